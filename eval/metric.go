@@ -69,17 +69,19 @@ func passGap(k int) Definition {
 // textMetrics returns the metrics that compare the samples of a problem with each other.
 func textMetrics() []Definition {
 	define := func(name, unit string, dir Direction, text string, value func(*Texts) float64) Definition {
-		return Definition{Name: name, Unit: unit, Direction: dir, Definition: text, Value: func(it Item) (float64, bool) {
-			if it.Texts == nil {
-				return 0, false
-			}
-			return value(it.Texts), true
-		}}
+		return Definition{Name: name, Unit: unit, Direction: dir, Definition: text,
+			Value: func(it Item) (float64, bool) {
+				if it.Texts == nil {
+					return 0, false
+				}
+				return value(it.Texts), true
+			}}
 	}
 	var list []Definition
 	for n := range len(Texts{}.Distinct) {
 		list = append(list, define(fmt.Sprintf("distinct_%d", n+1), "share", Neutral,
-			fmt.Sprintf("different %d-grams of tokens / %d-grams, over the graded samples (distinct-%d)", n+1, n+1, n+1),
+			fmt.Sprintf("different %d-grams of tokens / %d-grams, over the graded samples (distinct-%d)", n+1, n+1,
+				n+1),
 			func(t *Texts) float64 { return t.Distinct[n] }))
 	}
 	return append(list,

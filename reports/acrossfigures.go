@@ -16,27 +16,37 @@ import (
 // and optimality gap, and the probability that a run of one arm outscores a run of
 // another.
 func (s *source) acrossFigures() []drawing {
-	profile := figure.Profile{Head: figure.Head{Name: "profile", Title: "Performance profile", Order: armNames(s.arms),
-		About: "Share of problems whose share of right completions exceeds the threshold, mean over seeds and suites, suites weighted equally. " +
+	profile := figure.Profile{Head: figure.Head{Name: "profile", Title: "Performance profile",
+		Order: armNames(s.arms),
+		About: "Share of problems whose share of right completions exceeds the threshold, mean over seeds and " +
+			"suites, suites weighted equally. " +
 			"At 0: the problems solved at least once"},
-		X: figure.Axis{Label: "threshold", Unit: "share of right completions"}, Y: figure.Axis{Label: "problems above the threshold", Unit: "share", Zero: true}}
+		X: figure.Axis{Label: "threshold", Unit: "share of right completions"},
+		Y: figure.Axis{Label: "problems above the threshold", Unit: "share", Zero: true}}
 	dots := figure.Dots{Head: figure.Head{Name: "aggregate", Title: "Aggregates over suites", Order: armNames(s.arms),
-		About: "Accuracy (pass@1) of each run on each suite: the mean, and the interquartile mean (the mean of the middle half; arXiv:2108.13264). " +
+		About: "Accuracy (pass@1) of each run on each suite: the mean, and the interquartile mean (the mean of the " +
+			"middle half; arXiv:2108.13264). " +
 			"The optimality gap is 1 minus the mean: accuracy is at most 1"},
 		X: axisOf("pass@1"), Groups: []string{"mean", "interquartile mean"}}
-	odds := figure.Forest{Head: figure.Head{Name: "improvement", Title: "Probability of improvement", Order: armNames(s.arms),
-		About: "Chance that a run of the first arm scores more than a run of the second on the same suite, ties counting half, mean over suites (arXiv:2108.13264)"},
-		X: figure.Axis{Label: "probability that the first arm's run scores more"}, Null: 0.5, Less: "second arm ahead", More: "first arm ahead"}
+	odds := figure.Forest{Head: figure.Head{Name: "improvement", Title: "Probability of improvement",
+		Order: armNames(s.arms),
+		About: "Chance that a run of the first arm scores more than a run of the second on the same suite, ties " +
+			"counting half, mean over suites (arXiv:2108.13264)"},
+		X: figure.Axis{Label: "probability that the first arm's run scores more"}, Null: 0.5,
+		Less: "second arm ahead", More: "first arm ahead"}
 	if s.result == nil || s.result.Across == nil {
 		none := errors.New("only comparisons with per-problem scores have it")
-		return []drawing{{name: profile.Name, title: profile.Title, reason: none}, {name: dots.Name, title: dots.Title, reason: none},
+		return []drawing{{name: profile.Name, title: profile.Title, reason: none},
+			{name: dots.Name, title: dots.Title, reason: none},
 			{name: odds.Name, title: odds.Title, reason: none}}
 	}
 
 	x := s.result.Across
-	profile.Interval = fmt.Sprintf("%s\u202f%% bootstrap over problems, not training seeds, stratified by suite, %s draws", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
+	profile.Interval = fmt.Sprintf("%s\u202f%% bootstrap over problems, not training seeds, stratified by suite, %s "+
+		"draws", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
 	if x.Kind == string(compare.TwoLevel) {
-		profile.Interval = fmt.Sprintf("%s\u202f%%, Student's t, over seeds (jackknife) and problems (bootstrap stratified by suite, %s draws)", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
+		profile.Interval = fmt.Sprintf("%s\u202f%%, Student's t, over seeds (jackknife) and problems (bootstrap "+
+			"stratified by suite, %s draws)", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
 	}
 	dots.Interval, odds.Interval = profile.Interval, profile.Interval
 	profile.Thresholds = x.Thresholds
@@ -49,7 +59,8 @@ func (s *source) acrossFigures() []drawing {
 			line.Share = append(line.Share, aggregated(e))
 		}
 		profile.Arms = append(profile.Arms, line)
-		dots.Arms = append(dots.Arms, figure.DotsArm{Name: s.arms[i].Name, Seeds: seeds, Values: []figure.Estimate{aggregated(a.Mean), aggregated(a.IQM)}})
+		dots.Arms = append(dots.Arms, figure.DotsArm{Name: s.arms[i].Name, Seeds: seeds,
+			Values: []figure.Estimate{aggregated(a.Mean), aggregated(a.IQM)}})
 	}
 	short := withoutPrefix(armNames(s.arms))
 	for _, p := range x.Pairs {
@@ -58,7 +69,8 @@ func (s *source) acrossFigures() []drawing {
 	}
 	list := []drawing{try(groupResults, profile), try(groupResults, dots), try(groupResults, odds)}
 	if least < 4 {
-		list[1].reason = fmt.Errorf("an arm has only %s (suites × seeds), too few for an interquartile mean to leave any out", quantity.Plural(least, "score"))
+		list[1].reason = fmt.Errorf("an arm has only %s (suites × seeds), too few for an interquartile mean to leave "+
+			"any out", quantity.Plural(least, "score"))
 	}
 	if x.Kind != string(compare.TwoLevel) {
 		list[2].reason = fmt.Errorf("an arm has fewer than %d runs", compare.MinSeeds)
@@ -88,8 +100,10 @@ func (s *source) itemFigures() []drawing {
 			if a == b {
 				continue
 			}
-			f := figure.Items{Head: figure.Head{Name: name, Title: fmt.Sprintf("%s by %s and %s", title, s.arms[a].Name, s.arms[b].Name), Order: armNames(s.arms),
-				About: "Share of right completions per problem (column) and run (row); within a group, problems are sorted by their total"},
+			f := figure.Items{Head: figure.Head{Name: name,
+				Title: fmt.Sprintf("%s by %s and %s", title, s.arms[a].Name, s.arms[b].Name), Order: armNames(s.arms),
+				About: "Share of right completions per problem (column) and run (row); within a group, problems are " +
+					"sorted by their total"},
 				Arms: [2]figure.ItemsArm{s.arms[a].items(suite), s.arms[b].items(suite)}}
 			if len(s.arms) > 2 {
 				f.Name += "-" + slug(s.arms[other].Name)

@@ -19,14 +19,16 @@ func (s *source) comparabilitySection() section {
 			others = append(others, d)
 		}
 	}
-	sec := section{ID: "comparability", Title: "Comparability", Blocks: []block{paragraph{s.treatment(len(others) > 0)}}}
+	sec := section{ID: "comparability", Title: "Comparability",
+		Blocks: []block{paragraph{s.treatment(len(others) > 0)}}}
 	if len(others) > 0 {
 		sec.Blocks = append(sec.Blocks, s.otherGrid(others))
 	}
 	if len(c.Excluded) > 0 {
 		var list bullets
 		for _, x := range c.Excluded {
-			list = append(list, line{styled(mono, x.RID[:min(8, len(x.RID))]), {Text: fmt.Sprintf(" (%s, seed %d): %s", x.Name, x.Seed, x.Reason)}})
+			list = append(list, line{styled(mono, x.RID[:min(8, len(x.RID))]),
+				{Text: fmt.Sprintf(" (%s, seed %d): %s", x.Name, x.Seed, x.Reason)}})
 		}
 		sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, "Excluded runs")}}, list)
 	}
@@ -49,9 +51,12 @@ func (s *source) treatment(others bool) line {
 	case waived > 0:
 		return l.with(span{Text: fmt.Sprintf("Waived: %s.", quantity.Plural(waived, "difference"))})
 	case others:
-		return l.with(span{Text: "Nothing was waived. The arms also differ in ways that a comparison allows but reports:"})
+		return l.with(span{Text: "Nothing was waived. The arms also differ in ways that a comparison allows but " +
+			"reports:"})
 	}
-	return l.with(span{Text: "Everything else that can change a result is the same in all arms: configuration, data, initial weights, " +
+	return l.with(span{Text: "Everything else that can change a result is the same in all arms: configuration, " +
+		"data, " +
+		"initial weights, " +
 		"the sources of every stage, and the evaluation protocol. Nothing was waived."})
 }
 
@@ -66,7 +71,8 @@ func (s *source) otherGrid(list []compare.Difference) *grid {
 		if d.Waived {
 			waived = line{styled(bad, "yes")}
 		}
-		g.add(slices.Concat([]line{{styled(mono, d.Key)}}, s.valueCells(&d), []line{text("%s", string(d.Class)), waived})...)
+		g.add(slices.Concat([]line{{styled(mono, d.Key)}}, s.valueCells(&d),
+			[]line{text("%s", string(d.Class)), waived})...)
 	}
 	return g
 }
@@ -101,14 +107,16 @@ func (s *source) configSection() section {
 	if len(all) <= fewKeys {
 		differ = all
 	}
-	sec.Blocks = []block{paragraph{text("The intended differences between the arms; full configurations are in configs/.")}}
+	sec.Blocks = []block{paragraph{text("The intended differences between the arms; full configurations are in " +
+		"configs/.")}}
 	if len(differ) > 0 {
 		sec.Blocks = append(sec.Blocks, s.keyGrid(differ))
 	}
 	if len(differ) < len(all) {
 		g := s.keyGrid(all)
 		g.Note = text("A dash: the key has no effect in this arm.")
-		sec.Blocks = append(sec.Blocks, folded{fmt.Sprintf("All %d keys, including those that only one method uses", len(all)), []block{g}})
+		sec.Blocks = append(sec.Blocks, folded{fmt.Sprintf("All %d keys, including those that only one method uses",
+			len(all)), []block{g}})
 	}
 	return sec
 }
@@ -133,7 +141,8 @@ func (s *source) aloneConfig(sec section) section {
 	a := s.arms[0]
 	g := &grid{Columns: []column{left("key"), left("value")}}
 	for _, key := range settings(s.arms) {
-		if !strings.HasPrefix(key, "algo.") && !strings.HasPrefix(key, "train.") && !strings.HasPrefix(key, "rollout.") && !strings.HasPrefix(key, "task.") {
+		if !strings.HasPrefix(key, "algo.") && !strings.HasPrefix(key, "train.") &&
+			!strings.HasPrefix(key, "rollout.") && !strings.HasPrefix(key, "task.") {
 			continue
 		}
 		g.add(line{styled(mono, key)}, text("%s", a.Runs[0].setting(key)))

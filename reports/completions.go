@@ -174,7 +174,8 @@ func (s *source) answers(ctx context.Context, packs *blob.PackReader, a *arm, p 
 		index[key].Count++
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.first, b.first))
+		return cmp.Or(cmp.Compare(order(a.Verdict), order(b.Verdict)), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(a.first, b.first))
 	})
 	out.Right = fmt.Sprintf("seed %d: %d of %d right", r.Seed, right, len(samples))
 	for _, g := range groups[:min(len(groups), shownGroups)] {

@@ -110,7 +110,8 @@ func (s *source) executed(ctx context.Context, reused store.Stage) (store.Stage,
 // stageGrid shows the time per stage.
 func (s *source) stageGrid(costs [][]stageCost) *grid {
 	g := &grid{Caption: "Wall-clock time by stage", Columns: []column{left("stage")},
-		Note: text("Time per execution, mean over the seeds that executed the stage. Stages with equal inputs run once and share the result: " +
+		Note: text("Time per execution, mean over the seeds that executed the stage. Stages with equal inputs run " +
+			"once and share the result: " +
 			"“shared” marks the time of that one execution, which other arms may share.")}
 	for _, a := range s.arms {
 		g.Columns = append(g.Columns, right(a.Name))
@@ -146,8 +147,14 @@ func (s *source) costGrid(costs [][]stageCost) *grid {
 		}
 		g.add(cells...)
 	}
-	row("training steps", func(a *arm) string { return meanCount(a, func(r *run) float64 { return float64(r.Steps) }) })
-	row("sampled tokens", func(a *arm) string { return meanCount(a, func(r *run) float64 { return float64(r.Tokens) }) })
+	row("training steps", func(a *arm) string {
+		return meanCount(a,
+			func(r *run) float64 { return float64(r.Steps) })
+	})
+	row("sampled tokens", func(a *arm) string {
+		return meanCount(a,
+			func(r *run) float64 { return float64(r.Tokens) })
+	})
 	row("tokens per second", func(a *arm) string {
 		v, _ := a.mean(func(r *run) float64 { return r.perStep("perf/total_num_tokens") / r.perStep("timing_s/step") })
 		if v >= 1000 {

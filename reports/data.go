@@ -70,7 +70,8 @@ type dataFigure struct {
 
 func (r *Report) data(figures []string) data {
 	s := r.source
-	d := data{Schema: dataSchema, Title: s.title, Comparison: s.result, Figures: []dataFigure{}, Omitted: r.drawn.omitted, Costs: r.costs,
+	d := data{Schema: dataSchema, Title: s.title, Comparison: s.result, Figures: []dataFigure{},
+		Omitted: r.drawn.omitted, Costs: r.costs,
 		Samples: []problem{}, Environments: s.environments()}
 	for _, a := range s.arms {
 		out := dataArm{Name: a.Name, Config: map[string]string{}, Runs: []dataRun{}}
@@ -83,7 +84,8 @@ func (r *Report) data(figures []string) data {
 		d.Arms = append(d.Arms, out)
 	}
 	for _, f := range r.drawn.figures {
-		out := dataFigure{Number: f.N, Name: f.Name, Title: f.Title, Caption: f.caption(), Files: []string{}, Data: f.Data}
+		out := dataFigure{Number: f.N, Name: f.Name, Title: f.Title, Caption: f.caption(), Files: []string{},
+			Data: f.Data}
 		for _, ext := range figures {
 			out.Files = append(out.Files, f.file(ext))
 		}
@@ -100,14 +102,17 @@ func (r *Report) data(figures []string) data {
 }
 
 func (r *run) data() dataRun {
-	out := dataRun{RID: r.RID.String(), XID: r.XID.String(), Name: r.Name, Algo: r.Algo, Task: r.Task, Model: r.Model, Seed: r.Seed,
-		Numerics: r.Numerics, Device: r.Device, Status: r.Status, Steps: r.Steps, Of: r.StepsTotal, Tokens: r.Tokens, Chain: r.Chain.String(),
+	out := dataRun{RID: r.RID.String(), XID: r.XID.String(), Name: r.Name, Algo: r.Algo, Task: r.Task, Model: r.Model,
+		Seed:     r.Seed,
+		Numerics: r.Numerics, Device: r.Device, Status: r.Status, Steps: r.Steps, Of: r.StepsTotal, Tokens: r.Tokens,
+		Chain:    r.Chain.String(),
 		Warnings: r.warnings(), Diverged: len(r.diverged), Metrics: map[string]number{}, Evals: []dataEval{}}
 	for name, c := range r.curves {
 		out.Metrics[name] = number(c.Last)
 	}
 	for _, e := range r.evals {
-		out.Evals = append(out.Evals, dataEval{e.SuiteName, e.Metric, number(e.Value), number(e.Lo), number(e.Hi), e.N, e.Items})
+		out.Evals = append(out.Evals, dataEval{e.SuiteName, e.Metric, number(e.Value), number(e.Lo), number(e.Hi),
+			e.N, e.Items})
 	}
 	return out
 }

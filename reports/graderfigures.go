@@ -15,10 +15,13 @@ func (s *source) graderFigures(suite scoredSuite) []drawing {
 	if len(graders) == 0 {
 		return nil
 	}
-	dots := figure.Dots{Head: figure.Head{Name: "graders-" + slug(suite.name), Title: "Accuracy by grader on " + suite.name, Order: armNames(s.arms),
-		About: "pass@1 of the same completions under each grader, and under their union, which accepts what any grader accepts"},
+	dots := figure.Dots{Head: figure.Head{Name: "graders-" + slug(suite.name), Title: "Accuracy by grader on " +
+		suite.name, Order: armNames(s.arms),
+		About: "pass@1 of the same completions under each grader, and under their union, which accepts what any " +
+			"grader accepts"},
 		X: figure.Axis{Label: "accuracy", Unit: "share of completions"}, Groups: graders, Interval: suite.interval}
-	bars := figure.Bar{Head: figure.Head{Name: "forms-" + slug(suite.name), Title: "How answers are written on " + suite.name, Order: armNames(s.arms),
+	bars := figure.Bar{Head: figure.Head{Name: "forms-" + slug(suite.name), Title: "How answers are written on " +
+		suite.name, Order: armNames(s.arms),
 		About: "Share of completions by the form of their final answer: graders read different forms"},
 		Y: figure.Axis{Label: "completions", Unit: "share of completions"}, Groups: forms, Interval: suite.interval}
 	for i, a := range s.arms {

@@ -25,12 +25,15 @@ func (s *source) identitySection() section {
 }
 
 func (s *source) runGrid() *grid {
-	g := &grid{Columns: []column{left("arm"), right("seed"), left("run"), left("experiment"), left("numerics"), left("status"), right("steps"), left("chain")},
-		Note: text("A run's id is a hash of its configuration, data, initial weights, sources, seed and numerics class; the chain is a hash over every step's tokens, " +
+	g := &grid{Columns: []column{left("arm"), right("seed"), left("run"), left("experiment"), left("numerics"),
+		left("status"), right("steps"), left("chain")},
+		Note: text("A run's id is a hash of its configuration, data, initial weights, sources, seed and numerics " +
+			"class; the chain is a hash over every step's tokens, " +
 			"rewards and metrics. The same id must give the same chain, bit for bit.")}
 	for _, a := range s.arms {
 		for _, r := range a.Runs {
-			g.add(line{a.span()}, text("%d", r.Seed), digest(r.RID), digest(r.XID), text("%s", r.Numerics), text("%s", string(r.Status)),
+			g.add(line{a.span()}, text("%d", r.Seed), digest(r.RID), digest(r.XID), text("%s", r.Numerics),
+				text("%s", string(r.Status)),
 				text("%d / %d", r.Steps, r.StepsTotal), digest(r.Chain))
 		}
 	}
@@ -39,8 +42,11 @@ func (s *source) runGrid() *grid {
 
 // proofGrid shows the checks that runs made on themselves.
 func (s *source) proofGrid() *grid {
-	g := &grid{Caption: "Checks made by the runs", Columns: []column{left("arm"), right("seed"), right("sampler vs. trainer"), left("merged weights"), right("divergences"), right("warnings"), left("re-executed")},
-		Note: text("Sampler vs. trainer: the largest difference between a token’s probability as recorded by the sampler and as computed by the trainer’s forward pass on the same weights, over all checked rollouts; " +
+	g := &grid{Caption: "Checks made by the runs", Columns: []column{left("arm"), right("seed"),
+		right("sampler vs. trainer"), left("merged weights"), right("divergences"), right("warnings"),
+		left("re-executed")},
+		Note: text("Sampler vs. trainer: the largest difference between a token’s probability as recorded by the " +
+			"sampler and as computed by the trainer’s forward pass on the same weights, over all checked rollouts; " +
 			"0 means equal bits. Merged weights: logits of the exported model against the last checkpoint.")}
 	for _, a := range s.arms {
 		for _, r := range a.Runs {
@@ -48,7 +54,8 @@ func (s *source) proofGrid() *grid {
 			if n := r.attemptsOf(store.AttemptVerify); n > 0 {
 				again = text("%s", quantity.Plural(n, "time"))
 			}
-			g.add(line{a.span()}, text("%d", r.Seed), r.samplerProof(), r.probe(), text("%d", len(r.diverged)), text("%d", r.warnings()), again)
+			g.add(line{a.span()}, text("%d", r.Seed), r.samplerProof(), r.probe(), text("%d", len(r.diverged)),
+				text("%d", r.warnings()), again)
 		}
 	}
 	return g
@@ -100,7 +107,8 @@ func (r *run) warnings() (n int) {
 // codeGrid shows the sources of each kind of stage, on one line if all arms agree.
 func (s *source) codeGrid() *grid {
 	g := &grid{Caption: "Sources", Columns: []column{left("stage"), left("source digest"), left("arms")},
-		Note: line{{Text: "The store holds the sources: "}, styled(mono, "exp show RUN --source DIR"), {Text: " writes them out."}}}
+		Note: line{{Text: "The store holds the sources: "}, styled(mono, "exp show RUN --source DIR"),
+			{Text: " writes them out."}}}
 	for _, kind := range s.stageKinds() {
 		by := map[ident.Digest][]string{}
 		for _, a := range s.arms {
@@ -112,7 +120,8 @@ func (s *source) codeGrid() *grid {
 				}
 			}
 		}
-		for _, d := range slices.SortedFunc(maps.Keys(by), func(a, b ident.Digest) int { return cmp.Compare(a.String(), b.String()) }) {
+		for _, d := range slices.SortedFunc(maps.Keys(by),
+			func(a, b ident.Digest) int { return cmp.Compare(a.String(), b.String()) }) {
 			who := "all"
 			if len(by[d]) < len(s.arms) {
 				who = listed(by[d])
@@ -172,7 +181,8 @@ func (s *source) environments() []environment {
 				if json.Unmarshal(at.Env, &env) != nil {
 					continue // recorded by a program with other fields
 				}
-				e := environment{Build: at.Build, Go: env.Go, System: strings.Trim(env.OS+"/"+env.Arch, "/"), CPU: env.CPU, CPUs: env.CPUs,
+				e := environment{Build: at.Build, Go: env.Go, System: strings.Trim(env.OS+"/"+env.Arch, "/"),
+					CPU: env.CPU, CPUs: env.CPUs,
 					Memory: env.Memory, Backend: cmp.Or(env.Backend, at.Device)}
 				if !seen[e] {
 					seen[e] = true
@@ -193,9 +203,11 @@ func (s *source) environments() []environment {
 }
 
 func (s *source) environmentSection() section {
-	g := &grid{Columns: []column{right("runs"), left("build"), left("system"), left("processor"), right("CPUs"), right("memory"), left("backend")}}
+	g := &grid{Columns: []column{right("runs"), left("build"), left("system"), left("processor"), right("CPUs"),
+		right("memory"), left("backend")}}
 	for _, e := range s.environments() {
-		g.add(text("%d", e.Runs), text("%s", e.Build), text("%s", e.System), text("%s", e.CPU), text("%d", e.CPUs), text("%s", quantity.Bytes(e.Memory)), text("%s", e.Backend))
+		g.add(text("%d", e.Runs), text("%s", e.Build), text("%s", e.System), text("%s", e.CPU), text("%d", e.CPUs),
+			text("%s", quantity.Bytes(e.Memory)), text("%s", e.Backend))
 	}
 	blocks := []block{g}
 	if first, last := s.period(); first != "" {

@@ -61,12 +61,15 @@ type ManifestFile struct {
 // manifest describes the report and the files of its bundle.
 func (r *Report) manifest(b Bundle) Manifest {
 	s := r.source
-	m := Manifest{Schema: manifestSchema, Report: dataSchema, Title: s.title, Inputs: []ManifestRun{}, Suites: []ManifestSuite{},
-		Vary: []string{}, Waivers: []compare.Difference{}, Excluded: []compare.Excluded{}, Builds: []string{}, Files: []ManifestFile{}}
+	m := Manifest{Schema: manifestSchema, Report: dataSchema, Title: s.title, Inputs: []ManifestRun{},
+		Suites: []ManifestSuite{},
+		Vary:   []string{}, Waivers: []compare.Difference{}, Excluded: []compare.Excluded{}, Builds: []string{},
+		Files: []ManifestFile{}}
 	for _, a := range s.arms {
 		for _, run := range a.Runs {
-			in := ManifestRun{Arm: a.Name, Seed: run.Seed, RID: run.RID.String(), XID: run.XID.String(), Numerics: run.Numerics,
-				Config: run.Config.String(), Chain: run.Chain.String(), Code: map[string]string{}}
+			in := ManifestRun{Arm: a.Name, Seed: run.Seed, RID: run.RID.String(), XID: run.XID.String(),
+				Numerics: run.Numerics,
+				Config:   run.Config.String(), Chain: run.Chain.String(), Code: map[string]string{}}
 			for _, st := range run.stages {
 				in.Code[st.Kind] = st.Code.String()
 			}

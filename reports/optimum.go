@@ -37,7 +37,8 @@ func enumerable(arms []*arm, suite string) bool {
 func optimum(arms []*arm, suite string) (figure.Distribution, error) {
 	f := figure.Distribution{
 		Head: figure.Head{Name: "optimum-" + slug(suite), Title: "Policies and the optimum", Order: armNames(arms),
-			About: "Exact probability of each outcome under the trained policies, and the optimum of β·E[r] − KL(π‖π_ref), which is proportional to π_ref·exp(β·r)"},
+			About: "Exact probability of each outcome under the trained policies, and the optimum of β·E[r] − " +
+				"KL(π‖π_ref), which is proportional to π_ref·exp(β·r)"},
 		Outcome: figure.Axis{Label: "outcome"},
 	}
 	for _, a := range arms {

@@ -65,8 +65,10 @@ func ReadContests(path string) (*Contests, error) {
 		}
 		seen[contest.ID] = true
 		for i, r := range contest.Rows[min(1, len(contest.Rows)):] {
-			if above := contest.Rows[i]; r.Points > above.Points || r.Points == above.Points && r.Penalty < above.Penalty {
-				return nil, fmt.Errorf("%s: contest %s: row %d is better than the one above; rows are the standings, best first", path, contest.ID, i+2)
+			if above := contest.Rows[i]; r.Points > above.Points || r.Points == above.Points &&
+				r.Penalty < above.Penalty {
+				return nil, fmt.Errorf("%s: contest %s: row %d is better than the one above; rows are the standings, "+
+					"best first", path, contest.ID, i+2)
 			}
 		}
 	}
@@ -104,8 +106,10 @@ func (s *source) rate(c *Contests) ([]rated, error) {
 			continue
 		}
 		if len(r.contests) == 0 {
-			return nil, &compare.OptionError{Option: "contests", Value: c.Path, Problem: "rates nothing on " + suite + ": " + listed(r.skipped),
-				Advice: fmt.Sprintf("a contest needs all problems of the suite and more than %d rated participants", stat.MinParticipants)}
+			return nil, &compare.OptionError{Option: "contests", Value: c.Path, Problem: "rates nothing on " + suite +
+				": " + listed(r.skipped),
+				Advice: fmt.Sprintf("a contest needs all problems of the suite and more than %d rated participants",
+					stat.MinParticipants)}
 		}
 		for _, a := range s.arms {
 			var scores stat.Scores
@@ -121,8 +125,9 @@ func (s *source) rate(c *Contests) ([]rated, error) {
 		out = append(out, r)
 	}
 	if len(out) == 0 {
-		return nil, &compare.OptionError{Option: "contests", Value: c.Path, Problem: "rates none of these runs' suites: they hold no contest problems",
-			Advice: "ids of contest problems end like 1971A"}
+		return nil, &compare.OptionError{Option: "contests", Value: c.Path,
+			Problem: "rates none of these runs' suites: they hold no contest problems",
+			Advice:  "ids of contest problems end like 1971A"}
 	}
 	return out, nil
 }
@@ -145,7 +150,8 @@ func (s *source) findContests(r *rated, byID map[string]*stat.Contest) (ok bool)
 		case c == nil:
 			r.skipped = append(r.skipped, id+" is not in the file")
 		case len(c.Rows) <= stat.MinParticipants:
-			r.skipped = append(r.skipped, fmt.Sprintf("%s has %s", id, quantity.Plural(len(c.Rows), "rated participant")))
+			r.skipped = append(r.skipped, fmt.Sprintf("%s has %s", id,
+				quantity.Plural(len(c.Rows), "rated participant")))
 		case slices.ContainsFunc(problems[id], func(p string) bool { _, ok := c.Problems[p]; return !ok }):
 			r.skipped = append(r.skipped, id+" lacks a problem of the suite")
 		default:
@@ -246,11 +252,14 @@ const ratingTitle = "CodeElo-style rating"
 // ratingFigure shows the arms' ratings.
 func (s *source) ratingFigure() drawing {
 	f := figure.Dots{Head: figure.Head{Name: "rating", Title: ratingTitle, Order: armNames(s.arms),
-		About: "Rating of a participant expected to rank where the first right samples rank among a contest's participants, mean over contests (arXiv:2501.01257). " +
+		About: "Rating of a participant expected to rank where the first right samples rank among a contest's " +
+			"participants, mean over contests (arXiv:2501.01257). " +
 			"It is only as good as the suite's tests"},
-		X: figure.Axis{Label: "rating"}, Interval: "95\u202f%, Student's t over contests, and over seeds where an arm has at least 3"}
+		X: figure.Axis{Label: "rating"}, Interval: "95\u202f%, Student's t over contests, and over seeds where an " +
+			"arm has at least 3"}
 	if len(s.rated) == 0 {
-		return drawing{name: f.Name, title: f.Title, reason: errors.New("it needs a contests file (--contests) and a suite with problems from it")}
+		return drawing{name: f.Name, title: f.Title,
+			reason: errors.New("it needs a contests file (--contests) and a suite with problems from it")}
 	}
 	for i, a := range s.arms {
 		arm := figure.DotsArm{Name: a.Name, Seeds: len(a.Runs)}
@@ -260,7 +269,8 @@ func (s *source) ratingFigure() drawing {
 		f.Arms = append(f.Arms, arm)
 	}
 	for _, r := range s.rated {
-		f.Groups = append(f.Groups, fmt.Sprintf("%s, %s", s.suiteName(r.suite), quantity.Plural(len(r.contests), "contest")))
+		f.Groups = append(f.Groups, fmt.Sprintf("%s, %s", s.suiteName(r.suite),
+			quantity.Plural(len(r.contests), "contest")))
 	}
 	return try(groupResults, f)
 }
@@ -270,7 +280,8 @@ func (s *source) ratingGrid() *grid {
 	if len(s.rated) == 0 {
 		return nil
 	}
-	g := &grid{Caption: ratingTitle, Columns: []column{left("suite"), left("arm"), right("rating"), right("percentile"), right("contests"), right("attempts")}}
+	g := &grid{Caption: ratingTitle, Columns: []column{left("suite"), left("arm"), right("rating"),
+		right("percentile"), right("contests"), right("attempts")}}
 	var skipped []string
 	for _, r := range s.rated {
 		for i, a := range s.arms {
@@ -283,11 +294,13 @@ func (s *source) ratingGrid() *grid {
 			if len(s.contests.Users) > 0 {
 				percentile = s.contests.Users.Percentile(e.Value)
 			}
-			g.add(text("%s", s.suiteName(r.suite)), line{a.span()}, cell, text("%s", fixed(percentile, 1)), text("%d", len(r.contests)), text("%d", r.samples))
+			g.add(text("%s", s.suiteName(r.suite)), line{a.span()}, cell, text("%s", fixed(percentile, 1)),
+				text("%d", len(r.contests)), text("%d", r.samples))
 		}
 		skipped = append(skipped, r.skipped...)
 	}
-	g.Note = text("Percentile: percentage of users with a lower rating. Only contests with more than %d rated participants count. File %s.", stat.MinParticipants, s.contests.Digest.Short())
+	g.Note = text("Percentile: percentage of users with a lower rating. Only contests with more than %d rated "+
+		"participants count. File %s.", stat.MinParticipants, s.contests.Digest.Short())
 	if len(skipped) > 0 {
 		g.Note = g.Note.with(span{Text: fmt.Sprintf(" Not counted: %s.", listed(skipped))})
 	}

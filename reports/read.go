@@ -59,7 +59,8 @@ type outcome struct {
 
 // readRun reads a run from the store.
 func readRun(ctx context.Context, db *store.DB, r store.Run) (*run, error) {
-	out := &run{Run: r, curves: map[string]store.Curve{}, scores: map[string][]item{}, policies: map[string][]outcome{}}
+	out := &run{Run: r, curves: map[string]store.Curve{}, scores: map[string][]item{},
+		policies: map[string][]outcome{}}
 	c, err := db.Config(ctx, r.Config)
 	if err != nil {
 		return nil, err

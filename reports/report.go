@@ -186,7 +186,10 @@ func (s *source) drawings() []drawing {
 	}
 	list = append(list, try(groupCost, phases(s.arms)))
 	groups := slices.Concat([]string{groupOptimum, groupResults}, curveGroups, []string{groupDiversity, groupCost})
-	slices.SortStableFunc(list, func(a, b drawing) int { return slices.Index(groups, a.group) - slices.Index(groups, b.group) })
+	slices.SortStableFunc(list, func(a, b drawing) int {
+		return slices.Index(groups, a.group) - slices.Index(groups,
+			b.group)
+	})
 	return list
 }
 
@@ -195,7 +198,8 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 	s := r.source
 	p := page{Title: s.title, Subtitle: s.subtitle(), Facts: s.facts()}
 	if s.sideBySide() {
-		p.Sections = append(p.Sections, s.summarySection(), s.curvesSection(r.drawn), s.identitySection(), s.environmentSection(), s.appendixSection(r.drawn.omitted))
+		p.Sections = append(p.Sections, s.summarySection(), s.curvesSection(r.drawn), s.identitySection(),
+			s.environmentSection(), s.appendixSection(r.drawn.omitted))
 		return p, nil
 	}
 	samples, err := s.samplesSection(ctx)
@@ -206,8 +210,10 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 	if s.result != nil {
 		p.Sections = append(p.Sections, s.comparabilitySection())
 	}
-	for _, sec := range []section{s.configSection(), s.resultsSection(r.drawn), s.curvesSection(r.drawn), s.diversitySection(r.drawn), samples,
-		{ID: "cost", Title: "Cost", Blocks: []block{s.costGrid(r.costs), s.stageGrid(r.costs)}}, s.identitySection(), s.environmentSection(), s.appendixSection(r.drawn.omitted)} {
+	for _, sec := range []section{s.configSection(), s.resultsSection(r.drawn), s.curvesSection(r.drawn),
+		s.diversitySection(r.drawn), samples,
+		{ID: "cost", Title: "Cost", Blocks: []block{s.costGrid(r.costs), s.stageGrid(r.costs)}}, s.identitySection(),
+		s.environmentSection(), s.appendixSection(r.drawn.omitted)} {
 		if sec.ID == "cost" {
 			sec = withGallery(sec, r.drawn.groups[groupCost])
 		}
@@ -233,7 +239,8 @@ func (s *source) samplesSection(ctx context.Context) (section, error) {
 	rule := "The two problems with the largest and the two with the smallest share of right completions"
 	against := s.against()
 	if len(s.arms) > 1 {
-		rule = fmt.Sprintf("The two problems on which %s has the largest lead over %s in the share of right completions (mean over seeds), and the two on which it is furthest behind",
+		rule = fmt.Sprintf("The two problems on which %s has the largest lead over %s in the share of right "+
+			"completions (mean over seeds), and the two on which it is furthest behind",
 			s.arms[0].Name, s.arms[against].Name)
 	}
 	for _, suite := range suites(s.arms) {
@@ -242,10 +249,13 @@ func (s *source) samplesSection(ctx context.Context) (section, error) {
 			return sec, fmt.Errorf("report: samples: %w", err)
 		}
 		if len(list) == 0 {
-			sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, suite), {Text: ": the arms have the same share of right completions on every problem, so the rule picks none."}}})
+			sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, suite),
+				{Text: ": the arms have the same share of right completions on every problem, so the rule picks " +
+					"none."}}})
 			continue
 		}
-		sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, suite), {Text: ". " + rule + "; ties are broken alphabetically. Completions come from the lowest seed, with equal texts grouped."}}})
+		sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, suite), {Text: ". " + rule +
+			"; ties are broken alphabetically. Completions come from the lowest seed, with equal texts grouped."}}})
 		for _, p := range list {
 			sec.Blocks = append(sec.Blocks, p)
 		}
@@ -285,7 +295,8 @@ func (s *source) facts() []fact {
 	list := []fact{{"arms", arms}, {"runs", text("%d", runs)}}
 	if s.result != nil {
 		for _, suite := range s.result.Suites {
-			list = append(list, fact{suite.Name, text("%s × %s", quantity.Plural(suite.Items, "problem"), quantity.Plural(suite.Samples, "sample"))})
+			list = append(list, fact{suite.Name,
+				text("%s × %s", quantity.Plural(suite.Items, "problem"), quantity.Plural(suite.Samples, "sample"))})
 		}
 	}
 	var devices []string

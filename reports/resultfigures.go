@@ -19,7 +19,8 @@ func (s *source) resultFigures() []drawing {
 	list = append(list, s.forests()...)
 	list = append(list, s.acrossFigures()...)
 	for _, suite := range s.scored() {
-		list = append(list, try(groupResults, s.passAtK(suite)), try(groupDiversity, s.diversity(suite)), try(groupDiversity, s.clusters(suite)))
+		list = append(list, try(groupResults, s.passAtK(suite)), try(groupDiversity, s.diversity(suite)),
+			try(groupDiversity, s.clusters(suite)))
 		list = append(list, s.graderFigures(suite)...)
 	}
 	return append(append(list, s.itemFigures()...), s.ratingFigure())
@@ -62,7 +63,8 @@ func (s *source) scored() []scoredSuite {
 }
 
 func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
-	out := scoredSuite{name: suite.Name, items: suite.Items, samples: suite.Samples, interval: "95 %, over problems, not training seeds"}
+	out := scoredSuite{name: suite.Name, items: suite.Items, samples: suite.Samples,
+		interval: "95 %, over problems, not training seeds"}
 	if suite.SeedVariance {
 		out.interval = "95 %, Student's t over seeds and problems"
 	}
@@ -94,7 +96,8 @@ func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
 			}
 			for _, p := range c.Points {
 				lo, hi := bounds(p.Interval)
-				list = append(list, figure.PassKPoint{K: p.K, Estimate: figure.Estimate{Value: valueOf(p.Mean), Lo: lo, Hi: hi}})
+				list = append(list, figure.PassKPoint{K: p.K,
+					Estimate: figure.Estimate{Value: valueOf(p.Mean), Lo: lo, Hi: hi}})
 			}
 		}
 		return list
@@ -146,7 +149,8 @@ func (s *source) aloneSuite(name string) scoredSuite {
 // suiteBars compares the arms' accuracy on all suites.
 func (s *source) suiteBars() figure.Bar {
 	f := figure.Bar{Head: figure.Head{Name: "suites", Title: "Accuracy by suite", Order: armNames(s.arms),
-		About: "pass@1: the share of a problem's completions that are right, mean over problems"}, Y: axisOf("pass@1")}
+		About: "pass@1: the share of a problem's completions that are right, mean over problems"},
+		Y: axisOf("pass@1")}
 	for _, a := range s.arms {
 		f.Arms = append(f.Arms, figure.BarArm{Name: a.Name, Seeds: len(a.Runs)})
 	}
@@ -161,8 +165,10 @@ func (s *source) suiteBars() figure.Bar {
 }
 
 func (s *source) passAtK(suite scoredSuite) figure.PassK {
-	f := figure.PassK{Head: figure.Head{Name: "pass-at-k-" + slug(suite.name), Title: "pass@k on " + suite.name, Order: armNames(s.arms),
-		About: "Chance that at least one of k samples of a problem is right, unbiased estimate from n samples, mean over problems"},
+	f := figure.PassK{Head: figure.Head{Name: "pass-at-k-" + slug(suite.name), Title: "pass@k on " + suite.name,
+		Order: armNames(s.arms),
+		About: "Chance that at least one of k samples of a problem is right, unbiased estimate from n samples, mean " +
+			"over problems"},
 		Problems: suite.items, Samples: suite.samples, Interval: suite.interval}
 	for i, a := range s.arms {
 		f.Arms = append(f.Arms, figure.PassKArm{Name: a.Name, Seeds: len(a.Runs), Points: suite.curve(i)})
@@ -173,15 +179,19 @@ func (s *source) passAtK(suite scoredSuite) figure.PassK {
 func (s *source) diversity(suite scoredSuite) figure.Scatter {
 	return s.againstAccuracy(suite, "distinct_correct", figure.Scatter{
 		Head: figure.Head{Name: "diversity-" + slug(suite.name), Title: "Diversity against accuracy on " + suite.name,
-			About: "Different right answers among a problem's samples against the share of right samples, means over problems. Up and to the right is better"}})
+			About: "Different right answers among a problem's samples against the share of right samples, means " +
+				"over " +
+				"problems. Up and to the right is better"}})
 }
 
 // clusters is for tasks whose problems have one right answer that can be reached in
 // several ways.
 func (s *source) clusters(suite scoredSuite) figure.Scatter {
 	return s.againstAccuracy(suite, "correct_clusters", figure.Scatter{
-		Head: figure.Head{Name: "clusters-" + slug(suite.name), Title: "Ways to be right against accuracy on " + suite.name,
-			About: "Groups of similar texts among a problem's right samples against the share of right samples, means over problems. Up and to the right is better"}})
+		Head: figure.Head{Name: "clusters-" + slug(suite.name), Title: "Ways to be right against accuracy on " +
+			suite.name,
+			About: "Groups of similar texts among a problem's right samples against the share of right samples, " +
+				"means over problems. Up and to the right is better"}})
 }
 
 // againstAccuracy plots a metric of the arms against their accuracy.
@@ -216,7 +226,8 @@ func perProblem(samples int) string {
 // solutions cannot share an axis.
 func (s *source) forests() []drawing {
 	if s.result == nil {
-		return []drawing{{name: "differences", title: "Paired differences", reason: errors.New("a difference needs two arms")}}
+		return []drawing{{name: "differences", title: "Paired differences",
+			reason: errors.New("a difference needs two arms")}}
 	}
 	var units []string
 	forests := map[string]*figure.Forest{}
@@ -240,15 +251,18 @@ func (s *source) forests() []drawing {
 		out = append(out, try(groupResults, *forests[u]))
 	}
 	if len(out) == 0 {
-		out = append(out, drawing{name: "differences", title: "Paired differences", reason: errors.New("no metric was tested")})
+		out = append(out, drawing{name: "differences", title: "Paired differences",
+			reason: errors.New("no metric was tested")})
 	}
 	return out
 }
 
 func (s *source) forest(unit string) *figure.Forest {
-	f := &figure.Forest{Head: figure.Head{Name: "differences-" + slug(unit), Title: "Paired differences, " + unitWord(unit), Order: armNames(s.arms),
+	f := &figure.Forest{Head: figure.Head{Name: "differences-" + slug(unit), Title: "Paired differences, " +
+		unitWord(unit), Order: armNames(s.arms),
 		About: "Difference between two arms on the same problems, first minus second"},
-		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) + " %, without Holm's correction; p Holm includes it"}
+		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) +
+			" %, without Holm's correction; p Holm includes it"}
 	if len(s.arms) == 2 {
 		a, b := s.arms[0].Name, s.arms[1].Name
 		f.X.Label, f.Less, f.More = a+" − "+b, b+" higher", a+" higher"
@@ -285,7 +299,8 @@ func (s *source) forestRows(suite compare.Suite, m *compare.Metric) []figure.For
 			note = "p Holm " + pText(*p.PHolm)
 
 		}
-		rows = append(rows, figure.ForestRow{Name: name, Seeds: seeds, Diff: figure.Estimate{Value: valueOf(p.Delta), Lo: lo, Hi: hi}, Note: note})
+		rows = append(rows, figure.ForestRow{Name: name, Seeds: seeds,
+			Diff: figure.Estimate{Value: valueOf(p.Delta), Lo: lo, Hi: hi}, Note: note})
 	}
 	return rows
 }

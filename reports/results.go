@@ -123,8 +123,11 @@ func (s *source) resultsSection(d drawn) section {
 
 func (s *source) diversitySection(d drawn) section {
 	sec := section{ID: "diversity", Title: "Diversity"}
-	sec.Blocks = append(sec.Blocks, paragraph{text("Whether a policy knows one way to solve a problem or several. Answers are compared in the task's " +
-		"canonical form, so a solution written in two ways counts once. All arms have the same number of samples per problem.")})
+	sec.Blocks = append(sec.Blocks, paragraph{text("Whether a policy knows one way to solve a problem or several. " +
+		"Answers are compared in the task's " +
+		"canonical form, so a solution written in two ways counts once. All arms have the same number of samples " +
+		"per " +
+		"problem.")})
 	if s.result == nil {
 		sec.Blocks = append(sec.Blocks, s.aloneGrids(ofDiversity)...)
 	} else {
@@ -146,7 +149,8 @@ func withGallery(sec section, g gallery) section {
 
 // scoreGrid shows each arm's metrics on a suite; nil if none is wanted.
 func (s *source) scoreGrid(suite *compare.Suite, wanted func(string) bool) *grid {
-	g := &grid{Caption: fmt.Sprintf("%s: %s, %s each", suite.Name, quantity.Plural(suite.Items, "problem"), quantity.Plural(suite.Samples, "sample")), Columns: []column{left("metric")}}
+	g := &grid{Caption: fmt.Sprintf("%s: %s, %s each", suite.Name, quantity.Plural(suite.Items, "problem"),
+		quantity.Plural(suite.Samples, "sample")), Columns: []column{left("metric")}}
 	starts := false
 	for _, m := range suite.Metrics {
 		starts = starts || wanted(m.Name) && sameStart(&m)
@@ -216,7 +220,8 @@ func (s *source) intervalNote(suite *compare.Suite) string {
 	if suite.SeedVariance {
 		over = "Student's t, for other seeds and other problems"
 	}
-	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ show the better direction, bold metrics were tested. Brackets are %s\u202f%% intervals, %s.",
+	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ show the better direction, bold metrics were "+
+		"tested. Brackets are %s\u202f%% intervals, %s.",
 		s.seedText(), level, over)
 }
 
@@ -239,7 +244,8 @@ func (s *source) seedText() string {
 
 // pairGrid shows the tested differences between arms, nil if none is wanted.
 func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid {
-	g := &grid{Caption: "Differences", Columns: []column{left("metric"), left("arms"), right("Δ"), right("p"), right("p Holm"), right("MDE"), left("verdict")}}
+	g := &grid{Caption: "Differences", Columns: []column{left("metric"), left("arms"), right("Δ"), right("p"),
+		right("p Holm"), right("MDE"), left("verdict")}}
 	alone := len(s.arms) == 2 // a column for the arms would be constant
 	if alone {
 		g.Caption = "Differences, " + s.arms[0].Name + " − " + s.arms[1].Name
@@ -258,7 +264,8 @@ func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid 
 				delta = delta.with(styled(muted, fmt.Sprintf(" [%s, %s]", signed(lo, at), signed(hi, at))))
 			}
 			cells := []line{{styled(strong, m.Name)}, {s.arms[p.A].span(), {Text: " − "}, s.arms[p.B].span()}, delta,
-				text("%s", pText(valueOf(p.P))), text("%s", pText(valueOf(p.PHolm))), text("%s", fixed(valueOf(p.MDE), fine(valueOf(p.MDE), digits))), s.verdictCell(p)}
+				text("%s", pText(valueOf(p.P))), text("%s", pText(valueOf(p.PHolm))),
+				text("%s", fixed(valueOf(p.MDE), fine(valueOf(p.MDE), digits))), s.verdictCell(p)}
 			if alone {
 				cells = slices.Delete(cells, 1, 2)
 			}
@@ -269,7 +276,8 @@ func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid 
 		return nil
 	}
 	g.Note = text("Δ is paired by problem. %s; p Holm is p with Holm’s correction for the %s in this report. "+
-		"MDE (minimum detectable effect): the true difference that would be found 80\u202f%% of the time. α = %g.", testNote(suite), quantity.Plural(s.result.Tests, "test"), s.result.Alpha)
+		"MDE (minimum detectable effect): the true difference that would be found 80\u202f%% of the time. α = %g.",
+		testNote(suite), quantity.Plural(s.result.Tests, "test"), s.result.Alpha)
 	return g
 }
 
@@ -318,14 +326,17 @@ func (s *source) aloneGrids(wanted func(string) bool) []block {
 			start, _ := a.mean(func(r *run) float64 { return r.evalValue(suite+startSuffix, metric) })
 			end, _ := a.mean(func(r *run) float64 { return r.evalValue(suite, metric) })
 			digits := digitsFor(start, end)
-			g.add(text("%s", metric), line{styled(muted, fixed(start, fine(start, digits)))}, aloneCell(a, suite, metric, fine(end, digits)))
+			g.add(text("%s", metric), line{styled(muted, fixed(start, fine(start, digits)))},
+				aloneCell(a, suite, metric, fine(end, digits)))
 		}
 		if len(g.Rows) == 0 {
 			continue
 		}
-		g.Note = text("Mean over %s; brackets give the smallest and the largest seed.", quantity.Plural(len(a.Runs), "seed"))
+		g.Note = text("Mean over %s; brackets give the smallest and the largest seed.",
+			quantity.Plural(len(a.Runs), "seed"))
 		if len(a.Runs) == 1 {
-			g.Note = text("One seed: brackets are 95\u202f%% intervals over problems and say nothing about other training seeds.")
+			g.Note = text("One seed: brackets are 95\u202f%% intervals over problems and say nothing about other " +
+				"training seeds.")
 		}
 		out = append(out, g)
 	}

@@ -21,7 +21,8 @@ func (s *source) summarySection() section {
 		sec.Blocks = append(sec.Blocks, s.verdicts()...)
 	}
 	if list := s.unfinished(); len(list) > 0 {
-		sec.Blocks = append(sec.Blocks, callout{true, "Not finished.", text("These runs did not finish: %s.", listed(list))})
+		sec.Blocks = append(sec.Blocks, callout{true, "Not finished.",
+			text("These runs did not finish: %s.", listed(list))})
 	}
 	for _, d := range s.divergences() {
 		sec.Blocks = append(sec.Blocks, callout{true, "Divergence.", d})
@@ -37,7 +38,8 @@ func (s *source) whySideBySide() line {
 			foreign = append(foreign, a.Name+" ("+from+")")
 		}
 	}
-	return text("The curves are shown side by side and nothing is tested. Imported from other frameworks: %s. For these, the store has no configuration, "+
+	return text("The curves are shown side by side and nothing is tested. Imported from other frameworks: %s. For "+
+		"these, the store has no configuration, "+
 		"data or sources, and no scores on the other arms' problems.", listed(foreign))
 }
 
@@ -58,7 +60,8 @@ func (s *source) verdicts() []block {
 	}
 	for _, w := range s.result.Comparability.Waived() {
 		blocks = append(blocks, callout{true, "Waived.", line{{Text: "The arms also differ in "}, styled(mono, w.Key),
-			{Text: fmt.Sprintf(" (%s), which is not part of the treatment. Differences in results may come from it.", valuesText(s.arms, &w))}}})
+			{Text: fmt.Sprintf(" (%s), which is not part of the treatment. Differences in results may come from it.",
+				valuesText(s.arms, &w))}}})
 	}
 	if len(s.result.Notes) > 0 {
 		var notes bullets
@@ -82,7 +85,9 @@ func (s *source) sentences(suite *compare.Suite) bullets {
 		switch {
 		case !m.Tested, len(s.arms) > 2 && !quoted(m.Name):
 		case allEqual(m):
-			rest = append(rest, line{styled(strong, "No difference"), {Text: fmt.Sprintf(" in %s: every arm has %s.", metricWord(m.Name), fixed(valueOf(m.Arms[0].Mean), digitsOf(m)))}})
+			rest = append(rest, line{styled(strong, "No difference"),
+				{Text: fmt.Sprintf(" in %s: every arm has %s.", metricWord(m.Name),
+					fixed(valueOf(m.Arms[0].Mean), digitsOf(m)))}})
 		default:
 			for _, p := range m.Pairs {
 				l := s.sentence(suite, m, p)
@@ -95,7 +100,8 @@ func (s *source) sentences(suite *compare.Suite) bullets {
 		}
 	}
 	if len(s.arms) > 2 {
-		rest = append(rest, line{styled(muted, "The differences below cover the other metrics and every pair of arms.")})
+		rest = append(rest, line{styled(muted, "The differences below cover the other metrics and every pair of "+
+			"arms.")})
 	}
 	return append(shown, rest...)
 }
@@ -119,7 +125,9 @@ func allEqual(m *compare.Metric) bool {
 
 // suiteLead introduces a suite's verdicts.
 func (s *source) suiteLead(suite *compare.Suite) line {
-	l := line{{Text: "On "}, styled(strong, suite.Name), {Text: fmt.Sprintf(" (%s, %s each, %s)", quantity.Plural(suite.Items, "problem"), quantity.Plural(suite.Samples, "sample"), s.seedText())}}
+	l := line{{Text: "On "}, styled(strong, suite.Name),
+		{Text: fmt.Sprintf(" (%s, %s each, %s)", quantity.Plural(suite.Items, "problem"),
+			quantity.Plural(suite.Samples, "sample"), s.seedText())}}
 	if m := suite.Metric("pass@1"); m != nil && sameStart(m) {
 		l = l.with(span{Text: fmt.Sprintf(", starting from an accuracy of %s", fixed(valueOf(m.Arms[0].Start), 3))})
 	}
@@ -161,11 +169,14 @@ func (s *source) sentence(suite *compare.Suite, m *compare.Metric, p compare.Pai
 		if p.Verdict == compare.Higher || p.Verdict == compare.Lower {
 			word = " is higher than "
 		}
-		return line{first, styled(strong, word), second, {Text: fmt.Sprintf(" in %s: %s against %s (%s).", what, meanA, meanB, diff)}}
+		return line{first, styled(strong, word), second,
+			{Text: fmt.Sprintf(" in %s: %s against %s (%s).", what, meanA, meanB, diff)}}
 	case compare.NoDifference:
-		return slices.Concat(line{styled(strong, "No difference shown"), {Text: " in " + what + ": "}}, both, line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
+		return slices.Concat(line{styled(strong, "No difference shown"), {Text: " in " + what + ": "}}, both,
+			line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
 	}
-	return slices.Concat(line{styled(strong, "Underpowered"), {Text: " in " + what + ": "}}, both, line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
+	return slices.Concat(line{styled(strong, "Underpowered"), {Text: " in " + what + ": "}}, both,
+		line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
 }
 
 // aloneSummary reports where one arm started and ended.
@@ -181,7 +192,8 @@ func (s *source) aloneSummary() []block {
 			}
 			start, started := a.mean(func(r *run) float64 { return r.evalValue(suite+startSuffix, metric) })
 			digits := fine(v, digitsFor(v, start))
-			l := line{{Text: sentenceCase(metricWord(metric)) + " on "}, styled(strong, suite), {Text: ": "}, styled(strong, fixed(v, digits))}
+			l := line{{Text: sentenceCase(metricWord(metric)) + " on "}, styled(strong, suite), {Text: ": "},
+				styled(strong, fixed(v, digits))}
 			if lo, hi := a.spread(end); n > 1 && lo < hi {
 				l = l.with(span{Text: fmt.Sprintf(", seeds from %s to %s", fixed(lo, digits), fixed(hi, digits))})
 			}
@@ -194,9 +206,11 @@ func (s *source) aloneSummary() []block {
 	if len(list) == 0 {
 		return []block{paragraph{text("No final evaluation is recorded; only curves are shown.")}}
 	}
-	blocks := []block{paragraph{line{a.span(), {Text: fmt.Sprintf(", %s:", quantity.Plural(len(a.Runs), "seed"))}}}, list}
+	blocks := []block{paragraph{line{a.span(), {Text: fmt.Sprintf(", %s:", quantity.Plural(len(a.Runs), "seed"))}}},
+		list}
 	if len(a.Runs) == 1 {
-		blocks = append(blocks, callout{Text: text("There is one seed: the variation between training seeds was not measured.")})
+		blocks = append(blocks, callout{Text: text("There is one seed: the variation between training seeds was not " +
+			"measured.")})
 	}
 	return blocks
 }
@@ -212,7 +226,8 @@ func (s *source) divergences() []line {
 		for _, r := range a.Runs {
 			if n := len(r.diverged); n > 0 {
 				d := r.diverged[0].What
-				list = append(list, text("Run %s (%s, seed %d) was executed again with different results, first in %s. The report shows the first record.",
+				list = append(list, text("Run %s (%s, seed %d) was executed again with different results, first in "+
+					"%s. The report shows the first record.",
 					r.RID.Short(), a.Name, r.Seed, d.Field))
 			}
 		}

@@ -18,7 +18,7 @@ const ahead = 5 * time.Millisecond
 // conclude decides how the run ended. What the harness did or measured comes before what the program shows,
 // which it can choose: it may send itself any signal and exit with any status.
 func (x *execution) conclude() Run {
-	a, l := x.answer, x.limits
+	a := x.answer
 	status := syscall.WaitStatus(a.Status)
 	r := Run{ExitCode: -1, CPU: max(time.Duration(a.CPU)-x.begun.setup, 0), MemoryKB: a.RSS,
 		Stdout: x.out.data, Stderr: x.err.data, StdoutBytes: x.out.got,
@@ -49,9 +49,16 @@ func (x *execution) conclude() Run {
 		r.MemoryKB = max(0, a.RSS-x.s.anonKB, x.usage.memoryKB)
 	}
 	r.CPU = max(r.CPU, x.usage.cpu)
+	r.Status, r.Detail = x.verdict(&r, status, kills > 0)
+	return r
+}
+
+// verdict returns how the run ended, and the detail. r has its measures, r.Borderline is
+// set here; oom says that the kernel killed a process of the group for its memory.
+func (x *execution) verdict(r *Run, status syscall.WaitStatus, oom bool) (Verdict, string) {
+	l := x.limits
 	cpuLimit, wallLimit := time.Duration(l.CPUMS)*time.Millisecond, time.Duration(l.WallMS)*time.Millisecond
 	r.Borderline = r.CPU > cpuLimit*9/10 && r.CPU < cpuLimit*11/10
-	r.Status, r.Detail = OK, ""
 	last := lastLine(x.err.data)
 	if x.executed {
 		last = firstError(x.err.data) // a runtime prints the reason before its stack
@@ -59,35 +66,36 @@ func (x *execution) conclude() Run {
 	full := r.MemoryKB >= l.MemoryMB<<10*98/100
 	switch {
 	case status.Signaled() && status.Signal() == syscall.SIGSYS: // the filter lets nobody send one
-		r.Status, r.Detail = SecurityViolation, "a system call that only an attack makes"
+		return SecurityViolation, "a system call that only an attack makes"
 	case x.killed == "stdout" || x.killed == "stderr" || x.killed == "result":
-		r.Status, r.Detail = OutputLimit, x.killed
-	case x.killed == "memory" || kills > 0:
-		r.Status, r.Detail = MemoryLimit, "killed"
+		return OutputLimit, x.killed
+	case x.killed == "memory" || oom:
+		return MemoryLimit, "killed"
 	case r.ExitCode > 0 && (strings.HasPrefix(last, "MemoryError") || strings.HasPrefix(last, "OSError: [Errno 12]") ||
 		bytes.Contains(x.err.data, []byte("std::bad_alloc"))),
 		r.Signal == "SIGABRT" && bytes.Contains(x.err.data, []byte("std::bad_alloc")),
 		r.Signal != "" && bytes.Contains(x.err.data, []byte("JavaScript heap out of memory")),
 		r.ExitCode == 2 && bytes.Contains(x.err.data, []byte("fatal error: runtime: cannot allocate memory")),
 		r.ExitCode == 2 && bytes.Contains(x.err.data, []byte("fatal error: runtime: out of memory")):
-		r.Status, r.Detail = MemoryLimit, "allocation refused"
+		return MemoryLimit, "allocation refused"
 	case x.killed == "wall" && full:
-		r.Status, r.Detail = MemoryLimit, "out of time while the kernel reclaimed memory"
+		return MemoryLimit, "out of time while the kernel reclaimed memory"
 	case r.CPU > cpuLimit:
-		r.Status, r.Detail = TimeLimit, "cpu"
+		return TimeLimit, "cpu"
 	case x.killed == "wall" || r.Wall > wallLimit:
-		r.Status, r.Detail = TimeLimit, "wall"
+		return TimeLimit, "wall"
 	case x.begun.syntax:
-		r.Status, r.Detail = CompileError, last
+		return CompileError, last
 	case r.Signal == "SIGXFSZ", r.ExitCode > 0 && strings.HasPrefix(last, "OSError: [Errno 27]"):
-		r.Status, r.Detail = OutputLimit, "file"
+		return OutputLimit, "file"
 	case r.Signal != "":
-		r.Status, r.Detail = RuntimeError, r.Signal
+		return RuntimeError, r.Signal
 	case r.ExitCode != 0:
-		r.Status, r.Detail = RuntimeError, fmt.Sprintf("status %d", r.ExitCode)
+		detail := fmt.Sprintf("status %d", r.ExitCode)
 		if last != "" {
-			r.Detail += ": " + last[:min(len(last), 200)]
+			detail += ": " + last[:min(len(last), 200)]
 		}
+		return RuntimeError, detail
 	}
-	return r
+	return OK, ""
 }

@@ -56,7 +56,6 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	}
 	seen := make(map[int]bool)
 	var dropped []int
-	groups, passed := 0, 0
 	for batch := 0; batch == 0 || len(got.groups) < c.PromptsPerStep && batch < c.Filter.MaxBatches; batch++ {
 		got.batches++
 		var problems []int
@@ -85,22 +84,15 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		got.all = append(got.all, traj...)
 		keep := t.informative(traj)
 		for i, yes := range keep {
-			groups++
 			if yes {
-				passed++
 				got.groups = append(got.groups, at+i*c.Samples)
 			} else {
 				dropped = append(dropped, at+i*c.Samples)
 			}
 		}
 	}
-	if missing := c.PromptsPerStep - len(got.groups); missing > 0 {
-		got.groups = append(got.groups, dropped[:missing]...)
-		got.events = append(got.events, Event{Kind: "filter-groups", Text: fmt.Sprintf(
-			"step %d: %d of %d groups have differing rewards; %d others fill the step up to %d",
-			step, passed, groups, missing, c.PromptsPerStep)})
-	}
-	got.groups = got.groups[:c.PromptsPerStep]
+	groups, passed := len(got.groups)+len(dropped), len(got.groups)
+	got.fill(c.PromptsPerStep, dropped)
 	train := got.train(c.Samples)
 	if c.Filter.By != MetricNone {
 		got.metrics = []rl.Metric{
@@ -117,6 +109,19 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		}
 	}
 	return got, nil
+}
+
+// fill takes dropped groups where fewer than want passed the filter, and tells so; it
+// leaves out what is more.
+func (c *collected) fill(want int, dropped []int) {
+	passed := len(c.groups)
+	if missing := want - passed; missing > 0 {
+		c.groups = append(c.groups, dropped[:missing]...)
+		c.events = append(c.events, Event{Kind: "filter-groups", Text: fmt.Sprintf(
+			"step %d: %d of %d groups have differing rewards; %d others fill the step up to %d",
+			c.step, passed, passed+len(dropped), missing, want)})
+	}
+	c.groups = c.groups[:want]
 }
 
 // draw returns completions of problems, with any recorded rewards, from the recording if

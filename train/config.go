@@ -144,7 +144,8 @@ func (c Config) Validate() error {
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:
 		return fmt.Errorf("train: group filtering with %d batches", c.Filter.MaxBatches)
 	case c.PromptsPerStep < 1 || c.PromptsPerUpdate < 1 || c.PromptsPerStep%c.PromptsPerUpdate != 0:
-		return fmt.Errorf("train: prompts_per_update %d must divide prompts_per_step %d", c.PromptsPerUpdate, c.PromptsPerStep)
+		return fmt.Errorf("train: prompts_per_update %d must divide prompts_per_step %d", c.PromptsPerUpdate,
+			c.PromptsPerStep)
 	case c.Samples < 1:
 		return fmt.Errorf("train: %d samples per problem", c.Samples)
 	case c.Staleness < 0:

@@ -25,7 +25,8 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 	}
 	m := rl.DataMetrics(rl.Data[float32]{
 		Rows: b.rows, Mask: b.mask, Score: b.score, Reward: b.rewardSums(), Adv: b.adv, Ret: b.ret, Value: b.value,
-		PromptLen: prompt, ResponseLen: response, MaxPrompt: t.cfg.MaxPromptTokens, MaxResponse: t.cfg.Sampling.MaxNewTokens,
+		PromptLen: prompt, ResponseLen: response, MaxPrompt: t.cfg.MaxPromptTokens,
+		MaxResponse: t.cfg.Sampling.MaxNewTokens,
 	})
 	m = append(m, t.verdictMetrics(rec.Trajectories)...)
 

@@ -83,7 +83,8 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, g gradien
 		if l.bypass.weight != nil {
 			weight = l.bypass.weight[l.at:end]
 		}
-		rl.Bypass(g.logProb, p, weight, l.bypass.kept[l.at:end], l.c.Correction.Bypass, l.bypass.clip, &l.bypass.stats)
+		rl.Bypass(g.logProb, p, weight, l.bypass.kept[l.at:end], l.c.Correction.Bypass, l.bypass.clip,
+			&l.bypass.stats)
 	case l.picked != nil:
 		m.Picked = l.picked[l.at:end]
 		fallthrough

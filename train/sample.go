@@ -55,7 +55,8 @@ type NonFiniteError struct {
 func (e *NonFiniteError) Error() string {
 	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the policy's log-prob is %v: the weights are "+
 		"broken; "+
-		"go on from an earlier checkpoint with a smaller learning rate or gradient limit", e.Step, e.Problem, e.Sample,
+		"go on from an earlier checkpoint with a smaller learning rate or gradient limit", e.Step, e.Problem,
+		e.Sample,
 		e.Token, e.LogProb)
 }
 

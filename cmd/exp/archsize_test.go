@@ -2,7 +2,6 @@ package main
 
 import (
 	"go/ast"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -19,56 +18,26 @@ const (
 	maxFunction = 70
 )
 
-// longLines are the folders, with those below them, that still have longer lines, and how
-// many at most. It shrinks only: lower a number when you wrap lines.
-func longLines() map[string]int {
-	return map[string]int{
-		"eval": 19, "harness": 454, "reports": 206, "train": 47,
-	}
-}
-
 // longFunctions are the functions that are longer, "dir.name", with the reason.
 func longFunctions() map[string]string {
-	const split = "still to split"
 	return map[string]string{
-		"cmd/exp.suiteCommand":              split,
-		"eval/grade.bracket":                split,
 		"eval/grade.command":                "one switch over LaTeX commands",
-		"eval/grade.fCall":                  split,
 		"eval/suite.Catalog":                "a table",
 		"harness/config.foreignNames":       "a table",
 		"harness/config.trainChecks":        "a list of checks, each a line or two",
 		"kernels/kerneltest.checkEmpty":     "every operation once, on nothing",
 		"kernels/kerneltest.normBenchmarks": "a table of benchmarks",
-		"sandbox.conclude":                  split,
-		"train.collect":                     split,
 		"train/chat.directiveOf":            "one switch over the directives of strftime",
 	}
 }
 
 func TestLineLength(t *testing.T) {
-	count := map[string]int{} // by folder of the list, "" is none
-	allowed := longLines()
 	for _, f := range sources(t) {
-		list := slices.DeleteFunc(slices.Collect(maps.Keys(allowed)), func(dir string) bool { return !within(f.dir, dir) })
-		place := ""
-		if len(list) > 0 {
-			place = slices.Max(list) // the deepest folder that holds the file
-		}
 		raw := rawLines(f)
 		for i, line := range strings.Split(string(f.text), "\n") {
-			n := columns(line)
-			if n <= maxColumns || raw[i] {
-				continue
-			}
-			if count[place]++; place == "" {
+			if n := columns(line); n > maxColumns && !raw[i] {
 				t.Errorf("%s:%d: %d columns; break the line at %d", f.path, i+1, n, maxColumns)
 			}
-		}
-	}
-	for dir, most := range allowed {
-		if n := count[dir]; n > most || n == 0 {
-			t.Errorf("%s has %d lines of more than %d columns, longLines says %d", dir, n, maxColumns, most)
 		}
 	}
 }

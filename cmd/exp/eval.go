@@ -78,10 +78,10 @@ func evalCommand(a *app) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if len(args) == 1 && c.String("responses") == "" {
+			switch {
+			case len(args) == 1 && c.String("responses") == "":
 				return a.evalWeights(c, args[0])
-			}
-			if len(args) == 1 {
+			case len(args) == 1:
 				return a.Usagef("either RUN or FOLDER, or --responses FILE, not both")
 			}
 			for _, f := range evalRunFlags() {

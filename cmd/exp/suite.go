@@ -19,7 +19,6 @@ import (
 )
 
 func suiteCommand(a *app) *cli.Command {
-	suites := a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate { return a.storedSuites(c.Context) })
 	return &cli.Command{
 		Name:     "suite",
 		Category: "Results",
@@ -34,78 +33,88 @@ func suiteCommand(a *app) *cli.Command {
 			"exp suite add math500 MATH-500/test.jsonl # check and store a benchmark\n" +
 			"exp suite add humaneval HumanEval.jsonl.gz # programs with tests\n" +
 			"exp suite show math500 --items -n 5 # its first problems",
-		Subcommands: []*cli.Command{
-			{
-				Name: "add", ArgsUsage: "[NAME] FILE", Usage: "read a benchmark from a file into the store",
-				Description: "NAME is one of exp suite known, or your own; by default it is the file's name, or " +
-					"the one in a definition (.yaml). A file with a different number of problems than the " +
-					"benchmark is refused; a file with an unknown digest is kept with a warning.",
-				UsageText: "exp suite add aime24 aime24.jsonl\nexp suite add house.yaml # a suite of your own",
-				Flags: []cli.Flag{&cli.StringFlag{Name: "expect",
-					Usage: "fail unless the problems' digest is or begins with `HEX`"}},
-				Action: a.suiteAdd,
+		Subcommands: suiteCommands(a),
+	}
+}
+
+// suiteCommands are the commands of exp suite.
+func suiteCommands(a *app) []*cli.Command {
+	suites := a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate { return a.storedSuites(c.Context) })
+	return []*cli.Command{
+		{
+			Name: "add", ArgsUsage: "[NAME] FILE", Usage: "read a benchmark from a file into the store",
+			Description: "NAME is one of exp suite known, or your own; by default it is the file's name, or " +
+				"the one in a definition (.yaml). A file with a different number of problems than the " +
+				"benchmark is refused; a file with an unknown digest is kept with a warning.",
+			UsageText: "exp suite add aime24 aime24.jsonl\nexp suite add house.yaml # a suite of your own",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "expect",
+				Usage: "fail unless the problems' digest is or begins with `HEX`"}},
+			Action: a.suiteAdd,
+		},
+		{
+			Name: "ls", Usage: "list the suites of the store",
+			UsageText: "exp suite ls --json # for programs: exp.suite.ls/1",
+			Action: func(c *cli.Context) error {
+				return a.WithStore(func(db *store.DB) error { return a.suiteList(c, db) })
 			},
-			{
-				Name: "ls", Usage: "list the suites of the store",
-				UsageText: "exp suite ls --json # for programs: exp.suite.ls/1",
-				Action: func(c *cli.Context) error {
-					return a.WithStore(func(db *store.DB) error { return a.suiteList(c, db) })
-				},
+		},
+		{
+			Name: "known", Usage: "list the benchmarks this program knows",
+			UsageText: "exp suite known -o wide # with sources and graders",
+			Action: func(c *cli.Context) error {
+				if _, err := cli.Positionals(c, 0, 0); err != nil {
+					return err
+				}
+				return a.Out.PrintTable(knownSuites())
 			},
-			{
-				Name: "known", Usage: "list the benchmarks this program knows",
-				UsageText: "exp suite known -o wide # with sources and graders",
-				Action: func(c *cli.Context) error {
-					if _, err := cli.Positionals(c, 0, 0); err != nil {
-						return err
-					}
-					return a.Out.PrintTable(knownSuites())
-				},
+		},
+		{
+			Name: "show", ArgsUsage: "SUITE", Usage: "show a suite, or its problems",
+			UsageText: "exp suite show gsm8k\nexp suite show gsm8k --items -n 0 -o jsonl # all problems, " +
+				"for programs",
+			Flags: []cli.Flag{
+				&cli.BoolFlag{Name: "items", Usage: "list the problems"},
+				&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20,
+					Usage: "list at most `N`, 0 for all"},
 			},
-			{
-				Name: "show", ArgsUsage: "SUITE", Usage: "show a suite, or its problems",
-				UsageText: "exp suite show gsm8k\nexp suite show gsm8k --items -n 0 -o jsonl # all problems, " +
-					"for programs",
-				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "items", Usage: "list the problems"},
-					&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20,
-						Usage: "list at most `N`, 0 for all"},
-				},
-				BashComplete: suites,
-				Action: func(c *cli.Context) error {
-					return a.withSuite(c, a.OpenStore, func(db *store.DB, row store.Suite) error {
-						return a.suiteShow(c, db, row)
-					})
-				},
+			BashComplete: suites,
+			Action: func(c *cli.Context) error {
+				return a.withSuite(c, a.OpenStore, func(db *store.DB, row store.Suite) error {
+					return a.suiteShow(c, db, row)
+				})
 			},
-			{
-				Name: "verify", ArgsUsage: "[SUITE...]", Usage: "hash the problems again and compare",
-				UsageText:    "exp suite verify # all of them; exit code 4 if one has changed",
-				BashComplete: suites,
-				Action: func(c *cli.Context) error {
-					return a.WithStore(func(db *store.DB) error { return a.suiteVerify(c, db) })
-				},
+		},
+		{
+			Name: "verify", ArgsUsage: "[SUITE...]", Usage: "hash the problems again and compare",
+			UsageText:    "exp suite verify # all of them; exit code 4 if one has changed",
+			BashComplete: suites,
+			Action: func(c *cli.Context) error {
+				return a.WithStore(func(db *store.DB) error { return a.suiteVerify(c, db) })
 			},
-			{
-				Name: "rm", ArgsUsage: "SUITE", Usage: "remove a suite that no run was scored on",
-				UsageText:    "exp suite rm house",
-				BashComplete: suites,
-				Action: func(c *cli.Context) error {
-					return a.withSuite(c, a.OpenStoreToWrite, func(db *store.DB, row store.Suite) error {
-						err := db.RemoveSuite(c.Context, row.ID)
-						if errors.Is(err, store.ErrInUse) {
-							return cli.Usagef("%d runs were scored on %s: their scores would lose their problems",
-								row.Evals, row.Name)
-						}
-						if err == nil {
-							a.Note("%s is removed; its problems stay until exp gc", row.Name)
-						}
-						return err
-					})
-				},
+		},
+		{
+			Name: "rm", ArgsUsage: "SUITE", Usage: "remove a suite that no run was scored on",
+			UsageText:    "exp suite rm house",
+			BashComplete: suites,
+			Action: func(c *cli.Context) error {
+				return a.withSuite(c, a.OpenStoreToWrite, func(db *store.DB, row store.Suite) error {
+					return a.suiteRemove(c, db, row)
+				})
 			},
 		},
 	}
+}
+
+// suiteRemove removes a suite from the store.
+func (a *app) suiteRemove(c *cli.Context, db *store.DB, row store.Suite) error {
+	err := db.RemoveSuite(c.Context, row.ID)
+	if errors.Is(err, store.ErrInUse) {
+		return cli.Usagef("%d runs were scored on %s: their scores would lose their problems", row.Evals, row.Name)
+	}
+	if err == nil {
+		a.Note("%s is removed; its problems stay until exp gc", row.Name)
+	}
+	return err
 }
 
 // readSuite reads a suite from a file; errors are worded for people.

@@ -57,7 +57,8 @@ type Format struct {
 // Formats lists the formats in the order Read tries them.
 func Formats() []Format {
 	return []Format{
-		{"lm-eval", "lm-evaluation-harness: samples_TASK_TIME.jsonl", []string{"doc_id", "doc", "resps"}, readHarness},
+		{"lm-eval", "lm-evaluation-harness: samples_TASK_TIME.jsonl", []string{"doc_id", "doc", "resps"},
+			readHarness},
 		{"lighteval", "lighteval: details_TASK_TIME.parquet", []string{"doc", "model_response"}, readLighteval},
 		{"lighteval", "lighteval's earlier details", []string{"__doc__", "__model_response__"}, readLighteval},
 		{"verl-parquet", "verl: its data with a column of responses", []string{"prompt", "responses", "reward_model"},

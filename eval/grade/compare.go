@@ -458,7 +458,8 @@ func isInverse(x *expr) bool {
 		return false
 	}
 	f := x.args[0]
-	return f.op == opPow && f.args[0].op == opSym && f.args[1].op == opNum && f.args[1].num.Cmp(big.NewRat(-1, 1)) == 0
+	return f.op == opPow && f.args[0].op == opSym && f.args[1].op == opNum &&
+		f.args[1].num.Cmp(big.NewRat(-1, 1)) == 0
 }
 
 // isFunctionOf reports whether x is f(v), with any argument if v is empty.

@@ -176,8 +176,8 @@ func (w *budget) evaluatePower(x *expr, p *point) (ball, bool) {
 	}
 	if imag(a.v) == 0 && imag(e.v) == 0 && real(a.v) > 0 {
 		v := math.Pow(real(a.v), real(e.v))
-		return p.made(complex(v, 0),
-			math.Abs(v)*(spread(a, real(e.v))+1.1*e.r*math.Abs(math.Log(real(a.v)))+8*rounding*(1+math.Abs(real(e.v)))))
+		relative := spread(a, real(e.v)) + 1.1*e.r*math.Abs(math.Log(real(a.v))) + 8*rounding*(1+math.Abs(real(e.v)))
+		return p.made(complex(v, 0), math.Abs(v)*relative)
 	}
 	if cutRisk(a) {
 		return ball{}, false

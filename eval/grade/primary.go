@@ -72,7 +72,8 @@ func (p *parser) repeating(text string) (*expr, error) {
 	}
 	cycle := p.peek()
 	p.i++
-	if cycle.kind != tokNum || strings.Trim(cycle.text, "0123456789") != "" || len(cycle.text) > 60 || len(text) > 60 {
+	if cycle.kind != tokNum || strings.Trim(cycle.text, "0123456789") != "" || len(cycle.text) > 60 ||
+		len(text) > 60 {
 		return nil, errors.New("a bar over something that is no run of digits")
 	}
 	if err := p.expect("}"); err != nil {
@@ -222,21 +223,7 @@ func (p *parser) bracket(text string) (*expr, error) {
 			return &expr{op: opSet, args: []*expr{x}}
 		})
 	case "frac", "binom":
-		if x, ok, err := p.derivative(); ok || err != nil {
-			return x, err
-		}
-		a, err := p.argument()
-		if err != nil {
-			return nil, err
-		}
-		b, err := p.argument()
-		if err != nil {
-			return nil, err
-		}
-		if text == "binom" {
-			return call("binom", a, b), nil
-		}
-		return quotient(a, b), nil
+		return p.fraction(text)
 	case "√":
 		return p.root()
 	case "∛":
@@ -246,24 +233,7 @@ func (p *parser) bracket(text string) (*expr, error) {
 		}
 		return power(x, number(big.NewRat(1, 3))), nil
 	case "|", "|(":
-		closing := map[string]string{"|": "|", "|(": "|)"}[text]
-		bars := p.bars
-		p.bars = 0
-		if text == "|" {
-			p.bars = 1
-		}
-		x, err := p.sum()
-		p.bars = bars
-		if err != nil {
-			return nil, err
-		}
-		if x.op == opMatrix {
-			if x, err = determinantOf(x); err != nil {
-				return nil, err
-			}
-			return x, p.expect(closing)
-		}
-		return call("abs", x), p.expect(closing)
+		return p.absolute(text)
 	case "∑", "∏", "∫", "lim":
 		return p.operator(text)
 	case "⌊":
@@ -278,6 +248,47 @@ func (p *parser) bracket(text string) (*expr, error) {
 		return call("bar", x), nil
 	}
 	return nil, fmt.Errorf("%q is unexpected", text)
+}
+
+// fraction reads the two arguments of \frac or \binom, or a derivative.
+func (p *parser) fraction(text string) (*expr, error) {
+	if x, ok, err := p.derivative(); ok || err != nil {
+		return x, err
+	}
+	a, err := p.argument()
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.argument()
+	if err != nil {
+		return nil, err
+	}
+	if text == "binom" {
+		return call("binom", a, b), nil
+	}
+	return quotient(a, b), nil
+}
+
+// absolute reads an absolute value, or the determinant of a matrix, up to its closing bar.
+func (p *parser) absolute(text string) (*expr, error) {
+	closing := map[string]string{"|": "|", "|(": "|)"}[text]
+	bars := p.bars
+	p.bars = 0
+	if text == "|" {
+		p.bars = 1
+	}
+	x, err := p.sum()
+	p.bars = bars
+	if err != nil {
+		return nil, err
+	}
+	if x.op == opMatrix {
+		if x, err = determinantOf(x); err != nil {
+			return nil, err
+		}
+		return x, p.expect(closing)
+	}
+	return call("abs", x), p.expect(closing)
 }
 
 // setBuilder skips the "x |" or "x ∈ ℝ |" of {x | conditions} and keeps the conditions.

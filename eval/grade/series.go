@@ -139,47 +139,13 @@ func fAtan(x *big.Float) (*big.Float, bool) {
 
 // fCall evaluates a function of one real number.
 func fCall(name string, x *big.Float) (*big.Float, bool) {
-	one := floatOf(1)
 	switch name {
 	case "ln":
 		return fLog(x)
 	case "sin", "cos", "tan", "cot", "sec", "csc":
-		s, c, ok := fSinCos(x)
-		if !ok {
-			return nil, false
-		}
-		over := func(a, b *big.Float) (*big.Float, bool) {
-			if b.Sign() == 0 || b.MantExp(nil) < -agreeBits {
-				return nil, false
-			}
-			return fQuo(a, b), true
-		}
-		switch name {
-		case "sin":
-			return s, true
-		case "cos":
-			return c, true
-		case "tan":
-			return over(s, c)
-		case "cot":
-			return over(c, s)
-		case "sec":
-			return over(one, c)
-		}
-		return over(one, s)
+		return fCircular(name, x)
 	case "sinh", "cosh", "tanh":
-		p := fExp(x)
-		if p.IsInf() || p.Sign() == 0 {
-			return nil, false
-		}
-		q := fQuo(one, p)
-		switch name {
-		case "sinh":
-			return fQuo(fSub(p, q), floatOf(2)), true
-		case "cosh":
-			return fQuo(fAdd(p, q), floatOf(2)), true
-		}
-		return fQuo(fSub(p, q), fAdd(p, q)), true
+		return fHyperbolic(name, x)
 	case "arctan":
 		return fAtan(x)
 	case "arccot":
@@ -189,26 +155,70 @@ func fCall(name string, x *big.Float) (*big.Float, bool) {
 		}
 		return fSub(fQuo(pi256(), floatOf(2)), y), true
 	case "arcsin", "arccos":
-		d := fSub(one, fMul(x, x))
-		if d.Sign() < 0 {
+		y, ok := fAsin(x)
+		if ok && name == "arccos" {
+			y = fSub(fQuo(pi256(), floatOf(2)), y)
+		}
+		return y, ok
+	}
+	return nil, false
+}
+
+// fCircular returns a circular function of x, unless x is too close to a pole.
+func fCircular(name string, x *big.Float) (*big.Float, bool) {
+	s, c, ok := fSinCos(x)
+	if !ok {
+		return nil, false
+	}
+	over := func(a, b *big.Float) (*big.Float, bool) {
+		if b.Sign() == 0 || b.MantExp(nil) < -agreeBits {
 			return nil, false
 		}
-		half := fQuo(pi256(), floatOf(2))
-		y := newFloat().Set(half)
-		if d.Sign() == 0 {
-			if x.Sign() < 0 {
-				y.Neg(y)
-			}
-		} else {
-			var ok bool
-			if y, ok = fAtan(fQuo(x, newFloat().Sqrt(d))); !ok {
-				return nil, false
-			}
-		}
-		if name == "arccos" {
-			y = fSub(half, y)
+		return fQuo(a, b), true
+	}
+	switch name {
+	case "sin":
+		return s, true
+	case "cos":
+		return c, true
+	case "tan":
+		return over(s, c)
+	case "cot":
+		return over(c, s)
+	case "sec":
+		return over(floatOf(1), c)
+	}
+	return over(floatOf(1), s)
+}
+
+// fHyperbolic returns sinh, cosh or tanh of x, unless it leaves the range of floats.
+func fHyperbolic(name string, x *big.Float) (*big.Float, bool) {
+	p := fExp(x)
+	if p.IsInf() || p.Sign() == 0 {
+		return nil, false
+	}
+	q := fQuo(floatOf(1), p)
+	switch name {
+	case "sinh":
+		return fQuo(fSub(p, q), floatOf(2)), true
+	case "cosh":
+		return fQuo(fAdd(p, q), floatOf(2)), true
+	}
+	return fQuo(fSub(p, q), fAdd(p, q)), true
+}
+
+// fAsin returns arcsin x, for x from -1 to 1.
+func fAsin(x *big.Float) (*big.Float, bool) {
+	d := fSub(floatOf(1), fMul(x, x))
+	switch d.Sign() {
+	case -1:
+		return nil, false
+	case 0:
+		y := newFloat().Set(fQuo(pi256(), floatOf(2)))
+		if x.Sign() < 0 {
+			y.Neg(y)
 		}
 		return y, true
 	}
-	return nil, false
+	return fAtan(fQuo(x, newFloat().Sqrt(d)))
 }

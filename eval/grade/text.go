@@ -70,7 +70,8 @@ func words(s string) string {
 
 // textWrappers are commands that change only the font.
 var textWrappers = strings.NewReplacer("\\textbf", "", "\\textit", "", "\\textrm", "", "\\textnormal", "", "\\text",
-	"", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\rm", "", "{", " ", "}", " ", "\\ ", " ", "\\,", " ", "~", " ",
+	"", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\rm", "", "{", " ", "}", " ", "\\ ", " ", "\\,", " ", "~",
+	" ",
 	"$", " ", "**", " ", "\\left", "", "\\right", "", "\\!", "")
 
 // bare strips fonts and delimiters from an answer.
@@ -96,7 +97,8 @@ func choice(s string) byte {
 	switch {
 	case rest == "" || rest == ")" || rest == "." || rest == ").":
 		return s[0]
-	case rest[0] == ')' && open, rest[0] == ')' || rest[0] == ':' || rest[0] == '.' && len(rest) > 1 && rest[1] == ' ':
+	case rest[0] == ')' && open, rest[0] == ')' || rest[0] == ':' || rest[0] == '.' && len(rest) > 1 &&
+		rest[1] == ' ':
 		return s[0]
 	}
 	return 0

@@ -89,7 +89,8 @@ func SimilarGroups(sets [][]uint64, threshold float64) (group []int, groups int)
 	for i, s := range sets {
 		signatures[i] = MinHash(s)
 	}
-	return SingleLink(len(sets), func(i, j int) float64 { return signatures[i].Similarity(&signatures[j]) }, threshold)
+	return SingleLink(len(sets), func(i, j int) float64 { return signatures[i].Similarity(&signatures[j]) },
+		threshold)
 }
 
 // EffectiveNumber returns the exponential of the entropy of the group sizes, the Hill number of order 1

@@ -37,60 +37,60 @@ func Catalog() []Known {
 	return []Known{
 		{Name: "gsm8k", About: "grade school word problems, test", Source: "github.com/openai/grade-school-math",
 			License: "MIT", Counts: []int{1319}, Graders: school,
-			Versions: map[string]string{
-				"ecfc2119b3cb9f5d47b5cbc7bbcfe7980fee72067c073603f43aaf5bc0eb3cf1": "openai/grade-school-math@3101c7d50724"}},
+			Versions: version("ecfc2119b3cb9f5d47b5cbc7bbcfe7980fee72067c073603f43aaf5bc0eb3cf1",
+				"openai/grade-school-math@3101c7d50724")},
 		{Name: "gsm8k-train", About: "grade school word problems, train",
 			Source: "github.com/openai/grade-school-math", License: "MIT", Counts: []int{7473}, Graders: school,
-			Versions: map[string]string{
-				"fa6bec04f4d6b0cbd86e74dbc228ab6865ac780bda47dd7b6506b7d9a57040aa": "openai/grade-school-math@3101c7d50724"}},
+			Versions: version("fa6bec04f4d6b0cbd86e74dbc228ab6865ac780bda47dd7b6506b7d9a57040aa",
+				"openai/grade-school-math@3101c7d50724")},
 		{Name: "math500", About: "500 problems of the MATH test set", Source: "hub: HuggingFaceH4/MATH-500",
 			License: "MIT", Counts: []int{500}, Graders: contest,
-			Versions: map[string]string{
-				"ddb05763d14cee8ae4ee51161aa6d447a38e95869074eaf2eb6b323c4f9b0ac2": "hkust-nlp/simpleRL-reason@cf1c7858bfc1"}},
+			Versions: version("ddb05763d14cee8ae4ee51161aa6d447a38e95869074eaf2eb6b323c4f9b0ac2",
+				"hkust-nlp/simpleRL-reason@cf1c7858bfc1")},
 		{Name: "math", About: "contest mathematics, test", Source: "github.com/hendrycks/math", License: "MIT",
 			Counts: []int{5000}, Graders: contest,
-			Versions: map[string]string{
-				"73dde94150c1283f1ec708dca6b204b8642184db9ddac2d9a099af1f97d05fe1": "microsoft/ToRA@213c1c995038"}},
+			Versions: version("73dde94150c1283f1ec708dca6b204b8642184db9ddac2d9a099af1f97d05fe1",
+				"microsoft/ToRA@213c1c995038")},
 		{Name: "math-train", About: "contest mathematics, train", Source: "github.com/hendrycks/math", License: "MIT",
 			Counts: []int{7500, 7470}, Graders: contest,
-			Versions: map[string]string{
-				"093e99be9f6727fc0a081688d6f6cf19dd38f275757062b035fef7c8badf3bf4": "agentica-project/rllm@874daa4acb7f"}},
+			Versions: version("093e99be9f6727fc0a081688d6f6cf19dd38f275757062b035fef7c8badf3bf4",
+				"agentica-project/rllm@874daa4acb7f")},
 		{Name: "aime24", About: "AIME 2024, I and II", Source: "hub: Maxwell-Jia/AIME_2024", License: "problems: MAA",
 			Counts: []int{30}, Graders: contest,
-			Versions: map[string]string{
-				"16771d255d29db47adc5d1b2f5c12d91390a87b3ca5c79e30f970a838b2d9b8f": "QwenLM/Qwen2.5-Math@a45202bd16f1"}},
+			Versions: version("16771d255d29db47adc5d1b2f5c12d91390a87b3ca5c79e30f970a838b2d9b8f",
+				"QwenLM/Qwen2.5-Math@a45202bd16f1")},
 		{Name: "aime25", About: "AIME 2025, I and II", Source: "hub: yentinglin/aime_2025", License: "problems: MAA",
 			Counts: []int{30}, Graders: contest,
-			Versions: map[string]string{
-				"22be7c16e4b9df33320a6d75e3a1d6df25474f18882d2ea817cbcb1ed1de019c": "NVIDIA/NeMo-Skills@0b012df8a09c"}},
+			Versions: version("22be7c16e4b9df33320a6d75e3a1d6df25474f18882d2ea817cbcb1ed1de019c",
+				"NVIDIA/NeMo-Skills@0b012df8a09c")},
 		{Name: "amc23", About: "AMC 2023, 40 problems", Source: "hub: zwhe99/amc23", License: "problems: MAA",
 			Counts: []int{40}, Graders: contest,
-			Versions: map[string]string{
-				"cb6a8a1b013229ab6c8758ac66099f604cf5beda33518baf46291380c265650c": "QwenLM/Qwen2.5-Math@a45202bd16f1"}},
+			Versions: version("cb6a8a1b013229ab6c8758ac66099f604cf5beda33518baf46291380c265650c",
+				"QwenLM/Qwen2.5-Math@a45202bd16f1")},
 		{Name: "minerva", About: "Minerva's undergraduate science problems", Source: "hub: math-ai/minervamath",
 			License: "", Counts: []int{272}, Graders: contest},
 		{Name: "olympiad", About: "OlympiadBench, open mathematics in English without pictures",
 			Source: "github.com/OpenBMB/OlympiadBench", License: "MIT", Counts: []int{674, 675}, Graders: contest,
-			Versions: map[string]string{
-				"5204c926f603a5f8a4301ace1bad27c73144d8beffc6c20089ba49051d95b332": "QwenLM/Qwen2.5-Math@a45202bd16f1"}},
+			Versions: version("5204c926f603a5f8a4301ace1bad27c73144d8beffc6c20089ba49051d95b332",
+				"QwenLM/Qwen2.5-Math@a45202bd16f1")},
 		{Name: "svamp", About: "elementary word problems with variations", Source: "github.com/arkilpatel/SVAMP",
 			License: "MIT", Counts: []int{1000}, Graders: contest,
-			Versions: map[string]string{
-				"8a478856723a5511237471b6da8379cd9922a3f48be19e5c35ce31b4b8d884ad": "QwenLM/Qwen2.5-Math@a45202bd16f1"}},
+			Versions: version("8a478856723a5511237471b6da8379cd9922a3f48be19e5c35ce31b4b8d884ad",
+				"QwenLM/Qwen2.5-Math@a45202bd16f1")},
 		{Name: "countdown", About: "reach a number from given numbers, each used once",
 			Source: "hub: Jiayi-Pan/Countdown-Tasks-3to4", License: "", Graders: []string{countdownGrader}},
 
 		{Name: "humaneval", About: "write the body of a Python function, given its head",
 			Source: "github.com/openai/human-eval", License: "MIT", Counts: []int{164}, Graders: programs,
-			Versions: map[string]string{
-				"c7c56c5df6ae5a10eca7c2009b308a7d868ce01bf6f2696e0959c2a66571f854": "openai/human-eval@6d43fb980f9f"}},
+			Versions: version("c7c56c5df6ae5a10eca7c2009b308a7d868ce01bf6f2696e0959c2a66571f854",
+				"openai/human-eval@6d43fb980f9f")},
 		{Name: "humanevalplus", About: "HumanEval with the inputs of EvalPlus; FlowRL's copy has 163",
 			Source: "hub: evalplus/humanevalplus", License: "Apache-2.0", Counts: []int{164, 163}, Graders: programs},
 		{Name: "mbpp", About: "write a Python function, given a sentence and three tests; 974 in total, 500 in test",
 			Source: "github.com/google-research/google-research/tree/master/mbpp", License: "CC-BY-4.0",
 			Counts: []int{974, 500, 427, 257}, Graders: programs,
-			Versions: map[string]string{
-				"b86651dc4d8be58293ae8d77a6f41a2f9b1f2056c69007a0e5c29301d9cac187": "deepseek-ai/DeepSeek-Coder@2f9fd85927c6"}},
+			Versions: version("b86651dc4d8be58293ae8d77a6f41a2f9b1f2056c69007a0e5c29301d9cac187",
+				"deepseek-ai/DeepSeek-Coder@2f9fd85927c6")},
 		{Name: "mbppplus", About: "MBPP with the inputs of EvalPlus", Source: "hub: evalplus/mbppplus",
 			License: "Apache-2.0", Counts: []int{378, 399}, Graders: programs},
 		{Name: "livecodebench", About: "contest problems by date; v1 to v6, or FlowRL's window of 279",
@@ -109,3 +109,6 @@ func Catalog() []Known {
 			Source: "hub: agentica-org/DeepCoder-Preview-Dataset", License: "MIT", Graders: programs},
 	}
 }
+
+// version returns the versions of a suite whose one known file has this digest.
+func version(digest, origin string) map[string]string { return map[string]string{digest: origin} }

@@ -16,7 +16,8 @@ import (
 // distances and books, with rates, comparisons, fractions, percentages and sharing. Every number except
 // percentages is an integer from 2 to LargestNumber.
 //
-//	prompt  Nora has 3 boxes with 14 beads in each. She gives half of them to Omar. How many beads does Nora have now?
+//	prompt  Nora has 3 boxes with 14 beads in each. She gives half of them to Omar.
+//	        How many beads does Nora have now?
 //	target  Nora has 3*14=42 beads.
 //	        Nora gives away 42/2=21 beads.
 //	        That leaves 42-21=21 beads.

@@ -96,7 +96,8 @@ var thingsOpenings = []act{
 
 var thingsMoves = []act{
 	{tell: []string{
-		"{They} buys {a} more.", "{They} gets {a} more {things} from {friend}.", "{friend} gives {name} {a} {things}.",
+		"{They} buys {a} more.", "{They} gets {a} more {things} from {friend}.",
+		"{friend} gives {name} {a} {things}.",
 		"Then {they} finds another {a} {things}.",
 	}, lines: []line{{"v+a", "Then {name} has {=} {things}."}}},
 	{tell: []string{
@@ -118,7 +119,8 @@ var thingsMoves = []act{
 	}, lines: []line{{"k*m", "The friends get {=} {things}."}, {"v-x", "Then {name} has {=} {things} left."}}},
 	{tell: []string{
 		"{They} uses {m} {things} a day for {k} days.", "For {k} days, {they} uses {m} {things} every day.",
-	}, lines: []line{{"m*k", "In {k} days {name} uses {=} {things}."}, {"v-x", "Then {name} has {=} {things} left."}}},
+	}, lines: []line{{"m*k", "In {k} days {name} uses {=} {things}."},
+		{"v-x", "Then {name} has {=} {things} left."}}},
 	{tell: []string{
 		"{They} buys {k} {boxes} with {m} {things} in each.", "Then {they} gets {k} {boxes} of {m} {things}.",
 	}, lines: []line{{"k*m", "In the {boxes} are {=} {things}."}, {"v+x", "Then {name} has {=} {things}."}}},
@@ -178,7 +180,8 @@ var moneyOpenings = []act{
 		"{name} saves ${a} a week for {k} weeks.", "Every week for {k} weeks, {name} saves ${a}.",
 	}, lines: []line{{"a*k", "{name} saves {=} dollars."}}},
 	{tell: []string{
-		"{name} sells {a} {goods} for ${k} each.", "{name} sells {goods} at ${k} each. Today {they} sold {a} of them.",
+		"{name} sells {a} {goods} for ${k} each.",
+		"{name} sells {goods} at ${k} each. Today {they} sold {a} of them.",
 	}, lines: []line{{"a*k", "{name} gets {=} dollars."}}},
 }
 
@@ -265,7 +268,8 @@ var priceMoves = []act{
 
 var priceEndings = []act{
 	{tell: []string{
-		"{They} pays with a ${n} bill. How much change does {they} get?", "How much change does {name} get from ${n}?",
+		"{They} pays with a ${n} bill. How much change does {they} get?",
+		"How much change does {name} get from ${n}?",
 	}, lines: []line{{"n-v", "{name} gets {=} dollars back."}}},
 	{tell: []string{
 		"{They} has ${a}. How much money is left?",

@@ -87,7 +87,8 @@ type Options struct {
 // at most a hundred time slices of a shared machine's scheduler, and several calls of
 // all but the largest matmuls.
 func DefaultOptions() Options {
-	return Options{Batch: 16, Length: 256, Sequences: 64, Prompt: 64, New: 128, Repeat: 5, Time: 20 * time.Millisecond}
+	return Options{Batch: 16, Length: 256, Sequences: 64, Prompt: 64, New: 128, Repeat: 5,
+		Time: 20 * time.Millisecond}
 }
 
 // Validate returns an error for the first setting that cannot be measured.

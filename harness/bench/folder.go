@@ -132,8 +132,9 @@ func (f *folder) load() error {
 		return err
 	}
 	n, _ := model.Parameters(f.c, model.Heads{LM: true})
-	f.report = FolderReport{Path: f.o.Path, Parameters: n, Weights: f.be.Allocated() - before, Stored: stored.String(),
-		Load: time.Since(start).Seconds()}
+	f.report = FolderReport{Path: f.o.Path, Parameters: n, Weights: f.be.Allocated() - before,
+		Stored: stored.String(),
+		Load:   time.Since(start).Seconds()}
 	f.m, err = model.NewOn(f.backbone, model.Heads{LM: true}, false)
 	return err
 }

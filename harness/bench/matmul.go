@@ -123,7 +123,8 @@ func (s *suite) cases(b *buffers, l linear, weightBytes int) []*matmulCase {
 		size := float64(s.be.Operand().Size())
 		cases = append(cases, &matmulCase{call: call, MatMul: MatMul{Layer: l.layer, Op: op, M: m, N: l.out, K: l.in,
 			Decode: decode,
-			flops:  2 * float64(m) * float64(l.out) * float64(l.in), bytes: size * float64(m*l.in+l.out*l.in+m*l.out)}})
+			flops:  2 * float64(m) * float64(l.out) * float64(l.in),
+			bytes:  size * float64(m*l.in+l.out*l.in+m*l.out)}})
 	}
 	for _, m := range batch {
 		xm, outm, dxm := x.Slice(0, m*l.in), out.Slice(0, m*l.out), dx.Slice(0, m*l.in)

@@ -59,7 +59,8 @@ func losses(have func(l rl.PolicyLoss) bool) []string {
 func algorithmFacts() []AlgorithmFacts {
 	var list []AlgorithmFacts
 	for _, a := range algorithms() {
-		f := AlgorithmFacts{Name: a.Name, Title: a.Title, Source: a.Source, Equation: a.Equation, Sets: map[string]string{}}
+		f := AlgorithmFacts{Name: a.Name, Title: a.Title, Source: a.Source, Equation: a.Equation,
+			Sets: map[string]string{}}
 		for path, v := range a.Sets {
 			f.Sets[path] = Format(lookup(path), plain(v))
 		}
@@ -107,7 +108,8 @@ func describeAlgorithms() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n  What each sets, as defaults of keys under algo:\n  %s.\n", notation)
 	for _, a := range algorithms() {
-		fmt.Fprintf(&b, "\n  %s: %s\n    from  %s\n    is    %s\n    sets  %s\n", a.Name, a.Title, a.Source, a.Equation, strings.Join(settings(a), ", "))
+		fmt.Fprintf(&b, "\n  %s: %s\n    from  %s\n    is    %s\n    sets  %s\n", a.Name, a.Title, a.Source,
+			a.Equation, strings.Join(settings(a), ", "))
 	}
 	return b.String()
 }

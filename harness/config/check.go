@@ -65,7 +65,8 @@ func taskChecks() []check {
 	return []check{
 		{[]string{"task.countdown.min_numbers", "task.countdown.max_numbers"}, func(r *Run) (string, string) {
 			if c := r.Task.Countdown; c.MinNumbers > c.MaxNumbers {
-				return fmt.Sprintf("task.countdown.min_numbers (%d) is above task.countdown.max_numbers (%d)", c.MinNumbers, c.MaxNumbers), ""
+				return fmt.Sprintf("task.countdown.min_numbers (%d) is above task.countdown.max_numbers (%d)",
+					c.MinNumbers, c.MaxNumbers), ""
 			}
 			return "", ""
 		}},
@@ -79,11 +80,13 @@ func taskChecks() []check {
 		}},
 		{[]string{"task.outcomes.modes", "task.outcomes.count"}, func(r *Run) (string, string) {
 			if len(r.Task.Outcomes.Modes) == 0 {
-				return "task.outcomes.modes is empty: every outcome has the same reward", "give at least one {center, width, height}"
+				return "task.outcomes.modes is empty: every outcome has the same reward",
+					"give at least one {center, width, height}"
 			}
 			for i, m := range r.Task.Outcomes.Modes {
 				if m.Center >= r.Task.Outcomes.Count {
-					return fmt.Sprintf("task.outcomes.modes[%d].center (%d) is not below task.outcomes.count (%d)", i, m.Center, r.Task.Outcomes.Count),
+					return fmt.Sprintf("task.outcomes.modes[%d].center (%d) is not below task.outcomes.count (%d)", i,
+							m.Center, r.Task.Outcomes.Count),
 						"outcomes are counted from 0"
 				}
 			}
@@ -91,7 +94,8 @@ func taskChecks() []check {
 		}},
 		{[]string{"reward.wrong", "reward.correct"}, func(r *Run) (string, string) {
 			if r.Reward.Wrong >= r.Reward.Correct {
-				return fmt.Sprintf("reward.wrong (%v) is not below reward.correct (%v)", r.Reward.Wrong, r.Reward.Correct), "training maximises the reward"
+				return fmt.Sprintf("reward.wrong (%v) is not below reward.correct (%v)", r.Reward.Wrong,
+					r.Reward.Correct), "training maximises the reward"
 			}
 			return "", ""
 		}},
@@ -109,26 +113,30 @@ func dataChecks() []check {
 		}},
 		{[]string{"train.prompts_per_step", "data.train.source", "data.train.size"}, func(r *Run) (string, string) {
 			if n := r.Data.Train.Size; n > 0 && r.Train.PromptsPerStep > n {
-				return fmt.Sprintf("train.prompts_per_step (%d) is above data.train.size (%d): a step would see a problem twice", r.Train.PromptsPerStep, n),
+				return fmt.Sprintf("train.prompts_per_step (%d) is above data.train.size (%d): a step would see a "+
+						"problem twice", r.Train.PromptsPerStep, n),
 					"sample fewer problems in a step, or use more data"
 			}
 			return "", ""
 		}},
 	}
-	list = append(list, check{[]string{"sft.problems_per_step", "sft.data_size", "data.train.source", "data.train.size"}, func(r *Run) (string, string) {
+	list = append(list, check{[]string{"sft.problems_per_step", "sft.data_size", "data.train.source",
+		"data.train.size"}, func(r *Run) (string, string) {
 		n, key := r.Data.Train.Size, "data.train.size"
 		if r.SFT.DataSize > 0 && (n == 0 || r.SFT.DataSize < n) {
 			n, key = r.SFT.DataSize, "sft.data_size"
 		}
 		if n > 0 && r.SFT.ProblemsPerStep > n {
-			return fmt.Sprintf("sft.problems_per_step (%d) is above %s (%d): a step would see a problem twice", r.SFT.ProblemsPerStep, key, n),
+			return fmt.Sprintf("sft.problems_per_step (%d) is above %s (%d): a step would see a problem twice",
+					r.SFT.ProblemsPerStep, key, n),
 				"fit fewer problems in a step, or use more data"
 		}
 		return "", ""
 	}})
 	list = append(list, check{[]string{"sft.data_size", "data.train.source"}, func(r *Run) (string, string) {
 		if r.SFT.DataSize > 0 && r.Data.Train.Source != Generated {
-			return fmt.Sprintf("sft.data_size is %d, but separate data for sft can only be generated", r.SFT.DataSize), "0 uses the train set"
+			return fmt.Sprintf("sft.data_size is %d, but separate data for sft can only be generated",
+				r.SFT.DataSize), "0 uses the train set"
 		}
 		return "", ""
 	}})
@@ -140,17 +148,20 @@ func dataChecks() []check {
 		{"data.val", func(r *Run) Split { return r.Data.Val }},
 		{"data.test", func(r *Run) Split { return r.Data.Test }},
 	} {
-		list = append(list, check{[]string{s.name + ".source", s.name + ".size", "task.kind"}, func(r *Run) (string, string) {
-			switch split := s.of(r); {
-			case split.Source == Generated && !generates(r):
-				return fmt.Sprintf("%s.source is generated, but the task %s cannot generate problems", s.name, r.Task.Kind), "give a file (.jsonl, .parquet)"
-			case split.Source == Generated && split.Size == 0:
-				return s.name + ".size is 0, but generated data needs a size", "say how many"
-			case split.Source == None && split.Size > 0:
-				return fmt.Sprintf("%s.size is %d, but %s.source is none", s.name, split.Size, s.name), "remove the size, or give a source"
-			}
-			return "", ""
-		}})
+		list = append(list, check{[]string{s.name + ".source", s.name + ".size", "task.kind"},
+			func(r *Run) (string, string) {
+				switch split := s.of(r); {
+				case split.Source == Generated && !generates(r):
+					return fmt.Sprintf("%s.source is generated, but the task %s cannot generate problems", s.name,
+						r.Task.Kind), "give a file (.jsonl, .parquet)"
+				case split.Source == Generated && split.Size == 0:
+					return s.name + ".size is 0, but generated data needs a size", "say how many"
+				case split.Source == None && split.Size > 0:
+					return fmt.Sprintf("%s.size is %d, but %s.source is none", s.name, split.Size, s.name),
+						"remove the size, or give a source"
+				}
+				return "", ""
+			}})
 	}
 	return list
 }
@@ -159,29 +170,35 @@ func modelChecks() []check {
 	return []check{
 		{[]string{"model.arch.kv_heads", "model.arch.heads"}, func(r *Run) (string, string) {
 			if a := r.Model.Arch; a.Heads%a.KVHeads != 0 {
-				return fmt.Sprintf("model.arch.kv_heads (%d) does not divide model.arch.heads (%d)", a.KVHeads, a.Heads), "each key/value head serves the same number of query heads"
+				return fmt.Sprintf("model.arch.kv_heads (%d) does not divide model.arch.heads (%d)", a.KVHeads,
+					a.Heads), "each key/value head serves the same number of query heads"
 			}
 			return "", ""
 		}},
 		{[]string{"model.arch.head_size"}, func(r *Run) (string, string) {
 			if r.Model.Arch.HeadSize%2 != 0 {
-				return fmt.Sprintf("model.arch.head_size (%d) is odd", r.Model.Arch.HeadSize), "rotary positions turn pairs of channels"
+				return fmt.Sprintf("model.arch.head_size (%d) is odd", r.Model.Arch.HeadSize),
+					"rotary positions turn pairs of channels"
 			}
 			return "", ""
 		}},
 		{[]string{"tokenizer.kind", "model.init"}, func(r *Run) (string, string) {
 			switch {
 			case r.Tokenizer.Kind == "model" && r.Model.Init == "random":
-				return "tokenizer.kind is model, but a random model comes with no tokenizer", "tokenizer.kind: char, byte, or file with tokenizer.path"
+				return "tokenizer.kind is model, but a random model comes with no tokenizer",
+					"tokenizer.kind: char, byte, or file with tokenizer.path"
 			case (r.Tokenizer.Kind == "char" || r.Tokenizer.Kind == "byte") && r.Model.Init == "pretrained":
-				return fmt.Sprintf("tokenizer.kind is %s, but a pretrained model knows only its own tokens", r.Tokenizer.Kind), "tokenizer.kind: model"
+				return fmt.Sprintf("tokenizer.kind is %s, but a pretrained model knows only its own tokens",
+					r.Tokenizer.Kind), "tokenizer.kind: model"
 			}
 			return "", ""
 		}},
-		{[]string{"model.arch.max_positions", "data.max_prompt_tokens", "rollout.max_new_tokens", "eval.final.max_new_tokens"}, func(r *Run) (string, string) {
+		{[]string{"model.arch.max_positions", "data.max_prompt_tokens", "rollout.max_new_tokens",
+			"eval.final.max_new_tokens"}, func(r *Run) (string, string) {
 			longest := max(r.Rollout.MaxNewTokens, r.Eval.Final.MaxNewTokens)
 			if need := r.Data.MaxPromptTokens + longest; need > r.Model.Arch.MaxPositions {
-				return fmt.Sprintf("model.arch.max_positions (%d) is below the longest sequence: data.max_prompt_tokens (%d) + max_new_tokens (%d) = %d",
+				return fmt.Sprintf("model.arch.max_positions (%d) is below the longest sequence: "+
+					"data.max_prompt_tokens (%d) + max_new_tokens (%d) = %d",
 					r.Model.Arch.MaxPositions, r.Data.MaxPromptTokens, longest, need), ""
 			}
 			return "", ""

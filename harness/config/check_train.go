@@ -13,14 +13,18 @@ func trainChecks() []check {
 	return []check{
 		{[]string{"train.prompts_per_update", "train.prompts_per_step"}, func(r *Run) (string, string) {
 			if t := r.Train; t.PromptsPerStep%t.PromptsPerUpdate != 0 {
-				return fmt.Sprintf("train.prompts_per_update (%d) does not divide train.prompts_per_step (%d)", t.PromptsPerUpdate, t.PromptsPerStep),
+				return fmt.Sprintf("train.prompts_per_update (%d) does not divide train.prompts_per_step (%d)",
+						t.PromptsPerUpdate, t.PromptsPerStep),
 					"all updates of a step have the same number of problems"
 			}
 			return "", ""
 		}},
-		warmup("train.optim.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Train.Optim.WarmupSteps, r.Train.Steps }),
-		warmup("sft.optim.warmup_steps", "sft.steps", func(r *Run) (int, int) { return r.SFT.Optim.WarmupSteps, r.SFT.Steps }),
-		warmup("algo.critic.optim.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Algo.Critic.Optim.WarmupSteps, r.Train.Steps }),
+		warmup("train.optim.warmup_steps", "train.steps",
+			func(r *Run) (int, int) { return r.Train.Optim.WarmupSteps, r.Train.Steps }),
+		warmup("sft.optim.warmup_steps", "sft.steps",
+			func(r *Run) (int, int) { return r.SFT.Optim.WarmupSteps, r.SFT.Steps }),
+		warmup("algo.critic.optim.warmup_steps", "train.steps",
+			func(r *Run) (int, int) { return r.Algo.Critic.Optim.WarmupSteps, r.Train.Steps }),
 		warmup("algo.critic.warmup_steps", "train.steps", func(r *Run) (int, int) {
 			return r.Algo.Settings.Int(rl.CriticWarmup), r.Train.Steps
 		}),
@@ -55,60 +59,78 @@ func trainChecks() []check {
 		}},
 		{[]string{"rollout.n", "algo.filter_groups.max_batches"}, func(r *Run) (string, string) {
 			if r.Rollout.N < 2 {
-				return "rollout.n is 1, but algo.filter_groups compares the completions of a problem", "rollout.n: 2 or more, or algo.filter_groups.metric: none"
+				return "rollout.n is 1, but algo.filter_groups compares the completions of a problem",
+					"rollout.n: 2 or more, or algo.filter_groups.metric: none"
 			}
 			return "", ""
 		}},
 		{[]string{"algo.gdpo.weights", "reward.components"}, func(r *Run) (string, string) {
 			if n, w := len(r.Reward.Components), len(r.Algo.Settings.Floats(rl.GDPOWeights)); w > 0 && w != n {
-				return fmt.Sprintf("algo.gdpo.weights has %d numbers, reward.components %d names", w, n), "one weight for each part, or none"
+				return fmt.Sprintf("algo.gdpo.weights has %d numbers, reward.components %d names", w, n),
+					"one weight for each part, or none"
 			}
 			return "", ""
 		}},
 		{[]string{"algo.advantage", "reward.components"}, func(r *Run) (string, string) {
 			a := r.Algo.Advantage
 			if e, _ := rl.EstimatorNamed(a); e.Components && len(r.Reward.Components) == 0 {
-				return a + " adds the advantages of the parts of a reward, but reward.components names none", "reward.components: [correct, format]"
+				return a + " adds the advantages of the parts of a reward, but reward.components names none",
+					"reward.components: [correct, format]"
 			}
 			return "", ""
 		}},
-		{[]string{"algo.rollout_correction.weight_low", "algo.rollout_correction.weight_high"}, func(r *Run) (string, string) {
-			if c := r.Algo.RolloutCorrection; c.WeightLow > c.WeightHigh {
-				return fmt.Sprintf("algo.rollout_correction.weight_low (%s) is above algo.rollout_correction.weight_high (%s)", formatFloat(c.WeightLow), formatFloat(c.WeightHigh)), ""
-			}
-			return "", ""
-		}},
-		{[]string{"algo.rollout_correction.reject_bounds", "algo.rollout_correction.reject"}, func(r *Run) (string, string) {
-			c := r.Algo.RolloutCorrection
-			if _, err := rl.ParseRejections(strings.Join(c.Reject, ","), strings.Join(c.RejectBounds, ",")); err != nil {
-				return "algo.rollout_correction.reject_bounds: " + err.Error(), "one bound for all of algo.rollout_correction.reject, or one for each"
-			}
-			return "", ""
-		}},
-		{[]string{"algo.rollout_correction.mode", "algo.rollout_correction.preset", "algo.loss"}, func(r *Run) (string, string) {
-			c, loss := r.Algo.RolloutCorrection, r.Algo.Loss
-			if c.Mode != "bypass" {
+		{[]string{"algo.rollout_correction.weight_low", "algo.rollout_correction.weight_high"},
+			func(r *Run) (string, string) {
+				if c := r.Algo.RolloutCorrection; c.WeightLow > c.WeightHigh {
+					return fmt.Sprintf("algo.rollout_correction.weight_low (%s) is above "+
+							"algo.rollout_correction.weight_high (%s)", formatFloat(c.WeightLow),
+							formatFloat(c.WeightHigh)),
+						""
+				}
 				return "", ""
-			}
-			have, _ := rl.PolicyLossNamed(loss)
-			bypass := rl.CorrectionPresets()[c.Preset].Bypass
-			forms := losses(func(l rl.PolicyLoss) bool { return l.Bypass != 0 && (bypass == 0 || l.Bypass == bypass) })
-			switch {
-			case bypass != 0 && have.Bypass != bypass:
-				return fmt.Sprintf("algo.rollout_correction.preset %s is for the loss %s, not for %s", c.Preset, forms[0], loss), "algo.loss: " + forms[0]
-			case have.Bypass == 0:
-				return "algo.rollout_correction.mode is bypass, but the loss " + loss + " does not support it",
-					"algo.loss: " + strings.Join(forms, " or ") + ", or algo.rollout_correction.mode: decoupled"
-			}
-			return "", ""
-		}},
-		{[]string{"compute.micro_batch_tokens", "data.max_prompt_tokens", "rollout.max_new_tokens"}, func(r *Run) (string, string) {
-			if need := r.Data.MaxPromptTokens + r.Rollout.MaxNewTokens; r.Compute.MicroBatchTokens < need {
-				return fmt.Sprintf("compute.micro_batch_tokens (%d) is below the longest sequence: data.max_prompt_tokens (%d) + rollout.max_new_tokens (%d) = %d",
-					r.Compute.MicroBatchTokens, r.Data.MaxPromptTokens, r.Rollout.MaxNewTokens, need), "a sequence is never cut: give the micro-batch at least that"
-			}
-			return "", ""
-		}},
+			}},
+		{[]string{"algo.rollout_correction.reject_bounds", "algo.rollout_correction.reject"},
+			func(r *Run) (string, string) {
+				c := r.Algo.RolloutCorrection
+				if _, err := rl.ParseRejections(strings.Join(c.Reject, ","),
+					strings.Join(c.RejectBounds, ",")); err != nil {
+					return "algo.rollout_correction.reject_bounds: " + err.Error(),
+						"one bound for all of algo.rollout_correction.reject, or one for each"
+				}
+				return "", ""
+			}},
+		{[]string{"algo.rollout_correction.mode", "algo.rollout_correction.preset", "algo.loss"},
+			func(r *Run) (string, string) {
+				c, loss := r.Algo.RolloutCorrection, r.Algo.Loss
+				if c.Mode != "bypass" {
+					return "", ""
+				}
+				have, _ := rl.PolicyLossNamed(loss)
+				bypass := rl.CorrectionPresets()[c.Preset].Bypass
+				forms := losses(func(l rl.PolicyLoss) bool {
+					return l.Bypass != 0 &&
+						(bypass == 0 || l.Bypass == bypass)
+				})
+				switch {
+				case bypass != 0 && have.Bypass != bypass:
+					return fmt.Sprintf("algo.rollout_correction.preset %s is for the loss %s, not for %s", c.Preset,
+						forms[0], loss), "algo.loss: " + forms[0]
+				case have.Bypass == 0:
+					return "algo.rollout_correction.mode is bypass, but the loss " + loss + " does not support it",
+						"algo.loss: " + strings.Join(forms, " or ") + ", or algo.rollout_correction.mode: decoupled"
+				}
+				return "", ""
+			}},
+		{[]string{"compute.micro_batch_tokens", "data.max_prompt_tokens", "rollout.max_new_tokens"},
+			func(r *Run) (string, string) {
+				if need := r.Data.MaxPromptTokens + r.Rollout.MaxNewTokens; r.Compute.MicroBatchTokens < need {
+					return fmt.Sprintf("compute.micro_batch_tokens (%d) is below the longest sequence: "+
+							"data.max_prompt_tokens (%d) + rollout.max_new_tokens (%d) = %d",
+							r.Compute.MicroBatchTokens, r.Data.MaxPromptTokens, r.Rollout.MaxNewTokens, need),
+						"a sequence is never cut: give the micro-batch at least that"
+				}
+				return "", ""
+			}},
 	}
 }
 
@@ -126,13 +148,15 @@ func evalChecks() []check {
 	list := []check{
 		{[]string{"eval.online.every_steps", "data.val.source"}, func(r *Run) (string, string) {
 			if r.Eval.Online.EverySteps > 0 && r.Data.Val.Source == None {
-				return "eval.online.every_steps is set, but data.val.source is none", "give data.val a source, or eval.online.every_steps: 0"
+				return "eval.online.every_steps is set, but data.val.source is none",
+					"give data.val a source, or eval.online.every_steps: 0"
 			}
 			return "", ""
 		}},
 		{[]string{"eval.online.problems", "data.val.size"}, func(r *Run) (string, string) {
 			if have := r.Data.Val.Size; have > 0 && r.Eval.Online.Problems > have {
-				return fmt.Sprintf("eval.online.problems (%d) is above data.val.size (%d)", r.Eval.Online.Problems, have), "0 takes all"
+				return fmt.Sprintf("eval.online.problems (%d) is above data.val.size (%d)", r.Eval.Online.Problems,
+					have), "0 takes all"
 			}
 			return "", ""
 		}},
@@ -143,9 +167,11 @@ func evalChecks() []check {
 			for _, k := range r.Eval.Final.PassK {
 				switch {
 				case k > r.Eval.Final.N:
-					return fmt.Sprintf("eval.final.pass_k has %d, above eval.final.n (%d)", k, r.Eval.Final.N), "pass@k needs at least k completions; it is never extrapolated"
+					return fmt.Sprintf("eval.final.pass_k has %d, above eval.final.n (%d)", k, r.Eval.Final.N),
+						"pass@k needs at least k completions; it is never extrapolated"
 				case k <= last:
-					return fmt.Sprintf("eval.final.pass_k is not rising at %d", k), "list each k once, the smallest first"
+					return fmt.Sprintf("eval.final.pass_k is not rising at %d", k),
+						"list each k once, the smallest first"
 				}
 				last = k
 			}
@@ -162,7 +188,8 @@ func evalChecks() []check {
 		{[]string{"eval.final.graders", "task.kind"}, func(r *Run) (string, string) {
 			own := slices.ContainsFunc(r.Eval.Final.Suites, func(s string) bool { return s == "test" || s == "val" })
 			if own && len(r.Eval.Final.Graders) > 0 && r.Task.Kind != "math" {
-				return fmt.Sprintf("eval.final.graders compare answers, but the run's own data is of the task %s, which has its own grader", r.Task.Kind),
+				return fmt.Sprintf("eval.final.graders compare answers, but the run's own data is of the task %s, "+
+						"which has its own grader", r.Task.Kind),
 					"leave test and val out of eval.final.suites, or leave the graders out"
 			}
 			return "", ""
@@ -190,7 +217,8 @@ func hasSplit(suite string, split func(r *Run) Split) check {
 	source := "data." + suite + ".source"
 	return check{[]string{"eval.final.suites", source}, func(r *Run) (string, string) {
 		if slices.Contains(r.Eval.Final.Suites, suite) && split(r).Source == None {
-			return fmt.Sprintf("eval.final.suites has %s, but %s is none", suite, source), fmt.Sprintf("give data.%s a source, or leave the suite out", suite)
+			return fmt.Sprintf("eval.final.suites has %s, but %s is none", suite, source),
+				fmt.Sprintf("give data.%s a source, or leave the suite out", suite)
 		}
 		return "", ""
 	}}
@@ -200,7 +228,8 @@ func hasSplit(suite string, split func(r *Run) Split) check {
 func greedy(block string, values func(r *Run) (n int, temperature float64)) check {
 	return check{[]string{block + ".temperature", block + ".n"}, func(r *Run) (string, string) {
 		if n, temperature := values(r); n > 1 && temperature == 0 {
-			return fmt.Sprintf("%s.temperature is 0, so all %d completions of a problem are the same", block, n), "n: 1, or a temperature above 0"
+			return fmt.Sprintf("%s.temperature is 0, so all %d completions of a problem are the same", block, n),
+				"n: 1, or a temperature above 0"
 		}
 		return "", ""
 	}}

@@ -55,7 +55,8 @@ func (d *decoder) value(n *node, name pos) any {
 	case k.List && n.kind == listNode:
 		return d.list(n)
 	case k.List:
-		d.fail(n.pos, CodeType, fmt.Sprintf("%s must be a list, got %s", d.path, describe(n)), "write it in brackets: ["+written(n)+"]")
+		d.fail(n.pos, CodeType, fmt.Sprintf("%s must be a list, got %s", d.path, describe(n)),
+			"write it in brackets: ["+written(n)+"]")
 	case k.Kind == Values && n.kind == mapNode:
 		return d.values(n)
 	case n.kind == scalarNode:
@@ -132,7 +133,8 @@ func (d *decoder) values(n *node) any {
 		case nullNode:
 			value[f.name] = nil
 		default:
-			d.fail(f.value.pos, CodeType, fmt.Sprintf("%s.%s must be a text, a number, true, false or null, got %s", d.path, f.name, describe(f.value)), "")
+			d.fail(f.value.pos, CodeType, fmt.Sprintf("%s.%s must be a text, a number, true, false or null, got %s",
+				d.path, f.name, describe(f.value)), "")
 		}
 	}
 	return value
@@ -219,7 +221,8 @@ func (d *decoder) parse(n *node) (any, *issue) {
 		if v, ok := parseShare(s); ok {
 			return v, nil
 		}
-		return nil, &issue{CodeWord, fmt.Sprintf("must be all, none or sampled(p), got %s", s), "sampled(0.02) keeps 2 %"}
+		return nil, &issue{CodeWord, fmt.Sprintf("must be all, none or sampled(p), got %s", s),
+			"sampled(0.02) keeps 2 %"}
 	case Enum:
 		return d.word(s)
 	case String:
@@ -388,8 +391,10 @@ func written(n *node) string {
 // article names the key's kind after "must be".
 func article(k *Key) string {
 	return [...]string{
-		Int: "an integer", Float: "a number", Bool: "true or false", String: "text", Enum: "one of " + strings.Join(k.Words, ", "),
-		Duration: "a duration", Size: "a size", Share: "all, none or sampled(p)", Objects: "a block of keys", Values: "a block of names with values",
+		Int: "an integer", Float: "a number", Bool: "true or false", String: "text", Enum: "one of " +
+			strings.Join(k.Words, ", "),
+		Duration: "a duration", Size: "a size", Share: "all, none or sampled(p)", Objects: "a block of keys",
+		Values: "a block of names with values",
 	}[k.Kind]
 }
 

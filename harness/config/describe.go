@@ -151,7 +151,8 @@ func FactsOf(path string, r *Resolved) []Facts {
 		if path != "" && k.Path != path && !strings.HasPrefix(k.Path, path+".") {
 			continue
 		}
-		f := Facts{Key: k.Path, Help: k.Help, Type: k.Type(), Unit: k.Unit, Default: k.Default.text(k), Effect: k.effect(),
+		f := Facts{Key: k.Path, Help: k.Help, Type: k.Type(), Unit: k.Unit, Default: k.Default.text(k),
+			Effect: k.effect(),
 			ReadBy: []string{}, Identity: k.identity()}
 		for _, s := range k.Stages {
 			f.ReadBy = append(f.ReadBy, string(s))

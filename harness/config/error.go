@@ -78,7 +78,8 @@ func (e *Error) text(color bool) string {
 	fmt.Fprintf(&b, "%s: %s: %s\n", paint("1", e.Place()), paint("1;31", "error["+e.Code+"]"), printable(e.Message))
 	if e.Line > 0 && e.excerpt != "" {
 		line, col, width := clip(e.excerpt, e.Col, e.width)
-		fmt.Fprintf(&b, "%5d | %s\n      | %s%s\n", e.Line, line, strings.Repeat(" ", col-1), paint("31", caret(width)))
+		fmt.Fprintf(&b, "%5d | %s\n      | %s%s\n", e.Line, line, strings.Repeat(" ", col-1),
+			paint("31", caret(width)))
 	}
 	if e.Help != "" {
 		fmt.Fprintf(&b, "   %s %s\n", paint("36", "help:"), printable(e.Help))
@@ -120,7 +121,8 @@ func printable(s string) string {
 		switch {
 		case r == '\t':
 			return ' '
-		case r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
+		case r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e ||
+			r >= 0x2066 && r <= 0x2069:
 			return '\uFFFD'
 		}
 		return r

@@ -73,7 +73,8 @@ func (k *Key) jsonElement() map[string]any {
 			properties[k.Fields[i].Path] = k.Fields[i].jsonSchema()
 			required = append(required, k.Fields[i].Path)
 		}
-		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties, "required": required}
+		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties,
+			"required": required}
 	default:
 		s["type"] = "string"
 		switch {
@@ -85,7 +86,8 @@ func (k *Key) jsonElement() map[string]any {
 			s["pattern"] = "^(all|none|" + strings.Trim(shareText.String(), "^$") + ")$"
 		}
 		if k.JSON {
-			return map[string]any{"anyOf": []any{s, map[string]any{"type": "array", "items": map[string]any{"type": "object"}}}}
+			return map[string]any{"anyOf": []any{s,
+				map[string]any{"type": "array", "items": map[string]any{"type": "object"}}}}
 		}
 	}
 	return s

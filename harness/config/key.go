@@ -94,8 +94,10 @@ func (k *Key) Reads(stages ...Stage) bool {
 // Type describes the type for people: "int >= 1", "list of one of a, b".
 func (k *Key) Type() string {
 	s := [...]string{
-		Int: "int", Float: "float", Bool: "true or false", String: "text", Enum: "one of " + strings.Join(k.Words, ", "),
-		Duration: "duration (90s, 2h)", Size: "size (512MiB, 4GiB)", Share: "all, none or sampled(p)", Objects: "blocks", Values: "names with values",
+		Int: "int", Float: "float", Bool: "true or false", String: "text", Enum: "one of " +
+			strings.Join(k.Words, ", "),
+		Duration: "duration (90s, 2h)", Size: "size (512MiB, 4GiB)", Share: "all, none or sampled(p)",
+		Objects: "blocks", Values: "names with values",
 	}[k.Kind]
 	if k.Pattern != nil {
 		s = k.Pattern.Text

@@ -17,26 +17,36 @@ func algoKeys() []Key {
 	keys := []Key{
 		{Path: "algo.kind", Kind: Enum, Words: kinds(), Stages: at(Train),
 			Help: "the learning algorithm; it sets the defaults of the other algo keys"},
-		{Path: "algo.advantage", Kind: Enum, Words: estimators(func(rl.Estimator) bool { return true }), Default: byKind("algo.advantage", is("grpo")), Stages: at(Train), When: token,
+		{Path: "algo.advantage", Kind: Enum, Words: estimators(func(rl.Estimator) bool { return true }),
+			Default: byKind("algo.advantage", is("grpo")), Stages: at(Train), When: token,
 			Help: "advantage estimator; score is the reward itself"},
-		{Path: "algo.loss", Kind: Enum, Words: losses(func(rl.PolicyLoss) bool { return true }), Default: byKind("algo.loss", is("ppo")), Stages: at(Train),
+		{Path: "algo.loss", Kind: Enum, Words: losses(func(rl.PolicyLoss) bool { return true }),
+			Default: byKind("algo.loss", is("ppo")), Stages: at(Train),
 			Help: "policy loss; ppo is verl's vanilla, reinforce its gpg, gmpo its geo_mean"},
-		{Path: "algo.epochs", Kind: Int, Default: byKind("algo.epochs", is(1)), Range: atLeast(1), Unit: "passes", Stages: at(Train),
-			Help: "passes over the trajectories of a step"},
+		{Path: "algo.epochs", Kind: Int, Default: byKind("algo.epochs", is(1)), Range: atLeast(1), Unit: "passes",
+			Stages: at(Train),
+			Help:   "passes over the trajectories of a step"},
 	}
 	keys = append(keys, settingKeys("algo.loss", lossReaders())...)
 	keys = append(keys, estimatorKeys()...)
 	keys = append(keys, klKeys(token)...)
-	keys = append(keys, Key{Path: "algo.entropy_coef", Kind: Float, Default: byKind("algo.entropy_coef", is(0.0)), Range: atLeast(0), Stages: at(Train), When: token,
-		Help: "weight of the entropy bonus; the loss megatron takes -p log p of the sampled token, which does not estimate the entropy"})
+	keys = append(keys, Key{Path: "algo.entropy_coef", Kind: Float, Default: byKind("algo.entropy_coef", is(0.0)),
+		Range: atLeast(0), Stages: at(Train), When: token,
+		Help: "weight of the entropy bonus; the loss megatron takes -p log p of the sampled token, which does not " +
+			"estimate the entropy"})
 	keys = append(keys, block(nil, at(Train), []Key{
 		{Path: "algo.aggregation", Kind: Enum, Default: byKind("algo.aggregation", is("token-mean")),
-			When:  []Clause{{{Path: "algo.loss", Words: []string{"flowrl"}, Not: true}, {Path: "algo.flowrl.terms", Words: []string{"token"}}, {Path: "algo.flowrl.surrogate", Above: true}}},
-			Words: []string{"token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-sum-norm", "seq-mean-token-mean"},
-			Help:  "how the token losses of a mini-batch combine into one number; gmpo combines its policy term in its own way"},
-		{Path: "algo.loss_scale_factor", Kind: Float, Default: sameAs("rollout.max_new_tokens"), Range: above(0), Unit: "tokens",
+			When: []Clause{{{Path: "algo.loss", Words: []string{"flowrl"}, Not: true},
+				{Path: "algo.flowrl.terms", Words: []string{"token"}}, {Path: "algo.flowrl.surrogate", Above: true}}},
+			Words: []string{"token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-sum-norm",
+				"seq-mean-token-mean"},
+			Help: "how the token losses of a mini-batch combine into one number; gmpo combines its policy term in " +
+				"its own way"},
+		{Path: "algo.loss_scale_factor", Kind: Float, Default: sameAs("rollout.max_new_tokens"), Range: above(0),
+			Unit: "tokens",
 			When: []Clause{only("algo.aggregation", "seq-mean-token-sum-norm")},
-			Help: "divisor of seq-mean-token-sum-norm; defaults to the longest completion, upstream to the width of the padded batch"},
+			Help: "divisor of seq-mean-token-sum-norm; defaults to the longest completion, upstream to the width of " +
+				"the padded batch"},
 	})...)
 	return append(keys, batchKeys()...)
 }
@@ -51,7 +61,8 @@ func blockOrder() []string {
 func estimatorKeys() []Key {
 	keys := settingKeys("algo.advantage", estimatorReaders())
 	keys = append(keys, Key{Path: "algo.variance_proxies", Kind: Bool, Default: is(false), Stages: at(Train),
-		Help: "record verl's variance_proxy metrics, the share of noise in a step's gradient; costs a forward pass. " +
+		Help: "record verl's variance_proxy metrics, the share of noise in a step's gradient; costs a forward " +
+			"pass. " +
 			"The token baselines always record them"})
 	critic := []Clause{only("algo.advantage", estimators(func(e rl.Estimator) bool { return e.Values })...)}
 	keys = append(keys, adamw("algo.critic.optim", "steps", is(1e-5), critic, Train)...)
@@ -73,15 +84,22 @@ func klKeys(token []Clause) []Key {
 	own := except("algo.loss", losses(func(l rl.PolicyLoss) bool { return l.Whole && l.Advantages == nil })...)
 	adaptive := only("algo.kl.controller", "adaptive")
 	return block(token, at(Train), []Key{
-		{Path: "algo.kl.loss_coef", Kind: Float, Default: byKind("algo.kl.loss_coef", is(0.0)), Range: atLeast(0), Help: "weight of KL(policy, reference) in the loss"},
+		{Path: "algo.kl.loss_coef", Kind: Float, Default: byKind("algo.kl.loss_coef", is(0.0)), Range: atLeast(0),
+			Help: "weight of KL(policy, reference) in the loss"},
 		{Path: "algo.kl.loss_estimator", Kind: Enum, Words: straight, Default: is("k3"), When: []Clause{loss, own},
-			Help: "estimator of that KL; with + it has the gradient of k2, which is that of the KL (in the loss megatron k3 is not clamped)"},
-		{Path: "algo.kl.reward_coef", Kind: Float, Default: is(0.0), Range: atLeast(0), Help: "weight of the KL subtracted from token rewards"},
-		{Path: "algo.kl.reward_estimator", Kind: Enum, Words: estimators, Default: is("k1"), When: []Clause{reward}, Help: "estimator of that KL"},
-		{Path: "algo.kl.controller", Kind: Enum, Words: []string{"fixed", "adaptive"}, Default: is("fixed"), When: []Clause{reward},
+			Help: "estimator of that KL; with + it has the gradient of k2, which is that of the KL (in the loss " +
+				"megatron k3 is not clamped)"},
+		{Path: "algo.kl.reward_coef", Kind: Float, Default: is(0.0), Range: atLeast(0),
+			Help: "weight of the KL subtracted from token rewards"},
+		{Path: "algo.kl.reward_estimator", Kind: Enum, Words: estimators, Default: is("k1"), When: []Clause{reward},
+			Help: "estimator of that KL"},
+		{Path: "algo.kl.controller", Kind: Enum, Words: []string{"fixed", "adaptive"}, Default: is("fixed"),
+			When: []Clause{reward},
 			Help: "keep reward_coef, or steer it so that the KL reaches target"},
-		{Path: "algo.kl.target", Kind: Float, Default: is(0.1), Range: above(0), Unit: "nats", When: []Clause{adaptive}, Help: "target KL of the adaptive controller"},
-		{Path: "algo.kl.horizon", Kind: Int, Default: is(10000), Range: atLeast(1), Unit: "trajectories", When: []Clause{adaptive},
+		{Path: "algo.kl.target", Kind: Float, Default: is(0.1), Range: above(0), Unit: "nats",
+			When: []Clause{adaptive}, Help: "target KL of the adaptive controller"},
+		{Path: "algo.kl.horizon", Kind: Int, Default: is(10000), Range: atLeast(1), Unit: "trajectories",
+			When: []Clause{adaptive},
 			Help: "how slowly the adaptive controller moves"},
 	})
 }

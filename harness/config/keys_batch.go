@@ -13,13 +13,19 @@ import (
 func batchKeys() []Key {
 	filtered := []Clause{except("algo.filter_groups.metric", "none")}
 	keys := block(nil, at(Train), []Key{
-		{Path: "algo.filter_groups.metric", Kind: Enum, Words: []string{"none", "acc", "score", "seq_reward", "seq_final_reward"}, Default: byKind("algo.filter_groups.metric", is("none")),
-			Help: "replace problems whose completions all agree in correctness, in reward, in reward with the overlong penalty, or in that less the KL (algo.kl.reward_coef)"},
-		{Path: "algo.filter_groups.max_batches", Kind: Int, Default: byKind("algo.filter_groups.max_batches", is(10)), Range: atLeast(1), Unit: "batches", When: filtered,
-			Help: "most batches of prompts_per_step problems that a step samples; then problems that failed the filter fill it up (upstream stops)"},
-		{Path: "algo.overlong.buffer", Kind: Float, Default: byKind("algo.overlong.buffer", is(0.0)), Range: between(0, 1), Unit: "fraction",
+		{Path: "algo.filter_groups.metric", Kind: Enum, Words: []string{"none", "acc", "score", "seq_reward",
+			"seq_final_reward"}, Default: byKind("algo.filter_groups.metric", is("none")),
+			Help: "replace problems whose completions all agree in correctness, in reward, in reward with the " +
+				"overlong penalty, or in that less the KL (algo.kl.reward_coef)"},
+		{Path: "algo.filter_groups.max_batches", Kind: Int, Default: byKind("algo.filter_groups.max_batches", is(10)),
+			Range: atLeast(1), Unit: "batches", When: filtered,
+			Help: "most batches of prompts_per_step problems that a step samples; then problems that failed the " +
+				"filter fill it up (upstream stops)"},
+		{Path: "algo.overlong.buffer", Kind: Float, Default: byKind("algo.overlong.buffer", is(0.0)),
+			Range: between(0, 1), Unit: "fraction",
 			Help: "share of rollout.max_new_tokens, at the end, over which the reward falls with length; 0 is off"},
-		{Path: "algo.overlong.penalty", Kind: Float, Default: byKind("algo.overlong.penalty", is(1.0)), Range: above(0), When: []Clause{positive("algo.overlong.buffer")},
+		{Path: "algo.overlong.penalty", Kind: Float, Default: byKind("algo.overlong.penalty", is(1.0)),
+			Range: above(0), When: []Clause{positive("algo.overlong.buffer")},
 			Help: "reward that a completion of max_new_tokens loses"},
 	})
 	return append(keys, correctionKeys()...)
@@ -48,7 +54,8 @@ func byCorrection(d any, value func(c rl.Correction) (x any, ok bool)) Default {
 // rejections returns the criteria that rl.ParseRejections knows; the last four come
 // from older versions of verl.
 func rejections() []string {
-	return []string{"token_k1", "token_k2", "token_k3", "seq_sum_k1", "seq_sum_k2", "seq_sum_k3", "seq_mean_k1", "seq_mean_k2", "seq_mean_k3",
+	return []string{"token_k1", "token_k2", "token_k3", "seq_sum_k1", "seq_sum_k2", "seq_sum_k3", "seq_mean_k1",
+		"seq_mean_k2", "seq_mean_k3",
 		"seq_max_k2", "seq_max_k3", "token", "sequence", "geometric", "token_veto"}
 }
 
@@ -58,28 +65,36 @@ func correctionKeys() []Key {
 	var variants []Case
 	for _, name := range rl.FlowRLPresets() {
 		for _, preset := range corrections() {
-			if c := rl.FlowRLVariants()[name].Rollout; preset != "disabled" && reflect.DeepEqual(c, rl.CorrectionPresets()[preset]) {
+			if c := rl.FlowRLVariants()[name].Rollout; preset != "disabled" &&
+				reflect.DeepEqual(c, rl.CorrectionPresets()[preset]) {
 				variants = append(variants, when(name, is(preset)))
 			}
 		}
 	}
 	weighs := []Clause{except(at0+"weights", "none")}
 	return block(nil, at(Train), []Key{
-		{Path: at0 + "preset", Kind: Enum, Words: corrections(), Default: by("algo.flowrl.preset", is("disabled"), variants...), Role: Expanded,
+		{Path: at0 + "preset", Kind: Enum, Words: corrections(),
+			Default: by("algo.flowrl.preset", is("disabled"), variants...), Role: Expanded,
 			Help: "verl's presets for correcting rollouts of another policy; disabled only measures"},
 		{Path: at0 + "mode", Kind: Enum, Words: []string{"decoupled", "bypass"},
 			Default: byCorrection("decoupled", func(c rl.Correction) (any, bool) { return "bypass", c.Bypass != 0 }),
-			Help:    "decoupled corrects once, to the policy before the step; bypass in every loss, to the current policy, with the sampler as the old one (losses ppo and reinforce)"},
+			Help: "decoupled corrects once, to the policy before the step; bypass in every loss, to the current " +
+				"policy, with the sampler as the old one (losses ppo and reinforce)"},
 		{Path: at0 + "weights", Kind: Enum, Words: []string{"none", "token", "sequence", "sequence_mean"},
 			Default: byCorrection("none", func(c rl.Correction) (any, bool) {
 				return []string{"none", "token", "sequence", "sequence_mean"}[c.Weights], c.Weights != rl.NoWeights
 			}),
-			Help: "importance weights of tokens, of completions, or their geometric mean; bypass with the loss ppo does not apply them"},
-		{Path: at0 + "weight_low", Kind: Float, Range: atLeast(0), When: weighs, Default: byCorrection(0.0, func(c rl.Correction) (any, bool) { return c.Low, c.Low != 0 }),
-			Help: "weights outside [weight_low, weight_high] become 0 (IcePop); 0 truncates them at weight_high instead"},
-		{Path: at0 + "weight_high", Kind: Float, Range: above(0), When: weighs, Default: byCorrection(2.0, func(c rl.Correction) (any, bool) { return c.High, c.High != 0 && c.High != 2 }),
+			Help: "importance weights of tokens, of completions, or their geometric mean; bypass with the loss ppo " +
+				"does not apply them"},
+		{Path: at0 + "weight_low", Kind: Float, Range: atLeast(0), When: weighs,
+			Default: byCorrection(0.0, func(c rl.Correction) (any, bool) { return c.Low, c.Low != 0 }),
+			Help: "weights outside [weight_low, weight_high] become 0 (IcePop); 0 truncates them at weight_high " +
+				"instead"},
+		{Path: at0 + "weight_high", Kind: Float, Range: above(0), When: weighs, Default: byCorrection(2.0,
+			func(c rl.Correction) (any, bool) { return c.High, c.High != 0 && c.High != 2 }),
 			Help: "upper limit of the weights"},
-		{Path: at0 + "normalize", Kind: Bool, Default: is(false), When: weighs, Help: "divide the weights by their mean"},
+		{Path: at0 + "normalize", Kind: Bool, Default: is(false), When: weighs,
+			Help: "divide the weights by their mean"},
 		{Path: at0 + "reject", Kind: Enum, List: true, Words: rejections(),
 			Default: byCorrection([]string{}, func(c rl.Correction) (any, bool) {
 				var names []string
@@ -88,7 +103,9 @@ func correctionKeys() []Key {
 				}
 				return names, names != nil
 			}),
-			Help: "criteria that a token, or its completion, must all pass to be trained on; the last four come from older versions of verl"},
+			Help: "criteria that a token, or its completion, must all pass to be trained on; the last four come " +
+				"from " +
+				"older versions of verl"},
 		{Path: at0 + "reject_bounds", Kind: String, List: true, Pattern: pattern("an upper bound, or low_high", `[0-9.eE+-]+(_[0-9.eE+-]+)?`),
 			When: []Clause{positive(at0 + "reject")},
 			Default: byCorrection([]string{}, func(c rl.Correction) (any, bool) {
@@ -102,6 +119,7 @@ func correctionKeys() []Key {
 				}
 				return bounds, bounds != nil
 			}),
-			Help: "bounds of each criterion, or one for all: for k1 a ratio's low_high (one number u means 1/u_u), for k2 and k3 an upper bound"},
+			Help: "bounds of each criterion, or one for all: for k1 a ratio's low_high (one number u means 1/u_u), " +
+				"for k2 and k3 an upper bound"},
 	})
 }

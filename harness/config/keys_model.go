@@ -5,28 +5,39 @@ package config
 func modelKeys() []Key {
 	computed := at(Init, SFT, Train, Merge, EvalGen)
 	keys := []Key{
-		{Path: "model.init", Kind: Enum, Words: []string{"random", "pretrained"}, Default: is("random"), Stages: at(Init),
-			Help: "where the initial weights come from"},
-		{Path: "model.base", Kind: String, Role: External, Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
-			Help: "path of a Hugging Face folder, or a model on the hub, hub:ORG/NAME@REVISION, fetched by exp hub get"},
-		{Path: "model.part", Kind: Enum, Words: []string{"whole", "text"}, Default: is("whole"), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
-			Help: "which part of the folder to load: text is the language model inside a model of text and images (Gemma3ForConditionalGeneration), without its vision tower"},
+		{Path: "model.init", Kind: Enum, Words: []string{"random", "pretrained"}, Default: is("random"),
+			Stages: at(Init),
+			Help:   "where the initial weights come from"},
+		{Path: "model.base", Kind: String, Role: External, Stages: at(Init),
+			When: []Clause{only("model.init", "pretrained")},
+			Help: "path of a Hugging Face folder, or a model on the hub, hub:ORG/NAME@REVISION, fetched by exp hub " +
+				"get"},
+		{Path: "model.part", Kind: Enum, Words: []string{"whole", "text"}, Default: is("whole"), Stages: at(Init),
+			When: []Clause{only("model.init", "pretrained")},
+			Help: "which part of the folder to load: text is the language model inside a model of text and images " +
+				"(Gemma3ForConditionalGeneration), without its vision tower"},
 		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
-			Help: "folder of LoRA adapters in PEFT's layout to start from, or hub:ORG/NAME@REVISION. With train.lora of the same shape, training continues them; " +
+			Help: "folder of LoRA adapters in PEFT's layout to start from, or hub:ORG/NAME@REVISION. With " +
+				"train.lora of the same shape, training continues them; " +
 				"training all weights folds them in first; an evaluation computes them next to the weights"},
-		{Path: "model.digest", Kind: String, Default: is(""), Role: Nonsemantic, Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
+		{Path: "model.digest", Kind: String, Default: is(""), Role: Nonsemantic, Stages: at(Init),
+			When:    []Clause{only("model.init", "pretrained")},
 			Pattern: pattern(`a digest, "sha256:" and 64 hexadecimal digits, or ""`, `|sha256:[0-9a-f]{64}`),
-			Help:    "digest that the initial weights must have; empty accepts any. The error about another one says what was found"},
+			Help: "digest that the initial weights must have; empty accepts any. The error about another one " +
+				"says what was found"},
 		{Path: "model.dtype", Kind: Enum, Words: []string{"f32", "bf16"}, Default: is("f32"), Stages: computed,
-			Help: "type of matmul operands and of the KV cache; sums, master weights and the residual stream are always f32"},
-		{Path: "model.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Init), When: []Clause{only("model.init", "random")},
+			Help: "type of matmul operands and of the KV cache; sums, master weights and the residual stream are " +
+				"always f32"},
+		{Path: "model.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Init),
+			When: []Clause{only("model.init", "random")},
 			Help: "root of the random streams that initialise weights; independent of the run's seed"},
 	}
 	keys = append(keys, archKeys()...)
 	return append(keys,
 		Key{Path: "tokenizer.kind", Kind: Enum, Words: []string{"char", "byte", "model", "file"}, Stages: computed,
 			Default: by("model.init", is("char"), when("pretrained", is("model"))),
-			Help:    "char: one token per character of the task or its data; byte: one per byte; model: the pretrained model's own; file: the one in tokenizer.path"},
+			Help: "char: one token per character of the task or its data; byte: one per byte; model: the " +
+				"pretrained model's own; file: the one in tokenizer.path"},
 		Key{Path: "tokenizer.path", Kind: String, Role: External, Pattern: pattern("a path", `.+`), Stages: computed, When: []Clause{only("tokenizer.kind", "file")},
 			Help: "folder with a tokenizer.json, as exp tokenizer train writes it, or hub:ORG/NAME@REVISION"})
 }
@@ -34,19 +45,30 @@ func modelKeys() []Key {
 func archKeys() []Key {
 	return block([]Clause{only("model.init", "random")}, at(Init), []Key{
 		{Path: "model.arch.layers", Kind: Int, Range: between(1, 1024), Unit: "layers", Help: "decoder layers"},
-		{Path: "model.arch.width", Kind: Int, Range: between(1, 65536), Unit: "channels", Help: "channels of the residual stream"},
+		{Path: "model.arch.width", Kind: Int, Range: between(1, 65536), Unit: "channels",
+			Help: "channels of the residual stream"},
 		{Path: "model.arch.heads", Kind: Int, Range: between(1, 1024), Unit: "heads", Help: "query heads"},
-		{Path: "model.arch.kv_heads", Kind: Int, Default: sameAs("model.arch.heads"), Range: between(1, 1024), Unit: "heads",
+		{Path: "model.arch.kv_heads", Kind: Int, Default: sameAs("model.arch.heads"), Range: between(1, 1024),
+			Unit: "heads",
 			Help: "key/value heads; fewer than heads is grouped-query attention"},
-		{Path: "model.arch.head_size", Kind: Int, Range: between(2, 1024), Unit: "channels", Help: "channels of one head; even, for rotary positions"},
-		{Path: "model.arch.ffn", Kind: Int, Range: between(1, 1<<20), Unit: "channels", Help: "hidden channels of the SwiGLU feed-forward block"},
-		{Path: "model.arch.rope_theta", Kind: Float, Default: is(10000.0), Range: above(0), Help: "base of the rotary frequencies"},
-		{Path: "model.arch.norm_eps", Kind: Float, Default: is(1e-6), Range: above(0).below(1), Help: "epsilon of RMSNorm"},
-		{Path: "model.arch.qkv_bias", Kind: Bool, Default: is(false), Help: "biases on query, key and value, as in Qwen2"},
-		{Path: "model.arch.qk_norm", Kind: Bool, Default: is(false), Help: "RMSNorm on query and key heads, as in Qwen3"},
-		{Path: "model.arch.tie_embeddings", Kind: Bool, Default: is(true), Help: "one matrix for the embedding and the output projection"},
-		{Path: "model.arch.init_std", Kind: Float, Default: is(0.02), Range: above(0).upTo(10), Help: "standard deviation of the initial weights"},
-		{Path: "model.arch.max_positions", Kind: Int, Default: is(4096), Range: between(2, 1<<24), Unit: "tokens", Help: "longest sequence, prompt and completion"},
+		{Path: "model.arch.head_size", Kind: Int, Range: between(2, 1024), Unit: "channels",
+			Help: "channels of one head; even, for rotary positions"},
+		{Path: "model.arch.ffn", Kind: Int, Range: between(1, 1<<20), Unit: "channels",
+			Help: "hidden channels of the SwiGLU feed-forward block"},
+		{Path: "model.arch.rope_theta", Kind: Float, Default: is(10000.0), Range: above(0),
+			Help: "base of the rotary frequencies"},
+		{Path: "model.arch.norm_eps", Kind: Float, Default: is(1e-6), Range: above(0).below(1),
+			Help: "epsilon of RMSNorm"},
+		{Path: "model.arch.qkv_bias", Kind: Bool, Default: is(false),
+			Help: "biases on query, key and value, as in Qwen2"},
+		{Path: "model.arch.qk_norm", Kind: Bool, Default: is(false),
+			Help: "RMSNorm on query and key heads, as in Qwen3"},
+		{Path: "model.arch.tie_embeddings", Kind: Bool, Default: is(true),
+			Help: "one matrix for the embedding and the output projection"},
+		{Path: "model.arch.init_std", Kind: Float, Default: is(0.02), Range: above(0).upTo(10),
+			Help: "standard deviation of the initial weights"},
+		{Path: "model.arch.max_positions", Kind: Int, Default: is(4096), Range: between(2, 1<<24), Unit: "tokens",
+			Help: "longest sequence, prompt and completion"},
 	})
 }
 
@@ -55,17 +77,25 @@ func archKeys() []Key {
 func adamw(prefix, steps string, lr Default, when []Clause, stage Stage) []Key {
 	fraction := between(0, 0).below(1)
 	return block(when, at(stage), []Key{
-		{Path: prefix + ".lr", Kind: Float, Default: lr, Range: above(0).below(1), Help: "peak learning rate of AdamW"},
-		{Path: prefix + ".beta1", Kind: Float, Default: is(0.9), Range: fraction, Help: "decay of the mean of gradients"},
-		{Path: prefix + ".beta2", Kind: Float, Default: is(0.999), Range: fraction, Help: "decay of the mean of squared gradients"},
-		{Path: prefix + ".eps", Kind: Float, Default: is(1e-8), Range: above(0).below(1), Help: "added to the root of the second moment"},
-		{Path: prefix + ".weight_decay", Kind: Float, Default: is(0.01), Range: between(0, 1), Help: "decoupled decay of every parameter, per update, times the learning rate"},
-		{Path: prefix + ".grad_clip", Kind: Float, Default: is(1.0), Range: atLeast(0), Help: "largest global norm of the gradient; 0 is off"},
-		{Path: prefix + ".warmup_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: steps, Help: "linear warm-up, counted in " + steps},
+		{Path: prefix + ".lr", Kind: Float, Default: lr, Range: above(0).below(1),
+			Help: "peak learning rate of AdamW"},
+		{Path: prefix + ".beta1", Kind: Float, Default: is(0.9), Range: fraction,
+			Help: "decay of the mean of gradients"},
+		{Path: prefix + ".beta2", Kind: Float, Default: is(0.999), Range: fraction,
+			Help: "decay of the mean of squared gradients"},
+		{Path: prefix + ".eps", Kind: Float, Default: is(1e-8), Range: above(0).below(1),
+			Help: "added to the root of the second moment"},
+		{Path: prefix + ".weight_decay", Kind: Float, Default: is(0.01), Range: between(0, 1),
+			Help: "decoupled decay of every parameter, per update, times the learning rate"},
+		{Path: prefix + ".grad_clip", Kind: Float, Default: is(1.0), Range: atLeast(0),
+			Help: "largest global norm of the gradient; 0 is off"},
+		{Path: prefix + ".warmup_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: steps,
+			Help: "linear warm-up, counted in " + steps},
 		{Path: prefix + ".schedule", Kind: Enum, Words: []string{"constant", "cosine", "wsd"}, Default: is("constant"),
 			Help: "learning rate after the warm-up; wsd stays constant for 90 %, then falls"},
 		{Path: prefix + ".min_lr_ratio", Kind: Float, Default: is(0.0), Range: between(0, 1), Unit: "fraction",
-			When: []Clause{only(prefix+".schedule", "cosine", "wsd")}, Help: "where the schedule ends, as a share of the peak"},
+			When: []Clause{only(prefix+".schedule", "cosine", "wsd")},
+			Help: "where the schedule ends, as a share of the peak"},
 	})
 }
 
@@ -76,10 +106,12 @@ func sftKeys() []Key {
 			Help: "updates of supervised fine-tuning before reinforcement learning; 0 skips the stage"},
 	}
 	keys = append(keys, block(on, at(SFT), []Key{
-		{Path: "sft.problems_per_step", Kind: Int, Default: is(64), Range: atLeast(1), Unit: "problems", Help: "problems per update"},
+		{Path: "sft.problems_per_step", Kind: Int, Default: is(64), Range: atLeast(1), Unit: "problems",
+			Help: "problems per update"},
 		{Path: "sft.data_size", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "problems", Stages: at(Prepare),
 			Help: "problems to take targets from, generated apart from the train set; 0 uses the train set"},
-		{Path: "sft.seed", Kind: Int, Default: is(0), Range: atLeast(0), Help: "root of the order of examples; independent of the run's seed"},
+		{Path: "sft.seed", Kind: Int, Default: is(0), Range: atLeast(0),
+			Help: "root of the order of examples; independent of the run's seed"},
 	})...)
 	return append(keys, adamw("sft.optim", "updates", Default{}, on, SFT)...)
 }

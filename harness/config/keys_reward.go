@@ -8,20 +8,29 @@ func rewardKeys() []Key {
 	keys := []Key{
 		{Path: "reward.kind", Kind: Enum, Words: []string{"task", "command", "judge", "model"}, Default: is("task"),
 			Help: "what scores completions in training"},
-		{Path: "reward.correct", Kind: Float, Default: is(1.0), When: ofReward("task"), Help: "reward of a right answer"},
-		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: ofReward("task"), Help: "reward of a wrong answer"},
-		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), When: ofReward("task"), Help: "reward of a wrong answer in the right format"},
+		{Path: "reward.correct", Kind: Float, Default: is(1.0), When: ofReward("task"),
+			Help: "reward of a right answer"},
+		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: ofReward("task"),
+			Help: "reward of a wrong answer"},
+		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), When: ofReward("task"),
+			Help: "reward of a wrong answer in the right format"},
 		{Path: "reward.components", Kind: String, List: true, Default: byKind("reward.components", is([]string{})), Pattern: pattern("a name of small letters, digits and _", `[a-z][a-z0-9_]*`),
-			Help: "named parts of the reward, in the order in which algorithms weigh them; recorded as reward/NAME/mean"},
-		{Path: "reward.max_not_graded", Kind: Float, Default: is(0.1), Range: above(0).upTo(1), Unit: "fraction", Role: Nonsemantic,
-			Help: "share of a step's completions that may go without a verdict; they are not trained on, and more end the run (exit 8)"},
-		{Path: "reward.retries", Kind: Int, Default: by("reward.kind", is(2), when("judge", is(6))), Range: between(0, 100), Role: Nonsemantic, When: ofReward("command", "judge"),
-			Help: "how often to ask again about a completion after a program died or fell silent, or a server was busy or did not answer"},
+			Help: "named parts of the reward, in the order in which algorithms weigh them; recorded as " +
+				"reward/NAME/mean"},
+		{Path: "reward.max_not_graded", Kind: Float, Default: is(0.1), Range: above(0).upTo(1), Unit: "fraction",
+			Role: Nonsemantic,
+			Help: "share of a step's completions that may go without a verdict; they are not trained on, and more " +
+				"end the run (exit 8)"},
+		{Path: "reward.retries", Kind: Int, Default: by("reward.kind", is(2), when("judge", is(6))),
+			Range: between(0, 100), Role: Nonsemantic, When: ofReward("command", "judge"),
+			Help: "how often to ask again about a completion after a program died or fell silent, or a server was " +
+				"busy or did not answer"},
 	}
 	keys = append(keys, commandKeys()...)
 	keys = append(keys, judgeKeys()...)
 	keys = append(keys, rewardModelKeys()...)
-	return block([]Clause{only("task.kind", "countdown", "words", "stories", "functions", "math", "code")}, at(Train), keys)
+	return block([]Clause{only("task.kind", "countdown", "words", "stories", "functions", "math", "code")},
+		at(Train), keys)
 }
 
 func ofReward(kinds ...string) []Clause { return []Clause{only("reward.kind", kinds...)} }
@@ -32,9 +41,11 @@ func commandKeys() []Key {
 			Help: "program and arguments that score completions, one JSON line in and one out for each"},
 		{Path: "reward.files", Kind: String, List: true, Default: is([]string{}), Role: External,
 			Help: "files and folders that the program reads in addition to those on its command line"},
-		{Path: "reward.workers", Kind: Int, Default: is(1), Range: between(1, 256), Unit: "processes", Role: Nonsemantic,
+		{Path: "reward.workers", Kind: Int, Default: is(1), Range: between(1, 256), Unit: "processes",
+			Role: Nonsemantic,
 			Help: "copies of the program that run at once"},
-		{Path: "reward.batch", Kind: Int, Default: is(16), Range: between(1, 65536), Unit: "completions", Role: Nonsemantic,
+		{Path: "reward.batch", Kind: Int, Default: is(16), Range: between(1, 65536), Unit: "completions",
+			Role: Nonsemantic,
 			Help: "completions that a copy holds unanswered; it must answer them without waiting for more"},
 		{Path: "reward.row_limit", Kind: Duration, Default: is(time.Minute), Range: above(0), Role: Nonsemantic,
 			Help: "longest silence of the program while completions wait; then it is restarted"},
@@ -51,34 +62,49 @@ func judgeKeys() []Key {
 			Help: "URL of a server with OpenAI's chat completions, up to its version; /chat/completions is added"},
 		{Path: "reward.judge.model", Kind: String, Pattern: pattern("a name", `.+`), Help: "model to ask the server for"},
 		{Path: "reward.judge.template", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
-			Help: "file with the message to send; {prompt} (all messages of a chat, each under its role), {response} and {gold} are filled in"},
+			Help: "file with the message to send; {prompt} (all messages of a chat, each under its role), " +
+				"{response} and {gold} are filled in"},
 		{Path: "reward.judge.pattern", Kind: String, Default: is(""), Pattern: pattern("a regular expression, or empty", `(?s).*`),
-			Help: "regular expression (Go's syntax) whose first group is the score; its last match in the judge's answer counts; empty: the answer holds a JSON object"},
+			Help: "regular expression (Go's syntax) whose first group is the score; its last match in the judge's " +
+				"answer counts; empty: the answer holds a JSON object"},
 		{Path: "reward.judge.field", Kind: String, Default: is("score"), Pattern: pattern("a name", `.+`),
 			Help: "field of the JSON object that holds the score, if there is no pattern"},
-		{Path: "reward.judge.low", Kind: Float, Null: true, Default: null(), Help: "lowest valid score; null is no limit"},
-		{Path: "reward.judge.high", Kind: Float, Null: true, Default: null(), Help: "highest valid score; null is no limit"},
-		{Path: "reward.judge.temperature", Kind: Float, Default: is(0.0), Range: atLeast(0), Help: "sampling temperature of the judge"},
-		{Path: "reward.judge.max_tokens", Kind: Int, Default: is(512), Range: atLeast(1), Unit: "tokens", Help: "longest answer of the judge; a truncated one gives no score"},
+		{Path: "reward.judge.low", Kind: Float, Null: true, Default: null(),
+			Help: "lowest valid score; null is no limit"},
+		{Path: "reward.judge.high", Kind: Float, Null: true, Default: null(),
+			Help: "highest valid score; null is no limit"},
+		{Path: "reward.judge.temperature", Kind: Float, Default: is(0.0), Range: atLeast(0),
+			Help: "sampling temperature of the judge"},
+		{Path: "reward.judge.max_tokens", Kind: Int, Default: is(512), Range: atLeast(1), Unit: "tokens",
+			Help: "longest answer of the judge; a truncated one gives no score"},
 		{Path: "reward.judge.key_env", Kind: String, Default: is(""), Pattern: pattern("the name of a variable, or empty", `[A-Za-z_][A-Za-z0-9_]*|`), Role: Nonsemantic,
 			Help: "environment variable that holds the API key, which is never recorded; empty sends none"},
-		{Path: "reward.judge.concurrent", Kind: Int, Default: is(4), Range: between(1, 1024), Unit: "requests", Role: Nonsemantic, Help: "requests in flight at once"},
-		{Path: "reward.judge.rate", Kind: Float, Default: is(0.0), Range: atLeast(0), Unit: "requests per second", Role: Nonsemantic, Help: "requests a second; 0 is no limit"},
-		{Path: "reward.judge.timeout", Kind: Duration, Default: is(time.Minute), Range: above(0), Role: Nonsemantic, Help: "time limit of a request"},
+		{Path: "reward.judge.concurrent", Kind: Int, Default: is(4), Range: between(1, 1024), Unit: "requests",
+			Role: Nonsemantic, Help: "requests in flight at once"},
+		{Path: "reward.judge.rate", Kind: Float, Default: is(0.0), Range: atLeast(0), Unit: "requests per second",
+			Role: Nonsemantic, Help: "requests a second; 0 is no limit"},
+		{Path: "reward.judge.timeout", Kind: Duration, Default: is(time.Minute), Range: above(0), Role: Nonsemantic,
+			Help: "time limit of a request"},
 		{Path: "reward.judge.cache", Kind: Bool, Default: is(true), Role: Nonsemantic,
-			Help: "keep answers in the store by the digest of their request and send an equal request once, which makes a judged run repeatable"},
+			Help: "keep answers in the store by the digest of their request and send an equal request once, which " +
+				"makes a judged run repeatable"},
 	})
 }
 
 func rewardModelKeys() []Key {
 	return block(ofReward("model"), at(Train), []Key{
 		{Path: "reward.weights", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
-			Help: "Hugging Face folder of a sequence-classification model (Qwen2, Qwen3, Llama) with its tokenizer, or hub:ORG/NAME@REVISION; the reward is its score at the last token"},
+			Help: "Hugging Face folder of a sequence-classification model (Qwen2, Qwen3, Llama) with its " +
+				"tokenizer, or hub:ORG/NAME@REVISION; the reward is its score at the last token"},
 		{Path: "reward.text", Kind: String, Default: is("{prompt}{response}"), Pattern: pattern("a text with {response}", `(?s).*\{response\}.*`),
-			Help: "text that the reward model reads unless it reads a chat; {prompt} (the texts of a chat's messages) and {response} are filled in"},
+			Help: "text that the reward model reads unless it reads a chat; {prompt} (the texts of a chat's " +
+				"messages) and {response} are filled in"},
 		{Path: "reward.chat", Kind: Enum, Words: []string{Auto, None}, Default: is(Auto),
-			Help: "auto: if prompts are chats, reward.text is the default and the reward model's folder has a chat template, it reads the whole chat, completion included, in that template; none: it reads reward.text"},
-		{Path: "reward.label", Kind: Int, Default: is(0), Range: atLeast(0), Help: "which of the model's labels is the reward, counted from 0"},
+			Help: "auto: if prompts are chats, reward.text is the default and the reward model's folder has a chat " +
+				"template, it reads the whole chat, completion included, in that template; none: it reads " +
+				"reward.text"},
+		{Path: "reward.label", Kind: Int, Default: is(0), Range: atLeast(0),
+			Help: "which of the model's labels is the reward, counted from 0"},
 	})
 }
 

@@ -16,9 +16,11 @@ func rootKeys() []Key {
 
 func checkpointKeys() []Key {
 	return block(nil, at(Train), []Key{
-		{Path: "checkpoint.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps", Role: Nonsemantic,
+		{Path: "checkpoint.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps",
+			Role: Nonsemantic,
 			Help: "steps between checkpoints to resume from; 0 saves only when the run stops or ends"},
-		{Path: "checkpoint.keep", Kind: Int, Default: is(2), Range: atLeast(1), Unit: "checkpoints", Role: Nonsemantic,
+		{Path: "checkpoint.keep", Kind: Int, Default: is(2), Range: atLeast(1), Unit: "checkpoints",
+			Role: Nonsemantic,
 			Help: "number of latest checkpoints to keep"},
 	})
 }
@@ -26,7 +28,8 @@ func checkpointKeys() []Key {
 func compareKeys() []Key {
 	return []Key{
 		{Path: "compare.vary", Kind: String, List: true, Default: is([]string{"algo"}), Role: Nonsemantic,
-			Help: "keys or blocks (globs allowed) that are the treatment when this run is compared; all others must match"},
+			Help: "keys or blocks (globs allowed) that are the treatment when this run is compared; all others must " +
+				"match"},
 		{Path: "compare.min_seeds", Kind: Int, Default: is(3), Range: atLeast(1), Unit: "seeds", Role: Nonsemantic,
 			Help: "fewest seeds per arm for which a comparison reports training-seed variance"},
 	}
@@ -43,15 +46,18 @@ func storeKeys() []Key {
 
 func sandboxKeys() []Key {
 	return []Key{
-		{Path: "sandbox.require", Kind: Enum, Words: []string{"full", "namespaces", "landlock"}, Default: is("namespaces"), Role: Nonsemantic,
+		{Path: "sandbox.require", Kind: Enum, Words: []string{"full", "namespaces", "landlock"},
+			Default: is("namespaces"), Role: Nonsemantic,
 			Stages: at(Train, EvalScore),
-			Help:   "least isolation for running programs that the model wrote; exp doctor shows what this machine offers"},
+			Help: "least isolation for running programs that the model wrote; exp doctor shows what this machine " +
+				"offers"},
 	}
 }
 
 func verifyKeys() []Key {
 	return block(nil, at(Train), []Key{
-		{Path: "verify.logprob_rate", Kind: Float, Default: is(0.015625), Range: between(0, 1), Unit: "fraction", Role: Nonsemantic,
+		{Path: "verify.logprob_rate", Kind: Float, Default: is(0.015625), Range: between(0, 1), Unit: "fraction",
+			Role: Nonsemantic,
 			Help: "share of rollouts whose sampled log-probs are checked to equal the trainer's, bit for bit"},
 		{Path: "verify.param_every", Kind: Int, Default: is(50), Range: atLeast(1), Unit: "steps",
 			Help: "steps between digests of the parameters in the chain (a hash over all steps so far)"},
@@ -63,9 +69,11 @@ func computeKeys() []Key {
 		{Path: "compute.device", Kind: String, Default: is("cpu"), Role: Nonsemantic,
 			Pattern: pattern("cpu, cuda or cuda:N", `cpu|cuda(:[0-9]{1,3})?`),
 			Help:    "device that the engine runs on"},
-		{Path: "compute.threads", Kind: Int, Default: is(0), Range: between(0, 4096), Unit: "threads", Role: Nonsemantic,
+		{Path: "compute.threads", Kind: Int, Default: is(0), Range: between(0, 4096), Unit: "threads",
+			Role: Nonsemantic,
 			Help: "CPU threads; 0 uses every core that the process may use"},
-		{Path: "compute.micro_batch_tokens", Kind: Int, Default: is(4096), Range: atLeast(1), Unit: "tokens", Role: Nonsemantic,
+		{Path: "compute.micro_batch_tokens", Kind: Int, Default: is(4096), Range: atLeast(1), Unit: "tokens",
+			Role:   Nonsemantic,
 			Stages: at(SFT, Train),
 			Help:   "tokens in one forward and backward pass, prompts included; bounds memory, changes no result"},
 		{Path: "compute.recompute", Kind: Bool, Default: is(false), Role: Nonsemantic, Stages: at(SFT, Train),

@@ -6,7 +6,8 @@ import "time"
 
 func taskKeys() []Key {
 	keys := []Key{
-		{Path: "task.kind", Kind: Enum, Words: []string{"countdown", "words", "stories", "outcomes", "functions", "math", "code"},
+		{Path: "task.kind", Kind: Enum, Words: []string{"countdown", "words", "stories", "outcomes", "functions",
+			"math", "code"},
 			Stages: at(Prepare, Train, EvalScore),
 			Help:   "what the problems are and how completions are graded"},
 	}
@@ -32,8 +33,9 @@ func countdownKeys() []Key {
 		{Path: "task.countdown.operators", Kind: String, Default: is("+-*/"), Stages: at(Prepare, Train, EvalScore),
 			Pattern: pattern("some of the signs + - * /", `[-+*/]{1,4}`),
 			Help:    "operators that an expression may use"},
-		{Path: "task.countdown.use", Kind: Enum, Words: []string{"any", "all"}, Default: is("any"), Stages: at(Prepare, Train, EvalScore),
-			Help: "any: each given number at most once; all: each exactly once"},
+		{Path: "task.countdown.use", Kind: Enum, Words: []string{"any", "all"}, Default: is("any"),
+			Stages: at(Prepare, Train, EvalScore),
+			Help:   "any: each given number at most once; all: each exactly once"},
 		{Path: "task.countdown.min_solutions", Kind: Int, Default: is(1), Range: atLeast(1), Unit: "solutions",
 			Help: "problems with fewer distinct solutions are drawn again"},
 	})
@@ -65,7 +67,8 @@ func outcomesKeys() []Key {
 			Help: "size of the toy: one prompt, this many one-token answers"},
 		{Path: "task.outcomes.modes", Kind: Objects, List: true,
 			Fields: []Key{
-				{Path: "center", Kind: Int, Range: atLeast(0), Unit: "outcomes", Help: "outcome at the bump's center, counted from 0"},
+				{Path: "center", Kind: Int, Range: atLeast(0), Unit: "outcomes",
+					Help: "outcome at the bump's center, counted from 0"},
 				{Path: "width", Kind: Float, Range: above(0), Unit: "outcomes", Help: "its standard deviation"},
 				{Path: "height", Kind: Float, Range: above(0), Help: "its reward at the center"},
 			},
@@ -88,24 +91,28 @@ func functionsKeys() []Key {
 
 // mathGraders lists the graders of eval/task; a test compares the two lists.
 func mathGraders() []string {
-	return []string{"exp", "math_dapo", "math_dapo_original", "math_dapo_box", "math_reward", "gsm8k_strict", "gsm8k_flexible", "search_r1_em", "prime", "exp_strict", "verl"}
+	return []string{"exp", "math_dapo", "math_dapo_original", "math_dapo_box", "math_reward", "gsm8k_strict",
+		"gsm8k_flexible", "search_r1_em", "prime", "exp_strict", "verl"}
 }
 
 func mathKeys() []Key {
 	return block([]Clause{only("task.kind", "math")}, at(Train, EvalScore), []Key{
 		{Path: "task.math.grader", Kind: Enum, Words: mathGraders(), Default: is("math_dapo"),
-			Help: "grader that compares answers with the gold ones, in training and evaluation; verl chooses it by the problem's data source"},
+			Help: "grader that compares answers with the gold ones, in training and evaluation; verl chooses it by " +
+				"the problem's data source"},
 	})
 }
 
 func codeKeys() []Key {
 	return block([]Clause{only("task.kind", "code")}, at(Train, EvalScore), []Key{
-		{Path: "task.code.cpu_limit", Kind: Duration, Default: is(10 * time.Second), Range: above(0).upTo(float64(time.Hour)),
-			Help: "CPU time that a program may use for one test"},
+		{Path: "task.code.cpu_limit", Kind: Duration, Default: is(10 * time.Second),
+			Range: above(0).upTo(float64(time.Hour)),
+			Help:  "CPU time that a program may use for one test"},
 		{Path: "task.code.mem_limit", Kind: Size, Default: is(4 << 30), Range: atLeast(1 << 20),
 			Help: "memory that a program and its processes may use"},
 		{Path: "task.code.rules", Kind: Enum, Words: []string{"strict", "upstream"}, Default: is("strict"),
-			Help: "how outputs are compared: strict is ours; upstream is how published scores were made, and accepts some wrong outputs"},
+			Help: "how outputs are compared: strict is ours; upstream is how published scores were made, and " +
+				"accepts some wrong outputs"},
 		{Path: "task.code.partial", Kind: Bool, Default: is(false),
 			Help: "run all tests and scale the reward from reward.wrong to reward.correct by the share that pass"},
 	})
@@ -129,14 +136,19 @@ func dataKeys() []Key {
 	keys = append(keys, []Key{
 		{Path: "data.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Prepare), When: []Clause{made},
 			Help: "root of the random streams that generate problems; independent of the run's seed"},
-		{Path: "data.max_prompt_tokens", Kind: Int, Default: is(2048), Range: atLeast(1), Unit: "tokens", Stages: at(SFT, Train, EvalGen),
-			Help: "longest prompt"},
-		{Path: "data.truncate", Kind: Enum, Words: []string{"error", "left", "right", "middle"}, Default: is("error"), Stages: at(SFT, Train, EvalGen),
-			Help: "what to do with a longer prompt: refuse the data, or cut tokens at its left end, its right end or in the middle"},
+		{Path: "data.max_prompt_tokens", Kind: Int, Default: is(2048), Range: atLeast(1), Unit: "tokens",
+			Stages: at(SFT, Train, EvalGen),
+			Help:   "longest prompt"},
+		{Path: "data.truncate", Kind: Enum, Words: []string{"error", "left", "right", "middle"},
+			Default: is("error"), Stages: at(SFT, Train, EvalGen),
+			Help: "what to do with a longer prompt: refuse the data, or cut tokens at its left end, its right end " +
+				"or in the middle"},
 		{Path: "data.filter_overlong", Kind: Bool, Default: is(false), Stages: at(Prepare),
 			Help: "skip problems whose prompt is longer than data.max_prompt_tokens, and count them"},
-		{Path: "data.order", Kind: Enum, Words: []string{"shuffled", "sequential"}, Default: is("shuffled"), Stages: at(Train),
-			Help: "order of the training problems in each pass; shuffled draws a new one per pass from the run's seed"},
+		{Path: "data.order", Kind: Enum, Words: []string{"shuffled", "sequential"}, Default: is("shuffled"),
+			Stages: at(Train),
+			Help: "order of the training problems in each pass; shuffled draws a new one per pass from the run's " +
+				"seed"},
 	}...)
 	return append(keys, chatKeys()...)
 }
@@ -146,17 +158,22 @@ func chatKeys() []Key {
 	chat := []Clause{except("data.chat", None)}
 	return block(nil, at(SFT, Train, EvalGen), []Key{
 		{Path: "data.chat", Kind: String, Role: External, Default: is(Auto), Pattern: pattern("auto, none or the path of a template", `.+`),
-			Help: "chat template of prompts: auto takes the one in the model's folder, or plain text if it has none; none is plain text; or a file (.jinja)"},
+			Help: "chat template of prompts: auto takes the one in the model's folder, or plain text if it has " +
+				"none; none is plain text; or a file (.jinja)"},
 		{Path: "data.system", Kind: String, Default: is(""), Pattern: pattern("a text", `(?s).*`), When: chat,
 			Help: "system message for problems without one; empty adds none (the template may have its own)"},
-		{Path: "data.tools", Kind: String, JSON: true, Role: External, Default: is(None), Pattern: pattern("a list of definitions, the path of a JSON file with one, or none", `(?s).+`), When: chat,
-			Help: "tools to offer in chats: definitions as the template takes them, {type: function, function: {name, description, parameters}}, or a JSON file with a list of them; a problem's own list, its field tools, takes precedence"},
+		{Path: "data.tools", Kind: String, JSON: true, Role: External, Default: is(None), 
+			Pattern: pattern("a list of definitions, the path of a JSON file with one, or none", `(?s).+`), When: chat,
+			Help: "tools to offer in chats: definitions as the template takes them, {type: function, function: " +
+				"{name, description, parameters}}, or a JSON file with a list of them; a problem's own list, its field " +
+				"tools, takes precedence"},
 		{Path: "data.template_vars", Kind: Values, Default: is(map[string]any{}), When: chat,
 			Help: "extra variables for the template, such as {enable_thinking: false}"},
 		{Path: "data.template_date", Kind: String, Default: is("2024-07-26"), Pattern: pattern("a day, 2024-07-26", `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`), When: chat,
 			Help: "date that templates take for today, so that a prompt has the same tokens tomorrow"},
 		{Path: "data.escape_special", Kind: Bool, Default: is(false),
-			Help: "keep text of a problem that spells a token, such as <|im_end|>, as text; false reads it as the token, as other programs do"},
+			Help: "keep text of a problem that spells a token, such as <|im_end|>, as text; false reads it as the " +
+				"token, as other programs do"},
 	})
 }
 
@@ -166,9 +183,11 @@ func splitKeys(split string, size int, otherwise Default, help string, stages ..
 	source := "data." + split + ".source"
 	return []Key{
 		{Path: source, Kind: String, Role: External, Stages: stages,
-			Default: by("task.kind", otherwise, when("countdown", is(Generated)), when("words", is(Generated)), when("stories", is(Generated)), when("outcomes", is(Generated)), when("functions", is(Generated))),
+			Default: by("task.kind", otherwise, when("countdown", is(Generated)), when("words", is(Generated)),
+				when("stories", is(Generated)), when("outcomes", is(Generated)), when("functions", is(Generated))),
 			Pattern: pattern("generated, none, a path ending in .jsonl or .parquet, or hub:ORG/NAME/FILE@REVISION", `generated|none|hub:.+|.*\.(jsonl|parquet)`),
-			Help: help + ": generated by the task, none, a file (.jsonl, .parquet; * in its name means all that match), " +
+			Help: help + ": generated by the task, none, a file (.jsonl, .parquet; * in its name means all that " +
+				"match), " +
 				"or a file on the hub, hub:ORG/NAME/FILE@REVISION, fetched by exp hub get"},
 		{Path: "data." + split + ".digest", Kind: String, Default: is(""), Role: Nonsemantic, Stages: stages,
 			When:    []Clause{except(source, Generated, None)},

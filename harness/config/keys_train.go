@@ -8,24 +8,39 @@ func rolloutKeys() []Key {
 	sampled := []Clause{only("rollout.source", "policy")}
 	return block(nil, at(Train), []Key{
 		{Path: "rollout.source", Kind: Enum, Words: []string{"policy", "recorded"}, Default: is("policy"),
-			Help: "train on what the policy samples, or on completions that another engine sampled (rollout.recorded)"},
+			Help: "train on what the policy samples, or on completions that another engine sampled " +
+				"(rollout.recorded)"},
 		{Path: "rollout.recorded", Kind: String, Role: External, Pattern: pattern("a path", `.+`), Stages: at(Prepare), When: []Clause{only("rollout.source", "recorded")},
-			Help: "file of completions (JSON lines or Parquet) with their tokens, log-probs and rewards where known; algo.rollout_correction corrects the mismatch"},
-		{Path: "rollout.n", Kind: Int, Default: is(8), Range: atLeast(1), Unit: "completions", Help: "completions per problem in a step: the group"},
-		{Path: "rollout.temperature", Kind: Float, Default: is(1.0), Range: above(0), Help: "divides the logits, in sampling and in all training log-probs"},
-		{Path: "rollout.top_k", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", When: sampled, Help: "sample from this many likeliest tokens; 0 is off"},
-		{Path: "rollout.top_p", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction", When: sampled, Help: "sample from the likeliest tokens of this total probability; 1 is off"},
-		{Path: "rollout.min_p", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction", When: sampled, Help: "sample from tokens at least this share as likely as the likeliest; 0 is off"},
-		{Path: "rollout.max_new_tokens", Kind: Int, Range: atLeast(1), Unit: "tokens", Help: "longest completion, its end token included"},
+			Help: "file of completions (JSON lines or Parquet) with their tokens, log-probs and rewards where " +
+				"known; " +
+				"algo.rollout_correction corrects the mismatch"},
+		{Path: "rollout.n", Kind: Int, Default: is(8), Range: atLeast(1), Unit: "completions",
+			Help: "completions per problem in a step: the group"},
+		{Path: "rollout.temperature", Kind: Float, Default: is(1.0), Range: above(0),
+			Help: "divides the logits, in sampling and in all training log-probs"},
+		{Path: "rollout.top_k", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", When: sampled,
+			Help: "sample from this many likeliest tokens; 0 is off"},
+		{Path: "rollout.top_p", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction",
+			When: sampled, Help: "sample from the likeliest tokens of this total probability; 1 is off"},
+		{Path: "rollout.min_p", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction",
+			When: sampled, Help: "sample from tokens at least this share as likely as the likeliest; 0 is off"},
+		{Path: "rollout.max_new_tokens", Kind: Int, Range: atLeast(1), Unit: "tokens",
+			Help: "longest completion, its end token included"},
 		{Path: "rollout.staleness", Kind: Int, Default: is(0), Range: between(0, 64), Unit: "steps", When: sampled,
-			Help: "age of completions when trained on, in steps of the policy, as if sampling ran ahead of training; 0 is on-policy. algo.rollout_correction corrects the mismatch"},
+			Help: "age of completions when trained on, in steps of the policy, as if sampling ran ahead of " +
+				"training; " +
+				"0 is on-policy. algo.rollout_correction corrects the mismatch"},
 		{Path: "rollout.stop", Kind: String, List: true, Default: is([]string{}), Stages: at(Train, EvalGen),
 			Help: "a completion ends where one of these texts appears; the final evaluation uses them too"},
-		{Path: "rollout.stop_ids", Kind: Int, List: true, Default: is([]int{}), Range: between(0, 1<<31-1), Unit: "token ids", Stages: at(Train, EvalGen),
-			Help: "ids of tokens that end a completion; empty takes those in the model's files and the end-of-turn token of its chat template"},
-		{Path: "rollout.max_sequences", Kind: Int, Default: is(256), Range: between(1, 1<<20), Unit: "sequences", Role: Nonsemantic, Stages: at(Train, EvalGen),
+		{Path: "rollout.stop_ids", Kind: Int, List: true, Default: is([]int{}), Range: between(0, 1<<31-1),
+			Unit: "token ids", Stages: at(Train, EvalGen),
+			Help: "ids of tokens that end a completion; empty takes those in the model's files and the end-of-turn " +
+				"token of its chat template"},
+		{Path: "rollout.max_sequences", Kind: Int, Default: is(256), Range: between(1, 1<<20), Unit: "sequences",
+			Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "completions decoded at once"},
-		{Path: "rollout.page_tokens", Kind: Int, Default: is(16), Range: between(1, 4096), Unit: "tokens", Role: Nonsemantic, Stages: at(Train, EvalGen),
+		{Path: "rollout.page_tokens", Kind: Int, Default: is(16), Range: between(1, 4096), Unit: "tokens",
+			Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "positions in one page of the KV cache"},
 	})
 }
@@ -61,10 +76,13 @@ func aboutRollout(path string) string {
 
 func trainKeys() []Key {
 	keys := block(nil, at(Train), []Key{
-		{Path: "train.prompts_per_step", Kind: Int, Range: atLeast(1), Unit: "problems", Help: "problems sampled in one step"},
-		{Path: "train.prompts_per_update", Kind: Int, Default: sameAs("train.prompts_per_step"), Range: atLeast(1), Unit: "problems",
+		{Path: "train.prompts_per_step", Kind: Int, Range: atLeast(1), Unit: "problems",
+			Help: "problems sampled in one step"},
+		{Path: "train.prompts_per_update", Kind: Int, Default: sameAs("train.prompts_per_step"), Range: atLeast(1),
+			Unit: "problems",
 			Help: "problems, with all their completions, in one optimizer update; divides prompts_per_step"},
-		{Path: "train.steps", Kind: Int, Range: atLeast(0), Unit: "steps", Help: "steps of the run (sample, grade, update); 0 evaluates the initial weights"},
+		{Path: "train.steps", Kind: Int, Range: atLeast(0), Unit: "steps",
+			Help: "steps of the run (sample, grade, update); 0 evaluates the initial weights"},
 	})
 	keys = append(keys, loraKeys()...)
 	return append(keys, adamw("train.optim", "steps", Default{}, nil, Train)...)
@@ -75,19 +93,24 @@ const AllTargets = "all"
 
 func loraKeys() []Key {
 	on := []Clause{positive("train.lora.rank")}
-	keys := []Key{{Path: "train.lora.rank", Kind: Int, Default: is(0), Range: between(0, 4096), Stages: at(Train, Merge),
-		Help: "rank of low-rank adapters (LoRA); only they are trained, on frozen weights; 0 trains all weights"}}
+	keys := []Key{{Path: "train.lora.rank", Kind: Int, Default: is(0), Range: between(0, 4096),
+		Stages: at(Train, Merge),
+		Help:   "rank of low-rank adapters (LoRA); only they are trained, on frozen weights; 0 trains all weights"}}
 	return append(keys, block(on, at(Train, Merge), []Key{
-		{Path: "train.lora.alpha", Kind: Float, Default: is(32.0), Range: above(0), Help: "adapters are multiplied by alpha/rank"},
+		{Path: "train.lora.alpha", Kind: Float, Default: is(32.0), Range: above(0),
+			Help: "adapters are multiplied by alpha/rank"},
 		{Path: "train.lora.targets", Kind: String, List: true, Default: is([]string{AllTargets}),
-			Help: "linear layers with an adapter: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj; or all"},
-		{Path: "train.lora.dropout", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction", Help: "dropout on the adapters' input, in updates"},
+			Help: "linear layers with an adapter: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj; or " +
+				"all"},
+		{Path: "train.lora.dropout", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction",
+			Help: "dropout on the adapters' input, in updates"},
 	})...)
 }
 
 func mergeKeys() []Key {
-	return []Key{{Path: "merge.dtype", Kind: Enum, Words: []string{"keep", "bf16", "f32"}, Default: is("keep"), Stages: at(Merge),
-		Help: "type of the merged weights, in which they are evaluated; keep is the type of the initial weights"}}
+	return []Key{{Path: "merge.dtype", Kind: Enum, Words: []string{"keep", "bf16", "f32"}, Default: is("keep"),
+		Stages: at(Merge),
+		Help:   "type of the merged weights, in which they are evaluated; keep is the type of the initial weights"}}
 }
 
 func evalKeys() []Key {
@@ -99,10 +122,13 @@ func onlineKeys() []Key {
 	return block(nil, at(Train), []Key{
 		{Path: "eval.online.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps",
 			Help: "steps between evaluations on data.val during training, which they do not affect; 0 is none"},
-		{Path: "eval.online.problems", Kind: Int, Default: is(64), Range: atLeast(0), Unit: "problems", When: []Clause{on},
+		{Path: "eval.online.problems", Kind: Int, Default: is(64), Range: atLeast(0), Unit: "problems",
+			When: []Clause{on},
 			Help: "problems of data.val to use, from its start; 0 takes all"},
-		{Path: "eval.online.n", Kind: Int, Default: is(1), Range: atLeast(1), Unit: "completions", When: []Clause{on}, Help: "completions per problem"},
-		{Path: "eval.online.temperature", Kind: Float, Default: is(1.0), Range: atLeast(0), When: []Clause{on}, Help: "sampling temperature; 0 is greedy"},
+		{Path: "eval.online.n", Kind: Int, Default: is(1), Range: atLeast(1), Unit: "completions", When: []Clause{on},
+			Help: "completions per problem"},
+		{Path: "eval.online.temperature", Kind: Float, Default: is(1.0), Range: atLeast(0), When: []Clause{on},
+			Help: "sampling temperature; 0 is greedy"},
 	})
 }
 
@@ -134,21 +160,36 @@ func finalKeys() []Key {
 		{Path: "eval.final.suites", Kind: String, List: true, Stages: at(EvalGen, EvalScore),
 			Pattern: pattern("the name of a suite (letters, digits, '.', '_', '-')", `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`),
 			Default: by("data.test.source", is([]string{"test"}), when(None, Default{})),
-			Help:    "what the trained model is scored on: test and val, the run's own data, and suites of the store (exp suite add NAME FILE)"},
-		{Path: "eval.final.graders", Kind: Enum, List: true, Words: scoreGraders(), Default: is([]string{}), Stages: at(EvalScore),
-			Help: "graders to score with side by side; they replace a suite's own and, on the run's own data, add to the task's; the first gives the verdicts"},
+			Help: "what the trained model is scored on: test and val, the run's own data, and suites of the store " +
+				"(exp suite add NAME FILE)"},
+		{Path: "eval.final.graders", Kind: Enum, List: true, Words: scoreGraders(), Default: is([]string{}),
+			Stages: at(EvalScore),
+			Help: "graders to score with side by side; they replace a suite's own and, on the run's own data, " +
+				"add to " +
+				"the task's; the first gives the verdicts"},
 		{Path: "eval.final.prompt", Kind: String, Default: is(ProblemMark),
 			Pattern: pattern("a text with "+ProblemMark+" in it once", `(?s)[^{}]*\{problem\}[^{}]*`),
-			Help:    "prompt for the problems of a suite; " + ProblemMark + " stands for the problem. The run's own data brings its prompts"},
+			Help: "prompt for the problems of a suite; " + ProblemMark +
+				" stands for the problem. The run's own data brings its prompts"},
 		{Path: "eval.final.protocol", Kind: Enum, Words: protocols(), Default: is("none"), Role: Expanded,
-			Help: "a published protocol whose sampling settings are the defaults of n, temperature, top_k, top_p and max_new_tokens (exp eval --protocol list)"},
-		{Path: "eval.final.n", Kind: Int, Default: byProtocol(is(16), func(p eval.Protocol) any { return p.N }), Range: atLeast(1), Unit: "completions", Help: "completions per problem"},
-		{Path: "eval.final.temperature", Kind: Float, Default: byProtocol(is(1.0), func(p eval.Protocol) any { return p.Temperature }), Range: atLeast(0), Help: "sampling temperature; 0 is greedy"},
-		{Path: "eval.final.top_k", Kind: Int, Default: byProtocol(is(0), func(p eval.Protocol) any { return p.TopK }), Range: atLeast(0), Unit: "tokens", Help: "sample from this many likeliest tokens; 0 is off"},
-		{Path: "eval.final.top_p", Kind: Float, Default: byProtocol(is(1.0), func(p eval.Protocol) any { return p.TopP }), Range: above(0).upTo(1), Unit: "fraction", Help: "sample from the likeliest tokens of this total probability; 1 is off"},
-		{Path: "eval.final.max_new_tokens", Kind: Int, Default: byProtocol(sameAs("rollout.max_new_tokens"), func(p eval.Protocol) any { return p.MaxNewTokens }), Range: atLeast(1), Unit: "tokens",
+			Help: "a published protocol whose sampling settings are the defaults of n, temperature, top_k, top_p " +
+				"and " +
+				"max_new_tokens (exp eval --protocol list)"},
+		{Path: "eval.final.n", Kind: Int, Default: byProtocol(is(16), func(p eval.Protocol) any { return p.N }),
+			Range: atLeast(1), Unit: "completions", Help: "completions per problem"},
+		{Path: "eval.final.temperature", Kind: Float,
+			Default: byProtocol(is(1.0), func(p eval.Protocol) any { return p.Temperature }), Range: atLeast(0),
+			Help: "sampling temperature; 0 is greedy"},
+		{Path: "eval.final.top_k", Kind: Int, Default: byProtocol(is(0), func(p eval.Protocol) any { return p.TopK }),
+			Range: atLeast(0), Unit: "tokens", Help: "sample from this many likeliest tokens; 0 is off"},
+		{Path: "eval.final.top_p", Kind: Float, Default: byProtocol(is(1.0),
+			func(p eval.Protocol) any { return p.TopP }), Range: above(0).upTo(1), Unit: "fraction",
+			Help: "sample from the likeliest tokens of this total probability; 1 is off"},
+		{Path: "eval.final.max_new_tokens", Kind: Int, Default: byProtocol(sameAs("rollout.max_new_tokens"),
+			func(p eval.Protocol) any { return p.MaxNewTokens }), Range: atLeast(1), Unit: "tokens",
 			Help: "longest completion, its end token included"},
-		{Path: "eval.final.pass_k", Kind: Int, List: true, Default: powersUpTo("eval.final.n"), Range: atLeast(1), Unit: "completions", Stages: at(EvalScore),
+		{Path: "eval.final.pass_k", Kind: Int, List: true, Default: powersUpTo("eval.final.n"), Range: atLeast(1),
+			Unit: "completions", Stages: at(EvalScore),
 			Help: "values of k for pass@k, rising, none above n"},
 	})
 }

@@ -134,12 +134,14 @@ func (l *loader) file(name string, data []byte, from *caller) *source {
 	switch {
 	case root == nil && len(errs) == 0:
 		l.partial = true
-		l.fail(pos{src: src}, CodeFile, "holds no keys, only comments or nothing", "a recipe starts with version: 1; see configs/ for examples")
+		l.fail(pos{src: src}, CodeFile, "holds no keys, only comments or nothing",
+			"a recipe starts with version: 1; see configs/ for examples")
 	case root == nil:
 		l.partial = true
 	case root.kind != mapNode:
 		l.partial = true
-		l.fail(root.pos, CodeShape, "a configuration is a block of keys, got "+describe(root), "start with version: 1")
+		l.fail(root.pos, CodeShape, "a configuration is a block of keys, got "+describe(root),
+			"start with version: 1")
 	default:
 		l.walk(schema().root, root)
 	}
@@ -169,7 +171,8 @@ func take(m *node, name string) *node {
 func (l *loader) extend(base *node, name string, from *caller) {
 	if base.kind != scalarNode || base.text == "" {
 		if base.kind != badNode {
-			l.fail(base.pos, CodeExtends, "extends must be the path of one file, got "+describe(base), "extends: base.yaml")
+			l.fail(base.pos, CodeExtends, "extends must be the path of one file, got "+describe(base),
+				"extends: base.yaml")
 		}
 		l.partial = true
 		return
@@ -256,7 +259,8 @@ func (l *loader) block(g *group, f field) {
 		l.meant[g.path] = true
 	case nullNode:
 		l.meant[g.path] = true
-		l.fail(f.pos, CodeShape, g.path+" is a block of keys, but it is empty", "remove it, or put keys in it: "+enumerate(g.names, 14))
+		l.fail(f.pos, CodeShape, g.path+" is a block of keys, but it is empty",
+			"remove it, or put keys in it: "+enumerate(g.names, 14))
 	default:
 		l.meant[g.path] = true
 		help := "keys here: " + enumerate(g.names, 14)
@@ -270,7 +274,8 @@ func (l *loader) block(g *group, f field) {
 // setKey sets a key, or adds to its list or map.
 func (l *loader) setKey(k *Key, n *node, name pos, add bool) {
 	if l.user && k.Role != Nonsemantic {
-		l.fail(name, CodeUser, k.Path+" can change results and does not belong in the user's own configuration", "set it in the recipe")
+		l.fail(name, CodeUser, k.Path+" can change results and does not belong in the user's own configuration",
+			"set it in the recipe")
 		return
 	}
 	v, ok, errs := decode(k, n, name)
@@ -309,7 +314,8 @@ func (l *loader) unknown(g *group, f field) {
 		path = g.path + "." + f.name
 	}
 	if f.name == "extends" {
-		l.fail(f.pos, CodeUnknown, fmt.Sprintf("unknown key %q", path), "extends belongs at the top of a file, outside all blocks")
+		l.fail(f.pos, CodeUnknown, fmt.Sprintf("unknown key %q", path),
+			"extends belongs at the top of a file, outside all blocks")
 		return
 	}
 	if g.path == "" && spelling.Nearest(f.name, []string{"extends"}) != "" {
@@ -319,7 +325,8 @@ func (l *loader) unknown(g *group, f field) {
 	}
 	if k := lookup(f.name); k != nil && f.name != k.Name() {
 		l.meant[k.Path] = true
-		l.fail(f.pos, CodeUnknown, fmt.Sprintf("unknown key %q", path), "keys nest in files: write "+nested(f.name, "..."))
+		l.fail(f.pos, CodeUnknown, fmt.Sprintf("unknown key %q", path),
+			"keys nest in files: write "+nested(f.name, "..."))
 		return
 	}
 	if now, why, ok := renamed(f.name); ok {

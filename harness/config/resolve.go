@@ -297,7 +297,8 @@ func (a absence) fault() *Error {
 	for _, k := range a.keys {
 		names = append(names, k.Path)
 	}
-	return a.at.fault(CodeMissing, "required keys are not set: "+strings.Join(names, ", "), "exp config schema KEY explains a key")
+	return a.at.fault(CodeMissing, "required keys are not set: "+strings.Join(names, ", "),
+		"exp config schema KEY explains a key")
 }
 
 // needsValue reports whether nobody gave the key a value, as opposed to its default

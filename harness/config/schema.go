@@ -32,7 +32,8 @@ var schema = sync.OnceValue(func() *table {
 	}
 	for _, block := range [][]Key{
 		rootKeys(), taskKeys(), dataKeys(), modelKeys(), sftKeys(), algoKeys(), rolloutKeys(), rewardKeys(),
-		trainKeys(), mergeKeys(), checkpointKeys(), evalKeys(), compareKeys(), storeKeys(), sandboxKeys(), verifyKeys(), computeKeys(),
+		trainKeys(), mergeKeys(), checkpointKeys(), evalKeys(), compareKeys(), storeKeys(), sandboxKeys(),
+		verifyKeys(), computeKeys(),
 	} {
 		for i := range block {
 			t.add(&block[i])

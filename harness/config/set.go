@@ -17,7 +17,8 @@ func (l *loader) expression(n int, text string) {
 	start := pos{src: src, line: 1, col: 1, width: utf8.RuneCountInString(text)}
 	path, value, ok := strings.Cut(text, "=")
 	if !ok || strings.Trim(path, " +.") == "" {
-		l.fail(start, CodeSet, fmt.Sprintf("%q is not of the form path=value", text), "for example --set train.steps=100")
+		l.fail(start, CodeSet, fmt.Sprintf("%q is not of the form path=value", text),
+			"for example --set train.steps=100")
 		return
 	}
 	at := utf8.RuneCountInString(path) + 1

@@ -43,7 +43,8 @@ func (p pos) String() string {
 
 // fault returns an error at the place.
 func (p pos) fault(code, message, help string) *Error {
-	e := &Error{Code: code, Source: p.src.name, Line: p.line, Col: p.col, Message: message, Help: help, width: p.width, src: p.src}
+	e := &Error{Code: code, Source: p.src.name, Line: p.line, Col: p.col, Message: message, Help: help,
+		width: p.width, src: p.src}
 	switch {
 	case p.src.set:
 		e.Line = 0
@@ -61,12 +62,15 @@ func newSource(name string, data []byte) (*source, string, *Error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	switch {
 	case len(data) > maxFileBytes:
-		return src, "", whole.fault(CodeFile, fmt.Sprintf("is larger than %s, the limit for a configuration", formatSize(maxFileBytes)), "give a recipe (.yaml)")
+		return src, "", whole.fault(CodeFile, fmt.Sprintf("is larger than %s, the limit for a configuration",
+			formatSize(maxFileBytes)), "give a recipe (.yaml)")
 	case len(bytes.TrimSpace(data)) == 0:
-		return src, "", whole.fault(CodeFile, "is empty", "a recipe starts with version: 1; see configs/ for examples")
+		return src, "", whole.fault(CodeFile, "is empty",
+			"a recipe starts with version: 1; see configs/ for examples")
 	}
 	if i := binaryAt(data); i >= 0 {
-		return src, "", whole.fault(CodeFile, fmt.Sprintf("is not a text file: byte 0x%02x at offset %d", data[i], i), "give a recipe (.yaml) in UTF-8")
+		return src, "", whole.fault(CodeFile, fmt.Sprintf("is not a text file: byte 0x%02x at offset %d", data[i], i),
+			"give a recipe (.yaml) in UTF-8")
 	}
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	src.lines = strings.Split(text, "\n")

@@ -62,7 +62,8 @@ func parseYAML(src *source, text string, col int) (*node, Errors) {
 	var docs []ast.Node
 	for _, d := range file.Docs {
 		if dir, ok := d.Body.(*ast.DirectiveNode); ok {
-			return nil, Errors{y.at(dir.GetToken()).fault(CodeFeature, "YAML directives are not used in configurations", "remove the line")}
+			return nil, Errors{y.at(dir.GetToken()).fault(CodeFeature,
+				"YAML directives are not used in configurations", "remove the line")}
 		}
 		docs = append(docs, d.Body)
 	}
@@ -86,7 +87,8 @@ type yamlReader struct {
 // limit refuses token streams that would take the parser seconds.
 func (y *yamlReader) limit(tokens token.Tokens) *Error {
 	if len(tokens) > maxTokens {
-		return pos{src: y.src}.fault(CodeFile, fmt.Sprintf("has more than %d YAML tokens, the limit for a configuration", maxTokens), "give a recipe (.yaml)")
+		return pos{src: y.src}.fault(CodeFile, fmt.Sprintf("has more than %d YAML tokens, the limit for a "+
+			"configuration", maxTokens), "give a recipe (.yaml)")
 	}
 	depth, line, dashes := 0, 0, 0
 	for _, t := range tokens {
@@ -151,7 +153,8 @@ func (y *yamlReader) secondDocument(file *ast.File, docs []ast.Node) *Error {
 			break
 		}
 	}
-	return at.fault(CodeDocuments, "a configuration is one YAML document", "remove what follows ---, or move it to its own file")
+	return at.fault(CodeDocuments, "a configuration is one YAML document",
+		"remove what follows ---, or move it to its own file")
 }
 
 // at returns the place of a token.
@@ -200,9 +203,11 @@ func (y *yamlReader) convert(n ast.Node, depth int) *node {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		return &node{kind: scalarNode, text: n.GetToken().Value, pos: at}
 	case *ast.AnchorNode, *ast.AliasNode:
-		y.fail(at, CodeFeature, "anchors and aliases are not used in configurations", "repeat the value, or share a file with extends")
+		y.fail(at, CodeFeature, "anchors and aliases are not used in configurations",
+			"repeat the value, or share a file with extends")
 	case *ast.TagNode:
-		y.fail(at, CodeFeature, "tags such as !!int are not used in configurations", "remove the tag: the key knows its type")
+		y.fail(at, CodeFeature, "tags such as !!int are not used in configurations",
+			"remove the tag: the key knows its type")
 	default:
 		y.fail(at, CodeFeature, "this kind of YAML value is not used in configurations", "")
 	}
@@ -226,7 +231,8 @@ func (y *yamlReader) convertMap(values []*ast.MappingValueNode, at pos, depth in
 		}
 		name := v.Key.GetToken().Value
 		if earlier, ok := first[name]; ok {
-			y.fail(key, CodeDuplicate, fmt.Sprintf("%q is set twice in one block", name), fmt.Sprintf("the first is at %s; keep one", earlier))
+			y.fail(key, CodeDuplicate, fmt.Sprintf("%q is set twice in one block", name),
+				fmt.Sprintf("the first is at %s; keep one", earlier))
 			continue
 		}
 		first[name] = key

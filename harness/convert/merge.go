@@ -68,7 +68,8 @@ func Merge(ctx context.Context, src, out string, o MergeOptions) (*Merged, error
 	if err := target(out, c, o.Replace); err != nil {
 		return nil, err
 	}
-	p, err := checkpoint.Pack(ctx, c, out, checkpoint.PackOptions{DType: dtype, Replace: o.Replace, Progress: o.Progress})
+	p, err := checkpoint.Pack(ctx, c, out, checkpoint.PackOptions{DType: dtype, Replace: o.Replace,
+		Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,8 @@ func Open(o Options, getenv func(string) string) (Device, error) {
 		o.Name = CPU
 	}
 	if !Supports(o.Name) {
-		return nil, &Error{Err: fmt.Errorf("no device %s: this build runs on the CPU only", o.Name), code: codeResource}
+		return nil, &Error{Err: fmt.Errorf("no device %s: this build runs on the CPU only", o.Name),
+			code: codeResource}
 	}
 	if o.Level == "" {
 		name, err := DefaultLevel(getenv)

@@ -35,7 +35,8 @@ func (r *differ) config() error {
 	}
 	seeds := r.d.A.Seed != r.d.B.Seed
 	if seeds {
-		r.d.Config = append(r.d.Config, ConfigChange{Key: "seed", A: r.d.A.Seed, B: r.d.B.Seed, Class: config.Replication})
+		r.d.Config = append(r.d.Config, ConfigChange{Key: "seed", A: r.d.A.Seed, B: r.d.B.Seed,
+			Class: config.Replication})
 	}
 	vary := bothVary(values[0]["compare.vary"], values[1]["compare.vary"])
 	for _, path := range config.InOrder(values[0], values[1]) {

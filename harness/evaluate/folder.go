@@ -23,12 +23,13 @@ const longest = 1024
 
 // Folder says how to evaluate the weights in a folder.
 type Folder struct {
-	inspect.Folder                                  // holds a model; adapters apply to it
-	Ref            string                           // hub:…, if the folder is where the cache has it; empty: it is the user's
-	Find           func(hub.Ref) (hub.Found, error) // looks up Ref
-	User           string                           // the user's own configuration; may be empty
-	Values         []config.Value                   // of flags
-	Sets           []string                         // expressions, as in config.Input
+	inspect.Folder // holds a model; adapters apply to it
+	// hub:…, if the folder is where the cache has it; empty: it is the user's
+	Ref    string
+	Find   func(hub.Ref) (hub.Found, error) // looks up Ref
+	User   string                           // the user's own configuration; may be empty
+	Values []config.Value                   // of flags
+	Sets   []string                         // expressions, as in config.Input
 }
 
 // Config returns the configuration of the evaluation: a run that trains nothing. It is
@@ -63,7 +64,8 @@ func (f Folder) Config() (*config.Resolved, error) {
 		made = append(made, config.Value{Path: "model.part", Value: "text"})
 	}
 	made = append(made, config.Value{Path: "name", Value: name})
-	return fitting(config.Input{File: "exp eval " + dir, Made: made, User: f.User, Values: f.Values, Sets: f.Sets, Find: f.Find})
+	return fitting(config.Input{File: "exp eval " + dir, Made: made, User: f.User, Values: f.Values, Sets: f.Sets,
+		Find: f.Find})
 }
 
 // fitting loads a configuration with as many sequences as fit.

@@ -130,7 +130,8 @@ func nextPage(link string, at, first *url.URL) (*url.URL, error) {
 func checked(all []entry, what string) ([]entry, error) {
 	for _, e := range all {
 		if !localPath(e.Path) {
-			return nil, &Error{What: what, exit: exitIntegrity, Err: fmt.Errorf("the hub names a file %q", clip(e.Path)),
+			return nil, &Error{What: what, exit: exitIntegrity,
+				Err:    fmt.Errorf("the hub names a file %q", clip(e.Path)),
 				Advice: "do not use this hub: the name leads out of the cache"}
 		}
 		if e.Digest != "" && !digestForm.MatchString(e.Digest) || e.Size < -1 {

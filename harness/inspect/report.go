@@ -120,7 +120,8 @@ func describeAlone(path string, o Options) (*Report, error) {
 
 func newReport(d *checkpoint.Description, tensors bool) *Report {
 	r := &Report{Path: d.Path, Container: d.Container, Class: d.Class, Computable: d.Known,
-		Reasons: orEmpty(d.Reason), Notes: orEmpty(d.Notes), TensorCount: len(d.Tensors), Files: []File{}, DTypes: []DTypeCount{}}
+		Reasons: orEmpty(d.Reason), Notes: orEmpty(d.Notes), TensorCount: len(d.Tensors), Files: []File{},
+		DTypes: []DTypeCount{}}
 	for _, f := range d.Files {
 		r.Files = append(r.Files, File{f.Name, f.Bytes, f.SHA256})
 	}

@@ -80,14 +80,16 @@ func Sources() (map[config.Stage]Code, error) {
 // New plans a run. class is the numerics class of the backend; suites are the suites in
 // the store that eval.final.suites names. Its errors are about external things that the
 // configuration names.
-func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]Code, suites ...stage.Suite) (*Run, error) {
+func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]Code,
+	suites ...stage.Suite) (*Run, error) {
 	x, err := stage.Externals(r)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range stage.ForeignSuites(&r.Run) {
 		if !slices.ContainsFunc(suites, func(s stage.Suite) bool { return s.Name == name }) {
-			return nil, config.Errors{r.ErrorAt(config.SuitesKey, config.CodeData, fmt.Sprintf("the store has no suite %q", name), "exp suite add "+name+" FILE keeps one")}
+			return nil, config.Errors{r.ErrorAt(config.SuitesKey, config.CodeData,
+				fmt.Sprintf("the store has no suite %q", name), "exp suite add "+name+" FILE keeps one")}
 		}
 	}
 	p := &Run{Config: r, Seed: seed, Numerics: Numerics(class), External: x, Code: sources, Suites: suites}
@@ -111,7 +113,8 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 		data[stage.RoleAdapter] = x.Adapter
 	}
 	data[stage.RoleStops] = x.Stops
-	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: data, Weights: x.Weights, Tokenizer: x.Tokenizer, Code: codes}.XID()
+	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: data, Weights: x.Weights,
+		Tokenizer: x.Tokenizer, Code: codes}.XID()
 	if err != nil {
 		return nil, err
 	}
@@ -324,7 +327,8 @@ func (p *Run) modelOutside() map[string]ident.Digest {
 
 // Inputs returns the digests of a stage's inputs by role, given the outputs of earlier
 // stages; ok is false if one is not known yet.
-func (p *Run) Inputs(i int, output func(stage int, role string) (ident.Digest, bool)) (hashed, all map[string]ident.Digest, ok bool) {
+func (p *Run) Inputs(i int, output func(stage int, role string) (ident.Digest,
+	bool)) (hashed, all map[string]ident.Digest, ok bool) {
 	s := p.Stages[i]
 	hashed, all = map[string]ident.Digest{}, map[string]ident.Digest{}
 	for role, d := range s.Outside {
@@ -350,7 +354,8 @@ func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 	if s.Label != "" {
 		params["suite"] = s.Label
 	}
-	id := ident.Stage{Kind: string(s.Kind), Params: params, Inputs: hashed, Code: p.Code[s.Kind].Digest, Seed: s.Seed, Numerics: p.Numerics}
+	id := ident.Stage{Kind: string(s.Kind), Params: params, Inputs: hashed, Code: p.Code[s.Kind].Digest, Seed: s.Seed,
+		Numerics: p.Numerics}
 	if s.Kind == config.Prepare {
 		id.Numerics = "" // works on text and integers only
 	}

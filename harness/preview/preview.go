@@ -58,7 +58,8 @@ type Machine struct {
 // Of previews one run. The result lists what is missing; that is not an error.
 func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, error) {
 	c := &r.Run
-	out := Run{Name: c.Name, Algo: c.Algorithm(), Seed: seed, Notes: stage.StartNotes(c), Missing: []string{}, ToDo: []string{}}
+	out := Run{Name: c.Name, Algo: c.Algorithm(), Seed: seed, Notes: stage.StartNotes(c), Missing: []string{},
+		ToDo: []string{}}
 	var lack *harness.RequireError
 	suites, err := harness.RequireAll(ctx, m.DB, r)
 	if errors.As(err, &lack) {

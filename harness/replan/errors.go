@@ -68,7 +68,8 @@ func (e *InputsError) Error() string {
 	default:
 		what = "its " + strings.Join(e.Changed, ", ") + " changed"
 	}
-	return fmt.Sprintf("run %s cannot be planned again: %s (the plan's id is %s)", e.Run.Short(), what, e.Plan.Short())
+	return fmt.Sprintf("run %s cannot be planned again: %s (the plan's id is %s)", e.Run.Short(), what,
+		e.Plan.Short())
 }
 
 // Hint says where to look.

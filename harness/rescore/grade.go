@@ -94,7 +94,8 @@ func (e *Evaluation) fileVerdicts() {
 		col := eval.Column{Grader: "file:" + name}
 		for i, r := range e.o.File.Responses {
 			score, answer := r.Scores[name], e.panel.Columns[0].Verdicts[i].Answer
-			col.Verdicts = append(col.Verdicts, rollout.Verdict{Status: rollout.Graded, Correct: score >= 1, Reward: score,
+			col.Verdicts = append(col.Verdicts, rollout.Verdict{Status: rollout.Graded, Correct: score >= 1,
+				Reward: score,
 				Answer: answer, Reason: "as in the file"})
 		}
 		e.panel.Columns = append(e.panel.Columns, col)
@@ -116,7 +117,8 @@ func ownVerdicts(names []string) []string {
 // runs once, whatever the number of graders.
 func (e *Evaluation) gradePrograms(ctx context.Context, names []string, w Watcher) (err error) {
 	if s := e.o.Suite; s == nil || !suite.ForPrograms(s.Graders) {
-		return inputf("--grader %s: the problems have no tests to run programs on; name a suite that has tests: --suite humaneval",
+		return inputf("--grader %s: the problems have no tests to run programs on; name a suite that has tests: "+
+			"--suite humaneval",
 			names[0])
 	}
 	var ways []code.Options

@@ -80,7 +80,8 @@ type Published struct {
 // Report returns the results, after Grade.
 func (e *Evaluation) Report() *Report {
 	d := &Report{File: e.o.File.Path, Format: e.o.File.Format, Digest: e.digest.String(), Protocol: e.o.Protocol,
-		Problems: len(e.panel.Problems), Missing: e.missing, Samples: len(e.panel.Samples), Least: e.least, Most: e.most, Disagreements: e.panel.Disagreements()}
+		Problems: len(e.panel.Problems), Missing: e.missing, Samples: len(e.panel.Samples), Least: e.least,
+		Most: e.most, Disagreements: e.panel.Disagreements()}
 	if s := e.o.Suite; s != nil {
 		d.Suite = &Suite{s.Name, s.Version, s.License}
 	}

@@ -108,7 +108,8 @@ func (e *Evaluation) count() error {
 	case e.o.Partial:
 		return nil
 	case e.missing > 0:
-		lack = fmt.Sprintf("%d of %d problems of %s have no response", e.missing, len(e.panel.Problems), e.o.Suite.Name)
+		lack = fmt.Sprintf("%d of %d problems of %s have no response", e.missing, len(e.panel.Problems),
+			e.o.Suite.Name)
 	case e.least != e.most:
 		lack = fmt.Sprintf("some problems have %d responses and others %d", e.least, e.most)
 	case p != nil && p.N != e.most:

@@ -113,7 +113,8 @@ func (r *completionRecord) write(s stage.Step) error {
 			of = t.Problem
 		}
 		c := t.Completion
-		if err := r.pack.Add(keptSample{prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)}); err != nil {
+		if err := r.pack.Add(keptSample{prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies,
+			componentsOf(s.Components, t.Verdict)}); err != nil {
 			return err
 		}
 		r.rows = append(r.rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})
@@ -178,8 +179,9 @@ func trainSample(home, step int64, t *train.Trajectory) store.Sample {
 		reward = math.NaN()
 	}
 	c := t.Completion
-	return store.Sample{Stage: home, Scope: "train", Step: step, Item: t.Problem.ID, K: t.Sample, PromptTokens: int64(len(t.Prompt)),
-		OutTokens: int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: reward, LogProbSum: sum(c.LogProbs)}
+	return store.Sample{Stage: home, Scope: "train", Step: step, Item: t.Problem.ID, K: t.Sample,
+		PromptTokens: int64(len(t.Prompt)),
+		OutTokens:    int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: reward, LogProbSum: sum(c.LogProbs)}
 }
 
 // kept draws whether to keep a completion's text, from a separate random stream.

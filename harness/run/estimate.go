@@ -126,7 +126,8 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 	}
 	// A stopped run always writes a checkpoint. If sampling runs ahead, it holds the
 	// waiting completions: three numbers per token in base64, and the text.
-	waiting := int64(c.Rollout.Staleness) * int64(e.Sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 + bytesPerToken)
+	waiting := int64(c.Rollout.Staleness) * int64(e.Sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 +
+		bytesPerToken)
 	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), (12*learning+waiting)*int64(max(1, keep))
 	e.trained, e.initial = 4*trained, e.weights
 	if c.Model.Init == "pretrained" {
@@ -140,7 +141,8 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
 	e := Estimate{Model: modelName(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
-	e.Memory = memoryOf(config.EvalGen, c, arch, min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens))
+	e.Memory = memoryOf(config.EvalGen, c, arch,
+		min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens))
 	e.weights = 4 * int64(e.Parameters)
 	e.Disk = e.weights
 	return e

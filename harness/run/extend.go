@@ -67,7 +67,8 @@ func (x *execution) parent(rec *stepRecord) (*stage.Parent, error) {
 // takeOver records the parent's steps up to a checkpoint as this run's and returns the
 // chain after them. It computes the chain from the record; computing the parent's chain
 // as well proves that the record is complete.
-func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store.Run, c stage.Saved) (ident.Digest, error) {
+func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store.Run,
+	c stage.Saved) (ident.Digest, error) {
 	steps, err := recordedSteps(ctx, x.DB, parent.ID, int64(c.Step))
 	if err != nil {
 		return ident.Digest{}, err
@@ -89,7 +90,8 @@ func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store
 		ours = s.Chain
 	}
 	if theirs != c.Chain {
-		return ident.Digest{}, fmt.Errorf("its chain is %s, but the recorded step has %s", c.Chain.Short(), theirs.Short())
+		return ident.Digest{}, fmt.Errorf("its chain is %s, but the recorded step has %s", c.Chain.Short(),
+			theirs.Short())
 	}
 	for _, s := range steps {
 		if err := rec.writer.Record(s); err != nil {

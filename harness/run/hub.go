@@ -26,8 +26,9 @@ func provenanceOf(ctx context.Context, r *config.Resolved, endpoint string) (lis
 		if x.Err != nil {
 			continue
 		}
-		p := hub.Provenance{Key: x.Key, Endpoint: endpoint, Kind: x.Ref.Kind, Repo: x.Ref.Name, Revision: x.Ref.Revision,
-			Commit: x.Found.Commit}
+		p := hub.Provenance{Key: x.Key, Endpoint: endpoint, Kind: x.Ref.Kind, Repo: x.Ref.Name,
+			Revision: x.Ref.Revision,
+			Commit:   x.Found.Commit}
 		if p.Files, err = x.Found.Sums(ctx); err != nil {
 			return nil, err
 		}

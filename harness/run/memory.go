@@ -22,12 +22,8 @@ import (
 // On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU,
 // weights are bf16 with float32 master weights, gradients and moments.
 func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) []Part {
-	var parts []Part
-	add := func(name string, bytes int) {
-		if bytes > 0 {
-			parts = append(parts, Part{name, int64(bytes)})
-		}
-	}
+	var parts parts
+	add := parts.add
 	cpu, operand := c.Compute.Device == "cpu", stage.Operand(c)
 	var needs train.Needs
 	heads := model.Heads{LM: true}
@@ -35,28 +31,19 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 		needs, heads = policyOf(c)
 	}
 	if kind == config.EvalGen {
-		add("weights", referenceBytes(c, arch, cpu, operand))
-		if a, err := stage.StartAdapters(c, arch); err == nil && a != nil {
-			heads.Adapters = a
-			add("adapters", arch.AdapterBytes(heads, false, panels(operand), operand))
-		}
-		cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand)
-		add("key/value cache of the sampler", cache)
-		add("activations of a sampling step", step)
-		if cpu {
-			add("scratch memory of the kernels", scratchBytes(c, arch, c.Rollout.MaxSequences, longest))
-		}
-		return parts
+		return evalMemory(c, arch, longest)
 	}
 	if adapted := stage.WithAdapters(heads, c, arch); kind == config.Train && adapted.Adapters != nil {
 		heads = adapted
 		add("frozen weights", arch.BackboneBytes(true, frozenType(c), panels(operand), operand))
 		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, operand))
 		if needs.Reference && c.Model.HasAdapter() && c.SFT.Steps == 0 {
-			add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: heads.Adapters}, false, panels(operand), operand))
+			add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: heads.Adapters},
+				false, panels(operand), operand))
 		}
 		if needs.Critic {
-			add("critic: adapters, gradients, optimizer", adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), operand))
+			add("critic: adapters, gradients, optimizer",
+				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), operand))
 		}
 	} else {
 		add("policy: weights, gradients, optimizer", weightBytes(arch, heads, true, cpu, operand))
@@ -64,22 +51,20 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 			add("reference policy", referenceBytes(c, arch, cpu, operand))
 		}
 		if needs.Critic {
-			add("critic: weights, gradients, optimizer", weightBytes(arch, model.Heads{Value: true}, true, cpu, operand))
+			add("critic: weights, gradients, optimizer",
+				weightBytes(arch, model.Heads{Value: true}, true, cpu, operand))
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
-		if m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights); err == nil { // otherwise the plan reports the error
-			heads := model.Heads{Value: true}
-			room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
-			add("reward model", weightBytes(m, heads, false, cpu, operand)+m.WorkspaceBytes(heads, room, model.KeepNothing, operand))
-		}
+		add("reward model", rewardBytes(c, cpu, operand))
 	}
 	keep := model.KeepAll
 	if c.Compute.Recompute {
 		keep = model.KeepInputs
 	}
 	limit := train.MicroBatchCapacity(c.Compute.MicroBatchTokens, longest)
-	add("activations of a micro-batch", arch.WorkspaceBytes(heads, limit, keep, operand)+arch.WorkspaceBytes(heads, limit, model.KeepNothing, operand))
+	add("activations of a micro-batch", arch.WorkspaceBytes(heads, limit, keep, operand)+
+		arch.WorkspaceBytes(heads, limit, model.KeepNothing, operand))
 	if kind == config.Train {
 		cache, step := engineOptions(c, arch, longest).Bytes(arch, heads, operand)
 		add("key/value cache of the sampler", cache)
@@ -89,6 +74,47 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 		add("scratch memory of the kernels", scratchBytes(c, arch, limit.Tokens, longest))
 	}
 	return parts
+}
+
+// evalMemory returns the parts of the memory of sampling for an evaluation.
+func evalMemory(c *config.Run, arch model.Config, longest int) []Part {
+	var parts parts
+	cpu, operand := c.Compute.Device == "cpu", stage.Operand(c)
+	heads := model.Heads{LM: true}
+	parts.add("weights", referenceBytes(c, arch, cpu, operand))
+	if a, err := stage.StartAdapters(c, arch); err == nil && a != nil {
+		heads.Adapters = a
+		parts.add("adapters", arch.AdapterBytes(heads, false, panels(operand), operand))
+	}
+	cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand)
+	parts.add("key/value cache of the sampler", cache)
+	parts.add("activations of a sampling step", step)
+	if cpu {
+		parts.add("scratch memory of the kernels", scratchBytes(c, arch, c.Rollout.MaxSequences, longest))
+	}
+	return parts
+}
+
+// parts is a list of parts of the memory.
+type parts []Part
+
+// add adds a part that takes any memory.
+func (p *parts) add(name string, bytes int) {
+	if bytes > 0 {
+		*p = append(*p, Part{name, int64(bytes)})
+	}
+}
+
+// rewardBytes returns the memory of the reward model, or 0 if its configuration cannot be
+// read, which the plan reports.
+func rewardBytes(c *config.Run, cpu bool, operand kernels.DType) int {
+	m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights)
+	if err != nil {
+		return 0
+	}
+	heads := model.Heads{Value: true}
+	room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
+	return weightBytes(m, heads, false, cpu, operand) + m.WorkspaceBytes(heads, room, model.KeepNothing, operand)
 }
 
 // policyOf returns the policy's heads and which other models training needs.
@@ -143,7 +169,8 @@ func referenceBytes(c *config.Run, arch model.Config, cpu bool, operand kernels.
 	if c.Model.Init != "pretrained" || !cpu || c.SFT.Steps > 0 || stage.FoldsAdapter(c) {
 		return weightBytes(arch, h, false, cpu, operand)
 	}
-	return arch.BackboneBytes(true, frozenType(c), panels(operand), operand) + arch.AdapterBytes(h, false, panels(operand), operand)
+	return arch.BackboneBytes(true, frozenType(c), panels(operand), operand) +
+		arch.AdapterBytes(h, false, panels(operand), operand)
 }
 
 // engineOptions returns the sampler's options in training. A published recipe may
@@ -205,7 +232,8 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 		}
 		logits = 0
 	}
-	return 4*threads*perThread(engineOptions(c, arch, longest), arch, (tokens+threads-1)/threads, longest) + gradients + 4*logits
+	return 4*threads*perThread(engineOptions(c, arch, longest), arch, (tokens+threads-1)/threads, longest) +
+		gradients + 4*logits
 }
 
 // floatScratch returns a thread's scratch in float32, in elements; rows is its share of

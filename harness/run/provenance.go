@@ -95,7 +95,8 @@ func (x *execution) provenance() store.Attempt {
 	if err != nil {
 		panic("run: " + err.Error())
 	}
-	return store.Attempt{Run: x.run.ID, Kind: store.AttemptRun, Host: host, PID: os.Getpid(), Device: device, Build: x.Build, Env: env}
+	return store.Attempt{Run: x.run.ID, Kind: store.AttemptRun, Host: host, PID: os.Getpid(), Device: device,
+		Build: x.Build, Env: env}
 }
 
 // cpuName returns the processor's name if the system reports it.
@@ -134,7 +135,8 @@ func (x *execution) keepSources(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := x.DB.AddSource(ctx, store.Source{Code: c.Digest, Go: runtime.Version(), Files: c.Files, Archive: archive, Size: size}); err != nil {
+		if err := x.DB.AddSource(ctx, store.Source{Code: c.Digest, Go: runtime.Version(), Files: c.Files,
+			Archive: archive, Size: size}); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,8 @@ func (x *execution) readable(i int) error {
 		return nil
 	}
 	x.checked = true
-	return stage.CheckProblems(x.env(i, ident.Digest{}), func(role string) (ident.Digest, bool) { return x.output(0, role) })
+	return stage.CheckProblems(x.env(i, ident.Digest{}),
+		func(role string) (ident.Digest, bool) { return x.output(0, role) })
 }
 
 // room checks that a stage's files fit on the disk. It ignores rows and samples, which
@@ -38,8 +39,10 @@ func (x *execution) room(kind config.Stage) error {
 		return err
 	}
 	return &RequireError{Name: x.p.Config.Run.Name,
-		Missing: []string{fmt.Sprintf("disk space: %s writes up to %s, %s has %s free", kind, quantity.Bytes(need), x.DB.Dir(), quantity.Bytes(free))},
-		Do:      []string{"free some space and run again: what is finished is kept; or use another store: --store DIR"}}
+		Missing: []string{fmt.Sprintf("disk space: %s writes up to %s, %s has %s free", kind, quantity.Bytes(need),
+			x.DB.Dir(), quantity.Bytes(free))},
+		Do: []string{"free some space and run again: what is finished is kept; or use another store: --store " +
+			"DIR"}}
 }
 
 // event records something that happened outside a step. If recording fails, the run
@@ -47,7 +50,8 @@ func (x *execution) room(kind config.Stage) error {
 func (x *execution) event(kind, text string) {
 	data, err := json.Marshal(map[string]string{"text": text})
 	if err == nil {
-		err = x.DB.AddEvent(context.Background(), store.Event{Run: x.run.ID, Attempt: x.attempt.ID, Level: store.LevelWarn, Kind: kind, Data: data})
+		err = x.DB.AddEvent(context.Background(),
+			store.Event{Run: x.run.ID, Attempt: x.attempt.ID, Level: store.LevelWarn, Kind: kind, Data: data})
 	}
 	if err != nil {
 		x.Watch.Warn(err.Error())
@@ -62,7 +66,8 @@ func (x *execution) sweep() error {
 	if err != nil {
 		return err
 	}
-	errs := []error{os.RemoveAll(filepath.Join(dir, stage.MergedDir+stage.Unfinished)), os.RemoveAll(filepath.Join(dir, scratchDir))}
+	errs := []error{os.RemoveAll(filepath.Join(dir, stage.MergedDir+stage.Unfinished)),
+		os.RemoveAll(filepath.Join(dir, scratchDir))}
 	for _, f := range weights {
 		errs = append(errs, os.Remove(f))
 	}

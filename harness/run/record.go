@@ -30,7 +30,8 @@ type stepRecord struct {
 
 func (x *execution) newStepRecord(row store.Stage) *stepRecord {
 	return &stepRecord{x: x, writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, metric.Unit),
-		texts: &completionRecord{db: x.DB, stage: row.Home, scorer: x.scorer(trainLabel), rate: x.p.Config.Run.Store.Samples.Train,
+		texts: &completionRecord{db: x.DB, stage: row.Home, scorer: x.scorer(trainLabel),
+			rate: x.p.Config.Run.Store.Samples.Train,
 			text: x.p.External.Prompter.Text}}
 }
 
@@ -44,7 +45,8 @@ func (r *stepRecord) step(s stage.Step) error {
 		}
 		events = append(events, store.Event{Level: store.LevelWarn, Kind: e.Kind, Data: data})
 	}
-	if err := r.writer.Record(store.Step{Det: s.Det, Measured: s.Measured, Chain: s.Chain, Tokens: s.Tokens, Events: events}); err != nil {
+	if err := r.writer.Record(store.Step{Det: s.Det, Measured: s.Measured, Chain: s.Chain, Tokens: s.Tokens,
+		Events: events}); err != nil {
 		return err
 	}
 	if err := r.checkParent(s); err != nil {
@@ -78,7 +80,8 @@ func (r *stepRecord) checkpoint(dir string, step int, chain ident.Digest) error 
 	if err != nil {
 		return err
 	}
-	return r.x.DB.AddCheckpoint(context.Background(), store.Checkpoint{Run: r.x.run.ID, Step: int64(step), Digest: digest, Chain: chain, Bytes: size})
+	return r.x.DB.AddCheckpoint(context.Background(),
+		store.Checkpoint{Run: r.x.run.ID, Step: int64(step), Digest: digest, Chain: chain, Bytes: size})
 }
 
 // pinned reports whether the user wants to keep a checkpoint; true if that cannot be
@@ -128,7 +131,8 @@ func (x *execution) addVerdicts(ctx context.Context, scorer store.Scorer, q stor
 
 // verdictRow returns the database row of a verdict.
 func verdictRow(sample int64, v rollout.Verdict) store.Verdict {
-	return store.Verdict{Sample: sample, Graded: v.Status == rollout.Graded, Correct: v.Correct, Reward: v.Reward, Answer: v.Answer, Reason: v.Reason}
+	return store.Verdict{Sample: sample, Graded: v.Status == rollout.Graded, Correct: v.Correct, Reward: v.Reward,
+		Answer: v.Answer, Reason: v.Reason}
 }
 
 // trainLabel is the label of training completions, which have no suite.
@@ -160,7 +164,8 @@ func sum(x []float32) float64 {
 
 // recordEvaluation records samples after generation, and verdicts and metrics after
 // scoring; it returns the metrics' rows.
-func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage, ev *stage.Evaluation) ([]store.Eval, error) {
+func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage,
+	ev *stage.Evaluation) ([]store.Eval, error) {
 	if ev == nil {
 		return nil, nil
 	}
@@ -173,7 +178,8 @@ func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage
 	}
 	// The previous stage is the generation. The same suite may have been sampled in
 	// other ways too.
-	if err := x.addVerdicts(ctx, x.scorer(ev.Label), store.SampleQuery{Scope: "eval", Stage: x.done[i-1].Home}, list); err != nil {
+	if err := x.addVerdicts(ctx, x.scorer(ev.Label), store.SampleQuery{Scope: "eval", Stage: x.done[i-1].Home},
+		list); err != nil {
 		return nil, err
 	}
 	return x.evalRows(ctx, i, ev)
@@ -255,8 +261,10 @@ func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) (
 	}
 	var rows []store.Eval
 	for _, m := range ev.Metrics {
-		e := store.Eval{StageGen: x.done[i-1].ID, Suite: id, Protocol: protocol, N: int64(ev.N), Metric: m.Name, Value: m.Value,
-			SE: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Items: int64(m.N), Clusters: int64(m.Clusters), InfraErrors: int64(ev.Ungraded)}
+		e := store.Eval{StageGen: x.done[i-1].ID, Suite: id, Protocol: protocol, N: int64(ev.N), Metric: m.Name,
+			Value: m.Value,
+			SE:    math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Items: int64(m.N), Clusters: int64(m.Clusters),
+			InfraErrors: int64(ev.Ungraded)}
 		if m.SE != nil {
 			e.SE = *m.SE
 		}

@@ -66,7 +66,8 @@ func (e *Estimate) Text(indent string) string {
 	if e.Sampled != e.Completions {
 		more = fmt.Sprintf(" (sampled: up to %d)", e.Sampled)
 	}
-	add("         a step   %d completions%s, up to %s tokens, %d updates", e.Completions, more, quantity.Count(int64(e.Tokens)), e.Updates)
+	add("         a step   %d completions%s, up to %s tokens, %d updates", e.Completions, more,
+		quantity.Count(int64(e.Tokens)), e.Updates)
 	return strings.Join(lines, "\n")
 }
 
@@ -102,10 +103,12 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 		}
 		if !ok {
 			e.Missing = append(e.Missing, fmt.Sprintf("the suite %s: it is not in the store", name))
-			e.Do = append(e.Do, fmt.Sprintf("exp suite add %s FILE adds its problems; exp suite known says where to get them", name))
+			e.Do = append(e.Do, fmt.Sprintf("exp suite add %s FILE adds its problems; exp suite known says where "+
+				"to get them", name))
 			continue
 		}
-		found = append(found, stage.Suite{Name: s.Name, Version: s.Version, Digest: s.Digest, Graders: strings.Split(s.Scorer, ",")})
+		found = append(found, stage.Suite{Name: s.Name, Version: s.Version, Digest: s.Digest,
+			Graders: strings.Split(s.Scorer, ",")})
 	}
 	if len(e.Missing) > 0 {
 		return nil, e
@@ -161,28 +164,7 @@ func Require(r *config.Resolved) error {
 		lack(fmt.Sprintf("the task %q: this build has %s", c.Task.Kind, strings.Join(task.Kinds(), ", ")), "")
 	}
 	remote := lackRemotes(r, lack)
-	if c.Model.Init == "pretrained" && !remote["model.base"] {
-		if _, err := os.Stat(c.Model.Base); err != nil {
-			lack(fmt.Sprintf("the weights of %s: no such folder", c.Model.Base),
-				"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name the folder: --set model.base=PATH")
-		}
-	}
-	if c.Model.HasAdapter() && !remote["model.adapter"] {
-		if _, err := os.Stat(c.Model.Adapter); err != nil {
-			lack(fmt.Sprintf("the adapters of model.adapter: no folder %s", c.Model.Adapter),
-				"name a folder in PEFT's layout (adapter_config.json, adapter_model.safetensors), or none: --set model.adapter=PATH")
-		}
-	}
-	for _, d := range []struct{ key, path string }{
-		{"data.train.source", c.Data.Train.Source}, {"data.val.source", c.Data.Val.Source}, {"data.test.source", c.Data.Test.Source},
-	} {
-		if d.path == config.Generated || d.path == config.None || d.path == "" || remote[d.key] {
-			continue
-		}
-		if _, err := rows.Files(d.path); err != nil {
-			lack(fmt.Sprintf("the data of %s: %s cannot be read", d.key, d.path), fmt.Sprintf("get the file, or name another: --set %s=PATH", d.key))
-		}
-	}
+	lackFiles(c, remote, lack)
 	others := len(e.Missing)
 	if task.RunsPrograms(c.Task.Kind) {
 		if missing := sandboxLack(c); missing != nil {
@@ -197,8 +179,10 @@ func Require(r *config.Resolved) error {
 		e.Estimate = &estimate
 		if have := memoryBytes(); c.Compute.Device == device.CPU && have > 0 && estimate.Total() > have {
 			e.Code = 0
-			lack(fmt.Sprintf("memory: the run needs %s, this machine has %s", quantity.Bytes(estimate.Total()), quantity.Bytes(have)),
-				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set compute.recompute: true")
+			lack(fmt.Sprintf("memory: the run needs %s, this machine has %s", quantity.Bytes(estimate.Total()),
+				quantity.Bytes(have)),
+				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
+					"compute.recompute: true")
 		}
 	}
 	if len(e.Missing) == 0 {
@@ -208,4 +192,34 @@ func Require(r *config.Resolved) error {
 		lack(bad, "")
 	}
 	return e
+}
+
+// lackFiles reports the weights, adapters and data of this machine that are missing.
+func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do string)) {
+	if c.Model.Init == "pretrained" && !remote["model.base"] {
+		if _, err := os.Stat(c.Model.Base); err != nil {
+			lack(fmt.Sprintf("the weights of %s: no such folder", c.Model.Base),
+				"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name "+
+					"the folder: --set model.base=PATH")
+		}
+	}
+	if c.Model.HasAdapter() && !remote["model.adapter"] {
+		if _, err := os.Stat(c.Model.Adapter); err != nil {
+			lack(fmt.Sprintf("the adapters of model.adapter: no folder %s", c.Model.Adapter),
+				"name a folder in PEFT's layout (adapter_config.json, adapter_model.safetensors), or none: --set "+
+					"model.adapter=PATH")
+		}
+	}
+	for _, d := range []struct{ key, path string }{
+		{"data.train.source", c.Data.Train.Source}, {"data.val.source", c.Data.Val.Source},
+		{"data.test.source", c.Data.Test.Source},
+	} {
+		if d.path == config.Generated || d.path == config.None || d.path == "" || remote[d.key] {
+			continue
+		}
+		if _, err := rows.Files(d.path); err != nil {
+			lack(fmt.Sprintf("the data of %s: %s cannot be read", d.key, d.path),
+				fmt.Sprintf("get the file, or name another: --set %s=PATH", d.key))
+		}
+	}
 }

@@ -33,7 +33,8 @@ func (x *execution) start(e *stage.Env, rec *stepRecord) error {
 		if err != nil { // it was readable a moment ago
 			x.Watch.Warn(err.Error())
 		}
-		x.Watch.Note(fmt.Sprintf("checkpoint step %d ok (digest %s); steps recorded up to %d", s.Step, digest.Short(), max(rec.replay.to, int64(s.Step))))
+		x.Watch.Note(fmt.Sprintf("checkpoint step %d ok (digest %s); steps recorded up to %d", s.Step, digest.Short(),
+			max(rec.replay.to, int64(s.Step))))
 	}
 	return nil
 }
@@ -63,7 +64,8 @@ func (x *execution) acceptCheckpoint(c stage.Saved) error {
 	case len(steps) != c.Step:
 		return fmt.Errorf("only %d of the %d steps before it are recorded", len(steps), c.Step)
 	case c.Step > 0 && steps[c.Step-1].Chain != c.Chain:
-		return fmt.Errorf("its chain is %s, but the recorded step has %s", c.Chain.Short(), short(steps[c.Step-1].Chain))
+		return fmt.Errorf("its chain is %s, but the recorded step has %s", c.Chain.Short(),
+			short(steps[c.Step-1].Chain))
 	}
 	return checkAnnounced(ctx, x.DB, x.run.ID, c)
 }

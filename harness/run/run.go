@@ -135,8 +135,9 @@ func (x *execution) register(ctx context.Context) error {
 		parent = x.Options.Parent.ID
 	}
 	x.run, _, err = x.DB.EnsureRun(ctx, store.NewRun{
-		RID: x.p.RID, XID: x.p.XID, Name: c.Run.Name, Task: c.Run.Task.Kind, Algo: c.Run.Algorithm(), Model: modelName(&c.Run),
-		Seed: x.p.Seed, Numerics: x.p.Numerics, StepsTotal: int64(c.Run.Train.Steps), Config: conf,
+		RID: x.p.RID, XID: x.p.XID, Name: c.Run.Name, Task: c.Run.Task.Kind, Algo: c.Run.Algorithm(),
+		Model: modelName(&c.Run),
+		Seed:  x.p.Seed, Numerics: x.p.Numerics, StepsTotal: int64(c.Run.Train.Steps), Config: conf,
 		Code: x.p.Code[config.Train].Digest, Parent: parent,
 	})
 	if err != nil {
@@ -202,8 +203,9 @@ func (x *execution) row(i int, sid ident.Digest, hashed map[string]ident.Digest)
 	if err != nil {
 		return store.Stage{}, err
 	}
-	row := store.Stage{SID: sid, Run: x.run.ID, Attempt: x.attempt.ID, Kind: string(s.Kind), Label: s.Label, Params: params,
-		Code: x.p.Code[s.Kind].Digest, Numerics: x.p.Numerics, Seed: s.Seed}
+	row := store.Stage{SID: sid, Run: x.run.ID, Attempt: x.attempt.ID, Kind: string(s.Kind), Label: s.Label,
+		Params: params,
+		Code:   x.p.Code[s.Kind].Digest, Numerics: x.p.Numerics, Seed: s.Seed}
 	for _, role := range sortedKeys(hashed) {
 		row.Inputs = append(row.Inputs, store.IO{Role: role, Digest: hashed[role]})
 	}
@@ -269,8 +271,10 @@ func outputsOf(list []store.IO) []stage.Output {
 
 // env returns the environment of stage i.
 func (x *execution) env(i int, sid ident.Digest) *stage.Env {
-	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID), RID: x.p.RID, SID: sid,
-		Seed: x.p.Stages[i].Root, Suites: x.p.Suites, Prompter: x.p.External.Prompter, Answers: filepath.Join(x.DB.Dir(), "judge")}
+	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID),
+		RID: x.p.RID, SID: sid,
+		Seed: x.p.Stages[i].Root, Suites: x.p.Suites, Prompter: x.p.External.Prompter,
+		Answers: filepath.Join(x.DB.Dir(), "judge")}
 }
 
 // execute runs a stage and records how it ended.
@@ -303,16 +307,19 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 		if stopped {
 			return errors.Join(x.interrupted(keep, x.p.Stages[i], err), x.DB.InterruptStage(keep, row.ID))
 		}
-		return errors.Join(&StageError{Stage: x.p.Stages[i].Name(), Err: err}, x.DB.FailStage(keep, row.ID, err.Error()))
+		return errors.Join(&StageError{Stage: x.p.Stages[i].Name(), Err: err},
+			x.DB.FailStage(keep, row.ID, err.Error()))
 	}
 	row.Outputs = make([]store.IO, len(out.Outputs))
 	for k, o := range out.Outputs {
 		row.Outputs[k] = store.IO{Role: o.Role, Digest: o.Digest, Size: o.Size, Kind: o.Kind}
 	}
-	if err := x.keepOutcome(keep, i, row, out, store.StageResult{WallS: end.Wall.Seconds(), CPUS: cpuSeconds() - cpu, PeakMem: peakMemory()}); err != nil {
+	if err := x.keepOutcome(keep, i, row, out, store.StageResult{WallS: end.Wall.Seconds(), CPUS: cpuSeconds() - cpu,
+		PeakMem: peakMemory()}); err != nil {
 		end.Failed = true
 		x.Watch.StageDone(info, end)
-		return errors.Join(&StageError{Stage: x.p.Stages[i].Name(), Err: err}, x.DB.FailStage(keep, row.ID, err.Error()))
+		return errors.Join(&StageError{Stage: x.p.Stages[i].Name(), Err: err},
+			x.DB.FailStage(keep, row.ID, err.Error()))
 	}
 	if x.apart(x.p.Stages[i].Kind) {
 		err := stage.Materialize(x.env(i, row.SID), out.Outputs)
@@ -328,7 +335,8 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 }
 
 // keepOutcome records a stage's outcome and marks it done.
-func (x *execution) keepOutcome(ctx context.Context, i int, row store.Stage, out *stage.Outcome, r store.StageResult) (err error) {
+func (x *execution) keepOutcome(ctx context.Context, i int, row store.Stage, out *stage.Outcome,
+	r store.StageResult) (err error) {
 	if r.Result, err = json.Marshal(out.Summary); err != nil {
 		return err
 	}
@@ -366,7 +374,8 @@ func recovered(err *error) {
 
 // work calls the stage with hooks into the record. A panic, which is a bug, becomes an
 // error with its stack.
-func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) (out *stage.Outcome, err error) {
+func (x *execution) work(ctx context.Context, i int, row store.Stage,
+	in map[string]ident.Digest) (out *stage.Outcome, err error) {
 	defer recovered(&err)
 	e := x.env(i, row.SID)
 	e.Hooks.Warn = x.Watch.Warn

@@ -137,7 +137,8 @@ func (v *verifier) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return v.DB.AddVerification(ctx, store.Verification{Run: v.run.ID, Attempt: v.attempt.ID, Level: string(v.o.Level),
+	return v.DB.AddVerification(ctx, store.Verification{Run: v.run.ID, Attempt: v.attempt.ID,
+		Level:    string(v.o.Level),
 		FromStep: v.v.FromStep, ToStep: v.v.ToStep, OK: v.v.OK, Detail: detail})
 }
 
@@ -302,7 +303,8 @@ func (v *verifier) compareStage(ctx context.Context, i int, out *stage.Outcome) 
 		if want[role] == got[role] {
 			continue
 		}
-		d := &store.DivergenceError{SID: row.SID, Kind: row.Kind, Field: "output " + role, Want: want[role], Got: got[role]}
+		d := &store.DivergenceError{SID: row.SID, Kind: row.Kind, Field: "output " + role, Want: want[role],
+			Got: got[role]}
 		if err := v.diverged("stage "+s.Name(), d); err != nil {
 			return err
 		}
@@ -314,7 +316,8 @@ func (v *verifier) compareStage(ctx context.Context, i int, out *stage.Outcome) 
 }
 
 // redo is stage.Run that returns a panic as an error.
-func (v *verifier) redo(ctx context.Context, e *stage.Env, s plan.Stage, in map[string]ident.Digest) (out *stage.Outcome, err error) {
+func (v *verifier) redo(ctx context.Context, e *stage.Env, s plan.Stage,
+	in map[string]ident.Digest) (out *stage.Outcome, err error) {
 	defer recovered(&err)
 	return stage.Run(ctx, e, s.Kind, s.Label, in)
 }
@@ -326,7 +329,8 @@ func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 	if v.o.Level == LevelPrefix {
 		if v.o.From > 0 {
 			// At least one recorded step must remain.
-			e.Start = stage.Start{UpTo: int(min(int64(v.o.From), v.run.Steps-1)), Fresh: v.run.Steps < 2, Checkpoints: stage.CheckpointsDir(v.DB.RunDir(v.run.RID)), Accept: v.acceptCheckpoint}
+			e.Start = stage.Start{UpTo: int(min(int64(v.o.From), v.run.Steps-1)), Fresh: v.run.Steps < 2,
+				Checkpoints: stage.CheckpointsDir(v.DB.RunDir(v.run.RID)), Accept: v.acceptCheckpoint}
 		}
 		steps := v.o.Steps
 		if steps == 0 {
@@ -392,7 +396,8 @@ func (v *verifier) compareStep(s stage.Step) error {
 	for _, had := range samples {
 		got, ok := made[sampleKey{had.Step, had.Item, had.K}]
 		if what := differs(had, got); !ok || what != "" {
-			v.found(false, fmt.Sprintf("%s: sample %d of %s", where, had.K, had.Item), "%s was changed after it was recorded", or(what, "it"))
+			v.found(false, fmt.Sprintf("%s: sample %d of %s", where, had.K, had.Item),
+				"%s was changed after it was recorded", or(what, "it"))
 		}
 	}
 	return nil

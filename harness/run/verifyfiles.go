@@ -119,7 +119,8 @@ func (v *verifier) source() (same bool, err error) {
 	if d == v.p.External.Weights {
 		return true, nil
 	}
-	v.found(false, "model.base", "the weights in %s have digest %s, but the run started from %s", c.Model.Base, d.Short(), v.p.External.Weights.Short())
+	v.found(false, "model.base", "the weights in %s have digest %s, but the run started from %s", c.Model.Base,
+		d.Short(), v.p.External.Weights.Short())
 	return false, nil
 }
 
@@ -171,7 +172,8 @@ func (v *verifier) checkpoints(ctx context.Context) error {
 		return err
 	}
 	for _, c := range list {
-		dirs, err := filepath.Glob(filepath.Join(stage.CheckpointsDir(v.DB.RunDir(v.run.RID)), "train-*", fmt.Sprintf("step-%08d", c.Step)))
+		dirs, err := filepath.Glob(filepath.Join(stage.CheckpointsDir(v.DB.RunDir(v.run.RID)), "train-*",
+			fmt.Sprintf("step-%08d", c.Step)))
 		if err != nil {
 			return err
 		}
@@ -212,12 +214,14 @@ func (v *verifier) chain(ctx context.Context) error {
 		case inexact(s.Det):
 			v.v.Inexact++
 		default:
-			v.found(false, where, "its chain %s does not follow from its recorded metrics and digests: one of them was changed (exp verify --level prefix names it)", s.Chain.Short())
+			v.found(false, where, "its chain %s does not follow from its recorded metrics and digests: one of them "+
+				"was changed (exp verify --level prefix names it)", s.Chain.Short())
 		}
 		prev = s.Chain
 	}
 	if n := int64(len(steps)); n != v.run.Steps || n > 0 && prev != v.run.Chain {
-		v.found(false, "run", "%d steps with chain %s are recorded, but the run's row says %d with %s", n, short(prev), v.run.Steps, short(v.run.Chain))
+		v.found(false, "run", "%d steps with chain %s are recorded, but the run's row says %d with %s", n,
+			short(prev), v.run.Steps, short(v.run.Chain))
 	}
 	return nil
 }
@@ -283,8 +287,10 @@ func (v *verifier) compareMetrics(ctx context.Context, i int, ev *stage.Evaluati
 		if had.StageScore != v.done[i].ID || !ok {
 			continue
 		}
-		if !sameBits(had.Value, e.Value) || !sameBits(had.SE, e.SE) || !sameBits(had.Lo, e.Lo) || !sameBits(had.Hi, e.Hi) {
-			v.found(false, fmt.Sprintf("%s: %s", ev.Label, had.Metric), "%v (%v to %v) is recorded, but the scores give %v (%v to %v)", had.Value, had.Lo, had.Hi, e.Value, e.Lo, e.Hi)
+		if !sameBits(had.Value, e.Value) || !sameBits(had.SE, e.SE) || !sameBits(had.Lo, e.Lo) ||
+			!sameBits(had.Hi, e.Hi) {
+			v.found(false, fmt.Sprintf("%s: %s", ev.Label, had.Metric), "%v (%v to %v) is recorded, but the scores "+
+				"give %v (%v to %v)", had.Value, had.Lo, had.Hi, e.Value, e.Lo, e.Hi)
 		}
 	}
 	return nil

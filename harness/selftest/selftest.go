@@ -83,8 +83,9 @@ func Train(ctx context.Context, be kernels.Backend) (string, error) {
 	}
 	defer reference.Close()
 	reference.Init(seed)
-	engine, err := generate.New(be, policy, letters{}, generate.Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 64,
-		StepRows: 24})
+	engine, err := generate.New(be, policy, letters{},
+		generate.Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 64,
+			StepRows: 24})
 	if err != nil {
 		return "", err
 	}

@@ -92,7 +92,8 @@ func checkStartAdapter(c *config.Run, arch model.Config, bad func(key, code, mes
 		d, err = adapterDigest(a, false)
 	}
 	if err != nil {
-		bad("model.adapter", config.CodeData, err.Error(), "a folder of LoRA adapters for model.base in PEFT's layout is needed: adapter_config.json and adapter_model.safetensors")
+		bad("model.adapter", config.CodeData, err.Error(), "a folder of LoRA adapters for model.base in PEFT's "+
+			"layout is needed: adapter_config.json and adapter_model.safetensors")
 		return d
 	}
 	if useOfAdapter(c) != goneOnWith {
@@ -100,12 +101,15 @@ func checkStartAdapter(c *config.Run, arch model.Config, bad func(key, code, mes
 	}
 	want := WithAdapters(model.Heads{}, c, arch).Adapters
 	if what := otherShape(a, want); what != "" {
-		help := fmt.Sprintf("to go on with them: train.lora: {rank: %d, alpha: %v, targets: [%s]}; or fold them into the base first: a run with train.steps=0 and train.lora.rank=0 leaves a folder with both",
+		help := fmt.Sprintf("to go on with them: train.lora: {rank: %d, alpha: %v, targets: [%s]}; or fold them into "+
+			"the base first: a run with train.steps=0 and train.lora.rank=0 leaves a folder with both",
 			a.Shape.Rank, a.Shape.Alpha, strings.Join(a.Shape.Targets, ", "))
 		if !a.Uniform {
-			help = "fold them into the base first: a run with train.steps=0 and train.lora.rank=0 leaves a folder with both, to train adapters on"
+			help = "fold them into the base first: a run with train.steps=0 and train.lora.rank=0 leaves a folder " +
+				"with both, to train adapters on"
 		}
-		bad("model.adapter", config.CodeConflict, fmt.Sprintf("training cannot go on with the adapters in %q: %s", c.Model.Adapter, what), help)
+		bad("model.adapter", config.CodeConflict, fmt.Sprintf("training cannot go on with the adapters in %q: %s",
+			c.Model.Adapter, what), help)
 	}
 	return d
 }
@@ -119,9 +123,11 @@ func otherShape(a *checkpoint.Adapters, want *model.Adapters) string {
 	case a.Shape.Rank != want.Rank:
 		return fmt.Sprintf("they have rank %d, train.lora.rank is %d", a.Shape.Rank, want.Rank)
 	case math.Abs(a.Shape.Scale()/want.Scale()-1) > 1e-9:
-		return fmt.Sprintf("they are multiplied by alpha/rank = %v, train.lora.alpha/rank is %v", a.Shape.Scale(), want.Scale())
+		return fmt.Sprintf("they are multiplied by alpha/rank = %v, train.lora.alpha/rank is %v", a.Shape.Scale(),
+			want.Scale())
 	case !slices.Equal(a.Shape.Targets, slices.Compact(have)):
-		return fmt.Sprintf("they are on %s, train.lora.targets are %s", strings.Join(a.Shape.Targets, ", "), strings.Join(have, ", "))
+		return fmt.Sprintf("they are on %s, train.lora.targets are %s", strings.Join(a.Shape.Targets, ", "),
+			strings.Join(have, ", "))
 	}
 	return ""
 }
@@ -138,7 +144,8 @@ func (e *Env) checkFolder(ref folderWeights) error {
 		return err
 	}
 	if d != ref.Weights {
-		return fmt.Errorf("the weights in %s are not the ones this run started from: their digest is %s, but %s is recorded", c.Model.Base, d, ref.Weights)
+		return fmt.Errorf("the weights in %s are not the ones this run started from: their digest is %s, but %s is "+
+			"recorded", c.Model.Base, d, ref.Weights)
 	}
 	if !ref.Adapter.IsZero() {
 		d, err := e.adapterNow()
@@ -146,7 +153,8 @@ func (e *Env) checkFolder(ref folderWeights) error {
 			return err
 		}
 		if d != ref.Adapter {
-			return fmt.Errorf("the adapters in %s are not the ones this run started from: their digest is %s, but %s is recorded", c.Model.Adapter, d, ref.Adapter)
+			return fmt.Errorf("the adapters in %s are not the ones this run started from: their digest is %s, but %s "+
+				"is recorded", c.Model.Adapter, d, ref.Adapter)
 		}
 	}
 	e.referenced = &ref
@@ -179,7 +187,8 @@ func (e *Env) foldStart(m *model.Model) error {
 	if err != nil {
 		return err
 	}
-	base, err := model.NewBackbone(e.Backend, m.Config, false, kernels.F32) // never loaded: folding reads adapters only
+	// never loaded: folding reads adapters only
+	base, err := model.NewBackbone(e.Backend, m.Config, false, kernels.F32)
 	if err != nil {
 		return err
 	}
@@ -248,12 +257,15 @@ func StartNotes(c *config.Run) (list []string) {
 	what := map[adapterUse]string{
 		besideWeights: "computed next to the weights of model.base, which stay unchanged",
 		goneOnWith:    "training continues it; the reference policy is model.base with the adapter as it is now",
-		foldedIn:      "folded into the weights of model.base before training; the reference policy starts from the folded weights too",
+		foldedIn: "folded into the weights of model.base before training; the reference policy starts from the " +
+			"folded weights too",
 	}[useOfAdapter(c)]
-	list = append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank, strings.Join(a.Shape.Targets, ", "), what))
+	list = append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank,
+		strings.Join(a.Shape.Targets, ", "), what))
 	for _, name := range []string{"chat_template.jinja", "tokenizer.json", "tokenizer_config.json"} {
 		if _, err := os.Stat(filepath.Join(c.Model.Adapter, name)); err == nil {
-			return append(list, fmt.Sprintf("the adapter's folder has its own %s, which is not read: tokenizer and chat template come from model.base, unless tokenizer.path or data.chat names others", name))
+			return append(list, fmt.Sprintf("the adapter's folder has its own %s, which is not read: tokenizer and "+
+				"chat template come from model.base, unless tokenizer.path or data.chat names others", name))
 		}
 	}
 	return list

@@ -33,7 +33,8 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 			return err
 		}
 		if err := p.check(list); err != nil {
-			return config.Errors{e.Config.ErrorAt("data.max_prompt_tokens", config.CodeConflict, fmt.Sprintf("data.%s: %v", s.name, err), "")}
+			return config.Errors{e.Config.ErrorAt("data.max_prompt_tokens", config.CodeConflict,
+				fmt.Sprintf("data.%s: %v", s.name, err), "")}
 		}
 		if s.name == task.Train && e.run().Rollout.Source == recordedSource {
 			if err := e.checkRecorded(problems, p.Vocabulary(), list); err != nil {
@@ -63,9 +64,11 @@ func (e *Env) warnTruncated(p *Prompter, name string, problems []rollout.Problem
 	}
 	loses := ""
 	if p.template != nil {
-		loses = map[string]string{"left": "; the beginning of a chat, its system message, is cut off first", "right": "; what asks the model to answer is cut off first"}[e.run().Data.Truncate]
+		loses = map[string]string{"left": "; the beginning of a chat, its system message, is cut off first",
+			"right": "; what asks the model to answer is cut off first"}[e.run().Data.Truncate]
 	}
-	e.event("truncated-prompts", "%d of %d prompts of %s are longer than data.max_prompt_tokens (%d) and were cut (data.truncate: %s)%s",
+	e.event("truncated-prompts", "%d of %d prompts of %s are longer than data.max_prompt_tokens (%d) and were cut "+
+		"(data.truncate: %s)%s",
 		n, len(problems), name, e.run().Data.MaxPromptTokens, e.run().Data.Truncate, loses)
 	return n
 }

@@ -25,15 +25,18 @@ func taskConfig(c *config.Run) task.Config {
 		Countdown: task.Countdown{
 			MinNumbers: c.Task.Countdown.MinNumbers, MaxNumbers: c.Task.Countdown.MaxNumbers,
 			LargestNumber: c.Task.Countdown.LargestNumber, LargestTarget: c.Task.Countdown.LargestTarget,
-			Operators: c.Task.Countdown.Operators, Use: c.Task.Countdown.Use, MinSolutions: c.Task.Countdown.MinSolutions,
+			Operators: c.Task.Countdown.Operators, Use: c.Task.Countdown.Use,
+			MinSolutions: c.Task.Countdown.MinSolutions,
 		},
 		Words: task.Words{LargestNumber: c.Task.Words.LargestNumber, Steps: c.Task.Words.Steps},
 		Stories: task.Stories{
-			MinSteps: c.Task.Stories.MinSteps, MaxSteps: c.Task.Stories.MaxSteps, LargestNumber: c.Task.Stories.LargestNumber,
+			MinSteps: c.Task.Stories.MinSteps, MaxSteps: c.Task.Stories.MaxSteps,
+			LargestNumber: c.Task.Stories.LargestNumber,
 		},
 		Outcomes: task.Outcomes{Count: c.Task.Outcomes.Count},
 		Functions: task.Functions{
-			Arguments: c.Task.Functions.Arguments, LargestNumber: c.Task.Functions.LargestNumber, HiddenTests: c.Task.Functions.HiddenTests,
+			Arguments: c.Task.Functions.Arguments, LargestNumber: c.Task.Functions.LargestNumber,
+			HiddenTests: c.Task.Functions.HiddenTests,
 		},
 		Math: task.Math{Grader: c.Task.Math.Grader},
 		Code: task.Code{
@@ -63,9 +66,11 @@ func Operand(c *config.Run) kernels.DType {
 func ModelConfig(c *config.Run, vocab int) model.Config {
 	a := c.Model.Arch
 	return model.Config{
-		Vocab: vocab, Layers: a.Layers, Width: a.Width, Heads: a.Heads, KVHeads: a.KVHeads, Head: a.HeadSize, FFN: a.FFN,
-		RopeTheta: a.RopeTheta, NormEps: a.NormEps, QKVBias: a.QKVBias, QKNorm: a.QKNorm, TieEmbeddings: a.TieEmbeddings,
-		MaxPositions: a.MaxPositions, InitStd: a.InitStd,
+		Vocab: vocab, Layers: a.Layers, Width: a.Width, Heads: a.Heads, KVHeads: a.KVHeads, Head: a.HeadSize,
+		FFN:       a.FFN,
+		RopeTheta: a.RopeTheta, NormEps: a.NormEps, QKVBias: a.QKVBias, QKNorm: a.QKNorm,
+		TieEmbeddings: a.TieEmbeddings,
+		MaxPositions:  a.MaxPositions, InitStd: a.InitStd,
 	}
 }
 
@@ -76,7 +81,8 @@ func optimConfig(o config.Optim, steps int) train.Optim {
 	}
 	return train.Optim{
 		LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay, GradClip: o.GradClip,
-		Schedule: optim.Schedule{Kind: kind, Warmup: o.WarmupSteps, Total: steps, MinRatio: o.MinLRRatio, Cycles: 0.5, Stable: 0.9},
+		Schedule: optim.Schedule{Kind: kind, Warmup: o.WarmupSteps, Total: steps, MinRatio: o.MinLRRatio, Cycles: 0.5,
+			Stable: 0.9},
 	}
 }
 
@@ -84,7 +90,8 @@ func samplingParams(r config.Rollout) rollout.Params {
 	if r.Source == recordedSource { // nothing is sampled but what is greedy, and online evaluations
 		r.TopP = 1
 	}
-	return rollout.Params{Temperature: r.Temperature, TopK: r.TopK, TopP: r.TopP, MinP: r.MinP, MaxNewTokens: r.MaxNewTokens, Stop: r.Stop}
+	return rollout.Params{Temperature: r.Temperature, TopK: r.TopK, TopP: r.TopP, MinP: r.MinP,
+		MaxNewTokens: r.MaxNewTokens, Stop: r.Stop}
 }
 
 // EngineOptions sizes the sampler by the rollout block, for prompts as long as they
@@ -92,8 +99,9 @@ func samplingParams(r config.Rollout) rollout.Params {
 func EngineOptions(c *config.Run, arch model.Config, maxNew int) generate.Options {
 	r := c.Rollout
 	return generate.Options{
-		MaxSequences: r.MaxSequences, PageTokens: r.PageTokens, MaxTokens: min(arch.MaxPositions, c.Data.MaxPromptTokens+maxNew),
-		StepRows: r.MaxSequences + prefillRows,
+		MaxSequences: r.MaxSequences, PageTokens: r.PageTokens,
+		MaxTokens: min(arch.MaxPositions, c.Data.MaxPromptTokens+maxNew),
+		StepRows:  r.MaxSequences + prefillRows,
 	}
 }
 
@@ -103,13 +111,16 @@ func TrainConfig(c *config.Run) train.Config {
 		Advantage: c.Algo.Advantage, Loss: c.Algo.Loss,
 		PromptsPerStep: c.Train.PromptsPerStep, PromptsPerUpdate: c.Train.PromptsPerUpdate,
 		Samples: c.Rollout.N, Steps: c.Train.Steps, Epochs: c.Algo.Epochs, Shuffled: c.Data.Order == "shuffled",
-		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout), Staleness: c.Rollout.Staleness, MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
+		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout), Staleness: c.Rollout.Staleness,
+		MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
 		Policy:     optimConfig(c.Train.Optim, c.Train.Steps),
 		VerifyRate: c.Verify.LogProbRate, MaxNotGraded: c.Reward.MaxNotGraded,
 	}
 	a := c.Algo
-	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches, By: map[string]train.Metric{"none": train.MetricNone,
-		"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong, "seq_final_reward": train.MetricFinal}[a.FilterGroups.Metric]}
+	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches,
+		By: map[string]train.Metric{"none": train.MetricNone,
+			"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong,
+			"seq_final_reward": train.MetricFinal}[a.FilterGroups.Metric]}
 	t.Overlong = rl.Overlong{MaxResponse: c.Rollout.MaxNewTokens, Penalty: a.Overlong.Penalty,
 		Buffer: int(math.Round(a.Overlong.Buffer * float64(c.Rollout.MaxNewTokens)))}
 	t.Correction = correction(a.RolloutCorrection, t.Loss)
@@ -129,7 +140,8 @@ func TrainConfig(c *config.Run) train.Config {
 
 // correction returns the settings of rollout correction for a loss.
 func correction(c config.Correction, loss string) rl.Correction {
-	out := rl.Correction{Weights: must(rl.ParseRolloutWeights(c.Weights)), Low: c.WeightLow, High: c.WeightHigh, Normalize: c.Normalize}
+	out := rl.Correction{Weights: must(rl.ParseRolloutWeights(c.Weights)), Low: c.WeightLow, High: c.WeightHigh,
+		Normalize: c.Normalize}
 	if len(c.Reject) > 0 {
 		out.Reject = must(rl.ParseRejections(strings.Join(c.Reject, ","), strings.Join(c.RejectBounds, ",")))
 	}
@@ -147,7 +159,8 @@ func klConfig(k config.KL) train.KL {
 	}
 	if k.RewardCoef != 0 {
 		out.RewardEstimator = must(rl.ParseKL(k.RewardEstimator))
-		out.Control = rl.KLControl{Adaptive: k.Controller == "adaptive", Target: k.Target, Horizon: float64(k.Horizon)}
+		out.Control = rl.KLControl{Adaptive: k.Controller == "adaptive", Target: k.Target,
+			Horizon: float64(k.Horizon)}
 	}
 	return out
 }

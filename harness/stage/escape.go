@@ -53,7 +53,8 @@ func freeMark(text []byte) (rune, error) {
 }
 
 // chat cuts the texts of messages and tools, and returns the mark at the cuts.
-func (e *escaper) chat(list []rollout.Message, tools json.RawMessage) ([]rollout.Message, json.RawMessage, rune, error) {
+func (e *escaper) chat(list []rollout.Message, tools json.RawMessage) ([]rollout.Message, json.RawMessage, rune,
+	error) {
 	raw, err := json.Marshal(list)
 	if err != nil {
 		return nil, nil, 0, err

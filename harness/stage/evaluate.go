@@ -43,7 +43,8 @@ type record struct {
 
 func evalConfig(c *config.Run) eval.Config {
 	f := c.Eval.Final
-	return eval.Config{N: f.N, PassK: f.PassK, Params: rollout.Params{Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP,
+	return eval.Config{N: f.N, PassK: f.PassK, Params: rollout.Params{Temperature: f.Temperature, TopK: f.TopK,
+		TopP:         f.TopP,
 		MaxNewTokens: f.MaxNewTokens, Stop: c.Rollout.Stop}}
 }
 
@@ -88,7 +89,8 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	if cut > 0 {
 		summary["truncated"] = cut
 	}
-	out := &Outcome{Outputs: []Output{o}, Evaluation: &Evaluation{Label: label, N: conf.N, Problems: problems, Samples: samples},
+	out := &Outcome{Outputs: []Output{o}, Evaluation: &Evaluation{Label: label, N: conf.N, Problems: problems,
+		Samples: samples},
 		Summary: summary, Facts: []rl.Metric{fact("samples", float64(len(samples)))}}
 	if len(earlier) > 0 {
 		out.Facts = append(out.Facts, fact("reused", float64(len(earlier))))
@@ -106,7 +108,8 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 func (e *Env) putCompletions(samples []eval.Sample) (o Output, tokens int, err error) {
 	var b bytes.Buffer
 	for _, s := range samples {
-		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs, s.Completion.Entropies,
+		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs,
+			s.Completion.Entropies,
 			s.Completion.Text, s.Completion.Finish.String()})
 		if err != nil {
 			return o, 0, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
@@ -128,7 +131,8 @@ func readCompletions(b []byte) ([]eval.Sample, error) {
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			return nil, fmt.Errorf("completions, line %d: %w", len(out)+1, err)
 		}
-		c := rollout.Completion{Tokens: r.Tokens, LogProbs: r.LogProbs, Entropies: r.Entropies, Text: r.Text, Finish: rollout.FinishLength}
+		c := rollout.Completion{Tokens: r.Tokens, LogProbs: r.LogProbs, Entropies: r.Entropies, Text: r.Text,
+			Finish: rollout.FinishLength}
 		if r.Finish == rollout.FinishStop.String() {
 			c.Finish = rollout.FinishStop
 		}
@@ -216,7 +220,8 @@ func (e *Env) scored(ev *Evaluation) (*Outcome, error) {
 		if !graded {
 			ev.Ungraded++
 		}
-		line, err := json.Marshal(verdictLine{ev.Samples[i].ProblemID, ev.Samples[i].K, graded, v.Correct, v.Reward, v.Answer, v.Reason, ev.accepts(i)})
+		line, err := json.Marshal(verdictLine{ev.Samples[i].ProblemID, ev.Samples[i].K, graded, v.Correct, v.Reward,
+			v.Answer, v.Reason, ev.accepts(i)})
 		if err != nil {
 			return nil, err
 		}

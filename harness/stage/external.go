@@ -18,9 +18,10 @@ import (
 
 // External are the digests of what a configuration names but does not contain.
 type External struct {
-	Data      map[string]ident.Digest // records of each source that is a file, by split; of recorded rollouts by "rollouts"
-	Weights   ident.Digest            // tensors of a pretrained model; zero for random weights
-	Adapter   ident.Digest            // adapters that it starts with; zero for none
+	// records of each source that is a file, by split; of recorded rollouts by "rollouts"
+	Data      map[string]ident.Digest
+	Weights   ident.Digest // tensors of a pretrained model; zero for random weights
+	Adapter   ident.Digest // adapters that it starts with; zero for none
 	Tokenizer ident.Digest
 	Template  ident.Digest // of the chat template; zero for plain text
 	Stops     ident.Digest // tokens that end a completion
@@ -50,7 +51,8 @@ func Externals(r *config.Resolved) (External, error) {
 		case err != nil:
 			bad(s.key, config.CodeData, err.Error(), "")
 		case want != "" && want != digestPrefix+d.String():
-			bad(s.digestKey(), config.CodeDigest, fmt.Sprintf("%s does not match %q", s.digestKey(), s.conf.Source), "found "+digestPrefix+d.String())
+			bad(s.digestKey(), config.CodeDigest, fmt.Sprintf("%s does not match %q", s.digestKey(), s.conf.Source),
+				"found "+digestPrefix+d.String())
 		}
 		x.Data[string(s.name)] = d
 	}
@@ -70,7 +72,8 @@ func Externals(r *config.Resolved) (External, error) {
 		case err != nil:
 			bad("model.base", config.CodeData, err.Error(), "")
 		case want != "" && want != digestPrefix+d.String():
-			bad("model.digest", config.CodeDigest, fmt.Sprintf("model.digest does not match %q", c.Model.Name()), "found "+digestPrefix+d.String())
+			bad("model.digest", config.CodeDigest, fmt.Sprintf("model.digest does not match %q", c.Model.Name()),
+				"found "+digestPrefix+d.String())
 		}
 		x.Weights = d
 		if broken == nil {
@@ -139,7 +142,8 @@ func (x *External) prompts(c *config.Run, p *Prompter) (err error) {
 		return err
 	}
 	d := c.Data
-	x.Settings, err = ident.Hash("exp/prompts/1", map[string]any{"system": d.System, "vars": anyMap(d.TemplateVars), "date": d.TemplateDate,
+	x.Settings, err = ident.Hash("exp/prompts/1", map[string]any{"system": d.System, "vars": anyMap(d.TemplateVars),
+		"date":   d.TemplateDate,
 		"escape": d.EscapeSpecial, "limit": int64(d.MaxPromptTokens)})
 	return err
 }
@@ -198,7 +202,8 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 	}
 	for _, need := range s.needs(c) {
 		if need.n > len(problems) {
-			return fmt.Errorf("%s has %d problems%s, %s asks for %d", s.conf.Source, len(problems), left, need.key, need.n)
+			return fmt.Errorf("%s has %d problems%s, %s asks for %d", s.conf.Source, len(problems), left, need.key,
+				need.n)
 		}
 	}
 	if s.name != task.Train || c.SFT.Steps == 0 {
@@ -206,7 +211,8 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 	}
 	for i := range problems {
 		if problems[i].Target == "" {
-			return fmt.Errorf("%s: problem %s has no target, from which sft learns: give the rows a target, or set sft.steps: 0", s.conf.Source, problems[i].ID)
+			return fmt.Errorf("%s: problem %s has no target, from which sft learns: give the rows a target, or set "+
+				"sft.steps: 0", s.conf.Source, problems[i].ID)
 		}
 	}
 	return nil
@@ -221,7 +227,8 @@ type need struct {
 func (s split) needs(c *config.Run) []need {
 	switch {
 	case s.name == task.Train && c.SFT.Steps > 0:
-		return []need{{"train.prompts_per_step", c.Train.PromptsPerStep}, {"sft.problems_per_step", c.SFT.ProblemsPerStep}}
+		return []need{{"train.prompts_per_step", c.Train.PromptsPerStep},
+			{"sft.problems_per_step", c.SFT.ProblemsPerStep}}
 	case s.name == task.Train:
 		return []need{{"train.prompts_per_step", c.Train.PromptsPerStep}}
 	case s.name == task.Val && c.Eval.Online.EverySteps > 0:

@@ -48,7 +48,8 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		Steps: c.SFT.Steps, ProblemsPerStep: c.SFT.ProblemsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
 		Recompute: c.Compute.Recompute, Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
 	}, train.SFTParts{
-		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: prompts.Target, End: end, Seed: seedFunc(c.SFT.Seed),
+		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: prompts.Target, End: end,
+		Seed: seedFunc(c.SFT.Seed),
 		Recorder: recorder(func(s *train.Step) error {
 			for _, ev := range s.Events {
 				e.event(ev.Kind, "%s", ev.Text)
@@ -79,7 +80,8 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if cut > 0 && curve.last != nil {
 		curve.last["truncated"] = float64(cut)
 	}
-	return &Outcome{Outputs: []Output{w, points}, Summary: curve.last, Facts: metrics(fact("steps", float64(c.SFT.Steps)), fact("loss", curve.last["sft/loss"]))}, nil
+	return &Outcome{Outputs: []Output{w, points}, Summary: curve.last,
+		Facts: metrics(fact("steps", float64(c.SFT.Steps)), fact("loss", curve.last["sft/loss"]))}, nil
 }
 
 type recorder func(s *train.Step) error

@@ -13,7 +13,8 @@ import (
 // selects.
 func ReadArchitecture(c *config.Run) (model.Config, error) {
 	if checkpoint.IsAdapterFolder(c.Model.Base) {
-		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), not a model: name it in model.adapter, and the model's folder in model.base", c.Model.Base)
+		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), not a model: name it in model.adapter, and "+
+			"the model's folder in model.base", c.Model.Base)
 	}
 	if c.Model.Part == textPart {
 		return checkpoint.ReadTextConfig(c.Model.Base)

@@ -26,7 +26,8 @@ type OutcomeProb struct {
 
 // exactPolicy computes the probability of every completion of an enumerable task;
 // nil for other tasks, and where the reference is not known.
-func (e *Env) exactPolicy(in Inputs, m *model.Model, prompts *Prompter, problems []rollout.Problem) ([]OutcomeProb, error) {
+func (e *Env) exactPolicy(in Inputs, m *model.Model, prompts *Prompter,
+	problems []rollout.Problem) ([]OutcomeProb, error) {
 	t, err := task.New(taskConfig(e.run()))
 	if err != nil {
 		return nil, err
@@ -83,7 +84,8 @@ func (e *Env) nextLogProbs(m *model.Model, prompt, tokens []int32) ([]float64, e
 		b.Offsets = append(b.Offsets, int32(len(b.Tokens)))
 		b.Prompt, b.Group = append(b.Prompt, int32(len(prompt))), append(b.Group, 0)
 	}
-	ws, err := model.NewWorkspace(e.Backend, m.Config, m.Heads, model.Capacity{Tokens: len(b.Tokens), Sequences: len(tokens)}, model.KeepNothing)
+	ws, err := model.NewWorkspace(e.Backend, m.Config, m.Heads,
+		model.Capacity{Tokens: len(b.Tokens), Sequences: len(tokens)}, model.KeepNothing)
 	if err != nil {
 		return nil, err
 	}

@@ -51,12 +51,14 @@ func prepare(e *Env) (*Outcome, error) {
 			return nil, fmt.Errorf("data.%s: %w", s.name, err)
 		}
 		if n := all - len(problems); n > 0 {
-			e.event("overlong-prompts", "data.%s: %d of %d problems have prompts longer than data.max_prompt_tokens (%d) and are left out",
+			e.event("overlong-prompts", "data.%s: %d of %d problems have prompts longer than data.max_prompt_tokens "+
+				"(%d) and are left out",
 				s.name, n, all, e.run().Data.MaxPromptTokens)
 			summary[string(s.name)+"_overlong"] = n
 		}
 		if len(problems) == 0 {
-			return nil, fmt.Errorf("data.%s: all %d prompts are longer than data.max_prompt_tokens (%d)", s.name, all, e.run().Data.MaxPromptTokens)
+			return nil, fmt.Errorf("data.%s: all %d prompts are longer than data.max_prompt_tokens (%d)", s.name, all,
+				e.run().Data.MaxPromptTokens)
 		}
 		var b bytes.Buffer
 		if err := task.Write(&b, problems); err != nil {
@@ -112,7 +114,8 @@ func (s split) read(t task.Task) ([]rollout.Problem, error) {
 	case len(all) == 0:
 		return nil, fmt.Errorf("%s holds no problems", s.conf.Source)
 	case s.conf.Size > len(all):
-		return nil, fmt.Errorf("%s has %d problems, data.%s.size asks for %d", s.conf.Source, len(all), s.name, s.conf.Size)
+		return nil, fmt.Errorf("%s has %d problems, data.%s.size asks for %d", s.conf.Source, len(all), s.name,
+			s.conf.Size)
 	case s.conf.Size > 0:
 		all = all[:s.conf.Size]
 	}

@@ -176,7 +176,8 @@ func (p *Prompter) Encode(q *rollout.Problem) ([]int32, error) {
 		right := limit - limit/2
 		return slices.Concat(ids[:limit/2], ids[len(ids)-right:]), nil
 	}
-	return nil, fmt.Errorf("the prompt has %d tokens, data.max_prompt_tokens is %d; raise it, or set data.truncate or data.filter_overlong", len(ids), limit)
+	return nil, fmt.Errorf("the prompt has %d tokens, data.max_prompt_tokens is %d; raise it, or set data.truncate "+
+		"or data.filter_overlong", len(ids), limit)
 }
 
 // overlong reports whether a prompt has more tokens than data.max_prompt_tokens.
@@ -283,7 +284,8 @@ func (p *Prompter) known(ids []int32) error {
 		return nil
 	}
 	if most := slices.Max(ids); int(most) >= p.vocab {
-		return fmt.Errorf("the text has the token %d, %s, and the model's vocabulary ends at %d", most, p.Tokenizer.Token(most), p.vocab-1)
+		return fmt.Errorf("the text has the token %d, %s, and the model's vocabulary ends at %d", most,
+			p.Tokenizer.Token(most), p.vocab-1)
 	}
 	return nil
 }
@@ -340,7 +342,8 @@ func (p *Prompter) encodeChat(list []rollout.Message, tools json.RawMessage, ope
 		ids = slices.Concat(p.before, ids)
 	}
 	if p.bos >= 0 && len(ids) > 1 && ids[0] == p.bos && ids[1] == p.bos && p.startsOnce() {
-		return nil, fmt.Errorf("the prompt begins with two of %s: the template writes it, and the message has it too", p.Tokenizer.SpecialTokens().BOS)
+		return nil, fmt.Errorf("the prompt begins with two of %s: the template writes it, and the message has it too",
+			p.Tokenizer.SpecialTokens().BOS)
 	}
 	return ids, nil
 }

@@ -39,7 +39,8 @@ func (p *Prompter) Plan() PromptPlan {
 	}
 	switch {
 	case p.template != nil:
-		plan.Template, plan.Digest, plan.Date, plan.System = p.template.from, p.template.Digest(), p.data.TemplateDate, p.data.System
+		plan.Template, plan.Digest, plan.Date, plan.System = p.template.from, p.template.Digest(),
+			p.data.TemplateDate, p.data.System
 	case p.data.Chat == config.None:
 		plan.Plain = "data.chat is none"
 	case p.own:

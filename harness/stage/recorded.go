@@ -57,7 +57,8 @@ func readRecorded(path string) (list []recordedRow, where []string, err error) {
 			return nil, nil, err
 		}
 		if len(list) > 0 && (row.LogProbs == nil) != (list[0].LogProbs == nil) {
-			return nil, nil, r.Errorf("logprobs", "some rows have log-probs and others have none; give them to all or to none")
+			return nil, nil, r.Errorf("logprobs",
+				"some rows have log-probs and others have none; give them to all or to none")
 		}
 		list, where = append(list, row), append(where, r.Where)
 	}
@@ -188,7 +189,8 @@ func recordedDigest(c *config.Run, p *Prompter) (d ident.Digest, err error) {
 		}
 	}
 	if kind := c.Reward.Kind; rewards > 0 && kind != "task" && kind != "" {
-		return d, fmt.Errorf("%s has rewards, but reward.kind is %s, which gives others; remove one of them", c.Rollout.Recorded, kind)
+		return d, fmt.Errorf("%s has rewards, but reward.kind is %s, which gives others; remove one of them",
+			c.Rollout.Recorded, kind)
 	}
 	return records.Digest(), nil
 }
@@ -212,7 +214,8 @@ func (e *Env) putRecorded() (Output, int, error) {
 
 // recording makes what the training loop takes of the stored rows, for problems. The
 // second result counts rows of other problems.
-func (e *Env) recording(in Inputs, tok tokenizer.Tokenizer, problems []rollout.Problem) (*train.Recording, int, error) {
+func (e *Env) recording(in Inputs, tok tokenizer.Tokenizer,
+	problems []rollout.Problem) (*train.Recording, int, error) {
 	c := e.run().Rollout
 	b, err := e.input(in, RoleRollouts)
 	if err != nil {
@@ -239,11 +242,13 @@ func (e *Env) recording(in Inputs, tok tokenizer.Tokenizer, problems []rollout.P
 		p := byID[row.ID]
 		switch {
 		case row.ID == "" && twice[row.Prompt]:
-			return nil, 0, fmt.Errorf("recorded rollout %d: several training problems have its prompt; name the problem by its id", n)
+			return nil, 0, fmt.Errorf("recorded rollout %d: several training problems have its prompt; name the "+
+				"problem by its id", n)
 		case row.ID == "":
 			p = byPrompt[row.Prompt]
 		case p != nil && row.Prompt != "" && row.Prompt != p.Prompt:
-			return nil, 0, fmt.Errorf("recorded rollout %d: problem %s has the prompt %q in the data, but %q in the file", n, row.ID, clipText(p.Prompt), clipText(row.Prompt))
+			return nil, 0, fmt.Errorf("recorded rollout %d: problem %s has the prompt %q in the data, but %q in the "+
+				"file", n, row.ID, clipText(p.Prompt), clipText(row.Prompt))
 		}
 		if p == nil {
 			others++
@@ -259,7 +264,8 @@ func (e *Env) recording(in Inputs, tok tokenizer.Tokenizer, problems []rollout.P
 }
 
 // checkRecorded finds problems of the run's steps with too few recorded rollouts.
-func (e *Env) checkRecorded(made func(role string) (ident.Digest, bool), tok tokenizer.Tokenizer, problems []rollout.Problem) error {
+func (e *Env) checkRecorded(made func(role string) (ident.Digest, bool), tok tokenizer.Tokenizer,
+	problems []rollout.Problem) error {
 	d, ok := made(RoleRollouts)
 	if !ok {
 		return nil
@@ -295,11 +301,13 @@ func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []strin
 		if c.Tokens, err = tok.Encode(*r.Text, tokenizer.Options{}); err != nil {
 			return c, err
 		}
-		if r.Finish != "length" && len(c.Tokens) < limit && len(ends) > 0 && (r.LogProbs == nil || len(r.LogProbs) > len(c.Tokens)) {
+		if r.Finish != "length" && len(c.Tokens) < limit && len(ends) > 0 &&
+			(r.LogProbs == nil || len(r.LogProbs) > len(c.Tokens)) {
 			c.Tokens = append(c.Tokens, ends[0])
 		}
 		if r.LogProbs != nil && len(r.LogProbs) != len(c.Tokens) {
-			return c, fmt.Errorf("%d log-probs, but the response encodes to %d tokens: give its tokens too", len(r.LogProbs), len(c.Tokens))
+			return c, fmt.Errorf("%d log-probs, but the response encodes to %d tokens: give its tokens too",
+				len(r.LogProbs), len(c.Tokens))
 		}
 	}
 	switch {
@@ -335,7 +343,8 @@ func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []strin
 		c.Text = c.Text[:cut]
 	}
 	if r.Text != nil && *r.Text != c.Text && *r.Text != whole && *r.Text != tok.Decode(text) {
-		return c, fmt.Errorf("the tokens decode to %q, the response is %q: another tokenizer?", clipText(whole), clipText(*r.Text))
+		return c, fmt.Errorf("the tokens decode to %q, the response is %q: another tokenizer?", clipText(whole),
+			clipText(*r.Text))
 	}
 	c.Finish = rollout.FinishStop
 	if r.Finish == "length" || r.Finish == "" && !ended && cut < 0 && len(c.Tokens) == limit {

@@ -152,7 +152,8 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 
 // loader returns a function that makes the models of training from the input's weights.
 // With adapters all models share one base and differ in adapters and heads.
-func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Heads, trainable bool, part string) (*model.Model, error), err error) {
+func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Heads, trainable bool,
+	part string) (*model.Model, error), err error) {
 	seeds := func(part string) func(label string) uint64 {
 		return func(label string) uint64 { return ident.Seed(r.Seed, part+"/"+label) }
 	}
@@ -247,8 +248,9 @@ func (r *reinforcement) Step(s *train.Step) error {
 	if r.Hooks.Step == nil {
 		return nil
 	}
-	return r.Hooks.Step(Step{Det: det, Chain: chain, Measured: measured, Tokens: sampledTokens(s), Trajectories: s.Trajectories,
-		Components: rollout.ComponentNames(r.trainer.Grader), Events: s.Events})
+	return r.Hooks.Step(Step{Det: det, Chain: chain, Measured: measured, Tokens: sampledTokens(s),
+		Trajectories: s.Trajectories,
+		Components:   rollout.ComponentNames(r.trainer.Grader), Events: s.Events})
 }
 
 // detOf digests what a step must do again.
@@ -267,7 +269,8 @@ func detOf(s *train.Step) ident.Det {
 		rewards = append(rewards, t.Verdict.Reward)
 	}
 	det := ident.Det{Step: int64(s.Step), Items: must(ident.Hash("exp/items/1", items)), Tokens: ident.SumLE(tokens),
-		LogProbs: ident.SumLE(logProbs), Rewards: ident.SumLE(rewards), Metrics: make(map[string]float64, len(s.Metrics))}
+		LogProbs: ident.SumLE(logProbs), Rewards: ident.SumLE(rewards),
+		Metrics: make(map[string]float64, len(s.Metrics))}
 	for _, m := range s.Metrics {
 		det.Metrics[m.Name] = m.Value
 	}

@@ -44,7 +44,8 @@ func (e *Env) newScorer() (reward.Scorer, error) {
 	asked := slices.DeleteFunc(slices.Clone(c.Components), reward.Builtin)
 	switch c.Kind {
 	case "command":
-		return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: asked, DataSource: r.Task.Kind, Workers: c.Workers, Batch: c.Batch,
+		return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: asked, DataSource: r.Task.Kind,
+			Workers: c.Workers, Batch: c.Batch,
 			RowLimit: c.RowLimit, BatchLimit: c.BatchLimit, Retries: c.Retries, Restarts: c.Restarts,
 			Log: func(line string) { e.warn("reward: %s", line) }}), nil
 	case "judge":
@@ -79,8 +80,10 @@ func (e *Env) newJudge(parts []string) (*reward.Judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := reward.JudgeOptions{URL: c.URL, Model: c.Model, Template: string(template), Field: c.Field, Parts: parts, Low: c.Low, High: c.High,
-		Temperature: c.Temperature, MaxTokens: c.MaxTokens, Concurrent: c.Concurrent, Rate: c.Rate, Timeout: c.Timeout, Retries: r.Retries}
+	o := reward.JudgeOptions{URL: c.URL, Model: c.Model, Template: string(template), Field: c.Field, Parts: parts,
+		Low: c.Low, High: c.High,
+		Temperature: c.Temperature, MaxTokens: c.MaxTokens, Concurrent: c.Concurrent, Rate: c.Rate,
+		Timeout: c.Timeout, Retries: r.Retries}
 	if c.Pattern != "" {
 		o.Pattern = must(regexp.Compile(c.Pattern))
 	}
@@ -107,7 +110,8 @@ func (e *KeyError) ExitCode() int { return 7 }
 
 // rewardDigests returns digests of the files that the reward depends on, by use. policy makes
 // the prompts of the run. bad is told what is wrong with a key.
-func rewardDigests(c *config.Run, policy *Prompter, bad func(key, code, message, help string)) map[string]ident.Digest {
+func rewardDigests(c *config.Run, policy *Prompter,
+	bad func(key, code, message, help string)) map[string]ident.Digest {
 	x := map[string]ident.Digest{}
 	add := func(key, use string, digest func() (ident.Digest, error)) {
 		d, err := digest()
@@ -124,7 +128,8 @@ func rewardDigests(c *config.Run, policy *Prompter, bad func(key, code, message,
 			add("reward.files", "files", func() (ident.Digest, error) { return pathsDigest(r.Files) })
 		}
 	case "judge":
-		add("reward.judge.template", "template", func() (ident.Digest, error) { return pathsDigest([]string{r.Judge.Template}) })
+		add("reward.judge.template", "template",
+			func() (ident.Digest, error) { return pathsDigest([]string{r.Judge.Template}) })
 	case "model":
 		add("reward.weights", "model", func() (ident.Digest, error) { return classifierDigest(r.Weights) })
 		add("reward.weights", "chat template", func() (ident.Digest, error) { return rewardTemplate(c, policy) })
@@ -191,7 +196,8 @@ func filesDigests(path string) (map[string]ident.Digest, error) {
 			return fmt.Errorf("%s is not a file: a reward may read files, and folders without links to folders", name)
 		}
 		if bytes += info.Size(); len(files) == maxFiles || bytes > maxBytes {
-			return fmt.Errorf("%s holds more than %d files or %d MiB; list what the program reads more precisely", path, maxFiles, maxBytes>>20)
+			return fmt.Errorf("%s holds more than %d files or %d MiB; list what the program reads more precisely",
+				path, maxFiles, maxBytes>>20)
 		}
 		rel, err := filepath.Rel(root, name)
 		if err != nil {
@@ -232,5 +238,6 @@ func classifierDigest(dir string) (ident.Digest, error) {
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	return ident.Hash("exp/reward-model/1", map[string]any{"config": string(arch), "weights": weights, "tokenizer": tok.Description()})
+	return ident.Hash("exp/reward-model/1", map[string]any{"config": string(arch), "weights": weights,
+		"tokenizer": tok.Description()})
 }

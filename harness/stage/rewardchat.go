@@ -17,11 +17,13 @@ const plainRewardText = "{prompt}{response}"
 // otherwise. Nil: the model reads reward.text.
 func rewardPrompter(c *config.Run, policy *Prompter) (*Prompter, error) {
 	r := c.Reward
-	if r.Kind != "model" || r.Chat == config.None || r.Text != plainRewardText || policy == nil || policy.template == nil {
+	if r.Kind != "model" || r.Chat == config.None || r.Text != plainRewardText || policy == nil ||
+		policy.template == nil {
 		return nil, nil
 	}
-	own := &config.Run{Tokenizer: config.Tokenizer{Kind: "model"}, Model: config.Model{Init: "pretrained", Base: r.Weights},
-		Data: config.Data{Chat: config.Auto, TemplateDate: c.Data.TemplateDate, EscapeSpecial: c.Data.EscapeSpecial}}
+	own := &config.Run{Tokenizer: config.Tokenizer{Kind: "model"},
+		Model: config.Model{Init: "pretrained", Base: r.Weights},
+		Data:  config.Data{Chat: config.Auto, TemplateDate: c.Data.TemplateDate, EscapeSpecial: c.Data.EscapeSpecial}}
 	p, err := NewPrompter(own)
 	if err != nil {
 		return nil, fmt.Errorf("reward model %s: %w", r.Weights, err)
@@ -36,7 +38,8 @@ func rewardPrompter(c *config.Run, policy *Prompter) (*Prompter, error) {
 // policy was asked with, and the completion as the assistant's.
 func rewardChat(policy, own *Prompter) func(p *rollout.Problem, response string) ([]int32, error) {
 	return func(q *rollout.Problem, response string) ([]int32, error) {
-		list := append(slices.Clone(policy.template.messagesOf(q)), rollout.Message{Role: "assistant", Content: response})
+		list := append(slices.Clone(policy.template.messagesOf(q)),
+			rollout.Message{Role: "assistant", Content: response})
 		return own.encodeChat(list, policy.template.toolsOf(q), false)
 	}
 }
@@ -60,7 +63,8 @@ func RewardNote(c *config.Run, x External) string {
 		return ""
 	}
 	if d, chats := x.Reward[rewardTemplateUse]; chats {
-		return fmt.Sprintf("the reward model reads the whole chat by the template of its own folder (sha256 %s)", d.String()[:12])
+		return fmt.Sprintf("the reward model reads the whole chat by the template of its own folder (sha256 %s)",
+			d.String()[:12])
 	}
 	return fmt.Sprintf("the reward model reads plain text: reward.text %q", c.Reward.Text)
 }

@@ -47,7 +47,8 @@ func (e *Env) readSampled(problems []rollout.Problem, n int) ([]eval.Sample, err
 	var first []eval.Sample
 	for i, s := range all {
 		if p, k := problems[i/e.Sampled.N].ID, i%e.Sampled.N; s.ProblemID != p || s.K != k {
-			return nil, fmt.Errorf("completion %d is number %d of problem %s, not number %d of %s", i, s.K, s.ProblemID, k, p)
+			return nil, fmt.Errorf("completion %d is number %d of problem %s, not number %d of %s", i, s.K,
+				s.ProblemID, k, p)
 		}
 		if s.K < n {
 			first = append(first, s)

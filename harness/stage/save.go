@@ -80,7 +80,8 @@ func (s *saver) save(chain ident.Digest, log []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return checkpoint.Write(s.e.Backend, s.dir, checkpoint.State{Step: state.Train.Step, Extra: extra, Groups: s.groups()})
+	return checkpoint.Write(s.e.Backend, s.dir, checkpoint.State{Step: state.Train.Step, Extra: extra,
+		Groups: s.groups()})
 }
 
 // loaded is a checkpoint that a stage goes on from.
@@ -118,7 +119,8 @@ func (s *saver) load() (l loaded, ok bool, err error) {
 
 // newest restores the newest checkpoint in dir that accept takes, of the stage sid.
 // accept returns the chain with which training goes on.
-func (s *saver) newest(dir string, sid ident.Digest, accept func(Saved) (ident.Digest, error)) (l loaded, ok bool, err error) {
+func (s *saver) newest(dir string, sid ident.Digest,
+	accept func(Saved) (ident.Digest, error)) (l loaded, ok bool, err error) {
 	most := s.e.Start.UpTo
 	if most == 0 {
 		most = math.MaxInt

@@ -172,7 +172,8 @@ func (s stopping) Piece(id int32) []byte {
 func StopText(list []StopID) string {
 	var parts []string
 	for _, s := range list {
-		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", s.ID, s.Token))+" ("+strings.Join(s.From, ", ")+")")
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", s.ID, s.Token))+" ("+strings.Join(s.From,
+			", ")+")")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -112,7 +112,8 @@ func around(messages []rollout.Message, before, after string) []rollout.Message 
 
 // grader makes one grader of a label, with a sandbox where it runs programs. end gives
 // that back.
-func (e *Env) grader(ctx context.Context, label, name string, first bool) (g rollout.Grader, end func() error, err error) {
+func (e *Env) grader(ctx context.Context, label, name string,
+	first bool) (g rollout.Grader, end func() error, err error) {
 	if e.suiteOf(label) == nil && first {
 		return e.newTask(ctx)
 	}
@@ -164,7 +165,8 @@ func (e *Env) checkSuitePrompts(prompts *Prompter, s Suite) error {
 		return err
 	}
 	if err := prompts.check(e.rendered(problems, s.Name)); err != nil {
-		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict, fmt.Sprintf("suite %s: %v", s.Name, err),
+		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict,
+			fmt.Sprintf("suite %s: %v", s.Name, err),
 			"the problems within eval.final.prompt must fit into data.max_prompt_tokens and the model's vocabulary")}
 	}
 	return nil

@@ -44,14 +44,16 @@ func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 	source, from, err := templateSource(c, tok)
 	if errors.Is(err, chat.ErrNoTemplate) {
 		if c.Data.Tools != config.None && c.Data.Tools != "" {
-			return nil, &ToolsError{errors.New("the model's folder has no chat template to give data.tools to; name one: data.chat")}
+			return nil, &ToolsError{errors.New("the model's folder has no chat template to give data.tools to; name " +
+				"one: data.chat")}
 		}
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	t := &template{from: from, source: source, own: c.Data.Chat != config.Auto, system: c.Data.System, special: tok.SpecialTokens().Named}
+	t := &template{from: from, source: source, own: c.Data.Chat != config.Auto, system: c.Data.System,
+		special: tok.SpecialTokens().Named}
 	if t.Template, err = chat.Parse(source); err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
@@ -87,7 +89,8 @@ func (t *template) messagesOf(p *rollout.Problem) []rollout.Message {
 	if len(list) == 0 {
 		list = []rollout.Message{{Role: "user", Content: p.Prompt}}
 	}
-	if t.system != "" && !slices.ContainsFunc(list, func(m rollout.Message) bool { return m.Role == "system" || m.Role == "developer" }) {
+	if t.system != "" && !slices.ContainsFunc(list,
+		func(m rollout.Message) bool { return m.Role == "system" || m.Role == "developer" }) {
 		list = append([]rollout.Message{{Role: "system", Content: t.system}}, list...)
 	}
 	return list

@@ -29,7 +29,8 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 		return tok, false, err
 	case "file":
 		if tok, err = tokenizer.ReadFolder(c.Tokenizer.Path); errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("tokenizer.path: %w; exp tokenizer train RECIPE --vocab-size N learns one from the recipe's training texts and writes it there", err)
+			err = fmt.Errorf("tokenizer.path: %w; exp tokenizer train RECIPE --vocab-size N learns one from the "+
+				"recipe's training texts and writes it there", err)
 		}
 		return tok, false, err
 	}

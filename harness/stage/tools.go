@@ -48,7 +48,8 @@ func readTools(c *config.Run) (json.RawMessage, error) {
 	}
 	for i, tool := range list {
 		if t := bytes.TrimSpace(tool); t[0] != '{' {
-			return nil, fmt.Errorf("%stool %d is %s; a definition is an object, such as {type: function, function: {name: …, description: …, parameters: …}}", where, i+1, shortJSON(t))
+			return nil, fmt.Errorf("%stool %d is %s; a definition is an object, such as {type: function, function: "+
+				"{name: …, description: …, parameters: …}}", where, i+1, shortJSON(t))
 		}
 	}
 	var b bytes.Buffer
@@ -157,13 +158,15 @@ func (p *Prompter) withoutTools(problems []rollout.Problem) (own, lost int) {
 // warnTools says of which problems the tools are in no prompt.
 func (e *Env) warnTools(p *Prompter, name string, problems []rollout.Problem) {
 	if n, ignored := p.toolsPlan(); n > 0 && ignored {
-		e.event("tools-ignored", "the chat template ignores the %d tools of data.tools: no prompt of %s has them", n, name)
+		e.event("tools-ignored", "the chat template ignores the %d tools of data.tools: no prompt of %s has them", n,
+			name)
 	}
 	if own, lost := p.withoutTools(problems); lost > 0 {
 		why := "the chat template ignores them"
 		if p.template == nil {
 			why = "prompts are plain text"
 		}
-		e.event("tools-ignored", "%d of %d problems of %s have tools of their own that their prompts do not show: %s", lost, own, name, why)
+		e.event("tools-ignored", "%d of %d problems of %s have tools of their own that their prompts do not show: %s",
+			lost, own, name, why)
 	}
 }

@@ -21,7 +21,10 @@ func Unreadable(c *config.Run) (list []string) {
 			if err != nil {
 				list = append(list, fmt.Sprintf("a supported model: %v", err))
 			} else {
-				checkStartAdapter(c, arch, func(_, _, message, _ string) { list = append(list, "adapters to start with: "+message) })
+				checkStartAdapter(c, arch, func(_, _, message,
+					_ string) {
+					list = append(list, "adapters to start with: "+message)
+				})
 			}
 			if t, err := OpenModel(c); err != nil {
 				list = append(list, fmt.Sprintf("readable weights: %v", err))

@@ -28,7 +28,8 @@ func validation(source string, samples []eval.Sample, verdicts []rollout.Verdict
 		if x.Correct {
 			acc = 1
 		}
-		v.Source, v.Problem, v.Answer = append(v.Source, source), append(v.Problem, s.ProblemID), append(v.Answer, x.Answer)
+		v.Source, v.Problem, v.Answer = append(v.Source, source), append(v.Problem, s.ProblemID),
+			append(v.Answer, x.Answer)
 		v.Variables[0].Values = append(v.Variables[0].Values, x.Reward)
 		v.Variables[1].Values = append(v.Variables[1].Values, acc)
 	}

@@ -133,7 +133,8 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 	if err != nil {
 		return nil, err
 	}
-	if err := checkpoint.LoadWeights(e.Backend, m, t, func(t model.Tensor) bool { return !t.Auxiliary() && has(h, t.Name) }); err != nil {
+	if err := checkpoint.LoadWeights(e.Backend, m, t,
+		func(t model.Tensor) bool { return !t.Auxiliary() && has(h, t.Name) }); err != nil {
 		m.Close()
 		return nil, err
 	}
@@ -245,7 +246,8 @@ func initialize(e *Env) (*Outcome, error) {
 		return nil, err
 	}
 	n, _ := model.Parameters(arch, model.Heads{LM: true})
-	return &Outcome{Outputs: []Output{w}, Summary: map[string]any{"parameters": n}, Facts: metrics(fact("parameters", float64(n)))}, nil
+	return &Outcome{Outputs: []Output{w}, Summary: map[string]any{"parameters": n},
+		Facts: metrics(fact("parameters", float64(n)))}, nil
 }
 
 func (e *Env) randomWeights() (Output, error) {

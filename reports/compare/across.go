@@ -74,7 +74,8 @@ func (c *comparison) aggregate() {
 	for _, s := range c.arms {
 		a.seeds = a.seeds && len(s.runs) >= MinSeeds
 	}
-	out := &Across{Suites: names, Draws: acrossDraws, Kind: string(OverItems), Pairs: []AcrossPair{}, Thresholds: thresholds(samples)}
+	out := &Across{Suites: names, Draws: acrossDraws, Kind: string(OverItems), Pairs: []AcrossPair{},
+		Thresholds: thresholds(samples)}
 	if a.seeds {
 		out.Kind = string(TwoLevel)
 	}
@@ -175,7 +176,8 @@ func (a *aggregation) fill(point []float64, intervals []stat.Interval) {
 	at := 0
 	next := func() Aggregate {
 		e := Aggregate{Value: known(point[at]),
-			Interval: &Interval{Lo: intervals[at].Lo, Hi: intervals[at].Hi, Kind: IntervalKind(a.result.Kind), Method: intervals[at].Method}}
+			Interval: &Interval{Lo: intervals[at].Lo, Hi: intervals[at].Hi, Kind: IntervalKind(a.result.Kind),
+				Method: intervals[at].Method}}
 		at++
 		return e
 	}

@@ -108,7 +108,10 @@ func (a *Arm) newest() store.Run {
 
 // key returns the smallest xid, which orders arms with equal labels.
 func (a *Arm) key() string {
-	return slices.MinFunc(a.Runs, func(x, y store.Run) int { return strings.Compare(x.XID.String(), y.XID.String()) }).XID.String()
+	return slices.MinFunc(a.Runs, func(x, y store.Run) int {
+		return strings.Compare(x.XID.String(),
+			y.XID.String())
+	}).XID.String()
 }
 
 // label gives each arm a unique label.

@@ -15,13 +15,16 @@ const protocolKeys = "eval.final."
 // checkKeys refuses options that match no key.
 func (c *comparison) checkKeys() error {
 	for _, glob := range c.o.Vary {
-		if !slices.ContainsFunc(config.Keys(), func(k *config.Key) bool { return matches(glob, k.Path) }) && !special(glob) {
-			return &OptionError{Option: "vary", Value: glob, Problem: "matches no key", Advice: "a key or a block, such as algo or train.optim.lr; exp config schema lists them"}
+		if !slices.ContainsFunc(config.Keys(), func(k *config.Key) bool { return matches(glob, k.Path) }) &&
+			!special(glob) {
+			return &OptionError{Option: "vary", Value: glob, Problem: "matches no key",
+				Advice: "a key or a block, such as algo or train.optim.lr; exp config schema lists them"}
 		}
 	}
 	for _, key := range c.o.Allow {
 		if _, ok := config.Lookup(key); !ok && !special(key) {
-			return &OptionError{Option: "allow", Value: key, Problem: "is not a key", Advice: "a waiver takes one key, as named in the refusal"}
+			return &OptionError{Option: "allow", Value: key, Problem: "is not a key",
+				Advice: "a waiver takes one key, as named in the refusal"}
 		}
 	}
 	return nil
@@ -244,7 +247,8 @@ func (d *differences) inputs() {
 		}
 	}
 	d.add("data.problems/train", d.classed("data.problems/train", follows(config.Prepare)), input("problems/train"))
-	d.add("weights.start", d.classed("weights.start", follows(config.Prepare, config.Init, config.SFT)), input("weights"))
+	d.add("weights.start", d.classed("weights.start", follows(config.Prepare, config.Init, config.SFT)),
+		input("weights"))
 	d.add("tokenizer", d.classed("tokenizer", follows(config.Prepare, config.Init)), input("tokenizer"))
 	d.add("chat template", d.classed("data.chat", follows(config.Init)), input("chat template"))
 	d.add("tools", d.classed("data.tools", follows(config.Init)), input("tools"))

@@ -93,14 +93,17 @@ func (c *comparison) check(arms []Arm) error {
 		return e
 	}
 	if c.o.Alpha <= 0 || c.o.Alpha >= 1 {
-		return &OptionError{Option: "alpha", Value: fmt.Sprint(c.o.Alpha), Problem: "is not a significance level", Advice: "a number between 0 and 1, such as 0.05"}
+		return &OptionError{Option: "alpha", Value: fmt.Sprint(c.o.Alpha), Problem: "is not a significance level",
+			Advice: "a number between 0 and 1, such as 0.05"}
 	}
 	if c.o.Draws < 100 {
-		return &OptionError{Option: "boot", Value: fmt.Sprint(c.o.Draws), Problem: "is too few draws for an interval", Advice: "at least 100"}
+		return &OptionError{Option: "boot", Value: fmt.Sprint(c.o.Draws), Problem: "is too few draws for an interval",
+			Advice: "at least 100"}
 	}
 	for _, k := range c.o.K {
 		if k < 1 {
-			return &OptionError{Option: "k", Value: fmt.Sprint(k), Problem: "is not a number of samples", Advice: "k is at least 1"}
+			return &OptionError{Option: "k", Value: fmt.Sprint(k), Problem: "is not a number of samples",
+				Advice: "k is at least 1"}
 		}
 	}
 	return c.checkKeys()
@@ -118,8 +121,9 @@ func (c *comparison) load(ctx context.Context, arms []Arm) error {
 			case ok && j == i:
 				continue
 			case ok:
-				return &OptionError{Option: "run", Value: r.RID.Short(), Problem: fmt.Sprintf("is in two arms, %s and %s", labels[j], labels[i]),
-					Advice: "a run cannot be compared with itself"}
+				return &OptionError{Option: "run", Value: r.RID.Short(),
+					Problem: fmt.Sprintf("is in two arms, %s and %s", labels[j], labels[i]),
+					Advice:  "a run cannot be compared with itself"}
 			}
 			in[r.ID] = i
 			rec, err := c.record(ctx, r)
@@ -168,7 +172,8 @@ func (s *side) dropReplays(arm int) {
 	var kept []*record
 	for _, r := range s.runs {
 		i := slices.IndexFunc(kept, func(k *record) bool {
-			return k.run.XID == r.run.XID && k.run.Seed == r.run.Seed || k.run.Chain == r.run.Chain && !r.run.Chain.IsZero()
+			return k.run.XID == r.run.XID && k.run.Seed == r.run.Seed || k.run.Chain == r.run.Chain &&
+				!r.run.Chain.IsZero()
 		})
 		if i >= 0 {
 			s.exclude(r, arm, "a replay of run "+kept[i].run.RID.Short())
@@ -189,7 +194,8 @@ func (s *side) sort() {
 }
 
 func runOf(r *record) Run {
-	return Run{ID: r.run.ID, RID: r.run.RID.String(), Name: r.run.Name, Seed: r.run.Seed, Status: string(r.run.Status),
+	return Run{ID: r.run.ID, RID: r.run.RID.String(), Name: r.run.Name, Seed: r.run.Seed,
+		Status:   string(r.run.Status),
 		Numerics: r.run.Numerics, Steps: r.run.Steps}
 }
 
@@ -206,7 +212,8 @@ func (c *comparison) describe() {
 		for _, rec := range s.runs {
 			a.Runs = append(a.Runs, runOf(rec))
 		}
-		newest := slices.SortedFunc(slices.Values(s.runs), func(a, b *record) int { return cmp.Compare(b.run.ID, a.run.ID) })
+		newest := slices.SortedFunc(slices.Values(s.runs),
+			func(a, b *record) int { return cmp.Compare(b.run.ID, a.run.ID) })
 		for _, rec := range newest {
 			if x := rec.run.XID.String(); !slices.Contains(a.XIDs, x) {
 				a.XIDs = append(a.XIDs, x)

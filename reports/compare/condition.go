@@ -42,8 +42,9 @@ func fields() map[string]func(p *Pair) *float64 {
 	}
 	return map[string]func(p *Pair) *float64{
 		"delta": func(p *Pair) *float64 { return p.Delta }, "se": func(p *Pair) *float64 { return p.SE },
-		"lo": end(func(iv *Interval) float64 { return iv.Lo }), "hi": end(func(iv *Interval) float64 { return iv.Hi }),
-		"p": func(p *Pair) *float64 { return p.P }, "p_holm": func(p *Pair) *float64 { return p.PHolm },
+		"lo": end(func(iv *Interval) float64 { return iv.Lo }),
+		"hi": end(func(iv *Interval) float64 { return iv.Hi }),
+		"p":  func(p *Pair) *float64 { return p.P }, "p_holm": func(p *Pair) *float64 { return p.PHolm },
 		"mde": func(p *Pair) *float64 { return p.MDE }, "effect": func(p *Pair) *float64 { return p.Effect },
 	}
 }
@@ -54,9 +55,10 @@ const conditionName = "condition"
 // ParseCondition reads a condition. The error is a *query.SyntaxError.
 func ParseCondition(text string) (*Condition, error) {
 	named := operand{metric: defaultMetric} // last
-	e, err := query.Language[operand]{Name: conditionName, Numbers: true, Operand: func(r *query.Reader) (operand, error) {
-		return readOperand(r, &named)
-	}}.Parse(text)
+	e, err := query.Language[operand]{Name: conditionName, Numbers: true,
+		Operand: func(r *query.Reader) (operand, error) {
+			return readOperand(r, &named)
+		}}.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +154,8 @@ func (c *Condition) valueOf(o operand, r *Result, pair int) (float64, error) {
 	}
 	switch {
 	case meant > 1:
-		return fail("which suite?", fmt.Sprintf("write %s(SUITE), with one of %s", o.field, strings.Join(names, ", ")))
+		return fail("which suite?", fmt.Sprintf("write %s(SUITE), with one of %s", o.field,
+			strings.Join(names, ", ")))
 	case suite == nil:
 		return fail(fmt.Sprintf("no suite %q", o.suite), "there are "+strings.Join(names, ", "))
 	}

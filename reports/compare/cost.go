@@ -24,7 +24,8 @@ func (c *comparison) addCosts(ctx context.Context) error {
 		}
 		n := float64(len(s.runs))
 		slices.Sort(machines)
-		c.result.Cost = append(c.result.Cost, Cost{Steps: sum.Steps / n, Tokens: sum.Tokens / n, TrainS: sum.TrainS / n,
+		c.result.Cost = append(c.result.Cost, Cost{Steps: sum.Steps / n, Tokens: sum.Tokens / n,
+			TrainS:    sum.TrainS / n,
 			UpstreamS: sum.UpstreamS / n, EvalS: sum.EvalS / n, Machine: strings.Join(machines, ", ")})
 	}
 	return nil

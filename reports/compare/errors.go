@@ -56,9 +56,11 @@ func (e *IncompleteArmError) Hint() string {
 	}
 	x := e.Excluded[0]
 	if strings.HasPrefix(x.Numerics, store.ForeignNumerics("")) {
-		return "import it again with dumps of its completions; exp metrics shows its series, and exp report draws them next to other runs'"
+		return "import it again with dumps of its completions; exp metrics shows its series, and exp report draws " +
+			"them next to other runs'"
 	}
-	return fmt.Sprintf("run the configuration of %s again with exp run --seeds %d: it resumes where it stopped (exp show %.8s shows it)", x.Name, x.Seed, x.RID)
+	return fmt.Sprintf("run the configuration of %s again with exp run --seeds %d: it resumes where it stopped (exp "+
+		"show %.8s shows it)", x.Name, x.Seed, x.RID)
 }
 
 // ExitCode returns the code for a refused comparison.

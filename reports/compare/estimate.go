@@ -28,7 +28,8 @@ func (c *comparison) estimate(t *table, p *panel, arm int) Estimate {
 	case len(p.values[arm]) >= MinSeeds:
 		e.Interval = tInterval(stat.CrossedMean(p.values[arm], p.clusters), TwoLevel)
 	case p.def.K > 1:
-		iv, ok := stat.Bootstrap(p.mean[arm], p.clusters, stat.Resampling{Draws: c.o.Draws, Seed: t.seed, Level: level})
+		iv, ok := stat.Bootstrap(p.mean[arm], p.clusters,
+			stat.Resampling{Draws: c.o.Draws, Seed: t.seed, Level: level})
 		e.Interval = interval(iv, ok, OverItems)
 	default:
 		e.Interval = c.itemInterval(p, mean, arm)
@@ -146,5 +147,6 @@ func (p *Pair) setSE(m stat.Mean) {
 
 // sameSeeds reports whether two arms have runs of the same seeds.
 func (c *comparison) sameSeeds(a, b int) bool {
-	return slices.EqualFunc(c.arms[a].runs, c.arms[b].runs, func(x, y *record) bool { return x.run.Seed == y.run.Seed })
+	return slices.EqualFunc(c.arms[a].runs, c.arms[b].runs,
+		func(x, y *record) bool { return x.run.Seed == y.run.Seed })
 }

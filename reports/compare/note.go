@@ -20,7 +20,8 @@ func (c *comparison) addNotes() {
 	}
 	for _, d := range c.result.Comparability.Differences {
 		if d.Class == Flagged {
-			note("%s differs (%s): equal seeds do not give equal bits across numerics classes", d.Key, c.valuesText(&d))
+			note("%s differs (%s): equal seeds do not give equal bits across numerics classes", d.Key,
+				c.valuesText(&d))
 		}
 	}
 	c.noteSeeds(note)
@@ -50,7 +51,8 @@ func (c *comparison) noteSeeds(note func(format string, args ...any)) {
 	}
 	fewest := len(slices.MinFunc(c.arms, func(a, b *side) int { return cmp.Compare(len(a.runs), len(b.runs)) }).runs)
 	if len(few) > 0 {
-		note("training-seed variance not measured (%s of the %d runs needed): intervals and verdicts hold for these runs only", strings.Join(few, ", "), MinSeeds)
+		note("training-seed variance not measured (%s of the %d runs needed): intervals and verdicts hold for these "+
+			"runs only", strings.Join(few, ", "), MinSeeds)
 	}
 	if wanted > MinSeeds && fewest < wanted {
 		note("compare.min_seeds asks for %d runs per arm", wanted)

@@ -49,7 +49,8 @@ type reader struct {
 }
 
 func newReader(db *store.DB) *reader {
-	return &reader{db: db, configs: map[ident.Digest]*settings{}, scores: map[ident.Digest]*scores{}, walls: map[ident.Digest]float64{}}
+	return &reader{db: db, configs: map[ident.Digest]*settings{}, scores: map[ident.Digest]*scores{},
+		walls: map[ident.Digest]float64{}}
 }
 
 func (rd *reader) record(ctx context.Context, run store.Run) (*record, error) {
@@ -90,7 +91,8 @@ func (r *record) addEvaluations(evals []store.Eval, byID map[int64]store.Stage, 
 		if !ok {
 			i = len(r.evaluations)
 			at[e.StageScore] = i
-			ev := evaluation{suite: e.SuiteName, digest: e.SuiteDigest, protocol: e.Protocol, samples: int(e.N), stage: e.StageScore,
+			ev := evaluation{suite: e.SuiteName, digest: e.SuiteDigest, protocol: e.Protocol, samples: int(e.N),
+				stage:    e.StageScore,
 				settings: map[string]string{}, values: map[string]float64{}}
 			score := byID[e.StageScore]
 			gen := generation(stages, score, e.StageGen)

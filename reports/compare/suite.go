@@ -44,7 +44,8 @@ func (c *comparison) chooseSuites() error {
 		switch {
 		case !c.wanted(name):
 		case seen[name] < runs:
-			c.result.Notes = append(c.result.Notes, fmt.Sprintf("%s is excluded: only %d of %d runs were scored on it", name, seen[name], runs))
+			c.result.Notes = append(c.result.Notes,
+				fmt.Sprintf("%s is excluded: only %d of %d runs were scored on it", name, seen[name], runs))
 		default:
 			c.suites = append(c.suites, c.evaluationsOn(name))
 		}
@@ -70,14 +71,16 @@ func (c *comparison) chooseSuites() error {
 func (c *comparison) checkSuites(names []string) error {
 	for _, want := range c.o.Suites {
 		if !slices.ContainsFunc(names, func(name string) bool { return suiteIs(name, want) }) {
-			return &OptionError{Option: "suite", Value: want, Problem: "has no scored run", Advice: "one of " + strings.Join(names, ", ")}
+			return &OptionError{Option: "suite", Value: want, Problem: "has no scored run", Advice: "one of " +
+				strings.Join(names, ", ")}
 		}
 	}
 	return nil
 }
 
 func (c *comparison) wanted(name string) bool {
-	return len(c.o.Suites) == 0 || slices.ContainsFunc(c.o.Suites, func(want string) bool { return suiteIs(name, want) })
+	return len(c.o.Suites) == 0 || slices.ContainsFunc(c.o.Suites,
+		func(want string) bool { return suiteIs(name, want) })
 }
 
 // suiteIs reports whether want names the suite, with or without the task.
@@ -161,7 +164,8 @@ func (c *comparison) readScores(m *measured) (err error) {
 			first = r
 		default:
 			if why := unpaired(m.scores[first].Items, s.Items); why != "" {
-				err = &PairingError{Suite: m.name, Runs: [2]string{first.run.RID.String(), r.run.RID.String()}, Why: why}
+				err = &PairingError{Suite: m.name, Runs: [2]string{first.run.RID.String(), r.run.RID.String()},
+					Why: why}
 			}
 		}
 	})
@@ -186,7 +190,8 @@ func unpaired(a, b []eval.Item) string {
 
 func (c *comparison) measureSuite(m *measured) (*Suite, error) {
 	first := m.of[c.arms[0].runs[0]]
-	out := &Suite{Name: m.name, Digest: first.digest.String(), Protocol: first.protocol.String(), Samples: first.samples, SeedVariance: true}
+	out := &Suite{Name: m.name, Digest: first.digest.String(), Protocol: first.protocol.String(),
+		Samples: first.samples, SeedVariance: true}
 	c.records(func(_ int, r *record) { out.Samples = min(out.Samples, m.of[r].samples) })
 	for _, s := range c.arms {
 		out.SeedVariance = out.SeedVariance && len(s.runs) >= MinSeeds
@@ -215,8 +220,9 @@ func (c *comparison) measureSuite(m *measured) (*Suite, error) {
 func (c *comparison) ksOf(m *measured, samples int) ([]int, error) {
 	for _, k := range c.o.K {
 		if k > samples {
-			return nil, &OptionError{Option: "k", Value: strconv.Itoa(k), Problem: fmt.Sprintf("exceeds the %d samples per problem of %s", samples, m.name),
-				Advice: "pass@k is never extrapolated; set eval.final.n to sample more"}
+			return nil, &OptionError{Option: "k", Value: strconv.Itoa(k),
+				Problem: fmt.Sprintf("exceeds the %d samples per problem of %s", samples, m.name),
+				Advice:  "pass@k is never extrapolated; set eval.final.n to sample more"}
 		}
 	}
 	if len(c.o.K) > 0 {
@@ -248,7 +254,8 @@ func (c *comparison) curves(s *Suite, ks []int) []Curve {
 		for _, k := range ks {
 			if m := s.Metric(passName(k)); m != nil {
 				e := &m.Arms[a]
-				curves[a].Points = append(curves[a].Points, Point{K: k, Mean: e.Mean, Interval: e.Interval, Start: e.Start})
+				curves[a].Points = append(curves[a].Points,
+					Point{K: k, Mean: e.Mean, Interval: e.Interval, Start: e.Start})
 			}
 		}
 	}
@@ -267,7 +274,8 @@ func (c *comparison) checkMetrics() error {
 	}
 	for _, want := range c.o.Metrics {
 		if !slices.Contains(names, want) {
-			return &OptionError{Option: "metric", Value: want, Problem: "does not exist", Advice: "one of " + strings.Join(names, ", ")}
+			return &OptionError{Option: "metric", Value: want, Problem: "does not exist", Advice: "one of " +
+				strings.Join(names, ", ")}
 		}
 	}
 	return nil

@@ -180,7 +180,8 @@ func (s *sheet) hatch(box vg.Rectangle, way hatch, st stroke) {
 		if to-from < 0.5 {
 			continue
 		}
-		a, b := vg.Point{X: box.Min.X + from, Y: box.Min.Y + from - d}, vg.Point{X: box.Min.X + to, Y: box.Min.Y + to - d}
+		a, b := vg.Point{X: box.Min.X + from, Y: box.Min.Y + from - d},
+			vg.Point{X: box.Min.X + to, Y: box.Min.Y + to - d}
 		if way == falling {
 			a.Y, b.Y = box.Min.Y+box.Max.Y-a.Y, box.Min.Y+box.Max.Y-b.Y
 		}

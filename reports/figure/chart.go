@@ -161,7 +161,8 @@ func (c lineChart) alt(kind string) string {
 	var parts []string
 	for i, t := range c.tracks {
 		if first, last := c.first(t), c.last(t); first >= 0 {
-			parts = append(parts, fmt.Sprintf("%s goes from %s to %s", c.names[i], value(t.y[first]), value(t.y[last])))
+			parts = append(parts, fmt.Sprintf("%s goes from %s to %s", c.names[i], value(t.y[first]),
+				value(t.y[last])))
 		}
 	}
 	return fmt.Sprintf("%s of %s against %s: %s.", kind, c.y.title(), c.x.title(), enumerate(parts))

@@ -133,7 +133,8 @@ func (f Curve) caption(c lineChart) Caption {
 	}
 	if f.Smooth > 1 {
 		out.Notes = append(out.Notes, fmt.Sprintf(
-			"Smoothed: centred moving means over %d points of each seed; the faint lines are the means of the raw values", f.Smooth))
+			"Smoothed: centred moving means over %d points of each seed; the faint lines are the means of the raw "+
+				"values", f.Smooth))
 	}
 	out.Notes = append(out.Notes, f.notes(c)...)
 	return out

@@ -95,10 +95,12 @@ func (f Dots) draw(s *sheet, x extent, names []string) {
 	for g, name := range f.Groups {
 		from := p.y.at(float64(g) * (arms + head))
 		if g > 0 {
-			p.line(stroke{width: gridWidth, color: axisColor}, vg.Point{X: margin, Y: from}, vg.Point{X: p.x.to, Y: from})
+			p.line(stroke{width: gridWidth, color: axisColor}, vg.Point{X: margin, Y: from},
+				vg.Point{X: p.x.to, Y: from})
 		}
 		bold := ink{size: smallSize, color: inkColor, bold: true}
-		p.label(bold, vg.Point{X: p.x.from + gap, Y: from - dotsHead/2 - 1}, left, p.clip(bold, clean(name), p.w-margin-p.x.from-gap))
+		p.label(bold, vg.Point{X: p.x.from + gap, Y: from - dotsHead/2 - 1}, left,
+			p.clip(bold, clean(name), p.w-margin-p.x.from-gap))
 		for i, a := range f.Arms {
 			e, at := a.Values[g], p.y.at(place(g, i))
 			p.label(small, vg.Point{X: p.x.to + 2*gap, Y: at}, left, e.text())
@@ -134,7 +136,8 @@ func (f Dots) caption(names []string) Caption {
 				out.Interval = "Error bars: " + orUnnamed(f.Interval)
 			}
 			if !drawable(v.Value) {
-				out.Notes = append(out.Notes, fmt.Sprintf("%s has no finite value of %s", clean(a.Name), clean(f.Groups[g])))
+				out.Notes = append(out.Notes, fmt.Sprintf("%s has no finite value of %s", clean(a.Name),
+					clean(f.Groups[g])))
 			}
 		}
 	}

@@ -89,7 +89,8 @@ type group struct {
 
 // groups sorts problems into groups, within them by how many were right.
 func (f Items) groups(n int) []group {
-	out := []group{{name: "both"}, {name: f.Arms[0].Name + " only", arm: 1}, {name: f.Arms[1].Name + " only", arm: 2}, {name: "neither"}}
+	out := []group{{name: "both"}, {name: f.Arms[0].Name + " only", arm: 1}, {name: f.Arms[1].Name + " only", arm: 2},
+		{name: "neither"}}
 	sums := make([]float64, n)
 	for i := range n {
 		a, b := sumAt(f.Arms[0].Seeds, i), sumAt(f.Arms[1].Seeds, i)
@@ -127,7 +128,8 @@ func (f Items) draw(s *sheet, groups []group, n int) {
 	k := looks(f.Order, []string{f.Arms[0].Name, f.Arms[1].Name})
 	var names vg.Length
 	for i, a := range f.Arms {
-		names = max(names, s.width(ink{size: textSize, color: k[i].ink, bold: true}, s.clip(s.tickInk(), clean(a.Name), 0.22*s.w)))
+		names = max(names, s.width(ink{size: textSize, color: k[i].ink, bold: true},
+			s.clip(s.tickInk(), clean(a.Name), 0.22*s.w)))
 	}
 	var seedRoom vg.Length
 	for _, a := range f.Arms {
@@ -270,9 +272,12 @@ func (f Items) drawRamp(s *sheet, k []look, x, top vg.Length) {
 
 func (f Items) caption(groups []group, n int) Caption {
 	a, b := clean(f.Arms[0].Name), clean(f.Arms[1].Name)
-	out := Caption{About: f.About, Seeds: seedsText([]string{a, b}, []int{len(f.Arms[0].Seeds), len(f.Arms[1].Seeds)})}
-	out.Notes = append(out.Notes, fmt.Sprintf("Of %s, %d were solved at least once by both, %d by %s alone, %d by %s alone, %d by neither",
-		quantity.Plural(n, "problem"), len(groups[0].problems), len(groups[1].problems), a, len(groups[2].problems), b, len(groups[3].problems)))
+	out := Caption{About: f.About, Seeds: seedsText([]string{a, b},
+		[]int{len(f.Arms[0].Seeds), len(f.Arms[1].Seeds)})}
+	out.Notes = append(out.Notes, fmt.Sprintf("Of %s, %d were solved at least once by both, %d by %s alone, %d by %s "+
+		"alone, %d by neither",
+		quantity.Plural(n, "problem"), len(groups[0].problems), len(groups[1].problems), a, len(groups[2].problems),
+		b, len(groups[3].problems)))
 	if f.Samples > 0 {
 		out.Notes = append(out.Notes, quantity.Plural(f.Samples, "sample")+" per problem and seed")
 	}

@@ -131,7 +131,8 @@ func (f PassK) caption(c lineChart) Caption {
 		out.Seeds = seedsText(c.names, counts)
 	}
 	if f.Problems > 0 && f.Samples > 0 {
-		out.Notes = append(out.Notes, quantity.Plural(f.Problems, "problem")+" with "+quantity.Plural(f.Samples, "sample")+" each")
+		out.Notes = append(out.Notes, quantity.Plural(f.Problems, "problem")+" with "+quantity.Plural(f.Samples,
+			"sample")+" each")
 	}
 	out.Interval = "No intervals"
 	for _, t := range c.tracks {

@@ -51,7 +51,8 @@ func (f Phases) Draw() (Figure, error) {
 		}
 		for i, s := range r.Seconds {
 			if s < 0 {
-				return Figure{}, f.errorf("row %q, phase %q: %v seconds: must not be negative", r.Name, f.Phases[i], s)
+				return Figure{}, f.errorf("row %q, phase %q: %v seconds: must not be negative", r.Name, f.Phases[i],
+					s)
 			}
 		}
 		if t := total(r.Seconds); t > 0 {

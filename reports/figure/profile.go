@@ -54,7 +54,8 @@ func (f Profile) Draw() (Figure, error) {
 	data := profileData{Interval: f.Interval, Thresholds: numbers(f.Thresholds), Arms: []profileLine{}}
 	for _, a := range f.Arms {
 		if len(a.Share) != len(f.Thresholds) {
-			return Figure{}, f.errorf("arm %q has %d shares for %d thresholds", a.Name, len(a.Share), len(f.Thresholds))
+			return Figure{}, f.errorf("arm %q has %d shares for %d thresholds", a.Name, len(a.Share),
+				len(f.Thresholds))
 		}
 		var t track
 		for i, e := range a.Share {

@@ -203,8 +203,9 @@ func (s *sliceExpr) cut(st *state, f *frame, obj Value) (Value, error) {
 	case *rangeValue:
 		c, err := sliceBounds(bounds, int(o.n))
 		return &rangeValue{
-			start: o.start + int64(c.start)*o.step, stop: o.start + int64(c.stop)*o.step, step: o.step * int64(c.step),
-			n: int64(c.n),
+			start: o.start + int64(c.start)*o.step, stop: o.start + int64(c.stop)*o.step,
+			step: o.step * int64(c.step),
+			n:    int64(c.n),
 		}, err
 	case *Dict:
 		return nil, typeErr("unhashable type: 'slice'")

@@ -220,7 +220,8 @@ func (f formatSpec) integer(st *state, i *big.Int) (string, error) {
 	case 'b':
 		base, group, prefix = 2, 4, "0b"
 	case 'c':
-		if f.sign != 0 || f.alternate || f.grouping != 0 || !i.IsInt64() || i.Int64() < 0 || i.Int64() > utf8.MaxRune {
+		if f.sign != 0 || f.alternate || f.grouping != 0 || !i.IsInt64() || i.Int64() < 0 ||
+			i.Int64() > utf8.MaxRune {
 			return "", overflowErr("the integer is not a character")
 		}
 		return f.aligned(string(rune(i.Int64())), '<'), nil

@@ -27,7 +27,8 @@ func testNamed(name string) builtin {
 		return iterableTest
 	case "lower", "upper":
 		return caseTest(name)
-	case "defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "string", "mapping", "number",
+	case "defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "string", "mapping",
+		"number",
 		"sequence", "callable", "escaped":
 		return typeTest(name)
 	}

@@ -18,7 +18,8 @@ var textMethods = map[string]func(st *state, v Value, s string, name string, a *
 	"center": padMethod, "ljust": padMethod, "rjust": padMethod, "zfill": zfillMethod, "expandtabs": expandtabsMethod,
 	"upper": caseMethod, "lower": caseMethod, "title": caseMethod, "capitalize": caseMethod, "swapcase": caseMethod,
 	"isalnum": isMethod, "isalpha": isMethod, "isascii": isMethod, "isdecimal": isMethod, "isdigit": isMethod,
-	"isidentifier": isMethod, "islower": isMethod, "isnumeric": isMethod, "isprintable": isMethod, "isspace": isMethod,
+	"isidentifier": isMethod, "islower": isMethod, "isnumeric": isMethod, "isprintable": isMethod,
+	"isspace": isMethod,
 	"istitle": isMethod, "isupper": isMethod,
 }
 

@@ -199,7 +199,8 @@ func (a *adapterSettings) refuseInit() {
 func harmlessSettings() []string {
 	return []string{"peft_type", "bias", "r", "lora_alpha", "lora_dropout", "use_rslora", "rank_pattern",
 		"alpha_pattern", "target_modules",
-		"layers_to_transform", "layers_pattern", "exclude_modules", "base_model_name_or_path", "revision", "task_type",
+		"layers_to_transform", "layers_pattern", "exclude_modules", "base_model_name_or_path", "revision",
+		"task_type",
 		"auto_mapping", "peft_version",
 		"inference_mode", "init_lora_weights", "loftq_config", "eva_config", "corda_config", "lora_ga_config",
 		"megatron_core", "qalora_group_size",

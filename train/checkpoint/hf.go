@@ -152,7 +152,8 @@ func (r *settings) layout(a architecture) {
 		r.problem("use_bidirectional_attention: only causal attention is supported")
 	}
 	if !r.flag("is_causal", true) {
-		r.problem("is_causal is false: only causal attention is supported; transformers 4 ignores the key, 5 does not")
+		r.problem("is_causal is false: only causal attention is supported; transformers 4 ignores the key, 5 does " +
+			"not")
 	}
 	if class, kind := r.classNamed(); class != "" && kind != "" && kind != a.kind {
 		r.problem("architectures says %s, but model_type says %s: transformers uses model_type, "+

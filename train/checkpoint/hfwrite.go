@@ -77,7 +77,8 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		v["num_experts"] = 0
 	}
 	if a.fixed.UnitOffset {
-		v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale, func(s float64) float64 { return math.Pow(s, -0.5) },
+		v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale,
+			func(s float64) float64 { return math.Pow(s, -0.5) },
 			1/(c.QueryScale*c.QueryScale)))
 		v["attn_logit_softcapping"], v["final_logit_softcapping"] = orNull(c.ScoreCap), orNull(c.LogitCap)
 	}

@@ -159,7 +159,8 @@ func (p *packer) reclassify() error {
 		name := fmt.Sprintf("LABEL_%d", i)
 		labels[fmt.Sprint(i)], ids[name] = name, i
 	}
-	raw, err := setKeys(p.config, map[string]any{"architectures": []string{class}, "id2label": labels, "label2id": ids})
+	raw, err := setKeys(p.config, map[string]any{"architectures": []string{class}, "id2label": labels,
+		"label2id": ids})
 	if err != nil {
 		return err
 	}
@@ -363,7 +364,8 @@ func (p *packer) keptTexts() ([]string, error) {
 	}
 	patterns := []string{"generation_config.json", "tokenizer*.json", "tokenizer*.model", "special_tokens_map.json",
 		"added_tokens.json", "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "*.tiktoken", "chat_template.*",
-		"preprocessor_config.json", "processor_config.json", "configuration_*.py", "modeling_*.py", "tokenization_*.py"}
+		"preprocessor_config.json", "processor_config.json", "configuration_*.py", "modeling_*.py",
+		"tokenization_*.py"}
 	var list []string
 	for _, folder := range []string{"", keptFolder} {
 		entries, err := os.ReadDir(filepath.Join(dir, folder))

@@ -27,7 +27,8 @@ func published() map[string]Config {
 func qwen25() map[string]Config {
 	qwen := func(layers, width, heads, kvHeads, ffn int) Config {
 		return Config{
-			Vocab: 152064, Layers: layers, Width: width, Heads: heads, KVHeads: kvHeads, Head: width / heads, FFN: ffn,
+			Vocab: 152064, Layers: layers, Width: width, Heads: heads, KVHeads: kvHeads, Head: width / heads,
+			FFN:       ffn,
 			RopeTheta: 1e6, NormEps: 1e-6, QKVBias: true, MaxPositions: 131072, InitStd: 0.02,
 		}
 	}

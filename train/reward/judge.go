@@ -200,7 +200,8 @@ func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 		}
 		why = err
 		if passing.after > longestWait {
-			return Score{Reason: fmt.Sprintf("the judge: %s; it asks to wait %v, longer than %v", j.clean(err.Error()),
+			return Score{Reason: fmt.Sprintf("the judge: %s; it asks to wait %v, longer than %v",
+				j.clean(err.Error()),
 				passing.after, longestWait)}, nil
 		}
 		if try == j.opt.Retries {

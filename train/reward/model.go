@@ -54,7 +54,8 @@ func OpenModel(be kernels.Backend, dir string, o ModelOptions) (*Model, error) {
 	}
 	if tok.VocabSize() > m.Config.Vocab {
 		defer m.Close()
-		return nil, fmt.Errorf("reward model %s: its tokenizer has %d tokens but its weights %d", dir, tok.VocabSize(),
+		return nil, fmt.Errorf("reward model %s: its tokenizer has %d tokens but its weights %d", dir,
+			tok.VocabSize(),
 			m.Config.Vocab)
 	}
 	return &Model{opt: o, be: be, model: m, tok: tok, limit: m.Config.MaxPositions - 1}, nil

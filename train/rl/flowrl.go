@@ -98,7 +98,8 @@ func (c FlowRLConfig) check() {
 		panic("rl: unknown FlowRL terms")
 	case c.MeanClip > ClipMeanGSPO:
 		panic("rl: unknown FlowRL mean clip")
-	case (c.MeanClip != NoMeanClip || c.Surrogate || c.RatioFractions) && !(c.Clip.Low >= 0 && c.Clip.Low < 1 && c.Clip.High >= 0):
+	case (c.MeanClip != NoMeanClip || c.Surrogate || c.RatioFractions) &&
+		!(c.Clip.Low >= 0 && c.Clip.Low < 1 && c.Clip.High >= 0):
 		panic("rl: FlowRL clip out of range")
 	}
 }

@@ -9,7 +9,8 @@ import (
 // the log Z head's: see FlowRLVariants.
 var (
 	FlowPreset = Setting{Key: "flowrl.preset", Preset: true,
-		Help: "which published FlowRL: verl's recipe (w <= 10), the released code (w unclipped), the paper (w in 1 +- 0.2), " +
+		Help: "which published FlowRL: verl's recipe (w <= 10), the released code (w unclipped), the paper (w in 1 " +
+			"+- 0.2), " +
 			"or a variant of the authors' branches"}
 	FlowBeta = Setting{Key: "flowrl.beta", Range: "(0, inf)", Verl: []string{"flowrl_beta_coef"},
 		Help: "scale of the reward in the residual"}
@@ -17,10 +18,12 @@ var (
 		Help: "learn log Z of each prompt; false sets it to 0 and installs no head"}
 	LogZLayers = Setting{Key: "flowrl.logz.layers", Default: 3, Range: "[1, 64]", Unit: "layers", While: withLogZ,
 		Verl: []string{"proj_layer", "porj_layer"}, Help: "linear layers of the log Z head"}
-	LogZDropout = Setting{Key: "flowrl.logz.dropout", Default: 0.1, Range: "[0, 1)", Unit: "fraction", While: withLogZ,
-		Help: "dropout in the head during updates"}
-	LogZPool = Setting{Key: "flowrl.logz.pool", Default: "drop_last", Words: []string{"drop_last", "all"}, While: withLogZ,
-		Help: "prompt positions whose hidden states are averaged; upstream drops the last one"}
+	LogZDropout = Setting{Key: "flowrl.logz.dropout", Default: 0.1, Range: "[0, 1)", Unit: "fraction",
+		While: withLogZ,
+		Help:  "dropout in the head during updates"}
+	LogZPool = Setting{Key: "flowrl.logz.pool", Default: "drop_last", Words: []string{"drop_last", "all"},
+		While: withLogZ,
+		Help:  "prompt positions whose hidden states are averaged; upstream drops the last one"}
 	LogZDetach = Setting{Key: "flowrl.logz.detach", Default: false, While: withLogZ,
 		Help: "stop the head's gradient at the hidden states"}
 	FlowWeightLevel = Setting{Key: "flowrl.weight.level", Words: levelWords[WeightSum:],
@@ -38,7 +41,8 @@ var (
 	FlowTerms = Setting{Key: "flowrl.terms", Words: termsWords,
 		Help: "one residual per completion (from means over its tokens) or one per token"}
 	FlowMeanClip = Setting{Key: "flowrl.mean_clip", Words: meanClipWords,
-		Help: "bound the log-prob in the residual by algo.clip around the old one: never, on both sides, or where GSPO clips"}
+		Help: "bound the log-prob in the residual by algo.clip around the old one: never, on both sides, or where " +
+			"GSPO clips"}
 	FlowSurrogate = Setting{Key: "flowrl.surrogate",
 		Help: "add PPO's clipped loss with the residual as advantage"}
 	FlowRatioFractions = Setting{Key: "flowrl.ratio_fractions",
@@ -159,6 +163,7 @@ func flowRLLoss() PolicyLoss {
 		Reads: func(c Settings) (reference, logZ bool) { return flowRLConfig(c).needsRef(), c.Bool(FlowLogZ) },
 		Start: func(c Settings, _ Others) LossRun {
 			f, s := flowRLConfig(c), new(FlowRLStats)
-			return LossRun{Add: func(m *Micro) { FlowRL(m.DLogProb, m.DLogZ, m.Batch, m.LogZ, m.Of, f, s) }, Metrics: s.Metrics}
+			return LossRun{Add: func(m *Micro) { FlowRL(m.DLogProb, m.DLogZ, m.Batch, m.LogZ, m.Of, f, s) },
+				Metrics: s.Metrics}
 		}}
 }

@@ -35,8 +35,9 @@ func GAE[T Float](adv, ret, reward, value []T, mask []bool, rows Rows, gamma, la
 
 // Settings of the estimators that discount.
 var (
-	discount = Setting{Key: "gamma", Default: 1.0, Range: "[0, 1]", Verl: []string{"gamma"}, Help: "discount per token"}
-	lambda   = Setting{Key: "lambda", Default: 1.0, Range: "[0, 1]", Verl: []string{"lam", "gae_lambda"},
+	discount = Setting{Key: "gamma", Default: 1.0, Range: "[0, 1]", Verl: []string{"gamma"},
+		Help: "discount per token"}
+	lambda = Setting{Key: "lambda", Default: 1.0, Range: "[0, 1]", Verl: []string{"lam", "gae_lambda"},
 		Help: "lambda of generalised advantage estimation"}
 )
 

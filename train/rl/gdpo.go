@@ -42,13 +42,14 @@ var GDPOWeights = Setting{Key: "gdpo.weights", Default: []float64{}, Verl: []str
 // gdpoEstimator is the estimator "gdpo".
 func gdpoEstimator() Estimator {
 	settings := []Setting{scaleStd, GDPOWeights}
-	return Estimator{Name: "gdpo", Groups: true, Components: true, Settings: settings, Estimate: func(s *Graded, c Settings) error {
-		weights := c.Floats(GDPOWeights)
-		if len(weights) == 0 {
-			weights = nil
-		}
-		err := GDPO(s.Adv, s.Components, weights, s.Group, s.Mask, s.Rows, c.Bool(scaleStd))
-		copy(s.Ret, s.Adv)
-		return err
-	}}
+	return Estimator{Name: "gdpo", Groups: true, Components: true, Settings: settings,
+		Estimate: func(s *Graded, c Settings) error {
+			weights := c.Floats(GDPOWeights)
+			if len(weights) == 0 {
+				weights = nil
+			}
+			err := GDPO(s.Adv, s.Components, weights, s.Group, s.Mask, s.Rows, c.Bool(scaleStd))
+			copy(s.Ret, s.Adv)
+			return err
+		}}
 }

@@ -119,7 +119,8 @@ func KLLoss[T Float](dlogProb []T, b *Batch[T], e KL, scale float64, sum *float6
 // the rows' masked means of kl (verl's metric actor/reward_kl_penalty), which a controller
 // follows; rows with nothing unmasked count as 0. All arrays are [N]; reward and score may
 // be the same slice.
-func RewardKL[T Float](reward, score, oldLogProb, refLogProb []T, mask []bool, rows Rows, e KL, coef float64) float64 {
+func RewardKL[T Float](reward, score, oldLogProb, refLogProb []T, mask []bool, rows Rows, e KL,
+	coef float64) float64 {
 	rows.check(len(mask))
 	sameLen(len(mask), len(reward), len(score), len(oldLogProb), len(refLogProb))
 	var mean float64

@@ -154,7 +154,8 @@ func megatronLoss() PolicyLoss {
 		Reads: func(Settings) (reference, logZ bool) { return true, false },
 		Start: func(c Settings, o Others) LossRun {
 			s := new(MegatronStats)
-			config := MegatronConfig{Low: c.Float(clipLow), High: c.Float(clipHigh), KLCoef: o.KL, EntropyCoef: o.Entropy}
+			config := MegatronConfig{Low: c.Float(clipLow), High: c.Float(clipHigh), KLCoef: o.KL,
+				EntropyCoef: o.Entropy}
 			return LossRun{Add: func(m *Micro) { MegatronGRPO(m.DLogProb, m.Batch, config, s) }, Metrics: s.Metrics}
 		}}
 }

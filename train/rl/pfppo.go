@@ -140,8 +140,9 @@ func PickRows[E any](x []E, rows Rows, index []int) []E {
 
 // Settings of PF-PPO, which is PPO on resampled rows.
 var (
-	pfPPOMethod = Setting{Key: "pf_ppo.method", Default: "none", Words: []string{"none", "pow", "max_min", "max_random"},
-		Verl: []string{"reweight_method"},
+	pfPPOMethod = Setting{Key: "pf_ppo.method", Default: "none",
+		Words: []string{"none", "pow", "max_min", "max_random"},
+		Verl:  []string{"reweight_method"},
 		Help: "PF-PPO, arXiv:2409.06957: resample the step's completions by their scores: none, |S|^power, " +
 			"the best and the worst, or mostly the best"}
 	pfPPOPower = Setting{Key: "pf_ppo.power", Default: 2.0, Range: "[0, 64]", Verl: []string{"weight_pow"},

@@ -51,7 +51,8 @@ func (c Correction) check() {
 // and mask may be the same slice. Rows are independent except for Normalize, so without it
 // a call on micro-batches changes no bit. An all-masked batch is not an error, where verl
 // raises: statistics of nothing are NaN.
-func Correct[T Float](weight []T, keep []bool, logProb, rollLogProb []T, mask []bool, rows Rows, c Correction, s *CorrectionStats) {
+func Correct[T Float](weight []T, keep []bool, logProb, rollLogProb []T, mask []bool, rows Rows, c Correction,
+	s *CorrectionStats) {
 	c.check()
 	rows.check(len(mask))
 	sameLen(len(mask), len(keep), len(logProb), len(rollLogProb))

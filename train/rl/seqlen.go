@@ -29,7 +29,9 @@ func LengthMetrics(length []int, parts [][]int) []Metric {
 	}
 	const prefix = "global_seqlen/"
 	lo, hi := slices.Min(chunks), slices.Max(chunks)
-	return []Metric{{prefix + "min", float64(lo)}, {prefix + "max", float64(hi)}, {prefix + "minmax_diff", float64(hi - lo)},
-		{prefix + "balanced_min", float64(slices.Min(balanced))}, {prefix + "balanced_max", float64(slices.Max(balanced))},
+	return []Metric{{prefix + "min", float64(lo)}, {prefix + "max", float64(hi)},
+		{prefix + "minmax_diff", float64(hi - lo)},
+		{prefix + "balanced_min", float64(slices.Min(balanced))},
+		{prefix + "balanced_max", float64(slices.Max(balanced))},
 		{prefix + "mean", float64(total) / float64(len(parts))}}
 }

@@ -32,7 +32,8 @@ const tokenBaselineEps = 1e-8
 // and 0 at masked-out tokens. B is 0 for a row alone in its group. It reads Rows,
 // Mask, OldLogProb and Weight of b. reward and sumPiSquared are [N], the latter
 // Σ_v π(v)² of the old policy's full softmax at each token; group is [B].
-func OptimalTokenBaseline[T Float](adv, ret []T, b *Batch[T], reward, sumPiSquared []T, group []int, c TokenBaseline) {
+func OptimalTokenBaseline[T Float](adv, ret []T, b *Batch[T], reward, sumPiSquared []T, group []int,
+	c TokenBaseline) {
 	sameLen(len(b.Mask), len(adv), len(b.OldLogProb), len(sumPiSquared))
 	sameLen(b.Rows.Len(), len(group))
 	Returns(ret, reward, b.Mask, b.Rows, 1)
@@ -122,8 +123,10 @@ func tokenBaselineEstimator(columns bool) Estimator {
 	if columns {
 		name = "optimal_token_baseline"
 	}
-	return Estimator{Name: name, Groups: true, SumPiSquared: true, Settings: []Setting{keepTail}, Estimate: func(s *Graded, c Settings) error {
-		OptimalTokenBaseline(s.Adv, s.Ret, s.Batch, s.Reward, s.SumPiSquared, s.Group, TokenBaseline{Columns: columns, KeepTail: c.Bool(keepTail)})
-		return nil
-	}}
+	return Estimator{Name: name, Groups: true, SumPiSquared: true, Settings: []Setting{keepTail},
+		Estimate: func(s *Graded, c Settings) error {
+			OptimalTokenBaseline(s.Adv, s.Ret, s.Batch, s.Reward, s.SumPiSquared, s.Group,
+				TokenBaseline{Columns: columns, KeepTail: c.Bool(keepTail)})
+			return nil
+		}}
 }

@@ -149,7 +149,8 @@ func fromVocabFiles(vocab, merges []byte, s *settings) ([]byte, error) {
 		pre = map[string]any{"type": "Sequence", "pretokenizers": []any{
 			split{Type: "Split", Pattern: pattern{Regex: patternQwen}, Behavior: "Isolated"}, level}}
 	default:
-		return nil, fmt.Errorf("tokenizer.json is missing; vocab.json and merges.txt are supported for GPT2Tokenizer "+
+		return nil, fmt.Errorf("tokenizer.json is missing; vocab.json and merges.txt are supported for "+
+			"GPT2Tokenizer "+
 			"and Qwen2Tokenizer, but tokenizer_config.json has tokenizer_class %q", s.class)
 	}
 	var lines []string
@@ -160,7 +161,8 @@ func fromVocabFiles(vocab, merges []byte, s *settings) ([]byte, error) {
 	}
 	return json.Marshal(map[string]any{"version": "1.0", "added_tokens": []any{}, "normalizer": normal,
 		"pre_tokenizer": pre,
-		"decoder":       level, "model": map[string]any{"type": "BPE", "vocab": json.RawMessage(vocab), "merges": lines}})
+		"decoder":       level, "model": map[string]any{"type": "BPE", "vocab": json.RawMessage(vocab),
+			"merges": lines}})
 }
 
 // mostCharFile is far above the size of a Char of all Unicode characters.

@@ -62,7 +62,8 @@ var (
 // StripString is strip_string of math_reward.py. Its errors stand for the source's exceptions.
 func StripString(s string) (string, error) {
 	for _, r := range [][2]string{
-		{"\n", ""}, {"\\!", ""}, {"\\\\", "\\"}, {"tfrac", "frac"}, {"dfrac", "frac"}, {"\\left", ""}, {"\\right", ""},
+		{"\n", ""}, {"\\!", ""}, {"\\\\", "\\"}, {"tfrac", "frac"}, {"dfrac", "frac"}, {"\\left", ""},
+		{"\\right", ""},
 		{"^{\\circ}", ""}, {"^\\circ", ""}, {"\\$", ""},
 	} {
 		s = strings.ReplaceAll(s, r[0], r[1])

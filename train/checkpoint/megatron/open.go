@@ -130,8 +130,9 @@ func (c *Checkpoint) readRanks(dir string) (*ranks, error) {
 		r.grid = gridOf(folders)
 	}
 	if !r.grid.sane() {
-		return nil, fault.Corrupt(filepath.Join(dir, folders[0]), "", "its arguments say TP %d, PP %d, VP %d, EP %d: more "+
-			"ranks than any training has", r.grid.TP, r.grid.PP, r.grid.VP, r.grid.EP)
+		return nil, fault.Corrupt(filepath.Join(dir, folders[0]), "",
+			"its arguments say TP %d, PP %d, VP %d, EP %d: more "+
+				"ranks than any training has", r.grid.TP, r.grid.PP, r.grid.VP, r.grid.EP)
 	}
 	c.Ranks = len(folders)
 	for _, rank := range r.grid.Ranks() {

@@ -105,7 +105,8 @@ func (n Node) mesh(mesh Node, x *Distributed) (err error) {
 		return nil
 	}
 	if err == nil && len(x.MeshShape) != len(x.Placements) {
-		err = n.bad("a distributed tensor with %d placements on a mesh of %d axes", len(x.Placements), len(x.MeshShape))
+		err = n.bad("a distributed tensor with %d placements on a mesh of %d axes", len(x.Placements),
+			len(x.MeshShape))
 	}
 	return err
 }
