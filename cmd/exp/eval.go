@@ -73,25 +73,28 @@ func evalCommand(a *app) *cli.Command {
 			}
 			return nil
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 0, 1)
-			if err != nil {
-				return err
-			}
-			switch {
-			case len(args) == 1 && c.String("responses") == "":
-				return a.evalWeights(c, args[0])
-			case len(args) == 1:
-				return a.Usagef("either RUN or FOLDER, or --responses FILE, not both")
-			}
-			for _, f := range evalRunFlags() {
-				if name := f.Names()[0]; c.IsSet(name) {
-					return a.Usagef("--%s needs a RUN or a FOLDER of weights", name)
-				}
-			}
-			return a.eval(c)
-		},
+		Action: a.evalAny,
 	}
+}
+
+// evalAny scores weights, or the responses in a file.
+func (a *app) evalAny(c *cli.Context) error {
+	args, err := cli.Positionals(c, 0, 1)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(args) == 1 && c.String("responses") == "":
+		return a.evalWeights(c, args[0])
+	case len(args) == 1:
+		return a.Usagef("either RUN or FOLDER, or --responses FILE, not both")
+	}
+	for _, f := range evalRunFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return a.Usagef("--%s needs a RUN or a FOLDER of weights", name)
+		}
+	}
+	return a.eval(c)
 }
 
 // responseFlags are the flags for responses in a file.

@@ -162,7 +162,7 @@ func chatKeys() []Key {
 				"none; none is plain text; or a file (.jinja)"},
 		{Path: "data.system", Kind: String, Default: is(""), Pattern: pattern("a text", `(?s).*`), When: chat,
 			Help: "system message for problems without one; empty adds none (the template may have its own)"},
-		{Path: "data.tools", Kind: String, JSON: true, Role: External, Default: is(None), 
+		{Path: "data.tools", Kind: String, JSON: true, Role: External, Default: is(None),
 			Pattern: pattern("a list of definitions, the path of a JSON file with one, or none", `(?s).+`), When: chat,
 			Help: "tools to offer in chats: definitions as the template takes them, {type: function, function: " +
 				"{name, description, parameters}}, or a JSON file with a list of them; a problem's own list, its field " +
