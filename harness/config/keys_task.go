@@ -165,8 +165,8 @@ func chatKeys() []Key {
 		{Path: "data.tools", Kind: String, JSON: true, Role: External, Default: is(None),
 			Pattern: pattern("a list of definitions, the path of a JSON file with one, or none", `(?s).+`), When: chat,
 			Help: "tools to offer in chats: definitions as the template takes them, {type: function, function: " +
-				"{name, description, parameters}}, or a JSON file with a list of them; a problem's own list, its field " +
-				"tools, takes precedence"},
+				"{name, description, parameters}}, or a JSON file with a list of them; a problem's own list, its " +
+				"field tools, takes precedence"},
 		{Path: "data.template_vars", Kind: Values, Default: is(map[string]any{}), When: chat,
 			Help: "extra variables for the template, such as {enable_thinking: false}"},
 		{Path: "data.template_date", Kind: String, Default: is("2024-07-26"), Pattern: pattern("a day, 2024-07-26", `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`), When: chat,
