@@ -266,12 +266,14 @@ func unread(tensors []model.Tensor) []NamedBuffer {
 // Words describes an architecture for people: its family, then one feature per line.
 func Words(c model.Config, class string) []string {
 	a, _ := architectureNamed(strings.TrimSpace(class), class)
-	list := []string{cmp.Or(a.words, class)}
+	var list []string
 	add := func(on bool, format string, args ...any) {
 		if on {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
+	name := cmp.Or(a.words, class) // Megatron's arguments name none
+	add(name != "", "%s", name)
 	add(true, "%s of width %d, %d heads of %d, %d key/value heads, feed-forward %d, vocabulary %d",
 		layerCount(c.Layers), c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
 	add(true, "rotary positions: %s", ropeWords(c))
