@@ -212,7 +212,7 @@ func (p *onigParser) classMember(f onigFlags) (string, error) {
 	case p.take("[:"):
 		end := strings.Index(p.text[p.at:], ":]")
 		if end < 0 {
-			return "", fmt.Errorf("unterminated [:name:")
+			return "", fmt.Errorf("the class name after [: has no end")
 		}
 		name := p.text[p.at : p.at+end]
 		p.at += end + 2

@@ -80,11 +80,11 @@ func Even(c model.Config, g Grid) (*Layout, error) {
 func fits(c model.Config) error {
 	var errs []error
 	if c.PostNorms || c.UnitOffset {
-		errs = append(errs, errors.New("Megatron's GPT layer has two plain norms; Gemma's has four, of "+
+		errs = append(errs, errors.New("a GPT layer of Megatron has two plain norms; Gemma's has four, of "+
 			"1 + weight"))
 	}
 	if c.OutBias != c.FFNBias || c.OutBias && !c.QKVBias {
-		errs = append(errs, errors.New("Megatron's linear layers all have biases, or only queries, keys and values "+
+		errs = append(errs, errors.New("in Megatron all linear layers have biases, or only queries, keys and values "+
 			"have; this model has biases on some others"))
 	}
 	if c.Gate != kernels.SiLU {

@@ -182,14 +182,6 @@ func (n Node) Text() (v string, ok bool) {
 	return "", false
 }
 
-// Bytes returns the value of bytes. The caller must not change them.
-func (n Node) Bytes() (v []byte, ok bool) {
-	if x := n.node(); x.kind == Bytes {
-		return n.d.bytes(x.v), true
-	}
-	return nil, false
-}
-
 // Len returns the number of items of a tuple, list or set, or of pairs of a dict.
 func (n Node) Len() int {
 	x := n.node()

@@ -230,3 +230,11 @@ func TestOrderedDictsOfOneList(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Bytes returns the value of bytes. The caller must not change them.
+func (n Node) Bytes() (v []byte, ok bool) {
+	if x := n.node(); x.kind == Bytes {
+		return n.d.bytes(x.v), true
+	}
+	return nil, false
+}
