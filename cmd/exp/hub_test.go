@@ -78,6 +78,14 @@ func TestHub(t *testing.T) {
 	run("hub", "get", "Org/Toy").says(t, "0 B fetched now", "hub:Org/Toy@main")
 	run("hub", "ls").says(t, "Org/Toy", "main")
 
+	from := []string{"run", "../../configs/smoke_cpu.yaml", "--set", "model.init=pretrained", "--set",
+		"model.base=hub:Org/Toy@main", "--set", "tokenizer.kind=model", "--until", "init"}
+	env["HF_HUB_CACHE"] = filepath.Join(dir, "other")
+	run(from...).refuses(t, 7, "model.base: hub:Org/Toy@main is not in the cache", "exp hub get Org/Toy@main")
+	run(append(from, "--get")...).succeeds(t)
+	run(from...).succeeds(t) // from the cache now
+	env["HF_HUB_CACHE"] = filepath.Join(dir, "cache")
+
 	env["HF_ENDPOINT"] = "http://127.0.0.1:1" // from here on nobody answers
 	run("inspect", "hub:Org/Toy@main").says(t, "parameters")
 	puzzles := writeFile(t, "puzzles.jsonl", `{"nums":[3,4],"target":12}`+"\n")
@@ -91,4 +99,18 @@ func TestHub(t *testing.T) {
 			t.Error("the token is shown")
 		}
 	}
+}
+
+// A digest pins the problems of a file.
+func TestDataDigest(t *testing.T) {
+	puzzles := writeFile(t, "puzzles.jsonl", `{"nums":[3,4],"target":12}`+"\n"+`{"nums":[3,5],"target":8}`+"\n")
+	store := filepath.Join(t.TempDir(), "store")
+	run := func(digest string) ended {
+		return call{}.run("run", "../../configs/smoke_cpu.yaml", "--store", store, "--dry-run", "--set",
+			"data.test.source="+puzzles, "--set", "data.test.size=0", "--set", "data.test.digest="+digest)
+	}
+	e := run("sha256:" + strings.Repeat("0", 64))
+	e.refuses(t, 2, "data.test.digest does not match", "found sha256:")
+	_, found, _ := strings.Cut(e.stdout+e.stderr, "found ")
+	run(found[:len("sha256:")+64]).succeeds(t)
 }
