@@ -2,13 +2,11 @@ package main
 
 import (
 	"errors"
-	"io"
 	"path/filepath"
 	"strings"
 
 	"exp/cmd/exp/cli"
 	"exp/harness/convert"
-	"exp/harness/inspect"
 )
 
 func convertCommand(a *app) *cli.Command {
@@ -37,27 +35,19 @@ func convertCommand(a *app) *cli.Command {
 			"exp convert mcore merged --to hf # back; the same as exp merge mcore --out merged",
 			"exp convert old/iter_0001000 merged --to hf --vocab-size 151936 # arguments without a vocabulary",
 		}, "\n"),
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "write `FORMAT`: " + strings.Join(convert.Formats(), ", ")},
 			&cli.IntFlag{Name: "tp", Usage: "Megatron: `N` tensor-parallel ranks", Value: 1},
 			&cli.IntFlag{Name: "pp", Usage: "Megatron: `N` pipeline stages", Value: 1},
 			&cli.IntFlag{Name: "vp", Usage: "Megatron: `N` virtual stages per pipeline stage", Value: 1},
 			&cli.IntFlag{Name: "ep", Usage: "Megatron: `N` expert-parallel ranks", Value: 1},
 			&cli.IntFlag{Name: "ranks", Usage: "FSDP: `W` ranks", Value: 1},
-			&cli.StringFlag{Name: "hf-config", Usage: "take config.json and the tokenizer from folder `DIR`",
-				DefaultText: "the checkpoint's"},
-			&cli.IntFlag{Name: "vocab-size", Usage: "`N` tokens, for a Megatron checkpoint without config.json",
-				DefaultText: "its arguments'"},
-			&cli.BoolFlag{Name: "force", Usage: "replace DST if it is a model's folder"},
-		},
+		}, containerFlags("DST")...),
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
-			switch w.Flag {
-			case "to":
+			if w.Flag == "to" {
 				return cli.Candidates(convert.Formats())
-			case "", "hf-config":
-				return cli.PathCandidates(w.Text, cli.HasExt(inspect.WeightExtensions()...))
 			}
-			return nil
+			return containerCandidates(w)
 		}),
 		Action: a.convert,
 	}
@@ -75,10 +65,11 @@ func (a *app) convert(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for flag, format := range map[string]string{"tp": "megatron", "pp": "megatron", "vp": "megatron", "ep": "megatron",
-		"ranks": "fsdp"} {
-		if c.IsSet(flag) && format != to {
-			return a.Usagef("--%s is for --to %s, not --to %s", flag, format, to)
+	for _, of := range []struct{ flag, format string }{
+		{"tp", "megatron"}, {"pp", "megatron"}, {"vp", "megatron"}, {"ep", "megatron"}, {"ranks", "fsdp"},
+	} {
+		if c.IsSet(of.flag) && of.format != to {
+			return a.Usagef("--%s is for --to %s, not --to %s", of.flag, of.format, to)
 		}
 	}
 	o := convert.SpreadOptions{To: to, Config: c.String("hf-config"), Vocab: c.Int("vocab-size"),
@@ -90,13 +81,5 @@ func (a *app) convert(c *cli.Context) error {
 	if errors.As(err, &grid) {
 		return cli.Usagef("%w", err)
 	}
-	if f := notReplaced(err); f != nil {
-		return f
-	}
-	if err != nil {
-		return modelMissing(err)
-	}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.merge/1", Data: m, Human: func(w io.Writer) error {
-		return writeMerged(a.Out.NewPage(w), m)
-	}})
+	return a.printMerged(m, err)
 }

@@ -41,24 +41,16 @@ func mergeCommand(a *app) *cli.Command {
 			"exp merge checkpoints/global_step_200/critic --out critic # a critic, as a class that scores",
 			"exp merge merged --out half --dtype bf16 # a folder in another type",
 		}, "\n"),
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write to the new folder `DIR`"},
 			&cli.StringFlag{Name: "dtype", Usage: "write weights as `TYPE`: " + strings.Join(convert.DTypes(), ", "),
 				Value: convert.DTypes()[0]},
-			&cli.StringFlag{Name: "hf-config", Usage: "take config.json and the tokenizer from folder `DIR`",
-				DefaultText: "the checkpoint's"},
-			&cli.IntFlag{Name: "vocab-size", Usage: "`N` tokens, for a Megatron checkpoint without config.json",
-				DefaultText: "its arguments'"},
-			&cli.BoolFlag{Name: "force", Usage: "replace DIR if it is a model's folder"},
-		},
+		}, containerFlags("DIR")...),
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
-			switch w.Flag {
-			case "dtype":
+			if w.Flag == "dtype" {
 				return cli.Candidates(convert.DTypes())
-			case "", "out", "hf-config":
-				return cli.PathCandidates(w.Text, cli.HasExt(inspect.WeightExtensions()...))
 			}
-			return nil
+			return containerCandidates(w)
 		}),
 		Action: a.merge,
 	}
@@ -81,6 +73,32 @@ func (a *app) merge(c *cli.Context) error {
 		Config: c.String("hf-config"), Vocab: c.Int("vocab-size"), Replace: c.Bool("force"),
 		Progress: a.byteProgress("merge", filepath.Base(out))})
 	a.CloseProgress()
+	return a.printMerged(m, err)
+}
+
+// containerFlags are the flags of the commands that read a model in any format and write
+// it as the new folder target.
+func containerFlags(target string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "hf-config", Usage: "take config.json and the tokenizer from folder `DIR`",
+			DefaultText: "the checkpoint's"},
+		&cli.IntFlag{Name: "vocab-size", Usage: "`N` tokens, for a Megatron checkpoint without config.json",
+			DefaultText: "its arguments'"},
+		&cli.BoolFlag{Name: "force", Usage: "replace " + target + " if it is a model's folder"},
+	}
+}
+
+// containerCandidates proposes paths for the arguments and flags that take one.
+func containerCandidates(w cli.Word) []cli.Candidate {
+	switch w.Flag {
+	case "", "out", "hf-config":
+		return cli.PathCandidates(w.Text, cli.HasExt(inspect.WeightExtensions()...))
+	}
+	return nil
+}
+
+// printMerged prints what was written, or gives the error its exit code.
+func (a *app) printMerged(m *convert.Merged, err error) error {
 	if f := notReplaced(err); f != nil {
 		return f
 	}

@@ -21,7 +21,6 @@ const (
 )
 
 // manifest is the content of manifest.json; the package comment explains its fields.
-// fields are.
 type manifest struct {
 	Magic   string          `json:"magic"`
 	Version int             `json:"version"`
