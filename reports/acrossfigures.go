@@ -19,14 +19,12 @@ func (s *source) acrossFigures() []drawing {
 	profile := figure.Profile{Head: figure.Head{Name: "profile", Title: "Performance profile",
 		Order: armNames(s.arms),
 		About: "Share of problems whose share of right completions exceeds the threshold, mean over seeds and " +
-			"suites, suites weighted equally. " +
-			"At 0: the problems solved at least once"},
+			"suites, suites weighted equally. At 0: the problems solved at least once"},
 		X: figure.Axis{Label: "threshold", Unit: "share of right completions"},
 		Y: figure.Axis{Label: "problems above the threshold", Unit: "share", Zero: true}}
 	dots := figure.Dots{Head: figure.Head{Name: "aggregate", Title: "Aggregates over suites", Order: armNames(s.arms),
-		About: "Accuracy (pass@1) of each run on each suite: the mean, and the interquartile mean (the mean of the " +
-			"middle half; arXiv:2108.13264). " +
-			"The optimality gap is 1 minus the mean: accuracy is at most 1"},
+		About: "Accuracy (pass@1) of each run on each suite: the mean, and the interquartile mean (the mean of " +
+			"the middle half; arXiv:2108.13264). The optimality gap is 1 minus the mean: accuracy is at most 1"},
 		X: axisOf("pass@1"), Groups: []string{"mean", "interquartile mean"}}
 	odds := figure.Forest{Head: figure.Head{Name: "improvement", Title: "Probability of improvement",
 		Order: armNames(s.arms),

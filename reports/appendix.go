@@ -55,8 +55,7 @@ func (s *source) reproduce() []block {
 	b.WriteString(" --out report\n")
 	return []block{
 		paragraph{text("The full configurations are in configs/. Rerun with the same sources on a machine of the " +
-			"same numerics class, they " +
-			"give the same run ids and the same bits:")},
+			"same numerics class, they give the same run ids and the same bits:")},
 		listing{b.String()},
 	}
 }

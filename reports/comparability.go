@@ -55,9 +55,7 @@ func (s *source) treatment(others bool) line {
 			"reports:"})
 	}
 	return l.with(span{Text: "Everything else that can change a result is the same in all arms: configuration, " +
-		"data, " +
-		"initial weights, " +
-		"the sources of every stage, and the evaluation protocol. Nothing was waived."})
+		"data, initial weights, the sources of every stage, and the evaluation protocol. Nothing was waived."})
 }
 
 func (s *source) otherGrid(list []compare.Difference) *grid {

@@ -110,9 +110,9 @@ func (s *source) executed(ctx context.Context, reused store.Stage) (store.Stage,
 // stageGrid shows the time per stage.
 func (s *source) stageGrid(costs [][]stageCost) *grid {
 	g := &grid{Caption: "Wall-clock time by stage", Columns: []column{left("stage")},
-		Note: text("Time per execution, mean over the seeds that executed the stage. Stages with equal inputs run " +
-			"once and share the result: " +
-			"“shared” marks the time of that one execution, which other arms may share.")}
+		Note: text("Time per execution, mean over the seeds that executed the stage. Stages with equal inputs " +
+			"run once and share the result: “shared” marks the time of that one execution, which other arms may " +
+			"share.")}
 	for _, a := range s.arms {
 		g.Columns = append(g.Columns, right(a.Name))
 	}

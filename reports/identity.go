@@ -28,8 +28,8 @@ func (s *source) runGrid() *grid {
 	g := &grid{Columns: []column{left("arm"), right("seed"), left("run"), left("experiment"), left("numerics"),
 		left("status"), right("steps"), left("chain")},
 		Note: text("A run's id is a hash of its configuration, data, initial weights, sources, seed and numerics " +
-			"class; the chain is a hash over every step's tokens, " +
-			"rewards and metrics. The same id must give the same chain, bit for bit.")}
+			"class; the chain is a hash over every step's tokens, rewards and metrics. The same id must give the " +
+			"same chain, bit for bit.")}
 	for _, a := range s.arms {
 		for _, r := range a.Runs {
 			g.add(line{a.span()}, text("%d", r.Seed), digest(r.RID), digest(r.XID), text("%s", r.Numerics),

@@ -13,8 +13,7 @@ func phases(arms []*arm) figure.Phases {
 	f := figure.Phases{Head: figure.Head{Name: "phases", Title: "Time by phase of a training step",
 		Order: armNames(arms),
 		About: "Wall-clock time of each phase, summed over the steps of a run and divided by their number, mean " +
-			"over " +
-			"seeds (timing_s/…)"},
+			"over seeds (timing_s/…)"},
 		Per: "per step"}
 	table := make([][]float64, len(arms))
 	for _, p := range metric.Phases() {

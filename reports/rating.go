@@ -253,8 +253,7 @@ const ratingTitle = "CodeElo-style rating"
 func (s *source) ratingFigure() drawing {
 	f := figure.Dots{Head: figure.Head{Name: "rating", Title: ratingTitle, Order: armNames(s.arms),
 		About: "Rating of a participant expected to rank where the first right samples rank among a contest's " +
-			"participants, mean over contests (arXiv:2501.01257). " +
-			"It is only as good as the suite's tests"},
+			"participants, mean over contests (arXiv:2501.01257). It is only as good as the suite's tests"},
 		X: figure.Axis{Label: "rating"}, Interval: "95\u202f%, Student's t over contests, and over seeds where an " +
 			"arm has at least 3"}
 	if len(s.rated) == 0 {

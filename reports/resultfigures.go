@@ -180,8 +180,7 @@ func (s *source) diversity(suite scoredSuite) figure.Scatter {
 	return s.againstAccuracy(suite, "distinct_correct", figure.Scatter{
 		Head: figure.Head{Name: "diversity-" + slug(suite.name), Title: "Diversity against accuracy on " + suite.name,
 			About: "Different right answers among a problem's samples against the share of right samples, means " +
-				"over " +
-				"problems. Up and to the right is better"}})
+				"over problems. Up and to the right is better"}})
 }
 
 // clusters is for tasks whose problems have one right answer that can be reached in

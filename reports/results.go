@@ -123,11 +123,9 @@ func (s *source) resultsSection(d drawn) section {
 
 func (s *source) diversitySection(d drawn) section {
 	sec := section{ID: "diversity", Title: "Diversity"}
-	sec.Blocks = append(sec.Blocks, paragraph{text("Whether a policy knows one way to solve a problem or several. " +
-		"Answers are compared in the task's " +
-		"canonical form, so a solution written in two ways counts once. All arms have the same number of samples " +
-		"per " +
-		"problem.")})
+	sec.Blocks = append(sec.Blocks, paragraph{text("Whether a policy knows one way to solve a problem or " +
+		"several. Answers are compared in the task's canonical form, so a solution written in two ways counts " +
+		"once. All arms have the same number of samples per problem.")})
 	if s.result == nil {
 		sec.Blocks = append(sec.Blocks, s.aloneGrids(ofDiversity)...)
 	} else {

@@ -51,8 +51,8 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	got := &collected{step: step, sampled: t.step, batches: t.batches}
 	if step == 1 && t.Recorded != nil && !t.Recorded.LogProbs {
 		got.events = append(got.events, Event{Kind: "recorded-rollouts",
-			Text: "the recorded rollouts have no log-probs: " +
-				"training treats the policy before each step as their sampler, and rollout correction is off"})
+			Text: "the recorded rollouts have no log-probs: training treats the policy before each step as their " +
+				"sampler, and rollout correction is off"})
 	}
 	seen := make(map[int]bool)
 	var dropped []int

@@ -34,12 +34,11 @@ func hubCommand(a *app) *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "get", ArgsUsage: "REPO", Usage: "fetch a model or a data set into the cache",
-				Description: "REPO is ORG/NAME, or ORG/NAME@REVISION with a branch, a tag or a commit. Takes what " +
-					"a run reads: of a model its configuration, tokenizer and *.safetensors (*.bin if there are " +
-					"none), of a data set its .parquet, .json, .jsonl and .csv files. Everything is " +
-					"checked by size and " +
-					"digest. What is here already is not fetched again, and after an interruption the same command " +
-					"goes on where it stopped.",
+				Description: "REPO is ORG/NAME, or ORG/NAME@REVISION with a branch, a tag or a commit. Takes " +
+					"what a run reads: of a model its configuration, tokenizer and *.safetensors (*.bin if there " +
+					"are none), of a data set its .parquet, .json, .jsonl and .csv files. Everything is checked " +
+					"by size and digest. What is here already is not fetched again, and after an interruption " +
+					"the same command goes on where it stopped.",
 				UsageText: "exp hub get Qwen/Qwen2.5-0.5B@main # then: exp eval hub:Qwen/Qwen2.5-0.5B@main " +
 					"--suite gsm8k\n" +
 					"exp hub get openai/gsm8k --dataset --include 'main/*.parquet' # some files of a data set\n" +

@@ -62,8 +62,7 @@ func estimatorKeys() []Key {
 	keys := settingKeys("algo.advantage", estimatorReaders())
 	keys = append(keys, Key{Path: "algo.variance_proxies", Kind: Bool, Default: is(false), Stages: at(Train),
 		Help: "record verl's variance_proxy metrics, the share of noise in a step's gradient; costs a forward " +
-			"pass. " +
-			"The token baselines always record them"})
+			"pass. The token baselines always record them"})
 	critic := []Clause{only("algo.advantage", estimators(func(e rl.Estimator) bool { return e.Values })...)}
 	keys = append(keys, adamw("algo.critic.optim", "steps", is(1e-5), critic, Train)...)
 	place := func(k Key) int {

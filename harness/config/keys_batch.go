@@ -104,8 +104,7 @@ func correctionKeys() []Key {
 				return names, names != nil
 			}),
 			Help: "criteria that a token, or its completion, must all pass to be trained on; the last four come " +
-				"from " +
-				"older versions of verl"},
+				"from older versions of verl"},
 		{Path: at0 + "reject_bounds", Kind: String, List: true, Pattern: pattern("an upper bound, or low_high", `[0-9.eE+-]+(_[0-9.eE+-]+)?`),
 			When: []Clause{positive(at0 + "reject")},
 			Default: byCorrection([]string{}, func(c rl.Correction) (any, bool) {

@@ -18,8 +18,8 @@ func modelKeys() []Key {
 				"(Gemma3ForConditionalGeneration), without its vision tower"},
 		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Help: "folder of LoRA adapters in PEFT's layout to start from, or hub:ORG/NAME@REVISION. With " +
-				"train.lora of the same shape, training continues them; " +
-				"training all weights folds them in first; an evaluation computes them next to the weights"},
+				"train.lora of the same shape, training continues them; training all weights folds them in " +
+				"first; an evaluation computes them next to the weights"},
 		{Path: "model.digest", Kind: String, Default: is(""), Role: Nonsemantic, Stages: at(Init),
 			When:    []Clause{only("model.init", "pretrained")},
 			Pattern: pattern(`a digest, "sha256:" and 64 hexadecimal digits, or ""`, `|sha256:[0-9a-f]{64}`),

@@ -12,8 +12,7 @@ func rolloutKeys() []Key {
 				"(rollout.recorded)"},
 		{Path: "rollout.recorded", Kind: String, Role: External, Pattern: pattern("a path", `.+`), Stages: at(Prepare), When: []Clause{only("rollout.source", "recorded")},
 			Help: "file of completions (JSON lines or Parquet) with their tokens, log-probs and rewards where " +
-				"known; " +
-				"algo.rollout_correction corrects the mismatch"},
+				"known; algo.rollout_correction corrects the mismatch"},
 		{Path: "rollout.n", Kind: Int, Default: is(8), Range: atLeast(1), Unit: "completions",
 			Help: "completions per problem in a step: the group"},
 		{Path: "rollout.temperature", Kind: Float, Default: is(1.0), Range: above(0),
@@ -28,8 +27,7 @@ func rolloutKeys() []Key {
 			Help: "longest completion, its end token included"},
 		{Path: "rollout.staleness", Kind: Int, Default: is(0), Range: between(0, 64), Unit: "steps", When: sampled,
 			Help: "age of completions when trained on, in steps of the policy, as if sampling ran ahead of " +
-				"training; " +
-				"0 is on-policy. algo.rollout_correction corrects the mismatch"},
+				"training; 0 is on-policy. algo.rollout_correction corrects the mismatch"},
 		{Path: "rollout.stop", Kind: String, List: true, Default: is([]string{}), Stages: at(Train, EvalGen),
 			Help: "a completion ends where one of these texts appears; the final evaluation uses them too"},
 		{Path: "rollout.stop_ids", Kind: Int, List: true, Default: is([]int{}), Range: between(0, 1<<31-1),
@@ -165,16 +163,14 @@ func finalKeys() []Key {
 		{Path: "eval.final.graders", Kind: Enum, List: true, Words: scoreGraders(), Default: is([]string{}),
 			Stages: at(EvalScore),
 			Help: "graders to score with side by side; they replace a suite's own and, on the run's own data, " +
-				"add to " +
-				"the task's; the first gives the verdicts"},
+				"add to the task's; the first gives the verdicts"},
 		{Path: "eval.final.prompt", Kind: String, Default: is(ProblemMark),
 			Pattern: pattern("a text with "+ProblemMark+" in it once", `(?s)[^{}]*\{problem\}[^{}]*`),
 			Help: "prompt for the problems of a suite; " + ProblemMark +
 				" stands for the problem. The run's own data brings its prompts"},
 		{Path: "eval.final.protocol", Kind: Enum, Words: protocols(), Default: is("none"), Role: Expanded,
 			Help: "a published protocol whose sampling settings are the defaults of n, temperature, top_k, top_p " +
-				"and " +
-				"max_new_tokens (exp eval --protocol list)"},
+				"and max_new_tokens (exp eval --protocol list)"},
 		{Path: "eval.final.n", Kind: Int, Default: byProtocol(is(16), func(p eval.Protocol) any { return p.N }),
 			Range: atLeast(1), Unit: "completions", Help: "completions per problem"},
 		{Path: "eval.final.temperature", Kind: Float,

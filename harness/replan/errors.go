@@ -21,8 +21,8 @@ func (e *NumericsError) Error() string {
 
 // Hint says what to do.
 func (e *NumericsError) Hint() string {
-	return "bits agree only within a class: use a machine of that class, " +
-		"or set EXP_CPU if this one supports it (exp doctor lists what it supports)"
+	return "bits agree only within a class: use a machine of that class, or set EXP_CPU if this one supports it " +
+		"(exp doctor lists what it supports)"
 }
 
 // ExitCode is the code for something that this machine lacks.

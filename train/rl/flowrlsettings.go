@@ -9,9 +9,8 @@ import (
 // the log Z head's: see FlowRLVariants.
 var (
 	FlowPreset = Setting{Key: "flowrl.preset", Preset: true,
-		Help: "which published FlowRL: verl's recipe (w <= 10), the released code (w unclipped), the paper (w in 1 " +
-			"+- 0.2), " +
-			"or a variant of the authors' branches"}
+		Help: "which published FlowRL: verl's recipe (w <= 10), the released code (w unclipped), the paper (w in " +
+			"1 +- 0.2), or a variant of the authors' branches"}
 	FlowBeta = Setting{Key: "flowrl.beta", Range: "(0, inf)", Verl: []string{"flowrl_beta_coef"},
 		Help: "scale of the reward in the residual"}
 	FlowLogZ = Setting{Key: "flowrl.use_logz",

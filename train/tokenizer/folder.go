@@ -125,9 +125,8 @@ func mainFile(files map[string][]byte, s *settings) ([]byte, error) {
 	case hasVocab && hasMerges:
 		return fromVocabFiles(vocab, merges, s)
 	case files["tokenizer.model"] != nil:
-		return nil, errors.New("tokenizer.json is missing; there is a SentencePiece tokenizer.model, which is not " +
-			"supported. " +
-			"Convert it with transformers: AutoTokenizer.from_pretrained(FOLDER, " +
+		return nil, errors.New("tokenizer.json is missing; there is a SentencePiece tokenizer.model, which is " +
+			"not supported. Convert it with transformers: AutoTokenizer.from_pretrained(FOLDER, " +
 			"use_fast=True).save_pretrained(FOLDER)")
 	case hasVocab || hasMerges:
 		return nil, errors.New("tokenizer.json is missing, and so is one of vocab.json and merges.txt")

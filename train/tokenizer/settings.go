@@ -70,8 +70,8 @@ func (s *settings) config(fields map[string]json.RawMessage) error {
 	}
 	if split {
 		return errors.New("split_special_tokens is true: transformers treats special tokens in a text, and in a " +
-			"chat template's, as plain text; remove the setting " +
-			"(data.escape_special keeps those in problems from becoming tokens)")
+			"chat template's, as plain text; remove the setting (data.escape_special keeps those in problems " +
+			"from becoming tokens)")
 	}
 	return nil
 }
