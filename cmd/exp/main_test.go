@@ -139,7 +139,8 @@ func rehearse(args ...string) (e ended, command string, positionals []string) {
 	return e, command, positionals
 }
 
-// TestCommandLists holds every command to what the frame and the help rely on.
+// TestCommandLists checks that every command has everything that the frame and the help
+// rely on.
 func TestCommandLists(t *testing.T) {
 	help := call{}.run("--help").stdout
 	_, globals, _ := strings.Cut(help, "global flags:")

@@ -41,9 +41,9 @@ type Program struct {
 
 // App is one execution of the program. Every constructor of a command gets it.
 //
-// The context of an Action (c.Context) is cancelled by the first SIGINT or
-// SIGTERM: the command finishes what it must and, if work is left, returns an error that
-// wraps context.Canceled. A second signal ends the program at once.
+// The first SIGINT or SIGTERM cancels the context of an Action (c.Context). The command
+// then saves its work and, if some is left, returns an error that wraps context.Canceled.
+// A second signal ends the program at once.
 type App struct {
 	System
 	settings

@@ -311,8 +311,8 @@ func TestBareProgramShowsHelpAndFails(t *testing.T) {
 	got.check(t, 2, "", "usage:", "global flags:")
 }
 
-// TestCommandLists holds the commands of these tests, and those of the frame, to
-// what the frame and the help rely on.
+// TestCommandLists checks that the sample commands and the frame's own have everything
+// that the frame and the help rely on.
 func TestCommandLists(t *testing.T) {
 	a := newApp(System{Stdout: io.Discard, Stderr: io.Discard}, sampleProgram)
 	for _, cmd := range a.cli.Commands {

@@ -89,8 +89,8 @@ type Word struct {
 	noFlag bool   // after "--"
 }
 
-// Candidate is a word to propose, with a note on what it means. A Text that ends in
-// "/" or "=" is only the beginning of a word.
+// Candidate is a word to propose, with a note that explains it. A Text ending in "/" or "="
+// only begins a word.
 type Candidate struct {
 	Text, Note string
 }

@@ -41,7 +41,6 @@
 //     the errors of other packages mean;
 //   - completion: Completes makes the hook that proposes words to the shell.
 //
-// The first SIGINT or SIGTERM cancels the context of the Action, which saves what it
-// must and returns Stoppedf. A panic in the Action becomes an error that asks the user to
-// report it.
+// The first SIGINT or SIGTERM cancels the context of the Action, which saves its work and
+// returns Stoppedf. A panic in the Action becomes an error that asks the user to report it.
 package cli

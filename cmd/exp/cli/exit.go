@@ -64,7 +64,7 @@ func (c ExitCode) kind() string {
 type Failure struct {
 	Code ExitCode
 	Kind string // for JSON errors; empty: the code's own word
-	Err  error  // what is wrong, lower-case
+	Err  error  // the problem, lower-case
 	Help string // what to do, one line; may be empty
 
 	// Render, if not nil, makes the text to print instead of "error: …", with or
@@ -199,8 +199,8 @@ func (a *App) wantsJSONErrors() bool {
 	return f == FormatJSON || f == FormatJSONL
 }
 
-// writeError prints an error for a person: one line that says what is wrong,
-// then what to do.
+// writeError prints an error for a person: a line with the problem, then a line with the
+// remedy.
 func writeError(w io.Writer, f *Failure, s term.Stream) {
 	if f.Render != nil {
 		if text := f.Render(s.Color); text != "" {

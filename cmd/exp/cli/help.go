@@ -240,7 +240,8 @@ func commandRows(list []*Command) [][2]string {
 	return rows
 }
 
-// exampleRows parses UsageText: lines such as "exp run a.yaml  # what it does".
+// exampleRows splits each line of UsageText, "exp run a.yaml # a comment", into command and
+// comment.
 func exampleRows(usageText string) [][2]string {
 	var rows [][2]string
 	for line := range strings.Lines(usageText) {
@@ -252,8 +253,8 @@ func exampleRows(usageText string) [][2]string {
 	return rows
 }
 
-// flagRows describes flags: "-o, --output FMT" and what it does. The usage has the name of
-// the value in backquotes.
+// flagRows returns each flag, such as "-o, --output FMT", with its description. Backquotes in
+// the usage mark the name of the value.
 func flagRows(list []Flag) [][2]string {
 	var rows [][2]string
 	for _, f := range list {
