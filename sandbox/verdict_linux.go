@@ -49,16 +49,17 @@ func (x *execution) conclude() Run {
 		r.MemoryKB = max(0, a.RSS-x.s.anonKB, x.usage.memoryKB)
 	}
 	r.CPU = max(r.CPU, x.usage.cpu)
-	r.Status, r.Detail = x.verdict(&r, status, kills > 0)
+	cpuLimit := time.Duration(x.limits.CPUMS) * time.Millisecond
+	r.Borderline = r.CPU > cpuLimit*9/10 && r.CPU < cpuLimit*11/10
+	r.Status, r.Detail = x.verdict(r, status, kills > 0)
 	return r
 }
 
-// verdict returns how the run ended, and the detail. r has its measures, r.Borderline is
-// set here; oom says that the kernel killed a process of the group for its memory.
-func (x *execution) verdict(r *Run, status syscall.WaitStatus, oom bool) (Verdict, string) {
+// verdict returns how the run with the measures r ended, and the detail. oom tells that the
+// kernel killed a process of the group for its memory.
+func (x *execution) verdict(r Run, status syscall.WaitStatus, oom bool) (Verdict, string) {
 	l := x.limits
 	cpuLimit, wallLimit := time.Duration(l.CPUMS)*time.Millisecond, time.Duration(l.WallMS)*time.Millisecond
-	r.Borderline = r.CPU > cpuLimit*9/10 && r.CPU < cpuLimit*11/10
 	last := lastLine(x.err.data)
 	if x.executed {
 		last = firstError(x.err.data) // a runtime prints the reason before its stack
