@@ -24,7 +24,8 @@ var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 // need a process.
 func TestMain(m *testing.M) {
 	if os.Getenv("EXP_TEST_AS_PROGRAM") != "" {
-		os.Exit(Run(System{Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Clock: term.SystemClock()}, sampleProgram))
+		os.Exit(Run(System{Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+			Clock: term.SystemClock()}, sampleProgram))
 	}
 	os.Exit(m.Run())
 }
