@@ -1,6 +1,6 @@
 // Package exp holds the module's own sources, embedded, so that a run's record can
 // say which code produced it and give that code back: the digest in the record is
-// that of the sources the binary was built from, not of whatever lies in a working
+// the digest of the sources the binary was built from, not of whatever lies in a working
 // tree.
 package exp
 

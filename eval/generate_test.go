@@ -53,7 +53,7 @@ func TestGenerateSamplesStandAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(few, many[8:11]) {
-		t.Errorf("3 samples of b alone: %+v\nof 8 beside a: %+v", few, many[8:11])
+		t.Errorf("3 samples of b alone: %+v\nof 8 next to a: %+v", few, many[8:11])
 	}
 	rest, err := g.Generate(context.Background(), problems[1:], 3, 8, nil)
 	if err != nil {

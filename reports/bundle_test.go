@@ -128,7 +128,7 @@ func TestWriteTo(t *testing.T) {
 				}
 			}
 			if left, _ := os.ReadDir(parent); len(left) != entries {
-				t.Errorf("%d entries beside the report, want %d: %v", len(left), entries, left)
+				t.Errorf("%d entries next to the report, want %d: %v", len(left), entries, left)
 			}
 		})
 	}
@@ -156,7 +156,7 @@ func TestWriteToFails(t *testing.T) {
 		t.Errorf("the older report changed (-want +got):\n%s", diff)
 	}
 	if left, _ := os.ReadDir(parent); len(left) != 1 {
-		t.Errorf("left beside it: %v", left)
+		t.Errorf("left next to it: %v", left)
 	}
 }
 

@@ -11,7 +11,7 @@ if threading.active_count() == 1:  # else a copy would miss what other threads d
     for i, args in enumerate(tests):
         pid = os.fork() if i + 1 < len(tests) else 0
         if pid == 0:
-            random.setstate(state)  # a fork seeds it anew
+            random.setstate(state)  # a fork reseeds it
             try:
                 text = text_of(plain(find()(*args)))
             except BaseException:

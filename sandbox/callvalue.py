@@ -31,7 +31,7 @@ def plain(v, depth=0):
         return [plain(x, depth + 1) for x in tuple.__iter__(v)]
     if issubclass(t, dict):
         return {k if type(k) is str else json.dumps(plain(k)): plain(x, depth + 1) for k, x in dict.items(v)}
-    raise TypeError("a %s is no plain value" % t.__name__)
+    raise TypeError("a %s is not a plain value" % t.__name__)
 
 
 def text_of(value):

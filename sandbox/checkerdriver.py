@@ -7,7 +7,7 @@ dead = False
 
 
 class CandidateGone(BaseException):
-    """The program's process ended, or wrote what is no answer: no test may survive it."""
+    """The program's process ended, or wrote something else than an answer: no test may survive it."""
 
 
 def answer():
@@ -47,7 +47,7 @@ def ask(of, do, given):
 
 
 class Remote:
-    """Something of the program's that is no plain value. What is done with it, the
+    """Something of the program's that is not a plain value. What is done with it, the
     program does; it equals only itself, so that it passes for no other value."""
 
     def __init__(self, of):
@@ -68,7 +68,7 @@ class Remote:
 def number(v):
     if type(v) is Remote:
         return v._of
-    raise TypeError("a %s is no plain value" % type(v).__name__)
+    raise TypeError("a %s is not a plain value" % type(v).__name__)
 
 
 def candidate(*args, **kwargs):

@@ -32,7 +32,7 @@ def pack(v, depth=0, other=None):
         return {"T": v.__name__}
     if other is not None:
         return {"h": other(v)}
-    raise TypeError("a %s is no plain value" % t.__name__)
+    raise TypeError("a %s is not a plain value" % t.__name__)
 
 
 def unpack(v, thing=None):

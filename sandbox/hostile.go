@@ -104,7 +104,7 @@ func (a attack) at(l Level) attack {
 	return a
 }
 
-// judge checks whether a result is what the attack must get.
+// judge checks whether the attack got the result that it must get.
 func (a attack) judge(r Result) Outcome {
 	o := Outcome{Name: a.name, Kind: a.kind, What: a.what, Expected: a.expect, Verdict: r.Verdict,
 		Unpromised: a.unpromised}

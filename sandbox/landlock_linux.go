@@ -23,7 +23,7 @@ import (
 // is one process. Landlock alone guards its files; its filter refuses to create or reach another process
 // and to change what Landlock does not cover: modes, owners, times.
 
-// aloneSpec is what the zygote must know at this level.
+// aloneSpec tells the zygote what it must know at this level.
 type aloneSpec struct {
 	Box    string   `json:"box"`    // folder with the program's files, readable
 	Read   []string `json:"read"`   // what else is readable, recursively

@@ -138,7 +138,7 @@ func TestBuildOnce(t *testing.T) {
 	}
 	p.builds.keep(&build{binary: make([]byte, mostBuildBytes+1)})
 	if len(p.builds.order) != 1 {
-		t.Errorf("%d builds are kept beside a large one", len(p.builds.order))
+		t.Errorf("%d builds are kept next to a large one", len(p.builds.order))
 	}
 }
 

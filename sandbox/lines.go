@@ -64,7 +64,7 @@ const maxLine = 64 << 20
 
 // ServeLines reads one JSON request per line and writes one JSON result per line, in input order, each as
 // soon as it and those before it are ready. It runs up to workers of them at once. A malformed line gives a
-// result that says so. Errors are those of reading, writing and ctx.
+// result that says so. Errors come from reading, writing and ctx.
 func (p *Pool) ServeLines(ctx context.Context, in io.Reader, out io.Writer, workers int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

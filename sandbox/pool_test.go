@@ -399,7 +399,7 @@ func TestUses(t *testing.T) {
 		{"arguments by name", source, "assert Node(v=3).v == 3", OK},
 		{"wrong", source, "a = Node(1)\nassert follow(a).v == 1", WrongAnswer},
 		{"an object equals nothing", source, "a = Node(1)\na.next = Node(2)\nassert follow(a) == 2", WrongAnswer},
-		{"an object is no number", source, "a = Node(1)\na.next = Node(2)\nassert abs(follow(a) - 2) < 1", WrongAnswer},
+		{"an object, not a number", source, "a = Node(1)\na.next = Node(2)\nassert abs(follow(a) - 2) < 1", WrongAnswer},
 		{"an object for every attribute", "class Any:\n    def __getattr__(self, n): return self\n    def __eq__(self, o): return True\nNode = follow = lambda *a: Any()", "assert follow(Node(1)).v == 1", WrongAnswer},
 		{"types", source, "assert follow.__name__ == 'follow' and [str, int] == [type(''), int]", OK},
 		{"raises", source, "try: Node()\nexcept TypeError: pass\nelse: assert False", OK},

@@ -124,7 +124,7 @@ func (l *Limits) Set(name string, value int64) error {
 	return fmt.Errorf("unknown limit %q; known: %v", name, names)
 }
 
-// filled returns l with zero fields replaced by those of d.
+// filled returns l with zero fields replaced by d's.
 func (l Limits) filled(d Limits) (Limits, error) {
 	for _, x := range limitTable() {
 		v := *x.of(&l)

@@ -58,7 +58,7 @@ type slot struct {
 }
 
 // newSlot starts a slot and returns while its zygote gets ready. number tells slots of this process apart;
-// more is added to its root besides the interpreter.
+// more is added to its root, apart from the interpreter.
 func newSlot(m *machine, number uint64, more []bind) (s *slot, err error) {
 	s = &slot{m: m, sock: -1, init: -1}
 	defer func() {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// usage is what the processes of a run hold and have used, according to /proc.
+// usage holds what the processes of a run hold and have used, according to /proc.
 type usage struct {
 	memoryKB int64         // now; after add the maximum
 	cpu      time.Duration // of living processes and dead ones that were waited for; after add the maximum

@@ -30,7 +30,7 @@ func judgeCall(got []byte, want json.RawMessage) (Verdict, string) {
 	}
 	var g, w any
 	if err := DecodeValue(pythonJSON(got), &g); err != nil {
-		return WrongAnswer, "the value is no JSON: " + err.Error()
+		return WrongAnswer, "the value is not JSON: " + err.Error()
 	}
 	if err := DecodeValue(want, &w); err != nil {
 		return InfraError, "expect: " + err.Error()

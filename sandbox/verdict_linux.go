@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ahead is more CPU time than the zygote uses besides a run: for its fork and for preparing the next run.
+// ahead is more CPU time than the zygote uses outside a run: to fork and to prepare the next run.
 const ahead = 5 * time.Millisecond
 
 // conclude decides how the run ended. What the harness did or measured comes before what the program shows,

@@ -80,7 +80,7 @@ func (g parts) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Complet
 	return v, err
 }
 
-// The advantages of GDPO are those of its parts, by their weights, whitened.
+// GDPO's advantages are its parts' advantages, weighted, then whitened.
 func TestGDPO(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
 	r.cfg.Advantage, r.cfg.Steps, r.cfg.Settings = "gdpo", 2, with(r.cfg.Settings, "gdpo.weights", []float64{1, 0.5})
@@ -180,7 +180,7 @@ func TestFilterGroups(t *testing.T) {
 		}
 	}
 	if r.steps[3].Trajectories[0].Problem.ID != "p0" || metric(t, r.steps[3], "training/epoch") != 1 {
-		t.Error("the fourth step does not begin the data anew")
+		t.Error("the fourth step does not start over on the data")
 	}
 
 	continues(t, r)
@@ -240,7 +240,7 @@ func TestInformative(t *testing.T) {
 	}
 }
 
-// With one token per completion, ReMax's advantage is the score less that of the
+// With one token per completion, ReMax's advantage is the score less the score of the
 // greedy completion; a problem without the latter is left out.
 func TestReMax(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
@@ -273,7 +273,7 @@ func TestReMax(t *testing.T) {
 		}
 	}
 	if got := metric(t, r.steps[0], "critic/score/mean"); math.Abs(got-kept) > 1e-6 {
-		t.Errorf("mean score %v, want %v: that of the three other problems", got, kept)
+		t.Errorf("mean score %v, want %v, the three other problems'", got, kept)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestResample(t *testing.T) {
 	}
 }
 
-// What the sampler records is what the trainer computes: rollout correction weighs
+// The sampler records what the trainer computes: rollout correction weighs
 // nothing and rejects nothing until the policy has moved.
 func TestRolloutCorrection(t *testing.T) {
 	plain, corrected := newToyRun(t, GRPO, 1), newToyRun(t, GRPO, 1)

@@ -19,7 +19,7 @@ func extent(name string, more ...string) []string {
 	return list
 }
 
-// The metrics of a step are verl's data metrics, those of each algorithm's loss, and
+// The metrics of a step are verl's data metrics, the metrics of each algorithm's loss, and
 // ours: the whole list, so that a name that disappears or changes is seen.
 func TestAllMetricNames(t *testing.T) {
 	data := slices.Concat([]string{"training/global_step", "training/epoch"},

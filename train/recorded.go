@@ -134,7 +134,7 @@ func (t *Trainer) recall(step, epoch int, problems []int) ([]Trajectory, []*floa
 	return traj, given, t.adopt(step, traj)
 }
 
-// adopt gives completions without log-probs those of the policy, as if it had sampled them.
+// adopt gives completions without log-probs the policy's, as if it had sampled them.
 func (t *Trainer) adopt(step int, traj []Trajectory) error {
 	for i := range traj {
 		c := traj[i].Completion

@@ -11,7 +11,7 @@ import (
 	"exp/train/rollout"
 )
 
-// recordingOf is what a run's steps sampled, with its rewards.
+// recordingOf holds what a run's steps sampled, with its rewards.
 func recordingOf(steps []*Step, logProbs bool) *Recording {
 	r := &Recording{LogProbs: logProbs, Problems: map[string][]Recorded{}}
 	for _, s := range steps {
@@ -31,7 +31,7 @@ func recordingOf(steps []*Step, logProbs bool) *Recording {
 
 // A first step on what our own engine sampled is the step that sampled it, bit for
 // bit: with its log-probs, and with the policy's own in their place. The rewards are
-// those of the recording, whatever the grader now thinks.
+// the recording's, whatever the grader now thinks.
 func TestRecordedFirstStep(t *testing.T) {
 	for _, kind := range []Kind{FlowRL, PPO, GRPO} {
 		for _, logProbs := range []bool{true, false} {

@@ -95,7 +95,7 @@ func TestRestoreOfOtherData(t *testing.T) {
 	}
 }
 
-// Σ_v π(v)² is that of the exact distribution of the first token.
+// Σ_v π(v)² comes from the exact distribution of the first token.
 func TestSumPiSquared(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
 	r.cfg.Advantage, r.cfg.Sampling.Temperature = "tir_optimal_token_baseline", 1

@@ -244,7 +244,7 @@ func (r *toyRun) policy(m *model.Model, prompt string) []float64 {
 }
 
 // TestKnownOptimum is the paper's Figure 1 at small size: one prompt, one-token
-// outcomes of which several have a high reward. FlowRL balances towards
+// outcomes, several of them with a high reward. FlowRL balances towards
 // π ∝ π_ref·exp(β·r), all modes in proportion; PPO and GRPO, which maximise
 // reward, end with nearly all mass on few outcomes.
 func TestKnownOptimum(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lawOfTheTree is what this module's sources may do. A third-party module has one
-// place, two where the platform and not a concept of ours is what is wrapped; a new
+// lawOfTheTree lists what this module's sources may do. A third-party module has one
+// place, two where we wrap the platform and not a concept of ours; a new
 // line is a decision, and says why.
 func lawOfTheTree() law {
 	return law{

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// modulePath is what import paths of ours begin with.
+// modulePath starts each of our import paths.
 const modulePath = "exp"
 
 // ours returns the folder of a package of this module.
@@ -22,7 +22,7 @@ func withinAny(dir string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(r string) bool { return within(dir, r) })
 }
 
-// rank orders the layers; each imports lower ones. kernels and sandbox are beside
+// rank orders the layers; each imports lower ones. kernels and sandbox stand next to
 // each other.
 func rank(layer string) int {
 	order := [][]string{{"kernels", "sandbox"}, {"train"}, {"eval"}, {"harness"}, {"reports"}, {"cmd"}}

@@ -20,7 +20,7 @@ import (
 // break them. They read syntax only. What needs types (an interface that nobody
 // implements, a variable that is changed through its address) is not covered.
 
-// law is what the rules allow by name.
+// law lists what the rules allow by name.
 type law struct {
 	// modules are the third-party modules with the folders that import them.
 	modules map[string][]string
@@ -317,7 +317,7 @@ func constant(files []*goFile, l law) (found []string) {
 	return slices.Compact(found)
 }
 
-// root is the variable of which e is a part, nil if there is none.
+// root returns the variable that e is a part of, nil if there is none.
 func root(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {

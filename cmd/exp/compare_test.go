@@ -16,7 +16,7 @@ import (
 )
 
 // comparisonStore is a store whose every number is fixed: countdown-flowrl and
-// countdown-ppo with three finished seeds each, of which flowrl gets more right and
+// countdown-ppo with three finished seeds each; flowrl gets more right and
 // in more ways, a fourth of ppo that was interrupted, and countdown-grpo with one
 // seed and another learning rate.
 func comparisonStore(t *testing.T) string {
@@ -258,7 +258,7 @@ func TestCompareSmoke(t *testing.T) {
 	}
 }
 
-// recordedMetrics are what evaluations after training recorded, by run and metric.
+// recordedMetrics holds what evaluations after training recorded, by run and metric.
 func recordedMetrics(t *testing.T, dir string) map[string]map[string]float64 {
 	t.Helper()
 	db, err := store.Open(dir, store.Options{ReadOnly: true})

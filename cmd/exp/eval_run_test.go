@@ -122,7 +122,7 @@ func TestEvalRun(t *testing.T) {
 	}
 	run("eval", "@last", "--suite", "puzzles", "--template", template).refuses(t, 2, "--template needs a FOLDER")
 
-	// Adapters are named beside the model, or alone if they name a model that is here: one
+	// Adapters are named next to the model, or alone if they name a model that is here: one
 	// evaluation, other than the plain model's.
 	adapter := tinyAdapters(t, model[0])
 	run("eval", model[0], "--adapter", adapter, "--suite", "puzzles", "--dry-run").says(t, "note     adapter "+adapter+" (rank 1 on q_proj, up_proj): computed next to the weights", "adapters")

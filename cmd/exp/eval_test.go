@@ -76,7 +76,7 @@ func TestEvalForPrograms(t *testing.T) {
 }
 
 // The same responses in another program's form, with our verdicts, score the same; its
-// own verdicts stand beside ours.
+// own verdicts are shown next to ours.
 func TestEvalExchange(t *testing.T) {
 	inFolder(t, map[string]string{"responses.jsonl": evalResponses})
 	e := call{}.run("eval", "--responses", "responses.jsonl", "--grader", "exp", "--write", "verl-dump=5.jsonl", "--write", "lm-eval-results=results.json")
@@ -189,7 +189,7 @@ func suiteSession(t *testing.T, shown *strings.Builder) {
 	run("suite", "show", "house").refuses(t, 3, "no suite")
 }
 
-// A paper's scores on the suite stand beside ours.
+// A paper's scores on the suite are shown next to ours.
 func TestEvalPublishedPaper(t *testing.T) {
 	var problems, responses strings.Builder
 	for i := range 30 { // as many as AIME has

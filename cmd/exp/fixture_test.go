@@ -184,7 +184,7 @@ func (b builder) everything(r store.Run) {
 	b.must(os.MkdirAll(filepath.Join(b.db.RunDir(r.RID), "model"), 0o755))
 }
 
-// source is what the code digest of all runs stands for.
+// source holds the sources behind the code digest of all runs.
 func (b builder) source() store.Source {
 	tree := os.DirFS("testdata")
 	paths := []string{"source/a.go", "source/sub/b.go"}

@@ -29,7 +29,7 @@ func TestGrade(t *testing.T) {
 	}
 	golden(t, "grade", string(rows)+"--\n"+e.stdout)
 
-	// Without --out the same rows are the output, and the agreement is beside it.
+	// Without --out the same rows go to the output, and the agreement to stderr.
 	plain := call{env: map[string]string{"NO_COLOR": "1"}, stdin: gradeInput}.run("grade", "--in", "-")
 	plain.succeeds(t)
 	if plain.stdout != string(rows) || plain.stderr != e.stdout {

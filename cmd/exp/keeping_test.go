@@ -155,7 +155,7 @@ func TestRemoveRestoreCollect(t *testing.T) {
 	exp(t, at("restore", "smoke#0")...).says(t, "smoke") // kept, since smoke-ppo depends on it
 	exp(t, at("show", "smoke#0")...).says(t, "smoke#0")
 	exp(t, at("fsck", "--deep")...).says(t, "everything is as recorded")
-	// What went is made anew, to the same bits.
+	// Rerunning restores what was removed, to the same bits.
 	smoke(t, dir, "--seeds", "1").succeeds(t)
 	want, got := chainOf(t, smokeStore(t), 1), chainOf(t, dir, 1)
 	if want != got || got == "" {
@@ -217,7 +217,7 @@ func TestPin(t *testing.T) {
 }
 
 // fsck finds a flipped bit, names every run that needs it, and moves it away; the
-// run says that it is damaged until the blob is made anew.
+// run says that it is damaged until the blob is rebuilt.
 func TestFsck(t *testing.T) {
 	dir := ownSmokeStore(t)
 	at := func(args ...string) []string { return append(args, "--store", dir) }

@@ -159,7 +159,7 @@ func (a *app) rowLimitOf(c *cli.Context, usual int) (rowLimit, error) {
 	return 0, nil
 }
 
-// lsQuery is what a list shows.
+// lsQuery selects what a list shows.
 type lsQuery struct {
 	filter *query.Filter // nil: all
 	sort   sortKey

@@ -45,7 +45,7 @@ func program(list func(*app) []*cli.Command) cli.Program {
 	}
 }
 
-// app is one execution of the program. Its methods are what several commands share.
+// app is one execution of the program. Several commands share its methods.
 type app struct{ *cli.App }
 
 // commands lists the commands in the order of help, before those of the frame. To add

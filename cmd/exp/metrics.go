@@ -22,7 +22,7 @@ func metricsCommand(a *app) *cli.Command {
 		Description: "For people, it prints one row per step and one column per metric, thinned out to fit the " +
 			"screen; without -m, the few most telling metrics. For programs (-o csv, tsv, json, jsonl), it " +
 			"prints one row per point, and every point of every metric unless flags select some.\n" +
-			"In a GLOB, * matches any characters, ? one, [ab] one of a set. Names are those of verl, such as " +
+			"In a GLOB, * matches any characters, ? one, [ab] one of a set. Names are verl's, such as " +
 			"actor/entropy.\n" +
 			"--explain reads no run: it describes all metrics, or those that match the arguments (names or " +
 			"GLOBs).",

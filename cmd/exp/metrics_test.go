@@ -56,7 +56,7 @@ func TestMetricsHasEveryPoint(t *testing.T) {
 	}
 }
 
-// TestMetricsDecimate: 20 steps in 4 spans, whose extents are those of their points.
+// TestMetricsDecimate: 20 steps in 4 spans; each span has the extent of its points.
 func TestMetricsDecimate(t *testing.T) {
 	dir := fixtureStore(t)
 	rows := func(args ...string) [][]string {

@@ -20,7 +20,7 @@ import (
 const processesFor = 2 * time.Second
 
 // Eight exp run on one store at once, one of them killed again and again, and
-// readers beside them: nobody meets a lock, and nothing that was recorded is lost.
+// readers at the same time: nobody meets a lock, and nothing recorded is lost.
 func TestManyProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes for seconds")
@@ -172,7 +172,7 @@ func (c *crowd) look(args []string) {
 	}
 }
 
-// keep changes small things beside all that.
+// keep changes small things meanwhile.
 func (c *crowd) keep() {
 	for time.Now().Before(c.end) {
 		for _, args := range [][]string{{"tag", "@last~1", "crowd"}, {"gc", "--apply"}} {

@@ -67,7 +67,7 @@ type writtenReport struct {
 	Files    int      `json:"files"`
 	Figures  int      `json:"figures"`
 	Omitted  int      `json:"figures_omitted"`
-	Manifest string   `json:"manifest"` // digest of manifest.json, which has those of all files
+	Manifest string   `json:"manifest"` // digest of manifest.json, which lists every file's digest
 	Aside    string   `json:"moved_aside,omitempty"`
 }
 

@@ -128,7 +128,7 @@ func TestReportOneArm(t *testing.T) {
 	}
 }
 
-// The toy's target in the figure is what the evaluation measured the distance to:
+// The figure shows the target that the evaluation measured the toy's distance to:
 // KL(target‖π) of the drawn numbers is the recorded kl_target.
 func TestReportOptimum(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "toy.yaml")

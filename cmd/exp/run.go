@@ -63,7 +63,7 @@ func runCommand(a *app) *cli.Command {
 	}
 }
 
-// stageNames lists the kinds of stages in order, or those of the given parts.
+// stageNames lists the kinds of stages in order; with parts, only theirs.
 func stageNames(parts ...config.Part) []string {
 	var names []string
 	for _, kind := range config.StagesOf(parts...) {

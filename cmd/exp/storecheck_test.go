@@ -14,7 +14,7 @@ import (
 	"exp/experiments/store"
 )
 
-// record is what a store holds after all.
+// record is what a store holds in the end.
 type record struct {
 	runs    []store.Run
 	outputs map[string]ident.Digest // of the first run's finished stages

@@ -224,7 +224,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 	want := consistent(t, dir)
 	found, err := filepath.Glob(filepath.Join(dir, "runs", "*", "ckpt", "train-*", "step-*", "actor.safetensors"))
 	if err != nil || len(found) != 2 {
-		t.Fatalf("checkpoints %v, %v; want those of steps 2 and 4", found, err)
+		t.Fatalf("checkpoints %v, %v; want steps 2 and 4", found, err)
 	}
 	for _, tt := range []struct {
 		name   string

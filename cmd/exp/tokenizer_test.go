@@ -98,7 +98,7 @@ func TestTokenizerTrainFromRecipe(t *testing.T) {
 	call{}.run("run", recipe, "--dry-run", "--store", filepath.Join(dir, "store")).succeeds(t)
 }
 
-// The tokenizer that is kept with the recipes is what its recipe says that it is.
+// The tokenizer kept with the recipes matches its recipe.
 func TestStoriesTokenizer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes 80,000 problems")

@@ -162,7 +162,7 @@ func TestBrokenRows(t *testing.T) {
 	}
 	var place *rows.Error
 	if _, err := Open(written(t, "{}"), ""); !errors.As(err, &place) || !strings.HasSuffix(place.Where, "x.jsonl:1") {
-		t.Errorf("%v is no error of line 1", err)
+		t.Errorf("%v does not name line 1", err)
 	}
 	if _, err := Row("parquet", good, 1); err == nil {
 		t.Error("an unknown format is taken")

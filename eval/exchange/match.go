@@ -8,7 +8,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Match replaces the ids of the responses by those of the suite's problems. It matches by the id in the
+// Match replaces the ids of the responses by the suite's ids. It matches by the id in the
 // file, else by the longest problem text found in the prompt, ignoring white space. If a response matches
 // neither way, Match returns an error and changes nothing. reworded counts responses whose id matches but
 // whose prompt lacks the problem's text: it may be reworded, or the suite may be the wrong one.

@@ -37,7 +37,7 @@ const (
 	Box   Within = "box"  // in the last \boxed{…}, as in MATH's solutions
 )
 
-// Facts is the content of Problem.Data: what is known besides text and answer.
+// Facts is the content of Problem.Data: everything known but text and answer.
 type Facts struct {
 	Answers    []string `json:"answers,omitempty"` // further gold answers, as good as the first
 	Source     string   `json:"source,omitempty"`

@@ -21,7 +21,7 @@ func (c Copies) Factor() float64 { return float64(c.Rows) / float64(max(1, c.Uni
 
 // Problems reads the problems of rows. A nil layout is detected from the first row. Rows with the same
 // problem and answer count as one problem, the first. Rows with a null or empty answer are counted and
-// skipped. Two different problems with one id are an error. Errors are those of all, or *rows.Error.
+// skipped. Two different problems with one id are an error. Problems returns errors of all, or *rows.Error.
 func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Copies, error) {
 	var problems []rollout.Problem
 	var copies Copies

@@ -52,7 +52,7 @@ func (e *Error) Unwrap() error { return e.Err }
 const maxLine = 1 << 30
 
 // Files returns the path of a file or, if there is no such file, the files that it matches as a pattern
-// (path/filepath.Match), sorted. Without any, the error is that of the missing file.
+// (path/filepath.Match), sorted. Without any, it returns the error for the missing file.
 func Files(path string) ([]string, error) {
 	_, err := os.Stat(path)
 	if err == nil {

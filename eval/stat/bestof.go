@@ -38,7 +38,7 @@ func MomentsOf(xs []float64) Moments {
 //
 // With the maximum as reduce it computes verl's best@size. That underestimates the probability that size
 // samples contain a correct one, because a draw repeats samples: with n = size only 63 % are different.
-// PassAtK has no such bias. The standard deviation is that of a single draw, not of the mean.
+// PassAtK is unbiased. The standard deviation describes a single draw, not the mean.
 func BootstrapSubsets(n, size int, d SubsetDraws, reduce func(index []int) float64) Moments {
 	if n < 1 || size < 1 || d.Draws < 1 {
 		panic("stat: a bootstrap needs draws")

@@ -238,7 +238,7 @@ func intervalCases(s *simulation) {
 	}
 }
 
-// crossedWorlds are what tables over seeds go through.
+// crossedWorlds are the worlds that the tests of tables over seeds go through.
 func crossedWorlds() []crossedWorld {
 	var list []crossedWorld
 	for _, problems := range []int{30, 500} {
@@ -402,7 +402,7 @@ func acrossCases(s *simulation) {
 		return []float64{mean(all), IQM(all), ProbabilityOfImprovement(a, b)}
 	}
 	for _, seeds := range []int{3, 5, 10} {
-		// The truth is what the numbers are on average.
+		// The truth is the average of the numbers.
 		truth := make([]float64, 3)
 		rng := rand.New(rand.NewPCG(3, uint64(seeds)))
 		const draws = 4000

@@ -27,7 +27,7 @@ func TestMajorityVote(t *testing.T) {
 		{"b a+ a+", 1, 0},
 		{"a+ b", 1, 1},
 		{"b a+", 0, 1},
-		{"- - a+", 1, 0}, // no answer is no class
+		{"- - a+", 1, 0}, // no answer does not form a class
 		{"- -", 0, 0},
 		{"b a+ c b a+", 0, 1}, // b and a twice
 		{"c a+ b a+ b c", 0, 1},

@@ -2,7 +2,7 @@ package suite
 
 import "slices"
 
-// Known is what the program knows about a benchmark without its problems.
+// Known holds what the program knows about a benchmark without its problems.
 type Known struct {
 	Name    string
 	About   string // one line
@@ -27,7 +27,7 @@ func ByName(name string) (Known, bool) {
 	return list[i], true
 }
 
-// Catalog lists the known benchmarks. Counts are those of published evaluations: AMC 2023 has 40 problems
+// Catalog lists the known benchmarks, with the counts of published evaluations: AMC 2023 has 40 problems
 // (a file with 83 is another selection), OlympiadBench 674 or 675 open problems in English without
 // pictures.
 func Catalog() []Known {

@@ -49,7 +49,7 @@ func TestCatalog(t *testing.T) {
 			k, _ := ByName(tt.name)
 			digest := fmt.Sprintf("%x", sha256.Sum256(data))
 			if k.Version(digest) == "" {
-				t.Errorf("digest %s of %d rows, %d problems is no known version", digest, s.Copies.Rows, len(s.Problems))
+				t.Errorf("digest %s of %d rows, %d problems: not a known version", digest, s.Copies.Rows, len(s.Problems))
 			}
 		})
 	}

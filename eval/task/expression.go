@@ -216,7 +216,7 @@ func (e *expr) visit(f func(*expr)) {
 	}
 }
 
-// evaluate sets and returns the value of e, and sets those of all its subexpressions. The numbers of e must
+// evaluate sets and returns the value of e, and sets the values of its subexpressions. The numbers of e must
 // satisfy fractionsFit.
 func (e *expr) evaluate() fraction {
 	switch e.op {

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		{"93 / (39 / 26)", "62", 3}, // as in TinyZero's data
 		{"\t5 +\t6", "11", 2},
 		{"1/(2-2)", "1/0", 3},
-		{"0*(1/0)", "1/0", 3}, // no number times zero is no number
+		{"0*(1/0)", "1/0", 3}, // NaN times zero is NaN
 	}
 	for _, tt := range tests {
 		e, err := parse(tt.text)

@@ -13,7 +13,7 @@ import (
 	"exp/train/rollout"
 )
 
-// maxLine limits the lines of problem files, in bytes; maxCodeLine limits those of programming problems,
+// maxLine limits the lines of problem files, in bytes; maxCodeLine those in files of programming problems,
 // whose tests may take tens of MB.
 const (
 	maxLine     = 16 << 20

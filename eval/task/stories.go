@@ -12,7 +12,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Stories is the task of word problems like those of GSM8K: short stories about things, money, prices,
+// Stories is the task of word problems in the style of GSM8K: short stories about things, money, prices,
 // distances and books, with rates, comparisons, fractions, percentages and sharing. Every number except
 // percentages is an integer from 2 to LargestNumber.
 //

@@ -204,7 +204,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// failing is a file of which one operation fails.
+// failing is a file with one failing operation.
 type failing struct {
 	file
 	write, sync, chmod, close error

@@ -69,7 +69,7 @@ func TestPackRoundTrip(t *testing.T) {
 	}
 }
 
-// A pack is what its documentation says: one zstd frame of JSON lines.
+// A pack has the documented format: one zstd frame of JSON lines.
 func TestPackIsJSONLines(t *testing.T) {
 	d := At(t.TempDir())
 	w := d.NewPackWriter()

@@ -325,8 +325,8 @@ func TestTampering(t *testing.T) {
 	refused("only a seal", sealOf(digestOf("")))
 }
 
-// A bundle that was sealed anew after a change is found out by the digests within,
-// and by what rows may be; the store is as it was.
+// A bundle that was changed and sealed again is found out by the digests within
+// and by the rules for rows; the store stays as it was.
 func TestForgery(t *testing.T) {
 	from, b := record(t, t.TempDir())
 	path, _ := write(t, from, Options{}, b)

@@ -251,6 +251,6 @@ func (in *importing) release() {
 		os.RemoveAll(in.tmp)
 	}
 	for _, l := range in.locks {
-		l.Release() // closing the file is what counts
+		l.Release() // only closing the file counts
 	}
 }

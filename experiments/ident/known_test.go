@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// The answers are those of testdata/known_answers.py, which builds the same
+// The answers come from testdata/known_answers.py, which builds the same
 // bytes with Python's struct and hashlib. They never change: a definition that
 // changes gets a new tag.
 

@@ -167,7 +167,7 @@ func (h *house) same(what string, got, want []string) {
 	}
 }
 
-// fullHouse has a run that stays, a deleted one of which it reuses a stage, a
+// fullHouse has a run that stays and reuses a stage of a deleted one, a
 // deleted one that nobody needs, and what killed processes leave behind.
 //
 //	kept      prepare (of shared), train: in, out, a pack of training, one of eval
@@ -307,7 +307,7 @@ func TestBudget(t *testing.T) {
 	}
 	h.same("order", order, []string{"unfinished", "unreferenced", "training samples", "checkpoints", "deleted runs"})
 	if all.Items[3].Name != filepath.Join("runs", kept.RID.String(), "ckpt", "train-1", "step-00000010") || all.Items[3].Bytes != 1000 {
-		t.Errorf("checkpoint %+v, want that of step 10 alone", all.Items[3])
+		t.Errorf("checkpoint %+v, want only step 10", all.Items[3])
 	}
 	want := all.Total
 	for _, it := range all.Items {
@@ -405,7 +405,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The problems of a suite stay, and are checked, until the suite is removed; those of a
+// The problems of a suite stay, and are checked, until the suite is removed; the problems of a
 // suite that a run was scored on are that run's too.
 func TestSuites(t *testing.T) {
 	h, _ := fullHouse(t)
@@ -433,7 +433,7 @@ func TestSuites(t *testing.T) {
 	h.apply(p)
 }
 
-// Without Deep only sizes are compared; a quarantined blob can be made anew.
+// Without Deep only sizes are compared; a quarantined blob can be rebuilt.
 func TestQuarantine(t *testing.T) {
 	h, _ := fullHouse(t)
 	h.bend("weights of kept", "weights or kept")
@@ -452,7 +452,7 @@ func TestQuarantine(t *testing.T) {
 	}
 	h.put("weights of kept")
 	if got := h.check(CheckOptions{Deep: true, Now: now}); len(got.Findings) > 0 {
-		t.Errorf("made anew: %+v", got.Findings)
+		t.Errorf("rebuilt: %+v", got.Findings)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestMatch(t *testing.T) {
 		{"config.train.optim.lr = 0.000001", true},
 		{"config.train.optim.lr < 2e-6", true},
 		{"metric.loss < inf", true},
-		{`seed = "3"`, false}, // a string is no number
+		{`seed = "3"`, false}, // a string, not a number
 		{"seed ~ 3", false},
 		{"seed = done", false},
 		{"seed = true", false},

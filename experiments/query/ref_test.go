@@ -269,7 +269,7 @@ func TestStatusesOfNow(t *testing.T) {
 	}
 }
 
-// A list has the values of its fields beside each run, and counts what it leaves out.
+// A list shows the values of its fields for each run, and counts what it leaves out.
 func TestList(t *testing.T) {
 	f := fixture(t)
 	ctx := context.Background()

@@ -131,7 +131,7 @@ func TestReadSummary(t *testing.T) {
 		t.Errorf("attempts %+v", r.Attempts)
 	}
 	if len(r.Checkpoints) != 2 || r.Checkpoints[0].Path != f.checkpoint(4) || r.Checkpoints[1].Path != "" {
-		t.Errorf("checkpoints %+v, want that of step 4 in its folder, that of step 2 removed", r.Checkpoints)
+		t.Errorf("checkpoints %+v, want step 4 in its folder, step 2 removed", r.Checkpoints)
 	}
 	if r.ModelDir != filepath.Join(f.db.RunDir(f.child.RID), "merged") {
 		t.Errorf("model in %q", r.ModelDir)

@@ -75,7 +75,7 @@ func (r reader) stages() error {
 	return nil
 }
 
-// damage adds missing blobs that the run needs besides its stages' outputs: texts of its
+// damage adds missing blobs that the run needs apart from its stages' outputs: texts of its
 // samples, artifacts, inputs made by other runs.
 func (r reader) damage() error {
 	lost, err := keep.Lost(r.ctx, r.db, r.row)

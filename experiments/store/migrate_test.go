@@ -168,7 +168,7 @@ func TestMigrateReal(t *testing.T) {
 	}
 }
 
-// The schema of released versions is what it was when they were released. If this
+// The schema of a released version never changes. If this
 // test fails, add a migration in place of changing one.
 func TestSchema(t *testing.T) {
 	db := open(t)

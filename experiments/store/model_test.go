@@ -20,7 +20,7 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random test of the store; 0 is from the clock")
 
-// modelRun is what the store should know of a run.
+// modelRun holds what the store should know of a run.
 type modelRun struct {
 	id          int64
 	deleted     bool

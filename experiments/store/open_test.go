@@ -323,7 +323,7 @@ func TestQuickCheck(t *testing.T) {
 	over, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := db.QuickCheck(over); !errors.Is(err, context.Canceled) || errors.Is(err, ErrCorrupt) {
-		t.Errorf("error %v, want that of the context", err)
+		t.Errorf("error %v, want the context's", err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestOverview(t *testing.T) {
 			t.Errorf("%s in %d buckets (-want +got):\n%s", tt.name, tt.n, diff)
 		}
 	}
-	// Points that lie far apart, of a series beside another.
+	// Points that lie far apart, in one series of two.
 	w = db.NewStepWriter(run.ID, 0, nil)
 	for i, step := range []int64{1000, 1001, 5_000_000_000_000} {
 		if err := w.Record(Step{Det: ident.Det{Step: step, Metrics: map[string]float64{"a": 0, "far": float64(i)}}, Chain: digest("c%d", step)}); err != nil {

@@ -238,7 +238,7 @@ func TestSuites(t *testing.T) {
 }
 
 // Of several scores of a suite under one protocol the newest count; another
-// protocol or suite stands beside them.
+// protocol or suite is kept next to them.
 func TestEvals(t *testing.T) {
 	db := open(t)
 	ctx := context.Background()

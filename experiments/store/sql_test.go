@@ -52,7 +52,7 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// A run whose files were removed is locked anew, and not by the file that is gone.
+// A run whose files were removed gets a new lock, not the file that is gone.
 func TestLockOfRemovedFiles(t *testing.T) {
 	db := openAt(t, t.TempDir(), Options{Create: true})
 	rid := digest("rid")

@@ -34,7 +34,7 @@ type Stage struct {
 	ReusedRun  ident.Digest // its run
 	Started    time.Time
 	Ended      time.Time // zero while running
-	Outputs    []IO      // of a Cached stage, those of the Done one
+	Outputs    []IO      // of a Cached stage, the outputs of the Done one
 	StageResult
 	Error string
 }

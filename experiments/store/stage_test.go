@@ -161,7 +161,7 @@ func TestRepeatedAndDiverged(t *testing.T) {
 	tests := []struct {
 		name       string
 		outputs    []string // role=content
-		want       string   // field; "" is no divergence
+		want       string   // field; "": no divergence
 		wantD, got string   // contents; "" is none
 	}{
 		{"equal", []string{"a=1", "b=2"}, "", "", ""},

@@ -192,7 +192,7 @@ func TestRecordAgain(t *testing.T) {
 		name  string
 		first Step
 		edit  func(*Step)
-		want  string // field; "" is no divergence
+		want  string // field; "": no divergence
 	}{
 		{"equal", base(), func(s *Step) {}, ""},
 		{"measured differs", base(), func(s *Step) { s.Measured = map[string]float64{"time": 9} }, ""},

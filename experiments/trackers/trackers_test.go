@@ -161,7 +161,7 @@ func TestReadRefuses(t *testing.T) {
 
 // An event as TensorFlow's own writer makes it, byte by byte: wall time 1.5 (field 1,
 // double), step 7 (field 2), summary (field 5) with tag "a" and simple_value 0.5. The
-// CRCs are those of CRC-32C ("123456789" has e3069283, RFC 3720 B.4), masked.
+// CRCs are CRC-32C ("123456789" has e3069283, RFC 3720 B.4), masked.
 func TestEventBytes(t *testing.T) {
 	if c := maskedCRC([]byte("123456789")); c != (0xe3069283>>15|0xe3069283<<17&0xffffffff)+0xa282ead8&0xffffffff {
 		t.Errorf("masked CRC %08x", c)
@@ -226,7 +226,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// A foreign run: its series and summaries, completions, files; its id is that of its
+// A foreign run: its series and summaries, completions, files; its id is the id of its
 // files, so it enters once.
 func TestEnter(t *testing.T) {
 	dir := t.TempDir()

@@ -151,7 +151,7 @@ func jsonNumber(raw json.RawMessage) (float64, bool) {
 	return v, err == nil
 }
 
-// bareNumbers are what Python writes and JSON does not have.
+// bareNumbers are numbers that Python writes and JSON does not have.
 var bareNumbers = regexp.MustCompile(`([:,\[]\s*)(NaN|-?Infinity)(\s*[,}\]])`)
 
 // bareMark starts the string that replaces such a number, so that it cannot match other

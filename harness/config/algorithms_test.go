@@ -22,7 +22,7 @@ func TestAlgorithms(t *testing.T) {
 		for path, want := range a.Sets {
 			k, ok := Lookup(path)
 			if !ok {
-				t.Errorf("%s sets %s, which is no key", a.Name, path)
+				t.Errorf("%s sets %s, which is not a key", a.Name, path)
 				continue
 			}
 			if got, _ := r.Value(path); !reflect.DeepEqual(got, plain(want)) {

@@ -12,7 +12,7 @@ type fieldAt struct {
 	typ   reflect.Type
 }
 
-// fieldsOf lists the tagged fields of a struct type, including those of embedded
+// fieldsOf lists the tagged fields of a struct type, including the fields of embedded
 // structs and blocks, with the paths that their tags form. It skips fields tagged "-".
 func fieldsOf(t reflect.Type, prefix string, index []int) []fieldAt {
 	var fields []fieldAt

@@ -117,7 +117,7 @@ func stageList(stages []Stage) string {
 	return strings.Join(names, ", ")
 }
 
-// Facts is what Describe and Explain say about a key, for programs.
+// Facts holds what Describe and Explain say about a key, for programs.
 type Facts struct {
 	Key      string   `json:"key"`
 	Help     string   `json:"help"`

@@ -86,7 +86,7 @@ func klKeys(token []Clause) []Key {
 		{Path: "algo.kl.loss_coef", Kind: Float, Default: byKind("algo.kl.loss_coef", is(0.0)), Range: atLeast(0),
 			Help: "weight of KL(policy, reference) in the loss"},
 		{Path: "algo.kl.loss_estimator", Kind: Enum, Words: straight, Default: is("k3"), When: []Clause{loss, own},
-			Help: "estimator of that KL; with + it has the gradient of k2, which is that of the KL (in the loss " +
+			Help: "estimator of that KL; with + it has the gradient of k2, the KL's own (in the loss " +
 				"megatron k3 is not clamped)"},
 		{Path: "algo.kl.reward_coef", Kind: Float, Default: is(0.0), Range: atLeast(0),
 			Help: "weight of the KL subtracted from token rewards"},

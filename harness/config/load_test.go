@@ -241,13 +241,13 @@ func TestDependentDefaults(t *testing.T) {
 		t.Errorf("pass_k (-want +got):\n%s", diff)
 	}
 	if got := r.Run.Reward.Format; got != -1 {
-		t.Errorf("reward.format: got %v, want that of a wrong answer, -1", got)
+		t.Errorf("reward.format: got %v, want a wrong answer's, -1", got)
 	}
 	if got, want := r.Origin("reward.format"), "default (reward.wrong)"; got != want {
 		t.Errorf("origin: got %q, want %q", got, want)
 	}
 	if got := r.Run.Eval.Final.MaxNewTokens; got != 24 {
-		t.Errorf("eval.final.max_new_tokens: got %d, want that of rollout, 24", got)
+		t.Errorf("eval.final.max_new_tokens: got %d, want rollout's, 24", got)
 	}
 	r = load(t, Input{File: "testdata/plain.yaml", Sets: []string{"algo.kind=grpo", "algo.aggregation=seq-mean-token-sum-norm", "eval.final.pass_k=[]", "eval.final.suites+=val"}})
 	if got := r.Run.Algo.LossScaleFactor; got != 24 {
@@ -295,7 +295,7 @@ func TestExtendsChain(t *testing.T) {
 	dir := folder(t, files)
 	// r0 extends base: the chain to base from r15 has 16 links, that from r16 has 17.
 	if r := load(t, Input{File: filepath.Join(dir, "r15.yaml")}); r.Run.Train.Steps != 15 {
-		t.Errorf("got %d steps, want those of the last file, 15", r.Run.Train.Steps)
+		t.Errorf("got %d steps, want the last file's, 15", r.Run.Train.Steps)
 	}
 	for file, want := range map[string]string{
 		"r16.yaml":  "more than 16 files extend each other",

@@ -197,7 +197,7 @@ type Algo struct {
 	Advantage string `key:"advantage"` // unless Loss computes its own
 	Loss      string `key:"loss"`
 	Epochs    int    `key:"epochs"`
-	// Settings are what the estimator and the loss read, declared in package rl; null
+	// Settings holds what the estimator and the loss read, declared in package rl; null
 	// is +Inf.
 	Settings          rl.Settings `key:"-"`
 	VarianceProxies   bool        `key:"variance_proxies"`
@@ -390,7 +390,7 @@ type Sandbox struct {
 	Require string `key:"require"` // a sandbox.Level
 }
 
-// Verify is what a run checks about itself while training.
+// Verify selects what a run checks about itself while training.
 type Verify struct {
 	LogProbRate float64 `key:"logprob_rate"`
 	ParamEvery  int     `key:"param_every"`

@@ -129,9 +129,9 @@ func checkTerm(t *testing.T, k *Key, term Term) {
 	other := lookup(term.Path)
 	switch {
 	case other == nil:
-		t.Errorf("%s depends on %q, which is no key", k.Path, term.Path)
+		t.Errorf("%s depends on %q, which is not a key", k.Path, term.Path)
 	case term.Above && other.Kind != Int && other.Kind != Float && other.Kind != Bool && !other.List:
-		t.Errorf("%s: %s is no number", k.Path, term.Path)
+		t.Errorf("%s: %s is not a number", k.Path, term.Path)
 	case other.Kind == Enum:
 		for _, w := range term.Words {
 			if !slices.Contains(other.Words, w) {
@@ -181,7 +181,7 @@ func TestNoCycles(t *testing.T) {
 		state[path] = 1
 		k := lookup(path)
 		if k == nil {
-			t.Fatalf("%v reads %q, which is no key", trail, path)
+			t.Fatalf("%v reads %q, which is not a key", trail, path)
 		}
 		next := k.Default.reads()
 		for _, c := range k.When {
@@ -203,7 +203,7 @@ func TestChecksNameKeys(t *testing.T) {
 	for i, c := range checks() {
 		for _, path := range c.keys {
 			if lookup(path) == nil {
-				t.Errorf("check %d reads %q, which is no key", i, path)
+				t.Errorf("check %d reads %q, which is not a key", i, path)
 			}
 		}
 	}
@@ -217,7 +217,7 @@ func TestForeignNames(t *testing.T) {
 		}
 		seen[n.name] = true
 		if n.now != "" && lookup(n.now) == nil && schema().group(n.now) == nil {
-			t.Errorf("%s is said to be %q, which is no key", n.name, n.now)
+			t.Errorf("%s is said to be %q, which is not a key", n.name, n.now)
 		}
 		if n.now == "" && n.why == "" {
 			t.Errorf("%s: nothing to say", n.name)

@@ -19,7 +19,7 @@ const (
 	RoleScores      = "scores"
 )
 
-// Part is what a stage is for.
+// Part is the purpose of a stage.
 type Part uint8
 
 const (

@@ -8,7 +8,7 @@ import (
 // TestStageTable: a stage takes what an earlier one makes, and keys are read by stages of
 // the table.
 func TestStageTable(t *testing.T) {
-	// Weights that start a run are what adapters and exact policies refer to.
+	// Adapters and exact policies refer to the weights that start a run.
 	made := []string{RoleBase, RoleReference}
 	for i, f := range stageTable {
 		for _, role := range f.Takes {

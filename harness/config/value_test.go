@@ -14,8 +14,8 @@ func evaluation(more ...Value) []Value {
 		{Path: "rollout.max_new_tokens", Value: 9}, {Path: "train.steps", Value: 0}, {Path: SuitesKey, Value: []string{"s"}}}, more...)
 }
 
-// Settings that a program makes have types, and say where they came from; those of flags
-// come after those of files, and before --set.
+// Settings that a program makes have types, and say where they came from; settings from flags
+// come after files, and before --set.
 func TestValues(t *testing.T) {
 	r, err := Load(Input{File: "exp eval x", Made: evaluation(), Sets: []string{"eval.final.n=3"}, Values: []Value{
 		{Path: SuitesKey, Value: []string{"a", "7"}, From: "--suite"}, {Path: "eval.final.temperature", Value: "0.5", From: "--temperature"},

@@ -167,7 +167,7 @@ func (x explainer) miss(e *Stage, s *store.Stage, at, first int64) error {
 }
 
 // compare completes e with the differences between s and the nearest of the earlier
-// stages, of which there is at least one.
+// stages; there is at least one.
 func (x explainer) compare(e *Stage, s *store.Stage, before []store.Stage) error {
 	e.Miss = Differs
 	var prior *store.Stage

@@ -3,7 +3,7 @@ package metric
 // Reasons why metrics of FlowRL's loss may be absent.
 const (
 	onlyFlowRL = "only FlowRL has it"
-	onlyMixed  = "only FlowRL with a surrogate beside the balance has it"
+	onlyMixed  = "only FlowRL with a surrogate next to the balance has it"
 	onlyBound  = "only FlowRL with a bound on its mean log-probs has it"
 	onlyLimits = "only FlowRL with a lower limit on its importance weight has it"
 	onlyCISPO  = "only FlowRL with CISPO's mask has it"
@@ -30,10 +30,10 @@ func flowRL() []Metric {
 			Definition: "residual of FlowRL's balance with its sign, mean over completions"},
 		{Name: "actor/final_loss", Title: "FlowRL loss", Absent: onlyFlowRL, Axis: Axis{Label: "loss"},
 			Definition: "weighted squared residual of the flow balance, mean over the batch"},
-		{Name: "actor/tb_loss", Title: "Flow balance beside the surrogate", Absent: onlyMixed,
+		{Name: "actor/tb_loss", Title: "Flow balance next to the surrogate", Absent: onlyMixed,
 			Axis:       Axis{Label: "loss"},
 			Definition: "the balance's part of FlowRL's loss"},
-		{Name: "actor/ppo_loss", Title: "Surrogate beside the flow balance", Absent: onlyMixed,
+		{Name: "actor/ppo_loss", Title: "Surrogate next to the flow balance", Absent: onlyMixed,
 			Axis:       Axis{Label: "loss"},
 			Definition: "the clipped surrogate's part of FlowRL's loss"},
 		{Name: "actor/importance_weight", Title: "Importance weight", Absent: onlyFlowRL,

@@ -184,7 +184,7 @@ func wild(word string) string {
 }
 
 // Find returns the description of a recorded metric. For a member of a family it
-// replaces the words in capitals by those of the name.
+// replaces the words in capitals by words of the name.
 func Find(name string) (Metric, bool) {
 	x := catalogue()
 	if i, ok := x.byName[name]; ok {

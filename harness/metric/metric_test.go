@@ -53,7 +53,7 @@ func TestFaces(t *testing.T) {
 	}
 	for name := range faces() {
 		if !slices.Contains(names, name) {
-			t.Errorf("%s is no metric of an evaluation", name)
+			t.Errorf("%s is not a metric of an evaluation", name)
 		}
 	}
 }

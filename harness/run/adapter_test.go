@@ -124,7 +124,7 @@ func TestAdaptersFoldIn(t *testing.T) {
 	}
 }
 
-// An evaluation computes adapters beside the weights; what they are on has other
+// An evaluation computes adapters next to the weights; what they are on has other
 // completions without them.
 func TestAdaptersEvaluate(t *testing.T) {
 	l := newLab(t)

@@ -83,7 +83,7 @@ func (t *keptTest) want(texts ...string) {
 	}
 }
 
-// Full packs are in the database before the record is flushed, those of many steps too.
+// Full packs are in the database before the record is flushed, packs of many steps too.
 func TestCompletionsOfFullPacks(t0 *testing.T) {
 	t := newKeptTest(t0)
 	half := strings.Repeat("x", 1<<19)

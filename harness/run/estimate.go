@@ -56,7 +56,7 @@ func sumParts(parts []Part) (bytes int64) {
 	return bytes
 }
 
-// architectureOf returns the configured architecture without needing weights. vocab is
+// architectureOf returns the configured architecture; it needs no weights. vocab is
 // the size of the tokenizer's vocabulary; 0 reads the tokenizer.
 func architectureOf(c *config.Run, vocab int) (model.Config, error) {
 	if c.Model.Init == "pretrained" {

@@ -44,7 +44,7 @@ func loraSets(dir, data, algorithm string) []string {
 
 // Adapters on a folder's weights: the folder is named and not copied, policy, reference and
 // critic share it, what the sampler draws has the trainer's bits (every step checks it), and
-// the merged folder has the weights' type and the adapters in PEFT's layout beside it.
+// the merged folder has the weights' type; the adapters lie next to it in PEFT's layout.
 func TestLoRA(t *testing.T) {
 	l := newLab(t)
 	dir, data := bf16Folder(l), verlFile(t)
@@ -187,7 +187,7 @@ func TestShards(t *testing.T) {
 	}
 	for _, f := range files {
 		if out["merge[]/"+filepath.Base(f)].IsZero() {
-			t.Errorf("%s is no output", filepath.Base(f))
+			t.Errorf("%s is not an output", filepath.Base(f))
 		}
 	}
 	if got := out["eval.score[test]/scores"]; got != wholeScores || got.IsZero() {

@@ -12,7 +12,7 @@ import (
 )
 
 // A run on mathematics in another program's layout, from a pretrained folder: rewards of
-// training and verdicts of the evaluation are those of the grader that the
+// training and verdicts of the evaluation come from the grader that the
 // configuration names.
 func TestMathRun(t *testing.T) {
 	l := newLab(t)

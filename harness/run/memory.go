@@ -204,7 +204,7 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // (AttentionBackward); a row's scores against the cache (PagedAttention). All threads
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
 // of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
-// the length of a micro-batch, longest that of a sequence.
+// the length of a micro-batch, longest the length of a sequence.
 func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 	const together = 1 << 22 // logit gradients kept at a time
 	threads := c.Compute.Threads

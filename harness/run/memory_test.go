@@ -13,7 +13,7 @@ import (
 	"exp/harness/stage"
 )
 
-// What a run is planned to take of the device is what it takes, in fine-tuning and in
+// A run takes the device memory that its plan says, in fine-tuning and in
 // training, with every algorithm, with and without recomputation. The promise is that
 // the peak is never above 1.15 times the plan. The test is stricter, so that no part
 // can be left out; the plan may be above the peak where sequences are short or the

@@ -43,7 +43,7 @@ func (l *lab) evaluated(n string) (q *quiet, sampled int, outputs map[string]ide
 
 const bothEvaluations = "eval.gen[test@start] eval.score[test@start] eval.gen[test] eval.score[test]"
 
-// An evaluation that grows samples what is missing and nothing else, and is what it
+// An evaluation that grows samples only what is missing, and ends as it
 // would have been had it been that large from the beginning. One that shrinks samples
 // nothing.
 func TestGrowingEvaluation(t *testing.T) {

@@ -161,7 +161,7 @@ func TestGradersSideBySide(t *testing.T) {
 	}
 	one, _ := graders("exp")
 	if _, there := one["accuracy/exp"]; there {
-		t.Error("one grader stands beside itself")
+		t.Error("one grader is compared with itself")
 	}
 	three, executed := graders("exp, math_dapo, gsm8k_flexible")
 	if executed != "eval.score[sums]" {

@@ -18,7 +18,7 @@ import (
 // The adapters that a run starts from: model.adapter, a folder in PEFT's layout. What
 // becomes of them depends on what is trained:
 //
-//   - nothing: they are computed beside the weights of model.base, as PEFT does;
+//   - nothing: they are computed next to the weights of model.base, as PEFT does;
 //   - adapters (train.lora): training goes on with them, and the reference policy has them
 //     as they were; train.lora must have their shape;
 //   - all weights (sft, or train without train.lora): they are folded into the weights
@@ -206,7 +206,7 @@ func (e *Env) foldStart(m *model.Model) error {
 	return err
 }
 
-// startOn makes a frozen model on a backbone with the run's adapters beside it.
+// startOn makes a frozen model on a backbone, and the run's adapters.
 func (e *Env) startOn(base *model.Backbone, h model.Heads) (*model.Model, error) {
 	a, err := e.readStartAdapter()
 	if err != nil {

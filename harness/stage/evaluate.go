@@ -16,7 +16,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Evaluation is what eval stages found, for the record: eval.gen fills in the
+// Evaluation holds what eval stages found, for the record: eval.gen fills in the
 // samples, eval.score the rest too.
 type Evaluation struct {
 	Label    string

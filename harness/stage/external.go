@@ -156,7 +156,7 @@ func anyMap(m map[string]any) map[string]any {
 	return m
 }
 
-// digest is that of the canonical records of a split's file, whatever their layout in
+// digest covers the canonical records of a split's file, whatever their layout in
 // it. It checks the problems on the way: their prompts too, unless p is nil.
 func (s split) digest(c *config.Run, p *Prompter) (ident.Digest, error) {
 	t, err := task.New(taskConfig(c))

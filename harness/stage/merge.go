@@ -156,7 +156,7 @@ func Materialize(e *Env, outputs []Output) error {
 	sharded := slices.ContainsFunc(outputs, func(o Output) bool { return o.Role == mergedIndex })
 	for _, o := range outputs {
 		if sharded && o.Role == MergedWeights {
-			continue // it is no file of the folder
+			continue // not a file of the folder
 		}
 		dir := MergedDir
 		if name, ok := strings.CutPrefix(o.Role, AdapterDir+"/"); ok {

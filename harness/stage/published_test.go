@@ -12,7 +12,7 @@ import (
 	"exp/harness/config"
 )
 
-// dataPath is a file of EXP_DATA or, by default, of shared/data beside the repository.
+// dataPath is a file of EXP_DATA or, by default, of shared/data next to the repository.
 func dataPath(t *testing.T, name string) string {
 	t.Helper()
 	dir := os.Getenv("EXP_DATA")

@@ -162,7 +162,7 @@ func numbers[T int32 | float32](r rows.Row, field string, parse func(string) (T,
 	return out, nil
 }
 
-// recordedDigest is that of the rows, whatever their layout in the file. It checks
+// recordedDigest covers the rows, whatever their layout in the file. It checks
 // them on the way, against the vocabulary unless p is nil.
 func recordedDigest(c *config.Run, p *Prompter) (d ident.Digest, err error) {
 	list, where, err := readRecorded(c.Rollout.Recorded)

@@ -59,7 +59,7 @@ func TestRecordedRollouts(t *testing.T) {
 
 func list[T int32 | float32](x []T) string { return strings.ReplaceAll(fmt.Sprint(x), " ", ", ") }
 
-// dropFields leaves id, response, and the reward: texts are encoded anew, and the
+// dropFields leaves id, response, and the reward: texts are encoded again, and the
 // policy's log-probs taken.
 func dropFields(lines string) string {
 	var b strings.Builder

@@ -201,7 +201,7 @@ func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary, maxNew int) (
 	return generate.New(e.Backend, m, vocab, EngineOptions(e.run(), m.Config, maxNew))
 }
 
-// prefillRows is how many prompt tokens a sampling step may compute beside the
+// prefillRows is how many prompt tokens a sampling step may compute next to the
 // running completions.
 const prefillRows = 256
 

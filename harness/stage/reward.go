@@ -105,7 +105,7 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("reward.judge.key_env names %s, which is not set or empty", e.Variable)
 }
 
-// ExitCode is that of a missing resource.
+// ExitCode is the code of a missing resource.
 func (e *KeyError) ExitCode() int { return 7 }
 
 // rewardDigests returns digests of the files that the reward depends on, by use. policy makes
@@ -140,7 +140,7 @@ func rewardDigests(c *config.Run, policy *Prompter,
 	return x
 }
 
-// commandDigest is that of a program and of those of its arguments that are files or
+// commandDigest covers a program and those of its arguments that are files or
 // folders. The text of the arguments is a key of the configuration.
 func commandDigest(argv []string) (ident.Digest, error) {
 	program, err := exec.LookPath(argv[0])
@@ -163,7 +163,7 @@ const (
 	maxBytes = 1 << 30
 )
 
-// pathsDigest is that of files and folders in their order: of a file its contents, of a
+// pathsDigest covers files and folders in their order: of a file its contents, of a
 // folder also the names in it. What the paths themselves are called does not count.
 func pathsDigest(paths []string) (ident.Digest, error) {
 	list := make([]map[string]ident.Digest, len(paths))
@@ -176,7 +176,7 @@ func pathsDigest(paths []string) (ident.Digest, error) {
 	return ident.Hash("exp/files/1", list)
 }
 
-// filesDigests are those of the files in a folder, by name, or of the file "." itself.
+// filesDigests returns the digest of each file in a folder, by name, or of the file "." itself.
 func filesDigests(path string) (map[string]ident.Digest, error) {
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -220,7 +220,7 @@ func fileDigest(path string) (d ident.Digest, err error) {
 	return ident.Digest(h.Sum(nil)), err
 }
 
-// classifierDigest is that of a reward model: architecture, weights and tokenizer.
+// classifierDigest covers a reward model: architecture, weights and tokenizer.
 func classifierDigest(dir string) (ident.Digest, error) {
 	c, err := checkpoint.ReadClassifierConfig(dir)
 	if err != nil {

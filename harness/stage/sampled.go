@@ -17,7 +17,7 @@ type Sampled struct {
 	N           int // of each problem
 }
 
-// earlier returns those of the completions in Env.Sampled that are among the first n of
+// earlier returns the completions in Env.Sampled that are among the first n of
 // each problem, and how many of each there are. Where they cannot be read, it says so
 // and returns none: all are sampled again.
 func (e *Env) earlier(problems []rollout.Problem, n int) (samples []eval.Sample, each int) {

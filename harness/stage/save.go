@@ -14,7 +14,7 @@ import (
 	"exp/train/checkpoint"
 )
 
-// learns is what a checkpoint saves: SFT or the RL loop.
+// learns is SFT or the RL loop: what a checkpoint saves.
 type learns interface {
 	State() train.State
 	Buffers() []train.NamedBuffer
@@ -42,7 +42,7 @@ func checkpointDir(run, kind string, sid ident.Digest) string {
 // CheckpointsDir is where the checkpoints of all stages lie in a run's directory.
 func CheckpointsDir(run string) string { return filepath.Join(run, "ckpt") }
 
-// savedState is what a checkpoint says beside its buffers.
+// savedState is everything in a checkpoint but its buffers.
 type savedState struct {
 	SID   ident.Digest    `json:"sid"`
 	Chain ident.Digest    `json:"chain"`
@@ -151,7 +151,7 @@ func (s *saver) newest(dir string, sid ident.Digest,
 	return l, true, s.t.Restore(state.Train)
 }
 
-// readState reads what a checkpoint of the stage sid says beside its buffers.
+// readState reads everything but the buffers from a checkpoint of the stage sid.
 func readState(c *checkpoint.Checkpoint, sid ident.Digest) (state savedState, err error) {
 	if err := json.Unmarshal(c.Extra, &state); err != nil {
 		return state, fmt.Errorf("checkpoint %s: %w", c.Dir, err)

@@ -65,7 +65,7 @@ type Env struct {
 	Again   bool
 	Hooks   Hooks
 	Answers string // folder of the judge's answers; empty keeps none
-	// Sampled is what eval.gen gave with another number of completions, all else being
+	// Sampled is the output of eval.gen with another number of completions, all else being
 	// equal: only what is missing is sampled. Nil: nothing of the kind is there.
 	Sampled *Sampled
 
@@ -95,7 +95,7 @@ type Saved struct {
 	Chain ident.Digest // the trajectory's, after Step
 }
 
-// Parent is the train stage of another run whose steps are those of this one, as far
+// Parent is the train stage of another run that took the same steps as this one, as far
 // as they go. Its checkpoints are taken as if they were this run's.
 type Parent struct {
 	Dir string       // its directory, as Env.Dir

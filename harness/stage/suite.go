@@ -83,7 +83,7 @@ func (e *Env) suiteProblems(in Inputs, label string) ([]rollout.Problem, error) 
 	return read.Problems, nil
 }
 
-// rendered are the problems as the model is asked them: those of a benchmark within
+// rendered holds the problems as the model is asked them: a benchmark's within
 // eval.final.prompt, the run's own as they are trained on.
 func (e *Env) rendered(problems []rollout.Problem, label string) []rollout.Problem {
 	if e.suiteOf(label) == nil {

@@ -79,7 +79,7 @@ func (t *template) toolsOf(p *rollout.Problem) json.RawMessage {
 	return t.tools
 }
 
-// useTools notes data.tools, and the template that a model has for chats with tools beside
+// useTools notes data.tools, and the template that a model has for chats with tools next to
 // the one that it has for others.
 func (t *template) useTools(c *config.Run, files map[string][]byte) (err error) {
 	if t.tools, err = readTools(c); err != nil {

@@ -7,7 +7,7 @@ import (
 	"exp/train/rollout"
 )
 
-// verlDraws are those of verl's bootstrap_metric.
+// verlDraws has the number of draws and the seed of verl's bootstrap_metric.
 var verlDraws = stat.SubsetDraws{Draws: 1000, Seed: 42}
 
 // validation returns verl's validation metrics (val-core/…, val-aux/…; stat.Validation)
@@ -16,7 +16,7 @@ var verlDraws = stat.SubsetDraws{Draws: 1000, Seed: 42}
 // is its answer, where no answer is one as well. source names the set of problems.
 //
 // Its best@n is lower than the chance that one of n samples is right, which is the
-// pass@n beside it. There are no turns to count.
+// pass@n next to it. There are no turns to count.
 func validation(source string, samples []eval.Sample, verdicts []rollout.Verdict) []rl.Metric {
 	v := stat.Validation{Answer: []string{}, Variables: []stat.Variable{{Name: "reward"}, {Name: "acc"}}}
 	for i, s := range samples {

@@ -8,8 +8,8 @@ import (
 	"exp/train/rollout"
 )
 
-// Two problems of four samples and one of which only one sample is graded, by hand. A
-// bootstrap of equal values has that value; that of others lies near its expectation.
+// Two problems of four samples and one with a single graded sample, by hand. A
+// bootstrap of equal values has that value; others lie near their expectation.
 func TestValidation(t *testing.T) {
 	var samples []eval.Sample
 	var verdicts []rollout.Verdict

@@ -16,7 +16,7 @@ import (
 	"exp/train/model"
 )
 
-// architecture returns the model's configuration: the recipe's, or that of the
+// architecture returns the model's configuration: the recipe's, or the one in the
 // pretrained folder.
 func (e *Env) architecture() (model.Config, error) {
 	c := e.run()
@@ -66,7 +66,7 @@ func (e *Env) putFolderWeights() (Output, error) {
 // their last byte.
 func ReadWeightsDigest(c *config.Run) (ident.Digest, error) { return modelDigest(c, true) }
 
-// openWeights opens the weights of an input: those of a blob, or of the folder that it
+// openWeights opens the weights of an input: a blob, or the folder that it
 // refers to. byReference says which.
 func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byReference bool, err error) {
 	path, err := e.inputPath(in, role)

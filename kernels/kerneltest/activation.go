@@ -61,7 +61,7 @@ func checkMatMulSwiGLU(s *subject) error {
 		F, K := g.F, g.K
 		r := newStream(fmt.Sprint("matmul swiglu", g))
 		x, w := r.floats(M*K), r.floats(2*F*K)
-		if K == 1 { // gates and ups are what x is, all tails among it
+		if K == 1 { // gates and ups have x's rows, all tails among them
 			x = r.activations(M)
 			copy(x, tails[:])
 			for i := range w {

@@ -2,13 +2,13 @@ package kerneltest
 
 import "fmt"
 
-// answers are what the references computed in the checks. A check asks the reference the same
+// answers keeps what the references computed in the checks. A check asks the reference the same
 // questions in the same order whatever the backend under test, until it finds a fault: inputs
 // come from streams and from the reference, never from that backend. So an answer is known by
-// its place among those of a check.
+// its place among a check's.
 type answers map[string]*answer
 
-// answer is what the reference gave for one question, and what it gave for the next.
+// answer holds what the reference gave for one question, and for the next.
 type answer struct {
 	given   bool
 	results []result

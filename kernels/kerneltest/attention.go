@@ -127,7 +127,7 @@ func (p packed) offsets() []int32 {
 	return x
 }
 
-// sequence returns the rows of sequence j, those of its prefix first, and how many
+// sequence returns the rows of sequence j, its prefix's first, and how many
 // these are.
 func (p packed) sequence(j int) (rows []int, prefix int) {
 	off := p.offsets()
@@ -314,7 +314,7 @@ func checkAttentionTiny(s *subject) error {
 	return nil
 }
 
-// back is the backward pass; fwd is what the forward pass gave.
+// back is the backward pass; fwd is the output of the forward pass.
 func (p packed) back(c *call, qkv, dout []float32, fwd []result) {
 	c.b.AttentionBackward(c.outOperands("dqkv", len(qkv)), c.operands("dout", dout), c.operands("out", fwd[0].f),
 		c.floats("stats", fwd[1].f), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), p.groupsOf(c), p.shape)

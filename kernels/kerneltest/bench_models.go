@@ -23,7 +23,7 @@ func gateBenchmarks() []benchmark {
 	return list
 }
 
-// columnBenchmarks move the queries, keys and values of one map within those of all.
+// columnBenchmarks move one map's queries, keys and values within the columns of all.
 func columnBenchmarks() []benchmark {
 	const M, n, stride, offset = 2048, 256, 768, 256
 	r, dims := benchStream("bench columns"), dimsOf("M", M, "n", n, "stride", stride)

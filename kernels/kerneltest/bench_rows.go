@@ -100,7 +100,7 @@ func eighths(M int) []int32 {
 
 // sequenceBenchmarks measure attention on 8 sequences of 256 tokens, and a
 // decode step of 64 sequences that have 192; and both with windows and with caps, and on 2
-// sequences of 1024 tokens, which a window is short beside.
+// sequences of 1024 tokens, much longer than a window.
 func sequenceBenchmarks() []benchmark {
 	const S, T, M = 8, 256, 8 * 256
 	a := kernels.AttentionShape{H: 4, K: 2, D: 64, Scale: 0.125}

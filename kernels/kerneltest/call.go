@@ -45,7 +45,7 @@ type image struct {
 	d []float64
 }
 
-// result is what an output holds after a call.
+// result holds an output after a call.
 type result struct {
 	name string
 	image
@@ -142,7 +142,7 @@ func nans(n int) []float32 {
 // place allocates a tensor with its bands and uploads it.
 func (c *call) place(name string, r role, v image, t kernels.DType) kernels.Buffer {
 	n := v.len()
-	// The view starts at any alignment of its elements, packed weights at that of
+	// The view starts at any alignment of its elements, packed weights at the alignment of
 	// a cache line. The band after it is as long as the view, up to a limit: a tile
 	// that is too tall writes whole rows past the end.
 	lo := 64 + len(c.tensors)%8

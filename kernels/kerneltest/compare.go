@@ -76,7 +76,7 @@ func (w result) matches(got image, tol tolerance) error {
 	return nil
 }
 
-// near reports whether element i of got is that of w within tol. NaN is near
+// near reports whether element i of got equals w's within tol. NaN is near
 // NaN, whatever its payload.
 func (w image) near(got image, i int, tol tolerance) bool {
 	if w.bits(i) == got.bits(i) {
@@ -114,7 +114,7 @@ func (v image) text(i int) string {
 }
 
 // roundoff returns half a unit in the last place of 1, the largest relative
-// error of rounding to t, but not below that of the float32 reference.
+// error of rounding to t, but not below the float32 reference's.
 func roundoff(t kernels.DType) float64 {
 	switch t {
 	case kernels.F32, kernels.F64:

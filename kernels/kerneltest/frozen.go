@@ -34,7 +34,7 @@ const (
 	trained                       // not frozen: float32 W and both packed copies
 )
 
-// allKinds are those of frozen matrices.
+// allKinds lists the kinds of frozen matrices.
 func allKinds() []frozenKind { return []frozenKind{hostBits, hostFloats, bits, floatPanels} }
 
 func (k frozenKind) String() string {

@@ -2,14 +2,14 @@
 // backend against kernels/ref, Bench measures every operation under one name.
 //
 // Backends of numerics class "cpu/fma" must give the bits of ref.New[float32], of
-// class "cpu/bf16" those of ref.NewMixed; others are compared within the tolerances of tolerance.go,
+// class "cpu/bf16" ref.NewMixed's; others are compared within the tolerances of tolerance.go,
 // each with its reason. Whatever the class, the suite also checks laws that need
 // no reference:
 //
 //   - an operation writes its outputs and nothing else, and reads its inputs and
 //     nothing else: every buffer is a view between two bands of NaN;
 //   - a row's result depends on that row alone: any subset of the rows in any
-//     order, one row by itself, or rows beside others full of NaN and Inf give the
+//     order, one row by itself, or rows next to others full of NaN and Inf give the
 //     same bits;
 //   - a prefill, a prefill in chunks and decode steps from pages of any size give
 //     the same bits;
@@ -49,7 +49,7 @@ func (suite *Suite) Test(t *testing.T, open func() kernels.Backend) {
 	}
 }
 
-// subject is a backend under test beside the reference.
+// subject is a backend under test, and the reference.
 type subject struct {
 	b      kernels.Backend
 	ref    kernels.Backend

@@ -159,7 +159,7 @@ func checkMatMulDWBlocks(s *subject) error {
 	return nil
 }
 
-// embedScales are no scale, and one that is no float32.
+// embedScales are: none, and one that float32 cannot hold.
 func embedScales() []float64 { return []float64{1, 5.656854249492381} }
 
 func checkEmbed(s *subject) error {

@@ -92,7 +92,7 @@ func (b capLast) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
 	b.Backend.LogProb(out, h, w, targets, x)
 }
 
-// flatCap takes the gradient of the cap for 1: it is that of the scores without a cap,
+// flatCap takes the gradient of the cap for 1: it equals the gradient of scores without a cap,
 // where they are small.
 type flatCap struct{ kernels.Backend }
 

@@ -147,7 +147,7 @@ func (s *subject) checkLogProbBackward(o outputShape, x kernels.Softmax) error {
 	})
 }
 
-// checkFrozenOutput checks that dh is what it is with a gradient of the weights.
+// checkFrozenOutput checks that dh is the same as with a gradient of the weights.
 func (s *subject) checkFrozenOutput(trained rowCase, o outputShape, w []float32, x kernels.Softmax) error {
 	frozen := trained
 	frozen.name += " frozen"

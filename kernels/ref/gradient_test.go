@@ -7,7 +7,7 @@ import (
 )
 
 // step is the h of central differences: the error of the formula grows as h²
-// (h² = 4e-11, times a third derivative of order 1 over 6), that of rounding as
+// (h² = 4e-11, times a third derivative of order 1 over 6), the error of rounding as
 // 1e-16·|loss|/h; they meet near 6e-6.
 const step = 6e-6
 

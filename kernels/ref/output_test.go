@@ -60,7 +60,7 @@ func TestLogProbCapKnown(t *testing.T) {
 }
 
 func TestLogProbFarFromZero(t *testing.T) {
-	// Logits of ±1e4 overflow without the maximum; the answer is that of [0 -2e4].
+	// Logits of ±1e4 overflow without the maximum; the answer is the same as for [0 -2e4].
 	lp, ent, lse := make([]float32, 2), make([]float32, 2), make([]float32, 2)
 	LogProb(lp, ent, lse, []float32{1, 1}, []float32{1e4, -1e4}, []int32{0, 1}, 1, kernels.Softmax{Temperature: 1})
 	wantExact(t, "logProb", lp, []float32{0, -2e4})

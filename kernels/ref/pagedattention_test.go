@@ -39,7 +39,7 @@ func TestAppendKVLayout(t *testing.T) {
 
 func TestPagedAttentionKnown(t *testing.T) {
 	// One head, D = 1, Scale 1. Sequence 1 has positions 0-16 in pages 2, then 0.
-	// All keys are 0 but that of position 16, which is ln 16: z = 0 sixteen times
+	// All keys are 0 but the one at position 16, ln 16: z = 0 sixteen times
 	// and ln 16, so l·e^m = 32, and position 16 has half the weight.
 	s := kernels.AttentionShape{H: 1, K: 1, D: 1, Scale: 1}
 	const size = 16

@@ -33,7 +33,7 @@ func TestRMSNormKnown(t *testing.T) {
 	wantExact(t, "dweight in place", dw, []float32{0.75, 1})
 }
 
-// With UnitOffset weights of 7 and -9 are those of 8 and -8 above.
+// With UnitOffset, weights of 7 and -9 act as 8 and -8 above.
 func TestRMSNormUnitOffset(t *testing.T) {
 	s := kernels.NormShape{Heads: 2, Dim: 2, Stride: 5, Offset: 1, UnitOffset: true}
 	x, w := []float32{9, 3, 4, 0, 1}, []float32{7, -9}

@@ -28,7 +28,7 @@ func TestRopeKnown(t *testing.T) {
 }
 
 func TestRopePartKnown(t *testing.T) {
-	// D = 6, of which four channels turn: pairs (0,2) by 90° and (1,3) by 3-4-5.
+	// D = 6; four channels turn: pairs (0,2) by 90° and (1,3) by 3-4-5.
 	s := kernels.AttentionShape{H: 1, K: 1, D: 6, Rotary: 4}
 	cos, sin := []float64{0, 0.6}, []float64{1, 0.8}
 	qkv := []float64{1, 5, 2, 10, 7, 8, 3, 0, 4, 5, 7, 8, 9, 9, 9, 9, 9, 9}

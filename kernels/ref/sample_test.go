@@ -205,9 +205,9 @@ func TestSamplePanics(t *testing.T) {
 	})
 }
 
-// The choice and the scores are those of the capped logits.
+// The choice and the scores come from the capped logits.
 func TestSampleCap(t *testing.T) {
-	// Cap 2 turns the logits [0 ln3 30] into [0 1 2], and in float32 those of 60 and 80 into
+	// Cap 2 turns the logits [0 ln3 30] into [0 1 2], and in float32 60 and 80 into
 	// the same 2.
 	const ln3 = 1.0986123
 	draw := func(w []float32, u float32, p kernels.Sampling) (int32, float32) {

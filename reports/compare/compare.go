@@ -16,7 +16,7 @@ type Options struct {
 	Allow    []string // keys whose difference is waived
 	Suites   []string // names, with or without the task: "test", "countdown/test"; empty: all
 	Metrics  []string // metrics to test; empty: defaultTests
-	K        []int    // of pass@k; empty: those of the protocol
+	K        []int    // of pass@k; empty: the protocol's
 	Alpha    float64  // 0 is 0.05
 	Draws    int      // of the bootstrap of pass@k of arms with fewer than MinSeeds runs; 0 is DefaultDraws
 	Baseline bool     // compare the others with the last arm; otherwise compare all pairs

@@ -47,7 +47,7 @@ type fakeRun struct {
 	seed       int64
 	status     store.Status
 	numerics   string
-	config     map[string]string      // JSON of keys, over those of plainRun
+	config     map[string]string      // JSON of keys, over plainRun's
 	code       map[string]string      // by stage kind; "c" where nothing is said
 	weights    string                 // that training began with
 	protocol   map[string]string      // JSON of eval.final keys
@@ -200,7 +200,7 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	f.stage(r, run, store.Stage{Kind: "eval.score", Label: label, Params: text}, 0.25, out, evals)
 }
 
-// answers makes problems with two samples each, of which so many are correct, each
+// answers makes problems with two samples each, so many of them correct, each
 // with an answer of its own.
 func answers(correct ...int) []eval.Item {
 	var items []eval.Item

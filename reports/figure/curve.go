@@ -17,7 +17,7 @@ type Curve struct {
 	Band Band
 
 	// Smooth draws centred moving means over this many points, an odd number, of
-	// each seed, with the means of the raw values faint beside them. 0 and 1: none.
+	// each seed, with the means of the raw values faint behind them. 0 and 1: none.
 	Smooth int
 
 	Reference *Reference // nil: none

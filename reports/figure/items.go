@@ -171,7 +171,7 @@ func (f Items) draw(s *sheet, groups []group, n int) {
 	f.drawRamp(s, k, from, y)
 }
 
-// row is what row j is called.
+// row returns the name of row j.
 func (a ItemsArm) row(s *sheet, k ink, j int) string {
 	if j >= len(a.Rows) {
 		return ""

@@ -25,7 +25,7 @@ type printed struct {
 	x0, y0, x1, y1 float64
 }
 
-// document is what the tests read of an SVG.
+// document holds what the tests read of an SVG.
 type document struct {
 	w, h  float64
 	title string
@@ -50,7 +50,7 @@ func checkPath(t *testing.T, d string, w, h float64) {
 	}
 }
 
-// notFinite matches a coordinate that is no plain number.
+// notFinite matches a coordinate that is not a plain number.
 var notFinite = regexp.MustCompile(`NaN|Inf|[0-9]e[+-]?[0-9]`)
 
 // readSVG reads a document. It fails the test on XML that is not well-formed, on
@@ -238,7 +238,7 @@ func TestPanelsLineUp(t *testing.T) {
 	}
 }
 
-// A name beside a marker covers no marker, bar or other name.
+// A name next to a marker covers no marker, bar or other name.
 func TestScatterLabels(t *testing.T) {
 	f := Scatter{Arms: []ScatterArm{
 		{"A", estimate(1, .1), estimate(1, .1), [][2]float64{{1.02, 1.05}}},

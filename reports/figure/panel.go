@@ -25,7 +25,7 @@ const (
 	gridY                     // horizontal lines at the ticks of y
 )
 
-// frame is what a panel needs beside its scales.
+// frame holds what a panel needs besides its scales.
 type frame struct {
 	area  vg.Rectangle // all that belongs to the panel: axes, labels, ticks
 	grid  grid
@@ -40,7 +40,7 @@ type words struct {
 	ink  ink
 }
 
-// Heights and widths of what stands beside the axes.
+// Heights and widths of the texts next to the axes.
 const (
 	tickGap    = 3.0
 	underTicks = tickLen + tickGap + textSize*capHeight
@@ -77,7 +77,7 @@ func (s *sheet) tickWidth(t tick) vg.Length {
 	return w
 }
 
-// beside is the width that labels and ticks of y take.
+// beside returns the width of y's labels and ticks.
 func (s *sheet) beside(y scale) vg.Length {
 	w := vg.Length(tickLen + tickGap)
 	for _, t := range y.ticks {

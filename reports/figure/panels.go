@@ -30,7 +30,7 @@ func (g panels) height() vg.Length {
 }
 
 // frame is where panel i with axis x stands below top. Only the lowest panel of a
-// column has labels under x; its axes are as high as those of the others.
+// column has labels under x; its axes are as high as the others'.
 func (g panels) frame(s *sheet, i int, top vg.Length, x scale) frame {
 	label := below(x, frame{}) - below(x, frame{bare: true})
 	area := s.under(top)

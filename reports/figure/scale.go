@@ -238,7 +238,7 @@ func tickText(v, step, top float64) string {
 	if v == 0 {
 		return "0"
 	}
-	const digits = 6 // more do not fit beside an axis
+	const digits = 6 // more do not fit next to an axis
 	decimals := func(unit float64) int { return max(0, int(math.Ceil(-math.Log10(step/unit)-1e-9))) }
 	for _, u := range [...]struct {
 		unit, from float64

@@ -139,7 +139,7 @@ func (f Scatter) drawBars(p panel, a ScatterArm, k look) {
 	}
 }
 
-// pointLabel is a name beside a marker.
+// pointLabel is a name next to a marker.
 type pointLabel struct {
 	name string
 	ink  ink

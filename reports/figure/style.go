@@ -44,7 +44,7 @@ var (
 	fillColor  = color.NRGBA{0xc8, 0xc8, 0xc8, 0xff} // references: targets, first steps
 )
 
-// palette is that of Okabe and Ito (2008, jfly.uni-koeln.de/color), which stays
+// palette comes from Okabe and Ito (2008, jfly.uni-koeln.de/color); it stays
 // apart for readers with any common colour blindness, without its yellow, which is
 // too light for a line on white. The order keeps the first four apart in greyscale
 // too: L* is about 46, 71, 58 and 0.
@@ -98,7 +98,7 @@ func lookAt(place int) look {
 	}
 }
 
-// looks returns the look of each arm: that of its place in order, and after all of
+// looks returns the look of each arm: by its place in order, and after all of
 // order for arms that are not there.
 func looks(order, arms []string) []look {
 	place := make(map[string]int, len(order)+len(arms))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// sharedData is the folder of public data beside a checkout.
+// sharedData is the folder of public data next to a checkout.
 const sharedData = "../../../shared/data"
 
 // eachLine decodes the lines of a file of JSON objects into values of type T.

@@ -292,7 +292,7 @@ func truncateFilter(st *state, v Value, a *arguments) (Value, error) {
 	case err != nil:
 		return nil, err
 	case n < e.len() || leeway < 0:
-		return nil, valueErr("truncate: the length is less than that of its end, or the leeway is negative")
+		return nil, valueErr("truncate: the length is less than its end's, or the leeway is negative")
 	case size <= n || size-n <= leeway:
 		return v, nil
 	}

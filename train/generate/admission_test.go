@@ -42,7 +42,7 @@ func bits(c rollout.Completion) string {
 
 // TestAnyAdmission: a completion has the same bits at every level and number of
 // threads, in whatever order its request and its siblings come, alone or as one of
-// sixteen, whether its prompt is computed in one piece, token by token or beside
+// sixteen, whether its prompt is computed in one piece, token by token or with
 // others, whatever the sizes of pages and table, and whatever lies in unused memory.
 func TestAnyAdmission(t *testing.T) {
 	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
@@ -66,7 +66,7 @@ func checkAdmission(t *testing.T, operand kernels.DType) {
 		level := cpu.Level(r.IntN(int(cpu.BestLevel()) + 1))
 		be := openAs(t, cpu.Options{Level: &level, Threads: threads, Operand: operand})
 		o := Options{MaxSequences: 1 + r.IntN(40), PageTokens: 16 * (1 + r.IntN(6)), MaxTokens: 80 + r.IntN(17)}
-		// A step beside full slots has room for one prompt token, some, or all.
+		// A step with full slots has room for one prompt token, some, or all.
 		o.StepRows = o.MaxSequences + []int{1, 1 + r.IntN(30), 400}[run%3]
 		var some []rollout.Request
 		for _, i := range r.Perm(len(reqs)) {

@@ -8,7 +8,7 @@ import (
 	"exp/train/rollout"
 )
 
-// The recorded log-probs are those of the full softmax, bit for bit the trainer's,
+// The recorded log-probs come from the full softmax, bit for bit the trainer's,
 // also where top-k, top-p, min-p or greediness choose among fewer tokens.
 func TestRestrictedSamplingRecordsTheTrainersLogProbs(t *testing.T) {
 	for _, p := range []rollout.Params{

@@ -13,7 +13,7 @@ import (
 //
 // Neighbours with the same number in Group have the same prompt, which is computed once for
 // all of them. That changes no bit of a sequence's forward pass, but gradients round
-// differently from those of the sequences alone. Without Group every sequence is computed
+// differently from the gradients of single sequences. Without Group every sequence is computed
 // separately. The last token of a completion is only a target and is not computed.
 type Batch struct {
 	Tokens  []int32

@@ -66,7 +66,7 @@ type Config struct {
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
-// Top of which compute a token, and one of width Shared that always does, with its own gate
+// Top of them compute a token, and one of width Shared always does, with its own gate
 // (Qwen2-MoE).
 type Experts struct {
 	Count, Top int

@@ -17,7 +17,7 @@ func Parameters(c Config, h Heads) (backbone, heads int) {
 }
 
 // ForwardFLOPs returns the floating-point operations of a forward pass over one sequence of
-// n tokens, scored of which get logits: two per weight that a token meets, and 4·HD per
+// n tokens when scored of them get logits: two per weight that a token meets, and 4·HD per
 // token and key it attends to. A backward pass costs twice as much.
 func (c Config) ForwardFLOPs(n, scored int) float64 {
 	var weights, keys float64

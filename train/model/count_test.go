@@ -8,7 +8,7 @@ import (
 	"exp/kernels/cpu"
 )
 
-// The counts are what is allocated, to the byte.
+// The counts equal the allocations, to the byte.
 func TestCounts(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 9))

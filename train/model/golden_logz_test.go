@@ -15,7 +15,7 @@ import (
 )
 
 // goldenHead is a recorded run of the published log Z head. Its golden vectors
-// are in the folder EXP_GOLDEN or, by default, shared/data/golden beside the
+// are in the folder EXP_GOLDEN or, by default, shared/data/golden next to the
 // repository; its README describes the schema.
 type goldenHead struct {
 	Name, Function, DType string

@@ -14,7 +14,7 @@ import (
 //     Config.InitStd (Hugging Face's initializer_range); biases 0; norms 1 (0 where 1 is added to them).
 //   - Adapters: A uniform in ±1/√in, B 0, as in PEFT: they change nothing at first.
 //   - The log Z head: linear weights and biases uniform in ±1/√C, the layer norms 1
-//     and 0, which is what its published code gets from its framework's defaults.
+//     and 0, as its published code gets from its framework's defaults.
 func (m *Model) Init(seed func(label string) uint64) {
 	for _, t := range m.tensors {
 		m.be.Copy(m.params.view(t.Name), kernels.Host(initial(t, m.Config, seed("init/"+t.Name))))

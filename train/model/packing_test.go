@@ -148,7 +148,7 @@ func (e engines) open(t *testing.T, s setting) *cpu.Backend {
 	return e[key]
 }
 
-// results are those of passes over a batch.
+// results equal the results of passes over a batch.
 type results struct {
 	rows  [][]float32 // by sequence: log-probs and entropies or values, then log Z
 	grads []float32

@@ -58,7 +58,7 @@ func (r RopeScaling) FixedLength() int {
 }
 
 // Frequencies returns the rotary frequencies [R/2] of sequences of n tokens, in radians per
-// position, and the factor of cos and sin. theta is the base. The formulas are those of
+// position, and the factor of cos and sin. theta is the base. The formulas come from
 // transformers' modeling_rope_utils, in float64: linear (arXiv:2306.15595), dynamic NTK,
 // llama3 (arXiv:2407.21783 §3.4.2), yarn (arXiv:2309.00071 eq. 17 to 22), longrope
 // (arXiv:2402.13753).

@@ -15,7 +15,7 @@ var stepConfig = Config{Vocab: 32, Layers: 4, Width: 128, Heads: 4, KVHeads: 2, 
 	RopeTheta: 1e4, NormEps: 1e-6, QKVBias: true, QKNorm: true, TieEmbeddings: true, MaxPositions: 128, InitStd: 0.05}
 
 // trainStep returns one whole step of the engine, its gradients from the host: load,
-// forward, scores or values, backward, clipping, AdamW, packing. tokens is what it
+// forward, scores or values, backward, clipping, AdamW, packing. tokens counts what it
 // works through.
 func trainStep(t testing.TB, threads int, c Config, h Heads, keep Keep, sequences int) (step func(), tokens int) {
 	t.Helper()

@@ -208,7 +208,7 @@ func TestCommandThatHangs(t *testing.T) {
 	}
 }
 
-// What a program writes that is no answer ends the run, with the line and the row.
+// Output that is not an answer ends the run, with the line and the row.
 func TestCommandThatBreaksTheProtocol(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"print", "line 3 of its output: not a JSON answer, while the row with id 2 (problem p1) waits: invalid character 'd' looking for beginning of value: debug: print"},

@@ -33,7 +33,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// The judge is asked about the whole chat, and what a message says is no placeholder.
+// The judge is asked about the whole chat, and braces in a message are not placeholders.
 func TestJudgeReadsTheChat(t *testing.T) {
 	o, _ := judgeOf("http://x")
 	j := NewJudge(o)

@@ -2,7 +2,7 @@ package rl
 
 // DraftMetrics are verl's metrics of speculative decoding: how many tokens of a smaller
 // model's drafts the policy accepted. drafted, accepted and verified are [B], of each
-// completion the tokens that were drafted, those of them that were accepted, and the
+// completion the tokens that were drafted, how many of them were accepted, and the
 // passes that judged them.
 //
 //	rollout/spec_accept_rate     mean of accepted/drafted, 0 where nothing was drafted

@@ -20,7 +20,7 @@ type FlowRLVariant struct {
 //	original_tb       the release's orignal_tb (sic): weight 1, Beta 1
 //	ppo_style_tb      the release's: weight 1, and the surrogate
 //
-// and those of the author's branches (Xuekai-Zhu/verl_FlowRL), whose clip is 0.2 below and
+// and of the author's branches (Xuekai-Zhu/verl_FlowRL), whose clip is 0.2 below and
 // 0.28 above:
 //
 //	clip_only         mean log-prob bounded on both sides

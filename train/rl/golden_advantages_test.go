@@ -34,7 +34,7 @@ func TestGoldenAdvantages(t *testing.T) {
 	})
 }
 
-// goldenAdvantages is what a case of an estimator records.
+// goldenAdvantages holds what a case of an estimator records.
 func goldenAdvantages[T Float](adv, ret []T, err error) goldenResult {
 	return goldenResult{outputs: map[string][]float64{"advantages": widen(adv), "returns": widen(ret)}, err: err}
 }

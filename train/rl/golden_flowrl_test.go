@@ -57,7 +57,7 @@ func TestGoldenFlowRL(t *testing.T) {
 	})
 }
 
-// releaseStatistics are those of the first release, over padding and all.
+// releaseStatistics are the first release's, over padding and all.
 func releaseStatistics(c *goldenCase, f *FlowRLConfig) {
 	eps := c.param("clip_ratio", 0.2)
 	f.RatioFractions, f.CountPadding, f.Clip = true, true, Clip{Low: eps, High: eps}

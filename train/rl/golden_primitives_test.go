@@ -61,7 +61,7 @@ func goldenVar[T Float](c *goldenCase) goldenResult {
 }
 
 // goldenWhiten takes the gradient of Σ out·cotangent numerically: nothing
-// differentiates a whitening, so that there is no code for it.
+// differentiates a whitening, so it needs no code.
 func goldenWhiten[T Float](c *goldenCase) goldenResult {
 	mask := c.mask("mask")
 	out := input[T](c, "values")
@@ -181,7 +181,7 @@ func goldenPartition(c *goldenCase) goldenResult {
 	return goldenResult{outputs: map[string][]float64{"out": want}}
 }
 
-// softmax is what is read off a token's logits.
+// softmax holds what the tests read off a token's logits.
 type softmax struct {
 	p       []float64 // [V] probabilities
 	label   int

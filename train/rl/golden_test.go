@@ -14,7 +14,7 @@ import (
 
 // Golden vectors are inputs and outputs recorded from the public
 // implementations, one JSON file per family. The folder is EXP_GOLDEN or, by
-// default, shared/data/golden beside the repository; its README describes the
+// default, shared/data/golden next to the repository; its README describes the
 // schema. Tests skip where it is absent.
 
 // goldenFamily runs every case of a family whose function is in checks, and logs
@@ -69,7 +69,7 @@ func logCounts(t *testing.T, what string, counts map[string]int) {
 // goldenCheck computes what a case records.
 type goldenCheck func(c *goldenCase) goldenResult
 
-// goldenResult is what our code makes of a case. Every output, metric and
+// goldenResult holds what our code makes of a case. Every output, metric and
 // gradient that the case records must be here or, for a stated reason, in later.
 type goldenResult struct {
 	outputs map[string][]float64

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// gradTol is what analytic and numeric derivatives may differ by, relative to
+// gradTol bounds the difference of analytic and numeric derivatives, relative to
 // the derivative. derivative's own error is a few 1e-13 of the loss, which is why
 // small derivatives get gradFloor of the loss as well.
 const (
@@ -35,7 +35,7 @@ func TestDerivative(t *testing.T) {
 // Every loss has the slope that it returns, by each log-prob, value, entropy and
 // log Z. What is a constant to a gradient is held constant: FlowRL's weight and
 // CISPO's choice of tokens, by moving the old policy along. A straight-through
-// form is differenced as k2, which is what it is differentiated as.
+// form is differenced as k2, just as it is differentiated.
 func TestGradients(t *testing.T) {
 	const seed = 9
 	all := objectives[float64]()

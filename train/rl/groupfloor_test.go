@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The first case is that of verl #6348, which gives ∓0.0050 where GRPO has ∓0.6196.
+// The first case comes from verl #6348, which gives ∓0.0050 where GRPO has ∓0.6196.
 func TestFlooredGroupAdvantage(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

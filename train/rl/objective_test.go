@@ -134,7 +134,7 @@ func flowRLConfigs() map[string]FlowRLConfig {
 }
 
 // frozenSurrogate is FlowRL with the surrogate of a residual that stays what it
-// was when a batch was first seen: a constant, which is what FlowRL's gradient
+// was when a batch was first seen: a constant, as FlowRL's gradient
 // takes it for.
 func frozenSurrogate[T Float](c FlowRLConfig) objective[T] {
 	balance := c
@@ -176,7 +176,7 @@ func frozenSurrogate[T Float](c FlowRLConfig) objective[T] {
 	}}
 }
 
-// outcome is what an objective makes of a mini-batch.
+// outcome holds what an objective makes of a mini-batch.
 type outcome struct {
 	loss    float64
 	metrics []Metric

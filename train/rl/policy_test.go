@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// addPolicyObjectives adds the policy losses beside PPO to the objectives.
+// addPolicyObjectives adds the policy losses other than PPO's to the objectives.
 func addPolicyObjectives[T Float](list map[string]objective[T]) {
 	add := func(name string, constantRatio bool, loss func(d []T, s *sample[T], rows int, st *PolicyStats)) {
 		o := objective[T]{by: func(s *sample[T]) []T { return s.LogProb }, start: func(rows int) accumulator[T] {
@@ -71,7 +71,7 @@ func mild[T Float](s *sample[T]) *Batch[T] {
 }
 
 // constantRows returns a batch in which every row has the advantage of its first
-// unmasked token, and no weights: the gradient of GSPO is that of its loss only
+// unmasked token, and no weights: GSPO's gradient is its loss's only
 // there.
 func constantRows[T Float](from *Batch[T]) *Batch[T] {
 	b := *from
@@ -126,7 +126,7 @@ func oneToken(ratio, adv float64) *Batch[float64] {
 		LogProb: []float64{-1}, OldLogProb: []float64{-1 - math.Log(ratio)}}
 }
 
-// tokenCase is what a loss makes of one token of log-prob -1, before coefficient
+// tokenCase holds what a loss makes of one token of log-prob -1, before coefficient
 // and weight.
 type tokenCase struct {
 	name           string

@@ -11,13 +11,13 @@ func TestReturns(t *testing.T) {
 	got := []float64{1, 9, 2, 4, 8} // in place
 	Returns(got, got, []bool{on, off, on, on, on}, Rows{0, 4, 5}, 0.5)
 	// 4, 2+½·4, then the masked 9 is dropped and passes 4 on, 1+½·4; the second row
-	// starts anew.
+	// starts over.
 	if want := []float64{3, 4, 4, 4, 8}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-// Returns are those of GAE with lambda 1 and no critic.
+// Returns equal GAE's with lambda 1 and no critic.
 func TestReturnsAreGAE(t *testing.T) {
 	const seed = 16
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -28,7 +28,7 @@ var spanNames = [...]string{SpanToken: "token", SpanSum: "seq_sum", SpanMean: "s
 //
 // and its statistic over Span is kept
 //
-//	k1      between ln Low and ln High; Low 0 is no lower bound
+//	k1      between ln Low and ln High; Low 0: no lower bound
 //	k2, k3  up to High; Low is 0
 //
 // so k1 bounds the ratio of the sampler to the trainer, the inverse of the ratio that

@@ -199,7 +199,7 @@ func (s *rowStats) metrics(m []Metric, prefix string, centre float64) []Metric {
 		Metric{prefix + "max_deviation", max(s.max()-centre, centre-s.min())})
 }
 
-// weightStats are those of rollout weights.
+// weightStats are the statistics of rollout weights.
 type weightStats struct {
 	weight           spread
 	tokenRange       extent // of weights

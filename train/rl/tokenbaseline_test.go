@@ -73,7 +73,7 @@ func TestTokenBaselineColumns(t *testing.T) {
 	}
 }
 
-// The baseline is that of least variance: Σ W·A² over the rows of a group at a
+// The baseline minimises the variance: Σ W·A² over the rows of a group at a
 // position is stationary, Σ W·A = 0. All groups have two rows or more.
 func TestTokenBaselineIsOptimal(t *testing.T) {
 	const seed = 17

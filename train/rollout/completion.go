@@ -18,7 +18,7 @@ func (f Finish) String() string {
 	return "unknown"
 }
 
-// Completion is what the policy sampled after a prompt.
+// Completion is one sample of the policy after a prompt.
 type Completion struct {
 	// Tokens are the sampled ids, including the end token if one was sampled; [T].
 	Tokens []int32

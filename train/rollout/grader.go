@@ -22,7 +22,7 @@ func (s Status) String() string {
 type Verdict struct {
 	Status  Status
 	Correct bool
-	// Reward is what training maximises; it is 0 where Status is NotGraded.
+	// Reward is maximised by training; it is 0 where Status is NotGraded.
 	Reward float64
 	// Answer is the extracted answer in canonical form: two completions gave the same
 	// solution exactly if their Answers are equal. Empty if no answer was found.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// dataPath is a file of EXP_DATA or, by default, of shared/data beside the repository.
+// dataPath is a file of EXP_DATA or, by default, of shared/data next to the repository.
 func dataPath(name ...string) string {
 	dir := os.Getenv("EXP_DATA")
 	if dir == "" {

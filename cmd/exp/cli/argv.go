@@ -34,7 +34,7 @@ type argv struct {
 	err           error    // an error found before the parser runs
 }
 
-// parseArgv reads args, of which args[0] is the program. A flag is looked up in
+// parseArgv reads args; args[0] is the program. A flag is looked up in
 // the innermost command first and in the globals last. "--" ends the flags; "-"
 // alone is a positional. It understands --flag value, --flag=value, -f value,
 // -fvalue, bundles such as -vqn5, and -flag for --flag as Go programs do.

@@ -134,7 +134,7 @@ type signalError struct{ sig os.Signal }
 
 func (e *signalError) Error() string { return e.sig.String() }
 
-// Is makes it a context.Canceled, which is what code below returns.
+// Is makes it a context.Canceled, as code below returns it.
 func (e *signalError) Is(target error) bool { return target == context.Canceled }
 
 // signalCode is 128 plus the number of the signal, as shells count.

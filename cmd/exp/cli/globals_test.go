@@ -19,10 +19,10 @@ func TestEnvironment(t *testing.T) {
 		return strings.Fields(rest)[0]
 	}
 	if got := store("run", "a"); got != "E" {
-		t.Errorf("store %q, want that of EXP_STORE", got)
+		t.Errorf("store %q, want EXP_STORE's", got)
 	}
 	if got := store("run", "a", "--store", "F"); got != "F" {
-		t.Errorf("store %q, want that of the flag", got)
+		t.Errorf("store %q, want the flag's", got)
 	}
 	call{env: map[string]string{"EXP_PROGRESS": "loud"}}.run("run").check(t, 2, "", `EXP_PROGRESS is "loud", but must be one of`)
 	call{env: map[string]string{"EXP_LOG": "loud"}}.run("run").check(t, 2, "", `EXP_LOG is "loud"`)

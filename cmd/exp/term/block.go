@@ -53,7 +53,7 @@ func (l line) paint(color bool) string {
 	return out.String()
 }
 
-// view is what the live block shows of a stage.
+// view holds what the live block shows of a stage.
 type view struct {
 	stage   Stage
 	step    Step

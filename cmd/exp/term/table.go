@@ -189,7 +189,7 @@ type tablePrinter struct {
 	widths  []int
 	layout  Layout
 	lines   [][]string // of each cell of the row that is printed; kept for the next
-	single  []string   // those of cells of one line
+	single  []string   // lines of a cell that takes one
 }
 
 // row prints one row, on several lines where a wrapped cell needs them.

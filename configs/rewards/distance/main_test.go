@@ -19,6 +19,6 @@ func TestScore(t *testing.T) {
 		}
 	}
 	if _, err := score([]byte("no row")); err == nil {
-		t.Error("no error for a line that is no row")
+		t.Error("no error for a line that holds no row")
 	}
 }

@@ -19,7 +19,7 @@ func (p *Problem) judgeValue(got []byte, want json.RawMessage, upstream bool) (b
 	}
 	var g, w any
 	if err := sandbox.DecodeValue(got, &g); err != nil {
-		return false, "the value is no JSON: " + err.Error()
+		return false, "the value is not JSON: " + err.Error()
 	}
 	if err := sandbox.DecodeValue(want, &w); err != nil {
 		return false, "the expected value is no JSON: " + err.Error() // excluded by Check
