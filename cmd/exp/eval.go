@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
@@ -30,7 +32,7 @@ func evalCommand(a *app) *cli.Command {
 		ArgsUsage: "[RUN | FOLDER]",
 		Description: "With RUN: samples and scores suites with the run's final weights, and stores the scores " +
 			"with the run. Nothing is trained or recomputed: another grader needs no sampling. Suites come from " +
-			"the store (exp suite add).\n" +
+			"the store (exp suite add) or a file, which then joins them.\n" +
 			"With FOLDER: the same for weights in Hugging Face's layout, such as a merged model, for a checkpoint " +
 			"that exp merge reads, or for hub:ORG/NAME@REV, fetched by exp hub get. The scores belong to a new run " +
 			"that trains nothing. FOLDER may also hold LoRA adapters (PEFT) whose model is here; otherwise " +
@@ -225,7 +227,7 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 		return nil, a.Usagef("--suite: responses belong to one suite, not %d", len(names))
 	}
 	ref := names[0]
-	if info, err := os.Stat(ref); err == nil && !info.IsDir() {
+	if isFile(ref) {
 		return readSuite(suite.KnownName(ref), ref)
 	}
 	err = a.WithStore(func(db *store.DB) error {
@@ -237,6 +239,13 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 		return err
 	})
 	return s, err
+}
+
+// isFile reports whether a --suite is a file and not the name of a suite: a name has
+// neither a dot nor a slash.
+func isFile(ref string) bool {
+	info, err := os.Stat(ref)
+	return err == nil && !info.IsDir() && strings.ContainsAny(ref, "./"+string(filepath.Separator))
 }
 
 func protocolTable() cli.Table {
@@ -298,10 +307,21 @@ func modelSettings() []evalSetting {
 	return []evalSetting{{"template", "data.chat"}, {"system", "data.system"}}
 }
 
-// evalSuites returns the suites that --suite names. With --limit N, suites of the store
-// are cut to their first N problems and renamed accordingly.
+// evalSuites returns the suites that --suite names; it keeps those of files in the store.
+// With --limit N, suites of the store are cut to their first N problems and renamed
+// accordingly.
 func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {
-	names := c.StringSlice("suite")
+	names := slices.Clone(c.StringSlice("suite"))
+	for i, name := range names {
+		if !isFile(name) {
+			continue
+		}
+		kept, err := a.suiteOfFile(c.Context, db, name)
+		if err != nil {
+			return nil, err
+		}
+		names[i] = kept.Name
+	}
 	if !c.IsSet("limit") {
 		return names, nil
 	}

@@ -84,7 +84,7 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 		}
 	}
 	if len(c.StringSlice("suite")) == 0 {
-		return a.Usagef("--suite NAME is needed: a suite of the store or, for a run, test or val")
+		return a.Usagef("--suite NAME is needed: a suite of the store, a file or, for a run, test or val")
 	}
 	db, err := a.OpenStoreToWrite()
 	if err != nil {

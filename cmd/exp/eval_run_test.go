@@ -15,13 +15,9 @@ func TestEvalRun(t *testing.T) {
 	}
 	dir := t.TempDir()
 	puzzles := filepath.Join(dir, "puzzles.jsonl")
-	if err := os.WriteFile(puzzles, []byte(`{"nums":[3,4],"target":12}`+"\n"+`{"nums":[5,6],"target":11}`+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeRows(t, puzzles, `{"nums":[3,4],"target":12}`, `{"nums":[5,6],"target":11}`)
 	letters := filepath.Join(dir, "letters.jsonl")
-	if err := os.WriteFile(letters, []byte(`{"problem":"What is seven?","answer":"7"}`+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeRows(t, letters, `{"problem":"What is seven?","answer":"7"}`)
 	run := func(args ...string) ended {
 		return call{}.run(append(args, "--store", filepath.Join(dir, "store"))...)
 	}
@@ -139,9 +135,34 @@ func TestEvalRun(t *testing.T) {
 	run("eval", "weights/nothing", "--suite", "puzzles", "--dry-run").refuses(t, 3, "and there is no such folder")
 	run("eval", filepath.Base(model[0])+"s", "--suite", "puzzles").refuses(t, 3)
 
+	// A file joins the store's suites, once, unless its name went to other problems.
+	more := filepath.Join(dir, "more.jsonl")
+	writeRows(t, more, `{"nums":[2,9],"target":18}`)
+	first := run("eval", "@last", "--suite", more, "--n", "3")
+	first.says(t, "more", "pass@1")
+	if !strings.Contains(first.stderr, "the store now has suite more, 1 problem from") {
+		t.Errorf("stderr %q", first.stderr)
+	}
+	second := run("eval", "@last", "--suite", more, "--n", "3")
+	if second.succeeds(t); second.stdout != first.stdout || strings.Contains(second.stderr, "now has") {
+		t.Errorf("stdout %q, stderr %q", second.stdout, second.stderr)
+	}
+	other := filepath.Join(dir, "other.jsonl")
+	writeRows(t, other, `{"nums":[2,8],"target":16}`)
+	run("suite", "add", "more", other).succeeds(t)
+	run("eval", "@last", "--suite", more, "--n", "3").refuses(t, 2, "older suite more")
+
 	run("eval", "@last", "--suite", "nix").refuses(t, 7, "exp suite add nix FILE")
 	run("eval", "@last").refuses(t, 2, "--suite NAME is needed")
 	run("eval", "@last", "--suite", "puzzles", "--out", "x").refuses(t, 2, "--out needs --responses")
 	run("eval", dir, "--suite", "puzzles").refuses(t, 3, "no config.json")
 	run("eval", "--n", "3").refuses(t, 2, "--n needs a RUN or a FOLDER")
+}
+
+// writeRows writes a file of lines.
+func writeRows(t *testing.T, path string, rows ...string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/eval/suite"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/spelling"
 	"exp/experiments/store"
 	"exp/harness/fault"
@@ -187,6 +188,32 @@ func (a *app) keepSuite(ctx context.Context, db *store.DB, s *suite.Suite, diges
 		return cli.Usagef("the store has these problems already, as %s", kept.Name)
 	}
 	return a.Out.PrintTable(suiteTable([]store.Suite{kept}))
+}
+
+// suiteOfFile returns the suite of the store with a file's problems, which it adds if
+// they are new.
+func (a *app) suiteOfFile(ctx context.Context, db *store.DB, path string) (store.Suite, error) {
+	s, err := readSuite(suite.KnownName(path), path)
+	if err != nil {
+		return store.Suite{}, err
+	}
+	digest, data, err := suites.Digest(s)
+	if err != nil {
+		return store.Suite{}, err
+	}
+	if kept, err := suites.Find(ctx, db, digest.String()); err == nil {
+		if newest, err := suites.Find(ctx, db, kept.Name); err != nil || newest.ID != kept.ID {
+			return kept, cli.Usagef("%s holds the problems of an older suite %s; that name now stands for others "+
+				"(exp suite ls), and scores are stored by name", path, kept.Name)
+		}
+		return kept, nil
+	}
+	a.describeCopy(s, digest, path)
+	kept, err := suites.Add(ctx, db, s, digest, data)
+	if err == nil {
+		a.Note("the store now has suite %s, %s from %s", kept.Name, quantity.Plural(int(kept.N), "problem"), path)
+	}
+	return kept, err
 }
 
 func suiteTable(list []store.Suite) cli.Table {
