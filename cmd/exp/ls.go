@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"maps"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -41,6 +43,7 @@ func lsCommand(a *app) *cli.Command {
 			"exp ls -F 'algo = flowrl and created < 2d' # recent experiments of one algorithm",
 			"exp ls --sort -pass@1 -n 5 # the best five",
 			"exp ls --group xid # one row per experiment: mean and spread over seeds",
+			"exp ls --group algo.flowrl.beta # one row per value of a key",
 			"exp ls countdown-flowrl --cols config.algo.flowrl.beta,metric.actor/entropy # more columns",
 			"exp ls -F 'status = failed' -o name # only ids, for scripts",
 		}, "\n"),
@@ -51,7 +54,8 @@ func lsCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "list at most `N` runs",
 				DefaultText: "50 for people, else all"},
 			&cli.BoolFlag{Name: "all", Usage: "list all runs"},
-			&cli.StringFlag{Name: "group", Usage: "one row per value of `KEY`: xid (experiment id)"},
+			&cli.StringFlag{Name: "group", Usage: "one row per value of `KEY`: xid (experiment id), name, " +
+				"algo, model, task or a configuration key"},
 			&cli.StringSliceFlag{Name: "cols", Usage: "more columns: `FIELD,FIELD`"},
 			&cli.BoolFlag{Name: "deleted", Usage: "list deleted runs instead"},
 		},
@@ -88,13 +92,13 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 		}
 		l.Keep(chosen)
 	}
-	if err := q.sort.apply(&l); err != nil {
+	if err := errors.Join(a.warnUnrecorded(c.Context, db, q, &l), q.sort.apply(&l)); err != nil {
 		return err
 	}
 	if c.IsSet("group") {
-		t := a.groupTable(l.Runs)
+		t := a.groupTable(q, &l)
 		a.noteEmpty(c, len(t.Rows))
-		return a.Out.PrintTable(limit(a, t, q.limit, "experiments"))
+		return a.Out.PrintTable(limit(a, t, q.limit, "groups"))
 	}
 	proofs, err := db.AllVerifications(c.Context)
 	if err != nil {
@@ -164,6 +168,8 @@ type lsQuery struct {
 	filter *query.Filter // nil: all
 	sort   sortKey
 	cols   []namedField
+	group  *namedField   // nil: a row is a run
+	tested []store.Field // by the filters
 	limit  rowLimit
 }
 
@@ -179,35 +185,52 @@ func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 	if c.Bool("all") {
 		q.limit = 0
 	}
-	if _, err := cli.OneOf("--group", c.String("group"), []string{"xid"}); err != nil {
-		return q, err
+	if key := c.String("group"); key != "" {
+		if _, ok := config.Describe(key); ok && !slices.Contains(store.Columns(), key) {
+			key = "config." + key // as in compare --by
+		}
+		f, err := a.fieldOf("--group", key)
+		if err != nil {
+			return q, err
+		}
+		q.group = &namedField{strings.TrimPrefix(key, "config."), f}
 	}
 	if c.IsSet("filter") {
 		if q.filter, err = query.Parse(c.String("filter")); err != nil {
 			return q, err
 		}
-		for _, f := range q.filter.Fields() {
-			a.warnUnknownKey(f)
+		q.tested = q.filter.Fields()
+	}
+	for _, arg := range c.Args().Slice() {
+		if f, err := query.Parse(arg); err == nil { // else it names runs
+			q.tested = append(q.tested, f.Fields()...)
 		}
+	}
+	for _, f := range q.tested {
+		a.warnUnknownKey(f)
 	}
 	for _, list := range c.StringSlice("cols") {
 		for name := range strings.SplitSeq(list, ",") {
-			f, err := a.fieldOf("--cols", strings.TrimSpace(name))
+			name = strings.TrimSpace(name)
+			f, err := a.fieldOf("--cols", name)
 			if err != nil {
 				return q, err
 			}
-			q.cols = append(q.cols, namedField{strings.TrimSpace(name), f})
+			q.cols = append(q.cols, namedField{name, f})
 		}
 	}
 	q.sort, err = a.sortKeyOf(cmp.Or(c.String("sort"), "-created"))
 	return q, err
 }
 
-// fields lists the values that the list needs: the columns, then the sort key.
+// fields lists the values that the list needs: the columns, the group, then the sort key.
 func (q *lsQuery) fields() []store.Field {
 	var list []store.Field
 	for _, c := range q.cols {
 		list = append(list, c.field)
+	}
+	if q.group != nil {
+		list = append(list, q.group.field)
 	}
 	if q.sort.result == "" && !q.sort.native() {
 		list = append(list, q.sort.field)
@@ -234,6 +257,42 @@ func (q *lsQuery) columns(l *query.List) []runColumn {
 			}})
 	}
 	return list
+}
+
+// warnUnrecorded warns of metrics and evaluations that no run of the store has: a typo
+// would otherwise look like runs without a value.
+func (a *app) warnUnrecorded(ctx context.Context, db *store.DB, q lsQuery, l *query.List) error {
+	fields := q.fields()
+	missing := func(i int) bool {
+		return !slices.ContainsFunc(l.Values, func(row []any) bool { return row[i] != nil })
+	}
+	var doubtful []store.Field
+	for i, f := range fields {
+		if missing(i) {
+			doubtful = append(doubtful, f)
+		}
+	}
+	if len(l.Runs) == 0 {
+		doubtful = q.tested
+	}
+	for _, f := range doubtful {
+		known, err := db.Recorded(ctx, f)
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		name, hint := "metric."+f.Name, ""
+		if f.Kind == store.FieldEval {
+			name = "eval." + f.Suite + "." + f.Name
+		}
+		if s := spelling.Nearest(name, fieldNames(ctx, db)); s != "" {
+			hint = "; did you mean " + s + "?"
+		}
+		a.Warn("no run has recorded %s%s", name, hint)
+	}
+	return nil
 }
 
 // fieldText formats the value of a field: whole numbers without a point, lists without
@@ -296,7 +355,11 @@ func (a *app) warnUnknownKey(f store.Field) {
 func lsValues(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	switch w.Flag {
 	case "group":
-		return cli.Candidates([]string{"xid"})
+		list := cli.Candidates([]string{"xid", "name", "algo", "model", "task"})
+		for _, k := range config.Keys() {
+			list = append(list, cli.Candidate{Text: k.Path, Note: k.Help})
+		}
+		return list
 	case "sort", "cols":
 		// What stands before the last comma, or the sign, belongs to every proposal.
 		at := strings.LastIndexAny(w.Text, ",-") + 1
@@ -313,19 +376,31 @@ func lsValues(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 }
 
 // fieldNames lists the fields for --sort and --cols: columns, the results and metrics
-// of the newest run, and configuration keys.
+// of the newest runs, and configuration keys.
 func fieldNames(ctx context.Context, db *store.DB) []string {
 	names := append(store.Columns(), "tag")
-	runs, err := db.Runs(ctx, store.RunQuery{Limit: 1})
-	if err == nil && len(runs) == 1 {
-		series, err := db.Series(ctx, runs[0].ID, "")
+	runs, err := db.Runs(ctx, store.RunQuery{Limit: 10})
+	if err != nil {
+		return names
+	}
+	recorded := map[string]bool{}
+	for _, r := range runs {
+		series, err := db.Series(ctx, r.ID, "")
 		if err != nil {
 			return names
 		}
 		for _, s := range series {
-			names = append(names, "metric."+s.Name)
+			recorded["metric."+s.Name] = true
+		}
+		evals, err := db.Evals(ctx, r.ID)
+		if err != nil {
+			return names
+		}
+		for _, e := range evals {
+			recorded["eval."+strings.TrimPrefix(e.SuiteName, r.Task+"/")+"."+e.Metric] = true
 		}
 	}
+	names = append(names, slices.Sorted(maps.Keys(recorded))...)
 	for _, k := range config.Keys() {
 		names = append(names, "config."+k.Path)
 	}

@@ -66,7 +66,7 @@ func TestLsPages(t *testing.T) {
 	golden(t, "ls_80", pages(t, fixtureCall(t, 80, false), dir, lines...))
 	golden(t, "ls_120_color", pages(t, fixtureCall(t, 120, true), dir, lines...))
 	golden(t, "ls_pipe", pages(t, fixtureCall(t, 0, false), dir,
-		"ls -o wide -n 1", "ls -o csv -n 2", "ls --json -n 1", "ls --group xid -o csv", "ls -o name", "ls -o md -n 1",
+		"ls -o wide -n 1", "ls -o csv -n 2", "ls --json -n 1", "ls --group xid -o csv", "ls --group algo", "ls --group algo.flowrl.beta --json", "ls -o name", "ls -o md -n 1",
 		"ls flowrl-a --cols config.algo.flowrl.beta,tag,metric.actor/entropy.min"))
 }
 
@@ -141,7 +141,15 @@ func TestLsErrors(t *testing.T) {
 		{"ls -F 'algo ='", 2, "filter, column 7: expected a value"},
 		{"ls --sort statsu", 2, "did you mean status?"},
 		{"ls --cols sed", 2, "did you mean seed?"},
-		{"ls --group name", 2, "--group is \"name\", but must be one of xid"},
+		{"ls --group names", 2, "did you mean name?"},
+		{"ls --group algo.knd", 2, "no field"},
+		{"ls --cols metric.actor/entropi", 0, "warning: no run has recorded metric.actor/entropi; did you mean metric.actor/entropy?"},
+		{"ls --cols metric.actor/entropy,eval.test.pass@1", 0, ""},
+		{"ls --cols eval.test.pass@3", 0, "no run has recorded eval.test.pass@3; did you mean eval.test.pass@"},
+		{"ls 'metric.actor/entropi > 0'", 0, "warning: no run has recorded metric.actor/entropi"},
+		{"ls flowrl-a#77", 3, "flowrl-a has no run with seed 77"},
+		{"ls foo", 3, "exp ls shows names and ids"},
+		{"ls abc", 3, "an id needs at least 4 digits"},
 		{"ls -n -1", 2, "it must not be negative"},
 		{"ls -F 'config.algo.kinds = x'", 0, "warning: unknown configuration key algo.kinds; did you mean config.algo.kind?"},
 		{"ls --fields nothing", 2, "no field \"nothing\""},

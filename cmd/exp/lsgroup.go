@@ -9,32 +9,60 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/eval/stat"
 	"exp/experiments/quantity"
+	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/metric"
 )
 
-// groupTable has one row per experiment: the runs that differ only in the seed. Results
-// are means over the runs that have them, with the standard deviation between runs
-// (divided by n-1).
-func (a *app) groupTable(runs []store.Run) cli.Table {
-	var groups [][]store.Run // in the order of their first run
+// byXID is the field that --group xid names: a group is an experiment.
+var byXID = store.Field{Kind: store.FieldColumn, Name: "xid"}
+
+// runGroup is the runs that have one value of a field.
+type runGroup struct {
+	value any
+	runs  []store.Run
+}
+
+// groupRuns groups the runs of a list by the values in a column of the list, in the order
+// of their first run.
+func groupRuns(l *query.List, column int) []runGroup {
+	var groups []runGroup
 	at := map[string]int{}
-	for _, r := range runs {
-		xid := r.XID.String()
-		i, ok := at[xid]
+	for i, r := range l.Runs {
+		value := l.Values[i][column]
+		text := fieldText(value)
+		k, ok := at[text]
 		if !ok {
-			i = len(groups)
-			at[xid] = i
-			groups = append(groups, nil)
+			k = len(groups)
+			at[text] = k
+			groups = append(groups, runGroup{value: value})
 		}
-		groups[i] = append(groups[i], r)
+		groups[k].runs = append(groups[k].runs, r)
 	}
-	results := headlineNames(runs)
-	t := cli.Table{Schema: "exp.ls.group/1", Columns: a.groupColumns(results)}
+	return groups
+}
+
+// groupTable has one row per experiment (the runs that differ only in the seed), or per
+// value of another field; these are in order unless --sort orders the runs. Results are
+// means over the runs that have them, with the standard deviation between runs (divided
+// by n-1).
+func (a *app) groupTable(q lsQuery, l *query.List) cli.Table {
+	groups := groupRuns(l, len(q.cols))
+	experiments := q.group.field == byXID
+	if !experiments && q.sort.native() {
+		slices.SortStableFunc(groups, func(x, y runGroup) int { return compareValues(x.value, y.value, false) })
+	}
+	results := headlineNames(l.Runs)
+	t := cli.Table{Schema: "exp.ls.group/1", Columns: a.groupColumns(q.group, results)}
 	now := a.Clock.Now()
-	for _, g := range groups {
+	for _, group := range groups {
+		g := group.runs
 		newest := slices.MaxFunc(g, func(x, y store.Run) int { return x.Created.Compare(y.Created) })
-		row := []any{cli.HexID(newest.XID.String()), newest.Name, newest.Algo, len(g), seedsOf(g), a.groupStatus(g)}
+		row := []any{group.value}
+		if experiments {
+			row = []any{cli.HexID(newest.XID.String()), newest.Name, newest.Algo}
+		}
+		row = append(row, len(g), seedsOf(g), a.groupStatus(g))
 		for _, name := range results {
 			row = append(row, a.spread(g, name)...)
 		}
@@ -48,7 +76,7 @@ func (a *app) groupTable(runs []store.Run) cli.Table {
 	return t
 }
 
-func (a *app) groupColumns(results []string) []cli.Column {
+func (a *app) groupColumns(by *namedField, results []string) []cli.Column {
 	created := cli.Column{Key: "created", Title: "age"}
 	now := a.Clock.Now()
 	if a.Out.Format != cli.FormatWide && a.Out.ForPeople() {
@@ -56,8 +84,12 @@ func (a *app) groupColumns(results []string) []cli.Column {
 	} else {
 		created.Title = ""
 	}
-	columns := []cli.Column{{Key: "xid", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "algo"}, {Key: "runs"},
-		{Key: "seeds", Rank: 2}, {Key: "status", Style: statusStyle}}
+	columns := []cli.Column{{Key: by.name, Text: fieldText}}
+	if by.field == byXID {
+		columns = []cli.Column{{Key: "xid", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "algo"}}
+	}
+	columns = append(columns, cli.Column{Key: "runs"}, cli.Column{Key: "seeds", Rank: 2},
+		cli.Column{Key: "status", Style: statusStyle})
 	for i, name := range results {
 		columns = append(columns, cli.Column{Key: name, Title: metric.Heading(name), Wide: i >= a.roomFor(14),
 			Drop: min(i, 1)})

@@ -60,10 +60,16 @@ func suggestRun(ctx context.Context, db *store.DB, err error) error {
 	for _, r := range runs {
 		known = append(known, r.Name)
 	}
-	if name, _, _ := strings.Cut(none.Ref, "#"); len(known) == 0 {
+	name, seed, seeded := strings.Cut(none.Ref, "#")
+	switch {
+	case len(known) == 0:
 		none.Hint = "the store has no runs yet; exp run CONFIG adds one"
-	} else if s := spelling.Nearest(name, known); s != "" && s != name {
-		none.Hint = "did you mean " + s + "?"
+	case seeded && slices.Contains(known, name):
+		none.Hint = name + " has no run with seed " + seed
+	default:
+		if s := spelling.Nearest(name, known); s != "" {
+			none.Hint = "did you mean " + s + "?"
+		}
 	}
 	return err
 }

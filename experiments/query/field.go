@@ -15,7 +15,8 @@ import (
 //	tag                              its tags
 //	config.PATH                      its resolved config, config.train.optim.lr
 //	metric.NAME[.min|.max|.at(STEP)] a series: its last value, or the named one
-//	eval.SUITE.NAME                  its newest score on a suite, eval.test.pass@1
+//	eval.SUITE.NAME                  its newest score on a suite, eval.gsm8k.pass@1; test and
+//	                                 val are the suites of the run's own data
 func ParseField(text string) (store.Field, error) {
 	name, step := text, ""
 	if open := strings.LastIndexByte(text, '('); open >= 0 && strings.HasSuffix(text, ")") {

@@ -92,6 +92,8 @@ func TestMatch(t *testing.T) {
 		{"seed = true", false},
 		// text
 		{"status = done", true},
+		{"status == done", true},
+		{"status==failed", false},
 		{"status = 'done'", true},
 		{`status = "done"`, true},
 		{"status=done", true},
@@ -244,7 +246,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"status = and seed = 1",
 		"stauts = done",
 		"status = done seed = 1",
-		"status == done",
+		"status === done",
 		"(status = done",
 		"status = done)",
 		"status = 'done",

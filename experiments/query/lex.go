@@ -57,6 +57,8 @@ func next(text string, col int) (token, string, error) {
 		}
 		inside := text[1 : 1+close]
 		return token{quoted, inside, col, utf8.RuneCountInString(inside) + 2}, text[close+2:], nil
+	case strings.HasPrefix(text, "=="): // as most languages write =
+		return token{symbol, "=", col, 2}, text[2:], nil
 	case strings.HasPrefix(text, "!="), strings.HasPrefix(text, "<="), strings.HasPrefix(text, ">="):
 		return token{symbol, text[:2], col, 2}, text[2:], nil
 	case strings.IndexByte(special, c) >= 0:

@@ -134,7 +134,7 @@ func (f Finder) lookUp(ctx context.Context, ref string) (runs []store.Run, hint 
 		return f.special(ctx, ref)
 	}
 	runs, err = f.byNameOrID(ctx, ref)
-	if len(ref) < minDigits {
+	if len(ref) < minDigits && strings.Trim(ref, hexDigits) == "" {
 		hint = fmt.Sprintf("an id needs at least %d digits", minDigits)
 	} else {
 		hint = "exp ls shows names and ids"
@@ -242,5 +242,7 @@ func isID(text string) bool {
 	if len(text) < minDigits || len(text) > 64 {
 		return false
 	}
-	return strings.Trim(text, "0123456789abcdefABCDEF") == ""
+	return strings.Trim(text, hexDigits) == ""
 }
+
+const hexDigits = "0123456789abcdefABCDEF"

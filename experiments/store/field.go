@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -16,7 +17,7 @@ const (
 	FieldTag                         // the run's tags
 	FieldConfig                      // the resolved config: Name is a path, "train.optim.lr"
 	FieldMetric                      // a series: Name, Agg and Step
-	FieldEval                        // the newest evaluation: Suite and Name, the metric
+	FieldEval                        // the newest evaluation: Suite (a split is the task's) and Name, the metric
 )
 
 // Agg selects a value of a series.
@@ -97,10 +98,29 @@ func (f Field) expression() (string, []any, error) {
 			return `(SELECT ` + aggColumns[f.Agg] + ` FROM series WHERE run = r.id AND name = ?)`, []any{f.Name}, nil
 		}
 	case FieldEval:
-		return `(SELECT e.value FROM evals e JOIN suites u ON u.id = e.suite WHERE e.run = r.id AND u.name = ? AND e.metric = ?
-			ORDER BY e.stage_score DESC LIMIT 1)`, []any{f.Suite, f.Name}, nil
+		return `(SELECT e.value FROM evals e JOIN suites u ON u.id = e.suite
+			WHERE e.run = r.id AND u.name IN (?, r.task || '/' || ?) AND e.metric = ?
+			ORDER BY u.name = ? DESC, e.stage_score DESC LIMIT 1)`, []any{f.Suite, f.Suite, f.Name, f.Suite}, nil
 	}
 	return "", nil, fmt.Errorf("%w: no field %+v", ErrNotFound, f)
+}
+
+// Recorded reports whether any run has recorded a metric or an evaluation; other fields
+// always are.
+func (db *DB) Recorded(ctx context.Context, f Field) (bool, error) {
+	var n int64
+	var err error
+	switch f.Kind {
+	case FieldMetric:
+		n, err = queryOne(ctx, db.r, scanInt, `SELECT EXISTS (SELECT 1 FROM series WHERE name = ?)`, f.Name)
+	case FieldEval:
+		n, err = queryOne(ctx, db.r, scanInt, `SELECT EXISTS (SELECT 1 FROM evals e JOIN suites u ON u.id = e.suite
+			JOIN runs r ON r.id = e.run WHERE u.name IN (?, r.task || '/' || ?) AND e.metric = ?)`,
+			f.Suite, f.Suite, f.Name)
+	default:
+		return true, nil
+	}
+	return n == 1, db.fail("look for a metric", err)
 }
 
 var aggColumns = [...]string{AggLast: "last", AggMin: "min", AggMax: "max"}

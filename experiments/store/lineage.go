@@ -11,11 +11,9 @@ import (
 
 // insertIO records the inputs ("in") or outputs ("out") of a stage.
 func insertIO(ctx context.Context, tx *sql.Tx, stage int64, dir string, list []IO) error {
+	const insert = `INSERT INTO stage_io (stage, dir, role, digest, size) VALUES (?, ?, ?, ?, nullif(?, 0))`
 	for _, io := range list {
-		if _,
-			err := tx.ExecContext(ctx,
-			`INSERT INTO stage_io (stage, dir, role, digest, size) VALUES (?, ?, ?, ?, nullif(?, 0))`,
-			stage, dir, io.Role, io.Digest, io.Size); err != nil {
+		if _, err := tx.ExecContext(ctx, insert, stage, dir, io.Role, io.Digest, io.Size); err != nil {
 			return err
 		}
 	}

@@ -251,7 +251,17 @@ func TestRunFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	stage := begin(t, db, run.ID, "eval.score", "test", "1")
-	if err := db.FinishStage(ctx, stage.ID, nil, StageResult{}, []Eval{{Suite: suite, Protocol: digest("p"), Metric: "pass@1", Value: 0.25}}); err != nil {
+	own, err := db.EnsureSuite(ctx, Suite{Digest: digest("own"), Name: run.Task + "/heldout"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ownStage := begin(t, db, run.ID, "eval.score", "heldout", "2")
+	if err := errors.Join(
+		db.FinishStage(ctx, stage.ID, nil, StageResult{},
+			[]Eval{{Suite: suite, Protocol: digest("p"), Metric: "pass@1", Value: 0.25}}),
+		db.FinishStage(ctx, ownStage.ID, nil, StageResult{},
+			[]Eval{{Suite: own, Protocol: digest("p"), Metric: "pass@1", Value: 0.5}}),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(db.AddTag(ctx, run.ID, "b"), db.AddTag(ctx, run.ID, "a")); err != nil {
@@ -290,6 +300,8 @@ func TestRunFields(t *testing.T) {
 		{Field{Kind: FieldMetric, Name: "none"}, nil},
 		{Field{Kind: FieldEval, Suite: "test", Name: "pass@1"}, 0.25},
 		{Field{Kind: FieldEval, Suite: "test", Name: "pass@2"}, nil},
+		{Field{Kind: FieldEval, Suite: "heldout", Name: "pass@1"}, 0.5}, // the task's
+		{Field{Kind: FieldEval, Suite: "down/heldout", Name: "pass@1"}, nil},
 	}
 	var fields []Field
 	for _, tt := range tests {
@@ -307,6 +319,12 @@ func TestRunFields(t *testing.T) {
 	for _, f := range []Field{{}, {Kind: FieldColumn, Name: "config"}, {Kind: FieldMetric, Agg: 9}} {
 		if _, _, err := db.RunFields(ctx, RunQuery{}, []Field{f}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%+v: error %v, want ErrNotFound", f, err)
+		}
+	}
+	for i, f := range fields {
+		want := f.Kind != FieldMetric && f.Kind != FieldEval || values[0][i] != nil || f.Name == "critic/rewards/mean"
+		if got, err := db.Recorded(ctx, f); err != nil || got != want {
+			t.Errorf("%+v: recorded %v, want %v (%v)", f, got, want, err)
 		}
 	}
 	for _, name := range Columns() {

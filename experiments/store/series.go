@@ -47,10 +47,8 @@ func (w *StepWriter) seriesID(ctx context.Context, tx *sql.Tx, name string, det 
 	if w.unit != nil {
 		unit = w.unit(name)
 	}
-	if _,
-		err := tx.ExecContext(ctx,
-		`INSERT INTO series (run, name, unit, det) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		w.run, name, unit, det); err != nil {
+	const insert = `INSERT INTO series (run, name, unit, det) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	if _, err := tx.ExecContext(ctx, insert, w.run, name, unit, det); err != nil {
 		return 0, err
 	}
 	id, err := queryOne(ctx, tx, scanInt, `SELECT id FROM series WHERE run = ? AND name = ?`, w.run, name)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -290,10 +291,20 @@ func wanted(f Flag, value string) string {
 	return want
 }
 
+// otherWords maps what other programs call a command to its name here.
+var otherWords = map[string]string{"list": "ls", "status": "ls", "ps": "ls", "delete": "rm", "remove": "rm",
+	"describe": "show", "info": "show", "train": "run", "evaluate": "eval", "plot": "report", "download": "get",
+	"fetch": "get", "logs": "log", "dir": "ls", "tail": "log"}
+
 func (v *argv) unknownCommandError(word string) error {
 	full := strings.TrimPrefix(v.command()+" "+word, v.root.Name+" ")
 	err := Usagef("unknown command %q", full).See(v.command())
-	if s := spelling.Nearest(word, names(v.subcommands())); s != "" {
+	known := names(v.subcommands())
+	s := spelling.Nearest(word, known)
+	if other := otherWords[word]; slices.Contains(known, other) {
+		s = other
+	}
+	if s != "" {
 		err.Help = "did you mean \"" + strings.TrimSuffix(v.command()+" "+s, " ") + "\"?"
 	}
 	return err
