@@ -85,9 +85,7 @@ func (s *source) sentences(suite *compare.Suite) bullets {
 		switch {
 		case !m.Tested, len(s.arms) > 2 && !quoted(m.Name):
 		case allEqual(m):
-			rest = append(rest, line{styled(strong, "No difference"),
-				{Text: fmt.Sprintf(" in %s: every arm has %s.", metricWord(m.Name),
-					fixed(valueOf(m.Arms[0].Mean), digitsOf(m)))}})
+			rest = append(rest, sameEverywhere(m))
 		default:
 			for _, p := range m.Pairs {
 				l := s.sentence(suite, m, p)
@@ -97,6 +95,9 @@ func (s *source) sentences(suite *compare.Suite) bullets {
 					shown = append(shown, l)
 				}
 			}
+		}
+		if l := s.belowStart(m); l != nil {
+			rest = append(rest, l)
 		}
 	}
 	if len(s.arms) > 2 {
@@ -161,6 +162,10 @@ func (s *source) sentence(suite *compare.Suite, m *compare.Metric, p compare.Pai
 	}
 	if lo > 0 || hi < 0 {
 		reach = "The interval excludes zero, but the corrected test is not significant."
+		if p.P != nil && *p.P > s.result.Alpha && p.Test == compare.SignFlips {
+			reach = fmt.Sprintf("The interval (Student’s t) excludes zero, but the sign-flip test gives p = %s even "+
+				"without the correction.", pText(*p.P))
+		}
 	}
 	both := line{first, {Text: " " + meanA + ", "}, second, {Text: " " + meanB}}
 	switch p.Verdict {
@@ -177,6 +182,44 @@ func (s *source) sentence(suite *compare.Suite, m *compare.Metric, p compare.Pai
 	}
 	return slices.Concat(line{styled(strong, "Underpowered"), {Text: " in " + what + ": "}}, both,
 		line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
+}
+
+// belowStart names the arms that training left with less pass@k than they started with;
+// nil if there are none.
+func (s *source) belowStart(m *compare.Metric) line {
+	if !m.Tested || !strings.HasPrefix(m.Name, "pass@") {
+		return nil
+	}
+	digits := digitsOf(m)
+	var arms line
+	var fallen int
+	for i := range m.Arms {
+		start, end := fixed(valueOf(m.Arms[i].Start), digits), fixed(valueOf(m.Arms[i].Mean), digits)
+		if !(valueOf(m.Arms[i].Gain) < 0) || start == end {
+			continue
+		}
+		if fallen++; fallen > 1 {
+			arms = arms.with(span{Text: ", "})
+		}
+		arms = arms.with(s.arms[i].span(), span{Text: " " + start + " → " + end})
+	}
+	if fallen == 0 {
+		return nil
+	}
+	return line{styled(strong, "Below the start"), {Text: " in " + metricWord(m.Name) + ": "}}.
+		with(arms...).with(span{Text: "."})
+}
+
+// sameEverywhere says that a metric has one value in all arms, which proves nothing where
+// it is the lowest: the problems may be too hard for all of them.
+func sameEverywhere(m *compare.Metric) line {
+	value := valueOf(m.Arms[0].Mean)
+	text := fmt.Sprintf(" in %s: every arm has %s", metricWord(m.Name), fixed(value, digitsOf(m)))
+	if value == 0 {
+		return line{styled(strong, "Nothing to compare"), {Text: text + "; easier problems or longer training " +
+			"might tell the arms apart."}}
+	}
+	return line{styled(strong, "The same"), {Text: text + "."}}
 }
 
 // aloneSummary reports where one arm started and ended.

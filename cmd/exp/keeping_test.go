@@ -202,6 +202,7 @@ func TestPin(t *testing.T) {
 	if got := later(t, at("gc", "--budget", "0B", "--list")...); strings.Contains(got.stdout, "step-") {
 		t.Errorf("a pinned or newest checkpoint would go:\n%s", got.stdout)
 	}
+	exp(t, at("rm", "smoke", "--yes")...).refuses(t, 2, "its checkpoint of step 4 is pinned", "--remove --ckpt 4")
 	exp(t, at("pin", "smoke", "--ckpt", "4", "--remove")...).says(t, "is no longer pinned")
 	exp(t, at("pin", "smoke", "--ckpt", "4", "--remove")...).refuses(t, 3, "is not pinned")
 	later(t, at("gc", "--budget", "0B", "--list")...).says(t, "step-00000004")
@@ -209,6 +210,7 @@ func TestPin(t *testing.T) {
 	if got := later(t, at("gc", "--budget", "0B", "--list", "-o", "name")...); got.stdout != "" {
 		t.Errorf("of a pinned run would go:\n%s", got.stdout)
 	}
+	exp(t, at("rm", "smoke", "--yes")...).refuses(t, 2, "it is pinned; nothing was deleted", "--remove")
 	exp(t, at("pin", "smoke", "--remove")...).succeeds(t)
 	later(t, at("gc", "--budget", "0B", "--apply")...).says(t, "freed")
 	exp(t, at("fsck", "--deep")...).says(t, "everything is as recorded")

@@ -55,7 +55,7 @@ func rmCommand(a *app) *cli.Command {
 		ArgsUsage: "SEL...",
 		Description: "A deleted run is hidden from lists and references, but nothing is removed until exp gc " +
 			"--apply. Runs that continue it or reuse its stages are listed and stay complete. A run that is " +
-			"being executed cannot be deleted. exp ls --deleted lists deleted runs.",
+			"being executed, or is pinned, cannot be deleted. exp ls --deleted lists deleted runs.",
 		UsageText: strings.Join([]string{
 			"exp rm @last # asks first",
 			"exp rm 'status = failed and created < 7d' --dry-run # shows which",
@@ -139,6 +139,9 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 		if h, alive := db.Alive(r.RID); alive {
 			return &store.LockedError{RID: r.RID, Path: db.RunDir(r.RID), Holder: h}
 		}
+		if err := refusePinned(c.Context, db, r); err != nil {
+			return err
+		}
 	}
 	needed := make([][]string, len(runs))
 	for i, r := range runs {
@@ -173,6 +176,31 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 		}
 	}
 	return a.printMarked("exp.rm/1", runs, "needed_by", needed)
+}
+
+// refusePinned refuses to delete a run that is pinned, or has a pinned checkpoint.
+func refusePinned(ctx context.Context, db *store.DB, r store.Run) error {
+	tags, err := db.Tags(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	for _, tag := range tags {
+		name, step, checkpoint := strings.Cut(tag, "@")
+		if name != store.PinTag {
+			continue
+		}
+		unpin := "exp pin " + r.RID.Short() + " --remove"
+		what := "it"
+		if checkpoint {
+			unpin += " --ckpt " + step
+			what = "its checkpoint of step " + step
+		}
+		f := cli.Failf(cli.ExitUsage, "run %s (%s#%d) stays: %s is pinned; nothing was deleted", r.RID.Short(),
+			r.Name, r.Seed, what)
+		f.Help = "to unpin it: " + unpin
+		return f
+	}
+	return nil
 }
 
 func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {

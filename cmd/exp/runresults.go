@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
@@ -9,6 +10,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/metric"
 	harness "exp/harness/run"
+	"exp/reports/compare"
 )
 
 // printResults prints one row of results per run. People see pass@1 before and after
@@ -72,8 +74,8 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 	}
 	var names []string
 	for _, r := range results {
-		if n := quoteAll([]string{r.Run.Name})[0]; len(names) == 0 || names[len(names)-1] != n {
-			names = append(names, n)
+		if !slices.Contains(names, r.Run.Name) {
+			names = append(names, r.Run.Name)
 		}
 	}
 	first := results[0].Run
@@ -83,23 +85,47 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 	} else {
 		next = append(next, "exp ls --group xid")
 	}
-	arms := names
-	if len(arms) == 1 {
-		other, err := harness.OtherArm(ctx, db, first, recentRuns)
-		if err != nil {
-			return err
-		}
-		if other != "" {
-			arms = append(arms, quoteAll([]string{other})[0])
-		}
+	names, err := a.armsToCompare(ctx, db, first, names)
+	if err != nil {
+		return err
 	}
-	if len(arms) > 1 {
-		next = append(next, "exp compare "+strings.Join(arms, " "))
+	arms := strings.Join(quoteAll(names), " ")
+	if len(names) > 1 {
+		next = append(next, "exp compare "+arms)
 	}
-	next = append(next, "exp report "+strings.Join(arms, " ")+" --out report")
+	next = append(next, "exp report "+arms+" --out report")
 	a.Note("next:")
 	for _, line := range next {
 		a.Note("  %s", line)
 	}
 	return nil
+}
+
+// armsToCompare returns names that exp compare takes as arms: the given ones, the first of
+// them with that of an earlier run, or the first alone.
+func (a *app) armsToCompare(ctx context.Context, db *store.DB, first store.Run, names []string) ([]string, error) {
+	if len(names) > 1 && a.canCompare(ctx, db, names...) {
+		return names, nil
+	}
+	const tried = 8
+	others, err := harness.OtherArms(ctx, db, first, recentRuns)
+	for _, other := range others[:min(len(others), tried)] {
+		if a.canCompare(ctx, db, first.Name, other) {
+			return []string{first.Name, other}, err
+		}
+	}
+	return []string{first.Name}, err
+}
+
+// canCompare reports whether exp compare takes the runs of some names as arms.
+func (a *app) canCompare(ctx context.Context, db *store.DB, names ...string) bool {
+	var arms []compare.Arm
+	for _, name := range names {
+		runs, err := a.finder(db).All(ctx, name)
+		if err != nil {
+			return false
+		}
+		arms = append(arms, compare.Arm{Label: name, Runs: runs})
+	}
+	return compare.Check(ctx, db, arms, compare.Options{}) == nil
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"exp/experiments/store"
@@ -20,14 +21,16 @@ func StartScore(ctx context.Context, db *store.DB, run int64) (score float64, ok
 	return 0, false, err
 }
 
-// OtherArm returns the name of the newest finished run, among the few newest, that
-// learned the same task with another algorithm, or "".
-func OtherArm(ctx context.Context, db *store.DB, run store.Run, few int) (string, error) {
+// OtherArms returns the names of finished runs, among the few newest, that learned the
+// same task with another algorithm, newest first.
+func OtherArms(ctx context.Context, db *store.DB, run store.Run, few int) ([]string, error) {
 	runs, err := db.Runs(ctx, store.RunQuery{Status: store.Done, Limit: few})
+	var names []string
 	for _, r := range runs {
-		if r.Task == run.Task && r.Model == run.Model && r.Algo != run.Algo && r.Name != run.Name {
-			return r.Name, err
+		if r.Task == run.Task && r.Model == run.Model && r.Algo != run.Algo && r.Name != run.Name &&
+			!slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
 		}
 	}
-	return "", err
+	return names, err
 }

@@ -55,19 +55,8 @@ type side struct {
 // *NotComparableError, *IncompleteArmError, *PairingError or *OptionError, or comes from
 // the store.
 func Compare(ctx context.Context, db *store.DB, arms []Arm, o Options) (*Result, error) {
-	c := &comparison{reader: newReader(db), o: o}
-	c.o.Alpha, c.o.Draws = cmp.Or(o.Alpha, 0.05), cmp.Or(o.Draws, DefaultDraws)
-	if err := c.check(arms); err != nil {
-		return nil, err
-	}
-	if err := c.load(ctx, arms); err != nil {
-		return nil, err
-	}
-	c.describe()
-	if err := c.chooseSuites(); err != nil {
-		return nil, err
-	}
-	if err := c.compareSettings(); err != nil {
+	c, err := begin(ctx, db, arms, o)
+	if err != nil {
 		return nil, err
 	}
 	if err := c.measure(); err != nil {
@@ -80,6 +69,30 @@ func Compare(ctx context.Context, db *store.DB, arms []Arm, o Options) (*Result,
 	}
 	c.addNotes()
 	return &c.result, nil
+}
+
+// Check returns the error of Compare for arms that cannot be compared, and measures
+// nothing.
+func Check(ctx context.Context, db *store.DB, arms []Arm, o Options) error {
+	_, err := begin(ctx, db, arms, o)
+	return err
+}
+
+// begin reads the arms, chooses the suites and refuses arms that cannot be compared.
+func begin(ctx context.Context, db *store.DB, arms []Arm, o Options) (*comparison, error) {
+	c := &comparison{reader: newReader(db), o: o}
+	c.o.Alpha, c.o.Draws = cmp.Or(o.Alpha, 0.05), cmp.Or(o.Draws, DefaultDraws)
+	if err := c.check(arms); err != nil {
+		return nil, err
+	}
+	if err := c.load(ctx, arms); err != nil {
+		return nil, err
+	}
+	c.describe()
+	if err := c.chooseSuites(); err != nil {
+		return nil, err
+	}
+	return c, c.compareSettings()
 }
 
 // check refuses invalid options and too few arms.

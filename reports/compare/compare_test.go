@@ -384,7 +384,7 @@ func TestArms(t *testing.T) {
 		{"name", "a ×3, b ×2"},
 		{"algo", "flowrl ×3, ppo ×2"},
 		{"algo.kind", "flowrl ×3, ppo ×2"},
-		{"config.algo.flowrl.beta", "beta=15 ×2, beta=5 ×1, no algo.flowrl.beta ×2"},
+		{"config.algo.flowrl.beta", "beta=5 ×1, beta=15 ×2, no algo.flowrl.beta ×2"},
 	} {
 		arms, err := Arms(context.Background(), f.db, runs, test.by)
 		f.must(err)

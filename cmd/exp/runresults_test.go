@@ -1,0 +1,32 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The commands that a finished run suggests work: only arms that can be compared are
+// named.
+func TestNextCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains models")
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	run := func(args ...string) ended {
+		e := exp(t, append([]string{"run", "--store", dir, "--set", "train.steps=2"}, args...)...)
+		e.succeeds(t)
+		return e
+	}
+	alone := run(smokeRecipe)
+	alone.says(t, "next:", "exp report smoke --out report")
+	if strings.Contains(alone.stderr, "exp compare") {
+		t.Errorf("one run is compared:\n%s", alone.stderr)
+	}
+	// The newer run has other steps, so PPO is compared with the older one.
+	run(smokeRecipe, "--set", "name=longer", "--set", "train.steps=3")
+	ppo := run(smokeRecipe, "--set", "name=smoke-ppo", "--set", "algo.kind=ppo")
+	ppo.says(t, "exp compare smoke-ppo smoke\n", "exp report smoke-ppo smoke --out report")
+	exp(t, "compare", "smoke-ppo", "smoke", "--store", dir).succeeds(t)
+	exp(t, "compare", "smoke-ppo", "longer", "--store", dir).refuses(t, 6, "train.steps")
+}

@@ -1,0 +1,24 @@
+package compare
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestCompareLabels(t *testing.T) {
+	for _, want := range [][]string{
+		{"beta=1", "beta=5", "beta=15"},
+		{"lr=1e-6", "lr=3e-06", "lr=0.00001", "lr=1"},
+		{"flowrl", "flowrl-2", "flowrl-10", "grpo"},
+		{"beta=0.5", "beta=1.5", "beta=1.5 x", "no beta"},
+		{"a", "a01", "a1", "a2"},
+		{"x1e400", "x1e500", "y"}, // beyond float64
+	} {
+		got := slices.Clone(want)
+		slices.Reverse(got)
+		slices.SortFunc(got, compareLabels)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
