@@ -29,4 +29,11 @@ func TestNextCommands(t *testing.T) {
 	ppo.says(t, "exp compare smoke-ppo smoke\n", "exp report smoke-ppo smoke --out report")
 	exp(t, "compare", "smoke-ppo", "smoke", "--store", dir).succeeds(t)
 	exp(t, "compare", "smoke-ppo", "longer", "--store", dir).refuses(t, 6, "train.steps")
+
+	// A run that is repeated under another name is found by both.
+	run(smokeRecipe, "--set", "name=again").says(t, "is recorded as smoke already; again now finds it too")
+	for _, ref := range []string{"again", "again#0", "smoke#0"} {
+		exp(t, "show", ref, "--store", dir).says(t, "smoke#0", "name:again")
+	}
+	exp(t, "show", "again#1", "--store", dir).refuses(t, 3)
 }

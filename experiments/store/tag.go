@@ -60,6 +60,10 @@ func (db *DB) RemoveNote(ctx context.Context, run, id int64) error {
 // collected, PinTag@STEP one checkpoint.
 const PinTag = "pinned"
 
+// NameTag returns the tag of a run that was run again under another name: it keeps its
+// name, and is found by both.
+func NameTag(name string) string { return "name:" + name }
+
 // CheckpointPin returns the tag that pins the checkpoint of a step.
 func CheckpointPin(step int64) string { return fmt.Sprintf("%s@%d", PinTag, step) }
 

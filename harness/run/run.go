@@ -143,7 +143,17 @@ func (x *execution) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return x.recordHub(ctx)
+	return errors.Join(x.joinName(ctx, c.Run.Name), x.recordHub(ctx))
+}
+
+// joinName keeps the name of a recipe whose run is recorded under another one.
+func (x *execution) joinName(ctx context.Context, name string) error {
+	if name == x.run.Name {
+		return nil
+	}
+	x.Watch.Note(fmt.Sprintf("run %s is recorded as %s already; %s now finds it too", x.run.RID.Short(), x.run.Name,
+		name))
+	return x.DB.AddTag(ctx, x.run.ID, store.NameTag(name))
 }
 
 // stages walks the plan. The first stage to execute takes the run's lock and begins an
