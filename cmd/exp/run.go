@@ -12,6 +12,8 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/experiments/ident"
+	"exp/experiments/keep"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -299,6 +301,7 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	display.Note(fmt.Sprintf("%s  xid %s  %s  %s", withAlgo(j.config.Run.Name, p.Config.Run.Algorithm()),
 		p.XID.Short(), p.Numerics, threads))
 	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
+	a.OnSecondSignal(func() string { return keptOf(db, p.RID) })
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
 		Endpoint: hub.FromEnv(a.Getenv).Endpoint(),
@@ -318,6 +321,16 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 		{Name: "cached", Text: strconv.Itoa(res.Cached), Counts: true}}
 	display.RunDone(outcome)
 	return res, err
+}
+
+// keptOf says what a run keeps if it is stopped at once, and how to continue.
+func keptOf(db *store.DB, rid ident.Digest) string {
+	kept := "run " + rid.Short() + " keeps its finished stages"
+	if list, err := keep.Saved(db, rid); err == nil && len(list) > 0 {
+		last := list[len(list)-1]
+		kept += fmt.Sprintf(" and the checkpoint of step %d", last.Step)
+	}
+	return kept + "\n  to continue: exp resume " + rid.Short()
 }
 
 // explainStop says how to continue after an interruption.

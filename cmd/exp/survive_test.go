@@ -167,6 +167,9 @@ func TestSecondSignal(t *testing.T) {
 	if code := p.end(); code != 143 {
 		t.Errorf("exit code %d, want 143\n%s", code, p.stderr.String())
 	}
+	if text := p.stderr.String(); !strings.Contains(text, "to continue: exp ") {
+		t.Errorf("stderr does not say how to continue:\n%s", text)
+	}
 	smoke(t, dir, "--set", "train.steps=40").succeeds(t)
 	if r := consistent(t, dir).runs[0]; r.Status != store.Done || r.Steps != 40 {
 		t.Errorf("run is %s after %d steps", r.Status, r.Steps)

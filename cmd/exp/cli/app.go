@@ -58,6 +58,7 @@ type App struct {
 
 	mu       sync.Mutex
 	progress term.Progress // nil until Progress
+	keeps    func() string // OnSecondSignal
 }
 
 // Run executes the command of p that sys.Args names, and returns the exit code of the
@@ -76,7 +77,7 @@ func Run(sys System, p Program) int {
 			return int(code)
 		case sig := <-sys.Signals:
 			if signalled {
-				a.abandon()
+				a.abandon(ctx)
 				return int(signalCode(sig))
 			}
 			signalled = true
@@ -211,17 +212,33 @@ func (a *App) CloseProgress() {
 	}
 }
 
-// abandon cleans up the terminal while the command is still running. It does not wait
-// for a command that is stuck writing to it.
-func (a *App) abandon() {
+// OnSecondSignal sets what a second signal prints when it ends the program at once: what
+// is saved and how to continue. keeps runs while the command goes on.
+func (a *App) OnSecondSignal(keeps func() string) {
+	a.mu.Lock()
+	a.keeps = keeps
+	a.mu.Unlock()
+}
+
+// abandon cleans up the terminal while the command is still running, and says what is
+// kept. It does not wait for a command that is stuck writing to the terminal.
+func (a *App) abandon(ctx context.Context) {
 	closed := make(chan struct{})
 	go func() {
 		a.CloseProgress()
+		a.mu.Lock()
+		keeps := a.keeps
+		a.mu.Unlock()
+		text := "stopped at once"
+		if keeps != nil {
+			text += "; " + keeps()
+		}
+		a.report(ctx, Stoppedf(ctx, "%s", text))
 		close(closed)
 	}()
 	select {
 	case <-closed:
-	case <-time.After(100 * time.Millisecond):
+	case <-time.After(300 * time.Millisecond):
 	}
 }
 

@@ -105,6 +105,7 @@ func TestSignals(t *testing.T) {
 		list := func(a *App) []*Command {
 			return []*Command{{Name: "deaf", Action: func(*Context) error {
 				a.Progress().StageStart(term.Stage{Kind: "train", Total: 10})
+				a.OnSecondSignal(func() string { return "step 3 is kept" })
 				close(running)
 				select {}
 			}}}
@@ -113,8 +114,9 @@ func TestSignals(t *testing.T) {
 		if got.code != 143 {
 			t.Errorf("exit code %d, want 143", got.code)
 		}
-		if !strings.Contains(got.stderr, "train") || !strings.HasSuffix(got.stderr, "\r\x1b[J") {
-			t.Errorf("the block is left on the terminal: %q", got.stderr)
+		_, after, cleared := strings.Cut(got.stderr, "\r\x1b[J")
+		if !strings.Contains(got.stderr, "train") || !cleared || after != "interrupted: stopped at once; step 3 is kept\n" {
+			t.Errorf("the block is left on the terminal, or nothing is said: %q", got.stderr)
 		}
 	})
 	t.Run("JSON", func(t *testing.T) {
