@@ -9,28 +9,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executePair runs the program and its checker concurrently in two slots, joined by two pipes. The limits
-// apply to each.
-func (p *Pool) executePair(ctx context.Context, candidate, checker job) (c, t Run, err error) {
-	if p.cfg.Slots < 2 {
-		return c, t, errors.New("mode asserts needs two slots: one for the program and one for its tests")
-	}
+// takePair waits for two seats, and returns what gives them back. A pool of one slot starts a second one
+// for the time of the pair.
+func (p *Pool) takePair(ctx context.Context) (first, second seat, release func() error, err error) {
 	// Only one goroutine at a time waits for a second slot: the others, who hold one slot each, will give
 	// it back.
 	p.pairs.Lock()
-	first, err := p.take(ctx)
-	if err != nil {
-		p.pairs.Unlock()
-		return c, t, err
+	defer p.pairs.Unlock()
+	if first, err = p.take(ctx); err != nil {
+		return nil, nil, nil, err
 	}
-	second, err := p.take(ctx)
-	p.pairs.Unlock()
+	if p.cfg.Slots > 1 {
+		second, err = p.take(ctx)
+		release = func() error { p.idle <- first; p.idle <- second; return nil }
+	} else {
+		second, err = p.newSeat()
+		release = func() error { p.idle <- first; return second.close() }
+	}
 	if err != nil {
 		p.idle <- first
+	}
+	return first, second, release, err
+}
+
+// executePair runs the program and its checker concurrently in two slots, joined by two pipes. The limits
+// apply to each.
+func (p *Pool) executePair(ctx context.Context, candidate, checker job) (c, t Run, err error) {
+	first, second, release, err := p.takePair(ctx)
+	if err != nil {
 		return c, t, err
 	}
-	defer func() { p.idle <- second }()
-	defer func() { p.idle <- first }()
+	defer func() { err = errors.Join(err, release()) }()
 	for range 2 {
 		var calls, replies [2]int
 		if err := unix.Pipe2(calls[:], unix.O_CLOEXEC); err != nil {

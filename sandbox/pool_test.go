@@ -387,6 +387,24 @@ func TestAsserts(t *testing.T) {
 	}
 }
 
+// A pool of one slot has room for the tests, too, and is as it was afterwards.
+func TestAssertsInOneSlot(t *testing.T) {
+	for _, cold := range []bool{false, true} {
+		p := openAt(t, Namespaces, Config{Slots: 1, Cold: cold})
+		for i, want := range []Verdict{OK, WrongAnswer, OK} {
+			r := p.Run(context.Background(), Request{Mode: "asserts", Entry: "double",
+				Source:   fmt.Sprintf("def double(x): return %d * x", 2+i%2),
+				TestCode: "assert double(4) == 8"})
+			if r.Verdict != want {
+				t.Errorf("cold %v, %d: %s, want %s: %+v", cold, i, r.Verdict, want, r.Runs)
+			}
+		}
+		if r := p.Run(context.Background(), Request{Source: "print(1)"}); r.Verdict != OK || p.Slots() != 1 {
+			t.Errorf("cold %v: afterwards %s in %d slots", cold, r.Verdict, p.Slots())
+		}
+	}
+}
+
 // Tests may use classes of the program, whose objects stay with it, and types.
 func TestUses(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 2})
