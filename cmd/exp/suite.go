@@ -242,11 +242,10 @@ func (a *app) suiteList(c *cli.Context, db *store.DB) error {
 func knownSuites() cli.Table {
 	t := cli.Table{Schema: "exp.suite.known/1", Columns: []cli.Column{
 		{Key: "name", ID: true}, {Key: "about", Wrap: true},
-		{Key: "items", Text: func(v any) string {
-			return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", " or "),
-				"[]")
+		{Key: "items", Wrap: true, Min: 12, Text: func(v any) string {
+			return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", " or "), "[]")
 		}},
-		{Key: "license"}, {Key: "graders", Wide: true}, {Key: "source", Wide: true},
+		{Key: "license", Wrap: true, Min: 12}, {Key: "graders", Wide: true}, {Key: "source", Wide: true},
 	}}
 	for _, k := range suite.Catalog() {
 		t.Rows = append(t.Rows, []any{k.Name, k.About, k.Counts, k.License, k.Graders, k.Source})

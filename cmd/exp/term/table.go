@@ -11,7 +11,7 @@ import (
 type Column struct {
 	Title string
 	Right bool // aligned to the right: numbers
-	Rank  int  // 0: never narrower than its text; else the highest rank gives way first
+	Rank  int  // 0: never narrower than its text, 1 with Wrap; else the highest rank gives way first
 	Min   int  // columns that it keeps when it gives way; 0 means 6
 	Wrap  bool // gives way by breaking lines instead of cutting
 	Drop  int  // not 0: left out where the table is too wide, before any column gives way; the highest first
@@ -164,15 +164,22 @@ func (t *Table) fit(widths []int, width int) {
 func (t *Table) nextToShrink(widths []int) int {
 	best := -1
 	for i, c := range t.Columns {
-		if c.Rank <= 0 || widths[i] <= c.min() {
+		if c.rank() <= 0 || widths[i] <= c.min() {
 			continue
 		}
-		if best < 0 || c.Rank > t.Columns[best].Rank ||
-			c.Rank == t.Columns[best].Rank && widths[i] > widths[best] {
+		if best < 0 || c.rank() > t.Columns[best].rank() ||
+			c.rank() == t.Columns[best].rank() && widths[i] > widths[best] {
 			best = i
 		}
 	}
 	return best
+}
+
+func (c Column) rank() int {
+	if c.Wrap {
+		return max(c.Rank, 1)
+	}
+	return c.Rank
 }
 
 func (c Column) min() int {
