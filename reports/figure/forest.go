@@ -61,6 +61,7 @@ func (f Forest) Draw() (Figure, error) {
 		return Figure{}, f.noData("no row has a finite difference")
 	}
 	x.add(f.X, f.Null)
+	x.add(f.X, f.Null-sideRoom*(x.hi-f.Null), f.Null+sideRoom*(f.Null-x.lo))
 	const others = 100 // heading, axis, the meaning of the sides
 	return f.render(picture{
 		caption: f.caption(),
@@ -72,6 +73,10 @@ func (f Forest) Draw() (Figure, error) {
 }
 
 const forestRowHeight = 27.0
+
+// sideRoom is the least extent of one side of a forest plot, as a share of the other's: so
+// much that its label fits where all differences have one sign.
+const sideRoom = 0.4
 
 func (f Forest) draw(s *sheet, x extent) {
 	top := s.heading(f.Title)
