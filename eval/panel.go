@@ -197,7 +197,9 @@ func shareMetric(name string, values []float64, clusters []string) (m Metric, ok
 	if mean.G > 1 {
 		m.SE = &mean.SE
 	}
-	if iv, ok := stat.TInterval(mean, Level); ok {
+	if iv, ok := stat.Unanimous(values, clusters, Level); ok {
+		m.Interval = &iv
+	} else if iv, ok := stat.TInterval(mean, Level); ok {
 		iv.Lo, iv.Hi = max(iv.Lo, 0), min(iv.Hi, 1)
 		m.Interval = &iv
 	}

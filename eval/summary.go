@@ -22,8 +22,8 @@ type Metric struct {
 // are left out.
 //
 // Intervals are at 95 %, cluster-robust over problems: Student's t in general; Wilson's for pass@1 if each
-// problem has one sample and no cluster; the cluster bootstrap, seeded by seed, for pass@k with k > 1.
-// Intervals of shares are cut to [0, 1]. It is an error if no problem has k samples.
+// problem has one sample and no cluster, and for shares that are 0, or 1, for every problem; the cluster
+// bootstrap, seeded by seed, for pass@k with k > 1. Intervals of shares are cut to [0, 1]. It is an error if no problem has k samples.
 func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 	most := 0
 	for _, it := range items {
@@ -52,10 +52,14 @@ func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 		if mean.G > 1 {
 			m.SE = &mean.SE
 		}
-		if iv, ok := interval(d.K, values, clusters, items, seed); ok {
-			if d.Unit == "share" {
-				iv.Lo, iv.Hi = max(iv.Lo, 0), min(iv.Hi, 1)
+		iv, ok := interval(d.K, values, clusters, items, seed)
+		if d.Unit == "share" {
+			iv.Lo, iv.Hi = max(iv.Lo, 0), min(iv.Hi, 1)
+			if same, all := stat.Unanimous(values, clusters, Level); all {
+				iv, ok = same, true
 			}
+		}
+		if ok {
 			m.Interval = &iv
 		}
 		metrics = append(metrics, m)

@@ -186,7 +186,10 @@ func TestSummarizeIntervals(t *testing.T) {
 		// cluster sums of deviations 0, ¼, -¼: SE = sqrt(3/2·⅛)/4 = 0.108253; t_2 = 4.302653
 		{"clusters", clustered, "pass@1", "t", 0.5 - 4.3026527*0.10825318, 0.5 + 4.3026527*0.10825318},
 		{"pass@2", counted(4, 0, 4), "pass@2", "bootstrap", 0, 1},
-		{"other than pass@1", counted(1, 1, 1), "not_graded", "t", 0, 0},
+		// Nothing of n: Wilson's from 0 to z²/(n+z²), whatever the samples.
+		{"none right", counted(4, 0, 0), "pass@1", "wilson", 0, 3.841459 / 5.841459},
+		{"all right at two", counted(4, 4, 4, 4), "pass@2", "wilson", 3 / 6.841459, 1},
+		{"other than pass@1", counted(1, 1, 1), "not_graded", "wilson", 0, 3.841459 / 5.841459},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -128,8 +128,12 @@ func (p *comparePage) suite(s *compare.Suite) error {
 		size += fmt.Sprintf(" in %d clusters", s.Clusters)
 	}
 	p.Heading(fmt.Sprintf("%s  %s, %d samples each", s.Name, size, s.Samples))
-	p.Line("± is half a %s interval over %s", quantity.Percent(p.r.Level, 0), over)
 	shown := p.shown(s)
+	unanimous := ""
+	if slices.ContainsFunc(shown, func(m *compare.Metric) bool { return slices.ContainsFunc(m.Arms, atEnd) }) {
+		unanimous = ", ≤ and ≥ its other end where every problem scored 0 or 1"
+	}
+	p.Line("± is half a %s interval over %s%s", quantity.Percent(p.r.Level, 0), over, unanimous)
 	if err := p.means(shown); err != nil {
 		return err
 	}
@@ -173,6 +177,12 @@ func (p *comparePage) shown(s *compare.Suite) []*compare.Metric {
 	return list
 }
 
+// atEnd reports whether a mean is an end of its interval: every problem scored 0, or 1.
+func atEnd(e compare.Estimate) bool {
+	iv := e.Interval
+	return iv != nil && iv.Lo < iv.Hi && (*e.Mean == iv.Lo || *e.Mean == iv.Hi)
+}
+
 // means prints a row for each arm with its gain, and one for the score before training,
 // or one per arm if those differ.
 func (p *comparePage) means(shown []*compare.Metric) error {
@@ -189,8 +199,14 @@ func (p *comparePage) means(shown []*compare.Metric) error {
 		rows = append(rows, scoreRow(p.r.Arms[arm].Label, shown, func(m *compare.Metric) string {
 			e := m.Arms[arm]
 			text := optional(e.Mean, digitsOf(m))
-			if e.Interval != nil {
-				text += " ±" + quantity.Fixed((e.Interval.Hi-e.Interval.Lo)/2, digitsOf(m))
+			switch iv := e.Interval; {
+			case iv == nil:
+			case atEnd(e) && *e.Mean == iv.Lo:
+				text += " ≤" + quantity.Fixed(iv.Hi, digitsOf(m))
+			case atEnd(e):
+				text += " ≥" + quantity.Fixed(iv.Lo, digitsOf(m))
+			default:
+				text += " ±" + quantity.Fixed((iv.Hi-iv.Lo)/2, digitsOf(m))
 			}
 			return text
 		}))

@@ -65,3 +65,19 @@ func Wilson(c, n int, level float64) Interval {
 	}
 	return iv
 }
+
+// Unanimous returns Wilson's interval for the mean of shares that are all 0 or all 1: 0 of G clusters, or G of
+// G. Intervals from the spread of such values have no width, as if 0 of 16 proved 0. clusters is as in
+// ClusterMean. ok is false for other values.
+func Unanimous(shares []float64, clusters []string, level float64) (iv Interval, ok bool) {
+	if len(shares) == 0 || shares[0] != 0 && shares[0] != 1 {
+		return iv, false
+	}
+	for _, v := range shares {
+		if v != shares[0] {
+			return iv, false
+		}
+	}
+	_, G := Clusters(len(shares), clusters)
+	return Wilson(int(shares[0])*G, G, level), true
+}

@@ -78,3 +78,24 @@ func TestWilson(t *testing.T) {
 		}
 	}
 }
+
+func TestUnanimous(t *testing.T) {
+	for _, tt := range []struct {
+		shares   []float64
+		clusters []string
+		lo, hi   float64
+		ok       bool
+	}{
+		{[]float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, nil, 0, 3.841459 / 13.841459, true},
+		{[]float64{1, 1, 1}, []string{"a", "a", "a"}, 1 / 4.841459, 1, true}, // one cluster
+		{[]float64{0, 0, 0}, []string{"a", "a", ""}, 0, 3.841459 / 5.841459, true},
+		{[]float64{0, 1}, nil, 0, 0, false},
+		{[]float64{0.5, 0.5}, nil, 0, 0, false}, // no spread, but not a proportion's end
+		{nil, nil, 0, 0, false},
+	} {
+		iv, ok := Unanimous(tt.shares, tt.clusters, 0.95)
+		if ok != tt.ok || !near(iv.Lo, tt.lo, 1e-6) || !near(iv.Hi, tt.hi, 1e-6) {
+			t.Errorf("%v %q: [%.6f, %.6f] %v, want [%.6f, %.6f] %v", tt.shares, tt.clusters, iv.Lo, iv.Hi, ok, tt.lo, tt.hi, tt.ok)
+		}
+	}
+}

@@ -24,8 +24,9 @@
 //	          fewer runs: over clusters of problems only, by Student's t (pass@k of an
 //	          arm: cluster bootstrap; right or wrong in one run: Wilson). It then does
 //	          not cover other training seeds, and Suite.SeedVariance is false. An
-//	          arm's interval is cut to the metric's range. eval/stat/COVERAGE.md has
-//	          the measured coverage
+//	          arm's interval is cut to the metric's range; where every problem scored
+//	          0, or 1, it is Wilson's (stat.Unanimous). A Δ without spread has none.
+//	          eval/stat/COVERAGE.md has the measured coverage
 //	p         of the same t test: at most 0.05 exactly if the 95 % interval excludes
 //	          zero. With fewer runs, a sign-flip test over clusters of d_i: the
 //	          probability of a Δ this large if it made no difference which arm a

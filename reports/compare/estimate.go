@@ -34,7 +34,7 @@ func (c *comparison) estimate(t *table, p *panel, arm int) Estimate {
 	default:
 		e.Interval = c.itemInterval(p, mean, arm)
 	}
-	e.Interval.cut(p.def.Unit)
+	e.Interval = p.honest(e.Interval, p.mean[arm])
 	if rows := p.starts[arm]; len(rows) > 0 {
 		var sum float64
 		for _, row := range rows {
@@ -42,8 +42,7 @@ func (c *comparison) estimate(t *table, p *panel, arm int) Estimate {
 		}
 		e.Start = known(sum / float64(len(rows)))
 		if len(rows) == 1 && len(rows[0]) == len(p.clusters) {
-			e.StartInterval = tInterval(stat.ClusterMean(rows[0], p.clusters), OverItems)
-			e.StartInterval.cut(p.def.Unit)
+			e.StartInterval = p.honest(tInterval(stat.ClusterMean(rows[0], p.clusters), OverItems), rows[0])
 		}
 		e.Gain = known(*e.Mean - *e.Start)
 	}
@@ -64,6 +63,20 @@ func (c *comparison) itemInterval(p *panel, mean stat.Mean, arm int) *Interval {
 		return &Interval{Lo: iv.Lo, Hi: iv.Hi, Kind: OverItems, Method: iv.Method}
 	}
 	return tInterval(mean, OverItems)
+}
+
+// honest cuts an interval to the values that the metric can take, or replaces that of a share
+// without spread (stat.Unanimous).
+func (p *panel) honest(iv *Interval, values []float64) *Interval {
+	if same, ok := stat.Unanimous(values, p.clusters, level); ok && p.def.Unit == metric.Share {
+		kind := OverItems
+		if iv != nil {
+			kind = iv.Kind
+		}
+		return &Interval{Lo: same.Lo, Hi: same.Hi, Kind: kind, Method: same.Method}
+	}
+	iv.cut(p.def.Unit)
+	return iv
 }
 
 // tInterval returns Student's t interval.
@@ -112,7 +125,10 @@ func (c *comparison) pair(t *table, p *panel, ab [2]int, m *Metric) Pair {
 	if len(p.values[a]) >= MinSeeds && len(p.values[b]) >= MinSeeds {
 		mean, kind = stat.CrossedDifference(p.values[a], p.values[b], p.clusters), TwoLevel
 	}
-	out := Pair{A: a, B: b, Delta: known(mean.Value), Interval: tInterval(mean, kind), PairedSeeds: c.sameSeeds(a, b)}
+	out := Pair{A: a, B: b, Delta: known(mean.Value), PairedSeeds: c.sameSeeds(a, b)}
+	if mean.SE > 0 || mean.Value != 0 { // equal scores everywhere do not show how far apart the arms may be
+		out.Interval = tInterval(mean, kind)
+	}
 	out.setSE(mean)
 	out.setMargin(m)
 	if v, ok := stat.EffectSize(d); ok {
