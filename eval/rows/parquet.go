@@ -17,10 +17,10 @@ const parquetRows = 64
 
 // readParquet yields the rows of a parquet file. Lists and groups become lists and objects, byte arrays
 // become texts.
-func readParquet(f *os.File, path string, yield func(Row, error) bool) {
+func readParquet(f *os.File, path string, take takeRow, yield func(Row, error) bool) {
 	stopped := false
-	err := parquetEach(f, func(i int, fields map[string]any) bool {
-		row := Row{Path: path, Where: parquetPlace(path, i), Index: i, Fields: fields}
+	err := parquetEach(f, take, func(place, index int, fields map[string]any) bool {
+		row := Row{Path: path, Where: parquetPlace(path, place), Index: index, Fields: fields}
 		stopped = !yield(row, nil)
 		return !stopped
 	})
@@ -31,9 +31,10 @@ func readParquet(f *os.File, path string, yield func(Row, error) bool) {
 
 func parquetPlace(path string, i int) string { return fmt.Sprintf("%s: row %d", path, i+1) }
 
-// parquetEach calls use for each row until it returns false. The library panics on some damaged files;
-// parquetEach returns that as an error but lets a panic in use pass.
-func parquetEach(f *os.File, use func(int, map[string]any) bool) (err error) {
+// parquetEach calls use for each row to take until it returns false; place counts all rows of the file from
+// 0. The library panics on some damaged files; parquetEach returns that as an error but lets a panic in use
+// pass.
+func parquetEach(f *os.File, take takeRow, use func(place, index int, fields map[string]any) bool) (err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -54,33 +55,70 @@ func parquetEach(f *os.File, use func(int, map[string]any) bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("parquet: %w", err)
 	}
-	r := parquet.NewGenericReader[any](file)
+	place := 0
+	each := func(row parquet.Row) (bool, error) {
+		defer func() { place++ }()
+		index, ok := take(func(to []byte) []byte { return appendValues(to, row) })
+		if !ok {
+			return true, nil
+		}
+		var v any
+		if err := file.Schema().Reconstruct(&v, row); err != nil {
+			return false, fmt.Errorf("parquet, row %d: %w", place+1, err)
+		}
+		fields, ok := plain(v).(map[string]any)
+		if !ok {
+			return false, fmt.Errorf("row %d is %s", place+1, kind(v))
+		}
+		reading = false
+		more := use(place, index, fields)
+		reading = true
+		return more, nil
+	}
+	for _, group := range file.RowGroups() {
+		if more, err := eachOfGroup(group, each); !more || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachOfGroup calls use for each row of a row group until it returns false or fails.
+func eachOfGroup(group parquet.RowGroup, use func(parquet.Row) (bool, error)) (more bool, err error) {
+	r := group.Rows()
 	defer r.Close()
-	rows := make([]any, parquetRows)
-	for next := 0; ; {
-		clear(rows)
-		n, err := r.Read(rows)
-		for _, v := range rows[:n] {
-			fields, ok := plain(v).(map[string]any)
-			if !ok {
-				return fmt.Errorf("row %d is %s", next+1, kind(v))
+	rows := make([]parquet.Row, parquetRows)
+	next := int64(0)
+	for {
+		n, err := r.ReadRows(rows)
+		for _, row := range rows[:n] {
+			if more, err := use(row); !more || err != nil {
+				return false, err
 			}
-			reading = false
-			if !use(next, fields) {
-				return nil
-			}
-			reading = true
 			next++
 		}
 		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("parquet, after row %d: %w", next, err)
-		case n == 0:
-			return fmt.Errorf("damaged parquet: cannot read past row %d", next)
+		case next == group.NumRows():
+			return true, nil
+		case err != nil && !errors.Is(err, io.EOF):
+			return false, fmt.Errorf("parquet, after row %d of a row group: %w", next, err)
+		case err != nil || n == 0:
+			return false, fmt.Errorf("damaged parquet: a row group of %d rows ends at row %d", group.NumRows(), next)
 		}
 	}
+}
+
+// appendValues appends the values of a row to a buffer; different rows give different bytes.
+func appendValues(to []byte, row parquet.Row) []byte {
+	for _, v := range row {
+		to = append(to, byte(v.Kind()), byte(v.RepetitionLevel()), byte(v.DefinitionLevel()))
+		to = binary.AppendUvarint(to, uint64(v.Column()))
+		at := len(to)
+		to = append(to, 0, 0, 0, 0, 0, 0, 0, 0)
+		to = v.AppendBytes(to)
+		binary.LittleEndian.PutUint64(to[at:], uint64(len(to)-at-8))
+	}
+	return to
 }
 
 // checkFooter checks the length of the metadata before the library allocates memory for it.

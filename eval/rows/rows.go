@@ -9,7 +9,6 @@ package rows
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,52 +66,7 @@ func Files(path string) ([]string, error) {
 // Read yields the rows of a file, or of all files that a pattern matches, one after the other: see Files.
 // Rows are counted through. Read stops after an error, which is a system error or an *Error. A file without
 // rows yields none.
-func Read(path string) iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) {
-		list, err := Files(path)
-		if err != nil {
-			yield(Row{}, err)
-			return
-		}
-		index := 0
-		for _, file := range list {
-			for row, err := range readFile(file) {
-				row.Index = index
-				index++
-				if !yield(row, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-// readFile yields the rows of one file.
-func readFile(path string) iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) {
-		f, err := os.Open(path)
-		if err != nil {
-			yield(Row{}, err)
-			return
-		}
-		defer f.Close() // read only: a failed close loses nothing
-		r := bufio.NewReaderSize(f, 1<<16)
-		head, _ := r.Peek(4)
-		switch {
-		case string(head) == "PAR1":
-			readParquet(f, path, yield)
-			return
-		case len(head) > 1 && head[0] == 0x1f && head[1] == 0x8b:
-			z, err := gzip.NewReader(r)
-			if err != nil {
-				yield(Row{}, &Error{Where: path, Err: err})
-				return
-			}
-			r = bufio.NewReaderSize(z, 1<<16)
-		}
-		readJSON(r, path, yield)
-	}
-}
+func Read(path string) iter.Seq2[Row, error] { return (&Reader{Path: path}).Rows() }
 
 // All reads all rows of a file.
 func All(path string) ([]Row, error) {
@@ -127,7 +81,7 @@ func All(path string) ([]Row, error) {
 }
 
 // readJSON reads JSON lines, or one value that spans lines.
-func readJSON(r *bufio.Reader, path string, yield func(Row, error) bool) {
+func readJSON(r *bufio.Reader, path string, take takeRow, yield func(Row, error) bool) {
 	fail := func(where string, err error) { yield(Row{}, &Error{Where: where, Err: err}) }
 	line, index := 0, 0
 	for {
@@ -141,16 +95,18 @@ func readJSON(r *bufio.Reader, path string, yield func(Row, error) bool) {
 		trimmed := bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
 		if len(trimmed) > 0 {
 			if index == 0 && (trimmed[0] == '[' || !json.Valid(trimmed) && err == nil) {
-				readValue(io.MultiReader(bytes.NewReader(trimmed), r), path, where, yield)
+				readValue(io.MultiReader(bytes.NewReader(trimmed), r), path, where, take, yield)
 				return
 			}
-			fields, bad := object(trimmed)
-			if bad != nil {
-				fail(where, bad)
-				return
-			}
-			if !yield(Row{path, where, index, fields, trimmed}, nil) {
-				return
+			if i, ok := take(textOf(trimmed)); ok {
+				fields, bad := object(trimmed)
+				if bad != nil {
+					fail(where, bad)
+					return
+				}
+				if !yield(Row{path, where, i, fields, trimmed}, nil) {
+					return
+				}
 			}
 			index++
 		}
@@ -176,7 +132,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 
 // readValue reads a file that is one JSON value: an array of rows, or one row. where is the place of its
 // first line.
-func readValue(r io.Reader, path, where string, yield func(Row, error) bool) {
+func readValue(r io.Reader, path, where string, take takeRow, yield func(Row, error) bool) {
 	fail := func(where string, err error) { yield(Row{}, &Error{Where: where, Err: err}) }
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -193,12 +149,16 @@ func readValue(r io.Reader, path, where string, yield func(Row, error) bool) {
 		if many {
 			where = fmt.Sprintf("%s: item %d", path, i+1)
 		}
+		index, ok := take(textOf(item))
+		if !ok {
+			continue
+		}
 		fields, err := object(item)
 		if err != nil {
 			fail(where, err)
 			return
 		}
-		if !yield(Row{path, where, i, fields, item}, nil) {
+		if !yield(Row{path, where, index, fields, item}, nil) {
 			return
 		}
 	}
