@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,6 +91,39 @@ func Detect(r rows.Row) (Layout, error) {
 		wanted = append(wanted, strings.Join(l.Problem, "+")+" with "+l.Answer)
 	}
 	return Layout{}, r.Errorf("", "no known layout of problems; looked for the fields %s", strings.Join(wanted, ", "))
+}
+
+// DetectAt finds the layout of a row whose problem stands in a column; an empty column is that of the
+// layout. The answer stands where a known layout has it.
+func DetectAt(r rows.Row, column string) (Layout, error) {
+	if column == "" {
+		return Detect(r)
+	}
+	if !r.Has(column) {
+		return Layout{}, r.Errorf(column, "%w: the column with the prompt", rows.ErrMissing)
+	}
+	var own, marked, others []Layout
+	for _, l := range Known() {
+		switch {
+		case slices.Equal(l.Problem, []string{column}):
+			own = append(own, l)
+		case l.Within == Hash: // tells more than the name of the field
+			marked = append(marked, l)
+		default:
+			others = append(others, l)
+		}
+	}
+	var wanted []string
+	for _, l := range slices.Concat(own, marked, others) {
+		l.Problem = []string{column}
+		if r.Has(l.Answer) && l.fits(r) {
+			return l, nil
+		}
+		if !slices.Contains(wanted, l.Answer) {
+			wanted = append(wanted, l.Answer)
+		}
+	}
+	return Layout{}, r.Errorf("", "no field with the answer; looked for %s", strings.Join(wanted, ", "))
 }
 
 // fits reports whether the row has the fields that tell this layout from others with the same required

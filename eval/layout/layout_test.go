@@ -93,6 +93,57 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// verl's rows count their indices in each source, so FlowRL's validation file, AIME 2024 and 2025 one after
+// the other, has each id twice.
+func TestSameIDInEachSource(t *testing.T) {
+	row := func(source, problem string) string {
+		return `{"data_source":"` + source + `","prompt":[{"role":"user","content":"` + problem +
+			`"}],"reward_model":{"ground_truth":"1"},"extra_info":{"index":0}}` + "\n"
+	}
+	text := row("aime2024", "P") + row("aime2025", "Q") + row("aime2024", "P") + row("aime2025", "R") + row("aime2025", "S")
+	problems, copies, err := Problems(rows.Read(file(t, text)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, p := range problems {
+		ids = append(ids, p.ID+" "+p.Prompt)
+	}
+	want := []string{"0 P", "aime2025/0 Q", "aime2025/0#2 R", "aime2025/0#3 S"}
+	if d := cmp.Diff(want, ids); d != "" || copies != (Copies{Rows: 5, Unique: 4}) {
+		t.Errorf("%+v (-want +got)\n%s", copies, d)
+	}
+}
+
+// The column of the problem may be named; the answer is found as without it.
+func TestProblemsAt(t *testing.T) {
+	chat := `[{"role":"system","content":"S"},{"role":"user","content":"C"}]`
+	for _, tt := range []struct{ name, row, column, want string }{
+		{"as detected", `{"prompt":"P","question":"Q","answer":"1"}`, "", "Q = 1"},
+		{"as named", `{"prompt":"P","question":"Q","answer":"1"}`, "prompt", "P = 1"},
+		{"an unknown name", `{"problem":"P","puzzle":"Z","answer":"1"}`, "puzzle", "Z = 1"},
+		{"marked answers", `{"puzzle":"Z","answer":"so #### 7"}`, "puzzle", "Z = 7"},
+		{"boxed answers", `{"puzzle":"Z","solution":"so \\boxed{8}","level":1}`, "puzzle", "Z = 8"},
+		{"verl", `{"prompt":"P","chat":` + chat + `,"reward_model":{"ground_truth":"2"}}`, "chat", "C = 2"},
+		{"nested", `{"in":{"chat":` + chat + `},"answer":"2"}`, "in.chat", "C = 2"},
+		{"no such column", `{"prompt":"P","answer":"1"}`, "question", `rows.jsonl:1: field "question": missing: the column with the prompt`},
+		{"no answer", `{"prompt":"P","gold":"1"}`, "prompt", "rows.jsonl:1: no field with the answer; looked for reward_model.ground_truth, answer, "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			problems, _, err := ProblemsAt(rows.Read(file(t, tt.row)), tt.column)
+			got := ""
+			if err != nil {
+				got = err.Error()
+			} else {
+				got = problems[0].Prompt + " = " + problems[0].Answer
+			}
+			if !strings.Contains(got, tt.want) {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	good := `{"id":1,"problem":"P","answer":"1"}` + "\n"
 	for _, tt := range []struct{ name, text, want string }{

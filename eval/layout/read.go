@@ -2,6 +2,7 @@ package layout
 
 import (
 	"encoding/json"
+	"fmt"
 	"iter"
 
 	"exp/eval/rows"
@@ -21,10 +22,30 @@ func (c Copies) Factor() float64 { return float64(c.Rows) / float64(max(1, c.Uni
 
 // Problems reads the problems of rows. A nil layout is detected from the first row. Rows with the same
 // problem and answer count as one problem, the first. Rows with a null or empty answer are counted and
-// skipped. Two different problems with one id are an error. Problems returns errors of all, or *rows.Error.
+// skipped. Problems returns errors of all, or *rows.Error.
+//
+// Two different problems with one id are an error, unless the layout names the problems' source, as verl's
+// does: the indices of its rows restart in each source. The later problem is then called SOURCE/ID, or with
+// #2, #3 … appended if that is taken too.
 func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Copies, error) {
+	return readProblems(all, func(row rows.Row) (Layout, error) {
+		if l != nil {
+			return *l, nil
+		}
+		return Detect(row)
+	})
+}
+
+// ProblemsAt is Problems with the problem's text, or its messages, in a column; empty: that of the layout.
+func ProblemsAt(all iter.Seq2[rows.Row, error], column string) ([]rollout.Problem, Copies, error) {
+	return readProblems(all, func(row rows.Row) (Layout, error) { return DetectAt(row, column) })
+}
+
+func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout, error)) ([]rollout.Problem, Copies,
+	error) {
 	var problems []rollout.Problem
 	var copies Copies
+	var l *Layout
 	type content struct{ prompt, answer, messages, tools string }
 	seen := map[content]bool{}
 	owner := map[string]string{} // id -> where it was first seen
@@ -33,7 +54,7 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Cop
 			return nil, copies, err
 		}
 		if l == nil {
-			found, err := Detect(row)
+			found, err := detect(row)
 			if err != nil {
 				return nil, copies, err
 			}
@@ -57,11 +78,30 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Cop
 			continue
 		}
 		if where, taken := owner[p.ID]; taken {
-			return nil, copies, row.Errorf(l.ID, "id %q already belongs to another problem, %s", p.ID, where)
+			if !row.Has(l.Source) {
+				return nil, copies, row.Errorf(l.ID, "id %q already belongs to another problem, %s", p.ID, where)
+			}
+			if p.ID, err = l.freeID(row, p.ID, owner); err != nil {
+				return nil, copies, err
+			}
 		}
 		seen[c], owner[p.ID] = true, row.Where
 		copies.Unique++
 		problems = append(problems, p)
 	}
 	return problems, copies, nil
+}
+
+// freeID returns an id that no other problem has, with the source of the row.
+func (l Layout) freeID(row rows.Row, id string, owner map[string]string) (string, error) {
+	source, err := row.Text(l.Source)
+	if err != nil {
+		return "", err
+	}
+	id = source + "/" + id
+	free := id
+	for times := 2; owner[free] != ""; times++ {
+		free = fmt.Sprintf("%s#%d", id, times)
+	}
+	return free, nil
 }

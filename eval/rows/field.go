@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"strconv"
 	"strings"
@@ -52,6 +53,22 @@ func (r Row) Raw(path string) (json.RawMessage, error) {
 		return nil, r.Errorf(path, "%w", err)
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// WithField returns the row with the value of the field at a path as a further column, or in place of the
+// column of that name.
+func (r Row) WithField(name, path string) Row {
+	fields := maps.Clone(r.Fields)
+	fields[name], _ = lookup(r.Fields, path)
+	if raw, ok := lookupRaw(r.text, path); ok {
+		var columns map[string]json.RawMessage
+		if json.Unmarshal(r.text, &columns) == nil {
+			columns[name] = raw
+			r.text, _ = json.Marshal(columns) // of texts that are JSON
+		}
+	}
+	r.Fields = fields
+	return r
 }
 
 // lookupRaw does what lookup does, in the text of an object.

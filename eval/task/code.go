@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 
 	"exp/eval/codefile"
 	"exp/eval/grade/code"
@@ -68,49 +69,65 @@ func (t *codeTask) parseRow(line []byte) (rollout.Problem, error) {
 	return p.Rollout()
 }
 
-// readProblems reads a file in any known format and layout. Repeated rows are dropped; a different problem
-// with a known id gets #2, #3 … appended to the id.
-func (t *codeTask) readProblems(path string) ([]rollout.Problem, error) {
+// readRows reads rows in any known layout. Repeated rows are dropped; a different problem with a known id
+// gets #2, #3 … appended to the id.
+func (t *codeTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rollout.Problem, layout.Copies, error) {
 	var problems []rollout.Problem
+	var copies layout.Copies
 	ids, contents := make(map[string]bool), make(map[[sha256.Size]byte]bool)
-	for row, err := range rows.Read(path) {
+	for row, err := range all {
 		if err != nil {
-			return nil, err
+			return nil, copies, err
 		}
-		p, messages, err := readCodeRow(row)
-		tools := layout.Tools(row)
+		made, sum, err := readCodeRow(row, from.PromptKey)
 		if err != nil {
-			return nil, err
+			return nil, copies, err
 		}
-		id := p.ID
-		p.ID = ""
-		content, err := json.Marshal([]any{p, messages, tools})
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(content)
+		copies.Rows++
 		if contents[sum] {
 			continue
 		}
 		contents[sum] = true
-		p.ID = id
-		for times := 2; ids[p.ID]; times++ {
-			p.ID = fmt.Sprintf("%s#%d", id, times)
+		id := made.ID
+		for times := 2; ids[made.ID]; times++ {
+			made.ID = fmt.Sprintf("%s#%d", id, times)
 		}
-		ids[p.ID] = true
-		made, err := p.Rollout()
-		if err != nil {
-			return nil, err
-		}
-		made.Messages, made.Tools = messages, tools
+		ids[made.ID] = true
 		problems = append(problems, made)
 	}
-	return problems, nil
+	copies.Unique = len(problems)
+	return problems, copies, nil
 }
 
-// readCodeRow reads a row: a problem as Write writes it, or one in a published layout. It also returns the
-// row's chat if that says more than the problem.
-func readCodeRow(row rows.Row) (*code.Problem, []rollout.Message, error) {
+// readCodeRow reads a row: a problem as Write writes it, or one in a published layout. sum is the digest of
+// all but its id.
+func readCodeRow(row rows.Row, promptKey string) (made rollout.Problem, sum [sha256.Size]byte, err error) {
+	p, messages, err := parseCodeRow(row, promptKey)
+	if err != nil {
+		return made, sum, err
+	}
+	tools, id := layout.Tools(row), p.ID
+	p.ID = ""
+	content, err := json.Marshal([]any{p, messages, tools})
+	if err != nil {
+		return made, sum, err
+	}
+	p.ID = id
+	if made, err = p.Rollout(); err != nil {
+		return made, sum, err
+	}
+	made.Messages, made.Tools = messages, tools
+	return made, sha256.Sum256(content), nil
+}
+
+// parseCodeRow also returns the row's chat if that says more than the problem.
+func parseCodeRow(row rows.Row, promptKey string) (*code.Problem, []rollout.Message, error) {
+	if promptKey != "" {
+		var err error
+		if row, err = withPrompt(row, promptKey); err != nil {
+			return nil, nil, err
+		}
+	}
 	if row.Has("id", "prompt", "data") {
 		return readStored(row)
 	}
@@ -128,6 +145,18 @@ func readCodeRow(row rows.Row) (*code.Problem, []rollout.Message, error) {
 		messages = nil
 	}
 	return &p, messages, err
+}
+
+// withPrompt returns a row of verl's layout whose column prompt is the one of that name.
+func withPrompt(row rows.Row, column string) (rows.Row, error) {
+	if !row.Has(column) {
+		return row, row.Errorf(column, "%w: the column with the prompt", rows.ErrMissing)
+	}
+	if !row.Has("reward_model") {
+		return row, row.Errorf("reward_model", "%w: a code problem whose prompt is in the column %q must have "+
+			"its tests in reward_model.ground_truth", rows.ErrMissing, column)
+	}
+	return row.WithField("prompt", column), nil
 }
 
 func readStored(row rows.Row) (*code.Problem, []rollout.Message, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -138,19 +139,19 @@ func (t *mathTask) parseRow(line []byte) (rollout.Problem, error) {
 	return l.Parse(row)
 }
 
-// readProblems reads a file in any known format and layout. Repeated problems are dropped: training files
-// hold each a hundred times.
-func (t *mathTask) readProblems(path string) ([]rollout.Problem, error) {
-	problems, _, err := layout.Problems(rows.Read(path), nil)
+// readRows reads rows in any known layout. Repeated problems are dropped: training files hold each a hundred
+// times.
+func (t *mathTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rollout.Problem, layout.Copies, error) {
+	problems, copies, err := layout.ProblemsAt(all, from.PromptKey)
 	if err != nil {
-		return nil, err
+		return nil, copies, err
 	}
 	for i := range problems {
 		if err := t.check(&problems[i]); err != nil {
-			return nil, fmt.Errorf("%s: problem %s: %w", path, problems[i].ID, err)
+			return nil, copies, fmt.Errorf("%s: problem %s: %w", from.Path, problems[i].ID, err)
 		}
 	}
-	return problems, nil
+	return problems, copies, nil
 }
 
 // check rejects a gold answer that stands for "no answer" in the scorer, which would accept responses

@@ -31,14 +31,13 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.L
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ReadFile reads the problems of a JSONL file; see Read. Mathematics and code files may be in any form that
-// package rows reads, and repeated problems are returned once.
+// ReadFile reads all problems of a file; see Source.Read.
 func ReadFile(t Task, path string) ([]rollout.Problem, error) {
-	if any, ok := t.(interface {
-		readProblems(path string) ([]rollout.Problem, error)
-	}); ok {
-		return any.readProblems(path)
-	}
+	problems, _, err := Source{Path: path}.Read(t)
+	return problems, err
+}
+
+func readLines(t Task, path string) ([]rollout.Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err // names the path

@@ -1,0 +1,126 @@
+package task
+
+import (
+	"iter"
+
+	"exp/eval/layout"
+	"exp/eval/rows"
+	"exp/train/rollout"
+)
+
+// Source is a file of problems, or all files that a pattern matches, and what to take from it.
+type Source struct {
+	Path string
+	// PromptKey is the column with the prompt; empty: the column of a known layout. Only mathematics and code
+	// have it.
+	PromptKey string
+	// MaxRows is the number of rows to take before anything else is left out, verl's max_samples; 0 takes all.
+	MaxRows int
+	Drawn   bool   // draw these rows, and order them, as verl does; otherwise take the first
+	Seed    uint64 // of the draw
+}
+
+// Counts says what became of the rows of a source: Rows is the sum of the other counts and the problems.
+type Counts struct {
+	Rows       int
+	Unselected int // left out by Source.MaxRows
+	Unanswered int // without an answer
+	Repeated   int // copies of an earlier problem
+}
+
+// publishedTask reads the rows of published files. Repeated problems are returned once.
+type publishedTask interface {
+	readRows(all iter.Seq2[rows.Row, error], from Source) ([]rollout.Problem, layout.Copies, error)
+}
+
+// Read reads the problems of a JSONL file; see Read. Mathematics and code files may be in any form that
+// package rows reads, and repeated problems are returned once.
+func (s Source) Read(t Task) ([]rollout.Problem, Counts, error) {
+	p, ok := t.(publishedTask)
+	if !ok {
+		return s.readStored(t)
+	}
+	reader := &rows.Reader{Path: s.Path, Distinct: true}
+	all, left, err := s.selected(reader)
+	if err != nil {
+		return nil, Counts{}, err
+	}
+	problems, copies, err := p.readRows(all, s)
+	return problems, Counts{Rows: reader.Total, Unselected: left, Unanswered: copies.Unanswered,
+		Repeated: reader.Repeated + copies.Rows - copies.Unique}, err
+}
+
+// selected returns the rows to take, and how many are not.
+func (s Source) selected(reader *rows.Reader) (all iter.Seq2[rows.Row, error], left int, err error) {
+	order, left, err := s.order(func() (int, error) { return rows.Count(s.Path) })
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case order == nil:
+		return reader.Rows(), 0, nil
+	}
+	place := make(map[int]int, len(order))
+	for i, index := range order {
+		place[index] = i
+	}
+	reader.Wanted = func(index int) bool {
+		_, ok := place[index]
+		return ok
+	}
+	if !s.Drawn {
+		return reader.Rows(), left, nil
+	}
+	reader.Distinct = false // the first of equal rows is the first drawn
+	return func(yield func(rows.Row, error) bool) {
+		list := make([]rows.Row, len(order))
+		for row, err := range reader.Rows() {
+			if err != nil {
+				yield(row, err)
+				return
+			}
+			list[place[row.Index]] = row
+		}
+		for _, row := range list {
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}, left, nil
+}
+
+// order returns the indices of the rows to take, in order, and how many are not taken; nil takes all.
+func (s Source) order(count func() (int, error)) (order []int, left int, err error) {
+	if s.MaxRows <= 0 {
+		return nil, 0, nil
+	}
+	total, err := count()
+	if err != nil || s.MaxRows >= total {
+		return nil, 0, err
+	}
+	if s.Drawn {
+		return rows.Draw(total, s.MaxRows, s.Seed), total - s.MaxRows, nil
+	}
+	for i := range s.MaxRows {
+		order = append(order, i)
+	}
+	return order, total - s.MaxRows, nil
+}
+
+// readStored reads a file with a problem on each line.
+func (s Source) readStored(t Task) ([]rollout.Problem, Counts, error) {
+	problems, err := readLines(t, s.Path)
+	if err != nil {
+		return nil, Counts{}, err
+	}
+	counts := Counts{Rows: len(problems)}
+	order, left, err := s.order(func() (int, error) { return len(problems), nil })
+	if err != nil || order == nil {
+		return problems, counts, err
+	}
+	counts.Unselected = left
+	list := make([]rollout.Problem, len(order))
+	for i, index := range order {
+		list[i] = problems[index]
+	}
+	return list, counts, nil
+}
