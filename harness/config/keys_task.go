@@ -129,13 +129,14 @@ func dataKeys() []Key {
 	keys := splitKeys("train", 8192, Default{}, "problems that the policy is trained on", Prepare)
 	keys = append(keys, splitKeys("val", 128, is(None), "problems of the online evaluation", Prepare)...)
 	keys = append(keys, splitKeys("test", 256, is(None), "problems of the final evaluation", Prepare)...)
-	made := Clause{}
+	var made, drawn, files Clause
 	for _, split := range []string{"train", "val", "test"} {
-		made = append(made, Term{Path: "data." + split + ".source", Words: []string{Generated}})
+		made = append(made, only("data."+split+".source", Generated)...)
+		drawn = append(drawn, positive("data."+split+".max_samples")...)
+		files = append(files, except("data."+split+".source", Generated, None)...)
 	}
+	keys = append(keys, rowKeys(made, drawn, files)...)
 	keys = append(keys, []Key{
-		{Path: "data.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Prepare), When: []Clause{made},
-			Help: "root of the random streams that generate problems; independent of the run's seed"},
 		{Path: "data.max_prompt_tokens", Kind: Int, Default: is(2048), Range: atLeast(1), Unit: "tokens",
 			Stages: at(SFT, Train, EvalGen),
 			Help:   "longest prompt"},
@@ -151,6 +152,26 @@ func dataKeys() []Key {
 				"seed"},
 	}...)
 	return append(keys, chatKeys()...)
+}
+
+// rowKeys returns the keys that choose problems. They depend on whether some are made, some rows are drawn,
+// and some are read from files.
+func rowKeys(made, drawn, files Clause) []Key {
+	return []Key{
+		{Path: "data.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Prepare),
+			When: []Clause{append(made, drawn...)},
+			Help: "root of the random streams that generate problems, and of the draw of data.*.max_samples rows; " +
+				"independent of the run's seed"},
+		{Path: "data.prompt_key", Kind: String, Default: is(Auto), Stages: at(Prepare),
+			Pattern: pattern("auto or the name of a column", `.+`),
+			When:    []Clause{only("task.kind", "math", "code"), files},
+			Help: "column of the files that holds the prompt, a text or a list of messages (verl's prompt_key); " +
+				"auto finds it: prompt, problem, question and others, depending on the other columns"},
+		{Path: "data.select", Kind: Enum, Words: []string{"random", "first"}, Default: is("random"),
+			Stages: at(Prepare), When: []Clause{drawn},
+			Help: "rows that data.*.max_samples takes: random draws them from data.seed, the same rows in the same " +
+				"order as verl with shuffle and this seed; first takes them from the start of the file"},
+	}
 }
 
 // chatKeys returns the keys that turn a problem into a prompt.
@@ -177,7 +198,7 @@ func chatKeys() []Key {
 	})
 }
 
-// splitKeys returns source and size of one part of the data. size is the default number
+// splitKeys returns the keys of one part of the data. size is the default number
 // of generated problems, otherwise the default source for tasks that cannot generate.
 func splitKeys(split string, size int, otherwise Default, help string, stages ...Stage) []Key {
 	source := "data." + split + ".source"
@@ -192,6 +213,10 @@ func splitKeys(split string, size int, otherwise Default, help string, stages ..
 			When:    []Clause{except(source, Generated, None)},
 			Pattern: pattern(`a digest, "sha256:" and 64 hexadecimal digits, or ""`, `|sha256:[0-9a-f]{64}`),
 			Help:    "digest that the problems of the file must have; empty accepts any"},
+		{Path: "data." + split + ".max_samples", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "rows",
+			Stages: stages, When: []Clause{except(source, Generated, None)},
+			Help: "how many rows of the file to take, as data.select says, before repeated and overlong ones are " +
+				"left out (verl's max_samples); 0 takes all"},
 		{Path: "data." + split + ".size", Kind: Int, Unit: "problems", Range: atLeast(0), Stages: stages,
 			Default: by(source, is(0), when(Generated, is(size)), when(None, is(0))),
 			Help:    "how many problems to generate, or to take from the start of the file; 0 takes the whole file"},

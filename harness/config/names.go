@@ -32,6 +32,13 @@ func foreignNames() []foreignName {
 		{"max_response_length", "rollout.max_new_tokens", ""},
 		{"truncation", "data.truncate", ""},
 		{"filter_overlong_prompts", "data.filter_overlong", ""},
+		{"train_max_samples", "data.train.max_samples", ""},
+		{"val_max_samples", "data.val.max_samples", ""},
+		{"train_files", "data.train.source", ""},
+		{"val_files", "data.val.source", ""},
+		{"shuffle", "data.order", "the order of training is data.order; the rows that max_samples takes are " +
+			"data.select"},
+		{"tool_config_path", "data.tools", ""},
 		{"apply_chat_template_kwargs", "data.template_vars", ""},
 		{"chat_template", "data.chat", ""},
 		{"custom_chat_template", "data.chat", "it is called data.chat here, and takes a file"},

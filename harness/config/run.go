@@ -107,7 +107,9 @@ type Data struct {
 	Train           Split  `key:"train"`
 	Val             Split  `key:"val"`
 	Test            Split  `key:"test"`
-	Seed            int64  `key:"seed"` // a split is generated
+	Seed            int64  `key:"seed"`       // a split is generated, or rows are drawn
+	PromptKey       string `key:"prompt_key"` // Auto or a column; Task.Kind is "math" or "code"
+	Select          string `key:"select"`     // "random" or "first"; a split has MaxSamples
 	MaxPromptTokens int    `key:"max_prompt_tokens"`
 	Truncate        string `key:"truncate"`
 	FilterOverlong  bool   `key:"filter_overlong"`
@@ -123,9 +125,10 @@ type Data struct {
 
 // Split is one part of the data. Source is Generated, None or a path.
 type Split struct {
-	Source string `key:"source"`
-	Size   int    `key:"size"`
-	Digest string `key:"digest"` // Source is a file
+	Source     string `key:"source"`
+	Size       int    `key:"size"`
+	Digest     string `key:"digest"`      // Source is a file
+	MaxSamples int    `key:"max_samples"` // Source is a file; 0: all rows
 }
 
 // Model is the policy's architecture and start.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"exp/eval/rows"
 	"exp/experiments/store"
 	"exp/harness/plan"
@@ -75,6 +77,30 @@ func chatRun(l *lab, template string, sets ...string) *plan.Run {
 	return l.plan(0, append(all, sets...)...)
 }
 
+// The record says what became of every row: which rows are taken, and what is left out of them.
+func TestRowsAreCounted(t *testing.T) {
+	l := newLab(t)
+	res, q := l.execute(chatRun(l, testTemplate, "data.seed=3", "train.prompts_per_step=4", "train.prompts_per_update=2",
+		"data.train={max_samples: 40, size: 12}", "data.val.max_samples=30", "data.select=random"))
+	var got map[string]int
+	if err := json.Unmarshal(l.stageOf(res.Run.ID, "prepare").Result, &got); err != nil {
+		t.Fatal(err)
+	}
+	// numpy.random.default_rng(3).choice(51, size=40, replace=False) // 3 has all 17 problems, and the long one
+	// among the first 12; of 30 drawn rows it has 16, and the long one.
+	want := map[string]int{"train": 11, "train_rows": 51, "train_unselected": 11, "train_repeated": 23, "train_further": 5,
+		"train_overlong": 1, "val": 15, "val_rows": 51, "val_unselected": 21, "val_repeated": 14, "val_overlong": 1,
+		"test": 16, "test_rows": 51, "test_repeated": 34, "test_overlong": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	told := "data.train: 51 rows give 12 problems; left out: 11 not selected (data.train.max_samples), 23 copies of " +
+		"another, 5 after the first data.train.size"
+	if !slices.Contains(q.warnings, told) {
+		t.Errorf("nobody is told %q: %q", told, q.warnings)
+	}
+}
+
 // FlowRL's data from the file to the scores: chats are rendered, what is too long is left
 // out and counted, and the record has the prompts as the model read them.
 func TestChatRun(t *testing.T) {
@@ -87,8 +113,12 @@ func TestChatRun(t *testing.T) {
 	if err := json.Unmarshal(l.stageOf(res.Run.ID, "prepare").Result, &summary); err != nil {
 		t.Fatal(err)
 	}
-	if summary["train"] != 16 || summary["train_overlong"] != 1 {
-		t.Errorf("the record counts %v", summary)
+	counts := map[string]int{}
+	for _, split := range []string{"train", "val", "test"} {
+		counts[split], counts[split+"_rows"], counts[split+"_repeated"], counts[split+"_overlong"] = 16, 51, 34, 1
+	}
+	if diff := cmp.Diff(counts, summary); diff != "" {
+		t.Errorf("the record counts (-want +got):\n%s", diff)
 	}
 	packs := l.db.Blobs.NewPackReader()
 	defer packs.Close()

@@ -163,7 +163,7 @@ func (s split) digest(c *config.Run, p *Prompter) (ident.Digest, error) {
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	problems, err := s.read(t)
+	problems, _, err := s.read(t)
 	if err != nil {
 		return ident.Digest{}, err
 	}

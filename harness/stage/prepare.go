@@ -3,6 +3,7 @@ package stage
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"exp/eval/task"
 	"exp/experiments/ident"
@@ -12,21 +13,31 @@ import (
 
 // split is one part of the data with the role of its problems.
 type split struct {
-	role string
-	name task.Split
-	conf config.Split
-	key  string // of the source, for errors
+	role   string
+	name   task.Split
+	conf   config.Split
+	key    string // of the source, for errors
+	source task.Source
 }
 
 // digestKey is the key that pins the split's problems.
 func (s split) digestKey() string { return "data." + string(s.name) + ".digest" }
 
 func splits(c *config.Run) []split {
-	return []split{
-		{RoleTrain, task.Train, c.Data.Train, "data.train.source"},
-		{RoleVal, task.Val, c.Data.Val, "data.val.source"},
-		{RoleTest, task.Test, c.Data.Test, "data.test.source"},
+	list := []split{
+		{role: RoleTrain, name: task.Train, conf: c.Data.Train, key: "data.train.source"},
+		{role: RoleVal, name: task.Val, conf: c.Data.Val, key: "data.val.source"},
+		{role: RoleTest, name: task.Test, conf: c.Data.Test, key: "data.test.source"},
 	}
+	for i := range list {
+		s := &list[i]
+		s.source = task.Source{Path: s.conf.Source, MaxRows: s.conf.MaxSamples, Drawn: c.Data.Select == "random",
+			Seed: uint64(c.Data.Seed)}
+		if c.Data.PromptKey != config.Auto {
+			s.source.PromptKey = c.Data.PromptKey
+		}
+	}
+	return list
 }
 
 // prepare makes the problems of all splits, and reads the recorded rollouts. Each
@@ -42,10 +53,11 @@ func prepare(e *Env) (*Outcome, error) {
 		if s.conf.Source == config.None {
 			continue
 		}
-		problems, err := s.problems(t, e.run().Data.Seed)
+		problems, left, err := s.problems(t, e.run().Data.Seed)
 		if err != nil {
 			return nil, err
 		}
+		e.countRows(s, left, len(problems), summary)
 		all := len(problems)
 		if problems, err = e.fitting(problems); err != nil {
 			return nil, fmt.Errorf("data.%s: %w", s.name, err)
@@ -97,29 +109,74 @@ func (e *Env) fitting(problems []rollout.Problem) ([]rollout.Problem, error) {
 	return p.fitting(problems)
 }
 
-// problems generates or reads the split.
-func (s split) problems(t task.Task, seed int64) ([]rollout.Problem, error) {
+// problems generates or reads the split. left is empty where it is generated.
+func (s split) problems(t task.Task, seed int64) (list []rollout.Problem, left leftOut, err error) {
 	if s.conf.Source == config.Generated {
-		return t.Generate(s.name, s.conf.Size, ident.Seed(seed, "data/"+string(s.name)))
+		list, err = t.Generate(s.name, s.conf.Size, ident.Seed(seed, "data/"+string(s.name)))
+		return list, left, err
 	}
 	return s.read(t)
 }
 
+// leftOut says what became of the rows of a split's file.
+type leftOut struct {
+	task.Counts
+	Further int // different problems after the first data.*.size
+}
+
 // read reads the problems of a file: the first Size, or all where Size is 0.
-func (s split) read(t task.Task) ([]rollout.Problem, error) {
-	all, err := task.ReadFile(t, s.conf.Source)
+func (s split) read(t task.Task) ([]rollout.Problem, leftOut, error) {
+	all, counts, err := s.source.Read(t)
+	left := leftOut{Counts: counts}
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, left, err
 	case len(all) == 0:
-		return nil, fmt.Errorf("%s holds no problems", s.conf.Source)
+		return nil, left, fmt.Errorf("%s holds no problems", s.conf.Source)
 	case s.conf.Size > len(all):
-		return nil, fmt.Errorf("%s has %d problems, data.%s.size asks for %d", s.conf.Source, len(all), s.name,
-			s.conf.Size)
+		return nil, left, fmt.Errorf("%s has %d problems%s, data.%s.size asks for %d", s.conf.Source, len(all),
+			left.selection(), s.name, s.conf.Size)
 	case s.conf.Size > 0:
+		left.Further = len(all) - s.conf.Size
 		all = all[:s.conf.Size]
 	}
-	return all, nil
+	return all, left, nil
+}
+
+// selection says how many rows were taken, where they are not all.
+func (l leftOut) selection() string {
+	if l.Unselected == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" in the %d of %d rows that it takes", l.Rows-l.Unselected, l.Rows)
+}
+
+// countRows puts what became of the rows of a file into a summary, by split, and tells it where problems
+// are left out.
+func (e *Env) countRows(s split, left leftOut, problems int, summary map[string]int) {
+	if left.Rows == 0 {
+		return
+	}
+	summary[string(s.name)+"_rows"] = left.Rows
+	var parts []string
+	for _, part := range []struct {
+		name, text string
+		n          int
+	}{
+		{"unselected", "not selected (data." + string(s.name) + ".max_samples)", left.Unselected},
+		{"unanswered", "without an answer", left.Unanswered},
+		{"repeated", "copies of another", left.Repeated},
+		{"further", "after the first data." + string(s.name) + ".size", left.Further},
+	} {
+		if part.n > 0 {
+			summary[string(s.name)+"_"+part.name] = part.n
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.text))
+		}
+	}
+	if len(parts) > 0 {
+		e.event("rows-left-out", "data.%s: %d rows give %d problems; left out: %s", s.name, left.Rows, problems,
+			strings.Join(parts, ", "))
+	}
 }
 
 // problemsOf reads a stage's problems back.

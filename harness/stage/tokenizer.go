@@ -67,7 +67,7 @@ func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 		if s.conf.Source == config.None || s.conf.Source == config.Generated {
 			continue
 		}
-		problems, err := s.read(t)
+		problems, _, err := s.read(t)
 		if err != nil {
 			return "", &DataError{s.key, err}
 		}
@@ -120,7 +120,7 @@ func TrainingTexts(c *config.Run) iter.Seq2[string, error] {
 			return
 		}
 		train := splits(c)[0]
-		problems, err := train.problems(t, c.Data.Seed)
+		problems, _, err := train.problems(t, c.Data.Seed)
 		if err != nil {
 			yield("", &DataError{train.key, err})
 			return
