@@ -18,7 +18,8 @@ import (
 
 // Prompter turns problems into token ids for the model: it renders the chat template,
 // or takes the prompt as plain text, and encodes the result. It caches the ids, so that
-// the stages of a run encode each prompt once. Safe for concurrent use.
+// the stages of a run encode each prompt once, and keeps those of large data sets on disk
+// for the next run. Safe for concurrent use.
 type Prompter struct {
 	Tokenizer tokenizer.Tokenizer
 	Stops     []StopID // tokens that end a completion
@@ -31,6 +32,7 @@ type Prompter struct {
 	bos      int32     // -1: none
 	escaper  *escaper  // nil: text of problems may be tokens
 	cache    promptCache
+	folder   func() *promptFolder // opens it once; nil: none
 	// ownTools and lostTools are of the files that the plan read: see PromptPlan.
 	ownTools, lostTools int
 }
@@ -43,6 +45,7 @@ func NewPrompter(c *config.Run) (*Prompter, error) {
 		return nil, err
 	}
 	p := &Prompter{Tokenizer: tok, data: c.Data, own: own, bos: -1}
+	p.folder = sync.OnceValue(p.openFolder)
 	if p.template, err = newTemplate(c, tok); err != nil {
 		return nil, &ChatError{err}
 	}
@@ -192,6 +195,7 @@ func (p *Prompter) fitting(problems []rollout.Problem) ([]rollout.Problem, error
 	if !p.data.FilterOverlong {
 		return problems, nil
 	}
+	p.remember(problems)
 	kept := make([]rollout.Problem, 0, len(problems))
 	for i := range problems {
 		long, err := p.overlong(&problems[i])
@@ -207,6 +211,7 @@ func (p *Prompter) fitting(problems []rollout.Problem) ([]rollout.Problem, error
 
 // check finds the first prompt that cannot be encoded or is too long.
 func (p *Prompter) check(problems []rollout.Problem) error {
+	p.remember(problems)
 	for i := range problems {
 		ids, err := p.Encode(&problems[i])
 		if err == nil && len(ids) == 0 {
@@ -352,41 +357,4 @@ func (p *Prompter) encodeChat(list []rollout.Message, tools json.RawMessage, ope
 // files name as bos_token what also ends a text.
 func (p *Prompter) startsOnce() bool {
 	return !slices.ContainsFunc(p.Stops, func(s StopID) bool { return s.ID == p.bos })
-}
-
-// promptCache holds the ids of prompts by what they are made of.
-type promptCache struct {
-	mu   sync.Mutex
-	ids  map[ident.Digest][]int32
-	held int // ids in it
-}
-
-// mostCached bounds the ids that are held: 256 MiB of them.
-const mostCached = 64 << 20
-
-func promptKey(q *rollout.Problem) (ident.Digest, error) {
-	if len(q.Messages) == 0 && len(q.Tools) == 0 {
-		return sha256.Sum256([]byte(q.Prompt)), nil
-	}
-	b, err := json.Marshal([]any{q.Messages, q.Tools})
-	return sha256.Sum256(append([]byte("messages "+q.Prompt+"\x00"), b...)), err
-}
-
-func (c *promptCache) get(key ident.Digest) ([]int32, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ids, ok := c.ids[key]
-	return ids, ok
-}
-
-func (c *promptCache) put(key ident.Digest, ids []int32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.held+len(ids) > mostCached {
-		return
-	}
-	if c.ids == nil {
-		c.ids = map[ident.Digest][]int32{}
-	}
-	c.ids[key], c.held = slices.Clip(ids), c.held+len(ids)
 }
