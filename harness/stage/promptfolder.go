@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"io/fs"
@@ -172,7 +171,7 @@ func (f *promptFolder) trim() error {
 		}
 		files, total = append(files, info), total+info.Size()
 	}
-	slices.SortFunc(files, func(a, b fs.FileInfo) int { return cmp.Compare(a.ModTime().UnixNano(), b.ModTime().UnixNano()) })
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, info := range files {
 		if total <= f.most {
 			break

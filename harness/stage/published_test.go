@@ -26,9 +26,9 @@ func dataPath(t *testing.T, name string) string {
 	return path
 }
 
-// The prompts of a benchmark have the ids of transformers' apply_chat_template (4.57.3,
-// add_generation_prompt) on messages=[{"role": "user", "content": problem + suffix}].
-func TestPublishedPrompts(t *testing.T) {
+// qwenTokenizer is a folder with the published tokenizer of Qwen2.5 and its chat template.
+func qwenTokenizer(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	f, err := os.Open(dataPath(t, "tokenizers/qwen2/tokenizer.json.gz"))
 	if err != nil {
@@ -52,6 +52,13 @@ func TestPublishedPrompts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// The prompts of a benchmark have the ids of transformers' apply_chat_template (4.57.3,
+// add_generation_prompt) on messages=[{"role": "user", "content": problem + suffix}].
+func TestPublishedPrompts(t *testing.T) {
+	dir := qwenTokenizer(t)
 	s, err := suite.Read("math500", dataPath(t, "benchmarks/math500.jsonl"))
 	if err != nil {
 		t.Fatal(err)
