@@ -84,23 +84,35 @@ func (r *resolver) active(k *Key) (truth, string) {
 }
 
 // holds evaluates a clause. If it fails, cause is the key that a user would change: the
-// first in a chain of switches.
+// first in a chain of switches, and of several terms that of the latest setting.
 func (r *resolver) holds(clause Clause) (truth, string) {
 	result, cause := no, clause[0].Path
-	for _, t := range clause {
-		c := r.cell(t.Path)
+	for i, t := range clause {
+		c, path := r.cell(t.Path), ""
 		switch {
 		case c.active == no:
-			cause = c.cause
+			path = c.cause
 		case !c.ok:
 			result = unknown
+			continue
 		case t.satisfied(c.value):
 			return yes, ""
 		default:
-			cause = r.chosenBy(t.Path)
+			path = r.chosenBy(t.Path)
+		}
+		if i == 0 || r.rank(path) >= r.rank(cause) {
+			cause = path
 		}
 	}
 	return result, cause
+}
+
+// rank is that of the setting of a key; -1 for a default.
+func (r *resolver) rank(path string) int {
+	if s := r.l.set[path]; s != nil {
+		return s.rank
+	}
+	return -1
 }
 
 // chosenBy returns the key that a user would set to change the value at path: the key
