@@ -248,9 +248,27 @@ func outputsText(st *recorded.Stage) string {
 	}
 	var parts []string
 	for _, o := range st.Outputs {
-		parts = append(parts, fmt.Sprintf("%s %s", strings.TrimPrefix(o.Role, "problems/"), quantity.Bytes(o.Size)))
+		name, size := o.Role, quantity.Bytes(o.Size)
+		if split, ok := strings.CutPrefix(o.Role, "problems/"); ok {
+			name = split
+			if rows := rowsText(st, split); rows != "" {
+				size = rows + " (" + size + ")"
+			}
+		}
+		parts = append(parts, name+" "+size)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// rowsText says how many problems a split has of the rows of its file, where they differ.
+func rowsText(st *recorded.Stage, split string) string {
+	counts, _ := st.Result.(map[string]any)
+	problems, _ := counts[split].(float64)
+	rows, _ := counts[split+"_rows"].(float64)
+	if rows == 0 || rows == problems {
+		return ""
+	}
+	return quantity.Count(int64(problems)) + " of " + quantity.Count(int64(rows)) + " rows"
 }
 
 // stagesWide prints everything known about the stages.

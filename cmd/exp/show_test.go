@@ -22,6 +22,16 @@ func TestShowPages(t *testing.T) {
 	golden(t, "show_json", pages(t, fixtureCall(t, 0, false), dir, "show flowrl-a#0 --json", "show flowrl-a#0 --fields name,seed,status", "show ppo-b#0 --lineage -o yaml"))
 }
 
+// TestOutputsText: prepare says how many of a file's rows are problems, also from the
+// cache.
+func TestOutputsText(t *testing.T) {
+	st := &recorded.Stage{Result: recorded.Decode([]byte(`{"train":17917,"train_rows":1791700,"val":30,"val_rows":30,"test":8}`)),
+		Outputs: []store.IO{{Role: "problems/train", Size: 2048}, {Role: "problems/val", Size: 1024}, {Role: "problems/test", Size: 10}, {Role: "rollouts", Size: 0}}}
+	if got, want := outputsText(st), "train 17917 of 1.79M rows (2.00 KiB), val 1.00 KiB, test 10 B, rollouts 0 B"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // TestShowFits: on a terminal no line is wider than it, however narrow, but for
 // paths, which are to be copied.
 func TestShowFits(t *testing.T) {
