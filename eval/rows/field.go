@@ -36,8 +36,8 @@ func lookup(fields map[string]any, path string) (any, bool) {
 	return lookup(inner, rest)
 }
 
-// Raw returns the field at a path as JSON. For a JSON file it keeps the bytes; for other formats it sorts
-// the keys.
+// Raw returns the field at a path as JSON. For a JSON file it keeps the bytes; for parquet the keys of
+// objects are in the order of the file's schema.
 func (r Row) Raw(path string) (json.RawMessage, error) {
 	v, ok := r.Value(path)
 	if !ok {
@@ -47,12 +47,10 @@ func (r Row) Raw(path string) (json.RawMessage, error) {
 		return raw, nil
 	}
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	if err := r.order.at(r.Fields, path).encode(&b, v); err != nil {
 		return nil, r.Errorf(path, "%w", err)
 	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	return b.Bytes(), nil
 }
 
 // WithField returns the row with the value of the field at a path as a further column, or in place of the
@@ -60,11 +58,20 @@ func (r Row) Raw(path string) (json.RawMessage, error) {
 func (r Row) WithField(name, path string) Row {
 	fields := maps.Clone(r.Fields)
 	fields[name], _ = lookup(r.Fields, path)
+	if r.order != nil {
+		o := *r.order
+		o.fields = maps.Clone(o.fields)
+		o.fields[name] = r.order.at(r.Fields, path)
+		r.order = &o
+	}
 	if raw, ok := lookupRaw(r.text, path); ok {
 		var columns map[string]json.RawMessage
 		if json.Unmarshal(r.text, &columns) == nil {
 			columns[name] = raw
-			r.text, _ = json.Marshal(columns) // of texts that are JSON
+			var b bytes.Buffer
+			if encodeJSON(&b, columns) == nil {
+				r.text = b.Bytes()
+			}
 		}
 	}
 	r.Fields = fields

@@ -19,8 +19,8 @@ const parquetRows = 64
 // become texts.
 func readParquet(f *os.File, path string, take takeRow, yield func(Row, error) bool) {
 	stopped := false
-	err := parquetEach(f, take, func(place, index int, fields map[string]any) bool {
-		row := Row{Path: path, Where: parquetPlace(path, place), Index: index, Fields: fields}
+	err := parquetEach(f, take, func(place, index int, fields map[string]any, o *order) bool {
+		row := Row{Path: path, Where: parquetPlace(path, place), Index: index, Fields: fields, order: o}
 		stopped = !yield(row, nil)
 		return !stopped
 	})
@@ -34,7 +34,8 @@ func parquetPlace(path string, i int) string { return fmt.Sprintf("%s: row %d", 
 // parquetEach calls use for each row to take until it returns false; place counts all rows of the file from
 // 0. The library panics on some damaged files; parquetEach returns that as an error but lets a panic in use
 // pass.
-func parquetEach(f *os.File, take takeRow, use func(place, index int, fields map[string]any) bool) (err error) {
+func parquetEach(f *os.File, take takeRow,
+	use func(place, index int, fields map[string]any, o *order) bool) (err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func parquetEach(f *os.File, take takeRow, use func(place, index int, fields map
 	if err != nil {
 		return fmt.Errorf("parquet: %w", err)
 	}
-	place := 0
+	place, names := 0, orderOf(file.Schema())
 	each := func(row parquet.Row) (bool, error) {
 		defer func() { place++ }()
 		index, ok := take(func(to []byte) []byte { return appendValues(to, row) })
@@ -71,7 +72,7 @@ func parquetEach(f *os.File, take takeRow, use func(place, index int, fields map
 			return false, fmt.Errorf("row %d is %s", place+1, kind(v))
 		}
 		reading = false
-		more := use(place, index, fields)
+		more := use(place, index, fields, names)
 		reading = true
 		return more, nil
 	}

@@ -27,7 +27,8 @@ type Row struct {
 	Index  int    // of the row, from 0
 	Fields map[string]any
 
-	text []byte // the row as JSON; nil for other formats
+	text  []byte // the row as JSON; nil for other formats
+	order *order // of the fields of objects; nil: sorted
 }
 
 // Error says what is wrong and where.
@@ -104,7 +105,7 @@ func readJSON(r *bufio.Reader, path string, take takeRow, yield func(Row, error)
 					fail(where, bad)
 					return
 				}
-				if !yield(Row{path, where, i, fields, trimmed}, nil) {
+				if !yield(Row{Path: path, Where: where, Index: i, Fields: fields, text: trimmed}, nil) {
 					return
 				}
 			}
@@ -158,7 +159,7 @@ func readValue(r io.Reader, path, where string, take takeRow, yield func(Row, er
 			fail(where, err)
 			return
 		}
-		if !yield(Row{path, where, index, fields, item}, nil) {
+		if !yield(Row{Path: path, Where: where, Index: index, Fields: fields, text: item}, nil) {
 			return
 		}
 	}

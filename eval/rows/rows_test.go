@@ -191,9 +191,19 @@ func TestRaw(t *testing.T) {
 			Z int64  `parquet:"z"`
 			A string `parquet:"a"`
 		} `parquet:"m"`
+		L []struct {
+			Y *int64                `parquet:"y,optional"`
+			X struct{ B, A string } `parquet:"x"`
+		} `parquet:"l,list"`
+		LL [][]struct{ Q, P string } `parquet:"ll,list"`
 	}
 	var in row
 	in.M.Z, in.M.A = 1, "<b>"
+	in.L = append(in.L, struct {
+		Y *int64                `parquet:"y,optional"`
+		X struct{ B, A string } `parquet:"x"`
+	}{X: struct{ B, A string }{"b", "é"}})
+	in.LL = [][]struct{ Q, P string }{{{"q", "p"}}, {}}
 	var pq bytes.Buffer
 	if err := parquet.Write(&pq, []row{in}); err != nil {
 		t.Fatal(err)
@@ -207,7 +217,10 @@ func TestRaw(t *testing.T) {
 		{"a name with a point", "m.z", `2`, []byte(`{"m":{"z":1.0},"m.z":2}`)},
 		{"array", "m", `{"z":1.0,"a":"<b>"}`, []byte("[\n{\"m\":{\"z\":1.0,\"a\":\"<b>\"}}]")},
 		{"one object", "m", `{"z":1.0,"a":"<b>"}`, []byte("{\n\"m\":{\"z\":1.0,\"a\":\"<b>\"}}")},
-		{"parquet", "m", `{"a":"<b>","z":1}`, pq.Bytes()},
+		{"parquet", "m", `{"z":1,"a":"<b>"}`, pq.Bytes()},
+		{"parquet, a number", "m.z", `1`, pq.Bytes()},
+		{"parquet, a list", "l", `[{"y":null,"x":{"B":"b","A":"é"}}]`, pq.Bytes()},
+		{"parquet, lists", "ll", `[[{"Q":"q","P":"p"}],[]]`, pq.Bytes()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			all, err := All(write(t, "x", tt.data))
@@ -222,6 +235,34 @@ func TestRaw(t *testing.T) {
 				t.Errorf("a field that is not there: error %v", err)
 			}
 		})
+	}
+}
+
+// A row with a field of another name keeps what that one has.
+func TestWithField(t *testing.T) {
+	type row struct {
+		In struct {
+			Chat []struct{ Role, Content string } `parquet:"chat,list"`
+		} `parquet:"in"`
+	}
+	var in row
+	in.In.Chat = append(in.In.Chat, struct{ Role, Content string }{"user", "<q>"})
+	var pq bytes.Buffer
+	if err := parquet.Write(&pq, []row{in}); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"parquet": pq.Bytes(), "lines": []byte(`{"in":{"chat":[{"Role":"user","Content":"<q>"}]},"prompt":"p"}`)} {
+		all, err := All(write(t, "x", data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := all[0].WithField("prompt", "in.chat").Raw("prompt")
+		if want := `[{"Role":"user","Content":"<q>"}]`; string(got) != want || err != nil {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
+		}
+		if before, err := all[0].Raw("prompt"); name == "lines" && string(before) != `"p"` {
+			t.Errorf("the row itself changed: %s, %v", before, err)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func TestVerlPrompts(t *testing.T) {
 			if len(problems) != len(f.Prompts) {
 				t.Fatalf("%d problems, want %d", len(problems), len(f.Prompts))
 			}
-			var kept []rollout.Problem
+			kept := []rollout.Problem{}
 			for i, want := range f.Prompts {
 				q := &problems[i]
 				text, err := whole.Text(q)
