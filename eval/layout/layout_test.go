@@ -168,8 +168,14 @@ func TestRefuses(t *testing.T) {
 
 // A row whose answer is null or empty is counted, not graded; one without the field is broken.
 func TestUnanswered(t *testing.T) {
-	problems, copies, err := Problems(rows.Read(file(t, `{"problem":"P","answer":"1"}`+"\n"+`{"problem":"Q","answer":null}`+"\n"+`{"problem":"R","answer":""}`)), nil)
-	if err != nil || len(problems) != 1 || copies != (Copies{Rows: 1, Unique: 1, Unanswered: 2}) {
-		t.Errorf("%d problems, %+v, %v", len(problems), copies, err)
+	for _, text := range []string{
+		`{"problem":"P","answer":"1"}` + "\n" + `{"problem":"Q","answer":null}` + "\n" + `{"problem":"R","answer":""}`,
+		`{"prompt":"P","reward_model":{"ground_truth":"1"}}` + "\n" + `{"prompt":"Q","reward_model":{"ground_truth":null}}` + "\n" +
+			`{"prompt":"R","reward_model":{"ground_truth":""}}`,
+	} {
+		problems, copies, err := Problems(rows.Read(file(t, text)), nil)
+		if err != nil || len(problems) != 1 || copies != (Copies{Rows: 1, Unique: 1, Unanswered: 2}) {
+			t.Errorf("%s: %d problems, %+v, %v", text, len(problems), copies, err)
+		}
 	}
 }

@@ -60,7 +60,7 @@ func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout,
 			}
 			l = &found
 		}
-		if v, there := row.Fields[l.Answer]; there && (v == nil || v == "") {
+		if row.Empty(l.Answer) {
 			copies.Unanswered++
 			continue
 		}

@@ -21,6 +21,12 @@ func (r Row) Value(path string) (any, bool) {
 	return v, ok && v != nil
 }
 
+// Empty reports whether the field at a path is present and null or an empty text.
+func (r Row) Empty(path string) bool {
+	v, ok := lookup(r.Fields, path)
+	return ok && (v == nil || v == "")
+}
+
 func lookup(fields map[string]any, path string) (any, bool) {
 	if v, ok := fields[path]; ok {
 		return v, true
