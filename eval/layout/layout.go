@@ -93,8 +93,8 @@ func Detect(r rows.Row) (Layout, error) {
 	return Layout{}, r.Errorf("", "no known layout of problems; looked for the fields %s", strings.Join(wanted, ", "))
 }
 
-// DetectAt finds the layout of a row whose problem stands in a column; an empty column is that of the
-// layout. The answer stands where a known layout has it.
+// DetectAt finds the layout of a row whose problem stands in a column, and whose answer stands where a known
+// layout has it. Without a column it is Detect.
 func DetectAt(r rows.Row, column string) (Layout, error) {
 	if column == "" {
 		return Detect(r)

@@ -36,7 +36,8 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Cop
 	})
 }
 
-// ProblemsAt is Problems with the problem's text, or its messages, in a column; empty: that of the layout.
+// ProblemsAt is Problems with the problem's text, or its messages, in a column; without a column it is
+// Problems.
 func ProblemsAt(all iter.Seq2[rows.Row, error], column string) ([]rollout.Problem, Copies, error) {
 	return readProblems(all, func(row rows.Row) (Layout, error) { return DetectAt(row, column) })
 }

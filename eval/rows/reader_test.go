@@ -11,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// readerFiles returns patterns of two files each that hold a, b, a, A, b and null: lines, an array, parquet of several row
-// groups.
+// readerFiles returns patterns of two files each that hold a, b, a, A, b and null: lines, an array, and parquet
+// with several row groups.
 func readerFiles(t *testing.T) map[string]string {
 	t.Helper()
 	type part struct {

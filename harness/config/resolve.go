@@ -84,7 +84,7 @@ func (r *resolver) active(k *Key) (truth, string) {
 }
 
 // holds evaluates a clause. If it fails, cause is the key that a user would change: the
-// first in a chain of switches, and of several terms that of the latest setting.
+// first in a chain of switches, and among several terms the key that was set last.
 func (r *resolver) holds(clause Clause) (truth, string) {
 	result, cause := no, clause[0].Path
 	for i, t := range clause {
@@ -107,7 +107,7 @@ func (r *resolver) holds(clause Clause) (truth, string) {
 	return result, cause
 }
 
-// rank is that of the setting of a key; -1 for a default.
+// rank returns the rank of a key's setting; -1 for a default.
 func (r *resolver) rank(path string) int {
 	if s := r.l.set[path]; s != nil {
 		return s.rank

@@ -18,8 +18,8 @@ import (
 
 // Prompter turns problems into token ids for the model: it renders the chat template,
 // or takes the prompt as plain text, and encodes the result. It caches the ids, so that
-// the stages of a run encode each prompt once, and keeps those of large data sets on disk
-// for the next run. Safe for concurrent use.
+// the stages of a run encode each prompt once, and keeps the ids of large data sets on
+// disk for the next run. Safe for concurrent use.
 type Prompter struct {
 	Tokenizer tokenizer.Tokenizer
 	Stops     []StopID // tokens that end a completion

@@ -50,8 +50,9 @@ func (c *promptCache) put(key ident.Digest, ids []int32) {
 // fewestKept is how many prompts are worth a file: fewer take less than 0.2 s to encode.
 const fewestKept = 1000
 
-// remember caches the ids of many prompts: those of the folder or, the first time, those
-// that it encodes and puts there. It leaves an error to whoever asks for the ids.
+// remember caches the ids of many prompts. It reads them from the folder or, the first
+// time, encodes the prompts and puts the ids there. It leaves an error to whoever asks for
+// the ids.
 func (p *Prompter) remember(problems []rollout.Problem) {
 	if p.own || len(problems) < fewestKept {
 		return

@@ -17,8 +17,8 @@ import (
 )
 
 // promptFolder keeps the ids of the prompts of data sets on disk, so that a plan does not
-// encode a large one again. A file holds those of one list of prompts; its name is a
-// digest of all that they depend on: the prompts, the tokenizer, the template with its
+// encode a large one again. A file holds the ids of one list of prompts; its name is
+// a digest of all that they depend on: the prompts, the tokenizer, the template with its
 // settings, and the sources of this program. A file that is damaged or cut off is as good
 // as none. The folder enters no identity and may be deleted at any time.
 //
@@ -37,7 +37,7 @@ const mostKept = 256 << 20
 // promptMagic begins a file.
 const promptMagic = "exp prompt ids 1\n"
 
-// openFolder returns the user's folder; nil where there is no place for one.
+// openFolder returns the user's folder; nil if the user has no cache.
 func (p *Prompter) openFolder() *promptFolder {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Prompter) openFolder() *promptFolder {
 	return &promptFolder{dir: filepath.Join(dir, "exp", "prompts"), least: settings, most: mostKept}
 }
 
-// idsDependOn digests what the ids of a prompt depend on besides the problem. The limit
+// idsDependOn digests what the ids of a prompt depend on, apart from the problem. The limit
 // is not part of it: whole prompts are kept, and cut later.
 func (p *Prompter) idsDependOn() (d ident.Digest, err error) {
 	code, err := promptCode()

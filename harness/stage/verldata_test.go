@@ -16,7 +16,7 @@ import (
 	"exp/train/rollout"
 )
 
-// verlPrompts is testdata/verl/prompts.json. The parquet files beside it have our own
+// verlPrompts is testdata/verl/prompts.json. The parquet files next to it have our own
 // problems in the layouts of FlowRL's data, written by the libraries of its preprocessing:
 // math_train as DAPO-Math-17k (each row three times, pandas), math_validation as AIME 2024,
 // 2025 and GPQA in a row (indices restart, data sets twice; datasets), code_train as
