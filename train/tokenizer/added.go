@@ -141,7 +141,7 @@ func wordBehind(s string) bool {
 // resolve gives the tokens their ids: the vocabulary's if it has their text, else the
 // file's, else the next free one.
 func (a *addedTokens) resolve(v *vocabulary) error {
-	next := len(v.texts)
+	next := v.size()
 	for _, t := range a.list {
 		if t.ID != noID {
 			next = max(next, t.ID+1)

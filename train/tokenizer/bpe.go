@@ -27,10 +27,10 @@ type bpe struct {
 	suffix       string
 	bytes        [256]int32       // of byte fallback
 	runes        []int32          // ids of the first characters, for speed; -1 if none
-	joins        map[uint64]bool  // pairs of characters joined by some merge
+	joins        *pairs[struct{}] // pairs of characters joined by some merge
 	raw          bool             // pieces are bytes
 	rawBytes     [256]int32       // token of each byte; -1 if none
-	rawIDs       map[string]int32 // with ignoreMerges: tokens by their bytes
+	rawIDs       *vocabulary      // with ignoreMerges: tokens by their bytes
 }
 
 // bpeJSON is the model in tokenizer.json.
@@ -104,7 +104,7 @@ func (m *bpe) readMerges(raw json.RawMessage, h *digest) error {
 			return fmt.Errorf("token %q is shorter than continuing_subword_prefix %q", b, m.prefix)
 		}
 		joined = append(append(joined[:0], a...), b[len(m.prefix):]...)
-		id, ok3 := m.vocab.ids[string(joined)]
+		id, ok3 := m.vocab.id(string(joined))
 		if !ok1 || !ok2 || !ok3 {
 			return fmt.Errorf("tokens %q, %q and %q are not all in the vocabulary", a, b, joined)
 		}
@@ -127,22 +127,21 @@ func (m *bpe) index() {
 	m.bytes = m.vocab.byteIDs()
 	m.runes = make([]int32, tableRunes)
 	for r := range m.runes {
-		m.runes[r] = -1
-		if id, ok := m.vocab.ids[string(rune(r))]; ok {
-			m.runes[r] = id
-		}
+		m.runes[r] = m.vocab.idOrNone(string(rune(r)))
 	}
 	if m.prefix != "" || m.suffix != "" {
 		return
 	}
-	m.joins = map[uint64]bool{}
+	m.joins = newPairs[struct{}](0)
 	for _, key := range m.merges.keys {
 		if key == noPair {
 			continue
 		}
-		a, _ := utf8.DecodeLastRuneInString(m.vocab.texts[key>>32])
-		b, _ := utf8.DecodeRuneInString(m.vocab.texts[uint32(key)])
-		m.joins[uint64(a)<<32|uint64(b)] = true
+		left, _ := m.vocab.of(int32(key >> 32))
+		right, _ := m.vocab.of(int32(uint32(key)))
+		a, _ := utf8.DecodeLastRuneInString(left)
+		b, _ := utf8.DecodeRuneInString(right)
+		m.joins.set(pairKey(a, b), struct{}{})
 	}
 }
 
@@ -154,16 +153,13 @@ func (m *bpe) useBytes() bool {
 	}
 	m.raw, m.joins = true, nil
 	for b := range m.rawBytes {
-		m.rawBytes[b] = -1
-		if id, ok := m.vocab.ids[string(byteRune(byte(b)))]; ok {
-			m.rawBytes[b] = id
-		}
+		m.rawBytes[b] = m.vocab.idOrNone(string(byteRune(byte(b))))
 	}
 	if m.ignoreMerges {
-		m.rawIDs = make(map[string]int32, len(m.vocab.ids))
-		for text, id := range m.vocab.ids {
+		m.rawIDs = newVocabulary()
+		for text, id := range m.vocab.byText() {
 			if bytes, ok := fromByteLevel(text); ok {
-				m.rawIDs[bytes] = id
+				_ = m.rawIDs.set(bytes, int64(id)) // an id of the vocabulary is in range
 			}
 		}
 	}
@@ -174,11 +170,11 @@ func (m *bpe) words() *vocabulary { return m.vocab }
 
 func (m *bpe) encode(ids []int32, piece string, w *memory) ([]int32, error) {
 	if m.ignoreMerges {
-		known := m.vocab.ids
+		known := m.vocab
 		if m.raw {
 			known = m.rawIDs
 		}
-		if id, ok := known[piece]; ok {
+		if id, ok := known.id(piece); ok {
 			return append(ids, id), nil
 		}
 	}
@@ -192,11 +188,13 @@ func (m *bpe) encode(ids []int32, piece string, w *memory) ([]int32, error) {
 	beforeID := int32(-1)
 	for i, r := range piece {
 		id := m.runeID(r)
-		if id >= 0 && beforeID >= 0 && !m.joins[uint64(before)<<32|uint64(r)] {
-			if ids, err = m.cached(ids, piece[from:i], w); err != nil {
-				return ids, err
+		if id >= 0 && beforeID >= 0 {
+			if _, join := m.joins.get(pairKey(before, r)); !join {
+				if ids, err = m.cached(ids, piece[from:i], w); err != nil {
+					return ids, err
+				}
+				from = i
 			}
-			from = i
 		}
 		before, beforeID = r, id
 	}
@@ -208,10 +206,7 @@ func (m *bpe) runeID(r rune) int32 {
 	if r < tableRunes {
 		return m.runes[r]
 	}
-	if id, ok := m.vocab.ids[string(r)]; ok {
-		return id
-	}
-	return -1
+	return m.vocab.idOrNone(string(r))
 }
 
 // cached returns the ids of a piece that w has seen.
@@ -318,10 +313,7 @@ func (m *bpe) symbol(r rune, first, last bool) (id int32, text string) {
 	if last {
 		text += m.suffix
 	}
-	if id, ok := m.vocab.ids[text]; ok {
-		return id, text
-	}
-	return -1, text
+	return m.vocab.idOrNone(text), text
 }
 
 // fall appends the byte tokens of a text, if the vocabulary has all of them.

@@ -38,11 +38,8 @@ func (d *digest) component(raw json.RawMessage) {
 
 // vocabulary takes texts and ids.
 func (d *digest) vocabulary(v *vocabulary) {
-	d.add(len(v.texts))
-	for id, text := range v.texts {
-		if !v.known[id] {
-			continue
-		}
+	d.add(v.size())
+	for id, text := range v.byID() {
 		d.buf = binary.AppendUvarint(d.buf[:0], uint64(id))
 		d.buf = binary.AppendUvarint(d.buf, uint64(len(text)))
 		d.buf = append(d.buf, text...)

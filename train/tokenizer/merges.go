@@ -1,61 +1,25 @@
 package tokenizer
 
-// merges maps pairs of ids to the rank and the id of their merge: a hash table with open
-// addressing, at most half full.
-type merges struct {
-	keys []uint64 // left id << 32 | right id; noPair if empty
-	vals []uint64 // rank << 32 | merged id
-	mask uint64
-}
-
-const noPair = ^uint64(0)
+// merges maps pairs of ids to the rank and the id of their merge, rank << 32 | merged id.
+type merges struct{ *pairs[uint64] }
 
 // heapFrom is the piece length from which a heap beats scanning all pairs for the lowest
 // rank.
 const heapFrom = 96
 
-func newMerges(n int) *merges {
-	size := uint64(16)
-	for size < 2*uint64(n) {
-		size *= 2
-	}
-	m := &merges{keys: make([]uint64, size), vals: make([]uint64, size), mask: size - 1}
-	for i := range m.keys {
-		m.keys[i] = noPair
-	}
-	return m
-}
-
-func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
-
-// slot returns the slot that holds or would hold key.
-func (m *merges) slot(key uint64) uint64 {
-	i := (key * 0x9E3779B97F4A7C15) >> 20 & m.mask
-	for m.keys[i] != key && m.keys[i] != noPair {
-		i = (i + 1) & m.mask
-	}
-	return i
-}
+func newMerges(n int) *merges { return &merges{newPairs[uint64](n)} }
 
 // set gives a pair its rank and its merge; the last call for a pair wins.
 func (m *merges) set(a, b int32, rank uint32, id int32) {
-	i := m.slot(pairKey(a, b))
-	m.keys[i], m.vals[i] = pairKey(a, b), uint64(rank)<<32|uint64(uint32(id))
+	m.pairs.set(pairKey(a, b), uint64(rank)<<32|uint64(uint32(id)))
 }
 
 // get returns rank << 32 | merged id, or noPair.
 func (m *merges) get(a, b int32) uint64 {
-	key := pairKey(a, b)
-	i := (key * 0x9E3779B97F4A7C15) >> 20 & m.mask
-	for {
-		switch m.keys[i] {
-		case key:
-			return m.vals[i]
-		case noPair:
-			return noPair
-		}
-		i = (i + 1) & m.mask
+	if v, ok := m.pairs.get(pairKey(a, b)); ok {
+		return v
 	}
+	return noPair
 }
 
 // apply merges the lowest-ranked pair, the leftmost among equals, until no pair has a rank.

@@ -17,7 +17,7 @@ func Notes(t Tokenizer) []string {
 // gapNotes finds added tokens whose written ids Hugging Face's library ignores: it gives a
 // token that the vocabulary lacks the next free id.
 func gapNotes(list []addedToken, v *vocabulary) []string {
-	next, moved := len(v.ids), 0
+	next, moved := v.texts(), 0
 	var first addedToken
 	firstID := 0
 	for _, t := range list {

@@ -29,7 +29,8 @@ type Pipeline struct {
 	special  map[int32]bool
 	settings *settings
 	ends     []int32
-	pieces   [][]byte // by id; nil for special tokens and unknown ids
+	pieces   []byte   // of all ids, one after another; special tokens and unknown ids have none
+	cuts     []uint32 // by id: where its piece begins; one more than ids
 	digest   string
 	notes    []string
 	files    map[string][]byte
@@ -148,7 +149,7 @@ func (p *Pipeline) useBytes() {
 
 // indexTokens fills the tables of added tokens by id.
 func (p *Pipeline) indexTokens() {
-	p.size = len(p.model.words().texts)
+	p.size = p.model.words().size()
 	for _, t := range p.added.list {
 		p.size = max(p.size, t.ID+1)
 		text := t.Content
@@ -157,10 +158,10 @@ func (p *Pipeline) indexTokens() {
 		}
 		p.texts[t.ID] = text
 	}
-	for id, text := range p.model.words().texts {
+	for id, text := range p.model.words().byID() {
 		// A unigram vocabulary may contain a text twice.
-		if _, added := p.texts[id]; !added && p.added.special[text] {
-			p.special[int32(id)] = true
+		if _, added := p.texts[int(id)]; !added && p.added.special[text] {
+			p.special[id] = true
 		}
 	}
 	for id, text := range p.texts {
@@ -196,15 +197,16 @@ func (p *Pipeline) tokenText(id int32) (string, bool) {
 	if text, ok := p.texts[int(id)]; ok {
 		return text, true
 	}
-	return p.model.words().text(id)
+	return p.model.words().of(id)
 }
 
 // fillPieces computes Piece for every id.
 func (p *Pipeline) fillPieces() error {
 	started := time.Now()
 	steps := pieces{p.decoders, len(p.decoders) == 0}
-	p.pieces = make([][]byte, p.size)
-	for id := range p.pieces {
+	p.cuts = make([]uint32, p.size+1)
+	for id := range p.size {
+		p.cuts[id] = uint32(len(p.pieces))
 		text, ok := p.tokenText(int32(id))
 		if !ok || p.special[int32(id)] {
 			continue
@@ -212,8 +214,11 @@ func (p *Pipeline) fillPieces() error {
 		if id%1024 == 0 && time.Since(started) > searchTimeout {
 			return fmt.Errorf("decoder: its regular expressions took more than %v", searchTimeout)
 		}
-		p.pieces[id] = steps.piece(text)
+		if p.pieces = append(p.pieces, steps.piece(text)...); len(p.pieces) > mostBytes {
+			return fmt.Errorf("decoder: the tokens' texts take more than %d bytes", mostBytes)
+		}
 	}
+	p.cuts[p.size] = uint32(len(p.pieces))
 	return nil
 }
 
@@ -306,10 +311,10 @@ func (p *Pipeline) decode(ids []int32, special bool) string {
 
 // Piece returns the bytes that id adds to a text that has begun.
 func (p *Pipeline) Piece(id int32) []byte {
-	if id < 0 || int(id) >= len(p.pieces) {
+	if id < 0 || int(id) >= p.size {
 		return nil
 	}
-	return p.pieces[id]
+	return p.pieces[p.cuts[id]:p.cuts[id+1]:p.cuts[id+1]]
 }
 
 // VocabSize is one more than the largest id, including added tokens.

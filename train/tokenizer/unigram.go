@@ -54,7 +54,7 @@ func parseUnigram(raw json.RawMessage, h *digest) (*unigram, error) {
 		}
 		m.unk = int32(*f.Unk)
 	}
-	for text, id := range m.vocab.ids {
+	for text, id := range m.vocab.byText() {
 		if text != "" {
 			m.trie.add(text, id)
 		}
@@ -142,7 +142,7 @@ func (m *unigram) search(piece string, w *memory) error {
 
 // backward appends the ids of one text in reverse order.
 func (m *unigram) backward(out []int32, text string) ([]int32, error) {
-	if id, ok := m.vocab.ids[text]; ok {
+	if id, ok := m.vocab.id(text); ok {
 		return append(out, id), nil
 	}
 	if m.fallback {
@@ -168,13 +168,13 @@ func (m *unigram) backward(out []int32, text string) ([]int32, error) {
 // trie finds the tokens that a text begins with. Node 0 is the root.
 type trie struct {
 	root  [256]int32
-	next  map[uint64]int32 // node << 8 | byte
-	ids   []int32          // id of the text that ends at a node, -1 if none
-	depth int              // length of the longest text
+	next  *pairs[int32] // by node and byte
+	ids   []int32       // id of the text that ends at a node, -1 if none
+	depth int           // length of the longest text
 }
 
 func newTrie() *trie {
-	t := &trie{next: map[uint64]int32{}, ids: []int32{-1}}
+	t := &trie{next: newPairs[int32](0), ids: []int32{-1}}
 	for b := range t.root {
 		t.root[b] = -1
 	}
@@ -191,7 +191,7 @@ func (t *trie) add(text string, id int32) {
 			if node == 0 {
 				t.root[text[i]] = child
 			} else {
-				t.next[uint64(node)<<8|uint64(text[i])] = child
+				t.next.set(pairKey(node, int32(text[i])), child)
 			}
 		}
 		node = child
@@ -205,7 +205,7 @@ func (t *trie) child(node int32, b byte) int32 {
 	if node == 0 {
 		return t.root[b]
 	}
-	if child, ok := t.next[uint64(node)<<8|uint64(b)]; ok {
+	if child, ok := t.next.get(pairKey(node, int32(b))); ok {
 		return child
 	}
 	return -1
