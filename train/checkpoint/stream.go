@@ -140,10 +140,11 @@ func (j job) part(p []uint64, lo, n int, at int64, scratch []byte) ([]byte, erro
 	if hostOrder() && j.DType == dtypeNamed(j.as) {
 		return scratch, j.readAt(out, at)
 	}
-	if scratch == nil {
-		scratch = make([]byte, partBytes)
+	size := n * j.DType.bits() / 8
+	if len(scratch) < size { // the first part is the largest
+		scratch = make([]byte, size)
 	}
-	raw := scratch[:n*j.DType.bits()/8]
+	raw := scratch[:size]
 	if err := j.readAt(raw, at); err != nil {
 		return scratch, err
 	}
