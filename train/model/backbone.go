@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"exp/kernels"
 )
@@ -191,7 +192,9 @@ func (b *Backbone) Pieces() (list []Piece) {
 func (b *Backbone) Load(rows Rows) error {
 	var stage hostRows
 	for _, f := range b.fills() {
-		stage.reset(b.DType)
+		if len(f.pieces) > 1 {
+			stage.reset(b.DType)
+		}
 		for _, p := range f.pieces {
 			x, err := rows(p)
 			if err != nil {
@@ -255,10 +258,13 @@ func (b *Backbone) embeddingFills() (list []fill) {
 	return list
 }
 
-// rowsAtATime returns how many rows of a width are packed together: about 2 MiB of BF16, in
+// fillElems is the elements that are packed together, 2 MiB of BF16.
+const fillElems = 1 << 20
+
+// rowsAtATime returns how many rows of a width are packed together: about fillElems, in
 // whole steps of PackRows.
 func rowsAtATime(in int) int {
-	return max(1, (1<<20)/in/kernels.PackAlign) * kernels.PackAlign
+	return max(1, fillElems/in/kernels.PackAlign) * kernels.PackAlign
 }
 
 // matrixFills packs a linear map a few rows at a time. It first joins rows from two tensors
@@ -289,7 +295,15 @@ type hostRows struct {
 	half []uint16
 }
 
-func (r *hostRows) reset(t kernels.DType) { r.t, r.wide, r.half = t, r.wide[:0], r.half[:0] }
+// reset empties r and makes room for a fill.
+func (r *hostRows) reset(t kernels.DType) {
+	r.t = t
+	if t == kernels.BF16 {
+		r.half = slices.Grow(r.half[:0], fillElems)
+	} else {
+		r.wide = slices.Grow(r.wide[:0], fillElems)
+	}
+}
 
 func (r *hostRows) add(x kernels.Buffer) {
 	if r.t == kernels.BF16 {
