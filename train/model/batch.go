@@ -48,7 +48,7 @@ func (ws *Workspace) Load(b Batch) {
 		panic("model: malformed batch")
 	}
 	ws.batch, ws.s, ws.shared, ws.promptRows = b, S, false, ws.promptRows[:0]
-	ws.owner, ws.low.keys = ws.owner[:0], kernels.Buffer{}
+	ws.owner, ws.low.keys, ws.longest = ws.owner[:0], kernels.Buffer{}, 0
 	for _, x := range []*indexBuffer{&ws.ids, &ws.pos, &ws.rows, &ws.targets, &ws.segmentsBuf} {
 		x.host = x.host[:0]
 	}
@@ -114,6 +114,7 @@ func (ws *Workspace) appendRows(tokens []int32, pos, sequence int) {
 	if pos+len(tokens) > ws.c.MaxPositions {
 		panic("model: sequence longer than max_positions")
 	}
+	ws.longest = max(ws.longest, pos+len(tokens))
 	ws.ids.host = append(ws.ids.host, tokens...)
 	for i := range tokens {
 		ws.pos.host = append(ws.pos.host, int32(pos+i))

@@ -62,6 +62,14 @@ type Step struct {
 	U      []float32 // [Q] uniform numbers in [0,1) that decide the draws
 }
 
+// longest is one more than the last position.
+func (st Step) longest() (n int) {
+	for _, p := range st.Pos {
+		n = max(n, int(p)+1)
+	}
+	return n
+}
+
 // Decoder holds the activations of one Step.
 type Decoder struct {
 	be    kernels.Backend
@@ -140,6 +148,7 @@ type paged struct {
 func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Drawn) {
 	be, c := m.be, m.Config
 	n, C := len(st.Tokens), c.Width
+	m.reach(st.longest())
 	load := func(dst kernels.Buffer, src []int32) kernels.Buffer {
 		v := dst.Slice(0, len(src))
 		be.Copy(v, kernels.Host(src))

@@ -7,6 +7,7 @@ func (m *Model) Forward(ws *Workspace) {
 	c, be := m.Config, m.be
 	C := c.Width
 	delta := kernels.Buffer{}
+	m.reach(ws.longest)
 	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), c.embedScale())
 	for l := range m.layers {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)

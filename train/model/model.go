@@ -36,6 +36,8 @@ type Model struct {
 	value           kernels.Matrix // [1,C]
 	logZ            []logZLayer
 	rope, localRope rotary // [MaxPositions, R/2]
+	reached         int    // positions of the tables that are filled
+	length          int    // of the sequences that their frequencies are for; 0 below the fixed length
 }
 
 // norm is the weight of a norm and its gradient, empty if frozen.
@@ -117,10 +119,15 @@ func (m *Model) allocate() error {
 			m.sink = alloc(max(c.Width, c.Head))
 		}
 	}
-	table := c.MaxPositions * c.rotated() / 2
-	m.rope = rotary{alloc(table), alloc(table)}
+	tables := []*rotary{&m.rope}
 	if c.LocalTheta > 0 {
-		m.localRope = rotary{alloc(table), alloc(table)}
+		tables = append(tables, &m.localRope)
+	}
+	for _, t := range tables {
+		var err error
+		if *t, err = m.newRotary(); err != nil {
+			errs = append(errs, fmt.Errorf("model: %w", err))
+		}
 	}
 	if len(errs) > 0 {
 		m.Close()
@@ -135,7 +142,6 @@ func (m *Model) allocate() error {
 		m.Close()
 		return errors.Join(errs...)
 	}
-	m.fillRope(0)
 	return nil
 }
 

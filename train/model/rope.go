@@ -132,40 +132,61 @@ func (r RopeScaling) yarn(freq []float64, theta float64, R int) {
 // rotary are tables [positions, R/2].
 type rotary struct{ cos, sin kernels.Buffer }
 
-// fillRope computes the rotary tables of sequences of n tokens: the angle of pair i at
-// position p is p times its frequency (arXiv:2104.09864), computed in float64 and
-// rounded once.
-func (m *Model) fillRope(n int) {
-	c := m.Config
-	m.fillTable(m.rope, c.RopeTheta, c.Rope, n)
-	if c.LocalTheta > 0 {
-		m.fillTable(m.localRope, c.LocalTheta, RopeScaling{}, n)
-	}
-}
-
-func (m *Model) fillTable(t rotary, theta float64, r RopeScaling, n int) {
-	freq, scale := m.Config.Frequencies(theta, r, n)
-	half := len(freq)
-	const chunk = 4096 // positions on the host at a time
-	cos, sin := make([]float64, chunk*half), make([]float64, chunk*half)
-	for lo := 0; lo < m.Config.MaxPositions; lo += chunk {
-		rows := min(chunk, m.Config.MaxPositions-lo)
-		for p := range rows {
-			for i, f := range freq {
-				angle := float64(lo+p) * f
-				cos[p*half+i], sin[p*half+i] = math.Cos(angle)*scale, math.Sin(angle)*scale
-			}
+// newRotary allocates tables of all positions, which take memory as they are filled.
+func (m *Model) newRotary() (t rotary, err error) {
+	n := m.Config.MaxPositions * m.Config.rotated() / 2
+	for _, b := range []*kernels.Buffer{&t.cos, &t.sin} {
+		if *b, err = kernels.AllocSparse(m.be, m.be.Float(), n); err != nil {
+			return t, err
 		}
-		m.be.Copy(t.cos.Slice(lo*half, (lo+rows)*half), kernels.Host(cos[:rows*half]))
-		m.be.Copy(t.sin.Slice(lo*half, (lo+rows)*half), kernels.Host(sin[:rows*half]))
-		m.be.Sync()
+		m.owned = append(m.owned, *b)
+	}
+	return t, nil
+}
+
+// ropeStep is the number of positions that the rotary tables grow by.
+const ropeStep = 512
+
+// reach fills the rotary tables at least of positions below n: the angle of pair i at
+// position p is p times its frequency (arXiv:2104.09864), computed in float64 and rounded
+// once. A model may allow a hundred times the positions that its sequences have.
+func (m *Model) reach(n int) {
+	c := m.Config
+	for m.reached < min(n, c.MaxPositions) {
+		to := min(m.reached+ropeStep, c.MaxPositions)
+		m.fillTable(m.rope, c.RopeTheta, c.Rope, to)
+		if c.LocalTheta > 0 {
+			m.fillTable(m.localRope, c.LocalTheta, RopeScaling{}, to)
+		}
+		m.reached = to
 	}
 }
 
-// SetLength computes the rotary tables for sequences of n tokens, for models whose
+// fillTable fills a table from m.reached to a position.
+func (m *Model) fillTable(t rotary, theta float64, r RopeScaling, to int) {
+	freq, scale := m.Config.Frequencies(theta, r, m.length)
+	half := len(freq)
+	rows := to - m.reached
+	cos, sin := make([]float64, rows*half), make([]float64, rows*half)
+	for p := range rows {
+		for i, f := range freq {
+			angle := float64(m.reached+p) * f
+			cos[p*half+i], sin[p*half+i] = math.Cos(angle)*scale, math.Sin(angle)*scale
+		}
+	}
+	m.be.Copy(t.cos.Slice(m.reached*half, to*half), kernels.Host(cos))
+	m.be.Copy(t.sin.Slice(m.reached*half, to*half), kernels.Host(sin))
+	m.be.Sync()
+}
+
+// SetLength makes the rotary tables those of sequences of n tokens, for models whose
 // frequencies depend on it (RopeScaling.FixedLength). It serves probes that compute whole
 // sequences; training and sampling stay below the fixed length.
-func (m *Model) SetLength(n int) { m.fillRope(n) }
+func (m *Model) SetLength(n int) {
+	if m.Config.Rope.FixedLength() > 0 {
+		m.length, m.reached = n, 0
+	}
+}
 
 // rotary returns the tables of layer l.
 func (m *Model) rotary(l int) rotary {

@@ -33,6 +33,7 @@ type Workspace struct {
 	owned []kernels.Buffer
 
 	n, s, r    int // rows, sequences, scored rows of the loaded batch
+	longest    int // positions of the longest sequence
 	batch      Batch
 	promptRows []int32 // [S] first row of each prompt
 	owner      []int32 // [N] sequence of each row; the first one for shared rows
