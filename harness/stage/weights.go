@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime/debug"
 	"slices"
 
 	"exp/experiments/ident"
@@ -173,7 +172,6 @@ func (e *Env) newBackbone(t *checkpoint.Tensors, lm bool) (*model.Backbone, erro
 	if err != nil {
 		return nil, err
 	}
-	debug.FreeOSMemory() // what reading the tokenizer left makes room for the weights
 	return checkpoint.LoadBackbone(e.Backend, c, lm, t.Frozen(), t)
 }
 

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"cmp"
+	"runtime/debug"
 
 	"exp/kernels"
 	"exp/train/model"
@@ -42,22 +43,29 @@ func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DTy
 	if err := t.consistent(c); err != nil {
 		return nil, err
 	}
+	debug.FreeOSMemory() // what only the start needed makes room for the weights
 	b, err := model.NewBackbone(be, c, lm, dtype)
 	if err != nil {
 		return nil, err
 	}
-	pieces := b.Pieces()
-	jobs := make([]job, len(pieces))
-	for i, p := range pieces {
-		jobs[i] = t.rows(p, dtype)
-	}
-	r := readAhead(jobs)
-	defer r.stop()
-	if err := b.Load(func(model.Piece) (kernels.Buffer, error) { return r.take() }); err != nil {
+	if err := t.fillBackbone(b); err != nil {
 		b.Close()
 		return nil, err
 	}
+	debug.FreeOSMemory() // the pieces make room for what comes next
 	return b, nil
+}
+
+// fillBackbone sets the weights of b.
+func (t *Tensors) fillBackbone(b *model.Backbone) error {
+	pieces := b.Pieces()
+	jobs := make([]job, len(pieces))
+	for i, p := range pieces {
+		jobs[i] = t.rows(p, b.DType)
+	}
+	r := readAhead(jobs)
+	defer r.stop()
+	return b.Load(func(model.Piece) (kernels.Buffer, error) { return r.take() })
 }
 
 // rows returns the job of a piece: vectors are F32, matrices have type as.
