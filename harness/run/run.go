@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -101,15 +100,11 @@ type execution struct {
 	checked bool          // the problems' prompts were checked
 }
 
-// heapRoom is the least growth of Go's heap between garbage collections. A small run's
-// heap is a few MiB, which would be collected 20 times a second.
-const heapRoom = 32 << 20
-
 // Execute finishes a run, or runs it up to Options.Until. If ctx is cancelled, it
 // finishes the current training step, saves a checkpoint and returns an
 // *InterruptedError.
 func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
-	defer runtime.KeepAlive(make([]byte, heapRoom)) // counts as in use; nothing writes to it, so it takes no memory
+	defer spaceCollections(&p.Config.Run)()
 	x := &execution{Runner: r, p: p, done: make([]store.Stage, len(p.Stages))}
 	if err := x.register(context.WithoutCancel(ctx)); err != nil {
 		return x.result, err
