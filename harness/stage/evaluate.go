@@ -66,7 +66,9 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 		return nil, err
 	}
 	conf := evalConfig(c)
-	engine, err := e.newEngine(m, prompts.Vocabulary(), conf.Params.MaxNewTokens)
+	earlier, first := e.earlier(problems, conf.N)
+	total := len(problems) * (conf.N - first)
+	engine, err := e.newEngine(m, prompts.Vocabulary(), conf.Params.MaxNewTokens, total)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +76,6 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	cut := e.warnTruncated(prompts, label, problems)
 	gen := eval.Generator{Sampler: engine, Prompt: prompts.Encode, Params: conf.Params,
 		Seed: func(l string) uint64 { return ident.Seed(e.Seed, "eval/suite="+label+"/"+l) }}
-	earlier, first := e.earlier(problems, conf.N)
-	total := len(problems) * (conf.N - first)
 	fresh, err := gen.Generate(ctx, problems, first, conf.N, func(n int) { e.progress(n, total) })
 	if err != nil {
 		return nil, err

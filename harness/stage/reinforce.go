@@ -125,7 +125,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	}
 	owned.add(func() { _ = r.reward() }) // again, where training failed
 	parts.Prompt = prompts.Encode
-	if r.engine, err = r.newEngine(r.policy, tok, c.Rollout.MaxNewTokens); err != nil {
+	if r.engine, err = r.newEngine(r.policy, tok, c.Rollout.MaxNewTokens, c.Rollout.MaxSequences); err != nil {
 		return err
 	}
 	owned.add(r.engine.Close)
@@ -196,9 +196,13 @@ func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Hea
 	}, nil
 }
 
-// newEngine makes a sampler for m and completions of at most maxNew tokens.
-func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary, maxNew int) (*generate.Engine, error) {
-	return generate.New(e.Backend, m, vocab, EngineOptions(e.run(), m.Config, maxNew))
+// newEngine makes a sampler for m and completions of at most maxNew tokens, at most `most`
+// of which there are to sample at a time.
+func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary, maxNew, most int) (*generate.Engine, error) {
+	o := EngineOptions(e.run(), m.Config, maxNew)
+	o.MaxSequences = max(1, min(o.MaxSequences, most))
+	o.StepRows = o.MaxSequences + prefillRows
+	return generate.New(e.Backend, m, vocab, o)
 }
 
 // prefillRows is how many prompt tokens a sampling step may compute next to the
