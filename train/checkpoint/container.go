@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,6 +175,28 @@ func (c *Container) Open() (*Tensors, error) {
 		return OpenFile(c.Path)
 	}
 	return openSafetensors(c.Path)
+}
+
+// openWhole opens the weights and, in a Hugging Face folder, the auxiliary heads that lie
+// in files of their own.
+func (c *Container) openWhole() (*Tensors, error) {
+	t, err := c.Open()
+	if err != nil || c.format != safetensors {
+		return t, err
+	}
+	if info, err := os.Stat(c.Path); err != nil || !info.IsDir() {
+		return t, nil
+	}
+	for _, name := range slices.Sorted(maps.Values(headFiles())) {
+		path := filepath.Join(c.Path, name)
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := t.add(path); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+	}
+	return t, nil
 }
 
 // wanted returns the shapes that config.json gives tensors.

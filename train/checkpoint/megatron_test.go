@@ -1,14 +1,11 @@
 package checkpoint
 
 import (
-	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +13,6 @@ import (
 
 	"exp/train/checkpoint/extent"
 	"exp/train/checkpoint/megatron"
-	"exp/train/model"
 )
 
 // megatronCases are the golden checkpoints, written by megatron-core.
@@ -143,111 +139,4 @@ func TestGoldenMegatron(t *testing.T) {
 			})
 		}
 	}
-}
-
-// spreadModel returns a folder with a tiny model of other bytes in every tensor.
-func spreadModel(t *testing.T, c model.Config) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "hf")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := configJSON(c, F32, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, configFile), raw)
-	layout, _ := model.Layout(c, model.Heads{LM: true})
-	var sources []Source
-	for _, x := range layout {
-		tensor := Tensor{Name: x.Name, DType: F32, Shape: x.Shape}
-		sources = append(sources, Source{Tensor: tensor, Raw: func(w io.Writer) error {
-			elements := make([]byte, tensor.Bytes())
-			rand.NewChaCha8(sha256.Sum256([]byte(tensor.Name))).Read(elements)
-			_, err := w.Write(elements)
-			return err
-		}})
-	}
-	var b bytes.Buffer
-	if err := WriteSafetensors(&b, sources); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, weightsFile), b.Bytes())
-	return dir
-}
-
-// Every way to spread a model gives it back, bit for bit.
-func TestSpreadAndBack(t *testing.T) {
-	for name, c := range spreadModels() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			from := spreadModel(t, c)
-			want := opened(t, OpenFolder, from)
-			for _, tp := range []int{1, 2, 4} {
-				for _, pp := range []int{1, 2, 4} {
-					for _, vp := range []int{1, 2} {
-						for _, ep := range []int{1, 2} {
-							if ep > 1 && c.Sparse == nil || pp*vp > 4 {
-								continue
-							}
-							roundTrip(t, from, want, SpreadOptions{Megatron: &megatron.Grid{TP: tp, PP: pp, VP: vp, EP: ep}})
-						}
-					}
-				}
-			}
-			for _, ranks := range []int{1, 2, 3, 5} {
-				roundTrip(t, from, want, SpreadOptions{FSDP: ranks})
-			}
-		})
-	}
-}
-
-// spreadModels are the variants of models that a layout must keep apart.
-func spreadModels() map[string]model.Config {
-	base := model.Config{Vocab: 37, Layers: 4, Width: 16, Heads: 4, KVHeads: 4, Head: 4, FFN: 24, RopeTheta: 1e4,
-		NormEps: 1e-6, MaxPositions: 64, InitStd: 0.5}
-	list := map[string]model.Config{"plain": base}
-	tied := base
-	tied.TieEmbeddings, tied.KVHeads = true, 2 // fewer groups than TP 4
-	list["tied, groups straddle"] = tied
-	bias := base
-	bias.QKVBias, bias.KVHeads = true, 1
-	list["bias, one group"] = bias
-	norms := tied
-	norms.QKNorm, norms.TieEmbeddings, norms.Head = true, false, 6
-	list["norms of queries and keys"] = norms
-	moe := norms
-	moe.Sparse, moe.Experts = []bool{true, true, true, true}, model.Experts{Count: 4, Top: 2, FFN: 8, Renorm: true}
-	list["experts"] = moe
-	shared := bias
-	shared.Sparse, shared.Experts = []bool{false, true, true, true}, model.Experts{Count: 2, Top: 1, FFN: 8, Shared: 12}
-	list["shared expert, dense layer"] = shared
-	return list
-}
-
-func roundTrip(t *testing.T, from string, want *Tensors, o SpreadOptions) {
-	t.Helper()
-	c, err := FindContainer(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := filepath.Join(t.TempDir(), "out")
-	if _, err := Spread(context.Background(), c, out, o); err != nil {
-		t.Fatalf("%+v: %v", o.Megatron, err)
-	}
-	got, err := OpenFolder(out)
-	if err != nil {
-		t.Fatalf("%+v: %v", o.Megatron, err)
-	}
-	defer got.Close()
-	if err := got.agree(); err != nil {
-		t.Errorf("%+v: %v", o.Megatron, err)
-	}
-	if conf, err := ReadConfig(from); err != nil || got.tied(conf) != nil {
-		t.Error(err)
-	}
-	if _, has := want.where[lmHead]; !has {
-		delete(got.where, lmHead) // verl stores a tied one too
-	}
-	sameContents(t, got, want)
 }

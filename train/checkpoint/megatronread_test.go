@@ -55,9 +55,9 @@ func TestMegatronRefused(t *testing.T) {
 		}, "truncated"},
 		"layers of another model": {func(t *testing.T, out string) {
 			path := filepath.Join(out, "huggingface", configFile)
-			writeFile(t, path, bytes.Replace(readFile(t, path), []byte(`"num_hidden_layers": 4`),
+			writeFile(t, path, bytes.Replace(readFile(t, path), []byte(`"num_hidden_layers": 8`),
 				[]byte(`"num_hidden_layers": 6`), 1))
-		}, "6 layers, the ranks hold 4"},
+		}, "6 layers, the ranks hold 8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,7 +76,7 @@ func (d disk) pack(ctx context.Context, c *Container, dir string, o PackOptions)
 			return nil, err
 		}
 	}
-	t, err := c.Open()
+	t, err := c.openWhole()
 	if err != nil {
 		return nil, err
 	}

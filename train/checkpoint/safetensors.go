@@ -257,7 +257,8 @@ func firstDifference(x, y extent.Extent) (int64, error) {
 	if x.Same(y) {
 		return -1, nil
 	}
-	left, right := make([]byte, chunk), make([]byte, chunk)
+	room := min(int64(chunk), x.Size())
+	left, right := make([]byte, room), make([]byte, room)
 	for done := int64(0); done < x.Size(); {
 		n := min(int64(chunk), x.Size()-done)
 		if _, err := x.ReadAt(left[:n], done); err != nil {

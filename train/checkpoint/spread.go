@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/train/checkpoint/extent"
@@ -25,6 +26,9 @@ type SpreadOptions struct {
 	FSDP     int // ranks of verl's FSDP
 	// Replace swaps out an existing target, which is otherwise an error.
 	Replace bool
+	// Prove reads the checkpoint back before it gets its name: an element that is not c's is
+	// an *Error.
+	Prove bool
 	// Progress, if set, is called now and then with the bytes of files written so far.
 	Progress func(done int64)
 }
@@ -40,6 +44,10 @@ type SpreadOptions struct {
 // Elements go from files to files in pieces. On any error, and if ctx ends, dir is
 // unchanged. Auxiliary heads are left out of Megatron's ranks, which have no place for them.
 func Spread(ctx context.Context, c *Container, dir string, o SpreadOptions) (*Packed, error) {
+	return system().spread(ctx, c, dir, o)
+}
+
+func (d disk) spread(ctx context.Context, c *Container, dir string, o SpreadOptions) (*Packed, error) {
 	if _, err := os.Lstat(dir); err == nil && !o.Replace {
 		return nil, taken("convert", dir)
 	}
@@ -47,7 +55,7 @@ func Spread(ctx context.Context, c *Container, dir string, o SpreadOptions) (*Pa
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.Open()
+	t, err := c.openWhole()
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +68,7 @@ func Spread(ctx context.Context, c *Container, dir string, o SpreadOptions) (*Pa
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	p := &packer{d: system(), c: c, t: t, config: raw}
+	p := &packer{d: d, c: c, t: t, config: raw}
 	p.out = Packed{Container: c.Kind, Source: c.Path, Ranks: c.Ranks, Class: classOf(raw)}
 	err = p.spread(ctx, dir, conf, o)
 	return &p.out, errors.Join(err, t.Close())
@@ -112,7 +120,42 @@ func (p *packer) spread(ctx context.Context, dir string, conf model.Config, o Sp
 		}
 		p.out.Files = append(p.out.Files, DescribedFile{Name: info.Name, Bytes: info.Bytes})
 	}
+	if o.Prove {
+		if err := p.prove(s.tmp, conf, o.Megatron == nil); err != nil {
+			return err
+		}
+	}
 	return s.publish(o.Replace)
+}
+
+// prove compares the tensors of the checkpoint in a folder with those it was written from.
+func (p *packer) prove(dir string, conf model.Config, all bool) error {
+	t, err := OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	err = p.equals(t, p.spreadTensors(conf, all))
+	return errors.Join(err, t.Close())
+}
+
+func (p *packer) equals(t *Tensors, want []extent.Tensor) error {
+	if len(t.where) != len(want) {
+		return corrupt(t.path, "", "holds %d tensors, not %d", len(t.where), len(want))
+	}
+	for _, x := range want {
+		got, ok := t.where[x.Name]
+		if !ok || string(got.DType) != x.DType || !slices.Equal(got.Shape, x.Shape) {
+			return corrupt(t.path, x.Name, "is %s, not %s %v", got.kind(), x.DType, x.Shape)
+		}
+		at, err := firstDifference(got.data, x.Data)
+		if err != nil {
+			return err
+		}
+		if at >= 0 {
+			return corrupt(t.path, x.Name, "was written with another byte %d", at)
+		}
+	}
+	return t.agree()
 }
 
 // shardFiles returns the files of the ranks by name.
@@ -129,6 +172,15 @@ func (p *packer) shardFiles(conf model.Config, o SpreadOptions) (map[string]func
 	layout, err := megatron.Even(conf, *o.Megatron)
 	if err != nil {
 		return nil, err
+	}
+	left := 0
+	for _, x := range p.t.List() {
+		if isAuxiliary(x) {
+			left++
+		}
+	}
+	if left > 0 {
+		p.note("%s of auxiliary heads: left out", count(left, "tensor"))
 	}
 	for _, text := range megatron.Unsaid(conf) {
 		p.note("%s; huggingface/config.json does", text)
@@ -159,21 +211,16 @@ func (p *packer) spreadTensors(conf model.Config, all bool) []extent.Tensor {
 	if all && conf.TieEmbeddings { // FSDP stores both names
 		take(embedding, lmHead)
 	}
-	left := 0
 	for _, x := range p.t.List() {
-		switch {
-		case !(model.Tensor{Name: x.Name}).Auxiliary() || len(x.Shape) == 0:
-		case all:
+		if all && isAuxiliary(x) {
 			take(x.Name, x.Name)
-		default:
-			left++
 		}
-	}
-	if left > 0 {
-		p.note("%s of auxiliary heads: left out", count(left, "tensor"))
 	}
 	return list
 }
+
+// isAuxiliary reports whether a tensor belongs to an auxiliary head. FSDP cuts no scalars.
+func isAuxiliary(x Tensor) bool { return (model.Tensor{Name: x.Name}).Auxiliary() && len(x.Shape) > 0 }
 
 // watched ends writing when its context does, and reports progress.
 type watched struct {

@@ -94,16 +94,27 @@ func fits(c model.Config) error {
 	return errors.Join(errs...)
 }
 
-// divides checks that the axes of the grid divide the model.
+// AxisError is an obstacle that the size of one axis of a Grid makes.
+type AxisError struct {
+	Axis string // TP, PP, VP or EP
+	text string
+}
+
+func (e *AxisError) Error() string { return e.text }
+
+// divides checks that the axes of the grid divide the model. Its errors are *AxisError,
+// joined.
 func (g Grid) divides(c model.Config) error {
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	bad := func(axis, format string, args ...any) {
+		errs = append(errs, &AxisError{Axis: axis, text: fmt.Sprintf(format, args...)})
+	}
 	for _, axis := range []struct {
 		name string
 		n    int
 	}{{"TP", g.TP}, {"PP", g.PP}, {"VP", g.VP}, {"EP", g.EP}} {
 		if axis.n < 1 {
-			bad("%s is %d, must be at least 1", axis.name, axis.n)
+			bad(axis.name, "%s is %d, must be at least 1", axis.name, axis.n)
 		}
 	}
 	if len(errs) > 0 {
@@ -118,17 +129,17 @@ func (g Grid) divides(c model.Config) error {
 		{c.Experts.Shared, "channels of the shared expert"},
 	} {
 		if part.n%g.TP != 0 {
-			bad("TP %d does not divide the model's %d %s", g.TP, part.n, part.what)
+			bad("TP", "TP %d does not divide the model's %d %s", g.TP, part.n, part.what)
 		}
 	}
 	if n := g.PP * g.VP; c.Layers%n != 0 {
-		bad("%d layers do not spread evenly over %d chunks (PP %d × VP %d)", c.Layers, n, g.PP, g.VP)
+		bad("PP", "%d layers do not spread evenly over %d chunks (PP %d × VP %d)", c.Layers, n, g.PP, g.VP)
 	}
 	switch {
 	case g.EP > 1 && !slices.Contains(c.Sparse, true):
-		bad("EP %d: this model has no experts to spread", g.EP)
+		bad("EP", "EP %d: this model has no experts to spread", g.EP)
 	case c.Experts.Count%g.EP != 0:
-		bad("EP %d does not divide the model's %d experts", g.EP, c.Experts.Count)
+		bad("EP", "EP %d does not divide the model's %d experts", g.EP, c.Experts.Count)
 	}
 	return errors.Join(errs...)
 }
