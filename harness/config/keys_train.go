@@ -106,9 +106,25 @@ func loraKeys() []Key {
 }
 
 func mergeKeys() []Key {
-	return []Key{{Path: "merge.dtype", Kind: Enum, Words: []string{"keep", "bf16", "f32"}, Default: is("keep"),
-		Stages: at(Merge),
-		Help:   "type of the merged weights, in which they are evaluated; keep is the type of the initial weights"}}
+	megatron := []Clause{only("merge.format", "megatron")}
+	axis := func(name, unit, help string) Key {
+		return Key{Path: "merge." + name, Kind: Int, Default: is(1), Range: between(1, 1024), Unit: unit,
+			When: megatron, Help: help}
+	}
+	return block(nil, at(Merge), []Key{
+		{Path: "merge.dtype", Kind: Enum, Words: []string{"keep", "bf16", "f32"}, Default: is("keep"),
+			Help: "type of the merged weights, in which they are evaluated; keep is the type of the initial weights"},
+		{Path: "merge.format", Kind: Enum, Words: []string{"hf", "megatron", "fsdp"}, Default: is("hf"),
+			Help: "layout of the trained weights: hf is a Hugging Face folder; megatron and fsdp add a folder cut " +
+				"over the ranks of that trainer, as exp convert writes it"},
+		axis("tp", "ranks", "Megatron's tensor-parallel ranks; must divide the heads and the feed-forward width"),
+		axis("pp", "stages", "Megatron's pipeline stages; pp × vp must divide the layers"),
+		axis("vp", "chunks", "Megatron's virtual stages: chunks of layers per pipeline stage"),
+		axis("ep", "ranks", "Megatron's expert-parallel ranks; must divide the experts"),
+		{Path: "merge.ranks", Kind: Int, Default: is(1), Range: between(1, 16384), Unit: "ranks",
+			When: []Clause{only("merge.format", "fsdp")},
+			Help: "FSDP's ranks, as verl resumes from: one file each"},
+	})
 }
 
 func evalKeys() []Key {

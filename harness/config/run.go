@@ -333,7 +333,13 @@ type LoRA struct {
 
 // Merging configures how trained weights are written.
 type Merging struct {
-	DType string `key:"dtype"` // "keep", "bf16" or "f32"
+	DType  string `key:"dtype"`  // "keep", "bf16" or "f32"
+	Format string `key:"format"` // "hf", "megatron" or "fsdp"
+	TP     int    `key:"tp"`     // Format is "megatron", as for the next three
+	PP     int    `key:"pp"`
+	VP     int    `key:"vp"`
+	EP     int    `key:"ep"`
+	Ranks  int    `key:"ranks"` // Format is "fsdp"
 }
 
 // Checkpoint says when training is saved.

@@ -26,6 +26,7 @@ type Estimate struct {
 	Updates     int `json:"updates_per_step"`
 
 	weights     int64  // bytes of a set of weights in float32
+	merged      int64  // bytes that merge writes: folders, and blobs
 	trained     int64  // bytes that training changes
 	initial     int64  // bytes in the store of what training starts from
 	checkpoints int64  // bytes of the checkpoints kept
@@ -133,7 +134,11 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 	if c.Model.Init == "pretrained" {
 		e.initial = 1 << 12 // a reference to weights outside the store
 	}
-	e.Disk = e.checkpoints + e.trained + e.initial + 2*e.weights
+	e.merged = 2 * e.weights
+	if c.Merge.Format != "hf" {
+		e.merged *= 2
+	}
+	e.Disk = e.checkpoints + e.trained + e.initial + e.merged
 	return e, nil
 }
 
@@ -176,7 +181,7 @@ func (e *Estimate) stageBytes(kind config.Stage) int64 {
 	case config.Train:
 		return e.checkpoints + e.trained
 	case config.Merge:
-		return 2 * e.weights // a folder, and blobs
+		return e.merged
 	}
 	return 0
 }

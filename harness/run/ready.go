@@ -66,8 +66,10 @@ func (x *execution) sweep() error {
 	if err != nil {
 		return err
 	}
-	errs := []error{os.RemoveAll(filepath.Join(dir, stage.MergedDir+stage.Unfinished)),
-		os.RemoveAll(filepath.Join(dir, scratchDir))}
+	errs := []error{os.RemoveAll(filepath.Join(dir, scratchDir))}
+	for _, folder := range stage.Folders() {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, folder+stage.Unfinished)))
+	}
 	for _, f := range weights {
 		errs = append(errs, os.Remove(f))
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"exp/eval"
 	"exp/experiments/ident"
@@ -124,8 +123,8 @@ func (v *verifier) source() (same bool, err error) {
 	return false, nil
 }
 
-// folder compares the merged model's folder, and the adapters' folder, with the blobs
-// that they were made from. A user may have moved them away.
+// folder compares the folders that merge wrote with the blobs of their files. A user may
+// have moved them away.
 func (v *verifier) folder(ctx context.Context) error {
 	stages, err := v.DB.Stages(ctx, v.run.ID)
 	if err != nil {
@@ -141,10 +140,7 @@ func (v *verifier) folder(ctx context.Context) error {
 		}
 	}
 	for _, role := range sortedKeys(made) {
-		name := filepath.Join(stage.MergedDir, role)
-		if strings.HasPrefix(role, stage.AdapterDir+"/") {
-			name = role
-		}
+		name := filepath.Join(stage.FileOf(role))
 		_, got, err := fileDigest(filepath.Join(dir, name), true)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

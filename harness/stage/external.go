@@ -78,10 +78,12 @@ func Externals(r *config.Resolved) (External, error) {
 		x.Weights = d
 		if broken == nil {
 			checkAdapters(c, arch, bad)
+			checkSpread(c, arch, bad)
 			x.Adapter = checkStartAdapter(c, arch, bad)
 		}
 	} else {
 		checkAdapters(c, ModelConfig(c, 1), bad)
+		checkSpread(c, ModelConfig(c, 1), bad)
 	}
 	x.Reward = rewardDigests(c, prompter, bad)
 	if errs != nil {

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -28,7 +29,10 @@ const (
 // directory, auxiliary heads in files of their own, and reads the folder again to prove
 // that it holds the bits of the checkpoint. It makes no model: weights go from files to
 // files in pieces.
-func merge(e *Env, in Inputs) (*Outcome, error) {
+//
+// Where merge.format asks for it, a second folder holds the same weights cut over the ranks
+// of another trainer.
+func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	x, owned, err := e.trained(in)
 	if err != nil {
 		return nil, err
@@ -57,6 +61,9 @@ func merge(e *Env, in Inputs) (*Outcome, error) {
 		return nil, err
 	}
 	if err := e.putShards(out); err != nil {
+		return nil, err
+	}
+	if err := e.spread(ctx, out, dir); err != nil {
 		return nil, err
 	}
 	if x.Heads.Adapters != nil {
@@ -102,7 +109,7 @@ func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 func (e *Env) putFolder(out *Outcome, dir, prefix string, files []checkpoint.FileInfo) error {
 	for _, f := range files {
 		kind, put := "text", e.Blobs.PutFile
-		if filepath.Ext(f.Name) == ".safetensors" {
+		if ext := filepath.Ext(f.Name); ext == ".safetensors" || ext == ".pt" {
 			kind, put = "weights", e.Blobs.Adopt
 		}
 		d, size, err := put(filepath.Join(dir, f.Name))
@@ -149,8 +156,22 @@ func (e *Env) trained(in Inputs) (x checkpoint.Trained, owned closers, err error
 	return x, owned, nil
 }
 
-// Materialize writes the files of a merged model, and of its adapters, that were taken
-// from the cache into a run's directory, unless they are there.
+// Folders lists the folders within a run's directory that merge may write.
+func Folders() []string { return []string{MergedDir, AdapterDir, MegatronDir, FSDPDir} }
+
+// FileOf returns the folder within a run's directory that an output of merge lies in, and
+// its name there.
+func FileOf(role string) (dir, name string) {
+	for _, dir := range Folders() {
+		if name, ok := strings.CutPrefix(role, dir+"/"); ok && dir != MergedDir {
+			return dir, name
+		}
+	}
+	return MergedDir, role
+}
+
+// Materialize writes the files that merge made and that were taken from the cache into a
+// run's directory, unless they are there.
 func Materialize(e *Env, outputs []Output) error {
 	folders := map[string][]Output{}
 	sharded := slices.ContainsFunc(outputs, func(o Output) bool { return o.Role == mergedIndex })
@@ -158,10 +179,8 @@ func Materialize(e *Env, outputs []Output) error {
 		if sharded && o.Role == MergedWeights {
 			continue // not a file of the folder
 		}
-		dir := MergedDir
-		if name, ok := strings.CutPrefix(o.Role, AdapterDir+"/"); ok {
-			dir, o.Role = AdapterDir, name
-		}
+		var dir string
+		dir, o.Role = FileOf(o.Role)
 		folders[dir] = append(folders[dir], o)
 	}
 	for dir, list := range folders {

@@ -176,7 +176,7 @@ func Run(ctx context.Context, e *Env, kind config.Stage, label string, in Inputs
 	case config.Train:
 		return reinforce(ctx, e, in)
 	case config.Merge:
-		return merge(e, in)
+		return merge(ctx, e, in)
 	case config.EvalGen:
 		return generateSuite(ctx, e, label, in)
 	case config.EvalScore:
