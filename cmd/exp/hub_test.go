@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -62,6 +63,12 @@ func TestHub(t *testing.T) {
 	if err != nil || len(model) != 1 {
 		t.Fatal(model, err)
 	}
+	for i := range 8 { // more files than exp show lists
+		extra := filepath.Join(model[0], fmt.Sprintf("tokenizer_%d.json", i))
+		if err := os.WriteFile(extra, fmt.Appendf(nil, "%d", i), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	env := map[string]string{"HF_ENDPOINT": hubOf(t, model[0]), "HF_HUB_CACHE": filepath.Join(dir, "cache"),
 		"HF_TOKEN": "hf_secret"}
 	run := func(args ...string) ended { return call{env: env}.run(append(args, "--store", store)...) }
@@ -91,7 +98,14 @@ func TestHub(t *testing.T) {
 	puzzles := writeFile(t, "puzzles.jsonl", `{"nums":[3,4],"target":12}`+"\n")
 	run("suite", "add", "puzzles", puzzles).succeeds(t)
 	run("eval", "hub:Org/Toy@main", "--suite", "puzzles", "--n", "1", "--max-new-tokens", "8").succeeds(t)
-	run("show", "@last").says(t, "eval-Toy", "Org/Toy")
+	config, err := os.ReadFile(filepath.Join(model[0], "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(config)
+	run("show", "@last").says(t, "eval-Toy", "model.base from the hub", "model Org/Toy", "main",
+		strings.Repeat("1", 40), "127.0.0.1", "config.json", fmt.Sprintf("%x\n", sum[:4]), "3 files more")
+	run("show", "@last", "-o", "wide").says(t, fmt.Sprintf("%x", sum), "tokenizer_config.json")
 	run("show", "@last", "--json", "--fields", "events").says(t, `"revision": "main"`, `"sha256"`, "127.0.0.1")
 	run("eval", "@last", "--suite", "puzzles", "--n", "2").succeeds(t) // planned again from the record
 	for _, e := range []ended{run("show", "@last", "--json"), e} {

@@ -16,6 +16,7 @@ import (
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/metric"
+	harness "exp/harness/run"
 	"exp/harness/stage"
 )
 
@@ -74,8 +75,12 @@ func (a *app) show(c *cli.Context, db *store.DB, ref string) error {
 	for i := range s.Metrics {
 		s.Metrics[i].Unit = unitOf(s.Metrics[i].Series)
 	}
+	from, err := harness.HubSources(c.Context, db, run.ID)
+	if err != nil {
+		return err
+	}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.show/1", Data: s, Human: func(w io.Writer) error {
-		p := &showPage{Page: a.Out.NewPage(w), s: s, now: a.Clock.Now(), here: workingDir()}
+		p := &showPage{Page: a.Out.NewPage(w), s: s, now: a.Clock.Now(), here: workingDir(), from: from}
 		return errors.Join(p.write(), p.Close())
 	}})
 }

@@ -15,6 +15,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
+	"exp/harness/hub"
 )
 
 // showPage writes a run for people.
@@ -23,6 +24,7 @@ type showPage struct {
 	s    *recorded.Run
 	now  time.Time
 	here string // the working directory, for shorter paths
+	from []hub.Provenance
 }
 
 // shownEvents is how many warnings the page shows; --json has all.
@@ -44,6 +46,7 @@ func (p *showPage) write() error {
 		on    bool
 		write func() error
 	}{
+		{s.Parts.Summary(), p.hub},
 		{s.Parts.Summary(), p.stages},
 		{s.Parts.Stages, p.stagesWide},
 		{s.Parts.Summary(), p.results},

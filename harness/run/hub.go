@@ -69,21 +69,25 @@ func lastHub(ctx context.Context, db *store.DB, run int64) (data json.RawMessage
 	return data, err
 }
 
-// HubCommits are the commits that a run's record names, by repository.
-func HubCommits(ctx context.Context, db *store.DB, run int64) (map[hub.Repo]string, error) {
+// HubSources returns where a run's models and data came from on a hub, as its record says.
+func HubSources(ctx context.Context, db *store.DB, run int64) ([]hub.Provenance, error) {
 	data, err := lastHub(ctx, db, run)
 	if err != nil || data == nil {
 		return nil, err
 	}
 	var r hubRecord
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, err
-	}
+	err = json.Unmarshal(data, &r)
+	return r.From, err
+}
+
+// HubCommits returns the commits that a run's record names, by repository.
+func HubCommits(ctx context.Context, db *store.DB, run int64) (map[hub.Repo]string, error) {
+	list, err := HubSources(ctx, db, run)
 	commits := map[hub.Repo]string{}
-	for _, p := range r.From {
+	for _, p := range list {
 		commits[hub.Repo{Kind: p.Kind, Name: p.Repo}] = p.Commit
 	}
-	return commits, nil
+	return commits, err
 }
 
 // lackRemotes tells lack what a configuration names on a hub and the cache does not have,
