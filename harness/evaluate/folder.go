@@ -89,8 +89,11 @@ func fitting(in config.Input) (*config.Resolved, error) {
 	return r, nil
 }
 
-// NoWeightsError says that a folder holds no weights.
-type NoWeightsError struct{ Dir string }
+// NoWeightsError says that a folder holds no weights, or weights without a config.json.
+type NoWeightsError struct {
+	Dir  string
+	Kind string // of the weights; empty: there are none
+}
 
 func (e *NoWeightsError) Error() string {
 	return e.Dir + " has no config.json, so it cannot be evaluated"
@@ -98,6 +101,10 @@ func (e *NoWeightsError) Error() string {
 
 // Hint says what is needed.
 func (e *NoWeightsError) Hint() string {
+	if e.Kind != "" {
+		return fmt.Sprintf("the weights are there (%s): put the model's config.json and tokenizer into %s, or merge "+
+			"both: exp merge %s --out DIR --hf-config CONFIG", e.Kind, filepath.Join(e.Dir, "huggingface"), e.Dir)
+	}
 	return "give a folder in Hugging Face's layout, with config.json, tokenizer.json and *.safetensors, or a " +
 		"checkpoint of verl; every training run leaves one in its folder, named model. exp merge SRC --out DIR " +
 		"--hf-config CONFIG adds the config.json of another folder to weights without one"
@@ -118,7 +125,11 @@ func weightsIn(dir string) (string, error) {
 			return d, nil
 		}
 	}
-	return "", &NoWeightsError{dir}
+	kind := ""
+	if c, err := checkpoint.FindContainer(dir); err == nil {
+		kind = c.Kind
+	}
+	return "", &NoWeightsError{Dir: dir, Kind: kind}
 }
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

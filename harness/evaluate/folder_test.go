@@ -32,8 +32,19 @@ func TestConfig(t *testing.T) {
 		t.Errorf("max_sequences %d, %v", r.Run.Rollout.MaxSequences, err)
 	}
 	var none *NoWeightsError
-	if _, err := (Folder{Folder: inspect.Folder{Dir: peft}}).Config(); !errors.As(err, &none) {
+	if _, err := (Folder{Folder: inspect.Folder{Dir: peft}}).Config(); !errors.As(err, &none) || none.Kind != "" {
 		t.Errorf("a folder without weights: %v", err)
+	}
+	bare := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(bare, "iter_0000003", "mp_rank_00"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bare, "latest_checkpointed_iteration.txt"), []byte("3"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = (Folder{Folder: inspect.Folder{Dir: bare}}).Config()
+	if !errors.As(err, &none) || none.Kind != "Megatron" || !strings.Contains(none.Hint(), filepath.Join(bare, "huggingface")) {
+		t.Errorf("weights without a config.json: %v", err)
 	}
 }
 

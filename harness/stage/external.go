@@ -68,7 +68,7 @@ func Externals(r *config.Resolved) (External, error) {
 		d, err := modelDigest(c, false)
 		switch want := c.Model.Digest; {
 		case broken != nil:
-			bad("model.base", config.CodeData, broken.Error(), "")
+			bad("model.base", config.CodeData, oneLine(broken), "")
 		case err != nil:
 			bad("model.base", config.CodeData, err.Error(), "")
 		case want != "" && want != digestPrefix+d.String():
@@ -90,6 +90,11 @@ func Externals(r *config.Resolved) (External, error) {
 		return x, errs
 	}
 	return x, x.prompts(c, prompter)
+}
+
+// oneLine is an error whose list of reasons follows on the same line.
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.Replace(err.Error(), "\n  ", " ", 1), "\n  ", "; ")
 }
 
 // digestPrefix begins a digest in a configuration.

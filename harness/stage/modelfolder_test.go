@@ -92,3 +92,11 @@ func insideLarger(t *testing.T, from, to string) {
 		}
 	}
 }
+
+// All reasons against a model fit on the line of a configuration's error.
+func TestOneLine(t *testing.T) {
+	err := &checkpoint.ConfigError{Path: "config.json", Problems: []string{"one", "two", "three"}}
+	if got := oneLine(err); !strings.HasSuffix(got, "not supported: one; two; three") {
+		t.Error(got)
+	}
+}

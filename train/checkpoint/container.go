@@ -46,6 +46,7 @@ const (
 // Names of verl's folders.
 const (
 	actorFolder = "actor"
+	distFolder  = "dist_ckpt" // of its Megatron backend
 	textsFolder = "huggingface"
 	latestFile  = "latest_checkpointed_iteration.txt"
 	stepPrefix  = "global_step_"
@@ -57,7 +58,8 @@ const (
 //   - a folder with model.safetensors, pytorch_model.bin, or shards of one with their index;
 //   - a folder with verl's model_world_size_W_rank_R.pt, or a global_step_N with such a
 //     folder named actor;
-//   - a folder of Megatron's ranks or of torch_dist: iter_NNNNNNN;
+//   - a folder of Megatron's ranks or of torch_dist: iter_NNNNNNN, or verl's dist_ckpt, or a
+//     folder with that one, with config.json in or next to it;
 //   - a folder whose latest_checkpointed_iteration.txt names one of those.
 //
 // It reads no weights.
@@ -89,6 +91,10 @@ func FindContainer(path string) (*Container, error) {
 		return FindContainer(filepath.Join(path, actorFolder))
 	case megatron.Has(path):
 		c.megatron()
+	case megatron.Has(filepath.Join(path, distFolder)):
+		return FindContainer(filepath.Join(path, distFolder))
+	case megatron.Has(filepath.Join(path, actorFolder, distFolder)):
+		return FindContainer(filepath.Join(path, actorFolder, distFolder))
 	case has(latestFile):
 		next, err := latestIn(path)
 		if err != nil {

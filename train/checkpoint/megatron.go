@@ -3,13 +3,24 @@ package checkpoint
 import (
 	"cmp"
 	"errors"
+	"path/filepath"
 
 	"exp/train/checkpoint/megatron"
 	"exp/train/model"
 )
 
-// megatron makes c a checkpoint of Megatron.
-func (c *Container) megatron() { c.Kind, c.format = "Megatron", megatronRanks }
+// megatron makes c a checkpoint of Megatron. The folder above that of a step may have the
+// config.json of all.
+func (c *Container) megatron() {
+	c.Kind, c.format = "Megatron", megatronRanks
+	if c.Texts != "" {
+		return
+	}
+	full, err := filepath.Abs(c.Path)
+	if base := filepath.Base(full); err == nil && (megatron.IsStep(base) || base == distFolder) {
+		c.Texts = textsIn(filepath.Join(c.Path, ".."))
+	}
+}
 
 // openMegatron opens the files of the ranks. Without a config.json the model is as the
 // arguments describe it.
@@ -45,8 +56,9 @@ func (c *Container) argsConfig() (model.Config, error) {
 		errs = append(errs, f.Close())
 	}
 	if len(x.Problems) > 0 {
-		return x.Config, &ConfigError{Path: c.Path, Problems: append(x.Problems,
-			"merge it with the model's own config.json: exp merge SRC --out DIR --hf-config DIR (or --vocab-size N)")}
+		return x.Config, &ConfigError{Path: c.Path, Problems: append(x.Problems, "put the model's own config.json and "+
+			"tokenizer into "+filepath.Join(c.Path, textsFolder)+", or name their folder: exp merge SRC --out DIR "+
+			"--hf-config DIR (or --vocab-size N)")}
 	}
 	return x.Config, cmp.Or(errors.Join(errs...), x.Config.Validate())
 }

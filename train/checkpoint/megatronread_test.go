@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -144,5 +145,45 @@ func TestMegatronNames(t *testing.T) {
 	}
 	if a := megatron.Canonical(layer + "mlp.linear_fc1.weight"); a != layer+"mlp.linear_fc1.weight" {
 		t.Errorf("got %s", a)
+	}
+}
+
+// config.json and the tokenizer may lie in the folder of a step, next to it, or above
+// verl's dist_ckpt.
+func TestMegatronFolders(t *testing.T) {
+	_, out := spreadOut(t, "plain", megatron.Grid{TP: 2, PP: 1, VP: 1, EP: 1})
+	texts, step := filepath.Join(out, textsFolder), filepath.Join(out, "iter_0000001")
+	want, err := ReadConfig(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verl := filepath.Join(t.TempDir(), "global_step_5")
+	for from, to := range map[string]string{texts: "actor/huggingface", step: "actor/dist_ckpt"} {
+		if err := os.CopyFS(filepath.Join(verl, to), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, found := range map[string][2]string{
+		out: {step, texts}, step: {step, texts},
+		verl:                                    {filepath.Join(verl, "actor/dist_ckpt"), filepath.Join(verl, "actor/huggingface")},
+		filepath.Join(verl, "actor"):            {filepath.Join(verl, "actor/dist_ckpt"), filepath.Join(verl, "actor/huggingface")},
+		filepath.Join(verl, "actor/dist_ckpt/"): {filepath.Join(verl, "actor/dist_ckpt"), filepath.Join(verl, "actor/huggingface")},
+	} {
+		c, err := FindContainer(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadConfig(path)
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || c.Path != found[0] || c.Texts != found[1] {
+			t.Errorf("%s: weights in %s, config.json in %s, %v", path, c.Path, c.Texts, err)
+		}
+		opened(t, OpenFolder, path)
+	}
+	inside := filepath.Join(step, textsFolder)
+	if err := os.CopyFS(inside, os.DirFS(texts)); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := FindContainer(step); err != nil || c.Texts != inside {
+		t.Errorf("config.json in %s, %v; want %s", c.Texts, err, inside)
 	}
 }
