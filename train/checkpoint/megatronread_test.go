@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -185,5 +186,27 @@ func TestMegatronFolders(t *testing.T) {
 	}
 	if c, err := FindContainer(step); err != nil || c.Texts != inside {
 		t.Errorf("config.json in %s, %v; want %s", c.Texts, err, inside)
+	}
+}
+
+// Experts that are cut otherwise than the other layers are refused, not read as if they
+// were cut alike.
+func TestExpertsApart(t *testing.T) {
+	_, out := spreadOut(t, "experts", megatron.Grid{TP: 2, PP: 1, VP: 1, EP: 2})
+	path := filepath.Join(out, "iter_0000001", "mp_rank_00_000", "model_optim_rng.pt")
+	raw := readFile(t, path)
+	key := []byte("expert_tensor_parallel_size")
+	at := bytes.Index(raw, key) + len(key)
+	value := at + bytes.IndexByte(raw[at:at+8], 'K') + 1 // after the key's memo: a small integer
+	if raw[value] != 2 {
+		t.Fatalf("the argument is %d", raw[value])
+	}
+	raw[value] = 1
+	writeFile(t, path, raw)
+	_, err := OpenFolder(out)
+	var e *Error
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), "expert_tensor_parallel_size is 1, tensor_model_parallel_size 2") ||
+		!strings.Contains(e.Hint, "torch_dist") {
+		t.Errorf("got %v", err)
 	}
 }

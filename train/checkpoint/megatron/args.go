@@ -86,12 +86,13 @@ func (a Args) unsupported() (problems []string) {
 	bad(score != "" && score != "softmax", "moe_router_score_function is %s; only softmax is supported", score)
 	factor, ok := a.number("moe_router_topk_scaling_factor")
 	bad(ok && factor != 1, "moe_router_topk_scaling_factor is %g: not supported", factor)
-	if tp := a.integer("expert_tensor_parallel_size"); tp > 0 {
-		bad(tp != a.size("tensor_model_parallel_size"), "expert_tensor_parallel_size is %d, "+
-			"tensor_model_parallel_size %d: experts must be cut like the other layers", tp,
-			a.size("tensor_model_parallel_size"))
-	}
 	return problems
+}
+
+// expertsApart reports whether the ranks cut experts otherwise than the other layers.
+func (a Args) expertsApart() bool {
+	tp := a.integer("expert_tensor_parallel_size")
+	return tp > 0 && tp != a.size("tensor_model_parallel_size") && a.integer("num_experts") > 0
 }
 
 // args returns the arguments of a checkpoint in a layout, with elements of a type, as

@@ -140,6 +140,11 @@ func (c *Checkpoint) readRanks(dir string) (*ranks, error) {
 			"its arguments say TP %d, PP %d, VP %d, EP %d: more "+
 				"ranks than any training has", r.grid.TP, r.grid.PP, r.grid.VP, r.grid.EP)
 	}
+	if r.args.expertsApart() {
+		return nil, fault.Refuse(filepath.Join(dir, folders[0]), "", "save it with --ckpt-format torch_dist, whose "+
+			"files do not depend on the ranks", "expert_tensor_parallel_size is %v, tensor_model_parallel_size %d: "+
+			"experts must be cut like the other layers", r.args["expert_tensor_parallel_size"], r.grid.TP)
+	}
 	c.Ranks = len(folders)
 	for _, rank := range r.grid.Ranks() {
 		name := r.grid.Folder(rank)
