@@ -78,7 +78,7 @@ func (t *Tensors) addTorch(path string) error {
 		}
 		return t.put(path, placed(extent.Tensor{Name: name, DType: x.DType, Shape: x.Shape, Data: x.Extent(f)}, f))
 	}}
-	if err := all.visit(stateDict(root), "", 0); errors.Is(err, errTooMany) {
+	if err := all.visit(stateDict(root), "", 0); errors.Is(err, errTooMany) || errors.Is(err, errLongName) {
 		return corrupt(path, "", "%v", err)
 	} else if err != nil {
 		return err
@@ -101,8 +101,15 @@ func stateDict(root torchfile.Node) torchfile.Node {
 	return root
 }
 
-// maxNested bounds how deep tensors may lie in dicts and lists, which can hold themselves.
-const maxNested = 16
+// maxNested bounds how deep tensors may lie in dicts and lists, which can hold themselves;
+// maxTensorName the bytes of their keys together, of which a small file can name many.
+const (
+	maxNested     = 16
+	maxTensorName = 1 << 10
+)
+
+// errLongName means that a visitor met a name over the limit.
+var errLongName = fmt.Errorf("the name of a tensor has more than %d bytes", maxTensorName)
 
 // errTooMany means that a visitor reached its limit.
 var errTooMany = errors.New("values hold each other too often")
@@ -121,6 +128,9 @@ func (v *visitor) visit(n torchfile.Node, name string, depth int) error {
 	if v.limit--; v.limit < 0 {
 		return errTooMany
 	}
+	if len(name) > maxTensorName {
+		return errLongName
+	}
 	if n.IsTensor() {
 		return v.tensor(name, n)
 	}
@@ -131,7 +141,7 @@ func (v *visitor) visit(n torchfile.Node, name string, depth int) error {
 		return nil
 	}
 	below := func(key string) string {
-		if name == "" {
+		if name == "" || len(key) > maxTensorName { // the latter ends the visit
 			return key
 		}
 		return name + "." + key

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -133,4 +134,33 @@ func FuzzOpenTorch(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Long names take no memory each time that they are met: one key of a small file can name
+// many tensors.
+func TestLongNames(t *testing.T) {
+	long := pickleText(strings.Repeat("k", 1<<19)) + "q\x01"
+	invalid := pickleText(strings.Repeat("\xff", 1<<19)) + "q\x01"
+	tensor := pickleTensor(0) + "q\x02"
+	for _, tt := range []struct{ name, pickle, want string }{
+		{"one tensor many times", "](" + long + tensor + "e}(h\x01](" + strings.Repeat("h\x02", 16000) + "eu", "more than 1024 bytes"},
+		{"one key many times", "](" + long + tensor + "e}(" + strings.Repeat("h\x01h\x02", 16000) + "u", "more than 1024 bytes"},
+		{"not UTF-8", "](" + invalid + tensor + "e}(" + strings.Repeat("h\x01h\x02", 16000) + "u", ""},
+		{"arguments", "](" + long + "e}(" + pickleText("args") + "cargparse\nNamespace\n)\x81}(" + strings.Repeat("h\x01h\x01", 16000) + "ubu", "no tensors"},
+	} {
+		path := torchArchive(t, filepath.Join(t.TempDir(), "a.pt"), tt.pickle)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		x, err := OpenFolder(path)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+			t.Errorf("%s: %d MB were allocated", tt.name, n>>20)
+		}
+		if err == nil {
+			x.Close()
+		}
+		if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+	}
 }

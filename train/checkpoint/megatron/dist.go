@@ -56,13 +56,14 @@ func (c *Checkpoint) readDistributed(dir string) (*ranks, error) {
 	if r.args, err = c.commonArgs(filepath.Join(dir, commonFile)); err != nil {
 		return nil, err
 	}
-	tensors, err := c.stacks(dir, path, root)
+	tensors, err := c.stacks(dir, path, root, few+len(raw)/32)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]extent.Tensor{}
+	limit := int(min(few+c.bytes/64, maxSlices))
 	for _, name := range sortedNames(tensors) {
-		if err := tensors[name].unstack(name, all); err != nil {
+		if err := tensors[name].unstack(name, limit, all); err != nil {
 			return nil, fault.Corrupt(path, name, "%v", err)
 		}
 	}
@@ -101,14 +102,18 @@ func (c *Checkpoint) commonArgs(path string) (Args, error) {
 	return args, nil
 }
 
-// stacks locates the chunks of all weights.
-func (c *Checkpoint) stacks(dir, path string, root torchfile.Node) (map[string]*stacked, error) {
+// stacks locates the chunks of all weights, at most limit: each takes some 100 bytes of the
+// pickle, unless one is named again and again.
+func (c *Checkpoint) stacks(dir, path string, root torchfile.Node, limit int) (map[string]*stacked, error) {
 	list := map[string]*stacked{}
 	for k, v := range root.Get("state_dict_metadata").Pairs() {
 		name, _ := k.Text()
 		size := v.Get("size")
 		if size.Kind() == torchfile.Missing || ignored(name) || !isWeight(name) {
 			continue // bytes, and states of optimizers
+		}
+		if limit -= v.Get("chunks").Len(); limit < 0 || len(name) > maxName {
+			return nil, fault.Corrupt(path, name, "has too many parts for so small a file, or too long a name")
 		}
 		shape, ok := integers(size)
 		if !ok {
@@ -214,8 +219,9 @@ func integers(n torchfile.Node) ([]int, bool) {
 	return list, true
 }
 
-// unstack adds the tensors of single layers and experts to all, by canonical name.
-func (t *stacked) unstack(name string, all map[string]extent.Tensor) error {
+// unstack adds the tensors of single layers and experts to all, by canonical name, which
+// then holds at most limit.
+func (t *stacked) unstack(name string, limit int, all map[string]extent.Tensor) error {
 	plain := Canonical(name)
 	var prefix, rest string
 	lead := 0
@@ -236,7 +242,7 @@ func (t *stacked) unstack(name string, all map[string]extent.Tensor) error {
 	if len(t.shape) <= lead {
 		return fmt.Errorf("has %d axes, too few for a stack of layers or experts", len(t.shape))
 	}
-	return t.each(lead, func(index []int) error {
+	return t.each(lead, limit-len(all), func(index []int) error {
 		at := index
 		to := prefix
 		if prefix == layersPrefix {
@@ -254,15 +260,20 @@ func (t *stacked) unstack(name string, all map[string]extent.Tensor) error {
 // stackedExperts begins the names of experts that are stacked.
 const stackedExperts = "mlp.experts.experts."
 
-// maxSlices bounds the tensors that one stack holds.
-const maxSlices = 1 << 20
+// Limits of what a checkpoint holds. few is what even a small file may hold; above it counts
+// how many bytes there are, or a small file could fill the memory.
+const (
+	few       = 1 << 10
+	maxSlices = 1 << 18 // tensors in all stacks
+	maxName   = 1 << 10
+)
 
-// each calls f for every index of the leading axes.
-func (t *stacked) each(lead int, f func(index []int) error) error {
+// each calls f for every index of the leading axes, if there are at most limit.
+func (t *stacked) each(lead, limit int, f func(index []int) error) error {
 	total := 1
 	for _, n := range t.shape[:lead] {
-		if total *= n; n > maxSlices || total > maxSlices {
-			return fmt.Errorf("is a stack of more than %d tensors", maxSlices)
+		if total *= n; n > limit || total > limit {
+			return fmt.Errorf("is a stack of %v: too many tensors for so small a file", t.shape[:lead])
 		}
 	}
 	for i := range total {

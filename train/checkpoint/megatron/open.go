@@ -26,6 +26,8 @@ type Checkpoint struct {
 	Config   model.Config
 	Problems []string
 	Ranks    int // how many wrote it; 0 if the format does not say
+
+	bytes int64 // of Files
 }
 
 // rankFolder matches the folder of a rank's file.
@@ -101,6 +103,7 @@ func (c *Checkpoint) open(path string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, fault.File("read", path, err)
 	}
+	c.bytes += info.Size()
 	return f, info.Size(), nil
 }
 
@@ -193,8 +196,12 @@ func readArgs(n torchfile.Node) Args {
 	if n.Kind() != torchfile.Object {
 		return nil
 	}
+	const most = 1 << 13 // Megatron has some 1000
 	args := Args{}
 	for k, v := range n.State().Pairs() {
+		if len(args) == most {
+			break
+		}
 		name, _ := k.Text()
 		if b, ok := v.Bool(); ok {
 			args[name] = b

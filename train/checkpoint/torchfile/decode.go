@@ -15,6 +15,18 @@ const (
 	maxName   = 1000 // bytes of a global
 )
 
+// maxRoom bounds the items that there is room for from the start.
+const maxRoom = 1 << 22
+
+// Values of which a pickle has one node: integers from 0, and these.
+const (
+	sharedInts = 256
+	sharedNone = iota + sharedInts - 1
+	sharedFalse
+	sharedTrue
+	sharedTuple // empty
+)
+
 // machine runs the opcodes of a pickle, each at most once.
 type machine struct {
 	*data
@@ -23,6 +35,8 @@ type machine struct {
 	stack []uint32
 	marks []int    // stack heights
 	memo  []uint32 // node + 1; 0 is unset
+	// shared are the nodes, + 1, of values that come often and never change.
+	shared [sharedTuple + 1]uint32
 	// paired counts the items of ordered dicts that were given as lists.
 	paired int
 }
@@ -36,7 +50,11 @@ func decode(d *data) (Node, error) {
 		return Node{}, fault.Corrupt(d.name, "", "the pickle has %d bytes, over the limit of %d", len(d.raw),
 			maxPickle)
 	}
-	m := &machine{data: d}
+	// Every push takes a byte, and so does every item. Memory that is not touched costs
+	// nothing, growing slices would leave garbage of their size.
+	room := min(len(d.raw), maxRoom)
+	d.kids = make([]uint32, 0, room)
+	m := &machine{data: d, stack: make([]uint32, 0, room)}
 	for {
 		m.op = m.pos
 		code, err := m.take(1)
@@ -45,6 +63,7 @@ func decode(d *data) (Node, error) {
 		}
 		if code[0] == opStop {
 			root, err := m.pop()
+			d.text = string(d.raw)
 			return Node{d, root}, err
 		}
 		if err := m.step(code[0]); err != nil {
@@ -99,6 +118,19 @@ func (m *machine) add(x node) error {
 	if err != nil {
 		return err
 	}
+	return m.push(i)
+}
+
+// addShared is add for a value that never changes: all of them are one node.
+func (m *machine) addShared(which int, x node) error {
+	if i := m.shared[which]; i > 0 {
+		return m.push(i - 1)
+	}
+	i, err := m.make(x)
+	if err != nil {
+		return err
+	}
+	m.shared[which] = i + 1
 	return m.push(i)
 }
 
@@ -265,8 +297,8 @@ func (m *machine) put(index uint64) error {
 	if err != nil {
 		return err
 	}
-	if index > uint64(m.count) {
-		return m.bad("memo %d, but only %d objects", index, m.count)
+	if index > uint64(m.pos) { // every object took a byte
+		return m.bad("memo %d after only %d bytes", index, m.pos)
 	}
 	for uint64(len(m.memo)) <= index {
 		m.memo = append(m.memo, 0)

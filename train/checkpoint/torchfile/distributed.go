@@ -65,6 +65,9 @@ func (n Node) placements(list Node, x *Distributed) error {
 	if list.Kind() != Tuple && list.Kind() != List {
 		return n.bad("a distributed tensor without placements")
 	}
+	if list.Len() > maxAxes {
+		return n.bad("a distributed tensor on a mesh of %d axes", list.Len())
+	}
 	for p := range list.Items() {
 		_, class := cutLast(p.Name())
 		switch class {
@@ -90,7 +93,11 @@ func (n Node) placements(list Node, x *Distributed) error {
 // mesh reads the arrangement of the ranks.
 func (n Node) mesh(mesh Node, x *Distributed) (err error) {
 	for _, key := range []string{"mesh_dim_names", "_mesh_dim_names"} {
-		for name := range mesh.Get(key).Items() {
+		names := mesh.Get(key)
+		if names.Len() > maxAxes {
+			return n.bad("a distributed tensor on a mesh of %d axes", names.Len())
+		}
+		for name := range names.Items() {
 			text, _ := name.Text()
 			x.MeshNames = append(x.MeshNames, text)
 		}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // Kind is the kind of a Node.
@@ -45,6 +46,7 @@ func (k Kind) String() string {
 type data struct {
 	name    string // of the file, for errors
 	raw     []byte // the pickle
+	text    string // its bytes again once it is decoded: parts of it are names at no cost
 	count   int
 	chunks  [][]node
 	kids    []uint32 // nodes in tuples and runs
@@ -76,7 +78,8 @@ const chunkNodes = 1 << 12
 
 func (d *data) add(x node) uint32 {
 	if d.count%chunkNodes == 0 {
-		d.chunks = append(d.chunks, make([]node, chunkNodes))
+		// A pickle has at most a node for each byte: a short one needs one short chunk.
+		d.chunks = append(d.chunks, make([]node, min(chunkNodes, len(d.raw))))
 	}
 	d.chunks[d.count/chunkNodes][d.count%chunkNodes] = x
 	d.count++
@@ -174,12 +177,18 @@ func (n Node) Float() (v float64, ok bool) {
 	return 0, false
 }
 
-// Text returns the value of a string.
+// Text returns the value of a string. What is not UTF-8 in it becomes U+FFFD, and then it
+// has at most maxName bytes: a hostile pickle names one long string many times.
 func (n Node) Text() (v string, ok bool) {
-	if x := n.node(); x.kind == String {
-		return strings.ToValidUTF8(string(n.d.bytes(x.v)), "\uFFFD"), true
+	x := n.node()
+	if x.kind != String {
+		return "", false
 	}
-	return "", false
+	v = n.d.text[x.v>>32:][:x.v&math.MaxUint32]
+	if utf8.ValidString(v) {
+		return v, true
+	}
+	return strings.ToValidUTF8(v[:min(len(v), maxName)], "\uFFFD"), true
 }
 
 // Len returns the number of items of a tuple, list or set, or of pairs of a dict.

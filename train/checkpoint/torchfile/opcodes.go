@@ -92,11 +92,11 @@ func (m *machine) step(code byte) error {
 func (m *machine) plain(code byte) error {
 	switch code {
 	case opNone:
-		return m.add(node{kind: None})
+		return m.addShared(sharedNone, node{kind: None})
 	case opNewTrue:
-		return m.add(node{kind: Bool, v: 1})
+		return m.addShared(sharedTrue, node{kind: Bool, v: 1})
 	case opNewFalse:
-		return m.add(node{kind: Bool})
+		return m.addShared(sharedFalse, node{kind: Bool})
 	case opBinInt, opBinInt1, opBinInt2:
 		v, err := m.uint(map[byte]uint64{opBinInt: 4, opBinInt1: 1, opBinInt2: 2}[code])
 		if err != nil {
@@ -104,6 +104,9 @@ func (m *machine) plain(code byte) error {
 		}
 		if code == opBinInt {
 			v = uint64(int64(int32(v)))
+		}
+		if v < sharedInts {
+			return m.addShared(int(v), node{kind: Int, v: v})
 		}
 		return m.add(node{kind: Int, v: v})
 	case opLong1:
@@ -151,7 +154,7 @@ func (m *machine) collection(code byte) error {
 	case opTuple:
 		return m.tuple(m.popMark())
 	case opEmptyTuple:
-		return m.tuple(nil, nil)
+		return m.addShared(sharedTuple, node{kind: Tuple, depth: 1})
 	case opTuple1:
 		return m.tuple(m.popN(1))
 	case opTuple2:

@@ -188,7 +188,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"no mark", "Nt", "no mark"},
 		{"below a mark", "N(\x85", "the stack is empty"},
 		{"memo not set", "h\x00", "memo 0 is not set"},
-		{"memo too far", "Nr\xff\xff\xff\xff", "memo 4294967295, but only 1 objects"},
+		{"memo too far", "Nr\xff\xff\xff\xff", "memo 4294967295 after only 8 bytes"},
 		{"a key without a value", "}(Nu", "a key without a value"},
 		{"items for a tuple", ")Na", "items for something that takes none"},
 		{"a list as a dict", "]NNs", "items for something that takes none"},
