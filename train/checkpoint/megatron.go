@@ -56,9 +56,9 @@ func (c *Container) argsConfig() (model.Config, error) {
 		errs = append(errs, f.Close())
 	}
 	if len(x.Problems) > 0 {
-		return x.Config, &ConfigError{Path: c.Path, Problems: append(x.Problems, "put the model's own config.json and "+
-			"tokenizer into "+filepath.Join(c.Path, textsFolder)+", or name their folder: exp merge SRC --out DIR "+
-			"--hf-config DIR (or --vocab-size N)")}
+		return x.Config, &ConfigError{Path: c.Path, Problems: append(x.Problems, "put the model's own config.json "+
+			"and tokenizer into "+filepath.Join(c.Path, textsFolder)+", or name their folder: exp merge SRC "+
+			"--out DIR --hf-config DIR (or --vocab-size N)")}
 	}
 	return x.Config, cmp.Or(errors.Join(errs...), x.Config.Validate())
 }
