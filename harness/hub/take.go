@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"exp/train/checkpoint"
 )
 
 // isPattern reports whether a path has parts that stand for others.
@@ -32,8 +34,17 @@ func tokenizerFiles() []string {
 // modelFiles are patterns of what a run reads of a model, in the top folder.
 func modelFiles() []string {
 	return []string{"config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json",
-		"added_tokens.json", "chat_template*", "additional_chat_templates/*", "*.safetensors", safetensorsIndex,
+		"added_tokens.json", "chat_template*", "additional_chat_templates/*", "*.safetensors", indexes()[0],
 		"adapter_config.json"}
+}
+
+// indexes returns the names of the files that say which shards a model has: of safetensors,
+// and of pickles.
+func indexes() (list []string) {
+	for _, form := range checkpoint.IndexForms() {
+		list = append(list, form.Index)
+	}
+	return list
 }
 
 // dataFiles are patterns of what a run or a suite reads of a data set.
@@ -62,7 +73,7 @@ func take(kind Kind, all []entry, include []string) []entry {
 			return slices.ContainsFunc(all, func(e entry) bool { return atTop(e.Path) && match(e.Path) })
 		}
 		if !has(matcher("*.safetensors")) {
-			patterns = append(patterns, "*.bin", torchIndex)
+			patterns = append(patterns, "*.bin", indexes()[1])
 		}
 		if !has(matcher("tokenizer.json")) {
 			patterns = append(patterns, "vocab.json", "merges.txt")

@@ -1,19 +1,13 @@
 package hub
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-)
 
-// The names of the index files that say which shards a model has.
-const (
-	safetensorsIndex = "model.safetensors.index.json"
-	torchIndex       = "pytorch_model.bin.index.json"
+	"exp/train/checkpoint"
 )
 
 // lackingWeights names what a model's folder lacks to be loaded: its configuration, or
@@ -23,10 +17,9 @@ func lackingWeights(dir string, have []string) (lacks []string, err error) {
 	if !adapter && !slices.Contains(have, "config.json") {
 		lacks = append(lacks, "config.json")
 	}
-	forms := []struct{ index, suffix string }{{safetensorsIndex, ".safetensors"}, {torchIndex, ".bin"}}
-	for _, form := range forms {
-		if slices.Contains(have, form.index) {
-			shards, err := shardsOf(filepath.Join(dir, form.index))
+	for _, form := range checkpoint.IndexForms() {
+		if slices.Contains(have, form.Index) {
+			shards, err := checkpoint.Shards(filepath.Join(dir, form.Index))
 			if err != nil {
 				return nil, err
 			}
@@ -38,7 +31,7 @@ func lackingWeights(dir string, have []string) (lacks []string, err error) {
 			return lacks, nil
 		}
 		if slices.ContainsFunc(have, func(name string) bool {
-			return atTop(name) && strings.HasSuffix(name, form.suffix)
+			return atTop(name) && strings.HasSuffix(name, form.Suffix)
 		}) {
 			return lacks, nil
 		}
@@ -48,25 +41,6 @@ func lackingWeights(dir string, have []string) (lacks []string, err error) {
 
 // atTop reports whether a file lies in the repository's top folder.
 func atTop(name string) bool { return !strings.Contains(name, "/") }
-
-// shardsOf reads the names of the shards in an index.
-func shardsOf(path string) ([]string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var index struct {
-		Map map[string]string `json:"weight_map"`
-	}
-	if err := json.Unmarshal(b, &index); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	names := map[string]bool{}
-	for _, shard := range index.Map {
-		names[shard] = true
-	}
-	return slices.Sorted(maps.Keys(names)), nil
-}
 
 // lackingTokenizer names what a folder lacks to be a tokenizer's.
 func lackingTokenizer(have []string) []string {

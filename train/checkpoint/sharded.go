@@ -14,11 +14,31 @@ import (
 	"strings"
 )
 
-// Hugging Face's names of weight files in a folder.
+// Hugging Face's names of weight files in a folder, and of the index of shards.
 const (
 	weightsFile = "model.safetensors"
 	indexFile   = "model.safetensors.index.json"
+	torchFile   = "pytorch_model.bin"
+
+	torchIndexFile = "pytorch_model.bin.index.json"
 )
+
+// IndexForm is a form of weights in shards: its index, and how the shards' names end.
+type IndexForm struct{ Index, Suffix string }
+
+// IndexForms returns the forms in the order in which they are preferred.
+func IndexForms() []IndexForm {
+	return []IndexForm{{indexFile, ".safetensors"}, {torchIndexFile, ".bin"}}
+}
+
+// Shards returns the names of the files that an index lists.
+func Shards(path string) ([]string, error) {
+	index, err := readIndex(path)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Compact(slices.Sorted(maps.Values(index))), nil
+}
 
 // OpenFolder opens the weights of a model in any container that FindContainer finds: most
 // often a Hugging Face folder.

@@ -13,12 +13,6 @@ import (
 	"exp/train/checkpoint/torchfile"
 )
 
-// Hugging Face's names of pickled weights.
-const (
-	torchFile      = "pytorch_model.bin"
-	torchIndexFile = "pytorch_model.bin.index.json"
-)
-
 // openTorch opens a file of torch.save, or a folder of pytorch_model.bin or its shards.
 func openTorch(path string) (*Tensors, error) {
 	info, err := os.Stat(path)
