@@ -30,6 +30,7 @@ func (r result) and(s result) result {
 type comparer struct {
 	budget
 	depth int
+	inSet bool // comparing elements of sets, where {1} is not 1
 }
 
 // maxList bounds lists and sets, which take quadratic time to match.
@@ -51,6 +52,7 @@ func (c *comparer) same(g, p *expr) result {
 	if g.op == opRelation || p.op == opRelation {
 		return c.relations(g, p)
 	}
+	g, p = asTuple(g, p), asTuple(p, g)
 	if g.has(isPM) || p.has(isPM) {
 		return c.same(expandPM(g), expandPM(p))
 	}
@@ -63,6 +65,11 @@ func (c *comparer) same(g, p *expr) result {
 		return c.collections(g, p)
 	}
 	return c.scalars(g, p)
+}
+
+// isSet reports whether an element of a set is a set.
+func isSet(x *expr) bool {
+	return x.op == opSet || x.op == opSym && (x.name == symNil || x.name == symR)
 }
 
 func isPM(x *expr) bool       { return x.op == opPM }
@@ -80,26 +87,23 @@ func isCollection(x *expr) bool {
 // plain strips what does not matter: x ∈ S becomes S, a list of one its element.
 func (c *comparer) plain(x *expr) *expr {
 	if x.op == opText {
-		if s := wordSets[words(x.name)]; s != "" {
-			x = symbol(s)
+		if s := setInWords(words(x.name)); s != nil {
+			x = s
 		}
 	}
 	for {
 		switch {
 		case x.op == opRelation && len(x.args) == 2 && x.rels[0] == "in" && isSimple(x.args[0]):
 			x = x.args[1]
-		case (x.op == opList || x.op == opSet) && len(x.args) == 1:
+		case x.op == opList && len(x.args) == 1:
+			x = x.args[0]
+		case x.op == opSet && len(x.args) == 1 && !c.inSet && !isSet(x.args[0]):
 			x = x.args[0]
 		default:
 			return x
 		}
 	}
 }
-
-// wordSets maps wordings to sets.
-var wordSets = map[string]string{"all real numbers": symR, "all reals": symR, "real numbers": symR, "all real": symR,
-	"all real values": symR, "empty set": symNil, "no solution": symNil, "no solutions": symNil,
-	"no real solutions": symNil, "no real solution": symNil}
 
 // expandPM lists the values of an expression with ±. All signs in one expression switch together; ∓ is the
 // opposite.
@@ -161,9 +165,14 @@ func (c *comparer) collections(g, p *expr) result {
 	if r, ok := c.regions(g, p); ok {
 		return r
 	}
+	g, p = byName(g, p), byName(p, g)
 	gi, gok := elements(g)
 	pi, pok := elements(p)
 	switch {
+	case isMixedWithAnd(g) && p.isScalar():
+		return c.same(sum(g.args...), p)
+	case isMixedWithAnd(p) && g.isScalar():
+		return c.same(g, sum(p.args...))
 	case !gok || !pok:
 		return no(fmt.Sprintf("%s against %s", describe(p), describe(g)))
 	case g.has(isSetOfOne) != p.has(isSetOfOne) && (g.op == opList || p.op == opList):
@@ -193,7 +202,39 @@ func (c *comparer) collections(g, p *expr) result {
 		}
 		return c.inOrder(gi, pi)
 	}
+	if g.op == opSet && p.op == opSet && slices.ContainsFunc(append(gi[:len(gi):len(gi)], pi...), isSet) {
+		outer := c.inSet
+		c.inSet = true
+		defer func() { c.inSet = outer }()
+	}
 	return c.anyOrder(gi, pi)
+}
+
+// isMixedWithAnd reports whether x is "1 and 1/4", a whole number and a proper fraction.
+func isMixedWithAnd(x *expr) bool {
+	if x.op != opList || x.name != "and" || len(x.args) != 2 || !isNatural(x.args[0]) {
+		return false
+	}
+	f := x.args[1]
+	return f.op == opMul && len(f.args) == 2 && isNatural(f.args[0]) && f.args[1].op == opPow &&
+		isNatural(f.args[1].args[0]) && f.args[0].num.Cmp(f.args[1].args[0].num) < 0
+}
+
+// byName sorts x = 1, y = 2 by the names on the left if the other side is a tuple without names.
+func byName(x, other *expr) *expr {
+	if x.op != opList || other.op != opTuple || other.has(func(n *expr) bool { return n.op == opRelation }) {
+		return x
+	}
+	for i, a := range x.args {
+		if a.op != opRelation || len(a.args) != 2 || a.rels[0] != "=" || a.args[0].op != opSym ||
+			i > 0 && slices.ContainsFunc(x.args[:i], func(b *expr) bool { return b.args[0].name == a.args[0].name }) {
+			return x
+		}
+	}
+	y := *x
+	y.args = slices.Clone(x.args)
+	slices.SortStableFunc(y.args, func(a, b *expr) int { return strings.Compare(a.args[0].name, b.args[0].name) })
+	return &y
 }
 
 // alternatives reports whether x lists values that one name may have, as in x = 1 or x = 2.
@@ -351,263 +392,67 @@ func shorten(s string) string {
 }
 
 // units compares values if at least one has a unit. A unit that only one side gives counts as implied by
-// the question.
+// the question. Words that are no unit make the verdict unsure: they may change the value.
 func (c *comparer) units(g, p *expr) result {
-	if a, b := scaled(g), scaled(p); a != g || b != p {
-		if r := c.same(a, b); r.equal {
-			return r
-		}
-	}
 	if g.op != opUnit || p.op != opUnit {
-		if g.op == opUnit {
-			g = g.args[0]
-		} else if scaled(p) != p {
-			return no("another multiple")
-		} else {
-			p = p.args[0]
-		}
-		if g.op == opPercent || p.op == opPercent || g.op == opDegree || p.op == opDegree || g.op == opRatio ||
-			p.op == opRatio {
-			return no("a unit against another")
-		}
-		r := c.same(g, p)
-		r.why += "; only one side has a unit"
-		return r
+		return c.oneUnit(g, p)
 	}
-	factor, same, known := conversion(p.name, g.name)
+	gq, pq := quantityOf(g.name), quantityOf(p.name)
+	a, b := scaled(g, gq), scaled(p, pq)
+	factor, same, known := gq.sameAs(pq)
 	switch {
 	case same && factor.Cmp(big.NewRat(1, 1)) == 0:
-		return c.same(g.args[0], p.args[0])
+		return c.same(a, b)
 	case same:
-		r := c.same(g.args[0], product(p.args[0], number(factor)))
+		r := c.same(a, product(b, number(factor)))
 		r.why += "; units converted"
 		return r
 	case known:
 		return no(fmt.Sprintf("%q is not a unit like %q", p.name, g.name))
 	}
-	r := c.same(g.args[0], p.args[0])
+	r := c.same(a, b)
 	if r.equal {
 		return unsure(fmt.Sprintf("equal numbers, but of %q and %q", p.name, g.name))
 	}
 	return r
 }
 
-// relations compares answers if at least one is an equation or inequality.
-func (c *comparer) relations(g, p *expr) result {
-	if g.op == opRelation && p.op == opRelation {
-		return c.twoRelations(g, p)
+// oneUnit compares a value with words after it and one without.
+func (c *comparer) oneUnit(g, p *expr) result {
+	x := g
+	if p.op == opUnit {
+		x = p
 	}
-	if r, ok := c.regions(g, p); ok {
-		return r
+	q := quantityOf(x.name)
+	if !q.known {
+		return unsure(fmt.Sprintf("%q is not a unit", shorten(x.name)))
 	}
-	if g.op == opRelation {
-		if v, ok := c.value(g); ok {
-			return c.same(v, p)
-		}
-	} else if v, ok := c.value(p); ok {
-		return c.same(g, v)
+	other := g
+	if x == g {
+		other = p
 	}
-	return no(fmt.Sprintf("%s against %s", describe(p), describe(g)))
+	if other.op == opPercent || other.op == opDegree || other.op == opRatio || x.args[0].op == opPercent ||
+		x.args[0].op == opDegree || x.args[0].op == opRatio {
+		return no("a unit against another")
+	}
+	if x.parts > 0 {
+		return unsure("a value in several units against one without a unit")
+	}
+	v := scaled(x, q)
+	if x == g {
+		g = v
+	} else {
+		p = v
+	}
+	r := c.same(g, p)
+	r.why += "; only one side has a unit"
+	return r
 }
 
-// value returns the value an equation gives its left side: 5 for x = 5 and for 2+3 = 5.
-func (c *comparer) value(x *expr) (*expr, bool) {
-	for _, r := range x.rels {
-		if r != "=" {
-			return nil, false
-		}
+// scaled multiplies a value by the dozen or million before its unit.
+func scaled(x *expr, q quantity) *expr {
+	if q.scale.Cmp(big.NewRat(1, 1)) == 0 {
+		return x.args[0]
 	}
-	last := x.args[len(x.args)-1]
-	vars := variables(last)
-	for _, a := range x.args[:len(x.args)-1] {
-		if isSimple(a) {
-			if !slices.ContainsFunc(variables(a), func(v string) bool {
-				return slices.Contains(vars, v) &&
-					!isFunctionOf(a, v) && !isInverse(a)
-			}) {
-				continue
-			}
-			return nil, false
-		}
-		if !c.same(a, last).equal {
-			return nil, false
-		}
-	}
-	return last, true
-}
-
-// isSimple reports whether x is a name, f(x), or sums and products of names, as on the left of the answer
-// to "find a+b".
-func isSimple(x *expr) bool {
-	switch x.op {
-	case opSym:
-		return true
-	case opAdd, opMul, opTuple, opRatio, opList:
-		return isInverse(x) || !slices.ContainsFunc(x.args, func(a *expr) bool { return !isSimple(a) })
-	case opFunc:
-		return len(variables(x)) > 0
-	case opDegree:
-		return isSimple(x.args[0])
-	}
-	return isFunctionOf(x, "")
-}
-
-// isInverse reports whether x is f^{-1}(v).
-func isInverse(x *expr) bool {
-	if x.op != opMul || len(x.args) != 2 || x.args[1].op != opSym {
-		return false
-	}
-	f := x.args[0]
-	return f.op == opPow && f.args[0].op == opSym && f.args[1].op == opNum &&
-		f.args[1].num.Cmp(big.NewRat(-1, 1)) == 0
-}
-
-// isFunctionOf reports whether x is f(v), with any argument if v is empty.
-func isFunctionOf(x *expr, v string) bool {
-	return x.op == opMul && len(x.args) == 2 && x.args[0].op == opSym && (v == "" && x.args[1].op != opNum ||
-		x.args[1].op == opSym && x.args[1].name == v)
-}
-
-// isValueOfFunction reports whether x is f(v), or the y that stands for it.
-func isValueOfFunction(x *expr) bool {
-	return x.op == opSym || x.op == opMul && isFunctionOf(x, "") && strings.Contains("fghpquvFGHPQ", x.args[0].name)
-}
-
-// twoRelations compares equations and inequalities by their right sides, as sets of real numbers, or as
-// multiples of each other.
-func (c *comparer) twoRelations(g, p *expr) result {
-	if gv, ok := c.value(g); ok {
-		if pv, ok := c.value(p); ok && isSimple(g.args[0]) && isSimple(p.args[0]) {
-			left := c.same(g.args[0], p.args[0])
-			r := c.same(gv, pv)
-			if left.equal || !r.equal || len(variables(gv)) > 0 && g.args[0].op != p.args[0].op {
-				return r
-			}
-			if g.args[0].op != p.args[0].op && isValueOfFunction(g.args[0]) && isValueOfFunction(p.args[0]) {
-				// f(x) = y
-				return r
-			}
-			return unsure("equal values of different names")
-		}
-	}
-	if r, ok := c.regions(g, p); ok && (r.equal || r.sure) {
-		return r
-	}
-	if len(g.args) != len(p.args) {
-		return no("relations of different length")
-	}
-	if len(g.args) == 2 {
-		return c.multiples(g, p)
-	}
-	straight := slices.Equal(g.rels, p.rels)
-	if straight {
-		if r := c.inOrder(g.args, p.args); r.equal {
-			return r
-		}
-	}
-	back, rels := slices.Clone(p.args), slices.Clone(p.rels)
-	slices.Reverse(back)
-	slices.Reverse(rels)
-	for i, r := range rels {
-		rels[i] = flip(r)
-	}
-	if slices.Equal(g.rels, rels) {
-		return c.inOrder(g.args, back)
-	}
-	return no("the relations differ")
-}
-
-func flip(rel string) string {
-	switch rel {
-	case "<":
-		return ">"
-	case ">":
-		return "<"
-	case "<=":
-		return ">="
-	case ">=":
-		return "<="
-	}
-	return rel
-}
-
-// multiples compares l = r by l - r: two equations agree if one is a multiple of the other, two
-// inequalities if the factor also has the right sign.
-func (c *comparer) multiples(g, p *expr) result {
-	for _, x := range []*expr{g, p} {
-		if !x.args[0].isScalar() || !x.args[1].isScalar() || x.rels[0] == "in" || x.rels[0] == "->" {
-			if g.rels[0] == p.rels[0] {
-				return c.inOrder(g.args, p.args)
-			}
-			return no("the relations differ")
-		}
-	}
-	a, b := difference(g.args[0], g.args[1]), difference(p.args[0], p.args[1])
-	sameSign := g.rels[0] == p.rels[0]
-	if !sameSign && flip(g.rels[0]) != p.rels[0] {
-		return no("the relations differ")
-	}
-	vars := variables(a, b)
-	if len(vars) == 0 {
-		return unsure("a relation between numbers")
-	}
-	if !slices.Equal(variables(a), variables(b)) && len(variables(a)) != 0 && len(variables(b)) != 0 &&
-		len(variables(a)) == len(variables(b)) {
-		if !slices.ContainsFunc(variables(a), func(v string) bool { return slices.Contains(variables(b), v) }) {
-			return no("other variables")
-		}
-	}
-	for _, at := range points(vars, a.has(isImaginary) || b.has(isImaginary)) {
-		va, ok := c.evaluate(a, &at)
-		vb, ok2 := c.evaluate(b, &at)
-		if !ok || !ok2 || va.size() <= 4*va.r || vb.size() <= 4*vb.r {
-			continue
-		}
-		positive := real(va.v/vb.v) > 0
-		if g.rels[0] != "=" && g.rels[0] != "!=" && positive != sameSign {
-			return no("the inequality points the other way")
-		}
-		ka, kb := substitute(a, &at), substitute(b, &at)
-		r := c.scalars(product(a, kb), product(b, ka))
-		if r.equal {
-			r.why = "one is a multiple of the other"
-		} else if r.sure {
-			r = result{false, false, "not multiples of each other"}
-			r.sure = g.rels[0] == "=" && polynomialDegreeOne(a, b)
-		}
-		return r
-	}
-	return unsure("no point to compare at")
-}
-
-// polynomialDegreeOne is a weak test: without products of variables and powers, relations that are not
-// multiples have different solutions.
-func polynomialDegreeOne(list ...*expr) bool {
-	for _, x := range list {
-		if x.has(func(n *expr) bool { return n.op == opPow && len(variables(n)) > 0 || n.op == opFunc }) {
-			return false
-		}
-	}
-	return true
-}
-
-func isImaginary(x *expr) bool { return x.op == opSym && x.name == symI }
-
-// substitute replaces variables by their values at a point.
-func substitute(x *expr, p *point) *expr {
-	if x.op == opSym {
-		if v, ok := p.values[x.name]; ok {
-			return number(v)
-		}
-		return x
-	}
-	if len(x.args) == 0 {
-		return x
-	}
-	y := *x
-	y.args = make([]*expr, len(x.args))
-	for i, a := range x.args {
-		y.args[i] = substitute(a, p)
-	}
-	return &y
+	return product(x.args[0], number(q.scale))
 }

@@ -45,6 +45,7 @@ type expr struct {
 	rels        []string
 	open, close byte
 	cols        int
+	parts       int // of an opUnit: further units it was written in, 1 for feet and inches
 	args        []*expr
 }
 

@@ -23,7 +23,7 @@ const maxStatement = 2000
 // statement, which is not sure. A response cut off before its answer has none. Time is linear in the
 // length.
 func Extract(response string) Found {
-	s := response
+	s := plainCharacters(response)
 	if k := lastIndex(s, "</think>"); k >= 0 {
 		s = s[k+len("</think>"):]
 	} else if strings.Contains(s, "<think>") {

@@ -39,6 +39,7 @@ const maxAnswer = 6000
 
 // Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
 func Answer(gold, prediction string) Verdict {
+	gold, prediction = plainCharacters(gold), plainCharacters(prediction)
 	switch whole, g := statement(prediction), goldAnswer(gold); {
 	case whole == "":
 	case whole == g:
@@ -58,6 +59,7 @@ func Answer(gold, prediction string) Verdict {
 
 // Response finds the final answer in a whole response and compares it with gold.
 func Response(gold, response string) Verdict {
+	gold = plainCharacters(gold)
 	f := Extract(response)
 	if f.Text == "" {
 		return Verdict{Sure: f.Sure, Reason: f.How}
@@ -102,6 +104,9 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := clocks(gold, prediction); ok {
 		return r
 	}
+	if r, ok := sameNames(bare(gold), bare(prediction)); ok {
+		return r
+	}
 	b := budget{maxWork}
 	r := compareParsed(gold, prediction, true, &b)
 	if !r.equal && (strings.Contains(gold, ",") || strings.Contains(prediction, ",")) {
@@ -142,7 +147,7 @@ func compareParsed(gold, prediction string, thousands bool, b *budget) result {
 		return unsure("the answer is not understood: " + err.Error())
 	}
 	c := comparer{budget: *b}
-	r := c.same(g, p)
+	r := c.same(g, engineers(g, p))
 	*b = c.budget
 	return r
 }
@@ -153,8 +158,8 @@ func EqualExpressions(a, b string) bool {
 	if len(a) > maxAnswer || len(b) > maxAnswer {
 		return false
 	}
-	x, err := parse(a, false)
-	y, err2 := parse(b, false)
+	x, err := parseFormula(a, false)
+	y, err2 := parseFormula(b, false)
 	if err != nil || err2 != nil || !x.isScalar() || !y.isScalar() || x.op == opUnit || y.op == opUnit {
 		return false
 	}

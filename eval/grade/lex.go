@@ -37,6 +37,7 @@ type lexer struct {
 	brackets  int
 	arguments []bool // per open brace: whether it holds a TeX argument
 	spaced    bool
+	vectors   bool // a vector was marked as one
 	tokens    []token
 }
 
@@ -224,121 +225,6 @@ func (l *lexer) brace(c byte) {
 	l.brackets--
 }
 
-// thousand lists the separators of groups of three digits. A comma counts only if l.thousands is set.
-var thousand = []string{"{,}", ",\\!", "\\,", "\\!", "\\ ", ","}
-
-// number reads digits with thousands separators and a decimal point. An exponent (1e5, 1.5E-3) stays in the
-// text.
-func (l *lexer) number() {
-	start := l.i
-	for l.i < len(l.s) && isDigit(l.s[l.i]) {
-		l.i++
-	}
-	text := l.s[start:l.i]
-	if len(text) <= 3 && text != "" && text[0] != '0' {
-		for {
-			n := l.separator()
-			if n == 0 {
-				break
-			}
-			text += l.s[l.i+n : l.i+n+3]
-			l.i += n + 3
-		}
-	}
-	if l.i+1 < len(l.s) && l.s[l.i] == '.' && isDigit(l.s[l.i+1]) || l.i < len(l.s) && l.s[l.i] == '.' &&
-		l.endsNumber() {
-		from := l.i
-		l.i++
-		for l.i < len(l.s) && isDigit(l.s[l.i]) {
-			l.i++
-		}
-		text += l.s[from:l.i]
-	}
-	text += l.exponent()
-	if l.repeating(text) {
-		return
-	}
-	l.emit(tokNum, text)
-}
-
-// repeating reads 0.1666... as 0.1\overline{6}: dots after a decimal repeat the digits that occur at least
-// twice at its end. Dots after other decimals are not read.
-func (l *lexer) repeating(text string) bool {
-	rest := strings.TrimLeft(l.s[l.i:], " ")
-	dots := ""
-	for _, d := range [...]string{"...", "…", "\\ldots", "\\dots", "\\cdots"} {
-		if strings.HasPrefix(rest, d) {
-			dots = d
-		}
-	}
-	k := strings.IndexByte(text, '.')
-	if dots == "" || k < 0 || strings.ContainsAny(text, "eE") {
-		return false
-	}
-	for n := 1; n <= 6 && 2*n <= len(text)-k-1; n++ {
-		cycle := text[len(text)-n:]
-		if text[len(text)-2*n:len(text)-n] != cycle {
-			continue
-		}
-		l.i = len(l.s) - len(rest) + len(dots)
-		l.emit(tokNum, text[:len(text)-2*n])
-		l.emit(tokOp, "overline")
-		l.emit(tokOp, "{")
-		l.emit(tokNum, cycle)
-		l.emit(tokOp, "}")
-		return true
-	}
-	return false
-}
-
-// endsNumber tells a trailing point as in "3." and "3. " from a full stop; the number is the same either
-// way.
-func (l *lexer) endsNumber() bool {
-	return l.i+1 < len(l.s) && strings.ContainsRune("+-*/)^\\", rune(l.s[l.i+1]))
-}
-
-// separator returns the length of a thousands separator before exactly three digits, else 0.
-func (l *lexer) separator() int {
-	rest := l.s[l.i:]
-	for _, sep := range thousand {
-		after, ok := strings.CutPrefix(rest, sep)
-		if !ok || sep == "," && (!l.thousands || l.brackets > 0) {
-			continue
-		}
-		if len(after) >= 3 && isDigit(after[0]) && isDigit(after[1]) && isDigit(after[2]) &&
-			(len(after) == 3 || !isDigit(after[3])) {
-			return len(sep)
-		}
-	}
-	// 12 345 678: a space counts if it is plain and the answer is just the number.
-	if l.brackets == 0 && len(rest) >= 4 && rest[0] == ' ' && isDigit(rest[1]) && isDigit(rest[2]) &&
-		isDigit(rest[3]) && (len(rest) == 4 || !isDigit(rest[4]) && rest[4] != '/') {
-		return 1
-	}
-	return 0
-}
-
-// exponent reads e5, E-3 or E+10 after digits, but not the e of 2e, which is a product.
-func (l *lexer) exponent() string {
-	rest := l.s[l.i:]
-	if len(rest) < 2 || rest[0] != 'e' && rest[0] != 'E' {
-		return ""
-	}
-	n := 1
-	if rest[n] == '-' || rest[n] == '+' {
-		n++
-	}
-	first := n
-	for n < len(rest) && isDigit(rest[n]) {
-		n++
-	}
-	if n == first || n < len(rest) && isLetter(rest[n]) || n-first > 6 {
-		return ""
-	}
-	l.i += n
-	return rest[:n]
-}
-
 // word reads a run of ASCII letters: a known name, a product of names and variables (pix, xsin), or text.
 func (l *lexer) word() {
 	start := l.i
@@ -350,8 +236,17 @@ func (l *lexer) word() {
 	case run == "in" && l.afterNumber() && strings.Trim(l.s[l.i:], " .$") == "":
 		l.emit(tokText, "inches")
 		return
+	case run == "in" && tailAfterIn(l.s[l.i:]) > 0: // in total
+		n := tailAfterIn(l.s[l.i:])
+		l.i += n
+		l.emit(tokText, "in "+strings.TrimSpace(l.s[l.i-n:l.i]))
+		return
 	case run == "to" && l.afterNumber(): // 3 to 4
 		l.emit(tokOp, ":")
+		return
+	}
+	if l.isWord(start, run) {
+		l.emit(tokText, run)
 		return
 	}
 	if t, ok := plainNames[run]; ok {
@@ -362,10 +257,6 @@ func (l *lexer) word() {
 		l.emit(t.kind, t.text)
 		return
 	}
-	if _, ok := units[singular(strings.ToLower(run))]; ok && len(run) > 1 && len(l.tokens) > 0 {
-		l.emit(tokText, run)
-		return
-	}
 	parts, single := split(run)
 	if len(run) >= 4 && (single > 3 || single == len(run)) {
 		l.emit(tokText, run)
@@ -374,6 +265,15 @@ func (l *lexer) word() {
 	for _, t := range parts {
 		l.emit(t.kind, t.text)
 	}
+}
+
+// tailAfterIn returns the length of the "total" after "in", or 0.
+func tailAfterIn(s string) int {
+	word := strings.TrimSpace(s)
+	if word != "" && len(s) < 12 && slices.Contains(tails, "in "+strings.ToLower(word)) {
+		return len(s)
+	}
+	return 0
 }
 
 // split splits a run of letters, longest known names first, and counts the single letters.
@@ -441,7 +341,19 @@ func (l *lexer) command(name string) error {
 		return nil
 	}
 	switch name {
-	case "phantom", "hphantom", "vphantom", "hspace", "vspace", "color", "label", "tag":
+	case "vec", "overrightarrow", "overleftarrow":
+		l.arrow()
+		return nil
+	case "mathbf", "boldsymbol", "bm", "hat", "bold", "mathbfit":
+		l.vectors = l.vectors || l.marksVector()
+		l.spaced = true
+		return nil
+	case "times":
+		if l.vectors {
+			l.emit(tokOp, "×")
+			return nil
+		}
+	case "phantom", "hphantom", "vphantom", "hspace", "vspace", "color", "textcolor", "colorbox", "label", "tag":
 		l.group() // nothing to read
 		l.spaced = true
 		return nil
@@ -504,13 +416,22 @@ func (l *lexer) command(name string) error {
 		l.emit(t.kind, t.text)
 		return nil
 	}
-	// \pir, \cdotx and the like are typos that people still read.
-	for n := len(name) - 1; n > 1; n-- {
+	// \pir, \cdotx, \quady and the like are typos that people still read.
+	for n := len(name) - 1; n > 1 && len(name)-n <= 3; n-- {
+		if slices.Contains(layoutCommands, name[:n]) && n > 3 {
+			l.i -= len(name) - n
+			l.spaced = true
+			return nil
+		}
 		if t, ok := latexNames[name[:n]]; ok {
 			l.i -= len(name) - n
 			l.emit(t.kind, t.text)
 			return nil
 		}
+	}
+	if rest := strings.TrimLeft(l.s[l.i:], " "); !strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, "[") {
+		l.emit(tokSym, "\\"+name) // a name that we do not know, such as \hbar
+		return nil
 	}
 	return fmt.Errorf("unknown command \\%s", name)
 }
@@ -588,66 +509,4 @@ func (l *lexer) group() (string, bool) {
 	}
 	l.i = end + 1
 	return l.s[i+1 : end], true
-}
-
-// textCommand reads \text{…}: words, or mathematics in an upright font.
-func (l *lexer) textCommand(name string) error {
-	content, ok := l.group()
-	if !ok {
-		l.spaced = true // \rm cm, \text cut off
-		return nil
-	}
-	inner := strings.TrimSpace(content)
-	if t, ok := plainNames[strings.ToLower(strings.Trim(inner, " ,"))]; ok && (t.kind == tokOp && t.text != "in" ||
-		name == "operatorname" || name == "mathrm" && !l.afterNumber()) {
-		l.emit(t.kind, t.text)
-		return nil
-	}
-	switch {
-	case inner == "":
-		l.spaced = true
-	case inner == "to" && l.afterNumber():
-		l.emit(tokOp, ":")
-	case (name == "mathrm" || name == "mathit" || name == "operatorname") && (inner == "e" || inner == "i" ||
-		inner == "d"):
-		l.emit(tokSym, inner)
-	case strings.Trim(inner, "0123456789.,+-()[] ") == "" || strings.ContainsAny(inner, "=\\^$") && name != "text":
-		tokens, err := tokenize(inner, l.thousands && l.brackets == 0)
-		if err != nil {
-			return err
-		}
-		l.tokens = append(l.tokens, tokens...)
-	default:
-		digits := len(inner) - len(strings.TrimLeft(inner, "0123456789"))
-		if digits > 0 && inner[digits] == ' ' && isLetter(inner[digits+1]) { // 15 students
-			l.emit(tokNum, inner[:digits])
-			inner = inner[digits+1:]
-		}
-		l.emit(tokText, inner)
-	}
-	return nil
-}
-
-// afterNumber reports whether what comes next is a unit rather than a function.
-func (l *lexer) afterNumber() bool {
-	return len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].kind == tokNum
-}
-
-// matchBrace returns the index of the brace that closes the one at s[open], or -1. Escaped braces do not
-// count.
-func matchBrace(s string, open int) int {
-	depth := 0
-	for i := open; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
 }

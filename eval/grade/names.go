@@ -12,7 +12,7 @@ var symbolRunes = map[rune]token{
 	'±': {kind: tokOp, text: "±"}, '∓': {kind: tokOp, text: "∓"},
 	'≤': {kind: tokOp, text: "<="}, '⩽': {kind: tokOp, text: "<="}, '≥': {kind: tokOp, text: ">="},
 	'⩾': {kind: tokOp, text: ">="},
-	'≠': {kind: tokOp, text: "!="}, '≈': {kind: tokOp, text: "="}, '≃': {kind: tokOp, text: "="},
+	'≠': {kind: tokOp, text: "!="}, '≈': {kind: tokOp, text: "≈"}, '≃': {kind: tokOp, text: "≈"},
 	'＝': {kind: tokOp, text: "="}, '＜': {kind: tokOp, text: "<"}, '＞': {kind: tokOp, text: ">"},
 	'∈': {kind: tokOp, text: "in"}, '∪': {kind: tokOp, text: "cup"}, '∩': {kind: tokOp, text: "cap"},
 	'∖': {kind: tokOp, text: "setminus"}, '→': {kind: tokOp, text: "->"},
@@ -84,10 +84,10 @@ func makePlainNames() map[string]token {
 
 // layoutCommands change only how things look.
 var layoutCommands = []string{"displaystyle", "textstyle", "scriptstyle", "quad", "qquad", "limits", "nolimits",
-	"mathbf", "boldsymbol", "bold", "bf", "mathcal", "mathsf", "vec", "overrightarrow",
-	"hat", "tilde", "hfill", "nonumber", "hline", "thinspace", "enspace", "space", "rm", "it", "pmb", "cal", "small",
+	"bf", "mathcal", "mathsf", "mathfrak", "mathscr", "tilde", "hfill", "nonumber", "hline", "thinspace", "enspace", "space", "rm", "it", "pmb", "cal", "small",
 	"large", "Large", "boxed", "fbox", "enclose", "allowbreak", "noindent", "smash", "negthinspace", "medspace",
-	"underline"}
+	"underline", "framebox", "ensuremath", "therefore", "blacksquare", "square", "checkmark", "qed", "Box", "mathit",
+	"huge", "Huge", "normalsize", "tiny", "LARGE", "bigskip", "medskip", "par", "null", "relax", "!"}
 
 // latexNames are the commands that stand for one token.
 var latexNames = makeLatexNames()
@@ -105,8 +105,8 @@ func makeLatexNames() map[string]token {
 		"le": {kind: tokOp, text: "<="}, "leq": {kind: tokOp, text: "<="}, "leqslant": {kind: tokOp, text: "<="},
 		"ge": {kind: tokOp, text: ">="}, "geq": {kind: tokOp, text: ">="}, "geqslant": {kind: tokOp, text: ">="},
 		"lt": {kind: tokOp, text: "<"}, "gt": {kind: tokOp, text: ">"}, "ne": {kind: tokOp, text: "!="},
-		"neq": {kind: tokOp, text: "!="}, "approx": {kind: tokOp, text: "="}, "eq": {kind: tokOp, text: "="},
-		"simeq": {kind: tokOp, text: "="}, "equiv": {kind: tokOp, text: "="},
+		"neq": {kind: tokOp, text: "!="}, "approx": {kind: tokOp, text: "≈"}, "eq": {kind: tokOp, text: "="},
+		"simeq": {kind: tokOp, text: "≈"}, "equiv": {kind: tokOp, text: "="},
 		"in": {kind: tokOp, text: "in"}, "cup": {kind: tokOp, text: "cup"}, "cap": {kind: tokOp, text: "cap"},
 		"bigcup": {kind: tokOp, text: "cup"}, "setminus": {kind: tokOp, text: "setminus"},
 		"backslash": {kind: tokOp, text: "setminus"},

@@ -39,8 +39,32 @@ const (
 
 var errEnd = errors.New("ends too early")
 
-// parse reads a whole answer. With thousands set, 1,234 is one number.
+// parse reads a whole answer: a formula, or a number, set or bound in words. With thousands set, 1,234 is one
+// number.
 func parse(s string, thousands bool) (*expr, error) {
+	if x := wordsOnly(s); x != nil {
+		return x, nil
+	}
+	return parseFormula(boundsAsSigns(s), thousands)
+}
+
+// wordsOnly reads a number or a set in words.
+func wordsOnly(s string) *expr {
+	if len(s) > 200 || strings.ContainsAny(s, "0123456789=+^_") {
+		return nil
+	}
+	t := strings.Trim(bare(s), " .")
+	if t == "" || len(t) == 1 || strings.ContainsAny(t, "\\") {
+		return nil
+	}
+	if x := setInWords(words(t)); x != nil {
+		return x
+	}
+	return numeralOf(t)
+}
+
+// parseFormula reads a formula.
+func parseFormula(s string, thousands bool) (*expr, error) {
 	if m := lettersInBase.FindStringSubmatch(s); m != nil {
 		base, _ := strconv.Atoi(m[2])
 		if _, ok := new(big.Int).SetString(m[1], base); ok {
@@ -189,7 +213,7 @@ func (p *parser) list() (*expr, error) {
 		if !joined {
 			break
 		}
-		if p.i == len(p.tokens) {
+		if p.i == len(p.tokens) || p.isOp("&") || p.isOp("\\\\") || p.peek().kind == tokFinish {
 			break
 		}
 		x, err := p.item()
@@ -202,55 +226,6 @@ func (p *parser) list() (*expr, error) {
 		return first, nil
 	}
 	return &expr{op: opList, name: word, args: items}, nil
-}
-
-// item reads one relation and the unit after it.
-func (p *parser) item() (*expr, error) {
-	if p.isOp("=") { // \approx 8.24
-		p.i++
-	}
-	money, minus := "", false
-	if p.isOp("-") && p.i+1 < len(p.tokens) && currencies[p.tokens[p.i+1].text] != "" {
-		minus = true // -$5
-		p.i++
-	}
-	if t := p.peek(); t.kind == tokText && currencies[t.text] != "" {
-		money = currencies[t.text]
-		p.i++
-	}
-	if p.accept("…") {
-		return symbol("…"), nil
-	}
-	x, err := p.relation()
-	if err != nil {
-		return nil, err
-	}
-	if minus {
-		x = negative(x)
-	}
-	if money != "" {
-		x = &expr{op: opUnit, name: money, args: []*expr{x}}
-	}
-	unit := p.unit()
-	if unit == "" {
-		return x, nil
-	}
-	if x.op == opDegree && temperature[unitWord(unit)] != "" { // 5^\circ\text{C}
-		return &expr{op: opUnit, name: temperature[unitWord(unit)], args: x.args}, nil
-	}
-	if money != "" { // $5 each, but $5 million
-		word, _, _ := strings.Cut(strings.TrimSpace(unit), " ")
-		if scales[strings.ToLower(word)] != 0 {
-			x = &expr{op: opUnit, name: word + " " + money, args: x.args}
-		}
-		return x, nil
-	}
-	if x.op == opRelation && len(x.args) == 2 { // x = 5 cm
-		r := *x
-		r.args = []*expr{x.args[0], {op: opUnit, name: unit, args: []*expr{x.args[1]}}}
-		return &r, nil
-	}
-	return p.smallerUnits(&expr{op: opUnit, name: strings.TrimSuffix(unit, " and"), args: []*expr{x}}), nil
 }
 
 func (p *parser) relation() (*expr, error) {
@@ -273,6 +248,9 @@ func (p *parser) relation() (*expr, error) {
 	}
 	return x, nil
 }
+
+// relations are the signs between the sides of a relation.
+var relations = []string{"=", "≈", "<", ">", "<=", ">=", "!=", "in", "->"}
 
 func (p *parser) atRelation() bool {
 	t := p.peek()
@@ -393,6 +371,12 @@ func (p *parser) term() (*expr, error) {
 				return nil, err
 			}
 			factors = append(factors, y)
+		case p.accept("×"):
+			y, err := p.factor()
+			if err != nil {
+				return nil, err
+			}
+			factors[len(factors)-1] = cross(factors[len(factors)-1], y)
 		case p.accept("/"), p.accept("over"):
 			y, err := p.factor()
 			if err != nil {

@@ -173,6 +173,10 @@ func baseDigits(x *expr) (string, bool) {
 
 // readNumber turns the text of a number token into a node.
 func readNumber(text string) (*expr, error) {
+	if len(text) > 2 && text[0] == '0' && isLetter(text[1]) && text[1]|0x20 != 'e' {
+		base := map[byte]int64{'b': 2, 'o': 8, 'x': 16}[text[1]|0x20]
+		return &expr{op: opBase, name: strings.ToLower(text), args: []*expr{integer(base)}}, nil
+	}
 	mantissa, exp := text, 0
 	if k := strings.IndexAny(text, "eE"); k >= 0 {
 		mantissa = text[:k]

@@ -41,7 +41,11 @@ func (b *budget) rational(x *expr) (*big.Rat, bool) {
 		}
 		return new(big.Rat).Mul(v, big.NewRat(1, 100)), true
 	case opBase:
-		n, ok := new(big.Int).SetString(x.name, int(x.args[0].num.Num().Int64()))
+		base := int(x.args[0].num.Num().Int64())
+		if hasPrefix(x) {
+			base = 0 // SetString reads the prefix
+		}
+		n, ok := new(big.Int).SetString(x.name, base)
 		if !ok {
 			return nil, false
 		}
@@ -231,12 +235,13 @@ func extreme(name string, args []*big.Rat) (*big.Rat, bool) {
 				acc = v
 			}
 		default:
-			if !v.IsInt() || !acc.IsInt() || v.Sign() <= 0 || acc.Sign() <= 0 {
+			if !v.IsInt() || !acc.IsInt() {
 				return nil, false
 			}
-			g := new(big.Int).GCD(nil, nil, acc.Num(), v.Num())
-			if name == "lcm" {
-				g.Div(new(big.Int).Mul(acc.Num(), v.Num()), g)
+			a, b := new(big.Int).Abs(acc.Num()), new(big.Int).Abs(v.Num())
+			g := new(big.Int).GCD(nil, nil, a, b)
+			if name == "lcm" && g.Sign() != 0 {
+				g.Div(a.Mul(a, b), g)
 			}
 			acc = new(big.Rat).SetInt(g)
 		}

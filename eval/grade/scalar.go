@@ -61,11 +61,17 @@ func (c *comparer) bases(g, p *expr) result {
 	if p.op == opBase {
 		b, other = p, g
 	}
+	if hasPrefix(b) {
+		return c.values(g, p)
+	}
 	if other.op == opNum && !other.decimal && other.num.IsInt() && other.num.Num().String() == b.name {
 		return yes("equal digits; only one side names the base")
 	}
 	return no("not the digits in that base")
 }
+
+// hasPrefix reports whether the base was written as in 0b1101, which programs print for the number itself.
+func hasPrefix(x *expr) bool { return len(x.name) > 2 && x.name[0] == '0' && isLetter(x.name[1]) }
 
 // values compares by exact arithmetic, by canonical form, and at points: float64 with error bounds proves a
 // difference, 256 bits count two values as equal.

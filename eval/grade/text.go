@@ -2,6 +2,7 @@ package grade
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -11,12 +12,69 @@ import (
 func (c *comparer) texts(g, p *expr) result {
 	if g.op == opText && p.op == opText || letters(g) != "" && letters(p) != "" {
 		a, b := words(letters(g)), words(letters(p))
-		if a == b {
+		if sameWords(a, b) {
 			return yes("the same words")
 		}
 		return no(fmt.Sprintf("%q against %q", shorten(b), shorten(a)))
 	}
 	return no(describe(p) + " against " + describe(g))
+}
+
+// synonyms are wordings of one answer.
+var synonyms = [][]string{
+	{"does not exist", "dne", "undefined", "doesn t exist", "not defined"},
+	{"none", "none of these", "none of above"},
+	{"cannot be determined", "can not be determined", "not enough information", "cannot determine"},
+}
+
+func sameWords(a, b string) bool {
+	if a == b {
+		return true
+	}
+	for _, list := range synonyms {
+		if slices.Contains(list, a) && slices.Contains(list, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameNames compares lists of names that "and" joins, in any order: Alice and Bob.
+func sameNames(gold, prediction string) (result, bool) {
+	if len(gold) > 200 || len(prediction) > 200 || strings.ContainsAny(gold+prediction, "0123456789=+^_<>|()[]*/&\\#") {
+		return result{}, false
+	}
+	g, p := namesIn(gold), namesIn(prediction)
+	if len(g) < 2 || len(p) < 2 || !hasWord(gold) {
+		return result{}, false
+	}
+	slices.Sort(g)
+	slices.Sort(p)
+	if slices.Equal(g, p) {
+		return yes("the same names"), true
+	}
+	return result{}, false
+}
+
+// namesIn splits a list of names at commas and "and"; nil if it has another conjunction.
+func namesIn(s string) []string {
+	s = strings.ToLower(strings.ReplaceAll(s, ",", " , "))
+	var names []string
+	name := ""
+	for _, w := range append(strings.Fields(s), "and") {
+		switch w {
+		case "or", "not", "nor", "but":
+			return nil
+		case "and", ",":
+			if name != "" {
+				names = append(names, words(name))
+			}
+			name = ""
+		default:
+			name = strings.TrimSpace(name + " " + w)
+		}
+	}
+	return names
 }
 
 // letters returns the text of words, or of a product of single letters that was one word.
@@ -76,52 +134,6 @@ var textWrappers = strings.NewReplacer("\\textbf", "", "\\textit", "", "\\textrm
 
 // bare strips fonts and delimiters from an answer.
 func bare(s string) string { return strings.Join(strings.Fields(textWrappers.Replace(s)), " ") }
-
-// choice reads a multiple-choice letter: B, (B), B., (B) 12, option B. It returns 0 if s is not one.
-func choice(s string) byte {
-	s = bare(s)
-	for _, p := range []string{"option ", "Option ", "choice ", "Choice "} {
-		s = strings.TrimPrefix(s, p)
-	}
-	s = strings.TrimSpace(s)
-	open := strings.HasPrefix(s, "(")
-	s = strings.TrimSpace(strings.TrimPrefix(s, "("))
-	if s == "" || s[0] < 'A' || s[0] > 'J' {
-		return 0
-	}
-	rest := strings.TrimSpace(s[1:])
-	if more := strings.TrimLeft(rest, ") ."); strings.HasPrefix(more, ",") || strings.HasPrefix(more, "and ") ||
-		strings.HasPrefix(more, "or ") || strings.HasPrefix(more, "&") {
-		return 0 // several letters
-	}
-	switch {
-	case rest == "" || rest == ")" || rest == "." || rest == ").":
-		return s[0]
-	case rest[0] == ')' && open, rest[0] == ')' || rest[0] == ':' || rest[0] == '.' && len(rest) > 1 &&
-		rest[1] == ' ':
-		return s[0]
-	}
-	return 0
-}
-
-// choices compares multiple-choice letters if the gold answer is one.
-func choices(gold, prediction string) (result, bool) {
-	g := choice(gold)
-	if g == 0 || len(strings.Trim(bare(gold), "(). ")) != 1 {
-		return result{}, false
-	}
-	p := choice(prediction)
-	if k := strings.LastIndex(prediction, " is "); p == 0 && k >= 0 { // the correct option is B
-		p = choice(prediction[k+len(" is "):])
-	}
-	switch {
-	case p == g:
-		return yes("the same letter"), true
-	case p != 0:
-		return no(fmt.Sprintf("letter %c against %c", p, g)), true
-	}
-	return result{}, false
-}
 
 // clock reads a time of day: 8:34, 08:34 PM, 20:34. It returns minutes since midnight, and the half of the
 // day if a.m. or p.m. was given.
@@ -191,4 +203,45 @@ func spelled(s string) string {
 		b.WriteString(w)
 	}
 	return strings.TrimRight(b.String(), ".,;")
+}
+
+// setInWords returns the set that words name, or nil. The words are in lower case, without articles.
+func setInWords(w string) *expr {
+	if len(w) > 60 || len(w) < 3 {
+		return nil
+	}
+	switch w {
+	case "empty set", "no solution", "no solutions", "no real solutions", "no real solution", "there are no solutions",
+		"there is no solution", "has no solution", "has no solutions", "none exist", "no such number exists":
+		return symbol(symNil)
+	case "infinity", "infinite", "infinitely many", "infinitely many solutions", "infinite solutions",
+		"infinite number", "infinite number of solutions", "infinitely many values", "positive infinity":
+		return symbol(symInf)
+	case "negative infinity", "minus infinity":
+		return negative(symbol(symInf))
+	}
+	t := strings.TrimSuffix(strings.TrimSuffix(w, " numbers"), " number")
+	t = strings.TrimSuffix(strings.TrimSuffix(t, " values"), " value")
+	t = strings.TrimPrefix(strings.TrimPrefix(t, "set of "), "all ")
+	t = strings.TrimSuffix(strings.TrimPrefix(t, "every "), "s")
+	side, real := strings.CutSuffix(t, "real")
+	if !real || t == w && t == "real" {
+		return nil
+	}
+	zero, infinite := integer(0), symbol(symInf)
+	switch strings.TrimSpace(side) {
+	case "":
+		return symbol(symR)
+	case "positive":
+		return &expr{op: opTuple, open: '(', close: ')', args: []*expr{zero, infinite}}
+	case "negative":
+		return &expr{op: opTuple, open: '(', close: ')', args: []*expr{negative(infinite), zero}}
+	case "nonnegative", "non negative":
+		return &expr{op: opTuple, open: '[', close: ')', args: []*expr{zero, infinite}}
+	case "nonpositive", "non positive":
+		return &expr{op: opTuple, open: '(', close: ']', args: []*expr{negative(infinite), zero}}
+	case "nonzero", "non zero":
+		return &expr{op: opWithout, args: []*expr{symbol(symR), {op: opSet, args: []*expr{zero}}}}
+	}
+	return nil
 }

@@ -1,0 +1,106 @@
+package grade
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tally counts verdicts of one kind of pairs.
+type tally struct{ pairs, right, negatives, accepted int }
+
+func (n *tally) add(correct, want bool) {
+	n.pairs++
+	if correct == want {
+		n.right++
+	}
+	if !want {
+		n.negatives++
+		if correct {
+			n.accepted++
+		}
+	}
+}
+
+func logTallies(t *testing.T, kinds map[string]*tally) (all tally) {
+	t.Helper()
+	names := make([]string, 0, len(kinds))
+	for k := range kinds {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		n := kinds[k]
+		t.Logf("%-36s %4d of %4d right, %3d of %3d negatives accepted", k, n.right, n.pairs, n.accepted, n.negatives)
+		all.pairs += n.pairs
+		all.right += n.right
+		all.negatives += n.negatives
+		all.accepted += n.accepted
+	}
+	t.Logf("%d of %d right, %d of %d negatives accepted", all.right, all.pairs, all.accepted, all.negatives)
+	return all
+}
+
+// TestAdversarialPairs: pairs of the shared file, by kind. Conventions are only logged.
+func TestAdversarialPairs(t *testing.T) {
+	kinds := map[string]*tally{}
+	s := bufio.NewScanner(dataFile(t, "math_grading_adversarial.jsonl"))
+	for s.Scan() {
+		var r labelled
+		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		v := r.grade()
+		if !slices.Contains(r.Tags, "core") {
+			if v.Correct != r.Expected {
+				t.Logf("%s: by convention %v: gold %q, %q: %+v", r.Tags[2], r.Expected, r.Gold, r.Prediction, v)
+			}
+			continue
+		}
+		if v.Correct != r.Expected {
+			t.Logf("%s: want %v: gold %q, %q: %+v", r.Tags[1], r.Expected, r.Gold, r.Prediction, v)
+		}
+		kind := r.Tags[1]
+		if kinds[kind] == nil {
+			kinds[kind] = &tally{}
+		}
+		kinds[kind].add(v.Correct, r.Expected)
+	}
+	logTallies(t, kinds)
+}
+
+// TestAdversarialCases: our own pairs and responses, by kind.
+func TestAdversarialCases(t *testing.T) {
+	for _, file := range []struct {
+		name  string
+		judge func(gold, answer string) Verdict
+	}{{"adversarial.txt", Answer}, {"adversarialresponses.txt", Response}} {
+		data, err := os.ReadFile("testdata/" + file.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds, kind := map[string]*tally{}, ""
+		for i, line := range strings.Split(string(data), "\n") {
+			if name, ok := strings.CutPrefix(line, "## "); ok {
+				kind, kinds[name] = name, &tally{}
+				continue
+			}
+			if line == "" || strings.HasPrefix(line, "# ") {
+				continue
+			}
+			gold, answer, want := strings.Cut(line, " ~~ ")
+			if !want {
+				gold, answer, _ = strings.Cut(line, " !~ ")
+			}
+			v := file.judge(gold, strings.ReplaceAll(answer, "⏎", "\n"))
+			if v.Correct != want {
+				t.Logf("%s:%d: want %v: gold %q, %q: %+v", file.name, i+1, want, gold, answer, v)
+			}
+			kinds[kind].add(v.Correct, want)
+		}
+		logTallies(t, kinds)
+	}
+}

@@ -1,0 +1,188 @@
+package grade
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// quantity is what the words after a value say.
+type quantity struct {
+	known    bool     // every word is a unit, what is counted, or changes nothing
+	scale    *big.Rat // dozen, million
+	measured bool     // the words name units of measure
+	measure           // if measured
+	nouns    []string // what is counted: apples, ways; "unit" with its exponent
+	words    []string // all words
+}
+
+// tails are words after a noun, or after a bare value, that change nothing.
+var tails = []string{"in total", "in all", "total", "altogether", "overall", "left", "left over", "remaining", "each",
+	"old", "tall", "long", "wide", "high", "deep", "apart", "away", "combined", "exactly", "only", "per person", "of age",
+	"in length", "in area", "in width", "in height", "in volume", "left to right", "approximately", "of these", "of them"}
+
+// fillers may stand before any noun.
+var fillers = []string{"of", "the", "a", "an", "more", "and"}
+
+// quantityOf reads the words after a value.
+func quantityOf(name string) quantity {
+	q := quantity{scale: big.NewRat(1, 1), measure: measure{factor: big.NewRat(1, 1)}}
+	q.words = unitWords(name)
+	list := q.words
+	for len(list) > 0 && scales[list[0]] != 0 {
+		q.scale.Mul(q.scale, big.NewRat(scales[list[0]], 1))
+		list = list[1:]
+	}
+	for i := len(list) - 1; i >= 0; i-- { // "left", "in total" at the end
+		if slices.Contains(tails, strings.Join(list[i:], " ")) {
+			list = list[:i]
+		}
+	}
+	if len(list) > 0 && strings.HasPrefix(list[0], "mod") && allDigits(list[0][3:]) { // \pmod 9
+		q.nouns = append(q.nouns, list[0])
+		list = list[1:]
+	}
+	if len(list) == 0 {
+		q.known = len(q.words) > 0
+		return q
+	}
+	above, below, per := list, []string(nil), false
+	for i, w := range list {
+		if w == "/" && i > 0 {
+			above, below, per = list[:i], list[i+1:], true
+			break
+		}
+	}
+	q.known = q.read(above, 1) && (!per || len(below) > 0 && q.read(below, -1))
+	return q
+}
+
+// unitWords splits a name into words: "per" becomes a slash, exponents stand alone.
+func unitWords(name string) []string {
+	s := strings.NewReplacer("\\", " ", "~", " ", "{", "", "}", "", ". ", " ", ".", "", "^", " ^", "/", " / ", "*", " ",
+		"·", " ", "²", " ^2", "³", " ^3", ",", " ", "(", " ", ")", " ").Replace(name)
+	list := strings.Fields(s)
+	for i, w := range list {
+		if len(w) > 2 || unicode.IsLower(rune(w[0])) {
+			if _, ok := units[w]; !ok {
+				list[i] = strings.ToLower(w)
+			}
+		}
+		if list[i] == "per" {
+			list[i] = "/"
+		}
+	}
+	return list
+}
+
+// read reads units and nouns above or below the fraction bar.
+func (q *quantity) read(list []string, sign int8) bool {
+	exponent, last, found := 1, -1, false
+	var lastMeasure measure
+	for i, w := range list {
+		switch w {
+		case "square", "sq", "squared":
+			if w == "squared" && last == i-1 && last >= 0 { // meters squared
+				q.raise(lastMeasure, 1, sign)
+				continue
+			}
+			exponent = 2
+			continue
+		case "cubic", "cu", "cubed":
+			if w == "cubed" && last == i-1 && last >= 0 {
+				q.raise(lastMeasure, 2, sign)
+				continue
+			}
+			exponent = 3
+			continue
+		}
+		if w[0] == '^' {
+			n := strings.IndexByte("123456789", w[len(w)-1]) + 1
+			if last != i-1 || len(w) != 2 || n == 0 || last < 0 {
+				return false
+			}
+			if lastMeasure.factor != nil {
+				q.raise(lastMeasure, n-1, sign)
+			} else {
+				q.nouns[len(q.nouns)-1] += w
+			}
+			continue
+		}
+		m, ok := unitNamed(w)
+		switch {
+		case ok && (last < 0 || last == i-1 || sign < 0 || exponent > 1):
+			lastMeasure = m
+			q.raise(m, exponent, sign)
+			q.measured = true
+		case isCounted(w) || w == "unit" || w == "units":
+			lastMeasure = measure{}
+			noun := singular(w)
+			if exponent > 1 {
+				noun += "^" + string(rune('0'+exponent))
+			}
+			if sign < 0 {
+				noun = "/" + noun
+			}
+			q.nouns = append(q.nouns, noun)
+		case i+1 < len(list) && (adjectives[w] || slices.Contains(fillers, w) || isCompound(w)):
+			continue
+		case adjectives[w] && found:
+			continue
+		default:
+			return false
+		}
+		exponent, last, found = 1, i, true
+	}
+	return found && exponent == 1
+}
+
+// isCompound reports whether w is made of known words, as in two-digit and third-grade.
+func isCompound(w string) bool {
+	first, second, ok := strings.Cut(w, "-")
+	return ok && (isNumeral(first) || adjectives[first] || isCounted(first)) && (adjectives[second] || isCounted(second))
+}
+
+func (q *quantity) raise(m measure, n int, sign int8) {
+	for range n {
+		q.measure = q.measure.times(m, sign)
+	}
+}
+
+// sameAs says whether two quantities are of one kind, as far as known, and the factor from p to q.
+func (q quantity) sameAs(p quantity) (factor *big.Rat, same, known bool) {
+	one := big.NewRat(1, 1)
+	switch {
+	case q.measured && p.measured && q.dim == p.dim:
+		return one.Quo(p.factor, q.factor), true, true
+	case q.measured && p.measured:
+		return one, false, true
+	case slices.Equal(q.words, p.words):
+		return one, true, true
+	case len(q.nouns) == 0 && !q.measured || len(p.nouns) == 0 && !p.measured: // a scale or "in total" only
+		return one, q.known && p.known, false
+	}
+	if !q.known || !p.known {
+		return one, false, false
+	}
+	for _, n := range q.nouns {
+		if slices.Contains(p.nouns, n) {
+			return one, true, true
+		}
+	}
+	return one, q.isPlainUnit(p) || p.isPlainUnit(q), false
+}
+
+// isPlainUnit reports whether q says "units" or "square units" where p has a unit of that power.
+func (q quantity) isPlainUnit(p quantity) bool {
+	if len(q.nouns) != 1 || q.measured || !p.measured {
+		return false
+	}
+	name, exp, _ := strings.Cut(q.nouns[0], "^")
+	power := dimension{}
+	power[lengthDim] = 1
+	if exp != "" {
+		power[lengthDim] = int8(exp[0] - '0')
+	}
+	return name == "unit" && (exp == "" || p.dim == power)
+}
