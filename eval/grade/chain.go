@@ -11,6 +11,7 @@ import (
 
 // relations compares answers if at least one is an equation or inequality.
 func (c *comparer) relations(g, p *expr) result {
+	g, p = oriented(g), oriented(p)
 	if g.op == opRelation && p.op == opRelation {
 		return c.twoRelations(g, p)
 	}
@@ -31,6 +32,16 @@ func (c *comparer) relations(g, p *expr) result {
 		return unsure("an inequality that is not solved")
 	}
 	return no(fmt.Sprintf("%s against %s", describe(p), describe(g)))
+}
+
+// oriented writes 5 = x as x = 5.
+func oriented(x *expr) *expr {
+	if x.op != opRelation || len(x.args) != 2 || x.rels[0] != "=" || len(variables(x.args[0])) > 0 || !isSimple(x.args[1]) {
+		return x
+	}
+	y := *x
+	y.args = []*expr{x.args[1], x.args[0]}
+	return &y
 }
 
 func isInequality(x *expr) bool {
@@ -236,6 +247,9 @@ func (c *comparer) twoRelations(g, p *expr) result {
 		return r
 	}
 	if len(g.args) != len(p.args) {
+		if isInequality(g) && isInequality(p) {
+			return unsure("inequalities that are not solved")
+		}
 		return no("relations of different length")
 	}
 	if len(g.args) == 2 {

@@ -52,6 +52,9 @@ func (c *comparer) same(g, p *expr) result {
 	if g.op == opRelation || p.op == opRelation {
 		return c.relations(g, p)
 	}
+	if g.op == opCases || p.op == opCases {
+		return c.piecewise(g, p)
+	}
 	g, p = asTuple(g, p), asTuple(p, g)
 	if g.has(isPM) || p.has(isPM) {
 		return c.same(expandPM(g), expandPM(p))
@@ -173,6 +176,8 @@ func (c *comparer) collections(g, p *expr) result {
 		return c.same(sum(g.args...), p)
 	case isMixedWithAnd(p) && g.isScalar():
 		return c.same(g, sum(p.args...))
+	case c.unsolved(g) || c.unsolved(p):
+		return c.setOperations(g, p)
 	case !gok || !pok:
 		return no(fmt.Sprintf("%s against %s", describe(p), describe(g)))
 	case g.has(isSetOfOne) != p.has(isSetOfOne) && (g.op == opList || p.op == opList):
@@ -376,6 +381,8 @@ func describe(x *expr) string {
 		return "a region"
 	case opText:
 		return "words"
+	case opCases:
+		return "cases"
 	case opRatio:
 		return "a ratio"
 	}

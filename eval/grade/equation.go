@@ -18,6 +18,11 @@ func (c *comparer) multiples(g, p *expr) result {
 	if !sameSign && flip(g.rels[0]) != p.rels[0] {
 		return no("the relations differ")
 	}
+	if u, v := variables(a), variables(b); isAnyName(u) && len(v) == 1 { // at least 7
+		a = rename(a, anyName, v[0])
+	} else if isAnyName(v) && len(u) == 1 {
+		b = rename(b, anyName, u[0])
+	}
 	vars := variables(a, b)
 	if len(vars) == 0 {
 		return unsure("a relation between numbers")

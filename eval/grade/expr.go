@@ -32,6 +32,7 @@ const (
 	opCap                // args[0] ∩ args[1]
 	opWithout            // args[0] \ args[1]
 	opText               // name: words
+	opCases              // args[0] where args[1], args[2] where args[3], …
 )
 
 // expr is a node of an expression tree. It is immutable.
@@ -91,7 +92,7 @@ func (x *expr) has(test func(*expr) bool) bool {
 func (x *expr) isScalar() bool {
 	return !x.has(func(n *expr) bool {
 		switch n.op {
-		case opTuple, opSet, opList, opMatrix, opRelation, opUnion, opCap, opWithout, opText, opPM, opRatio:
+		case opTuple, opSet, opList, opMatrix, opRelation, opUnion, opCap, opWithout, opText, opPM, opRatio, opCases:
 			return true
 		}
 		return false
@@ -197,6 +198,8 @@ func (x *expr) write(b *strings.Builder) {
 			}
 			a.write(b)
 		}
+	case opCases:
+		list("cases[", "; ", "]")
 	case opUnion:
 		list("(", " ∪ ", ")")
 	case opCap:

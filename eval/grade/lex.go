@@ -195,9 +195,10 @@ func (l *lexer) punctuation(c byte) error {
 		l.i++
 		l.emit(tokOp, string(c))
 		return nil
-	case '.', '"', '`', '?':
+	case '.', '"', '`':
 		l.i++
-		if strings.TrimLeft(l.s[l.i:], " .$*`\"?\n)") == "" || c != '.' {
+		rest := strings.TrimLeft(l.s[l.i:], " .$*`\"\n)")
+		if rest == "" || c != '.' || strings.HasPrefix(rest, "\\end") || strings.HasPrefix(rest, "\\right") {
 			return nil
 		}
 	case '#', '@':

@@ -44,7 +44,7 @@ var functions = map[string]string{
 	"atan": "arctan", "arctg": "arctan", "tg": "tan", "ctg": "cot",
 	"arcsec": "arcsec", "arccsc": "arccsc", "asec": "arcsec", "acsc": "arccsc", "nthroot": "nthroot",
 	"arsinh": "arcsinh", "arcosh": "arccosh", "artanh": "arctanh", "arcsinh": "arcsinh", "arccosh": "arccosh",
-	"arctanh": "arctanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+	"arctanh": "arctanh", "arccoth": "arccoth", "arcsech": "arcsech", "arccsch": "arccsch", "arcoth": "arccoth", "arsech": "arcsech", "arcsch": "arccsch", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
 	"log": "ln", "ln": "ln", "lg": "lg", "exp": "exp", "abs": "abs", "max": "max", "min": "min", "gcd": "gcd",
 	"lcm": "lcm", "det": "det", "floor": "floor", "ceil": "ceil", "Re": "re", "Im": "im",
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -92,6 +93,25 @@ func (p *parser) repeating(text string) (*expr, error) {
 
 func tenTo(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
+// inverses are the functions that f^{-1} stands for.
+var inverses = map[string]string{"sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot", "sec": "arcsec",
+	"csc": "arccsc", "sinh": "arcsinh", "cosh": "arccosh", "tanh": "arctanh", "coth": "arccoth", "sech": "arcsech",
+	"csch": "arccsch"}
+
+// areaOf are the inverse hyperbolic functions that are others of 1/x.
+var areaOf = map[string]string{"arccoth": "arctanh", "arcsech": "arccosh", "arccsch": "arcsinh"}
+
+// areaFunction writes arcsinh, arccosh and arctanh as logarithms.
+func areaFunction(name string, x *expr) *expr {
+	switch name {
+	case "arcsinh":
+		return call("ln", sum(x, root(sum(power(x, integer(2)), integer(1)))))
+	case "arccosh":
+		return call("ln", sum(x, product(root(sum(x, integer(-1))), root(sum(x, integer(1))))))
+	}
+	return product(number(big.NewRat(1, 2)), call("ln", quotient(sum(integer(1), x), difference(integer(1), x))))
+}
+
 // function reads the argument of a function, with an exponent or base before it.
 func (p *parser) function(name string) (*expr, error) {
 	var exp, base *expr
@@ -114,9 +134,8 @@ func (p *parser) function(name string) (*expr, error) {
 	if name == "lg" && base == nil {
 		base = integer(10)
 	}
-	inverse := map[string]string{"sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot"}
-	if exp != nil && exp.op == opNum && exp.num.Cmp(big.NewRat(-1, 1)) == 0 && inverse[name] != "" {
-		name, exp = inverse[name], nil
+	if exp != nil && exp.op == opNum && exp.num.Cmp(big.NewRat(-1, 1)) == 0 && inverses[name] != "" {
+		name, exp = inverses[name], nil
 	}
 	var x *expr
 	switch {
@@ -130,13 +149,10 @@ func (p *parser) function(name string) (*expr, error) {
 		x = root(args[0])
 	case name == "nthroot":
 		x = power(args[0], power(args[1], integer(-1)))
-	case name == "arcsinh":
-		x = call("ln", sum(args[0], root(sum(power(args[0], integer(2)), integer(1)))))
-	case name == "arccosh":
-		x = call("ln", sum(args[0], product(root(sum(args[0], integer(-1))), root(sum(args[0], integer(1))))))
-	case name == "arctanh":
-		x = product(number(big.NewRat(1, 2)),
-			call("ln", quotient(sum(integer(1), args[0]), difference(integer(1), args[0]))))
+	case areaOf[name] != "":
+		x = areaFunction(areaOf[name], power(args[0], integer(-1)))
+	case name == "arcsinh" || name == "arccosh" || name == "arctanh":
+		x = areaFunction(name, args[0])
 	case name == "arcsec":
 		x = call("arccos", power(args[0], integer(-1)))
 	case name == "arccsc":
@@ -215,6 +231,9 @@ func (p *parser) bracket(text string) (*expr, error) {
 		if p.accept("\\}") {
 			return symbol(symNil), nil
 		}
+		if p.peek().kind == tokBegin && p.peek().text == "array" { // \left\{ … \right.
+			return p.system()
+		}
 		p.setBuilder()
 		return p.enclosed("\\}", func(x *expr) *expr {
 			if x.op == opList {
@@ -248,6 +267,16 @@ func (p *parser) bracket(text string) (*expr, error) {
 		return call("bar", x), nil
 	}
 	return nil, fmt.Errorf("%q is unexpected", text)
+}
+
+// system reads an array behind a brace that need not be closed: cases or equations.
+func (p *parser) system() (*expr, error) {
+	p.tokens[p.i].text = "cases"
+	x, err := p.primary()
+	if err == nil {
+		p.accept("\\}")
+	}
+	return x, err
 }
 
 // fraction reads the two arguments of \frac or \binom, or a derivative.
@@ -402,6 +431,9 @@ func (p *parser) root() (*expr, error) {
 
 // environment reads a matrix or a system.
 func (p *parser) environment(name string) (*expr, error) {
+	if slices.Contains([]string{"aligned", "align", "split", "eqnarray", "alignat"}, name) {
+		p.dropAlignment()
+	}
 	x := &expr{op: opMatrix}
 	row := 0
 	for {
@@ -420,6 +452,13 @@ func (p *parser) environment(name string) (*expr, error) {
 			n++
 			if !p.accept("&") {
 				break
+			}
+			if len(x.args) == 1 && strings.HasSuffix(name, "cases") {
+				if x, err = p.cases(cell); err != nil {
+					return nil, err
+				}
+				p.i++
+				return x, nil
 			}
 		}
 		if row++; row == 1 {
@@ -440,13 +479,26 @@ func (p *parser) environment(name string) (*expr, error) {
 		return nil, errors.New("an empty environment")
 	case name == "vmatrix":
 		return determinantOf(x)
-	case name == "cases" || name == "aligned" || name == "align" || name == "gathered" || name == "array" &&
-		x.cols == 1:
-		if x.cols == 1 {
-			return &expr{op: opList, name: "and", args: x.args}, nil
-		}
+	case x.cols == 1 && (name != "array" && !strings.Contains(name, "matrix") || x.args[0].op == opRelation):
+		return &expr{op: opList, name: "and", args: x.args}, nil
 	}
 	return x, nil
+}
+
+// dropAlignment removes the & of an environment that has no cells.
+func (p *parser) dropAlignment() {
+	depth, end := 0, p.i
+	for ; end < len(p.tokens); end++ {
+		if k := p.tokens[end].kind; k == tokBegin {
+			depth++
+		} else if k == tokFinish {
+			if depth--; depth < 0 {
+				break
+			}
+		}
+	}
+	inside := slices.DeleteFunc(slices.Clone(p.tokens[p.i:end]), func(t token) bool { return t.kind == tokOp && t.text == "&" })
+	p.tokens = slices.Concat(p.tokens[:p.i], inside, p.tokens[end:])
 }
 
 func determinantOf(x *expr) (*expr, error) {

@@ -17,6 +17,12 @@ func (c *comparer) scalars(g, p *expr) result {
 	if r.equal {
 		return r
 	}
+	if g.has(isArccot) != p.has(isArccot) {
+		if q := c.values(withoutArccot(g), withoutArccot(p)); q.equal {
+			q.why += ", with arccot x as arctan 1/x"
+			return q
+		}
+	}
 	gp, pp := g.op == opPercent, p.op == opPercent
 	gd, pd := g.op == opDegree, p.op == opDegree
 	switch {
@@ -37,6 +43,24 @@ func (c *comparer) scalars(g, p *expr) result {
 		return q
 	}
 	return r
+}
+
+func isArccot(x *expr) bool { return x.op == opFunc && x.name == "arccot" }
+
+// withoutArccot writes arccot x as arctan 1/x, which is another function for negative x; both are in use.
+func withoutArccot(x *expr) *expr {
+	if len(x.args) == 0 {
+		return x
+	}
+	y := *x
+	y.args = make([]*expr, len(x.args))
+	for i, a := range x.args {
+		y.args[i] = withoutArccot(a)
+	}
+	if isArccot(x) {
+		return call("arctan", power(y.args[0], integer(-1)))
+	}
+	return &y
 }
 
 func inner(x *expr) *expr {

@@ -146,6 +146,12 @@ func fCall(name string, x *big.Float) (*big.Float, bool) {
 		return fCircular(name, x)
 	case "sinh", "cosh", "tanh":
 		return fHyperbolic(name, x)
+	case "sech", "csch", "coth":
+		y, ok := fHyperbolic(map[string]string{"sech": "cosh", "csch": "sinh", "coth": "tanh"}[name], x)
+		if !ok || y.Sign() == 0 || y.MantExp(nil) < -agreeBits {
+			return nil, false
+		}
+		return fQuo(floatOf(1), y), true
 	case "arctan":
 		return fAtan(x)
 	case "arccot":

@@ -33,30 +33,82 @@ func (c *comparer) regions(g, p *expr) (result, bool) {
 	if !ok {
 		return result{}, false
 	}
-	if u, v := variables(g), variables(p); len(u) > 0 && len(v) > 0 && !slices.Equal(u, v) {
+	if u, v := variables(g), variables(p); len(u) > 0 && len(v) > 0 && !slices.Equal(u, v) && !isAnyName(u) &&
+		!isAnyName(v) {
 		return unsure("conditions on different names"), true
 	}
-	if s, t := subject(g), subject(p); s != nil && t != nil && s.op != opSym && !c.same(s, t).equal {
+	if s, t := subject(g), subject(p); s != nil && t != nil && (s.op != opSym || t.op != opSym && t.name != anyName) &&
+		!c.same(s, t).equal {
 		return unsure("conditions on different values"), true
 	}
+	return c.samePieces(a, b), true
+}
+
+func (c *comparer) samePieces(a, b []piece) result {
 	if len(a) != len(b) {
-		return no("another set of real numbers"), true
+		return no("another set of real numbers")
 	}
 	all := yes("the same set of real numbers")
 	for i := range a {
 		if a[i].loClosed != b[i].loClosed || a[i].hiClosed != b[i].hiClosed {
-			return no("an end is open on one side and closed on the other"), true
+			return no("an end is open on one side and closed on the other")
 		}
 		all = all.and(c.ends(a[i].loExpr, b[i].loExpr, a[i].lo, b[i].lo)).and(c.ends(a[i].hiExpr, b[i].hiExpr,
 			a[i].hi, b[i].hi))
 	}
-	return all, true
+	return all
 }
 
-// subject returns what an inequality bounds, or nil.
+func isAnyName(vars []string) bool { return len(vars) == 1 && vars[0] == anyName }
+
+// unsolved reports whether x is a set of real numbers that cannot be computed.
+func (c *comparer) unsolved(x *expr) bool {
+	if !certainRegion(x) {
+		return false
+	}
+	_, ok := c.region(x)
+	return !ok
+}
+
+// setOperations compares unions and intersections of sets that are only names.
+func (c *comparer) setOperations(g, p *expr) result {
+	if g.op == p.op && g.op != opList {
+		r := no("")
+		switch a, b := operands(g), operands(p); {
+		case len(a) > maxList || len(b) > maxList:
+		case g.op == opUnion || g.op == opCap:
+			r = c.anyOrder(a, b)
+		case g.op == opWithout:
+			r = c.inOrder(a, b)
+		}
+		if r.equal {
+			return r
+		}
+	}
+	return unsure("sets that are not computed")
+}
+
+// operands returns the terms of A ∪ B ∪ …, which is nested to the left.
+func operands(x *expr) []*expr {
+	var list []*expr
+	y := x
+	for ; y.op == x.op && len(y.args) == 2; y = y.args[0] {
+		list = append(list, y.args[1])
+	}
+	list = append(list, y)
+	slices.Reverse(list)
+	return list
+}
+
+// subject returns what an inequality bounds: its variable if it is solved for one, else its side; nil if x is no
+// inequality.
 func subject(x *expr) *expr {
 	if x.op != opRelation {
 		return nil
+	}
+	if v := variables(x); len(v) == 1 && !x.has(func(n *expr) bool { return n.op == opFunc && n.name != "abs" }) &&
+		!slices.ContainsFunc(x.args, isApplication) {
+		return symbol(v[0])
 	}
 	for _, a := range x.args {
 		if len(variables(a)) > 0 {
@@ -121,7 +173,9 @@ func (c *comparer) region(x *expr) ([]piece, bool) {
 			all = append(all, piece{e.v, e.v, e.expr, e.expr, true, true})
 		}
 		return merge(all), true
-	case opUnion, opCap, opWithout:
+	case opUnion:
+		return c.regionOfUnion(x)
+	case opCap, opWithout:
 		a, ok := c.region(x.args[0])
 		if !ok {
 			return nil, false
@@ -130,10 +184,7 @@ func (c *comparer) region(x *expr) ([]piece, bool) {
 		if !ok {
 			return nil, false
 		}
-		switch x.op {
-		case opUnion:
-			return merge(append(a, b...)), true
-		case opWithout:
+		if x.op == opWithout {
 			b = complement(b)
 		}
 		return intersect(a, b), true
@@ -148,40 +199,49 @@ func (c *comparer) region(x *expr) ([]piece, bool) {
 	return nil, false
 }
 
-// regionOfList joins conditions: "and" intersects, otherwise they unite.
+// regionOfUnion unites the terms of A ∪ B ∪ ….
+func (c *comparer) regionOfUnion(x *expr) ([]piece, bool) {
+	var all []piece
+	for _, term := range operands(x) {
+		s, ok := c.region(term)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, s...)
+	}
+	return merge(all), true
+}
+
+// regionOfList joins conditions: "and" intersects, "or" unites. Of conditions with commas, those with ≠ or ∈
+// must all hold, and so must inequalities that can.
 func (c *comparer) regionOfList(x *expr) ([]piece, bool) {
 	if len(x.args) > maxList {
 		return nil, false
 	}
-	var acc []piece
+	var union, both []piece
+	mustAll := x.name == "and"
 	for i, a := range x.args {
 		if a.op != opRelation && a.op != opTuple && a.op != opUnion {
 			return nil, false
 		}
 		s, ok := c.region(a)
-		switch {
-		case !ok:
+		if !ok {
 			return nil, false
-		case i == 0:
-			acc = s
-		case x.name == "and":
-			acc = intersect(acc, s)
-		default:
-			acc = append(acc, s...)
 		}
-	}
-	// x != 1, x != 2 are conditions that must all hold.
-	if x.name != "or" && !slices.ContainsFunc(x.args, func(a *expr) bool {
-		return a.op != opRelation ||
-			a.rels[0] != "!="
-	}) {
-		acc = []piece{everything()}
-		for _, a := range x.args {
-			s, _ := c.region(a)
-			acc = intersect(acc, s)
+		union = append(union, s...)
+		if i == 0 {
+			both = s
+		} else {
+			both = intersect(both, s)
 		}
+		mustAll = mustAll || x.name != "or" && a.op == opRelation && (a.rels[0] == "!=" || a.rels[0] == "in")
 	}
-	return merge(acc), true
+	bounds := !slices.ContainsFunc(x.args, func(a *expr) bool { return a.op != opRelation || len(a.args) != 2 })
+	if mustAll || x.name == "" && bounds && len(x.args) == 2 && len(both) > 0 && x.args[0].rels[0] != "=" &&
+		x.args[1].rels[0] != "=" {
+		return merge(both), true
+	}
+	return merge(union), true
 }
 
 func everything() piece { return piece{lo: math.Inf(-1), hi: math.Inf(1)} }
@@ -222,66 +282,35 @@ func (c *comparer) interval(x *expr) ([]piece, bool) {
 		true
 }
 
-// inequality reads a < x <= b, x >= a and x != a with numbers a and b, and x ∈ S.
+// inequality reads a < x <= b, x >= a and x != a with numbers a and b, and x ∈ S; others are solved.
 func (c *comparer) inequality(x *expr) ([]piece, bool) {
 	switch {
 	case len(x.args) == 2 && x.rels[0] == "in":
 		return c.region(x.args[1])
 	case len(x.args) == 2:
-		l, r, rel := x.args[0], x.args[1], x.rels[0]
-		if len(variables(l)) == 0 {
-			l, r, rel = r, l, flip(rel)
-		}
-		if len(variables(l)) == 0 || !isSimple(l) {
-			return nil, false
-		}
-		e, ok := c.end(r)
-		if !ok {
-			return nil, false
-		}
-		if l.op == opFunc {
-			return c.absolute(l, rel, e)
-		}
-		return halfLine(rel, e)
+		return c.bounded(x.args[0], x.rels[0], x.args[1])
 	case len(x.args) == 3:
-		lo, ok := c.end(x.args[0])
-		hi, ok2 := c.end(x.args[2])
-		if !ok || !ok2 || !isSimple(x.args[1]) {
-			return nil, false
-		}
-		a, ok := halfLine(flip(x.rels[0]), lo)
-		b, ok2 := halfLine(x.rels[1], hi)
+		a, ok := c.bounded(x.args[0], x.rels[0], x.args[1])
+		b, ok2 := c.bounded(x.args[1], x.rels[1], x.args[2])
 		return intersect(a, b), ok && ok2
 	}
 	return nil, false
 }
 
-// absolute reads |x| < e and |x - a| >= e.
-func (c *comparer) absolute(l *expr, rel string, e endpoint) ([]piece, bool) {
-	if l.name != "abs" || e.expr == nil || e.v < 0 {
+// bounded returns where l rel r holds.
+func (c *comparer) bounded(l *expr, rel string, r *expr) ([]piece, bool) {
+	if len(variables(l)) == 0 {
+		l, r, rel = r, l, flip(rel)
+	}
+	if len(variables(l)) == 0 {
 		return nil, false
 	}
-	inner, middle := l.args[0], integer(0)
-	if inner.op == opAdd && len(inner.args) == 2 && inner.args[0].op == opSym {
-		inner, middle = inner.args[0], negative(inner.args[1])
+	if l.op == opSym || isSimple(l) && !isAbs(l) {
+		if e, ok := c.end(r); ok {
+			return halfLine(rel, e)
+		}
 	}
-	if inner.op != opSym || len(variables(inner)) == 0 {
-		return nil, false
-	}
-	hi, ok := c.end(sum(middle, e.expr))
-	lo, ok2 := c.end(difference(middle, e.expr))
-	if !ok || !ok2 || hi.expr == nil || lo.expr == nil {
-		return nil, false
-	}
-	a, ok := halfLine(rel, hi)
-	b, ok2 := halfLine(flip(rel), lo)
-	switch rel {
-	case "<", "<=":
-		return intersect(a, b), ok && ok2
-	case ">", ">=":
-		return merge(append(a, b...)), ok && ok2
-	}
-	return nil, false
+	return c.solve(l, rel, r)
 }
 
 func halfLine(rel string, e endpoint) ([]piece, bool) {

@@ -1,0 +1,263 @@
+package grade
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"slices"
+)
+
+// Inequalities in one variable that are solved: rational functions with rational coefficients whose numerator and
+// denominator split into factors of degree one and two, and absolute values against constants.
+
+const (
+	maxDegree      = 6
+	maxCoefficient = 1_000_000 // of the polynomials whose rational roots are looked for
+)
+
+// solve returns where l rel r holds.
+func (c *comparer) solve(l *expr, rel string, r *expr) ([]piece, bool) {
+	vars := variables(l, r)
+	if len(vars) != 1 || !l.isScalar() || !r.isScalar() || !c.spend(20) {
+		return nil, false
+	}
+	if isAbs(r) && len(variables(l)) == 0 {
+		l, r, rel = r, l, flip(rel)
+	}
+	if isAbs(l) && len(variables(r)) == 0 {
+		return c.solveAbsolute(l.args[0], rel, r)
+	}
+	if l.has(isImaginary) || r.has(isImaginary) {
+		return nil, false
+	}
+	f, ok := c.canonical(difference(l, r))
+	if !ok {
+		return nil, false
+	}
+	num, ok := coefficients(f.num, vars[0])
+	den, ok2 := coefficients(f.den, vars[0])
+	if !ok || !ok2 {
+		return nil, false
+	}
+	zeros, ok := c.realRoots(num)
+	poles, ok2 := c.realRoots(den)
+	if !ok || !ok2 {
+		return nil, false
+	}
+	return signPieces(num, den, zeros, poles, rel)
+}
+
+func isAbs(x *expr) bool { return x.op == opFunc && x.name == "abs" && len(variables(x)) == 1 }
+
+// solveAbsolute solves |u| rel e.
+func (c *comparer) solveAbsolute(u *expr, rel string, e *expr) ([]piece, bool) {
+	end, ok := c.end(e)
+	if !ok || end.expr == nil || end.v < 0 {
+		return nil, false
+	}
+	a, ok := c.solve(u, rel, e)
+	b, ok2 := c.solve(u, flip(rel), negative(e))
+	if !ok || !ok2 {
+		return nil, false
+	}
+	switch rel {
+	case "<", "<=", "!=":
+		return intersect(a, b), true
+	case ">", ">=":
+		return merge(append(a, b...)), true
+	}
+	return nil, false
+}
+
+// coefficients returns the rational coefficients of a polynomial in one variable, lowest degree first.
+func coefficients(p poly, v string) ([]*big.Rat, bool) {
+	out := make([]*big.Rat, maxDegree+1)
+	for i := range out {
+		out[i] = new(big.Rat)
+	}
+	for _, m := range p {
+		switch {
+		case len(m.powers) == 0:
+			out[0] = m.coef
+		case len(m.powers) == 1 && m.powers[0].atom == v && m.powers[0].den == 1 && m.powers[0].num > 0 &&
+			m.powers[0].num <= maxDegree:
+			out[m.powers[0].num] = m.coef
+		default:
+			return nil, false
+		}
+	}
+	return trimmed(out), true
+}
+
+func trimmed(p []*big.Rat) []*big.Rat {
+	for len(p) > 0 && p[len(p)-1].Sign() == 0 {
+		p = p[:len(p)-1]
+	}
+	return p
+}
+
+// realRoots returns the different real roots of a polynomial as end points in order.
+func (c *comparer) realRoots(p []*big.Rat) ([]endpoint, bool) {
+	var roots []endpoint
+	add := func(x *expr) bool {
+		e, ok := c.end(x)
+		if ok && !slices.ContainsFunc(roots, func(r endpoint) bool { return near(r.v, e.v) }) {
+			roots = append(roots, e)
+		}
+		return ok
+	}
+	for len(p) > 3 {
+		r, ok := c.rationalRoot1(p)
+		if !ok {
+			return nil, false
+		}
+		if !add(number(r)) {
+			return nil, false
+		}
+		p = divideOut(p, r)
+	}
+	switch len(p) {
+	case 0:
+		return nil, false // zero everywhere
+	case 2:
+		if !add(number(new(big.Rat).Neg(new(big.Rat).Quo(p[0], p[1])))) {
+			return nil, false
+		}
+	case 3:
+		a, b := number(p[2]), number(p[1])
+		disc := new(big.Rat).Mul(p[1], p[1])
+		disc.Sub(disc, new(big.Rat).Mul(big.NewRat(4, 1), new(big.Rat).Mul(p[2], p[0])))
+		if disc.Sign() < 0 {
+			break
+		}
+		if disc.Sign() == 0 {
+			if !add(number(new(big.Rat).Quo(p[1], new(big.Rat).Mul(big.NewRat(-2, 1), p[2])))) {
+				return nil, false
+			}
+			break
+		}
+		for _, sign := range []int64{-1, 1} {
+			top := sum(negative(b), product(integer(sign), root(number(disc))))
+			if !add(quotient(top, product(integer(2), a))) {
+				return nil, false
+			}
+		}
+	}
+	slices.SortFunc(roots, func(a, b endpoint) int { return cmp.Compare(a.v, b.v) })
+	return roots, true
+}
+
+// rationalRoot1 finds a rational root by trying the divisors of the outer coefficients.
+func (c *comparer) rationalRoot1(p []*big.Rat) (*big.Rat, bool) {
+	if p[0].Sign() == 0 {
+		return new(big.Rat), true
+	}
+	scale := new(big.Int).Set(p[0].Denom())
+	for _, a := range p[1:] {
+		g := new(big.Int).GCD(nil, nil, scale, a.Denom())
+		scale.Mul(scale, new(big.Int).Quo(a.Denom(), g))
+	}
+	first := new(big.Rat).Mul(p[0], new(big.Rat).SetInt(scale))
+	last := new(big.Rat).Mul(p[len(p)-1], new(big.Rat).SetInt(scale))
+	low, high := first.Num(), last.Num()
+	if !low.IsInt64() || !high.IsInt64() {
+		return nil, false
+	}
+	a, b := max(low.Int64(), -low.Int64()), max(high.Int64(), -high.Int64())
+	if a > maxCoefficient || b > 1000 {
+		return nil, false
+	}
+	for n := int64(1); n*n <= a; n++ {
+		if a%n != 0 {
+			continue
+		}
+		for d := int64(1); d <= b; d++ {
+			if b%d != 0 {
+				continue
+			}
+			for _, r := range [...]*big.Rat{big.NewRat(n, d), big.NewRat(-n, d), big.NewRat(a/n, d), big.NewRat(-a/n, d)} {
+				if !c.spend(2) {
+					return nil, false
+				}
+				if valueAt(p, r).Sign() == 0 {
+					return r, true
+				}
+			}
+		}
+	}
+	return nil, false
+}
+
+// valueAt evaluates by Horner's scheme.
+func valueAt(p []*big.Rat, x *big.Rat) *big.Rat {
+	v := new(big.Rat)
+	for i := len(p) - 1; i >= 0; i-- {
+		v.Add(v.Mul(v, x), p[i])
+	}
+	return v
+}
+
+// divideOut divides by x - r.
+func divideOut(p []*big.Rat, r *big.Rat) []*big.Rat {
+	out := make([]*big.Rat, len(p)-1)
+	carry := new(big.Rat)
+	for i := len(p) - 1; i > 0; i-- {
+		carry = new(big.Rat).Add(p[i], new(big.Rat).Mul(carry, r))
+		out[i-1] = carry
+	}
+	return trimmed(out)
+}
+
+// signPieces tests the sign of num/den between its zeros and poles.
+func signPieces(num, den []*big.Rat, zeros, poles []endpoint, rel string) ([]piece, bool) {
+	ends := append(slices.Clone(zeros), poles...)
+	slices.SortFunc(ends, func(a, b endpoint) int { return cmp.Compare(a.v, b.v) })
+	ends = slices.CompactFunc(ends, func(a, b endpoint) bool { return near(a.v, b.v) })
+	holds := func(sign int) bool {
+		switch rel {
+		case "<", "<=":
+			return sign < 0 || sign == 0 && rel == "<="
+		case ">", ">=":
+			return sign > 0 || sign == 0 && rel == ">="
+		}
+		return rel == "!=" && sign != 0
+	}
+	if !slices.Contains([]string{"<", "<=", ">", ">=", "!="}, rel) {
+		return nil, false
+	}
+	var out []piece
+	for i := 0; i <= len(ends); i++ {
+		p := everything()
+		if i > 0 {
+			p.lo, p.loExpr = ends[i-1].v, ends[i-1].expr
+		}
+		if i < len(ends) {
+			p.hi, p.hiExpr = ends[i].v, ends[i].expr
+		}
+		at := new(big.Rat)
+		if at.SetFloat64(between(p.lo, p.hi)) == nil {
+			return nil, false
+		}
+		if holds(valueAt(num, at).Sign() * valueAt(den, at).Sign()) {
+			out = append(out, p)
+		}
+		if i < len(ends) && holds(0) && !slices.ContainsFunc(poles, func(e endpoint) bool { return near(e.v, ends[i].v) }) {
+			e := ends[i]
+			out = append(out, piece{e.v, e.v, e.expr, e.expr, true, true})
+		}
+	}
+	return merge(out), true
+}
+
+// between returns a number between two ends, one of which may be infinite.
+func between(lo, hi float64) float64 {
+	switch {
+	case math.IsInf(lo, -1) && math.IsInf(hi, 1):
+		return 0
+	case math.IsInf(lo, -1):
+		return hi - 1 - math.Abs(hi)
+	case math.IsInf(hi, 1):
+		return lo + 1 + math.Abs(lo)
+	}
+	return lo + (hi-lo)/2
+}
