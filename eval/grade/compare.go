@@ -43,6 +43,9 @@ func (c *comparer) same(g, p *expr) result {
 	}
 	defer func() { c.depth-- }()
 	g, p = c.plain(g), c.plain(p)
+	if c.inSet && isSet(g) != isSet(p) {
+		return no("a set against an element")
+	}
 	if g.op == opText || p.op == opText {
 		return c.texts(g, p)
 	}
@@ -207,7 +210,7 @@ func (c *comparer) collections(g, p *expr) result {
 		}
 		return c.inOrder(gi, pi)
 	}
-	if g.op == opSet && p.op == opSet && slices.ContainsFunc(append(gi[:len(gi):len(gi)], pi...), isSet) {
+	if slices.ContainsFunc(append(gi[:len(gi):len(gi)], pi...), isSet) {
 		outer := c.inSet
 		c.inSet = true
 		defer func() { c.inSet = outer }()

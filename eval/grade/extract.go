@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"unicode"
@@ -23,7 +24,7 @@ const maxStatement = 2000
 // statement, which is not sure. A response cut off before its answer has none. Time is linear in the
 // length.
 func Extract(response string) Found {
-	s := plainCharacters(response)
+	s := FirstTurn(plainCharacters(response))
 	if k := lastIndex(s, "</think>"); k >= 0 {
 		s = s[k+len("</think>"):]
 	} else if strings.Contains(s, "<think>") {
@@ -39,10 +40,34 @@ func Extract(response string) Found {
 	if box, ok := lastBox(s); ok {
 		return Found{Text: statement(box), How: "box", Sure: true}
 	}
+	if t, ok := answerField(s); ok {
+		return Found{Text: t, How: "a field of JSON", Sure: true}
+	}
 	if f, ok := answerPhrase(s); ok {
 		return f
 	}
 	return closing(s)
+}
+
+// fields matches the answer in JSON.
+var fields = regexp.MustCompile(`"(?:final[_ ]?)?(?:answer|result)"\s*:\s*("(?:[^"\\\n]|\\.)*"|-?[0-9][0-9.]*)\s*[,}]`)
+
+// answerField returns the last {"answer": …} of a text.
+func answerField(s string) (string, bool) {
+	if !strings.Contains(s, "answer\"") && !strings.Contains(s, "result\"") {
+		return "", false
+	}
+	all := fields.FindAllStringSubmatch(tail(s, maxStatement), -1)
+	if len(all) == 0 {
+		return "", false
+	}
+	value := all[len(all)-1][1]
+	var text string
+	if json.Unmarshal([]byte(value), &text) == nil {
+		value = text
+	}
+	value = reduce(value)
+	return value, value != ""
 }
 
 // within extracts the answer from a marked place.
@@ -61,9 +86,15 @@ func answerIn(s string) Found {
 		return Found{Text: statement(box), How: "box", Sure: true}
 	}
 	if len(s) <= maxAnswer {
+		if t := concluded(statement(s)); t != "" {
+			return Found{Text: t, How: "the value in a sentence", Sure: true}
+		}
 		if t := statement(s); readable(t) {
 			return Found{Text: t, How: "the whole", Sure: true}
 		}
+	}
+	if t, ok := answerField(s); ok {
+		return Found{Text: t, How: "a field of JSON", Sure: true}
 	}
 	if f, ok := answerPhrase(s); ok {
 		return f
@@ -314,12 +345,11 @@ func closing(s string) Found {
 		s = s[k+1:]
 	}
 	if s == whole && len(s) <= 200 {
-		if t := statement(s); readable(t) {
+		if t := statement(s); concluded(t) == "" && readable(t) {
 			return Found{Text: t, How: "the whole response", Sure: true}
 		}
 	}
-	end, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, "*\"' "))
-	if !strings.ContainsRune(".!。！$)]}", end) {
+	if !finished(s) {
 		return Found{How: "no answer: cut off", Sure: true}
 	}
 	t := reduce(tail(s, maxStatement))
@@ -329,13 +359,31 @@ func closing(s string) Found {
 	return Found{Text: t, How: "no answer phrase, the last value"}
 }
 
+// finished reports whether a last line is complete: it ends in a sign that ends sentences or formulas, or in a
+// value, with its unit if it has one.
+func finished(line string) bool {
+	line = strings.TrimRight(line, "*\"' ")
+	end, _ := utf8.DecodeLastRuneInString(line)
+	if strings.ContainsRune(".!。！$)]}", end) {
+		return true
+	}
+	k := strings.LastIndexFunc(line, func(r rune) bool { return '0' <= r && r <= '9' })
+	if k < 0 {
+		return false
+	}
+	rest := strings.TrimSpace(strings.TrimLeft(line[k+1:], "*%°"))
+	return rest == "" || quantityOf(rest).known
+}
+
 // statement strips delimiters, emphasis and full stops around an answer.
 func statement(s string) string {
 	for {
 		t := strings.TrimSpace(s)
 		t = strings.Trim(t, "`\t\r\n")
-		t = strings.TrimSuffix(strings.TrimSuffix(t, "<|im_end|>"), "<|endoftext|>")
-		for _, d := range [][2]string{{"**", "**"}, {"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"}, {"\"", "\""},
+		for _, arrow := range []string{"\\Rightarrow", "\\Longrightarrow", "\\implies", "\\therefore", "⇒", "∴"} {
+			t = strings.TrimSpace(strings.TrimPrefix(t, arrow))
+		}
+		for _, d := range [][2]string{{"**", "**"}, {"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"}, {"\"", "\""},
 			{"<answer>", "</answer>"}} {
 			if len(t) >= len(d[0])+len(d[1]) && strings.HasPrefix(t, d[0]) && strings.HasSuffix(t, d[1]) &&
 				!strings.Contains(t[len(d[0]):len(t)-len(d[1])], d[1]) {
@@ -357,54 +405,6 @@ func statement(s string) string {
 		s = t
 	}
 }
-
-// reduce extracts the answer from a sentence.
-func reduce(s string) string {
-	s = statement(s)
-	if s == "" || len(s) < 400 && readable(s) {
-		return s
-	}
-	if m := leadingMath(s); m != "" {
-		return m
-	}
-	// "12 because …", "12. The rest": the first sentence, if it is an answer.
-	for _, cut := range []string{". ", " because ", " since ", "。", " which ", "; "} {
-		if k := strings.Index(s, cut); k > 0 {
-			if t := statement(s[:k]); t != "" && !proseWord(t) && readable(t) {
-				return t
-			}
-		}
-	}
-	low := lower(s)
-	for _, verb := range []string{" is ", " are ", " equals ", " be ", " = ", "："} {
-		if k := strings.LastIndex(low, verb); k >= 0 {
-			t := statement(s[k+len(verb):])
-			if m := leadingMath(t); m != "" {
-				return m
-			}
-			if readable(t) && !proseWord(t) {
-				return t
-			}
-		}
-	}
-	if m := lastMath(s); m != "" {
-		return m
-	}
-	if !isProse(s) {
-		return s // a formula we cannot parse may still be spelled like the gold answer
-	}
-	n := lastNumber(s)
-	switch m := bound.FindStringSubmatch(s[:strings.LastIndex(s, n)]); {
-	case m == nil:
-		return n
-	case m[1] == "more" || m[1] == "greater":
-		return ">" + n
-	}
-	return "<" + n
-}
-
-// bound matches words that make the number after them a bound rather than the value.
-var bound = regexp.MustCompile(`\b(less|fewer|smaller|more|greater) than $`)
 
 // proseWord reports whether the text is words without a value.
 func proseWord(s string) bool {
@@ -441,9 +441,19 @@ func mathAt(s string) (content string, length int) {
 
 // leadingMath returns the formula at the start, with those that a comma, "and" or "or" joins to it.
 func leadingMath(s string) string {
-	content, n := mathAt(s)
-	if n == 0 {
-		return ""
+	content, _ := leadingFormulas(s)
+	return content
+}
+
+// leadingLength returns the length of what leadingMath reads.
+func leadingLength(s string) int {
+	_, n := leadingFormulas(s)
+	return n
+}
+
+func leadingFormulas(s string) (content string, n int) {
+	if content, n = mathAt(s); n == 0 {
+		return "", 0
 	}
 	for n < len(s) {
 		rest := s[n:]
@@ -461,7 +471,7 @@ func leadingMath(s string) string {
 		}
 		content, n = content+word+next, n+k+m
 	}
-	return content
+	return content, n
 }
 
 // lastMath returns the last formula between delimiters, with those joined to it.

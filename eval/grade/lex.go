@@ -101,6 +101,9 @@ func (l *lexer) next() error {
 			l.emit(t.kind, t.text)
 			return nil
 		}
+		if strings.ContainsRune("⁻⁺ⁿ", r) {
+			return l.signedScript()
+		}
 		if l.raised(r) {
 			l.i += n
 			return nil
@@ -148,6 +151,31 @@ func (l *lexer) script(op string, digit int) bool {
 	l.emit(tokOp, op)
 	l.emit(tokNum, string(rune('0'+digit)))
 	return true
+}
+
+// superscripts maps raised characters to plain ones.
+var superscripts = strings.NewReplacer("⁻", "-", "⁺", "+", "ⁿ", "n", "⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4",
+	"⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")
+
+// signedScript reads a raised sign or n with the raised digits after it: x⁻¹, 2ⁿ⁺¹.
+func (l *lexer) signedScript() error {
+	end := l.i
+	for end < len(l.s) {
+		r, n := utf8.DecodeRuneInString(l.s[end:])
+		if !strings.ContainsRune("⁻⁺ⁿ⁰¹²³⁴⁵⁶⁷⁸⁹", r) {
+			break
+		}
+		end += n
+	}
+	script := superscripts.Replace(l.s[l.i:end])
+	l.i = end
+	l.emit(tokOp, "^")
+	l.emit(tokOp, "{")
+	if err := l.formula(script); err != nil {
+		return err
+	}
+	l.emit(tokOp, "}")
+	return nil
 }
 
 // foreignWord reads a run of letters outside ASCII as text.

@@ -45,7 +45,18 @@ func parse(s string, thousands bool) (*expr, error) {
 	if x := wordsOnly(s); x != nil {
 		return x, nil
 	}
-	return parseFormula(boundsAsSigns(s), thousands)
+	return parseFormula(boundsAsSigns(separated(s)), thousands)
+}
+
+// wideSpace matches the space between two equations, x = 1 \quad y = 2.
+var wideSpace = regexp.MustCompile(`(=[^=,;&]*[^=,;&\s])\s*\\q?quad\s*([a-zA-Z](?:_\{?\w+\}?)?\s*=)`)
+
+// separated writes the wide space between two equations as a comma.
+func separated(s string) string {
+	if !strings.Contains(s, "quad") || len(s) > 1000 {
+		return s
+	}
+	return wideSpace.ReplaceAllString(s, "$1, $2")
 }
 
 // wordsOnly reads a number or a set in words.

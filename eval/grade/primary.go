@@ -24,6 +24,10 @@ func (p *parser) primary() (*expr, error) {
 			p.i += 3
 			return symbol(t.text + "(" + next[1].text + ")"), nil // a function value, not a product
 		}
+		if next := p.tokens[p.i:]; len(next) > 3 && isFunctionName(t) && next[0].text == "(" && isFunctionName(next[1]) &&
+			next[2].text == "(" {
+			return p.composition(t.text)
+		}
 		return symbol(t.text), nil
 	case tokFunc:
 		return p.function(t.text)
@@ -35,6 +39,23 @@ func (p *parser) primary() (*expr, error) {
 		return nil, fmt.Errorf("the words %q in mathematics", t.text)
 	}
 	return nil, fmt.Errorf("%q is unexpected", t.text)
+}
+
+func isFunctionName(t token) bool {
+	return t.kind == tokSym && len(t.text) == 1 && strings.Contains("fgh", t.text)
+}
+
+// composition reads (g(x)) after f as the function f∘g of x.
+func (p *parser) composition(f string) (*expr, error) {
+	p.i++
+	x, err := p.tuple('(')
+	if err != nil {
+		return nil, err
+	}
+	if x.op == opMul && len(x.args) == 2 && x.args[0].op == opSym {
+		return product(symbol(f+"∘"+x.args[0].name), x.args[1]), nil
+	}
+	return product(symbol(f), x), nil
 }
 
 // number reads a literal and what extends it: a repeating decimal or a mixed number 3\frac{1}{2}.
