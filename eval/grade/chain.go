@@ -96,6 +96,9 @@ func shareVariables(name, value *expr) bool {
 // isRounded reports whether a number is a value rounded or cut off to the digits it has.
 func (c *comparer) isRounded(value, rounded *expr) bool {
 	value, rounded = withoutUnit(value), withoutUnit(rounded)
+	if rounded.op == opPercent && value.op != opPercent {
+		value = product(value, integer(100))
+	}
 	lit := literal(inner(rounded))
 	if lit == nil || len(variables(value)) > 0 || !value.isScalar() || !rounded.isScalar() {
 		return c.same(value, rounded).equal

@@ -345,7 +345,7 @@ func closing(s string) Found {
 		s = s[k+1:]
 	}
 	if s == whole && len(s) <= 200 {
-		if t := statement(s); concluded(t) == "" && readable(t) {
+		if t := statement(opening.ReplaceAllString(statement(s), "")); concluded(t) == "" && readable(t) {
 			return Found{Text: t, How: "the whole response", Sure: true}
 		}
 	}
@@ -359,6 +359,9 @@ func closing(s string) Found {
 	return Found{Text: t, How: "no answer phrase, the last value"}
 }
 
+// assumption matches words that begin a thought rather than end it.
+var assumption = regexp.MustCompile(`(?i)\b(note|let|consider|suppose|assume|recall|first|since|if|because|when|using|try)\b`)
+
 // finished reports whether a last line is complete: it ends in a sign that ends sentences or formulas, or in a
 // value, with its unit if it has one.
 func finished(line string) bool {
@@ -368,7 +371,7 @@ func finished(line string) bool {
 		return true
 	}
 	k := strings.LastIndexFunc(line, func(r rune) bool { return '0' <= r && r <= '9' })
-	if k < 0 {
+	if k < 0 || assumption.MatchString(line) {
 		return false
 	}
 	rest := strings.TrimSpace(strings.TrimLeft(line[k+1:], "*%°"))

@@ -72,6 +72,7 @@ func (p *parser) relationFrom(first *expr) (*expr, error) {
 	for p.atRelation() {
 		x.rels = append(x.rels, p.peek().text)
 		p.i++
+		p.skipCurrency()
 		next, err := p.region()
 		if err != nil {
 			return nil, err
@@ -84,6 +85,13 @@ func (p *parser) relationFrom(first *expr) (*expr, error) {
 	return x, nil
 }
 
+// skipCurrency skips the currency sign of a value in a relation.
+func (p *parser) skipCurrency() {
+	if t := p.peek(); t.kind == tokText && currencies[t.text] != "" {
+		p.i++
+	}
+}
+
 // hedges are words before a value that do not change it.
 var hedges = []string{"about", "approximately", "approx", "roughly", "around", "exactly", "precisely", "only", "just",
 	"simply", "thus", "hence", "so", "therefore", "equals", "is", "the answer is"}
@@ -92,7 +100,7 @@ var hedges = []string{"about", "approximately", "approx", "roughly", "around", "
 func (p *parser) before() error {
 	for t := p.peek(); t.kind == tokText && p.i+1 < len(p.tokens); t = p.peek() {
 		word := strings.ToLower(strings.Trim(t.text, " .,:"))
-		if !slices.Contains(hedges, word) {
+		if !slices.Contains(hedges, word) && !introduces(t.text) {
 			return nil
 		}
 		p.i++
@@ -102,6 +110,17 @@ func (p *parser) before() error {
 		}
 	}
 	return nil
+}
+
+// introduces reports whether words name the value after them: "The total is", "Answer:".
+func introduces(text string) bool {
+	text = strings.TrimSpace(text)
+	if !strings.HasSuffix(text, " is") && !strings.HasSuffix(text, " are") && !strings.HasSuffix(text, ":") &&
+		!strings.HasSuffix(text, " equals") {
+		return false
+	}
+	return !unsettled(text) && !slices.ContainsFunc(strings.Fields(words(text)),
+		func(w string) bool { return slices.Contains(negations, w) })
 }
 
 // negations are words that make what follows something else than the answer.

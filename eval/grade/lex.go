@@ -383,6 +383,9 @@ func (l *lexer) command(name string) error {
 			return nil
 		}
 	case "phantom", "hphantom", "vphantom", "hspace", "vspace", "color", "textcolor", "colorbox", "label", "tag":
+		if l.i < len(l.s) && l.s[l.i] == '*' {
+			l.i++
+		}
 		l.group() // nothing to read
 		l.spaced = true
 		return nil

@@ -26,7 +26,7 @@ var symbolRunes = map[rune]token{
 	'∑': {kind: tokOp, text: "∑"}, '∏': {kind: tokOp, text: "∏"}, '∫': {kind: tokOp, text: "∫"},
 	'…': {kind: tokOp, text: "…"},
 	'′': {kind: tokOp, text: "'"}, '’': {kind: tokOp, text: "'"},
-	'€': {kind: tokText, text: "€"}, '£': {kind: tokText, text: "£"}, '¥': {kind: tokText, text: "¥"},
+	'₹': {kind: tokText, text: "₹"}, '€': {kind: tokText, text: "€"}, '£': {kind: tokText, text: "£"}, '¥': {kind: tokText, text: "¥"},
 	'α': {kind: tokSym, text: "alpha"}, 'β': {kind: tokSym, text: "beta"}, 'γ': {kind: tokSym, text: "gamma"},
 	'δ': {kind: tokSym, text: "delta"}, 'ε': {kind: tokSym, text: "epsilon"},
 	'θ': {kind: tokSym, text: "theta"}, 'λ': {kind: tokSym, text: "lambda"}, 'μ': {kind: tokSym, text: "mu"},

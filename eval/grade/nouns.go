@@ -83,7 +83,7 @@ reps requests requirements residents residues restaurants reviews revolutions rh
 riddles riders rides ridges rings robins robots rockets rocks rods roles rolls roommates rooms roosters roots rope
 ropes roses rotations roubles rounds routes rows rubies rubles rules rungs runners runs rupees sacks sacs sailors
 sails salads sales salmon salt salutations samples sand sandcastles sandwiches saplings sapphires satellites sausages
-savings scallops scarves schoolers schools scientists scoops scores screens screws sculptures seagulls seashells
+savings scallops scarves schoolers schools scientists scoops screens screws sculptures seagulls seashells
 seasons seatings seats seconds sections sectors seedlings seeds segments selections selfies semesters semicircles
 seniors sentences sequences series services servings sessions sets settings shares sharks sheep sheets shells shelves
 shifts shingles shipments ships shirts shoeboxes shoes shoppers shorts shots showers shows shrimp siblings sides

@@ -127,6 +127,9 @@ func (l *lexer) isWord(start int, run string) bool {
 	if t, ok := plainNames[lower]; ok && t.kind == tokOp {
 		return false
 	}
+	if currencies[run] != "" {
+		return alone || l.i < len(l.s) && isDigit(l.s[l.i])
+	}
 	switch {
 	case len(run) == 1:
 		// 2 h 15 min

@@ -19,8 +19,8 @@ type quantity struct {
 
 // tails are words after a noun, or after a bare value, that change nothing.
 var tails = []string{"in total", "in all", "total", "altogether", "overall", "left", "left over", "remaining", "each",
-	"old", "tall", "long", "wide", "high", "deep", "apart", "away", "combined", "exactly", "only", "per person", "of age",
-	"in length", "in area", "in width", "in height", "in volume", "left to right", "approximately", "of these", "of them"}
+	"old", "tall", "long", "wide", "high", "deep", "apart", "away", "combined", "exactly", "only", "per person",
+	"in length", "in area", "in width", "in height", "in volume", "left to right", "approximately", "of these", "of them", "of age", "pm", "am"}
 
 // fillers may stand before any noun.
 var fillers = []string{"of", "the", "a", "an", "more", "and"}
@@ -34,11 +34,7 @@ func quantityOf(name string) quantity {
 		q.scale.Mul(q.scale, big.NewRat(scales[list[0]], 1))
 		list = list[1:]
 	}
-	for i := len(list) - 1; i >= 0; i-- { // "left", "in total" at the end
-		if slices.Contains(tails, strings.Join(list[i:], " ")) {
-			list = list[:i]
-		}
-	}
+	list = withoutTails(list)
 	if len(list) > 0 && strings.HasPrefix(list[0], "mod") && allDigits(list[0][3:]) { // \pmod 9
 		q.nouns = append(q.nouns, list[0])
 		list = list[1:]
@@ -56,6 +52,16 @@ func quantityOf(name string) quantity {
 	}
 	q.known = q.read(above, 1) && (!per || len(below) > 0 && q.read(below, -1))
 	return q
+}
+
+// withoutTails cuts "left" and "of them in total" off the end.
+func withoutTails(list []string) []string {
+	for i := max(0, len(list)-4); i < len(list); i++ {
+		if slices.Contains(tails, strings.Join(list[i:], " ")) {
+			return withoutTails(list[:i])
+		}
+	}
+	return list
 }
 
 // unitWords splits a name into words: "per" becomes a slash, exponents stand alone.
@@ -83,14 +89,14 @@ func (q *quantity) read(list []string, sign int8) bool {
 	for i, w := range list {
 		switch w {
 		case "square", "sq", "squared":
-			if w == "squared" && last == i-1 && last >= 0 { // meters squared
+			if w == "squared" && last == i-1 && lastMeasure.factor != nil { // meters squared
 				q.raise(lastMeasure, 1, sign)
 				continue
 			}
 			exponent = 2
 			continue
 		case "cubic", "cu", "cubed":
-			if w == "cubed" && last == i-1 && last >= 0 {
+			if w == "cubed" && last == i-1 && lastMeasure.factor != nil {
 				q.raise(lastMeasure, 2, sign)
 				continue
 			}

@@ -9,9 +9,7 @@ import (
 // The value that a sentence gives.
 
 // conclusion matches "5 is the answer", after the value.
-var conclusion = regexp.MustCompile(`(?i)^(.*?\S) +(is|are) +(the|our|your|my) +((only|final|correct|right|required|desired|` +
-	`minimum|maximum|smallest|largest|least|greatest|unique|complete|possible|whole) +)*(answer|answers|solution|solutions|value|values|` +
-	`result|total|sum|minimum|maximum|set|one|root|roots|probability|area|number)\b[^0-9$]*$`)
+var conclusion = regexp.MustCompile(`(?i)^(.*?\S) +(?:is|are) +((?:the|our|your|my) [a-z -]+)[.!*]*$`)
 
 // aside matches what may follow a value between delimiters.
 var aside = regexp.MustCompile(`^[,;.]? +(as|which|because|since|by|so|that|where|when we)\b`)
@@ -65,7 +63,7 @@ func concluded(s string) string {
 	}
 	last := lastSentence(s)
 	m := conclusion.FindStringSubmatch(last)
-	if m == nil || unsettled(m[1]) {
+	if m == nil || unsettled(m[1]) || unsettled(m[2]) {
 		return ""
 	}
 	if t := bold(m[1]); t != "" {

@@ -7,7 +7,8 @@ import (
 )
 
 // currencies maps currency signs to their units.
-var currencies = map[string]string{"$": "dollar", "€": "euro", "£": "sterling", "¥": "yen"}
+var currencies = map[string]string{"$": "dollar", "€": "euro", "£": "sterling", "¥": "yen", "₹": "rupee",
+	"USD": "dollar", "EUR": "euro", "GBP": "sterling", "Rs": "rupee"}
 
 // temperature names the degrees that are not angles.
 var temperature = map[string]string{"c": "celsius", "f": "fahrenheit", "celsius": "celsius",
@@ -92,7 +93,7 @@ func makeUnits() map[string]measure {
 	add(base(monthDim), 12, 1, "year", "yr")
 	add(base(monthDim), 120, 1, "decade")
 	add(base(monthDim), 1200, 1, "century")
-	add(base(massDim), 1, 1, "g", "gram", "gramme")
+	add(base(massDim), 1, 1, "g", "gram", "gramme", "gm")
 	add(base(massDim), 1, 1000, "mg", "milligram")
 	add(base(massDim), 1000, 1, "kg", "kilogram", "kilo")
 	add(base(massDim), 1_000_000, 1, "tonne")
