@@ -340,9 +340,12 @@ func closing(s string) Found {
 			return Found{Text: reduce(tail(lines[len(lines)-1], maxStatement)), How: "what a program prints"}
 		}
 	}
+	if d := lastDisplay(s); d != "" {
+		return Found{Text: statement(lastSide(d)), How: "no answer phrase, the last formula"}
+	}
 	whole := s
 	if k := strings.LastIndexByte(s, '\n'); k >= 0 {
-		s = s[k+1:]
+		s = strings.TrimPrefix(s[k+1:], "\\]")
 	}
 	if s == whole && len(s) <= 200 {
 		if t := statement(opening.ReplaceAllString(statement(s), "")); concluded(t) == "" && readable(t) {
@@ -357,6 +360,28 @@ func closing(s string) Found {
 		return Found{How: "no answer", Sure: true}
 	}
 	return Found{Text: t, How: "no answer phrase, the last value"}
+}
+
+// lastDisplay returns the displayed formula that ends a text, from its last line; empty if none does.
+func lastDisplay(s string) string {
+	for _, d := range [][2]string{{"\\[", "\\]"}, {"$$", "$$"}} {
+		inside, ok := strings.CutSuffix(strings.TrimRight(s, " .\n"), d[1])
+		k := strings.LastIndex(inside, d[0])
+		if !ok || k < 0 || len(inside)-k > maxStatement {
+			continue
+		}
+		formula := strings.TrimSpace(inside[k+len(d[0]):])
+		if strings.HasPrefix(formula, "\\begin{align") {
+			formula = strings.TrimSuffix(formula[:max(strings.LastIndex(formula, "\\end{"), 0)], "\\\\")
+			formula = strings.ReplaceAll(formula[strings.LastIndex(formula, "\\\\")+1:], "&", "")
+			formula = strings.TrimPrefix(formula, "\\")
+			if k := strings.LastIndexByte(formula, '='); k >= 0 {
+				formula = formula[k+1:]
+			}
+		}
+		return formula
+	}
+	return ""
 }
 
 // assumption matches words that begin a thought rather than end it.

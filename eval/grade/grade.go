@@ -69,6 +69,11 @@ func Response(gold, response string) Verdict {
 
 func compare(gold string, p Found) Verdict {
 	r := compareTexts(goldAnswer(gold), p.Text)
+	if k := strings.LastIndexByte(p.Text, '='); !r.equal && !p.Sure && k >= 0 { // the last step of a calculation
+		if q := compareTexts(goldAnswer(gold), statement(p.Text[k+1:])); q.equal {
+			r = q
+		}
+	}
 	v := Verdict{Correct: r.equal, Sure: r.sure, Extracted: p.Text, Reason: r.why}
 	if !p.Sure {
 		v.Sure = false

@@ -182,7 +182,8 @@ func singular(w string) string {
 
 // isCounted reports whether a word names what is counted, in the singular or the plural.
 func isCounted(w string) bool {
-	return nouns[singular(w)] || nouns[w+"e"] || strings.HasSuffix(w, "s") && nouns[strings.TrimSuffix(w, "es")]
+	return nouns[singular(w)] || nouns[w+"e"] && strings.ContainsRune("sxzh", rune(w[len(w)-1])) ||
+		strings.HasSuffix(w, "es") && nouns[strings.TrimSuffix(w, "es")]
 }
 
 // smallerUnits adds the 30 minutes of "2 hours and 30 minutes".
