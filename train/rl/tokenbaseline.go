@@ -1,6 +1,9 @@
 package rl
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // TokenBaseline holds the settings of OptimalTokenBaseline. The zero value is verl's
 // tir_optimal_token_baseline, which is right with and without tool turns.
@@ -29,7 +32,8 @@ const tokenBaselineEps = 1e-8
 //	B[k] = Σ_i W_i[k]·ret_i[k] / (Σ_i W_i[k] + 1e-8)  over the rows of the group
 //	A    = ret - B
 //
-// and 0 at masked-out tokens. B is 0 for a row alone in its group. It reads Rows,
+// and 0 at masked-out tokens. B is 0 for a row alone in its group; without
+// Columns, rows without unmasked tokens do not count. It reads Rows,
 // Mask, OldLogProb and Weight of b. reward and sumPiSquared are [N], the latter
 // Σ_v π(v)² of the old policy's full softmax at each token; group is [B].
 func OptimalTokenBaseline[T Float](adv, ret []T, b *Batch[T], reward, sumPiSquared []T, group []int,
@@ -40,6 +44,9 @@ func OptimalTokenBaseline[T Float](adv, ret []T, b *Batch[T], reward, sumPiSquar
 	copy(adv, ret)
 	clearMasked(adv, b.Mask)
 	for _, members := range groupMembers(group) {
+		if !c.Columns { // as in verl, a row without unmasked tokens is in no group
+			members = slices.DeleteFunc(members, func(i int) bool { return countTrue(b.Mask[b.Rows[i]:b.Rows[i+1]]) == 0 })
+		}
 		sum, weight := pathSums(b, ret, sumPiSquared, members, c.Columns)
 		longest, tail := longestRow(b, members)
 		if c.KeepTail && len(members) > 1 {
