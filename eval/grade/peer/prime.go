@@ -32,16 +32,37 @@ var (
 	primeCommand = regexp.MustCompile(`\\[a-zA-Z]+ *`)
 )
 
-// Prime grades the last \boxed{…} of a response.
+// Prime grades the last \boxed{…} of a response, as rllm's grade_answer_verl. A box in the gold answer is opened; a
+// gold answer with a box that does not open is equal to nothing.
 func Prime(gold, response string) grade.Verdict {
 	if gold == "" {
 		return verdict(false, "", "no gold answer")
 	}
-	answer, ok := lastBoxed(response, true)
-	if !ok || !strings.HasPrefix(answer, "\\boxed{") {
-		return verdict(false, "", "no box")
+	goldOK := true
+	if strings.Contains(gold, "\\boxed") {
+		gold, goldOK = primeExtract(gold)
 	}
-	return PrimeAnswer(gold, strings.TrimSuffix(strings.TrimPrefix(answer, "\\boxed{"), "}"))
+	answer, ok := primeExtract(response)
+	switch {
+	case !ok:
+		return verdict(false, "", "no box")
+	case !goldOK:
+		return verdict(false, answer, "the box of the gold answer does not open")
+	}
+	return PrimeAnswer(gold, answer)
+}
+
+// primeExtract is extract_answer: the content of the last \boxed, which must have its brace right behind it and
+// must close. \fbox and \boxed 5 give nothing.
+func primeExtract(s string) (string, bool) {
+	if !strings.Contains(s, "\\boxed") {
+		return "", false
+	}
+	box, ok := lastBoxed(s, true)
+	if !ok || !strings.HasPrefix(box, "\\boxed{") {
+		return "", false
+	}
+	return box[len("\\boxed{") : len(box)-1], true
 }
 
 // PrimeAnswer is grade_answer: mathd, else symbolic equality.
@@ -93,7 +114,7 @@ func primeSymbolicText(s string) string {
 	}
 	s = primeMinus.ReplaceAllString(s, "-")
 	s = primeMixed.ReplaceAllString(s, "$1+$2")
-	s = strings.ToLower(strings.NewReplacer(" ", "", "{", "", "}", "").Replace(s))
+	s = pythonLower(strings.NewReplacer(" ", "", "{", "", "}", "").Replace(s))
 	if plain := strings.ReplaceAll(s, ",", ""); primeThousands(s) {
 		z, _ := new(big.Int).SetString(plain, 10)
 		s = z.String()

@@ -19,7 +19,7 @@ const asciiPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 // NormalizeEM is normalize_answer of the SQuAD kind: lower case, no ASCII punctuation, no articles, single
 // spaces.
 func NormalizeEM(s string) string {
-	s = strings.ToLower(s)
+	s = pythonLower(s)
 	s = strings.Map(func(r rune) rune {
 		if r < 128 && strings.ContainsRune(asciiPunctuation, r) {
 			return -1
