@@ -19,6 +19,7 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/eval/grade"
 	"exp/eval/grade/peer"
+	"exp/eval/task"
 )
 
 func gradeCommand(a *app) *cli.Command {
@@ -171,6 +172,12 @@ func (a *app) grade(c *cli.Context) error {
 	if t.rows["all"] == nil {
 		a.Warn("%s has no rows", c.String("in"))
 	}
+	if len(t.golds) > 0 && task.OwnGrader(g.Name) {
+		a.Warn("our grader does not understand %d gold answers and compares them as texts", t.unread)
+		for _, line := range t.golds {
+			a.Warn("  %s", line)
+		}
+	}
 	return o.PrintTable(t.table())
 }
 
@@ -252,6 +259,7 @@ func gradeRows(ctx context.Context, in io.Reader, out io.Writer, t *tally, judge
 				return err
 			}
 			t.add(&rows[i], v)
+			t.addGold(&rows[i])
 		}
 	}
 	return w.Flush()
@@ -288,7 +296,28 @@ func readRows(r *bufio.Reader, line int) (rows []gradeRow, last int, more bool, 
 }
 
 // tally counts verdicts by tag.
-type tally struct{ rows map[string]*gradeCount }
+type tally struct {
+	rows   map[string]*gradeCount
+	unread int      // rows whose gold answers our grader does not understand
+	golds  []string // the first of them, and why
+}
+
+// addGold counts a row whose gold answers are not understood.
+func (t *tally) addGold(r *gradeRow) {
+	var first error
+	for _, gold := range r.Gold {
+		err := grade.CheckGold(gold)
+		if err == nil {
+			return
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if t.unread++; len(t.golds) < shownGolds {
+		t.golds = append(t.golds, fmt.Sprintf("row %s: gold %q: %v", r.ID, r.Gold[0], first))
+	}
+}
 
 type gradeCount struct{ n, correct, unsure, expected, agree, falsePositive, falseNegative int }
 

@@ -58,6 +58,26 @@ func TestGradeForPrograms(t *testing.T) {
 	}
 }
 
+// TestGradeGolds: gold answers that our grader does not understand are counted and listed; a peer's grader does
+// not ask.
+func TestGradeGolds(t *testing.T) {
+	rows := `{"id": "a", "gold": "12", "prediction": "12"}
+{"id": "b", "gold": "12 squared", "prediction": "144"}
+{"id": "c", "gold": ["\\frac{1}{", "7"], "prediction": "7"}`
+	for _, tt := range []struct {
+		grader string
+		warns  bool
+	}{{"exp", true}, {"math_dapo", false}} {
+		e := call{stdin: rows}.run("grade", "--in", "-", "--grader", tt.grader)
+		e.succeeds(t)
+		for _, want := range []string{"does not understand 1 gold answers", `row "b": gold "12 squared"`} {
+			if strings.Contains(e.stderr, want) != tt.warns {
+				t.Errorf("%s: %q: %s", tt.grader, want, e.stderr)
+			}
+		}
+	}
+}
+
 func TestGradeStrict(t *testing.T) {
 	row := `{"id": 1, "gold": "(1,2,3)", "prediction": "[1,2,3]"}`
 	for _, tt := range []struct{ flag, want string }{{"--strict=false", `"correct":true,"sure":false`}, {"--strict", `"correct":false,"sure":false`}} {

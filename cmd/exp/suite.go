@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
 	"exp/eval/suite"
+	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/experiments/spelling"
@@ -177,7 +179,27 @@ func (a *app) describeCopy(s *suite.Suite, digest ident.Digest, path string) {
 	if s.Copies.Unanswered > 0 {
 		a.Warn("%s: %d rows have no answer and are left out", path, s.Copies.Unanswered)
 	}
+	a.warnOfGolds(s, path)
 }
+
+// warnOfGolds lists the gold answers that our grader does not understand, if the suite is graded with it.
+func (a *app) warnOfGolds(s *suite.Suite, path string) {
+	if !slices.ContainsFunc(s.Graders, task.OwnGrader) {
+		return
+	}
+	list, err := task.UnreadGolds(s.Problems)
+	if err != nil || len(list) == 0 {
+		return // bad facts are an error where the problems are read
+	}
+	a.Warn("%s: our grader does not understand %d of %d gold answers and compares them as texts", path, len(list),
+		len(s.Problems))
+	for _, g := range list[:min(len(list), shownGolds)] {
+		a.Warn("  problem %s: gold %q: %v", g.ID, g.Gold, g.Err)
+	}
+}
+
+// shownGolds bounds the list of gold answers in a warning.
+const shownGolds = 20
 
 func (a *app) keepSuite(ctx context.Context, db *store.DB, s *suite.Suite, digest ident.Digest, data []byte) error {
 	kept, err := suites.Add(ctx, db, s, digest, data)

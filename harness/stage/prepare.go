@@ -72,6 +72,11 @@ func prepare(e *Env) (*Outcome, error) {
 			return nil, fmt.Errorf("data.%s: all %d prompts are longer than data.max_prompt_tokens (%d)", s.name, all,
 				e.run().Data.MaxPromptTokens)
 		}
+		if n, err := e.checkGolds(s, problems); err != nil {
+			return nil, err
+		} else if n > 0 {
+			summary[string(s.name)+"_unread_golds"] = n
+		}
 		var b bytes.Buffer
 		if err := task.Write(&b, problems); err != nil {
 			return nil, err
@@ -95,6 +100,28 @@ func prepare(e *Env) (*Outcome, error) {
 	}
 	out.Summary = summary
 	return out, nil
+}
+
+// shownGolds bounds the list of gold answers in an event.
+const shownGolds = 5
+
+// checkGolds counts the gold answers that our grader does not understand, if the run is graded with it, and says
+// which: completions with these answers in other words would be wrong.
+func (e *Env) checkGolds(s split, problems []rollout.Problem) (int, error) {
+	if c := e.run().Task; c.Kind != "math" || !task.OwnGrader(c.Math.Grader) {
+		return 0, nil
+	}
+	list, err := task.UnreadGolds(problems)
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	var which strings.Builder
+	for _, g := range list[:min(len(list), shownGolds)] {
+		fmt.Fprintf(&which, "; %s: %q: %v", g.ID, g.Gold, g.Err)
+	}
+	e.event("unread-golds", "data.%s: the grader does not understand %d of %d gold answers%s", s.name, len(list),
+		len(problems), which.String())
+	return len(list), nil
 }
 
 // fitting leaves out the problems that are too long, where data.filter_overlong says so.

@@ -45,7 +45,9 @@ func OptimalTokenBaseline[T Float](adv, ret []T, b *Batch[T], reward, sumPiSquar
 	clearMasked(adv, b.Mask)
 	for _, members := range groupMembers(group) {
 		if !c.Columns { // as in verl, a row without unmasked tokens is in no group
-			members = slices.DeleteFunc(members, func(i int) bool { return countTrue(b.Mask[b.Rows[i]:b.Rows[i+1]]) == 0 })
+			members = slices.DeleteFunc(members, func(i int) bool {
+				return countTrue(b.Mask[b.Rows[i]:b.Rows[i+1]]) == 0
+			})
 		}
 		sum, weight := pathSums(b, ret, sumPiSquared, members, c.Columns)
 		longest, tail := longestRow(b, members)

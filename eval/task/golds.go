@@ -1,0 +1,45 @@
+package task
+
+import (
+	"slices"
+
+	"exp/eval/grade"
+	"exp/eval/layout"
+	"exp/train/rollout"
+)
+
+// UnreadGold is a gold answer that our grader does not understand.
+type UnreadGold struct {
+	ID   string // of the problem
+	Gold string
+	Err  error
+}
+
+// OwnGrader reports whether a grader of mathematics reads gold answers as package grade does.
+func OwnGrader(name string) bool { return slices.Contains([]string{"exp", strictGrader}, name) }
+
+// UnreadGolds lists the gold answers that our grader does not understand, of problems that have no other: no answer
+// in other words would be right.
+func UnreadGolds(problems []rollout.Problem) ([]UnreadGold, error) {
+	var list []UnreadGold
+	for i := range problems {
+		p := &problems[i]
+		facts, err := layout.FactsOf(p)
+		if err != nil {
+			return nil, err
+		}
+		var first error
+		understood := false
+		for _, gold := range append([]string{p.Answer}, facts.Answers...) {
+			err := grade.CheckGold(gold)
+			understood = understood || err == nil
+			if first == nil {
+				first = err
+			}
+		}
+		if !understood {
+			list = append(list, UnreadGold{p.ID, p.Answer, first})
+		}
+	}
+	return list, nil
+}
