@@ -20,7 +20,8 @@ var boundWords = []struct{ words, sign string }{
 
 var (
 	boundPatterns = makeBoundPatterns()
-	orMore        = regexp.MustCompile(`(?i)^(.*[0-9A-Za-z)}])(?:\\text\{)? +or (more|greater|above|higher|less|fewer|below|lower)\}?$`)
+	orMore        = regexp.MustCompile(`(?i)^(.*[0-9A-Za-z)}])(?:\\text\{)? +or ` +
+		`(more|greater|above|higher|less|fewer|below|lower)\}?$`)
 	overOrUnder   = regexp.MustCompile(`(?i)^(over|above|under|below) +(-?[0-9\\$])`)
 )
 

@@ -36,7 +36,8 @@ func (c *comparer) relations(g, p *expr) result {
 
 // oriented writes 5 = x as x = 5.
 func oriented(x *expr) *expr {
-	if x.op != opRelation || len(x.args) != 2 || x.rels[0] != "=" || len(variables(x.args[0])) > 0 || !isSimple(x.args[1]) {
+	if x.op != opRelation || len(x.args) != 2 || x.rels[0] != "=" || len(variables(x.args[0])) > 0 ||
+		!isSimple(x.args[1]) {
 		return x
 	}
 	y := *x
@@ -45,7 +46,9 @@ func oriented(x *expr) *expr {
 }
 
 func isInequality(x *expr) bool {
-	return x.op == opRelation && !slices.ContainsFunc(x.rels, func(r string) bool { return r == "=" || r == "≈" || r == "->" })
+	return x.op == opRelation && !slices.ContainsFunc(x.rels, func(r string) bool {
+		return r == "=" || r == "≈" || r == "->"
+	})
 }
 
 // value returns the value an equation gives its left side: 5 for x = 5 and for 2+3 = 5, and √2 for
@@ -218,8 +221,8 @@ func isInverse(x *expr) bool {
 
 // isFunctionOf reports whether x is f(v) or f(…, v, …).
 func isFunctionOf(x *expr, v string) bool {
-	return x.op == opMul && len(x.args) == 2 && x.args[0].op == opSym && (x.args[1].op == opSym && x.args[1].name == v ||
-		x.args[1].op == opTuple && slices.Contains(arguments(x), v))
+	return x.op == opMul && len(x.args) == 2 && x.args[0].op == opSym &&
+		(x.args[1].op == opSym && x.args[1].name == v || x.args[1].op == opTuple && slices.Contains(arguments(x), v))
 }
 
 // isValueOfFunction reports whether x is f(v), or the y that stands for it.
@@ -236,7 +239,8 @@ func (c *comparer) twoRelations(g, p *expr) result {
 			pv = sameArguments(g.args[0], p.args[0], pv)
 			left := c.sameNames(g.args[0], p.args[0])
 			r := c.same(gv, pv)
-			if left.equal || !r.equal || p.args[0].String() == anyName || len(variables(gv)) > 0 && g.args[0].op != p.args[0].op {
+			if left.equal || !r.equal || p.args[0].String() == anyName ||
+				len(variables(gv)) > 0 && g.args[0].op != p.args[0].op {
 				return r
 			}
 			if g.args[0].op != p.args[0].op && isValueOfFunction(g.args[0]) && isValueOfFunction(p.args[0]) {

@@ -63,7 +63,8 @@ func several(rest string) bool {
 
 // fontCommands change only the font of what a multiple-choice answer says.
 var fontCommands = strings.NewReplacer("\\textbf", "", "\\textit", "", "\\textrm", "", "\\textnormal", "", "\\text",
-	"", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\bf", "", "\\rm", "", "\\ ", " ", "\\,", " ", "\\quad", " ", "~", " ",
+	"", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\bf", "", "\\rm", "",
+	"\\ ", " ", "\\,", " ", "\\quad", " ", "~", " ",
 	"$", " ", "**", " ", "\\left", "", "\\right", "", "\\!", "", "\\;", " ", "\\:", " ", "\\qquad", " ")
 
 // unwrapped strips fonts from the letter at the start; the braces of a formula behind it stay.

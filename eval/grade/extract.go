@@ -385,7 +385,8 @@ func lastDisplay(s string) string {
 }
 
 // assumption matches words that begin a thought rather than end it.
-var assumption = regexp.MustCompile(`(?i)\b(note|let|consider|suppose|assume|recall|first|since|if|because|when|using|try)\b`)
+var assumption = regexp.MustCompile(`(?i)\b(note|let|consider|suppose|assume|recall|first|since|if|` +
+	`because|when|using|try)\b`)
 
 // finished reports whether a last line is complete: it ends in a sign that ends sentences or formulas, or in a
 // value, with its unit if it has one.
@@ -411,8 +412,8 @@ func statement(s string) string {
 		for _, arrow := range []string{"\\Rightarrow", "\\Longrightarrow", "\\implies", "\\therefore", "⇒", "∴"} {
 			t = strings.TrimSpace(strings.TrimPrefix(t, arrow))
 		}
-		for _, d := range [][2]string{{"**", "**"}, {"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"}, {"\"", "\""},
-			{"<answer>", "</answer>"}} {
+		for _, d := range [][2]string{{"**", "**"}, {"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"},
+			{"\"", "\""}, {"<answer>", "</answer>"}} {
 			if len(t) >= len(d[0])+len(d[1]) && strings.HasPrefix(t, d[0]) && strings.HasSuffix(t, d[1]) &&
 				!strings.Contains(t[len(d[0]):len(t)-len(d[1])], d[1]) {
 				t = t[len(d[0]) : len(t)-len(d[1])]

@@ -124,7 +124,8 @@ func introduces(text string) bool {
 }
 
 // negations are words that make what follows something else than the answer.
-var negations = []string{"not", "no", "never", "wrong", "incorrect", "except", "isn", "without", "unless", "false", "other"}
+var negations = []string{"not", "no", "never", "wrong", "incorrect", "except", "isn", "without", "unless",
+	"false", "other"}
 
 // nameInWords reads \text{Area of }ABC before an equals sign.
 func (p *parser) nameInWords() *expr {

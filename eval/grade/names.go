@@ -26,7 +26,8 @@ var symbolRunes = map[rune]token{
 	'∑': {kind: tokOp, text: "∑"}, '∏': {kind: tokOp, text: "∏"}, '∫': {kind: tokOp, text: "∫"},
 	'…': {kind: tokOp, text: "…"},
 	'′': {kind: tokOp, text: "'"}, '’': {kind: tokOp, text: "'"},
-	'₹': {kind: tokText, text: "₹"}, '€': {kind: tokText, text: "€"}, '£': {kind: tokText, text: "£"}, '¥': {kind: tokText, text: "¥"},
+	'₹': {kind: tokText, text: "₹"},
+	'€': {kind: tokText, text: "€"}, '£': {kind: tokText, text: "£"}, '¥': {kind: tokText, text: "¥"},
 	'α': {kind: tokSym, text: "alpha"}, 'β': {kind: tokSym, text: "beta"}, 'γ': {kind: tokSym, text: "gamma"},
 	'δ': {kind: tokSym, text: "delta"}, 'ε': {kind: tokSym, text: "epsilon"},
 	'θ': {kind: tokSym, text: "theta"}, 'λ': {kind: tokSym, text: "lambda"}, 'μ': {kind: tokSym, text: "mu"},
@@ -44,7 +45,9 @@ var functions = map[string]string{
 	"atan": "arctan", "arctg": "arctan", "tg": "tan", "ctg": "cot",
 	"arcsec": "arcsec", "arccsc": "arccsc", "asec": "arcsec", "acsc": "arccsc", "nthroot": "nthroot",
 	"arsinh": "arcsinh", "arcosh": "arccosh", "artanh": "arctanh", "arcsinh": "arcsinh", "arccosh": "arccosh",
-	"arctanh": "arctanh", "arccoth": "arccoth", "arcsech": "arcsech", "arccsch": "arccsch", "arcoth": "arccoth", "arsech": "arcsech", "arcsch": "arccsch", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+	"arctanh": "arctanh",
+	"arccoth": "arccoth", "arcsech": "arcsech", "arccsch": "arccsch", "arcoth": "arccoth", "arsech": "arcsech", "arcsch": "arccsch",
+	"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
 	"log": "ln", "ln": "ln", "lg": "lg", "exp": "exp", "abs": "abs", "max": "max", "min": "min", "gcd": "gcd",
 	"lcm": "lcm", "det": "det", "floor": "floor", "ceil": "ceil", "Re": "re", "Im": "im",
 }
@@ -84,7 +87,8 @@ func makePlainNames() map[string]token {
 
 // layoutCommands change only how things look.
 var layoutCommands = []string{"displaystyle", "textstyle", "scriptstyle", "quad", "qquad", "limits", "nolimits",
-	"bf", "mathcal", "mathsf", "mathfrak", "mathscr", "tilde", "hfill", "nonumber", "hline", "thinspace", "enspace", "space", "rm", "it", "pmb", "cal", "small",
+	"bf", "mathcal", "mathsf", "mathfrak", "mathscr", "tilde", "hfill", "nonumber", "hline", "thinspace",
+	"enspace", "space", "rm", "it", "pmb", "cal", "small",
 	"large", "Large", "boxed", "fbox", "enclose", "allowbreak", "noindent", "smash", "negthinspace", "medspace",
 	"underline", "framebox", "ensuremath", "therefore", "blacksquare", "square", "checkmark", "qed", "Box", "mathit",
 	"huge", "Huge", "normalsize", "tiny", "LARGE", "bigskip", "medskip", "par", "null", "relax", "!"}

@@ -76,7 +76,8 @@ func wordsOnly(s string) *expr {
 
 // parseFormula reads a formula.
 func parseFormula(s string, thousands bool) (*expr, error) {
-	if m := lettersInBase.FindStringSubmatch(s); m != nil && (m[2] == "16" || strings.ContainsAny(m[1], "0123456789")) {
+	m := lettersInBase.FindStringSubmatch(s)
+	if m != nil && (m[2] == "16" || strings.ContainsAny(m[1], "0123456789")) {
 		base, _ := strconv.Atoi(m[2])
 		if _, ok := new(big.Int).SetString(m[1], base); ok {
 			return &expr{op: opBase, name: strings.ToLower(m[1]), args: []*expr{integer(int64(base))}}, nil
@@ -111,7 +112,8 @@ func parseFormula(s string, thousands bool) (*expr, error) {
 }
 
 // lettersInBase matches a number with letters among its digits, 2A_{16}.
-var lettersInBase = regexp.MustCompile(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0-9][0-9A-Fa-f]*|[A-Fa-f]{2,})_\{?(1[1-6])\}?$`)
+var lettersInBase = regexp.MustCompile(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0-9][0-9A-Fa-f]*|[A-Fa-f]{2,})` +
+	`_\{?(1[1-6])\}?$`)
 
 var (
 	opensOutward  = regexp.MustCompile(`\]([^\[\]()]*,[^\[\]()]*)([\[\]])`)

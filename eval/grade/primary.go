@@ -24,8 +24,8 @@ func (p *parser) primary() (*expr, error) {
 			p.i += 3
 			return symbol(t.text + "(" + next[1].text + ")"), nil // a function value, not a product
 		}
-		if next := p.tokens[p.i:]; len(next) > 3 && isFunctionName(t) && next[0].text == "(" && isFunctionName(next[1]) &&
-			next[2].text == "(" {
+		if next := p.tokens[p.i:]; len(next) > 3 && isFunctionName(t) && next[0].text == "(" &&
+			isFunctionName(next[1]) && next[2].text == "(" {
 			return p.composition(t.text)
 		}
 		return symbol(t.text), nil
@@ -518,7 +518,9 @@ func (p *parser) dropAlignment() {
 			}
 		}
 	}
-	inside := slices.DeleteFunc(slices.Clone(p.tokens[p.i:end]), func(t token) bool { return t.kind == tokOp && t.text == "&" })
+	inside := slices.DeleteFunc(slices.Clone(p.tokens[p.i:end]), func(t token) bool {
+		return t.kind == tokOp && t.text == "&"
+	})
 	p.tokens = slices.Concat(p.tokens[:p.i], inside, p.tokens[end:])
 }
 

@@ -20,7 +20,8 @@ type quantity struct {
 // tails are words after a noun, or after a bare value, that change nothing.
 var tails = []string{"in total", "in all", "total", "altogether", "overall", "left", "left over", "remaining", "each",
 	"old", "tall", "long", "wide", "high", "deep", "apart", "away", "combined", "exactly", "only", "per person",
-	"in length", "in area", "in width", "in height", "in volume", "left to right", "approximately", "of these", "of them", "of age", "pm", "am"}
+	"in length", "in area", "in width", "in height", "in volume", "approximately", "of these", "of them",
+	"of age", "pm", "am"}
 
 // fillers may stand before any noun.
 var fillers = []string{"of", "the", "a", "an", "more", "and"}
@@ -66,8 +67,8 @@ func withoutTails(list []string) []string {
 
 // unitWords splits a name into words: "per" becomes a slash, exponents stand alone.
 func unitWords(name string) []string {
-	s := strings.NewReplacer("\\", " ", "~", " ", "{", "", "}", "", ". ", " ", ".", "", "^", " ^", "/", " / ", "*", " ",
-		"·", " ", "²", " ^2", "³", " ^3", ",", " ", "(", " ", ")", " ").Replace(name)
+	s := strings.NewReplacer("\\", " ", "~", " ", "{", "", "}", "", ". ", " ", ".", "", "^", " ^", "/", " / ",
+		"*", " ", "·", " ", "²", " ^2", "³", " ^3", ",", " ", "(", " ", ")", " ").Replace(name)
 	list := strings.Fields(s)
 	for i, w := range list {
 		if len(w) > 2 || unicode.IsLower(rune(w[0])) {
@@ -146,7 +147,8 @@ func (q *quantity) read(list []string, sign int8) bool {
 // isCompound reports whether w is made of known words, as in two-digit and third-grade.
 func isCompound(w string) bool {
 	first, second, ok := strings.Cut(w, "-")
-	return ok && (isNumeral(first) || adjectives[first] || isCounted(first)) && (adjectives[second] || isCounted(second))
+	return ok && (isNumeral(first) || adjectives[first] || isCounted(first)) &&
+		(adjectives[second] || isCounted(second))
 }
 
 func (q *quantity) raise(m measure, n int, sign int8) {

@@ -16,7 +16,8 @@ var conclusion = regexp.MustCompile(`(?i)^(.*?\S) +(?:is|are) +((?:the|our|your|
 var aside = regexp.MustCompile(`^[,;.]? +(as|which|because|since|by|so|that|where|when we)\b`)
 
 // opening matches connectives before a value, and a label with a colon.
-var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|in conclusion|as a result)\b,? +|` +
+var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|in conclusion|` +
+	`as a result)\b,? +|` +
 	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
 
 // reduce extracts the answer from a sentence.
@@ -183,7 +184,8 @@ func clauseValue(clause string) (value string, decided bool) {
 	value = statement(v.text)
 	for n := min(len(next), 5); n > 0; n-- {
 		if unit := strings.Join(next[:n], " "); quantityOf(unit).known {
-			return largerUnit(clause[:v.start], unit) + value + "\\text{ " + unit + "}" + smallerUnit(next[n:], unit), true
+			value += "\\text{ " + unit + "}"
+			return largerUnit(clause[:v.start], unit) + value + smallerUnit(next[n:], unit), true
 		}
 	}
 	return value, true
@@ -314,7 +316,8 @@ func lastSide(s string) string {
 }
 
 // plainValue matches a number in prose, with currency, fraction and per cent sign.
-var plainValue = regexp.MustCompile(`^(?:[$€£¥] ?)?[-−]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)(?: ?/ ?[0-9]+|(?: [0-9]+/[0-9]+))?(?: ?\\?%)?`)
+var plainValue = regexp.MustCompile(`^(?:[$€£¥] ?)?[-−]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)` +
+	`(?: ?/ ?[0-9]+|(?: [0-9]+/[0-9]+))?(?: ?\\?%)?`)
 
 // numberAt returns the length of the number at clause[i:] that is no part of a name.
 func numberAt(clause string, i int, money bool) int {
@@ -361,7 +364,8 @@ func lastSentence(s string) string {
 	end := strings.TrimRight(s, " .!*$")
 	for k := len(end) - 3; k >= 0; k-- {
 		if (end[k] == '.' || end[k] == '!' || end[k] == '?') && end[k+1] == ' ' {
-			if next := strings.TrimLeft(s[k+1:], " *"); next != "" && ('A' <= next[0] && next[0] <= 'Z' || next[0] == '$') {
+			next := strings.TrimLeft(s[k+1:], " *")
+			if next != "" && ('A' <= next[0] && next[0] <= 'Z' || next[0] == '$') {
 				return next
 			}
 		}
@@ -386,7 +390,8 @@ func bold(s string) string {
 	rest, _, _ := strings.Cut(s[open+2:], ",")
 	t := statement(s[start+2 : open])
 	_, letter := choiceIn(t)
-	if t == "" || !letter && !strings.ContainsAny(t, "0123456789$\\") || !readable(t) || unsettled(before) || unsettled(rest) {
+	if t == "" || !letter && !strings.ContainsAny(t, "0123456789$\\") || !readable(t) || unsettled(before) ||
+		unsettled(rest) {
 		return ""
 	}
 	return t
@@ -418,12 +423,12 @@ func startsNegated(s string) bool {
 
 // unsettling are words that keep the value in their clause from being the answer.
 var unsettling = []string{"or", "nor", "neither", "either", "than", "between", "except", "without", "unless", "maybe",
-	"perhaps", "possibly", "probably", "least", "most", "wrong", "incorrect", "but", "squared", "cubed", "factorial", "dozen",
-	"not", "isn", "never", "cannot", "if", "guess", "about", "approximately", "roughly"}
+	"perhaps", "possibly", "probably", "least", "most", "wrong", "incorrect", "but", "squared", "cubed",
+	"factorial", "dozen", "not", "isn", "never", "cannot", "if", "guess"}
 
 func unsettled(s string) bool {
 	for _, w := range strings.FieldsFunc(lower(s), func(r rune) bool { return (r < 'a' || r > 'z') && r < 0x80 }) {
-		if slices.Contains(unsettling[:len(unsettling)-3], w) {
+		if slices.Contains(unsettling, w) {
 			return true
 		}
 	}

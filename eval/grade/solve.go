@@ -175,7 +175,8 @@ func (c *comparer) rationalRoot1(p []*big.Rat) (*big.Rat, bool) {
 			if b%d != 0 {
 				continue
 			}
-			for _, r := range [...]*big.Rat{big.NewRat(n, d), big.NewRat(-n, d), big.NewRat(a/n, d), big.NewRat(-a/n, d)} {
+			for _, r := range [...]*big.Rat{big.NewRat(n, d), big.NewRat(-n, d), big.NewRat(a/n, d),
+				big.NewRat(-a/n, d)} {
 				if !c.spend(2) {
 					return nil, false
 				}
@@ -241,8 +242,11 @@ func signPieces(num, den []*big.Rat, zeros, poles []endpoint, rel string) ([]pie
 		if holds(valueAt(num, at).Sign() * valueAt(den, at).Sign()) {
 			out = append(out, p)
 		}
-		if i < len(ends) && holds(0) && !slices.ContainsFunc(poles, func(e endpoint) bool { return near(e.v, ends[i].v) }) {
-			e := ends[i]
+		if i == len(ends) || !holds(0) {
+			continue
+		}
+		e := ends[i]
+		if !slices.ContainsFunc(poles, func(pole endpoint) bool { return near(pole.v, e.v) }) {
 			out = append(out, piece{e.v, e.v, e.expr, e.expr, true, true})
 		}
 	}

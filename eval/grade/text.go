@@ -41,7 +41,8 @@ func sameWords(a, b string) bool {
 
 // sameNames compares lists of names that "and" joins, in any order: Alice and Bob.
 func sameNames(gold, prediction string) (result, bool) {
-	if len(gold) > 200 || len(prediction) > 200 || strings.ContainsAny(gold+prediction, "0123456789=+^_<>|()[]*/&\\#") {
+	if len(gold) > 200 || len(prediction) > 200 ||
+		strings.ContainsAny(gold+prediction, "0123456789=+^_<>|()[]*/&\\#") {
 		return result{}, false
 	}
 	g, p := namesIn(gold), namesIn(prediction)

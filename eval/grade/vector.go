@@ -113,7 +113,9 @@ func asTuple(x, like *expr) *expr {
 	case like.op == opMatrix && (like.cols == 1 || len(like.args) == like.cols):
 		n = len(like.args)
 	}
-	if n < 2 || n > 3 || !x.isScalar() || !x.has(func(a *expr) bool { return a.op == opSym && (a.name == "j" || a.name == "k") }) {
+	if n < 2 || n > 3 || !x.isScalar() || !x.has(func(a *expr) bool {
+		return a.op == opSym && (a.name == "j" || a.name == "k")
+	}) {
 		return x
 	}
 	if list, ok := components(x, n); ok {
