@@ -44,7 +44,8 @@ func logTallies(t *testing.T, kinds map[string]*tally) (all tally) {
 	return all
 }
 
-// TestAdversarialPairs: pairs of the shared file, by kind. Conventions are only logged.
+// TestAdversarialPairs: nearly all core pairs of the shared file get their label, and no wrong answer is accepted.
+// Conventions are only logged.
 func TestAdversarialPairs(t *testing.T) {
 	kinds := map[string]*tally{}
 	s := bufio.NewScanner(dataFile(t, "math_grading_adversarial.jsonl"))
@@ -69,10 +70,12 @@ func TestAdversarialPairs(t *testing.T) {
 		}
 		kinds[kind].add(v.Correct, r.Expected)
 	}
-	logTallies(t, kinds)
+	if all := logTallies(t, kinds); all.accepted > 0 || (all.pairs-all.right)*100 > all.pairs {
+		t.Errorf("%d of %d negatives accepted, %d of %d right", all.accepted, all.negatives, all.right, all.pairs)
+	}
 }
 
-// TestAdversarialCases: our own pairs and responses, by kind.
+// TestAdversarialCases: our own pairs and responses all get their label.
 func TestAdversarialCases(t *testing.T) {
 	for _, file := range []struct {
 		name  string
@@ -97,7 +100,7 @@ func TestAdversarialCases(t *testing.T) {
 			}
 			v := file.judge(gold, strings.ReplaceAll(answer, "⏎", "\n"))
 			if v.Correct != want {
-				t.Logf("%s:%d: want %v: gold %q, %q: %+v", file.name, i+1, want, gold, answer, v)
+				t.Errorf("%s:%d: want %v: gold %q, %q: %+v", file.name, i+1, want, gold, answer, v)
 			}
 			kinds[kind].add(v.Correct, want)
 		}

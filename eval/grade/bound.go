@@ -22,7 +22,7 @@ var (
 	boundPatterns = makeBoundPatterns()
 	orMore        = regexp.MustCompile(`(?i)^(.*[0-9A-Za-z)}])(?:\\text\{)? +or ` +
 		`(more|greater|above|higher|less|fewer|below|lower)\}?$`)
-	overOrUnder   = regexp.MustCompile(`(?i)^(over|above|under|below) +(-?[0-9\\$])`)
+	overOrUnder = regexp.MustCompile(`(?i)^(over|above|under|below) +(-?[0-9\\$])`)
 )
 
 type boundPattern struct {

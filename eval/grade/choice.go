@@ -34,6 +34,9 @@ func choiceIn(s string) (choice, bool) {
 	case strings.HasPrefix(rest, ")") || strings.HasPrefix(rest, ":") && !open,
 		strings.HasPrefix(rest, ".") && len(rest) > 1 && rest[1] == ' ':
 		c.marked = true
+		if after := rest[1:]; after != "" && strings.IndexByte("+*/^=-_!", after[0]) >= 0 {
+			return choice{}, false // (B)+1
+		}
 		c.value = strings.Trim(rest[1:], " .:;~")
 	default:
 		return choice{}, false

@@ -340,7 +340,7 @@ func closing(s string) Found {
 			return Found{Text: reduce(tail(lines[len(lines)-1], maxStatement)), How: "what a program prints"}
 		}
 	}
-	if d := lastDisplay(s); d != "" {
+	if d := lastDisplay(tail(s, maxAnswer)); d != "" {
 		return Found{Text: statement(lastSide(d)), How: "no answer phrase, the last formula"}
 	}
 	whole := s
@@ -352,7 +352,7 @@ func closing(s string) Found {
 			return Found{Text: t, How: "the whole response", Sure: true}
 		}
 	}
-	if !finished(s) {
+	if !finished(tail(s, maxStatement)) {
 		return Found{How: "no answer: cut off", Sure: true}
 	}
 	t := reduce(tail(s, maxStatement))
@@ -412,8 +412,8 @@ func statement(s string) string {
 		for _, arrow := range []string{"\\Rightarrow", "\\Longrightarrow", "\\implies", "\\therefore", "⇒", "∴"} {
 			t = strings.TrimSpace(strings.TrimPrefix(t, arrow))
 		}
-		for _, d := range [][2]string{{"**", "**"}, {"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"},
-			{"\"", "\""}, {"<answer>", "</answer>"}} {
+		for _, d := range [][2]string{{"**", "**"}, {"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"},
+			{"\\[", "\\]"}, {"\"", "\""}, {"<answer>", "</answer>"}} {
 			if len(t) >= len(d[0])+len(d[1]) && strings.HasPrefix(t, d[0]) && strings.HasSuffix(t, d[1]) &&
 				!strings.Contains(t[len(d[0]):len(t)-len(d[1])], d[1]) {
 				t = t[len(d[0]) : len(t)-len(d[1])]

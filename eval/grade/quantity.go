@@ -160,17 +160,17 @@ func (q *quantity) raise(m measure, n int, sign int8) {
 // sameAs says whether two quantities are of one kind, as far as known, and the factor from p to q.
 func (q quantity) sameAs(p quantity) (factor *big.Rat, same, known bool) {
 	one := big.NewRat(1, 1)
+	bothKnown := q.known && p.known
 	switch {
-	case q.measured && p.measured && q.dim == p.dim:
+	case bothKnown && q.measured && p.measured && q.dim == p.dim:
 		return one.Quo(p.factor, q.factor), true, true
-	case q.measured && p.measured:
+	case bothKnown && q.measured && p.measured:
 		return one, false, true
 	case slices.Equal(q.words, p.words):
 		return one, true, true
 	case len(q.nouns) == 0 && !q.measured || len(p.nouns) == 0 && !p.measured: // a scale or "in total" only
-		return one, q.known && p.known, false
-	}
-	if !q.known || !p.known {
+		return one, bothKnown, false
+	case !bothKnown:
 		return one, false, false
 	}
 	for _, n := range q.nouns {
