@@ -172,5 +172,8 @@ func evalPlus(r row) (code.Problem, error) {
 		}
 		p.Asserts = append(p.Asserts, "_check("+quoted(string(inputs))+")\n")
 	}
+	if number, ok := strings.CutPrefix(p.ID, "Mbpp/"); ok {
+		p.ID = "MBPP/" + number // as in MBPP's own files; the checker goes by EvalPlus's spelling
+	}
 	return p, nil
 }

@@ -110,6 +110,9 @@ func TestRows(t *testing.T) {
 			if p.Family != tt.family || p.Entry != tt.entry || p.Total() != tt.tests || p.Prompt == "" || p.ID == "" {
 				t.Errorf("%+v", p)
 			}
+			if strings.HasPrefix(p.ID, "Mbpp/") {
+				t.Errorf("%s is not MBPP's spelling", p.ID)
+			}
 			if strings.Contains(p.Prompt, "sortings") {
 				t.Error("the tags are in the prompt")
 			}

@@ -204,6 +204,16 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// TestMatchMBPP: EvalPlus's ids are MBPP's in either direction.
+func TestMatchMBPP(t *testing.T) {
+	for _, tt := range [][2]string{{"MBPP/11", "Mbpp/11"}, {"Mbpp/11", "MBPP/11"}} {
+		f := &File{Responses: []Response{{Item: tt[1]}}}
+		if _, err := f.Match([]rollout.Problem{{ID: tt[0], Prompt: "Remove the first."}}); err != nil || f.Responses[0].Item != tt[0] {
+			t.Errorf("%s in a suite with %s: %s, %v", tt[1], tt[0], f.Responses[0].Item, err)
+		}
+	}
+}
+
 func TestResults(t *testing.T) {
 	path := file(t, `{"results":{"gsm8k":{"alias":"gsm8k","exact_match,strict-match":0.5,"exact_match_stderr,strict-match":0.01,"sample_len":1319,"x,none":0.25,"x_stderr,none":"N/A"}},"n-samples":{"gsm8k":{"original":1319,"effective":100}}}`)
 	got, err := ReadResults(path)

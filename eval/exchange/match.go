@@ -69,9 +69,24 @@ func newMatcher(problems []rollout.Problem) *matcher {
 
 func spaced(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+// otherSpelling returns the id that EvalPlus gives a problem of MBPP, or MBPP's own for EvalPlus's: Mbpp/11 is
+// MBPP/11.
+func otherSpelling(item string) string {
+	if number, ok := strings.CutPrefix(item, "Mbpp/"); ok {
+		return "MBPP/" + number
+	}
+	if number, ok := strings.CutPrefix(item, "MBPP/"); ok {
+		return "Mbpp/" + number
+	}
+	return item
+}
+
 // find goes by id unless the prompt shows that the id belongs to another problem.
 func (m *matcher) find(item, prompt string) (id string, reworded, ok bool) {
 	text := spaced(prompt)
+	if _, known := m.texts[item]; !known {
+		item = otherSpelling(item)
+	}
 	own, known := m.texts[item]
 	if known && (text == "" || strings.Contains(text, own) || strings.Contains(own, text)) {
 		return item, false, true
