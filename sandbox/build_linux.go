@@ -152,7 +152,7 @@ func (p *Pool) compile(ctx context.Context, l language, t *tool, source string) 
 	}
 	r, err := p.execute(ctx, job{files: map[string][]byte{l.source: []byte(source)}, driver: "compile",
 		names:  map[string]string{"SPEC": string(spec)},
-		limits: compileLimits(), view: l.name})
+		limits: compileLimits(p.cfg.CompileMS), view: l.name})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	_ "embed"
 	"path/filepath"
 	"slices"
@@ -56,10 +57,14 @@ func languageNamed(name string) (language, bool) {
 	return language{}, false
 }
 
-// compileLimits bounds a compiler, whatever the request's limits. The times are long, so that load does not
-// change verdicts: including all of C++'s library takes seconds on an idle machine.
-func compileLimits() Limits {
-	return Limits{WallMS: 120_000, CPUMS: 60_000, MemoryMB: 1024, Processes: 64, StdoutKB: 64, StderrKB: 64,
+// defaultCompileMS is enough for all of C++'s library, which takes seconds on an idle machine.
+const defaultCompileMS = 10_000
+
+// compileLimits bounds a compiler by its processor time. The wall time is long, so that load does not change
+// verdicts.
+func compileLimits(cpuMS int64) Limits {
+	cpuMS = cmp.Or(cpuMS, defaultCompileMS)
+	return Limits{WallMS: 12 * cpuMS, CPUMS: cpuMS, MemoryMB: 1024, Processes: 64, StdoutKB: 64, StderrKB: 64,
 		FileMB: 64, ScratchMB: 256, ScratchFiles: 4096, OpenFiles: 512}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // needLanguage skips where the machine has no toolchain, with the reason.
@@ -187,5 +188,23 @@ func TestOutermost(t *testing.T) {
 	got := outermost([]bind{b("/u/lib/x", "/u/lib/x"), b("/u/lib", "/u/lib"), b("/u/lib", "/u/lib"), b("/other", "/u/lib/y"), b("/u/library", "/u/library")})
 	if want := []bind{b("/u/lib", "/u/lib"), b("/other", "/u/lib/y"), b("/u/library", "/u/library")}; !slices.Equal(got, want) {
 		t.Error(fmt.Sprint(got), want)
+	}
+}
+
+// A compiler that needs more than its processor time rejects the program.
+func TestCompileTime(t *testing.T) {
+	needLanguage(t, "cpp")
+	// 2^24 instantiations take seconds.
+	source := `template<int n, int k> struct f { static const int v = f<n-1, 2*k>::v + f<n-1, 2*k+1>::v; };
+template<int k> struct f<0, k> { static const int v = k; };
+int main() { return f<24, 0>::v != 0; }`
+	p := openAt(t, Namespaces, Config{Slots: 1, CompileMS: 1000})
+	start := time.Now()
+	r := p.Run(context.Background(), Request{Language: "cpp", Source: source})
+	if r.Verdict != CompileError || !strings.Contains(r.Runs[0].Detail, "the compiler") {
+		t.Errorf("%s: %+v", r.Verdict, r.Runs)
+	}
+	if d := time.Since(start); d > 12*time.Second {
+		t.Errorf("compiled for %s with a second of processor time", d)
 	}
 }

@@ -244,6 +244,8 @@ type Config struct {
 	Python  string // interpreter; empty: python3 in PATH
 	Limits  Limits // where requests set none
 	Cold    bool   // a new slot for every run, of one test each: slow, for comparing results
+	// CompileMS is the processor time of a compiler, whatever a request's limits; 0: 10 s.
+	CompileMS int64
 }
 
 // LevelError is returned by Open if the machine cannot give the required level.

@@ -397,6 +397,7 @@ type Samples struct {
 // Sandbox configures where programs written by the model run.
 type Sandbox struct {
 	Require string `key:"require"` // a sandbox.Level
+	Compile int    `key:"compile"` // seconds
 }
 
 // Verify selects what a run checks about itself while training.

@@ -12,7 +12,7 @@ import (
 // SandboxConfig is how a run's programs are run: as many at once as there are cores, by
 // python3, at least at the level that it requires.
 func SandboxConfig(c *config.Run) sandbox.Config {
-	return sandbox.Config{Require: sandbox.Level(c.Sandbox.Require)}
+	return sandbox.Config{Require: sandbox.Level(c.Sandbox.Require), CompileMS: int64(c.Sandbox.Compile) * 1000}
 }
 
 // newTask makes the task with what its grading needs: a sandbox, where it runs programs.
