@@ -158,7 +158,13 @@ func isReciprocal(x *expr) bool {
 
 // isApplication reports whether x is a function of anything: f'(3), P(X = 1).
 func isApplication(x *expr) bool {
-	if x.op != opMul || len(x.args) != 2 || x.args[0].op != opSym {
+	if x.op != opMul || len(x.args) != 2 {
+		return false
+	}
+	if f := x.args[0]; f.op == opPow && isReciprocal(f) && f.args[0].op == opSym { // f^{-1}(2)
+		return strings.Contains("fgh", f.args[0].name)
+	}
+	if x.args[0].op != opSym {
 		return false
 	}
 	name, _, _ := strings.Cut(x.args[0].name, "_")
@@ -168,7 +174,8 @@ func isApplication(x *expr) bool {
 
 // sameNames compares the left sides of two equations.
 func (c *comparer) sameNames(g, p *expr) result {
-	if g.String() == p.String() || isApplication(g) && isApplication(p) && g.args[0].name == p.args[0].name &&
+	if g.String() == p.String() || isApplication(g) && isApplication(p) && g.args[0].op == opSym &&
+		g.args[0].name == p.args[0].name &&
 		len(arguments(g)) > 0 && len(arguments(g)) == len(arguments(p)) {
 		return yes("the same name")
 	}
@@ -177,7 +184,7 @@ func (c *comparer) sameNames(g, p *expr) result {
 
 // sameArguments renames the arguments of p's function to those of g's: f(t) = 2t is f(x) = 2x.
 func sameArguments(g, p, value *expr) *expr {
-	if !isApplication(g) || !isApplication(p) || g.args[0].name != p.args[0].name {
+	if !isApplication(g) || !isApplication(p) || g.args[0].op != opSym || g.args[0].name != p.args[0].name {
 		return value
 	}
 	from, to := arguments(p), arguments(g)

@@ -24,8 +24,9 @@ func sentenceValue(s string) string {
 		if i < len(ends) {
 			to = ends[i][0]
 		}
-		t, decided := clauseValue(s[from:to])
-		if decided && !isName(t) {
+		clause := s[from:to]
+		t, decided := clauseValue(clause)
+		if decided && !isName(t) && (i == 0 || !subordinate.MatchString(clause)) {
 			return t
 		}
 		if name == "" {
@@ -34,6 +35,9 @@ func sentenceValue(s string) string {
 	}
 	return name
 }
+
+// subordinate matches the start of a clause that says where or why rather than what.
+var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent) `)
 
 // span is a value in a clause.
 type span struct {

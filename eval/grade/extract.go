@@ -24,7 +24,7 @@ const maxStatement = 2000
 // statement, which is not sure. A response cut off before its answer has none. Time is linear in the
 // length.
 func Extract(response string) Found {
-	s := FirstTurn(plainCharacters(response))
+	s := firstTurn(plainCharacters(response))
 	if k := lastIndex(s, "</think>"); k >= 0 {
 		s = s[k+len("</think>"):]
 	} else if strings.Contains(s, "<think>") {
@@ -89,7 +89,7 @@ func answerIn(s string) Found {
 		if t := concluded(statement(s)); t != "" {
 			return Found{Text: t, How: "the value in a sentence", Sure: true}
 		}
-		if t := statement(s); readable(t) {
+		if t := statement(s); readable(t) && !(isSentence(t) && hasUnknownWords(t)) {
 			return Found{Text: t, How: "the whole", Sure: true}
 		}
 	}
@@ -348,7 +348,8 @@ func closing(s string) Found {
 		s = strings.TrimPrefix(s[k+1:], "\\]")
 	}
 	if s == whole && len(s) <= 200 {
-		if t := statement(opening.ReplaceAllString(statement(s), "")); concluded(t) == "" && readable(t) {
+		if t := statement(opening.ReplaceAllString(statement(s), "")); concluded(t) == "" && readable(t) &&
+			!(isSentence(t) && hasUnknownWords(t)) {
 			return Found{Text: t, How: "the whole response", Sure: true}
 		}
 	}
@@ -423,7 +424,9 @@ func statement(s string) string {
 			strings.Count(t, "$")-strings.Count(t, "\\$") == 2 {
 			t = t[1 : len(t)-1]
 		}
-		t = strings.TrimSuffix(t, "**")
+		if strings.Count(t, "**")%2 == 1 {
+			t = strings.TrimSuffix(t, "**")
+		}
 		if t = strings.TrimSuffix(t, "。"); !strings.HasSuffix(t, "...") {
 			t = strings.TrimSuffix(t, ".")
 		}

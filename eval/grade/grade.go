@@ -3,7 +3,14 @@
 // Response finds the final answer in a whole response (extract.go); Answer compares an answer with the gold
 // one. Both sides are parsed into expression trees (lex.go, parse.go) and compared by kind (compare.go):
 // exact rational arithmetic (rational.go), canonical forms (canonical.go), values at points with error
-// bounds (evaluate.go) and at 256 bits (precise.go), sets of real numbers (set.go), matrices, units, words.
+// bounds (evaluate.go) and at 256 bits (precise.go), sets of real numbers (set.go), for which inequalities are
+// solved (solve.go), functions by cases, matrices, vectors with their direction, units, words.
+//
+// Words after a value must be a unit (units.go), or what is counted (nouns.go): with any other word the verdict is
+// unsure and not right, on either side, because the word may negate the value, add another or go on the
+// calculation. Units convert, in several parts too (5 feet 6 inches), and dozen and million multiply. A unit that
+// only one side gives counts as implied by the question. Bounds in words (at least 12) are inequalities; numbers in
+// words are numbers. "A ≈ B" is A if B is A rounded. CheckGold says which gold answers are not understood.
 //
 // Every verdict has a reason and says whether it is sure. Answers that cannot be parsed or compared give
 // unsure verdicts, which a strict score counts as wrong. Time and memory are bounded for any input: the
@@ -39,7 +46,7 @@ const maxAnswer = 6000
 
 // Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
 func Answer(gold, prediction string) Verdict {
-	gold, prediction = plainCharacters(gold), plainCharacters(prediction)
+	gold, prediction = plainCharacters(gold), firstTurn(plainCharacters(prediction))
 	switch whole, g := statement(prediction), goldAnswer(gold); {
 	case whole == "":
 	case whole == g:

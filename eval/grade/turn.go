@@ -12,9 +12,9 @@ var turnStarts = []string{"<|im_start|>assistant\n", "<|im_start|>assistant", "<
 	"<|start_header_id|>assistant<|end_header_id|>", "<|assistant|>", "<start_of_turn>model\n",
 	"<｜begin▁of▁sentence｜>", "<｜Assistant｜>"}
 
-// FirstTurn cuts a response at the first token that ends a turn: a model that goes on answers questions of its
-// own. special lists further such tokens, those of the run's tokenizer.
-func FirstTurn(s string, special ...string) string {
+// firstTurn cuts a response at the first token that ends a turn: a model that goes on answers questions of its
+// own.
+func firstTurn(s string) string {
 	s = strings.TrimSpace(s)
 	for again := true; again; {
 		again = false
@@ -38,11 +38,6 @@ func FirstTurn(s string, special ...string) string {
 		}
 		if i >= len(s) {
 			break
-		}
-	}
-	for _, t := range special {
-		if t != "" {
-			s, _, _ = strings.Cut(s, t)
 		}
 	}
 	return s
