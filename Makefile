@@ -1,17 +1,30 @@
 # Each target is a command that a person could type. On a fresh machine with Go
 # and gcc, `make demo` and `make test` need nothing else: Go fetches the modules.
 
-# Programs and tests are built with one set of flags, so that the C of the kernels is
-# compiled once for both.
-export GOFLAGS += -trimpath
-
 GO      ?= go
+
+# Programs and tests are built with one set of flags, so that the C of the kernels is
+# compiled once for both. Tag cuda adds the backend for NVIDIA GPUs; it needs neither a GPU
+# nor a toolkit.
+PLATFORM := $(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)
+export GOFLAGS += -trimpath $(if $(filter linux/amd64 linux/arm64,$(PLATFORM)),-tags=cuda)
+
+# Package gorgonia.org/cu includes <cuda.h>. CPATH names ours without changing the key under
+# which Go keeps compiled C; flags would compile the kernels for CPUs again. But gcc looks in
+# CPATH last, so flags it must be where a toolkit of NVIDIA lies in a folder that cu names.
+CUDA_INCLUDE := $(CURDIR)/kernels/cuda/include
+ifneq ($(wildcard /usr/local/cuda*/include/cuda.h /usr/local/cuda*/targets/*/include/cuda.h /opt/cuda/include/cuda.h),)
+export CGO_CFLAGS := -O2 -g -I$(CUDA_INCLUDE)
+else
+export CPATH := $(CUDA_INCLUDE)
+endif
+
 DEMO    ?= demo
 BENCH   ?= .
 FUZZTIME ?= 10s
 SOURCES = cmd configs eval experiments harness kernels reports sandbox train source.go
 
-.PHONY: build demo test amx race lint bench golden fuzz clean help
+.PHONY: build demo test cuda fake ptx amx race lint bench golden fuzz clean help
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,7 +41,23 @@ demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the
 test: build      ## every test; needs no GPU, no network once the modules are there
 	$(GO) vet ./...
 	$(GO) test ./...
-	$(MAKE) amx
+	$(MAKE) cuda amx
+
+# The last line is what a plain `go build ./cmd/exp` compiles.
+cuda: fake       ## the backend for GPUs on a driver without hardware, and a build without it
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -skip Conformance ./kernels/cuda
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -run 'Conformance/(Alloc|Copy|Zero|Add)$$' ./kernels/cuda
+	GOFLAGS=-trimpath $(GO) vet ./kernels/cuda ./cmd/exp
+
+fake: build/fake/libcuda.so.1 ## a CUDA driver that runs the kernels on the CPU, for tests
+
+build/fake/libcuda.so.1: $(wildcard kernels/cuda/*.cu kernels/cuda/*.h kernels/cuda/fake/* kernels/cuda/include/*)
+	@mkdir -p $(@D)
+	gcc -O2 -march=native -ffp-contract=off -Wall -Wextra -shared -fPIC -pthread -DEMULATED \
+	  $(addprefix -Ikernels/cuda/,include fake .) -o $@ kernels/cuda/fake/*.c -x c kernels/cuda/*.cu -lm
+
+ptx:             ## compile changed kernels for GPUs again; needs clang-19 (Debian and Ubuntu have it)
+	kernels/cuda/ptx.sh
 
 amx:             ## the kernels of level amx on an emulated matrix unit, for machines without one
 	$(GO) test -tags emulate_amx -run 'Conformance/bf16/amx|Tile/amx|SwiGLUInParts/amx|TestTrain$$' ./kernels/cpu ./harness/selftest
@@ -37,12 +66,13 @@ race:            ## the packages whose Go code is concurrent, under the race det
 	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./sandbox ./train/generate ./train
 
 # Tests are left out of staticcheck and deadcode: what only tests reach is dead. The one
-# function that may be is a fixture of three packages' tests.
+# function that may be is a fixture of three packages' tests. No command computes on GPUs yet,
+# so deadcode reads the program without them.
 lint:            ## formatting, vet, staticcheck, unreachable functions, lengths, and the modules' sums
 	@test -z "$$(gofmt -l $(SOURCES))" || { gofmt -l $(SOURCES) ; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck -tests=false ./...
-	@dead="$$($(GO) tool deadcode ./cmd/exp ./configs/... | grep -v ' DB.AddArtifact$$')"; \
+	@dead="$$(GOFLAGS=-trimpath $(GO) tool deadcode ./cmd/exp ./configs/... | grep -v ' DB.AddArtifact$$')"; \
 	  test -z "$$dead" || { echo "$$dead"; exit 1; }
 	$(GO) test ./cmd/exp -run 'TestArchitecture|TestLineLength|TestFunctionLength'
 	$(GO) mod verify
@@ -59,4 +89,4 @@ fuzz:            ## each fuzz target for FUZZTIME
 	    echo "$$d $$f"; $(GO) test $$d -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) || exit 1; done; done
 
 clean:           ## what the targets above made
-	rm -rf bin $(DEMO)
+	rm -rf bin build $(DEMO)

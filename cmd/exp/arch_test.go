@@ -27,6 +27,7 @@ func lawOfTheTree() law {
 			"golang.org/x/term":                {"cmd/exp/term"},
 			"gonum.org/v1/gonum/stat/distuv":   {"eval/stat"},
 			"gonum.org/v1/plot":                {"reports/figure"},
+			"gorgonia.org/cu":                  {"kernels/cuda"}, // the driver of NVIDIA GPUs
 			// System calls that package syscall does not have: statfs and flock, free
 			// space, exchanging two folders, memory and CPU time.
 			"golang.org/x/sys": {"sandbox", "experiments/store", "experiments/blob", "train/checkpoint", "harness/run"},

@@ -1,0 +1,7 @@
+#include "gpu.h"
+
+// add adds src to dst (kernels.Memory).
+KERNEL(add) {
+	const size_t i = element();
+	if (i < a.n) a.dst[i] = a.dst[i] + a.src[i];
+}

@@ -1,0 +1,192 @@
+//go:build cuda
+
+package cuda
+
+/*
+#include "device.h"
+*/
+import "C"
+
+import (
+	"embed"
+	"fmt"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"exp/kernels"
+)
+
+// modules are the compiled kernels, one file for each .cu.
+//
+//go:embed *.ptx
+var modules embed.FS
+
+// Backend computes on one device. Work is queued on one stream; Sync waits for it.
+//
+// Operations return nothing, so a failure is kept: later calls do nothing, and Sync panics with
+// the first *Error.
+type Backend struct {
+	dev     cu.Device
+	context cu.CUContext
+	stream  cu.Stream
+	modules []cu.Module
+	kernels map[string]cu.Function
+
+	staging  unsafe.Pointer // pinned, stagingBytes
+	used     int            // bytes of it in flight
+	arrivals []arrival      // copies to the host that wait for Sync
+
+	err error
+}
+
+// Open starts a backend on device n.
+func Open(n int) (*Backend, error) {
+	if err := load(); err != nil {
+		return nil, err
+	}
+	d, err := describe(n)
+	if err != nil {
+		return nil, wrap(fmt.Sprintf("device %d", n), err)
+	}
+	if d.Classes() == nil {
+		return nil, &Error{Op: fmt.Sprintf("device %d", n), Code: notSupported, Help: "use another device, or the CPU",
+			Text: fmt.Sprintf("%s has compute capability %d.%d; 8.0 is needed", d.Name, d.Major, d.Minor)}
+	}
+	b := &Backend{dev: cu.Device(n), kernels: map[string]cu.Function{}}
+	if err := b.open(); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Backend) open() (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// A device address never equals a host address then, which lets kernels.Buffer hold either.
+	if ok, err := b.dev.Attribute(cu.UnifiedAddressing); err != nil || ok == 0 {
+		return errorOf("unified addressing", notSupported)
+	}
+	if b.context, err = b.dev.RetainPrimaryCtx(); err != nil {
+		return wrap("open the device", err)
+	}
+	if err := cu.SetCurrentContext(b.context); err != nil {
+		return wrap("open the device", err)
+	}
+	if b.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+		return wrap("make a stream", err)
+	}
+	if err := errorOf("pin host memory", int(C.device_pin(b.ctx(), &b.staging, stagingBytes))); err != nil {
+		return err
+	}
+	return b.loadKernels()
+}
+
+// loadKernels loads every module and finds its entries.
+func (b *Backend) loadKernels() error {
+	files, err := modules.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		text, err := modules.ReadFile(f.Name())
+		if err != nil {
+			return err
+		}
+		m, err := cu.LoadData(string(text))
+		if err != nil {
+			return wrap("load "+f.Name(), err)
+		}
+		b.modules = append(b.modules, m)
+		for _, name := range entries(string(text)) {
+			if b.kernels[name], err = m.Function(name); err != nil {
+				return wrap("find kernel "+name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// entries returns the names of the kernels of a module.
+func entries(ptx string) (names []string) {
+	for line := range strings.Lines(ptx) {
+		if _, rest, ok := strings.Cut(line, ".visible .entry "); ok {
+			name, _, _ := strings.Cut(rest, "(")
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Close frees what Open took. The caller frees its buffers first.
+func (b *Backend) Close() {
+	if b.context == (cu.CUContext{}) {
+		return
+	}
+	if b.staging != nil {
+		C.device_unpin(b.ctx(), b.staging)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, m := range b.modules {
+		m.Unload()
+	}
+	if b.stream != (cu.Stream{}) {
+		b.stream.Destroy()
+	}
+	b.dev.ReleasePrimaryCtx()
+	*b = Backend{}
+}
+
+// Name implements kernels.Backend.
+func (b *Backend) Name() string { return "cuda" }
+
+// Class implements kernels.Backend: float32 chains have the CPU's bits.
+func (b *Backend) Class() string { return "cpu/fma" }
+
+// Float implements kernels.Backend.
+func (b *Backend) Float() kernels.DType { return kernels.F32 }
+
+// Operand implements kernels.Backend.
+func (b *Backend) Operand() kernels.DType { return kernels.F32 }
+
+// ctx and queue are the context and the stream for calls of C. Package cu keeps each in a
+// structure of one pointer.
+func (b *Backend) ctx() C.CUcontext  { return *(*C.CUcontext)(unsafe.Pointer(&b.context)) }
+func (b *Backend) queue() C.CUstream { return *(*C.CUstream)(unsafe.Pointer(&b.stream)) }
+
+// keep records the first failure.
+func (b *Backend) keep(op string, code C.CUresult) {
+	if b.err == nil {
+		b.err = errorOf(op, int(code))
+	}
+}
+
+// blockThreads is the number of threads in a block: a multiple of a warp, and enough to hide
+// the latency of memory.
+const blockThreads = 256
+
+// launch queues a kernel on n threads or a few more. args points to its structure of arguments.
+func (b *Backend) launch(name string, n int, args unsafe.Pointer) {
+	f, ok := b.kernels[name]
+	if !ok {
+		panic("cuda: no kernel " + name)
+	}
+	if n == 0 || b.err != nil {
+		return
+	}
+	blocks := (n + blockThreads - 1) / blockThreads
+	function := *(*C.CUfunction)(unsafe.Pointer(&f)) // package cu keeps it in a structure
+	b.keep(name, C.device_launch(b.ctx(), b.queue(), function, C.uint(blocks), blockThreads, args))
+}
+
+// address returns the device address of b.
+func address(b kernels.Buffer) C.CUdeviceptr {
+	if b.IsHost() {
+		panic("cuda: a host buffer in a device operation")
+	}
+	return C.CUdeviceptr(uintptr(b.Addr()))
+}

@@ -1,0 +1,285 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"debug/elf"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"exp/kernels"
+	"exp/kernels/kerneltest"
+)
+
+// fakeVariable configures the fake driver (fake/driver.c). Where it is set, even to nothing,
+// the tests fail without a driver; elsewhere they skip.
+const fakeVariable = "FAKECUDA"
+
+func open(t *testing.T) *Backend {
+	t.Helper()
+	// The result of a test depends on the library: read it, so that the cache knows.
+	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
+		os.ReadFile(filepath.Join(dir, "libcuda.so.1"))
+	}
+	b, err := Open(0)
+	if err != nil {
+		if _, fake := os.LookupEnv(fakeVariable); fake {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+// fake skips a test that makes the fake driver fail.
+func fake(t *testing.T) {
+	t.Helper()
+	if _, ok := os.LookupEnv(fakeVariable); !ok {
+		t.Skip("needs the fake driver: make test")
+	}
+}
+
+// rest stands for the operations that Backend does not have yet.
+type rest struct{ kernels.Backend }
+
+type partial struct {
+	*Backend
+	rest
+}
+
+func TestConformance(t *testing.T) {
+	kerneltest.NewSuite().Test(t, func() kernels.Backend { return partial{Backend: open(t)} })
+}
+
+// What the driver may do late, and threads in another order, change no bits.
+func TestOrders(t *testing.T) {
+	fake(t)
+	for _, settings := range []string{"lazy,order=1", "order=2"} {
+		t.Run(settings, func(t *testing.T) {
+			again(t, "TestConformance/(Alloc|Copy|Zero|Add)$|TestCopies", fakeVariable+"="+settings)
+		})
+	}
+}
+
+// again runs tests of this program in a new process, with changed variables.
+func again(t *testing.T, run string, env ...string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run="+run, "-test.v")
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "--- SKIP") && err == nil {
+		t.Skip(string(out))
+	}
+	if err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A program with this package starts without the driver's library.
+func TestNeededLibraries(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	libraries, err := f.ImportedLibraries()
+	if err != nil || len(libraries) == 0 {
+		t.Fatal(libraries, err)
+	}
+	for _, l := range libraries {
+		if strings.Contains(l, "cuda") {
+			t.Errorf("the program needs %s", l)
+		}
+	}
+}
+
+// A buffer larger than the staging memory goes in pieces; a host buffer may change right after
+// Copy; types convert on the way.
+func TestCopies(t *testing.T) {
+	b := open(t)
+	const n = stagingBytes/4*2 + 3
+	x, back := make([]float32, n), make([]float32, n)
+	for i := range x {
+		x[i] = float32(i)
+	}
+	dev, err := b.Alloc(kernels.F32, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Free(dev)
+	b.Copy(dev, kernels.Host(x))
+	clear(x)
+	b.Copy(kernels.Host(back), dev)
+	b.Sync()
+	for i, v := range back {
+		if v != float32(i) {
+			t.Fatalf("element %d is %v after a round trip", i, v)
+		}
+	}
+
+	wide := []float64{1, 1 + 0x1p-24, math.MaxFloat64, math.Copysign(0, -1), 0x1p-149}
+	want := []float32{1, 1, float32(math.Inf(1)), float32(math.Copysign(0, -1)), 0x1p-149}
+	half := []uint16{0x3f80, 0x3f80, 0x7f80, 0x8000, 0}
+	part, got, wider, bits := dev.Slice(1, 1+len(wide)), make([]float32, len(wide)), make([]float64, len(wide)), make([]uint16, len(wide))
+	b.Copy(part, kernels.Host(wide))
+	b.Copy(kernels.Host(got), part)
+	b.Copy(kernels.Host(wider), part)
+	b.Copy(kernels.HostBits(bits), part)
+	b.Sync()
+	for i, w := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(w) || wider[i] != float64(w) || bits[i] != half[i] {
+			t.Errorf("%v became %v, %v and %#x, want %v and %#x", wide[i], got[i], wider[i], bits[i], w, half[i])
+		}
+	}
+	b.Copy(part, kernels.HostBits(half))
+	b.Copy(kernels.Host(got), part)
+	b.Sync()
+	if got[0] != 1 || !math.IsInf(float64(got[2]), 1) || got[4] != 0 {
+		t.Errorf("bf16 became %v", got)
+	}
+}
+
+// inside names the case of TestFailures that a process runs.
+const inside = "EXP_CUDA_TEST_CASE"
+
+// Each failure is an *Error that says what to do. A process opens the driver once, so each case has one.
+func TestFailures(t *testing.T) {
+	fake(t)
+	if name := os.Getenv(inside); name != "" {
+		failures()[name].run(t)
+		return
+	}
+	for name, f := range failures() {
+		t.Run(name, func(t *testing.T) { again(t, "TestFailures$", append(f.env, inside+"="+name)...) })
+	}
+}
+
+type failure struct {
+	env []string
+	run func(t *testing.T)
+}
+
+func failures() map[string]failure {
+	opens := func(code int, hint string) func(t *testing.T) {
+		return func(t *testing.T) {
+			_, err := Open(0)
+			wantError(t, err, code, hint)
+		}
+	}
+	set := func(s string) []string { return []string{fakeVariable + "=" + s} }
+	return map[string]failure{
+		"no library": {[]string{"LD_LIBRARY_PATH="}, func(t *testing.T) {
+			_, err := Open(0)
+			if err == nil {
+				t.Skip("this machine has a driver")
+			}
+			if !errors.Is(err, ErrNoDriver) || !strings.Contains(err.Error(), "libcuda.so.1") {
+				t.Error(err)
+			}
+		}},
+		"no device":   {set("devices=0"), opens(noDevice, "CUDA_VISIBLE_DEVICES")},
+		"mismatch":    {set("init=803"), opens(803, "reboot")},
+		"unknown":     {set("init=888"), opens(888, "CUresult")},
+		"old driver":  {set("version=11040"), opens(oldPTX, "driver 525")},
+		"old device":  {set("capability=75"), opens(notSupported, "the CPU")},
+		"few devices": {nil, func(t *testing.T) { _, err := Open(1); wantError(t, err, 101, "exp doctor") }},
+		"memory":      {set("memory=64"), failAlloc},
+		"launch":      {set("fail=2:719"), failLaunch},
+		"address":     {set("lazy"), failAddress},
+	}
+}
+
+func wantError(t *testing.T, err error, code int, hint string) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Code != code || !strings.Contains(e.Hint(), hint) || e.Text == "" || e.Op == "" {
+		t.Errorf("%#v, want code %d and a hint with %q", err, code, hint)
+	}
+}
+
+func failAlloc(t *testing.T) {
+	b := open(t)
+	_, err := b.Alloc(kernels.F32, 100<<20/4)
+	wantError(t, err, outOfMemory, "--dry-run")
+	if !strings.Contains(err.Error(), "allocate 100 MiB") {
+		t.Error(err)
+	}
+	x, err := b.Alloc(kernels.F32, 1<<20) // the device goes on
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Sync()
+	b.Free(x)
+}
+
+// syncError returns the error with which Sync panics.
+func syncError(b *Backend) (err error) {
+	defer func() { err, _ = recover().(error) }()
+	b.Sync()
+	return nil
+}
+
+func failLaunch(t *testing.T) {
+	b := open(t)
+	x, err := b.Alloc(kernels.F32, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Add(x, x)
+	if err := syncError(b); err != nil {
+		t.Error(err)
+	}
+	b.Add(x, x)
+	for range 2 { // a lost device stays lost
+		err := syncError(b)
+		wantError(t, err, 719, "resume")
+		if e := (*Error)(nil); errors.As(err, &e) && !e.Lasting() {
+			t.Error("the device is lost, but the error is not lasting")
+		}
+	}
+}
+
+func failAddress(t *testing.T) {
+	b := open(t)
+	x, err := b.Alloc(kernels.F32, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beyond := kernels.NewBuffer(unsafe.Add(x.Addr(), 4096*4), 64, kernels.F32)
+	b.Add(x.Slice(0, 64), beyond)
+	wantError(t, syncError(b), 700, "resume")
+}
+
+func TestDevices(t *testing.T) {
+	fake(t)
+	open(t)
+	list, version, err := Devices()
+	if err != nil || len(list) != 1 || version != "13.0" {
+		t.Fatal(list, version, err)
+	}
+	if want := (Device{Name: "emulated device", Memory: 1 << 30, Major: 9}); list[0] != want {
+		t.Errorf("%+v, want %+v", list[0], want)
+	}
+}
+
+func TestClasses(t *testing.T) {
+	for _, tt := range []struct {
+		major int
+		want  string
+	}{{7, ""}, {8, "cpu/fma cpu/bf16 matrix/8x24"}, {9, "cpu/fma cpu/bf16 matrix/16x25"}, {12, "cpu/fma cpu/bf16 matrix/16x25"}} {
+		if got := strings.Join(Device{Major: tt.major}.Classes(), " "); got != tt.want {
+			t.Errorf("%d.0: %q, want %q", tt.major, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,372 @@
+// driver.c is a libcuda.so.1 for tests: one device without hardware. `make fake` links it with the
+// kernels, which run in the emulator, so the whole Go side runs where there is no GPU. The
+// variable FAKECUDA changes it; several settings are separated by commas:
+//
+//	lazy          work waits until something synchronises, as late as a driver may run it
+//	order=N       the emulator's order of threads and blocks: 0, 1 or 2
+//	memory=N      MiB of device memory, 1024 if not set
+//	fail=N:CODE   the N-th launch fails with CODE, which the next synchronisation returns
+//	devices=N     devices that the driver sees
+//	capability=N  compute capability times ten, 90 if not set
+//	version=N     the driver's version, 13000 if not set
+//	init=CODE     what cuInit returns
+//
+// Device memory cannot be touched while no work runs, so Go code that reads behind a device
+// address dies, as it would with hardware. It starts as 0xcd and lies between guard pages. Codes
+// from 700 to 719 are lasting: every later call returns them. A module must be PTX with an entry
+// for each kernel that is asked for, whose argument has the size of the emulated kernel's.
+#define _GNU_SOURCE
+#include "emulator.h"
+#include "cuda.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, ALIGNMENT = 256, MAX_BLOCK = 1024, MAX_GRID_Y = 65535, MAX_ARGS = 4096, MAX_MEMORY = 1 << 16 };
+
+struct memory {
+	char *start; // whole pages, with a guard page on both sides
+	size_t room;
+	CUdeviceptr at; // the end of [at, at+bytes) is as near to the guard as ALIGNMENT allows
+};
+
+// A task of the stream: a kernel, a copy, or a fill if from and kernel are null.
+struct task {
+	const struct kernel *kernel;
+	struct grid grid, block;
+	void *to;
+	const void *from;
+	size_t bytes;
+	int value;
+	char args[MAX_ARGS];
+};
+
+
+static struct {
+	int lazy, order, devices, capability, version, init;
+	size_t limit, used;
+	long launches, fail_at;
+	int fail_code, pending, lasting;
+	struct memory memory[MAX_MEMORY];
+	int memories;
+	struct task *queue;
+	size_t queued, room;
+} driver;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t configured = PTHREAD_ONCE_INIT;
+static __thread CUcontext current; // a context belongs to a thread
+
+static void set(char *word) {
+	char *value = strchr(word, '=');
+	long n = value ? atol(value + 1) : 0;
+	if (value) *value = 0;
+	if (!strcmp(word, "lazy")) driver.lazy = 1;
+	else if (!strcmp(word, "order")) driver.order = n;
+	else if (!strcmp(word, "memory")) driver.limit = (size_t)n << 20;
+	else if (!strcmp(word, "devices")) driver.devices = n;
+	else if (!strcmp(word, "capability")) driver.capability = n;
+	else if (!strcmp(word, "version")) driver.version = n;
+	else if (!strcmp(word, "init")) driver.init = n;
+	else if (!strcmp(word, "fail") && value && strchr(value + 1, ':')) {
+		driver.fail_at = n;
+		driver.fail_code = atoi(strchr(value + 1, ':') + 1);
+	} else {
+		fprintf(stderr, "FAKECUDA: unknown setting %s\n", word);
+		abort();
+	}
+}
+
+static void configure(void) {
+	driver.devices = 1;
+	driver.capability = 90;
+	driver.version = 13000;
+	driver.limit = (size_t)1024 << 20;
+	const char *env = getenv("FAKECUDA");
+	char *all = strdup(env ? env : ""), *rest = all;
+	for (char *word; (word = strsep(&rest, ","));)
+		if (*word) set(word);
+	free(all);
+}
+
+static void protect(int allowed) {
+	for (int i = 0; i < driver.memories; i++) mprotect(driver.memory[i].start, driver.memory[i].room, allowed);
+}
+
+// fail records the failure that the next synchronisation returns.
+static void fail(int code) {
+	driver.pending = code;
+	if (code >= 700 && code <= 719) driver.lasting = code;
+}
+
+static void flush(void) {
+	if (!driver.queued) return;
+	protect(PROT_READ | PROT_WRITE);
+	for (size_t i = 0; i < driver.queued && !driver.lasting; i++) {
+		struct task *t = &driver.queue[i];
+		if (t->kernel) {
+			int code = emulate(t->kernel, t->grid, t->block, t->args, driver.order);
+			if (code) fail(code);
+		} else if (t->from) memcpy(t->to, t->from, t->bytes);
+		else memset(t->to, t->value, t->bytes);
+	}
+	protect(PROT_NONE);
+	driver.queued = 0;
+}
+
+static CUresult submit(const struct task *t) {
+	if (driver.lasting) return driver.lasting;
+	if (driver.queued == driver.room) {
+		driver.room = driver.room ? 2 * driver.room : 16;
+		driver.queue = realloc(driver.queue, driver.room * sizeof *driver.queue);
+	}
+	driver.queue[driver.queued++] = *t;
+	if (!driver.lazy) flush();
+	return CUDA_SUCCESS;
+}
+
+static CUresult synchronize(void) {
+	flush();
+	CUresult r = driver.lasting ? driver.lasting : driver.pending;
+	driver.pending = 0;
+	return r;
+}
+
+// holds reports whether [p, p+n) is device memory.
+static int holds(CUdeviceptr p, size_t n) {
+	for (int i = 0; i < driver.memories; i++) {
+		const struct memory *m = &driver.memory[i];
+		if (p >= m->at && p + n <= (CUdeviceptr)(m->start + m->room)) return 1;
+	}
+	return 0;
+}
+
+// Every function takes the lock. BEGIN also wants a context on the calling thread.
+static void release(const int *unused) {
+	(void)unused;
+	pthread_mutex_unlock(&lock);
+}
+#define SERIAL                                                                                     \
+	pthread_once(&configured, configure);                                                          \
+	pthread_mutex_lock(&lock);                                                                     \
+	__attribute__((cleanup(release))) const int locked = 1;                                        \
+	(void)locked
+#define BEGIN                                                                                      \
+	SERIAL;                                                                                        \
+	if (!current) return CUDA_ERROR_INVALID_CONTEXT
+
+CUresult cuInit(unsigned flags) {
+	SERIAL;
+	(void)flags;
+	if (driver.init) return driver.init;
+	return driver.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+CUresult cuDriverGetVersion(int *v) {
+	SERIAL;
+	*v = driver.version;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *n) {
+	SERIAL;
+	*n = driver.devices;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *d, int i) {
+	SERIAL;
+	*d = i;
+	return i >= 0 && i < driver.devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetName(char *s, int n, CUdevice d) {
+	(void)d;
+	snprintf(s, n, "emulated device");
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) {
+	SERIAL;
+	(void)d;
+	*n = driver.limit;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d) {
+	SERIAL;
+	(void)d;
+	switch ((int)a) {
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *v = driver.capability / 10; break;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *v = driver.capability % 10; break;
+	case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: *v = 1; break;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
+	(void)d;
+	*c = (CUcontext)&driver;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) {
+	(void)d;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext c) {
+	current = c;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) {
+	BEGIN;
+	const size_t room = (n + PAGE - 1) / PAGE * PAGE;
+	if (!n) return CUDA_ERROR_INVALID_VALUE;
+	if (driver.lasting) return driver.lasting;
+	if (driver.used + room > driver.limit || driver.memories == MAX_MEMORY) return CUDA_ERROR_OUT_OF_MEMORY;
+	char *start = mmap(NULL, room + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+	start += PAGE;
+	mprotect(start, room, PROT_READ | PROT_WRITE);
+	memset(start, 0xcd, room);
+	mprotect(start, room, PROT_NONE);
+	*p = (CUdeviceptr)(start + (room - n) / ALIGNMENT * ALIGNMENT);
+	driver.memory[driver.memories++] = (struct memory){start, room, *p};
+	driver.used += room;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr p) {
+	BEGIN;
+	flush();
+	for (int i = 0; i < driver.memories; i++) {
+		const struct memory m = driver.memory[i];
+		if (m.at != p) continue;
+		munmap(m.start - PAGE, m.room + 2 * PAGE);
+		driver.used -= m.room;
+		driver.memory[i] = driver.memory[--driver.memories];
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemHostAlloc(void **p, size_t n, unsigned flags) {
+	BEGIN;
+	(void)flags;
+	*p = aligned_alloc(PAGE, (n + PAGE - 1) / PAGE * PAGE);
+	return *p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemFreeHost(void *p) {
+	BEGIN;
+	flush();
+	free(p);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t n, CUstream s) {
+	BEGIN;
+	(void)s;
+	if (!holds(to, n)) return CUDA_ERROR_INVALID_VALUE;
+	return submit(&(struct task){.to = (void *)to, .from = from, .bytes = n});
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t n, CUstream s) {
+	BEGIN;
+	(void)s;
+	if (!holds(from, n)) return CUDA_ERROR_INVALID_VALUE;
+	return submit(&(struct task){.to = to, .from = (void *)from, .bytes = n});
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) {
+	BEGIN;
+	(void)s;
+	if (!holds(to, n) || !holds(from, n)) return CUDA_ERROR_INVALID_VALUE;
+	return submit(&(struct task){.to = (void *)to, .from = (void *)from, .bytes = n});
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n, CUstream s) {
+	BEGIN;
+	(void)s;
+	if (!holds(to, n)) return CUDA_ERROR_INVALID_VALUE;
+	return submit(&(struct task){.to = (void *)to, .bytes = n, .value = value});
+}
+
+CUresult cuStreamCreate(CUstream *s, unsigned flags) {
+	BEGIN;
+	(void)flags;
+	*s = (CUstream)&driver.queue;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy_v2(CUstream s) {
+	BEGIN;
+	(void)s;
+	flush();
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream s) {
+	BEGIN;
+	(void)s;
+	return synchronize();
+}
+
+CUresult cuModuleLoadData(CUmodule *m, const void *image) {
+	BEGIN;
+	if (!strstr(image, "\n.version ") || !strstr(image, "\n.target ")) return CUDA_ERROR_INVALID_IMAGE;
+	*m = (CUmodule)strdup(image);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule m) {
+	BEGIN;
+	free(m);
+	return CUDA_SUCCESS;
+}
+
+// bytes_of returns the size of the one parameter of an entry of a module, 0 if it has none.
+static size_t bytes_of(const char *ptx, const char *name) {
+	char entry[256];
+	snprintf(entry, sizeof entry, ".entry %s(", name);
+	const char *at = strstr(ptx, entry), *end = at ? strchr(at, ')') : NULL;
+	const char *open = at ? strchr(at, '[') : NULL;
+	if (!open || open > end) return 0;
+	return strtoul(open + 1, NULL, 10);
+}
+
+CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
+	BEGIN;
+	const struct kernel *k = find_kernel(name);
+	if (!k) return CUDA_ERROR_NOT_FOUND;
+	if (bytes_of((const char *)m, name) != k->args) {
+		fprintf(stderr, "fake driver: the argument of %s has another size in the PTX\n", name);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	*f = (CUfunction)k;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+	unsigned shared, CUstream s, void **params, void **extra) {
+	BEGIN;
+	(void)s;
+	(void)extra;
+	const struct kernel *k = (const struct kernel *)f;
+	if (!gx || !gy || !gz || gy > MAX_GRID_Y || gz > MAX_GRID_Y || !bx || !by || !bz || bx * by * bz > MAX_BLOCK ||
+		shared || k->args > MAX_ARGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (driver.lasting) return driver.lasting;
+	if (++driver.launches == driver.fail_at) {
+		fail(driver.fail_code);
+		return CUDA_SUCCESS;
+	}
+	struct task t = {.kernel = k, .grid = {gx, gy, gz}, .block = {bx, by, bz}};
+	memcpy(t.args, params[0], k->args);
+	return submit(&t);
+}

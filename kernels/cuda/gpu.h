@@ -1,0 +1,52 @@
+// gpu.h is what a kernel includes. A kernel is one source for two compilers: clang makes the PTX
+// that is committed (ptx.sh), and gcc compiles it as C for the emulator of fake/, so it keeps to
+// what C and C++ share. It takes one structure of arguments (args.h), writes as plain C what
+// must not fuse and as fmaf what must, and calls no library.
+#ifndef EXP_CUDA_GPU_H
+#define EXP_CUDA_GPU_H
+
+#if defined(EMULATED)
+#include "fake/emulator.h"
+#else
+typedef unsigned long size_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef int int32_t;
+
+#define __device__ __attribute__((device))
+
+// A variable whose members read a register of the thread.
+#define INDEX(name, register)                                                                      \
+	struct name##_t {                                                                              \
+		__declspec(property(get = get_x)) unsigned x;                                              \
+		__declspec(property(get = get_y)) unsigned y;                                              \
+		static __device__ unsigned get_x() { return __nvvm_read_ptx_sreg_##register##_x(); }        \
+		static __device__ unsigned get_y() { return __nvvm_read_ptx_sreg_##register##_y(); }        \
+	};                                                                                             \
+	extern const __device__ struct name##_t name
+INDEX(threadIdx, tid);
+INDEX(blockIdx, ctaid);
+INDEX(blockDim, ntid);
+
+#define KERNEL(name) extern "C" __attribute__((global)) void name(const struct name##_args a)
+#endif
+
+#include "args.h"
+
+// element is the index of the calling thread in a launch of a row of blocks.
+static inline __device__ size_t element(void) { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
+
+// bits_of and float_of take a float32 apart and put it together.
+static inline __device__ uint32_t bits_of(float x) {
+	union { float f; uint32_t u; } v;
+	v.f = x;
+	return v.u;
+}
+
+static inline __device__ float float_of(uint32_t u) {
+	union { float f; uint32_t u; } v;
+	v.u = u;
+	return v.f;
+}
+
+#endif

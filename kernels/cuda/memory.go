@@ -1,0 +1,207 @@
+//go:build cuda
+
+package cuda
+
+/*
+#include "args.h"
+#include "device.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// stagingBytes is the size of the pinned memory that copies between host and device go
+// through: at 25 GB/s a millisecond's worth, so that waiting for it to drain costs little.
+const stagingBytes = 32 << 20
+
+// arrival is a copy to the host whose bytes are in the staging memory after the next
+// synchronisation.
+type arrival struct{ dst, staged kernels.Buffer }
+
+// Alloc returns n zeroed elements on the device.
+func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+	if n < 0 {
+		panic("cuda: negative length")
+	}
+	if n == 0 {
+		return kernels.NewBuffer(nil, 0, t), nil
+	}
+	var p C.CUdeviceptr
+	op := fmt.Sprintf("allocate %d MiB", (n*t.Size()+1<<20-1)>>20)
+	if err := errorOf(op, int(C.device_alloc(b.ctx(), &p, C.size_t(n*t.Size())))); err != nil {
+		return kernels.Buffer{}, err
+	}
+	// Through memory, because vet takes a uintptr for a Go pointer. It never is: no device
+	// address lies in the Go heap.
+	x := kernels.NewBuffer(*(*unsafe.Pointer)(unsafe.Pointer(&p)), n, t)
+	b.Zero(x)
+	return x, nil
+}
+
+// Free frees a buffer from Alloc, after the calls that use it.
+func (b *Backend) Free(x kernels.Buffer) {
+	if !x.Empty() && b.err == nil {
+		b.keep("free memory", C.device_free(b.ctx(), address(x)))
+	}
+}
+
+// Zero sets every element to 0.
+func (b *Backend) Zero(x kernels.Buffer) {
+	if !x.Empty() && b.err == nil {
+		b.keep("zero memory", C.device_zero(b.ctx(), b.queue(), address(x), C.size_t(bytesOf(x))))
+	}
+}
+
+// Add adds src to dst, element by element.
+func (b *Backend) Add(dst, src kernels.Buffer) {
+	if dst.Len() != src.Len() {
+		panic("cuda: length mismatch")
+	}
+	b.launch("add", dst.Len(), unsafe.Pointer(&C.struct_add_args{dst: floats(dst), src: floats(src),
+		n: C.size_t(dst.Len())}))
+}
+
+// Copy sets dst to src, converting between float types. It reads a host buffer at once, and
+// writes one in Sync.
+func (b *Backend) Copy(dst, src kernels.Buffer) {
+	if dst.Len() != src.Len() {
+		panic("cuda: copy of different lengths")
+	}
+	switch {
+	case dst.Empty() || b.err != nil:
+	case dst.IsHost() && src.IsHost():
+		b.drain() // src may be written then
+		convert(dst, src)
+	case src.IsHost():
+		b.upload(dst, src)
+	case dst.IsHost():
+		b.download(dst, src)
+	case dst.DType() == src.DType():
+		b.keep("copy", C.device_copy(b.ctx(), b.queue(), address(dst), address(src), C.size_t(bytesOf(src))))
+	default:
+		b.launch(conversion(dst.DType(), src.DType()), dst.Len(), unsafe.Pointer(&C.struct_convert_args{
+			dst: dst.Addr(), src: src.Addr(), n: C.size_t(dst.Len())}))
+	}
+}
+
+// conversion returns the kernel that converts between two types.
+func conversion(dst, src kernels.DType) string {
+	switch name := src.String() + "_to_" + dst.String(); name {
+	case "f32_to_f64", "f64_to_f32", "f32_to_bf16", "bf16_to_f32":
+		return name
+	}
+	panic("cuda: copy between types")
+}
+
+// upload copies a host buffer to the device in pieces that fit into the staging memory.
+func (b *Backend) upload(dst, src kernels.Buffer) {
+	for lo, hi := range pieces(dst) {
+		staged := b.stage(dst.DType(), hi-lo)
+		convert(staged, src.Slice(lo, hi))
+		b.keep("copy to the device", C.device_upload(b.ctx(), b.queue(), address(dst.Slice(lo, hi)), staged.Addr(),
+			C.size_t(bytesOf(staged))))
+	}
+}
+
+// download copies from the device to staging memory, and leaves the rest to drain.
+func (b *Backend) download(dst, src kernels.Buffer) {
+	for lo, hi := range pieces(src) {
+		staged := b.stage(src.DType(), hi-lo)
+		b.keep("copy to the host", C.device_download(b.ctx(), b.queue(), staged.Addr(), address(src.Slice(lo, hi)),
+			C.size_t(bytesOf(staged))))
+		b.arrivals = append(b.arrivals, arrival{dst.Slice(lo, hi), staged})
+	}
+}
+
+// pieces yields the ranges of x that each fit into the staging memory.
+func pieces(x kernels.Buffer) func(yield func(lo, hi int) bool) {
+	return func(yield func(lo, hi int) bool) {
+		step := stagingBytes / x.DType().Size()
+		for lo := 0; lo < x.Len(); lo += step {
+			if !yield(lo, min(lo+step, x.Len())) {
+				return
+			}
+		}
+	}
+}
+
+// stage returns n elements of staging memory, which nothing else uses until the next drain.
+func (b *Backend) stage(t kernels.DType, n int) kernels.Buffer {
+	const line = 64
+	bytes := (n*t.Size() + line - 1) / line * line
+	if b.used+bytes > stagingBytes {
+		b.drain()
+	}
+	x := kernels.NewBuffer(unsafe.Add(b.staging, b.used), n, t)
+	b.used += bytes
+	return x
+}
+
+// drain waits for the queued work and hands over what arrived.
+func (b *Backend) drain() {
+	b.keep("synchronize", C.device_sync(b.ctx(), b.queue()))
+	if b.err == nil {
+		for _, a := range b.arrivals {
+			convert(a.dst, a.staged)
+		}
+	}
+	b.arrivals, b.used = b.arrivals[:0], 0
+}
+
+// Sync waits for all earlier calls. It panics with an *Error if one of them failed.
+func (b *Backend) Sync() {
+	b.drain()
+	if b.err != nil {
+		panic(b.err)
+	}
+}
+
+// convert copies between buffers that the host can address.
+func convert(dst, src kernels.Buffer) {
+	if dst.DType() == src.DType() {
+		copy(unsafe.Slice((*byte)(dst.Addr()), bytesOf(dst)), unsafe.Slice((*byte)(src.Addr()), bytesOf(src)))
+		return
+	}
+	switch conversion(dst.DType(), src.DType()) {
+	case "f32_to_f64":
+		d := kernels.Elems[float64](dst)
+		for i, v := range kernels.Elems[float32](src) {
+			d[i] = float64(v)
+		}
+	case "f64_to_f32":
+		d := kernels.Elems[float32](dst)
+		for i, v := range kernels.Elems[float64](src) {
+			d[i] = float32(v)
+		}
+	case "f32_to_bf16":
+		d := kernels.Bits(dst)
+		for i, v := range kernels.Elems[float32](src) {
+			d[i] = uint16(math.Float32bits(ref.Round(v)) >> 16)
+		}
+	case "bf16_to_f32":
+		d := kernels.Elems[float32](dst)
+		for i, v := range kernels.Bits(src) {
+			d[i] = math.Float32frombits(uint32(v) << 16)
+		}
+	}
+}
+
+func bytesOf(x kernels.Buffer) int { return x.Len() * x.DType().Size() }
+
+// floats returns the device address of a float32 buffer, nil if it is empty.
+func floats(x kernels.Buffer) *C.float {
+	if x.Empty() {
+		return nil
+	}
+	if x.DType() != kernels.F32 || x.IsHost() {
+		panic("cuda: want a float32 buffer on the device")
+	}
+	return (*C.float)(x.Addr())
+}
