@@ -47,7 +47,8 @@ test: build      ## every test; needs no GPU, no network once the modules are th
 cuda: fake       ## the backend for GPUs on a driver without hardware, and a build without it
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -skip Conformance ./kernels/cuda
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -run 'Conformance/(Alloc|Copy|Zero|Add)$$' ./kernels/cuda
-	GOFLAGS=-trimpath $(GO) vet ./kernels/cuda ./cmd/exp
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -run 'TestDoctorSeesGPUs' ./cmd/exp
+	GOFLAGS=-trimpath $(GO) vet ./kernels/cuda ./harness/device ./cmd/exp
 
 fake: build/fake/libcuda.so.1 ## a CUDA driver that runs the kernels on the CPU, for tests
 

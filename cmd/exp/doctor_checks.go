@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -85,19 +86,36 @@ func checkBuild(d *diagnosis) {
 
 // checkGPU looks for devices without opening them.
 func checkGPU(d *diagnosis) {
-	devices, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is well-formed
-	built := cli.ReadBuild().Device == "cuda"
+	files, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is well-formed
+	gpus, err := device.FindGPUs()
+	d.judgeGPUs(files, gpus, err)
+}
+
+// judgeGPUs judges what the system shows as files and what the driver says.
+func (d *diagnosis) judgeGPUs(files []string, gpus *device.GPUs, err error) {
+	var problem *device.Error
 	switch {
-	case len(devices) == 0 && built:
-		d.warn("devices", "install the NVIDIA driver, or run with --device cpu",
-			"built with tag cuda, but there is no /dev/nvidia0")
-	case len(devices) == 0:
+	case len(files) == 0 && errors.Is(err, device.ErrNotBuilt):
 		d.ok("devices", "none, and none needed: this build runs on the CPU")
-	case !built:
-		d.warn("devices", "runs compute on the CPU; a build with tag cuda uses GPUs",
-			"%s found, but this program was built without tag cuda", strings.Join(devices, ", "))
+	case errors.Is(err, device.ErrNotBuilt):
+		d.warn("devices", "runs compute on the CPU; a build with tag cuda sees GPUs",
+			"%s found, but this program was built without tag cuda", strings.Join(files, ", "))
+	case len(files) == 0 && errors.Is(err, device.ErrNoDriver):
+		d.ok("devices", "none, and none needed: no CUDA driver is installed, and runs compute on the CPU")
+	case errors.As(err, &problem):
+		d.warn("devices", problem.Hint(), "%v", err)
 	default:
-		d.ok("devices", "%s", strings.Join(devices, ", "))
+		d.ok("driver", "CUDA %s", gpus.CUDA)
+		for i, g := range gpus.List {
+			name := fmt.Sprintf("cuda:%d", i)
+			text := fmt.Sprintf("%s, %s, compute capability %s", g.Name, quantity.Bytes(g.Memory), g.Capability)
+			if len(g.Classes) == 0 {
+				d.warn(name, "a device of compute capability 8.0 or newer can compute", "%s", text)
+				continue
+			}
+			d.ok(name, "%s; can compute the numerics classes %s", text, strings.Join(g.Classes, ", "))
+		}
+		d.ok("devices", "%d found; this version trains on the CPU only", len(gpus.List))
 	}
 }
 

@@ -1,0 +1,6 @@
+//go:build !cuda
+
+package device
+
+// FindGPUs returns ErrNotBuilt: this program cannot see GPUs.
+func FindGPUs() (*GPUs, error) { return nil, ErrNotBuilt }
