@@ -2,6 +2,6 @@
 
 // add adds src to dst (kernels.Memory).
 KERNEL(add) {
-	const size_t i = element();
+	const long i = element();
 	if (i < a.n) a.dst[i] = a.dst[i] + a.src[i];
 }

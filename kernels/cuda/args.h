@@ -1,29 +1,364 @@
-// args.h declares the arguments of each kernel, in device memory where they are pointers. Go fills
-// the same structures.
+// args.h declares the arguments of each kernel. Pointers are addresses in device memory. Go fills
+// the same structures. Dims are those of package kernels.
 #ifndef EXP_CUDA_ARGS_H
 #define EXP_CUDA_ARGS_H
 
-#if defined(EMULATED) || !defined(__CUDA__)
-#include <stddef.h>
-#include <stdint.h>
-#endif
+#define LANES 16        // kernels.Lanes
+#define SAMPLE_BLOCK 256 // kernels.SampleBlock
+#define SUM_BLOCK 4096   // kernels.SumBlock
+
+// A weight [out,in]: float32, or bf16 if frozen.
+struct weights {
+	const void *at;
+	int bf16;
+};
 
 struct add_args {
 	float *dst;
 	const float *src;
-	size_t n;
+	long n;
 };
 
-// The four conversions of Copy have arguments of one shape.
+// The conversions of Copy have arguments of one shape.
 struct convert_args {
 	void *dst;
 	const void *src;
-	size_t n;
+	long n;
 };
-
 #define f32_to_f64_args convert_args
 #define f64_to_f32_args convert_args
 #define f32_to_bf16_args convert_args
 #define bf16_to_f32_args convert_args
+
+// out [M,N] = x [M,K] · wᵀ + bias; w [N,K]. A missing bias is null.
+struct matmul_args {
+	float *out;
+	const float *x, *bias;
+	struct weights w;
+	long M, N, K;
+};
+
+// dx [M,K] = dout [M,N] · w
+struct matmul_dx_args {
+	float *dx;
+	const float *dout;
+	struct weights w;
+	long M, N, K;
+};
+
+// w [2F,K]; gate_up is null if it is not wanted.
+struct matmul_swiglu_args {
+	float *act, *gate_up;
+	const float *x;
+	struct weights w;
+	long M, F, K;
+};
+
+// w [N,F]
+struct matmul_dx_swiglu_args {
+	float *dgate_up;
+	const float *gate_up, *dout;
+	struct weights w;
+	long M, N, F;
+};
+
+struct matmul_dw_args {
+	float *dw;
+	const float *dout, *x;
+	const int *blocks; // [B+1]
+	long B, N, K;
+};
+
+// dst [C] gets the blocked plain sum of the rows of x [M,C].
+struct column_sums_args {
+	float *dst;
+	const float *x;
+	const int *blocks;
+	long B, C;
+};
+
+struct embed_args {
+	float *out;
+	struct weights w;
+	const int *ids;
+	long M, C;
+	float scale;
+};
+
+struct embed_backward_args {
+	float *dweight;
+	const float *dout;
+	const int *ids;
+	long M, C;
+	float scale;
+};
+
+// kernels.NormShape for M rows.
+struct norm_shape {
+	long M, heads, dim, stride, offset;
+	int unit_offset;
+};
+
+// sum and delta are null for RMSNorm.
+struct rmsnorm_args {
+	float *out, *rstd, *sum;
+	const float *x, *delta, *weight;
+	struct norm_shape s;
+	float eps;
+};
+
+struct rmsnorm_backward_args {
+	float *dx;
+	const float *dout, *x, *weight, *rstd;
+	struct norm_shape s;
+	int set;
+};
+
+struct rmsnorm_dw_args {
+	float *dweight;
+	const float *dout, *x, *rstd;
+	const int *blocks;
+	long B;
+	struct norm_shape s;
+};
+
+struct layernorm_args {
+	float *out, *stats;
+	const float *x, *weight, *bias;
+	long M, C;
+	float eps;
+};
+
+struct layernorm_backward_args {
+	float *dx;
+	const float *dout, *x, *weight, *stats;
+	long M, C;
+};
+
+struct layernorm_dw_args {
+	float *dweight;
+	const float *dout, *x, *stats;
+	const int *blocks;
+	long B, C;
+};
+
+struct gelu_args {
+	float *out;
+	const float *x;
+	long n;
+};
+
+struct gelu_backward_args {
+	float *dx;
+	const float *dout, *x;
+	long n;
+};
+
+struct dropout_args {
+	float *out;
+	const float *x;
+	const int *keys;
+	long M, C;
+	unsigned layer;
+	float scale;
+	double p;
+};
+
+// gelu is 0 for SiLU.
+struct gate_args {
+	float *act;
+	const float *gate_up;
+	long M, F;
+	int gelu;
+};
+
+struct gate_backward_args {
+	float *dgate_up;
+	const float *gate_up, *dact;
+	long M, F;
+	int gelu;
+};
+
+struct columns_args {
+	float *dst;
+	const float *src;
+	long M, n, stride, offset;
+	float scale;
+};
+#define take_columns_args columns_args
+#define add_columns_args columns_args
+
+// kernels.AttentionShape; cap is 0 without one.
+struct attention_shape {
+	long H, K, D, window;
+	float scale, cap, inverse_cap;
+};
+
+struct rope_args {
+	float *qkv;
+	const float *cos, *sin;
+	const int *pos;
+	long M, half;
+	struct attention_shape s;
+	int inverse;
+};
+
+// How M rows fall into S sequences and G groups; G is 0 without groups.
+struct packing {
+	const int *offsets, *groups;
+	long M, S, G;
+};
+
+struct attention_args {
+	float *out, *stats;
+	const float *qkv;
+	struct packing p;
+	struct attention_shape s;
+};
+
+struct attention_backward_args {
+	float *dqkv;
+	const float *dout, *out, *stats, *qkv;
+	struct packing p;
+	struct attention_shape s;
+};
+#define attention_dq_args attention_backward_args
+#define attention_dkv_args attention_backward_args
+
+// A layer's pages; size is the number of positions in one.
+struct pages {
+	float *keys, *values;
+	long size;
+};
+
+struct append_kv_args {
+	struct pages pages;
+	const float *qkv;
+	const int *slots;
+	long M;
+	struct attention_shape s;
+};
+
+struct paged_attention_args {
+	float *out;
+	const float *qkv;
+	struct pages pages;
+	const int *table, *seq, *pos;
+	long M, table_width;
+	struct attention_shape s;
+};
+
+struct copy_pages_args {
+	struct pages pages;
+	const int *pairs;
+	long n, elements; // pairs, and elements in a page's keys
+};
+
+struct rows_args {
+	float *dst;
+	const float *src;
+	const int *rows;
+	long R, C;
+};
+#define gather_rows_args rows_args
+#define scatter_rows_args rows_args
+#define segment_mean_args rows_args
+#define segment_mean_backward_args rows_args
+
+// How logits become z; cap is 0 without one.
+struct softmax {
+	float inverse_temperature, cap, inverse_cap;
+};
+
+// z [R,V] of h [R,C] and w [V,C].
+struct logits_args {
+	float *z;
+	const float *h;
+	struct weights w;
+	long R, V, C;
+	struct softmax x;
+};
+
+struct scores_args {
+	float *logprob, *entropy, *lse;
+	const float *z;
+	const int *targets;
+	long R, V;
+};
+
+struct logits_backward_args {
+	float *dz;
+	const float *dlogprob, *dentropy, *entropy, *lse, *h;
+	struct weights w;
+	const int *targets;
+	long R, V, C;
+	struct softmax x;
+};
+
+// e [R,V] is scratch, and order [R,V] where top_k or top_p is set.
+struct sample_args {
+	int *ids, *order;
+	float *e;
+	const float *z, *u;
+	long R, V, top_k;
+	double top_p, min_p;
+	int greedy;
+};
+
+struct adamw_args {
+	float *p, *m, *v;
+	const float *g;
+	long n;
+	float grad_scale, beta1, one_minus1, beta2, one_minus2, c2, eps, step_size, keep_weight;
+};
+
+// sums [blocks] of n elements; then out is their sum.
+struct sum_squares_args {
+	double *sums;
+	const float *x;
+	long n;
+};
+
+struct sum_blocks_args {
+	double *out;
+	const double *sums;
+	long blocks;
+};
+
+// kernels.Routing for M rows.
+struct routing {
+	long M, experts, top;
+	int renorm, shared;
+};
+
+struct route_args {
+	int *choice;
+	float *weight, *probs;
+	const float *logits;
+	struct routing r;
+};
+
+struct route_backward_args {
+	float *dlogits;
+	const float *dweight, *weight, *probs;
+	const int *choice;
+	struct routing r;
+};
+
+struct combine_args {
+	float *out;
+	const float *x, *weight;
+	const int *slot;
+	long M, C, J;
+};
+
+struct combine_backward_args {
+	float *dx, *dweight;
+	const float *dout, *x, *weight;
+	const int *slot;
+	long M, C, J;
+};
+#define combine_dx_args combine_backward_args
+#define combine_dw_args combine_backward_args
 
 #endif

@@ -39,8 +39,12 @@ type Backend struct {
 	used     int            // bytes of it in flight
 	arrivals []arrival      // copies to the host that wait for Sync
 
+	workspace kernels.Buffer // float32, for operations with intermediate results
+
 	err error
 }
+
+var _ kernels.Backend = (*Backend)(nil)
 
 // Open starts a backend on device n.
 func Open(n int) (*Backend, error) {
@@ -126,6 +130,7 @@ func (b *Backend) Close() {
 	if b.context == (cu.CUContext{}) {
 		return
 	}
+	b.Free(b.workspace)
 	if b.staging != nil {
 		C.device_unpin(b.ctx(), b.staging)
 	}
@@ -181,6 +186,29 @@ func (b *Backend) launch(name string, n int, args unsafe.Pointer) {
 	blocks := (n + blockThreads - 1) / blockThreads
 	function := *(*C.CUfunction)(unsafe.Pointer(&f)) // package cu keeps it in a structure
 	b.keep(name, C.device_launch(b.ctx(), b.queue(), function, C.uint(blocks), blockThreads, args))
+}
+
+// check panics unless x has n elements.
+func check(x kernels.Buffer, n int) {
+	if x.Len() != n {
+		panic("cuda: length mismatch")
+	}
+}
+
+// rowsOf returns the number of rows of x, width elements each.
+func rowsOf(x kernels.Buffer, width int) int {
+	if width < 1 || x.Len()%width != 0 {
+		panic("cuda: not a whole number of rows")
+	}
+	return x.Len() / width
+}
+
+// flag returns 1 for true.
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // address returns the device address of b.

@@ -8,8 +8,6 @@
 
 CUresult device_alloc(CUcontext ctx, CUdeviceptr *p, size_t bytes) { IN_CONTEXT(cuMemAlloc(p, bytes)); }
 
-CUresult device_free(CUcontext ctx, CUdeviceptr p) { IN_CONTEXT(cuMemFree(p)); }
-
 CUresult device_pin(CUcontext ctx, void **p, size_t bytes) { IN_CONTEXT(cuMemHostAlloc(p, bytes, 0)); }
 
 CUresult device_unpin(CUcontext ctx, void *p) { IN_CONTEXT(cuMemFreeHost(p)); }
@@ -36,3 +34,8 @@ CUresult device_launch(CUcontext ctx, CUstream s, CUfunction f, unsigned blocks,
 }
 
 CUresult device_sync(CUcontext ctx, CUstream s) { IN_CONTEXT(cuStreamSynchronize(s)); }
+
+CUresult device_free(CUcontext ctx, CUstream s, CUdeviceptr p) {
+	CUresult wait = device_sync(ctx, s);
+	return wait ? wait : cuMemFree(p);
+}

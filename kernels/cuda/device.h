@@ -7,7 +7,7 @@
 #include "cuda.h"
 
 CUresult device_alloc(CUcontext ctx, CUdeviceptr *p, size_t bytes);
-CUresult device_free(CUcontext ctx, CUdeviceptr p);
+CUresult device_free(CUcontext ctx, CUstream s, CUdeviceptr p); // after the queued work
 CUresult device_pin(CUcontext ctx, void **p, size_t bytes); // host memory that copies run from
 CUresult device_unpin(CUcontext ctx, void *p);
 CUresult device_zero(CUcontext ctx, CUstream s, CUdeviceptr to, size_t bytes);

@@ -5,6 +5,9 @@
 #ifndef EXP_CUDA_GPU_H
 #define EXP_CUDA_GPU_H
 
+// DEVICE marks a function that kernels call.
+#define DEVICE static inline __device__ __attribute__((unused))
+
 #if defined(EMULATED)
 #include "fake/emulator.h"
 #else
@@ -12,6 +15,8 @@ typedef unsigned long size_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef int int32_t;
+typedef unsigned long uint64_t;
+typedef long int64_t;
 
 #define __device__ __attribute__((device))
 
@@ -29,21 +34,37 @@ INDEX(blockIdx, ctaid);
 INDEX(blockDim, ntid);
 
 #define KERNEL(name) extern "C" __attribute__((global)) void name(const struct name##_args a)
+
+DEVICE float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+DEVICE double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
+DEVICE float sqrtf(float x) { return __nvvm_sqrt_rn_f(x); }
+DEVICE float rintf(float x) { return __builtin_rintf(x); }
+DEVICE double rint(double x) { return __builtin_rint(x); }
+DEVICE double fabs(double x) { return __builtin_fabs(x); }
 #endif
 
 #include "args.h"
 
+// EACH_LANE goes over the lanes of a lane sum, unrolled: an array that is indexed by constants
+// lies in registers.
+#if defined(EMULATED)
+#define UNROLL _Pragma("GCC unroll 16")
+#else
+#define UNROLL _Pragma("unroll")
+#endif
+#define EACH_LANE(j) UNROLL for (int j = 0; j < LANES; j++)
+
 // element is the index of the calling thread in a launch of a row of blocks.
-static inline __device__ size_t element(void) { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
+DEVICE long element(void) { return (long)blockIdx.x * blockDim.x + threadIdx.x; }
 
 // bits_of and float_of take a float32 apart and put it together.
-static inline __device__ uint32_t bits_of(float x) {
+DEVICE uint32_t bits_of(float x) {
 	union { float f; uint32_t u; } v;
 	v.f = x;
 	return v.u;
 }
 
-static inline __device__ float float_of(uint32_t u) {
+DEVICE float float_of(uint32_t u) {
 	union { float f; uint32_t u; } v;
 	v.u = u;
 	return v.f;

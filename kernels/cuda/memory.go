@@ -48,7 +48,7 @@ func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 // Free frees a buffer from Alloc, after the calls that use it.
 func (b *Backend) Free(x kernels.Buffer) {
 	if !x.Empty() && b.err == nil {
-		b.keep("free memory", C.device_free(b.ctx(), address(x)))
+		b.keep("free memory", C.device_free(b.ctx(), b.queue(), address(x)))
 	}
 }
 
@@ -61,11 +61,9 @@ func (b *Backend) Zero(x kernels.Buffer) {
 
 // Add adds src to dst, element by element.
 func (b *Backend) Add(dst, src kernels.Buffer) {
-	if dst.Len() != src.Len() {
-		panic("cuda: length mismatch")
-	}
+	check(src, dst.Len())
 	b.launch("add", dst.Len(), unsafe.Pointer(&C.struct_add_args{dst: floats(dst), src: floats(src),
-		n: C.size_t(dst.Len())}))
+		n: C.long(dst.Len())}))
 }
 
 // Copy sets dst to src, converting between float types. It reads a host buffer at once, and
@@ -86,8 +84,8 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 	case dst.DType() == src.DType():
 		b.keep("copy", C.device_copy(b.ctx(), b.queue(), address(dst), address(src), C.size_t(bytesOf(src))))
 	default:
-		b.launch(conversion(dst.DType(), src.DType()), dst.Len(), unsafe.Pointer(&C.struct_convert_args{
-			dst: dst.Addr(), src: src.Addr(), n: C.size_t(dst.Len())}))
+		b.launch(conversion(dst.DType(), src.DType()), dst.Len(),
+			unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(), src: src.Addr(), n: C.long(dst.Len())}))
 	}
 }
 
@@ -195,6 +193,19 @@ func convert(dst, src kernels.Buffer) {
 
 func bytesOf(x kernels.Buffer) int { return x.Len() * x.DType().Size() }
 
+// scratch returns n float32 for the next operations, until another asks for more. A failure
+// is kept, and the buffer is empty then.
+func (b *Backend) scratch(n int) kernels.Buffer {
+	if b.workspace.Len() < n {
+		b.Free(b.workspace)
+		var err error
+		if b.workspace, err = b.Alloc(kernels.F32, n); err != nil && b.err == nil {
+			b.err = err
+		}
+	}
+	return b.workspace
+}
+
 // floats returns the device address of a float32 buffer, nil if it is empty.
 func floats(x kernels.Buffer) *C.float {
 	if x.Empty() {
@@ -204,4 +215,15 @@ func floats(x kernels.Buffer) *C.float {
 		panic("cuda: want a float32 buffer on the device")
 	}
 	return (*C.float)(x.Addr())
+}
+
+// ints returns the device address of an int32 buffer, nil if it is empty.
+func ints(x kernels.Buffer) *C.int {
+	if x.Empty() {
+		return nil
+	}
+	if x.DType() != kernels.I32 || x.IsHost() {
+		panic("cuda: want an int32 buffer on the device")
+	}
+	return (*C.int)(x.Addr())
 }

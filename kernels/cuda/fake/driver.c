@@ -3,6 +3,8 @@
 // variable FAKECUDA changes it; several settings are separated by commas:
 //
 //	lazy          work waits until something synchronises, as late as a driver may run it
+//	sealed        device memory cannot be touched while no work runs: Go code that reads behind
+//	              a device address dies, as it would with hardware. This takes time
 //	order=N       the emulator's order of threads and blocks: 0, 1 or 2
 //	memory=N      MiB of device memory, 1024 if not set
 //	fail=N:CODE   the N-th launch fails with CODE, which the next synchronisation returns
@@ -11,10 +13,9 @@
 //	version=N     the driver's version, 13000 if not set
 //	init=CODE     what cuInit returns
 //
-// Device memory cannot be touched while no work runs, so Go code that reads behind a device
-// address dies, as it would with hardware. It starts as 0xcd and lies between guard pages. Codes
-// from 700 to 719 are lasting: every later call returns them. A module must be PTX with an entry
-// for each kernel that is asked for, whose argument has the size of the emulated kernel's.
+// Device memory starts as 0xcd and lies between guard pages. Codes from 700 to 719 are lasting:
+// every later call returns them. A module must be PTX with an entry for each kernel that is
+// asked for, whose argument has the size of the emulated kernel's.
 #define _GNU_SOURCE
 #include "emulator.h"
 #include "cuda.h"
@@ -45,7 +46,7 @@ struct task {
 
 
 static struct {
-	int lazy, order, devices, capability, version, init;
+	int lazy, sealed, order, devices, capability, version, init;
 	size_t limit, used;
 	long launches, fail_at;
 	int fail_code, pending, lasting;
@@ -64,6 +65,7 @@ static void set(char *word) {
 	long n = value ? atol(value + 1) : 0;
 	if (value) *value = 0;
 	if (!strcmp(word, "lazy")) driver.lazy = 1;
+	else if (!strcmp(word, "sealed")) driver.sealed = 1;
 	else if (!strcmp(word, "order")) driver.order = n;
 	else if (!strcmp(word, "memory")) driver.limit = (size_t)n << 20;
 	else if (!strcmp(word, "devices")) driver.devices = n;
@@ -91,7 +93,9 @@ static void configure(void) {
 	free(all);
 }
 
+// protect changes the protection of sealed memory.
 static void protect(int allowed) {
+	if (!driver.sealed) return;
 	for (int i = 0; i < driver.memories; i++) mprotect(driver.memory[i].start, driver.memory[i].room, allowed);
 }
 
@@ -234,7 +238,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) {
 	start += PAGE;
 	mprotect(start, room, PROT_READ | PROT_WRITE);
 	memset(start, 0xcd, room);
-	mprotect(start, room, PROT_NONE);
+	if (driver.sealed) mprotect(start, room, PROT_NONE);
 	*p = (CUdeviceptr)(start + (room - n) / ALIGNMENT * ALIGNMENT);
 	driver.memory[driver.memories++] = (struct memory){start, room, *p};
 	driver.used += room;

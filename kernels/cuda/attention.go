@@ -1,0 +1,124 @@
+//go:build cuda
+
+package cuda
+
+/*
+#include "args.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// attentionShape returns the shape for kernels.
+func attentionShape(s kernels.AttentionShape) C.struct_attention_shape {
+	if s.H < 1 || s.K < 1 || s.D < 1 || s.H%s.K != 0 {
+		panic("cuda: query heads are not a multiple of key/value heads")
+	}
+	shape := C.struct_attention_shape{H: C.long(s.H), K: C.long(s.K), D: C.long(s.D), window: C.long(s.Window),
+		scale: C.float(s.Scale)}
+	shape.cap, shape.inverse_cap = capOf(s.Cap)
+	return shape
+}
+
+// capOf returns a cap and its inverse, each rounded once; 0 without one.
+func capOf(limit float64) (value, inverse C.float) {
+	if limit > 0 {
+		return C.float(limit), C.float(1 / limit)
+	}
+	return 0, 0
+}
+
+// packingOf returns how M rows fall into sequences and groups.
+func packingOf(M int, offsets, groups kernels.Buffer) C.struct_packing {
+	if offsets.Empty() {
+		panic("cuda: sequences do not cover the rows")
+	}
+	return C.struct_packing{offsets: ints(offsets), groups: ints(groups), M: C.long(M), S: C.long(offsets.Len() - 1),
+		G: C.long(max(groups.Len()-1, 0))}
+}
+
+// Rope implements kernels.Sequence.
+func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
+	half := s.Rotated() / 2
+	if s.Rotated()%2 != 0 || s.Rotated() > s.D {
+		panic("cuda: Rope: the rotated channels are odd or more than the head has")
+	}
+	shape, M := attentionShape(s), pos.Len()
+	check(qkv, M*s.Stride())
+	check(sin, cos.Len())
+	b.launch("rope", M*(s.H+s.K)*half, unsafe.Pointer(&C.struct_rope_args{qkv: floats(qkv), cos: floats(cos),
+		sin: floats(sin), pos: ints(pos), M: C.long(M), half: C.long(half), s: shape, inverse: flag(inverse)}))
+}
+
+// Attention implements kernels.Sequence.
+func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+	shape, M := attentionShape(s), rowsOf(qkv, s.Stride())
+	check(out, M*s.H*s.D)
+	check(stats, M*s.H*2)
+	b.launch("attention", M*s.H, unsafe.Pointer(&C.struct_attention_args{out: floats(out), stats: floats(stats),
+		qkv: floats(qkv), p: packingOf(M, offsets, groups), s: shape}))
+}
+
+// AttentionBackward implements kernels.Sequence.
+func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer,
+	s kernels.AttentionShape) {
+	shape, M := attentionShape(s), rowsOf(qkv, s.Stride())
+	check(dqkv, qkv.Len())
+	check(dout, M*s.H*s.D)
+	check(out, M*s.H*s.D)
+	check(stats, M*s.H*2)
+	args := C.struct_attention_backward_args{dqkv: floats(dqkv), dout: floats(dout), out: floats(out),
+		stats: floats(stats), qkv: floats(qkv), p: packingOf(M, offsets, groups), s: shape}
+	b.launch("attention_dq", M*s.H, unsafe.Pointer(&args))
+	b.launch("attention_dkv", M*s.K, unsafe.Pointer(&args))
+}
+
+// pagesOf returns a layer's pages, and the number of elements in the keys of one.
+func pagesOf(p kernels.Pages, s kernels.AttentionShape) (pages C.struct_pages, elements int) {
+	if p.Size < 1 || p.Size%kernels.Lanes != 0 {
+		panic("cuda: page size is not a multiple of the lanes")
+	}
+	elements = s.K * s.D * p.Size
+	rowsOf(p.Keys, elements)
+	check(p.Values, p.Keys.Len())
+	return C.struct_pages{keys: floats(p.Keys), values: floats(p.Values), size: C.long(p.Size)}, elements
+}
+
+// AppendKV implements kernels.Sequence.
+func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {
+	shape, M := attentionShape(s), slots.Len()
+	pages, _ := pagesOf(p, s)
+	check(qkv, M*s.Stride())
+	b.launch("append_kv", M*s.K*s.D, unsafe.Pointer(&C.struct_append_kv_args{pages: pages, qkv: floats(qkv),
+		slots: ints(slots), M: C.long(M), s: shape}))
+}
+
+// PagedAttention implements kernels.Sequence.
+func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+	tableWidth int, s kernels.AttentionShape) {
+	shape, M := attentionShape(s), seq.Len()
+	pages, _ := pagesOf(p, s)
+	check(pos, M)
+	check(qkv, M*s.Stride())
+	check(out, M*s.H*s.D)
+	rowsOf(table, tableWidth)
+	b.launch("paged_attention", M*s.H, unsafe.Pointer(&C.struct_paged_attention_args{out: floats(out),
+		qkv: floats(qkv), pages: pages, table: ints(table), seq: ints(seq), pos: ints(pos), M: C.long(M),
+		table_width: C.long(tableWidth), s: shape}))
+}
+
+// CopyPages implements kernels.Sequence.
+func (b *Backend) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
+	attentionShape(s)
+	pages, elements := pagesOf(p, s)
+	n := rowsOf(pairs, 2)
+	if n == 0 {
+		return
+	}
+	b.launch("copy_pages", elements, unsafe.Pointer(&C.struct_copy_pages_args{pages: pages, pairs: ints(pairs),
+		n: C.long(n), elements: C.long(elements)}))
+}

@@ -1,0 +1,32 @@
+//go:build cuda
+
+package cuda
+
+/*
+#include "args.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// Embed implements kernels.Linear.
+func (b *Backend) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer, scale float64) {
+	check(out, ids.Len()*w.In)
+	b.launch("embed", out.Len(), unsafe.Pointer(&C.struct_embed_args{out: floats(out), w: weightsOf(w),
+		ids: ints(ids), M: C.long(ids.Len()), C: C.long(w.In), scale: C.float(scale)}))
+}
+
+// EmbedBackward implements kernels.Linear.
+func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, channels int, scale float64) {
+	check(dout, ids.Len()*channels)
+	rowsOf(dweight, channels)
+	if ids.Empty() {
+		return
+	}
+	b.launch("embed_backward", channels, unsafe.Pointer(&C.struct_embed_backward_args{dweight: floats(dweight),
+		dout: floats(dout), ids: ints(ids), M: C.long(ids.Len()), C: C.long(channels), scale: C.float(scale)}))
+}

@@ -1,0 +1,125 @@
+//go:build cuda
+
+package cuda
+
+/*
+#include "args.h"
+*/
+import "C"
+
+import (
+	"math"
+	"math/bits"
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// PackedLen implements kernels.Linear: products read the weight itself.
+func (*Backend) PackedLen(out, in int) (packed, packedT int) { return 0, 0 }
+
+// Pack implements kernels.Linear and does nothing.
+func (*Backend) Pack(w kernels.Matrix) {}
+
+// PackRows implements kernels.Linear: it sets rows of w.W.
+func (b *Backend) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
+	b.Copy(w.W.Slice(from*w.In, from*w.In+rows.Len()), rows)
+}
+
+// weightsOf returns a matrix for kernels.
+func weightsOf(w kernels.Matrix) C.struct_weights {
+	if w.Out < 1 || w.In < 1 || w.W.Len() != w.Out*w.In {
+		panic("cuda: matrix: length mismatch")
+	}
+	if w.W.DType() == kernels.BF16 {
+		return C.struct_weights{at: w.W.Addr(), bf16: 1}
+	}
+	return C.struct_weights{at: unsafe.Pointer(floats(w.W))}
+}
+
+// MatMul implements kernels.Linear.
+func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
+	M := rowsOf(out, w.Out)
+	check(x, M*w.In)
+	if !bias.Empty() {
+		check(bias, w.Out)
+	}
+	b.launch("matmul", out.Len(), unsafe.Pointer(&C.struct_matmul_args{out: floats(out), x: floats(x),
+		bias: floats(bias), w: weightsOf(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In)}))
+}
+
+// MatMulDX implements kernels.Linear.
+func (b *Backend) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
+	M := rowsOf(dx, w.In)
+	check(dout, M*w.Out)
+	b.launch("matmul_dx", dx.Len(), unsafe.Pointer(&C.struct_matmul_dx_args{dx: floats(dx), dout: floats(dout),
+		w: weightsOf(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In)}))
+}
+
+// MatMulSwiGLU implements kernels.Linear.
+func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
+	if w.Out%2 != 0 {
+		panic("cuda: MatMulSwiGLU: not as many gates as ups")
+	}
+	F := w.Out / 2
+	M := rowsOf(act, F)
+	check(x, M*w.In)
+	if !gateUp.Empty() {
+		check(gateUp, M*w.Out)
+	}
+	b.launch("matmul_swiglu", act.Len(), unsafe.Pointer(&C.struct_matmul_swiglu_args{act: floats(act),
+		gate_up: floats(gateUp), x: floats(x), w: weightsOf(w), M: C.long(M), F: C.long(F), K: C.long(w.In)}))
+}
+
+// MatMulDXSwiGLU implements kernels.Linear.
+func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
+	M := rowsOf(dout, w.Out)
+	check(gateUp, M*2*w.In)
+	check(dgateUp, M*2*w.In)
+	b.launch("matmul_dx_swiglu", M*w.In, unsafe.Pointer(&C.struct_matmul_dx_swiglu_args{dgate_up: floats(dgateUp),
+		gate_up: floats(gateUp), dout: floats(dout), w: weightsOf(w), M: C.long(M), N: C.long(w.Out),
+		F: C.long(w.In)}))
+}
+
+// MatMulDW implements kernels.Linear.
+func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
+	if dout.Empty() {
+		return // no rows
+	}
+	M := commonRows(dout.Len(), x.Len(), dw.Len())
+	N, K := dout.Len()/M, x.Len()/M
+	check(dw, N*K)
+	check(dout, M*N)
+	check(x, M*K)
+	B := C.long(blocks.Len() - 1)
+	b.launch("matmul_dw", dw.Len(), unsafe.Pointer(&C.struct_matmul_dw_args{dw: floats(dw), dout: floats(dout),
+		x: floats(x), blocks: ints(blocks), B: B, N: C.long(N), K: C.long(K)}))
+	if !dbias.Empty() {
+		check(dbias, N)
+		b.sumColumns(dbias, dout, blocks)
+	}
+}
+
+// commonRows returns M, given M·N, M·K and N·K: the last block boundary, which is M too, is on
+// the device.
+func commonRows(mn, mk, nk int) int {
+	if nk == 0 {
+		panic("cuda: length mismatch")
+	}
+	hi, lo := bits.Mul64(uint64(mn), uint64(mk))
+	if hi >= uint64(nk) {
+		panic("cuda: length mismatch")
+	}
+	square, _ := bits.Div64(hi, lo, uint64(nk))
+	M := int(math.Round(math.Sqrt(float64(square))))
+	if M < 1 {
+		panic("cuda: length mismatch")
+	}
+	return M
+}
+
+// sumColumns adds to dst the blocked sum of the rows of x.
+func (b *Backend) sumColumns(dst, x, blocks kernels.Buffer) {
+	b.launch("column_sums", dst.Len(), unsafe.Pointer(&C.struct_column_sums_args{dst: floats(dst), x: floats(x),
+		blocks: ints(blocks), B: C.long(blocks.Len() - 1), C: C.long(dst.Len())}))
+}

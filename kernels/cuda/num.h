@@ -1,0 +1,131 @@
+// num.h has the functions of kernels/ref that kernels share, with its bits.
+#ifndef EXP_CUDA_NUM_H
+#define EXP_CUDA_NUM_H
+
+#include "gpu.h"
+
+#define INFINITE float_of(0x7f800000)
+
+// load returns an element of a weight.
+DEVICE float load(struct weights w, long i) {
+	if (w.bf16) return float_of((uint32_t)((const uint16_t *)w.at)[i] << 16);
+	return ((const float *)w.at)[i];
+}
+
+// pow2 returns 2ⁿ for a normal result.
+DEVICE float pow2(int n) { return float_of((uint32_t)(n + 127) << 23); }
+
+// exp_of is Exp.
+DEVICE float exp_of(float x) {
+	if (x != x) return x;
+	if (x > 88.72283172607422f) return INFINITE;
+	if (x < -87.33654022216797f) return 0;
+	const float n = rintf(x * 1.44269504088896341f);
+	float r = fmaf(n, -0.693359375f, x);
+	r = fmaf(n, 2.12194440e-4f, r);
+	float p = 0.001381459878757596f;
+	p = fmaf(p, r, 0.008368716575205326f);
+	p = fmaf(p, r, 0.04166838899254799f);
+	p = fmaf(p, r, 0.1666652113199234f);
+	p = fmaf(p, r, 0.4999999403953552f);
+	const float y = fmaf(p, r * r, r) + 1;
+	const int h = (int)n >> 1;
+	return y * pow2(h) * pow2((int)n - h);
+}
+
+// log_of is Log.
+DEVICE float log_of(float x) {
+	if (x != x || x == INFINITE) return x;
+	if (x < 0) return float_of(0x7fc00000);
+	if (x == 0) return -INFINITE;
+	float e = 0;
+	if (x < 0x1p-126f) x *= 0x1p25f, e = -25;
+	const uint32_t u = bits_of(x);
+	const int k = (int)(u - 0x3f3504f3) >> 23;
+	const float r = float_of(u - ((uint32_t)k << 23)) - 1;
+	e += (float)k;
+	float p = 0.06746647506952286f;
+	p = fmaf(p, r, -0.11676054447889328f);
+	p = fmaf(p, r, 0.11888375133275986f);
+	p = fmaf(p, r, -0.12405543029308319f);
+	p = fmaf(p, r, 0.1421951949596405f);
+	p = fmaf(p, r, -0.1666799634695053f);
+	p = fmaf(p, r, 0.20002120733261108f);
+	p = fmaf(p, r, -0.25000008940696716f);
+	p = fmaf(p, r, 0.3333331346511841f);
+	const float q = r * r;
+	float t = p * r * q;
+	t = fmaf(-0.5f, q, t);
+	t = fmaf(e, -2.12194440e-4f, t);
+	return fmaf(e, 0.693359375f, r + t);
+}
+
+// sigmoid_of is Sigmoid, and tanh_of Tanh.
+DEVICE float sigmoid_of(float x) { return 1 / (1 + exp_of(-x)); }
+
+DEVICE float tanh_of(float x) {
+	const float e = exp_of(-2 * (x < 0 ? -x : x));
+	const float y = (1 - e) / (1 + e);
+	return x < 0 ? -y : y;
+}
+
+// fold adds up 16 lanes, the upper half to the lower half until one is left.
+DEVICE float fold(float *lane) {
+	UNROLL for (int w = LANES / 2; w > 0; w /= 2) {
+		UNROLL for (int j = 0; j < w; j++) lane[j] += lane[j + w];
+	}
+	return lane[0];
+}
+
+// fold64 is fold in float64.
+DEVICE double fold64(double *lane) {
+	UNROLL for (int w = LANES / 2; w > 0; w /= 2) {
+		UNROLL for (int j = 0; j < w; j++) lane[j] += lane[j + w];
+	}
+	return lane[0];
+}
+
+// add_to_lane adds x to lane t mod LANES.
+DEVICE void add_to_lane(float *lane, long t, float x) {
+	EACH_LANE(j) lane[j] = j == t % LANES ? lane[j] + x : lane[j];
+}
+
+// lane_dot is LaneDot of two vectors.
+DEVICE float lane_dot(const float *x, const float *y, long n) {
+	float lane[LANES] = {0};
+	for (long i = 0; i < n; i += LANES)
+		EACH_LANE(j) if (i + j < n) lane[j] = fmaf(x[i + j], y[i + j], lane[j]);
+	return fold(lane);
+}
+
+// chain is the chain of x[i]·y[i] from acc.
+DEVICE float chain(const float *x, const float *y, long n, float acc) {
+	for (long i = 0; i < n; i++) acc = fmaf(x[i], y[i], acc);
+	return acc;
+}
+
+// chain_row is chain with row n of a weight [.,K].
+DEVICE float chain_row(const float *x, struct weights w, long n, long K, float acc) {
+	for (long k = 0; k < K; k++) acc = fmaf(x[k], load(w, n * K + k), acc);
+	return acc;
+}
+
+// exp64 is eˣ in float64 for x ≤ 700.
+DEVICE double exp64(double x) {
+	const double terms[] = {1, 1, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333,
+		0.001388888888888889, 0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07,
+		2.505210838544172e-08, 2.08767569878681e-09, 1.6059043836821613e-10};
+	if (x < -1000) return 0;
+	const double n = rint(x * 1.44269504088896338700);
+	const double r = fma(n, -1.90821492927058770002e-10, fma(n, -6.93147180369123816490e-01, x));
+	double p = terms[13];
+	for (int k = 12; k >= 0; k--) p = fma(p, r, terms[k]);
+	// 2ⁿ in two factors: it may be too small for one.
+	const double part = n < -1000 ? -600 : 0;
+	union { int64_t bits; double x; } a, b;
+	a.bits = ((int64_t)(n - part) + 1023) << 52;
+	b.bits = ((int64_t)part + 1023) << 52;
+	return p * a.x * b.x;
+}
+
+#endif

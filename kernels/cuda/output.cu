@@ -1,0 +1,47 @@
+#include "sequence.h"
+
+// logit is z of a row h and token v, and the Tanh of its cap in y.
+DEVICE float logit(const float *h, struct weights w, long v, long C, struct softmax x, float *y) {
+	return capped(chain_row(h, w, v, C, 0), x.cap, x.inverse_cap, y) * x.inverse_temperature;
+}
+
+// A thread for each row and token.
+KERNEL(logits) {
+	const long i = element(), r = i / a.V, v = i % a.V;
+	float y;
+	if (r < a.R) a.z[i] = logit(a.h + r * a.C, a.w, v, a.C, a.x, &y);
+}
+
+// A thread for each row.
+KERNEL(scores) {
+	const long r = element();
+	if (r >= a.R) return;
+	const float *z = a.z + r * a.V;
+	float m = -INFINITE, sum[LANES] = {0}, dot[LANES] = {0};
+	for (long v = 0; v < a.V; v++)
+		if (z[v] > m) m = z[v];
+	for (long v = 0; v < a.V; v += LANES)
+		EACH_LANE(j) if (v + j < a.V) {
+			const float e = exp_of(z[v + j] - m);
+			sum[j] += e;
+			dot[j] = fmaf(e, z[v + j] - m, dot[j]);
+		}
+	const float s = fold(sum), log = log_of(s), lse = m + log;
+	a.logprob[r] = z[a.targets[r]] - lse;
+	a.entropy[r] = log - fold(dot) / s;
+	a.lse[r] = lse;
+}
+
+// A thread for each row and token.
+KERNEL(logits_backward) {
+	const long i = element(), r = i / a.V, v = i % a.V;
+	if (r >= a.R) return;
+	float y;
+	const float z = logit(a.h + r * a.C, a.w, v, a.C, a.x, &y), p = exp_of(z - a.lse[r]);
+	const float q = fmaf(a.dentropy[r], z - a.lse[r] + a.entropy[r], a.dlogprob[r]);
+	float d = -(p * q);
+	if (v == a.targets[r]) d += a.dlogprob[r];
+	d *= a.x.inverse_temperature;
+	if (a.x.cap > 0) d *= 1 - y * y;
+	a.dz[i] = d;
+}

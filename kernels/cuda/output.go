@@ -1,0 +1,145 @@
+//go:build cuda
+
+package cuda
+
+/*
+#include "args.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// chunkLogits is how many logits LogProb and Sample hold at once: 64 MiB.
+const chunkLogits = 1 << 24
+
+// softmaxOf returns how logits become z. A temperature of 0 counts as 1.
+func softmaxOf(x kernels.Softmax) C.struct_softmax {
+	s := C.struct_softmax{inverse_temperature: 1}
+	if x.Temperature > 0 {
+		s.inverse_temperature = C.float(1 / x.Temperature)
+	}
+	s.cap, s.inverse_cap = capOf(x.Cap)
+	return s
+}
+
+// logits queues z [R,V] of h [R,C].
+func (b *Backend) logits(z, h kernels.Buffer, w kernels.Matrix, x C.struct_softmax) {
+	R := rowsOf(h, w.In)
+	b.launch("logits", R*w.Out, unsafe.Pointer(&C.struct_logits_args{z: floats(z), h: floats(h), w: weightsOf(w),
+		R: C.long(R), V: C.long(w.Out), C: C.long(w.In), x: x}))
+}
+
+// scores queues the scores of rows of z.
+func (b *Backend) scores(out kernels.Scores, z, targets kernels.Buffer, V int) {
+	R := targets.Len()
+	b.launch("scores", R, unsafe.Pointer(&C.struct_scores_args{logprob: floats(out.LogProb),
+		entropy: floats(out.Entropy), lse: floats(out.LSE), z: floats(z), targets: ints(targets), R: C.long(R),
+		V: C.long(V)}))
+}
+
+// checkScores panics unless out and h have R rows.
+func checkScores(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, R int) {
+	check(out.LogProb, R)
+	check(out.Entropy, R)
+	check(out.LSE, R)
+	check(h, R*w.In)
+}
+
+func sliceScores(s kernels.Scores, lo, hi int) kernels.Scores {
+	return kernels.Scores{LogProb: s.LogProb.Slice(lo, hi), Entropy: s.Entropy.Slice(lo, hi), LSE: s.LSE.Slice(lo, hi)}
+}
+
+// chunks yields the first row and the workspace of each chunk of R rows: perRow floats for a
+// row, about chunkLogits for all. It ends early if there is no memory.
+func (b *Backend) chunks(R, perRow int) func(yield func(lo int, room kernels.Buffer) bool) {
+	return func(yield func(lo int, room kernels.Buffer) bool) {
+		rows := min(R, max(1, chunkLogits/perRow))
+		for lo := 0; lo < R; lo += rows {
+			n := min(rows, R-lo) * perRow
+			room := b.scratch(rows * perRow)
+			if b.err != nil || !yield(lo, room.Slice(0, n)) {
+				return
+			}
+		}
+	}
+}
+
+// LogProb implements kernels.Output.
+func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
+	x kernels.Softmax) {
+	if !(x.Temperature > 0) {
+		panic("cuda: temperature is not positive")
+	}
+	V := w.Out
+	checkScores(out, h, w, targets.Len())
+	for lo, room := range b.chunks(targets.Len(), V) {
+		hi := lo + room.Len()/V
+		b.logits(room, h.Slice(lo*w.In, hi*w.In), w, softmaxOf(x))
+		b.scores(sliceScores(out, lo, hi), room, targets.Slice(lo, hi), V)
+	}
+}
+
+// LogProbBackward implements kernels.Output. All rows' gradients of logits are in memory at
+// once.
+func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
+	w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
+	if !(x.Temperature > 0) {
+		panic("cuda: temperature is not positive")
+	}
+	R, V := targets.Len(), w.Out
+	checkScores(kernels.Scores{LogProb: dLogProb, Entropy: dEntropy, LSE: sc.LSE}, h, w, R)
+	check(sc.Entropy, R)
+	check(dh, h.Len())
+	if !dw.Empty() {
+		check(dw, V*w.In)
+	}
+	if R == 0 {
+		return
+	}
+	dz := b.scratch(R * V)
+	if b.err != nil {
+		return
+	}
+	dz = dz.Slice(0, R*V)
+	b.launch("logits_backward", R*V, unsafe.Pointer(&C.struct_logits_backward_args{dz: floats(dz),
+		dlogprob: floats(dLogProb), dentropy: floats(dEntropy), entropy: floats(sc.Entropy), lse: floats(sc.LSE),
+		h: floats(h), w: weightsOf(w), targets: ints(targets), R: C.long(R), V: C.long(V), C: C.long(w.In),
+		x: softmaxOf(x)}))
+	b.MatMulDX(dh, dz, w)
+	if !dw.Empty() {
+		b.MatMulDW(dw, kernels.Buffer{}, dz, h, blocks)
+	}
+}
+
+// Logits implements kernels.Output.
+func (b *Backend) Logits(out, h kernels.Buffer, w kernels.Matrix, limit float64) {
+	check(out, rowsOf(h, w.In)*w.Out)
+	b.logits(out, h, w, softmaxOf(kernels.Softmax{Cap: limit}))
+}
+
+// Sample implements kernels.Output. A row's workspace is its logits, their weights and the
+// order of the tokens.
+func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
+	p kernels.Sampling) {
+	if !(p.Temperature >= 0) || p.TopK < 0 || !(p.TopP > 0 && p.TopP <= 1) || !(p.MinP >= 0 && p.MinP <= 1) {
+		panic("cuda: Sample: a setting is out of range")
+	}
+	R, V := ids.Len(), w.Out
+	checkScores(out, h, w, R)
+	check(u, R)
+	x := softmaxOf(kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap})
+	for lo, room := range b.chunks(R, 3*V) {
+		n := room.Len() / (3 * V)
+		hi, z, e, order := lo+n, room.Slice(0, n*V), room.Slice(n*V, 2*n*V), room.Slice(2*n*V, 3*n*V)
+		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, x)
+		b.launch("sample", n, unsafe.Pointer(&C.struct_sample_args{ids: ints(ids.Slice(lo, hi)),
+			order: (*C.int)(order.Addr()), e: floats(e), z: floats(z), u: floats(u.Slice(lo, hi)), R: C.long(n),
+			V: C.long(V), top_k: C.long(p.TopK), top_p: C.double(p.TopP), min_p: C.double(p.MinP),
+			greedy: flag(p.Temperature == 0)}))
+		b.scores(sliceScores(out, lo, hi), z, ids.Slice(lo, hi), V)
+	}
+}

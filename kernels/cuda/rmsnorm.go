@@ -1,0 +1,67 @@
+//go:build cuda
+
+package cuda
+
+/*
+#include "args.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// normShape returns the shape for M rows of x. It panics if the shape does not fit into a row.
+func normShape(x kernels.Buffer, s kernels.NormShape) (shape C.struct_norm_shape, vectors int) {
+	if s.Heads < 1 || s.Dim < 1 || s.Offset < 0 || s.Offset+s.Heads*s.Dim > s.Stride {
+		panic("cuda: the norm's vectors do not fit into a row")
+	}
+	M := rowsOf(x, s.Stride)
+	return C.struct_norm_shape{M: C.long(M), heads: C.long(s.Heads), dim: C.long(s.Dim), stride: C.long(s.Stride),
+		offset: C.long(s.Offset), unit_offset: flag(s.UnitOffset)}, M * s.Heads
+}
+
+// RMSNorm implements kernels.Norm.
+func (b *Backend) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+	b.rmsNorm(out, rstd, kernels.Buffer{}, x, kernels.Buffer{}, weight, s, eps)
+}
+
+// AddRMSNorm implements kernels.Norm.
+func (b *Backend) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+	if s.Heads != 1 || s.Offset != 0 || s.Stride != s.Dim {
+		panic("cuda: AddRMSNorm: the shape is not a plain one")
+	}
+	check(sum, out.Len())
+	check(delta, out.Len())
+	b.rmsNorm(out, rstd, sum, x, delta, weight, s, eps)
+}
+
+func (b *Backend) rmsNorm(out, rstd, sum, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+	shape, vectors := normShape(out, s)
+	check(x, out.Len())
+	check(rstd, vectors)
+	check(weight, s.Dim)
+	b.launch("rmsnorm", vectors, unsafe.Pointer(&C.struct_rmsnorm_args{out: floats(out), rstd: floats(rstd),
+		sum: floats(sum), x: floats(x), delta: floats(delta), weight: floats(weight), s: shape, eps: C.float(eps)}))
+}
+
+// RMSNormBackward implements kernels.Norm. The weight's gradient comes first: dx may be dout.
+func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape,
+	set bool) {
+	shape, vectors := normShape(dx, s)
+	check(dout, dx.Len())
+	check(x, dx.Len())
+	check(rstd, vectors)
+	check(weight, s.Dim)
+	check(dweight, s.Dim)
+	if vectors == 0 {
+		return
+	}
+	b.launch("rmsnorm_dw", s.Dim, unsafe.Pointer(&C.struct_rmsnorm_dw_args{dweight: floats(dweight),
+		dout: floats(dout), x: floats(x), rstd: floats(rstd), blocks: ints(blocks), B: C.long(blocks.Len() - 1),
+		s: shape}))
+	b.launch("rmsnorm_backward", vectors, unsafe.Pointer(&C.struct_rmsnorm_backward_args{dx: floats(dx),
+		dout: floats(dout), x: floats(x), weight: floats(weight), rstd: floats(rstd), s: shape, set: flag(set)}))
+}

@@ -1,0 +1,33 @@
+#include "gpu.h"
+
+KERNEL(gather_rows) {
+	const long i = element(), r = i / a.C, c = i % a.C;
+	if (r < a.R) a.dst[i] = a.src[a.rows[r] * a.C + c];
+}
+
+// A thread for each column adds the rows in order: two of them may go to one row.
+KERNEL(scatter_rows) {
+	const long c = element();
+	if (c >= a.C) return;
+	for (long r = 0; r < a.R; r++) a.dst[a.rows[r] * a.C + c] += a.src[r * a.C + c];
+}
+
+// R is the number of segments, and rows holds the bounds of each.
+KERNEL(segment_mean) {
+	const long i = element(), j = i / a.C, c = i % a.C;
+	if (j >= a.R) return;
+	const long lo = a.rows[2 * j], hi = a.rows[2 * j + 1];
+	float sum = 0;
+	for (long m = lo; m < hi; m++) sum += a.src[m * a.C + c];
+	a.dst[i] = lo == hi ? 0 : sum / (float)(hi - lo);
+}
+
+// A thread for each column adds the segments in order: they may overlap.
+KERNEL(segment_mean_backward) {
+	const long c = element();
+	if (c >= a.C) return;
+	for (long j = 0; j < a.R; j++) {
+		const long lo = a.rows[2 * j], hi = a.rows[2 * j + 1];
+		for (long m = lo; m < hi; m++) a.dst[m * a.C + c] += a.src[j * a.C + c] / (float)(hi - lo);
+	}
+}
