@@ -210,3 +210,30 @@ func TestExpertsApart(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The files of torch_dist lie in its folder, whatever .metadata says.
+func TestDistFilesOutside(t *testing.T) {
+	golden := goldenContainer(t, "megatron/qwen3-tied-tp4")
+	step := filepath.Join(t.TempDir(), "iter_0000001")
+	if err := os.CopyFS(step, os.DirFS(filepath.Join(golden, "torch_dist", "iter_0000001"))); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(step, ".metadata")
+	raw := readFile(t, path)
+	at := []byte("__0_0.distcp")
+	if err := os.Link(filepath.Join(step, string(at)), filepath.Join(step, "../_0.distcp")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"../_0.distcp": "is not a file of this folder", "/_0/.distcp_": "is not a file of this folder",
+		"no_0_.distcp": "no such file"} {
+		writeFile(t, path, bytes.ReplaceAll(raw, at, []byte(name)))
+		c := &Container{Path: step, Texts: filepath.Join(golden, "hf"), format: megatronRanks}
+		x, err := c.Open()
+		if err == nil {
+			x.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}

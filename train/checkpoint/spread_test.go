@@ -87,6 +87,9 @@ func spreadModels() map[string]model.Config {
 	bias := base
 	bias.QKVBias, bias.KVHeads = true, 1
 	list["bias, one group"] = bias
+	fused := tied
+	fused.Fused, fused.TieEmbeddings = true, false
+	list["fused projections"] = fused
 	norms := tied
 	norms.QKNorm, norms.TieEmbeddings, norms.Head = true, false, 6
 	list["norms of queries and keys"] = norms

@@ -202,11 +202,19 @@ func TestOpenGenerated(t *testing.T) {
 				raw := random(r, shape)
 				want[name] = raw
 				for i, rank := range order {
-					from, to := chunk(shape[axis], tt.ranks, i%tt.ranks)
+					part := i % tt.ranks
+					if k%2 == 1 { // the mesh's first axis cuts, the second copies
+						part = i / tt.copies
+					}
+					from, to := chunk(shape[axis], tt.ranks, part)
 					x := saved{name: name, global: shape, mesh: order, meshShape: []int{len(files)},
 						placements: []string{fmt.Sprint(axis)}, layout: k % 3}
 					if tt.copies > 1 {
 						x.meshShape, x.placements = []int{tt.copies, tt.ranks}, []string{"r", fmt.Sprint(axis)}
+						if k%2 == 1 {
+							slices.Reverse(x.meshShape)
+							slices.Reverse(x.placements)
+						}
 					}
 					if x.local, x.raw = cut(raw, shape, axis, from, to); from == to {
 						x.local = []int{0} // as torch stores it
