@@ -76,7 +76,8 @@ func Response(gold, response string) Verdict {
 
 func compare(gold string, p Found) Verdict {
 	r := compareTexts(goldAnswer(gold), p.Text)
-	if k := strings.LastIndexByte(p.Text, '='); !r.equal && !p.Sure && k >= 0 && !unsettled(p.Text[:k]) { // the last step of a calculation
+	if k := strings.LastIndexByte(p.Text, '='); !r.equal && !p.Sure && k >= 0 && !unsettled(p.Text[:k]) {
+		// The last step of a calculation.
 		if q := compareTexts(goldAnswer(gold), statement(p.Text[k+1:])); q.equal {
 			r = q
 		}

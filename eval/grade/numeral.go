@@ -144,7 +144,14 @@ func numeralOf(text string) *expr {
 	if len(list) == 0 || len(list) > 30 {
 		return nil
 	}
+	sign := list[0] == "negative" || list[0] == "minus"
+	if sign {
+		list = list[1:]
+	}
 	v, n := numeral(list)
+	if n > 0 && sign {
+		v.Neg(v)
+	}
 	switch {
 	case n == 0:
 		return nil
