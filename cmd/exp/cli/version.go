@@ -42,7 +42,7 @@ type Build struct {
 	Modified bool   `json:"modified"` // the checkout had changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	Device   string `json:"device"` // "cpu", or "cuda" for the build that can use GPUs
+	Device   string `json:"device"` // "cpu", or "cuda" for a build with tag cuda
 }
 
 // String is one line for people.
