@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,11 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	code := m.Run()
+	if _, err := os.Stat(".exp"); err == nil {
+		fmt.Fprintln(os.Stderr, "a test made a store among the sources: give it --store")
+		os.RemoveAll(".exp")
+		code = max(code, 1)
+	}
 	if smokeDir != "" {
 		os.RemoveAll(smokeDir)
 	}

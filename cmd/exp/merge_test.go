@@ -47,7 +47,8 @@ func TestMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	exp(t, "merge", dir, "--out", out+"4").refuses(t, 1, "no config.json", "--hf-config DIR")
-	exp(t, "eval", dir, "--suite", "test").refuses(t, 3, "/tiny --out DIR --hf-config")
+	exp(t, "eval", dir, "--suite", "test", "--store", filepath.Join(dir, "store")).refuses(t, 3,
+		"/tiny --out DIR --hf-config")
 }
 
 // verlRun links golden files of ranks into the folders that verl makes, and returns the
