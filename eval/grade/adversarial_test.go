@@ -96,7 +96,10 @@ func TestAdversarialCases(t *testing.T) {
 			}
 			gold, answer, want := strings.Cut(line, " ~~ ")
 			if !want {
-				gold, answer, _ = strings.Cut(line, " !~ ")
+				var marked bool
+				if gold, answer, marked = strings.Cut(line, " !~ "); !marked {
+					t.Fatalf("%s:%d: neither ~~ nor !~: %q", file.name, i+1, line)
+				}
 			}
 			v := file.judge(gold, strings.ReplaceAll(answer, "⏎", "\n"))
 			if v.Correct != want {

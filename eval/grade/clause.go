@@ -59,7 +59,7 @@ func clauseValue(clause string) (value string, decided bool) {
 	}
 	next := strings.Fields(after)
 	switch {
-	case unsettled(lastWords(before, 4)), len(next) > 0 && unsettled(next[0]),
+	case partOfPhrase(before), doubted(before), unsettled(lastWords(before, 4)), len(next) > 0 && unsettled(next[0]),
 		len(next) > 1 && (next[0] == "is" || next[0] == "are") && slices.Contains(negations, next[1]):
 		return "", true
 	case len(next) > 1 && (next[0] == "to" || next[0] == "and") && strings.ContainsAny(next[1], "0123456789$"):
@@ -73,6 +73,60 @@ func clauseValue(clause string) (value string, decided bool) {
 		}
 	}
 	return value, true
+}
+
+// partOfPhrase reports whether the words between the last verb and a value make something else of it: a third of
+// 8, a prime below 8, a number with 8 digits.
+func partOfPhrase(before string) bool {
+	const most = 6 // words of such a phrase; a longer start without a verb is a sentence of another kind
+	from := strings.LastIndexByte(before, '=') + 1
+	for _, w := range verbs {
+		if k := strings.LastIndex(before+" ", w); k >= 0 {
+			from = max(from, k+len(w)-1)
+		}
+	}
+	words := strings.FieldsFunc(before[min(from, len(before)):], func(r rune) bool {
+		return (r < 'a' || r > 'z') && r < 0x80
+	})
+	if from == 0 && len(words) > most {
+		return false
+	}
+	for i, w := range words {
+		head := ""
+		if i > 0 {
+			head = words[i-1]
+		}
+		if heads, ok := prepositions[w]; ok && !slices.Contains(heads, head) {
+			return true
+		}
+	}
+	return false
+}
+
+// insidePhrase reports whether the words around the last place of a value in a clause make something else of it: a
+// third of 8, an 8-digit number.
+func insidePhrase(clause, value string) bool {
+	k := strings.LastIndex(clause, value)
+	if k < 0 {
+		return false
+	}
+	after := clause[k+len(value):]
+	before := lower(clause[:k])
+	return partOfPhrase(before) || doubted(before) || len(after) > 1 && after[0] == '-' && isLetter(after[1])
+}
+
+// prepositions lists, for each, the words before it that let the value after it be the clause's: a total of 8, equal
+// to 8, given by 8.
+var prepositions = map[string][]string{
+	"of": {"total", "value", "values", "area", "volume", "length", "width", "height", "perimeter", "circumference",
+		"distance", "cost", "price", "maximum", "minimum", "speed", "rate", "probability", "average", "score", "radius",
+		"diameter", "profit", "amount", "weight", "mass", "age", "measure", "time", "temperature", "answer", "result",
+		"instead", "form", "consists", "set", "pair", "pairs", "salary", "balance", "slope", "angle", "range"},
+	"to": {"equal", "equals", "equivalent", "simplifies", "simplify", "reduces", "up", "comes", "amounts", "evaluates",
+		"rounded", "leads", "congruent", "according", "down", "converges", "out", "sums", "adds"},
+	"by":    {"given", "represented", "denoted", "expressed", "described"},
+	"below": nil, "above": nil, "under": nil, "over": nil, "with": nil, "base": nil, "than": nil,
+	"half": nil, "twice": nil, "double": nil, "thrice": nil, "root": nil, "logarithm": nil, "digits": nil,
 }
 
 // larger matches the 5 feet of "5 feet 3 inches".
@@ -211,8 +265,9 @@ func numberAt(clause string, i int, money bool) int {
 		return 0
 	}
 	n := len(plainValue.FindString(clause[i:]))
-	if n > 0 && i+n < len(clause) && isLetter(clause[i+n]) {
-		return 0 // 4th
+	if rest := clause[i+n:]; n > 0 && rest != "" && (isLetter(rest[0]) ||
+		len(rest) > 1 && rest[0] == '-' && isLetter(rest[1])) {
+		return 0 // 4th, 8-digit
 	}
 	return n
 }
@@ -226,7 +281,8 @@ func lastWords(s string, n int) string {
 // unsettling are words that keep the value in their clause from being the answer.
 var unsettling = []string{"or", "nor", "neither", "either", "than", "between", "except", "without", "unless", "maybe",
 	"perhaps", "possibly", "probably", "least", "most", "wrong", "incorrect", "but", "squared", "cubed",
-	"factorial", "dozen", "not", "isn", "never", "cannot", "if", "guess"}
+	"factorial", "dozen", "not", "isn", "never", "cannot", "if", "guess", "doubt", "nobody", "undefined",
+	"extraneous", "longer"}
 
 func unsettled(s string) bool {
 	for _, w := range strings.FieldsFunc(lower(s), func(r rune) bool { return (r < 'a' || r > 'z') && r < 0x80 }) {
@@ -264,7 +320,7 @@ func lastClause(s string) string {
 		switch {
 		case strings.Contains(low, " not ") || strings.Contains(low, "n't "):
 			continue
-		case unsettled(clause):
+		case unsettled(clause), insidePhrase(clause, value):
 			return s
 		}
 		return numberWithWords(clause, value)

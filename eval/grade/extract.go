@@ -3,6 +3,7 @@ package grade
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -230,12 +231,20 @@ func answerPhrase(s string) (Found, bool) {
 		if start < 0 {
 			break
 		}
-		if t := reduce(sentence(s[after:])); t != "" {
+		if t := reduce(sentence(s[after:])); t != "" && !doubted(s[:start]) {
 			return Found{Text: t, How: "answer phrase", Sure: true}, true
 		}
 		end = start
 	}
 	return Found{}, false
+}
+
+// doubted reports whether the words before an answer phrase take it back: I doubt the answer is, half the answer is.
+func doubted(before string) bool {
+	words := strings.FieldsFunc(lower(lastWords(before[strings.LastIndexAny(before, ".!?\n:")+1:], 5)), notLetter)
+	return slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains([]string{"doubt", "nobody", "half", "twice", "unlikely", "whether"}, w)
+	})
 }
 
 // lastPhrase finds the last phrase in one pass from the end.

@@ -389,8 +389,11 @@ func (l *lexer) command(name string) error {
 		l.group() // nothing to read
 		l.spaced = true
 		return nil
-	case "pmod", "bmod", "mod":
-		l.modulus()
+	case "pmod":
+		l.modulus("mod")
+		return nil
+	case "bmod", "mod": // a remainder: 18 \bmod 7 is 4
+		l.modulus("modulo ")
 		return nil
 	case "left", "right", "bigl", "bigr", "Bigl", "Bigr", "big", "Big", "bigg", "Bigg", "biggl", "biggr", "Biggl",
 		"Biggr", "middle":
@@ -489,15 +492,15 @@ func (l *lexer) figure(name string) {
 	l.emit(tokSym, "∠"+string(points))
 }
 
-// modulus reads \pmod{9} and \bmod 9 as words after a value.
-func (l *lexer) modulus() {
+// modulus reads \pmod{9} and \bmod 9 as words after a value: name and number.
+func (l *lexer) modulus(name string) {
 	m, ok := l.group()
 	if !ok {
 		rest := strings.TrimLeft(l.s[l.i:], " ")
 		m = rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
 		l.i = len(l.s) - len(rest) + len(m)
 	}
-	l.emit(tokText, "mod"+strings.TrimSpace(m))
+	l.emit(tokText, name+strings.TrimSpace(m))
 }
 
 // delimiter reads what follows \left and \right. Bars become an opening and a closing sign; the point of

@@ -190,7 +190,7 @@ func afterVerb(s string) string {
 	low := lower(s)
 	for _, verb := range []string{" is ", " are ", " equals ", " be ", " = ", "："} {
 		k := strings.LastIndex(low, verb)
-		if k < 0 || unsettled(lastWords(low[:k], 6)) {
+		if k < 0 || unsettled(lastWords(low[:k], 6)) || doubted(low[:k]) {
 			continue
 		}
 		t := statement(s[k+len(verb):])

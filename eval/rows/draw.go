@@ -12,9 +12,9 @@ func Draw(total, size int, seed uint64) []int {
 		panic("rows: draw of more rows than there are")
 	}
 	g := newPCG64(seed)
-	// From a small population, or for a large share of one, numpy shuffles the end of the whole list.
-	const small, share = 10000, 50
-	if total > small && size > total/share {
+	// For a large share of a large population, numpy shuffles the end of the whole list.
+	const large, share = 10000, 50
+	if total > large && size > total/share {
 		all := make([]int, total)
 		for i := range all {
 			all[i] = i
