@@ -119,9 +119,10 @@ func insidePhrase(clause, value string) bool {
 // to 8, given by 8.
 var prepositions = map[string][]string{
 	"of": {"total", "value", "values", "area", "volume", "length", "width", "height", "perimeter", "circumference",
-		"distance", "cost", "price", "maximum", "minimum", "speed", "rate", "probability", "average", "score", "radius",
-		"diameter", "profit", "amount", "weight", "mass", "age", "measure", "time", "temperature", "answer", "result",
-		"instead", "form", "consists", "set", "pair", "pairs", "salary", "balance", "slope", "angle", "range"},
+		"distance", "cost", "price", "maximum", "minimum", "speed", "rate", "probability", "average", "score",
+		"radius", "diameter", "profit", "amount", "weight", "mass", "age", "measure", "time", "temperature",
+		"answer", "result", "instead", "form", "consists", "set", "pair", "pairs", "salary", "balance", "slope",
+		"angle", "range"},
 	"to": {"equal", "equals", "equivalent", "simplifies", "simplify", "reduces", "up", "comes", "amounts", "evaluates",
 		"rounded", "leads", "congruent", "according", "down", "converges", "out", "sums", "adds"},
 	"by":    {"given", "represented", "denoted", "expressed", "described"},
