@@ -172,10 +172,19 @@ func TestUnanswered(t *testing.T) {
 		`{"problem":"P","answer":"1"}` + "\n" + `{"problem":"Q","answer":null}` + "\n" + `{"problem":"R","answer":""}`,
 		`{"prompt":"P","reward_model":{"ground_truth":"1"}}` + "\n" + `{"prompt":"Q","reward_model":{"ground_truth":null}}` + "\n" +
 			`{"prompt":"R","reward_model":{"ground_truth":""}}`,
+		// The first row does not tell the layout: GSM8K's answer stands after ####.
+		`{"question":"Q","answer":null}` + "\n" + `{"question":"R","answer":null}` + "\n" + `{"question":"P","answer":"So #### 1"}`,
 	} {
 		problems, copies, err := Problems(rows.Read(file(t, text)), nil)
 		if err != nil || len(problems) != 1 || copies != (Copies{Rows: 1, Unique: 1, Unanswered: 2}) {
 			t.Errorf("%s: %d problems, %+v, %v", text, len(problems), copies, err)
 		}
+		if len(problems) == 1 && problems[0].Answer != "1" {
+			t.Errorf("%s: answer %q", text, problems[0].Answer)
+		}
+	}
+	_, _, err := Problems(rows.Read(file(t, `{"question":"Q","answer":null}`)), nil)
+	if err == nil || !strings.Contains(err.Error(), "no known layout") {
+		t.Errorf("no row has an answer: %v", err)
 	}
 }

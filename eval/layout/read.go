@@ -1,9 +1,11 @@
 package layout
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 
 	"exp/eval/rows"
 	"exp/train/rollout"
@@ -50,13 +52,19 @@ func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout,
 	type content struct{ prompt, answer, messages, tools string }
 	seen := map[content]bool{}
 	owner := map[string]string{} // id -> where it was first seen
+	var unknown error            // of the first row whose layout was not detected
 	for row, err := range all {
 		if err != nil {
 			return nil, copies, err
 		}
 		if l == nil {
 			found, err := detect(row)
-			if err != nil {
+			switch {
+			case err != nil && withoutAnswer(row): // a later row tells
+				unknown = cmp.Or(unknown, err)
+				copies.Unanswered++
+				continue
+			case err != nil:
 				return nil, copies, err
 			}
 			l = &found
@@ -90,7 +98,15 @@ func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout,
 		copies.Unique++
 		problems = append(problems, p)
 	}
+	if l == nil {
+		return nil, copies, unknown
+	}
 	return problems, copies, nil
+}
+
+// withoutAnswer reports whether a row has a field of answers that is empty.
+func withoutAnswer(r rows.Row) bool {
+	return slices.ContainsFunc(Known(), func(l Layout) bool { return r.Empty(l.Answer) })
 }
 
 // freeID returns an id that no other problem has, with the source of the row.
