@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
@@ -139,7 +141,8 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 		if h, alive := db.Alive(r.RID); alive {
 			return &store.LockedError{RID: r.RID, Path: db.RunDir(r.RID), Holder: h}
 		}
-		if err := refusePinned(c.Context, db, r); err != nil {
+		tags, err := db.Tags(c.Context, r.ID)
+		if err := cmp.Or(err, refuseOtherName(r, tags, selections), refusePinned(r, tags)); err != nil {
 			return err
 		}
 	}
@@ -178,12 +181,22 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 	return a.printMarked("exp.rm/1", runs, "needed_by", needed)
 }
 
-// refusePinned refuses to delete a run that is pinned, or has a pinned checkpoint.
-func refusePinned(ctx context.Context, db *store.DB, r store.Run) error {
-	tags, err := db.Tags(ctx, r.ID)
-	if err != nil {
-		return err
+// refuseOtherName refuses to delete a run by a name that it was only repeated under.
+func refuseOtherName(r store.Run, tags, selections []string) error {
+	for _, s := range selections {
+		name, _, _ := strings.Cut(s, "#")
+		if name != r.Name && slices.Contains(tags, store.NameTag(name)) {
+			f := cli.Failf(cli.ExitUsage, "%s is another name of run %s (%s#%d); nothing was deleted", name,
+				r.RID.Short(), r.Name, r.Seed)
+			f.Help = "name it by its id or as " + r.Name
+			return f
+		}
 	}
+	return nil
+}
+
+// refusePinned refuses to delete a run that is pinned, or has a pinned checkpoint.
+func refusePinned(r store.Run, tags []string) error {
 	for _, tag := range tags {
 		name, step, checkpoint := strings.Cut(tag, "@")
 		if name != store.PinTag {

@@ -36,4 +36,9 @@ func TestNextCommands(t *testing.T) {
 		exp(t, "show", ref, "--store", dir).says(t, "smoke#0", "name:again")
 	}
 	exp(t, "show", "again#1", "--store", dir).refuses(t, 3)
+	exp(t, "rm", "again", "--yes", "--store", dir).refuses(t, 2, "again is another name of run", "smoke#0")
+	// A run that has the name itself takes it back.
+	run(smokeRecipe, "--set", "name=again", "--set", "train.steps=1")
+	exp(t, "rm", "again", "--yes", "--store", dir).succeeds(t)
+	exp(t, "show", "smoke", "--store", dir).says(t, "smoke#0")
 }

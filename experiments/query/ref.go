@@ -68,7 +68,7 @@ func (e *AmbiguousError) Hint() string {
 // runs and a *NotFoundError for none. References are:
 //
 //	5e8d10b4      an id, or its beginning of at least 4 digits
-//	NAME          a name
+//	NAME          a name, or one that a run was repeated under if no run has it
 //	NAME#SEED     a name and a seed
 //	tag:NAME      a tag
 //	xid:PREFIX    an experiment, by id
@@ -216,7 +216,7 @@ func (f Finder) byName(ctx context.Context, ref string) ([]store.Run, error) {
 	if withSeed {
 		seed, err := strconv.ParseInt(seedText, 10, 64)
 		if err == nil {
-			runs, err := f.DB.Runs(ctx, store.RunQuery{Name: name, Deleted: f.Deleted})
+			runs, err := f.named(ctx, name)
 			var found []store.Run
 			for _, r := range runs {
 				if r.Seed == seed {
@@ -226,7 +226,16 @@ func (f Finder) byName(ctx context.Context, ref string) ([]store.Run, error) {
 			return found, err
 		}
 	}
-	return f.DB.Runs(ctx, store.RunQuery{Name: ref, Deleted: f.Deleted})
+	return f.named(ctx, ref)
+}
+
+// named returns the runs of a name; if there are none, those that were run again under it.
+func (f Finder) named(ctx context.Context, name string) ([]store.Run, error) {
+	runs, err := f.DB.Runs(ctx, store.RunQuery{Name: name, Deleted: f.Deleted})
+	if err != nil || len(runs) > 0 {
+		return runs, err
+	}
+	return f.DB.Runs(ctx, store.RunQuery{Tag: store.NameTag(name), Deleted: f.Deleted})
 }
 
 // cutLast is strings.Cut at the last occurrence.

@@ -13,7 +13,7 @@ import (
 type RunQuery struct {
 	IDPrefix  string // hexadecimal digits that the rid begins with
 	XIDPrefix string
-	Name      string // the run's name, or another one that it was run under (NameTag)
+	Name      string
 	Tag       string
 	Status    Status
 	Deleted   bool // only deleted runs; otherwise only undeleted ones
@@ -137,7 +137,7 @@ func (q RunQuery) where() (text string, args []any, err error) {
 		}
 		add(column+` BETWEEN ? AND ?`, prefix != "", low[:], high[:])
 	}
-	add(`(r.name = ? OR r.id IN (SELECT run FROM run_tags WHERE tag = ?))`, q.Name != "", q.Name, NameTag(q.Name))
+	add(`r.name = ?`, q.Name != "", q.Name)
 	add(`r.status = ?`, q.Status != "", q.Status)
 	add(`r.id IN (SELECT run FROM run_tags WHERE tag = ?)`, q.Tag != "", q.Tag)
 	return strings.Join(where, " AND "), args, nil

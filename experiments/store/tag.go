@@ -60,8 +60,8 @@ func (db *DB) RemoveNote(ctx context.Context, run, id int64) error {
 // collected, PinTag@STEP one checkpoint.
 const PinTag = "pinned"
 
-// NameTag returns the tag of a run that was run again under another name: it keeps its
-// name, and is found by both.
+// NameTag returns the tag of a run that was run again under another name. It keeps its
+// own name; the other finds it while no run has it.
 func NameTag(name string) string { return "name:" + name }
 
 // CheckpointPin returns the tag that pins the checkpoint of a step.
