@@ -316,6 +316,10 @@ func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {
 		if !isFile(name) {
 			continue
 		}
+		if c.Bool("dry-run") {
+			return nil, cli.Usagef("--dry-run stores nothing, and %s is not in the store: exp suite add %s", name,
+				name)
+		}
 		kept, err := a.suiteOfFile(c.Context, db, name)
 		if err != nil {
 			return nil, err

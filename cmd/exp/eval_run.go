@@ -91,14 +91,41 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 		return err
 	}
 	defer db.Close()
-	suites, err := a.evalSuites(c, db)
-	if err != nil {
-		return err
+	model := inspect.IsModel(ref) || hub.IsRef(ref)
+	var run store.Run
+	if !model {
+		if run, err = a.runWithWeights(c, db, ref); err != nil {
+			return err
+		}
 	}
-	if inspect.IsModel(ref) || hub.IsRef(ref) {
+	suites, err := a.evalSuites(c, db) // last: it may add suites to the store
+	switch {
+	case err != nil:
+		return err
+	case model:
 		return a.evalModel(c, db, ref, suites)
 	}
-	return a.evalRun(c, db, ref, suites)
+	return a.evalRun(c, db, run, suites)
+}
+
+// runWithWeights returns the run to score.
+func (a *app) runWithWeights(c *cli.Context, db *store.DB, ref string) (store.Run, error) {
+	run, err := a.oneRun(c.Context, db, ref)
+	if err != nil {
+		return run, noFolder(ref, err)
+	}
+	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run"} {
+		if c.IsSet(flag) {
+			return run, a.Usagef("--%s needs a FOLDER: a run's prompts are built as in its training", flag)
+		}
+	}
+	there, err := replan.HasWeights(c.Context, db, run)
+	if err == nil && !there {
+		f := cli.Failf(cli.ExitNotFound, "run %s has no final weights yet", run.RID.Short())
+		f.Help = "exp resume " + run.RID.Short() + " continues it"
+		return run, f
+	}
+	return run, err
 }
 
 // noFolder adds to "no such run" that there is no such folder either.
@@ -111,25 +138,7 @@ func noFolder(ref string, err error) error {
 
 // evalRun scores the final weights of a run and stores the results with the run. It
 // trains nothing and recomputes nothing that is stored.
-func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string) error {
-	run, err := a.oneRun(c.Context, db, ref)
-	if err != nil {
-		return noFolder(ref, err)
-	}
-	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run"} {
-		if c.IsSet(flag) {
-			return a.Usagef("--%s needs a FOLDER: a run's prompts are built as in its training", flag)
-		}
-	}
-	there, err := replan.HasWeights(c.Context, db, run)
-	if err != nil {
-		return err
-	}
-	if !there {
-		f := cli.Failf(cli.ExitNotFound, "run %s has no final weights yet", run.RID.Short())
-		f.Help = "exp resume " + run.RID.Short() + " continues it"
-		return f
-	}
+func (a *app) evalRun(c *cli.Context, db *store.DB, run store.Run, suites []string) error {
 	o := replan.Options{Kinds: trainingStages(), Values: evalValues(c, suites), Getenv: a.Getenv}
 	p, be, err := replan.Plan(c.Context, db, run, o)
 	if err != nil {

@@ -135,6 +135,15 @@ func TestEvalRun(t *testing.T) {
 	run("eval", "weights/nothing", "--suite", "puzzles", "--dry-run").refuses(t, 3, "and there is no such folder")
 	run("eval", filepath.Base(model[0])+"s", "--suite", "puzzles").refuses(t, 3)
 
+	// A file whose run is not there, or that is only tried, leaves the store as it is.
+	fresh := filepath.Join(dir, "fresh.jsonl")
+	writeRows(t, fresh, `{"nums":[2,7],"target":14}`)
+	run("eval", "nosuch", "--suite", fresh).refuses(t, 3)
+	run("eval", model[0], "--suite", fresh, "--dry-run").refuses(t, 2, "exp suite add")
+	if e := run("suite", "ls"); strings.Contains(e.stdout, "fresh") {
+		t.Errorf("a suite was added:\n%s", e.stdout)
+	}
+
 	// A file joins the store's suites, once, unless its name went to other problems.
 	more := filepath.Join(dir, "more.jsonl")
 	writeRows(t, more, `{"nums":[2,9],"target":18}`)
