@@ -173,6 +173,9 @@ type lsQuery struct {
 	limit  rowLimit
 }
 
+// groupColumnNames are the columns of runs that --group takes.
+var groupColumnNames = []string{"xid", "name", "algo", "model", "task", "seed", "numerics", "device"}
+
 type namedField struct {
 	name  string
 	field store.Field
@@ -192,6 +195,10 @@ func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 		f, err := a.fieldOf("--group", key)
 		if err != nil {
 			return q, err
+		}
+		if f.Kind == store.FieldColumn && !slices.Contains(groupColumnNames, f.Name) {
+			return q, a.Usagef("--group takes %s or a configuration key, not %s",
+				strings.Join(groupColumnNames, ", "), f.Name)
 		}
 		q.group = &namedField{strings.TrimPrefix(key, "config."), f}
 	}
@@ -355,7 +362,7 @@ func (a *app) warnUnknownKey(f store.Field) {
 func lsValues(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	switch w.Flag {
 	case "group":
-		list := cli.Candidates([]string{"xid", "name", "algo", "model", "task"})
+		list := cli.Candidates(groupColumnNames)
 		for _, k := range config.Keys() {
 			list = append(list, cli.Candidate{Text: k.Path, Note: k.Help})
 		}

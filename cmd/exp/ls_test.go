@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"exp/experiments/ident"
+	"exp/experiments/query"
 	"exp/experiments/store"
 )
 
@@ -68,6 +69,19 @@ func TestLsPages(t *testing.T) {
 	golden(t, "ls_pipe", pages(t, fixtureCall(t, 0, false), dir,
 		"ls -o wide -n 1", "ls -o csv -n 2", "ls --json -n 1", "ls --group xid -o csv", "ls --group algo", "ls --group algo.flowrl.beta --json", "ls -o name", "ls -o md -n 1",
 		"ls flowrl-a --cols config.algo.flowrl.beta,tag,metric.actor/entropy.min"))
+}
+
+// Values that look alike in a list are still groups of their own.
+func TestGroupRuns(t *testing.T) {
+	l := &query.List{Runs: make([]store.Run, 7), Values: [][]any{{0.0015}, {0.0016}, {0.0015}, {nil}, {""}, {"1"}, {1.0}}}
+	var got []string
+	for _, g := range groupRuns(l, 0) {
+		got = append(got, fmt.Sprintf("%s×%d", exactText(g.value), len(g.runs)))
+	}
+	want := []string{"0.0015×2", "0.0016×1", "×1", "×1", "1×1", "1×1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // listed returns the names with seeds that a list prints, in order.
@@ -143,6 +157,7 @@ func TestLsErrors(t *testing.T) {
 		{"ls --cols sed", 2, "did you mean seed?"},
 		{"ls --group names", 2, "did you mean name?"},
 		{"ls --group algo.knd", 2, "no field"},
+		{"ls --group status", 2, "--group takes xid, name, algo"},
 		{"ls --cols metric.actor/entropi", 0, "warning: no run has recorded metric.actor/entropi; did you mean metric.actor/entropy?"},
 		{"ls --cols metric.actor/entropy,eval.test.pass@1", 0, ""},
 		{"ls --cols eval.test.pass@3", 0, "no run has recorded eval.test.pass@3; did you mean eval.test.pass@"},

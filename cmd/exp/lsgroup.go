@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,16 +31,24 @@ func groupRuns(l *query.List, column int) []runGroup {
 	at := map[string]int{}
 	for i, r := range l.Runs {
 		value := l.Values[i][column]
-		text := fieldText(value)
-		k, ok := at[text]
+		key := fmt.Sprintf("%T %v", value, value) // exact, and of one type
+		k, ok := at[key]
 		if !ok {
 			k = len(groups)
-			at[text] = k
+			at[key] = k
 			groups = append(groups, runGroup{value: value})
 		}
 		groups[k].runs = append(groups[k].runs, r)
 	}
 	return groups
+}
+
+// exactText is fieldText with every digit of a number, which tells groups apart.
+func exactText(v any) string {
+	if x, ok := v.(float64); ok {
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return fieldText(v)
 }
 
 // groupTable has one row per experiment (the runs that differ only in the seed), or per
@@ -84,7 +93,7 @@ func (a *app) groupColumns(by *namedField, results []string) []cli.Column {
 	} else {
 		created.Title = ""
 	}
-	columns := []cli.Column{{Key: by.name, Text: fieldText}}
+	columns := []cli.Column{{Key: by.name, Text: exactText}}
 	if by.field == byXID {
 		columns = []cli.Column{{Key: "xid", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "algo"}}
 	}

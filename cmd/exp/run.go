@@ -302,6 +302,7 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 		p.XID.Short(), p.Numerics, threads))
 	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
 	a.OnSecondSignal(func() string { return keptOf(db, p.RID) })
+	defer a.OnSecondSignal(nil)
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
 		Endpoint: hub.FromEnv(a.Getenv).Endpoint(),
