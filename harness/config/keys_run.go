@@ -52,8 +52,8 @@ func sandboxKeys() []Key {
 			Help: "least isolation for running programs that the model wrote; exp doctor shows what this machine " +
 				"offers"},
 		{Path: "sandbox.compile", Kind: Int, Default: is(10), Range: between(1, 600), Unit: "seconds",
-			Role: Nonsemantic, Stages: at(Train, EvalScore),
-			Help: "processor time that a compiler may take; a program that needs more does not compile"},
+			Stages: at(Train, EvalScore),
+			Help:   "processor time that a compiler may take; a program that needs more does not compile"},
 	}
 }
 
