@@ -11,7 +11,7 @@ import (
 
 // takePair waits for two seats, and returns what gives them back. A pool of one slot starts a second one
 // for the time of the pair.
-func (p *Pool) takePair(ctx context.Context) (first, second seat, release func() error, err error) {
+func (p *Pool) takePair(ctx context.Context) (first, second seat, release func(), err error) {
 	// Only one goroutine at a time waits for a second slot: the others, who hold one slot each, will give
 	// it back.
 	p.pairs.Lock()
@@ -21,10 +21,15 @@ func (p *Pool) takePair(ctx context.Context) (first, second seat, release func()
 	}
 	if p.cfg.Slots > 1 {
 		second, err = p.take(ctx)
-		release = func() error { p.idle <- first; p.idle <- second; return nil }
+		release = func() { p.idle <- first; p.idle <- second }
 	} else {
 		second, err = p.newSeat()
-		release = func() error { p.idle <- first; return second.close() }
+		release = func() {
+			if err := second.close(); err != nil {
+				p.broke(err)
+			}
+			p.idle <- first
+		}
 	}
 	if err != nil {
 		p.idle <- first
@@ -39,7 +44,7 @@ func (p *Pool) executePair(ctx context.Context, candidate, checker job) (c, t Ru
 	if err != nil {
 		return c, t, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer release()
 	for range 2 {
 		var calls, replies [2]int
 		if err := unix.Pipe2(calls[:], unix.O_CLOEXEC); err != nil {
