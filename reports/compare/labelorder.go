@@ -11,7 +11,7 @@ import (
 var number = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
 // compareLabels orders labels as people do, with the numbers in them by value: beta=5,
-// beta=15.
+// beta=15. It reads no signs.
 func compareLabels(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
