@@ -66,13 +66,9 @@ func (p *parser) item() (*expr, error) {
 	return p.smallerUnits(&expr{op: opUnit, name: strings.TrimSuffix(unit, " and"), args: []*expr{x}}), nil
 }
 
-// relationFrom reads the rest of a relation whose first side is known.
+// relationFrom reads the rest of a relation after its first side, with the units of its values.
 func (p *parser) relationFrom(first *expr) (*expr, error) {
-	x := &expr{op: opRelation, args: []*expr{first}}
-	for p.atRelation() {
-		x.rels = append(x.rels, p.peek().text)
-		p.i++
-		p.skipCurrency()
+	return p.sides(first, func() (*expr, error) {
 		next, err := p.region()
 		if err != nil {
 			return nil, err
@@ -80,9 +76,8 @@ func (p *parser) relationFrom(first *expr) (*expr, error) {
 		if unit := p.unit(); unit != "" {
 			next = p.smallerUnits(&expr{op: opUnit, name: strings.TrimSuffix(unit, " and"), args: []*expr{next}})
 		}
-		x.args = append(x.args, next)
-	}
-	return x, nil
+		return next, nil
+	})
 }
 
 // skipCurrency skips the currency sign of a value in a relation.

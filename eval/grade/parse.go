@@ -249,12 +249,17 @@ func (p *parser) relation() (*expr, error) {
 	if !p.atRelation() {
 		return first, nil
 	}
+	return p.sides(first, p.region)
+}
+
+// sides reads the signs of a relation after its first side, each with the side that follows.
+func (p *parser) sides(first *expr, side func() (*expr, error)) (*expr, error) {
 	x := &expr{op: opRelation, args: []*expr{first}}
 	for p.atRelation() {
 		x.rels = append(x.rels, p.peek().text)
 		p.i++
 		p.skipCurrency()
-		next, err := p.region()
+		next, err := side()
 		if err != nil {
 			return nil, err
 		}
