@@ -215,11 +215,14 @@ func TestDoctorJudgesGPUs(t *testing.T) {
 	}{
 		{"CPU build, no GPU", nil, nil, device.ErrNotBuilt, "ok devices: none, and none needed: this build runs on the CPU\n"},
 		{"CPU build, GPU", files, nil, device.ErrNotBuilt, "warning devices: /dev/nvidia0 found, but this program was built without tag cuda\n"},
-		{"no driver, no GPU", nil, nil, &device.Error{Err: device.ErrNoDriver}, "ok devices: none, and none needed: no CUDA driver is installed, and runs compute on the CPU\n"},
+		{"no driver, no GPU", nil, nil, &device.Error{Err: device.ErrNoDriver},
+			"ok devices: none, and none needed: no CUDA driver is installed, and runs compute on the CPU\n"},
 		{"no driver, GPU", files, nil, &device.Error{Err: device.ErrNoDriver}, "warning devices: no CUDA driver\n"},
-		{"driver fails", nil, nil, &device.Error{Err: errors.New("cuda: open the driver: it differs (code 803)")}, "warning devices: cuda: open the driver: it differs (code 803)\n"},
+		{"driver fails", nil, nil, &device.Error{Err: errors.New("cuda: open the driver: it differs (code 803)")},
+			"warning devices: cuda: open the driver: it differs (code 803)\n"},
 		{"devices", files, &device.GPUs{CUDA: "12.4", List: []device.GPU{
-			{Name: "NVIDIA H100", Memory: 80 << 30, Capability: "9.0", Classes: []string{"cpu/fma", "cpu/bf16"}}, {Name: "Tesla T4", Memory: 15 << 30, Capability: "7.5"},
+			{Name: "NVIDIA H100", Memory: 80 << 30, Capability: "9.0", Classes: []string{"cpu/fma", "cpu/bf16"}},
+			{Name: "Tesla T4", Memory: 15 << 30, Capability: "7.5"},
 		}}, nil, "ok driver: CUDA 12.4\n" +
 			"ok cuda:0: NVIDIA H100, 80.0 GiB, compute capability 9.0; can compute the numerics classes cpu/fma, cpu/bf16\n" +
 			"warning cuda:1: Tesla T4, 15.0 GiB, compute capability 7.5\n" +

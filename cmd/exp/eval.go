@@ -307,7 +307,7 @@ func modelSettings() []evalSetting {
 	return []evalSetting{{"template", "data.chat"}, {"system", "data.system"}}
 }
 
-// evalSuites returns the suites that --suite names; it keeps those of files in the store.
+// evalSuites returns the suites that --suite names, and adds a file's suite to the store.
 // With --limit N, suites of the store are cut to their first N problems and renamed
 // accordingly.
 func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {

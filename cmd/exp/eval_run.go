@@ -128,7 +128,7 @@ func (a *app) runWithWeights(c *cli.Context, db *store.DB, ref string) (store.Ru
 	return run, err
 }
 
-// noFolder adds to "no such run" that there is no such folder either.
+// noFolder extends "no such run" where the folder is missing too.
 func noFolder(ref string, err error) error {
 	if _, e := os.Stat(ref); e == nil || strings.HasPrefix(ref, "@") {
 		return err

@@ -88,7 +88,7 @@ func TestExportFormats(t *testing.T) {
 	}
 }
 
-// A run of another framework is shown next to ours, marked, with what it lacks.
+// The list shows another framework's run next to ours, marks it, and says what it lacks.
 func TestImportForeign(t *testing.T) {
 	dir := t.TempDir()
 	to := filepath.Join(dir, "store")

@@ -67,7 +67,8 @@ func TestLsPages(t *testing.T) {
 	golden(t, "ls_80", pages(t, fixtureCall(t, 80, false), dir, lines...))
 	golden(t, "ls_120_color", pages(t, fixtureCall(t, 120, true), dir, lines...))
 	golden(t, "ls_pipe", pages(t, fixtureCall(t, 0, false), dir,
-		"ls -o wide -n 1", "ls -o csv -n 2", "ls --json -n 1", "ls --group xid -o csv", "ls --group algo", "ls --group algo.flowrl.beta --json", "ls -o name", "ls -o md -n 1",
+		"ls -o wide -n 1", "ls -o csv -n 2", "ls --json -n 1", "ls --group xid -o csv",
+		"ls --group algo", "ls --group algo.flowrl.beta --json", "ls -o name", "ls -o md -n 1",
 		"ls flowrl-a --cols config.algo.flowrl.beta,tag,metric.actor/entropy.min"))
 }
 

@@ -101,8 +101,8 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 	return nil
 }
 
-// armsToCompare returns names that exp compare takes as arms: the given ones, the first of
-// them with that of an earlier run, or the first alone.
+// armsToCompare returns names that exp compare takes as arms: the given names, else the
+// first with an earlier run's name, else the first alone.
 func (a *app) armsToCompare(ctx context.Context, db *store.DB, first store.Run, names []string) ([]string, error) {
 	if len(names) > 1 && a.canCompare(ctx, db, names...) {
 		return names, nil

@@ -220,8 +220,8 @@ func (a *App) OnSecondSignal(keeps func() string) {
 	a.mu.Unlock()
 }
 
-// abandon cleans up the terminal while the command is still running, and says what is
-// kept. It does not wait for a command that is stuck writing to the terminal.
+// abandon cleans up the terminal while the command is still running, and prints what was
+// saved. It does not wait for a command that is stuck writing to the terminal.
 func (a *App) abandon(ctx context.Context) {
 	closed := make(chan struct{})
 	go func() {

@@ -6,7 +6,7 @@
 // It reads a JSON line for each completion and answers with one, as exp config explain
 // reward.command says. Two components tell what the score is made of:
 //
-//	distance  1/(1 + |value - target|); 0 if there is no valid expression
+//	distance  1/(1 + |value - target|); 0 without a valid expression
 //	short     1/(1 + characters/10)
 //	score     0.9 distance + 0.1 short
 //
