@@ -301,7 +301,7 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	display.Note(fmt.Sprintf("%s  xid %s  %s  %s", withAlgo(j.config.Run.Name, p.Config.Run.Algorithm()),
 		p.XID.Short(), p.Numerics, threads))
 	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
-	a.OnSecondSignal(func() string { return keptOf(db, p.RID) })
+	a.OnSecondSignal(func() string { return keptOf(db, p.RID) + a.again() })
 	defer a.OnSecondSignal(nil)
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
@@ -324,14 +324,14 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	return res, err
 }
 
-// keptOf says what a run keeps if it is stopped at once, and how to continue.
+// keptOf says what a run keeps if it is stopped at once.
 func keptOf(db *store.DB, rid ident.Digest) string {
 	kept := "run " + rid.Short() + " keeps its finished stages"
 	if list, err := keep.Saved(db, rid); err == nil && len(list) > 0 {
 		last := list[len(list)-1]
 		kept += fmt.Sprintf(" and the checkpoint of step %d", last.Step)
 	}
-	return kept + "\n  to continue: exp resume " + rid.Short()
+	return kept
 }
 
 // explainStop says how to continue after an interruption.
@@ -340,9 +340,14 @@ func (a *app) explainStop(ctx context.Context, j job, err error) error {
 	if !errors.As(err, &stopped) {
 		return err
 	}
-	// With --no-cache it would start over.
+	return cli.Stoppedf(ctx, "%v; saved%s", stopped, a.again())
+}
+
+// again is the line that says how to continue: the command of this execution, without
+// --no-cache, which would start over.
+func (a *app) again() string {
 	words := slices.DeleteFunc(slices.Clone(a.Args), func(w string) bool { return w == "--no-cache" })
-	return cli.Stoppedf(ctx, "%v; saved\n  to continue: %s", stopped, strings.Join(quoteAll(words), " "))
+	return "\n  to continue: " + strings.Join(quoteAll(words), " ")
 }
 
 // quoteAll quotes words for a shell where they need it.
