@@ -12,26 +12,23 @@ type Cache struct {
 	be     kernels.Backend
 	layers []kernels.Pages
 	pages  int
-	size   int
-	owned  []kernels.Buffer
+	pool   kernels.Buffer // of all layers
 }
 
-// NewCache allocates pages of size positions, for models of configuration c.
+// NewCache allocates pages of size positions, for models of configuration c. It asks for the
+// pages of all layers at once: most are never touched, and only a large buffer is sparse.
 func NewCache(be kernels.Backend, c Config, pages, size int) (*Cache, error) {
-	x := &Cache{be: be, pages: pages, size: size}
-	for range c.Layers {
-		var p kernels.Pages
-		p.Size = size
-		for _, b := range []*kernels.Buffer{&p.Keys, &p.Values} {
-			buf, err := kernels.AllocSparse(be, be.Operand(), pages*size*c.KVHeads*c.Head)
-			if err != nil {
-				x.Close()
-				return nil, fmt.Errorf("kv cache: %w", err)
-			}
-			*b = buf
-			x.owned = append(x.owned, buf)
-		}
-		x.layers = append(x.layers, p)
+	const line = 64 // elements: each layer starts on a cache line
+	n := pages * size * c.KVHeads * c.Head
+	stride := (n + line - 1) / line * line
+	pool, err := kernels.AllocSparse(be, be.Operand(), 2*c.Layers*stride)
+	if err != nil {
+		return nil, fmt.Errorf("kv cache: %w", err)
+	}
+	x := &Cache{be: be, layers: make([]kernels.Pages, c.Layers), pages: pages, pool: pool}
+	for l := range x.layers {
+		keys, values := 2*l*stride, (2*l+1)*stride
+		x.layers[l] = kernels.Pages{Keys: pool.Slice(keys, keys+n), Values: pool.Slice(values, values+n), Size: size}
 	}
 	return x, nil
 }
@@ -41,10 +38,8 @@ func (x *Cache) Pages() int { return x.pages }
 
 // Close frees the cache's memory.
 func (x *Cache) Close() {
-	for _, b := range x.owned {
-		x.be.Free(b)
-	}
-	x.owned = nil
+	x.be.Free(x.pool)
+	x.pool = kernels.Buffer{}
 }
 
 // Step is one forward pass over rows whose keys and values go to a cache: prompt tokens
