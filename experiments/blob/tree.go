@@ -75,6 +75,16 @@ func (d *Dir) ReadTree(digest ident.Digest) (map[string][]byte, error) {
 	return files, err
 }
 
+// SumTree returns the SHA-256 of each file of a tree, by path.
+func (d *Dir) SumTree(digest ident.Digest) (map[string]ident.Digest, error) {
+	sums := map[string]ident.Digest{}
+	err := d.walkTree(digest, func(name string, r io.Reader) (err error) {
+		sums[name], _, err = ident.SumReader(r)
+		return err
+	})
+	return sums, err
+}
+
 // walkTree calls file for each file of a tree, in its order.
 func (d *Dir) walkTree(digest ident.Digest, file func(name string, r io.Reader) error) error {
 	b, err := d.Bytes(digest)

@@ -38,13 +38,17 @@ func Code(fsys fs.FS, goVersion string, paths []string, skip func(path string) b
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	files = slices.Compact(files) // paths may overlap
+	d, err := CodeOf(goVersion, files)
+	return d, files, err
+}
 
+// CodeOf returns the digest that Code computes of files, which are sorted by path.
+func CodeOf(goVersion string, files []File) (Digest, error) {
 	list := make([][]any, len(files))
 	for i, f := range files {
 		list[i] = []any{f.Path, f.SHA256}
 	}
-	d, err := Hash("exp/code/1", map[string]any{"go": goVersion, "files": list})
-	return d, files, err
+	return Hash("exp/code/1", map[string]any{"go": goVersion, "files": list})
 }
 
 // Change tells how a file differs between two lists of sources, a and b.

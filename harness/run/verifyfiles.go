@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -49,12 +48,7 @@ func (v *verifier) sources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trees, seen := map[ident.Digest]string{}, map[ident.Digest]bool{}
-	defer func() {
-		for _, dir := range trees {
-			os.RemoveAll(dir)
-		}
-	}()
+	trees, seen := map[ident.Digest]map[string]ident.Digest{}, map[ident.Digest]bool{}
 	for _, s := range stages {
 		if s.Code.IsZero() || seen[s.Code] {
 			continue
@@ -70,37 +64,40 @@ func (v *verifier) sources(ctx context.Context) error {
 		if v.DB.Blobs.Verify(src.Archive, src.Size) != nil {
 			continue // found already
 		}
-		if trees[src.Archive] == "" {
-			dir, err := os.MkdirTemp("", "exp-sources-*")
-			if err != nil {
+		stored := trees[src.Archive]
+		if stored == nil {
+			if stored, err = v.DB.Blobs.SumTree(src.Archive); err != nil {
 				return err
 			}
-			trees[src.Archive] = dir
-			if err := v.DB.Blobs.ExtractTree(src.Archive, dir); err != nil {
-				return err
-			}
-		}
-		paths := make([]string, len(src.Files))
-		recorded := make(map[string]ident.Digest, len(src.Files))
-		for i, f := range src.Files {
-			paths[i], recorded[f.Path] = f.Path, f.SHA256
+			trees[src.Archive] = stored
 		}
 		where := fmt.Sprintf("sources of %s (code %s)", s.Kind, s.Code.Short())
-		code, files, err := ident.Code(os.DirFS(trees[src.Archive]), src.Go, paths, nil)
-		if err != nil {
-			v.found(false, where, "%v", err)
-			continue
-		}
-		if code != s.Code {
-			v.found(false, where, "their digest is %s", code.Short())
-		}
-		for _, f := range files {
-			if recorded[f.Path] != f.SHA256 {
-				v.found(false, where, "the stored file %s does not have the recorded digest", f.Path)
-			}
+		if err := v.sourceFiles(where, src, stored, s.Code); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// sourceFiles compares the files that src lists with the stored ones, and their digest with code.
+func (v *verifier) sourceFiles(where string, src store.Source, stored map[string]ident.Digest, code ident.Digest) error {
+	files := make([]ident.File, len(src.Files))
+	for i, f := range src.Files {
+		sum, ok := stored[f.Path]
+		if !ok {
+			v.found(false, where, "the archive lacks %s", f.Path)
+			return nil
+		}
+		if sum != f.SHA256 {
+			v.found(false, where, "the stored file %s does not have the recorded digest", f.Path)
+		}
+		files[i] = ident.File{Path: f.Path, SHA256: sum}
+	}
+	d, err := ident.CodeOf(src.Go, files)
+	if err == nil && d != code {
+		v.found(false, where, "their digest is %s", d.Short())
+	}
+	return err
 }
 
 // source reads the weights that the run started from, if they lie outside the store,
