@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"exp/train/rollout"
@@ -46,7 +47,7 @@ type countdownData struct {
 type countdown struct {
 	cfg    Countdown
 	reward Reward
-	solver *solver
+	solver func() *solver              // made on the first call: grading needs none
 	last   atomic.Pointer[problemData] // last problem graded: its completions come in sequence
 }
 
@@ -59,7 +60,8 @@ func newCountdown(cfg Countdown, reward Reward) (*countdown, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &countdown{cfg: cfg, reward: reward, solver: newSolver(cfg.MaxNumbers, cfg.Operators)}, nil
+	solver := sync.OnceValue(func() *solver { return newSolver(cfg.MaxNumbers, cfg.Operators) })
+	return &countdown{cfg: cfg, reward: reward, solver: solver}, nil
 }
 
 func (c Countdown) check() error {
@@ -139,7 +141,7 @@ func (g *countdownGenerator) draw(split Split, seen map[string]bool) (p rollout.
 	if splitOf("countdown", key) != split || seen[key] {
 		return rollout.Problem{}, false
 	}
-	solutions := g.solver.solutions(g.values, from, numbers, target)
+	solutions := g.solver().solutions(g.values, from, numbers, target)
 	if len(solutions) < g.cfg.MinSolutions {
 		return rollout.Problem{}, false
 	}
@@ -151,7 +153,7 @@ func (g *countdownGenerator) draw(split Split, seen map[string]bool) (p rollout.
 // evaluate sets g.values to the values of all expressions over numbers. from is the first one that may be a
 // solution.
 func (g *countdownGenerator) evaluate(numbers []int64) (from int) {
-	values, all := g.solver.values(g.values, numbers)
+	values, all := g.solver().values(g.values, numbers)
 	g.values = values
 	if g.cfg.Use == useAny {
 		return 0
@@ -223,12 +225,12 @@ func (t *countdown) parseRow(line []byte) (rollout.Problem, error) {
 	if err := data.check(); err != nil {
 		return rollout.Problem{}, err
 	}
-	if len(data.Numbers) <= t.solver.size {
-		values, from := t.solver.values(nil, data.Numbers)
+	if len(data.Numbers) <= t.cfg.MaxNumbers {
+		values, from := t.solver().values(nil, data.Numbers)
 		if t.cfg.Use == useAny {
 			from = 0
 		}
-		data.Solutions = len(t.solver.solutions(values, from, data.Numbers, data.Target))
+		data.Solutions = len(t.solver().solutions(values, from, data.Numbers, data.Target))
 	}
 	p := countdownProblem(countdownKey(data.Numbers, data.Target), data)
 	if row.Solution != "" {

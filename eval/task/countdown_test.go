@@ -238,8 +238,8 @@ func TestCountdownSharedData(t *testing.T) {
 		if v := gradeText(t, task, p, p.Target); !v.Correct {
 			t.Errorf("%s: %q is not right: %s", p.ID, p.Target, v.Reason)
 		}
-		values, from := task.solver.values(nil, data.Numbers)
-		known := task.solver.solutions(values, from, data.Numbers, data.Target)
+		values, from := task.solver().values(nil, data.Numbers)
+		known := task.solver().solutions(values, from, data.Numbers, data.Target)
 		if data.Solutions != len(known) || !slices.Contains(known, p.Target) {
 			t.Errorf("%s: %q is not among the %d solutions %q", p.ID, p.Target, data.Solutions, known)
 		}

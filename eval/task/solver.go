@@ -13,7 +13,6 @@ const maxSolverNumbers = 5
 // expressions build on each other, so evaluating all costs one operation each. Immutable; safe for
 // concurrent use.
 type solver struct {
-	size  int
 	steps []step // operands before results; ascending by set of numbers used
 	ends  []int  // [2^size] end of the steps whose set of numbers, as a bit mask, is at most the index
 }
@@ -28,7 +27,7 @@ type step struct {
 // numbers used. size is at most maxSolverNumbers. - needs + and / needs *: some normal forms cannot be
 // written without them.
 func newSolver(size int, operators string) *solver {
-	s := &solver{size: size, ends: make([]int, 1<<size)}
+	s := &solver{ends: make([]int, 1<<size)}
 	// Generic values: two forms over them coincide only if they are the same form, and no subexpression is
 	// zero.
 	generic := []int64{101, 211, 431, 877, 1777}[:size]

@@ -13,37 +13,28 @@ type File struct {
 	SHA256 Digest `json:"sha256"`
 }
 
-// Code returns the digest of the sources that can change the bits of a stage:
-//
-//	H("exp/code/1", {go: goVersion, files: [[path, sha256] by path]})
-//
-// paths are files and folders of fsys; a folder stands for all files below it except
-// those for which skip holds (nil skips none). Code also returns the files, so that a
-// changed digest can be explained. A missing path is an error: a digest of too few files
-// would never be stale.
-func Code(fsys fs.FS, goVersion string, paths []string, skip func(path string) bool) (Digest, []File, error) {
+// SumFiles returns the files of fsys for which keep holds, by path.
+func SumFiles(fsys fs.FS, keep func(path string) bool) ([]File, error) {
 	var files []File
-	for _, root := range paths {
-		err := fs.WalkDir(fsys, root, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || skip != nil && skip(path) {
-				return err
-			}
-			sum, err := sumFile(fsys, path)
-			files = append(files, File{Path: path, SHA256: sum})
+	err := fs.WalkDir(fsys, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !keep(path) {
 			return err
-		})
-		if err != nil {
-			return Digest{}, nil, fmt.Errorf("sources: %w", err)
 		}
+		sum, err := sumFile(fsys, path)
+		files = append(files, File{Path: path, SHA256: sum})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sources: %w", err)
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	files = slices.Compact(files) // paths may overlap
-	d, err := CodeOf(goVersion, files)
-	return d, files, err
+	return files, nil
 }
 
-// CodeOf returns the digest that Code computes of files, which are sorted by path.
-func CodeOf(goVersion string, files []File) (Digest, error) {
+// Code returns the digest of the sources that can change the bits of a stage, sorted by path:
+//
+//	H("exp/code/1", {go: goVersion, files: [[path, sha256] by path]})
+func Code(goVersion string, files []File) (Digest, error) {
 	list := make([][]any, len(files))
 	for i, f := range files {
 		list[i] = []any{f.Path, f.SHA256}

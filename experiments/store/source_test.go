@@ -15,7 +15,11 @@ func TestSources(t *testing.T) {
 	db := open(t)
 	ctx := context.Background()
 	tree := fstest.MapFS{"go.sum": {Data: []byte("sum")}, "train/a.go": {Data: []byte("a")}, "reports/r.go": {Data: []byte("r")}}
-	code, files, err := ident.Code(tree, "go1.26", []string{"train", "go.sum"}, nil)
+	files, err := ident.SumFiles(tree, func(path string) bool { return path != "reports/r.go" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := ident.Code("go1.26", files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,8 @@ func (v *verifier) sources(ctx context.Context) error {
 }
 
 // sourceFiles compares the files that src lists with the stored ones, and their digest with code.
-func (v *verifier) sourceFiles(where string, src store.Source, stored map[string]ident.Digest, code ident.Digest) error {
+func (v *verifier) sourceFiles(where string, src store.Source, stored map[string]ident.Digest,
+	code ident.Digest) error {
 	files := make([]ident.File, len(src.Files))
 	for i, f := range src.Files {
 		sum, ok := stored[f.Path]
@@ -93,7 +94,7 @@ func (v *verifier) sourceFiles(where string, src store.Source, stored map[string
 		}
 		files[i] = ident.File{Path: f.Path, SHA256: sum}
 	}
-	d, err := ident.CodeOf(src.Go, files)
+	d, err := ident.Code(src.Go, files)
 	if err == nil && d != code {
 		v.found(false, where, "their digest is %s", d.Short())
 	}

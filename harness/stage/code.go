@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"exp"
 	"exp/experiments/ident"
@@ -41,26 +42,47 @@ func roots(kind config.Stage) []string {
 // they import, this package, and go.sum for third-party modules. Tests do not count. It
 // reads the sources embedded in this binary.
 func Code(kind config.Stage) (ident.Digest, []ident.File, error) {
-	dirs, err := closure(exp.Sources, roots(kind))
+	return codeOf(roots(kind))
+}
+
+// codeOf returns the digest of go.sum, this package, the packages in dirs and all of ours that
+// those import, and the files it covers.
+func codeOf(dirs []string) (ident.Digest, []ident.File, error) {
+	dirs, err := closure(exp.Sources, dirs)
 	if err != nil {
 		return ident.Digest{}, nil, err
 	}
-	paths := append(dirs, "harness/stage", "go.sum")
 	keep := map[string]bool{"harness/stage": true}
 	for _, d := range dirs {
 		keep[d] = true
 	}
-	return ident.Code(exp.Sources, runtime.Version(), paths, func(p string) bool {
-		return strings.HasSuffix(p, "_test.go") || p != "go.sum" && !keep[path.Dir(p)]
-	})
+	all, err := sourceFiles()
+	if err != nil {
+		return ident.Digest{}, nil, err
+	}
+	var files []ident.File
+	for _, f := range all {
+		if f.Path == "go.sum" || keep[path.Dir(f.Path)] {
+			files = append(files, f)
+		}
+	}
+	d, err := ident.Code(runtime.Version(), files)
+	return d, files, err
 }
+
+// sourceFiles hashes the embedded sources except tests, once per process.
+var sourceFiles = sync.OnceValues(func() ([]ident.File, error) {
+	return ident.SumFiles(exp.Sources, isSource)
+})
+
+func isSource(path string) bool { return !strings.HasSuffix(path, "_test.go") }
 
 // SourcePaths lists all embedded sources except tests: a run's record keeps them so
 // that the program can be rebuilt.
 func SourcePaths() ([]string, error) {
 	var paths []string
 	err := fs.WalkDir(exp.Sources, ".", func(p string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !strings.HasSuffix(p, "_test.go") {
+		if err == nil && !d.IsDir() && isSource(p) {
 			paths = append(paths, p)
 		}
 		return err

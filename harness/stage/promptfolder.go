@@ -7,12 +7,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"exp"
 	"exp/experiments/ident"
 )
 
@@ -53,7 +51,7 @@ func (p *Prompter) openFolder() *promptFolder {
 // idsDependOn digests what the ids of a prompt depend on, apart from the problem. The limit
 // is not part of it: whole prompts are kept, and cut later.
 func (p *Prompter) idsDependOn() (d ident.Digest, err error) {
-	code, err := promptCode()
+	code, _, err := codeOf([]string{"train/tokenizer", "train/chat"}) // turn problems into ids
 	if err != nil {
 		return d, err
 	}
@@ -74,21 +72,6 @@ func (p *Prompter) idsDependOn() (d ident.Digest, err error) {
 		"template": p.TemplateDigest(), "tools": tools, "system": p.data.System,
 		"vars": anyMap(p.data.TemplateVars), "date": p.data.TemplateDate, "escape": p.escaper != nil})
 }
-
-// promptCode is the digest of the sources that turn problems into ids.
-func promptCode() (ident.Digest, error) {
-	dirs, err := closure(exp.Sources, []string{"train/tokenizer", "train/chat"})
-	if err != nil {
-		return ident.Digest{}, err
-	}
-	dirs = append(dirs, "harness/stage")
-	d, _, err := ident.Code(exp.Sources, runtime.Version(), append(dirs, "go.sum"), func(path string) bool {
-		return strings.HasSuffix(path, "_test.go") || path != "go.sum" && !slices.Contains(dirs, dirOf(path))
-	})
-	return d, err
-}
-
-func dirOf(path string) string { return path[:max(0, strings.LastIndexByte(path, '/'))] }
 
 // name is the file of a list of prompts.
 func (f *promptFolder) name(keys []ident.Digest) ident.Digest {
