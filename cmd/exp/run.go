@@ -23,6 +23,7 @@ import (
 	"exp/harness/plan"
 	harness "exp/harness/run"
 	"exp/harness/stage"
+	"exp/harness/sweep"
 )
 
 func runCommand(a *app) *cli.Command {
@@ -41,11 +42,14 @@ func runCommand(a *app) *cli.Command {
 			"exp run configs/countdown_cpu_flowrl.yaml --seeds 0-2 # three replicates; they share the " +
 				"fine-tuned start",
 			"exp run configs/countdown_cpu_flowrl.yaml --set algo.flowrl.beta=5 # another experiment",
+			"exp run my.yaml --grid algo.flowrl.beta=1,5 --grid train.optim.lr=1e-4,3e-4 # four arms",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "set", Usage: "set a configuration key: `KEY=VALUE`, KEY+=ITEM, KEY=null"},
 			&cli.StringSliceFlag{Name: "overlay", Usage: "override CONFIG with the configuration `FILE`"},
+			&cli.StringSliceFlag{Name: "grid", Usage: "run an arm per value of `KEY=LIST`, as in " +
+				"train.optim.lr=1e-5,1e-4; several --grid multiply"},
 			&cli.StringFlag{Name: "seeds", Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
 			&cli.StringFlag{Name: "until", Usage: "stop after this `STAGE`: " + strings.Join(stageNames(), ", ")},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and execute nothing"},
@@ -106,6 +110,7 @@ func (a *app) runRuns(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	a.announce(c, configs, seeds)
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, configs, seeds)
 	}
@@ -147,7 +152,7 @@ func (a *app) requireAll(ctx context.Context, configs []*config.Resolved) error 
 }
 
 // loadConfigs loads each CONFIG with the overlays, the --set expressions and the flags
-// that set keys.
+// that set keys, once for each arm of the grid.
 func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	sets := c.StringSlice("set")
 	if c.IsSet("device") {
@@ -158,11 +163,15 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	} else if v := a.Getenv("EXP_THREADS"); v != "" {
 		sets = append(sets, "compute.threads="+v)
 	}
+	arms, err := gridOf(c)
+	if err != nil {
+		return nil, err
+	}
 	var out []*config.Resolved
 	var errs config.Errors
 	for _, file := range c.Args().Slice() {
-		r, err := config.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"),
-			Sets: sets, Find: a.hubCache().Find})
+		list, err := sweep.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"),
+			Sets: sets, Find: a.hubCache().Find}, arms)
 		var bad config.Errors
 		if errors.As(err, &bad) {
 			errs = append(errs, bad...)
@@ -171,15 +180,54 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, d := range r.Dropped {
-			a.Log.Info("inherited setting has no effect", "key", d.Path, "because", d.Because)
+		for _, r := range list {
+			for _, d := range r.Dropped {
+				a.Log.Info("inherited setting has no effect", "key", d.Path, "because", d.Because)
+			}
 		}
-		out = append(out, r)
+		out = append(out, list...)
 	}
 	if len(errs) > 0 {
 		return nil, errs
 	}
 	return out, nil
+}
+
+// gridOf returns the arms of --grid; without it, one arm as configured.
+func gridOf(c *cli.Context) ([]sweep.Arm, error) {
+	var axes []sweep.Axis
+	for _, text := range c.StringSlice("grid") {
+		axis, err := sweep.ParseAxis(text)
+		if err != nil {
+			return nil, cli.Usagef("--grid: %v", err)
+		}
+		axes = append(axes, axis)
+	}
+	arms, err := sweep.Grid(axes)
+	if err != nil {
+		return nil, cli.Usagef("--grid: %v", err)
+	}
+	return arms, nil
+}
+
+// announce says which runs a grid makes, in order.
+func (a *app) announce(c *cli.Context, configs []*config.Resolved, seeds []int64) {
+	if !c.IsSet("grid") {
+		return
+	}
+	list := jobs(configs, seeds)
+	each := ""
+	if len(seeds) > 1 {
+		each = fmt.Sprintf(", %d seeds each", len(seeds))
+	}
+	a.Note("%s%s: %s, in this order", quantity.Plural(len(configs), "arm"), each, quantity.Plural(len(list), "run"))
+	const shown = 24
+	for _, r := range configs[:min(len(configs), shown)] {
+		a.Note("  %s", r.Run.Name)
+	}
+	if more := len(configs) - shown; more > 0 {
+		a.Note("  and %d more", more)
+	}
 }
 
 // mostSeeds is more than anyone trains, and still quick to list.

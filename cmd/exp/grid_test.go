@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestGrid(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	grid := []string{"run", smokeRecipe, "--store", dir, "--grid", "algo.flowrl.beta=1,5", "--grid",
+		"train.optim.lr=1e-3,2e-3", "--set", "train.steps=1"}
+	got := exp(t, append(grid, "-o", "json")...)
+	// The runs are announced before the first, and the start is trained once.
+	got.says(t, "4 arms: 4 runs, in this order\n  smoke_beta-1_lr-1e-3\n  smoke_beta-1_lr-2e-3\n  smoke_beta-5_lr-1e-3\n")
+	var result struct {
+		Data []struct {
+			Name     string
+			Executed int
+		}
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &result); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i, r := range result.Data {
+		names = append(names, r.Name)
+		if i > 0 && r.Executed >= result.Data[0].Executed {
+			t.Errorf("%s executed %d stages, the first run %d", r.Name, r.Executed, result.Data[0].Executed)
+		}
+	}
+	want := []string{"smoke_beta-1_lr-1e-3", "smoke_beta-1_lr-2e-3", "smoke_beta-5_lr-1e-3", "smoke_beta-5_lr-2e-3"}
+	if !slices.Equal(names, want) {
+		t.Errorf("runs %q, want %q", names, want)
+	}
+	// What differs is the treatment, so all arms can be compared.
+	exp(t, append([]string{"compare", "--store", dir}, want...)...).succeeds(t)
+	// The same command again trains nothing.
+	if exp(t, grid...).succeeds(t); len(consistent(t, dir).runs) != 4 {
+		t.Error("the grid made other runs when it was repeated")
+	}
+
+	exp(t, "run", smokeRecipe, "--store", dir, "--dry-run", "--grid", "train.optim.lr=1e-3,0.001").
+		refuses(t, 2, "the arms lr-1e-3 and lr-0.001 of the grid are the same")
+	exp(t, "run", smokeRecipe, "--store", dir, "--grid", "seed=1,2").refuses(t, 2, "--grid: seeds are not an axis")
+	long := exp(t, "run", smokeRecipe, "--store", dir, "--dry-run", "--set",
+		"name="+strings.Repeat("n", 64), "--grid", "algo.flowrl.beta=1,5")
+	long.says(t, "\n  "+strings.Repeat("n", 59)+"_arm2\n")
+}
