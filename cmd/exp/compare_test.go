@@ -365,3 +365,9 @@ func TestCompareFormats(t *testing.T) {
 		}
 	}
 }
+
+func TestCompareLaTeX(t *testing.T) {
+	e := exp(t, "compare", "smoke", "--vs", "smoke-ppo", "--store", smokeStore(t), "-o", "latex")
+	e.says(t, `\begin{tabular}`, "\n    smoke & $", "\n    smoke-ppo & $", `\bottomrule`)
+	exp(t, "ls", "--store", smokeStore(t), "-o", "latex").refuses(t, 2, `--output is "latex"`)
+}

@@ -128,8 +128,11 @@ func (a *App) configureOutput(c *Context) error {
 
 // formats returns the formats of the command.
 func (a *App) formats() []Format {
-	if a.line.command() == "exp graph" {
+	switch a.line.command() {
+	case "exp graph":
 		return append(slices.Clone(Formats), FormatDot)
+	case "exp compare":
+		return append(slices.Clone(Formats), FormatLaTeX)
 	}
 	return Formats
 }

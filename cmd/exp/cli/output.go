@@ -30,10 +30,11 @@ const (
 	FormatYAML  Format = "yaml"
 	FormatName  Format = "name" // ids only
 
-	FormatDot Format = "dot" // Graphviz; only of exp graph
+	FormatDot   Format = "dot"   // Graphviz; only of exp graph
+	FormatLaTeX Format = "latex" // a table; only of exp compare
 )
 
-// Formats are the formats of every command. FormatDot is not among them.
+// Formats are the formats of every command. FormatDot and FormatLaTeX are not among them.
 var Formats = []Format{
 	FormatTable, FormatWide, FormatJSON, FormatJSONL, FormatCSV, FormatTSV, FormatMD, FormatYAML, FormatName,
 }
