@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -324,6 +325,26 @@ func TestQuery(t *testing.T) {
 	exp(t, at("query", "  ")...).refuses(t, 2, "empty")
 	call{stdin: "SELECT count(*) n FROM runs"}.run(at("query", "-", "-o", "csv")...).check(t, 0, "n\n3\n")
 	exp(t, at("query", "--schema")...).says(t, "run_list", "identity: equal rid, equal bits", "sqlite3 -readonly")
+}
+
+// The queries of docs/python.md find what the record holds.
+func TestQueriesForPython(t *testing.T) {
+	page, err := os.ReadFile("../../docs/python.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"v_runs": 3, "v_metrics": 12, "v_results": 3, "v_samples": 511}
+	for _, m := range regexp.MustCompile(`read_sql\("([^"]+FROM (\w+)[^"]*)"`).FindAllStringSubmatch(string(page), -1) {
+		e := exp(t, "query", m[1], "--store", smokeStore(t), "-o", "csv", "--no-header")
+		e.succeeds(t)
+		if n := strings.Count(e.stdout, "\n"); n != want[m[2]] {
+			t.Errorf("%s: %d rows, want %d", m[1], n, want[m[2]])
+		}
+		delete(want, m[2])
+	}
+	if len(want) > 0 {
+		t.Errorf("the page does not query %v", want)
+	}
 }
 
 func TestLog(t *testing.T) {

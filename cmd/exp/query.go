@@ -20,13 +20,13 @@ func queryCommand(a *app) *cli.Command {
 		ArgsUsage: "SQL",
 		Description: "The store is one SQLite file, and SQL can read all of it. Statements cannot write. " +
 			"Digests are printed in hexadecimal; times are milliseconds since 1970: datetime(t/1000, " +
-			"'unixepoch'). --schema explains every table on one page; start with the views run_list, " +
-			"metric_points and eval_results. The same works in the plain shell: sqlite3 -readonly .exp/exp.db. " +
-			"- reads the statement from stdin.",
+			"'unixepoch'). --schema explains every table on one page; start with the views v_runs, " +
+			"v_metrics, v_results and v_samples, which stay stable over versions (docs/python.md). The same works " +
+			"in the plain shell: sqlite3 -readonly .exp/exp.db. - reads the statement from stdin.",
 		UsageText: strings.Join([]string{
 			"exp query --schema # describe every table and column",
 			"exp query 'SELECT run, name, seed, h1 FROM run_list ORDER BY h1 DESC LIMIT 5' # the best runs",
-			"exp query 'SELECT * FROM eval_results' -o csv > scores.csv",
+			"exp query 'SELECT * FROM v_results' -o csv > scores.csv",
 			"exp query - --json < question.sql # for programs",
 		}, "\n"),
 		Flags: []cli.Flag{

@@ -11,6 +11,13 @@ type Description struct {
 // ensures that none is missing.
 func Descriptions() []Description {
 	return []Description{
+		{"v_runs", "view for other programs, stable over versions: the runs that are not deleted (docs/python.md)",
+			map[string]string{"created": "UTC, as text", "config": "JSON: every key, nested"}},
+		{"v_metrics", "view for other programs: every metric of every step", nil},
+		{"v_results", "view for other programs: the newest scores of every evaluation", map[string]string{
+			"samples": "per problem", "problems": "number of problems", "protocol": "equal ones may be compared"}},
+		{"v_samples", "view for other programs: every completion with its verdict", map[string]string{
+			"k": "counts among the problem's samples", "tokens": "of the completion"}},
 		{"run_list", "view: the runs that are not deleted, for reading", map[string]string{
 			"run": "the first 8 digits of rid", "rid": "hexadecimal", "xid": "experiment id",
 			"created": "UTC, as text", "id": "runs.id",

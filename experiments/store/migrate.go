@@ -15,6 +15,7 @@ type migration func(ctx context.Context, tx *sql.Tx) error
 var migrations = []migration{
 	migration0001,
 	migration0002,
+	migration0003,
 }
 
 // migrate brings the database to the last version. It first backs up a store that holds
