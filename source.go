@@ -15,7 +15,7 @@ import "embed"
 //go:embed kernels/cuda/*.cu kernels/cuda/*.ptx kernels/cuda/ptx.sh kernels/cuda/lib/libcuda.a
 //go:embed train/*.go train/*/*.go train/*/*/*.go
 //go:embed eval/*.go eval/*/*.go eval/*/*/*.go
-//go:embed eval/codefile/*.py eval/published/*.json
+//go:embed eval/layout/*.py eval/published/*.json
 //go:embed experiments/*/*.go
 //go:embed harness/*/*.go
 //go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go

@@ -1,6 +1,10 @@
-// Package layout knows how published files store mathematics problems: which fields hold the problem, its
-// gold answer and its id, and how to find the answer in a worked solution. The layout is detected from the
-// fields of a row.
+// Package layout reads problems from published files, in any form that package rows reads; it detects the
+// layout from the fields of a row.
+//
+// A layout of mathematics says which fields hold the problem, its gold answer and its id, and how to find
+// the answer in a worked solution. The layouts of programs (programLayouts) are those of HumanEval, MBPP and
+// their EvalPlus versions, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, and of the rows that RL
+// trainers keep (verl's layout and DeepCoder's).
 package layout
 
 import (

@@ -3,6 +3,7 @@ package layout
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -22,6 +23,62 @@ type Copies struct {
 // Factor is the mean number of copies per problem.
 func (c Copies) Factor() float64 { return float64(c.Rows) / float64(max(1, c.Unique)) }
 
+// item is the problem of a row. Rows with equal contents hold the same problem.
+type item struct {
+	problem rollout.Problem
+	content any // comparable
+}
+
+// errUnanswered is returned by the parsers of collect for a row whose answer is null or empty.
+var errUnanswered = errors.New("no answer")
+
+// collect reads the problems of rows: the first of equal ones, counting the others, and those with an
+// answer. If an id belongs to another problem, rename returns the id to use; owner says where each id was
+// first seen.
+func collect(all iter.Seq2[rows.Row, error], parse func(rows.Row) (item, error),
+	rename func(r rows.Row, id string, owner map[string]string) (string, error)) ([]rollout.Problem, Copies, error) {
+	var problems []rollout.Problem
+	var copies Copies
+	seen := map[any]bool{} // contents
+	owner := map[string]string{}
+	for r, err := range all {
+		if err != nil {
+			return nil, copies, err
+		}
+		i, err := parse(r)
+		if errors.Is(err, errUnanswered) {
+			copies.Unanswered++
+			continue
+		}
+		if err != nil {
+			return nil, copies, err
+		}
+		copies.Rows++
+		if seen[i.content] {
+			continue
+		}
+		p := i.problem
+		if owner[p.ID] != "" {
+			if p.ID, err = rename(r, p.ID, owner); err != nil {
+				return nil, copies, err
+			}
+		}
+		seen[i.content], owner[p.ID] = true, r.Where
+		copies.Unique++
+		problems = append(problems, p)
+	}
+	return problems, copies, nil
+}
+
+// numbered returns an id that no other problem has: id, or id with #2, #3 … appended.
+func numbered(id string, owner map[string]string) string {
+	free := id
+	for times := 2; owner[free] != ""; times++ {
+		free = fmt.Sprintf("%s#%d", id, times)
+	}
+	return free
+}
+
 // Problems reads the problems of rows. A nil layout is detected from the first row. Rows with the same
 // problem and answer count as one problem, the first. Rows with a null or empty answer are counted and
 // skipped. Problems returns errors of all, or *rows.Error.
@@ -30,78 +87,58 @@ func (c Copies) Factor() float64 { return float64(c.Rows) / float64(max(1, c.Uni
 // does: the indices of its rows restart in each source. The later problem is then called SOURCE/ID, or with
 // #2, #3 … appended if that is taken too.
 func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Copies, error) {
-	return readProblems(all, func(row rows.Row) (Layout, error) {
+	return readProblems(all, func(r rows.Row) (Layout, error) {
 		if l != nil {
 			return *l, nil
 		}
-		return Detect(row)
+		return Detect(r)
 	})
 }
 
 // ProblemsAt is Problems with the problem's text, or its messages, in a column; without a column it is
 // Problems.
 func ProblemsAt(all iter.Seq2[rows.Row, error], column string) ([]rollout.Problem, Copies, error) {
-	return readProblems(all, func(row rows.Row) (Layout, error) { return DetectAt(row, column) })
+	return readProblems(all, func(r rows.Row) (Layout, error) { return DetectAt(r, column) })
 }
 
 func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout, error)) ([]rollout.Problem, Copies,
 	error) {
-	var problems []rollout.Problem
-	var copies Copies
 	var l *Layout
-	type content struct{ prompt, answer, messages, tools string }
-	seen := map[content]bool{}
-	owner := map[string]string{} // id -> where it was first seen
-	var unknown error            // of the first row whose layout was not detected
-	for row, err := range all {
-		if err != nil {
-			return nil, copies, err
-		}
+	var unknown error // of the first row whose layout was not detected
+	problems, copies, err := collect(all, func(r rows.Row) (item, error) {
 		if l == nil {
-			found, err := detect(row)
+			found, err := detect(r)
 			switch {
-			case err != nil && withoutAnswer(row): // a later row tells
+			case err != nil && withoutAnswer(r): // a later row tells
 				unknown = cmp.Or(unknown, err)
-				copies.Unanswered++
-				continue
+				return item{}, errUnanswered
 			case err != nil:
-				return nil, copies, err
+				return item{}, err
 			}
 			l = &found
 		}
-		if row.Empty(l.Answer) {
-			copies.Unanswered++
-			continue
+		if r.Empty(l.Answer) {
+			return item{}, errUnanswered
 		}
-		p, err := l.Parse(row)
-		if err != nil {
-			return nil, copies, err
-		}
-		copies.Rows++
-		messages, err := json.Marshal(p.Messages)
-		if err != nil {
-			return nil, copies, row.Errorf(l.Problem[0], "%w", err)
-		}
-		c := content{p.Prompt, p.Answer, string(messages), string(p.Tools)}
-		if seen[c] {
-			continue
-		}
-		if where, taken := owner[p.ID]; taken {
-			if !row.Has(l.Source) {
-				return nil, copies, row.Errorf(l.ID, "id %q already belongs to another problem, %s", p.ID, where)
-			}
-			if p.ID, err = l.freeID(row, p.ID, owner); err != nil {
-				return nil, copies, err
-			}
-		}
-		seen[c], owner[p.ID] = true, row.Where
-		copies.Unique++
-		problems = append(problems, p)
+		return l.item(r)
+	}, func(r rows.Row, id string, owner map[string]string) (string, error) { return l.freeID(r, id, owner) })
+	if err == nil && l == nil {
+		err = unknown
 	}
-	if l == nil {
-		return nil, copies, unknown
+	return problems, copies, err
+}
+
+// item reads a problem; problems with the same text, chat, tools and answer are the same.
+func (l Layout) item(r rows.Row) (item, error) {
+	p, err := l.Parse(r)
+	if err != nil {
+		return item{}, err
 	}
-	return problems, copies, nil
+	messages, err := json.Marshal(p.Messages)
+	if err != nil {
+		return item{}, r.Errorf(l.Problem[0], "%w", err)
+	}
+	return item{p, [4]string{p.Prompt, p.Answer, string(messages), string(p.Tools)}}, nil
 }
 
 // withoutAnswer reports whether a row has a field of answers that is empty.
@@ -110,15 +147,10 @@ func withoutAnswer(r rows.Row) bool {
 }
 
 // freeID returns an id that no other problem has, with the source of the row.
-func (l Layout) freeID(row rows.Row, id string, owner map[string]string) (string, error) {
-	source, err := row.Text(l.Source)
-	if err != nil {
-		return "", err
+func (l Layout) freeID(r rows.Row, id string, owner map[string]string) (string, error) {
+	if !r.Has(l.Source) {
+		return "", r.Errorf(l.ID, "id %q already belongs to another problem, %s", id, owner[id])
 	}
-	id = source + "/" + id
-	free := id
-	for times := 2; owner[free] != ""; times++ {
-		free = fmt.Sprintf("%s#%d", id, times)
-	}
-	return free, nil
+	source, err := r.Text(l.Source)
+	return numbered(source+"/"+id, owner), err
 }

@@ -4,7 +4,7 @@
 // they have, and the digests of published copies. Read reads a user's file, whose layout it detects, or a
 // short YAML definition (definition.go).
 //
-// Suites of programs come in the published layouts that package codefile knows and are graded by running
+// Suites of programs come in the published layouts that package layout knows and are graded by running
 // the programs: see CodeOptions.
 package suite
 
@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"exp/eval/codefile"
 	"exp/eval/layout"
 	"exp/eval/rows"
 	"exp/eval/task"
@@ -132,34 +131,18 @@ func (s *Suite) read(path string, l *layout.Layout) (err error) {
 		s.Copies = layout.Copies{Rows: len(s.Problems), Unique: len(s.Problems)}
 		return err
 	}
-	if _, ok := codefile.DetectRow(first); ok && l == nil {
-		return s.readCode(path)
+	if l == nil && layout.OfPrograms(first) {
+		if !ForPrograms(s.Graders) {
+			s.Graders = CodeGraders()
+		}
+		s.Problems, s.Copies, err = layout.Programs(rows.Read(path))
+		return err
 	}
 	s.Problems, s.Copies, err = layout.Problems(rows.Read(path), l)
 	for i := range s.Problems { // suites are not trained on
 		s.Problems[i].Target = ""
 	}
 	return err
-}
-
-// readCode reads problems whose answers are programs.
-func (s *Suite) readCode(path string) error {
-	problems, err := codefile.Open(path, "")
-	if err != nil {
-		return err
-	}
-	if !ForPrograms(s.Graders) {
-		s.Graders = CodeGraders()
-	}
-	for i := range problems {
-		p, err := problems[i].Rollout()
-		if err != nil {
-			return err
-		}
-		s.Problems = append(s.Problems, p)
-	}
-	s.Copies = layout.Copies{Rows: len(problems), Unique: len(problems)}
-	return nil
 }
 
 func firstRow(path string) (rows.Row, error) {

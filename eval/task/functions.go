@@ -272,11 +272,6 @@ func share(p, q term) (shared term, rest []term) {
 
 func abs(n int) int { return max(n, -n) }
 
-// parseRow returns an error: this task has no published files.
-func (t *functions) parseRow([]byte) (rollout.Problem, error) {
-	return rollout.Problem{}, fmt.Errorf(`no "prompt"`)
-}
-
 func (t *functions) check(p *rollout.Problem) error {
 	_, err := t.tests(p)
 	return err

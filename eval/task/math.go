@@ -2,7 +2,6 @@ package task
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -37,10 +36,8 @@ const (
 // its data source.
 func Graders() []string { return append(peer.Names(), strictGrader, routedGrader) }
 
-// ErrNotGenerated is returned by Generate of tasks that only read problems.
-var ErrNotGenerated = errors.New("problems of this task are read from a file")
-
 type mathTask struct {
+	onlyRead
 	reward Reward
 	judge  func(golds []string, source, response string) (grade.Verdict, error)
 }
@@ -90,14 +87,6 @@ func firstRight(judge func(gold, response string) grade.Verdict) func([]string, 
 	}
 }
 
-// Alphabet is empty: the problems are for models with their own tokenizer.
-func (t *mathTask) Alphabet() string { return "" }
-
-// Generate returns ErrNotGenerated.
-func (t *mathTask) Generate(Split, int, uint64) ([]rollout.Problem, error) {
-	return nil, ErrNotGenerated
-}
-
 // Grade judges the whole completion. For a right completion Verdict.Answer is the first gold answer, so
 // that all right answers count as one however they are written; the reason has the wording. A wrong answer
 // is given as the grader extracted it.
@@ -122,21 +111,6 @@ func (t *mathTask) Grade(_ context.Context, p *rollout.Problem, c *rollout.Compl
 		answer = ""
 	}
 	return t.reward.verdict(v.Correct, answer, reason), nil
-}
-
-// parseRow reads a row in any known layout.
-func (t *mathTask) parseRow(line []byte) (rollout.Problem, error) {
-	row := rows.Row{Where: "row"}
-	d := json.NewDecoder(strings.NewReader(string(line)))
-	d.UseNumber()
-	if err := d.Decode(&row.Fields); err != nil {
-		return rollout.Problem{}, err
-	}
-	l, err := layout.Detect(row)
-	if err != nil {
-		return rollout.Problem{}, err
-	}
-	return l.Parse(row)
 }
 
 // readRows reads rows in any known layout. Repeated problems are dropped: training files hold each a hundred

@@ -103,11 +103,6 @@ func (t *outcomes) Generate(split Split, n int, _ uint64) ([]rollout.Problem, er
 	return problems, nil
 }
 
-// parseRow returns an error: this task has no published files.
-func (t *outcomes) parseRow([]byte) (rollout.Problem, error) {
-	return rollout.Problem{}, fmt.Errorf(`no "prompt"`)
-}
-
 func (t *outcomes) check(p *rollout.Problem) error {
 	if p.Prompt != outcomePrompt {
 		return fmt.Errorf("the prompt is %q; the task has only %q", clip(p.Prompt), outcomePrompt)

@@ -88,6 +88,11 @@ func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
 	return problems, nil
 }
 
+// rowParser is a task whose published files have one problem per line, in a layout of the task's.
+type rowParser interface {
+	parseRow(line []byte) (rollout.Problem, error)
+}
+
 // readRow reads one row; stored says that it is a problem written by Write.
 func readRow(t Task, text []byte) (p rollout.Problem, stored bool, err error) {
 	if !utf8.Valid(text) {
@@ -98,7 +103,11 @@ func readRow(t Task, text []byte) (p rollout.Problem, stored bool, err error) {
 		return p, false, rowError(err)
 	}
 	if _, stored = keys["prompt"]; !stored {
-		p, err = t.parseRow(text)
+		published, ok := t.(rowParser)
+		if !ok {
+			return p, false, errors.New(`no "prompt"`)
+		}
+		p, err = published.parseRow(text)
 		return p, false, rowError(err)
 	}
 	if err := json.Unmarshal(text, &p); err != nil {

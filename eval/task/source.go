@@ -1,6 +1,7 @@
 package task
 
 import (
+	"errors"
 	"iter"
 
 	"exp/eval/layout"
@@ -32,6 +33,18 @@ type Counts struct {
 type publishedTask interface {
 	readRows(all iter.Seq2[rows.Row, error], from Source) ([]rollout.Problem, layout.Copies, error)
 }
+
+// ErrNotGenerated is returned by Generate of tasks that only read problems.
+var ErrNotGenerated = errors.New("problems of this task are read from a file")
+
+// onlyRead is embedded by tasks whose problems are read, for models with their own tokenizer.
+type onlyRead struct{}
+
+// Alphabet is empty.
+func (onlyRead) Alphabet() string { return "" }
+
+// Generate returns ErrNotGenerated.
+func (onlyRead) Generate(Split, int, uint64) ([]rollout.Problem, error) { return nil, ErrNotGenerated }
 
 // Read reads the problems of a JSONL file; see Read. Mathematics and code files may be in any form that
 // package rows reads, and repeated problems are returned once.

@@ -298,11 +298,6 @@ func (s *story) problem() rollout.Problem {
 	}
 }
 
-// parseRow returns an error: this task has no published files.
-func (t *stories) parseRow([]byte) (rollout.Problem, error) {
-	return rollout.Problem{}, fmt.Errorf(`no "prompt"`)
-}
-
 func (t *stories) check(p *rollout.Problem) error { return checkInteger(p) }
 
 // Grade grades as Words does: by the integer after the last "####" that starts a line.

@@ -30,8 +30,6 @@ type Task interface {
 	// of n problems are the m problems of the same seed. Problems of different splits differ whatever their
 	// seeds, unless the task has just one problem.
 	Generate(split Split, n int, seed uint64) ([]rollout.Problem, error)
-	// parseRow reads a problem in the task's published layout.
-	parseRow(line []byte) (rollout.Problem, error)
 	// check reports what is wrong with a problem stored as JSON.
 	check(p *rollout.Problem) error
 

@@ -186,11 +186,6 @@ func opIndex(op byte) int {
 
 func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }
 
-// parseRow returns an error: this task has no published files.
-func (t *words) parseRow([]byte) (rollout.Problem, error) {
-	return rollout.Problem{}, fmt.Errorf(`no "prompt"`)
-}
-
 func (t *words) check(p *rollout.Problem) error { return checkInteger(p) }
 
 // checkInteger rejects an answer that is not an integer in canonical form.

@@ -9,7 +9,7 @@
 // token by token, in order. Upstream reproduces how published scores were made, mistakes included. It
 // accepts some wrong outputs; use it only to compare with such scores.
 //
-// Package codefile loads published files.
+// Package layout loads published files.
 package code
 
 import (

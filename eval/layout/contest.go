@@ -1,4 +1,4 @@
-package codefile
+package layout
 
 import (
 	"encoding/json"
@@ -16,8 +16,8 @@ var contestNumber = regexp.MustCompile(`^\d+`)
 // codeElo reads CodeElo, whose only tests are its examples. The prompt omits the tags, which give the
 // method away.
 func codeElo(r row) (code.Problem, error) {
-	p := code.Problem{Family: code.Codeforces, Prelude: true, Limits: limits(contestCPU, memoryMB)}
-	if err := r.texts([]string{"problem_id"}, &p.ID); err != nil {
+	p := code.Problem{Family: code.Codeforces, Prelude: true, Limits: limits(contestCPU)}
+	if err := r.required([]string{"problem_id"}, &p.ID); err != nil {
 		return p, err
 	}
 	p.Cluster = contestNumber.FindString(p.ID)
@@ -26,7 +26,7 @@ func codeElo(r row) (code.Problem, error) {
 		{"title", "# "}, {"description", ""}, {"input", "## Input\n\n"}, {"output", "## Output\n\n"},
 		{"interaction", "## Interaction\n\n"}, {"note", "## Note\n\n"},
 	} {
-		text, err := r.text(part.column)
+		text, err := r.first(part.column)
 		if err != nil {
 			return p, err
 		}
@@ -76,10 +76,10 @@ func (s suite) cases() ([]testCase, error) {
 }
 
 func taco(r row) (code.Problem, error) {
-	p := code.Problem{Family: code.TACO, Prelude: true, Limits: limits(contestCPU, memoryMB)}
-	question, err := r.text("question")
-	starter, err2 := r.text("starter_code")
-	id, err3 := r.text("problem_id", "id", "task_id")
+	p := code.Problem{Family: code.TACO, Prelude: true, Limits: limits(contestCPU)}
+	question, err := r.first("question")
+	starter, err2 := r.first("starter_code")
+	id, err3 := r.first("problem_id", "id", "task_id")
 	var tests suite
 	var solutions []string
 	if err := errors.Join(err, err2, err3, r.into("input_output", &tests),
@@ -87,7 +87,7 @@ func taco(r row) (code.Problem, error) {
 		return p, err
 	}
 	if p.ID = id; id == "" {
-		p.ID = fmt.Sprintf("taco/%d", r.number)
+		p.ID = fmt.Sprintf("taco/%d", r.Index+1)
 	}
 	if len(solutions) > 0 {
 		p.Solution = solutions[0]
@@ -120,9 +120,9 @@ func (g *inputOutput) UnmarshalJSON(data []byte) error {
 const python3 = 3
 
 func codeContests(r row) (code.Problem, error) {
-	p := code.Problem{Family: code.TACO, Prelude: true, Limits: limits(contestCPU, memoryMB)}
+	p := code.Problem{Family: code.TACO, Prelude: true, Limits: limits(contestCPU)}
 	var statement string
-	if err := r.texts([]string{"name", "description"}, &p.ID, &statement); err != nil {
+	if err := r.required([]string{"name", "description"}, &p.ID, &statement); err != nil {
 		return p, err
 	}
 	var cases []testCase
@@ -137,7 +137,7 @@ func codeContests(r row) (code.Problem, error) {
 		Language []int
 		Solution []string
 	}
-	if raw := r.columns["solutions"]; len(raw) > 0 && raw[0] == '{' {
+	if _, ok := r.Fields["solutions"].(map[string]any); ok {
 		if err := r.into("solutions", &solutions); err != nil {
 			return p, err
 		}
@@ -158,11 +158,11 @@ func codeContests(r row) (code.Problem, error) {
 func deepCoder(r row) (code.Problem, error) {
 	var question, starter, id string
 	var err, err2, err3 error
-	question, err = r.text("problem")
-	starter, err2 = r.text("starter_code")
-	id, err3 = r.text("id", "problem_id", "task_id", "question_id")
+	question, err = r.first("problem")
+	starter, err2 = r.first("starter_code")
+	id, err3 = r.first("id", "problem_id", "task_id", "question_id")
 	var solutions []string
-	if raw := r.columns["solutions"]; len(raw) > 0 && raw[0] == '[' {
+	if _, ok := r.Fields["solutions"].([]any); ok {
 		err3 = errors.Join(err3, r.into("solutions", &solutions))
 	}
 	if err := errors.Join(err, err2, err3); err != nil {
@@ -174,7 +174,7 @@ func deepCoder(r row) (code.Problem, error) {
 	}
 	p := code.Problem{ID: id, Prompt: contestPrompt(question, starter)}
 	if p.ID == "" {
-		p.ID = fmt.Sprintf("deepcoder/%d", r.number)
+		p.ID = fmt.Sprintf("deepcoder/%d", r.Index+1)
 	}
 	if len(solutions) > 0 {
 		p.Solution = unfencedSolution(solutions[0])
@@ -193,7 +193,7 @@ func unfencedSolution(s string) string {
 // verl reads a row of an RL data set and keeps its prompt and tests.
 func verl(r row) (code.Problem, error) {
 	var p code.Problem
-	source, err := r.text("data_source")
+	source, err := r.first("data_source")
 	if err != nil {
 		return p, err
 	}
@@ -216,7 +216,7 @@ func verl(r row) (code.Problem, error) {
 	p.Prompt = prompt[len(prompt)-1].Content
 	index := strings.Trim(string(extra.Index), `"`)
 	if index == "" || index == "null" {
-		index = fmt.Sprint(r.number)
+		index = fmt.Sprint(r.Index + 1)
 	}
 	p.ID = strings.Join(strings.FieldsFunc(source+"/"+extra.Split+"/"+index, func(c rune) bool { return c == '/' }),
 		"/")
@@ -240,7 +240,7 @@ func programTruth(p *code.Problem, source, test string) error {
 		return fmt.Errorf("the ground truth of %s is neither JSON nor a test program that ends in check(function)",
 			source)
 	}
-	p.Family, p.Entry, p.Limits = code.HumanEval, m[1], limits(plusCPU, memoryMB)
+	p.Family, p.Entry, p.Limits = code.HumanEval, m[1], limits(plusCPU)
 	completes(p, test)
 	return nil
 }
@@ -274,40 +274,43 @@ func groundTruth(p *code.Problem, source string, truth json.RawMessage, statemen
 		}
 	}
 	if source != "" {
-		family, ok := familyOf(source)
-		if !ok {
-			return fmt.Errorf("no rules for data_source %q; known: %s", source,
-				strings.Join(sources(), ", "))
+		family, known := familyOf(source)
+		if family == "" {
+			return fmt.Errorf("no rules for data_source %q; known: %s", source, strings.Join(known, ", "))
 		}
 		if family == code.HumanEval {
 			return fmt.Errorf("the ground truth of %s is JSON, not a test program", source)
 		}
 		p.Family = family
 	}
-	p.Limits = limits(contestCPU, memoryMB)
+	p.Limits = limits(contestCPU)
 	if p.Family == code.LiveCodeBench {
-		p.Limits = limits(liveCodeBenchCPU, memoryMB)
+		p.Limits = limits(liveCodeBenchCPU)
 	}
 	return setCases(p, cases, statement)
 }
 
-// familyOf returns the family whose rules apply to a data_source of RL data sets.
-func familyOf(source string) (f code.Family, ok bool) {
-	switch source {
-	case "livecodebench":
-		return code.LiveCodeBench, true
-	case "codeforces":
-		return code.Codeforces, true
-	case "taco", "apps", "code_contests", "codecontests", "primeintellect":
-		return code.TACO, true
-	case "humanevalplus":
-		return code.HumanEval, true
-	}
-	return "", false
+// dataSource is a data_source of RL data sets, and the family whose rules apply to it.
+type dataSource struct {
+	name   string
+	family code.Family
 }
 
-// sources lists the sources that familyOf knows.
-func sources() []string {
-	return []string{"livecodebench", "codeforces", "taco", "apps", "code_contests", "codecontests", "primeintellect",
-		"humanevalplus"}
+func dataSources() []dataSource {
+	return []dataSource{
+		{"livecodebench", code.LiveCodeBench}, {"codeforces", code.Codeforces}, {"taco", code.TACO},
+		{"apps", code.TACO}, {"code_contests", code.TACO}, {"codecontests", code.TACO},
+		{"primeintellect", code.TACO}, {"humanevalplus", code.HumanEval},
+	}
+}
+
+// familyOf returns the family of a data_source; if it is not known, also the names of those that are.
+func familyOf(source string) (f code.Family, known []string) {
+	for _, s := range dataSources() {
+		if s.name == source {
+			return s.family, nil
+		}
+		known = append(known, s.name)
+	}
+	return "", known
 }

@@ -1,4 +1,4 @@
-package codefile
+package layout
 
 import (
 	_ "embed"
@@ -12,16 +12,16 @@ import (
 	"exp/sandbox"
 )
 
-// limits returns limits with this CPU time, and enough wall time for a loaded machine.
-func limits(cpuMS, memoryMB int64) sandbox.Limits {
-	return sandbox.Limits{CPUMS: cpuMS, WallMS: 3*cpuMS + 5000, MemoryMB: memoryMB}
-}
-
 const (
 	assertCPU = 5_000  // HumanEval's own limit is 3 s of wall time for a task, verl's 1 s for an input
 	plusCPU   = 20_000 // for hundreds of inputs; EvalPlus allows at most 60 s of wall time
 	memoryMB  = 1024   // EvalPlus allows 4 GB, the others set no limit
 )
+
+// limits returns limits with this CPU time, and enough wall time for a loaded machine.
+func limits(cpuMS int64) sandbox.Limits {
+	return sandbox.Limits{CPUMS: cpuMS, WallMS: 3*cpuMS + 5000, MemoryMB: memoryMB}
+}
 
 //go:embed numpystandin.py
 var numpyStandIn string
@@ -44,9 +44,9 @@ func helpers(prompt, entry string) string {
 }
 
 func humanEval(r row) (code.Problem, error) {
-	p := code.Problem{Family: code.HumanEval, Limits: limits(assertCPU, memoryMB)}
+	p := code.Problem{Family: code.HumanEval, Limits: limits(assertCPU)}
 	var test, body string
-	err := r.texts([]string{"task_id", "prompt", "entry_point", "canonical_solution", "test"}, &p.ID, &p.Prompt,
+	err := r.required([]string{"task_id", "prompt", "entry_point", "canonical_solution", "test"}, &p.ID, &p.Prompt,
 		&p.Entry, &body, &test)
 	if err != nil {
 		return p, err
@@ -62,7 +62,7 @@ func completes(p *code.Problem, test string) {
 	p.Setup = withNumPy(test) + helpers(p.Prompt, p.Entry)
 	p.Asserts = []string{test}
 	if strings.Contains(test, "numpy") {
-		p.Limits = limits(plusCPU, memoryMB) // hundreds of inputs
+		p.Limits = limits(plusCPU) // hundreds of inputs
 	}
 }
 
@@ -75,17 +75,17 @@ var (
 )
 
 func mbpp(r row) (code.Problem, error) {
-	p := code.Problem{Family: code.MBPP, Limits: limits(assertCPU, memoryMB)}
-	if err := r.texts([]string{"task_id", "code"}, &p.ID, &p.Solution); err != nil {
+	p := code.Problem{Family: code.MBPP, Limits: limits(assertCPU)}
+	if err := r.required([]string{"task_id", "code"}, &p.ID, &p.Solution); err != nil {
 		return p, err
 	}
-	text, err := r.text("text", "prompt")
+	text, err := r.first("text", "prompt")
 	if err != nil {
 		return p, err
 	}
 	var tests, imports []string
-	setup, err := r.text("test_setup_code")
-	whole, err2 := r.text("test")
+	setup, err := r.first("test_setup_code")
+	whole, err2 := r.first("test")
 	if err := errors.Join(err, err2, r.into("test_list", &tests), r.into("test_imports", &imports)); err != nil {
 		return p, err
 	}
@@ -100,7 +100,7 @@ func mbpp(r row) (code.Problem, error) {
 	}
 	p.Asserts = tests
 	if whole != "" { // evalplus/mbppplus: one program for all inputs
-		p.Asserts, p.Limits = []string{whole}, limits(plusCPU, memoryMB)
+		p.Asserts, p.Limits = []string{whole}, limits(plusCPU)
 	}
 	all := setup + "\n" + strings.Join(p.Asserts, "\n")
 	for _, m := range definedClass.FindAllStringSubmatch(p.Solution, -1) {
@@ -138,10 +138,10 @@ func usesName(text, name string) bool {
 // evalPlus reads EvalPlus's own files. The reference, run where the tests run, computes the expected
 // outputs.
 func evalPlus(r row) (code.Problem, error) {
-	p := code.Problem{Family: code.HumanEval, Limits: limits(plusCPU, memoryMB)}
+	p := code.Problem{Family: code.HumanEval, Limits: limits(plusCPU)}
 	var body string
-	if err := r.texts([]string{"task_id", "prompt", "entry_point", "canonical_solution"}, &p.ID, &p.Prompt, &p.Entry,
-		&body); err != nil {
+	if err := r.required([]string{"task_id", "prompt", "entry_point", "canonical_solution"}, &p.ID, &p.Prompt,
+		&p.Entry, &body); err != nil {
 		return p, err
 	}
 	tolerance := json.Number("0")

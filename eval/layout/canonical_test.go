@@ -1,4 +1,4 @@
-package codefile
+package layout
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"exp/eval/grade/code"
+	"exp/eval/rows"
 	"exp/sandbox"
 )
 
@@ -29,6 +30,20 @@ func openPool(t testing.TB) *sandbox.Pool {
 	return p
 }
 
+// programs reads the programming problems of a benchmark's file.
+func programs(path string) ([]code.Problem, error) {
+	problems, _, err := Programs(rows.Read(path))
+	list := make([]code.Problem, len(problems))
+	for i := range problems {
+		p, err := code.ProblemOf(&problems[i])
+		if err != nil {
+			return nil, err
+		}
+		list[i] = *p
+	}
+	return list, err
+}
+
 // benchmark reads a published file from EXP_DATA, or from shared/data next to the repository.
 func benchmark(t testing.TB, name string) []code.Problem {
 	t.Helper()
@@ -36,7 +51,7 @@ func benchmark(t testing.TB, name string) []code.Problem {
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared", "data")
 	}
-	problems, err := Open(filepath.Join(dir, "benchmarks", name), "")
+	problems, err := programs(filepath.Join(dir, "benchmarks", name))
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skipf("no benchmarks: %v", err)
 	} else if err != nil {

@@ -1,4 +1,4 @@
-package codefile
+package layout
 
 import (
 	"bytes"
@@ -13,22 +13,22 @@ import (
 )
 
 func liveCodeBench(r row) (code.Problem, error) {
-	p := code.Problem{Family: code.LiveCodeBench, Prelude: true, Limits: limits(liveCodeBenchCPU, memoryMB)}
+	p := code.Problem{Family: code.LiveCodeBench, Prelude: true, Limits: limits(liveCodeBenchCPU)}
 	var question, starter, private string
-	err := r.texts([]string{"question_id", "question_content"}, &p.ID, &question)
+	err := r.required([]string{"question_id", "question_content"}, &p.ID, &question)
 	if err != nil {
 		return p, err
 	}
-	if starter, err = r.text("starter_code"); err == nil {
-		private, err = r.text("private_test_cases")
+	if starter, err = r.first("starter_code"); err == nil {
+		private, err = r.first("private_test_cases")
 	}
 	if err != nil {
 		return p, err
 	}
-	if p.Cluster, err = r.text("contest_id"); err != nil {
+	if p.Cluster, err = r.first("contest_id"); err != nil {
 		return p, err
 	}
-	if p.Date, err = r.text("contest_date"); err != nil {
+	if p.Date, err = r.first("contest_date"); err != nil {
 		return p, err
 	}
 	p.Date = p.Date[:min(len(p.Date), len("2024-08-31"))]

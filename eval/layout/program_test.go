@@ -1,4 +1,4 @@
-package codefile
+package layout
 
 import (
 	"bytes"
@@ -32,14 +32,14 @@ func pickled(text string) string {
 	return base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
-// object is a row of JSON.
-func object(t *testing.T, columns map[string]any) []byte {
+// written writes a file with a text.
+func written(t *testing.T, text string) string {
 	t.Helper()
-	text, err := json.Marshal(columns)
-	if err != nil {
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return text
+	return path
 }
 
 type dict = map[string]any
@@ -54,7 +54,7 @@ func TestRows(t *testing.T) {
 	pairs := `[{"input":"3\n","output":"9","testtype":"stdin"}]`
 	for _, tt := range []struct {
 		name    string
-		format  Format
+		format  string
 		row     dict
 		family  code.Family
 		entry   string
@@ -62,50 +62,54 @@ func TestRows(t *testing.T) {
 		program string
 		wrong   string // a program that must fail; empty: "x = 1"
 	}{
-		{"humaneval", HumanEval, dict{"task_id": "HumanEval/0", "prompt": "def double(x):\n    return 2 * x\n\ndef f(x):\n    \"\"\"4x\"\"\"\n", "entry_point": "f", "canonical_solution": "    return double(double(x))\n",
+		{"humaneval", "humaneval", dict{"task_id": "HumanEval/0", "prompt": "def double(x):\n    return 2 * x\n\ndef f(x):\n    \"\"\"4x\"\"\"\n", "entry_point": "f", "canonical_solution": "    return double(double(x))\n",
 			"test": "def check(candidate):\n    assert candidate(2) == double(4)\n"}, code.HumanEval, "f", 1, "    return double(double(x))\n", "    return 2 * x\n"},
-		{"humanevalplus of the hub", HumanEval, dict{"task_id": "HumanEval/1", "prompt": "def f(x):\n    \"\"\"x/3\"\"\"\n", "entry_point": "f", "canonical_solution": "    return x / 3\n",
+		{"humanevalplus of the hub", "humaneval", dict{"task_id": "HumanEval/1", "prompt": "def f(x):\n    \"\"\"x/3\"\"\"\n", "entry_point": "f", "canonical_solution": "    return x / 3\n",
 			"test": "import numpy as np\ndef check(candidate):\n    inputs = [[1], [2.0]]\n    results = [0.3333333333, 0.6666666667]\n    for i, (inp, exp) in enumerate(zip(inputs, results)):\n        assert np.allclose(candidate(*inp), exp, rtol=1e-07, atol=1e-06)\n"},
 			code.HumanEval, "f", 1, "def f(x):\n    return x / 3", "def f(x):\n    return x / 3.01"},
-		{"mbpp", MBPP, dict{"task_id": 7, "text": "Square.", "code": "import sys\r\nclass Box:\r\n    def __init__(self, v): self.v = v\r\ndef sq(b): return Box(b.v ** 2)", "test_setup_code": "b = Box(3)",
+		{"mbpp", "mbpp", dict{"task_id": 7, "text": "Square.", "code": "import sys\r\nclass Box:\r\n    def __init__(self, v): self.v = v\r\ndef sq(b): return Box(b.v ** 2)", "test_setup_code": "b = Box(3)",
 			"test_list": []string{"assert sq(b).v == 9", "assert sys.getsizeof(1) > 0"}, "challenge_test_list": []string{}}, code.MBPP, "sq", 2,
 			"class Box:\n    def __init__(self, v): self.v = v\ndef sq(b): return Box(b.v ** 2)", "class Box:\n    def __init__(self, v): self.v = v\ndef sq(b): return b"},
-		{"mbpp sanitized", MBPP, dict{"task_id": 8, "prompt": "Square.", "code": "def sq(x): return x * x", "test_imports": []string{"import math"}, "test_list": []string{"assert math.sqrt(sq(3)) == 3"}}, code.MBPP, "sq", 1, "def sq(x): return x * x", ""},
-		{"mbppplus of the hub", MBPP, dict{"task_id": 9, "prompt": "Square.", "code": "def sq(x): return x * x", "test_imports": []string{}, "test_list": []string{"assert sq(3) == 9"},
+		{"mbpp sanitized", "mbpp", dict{"task_id": 8, "prompt": "Square.", "code": "def sq(x): return x * x", "test_imports": []string{"import math"}, "test_list": []string{"assert math.sqrt(sq(3)) == 3"}}, code.MBPP, "sq", 1, "def sq(x): return x * x", ""},
+		{"mbppplus of the hub", "mbpp", dict{"task_id": 9, "prompt": "Square.", "code": "def sq(x): return x * x", "test_imports": []string{}, "test_list": []string{"assert sq(3) == 9"},
 			"test": "import numpy as np\ninputs = [[2], [3]]\nresults = [4, 9]\nfor inp, exp in zip(inputs, results):\n    assert np.allclose(sq(*inp), exp)\n"}, code.MBPP, "sq", 1, "def sq(x): return x * x", "def sq(x): return 9"},
-		{"evalplus", EvalPlus, dict{"task_id": "HumanEval/2", "prompt": "def f(x: float) -> float:\n    \"\"\"fraction\"\"\"\n", "contract": "", "entry_point": "f", "canonical_solution": "    return x % 1.0\n", "base_input": []any{[]any{3.5}}, "plus_input": []any{[]any{1.25}, []any{123.0}}, "atol": 0},
+		{"evalplus", "evalplus", dict{"task_id": "HumanEval/2", "prompt": "def f(x: float) -> float:\n    \"\"\"fraction\"\"\"\n", "contract": "", "entry_point": "f", "canonical_solution": "    return x % 1.0\n", "base_input": []any{[]any{3.5}}, "plus_input": []any{[]any{1.25}, []any{123.0}}, "atol": 0},
 			code.HumanEval, "f", 2, "    return x - int(x) + 1e-9\n", "    return x - int(x) + 1e-5\n"},
-		{"evalplus, a zero", EvalPlus, dict{"task_id": "HumanEval/32", "prompt": "import math\ndef find_zero(xs):\n    \"\"\"a zero\"\"\"\n", "entry_point": "find_zero", "canonical_solution": "    return -xs[0] / xs[1]\n", "base_input": []any{[]any{[]any{1, 2}}}, "plus_input": []any{}, "atol": 1e-4},
+		{"evalplus, a zero", "evalplus", dict{"task_id": "HumanEval/32", "prompt": "import math\ndef find_zero(xs):\n    \"\"\"a zero\"\"\"\n", "entry_point": "find_zero", "canonical_solution": "    return -xs[0] / xs[1]\n", "base_input": []any{[]any{[]any{1, 2}}}, "plus_input": []any{}, "atol": 1e-4},
 			code.HumanEval, "find_zero", 1, "    return -xs[0] / xs[1] + 1e-5\n", "    return 1.0"},
-		{"mbpp of evalplus, tuples and sets", EvalPlus, dict{"task_id": "Mbpp/2", "prompt": "\"\"\"\nShared elements.\n\"\"\"\n", "entry_point": "similar_elements", "canonical_solution": "def similar_elements(a, b):\n    assert type(a) is tuple\n    return tuple(set(a) & set(b))\n", "base_input": []any{[]any{[]any{3, 4}, []any{4, 5}}}, "plus_input": []any{[]any{[]any{1, 2}, []any{2, 1}}}, "atol": 0},
+		{"mbpp of evalplus, tuples and sets", "evalplus", dict{"task_id": "Mbpp/2", "prompt": "\"\"\"\nShared elements.\n\"\"\"\n", "entry_point": "similar_elements", "canonical_solution": "def similar_elements(a, b):\n    assert type(a) is tuple\n    return tuple(set(a) & set(b))\n", "base_input": []any{[]any{[]any{3, 4}, []any{4, 5}}}, "plus_input": []any{[]any{[]any{1, 2}, []any{2, 1}}}, "atol": 0},
 			code.MBPP, "similar_elements", 2, "def similar_elements(a, b): return [x for x in b if x in a]", "def similar_elements(a, b): return a"},
-		{"livecodebench, stdin, packed", LiveCodeBench, dict{"question_title": "t", "question_content": "Square.", "platform": "p", "question_id": "q1", "contest_id": "abc1", "contest_date": "2024-08-31T00:00:00", "starter_code": "", "difficulty": "easy",
+		{"livecodebench, stdin, packed", "livecodebench", dict{"question_title": "t", "question_content": "Square.", "platform": "p", "question_id": "q1", "contest_id": "abc1", "contest_date": "2024-08-31T00:00:00", "starter_code": "", "difficulty": "easy",
 			"public_test_cases": pairs, "private_test_cases": pickled(`[{"input":"4\n","output":"16\n","testtype":"stdin"}]`), "metadata": "{}"}, code.LiveCodeBench, "", 2, square, "print(9)"},
-		{"livecodebench, function", LiveCodeBench, dict{"question_content": "Add.", "question_id": "q2", "contest_date": "2024-09-01", "starter_code": "class Solution:\n    def add(self, a: List[int], b: int) -> int:\n        ", "public_test_cases": `[{"input":"[1, 2]\n3","output":"6","testtype":"functional"}]`,
+		{"livecodebench, function", "livecodebench", dict{"question_content": "Add.", "question_id": "q2", "contest_date": "2024-09-01", "starter_code": "class Solution:\n    def add(self, a: List[int], b: int) -> int:\n        ", "public_test_cases": `[{"input":"[1, 2]\n3","output":"6","testtype":"functional"}]`,
 			"private_test_cases": `[{"input":"[]\n1","output":"1","testtype":"functional"}]`, "metadata": `{"func_name":"add"}`}, code.LiveCodeBench, "add", 2, "class Solution:\n    def add(self, a: List[int], b: int) -> int:\n        return sum(a) + b", "class Solution:\n    def add(self, a, b): return 6"},
-		{"codeelo", CodeElo, dict{"problem_id": "1971A", "title": "My First Sorting", "description": "Sort.", "input": "two", "output": "sorted", "interaction": "", "note": "", "examples": [][]string{{"2 1\n", "1 2\n"}}, "tags": []string{"sortings"}, "time_limit_ms": 1000},
+		{"codeelo", "codeelo", dict{"problem_id": "1971A", "title": "My First Sorting", "description": "Sort.", "input": "two", "output": "sorted", "interaction": "", "note": "", "examples": [][]string{{"2 1\n", "1 2\n"}}, "tags": []string{"sortings"}, "time_limit_ms": 1000},
 			code.Codeforces, "", 1, "print(*sorted(map(int, input().split())))", "print(input())"},
-		{"taco, stdin", TACO, dict{"question": "Square. The relative error must not exceed 10^{-6}.", "input_output": `{"inputs":["3\n",["4"]],"outputs":["9.0\n",["16.0"]]}`, "solutions": "[\"print(int(input())**2)\"]", "difficulty": "EASY"}, code.TACO, "", 2, "print(int(input()) ** 2 + 1e-7)", "print(int(input()) ** 2 + 0.1)"},
-		{"apps, function", TACO, dict{"problem_id": 12, "question": "Pair.", "starter_code": "def pair(a, b):\n", "input_output": `{"fn_name":"pair","inputs":[[1,"x"],[2,"y"]],"outputs":[[[1,"x"]],[[2,"y"]]]}`}, code.TACO, "pair", 2, "def pair(a, b): return (a, b)", "def pair(a, b): return [b, a]"},
-		{"codecontests", CodeContests, dict{"name": "1575_A. Sort", "description": "Square.", "public_tests": dict{"input": []string{"3"}, "output": []string{"9"}}, "private_tests": dict{"input": []string{}, "output": []string{}}, "generated_tests": []any{dict{"input": "5", "output": "25"}},
+		{"taco, stdin", "taco", dict{"question": "Square. The relative error must not exceed 10^{-6}.", "input_output": `{"inputs":["3\n",["4"]],"outputs":["9.0\n",["16.0"]]}`, "solutions": "[\"print(int(input())**2)\"]", "difficulty": "EASY"}, code.TACO, "", 2, "print(int(input()) ** 2 + 1e-7)", "print(int(input()) ** 2 + 0.1)"},
+		{"apps, function", "taco", dict{"problem_id": 12, "question": "Pair.", "starter_code": "def pair(a, b):\n", "input_output": `{"fn_name":"pair","inputs":[[1,"x"],[2,"y"]],"outputs":[[[1,"x"]],[[2,"y"]]]}`}, code.TACO, "pair", 2, "def pair(a, b): return (a, b)", "def pair(a, b): return [b, a]"},
+		{"codecontests", "codecontests", dict{"name": "1575_A. Sort", "description": "Square.", "public_tests": dict{"input": []string{"3"}, "output": []string{"9"}}, "private_tests": dict{"input": []string{}, "output": []string{}}, "generated_tests": []any{dict{"input": "5", "output": "25"}},
 			"solutions": dict{"language": []int{2, 3}, "solution": []string{"int", square}}}, code.TACO, "", 2, square, "print(9)"},
-		{"deepcoder of primeintellect", DeepCoder, dict{"problem": "Square.", "solutions": []string{"```python\n" + square + "\n```"}, "tests": `[{"type":"function_call","fn_name":"sq","input":[3],"output":[9]},{"type":"function_call","input":[4],"output":[16]}]`}, code.TACO, "sq", 2, "def sq(x): return x * x", "def sq(x): return 9"},
-		{"deepcoder of livecodebench", DeepCoder, dict{"problem": "Square.", "tests": pairs, "starter_code": ""}, code.LiveCodeBench, "", 1, square, ""},
-		{"verl, codeforces", Verl, dict{"data_source": "codeforces", "prompt": []dict{{"role": "user", "content": "Square."}}, "ability": "code", "reward_model": dict{"style": "rule", "ground_truth": `[{"input":"3","output":"9"}]`}, "extra_info": dict{"split": "test", "index": 4}}, code.Codeforces, "", 1, square, ""},
-		{"verl, taco", Verl, dict{"data_source": "taco", "prompt": []dict{{"role": "user", "content": "Square."}}, "reward_model": dict{"ground_truth": `{"inputs":["3"],"outputs":["9"]}`}}, code.TACO, "", 1, square, ""},
-		{"verl, humanevalplus", Verl, dict{"data_source": "humanevalplus", "prompt": []dict{{"role": "user", "content": "def f(x):\n    \"\"\"square\"\"\"\n"}}, "reward_model": dict{"ground_truth": "def check(candidate):\n    assert candidate(3) == 9\n\ncheck(f)\n"}}, code.HumanEval, "f", 1, "def f(x):\n    return x * x", "def f(x): pass"},
+		{"deepcoder of primeintellect", "deepcoder", dict{"problem": "Square.", "solutions": []string{"```python\n" + square + "\n```"}, "tests": `[{"type":"function_call","fn_name":"sq","input":[3],"output":[9]},{"type":"function_call","input":[4],"output":[16]}]`}, code.TACO, "sq", 2, "def sq(x): return x * x", "def sq(x): return 9"},
+		{"deepcoder of livecodebench", "deepcoder", dict{"problem": "Square.", "tests": pairs, "starter_code": ""}, code.LiveCodeBench, "", 1, square, ""},
+		{"verl, codeforces", "verl", dict{"data_source": "codeforces", "prompt": []dict{{"role": "user", "content": "Square."}}, "ability": "code", "reward_model": dict{"style": "rule", "ground_truth": `[{"input":"3","output":"9"}]`}, "extra_info": dict{"split": "test", "index": 4}}, code.Codeforces, "", 1, square, ""},
+		{"verl, taco", "verl", dict{"data_source": "taco", "prompt": []dict{{"role": "user", "content": "Square."}}, "reward_model": dict{"ground_truth": `{"inputs":["3"],"outputs":["9"]}`}}, code.TACO, "", 1, square, ""},
+		{"verl, humanevalplus", "verl", dict{"data_source": "humanevalplus", "prompt": []dict{{"role": "user", "content": "def f(x):\n    \"\"\"square\"\"\"\n"}}, "reward_model": dict{"ground_truth": "def check(candidate):\n    assert candidate(3) == 9\n\ncheck(f)\n"}}, code.HumanEval, "f", 1, "def f(x):\n    return x * x", "def f(x): pass"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := Row("", object(t, tt.row), 1)
+			text, err := json.Marshal(tt.row)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var columns map[string]json.RawMessage
-			if err := json.Unmarshal(object(t, tt.row), &columns); err != nil {
+			list, err := rows.All(written(t, string(text)))
+			if err != nil {
 				t.Fatal(err)
 			}
-			if got, ok := detect(columns); !ok || got != tt.format {
-				t.Errorf("detected %s, want %s", got, tt.format)
+			p, err := program(list[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := detectProgram(list[0]); got.name != tt.format {
+				t.Errorf("detected %q, want %s", got.name, tt.format)
 			}
 			if p.Family != tt.family || p.Entry != tt.entry || p.Total() != tt.tests || p.Prompt == "" || p.ID == "" {
 				t.Errorf("%+v", p)
@@ -129,27 +133,15 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// written writes a file with a text.
-func written(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "x.jsonl")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 func TestBrokenRows(t *testing.T) {
-	good := object(t, dict{"question_content": "Square.", "question_id": "q1", "public_test_cases": `[{"input":"3","output":"9","testtype":"stdin"}]`})
+	const good = `{"question_content":"Square.","question_id":"q1","public_test_cases":"[{\"input\":\"3\",\"output\":\"9\",\"testtype\":\"stdin\"}]"}`
 	for _, tt := range []struct{ name, text, want string }{
 		{"no JSON", "{", "x.jsonl:1"},
 		{"no format", `{"a":1}`, "the columns match no known format"},
-		{"twice", string(good) + "\n" + string(good), "x.jsonl:2: id q1 also belongs to"},
-		{"second row broken", string(good) + "\n\n{}", "x.jsonl:3"},
-		{"in a list", "[" + string(good) + ",{}]", "x.jsonl: item 2"},
-		{"list without an end", "[" + string(good), "text ends inside a value"},
-		{"nothing", " \n", "no problems"},
-		{"empty list", "[]", "no problems"},
+		{"twice", good + "\n" + good, "x.jsonl:2: id q1 also belongs to"},
+		{"second row broken", good + "\n\n{}", "x.jsonl:3"},
+		{"in a list", "[" + good + ",{}]", "x.jsonl: item 2"},
+		{"list without an end", "[" + good, "text ends inside a value"},
 		{"no tests", `{"question_content":"x","question_id":"q","public_test_cases":"[]"}`, "has no tests"},
 		{"function without a name", `{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "an unnamed function"},
 		{"arguments that are no JSON", `{"question_content":"x","question_id":"q","metadata":"{\"func_name\":\"f\"}","public_test_cases":"[{\"input\":\"a b\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "each line must be a JSON value"},
@@ -158,17 +150,14 @@ func TestBrokenRows(t *testing.T) {
 		{"inputs without outputs", `{"question":"x","input_output":"{\"inputs\":[\"1\"],\"outputs\":[]}"}`, "1 inputs but 0 outputs"},
 		{"mbpp without its function", `{"task_id":1,"text":"x","code":"def f(): pass","test_list":["assert g() == 1"]}`, "calls no function of the solution"},
 	} {
-		_, err := Open(written(t, tt.text), "")
+		_, err := programs(written(t, tt.text))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
 	var place *rows.Error
-	if _, err := Open(written(t, "{}"), ""); !errors.As(err, &place) || !strings.HasSuffix(place.Where, "x.jsonl:1") {
+	if _, err := programs(written(t, "{}")); !errors.As(err, &place) || !strings.HasSuffix(place.Where, "x.jsonl:1") {
 		t.Errorf("%v does not name line 1", err)
-	}
-	if _, err := Row("parquet", good, 1); err == nil {
-		t.Error("an unknown format is taken")
 	}
 }
 
@@ -242,22 +231,27 @@ func TestLiveCodeBenchLayout(t *testing.T) {
 	})
 }
 
-// FuzzRead: a file with any content is read or rejected.
-func FuzzRead(f *testing.F) {
+// FuzzPrograms: a file with any content is read or rejected; what is read can be graded.
+func FuzzPrograms(f *testing.F) {
 	f.Add(`{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"stdin\"}]","private_test_cases":"eJw="}`)
 	f.Add(`[{"task_id":1,"text":"x","code":"def f(): pass","test_list":["assert f() == 1"]}]`)
 	f.Fuzz(func(t *testing.T, text string) {
-		problems, err := Open(written(t, text), "")
-		if err == nil && len(problems) == 0 {
-			t.Error("neither problems nor an error")
+		list, err := programs(written(t, text))
+		if err != nil {
+			return
+		}
+		for i := range list {
+			if err := list[i].Check(); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
 
-// TestOpen names the file that is missing.
-func TestOpen(t *testing.T) {
+// TestMissingFile names the file that is missing.
+func TestMissingFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.jsonl")
-	if _, err := Open(path, ""); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
+	if _, err := programs(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package codefile
+package layout
 
 import (
 	"encoding/json"
