@@ -68,16 +68,12 @@ func benchCommand(a *app) *cli.Command {
 				"avx2, portable", DefaultText: "EXP_CPU, else the best"},
 		),
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return benchCandidates(w) }),
-		Action: func(c *cli.Context) error {
-			folder, err := cli.Positionals(c, 0, 1)
-			if err != nil {
-				return err
-			}
+		Action: cli.WithArgs(0, 1, func(c *cli.Context, folder []string) error {
 			if len(folder) > 0 {
 				return a.benchFolder(c, folder[0])
 			}
 			return a.bench(c)
-		},
+		}),
 	}
 }
 

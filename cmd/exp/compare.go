@@ -63,9 +63,7 @@ func compareCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "fail-if", Usage: "exit with 9 if the condition `EXPR` holds"},
 		},
 		BashComplete: a.completesRuns(0, false, a.compareCandidates),
-		Action: func(c *cli.Context) error {
-			return a.WithStore(func(db *store.DB) error { return a.compare(c, db) })
-		},
+		Action:       a.reads(0, -1, a.compare),
 	}
 }
 
@@ -88,8 +86,8 @@ func (a *app) compareCandidates(ctx context.Context, db *store.DB, w cli.Word) (
 	return list
 }
 
-func (a *app) compare(c *cli.Context, db *store.DB) error {
-	if c.NArg() == 0 {
+func (a *app) compare(c *cli.Context, db *store.DB, args []string) error {
+	if len(args) == 0 {
 		return a.Usagef("no runs given")
 	}
 	ks, err := numbersOf("--k", c.String("k"))

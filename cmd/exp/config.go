@@ -44,20 +44,20 @@ func configCommand(a *app) *cli.Command {
 					"exp config show configs/ppo_7b_math.yaml --origin # and where each value comes from",
 				Flags: append([]cli.Flag{&cli.BoolFlag{Name: "origin",
 					Usage: "show where each value comes from"}}, sets...),
-				BashComplete: files, Action: a.showConfig,
+				BashComplete: files, Action: cli.WithArgs(1, 1, a.showConfig),
 			},
 			{
 				Name: "diff", ArgsUsage: "CONFIG CONFIG", Usage: "list the keys in which two configurations differ",
 				UsageText: "exp config diff configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml # the " +
 					"whole treatment",
-				Flags: sets, BashComplete: files, Action: a.diffConfigs,
+				Flags: sets, BashComplete: files, Action: cli.WithArgs(2, 2, a.diffConfigs),
 			},
 			{
 				Name: "schema", ArgsUsage: "[KEY]", Usage: "explain a key or a block, or list all keys",
 				UsageText: "exp config schema # every key with its default\n" +
 					"exp config schema algo.flowrl # one block\n" +
 					"exp config schema -o json # JSON Schema, for editors",
-				BashComplete: keys, Action: a.configSchema,
+				BashComplete: keys, Action: cli.WithArgs(0, 1, a.configSchema),
 			},
 			{
 				Name: "explain", ArgsUsage: "[CONFIG] KEY", Usage: "explain a key and show its value in a " +
@@ -66,7 +66,7 @@ func configCommand(a *app) *cli.Command {
 					"value, origin\n" +
 					"exp config explain algo.kind # every algorithm: paper, equation, and the settings " +
 					"it implies",
-				Flags: sets, BashComplete: fileThenKey, Action: a.explainKey,
+				Flags: sets, BashComplete: fileThenKey, Action: cli.WithArgs(1, 2, a.explainKey),
 			},
 		},
 	}
@@ -139,11 +139,7 @@ func (a *app) checkConfigs(c *cli.Context) error {
 	return a.Out.PrintTable(t)
 }
 
-func (a *app) showConfig(c *cli.Context) error {
-	args, err := cli.Positionals(c, 1, 1)
-	if err != nil {
-		return err
-	}
+func (a *app) showConfig(c *cli.Context, args []string) error {
 	r, err := a.loadOne(c, args[0])
 	if err != nil {
 		return err
@@ -162,11 +158,7 @@ func (a *app) showConfig(c *cli.Context) error {
 	}})
 }
 
-func (a *app) diffConfigs(c *cli.Context) error {
-	args, err := cli.Positionals(c, 2, 2)
-	if err != nil {
-		return err
-	}
+func (a *app) diffConfigs(c *cli.Context, args []string) error {
 	left, err := a.loadOne(c, args[0])
 	if err != nil {
 		return err
@@ -186,11 +178,7 @@ func (a *app) diffConfigs(c *cli.Context) error {
 	return a.Out.PrintTable(t)
 }
 
-func (a *app) configSchema(c *cli.Context) error {
-	args, err := cli.Positionals(c, 0, 1)
-	if err != nil {
-		return err
-	}
+func (a *app) configSchema(c *cli.Context, args []string) error {
 	if a.Out.Format == cli.FormatJSON && len(args) == 0 {
 		b, err := config.JSONSchema()
 		if err != nil {
@@ -212,17 +200,10 @@ func (a *app) configSchema(c *cli.Context) error {
 
 // printFacts prints the facts about keys: as text for people, key by key for programs.
 func (a *app) printFacts(schema string, facts []config.Facts, text string) error {
-	return a.Out.PrintDocument(cli.Document{Schema: schema, Data: facts, Human: func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	}})
+	return a.Out.PrintText(schema, facts, "%s", text)
 }
 
-func (a *app) explainKey(c *cli.Context) error {
-	args, err := cli.Positionals(c, 1, 2)
-	if err != nil {
-		return err
-	}
+func (a *app) explainKey(c *cli.Context, args []string) error {
 	if len(args) == 1 && !strings.HasSuffix(args[0], ".yaml") {
 		text, ok := config.Describe(args[0])
 		if !ok {
@@ -230,7 +211,7 @@ func (a *app) explainKey(c *cli.Context) error {
 		}
 		return a.printFacts("exp.config.explain/1", config.FactsOf(args[0], nil), text)
 	}
-	if args, err = cli.Positionals(c, 2, 2); err != nil {
+	if _, err := cli.Positionals(c, 2, 2); err != nil {
 		return err
 	}
 	r, err := a.loadOne(c, args[0])
@@ -245,7 +226,5 @@ func (a *app) explainKey(c *cli.Context) error {
 }
 
 func noSuchKey(path string) error {
-	f := cli.Usagef("unknown configuration key %q", path)
-	f.Help = config.Suggest(path)
-	return f
+	return cli.Usagef("unknown configuration key %q", path).Advise(config.Suggest(path))
 }

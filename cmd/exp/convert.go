@@ -49,15 +49,11 @@ func convertCommand(a *app) *cli.Command {
 			}
 			return containerCandidates(w)
 		}),
-		Action: a.convert,
+		Action: cli.WithArgs(2, 2, a.convert),
 	}
 }
 
-func (a *app) convert(c *cli.Context) error {
-	args, err := cli.Positionals(c, 2, 2)
-	if err != nil {
-		return err
-	}
+func (a *app) convert(c *cli.Context, args []string) error {
 	if c.String("to") == "" {
 		return a.Usagef("convert needs --to FORMAT: %s", strings.Join(convert.Formats(), ", "))
 	}

@@ -35,13 +35,7 @@ func diffCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "traj", Usage: "only the trajectories"},
 		},
 		BashComplete: a.completesRuns(2, true, nil),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 2, 2)
-			if err != nil {
-				return err
-			}
-			return a.WithStore(func(db *store.DB) error { return a.diff(c, db, args) })
-		},
+		Action:       a.reads(2, 2, a.diff),
 	}
 }
 

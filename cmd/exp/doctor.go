@@ -36,12 +36,9 @@ func doctorCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "quick", Usage: "test only the best kernels, measure nothing, and do not read the " +
 				"whole database"},
 		},
-		Action: func(c *cli.Context) error {
-			if _, err := cli.Positionals(c, 0, 0); err != nil {
-				return err
-			}
+		Action: cli.WithArgs(0, 0, func(c *cli.Context, _ []string) error {
 			return a.examine(c.Context, c.Bool("quick"))
-		},
+		}),
 	}
 }
 

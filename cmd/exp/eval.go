@@ -75,16 +75,12 @@ func evalCommand(a *app) *cli.Command {
 			}
 			return nil
 		}),
-		Action: a.evalAny,
+		Action: cli.WithArgs(0, 1, a.evalAny),
 	}
 }
 
 // evalAny scores weights, or the responses in a file.
-func (a *app) evalAny(c *cli.Context) error {
-	args, err := cli.Positionals(c, 0, 1)
-	if err != nil {
-		return err
-	}
+func (a *app) evalAny(c *cli.Context, args []string) error {
 	switch {
 	case len(args) == 1 && c.String("responses") == "":
 		return a.evalWeights(c, args[0])
@@ -195,9 +191,7 @@ func (a *app) readEvaluation(c *cli.Context) (e *rescore.Evaluation, err error) 
 func badInput(err error) error {
 	var bad *rescore.InputError
 	if errors.As(err, &bad) {
-		f := cli.Failf(cli.ExitUsage, "%w", err)
-		f.Help = bad.Help
-		return f
+		return cli.Failf(cli.ExitUsage, "%w", err).Advise(bad.Help)
 	}
 	return err
 }
@@ -230,7 +224,7 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 	if isFile(ref) {
 		return readSuite(suite.KnownName(ref), ref)
 	}
-	err = a.WithStore(func(db *store.DB) error {
+	err = cli.With(a.OpenStore, func(db *store.DB) error {
 		row, err := findSuite(c.Context, db, ref)
 		if err != nil {
 			return err

@@ -121,9 +121,8 @@ func (a *app) runWithWeights(c *cli.Context, db *store.DB, ref string) (store.Ru
 	}
 	there, err := replan.HasWeights(c.Context, db, run)
 	if err == nil && !there {
-		f := cli.Failf(cli.ExitNotFound, "run %s has no final weights yet", run.RID.Short())
-		f.Help = "exp resume " + run.RID.Short() + " continues it"
-		return run, f
+		return run, cli.Failf(cli.ExitNotFound, "run %s has no final weights yet", run.RID.Short()).
+			Advise("exp resume " + run.RID.Short() + " continues it")
 	}
 	return run, err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -54,15 +53,7 @@ func exportCommand(a *app) *cli.Command {
 			}
 			return cli.PathCandidates(w.Text, func(os.DirEntry) bool { return true })
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 2, -1)
-			if err != nil {
-				return err
-			}
-			return a.WithStore(func(db *store.DB) error {
-				return a.export(c, db, args[:len(args)-1], args[len(args)-1])
-			})
-		},
+		Action: a.reads(2, -1, a.export),
 	}
 }
 
@@ -79,13 +70,13 @@ type exported struct {
 	Bytes   int64          `json:"bytes"`
 }
 
-func (a *app) export(c *cli.Context, db *store.DB, selections []string, path string) error {
+func (a *app) export(c *cli.Context, db *store.DB, args []string) error {
+	selections, path := args[:len(args)-1], args[len(args)-1]
 	form, err := cli.OneOf("--format", c.String("format"), exportFormats())
 	if c.String("format") == "wandb-offline" {
-		f := cli.Usagef("--format wandb-offline cannot be written: the log of an offline run is undocumented, and " +
-			"only wandb's own client writes it")
-		f.Help = "--format tensorboard DIR, then wandb sync DIR"
-		return f
+		return cli.Usagef("--format wandb-offline cannot be written: the log of an offline run is undocumented, and " +
+			"only wandb's own client writes it").
+			Advise("--format tensorboard DIR, then wandb sync DIR")
 	}
 	if err != nil {
 		return err
@@ -94,9 +85,7 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 		return a.Usagef("--no-weights and --no-samples need --format bundle; %s has only metrics", form)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		f := cli.Usagef("%s already exists", path)
-		f.Help = "name a new file; exp export never overwrites"
-		return f
+		return cli.Usagef("%s already exists", path).Advise("name a new file; exp export never overwrites")
 	}
 	runs, err := a.selectRuns(c.Context, db, a.finder(db), selections)
 	if err != nil {
@@ -123,10 +112,7 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		out.Bytes = info.Size()
 	}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.export/1", Data: out, Human: func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, out.text())
-		return err
-	}})
+	return a.Out.PrintText("exp.export/1", out, "%s\n", out.text())
 }
 
 func (a *app) exportBundle(c *cli.Context, db *store.DB, runs []store.Run, out *exported) error {

@@ -36,20 +36,12 @@ func fsckCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "deep", Usage: "hash all blobs and checkpoints"},
 			&cli.BoolFlag{Name: "repair", Usage: "quarantine corrupt blobs, and mark killed runs as interrupted"},
 		},
-		Action: func(c *cli.Context) error {
-			if _, err := cli.Positionals(c, 0, 0); err != nil {
-				return err
-			}
-			if c.Bool("repair") {
-				return a.withStoreToChange(func(db *store.DB) error { return a.fsck(c, db) })
-			}
-			return a.WithStore(func(db *store.DB) error { return a.fsck(c, db) })
-		},
+		Action: a.changesIf(func(c *cli.Context) bool { return c.Bool("repair") }, 0, 0, a.fsck),
 	}
 }
 
 // fsck prints a keep.Report, the schema exp.fsck/1.
-func (a *app) fsck(c *cli.Context, db *store.DB) error {
+func (a *app) fsck(c *cli.Context, db *store.DB, _ []string) error {
 	start := time.Now()
 	o := keep.CheckOptions{Deep: c.Bool("deep"), Repair: c.Bool("repair"), Now: a.Clock.Now(),
 		Checkpoint: harness.CheckCheckpoint}
@@ -80,9 +72,7 @@ func (a *app) fsck(c *cli.Context, db *store.DB) error {
 	if err != nil || r.OK {
 		return err
 	}
-	f := cli.Failf(cli.ExitIntegrity, "the store is damaged: %d findings", r.Damage())
-	f.Help = fsckHelp(r, o)
-	return f
+	return cli.Failf(cli.ExitIntegrity, "the store is damaged: %d findings", r.Damage()).Advise(fsckHelp(r, o))
 }
 
 // fsckHelp says how to repair damage.

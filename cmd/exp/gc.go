@@ -49,19 +49,13 @@ func gcCommand(a *app) *cli.Command {
 			}
 			return nil
 		}),
-		Action: func(c *cli.Context) error {
-			if _, err := cli.Positionals(c, 0, 0); err != nil {
-				return err
-			}
+		Action: cli.WithArgs(0, 0, func(c *cli.Context, _ []string) error {
 			o, err := a.sweepOptions(c)
 			if err != nil {
 				return err
 			}
-			if c.Bool("apply") {
-				return a.withStoreToChange(func(db *store.DB) error { return a.gc(c, db, o) })
-			}
-			return a.WithStore(func(db *store.DB) error { return a.gc(c, db, o) })
-		},
+			return cli.With(a.opener(c.Bool("apply")), func(db *store.DB) error { return a.gc(c, db, o) })
+		}),
 	}
 }
 

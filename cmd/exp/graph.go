@@ -46,11 +46,7 @@ func graphCommand(a *app) *cli.Command {
 			}
 			return append(list, cli.PathCandidates(w.Text, func(os.DirEntry) bool { return true })...)
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, 1)
-			if err != nil {
-				return err
-			}
+		Action: a.reads(1, 1, func(c *cli.Context, db *store.DB, args []string) error {
 			dir := lineage.Up | lineage.Down
 			switch up, down := c.Bool("up"), c.Bool("down"); {
 			case up && !down:
@@ -58,8 +54,8 @@ func graphCommand(a *app) *cli.Command {
 			case down && !up:
 				dir = lineage.Down
 			}
-			return a.WithStore(func(db *store.DB) error { return a.graph(c.Context, db, args[0], dir) })
-		},
+			return a.graph(c.Context, db, args[0], dir)
+		}),
 	}
 }
 
@@ -122,13 +118,10 @@ func (v *graphView) walkDigest(ctx context.Context, w *lineage.Walker, ref strin
 	case errors.As(err, &several):
 		return cli.Failf(cli.ExitNotFound, "%w", several)
 	case errors.Is(err, lineage.ErrFolder):
-		f := cli.Usagef("%s is a folder", ref)
-		f.Help = "name one file in it, such as model.safetensors"
-		return f
+		return cli.Usagef("%s is a folder", ref).Advise("name one file in it, such as model.safetensors")
 	case errors.Is(err, store.ErrNotFound):
-		f := cli.Failf(cli.ExitNotFound, "%q is not a run, a digest in the store, or a file", ref)
-		f.Help = "exp ls lists runs; exp show RUN --stages shows digests"
-		return f
+		return cli.Failf(cli.ExitNotFound, "%q is not a run, a digest in the store, or a file", ref).
+			Advise("exp ls lists runs; exp show RUN --stages shows digests")
 	case err != nil:
 		return err
 	}

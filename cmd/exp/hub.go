@@ -48,22 +48,18 @@ func hubCommand(a *app) *cli.Command {
 					&cli.StringSliceFlag{Name: "include", Usage: "fetch the files that match `GLOB`, where * stands " +
 						"for any text, / too; may be given again", DefaultText: "what a run reads"},
 				},
-				Action: a.hubGet,
+				Action: cli.WithArgs(1, 1, a.hubGet),
 			},
 			{
 				Name: "ls", Usage: "list the models and data sets in the cache",
 				UsageText: "exp hub ls -o wide # with their folders",
-				Action:    a.hubList,
+				Action:    cli.WithArgs(0, 0, a.hubList),
 			},
 		},
 	}
 }
 
-func (a *app) hubGet(c *cli.Context) error {
-	args, err := cli.Positionals(c, 1, 1)
-	if err != nil {
-		return err
-	}
+func (a *app) hubGet(c *cli.Context, args []string) error {
 	kind := hub.Model
 	if c.Bool("dataset") {
 		kind = hub.DataSet
@@ -141,10 +137,7 @@ func (a *app) fetchMissing(ctx context.Context, configs []*config.Resolved) (boo
 // hubCache is the cache that references are looked up in.
 func (a *app) hubCache() hub.Cache { return hub.FromEnv(a.Getenv).Cache }
 
-func (a *app) hubList(c *cli.Context) error {
-	if _, err := cli.Positionals(c, 0, 0); err != nil {
-		return err
-	}
+func (a *app) hubList(c *cli.Context, _ []string) error {
 	list, err := a.hubCache().List()
 	if err != nil {
 		return err

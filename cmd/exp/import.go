@@ -54,16 +54,12 @@ func importCommand(a *app) *cli.Command {
 			}
 			return cli.PathCandidates(w.Text, func(os.DirEntry) bool { return true })
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, -1)
-			if err != nil {
-				return err
-			}
+		Action: cli.WithArgs(1, -1, func(c *cli.Context, args []string) error {
 			if c.IsSet("from") {
 				return a.importForeign(c, args)
 			}
 			return a.importBundle(c, args)
-		},
+		}),
 	}
 }
 
@@ -99,7 +95,7 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 		return fileError(err)
 	}
 	defer b.Close()
-	return a.withStoreToWrite(func(db *store.DB) error {
+	return cli.With(a.OpenStoreToWrite, func(db *store.DB) error {
 		done, err := b.Import(c.Context, db, a.byteProgress("import", filepath.Base(args[0])))
 		a.CloseProgress()
 		if err != nil {
@@ -147,7 +143,7 @@ func (a *app) importForeign(c *cli.Context, args []string) error {
 		return a.Usagef("--name %q: a name is a line without #", f.Name)
 	}
 	f.Seed, f.Algo, f.Task, f.Model = c.Int64("seed"), c.String("algo"), c.String("task"), c.String("model")
-	return a.withStoreToWrite(func(db *store.DB) error {
+	return cli.With(a.OpenStoreToWrite, func(db *store.DB) error {
 		r, added, err := f.Enter(c.Context, db)
 		if err != nil {
 			return err
@@ -167,15 +163,6 @@ func (a *app) importForeign(c *cli.Context, args []string) error {
 		out.Added = append(out.Added, one)
 		return a.printImported(out)
 	})
-}
-
-// withStoreToWrite opens the store, creating it if necessary, calls f and closes it.
-func (a *app) withStoreToWrite(f func(db *store.DB) error) error {
-	db, err := a.OpenStoreToWrite()
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(db), db.Close())
 }
 
 // fileError returns err, as "not found" if the file does not exist.

@@ -62,18 +62,14 @@ func inspectCommand(a *app) *cli.Command {
 			}
 			return nil
 		}),
-		Action: a.inspectModel,
+		Action: cli.WithArgs(1, 1, a.inspectModel),
 	}
 }
 
 // headerGC lets the heap grow by a quarter between garbage collections, not by the whole.
 const headerGC = 25
 
-func (a *app) inspectModel(c *cli.Context) error {
-	args, err := cli.Positionals(c, 1, 1)
-	if err != nil {
-		return err
-	}
+func (a *app) inspectModel(c *cli.Context, args []string) error {
 	if c.IsSet("logits") != c.IsSet("out") {
 		return a.Usagef("--logits FILE and --out FILE go together")
 	}
@@ -277,9 +273,7 @@ func adapterWithoutModel(path, command string) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	f := cli.Failf(cli.ExitNotFound, "%w", err)
-	f.Help = fmt.Sprintf("name the model's folder: %s %s", command, path)
-	return f
+	return cli.Failf(cli.ExitNotFound, "%w", err).Advise(fmt.Sprintf("name the model's folder: %s %s", command, path))
 }
 
 // writeAdapter describes adapters.

@@ -51,13 +51,7 @@ func logCommand(a *app) *cli.Command {
 			}
 			return nil
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			return a.WithStore(func(db *store.DB) error { return a.showLog(c, db, args[0]) })
-		},
+		Action: a.reads(1, 1, a.showLog),
 	}
 }
 
@@ -89,7 +83,7 @@ type logReader struct {
 	seen map[string]bool
 }
 
-func (a *app) showLog(c *cli.Context, db *store.DB, ref string) error {
+func (a *app) showLog(c *cli.Context, db *store.DB, args []string) error {
 	follow := c.Bool("follow")
 	if follow && a.Out.HasEnvelope() {
 		return cli.Usagef("-f cannot follow in -o %s; use -o jsonl", a.Out.Format).See("exp log")
@@ -106,7 +100,7 @@ func (a *app) showLog(c *cli.Context, db *store.DB, ref string) error {
 	if err != nil {
 		return err
 	}
-	run, err := a.oneRun(c.Context, db, ref)
+	run, err := a.oneRun(c.Context, db, args[0])
 	if err != nil {
 		return err
 	}

@@ -60,15 +60,13 @@ func lsCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "deleted", Usage: "list deleted runs instead"},
 		},
 		BashComplete: a.completesRuns(0, false, lsValues),
-		Action: func(c *cli.Context) error {
-			return a.WithStore(func(db *store.DB) error { return a.list(c, db) })
-		},
+		Action:       a.reads(0, -1, a.list),
 	}
 }
 
 // list prints the runs that the arguments select. Collecting garbage less often makes
 // a list of 10,000 runs a fifth faster; the program ends before the memory matters.
-func (a *app) list(c *cli.Context, db *store.DB) error {
+func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	q, err := a.lsQueryOf(c)
 	if err != nil {

@@ -52,15 +52,11 @@ func mergeCommand(a *app) *cli.Command {
 			}
 			return containerCandidates(w)
 		}),
-		Action: a.merge,
+		Action: cli.WithArgs(1, 1, a.merge),
 	}
 }
 
-func (a *app) merge(c *cli.Context) error {
-	args, err := cli.Positionals(c, 1, 1)
-	if err != nil {
-		return err
-	}
+func (a *app) merge(c *cli.Context, args []string) error {
 	out := c.String("out")
 	if out == "" {
 		return a.Usagef("merge needs --out DIR, the folder to write")

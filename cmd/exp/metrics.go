@@ -52,11 +52,7 @@ func metricsCommand(a *app) *cli.Command {
 			if c.Bool("explain") {
 				return a.explainMetrics(c)
 			}
-			args, err := cli.Positionals(c, 1, -1)
-			if err != nil {
-				return err
-			}
-			return a.WithStore(func(db *store.DB) error { return a.metrics(c, db, args) })
+			return a.reads(1, -1, a.metrics)(c)
 		},
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 
 	"exp/cmd/exp/cli"
@@ -34,13 +33,7 @@ func pinCommand(a *app) *cli.Command {
 		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 			return a.checkpointCandidates(ctx, db, w)
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			return a.withStoreToChange(func(db *store.DB) error { return a.pin(c, db, args[0]) })
-		},
+		Action: a.changes(1, 1, a.ofRun(a.pin)),
 	}
 }
 
@@ -51,11 +44,7 @@ type pinned struct {
 	Pinned     bool         `json:"pinned"`
 }
 
-func (a *app) pin(c *cli.Context, db *store.DB, ref string) error {
-	run, err := a.oneRun(c.Context, db, ref)
-	if err != nil {
-		return err
-	}
+func (a *app) pin(c *cli.Context, db *store.DB, run store.Run) error {
 	p := pinned{Run: run.RID, Checkpoint: c.Int64("ckpt"), Pinned: !c.Bool("remove")}
 	what := "run " + run.RID.Short()
 	if c.IsSet("ckpt") {
@@ -64,14 +53,11 @@ func (a *app) pin(c *cli.Context, db *store.DB, ref string) error {
 	if err := setPin(c.Context, db, run, p, c.IsSet("ckpt")); err != nil {
 		return pinFailure(err, what)
 	}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.pin/1", Data: p, Human: func(w io.Writer) error {
-		state := " is pinned"
-		if !p.Pinned {
-			state = " is no longer pinned"
-		}
-		_, err := io.WriteString(w, what+state+"\n")
-		return err
-	}})
+	state := "is pinned"
+	if !p.Pinned {
+		state = "is no longer pinned"
+	}
+	return a.Out.PrintText("exp.pin/1", p, "%s %s\n", what, state)
 }
 
 // setPin pins or unpins a run, or one of its checkpoints.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -34,10 +33,7 @@ func queryCommand(a *app) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.Bool("schema") {
-				if _, err := cli.Positionals(c, 0, 0); err != nil {
-					return err
-				}
-				return a.WithStore(func(db *store.DB) error { return a.printSchema(c.Context, db) })
+				return a.reads(0, 0, a.printSchema)(c)
 			}
 			args, err := cli.Positionals(c, 1, 1)
 			if err != nil {
@@ -51,7 +47,7 @@ func queryCommand(a *app) *cli.Command {
 				}
 				text = string(b)
 			}
-			return a.WithStore(func(db *store.DB) error { return a.query(c, db, text) })
+			return cli.With(a.OpenStore, func(db *store.DB) error { return a.query(c, db, text) })
 		},
 	}
 }
@@ -70,9 +66,8 @@ func (a *app) query(c *cli.Context, db *store.DB, text string) error {
 		return nil
 	})
 	if errors.Is(err, store.ErrSQL) {
-		f := cli.Usagef("%s", strings.TrimPrefix(err.Error(), "sql: "))
-		f.Help = "exp query --schema shows the tables and columns"
-		return f
+		return cli.Usagef("%s", strings.TrimPrefix(err.Error(), "sql: ")).
+			Advise("exp query --schema shows the tables and columns")
 	}
 	if err != nil {
 		return err
@@ -121,8 +116,8 @@ type schemaColumn struct {
 
 // printSchema describes the tables: on one page for people, column by column for
 // programs.
-func (a *app) printSchema(ctx context.Context, db *store.DB) error {
-	have, err := db.TableColumns(ctx)
+func (a *app) printSchema(c *cli.Context, db *store.DB, _ []string) error {
+	have, err := db.TableColumns(c.Context)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (a *app) writeReport(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.WithStore(func(db *store.DB) error {
+	return cli.With(a.OpenStore, func(db *store.DB) error {
 		in, err := a.reportInput(c, db)
 		if err != nil {
 			return err

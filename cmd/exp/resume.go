@@ -39,15 +39,11 @@ func resumeCommand(a *app) *cli.Command {
 				DefaultText: "recorded"},
 		},
 		BashComplete: a.completesRuns(1, true, nil),
-		Action:       a.resumeRun,
+		Action:       cli.WithArgs(1, 1, a.resumeRun),
 	}
 }
 
-func (a *app) resumeRun(c *cli.Context) error {
-	args, err := cli.Positionals(c, 1, 1)
-	if err != nil {
-		return err
-	}
+func (a *app) resumeRun(c *cli.Context, args []string) error {
 	for _, flag := range []string{"from", "extend-steps"} {
 		if c.IsSet(flag) && c.Int(flag) < 1 {
 			return a.Usagef("--%s %d: it must be at least 1", flag, c.Int(flag))
@@ -112,10 +108,9 @@ func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *har
 	longer, err := replan.Longer(c.Context, db, *run, c.Int("extend-steps"), values, a.Getenv)
 	if errors.Is(err, harness.ErrSchedule) {
 		n := r.Run.Train.Steps + c.Int("extend-steps")
-		f := cli.Usagef("run %s cannot be extended: %w, so a longer run differs from the first step on",
-			run.RID.Short(), err)
-		f.Help = fmt.Sprintf("train it from the start: exp run CONFIG --set train.steps=%d", n)
-		return nil, f
+		return nil, cli.Usagef("run %s cannot be extended: %w, so a longer run differs from the first step on",
+			run.RID.Short(), err).
+			Advise(fmt.Sprintf("train it from the start: exp run CONFIG --set train.steps=%d", n))
 	}
 	o.Parent = run
 	return longer, err

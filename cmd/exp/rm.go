@@ -17,14 +17,7 @@ import (
 	"exp/experiments/store"
 )
 
-// withStoreToChange opens an existing store for writing, calls f and closes it.
-func (a *app) withStoreToChange(f func(db *store.DB) error) error {
-	db, err := a.OpenStoreWith(store.Options{})
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(db), db.Close())
-}
+func notDry(c *cli.Context) bool { return !c.Bool("dry-run") }
 
 // confirm asks at a terminal, and otherwise requires --yes.
 func (a *app) confirm(c *cli.Context, question string) error {
@@ -33,9 +26,7 @@ func (a *app) confirm(c *cli.Context, question string) error {
 	}
 	in, ok := a.Stdin.(*os.File)
 	if !ok || !a.Stream(in).TTY || !a.Stream(a.Stderr).TTY {
-		f := cli.Usagef("%s needs --yes when it cannot ask", a.Command())
-		f.Help = "--dry-run shows what it would do"
-		return f
+		return cli.Usagef("%s needs --yes when it cannot ask", a.Command()).Advise("--dry-run shows what it would do")
 	}
 	fmt.Fprintf(a.Stderr, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(a.Stdin).ReadString('\n')
@@ -69,16 +60,7 @@ func rmCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
 		BashComplete: a.completesRuns(0, false, nil),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, -1)
-			if err != nil {
-				return err
-			}
-			if c.Bool("dry-run") {
-				return a.WithStore(func(db *store.DB) error { return a.remove(c, db, args) })
-			}
-			return a.withStoreToChange(func(db *store.DB) error { return a.remove(c, db, args) })
-		},
+		Action:       a.changesIf(notDry, 1, -1, a.remove),
 	}
 }
 
@@ -101,16 +83,7 @@ func restoreCommand(a *app) *cli.Command {
 		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate {
 			return a.deletedCandidates(c.Context, w)
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, -1)
-			if err != nil {
-				return err
-			}
-			if c.Bool("dry-run") {
-				return a.WithStore(func(db *store.DB) error { return a.restore(c, db, args) })
-			}
-			return a.withStoreToChange(func(db *store.DB) error { return a.restore(c, db, args) })
-		},
+		Action: a.changesIf(notDry, 1, -1, a.restore),
 	}
 }
 
@@ -186,10 +159,9 @@ func refuseOtherName(r store.Run, tags, selections []string) error {
 	for _, s := range selections {
 		name, _, _ := strings.Cut(s, "#")
 		if name != r.Name && slices.Contains(tags, store.NameTag(name)) {
-			f := cli.Failf(cli.ExitUsage, "%s is another name of run %s (%s#%d); nothing was deleted", name,
-				r.RID.Short(), r.Name, r.Seed)
-			f.Help = "name it by its id or as " + r.Name
-			return f
+			return cli.Failf(cli.ExitUsage, "%s is another name of run %s (%s#%d); nothing was deleted", name,
+				r.RID.Short(), r.Name, r.Seed).
+				Advise("name it by its id or as " + r.Name)
 		}
 	}
 	return nil
@@ -208,10 +180,9 @@ func refusePinned(r store.Run, tags []string) error {
 			unpin += " --ckpt " + step
 			what = "its checkpoint of step " + step
 		}
-		f := cli.Failf(cli.ExitUsage, "run %s (%s#%d) stays: %s is pinned; nothing was deleted", r.RID.Short(),
-			r.Name, r.Seed, what)
-		f.Help = "to unpin it: " + unpin
-		return f
+		return cli.Failf(cli.ExitUsage, "run %s (%s#%d) stays: %s is pinned; nothing was deleted", r.RID.Short(),
+			r.Name, r.Seed, what).
+			Advise("to unpin it: " + unpin)
 	}
 	return nil
 }

@@ -61,13 +61,7 @@ func samplesCommand(a *app) *cli.Command {
 		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 			return a.suiteCandidates(ctx, db, w)
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			return a.WithStore(func(db *store.DB) error { return a.samples(c, db, args[0]) })
-		},
+		Action: a.reads(1, 1, a.samples),
 	}
 }
 
@@ -103,7 +97,7 @@ type keptText struct {
 	Components map[string]float64 `json:"components"`
 }
 
-func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
+func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 	limit, err := a.rowLimitOf(c, samplesShown)
 	if err != nil {
 		return err
@@ -118,7 +112,7 @@ func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
 	if c.IsSet("step") && c.Int64("step") < 1 {
 		return a.Usagef("--step %d: steps count from 1", c.Int64("step"))
 	}
-	run, err := a.oneRun(c.Context, db, ref)
+	run, err := a.oneRun(c.Context, db, args[0])
 	if err != nil {
 		return err
 	}
@@ -188,17 +182,15 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 	case q.Step > 0:
 		return "", q, cli.Usagef("--step is for training completions, not for --suite %s", suite).See("exp samples")
 	case suite == "" && len(labels) == 0:
-		f := cli.Failf(cli.ExitNotFound, "run %s has no final evaluation yet", run.RID.Short())
-		f.Help = "exp samples " + run.RID.Short() + " --suite train shows what training sampled"
-		return "", q, f
+		return "", q, cli.Failf(cli.ExitNotFound, "run %s has no final evaluation yet", run.RID.Short()).
+			Advise("exp samples " + run.RID.Short() + " --suite train shows what training sampled")
 	case suite == "":
 		suite = firstTrained(labels)
 	}
 	suite = strings.TrimPrefix(suite, run.Task+"/")
 	if !slices.Contains(labels, suite) {
-		f := cli.Failf(cli.ExitNotFound, "run %s has no suite %q", run.RID.Short(), suite)
-		f.Help = "it has " + strings.Join(append(labels, trainSuite), ", ")
-		return "", q, f
+		return "", q, cli.Failf(cli.ExitNotFound, "run %s has no suite %q", run.RID.Short(), suite).
+			Advise("it has " + strings.Join(append(labels, trainSuite), ", "))
 	}
 	q.Scope, q.Label = "eval", suite
 	// A suite may have been sampled several times: with more completions, or otherwise.

@@ -45,21 +45,11 @@ func showCommand(a *app) *cli.Command {
 		BashComplete: a.completesRuns(1, true, func(_ context.Context, _ *store.DB, w cli.Word) []cli.Candidate {
 			return cli.PathCandidates(w.Text, os.DirEntry.IsDir)
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			return a.WithStore(func(db *store.DB) error { return a.show(c, db, args[0]) })
-		},
+		Action: a.reads(1, 1, a.ofRun(a.show)),
 	}
 }
 
-func (a *app) show(c *cli.Context, db *store.DB, ref string) error {
-	run, err := a.oneRun(c.Context, db, ref)
-	if err != nil {
-		return err
-	}
+func (a *app) show(c *cli.Context, db *store.DB, run store.Run) error {
 	if dir := c.String("source"); dir != "" {
 		return a.writeSources(c.Context, db, run, dir)
 	}
@@ -100,13 +90,10 @@ func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir
 	out, err := recorded.WriteSources(ctx, db, run, dir)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		f := cli.Failf(cli.ExitNotFound, "the store has no sources of run %s", run.RID.Short())
-		f.Help = "the first stage that the run executes stores them"
-		return f
+		return cli.Failf(cli.ExitNotFound, "the store has no sources of run %s", run.RID.Short()).
+			Advise("the first stage that the run executes stores them")
 	case errors.Is(err, recorded.ErrOccupied):
-		f := cli.Usagef("--source %w", err)
-		f.Help = "name a folder that does not exist or is empty"
-		return f
+		return cli.Usagef("--source %w", err).Advise("name a folder that does not exist or is empty")
 	case err != nil:
 		return err
 	}
@@ -114,11 +101,8 @@ func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir
 		a.Warn("these stages were executed by other sources: %s (exp show %s --stages shows the code of each)",
 			strings.Join(out.Others, ", "), run.RID.Short())
 	}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.sources/1", Data: out, Human: func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%d files of run %s (code %s, %s) are in %s\n", out.Files, run.RID.Short(),
-			run.Code.Short(), out.Go, dir)
-		return err
-	}})
+	return a.Out.PrintText("exp.sources/1", out, "%d files of run %s (code %s, %s) are in %s\n", out.Files,
+		run.RID.Short(), run.Code.Short(), out.Go, dir)
 }
 
 // mainResults are the results on the narrow page, suite by suite, in this order, with the

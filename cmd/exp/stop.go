@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -36,13 +34,7 @@ func stopCommand(a *app) *cli.Command {
 		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate {
 			return a.runningCandidates(c.Context, w)
 		}),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			return a.WithStore(func(db *store.DB) error { return a.stop(c, db, args[0]) })
-		},
+		Action: a.reads(1, 1, a.ofRun(a.stop)),
 	}
 }
 
@@ -78,11 +70,7 @@ type stopped struct {
 	WaitS  float64      `json:"wait_s"`
 }
 
-func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
-	run, err := a.oneRun(c.Context, db, ref)
-	if err != nil {
-		return err
-	}
+func (a *app) stop(c *cli.Context, db *store.DB, run store.Run) error {
 	pid, err := holder.Stop(c.Context, db, run, c.Bool("now"))
 	if err != nil {
 		return stopFailure(err)
@@ -101,15 +89,11 @@ func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
 	if !out.Ended && !c.Bool("no-wait") {
 		return cli.Stoppedf(c.Context, "asked process %d to stop; it has not stopped yet", pid)
 	}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.stop/1", Data: out, Human: func(w io.Writer) error {
-		text := fmt.Sprintf("asked process %d to stop run %s", pid, run.RID.Short())
-		if out.Ended {
-			text = fmt.Sprintf("run %s is %s after %d of %d steps", run.RID.Short(), out.Status, out.Steps,
-				run.StepsTotal)
-		}
-		_, err := io.WriteString(w, text+"\n")
-		return err
-	}})
+	if !out.Ended {
+		return a.Out.PrintText("exp.stop/1", out, "asked process %d to stop run %s\n", pid, run.RID.Short())
+	}
+	return a.Out.PrintText("exp.stop/1", out, "run %s is %s after %d of %d steps\n", run.RID.Short(), out.Status,
+		out.Steps, run.StepsTotal)
 }
 
 // stopFailure says why no process was asked to stop.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -52,24 +51,19 @@ func suiteCommands(a *app) []*cli.Command {
 			UsageText: "exp suite add aime24 aime24.jsonl\nexp suite add house.yaml # a suite of your own",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "expect",
 				Usage: "fail unless the problems' digest is or begins with `HEX`"}},
-			Action: a.suiteAdd,
+			Action: cli.WithArgs(1, 2, a.suiteAdd),
 		},
 		{
 			Name: "ls", Usage: "list the suites of the store",
 			UsageText: "exp suite ls --json # for programs: exp.suite.ls/1",
-			Action: func(c *cli.Context) error {
-				return a.WithStore(func(db *store.DB) error { return a.suiteList(c, db) })
-			},
+			Action:    a.reads(0, 0, a.suiteList),
 		},
 		{
 			Name: "known", Usage: "list the benchmarks this program knows",
 			UsageText: "exp suite known -o wide # with sources and graders",
-			Action: func(c *cli.Context) error {
-				if _, err := cli.Positionals(c, 0, 0); err != nil {
-					return err
-				}
+			Action: cli.WithArgs(0, 0, func(*cli.Context, []string) error {
 				return a.Out.PrintTable(knownSuites())
-			},
+			}),
 		},
 		{
 			Name: "show", ArgsUsage: "SUITE", Usage: "show a suite, or its problems",
@@ -81,29 +75,23 @@ func suiteCommands(a *app) []*cli.Command {
 					Usage: "list at most `N`, 0 for all"},
 			},
 			BashComplete: suites,
-			Action: func(c *cli.Context) error {
-				return a.withSuite(c, a.OpenStore, func(db *store.DB, row store.Suite) error {
-					return a.suiteShow(c, db, row)
-				})
-			},
+			Action:       a.reads(1, 1, ofSuite(a.suiteShow)),
 		},
 		{
 			Name: "verify", ArgsUsage: "[SUITE...]", Usage: "hash the problems again and compare",
 			UsageText:    "exp suite verify # all of them; exit code 4 if one has changed",
 			BashComplete: suites,
-			Action: func(c *cli.Context) error {
-				return a.WithStore(func(db *store.DB) error { return a.suiteVerify(c, db) })
-			},
+			Action:       a.reads(0, -1, a.suiteVerify),
 		},
 		{
 			Name: "rm", ArgsUsage: "SUITE", Usage: "remove a suite that no run was scored on",
 			UsageText:    "exp suite rm house",
 			BashComplete: suites,
-			Action: func(c *cli.Context) error {
-				return a.withSuite(c, a.OpenStoreToWrite, func(db *store.DB, row store.Suite) error {
-					return a.suiteRemove(c, db, row)
+			Action: cli.WithArgs(1, 1, func(c *cli.Context, args []string) error {
+				return cli.With(a.OpenStoreToWrite, func(db *store.DB) error {
+					return ofSuite(a.suiteRemove)(c, db, args)
 				})
-			},
+			}),
 		},
 	}
 }
@@ -126,9 +114,8 @@ func readSuite(name, path string) (*suite.Suite, error) {
 	var count *suite.CountError
 	switch {
 	case errors.As(err, &count):
-		f := cli.Failf(cli.ExitIntegrity, "%w", err)
-		f.Help = "a different selection of problems needs a different name: exp suite add NAME " + path
-		return nil, f
+		return nil, cli.Failf(cli.ExitIntegrity, "%w", err).
+			Advise("a different selection of problems needs a different name: exp suite add NAME " + path)
 	case fault.IsBadFile(err):
 		return nil, cli.Failf(cli.ExitUsage, "%w", err)
 	case errors.Is(err, os.ErrNotExist):
@@ -137,11 +124,7 @@ func readSuite(name, path string) (*suite.Suite, error) {
 	return s, err
 }
 
-func (a *app) suiteAdd(c *cli.Context) error {
-	args, err := cli.Positionals(c, 1, 2)
-	if err != nil {
-		return err
-	}
+func (a *app) suiteAdd(c *cli.Context, args []string) error {
 	name, path := "", args[0]
 	if len(args) == 2 {
 		name, path = args[0], args[1]
@@ -250,10 +233,7 @@ func suiteTable(list []store.Suite) cli.Table {
 	return t
 }
 
-func (a *app) suiteList(c *cli.Context, db *store.DB) error {
-	if _, err := cli.Positionals(c, 0, 0); err != nil {
-		return err
-	}
+func (a *app) suiteList(c *cli.Context, db *store.DB, _ []string) error {
 	list, err := db.Suites(c.Context)
 	if err != nil {
 		return err
@@ -275,21 +255,15 @@ func knownSuites() cli.Table {
 	return t
 }
 
-// withSuite finds the suite that the argument names and calls f with it.
-func (a *app) withSuite(c *cli.Context, open func() (*store.DB, error), f func(*store.DB, store.Suite) error) error {
-	args, err := cli.Positionals(c, 1, 1)
-	if err != nil {
-		return err
+// ofSuite makes an action of the suite that the first argument names.
+func ofSuite(do func(c *cli.Context, db *store.DB, row store.Suite) error) action {
+	return func(c *cli.Context, db *store.DB, args []string) error {
+		row, err := findSuite(c.Context, db, args[0])
+		if err != nil {
+			return err
+		}
+		return do(c, db, row)
 	}
-	db, err := open()
-	if err != nil {
-		return err
-	}
-	row, err := findSuite(c.Context, db, args[0])
-	if err == nil {
-		err = f(db, row)
-	}
-	return errors.Join(err, db.Close())
 }
 
 // findSuite finds a suite of the store by its name or digest.
@@ -332,12 +306,9 @@ func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
 	}
 	d := shown{row.Name, row.Version, row.Digest.String(), row.License, s.Graders, len(s.Problems), row.Evals,
 		db.Blobs.Path(row.Digest)}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.suite.show/1", Data: d, Human: func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  %s\ndigest   %s\nlicence  %s\ngraders  %s\nitems    %d\nruns     %d scored on "+
-			"it\nfile     %s\n", d.Name, d.Version, d.Digest,
-			cmp.Or(d.License, "unknown"), strings.Join(d.Graders, ", "), d.Items, d.Runs, d.Path)
-		return err
-	}})
+	return a.Out.PrintText("exp.suite.show/1", d, "%s  %s\ndigest   %s\nlicence  %s\ngraders  %s\nitems    %d\n"+
+		"runs     %d scored on it\nfile     %s\n", d.Name, d.Version, d.Digest, cmp.Or(d.License, "unknown"),
+		strings.Join(d.Graders, ", "), d.Items, d.Runs, d.Path)
 }
 
 func problemTable(s *suite.Suite, limit int) cli.Table {
@@ -354,11 +325,7 @@ func problemTable(s *suite.Suite, limit int) cli.Table {
 	return t
 }
 
-func (a *app) suiteVerify(c *cli.Context, db *store.DB) error {
-	args, err := cli.Positionals(c, 0, -1)
-	if err != nil {
-		return err
-	}
+func (a *app) suiteVerify(c *cli.Context, db *store.DB, args []string) error {
 	list, err := db.Suites(c.Context)
 	if err != nil {
 		return err
@@ -400,7 +367,7 @@ func (a *app) suiteVerify(c *cli.Context, db *store.DB) error {
 // storedSuites proposes the suites of the store.
 func (a *app) storedSuites(ctx context.Context) []cli.Candidate {
 	var list []cli.Candidate
-	err := a.WithStore(func(db *store.DB) error {
+	err := cli.With(a.OpenStore, func(db *store.DB) error {
 		all, err := db.Suites(ctx)
 		for _, s := range all {
 			list = append(list, cli.Candidate{Text: s.Name, Note: fmt.Sprintf("%d problems", s.N)})

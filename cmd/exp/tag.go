@@ -29,47 +29,36 @@ func tagCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "remove", Aliases: []string{"r"}, Usage: "remove the tags"},
 		},
 		BashComplete: a.completesRuns(1, true, nil),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, -1)
-			if err != nil {
-				return err
-			}
+		Action: cli.WithArgs(1, -1, func(c *cli.Context, args []string) error {
 			for _, t := range args[1:] {
 				if err := checkTag(t); err != nil {
 					return err
 				}
 			}
-			if len(args) == 1 {
-				if c.Bool("remove") {
-					return cli.Usagef("--remove needs the tags to remove").See("exp tag")
-				}
-				return a.WithStore(func(db *store.DB) error { return a.printTags(c.Context, db, args[0]) })
+			if len(args) == 1 && c.Bool("remove") {
+				return cli.Usagef("--remove needs the tags to remove").See("exp tag")
 			}
-			return a.withStoreToChange(func(db *store.DB) error {
-				if err := a.tagRun(c.Context, db, args[0], args[1:], c.Bool("remove")); err != nil {
+			tag := a.ofRun(func(c *cli.Context, db *store.DB, run store.Run) error {
+				if err := tagRun(c.Context, db, run, args[1:], c.Bool("remove")); err != nil {
 					return err
 				}
-				return a.printTags(c.Context, db, args[0])
+				return a.printTags(c.Context, db, run)
 			})
-		},
+			return cli.With(a.opener(len(args) > 1), func(db *store.DB) error { return tag(c, db, args) })
+		}),
 	}
 }
 
 // checkTag refuses names that do not work in tag:NAME or in a filter.
 func checkTag(tag string) error {
 	if tag == "" || strings.ContainsAny(tag, " \t\n\r'\"(),[]") || len(tag) > 64 {
-		f := cli.Usagef("%q cannot be a tag", tag)
-		f.Help = "a tag has 1 to 64 characters, no spaces, quotes, commas or brackets"
-		return f
+		return cli.Usagef("%q cannot be a tag", tag).
+			Advise("a tag has 1 to 64 characters, no spaces, quotes, commas or brackets")
 	}
 	return nil
 }
 
-func (a *app) tagRun(ctx context.Context, db *store.DB, ref string, tags []string, remove bool) error {
-	run, err := a.oneRun(ctx, db, ref)
-	if err != nil {
-		return err
-	}
+func tagRun(ctx context.Context, db *store.DB, run store.Run, tags []string, remove bool) error {
 	if !remove {
 		for _, t := range tags {
 			if err := db.AddTag(ctx, run.ID, t); err != nil {
@@ -84,9 +73,8 @@ func (a *app) tagRun(ctx context.Context, db *store.DB, ref string, tags []strin
 	}
 	for _, t := range tags {
 		if !slices.Contains(has, t) {
-			f := cli.Failf(cli.ExitNotFound, "run %s has no tag %q", run.RID.Short(), t)
-			f.Help = "it has " + cmp.Or(strings.Join(has, ", "), "none")
-			return f
+			return cli.Failf(cli.ExitNotFound, "run %s has no tag %q", run.RID.Short(), t).
+				Advise("it has " + cmp.Or(strings.Join(has, ", "), "none"))
 		}
 		if err := db.RemoveTag(ctx, run.ID, t); err != nil {
 			return err
@@ -95,11 +83,7 @@ func (a *app) tagRun(ctx context.Context, db *store.DB, ref string, tags []strin
 	return nil
 }
 
-func (a *app) printTags(ctx context.Context, db *store.DB, ref string) error {
-	run, err := a.oneRun(ctx, db, ref)
-	if err != nil {
-		return err
-	}
+func (a *app) printTags(ctx context.Context, db *store.DB, run store.Run) error {
 	tags, err := db.Tags(ctx, run.ID)
 	if err != nil {
 		return err
@@ -132,36 +116,30 @@ func noteCommand(a *app) *cli.Command {
 			&cli.Int64Flag{Name: "remove", Aliases: []string{"r"}, Usage: "remove remark number `N`"},
 		},
 		BashComplete: a.completesRuns(1, true, nil),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, -1)
-			if err != nil {
-				return err
-			}
+		Action: cli.WithArgs(1, -1, func(c *cli.Context, args []string) error {
 			text := strings.TrimSpace(strings.Join(args[1:], " "))
 			switch {
 			case c.IsSet("remove") && text != "":
 				return cli.Usagef("--remove removes a remark; it does not go with a text").See("exp note")
 			case len(args) > 1 && text == "":
 				return cli.Usagef("the remark is empty").See("exp note")
-			case text == "" && !c.IsSet("remove"):
-				return a.WithStore(func(db *store.DB) error { return a.printNotes(c.Context, db, args[0]) })
 			}
-			return a.withStoreToChange(func(db *store.DB) error {
-				run, err := a.oneRun(c.Context, db, args[0])
-				if err != nil {
-					return err
-				}
-				if text != "" {
+			note := a.ofRun(func(c *cli.Context, db *store.DB, run store.Run) (err error) {
+				switch {
+				case text != "":
 					err = db.AddNote(c.Context, run.ID, text)
-				} else {
+				case c.IsSet("remove"):
 					err = removeNote(c.Context, db, run, c.Int64("remove"))
 				}
 				if err != nil {
 					return err
 				}
-				return a.printNotes(c.Context, db, args[0])
+				return a.printNotes(c.Context, db, run)
 			})
-		},
+			return cli.With(a.opener(text != "" || c.IsSet("remove")), func(db *store.DB) error {
+				return note(c, db, args)
+			})
+		}),
 	}
 }
 
@@ -172,18 +150,13 @@ func removeNote(ctx context.Context, db *store.DB, run store.Run, n int64) error
 		return err
 	}
 	if n < 1 || n > int64(len(notes)) {
-		f := cli.Failf(cli.ExitNotFound, "run %s has no remark %d", run.RID.Short(), n)
-		f.Help = "it has " + strconv.Itoa(len(notes)) + "; exp note " + run.RID.Short() + " lists them"
-		return f
+		return cli.Failf(cli.ExitNotFound, "run %s has no remark %d", run.RID.Short(), n).
+			Advise("it has " + strconv.Itoa(len(notes)) + "; exp note " + run.RID.Short() + " lists them")
 	}
 	return db.RemoveNote(ctx, run.ID, notes[n-1].ID)
 }
 
-func (a *app) printNotes(ctx context.Context, db *store.DB, ref string) error {
-	run, err := a.oneRun(ctx, db, ref)
-	if err != nil {
-		return err
-	}
+func (a *app) printNotes(ctx context.Context, db *store.DB, run store.Run) error {
 	notes, err := db.Notes(ctx, run.ID)
 	if err != nil {
 		return err

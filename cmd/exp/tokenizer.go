@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -54,7 +53,7 @@ func tokenizerCommand(a *app) *cli.Command {
 					&cli.StringFlag{Name: "pattern", Usage: "cut words by the regular expression `RE`",
 						DefaultText: "Qwen2's, each digit by itself"},
 				},
-				Action: a.tokenizerTrain,
+				Action: cli.WithArgs(1, -1, a.tokenizerTrain),
 			},
 			{
 				Name: "encode", ArgsUsage: "DIR [TEXT...]", Usage: "show the ids and the pieces of a text",
@@ -69,7 +68,7 @@ func tokenizerCommand(a *app) *cli.Command {
 					&cli.BoolFlag{Name: "special", Usage: "add the special tokens of the tokenizer's own " +
 						"template (BOS, EOS)"},
 				},
-				Action: a.tokenizerEncode,
+				Action: cli.WithArgs(1, -1, a.tokenizerEncode),
 			},
 			{
 				Name: "decode", ArgsUsage: "DIR [ID...]", Usage: "show the text of ids",
@@ -79,23 +78,20 @@ func tokenizerCommand(a *app) *cli.Command {
 					"exp tokenizer decode tok --skip-special < ids.txt # as graders see it",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "skip-special",
 					Usage: "omit special tokens, as for a grader"}},
-				Action: a.tokenizerDecode,
+				Action: cli.WithArgs(1, -1, a.tokenizerDecode),
 			},
 		},
 	}
 }
 
-func (a *app) tokenizerTrain(c *cli.Context) error {
-	files, err := cli.Positionals(c, 1, -1)
-	if err != nil {
-		return err
-	}
+func (a *app) tokenizerTrain(c *cli.Context, files []string) error {
 	texts := vocab.Texts{Files: files, Fields: c.StringSlice("field"),
 		Load: func(file string) (*config.Resolved, error) {
 			return config.Load(config.Input{File: file, User: a.userConfig(), Find: a.hubCache().Find})
 		}}
 	out := c.String("out")
 	if out == "" {
+		var err error
 		if out, err = texts.Folder(); err != nil {
 			return err
 		}
@@ -128,12 +124,8 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 	if n := c.Int("vocab-size"); l.VocabSize < n {
 		a.Warn("only %d of %d tokens: no pair of tokens is left that occurs twice", l.VocabSize, n)
 	}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.tokenizer.train/1", Data: l, Human: func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: %d tokens, learned from %d texts of %d bytes; %.2f bytes a token in the first "+
-			"of them\n",
-			l.Path, l.VocabSize, l.Texts, l.Bytes, l.BytesPer)
-		return err
-	}})
+	return a.Out.PrintText("exp.tokenizer.train/1", l, "%s: %d tokens, learned from %d texts of %d bytes; "+
+		"%.2f bytes a token in the first of them\n", l.Path, l.VocabSize, l.Texts, l.Bytes, l.BytesPer)
 }
 
 // trainProgress shows the number of merges done.
@@ -178,11 +170,7 @@ func (a *app) textOf(args []string) (string, error) {
 	return string(all), err
 }
 
-func (a *app) tokenizerEncode(c *cli.Context) error {
-	args, err := cli.Positionals(c, 1, -1)
-	if err != nil {
-		return err
-	}
+func (a *app) tokenizerEncode(c *cli.Context, args []string) error {
 	t, err := openTokenizer(args[0])
 	if err != nil {
 		return err
@@ -217,11 +205,7 @@ type decoded struct {
 	Text string  `json:"text"`
 }
 
-func (a *app) tokenizerDecode(c *cli.Context) error {
-	args, err := cli.Positionals(c, 1, -1)
-	if err != nil {
-		return err
-	}
+func (a *app) tokenizerDecode(c *cli.Context, args []string) error {
 	t, err := openTokenizer(args[0])
 	if err != nil {
 		return err
@@ -243,8 +227,5 @@ func (a *app) tokenizerDecode(c *cli.Context) error {
 	if d.Text = t.DecodeAll(d.IDs); c.Bool("skip-special") {
 		d.Text = t.Decode(d.IDs)
 	}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.tokenizer.decode/1", Data: d, Human: func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, d.Text)
-		return err
-	}})
+	return a.Out.PrintText("exp.tokenizer.decode/1", d, "%s\n", d.Text)
 }

@@ -154,16 +154,14 @@ func foundError(run store.Run, v *harness.Verification) error {
 		more = fmt.Sprintf(" (and %d more)", n-1)
 	}
 	if v.Diverged() {
-		f := cli.Failf(cli.ExitDivergence, "re-executing run %s gave different bits: %s%s", run.RID.Short(),
-			first.Where, more)
-		f.Help = "the record is unchanged but for the added divergence; exp doctor tests whether this " +
-			"machine is deterministic"
-		return f
+		return cli.Failf(cli.ExitDivergence, "re-executing run %s gave different bits: %s%s", run.RID.Short(),
+			first.Where, more).
+			Advise("the record is unchanged but for the added divergence; exp doctor tests whether this " +
+				"machine is deterministic")
 	}
-	f := cli.Failf(cli.ExitIntegrity, "the stored data of run %s was changed: %s%s", run.RID.Short(), first.Where,
-		more)
-	f.Help = "move a corrupt file away, and exp run will produce it again"
-	return f
+	return cli.Failf(cli.ExitIntegrity, "the stored data of run %s was changed: %s%s", run.RID.Short(), first.Where,
+		more).
+		Advise("move a corrupt file away, and exp run will produce it again")
 }
 
 // verifiedKey names the column, and the field of filters.

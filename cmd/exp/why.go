@@ -31,11 +31,7 @@ func whyCommand(a *app) *cli.Command {
 			"exp why @last 'eval.score[test]' --json # for programs",
 		}, "\n"),
 		BashComplete: a.completesRuns(1, true, nil),
-		Action: func(c *cli.Context) error {
-			args, err := cli.Positionals(c, 1, 2)
-			if err != nil {
-				return err
-			}
+		Action: cli.WithArgs(1, 2, func(c *cli.Context, args []string) error {
 			stage := ""
 			if len(args) == 2 {
 				stage = args[1]
@@ -44,8 +40,8 @@ func whyCommand(a *app) *cli.Command {
 					return err
 				}
 			}
-			return a.WithStore(func(db *store.DB) error { return a.why(c, db, args[0], stage) })
-		},
+			return cli.With(a.OpenStore, func(db *store.DB) error { return a.why(c, db, args[0], stage) })
+		}),
 	}
 }
 
@@ -56,9 +52,8 @@ func (a *app) why(c *cli.Context, db *store.DB, ref, stage string) error {
 	}
 	e, err := explain.OfRun(c.Context, db, run, stage)
 	if errors.Is(err, explain.ErrNoStage) {
-		f := cli.Failf(cli.ExitNotFound, "run %s has no stage %s", run.RID.Short(), cmp.Or(stage, "yet"))
-		f.Help = "exp show " + run.RID.Short() + " lists its stages"
-		return f
+		return cli.Failf(cli.ExitNotFound, "run %s has no stage %s", run.RID.Short(), cmp.Or(stage, "yet")).
+			Advise("exp show " + run.RID.Short() + " lists its stages")
 	}
 	if err != nil {
 		return err

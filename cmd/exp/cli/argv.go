@@ -346,6 +346,20 @@ func Positionals(c *Context, least, most int) ([]string, error) {
 	return list, nil
 }
 
+// ActionFunc is what a command does.
+type ActionFunc = func(c *Context) error
+
+// WithArgs returns an action whose arguments Positionals checks.
+func WithArgs(least, most int, do func(c *Context, args []string) error) ActionFunc {
+	return func(c *Context) error {
+		args, err := Positionals(c, least, most)
+		if err != nil {
+			return err
+		}
+		return do(c, args)
+	}
+}
+
 // names lists the commands that are not hidden.
 func names(list []*Command) []string {
 	var out []string

@@ -100,6 +100,12 @@ func (f *Failure) See(command string) *Failure {
 	return f
 }
 
+// Advise says what to do, in one line.
+func (f *Failure) Advise(help string) *Failure {
+	f.Help = help
+	return f
+}
+
 // Failf makes an error with an exit code; format is as in fmt.Errorf.
 func Failf(code ExitCode, format string, args ...any) *Failure {
 	return &Failure{Code: code, Err: fmt.Errorf(format, args...)}

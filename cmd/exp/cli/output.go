@@ -151,6 +151,14 @@ func (o *Output) PrintDocument(d Document) error {
 	return o.PrintTable(asTable(d.Schema, members))
 }
 
+// PrintText prints a document that people read as a text; format is as in fmt.Fprintf.
+func (o *Output) PrintText(schema string, data any, format string, args ...any) error {
+	return o.PrintDocument(Document{Schema: schema, Data: data, Human: func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, format, args...)
+		return err
+	}})
+}
+
 // asTable makes a document a table of one row.
 func asTable(schema string, members Object) Table {
 	t := Table{Schema: schema, Rows: make([][]any, 1)}

@@ -76,9 +76,9 @@ func (a *App) noStoreError(dir string) error {
 	return f
 }
 
-// WithStore opens the store for reading, calls f and closes it.
-func (a *App) WithStore(f func(db *store.DB) error) error {
-	db, err := a.OpenStore()
+// With opens a store, calls f and closes it.
+func With(open func() (*store.DB, error), f func(db *store.DB) error) error {
+	db, err := open()
 	if err != nil {
 		return err
 	}
