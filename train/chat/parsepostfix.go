@@ -16,51 +16,47 @@ func (p *parser) strings() expr {
 	return &constExpr{position(first.pos), Str(b.String())}
 }
 
-func (p *parser) list() (expr, error) {
-	x := &listExpr{position: position(p.next().pos)}
-	for !p.cur().is("]") {
-		if len(x.items) > 0 {
+// commas parses items up to the closing operator, with commas between them and perhaps one after the last.
+func (p *parser) commas(closing string, item func() error) error {
+	for n := 0; !p.cur().is(closing); n++ {
+		if n > 0 {
 			if err := p.expectOp(","); err != nil {
-				return nil, err
+				return err
 			}
-			if p.cur().is("]") {
+			if p.cur().is(closing) {
 				break
 			}
 		}
-		e, err := p.expression(true)
-		if err != nil {
-			return nil, err
+		if err := item(); err != nil {
+			return err
 		}
-		x.items = append(x.items, e)
 	}
-	return x, p.expectOp("]")
+	return p.expectOp(closing)
+}
+
+func (p *parser) list() (expr, error) {
+	x := &listExpr{position: position(p.next().pos)}
+	return x, p.commas("]", func() error {
+		e, err := p.expression(true)
+		x.items = append(x.items, e)
+		return err
+	})
 }
 
 func (p *parser) dict() (expr, error) {
 	x := &dictExpr{position: position(p.next().pos)}
-	for !p.cur().is("}") {
-		if len(x.keys) > 0 {
-			if err := p.expectOp(","); err != nil {
-				return nil, err
-			}
-			if p.cur().is("}") {
-				break
-			}
-		}
+	return x, p.commas("}", func() error {
 		k, err := p.expression(true)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := p.expectOp(":"); err != nil {
-			return nil, err
+			return err
 		}
 		v, err := p.expression(true)
-		if err != nil {
-			return nil, err
-		}
 		x.keys, x.vals = append(x.keys, k), append(x.vals, v)
-	}
-	return x, p.expectOp("}")
+		return err
+	})
 }
 
 func chainLimit(n, pos int) error {
@@ -71,28 +67,37 @@ func chainLimit(n, pos int) error {
 	return nil
 }
 
-// postfix parses .name, [key] and calls after x.
-func (p *parser) postfix(x expr) (expr, error) {
+// links parses what follows x, as long as next knows how to parse a token after it.
+func (p *parser) links(x expr, next func(t token) func(expr) (expr, error)) (expr, error) {
 	for n := 0; ; n++ {
 		t := p.cur()
 		if err := chainLimit(n, t.pos); err != nil {
 			return nil, err
 		}
-		var err error
-		switch {
-		case t.is("."):
-			x, err = p.attribute(x)
-		case t.is("["):
-			x, err = p.subscript(x)
-		case t.is("("):
-			x, err = p.call(x)
-		default:
+		parse := next(t)
+		if parse == nil {
 			return x, nil
 		}
-		if err != nil {
+		var err error
+		if x, err = parse(x); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// postfix parses .name, [key] and calls after x.
+func (p *parser) postfix(x expr) (expr, error) {
+	return p.links(x, func(t token) func(expr) (expr, error) {
+		switch {
+		case t.is("."):
+			return p.attribute
+		case t.is("["):
+			return p.subscript
+		case t.is("("):
+			return p.call
+		}
+		return nil
+	})
 }
 
 func (p *parser) attribute(x expr) (expr, error) {
@@ -164,18 +169,8 @@ func (p *parser) call(x expr) (expr, error) {
 
 func (p *parser) callArgs() (a callArgs, err error) {
 	open := p.next()
-	bad := func() (callArgs, error) {
-		return a, syntaxErr(open.pos, "the arguments of the call are out of order")
-	}
-	for n := 0; !p.cur().is(")"); n++ {
-		if n > 0 {
-			if err := p.expectOp(","); err != nil {
-				return a, err
-			}
-			if p.cur().is(")") {
-				break
-			}
-		}
+	bad := func() error { return syntaxErr(open.pos, "the arguments of the call are out of order") }
+	err = p.commas(")", func() (err error) {
 		t := p.cur()
 		switch {
 		case t.is("*"):
@@ -198,7 +193,7 @@ func (p *parser) callArgs() (a callArgs, err error) {
 			p.next()
 			for _, name := range a.names {
 				if name == t.text {
-					return a, syntaxErr(t.pos, "the argument '%s' occurs twice", name)
+					return syntaxErr(t.pos, "the argument '%s' occurs twice", name)
 				}
 			}
 			var x expr
@@ -212,35 +207,24 @@ func (p *parser) callArgs() (a callArgs, err error) {
 			x, err = p.expression(true)
 			a.pos = append(a.pos, x)
 		}
-		if err != nil {
-			return a, err
-		}
-	}
-	return a, p.expectOp(")")
+		return err
+	})
+	return a, err
 }
 
 // filtered parses filters, tests and calls after x.
 func (p *parser) filtered(x expr) (expr, error) {
-	for n := 0; ; n++ {
-		t := p.cur()
-		if err := chainLimit(n, t.pos); err != nil {
-			return nil, err
-		}
-		var err error
+	return p.links(x, func(t token) func(expr) (expr, error) {
 		switch {
 		case t.is("|"):
-			x, err = p.filters(x, false)
+			return func(x expr) (expr, error) { return p.filters(x, false) }
 		case t.isName("is"):
-			x, err = p.test(x)
+			return p.test
 		case t.is("("):
-			x, err = p.call(x)
-		default:
-			return x, nil
+			return p.call
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
+		return nil
+	})
 }
 
 // dotted parses the name of a filter or a test.

@@ -54,6 +54,25 @@ func (c component) each(list string, do func(component) error) error {
 	return nil
 }
 
+// flattened parses a component, or those of a sequence and of the sequences in it; list is where a sequence
+// keeps them.
+func flattened[T any](c component, list string, parse func(component) (T, error)) ([]T, error) {
+	switch c.Type {
+	case "":
+		return nil, nil
+	case "Sequence":
+		var all []T
+		err := c.each(list, func(c component) error {
+			more, err := flattened(c, list, parse)
+			all = append(all, more...)
+			return err
+		})
+		return all, err
+	}
+	one, err := parse(c)
+	return []T{one}, err
+}
+
 // flag returns a boolean field, or its default if absent or null.
 func (c component) flag(name string, absentIs bool) bool {
 	var b *bool

@@ -178,22 +178,7 @@ func (d suffixDecoder) token(t string, last bool) string {
 }
 
 // parseDecoders builds the decoders of tokenizer.json, with sequences flattened.
-func parseDecoders(c component) ([]decoder, error) {
-	switch c.Type {
-	case "":
-		return nil, nil
-	case "Sequence":
-		var list []decoder
-		err := c.each("decoders", func(c component) error {
-			more, err := parseDecoders(c)
-			list = append(list, more...)
-			return err
-		})
-		return list, err
-	}
-	d, err := parseDecoder(c)
-	return []decoder{d}, err
-}
+func parseDecoders(c component) ([]decoder, error) { return flattened(c, "decoders", parseDecoder) }
 
 func parseDecoder(c component) (decoder, error) {
 	switch c.Type {

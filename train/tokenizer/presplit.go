@@ -117,25 +117,20 @@ func (x splitAt) parts(s string) ([]part, error) {
 
 // joinEqual joins neighbours that are both matches or both not.
 func joinEqual(parts []part) []part {
-	out := parts[:0]
-	previous := false
-	for _, q := range parts {
-		if q.match == previous && len(out) > 0 {
-			out[len(out)-1].end = q.end
-		} else {
-			out = append(out, q)
-		}
-		previous = q.match
-	}
-	return out
+	return join(parts, func(previous, match bool) bool { return match == previous })
 }
 
 // joinPrevious joins a match with the part before it, unless that is a match too.
 func joinPrevious(parts []part) []part {
+	return join(parts, func(previous, match bool) bool { return match && !previous })
+}
+
+// join joins a part with the one before it if fit says so, given whether each is a match.
+func join(parts []part, fit func(previous, match bool) bool) []part {
 	out := parts[:0]
 	previous := false
 	for _, q := range parts {
-		if q.match && !previous && len(out) > 0 {
+		if len(out) > 0 && fit(previous, q.match) {
 			out[len(out)-1].end = q.end
 		} else {
 			out = append(out, q)
@@ -295,20 +290,7 @@ func isPunctuation(r rune) bool {
 
 // parseSplitters builds the pre-tokenizers of tokenizer.json, with sequences flattened.
 func parseSplitters(c component) ([]splitter, error) {
-	switch c.Type {
-	case "":
-		return nil, nil
-	case "Sequence":
-		var list []splitter
-		err := c.each("pretokenizers", func(c component) error {
-			more, err := parseSplitters(c)
-			list = append(list, more...)
-			return err
-		})
-		return list, err
-	}
-	s, err := parseSplitter(c)
-	return []splitter{s}, err
+	return flattened(c, "pretokenizers", parseSplitter)
 }
 
 func parseSplitter(c component) (splitter, error) {
