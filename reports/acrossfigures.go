@@ -57,7 +57,7 @@ func (s *source) acrossFigures() []drawing {
 			line.Share = append(line.Share, aggregated(e))
 		}
 		profile.Arms = append(profile.Arms, line)
-		dots.Arms = append(dots.Arms, figure.DotsArm{Name: s.arms[i].Name, Seeds: seeds,
+		dots.Arms = append(dots.Arms, figure.ArmValues{Name: s.arms[i].Name, Seeds: seeds,
 			Values: []figure.Estimate{aggregated(a.Mean), aggregated(a.IQM)}})
 	}
 	short := withoutPrefix(armNames(s.arms))

@@ -25,7 +25,8 @@ func (s *source) graderFigures(suite scoredSuite) []drawing {
 		About: "Share of completions by the form of their final answer: graders read different forms"},
 		Y: figure.Axis{Label: "completions", Unit: "share of completions"}, Groups: forms, Interval: suite.interval}
 	for i, a := range s.arms {
-		d, b := figure.DotsArm{Name: a.Name, Seeds: len(a.Runs)}, figure.BarArm{Name: a.Name, Seeds: len(a.Runs)}
+		d := figure.ArmValues{Name: a.Name, Seeds: len(a.Runs)}
+		b := d
 		for _, g := range graders {
 			d.Values = append(d.Values, suite.metric(eval.GraderPrefix + g)[i])
 		}

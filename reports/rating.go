@@ -261,7 +261,7 @@ func (s *source) ratingFigure() drawing {
 			reason: errors.New("it needs a contests file (--contests) and a suite with problems from it")}
 	}
 	for i, a := range s.arms {
-		arm := figure.DotsArm{Name: a.Name, Seeds: len(a.Runs)}
+		arm := figure.ArmValues{Name: a.Name, Seeds: len(a.Runs)}
 		for _, r := range s.rated {
 			arm.Values = append(arm.Values, r.mean[i])
 		}

@@ -238,7 +238,7 @@ func TestUnfinished(t *testing.T) {
 func TestArmColors(t *testing.T) {
 	bar := figure.Bar{Head: figure.Head{Name: "colors", Title: "Colors"}, Groups: []string{"g"}}
 	for i := range armColors {
-		bar.Arms = append(bar.Arms, figure.BarArm{Name: string(rune('a' + i)), Values: []figure.Estimate{figure.Point(1)}})
+		bar.Arms = append(bar.Arms, figure.ArmValues{Name: string(rune('a' + i)), Values: []figure.Estimate{figure.Point(1)}})
 	}
 	f, err := bar.Draw()
 	if err != nil {

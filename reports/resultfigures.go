@@ -152,7 +152,7 @@ func (s *source) suiteBars() figure.Bar {
 		About: "pass@1: the share of a problem's completions that are right, mean over problems"},
 		Y: axisOf("pass@1")}
 	for _, a := range s.arms {
-		f.Arms = append(f.Arms, figure.BarArm{Name: a.Name, Seeds: len(a.Runs)})
+		f.Arms = append(f.Arms, figure.ArmValues{Name: a.Name, Seeds: len(a.Runs)})
 	}
 	for _, suite := range s.scored() {
 		f.Groups = append(f.Groups, suite.name)

@@ -16,28 +16,60 @@ type Bar struct {
 	Head
 	Y        Axis // linear
 	Groups   []string
-	Arms     []BarArm
+	Arms     []ArmValues
 	Interval string // what Lo and Hi are
 }
 
-// BarArm is one arm's values.
-type BarArm struct {
+// ArmValues is an arm's value in each group of Bar or Dots.
+type ArmValues struct {
 	Name   string
 	Seeds  int        // that stand behind the values; 0: not said
 	Values []Estimate // [groups]; NaN where the arm has none
 }
 
 type barData struct {
-	Y        string    `json:"y"`
-	Interval string    `json:"interval"`
-	Groups   []string  `json:"groups"`
-	Arms     []barLine `json:"arms"`
+	Y string `json:"y"`
+	groupData
 }
 
-type barLine struct {
+// groupData is what the data of Bar and of Dots share.
+type groupData struct {
+	Interval string      `json:"interval"`
+	Groups   []string    `json:"groups"`
+	Arms     []groupLine `json:"arms"`
+}
+
+type groupLine struct {
 	Name   string         `json:"name"`
 	Seeds  int            `json:"seeds,omitempty"`
 	Values []estimateData `json:"values"`
+}
+
+func groupDataOf(interval string, groups []string, arms []ArmValues) groupData {
+	out := groupData{interval, groups, []groupLine{}}
+	for _, a := range arms {
+		line := groupLine{Name: a.Name, Seeds: a.Seeds}
+		for _, e := range a.Values {
+			line.Values = append(line.Values, e.data())
+		}
+		out.Arms = append(out.Arms, line)
+	}
+	return out
+}
+
+// namesAndExtent returns the arms' names and the range of their values. Arms without one value per group are
+// an error.
+func (h Head) namesAndExtent(groups []string, arms []ArmValues, a Axis) (names []string, x extent, err error) {
+	for _, arm := range arms {
+		names = append(names, arm.Name)
+		if len(arm.Values) != len(groups) {
+			return nil, x, h.errorf("arm %q has %d values for %d groups", arm.Name, len(arm.Values), len(groups))
+		}
+		for _, e := range arm.Values {
+			x.addEstimate(a, e)
+		}
+	}
+	return names, x, nil
 }
 
 // Draw draws the figure. Arms without one value per group are an error; no finite
@@ -53,19 +85,9 @@ func (f Bar) Draw() (Figure, error) {
 	if len(f.Groups) > most {
 		return Figure{}, f.errorf("%d groups of bars: want at most %d; draw several figures", len(f.Groups), most)
 	}
-	var y extent
-	names := make([]string, len(f.Arms))
-	for i, a := range f.Arms {
-		names[i] = a.Name
-		if len(a.Values) != len(f.Groups) {
-			return Figure{}, f.errorf("arm %q has %d values for %d groups", a.Name, len(a.Values), len(f.Groups))
-		}
-		for _, e := range a.Values {
-			y.add(f.Y, e.Value)
-			if e.interval() {
-				y.add(f.Y, e.Lo, e.Hi)
-			}
-		}
+	names, y, err := f.namesAndExtent(f.Groups, f.Arms, f.Y)
+	if err != nil {
+		return Figure{}, err
 	}
 	if !y.some {
 		return Figure{}, f.noData("no bar has a finite value")
@@ -74,7 +96,7 @@ func (f Bar) Draw() (Figure, error) {
 	return f.render(picture{
 		caption: f.caption(names),
 		alt:     f.alt(),
-		data:    f.data(),
+		data:    barData{f.Y.title(), groupDataOf(f.Interval, f.Groups, f.Arms)},
 		height:  pageHeight,
 		rows:    pageRows,
 		legend:  f.legend(k),
@@ -192,11 +214,9 @@ func (s *sheet) hatch(box vg.Rectangle, way hatch, st stroke) {
 func (f Bar) caption(names []string) Caption {
 	out := Caption{About: f.About, Units: units(Axis{}, f.Y), Interval: "No intervals"}
 	var counts []int
-	said := true
 	var absent int
 	for _, a := range f.Arms {
 		counts = append(counts, a.Seeds)
-		said = said && a.Seeds > 0
 		for _, e := range a.Values {
 			if e.interval() {
 				out.Interval = "Error bars: " + orUnnamed(f.Interval)
@@ -206,9 +226,7 @@ func (f Bar) caption(names []string) Caption {
 			}
 		}
 	}
-	if said {
-		out.Seeds = seedsText(names, counts)
-	}
+	out.Seeds = statedSeeds(names, counts)
 	if absent > 0 {
 		out.Notes = append(out.Notes, quantity.Plural(absent, "value")+" missing or not finite")
 	}
@@ -225,16 +243,4 @@ func (f Bar) alt() string {
 		groups = append(groups, name+": "+enumerate(arms))
 	}
 	return fmt.Sprintf("Bar chart of %s. %s.", f.Y.title(), strings.Join(groups, ". "))
-}
-
-func (f Bar) data() barData {
-	out := barData{Y: f.Y.title(), Interval: f.Interval, Groups: f.Groups, Arms: []barLine{}}
-	for _, a := range f.Arms {
-		line := barLine{Name: a.Name, Seeds: a.Seeds}
-		for _, e := range a.Values {
-			line.Values = append(line.Values, e.data())
-		}
-		out.Arms = append(out.Arms, line)
-	}
-	return out
 }

@@ -12,28 +12,13 @@ type Dots struct {
 	Head
 	X        Axis // linear
 	Groups   []string
-	Arms     []DotsArm
+	Arms     []ArmValues
 	Interval string // what Lo and Hi are
 }
 
-// DotsArm is an arm's row in each group.
-type DotsArm struct {
-	Name   string
-	Seeds  int        // per value; 0: not stated
-	Values []Estimate // [groups]
-}
-
 type dotsData struct {
-	X        string     `json:"x"`
-	Interval string     `json:"interval"`
-	Groups   []string   `json:"groups"`
-	Arms     []dotsLine `json:"arms"`
-}
-
-type dotsLine struct {
-	Name   string         `json:"name"`
-	Seeds  int            `json:"seeds,omitempty"`
-	Values []estimateData `json:"values"`
+	X string `json:"x"`
+	groupData
 }
 
 // Draw draws the figure; its height grows with the number of rows. No finite value is
@@ -45,18 +30,9 @@ func (f Dots) Draw() (Figure, error) {
 	if f.X.Log {
 		return Figure{}, f.errorf("the axis is linear")
 	}
-	var x extent
-	names := make([]string, len(f.Arms))
-	for i, a := range f.Arms {
-		if len(a.Values) != len(f.Groups) {
-			return Figure{}, f.errorf("arm %q has %d values for %d groups", a.Name, len(a.Values), len(f.Groups))
-		}
-		names[i] = a.Name
-		for _, v := range a.Values {
-			if drawable(v.Value) {
-				x.addEstimate(f.X, v)
-			}
-		}
+	names, x, err := f.namesAndExtent(f.Groups, f.Arms, f.X)
+	if err != nil {
+		return Figure{}, err
 	}
 	if !x.some {
 		return Figure{}, f.noData("no arm has a finite value")
@@ -65,7 +41,7 @@ func (f Dots) Draw() (Figure, error) {
 	return f.render(picture{
 		caption: f.caption(names),
 		alt:     f.alt(),
-		data:    f.data(),
+		data:    dotsData{f.X.title(), groupDataOf(f.Interval, f.Groups, f.Arms)},
 		height:  others + vg.Length(len(f.Groups))*(dotsHead+dotsRow*vg.Length(len(f.Arms))),
 		draw:    func(s *sheet) { f.draw(s, x, names) },
 	})
@@ -127,10 +103,8 @@ func (e Estimate) text() string {
 func (f Dots) caption(names []string) Caption {
 	out := Caption{About: f.About, Units: units(f.X, Axis{}), Interval: "No intervals"}
 	var counts []int
-	said := true
 	for _, a := range f.Arms {
 		counts = append(counts, a.Seeds)
-		said = said && a.Seeds > 0
 		for g, v := range a.Values {
 			if v.interval() {
 				out.Interval = "Error bars: " + orUnnamed(f.Interval)
@@ -141,9 +115,7 @@ func (f Dots) caption(names []string) Caption {
 			}
 		}
 	}
-	if said {
-		out.Seeds = seedsText(names, counts)
-	}
+	out.Seeds = statedSeeds(names, counts)
 	return out
 }
 
@@ -155,16 +127,4 @@ func (f Dots) alt() string {
 		}
 	}
 	return fmt.Sprintf("Dot plot of %s: %s.", f.X.title(), enumerate(rows))
-}
-
-func (f Dots) data() dotsData {
-	out := dotsData{X: f.X.title(), Interval: f.Interval, Groups: f.Groups, Arms: []dotsLine{}}
-	for _, a := range f.Arms {
-		line := dotsLine{Name: a.Name, Seeds: a.Seeds}
-		for _, v := range a.Values {
-			line.Values = append(line.Values, v.data())
-		}
-		out.Arms = append(out.Arms, line)
-	}
-	return out
 }

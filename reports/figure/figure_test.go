@@ -96,7 +96,7 @@ func TestErrors(t *testing.T) {
 		{"pass@k: k of zero", PassK{Head: h, Arms: []PassKArm{{"A", 1, []PassKPoint{{0, Point(1)}}}}}, false, `arm "A": k = 0 at point 0`},
 		{"pass@k: order", PassK{Head: h, Arms: []PassKArm{{"A", 1, []PassKPoint{{2, Point(1)}, {2, Point(1)}}}}}, false, `k = 2 at point 1`},
 		{"bar: no arms", Bar{Head: h, Groups: []string{"a"}}, true, "figure reward"},
-		{"bar: lengths", Bar{Head: h, Groups: []string{"a", "b"}, Arms: []BarArm{{"A", 1, []Estimate{Point(1)}}}}, false, `arm "A" has 1 values for 2 groups`},
+		{"bar: lengths", Bar{Head: h, Groups: []string{"a", "b"}, Arms: []ArmValues{{"A", 1, []Estimate{Point(1)}}}}, false, `arm "A" has 1 values for 2 groups`},
 		{"bar: log", Bar{Head: h, Y: Axis{Log: true}}, false, "logarithmic"},
 		{"bar: too many groups", Bar{Head: h, Groups: make([]string, 25)}, false, "want at most 24"},
 		{"scatter: no arms", Scatter{Head: h}, true, "figure reward"},
@@ -159,7 +159,7 @@ func TestCaption(t *testing.T) {
 			"the faint lines are the means of the raw values. 1 value left out: not finite. " +
 			"At 1 point A is the mean of fewer than its 2 seeds. C has no finite value and is not drawn."},
 		{"bars without intervals", Bar{
-			Head: Head{Name: "a"}, Groups: []string{"g"}, Arms: []BarArm{{"A", 0, []Estimate{Point(1)}}},
+			Head: Head{Name: "a"}, Groups: []string{"g"}, Arms: []ArmValues{{"A", 0, []Estimate{Point(1)}}},
 		}, "No intervals."},
 		{"forest", Forest{
 			Head: Head{Name: "a"}, X: Axis{Label: "difference"}, Interval: "95 % t interval", Less: "A better",

@@ -109,7 +109,7 @@ func (o odd) bar() drawer {
 		b.Groups = append(b.Groups, o.name())
 	}
 	for range o.arms() {
-		a := BarArm{Name: o.name()}
+		a := ArmValues{Name: o.name()}
 		for range b.Groups {
 			a.Values = append(a.Values, o.estimate())
 		}

@@ -122,14 +122,10 @@ func kTicks(ks []int) []tick {
 func (f PassK) caption(c lineChart) Caption {
 	out := Caption{About: f.About, Units: units(c.x, c.y)}
 	var counts []int
-	said := true
 	for _, a := range f.Arms {
 		counts = append(counts, a.Seeds)
-		said = said && a.Seeds > 0
 	}
-	if said {
-		out.Seeds = seedsText(c.names, counts)
-	}
+	out.Seeds = statedSeeds(c.names, counts)
 	if f.Problems > 0 && f.Samples > 0 {
 		out.Notes = append(out.Notes, quantity.Plural(f.Problems, "problem")+" with "+quantity.Plural(f.Samples,
 			"sample")+" each")

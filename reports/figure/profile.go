@@ -82,14 +82,10 @@ func (f Profile) Draw() (Figure, error) {
 func (f Profile) caption(c lineChart) Caption {
 	out := Caption{About: f.About, Units: units(c.x, c.y), Interval: "No intervals"}
 	var counts []int
-	said := true
 	for _, a := range f.Arms {
 		counts = append(counts, a.Seeds)
-		said = said && a.Seeds > 0
 	}
-	if said {
-		out.Seeds = seedsText(c.names, counts)
-	}
+	out.Seeds = statedSeeds(c.names, counts)
 	for i, t := range c.tracks {
 		if slices.ContainsFunc(t.lo, drawable) {
 			out.Interval = "Bands: " + orUnnamed(f.Interval)

@@ -151,7 +151,7 @@ func barSamples() []sample {
 	suites := Bar{
 		Head: head("bars", "Accuracy by suite"), Y: Axis{Label: "accuracy", Unit: "share of problems"},
 		Groups: []string{"countdown, 3 numbers", "countdown, 4 numbers", "word problems"}, Interval: "95 % two-level bootstrap",
-		Arms: []BarArm{
+		Arms: []ArmValues{
 			{"FlowRL", 3, []Estimate{estimate(.72, .03), estimate(.56, .04), estimate(.31, .05)}},
 			{"PPO", 3, []Estimate{estimate(.7, .03), estimate(.44, .04), Point(.35)}},
 			{"GRPO", 3, []Estimate{estimate(.65, .03), Point(math.NaN()), estimate(.3, .05)}},
@@ -162,7 +162,7 @@ func barSamples() []sample {
 		Groups: []string{"a", "a suite with a name that does not fit under its bars at all", "c", "d", "e", "f"},
 	}
 	for i := range 12 {
-		a := BarArm{Name: "arm " + string(rune('a'+i)), Seeds: 1 + i%3}
+		a := ArmValues{Name: "arm " + string(rune('a'+i)), Seeds: 1 + i%3}
 		for g := range many.Groups {
 			a.Values = append(a.Values, estimate(.1*float64(g-2)+.02*float64(i), .03))
 		}
@@ -284,7 +284,7 @@ func profileSamples() []sample {
 func dotsSamples() []sample {
 	f := Dots{Head: head("aggregate", "Aggregates over suites"), X: Axis{Label: "score", Unit: "share of completions"},
 		Groups: []string{"mean", "interquartile mean", "optimality gap"}, Interval: "95 % bootstrap stratified by suite",
-		Arms: []DotsArm{
+		Arms: []ArmValues{
 			{"FlowRL", 3, []Estimate{estimate(.52, .03), estimate(.55, .04), estimate(.48, .03)}},
 			{"PPO", 3, []Estimate{estimate(.44, .02), estimate(.43, .03), estimate(.56, .02)}},
 			{"an arm with a name that is far too long for a tick", 1, []Estimate{Point(.4), Point(math.NaN()), Point(.6)}},

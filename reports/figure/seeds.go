@@ -180,6 +180,14 @@ func smooth(y []float64, a Axis, window int) []float64 {
 	return out
 }
 
+// statedSeeds is seedsText, or empty if an arm does not state its seeds.
+func statedSeeds(names []string, counts []int) string {
+	if slices.Contains(counts, 0) {
+		return ""
+	}
+	return seedsText(names, counts)
+}
+
 // seedsText is the caption's sentence on seeds: "3 seeds per arm", or each arm's
 // number where they differ.
 func seedsText(names []string, counts []int) string {
