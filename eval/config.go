@@ -15,7 +15,6 @@ import (
 // seeds.
 type Config struct {
 	N      int            // samples per problem
-	PassK  []int          // the k of pass@k, each at most N
 	Params rollout.Params // sampling parameters
 }
 

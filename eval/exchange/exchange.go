@@ -49,7 +49,6 @@ type File struct {
 // Format is a file format.
 type Format struct {
 	Name   string
-	About  string   // one line
 	Fields []string // the fields that identify it: its rows have all of them
 	read   func(r rows.Row, f *File) error
 }
@@ -57,24 +56,19 @@ type Format struct {
 // Formats lists the formats in the order Read tries them.
 func Formats() []Format {
 	return []Format{
-		{"lm-eval", "lm-evaluation-harness: samples_TASK_TIME.jsonl", []string{"doc_id", "doc", "resps"},
-			readHarness},
-		{"lighteval", "lighteval: details_TASK_TIME.parquet", []string{"doc", "model_response"}, readLighteval},
-		{"lighteval", "lighteval's earlier details", []string{"__doc__", "__model_response__"}, readLighteval},
-		{"verl-parquet", "verl: its data with a column of responses", []string{"prompt", "responses", "reward_model"},
-			readGenerations},
-		{"verl-dump", "verl: rollout and validation dumps, STEP.jsonl", []string{"input", "output"}, readDump},
-		{"evalplus", "EvalPlus: *_eval_results.json", []string{"eval"}, readEvalPlus},
-		{"lcb", "LiveCodeBench: output, with or without verdicts", []string{"question_id", "output_list"},
-			readLiveCodeBench},
-		{"lcb-custom", "LiveCodeBench: input of the custom evaluator", []string{"question_id", "code_list"},
-			readLiveCodeBench},
-		{"humaneval", "HumanEval and EvalPlus: samples, results", []string{"task_id", "completion"}, readHumanEval},
-		{"humaneval", "EvalPlus: samples of whole programs", []string{"task_id", "solution"}, readHumanEval},
-		{"exp", "ours: id, gold, response or responses; optional: problem, source, finish", []string{"response"},
-			readOurs},
-		{"exp", "the same with several responses per row", []string{"responses"}, readOurs},
-		{"exp-samples", "ours: exp samples -o jsonl", []string{"item", "k", "completion"}, readSamples},
+		{"lm-eval", []string{"doc_id", "doc", "resps"}, readHarness},            // samples_TASK_TIME.jsonl
+		{"lighteval", []string{"doc", "model_response"}, readLighteval},         // details_TASK_TIME.parquet
+		{"lighteval", []string{"__doc__", "__model_response__"}, readLighteval}, // of earlier releases
+		{"verl-parquet", []string{"prompt", "responses", "reward_model"}, readGenerations},
+		{"verl-dump", []string{"input", "output"}, readDump},                    // of rollouts and validation, STEP.jsonl
+		{"evalplus", []string{"eval"}, readEvalPlus},                            // *_eval_results.json
+		{"lcb", []string{"question_id", "output_list"}, readLiveCodeBench},      // with or without verdicts
+		{"lcb-custom", []string{"question_id", "code_list"}, readLiveCodeBench}, // input of the custom evaluator
+		{"humaneval", []string{"task_id", "completion"}, readHumanEval},         // and EvalPlus: samples, results
+		{"humaneval", []string{"task_id", "solution"}, readHumanEval},           // whole programs
+		{"exp", []string{"response"}, readOurs},                                 // with id, gold; see readOurs
+		{"exp", []string{"responses"}, readOurs},                                // several in a row
+		{"exp-samples", []string{"item", "k", "completion"}, readSamples},       // exp samples -o jsonl
 	}
 }
 

@@ -69,8 +69,6 @@ type setting struct {
 type loader struct {
 	find    func(hub.Ref) (hub.Found, error)
 	errs    Errors
-	sources []*source
-	texts   []string // of sources
 	rank    int
 	user    bool    // reading the user's configuration
 	main    *source // the configuration file
@@ -129,7 +127,7 @@ func (l *loader) file(name string, data []byte, from *caller) *source {
 	if base != nil {
 		l.extend(base, name, from)
 	}
-	l.enter(src, text)
+	l.enter(src)
 	l.errs = append(l.errs, errs...)
 	switch {
 	case root == nil && len(errs) == 0:
@@ -149,11 +147,9 @@ func (l *loader) file(name string, data []byte, from *caller) *source {
 }
 
 // enter starts the next layer, src.
-func (l *loader) enter(src *source, text string) {
+func (l *loader) enter(src *source) {
 	l.rank++
 	src.order = l.rank
-	l.sources = append(l.sources, src)
-	l.texts = append(l.texts, text)
 }
 
 // take removes the field of a map node and returns its value; nil if absent.
@@ -229,7 +225,7 @@ func (l *loader) unreadable(name string, err error, from *caller) {
 // reject reports a file that is not text.
 func (l *loader) reject(src *source, fault *Error, from *caller) {
 	l.partial = true
-	l.enter(src, "")
+	l.enter(src)
 	l.errs = append(l.errs, fault)
 	if from != nil {
 		l.fail(from.at, CodeExtends, fmt.Sprintf("cannot extend %s: it %s", src.name, fault.Message), "")

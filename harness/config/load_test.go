@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"sync"
 	"testing"
 
@@ -95,20 +94,6 @@ func TestPrecedence(t *testing.T) {
 		if c := r.Run.Compute; c.Threads != 1 || c.MicroBatchTokens != 3000 {
 			t.Errorf("%s: compute %+v", l.name, c)
 		}
-	}
-}
-
-func TestSources(t *testing.T) {
-	r := load(t, Input{File: "testdata/base.yaml", Overlays: []string{"testdata/overlay.yaml"}, Sets: []string{"seed=3"}})
-	var names []string
-	for _, s := range r.Sources {
-		names = append(names, s.Name)
-	}
-	if diff := cmp.Diff([]string{"testdata/base.yaml", "testdata/overlay.yaml"}, names); diff != "" {
-		t.Errorf("sources (-want +got):\n%s", diff)
-	}
-	if want := "# A small valid recipe"; !strings.HasPrefix(r.Sources[0].Text, want) {
-		t.Errorf("text of the first source: got %q..., want %q...", r.Sources[0].Text[:30], want)
 	}
 }
 

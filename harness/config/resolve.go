@@ -208,11 +208,6 @@ func (r *resolver) resolve() *Resolved {
 	res.nameRemotes()
 	r.conflicts(&res.Run)
 	res.Dropped = r.dropped
-	for i, src := range r.l.sources {
-		if !src.set {
-			res.Sources = append(res.Sources, Source{Name: src.name, Text: r.l.texts[i]})
-		}
-	}
 	if r.l.main != nil {
 		res.main = r.l.main
 	}

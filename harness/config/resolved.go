@@ -4,18 +4,11 @@ package config
 // returns it; it is immutable and safe for concurrent use.
 type Resolved struct {
 	Run     Run       // typed values
-	Sources []Source  // the files that were read, the first overridden by the later
 	Dropped []Dropped // inherited settings that a later layer turned off, in table order
 	Remotes []Remote  // values that name something on a hub, in table order
 
 	cells map[string]*cell
 	main  *source
-}
-
-// Source is a file that contributed.
-type Source struct {
-	Name string // as the user or an extends named it
-	Text string
 }
 
 // Dropped is an inherited setting without effect.

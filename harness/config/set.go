@@ -12,8 +12,6 @@ import (
 // The value is YAML in flow style.
 func (l *loader) expression(n int, text string) {
 	src := &source{name: fmt.Sprintf("--set #%d", n), order: l.rank + n - 1, set: true, lines: []string{text}}
-	l.sources = append(l.sources, src)
-	l.texts = append(l.texts, text)
 	start := pos{src: src, line: 1, col: 1, width: utf8.RuneCountInString(text)}
 	path, value, ok := strings.Cut(text, "=")
 	if !ok || strings.Trim(path, " +.") == "" {

@@ -19,8 +19,6 @@ func (l *loader) value(v Value) {
 		panic("config: no key " + v.Path)
 	}
 	src := &source{name: v.From, order: l.rank, set: true}
-	l.sources = append(l.sources, src)
-	l.texts = append(l.texts, "")
 	at := pos{src: src}
 	l.setKey(k, valueNode(k, v.Value, at), at, false)
 }

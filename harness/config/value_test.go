@@ -35,9 +35,6 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s comes from %q, want %q", path, got, want)
 		}
 	}
-	if len(r.Sources) != 0 {
-		t.Errorf("files: %v", r.Sources)
-	}
 
 	_, err = Load(Input{File: "exp eval x", Made: evaluation(), Values: []Value{{Path: "eval.final.temperature", Value: "hot", From: "--temperature"}}})
 	var bad Errors

@@ -39,7 +39,6 @@ type Client struct {
 // Progress is how far a Get is, in bytes of the files that it takes.
 type Progress struct {
 	Done, Total int64
-	Files       int
 }
 
 // NewClient prepares a client. It reads the token and uses no network yet.

@@ -140,7 +140,7 @@ type meter struct {
 }
 
 func newMeter(watch func(Progress), list []entry) *meter {
-	m := &meter{watch: watch, p: Progress{Files: len(list)}}
+	m := &meter{watch: watch}
 	for _, e := range list {
 		m.p.Total += max(0, e.Size)
 	}

@@ -12,8 +12,7 @@ import (
 // Kept is a repository in a cache.
 type Kept struct {
 	Repo      Repo
-	Folder    string // of the repository, in the cache
-	Bytes     int64  // of all blobs, or of the files where there are no links
+	Bytes     int64 // of all blobs, or of the files where there are no links
 	Snapshots []Snapshot
 }
 
@@ -41,7 +40,7 @@ func (c Cache) List() ([]Kept, error) {
 		if !ok || repo.Folder() != e.Name() || repo.Kind != Model && repo.Kind != DataSet {
 			continue
 		}
-		k := Kept{Repo: repo, Folder: e.Name()}
+		k := Kept{Repo: repo}
 		if k.Bytes, err = size(c.repo(repo)); err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ type record struct {
 
 func evalConfig(c *config.Run) eval.Config {
 	f := c.Eval.Final
-	return eval.Config{N: f.N, PassK: f.PassK, Params: rollout.Params{Temperature: f.Temperature, TopK: f.TopK,
+	return eval.Config{N: f.N, Params: rollout.Params{Temperature: f.Temperature, TopK: f.TopK,
 		TopP:         f.TopP,
 		MaxNewTokens: f.MaxNewTokens, Stop: c.Rollout.Stop}}
 }

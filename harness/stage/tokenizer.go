@@ -69,7 +69,7 @@ func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 		}
 		problems, _, err := s.read(t)
 		if err != nil {
-			return "", &DataError{s.key, err}
+			return "", &DataError{err}
 		}
 		for i := range problems {
 			if err := addCharacters(found, tmpl, &problems[i]); err != nil {
@@ -101,10 +101,7 @@ func addCharacters(found map[rune]bool, tmpl *template, p *rollout.Problem) (err
 }
 
 // DataError is of NewPrompter about data that the alphabet comes from.
-type DataError struct {
-	Key string // of the source
-	Err error
-}
+type DataError struct{ Err error }
 
 func (e *DataError) Error() string { return e.Err.Error() }
 func (e *DataError) Unwrap() error { return e.Err }
@@ -122,7 +119,7 @@ func TrainingTexts(c *config.Run) iter.Seq2[string, error] {
 		train := splits(c)[0]
 		problems, _, err := train.problems(t, c.Data.Seed)
 		if err != nil {
-			yield("", &DataError{train.key, err})
+			yield("", &DataError{err})
 			return
 		}
 		for i := range problems {

@@ -45,7 +45,6 @@ type comparison struct {
 // side is an arm with its records from the store.
 type side struct {
 	label    string
-	given    Arm
 	runs     []*record // that count, by seed
 	excluded []Excluded
 }
@@ -127,7 +126,7 @@ func (c *comparison) load(ctx context.Context, arms []Arm) error {
 	labels := label(arms)
 	in := map[int64]int{}
 	for i, a := range arms {
-		s := &side{label: labels[i], given: a}
+		s := &side{label: labels[i]}
 		for _, r := range a.Runs {
 			j, ok := in[r.ID]
 			switch {

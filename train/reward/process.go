@@ -24,7 +24,6 @@ type process struct {
 	lines  chan outputLine // closed at the end of its output
 	stderr *lineLog
 	ended  chan struct{} // closed when it has ended
-	status error         // of cmd.Wait, after ended
 }
 
 // outputLine is a line of the program's output, or the reason that the output ended.
@@ -62,7 +61,7 @@ func startProcess(argv []string) (*process, error) {
 		}
 		started <- nil
 		p.readLines()
-		p.status = cmd.Wait()
+		_ = cmd.Wait()
 		killGroup(cmd) // its remaining children
 		close(p.ended)
 	}()

@@ -81,8 +81,7 @@ func (Byte) SpecialTokens() Special { return endOnly() }
 
 // endOnly returns the special tokens of a tokenizer that has only EndToken.
 func endOnly() Special {
-	return Special{EOS: EndToken, Pad: EndToken, Named: map[string]string{"eos_token": EndToken,
-		"pad_token": EndToken}}
+	return Special{EOS: EndToken, Named: map[string]string{"eos_token": EndToken, "pad_token": EndToken}}
 }
 
 // TokenID is the inverse of Token.

@@ -33,7 +33,7 @@ func TestSettings(t *testing.T) {
 	if got, want := tok.EndIDs(), []int32{7, 2, 4}; !slices.Equal(got, want) {
 		t.Errorf("EndIDs = %v, want %v: generation_config.json, config.json, eos_token", got, want)
 	}
-	want := Special{BOS: "<x>", EOS: "</s>", Unk: "b", Additional: []string{"<y>"},
+	want := Special{BOS: "<x>", EOS: "</s>", Additional: []string{"<y>"},
 		Named: map[string]string{"bos_token": "<x>", "eos_token": "</s>", "unk_token": "b", "sep_token": "ab"}}
 	if diff := cmp.Diff(want, tok.SpecialTokens()); diff != "" {
 		t.Errorf("special tokens (-want +got):\n%s", diff)

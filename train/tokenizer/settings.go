@@ -52,7 +52,6 @@ func readSettings(files map[string][]byte) (*settings, error) {
 		s.ends = append(s.ends, ids...)
 	}
 	s.special.BOS, s.special.EOS = s.special.Named["bos_token"], s.special.Named["eos_token"]
-	s.special.Pad, s.special.Unk = s.special.Named["pad_token"], s.special.Named["unk_token"]
 	return s, nil
 }
 
