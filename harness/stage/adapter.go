@@ -15,8 +15,8 @@ import (
 	"exp/train/model"
 )
 
-// The adapters that a run starts from: model.adapter, a folder in PEFT's layout. What
-// becomes of them depends on what is trained:
+// A run may start from adapters: model.adapter, a folder in PEFT's layout. What happens to them
+// depends on what is trained:
 //
 //   - nothing: they are computed next to the weights of model.base, as PEFT does;
 //   - adapters (train.lora): training goes on with them, and the reference policy has them
@@ -49,8 +49,8 @@ func useOfAdapter(c *config.Run) adapterUse {
 // FoldsAdapter reports whether a run folds model.adapter into its initial weights.
 func FoldsAdapter(c *config.Run) bool { return useOfAdapter(c) == foldedIn }
 
-// StartAdapters are the adapters that a run of a folder with architecture arch starts
-// from; nil if there are none, and where they are folded into the weights.
+// StartAdapters returns the adapters that a run of a folder with architecture arch starts from; nil
+// if it has none or folds them into the weights.
 func StartAdapters(c *config.Run, arch model.Config) (*model.Adapters, error) {
 	if u := useOfAdapter(c); u == noAdapter || u == foldedIn {
 		return nil, nil
@@ -62,8 +62,8 @@ func StartAdapters(c *config.Run, arch model.Config) (*model.Adapters, error) {
 	return &a.Shape, nil
 }
 
-// adapterDigest is the digest of a folder of adapters as a model computes them: where
-// they are, with which scale, and their tensors.
+// adapterDigest returns the digest of a folder of adapters as a model computes them: their places,
+// their scale and their tensors.
 func adapterDigest(a *checkpoint.Adapters, reread bool) (d ident.Digest, err error) {
 	t, err := checkpoint.OpenAdapterFile(a.Dir)
 	if err != nil {
@@ -81,8 +81,7 @@ func adapterDigest(a *checkpoint.Adapters, reread bool) (d ident.Digest, err err
 	return ident.Hash("exp/adapter/1", map[string]any{"weights": weights, "scales": scales})
 }
 
-// checkStartAdapter digests model.adapter and tells bad what keeps the run from
-// starting with it.
+// checkStartAdapter digests model.adapter and tells bad why the run cannot start with it.
 func checkStartAdapter(c *config.Run, arch model.Config, bad func(key, code, message, help string)) (d ident.Digest) {
 	if !c.Model.HasAdapter() {
 		return d
@@ -114,7 +113,7 @@ func checkStartAdapter(c *config.Run, arch model.Config, bad func(key, code, mes
 	return d
 }
 
-// otherShape says how adapters differ from those that are to be trained; "" if not at all.
+// otherShape says how adapters differ from those to train; "" if they do not.
 func otherShape(a *checkpoint.Adapters, want *model.Adapters) string {
 	have := slices.Sorted(slices.Values(want.Targets))
 	switch {
@@ -132,8 +131,8 @@ func otherShape(a *checkpoint.Adapters, want *model.Adapters) string {
 	return ""
 }
 
-// checkFolder compares the weights of model.base, and the adapters of model.adapter, with
-// those that the run started from.
+// checkFolder compares the weights of model.base, and the adapters of model.adapter, with those
+// that the run started from.
 func (e *Env) checkFolder(ref folderWeights) error {
 	if e.referenced != nil && *e.referenced == ref {
 		return nil
@@ -161,7 +160,7 @@ func (e *Env) checkFolder(ref folderWeights) error {
 	return nil
 }
 
-// adapterNow is the digest of model.adapter as it is; zero without one.
+// adapterNow returns the present digest of model.adapter; zero if the run has none.
 func (e *Env) adapterNow() (d ident.Digest, err error) {
 	if !e.run().Model.HasAdapter() {
 		return d, nil

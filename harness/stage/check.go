@@ -54,8 +54,8 @@ func (e *Env) prompter() (*Prompter, error) {
 	return e.Prompter, err
 }
 
-// warnTruncated reports how many prompts are cut, what a cut may remove, and tools that
-// no prompt has. The record keeps the counts.
+// warnTruncated reports how many prompts are cut and what a cut may remove, and tools that no
+// prompt shows. The record keeps the counts.
 func (e *Env) warnTruncated(p *Prompter, name string, problems []rollout.Problem) int {
 	e.warnTools(p, name, problems)
 	n := p.Truncated(problems)

@@ -37,10 +37,9 @@ func roots(kind config.Stage) []string {
 	panic("stage: unknown kind " + string(kind))
 }
 
-// Code returns the digest of the sources that can change the results of a kind of
-// stage, and the files it covers: the stage's root packages, all of our packages that
-// they import, this package, and go.sum for third-party modules. Tests do not count. It
-// reads the sources embedded in this binary.
+// Code returns the digest of the sources that can change the results of a kind of stage, and the
+// files it covers: the stage's root packages, all of our packages that they import, this package,
+// and go.sum for third-party modules, without tests. It reads the sources embedded in this binary.
 func Code(kind config.Stage) (ident.Digest, []ident.File, error) {
 	return codeOf(roots(kind))
 }
@@ -77,8 +76,8 @@ var sourceFiles = sync.OnceValues(func() ([]ident.File, error) {
 
 func isSource(path string) bool { return !strings.HasSuffix(path, "_test.go") }
 
-// SourcePaths lists all embedded sources except tests: a run's record keeps them so
-// that the program can be rebuilt.
+// SourcePaths lists all embedded sources except tests. A run's record keeps them, so that the
+// program can be rebuilt.
 func SourcePaths() ([]string, error) {
 	var paths []string
 	err := fs.WalkDir(exp.Sources, ".", func(p string, d fs.DirEntry, err error) error {
@@ -90,9 +89,9 @@ func SourcePaths() ([]string, error) {
 	return paths, err
 }
 
-// closure returns, sorted, the directories of the packages of ours that those in
-// dirs import, directly or not, and dirs themselves. It reads import declarations,
-// whatever the build constraints: sources for another system count too.
+// closure returns, sorted, dirs and the directories of our packages that they import, directly or
+// not. It reads import declarations and ignores build constraints: sources for another system count
+// too.
 func closure(fsys fs.FS, dirs []string) ([]string, error) {
 	seen := map[string]bool{}
 	for queue := slices.Clone(dirs); len(queue) > 0; {

@@ -45,7 +45,7 @@ func taskConfig(c *config.Run) task.Config {
 		},
 		Reward: task.Reward{Correct: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format},
 	}
-	if k := c.Reward.Kind; k != "task" && k != "" { // the verdict's own worth, which evaluations show
+	if k := c.Reward.Kind; k != "task" && k != "" { // the reward of the verdict alone, which evaluations show
 		t.Reward = task.Reward{Correct: 1}
 	}
 	for _, m := range c.Task.Outcomes.Modes {
@@ -87,15 +87,15 @@ func optimConfig(o config.Optim, steps int) train.Optim {
 }
 
 func samplingParams(r config.Rollout) rollout.Params {
-	if r.Source == recordedSource { // nothing is sampled but what is greedy, and online evaluations
+	if r.Source == recordedSource { // only greedy completions and online evaluations are sampled
 		r.TopP = 1
 	}
 	return rollout.Params{Temperature: r.Temperature, TopK: r.TopK, TopP: r.TopP, MinP: r.MinP,
 		MaxNewTokens: r.MaxNewTokens, Stop: r.Stop}
 }
 
-// EngineOptions sizes the sampler by the rollout block, for prompts as long as they
-// may be and completions of at most maxNew tokens.
+// EngineOptions sizes the sampler by the rollout block, for the longest allowed prompts and
+// completions of at most maxNew tokens.
 func EngineOptions(c *config.Run, arch model.Config, maxNew int) generate.Options {
 	r := c.Rollout
 	return generate.Options{
@@ -173,7 +173,7 @@ func logZConfig(s rl.Settings) model.LogZConfig {
 	}
 }
 
-// must unwraps the parse of a word that the configuration already checked.
+// must unwraps the parse of a word that the configuration has checked.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("stage: " + err.Error())

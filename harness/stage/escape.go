@@ -11,9 +11,9 @@ import (
 	"exp/train/tokenizer"
 )
 
-// escaper keeps text of a problem that spells a token from becoming that token. It cuts
-// the spelling in two behind its first character, and both parts are encoded as text of
-// their own. In a chat a mark stands for the cut until the template has been rendered.
+// escaper keeps text of a problem that spells a token from becoming that token. It cuts the
+// spelling after its first character; the two parts are encoded as separate texts. In a chat a mark
+// stands for the cut until the template is rendered.
 type escaper struct {
 	tokens []string // that Encode would read, long ones first
 }
@@ -42,14 +42,14 @@ func (e *escaper) cut(text string, mark rune) string {
 	return text
 }
 
-// freeMark is a mark that does not stand in text.
+// freeMark returns a mark that text does not contain.
 func freeMark(text []byte) (rune, error) {
 	for _, r := range marks() {
 		if !bytes.ContainsRune(text, r) {
 			return r, nil
 		}
 	}
-	return 0, fmt.Errorf("it has all of U+FDD0 to U+FDEF, which are no characters")
+	return 0, fmt.Errorf("it has all of U+FDD0 to U+FDEF, which are noncharacters")
 }
 
 // chat cuts the texts of messages and tools, and returns the mark at the cuts.
@@ -119,7 +119,7 @@ func (e *escaper) json(raw json.RawMessage, mark rune) (json.RawMessage, error) 
 	return b.Bytes(), nil
 }
 
-// encode encodes what stands between the marks.
+// encode encodes the texts between the marks.
 func (e *escaper) encode(tok tokenizer.Tokenizer, text string, mark rune, o tokenizer.Options) ([]int32, error) {
 	var ids []int32
 	for part := range strings.SplitSeq(text, string(mark)) {

@@ -160,7 +160,7 @@ type scores struct {
 	Metrics []eval.Metric `json:"metrics"`
 }
 
-// scoreSuite judges the completions of a suite.
+// scoreSuite grades the completions of a suite.
 func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome, error) {
 	c := e.run()
 	ev := &Evaluation{Label: label, N: c.Eval.Final.N}
@@ -181,7 +181,7 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 	if ev.Items, err = eval.Items(ev.Problems, ev.Samples, ev.Verdicts); err != nil {
 		return nil, err
 	}
-	// The seed of resampling comes from what is resampled.
+	// The seed of resampling comes from the resampled items.
 	seed := ident.Seed(0, "eval/bootstrap/"+in[RoleCompletions].String())
 	if ev.Metrics, err = eval.Summarize(ev.Items, c.Eval.Final.PassK, seed); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 	return e.scored(ev)
 }
 
-// accepts says of sample i what each of several graders does.
+// accepts says which of several graders accept sample i.
 func (ev *Evaluation) accepts(i int) map[string]bool {
 	if len(ev.Panel.Columns) < 2 {
 		return nil

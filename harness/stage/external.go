@@ -16,7 +16,7 @@ import (
 	"exp/train/rollout"
 )
 
-// External are the digests of what a configuration names but does not contain.
+// External holds the digests of everything that a configuration names but does not contain.
 type External struct {
 	// records of each source that is a file, by split; of recorded rollouts by "rollouts"
 	Data      map[string]ident.Digest
@@ -28,11 +28,11 @@ type External struct {
 	Tools     ident.Digest // definitions of data.tools; zero for none
 	Settings  ident.Digest // the keys that prompts depend on
 	Prompter  *Prompter
-	Reward    map[string]ident.Digest // what scores in training: program, template or model, by use
+	Reward    map[string]ident.Digest // the program, template or model that scores in training, by use
 }
 
-// Externals reads and digests what the configuration names, and checks that a run can
-// be made of it. The error is a config.Errors with all that is wrong, each at its key.
+// Externals reads and digests everything that the configuration names, and checks that a run can
+// use it. The error is a config.Errors with all problems, each at its key.
 func Externals(r *config.Resolved) (External, error) {
 	x := External{Data: map[string]ident.Digest{}}
 	c := &r.Run
@@ -111,7 +111,7 @@ func checkAdapters(c *config.Run, arch model.Config, bad func(key, code, message
 	}
 }
 
-// readPrompts is NewPrompter. What is wrong is told to bad, at its key; then it is nil.
+// readPrompts is NewPrompter. It tells bad each problem, at its key, and then returns nil.
 func readPrompts(c *config.Run, bad func(key, code, message, help string)) *Prompter {
 	p, err := NewPrompter(c)
 	if err == nil {
@@ -136,7 +136,7 @@ func readPrompts(c *config.Run, bad func(key, code, message, help string)) *Prom
 	return nil
 }
 
-// prompts digests what prompts depend on.
+// prompts digests everything that prompts depend on.
 func (x *External) prompts(c *config.Run, p *Prompter) (err error) {
 	x.Prompter, x.Template = p, p.TemplateDigest()
 	if x.Tokenizer, err = ident.Hash("exp/tokenizer/1", p.Tokenizer.Description()); err != nil {
@@ -163,8 +163,8 @@ func anyMap(m map[string]any) map[string]any {
 	return m
 }
 
-// digest covers the canonical records of a split's file, whatever their layout in
-// it. It checks the problems on the way: their prompts too, unless p is nil.
+// digest covers the canonical records of a split's file, whatever the file's layout. It also checks
+// the problems, and their prompts unless p is nil.
 func (s split) digest(c *config.Run, p *Prompter) (ident.Digest, error) {
 	t, err := task.New(taskConfig(c))
 	if err != nil {
@@ -190,7 +190,7 @@ func (s split) digest(c *config.Run, p *Prompter) (ident.Digest, error) {
 	return records.Digest(), nil
 }
 
-// check finds what is wrong with the problems of a split for a run.
+// check finds the problems of a split that a run cannot use.
 func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (err error) {
 	left := ""
 	if p != nil {
@@ -225,7 +225,7 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 	return nil
 }
 
-// need is a number of different problems that a key asks of a split.
+// need is the number of different problems that a key requires of a split.
 type need struct {
 	key string
 	n   int
@@ -244,8 +244,8 @@ func (s split) needs(c *config.Run) []need {
 	return nil
 }
 
-// weightsDigest is the digest of the weights in a folder. What a cache knows of files
-// that did not change is believed, unless reread.
+// weightsDigest returns the digest of the weights in a folder. It trusts the cache for unchanged
+// files, unless reread.
 func weightsDigest(dir string, reread bool) (d ident.Digest, err error) {
 	t, err := checkpoint.OpenFolder(dir)
 	if err != nil {
@@ -255,7 +255,7 @@ func weightsDigest(dir string, reread bool) (d ident.Digest, err error) {
 	return tensorsDigest(t, reread)
 }
 
-// tensorsDigest is the digest of the tensors of files.
+// tensorsDigest returns the digest of the tensors of files.
 func tensorsDigest(t *checkpoint.Tensors, reread bool) (d ident.Digest, err error) {
 	cache := digestCache()
 	if reread {
@@ -273,7 +273,7 @@ func tensorsDigest(t *checkpoint.Tensors, reread bool) (d ident.Digest, err erro
 	return ident.Weights(list)
 }
 
-// digestCache is the user's cache of digests; nil where there is no place for one.
+// digestCache returns the user's cache of digests; nil if the user has no cache folder.
 func digestCache() *checkpoint.DigestCache {
 	dir, err := os.UserCacheDir()
 	if err != nil {

@@ -17,9 +17,8 @@ func fact(name string, v float64) rl.Metric { return rl.Metric{Name: name, Value
 
 func metrics(m ...rl.Metric) []rl.Metric { return m }
 
-// fineTune teaches the initial weights the form of answers from the problems'
-// targets. It does not depend on the run's seed, so all runs that share the upstream
-// configuration share its result.
+// fineTune teaches the initial weights the form of answers from the problems' targets. It does not
+// depend on the run's seed, so all runs with the same upstream configuration share its result.
 func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	c := e.run()
 	m, err := e.loadModel(in, RoleWeights, model.Heads{LM: true}, true)

@@ -17,21 +17,19 @@ import (
 // MergedDir is the Hugging Face folder within a run's directory.
 const MergedDir = "model"
 
-// Unfinished ends the name of a directory that Materialize is writing, and
-// UnfinishedWeights matches a file of weights that becomes a blob: what a killed
-// process leaves in a run's directory.
+// Unfinished ends the name of a directory that Materialize is writing; UnfinishedWeights matches a
+// file of weights that is to become a blob. A killed process leaves them in a run's directory.
 const (
 	Unfinished        = ".partial"
 	UnfinishedWeights = ".weights-*"
 )
 
-// merge writes the trained weights as a plain Hugging Face folder into the run's
-// directory, auxiliary heads in files of their own, and reads the folder again to prove
-// that it holds the bits of the checkpoint. It makes no model: weights go from files to
-// files in pieces.
+// merge writes the trained weights as a plain Hugging Face folder into the run's directory,
+// auxiliary heads in files of their own, and reads the folder again to prove that it holds the bits
+// of the checkpoint. It makes no model: it copies weights from file to file in pieces.
 //
-// Where merge.format asks for it, a second folder holds the same weights cut over the ranks
-// of another trainer.
+// If merge.format asks for it, a second folder holds the same weights cut over the ranks of another
+// trainer.
 func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	x, owned, err := e.trained(in)
 	if err != nil {
@@ -89,8 +87,8 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 // and begins the roles of its files.
 const AdapterDir = "adapter"
 
-// mergeTypes sets in which types weights are written, and what is kept of the folder that
-// they came from.
+// mergeTypes sets the types of the written weights, and what is kept of the folder that they came
+// from.
 func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 	c := e.run()
 	o.DType = map[string]checkpoint.DType{"bf16": checkpoint.BF16, "f32": checkpoint.F32}[c.Merge.DType]
@@ -121,12 +119,12 @@ func (e *Env) putFolder(out *Outcome, dir, prefix string, files []checkpoint.Fil
 	return nil
 }
 
-// MergedWeights is the role of the merged folder's weights: its file of that name, or
-// where the folder has several, a list of them (shardedWeights).
+// MergedWeights is the role of the merged folder's weights: its file of that name or, if the folder
+// has several files, a list of them (shardedWeights).
 const MergedWeights = "model.safetensors"
 
-// trained returns the weights of the train stage with the heads that they have, and the
-// files that they are in, to be closed.
+// trained returns the weights of the train stage with their heads, and their files, which the
+// caller closes.
 func (e *Env) trained(in Inputs) (x checkpoint.Trained, owned closers, err error) {
 	defer func() {
 		if err != nil {
@@ -159,8 +157,7 @@ func (e *Env) trained(in Inputs) (x checkpoint.Trained, owned closers, err error
 // Folders lists the folders within a run's directory that merge may write.
 func Folders() []string { return []string{MergedDir, AdapterDir, MegatronDir, FSDPDir} }
 
-// FileOf returns the folder within a run's directory that an output of merge lies in, and
-// its name there.
+// FileOf returns the folder, within a run's directory, of an output of merge, and its name there.
 func FileOf(role string) (dir, name string) {
 	for _, dir := range Folders() {
 		if name, ok := strings.CutPrefix(role, dir+"/"); ok && dir != MergedDir {
@@ -170,8 +167,8 @@ func FileOf(role string) (dir, name string) {
 	return MergedDir, role
 }
 
-// Materialize writes the files that merge made and that were taken from the cache into a
-// run's directory, unless they are there.
+// Materialize writes the files that merge made, or that came from the cache, into a run's directory
+// unless they are there.
 func Materialize(e *Env, outputs []Output) error {
 	folders := map[string][]Output{}
 	sharded := slices.ContainsFunc(outputs, func(o Output) bool { return o.Role == mergedIndex })
@@ -211,7 +208,7 @@ func materialize(e *Env, dir string, outputs []Output) error {
 	return os.Rename(tmp, dir)
 }
 
-// link makes to a hard link of a blob, or a copy where links are not to be had.
+// link makes to a hard link of a blob, or a copy if it cannot link.
 func link(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil

@@ -33,8 +33,8 @@ func OpenModel(c *config.Run) (*checkpoint.Tensors, error) {
 	return checkpoint.OpenFolder(c.Model.Base)
 }
 
-// modelDigest is the digest of the weights of model.base. What a cache knows of files
-// that did not change is believed, unless reread.
+// modelDigest returns the digest of the weights of model.base. It trusts the cache for unchanged
+// files, unless reread.
 func modelDigest(c *config.Run, reread bool) (d ident.Digest, err error) {
 	t, err := OpenModel(c)
 	if err != nil {
@@ -44,7 +44,7 @@ func modelDigest(c *config.Run, reread bool) (d ident.Digest, err error) {
 	return tensorsDigest(t, reread)
 }
 
-// textTypes sets the types of the tensors of a text part by the names that it has.
+// textTypes sets the types of a text part's tensors under the names of that part.
 func textTypes(c *config.Run, o *checkpoint.Origin) error {
 	t, err := OpenModel(c)
 	if err != nil {

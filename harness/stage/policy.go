@@ -24,8 +24,8 @@ type OutcomeProb struct {
 	Target float64 `json:"target,omitempty"`
 }
 
-// exactPolicy computes the probability of every completion of an enumerable task;
-// nil for other tasks, and where the reference is not known.
+// exactPolicy computes the probability of every completion of an enumerable task; nil for other
+// tasks and for an unknown reference.
 func (e *Env) exactPolicy(in Inputs, m *model.Model, prompts *Prompter,
 	problems []rollout.Problem) ([]OutcomeProb, error) {
 	t, err := task.New(taskConfig(e.run()))

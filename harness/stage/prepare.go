@@ -40,8 +40,8 @@ func splits(c *config.Run) []split {
 	return list
 }
 
-// prepare makes the problems of all splits, and reads the recorded rollouts. Each
-// becomes a blob of one JSON object a line.
+// prepare makes the problems of all splits and reads the recorded rollouts. Each becomes a blob
+// with one JSON object per line.
 func prepare(e *Env) (*Outcome, error) {
 	t, err := task.New(taskConfig(e.run()))
 	if err != nil {
@@ -105,8 +105,8 @@ func prepare(e *Env) (*Outcome, error) {
 // shownGolds bounds the list of gold answers in an event.
 const shownGolds = 5
 
-// checkGolds counts the gold answers that our grader does not understand, if the run is graded with it, and says
-// which: completions with these answers in other words would be wrong.
+// checkGolds counts and lists the gold answers that our grader does not understand, if it grades
+// the run: the same answers in other words would count as wrong.
 func (e *Env) checkGolds(s split, problems []rollout.Problem) (int, error) {
 	if c := e.run().Task; c.Kind != "math" || !task.OwnGrader(c.Math.Grader) {
 		return 0, nil
@@ -124,7 +124,7 @@ func (e *Env) checkGolds(s split, problems []rollout.Problem) (int, error) {
 	return len(list), nil
 }
 
-// fitting leaves out the problems that are too long, where data.filter_overlong says so.
+// fitting leaves out problems that are too long, if data.filter_overlong says so.
 func (e *Env) fitting(problems []rollout.Problem) ([]rollout.Problem, error) {
 	if !e.run().Data.FilterOverlong {
 		return problems, nil
@@ -136,7 +136,7 @@ func (e *Env) fitting(problems []rollout.Problem) ([]rollout.Problem, error) {
 	return p.fitting(problems)
 }
 
-// problems generates or reads the split. left is empty where it is generated.
+// problems generates or reads the split. left is empty if it is generated.
 func (s split) problems(t task.Task, seed int64) (list []rollout.Problem, left leftOut, err error) {
 	if s.conf.Source == config.Generated {
 		list, err = t.Generate(s.name, s.conf.Size, ident.Seed(seed, "data/"+string(s.name)))
@@ -145,13 +145,13 @@ func (s split) problems(t task.Task, seed int64) (list []rollout.Problem, left l
 	return s.read(t)
 }
 
-// leftOut says what became of the rows of a split's file.
+// leftOut counts the rows of a split's file that are not used, by reason.
 type leftOut struct {
 	task.Counts
 	Further int // different problems after the first data.*.size
 }
 
-// read reads the problems of a file: the first Size, or all where Size is 0.
+// read reads the problems of a file: the first Size, or all if Size is 0.
 func (s split) read(t task.Task) ([]rollout.Problem, leftOut, error) {
 	all, counts, err := s.source.Read(t)
 	left := leftOut{Counts: counts}
@@ -170,7 +170,7 @@ func (s split) read(t task.Task) ([]rollout.Problem, leftOut, error) {
 	return all, left, nil
 }
 
-// selection says how many rows were taken, where they are not all.
+// selection says how many rows were taken; empty for all.
 func (l leftOut) selection() string {
 	if l.Unselected == 0 {
 		return ""
@@ -178,8 +178,7 @@ func (l leftOut) selection() string {
 	return fmt.Sprintf(" in the %d of %d rows that it takes", l.Rows-l.Unselected, l.Rows)
 }
 
-// countRows puts what became of the rows of a file into a summary, by split, and tells it where problems
-// are left out.
+// countRows adds the counts of a file's rows to a summary, by split, and reports those left out.
 func (e *Env) countRows(s split, left leftOut, problems int, summary map[string]int) {
 	if left.Rows == 0 {
 		return

@@ -9,15 +9,14 @@ import (
 	"exp/sandbox"
 )
 
-// SandboxConfig is how a run's programs are run: as many at once as there are cores, by
-// python3, at least at the level that it requires.
+// SandboxConfig says how a run's programs are run: as many at once as there are cores, by python3,
+// at least at the required level.
 func SandboxConfig(c *config.Run) sandbox.Config {
 	return sandbox.Config{Require: sandbox.Level(c.Sandbox.Require), CompileMS: int64(c.Sandbox.Compile) * 1000}
 }
 
-// newTask makes the task with what its grading needs: a sandbox, where it runs programs.
-// end gives that back. Where the sandbox cannot be used the error is a
-// *sandbox.LevelError.
+// newTask makes the task, with a sandbox if grading runs programs; end closes it. If the sandbox
+// cannot be used the error is a *sandbox.LevelError.
 func (e *Env) newTask(ctx context.Context) (t task.Task, end func() error, err error) {
 	cfg := taskConfig(e.run())
 	end = func() error { return nil }

@@ -27,7 +27,7 @@ type Prompter struct {
 	data     config.Data
 	template *template // nil: plain text
 	own      bool      // the tokenizer is one of characters or bytes of ours: prompts are text only
-	vocab    int       // of the model; 0: not known, or the tokenizer's
+	vocab    int       // of the model; 0: unknown, or the tokenizer's
 	before   []int32   // what the post-processor puts before a text
 	bos      int32     // -1: none
 	escaper  *escaper  // nil: text of problems may be tokens
@@ -37,8 +37,8 @@ type Prompter struct {
 	ownTools, lostTools int
 }
 
-// NewPrompter reads the tokenizer and the chat template of a configuration, and the data
-// where the alphabet comes from it.
+// NewPrompter reads the tokenizer and the chat template of a configuration, and the data if the
+// alphabet comes from it.
 func NewPrompter(c *config.Run) (*Prompter, error) {
 	tok, own, err := readTokenizer(c)
 	if err != nil {
@@ -75,8 +75,8 @@ type StopError struct{ Err error }
 func (e *StopError) Error() string { return e.Err.Error() }
 func (e *StopError) Unwrap() error { return e.Err }
 
-// findBefore finds what the post-processor puts before a text. What it puts behind one,
-// an end token, is no part of a text that goes on.
+// findBefore finds the tokens that the post-processor puts before a text. Those it puts after one,
+// such as an end token, do not belong to a text that continues.
 func (p *Prompter) findBefore() error {
 	if text := p.Tokenizer.SpecialTokens().BOS; text != "" {
 		if id, ok := p.Tokenizer.TokenID(text); ok {
@@ -110,8 +110,8 @@ func (p *Prompter) findBefore() error {
 	return errors.New("tokenizer: the post-processor changes the text")
 }
 
-// saysBOS is what tokenizer_config.json says of the token before a text, where it
-// overrules the post-processor: in the tokenizer classes of Llama, Gemma and Cohere.
+// saysBOS returns what tokenizer_config.json says about the token before a text, if it overrules
+// the post-processor: in the tokenizer classes of Llama, Gemma and Cohere.
 func (p *Prompter) saysBOS() (add, ok bool) {
 	var conf struct {
 		Class string `json:"tokenizer_class"`
@@ -126,7 +126,7 @@ func (p *Prompter) saysBOS() (add, ok bool) {
 	return *conf.Add, ok
 }
 
-// Vocabulary is the tokenizer with the run's stop ids.
+// Vocabulary returns the tokenizer with the run's stop ids.
 func (p *Prompter) Vocabulary() tokenizer.Tokenizer {
 	s := stopping{Tokenizer: p.Tokenizer}
 	for _, stop := range p.Stops {
@@ -140,8 +140,8 @@ func (p *Prompter) Vocabulary() tokenizer.Tokenizer {
 	return s
 }
 
-// End is the token that ends an answer that is learnt from: the template's end of turn,
-// or else the first stop id.
+// End returns the token that ends an answer to learn from: the template's end of turn, else the
+// first stop id.
 func (p *Prompter) End() (int32, error) {
 	if len(p.Stops) == 0 {
 		return 0, errors.New("the tokenizer has no end token; name one: rollout.stop_ids")
@@ -154,7 +154,7 @@ func (p *Prompter) End() (int32, error) {
 	return p.Stops[0].ID, nil
 }
 
-// Text is the prompt of a problem as a text.
+// Text returns the prompt of a problem as a text.
 func (p *Prompter) Text(q *rollout.Problem) (string, error) {
 	if p.template == nil {
 		return q.Prompt, nil
@@ -189,8 +189,7 @@ func (p *Prompter) overlong(q *rollout.Problem) (bool, error) {
 	return len(ids) > p.data.MaxPromptTokens, err
 }
 
-// fitting leaves out the problems whose prompts are too long, where data.filter_overlong
-// says so.
+// fitting leaves out the problems whose prompts are too long, if data.filter_overlong says so.
 func (p *Prompter) fitting(problems []rollout.Problem) ([]rollout.Problem, error) {
 	if !p.data.FilterOverlong {
 		return problems, nil
@@ -234,7 +233,7 @@ func (p *Prompter) Truncated(problems []rollout.Problem) (n int) {
 	return n
 }
 
-// TemplateDigest is that of the chat template; zero for plain text.
+// TemplateDigest returns the digest of the chat template; zero for plain text.
 func (p *Prompter) TemplateDigest() (d ident.Digest) {
 	if p.template == nil {
 		return d
@@ -247,7 +246,7 @@ func (p *Prompter) TemplateDigest() (d ident.Digest) {
 	return d
 }
 
-// stopList are the stop ids in order.
+// stopList returns the stop ids in order.
 func (p *Prompter) stopList() []any {
 	list := make([]any, len(p.Stops))
 	for i, id := range p.Vocabulary().EndIDs() {
@@ -257,7 +256,7 @@ func (p *Prompter) stopList() []any {
 	return list
 }
 
-// whole are all ids of a prompt.
+// whole returns all ids of a prompt.
 func (p *Prompter) whole(q *rollout.Problem) ([]int32, error) {
 	key, err := promptKey(q)
 	if err != nil {
@@ -295,7 +294,7 @@ func (p *Prompter) known(ids []int32) error {
 	return nil
 }
 
-// Target returns the ids of an answer that is learnt from, without what ends it.
+// Target returns the ids of an answer to learn from, without the token that ends it.
 func (p *Prompter) Target(text string) ([]int32, error) {
 	ids, err := p.Tokenizer.Encode(text, tokenizer.Options{})
 	if err == nil {
@@ -316,13 +315,13 @@ func (p *Prompter) plain(text string) ([]int32, error) {
 	return slices.Concat(p.before, ids), nil
 }
 
-// chat encodes a rendered chat. Its special tokens are the template's, but for the first
-// one of models whose tokenizer puts one before every text, where the template does not.
+// chat encodes a rendered chat. Its special tokens are the template's, except the first one of
+// models whose tokenizer puts one before every text, if the template does not.
 func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
 	return p.encodeChat(p.template.messagesOf(q), p.template.toolsOf(q), true)
 }
 
-// encodeChat is chat of messages; open: up to where the assistant speaks.
+// encodeChat is chat for messages; open ends it where the assistant speaks.
 func (p *Prompter) encodeChat(list []rollout.Message, tools json.RawMessage, open bool) (ids []int32, err error) {
 	mark := rune(0)
 	if p.escaper != nil {
@@ -353,8 +352,8 @@ func (p *Prompter) encodeChat(list []rollout.Message, tools json.RawMessage, ope
 	return ids, nil
 }
 
-// startsOnce reports whether the first token marks nothing but the beginning: Qwen's
-// files name as bos_token what also ends a text.
+// startsOnce reports whether the first token only marks the beginning: Qwen's files give as
+// bos_token the token that also ends a text.
 func (p *Prompter) startsOnce() bool {
 	return !slices.ContainsFunc(p.Stops, func(s StopID) bool { return s.ID == p.bos })
 }

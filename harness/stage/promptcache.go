@@ -10,7 +10,7 @@ import (
 	"exp/train/rollout"
 )
 
-// promptCache holds the ids of prompts by what they are made of.
+// promptCache holds the ids of prompts by the content of the prompts.
 type promptCache struct {
 	mu   sync.Mutex
 	ids  map[ident.Digest][]int32
@@ -47,11 +47,11 @@ func (c *promptCache) put(key ident.Digest, ids []int32) {
 	c.ids[key], c.held = slices.Clip(ids), c.held+len(ids)
 }
 
-// fewestKept is how many prompts are worth a file: fewer take less than 0.2 s to encode.
+// fewestKept is the least number of prompts worth a file: fewer take less than 0.2 s to encode.
 const fewestKept = 1000
 
-// remember caches the ids of many prompts. It reads them from the folder or, the first
-// time, encodes the prompts and puts the ids there. It leaves an error to whoever asks for
+// remember caches the ids of many prompts. It reads them from the folder or, the first time,
+// encodes the prompts and writes the ids there. Errors are left to the later callers that ask for
 // the ids.
 func (p *Prompter) remember(problems []rollout.Problem) {
 	if p.own || len(problems) < fewestKept {

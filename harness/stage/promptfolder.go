@@ -14,15 +14,15 @@ import (
 	"exp/experiments/ident"
 )
 
-// promptFolder keeps the ids of the prompts of data sets on disk, so that a plan does not
-// encode a large one again. A file holds the ids of one list of prompts; its name is
-// a digest of all that they depend on: the prompts, the tokenizer, the template with its
-// settings, and the sources of this program. A file that is damaged or cut off is as good
-// as none. The folder enters no identity and may be deleted at any time.
+// promptFolder keeps the ids of the prompts of data sets on disk, so that a plan does not encode a
+// large one again. A file holds the ids of one list of prompts; its name is a digest of everything
+// they depend on: the prompts, the tokenizer, the template with its settings, and the sources of
+// this program. A damaged or truncated file counts as missing. The folder does not affect identity
+// and may be deleted at any time.
 //
-// Files appear as a whole, so that processes may share the folder. The least recently
-// used ones are removed when they take too much space; a sweep of a store does not touch
-// them, since several stores use them.
+// Files appear as a whole, so that processes may share the folder. The least recently used ones are
+// removed when they take too much space; exp gc does not touch them, because several stores use
+// them.
 type promptFolder struct {
 	dir   string
 	least ident.Digest // what the ids of every prompt depend on
@@ -73,7 +73,7 @@ func (p *Prompter) idsDependOn() (d ident.Digest, err error) {
 		"vars": anyMap(p.data.TemplateVars), "date": p.data.TemplateDate, "escape": p.escaper != nil})
 }
 
-// name is the file of a list of prompts.
+// name returns the file of a list of prompts.
 func (f *promptFolder) name(keys []ident.Digest) ident.Digest {
 	h := sha256.New()
 	h.Write(f.least[:])
@@ -85,7 +85,7 @@ func (f *promptFolder) name(keys []ident.Digest) ident.Digest {
 
 func (f *promptFolder) path(name ident.Digest) string { return filepath.Join(f.dir, name.String()) }
 
-// read returns the ids of n prompts; ok is false if the file is missing or not whole.
+// read returns the ids of n prompts; ok is false if the file is missing or damaged.
 func (f *promptFolder) read(name ident.Digest, n int) (lists [][]int32, ok bool) {
 	info, err := os.Stat(f.path(name))
 	if err != nil || info.Size() > f.most {

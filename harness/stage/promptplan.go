@@ -2,14 +2,14 @@ package stage
 
 import "exp/harness/config"
 
-// PromptPlan says how a run turns problems into prompts, and what ends a completion.
+// PromptPlan says how a run turns problems into prompts, and which tokens end a completion.
 type PromptPlan struct {
 	Tokens   int    `json:"tokens"`           // of the vocabulary
-	Template string `json:"template"`         // where the chat template stands; empty: plain text
+	Template string `json:"template"`         // the chat template's file; empty: plain text
 	Digest   string `json:"digest,omitempty"` // SHA-256 of the template
 	Date     string `json:"date,omitempty"`   // that it takes for today
 	System   string `json:"system,omitempty"` // message before chats that have none
-	Plain    string `json:"plain,omitempty"`  // why there is no template
+	Plain    string `json:"plain,omitempty"`  // why the run has no template
 	Tools    int    `json:"tools,omitempty"`  // definitions of data.tools
 	// NoTools says that the template ignores them.
 	NoTools bool `json:"tools_ignored,omitempty"`
@@ -18,7 +18,7 @@ type PromptPlan struct {
 	OwnTools  int      `json:"own_tools,omitempty"`
 	LostTools int      `json:"own_tools_ignored,omitempty"`
 	Before    string   `json:"before,omitempty"` // token that the tokenizer puts before a text
-	Truncate  string   `json:"truncate"`         // what becomes of prompts that are too long
+	Truncate  string   `json:"truncate"`         // what happens to prompts that are too long
 	Limit     int      `json:"limit"`            // tokens of a prompt
 	Escape    bool     `json:"escape,omitempty"` // text that spells a token stays text
 	Filter    bool     `json:"filter,omitempty"` // problems with prompts that are too long are left out

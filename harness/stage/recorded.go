@@ -19,8 +19,8 @@ import (
 	"exp/train/tokenizer"
 )
 
-// recordedRow is a completion that another engine sampled, as a file of
-// rollout.recorded has it and as the prepare stage keeps it.
+// recordedRow is a completion that another engine sampled, as a file of rollout.recorded has it and
+// as the prepare stage keeps it.
 type recordedRow struct {
 	ID       string    `json:"id,omitempty"`
 	Prompt   string    `json:"prompt,omitempty"`
@@ -31,11 +31,11 @@ type recordedRow struct {
 	Finish   string    `json:"finish,omitempty"`
 }
 
-// recordedSource is the word of rollout.source for them.
+// recordedSource is the value of rollout.source that selects them.
 const recordedSource = "recorded"
 
-// readRecorded reads a file of recorded rollouts, JSON lines or Parquet. where are the
-// places of its rows, for errors.
+// readRecorded reads a file of recorded rollouts, JSON lines or Parquet. where holds the places of
+// its rows, for errors.
 //
 //	id or item            the training problem, or
 //	prompt                its prompt, as a text
@@ -45,8 +45,8 @@ const recordedSource = "recorded"
 //	reward, score         takes the place of the grader's
 //	finish                stop or length
 //
-// These are the fields of exp samples --token-ids -o jsonl too, whose tokens is a
-// number and is passed over.
+// These are the fields of exp samples --token-ids -o jsonl too, where tokens is a number, which is
+// ignored.
 func readRecorded(path string) (list []recordedRow, where []string, err error) {
 	for r, err := range rows.Read(path) {
 		if err != nil {
@@ -137,7 +137,7 @@ func parseLogProb(s string) (float32, error) {
 	return float32(x), err
 }
 
-// numbers reads a field that is a list of numbers; nil where there is none.
+// numbers reads a field that is a list of numbers; nil if the field is missing.
 func numbers[T int32 | float32](r rows.Row, field string, parse func(string) (T, error)) ([]T, error) {
 	v := value(r, field)
 	if v == nil {
@@ -162,8 +162,8 @@ func numbers[T int32 | float32](r rows.Row, field string, parse func(string) (T,
 	return out, nil
 }
 
-// recordedDigest covers the rows, whatever their layout in the file. It checks
-// them on the way, against the vocabulary unless p is nil.
+// recordedDigest covers the rows, whatever the file's layout. It also checks them, against the
+// vocabulary unless p is nil.
 func recordedDigest(c *config.Run, p *Prompter) (d ident.Digest, err error) {
 	list, where, err := readRecorded(c.Rollout.Recorded)
 	if err != nil {
@@ -212,8 +212,8 @@ func (e *Env) putRecorded() (Output, int, error) {
 	return o, len(list), err
 }
 
-// recording makes what the training loop takes of the stored rows, for problems. The
-// second result counts rows of other problems.
+// recording turns the stored rows of the problems into rollouts for the training loop. The second
+// result counts rows of other problems.
 func (e *Env) recording(in Inputs, tok tokenizer.Tokenizer,
 	problems []rollout.Problem) (*train.Recording, int, error) {
 	c := e.run().Rollout
@@ -288,12 +288,12 @@ func (e *Env) checkRecorded(made func(role string) (ident.Digest, bool), tok tok
 	return config.Errors{e.Config.ErrorAt("rollout.recorded", config.CodeData, err.Error(), help)}
 }
 
-// completion checks a row against the vocabulary and fills in what it leaves out: of a
-// text its tokens, of tokens their text, and how it ended. It has at most limit tokens.
+// completion checks a row against the vocabulary and fills in what it leaves out: the tokens of a
+// text, the text of tokens, and how it ended. It has at most limit tokens.
 //
-// A text has several encodings, and a sampler may have drawn any of them: tokens need
-// only decode to it. Where there are none it is encoded as a prompt would be, with the
-// end token unless it ended at the limit or there is no log-prob for one.
+// A text has several encodings, and a sampler may have drawn any of them: tokens need only decode
+// to it. Without tokens it is encoded like a prompt, with the end token unless it ended at the
+// limit or that token has no log-prob.
 func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []string) (c rollout.Completion, err error) {
 	ends := tok.EndIDs()
 	c.Tokens, c.LogProbs = r.Tokens, r.LogProbs

@@ -32,7 +32,7 @@ type reinforcement struct {
 	chain   ident.Digest
 	last    []rl.Metric
 	cut     int          // training prompts that are too long
-	reward  func() error // ends what grades
+	reward  func() error // closes the grader
 }
 
 // reinforce trains the policy from the weights of the input.
@@ -123,7 +123,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if parts.Grader, r.reward, err = r.newReward(r.task); err != nil {
 		return err
 	}
-	owned.add(func() { _ = r.reward() }) // again, where training failed
+	owned.add(func() { _ = r.reward() }) // a second time if training failed
 	parts.Prompt = prompts.Encode
 	if r.engine, err = r.newEngine(r.policy, tok, c.Rollout.MaxNewTokens, c.Rollout.MaxSequences); err != nil {
 		return err
@@ -196,8 +196,8 @@ func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Hea
 	}, nil
 }
 
-// newEngine makes a sampler for m and completions of at most maxNew tokens, at most `most`
-// of which there are to sample at a time.
+// newEngine makes a sampler for m that samples at most `most` completions at a time, each of at
+// most maxNew tokens.
 func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary, maxNew, most int) (*generate.Engine, error) {
 	o := EngineOptions(e.run(), m.Config, maxNew)
 	o.MaxSequences = max(1, min(o.MaxSequences, most))
@@ -205,12 +205,11 @@ func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary, maxNew, most 
 	return generate.New(e.Backend, m, vocab, o)
 }
 
-// prefillRows is how many prompt tokens a sampling step may compute next to the
-// running completions.
+// prefillRows is the number of prompt tokens that a sampling step may compute next to the running
+// completions.
 const prefillRows = 256
 
-// Step records a finished step: it extends the trajectory chain and hands the step
-// on.
+// Step records a finished step: it extends the trajectory chain and passes the step on.
 func (r *reinforcement) Step(s *train.Step) error {
 	measured := make(map[string]float64, len(s.System))
 	for _, m := range s.System {
@@ -257,7 +256,7 @@ func (r *reinforcement) Step(s *train.Step) error {
 		Components:   rollout.ComponentNames(r.trainer.Grader), Events: s.Events})
 }
 
-// detOf digests what a step must do again.
+// detOf digests the values that a repeated step must reproduce.
 func detOf(s *train.Step) ident.Det {
 	var items []string
 	var tokens []int32
@@ -346,7 +345,7 @@ type onlineEval struct {
 	grader   rollout.Grader
 }
 
-// newOnlineEval returns nil where none is configured.
+// newOnlineEval returns nil if none is configured.
 func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval, error) {
 	o := r.run().Eval.Online
 	if o.EverySteps == 0 {
@@ -367,7 +366,7 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
 
-// due says whether to evaluate after a step: at the cadence and, as verl, at the end.
+// due reports whether to evaluate after a step: every so many steps and, like verl, at the end.
 func (o *onlineEval) due(step, of int) bool { return o != nil && (step%o.every == 0 || step == of) }
 
 // run returns our val/ metrics of the policy, and verl's.

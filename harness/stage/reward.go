@@ -21,8 +21,8 @@ import (
 	"exp/train/tokenizer"
 )
 
-// newReward returns what grades in training, and how to end what it started: the
-// task itself, or the task with the configured reward.
+// newReward returns the grader of training and the function that closes it: the task itself, or the
+// task with the configured reward.
 func (e *Env) newReward(t task.Task) (g rollout.Grader, end func() error, err error) {
 	c := e.run().Reward
 	s, err := e.newScorer()
@@ -37,7 +37,7 @@ func (e *Env) newReward(t task.Task) (g rollout.Grader, end func() error, err er
 	return reward.NewGrader(t, s, c.Components), s.Close, nil
 }
 
-// newScorer returns the configured scorer; nil where the task's reward counts.
+// newScorer returns the configured scorer; nil if the task's reward counts.
 func (e *Env) newScorer() (reward.Scorer, error) {
 	r := e.run()
 	c := r.Reward
@@ -108,8 +108,8 @@ func (e *KeyError) Error() string {
 // ExitCode is the code of a missing resource.
 func (e *KeyError) ExitCode() int { return 7 }
 
-// rewardDigests returns digests of the files that the reward depends on, by use. policy makes
-// the prompts of the run. bad is told what is wrong with a key.
+// rewardDigests returns digests of the files that the reward depends on, by use. policy makes the
+// prompts of the run. It tells bad the problems of each key.
 func rewardDigests(c *config.Run, policy *Prompter,
 	bad func(key, code, message, help string)) map[string]ident.Digest {
 	x := map[string]ident.Digest{}
@@ -140,8 +140,8 @@ func rewardDigests(c *config.Run, policy *Prompter,
 	return x
 }
 
-// commandDigest covers a program and those of its arguments that are files or
-// folders. The text of the arguments is a key of the configuration.
+// commandDigest covers a program and those of its arguments that are files or folders. The text of
+// the arguments is a configuration key.
 func commandDigest(argv []string) (ident.Digest, error) {
 	program, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -156,15 +156,15 @@ func commandDigest(argv []string) (ident.Digest, error) {
 	return pathsDigest(paths)
 }
 
-// maxFiles and maxBytes bound what counts as a program: a folder with more was hardly
-// meant.
+// maxFiles and maxBytes limit the size of a program's folder: a larger one was probably named by
+// mistake.
 const (
 	maxFiles = 10000
 	maxBytes = 1 << 30
 )
 
-// pathsDigest covers files and folders in their order: of a file its contents, of a
-// folder also the names in it. What the paths themselves are called does not count.
+// pathsDigest covers files and folders in their order: the contents of a file, and of a folder also
+// the names in it, but not the paths themselves.
 func pathsDigest(paths []string) (ident.Digest, error) {
 	list := make([]map[string]ident.Digest, len(paths))
 	for i, p := range paths {
@@ -188,7 +188,7 @@ func filesDigests(path string) (map[string]ident.Digest, error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		info, err := os.Stat(name) // of what a link leads to
+		info, err := os.Stat(name) // of the link's target
 		switch {
 		case err != nil:
 			return err

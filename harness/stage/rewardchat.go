@@ -12,9 +12,9 @@ import (
 // plainRewardText is the default of reward.text.
 const plainRewardText = "{prompt}{response}"
 
-// rewardPrompter renders what a reward model reads, by the chat template of its own
-// folder: where the policy's prompts are chats, unless reward.chat or reward.text says
-// otherwise. Nil: the model reads reward.text.
+// rewardPrompter renders the input of a reward model by the chat template in the model's own
+// folder, if the policy's prompts are chats and neither reward.chat nor reward.text says otherwise.
+// If it is nil, the model reads reward.text.
 func rewardPrompter(c *config.Run, policy *Prompter) (*Prompter, error) {
 	r := c.Reward
 	if r.Kind != "model" || r.Chat == config.None || r.Text != plainRewardText || policy == nil ||
@@ -34,8 +34,8 @@ func rewardPrompter(c *config.Run, policy *Prompter) (*Prompter, error) {
 	return p, nil
 }
 
-// rewardChat returns the ids of a whole chat for a reward model: the messages that the
-// policy was asked with, and the completion as the assistant's.
+// rewardChat returns the ids of a whole chat for a reward model: the policy's messages, and the
+// completion as the assistant's.
 func rewardChat(policy, own *Prompter) func(p *rollout.Problem, response string) ([]int32, error) {
 	return func(q *rollout.Problem, response string) ([]int32, error) {
 		list := append(slices.Clone(policy.template.messagesOf(q)),
@@ -44,8 +44,8 @@ func rewardChat(policy, own *Prompter) func(p *rollout.Problem, response string)
 	}
 }
 
-// rewardTemplate is the digest of the chat template by which a reward model reads; zero
-// where it reads plain text.
+// rewardTemplate returns the digest of the chat template by which a reward model reads; zero for
+// plain text.
 func rewardTemplate(c *config.Run, policy *Prompter) (ident.Digest, error) {
 	p, err := rewardPrompter(c, policy)
 	if err != nil || p == nil {

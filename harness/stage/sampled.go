@@ -8,18 +8,18 @@ import (
 	"exp/train/rollout"
 )
 
-// Sampled are completions of a suite that were sampled before, of the same problems by
-// the same weights with the same streams and settings, but another number of them.
-// Completion k of a problem does not depend on how many there are (eval.SampleLabel),
-// so they are the first of what is wanted now, bit for bit.
+// Sampled holds completions of a suite that were sampled before, of the same problems by the same
+// weights with the same streams and settings, but another number of them. Completion k of a problem
+// does not depend on their number (eval.SampleLabel), so they equal the first ones of this
+// evaluation bit for bit.
 type Sampled struct {
 	Completions ident.Digest
 	N           int // of each problem
 }
 
-// earlier returns the completions in Env.Sampled that are among the first n of
-// each problem, and how many of each there are. Where they cannot be read, it says so
-// and returns none: all are sampled again.
+// earlier returns the completions in Env.Sampled that are among the first n of each problem, and
+// their number per problem. If they cannot be read it says so and returns none: all are sampled
+// again.
 func (e *Env) earlier(problems []rollout.Problem, n int) (samples []eval.Sample, each int) {
 	if e.Sampled == nil {
 		return nil, 0
@@ -57,8 +57,8 @@ func (e *Env) readSampled(problems []rollout.Problem, n int) ([]eval.Sample, err
 	return first, nil
 }
 
-// joined puts after the earlier completions of each problem its fresh ones; both are as
-// many of each of the problems.
+// joined puts the fresh completions of each problem after its earlier ones; all problems have the
+// same number of each.
 func joined(earlier, fresh []eval.Sample, problems int) []eval.Sample {
 	if len(earlier) == 0 {
 		return fresh

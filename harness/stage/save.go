@@ -14,15 +14,15 @@ import (
 	"exp/train/checkpoint"
 )
 
-// learns is SFT or the RL loop: what a checkpoint saves.
+// learns is SFT or the RL loop, whose state a checkpoint saves.
 type learns interface {
 	State() train.State
 	Buffers() []train.NamedBuffer
 	Restore(train.State) error
 }
 
-// saver writes and reads the checkpoints of a learning stage. They lie in a
-// directory of the stage's sid, so that a changed stage never meets another's.
+// saver writes and reads the checkpoints of a learning stage. They lie in a directory named by the
+// stage's sid, so that a changed stage never sees another's.
 type saver struct {
 	e    *Env
 	kind string
@@ -34,12 +34,12 @@ func (e *Env) saver(kind string, t learns) *saver {
 	return &saver{e: e, kind: kind, t: t, dir: checkpointDir(e.Dir, kind, e.SID)}
 }
 
-// checkpointDir is where the checkpoints of a stage lie in a run's directory.
+// checkpointDir returns the directory of a stage's checkpoints in a run's directory.
 func checkpointDir(run, kind string, sid ident.Digest) string {
 	return filepath.Join(CheckpointsDir(run), kind+"-"+sid.Short())
 }
 
-// CheckpointsDir is where the checkpoints of all stages lie in a run's directory.
+// CheckpointsDir returns the directory of all stages' checkpoints in a run's directory.
 func CheckpointsDir(run string) string { return filepath.Join(run, "ckpt") }
 
 // savedState is everything in a checkpoint but its buffers.
@@ -84,15 +84,15 @@ func (s *saver) save(chain ident.Digest, log []byte) (string, error) {
 		Groups: s.groups()})
 }
 
-// loaded is a checkpoint that a stage goes on from.
+// loaded is a checkpoint from which a stage continues.
 type loaded struct {
 	Saved
 	log json.RawMessage
 }
 
-// load restores the checkpoint that Env.Start asks for, if there is one; ok is false
-// otherwise. Damaged ones are passed over with a warning. What a killed process left
-// half-written or half-removed is removed: the stage may end without another save.
+// load restores the checkpoint that Env.Start selects; ok is false if there is none. It skips
+// damaged ones with a warning, and removes those that a killed process wrote or removed only in
+// part: the stage may end without another save.
 func (s *saver) load() (l loaded, ok bool, err error) {
 	if !s.e.Again {
 		defer checkpoint.RemoveInterrupted(s.dir)
@@ -117,8 +117,8 @@ func (s *saver) load() (l loaded, ok bool, err error) {
 	return l, ok, err
 }
 
-// newest restores the newest checkpoint in dir that accept takes, of the stage sid.
-// accept returns the chain with which training goes on.
+// newest restores the newest checkpoint in dir, of the stage sid, that accept takes. accept returns
+// the chain with which training continues.
 func (s *saver) newest(dir string, sid ident.Digest,
 	accept func(Saved) (ident.Digest, error)) (l loaded, ok bool, err error) {
 	most := s.e.Start.UpTo

@@ -11,7 +11,7 @@ import (
 // mergedIndex is the role of the index of a merged folder with several files of weights.
 const mergedIndex = "model.safetensors.index.json"
 
-// shardedWeights is the blob that stands for weights in several blobs: it names them.
+// shardedWeights is a blob that lists the blobs of weights in several files.
 type shardedWeights struct {
 	Kind  string  `json:"kind"`
 	Files []shard `json:"files"`
@@ -25,8 +25,8 @@ type shard struct {
 
 const shardedWeightsKind = "exp/weights-in-shards/1"
 
-// putShards stores what stands for the weights of a merged folder that has several files
-// of them, under the role that a single file would have.
+// putShards stores the list of a merged folder's files of weights under the role that a single file
+// would have.
 func (e *Env) putShards(out *Outcome) error {
 	w := shardedWeights{Kind: shardedWeightsKind}
 	for _, o := range out.Outputs {
@@ -42,8 +42,8 @@ func (e *Env) putShards(out *Outcome) error {
 	return err
 }
 
-// openShards opens the weights that a blob stands for; ok is false if it stands for none.
-// Every file is compared with its digest first.
+// openShards opens the weights that a blob lists; ok is false if the blob is not such a list. It
+// first compares every file with its digest.
 func (e *Env) openShards(path string) (t *checkpoint.Tensors, ok bool, err error) {
 	var w shardedWeights
 	if ok, err := readStandIn(path, &w); err != nil || !ok || w.Kind != shardedWeightsKind {

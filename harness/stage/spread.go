@@ -12,8 +12,8 @@ import (
 	"exp/train/model"
 )
 
-// Folders of the trained weights, cut over the ranks of other trainers, within a run's
-// directory; they begin the roles of their files.
+// Folders of the trained weights, cut over the ranks of other trainers, within a run's directory;
+// the roles of their files begin with these names.
 const (
 	MegatronDir = "megatron"
 	FSDPDir     = "fsdp"
@@ -76,7 +76,7 @@ func checkSpread(c *config.Run, arch model.Config, bad func(key, code, message, 
 	}
 }
 
-// parts returns the errors that were joined to one.
+// parts returns the errors that were joined into one.
 func parts(err error) (list []error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	switch {

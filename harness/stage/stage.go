@@ -35,7 +35,7 @@ const (
 	RolePolicy      = config.RolePolicy
 	RoleVerdicts    = config.RoleVerdicts
 	RoleScores      = config.RoleScores
-	// Of things outside, that are no blobs.
+	// Inputs from outside the store, which are not blobs.
 	RoleTokenizer = "tokenizer"
 	RoleAdapter   = "adapter" // model.adapter
 	RoleTemplate  = "chat template"
@@ -54,37 +54,37 @@ type Env struct {
 	Blobs   *blob.Dir
 	Dir     string       // the run's directory, for checkpoints and the merged folder
 	RID     ident.Digest // the trajectory chain begins with it
-	SID     ident.Digest // of the stage at hand
+	SID     ident.Digest // of this stage
 	Seed    int64        // the run's
 	Suites  []Suite      // of the store, that eval.final.suites names
 	// Prompter is the run's; nil: a stage that needs one makes it.
 	Prompter *Prompter
 	Start    Start
-	// Again says that the stage is executed only to be compared with what is
-	// recorded: it saves no checkpoints.
+	// Again says that the stage is executed only to be compared with the record: it saves no
+	// checkpoints.
 	Again   bool
 	Hooks   Hooks
 	Answers string // folder of the judge's answers; empty keeps none
-	// Sampled is the output of eval.gen with another number of completions, all else being
-	// equal: only what is missing is sampled. Nil: nothing of the kind is there.
+	// Sampled is the output of eval.gen with another number of completions, all else being equal:
+	// only the missing ones are sampled. It may be nil.
 	Sampled *Sampled
 
-	verified   map[ident.Digest]bool // blobs whose bytes were found to be theirs
-	referenced *folderWeights        // weights of model.base, and adapters, that were found to be theirs
+	verified   map[ident.Digest]bool // blobs whose bytes were compared with their digests
+	referenced *folderWeights        // the same for weights of model.base and adapters
 }
 
-// Start says at which step a learning stage begins. The zero value is the newest
-// checkpoint that is whole, else the first step.
+// Start says at which step a learning stage begins. The zero value is the newest undamaged
+// checkpoint, else the first step.
 type Start struct {
 	Fresh bool // at the first step, whatever checkpoints there are
-	UpTo  int  // no checkpoint of a later step is taken; 0: any
+	UpTo  int  // the latest step whose checkpoint may be used; 0: any
 	// Checkpoints is where they lie; empty: in Env.Dir.
 	Checkpoints string
-	// Accept, if not nil, is asked about a checkpoint that is whole before it is taken.
-	// Its error passes over it.
+	// Accept, if not nil, is asked before an undamaged checkpoint is used; on an error the
+	// checkpoint is skipped.
 	Accept func(Saved) error
-	// Parent, if not nil, is the trajectory that the train stage goes on with where it
-	// has no checkpoint of its own.
+	// Parent, if not nil, is the trajectory that the train stage continues if it has no checkpoint
+	// of its own.
 	Parent *Parent
 }
 
@@ -95,33 +95,32 @@ type Saved struct {
 	Chain ident.Digest // the trajectory's, after Step
 }
 
-// Parent is the train stage of another run that took the same steps as this one, as far
-// as they go. Its checkpoints are taken as if they were this run's.
+// Parent is the train stage of another run that took the same steps as this one, as far as that run
+// went. Its checkpoints are used like this run's.
 type Parent struct {
 	Dir string       // its directory, as Env.Dir
 	SID ident.Digest // of its stage
-	// Accept is asked about a checkpoint; it returns this run's chain at its step, or why
-	// it is passed over.
+	// Accept is asked about a checkpoint; it returns this run's chain at that step, or an error if
+	// the checkpoint is to be skipped.
 	Accept func(Saved) (ident.Digest, error)
 }
 
 // Hooks connect a stage to the record and the user. Any may be nil.
 type Hooks struct {
-	// Progress hears how far the stage is, with all that the step measured.
+	// Progress receives the state of the stage with everything that the step measured.
 	Progress func(done, total int, measured []rl.Metric)
 	// Step receives each finished training step, in order.
 	Step func(Step) error
-	// Checkpoint hears of each checkpoint on disk.
+	// Checkpoint is called for each checkpoint on disk.
 	Checkpoint func(dir string, step int, chain ident.Digest) error
-	// Resumed hears which step's checkpoint training goes on from. Without it people
-	// are warned.
+	// Resumed receives the step whose checkpoint training continues from. Without it people are
+	// warned.
 	Resumed func(Saved)
-	// Pinned tells which checkpoints stay although there are enough newer ones; nil:
-	// none.
+	// Pinned lists the checkpoints to keep although there are enough newer ones; nil: none.
 	Pinned func(step int) bool
-	// Warn is for what a person should see.
+	// Warn receives messages for a person.
 	Warn func(text string)
-	// Event is for what the record should keep and no step does.
+	// Event receives messages for the record that belong to no step.
 	Event func(kind, text string)
 	// Stop, asked between steps, ends the stage early; it then returns ErrStopped.
 	Stop func() bool
@@ -153,7 +152,7 @@ type Output struct {
 // Outcome is the result of a stage.
 type Outcome struct {
 	Outputs []Output
-	// Summary is small: what a list or a report shows of the stage.
+	// Summary is small: lists and reports show it.
 	Summary any
 	// Facts are for the line that ends the stage on a terminal.
 	Facts []rl.Metric
@@ -236,8 +235,8 @@ func (e *Env) input(in Inputs, role string) ([]byte, error) {
 	return e.Blobs.Bytes(d)
 }
 
-// inputPath is input for a blob that is too large to be held in memory: a file whose
-// bytes were compared with its digest.
+// inputPath is input for a blob that is too large for memory: it returns a file whose bytes were
+// compared with its digest.
 func (e *Env) inputPath(in Inputs, role string) (string, error) {
 	d, ok := in[role]
 	if !ok {
@@ -246,7 +245,7 @@ func (e *Env) inputPath(in Inputs, role string) (string, error) {
 	return e.verifiedPath(d)
 }
 
-// verifiedPath is where a blob lies whose bytes were compared with its digest.
+// verifiedPath returns the path of a blob whose bytes were compared with its digest.
 func (e *Env) verifiedPath(d ident.Digest) (string, error) {
 	if e.verified[d] {
 		return e.Blobs.Path(d), nil

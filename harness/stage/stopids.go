@@ -19,15 +19,14 @@ import (
 type StopID struct {
 	ID    int32    `json:"id"`
 	Token string   `json:"token"` // as the tokenizer's files write it
-	From  []string `json:"from"`  // where it is said
+	From  []string `json:"from"`  // the file and field that says so
 }
 
 // turnEnd is the source of the token with which a template ends a turn.
 const turnEnd = "end of turn of the chat template"
 
-// stopIDs are the tokens that end completions of a run: rollout.stop_ids, or all that
-// the model's files and the chat template name. The padding token is one only if one of
-// them says so.
+// stopIDs returns the tokens that end completions of a run: rollout.stop_ids, or all that the
+// model's files and the chat template name. The padding token is one only if one of them says so.
 func stopIDs(c *config.Run, tok tokenizer.Tokenizer, t *template) ([]StopID, error) {
 	var list []StopID
 	add := func(id int32, from string) {
@@ -65,7 +64,7 @@ func stopIDs(c *config.Run, tok tokenizer.Tokenizer, t *template) ([]StopID, err
 	return list, nil
 }
 
-// turnEndID is the first special token that the template writes behind an answer.
+// turnEndID returns the first special token that the template writes after an answer.
 func turnEndID(tok tokenizer.Tokenizer, t *template) (int32, bool) {
 	if t == nil {
 		return 0, false
@@ -81,11 +80,11 @@ func turnEndID(tok tokenizer.Tokenizer, t *template) (int32, bool) {
 	return ids[i], true
 }
 
-// endSources says which files name a token that ends a completion.
+// endSources returns the files that name a token that ends a completion.
 func endSources(c *config.Run, tok tokenizer.Tokenizer) map[int32][]string {
 	from := map[int32][]string{}
 	files := tok.Files()
-	if c.Tokenizer.Kind == "model" { // it is the model's, and no file of its tokenizer
+	if c.Tokenizer.Kind == "model" { // it belongs to the model, not to its tokenizer
 		if b, err := os.ReadFile(filepath.Join(checkpoint.TextsFolder(c.Model.Base), "config.json")); err == nil {
 			files["config.json"] = b
 		}
@@ -121,8 +120,7 @@ type fileToken struct {
 	Content string `json:"content"`
 }
 
-// addedTokens are the texts that Encode reads as tokens where it is asked to, long ones
-// first.
+// addedTokens returns the texts that Encode reads as tokens on request, long ones first.
 func addedTokens(tok tokenizer.Tokenizer) []string {
 	texts := map[string]bool{}
 	var main struct {
@@ -152,8 +150,8 @@ func addedTokens(tok tokenizer.Tokenizer) []string {
 	})
 }
 
-// stopping is a tokenizer with the tokens that end completions of a run. They have no
-// text, whatever they are to the tokenizer.
+// stopping is a tokenizer with the tokens that end completions of a run. They have no text,
+// whatever text the tokenizer gives them.
 type stopping struct {
 	tokenizer.Tokenizer
 	ends []int32
@@ -168,7 +166,7 @@ func (s stopping) Piece(id int32) []byte {
 	return s.Tokenizer.Piece(id)
 }
 
-// StopText is the list for people.
+// StopText formats the list for people.
 func StopText(list []StopID) string {
 	var parts []string
 	for _, s := range list {

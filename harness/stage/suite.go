@@ -17,8 +17,8 @@ import (
 	"exp/train/rollout"
 )
 
-// Suite is a benchmark of the store that a configuration names: its problems are the
-// blob of its digest.
+// Suite is a benchmark of the store that a configuration names; its problems are the blob with its
+// digest.
 type Suite struct {
 	Name    string
 	Version string
@@ -26,7 +26,7 @@ type Suite struct {
 	Graders []string // the suite's own first
 }
 
-// ForeignSuites are the suites of a configuration that are not its own data.
+// ForeignSuites returns the suites of a configuration that are not its own data.
 func ForeignSuites(c *config.Run) (list []string) {
 	for _, s := range c.Eval.Final.Suites {
 		if s != string(task.Test) && s != string(task.Val) {
@@ -36,11 +36,11 @@ func ForeignSuites(c *config.Run) (list []string) {
 	return list
 }
 
-// SuiteOf strips the mark of an evaluation of the start off a label.
+// SuiteOf removes the mark of an evaluation before training from a label.
 func SuiteOf(label string) string { return strings.TrimSuffix(label, StartSuffix) }
 
-// GradersOf names what scores a suite, the first giving its verdicts: of a benchmark
-// eval.final.graders or else its own, of the run's data the task's grader and then
+// GradersOf names the graders of a suite; the first gives its verdicts. For a benchmark they are
+// eval.final.graders or else its own; for the run's data, the task's grader and then
 // eval.final.graders.
 func GradersOf(c *config.Run, s *Suite) []string {
 	list := c.Eval.Final.Graders
@@ -57,7 +57,7 @@ func GradersOf(c *config.Run, s *Suite) []string {
 	return append([]string{own}, slices.DeleteFunc(slices.Clone(list), func(g string) bool { return g == own })...)
 }
 
-// suiteOf finds the benchmark that a label is of; nil for the run's own data.
+// suiteOf finds the benchmark of a label; nil for the run's own data.
 func (e *Env) suiteOf(label string) *Suite {
 	i := slices.IndexFunc(e.Suites, func(s Suite) bool { return s.Name == SuiteOf(label) })
 	if i < 0 {
@@ -83,8 +83,8 @@ func (e *Env) suiteProblems(in Inputs, label string) ([]rollout.Problem, error) 
 	return read.Problems, nil
 }
 
-// rendered holds the problems as the model is asked them: a benchmark's within
-// eval.final.prompt, the run's own as they are trained on.
+// rendered returns the problems as the model sees them: those of a benchmark within
+// eval.final.prompt, the run's own as in training.
 func (e *Env) rendered(problems []rollout.Problem, label string) []rollout.Problem {
 	if e.suiteOf(label) == nil {
 		return problems
@@ -98,7 +98,7 @@ func (e *Env) rendered(problems []rollout.Problem, label string) []rollout.Probl
 	return out
 }
 
-// around puts texts around what the user says last.
+// around puts texts before and after the last message of the user.
 func around(messages []rollout.Message, before, after string) []rollout.Message {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if m := messages[i]; m.Role == "user" && m.Parts == nil {
@@ -110,8 +110,7 @@ func around(messages []rollout.Message, before, after string) []rollout.Message 
 	return messages
 }
 
-// grader makes one grader of a label, with a sandbox where it runs programs. end gives
-// that back.
+// grader makes one grader of a label, with a sandbox if it runs programs; end closes it.
 func (e *Env) grader(ctx context.Context, label, name string,
 	first bool) (g rollout.Grader, end func() error, err error) {
 	if e.suiteOf(label) == nil && first {
@@ -133,8 +132,8 @@ func (e *Env) grader(ctx context.Context, label, name string,
 	return g, pool.Close, nil
 }
 
-// judge scores the samples of an evaluation with all graders of its label, and fills in
-// the verdicts of the first and the panel of all.
+// judge grades the samples of an evaluation with all graders of its label, and fills in the
+// verdicts of the first and the panel of all.
 func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error {
 	names := GradersOf(e.run(), e.suiteOf(ev.Label))
 	ev.Panel = &eval.Panel{Problems: ev.Problems, Samples: ev.Samples}

@@ -17,26 +17,26 @@ import (
 	"exp/train/tokenizer"
 )
 
-// template is the chat template of a run with what it renders beside the messages.
+// template is the chat template of a run with its variables other than the messages.
 type template struct {
 	*chat.Template
-	from    string // where it stands
+	from    string // its file
 	source  string
-	own     bool   // data.chat names it: the model's folder has another one, or none
-	system  string // of chats that have no system message
+	own     bool   // named by data.chat; the model's folder has another one or none
+	system  string // for chats without one
 	vars    *chat.Dict
 	date    time.Time
 	special map[string]string
 	tools   json.RawMessage // of data.tools; nil: none
-	// withTools renders chats with tools, where the model has a template for them.
+	// withTools renders chats with tools, if the model has a template for them.
 	withTools *chat.Template
 }
 
-// mostTemplate is more than a template may have; chat.Parse says by how much.
+// mostTemplate is more than a template may have; the error of chat.Parse gives the limit.
 const mostTemplate = 2 << 20
 
-// newTemplate returns the template that data.chat names; nil for plain text. tok is the
-// tokenizer whose folder may have one.
+// newTemplate returns the template that data.chat names; nil for plain text. tok is the tokenizer,
+// whose folder may have one.
 func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 	if c.Data.Chat == config.None {
 		return nil, nil
@@ -82,8 +82,8 @@ func templateSource(c *config.Run, tok tokenizer.Tokenizer) (source, from string
 	return string(b), path, err
 }
 
-// messagesOf are the messages of a problem: its own, or its prompt as one of the user;
-// before them data.system, if they have no system message.
+// messagesOf returns the messages of a problem: its own, or its prompt as one of the user, after
+// data.system if they have no system message.
 func (t *template) messagesOf(p *rollout.Problem) []rollout.Message {
 	list := p.Messages
 	if len(list) == 0 {
@@ -96,12 +96,12 @@ func (t *template) messagesOf(p *rollout.Problem) []rollout.Message {
 	return list
 }
 
-// prompt is the text of a chat that offers tools, up to where the assistant speaks.
+// prompt returns the text of a chat that offers tools, up to where the assistant speaks.
 func (t *template) prompt(list []rollout.Message, tools json.RawMessage) (string, error) {
 	return t.render(list, tools, true)
 }
 
-// render is the text of a chat that offers tools; open: up to where the assistant speaks.
+// render returns the text of a chat that offers tools; open ends it where the assistant speaks.
 func (t *template) render(list []rollout.Message, tools json.RawMessage, open bool) (string, error) {
 	in := t.input()
 	in.AddGenerationPrompt = open
@@ -129,13 +129,13 @@ func (t *template) input() chat.Input {
 	return chat.Input{Special: t.special, Vars: t.vars, Date: t.date}
 }
 
-// endOfTurn is what the template writes behind an answer, up to the next question; ""
-// where it does not show that.
+// endOfTurn returns the text that the template writes between an answer and the next question; ""
+// if it cannot be found.
 func (t *template) endOfTurn() string {
 	if text, err := chat.EndOfTurn(context.Background(), t.Template, t.input()); err == nil {
 		return text
 	}
-	// Some templates take one question and its answer only.
+	// Some templates accept only one question and its answer.
 	const answer = "aX7only"
 	in := t.input()
 	in.Messages = []chat.Message{chat.NewMessage("user", "qX7only"), chat.NewMessage("assistant", answer)}

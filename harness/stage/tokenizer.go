@@ -20,8 +20,8 @@ func Tokenizer(c *config.Run) (tokenizer.Tokenizer, error) {
 	return tok, err
 }
 
-// readTokenizer returns the configured tokenizer, and whether it is one of ours that
-// knows text only.
+// readTokenizer returns the configured tokenizer, and whether it is one of ours that only encodes
+// text.
 func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error) {
 	switch c.Tokenizer.Kind {
 	case "model":
@@ -51,8 +51,8 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 	return tok, true, err
 }
 
-// dataAlphabet holds the characters of the prompts, as a chat template writes them, and
-// of the answers and targets of all splits.
+// dataAlphabet returns the characters of the prompts, as a chat template writes them, and of the
+// answers and targets of all splits.
 func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 	stand, err := tokenizer.NewChar("a") // has the special tokens of any
 	if err != nil {
@@ -100,15 +100,15 @@ func addCharacters(found map[rune]bool, tmpl *template, p *rollout.Problem) (err
 	return nil
 }
 
-// DataError is of NewPrompter about data that the alphabet comes from.
+// DataError is returned by NewPrompter for data that the alphabet comes from.
 type DataError struct{ Err error }
 
 func (e *DataError) Error() string { return e.Err.Error() }
 func (e *DataError) Unwrap() error { return e.Err }
 
-// TrainingTexts yields the texts that a model of this configuration learns from: prompt
-// and target of each training problem, as the task makes or reads them, without a chat
-// template. It needs no tokenizer, so one can be learnt from them.
+// TrainingTexts yields the texts that a model of this configuration learns from: prompt and target
+// of each training problem, as the task makes or reads them, without a chat template. It needs no
+// tokenizer, so one can be learned from them.
 func TrainingTexts(c *config.Run) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		t, err := task.New(taskConfig(c))
@@ -132,7 +132,7 @@ func TrainingTexts(c *config.Run) iter.Seq2[string, error] {
 	}
 }
 
-// textsOf are the texts of a problem that a model reads or writes.
+// textsOf returns the texts of a problem that a model reads or writes.
 func textsOf(p *rollout.Problem) []string {
 	if len(p.Messages) == 0 {
 		return []string{p.Prompt, p.Target}

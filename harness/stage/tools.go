@@ -14,11 +14,10 @@ import (
 	"exp/train/rollout"
 )
 
-// mostTools is how long a list of tools may be in bytes.
+// mostTools bounds a list of tools, in bytes.
 const mostTools = 4 << 20
 
-// readTools returns data.tools as compact JSON, in the order of keys in which it was
-// written; nil for none.
+// readTools returns data.tools as compact JSON with its keys in the original order; nil for none.
 func readTools(c *config.Run) (json.RawMessage, error) {
 	text := c.Data.Tools
 	if text == "" || text == config.None {
@@ -65,13 +64,13 @@ func shortJSON(raw []byte) string {
 	return string(raw)
 }
 
-// ToolsError is of NewPrompter about data.tools.
+// ToolsError is returned by NewPrompter for data.tools.
 type ToolsError struct{ Err error }
 
 func (e *ToolsError) Error() string { return "tools: " + e.Err.Error() }
 func (e *ToolsError) Unwrap() error { return e.Err }
 
-// toolsOf are the tools of a problem: its own, or the run's; nil for none.
+// toolsOf returns the tools of a problem: its own, or the run's; nil for none.
 func (t *template) toolsOf(p *rollout.Problem) json.RawMessage {
 	if len(p.Tools) > 0 {
 		return p.Tools
@@ -79,8 +78,8 @@ func (t *template) toolsOf(p *rollout.Problem) json.RawMessage {
 	return t.tools
 }
 
-// useTools notes data.tools, and the template that a model has for chats with tools next to
-// the one that it has for others.
+// useTools notes data.tools, and the model's template for chats with tools if it has a separate
+// one.
 func (t *template) useTools(c *config.Run, files map[string][]byte) (err error) {
 	if t.tools, err = readTools(c); err != nil {
 		return &ToolsError{err}
@@ -98,7 +97,7 @@ func (t *template) useTools(c *config.Run, files map[string][]byte) (err error) 
 	return nil
 }
 
-// with returns the template that renders chats with tools, or without.
+// with returns the template for chats with tools, or without.
 func (t *template) with(tools json.RawMessage) *chat.Template {
 	if len(tools) > 0 && t.withTools != nil {
 		return t.withTools
@@ -114,13 +113,13 @@ func (t *template) ignores(p *rollout.Problem) bool {
 	}
 	with, err := t.prompt(t.messagesOf(p), tools)
 	if err != nil {
-		return false // said where the prompt is encoded
+		return false // reported when the prompt is encoded
 	}
 	without, err := t.prompt(t.messagesOf(p), nil)
 	return err == nil && with == without
 }
 
-// ToolsDigest is the digest of data.tools; zero for none, and where prompts are plain text.
+// ToolsDigest returns the digest of data.tools; zero for none, and for plain text prompts.
 func (p *Prompter) ToolsDigest() (ident.Digest, error) {
 	if p.template == nil || len(p.template.tools) == 0 {
 		return ident.Digest{}, nil
@@ -140,8 +139,8 @@ func (p *Prompter) toolsPlan() (n int, ignored bool) {
 	return len(list), p.template.ignores(&rollout.Problem{Prompt: "?"})
 }
 
-// withoutTools counts problems that have tools of their own, and of them those whose
-// prompt does not show them.
+// withoutTools counts problems with tools of their own, and those of them whose prompt does not
+// show them.
 func (p *Prompter) withoutTools(problems []rollout.Problem) (own, lost int) {
 	for i := range problems {
 		if len(problems[i].Tools) == 0 {
@@ -155,7 +154,7 @@ func (p *Prompter) withoutTools(problems []rollout.Problem) (own, lost int) {
 	return own, lost
 }
 
-// warnTools says of which problems the tools are in no prompt.
+// warnTools warns of problems whose prompts do not show the tools.
 func (e *Env) warnTools(p *Prompter, name string, problems []rollout.Problem) {
 	if n, ignored := p.toolsPlan(); n > 0 && ignored {
 		e.event("tools-ignored", "the chat template ignores the %d tools of data.tools: no prompt of %s has them", n,

@@ -10,13 +10,13 @@ import (
 // verlDraws has the number of draws and the seed of verl's bootstrap_metric.
 var verlDraws = stat.SubsetDraws{Draws: 1000, Seed: 42}
 
-// validation returns verl's validation metrics (val-core/…, val-aux/…; stat.Validation)
-// of the graded ones of a validation's samples, whose verdicts are in their order. The
-// variables are reward, the verdict's, and acc, 1 where it is correct; what is voted on
-// is its answer, where no answer is one as well. source names the set of problems.
+// validation returns verl's validation metrics (val-core/…, val-aux/…; stat.Validation) of the
+// graded samples of a validation; verdicts are in the samples' order. The variables are the
+// verdict's reward and acc, 1 if it is correct; the vote is over answers, where no answer counts as
+// one too. source names the set of problems.
 //
-// Its best@n is lower than the chance that one of n samples is right, which is the
-// pass@n next to it. There are no turns to count.
+// Its best@n is lower than the chance that one of n samples is right, which is the pass@n next to
+// it. There are no turns to count.
 func validation(source string, samples []eval.Sample, verdicts []rollout.Verdict) []rl.Metric {
 	v := stat.Validation{Answer: []string{}, Variables: []stat.Variable{{Name: "reward"}, {Name: "acc"}}}
 	for i, s := range samples {

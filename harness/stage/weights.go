@@ -38,8 +38,8 @@ func (e *Env) newModel(h model.Heads, trainable bool) (*model.Model, error) {
 	return model.New(e.Backend, c, h, trainable)
 }
 
-// folderWeights is the blob that stands for the weights of a folder outside the store. It
-// names them by digest; stages read them where model.base says they lie.
+// folderWeights is a blob that stands for the weights of a folder outside the store. It names them
+// by digest; stages read them from model.base.
 type folderWeights struct {
 	Kind    string       `json:"kind"`
 	Weights ident.Digest `json:"weights"`
@@ -48,7 +48,7 @@ type folderWeights struct {
 
 const folderWeightsKind = "exp/weights-by-reference/1"
 
-// putFolderWeights stores what stands for the weights of model.base.
+// putFolderWeights stores the stand-in for the weights of model.base.
 func (e *Env) putFolderWeights() (Output, error) {
 	d, err := modelDigest(e.run(), e.Again)
 	if err != nil {
@@ -61,12 +61,12 @@ func (e *Env) putFolderWeights() (Output, error) {
 	return e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d, adapter})
 }
 
-// ReadWeightsDigest is the digest of the weights of model.base, whose files are read to
-// their last byte.
+// ReadWeightsDigest returns the digest of the weights of model.base; it reads their files
+// completely.
 func ReadWeightsDigest(c *config.Run) (ident.Digest, error) { return modelDigest(c, true) }
 
-// openWeights opens the weights of an input: a blob, or the folder that it
-// refers to. byReference says which.
+// openWeights opens the weights of an input: a blob, or the folder that it refers to, in which case
+// byReference is true.
 func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byReference bool, err error) {
 	path, err := e.inputPath(in, role)
 	if err != nil {
@@ -98,10 +98,10 @@ func readFolderWeights(path string) (ref folderWeights, ok bool, err error) {
 	return ref, true, nil
 }
 
-// readStandIn reads a blob that may be JSON that stands for weights. Safetensors begin
-// with the length of their header, never with a brace and a quote.
+// readStandIn reads a blob that may be JSON that stands for weights. A safetensors file begins with
+// the length of its header, never with a brace and a quote.
 func readStandIn(path string, v any) (ok bool, err error) {
-	const limit = 1 << 20 // a thousand shards and more
+	const limit = 1 << 20 // enough for over a thousand shards
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
@@ -109,14 +109,14 @@ func readStandIn(path string, v any) (ok bool, err error) {
 	defer f.Close()
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(f, head); err != nil || string(head) != `{"` {
-		return false, nil // too short is for the reader of weights to say
+		return false, nil // the reader of weights reports that it is too short
 	}
 	rest, err := io.ReadAll(io.LimitReader(f, limit))
 	return err == nil && json.Unmarshal(append(head, rest...), v) == nil, err
 }
 
-// loadModel makes a model with the plain weights of an input. A frozen one keeps BF16
-// weights as they are, and so does what adapters are trained on.
+// loadModel makes a model with the plain weights of an input. BF16 weights stay BF16 if they are
+// frozen or under adapters that are trained.
 func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (*model.Model, error) {
 	t, byReference, err := e.openWeights(in, role)
 	if err != nil {
@@ -146,8 +146,8 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 	return m, nil
 }
 
-// frozenModel makes a model on a backbone of its own; adapted: with the adapters that
-// the run starts from.
+// frozenModel makes a model on a backbone of its own; adapted adds the adapters that the run starts
+// from.
 func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*model.Model, error) {
 	base, err := e.newBackbone(t, h.LM)
 	if err != nil {
@@ -166,7 +166,7 @@ func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*
 	return m, nil
 }
 
-// newBackbone loads weights that never change: in BF16 where all of them are.
+// newBackbone loads weights that never change, in BF16 if all of them are.
 func (e *Env) newBackbone(t *checkpoint.Tensors, lm bool) (*model.Backbone, error) {
 	c, err := e.architecture()
 	if err != nil {
@@ -208,7 +208,7 @@ func (e *Env) putWeights(m *model.Model, keep checkpoint.Filter) (Output, error)
 	return Output{Role: RoleWeights, Digest: d, Size: size, Kind: "weights"}, err
 }
 
-// digestTensors is the digest of a set of weights, whatever their container.
+// digestTensors returns the digest of a set of weights, whatever their container.
 func digestTensors(sources []checkpoint.Source) (ident.Digest, error) {
 	list := make([]ident.Tensor, len(sources))
 	for i, s := range sources {
@@ -221,13 +221,13 @@ func digestTensors(sources []checkpoint.Source) (ident.Digest, error) {
 	return ident.Weights(list)
 }
 
-// paramsDigest is the digest of a model's parameters as they are now.
+// paramsDigest returns the digest of a model's present parameters.
 func (e *Env) paramsDigest(m *model.Model) (ident.Digest, error) {
 	return digestTensors(checkpoint.Weights(e.Backend, m, checkpoint.All))
 }
 
-// initialize makes the weights that everything starts from: random ones, or a reference
-// to those of a folder.
+// initialize makes the weights that everything starts from: random ones, or a reference to a
+// folder's.
 func initialize(e *Env) (*Outcome, error) {
 	c := e.run()
 	var w Output
