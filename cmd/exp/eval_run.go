@@ -132,7 +132,7 @@ func noFolder(ref string, err error) error {
 	if _, e := os.Stat(ref); e == nil || strings.HasPrefix(ref, "@") {
 		return err
 	}
-	return fmt.Errorf("%w, and there is no such folder", err)
+	return fmt.Errorf("%w, and no such folder exists", err)
 }
 
 // evalRun scores the final weights of a run and stores the results with the run. It

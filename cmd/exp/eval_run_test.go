@@ -132,7 +132,7 @@ func TestEvalRun(t *testing.T) {
 		t.Errorf("adapters alone:\n%s, with their model:\n%s", alone.stdout, adapted.stdout)
 	}
 	run("eval", "@last", "--suite", "puzzles", "--adapter", adapter).refuses(t, 2, "--adapter needs a FOLDER")
-	run("eval", "weights/nothing", "--suite", "puzzles", "--dry-run").refuses(t, 3, "and there is no such folder")
+	run("eval", "weights/nothing", "--suite", "puzzles", "--dry-run").refuses(t, 3, "and no such folder exists")
 	run("eval", filepath.Base(model[0])+"s", "--suite", "puzzles").refuses(t, 3)
 
 	// A file whose run is not there, or that is only tried, leaves the store as it is.

@@ -48,7 +48,7 @@ func program(list func(*app) []*cli.Command) cli.Program {
 // app is one execution of the program. Several commands share its methods.
 type app struct{ *cli.App }
 
-// commands lists the commands in the order of help, before those of the frame. To add
+// commands lists the commands in the order of help, before the frame's own. To add
 // a command, write its constructor and list it here.
 func commands(a *app) []*cli.Command {
 	return []*cli.Command{

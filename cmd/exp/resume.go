@@ -81,7 +81,7 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 	}
 	a.CloseProgress()
 	if res.Executed == 0 {
-		a.Note("run %s is complete; there is nothing left to do", res.Run.RID.Short())
+		a.Note("run %s is complete; nothing is left to do", res.Run.RID.Short())
 	}
 	if err := a.printResults(c.Context, db, []harness.Result{res}); err != nil {
 		return err

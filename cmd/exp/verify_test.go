@@ -108,7 +108,7 @@ func TestResumeCommand(t *testing.T) {
 	e.succeeds(t)
 	exp(t, "resume", "@last", "--store", dir).succeeds(t)
 	e = exp(t, "resume", "smoke", "--store", dir)
-	if e.succeeds(t); !strings.Contains(e.stderr, "is complete; there is nothing left to do") {
+	if e.succeeds(t); !strings.Contains(e.stderr, "is complete; nothing is left to do") {
 		t.Errorf("it does not say so:\n%s", e.stderr)
 	}
 	e = exp(t, "resume", "smoke", "--extend-steps", "2", "--store", dir)

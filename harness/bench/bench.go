@@ -12,7 +12,7 @@
 //
 // Operations are those that the mathematics needs, whatever the engine executes
 // (model.Config.ForwardFLOPs): two per weight of a linear layer and token, and 4·H·D per
-// layer for every pair of a token and one that it attends to, i(i+1)/2 pairs in a
+// layer for every pair of a token and a token that it attends to, i(i+1)/2 pairs in a
 // sequence of i tokens. Biases, norms, softmax and the embedding do not count; the output
 // projection counts once per row whose log-prob is needed.
 //
@@ -69,7 +69,7 @@ const (
 // Parts returns all parts in order.
 func Parts() []Part { return []Part{PartMachine, PartMatMul, PartTrain, PartLogProb, PartSample} }
 
-// Options select what is measured.
+// Options select the measurements.
 type Options struct {
 	Models []Model
 	Parts  []Part // nil: all

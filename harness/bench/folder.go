@@ -13,7 +13,7 @@ import (
 	"exp/train/rollout"
 )
 
-// FolderOptions select what is measured on a model in Hugging Face's layout.
+// FolderOptions select the measurements of a model in Hugging Face's layout.
 type FolderOptions struct {
 	Path      string
 	Sequences []int         // numbers of completions to sample together

@@ -32,7 +32,7 @@ func Models() []Model {
 	}
 }
 
-// config returns the architecture with enough positions for what is measured.
+// config returns the architecture with enough positions for the measurements.
 func (m Model) config(o Options) model.Config {
 	return model.Config{Vocab: m.Vocab, Layers: m.Layers, Width: m.Width, Heads: m.Heads, KVHeads: m.KVHeads,
 		Head: HeadSize, FFN: m.FFN,

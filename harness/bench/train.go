@@ -9,8 +9,8 @@ import (
 	"exp/train/optim"
 )
 
-// batch returns the input of training and log-probs: sequences of Length tokens, each
-// of which predicts the next. The last token of a sequence predicts one more.
+// batch returns the input of training and log-probs: sequences of Length tokens. Each token
+// predicts the next, the last one a token after the sequence.
 func (s *suite) batch(vocab int) model.Batch {
 	b := model.Batch{Offsets: []int32{0}}
 	var r stream

@@ -107,7 +107,7 @@ func dataChecks() []check {
 	list := []check{
 		{[]string{"data.train.source", "train.steps", "sft.steps"}, func(r *Run) (string, string) {
 			if r.Data.Train.Source == None && (r.Train.Steps > 0 || r.SFT.Steps > 0) {
-				return "data.train.source is none: there is nothing to train on", "give a file, or generated"
+				return "data.train.source is none: nothing to train on", "give a file, or generated"
 			}
 			return "", ""
 		}},

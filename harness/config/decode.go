@@ -13,7 +13,7 @@ type issue struct {
 	code, message, help string
 }
 
-// decoder reads the values of one key and notes what is wrong.
+// decoder reads the values of one key and notes problems.
 type decoder struct {
 	key    *Key
 	path   string // of the value, for messages: task.outcomes.modes[1].width

@@ -16,7 +16,7 @@ type Remote struct {
 	Err   error     // why it cannot be used: a *hub.MissingError or a *hub.AmbiguousError
 }
 
-// remoteKeys are the keys that may name something on a hub, with what they want of it.
+// remoteKeys are the keys that may name something on a hub, with the part they need.
 func remoteKeys() map[string]hub.Part {
 	return map[string]hub.Part{
 		"model.base": hub.Weights, "model.adapter": hub.Weights, "reward.weights": hub.Weights,
@@ -26,7 +26,7 @@ func remoteKeys() map[string]hub.Part {
 }
 
 // locate finds the references of a configuration and replaces them by paths in values.
-// What is not found stays a reference. find may be nil: nothing is found.
+// References that find does not find stay; find may be nil.
 func (r *Resolved) locate(values map[string]any, find func(hub.Ref) (hub.Found, error)) {
 	parts := remoteKeys()
 	for _, k := range schema().keys {

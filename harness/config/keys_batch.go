@@ -32,7 +32,7 @@ func batchKeys() []Key {
 }
 
 // corrections returns the names of the rollout correction presets, starting with the
-// one that only measures.
+// the one that only measures.
 func corrections() []string {
 	names := slices.Sorted(maps.Keys(rl.CorrectionPresets()))
 	at := slices.Index(names, "disabled")

@@ -72,7 +72,7 @@ type loader struct {
 	rank    int
 	user    bool    // reading the user's configuration
 	main    *source // the configuration file
-	partial bool    // a layer could not be read: what is missing may be in it
+	partial bool    // a layer could not be read: missing keys may be in it
 
 	set   map[string]*setting
 	bad   map[string]bool // keys with an invalid value

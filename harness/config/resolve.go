@@ -237,7 +237,7 @@ func (r *resolver) ineffective(s *setting, cause string) {
 		"remove it, or make it count: "+conditions(s.key, cause)))
 }
 
-// conditions lists what a key needs: the clauses that fail because of cause.
+// conditions lists the conditions of a key: the clauses that fail because of cause.
 func conditions(k *Key, cause string) string {
 	var parts []string
 	for _, clause := range k.When {
@@ -257,7 +257,7 @@ func conditions(k *Key, cause string) string {
 }
 
 // seemsMeant reports whether an unknown key probably means this one, or a block around
-// it. Its default is then not what the user wants, and reporting it missing is noise.
+// it. The user then does not want its default, and reporting it missing is noise.
 func (l *loader) seemsMeant(path string) bool {
 	for ; path != ""; path, _ = cutLast(path) {
 		if l.meant[path] {

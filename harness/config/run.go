@@ -377,13 +377,13 @@ type Final struct {
 	PassK        []int    `key:"pass_k"`
 }
 
-// Compare says what a comparison with this run may vary.
+// Compare lists the keys that a comparison with this run may vary.
 type Compare struct {
 	Vary     []string `key:"vary"`
 	MinSeeds int      `key:"min_seeds"`
 }
 
-// Store says what is kept.
+// Store selects the data to keep.
 type Store struct {
 	Samples Samples `key:"samples"`
 }

@@ -93,7 +93,7 @@ func sizeOf(path string) (total int64) {
 	return total
 }
 
-// described returns what a folder holds.
+// described describes a folder.
 func described(p *checkpoint.Packed, out string) *Merged {
 	m := &Merged{Source: p.Source, Container: p.Container, Ranks: p.Ranks, Out: out, Class: p.Class,
 		DType: string(p.DType), Tensors: p.Tensors, Files: []File{}, Notes: append([]string{}, p.Notes...)}

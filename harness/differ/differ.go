@@ -16,7 +16,7 @@ type Parts struct{ Config, Code, Inputs, Env, Trajectory bool }
 // All returns all parts.
 func All() Parts { return Parts{Config: true, Code: true, Inputs: true, Env: true, Trajectory: true} }
 
-// Options select what is compared, and how.
+// Options select the parts to compare, and how.
 type Options struct {
 	Parts Parts
 	Lines bool // include the diff of source files

@@ -99,7 +99,7 @@ func (e *NoWeightsError) Error() string {
 	return e.Dir + " has no config.json, so it cannot be evaluated"
 }
 
-// Hint says what is needed.
+// Hint says what the folder needs.
 func (e *NoWeightsError) Hint() string {
 	if e.Kind != "" {
 		return fmt.Sprintf("the weights are there (%s): put the model's config.json and tokenizer into %s, or merge "+

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Cache is a folder of repositories in the layout that the package comment shows. Its
-// methods use no network.
+// Cache is a folder of repositories in the layout that the package comment shows. Its methods do
+// not use the network.
 type Cache struct{ Dir string }
 
 // commitForm is the form of a commit; digestForm of git's sha1 and of a sha256.
@@ -40,8 +40,8 @@ func (c Cache) noExist(r Repo, commit, path string) string {
 	return filepath.Join(c.repo(r), ".no_exist", commit, filepath.FromSlash(path))
 }
 
-// commit returns the commit that a revision meant when it was fetched last; "" if it never
-// was.
+// commit returns the commit that a revision meant when it was last fetched; "" if it was never
+// fetched.
 func (c Cache) commit(r Repo, revision string) string {
 	if b, err := os.ReadFile(c.refPath(r, revision)); err == nil {
 		if text := strings.TrimSpace(string(b)); commitForm.MatchString(text) {
@@ -56,7 +56,7 @@ func (c Cache) commit(r Repo, revision string) string {
 	return ""
 }
 
-// MissingError says that a reference is not in the cache, or not all of it.
+// MissingError reports that a reference is not in the cache, or only in part.
 type MissingError struct {
 	Ref    Ref
 	Cache  string   // the folder
@@ -78,7 +78,7 @@ func (e *MissingError) Error() string {
 	return text
 }
 
-// Hint is the command that fetches it.
+// Hint returns the command that fetches it.
 func (e *MissingError) Hint() string {
 	if e.Never {
 		return "check the path of the file; exp hub get lists what a repository has if nothing matches --include"
@@ -102,12 +102,12 @@ type Found struct {
 	Ref    Ref
 	Commit string
 	Dir    string   // the folder of the commit
-	Path   string   // what the reference means: Dir, a file in it, or a pattern of its files
-	Files  []string // the files that the reference means, relative to Dir, sorted
+	Path   string   // the target of the reference: Dir, a file in it, or a pattern of its files
+	Files  []string // the files of the reference, relative to Dir, sorted
 }
 
-// Find looks a reference up. If it is not there as a whole, the error is a *MissingError;
-// an *AmbiguousError asks which file of a data set is meant.
+// Find looks a reference up. If it is not there completely, the error is a *MissingError; an
+// *AmbiguousError asks which file of a data set is meant.
 func (c Cache) Find(ref Ref) (Found, error) {
 	return c.find(ref, "")
 }
@@ -155,7 +155,7 @@ func (c Cache) find(ref Ref, commit string) (f Found, err error) {
 	return f, nil
 }
 
-// files lists the files of a snapshot whose contents are there, sorted.
+// files lists the files of a snapshot that are present, sorted.
 func (c Cache) files(r Repo, commit string) (list []string, err error) {
 	root := c.snapshot(r, commit)
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -166,7 +166,7 @@ func (c Cache) files(r Repo, commit string) (list []string, err error) {
 			return err
 		}
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-			return nil // a link to what is not there yet
+			return nil // a link to a missing blob
 		}
 		rel, err := filepath.Rel(root, path)
 		list = append(list, filepath.ToSlash(rel))
@@ -201,7 +201,7 @@ func (c *Client) keep(r Repo, commit, path, digest string) error {
 	return nil
 }
 
-// setRef notes what a revision means now.
+// setRef records the commit that a revision now means.
 func (c Cache) setRef(r Repo, revision, commit string) error {
 	if revision == commit {
 		return nil
@@ -213,7 +213,7 @@ func (c Cache) setRef(r Repo, revision, commit string) error {
 	return writeFile(path, []byte(commit))
 }
 
-// markAbsent notes that a commit has no such file.
+// markAbsent records that a commit does not have the file.
 func (c Cache) markAbsent(r Repo, commit, path string) error {
 	return writeFile(c.noExist(r, commit, path), nil)
 }

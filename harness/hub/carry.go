@@ -34,10 +34,10 @@ func Requests(refs []Ref) (list []Request) {
 	return list
 }
 
-// Command is the command line that fetches a reference.
+// Command returns the command line that fetches a reference.
 func Command(ref Ref) string { return Requests([]Ref{ref})[0].Command() }
 
-// Command is the command line of a request.
+// Command returns the command line of a request.
 func (r Request) Command() string {
 	words := []string{"exp hub get " + r.Ref.Name + "@" + r.Ref.Revision}
 	if r.Ref.Kind == DataSet {
@@ -52,7 +52,7 @@ func (r Request) Command() string {
 	return strings.Join(words, " ")
 }
 
-// Carry says how to bring what another machine fetched into a cache.
+// Carry says how to bring files that another machine fetched into a cache.
 func Carry(cache string, list []Request) []string {
 	var folders []string
 	for _, r := range list {

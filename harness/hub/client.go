@@ -21,9 +21,9 @@ import (
 type Client struct {
 	Settings Settings
 	Cache    Cache
-	// Watch hears how a Get goes on; nil: nobody. Calls never overlap.
+	// Watch receives the progress of a Get; nil: nobody does. Calls never overlap.
 	Watch func(Progress)
-	// Note hears what a person may want to know: a wait, a second try. nil: nobody.
+	// Note receives messages for a person: a wait, a second try; nil: nobody does.
 	Note func(text string)
 
 	base  *url.URL
@@ -36,7 +36,7 @@ type Client struct {
 	hardlink func(target, path string) error
 }
 
-// Progress is how far a Get is, in bytes of the files that it takes.
+// Progress is the state of a Get, in bytes of the files to fetch.
 type Progress struct {
 	Done, Total int64
 }
@@ -80,11 +80,11 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// maxRedirects is as many as browsers follow, nearly.
+// maxRedirects is about as many as browsers follow.
 const maxRedirects = 10
 
-// send asks a server and follows redirects, unless stop says that an answer is the one
-// wanted. The token goes to the hub only: a redirect that leaves its host leaves it behind.
+// send asks a server and follows redirects until stop accepts an answer. The token goes only to the
+// hub: a redirect to another host leaves it out.
 func (c *Client) send(ctx context.Context, method string, u *url.URL, header http.Header,
 	stop func(*http.Response) bool) (*http.Response, error) {
 	trusted := sameHost(u, c.base)
@@ -120,7 +120,7 @@ func redirects(resp *http.Response) bool {
 	return slices.Contains([]int{301, 302, 303, 307, 308}, resp.StatusCode) && resp.Header.Get("Location") != ""
 }
 
-// sameHost reports whether two addresses are of one server.
+// sameHost reports whether two addresses have the same server.
 func sameHost(a, b *url.URL) bool { return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host) }
 
 // unreachable is the error of a request without an answer. It does not repeat the address,
@@ -139,7 +139,7 @@ func (c *Client) unreachable(ctx context.Context, u *url.URL, err error) error {
 	return &transient{err: e}
 }
 
-// bare strips the address off an error of net/http.
+// bare removes the address from an error of net/http.
 func bare(err error) error {
 	var e *url.Error
 	if errors.As(err, &e) {
@@ -148,7 +148,7 @@ func bare(err error) error {
 	return err
 }
 
-// api is the address of a question about a repository.
+// api returns the address of a question about a repository.
 func (c *Client) api(r Repo, parts ...string) *url.URL {
 	return c.base.JoinPath(append([]string{"api", r.plural(), r.Name}, parts...)...)
 }
@@ -181,16 +181,16 @@ func (c *Client) ask(ctx context.Context, u *url.URL, what string, v any) (next 
 	return next, err
 }
 
-// Tries after a failure that may pass. Pauses double from the first; a longer one than
-// longestPause is not waited for.
+// Tries after a failure that may pass. Pauses double from the first; longer ones than longestPause
+// end the tries.
 const (
 	retries      = 5
 	firstPause   = time.Second
 	longestPause = 10 * time.Minute
 )
 
-// retry calls f again after a failure that may pass. If f makes progress in between, it
-// counts from the start: a line that breaks every gigabyte still brings a large file.
+// retry calls f again after a failure that may pass. Progress of f resets the count: a connection
+// that breaks every gigabyte can still fetch a large file.
 func (c *Client) retry(ctx context.Context, f func() error) error {
 	pause := firstPause
 	for failures := 0; ; {
@@ -224,7 +224,7 @@ func (c *Client) note(format string, args ...any) {
 	}
 }
 
-// temporarySuffix ends the name of a file that is renamed when it is whole.
+// temporarySuffix ends the name of a file that is renamed when it is complete.
 func temporarySuffix() string {
 	b := make([]byte, 6)
 	_, _ = rand.Read(b) // which never fails

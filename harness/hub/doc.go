@@ -1,5 +1,5 @@
 // Package hub gets models and data sets from a hub that speaks Hugging Face's protocol, and
-// finds what is already on this machine.
+// finds those already on this machine.
 //
 // A Ref names a repository at a revision: hub:ORG/NAME@REV. A Cache finds it in the folder
 // that Python's huggingface_hub shares, and never uses the network. A Client fills that
@@ -14,8 +14,8 @@
 //	.locks/models--ORG--NAME/DIGEST.lock
 //
 // A blob gets its name only after its size and digest were checked, a snapshot its link
-// only after that, and a revision its commit last of all: whatever a crash leaves, nothing
-// that is not whole can be found.
+// only after that, and a revision its commit last: after a crash, only complete files can be
+// found.
 //
 // It does not upload, resolve partial commit hashes offline, or check again what another
 // program put into the cache; a run digests the weights and data that it reads.

@@ -25,14 +25,14 @@ type download struct {
 	repo   Repo
 	commit string
 	entry
-	count func(n int64) // bytes that came, or went again
-	again bool          // a whole body was wrong already
+	count func(n int64) // bytes received, less those discarded
+	again bool          // a complete body was already wrong once
 }
 
 // what names the file in errors.
 func (d *download) what() string { return d.Path + " of " + d.repo.String() }
 
-// url is the address of the file.
+// url returns the address of the file.
 func (d *download) url() *url.URL {
 	parts := []string{d.repo.Name, "resolve", d.commit}
 	if d.repo.Kind == DataSet {
@@ -44,8 +44,7 @@ func (d *download) url() *url.URL {
 	return d.c.base.JoinPath(parts...)
 }
 
-// run fetches the file unless it is there. fetched counts the bytes that came over the
-// network.
+// run fetches the file unless the cache has it. fetched counts the bytes received.
 func (d *download) run(ctx context.Context) (fetched int64, err error) {
 	info, err := os.Stat(d.c.Cache.pointer(d.repo, d.commit, d.Path))
 	if err == nil && (d.Size < 0 || info.Size() == d.Size) {
@@ -63,7 +62,7 @@ func (d *download) run(ctx context.Context) (fetched int64, err error) {
 		return 0, err
 	}
 	defer l.release()
-	if d.stored() { // another process brought it, or another commit has it
+	if d.stored() { // another process fetched it, or another commit has it
 		d.count(d.Size)
 	} else if fetched, err = d.fill(ctx, l); err != nil {
 		return fetched, err
@@ -71,7 +70,7 @@ func (d *download) run(ctx context.Context) (fetched int64, err error) {
 	return fetched, d.c.keep(d.repo, d.commit, d.Path, d.Digest)
 }
 
-// stored reports whether the contents are among the blobs.
+// stored reports whether the blobs include the contents.
 func (d *download) stored() bool {
 	if d.Digest == "" || d.Size < 0 {
 		return false
@@ -80,7 +79,7 @@ func (d *download) stored() bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == d.Size
 }
 
-// head asks for size and digest and compares them with those of the tree.
+// head asks for size and digest and compares them with the tree's.
 func (d *download) head(ctx context.Context) error {
 	return d.c.retry(ctx, func() error {
 		linked := func(r *http.Response) bool {
@@ -100,10 +99,10 @@ func (d *download) head(ctx context.Context) error {
 	})
 }
 
-// identity are the headers of a request for a file as it is, not compressed.
+// identity returns the headers of a request for an uncompressed file.
 func identity() http.Header { return http.Header{"Accept-Encoding": {"identity"}} }
 
-// announced takes what the headers of a file say.
+// announced takes size and digest from the headers of a file.
 func (d *download) announced(resp *http.Response) error {
 	differs := func(name, got, want string) error {
 		return &Error{What: d.what(), exit: exitIntegrity,
@@ -141,8 +140,8 @@ func (d *download) announced(resp *http.Response) error {
 	return nil
 }
 
-// fill makes the blob: what is missing is added to what an earlier try left, and the whole
-// is checked before it gets its name.
+// fill completes the blob: it adds the rest to the bytes of earlier tries, and checks the whole
+// before naming it.
 func (d *download) fill(ctx context.Context, l *lock) (fetched int64, err error) {
 	blob := d.c.Cache.blob(d.repo, d.Digest)
 	unfinished := blob + l.suffix
@@ -156,7 +155,7 @@ func (d *download) fill(ctx context.Context, l *lock) (fetched int64, err error)
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
-		if l.suffix != incomplete { // nobody can go on with it
+		if l.suffix != incomplete { // nobody can continue it
 			os.Remove(unfinished)
 		}
 		return t.fetched, err
@@ -181,7 +180,7 @@ type partial struct {
 func (p *partial) Error() string { return p.err.Error() }
 func (p *partial) Unwrap() error { return p.err }
 
-// try adds what is missing and checks the whole.
+// try adds the missing bytes and checks the whole.
 func (t *transfer) try(ctx context.Context) error {
 	have, err := t.file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -217,7 +216,7 @@ func (t *transfer) restart() error {
 	return err
 }
 
-// receive asks for the bytes from have on.
+// receive asks for the bytes from have onwards.
 func (t *transfer) receive(ctx context.Context, have int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -278,7 +277,7 @@ func (c *Client) broken(ctx context.Context, what string, have, size int64, err 
 		Advice: "run the same command again: it goes on where it stopped"}
 }
 
-// stall is how long a connection may be silent within a file.
+// stall is the longest silence of a connection within a file.
 const stall = time.Minute
 
 // watched stops a request whose body stays silent.
@@ -347,7 +346,7 @@ func (t *transfer) check(ctx context.Context) error {
 // magic begins and ends a parquet file.
 const magic = "PAR1"
 
-// wrong is the error about a body that is not the file. Once it may be chance: the file is
+// wrong is the error about a body that is not the file. The first time may be bad luck: the file is
 // fetched again from its start.
 func (t *transfer) wrong(head []byte, why error) error {
 	if err := t.restart(); err != nil {
@@ -365,8 +364,8 @@ func (t *transfer) wrong(head []byte, why error) error {
 	return &transient{err: err}
 }
 
-// digestOf returns the digest of size bytes, of the kind that want is: sha256, or the sha1
-// that git gives a blob.
+// digestOf returns the digest of size bytes, of the same kind as want: sha256, or the sha1 that git
+// gives a blob.
 func digestOf(ctx context.Context, r io.Reader, want string, size int64) (string, error) {
 	var h hash.Hash
 	if len(want) == 2*sha256.Size {

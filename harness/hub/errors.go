@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What a hub can say, and what can be wrong with its answers.
+// Answers of a hub, and problems with them.
 var (
 	// ErrRepoNotFound is returned when the hub has no such repository, or hides it.
 	ErrRepoNotFound = errors.New("the hub has no such repository")
@@ -29,7 +29,7 @@ var (
 	// ErrUnreachable is returned when the hub does not answer, or only with failures.
 	ErrUnreachable = errors.New("the hub cannot be reached")
 	// ErrContent is returned when a file's bytes are not the ones that the hub announced.
-	ErrContent = errors.New("the bytes are not those of the file")
+	ErrContent = errors.New("the bytes differ from the file's")
 	// ErrPage is returned when a server sends a web page instead of a file.
 	ErrPage = errors.New("the server sent a web page instead of the file")
 )
@@ -42,7 +42,7 @@ const (
 	exitResource  = 7
 )
 
-// Error is a failure with what to do about it. It holds no token and no signed address.
+// Error is a failure with advice. It holds no token and no signed address.
 type Error struct {
 	What   string // "model Qwen/Qwen2.5-7B at main", "config.json of model …"
 	Err    error
@@ -62,14 +62,13 @@ func (e *Error) ExitCode() int { return e.exit }
 // transient is a failure that another try may overcome.
 type transient struct {
 	err   error
-	after time.Duration // what the server asked to wait; 0: not said
+	after time.Duration // the wait that the server asked for; 0: none
 }
 
 func (t *transient) Error() string { return t.err.Error() }
 func (t *transient) Unwrap() error { return t.err }
 
-// failure turns an answer that is not the one hoped for into an error about what. It reads
-// and closes the body.
+// failure turns an unexpected answer into an error about what. It reads and closes the body.
 func (c *Client) failure(resp *http.Response, what string) error {
 	const most = 2000 // bytes of a body that may explain the answer
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, most))
@@ -119,7 +118,7 @@ func (c *Client) failure(resp *http.Response, what string) error {
 	return fail(fmt.Errorf("the hub answers %s", status(resp)), exitResource, "")
 }
 
-// page is the error about a web page.
+// page is the error about a web page in place of a file.
 func (c *Client) page(what string) error {
 	return &Error{What: what, Err: ErrPage, exit: exitResource,
 		Advice: "something between here and the hub wants a login, or HF_ENDPOINT is not a hub's address; it is " +
@@ -130,7 +129,7 @@ func status(resp *http.Response) string {
 	return strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))
 }
 
-// retryAfter reads the header Retry-After: seconds or a date; 0 if it says nothing.
+// retryAfter reads the header Retry-After: seconds or a date; 0 without one.
 func retryAfter(value string, now time.Time) time.Duration {
 	if s, err := strconv.Atoi(value); err == nil && s > 0 {
 		return time.Duration(min(s, 1<<20)) * time.Second
@@ -146,14 +145,14 @@ func isPage(contentType string, head []byte) bool {
 	return strings.HasPrefix(contentType, "text/html") || looksLikePage(head)
 }
 
-// looksLikePage reports whether bytes begin as a web page does.
+// looksLikePage reports whether bytes begin like a web page.
 func looksLikePage(head []byte) bool {
 	text := strings.TrimPrefix(string(head[:min(len(head), 256)]), "\ufeff")
 	text = strings.ToLower(strings.TrimLeft(text, " \t\r\n"))
 	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")
 }
 
-// hide takes the token out of a text that a server sent.
+// hide removes the token from a text that a server sent.
 func (c *Client) hide(text string) string {
 	if c.token == "" {
 		return text

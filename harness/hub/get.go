@@ -12,10 +12,10 @@ import (
 // Request says what to fetch.
 type Request struct {
 	Ref     Ref
-	Include []string // patterns of files; nil takes what a run reads
+	Include []string // patterns of files; nil takes those that a run reads
 }
 
-// Result says what a Get brought, with the schema exp.hub.get/1.
+// Result is the outcome of a Get, the schema exp.hub.get/1.
 type Result struct {
 	Kind     Kind   `json:"kind"`
 	Repo     string `json:"repo"`
@@ -23,7 +23,7 @@ type Result struct {
 	Revision string `json:"revision"` // as asked
 	Commit   string `json:"commit"`
 	Path     string `json:"path"`  // folder of the commit
-	Files    []File `json:"files"` // that were asked for
+	Files    []File `json:"files"` // as requested
 	Bytes    int64  `json:"bytes"` // of all of them
 	Fetched  int64  `json:"fetched"`
 }
@@ -35,11 +35,11 @@ type File struct {
 	Digest string `json:"digest"` // sha256 of a large file, or sha1 as git has it
 }
 
-// atOnce is how many files are fetched at a time.
+// atOnce is the number of files fetched at a time.
 const atOnce = 4
 
-// Get fetches what is missing of a repository and checks it. It may run in several
-// processes at once. What was fetched before an error stays.
+// Get fetches the missing files of a repository and checks them. It may run in several processes at
+// once. Files fetched before an error stay.
 func (c *Client) Get(ctx context.Context, r Request) (*Result, error) {
 	commit, names, err := c.revision(ctx, r.Ref)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Client) Get(ctx context.Context, r Request) (*Result, error) {
 	return res, c.Cache.setRef(r.Ref.Repo, r.Ref.Revision, commit)
 }
 
-// nothing is the error of a request that no file answers.
+// nothing is the error of a request that matches no file.
 func nothing(r Request, all []entry, asked string) error {
 	e := &Error{What: fmt.Sprintf("%s at %s", r.Ref.Repo, r.Ref.Revision), exit: exitNotFound,
 		Err: fmt.Errorf("%w: nothing in it is called %s", ErrEntryNotFound, asked)}

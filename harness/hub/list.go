@@ -12,7 +12,7 @@ import (
 // Kept is a repository in a cache.
 type Kept struct {
 	Repo      Repo
-	Bytes     int64 // of all blobs, or of the files where there are no links
+	Bytes     int64 // of all blobs, or of the files on a file system without links
 	Snapshots []Snapshot
 }
 

@@ -11,7 +11,7 @@ import (
 // incomplete ends the name of a blob that is being fetched under a lock.
 const incomplete = ".incomplete"
 
-// errLocked and errNoLocks are what tryLock says where it does not lock.
+// tryLock returns errLocked or errNoLocks if it does not lock.
 var (
 	errLocked  = errors.New("another process has the lock")
 	errNoLocks = errors.New("the file system has no locks")
@@ -20,12 +20,12 @@ var (
 // lock is the right to make a blob. Python's library takes the same one.
 type lock struct {
 	file *os.File
-	// suffix ends the name of the unfinished blob: incomplete or, where nothing can be
-	// locked, a name that no other process has.
+	// suffix ends the name of the unfinished blob: incomplete or, without locks, a name that no
+	// other process uses.
 	suffix string
 }
 
-// poll is how often a lock that another process has is tried again.
+// poll is the time between tries to take a lock that another process has.
 const poll = 200 * time.Millisecond
 
 // lock waits for the lock of a blob, and makes its folders.
@@ -59,5 +59,5 @@ func (c *Client) lock(ctx context.Context, r Repo, digest, path string) (*lock, 
 	}
 }
 
-// release gives the lock back. Its file stays: another process may be waiting on it.
+// release releases the lock. Its file stays: another process may be waiting for it.
 func (l *lock) release() { l.file.Close() }

@@ -37,7 +37,7 @@ func (r Repo) String() string {
 	return "model " + r.Name
 }
 
-// Part says what a reference wants of a repository.
+// Part is the part of a repository that a reference means.
 type Part int
 
 const (
@@ -51,8 +51,8 @@ type Ref struct {
 	Repo
 	Part     Part
 	Revision string // branch, tag or commit
-	// File is the path of a file in a data set; * and ? stand for parts of a name, and then
-	// it means all files that match. Empty: the only data file there is.
+	// File is the path of a file in a data set; * and ? stand for parts of a name, and it then
+	// means all files that match. Empty: the only data file of the repository.
 	File string
 }
 
@@ -88,7 +88,7 @@ func ParseRef(text string, part Part) (Ref, error) {
 	return r, nil
 }
 
-// ParseRepo reads REPO[@REV] as a command takes it, with or without the prefix.
+// ParseRepo reads REPO[@REV], the argument of a command, with or without the prefix.
 func ParseRepo(text string, kind Kind) (Ref, error) {
 	r, file, err := parse(strings.TrimPrefix(text, Prefix), kind)
 	if err == nil && file != "" {
@@ -136,7 +136,7 @@ func localPath(path string) bool {
 	return fs.ValidPath(path) && path != "." && !strings.ContainsAny(path, "\\:\x00")
 }
 
-// String writes the reference as a configuration does.
+// String writes the reference as configurations do.
 func (r Ref) String() string {
 	text := Prefix + r.Name
 	if r.File != "" {

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// publicHub is the endpoint where HF_ENDPOINT names none.
+// publicHub is the endpoint if HF_ENDPOINT names none.
 const publicHub = "https://huggingface.co"
 
-// Settings are where the hub and the cache are, by the variables that Python's library
-// reads too.
+// Settings name the hub and the cache, from the variables that Python's library reads too.
 type Settings struct {
 	Cache     Cache
 	Offline   bool   // HF_HUB_OFFLINE: use no network at all
@@ -68,7 +67,7 @@ func FromEnv(getenv func(string) string) Settings {
 	return s
 }
 
-// Endpoint is the address of the hub, without a password.
+// Endpoint returns the address of the hub, without a password.
 func (s Settings) Endpoint() string {
 	u, err := s.url()
 	if err != nil {
@@ -77,7 +76,7 @@ func (s Settings) Endpoint() string {
 	return publicURL(u)
 }
 
-// publicURL is an address without what may be secret in it: user, query and fragment.
+// publicURL returns an address without its parts that may be secret: user, query and fragment.
 func publicURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
@@ -92,7 +91,7 @@ func (s Settings) url() (*url.URL, error) {
 	return u, nil
 }
 
-// readToken returns the token, or "" if there is none.
+// readToken returns the token, or "".
 func (s Settings) readToken() (secret, error) {
 	if s.token != "" || s.tokenPath == "" {
 		return s.token, nil

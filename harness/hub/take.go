@@ -11,7 +11,7 @@ import (
 	"exp/train/checkpoint"
 )
 
-// isPattern reports whether a path has parts that stand for others.
+// isPattern reports whether a path has wildcards.
 func isPattern(path string) bool { return strings.ContainsAny(path, "*?") }
 
 // matcher returns the test for a pattern as Python's tools read it: * stands for any text,
@@ -25,21 +25,21 @@ func matcher(pattern string) func(string) bool {
 	return regexp.MustCompile(`(?s)^` + text + `$`).MatchString
 }
 
-// tokenizerFiles are patterns of the files that a tokenizer and its chat template are in.
+// tokenizerFiles are patterns of the files of a tokenizer and its chat template.
 func tokenizerFiles() []string {
 	return []string{"tokenizer*", "special_tokens_map.json", "added_tokens.json", "generation_config.json",
 		"chat_template*", "additional_chat_templates/*", "vocab.json", "merges.txt"}
 }
 
-// modelFiles are patterns of what a run reads of a model, in the top folder.
+// modelFiles are patterns of the files that a run reads of a model, in the top folder.
 func modelFiles() []string {
 	return []string{"config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json",
 		"added_tokens.json", "chat_template*", "additional_chat_templates/*", "*.safetensors", indexes()[0],
 		"adapter_config.json"}
 }
 
-// indexes returns the names of the files that say which shards a model has: of safetensors,
-// and of pickles.
+// indexes returns the names of the files that list a model's shards: of safetensors, and of
+// pickles.
 func indexes() (list []string) {
 	for _, form := range checkpoint.IndexForms() {
 		list = append(list, form.Index)
@@ -47,20 +47,20 @@ func indexes() (list []string) {
 	return list
 }
 
-// dataFiles are patterns of what a run or a suite reads of a data set.
+// dataFiles are patterns of the files that a run or a suite reads of a data set.
 func dataFiles() []string {
 	return []string{"*.parquet", "*.jsonl", "*.json", "*.jsonl.gz", "*.json.gz", "*.csv", "README.md"}
 }
 
-// never reports whether a file is of a format or a folder that nothing here reads.
+// never reports whether a file has a format or a folder that nothing here reads.
 func never(name string) bool {
 	return strings.HasSuffix(name, ".pth") || strings.HasSuffix(name, ".gguf") ||
 		strings.HasPrefix(name, "original/") || strings.HasPrefix(path.Base(name), "consolidated")
 }
 
-// take selects what to fetch of a repository: what the patterns in include name or, without
-// any, what a run reads. Of a model's weights that is *.safetensors, and *.bin where there
-// are none.
+// take selects the files of a repository to fetch: those that the patterns in include name or,
+// without any, those that a run reads. Of a model's weights that is *.safetensors, or *.bin without
+// any.
 func take(kind Kind, all []entry, include []string) []entry {
 	patterns, top := include, false
 	switch {
@@ -93,8 +93,7 @@ func take(kind Kind, all []entry, include []string) []entry {
 	return list
 }
 
-// plainNames are the files without wildcards that were asked for and that a commit does not
-// have.
+// plainNames returns the requested names without wildcards that a commit does not have.
 func plainNames(kind Kind, all []entry, include []string) (absent []string) {
 	if len(include) == 0 && kind == Model {
 		include = modelFiles()
@@ -114,8 +113,8 @@ var shardForm = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.[a-z]+)$`)
 // mostShards is more than any data set has.
 const mostShards = 10000
 
-// lackingShards names the files NAME-00003-of-00005.EXT that are not in a list that has
-// others of the five. They are counted from 0, or from 1 if there is a fifth.
+// lackingShards returns the files NAME-00003-of-00005.EXT that a list lacks although it has others
+// of the five. They are counted from 0, or from 1 if there is a fifth.
 func lackingShards(have []string) (lacks []string) {
 	seen := map[string]bool{}
 	for _, name := range have {

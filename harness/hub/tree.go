@@ -12,8 +12,8 @@ import (
 // entry is a file of a repository at a commit.
 type entry struct {
 	Path   string
-	Size   int64  // -1: not known yet
-	Digest string // sha256 of a large file, git's sha1 of another; empty: not known yet
+	Size   int64  // -1: unknown so far
+	Digest string // sha256 of a large file, git's sha1 of another; empty: unknown so far
 }
 
 // revision resolves a revision to its commit, and names the files.
@@ -49,8 +49,8 @@ func clip(s string) string {
 // mostPages bounds a tree: 1000 files a page.
 const mostPages = 10000
 
-// tree lists the files of a commit, page by page. A hub that lists no trees leaves names
-// only; sizes and digests come with the files.
+// tree lists the files of a commit, page by page. A hub that lists no trees only gives names; sizes
+// and digests then come with the files.
 func (c *Client) tree(ctx context.Context, ref Ref, commit string, names []string) ([]entry, error) {
 	what := fmt.Sprintf("the files of %s at %s", ref.Repo, ref.Revision)
 	first := c.api(ref.Repo, "tree", commit)
@@ -97,8 +97,8 @@ func (c *Client) tree(ctx context.Context, ref Ref, commit string, names []strin
 	return checked(all, what)
 }
 
-// nextPage finds the address of the next page in a header Link; nil if there is none. A
-// mirror that names the host it mirrors is asked itself.
+// nextPage finds the address of the next page in a header Link; nil if it has none. If a mirror
+// names the host that it mirrors, the mirror is asked all the same.
 func nextPage(link string, at, first *url.URL) (*url.URL, error) {
 	for part := range strings.SplitSeq(link, ",") {
 		address, params, _ := strings.Cut(strings.TrimSpace(part), ">")
@@ -125,8 +125,8 @@ func nextPage(link string, at, first *url.URL) (*url.URL, error) {
 	return nil, nil
 }
 
-// checked refuses names that lead out of a folder and digests that are none: a cache's
-// files are named after them.
+// checked refuses names that lead out of a folder, and malformed digests: the cache's files are
+// named after them.
 func checked(all []entry, what string) ([]entry, error) {
 	for _, e := range all {
 		if !localPath(e.Path) {

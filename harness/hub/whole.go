@@ -10,8 +10,8 @@ import (
 	"exp/train/checkpoint"
 )
 
-// lackingWeights names what a model's folder lacks to be loaded: its configuration, or
-// weights, all shards of them.
+// lackingWeights returns the files that a model's folder lacks to be loaded: its configuration, or
+// shards of its weights.
 func lackingWeights(dir string, have []string) (lacks []string, err error) {
 	adapter := slices.Contains(have, "adapter_config.json")
 	if !adapter && !slices.Contains(have, "config.json") {
@@ -42,7 +42,7 @@ func lackingWeights(dir string, have []string) (lacks []string, err error) {
 // atTop reports whether a file lies in the repository's top folder.
 func atTop(name string) bool { return !strings.Contains(name, "/") }
 
-// lackingTokenizer names what a folder lacks to be a tokenizer's.
+// lackingTokenizer returns the files that a folder lacks to hold a tokenizer.
 func lackingTokenizer(have []string) []string {
 	if slices.Contains(have, "tokenizer.json") ||
 		slices.Contains(have, "vocab.json") && slices.Contains(have, "merges.txt") {
@@ -54,7 +54,7 @@ func lackingTokenizer(have []string) []string {
 // dataSuffixes are the endings of the data files that a run reads.
 func dataSuffixes() []string { return []string{".parquet", ".jsonl"} }
 
-// AmbiguousError says that a data set has several files, or none, and the reference names
+// AmbiguousError reports that a data set has several data files, or none, and the reference names
 // none of them.
 type AmbiguousError struct {
 	Ref   Ref
@@ -63,7 +63,7 @@ type AmbiguousError struct {
 
 func (e *AmbiguousError) Error() string {
 	if len(e.Files) == 0 {
-		return fmt.Sprintf("%s: what is in the cache of it has no .parquet or .jsonl file", e.Ref)
+		return fmt.Sprintf("%s: its part in the cache has no .parquet or .jsonl file", e.Ref)
 	}
 	return fmt.Sprintf("%s: the data set has %d files: %s", e.Ref, len(e.Files), atMost(e.Files, 6))
 }
@@ -80,10 +80,10 @@ func (e *AmbiguousError) Hint() string {
 // ExitCode is the code for bad usage.
 func (e *AmbiguousError) ExitCode() int { return exitUsage }
 
-// literal keeps the characters of a path that a pattern reads in its own way.
+// literal escapes the characters of a path that have a meaning in patterns.
 var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// findData finds the file or files that a reference to a data set means.
+// findData finds the file or files of a data set that a reference means.
 func (c Cache) findData(f *Found, have []string, missing *MissingError) error {
 	switch ref := f.Ref; {
 	case ref.File == "":

@@ -111,7 +111,7 @@ func weights() []Metric {
 		share("ratio_fraction_high", "weights", "Rollout weights above the bound",
 			"share of weights above the upper bound"),
 		share("ratio_fraction_low", "weights", "Rollout weights below the bound",
-			"share of weights below the lower bound, 1/upper where there is none"),
+			"share of weights below the lower bound, 1/upper if it has none"),
 		weight("seq_mean", "Rollout weight of completions",
 			"mean weight of a completion's tokens, mean over completions"),
 		weight("seq_std", "Rollout weight of completions, spread",

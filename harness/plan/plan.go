@@ -150,7 +150,7 @@ func (p *Run) makes(role string) bool {
 	return true
 }
 
-// needs returns what a stage of a kind takes from earlier stages.
+// needs returns the inputs that a stage of a kind takes from earlier stages.
 func (m made) needs(kind config.Stage) []Need {
 	var list []Need
 	for _, role := range kind.Facts().Takes {

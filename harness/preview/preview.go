@@ -44,7 +44,7 @@ type Stage struct {
 	Label string `json:"label,omitempty"`
 	State string `json:"state"`
 	SID   string `json:"sid,omitempty"`
-	// Why it would be executed; nil where it is cached or an input is still to be made.
+	// Why it would be executed; nil if it is cached or an input does not exist yet.
 	Why *explain.Stage `json:"why,omitempty"`
 }
 
@@ -55,7 +55,7 @@ type Machine struct {
 	Getenv  func(string) string
 }
 
-// Of previews one run. The result lists what is missing; that is not an error.
+// Of previews one run. The result lists missing things; they are not an error.
 func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, error) {
 	c := &r.Run
 	out := Run{Name: c.Name, Algo: c.Algorithm(), Seed: seed, Notes: stage.StartNotes(c), Missing: []string{},
@@ -89,7 +89,7 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	return out, out.addPlan(ctx, m.DB, p)
 }
 
-// addPlan adds what the plan says.
+// addPlan adds the facts of the plan.
 func (r *Run) addPlan(ctx context.Context, db *store.DB, p *plan.Run) error {
 	prompts := p.External.Prompter.Plan()
 	r.Prompts = &prompts

@@ -110,7 +110,7 @@ func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []co
 // longestName is the most characters in a run's name.
 const longestName = 64
 
-// extendedName names a run after the one that it extends.
+// extendedName names a run after the run that it extends.
 func extendedName(name string, steps int) string {
 	suffix := fmt.Sprintf("-%dsteps", steps)
 	return name[:min(len(name), longestName-len(suffix))] + suffix

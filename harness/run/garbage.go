@@ -27,7 +27,7 @@ func spaceCollections(c *config.Run) (restore func()) {
 	return func() { runtime.KeepAlive(room) }
 }
 
-// parameters counts those of a folder's model; 0 if its configuration cannot be read.
+// parameters counts the parameters of a folder's model; 0 if its configuration cannot be read.
 func parameters(c *config.Run) int {
 	arch, err := stage.ReadArchitecture(c)
 	if err != nil {

@@ -19,7 +19,7 @@ type hubRecord struct {
 	From []hub.Provenance `json:"from"`
 }
 
-// provenanceOf says where what a configuration names on a hub came from: repository,
+// provenanceOf returns the origin of everything that a configuration names on a hub: repository,
 // revision, commit, and the sha256 of each file.
 func provenanceOf(ctx context.Context, r *config.Resolved, endpoint string) (list []hub.Provenance, err error) {
 	for _, x := range r.Remotes {
@@ -90,7 +90,7 @@ func HubCommits(ctx context.Context, db *store.DB, run int64) (map[hub.Repo]stri
 	return commits, err
 }
 
-// lackRemotes tells lack what a configuration names on a hub and the cache does not have,
+// lackRemotes tells lack everything that a configuration names on a hub and the cache lacks,
 // with the commands that bring it. It returns the keys.
 func lackRemotes(r *config.Resolved, lack func(missing, do string)) map[string]bool {
 	keys := map[string]bool{}

@@ -198,7 +198,7 @@ func panels(operand kernels.DType) func(out, in int) (packed, packedT int) {
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// scratchBytes returns what the CPU backend allocates for its own operations. Per
+// scratchBytes returns the memory that the CPU backend allocates for its own operations. Per
 // thread it is the largest of: packed rows of the widest input (MatMul, MatMulDW); a
 // chunk of logits that fits in cache (LogProb); a sequence's keys and values
 // (AttentionBackward); a row's scores against the cache (PagedAttention). All threads

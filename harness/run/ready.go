@@ -41,7 +41,7 @@ func (x *execution) room(kind config.Stage) error {
 	return &RequireError{Name: x.p.Config.Run.Name,
 		Missing: []string{fmt.Sprintf("disk space: %s writes up to %s, %s has %s free", kind, quantity.Bytes(need),
 			x.DB.Dir(), quantity.Bytes(free))},
-		Do: []string{"free some space and run again: what is finished is kept; or use another store: --store " +
+		Do: []string{"free some space and run again: finished work is kept; or use another store: --store " +
 			"DIR"}}
 }
 

@@ -42,7 +42,7 @@ func (x *execution) start(e *stage.Env, rec *stepRecord) error {
 // replay is the range of recorded steps that are executed again; empty if from > to.
 type replay struct{ from, to int64 }
 
-// say reports what was proved.
+// say reports the proof.
 func (r replay) say(note func(string)) {
 	n := r.to - r.from + 1
 	note(fmt.Sprintf("replayed %d–%d: %d/%d steps bit-identical", r.from, r.to, n, n))

@@ -41,7 +41,7 @@ type Runner struct {
 	Endpoint string
 }
 
-// Options select what is executed.
+// Options select the work to do.
 type Options struct {
 	Until       config.Stage // last kind to execute; empty: all
 	NoCache     bool         // ignore cached results and checkpoints

@@ -40,7 +40,7 @@ func (x *execution) sampled(ctx context.Context, row store.Stage) (*stage.Sample
 }
 
 // withoutN returns a stage's settings without the number of completions, and that
-// number; 0 if there is none.
+// number; 0 if the store has none.
 func withoutN(params json.RawMessage) (map[string]any, int, error) {
 	m := map[string]any{}
 	if err := json.Unmarshal(params, &m); err != nil {

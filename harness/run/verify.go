@@ -34,7 +34,7 @@ func Levels() []Level { return []Level{LevelBlobs, LevelScore, LevelPrefix, Leve
 // DefaultPrefix is how many steps LevelPrefix executes by default.
 const DefaultPrefix = 20
 
-// VerifyOptions select what is proved.
+// VerifyOptions select the checks.
 type VerifyOptions struct {
 	Level Level
 	Steps int // for LevelPrefix; 0: DefaultPrefix
@@ -69,7 +69,7 @@ func (v *Verification) Diverged() bool {
 	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Diverged })
 }
 
-// NoCheckpointError says that there is no checkpoint to begin a verification at.
+// NoCheckpointError reports that no checkpoint is left to begin a verification at.
 type NoCheckpointError struct {
 	RID  ident.Digest
 	Step int
@@ -157,7 +157,7 @@ func (v *verifier) verify(ctx context.Context) error {
 		return err
 	}
 	v.scratch = filepath.Join(v.DB.RunDir(v.run.RID), scratchDir)
-	err := v.sweep() // remove what a killed verification left
+	err := v.sweep() // remove the files of a killed verification
 	for i, s := range v.p.Stages {
 		if err == nil {
 			err = ctx.Err()

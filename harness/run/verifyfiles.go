@@ -296,7 +296,7 @@ func sameBits(a, b float64) bool {
 	return a == b || math.IsNaN(a) && math.IsNaN(b)
 }
 
-// differs names the first thing in which a recorded sample differs from the one made
+// differs returns the first field in which a recorded sample differs from the one made
 // again; "" if nothing does.
 func differs(had, got store.Sample) string {
 	switch {

@@ -166,7 +166,7 @@ func (a *App) complete(c *Context, cmd *Command, hook BashCompleteFunc) {
 	}
 }
 
-// propose prints the candidates that begin with what is typed.
+// propose prints the candidates that begin with the typed text.
 func (a *App) propose(list []Candidate) {
 	var out strings.Builder
 	for _, cand := range list {

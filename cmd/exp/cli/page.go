@@ -126,7 +126,7 @@ func (p *Page) Write(text []byte) (int, error) {
 	return p.w.Write(text)
 }
 
-// Close writes what is buffered.
+// Close writes the buffered text.
 func (p *Page) Close() error { return p.w.Flush() }
 
 // Prose prints a paragraph, indented and wrapped.

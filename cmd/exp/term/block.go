@@ -66,7 +66,7 @@ type view struct {
 // lines renders the view in at most height lines narrower than width. The first
 // holds name, bar, speed and forecast; metrics follow on it where all of them
 // fit, as they do on wide terminals, else on lines of their own; a sparkline of
-// the first metric takes the last free line. Below a height of 1 there is none.
+// the first metric takes the last free line. A height below 1 shows none.
 func (v view) lines(width, height int, s Stream) []string {
 	if height < 1 {
 		return nil
