@@ -1,11 +1,11 @@
-# Calls one function of the program for each list of arguments, each time in a copy of
-# the process as it is after the module was read, the last time in the process itself.
-# Values are written as "test size\n" and the text; "test 0\n" says that the copy then
-# ended well. Whatever goes wrong is an answer that is missing: the harness then runs that
-# test alone.
+# Calls one function of the program for each list of arguments, each time in a fork of
+# the process taken after the module was loaded, the last time in the process itself.
+# Writes each value as "test size\n" and the text, then "test 0\n" if the fork ended
+# well. If anything goes wrong, the answer is missing and the harness runs that test
+# alone.
 import random, threading
 
-if threading.active_count() == 1:  # else a copy would miss what other threads do
+if threading.active_count() == 1:  # else a fork would lack the other threads
     state = random.getstate()
     tests = json.loads(ARGS)
     for i, args in enumerate(tests):
@@ -18,7 +18,7 @@ if threading.active_count() == 1:  # else a copy would miss what other threads d
                 os._exit(1)
             put(b"%d %d\n" % (i, len(text)) + text)
             os.close(3)
-            break  # and end as a program does
+            break  # and end like a program
         if os.waitpid(pid, 0)[1] == 0:
             put(b"%d 0\n" % i)
         elif not RUN_ALL:

@@ -1,7 +1,7 @@
 # What the drivers of mode call share: the program as a module, and its values as JSON.
 import json, os, sys
 
-module.__name__ = "solution"  # the block of __main__ is for a program, and here is a function
+module.__name__ = "solution"  # skips the block of __main__, which is for programs; this is a function
 sys.modules["solution"] = module
 exec(program, module.__dict__)
 
@@ -13,7 +13,7 @@ def find():
 
 
 def plain(v, depth=0):
-    """v as what JSON holds, by the base types' own methods: subclasses become plain."""
+    """v as a JSON value, read by the base types' own methods: subclasses become plain."""
     t = type(v)
     if depth > 200:
         raise ValueError("the value is nested too deep")

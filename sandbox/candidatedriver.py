@@ -1,9 +1,9 @@
-# The program's side of mode asserts: does what the checker asks for. What it has no
-# plain value for, the checker gets a number of, if its tests use names of the program.
+# The program's side of mode asserts: does what the checker asks for. If its tests use
+# names of the program, the checker gets a number for anything that has no plain value.
 import sys
 
 lines = Lines(4, 5)
-module.__name__ = "solution"  # the block of __main__ is for a program, and here is a function
+module.__name__ = "solution"  # skips the block of __main__, which is for programs; this is a function
 sys.modules["solution"] = module
 exec(program, module.__dict__)
 if hasattr(module, ENTRY):

@@ -7,7 +7,7 @@ dead = False
 
 
 class CandidateGone(BaseException):
-    """The program's process ended, or wrote something else than an answer: no test may survive it."""
+    """The program's process ended, or wrote something other than an answer: every test fails."""
 
 
 def answer():
@@ -47,8 +47,8 @@ def ask(of, do, given):
 
 
 class Remote:
-    """Something of the program's that is not a plain value. What is done with it, the
-    program does; it equals only itself, so that it passes for no other value."""
+    """An object of the program that is not a plain value. The program carries out every
+    operation on it; it equals only itself, so that it cannot pass for another value."""
 
     def __init__(self, of):
         object.__setattr__(self, "_of", of)

@@ -1,7 +1,7 @@
 # Plain values between the two processes of mode asserts, one JSON line each. Values are
 # read by the methods of their base types, so that a subclass arrives as its plain value
-# and no method of the program runs in the checker. There is nothing in a line that can
-# be executed. A value of no such type has a number, which other and thing give and find.
+# and no method of the program runs in the checker. A line holds nothing that can
+# be executed. Any other value is sent as a number; other gives it and thing finds it.
 import builtins, json, os
 
 

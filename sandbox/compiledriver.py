@@ -1,5 +1,5 @@
-# Runs compilers, and writes what they made to descriptor 3. The commands are the
-# harness's; the source that they read is not trusted, nor is what comes out.
+# Runs compilers, and writes their output to descriptor 3. The commands are the
+# harness's; neither the source nor the output is trusted.
 import json, os, signal, sys
 
 spec = json.loads(SPEC)

@@ -1,6 +1,6 @@
 # The interpreter of a slot. It loads the modules of ordinary programs, prepares a
 # process 1 for the next run, waits for a request and forks: the child becomes the
-# program. This process never executes what a request holds and keeps nothing of it.
+# program. This process never executes a request and keeps nothing of it.
 import os, sys
 
 SOCKET = 3
@@ -12,8 +12,8 @@ def main(cfg):
     import _socket, _thread, ctypes, gc, importlib, json, select, signal, socket, struct, threading, time, types, builtins, atexit, random, resource, site, traceback, linecache
 
     libc = ctypes.CDLL(None, use_errno=True)
-    # Not os.fork, whose child first repairs what other threads may have held: here are
-    # none, and the repair costs more than the fork. What else of it counts is seed, below.
+    # Not os.fork, whose child first repairs the locks of other threads: there are none
+    # here, and the repair costs more than the fork. Its other duty is seed, below.
     fork = ctypes.PyDLL(None).fork
     syscall = libc.syscall
     syscall.restype = ctypes.c_long
@@ -46,7 +46,7 @@ def main(cfg):
     prctl("not dumpable", 4, 0)
     if os.getuid() != 0 and not alone:
         # Kept as root: there the change of the user id takes the capabilities away.
-        prctl("securebits", 28, 0x2F)  # NOROOT, NO_SETUID_FIXUP and KEEP_CAPS as they are now, for ever
+        prctl("securebits", 28, 0x2F)  # NOROOT, NO_SETUID_FIXUP and KEEP_CAPS as they are now, forever
 
     # Built once: a child only points the kernel at them.
     code = ctypes.create_string_buffer(bytes.fromhex(cfg["filter"]))
@@ -64,7 +64,7 @@ def main(cfg):
         try:
             importlib.import_module(name)
         except ImportError:
-            pass  # a smaller build of the interpreter
+            pass  # not in this build of the interpreter
     site.setquit()
     site.sethelper()
     codecs_used = ["x".encode(c) for c in ("utf-8", "latin-1", "ascii", "idna")]
@@ -72,7 +72,7 @@ def main(cfg):
     cpu_time, monotonic = time.process_time_ns, time.monotonic_ns
     parse = json.JSONDecoder().scan_once
     pack, unpack, CMSG = struct.pack, struct.unpack, socket.CMSG_SPACE(8 * 4)
-    # What module random does in a child of os.fork: no two programs draw the same numbers.
+    # As module random does in a child of os.fork: no two programs draw the same numbers.
     generator, seed = random._inst, random._inst.__class__.__base__.seed
     ModuleType, excepthook = types.ModuleType, sys.excepthook
 
@@ -113,7 +113,7 @@ def main(cfg):
     put_in = struct.Struct("=i").pack_into
 
     def restrict_files(rules):
-        """Restate the file rules for the case that the mounts should fail; alone they are all there is."""
+        """Restate the file rules in case the mounts fail; without namespaces they are the only rules."""
         ruleset = check("landlock", syscall(444, ruled, c_ulong(len(ruled)), 0))
         for path, rule in rules:
             fd = os.open(path, os.O_PATH)
@@ -146,7 +146,7 @@ def main(cfg):
         return filter_of(code), code
 
     def confine(req, status):
-        """Everything between the fork and the program: it can only go down from here."""
+        """Everything between the fork and the program; from here on rights only decrease."""
         rules, kept = seccomp, None
         if alone:
             rules, kept = alone_rules()  # the first points to the second
@@ -277,8 +277,8 @@ def main(cfg):
     threads, functions, joined = _thread._count, atexit._ncallbacks, threading._threading_atexits
 
     def finish(exit_status):
-        # What the interpreter does at its end, less freeing memory, which copies every page.
-        # Most programs leave nothing to do there; that takes a tenth of a millisecond.
+        # What the interpreter does at its end, except freeing memory, which copies every page.
+        # After most programs that is nothing and takes a tenth of a millisecond.
         nothing = threads() == 0 and functions() == 0 and not joined
         for step in () if nothing else (shutdown, run_exitfuncs):
             try:
@@ -311,7 +311,7 @@ def main(cfg):
     def run(message, fds, init, init_fd):
         """Fork the program, wait for its end, end all that is left, tell the harness."""
         own_before = cpu_time()
-        os.pwrite(killable, b"1000", 0)  # the child keeps it: short of memory, the kernel picks the program
+        os.pwrite(killable, b"1000", 0)  # the child keeps it: when memory runs out, the kernel kills the program
         pid = fork()
         if pid == 0:
             become(fds, int(message))
@@ -328,7 +328,7 @@ def main(cfg):
         _, status, usage = os.wait4(pid, 0)
         ended = monotonic()
         if alone:
-            for name in os.listdir(BOX):  # what confine wrote: the program could write nothing
+            for name in os.listdir(BOX):  # files that confine wrote: the program could not write any
                 os.unlink(BOX + "/" + name)
         else:
             signal.pidfd_send_signal(init_fd, signal.SIGKILL)
@@ -338,7 +338,7 @@ def main(cfg):
 
     del codecs_used
     traceback.format_exception_only(ValueError, ValueError("warm"))
-    for fd in (4, 5, 6, 7):  # keep the low numbers taken: descriptors that arrive are above them
+    for fd in (4, 5, 6, 7):  # keep the low numbers taken: received descriptors are above them
         try:
             os.fstat(fd)
         except OSError:
@@ -352,7 +352,7 @@ def main(cfg):
         init, init_fd = (None, None) if alone else prepare()
         sock.sendmsg(ready, [] if alone else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, pack("i", init_fd))])
         message = b"kill"
-        while message == b"kill":  # came after the end of the run that it was for
+        while message == b"kill":  # it came after its run had ended
             message, sent, _, _ = sock.recvmsg(64, CMSG)
         if not message:
             os._exit(0)
