@@ -112,7 +112,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 }
 
 // fill takes dropped groups where fewer than want passed the filter, and tells so; it
-// leaves out what is more.
+// leaves out the rest.
 func (c *collected) fill(want int, dropped []int) {
 	passed := len(c.groups)
 	if missing := want - passed; missing > 0 {

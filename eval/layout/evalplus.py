@@ -1,5 +1,5 @@
 # EvalPlus' comparison (evalplus/eval of EvalPlus, commit 26d6d00b): outputs are compared
-# with those of the reference, which runs here; the function under test is elsewhere.
+# with the results of the reference, which runs here; the function under test is elsewhere.
 import copy as _copy, json as _json, math as _math
 
 _space = {}

@@ -1,4 +1,4 @@
-# What the tests of EvalPlus use of NumPy, where there is none.
+# The part of NumPy that EvalPlus's tests use, for interpreters without NumPy.
 try:
     import numpy
 except ImportError:

@@ -24,7 +24,7 @@ import (
 // arithmetic alone decides the split: no sequence of numbers and operations in a test problem occurs in
 // training, whatever the names.
 type Words struct {
-	LargestNumber int // bound on the first number and on what is added or taken away
+	LargestNumber int // bound on the first number and on the numbers added or subtracted
 	Steps         int // operations per problem, 1 to 4
 }
 

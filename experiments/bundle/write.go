@@ -92,7 +92,7 @@ type writer struct {
 	tar      *tar.Writer
 	manifest Manifest
 	omitted  map[string]bool         // digests of blobs that are left out, as bytes
-	contents map[ident.Digest]string // a file to copy where there is no such blob
+	contents map[ident.Digest]string // a file to copy if the store lacks the blob
 	done, of int64
 }
 

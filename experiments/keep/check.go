@@ -64,7 +64,7 @@ type Report struct {
 	Blobs       int       `json:"blobs"`       // recorded and needed
 	Bytes       int64     `json:"bytes"`       // of these, hashed if Deep
 	Steps       int64     `json:"steps"`       // whose chain was looked at
-	Recomputed  int64     `json:"recomputed"`  // of these, computed again from what is recorded
+	Recomputed  int64     `json:"recomputed"`  // of these, recomputed from the record
 	Checkpoints int       `json:"checkpoints"` // whose files were read; 0 unless Deep
 	WallS       float64   `json:"wall_s"`      // seconds
 	Findings    []Finding `json:"findings"`

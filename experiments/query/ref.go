@@ -68,7 +68,7 @@ func (e *AmbiguousError) Hint() string {
 // runs and a *NotFoundError for none. References are:
 //
 //	5e8d10b4      an id, or its beginning of at least 4 digits
-//	NAME          a name, or one that a run was repeated under if no run has it
+//	NAME          a name; if no run has it, a name that a run was repeated under
 //	NAME#SEED     a name and a seed
 //	tag:NAME      a tag
 //	xid:PREFIX    an experiment, by id

@@ -2,7 +2,7 @@ package store
 
 import "strings"
 
-// foreignNumerics is the prefix of the numerics of a foreign run, one that another
+// foreignNumerics is the prefix of the numerics of a foreign run, which another
 // program executed: no machine here reproduces its bits.
 const foreignNumerics = "foreign/"
 

@@ -145,7 +145,7 @@ func (db *DB) ForgetTexts(ctx context.Context, packs []ident.Digest) error {
 func (db *DB) Unfinished(ctx context.Context) ([]Run, error) {
 	runs, err := query(ctx, db.r, newRunScanner().scan, `SELECT `+runColumns+` FROM runs r WHERE r.status = 'running'
 		OR r.id IN (SELECT run FROM attempts WHERE status = 'running' UNION SELECT run FROM stages WHERE status = 'running') ORDER BY r.id`)
-	return runs, db.fail("read what is running", err)
+	return runs, db.fail("read running runs", err)
 }
 
 // CloseKilled marks a run and its running attempts and stages as interrupted. The caller

@@ -79,7 +79,7 @@ func (w *StepWriter) recordStep(ctx context.Context, tx *sql.Tx, s *Step, t int6
 	return err
 }
 
-// recordEvents writes the events of a step, and one that names its NaN metrics: the
+// recordEvents writes the events of a step, and an event that names its NaN metrics: the
 // database cannot tell NaN from NULL.
 func (w *StepWriter) recordEvents(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
 	events := s.Events

@@ -58,7 +58,7 @@ func usesOf(condition string) string {
 
 // Dependency means that a run would lose data if another one were removed.
 type Dependency struct {
-	Run int64 // the one that depends
+	Run int64 // the dependent run
 	On  int64
 	Why string // "continues it", "reuses its stages", "shares its samples"
 }

@@ -72,7 +72,7 @@ type writer struct {
 }
 
 // curves reads the series of a run and the time of each step; steps without one have
-// that of the run's end.
+// the time of the run's end.
 func (w *writer) curves(r store.Run) ([]store.Curve, func(step int64) time.Time, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, nil, err

@@ -51,7 +51,7 @@ func checkGate(s *subject) error {
 func checkGateFused(s *subject) error {
 	const M = 17
 	if s.b.Float() != kernels.F32 {
-		return nil // what is kept between two calls is rounded to float32
+		return nil // values kept between two calls are rounded to float32
 	}
 	products := func(f func(c *call)) ([]result, error) { return run(s.b, f) }
 	if s.exact {

@@ -65,7 +65,7 @@ func (c *comparison) itemInterval(p *panel, mean stat.Mean, arm int) *Interval {
 	return tInterval(mean, OverItems)
 }
 
-// honest cuts an interval to the values that the metric can take, or replaces that of a share
+// honest cuts an interval to the values that the metric can take, or replaces the interval of a share
 // without spread (stat.Unanimous).
 func (p *panel) honest(iv *Interval, values []float64) *Interval {
 	if same, ok := stat.Unanimous(values, p.clusters, level); ok && p.def.Unit == metric.Share {

@@ -30,7 +30,7 @@ type Reference struct {
 	Value float64
 }
 
-// curveData is a curve's data: what is drawn, arm by arm.
+// curveData is the data that is drawn, arm by arm.
 type curveData struct {
 	X         string         `json:"x"`
 	Y         string         `json:"y"`
@@ -140,7 +140,7 @@ func (f Curve) caption(c lineChart) Caption {
 	return out
 }
 
-// notes are the caption's sentences on what is missing.
+// notes returns the caption's sentences about missing data.
 func (f Curve) notes(c lineChart) []string {
 	var missing int
 	for _, a := range f.Arms {

@@ -112,7 +112,7 @@ func (f Items) groups(n int) []group {
 	return out
 }
 
-// sumAt is the sum of column i without what is not known.
+// sumAt is the sum of column i without unknown values.
 func sumAt(rows [][]float64, i int) (sum float64) {
 	for _, row := range rows {
 		if drawable(row[i]) {

@@ -79,7 +79,7 @@ func runs(x []float64, a Axis, ys ...[]float64) []span {
 
 // points maps data to the sheet. More points than the width can show are thinned:
 // of each half point of width remain the first, the last, the lowest and the
-// highest, or with pick the value that pick prefers. What is seen stays the same.
+// highest, or with pick the value that pick prefers. The line looks the same.
 func (p panel) points(x, y []float64, pick func(a, b float64) float64) []vg.Point {
 	const columns = 0.5 // points
 	width := float64(p.x.to - p.x.from)

@@ -25,7 +25,7 @@ type PassKArm struct {
 	Points []PassKPoint
 }
 
-// PassKPoint is pass@k with its interval. Lo and Hi are NaN where there is none.
+// PassKPoint is pass@k with its interval. Lo and Hi are NaN without an interval.
 type PassKPoint struct {
 	K int // ≥ 1, increasing
 	Estimate

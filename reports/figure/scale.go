@@ -65,7 +65,7 @@ type tick struct {
 	label string
 }
 
-// extent is the range of what is to be drawn. The zero value is empty.
+// extent is the range of the data to draw. The zero value is empty.
 type extent struct {
 	lo, hi float64
 	some   bool

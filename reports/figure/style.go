@@ -35,7 +35,7 @@ const (
 	markRadius = 3.2
 )
 
-// Greys of what is not data.
+// Greys of everything but data.
 var (
 	inkColor   = color.NRGBA{0x1a, 0x1a, 0x1a, 0xff}
 	axisColor  = color.NRGBA{0x55, 0x55, 0x55, 0xff}

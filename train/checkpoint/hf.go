@@ -77,7 +77,7 @@ const gemma3Text = "Gemma3ForCausalLM"
 const TextNote = "this is the text part of " + gemma3Images +
 	": the vision tower is left out, and merged weights are a plain " + gemma3Text
 
-// Limits of sizes: ten times those of any published model, small enough that products do
+// Limits of sizes: ten times as large as in any published model, small enough that products do
 // not overflow.
 const (
 	maxConfig  = 16 << 20

@@ -9,7 +9,7 @@ import (
 	"exp/train/model"
 )
 
-// megatron makes c a checkpoint of Megatron. The folder above that of a step may have the
+// megatron makes c a checkpoint of Megatron. The parent of a step's folder may have the
 // config.json of all.
 func (c *Container) megatron() {
 	c.Kind, c.format = "Megatron", megatronRanks

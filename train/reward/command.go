@@ -38,7 +38,7 @@ type CommandOptions struct {
 // and writes one answer per line to its standard output, in any order:
 //
 //	{"id": "7", "score": 0.5, "components": {"style": 0.1}}
-//	{"id": "7", "error": "why there is no score"}
+//	{"id": "7", "error": "why it has no score"}
 //
 // It may read ahead, but nothing marks the end of a batch: it must answer the rows it has
 // without waiting for more, and flush. "gold" is the problem's answer, "extra" its data. At

@@ -105,7 +105,7 @@ type failure struct{ text string }
 
 func (f *failure) Error() string { return f.text }
 
-// answer is a line of output. ID is empty while there is none.
+// answer is a line of output. ID is empty until a line arrives.
 type answer struct {
 	ID         string             `json:"id"`
 	Score      *float64           `json:"score"`

@@ -54,8 +54,8 @@ func (c component) each(list string, do func(component) error) error {
 	return nil
 }
 
-// flattened parses a component, or those of a sequence and of the sequences in it; list is where a sequence
-// keeps them.
+// flattened parses a component or, of a sequence, all components in it and in its sequences; list is the
+// field that holds them.
 func flattened[T any](c component, list string, parse func(component) (T, error)) ([]T, error) {
 	switch c.Type {
 	case "":

@@ -145,7 +145,7 @@ func (n replace) normalize(p stretch) (stretch, error) {
 // mostNormal is the limit to which replacements may grow a text.
 const mostNormal = 1 << 27
 
-// checkGrowth fails if a text of so many bytes would become too long.
+// checkGrowth fails if a text of this many bytes would become too long.
 func checkGrowth(from, to int) error {
 	if to > mostNormal && to > 2*from {
 		return fmt.Errorf("tokenizer: normalizing a text of %d bytes grows it beyond %d", from, mostNormal)

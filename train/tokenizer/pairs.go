@@ -12,7 +12,7 @@ type pairs[V any] struct {
 	shift uint // 64 less the bits of a slot's number
 }
 
-// noPair is no key: the numbers of a pair are below 1<<31.
+// noPair cannot be a key: the numbers of a pair are below 1<<31.
 const noPair = ^uint64(0)
 
 func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }

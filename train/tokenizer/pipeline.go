@@ -324,7 +324,7 @@ func (p *Pipeline) VocabSize() int { return p.size }
 // eos_token in tokenizer_config.json, without repetition.
 func (p *Pipeline) EndIDs() []int32 { return slices.Clone(p.ends) }
 
-// SpecialTokens returns those of tokenizer_config.json and special_tokens_map.json.
+// SpecialTokens returns the special tokens of tokenizer_config.json and special_tokens_map.json.
 func (p *Pipeline) SpecialTokens() Special {
 	s := p.settings.special
 	s.Named, s.Additional = maps.Clone(s.Named), slices.Clone(s.Additional)

@@ -47,7 +47,7 @@ func Has(dir string) bool {
 // stepFolder matches the folder of a step.
 var stepFolder = regexp.MustCompile(`^(iter_[0-9]{7,}|release)$`)
 
-// IsStep reports whether a name is that of the folder of a step.
+// IsStep reports whether a name is a step folder's.
 func IsStep(name string) bool { return stepFolder.MatchString(name) }
 
 // Latest returns the folder of a step that the text of the file of the latest one names.

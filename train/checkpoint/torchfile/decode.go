@@ -7,7 +7,7 @@ import (
 	"exp/train/checkpoint/fault"
 )
 
-// Limits of a pickle. Those of real checkpoints have some 10 000 nodes and depth 20.
+// Limits of a pickle. Pickles of real checkpoints have some 10,000 nodes and depth 20.
 const (
 	maxPickle = 256 << 20
 	maxNodes  = 10_000_000
@@ -18,7 +18,7 @@ const (
 // maxRoom bounds the items that there is room for from the start.
 const maxRoom = 1 << 22
 
-// Values of which a pickle has one node: integers from 0, and these.
+// Values with one shared node per pickle: integers from 0, and these.
 const (
 	sharedInts = 256
 	sharedNone = iota + sharedInts - 1

@@ -128,7 +128,7 @@ func span(at, n int) uint64 { return uint64(at)<<32 | uint64(n) }
 
 func (d *data) bytes(v uint64) []byte { return d.raw[v>>32:][:v&math.MaxUint32] }
 
-// Node is a value of a pickle. The zero Node is one that is missing. Safe for concurrent
+// Node is a value of a pickle. The zero Node is a missing value. Safe for concurrent
 // use.
 type Node struct {
 	d *data
@@ -177,7 +177,7 @@ func (n Node) Float() (v float64, ok bool) {
 	return 0, false
 }
 
-// Text returns the value of a string. What is not UTF-8 in it becomes U+FFFD, and then it
+// Text returns the value of a string. Invalid UTF-8 becomes U+FFFD, and then it
 // has at most maxName bytes: a hostile pickle names one long string many times.
 func (n Node) Text() (v string, ok bool) {
 	x := n.node()
@@ -321,7 +321,7 @@ func (n Node) Args() Node {
 }
 
 // State returns the state of an object or ordered dict: its attributes, if that is a dict.
-// Of a pair of attributes and slots it is the one that is there.
+// If attributes and slots are stored as a pair, it is the part that is present.
 func (n Node) State() Node {
 	x := n.node()
 	if x.kind != Object && x.kind != Dict || x.n == 0 {

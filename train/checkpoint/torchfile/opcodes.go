@@ -169,7 +169,7 @@ func (m *machine) collection(code byte) error {
 	return m.add(node{kind: Set, depth: 1})
 }
 
-// fill adds items to a list, dict or set. Those of an opaque object are not kept.
+// fill adds items to a list, dict or set. Items of an opaque object are not kept.
 func (m *machine) fill(code byte) error {
 	var list []uint32
 	var err error
