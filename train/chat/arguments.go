@@ -15,6 +15,27 @@ type arguments struct {
 // builtin is a filter or a test: a function of a value and arguments.
 type builtin func(st *state, v Value, a *arguments) (Value, error)
 
+// alone makes a builtin without arguments.
+func alone(name string, do func(st *state, v Value) (Value, error)) builtin {
+	return func(st *state, v Value, a *arguments) (Value, error) {
+		if _, err := a.positional(name, 0, 0); err != nil {
+			return nil, err
+		}
+		return do(st, v)
+	}
+}
+
+// bound makes a builtin of a function that takes its arguments in the order of params; see bind.
+func bound(name string, do func(st *state, v Value, args []Value) (Value, error), params ...string) builtin {
+	return func(st *state, v Value, a *arguments) (Value, error) {
+		args, err := a.bind(name, params...)
+		if err != nil {
+			return nil, err
+		}
+		return do(st, v, args)
+	}
+}
+
 // run evaluates args and calls fn with them.
 func (fn builtin) run(st *state, f *frame, v Value, args *callArgs) (Value, error) {
 	a, err := args.eval(st, f)

@@ -9,28 +9,60 @@ import (
 // filterNamed returns the named filter, or nil.
 func filterNamed(name string) builtin {
 	return map[string]builtin{
-		"abs": absFilter, "attr": attrFilter, "batch": batchFilter, "capitalize": caseFilter("capitalize"),
-		"center": centerFilter, "count": lengthFilter, "d": defaultFilter, "default": defaultFilter,
-		"dictsort": dictsortFilter, "e": escapeFilter, "escape": escapeFilter, "filesizeformat": filesizeFilter,
-		"first": firstFilter, "float": floatFilter, "forceescape": forceescapeFilter, "format": formatFilter,
-		"groupby": groupbyFilter, "indent": indentFilter, "int": intFilter, "items": itemsFilter,
-		"join": joinFilter, "last": lastFilter, "length": lengthFilter, "list": listFilter,
-		"lower": caseFilter("lower"), "map": mapFilter, "max": extremeFilter("max", ">"),
-		"min":    extremeFilter("min", "<"),
-		"reject": selectFilter("reject", false, false), "rejectattr": selectFilter("rejectattr", false, true),
-		"replace": replaceFilter, "reverse": reverseFilter, "round": roundFilter, "safe": safeFilter,
-		"select": selectFilter("select", true, false), "selectattr": selectFilter("selectattr", true, true),
-		"slice": sliceFilter, "sort": sortFilter, "string": stringFilter, "striptags": striptagsFilter,
-		"sum": sumFilter, "title": titleFilter, "tojson": tojsonFilter, "trim": trimFilter,
-		"truncate": truncateFilter, "unique": uniqueFilter, "upper": caseFilter("upper"),
-		"urlencode": urlencodeFilter, "wordcount": wordcountFilter, "xmlattr": xmlattrFilter,
+		"abs":            alone("abs", absFilter),
+		"attr":           bound("attr", attrFilter, "name"),
+		"batch":          bound("batch", batchFilter, "linecount", "fill_with="),
+		"capitalize":     caseFilter("capitalize"),
+		"center":         bound("center", centerFilter, "width="),
+		"count":          alone("length", lengthFilter),
+		"d":              bound("default", defaultFilter, "default_value=", "boolean="),
+		"default":        bound("default", defaultFilter, "default_value=", "boolean="),
+		"dictsort":       bound("dictsort", dictsortFilter, "case_sensitive=", "by=", "reverse="),
+		"e":              alone("escape", escapeFilter),
+		"escape":         alone("escape", escapeFilter),
+		"filesizeformat": bound("filesizeformat", filesizeFilter, "binary="),
+		"first":          alone("first", firstFilter),
+		"float":          bound("float", floatFilter, "default="),
+		"forceescape":    alone("forceescape", forceescapeFilter),
+		"format":         formatFilter,
+		"groupby":        bound("groupby", groupbyFilter, "attribute", "default=", "case_sensitive="),
+		"indent":         bound("indent", indentFilter, "width=", "first=", "blank="),
+		"int":            bound("int", intFilter, "default=", "base="),
+		"items":          alone("items", itemsFilter),
+		"join":           bound("join", joinFilter, "d=", "attribute="),
+		"last":           alone("last", lastFilter),
+		"length":         alone("length", lengthFilter),
+		"list":           alone("list", listFilter),
+		"lower":          caseFilter("lower"),
+		"map":            mapFilter,
+		"max":            extremeFilter("max", ">"),
+		"min":            extremeFilter("min", "<"),
+		"reject":         selectFilter("reject", false, false),
+		"rejectattr":     selectFilter("rejectattr", false, true),
+		"replace":        bound("replace", replaceFilter, "old", "new", "count="),
+		"reverse":        alone("reverse", reverseFilter),
+		"round":          bound("round", roundFilter, "precision=", "method="),
+		"safe":           alone("safe", safeFilter),
+		"select":         selectFilter("select", true, false),
+		"selectattr":     selectFilter("selectattr", true, true),
+		"slice":          bound("slice", sliceFilter, "slices", "fill_with="),
+		"sort":           bound("sort", sortFilter, "reverse=", "case_sensitive=", "attribute="),
+		"string":         alone("string", stringFilter),
+		"striptags":      alone("striptags", striptagsFilter),
+		"sum":            bound("sum", sumFilter, "attribute=", "start="),
+		"title":          alone("title", titleFilter),
+		"tojson":         bound("tojson", tojsonFilter, "ensure_ascii=", "indent=", "separators=", "sort_keys="),
+		"trim":           bound("trim", trimFilter, "chars="),
+		"truncate":       bound("truncate", truncateFilter, "length=", "killwords=", "end=", "leeway="),
+		"unique":         bound("unique", uniqueFilter, "case_sensitive=", "attribute="),
+		"upper":          caseFilter("upper"),
+		"urlencode":      alone("urlencode", urlencodeFilter),
+		"wordcount":      alone("wordcount", wordcountFilter),
+		"xmlattr":        bound("xmlattr", xmlattrFilter, "autospace="),
 	}[name]
 }
 
-func absFilter(_ *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("abs", 0, 0); err != nil {
-		return nil, err
-	}
+func absFilter(_ *state, v Value) (Value, error) {
 	if f, ok := v.(Float); ok {
 		return newFloat(math.Abs(f.F)), nil
 	}
@@ -41,11 +73,7 @@ func absFilter(_ *state, v Value, a *arguments) (Value, error) {
 	return fromBig(new(big.Int).Abs(i)), nil
 }
 
-func attrFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("attr", "name")
-	if err != nil {
-		return nil, err
-	}
+func attrFilter(st *state, v Value, args []Value) (Value, error) {
 	name, err := textArgument("attr", args[0])
 	if err != nil {
 		return nil, err
@@ -57,19 +85,12 @@ func attrFilter(st *state, v Value, a *arguments) (Value, error) {
 	return got, err
 }
 
-func lengthFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("length", 0, 0); err != nil {
-		return nil, err
-	}
+func lengthFilter(st *state, v Value) (Value, error) {
 	n, err := st.length(v)
 	return Int(n), err
 }
 
-func defaultFilter(_ *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("default", "default_value=", "boolean=")
-	if err != nil {
-		return nil, err
-	}
+func defaultFilter(_ *state, v Value, args []Value) (Value, error) {
 	_, undef := v.(*undefined)
 	if undef || args[1] != nil && isTrue(args[1]) && !isTrue(v) {
 		return optional(args[0], Str("")), nil
@@ -77,10 +98,7 @@ func defaultFilter(_ *state, v Value, a *arguments) (Value, error) {
 	return v, nil
 }
 
-func stringFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("string", 0, 0); err != nil {
-		return nil, err
-	}
+func stringFilter(st *state, v Value) (Value, error) {
 	return st.softStr(v)
 }
 
@@ -121,10 +139,7 @@ func caseFilter(name string) builtin {
 
 // titleFilter capitalizes each word and lowers its rest; words begin after white space and
 // after - ( { [ <.
-func titleFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("title", 0, 0); err != nil {
-		return nil, err
-	}
+func titleFilter(st *state, v Value) (Value, error) {
 	_, s, err := st.softText(v)
 	if err == nil {
 		err = st.chargeSlow(len(s))
@@ -155,11 +170,7 @@ func splitRune(s string) (rune, string) {
 	return 0, ""
 }
 
-func trimFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("trim", "chars=")
-	if err != nil {
-		return nil, err
-	}
+func trimFilter(st *state, v Value, args []Value) (Value, error) {
 	v, s, err := st.softText(v)
 	if err != nil {
 		return nil, err
@@ -168,13 +179,10 @@ func trimFilter(st *state, v Value, a *arguments) (Value, error) {
 	return alike(v, s), err
 }
 
-func replaceFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("replace", "old", "new", "count=")
-	if err != nil {
-		return nil, err
-	}
+func replaceFilter(st *state, v Value, args []Value) (Value, error) {
 	var s [3]string
 	for i, x := range []Value{v, args[0], args[1]} {
+		var err error
 		if s[i], err = st.str(x); err != nil {
 			return nil, err
 		}
@@ -187,11 +195,7 @@ func replaceFilter(st *state, v Value, a *arguments) (Value, error) {
 	return Str(text), err
 }
 
-func centerFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("center", "width=")
-	if err != nil {
-		return nil, err
-	}
+func centerFilter(st *state, v Value, args []Value) (Value, error) {
 	v, s, err := st.softText(v)
 	if err != nil {
 		return nil, err
@@ -206,11 +210,7 @@ func centerFilter(st *state, v Value, a *arguments) (Value, error) {
 
 // indentFilter indents lines by a number of spaces or by a text: all except the first line
 // unless first, and except empty lines unless blank.
-func indentFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("indent", "width=", "first=", "blank=")
-	if err != nil {
-		return nil, err
-	}
+func indentFilter(st *state, v Value, args []Value) (Value, error) {
 	s, ok := textOf(v)
 	if !ok {
 		if u, ok := v.(*undefined); ok {
@@ -266,11 +266,7 @@ func formatFilter(st *state, v Value, a *arguments) (Value, error) {
 	return st.percent(v, s, d)
 }
 
-func truncateFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("truncate", "length=", "killwords=", "end=", "leeway=")
-	if err != nil {
-		return nil, err
-	}
+func truncateFilter(st *state, v Value, args []Value) (Value, error) {
 	end, err := textArgument("truncate", optional(args[2], Str("...")))
 	if err != nil {
 		return nil, err
@@ -313,10 +309,7 @@ func truncateFilter(st *state, v Value, a *arguments) (Value, error) {
 	return st.join(alike(v, cut), optional(args[2], Str("...")))
 }
 
-func wordcountFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("wordcount", 0, 0); err != nil {
-		return nil, err
-	}
+func wordcountFilter(st *state, v Value) (Value, error) {
 	_, s, err := st.softText(v)
 	return Int(len(strings.FieldsFunc(s, func(r rune) bool { return !isWordRune(r) }))), err
 }

@@ -27,11 +27,7 @@ func truncate(f float64) (*big.Int, error) {
 }
 
 // intFilter returns int(value), else int(float(value)), else the default.
-func intFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("int", "default=", "base=")
-	if err != nil {
-		return nil, err
-	}
+func intFilter(st *state, v Value, args []Value) (Value, error) {
 	if s, ok := textOf(v); ok {
 		if err := st.chargeSlow(min(len(s), maxDigits) + len(s)/textPerStep); err != nil {
 			return nil, err
@@ -91,11 +87,7 @@ func toNumber(v Value) (float64, error) {
 	return toFloat(v)
 }
 
-func floatFilter(_ *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("float", "default=")
-	if err != nil {
-		return nil, err
-	}
+func floatFilter(_ *state, v Value, args []Value) (Value, error) {
 	f, err := toNumber(v)
 	if isKind(err, kindType, kindValue) {
 		return optional(args[0], newFloat(0)), nil
@@ -103,11 +95,7 @@ func floatFilter(_ *state, v Value, a *arguments) (Value, error) {
 	return newFloat(f), err
 }
 
-func roundFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("round", "precision=", "method=")
-	if err != nil {
-		return nil, err
-	}
+func roundFilter(st *state, v Value, args []Value) (Value, error) {
 	how, _ := textOf(optional(args[1], Str("common")))
 	if u, ok := v.(*undefined); ok {
 		return nil, undefErr(u)
@@ -218,11 +206,7 @@ func (st *state) roundTo(v Value, digits int, how string) (Value, error) {
 	return st.arithmetic("/", plain(scaled), power)
 }
 
-func filesizeFilter(_ *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("filesizeformat", "binary=")
-	if err != nil {
-		return nil, err
-	}
+func filesizeFilter(_ *state, v Value, args []Value) (Value, error) {
 	n, err := toNumber(v)
 	if err != nil {
 		return nil, err
@@ -268,10 +252,7 @@ func urlQuote(s string, query bool) string {
 	return b.String()
 }
 
-func urlencodeFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("urlencode", 0, 0); err != nil {
-		return nil, err
-	}
+func urlencodeFilter(st *state, v Value) (Value, error) {
 	next, err := st.iterate(v)
 	if _, text := textOf(v); text || err != nil {
 		s, err := st.str(v)

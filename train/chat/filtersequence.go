@@ -64,18 +64,12 @@ func notNone(v Value) Value {
 	return v
 }
 
-func listFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("list", 0, 0); err != nil {
-		return nil, err
-	}
+func listFilter(st *state, v Value) (Value, error) {
 	items, err := st.list(v)
 	return &List{items}, err
 }
 
-func firstFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("first", 0, 0); err != nil {
-		return nil, err
-	}
+func firstFilter(st *state, v Value) (Value, error) {
 	next, err := st.iterate(v)
 	if err != nil {
 		return nil, err
@@ -98,10 +92,7 @@ func (st *state) reversible(v Value) ([]Value, error) {
 	return nil, typeErr("'%s' object is not reversible", v.typeName())
 }
 
-func lastFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("last", 0, 0); err != nil {
-		return nil, err
-	}
+func lastFilter(st *state, v Value) (Value, error) {
 	items, err := st.reversible(v)
 	if err != nil {
 		return nil, err
@@ -112,10 +103,7 @@ func lastFilter(st *state, v Value, a *arguments) (Value, error) {
 	return items[len(items)-1], nil
 }
 
-func reverseFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("reverse", 0, 0); err != nil {
-		return nil, err
-	}
+func reverseFilter(st *state, v Value) (Value, error) {
 	if s, ok := textOf(v); ok {
 		if err := st.chargeText(len(s)); err != nil {
 			return nil, err
@@ -138,10 +126,7 @@ func reverseFilter(st *state, v Value, a *arguments) (Value, error) {
 	return &List{items}, nil
 }
 
-func itemsFilter(_ *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("items", 0, 0); err != nil {
-		return nil, err
-	}
+func itemsFilter(_ *state, v Value) (Value, error) {
 	switch v := v.(type) {
 	case *undefined:
 		return newGenerator("items", sliceIterator(nil)), nil
@@ -157,11 +142,7 @@ func failing(name string, err error) Value {
 	return newGenerator(name, func() (Value, bool, error) { return nil, false, err })
 }
 
-func joinFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("join", "d=", "attribute=")
-	if err != nil {
-		return nil, err
-	}
+func joinFilter(st *state, v Value, args []Value) (Value, error) {
 	sep, err := st.str(optional(args[0], Str("")))
 	if err != nil {
 		return nil, err
@@ -184,11 +165,7 @@ func joinFilter(st *state, v Value, a *arguments) (Value, error) {
 	return Str(text), err
 }
 
-func sumFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("sum", "attribute=", "start=")
-	if err != nil {
-		return nil, err
-	}
+func sumFilter(st *state, v Value, args []Value) (Value, error) {
 	total := optional(args[1], Int(0))
 	if _, ok := textOf(total); ok {
 		return nil, typeErr("sum does not join strings: use join")
@@ -245,11 +222,7 @@ func extremeFilter(name, op string) builtin {
 	}
 }
 
-func uniqueFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("unique", "case_sensitive=", "attribute=")
-	if err != nil {
-		return nil, err
-	}
+func uniqueFilter(st *state, v Value, args []Value) (Value, error) {
 	path := attributePath(args[1])
 	next, err := st.iterate(v)
 	if err != nil {
@@ -284,11 +257,7 @@ func uniqueFilter(st *state, v Value, a *arguments) (Value, error) {
 	}), nil
 }
 
-func batchFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("batch", "linecount", "fill_with=")
-	if err != nil {
-		return nil, err
-	}
+func batchFilter(st *state, v Value, args []Value) (Value, error) {
 	items, err := st.list(v)
 	if err != nil {
 		return failing("batch", err), nil
@@ -322,11 +291,7 @@ func batchFilter(st *state, v Value, a *arguments) (Value, error) {
 	return newGenerator("batch", sliceIterator(rows)), st.charge(len(items)/4 + len(row)/4)
 }
 
-func sliceFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("slice", "slices", "fill_with=")
-	if err != nil {
-		return nil, err
-	}
+func sliceFilter(st *state, v Value, args []Value) (Value, error) {
 	items, err := st.list(v)
 	if err != nil {
 		return failing("slice", err), nil
@@ -358,11 +323,7 @@ func sliceFilter(st *state, v Value, a *arguments) (Value, error) {
 	return newGenerator("slice", sliceIterator(rows)), st.charge(n + len(items)/4)
 }
 
-func xmlattrFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("xmlattr", "autospace=")
-	if err != nil {
-		return nil, err
-	}
+func xmlattrFilter(st *state, v Value, args []Value) (Value, error) {
 	d, ok := v.(*Dict)
 	if !ok {
 		return nil, typeErr("xmlattr needs a mapping, not %s", v.typeName())

@@ -41,11 +41,7 @@ func (st *state) sortIndex(keys []Value, reverse bool) ([]int, error) {
 	return order, failed
 }
 
-func sortFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("sort", "reverse=", "case_sensitive=", "attribute=")
-	if err != nil {
-		return nil, err
-	}
+func sortFilter(st *state, v Value, args []Value) (Value, error) {
 	items, err := st.list(v)
 	if err != nil {
 		return nil, err
@@ -86,11 +82,7 @@ func pickAll(items []Value, order []int) Value {
 	return l
 }
 
-func dictsortFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("dictsort", "case_sensitive=", "by=", "reverse=")
-	if err != nil {
-		return nil, err
-	}
+func dictsortFilter(st *state, v Value, args []Value) (Value, error) {
 	by, _ := textOf(optional(args[1], Str("key")))
 	if by != "key" && by != "value" {
 		return nil, valueErr("dictsort sorts by key or value")
@@ -109,6 +101,7 @@ func dictsortFilter(st *state, v Value, a *arguments) (Value, error) {
 	keys := make([]Value, len(source))
 	pairs := make([]Value, len(source))
 	for i, k := range source {
+		var err error
 		if keys[i], err = st.foldCase(k, given(args[0])); err != nil {
 			return nil, err
 		}
@@ -123,11 +116,7 @@ func dictsortFilter(st *state, v Value, a *arguments) (Value, error) {
 
 // groupbyFilter returns pairs (value of the attribute, elements with that value), sorted by
 // value.
-func groupbyFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("groupby", "attribute", "default=", "case_sensitive=")
-	if err != nil {
-		return nil, err
-	}
+func groupbyFilter(st *state, v Value, args []Value) (Value, error) {
 	items, err := st.list(v)
 	if err != nil {
 		return nil, err

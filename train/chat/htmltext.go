@@ -25,10 +25,7 @@ func escapeValue(v Value, s string) string {
 	return escapeIf(!ok, s)
 }
 
-func escapeFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("escape", 0, 0); err != nil {
-		return nil, err
-	}
+func escapeFilter(st *state, v Value) (Value, error) {
 	s, err := st.str(v)
 	if err == nil {
 		err = st.chargeText(len(s))
@@ -36,10 +33,7 @@ func escapeFilter(st *state, v Value, a *arguments) (Value, error) {
 	return markup(escapeValue(v, s)), err
 }
 
-func forceescapeFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("forceescape", 0, 0); err != nil {
-		return nil, err
-	}
+func forceescapeFilter(st *state, v Value) (Value, error) {
 	s, err := st.str(v)
 	if err == nil {
 		err = st.chargeText(len(s))
@@ -47,18 +41,12 @@ func forceescapeFilter(st *state, v Value, a *arguments) (Value, error) {
 	return markup(escapeHTML(s)), err
 }
 
-func safeFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("safe", 0, 0); err != nil {
-		return nil, err
-	}
+func safeFilter(st *state, v Value) (Value, error) {
 	s, err := st.str(v)
 	return markup(s), err
 }
 
-func striptagsFilter(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("striptags", 0, 0); err != nil {
-		return nil, err
-	}
+func striptagsFilter(st *state, v Value) (Value, error) {
 	s, err := st.str(v)
 	if err != nil {
 		return nil, err

@@ -18,13 +18,13 @@ func testNamed(name string) builtin {
 	case "in":
 		return comparison(name, "in")
 	case "sameas":
-		return sameTest
+		return bound("sameas", sameTest, "other")
 	case "odd", "even", "divisibleby":
 		return remainderTest(name)
 	case "filter", "test":
 		return knownTest(name)
 	case "iterable":
-		return iterableTest
+		return alone("iterable", iterableTest)
 	case "lower", "upper":
 		return caseTest(name)
 	case "defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "string", "mapping",
@@ -46,11 +46,7 @@ func comparison(name, op string) builtin {
 	}
 }
 
-func sameTest(_ *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("sameas", "other")
-	if err != nil {
-		return nil, err
-	}
+func sameTest(_ *state, v Value, args []Value) (Value, error) {
 	if x, ok := v.(bigInt); ok {
 		y, ok := args[0].(bigInt)
 		return Bool(ok && x.i == y.i), nil
@@ -104,10 +100,7 @@ func knownTest(kind string) builtin {
 	}
 }
 
-func iterableTest(st *state, v Value, a *arguments) (Value, error) {
-	if _, err := a.positional("iterable", 0, 0); err != nil {
-		return nil, err
-	}
+func iterableTest(st *state, v Value) (Value, error) {
 	if _, ok := v.(*loopValue); ok {
 		return Bool(true), nil
 	}

@@ -7,11 +7,7 @@ import (
 
 // Methods of str that build text from several pieces.
 
-func replaceMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.positional(name, 2, 3)
-	if err != nil {
-		return nil, err
-	}
+func replaceMethod(st *state, v Value, s, name string, args []Value) (Value, error) {
 	old, err := textArgument(name, args[0])
 	if err != nil {
 		return nil, err
@@ -47,11 +43,7 @@ func (st *state) replace(s, old, repl string, n int) (string, error) {
 	return strings.Replace(s, old, repl, n), nil
 }
 
-func joinMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.positional(name, 1, 1)
-	if err != nil {
-		return nil, err
-	}
+func joinMethod(st *state, v Value, s, name string, args []Value) (Value, error) {
 	items, err := st.list(args[0])
 	if err != nil {
 		return nil, err
@@ -92,11 +84,7 @@ func (st *state) joinTexts(parts []string, sep string) (string, error) {
 	return strings.Join(parts, sep), nil
 }
 
-func partitionMethod(_ *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.positional(name, 1, 1)
-	if err != nil {
-		return nil, err
-	}
+func partitionMethod(_ *state, v Value, s, name string, args []Value) (Value, error) {
 	sep, err := textArgument(name, args[0])
 	if err != nil {
 		return nil, err
@@ -116,11 +104,7 @@ func partitionMethod(_ *state, v Value, s, name string, a *arguments) (Value, er
 	return newTuple(alike(v, parts[0]), alike(v, parts[1]), alike(v, parts[2])), nil
 }
 
-func removeMethod(_ *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.positional(name, 1, 1)
-	if err != nil {
-		return nil, err
-	}
+func removeMethod(_ *state, v Value, s, name string, args []Value) (Value, error) {
 	affix, err := textArgument(name, args[0])
 	if err != nil {
 		return nil, err
@@ -131,11 +115,7 @@ func removeMethod(_ *state, v Value, s, name string, a *arguments) (Value, error
 	return alike(v, strings.TrimSuffix(s, affix)), nil
 }
 
-func padMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.positional(name, 1, 2)
-	if err != nil {
-		return nil, err
-	}
+func padMethod(st *state, v Value, s, name string, args []Value) (Value, error) {
 	width, err := indexOf(args[0])
 	if err != nil {
 		return nil, err
@@ -179,11 +159,7 @@ func (st *state) pad(s, name string, width int, fill string) (string, error) {
 	return strings.Repeat(fill, left) + s + strings.Repeat(fill, n-left), nil
 }
 
-func zfillMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.positional(name, 1, 1)
-	if err != nil {
-		return nil, err
-	}
+func zfillMethod(st *state, v Value, s, name string, args []Value) (Value, error) {
 	width, err := indexOf(args[0])
 	if err != nil {
 		return nil, err
@@ -195,11 +171,7 @@ func zfillMethod(st *state, v Value, s, name string, a *arguments) (Value, error
 	return alike(v, padded), err
 }
 
-func expandtabsMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.bind(name, "tabsize=")
-	if err != nil {
-		return nil, err
-	}
+func expandtabsMethod(st *state, v Value, s, name string, args []Value) (Value, error) {
 	size, err := optionalIndex(args[0], 8)
 	if err != nil {
 		return nil, err

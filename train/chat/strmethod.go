@@ -3,25 +3,45 @@ package chat
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
-// textMethods are the methods of str; textMethod finds them by name.
-var textMethods = map[string]func(st *state, v Value, s string, name string, a *arguments) (Value, error){
-	"strip": stripMethod, "lstrip": stripMethod, "rstrip": stripMethod,
-	"split": splitMethod, "rsplit": splitMethod, "splitlines": splitlinesMethod,
-	"startswith": endsMethod, "endswith": endsMethod,
-	"find": findMethod, "rfind": findMethod, "index": findMethod, "rindex": findMethod, "count": findMethod,
-	"replace": replaceMethod, "join": joinMethod,
-	"partition": partitionMethod, "rpartition": partitionMethod,
-	"removeprefix": removeMethod, "removesuffix": removeMethod,
-	"center": padMethod, "ljust": padMethod, "rjust": padMethod, "zfill": zfillMethod, "expandtabs": expandtabsMethod,
-	"upper": caseMethod, "lower": caseMethod, "title": caseMethod, "capitalize": caseMethod, "swapcase": caseMethod,
-	"isalnum": isMethod, "isalpha": isMethod, "isascii": isMethod, "isdecimal": isMethod, "isdigit": isMethod,
-	"isidentifier": isMethod, "islower": isMethod, "isnumeric": isMethod, "isprintable": isMethod,
-	"isspace": isMethod,
-	"istitle": isMethod, "isupper": isMethod,
+// textCall is a method of str. It takes from least to most arguments without names or, if it has params, named
+// ones as bind does.
+type textCall struct {
+	names       string
+	do          func(st *state, v Value, s, name string, args []Value) (Value, error)
+	least, most int
+	params      []string
 }
+
+// textMethods are the methods of str by name.
+var textMethods = sync.OnceValue(func() map[string]textCall {
+	methods := map[string]textCall{}
+	for _, m := range []textCall{
+		{"strip lstrip rstrip", stripMethod, 0, 1, nil},
+		{"split rsplit", splitMethod, 0, 0, []string{"sep=", "maxsplit="}},
+		{"splitlines", splitlinesMethod, 0, 0, []string{"keepends="}},
+		{"startswith endswith", endsMethod, 1, 3, nil},
+		{"find rfind index rindex count", findMethod, 1, 3, nil},
+		{"replace", replaceMethod, 2, 3, nil},
+		{"join", joinMethod, 1, 1, nil},
+		{"partition rpartition", partitionMethod, 1, 1, nil},
+		{"removeprefix removesuffix", removeMethod, 1, 1, nil},
+		{"center ljust rjust", padMethod, 1, 2, nil},
+		{"zfill", zfillMethod, 1, 1, nil},
+		{"expandtabs", expandtabsMethod, 0, 0, []string{"tabsize="}},
+		{"upper lower title capitalize swapcase", caseMethod, 0, 0, nil},
+		{"isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper",
+			isMethod, 0, 0, nil},
+	} {
+		for name := range strings.FieldsSeq(m.names) {
+			methods[name] = m
+		}
+	}
+	return methods
+})
 
 func textMethod(v Value, name string) Value {
 	s, _ := textOf(v)
@@ -31,7 +51,7 @@ func textMethod(v Value, name string) Value {
 	case "casefold", "encode", "maketrans", "translate":
 		return unsupported("str", name)
 	}
-	call, ok := textMethods[name]
+	m, ok := textMethods()[name]
 	if !ok {
 		return nil
 	}
@@ -39,7 +59,14 @@ func textMethod(v Value, name string) Value {
 		if err := st.chargeText(len(s)); err != nil {
 			return nil, err
 		}
-		return call(st, v, s, name, a)
+		args, err := a.positional(name, m.least, m.most)
+		if m.params != nil {
+			args, err = a.bind(name, m.params...)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return m.do(st, v, s, name, args)
 	})
 }
 
@@ -52,12 +79,8 @@ func textArgument(function string, v Value) (string, error) {
 	return s, nil
 }
 
-func stripMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.positional(name, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	s, err = st.strip(s, name, args[0])
+func stripMethod(st *state, v Value, s, name string, args []Value) (Value, error) {
+	s, err := st.strip(s, name, args[0])
 	return alike(v, s), err
 }
 
@@ -96,13 +119,10 @@ func runeSet(set string) func(rune) bool {
 	return func(r rune) bool { return in[r] }
 }
 
-func splitMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.bind(name, "sep=", "maxsplit=")
-	if err != nil {
-		return nil, err
-	}
+func splitMethod(st *state, v Value, s, name string, args []Value) (Value, error) {
 	most := -1
 	if args[1] != nil {
+		var err error
 		if most, err = indexOf(args[1]); err != nil {
 			return nil, err
 		}
@@ -192,11 +212,7 @@ func splitSpace(s string, most int, right bool) []string {
 	return parts
 }
 
-func splitlinesMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.bind(name, "keepends=")
-	if err != nil {
-		return nil, err
-	}
+func splitlinesMethod(st *state, v Value, s, name string, args []Value) (Value, error) {
 	lines := splitLines(s, args[0] != nil && isTrue(args[0]))
 	return texts(v, lines), st.charge(len(lines) / 4)
 }
@@ -251,11 +267,7 @@ func stretch(st *state, s string, start, end Value) (part string, from int, ok b
 	return t.cut(i, j), i, true, nil
 }
 
-func endsMethod(st *state, _ Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.positional(name, 1, 3)
-	if err != nil {
-		return nil, err
-	}
+func endsMethod(st *state, _ Value, s, name string, args []Value) (Value, error) {
 	s, _, ok, err := stretch(st, s, args[1], args[2])
 	if err != nil {
 		return nil, err
@@ -280,11 +292,7 @@ func endsMethod(st *state, _ Value, s, name string, a *arguments) (Value, error)
 	return Bool(false), nil
 }
 
-func findMethod(st *state, _ Value, s, name string, a *arguments) (Value, error) {
-	args, err := a.positional(name, 1, 3)
-	if err != nil {
-		return nil, err
-	}
+func findMethod(st *state, _ Value, s, name string, args []Value) (Value, error) {
 	sub, err := textArgument(name, args[0])
 	if err != nil {
 		return nil, err
@@ -314,10 +322,7 @@ func findMethod(st *state, _ Value, s, name string, a *arguments) (Value, error)
 	return Int(from + utf8.RuneCountInString(part[:i])), nil
 }
 
-func caseMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
-	if _, err := a.positional(name, 0, 0); err != nil {
-		return nil, err
-	}
+func caseMethod(st *state, v Value, s, name string, _ []Value) (Value, error) {
 	if err := st.chargeSlow(len(s)); err != nil {
 		return nil, err
 	}
@@ -338,10 +343,6 @@ func changeCase(name, s string) string {
 	return swapText(s)
 }
 
-func isMethod(st *state, _ Value, s, name string, a *arguments) (Value, error) {
-	_, err := a.positional(name, 0, 0)
-	if err == nil {
-		err = st.chargeSlow(len(s))
-	}
-	return Bool(textIs(name, s)), err
+func isMethod(st *state, _ Value, s, name string, _ []Value) (Value, error) {
+	return Bool(textIs(name, s)), st.chargeSlow(len(s))
 }

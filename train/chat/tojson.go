@@ -21,11 +21,7 @@ type jsonWriter struct {
 
 // tojsonFilter is the filter as transformers defines it:
 // tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False).
-func tojsonFilter(st *state, v Value, a *arguments) (Value, error) {
-	args, err := a.bind("tojson", "ensure_ascii=", "indent=", "separators=", "sort_keys=")
-	if err != nil {
-		return nil, err
-	}
+func tojsonFilter(st *state, v Value, args []Value) (Value, error) {
 	w := &jsonWriter{st: st, between: ", ", after: ": "}
 	w.ascii = args[0] != nil && isTrue(args[0])
 	w.sorted = args[3] != nil && isTrue(args[3])
@@ -52,7 +48,7 @@ func tojsonFilter(st *state, v Value, a *arguments) (Value, error) {
 			return nil, err
 		}
 	}
-	err = w.value(v, 0)
+	err := w.value(v, 0)
 	return Str(w.b.String()), err
 }
 
