@@ -88,7 +88,7 @@ func (s *source) sentences(suite *compare.Suite) bullets {
 			rest = append(rest, sameEverywhere(m))
 		default:
 			for _, p := range m.Pairs {
-				l := s.sentence(suite, m, p)
+				l := s.sentence(m, p)
 				if p.Verdict == compare.NoDifference || p.Verdict == compare.Underpowered {
 					rest = append(rest, l)
 				} else {
@@ -136,7 +136,7 @@ func (s *source) suiteLead(suite *compare.Suite) line {
 }
 
 // sentence returns a verdict that can be quoted on its own.
-func (s *source) sentence(suite *compare.Suite, m *compare.Metric, p compare.Pair) line {
+func (s *source) sentence(m *compare.Metric, p compare.Pair) line {
 	a, b := p.A, p.B
 	delta := valueOf(p.Delta)
 	lo, hi := bounds(p.Interval)

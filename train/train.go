@@ -212,9 +212,7 @@ func (t *Trainer) Step(ctx context.Context) (*Step, error) {
 		rl.Metric{Name: "training/epoch", Value: float64(got.epoch)})
 	rec.Metrics = append(rec.Metrics, t.dataMetrics(b, rec)...)
 	rec.Metrics = append(append(append(append(rec.Metrics, got.metrics...), diff...), klMetrics...), correction...)
-	if err := t.learn(b, step, rec, clock); err != nil {
-		return nil, err
-	}
+	t.learn(b, step, rec, clock)
 	if b.sumPiSquared != nil {
 		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.part(0, len(b.traj), b.old), b.sumPiSquared,
 			find(rec.Metrics, "actor/grad_norm"))...)
@@ -280,7 +278,7 @@ func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 }
 
 // learn updates the critic, then the policy unless the critic is still warming up.
-func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) error {
+func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 	if t.needs.Critic {
 		t.phase(step, "critic", 0, 0)
 		lists, events := t.updateCritic(b, step)
@@ -290,7 +288,7 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) error {
 		clock.lap("update_critic")
 	}
 	if t.needs.Critic && step <= t.cfg.Settings.Int(rl.CriticWarmup) {
-		return nil
+		return
 	}
 	t.phase(step, "policy", 0, 0)
 	lists, events := t.updateActor(b, step)
@@ -298,7 +296,6 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) error {
 		rl.Metric{Name: "actor/lr", Value: t.cfg.Policy.rate(step)})
 	rec.Events = append(rec.Events, events...)
 	clock.lap("update_actor")
-	return nil
 }
 
 // rewardKL charges the distance to the reference policy to the token rewards.

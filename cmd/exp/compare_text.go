@@ -260,18 +260,10 @@ func (p *comparePage) differences(shown []*compare.Metric, pair int) error {
 	return p.Table(columns, rows)
 }
 
-func outcomeStyle(v any) term.Style {
-	text, _ := v.(string)
-	switch compare.Verdict(text) {
-	case compare.Better:
-		return term.Good
-	case compare.Worse:
-		return term.Bad
-	case compare.Underpowered, compare.NoDifference:
-		return term.Faint
-	}
-	return term.Plain
-}
+var outcomeStyle = styleOf(map[compare.Verdict]term.Style{
+	compare.Better: term.Good, compare.Worse: term.Bad, compare.Underpowered: term.Faint,
+	compare.NoDifference: term.Faint,
+})
 
 func (p *comparePage) curves(s *compare.Suite) error {
 	columns := []cli.Column{{Title: "k", Rank: 1, Min: 12}}

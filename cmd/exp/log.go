@@ -199,17 +199,9 @@ func logTable(list []logEntry) cli.Table {
 	return t
 }
 
-func levelStyle(v any) term.Style {
-	switch v {
-	case string(store.LevelError):
-		return term.Bad
-	case string(store.LevelWarn):
-		return term.Warn
-	case string(store.LevelDebug):
-		return term.Faint
-	}
-	return term.Plain
-}
+var levelStyle = styleOf(map[store.Level]term.Style{
+	store.LevelError: term.Bad, store.LevelWarn: term.Warn, store.LevelDebug: term.Faint,
+})
 
 // read returns the new entries in order of time.
 func (r *logReader) read() (list []logEntry, err error) {

@@ -224,8 +224,8 @@ func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 			q.cols = append(q.cols, namedField{name, f})
 		}
 	}
-	q.sort, err = a.sortKeyOf(cmp.Or(c.String("sort"), "-created"))
-	return q, err
+	q.sort = a.sortKeyOf(cmp.Or(c.String("sort"), "-created"))
+	return q, nil
 }
 
 // fields lists the values that the list needs: the columns, the group, then the sort key.

@@ -21,7 +21,7 @@ type sortKey struct {
 	descend bool
 }
 
-func (a *app) sortKeyOf(text string) (sortKey, error) {
+func (a *app) sortKeyOf(text string) sortKey {
 	name, descend := strings.CutPrefix(text, "-")
 	k := sortKey{text: name, descend: descend}
 	var err error
@@ -29,7 +29,7 @@ func (a *app) sortKeyOf(text string) (sortKey, error) {
 		// Perhaps a result; their names are known once the runs are read.
 		k.result = name
 	}
-	return k, nil
+	return k
 }
 
 // native reports whether the store returns runs in this order.

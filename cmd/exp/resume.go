@@ -77,7 +77,7 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 	})()
 	res, err := a.executeOne(c.Context, db, j, 1, 1, o, sources, display)
 	if err != nil {
-		return a.explainStop(c.Context, j, err)
+		return a.explainStop(c.Context, err)
 	}
 	a.CloseProgress()
 	if res.Executed == 0 {

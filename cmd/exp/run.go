@@ -308,7 +308,7 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 		}
 		if err != nil {
 			if ctx.Err() != nil || !c.Bool("keep-going") {
-				return a.explainStop(ctx, j, err)
+				return a.explainStop(ctx, err)
 			}
 			failed = append(failed, err)
 			display.Warn(err.Error())
@@ -383,7 +383,7 @@ func keptOf(db *store.DB, rid ident.Digest) string {
 }
 
 // explainStop says how to continue after an interruption.
-func (a *app) explainStop(ctx context.Context, j job, err error) error {
+func (a *app) explainStop(ctx context.Context, err error) error {
 	var stopped *harness.InterruptedError
 	if !errors.As(err, &stopped) {
 		return err

@@ -76,20 +76,24 @@ func statusText(r *store.Run) string {
 	return string(r.Status)
 }
 
+// statusStyle styles a status, which more words may follow.
 func statusStyle(v any) term.Style {
 	text, _ := v.(string)
 	word, _, _ := strings.Cut(text, " ")
-	switch store.Status(word) {
-	case store.Done:
-		return term.Good
-	case store.Running:
-		return term.Accent
-	case store.Interrupted:
-		return term.Warn
-	case store.Failed, store.Diverged:
-		return term.Bad
+	return styleOfStatus(word)
+}
+
+var styleOfStatus = styleOf(map[store.Status]term.Style{
+	store.Done: term.Good, store.Running: term.Accent, store.Interrupted: term.Warn, store.Failed: term.Bad,
+	store.Diverged: term.Bad,
+})
+
+// styleOf returns the style of each text; other texts are plain.
+func styleOf[T ~string](styles map[T]term.Style) func(v any) term.Style {
+	return func(v any) term.Style {
+		text, _ := v.(string)
+		return styles[T(text)]
 	}
-	return term.Plain
 }
 
 // resultColumns returns the headline results of the runs, in the order that runs name

@@ -348,17 +348,7 @@ func (s shownSample) parts() string {
 	return strings.Join(list, ", ")
 }
 
-func verdictStyle(v any) term.Style {
-	switch v {
-	case "right":
-		return term.Good
-	case "wrong":
-		return term.Bad
-	case "not graded":
-		return term.Warn
-	}
-	return term.Plain
-}
+var verdictStyle = styleOf(map[string]term.Style{"right": term.Good, "wrong": term.Bad, "not graded": term.Warn})
 
 func (a *app) sampleTable(list []shownSample) cli.Table {
 	training := slices.ContainsFunc(list, func(s shownSample) bool { return s.Step > 0 })

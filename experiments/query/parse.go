@@ -24,7 +24,7 @@ func (r *Reader) Word(expected string) (Word, error) {
 	if t.kind != word || keyword(t.text) {
 		return Word{}, r.Unexpected(expected)
 	}
-	r.take()
+	r.skip()
 	return Word{t.text, t.col}, nil
 }
 
@@ -34,7 +34,7 @@ func (r *Reader) Accept(text string) bool {
 	if t.text != text || t.kind != word && t.kind != symbol {
 		return false
 	}
-	r.take()
+	r.skip()
 	return true
 }
 
@@ -49,13 +49,11 @@ func (r *Reader) Unexpected(expected string) *SyntaxError {
 
 func (r *Reader) peek() token { return r.tokens[0] }
 
-// take returns the next token; it stays at the end.
-func (r *Reader) take() token {
-	t := r.tokens[0]
-	if t.kind != end {
+// skip goes to the next token; it stays at the end.
+func (r *Reader) skip() {
+	if r.tokens[0].kind != end {
 		r.tokens = r.tokens[1:]
 	}
-	return t
 }
 
 // maxDepth bounds the nesting of parentheses and "not", since the parser is recursive.
@@ -137,7 +135,7 @@ func (p *parser[F]) test() (node, error) {
 		}
 		return test{field, "set", nil}, nil
 	case op.kind == symbol && slices.Contains(symbols, op.text):
-		p.take()
+		p.skip()
 		l, err := p.literal(fmt.Sprintf(" after %q", op.text))
 		if err != nil {
 			return nil, err
@@ -195,7 +193,7 @@ func (p *parser[F]) literal(place string) (literal, error) {
 	if p.language.Numbers && !l.isNumber {
 		return literal{}, p.Unexpected(expected + place)
 	}
-	p.take()
+	p.skip()
 	return l, nil
 }
 

@@ -20,7 +20,7 @@ func (c *comparison) runMetrics(m *measured, had []Metric, tests []string) []Met
 		}
 	})
 	var list []Metric
-	for _, name := range c.runMetricNames(m, times) {
+	for _, name := range runMetricNames(times) {
 		if times[name] < runs || slices.ContainsFunc(had, func(h Metric) bool { return h.Name == name }) {
 			continue
 		}
@@ -39,7 +39,7 @@ func (c *comparison) runMetrics(m *measured, had []Metric, tests []string) []Met
 }
 
 // runMetricNames orders metrics as definitions does, then by name.
-func (c *comparison) runMetricNames(m *measured, times map[string]int) []string {
+func runMetricNames(times map[string]int) []string {
 	var names []string
 	for _, d := range definitions(ksIn(times)) {
 		if times[d.Name] > 0 {

@@ -66,7 +66,7 @@ func (f Distribution) Draw() (Figure, error) {
 	g := gridOf(len(f.Arms))
 	k := looks(f.Order, names)
 	return f.render(picture{
-		caption: f.caption(names, tracks),
+		caption: f.caption(names),
 		alt:     f.alt(),
 		data:    f.data(tracks),
 		height:  g.height(),
@@ -135,20 +135,19 @@ func (f Distribution) draw(s *sheet, g panels, k []look, tracks []track) {
 			{a.divergence(), ink{size: textSize, color: inkColor}},
 		}
 		p := s.panel(xs, ys, fr)
-		p.fill(fillColor, p.steps(f.Target, 0)...)
+		p.fill(fillColor, p.steps(f.Target)...)
 		p.fill(faded(k[i].color, 0.35), p.stepBand(tracks[i])...)
-		p.line(stroke{width: 1.6, color: k[i].color}, p.steps(tracks[i].y, 0)...)
+		p.line(stroke{width: 1.6, color: k[i].color}, p.steps(tracks[i].y)...)
 	}
 }
 
-// steps is the upper edge of one column per value, the i-th around x = i, from and
-// to the height base.
-func (p panel) steps(values []float64, base float64) []vg.Point {
-	pts := []vg.Point{p.at(-0.5, base)}
+// steps is the upper edge of one column per value, the i-th around x = i, from and to 0.
+func (p panel) steps(values []float64) []vg.Point {
+	pts := []vg.Point{p.at(-0.5, 0)}
 	for i, v := range values {
 		pts = append(pts, p.at(float64(i)-0.5, v), p.at(float64(i)+0.5, v))
 	}
-	return append(pts, p.at(float64(len(values))-0.5, base))
+	return append(pts, p.at(float64(len(values))-0.5, 0))
 }
 
 // stepBand is the area between the steps of lo and of hi; empty for one seed.
@@ -156,9 +155,9 @@ func (p panel) stepBand(t track) []vg.Point {
 	if slices.ContainsFunc(t.lo, math.IsNaN) {
 		return nil
 	}
-	lower := p.steps(t.lo, 0)
+	lower := p.steps(t.lo)
 	slices.Reverse(lower)
-	return append(p.steps(t.hi, 0), lower...)
+	return append(p.steps(t.hi), lower...)
 }
 
 func (f Distribution) legend() []entry {
@@ -191,7 +190,7 @@ func (a DistributionArm) divergence() string {
 	return text
 }
 
-func (f Distribution) caption(names []string, tracks []track) Caption {
+func (f Distribution) caption(names []string) Caption {
 	counts := make([]int, len(f.Arms))
 	for i, a := range f.Arms {
 		counts[i] = len(a.Policies)

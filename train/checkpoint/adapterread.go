@@ -61,10 +61,7 @@ func OpenAdapterFile(dir string) (*Tensors, error) {
 		}
 		return name, true
 	})
-	if err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	return t, nil
+	return t.orClosed(err)
 }
 
 // adapterPrefix begins tensor names in PEFT's files.

@@ -65,10 +65,7 @@ func OpenTextFolder(dir string) (*Tensors, error) {
 		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor is below language_model: there is no text " +
 			"model inside another")}
 	}
-	if err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	return t, nil
+	return t.orClosed(err)
 }
 
 // foreignNames returns the error for a file in another class's layout, or nil if it does

@@ -27,15 +27,7 @@ type Tensors struct {
 // a backbone saved without it.
 func OpenFile(path string) (*Tensors, error) {
 	t := &Tensors{path: path, where: map[string]place{}}
-	err := t.add(path)
-	if err == nil {
-		err = t.canonical()
-	}
-	if err != nil {
-		t.Close()
-		return nil, err
-	}
-	return t, nil
+	return t.filled(t.add(path))
 }
 
 // add opens a file and adds its tensors to t.
@@ -64,10 +56,19 @@ func (t *Tensors) add(path string) error {
 // files, which it closes on an error. path is the container's.
 func newTensors(path string, files []*os.File, list []extent.Tensor) (*Tensors, error) {
 	t := &Tensors{path: path, files: files, where: map[string]place{}}
-	err := t.compose(list)
+	return t.filled(t.compose(list))
+}
+
+// filled returns t with canonical names, after it was filled with this error or none.
+func (t *Tensors) filled(err error) (*Tensors, error) {
 	if err == nil {
 		err = t.canonical()
 	}
+	return t.orClosed(err)
+}
+
+// orClosed returns t, or closes it if err is not nil.
+func (t *Tensors) orClosed(err error) (*Tensors, error) {
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}

@@ -100,15 +100,7 @@ func openShards(dir string) (*Tensors, error) {
 		return nil, err
 	}
 	t := &Tensors{path: dir, where: map[string]place{}}
-	err = t.addShards(dir, indexFile, index, t.add)
-	if err == nil {
-		err = t.canonical()
-	}
-	if err != nil {
-		t.Close()
-		return nil, err
-	}
-	return t, nil
+	return t.filled(t.addShards(dir, indexFile, index, t.add))
 }
 
 // OpenFiles opens safetensors files that together hold one set of weights.
@@ -120,14 +112,7 @@ func OpenFiles(paths []string) (*Tensors, error) {
 			err = t.add(path)
 		}
 	}
-	if err == nil {
-		err = t.canonical()
-	}
-	if err != nil {
-		t.Close()
-		return nil, err
-	}
-	return t, nil
+	return t.filled(err)
 }
 
 // addShards adds the files of an index with add. Map and files must agree: each tensor is

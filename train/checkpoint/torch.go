@@ -28,13 +28,7 @@ func openTorch(path string) (*Tensors, error) {
 			err = t.addShards(path, torchIndexFile, index, t.addTorch)
 		}
 	}
-	if err == nil {
-		err = t.canonical()
-	}
-	if err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	return t, nil
+	return t.filled(err)
 }
 
 // addTorch adds the tensors of a file of torch.save to t.

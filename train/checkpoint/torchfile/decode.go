@@ -97,14 +97,14 @@ func (m *machine) uint(n uint64) (uint64, error) {
 	return v, err
 }
 
-// line returns the bytes up to the next newline.
-func (m *machine) line() ([]byte, error) {
+// skipLine skips the bytes up to the next newline.
+func (m *machine) skipLine() error {
 	n := bytes.IndexByte(m.raw[m.pos:], '\n')
 	if n < 0 {
-		return nil, m.bad("a name without an end")
+		return m.bad("a name without an end")
 	}
-	b, err := m.take(uint64(n) + 1)
-	return b[:max(len(b)-1, 0)], err
+	_, err := m.take(uint64(n) + 1)
+	return err
 }
 
 func (m *machine) push(i uint32) error {
@@ -256,10 +256,10 @@ func (m *machine) float() error {
 // global pushes a name: two lines.
 func (m *machine) global() error {
 	at := m.pos
-	if _, err := m.line(); err != nil {
+	if err := m.skipLine(); err != nil {
 		return err
 	}
-	if _, err := m.line(); err != nil {
+	if err := m.skipLine(); err != nil {
 		return err
 	}
 	if m.pos-at > maxName {
