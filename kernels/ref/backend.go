@@ -75,7 +75,6 @@ func (b *Backend[T]) Free(x kernels.Buffer) {
 // Sync does nothing: operations are synchronous.
 func (*Backend[T]) Sync() {}
 
-// Copy implements kernels.Memory.
 func (*Backend[T]) Copy(dst, src kernels.Buffer) {
 	if dst.Len() != src.Len() {
 		panic("ref: Copy: length mismatch")
@@ -108,7 +107,6 @@ func convert[A, B Float](dst []A, src []B) {
 	}
 }
 
-// Zero implements kernels.Memory.
 func (*Backend[T]) Zero(x kernels.Buffer) {
 	switch x.DType() {
 	case kernels.F32:

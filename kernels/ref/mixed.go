@@ -8,7 +8,8 @@ import (
 
 // Mixed is the reference for numerics class "cpu/bf16": parameters, gradients and
 // the residual stream are float32, operands BF16. NewMixed makes one; a Mixed is
-// used by one goroutine at a time.
+// used by one goroutine at a time. The interfaces of kernels.Backend document its
+// methods.
 //
 // It computes on float32 copies of operands and rounds when it stores them, so
 // operations other than matmuls are Backend[float32]'s.
@@ -67,7 +68,6 @@ func (b Mixed) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	}
 }
 
-// MatMul implements kernels.Linear.
 func (Mixed) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
 	checkMatrix(w)
 	M := rowCount(out, w.Out)
@@ -76,7 +76,6 @@ func (Mixed) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer
 	store(out, y)
 }
 
-// MatMulDX implements kernels.Linear.
 func (Mixed) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	checkMatrix(w)
 	M := rowCount(dx, w.In)
@@ -85,7 +84,6 @@ func (Mixed) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	store(dx, y)
 }
 
-// MatMulSwiGLU implements kernels.Linear.
 func (Mixed) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
 	checkMatrix(w)
 	checkGates(w)
@@ -101,7 +99,6 @@ func (Mixed) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
 	store(act, a)
 }
 
-// MatMulDXSwiGLU implements kernels.Linear.
 func (Mixed) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
 	checkMatrix(w)
 	M := rowCount(dout, w.Out)
@@ -113,7 +110,6 @@ func (Mixed) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matr
 	store(dgateUp, y)
 }
 
-// MatMulDW implements kernels.Linear.
 func (Mixed) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	bl := ints(blocks)
 	M := int(bl[len(bl)-1])
@@ -123,14 +119,12 @@ func (Mixed) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	tileMatMulDW(floats[float32](dw), floats[float32](dbias), wide(dout), wide(x), bl, M, dout.Len()/M, x.Len()/M)
 }
 
-// RMSNorm implements kernels.Norm.
 func (Mixed) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, eps float64) {
 	y := wide(out)
 	RMSNorm(y, floats[float32](rstd), wide(x), floats[float32](weight), s, eps)
 	store(out, y)
 }
 
-// AddRMSNorm implements kernels.Norm.
 func (Mixed) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
 	y := wide(out)
 	AddRMSNorm(floats[float32](sum), y, floats[float32](rstd), floats[float32](x), floats[float32](delta),
@@ -138,7 +132,6 @@ func (Mixed) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kerne
 	store(out, y)
 }
 
-// RMSNormBackward implements kernels.Norm.
 func (Mixed) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape,
 	set bool) {
 	y := wide(dx)
@@ -147,35 +140,30 @@ func (Mixed) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.
 	store(dx, y)
 }
 
-// Rope implements kernels.Sequence.
 func (Mixed) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
 	y := wide(qkv)
 	Rope(y, floats[float32](cos), floats[float32](sin), ints(pos), s, inverse)
 	store(qkv, y)
 }
 
-// Attention implements kernels.Sequence.
 func (Mixed) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	y := wide(out)
 	tileAttention(y, floats[float32](stats), wide(qkv), ints(offsets), ints(groups), s)
 	store(out, y)
 }
 
-// AttentionBackward implements kernels.Sequence.
 func (Mixed) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	y := wide(dqkv)
 	tileAttentionBackward(y, wide(dout), wide(out), floats[float32](stats), wide(qkv), ints(offsets), ints(groups), s)
 	store(dqkv, y)
 }
 
-// AppendKV implements kernels.Sequence.
 func (Mixed) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {
 	kv := wideKV(p)
 	AppendKV(kv, wide(qkv), ints(slots), s)
 	storeKV(p, kv)
 }
 
-// PagedAttention implements kernels.Sequence.
 func (Mixed) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int,
 	s kernels.AttentionShape) {
 	y := wide(out)
@@ -183,26 +171,22 @@ func (Mixed) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq
 	store(out, y)
 }
 
-// CopyPages implements kernels.Sequence.
 func (Mixed) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
 	kv := wideKV(p)
 	CopyPages(kv, ints(pairs), s)
 	storeKV(p, kv)
 }
 
-// GatherRows implements kernels.Sequence.
 func (Mixed) GatherRows(out, x, rows kernels.Buffer, C int) {
 	y := wide(out)
 	GatherRows(y, wide(x), ints(rows), C)
 	store(out, y)
 }
 
-// SegmentMean implements kernels.Sequence.
 func (Mixed) SegmentMean(out, x, segments kernels.Buffer, C int) {
 	SegmentMean(floats[float32](out), wide(x), ints(segments), C)
 }
 
-// LogProb implements kernels.Output.
 func (Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
 	x kernels.Softmax) {
 	checkMatrix(w)
@@ -210,7 +194,6 @@ func (Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, tar
 		weights[float32](w), ints(targets), w.In, x)
 }
 
-// LogProbBackward implements kernels.Output.
 func (Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
 	w kernels.Matrix, targets, blocks kernels.Buffer, t kernels.Softmax) {
 	checkMatrix(w)
@@ -224,13 +207,11 @@ func (Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kerne
 	}
 }
 
-// Logits implements kernels.Output.
 func (Mixed) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
 	checkMatrix(w)
 	allLogits(TileSum, floats[float32](out), wide(h), weights[float32](w), w.In, cap)
 }
 
-// Sample implements kernels.Output.
 func (Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
 	p kernels.Sampling) {
 	checkMatrix(w)
@@ -238,28 +219,24 @@ func (Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w 
 		wide(h), weights[float32](w), floats[float32](u), w.In, p)
 }
 
-// Gate implements kernels.Gates.
 func (Mixed) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
 	y := wide(act)
 	Gate(y, wide(gateUp), F, kind)
 	store(act, y)
 }
 
-// GateBackward implements kernels.Gates.
 func (Mixed) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
 	y := wide(dgateUp)
 	GateBackward(y, wide(dact), wide(gateUp), F, kind)
 	store(dgateUp, y)
 }
 
-// TakeColumns implements kernels.Columns.
 func (Mixed) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
 	y := wide(dst)
 	TakeColumns(y, wide(src), n, stride, offset, scale)
 	store(dst, y)
 }
 
-// AddColumns implements kernels.Columns.
 func (Mixed) AddColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
 	y := wide(dst)
 	AddColumns(y, wide(src), n, stride, offset, scale)

@@ -2,6 +2,8 @@ package ref
 
 import "exp/kernels"
 
+// This file has the operations of kernels.Backend, whose interfaces document them.
+
 // PackedLen implements kernels.Linear: this backend needs no copies.
 func (*Backend[T]) PackedLen(out, in int) (packed, packedT int) { return 0, 0 }
 
@@ -19,19 +21,16 @@ func (b *Backend[T]) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	b.Copy(w.W.Slice(from*w.In, (from+n)*w.In), rows)
 }
 
-// MatMul implements kernels.Linear.
 func (*Backend[T]) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
 	M := rowCount(out, w.Out)
 	MatMul(floats[T](out), floats[T](x), weights[T](w), floats[T](bias), M, w.Out, w.In)
 }
 
-// MatMulDX implements kernels.Linear.
 func (*Backend[T]) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	M := rowCount(dx, w.In)
 	MatMulDX(floats[T](dx), floats[T](dout), weights[T](w), M, w.Out, w.In)
 }
 
-// MatMulSwiGLU implements kernels.Linear.
 func (*Backend[T]) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
 	checkGates(w)
 	M := rowCount(act, w.Out/2)
@@ -43,7 +42,6 @@ func (*Backend[T]) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix)
 	SwiGLU(floats[T](act), y, w.Out/2)
 }
 
-// MatMulDXSwiGLU implements kernels.Linear.
 func (*Backend[T]) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
 	M := rowCount(dout, w.Out)
 	d := make([]T, M*w.In)
@@ -66,112 +64,91 @@ func (*Backend[T]) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	MatMulDW(floats[T](dw), floats[T](dbias), floats[T](dout), floats[T](x), bl, M, N, K)
 }
 
-// Embed implements kernels.Linear.
 func (*Backend[T]) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer, scale float64) {
 	Embed(floats[T](out), weights[T](w), ints(ids), w.In, scale)
 }
 
-// EmbedBackward implements kernels.Linear.
 func (*Backend[T]) EmbedBackward(dweight, dout, ids kernels.Buffer, C int, scale float64) {
 	EmbedBackward(floats[T](dweight), floats[T](dout), ints(ids), C, scale)
 }
 
-// RMSNorm implements kernels.Norm.
 func (*Backend[T]) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, eps float64) {
 	RMSNorm(floats[T](out), floats[T](rstd), floats[T](x), floats[T](weight), s, eps)
 }
 
-// AddRMSNorm implements kernels.Norm.
 func (*Backend[T]) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
 	AddRMSNorm(floats[T](sum), floats[T](out), floats[T](rstd), floats[T](x), floats[T](delta), floats[T](weight),
 		s, eps)
 }
 
-// RMSNormBackward implements kernels.Norm.
 func (*Backend[T]) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape,
 	set bool) {
 	RMSNormBackward(floats[T](dx), floats[T](dweight), floats[T](dout), floats[T](x), floats[T](weight),
 		floats[T](rstd), ints(blocks), s, set)
 }
 
-// LayerNorm implements kernels.Norm.
 func (*Backend[T]) LayerNorm(out, stats, x, weight, bias kernels.Buffer, C int, eps float64) {
 	LayerNorm(floats[T](out), floats[T](stats), floats[T](x), floats[T](weight), floats[T](bias), C, eps)
 }
 
-// LayerNormBackward implements kernels.Norm.
 func (*Backend[T]) LayerNormBackward(dx, dweight, dbias, dout, x, weight, stats, blocks kernels.Buffer, C int) {
 	LayerNormBackward(floats[T](dx), floats[T](dweight), floats[T](dbias), floats[T](dout), floats[T](x),
 		floats[T](weight), floats[T](stats), ints(blocks), C)
 }
 
-// GELU implements kernels.Norm.
 func (*Backend[T]) GELU(out, x kernels.Buffer) { GELU(floats[T](out), floats[T](x)) }
 
-// GELUBackward implements kernels.Norm.
 func (*Backend[T]) GELUBackward(dx, dout, x kernels.Buffer) {
 	GELUBackward(floats[T](dx), floats[T](dout), floats[T](x))
 }
 
-// Dropout implements kernels.Norm.
 func (*Backend[T]) Dropout(out, x, keys kernels.Buffer, C int, layer uint32, p float64) {
 	Dropout(floats[T](out), floats[T](x), ints(keys), C, layer, p)
 }
 
-// Rope implements kernels.Sequence.
 func (*Backend[T]) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
 	Rope(floats[T](qkv), floats[T](cos), floats[T](sin), ints(pos), s, inverse)
 }
 
-// Attention implements kernels.Sequence.
 func (*Backend[T]) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	Attention(floats[T](out), floats[T](stats), floats[T](qkv), ints(offsets), ints(groups), s)
 }
 
-// AttentionBackward implements kernels.Sequence.
 func (*Backend[T]) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer,
 	s kernels.AttentionShape) {
 	AttentionBackward(floats[T](dqkv), floats[T](dout), floats[T](out), floats[T](stats), floats[T](qkv),
 		ints(offsets), ints(groups), s)
 }
 
-// AppendKV implements kernels.Sequence.
 func (*Backend[T]) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {
 	AppendKV(pages[T](p), floats[T](qkv), ints(slots), s)
 }
 
-// PagedAttention implements kernels.Sequence.
 func (*Backend[T]) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
 	tableWidth int, s kernels.AttentionShape) {
 	PagedAttention(floats[T](out), floats[T](qkv), pages[T](p), ints(table), ints(seq), ints(pos), tableWidth, s)
 }
 
-// CopyPages implements kernels.Sequence.
 func (*Backend[T]) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
 	CopyPages(pages[T](p), ints(pairs), s)
 }
 
-// GatherRows implements kernels.Sequence.
 func (*Backend[T]) GatherRows(out, x, rows kernels.Buffer, C int) {
 	GatherRows(floats[T](out), floats[T](x), ints(rows), C)
 }
 
-// ScatterRows implements kernels.Sequence.
 func (*Backend[T]) ScatterRows(dx, dout, rows kernels.Buffer, C int) {
 	ScatterRows(floats[T](dx), floats[T](dout), ints(rows), C)
 }
 
-// SegmentMean implements kernels.Sequence.
 func (*Backend[T]) SegmentMean(out, x, segments kernels.Buffer, C int) {
 	SegmentMean(floats[T](out), floats[T](x), ints(segments), C)
 }
 
-// SegmentMeanBackward implements kernels.Sequence.
 func (*Backend[T]) SegmentMeanBackward(dx, dout, segments kernels.Buffer, C int) {
 	SegmentMeanBackward(floats[T](dx), floats[T](dout), ints(segments), C)
 }
 
-// LogProb implements kernels.Output.
 func (*Backend[T]) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
 	x kernels.Softmax) {
 	checkMatrix(w)
@@ -179,7 +156,6 @@ func (*Backend[T]) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matri
 		ints(targets), w.In, x)
 }
 
-// LogProbBackward implements kernels.Output.
 func (*Backend[T]) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
 	w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
 	checkMatrix(w)
@@ -187,13 +163,11 @@ func (*Backend[T]) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc
 		floats[T](sc.LSE), floats[T](h), weights[T](w), ints(targets), ints(blocks), w.In, x)
 }
 
-// Logits implements kernels.Output.
 func (*Backend[T]) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
 	checkMatrix(w)
 	Logits(floats[T](out), floats[T](h), weights[T](w), w.In, cap)
 }
 
-// Sample implements kernels.Output.
 func (*Backend[T]) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
 	p kernels.Sampling) {
 	checkMatrix(w)
@@ -201,12 +175,10 @@ func (*Backend[T]) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buff
 		floats[T](u), w.In, p)
 }
 
-// AdamW implements kernels.Update.
 func (*Backend[T]) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
 	AdamW(floats[T](p), floats[T](m), floats[T](v), floats[T](g), a)
 }
 
-// SumSquares implements kernels.Update.
 func (*Backend[T]) SumSquares(out, x kernels.Buffer) {
 	if out.Len() != 1 {
 		panic("ref: SumSquares: length mismatch")
@@ -214,42 +186,34 @@ func (*Backend[T]) SumSquares(out, x kernels.Buffer) {
 	floats[float64](out)[0] = SumSquares(floats[T](x))
 }
 
-// Gate implements kernels.Gates.
 func (*Backend[T]) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
 	Gate(floats[T](act), floats[T](gateUp), F, kind)
 }
 
-// GateBackward implements kernels.Gates.
 func (*Backend[T]) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
 	GateBackward(floats[T](dgateUp), floats[T](dact), floats[T](gateUp), F, kind)
 }
 
-// TakeColumns implements kernels.Columns.
 func (*Backend[T]) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
 	TakeColumns(floats[T](dst), floats[T](src), n, stride, offset, scale)
 }
 
-// AddColumns implements kernels.Columns.
 func (*Backend[T]) AddColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
 	AddColumns(floats[T](dst), floats[T](src), n, stride, offset, scale)
 }
 
-// Route implements kernels.Experts.
 func (*Backend[T]) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
 	Route(ints(choice), floats[T](weight), floats[T](probs), floats[T](logits), r)
 }
 
-// RouteBackward implements kernels.Experts.
 func (*Backend[T]) RouteBackward(dlogits, dweight, choice, weight, probs kernels.Buffer, r kernels.Routing) {
 	RouteBackward(floats[T](dlogits), floats[T](dweight), ints(choice), floats[T](weight), floats[T](probs), r)
 }
 
-// Combine implements kernels.Experts.
 func (*Backend[T]) Combine(out, x, slot, weight kernels.Buffer, C, J int) {
 	Combine(floats[T](out), floats[T](x), ints(slot), floats[T](weight), C, J)
 }
 
-// CombineBackward implements kernels.Experts.
 func (*Backend[T]) CombineBackward(dx, dweight, dout, x, slot, weight kernels.Buffer, C, J int) {
 	CombineBackward(floats[T](dx), floats[T](dweight), floats[T](dout), floats[T](x), ints(slot), floats[T](weight),
 		C, J)
