@@ -3,13 +3,13 @@ package eval
 import (
 	"fmt"
 
-	"exp/eval/grade"
+	"exp/eval/grade/extract"
 )
 
 // Prefixes of the metrics of a panel with several graders.
 const (
 	GraderPrefix = "accuracy/" // + grader: pass@1 under its verdicts
-	FormPrefix   = "form/"     // + grade.Form: share of samples with an answer of this form
+	FormPrefix   = "form/"     // + extract.Form: share of samples with an answer of this form
 )
 
 // GraderMetrics returns pass@1 with an interval for each column of the panel, the union included, and the
@@ -30,7 +30,7 @@ func (p *Panel) GraderMetrics(seed uint64) ([]Metric, error) {
 		}
 	}
 	counts, _ := p.Forms()
-	for _, form := range grade.Forms() {
+	for _, form := range extract.Forms() {
 		for _, n := range counts {
 			if n.Form == form {
 				out = append(out, Metric{Name: FormPrefix + string(form),

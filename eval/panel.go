@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"exp/eval/grade"
+	"exp/eval/grade/extract"
 	"exp/eval/stat"
 	"exp/train/rollout"
 )
@@ -246,7 +247,7 @@ func majority(block []rollout.Verdict) (correct, tied bool) {
 
 // FormCount is one line of the histogram of answer forms.
 type FormCount struct {
-	Form    grade.Form
+	Form    extract.Form
 	Samples int
 	// Correct counts the correct samples of this form, by column.
 	Correct []int
@@ -254,11 +255,11 @@ type FormCount struct {
 
 // Forms counts how the samples write their answers and how many each column accepts; it explains why
 // columns score differently. Forms that do not occur are left out.
-func (p *Panel) Forms() (counts []FormCount, of []grade.Form) {
+func (p *Panel) Forms() (counts []FormCount, of []extract.Form) {
 	for _, s := range p.Samples {
-		of = append(of, grade.FormOf(s.Completion.Text, s.Completion.Finish == rollout.FinishLength))
+		of = append(of, extract.FormOf(s.Completion.Text, s.Completion.Finish == rollout.FinishLength))
 	}
-	for _, form := range grade.Forms() {
+	for _, form := range extract.Forms() {
 		n := FormCount{Form: form, Correct: make([]int, len(p.Columns))}
 		for i := range p.Samples {
 			if of[i] != form {

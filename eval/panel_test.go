@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"exp/eval/grade"
+	"exp/eval/grade/extract"
 	"exp/train/rollout"
 )
 
@@ -97,8 +97,8 @@ func TestForms(t *testing.T) {
 	}
 	p.Samples[3].Completion.Finish = rollout.FinishLength
 	counts, of := p.Forms()
-	want := []FormCount{{grade.FormPlain, 2, []int{1}}, {grade.FormBox, 1, []int{1}}, {grade.FormTruncated, 1, []int{0}}}
-	if d := cmp.Diff(want, counts); d != "" || len(of) != 4 || of[2] != grade.FormBox {
+	want := []FormCount{{extract.FormPlain, 2, []int{1}}, {extract.FormBox, 1, []int{1}}, {extract.FormTruncated, 1, []int{0}}}
+	if d := cmp.Diff(want, counts); d != "" || len(of) != 4 || of[2] != extract.FormBox {
 		t.Errorf("(-want +got)\n%s%v", d, of)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -29,6 +30,15 @@ func rank(layer string) int {
 	return slices.IndexFunc(order, func(same []string) bool { return slices.Contains(same, layer) })
 }
 
+// graderRank orders the parts of the grader of mathematics; each imports lower ones and nothing else of ours. It is
+// -1 for other folders.
+func graderRank(dir string) int {
+	order := [][]string{{"formula", "wording"}, {"latex"}, {"extract"}, {"."}}
+	return slices.IndexFunc(order, func(same []string) bool {
+		return slices.ContainsFunc(same, func(part string) bool { return path.Join("eval/grade", part) == dir })
+	})
+}
+
 // forbidden says why folder from may not import folder to, "" if it may:
 //
 //	kernels, sandbox ← train ← eval ← harness ← reports ← cmd
@@ -46,6 +56,10 @@ func forbidden(from, to string) string {
 	case within(from, "train/rollout") || within(from, "train/rl"):
 		if !within(to, from) {
 			return "train/rollout and train/rl import nothing of ours"
+		}
+	case graderRank(from) >= 0:
+		if n := graderRank(to); n < 0 || n >= graderRank(from) {
+			return "the grader's parts import lower ones only: formula, wording <- latex <- extract <- grade"
 		}
 	case within(from, "cmd/exp/cli"):
 		if !slices.Contains([]string{"cmd/exp/cli", "cmd/exp/term", "experiments/quantity", "experiments/spelling", "experiments/store"}, to) {

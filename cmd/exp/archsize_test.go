@@ -21,7 +21,6 @@ const (
 // longFunctions are the functions that are longer, "dir.name", with the reason.
 func longFunctions() map[string]string {
 	return map[string]string{
-		"eval/grade.command":                "one switch over LaTeX commands",
 		"eval/suite.Catalog":                "a table",
 		"harness/config.foreignNames":       "a table",
 		"harness/config.trainChecks":        "a list of checks, each a line or two",

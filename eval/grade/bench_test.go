@@ -2,7 +2,6 @@ package grade
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -55,20 +54,4 @@ func BenchmarkHostile(b *testing.B) {
 	}
 	b.ReportMetric(most.Seconds()*1e3, "max-ms")
 	b.Logf("slowest: %.120q", which)
-}
-
-// BenchmarkExtract finds the answer in 100 kB.
-func BenchmarkExtract(b *testing.B) {
-	line := "Then $x_1 = \\frac{a}{b}$ and so \\(y\\) is 12, the answer to part (a) is not needed.\n"
-	text := strings.Repeat(line, 100_000/len(line))
-	for _, tt := range []struct{ name, text string }{
-		{"boxed", text + "So \\boxed{42}."}, {"phrase", text + "The answer is 42."}, {"none", text + "So it goes"}, {"braces", strings.Repeat("{", 100_000)}, {"boxes", strings.Repeat("\\boxed{", 100_000/7)},
-	} {
-		b.Run("text="+tt.name, func(b *testing.B) {
-			b.SetBytes(int64(len(tt.text)))
-			for b.Loop() {
-				Extract(tt.text)
-			}
-		})
-	}
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"exp/eval/grade/formula"
 )
 
 // collections compares lists, tuples, sets and sets of real numbers.
-func (c *comparer) collections(g, p *expr) result {
+func (c *comparer) collections(g, p *formula.Expr) result {
 	if r, ok := c.regions(g, p); ok {
 		return r
 	}
@@ -15,42 +17,43 @@ func (c *comparer) collections(g, p *expr) result {
 	gi, gok := elements(g)
 	pi, pok := elements(p)
 	switch {
-	case isMixedWithAnd(g) && p.isScalar():
-		return c.same(sum(g.args...), p)
-	case isMixedWithAnd(p) && g.isScalar():
-		return c.same(g, sum(p.args...))
+	case isMixedWithAnd(g) && p.IsScalar():
+		return c.same(formula.Sum(g.Args...), p)
+	case isMixedWithAnd(p) && g.IsScalar():
+		return c.same(g, formula.Sum(p.Args...))
 	case c.unsolved(g) || c.unsolved(p):
 		return c.setOperations(g, p)
 	case !gok || !pok:
 		return no(fmt.Sprintf("%s against %s", describe(p), describe(g)))
-	case g.has(isSetOfOne) != p.has(isSetOfOne) && (g.op == opList || p.op == opList):
+	case g.Has(isSetOfOne) != p.Has(isSetOfOne) && (g.Op == formula.List || p.Op == formula.List):
 		return no("sets against their elements")
-	case len(gi) != len(pi) && g.op != opSet && p.op != opSet:
+	case len(gi) != len(pi) && g.Op != formula.Set && p.Op != formula.Set:
 		return no(fmt.Sprintf("%d values against %d", len(pi), len(gi)))
 	case len(gi) > maxList || len(pi) > maxList:
 		return unsure("too many values")
-	case g.op == opTuple && p.op == opTuple:
-		if (g.open != p.open || g.close != p.close) && len(gi) == 2 {
+	case g.Op == formula.Tuple && p.Op == formula.Tuple:
+		if (g.Open != p.Open || g.Close != p.Close) && len(gi) == 2 {
 			return no("the brackets differ")
 		}
-		if g.open != p.open || g.close != p.close {
+		if g.Open != p.Open || g.Close != p.Close {
 			return c.inOrder(gi, pi).and(result{true, false, "the brackets differ"})
 		}
 		return c.inOrder(gi, pi)
-	case g.op == opTuple && p.op == opSet || g.op == opSet && p.op == opTuple:
+	case g.Op == formula.Tuple && p.Op == formula.Set || g.Op == formula.Set && p.Op == formula.Tuple:
 		return no("a tuple is not a set")
 	case alternatives(g) || alternatives(p):
-		if g.op == opTuple || p.op == opTuple {
+		if g.Op == formula.Tuple || p.Op == formula.Tuple {
 			return no("values of one name are not a pair")
 		}
-	case g.op == opTuple || p.op == opTuple:
-		if g.op == opTuple && g.open != g.close-1 && g.open != '[' || p.op == opTuple && p.open != p.close-1 &&
-			p.open != '[' {
+	case g.Op == formula.Tuple || p.Op == formula.Tuple:
+		if g.Op == formula.Tuple && g.Open != g.Close-1 && g.Open != '[' || p.Op == formula.Tuple &&
+			p.Open != p.Close-1 &&
+			p.Open != '[' {
 			return no("an interval is not a list")
 		}
 		return c.inOrder(gi, pi)
 	}
-	if slices.ContainsFunc(append(gi[:len(gi):len(gi)], pi...), isSet) {
+	if slices.ContainsFunc(append(gi[:len(gi):len(gi)], pi...), formula.IsSet) {
 		outer := c.inSet
 		c.inSet = true
 		defer func() { c.inSet = outer }()
@@ -59,42 +62,47 @@ func (c *comparer) collections(g, p *expr) result {
 }
 
 // isMixedWithAnd reports whether x is "1 and 1/4", a whole number and a proper fraction.
-func isMixedWithAnd(x *expr) bool {
-	if x.op != opList || x.name != "and" || len(x.args) != 2 || !isNatural(x.args[0]) {
+func isMixedWithAnd(x *formula.Expr) bool {
+	if x.Op != formula.List || x.Name != "and" || len(x.Args) != 2 || !formula.IsNatural(x.Args[0]) {
 		return false
 	}
-	f := x.args[1]
-	return f.op == opMul && len(f.args) == 2 && isNatural(f.args[0]) && f.args[1].op == opPow &&
-		isNatural(f.args[1].args[0]) && f.args[0].num.Cmp(f.args[1].args[0].num) < 0
+	f := x.Args[1]
+	return f.Op == formula.Mul && len(f.Args) == 2 && formula.IsNatural(f.Args[0]) && f.Args[1].Op == formula.Pow &&
+		formula.IsNatural(f.Args[1].Args[0]) && f.Args[0].Num.Cmp(f.Args[1].Args[0].Num) < 0
 }
 
 // byName sorts x = 1, y = 2 by the names on the left if the other side is a tuple without names.
-func byName(x, other *expr) *expr {
-	if x.op != opList || other.op != opTuple || other.has(func(n *expr) bool { return n.op == opRelation }) {
+func byName(x, other *formula.Expr) *formula.Expr {
+	if x.Op != formula.List || other.Op != formula.Tuple ||
+		other.Has(func(n *formula.Expr) bool { return n.Op == formula.Relation }) {
 		return x
 	}
-	for i, a := range x.args {
-		if a.op != opRelation || len(a.args) != 2 || a.rels[0] != "=" || a.args[0].op != opSym ||
-			i > 0 && slices.ContainsFunc(x.args[:i], func(b *expr) bool { return b.args[0].name == a.args[0].name }) {
+	for i, a := range x.Args {
+		if a.Op != formula.Relation || len(a.Args) != 2 || a.Rels[0] != "=" || a.Args[0].Op != formula.Sym ||
+			i > 0 && slices.ContainsFunc(x.Args[:i],
+				func(b *formula.Expr) bool { return b.Args[0].Name == a.Args[0].Name }) {
 			return x
 		}
 	}
 	y := *x
-	y.args = slices.Clone(x.args)
-	slices.SortStableFunc(y.args, func(a, b *expr) int { return strings.Compare(a.args[0].name, b.args[0].name) })
+	y.Args = slices.Clone(x.Args)
+	slices.SortStableFunc(y.Args, func(a, b *formula.Expr) int {
+		return strings.Compare(a.Args[0].Name,
+			b.Args[0].Name)
+	})
 	return &y
 }
 
 // alternatives reports whether x lists values that one name may have, as in x = 1 or x = 2.
-func alternatives(x *expr) bool {
-	if x.op != opList {
+func alternatives(x *formula.Expr) bool {
+	if x.Op != formula.List {
 		return false
 	}
-	if x.name == "or" {
+	if x.Name == "or" {
 		return true
 	}
-	for i, a := range x.args {
-		if a.op != opRelation || a.rels[0] != "=" || i > 0 && a.args[0].String() != x.args[0].args[0].String() {
+	for i, a := range x.Args {
+		if a.Op != formula.Relation || a.Rels[0] != "=" || i > 0 && a.Args[0].String() != x.Args[0].Args[0].String() {
 			return false
 		}
 	}
@@ -102,21 +110,21 @@ func alternatives(x *expr) bool {
 }
 
 // elements returns the elements of a list, tuple or set. A scalar is a list of one.
-func elements(x *expr) ([]*expr, bool) {
-	switch x.op {
-	case opList, opSet, opTuple:
-		return x.args, true
-	case opUnion, opCap, opWithout:
+func elements(x *formula.Expr) ([]*formula.Expr, bool) {
+	switch x.Op {
+	case formula.List, formula.Set, formula.Tuple:
+		return x.Args, true
+	case formula.Union, formula.Intersection, formula.Without:
 		return nil, false
-	case opSym:
-		if x.name == symNil {
+	case formula.Sym:
+		if x.Name == formula.Empty {
 			return nil, true
 		}
 	}
-	return []*expr{x}, x.isScalar()
+	return []*formula.Expr{x}, x.IsScalar()
 }
 
-func (c *comparer) inOrder(g, p []*expr) result {
+func (c *comparer) inOrder(g, p []*formula.Expr) result {
 	if len(g) != len(p) {
 		return no(fmt.Sprintf("%d values against %d", len(p), len(g)))
 	}
@@ -134,7 +142,7 @@ func (c *comparer) inOrder(g, p []*expr) result {
 
 // anyOrder matches each value of one side with one of the other. Equality is transitive, so any free match
 // will do.
-func (c *comparer) anyOrder(g, p []*expr) result {
+func (c *comparer) anyOrder(g, p []*formula.Expr) result {
 	if len(g) == len(p) {
 		if r := c.inOrder(g, p); r.equal {
 			return r
@@ -168,10 +176,10 @@ func (c *comparer) anyOrder(g, p []*expr) result {
 }
 
 // distinct drops repetitions.
-func (c *comparer) distinct(list []*expr) []*expr {
-	var out []*expr
+func (c *comparer) distinct(list []*formula.Expr) []*formula.Expr {
+	var out []*formula.Expr
 	for _, a := range list {
-		if !slices.ContainsFunc(out, func(b *expr) bool { return c.same(a, b).equal }) {
+		if !slices.ContainsFunc(out, func(b *formula.Expr) bool { return c.same(a, b).equal }) {
 			out = append(out, a)
 		}
 	}
@@ -179,27 +187,27 @@ func (c *comparer) distinct(list []*expr) []*expr {
 }
 
 // ratios compares a:b:c up to a factor, and a:b with a quotient.
-func (c *comparer) ratios(g, p *expr) result {
-	asRatio := func(x *expr) []*expr {
-		if x.op == opRatio {
-			return x.args
+func (c *comparer) ratios(g, p *formula.Expr) result {
+	asRatio := func(x *formula.Expr) []*formula.Expr {
+		if x.Op == formula.Ratio {
+			return x.Args
 		}
-		return []*expr{x, integer(1)}
+		return []*formula.Expr{x, formula.Integer(1)}
 	}
 	a, b := asRatio(g), asRatio(p)
-	if len(a) != len(b) || !g.has(isRatio) && !g.isScalar() || !p.has(isRatio) && !p.isScalar() {
+	if len(a) != len(b) || !g.Has(isRatio) && !g.IsScalar() || !p.Has(isRatio) && !p.IsScalar() {
 		return no("not the same ratio")
 	}
 	for _, x := range append(a[:len(a):len(a)], b...) {
-		if v, ok := c.rational(x); ok && v.Sign() == 0 { // 5:00 is a time of day
+		if v, ok := c.Rational(x); ok && v.Sign() == 0 { // 5:00 is a time of day
 			return c.inOrder(a, b)
 		}
 	}
 	all := yes("the same ratio")
 	for i := 1; i < len(a); i++ {
-		all = all.and(c.scalars(product(a[i], b[0]), product(b[i], a[0])))
+		all = all.and(c.scalars(formula.Product(a[i], b[0]), formula.Product(b[i], a[0])))
 	}
 	return all
 }
 
-func isRatio(x *expr) bool { return x.op == opRatio }
+func isRatio(x *formula.Expr) bool { return x.Op == formula.Ratio }

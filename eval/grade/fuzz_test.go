@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"exp/eval/grade/extract"
 )
 
 // hostile lists inputs that have broken graders: towers, deep and long nestings, sums that multiply out to
@@ -41,8 +43,8 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("no reason: %.200v", v)
 		}
 		if g := goldAnswer(gold); g != "" {
-			if w := Answer(gold, g); !w.Correct && g == statement(g) {
-				if _, ok := lastBox(g); !ok {
+			if w := Answer(gold, g); !w.Correct && g == extract.Statement(g) {
+				if _, ok := extract.LastBox(g); !ok {
 					t.Errorf("%.60q is not right against itself: %.200s", gold, w.Reason)
 				}
 			}
@@ -58,7 +60,7 @@ func FuzzResponse(f *testing.F) {
 		f.Add("<think>" + s + "</think>\\boxed{" + s + "}")
 	}
 	f.Fuzz(func(t *testing.T, response string) {
-		found := Extract(response)
+		found := extract.FromResponse(response)
 		if found.How == "" {
 			t.Error("no place")
 		}

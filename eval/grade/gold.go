@@ -3,36 +3,41 @@ package grade
 import (
 	"errors"
 	"fmt"
+
+	"exp/eval/grade/extract"
+	"exp/eval/grade/formula"
+	"exp/eval/grade/latex"
+	"exp/eval/grade/wording"
 )
 
 // CheckGold returns why no answer can be compared with a gold answer other than by its text; nil if it is
 // understood. A gold answer that is not understood is an error of the data: every answer in other words would be
 // wrong.
 func CheckGold(gold string) error {
-	gold = goldAnswer(plainCharacters(gold))
+	gold = goldAnswer(latex.PlainCharacters(gold))
 	switch {
 	case gold == "":
 		return errors.New("the gold answer is empty")
-	case len(gold) > maxAnswer:
-		return fmt.Errorf("the gold answer is longer than %d bytes", maxAnswer)
+	case len(gold) > latex.MaxAnswer:
+		return fmt.Errorf("the gold answer is longer than %d bytes", latex.MaxAnswer)
 	}
-	if _, ok := choiceIn(gold); ok {
+	if _, ok := extract.ChoiceIn(gold); ok {
 		return nil
 	}
 	if _, half, ok := clock(gold); ok && half {
 		return nil
 	}
-	x, err := parse(gold, true)
+	x, err := latex.Parse(gold, true)
 	if err != nil {
-		if _, err2 := parse(gold, false); err2 != nil {
+		if _, err2 := latex.Parse(gold, false); err2 != nil {
 			return fmt.Errorf("the gold answer is not understood: %w", err)
 		}
 		return nil
 	}
 	unknown := ""
-	x.has(func(n *expr) bool {
-		if n.op == opUnit && !quantityOf(n.name).known {
-			unknown = n.name
+	x.Has(func(n *formula.Expr) bool {
+		if n.Op == formula.Unit && !wording.QuantityOf(n.Name).Known {
+			unknown = n.Name
 		}
 		return unknown != ""
 	})

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"exp/eval/grade/extract"
 )
 
 // benchmarkGolds reads the different gold answers of MATH and OlympiadBench.
@@ -25,7 +27,7 @@ func benchmarkGolds(t *testing.T) []string {
 			}
 			gold, _ := r.Answer.(string)
 			if solution, ok := r.Solution.(string); ok && gold == "" {
-				gold, _ = lastBox(solution)
+				gold, _ = extract.LastBox(solution)
 			}
 			if len(r.Final) > 0 {
 				gold = r.Final[0]

@@ -1,16 +1,16 @@
 // Package grade decides whether an answer to a mathematics problem is right.
 //
-// Response finds the final answer in a whole response (extract.go); Answer compares an answer with the gold
-// one. Both sides are parsed into expression trees (lex.go, parse.go) and compared by kind (compare.go):
-// exact rational arithmetic (rational.go), canonical forms (canonical.go), values at points with error
-// bounds (evaluate.go) and at 256 bits (precise.go), sets of real numbers (set.go), for which inequalities are
-// solved (solve.go), functions by cases, matrices, vectors with their direction, units, words.
+// Response finds the final answer in a whole response (package extract); Answer compares an answer with the gold one.
+// Package latex parses both sides into the expressions of package formula. They are compared by kind (compare.go):
+// numbers and functions by exact arithmetic, canonical forms and values at points (scalar.go), sets of real numbers
+// (set.go), for which inequalities are solved (solve.go), functions by cases, matrices, vectors with their direction,
+// units, words.
 //
-// Words after a value must be a unit (units.go), or what is counted (nouns.go): with any other word the verdict is
-// unsure and not right, on either side, because the word may negate the value, add another or go on the
-// calculation. Units convert, in several parts too (5 feet 6 inches), and dozen and million multiply. A unit that
-// only one side gives counts as implied by the question. Bounds in words (at least 12) are inequalities; numbers in
-// words are numbers. "A ≈ B" is A if B is A rounded. CheckGold says which gold answers are not understood.
+// Words after a value must be a unit or what is counted (package wording): with any other word the verdict is unsure
+// and not right, on either side, because the word may negate the value, add another or go on the calculation. Units
+// convert, in several parts too (5 feet 6 inches), and dozen and million multiply. A unit that only one side gives
+// counts as implied by the question. Bounds in words (at least 12) are inequalities; numbers in words are numbers.
+// "A ≈ B" is A if B is A rounded. CheckGold says which gold answers are not understood.
 //
 // Every verdict has a reason and says whether it is sure. Answers that cannot be parsed or compared give
 // unsure verdicts, which a strict score counts as wrong. Time and memory are bounded for any input: the
@@ -18,7 +18,7 @@
 // seconds, so a verdict is the same on every machine.
 //
 // The package does not solve problems: integrals, limits, derivatives and infinite sums equal only the same
-// operator on equal operands (bigoperator.go).
+// operator on equal operands.
 //
 // The graders of other programs are in package peer.
 package grade
@@ -28,6 +28,11 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"exp/eval/grade/extract"
+	"exp/eval/grade/formula"
+	"exp/eval/grade/latex"
+	"exp/eval/grade/wording"
 )
 
 // Verdict is a grader's judgement of one answer.
@@ -41,23 +46,20 @@ type Verdict struct {
 	Reason string
 }
 
-// maxAnswer is the longest answer, in bytes, that is parsed. Longer ones are compared as text.
-const maxAnswer = 6000
-
 // Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
 func Answer(gold, prediction string) Verdict {
-	gold, prediction = plainCharacters(gold), firstTurn(plainCharacters(prediction))
-	switch whole, g := statement(prediction), goldAnswer(gold); {
+	gold, prediction = latex.PlainCharacters(gold), extract.FirstTurn(latex.PlainCharacters(prediction))
+	switch whole, g := extract.Statement(prediction), goldAnswer(gold); {
 	case whole == "":
 	case whole == g:
 		return Verdict{true, true, whole, "the same text"}
-	case len(whole) <= maxAnswer && len(g) <= maxAnswer && spelled(whole) == spelled(g):
+	case len(whole) <= latex.MaxAnswer && len(g) <= latex.MaxAnswer && spelled(whole) == spelled(g):
 		return Verdict{true, true, whole, "the same LaTeX"}
 	}
-	if r, ok := choices(goldAnswer(gold), statement(prediction)); ok {
-		return Verdict{r.equal, r.sure, statement(prediction), r.why}
+	if r, ok := choices(goldAnswer(gold), extract.Statement(prediction)); ok {
+		return Verdict{r.equal, r.sure, extract.Statement(prediction), r.why}
 	}
-	f := answerIn(prediction)
+	f := extract.FromAnswer(prediction)
 	if f.Text == "" {
 		return Verdict{Reason: "no answer in the text"}
 	}
@@ -66,19 +68,19 @@ func Answer(gold, prediction string) Verdict {
 
 // Response finds the final answer in a whole response and compares it with gold.
 func Response(gold, response string) Verdict {
-	gold = plainCharacters(gold)
-	f := Extract(response)
+	gold = latex.PlainCharacters(gold)
+	f := extract.FromResponse(response)
 	if f.Text == "" {
 		return Verdict{Sure: f.Sure, Reason: f.How}
 	}
 	return compare(gold, f)
 }
 
-func compare(gold string, p Found) Verdict {
+func compare(gold string, p extract.Found) Verdict {
 	r := compareTexts(goldAnswer(gold), p.Text)
-	if k := strings.LastIndexByte(p.Text, '='); !r.equal && !p.Sure && k >= 0 && !unsettled(p.Text[:k]) {
+	if k := strings.LastIndexByte(p.Text, '='); !r.equal && !p.Sure && k >= 0 && !wording.Unsettled(p.Text[:k]) {
 		// The last step of a calculation.
-		if q := compareTexts(goldAnswer(gold), statement(p.Text[k+1:])); q.equal {
+		if q := compareTexts(goldAnswer(gold), extract.Statement(p.Text[k+1:])); q.equal {
 			r = q
 		}
 	}
@@ -93,10 +95,10 @@ func compare(gold string, p Found) Verdict {
 // goldAnswer strips a box or delimiters from the gold answer. It does not search for the answer as for a
 // response.
 func goldAnswer(gold string) string {
-	if f, ok := lastBox(gold); ok {
-		return statement(f)
+	if f, ok := extract.LastBox(gold); ok {
+		return extract.Statement(f)
 	}
-	return statement(gold)
+	return extract.Statement(gold)
 }
 
 // compareTexts compares two answers without surroundings.
@@ -108,7 +110,7 @@ func compareTexts(gold, prediction string) result {
 		return no("no answer")
 	case gold == prediction:
 		return yes("the same text")
-	case len(gold) > maxAnswer || len(prediction) > maxAnswer:
+	case len(gold) > latex.MaxAnswer || len(prediction) > latex.MaxAnswer:
 		return unsure("too long to be compared, and not the same text")
 	}
 	if r, ok := choices(gold, prediction); ok {
@@ -117,10 +119,10 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := clocks(gold, prediction); ok {
 		return r
 	}
-	if r, ok := sameNames(bare(gold), bare(prediction)); ok {
+	if r, ok := sameNames(wording.Bare(gold), wording.Bare(prediction)); ok {
 		return r
 	}
-	b := budget{maxWork}
+	b := formula.NewBudget(formula.MaxWork)
 	r := compareParsed(gold, prediction, true, &b)
 	if !r.equal && (strings.Contains(gold, ",") || strings.Contains(prediction, ",")) {
 		// 100,200 may be one number or two, but the same on both sides.
@@ -131,7 +133,8 @@ func compareTexts(gold, prediction string) result {
 	if r.equal {
 		return r
 	}
-	if both := bare(gold) + " " + bare(prediction); words(bare(gold)) == words(bare(prediction)) &&
+	if both := wording.Bare(gold) + " " +
+		wording.Bare(prediction); wording.Normal(wording.Bare(gold)) == wording.Normal(wording.Bare(prediction)) &&
 		!strings.ContainsAny(hyphen.ReplaceAllString(both, "$1 "), "0123456789\\+-*/^<>=|!%_'[]") && hasWord(both) {
 		return yes("the same words")
 	}
@@ -150,33 +153,33 @@ func hasWord(s string) bool {
 		func(w string) bool { return len(w) > 2 })
 }
 
-func compareParsed(gold, prediction string, thousands bool, b *budget) result {
-	g, err := parse(gold, thousands)
+func compareParsed(gold, prediction string, thousands bool, b *formula.Budget) result {
+	g, err := latex.Parse(gold, thousands)
 	if err != nil {
 		return unsure("the gold answer is not understood: " + err.Error())
 	}
-	p, err := parse(prediction, thousands)
+	p, err := latex.Parse(prediction, thousands)
 	if err != nil {
 		return unsure("the answer is not understood: " + err.Error())
 	}
-	c := comparer{budget: *b}
+	c := comparer{Budget: *b}
 	r := c.same(g, engineers(g, p))
-	*b = c.budget
+	*b = c.Budget
 	return r
 }
 
 // EqualExpressions reports whether two expressions in plain notation are surely equal: no units,
 // conventions, rounding or lists.
 func EqualExpressions(a, b string) bool {
-	if len(a) > maxAnswer || len(b) > maxAnswer {
+	if len(a) > latex.MaxAnswer || len(b) > latex.MaxAnswer {
 		return false
 	}
-	x, err := parseFormula(a, false)
-	y, err2 := parseFormula(b, false)
-	if err != nil || err2 != nil || !x.isScalar() || !y.isScalar() || x.op == opUnit || y.op == opUnit {
+	x, err := latex.ParseFormula(a, false)
+	y, err2 := latex.ParseFormula(b, false)
+	if err != nil || err2 != nil || !x.IsScalar() || !y.IsScalar() || x.Op == formula.Unit || y.Op == formula.Unit {
 		return false
 	}
-	c := comparer{budget: budget{maxWork}}
+	c := comparer{Budget: formula.NewBudget(formula.MaxWork)}
 	r := c.values(x, y)
 	return r.equal && r.sure
 }

@@ -1,18 +1,13 @@
 package grade
 
-import "math/big"
+import (
+	"math/big"
 
-// grid is a matrix of expressions in row-major order.
-type grid struct {
-	rows, cols int
-	at         []*expr
-}
-
-// maxEntries bounds matrices in arithmetic.
-const maxEntries = 64
+	"exp/eval/grade/formula"
+)
 
 // matrices compares two matrices, or a column or row with a tuple.
-func (c *comparer) matrices(g, p *expr) result {
+func (c *comparer) matrices(g, p *formula.Expr) result {
 	a, ok := c.grid(g)
 	b, ok2 := c.grid(p)
 	if !ok || !ok2 {
@@ -24,216 +19,154 @@ func (c *comparer) matrices(g, p *expr) result {
 		}
 		return no(describe(p) + " against " + describe(g))
 	}
-	vector := (g.op == opTuple || p.op == opTuple) && (a.rows == 1 || a.cols == 1) && (b.rows == 1 || b.cols == 1)
-	if (a.rows != b.rows || a.cols != b.cols) && !vector {
+	vector := (g.Op == formula.Tuple || p.Op == formula.Tuple) && (a.Rows == 1 || a.Cols == 1) && (b.Rows == 1 ||
+		b.Cols == 1)
+	if (a.Rows != b.Rows || a.Cols != b.Cols) && !vector {
 		return no("matrices of different sizes")
 	}
-	r := c.inOrder(a.at, b.at)
+	r := c.inOrder(a.At, b.At)
 	if r.equal {
 		r.why = "equal entries"
 	}
 	return r
 }
 
-func isMatrixTimes(x *expr) bool { return x.op != opMatrix && x.has(isMatrix) }
+func isMatrixTimes(x *formula.Expr) bool { return x.Op != formula.Matrix && x.Has(formula.IsMatrix) }
 
 // grid evaluates sums, products, integer powers and transposes of matrices.
-func (c *comparer) grid(x *expr) (grid, bool) {
-	if !c.spend(2) {
-		return grid{}, false
+func (c *comparer) grid(x *formula.Expr) (formula.Grid, bool) {
+	if !c.Spend(2) {
+		return formula.Grid{}, false
 	}
-	switch x.op {
-	case opMatrix:
-		return grid{len(x.args) / x.cols, x.cols, x.args}, true
-	case opTuple:
-		return tupleGrid(x)
-	case opAdd, opMul:
+	switch x.Op {
+	case formula.Matrix:
+		return formula.Grid{Rows: len(x.Args) / x.Cols, Cols: x.Cols, At: x.Args}, true
+	case formula.Tuple:
+		return formula.TupleGrid(x)
+	case formula.Add, formula.Mul:
 		return c.gridFold(x)
-	case opPow:
+	case formula.Pow:
 		return c.gridPower(x)
 	}
-	return grid{}, false
+	return formula.Grid{}, false
 }
 
-// tupleGrid returns a column, or the matrix that [[1,2],[3,4]] denotes.
-func tupleGrid(x *expr) (grid, bool) {
-	g := grid{len(x.args), 1, x.args}
-	if x.open != '[' || x.args[0].op != opTuple || x.args[0].open != '[' {
-		return g, true
-	}
-	g.cols, g.at = len(x.args[0].args), nil
-	for _, row := range x.args {
-		if row.op != opTuple || len(row.args) != g.cols {
-			return grid{}, false
-		}
-		g.at = append(g.at, row.args...)
-	}
-	return g, true
-}
-
-func (c *comparer) gridFold(x *expr) (grid, bool) {
-	var acc grid
-	var scale []*expr
-	for _, a := range x.args {
-		if !a.has(isMatrix) {
-			if x.op == opAdd || !a.isScalar() {
-				return grid{}, false
+func (c *comparer) gridFold(x *formula.Expr) (formula.Grid, bool) {
+	var acc formula.Grid
+	var scale []*formula.Expr
+	for _, a := range x.Args {
+		if !a.Has(formula.IsMatrix) {
+			if x.Op == formula.Add || !a.IsScalar() {
+				return formula.Grid{}, false
 			}
 			scale = append(scale, a)
 			continue
 		}
 		m, ok := c.grid(a)
-		if !ok || len(m.at) > maxEntries {
-			return grid{}, false
+		if !ok || len(m.At) > formula.MaxEntries {
+			return formula.Grid{}, false
 		}
 		switch {
-		case acc.at == nil:
+		case acc.At == nil:
 			acc = m
-		case x.op == opAdd:
-			acc, ok = addGrids(acc, m)
+		case x.Op == formula.Add:
+			acc, ok = formula.AddGrids(acc, m)
 		default:
 			acc, ok = c.mulGrids(acc, m)
 		}
 		if !ok {
-			return grid{}, false
+			return formula.Grid{}, false
 		}
 	}
-	if acc.at == nil {
-		return grid{}, false
+	if acc.At == nil {
+		return formula.Grid{}, false
 	}
 	if len(scale) > 0 {
-		scaled := make([]*expr, len(acc.at))
-		for i, e := range acc.at {
-			scaled[i] = product(append([]*expr{e}, scale...)...)
+		scaled := make([]*formula.Expr, len(acc.At))
+		for i, e := range acc.At {
+			scaled[i] = formula.Product(append([]*formula.Expr{e}, scale...)...)
 		}
-		acc.at = scaled
+		acc.At = scaled
 	}
 	return acc, true
 }
 
-func addGrids(a, b grid) (grid, bool) {
-	if a.rows != b.rows || a.cols != b.cols {
-		return grid{}, false
-	}
-	out := grid{a.rows, a.cols, make([]*expr, len(a.at))}
-	for i := range a.at {
-		out.at[i] = sum(a.at[i], b.at[i])
-	}
-	return out, true
-}
-
 // mulGrids multiplies and folds rational entries at once.
-func (c *comparer) mulGrids(a, b grid) (grid, bool) {
-	if a.cols != b.rows || a.rows*b.cols > maxEntries {
-		return grid{}, false
+func (c *comparer) mulGrids(a, b formula.Grid) (formula.Grid, bool) {
+	if a.Cols != b.Rows || a.Rows*b.Cols > formula.MaxEntries {
+		return formula.Grid{}, false
 	}
-	out := grid{rows: a.rows, cols: b.cols}
-	for i := range a.rows {
-		for j := range b.cols {
-			var terms []*expr
-			for k := range a.cols {
-				terms = append(terms, product(a.at[i*a.cols+k], b.at[k*b.cols+j]))
+	out := formula.Grid{Rows: a.Rows, Cols: b.Cols}
+	for i := range a.Rows {
+		for j := range b.Cols {
+			var terms []*formula.Expr
+			for k := range a.Cols {
+				terms = append(terms, formula.Product(a.At[i*a.Cols+k], b.At[k*b.Cols+j]))
 			}
-			e := sum(terms...)
-			if v, ok := c.rational(e); ok {
-				e = number(v)
-			} else if e.size(2000) >= 2000 || !c.spend(20) {
-				return grid{}, false
+			e := formula.Sum(terms...)
+			if v, ok := c.Rational(e); ok {
+				e = formula.Number(v)
+			} else if e.Size(2000) >= 2000 || !c.Spend(20) {
+				return formula.Grid{}, false
 			}
-			out.at = append(out.at, e)
+			out.At = append(out.At, e)
 		}
 	}
 	return out, true
 }
 
-func (c *comparer) gridPower(x *expr) (grid, bool) {
-	m, ok := c.grid(x.args[0])
+func (c *comparer) gridPower(x *formula.Expr) (formula.Grid, bool) {
+	m, ok := c.grid(x.Args[0])
 	if !ok {
-		return grid{}, false
+		return formula.Grid{}, false
 	}
-	if e := x.args[1]; e.op == opSym && (e.name == "T" || e.name == "t") {
-		out := grid{rows: m.cols, cols: m.rows}
-		for j := range m.cols {
-			for i := range m.rows {
-				out.at = append(out.at, m.at[i*m.cols+j])
+	if e := x.Args[1]; e.Op == formula.Sym && (e.Name == "T" || e.Name == "t") {
+		out := formula.Grid{Rows: m.Cols, Cols: m.Rows}
+		for j := range m.Cols {
+			for i := range m.Rows {
+				out.At = append(out.At, m.At[i*m.Cols+j])
 			}
 		}
 		return out, true
 	}
-	v, ok := c.rational(x.args[1])
-	if !ok || m.rows != m.cols {
-		return grid{}, false
+	v, ok := c.Rational(x.Args[1])
+	if !ok || m.Rows != m.Cols {
+		return formula.Grid{}, false
 	}
 	if v.Cmp(big.NewRat(-1, 1)) == 0 {
 		return c.inverse(m)
 	}
-	n, ok := smallNatural(v, 20)
+	n, ok := formula.SmallNatural(v, 20)
 	if !ok || n == 0 {
-		return grid{}, false
+		return formula.Grid{}, false
 	}
 	acc := m
 	for range n - 1 {
 		if acc, ok = c.mulGrids(acc, m); !ok {
-			return grid{}, false
+			return formula.Grid{}, false
 		}
 	}
 	return acc, true
 }
 
 // inverse returns the adjugate over the determinant, up to 3×3.
-func (c *comparer) inverse(m grid) (grid, bool) {
-	d, ok := determinant(m)
-	if !ok || m.rows < 2 || m.rows > 3 || d.size(500) >= 500 {
-		return grid{}, false
+func (c *comparer) inverse(m formula.Grid) (formula.Grid, bool) {
+	d, ok := formula.Determinant(m)
+	if !ok || m.Rows < 2 || m.Rows > 3 || d.Size(500) >= 500 {
+		return formula.Grid{}, false
 	}
-	if v, ok := c.rational(d); ok && v.Sign() == 0 {
-		return grid{}, false
+	if v, ok := c.Rational(d); ok && v.Sign() == 0 {
+		return formula.Grid{}, false
 	}
-	out := grid{rows: m.rows, cols: m.cols}
-	for i := range m.rows {
-		for j := range m.cols {
-			cofactor, _ := determinant(m.without(j, i))
+	out := formula.Grid{Rows: m.Rows, Cols: m.Cols}
+	for i := range m.Rows {
+		for j := range m.Cols {
+			cofactor, _ := formula.Determinant(m.Without(j, i))
 			if (i+j)%2 == 1 {
-				cofactor = negative(cofactor)
+				cofactor = formula.Negative(cofactor)
 			}
-			out.at = append(out.at, quotient(cofactor, d))
+			out.At = append(out.At, formula.Quotient(cofactor, d))
 		}
 	}
 	return out, true
-}
-
-// without returns the matrix without a row and a column.
-func (g grid) without(row, col int) grid {
-	minor := grid{rows: g.rows - 1, cols: g.cols - 1}
-	for i := range g.rows {
-		for j := range g.cols {
-			if i != row && j != col {
-				minor.at = append(minor.at, g.at[i*g.cols+j])
-			}
-		}
-	}
-	return minor
-}
-
-// determinant expands along the first row; for \begin{vmatrix}, up to 5×5.
-func determinant(g grid) (*expr, bool) {
-	if g.rows != g.cols || g.rows > 5 {
-		return nil, false
-	}
-	if g.rows == 1 {
-		return g.at[0], true
-	}
-	var terms []*expr
-	for k := range g.cols {
-		d, ok := determinant(g.without(0, k))
-		if !ok {
-			return nil, false
-		}
-		sign := big.NewRat(1, 1)
-		if k%2 == 1 {
-			sign.SetInt64(-1)
-		}
-		terms = append(terms, product(number(sign), g.at[k], d))
-	}
-	return sum(terms...), true
 }

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"exp/eval/grade/formula"
+	"exp/eval/grade/latex"
 )
 
 // mutation turns a gold answer into an answer of which it is known whether it is right.
@@ -19,14 +22,15 @@ type mutation struct {
 // mutated is a gold answer with what mutations ask about it.
 type mutated struct {
 	text  string
-	x     *expr
+	x     *formula.Expr
 	value *big.Rat // nil if the answer is no rational number
 	words bool     // it has words
 }
 
 func (g mutated) scalar() bool {
-	return !g.words && g.x.isScalar() && g.x.op != opUnit && g.x.op != opBase
+	return !g.words && g.x.IsScalar() && g.x.Op != formula.Unit && g.x.Op != formula.Base
 }
+
 func (g mutated) number() bool { return g.scalar() && g.value != nil }
 
 // natural returns the gold answer as a small natural number.
@@ -34,7 +38,7 @@ func (g mutated) natural() (int, bool) {
 	if !g.number() || strings.Trim(g.text, "0123456789") != "" {
 		return 0, false
 	}
-	return smallNatural(g.value, 99)
+	return formula.SmallNatural(g.value, 99)
 }
 
 // when returns s if the condition holds.
@@ -91,10 +95,10 @@ var mutations = []mutation{
 	{"a wrong chain", false, func(g mutated) string { return when(g.number(), g.text+"=987654") }},
 	{"a wrong approximation", false, func(g mutated) string { return when(g.number(), g.text+"\\approx 987654.3") }},
 	{"plus or minus", false, func(g mutated) string { return when(g.number() && g.value.Sign() != 0, g.text+"\\pm 1") }},
-	{"another letter", false, func(g mutated) string { return when(g.x.op == opSym && g.text == "A", "(A)(B)") }},
+	{"another letter", false, func(g mutated) string { return when(g.x.Op == formula.Sym && g.text == "A", "(A)(B)") }},
 	{"swapped", false, func(g mutated) string { return swapped(g.x, g.text) }},
 	{"an open end", false, func(g mutated) string {
-		return when(g.x.op == opTuple && g.x.open == '[' && strings.HasPrefix(g.text, "["), "("+strings.TrimPrefix(g.text, "["))
+		return when(g.x.Op == formula.Tuple && g.x.Open == '[' && strings.HasPrefix(g.text, "["), "("+strings.TrimPrefix(g.text, "["))
 	}},
 	{"another base", false, func(g mutated) string {
 		n, ok := g.natural()
@@ -111,12 +115,12 @@ func factorialOfItself(v *big.Rat) bool {
 }
 
 // swapped exchanges the two different values of a pair.
-func swapped(x *expr, text string) string {
-	if x.op != opTuple || x.open != '(' || x.close != ')' || len(x.args) != 2 || strings.Count(text, ",") != 1 {
+func swapped(x *formula.Expr, text string) string {
+	if x.Op != formula.Tuple || x.Open != '(' || x.Close != ')' || len(x.Args) != 2 || strings.Count(text, ",") != 1 {
 		return ""
 	}
-	c := comparer{budget: budget{maxWork}}
-	if c.same(x.args[0], x.args[1]).equal || x.args[0].isInfinite() || x.args[1].isInfinite() {
+	c := comparer{Budget: formula.NewBudget(formula.MaxWork)}
+	if c.same(x.Args[0], x.Args[1]).equal || x.Args[0].IsInfinite() || x.Args[1].IsInfinite() {
 		return ""
 	}
 	inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(strings.NewReplacer("\\left", "", "\\right", "").Replace(text)), "("), ")")
@@ -135,13 +139,13 @@ func TestMutatedGolds(t *testing.T) {
 	kinds := map[string]*tally{}
 	for i := 0; i < len(golds); i += step {
 		gold := goldAnswer(golds[i])
-		x, err := parse(gold, true)
-		if err != nil || strings.Contains(gold, ",") && x.op != opTuple {
+		x, err := latex.Parse(gold, true)
+		if err != nil || strings.Contains(gold, ",") && x.Op != formula.Tuple {
 			continue
 		}
-		g := mutated{text: gold, x: x, words: strings.Contains(gold, "\\text") || strings.Contains(gold, "\\mbox") || x.op == opText || x.op == opList}
-		b := budget{maxWork}
-		if v, ok := b.rational(x); ok {
+		g := mutated{text: gold, x: x, words: strings.Contains(gold, "\\text") || strings.Contains(gold, "\\mbox") || x.Op == formula.Text || x.Op == formula.List}
+		b := formula.NewBudget(formula.MaxWork)
+		if v, ok := b.Rational(x); ok {
 			g.value = v
 		}
 		for _, m := range mutations {

@@ -3,28 +3,31 @@ package grade
 import (
 	"math"
 	"math/big"
+
+	"exp/eval/grade/formula"
+	"exp/eval/grade/latex"
 )
 
 // scalars compares two numbers or functions of variables, including percentages and angles.
-func (c *comparer) scalars(g, p *expr) result {
-	if !g.isScalar() || !p.isScalar() {
+func (c *comparer) scalars(g, p *formula.Expr) result {
+	if !g.IsScalar() || !p.IsScalar() {
 		return no(describe(p) + " against " + describe(g))
 	}
-	if g.op == opBase || p.op == opBase {
+	if g.Op == formula.Base || p.Op == formula.Base {
 		return c.bases(g, p)
 	}
 	r := c.values(g, p)
 	if r.equal {
 		return r
 	}
-	if g.has(isArccot) != p.has(isArccot) {
+	if g.Has(isArccot) != p.Has(isArccot) {
 		if q := c.values(withoutArccot(g), withoutArccot(p)); q.equal {
 			q.why += ", with arccot x as arctan 1/x"
 			return q
 		}
 	}
-	gp, pp := g.op == opPercent, p.op == opPercent
-	gd, pd := g.op == opDegree, p.op == opDegree
+	gp, pp := g.Op == formula.Percent, p.Op == formula.Percent
+	gd, pd := g.Op == formula.Degree, p.Op == formula.Degree
 	switch {
 	case gp && pd, gd && pp:
 		return no("per cent against degrees")
@@ -45,93 +48,90 @@ func (c *comparer) scalars(g, p *expr) result {
 	return r
 }
 
-func isArccot(x *expr) bool { return x.op == opFunc && x.name == "arccot" }
+func isArccot(x *formula.Expr) bool { return x.Op == formula.Func && x.Name == "arccot" }
 
 // withoutArccot writes arccot x as arctan 1/x, which is another function for negative x; both are in use.
-func withoutArccot(x *expr) *expr {
-	if len(x.args) == 0 {
+func withoutArccot(x *formula.Expr) *formula.Expr {
+	if len(x.Args) == 0 {
 		return x
 	}
 	y := *x
-	y.args = make([]*expr, len(x.args))
-	for i, a := range x.args {
-		y.args[i] = withoutArccot(a)
+	y.Args = make([]*formula.Expr, len(x.Args))
+	for i, a := range x.Args {
+		y.Args[i] = withoutArccot(a)
 	}
 	if isArccot(x) {
-		return call("arctan", power(y.args[0], integer(-1)))
+		return formula.Call("arctan", formula.Power(y.Args[0], formula.Integer(-1)))
 	}
 	return &y
 }
 
-func inner(x *expr) *expr {
-	if x.op == opPercent || x.op == opDegree {
-		return x.args[0]
+func inner(x *formula.Expr) *formula.Expr {
+	if x.Op == formula.Percent || x.Op == formula.Degree {
+		return x.Args[0]
 	}
 	return x
 }
 
-func (c *comparer) isAtLeastOne(x *expr) bool {
-	v, ok := c.rational(x)
+func (c *comparer) isAtLeastOne(x *formula.Expr) bool {
+	v, ok := c.Rational(x)
 	return ok && v.Cmp(big.NewRat(1, 1)) >= 0
 }
 
 // bases compares numbers if at least one is written in a base. 25_6 equals 17, but the answer to "write 17
 // in base 6" is 25, not 17.
-func (c *comparer) bases(g, p *expr) result {
-	if g.op == opBase && p.op == opBase {
+func (c *comparer) bases(g, p *formula.Expr) result {
+	if g.Op == formula.Base && p.Op == formula.Base {
 		return c.values(g, p)
 	}
 	b, other := g, p
-	if p.op == opBase {
+	if p.Op == formula.Base {
 		b, other = p, g
 	}
-	if hasPrefix(b) {
+	if formula.HasPrefix(b) {
 		return c.values(g, p)
 	}
-	if other.op == opNum && !other.decimal && other.num.IsInt() && other.num.Num().String() == b.name {
+	if other.Op == formula.Num && !other.Decimal && other.Num.IsInt() && other.Num.Num().String() == b.Name {
 		return yes("equal digits; only one side names the base")
 	}
 	return no("not the digits in that base")
 }
 
-// hasPrefix reports whether the base was written as in 0b1101, which programs print for the number itself.
-func hasPrefix(x *expr) bool { return len(x.name) > 2 && x.name[0] == '0' && isLetter(x.name[1]) }
-
 // values compares by exact arithmetic, by canonical form, and at points: float64 with error bounds proves a
 // difference, 256 bits count two values as equal.
-func (c *comparer) values(g, p *expr) result {
-	if g.isInfinite() || p.isInfinite() {
+func (c *comparer) values(g, p *formula.Expr) result {
+	if g.IsInfinite() || p.IsInfinite() {
 		if c.signless(g) == c.signless(p) {
 			return yes("the same infinity")
 		}
 		return no("infinite against another value")
 	}
-	a, ok := c.rational(g)
-	b, ok2 := c.rational(p)
+	a, ok := c.Rational(g)
+	b, ok2 := c.Rational(p)
 	if ok && ok2 {
 		if a.Cmp(b) == 0 {
 			return yes("equal rational numbers")
 		}
 		return no("different rational numbers")
 	}
-	vars := variables(g, p)
-	at := points(vars, g.has(isImaginary) || p.has(isImaginary))
+	vars := formula.Variables(g, p)
+	at := formula.Points(vars, g.Has(formula.IsImaginary) || p.Has(formula.IsImaginary))
 	valid := at[:0:0]
 	for i := range at {
-		x, ok := c.evaluate(g, &at[i])
+		x, ok := c.Evaluate(g, &at[i])
 		if !ok {
 			continue
 		}
-		y, ok := c.evaluate(p, &at[i])
+		y, ok := c.Evaluate(p, &at[i])
 		if !ok {
 			continue
 		}
-		if d := ball.size(ball{v: x.v - y.v}); d > 1.01*(x.r+y.r) {
+		if d := formula.Ball.Size(formula.Ball{V: x.V - y.V}); d > 1.01*(x.R+y.R) {
 			return no("different values")
 		}
 		valid = append(valid, at[i])
 	}
-	if c.sameForm(g, p) {
+	if c.SameForm(g, p) {
 		return yes("the same canonical form")
 	}
 	if len(vars) > 0 && len(valid) < 3 && !(len(vars) == 0 && len(valid) == 1) {
@@ -141,21 +141,21 @@ func (c *comparer) values(g, p *expr) result {
 }
 
 // agreement compares at 256 bits at the points where both sides have a value.
-func (c *comparer) agreement(g, p *expr, vars []string, at []point) result {
+func (c *comparer) agreement(g, p *formula.Expr, vars []string, at []formula.Point) result {
 	if len(vars) == 0 {
-		at = []point{{complex: g.has(isImaginary) || p.has(isImaginary)}}
+		at = []formula.Point{{Complex: g.Has(formula.IsImaginary) || p.Has(formula.IsImaginary)}}
 	}
 	decided := 0
 	for i := range at {
-		x, ok := c.precisely(g, &at[i])
+		x, ok := c.Precisely(g, &at[i])
 		if !ok {
 			continue
 		}
-		y, ok := c.precisely(p, &at[i])
+		y, ok := c.Precisely(p, &at[i])
 		if !ok {
 			continue
 		}
-		if !x.agree(y) {
+		if !x.Agree(y) {
 			return no("different values at 256 bits")
 		}
 		if decided++; decided == 4 {
@@ -172,7 +172,7 @@ func (c *comparer) agreement(g, p *expr, vars []string, at []point) result {
 }
 
 // structure is the last resort: equal trees are equal, others stay undecided.
-func (c *comparer) structure(g, p *expr) result {
+func (c *comparer) structure(g, p *formula.Expr) result {
 	if g.String() == p.String() {
 		return yes("the same expression")
 	}
@@ -180,16 +180,16 @@ func (c *comparer) structure(g, p *expr) result {
 }
 
 // signless normalises infinite expressions: +∞ becomes ∞.
-func (c *comparer) signless(x *expr) string {
-	if x.op == opSym {
-		return x.name
+func (c *comparer) signless(x *formula.Expr) string {
+	if x.Op == formula.Sym {
+		return x.Name
 	}
-	if x.op == opMul && len(x.args) == 2 && x.args[1].op == opSym {
-		if v, ok := c.rational(x.args[0]); ok && v.Sign() != 0 {
+	if x.Op == formula.Mul && len(x.Args) == 2 && x.Args[1].Op == formula.Sym {
+		if v, ok := c.Rational(x.Args[0]); ok && v.Sign() != 0 {
 			if v.Sign() < 0 {
-				return "-" + x.args[1].name
+				return "-" + x.Args[1].Name
 			}
-			return x.args[1].name
+			return x.Args[1].Name
 		}
 	}
 	return x.String()
@@ -202,69 +202,69 @@ const minDecimals = 6
 // rounded accepts a decimal with at least minDecimals digits after the point if the other side, rounded or
 // truncated to as many digits, equals it. Of two such decimals the one with fewer digits is the rounded
 // one. Decimals with 15 or more digits come from float64 and are allowed its error.
-func (c *comparer) rounded(g, p *expr, sameSign bool) (result, bool) {
-	if !sameSign || len(variables(g, p)) > 0 {
+func (c *comparer) rounded(g, p *formula.Expr, sameSign bool) (result, bool) {
+	if !sameSign || len(formula.Variables(g, p)) > 0 {
 		return result{}, false
 	}
 	short, long, places := eligible(g), eligible(p), 0
 	switch {
 	case short == nil && long == nil:
 		return result{}, false
-	case short == nil, long != nil && long.decimals < short.decimals:
-		places = long.decimals
+	case short == nil, long != nil && long.Decimals < short.Decimals:
+		places = long.Decimals
 		g, p = p, g
 		short, long = long, short
 	default:
-		places = short.decimals
+		places = short.Decimals
 	}
-	at := point{complex: g.has(isImaginary) || p.has(isImaginary)}
-	a, ok := c.evaluate(g, &at)
-	b, ok2 := c.evaluate(p, &at)
+	at := formula.Point{Complex: g.Has(formula.IsImaginary) || p.Has(formula.IsImaginary)}
+	a, ok := c.Evaluate(g, &at)
+	b, ok2 := c.Evaluate(p, &at)
 	if !ok || !ok2 {
 		return result{}, false
 	}
 	unit := math.Pow10(-places)
-	if exact := c.atDecimals(g, p, short, places); exact && short.digits < 15 {
+	if exact := c.atDecimals(g, p, short, places); exact && short.Digits < 15 {
 		return result{}, false // 1 rounded to six places is not 0.999999
 	}
-	d := (ball{v: a.v - b.v}).size()
-	if d <= unit/2*1.0001 || d < unit*1.0001 && a.size() < b.size() && (long == nil || long.decimals > places) ||
-		short.digits >= 15 && d <= 4e-15*a.size() {
+	d := (formula.Ball{V: a.V - b.V}).Size()
+	if d <= unit/2*1.0001 || d < unit*1.0001 && a.Size() < b.Size() && (long == nil || long.Decimals > places) ||
+		short.Digits >= 15 && d <= 4e-15*a.Size() {
 		return yes("equal when rounded to the decimals that are given"), true
 	}
 	return result{}, false
 }
 
 // atDecimals reports whether the other side differs from its own value at that many places.
-func (c *comparer) atDecimals(g, p, short *expr, places int) bool {
+func (c *comparer) atDecimals(g, p, short *formula.Expr, places int) bool {
 	other := p
 	if literal(p) == short {
 		other = g
 	}
-	v, ok := c.rational(other)
+	v, ok := c.Rational(other)
 	if !ok || places > 60 {
 		return false
 	}
-	return new(big.Rat).Mul(v, new(big.Rat).SetInt(tenTo(places))).IsInt()
+	return new(big.Rat).Mul(v, new(big.Rat).SetInt(latex.TenTo(places))).IsInt()
 }
 
 // eligible returns the decimal that x is if it has enough digits to be a rounded value.
-func eligible(x *expr) *expr {
+func eligible(x *formula.Expr) *formula.Expr {
 	lit := literal(x)
-	if lit == nil || !lit.decimal || lit.decimals < minDecimals && lit.digits < 15 || lit.digits < 4 {
+	if lit == nil || !lit.Decimal || lit.Decimals < minDecimals && lit.Digits < 15 || lit.Digits < 4 {
 		return nil
 	}
 	return lit
 }
 
 // literal returns the number that x is, with its sign, or nil.
-func literal(x *expr) *expr {
-	switch x.op {
-	case opNum:
+func literal(x *formula.Expr) *formula.Expr {
+	switch x.Op {
+	case formula.Num:
 		return x
-	case opMul:
-		if len(x.args) == 2 && x.args[0].op == opNum && x.args[0].num.Cmp(big.NewRat(-1, 1)) == 0 {
-			return literal(x.args[1])
+	case formula.Mul:
+		if len(x.Args) == 2 && x.Args[0].Op == formula.Num && x.Args[0].Num.Cmp(big.NewRat(-1, 1)) == 0 {
+			return literal(x.Args[1])
 		}
 	}
 	return nil

@@ -1,27 +1,15 @@
 package grade
 
 import (
-	"cmp"
 	"math"
 	"slices"
+
+	"exp/eval/grade/formula"
+	"exp/eval/grade/latex"
 )
 
-// piece is an interval of real numbers, or one number if both ends are equal.
-type piece struct {
-	lo, hi             float64
-	loExpr, hiExpr     *expr // nil for an infinite end
-	loClosed, hiClosed bool
-}
-
-// near treats ends as equal if float64 cannot tell them apart; comparing two sets uses the expressions
-// themselves.
-func near(a, b float64) bool {
-	return a == b || !math.IsInf(a, 0) && !math.IsInf(b, 0) && math.Abs(a-b) <= 1e-11*math.Max(math.Abs(a),
-		math.Abs(b))
-}
-
 // regions compares two sets of real numbers if both sides can be sets and at least one must be.
-func (c *comparer) regions(g, p *expr) (result, bool) {
+func (c *comparer) regions(g, p *formula.Expr) (result, bool) {
 	if !certainRegion(g) && !certainRegion(p) {
 		return result{}, false
 	}
@@ -33,11 +21,13 @@ func (c *comparer) regions(g, p *expr) (result, bool) {
 	if !ok {
 		return result{}, false
 	}
-	if u, v := variables(g), variables(p); len(u) > 0 && len(v) > 0 && !slices.Equal(u, v) && !isAnyName(u) &&
+	if u, v := formula.Variables(g), formula.Variables(p); len(u) > 0 && len(v) > 0 && !slices.Equal(u, v) &&
+		!isAnyName(u) &&
 		!isAnyName(v) {
 		return unsure("conditions on different names"), true
 	}
-	if s, t := subject(g), subject(p); s != nil && t != nil && (s.op != opSym || t.op != opSym && t.name != anyName) &&
+	if s, t := subject(g), subject(p); s != nil && t != nil && (s.Op != formula.Sym || t.Op != formula.Sym &&
+		t.Name != latex.AnyName) &&
 		!c.same(s, t).equal {
 		return unsure("conditions on different values"), true
 	}
@@ -59,10 +49,10 @@ func (c *comparer) samePieces(a, b []piece) result {
 	return all
 }
 
-func isAnyName(vars []string) bool { return len(vars) == 1 && vars[0] == anyName }
+func isAnyName(vars []string) bool { return len(vars) == 1 && vars[0] == latex.AnyName }
 
 // unsolved reports whether x is a set of real numbers that cannot be computed.
-func (c *comparer) unsolved(x *expr) bool {
+func (c *comparer) unsolved(x *formula.Expr) bool {
 	if !certainRegion(x) {
 		return false
 	}
@@ -71,14 +61,14 @@ func (c *comparer) unsolved(x *expr) bool {
 }
 
 // setOperations compares unions and intersections of sets that are only names.
-func (c *comparer) setOperations(g, p *expr) result {
-	if g.op == p.op && g.op != opList {
+func (c *comparer) setOperations(g, p *formula.Expr) result {
+	if g.Op == p.Op && g.Op != formula.List {
 		r := no("")
 		switch a, b := operands(g), operands(p); {
 		case len(a) > maxList || len(b) > maxList:
-		case g.op == opUnion || g.op == opCap:
+		case g.Op == formula.Union || g.Op == formula.Intersection:
 			r = c.anyOrder(a, b)
-		case g.op == opWithout:
+		case g.Op == formula.Without:
 			r = c.inOrder(a, b)
 		}
 		if r.equal {
@@ -89,11 +79,11 @@ func (c *comparer) setOperations(g, p *expr) result {
 }
 
 // operands returns the terms of A ∪ B ∪ …, which is nested to the left.
-func operands(x *expr) []*expr {
-	var list []*expr
+func operands(x *formula.Expr) []*formula.Expr {
+	var list []*formula.Expr
 	y := x
-	for ; y.op == x.op && len(y.args) == 2; y = y.args[0] {
-		list = append(list, y.args[1])
+	for ; y.Op == x.Op && len(y.Args) == 2; y = y.Args[0] {
+		list = append(list, y.Args[1])
 	}
 	list = append(list, y)
 	slices.Reverse(list)
@@ -102,23 +92,26 @@ func operands(x *expr) []*expr {
 
 // subject returns what an inequality bounds: its variable if it is solved for one, else its side; nil if x is no
 // inequality.
-func subject(x *expr) *expr {
-	if x.op != opRelation {
+func subject(x *formula.Expr) *formula.Expr {
+	if x.Op != formula.Relation {
 		return nil
 	}
-	if v := variables(x); len(v) == 1 && !x.has(func(n *expr) bool { return n.op == opFunc && n.name != "abs" }) &&
-		!slices.ContainsFunc(x.args, isApplication) {
-		return symbol(v[0])
+	if v := formula.Variables(x); len(v) == 1 && !x.Has(func(n *formula.Expr) bool {
+		return n.Op == formula.Func &&
+			n.Name != "abs"
+	}) &&
+		!slices.ContainsFunc(x.Args, isApplication) {
+		return formula.Symbol(v[0])
 	}
-	for _, a := range x.args {
-		if len(variables(a)) > 0 {
+	for _, a := range x.Args {
+		if len(formula.Variables(a)) > 0 {
 			return a
 		}
 	}
 	return nil
 }
 
-func (c *comparer) ends(x, y *expr, a, b float64) result {
+func (c *comparer) ends(x, y *formula.Expr, a, b float64) result {
 	switch {
 	case x == nil && y == nil && a == b:
 		return yes("infinite")
@@ -129,68 +122,68 @@ func (c *comparer) ends(x, y *expr, a, b float64) result {
 }
 
 // certainRegion reports whether x is more than a pair or list of numbers.
-func certainRegion(x *expr) bool {
-	switch x.op {
-	case opUnion, opCap, opWithout:
+func certainRegion(x *formula.Expr) bool {
+	switch x.Op {
+	case formula.Union, formula.Intersection, formula.Without:
 		return true
-	case opSym:
-		return x.name == symR
-	case opTuple:
-		return len(x.args) == 2 && (x.open == '(') != (x.close == ')')
-	case opRelation:
-		return slices.ContainsFunc(x.rels, func(r string) bool { return r != "=" && r != "->" })
-	case opList:
-		return slices.ContainsFunc(x.args, certainRegion)
+	case formula.Sym:
+		return x.Name == formula.Reals
+	case formula.Tuple:
+		return len(x.Args) == 2 && (x.Open == '(') != (x.Close == ')')
+	case formula.Relation:
+		return slices.ContainsFunc(x.Rels, func(r string) bool { return r != "=" && r != "->" })
+	case formula.List:
+		return slices.ContainsFunc(x.Args, certainRegion)
 	}
 	return false
 }
 
 // region turns an expression into sorted pieces that do not touch.
-func (c *comparer) region(x *expr) ([]piece, bool) {
-	if c.depth++; c.depth > 40 || !c.spend(4) {
+func (c *comparer) region(x *formula.Expr) ([]piece, bool) {
+	if c.depth++; c.depth > 40 || !c.Spend(4) {
 		return nil, false
 	}
 	defer func() { c.depth-- }()
-	switch x.op {
-	case opUnit:
-		return c.region(x.args[0])
-	case opSym:
-		switch x.name {
-		case symR:
+	switch x.Op {
+	case formula.Unit:
+		return c.region(x.Args[0])
+	case formula.Sym:
+		switch x.Name {
+		case formula.Reals:
 			return []piece{everything()}, true
-		case symNil:
+		case formula.Empty:
 			return nil, true
 		}
-	case opTuple:
+	case formula.Tuple:
 		return c.interval(x)
-	case opSet:
+	case formula.Set:
 		var all []piece
-		for _, a := range x.args {
+		for _, a := range x.Args {
 			e, ok := c.end(a)
-			if !ok || e.expr == nil || len(x.args) > maxList {
+			if !ok || e.expr == nil || len(x.Args) > maxList {
 				return nil, false
 			}
 			all = append(all, piece{e.v, e.v, e.expr, e.expr, true, true})
 		}
 		return merge(all), true
-	case opUnion:
+	case formula.Union:
 		return c.regionOfUnion(x)
-	case opCap, opWithout:
-		a, ok := c.region(x.args[0])
+	case formula.Intersection, formula.Without:
+		a, ok := c.region(x.Args[0])
 		if !ok {
 			return nil, false
 		}
-		b, ok := c.region(x.args[1])
+		b, ok := c.region(x.Args[1])
 		if !ok {
 			return nil, false
 		}
-		if x.op == opWithout {
+		if x.Op == formula.Without {
 			b = complement(b)
 		}
 		return intersect(a, b), true
-	case opRelation:
+	case formula.Relation:
 		return c.inequality(x)
-	case opList:
+	case formula.List:
 		return c.regionOfList(x)
 	}
 	if e, ok := c.end(x); ok && e.expr != nil {
@@ -200,7 +193,7 @@ func (c *comparer) region(x *expr) ([]piece, bool) {
 }
 
 // regionOfUnion unites the terms of A ∪ B ∪ ….
-func (c *comparer) regionOfUnion(x *expr) ([]piece, bool) {
+func (c *comparer) regionOfUnion(x *formula.Expr) ([]piece, bool) {
 	var all []piece
 	for _, term := range operands(x) {
 		s, ok := c.region(term)
@@ -214,14 +207,14 @@ func (c *comparer) regionOfUnion(x *expr) ([]piece, bool) {
 
 // regionOfList joins conditions: "and" intersects, "or" unites. Of conditions with commas, those with ≠ or ∈
 // must all hold, and so must inequalities that can.
-func (c *comparer) regionOfList(x *expr) ([]piece, bool) {
-	if len(x.args) > maxList {
+func (c *comparer) regionOfList(x *formula.Expr) ([]piece, bool) {
+	if len(x.Args) > maxList {
 		return nil, false
 	}
 	var union, both []piece
-	mustAll := x.name == "and"
-	for i, a := range x.args {
-		if a.op != opRelation && a.op != opTuple && a.op != opUnion {
+	mustAll := x.Name == "and"
+	for i, a := range x.Args {
+		if a.Op != formula.Relation && a.Op != formula.Tuple && a.Op != formula.Union {
 			return nil, false
 		}
 		s, ok := c.region(a)
@@ -234,175 +227,76 @@ func (c *comparer) regionOfList(x *expr) ([]piece, bool) {
 		} else {
 			both = intersect(both, s)
 		}
-		mustAll = mustAll || x.name != "or" && a.op == opRelation && (a.rels[0] == "!=" || a.rels[0] == "in")
+		mustAll = mustAll || x.Name != "or" && a.Op == formula.Relation && (a.Rels[0] == "!=" || a.Rels[0] == "in")
 	}
-	bounds := !slices.ContainsFunc(x.args, func(a *expr) bool { return a.op != opRelation || len(a.args) != 2 })
-	if mustAll || x.name == "" && bounds && len(x.args) == 2 && len(both) > 0 && x.args[0].rels[0] != "=" &&
-		x.args[1].rels[0] != "=" {
+	bounds := !slices.ContainsFunc(x.Args, func(a *formula.Expr) bool {
+		return a.Op != formula.Relation ||
+			len(a.Args) != 2
+	})
+	if mustAll || x.Name == "" && bounds && len(x.Args) == 2 && len(both) > 0 && x.Args[0].Rels[0] != "=" &&
+		x.Args[1].Rels[0] != "=" {
 		return merge(both), true
 	}
 	return merge(union), true
 }
 
-func everything() piece { return piece{lo: math.Inf(-1), hi: math.Inf(1)} }
-
-// endpoint is a real number, or an infinity without expression.
-type endpoint struct {
-	v    float64
-	expr *expr
-}
-
-func (c *comparer) end(x *expr) (endpoint, bool) {
-	if x.isInfinite() {
+func (c *comparer) end(x *formula.Expr) (endpoint, bool) {
+	if x.IsInfinite() {
 		switch c.signless(x) {
-		case symInf:
+		case formula.Infinity:
 			return endpoint{v: math.Inf(1)}, true
-		case "-" + symInf:
+		case "-" + formula.Infinity:
 			return endpoint{v: math.Inf(-1)}, true
 		}
 		return endpoint{}, false
 	}
-	if !x.isScalar() || len(variables(x)) > 0 {
+	if !x.IsScalar() || len(formula.Variables(x)) > 0 {
 		return endpoint{}, false
 	}
-	b, ok := c.evaluate(x, &point{})
-	return endpoint{real(b.v), x}, ok
+	b, ok := c.Evaluate(x, &formula.Point{})
+	return endpoint{real(b.V), x}, ok
 }
 
-func (c *comparer) interval(x *expr) ([]piece, bool) {
-	if len(x.args) != 2 {
+func (c *comparer) interval(x *formula.Expr) ([]piece, bool) {
+	if len(x.Args) != 2 {
 		return nil, false
 	}
-	lo, ok := c.end(x.args[0])
-	hi, ok2 := c.end(x.args[1])
+	lo, ok := c.end(x.Args[0])
+	hi, ok2 := c.end(x.Args[1])
 	if !ok || !ok2 || lo.v > hi.v {
 		return nil, false
 	}
-	return []piece{{lo.v, hi.v, lo.expr, hi.expr, x.open == '[' && lo.expr != nil, x.close == ']' && hi.expr != nil}},
+	return []piece{{lo.v, hi.v, lo.expr, hi.expr, x.Open == '[' && lo.expr != nil, x.Close == ']' && hi.expr != nil}},
 		true
 }
 
 // inequality reads a < x <= b, x >= a and x != a with numbers a and b, and x ∈ S; others are solved.
-func (c *comparer) inequality(x *expr) ([]piece, bool) {
+func (c *comparer) inequality(x *formula.Expr) ([]piece, bool) {
 	switch {
-	case len(x.args) == 2 && x.rels[0] == "in":
-		return c.region(x.args[1])
-	case len(x.args) == 2:
-		return c.bounded(x.args[0], x.rels[0], x.args[1])
-	case len(x.args) == 3:
-		a, ok := c.bounded(x.args[0], x.rels[0], x.args[1])
-		b, ok2 := c.bounded(x.args[1], x.rels[1], x.args[2])
+	case len(x.Args) == 2 && x.Rels[0] == "in":
+		return c.region(x.Args[1])
+	case len(x.Args) == 2:
+		return c.bounded(x.Args[0], x.Rels[0], x.Args[1])
+	case len(x.Args) == 3:
+		a, ok := c.bounded(x.Args[0], x.Rels[0], x.Args[1])
+		b, ok2 := c.bounded(x.Args[1], x.Rels[1], x.Args[2])
 		return intersect(a, b), ok && ok2
 	}
 	return nil, false
 }
 
 // bounded returns where l rel r holds.
-func (c *comparer) bounded(l *expr, rel string, r *expr) ([]piece, bool) {
-	if len(variables(l)) == 0 {
+func (c *comparer) bounded(l *formula.Expr, rel string, r *formula.Expr) ([]piece, bool) {
+	if len(formula.Variables(l)) == 0 {
 		l, r, rel = r, l, flip(rel)
 	}
-	if len(variables(l)) == 0 {
+	if len(formula.Variables(l)) == 0 {
 		return nil, false
 	}
-	if l.op == opSym || isSimple(l) && !isAbs(l) {
+	if l.Op == formula.Sym || isSimple(l) && !isAbs(l) {
 		if e, ok := c.end(r); ok {
 			return halfLine(rel, e)
 		}
 	}
 	return c.solve(l, rel, r)
-}
-
-func halfLine(rel string, e endpoint) ([]piece, bool) {
-	p := everything()
-	switch rel {
-	case "<", "<=":
-		p.hi, p.hiExpr, p.hiClosed = e.v, e.expr, rel == "<=" && e.expr != nil
-	case ">", ">=":
-		p.lo, p.loExpr, p.loClosed = e.v, e.expr, rel == ">=" && e.expr != nil
-	case "=":
-		return []piece{{e.v, e.v, e.expr, e.expr, true, true}}, e.expr != nil
-	case "!=":
-		return complement([]piece{{e.v, e.v, e.expr, e.expr, true, true}}), e.expr != nil
-	default:
-		return nil, false
-	}
-	return []piece{p}, true
-}
-
-// merge sorts pieces and joins those that overlap or touch.
-func merge(list []piece) []piece {
-	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b piece) int {
-		if !near(a.lo, b.lo) {
-			return cmp.Compare(a.lo, b.lo)
-		}
-		switch {
-		case a.loClosed == b.loClosed:
-			return 0
-		case a.loClosed:
-			return -1
-		}
-		return 1
-	})
-	var out []piece
-	for _, p := range list {
-		if near(p.lo, p.hi) && !(p.loClosed && p.hiClosed) {
-			continue // empty
-		}
-		if len(out) > 0 {
-			q := &out[len(out)-1]
-			if p.lo < q.hi && !near(p.lo, q.hi) || near(p.lo, q.hi) && (p.loClosed || q.hiClosed) {
-				if near(p.hi, q.hi) {
-					q.hiClosed = q.hiClosed || p.hiClosed
-				} else if p.hi > q.hi {
-					q.hi, q.hiExpr, q.hiClosed = p.hi, p.hiExpr, p.hiClosed
-				}
-				continue
-			}
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-// complement returns the complement of pieces, merged or not.
-func complement(list []piece) []piece {
-	out := []piece{}
-	rest := everything()
-	for _, p := range merge(list) {
-		before := piece{rest.lo, p.lo, rest.loExpr, p.loExpr, rest.loClosed, !p.loClosed && p.loExpr != nil}
-		if !math.IsInf(p.lo, -1) && (before.lo < before.hi && !near(before.lo, before.hi) || before.loClosed &&
-			before.hiClosed) {
-			out = append(out, before)
-		}
-		rest.lo, rest.loExpr, rest.loClosed = p.hi, p.hiExpr, !p.hiClosed && p.hiExpr != nil
-	}
-	if !math.IsInf(rest.lo, 1) {
-		out = append(out, rest)
-	}
-	return out
-}
-
-func intersect(a, b []piece) []piece {
-	var out []piece
-	for _, p := range a {
-		for _, q := range b {
-			r := p
-			if near(q.lo, r.lo) {
-				r.loClosed = r.loClosed && q.loClosed
-			} else if q.lo > r.lo {
-				r.lo, r.loExpr, r.loClosed = q.lo, q.loExpr, q.loClosed
-			}
-			if near(q.hi, r.hi) {
-				r.hiClosed = r.hiClosed && q.hiClosed
-			} else if q.hi < r.hi {
-				r.hi, r.hiExpr, r.hiClosed = q.hi, q.hiExpr, q.hiClosed
-			}
-			if r.lo < r.hi && !near(r.lo, r.hi) || near(r.lo, r.hi) && r.loClosed && r.hiClosed {
-				out = append(out, r)
-			}
-		}
-	}
-	return merge(out)
 }

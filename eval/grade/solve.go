@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/big"
 	"slices"
+
+	"exp/eval/grade/formula"
 )
 
 // Inequalities in one variable that are solved: rational functions with rational coefficients whose numerator and
@@ -16,26 +18,26 @@ const (
 )
 
 // solve returns where l rel r holds.
-func (c *comparer) solve(l *expr, rel string, r *expr) ([]piece, bool) {
-	vars := variables(l, r)
-	if len(vars) != 1 || !l.isScalar() || !r.isScalar() || !c.spend(20) {
+func (c *comparer) solve(l *formula.Expr, rel string, r *formula.Expr) ([]piece, bool) {
+	vars := formula.Variables(l, r)
+	if len(vars) != 1 || !l.IsScalar() || !r.IsScalar() || !c.Spend(20) {
 		return nil, false
 	}
-	if isAbs(r) && len(variables(l)) == 0 {
+	if isAbs(r) && len(formula.Variables(l)) == 0 {
 		l, r, rel = r, l, flip(rel)
 	}
-	if isAbs(l) && len(variables(r)) == 0 {
-		return c.solveAbsolute(l.args[0], rel, r)
+	if isAbs(l) && len(formula.Variables(r)) == 0 {
+		return c.solveAbsolute(l.Args[0], rel, r)
 	}
-	if l.has(isImaginary) || r.has(isImaginary) {
+	if l.Has(formula.IsImaginary) || r.Has(formula.IsImaginary) {
 		return nil, false
 	}
-	f, ok := c.canonical(difference(l, r))
+	f, ok := c.Canonical(formula.Difference(l, r))
 	if !ok {
 		return nil, false
 	}
-	num, ok := coefficients(f.num, vars[0])
-	den, ok2 := coefficients(f.den, vars[0])
+	num, ok := coefficients(f.Num, vars[0])
+	den, ok2 := coefficients(f.Den, vars[0])
 	if !ok || !ok2 {
 		return nil, false
 	}
@@ -47,16 +49,18 @@ func (c *comparer) solve(l *expr, rel string, r *expr) ([]piece, bool) {
 	return signPieces(num, den, zeros, poles, rel)
 }
 
-func isAbs(x *expr) bool { return x.op == opFunc && x.name == "abs" && len(variables(x)) == 1 }
+func isAbs(x *formula.Expr) bool {
+	return x.Op == formula.Func && x.Name == "abs" && len(formula.Variables(x)) == 1
+}
 
 // solveAbsolute solves |u| rel e.
-func (c *comparer) solveAbsolute(u *expr, rel string, e *expr) ([]piece, bool) {
+func (c *comparer) solveAbsolute(u *formula.Expr, rel string, e *formula.Expr) ([]piece, bool) {
 	end, ok := c.end(e)
 	if !ok || end.expr == nil || end.v < 0 {
 		return nil, false
 	}
 	a, ok := c.solve(u, rel, e)
-	b, ok2 := c.solve(u, flip(rel), negative(e))
+	b, ok2 := c.solve(u, flip(rel), formula.Negative(e))
 	if !ok || !ok2 {
 		return nil, false
 	}
@@ -70,18 +74,18 @@ func (c *comparer) solveAbsolute(u *expr, rel string, e *expr) ([]piece, bool) {
 }
 
 // coefficients returns the rational coefficients of a polynomial in one variable, lowest degree first.
-func coefficients(p poly, v string) ([]*big.Rat, bool) {
+func coefficients(p formula.Poly, v string) ([]*big.Rat, bool) {
 	out := make([]*big.Rat, maxDegree+1)
 	for i := range out {
 		out[i] = new(big.Rat)
 	}
 	for _, m := range p {
 		switch {
-		case len(m.powers) == 0:
-			out[0] = m.coef
-		case len(m.powers) == 1 && m.powers[0].atom == v && m.powers[0].den == 1 && m.powers[0].num > 0 &&
-			m.powers[0].num <= maxDegree:
-			out[m.powers[0].num] = m.coef
+		case len(m.Powers) == 0:
+			out[0] = m.Coef
+		case len(m.Powers) == 1 && m.Powers[0].Atom == v && m.Powers[0].Den == 1 && m.Powers[0].Num > 0 &&
+			m.Powers[0].Num <= maxDegree:
+			out[m.Powers[0].Num] = m.Coef
 		default:
 			return nil, false
 		}
@@ -99,7 +103,7 @@ func trimmed(p []*big.Rat) []*big.Rat {
 // realRoots returns the different real roots of a polynomial as end points in order.
 func (c *comparer) realRoots(p []*big.Rat) ([]endpoint, bool) {
 	var roots []endpoint
-	add := func(x *expr) bool {
+	add := func(x *formula.Expr) bool {
 		e, ok := c.end(x)
 		if ok && !slices.ContainsFunc(roots, func(r endpoint) bool { return near(r.v, e.v) }) {
 			roots = append(roots, e)
@@ -111,7 +115,7 @@ func (c *comparer) realRoots(p []*big.Rat) ([]endpoint, bool) {
 		if !ok {
 			return nil, false
 		}
-		if !add(number(r)) {
+		if !add(formula.Number(r)) {
 			return nil, false
 		}
 		p = divideOut(p, r)
@@ -120,25 +124,26 @@ func (c *comparer) realRoots(p []*big.Rat) ([]endpoint, bool) {
 	case 0:
 		return nil, false // zero everywhere
 	case 2:
-		if !add(number(new(big.Rat).Neg(new(big.Rat).Quo(p[0], p[1])))) {
+		if !add(formula.Number(new(big.Rat).Neg(new(big.Rat).Quo(p[0], p[1])))) {
 			return nil, false
 		}
 	case 3:
-		a, b := number(p[2]), number(p[1])
+		a, b := formula.Number(p[2]), formula.Number(p[1])
 		disc := new(big.Rat).Mul(p[1], p[1])
 		disc.Sub(disc, new(big.Rat).Mul(big.NewRat(4, 1), new(big.Rat).Mul(p[2], p[0])))
 		if disc.Sign() < 0 {
 			break
 		}
 		if disc.Sign() == 0 {
-			if !add(number(new(big.Rat).Quo(p[1], new(big.Rat).Mul(big.NewRat(-2, 1), p[2])))) {
+			if !add(formula.Number(new(big.Rat).Quo(p[1], new(big.Rat).Mul(big.NewRat(-2, 1), p[2])))) {
 				return nil, false
 			}
 			break
 		}
 		for _, sign := range []int64{-1, 1} {
-			top := sum(negative(b), product(integer(sign), root(number(disc))))
-			if !add(quotient(top, product(integer(2), a))) {
+			top := formula.Sum(formula.Negative(b), formula.Product(formula.Integer(sign),
+				formula.Root(formula.Number(disc))))
+			if !add(formula.Quotient(top, formula.Product(formula.Integer(2), a))) {
 				return nil, false
 			}
 		}
@@ -177,7 +182,7 @@ func (c *comparer) rationalRoot1(p []*big.Rat) (*big.Rat, bool) {
 			}
 			for _, r := range [...]*big.Rat{big.NewRat(n, d), big.NewRat(-n, d), big.NewRat(a/n, d),
 				big.NewRat(-a/n, d)} {
-				if !c.spend(2) {
+				if !c.Spend(2) {
 					return nil, false
 				}
 				if valueAt(p, r).Sign() == 0 {

@@ -13,7 +13,7 @@ import (
 
 	"exp/eval"
 	"exp/eval/exchange"
-	"exp/eval/grade"
+	"exp/eval/grade/extract"
 	"exp/eval/grade/peer"
 	"exp/eval/layout"
 	"exp/eval/published"
@@ -189,7 +189,7 @@ func (e *Evaluation) measure() error {
 		e.formOf = make([]string, len(e.panel.Samples))
 		return nil
 	}
-	var of []grade.Form
+	var of []extract.Form
 	e.forms, of = e.panel.Forms()
 	for _, f := range of {
 		e.formOf = append(e.formOf, string(f))

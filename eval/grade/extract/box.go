@@ -1,0 +1,96 @@
+package extract
+
+import (
+	"strings"
+
+	"exp/eval/grade/latex"
+	"exp/eval/grade/wording"
+)
+
+// LastBox returns the content of the last closed \boxed{…} or \fbox{…} and of the boxes right before it.
+func LastBox(s string) (string, bool) {
+	boxes, starts := "", len(s)
+	for tries := 0; tries < 20; tries++ {
+		k := lastBoxCommand(s[:starts])
+		if k < 0 {
+			break
+		}
+		content, end, ok := boxAt(s, k)
+		if boxes == "" {
+			if ok {
+				boxes = content
+			}
+			starts = k
+			continue
+		}
+		if !ok || end > starts || !joins(s[end:starts]) {
+			break
+		}
+		if strings.TrimSpace(content) != strings.TrimSpace(boxes) {
+			boxes = content + ", " + boxes
+		}
+		starts = k
+	}
+	// A box inside a box.
+	for range 4 {
+		t := strings.TrimSpace(boxes)
+		if !strings.HasPrefix(t, "\\boxed{") || !strings.HasSuffix(t, "}") {
+			break
+		}
+		boxes = strings.TrimSuffix(strings.TrimPrefix(t, "\\boxed{"), "}")
+	}
+	return boxes, boxes != ""
+}
+
+// lastBoxCommand returns the index of the last \boxed or \fbox.
+func lastBoxCommand(s string) int {
+	for end := len(s); end > 0; {
+		k := strings.LastIndexByte(s[:end], '\\')
+		if k < 0 || strings.HasPrefix(s[k:], "\\boxed") || strings.HasPrefix(s[k:], "\\fbox") {
+			return k
+		}
+		end = k
+	}
+	return -1
+}
+
+// boxAt reads the box at s[k:]: \boxed{…}, or \boxed 5 up to a $ or a space.
+func boxAt(s string, k int) (content string, end int, ok bool) {
+	i := k + len("\\boxed")
+	if strings.HasPrefix(s[k:], "\\fbox") {
+		i = k + len("\\fbox")
+	}
+	for i < len(s) && s[i] == ' ' {
+		i++
+	}
+	if i == len(s) {
+		return "", 0, false
+	}
+	if s[i] == '{' {
+		// A box holds an answer, not a chapter: bound the search for its end.
+		e := latex.MatchBrace(s[:min(len(s), i+latex.MaxAnswer)], i)
+		if e < 0 {
+			return "", 0, false
+		}
+		return s[i+1 : e], e + 1, true
+	}
+	e := strings.IndexAny(s[i:], " $\n,")
+	if e < 0 {
+		e = len(s) - i
+	}
+	return s[i : i+e], i + e, e > 0
+}
+
+// joins reports whether the text between two boxes makes them one answer.
+func joins(s string) bool {
+	if len(s) > 40 {
+		return false
+	}
+	s = strings.ToLower(wording.WithoutFonts(s))
+	if !strings.ContainsAny(s, ",;&") && !strings.Contains(s, "and") && !strings.Contains(s, "or") {
+		return false
+	}
+	s = strings.Trim(strings.NewReplacer("and", "", "or", "", "quad", "").Replace(s), " ,;&$\\()[]\n\t")
+	return s == "" || len(s) >= 2 && wording.IsLetter(s[0]) &&
+		strings.TrimSpace(s[1:]) == "=" // x=\boxed{2} and y=\boxed{3}
+}

@@ -1,0 +1,88 @@
+package extract
+
+import (
+	"strings"
+
+	"exp/eval/grade/latex"
+)
+
+// Choice is a multiple-choice letter, with the value that it stands for: (B) 12.
+type Choice struct {
+	Letter byte
+	Value  string // LaTeX; empty if not given
+	Marked bool   // the letter stands in brackets or before a colon, so it is no variable
+}
+
+// ChoiceIn reads B, (B), B., (B) 12, option B, \textbf{(B)}\ 12.
+func ChoiceIn(s string) (Choice, bool) {
+	s = strings.TrimSpace(Unwrapped(s))
+	for _, p := range []string{"option ", "choice ", "answer "} {
+		if len(s) > len(p) && strings.EqualFold(s[:len(p)], p) {
+			s = strings.TrimSpace(s[len(p):])
+		}
+	}
+	open := strings.HasPrefix(s, "(")
+	s = strings.TrimSpace(strings.TrimPrefix(s, "("))
+	if s == "" || s[0] < 'A' || s[0] > 'J' {
+		return Choice{}, false
+	}
+	c := Choice{Letter: s[0], Marked: open}
+	rest := strings.TrimSpace(s[1:])
+	switch {
+	case rest == "" && !open || rest == ".":
+		return c, true
+	case strings.HasPrefix(rest, ")") || strings.HasPrefix(rest, ":") && !open,
+		strings.HasPrefix(rest, ".") && len(rest) > 1 && rest[1] == ' ':
+		c.Marked = true
+		if after := rest[1:]; after != "" && strings.IndexByte("+*/^=-_!", after[0]) >= 0 {
+			return Choice{}, false // (B)+1
+		}
+		c.Value = strings.Trim(rest[1:], " .:;~")
+	default:
+		return Choice{}, false
+	}
+	if several(c.Value) {
+		return Choice{}, false
+	}
+	return c, true
+}
+
+// several reports whether what follows a letter is another letter.
+func several(rest string) bool {
+	rest = strings.TrimLeft(rest, " ,;&/.)")
+	for _, w := range []string{"and ", "or "} {
+		if strings.HasPrefix(rest, w) {
+			return true
+		}
+	}
+	if rest == "" {
+		return false
+	}
+	if _, ok := ChoiceIn(rest); ok {
+		return true
+	}
+	return false
+}
+
+// fontCommands change only the font of what a multiple-choice answer says.
+var fontCommands = strings.NewReplacer("\\textbf", "", "\\textit", "", "\\textrm", "", "\\textnormal", "", "\\text",
+	"", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\bf", "", "\\rm", "",
+	"\\ ", " ", "\\,", " ", "\\quad", " ", "~", " ",
+	"$", " ", "**", " ", "\\left", "", "\\right", "", "\\!", "", "\\;", " ", "\\:", " ", "\\qquad", " ")
+
+// Unwrapped strips fonts from the letter at the start; the braces of a formula behind it stay.
+func Unwrapped(s string) string {
+	if !strings.ContainsAny(s, "ABCDEFGHIJ") || len(s) > 400 {
+		return s
+	}
+	s = strings.TrimSpace(fontCommands.Replace(s))
+	for strings.HasPrefix(s, "{") {
+		end := latex.MatchBrace(s, 0)
+		if end < 0 {
+			return s
+		}
+		s = strings.TrimSpace(s[1:end]) + " " + strings.TrimSpace(s[end+1:])
+		s = strings.TrimSpace(s)
+	}
+	return s
+}

@@ -1,0 +1,113 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"exp/eval/grade/wording"
+)
+
+// phrases introduce an answer, in lower case. "a:" and "ans:" count only at the start of a line, "answer"
+// without a colon only as a heading.
+var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
+	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
+	"答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
+
+// answerPhrase takes the text after the last phrase that has any after it.
+func answerPhrase(s string) (Found, bool) {
+	end := len(s)
+	for range 6 {
+		start, after := lastPhrase(s[:end])
+		if start < 0 {
+			break
+		}
+		if t := reduce(sentence(s[after:])); t != "" && !doubted(s[:start]) {
+			return Found{Text: t, How: "answer phrase", Sure: true}, true
+		}
+		end = start
+	}
+	return Found{}, false
+}
+
+// doubted reports whether the words before an answer phrase take it back: I doubt the answer is, half the answer is.
+func doubted(before string) bool {
+	words := strings.FieldsFunc(wording.Lower(lastWords(before[strings.LastIndexAny(before, ".!?\n:")+1:], 5)),
+		notLetter)
+	return slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains([]string{"doubt", "nobody", "half", "twice", "unlikely", "whether"}, w)
+	})
+}
+
+// lastPhrase finds the last phrase in one pass from the end.
+func lastPhrase(s string) (start, after int) {
+	for i := len(s) - 1; i >= 0; i-- {
+		switch s[i] {
+		case 'a', 'A':
+			if i+2 >= len(s) || (s[i+1]|0x20 != 'n' || s[i+2]|0x20 != 's') && s[i+1] != ':' {
+				continue // most positions; |0x20 is lower case
+			}
+		case '#', "答"[0]:
+		default:
+			continue
+		}
+		best := 0
+		for _, p := range phrases {
+			if len(p) <= best || len(s)-i < len(p) || wording.Lower(s[i:i+len(p)]) != p {
+				continue
+			}
+			start := true
+			switch p {
+			case "a:", "ans:":
+				start = i == 0 || s[i-1] == '\n'
+			case "answer\n": // a heading
+				start = strings.HasPrefix(strings.TrimLeft(s[strings.LastIndexByte(s[:i], '\n')+1:], " "), "#")
+			}
+			if start {
+				best = len(p)
+			}
+		}
+		if best > 0 {
+			return i, i + best
+		}
+	}
+	return -1, 0
+}
+
+// lastIndex is strings.LastIndex with a fast check for texts without sub.
+func lastIndex(s, sub string) int {
+	if !strings.Contains(s, sub) {
+		return -1
+	}
+	return strings.LastIndex(s, sub)
+}
+
+// sentence returns what follows an answer phrase: the first nonblank line or a displayed formula, up to "I
+// hope it is correct".
+func sentence(s string) string {
+	s = strings.TrimLeft(s, " \t\r\n*:：_")
+	if len(s) > maxStatement {
+		s = s[:maxStatement]
+	}
+	for _, d := range [][2]string{{"$$", "$$"}, {"\\[", "\\]"}} {
+		if after, ok := strings.CutPrefix(s, d[0]); ok {
+			if k := strings.Index(after, d[1]); k >= 0 {
+				return after[:k]
+			}
+		}
+	}
+	if strings.HasPrefix(s, "\\begin") {
+		return s
+	}
+	if k := strings.Index(s, "I hope"); k >= 0 {
+		s = s[:k]
+	}
+	if k := strings.IndexByte(s, '\n'); k >= 0 {
+		line := strings.TrimSpace(s[:k])
+		if line == "\\(" || line == "$" || strings.HasSuffix(line, "\\\\") ||
+			strings.Count(line, "{") > strings.Count(line, "}") {
+			return s
+		}
+		s = line
+	}
+	return s
+}

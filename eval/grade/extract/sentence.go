@@ -1,0 +1,217 @@
+package extract
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"exp/eval/grade/formula"
+	"exp/eval/grade/latex"
+	"exp/eval/grade/wording"
+)
+
+// The value that a sentence gives.
+
+// conclusion matches "5 is the answer", after the value.
+var conclusion = regexp.MustCompile(`(?i)^(.*?\S) +(?:is|are) +((?:the|our|your|my) [a-z -]+)[.!*]*$`)
+
+// aside matches what may follow a value between delimiters.
+var aside = regexp.MustCompile(`^[,;.]? +(as|which|because|since|by|so|that|where|when we)\b`)
+
+// opening matches connectives before a value, and a label with a colon.
+var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|in conclusion|` +
+	`as a result)\b,? +|` +
+	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
+
+// reduce extracts the answer from a sentence.
+func reduce(s string) string {
+	s = Statement(opening.ReplaceAllString(Statement(s), ""))
+	if m := leadingMath(s); m != "" && aside.MatchString(s[min(len(s), leadingLength(s)):]) {
+		return m
+	}
+	if t := concluded(s); t != "" {
+		return t
+	}
+	understood := s == "" || len(s) < 400 && readable(s)
+	if understood && !hasUnknownWords(s) {
+		return s
+	}
+	if t := bold(s); t != "" {
+		return t
+	}
+	if isSentence(s) {
+		if t := sentenceValue(lastSentence(s)); t != "" {
+			return t
+		}
+	}
+	if understood {
+		return s
+	}
+	if m := leadingMath(s); m != "" && !wording.Unsettled(s[min(len(s), leadingLength(s)):]) {
+		return m
+	}
+	// "12 because …", "12. The rest": the first sentence, if it is an answer.
+	for _, cut := range []string{". ", " because ", " since ", "。", " which ", "; "} {
+		if k := strings.Index(s, cut); k > 0 && strings.ContainsAny(s[:k], "0123456789\\$") {
+			if t := Statement(s[:k]); t != "" && !proseWord(t) && readable(t) {
+				return t
+			}
+		}
+	}
+	if t := afterVerb(s); t != "" {
+		return t
+	}
+	if !isProse(s) {
+		if m := lastMath(s); m != "" {
+			return m
+		}
+		return s // a formula we cannot parse may still be spelled like the gold answer
+	}
+	return lastClause(s)
+}
+
+// hasUnknownWords reports whether a value is followed by words that are no unit.
+func hasUnknownWords(s string) bool {
+	x, err := latex.Parse(s, true)
+	return err != nil || x.Has(func(n *formula.Expr) bool {
+		return n.Op == formula.Unit &&
+			!wording.QuantityOf(n.Name).Known
+	})
+}
+
+// isSentence reports whether s has at least three words besides formulas, and two of them or an equals sign
+// before a value.
+func isSentence(s string) bool {
+	words, before, value := 0, 0, false
+	for _, f := range strings.Fields(s) {
+		if plain := strings.Trim(f, ".,;:!'’()*"); plain != "" && strings.IndexFunc(plain, notLetter) < 0 {
+			words++
+			if !value {
+				before++
+			}
+			continue
+		}
+		value = value || strings.ContainsAny(f, "0123456789$\\")
+	}
+	return words >= 3 && (before >= 2 || strings.Contains(masked(s), " = "))
+}
+
+func notLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '’' }
+
+// masked replaces formulas by as many placeholders, so that what is in them is not taken for words.
+func masked(s string) string {
+	if !strings.ContainsAny(s, "$\\") || isMoney(s) {
+		return s
+	}
+	b := []byte(s)
+	for i := 0; i < len(s); {
+		n := 0
+		if s[i] == '$' || s[i] == '\\' {
+			_, n = mathAt(s[i:])
+		}
+		for k := range n {
+			b[i+k] = 1
+		}
+		i += max(n, 1)
+	}
+	return string(b)
+}
+
+// isMoney reports whether every dollar sign of a text without LaTeX stands before a number.
+func isMoney(s string) bool {
+	if strings.Contains(s, "\\") {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] != '$' {
+			continue
+		}
+		if rest := strings.TrimPrefix(s[i+1:], " "); rest == "" || !wording.IsDigit(rest[0]) && rest[0] != '.' {
+			return false
+		}
+	}
+	return strings.Contains(s, "$")
+}
+
+// concluded returns the value of "Therefore, 5 is the answer".
+func concluded(s string) string {
+	last := lastSentence(s)
+	m := conclusion.FindStringSubmatch(last)
+	if m == nil || wording.Unsettled(m[1]) || wording.Unsettled(m[2]) {
+		return ""
+	}
+	if t := bold(m[1]); t != "" {
+		return t
+	}
+	if t := lastMath(m[1]); t != "" {
+		return t
+	}
+	words := strings.Fields(m[1])
+	if t := Statement(words[len(words)-1]); strings.ContainsAny(t, "0123456789") && readable(t) {
+		return t
+	}
+	return ""
+}
+
+// lastSentence returns the text after the last full stop that another sentence follows.
+func lastSentence(s string) string {
+	end := strings.TrimRight(s, " .!*$")
+	for k := len(end) - 3; k >= 0; k-- {
+		if (end[k] == '.' || end[k] == '!' || end[k] == '?') && end[k+1] == ' ' {
+			next := strings.TrimLeft(s[k+1:], " *")
+			if next != "" && ('A' <= next[0] && next[0] <= 'Z' || next[0] == '$') {
+				return next
+			}
+		}
+	}
+	return s
+}
+
+// bold returns what is emphasised, if it is one value.
+func bold(s string) string {
+	open := strings.LastIndex(s, "**")
+	if open < 0 {
+		return ""
+	}
+	start := strings.LastIndex(s[:open], "**")
+	if start < 0 || open-start > 100 {
+		return ""
+	}
+	before := wording.Lower(s[:start])
+	if k := strings.LastIndexAny(before, ",;"); k >= 0 {
+		before = before[k:]
+	}
+	rest, _, _ := strings.Cut(s[open+2:], ",")
+	t := Statement(s[start+2 : open])
+	_, letter := ChoiceIn(t)
+	if t == "" || !letter && !strings.ContainsAny(t, "0123456789$\\") || !readable(t) || wording.Unsettled(before) ||
+		wording.Unsettled(rest) {
+		return ""
+	}
+	return t
+}
+
+// afterVerb returns what follows the last "is" or "=".
+func afterVerb(s string) string {
+	low := wording.Lower(s)
+	for _, verb := range []string{" is ", " are ", " equals ", " be ", " = ", "："} {
+		k := strings.LastIndex(low, verb)
+		if k < 0 || wording.Unsettled(lastWords(low[:k], 6)) || doubted(low[:k]) {
+			continue
+		}
+		t := Statement(s[k+len(verb):])
+		if m := leadingMath(t); m != "" && !wording.Unsettled(t[min(len(t), leadingLength(t)):]) {
+			return m
+		}
+		if readable(t) && !proseWord(t) && !startsNegated(t) {
+			return t
+		}
+	}
+	return ""
+}
+
+func startsNegated(s string) bool {
+	first, _, _ := strings.Cut(wording.Lower(s), " ")
+	return slices.Contains(wording.Negations, first)
+}

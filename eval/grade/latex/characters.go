@@ -1,0 +1,97 @@
+package latex
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// PlainCharacters replaces characters by the ASCII ones they stand for: full-width letters, digits and
+// punctuation, spaces of every width. It drops characters without width and undoubles backslashes of commands,
+// which come from JSON. Most texts are returned as they are.
+func PlainCharacters(s string) string {
+	if strings.Contains(s, `\\`) && !strings.Contains(s, `\begin`) {
+		s = undouble(s)
+	}
+	if isASCII(s) {
+		return s
+	}
+	changed := false
+	for _, r := range s {
+		if r > 0x7f && plainCharacter(r) != r {
+			changed = true
+			break
+		}
+	}
+	if !changed {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			b.WriteByte(s[i])
+		} else if r = plainCharacter(r); r != 0 {
+			b.WriteRune(r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// plainCharacter returns the ASCII character that r stands for, 0 if r has no width, else r.
+func plainCharacter(r rune) rune {
+	switch {
+	case r < 0x80:
+		return r
+	case r >= 0xff01 && r <= 0xff5e && r != '｜': // <｜end▁of▁sentence｜>
+		return r - 0xfee0
+	case r == 0x3000 || r != 0x85 && r >= 0x80 && unicode.IsSpace(r) && r != 0x2028 && r != 0x2029:
+		return ' '
+	case r >= 0x200b && r <= 0x200f, r >= 0x2060 && r <= 0x2064, r == 0xfeff, r == 0xad, r == 0xfe0f:
+		return 0
+	}
+	return r
+}
+
+func isASCII(s string) bool {
+	for len(s) >= 8 {
+		if s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7] >= utf8.RuneSelf {
+			return false
+		}
+		s = s[8:]
+	}
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+var doubled = regexp.MustCompile(`\\\\([A-Za-z]+)`)
+
+// undouble turns \\frac into \frac. Outside environments a double backslash before a command's name can only
+// be a backslash that was escaped.
+func undouble(s string) string {
+	return doubled.ReplaceAllStringFunc(s, func(m string) string {
+		if knownCommand(m[2:]) {
+			return m[1:]
+		}
+		return m
+	})
+}
+
+// knownCommand reports whether a name starts with a command of LaTeX that has more than one letter.
+func knownCommand(name string) bool {
+	switch name {
+	case "boxed", "fbox", "left", "right", "text", "begin", "end", "mathbf", "mathrm", "textbf", "mathbb":
+		return true
+	}
+	if _, ok := latexNames[name]; ok {
+		return len(name) > 1
+	}
+	return false
+}
