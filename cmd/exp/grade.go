@@ -18,8 +18,10 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/eval/grade"
+	"exp/eval/grade/extract"
 	"exp/eval/grade/peer"
 	"exp/eval/task"
+	"exp/harness/vocab"
 )
 
 func gradeCommand(a *app) *cli.Command {
@@ -41,6 +43,7 @@ func gradeCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "grader", Value: "exp", Usage: "grade with `NAME`"},
 			&cli.StringFlag{Name: "in", Usage: "read rows from `FILE`, - for stdin"},
 			&cli.StringFlag{Name: "out", Usage: "write verdicts to `FILE`", DefaultText: "stdout"},
+			&cli.StringFlag{Name: "tokenizer", Usage: "end answers at special tokens of the tokenizer in `FOLDER`"},
 			&cli.BoolFlag{Name: "strict", Usage: "count unsure verdicts as wrong"},
 		},
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
@@ -143,6 +146,9 @@ func (a *app) grade(c *cli.Context) error {
 	if c.String("in") == "" {
 		return a.Usagef("--in FILE is missing: which rows to grade?")
 	}
+	if g, err = a.endTurns(g, c.String("tokenizer")); err != nil {
+		return err
+	}
 	in, err := a.openRows(c.String("in"))
 	if err != nil {
 		return err
@@ -179,6 +185,24 @@ func (a *app) grade(c *cli.Context) error {
 		}
 	}
 	return o.PrintTable(t.table())
+}
+
+// endTurns returns our grader with texts cut at the special tokens of the tokenizer in dir.
+func (a *app) endTurns(g peer.Grader, dir string) (peer.Grader, error) {
+	switch {
+	case dir == "":
+		return g, nil
+	case !task.OwnGrader(g.Name):
+		return g, a.Usagef("--tokenizer: %s reads whole texts, as its source does", g.Name)
+	}
+	special, err := vocab.SpecialTexts(dir)
+	if err != nil {
+		return g, cli.Failf(cli.ExitNotFound, "--tokenizer: %w", err)
+	}
+	turns, response, answer := extract.NewTurns(special), g.Response, g.Answer
+	g.Response = func(gold, s string) grade.Verdict { return response(gold, turns.First(s)) }
+	g.Answer = func(gold, s string) grade.Verdict { return answer(gold, turns.First(s)) }
+	return g, nil
 }
 
 func (a *app) openRows(path string) (io.ReadCloser, error) {

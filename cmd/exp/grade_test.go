@@ -78,6 +78,30 @@ func TestGradeGolds(t *testing.T) {
 	}
 }
 
+// TestGradeTokenizer: an answer ends at a special token of the given tokenizer.
+func TestGradeTokenizer(t *testing.T) {
+	dir := t.TempDir()
+	texts := filepath.Join(dir, "texts.txt")
+	if err := os.WriteFile(texts, []byte("one two three\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(dir, "tokenizer")
+	call{}.run("tokenizer", "train", texts, "--vocab-size", "300", "--special", "[STOP]", "--out", folder).succeeds(t)
+	row := `{"id": 1, "gold": "7", "response": "So \\boxed{7}.[STOP] And \\boxed{8}."}`
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{{nil, `"correct":false`}, {[]string{"--tokenizer", folder}, `"correct":true`}} {
+		e := call{stdin: row}.run(append([]string{"grade", "--in", "-"}, tt.args...)...)
+		e.succeeds(t)
+		if !strings.Contains(e.stdout, tt.want) {
+			t.Errorf("%v: %s", tt.args, e.stdout)
+		}
+	}
+	call{stdin: row}.run("grade", "--in", "-", "--tokenizer", folder, "--grader", "prime").refuses(t, 2, "reads whole texts")
+	call{stdin: row}.run("grade", "--in", "-", "--tokenizer", dir).refuses(t, 3, "--tokenizer")
+}
+
 func TestGradeStrict(t *testing.T) {
 	row := `{"id": 1, "gold": "(1,2,3)", "prediction": "[1,2,3]"}`
 	for _, tt := range []struct{ flag, want string }{{"--strict=false", `"correct":true,"sure":false`}, {"--strict", `"correct":false,"sure":false`}} {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/harness/stage"
@@ -210,13 +211,17 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 	m[stage.RoleWeights] = weights
 	// The problems come from prepare, or from the blob of a suite in the store.
 	m[stage.RoleProblems] = Need{From: m[stage.RoleProblems].From, Output: stage.RoleProblems + "/" + suite}
-	outside, scored := p.prompts(), map[string]ident.Digest(nil)
+	outside, scored := p.prompts(), map[string]ident.Digest{}
 	if s := p.suite(suite); s != nil {
 		delete(m, stage.RoleProblems)
-		scored = map[string]ident.Digest{stage.RoleProblems: s.Digest}
+		scored[stage.RoleProblems] = s.Digest
 		outside[stage.RoleProblems] = s.Digest
 	}
 	p.add(m, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Outside: outside})
+	if slices.ContainsFunc(stage.GradersOf(&p.Config.Run, p.suite(suite)), task.OwnGrader) {
+		// Its special tokens end what is graded.
+		maps.Copy(scored, p.tokenizer())
+	}
 	p.add(m, Stage{Kind: config.EvalScore, Label: label, Outside: scored})
 }
 

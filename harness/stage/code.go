@@ -32,7 +32,7 @@ func roots(kind config.Stage) []string {
 	case config.EvalGen:
 		return append(engine, "train/tokenizer", "train/generate", "eval", "eval/task", "eval/suite")
 	case config.EvalScore:
-		return []string{"eval", "eval/task", "eval/suite"}
+		return []string{"train/tokenizer", "eval", "eval/task", "eval/suite"}
 	}
 	panic("stage: unknown kind " + string(kind))
 }

@@ -7,6 +7,7 @@ import (
 	"exp/eval/task"
 	"exp/harness/config"
 	"exp/sandbox"
+	"exp/train/rollout"
 )
 
 // SandboxConfig says how a run's programs are run: as many at once as there are cores, by python3,
@@ -15,9 +16,9 @@ func SandboxConfig(c *config.Run) sandbox.Config {
 	return sandbox.Config{Require: sandbox.Level(c.Sandbox.Require), CompileMS: int64(c.Sandbox.Compile) * 1000}
 }
 
-// newTask makes the task, with a sandbox if grading runs programs; end closes it. If the sandbox
-// cannot be used the error is a *sandbox.LevelError.
-func (e *Env) newTask(ctx context.Context) (t task.Task, end func() error, err error) {
+// newTask makes the task's grader, with a sandbox if grading runs programs; end closes it. If the
+// sandbox cannot be used the error is a *sandbox.LevelError.
+func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, err error) {
 	cfg := taskConfig(e.run())
 	end = func() error { return nil }
 	if task.RunsPrograms(cfg.Kind) {
@@ -27,8 +28,11 @@ func (e *Env) newTask(ctx context.Context) (t task.Task, end func() error, err e
 		}
 		cfg.Code.Run, end = pool, pool.Close
 	}
-	if t, err = task.New(cfg); err != nil {
+	if g, err = task.New(cfg); err == nil && cfg.Kind == "math" {
+		g, err = e.inTurns(cfg.Math.Grader, g)
+	}
+	if err != nil {
 		return nil, nil, errors.Join(err, end())
 	}
-	return t, end, nil
+	return g, end, nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"exp/eval"
-	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train"
@@ -23,7 +22,7 @@ type reinforcement struct {
 	*Env
 	context context.Context
 	cfg     train.Config
-	task    task.Task
+	task    rollout.Grader
 	policy  *model.Model
 	engine  *generate.Engine
 	trainer *train.Trainer

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 
-	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train/checkpoint"
@@ -23,7 +22,7 @@ import (
 
 // newReward returns the grader of training and the function that closes it: the task itself, or the
 // task with the configured reward.
-func (e *Env) newReward(t task.Task) (g rollout.Grader, end func() error, err error) {
+func (e *Env) newReward(t rollout.Grader) (g rollout.Grader, end func() error, err error) {
 	c := e.run().Reward
 	s, err := e.newScorer()
 	switch {

@@ -119,7 +119,9 @@ func (e *Env) grader(ctx context.Context, label, name string,
 	end = func() error { return nil }
 	o, programs := suite.CodeOptions(name)
 	if !programs {
-		g, err = suite.Grader(name)
+		if g, err = suite.Grader(name); err == nil {
+			g, err = e.inTurns(name, g)
+		}
 		return g, end, err
 	}
 	pool, err := sandbox.Open(ctx, SandboxConfig(e.run()))

@@ -1,6 +1,9 @@
 package extract
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // turnEnds are the tokens that end a turn of a chat, or begin the next one, in the templates of common models.
 var turnEnds = []string{"<|im_end|>", "<|im_start|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "</s>",
@@ -12,32 +15,62 @@ var turnStarts = []string{"<|im_start|>assistant\n", "<|im_start|>assistant", "<
 	"<|start_header_id|>assistant<|end_header_id|>", "<|assistant|>", "<start_of_turn>model\n",
 	"<｜begin▁of▁sentence｜>", "<｜Assistant｜>"}
 
-// FirstTurn cuts a response at the first token that ends a turn: a model that goes on answers questions of its
-// own.
-func FirstTurn(s string) string {
+// marks are tokens that stand inside an answer, special to a tokenizer or not.
+var marks = []string{"<think>", "</think>", "<answer>", "</answer>"}
+
+// Turns knows the tokens that end a turn.
+type Turns struct {
+	ends   []string
+	starts string // the first bytes of ends
+}
+
+// commonTurns ends turns at the tokens of common models only.
+var commonTurns = NewTurns(nil)
+
+// NewTurns returns Turns that end at the tokens of common models and at the special ones of a tokenizer.
+func NewTurns(special []string) *Turns {
+	t := &Turns{ends: slices.Clone(turnEnds), starts: "<"}
+	for _, text := range special {
+		if text == "" || slices.Contains(marks, text) || slices.Contains(t.ends, text) {
+			continue
+		}
+		t.ends = append(t.ends, text)
+		if !strings.Contains(t.starts, text[:1]) {
+			t.starts += text[:1]
+		}
+	}
+	return t
+}
+
+// FirstTurn is First for the tokens of common models.
+func FirstTurn(s string) string { return commonTurns.First(s) }
+
+// First cuts a response at the first token that ends a turn: a model that goes on answers questions of its own.
+// Tokens before the first turn are dropped.
+func (t *Turns) First(s string) string {
 	s = strings.TrimSpace(s)
 	for again := true; again; {
 		again = false
-		for _, t := range turnStarts {
-			if after, ok := strings.CutPrefix(s, t); ok {
+		for _, start := range turnStarts {
+			if after, ok := strings.CutPrefix(s, start); ok {
 				s, again = strings.TrimSpace(after), true
 			}
 		}
 	}
-	for i := 0; ; i++ {
-		k := strings.IndexByte(s[i:], '<')
-		if k < 0 {
-			break
-		}
-		i += k
-		for _, t := range turnEnds {
-			if strings.HasPrefix(s[i:], t) {
-				s = s[:i]
-				break
+	for i := 0; i < len(s); i++ {
+		if len(t.starts) == 1 { // the usual case, which is fast
+			k := strings.IndexByte(s[i:], '<')
+			if k < 0 {
+				return s
 			}
+			i += k
+		} else if strings.IndexByte(t.starts, s[i]) < 0 {
+			continue
 		}
-		if i >= len(s) {
-			break
+		for _, end := range t.ends {
+			if strings.HasPrefix(s[i:], end) {
+				return s[:i]
+			}
 		}
 	}
 	return s

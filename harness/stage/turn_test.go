@@ -1,0 +1,51 @@
+package stage
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// heard remembers the text that it is to grade.
+type heard struct{ text string }
+
+func (h *heard) Grade(_ context.Context, _ *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+	h.text = c.Text
+	return rollout.Verdict{}, nil
+}
+
+// A completion is graded up to the first special token of the tokenizer, which has no text if it was sampled.
+func TestTurnGrader(t *testing.T) {
+	tok, err := tokenizer.Train(slices.Values([]string{"the answer is 9 no 8"}),
+		tokenizer.TrainOptions{VocabSize: 270, Special: []string{"[STOP]", "<answer>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := func(text string) []int32 {
+		list, err := tok.Encode(text, tokenizer.Options{Added: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	for _, tt := range []struct{ name, sampled, text, want string }{
+		{"none", "the answer is 9", "the answer is 9", "the answer is 9"},
+		{"sampled", "the answer is 9[STOP] no 8", "the answer is 9 no 8", "the answer is 9"},
+		{"first", "[STOP]the answer is 9", "the answer is 9", "the answer is 9"},
+		{"behind a stop string", "the answer is 9 no[STOP]", "the answer is", "the answer is"},
+		{"spelled out", "", "the answer is 9[STOP] no 8", "the answer is 9"},
+		{"of the answer", "", "the <answer>9</answer>", "the <answer>9</answer>"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var h heard
+			g := newTurnGrader(tok, tokenizer.SpecialTexts(tok), &h)
+			c := rollout.Completion{Tokens: ids(tt.sampled), Text: tt.text}
+			if _, err := g.Grade(t.Context(), nil, &c); err != nil || h.text != tt.want || c.Text != tt.text {
+				t.Errorf("graded %q of %q, %v; want %q", h.text, c.Text, err, tt.want)
+			}
+		})
+	}
+}
