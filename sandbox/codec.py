@@ -2,7 +2,10 @@
 # read by the methods of their base types, so that a subclass arrives as its plain value
 # and no method of the program runs in the checker. A line holds nothing that can
 # be executed. Any other value is sent as a number; other gives it and thing finds it.
+# A set arrives with the order in which CPython iterates it: the same program prints the
+# same, whichever process it is in.
 import builtins, json, os
+from itertools import islice
 
 
 def pack(v, depth=0, other=None):
@@ -25,7 +28,10 @@ def pack(v, depth=0, other=None):
             return {tag: base.hex(v)}
     for base, tag in ((list, "l"), (tuple, "t"), (set, "s"), (frozenset, "S")):
         if issubclass(t, base):
-            return {tag: [pack(x, depth + 1, other) for x in base.__iter__(v)]}
+            items = [pack(x, depth + 1, other) for x in base.__iter__(v)]
+            if tag in "sS":  # and the size of its table
+                items.append(max(8, (base.__sizeof__(v) - set.__sizeof__(set())) // 16))
+            return {tag: items}
     if issubclass(t, dict):
         return {"d": [[pack(k, depth + 1, other), pack(x, depth + 1, other)] for k, x in dict.items(v)]}
     if t is type and getattr(builtins, v.__name__, None) is v:
@@ -55,7 +61,74 @@ def unpack(v, thing=None):
         return kind
     if tag == "h":
         return thing(x)
-    return {"l": list, "t": tuple, "s": set, "S": frozenset}[tag](unpack(y, thing) for y in x)
+    if tag in "sS":
+        return ordered(set if tag == "s" else frozenset, [unpack(y, thing) for y in x[:-1]], x[-1])
+    return {"l": list, "t": tuple}[tag](unpack(y, thing) for y in x)
+
+
+def ordered(kind, items, size):
+    """A set that is iterated in the order of items, if one is found."""
+    plain = kind(items)
+    if list(plain) == items or len(items) > 2000 or type(size) is not int or size & size - 1:
+        return plain
+    if order := insertions(items, size):
+        m = size // 2 - 1  # the most items of a mapping that get a table of that size at once
+        for s in (kind(order), kind(dict.fromkeys(order[:m])).union(order[m:])):
+            if list(s) == items:
+                return s
+    return plain
+
+
+def probes(item, mask):
+    """The places of a table where CPython's set looks for an item, in turn (Objects/setobject.c)."""
+    perturb = hash(item) & 0xFFFFFFFFFFFFFFFF
+    i = perturb & mask
+    while True:
+        yield from range(i, i + 10 if i + 9 <= mask else i + 1)
+        perturb >>= 5
+        i = (i * 5 + 1 + perturb) & mask
+
+
+def insertions(items, size):
+    """items in an order of insertion after which a table of that size holds them in the order given."""
+    n, mask, ways, slot, k = len(items), size - 1, [], [], 0
+    ways = [list(islice(probes(x, mask), 12)) for x in items]
+    left = [None] * n  # the places that are still to be tried, by item
+    for _ in range(20 * n + 200):
+        if k == n:
+            if order := by_need(ways, slot):
+                return [items[i] for i in order]
+            k -= 1
+            slot.pop()
+        if left[k] is None:
+            low = slot[-1] if slot else -1
+            left[k] = iter([j for j in ways[k] if low < j <= mask - (n - 1 - k)])
+        if (j := next(left[k], None)) is not None:
+            slot.append(j)
+            k += 1
+        elif k == 0:
+            return None
+        else:
+            left[k] = None
+            k -= 1
+            slot.pop()
+
+
+def by_need(ways, slot):
+    """The items in an order in which each finds the places before its own taken; None if there is none."""
+    place = {s: i for i, s in enumerate(slot)}
+    need = [[place.get(j) for j in w[:w.index(slot[i])]] for i, w in enumerate(ways)]
+    if any(None in before for before in need):
+        return None
+    order, done, todo = [], set(), sorted(range(len(slot)), key=lambda i: len(need[i]))
+    while todo:
+        ready = [i for i in todo if done.issuperset(need[i])]
+        if not ready:
+            return None
+        order += ready
+        done.update(ready)
+        todo = [i for i in todo if i not in done]
+    return order
 
 
 class Lines:

@@ -387,6 +387,44 @@ func TestAsserts(t *testing.T) {
 	}
 }
 
+// A set has the order in which CPython iterates it, on the way to the program and back, so a text made of it is what
+// one process alone would make.
+func TestOrderOfSets(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 2})
+	made := "def made(kind, n): return kind('w%d' % (i * i) for i in range(n)) | kind(i * 7 % 1009 for i in range(n))"
+	test := made + `
+for kind in set, frozenset:
+  for n in list(range(40)) + [300]:
+    want = made(kind, n)
+    got, text = both(kind, n, want)
+    assert list(got) == list(want) and type(got) is kind, n
+    assert text == str(want), n
+`
+	source := made + "\ndef both(kind, n, given): return made(kind, n), str(given)"
+	r := p.Run(context.Background(), Request{Mode: "asserts", Entry: "both", Source: source, TestCode: test})
+	if r.Verdict != OK {
+		t.Errorf("%s: %+v\n%s", r.Verdict, r.Runs[0], r.Runs[0].Stderr)
+	}
+}
+
+// A program that prints a set prints the same each time, in every slot.
+func TestPrintedSets(t *testing.T) {
+	printed := map[string]int{}
+	for _, cold := range []bool{false, true} {
+		p := openAt(t, Namespaces, Config{Slots: 2, Cold: cold})
+		for range 4 {
+			r := p.Run(context.Background(), Request{Source: "print({'a', 'b', 'c', ('d', 'e'), 2.5, None, 'f', print})"})
+			if r.Verdict != OK {
+				t.Fatalf("%s: %+v", r.Verdict, r.Runs)
+			}
+			printed[string(r.Runs[0].Stdout)]++
+		}
+	}
+	if len(printed) != 1 {
+		t.Errorf("not one text: %v", printed)
+	}
+}
+
 // A pool of one slot has room for the tests, too, and is as it was afterwards.
 func TestAssertsInOneSlot(t *testing.T) {
 	for _, cold := range []bool{false, true} {
