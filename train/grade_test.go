@@ -154,3 +154,34 @@ func (f failing) Grade(_ context.Context, p *rollout.Problem, c *rollout.Complet
 	}
 	return rollout.Verdict{Reason: c.Text}, nil
 }
+
+// Right completions with a weak basis are counted, if the grader says what its verdicts rest on.
+func TestSuspicious(t *testing.T) {
+	for _, says := range []bool{false, true} {
+		r := newToyRun(t, GRPO, 1)
+		r.cfg.Steps = 1
+		n := 0
+		r.grade = func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
+			v := rollout.Verdict{Status: rollout.Graded, Correct: n%2 == 0, Reward: float64(n % 2)}
+			if says {
+				v.Basis = []rollout.Basis{rollout.ByProof, rollout.ByUnit, rollout.ByGuess, rollout.ByProof}[n%4]
+			}
+			n++
+			return v
+		}
+		tr := r.start()
+		tr.Grader = inOrder{r.grade}
+		if err := tr.Run(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		got := -1.0
+		for _, m := range r.steps[0].Metrics {
+			if m.Name == "reward/suspicious" {
+				got = m.Value
+			}
+		}
+		if want := map[bool]float64{false: -1, true: 0.25}[says]; got != want {
+			t.Errorf("says %v: reward/suspicious is %v, want %v", says, got, want)
+		}
+	}
+}

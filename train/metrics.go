@@ -15,6 +15,7 @@ import (
 //	train/distinct        distinct correct answers per problem, mean
 //	train/not_graded      share of completions without a verdict
 //	reward/NAME/mean      mean over graded completions of a named part of the reward
+//	reward/suspicious     share of graded completions that are right on a weak basis
 //	actor/entropy         mean over tokens of the policy's entropy, nats
 //	kl/ref_k1, kl/ref_k3  mean over tokens of the estimates of KL(policy‖reference)
 func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
@@ -56,13 +57,18 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 }
 
 func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {
-	var correct, graded, solved, problems, distinct float64
+	var correct, graded, solved, problems, distinct, weak float64
+	said := false
 	answers := map[string]bool{}
 	right := 0
 	for i := range all {
 		tr := &all[i]
 		if tr.Verdict.Status == rollout.Graded {
 			graded++
+			said = said || tr.Verdict.Basis != rollout.BasisUnsaid
+			if tr.Verdict.Correct && tr.Verdict.Basis.Weak() {
+				weak++
+			}
 			if tr.Verdict.Correct {
 				correct++
 				right++
@@ -84,6 +90,9 @@ func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {
 		{Name: "train/solved", Value: solved / problems},
 		{Name: "train/distinct", Value: distinct / problems},
 		{Name: "train/not_graded", Value: 1 - graded/float64(len(all))},
+	}
+	if said {
+		m = append(m, rl.Metric{Name: "reward/suspicious", Value: weak / graded})
 	}
 	return append(m, componentMetrics(rollout.ComponentNames(t.Grader), all)...)
 }

@@ -39,7 +39,7 @@ func choices(gold, prediction string) (result, bool) {
 	case g.Value != "":
 		r := compareTexts(extract.Statement(g.Value), prediction)
 		r.why = "the value of the letter: " + r.why
-		return r, true
+		return r.by(Convention), true
 	case g.Marked && len(lettersIn(prediction)) > 0:
 		return no("several letters"), true
 	}

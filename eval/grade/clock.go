@@ -51,7 +51,7 @@ func clocks(gold, prediction string) (result, bool) {
 	case g == p:
 		return yes("the same time of day"), true
 	case gh != ph && g%720 == p%720:
-		return result{true, false, "the same time; one side does not say a.m. or p.m."}, true
+		return likely("the same time; one side does not say a.m. or p.m."), true
 	}
 	return no("another time of day"), true
 }

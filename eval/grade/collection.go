@@ -36,7 +36,7 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 			return no("the brackets differ")
 		}
 		if g.Open != p.Open || g.Close != p.Close {
-			return c.inOrder(gi, pi).and(result{true, false, "the brackets differ"})
+			return c.inOrder(gi, pi).and(likely("the brackets differ"))
 		}
 		return c.inOrder(gi, pi)
 	case g.Op == formula.Tuple && p.Op == formula.Set || g.Op == formula.Set && p.Op == formula.Tuple:
@@ -51,7 +51,7 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 			p.Open != '[' {
 			return no("an interval is not a list")
 		}
-		return c.inOrder(gi, pi)
+		return c.inOrder(gi, pi).by(Convention)
 	}
 	if slices.ContainsFunc(append(gi[:len(gi):len(gi)], pi...), formula.IsSet) {
 		outer := c.inSet
@@ -135,7 +135,7 @@ func (c *comparer) inOrder(g, p []*formula.Expr) result {
 			r.why = fmt.Sprintf("value %d: %s", i+1, r.why)
 			return r
 		}
-		all.sure = all.sure && r.sure
+		all = all.with(r)
 	}
 	return all
 }
@@ -163,13 +163,13 @@ func (c *comparer) anyOrder(g, p []*formula.Expr) result {
 			r := c.same(a, b)
 			if r.equal {
 				used[i], found = true, true
-				all.sure = all.sure && r.sure
+				all = all.with(r)
 				break
 			}
 			sure = sure && r.sure
 		}
 		if !found {
-			return result{false, sure, "no value equal to " + shorten(a.String())}
+			return result{sure: sure, why: "no value equal to " + shorten(a.String())}
 		}
 	}
 	return all

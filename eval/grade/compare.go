@@ -10,13 +10,17 @@ import (
 type result struct {
 	equal, sure bool
 	why         string
+	basis       Basis // of a result "equal" that is sure
 }
 
-func yes(why string) result { return result{true, true, why} }
+func yes(why string) result { return result{equal: true, sure: true, why: why} }
 
-func no(why string) result { return result{false, true, why} }
+func no(why string) result { return result{sure: true, why: why} }
 
-func unsure(why string) result { return result{false, false, why} }
+func unsure(why string) result { return result{why: why} }
+
+// likely is a result "equal" that is not sure.
+func likely(why string) result { return result{equal: true, why: why} }
 
 func (r result) and(s result) result {
 	switch {
@@ -25,7 +29,7 @@ func (r result) and(s result) result {
 	case !s.equal || !s.sure:
 		return s
 	}
-	return r
+	return r.by(s.basis)
 }
 
 // comparer compares one pair of answers within one budget.

@@ -55,7 +55,7 @@ func (c *comparer) multiples(g, p *formula.Expr) result {
 		if r.equal {
 			r.why = "one is a multiple of the other"
 		} else if r.sure {
-			r = result{false, false, "not multiples of each other"}
+			r = unsure("not multiples of each other")
 			r.sure = g.Rels[0] == "=" && polynomialDegreeOne(a, b)
 		}
 		return r

@@ -44,6 +44,8 @@ type Verdict struct {
 	Extracted string
 	// Reason explains the verdict in a few words.
 	Reason string
+	// Basis is what a verdict "right" rests on.
+	Basis Basis
 }
 
 // Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
@@ -52,12 +54,12 @@ func Answer(gold, prediction string) Verdict {
 	switch whole, g := extract.Statement(prediction), goldAnswer(gold); {
 	case whole == "":
 	case whole == g:
-		return Verdict{true, true, whole, "the same text"}
+		return yes("the same text").verdict(whole)
 	case len(whole) <= latex.MaxAnswer && len(g) <= latex.MaxAnswer && spelled(whole) == spelled(g):
-		return Verdict{true, true, whole, "the same LaTeX"}
+		return yes("the same LaTeX").verdict(whole)
 	}
 	if r, ok := choices(goldAnswer(gold), extract.Statement(prediction)); ok {
-		return Verdict{r.equal, r.sure, extract.Statement(prediction), r.why}
+		return r.verdict(extract.Statement(prediction))
 	}
 	f := extract.FromAnswer(prediction)
 	if f.Text == "" {
@@ -84,12 +86,11 @@ func compare(gold string, p extract.Found) Verdict {
 			r = q
 		}
 	}
-	v := Verdict{Correct: r.equal, Sure: r.sure, Extracted: p.Text, Reason: r.why}
 	if !p.Sure {
-		v.Sure = false
-		v.Reason = p.How + "; " + v.Reason
+		r.sure = false
+		r.why = p.How + "; " + r.why
 	}
-	return v
+	return r.verdict(p.Text)
 }
 
 // goldAnswer strips a box or delimiters from the gold answer. It does not search for the answer as for a

@@ -39,7 +39,7 @@ func (c *comparer) piecewise(g, p *formula.Expr) result {
 			r.why = "a case: " + r.why
 			return r
 		}
-		all.sure = all.sure && r.sure
+		all = all.with(r)
 	}
 	return all
 }
@@ -123,5 +123,5 @@ func (c *comparer) casesAgainstOne(g, p *formula.Expr) result {
 	if tried < 3 {
 		return unsure("cases without points")
 	}
-	return result{true, false, "equal at points of every case"}
+	return likely("equal at points of every case")
 }

@@ -23,7 +23,7 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 	if g.Has(isArccot) != p.Has(isArccot) {
 		if q := c.values(withoutArccot(g), withoutArccot(p)); q.equal {
 			q.why += ", with arccot x as arctan 1/x"
-			return q
+			return q.by(Convention)
 		}
 	}
 	gp, pp := g.Op == formula.Percent, p.Op == formula.Percent
@@ -34,12 +34,12 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 	case gp && !pp, pp && !gp && c.isAtLeastOne(g):
 		if q := c.values(inner(g), inner(p)); q.equal {
 			q.why += "; only one side has a per cent sign"
-			return q
+			return q.by(Convention)
 		}
 	case gd != pd:
 		if q := c.values(inner(g), inner(p)); q.equal {
 			q.why += "; only one side has a degree sign"
-			return q
+			return q.by(Convention)
 		}
 	}
 	if q, ok := c.rounded(inner(g), inner(p), gp == pp && gd == pd); ok {
@@ -92,7 +92,7 @@ func (c *comparer) bases(g, p *formula.Expr) result {
 		return c.values(g, p)
 	}
 	if other.Op == formula.Num && !other.Decimal && other.Num.IsInt() && other.Num.Num().String() == b.Name {
-		return yes("equal digits; only one side names the base")
+		return yes("equal digits; only one side names the base").by(Convention)
 	}
 	return no("not the digits in that base")
 }
@@ -230,7 +230,7 @@ func (c *comparer) rounded(g, p *formula.Expr, sameSign bool) (result, bool) {
 	d := (formula.Ball{V: a.V - b.V}).Size()
 	if d <= unit/2*1.0001 || d < unit*1.0001 && a.Size() < b.Size() && (long == nil || long.Decimals > places) ||
 		short.Digits >= 15 && d <= 4e-15*a.Size() {
-		return yes("equal when rounded to the decimals that are given"), true
+		return yes("equal when rounded to the decimals that are given").by(Convention), true
 	}
 	return result{}, false
 }

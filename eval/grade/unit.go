@@ -64,7 +64,7 @@ func (c *comparer) oneUnit(g, p *formula.Expr) result {
 	}
 	r := c.same(g, p)
 	r.why += "; only one side has a unit"
-	return r
+	return r.by(UnitRule)
 }
 
 // scaled multiplies a value by the dozen or million before its unit.

@@ -39,17 +39,18 @@ func Graders() []string { return append(peer.Names(), strictGrader, routedGrader
 type mathTask struct {
 	onlyRead
 	reward Reward
+	own    bool // the grader is ours and says what its verdicts rest on
 	judge  func(golds []string, source, response string) (grade.Verdict, error)
 }
 
 func newMath(cfg Math, reward Reward) (*mathTask, error) {
-	t := &mathTask{reward: reward}
+	t := &mathTask{reward: reward, own: OwnGrader(cfg.Grader)}
 	switch cfg.Grader {
 	case strictGrader:
 		t.judge = firstRight(func(gold, response string) grade.Verdict {
 			v := grade.Response(gold, response)
 			if v.Correct && !v.Sure {
-				v.Correct, v.Reason = false, "not sure: "+v.Reason
+				v.Correct, v.Basis, v.Reason = false, grade.Proof, "not sure: "+v.Reason
 			}
 			return v
 		})
@@ -110,7 +111,23 @@ func (t *mathTask) Grade(_ context.Context, p *rollout.Problem, c *rollout.Compl
 	case answer == noAnswer:
 		answer = ""
 	}
-	return t.reward.verdict(v.Correct, answer, reason), nil
+	out := t.reward.verdict(v.Correct, answer, reason)
+	if t.own {
+		out.Basis = basisOf(v.Basis)
+	}
+	return out, nil
+}
+
+func basisOf(b grade.Basis) rollout.Basis {
+	switch b {
+	case grade.Convention:
+		return rollout.ByConvention
+	case grade.UnitRule:
+		return rollout.ByUnit
+	case grade.Guess:
+		return rollout.ByGuess
+	}
+	return rollout.ByProof
 }
 
 // readRows reads rows in any known layout. Repeated problems are dropped: training files hold each a hundred

@@ -18,6 +18,25 @@ func (s Status) String() string {
 	return "not graded"
 }
 
+// Basis is what a verdict "right" rests on. A policy that learns to earn rewards without being right does so where
+// the basis is weak.
+type Basis uint8
+
+const (
+	BasisUnsaid Basis = iota // the grader does not say
+	ByProof
+	ByConvention // equal by a choice that others make otherwise
+	ByUnit       // words after the value are taken for a unit or for what is counted
+	ByGuess      // a step is not sure
+)
+
+// Weak reports whether the basis is known, and no proof.
+func (b Basis) Weak() bool { return b > ByProof }
+
+func (b Basis) String() string {
+	return [...]string{"", "proof", "convention", "unit", "guess"}[b]
+}
+
 // Verdict is a grader's result for one completion.
 type Verdict struct {
 	Status  Status
@@ -30,6 +49,8 @@ type Verdict struct {
 	// Reason explains the verdict in a few words: "correct", "uses 7 twice",
 	// "no expression".
 	Reason string
+	// Basis is what a verdict "right" rests on.
+	Basis Basis
 	// Components are the named parts of the reward, in the order of the grader's names
 	// (ComponentGrader); nil if it has none or Status is NotGraded.
 	Components []float64
