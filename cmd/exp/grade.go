@@ -21,6 +21,7 @@ import (
 	"exp/eval/grade/extract"
 	"exp/eval/grade/peer"
 	"exp/eval/task"
+	"exp/experiments/store"
 	"exp/harness/vocab"
 )
 
@@ -33,14 +34,21 @@ func gradeCommand(a *app) *cli.Command {
 			"also prediction with kind \"response\"), and writes a row for each: id, correct, sure, extracted, " +
 			"reason. If rows have expected and tags, it prints how often the grader agrees, by tag. The graders " +
 			"are " + strings.Join(peer.Names(), ", ") + "; exp is our own, the others reproduce other programs, " +
-			"including their mistakes. Without --out the rows go to stdout and the agreement to stderr.",
+			"including their mistakes. Without --out the rows go to stdout and the agreement to stderr. " +
+			"--audit RUN grades a run's recorded completions again and lists, by form and over steps, right answers " +
+			"that rest on a convention, on words taken for a unit or on a step that is not sure, and answers on " +
+			"which the run's graders (and --grader) disagree: rewards that a policy may learn to earn without " +
+			"being right.",
 		UsageText: strings.Join([]string{
 			"exp grade --in answers.jsonl --out verdicts.jsonl # with our own grader",
 			"exp grade --grader math_dapo --in answers.jsonl > verdicts.jsonl # as verl would",
 			"exp grade --in labelled.jsonl --out /dev/null --json # agreement only, for programs: exp.grade/1",
+			"exp grade --audit @last # which right answers of a run deserve a look",
+			"exp grade --audit @last --grader prime -o json # with another grader's disagreements",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "grader", Value: "exp", Usage: "grade with `NAME`"},
+			&cli.StringFlag{Name: "audit", Usage: "audit the recorded completions of `RUN`"},
 			&cli.StringFlag{Name: "in", Usage: "read rows from `FILE`, - for stdin"},
 			&cli.StringFlag{Name: "out", Usage: "write verdicts to `FILE`", DefaultText: "stdout"},
 			&cli.StringFlag{Name: "tokenizer", Usage: "end answers at special tokens of the tokenizer in `FOLDER`"},
@@ -59,6 +67,9 @@ func gradeCommand(a *app) *cli.Command {
 		Action: func(c *cli.Context) error {
 			if _, err := cli.Positionals(c, 0, 0); err != nil {
 				return err
+			}
+			if c.IsSet("audit") {
+				return a.WithStore(func(db *store.DB) error { return a.auditRun(c, db) })
 			}
 			return a.grade(c)
 		},

@@ -16,7 +16,6 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/blob"
 	"exp/experiments/quantity"
-	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/config"
 )
@@ -316,15 +315,7 @@ func (s sampleReader) explainNone() error {
 
 // configNumber is a number of a run's configuration.
 func configNumber(ctx context.Context, db *store.DB, run store.Run, key string) (float64, bool) {
-	field, err := query.ParseField("config." + key)
-	if err != nil {
-		return 0, false
-	}
-	runs, values, err := db.RunFields(ctx, store.RunQuery{IDPrefix: run.RID.String()}, []store.Field{field})
-	if err != nil || len(runs) != 1 {
-		return 0, false
-	}
-	v, ok := values[0][0].(float64)
+	v, ok := configValue(ctx, db, run, key).(float64)
 	return v, ok
 }
 

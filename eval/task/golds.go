@@ -18,19 +18,28 @@ type UnreadGold struct {
 // OwnGrader reports whether a grader of mathematics reads gold answers as package grade does.
 func OwnGrader(name string) bool { return slices.Contains([]string{"exp", strictGrader}, name) }
 
+// Golds returns the gold answers of a problem of mathematics; any one is right.
+func Golds(p *rollout.Problem) ([]string, error) {
+	facts, err := layout.FactsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{p.Answer}, facts.Answers...), nil
+}
+
 // UnreadGolds lists the gold answers that our grader does not understand, of problems that have no other: no answer
 // in other words would be right.
 func UnreadGolds(problems []rollout.Problem) ([]UnreadGold, error) {
 	var list []UnreadGold
 	for i := range problems {
 		p := &problems[i]
-		facts, err := layout.FactsOf(p)
+		golds, err := Golds(p)
 		if err != nil {
 			return nil, err
 		}
 		var first error
 		understood := false
-		for _, gold := range append([]string{p.Answer}, facts.Answers...) {
+		for _, gold := range golds {
 			err := grade.CheckGold(gold)
 			understood = understood || err == nil
 			if first == nil {

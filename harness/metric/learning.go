@@ -61,8 +61,9 @@ func learning() []Metric {
 			Definition: "reward of the likeliest completion of a problem, ReMax's baseline, mean over those " +
 				"graded (arXiv:2310.10505 alg. 1)"},
 		Metric{Name: "reward/suspicious", Unit: Share, Per: "completions", Title: "Right on a weak basis",
-			Heading: "weak", Direction: eval.Down, Absent: "only our grader of mathematics says what a verdict rests on",
-			Axis: Axis{Label: "right on a weak basis", Zero: true},
+			Heading: "weak", Direction: eval.Down,
+			Absent: "only our grader of mathematics says what a verdict rests on",
+			Axis:   Axis{Label: "right on a weak basis", Zero: true},
 			Definition: "share of graded completions that are right by a convention (per cent, rounding), by words " +
 				"taken for a unit, or by a step that is not sure; if it rises, exp grade --audit RUN shows which"},
 		Metric{Name: "reward/NAME/mean", Unit: Reward, Title: "Part NAME of the reward",
