@@ -80,7 +80,8 @@ func TestAdversarialCases(t *testing.T) {
 	for _, file := range []struct {
 		name  string
 		judge func(gold, answer string) Verdict
-	}{{"adversarial.txt", Answer}, {"adversarialresponses.txt", Response}} {
+	}{{"adversarial.txt", Answer}, {"adversarialresponses.txt", Response},
+		{"responses.txt", Response}} {
 		data, err := os.ReadFile("testdata/" + file.name)
 		if err != nil {
 			t.Fatal(err)

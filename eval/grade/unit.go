@@ -34,6 +34,9 @@ func (c *comparer) units(g, p *formula.Expr) result {
 	return r
 }
 
+// money is the dimension of dollars and cents, in which a number without a unit is read.
+var money = wording.QuantityOf("dollars").Dim
+
 // oneUnit compares a value with words after it and one without.
 func (c *comparer) oneUnit(g, p *formula.Expr) result {
 	x := g
@@ -53,7 +56,7 @@ func (c *comparer) oneUnit(g, p *formula.Expr) result {
 		x.Args[0].Op == formula.Degree || x.Args[0].Op == formula.Ratio {
 		return no("a unit against another")
 	}
-	if x.Parts > 0 {
+	if x.Parts > 0 && q.Dim != money {
 		return unsure("a value in several units against one without a unit")
 	}
 	v := scaled(x, q)

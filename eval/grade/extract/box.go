@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"regexp"
 	"strings"
 
 	"exp/eval/grade/latex"
@@ -91,6 +92,8 @@ func joins(s string) bool {
 		return false
 	}
 	s = strings.Trim(strings.NewReplacer("and", "", "or", "", "quad", "").Replace(s), " ,;&$\\()[]\n\t")
-	return s == "" || len(s) >= 2 && wording.IsLetter(s[0]) &&
-		strings.TrimSpace(s[1:]) == "=" // x=\boxed{2} and y=\boxed{3}
+	return s == "" || named.MatchString(s) // x=\boxed{2} and y=\boxed{3}
 }
+
+// named matches the name and the equals sign before a box.
+var named = regexp.MustCompile(`^[a-z](?:_\{?[a-z0-9]+\}?)?[ $]*=$`)

@@ -1,9 +1,11 @@
 package extract
 
 import (
+	"regexp"
 	"strings"
 
 	"exp/eval/grade/latex"
+	"exp/eval/grade/wording"
 )
 
 // Choice is a multiple-choice letter, with the value that it stands for: (B) 12.
@@ -86,3 +88,37 @@ func Unwrapped(s string) string {
 	}
 	return s
 }
+
+// chosenLetter matches a sentence that names one choice: option C is correct; the correct option is (C).
+var chosenLetter = regexp.MustCompile(`(?i:^(?:(?:so|thus|hence|therefore|then),? +)?(?:the )?(?:correct |right |best )?` +
+	`(?:option|choice|answer)? ?(?:is )?)(?:\*\*)?\(?([A-J])\)?(?:\*\*)?(?: is (?:the )?(?:only )?` +
+	`(?:correct|right|best|true)(?: (?:one|answer|option|choice))?)?[.!]*(?:\*\*)?$`)
+
+// pickedLetter matches the choice of a letter in the first person.
+var pickedLetter = regexp.MustCompile(`(?i:\b(?:choose|pick|select|go with|option|choice)) \(?([A-J])\)?[.!]*$`)
+
+// chosen returns the letter of a sentence that names one choice, with its value if that is given.
+func chosen(s string) string {
+	if len(s) == 2 && s[1] == '!' && 'A' <= s[0] && s[0] <= 'J' {
+		return s[:1]
+	}
+	if len(s) > 80 || !strings.Contains(s, " ") || wording.Unsettled(s) {
+		return ""
+	}
+	for _, pattern := range []*regexp.Regexp{chosenLetter, pickedLetter} {
+		if m := pattern.FindStringSubmatch(s); m != nil {
+			return m[1]
+		}
+	}
+	k := strings.LastIndex(s, " is ")
+	if k < 0 || !asked.MatchString(s[:k]) {
+		return ""
+	}
+	if c, ok := ChoiceIn(s[k+len(" is "):]); ok && c.Marked && c.Value != "" {
+		return s[k+len(" is "):]
+	}
+	return ""
+}
+
+// asked matches what a sentence calls the right choice.
+var asked = regexp.MustCompile(`(?i)\b(?:option|choice|answer)$`)

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"exp/eval/grade/wording"
 )
@@ -12,11 +11,16 @@ import (
 // sentenceValue returns the value of the last clause that has one, with its unit. What follows in the sentence
 // does not matter, unless it goes on the value: "12 squared", "12 or 13".
 func sentenceValue(s string) string {
+	if v := enumeration(s); v != "" {
+		return v
+	}
 	if k := strings.LastIndex(s, "("); k > 0 && strings.HasSuffix(strings.TrimRight(s, ". "), ")") &&
 		len(strings.Fields(s[k:])) > 2 { // an aside
 		s = strings.TrimSpace(s[:k])
 	}
-	ends := clauseEnds.FindAllStringIndex(masked(s), -1)
+	ends := slices.DeleteFunc(clauseEnds.FindAllStringIndex(masked(s), -1), func(m []int) bool {
+		return strings.TrimSpace(s[m[0]:m[1]]) == "giving" && afterGiving.MatchString(s[:m[0]])
+	})
 	name := ""
 	for i := len(ends); i >= 0; i-- {
 		from, to := 0, len(s)
@@ -35,23 +39,32 @@ func sentenceValue(s string) string {
 			name = t
 		}
 	}
+	if name == "" && !strings.ContainsAny(s, "0123456789$\\") {
+		name, _ = numberInWords(s)
+	}
 	return name
 }
 
-// subordinate matches the start of a clause that says where or why rather than what.
-var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent) `)
+// circumstance matches a condition on people or things, which the question sets: if she works 10 hours. A condition
+// on a variable, or an even number, sets a case.
+var circumstance = regexp.MustCompile(`^if (?:he|she|they|it|we|you|his|her|their|the|each|every|all|both) ` +
+	`(?:(?:[a-z'-]{2,}|a|[$]?[0-9][0-9.,]*%?)[ ,.]*)+$`)
 
-// span is a value in a clause.
-type span struct {
-	start, end int
-	text       string
-	name       bool // a variable or points; the value is elsewhere
-}
+// afterGiving matches what makes "giving" no consequence: after giving 4 apples to Tom.
+var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when|while)$`)
+
+// subordinate matches the start of a clause that says where or why rather than what.
+var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
+	`without|including|excluding|after|before|since|because|assuming|given|although|even|if) `)
 
 // clauseValue returns the value of a clause; decided is false if the clause has none or says what it is not. An
 // empty value that is decided is left open.
 func clauseValue(clause string) (value string, decided bool) {
-	v, ok := choiceOfSpan(clause, spans(clause))
+	if rest, ok := strings.CutPrefix(clause, "or "); ok && strings.Contains(rest, "=") {
+		clause = rest // or 150/5 = 30 dragons
+	}
+	clause = strings.TrimPrefix(clause, "but ")
+	v, ok := choiceOfSpan(clause, mainSpans(clause))
 	if !ok {
 		return "", false
 	}
@@ -62,13 +75,19 @@ func clauseValue(clause string) (value string, decided bool) {
 	next := strings.Fields(after)
 	switch {
 	case partOfPhrase(before), doubted(before), wording.Unsettled(lastWords(before, 4)), len(next) > 0 &&
-		wording.Unsettled(next[0]),
+		wording.Unsettled(next[0]) && !circumstance.MatchString(after),
 		len(next) > 1 && (next[0] == "is" || next[0] == "are") && slices.Contains(wording.Negations, next[1]):
+		return "", true
+	case !strings.Contains(before, "=") && len(next) > 1 && slices.Contains([]string{"more", "less", "fewer",
+		"times"}, next[0]) &&
+		slices.Contains([]string{"than", "as", "that"}, next[1]):
 		return "", true
 	case len(next) > 1 && (next[0] == "to" || next[0] == "and") && strings.ContainsAny(next[1], "0123456789$"):
 		return "", true
 	}
-	value = Statement(v.text)
+	if value = Statement(v.text); strings.HasSuffix(value, "%") {
+		return value, true
+	}
 	for n := min(len(next), 5); n > 0; n-- {
 		if unit := strings.Join(next[:n], " "); wording.QuantityOf(unit).Known {
 			value += "\\text{ " + unit + "}"
@@ -78,11 +97,10 @@ func clauseValue(clause string) (value string, decided bool) {
 	return value, true
 }
 
-// partOfPhrase reports whether the words between the last verb and a value make something else of it: a third of
-// 8, a prime below 8, a number with 8 digits.
+// partOfPhrase reports whether the words between the last verb, or value, and a value make something else of it: a
+// third of 8, a prime below 8, a number with 8 digits.
 func partOfPhrase(before string) bool {
-	const most = 6 // words of such a phrase; a longer start without a verb is a sentence of another kind
-	from := strings.LastIndexByte(before, '=') + 1
+	from := max(strings.LastIndexByte(before, '='), strings.LastIndexAny(before, "0123456789")) + 1
 	for _, w := range verbs {
 		if k := strings.LastIndex(before+" ", w); k >= 0 {
 			from = max(from, k+len(w)-1)
@@ -91,7 +109,11 @@ func partOfPhrase(before string) bool {
 	words := strings.FieldsFunc(before[min(from, len(before)):], func(r rune) bool {
 		return (r < 'a' || r > 'z') && r < 0x80
 	})
-	if from == 0 && len(words) > most {
+	const most = 6 // words of such a phrase; a longer start without a verb is a sentence of another kind
+	switch {
+	case len(words) > 0 && words[len(words)-1] == "from":
+		return true
+	case from == 0 && len(words) > most:
 		return false
 	}
 	for i, w := range words {
@@ -99,7 +121,10 @@ func partOfPhrase(before string) bool {
 		if i > 0 {
 			head = words[i-1]
 		}
-		if heads, ok := prepositions[w]; ok && !slices.Contains(heads, head) {
+		if w == "of" && !slices.Contains(quantities, head) {
+			return true
+		}
+		if heads, ok := prepositions[w]; ok && (heads == nil || slices.Contains(heads, head)) {
 			return true
 		}
 	}
@@ -118,18 +143,30 @@ func insidePhrase(clause, value string) bool {
 	return partOfPhrase(before) || doubted(before) || len(after) > 1 && after[0] == '-' && wording.IsLetter(after[1])
 }
 
-// prepositions lists, for each, the words before it that let the value after it be the clause's: a total of 8, equal
-// to 8, given by 8.
+// quantities are the words of which a value is the amount: a total of 8. Of any other word it is an argument or a
+// part: the reciprocal of 8, a third of 8.
+var quantities = []string{"total", "value", "values", "area", "volume", "length", "width", "height", "perimeter",
+	"circumference", "distance", "cost", "price", "maximum", "minimum", "speed", "rate", "probability", "average",
+	"score",
+	"radius", "diameter", "profit", "amount", "weight", "mass", "age", "measure", "time", "temperature", "answer",
+	"result",
+	"form", "consists", "set", "pair", "pairs", "salary", "balance", "slope", "angle", "range", "count", "sum", "bill",
+	"loss", "gain", "discount", "tip", "fee", "tax", "share", "side", "depth", "capacity", "mean", "median", "mode",
+	"degree", "period", "change", "size", "least", "population", "income", "interest", "remainder", "quotient",
+	"ratio",
+	"payment", "revenue", "savings", "debt", "deposit", "fine", "wage", "pay", "rent", "budget", "increase",
+	"decrease",
+	"raise", "reduction", "growth", "surplus", "quantity", "expense", "grade", "percentage", "chance", "product"}
+
+// prepositions lists, for each, the words before it with which the value after it belongs to something else: divided
+// by 8, close to 8. Without such words it always does.
 var prepositions = map[string][]string{
-	"of": {"total", "value", "values", "area", "volume", "length", "width", "height", "perimeter", "circumference",
-		"distance", "cost", "price", "maximum", "minimum", "speed", "rate", "probability", "average", "score",
-		"radius", "diameter", "profit", "amount", "weight", "mass", "age", "measure", "time", "temperature",
-		"answer", "result", "instead", "form", "consists", "set", "pair", "pairs", "salary", "balance", "slope",
-		"angle", "range"},
-	"to": {"equal", "equals", "equivalent", "simplifies", "simplify", "reduces", "up", "comes", "amounts", "evaluates",
-		"rounded", "leads", "congruent", "according", "down", "converges", "out", "sums", "adds"},
-	"by":    {"given", "represented", "denoted", "expressed", "described"},
-	"below": nil, "above": nil, "under": nil, "over": nil, "with": nil, "base": nil, "than": nil,
+	"to": {"close", "closer", "next", "prior", "similar", "compared", "added", "applied", "due", "related", "opposed",
+		"parallel", "perpendicular", "tangent", "proportional", "near", "nearer", "up", "back", "contrary", "add"},
+	"by": {"divided", "divisible", "multiplied", "followed", "preceded", "separated", "exceeded", "scaled", "off"},
+	"with": {"number", "numbers", "integer", "integers", "polygon", "set", "figure", "string", "word", "begins",
+		"beginning"},
+	"below": nil, "above": nil, "under": nil, "over": nil, "base": nil, "than": nil,
 	"half": nil, "twice": nil, "double": nil, "thrice": nil, "root": nil, "logarithm": nil, "digits": nil,
 }
 
@@ -162,118 +199,6 @@ func smallerUnit(next []string, unit string) string {
 		return ""
 	}
 	return next[0] + "\\text{ " + next[1] + "}"
-}
-
-// verbs stand before the value of a clause.
-var verbs = []string{" is ", " are ", " equals ", " = ", " be ", " gives ", " get ", " have "}
-
-// choiceOfSpan picks the value of a clause: the first after its last verb, else the last formula, else the last
-// number. Names count only if there is nothing else.
-func choiceOfSpan(clause string, list []span) (span, bool) {
-	if len(list) == 0 {
-		return span{}, false
-	}
-	hidden, verb := wording.Lower(masked(clause)), -1
-	for _, w := range verbs {
-		if k := strings.LastIndex(hidden, w); k > verb {
-			verb = k
-		}
-	}
-	for i, v := range list {
-		if !v.name && verb >= 0 && v.start > verb {
-			return calculated(clause, list[i:]), true
-		}
-	}
-	last := list[len(list)-1]
-	for _, v := range list {
-		if !v.name {
-			last = v
-		}
-	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if !list[i].name && strings.ContainsAny(clause[list[i].start:list[i].end], "\\$") {
-			return list[i], true
-		}
-	}
-	return last, true
-}
-
-// step matches what joins the numbers of a calculation.
-var step = regexp.MustCompile(`^[-+*/×÷·x=()−–$ ]*$`)
-
-// calculated follows 130 + 45 = 175 to its result; without an equals sign it returns the first value.
-func calculated(clause string, list []span) span {
-	last := list[0]
-	equals := false
-	for i := 1; i < len(list); i++ {
-		gap := clause[list[i-1].end:list[i].start]
-		if strings.TrimSpace(gap) == "" || !step.MatchString(gap) {
-			break
-		}
-		if equals = equals || strings.Contains(gap, "="); equals {
-			last = list[i]
-		}
-	}
-	return last
-}
-
-// spans lists the formulas and numbers of a clause in order.
-func spans(clause string) []span {
-	var list []span
-	money := isMoney(clause)
-	for i := 0; i < len(clause); {
-		if c := clause[i]; (c == '$' || c == '\\') && !money {
-			if content, n := leadingFormulas(clause[i:]); n > 0 {
-				text := lastSide(content)
-				list = append(list, span{i, i + n, text, isName(text)})
-				i += n
-				continue
-			}
-		}
-		if n := numberAt(clause, i, money); n > 0 {
-			list = append(list, span{i, i + n, strings.TrimRight(clause[i:i+n], ","), false})
-			i += n
-			continue
-		}
-		i++
-	}
-	return list
-}
-
-// isName reports whether a formula is a variable or the letters of points.
-func isName(s string) bool {
-	return s != "" && len(s) < 12 && strings.IndexFunc(s, func(r rune) bool {
-		return !unicode.IsLetter(r) && r != ' ' && r != '\\' && r != '_' && r != '{' && r != '}'
-	}) < 0 && !strings.Contains(s, "text") && !strings.Contains(s, "infty") && !strings.Contains(s, "pi")
-}
-
-// lastSide returns what is right of the last equals sign if there are several: the others show the way.
-func lastSide(s string) string {
-	if k := strings.LastIndex(s, "="); k >= 0 && strings.Count(s, "=") > 1 && !strings.ContainsAny(s[k:], ",<>") {
-		if j := strings.Index(s, ","); j < 0 || j > k {
-			return strings.TrimSpace(s[k+1:])
-		}
-	}
-	return s
-}
-
-// plainValue matches a number in prose, with currency, fraction and per cent sign.
-var plainValue = regexp.MustCompile(`^(?:[$€£¥] ?)?[-−]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)` +
-	`(?: ?/ ?[0-9]+|(?: [0-9]+/[0-9]+))?(?: ?\\?%)?`)
-
-// numberAt returns the length of the number at clause[i:] that is no part of a name.
-func numberAt(clause string, i int, money bool) int {
-	c := clause[i]
-	if !wording.IsDigit(c) && c != '-' && c != '.' && c != '$' && c < 0x80 || c == '$' && !money ||
-		i > 0 && (wording.IsLetter(clause[i-1]) || wording.IsDigit(clause[i-1]) || clause[i-1] == '.') {
-		return 0
-	}
-	n := len(plainValue.FindString(clause[i:]))
-	if rest := clause[i+n:]; n > 0 && rest != "" && (wording.IsLetter(rest[0]) ||
-		len(rest) > 1 && rest[0] == '-' && wording.IsLetter(rest[1])) {
-		return 0 // 4th, 8-digit
-	}
-	return n
 }
 
 // lastWords returns the last n words of s.

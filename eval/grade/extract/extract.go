@@ -138,34 +138,91 @@ func tail(s string, n int) string {
 // closing looks at the last line of a response that names no answer. It must be a finished sentence; the
 // answer is its last value.
 func closing(s string) Found {
-	s = strings.TrimSpace(s)
+	s = withoutOrnament(s)
 	if block, ok := strings.CutSuffix(s, "```"); ok {
-		if k := strings.LastIndex(block, "```"); k >= 0 && strings.HasPrefix(block[k:], "```output\n") {
-			lines := strings.Split(strings.TrimSpace(block[k+len("```output\n"):]), "\n")
-			return Found{Text: reduce(tail(lines[len(lines)-1], maxStatement)), How: "what a program prints"}
+		if t := printed(block); t != "" {
+			return Found{Text: t, How: "what a program prints"}
 		}
 	}
 	if d := lastDisplay(tail(s, latex.MaxAnswer)); d != "" {
 		return Found{Text: Statement(lastSide(d)), How: "no answer phrase, the last formula"}
 	}
-	whole := s
-	if k := strings.LastIndexByte(s, '\n'); k >= 0 {
-		s = strings.TrimPrefix(s[k+1:], "\\]")
+	whole := short.Replace(s)
+	s = short.Replace(withoutMarker(strings.TrimPrefix(lastLine(s), "\\]")))
+	if t := chosen(s); t != "" {
+		return Found{Text: t, How: "the choice in the last line", Sure: true}
 	}
-	if s == whole && len(s) <= 200 {
-		if t := Statement(opening.ReplaceAllString(Statement(s), "")); concluded(t) == "" && readable(t) &&
-			!(isSentence(t) && hasUnknownWords(t)) {
+	if len(whole) <= 200 && !strings.Contains(whole, "\n") && enumeration(s) == "" {
+		if t := asAnswer.ReplaceAllString(Statement(opening.ReplaceAllString(Statement(s), "")),
+			""); concluded(t) == "" && readable(t) &&
+			!(isSentence(t) && (hasUnknownWords(t) || strings.Contains(t, " $"))) &&
+			(hasValue(t) || !strings.Contains(t, " is ")) {
 			return Found{Text: t, How: "the whole response", Sure: true}
 		}
 	}
-	if !finished(tail(s, maxStatement)) {
+	s = tail(s, maxStatement)
+	if !finished(s) {
 		return Found{How: "no answer: cut off", Sure: true}
 	}
-	t := reduce(tail(s, maxStatement))
+	t := ""
+	switch s = finalSentence(s); {
+	case s == "":
+	case label.MatchString(s):
+		t = reduce(label.ReplaceAllString(s, "$1"))
+	case hasValue(s):
+		t = reduce(s)
+	default:
+		t = said(s)
+	}
 	if t == "" {
 		return Found{How: "no answer", Sure: true}
 	}
 	return Found{Text: t, How: "no answer phrase, the last value"}
+}
+
+// label matches a label in any language before a value.
+var label = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?)\**$`)
+
+// said returns the words that a sentence without a value ends in: the function is odd.
+func said(s string) string {
+	s = Statement(s)
+	for _, verb := range []string{" is ", " are "} {
+		if k := strings.LastIndex(s, verb); k > 0 && len(strings.Fields(s[k:])) <= 5 {
+			return Statement(s[k+len(verb):])
+		}
+	}
+	return reduce(s)
+}
+
+// printed returns the last line of a block of output, and a block of a single value.
+func printed(block string) string {
+	k := strings.LastIndex(block, "```")
+	if k < 0 {
+		return ""
+	}
+	kind, text, ok := strings.Cut(block[k+len("```"):], "\n")
+	text = strings.TrimSpace(text)
+	switch {
+	case !ok || text == "":
+		return ""
+	case kind == "output":
+		return reduce(tail(text[strings.LastIndexByte(text, '\n')+1:], maxStatement))
+	case kind == "" && !strings.Contains(text, "\n") && readable(text) && !hasUnknownWords(text):
+		return Statement(text)
+	}
+	return ""
+}
+
+// lastLine returns the last line of a text that does not only take leave.
+func lastLine(s string) string {
+	for range 2 {
+		k := strings.LastIndexByte(s, '\n')
+		if k < 0 || !courtesy.MatchString(s[k+1:]) || strings.ContainsAny(s[k+1:], "0123456789$\\") {
+			break
+		}
+		s = strings.TrimSpace(s[:k])
+	}
+	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
 // lastDisplay returns the displayed formula that ends a text, from its last line; empty if none does.
@@ -178,16 +235,25 @@ func lastDisplay(s string) string {
 		}
 		display := strings.TrimSpace(inside[k+len(d[0]):])
 		if strings.HasPrefix(display, "\\begin{align") {
-			display = strings.TrimSuffix(display[:max(strings.LastIndex(display, "\\end{"), 0)], "\\\\")
-			display = strings.ReplaceAll(display[strings.LastIndex(display, "\\\\")+1:], "&", "")
-			display = strings.TrimPrefix(display, "\\")
-			if k := strings.LastIndexByte(display, '='); k >= 0 {
-				display = display[k+1:]
-			}
+			display = lastRow(display)
 		}
 		return display
 	}
+	for _, env := range []string{"align*", "align", "equation*", "equation", "gather*", "gather"} {
+		inside, ok := strings.CutSuffix(strings.TrimRight(s, " .\n$"), "\\end{"+env+"}")
+		if k := strings.LastIndex(inside, "\\begin{"+env+"}"); ok && k >= 0 && len(inside)-k < maxStatement {
+			return strings.TrimRight(strings.TrimSpace(lastRow(inside[k+len("\\begin{}"+env):]+"\\end{")), ".")
+		}
+	}
 	return ""
+}
+
+// lastRow returns the right side of the last row of aligned equations.
+func lastRow(rows string) string {
+	rows = strings.TrimSuffix(rows[:max(strings.LastIndex(rows, "\\end{"), 0)], "\\\\")
+	rows = strings.ReplaceAll(rows[strings.LastIndex(rows, "\\\\")+1:], "&", "")
+	rows = strings.TrimPrefix(rows, "\\")
+	return rows[strings.LastIndexByte(rows, '=')+1:]
 }
 
 // assumption matches words that begin a thought rather than end it.

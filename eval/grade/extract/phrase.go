@@ -11,7 +11,7 @@ import (
 // without a colon only as a heading.
 var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
 	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
-	"答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
+	"answer__:", "answer →", "answer ->", "答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
 
 // answerPhrase takes the text after the last phrase that has any after it.
 func answerPhrase(s string) (Found, bool) {
@@ -21,12 +21,22 @@ func answerPhrase(s string) (Found, bool) {
 		if start < 0 {
 			break
 		}
+		if standsBack(s[after:]) || isSupposed(s[:start], s[start:after]) {
+			end = start
+			continue
+		}
 		if t := reduce(sentence(s[after:])); t != "" && !doubted(s[:start]) {
 			return Found{Text: t, How: "answer phrase", Sure: true}, true
 		}
 		end = start
 	}
 	return Found{}, false
+}
+
+// isSupposed reports whether an answer phrase says what would be: If x were 3, the answer would be …
+func isSupposed(before, phrase string) bool {
+	before = wording.Lower(before[strings.LastIndexAny(before, ".!?\n")+1:])
+	return strings.HasSuffix(wording.Lower(phrase), "would be") && strings.Contains(" "+before, " if ")
 }
 
 // doubted reports whether the words before an answer phrase take it back: I doubt the answer is, half the answer is.
@@ -56,6 +66,10 @@ func lastPhrase(s string) (start, after int) {
 				continue
 			}
 			start := true
+			if n := i + len(p); n < len(s) && wording.IsLetter(p[len(p)-1]) &&
+				(wording.IsLetter(s[n]) || s[n] == '\'') {
+				continue // answer isn't
+			}
 			switch p {
 			case "a:", "ans:":
 				start = i == 0 || s[i-1] == '\n'
@@ -84,7 +98,8 @@ func lastIndex(s, sub string) int {
 // sentence returns what follows an answer phrase: the first nonblank line or a displayed formula, up to "I
 // hope it is correct".
 func sentence(s string) string {
-	s = strings.TrimLeft(s, " \t\r\n*:：_")
+	s = strings.TrimLeft(s, " \t\r\n*:：_→}")
+	s = strings.TrimLeft(strings.TrimPrefix(s, "..."), " ")
 	if len(s) > maxStatement {
 		s = s[:maxStatement]
 	}

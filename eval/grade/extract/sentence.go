@@ -21,17 +21,40 @@ var aside = regexp.MustCompile(`^[,;.]? +(as|which|because|since|by|so|that|wher
 
 // opening matches connectives before a value, and a label with a colon.
 var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|in conclusion|` +
-	`as a result)\b,? +|` +
+	`as a result)\b,? +|(we|i) (get|got|find|found|obtain) (that )?|` +
 	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
+
+// correction matches a value after the one that it replaces.
+var correction = regexp.MustCompile(`^not [^ ]+,? but (?:rather )?([^ ].*)$`)
+
+// asAnswer matches what only calls a value the answer.
+var asAnswer = regexp.MustCompile(` (?:as (?:the|our|my) (?:final )?(?:answer|result)|it is)$`)
 
 // reduce extracts the answer from a sentence.
 func reduce(s string) string {
-	s = Statement(opening.ReplaceAllString(Statement(s), ""))
+	for range 2 { // So we get
+		s = Statement(opening.ReplaceAllString(Statement(s), ""))
+	}
+	s = asAnswer.ReplaceAllString(s, "")
 	if m := leadingMath(s); m != "" && aside.MatchString(s[min(len(s), leadingLength(s)):]) {
 		return m
 	}
+	if m := correction.FindStringSubmatch(s); m != nil {
+		return reduce(m[1]) // not 96 but 95
+	}
 	if t := concluded(s); t != "" {
 		return t
+	}
+	if t := chosen(s); t != "" {
+		return t
+	}
+	if c, ok := ChoiceIn(s); ok && c.Marked && c.Value != "" {
+		return s
+	}
+	if strings.Contains(s, " $") {
+		if v := enumeration(s); v != "" {
+			return v
+		}
 	}
 	understood := s == "" || len(s) < 400 && readable(s)
 	if understood && !hasUnknownWords(s) {
@@ -80,9 +103,19 @@ func hasUnknownWords(s string) bool {
 	})
 }
 
+// countedAtStart matches a sentence that begins with what it counts: 26 students did not …, 40% of them walk.
+var countedAtStart = regexp.MustCompile(`^[0-9][0-9.,/]*(?:(%| percent| of the| of her| of his| of all)(?: of)? [a-z]+|` +
+	` ([A-Za-z]+)) [a-z]+ [a-z]`)
+
 // isSentence reports whether s has at least three words besides formulas, and two of them or an equals sign
 // before a value.
 func isSentence(s string) bool {
+	if n := leadingLength(s); n > 0 && len(strings.Fields(s[n:])) >= 3 {
+		return true // $n=16$ works and no smaller number does
+	}
+	if m := countedAtStart.FindStringSubmatch(s); m != nil && (m[1] != "" || wording.IsCounted(wording.Lower(m[2]))) {
+		return true
+	}
 	words, before, value := 0, 0, false
 	for _, f := range strings.Fields(s) {
 		if plain := strings.Trim(f, ".,;:!'’()*"); plain != "" && strings.IndexFunc(plain, notLetter) < 0 {
@@ -94,20 +127,24 @@ func isSentence(s string) bool {
 		}
 		value = value || strings.ContainsAny(f, "0123456789$\\")
 	}
-	return words >= 3 && (before >= 2 || strings.Contains(masked(s), " = "))
+	return words >= 3 && (before >= 2 || strings.Contains(masked(s), "="))
 }
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '’' }
 
 // masked replaces formulas by as many placeholders, so that what is in them is not taken for words.
 func masked(s string) string {
-	if !strings.ContainsAny(s, "$\\") || isMoney(s) {
+	formulas := strings.ContainsAny(s, "$\\") && !isMoney(s)
+	if !formulas && !strings.Contains(s, "(") {
 		return s
 	}
 	b := []byte(s)
 	for i := 0; i < len(s); {
 		n := 0
-		if s[i] == '$' || s[i] == '\\' {
+		switch {
+		case s[i] == '(':
+			n = len(pair.FindString(s[i:]))
+		case formulas && (s[i] == '$' || s[i] == '\\'):
 			_, n = mathAt(s[i:])
 		}
 		for k := range n {
@@ -154,18 +191,10 @@ func concluded(s string) string {
 	return ""
 }
 
-// lastSentence returns the text after the last full stop that another sentence follows.
+// lastSentence returns the last sentence of a text.
 func lastSentence(s string) string {
-	end := strings.TrimRight(s, " .!*$")
-	for k := len(end) - 3; k >= 0; k-- {
-		if (end[k] == '.' || end[k] == '!' || end[k] == '?') && end[k+1] == ' ' {
-			next := strings.TrimLeft(s[k+1:], " *")
-			if next != "" && ('A' <= next[0] && next[0] <= 'Z' || next[0] == '$') {
-				return next
-			}
-		}
-	}
-	return s
+	list := sentencesOf(s)
+	return list[len(list)-1]
 }
 
 // bold returns what is emphasised, if it is one value.

@@ -30,6 +30,9 @@ func Statement(s string) string {
 		if strings.Count(t, "**")%2 == 1 {
 			t = strings.TrimSuffix(t, "**")
 		}
+		if strings.Count(t, "*") == 1 {
+			t = strings.Trim(t, "*")
+		}
 		if t = strings.TrimSuffix(t, "。"); !strings.HasSuffix(t, "...") {
 			t = strings.TrimSuffix(t, ".")
 		}

@@ -27,6 +27,9 @@ type Turns struct {
 // commonTurns ends turns at the tokens of common models only.
 var commonTurns = NewTurns(nil)
 
+// speakers are the names with which a model that was trained on dialogues begins another turn.
+var speakers = []string{"\nHuman:", "\nUser:", "\nuser:", "\n### Human", "\n### Instruction", "\n### User"}
+
 // NewTurns returns Turns that end at the tokens of common models and at the special ones of a tokenizer.
 func NewTurns(special []string) *Turns {
 	t := &Turns{ends: slices.Clone(turnEnds), starts: "<"}
@@ -55,6 +58,11 @@ func (t *Turns) First(s string) string {
 			if after, ok := strings.CutPrefix(s, start); ok {
 				s, again = strings.TrimSpace(after), true
 			}
+		}
+	}
+	for _, speaker := range speakers {
+		if k := strings.Index(s, speaker); k > 0 {
+			s = s[:k]
 		}
 	}
 	for i := 0; i < len(s); i++ {

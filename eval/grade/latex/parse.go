@@ -57,11 +57,17 @@ func Parse(s string, thousands bool) (*formula.Expr, error) {
 	return ParseFormula(boundsAsSigns(separated(s)), thousands)
 }
 
+// metres matches the m of 150 m², a unit rather than a variable.
+var metres = regexp.MustCompile(`([0-9]) m([²³])`)
+
 // wideSpace matches the space between two equations, x = 1 \quad y = 2.
 var wideSpace = regexp.MustCompile(`(=[^=,;&]*[^=,;&\s])\s*\\q?quad\s*([a-zA-Z](?:_\{?\w+\}?)?\s*=)`)
 
-// separated writes the wide space between two equations as a comma.
+// separated writes the wide space between two equations as a comma, and square metres as a unit.
 func separated(s string) string {
+	if strings.Contains(s, " m²") || strings.Contains(s, " m³") {
+		s = metres.ReplaceAllString(s, `$1\text{ m}$2`)
+	}
 	if !strings.Contains(s, "quad") || len(s) > 1000 {
 		return s
 	}

@@ -7,6 +7,7 @@ import (
 
 // unsettling are words that keep the value in their clause from being the answer.
 var unsettling = []string{"or", "nor", "neither", "either", "than", "between", "except", "without", "unless", "maybe",
+	"could", "might",
 	"perhaps", "possibly", "probably", "least", "most", "wrong", "incorrect", "but", "squared", "cubed",
 	"factorial", "dozen", "not", "isn", "never", "cannot", "if", "guess", "doubt", "nobody", "undefined",
 	"extraneous", "longer"}

@@ -182,6 +182,7 @@ func Singular(w string) string {
 
 // IsCounted reports whether a word names what is counted, in the singular or the plural.
 func IsCounted(w string) bool {
-	return nouns[Singular(w)] || nouns[w+"e"] && strings.ContainsRune("sxzh", rune(w[len(w)-1])) ||
+	return nouns[Singular(w)] || w == "squares" || w == "cubes" || nouns[w+"e"] && strings.ContainsRune("sxzh",
+		rune(w[len(w)-1])) ||
 		strings.HasSuffix(w, "es") && nouns[strings.TrimSuffix(w, "es")]
 }

@@ -1,0 +1,160 @@
+package extract
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"exp/eval/grade/wording"
+)
+
+// Which sentence at the end of a text gives its answer.
+
+// takesBack matches a sentence that takes back the one before it: That is wrong. No, because … Wait, I forgot …
+var takesBack = regexp.MustCompile(`(?i)^[^a-z]*(?:(?:nope|no|wrong|incorrect|wait|hmm+|oops|hold on|hang on|sorry)\b|` +
+	`not (?:quite|right|correct|necessarily|exactly)\b|but (?:that|this|it|wait)\b|` +
+	`(?:but )?i(?:'m not| am not| doubt| do not| don't) ?(?:sure|think|believe|it|that)?\b|` +
+	`(?:but )?(?:that|this|which|it)(?: [a-z]+){0,2}? ?(?:is|was|seems|looks|must be|'s)(?: [a-z]+)? ?` +
+	`(?:too|wrong|incorrect|impossible|off|false|mistaken|absurd)\b|` +
+	`(?:but )?(?:that|this|which|it)(?: [a-z]+){0,2}? ?(?:is|was|can|could|would|does|did)(?:n't| ?not| never) ` +
+	`(?:[a-z]+ )?(?:right|correct|answer|possible|work|be|valid|true|it|hold|enough)\b)`)
+
+// courtesy matches a line that only takes leave.
+var courtesy = regexp.MustCompile(`(?i)\b(?:hope (?:this|that|it)|let me know|feel free|thank|happy to help|good luck|` +
+	`any (?:other |more |further )?questions|anything else)`)
+
+// offer matches a sentence that asks the reader to do something.
+var offer = regexp.MustCompile(`(?i)^(?:please |just )?(?:let me know|feel free|tell me)\b`)
+
+// openingThought matches a sentence that begins a solution.
+var openingThought = regexp.MustCompile(`(?i)^(?:first,? (?:we|note|let|i|observe)|note that|let |suppose|assume|recall|` +
+	`consider|observe that|notice that|we (?:first|begin|start)|to find|to solve|it remains|we still|we must still)\b`)
+
+// calculation matches a calculation with its result.
+var calculation = regexp.MustCompile(`[-+*/×÷] ?[$€£]?[0-9][0-9.,]*[a-z /]*= ?[$€£]?[-−]?[0-9.]`)
+
+// sentenceEnds matches the end of a sentence that another follows.
+var sentenceEnds = regexp.MustCompile(`[.!?。]["'*)]*\s+["'*(]*[A-Z$\\]`)
+
+// title matches an abbreviation whose full stop ends no sentence.
+var title = regexp.MustCompile(`\b(?:Mr|Mrs|Ms|Dr|St|Prof|No|vs|approx|etc|e\.g|i\.e)$`)
+
+// sentencesOf splits a text into sentences with their signs.
+func sentencesOf(s string) []string {
+	hidden := masked(s)
+	var list []string
+	from, at := 0, 0
+	for at < len(s) {
+		m := sentenceEnds.FindStringIndex(hidden[at:])
+		if m == nil {
+			break
+		}
+		if title.MatchString(hidden[from : at+m[0]]) { // Mr. Tan
+			at += m[1]
+			continue
+		}
+		k := at + m[1]
+		_, n := utf8.DecodeLastRuneInString(hidden[:k])
+		for k -= n; k > from && strings.IndexByte("\"'*(", s[k-1]) >= 0; k-- {
+		}
+		list = append(list, strings.TrimSpace(s[from:k]))
+		from, at = k, k
+	}
+	return append(list, strings.TrimSpace(s[from:]))
+}
+
+// isQuestion reports whether a sentence asks.
+func isQuestion(s string) bool {
+	return strings.HasSuffix(strings.TrimRight(s, " *\"')"), "?")
+}
+
+// hasValue reports whether a sentence has a number, a formula or a number in words.
+func hasValue(s string) bool {
+	if strings.ContainsAny(s, "0123456789$\\") {
+		return true
+	}
+	_, ok := numberInWords(s)
+	return ok
+}
+
+// finalSentence returns the sentence at the end of a text that gives its answer; empty if that sentence asks, or
+// the next takes it back.
+func finalSentence(s string) string {
+	if offer.MatchString(s) || openingThought.MatchString(s) && !calculation.MatchString(s) {
+		return ""
+	}
+	list := sentencesOf(s)
+	const most = 3 // sentences without a value behind the one that has it
+	for i := len(list) - 1; i >= 0 && i >= len(list)-1-most; i-- {
+		switch t := list[i]; {
+		case isQuestion(t):
+			return ""
+		case hasValue(t):
+			if i+1 < len(list) && takesBack.MatchString(list[i+1]) ||
+				i > 0 && isQuestion(list[i-1]) && takesBack.MatchString(t) {
+				return ""
+			}
+			return t
+		}
+	}
+	return list[len(list)-1]
+}
+
+// standsBack reports whether an answer phrase asks, or what follows its sentence takes it back.
+func standsBack(after string) bool {
+	if k := strings.IndexByte(after, '\n'); k > 0 && strings.TrimSpace(after[:k]) != "" {
+		after = after[:k]
+	}
+	list := sentencesOf(tailless(after))
+	return isQuestion(list[0]) || len(list) > 1 && takesBack.MatchString(list[1])
+}
+
+// tailless cuts a text off after some hundred bytes.
+func tailless(s string) string {
+	const most = 400
+	if len(s) <= most {
+		return s
+	}
+	k := most
+	for k > 0 && !utf8.RuneStart(s[k]) {
+		k--
+	}
+	return s[:k]
+}
+
+// marker matches what begins a point of a list or a quotation: "3. ", "- ", "Step 3: ".
+var marker = regexp.MustCompile(`^(?:[-*•>+] +|\(?[0-9]{1,2}[.)] +(?:[A-Za-z*$])|(?:\*\*)?[Ss]tep [0-9]+[:.)]+(?:\*\*)? *)`)
+
+// withoutMarker drops the marker of a point of a list.
+func withoutMarker(s string) string {
+	for range 2 {
+		m := marker.FindString(s)
+		if m == "" {
+			break
+		}
+		n := len(m)
+		if last := m[n-1]; wording.IsLetter(last) || last == '*' && !strings.HasSuffix(m, "**") || last == '$' {
+			n-- // the first character of the text
+		}
+		s = s[n:]
+	}
+	return s
+}
+
+// ended matches the signs of a finished proof.
+var ended = regexp.MustCompile(`(?:\s*(?:\$?\\(?:blacksquare|qed|square|Box|checkmark)\$?|[∎□■✓✔]|Q\.?E\.?D\.?))+\s*$`)
+
+// withoutOrnament drops proof marks and pictures from the end of a text.
+func withoutOrnament(s string) string {
+	s = strings.TrimSpace(ended.ReplaceAllString(s, ""))
+	t := strings.TrimRightFunc(s, func(r rune) bool {
+		return unicode.Is(unicode.So, r) || r == 0xfe0f || r == 0x200d || r == ' '
+	})
+	return t
+}
+
+// short are contractions, written out.
+var short = strings.NewReplacer("It's ", "It is ", "it's ", "it is ", "That's ", "That is ", "that's ", "that is ",
+	"There's ", "There is ", "there's ", "there is ", "isn't ", "is not ", "aren't ", "are not ", "can't ", "cannot ",
+	"It’s ", "It is ", "it’s ", "it is ", "That’s ", "That is ", "that’s ", "that is ", "isn’t ", "is not ")
