@@ -39,7 +39,8 @@ func BenchmarkHostile(b *testing.B) {
 	which := ""
 	for b.Loop() {
 		for i, s := range list {
-			for _, gold := range []string{"5", "\\sqrt{x^2+1}", s + " ", list[(i+7)%len(list)], "(" + s + ")\\cdot1.0"} {
+			for _, gold := range []string{"5", "\\sqrt{x^2+1}", s + " ", list[(i+7)%len(list)], "(" + s +
+				")\\cdot1.0"} {
 				best := time.Hour
 				for range 3 {
 					start := time.Now()

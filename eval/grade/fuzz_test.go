@@ -13,18 +13,31 @@ import (
 func hostile() []string {
 	repeat := strings.Repeat
 	return []string{
-		"10^{10^{10}}", "9^{9^{9^{9^9}}}", "((10^{4000})^{4000})^{4000}", "1e999999", "1e-999999", "(10^{10})!", "1000!", "((100!)!)!", "2^{-10^{9}}",
-		repeat("{", 100_000), repeat("(", 100_000), repeat("\\frac{", 20_000), repeat("\\sqrt", 20_000), repeat("-", 5000) + "1", repeat("|", 5000), repeat("$", 5000), repeat("\\boxed{", 10_000), repeat("\\boxed", 10_000),
-		"(a+b+c+d+e+f+g+h)^{40}", repeat("(x+y+z+1)", 400), repeat("(x+1)^{39}", 100), repeat("\\sqrt{x+", 100) + "1" + repeat("}", 100), repeat("\\sin(", 100) + "x" + repeat(")", 100), repeat("2^", 100) + "2", repeat("x!", 500),
-		repeat("1,", 2000), repeat("1,2,", 25) + "3", "\\{" + repeat("x,", 500) + "y\\}", repeat("\\pm 1", 300), repeat("(1,2)\\cup", 500) + "(3,4)", repeat("x=", 500) + "1", repeat("a<", 500) + "b", repeat("1:", 500) + "2",
-		"\\begin{pmatrix}" + repeat("1&", 900) + "1\\end{pmatrix}", repeat("\\begin{pmatrix}a&b\\\\c&d\\end{pmatrix}", 60), repeat("\\begin{vmatrix}", 50), "\\begin{vmatrix}" + repeat(repeat("x+y&", 4)+"z\\\\", 5) + "\\end{vmatrix}",
-		repeat("7", 5900), repeat("7", 100_000), "0." + repeat("3", 5900), repeat("\\sqrt{2}+", 400) + "1", "\\sqrt{" + repeat("9", 3000) + "}", repeat("\\sin 1\\cdot", 300) + "1", repeat("\\ln ", 400) + "2", "e^{" + repeat("e^{", 100) + "1" + repeat("}", 101),
-		"\\gcd(" + repeat("9", 2000) + "," + repeat("8", 2000) + ")", "\\binom{10^9}{10^9}", "1/0", "0^0", "0/0", "\\tan\\frac{\\pi}{2}", "\\infty-\\infty", "x_{" + repeat("i", 2000) + "}", repeat("and ", 1000), repeat("answer: ", 3000), repeat("answer is ", 3000), "\xff\xfe\\boxed{\xff}",
+		"10^{10^{10}}", "9^{9^{9^{9^9}}}", "((10^{4000})^{4000})^{4000}", "1e999999", "1e-999999", "(10^{10})!",
+		"1000!", "((100!)!)!", "2^{-10^{9}}",
+		repeat("{", 100_000), repeat("(", 100_000), repeat("\\frac{", 20_000), repeat("\\sqrt", 20_000), repeat("-",
+			5000) + "1", repeat("|", 5000), repeat("$", 5000), repeat("\\boxed{", 10_000), repeat("\\boxed", 10_000),
+		"(a+b+c+d+e+f+g+h)^{40}", repeat("(x+y+z+1)", 400), repeat("(x+1)^{39}", 100), repeat("\\sqrt{x+", 100) +
+			"1" + repeat("}", 100), repeat("\\sin(", 100) + "x" + repeat(")", 100), repeat("2^", 100) + "2",
+		repeat("x!", 500),
+		repeat("1,", 2000), repeat("1,2,", 25) + "3", "\\{" + repeat("x,", 500) + "y\\}", repeat("\\pm 1", 300),
+		repeat("(1,2)\\cup", 500) + "(3,4)", repeat("x=", 500) + "1", repeat("a<", 500) + "b", repeat("1:", 500) + "2",
+		"\\begin{pmatrix}" + repeat("1&", 900) + "1\\end{pmatrix}", repeat("\\begin{pmatrix}a&b\\\\c&d\\end{pmatrix}",
+			60), repeat("\\begin{vmatrix}", 50), "\\begin{vmatrix}" + repeat(repeat("x+y&", 4)+"z\\\\", 5) +
+			"\\end{vmatrix}",
+		repeat("7", 5900), repeat("7", 100_000), "0." + repeat("3", 5900), repeat("\\sqrt{2}+", 400) + "1",
+		"\\sqrt{" + repeat("9", 3000) + "}", repeat("\\sin 1\\cdot", 300) + "1", repeat("\\ln ", 400) + "2", "e^{" +
+			repeat("e^{", 100) + "1" + repeat("}", 101),
+		"\\gcd(" + repeat("9", 2000) + "," + repeat("8", 2000) + ")", "\\binom{10^9}{10^9}", "1/0", "0^0", "0/0",
+		"\\tan\\frac{\\pi}{2}", "\\infty-\\infty", "x_{" + repeat("i", 2000) + "}", repeat("and ", 1000),
+		repeat("answer: ", 3000), repeat("answer is ", 3000), "\xff\xfe\\boxed{\xff}",
 	}
 }
 
 // typical are plain inputs, as seeds for fuzzing.
-var typical = []string{"42", "\\frac{1}{2}", "x=5", "(1,2]", "\\{1,2\\}", "3\\text{ cm}^2", "50\\%", "1\\pm\\sqrt2", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", "x\\ge3", "\\text{(B)}", "25_6", "3 1/2", "\\left|x\\right|", "The answer is \\boxed{\\frac12}.", "a:b", "0.\\overline{3}", "\\sin^2 x", "1,234", "−½"}
+var typical = []string{"42", "\\frac{1}{2}", "x=5", "(1,2]", "\\{1,2\\}", "3\\text{ cm}^2", "50\\%", "1\\pm\\sqrt2",
+	"\\begin{pmatrix}1\\\\2\\end{pmatrix}", "x\\ge3", "\\text{(B)}", "25_6", "3 1/2", "\\left|x\\right|",
+	"The answer is \\boxed{\\frac12}.", "a:b", "0.\\overline{3}", "\\sin^2 x", "1,234", "−½"}
 
 // FuzzAnswer: no input makes a grading panic or depend on anything but the input, and every answer equals
 // itself.

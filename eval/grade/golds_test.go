@@ -45,7 +45,9 @@ func benchmarkGolds(t *testing.T) []string {
 // (recipes-and-evaluation.md §3.4).
 func TestFormsOfGolds(t *testing.T) {
 	golds := benchmarkGolds(t)
-	for _, form := range []string{"Some reasoning 17.\nAnswer: %", "So.\nAnswer: $%$", "Thus $x=\\boxed{%}$. Done.", "The answer is \\(%\\).", "Hence\n\\[%\\]\nThe final answer is $%$. I hope it is correct.", "x\n#### %", "Answer: `%`", "**Answer:** %", "<think>3</think><answer>%</answer>"} {
+	for _, form := range []string{"Some reasoning 17.\nAnswer: %", "So.\nAnswer: $%$", "Thus $x=\\boxed{%}$. Done.",
+		"The answer is \\(%\\).", "Hence\n\\[%\\]\nThe final answer is $%$. I hope it is correct.", "x\n#### %",
+		"Answer: `%`", "**Answer:** %", "<think>3</think><answer>%</answer>"} {
 		missed := 0
 		for _, g := range golds {
 			inner := g
@@ -93,7 +95,8 @@ func nearMisses(g string) (list []string) {
 		list = append(list, g[:k]+string('1'+(g[k]-'0')%9)+g[k+1:], g[:k]+"7"+g[k:])
 	}
 	for _, r := range [][2]string{{"\\pi", ""}, {"+", "-"}, {"x", "w"}, {"\\sqrt", ""}, {"^", "+"}, {"[", "("}} {
-		if strings.Contains(g, r[0]) && !strings.Contains(g, "\\text") && !(r[0] == "x" && strings.ContainsAny(g, "&=m")) {
+		if strings.Contains(g, r[0]) && !strings.Contains(g, "\\text") && !(r[0] == "x" && strings.ContainsAny(g,
+			"&=m")) {
 			list = append(list, strings.Replace(g, r[0], r[1], 1))
 		}
 	}

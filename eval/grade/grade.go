@@ -10,12 +10,13 @@
 // and not right, on either side, because the word may negate the value, add another or go on the calculation. Units
 // convert, in several parts too (5 feet 6 inches), and dozen and million multiply. A unit that only one side gives
 // counts as implied by the question. Bounds in words (at least 12) are inequalities; numbers in words are numbers.
-// "A ≈ B" is A if B is A rounded. CheckGold says which gold answers are not understood.
+// "A ≈ B" is A if B is A rounded; log is the natural logarithm or, by convention, to the base 10. CheckGold says
+// which gold answers are not understood.
 //
-// Every verdict has a reason and says whether it is sure. Answers that cannot be parsed or compared give
-// unsure verdicts, which a strict score counts as wrong. Time and memory are bounded for any input: the
-// parser by depth and number of nodes, the comparison by a work budget. The bounds count operations, not
-// seconds, so a verdict is the same on every machine.
+// Every verdict has a reason, says whether it is sure and, if it is "right", what it rests on (basis.go). Answers
+// that cannot be parsed or compared give unsure verdicts, which a strict score counts as wrong. Time and memory are
+// bounded for any input: the parser by depth and number of nodes, the comparison by a work budget. The bounds count
+// operations, not seconds, so a verdict is the same on every machine.
 //
 // The package does not solve problems: integrals, limits, derivatives and infinite sums equal only the same
 // operator on equal operands.

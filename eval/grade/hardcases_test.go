@@ -53,7 +53,8 @@ func TestHardCases(t *testing.T) {
 		n := kinds[c.kind]
 		n[1]++
 		if v := Answer(c.gold, c.prediction); v.Correct != c.right {
-			t.Errorf("hardcases.txt:%d (%s): gold %q, answer %q: want %v, got %+v", c.line, c.kind, c.gold, c.prediction, c.right, v)
+			t.Errorf("hardcases.txt:%d (%s): gold %q, answer %q: want %v, got %+v", c.line, c.kind, c.gold,
+				c.prediction, c.right, v)
 		} else {
 			n[0]++
 		}

@@ -68,7 +68,11 @@ var mutations = []mutation{
 	{"a sum", true, func(g mutated) string { return when(g.scalar(), "("+g.text+")+5-5") }},
 
 	{"or", false, func(g mutated) string { return when(!g.words, g.text+"\\text{ or 987654}") }},
-	{"or in a text", false, func(g mutated) string { _, ok := g.natural(); return when(ok, "\\text{"+g.text+" or 987654}") }},
+	{"or in a text", false, func(g mutated) string {
+		_, ok := g.natural()
+		return when(ok,
+			"\\text{"+g.text+" or 987654}")
+	}},
 	{"or, plain", false, func(g mutated) string { return when(g.scalar(), g.text+" or 987654") }},
 	{"and", false, func(g mutated) string { return when(g.scalar(), g.text+"\\text{ and }987654") }},
 	{"to", false, func(g mutated) string { return when(g.number(), g.text+"\\text{ to }987654") }},
@@ -81,9 +85,18 @@ var mutations = []mutation{
 	{"less than", false, func(g mutated) string { return when(g.number(), "\\text{less than }"+g.text) }},
 	{"above", false, func(g mutated) string { return when(g.number(), "x>"+g.text) }},
 	{"unequal", false, func(g mutated) string { return when(g.number(), "x\\ne"+g.text) }},
-	{"squared", false, func(g mutated) string { return when(g.number() && !idempotent(g.value), g.text+"\\text{ squared}") }},
-	{"factorial", false, func(g mutated) string { return when(g.number() && !factorialOfItself(g.value), g.text+" factorial") }},
-	{"dozen", false, func(g mutated) string { return when(g.number() && g.value.Sign() != 0, g.text+"\\text{ dozen}") }},
+	{"squared", false, func(g mutated) string {
+		return when(g.number() && !idempotent(g.value),
+			g.text+"\\text{ squared}")
+	}},
+	{"factorial", false, func(g mutated) string {
+		return when(g.number() && !factorialOfItself(g.value),
+			g.text+" factorial")
+	}},
+	{"dozen", false, func(g mutated) string {
+		return when(g.number() && g.value.Sign() != 0,
+			g.text+"\\text{ dozen}")
+	}},
 	{"percent of", false, func(g mutated) string { return when(g.number(), g.text+"\\text{ percent of 50}") }},
 	{"divided by", false, func(g mutated) string { return when(g.number(), g.text+"\\text{ divided by 5}") }},
 	{"remainder", false, func(g mutated) string { return when(g.number(), g.text+"\\text{ remainder 3}") }},
@@ -91,20 +104,34 @@ var mutations = []mutation{
 	{"maybe", false, func(g mutated) string { return when(g.number(), g.text+", or maybe 987654") }},
 	{"negated", false, func(g mutated) string { return when(g.number() && g.value.Sign() != 0, "-("+g.text+")") }},
 	{"one more", false, func(g mutated) string { return when(g.scalar(), "("+g.text+")+1") }},
-	{"doubled", false, func(g mutated) string { return when(g.number() && g.value.Sign() != 0, "2\\cdot("+g.text+")") }},
+	{"doubled", false, func(g mutated) string {
+		return when(g.number() && g.value.Sign() != 0,
+			"2\\cdot("+g.text+")")
+	}},
 	{"a wrong chain", false, func(g mutated) string { return when(g.number(), g.text+"=987654") }},
 	{"a wrong approximation", false, func(g mutated) string { return when(g.number(), g.text+"\\approx 987654.3") }},
-	{"plus or minus", false, func(g mutated) string { return when(g.number() && g.value.Sign() != 0, g.text+"\\pm 1") }},
-	{"another letter", false, func(g mutated) string { return when(g.x.Op == formula.Sym && g.text == "A", "(A)(B)") }},
+	{"plus or minus", false, func(g mutated) string {
+		return when(g.number() && g.value.Sign() != 0,
+			g.text+"\\pm 1")
+	}},
+	{"another letter", false, func(g mutated) string {
+		return when(g.x.Op == formula.Sym && g.text == "A",
+			"(A)(B)")
+	}},
 	{"swapped", false, func(g mutated) string { return swapped(g.x, g.text) }},
 	{"an open end", false, func(g mutated) string {
-		return when(g.x.Op == formula.Tuple && g.x.Open == '[' && strings.HasPrefix(g.text, "["), "("+strings.TrimPrefix(g.text, "["))
+		return when(g.x.Op == formula.Tuple && g.x.Open == '[' && strings.HasPrefix(g.text, "["),
+			"("+strings.TrimPrefix(g.text, "["))
 	}},
 	{"another base", false, func(g mutated) string {
 		n, ok := g.natural()
 		return when(ok && n >= 10 && strings.Trim(g.text, "0123456") == "", g.text+"\\text{ base 7}")
 	}},
-	{"feet and inches", false, func(g mutated) string { _, ok := g.natural(); return when(ok, g.text+" feet 3 inches") }},
+	{"feet and inches", false, func(g mutated) string {
+		_, ok := g.natural()
+		return when(ok,
+			g.text+" feet 3 inches")
+	}},
 }
 
 // idempotent reports whether a square has the value itself.
@@ -123,7 +150,8 @@ func swapped(x *formula.Expr, text string) string {
 	if c.same(x.Args[0], x.Args[1]).equal || x.Args[0].IsInfinite() || x.Args[1].IsInfinite() {
 		return ""
 	}
-	inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(strings.NewReplacer("\\left", "", "\\right", "").Replace(text)), "("), ")")
+	inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(strings.NewReplacer("\\left", "", "\\right",
+		"").Replace(text)), "("), ")")
 	a, b, _ := strings.Cut(inner, ",")
 	return "(" + b + "," + a + ")"
 }
@@ -143,7 +171,8 @@ func TestMutatedGolds(t *testing.T) {
 		if err != nil || strings.Contains(gold, ",") && x.Op != formula.Tuple {
 			continue
 		}
-		g := mutated{text: gold, x: x, words: strings.Contains(gold, "\\text") || strings.Contains(gold, "\\mbox") || x.Op == formula.Text || x.Op == formula.List}
+		g := mutated{text: gold, x: x, words: strings.Contains(gold, "\\text") || strings.Contains(gold, "\\mbox") ||
+			x.Op == formula.Text || x.Op == formula.List}
 		b := formula.NewBudget(formula.MaxWork)
 		if v, ok := b.Rational(x); ok {
 			g.value = v
@@ -165,6 +194,7 @@ func TestMutatedGolds(t *testing.T) {
 	}
 	all := logTallies(t, kinds)
 	if all.accepted > 0 || (all.pairs-all.right)*200 > all.pairs {
-		t.Errorf("%d wrong mutations accepted of %d, %d of %d verdicts right", all.accepted, all.negatives, all.right, all.pairs)
+		t.Errorf("%d wrong mutations accepted of %d, %d of %d verdicts right", all.accepted, all.negatives, all.right,
+			all.pairs)
 	}
 }

@@ -1,6 +1,8 @@
 package grade
 
 import (
+	"hash/fnv"
+	"math"
 	"math/big"
 	"slices"
 
@@ -106,10 +108,9 @@ func (c *comparer) casesAgainstOne(g, p *formula.Expr) result {
 			return unsure("cases against one expression")
 		}
 		for _, s := range d.pieces {
-			for _, f := range [...]float64{between(s.lo, s.hi), between(s.lo, between(s.lo, s.hi)),
-				between(between(s.lo, s.hi), s.hi)} {
+			for k, v := range pointsOf(s, other.String()) {
 				at := new(big.Rat)
-				if at.SetFloat64(f) == nil {
+				if at.SetFloat64(v) == nil {
 					return unsure("cases without points")
 				}
 				place := &formula.Point{Values: map[string]*big.Rat{vars[0]: at}}
@@ -117,6 +118,9 @@ func (c *comparer) casesAgainstOne(g, p *formula.Expr) result {
 					return r
 				}
 				tried++
+				if k >= 2 && c.SameForm(x.Args[2*i], c.withoutBars(other, place)) {
+					break // the same function in the whole piece
+				}
 			}
 		}
 	}
@@ -124,4 +128,51 @@ func (c *comparer) casesAgainstOne(g, p *formula.Expr) result {
 		return unsure("cases without points")
 	}
 	return likely("equal at points of every case")
+}
+
+// pointsOf returns points inside a piece: three that divide it, then others that depend on the text, so that no
+// expression is made to fit them.
+func pointsOf(s piece, text string) []float64 {
+	middle := between(s.lo, s.hi)
+	list := []float64{middle, between(s.lo, middle), between(middle, s.hi)}
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	for range 12 {
+		h.Write([]byte{1})
+		u := (float64(h.Sum64()>>44) + 0.5) / (1 << 20) // in (0, 1)
+		switch {
+		case !math.IsInf(s.lo, 0) && !math.IsInf(s.hi, 0):
+			list = append(list, s.lo+u*(s.hi-s.lo))
+		case !math.IsInf(s.lo, 0):
+			list = append(list, s.lo+64*u*u)
+		case !math.IsInf(s.hi, 0):
+			list = append(list, s.hi-64*u*u)
+		default:
+			list = append(list, 128*(u-0.5))
+		}
+	}
+	return list
+}
+
+// withoutBars writes |u| as u or -u, whichever it is at a point.
+func (c *comparer) withoutBars(x *formula.Expr, at *formula.Point) *formula.Expr {
+	if len(x.Args) == 0 {
+		return x
+	}
+	y := *x
+	y.Args = make([]*formula.Expr, len(x.Args))
+	for i, a := range x.Args {
+		y.Args[i] = c.withoutBars(a, at)
+	}
+	if x.Op != formula.Func || x.Name != "abs" {
+		return &y
+	}
+	v, ok := c.Evaluate(x.Args[0], at)
+	switch {
+	case !ok:
+		return &y
+	case real(v.V) < 0:
+		return formula.Negative(y.Args[0])
+	}
+	return y.Args[0]
 }

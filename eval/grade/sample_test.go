@@ -76,7 +76,8 @@ func TestLabelledSample(t *testing.T) {
 			if right {
 				conventionsAgree++
 			} else {
-				t.Logf("%s: %v by convention: gold %q, extracted %q, got %+v", r.ID, r.Expected, r.Gold, v.Extracted, v)
+				t.Logf("%s: %v by convention: gold %q, extracted %q, got %+v", r.ID, r.Expected, r.Gold, v.Extracted,
+					v)
 			}
 			continue
 		}

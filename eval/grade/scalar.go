@@ -26,6 +26,12 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 			return q.by(Convention)
 		}
 	}
+	if g.Has(isOpenLog) || p.Has(isOpenLog) {
+		if q := c.values(toBaseTen(g), toBaseTen(p)); q.equal {
+			q.why += ", with log to the base 10"
+			return q.by(Convention)
+		}
+	}
 	gp, pp := g.Op == formula.Percent, p.Op == formula.Percent
 	gd, pd := g.Op == formula.Degree, p.Op == formula.Degree
 	switch {
@@ -46,6 +52,25 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 		return q
 	}
 	return r
+}
+
+func isOpenLog(x *formula.Expr) bool { return x.OpenBase }
+
+// toBaseTen writes log x, which is ln x otherwise, as the logarithm to the base 10.
+func toBaseTen(x *formula.Expr) *formula.Expr {
+	if len(x.Args) == 0 {
+		return x
+	}
+	y := *x
+	y.Args = make([]*formula.Expr, len(x.Args))
+	for i, a := range x.Args {
+		y.Args[i] = toBaseTen(a)
+	}
+	if !x.OpenBase {
+		return &y
+	}
+	y.OpenBase = false
+	return formula.Quotient(&y, formula.Call("ln", formula.Integer(10)))
 }
 
 func isArccot(x *formula.Expr) bool { return x.Op == formula.Func && x.Name == "arccot" }

@@ -68,7 +68,8 @@ func clauseValue(clause string) (value string, decided bool) {
 	if !ok {
 		return "", false
 	}
-	before, after := wording.Lower(clause[:v.start]), wording.Lower(strings.Trim(clause[v.end:], " .*!"))
+	before, after := wording.Lower(clause[:v.start]), wording.Lower(strings.Trim(wording.WithoutFonts(clause[v.end:]),
+		" .*!"))
 	if strings.Contains(" "+before, " not ") || strings.Contains(before, "n't ") {
 		return "", false
 	}

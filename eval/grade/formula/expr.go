@@ -53,7 +53,8 @@ type Expr struct {
 	Rels        []string
 	Open, Close byte
 	Cols        int
-	Parts       int // of a Unit: further units it was written in, 1 for feet and inches
+	Parts       int  // of a Unit: further units it was written in, 1 for feet and inches
+	OpenBase    bool // of ln: written as log, which is to the base 10 for some
 	Args        []*Expr
 }
 

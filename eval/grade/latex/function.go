@@ -51,6 +51,10 @@ func (p *parser) function(name string) (*formula.Expr, error) {
 	if name == "lg" && base == nil {
 		base = formula.Integer(10)
 	}
+	open := name == "log" && base == nil && len(args) == 1
+	if name == "log" {
+		name = "ln"
+	}
 	if exp != nil && exp.Op == formula.Num && exp.Num.Cmp(big.NewRat(-1, 1)) == 0 && inverses[name] != "" {
 		name, exp = inverses[name], nil
 	}
@@ -80,6 +84,7 @@ func (p *parser) function(name string) (*formula.Expr, error) {
 		return nil, fmt.Errorf("%s with a subscript", name)
 	default:
 		x = formula.Call(name, args...)
+		x.OpenBase = open
 	}
 	if exp != nil {
 		x = formula.Power(x, exp)

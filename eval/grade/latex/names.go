@@ -58,7 +58,7 @@ var functions = map[string]string{
 	"arccoth": "arccoth", "arcsech": "arcsech", "arccsch": "arccsch", "arcoth": "arccoth",
 	"arsech": "arcsech", "arcsch": "arccsch",
 	"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-	"log": "ln", "ln": "ln", "lg": "lg", "exp": "exp", "abs": "abs", "max": "max", "min": "min", "gcd": "gcd",
+	"log": "log", "ln": "ln", "lg": "lg", "exp": "exp", "abs": "abs", "max": "max", "min": "min", "gcd": "gcd",
 	"lcm": "lcm", "det": "det", "floor": "floor", "ceil": "ceil", "Re": "re", "Im": "im",
 }
 
