@@ -147,7 +147,7 @@ func closing(s string) Found {
 	if d := lastDisplay(tail(s, latex.MaxAnswer)); d != "" {
 		return Found{Text: Statement(lastSide(d)), How: "no answer phrase, the last formula"}
 	}
-	whole := short.Replace(s)
+	whole := s
 	s = short.Replace(withoutMarker(strings.TrimPrefix(lastLine(s), "\\]")))
 	if t := chosen(s); t != "" {
 		return Found{Text: t, How: "the choice in the last line", Sure: true}

@@ -147,11 +147,13 @@ var ended = regexp.MustCompile(`(?:\s*(?:\$?\\(?:blacksquare|qed|square|Box|chec
 
 // withoutOrnament drops proof marks and pictures from the end of a text.
 func withoutOrnament(s string) string {
-	s = strings.TrimSpace(ended.ReplaceAllString(s, ""))
-	t := strings.TrimRightFunc(s, func(r rune) bool {
-		return unicode.Is(unicode.So, r) || r == 0xfe0f || r == 0x200d || r == ' '
+	const most = 100 // bytes of marks
+	s = strings.TrimSpace(s)
+	end := tail(s, most)
+	s = s[:len(s)-len(end)] + ended.ReplaceAllString(end, "")
+	return strings.TrimRightFunc(s, func(r rune) bool {
+		return unicode.Is(unicode.So, r) || r == 0xfe0f || r == 0x200d || unicode.IsSpace(r)
 	})
-	return t
 }
 
 // short are contractions, written out.

@@ -173,6 +173,9 @@ func isMoney(s string) bool {
 
 // concluded returns the value of "Therefore, 5 is the answer".
 func concluded(s string) string {
+	if !strings.Contains(s, " is ") && !strings.Contains(s, " are ") && !strings.Contains(s, " IS ") {
+		return ""
+	}
 	last := lastSentence(s)
 	m := conclusion.FindStringSubmatch(last)
 	if m == nil || wording.Unsettled(m[1]) || wording.Unsettled(m[2]) {

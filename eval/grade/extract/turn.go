@@ -15,6 +15,22 @@ var turnStarts = []string{"<|im_start|>assistant\n", "<|im_start|>assistant", "<
 	"<|start_header_id|>assistant<|end_header_id|>", "<|assistant|>", "<start_of_turn>model\n",
 	"<｜begin▁of▁sentence｜>", "<｜Assistant｜>"}
 
+// speakerAt returns where the first line of another speaker begins, the length of the text if there is none.
+func speakerAt(s string) int {
+	for i := 1; i < len(s); i++ {
+		k := strings.IndexByte(s[i:], '\n')
+		if k < 0 {
+			break
+		}
+		i += k
+		if i+1 < len(s) && strings.IndexByte("HUu#", s[i+1]) >= 0 &&
+			slices.ContainsFunc(speakers, func(name string) bool { return strings.HasPrefix(s[i:], name) }) {
+			return i
+		}
+	}
+	return len(s)
+}
+
 // marks are tokens that stand inside an answer, special to a tokenizer or not.
 var marks = []string{"<think>", "</think>", "<answer>", "</answer>"}
 
@@ -60,11 +76,7 @@ func (t *Turns) First(s string) string {
 			}
 		}
 	}
-	for _, speaker := range speakers {
-		if k := strings.Index(s, speaker); k > 0 {
-			s = s[:k]
-		}
-	}
+	s = s[:speakerAt(s)]
 	for i := 0; i < len(s); i++ {
 		if len(t.starts) == 1 { // the usual case, which is fast
 			k := strings.IndexByte(s[i:], '<')
