@@ -10,22 +10,7 @@ type Description struct {
 // Descriptions returns the descriptions of all tables and views, in reading order. A test
 // ensures that none is missing.
 func Descriptions() []Description {
-	return []Description{
-		{"v_runs", "view for other programs, stable over versions: the runs that are not deleted (docs/python.md)",
-			map[string]string{"created": "UTC, as text", "config": "JSON: every key, nested"}},
-		{"v_metrics", "view for other programs: every metric of every step", nil},
-		{"v_results", "view for other programs: the newest scores of every evaluation", map[string]string{
-			"samples": "per problem", "problems": "number of problems", "protocol": "equal ones may be compared"}},
-		{"v_samples", "view for other programs: every completion with its verdict", map[string]string{
-			"k": "counts among the problem's samples", "tokens": "of the completion"}},
-		{"run_list", "view: the runs that are not deleted, for reading", map[string]string{
-			"run": "the first 8 digits of rid", "rid": "hexadecimal", "xid": "experiment id",
-			"created": "UTC, as text", "id": "runs.id",
-		}},
-		{"metric_points", "view: every metric of every step, with names",
-			map[string]string{"run": "the first 8 digits of rid", "run_id": "runs.id"}},
-		{"eval_results", "view: every score of every run on every suite",
-			map[string]string{"run": "the first 8 digits of rid", "run_id": "runs.id"}},
+	return append(views(), []Description{
 		{"runs", "one experiment with one seed", map[string]string{
 			"rid": "identity: equal rid, equal bits", "xid": "identity without the seed",
 			"model":    "layers x width, or the base model",
@@ -83,5 +68,25 @@ func Descriptions() []Description {
 			"ok": "1: all matches the record", "detail": "JSON: checks and results"}},
 		{"blobs", "files by content, in blobs/sha256", nil},
 		{"meta", "facts about the store", nil},
+	}...)
+}
+
+func views() []Description {
+	return []Description{
+		{"v_runs", "view for other programs, stable over versions: the runs that are not deleted (docs/python.md)",
+			map[string]string{"created": "UTC, as text", "config": "JSON: every key, nested"}},
+		{"v_metrics", "view for other programs: every metric of every step", nil},
+		{"v_results", "view for other programs: the newest scores of every evaluation", map[string]string{
+			"samples": "per problem", "problems": "number of problems", "protocol": "equal ones may be compared"}},
+		{"v_samples", "view for other programs: every completion with its verdict", map[string]string{
+			"k": "counts among the problem's samples", "tokens": "of the completion"}},
+		{"run_list", "view: the runs that are not deleted, for reading", map[string]string{
+			"run": "the first 8 digits of rid", "rid": "hexadecimal", "xid": "experiment id",
+			"created": "UTC, as text", "id": "runs.id",
+		}},
+		{"metric_points", "view: every metric of every step, with names",
+			map[string]string{"run": "the first 8 digits of rid", "run_id": "runs.id"}},
+		{"eval_results", "view: every score of every run on every suite",
+			map[string]string{"run": "the first 8 digits of rid", "run_id": "runs.id"}},
 	}
 }
