@@ -92,12 +92,10 @@ func (s *source) omittedBlocks(all []omitted) []block {
 // evalGrids shows every metric of every suite, including the scores before training.
 func (s *source) evalGrids() []block {
 	var names []string
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			for _, e := range r.evals {
-				if !slices.Contains(names, e.SuiteName) {
-					names = append(names, e.SuiteName)
-				}
+	for _, r := range eachRun(s.arms) {
+		for _, e := range r.evals {
+			if !slices.Contains(names, e.SuiteName) {
+				names = append(names, e.SuiteName)
 			}
 		}
 	}
@@ -116,12 +114,10 @@ func (s *source) evalGrids() []block {
 // evalMetrics lists a suite's metrics in recording order.
 func (s *source) evalMetrics(suite string) []string {
 	var names []string
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			for _, e := range r.evals {
-				if e.SuiteName == suite && !slices.Contains(names, e.Metric) {
-					names = append(names, e.Metric)
-				}
+	for _, r := range eachRun(s.arms) {
+		for _, e := range r.evals {
+			if e.SuiteName == suite && !slices.Contains(names, e.Metric) {
+				names = append(names, e.Metric)
 			}
 		}
 	}
@@ -132,11 +128,9 @@ func (s *source) evalMetrics(suite string) []string {
 func (s *source) metricGrid() *grid {
 	g := s.armGrid("", "series")
 	names := map[string]bool{}
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			for name := range r.curves {
-				names[name] = true
-			}
+	for _, r := range eachRun(s.arms) {
+		for name := range r.curves {
+			names[name] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -187,11 +181,9 @@ func (s *source) meanCells(name string, value func(*run) float64) []line {
 // unfinished lists the runs that did not finish.
 func (s *source) unfinished() []string {
 	var names []string
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			if r.Status != store.Done {
-				names = append(names, fmt.Sprintf("%s seed %d (%s)", a.Name, r.Seed, r.Status))
-			}
+	for a, r := range eachRun(s.arms) {
+		if r.Status != store.Done {
+			names = append(names, fmt.Sprintf("%s seed %d (%s)", a.Name, r.Seed, r.Status))
 		}
 	}
 	return names

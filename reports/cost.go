@@ -35,12 +35,10 @@ func (c stageCost) name() string {
 // stageCosts sums up the stages of each arm, [stages][arms] in the order of execution.
 func (s *source) stageCosts(ctx context.Context) ([][]stageCost, error) {
 	var names []string
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			for _, st := range r.stages {
-				if key := st.Kind + "\x00" + st.Label; !slices.Contains(names, key) {
-					names = append(names, key)
-				}
+	for _, r := range eachRun(s.arms) {
+		for _, st := range r.stages {
+			if key := st.Kind + "\x00" + st.Label; !slices.Contains(names, key) {
+				names = append(names, key)
 			}
 		}
 	}

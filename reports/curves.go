@@ -117,16 +117,14 @@ func recorded(arms []*arm, metric string) bool {
 // figure; ok is false if there are two values, or if a series has one point.
 func constant(arms []*arm, metric string) (v float64, ok bool) {
 	first := true
-	for _, a := range arms {
-		for _, r := range a.Runs {
-			values := r.curves[metric].Values
-			for _, x := range values {
-				if first {
-					v, first = x, false
-				}
-				if x != v || len(values) == 1 && x != 0 {
-					return 0, false
-				}
+	for _, r := range eachRun(arms) {
+		values := r.curves[metric].Values
+		for _, x := range values {
+			if first {
+				v, first = x, false
+			}
+			if x != v || len(values) == 1 && x != 0 {
+				return 0, false
 			}
 		}
 	}
@@ -187,17 +185,15 @@ func series(c store.Curve) figure.Series {
 // runs.
 func startOf(arms []*arm, metric string) *figure.Reference {
 	var found *figure.Reference
-	for _, a := range arms {
-		for _, r := range a.Runs {
-			for _, e := range r.evals {
-				if !strings.HasSuffix(e.SuiteName, startSuffix) || e.Metric != metric {
-					continue
-				}
-				if found != nil && found.Value != e.Value {
-					return nil
-				}
-				found = &figure.Reference{Name: "start, on test problems", Value: e.Value}
+	for _, r := range eachRun(arms) {
+		for _, e := range r.evals {
+			if !strings.HasSuffix(e.SuiteName, startSuffix) || e.Metric != metric {
+				continue
 			}
+			if found != nil && found.Value != e.Value {
+				return nil
+			}
+			found = &figure.Reference{Name: "start, on test problems", Value: e.Value}
 		}
 	}
 	return found

@@ -46,13 +46,11 @@ func (s *source) graderFigures(suite scoredSuite) []drawing {
 // recording order.
 func (s *source) metricsUnder(suite, prefix string) (list []string) {
 	seen := map[string]bool{}
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			for _, e := range r.evals {
-				if name, ok := strings.CutPrefix(e.Metric, prefix); ok && e.SuiteName == suite && !seen[name] {
-					seen[name] = true
-					list = append(list, name)
-				}
+	for _, r := range eachRun(s.arms) {
+		for _, e := range r.evals {
+			if name, ok := strings.CutPrefix(e.Metric, prefix); ok && e.SuiteName == suite && !seen[name] {
+				seen[name] = true
+				list = append(list, name)
 			}
 		}
 	}

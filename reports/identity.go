@@ -30,12 +30,10 @@ func (s *source) runGrid() *grid {
 		Note: text("A run's id is a hash of its configuration, data, initial weights, sources, seed and numerics " +
 			"class; the chain is a hash over every step's tokens, rewards and metrics. The same id must give the " +
 			"same chain, bit for bit.")}
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			g.add(line{a.span()}, text("%d", r.Seed), digest(r.RID), digest(r.XID), text("%s", r.Numerics),
-				text("%s", string(r.Status)),
-				text("%d / %d", r.Steps, r.StepsTotal), digest(r.Chain))
-		}
+	for a, r := range eachRun(s.arms) {
+		g.add(line{a.span()}, text("%d", r.Seed), digest(r.RID), digest(r.XID), text("%s", r.Numerics),
+			text("%s", string(r.Status)),
+			text("%d / %d", r.Steps, r.StepsTotal), digest(r.Chain))
 	}
 	return g
 }
@@ -48,15 +46,13 @@ func (s *source) proofGrid() *grid {
 		Note: text("Sampler vs. trainer: the largest difference between a token’s probability as recorded by the " +
 			"sampler and as computed by the trainer’s forward pass on the same weights, over all checked rollouts; " +
 			"0 means equal bits. Merged weights: logits of the exported model against the last checkpoint.")}
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			again := line{styled(muted, "no")}
-			if n := r.attemptsOf(store.AttemptVerify); n > 0 {
-				again = text("%s", quantity.Plural(n, "time"))
-			}
-			g.add(line{a.span()}, text("%d", r.Seed), r.samplerProof(), r.probe(), text("%d", len(r.diverged)),
-				text("%d", r.warnings()), again)
+	for a, r := range eachRun(s.arms) {
+		again := line{styled(muted, "no")}
+		if n := r.attemptsOf(store.AttemptVerify); n > 0 {
+			again = text("%s", quantity.Plural(n, "time"))
 		}
+		g.add(line{a.span()}, text("%d", r.Seed), r.samplerProof(), r.probe(), text("%d", len(r.diverged)),
+			text("%d", r.warnings()), again)
 	}
 	return g
 }
@@ -111,12 +107,10 @@ func (s *source) codeGrid() *grid {
 			{Text: " writes them out."}}}
 	for _, kind := range s.stageKinds() {
 		by := map[ident.Digest][]string{}
-		for _, a := range s.arms {
-			for _, r := range a.Runs {
-				for _, st := range r.stages {
-					if st.Kind == kind && !slices.Contains(by[st.Code], a.Name) {
-						by[st.Code] = append(by[st.Code], a.Name)
-					}
+		for a, r := range eachRun(s.arms) {
+			for _, st := range r.stages {
+				if st.Kind == kind && !slices.Contains(by[st.Code], a.Name) {
+					by[st.Code] = append(by[st.Code], a.Name)
 				}
 			}
 		}
@@ -135,12 +129,10 @@ func (s *source) codeGrid() *grid {
 // stageKinds lists the kinds in execution order.
 func (s *source) stageKinds() []string {
 	var kinds []string
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			for _, st := range r.stages {
-				if !slices.Contains(kinds, st.Kind) {
-					kinds = append(kinds, st.Kind)
-				}
+	for _, r := range eachRun(s.arms) {
+		for _, st := range r.stages {
+			if !slices.Contains(kinds, st.Kind) {
+				kinds = append(kinds, st.Kind)
 			}
 		}
 	}
@@ -169,25 +161,23 @@ type environment struct {
 // environments lists the distinct environments with their numbers of runs.
 func (s *source) environments() []environment {
 	count := map[environment]int{}
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			seen := map[environment]bool{}
-			for _, at := range r.attempts {
-				var env struct {
-					Go, OS, Arch, CPU, Backend string
-					CPUs                       int
-					Memory                     int64 `json:"memory_bytes"`
-				}
-				if json.Unmarshal(at.Env, &env) != nil {
-					continue // recorded by a program with other fields
-				}
-				e := environment{Build: at.Build, Go: env.Go, System: strings.Trim(env.OS+"/"+env.Arch, "/"),
-					CPU: env.CPU, CPUs: env.CPUs,
-					Memory: env.Memory, Backend: cmp.Or(env.Backend, at.Device)}
-				if !seen[e] {
-					seen[e] = true
-					count[e]++
-				}
+	for _, r := range eachRun(s.arms) {
+		seen := map[environment]bool{}
+		for _, at := range r.attempts {
+			var env struct {
+				Go, OS, Arch, CPU, Backend string
+				CPUs                       int
+				Memory                     int64 `json:"memory_bytes"`
+			}
+			if json.Unmarshal(at.Env, &env) != nil {
+				continue // recorded by a program with other fields
+			}
+			e := environment{Build: at.Build, Go: env.Go, System: strings.Trim(env.OS+"/"+env.Arch, "/"),
+				CPU: env.CPU, CPUs: env.CPUs,
+				Memory: env.Memory, Backend: cmp.Or(env.Backend, at.Device)}
+			if !seen[e] {
+				seen[e] = true
+				count[e]++
 			}
 		}
 	}
@@ -218,18 +208,16 @@ func (s *source) environmentSection() section {
 
 // period returns when the runs were executed, as recorded in the store.
 func (s *source) period() (first, last string) {
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			if r.Started.IsZero() || r.Ended.IsZero() {
-				continue
-			}
-			const layout = "2006-01-02 15:04"
-			from, to := r.Started.UTC().Format(layout), r.Ended.UTC().Format(layout)
-			if first == "" || from < first {
-				first = from
-			}
-			last = max(last, to)
+	for _, r := range eachRun(s.arms) {
+		if r.Started.IsZero() || r.Ended.IsZero() {
+			continue
 		}
+		const layout = "2006-01-02 15:04"
+		from, to := r.Started.UTC().Format(layout), r.Ended.UTC().Format(layout)
+		if first == "" || from < first {
+			first = from
+		}
+		last = max(last, to)
 	}
 	return first, last
 }

@@ -65,25 +65,23 @@ func (r *Report) manifest(b Bundle) Manifest {
 		Suites: []ManifestSuite{},
 		Vary:   []string{}, Waivers: []compare.Difference{}, Excluded: []compare.Excluded{}, Builds: []string{},
 		Files: []ManifestFile{}}
-	for _, a := range s.arms {
-		for _, run := range a.Runs {
-			in := ManifestRun{Arm: a.Name, Seed: run.Seed, RID: run.RID.String(), XID: run.XID.String(),
-				Numerics: run.Numerics,
-				Config:   run.Config.String(), Chain: run.Chain.String(), Code: map[string]string{}}
-			for _, st := range run.stages {
-				in.Code[st.Kind] = st.Code.String()
+	for a, run := range eachRun(s.arms) {
+		in := ManifestRun{Arm: a.Name, Seed: run.Seed, RID: run.RID.String(), XID: run.XID.String(),
+			Numerics: run.Numerics,
+			Config:   run.Config.String(), Chain: run.Chain.String(), Code: map[string]string{}}
+		for _, st := range run.stages {
+			in.Code[st.Kind] = st.Code.String()
+		}
+		m.Inputs = append(m.Inputs, in)
+		for _, at := range run.attempts {
+			if !slices.Contains(m.Builds, at.Build) {
+				m.Builds = append(m.Builds, at.Build)
 			}
-			m.Inputs = append(m.Inputs, in)
-			for _, at := range run.attempts {
-				if !slices.Contains(m.Builds, at.Build) {
-					m.Builds = append(m.Builds, at.Build)
-				}
-			}
-			for _, e := range run.evals {
-				suite := ManifestSuite{e.SuiteName, e.SuiteDigest.String(), e.Protocol.String()}
-				if !slices.Contains(m.Suites, suite) {
-					m.Suites = append(m.Suites, suite)
-				}
+		}
+		for _, e := range run.evals {
+			suite := ManifestSuite{e.SuiteName, e.SuiteDigest.String(), e.Protocol.String()}
+			if !slices.Contains(m.Suites, suite) {
+				m.Suites = append(m.Suites, suite)
 			}
 		}
 	}

@@ -24,11 +24,9 @@ func optimumFigures(arms []*arm) []drawing {
 }
 
 func enumerable(arms []*arm, suite string) bool {
-	for _, a := range arms {
-		for _, r := range a.Runs {
-			if len(r.policies[suite]) > 0 {
-				return true
-			}
+	for _, r := range eachRun(arms) {
+		if len(r.policies[suite]) > 0 {
+			return true
 		}
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -178,14 +179,25 @@ func settingText(v any) string {
 	return string(b)
 }
 
+// eachRun yields the runs of all arms, arm by arm.
+func eachRun(arms []*arm) iter.Seq2[*arm, *run] {
+	return func(yield func(*arm, *run) bool) {
+		for _, a := range arms {
+			for _, r := range a.Runs {
+				if !yield(a, r) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // settings lists the paths of an arm's configurations.
 func settings(arms []*arm) []string {
 	all := map[string]bool{}
-	for _, a := range arms {
-		for _, r := range a.Runs {
-			for k := range r.config {
-				all[k] = true
-			}
+	for _, r := range eachRun(arms) {
+		for k := range r.config {
+			all[k] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
@@ -194,12 +206,10 @@ func settings(arms []*arm) []string {
 // suites lists the labels that any run was scored on, except evaluations before training.
 func suites(arms []*arm) []string {
 	all := map[string]bool{}
-	for _, a := range arms {
-		for _, r := range a.Runs {
-			for label := range r.scores {
-				if !strings.HasSuffix(label, startSuffix) {
-					all[label] = true
-				}
+	for _, r := range eachRun(arms) {
+		for label := range r.scores {
+			if !strings.HasSuffix(label, startSuffix) {
+				all[label] = true
 			}
 		}
 	}
@@ -230,12 +240,10 @@ func (r *run) evalValue(suite, metric string) float64 {
 // suiteNames lists the suites' names in evaluations, except those before training.
 func suiteNames(arms []*arm) []string {
 	all := map[string]bool{}
-	for _, a := range arms {
-		for _, r := range a.Runs {
-			for _, e := range r.evals {
-				if !strings.HasSuffix(e.SuiteName, startSuffix) {
-					all[e.SuiteName] = true
-				}
+	for _, r := range eachRun(arms) {
+		for _, e := range r.evals {
+			if !strings.HasSuffix(e.SuiteName, startSuffix) {
+				all[e.SuiteName] = true
 			}
 		}
 	}

@@ -106,15 +106,7 @@ func (s *source) resultsSection(d drawn) section {
 	if len(d.groups[groupOptimum]) > 0 {
 		sec.Blocks = append(sec.Blocks, d.groups[groupOptimum])
 	}
-	accuracy := func(m string) bool { return !ofDiversity(m) }
-	if s.result == nil {
-		sec.Blocks = append(sec.Blocks, s.aloneGrids(accuracy)...)
-	} else {
-		for i := range s.result.Suites {
-			suite := &s.result.Suites[i]
-			sec.Blocks = append(sec.Blocks, s.scoreGrid(suite, accuracy), s.pairGrid(suite, accuracy))
-		}
-	}
+	sec.Blocks = append(sec.Blocks, s.suiteGrids(func(m string) bool { return !ofDiversity(m) })...)
 	if g := s.ratingGrid(); g != nil {
 		sec.Blocks = append(sec.Blocks, g)
 	}
@@ -126,15 +118,21 @@ func (s *source) diversitySection(d drawn) section {
 	sec.Blocks = append(sec.Blocks, paragraph{text("Whether a policy knows one way to solve a problem or " +
 		"several. Answers are compared in the task's canonical form, so a solution written in two ways counts " +
 		"once. All arms have the same number of samples per problem.")})
-	if s.result == nil {
-		sec.Blocks = append(sec.Blocks, s.aloneGrids(ofDiversity)...)
-	} else {
-		for i := range s.result.Suites {
-			suite := &s.result.Suites[i]
-			sec.Blocks = append(sec.Blocks, s.scoreGrid(suite, ofDiversity), s.pairGrid(suite, ofDiversity))
-		}
-	}
+	sec.Blocks = append(sec.Blocks, s.suiteGrids(ofDiversity)...)
 	return withGallery(sec, d.groups[groupDiversity])
+}
+
+// suiteGrids shows scores and differences of the metrics to keep, suite by suite.
+func (s *source) suiteGrids(keep func(metric string) bool) []block {
+	if s.result == nil {
+		return s.aloneGrids(keep)
+	}
+	var list []block
+	for i := range s.result.Suites {
+		suite := &s.result.Suites[i]
+		list = append(list, s.scoreGrid(suite, keep), s.pairGrid(suite, keep))
+	}
+	return list
 }
 
 func withGallery(sec section, g gallery) section {

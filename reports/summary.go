@@ -265,14 +265,12 @@ func (s *source) headlineMetrics(suite string) []string {
 
 func (s *source) divergences() []line {
 	var list []line
-	for _, a := range s.arms {
-		for _, r := range a.Runs {
-			if n := len(r.diverged); n > 0 {
-				d := r.diverged[0].What
-				list = append(list, text("Run %s (%s, seed %d) was executed again with different results, first in "+
-					"%s. The report shows the first record.",
-					r.RID.Short(), a.Name, r.Seed, d.Field))
-			}
+	for a, r := range eachRun(s.arms) {
+		if n := len(r.diverged); n > 0 {
+			d := r.diverged[0].What
+			list = append(list, text("Run %s (%s, seed %d) was executed again with different results, first in "+
+				"%s. The report shows the first record.",
+				r.RID.Short(), a.Name, r.Seed, d.Field))
 		}
 	}
 	return list
