@@ -292,3 +292,36 @@ func manyRuns(b *testing.B, dir string, n int) {
 		b.Fatal(err)
 	}
 }
+
+// A curve of a million points for a display of 600 pixels: the goal is 300 ms.
+func BenchmarkSpans(b *testing.B) {
+	const steps = 1_000_000
+	db := open(b)
+	run := ensure(b, db, newRun("x", 0))
+	longCurve(b, db, run.ID, "loss", steps)
+	for b.Loop() {
+		spans, err := db.Spans(b.Context(), run.ID, []string{"loss"}, Grid{From: 1, To: steps, N: 600})
+		if err != nil || len(spans["loss"]) != 600 {
+			b.Fatalf("%d spans, %v", len(spans["loss"]), err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*steps), "ns/point")
+}
+
+// longCurve records the points 1/step of a series in one statement.
+func longCurve(b *testing.B, db *DB, run int64, name string, steps int) {
+	b.Helper()
+	err := db.write(b.Context(), "fill", func(tx *sql.Tx) error {
+		_, err := tx.Exec(`INSERT INTO series (run, name, unit, det, n, last, last_step) VALUES (?1, ?2, '', 1, ?3, 1.0 / ?3, ?3)`,
+			run, name, steps)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(`WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ?3)
+			INSERT INTO metrics SELECT ?1, c.n, s.id, 1.0 / c.n FROM c, series s WHERE s.run = ?1 AND s.name = ?2`, run, name, steps)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
