@@ -60,23 +60,9 @@ type referenceData struct {
 // Draw draws the curve. Errors name the figure, and the arm and seed at fault; a
 // curve without a finite value is ErrNoData.
 func (f Curve) Draw() (Figure, error) {
-	if err := f.Head.check(); err != nil {
+	c, err := f.chart()
+	if err != nil {
 		return Figure{}, err
-	}
-	if f.Smooth < 0 || (f.Smooth > 1 && f.Smooth%2 == 0) {
-		return Figure{}, f.errorf("smoothing over %d points: want an odd number", f.Smooth)
-	}
-	c := lineChart{title: f.Title, x: f.X, y: f.Y, reference: f.Reference}
-	for _, a := range f.Arms {
-		t, err := f.track(a)
-		if err != nil {
-			return Figure{}, err
-		}
-		c.names, c.tracks = append(c.names, a.Name), append(c.tracks, t)
-	}
-	c.looks = looks(f.Order, c.names)
-	if c.empty() {
-		return Figure{}, f.noData("no arm has a finite value")
 	}
 	return f.render(picture{
 		caption: f.caption(c),
@@ -87,6 +73,29 @@ func (f Curve) Draw() (Figure, error) {
 		legend:  c.legend(),
 		draw:    c.draw,
 	})
+}
+
+// chart merges the seeds of each arm.
+func (f Curve) chart() (c lineChart, err error) {
+	if err := f.Head.check(); err != nil {
+		return c, err
+	}
+	if f.Smooth < 0 || (f.Smooth > 1 && f.Smooth%2 == 0) {
+		return c, f.errorf("smoothing over %d points: want an odd number", f.Smooth)
+	}
+	c = lineChart{title: f.Title, x: f.X, y: f.Y, reference: f.Reference}
+	for _, a := range f.Arms {
+		t, err := f.track(a)
+		if err != nil {
+			return c, err
+		}
+		c.names, c.tracks = append(c.names, a.Name), append(c.tracks, t)
+	}
+	c.looks = looks(f.Order, c.names)
+	if c.empty() {
+		return c, f.noData("no arm has a finite value")
+	}
+	return c, nil
 }
 
 // track merges an arm's seeds.

@@ -38,6 +38,10 @@ type Series struct {
 	Step []float64 // [n] increasing, finite
 	X    []float64 // [n] where the points are drawn, for example tokens; nil: at Step
 	Y    []float64 // [n] a value that is not finite is a gap
+
+	// Min and Max are the range of the values that a point stands for, where Y is their
+	// mean; nil: each point is one value. Only Live draws it.
+	Min, Max []float64 // [n]
 }
 
 // Arm is one line of a curve: a name and its seeds.
@@ -58,6 +62,10 @@ type track struct {
 func (s Series) check() error {
 	if len(s.Y) != len(s.Step) || (s.X != nil && len(s.X) != len(s.Step)) {
 		return fmt.Errorf("%d steps, %d x and %d y: want one of each per point", len(s.Step), len(s.X), len(s.Y))
+	}
+	if len(s.Min) != len(s.Max) || (s.Min != nil && len(s.Min) != len(s.Step)) {
+		return fmt.Errorf("%d steps, %d least and %d greatest: want one of each per point", len(s.Step), len(s.Min),
+			len(s.Max))
 	}
 	for i, v := range s.Step {
 		if !drawable(v) {
