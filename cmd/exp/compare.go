@@ -145,63 +145,12 @@ func conditionResult(condition *compare.Condition, r *compare.Result) error {
 
 // arms forms the arms that the arguments select.
 func (a *app) arms(c *cli.Context, db *store.DB) ([]compare.Arm, error) {
-	f := a.finder(db)
-	var against []store.Run
-	if c.IsSet("vs") {
-		var err error
-		if against, err = a.selectRuns(c.Context, db, f, []string{c.String("vs")}); err != nil {
-			return nil, err
-		}
-		if len(against) == 0 {
-			return nil, cli.Failf(cli.ExitNotFound, "--vs %s selects no runs", c.String("vs"))
-		}
-	}
-	selections := c.Args().Slice()
-	if c.IsSet("by") || len(selections) == 1 {
-		selections = []string{strings.Join(selections, "\x00")}
-	}
-	var arms []compare.Arm
-	for _, s := range selections {
-		runs, err := a.selectRuns(c.Context, db, f, strings.Split(s, "\x00"))
-		if err != nil {
-			return nil, err
-		}
-		selected := len(runs)
-		runs = slices.DeleteFunc(runs, func(r store.Run) bool {
-			return slices.ContainsFunc(against, func(b store.Run) bool { return b.ID == r.ID })
-		})
-		switch {
-		case len(runs) == 0 && selected > 0 && len(selections) > 1:
-			// --vs names an arm of the list.
-		case len(runs) == 0:
-			return nil, &cli.Failure{Code: cli.ExitNotFound,
-				Err:  fmt.Errorf("%s selects no runs", strings.ReplaceAll(s, "\x00", " ")),
-				Help: "exp ls shows what there is"}
-		case len(selections) == 1:
-			if arms, err = compare.Arms(c.Context, db, runs, c.String("by")); err != nil {
-				return nil, err
-			}
-		default:
-			arms = addArm(arms, compare.Arm{Runs: runs})
-		}
-	}
-	if len(against) > 0 {
-		arms = append(arms, compare.Arm{Runs: against})
+	arms, err := compare.Selection{Runs: c.Args().Slice(), Vs: c.String("vs"), By: c.String("by"), Stdin: a.Stdin}.
+		Arms(c.Context, a.finder(db))
+	if err != nil {
+		return nil, suggestRun(c.Context, db, err)
 	}
 	return arms, nil
-}
-
-// addArm appends an arm, or adds its runs to the arm of the same experiment: users may
-// name single runs, and every seed of an experiment belongs to its arm.
-func addArm(arms []compare.Arm, a compare.Arm) []compare.Arm {
-	for i := range arms {
-		all := slices.Concat(arms[i].Runs, a.Runs)
-		if !slices.ContainsFunc(all, func(r store.Run) bool { return r.XID != all[0].XID }) {
-			arms[i].Runs = all
-			return arms
-		}
-	}
-	return append(arms, a)
 }
 
 // numbersOf reads a list of numbers separated by commas; none is nil.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -75,7 +74,7 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	f := a.finder(db)
 	f.Deleted = c.Bool("deleted")
 	var l query.List
-	if q.limit > 0 && q.filter == nil && q.sort.native() && c.NArg() == 0 && !c.IsSet("group") {
+	if q.limit > 0 && q.filter == nil && q.sort.Newest() && c.NArg() == 0 && !c.IsSet("group") {
 		l, err = f.Newest(c.Context, q.fields(), int(q.limit))
 	} else {
 		l, err = f.List(c.Context, q.filter, q.fields())
@@ -90,7 +89,7 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 		}
 		l.Keep(chosen)
 	}
-	if err := errors.Join(a.warnUnrecorded(c.Context, db, q, &l), q.sort.apply(&l)); err != nil {
+	if err := errors.Join(a.warnUnrecorded(c.Context, db, q, &l), sortRuns(&l, q.sort)); err != nil {
 		return err
 	}
 	if c.IsSet("group") {
@@ -164,7 +163,7 @@ func (a *app) rowLimitOf(c *cli.Context, usual int) (rowLimit, error) {
 // lsQuery selects what a list shows.
 type lsQuery struct {
 	filter *query.Filter // nil: all
-	sort   sortKey
+	sort   query.Order
 	cols   []namedField
 	group  *namedField   // nil: a row is a run
 	tested []store.Field // by the filters
@@ -224,7 +223,7 @@ func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 			q.cols = append(q.cols, namedField{name, f})
 		}
 	}
-	q.sort = a.sortKeyOf(cmp.Or(c.String("sort"), "-created"))
+	q.sort = a.orderOf(cmp.Or(c.String("sort"), "-created"))
 	return q, nil
 }
 
@@ -237,8 +236,8 @@ func (q *lsQuery) fields() []store.Field {
 	if q.group != nil {
 		list = append(list, q.group.field)
 	}
-	if q.sort.result == "" && !q.sort.native() {
-		list = append(list, q.sort.field)
+	if q.sort.Needs() {
+		list = append(list, q.sort.Field)
 	}
 	return list
 }
@@ -383,29 +382,7 @@ func lsValues(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 // fieldNames lists the fields for --sort and --cols: columns, the results and metrics
 // of the newest runs, and configuration keys.
 func fieldNames(ctx context.Context, db *store.DB) []string {
-	names := append(store.Columns(), "tag")
-	runs, err := db.Runs(ctx, store.RunQuery{Limit: 10})
-	if err != nil {
-		return names
-	}
-	recorded := map[string]bool{}
-	for _, r := range runs {
-		series, err := db.Series(ctx, r.ID, "")
-		if err != nil {
-			return names
-		}
-		for _, s := range series {
-			recorded["metric."+s.Name] = true
-		}
-		evals, err := db.Evals(ctx, r.ID)
-		if err != nil {
-			return names
-		}
-		for _, e := range evals {
-			recorded["eval."+strings.TrimPrefix(e.SuiteName, r.Task+"/")+"."+e.Metric] = true
-		}
-	}
-	names = append(names, slices.Sorted(maps.Keys(recorded))...)
+	names := query.FieldNames(ctx, db)
 	for _, k := range config.Keys() {
 		names = append(names, "config."+k.Path)
 	}

@@ -76,8 +76,8 @@ func TestLsPages(t *testing.T) {
 func TestGroupRuns(t *testing.T) {
 	l := &query.List{Runs: make([]store.Run, 7), Values: [][]any{{0.0015}, {0.0016}, {0.0015}, {nil}, {""}, {"1"}, {1.0}}}
 	var got []string
-	for _, g := range groupRuns(l, 0) {
-		got = append(got, fmt.Sprintf("%s×%d", exactText(g.value), len(g.runs)))
+	for _, g := range l.Groups(0) {
+		got = append(got, fmt.Sprintf("%s×%d", exactText(g.Value), len(g.Runs)))
 	}
 	want := []string{"0.0015×2", "0.0016×1", "×1", "×1", "1×1", "1×1"}
 	if !slices.Equal(got, want) {
@@ -253,24 +253,6 @@ func TestLsSmoke(t *testing.T) {
 	for _, r := range list.Data {
 		if r.Status != "done" || r.Steps != 4 || r.Wall <= 0 || time.Since(r.Created) > time.Hour {
 			t.Errorf("got %+v", r)
-		}
-	}
-}
-
-func TestSeedsOf(t *testing.T) {
-	tests := []struct {
-		seeds []int64
-		want  string
-	}{
-		{nil, ""}, {[]int64{7}, "7"}, {[]int64{2, 0, 1}, "0-2"}, {[]int64{5, 1, 2, 9, 10}, "1-2,5,9-10"}, {[]int64{3, 3}, "3"},
-	}
-	for _, tt := range tests {
-		var runs []store.Run
-		for _, s := range tt.seeds {
-			runs = append(runs, store.Run{Seed: s})
-		}
-		if got := seedsOf(runs); got != tt.want {
-			t.Errorf("seedsOf(%v) = %q, want %q", tt.seeds, got, tt.want)
 		}
 	}
 }

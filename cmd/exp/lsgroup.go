@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,31 +17,6 @@ import (
 // byXID is the field that --group xid names: a group is an experiment.
 var byXID = store.Field{Kind: store.FieldColumn, Name: "xid"}
 
-// runGroup is the runs that have one value of a field.
-type runGroup struct {
-	value any
-	runs  []store.Run
-}
-
-// groupRuns groups the runs of a list by the values in a column of the list, in the order
-// of their first run.
-func groupRuns(l *query.List, column int) []runGroup {
-	var groups []runGroup
-	at := map[string]int{}
-	for i, r := range l.Runs {
-		value := l.Values[i][column]
-		key := fmt.Sprintf("%T %v", value, value) // exact, and of one type
-		k, ok := at[key]
-		if !ok {
-			k = len(groups)
-			at[key] = k
-			groups = append(groups, runGroup{value: value})
-		}
-		groups[k].runs = append(groups[k].runs, r)
-	}
-	return groups
-}
-
 // exactText is fieldText with every digit of a number, which tells groups apart.
 func exactText(v any) string {
 	if x, ok := v.(float64); ok {
@@ -56,22 +30,24 @@ func exactText(v any) string {
 // means over the runs that have them, with the standard deviation between runs (divided
 // by n-1).
 func (a *app) groupTable(q lsQuery, l *query.List) cli.Table {
-	groups := groupRuns(l, len(q.cols))
+	groups := l.Groups(len(q.cols))
 	experiments := q.group.field == byXID
-	if !experiments && q.sort.native() {
-		slices.SortStableFunc(groups, func(x, y runGroup) int { return compareValues(x.value, y.value, false) })
+	if !experiments && q.sort.Newest() {
+		slices.SortStableFunc(groups, func(x, y query.Group) int {
+			return query.CompareValues(x.Value, y.Value, false)
+		})
 	}
-	results := headlineNames(l.Runs)
+	results := query.ResultNames(l.Runs)
 	t := cli.Table{Schema: "exp.ls.group/1", Columns: a.groupColumns(q.group, results)}
 	now := a.Clock.Now()
 	for _, group := range groups {
-		g := group.runs
+		g := group.Runs
 		newest := slices.MaxFunc(g, func(x, y store.Run) int { return x.Created.Compare(y.Created) })
-		row := []any{group.value}
+		row := []any{group.Value}
 		if experiments {
 			row = []any{cli.HexID(newest.XID.String()), newest.Name, newest.Algo}
 		}
-		row = append(row, len(g), seedsOf(g), a.groupStatus(g))
+		row = append(row, len(g), query.Seeds(g), a.groupStatus(g))
 		for _, name := range results {
 			row = append(row, a.spread(g, name)...)
 		}
@@ -114,7 +90,7 @@ func (a *app) groupColumns(by *namedField, results []string) []cli.Column {
 func (a *app) spread(runs []store.Run, name string) []any {
 	var values []float64
 	for i := range runs {
-		if v, ok := headlineOf(&runs[i], name).(float64); ok {
+		if v, ok := query.Result(&runs[i], name).(float64); ok {
 			values = append(values, v)
 		}
 	}
@@ -132,30 +108,6 @@ func (a *app) spread(runs []store.Run, name string) []any {
 		return []any{quantity.Fixed(mean, 3)}
 	}
 	return []any{nil}
-}
-
-// seedsOf lists the seeds of runs in the form of --seeds: "0-2,7".
-func seedsOf(runs []store.Run) string {
-	var seeds []int64
-	for _, r := range runs {
-		seeds = append(seeds, r.Seed)
-	}
-	slices.Sort(seeds)
-	seeds = slices.Compact(seeds)
-	var parts []string
-	for i := 0; i < len(seeds); {
-		k := i
-		for k+1 < len(seeds) && seeds[k+1] == seeds[k]+1 {
-			k++
-		}
-		part := strconv.FormatInt(seeds[i], 10)
-		if k > i {
-			part += "-" + strconv.FormatInt(seeds[k], 10)
-		}
-		parts = append(parts, part)
-		i = k + 1
-	}
-	return strings.Join(parts, ",")
 }
 
 // groupStatus sums up the status of runs: "done", "1/3 done" in the narrow table, or

@@ -7,6 +7,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/experiments/quantity"
+	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/metric"
 	harness "exp/harness/run"
@@ -24,7 +25,7 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 		{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12}, {Key: "algo"}, {Key: "seed"},
 		{Key: "status", Style: statusStyle}, {Key: "steps"},
 	}}
-	names := headlineNames(runs)
+	names := query.ResultNames(runs)
 	for _, n := range names {
 		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metric.Heading(n), Digits: 3})
 	}
@@ -42,7 +43,7 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 		row := []any{cli.HexID(r.Run.RID.String()), r.Run.Name, r.Run.Algo, r.Run.Seed, string(r.Run.Status),
 			r.Run.Steps}
 		for _, n := range names {
-			v := headlineOf(&runs[i], n)
+			v := query.Result(&runs[i], n)
 			if n == "pass@1" && a.Out.ForPeople() {
 				v = a.beforeAfter(start, v)
 			}

@@ -8,6 +8,7 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
+	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/metric"
 )
@@ -100,12 +101,12 @@ func styleOf[T ~string](styles map[T]term.Style) func(v any) term.Style {
 // them.
 func (a *app) resultColumns(runs []store.Run) []runColumn {
 	var list []runColumn
-	for i, name := range headlineNames(runs) {
+	for i, name := range query.ResultNames(runs) {
 		c := cli.Column{Key: name, Title: metric.Heading(name), Digits: 3, Wide: i >= a.roomFor(8)}
 		if i > 0 {
 			c.Drop = 1 + 2*min(i-1, 1) // the second after "took", the third before it
 		}
-		list = append(list, runColumn{c, func(_ int, r *store.Run) any { return headlineOf(r, name) }})
+		list = append(list, runColumn{c, func(_ int, r *store.Run) any { return query.Result(r, name) }})
 	}
 	return list
 }
@@ -117,29 +118,6 @@ func (a *app) roomFor(width int) int {
 		return 3
 	}
 	return max(1, min(3, (a.Out.Stream.Width()-64)/width))
-}
-
-// headlineNames lists the names of the runs' headline results, each once.
-func headlineNames(runs []store.Run) []string {
-	var names []string
-	for i := range runs {
-		for _, h := range runs[i].Headline {
-			if !slices.Contains(names, h.Name) {
-				names = append(names, h.Name)
-			}
-		}
-	}
-	return names
-}
-
-// headlineOf returns one of a run's headline results, nil if not yet recorded.
-func headlineOf(r *store.Run, name string) any {
-	for _, h := range r.Headline {
-		if h.Name == name && h.Value == h.Value {
-			return h.Value
-		}
-	}
-	return nil
 }
 
 func (a *app) timeColumns() []runColumn {

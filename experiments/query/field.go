@@ -1,7 +1,10 @@
 package query
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,6 +72,34 @@ func metricField(name string) (f store.Field, at bool) {
 		}
 	}
 	return store.Field{Kind: store.FieldMetric, Name: name}, false
+}
+
+// FieldNames lists fields that runs of a store have: columns, and the metrics and results
+// of its newest runs. It reads what it can.
+func FieldNames(ctx context.Context, db *store.DB) []string {
+	names := append(store.Columns(), "tag")
+	runs, err := db.Runs(ctx, store.RunQuery{Limit: 10})
+	if err != nil {
+		return names
+	}
+	recorded := map[string]bool{}
+	for _, r := range runs {
+		series, err := db.Series(ctx, r.ID, "")
+		if err != nil {
+			return names
+		}
+		for _, s := range series {
+			recorded["metric."+s.Name] = true
+		}
+		evals, err := db.Evals(ctx, r.ID)
+		if err != nil {
+			return names
+		}
+		for _, e := range evals {
+			recorded["eval."+strings.TrimPrefix(e.SuiteName, r.Task+"/")+"."+e.Metric] = true
+		}
+	}
+	return append(names, slices.Sorted(maps.Keys(recorded))...)
 }
 
 // fieldHelp lists the fields.

@@ -114,8 +114,8 @@ func (a *Arm) key() string {
 	}).XID.String()
 }
 
-// label gives each arm a unique label.
-func label(arms []Arm) []string {
+// Labels gives each arm a unique label.
+func Labels(arms []Arm) []string {
 	labels := make([]string, len(arms))
 	for i := range arms {
 		labels[i] = arms[i].shown()

@@ -123,7 +123,7 @@ func (c *comparison) check(arms []Arm) error {
 
 // load reads the runs of all arms and decides which count.
 func (c *comparison) load(ctx context.Context, arms []Arm) error {
-	labels := label(arms)
+	labels := Labels(arms)
 	in := map[int64]int{}
 	for i, a := range arms {
 		s := &side{label: labels[i]}

@@ -402,7 +402,7 @@ func TestArms(t *testing.T) {
 	}
 	arms, err := Arms(context.Background(), f.db, runs, "")
 	f.must(err)
-	labels := label(arms)
+	labels := Labels(arms)
 	for i, l := range labels {
 		if !strings.HasPrefix(l, "a") {
 			continue

@@ -1,0 +1,59 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"exp/experiments/store"
+)
+
+// Group is the runs that have one value of a field.
+type Group struct {
+	Value any
+	Runs  []store.Run
+}
+
+// Groups groups the runs of a list by the values in a column of the list, in the order
+// of their first run.
+func (l *List) Groups(column int) []Group {
+	var groups []Group
+	at := map[string]int{}
+	for i, r := range l.Runs {
+		value := l.Values[i][column]
+		key := fmt.Sprintf("%T %v", value, value) // exact, and of one type
+		k, ok := at[key]
+		if !ok {
+			k = len(groups)
+			at[key] = k
+			groups = append(groups, Group{Value: value})
+		}
+		groups[k].Runs = append(groups[k].Runs, r)
+	}
+	return groups
+}
+
+// Seeds lists the seeds of runs in the form of --seeds: "0-2,7".
+func Seeds(runs []store.Run) string {
+	var seeds []int64
+	for _, r := range runs {
+		seeds = append(seeds, r.Seed)
+	}
+	slices.Sort(seeds)
+	seeds = slices.Compact(seeds)
+	var parts []string
+	for i := 0; i < len(seeds); {
+		k := i
+		for k+1 < len(seeds) && seeds[k+1] == seeds[k]+1 {
+			k++
+		}
+		part := strconv.FormatInt(seeds[i], 10)
+		if k > i {
+			part += "-" + strconv.FormatInt(seeds[k], 10)
+		}
+		parts = append(parts, part)
+		i = k + 1
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,95 @@
+package compare
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"exp/experiments/query"
+	"exp/experiments/store"
+)
+
+// Selection names runs and says how they form arms. Each of several selections is an arm;
+// the runs of a single one, and of all with By, are grouped as Arms does. Runs of one
+// experiment are one arm, whatever names them.
+type Selection struct {
+	Runs  []string  // as query.Finder.Select reads them
+	Vs    string    // selects the arm that the others are compared with, the last; "": none
+	By    string    // as in Arms
+	Stdin io.Reader // for the selection "-"
+}
+
+// EmptySelectionError reports a selection without runs.
+type EmptySelectionError struct {
+	Selection string
+}
+
+func (e *EmptySelectionError) Error() string { return e.Selection + " selects no runs" }
+
+// Hint says where to look.
+func (e *EmptySelectionError) Hint() string { return "exp ls shows what there is" }
+
+// ExitCode returns the code for something that does not exist.
+func (e *EmptySelectionError) ExitCode() int { return 3 }
+
+// Arms forms the arms.
+func (s Selection) Arms(ctx context.Context, f query.Finder) ([]Arm, error) {
+	var against []store.Run
+	if s.Vs != "" {
+		var err error
+		if against, err = f.Select(ctx, []string{s.Vs}, s.Stdin); err != nil {
+			return nil, err
+		}
+		if len(against) == 0 {
+			return nil, &EmptySelectionError{"--vs " + s.Vs}
+		}
+	}
+	parts := [][]string{s.Runs}
+	if s.By == "" && len(s.Runs) > 1 {
+		parts = nil
+		for _, one := range s.Runs {
+			parts = append(parts, []string{one})
+		}
+	}
+	var arms []Arm
+	for _, part := range parts {
+		runs, err := f.Select(ctx, part, s.Stdin)
+		if err != nil {
+			return nil, err
+		}
+		selected := len(runs)
+		runs = slices.DeleteFunc(runs, func(r store.Run) bool {
+			return slices.ContainsFunc(against, func(b store.Run) bool { return b.ID == r.ID })
+		})
+		switch {
+		case len(runs) == 0 && selected > 0 && len(parts) > 1:
+			// Vs names an arm of the list.
+		case len(runs) == 0:
+			return nil, &EmptySelectionError{strings.Join(part, " ")}
+		case len(parts) == 1:
+			if arms, err = Arms(ctx, f.DB, runs, s.By); err != nil {
+				return nil, err
+			}
+		default:
+			arms = addArm(arms, Arm{Runs: runs})
+		}
+	}
+	if len(against) > 0 {
+		arms = append(arms, Arm{Runs: against})
+	}
+	return arms, nil
+}
+
+// addArm appends an arm, or adds its runs to the arm of the same experiment: users may
+// name single runs, and every seed of an experiment belongs to its arm.
+func addArm(arms []Arm, a Arm) []Arm {
+	for i := range arms {
+		all := slices.Concat(arms[i].Runs, a.Runs)
+		if !slices.ContainsFunc(all, func(r store.Run) bool { return r.XID != all[0].XID }) {
+			arms[i].Runs = all
+			return arms
+		}
+	}
+	return append(arms, a)
+}
