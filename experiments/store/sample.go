@@ -97,17 +97,41 @@ type SampleQuery struct {
 	Scorer  ident.Digest // whose verdict; zero is the newest of each sample
 	After   int64        // samples with a greater id, for paging
 	Limit   int          // at most that many
+
+	MinReward, MaxReward *float64 // by the verdict, else as recorded; excludes samples without one
+	MinTokens, MaxTokens int64    // of the completion
+	Disputed             bool     // only samples that one scorer calls right and another wrong
 }
 
 // Samples returns samples of a run, with their verdicts, in recording order, including
 // samples of stages that the run reused.
 func (db *DB) Samples(ctx context.Context, run int64, q SampleQuery) ([]Sample, error) {
+	where, args := q.where(run)
+	limit := -1
+	if q.Limit > 0 {
+		limit = q.Limit
+	}
+	args = append(args, limit)
+	all, err := query(ctx, db.r, scanSample, `SELECT s.id, s.stage, s.scope, s.step, s.item, s.k, s.prompt_tokens, s.out_tokens, s.finish,
+			s.reward, s.logprob_sum, s.pack, coalesce(s.off, 0), coalesce(s.len, 0), `+verdictColumns+`
+		FROM `+judged+` LEFT JOIN scorers c ON c.id = v.scorer
+		WHERE `+where+` ORDER BY s.id LIMIT ?`, args...)
+	return all, db.fail("read samples", err)
+}
+
+// judged joins samples with the verdict of scorer ?1, or of the newest scorer of each.
+const judged = `samples s LEFT JOIN verdicts v ON v.sample = s.id
+	AND v.scorer = iif(?1 IS NULL, (SELECT max(scorer) FROM verdicts WHERE sample = s.id), (SELECT id FROM scorers WHERE digest = ?1))`
+
+// where returns the condition on judged samples of a run, with its parameters. The first
+// is the scorer.
+func (q SampleQuery) where(run int64) (text string, args []any) {
 	where := []string{`s.stage IN (SELECT home FROM stages WHERE run = ?)`}
-	args := []any{q.Scorer, run}
-	add := func(condition string, set bool, arg any) {
+	args = []any{q.Scorer, run}
+	add := func(condition string, set bool, params ...any) {
 		if set {
 			where = append(where, condition)
-			args = append(args, arg)
+			args = append(args, params...)
 		}
 	}
 	add(`s.stage IN (SELECT home FROM stages WHERE label = ?)`, q.Label != "", q.Label)
@@ -116,22 +140,39 @@ func (db *DB) Samples(ctx context.Context, run int64, q SampleQuery) ([]Sample, 
 	add(`s.step = ?`, q.Step != 0, q.Step)
 	add(`s.item = ?`, q.Item != "", q.Item)
 	add(`s.id > ?`, q.After != 0, q.After)
+	add(`s.out_tokens >= ?`, q.MinTokens != 0, q.MinTokens)
+	add(`s.out_tokens <= ?`, q.MaxTokens != 0, q.MaxTokens)
 	if q.Correct != nil {
 		add(`v.correct = ?`, true, *q.Correct)
 	}
-	limit := -1
-	if q.Limit > 0 {
-		limit = q.Limit
+	if q.MinReward != nil {
+		add(`coalesce(v.reward, s.reward) >= ?`, true, *q.MinReward)
 	}
-	args = append(args, limit)
-	all, err := query(ctx, db.r, scanSample, `SELECT s.id, s.stage, s.scope, s.step, s.item, s.k, s.prompt_tokens, s.out_tokens, s.finish,
-			s.reward, s.logprob_sum, s.pack, coalesce(s.off, 0), coalesce(s.len, 0), `+verdictColumns+`
-		FROM samples s
-		LEFT JOIN verdicts v ON v.sample = s.id
-			AND v.scorer = iif(?1 IS NULL, (SELECT max(scorer) FROM verdicts WHERE sample = s.id), (SELECT id FROM scorers WHERE digest = ?1))
-		LEFT JOIN scorers c ON c.id = v.scorer
-		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id LIMIT ?`, args...)
-	return all, db.fail("read samples", err)
+	if q.MaxReward != nil {
+		add(`coalesce(v.reward, s.reward) <= ?`, true, *q.MaxReward)
+	}
+	add(`(SELECT count(DISTINCT correct) FROM verdicts WHERE sample = s.id) > 1`, q.Disputed)
+	return strings.Join(where, " AND "), args
+}
+
+// ItemCount counts the samples of a problem.
+type ItemCount struct {
+	Item   string
+	N      int64
+	Graded int64
+	Right  int64
+	Tokens float64 // of a completion, mean
+}
+
+// ItemCounts counts a run's samples by problem, by problem id. It ignores Limit.
+func (db *DB) ItemCounts(ctx context.Context, run int64, q SampleQuery) ([]ItemCount, error) {
+	where, args := q.where(run)
+	all, err := query(ctx, db.r, func(r *sql.Rows) (c ItemCount, err error) {
+		err = r.Scan(&c.Item, &c.N, &c.Graded, &c.Right, &c.Tokens)
+		return c, err
+	}, `SELECT s.item, count(*), count(v.correct), coalesce(sum(v.correct), 0), avg(s.out_tokens)
+		FROM `+judged+` WHERE `+where+` GROUP BY s.item ORDER BY s.item`, args...)
+	return all, db.fail("count samples", err)
 }
 
 func scanSample(r *sql.Rows) (s Sample, err error) {

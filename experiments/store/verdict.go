@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 
 	"exp/experiments/ident"
@@ -71,6 +72,26 @@ func insertVerdict(ctx context.Context, insert *sql.Stmt, scorer int64, v *Verdi
 	_, err := insert.ExecContext(ctx, v.Sample, scorer, correct, v.Reward, v.Answer, v.Reason, v.CPUMS,
 		v.WallMS, v.MemKB)
 	return err
+}
+
+// Verdicts returns the verdicts of all scorers on samples, by sample, the oldest scorer
+// first.
+func (db *DB) Verdicts(ctx context.Context, samples []int64) ([]Verdict, error) {
+	ids, err := json.Marshal(samples)
+	if err != nil {
+		return nil, db.fail("read verdicts", err)
+	}
+	all, err := query(ctx, db.r, func(r *sql.Rows) (Verdict, error) {
+		var sample int64
+		v, err := scanVerdict(r, []any{&sample})
+		if err != nil {
+			return Verdict{}, err
+		}
+		v.Sample = sample
+		return *v, nil
+	}, `SELECT v.sample, `+verdictColumns+` FROM verdicts v JOIN scorers c ON c.id = v.scorer
+		WHERE v.sample IN (SELECT value FROM json_each(?)) ORDER BY v.sample, v.scorer`, string(ids))
+	return all, db.fail("read verdicts", err)
 }
 
 // verdictColumns lists the columns that scanVerdict reads after other columns; c is the
