@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,17 +13,15 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
-	"exp/experiments/blob"
 	"exp/experiments/quantity"
+	"exp/experiments/query"
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/config"
 )
 
 // samplesShown is how many completions people see by default.
 const samplesShown = 20
-
-// trainSuite is the suite name for the completions of training.
-const trainSuite = "train"
 
 func samplesCommand(a *app) *cli.Command {
 	return &cli.Command{
@@ -64,38 +61,6 @@ func samplesCommand(a *app) *cli.Command {
 	}
 }
 
-// shownSample is the schema exp.samples/1.
-type shownSample struct {
-	Suite      string
-	Step       int64
-	Item       string
-	K          int
-	Correct    *bool // nil: not graded, or no verdict
-	Reward     float64
-	Answer     string
-	Reason     string
-	OutTokens  int64
-	LogProbSum float64
-	Finish     string
-	Prompt     string
-	Text       string
-	Kept       bool // the texts are there
-	TokenIDs   []int32
-	LogProbs   []float32
-	Components map[string]float64 // named parts of the reward; nil if it has none
-}
-
-// keptText is the part of a packed record that this command reads (harness/run writes it).
-type keptText struct {
-	Prompt string `json:"prompt"`
-	Text   string `json:"text"`
-
-	Tokens   []int32   `json:"tokens"`
-	LogProbs []float32 `json:"logprobs"`
-
-	Components map[string]float64 `json:"components"`
-}
-
 func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 	limit, err := a.rowLimitOf(c, samplesShown)
 	if err != nil {
@@ -119,13 +84,13 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 	if err != nil {
 		return err
 	}
-	s := sampleReader{ctx: c.Context, db: db, run: run, suite: suite, query: q, grep: grep}
-	list, more, err := s.read(int(limit))
+	s := recorded.Completions{DB: db, Run: run, Suite: suite, Query: q, Match: grep}
+	list, more, err := s.Read(c.Context, int(limit))
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
-		if err := s.explainNone(); err != nil {
+		if err := explainNone(c.Context, s); err != nil {
 			return err
 		}
 		a.Note("no completion matches")
@@ -142,7 +107,7 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 			}})
 	}
 	t := a.sampleTable(list)
-	if slices.ContainsFunc(list, func(s shownSample) bool { return s.Components != nil }) {
+	if slices.ContainsFunc(list, func(s recorded.Completion) bool { return s.Components != nil }) {
 		t.Columns = append(t.Columns, cli.Column{Key: "components", Wide: true})
 		for i, s := range list {
 			var parts any // null of a completion without
@@ -170,144 +135,50 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 		q.Correct = &right
 	}
 	suite := c.String("suite")
-	labels, err := suiteLabels(c.Context, db, run)
+	labels, err := recorded.Suites(c.Context, db, run)
 	if err != nil {
 		return "", q, err
 	}
 	switch {
-	case suite == trainSuite || suite == "" && q.Step > 0:
+	case suite == recorded.TrainSuite || suite == "" && q.Step > 0:
 		q.Scope = "train"
-		return trainSuite, q, nil
+		return recorded.TrainSuite, q, nil
 	case q.Step > 0:
 		return "", q, cli.Usagef("--step is for training completions, not for --suite %s", suite).See("exp samples")
 	case suite == "" && len(labels) == 0:
 		return "", q, cli.Failf(cli.ExitNotFound, "run %s has no final evaluation yet", run.RID.Short()).
 			Advise("exp samples " + run.RID.Short() + " --suite train shows what training sampled")
 	case suite == "":
-		suite = firstTrained(labels)
+		suite = recorded.FirstTrained(labels)
 	}
 	suite = strings.TrimPrefix(suite, run.Task+"/")
 	if !slices.Contains(labels, suite) {
 		return "", q, cli.Failf(cli.ExitNotFound, "run %s has no suite %q", run.RID.Short(), suite).
-			Advise("it has " + strings.Join(append(labels, trainSuite), ", "))
+			Advise("it has " + strings.Join(append(labels, recorded.TrainSuite), ", "))
 	}
-	q.Scope, q.Label = "eval", suite
-	// A suite may have been sampled several times: with more completions, or otherwise.
-	switch generation, err := db.NewestStage(c.Context, run.ID, string(config.EvalGen), suite); {
-	case err == nil:
-		q.Stage = generation.Home
-	case !errors.Is(err, store.ErrNotFound):
-		return "", q, err
-	}
-	return suite, q, nil
-}
-
-// suiteLabels lists the suites of a run's evaluations.
-func suiteLabels(ctx context.Context, db *store.DB, run store.Run) ([]string, error) {
-	stages, err := db.Stages(ctx, run.ID)
-	var labels []string
-	for _, st := range stages {
-		if st.Label != "" && !slices.Contains(labels, st.Label) {
-			labels = append(labels, st.Label)
-		}
-	}
-	return labels, err
-}
-
-// firstTrained is the first suite that the trained weights were evaluated on.
-func firstTrained(labels []string) string {
-	for _, l := range labels {
-		if !strings.Contains(l, "@") {
-			return l
-		}
-	}
-	return labels[0]
-}
-
-// sampleReader reads completions with their texts.
-type sampleReader struct {
-	ctx   context.Context
-	db    *store.DB
-	run   store.Run
-	suite string
-	query store.SampleQuery
-	grep  *regexp.Regexp
-}
-
-// samplePage is how many rows are read at a time.
-const samplePage = 1000
-
-// read returns the first most matching completions, 0 for all, and whether there are more.
-func (s sampleReader) read(most int) (list []shownSample, more bool, err error) {
-	packs := s.db.Blobs.NewPackReader()
-	defer packs.Close()
-	q := s.query
-	for q.Limit = samplePage; ; {
-		rows, err := s.db.Samples(s.ctx, s.run.ID, q)
-		if err != nil {
-			return nil, false, err
-		}
-		for _, row := range rows {
-			shown, err := s.sample(packs, row)
-			if err != nil {
-				return nil, false, err
-			}
-			if !s.grep.MatchString(shown.Text) {
-				continue
-			}
-			if most > 0 && len(list) == most {
-				return list, true, nil
-			}
-			list = append(list, shown)
-		}
-		if len(rows) < samplePage {
-			return list, false, nil
-		}
-		q.After = rows[len(rows)-1].ID
-	}
-}
-
-func (s sampleReader) sample(packs *blob.PackReader, row store.Sample) (shownSample, error) {
-	out := shownSample{Suite: s.suite, Step: row.Step, Item: row.Item, K: row.K, Reward: row.Reward,
-		OutTokens:  row.OutTokens,
-		LogProbSum: row.LogProbSum, Finish: row.Finish}
-	if v := row.Verdict; v != nil {
-		out.Answer, out.Reason = v.Answer, v.Reason
-		if v.Graded {
-			out.Correct, out.Reward = &v.Correct, v.Reward
-		}
-	}
-	if row.Ref.Pack.IsZero() {
-		return out, nil
-	}
-	var kept keptText
-	if err := packs.Read(row.Ref, &kept); err != nil {
-		return out, fmt.Errorf("sample %d of problem %s: %w", row.K, row.Item, err)
-	}
-	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
-	out.TokenIDs, out.LogProbs, out.Components = kept.Tokens, kept.LogProbs, kept.Components
-	return out, nil
+	q, err = recorded.OfSuite(c.Context, db, run, string(config.EvalGen), suite, q)
+	return suite, q, err
 }
 
 // explainNone returns an error if no completions were kept, nil if the flags matched none.
-func (s sampleReader) explainNone() error {
-	kept, err := s.db.Samples(s.ctx, s.run.ID, store.SampleQuery{Scope: s.query.Scope, Label: s.query.Label, Limit: 1})
+func explainNone(ctx context.Context, s recorded.Completions) error {
+	kept, err := s.DB.Samples(ctx, s.Run.ID, store.SampleQuery{Scope: s.Query.Scope, Label: s.Query.Label, Limit: 1})
 	if err != nil || len(kept) > 0 {
 		return err
 	}
 	key := "store.samples.eval"
-	if s.query.Scope == trainSuite {
+	if s.Query.Scope == recorded.TrainSuite {
 		key = "store.samples.train"
 	}
-	rate, known := configNumber(s.ctx, s.db, s.run, key)
-	f := cli.Failf(cli.ExitNotFound, "no completions of %s are recorded for run %s", s.suite, s.run.RID.Short())
+	rate, known := configNumber(ctx, s.DB, s.Run, key)
+	f := cli.Failf(cli.ExitNotFound, "no completions of %s are recorded for run %s", s.Suite, s.Run.RID.Short())
 	switch {
 	case known && rate == 0:
-		f = cli.Failf(cli.ExitNotFound, "run %s kept no completions of %s: %s was none", s.run.RID.Short(), s.suite,
+		f = cli.Failf(cli.ExitNotFound, "run %s kept no completions of %s: %s was none", s.Run.RID.Short(), s.Suite,
 			key)
 		f.Help = "to keep them, rerun: exp run CONFIG --no-cache --set " + key + "=all"
-	case s.run.Status != store.Done:
-		f.Help = "the run is " + string(s.run.Status) + "; completions of training are written every 25 steps and " +
+	case s.Run.Status != store.Done:
+		f.Help = "the run is " + string(s.Run.Status) + "; completions of training are written every 25 steps and " +
 			"at its end"
 	}
 	return f
@@ -319,19 +190,8 @@ func configNumber(ctx context.Context, db *store.DB, run store.Run, key string) 
 	return v, ok
 }
 
-// verdict says how a completion was graded.
-func (s shownSample) verdict() string {
-	switch {
-	case s.Correct == nil:
-		return "not graded"
-	case *s.Correct:
-		return "right"
-	}
-	return "wrong"
-}
-
-// parts lists the named parts of the reward: "correct 0.00, format 1.00".
-func (s shownSample) parts() string {
+// rewardParts lists the named parts of the reward: "correct 0.00, format 1.00".
+func rewardParts(s *recorded.Completion) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(s.Components)) {
 		list = append(list, name+" "+quantity.Fixed(s.Components[name], 2))
@@ -341,8 +201,8 @@ func (s shownSample) parts() string {
 
 var verdictStyle = styleOf(map[string]term.Style{"right": term.Good, "wrong": term.Bad, "not graded": term.Warn})
 
-func (a *app) sampleTable(list []shownSample) cli.Table {
-	training := slices.ContainsFunc(list, func(s shownSample) bool { return s.Step > 0 })
+func (a *app) sampleTable(list []recorded.Completion) cli.Table {
+	training := slices.ContainsFunc(list, func(s recorded.Completion) bool { return s.Step > 0 })
 	t := cli.Table{Schema: "exp.samples/1", Columns: []cli.Column{
 		{Key: "suite", Wide: true}, {Key: "step", Wide: !training}, {Key: "item"}, {Key: "k"},
 		{Key: "verdict", Style: verdictStyle},
@@ -360,7 +220,7 @@ func (a *app) sampleTable(list []shownSample) cli.Table {
 		case a.Out.ForPeople():
 			completion = visible(s.Text)
 		}
-		t.Rows = append(t.Rows, []any{s.Suite, s.Step, s.Item, s.K, s.verdict(), numberOrNil(s.Reward), s.OutTokens,
+		t.Rows = append(t.Rows, []any{s.Suite, s.Step, s.Item, s.K, s.Verdict(), numberOrNil(s.Reward), s.OutTokens,
 			numberOrNil(s.LogProbSum), s.Finish, s.Answer, s.Reason, s.Prompt, completion})
 	}
 	return t
@@ -370,7 +230,7 @@ func (a *app) sampleTable(list []shownSample) cli.Table {
 func visible(text string) string { return strings.ReplaceAll(text, "\n", "⏎") }
 
 // writeSamples writes whole prompts and completions.
-func writeSamples(p *cli.Page, list []shownSample) {
+func writeSamples(p *cli.Page, list []recorded.Completion) {
 	for i, s := range list {
 		if i > 0 {
 			fmt.Fprintln(p)
@@ -388,9 +248,9 @@ func writeSamples(p *cli.Page, list []shownSample) {
 			logp = "  logp " + quantity.Fixed(s.LogProbSum, 2)
 		}
 		fmt.Fprintf(p, "%s  %s%s  %d tokens%s  %s\n", term.Strong.Paint(term.Clean(where), p.Layout.Color),
-			verdictStyle(s.verdict()).Paint(s.verdict(), p.Layout.Color), score, s.OutTokens, logp, s.Finish)
+			verdictStyle(s.Verdict()).Paint(s.Verdict(), p.Layout.Color), score, s.OutTokens, logp, s.Finish)
 		p.Facts(cli.Fact{Name: "answer", Text: s.Answer}, cli.Fact{Name: "reason", Text: s.Reason},
-			cli.Fact{Name: "reward", Text: s.parts()})
+			cli.Fact{Name: "reward", Text: rewardParts(&s)})
 		if !s.Kept {
 			p.Line("(the text was not kept)")
 			continue
@@ -415,9 +275,9 @@ func (a *app) suiteCandidates(ctx context.Context, db *store.DB, w cli.Word) []c
 	if err != nil {
 		return nil
 	}
-	labels, err := suiteLabels(ctx, db, run)
+	labels, err := recorded.Suites(ctx, db, run)
 	if err != nil {
 		return nil
 	}
-	return cli.Candidates(append(labels, trainSuite))
+	return cli.Candidates(append(labels, recorded.TrainSuite))
 }

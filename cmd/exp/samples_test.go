@@ -111,7 +111,7 @@ func TestSamplesManyRows(t *testing.T) {
 	b := builder{t: t, db: db}
 	r := b.run("many", "ppo", 0, "")
 	st := b.stage(r, "train", "", nil)
-	const n = 2*samplePage + 10
+	const n = 2_010 // more than two pages of rows
 	var rows []store.Sample
 	for i := range n {
 		rows = append(rows, store.Sample{Stage: st.Home, Scope: "train", Step: int64(1 + i/100), Item: "p", K: i % 100, Finish: "stop"})

@@ -318,22 +318,9 @@ func (p *showPage) events() error {
 	}
 	var rows [][]any
 	for _, e := range list {
-		rows = append(rows, []any{p.Out.LocalTime(e.Time), e.Kind, eventText(e.Data)})
+		rows = append(rows, []any{p.Out.LocalTime(e.Time), e.Kind, recorded.EventText(e.Raw)})
 	}
 	return p.Table([]cli.Column{{Title: "time"}, {Title: "kind"}, {Title: "what", Rank: 1, Wrap: true, Min: 20}}, rows)
-}
-
-// eventText is the text of an event, with its step; or its data.
-func eventText(data any) string {
-	m, _ := data.(map[string]any)
-	text, ok := m["text"].(string)
-	if !ok {
-		return cli.MachineText(cli.TreeOf(data))
-	}
-	if step, ok := m["step"].(float64); ok && !strings.Contains(text, "step") {
-		text = "step " + strconv.FormatInt(int64(step), 10) + ": " + text
-	}
-	return text
 }
 
 func (p *showPage) config() error {

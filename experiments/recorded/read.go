@@ -113,7 +113,7 @@ func (r reader) events() error {
 	list, err := r.db.Events(r.ctx, r.row.ID, 0)
 	r.run.Events = []Event{}
 	for _, e := range list {
-		r.run.Events = append(r.run.Events, Event{e.Time, e.Level, e.Kind, Decode(e.Data)})
+		r.run.Events = append(r.run.Events, Event{e.Time, e.Level, e.Kind, Decode(e.Data), e.Data})
 	}
 	return err
 }

@@ -114,6 +114,8 @@ type Event struct {
 	Level store.Level `json:"level"`
 	Kind  string      `json:"kind"`
 	Data  any         `json:"data"`
+
+	Raw json.RawMessage `json:"-"` // Data as it was recorded
 }
 
 // Attempt is one execution of the run.

@@ -1,0 +1,166 @@
+package recorded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"exp/experiments/blob"
+	"exp/experiments/store"
+)
+
+// TrainSuite is the suite name of the completions of training.
+const TrainSuite = "train"
+
+// Completion is one stored completion with its text and its verdict.
+type Completion struct {
+	ID         int64
+	Suite      string
+	Step       int64
+	Item       string
+	K          int
+	Correct    *bool // nil: not graded, or no verdict
+	Reward     float64
+	Answer     string
+	Reason     string
+	OutTokens  int64
+	LogProbSum float64
+	Finish     string
+	Prompt     string
+	Text       string
+	Kept       bool // the texts are there
+	TokenIDs   []int32
+	LogProbs   []float32
+	Components map[string]float64 // named parts of the reward; nil if it has none
+}
+
+// Verdict says how the completion was graded.
+func (c *Completion) Verdict() string {
+	switch {
+	case c.Correct == nil:
+		return "not graded"
+	case *c.Correct:
+		return "right"
+	}
+	return "wrong"
+}
+
+// keptText is the part of a packed record that is read (harness/run writes it).
+type keptText struct {
+	Prompt string `json:"prompt"`
+	Text   string `json:"text"`
+
+	Tokens   []int32   `json:"tokens"`
+	LogProbs []float32 `json:"logprobs"`
+
+	Components map[string]float64 `json:"components"`
+}
+
+// Completions reads a run's completions with their texts.
+type Completions struct {
+	DB    *store.DB
+	Run   store.Run
+	Suite string
+	Query store.SampleQuery
+	Match *regexp.Regexp // only texts that match; nil: all
+}
+
+// completionPage is how many rows are read at a time.
+const completionPage = 1000
+
+// Read returns the first most matching completions, 0 for all, and whether there are more.
+func (c Completions) Read(ctx context.Context, most int) (list []Completion, more bool, err error) {
+	packs := c.DB.Blobs.NewPackReader()
+	defer packs.Close()
+	q := c.Query
+	for q.Limit = completionPage; ; {
+		rows, err := c.DB.Samples(ctx, c.Run.ID, q)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, row := range rows {
+			shown, err := c.read(packs, row)
+			if err != nil {
+				return nil, false, err
+			}
+			if c.Match != nil && !c.Match.MatchString(shown.Text) {
+				continue
+			}
+			if most > 0 && len(list) == most {
+				return list, true, nil
+			}
+			list = append(list, shown)
+		}
+		if len(rows) < completionPage {
+			return list, false, nil
+		}
+		q.After = rows[len(rows)-1].ID
+	}
+}
+
+func (c Completions) read(packs *blob.PackReader, row store.Sample) (Completion, error) {
+	out := Completion{ID: row.ID, Suite: c.Suite, Step: row.Step, Item: row.Item, K: row.K, Reward: row.Reward,
+		OutTokens: row.OutTokens, LogProbSum: row.LogProbSum, Finish: row.Finish}
+	if v := row.Verdict; v != nil {
+		out.Answer, out.Reason = v.Answer, v.Reason
+		if v.Graded {
+			out.Correct, out.Reward = &v.Correct, v.Reward
+		}
+	}
+	if row.Ref.Pack.IsZero() {
+		return out, nil
+	}
+	var kept keptText
+	if err := packs.Read(row.Ref, &kept); err != nil {
+		return out, fmt.Errorf("sample %d of problem %s: %w", row.K, row.Item, err)
+	}
+	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
+	out.TokenIDs, out.LogProbs, out.Components = kept.Tokens, kept.LogProbs, kept.Components
+	return out, nil
+}
+
+// Suites lists the suites of a run's evaluations.
+func Suites(ctx context.Context, db *store.DB, run store.Run) ([]string, error) {
+	stages, err := db.Stages(ctx, run.ID)
+	var labels []string
+	for _, st := range stages {
+		if st.Label != "" && !slices.Contains(labels, st.Label) {
+			labels = append(labels, st.Label)
+		}
+	}
+	return labels, err
+}
+
+// FirstTrained is the first of a run's suites that the trained weights were evaluated on.
+func FirstTrained(suites []string) string {
+	for _, l := range suites {
+		if !strings.Contains(l, "@") {
+			return l
+		}
+	}
+	return suites[0]
+}
+
+// OfSuite narrows a query to the completions of a suite, or of training: those of the
+// newest generation, a stage of kind generation, as a suite may have been sampled several
+// times, with more completions or otherwise.
+func OfSuite(
+	ctx context.Context, db *store.DB, run store.Run, generation, suite string, q store.SampleQuery,
+) (store.SampleQuery, error) {
+	if suite == TrainSuite {
+		q.Scope = "train"
+		return q, nil
+	}
+	q.Scope, q.Label = "eval", suite
+	newest, err := db.NewestStage(ctx, run.ID, generation, suite)
+	if err == nil {
+		q.Stage = newest.Home
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	return q, err
+}
