@@ -105,8 +105,11 @@ func (s *source) configSection() section {
 	if len(all) <= fewKeys {
 		differ = all
 	}
-	sec.Blocks = []block{paragraph{text("The intended differences between the arms; full configurations are in " +
-		"configs/.")}}
+	intended := "The intended differences between the arms; full configurations are in configs/."
+	if s.brief {
+		intended = "The intended differences between the arms:"
+	}
+	sec.Blocks = []block{paragraph{text("%s", intended)}}
 	if len(differ) > 0 {
 		sec.Blocks = append(sec.Blocks, s.keyGrid(differ))
 	}

@@ -121,7 +121,7 @@ func (s *source) problems(ctx context.Context, picked []pick) ([]problem, error)
 				return nil, err
 			}
 			if shown.Prompt == "" {
-				shown.Prompt = clipped(visible(prompt))
+				shown.Prompt = clipped(Visible(prompt))
 			}
 			if len(side.Groups) > 0 || !math.IsNaN(p.Shares[i]) {
 				shown.Arms = append(shown.Arms, side)
@@ -168,7 +168,7 @@ func (s *source) answers(ctx context.Context, packs *blob.PackReader, a *arm, p 
 		prompt = kept.Prompt
 		key := [2]string{verdict, kept.Text}
 		if index[key] == nil {
-			index[key] = &group{answerGroup{Verdict: verdict, Text: clipped(visible(kept.Text))}, i}
+			index[key] = &group{answerGroup{Verdict: verdict, Text: clipped(Visible(kept.Text))}, i}
 			groups = append(groups, index[key])
 		}
 		index[key].Count++

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
+	"strings"
 )
 
 //go:embed page.css
@@ -14,14 +15,72 @@ var pageCSS string
 //go:embed page.tmpl
 var pageTemplate string
 
+// Section is a part of a report as HTML, without its heading.
+type Section struct {
+	ID, Title string
+	HTML      template.HTML
+}
+
+// Style returns the style sheet of a report's page.
+func Style() string { return pageCSS }
+
+// Sections renders the report's sections for a page with a style sheet of its own, which
+// knows the classes of Style.
+func (r *Report) Sections() ([]Section, error) {
+	t, err := templates(nil, "", false)
+	if err != nil {
+		return nil, err
+	}
+	var list []Section
+	for _, sec := range r.page.Sections {
+		out := Section{ID: sec.ID, Title: sec.Title}
+		for _, b := range sec.Blocks {
+			var html bytes.Buffer
+			if err := t.ExecuteTemplate(&html, kind(b), b); err != nil {
+				return nil, fmt.Errorf("report: %w", err)
+			}
+			out.HTML += template.HTML(html.String())
+		}
+		list = append(list, out)
+	}
+	return list, nil
+}
+
+// Page renders the report as a document for a server whose content security policy allows
+// its style sheet (Style) but no style attributes. Its head links to home.
+func (r *Report) Page(home string) ([]byte, error) {
+	t, err := templates(nil, home, false)
+	if err != nil {
+		return nil, err
+	}
+	return execute(t, r.page)
+}
+
 // html renders a page as one self-contained document: inline style and figures, no
 // scripts, no external addresses.
 func (p page) html(figures []string) ([]byte, error) {
+	t, err := templates(figures, "", true)
+	if err != nil {
+		return nil, err
+	}
+	return execute(t, p)
+}
+
+// templates reads the templates of a page and its blocks. figures are the formats of the
+// figures' files; styled keeps the style attributes of figures.
+func templates(figures []string, home string, styled bool) (*template.Template, error) {
 	t := template.New("page")
 	t.Funcs(template.FuncMap{
-		"kind":    kind,
-		"css":     func() template.CSS { return template.CSS(pageCSS) },
-		"inline":  func(f numbered) template.HTML { return template.HTML(inlineSVG(f)) },
+		"kind": kind,
+		"css":  func() template.CSS { return template.CSS(pageCSS) },
+		"home": func() string { return home },
+		"inline": func(f numbered) template.HTML {
+			svg := inlineSVG(f)
+			if !styled {
+				svg = presented(svg)
+			}
+			return template.HTML(svg)
+		},
 		"caption": numbered.caption,
 		"files":   func(f numbered) line { return f.links(figures) },
 		"render": func(b block) (template.HTML, error) {
@@ -33,6 +92,10 @@ func (p page) html(figures []string) ([]byte, error) {
 	if _, err := t.Parse(pageTemplate); err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
+	return t, nil
+}
+
+func execute(t *template.Template, p page) ([]byte, error) {
 	var out bytes.Buffer
 	if err := t.Execute(&out, p); err != nil {
 		return nil, fmt.Errorf("report: %w", err)
@@ -85,3 +148,20 @@ func inlineSVG(f numbered) []byte {
 }
 
 var titleRE = regexp.MustCompile(`(?s)<title>.*?</title>\s*<desc>.*?</desc>`)
+
+var styleRE = regexp.MustCompile(`\sstyle="([^"]*)"`)
+
+// presented writes the style attributes of an SVG as presentation attributes, which mean
+// the same.
+func presented(svg []byte) []byte {
+	return styleRE.ReplaceAllFunc(svg, func(attribute []byte) []byte {
+		var out []byte
+		for declaration := range strings.SplitSeq(string(styleRE.FindSubmatch(attribute)[1]), ";") {
+			name, value, found := strings.Cut(declaration, ":")
+			if found {
+				out = append(out, ` `+strings.TrimSpace(name)+`="`+strings.TrimSpace(value)+`"`...)
+			}
+		}
+		return out
+	})
+}

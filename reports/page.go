@@ -185,9 +185,9 @@ type answerGroup struct {
 	Text    string
 }
 
-// visible makes a policy's text safe to display: it escapes bytes that are not UTF-8,
+// Visible makes a policy's text safe to display: it escapes bytes that are not UTF-8,
 // control characters and bidirectional controls. Line breaks and tabs stay.
-func visible(s string) string {
+func Visible(s string) string {
 	var b strings.Builder
 	for i, w := 0, 0; i < len(s); i += w {
 		var r rune

@@ -1,13 +1,16 @@
 package reports
 
 import (
+	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"exp/experiments/store"
+	"exp/reports/compare"
 )
 
 func TestNumbers(t *testing.T) {
@@ -70,7 +73,7 @@ func TestMarkdownLine(t *testing.T) {
 }
 
 func TestVisible(t *testing.T) {
-	if got, want := visible("a\x00b\xffc\u202ed\n\te"), "a\\u0000b\\xffc\\u202ed\n\te"; got != want {
+	if got, want := Visible("a\x00b\xffc\u202ed\n\te"), "a\\u0000b\\xffc\\u202ed\n\te"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -175,5 +178,39 @@ func TestWithoutPrefix(t *testing.T) {
 		if got := strings.Join(withoutPrefix(strings.Fields(in)), " "); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
+	}
+}
+
+// A server's page has the report's figures, without style attributes, which its policy
+// refuses; a brief report has tables only.
+func TestServedPage(t *testing.T) {
+	s := newStudy(t)
+	arms := []compare.Arm{{Runs: s.flowrl}, {Runs: s.ppo}}
+	result, err := compare.Compare(context.Background(), s.db, arms, compare.Options{})
+	s.must(err)
+	full, err := New(context.Background(), Input{DB: s.db, Comparison: result})
+	s.must(err)
+	page, err := full.Page("/home")
+	s.must(err)
+	if text := string(page); strings.Contains(text, " style=") || strings.Contains(text, "\nstyle=") ||
+		!strings.Contains(text, `fill="#0072B2"`) || !strings.Contains(text, `<a href="/home">`) || !strings.Contains(text, "<style>"+Style()) {
+		t.Error("the page has style attributes, or lacks figures, the link home or the style sheet of Style")
+	}
+	brief, err := New(context.Background(), Input{DB: s.db, Comparison: result, Brief: true})
+	s.must(err)
+	sections, err := brief.Sections()
+	s.must(err)
+	var ids []string
+	for _, sec := range sections {
+		ids = append(ids, sec.ID)
+		if strings.Contains(string(sec.HTML), "<svg") || strings.Contains(string(sec.HTML), "configs/") {
+			t.Errorf("section %s has a figure or names a file", sec.ID)
+		}
+	}
+	if want := []string{"summary", "comparability", "configuration", "results"}; !slices.Equal(ids, want) {
+		t.Errorf("sections %q, want %q", ids, want)
+	}
+	if got := string(presented([]byte(`<path style="fill:none;stroke:#fff"/>`))); got != `<path fill="none" stroke="#fff"/>` {
+		t.Errorf("%s", got)
 	}
 }

@@ -27,6 +27,9 @@ type Input struct {
 	SideBySide []compare.Arm
 	Title      string    // empty: built from the arms' names
 	Contests   *Contests // for rating suites; nil: none is rated
+	// Brief leaves out figures, samples and what the runs were made with: the summary,
+	// what differs, and the tables of results remain.
+	Brief bool
 }
 
 // Report is a report ready to be rendered. Rendering does not change it.
@@ -43,6 +46,7 @@ type source struct {
 	arms   []*arm
 	result *compare.Result // nil: one arm
 	title  string
+	brief  bool
 
 	contests *Contests // nil: none were given
 	rated    []rated
@@ -55,7 +59,11 @@ func New(ctx context.Context, in Input) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{source: s}
-	if r.drawn, err = drawAll(s.drawings()); err != nil {
+	var list []drawing
+	if !in.Brief {
+		list = s.drawings()
+	}
+	if r.drawn, err = drawAll(list); err != nil {
 		return nil, err
 	}
 	if r.costs, err = s.stageCosts(ctx); err != nil {
@@ -68,7 +76,7 @@ func New(ctx context.Context, in Input) (*Report, error) {
 }
 
 func read(ctx context.Context, in Input) (*source, error) {
-	s := &source{db: in.DB, title: in.Title, result: in.Comparison}
+	s := &source{db: in.DB, title: in.Title, result: in.Comparison, brief: in.Brief}
 	arms := []compare.Arm{in.Arm}
 	if len(in.SideBySide) > 0 {
 		arms = in.SideBySide
@@ -202,13 +210,17 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 			s.environmentSection(), s.appendixSection(r.drawn.omitted))
 		return p, nil
 	}
-	samples, err := s.samplesSection(ctx)
-	if err != nil {
-		return p, err
-	}
 	p.Sections = append(p.Sections, s.summarySection())
 	if s.result != nil {
 		p.Sections = append(p.Sections, s.comparabilitySection())
+	}
+	if s.brief {
+		p.Sections = append(p.Sections, s.configSection(), s.resultsSection(r.drawn))
+		return p, nil
+	}
+	samples, err := s.samplesSection(ctx)
+	if err != nil {
+		return p, err
 	}
 	for _, sec := range []section{s.configSection(), s.resultsSection(r.drawn), s.curvesSection(r.drawn),
 		s.diversitySection(r.drawn), samples,
