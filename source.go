@@ -18,7 +18,7 @@ import "embed"
 //go:embed eval/layout/*.py eval/published/*.json
 //go:embed experiments/*/*.go
 //go:embed harness/*/*.go
-//go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go
+//go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go reports/serve/assets/*
 //go:embed sandbox/*.go sandbox/*.s sandbox/*.py sandbox/hostile.txt
 //go:embed cmd/exp/*.go cmd/exp/*/*.go
 //go:embed cmd/exp/cli/completion.bash cmd/exp/cli/completion.fish cmd/exp/cli/completion.zsh

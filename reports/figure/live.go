@@ -13,21 +13,23 @@ import (
 // its text, and has classes instead of colours, which a style sheet sets for light and
 // dark. SVG has no style attributes, so it obeys a strict content security policy.
 //
-// Classes: plot holds everything; area is the panel, whose width the style sheet sets;
-// cN is the colour of an arm and dN its dash; line, raw, band, range and grid are paths;
-// reference is the reference line.
+// The panel is as wide as the SVG; labels hang out on the left, where the style sheet
+// leaves LiveLeft pixels. Classes: plot is the SVG; cN is the colour of an arm and dN its
+// dash; line, raw, band, range, grid, axis and reference are paths.
 type Live struct {
 	SVG  []byte
 	Alt  string
 	Data any // what was drawn, as in Figure
 }
 
+// LiveLeft is the space for labels left of a live curve, in pixels.
+const LiveLeft = 54
+
 // Size of a live curve. Inside the panel, x runs from 0 to liveX and y from 0 to liveY.
 const (
 	liveX, liveY = 1000.0, 1000.0
 	liveTop      = 8  // pixels over the panel
 	liveBottom   = 22 // pixels under it, for labels
-	liveLeft     = 54 // pixels left of it, for labels
 	liveTicks    = 5
 )
 
@@ -79,18 +81,18 @@ func (l *liveChart) svg(alt string) []byte {
 	l.b.WriteString(`<g class="ticks" text-anchor="end">`)
 	for _, t := range l.y.ticks {
 		at := liveTop + float64(l.y.at(t.at))/liveY*float64(panel)
-		fmt.Fprintf(&l.b, `<text x="%d" y="%s">%s</text>`, liveLeft-8, short(at+4), html.EscapeString(t.label))
+		fmt.Fprintf(&l.b, `<text x="-8" y="%s">%s</text>`, short(at+4), html.EscapeString(t.label))
 	}
-	fmt.Fprintf(&l.b, `</g><svg class="area" x="%d" y="%d" height="%d" viewBox="0 0 %g %g" preserveAspectRatio="none">`,
-		liveLeft, liveTop, panel, liveX, liveY)
+	fmt.Fprintf(&l.b, `</g><svg y="%d" width="100%%" height="%d" viewBox="0 0 %g %g" preserveAspectRatio="none">`,
+		liveTop, panel, liveX, liveY)
 	for _, t := range l.y.ticks {
 		at := short(float64(l.y.at(t.at)))
 		fmt.Fprintf(&l.b, `<path class="grid" d="M0 %sH%g"/>`, at, liveX)
 	}
 	l.lines()
 	fmt.Fprintf(&l.b, `<path class="axis" d="M0 %gH%g"/></svg>`, liveY, liveX)
-	fmt.Fprintf(&l.b, `<svg class="area ticks" x="%d" y="%d" height="%d" overflow="visible">`, liveLeft,
-		liveTop+panel, liveBottom)
+	fmt.Fprintf(&l.b, `<svg class="ticks" y="%d" width="100%%" height="%d" overflow="visible">`, liveTop+panel,
+		liveBottom)
 	for _, t := range l.x.ticks {
 		fmt.Fprintf(&l.b, `<text x="%s%%" y="16" text-anchor="middle">%s</text>`,
 			short(float64(l.x.at(t.at))/liveX*100), html.EscapeString(t.label))
@@ -133,7 +135,7 @@ func (l *liveChart) place(arm int) string {
 		}
 	}
 	n := names[l.names[arm]]
-	return fmt.Sprintf("c%d d%d", n%len(palette), n%len(dashes))
+	return fmt.Sprintf("c%d d%d", n%len(palette), n/len(palette)%len(dashes))
 }
 
 func (l *liveChart) path(class, d string) {

@@ -52,7 +52,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	elements := liveElements(t, l.SVG)
-	for _, want := range []string{"svg plot", "svg area", "path range c1 d1", "path band c0 d0", "path reference", "path line c1 d1", "path line c0 d0"} {
+	for _, want := range []string{"svg plot", "path range c1 d0", "path band c0 d0", "path reference", "path line c1 d0", "path line c0 d0"} {
 		if !slices.Contains(elements, want) {
 			t.Errorf("no %s in %q", want, elements)
 		}

@@ -1,0 +1,96 @@
+// Keeps the page up to date: when the store changes, the page is fetched again and the
+// parts marked data-live that differ are replaced. The server escapes all text, and its
+// policy allows no inline script, so a fetched page cannot run anything.
+
+const pulse = document.getElementById('pulse');
+const pause = 1500; // milliseconds between two fetches at least
+let last = 0, waiting = false, busy = false;
+
+function beat() {
+  pulse.classList.remove('beat');
+  void pulse.offsetWidth; // begins the animation again
+  pulse.classList.add('beat');
+}
+
+// keep carries over what the reader did to a part: open details, chosen boxes, scrolling.
+function keep(from, to) {
+  for (const d of from.querySelectorAll('details[id][open]')) {
+    const other = to.querySelector('#' + CSS.escape(d.id));
+    if (other) other.open = true;
+  }
+  for (const box of from.querySelectorAll('input[type=checkbox]:checked')) {
+    const other = to.querySelector('input[value="' + CSS.escape(box.value) + '"]');
+    if (other) other.checked = true;
+  }
+  const here = from.querySelector('.here input[value]');
+  if (here) to.querySelector('input[value="' + CSS.escape(here.value) + '"]')?.closest('tr')?.classList.add('here');
+}
+
+function replace(part, fresh) {
+  const focused = part.contains(document.activeElement);
+  if (focused && document.activeElement !== part) return; // the reader is in it
+  keep(part, fresh);
+  const tall = part.querySelector('.tall')?.scrollTop, wide = part.scrollLeft;
+  const made = document.importNode(fresh, true);
+  part.replaceWith(made);
+  if (tall) made.querySelector('.tall').scrollTop = tall;
+  made.scrollLeft = wide;
+}
+
+const source = new Map(); // of each part, as the server sent it
+for (const part of document.querySelectorAll('[data-live][id]')) source.set(part.id, part.outerHTML);
+
+export async function refresh(address = location.href) {
+  if (busy) { waiting = true; return; }
+  busy = true;
+  last = Date.now();
+  try {
+    const answer = await fetch(address, {headers: {Accept: 'text/html'}});
+    if (!answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    for (const part of fresh.querySelectorAll('[data-live][id]')) {
+      const now = document.getElementById(part.id);
+      const text = part.outerHTML;
+      if (!now || source.get(part.id) === text) continue;
+      source.set(part.id, text);
+      replace(now, part);
+    }
+    document.dispatchEvent(new CustomEvent('refreshed'));
+  } catch {
+    pulse.classList.replace('on', 'off'); // the server has gone; the stream says when it is back
+  } finally {
+    busy = false;
+    if (waiting) { waiting = false; soon(); }
+  }
+}
+
+let timer;
+function soon() {
+  clearTimeout(timer);
+  if (document.hidden) { waiting = true; return; }
+  timer = setTimeout(refresh, Math.max(0, last + pause - Date.now()));
+}
+
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden && waiting) { waiting = false; soon(); }
+});
+
+if (document.querySelector('[data-live]')) {
+  const stream = new EventSource('/changes');
+  let lost = false;
+  stream.addEventListener('open', () => {
+    pulse.classList.remove('off');
+    pulse.classList.add('on');
+    pulse.title = 'connected: the page follows the store';
+    if (lost) { lost = false; soon(); }
+  });
+  stream.addEventListener('change', () => { beat(); soon(); });
+  stream.addEventListener('beat', soon);
+  stream.addEventListener('error', () => {
+    lost = true;
+    pulse.classList.remove('on');
+    pulse.classList.add('off');
+    pulse.title = 'not connected: the server has stopped';
+  });
+  addEventListener('pagehide', () => stream.close());
+}

@@ -1,0 +1,209 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"exp/eval"
+	"exp/experiments/ident"
+	"exp/experiments/quantity"
+	"exp/experiments/query"
+	"exp/experiments/store"
+	"exp/harness/metric"
+)
+
+// benchmarkRuns is how many runs the page of benchmarks reads unless some are chosen.
+const benchmarkRuns = 60
+
+// benchmarksBody is the data of benchmarks.tmpl.
+type benchmarksBody struct {
+	Filter string
+	Sel    []string
+	Suites []benchmarkSuite
+	Note   string
+}
+
+// benchmarkSuite is a table of scores on a suite: a row per run and checkpoint.
+type benchmarkSuite struct {
+	Name    string
+	About   string
+	Metrics []headCell
+	Rows    []benchmarkRow
+}
+
+type benchmarkRow struct {
+	Run, Link, Seed, Checkpoint string
+	Cells                       []scoreCell
+	order                       int64
+}
+
+// scoreCell is a score with its interval; Best marks the best of its column.
+type scoreCell struct {
+	Text, Interval string
+	Best           bool
+	value          float64
+}
+
+// benchmarksPage shows the scores of runs by suite and checkpoint.
+func (s *Server) benchmarksPage(ctx context.Context, r *http.Request) (page, error) {
+	q := r.URL.Query()
+	p := page{Title: "Benchmarks", Section: "benchmarks", Use: "benchmarks"}
+	body := benchmarksBody{Filter: q.Get("F"), Sel: q["sel"]}
+	runs, note, err := s.benchmarked(ctx, q)
+	if err != nil {
+		return p, err
+	}
+	body.Note = note
+	for _, run := range runs {
+		evals, err := s.db.Evals(ctx, run.ID)
+		if err != nil {
+			return p, err
+		}
+		curves, err := s.db.Metrics(ctx, run.ID, "val/*", 0, store.AllSteps)
+		if err != nil {
+			return p, err
+		}
+		body.add(run, evals)
+		if len(q["sel"]) > 0 { // every checkpoint of all runs would be a long page
+			body.addValidation(run, curves)
+		}
+	}
+	for i := range body.Suites {
+		body.Suites[i].markBest()
+	}
+	slices.SortStableFunc(body.Suites, func(a, b benchmarkSuite) int { return strings.Compare(a.Name, b.Name) })
+	p.Body = body
+	return p, nil
+}
+
+// benchmarked returns the runs that the address selects, else those that pass its filter,
+// the newest.
+func (s *Server) benchmarked(ctx context.Context, q url.Values) (runs []store.Run, note string, err error) {
+	if sel := selectionOf(q).Runs; len(sel) > 0 {
+		runs, err = s.finder().Select(ctx, sel, strings.NewReader(""))
+	} else {
+		var filter *query.Filter
+		if text := q.Get("F"); strings.TrimSpace(text) != "" {
+			if filter, err = query.Parse(text); err != nil {
+				return nil, "", err
+			}
+		}
+		var l query.List
+		if filter == nil {
+			l, err = s.finder().Newest(ctx, nil, benchmarkRuns)
+		} else {
+			l, err = s.finder().List(ctx, filter, nil)
+		}
+		runs = l.Runs
+		if l.More > 0 {
+			note = fmt.Sprintf("The newest %d runs; a filter finds others.", benchmarkRuns)
+		}
+	}
+	if len(runs) > mostRuns {
+		note = fmt.Sprintf("The newest %d of %d runs.", mostRuns, len(runs))
+		runs = runs[:mostRuns]
+	}
+	return runs, note, err
+}
+
+// add adds a run's final scores and those before training.
+func (b *benchmarksBody) add(run store.Run, evals []store.Eval) {
+	for _, e := range evals {
+		name, start := strings.CutSuffix(e.SuiteName, ident.StartSuffix)
+		checkpoint, order := "final", int64(1)<<60
+		if start {
+			checkpoint, order = "start", 0
+		}
+		about := fmt.Sprintf("%s, %s each; 95 %% intervals", quantity.Plural(int(e.Items), "problem"),
+			quantity.Plural(int(e.N), "sample"))
+		c := scoreCell{Text: quantity.Fixed(e.Value, 3), value: e.Value}
+		if e.Lo < e.Hi {
+			c.Interval = "[" + quantity.Fixed(e.Lo, 3) + ", " + quantity.Fixed(e.Hi, 3) + "]"
+		}
+		b.put(name, about, e.Metric, run, checkpoint, order, c)
+	}
+}
+
+// addValidation adds the scores on validation problems during training.
+func (b *benchmarksBody) addValidation(run store.Run, curves []store.Curve) {
+	for _, c := range curves {
+		name := strings.TrimPrefix(c.Name, "val/")
+		for i, v := range c.Values {
+			b.put(run.Task+"/validation", "validation problems, during training", name, run,
+				"step "+strconv.FormatInt(c.Steps[i], 10), c.Steps[i], scoreCell{Text: quantity.Fixed(v, 3), value: v})
+		}
+	}
+}
+
+// put sets a cell, and adds its suite, row and column if they are new. Only metrics that
+// comparisons show have a column.
+func (b *benchmarksBody) put(
+	suite, about, name string, run store.Run, checkpoint string, order int64, c scoreCell,
+) {
+	m, _ := metric.Find(name)
+	if m.Shown&(metric.InLists|metric.Tested|metric.Described) == 0 {
+		return
+	}
+	at := slices.IndexFunc(b.Suites, func(s benchmarkSuite) bool { return s.Name == suite })
+	if at < 0 {
+		at = len(b.Suites)
+		b.Suites = append(b.Suites, benchmarkSuite{Name: suite, About: about})
+	}
+	s := &b.Suites[at]
+	column := slices.IndexFunc(s.Metrics, func(h headCell) bool { return h.Link == name })
+	if column < 0 {
+		column = len(s.Metrics)
+		s.Metrics = append(s.Metrics, headCell{Text: metric.Heading(name), Link: name, Title: m.Definition})
+	}
+	link := "/run/" + run.RID.String()[:selDigits]
+	row := slices.IndexFunc(s.Rows, func(r benchmarkRow) bool { return r.Link == link && r.Checkpoint == checkpoint })
+	if row < 0 {
+		row, _ = slices.BinarySearchFunc(s.Rows, order, func(r benchmarkRow, order int64) int {
+			if r.Link != link {
+				return -1 // rows of earlier runs
+			}
+			return int(min(max(r.order-order, -1), 1))
+		})
+		s.Rows = slices.Insert(s.Rows, row, benchmarkRow{Run: run.Name, Link: link,
+			Seed: strconv.FormatInt(run.Seed, 10), Checkpoint: checkpoint, order: order})
+	}
+	for len(s.Rows[row].Cells) <= column {
+		s.Rows[row].Cells = append(s.Rows[row].Cells, scoreCell{})
+	}
+	s.Rows[row].Cells[column] = c
+}
+
+// markBest marks the best score of each column in its metric's direction, and fills the
+// rows.
+func (s *benchmarkSuite) markBest() {
+	for i := range s.Rows {
+		for len(s.Rows[i].Cells) < len(s.Metrics) {
+			s.Rows[i].Cells = append(s.Rows[i].Cells, scoreCell{})
+		}
+	}
+	for column, head := range s.Metrics {
+		m, _ := metric.Find(head.Link)
+		if m.Direction != eval.Up && m.Direction != eval.Down || len(s.Rows) < 2 {
+			continue
+		}
+		best := ""
+		var value float64
+		for i := range s.Rows {
+			c := &s.Rows[i].Cells[column]
+			better := c.Text != "" && (best == "" || m.Direction == eval.Up && c.value > value ||
+				m.Direction == eval.Down && c.value < value)
+			if better && c.value == c.value {
+				best, value = c.Text, c.value
+			}
+		}
+		for i := range s.Rows {
+			c := &s.Rows[i].Cells[column]
+			c.Best = best != "" && c.value == value && c.Text != ""
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// changes tells open pages that the store has changed.
+type changes struct {
+	mu        sync.Mutex
+	listeners map[chan struct{}]bool
+}
+
+// tell tells every open page. One that has not yet acted on the last change is not told
+// twice.
+func (c *changes) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ch := range c.listeners {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// listen returns a channel of changes, nil if too many listen; leave ends it.
+func (c *changes) listen() (ch chan struct{}, leave func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.listeners) == mostWatches {
+		return nil, nil
+	}
+	ch = make(chan struct{}, 1)
+	c.listeners[ch] = true
+	return ch, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.listeners, ch)
+	}
+}
+
+// heartbeat is how often an open page hears that the server lives: ages go on, and a run
+// that was killed changes its status without writing.
+const heartbeat = 20 * time.Second
+
+// sendChanges sends an event for each change of the store (text/event-stream).
+func (s *Server) sendChanges(w http.ResponseWriter, r *http.Request) {
+	changed, leave := s.changes.listen()
+	if changed == nil {
+		refuse(w, http.StatusServiceUnavailable, "Too many pages are open.")
+		return
+	}
+	defer leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	stream := http.NewResponseController(w)
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	event := "open"
+	for {
+		if _, err := fmt.Fprintf(w, "event: %s\ndata: {}\n\n", event); err != nil {
+			return
+		}
+		if stream.SetWriteDeadline(time.Now().Add(2*heartbeat)) != nil || stream.Flush() != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+			event = "change"
+		case <-beat.C:
+			event = "beat"
+		}
+	}
+}
