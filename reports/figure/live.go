@@ -22,8 +22,13 @@ type Live struct {
 	Data any // what was drawn, as in Figure
 }
 
-// LiveLeft is the space for labels left of a live curve, in pixels.
-const LiveLeft = 54
+const (
+	// LiveLeft is the space for labels left of a live curve, in pixels.
+	LiveLeft = 54
+	// LiveColors is the number of colours, c0, c1, …; further arms repeat them with the
+	// next dash of LiveDashes.
+	LiveColors, LiveDashes = 9, 4
+)
 
 // Size of a live curve. Inside the panel, x runs from 0 to liveX and y from 0 to liveY.
 const (
@@ -135,7 +140,7 @@ func (l *liveChart) place(arm int) string {
 		}
 	}
 	n := names[l.names[arm]]
-	return fmt.Sprintf("c%d d%d", n%len(palette), n/len(palette)%len(dashes))
+	return fmt.Sprintf("c%d d%d", n%LiveColors, n/LiveColors%LiveDashes)
 }
 
 func (l *liveChart) path(class, d string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html/template"
 	"math"
 	"net/http"
@@ -36,6 +37,7 @@ const (
 type plotted struct {
 	x        string // "step", "tokens" or "time"
 	smooth   int    // points; 0: none, -1: by the length of the run
+	usual    int    // smooth unless asked otherwise
 	log      string // "1", "0" or as the catalogue has it
 	band     string // "t" or "range" or by the number of seeds
 	from, to int64  // steps; to 0: all
@@ -44,7 +46,7 @@ type plotted struct {
 
 // readPlotted reads the state of a page of curves. smooth is the default.
 func readPlotted(q url.Values, smooth int) (plotted, error) {
-	p := plotted{x: "step", smooth: smooth, log: q.Get("log"), band: q.Get("band")}
+	p := plotted{x: "step", smooth: smooth, usual: smooth, log: q.Get("log"), band: q.Get("band")}
 	if x := q.Get("x"); x != "" {
 		p.x = x
 	}
@@ -79,7 +81,9 @@ type arm struct {
 }
 
 // Class is the classes of the arm's colour and dash.
-func (a arm) Class() string { return "c" + strconv.Itoa(a.Place%7) + " d" + strconv.Itoa(a.Place/7%4) }
+func (a arm) Class() string {
+	return fmt.Sprintf("c%d d%d", a.Place%figure.LiveColors, a.Place/figure.LiveColors%figure.LiveDashes)
+}
 
 // chart is a curve on a page.
 type chart struct {
@@ -108,7 +112,7 @@ func (s *Server) readCurves(
 	for _, a := range arms {
 		drawn := map[string]figure.Arm{}
 		for _, r := range a.Runs {
-			spans, err := s.db.Spans(ctx, r.ID, metrics, grid)
+			spans, err := s.spans.read(ctx, s.db, r.ID, metrics, grid)
 			if err != nil {
 				return nil, err
 			}
@@ -153,7 +157,18 @@ func (s *Server) gridOf(ctx context.Context, arms []arm, metrics []string, p plo
 			}
 		}
 	}
+	g.To = roundedUp(g.To)
 	return g, nil
+}
+
+// roundedUp returns a step at most an eighth larger that stays the same for a while, so
+// that a run that goes on does not change the grid with every step.
+func roundedUp(step int64) int64 {
+	unit := int64(1)
+	for unit*16 <= step {
+		unit *= 2
+	}
+	return (step + unit - 1) / unit * unit
 }
 
 // place returns where a span is drawn on x; false: nowhere.

@@ -17,7 +17,7 @@ import (
 
 // groupRows makes a row per group: means over its runs, ± their standard deviation.
 func (s *Server) groupRows(body *runsBody, q runsQuery, l *query.List) {
-	groups := l.Groups(len(q.cols) + 1)
+	groups := l.Groups(len(q.cols))
 	if q.order.Newest() && q.group.name != "xid" {
 		slices.SortStableFunc(groups, func(x, y query.Group) int {
 			return query.CompareValues(x.Value, y.Value, false)

@@ -61,11 +61,12 @@ func (s *Server) lineagePage(ctx context.Context, r *http.Request) (page, error)
 	const both = lineage.Up | lineage.Down
 	var g *lineage.Graph
 	var here []*lineage.Stage
-	body := lineageBody{Name: ref, Sel: ref}
+	body, command := lineageBody{Name: ref, Sel: ref}, "exp graph "+quoted(ref)
 	run, err := s.oneRun(ctx, ref)
 	switch {
 	case err == nil:
 		body.Name, body.Sel = fmt.Sprintf("%s#%d", run.Name, run.Seed), run.RID.String()[:selDigits]
+		command = "exp graph " + run.RID.Short()
 		g, here, err = w.OfRun(ctx, run.ID, both)
 	case errors.Is(err, store.ErrNotFound):
 		g, err = s.digestGraph(ctx, w, ref, err)
@@ -79,7 +80,7 @@ func (s *Server) lineagePage(ctx context.Context, r *http.Request) (page, error)
 	}
 	body.draw(g, here, names)
 	return page{Title: "Lineage of " + body.Name, Section: "runs", Use: "lineage", Body: body,
-		Command: "exp graph " + quoted(ref)}, nil
+		Command: command}, nil
 }
 
 // digestGraph walks from the digest in the store that ref begins. Unlike exp graph it

@@ -213,18 +213,21 @@ func choicesOf(path string, q url.Values, p plotted, names, chosen []string) cho
 	for _, x := range []string{"step", "tokens", "time"} {
 		c.X = append(c.X, option{x, href(path, q, "x", x), p.x == x})
 	}
+	if p.usual < 0 {
+		c.Smooth = append(c.Smooth, option{"auto", href(path, q, "smooth", ""), p.smooth < 0})
+	}
 	for _, n := range []int{0, 5, 15, 51, 151} {
-		text := "over " + strconv.Itoa(n) + " points"
+		text := strconv.Itoa(n)
 		if n == 0 {
 			text = "none"
 		}
 		c.Smooth = append(c.Smooth, option{text, href(path, q, "smooth", strconv.Itoa(n)), p.smooth == n})
 	}
-	for _, o := range []option{{Text: "as usual"}, {Text: "log", Link: "1"}, {Text: "linear", Link: "0"}} {
+	for _, o := range []option{{Text: "auto"}, {Text: "log", Link: "1"}, {Text: "linear", Link: "0"}} {
 		c.Axis = append(c.Axis, option{o.Text, href(path, q, "log", o.Link), p.log == o.Link})
 	}
-	for _, o := range []option{{Text: "by seeds"}, {Text: "95 % of the mean", Link: "t"},
-		{Text: "least to greatest", Link: "range"}} {
+	for _, o := range []option{{Text: "auto"}, {Text: "95 % interval of the mean", Link: "t"},
+		{Text: "least to greatest seed", Link: "range"}} {
 		c.Band = append(c.Band, option{o.Text, href(path, q, "band", o.Link), p.band == o.Link})
 	}
 	for _, name := range names {

@@ -195,7 +195,7 @@ func (s *Server) progress(ctx context.Context, body *runBody) {
 	if !body.Running || r.Steps == 0 {
 		return
 	}
-	curves, err := s.db.Metrics(ctx, r.ID, "timing_s/step", r.Steps-phaseSteps, r.Steps)
+	curves, err := s.db.Metrics(ctx, r.ID, "timing_s/step", r.Steps-phaseSteps+1, r.Steps)
 	if err != nil || len(curves) == 0 || len(curves[0].Values) < 3 {
 		return // too early to tell
 	}
@@ -274,7 +274,7 @@ func machineFacts(rec *recorded.Run) (list []fact) {
 
 // phasesOf reads the parts of the newest step.
 func (s *Server) phasesOf(ctx context.Context, run store.Run) (p phases, err error) {
-	step, err := s.db.Metrics(ctx, run.ID, "timing_s/step", max(0, run.Steps-phaseSteps), store.AllSteps)
+	step, err := s.db.Metrics(ctx, run.ID, "timing_s/step", max(0, run.Steps-phaseSteps+1), store.AllSteps)
 	if err != nil || len(step) == 0 || len(step[0].Steps) == 0 {
 		return p, err
 	}

@@ -176,15 +176,16 @@ func fieldNamed(name string) (store.Field, error) {
 	return query.ParseField(cmp.Or(known[name], name))
 }
 
-// fields lists the values that the page needs: the columns, the tags, the group, then the
-// sort key.
+// fields lists the values that the page needs: the columns, the tags or the group, then
+// the sort key.
 func (q runsQuery) fields() (list []store.Field) {
 	for _, c := range q.cols {
 		list = append(list, c.field)
 	}
-	list = append(list, store.Field{Kind: store.FieldTag})
 	if q.group != nil {
 		list = append(list, q.group.field)
+	} else {
+		list = append(list, store.Field{Kind: store.FieldTag})
 	}
 	if q.order.Needs() {
 		list = append(list, q.order.Field)

@@ -72,6 +72,7 @@ func two(t testing.TB) *study {
 		s.run("flow", "flowrl", seed, 0.3)
 		s.run("ppo&co", "ppo", seed, 0.2)
 	}
+	s.runOf("short", "ppo", 0, 0.2, 10)
 	live, at, st := s.begin("live", "grpo", 0, 200)
 	s.steps(live, at.ID, 1, 60, 0.25)
 	s.completions(st, "train", 60, true)
@@ -109,12 +110,12 @@ func TestPages(t *testing.T) {
 		path string
 		want []string
 	}{
-		{"/", []string{"1–6 of 6", ">flow</a>", "ppo&amp;co", "running", "failed", `value="60" max="200"`, ">sweep</a>", "0.420", "exp ls"}},
+		{"/", []string{"1–7 of 7", ">flow</a>", "ppo&amp;co", "running", "failed", `value="60" max="200"`, ">sweep</a>", "0.420", "exp ls"}},
 		{"/?F=algo+%3D+flowrl&sort=seed&cols=config.algo.kind,metric.actor/entropy.min", []string{"1–2 of 2", "algo.kind", "actor/entropy.min", `aria-sort="ascending"`,
 			"exp ls -F &#39;algo = flowrl&#39; --sort seed --cols config.algo.kind,metric.actor/entropy.min"}},
 		{"/?group=algo", []string{"grpo", "0.425 ±0.007", "1 running, 1 failed", "/curves?sel=algo"}},
 		{"/?group=xid", []string{"0-1", "sel", "xid:"}},
-		{"/?F=algo+%3D", []string{"column 7: expected a value", "1–6 of 6"}},
+		{"/?F=algo+%3D", []string{"column 7: expected a value", "1–7 of 7"}},
 		{"/?cols=metric.nosuch", []string{"No run has recorded nosuch"}},
 		{"/?group=created", []string{"runs are grouped by"}},
 		{"/run/" + flow, []string{"flow#0", `class="plot"`, "Sampling", "250.0 ms", "countdown/test", "[0.510, 0.590]", "an update was skipped &lt;b&gt;",
@@ -135,6 +136,8 @@ func TestPages(t *testing.T) {
 		{"/curves?sel=task+%3D+countdown&by=algo&band=t&x=time", []string{"95 % t interval", ">grpo</a>", ">flowrl</a>"}},
 		{"/compare", []string{"Name arms"}},
 		{"/compare?sel=flow&sel=ppo%26co", []string{"Comparability", "countdown/test", "report with figures"}},
+		{"/compare?sel=flow&sel=short", []string{"cannot be compared", "train.steps", "allow=train.steps", ">120</td>"}},
+		{"/compare?sel=flow&sel=short&allow=train.steps", []string{"Comparability", "waived"}},
 		{"/report?sel=flow&sel=ppo%26co", []string{"Experiment report", `<a href="/">All runs</a>`, "<svg class=\"plot\""}},
 		{"/problems?sel=" + flow + "&sel=" + ppo, []string{"3 problems", "3,4,5=16", "difference"}},
 		{"/problems?sel=" + flow + "&sel=" + ppo + "&suite=test&item=3,4,5%3D16", []string{"Make 16 from 3, 4 and 5.", "ppo&amp;co#0", "1×"}},

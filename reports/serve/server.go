@@ -53,6 +53,7 @@ type Server struct {
 	making    chan struct{}   // holds a token per page being made
 	reporting sync.Mutex      // one report at a time
 	changes   changes
+	spans     spanCache
 }
 
 // New makes a server.

@@ -52,7 +52,7 @@ func (s *study) must(err error) {
 // begin records a run that has an attempt and a stage of training.
 func (s *study) begin(name, algo string, seed, steps int64) (store.Run, store.Attempt, store.Stage) {
 	ctx := context.Background()
-	config := fmt.Sprintf(`{"name":%q,"algo":{"kind":%q},"task":{"kind":"countdown"},"compare":{"vary":["algo"]},"eval":{"final":{"n":2}}}`, name, algo)
+	config := fmt.Sprintf(`{"name":%q,"algo":{"kind":%q},"task":{"kind":"countdown"},"train":{"steps":%d},"compare":{"vary":["algo"]},"eval":{"final":{"n":2}}}`, name, algo, steps)
 	run, _, err := s.db.EnsureRun(ctx, store.NewRun{RID: digestOf(fmt.Sprint("rid", name, seed)), XID: digestOf("xid" + name),
 		Name: name, Task: "countdown", Algo: algo, Model: "2x32", Seed: seed, Numerics: "cpu/fma", StepsTotal: steps,
 		Code: digestOf("code"), Config: store.Config{Digest: digestOf(config), JSON: config, Source: "name: " + name + "\n"}})
@@ -79,7 +79,7 @@ func (s *study) steps(run store.Run, attempt, first, last int64, rate float64) {
 		if n%10 == 0 {
 			det.Metrics["val/pass@1"] = 0.12 + rate*(1-math.Exp(-x/45)) + 0.01*seed
 		}
-		s.must(w.Record(store.Step{Det: det, Chain: digestOf(fmt.Sprint("chain", n)), Tokens: 4096, Measured: map[string]float64{
+		s.must(w.Record(store.Step{Det: det, Chain: digestOf(fmt.Sprint("chain", run.Name, run.Seed, n)), Tokens: 4096, Measured: map[string]float64{
 			"timing_s/gen": 0.25, "timing_s/reward": 0.02, "timing_s/ref": 0.1, "timing_s/update_actor": 0.5, "timing_s/step": 0.87, "perf/throughput": 4700}}))
 	}
 	s.must(w.Close())
@@ -118,8 +118,12 @@ func (s *study) completions(stage store.Stage, scope string, step int64, right b
 
 // run records a finished run: trained, sampled and scored.
 func (s *study) run(name, algo string, seed int64, rate float64) store.Run {
+	return s.runOf(name, algo, seed, rate, 120)
+}
+
+// runOf is run with a number of steps.
+func (s *study) runOf(name, algo string, seed int64, rate float64, steps int64) store.Run {
 	ctx := context.Background()
-	const steps = 120
 	run, at, st := s.begin(name, algo, seed, steps)
 	s.steps(run, at.ID, 1, steps, rate)
 	s.completions(st, "train", steps, true)

@@ -1,0 +1,46 @@
+package serve
+
+import (
+	"context"
+	"testing"
+
+	"exp/experiments/store"
+)
+
+// A curve that has grown is read again; one that has not, once.
+func TestSpanCache(t *testing.T) {
+	s := newStudy(t)
+	run, at, _ := s.begin("x", "ppo", 0, 100)
+	s.steps(run, at.ID, 1, 20, 0.2)
+	var c spanCache
+	read := func(names ...string) map[string][]store.Span {
+		t.Helper()
+		found, err := c.read(context.Background(), s.db, run.ID, names, store.Grid{To: 40, N: 500})
+		s.must(err)
+		return found
+	}
+	if got := read("actor/entropy", "val/pass@1", "none"); len(got) != 2 || len(got["actor/entropy"]) != 20 || len(got["val/pass@1"]) != 2 {
+		t.Errorf("%d series: %v", len(got), got)
+	}
+	if len(c.kept) != 2 {
+		t.Errorf("%d are kept", len(c.kept))
+	}
+	for key := range c.kept {
+		c.kept[key] = c.kept[key][:1] // marks what comes from the cache
+	}
+	if got := read("actor/entropy"); len(got["actor/entropy"]) != 1 {
+		t.Errorf("read again: %v", got)
+	}
+	s.steps(run, at.ID, 21, 25, 0.2)
+	if got := read("actor/entropy", "val/pass@1"); len(got["actor/entropy"]) != 25 || len(got["val/pass@1"]) != 1 {
+		t.Errorf("after five steps: %v", got)
+	}
+}
+
+func TestRoundedUp(t *testing.T) {
+	for step, want := range map[int64]int64{0: 0, 1: 1, 15: 15, 16: 16, 17: 18, 120: 120, 121: 128, 1000: 1024, 1_000_000: 1_048_576} {
+		if got := roundedUp(step); got != want {
+			t.Errorf("%d: %d, want %d", step, got, want)
+		}
+	}
+}
