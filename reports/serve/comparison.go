@@ -18,10 +18,10 @@ import (
 
 // refusedBody is the data of refused.tmpl.
 type refusedBody struct {
-	Text, Hint string
-	Arms       []string
-	Rows       []differenceRow
-	Curves     string
+	Text   string
+	Arms   []string
+	Rows   []differenceRow
+	Curves string
 }
 
 // differenceRow is a setting that differs between arms.
@@ -124,12 +124,16 @@ func compareCommand(q url.Values) string {
 
 // refusal shows what differs between arms that cannot be compared.
 func refusal(e *compare.NotComparableError, q url.Values) refusedBody {
-	b := refusedBody{Text: e.Error(), Curves: href("/curves", only(q, "sel", "by", "vs"))}
+	b := refusedBody{Curves: href("/curves", only(q, "sel", "by", "vs"))}
 	for _, a := range e.Arms {
 		b.Arms = append(b.Arms, a.Label)
 	}
+	var keys []string
 	for i := range e.Comparability.Differences {
 		d := &e.Comparability.Differences[i]
+		if d.Refused() {
+			keys = append(keys, d.Key)
+		}
 		row := differenceRow{Key: d.Key, Class: string(d.Class)}
 		for k := range e.Arms {
 			row.Values = append(row.Values, cmp.Or(d.Text(k), "–"))
@@ -144,6 +148,7 @@ func refusal(e *compare.NotComparableError, q url.Values) refusedBody {
 		}
 		b.Rows = append(b.Rows, row)
 	}
+	b.Text = "They differ in " + strings.Join(keys, ", ")
 	slices.SortStableFunc(b.Rows, func(x, y differenceRow) int { // what may not differ first
 		return cmp.Compare(strings.Compare(y.Allow, ""), strings.Compare(x.Allow, ""))
 	})

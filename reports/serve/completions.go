@@ -279,5 +279,5 @@ func finite(v float64, digits int) string {
 	if math.IsNaN(v) {
 		return ""
 	}
-	return quantity.Fixed(v, digits)
+	return quantity.Typeset(quantity.Fixed(v, digits))
 }

@@ -90,7 +90,7 @@ type chart struct {
 	Metric, Title, Unit, Definition string
 	SVG                             template.HTML
 	Points                          string // address of the values
-	Note                            string
+	Note, Band                      string
 	Last                            []lastValue
 }
 
@@ -276,7 +276,7 @@ func (s *Server) charts(ctx context.Context, arms []arm, metrics []string, p plo
 			return nil, err
 		default:
 			c.SVG = template.HTML(live.SVG)
-			c.Note = chartNote(f, arms)
+			c.Note, c.Band = chartNote(f, arms), bandNote(f)
 		}
 		c.Last = lastValues(arms, read[name])
 		list = append(list, c)
@@ -304,19 +304,22 @@ func noValue(arms []figure.Arm, log bool) string {
 	return "No finite value."
 }
 
-// chartNote says what the line, the band and the smoothing are, and which arms are
-// missing.
+// bandNote says what the lines and bands of arms with several seeds are.
+func bandNote(f figure.Curve) string {
+	if !slices.ContainsFunc(f.Arms, func(a figure.Arm) bool { return len(a.Seeds) > 1 }) {
+		return ""
+	}
+	return "mean over seeds; band: " + f.Band.String()
+}
+
+// chartNote says what the pale area and the smoothing are, and which arms are missing.
 func chartNote(f figure.Curve, arms []arm) string {
 	var parts []string
-	several := slices.ContainsFunc(f.Arms, func(a figure.Arm) bool { return len(a.Seeds) > 1 })
-	if several {
-		parts = append(parts, "mean over seeds, "+f.Band.String())
-	}
 	if slices.ContainsFunc(f.Arms, func(a figure.Arm) bool { return len(a.Seeds) == 1 && a.Seeds[0].Min != nil }) {
 		parts = append(parts, "pale: least and greatest of the values that a point stands for")
 	}
 	if f.Smooth > 1 {
-		parts = append(parts, "moving mean over "+quantity.Plural(f.Smooth, "point"))
+		parts = append(parts, "smoothed over "+quantity.Plural(f.Smooth, "point"))
 	}
 	var without []string
 	for _, a := range arms {

@@ -26,6 +26,7 @@ type curvesBody struct {
 	Arms    []armRow
 	Charts  []chart
 	Choices choices
+	Note    string   // on lines and bands
 	Others  []option // the same runs on other pages
 	Empty   bool     // no run was chosen
 }
@@ -123,6 +124,13 @@ func (s *Server) curvesPage(ctx context.Context, r *http.Request) (page, error) 
 		return p, err
 	}
 	body.Choices = choicesOf("/curves", q, how, names, chosen)
+	for i := range body.Charts { // said once, unless it differs
+		if c := &body.Charts[i]; body.Note == "" {
+			body.Note = c.Band
+		} else if c.Band != "" && c.Band != body.Note {
+			c.Note = strings.TrimPrefix(c.Note+"; "+c.Band, "; ")
+		}
+	}
 	body.Others = []option{{Text: "compare", Link: href("/compare", only(q, "sel", "by", "vs"))},
 		{Text: "report", Link: href("/report", only(q, "sel", "by", "vs"))},
 		{Text: "problems", Link: href("/problems", only(q, "sel", "by"))},

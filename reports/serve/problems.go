@@ -165,7 +165,7 @@ func (s *Server) problemRows(ctx context.Context, body *problemsBody, runs []sto
 			row.Cells = append(row.Cells, cell{text, true})
 		}
 		if g := gap(item); len(runs) > 1 && !math.IsNaN(g) {
-			row.Gap = quantity.Signed(g, 2)
+			row.Gap = quantity.Typeset(quantity.Signed(g, 2))
 		}
 		body.Rows = append(body.Rows, row)
 	}

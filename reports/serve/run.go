@@ -350,7 +350,7 @@ func resultsOf(rec *recorded.Run) (list []suiteResults) {
 		row.Before, row.BeforeIn = scoreText(r.Before)
 		row.After, row.AfterIn = scoreText(r.After)
 		if r.Before != nil && r.After != nil {
-			row.Change = quantity.Signed(r.After.Value-r.Before.Value, 3)
+			row.Change = quantity.Typeset(quantity.Signed(r.After.Value-r.Before.Value, 3))
 		}
 		last := &list[len(list)-1]
 		if m.Shown&(metric.InLists|metric.Tested|metric.Described) != 0 {

@@ -121,7 +121,7 @@ func (s *Server) Address(l net.Listener) string {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := &http.Server{Handler: s, ReadHeaderTimeout: headTime, ReadTimeout: headTime, WriteTimeout: 2 * pageTime,
+	server := &http.Server{Handler: s, ReadHeaderTimeout: headTime, WriteTimeout: 2 * pageTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: mostHead,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	var group sync.WaitGroup
