@@ -179,6 +179,20 @@ func TestDamage(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+	// A picture that no stage wrote is looked for unless it is too much to ask.
+	picture, err := f.db.Blobs.PutBytes([]byte("picture"))
+	f.must(err)
+	stages, err := f.db.Stages(f.ctx, f.child.ID)
+	f.must(err)
+	f.must(f.db.AddArtifact(f.ctx, store.Artifact{Run: f.child.ID, Stage: stages[1].ID, Name: "a.png", Media: "image/png", Digest: picture, Size: 7}))
+	f.must(os.Remove(f.db.Blobs.Path(picture)))
+	if got := f.read(Parts{}).Damage; len(got) != 3 || got[2].Digest != picture {
+		t.Errorf("damage %v", got)
+	}
+	quick, err := Read(f.ctx, f.db, f.child, Options{Unchecked: true})
+	if err != nil || len(quick.Damage) != 2 {
+		t.Errorf("unchecked: damage %v, %v", quick.Damage, err)
+	}
 	blob := "blob " + digest("x").Short() + " is missing or has the wrong size"
 	if got := (Damage{Digest: digest("x")}).String(); got != blob {
 		t.Errorf("got %q, want %q", got, blob)

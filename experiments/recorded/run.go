@@ -25,6 +25,8 @@ type Options struct {
 	Parts   Parts
 	Metrics []string // globs of the metrics of a summary, in their order
 	Model   string   // name of the merged model's folder within the run's
+	// Unchecked leaves out the search for missing blobs, which takes a look at each.
+	Unchecked bool
 }
 
 // Run is the record of one run, with the schema exp.show/1. Parts that were not selected
@@ -152,7 +154,8 @@ func Read(ctx context.Context, db *store.DB, run store.Run, o Options) (*Run, er
 		}
 	}
 	summary := o.Parts.Summary()
-	add(o.Parts.Stages || summary, r.stages, r.damage)
+	add(o.Parts.Stages || summary, r.stages)
+	add((o.Parts.Stages || summary) && !o.Unchecked, r.damage)
 	add(summary, r.results, r.metrics, r.checkpoints, r.files, r.events)
 	add(o.Parts.Config, r.config)
 	add(o.Parts.Env || summary, r.attempts)

@@ -6,7 +6,8 @@ import (
 	"html"
 	"math"
 	"strconv"
-	"strings"
+
+	"gonum.org/v1/plot/vg"
 )
 
 // Live is a curve for a page that stays open: an SVG that takes any width without scaling
@@ -151,44 +152,62 @@ func (l *liveChart) path(class, d string) {
 
 // line joins the points, broken where y is not shown. A run of one point becomes a dot.
 func (l *liveChart) line(x, y []float64) string {
-	var d strings.Builder
+	var d penPath
 	for _, r := range runs(x, l.x.axis, hidden(l.y.axis, y)) {
 		for i := r.from; i < r.to; i++ {
-			command := byte('L')
-			if i == r.from {
-				command = 'M'
-			}
-			d.WriteByte(command)
-			d.WriteString(l.at(x[i], y[i]))
+			d.add(i == r.from, l.x.at(x[i]), l.y.at(y[i]))
 		}
 		if r.to-r.from == 1 {
-			d.WriteString("h0")
+			d.text = append(d.text, "h0"...)
 		}
 	}
-	return d.String()
+	return string(d.text)
 }
 
 // area encloses the points between lo and hi, in one piece per run of points that have
 // both.
 func (l *liveChart) area(x, lo, hi []float64) string {
-	var d strings.Builder
+	var d penPath
 	hi = hidden(l.y.axis, hi)
 	for _, r := range runs(x, l.x.axis, lo, hi) {
 		for i := r.from; i < r.to; i++ {
-			command := byte('L')
-			if i == r.from {
-				command = 'M'
-			}
-			d.WriteByte(command)
-			d.WriteString(l.at(x[i], math.Min(hi[i], l.y.hi)))
+			d.add(i == r.from, l.x.at(x[i]), l.y.at(math.Min(hi[i], l.y.hi)))
 		}
 		for i := r.to - 1; i >= r.from; i-- {
-			d.WriteByte('L')
-			d.WriteString(l.at(x[i], math.Max(lo[i], l.y.lo)))
+			d.add(false, l.x.at(x[i]), l.y.at(math.Max(lo[i], l.y.lo)))
 		}
-		d.WriteByte('Z')
+		d.text = append(d.text, 'Z')
 	}
-	return d.String()
+	return string(d.text)
+}
+
+// penPath writes the data of a path: the first point, then steps between points, which
+// take half the bytes of points. Places are rounded to a tenth, and steps lead from one
+// rounded place to the next, so errors do not add up.
+type penPath struct {
+	text []byte
+	x, y int64 // tenths
+}
+
+func (p *penPath) add(first bool, atX, atY vg.Length) {
+	x, y := int64(math.Round(10*float64(atX))), int64(math.Round(10*float64(atY)))
+	if first {
+		p.text = append(p.text, 'M')
+		p.pair(x, y)
+	} else {
+		p.text = append(p.text, 'l')
+		p.pair(x-p.x, y-p.y)
+	}
+	p.x, p.y = x, y
+}
+
+// pair writes two numbers of tenths.
+func (p *penPath) pair(x, y int64) {
+	p.text = strconv.AppendFloat(p.text, float64(x)/10, 'f', -1, 64)
+	if y >= 0 { // a minus sign separates too
+		p.text = append(p.text, ' ')
+	}
+	p.text = strconv.AppendFloat(p.text, float64(y)/10, 'f', -1, 64)
 }
 
 // hidden replaces values that an axis does not show by NaN.
@@ -200,10 +219,6 @@ func hidden(a Axis, y []float64) []float64 {
 		}
 	}
 	return out
-}
-
-func (l *liveChart) at(x, y float64) string {
-	return short(float64(l.x.at(x))) + " " + short(float64(l.y.at(y)))
 }
 
 // short writes a coordinate with one decimal.

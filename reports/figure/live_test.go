@@ -67,6 +67,9 @@ func TestLive(t *testing.T) {
 	if a := l.Data.(curveData).Arms[1]; a.Mean[1] != 3 || a.Lo[1] != 2 || a.Hi[1] != 4 {
 		t.Errorf("data %+v", a)
 	}
+	if !strings.Contains(svg, `d="M0 750l500-250l0 250l-500 125Z"`) {
+		t.Errorf("no band from 1 and 2 to 2 and 4 in\n%s", svg)
+	}
 	f.Y.Log = true
 	if l, err = f.Live(200); err != nil || !strings.Contains(string(l.SVG), `data-log="true"`) {
 		t.Errorf("logarithmic: %v", err)

@@ -20,7 +20,9 @@ import (
 
 const (
 	// logShown is how many entries of the log a run's page has.
-	logShown = 200
+	logShown = 100
+	// checkpointsShown is how many checkpoints it has.
+	checkpointsShown = 10
 	// phaseSteps is how many steps the page averages phases over.
 	phaseSteps = 20
 )
@@ -46,8 +48,10 @@ type runBody struct {
 	Latest   []completionRow
 	LatestAt string // address of all completions
 	Config   string
-	Checks   []checkpointRow
-	Others   []option
+	Checks   []checkpointRow // the newest
+	// ChecksMore is how many older ones there are.
+	ChecksMore int
+	Others     []option
 }
 
 // fact is a line of a list of facts.
@@ -112,7 +116,7 @@ func (s *Server) runPage(ctx context.Context, r *http.Request) (page, error) {
 	p := page{Title: name, Section: "runs", Use: "run", Command: "exp show " + run.RID.Short()}
 	body := runBody{Run: run, Sel: run.RID.String()[:selDigits], Status: statusOf(&run),
 		Running: run.Status == store.Running}
-	rec, err := recorded.Read(ctx, s.db, run, recorded.Options{})
+	rec, err := recorded.Read(ctx, s.db, run, recorded.Options{Unchecked: body.Running})
 	if err != nil {
 		return p, err
 	}
@@ -152,7 +156,8 @@ func (s *Server) moreOfRun(ctx context.Context, body *runBody, rec *recorded.Run
 		body.Trouble = append(body.Trouble, "damaged: "+d.String())
 	}
 	body.Results, body.Stages = resultsOf(rec), stageRows(rec)
-	for _, c := range rec.Checkpoints {
+	body.ChecksMore = max(0, len(rec.Checkpoints)-checkpointsShown)
+	for _, c := range rec.Checkpoints[:len(rec.Checkpoints)-body.ChecksMore] {
 		where := "on disk"
 		if c.Path == "" {
 			where = "removed since"

@@ -4,7 +4,8 @@
 
 const pulse = document.getElementById('pulse');
 const pause = 1500; // milliseconds between two fetches at least
-let last = 0, waiting = false, busy = false;
+const rest = 5; // times as long as a fetch took, so that a page takes no machine from its run
+let last = 0, took = 0, waiting = false, busy = false;
 
 function beat() {
   pulse.classList.remove('beat');
@@ -59,6 +60,7 @@ export async function refresh(address = location.href) {
   } catch {
     pulse.classList.replace('on', 'off'); // the server has gone; the stream says when it is back
   } finally {
+    took = Date.now() - last;
     busy = false;
     if (waiting) { waiting = false; soon(); }
   }
@@ -68,7 +70,7 @@ let timer;
 function soon() {
   clearTimeout(timer);
   if (document.hidden) { waiting = true; return; }
-  timer = setTimeout(refresh, Math.max(0, last + pause - Date.now()));
+  timer = setTimeout(() => refresh(), Math.max(0, last + Math.max(pause, rest * took) - Date.now()));
 }
 
 document.addEventListener('visibilitychange', () => {
