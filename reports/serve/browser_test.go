@@ -135,9 +135,9 @@ func TestBrowserKeys(t *testing.T) {
 	p.eval(`document.activeElement.value = ""`, nil)
 	p.press("C")
 	p.until(`location.pathname == "/curves" && new URL(location).searchParams.getAll("sel").length == 2`)
-	for key, path := range map[string]string{"b": "/benchmarks", "m": "/compare", "?": "/help", "r": "/"} {
-		p.press(key)
-		p.until(`location.pathname == "` + path + `"`)
+	for _, to := range []struct{ key, path string }{{"b", "/benchmarks"}, {"m", "/compare"}, {"p", "/problems"}, {"?", "/help"}, {"r", "/"}} {
+		p.press(to.key)
+		p.until(`location.pathname == "` + to.path + `"`)
 	}
 	p.press("j")
 	p.press("Enter")
