@@ -116,7 +116,8 @@ func (s *Server) runPage(ctx context.Context, r *http.Request) (page, error) {
 	p := page{Title: name, Section: "runs", Use: "run", Command: "exp show " + run.RID.Short()}
 	body := runBody{Run: run, Sel: run.RID.String()[:selDigits], Status: statusOf(&run),
 		Running: run.Status == store.Running}
-	rec, err := recorded.Read(ctx, s.db, run, recorded.Options{Unchecked: body.Running})
+	// Outputs of stages are checked; exp show looks for all other blobs too.
+	rec, err := recorded.Read(ctx, s.db, run, recorded.Options{Unchecked: true})
 	if err != nil {
 		return p, err
 	}
