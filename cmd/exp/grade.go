@@ -64,15 +64,12 @@ func gradeCommand(a *app) *cli.Command {
 			}
 			return list
 		}),
-		Action: func(c *cli.Context) error {
-			if _, err := cli.Positionals(c, 0, 0); err != nil {
-				return err
-			}
+		Action: cli.WithArgs(0, 0, func(c *cli.Context, _ []string) error {
 			if c.IsSet("audit") {
-				return a.WithStore(func(db *store.DB) error { return a.auditRun(c, db) })
+				return cli.With(a.opener(false), func(db *store.DB) error { return a.auditRun(c, db) })
 			}
 			return a.grade(c)
-		},
+		}),
 	}
 }
 

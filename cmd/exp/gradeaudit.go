@@ -10,6 +10,7 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/query"
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/audit"
 )
@@ -28,7 +29,7 @@ func (a *app) auditRun(c *cli.Context, db *store.DB) error {
 	if run.Task != "math" {
 		return cli.Failf(cli.ExitUsage, "run %s is of %s: %w", run.RID.Short(), run.Task, audit.ErrNoMathematics)
 	}
-	o := audit.Options{Scope: trainSuite, Graders: runGraders(c.Context, db, run)}
+	o := audit.Options{Scope: recorded.TrainSuite, Graders: runGraders(c.Context, db, run)}
 	if g := c.String("grader"); c.IsSet("grader") && !slices.Contains(o.Graders, g) {
 		o.Graders = append(o.Graders, g)
 	}
@@ -88,7 +89,7 @@ func configValue(ctx context.Context, db *store.DB, run store.Run, key string) a
 func (a *app) noteAudit(r *audit.Report, o audit.Options) {
 	a.Note("%d of %d completions (%.1f %%) deserve a look; %d are right to our grader", r.Suspicious, r.Completions,
 		100*float64(r.Suspicious)/float64(r.Completions), r.Right)
-	if o.Scope != trainSuite {
+	if o.Scope != recorded.TrainSuite {
 		a.Note("they are of the evaluations: no completions of training are recorded")
 	}
 	if r.NotKept > 0 {

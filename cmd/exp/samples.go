@@ -14,7 +14,6 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
-	"exp/experiments/query"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/config"

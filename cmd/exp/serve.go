@@ -35,17 +35,12 @@ func serveCommand(a *app) *cli.Command {
 				DefaultText: "127.0.0.1, any free port"},
 			&cli.BoolFlag{Name: "public", Usage: "allow a HOST that other machines can reach"},
 		},
-		Action: func(c *cli.Context) error {
-			if _, err := cli.Positionals(c, 0, 0); err != nil {
-				return err
-			}
-			return a.WithStore(func(db *store.DB) error { return a.serve(c, db) })
-		},
+		Action: a.reads(0, 0, a.serve),
 	}
 }
 
 // serve answers browsers until the command is stopped, which is its normal end.
-func (a *app) serve(c *cli.Context, db *store.DB) error {
+func (a *app) serve(c *cli.Context, db *store.DB, _ []string) error {
 	public := c.Bool("public")
 	s, err := serve.New(serve.Options{DB: db, Clock: a.Clock.Now, Public: public})
 	if err != nil {
