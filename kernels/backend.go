@@ -5,7 +5,8 @@ package kernels
 // complete only after Sync. A Backend is used by one goroutine at a time.
 //
 // Operations panic with "kernels: …" or "cpu: …" on mismatched lengths or
-// types: those are errors of the caller's code. They never fail otherwise.
+// types: those are errors of the caller's code. If the device fails, an operation or a
+// later Sync panics with a *DeviceError. They never fail otherwise.
 // Output buffers must not overlap inputs unless the operation says so.
 //
 // M is the number of rows of the call, taken from the output's length; float
@@ -52,7 +53,8 @@ type Memory interface {
 	Zero(b Buffer)
 	// Add adds src to dst, float buffers, element by element.
 	Add(dst, src Buffer)
-	// Sync waits until all earlier calls have finished.
+	// Sync waits until all earlier calls have finished. It panics with a *DeviceError if one of
+	// them failed on the device.
 	Sync()
 }
 

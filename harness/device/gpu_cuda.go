@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"exp/kernels"
 	"exp/kernels/cuda"
 )
 
@@ -13,13 +14,13 @@ import (
 // wraps ErrNoDriver if there is no driver.
 func FindGPUs() (*GPUs, error) {
 	list, version, err := cuda.Devices()
-	var failure *cuda.Error
+	var failure *kernels.DeviceError
 	switch {
 	case errors.Is(err, cuda.ErrNoDriver):
 		return nil, &Error{Err: fmt.Errorf("%w (%v)", ErrNoDriver, err), code: codeResource,
 			hint: "install the NVIDIA driver, version 525 or newer; a container needs it passed on"}
 	case errors.As(err, &failure):
-		return nil, &Error{Err: err, code: codeResource, hint: failure.Hint()}
+		return nil, &Error{Err: err, code: codeResource, hint: failure.Help}
 	case err != nil:
 		return nil, &Error{Err: err, code: codeResource}
 	}

@@ -14,6 +14,7 @@ import (
 	"exp/experiments/bundle"
 	"exp/experiments/query"
 	"exp/experiments/store"
+	"exp/kernels"
 	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/tokenizer"
@@ -26,7 +27,7 @@ type Kind int
 const (
 	Divergence  Kind = 1 + iota // repeated work gave different bits
 	Damage                      // stored data changed or is missing
-	Unavailable                 // the store or a file is fine, but this program cannot use it now
+	Unavailable                 // the store, a file or a device cannot be used now, but nothing is damaged
 	Ungraded                    // an evaluation gave no verdicts
 	Absent                      // a name matches nothing, or several things
 	BadInput                    // a configuration names a bad file or asks the impossible of a task
@@ -67,7 +68,14 @@ func isDamage(err error) bool {
 func isUnavailable(err error) bool {
 	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrReadOnly) ||
 		errors.Is(err, store.ErrNetwork) || errors.Is(err, store.ErrPlace) ||
-		isAny[*store.VersionError](err) || errors.Is(err, checkpoint.ErrNewer)
+		isAny[*store.VersionError](err) || errors.Is(err, checkpoint.ErrNewer) ||
+		isAny[*kernels.DeviceError](err) || isAny[*kernels.RoomError](err)
+}
+
+// DeviceLost reports whether a device failed so that only another process can go on.
+func DeviceLost(err error) bool {
+	var e *kernels.DeviceError
+	return errors.As(err, &e) && e.Lasting
 }
 
 func isBadInput(err error) bool {

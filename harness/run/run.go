@@ -370,15 +370,22 @@ func (x *execution) apart(kind config.Stage) bool {
 	return x.Options.NoCache && kind == config.Merge
 }
 
-// recovered, deferred, turns a panic into an error with its stack.
+// recovered, deferred, turns a panic into an error: a device's failure as it is, anything else
+// with its stack.
 func recovered(err *error) {
-	if p := recover(); p != nil {
-		*err = errors.Join(&PanicError{Value: p, Stack: debug.Stack()}, *err)
+	p := recover()
+	if p == nil {
+		return
 	}
+	var failure *kernels.DeviceError
+	if cause, ok := p.(error); ok && errors.As(cause, &failure) {
+		*err = errors.Join(cause, *err)
+		return
+	}
+	*err = errors.Join(&PanicError{Value: p, Stack: debug.Stack()}, *err)
 }
 
-// work calls the stage with hooks into the record. A panic, which is a bug, becomes an
-// error with its stack.
+// work calls the stage with hooks into the record. A panic becomes an error.
 func (x *execution) work(ctx context.Context, i int, row store.Stage,
 	in map[string]ident.Digest) (out *stage.Outcome, err error) {
 	defer recovered(&err)

@@ -15,6 +15,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/fault"
 	"exp/harness/metric"
 	"exp/harness/plan"
 	"exp/harness/stage"
@@ -73,16 +74,22 @@ func newLab(t *testing.T) *lab { return labOf(t, kernels.F32) }
 // labOf is newLab for models of another dtype.
 func labOf(t *testing.T, operand kernels.DType) *lab {
 	t.Helper()
-	db, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
 	be, err := cpu.Open(cpu.Options{Threads: 2, Operand: operand})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(be.Close)
+	return labOn(t, be)
+}
+
+// labOn makes a laboratory of a backend.
+func labOn(t *testing.T, be kernels.Backend) *lab {
+	t.Helper()
+	db, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
 	sources, err := plan.Sources()
 	if err != nil {
 		t.Fatal(err)
@@ -509,7 +516,7 @@ func TestLocked(t *testing.T) {
 // A panic in a stage fails the run, with its stack, and leaves a record of it.
 func TestPanic(t *testing.T) {
 	l := newLab(t)
-	l.be = bomb{l.be}
+	l.be = bomb{l.be, "kernels: on purpose"}
 	res, err := l.try(context.Background(), l.plan(0), &quiet{})
 	var p *PanicError
 	if !errors.As(err, &p) || len(p.Stack) == 0 || res.Run.Status != store.Failed {
@@ -518,13 +525,24 @@ func TestPanic(t *testing.T) {
 	if s := l.stageOf(res.Run.ID, "sft"); s.Status != store.Failed || !strings.Contains(s.Error, "kernels: on purpose") {
 		t.Errorf("stage: %s, %q", s.Status, s.Error)
 	}
+	// A device that fails is no bug.
+	l.be = bomb{l.be.(bomb).Backend, &kernels.DeviceError{Device: "cuda:0", Op: "synchronize", Code: 719, Lasting: true}}
+	_, err = l.try(context.Background(), l.plan(0), &quiet{})
+	var failure *kernels.DeviceError
+	if errors.As(err, &p) || !errors.As(err, &failure) || !fault.DeviceLost(err) || fault.Of(err) != fault.Unavailable {
+		t.Errorf("a lost device: %v", err)
+	}
 	l.be = l.be.(bomb).Backend
 	l.execute(l.plan(0))
 }
 
-type bomb struct{ kernels.Backend }
+// bomb is a backend that panics with its charge.
+type bomb struct {
+	kernels.Backend
+	charge any
+}
 
-func (bomb) AdamW(_, _, _, _ kernels.Buffer, _ kernels.AdamW) { panic("kernels: on purpose") }
+func (b bomb) AdamW(_, _, _, _ kernels.Buffer, _ kernels.AdamW) { panic(b.charge) }
 
 // The toy with a known optimum: exact probabilities are recorded and compared with
 // π ∝ π_ref·exp(βr).

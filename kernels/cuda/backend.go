@@ -27,8 +27,10 @@ var modules embed.FS
 // Backend computes on one device. Work is queued on one stream; Sync waits for it.
 //
 // Operations return nothing, so a failure is kept: later calls do nothing, and Sync panics with
-// the first *Error.
+// the first *kernels.DeviceError.
 type Backend struct {
+	about   Device
+	name    string // "cuda:0"
 	dev     cu.Device
 	context cu.CUContext
 	stream  cu.Stream
@@ -40,6 +42,8 @@ type Backend struct {
 	arrivals []arrival      // copies to the host that wait for Sync
 
 	workspace kernels.Buffer // float32, for operations with intermediate results
+
+	allocated, peak int64 // bytes
 
 	err error
 }
@@ -53,13 +57,14 @@ func Open(n int) (*Backend, error) {
 	}
 	d, err := describe(n)
 	if err != nil {
-		return nil, wrap(fmt.Sprintf("device %d", n), err)
+		return nil, wrap(deviceName(n), "find the device", err)
 	}
 	if d.Classes() == nil {
-		return nil, &Error{Op: fmt.Sprintf("device %d", n), Code: notSupported, Help: "use another device, or the CPU",
+		return nil, &kernels.DeviceError{Device: deviceName(n), Op: "open the device", Code: notSupported,
+			Help: "use another device, or the CPU",
 			Text: fmt.Sprintf("%s has compute capability %d.%d; 8.0 is needed", d.Name, d.Major, d.Minor)}
 	}
-	b := &Backend{dev: cu.Device(n), kernels: map[string]cu.Function{}}
+	b := &Backend{about: d, name: deviceName(n), dev: cu.Device(n), kernels: map[string]cu.Function{}}
 	if err := b.open(); err != nil {
 		b.Close()
 		return nil, err
@@ -72,18 +77,18 @@ func (b *Backend) open() (err error) {
 	defer runtime.UnlockOSThread()
 	// A device address never equals a host address then, which lets kernels.Buffer hold either.
 	if ok, err := b.dev.Attribute(cu.UnifiedAddressing); err != nil || ok == 0 {
-		return errorOf("unified addressing", notSupported)
+		return errorOf(b.name, "unified addressing", notSupported)
 	}
 	if b.context, err = b.dev.RetainPrimaryCtx(); err != nil {
-		return wrap("open the device", err)
+		return wrap(b.name, "open the device", err)
 	}
 	if err := cu.SetCurrentContext(b.context); err != nil {
-		return wrap("open the device", err)
+		return wrap(b.name, "open the device", err)
 	}
 	if b.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
-		return wrap("make a stream", err)
+		return wrap(b.name, "make a stream", err)
 	}
-	if err := errorOf("pin host memory", int(C.device_pin(b.ctx(), &b.staging, stagingBytes))); err != nil {
+	if err := errorOf(b.name, "pin host memory", int(C.device_pin(b.ctx(), &b.staging, stagingBytes))); err != nil {
 		return err
 	}
 	return b.loadKernels()
@@ -102,12 +107,12 @@ func (b *Backend) loadKernels() error {
 		}
 		m, err := cu.LoadData(string(text))
 		if err != nil {
-			return wrap("load "+f.Name(), err)
+			return wrap(b.name, "load "+f.Name(), err)
 		}
 		b.modules = append(b.modules, m)
 		for _, name := range entries(string(text)) {
 			if b.kernels[name], err = m.Function(name); err != nil {
-				return wrap("find kernel "+name, err)
+				return wrap(b.name, "find kernel "+name, err)
 			}
 		}
 	}
@@ -147,7 +152,10 @@ func (b *Backend) Close() {
 }
 
 // Name implements kernels.Backend.
-func (b *Backend) Name() string { return "cuda" }
+func (b *Backend) Name() string { return "cuda/" + b.about.Name }
+
+// Driver returns the version of CUDA that the driver supports: "13.0".
+func (*Backend) Driver() string { return version(cu.Version()) }
 
 // Class implements kernels.Backend: float32 chains have the CPU's bits.
 func (b *Backend) Class() string { return "cpu/fma" }
@@ -166,7 +174,7 @@ func (b *Backend) queue() C.CUstream { return *(*C.CUstream)(unsafe.Pointer(&b.s
 // keep records the first failure.
 func (b *Backend) keep(op string, code C.CUresult) {
 	if b.err == nil {
-		b.err = errorOf(op, int(code))
+		b.err = errorOf(b.name, op, int(code))
 	}
 }
 

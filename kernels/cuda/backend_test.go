@@ -148,7 +148,7 @@ func TestCopies(t *testing.T) {
 // inside names the case of TestFailures that a process runs.
 const inside = "EXP_CUDA_TEST_CASE"
 
-// Each failure is an *Error that says what to do. A process opens the driver once, so each case has one.
+// Each failure is a *kernels.DeviceError that says what to do. A process opens the driver once, so each case has one.
 func TestFailures(t *testing.T) {
 	fake(t)
 	if name := os.Getenv(inside); name != "" {
@@ -197,8 +197,8 @@ func failures() map[string]failure {
 
 func wantError(t *testing.T, err error, code int, hint string) {
 	t.Helper()
-	var e *Error
-	if !errors.As(err, &e) || e.Code != code || !strings.Contains(e.Hint(), hint) || e.Text == "" || e.Op == "" {
+	var e *kernels.DeviceError
+	if !errors.As(err, &e) || e.Code != code || !strings.Contains(e.Hint(), hint) || e.Text == "" || e.Op == "" || !strings.HasPrefix(e.Error(), "cuda") {
 		t.Errorf("%#v, want code %d and a hint with %q", err, code, hint)
 	}
 }
@@ -216,6 +216,14 @@ func failAlloc(t *testing.T) {
 	}
 	b.Sync()
 	b.Free(x)
+	if left, peak := b.Allocated(), b.TakePeak(); left != 0 || peak != 4<<20 {
+		t.Errorf("%d bytes are left, and the peak was %d", left, peak)
+	}
+	b.scratch(100 << 20 / 4)
+	var room *kernels.RoomError
+	if err := syncError(b); !errors.As(err, &room) || room.Part != kernels.ScratchRoom {
+		t.Errorf("no room for an operation: %v", err)
+	}
 }
 
 // syncError returns the error with which Sync panics.
@@ -238,8 +246,8 @@ func failLaunch(t *testing.T) {
 	b.Add(x, x)
 	for range 2 { // a lost device stays lost
 		err := syncError(b)
-		wantError(t, err, 719, "resume")
-		if e := (*Error)(nil); errors.As(err, &e) && !e.Lasting() {
+		wantError(t, err, 719, "continue")
+		if e := (*kernels.DeviceError)(nil); errors.As(err, &e) && !e.Lasting {
 			t.Error("the device is lost, but the error is not lasting")
 		}
 	}
@@ -253,7 +261,7 @@ func failAddress(t *testing.T) {
 	}
 	beyond := kernels.NewBuffer(unsafe.Add(x.Addr(), 4096*4), 64, kernels.F32)
 	b.Add(x.Slice(0, 64), beyond)
-	wantError(t, syncError(b), 700, "resume")
+	wantError(t, syncError(b), 700, "continue")
 }
 
 func TestDevices(t *testing.T) {

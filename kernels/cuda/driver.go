@@ -27,10 +27,10 @@ var load = sync.OnceValue(func() error {
 	case code == C.CUDA_ERROR_SHARED_OBJECT_INIT_FAILED:
 		return fmt.Errorf("%w: %s", ErrNoDriver, C.GoString(&why[0]))
 	case code != 0:
-		return errorOf("open the driver", int(code))
+		return errorOf("cuda", "open the driver", int(code))
 	}
 	if v := cu.Version(); v < minVersion {
-		return errorOf(fmt.Sprintf("driver for CUDA %s", version(v)), oldPTX)
+		return errorOf("cuda", fmt.Sprintf("driver for CUDA %s", version(v)), oldPTX)
 	}
 	return nil
 })
@@ -57,19 +57,19 @@ func (d Device) Classes() []string {
 }
 
 // Devices returns the GPUs in the driver's order, and the version of CUDA that the driver
-// supports. It opens no device. The error is ErrNoDriver or an *Error.
+// supports. It opens no device. The error is ErrNoDriver or a *kernels.DeviceError.
 func Devices() (list []Device, cuda string, err error) {
 	if err := load(); err != nil {
 		return nil, "", err
 	}
 	n, err := cu.NumDevices()
 	if err != nil {
-		return nil, "", wrap("count the devices", err)
+		return nil, "", wrap("cuda", "count the devices", err)
 	}
 	for i := range n {
 		d, err := describe(i)
 		if err != nil {
-			return nil, "", wrap(fmt.Sprintf("device %d", i), err)
+			return nil, "", wrap(deviceName(i), "find the device", err)
 		}
 		list = append(list, d)
 	}

@@ -6,33 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"exp/kernels"
 )
 
 // ErrNoDriver is returned where the driver's library is missing: there is no GPU, or its
 // driver is not installed.
 var ErrNoDriver = errors.New("no CUDA driver")
 
-// Error is a failure that the driver reported. Codes are those of CUresult.
-type Error struct {
-	Op   string // what failed: "copy to the device"
-	Code int
-	Text string // what the code says
-	Help string // what to do
-}
+// deviceName names device n as compute.device does.
+func deviceName(n int) string { return fmt.Sprintf("cuda:%d", n) }
 
-func (e *Error) Error() string { return fmt.Sprintf("cuda: %s: %s (code %d)", e.Op, e.Text, e.Code) }
-
-// Hint says what to do.
-func (e *Error) Hint() string { return e.Help }
-
-// ExitCode is 7: the machine lacks something.
-func (e *Error) ExitCode() int { return 7 }
-
-// Lasting reports whether the device's context is lost: every later call fails too, and only
-// another process can use the device.
-func (e *Error) Lasting() bool { return e.Code >= 700 && e.Code <= 719 || e.Code == eccError }
-
-// The codes that the package itself looks for.
+// The codes of CUresult that the package itself looks for.
 const (
 	outOfMemory  = 2
 	noDevice     = 100
@@ -41,64 +26,74 @@ const (
 	notSupported = 801
 )
 
-const lost = "resume the run; if it happens again, report it with the output of exp doctor --json"
+// lasting reports whether a code means that the device's context is lost.
+func lasting(code int) bool {
+	return code >= 700 && code <= 719 && code != launchSize || code == eccError
+}
+
+// launchSize says that a kernel needs more registers than the device has. It loses nothing.
+const launchSize = 701
+
+// meaning is what a code says and what to do.
+type meaning struct{ text, help string }
+
+const lost = "continue the run; if it happens again, report it with the output of exp doctor --json"
 
 // meanings has the codes that a user can do something about.
-func meanings() map[int]Error {
-	return map[int]Error{
-		outOfMemory: {Text: "the device is out of memory",
-			Help: "exp run --dry-run shows what a run needs; nvidia-smi lists the other programs on the device"},
-		46: {Text: "another process has the device for itself",
-			Help: "stop that process, or set the device's compute mode to default"},
-		noDevice: {Text: "the driver sees no device",
-			Help: "check nvidia-smi and CUDA_VISIBLE_DEVICES; a container needs the devices passed on"},
-		101: {Text: "no such device", Help: "exp doctor lists the devices"},
-		209: {Text: "the kernels do not run on this device", Help: "compute capability 8.0 or newer is needed"},
-		eccError: {Text: "the device's memory has an error that cannot be corrected",
-			Help: "resume the run on another device, and have this one examined"},
-		oldPTX: {Text: "the driver is too old", Help: "install driver 525 or newer"},
-		221: {Text: "the driver's compiler is missing",
-			Help: "install the driver's library libnvidia-ptxjitcompiler; a container needs it passed on"},
-		304: {Text: "the system refused a call",
-			Help: "check the rights on /dev/nvidia*, and the system's log"},
-		700:          {Text: "a kernel used an illegal address", Help: lost},
-		702:          {Text: "a kernel took too long", Help: "use a device that drives no screen"},
-		714:          {Text: "a kernel's stack is damaged", Help: lost},
-		715:          {Text: "a kernel met an illegal instruction", Help: lost},
-		716:          {Text: "a kernel used a misaligned address", Help: lost},
-		717:          {Text: "a kernel used the wrong kind of address", Help: lost},
-		718:          {Text: "a kernel jumped to a wrong address", Help: lost},
-		719:          {Text: "a kernel failed", Help: lost},
-		notSupported: {Text: "the device does not support this", Help: "exp doctor lists the devices"},
-		802:          {Text: "the system is not ready", Help: "start the service nvidia-fabricmanager"},
-		803: {Text: "the driver's library and its kernel module differ",
-			Help: "reboot, or load the kernel module of the installed driver"},
-		999: {Text: "the driver failed", Help: "check nvidia-smi and the system's log; a reboot may help"},
+func meanings() map[int]meaning {
+	return map[int]meaning{
+		outOfMemory: {"the device is out of memory",
+			"exp run --dry-run shows what a run needs; nvidia-smi lists the other programs on the device"},
+		46: {"another process has the device for itself",
+			"stop that process, or set the device's compute mode to default"},
+		noDevice: {"the driver sees no device",
+			"check nvidia-smi and CUDA_VISIBLE_DEVICES; a container needs the devices passed on"},
+		101: {"no such device", "exp doctor lists the devices"},
+		209: {"the kernels do not run on this device", "compute capability 8.0 or newer is needed"},
+		eccError: {"the device's memory has an error that cannot be corrected",
+			"continue the run on another device, and have this one examined"},
+		oldPTX: {"the driver is too old", "install driver 525 or newer"},
+		221: {"the driver's compiler is missing",
+			"install the driver's library libnvidia-ptxjitcompiler; a container needs it passed on"},
+		304: {"the system refused a call", "check the rights on /dev/nvidia*, and the system's log"},
+		700: {"a kernel used an illegal address", lost},
+		launchSize: {"the device has too few registers for a kernel",
+			"report it with the output of exp doctor --json"},
+		702:          {"a kernel took too long", "use a device that drives no screen"},
+		714:          {"a kernel's stack is damaged", lost},
+		715:          {"a kernel met an illegal instruction", lost},
+		716:          {"a kernel used a misaligned address", lost},
+		717:          {"a kernel used the wrong kind of address", lost},
+		718:          {"a kernel jumped to a wrong address", lost},
+		719:          {"a kernel failed", lost},
+		notSupported: {"the device does not support this", "exp doctor lists the devices"},
+		802:          {"the system is not ready", "start the service nvidia-fabricmanager"},
+		803: {"the driver's library and its kernel module differ",
+			"reboot, or load the kernel module of the installed driver"},
+		999: {"the driver failed", "check nvidia-smi and the system's log; a reboot may help"},
 	}
 }
 
-// errorOf returns the error for a code, nil for 0.
-func errorOf(op string, code int) error {
+// errorOf returns the error for a code, nil for 0. device is "cuda" where no device is open yet.
+func errorOf(device, op string, code int) error {
 	if code == 0 {
 		return nil
 	}
-	e, ok := meanings()[code]
+	m, ok := meanings()[code]
 	if !ok {
-		e = Error{Text: "the driver reports an error",
-			Help: "look the code up under CUresult in the driver's documentation"}
+		m = meaning{"the driver reports an error", "look the code up under CUresult in the driver's documentation"}
 	}
-	e.Op, e.Code = op, code
-	return &e
+	return &kernels.DeviceError{Device: device, Op: op, Code: code, Text: m.text, Help: m.help, Lasting: lasting(code)}
 }
 
 // wrap returns the error for one of package cu, whose type has no name outside it but is an
 // integer.
-func wrap(op string, err error) error {
+func wrap(device, op string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if v := reflect.ValueOf(err); v.Kind() == reflect.Int {
-		return errorOf(op, int(v.Int()))
+		return errorOf(device, op, int(v.Int()))
 	}
-	return fmt.Errorf("cuda: %s: %w", op, err)
+	return fmt.Errorf("%s: %s: %w", device, op, err)
 }

@@ -35,12 +35,14 @@ func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	}
 	var p C.CUdeviceptr
 	op := fmt.Sprintf("allocate %d MiB", (n*t.Size()+1<<20-1)>>20)
-	if err := errorOf(op, int(C.device_alloc(b.ctx(), &p, C.size_t(n*t.Size())))); err != nil {
+	if err := errorOf(b.name, op, int(C.device_alloc(b.ctx(), &p, C.size_t(n*t.Size())))); err != nil {
 		return kernels.Buffer{}, err
 	}
 	// Through memory, because vet takes a uintptr for a Go pointer. It never is: no device
 	// address lies in the Go heap.
 	x := kernels.NewBuffer(*(*unsafe.Pointer)(unsafe.Pointer(&p)), n, t)
+	b.allocated += int64(bytesOf(x))
+	b.peak = max(b.peak, b.allocated)
 	b.Zero(x)
 	return x, nil
 }
@@ -48,8 +50,20 @@ func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 // Free frees a buffer from Alloc, after the calls that use it.
 func (b *Backend) Free(x kernels.Buffer) {
 	if !x.Empty() && b.err == nil {
+		b.allocated -= int64(bytesOf(x))
 		b.keep("free memory", C.device_free(b.ctx(), b.queue(), address(x)))
 	}
+}
+
+// Allocated returns the bytes that are allocated and not yet freed.
+func (b *Backend) Allocated() int64 { return b.allocated }
+
+// TakePeak returns the largest value of Allocated since the last call, or since Open, and
+// starts over. It includes the operations' own workspace.
+func (b *Backend) TakePeak() int64 {
+	p := b.peak
+	b.peak = b.allocated
+	return p
 }
 
 // Zero sets every element to 0.
@@ -153,7 +167,7 @@ func (b *Backend) drain() {
 	b.arrivals, b.used = b.arrivals[:0], 0
 }
 
-// Sync waits for all earlier calls. It panics with an *Error if one of them failed.
+// Sync waits for all earlier calls. It panics with the error of the first that failed.
 func (b *Backend) Sync() {
 	b.drain()
 	if b.err != nil {
@@ -200,7 +214,7 @@ func (b *Backend) scratch(n int) kernels.Buffer {
 		b.Free(b.workspace)
 		var err error
 		if b.workspace, err = b.Alloc(kernels.F32, n); err != nil && b.err == nil {
-			b.err = err
+			b.err = &kernels.RoomError{Part: kernels.ScratchRoom, Err: err}
 		}
 	}
 	return b.workspace

@@ -236,7 +236,7 @@ func (m *Model) FoldAdapters(from *Model) error {
 	in, _ := from.Heads.Adapters.widest(from.Config)
 	d, err := m.be.Alloc(m.be.Float(), widest*in)
 	if err != nil {
-		return fmt.Errorf("model: %w", err)
+		return &kernels.RoomError{Part: kernels.WeightRoom, Err: err}
 	}
 	defer m.be.Free(d)
 	for l := range m.layers {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 
 	"exp/kernels"
@@ -84,7 +83,7 @@ func (b *Backbone) allocate() error {
 	}
 	var err error
 	if b.owned, err = r.take(b.be); err != nil {
-		return fmt.Errorf("model: %w", err)
+		return err
 	}
 	b.vectors, b.embed = newArena(vectors, x.tensors), *embed
 	for name, w := range named {
@@ -142,7 +141,7 @@ func (r rooms) take(be kernels.Backend) (owned []kernels.Buffer, err error) {
 			for _, x := range owned {
 				be.Free(x)
 			}
-			return nil, err
+			return nil, &kernels.RoomError{Part: kernels.WeightRoom, Err: err}
 		}
 		owned, left[t] = append(owned, all), all
 	}

@@ -1,11 +1,6 @@
 package model
 
-import (
-	"errors"
-	"fmt"
-
-	"exp/kernels"
-)
+import "exp/kernels"
 
 // Cache holds the keys and values of many sequences in pages, for all layers.
 type Cache struct {
@@ -23,7 +18,7 @@ func NewCache(be kernels.Backend, c Config, pages, size int) (*Cache, error) {
 	stride := (n + line - 1) / line * line
 	pool, err := kernels.AllocSparse(be, be.Operand(), 2*c.Layers*stride)
 	if err != nil {
-		return nil, fmt.Errorf("kv cache: %w", err)
+		return nil, &kernels.RoomError{Part: kernels.CacheRoom, Err: err}
 	}
 	x := &Cache{be: be, layers: make([]kernels.Pages, c.Layers), pages: pages, pool: pool}
 	for l := range x.layers {
@@ -85,12 +80,11 @@ type Decoder struct {
 // most table entries, for models of configuration c with heads h.
 func NewDecoder(be kernels.Backend, c Config, h Heads, rows, table int) (*Decoder, error) {
 	d := &Decoder{be: be, c: c}
-	var errs []error
+	var err error
 	alloc := func(t kernels.DType, n int) kernels.Buffer {
-		b, err := be.Alloc(t, n)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("decoder: %w", err))
-			return kernels.Buffer{}
+		b, e := be.Alloc(t, n)
+		if e != nil && err == nil {
+			err = &kernels.RoomError{Part: kernels.StepRoom, Err: e}
 		}
 		d.owned = append(d.owned, b)
 		return b
@@ -98,9 +92,9 @@ func NewDecoder(be kernels.Backend, c Config, h Heads, rows, table int) (*Decode
 	d.alloc(h, rows, table, func(n int) kernels.Buffer { return alloc(be.Float(), n) },
 		func(n int) kernels.Buffer { return alloc(be.Operand(), n) },
 		func(n int) kernels.Buffer { return alloc(kernels.I32, n) })
-	if len(errs) > 0 {
+	if err != nil {
 		d.Close()
-		return nil, errors.Join(errs...)
+		return nil, err
 	}
 	return d, nil
 }

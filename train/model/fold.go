@@ -1,10 +1,6 @@
 package model
 
-import (
-	"fmt"
-
-	"exp/kernels"
-)
+import "exp/kernels"
 
 // AdaptedTensor is a weight with an adapter: the names of the weight [Out,In], of A
 // [Rank,In] and of B [Out,Rank].
@@ -51,7 +47,7 @@ func (a *Adapters) NewFold(be kernels.Backend, t AdaptedTensor, rows int) (*Fold
 		b, err := be.Alloc(x.t, x.n)
 		if err != nil {
 			f.Close()
-			return nil, fmt.Errorf("model: %w", err)
+			return nil, &kernels.RoomError{Part: kernels.WeightRoom, Err: err}
 		}
 		*x.into, f.owned = b, append(f.owned, b)
 	}

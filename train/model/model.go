@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -97,13 +96,15 @@ func (m *Model) allocate() error {
 	} else {
 		m.tensors, n = AdapterLayout(c, m.Heads, m.Heads.Adapters)
 	}
-	var errs []error
-	allocAs := func(t kernels.DType, n int) kernels.Buffer {
-		b, err := be.Alloc(t, n)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("model: %w", err))
-			return kernels.Buffer{}
+	var err error
+	fail := func(e error) {
+		if e != nil && err == nil {
+			err = &kernels.RoomError{Part: kernels.WeightRoom, Err: e}
 		}
+	}
+	allocAs := func(t kernels.DType, n int) kernels.Buffer {
+		b, e := be.Alloc(t, n)
+		fail(e)
 		m.owned = append(m.owned, b)
 		return b
 	}
@@ -124,25 +125,23 @@ func (m *Model) allocate() error {
 		tables = append(tables, &m.localRope)
 	}
 	for _, t := range tables {
-		var err error
-		if *t, err = m.newRotary(); err != nil {
-			errs = append(errs, fmt.Errorf("model: %w", err))
-		}
+		var e error
+		*t, e = m.newRotary()
+		fail(e)
 	}
-	if len(errs) > 0 {
+	if err != nil {
 		m.Close()
-		return errors.Join(errs...)
+		return err
 	}
 	m.params = newArena(buf, m.tensors)
 	if m.trainable {
 		m.grads = newArena(gradBuf, m.tensors)
 	}
 	m.bind(func(n int) kernels.Buffer { return allocAs(be.Operand(), n) })
-	if len(errs) > 0 {
+	if err != nil {
 		m.Close()
-		return errors.Join(errs...)
 	}
-	return nil
+	return err
 }
 
 // binder makes the views that the passes use, and allocates packed weights by alloc.

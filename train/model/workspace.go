@@ -1,8 +1,6 @@
 package model
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"exp/kernels"
@@ -135,12 +133,11 @@ func (x *indexBuffer) upload(be kernels.Backend) kernels.Buffer {
 // the heads h.
 func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Keep) (*Workspace, error) {
 	ws := &Workspace{be: be, c: c, keep: keep, cap: limit, adapters: h.Adapters}
-	var errs []error
+	var err error
 	alloc := func(t kernels.DType, n int) kernels.Buffer {
-		b, err := be.Alloc(t, n)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("workspace: %w", err))
-			return kernels.Buffer{}
+		b, e := be.Alloc(t, n)
+		if e != nil && err == nil {
+			err = &kernels.RoomError{Part: kernels.ActivationRoom, Err: e}
 		}
 		ws.owned = append(ws.owned, b)
 		return b
@@ -151,9 +148,9 @@ func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Ke
 	ws.allocActs(func(n int) kernels.Buffer { return alloc(be.Float(), n) },
 		func(n int) kernels.Buffer { return alloc(be.Operand(), n) },
 		func(n int) kernels.Buffer { return alloc(kernels.I32, n) }, h)
-	if len(errs) > 0 {
+	if err != nil {
 		ws.Close()
-		return nil, errors.Join(errs...)
+		return nil, err
 	}
 	return ws, nil
 }

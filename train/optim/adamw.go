@@ -1,7 +1,6 @@
 package optim
 
 import (
-	"fmt"
 	"math"
 
 	"exp/kernels"
@@ -28,7 +27,7 @@ func NewAdamW(be kernels.Backend, n int, beta1, beta2, eps, decay float64) (*Ada
 	alloc := func(t kernels.DType, n int) kernels.Buffer {
 		b, e := be.Alloc(t, n)
 		if e != nil && err == nil {
-			err = fmt.Errorf("optimizer: %w", e)
+			err = &kernels.RoomError{Part: kernels.MomentRoom, Err: e}
 		}
 		return b
 	}

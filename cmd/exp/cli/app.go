@@ -134,11 +134,16 @@ func (a *App) prepare(list []*Command) {
 	}
 }
 
-// execute runs the command and reports how it ended.
+// execute runs the command and reports how it ended. A panic with an error that the program knows
+// is reported as that error.
 func (a *App) execute(ctx context.Context) (code ExitCode) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.CloseProgress()
+			if err, ok := v.(error); ok && a.known(err) != nil {
+				code = a.report(ctx, err) // a device failed, for example
+				return
+			}
 			code = a.reportPanic(v, debug.Stack())
 		}
 	}()

@@ -202,6 +202,8 @@ func sampleError(a *App, c *Context) error {
 		return e
 	case "panic":
 		panic("index out of range")
+	case "panic-known":
+		panic(fmt.Errorf("device: %w", syscall.ENOSPC))
 	case "wait":
 		a.Progress().Note("waiting")
 		<-c.Context.Done()

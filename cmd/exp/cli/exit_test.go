@@ -68,6 +68,11 @@ func TestPanics(t *testing.T) {
 	if e.Code != 1 || e.Kind != "panic" || !strings.Contains(e.Errors[0].Stack, "sampleError") {
 		t.Errorf("got %+v", e)
 	}
+	// One with an error that the program knows is that error.
+	got = call{}.run("fail", "panic-known")
+	if strings.Contains(got.stderr, "bug") || !strings.HasPrefix(got.stderr, "error: device: no space left") {
+		t.Errorf("a known error:\n%s", got.stderr)
+	}
 	// Not even one before the flags are read may escape.
 	got = call{list: func(a *App) []*Command {
 		return []*Command{{Name: "x", Flags: []Flag{nil}}}
