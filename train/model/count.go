@@ -115,14 +115,21 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 			n += floatSize * (t.Len() + kernels.Lanes)
 		}
 	}
-	add := func(out, in int) { n += operand.Size() * packedElements(packed, out, in, false) }
+	rounded := false // the packed output projection differs from the embedding that it is tied to
+	add := func(out, in int) {
+		if elements := packedElements(packed, out, in, false); elements > 0 {
+			n, rounded = n+operand.Size()*elements, operand != dtype
+		} else {
+			n += dtype.Size() * out * in
+		}
+	}
 	for _, s := range c.allLinears() {
 		add(s.out(), s.in)
 	}
 	if lm {
 		add(c.Vocab, c.Width)
 	}
-	if !lm || !c.TieEmbeddings || operand != dtype {
+	if !lm || !c.TieEmbeddings || rounded {
 		n += dtype.Size() * c.Vocab * c.Width
 	}
 	return n

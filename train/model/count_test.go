@@ -6,6 +6,7 @@ import (
 
 	"exp/kernels"
 	"exp/kernels/cpu"
+	"exp/kernels/ref"
 )
 
 // The counts equal the allocations, to the byte.
@@ -41,5 +42,36 @@ func TestCounts(t *testing.T) {
 		rows, table := 1+r.IntN(30), 1+r.IntN(30)
 		d, err := NewDecoder(be, c, Heads{LM: true}, rows, table)
 		count("decoder", c.DecoderBytes(Heads{LM: true}, rows, table, operand), d, err)
+	}
+}
+
+// counting counts the bytes that it allocates.
+type counting struct {
+	kernels.Backend
+	bytes int
+}
+
+func (c *counting) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+	c.bytes += n * t.Size()
+	return c.Backend.Alloc(t, n)
+}
+
+// A backend that multiplies from the weights holds them once, in the type that they are stored in,
+// but for padding between tensors.
+func TestCountsWithoutPacking(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 10))
+		c, lm, dtype := anyConfig(r), seed%3 > 0, []kernels.DType{kernels.F32, kernels.BF16}[seed%2]
+		be := &counting{Backend: ref.New[float32]()}
+		b, err := NewBackbone(be, c, lm, dtype)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Close()
+		want := c.BackboneBytes(lm, dtype, be.PackedLen, kernels.F32)
+		padding := 128 * 4 * (len(b.Tensors()) + 1)
+		if packed, _ := be.PackedLen(7, 9); packed != 0 || be.bytes > want+padding || want > be.bytes+padding {
+			t.Errorf("seed %d, %+v: %d bytes, counted %d", seed, c, be.bytes, want)
+		}
 	}
 }
