@@ -7,7 +7,9 @@
 //	              a device address dies, as it would with hardware. This takes time
 //	order=N       the emulator's order of threads and blocks: 0, 1 or 2
 //	memory=N      MiB of device memory, 1024 if not set
+//	taken=N       MiB of it that other programs hold
 //	fail=N:CODE   the N-th launch fails with CODE, which the next synchronisation returns
+//	lost=PATH     launches fail with 719 as soon as there is a file PATH
 //	devices=N     devices that the driver sees
 //	capability=N  compute capability times ten, 90 if not set
 //	version=N     the driver's version, 13000 if not set
@@ -24,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGE = 4096, ALIGNMENT = 256, MAX_BLOCK = 1024, MAX_GRID_Y = 65535, MAX_ARGS = 4096, MAX_MEMORY = 1 << 16 };
 
@@ -47,7 +50,8 @@ struct task {
 
 static struct {
 	int lazy, sealed, order, devices, capability, version, init;
-	size_t limit, used;
+	size_t limit, taken, used;
+	const char *lost;
 	long launches, fail_at;
 	int fail_code, pending, lasting;
 	struct memory memory[MAX_MEMORY];
@@ -68,6 +72,8 @@ static void set(char *word) {
 	else if (!strcmp(word, "sealed")) driver.sealed = 1;
 	else if (!strcmp(word, "order")) driver.order = n;
 	else if (!strcmp(word, "memory")) driver.limit = (size_t)n << 20;
+	else if (!strcmp(word, "taken")) driver.taken = (size_t)n << 20;
+	else if (!strcmp(word, "lost")) driver.lost = strdup(value + 1);
 	else if (!strcmp(word, "devices")) driver.devices = n;
 	else if (!strcmp(word, "capability")) driver.capability = n;
 	else if (!strcmp(word, "version")) driver.version = n;
@@ -232,7 +238,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) {
 	const size_t room = (n + PAGE - 1) / PAGE * PAGE;
 	if (!n) return CUDA_ERROR_INVALID_VALUE;
 	if (driver.lasting) return driver.lasting;
-	if (driver.used + room > driver.limit || driver.memories == MAX_MEMORY) return CUDA_ERROR_OUT_OF_MEMORY;
+	if (driver.used + driver.taken + room > driver.limit || driver.memories == MAX_MEMORY) return CUDA_ERROR_OUT_OF_MEMORY;
 	char *start = mmap(NULL, room + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
 	start += PAGE;
@@ -366,8 +372,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 		shared || k->args > MAX_ARGS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (driver.lasting) return driver.lasting;
-	if (++driver.launches == driver.fail_at) {
-		fail(driver.fail_code);
+	if (++driver.launches == driver.fail_at || (driver.lost && !access(driver.lost, F_OK))) {
+		fail(driver.lost ? 719 : driver.fail_code);
 		return CUDA_SUCCESS;
 	}
 	struct task t = {.kernel = k, .grid = {gx, gy, gz}, .block = {bx, by, bz}};
