@@ -43,12 +43,13 @@ test: build      ## every test; needs no GPU, no network once the modules are th
 	$(GO) test ./...
 	$(MAKE) cuda amx
 
-# The last line is what a plain `go build ./cmd/exp` compiles.
+# The last lines are for what a plain `go build ./cmd/exp` compiles.
 cuda: fake       ## the backend for GPUs on a driver without hardware, and a build without it
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test ./kernels/cuda
 	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -run 'TestDoctorSeesGPUs' ./cmd/exp
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -run 'CUDA' ./cmd/exp ./harness/run
 	GOFLAGS=-trimpath $(GO) vet ./kernels/cuda ./harness/device ./cmd/exp
+	GOFLAGS=-trimpath $(GO) test ./harness/device
 
 fake:            ## build/fake/libcuda.so.1, a CUDA driver for tests that runs kernels on the CPU
 	@$(MAKE) --no-print-directory -f kernels/cuda/fake/Makefile
@@ -63,13 +64,12 @@ race:            ## the packages whose Go code is concurrent, under the race det
 	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./sandbox ./train/generate ./train
 
 # Tests are left out of staticcheck and deadcode: what only tests reach is dead. The one
-# function that may be is a fixture of three packages' tests. No command computes on GPUs yet,
-# so deadcode reads the program without them.
+# function that may be is a fixture of three packages' tests.
 lint:            ## formatting, vet, staticcheck, unreachable functions, lengths, and the modules' sums
 	@test -z "$$(gofmt -l $(SOURCES))" || { gofmt -l $(SOURCES) ; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck -tests=false ./...
-	@dead="$$(GOFLAGS=-trimpath $(GO) tool deadcode ./cmd/exp ./configs/... | grep -v ' DB.AddArtifact$$')"; \
+	@dead="$$($(GO) tool deadcode ./cmd/exp ./configs/... | grep -v ' DB.AddArtifact$$')"; \
 	  test -z "$$dead" || { echo "$$dead"; exit 1; }
 	$(GO) test ./cmd/exp -run 'TestArchitecture|TestLineLength|TestFunctionLength'
 	$(GO) mod verify

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -25,16 +26,16 @@ func benchCommand(a *app) *cli.Command {
 		ArgsUsage: "[FOLDER]",
 		Category:  "set up",
 		Usage:     "measure how fast the engine is on this machine",
-		Description: "Measures on the CPU: peak FLOP/s and memory bandwidth of the machine, the matmuls of a " +
-			"model's layers, a training step, log-probs, and sampling. Each figure is the median of several " +
-			"repeats, with the smallest and the largest. The peak is measured again before each repeat, and " +
-			"shares are relative to the median peak, because machines are shared and clocks vary. Operations " +
-			"are counted as the mathematics needs them: two per weight of a linear map and token, four per head " +
-			"channel and pair of tokens that attend; a training step counts as three forward passes. Sampling " +
-			"time includes the prefill. With FOLDER, a model in Hugging Face's layout, it measures how fast " +
-			"prompts are read (prefill) and completions sampled (decode), for each batch size in --sequences, " +
-			"with frozen weights as in evaluation and LoRA. Nothing is recorded, and results are not checked: " +
-			"exp doctor does that.",
+		Description: "Measures peak FLOP/s and memory bandwidth of the machine, the matmuls of a model's layers, a " +
+			"training step, log-probs, and sampling. On a GPU (--device) it measures no peaks. Each figure is " +
+			"the median of several repeats, with the smallest and the largest. The peak is measured again " +
+			"before each repeat, and shares are relative to the median peak, because machines are shared and " +
+			"clocks vary. Operations are counted as the mathematics needs them: two per weight of a linear map " +
+			"and token, four per head channel and pair of tokens that attend; a training step counts as three " +
+			"forward passes. Sampling time includes the prefill. With FOLDER, a model in Hugging Face's layout, " +
+			"it measures how fast prompts are read (prefill) and completions sampled (decode), for each batch " +
+			"size in --sequences, with frozen weights as in evaluation and LoRA. Nothing is recorded, and " +
+			"results are not checked: exp doctor does that.",
 		UsageText: strings.Join([]string{
 			"exp bench # 10 million parameters; a few minutes",
 			"exp bench --model 1M --model 50M --only train,sample # two models, two parts",
@@ -63,6 +64,8 @@ func benchCommand(a *app) *cli.Command {
 				DefaultText: benchDefault(o.New, f.New)},
 			&cli.IntFlag{Name: "repeat", Usage: "measure each figure `N` times",
 				DefaultText: benchDefault(o.Repeat, f.Repeat)},
+			&cli.StringFlag{Name: "device", Usage: "measure `DEVICE`: cpu, cuda, cuda:N, auto",
+				DefaultText: device.CPU},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all", DefaultText: "EXP_THREADS, else all"},
 			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: amx, avx512bf16, avx512, " +
 				"avx2, portable", DefaultText: "EXP_CPU, else the best"},
@@ -117,6 +120,8 @@ func benchCandidates(w cli.Word) []cli.Candidate {
 		return cli.Candidates(benchModelNames())
 	case "dtype":
 		return cli.Candidates(bench.DTypeNames())
+	case "device":
+		return deviceCandidates()
 	case "level":
 		return cli.Candidates(device.AllLevels())
 	case "only":
@@ -136,7 +141,8 @@ type benchmark struct {
 	Cores  int       `json:"cores"`
 	Memory int64     `json:"memory_bytes"`
 	System string    `json:"system"`
-	Level  string    `json:"level"`
+	Level  string    `json:"level,omitempty"` // of the CPU kernels
+	Where  string    `json:"-"`
 	Build  cli.Build `json:"build"`
 	bench.Report
 }
@@ -147,9 +153,13 @@ func (a *app) bench(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.measure(c, func(be, single bench.Device, w bench.Watcher) (*bench.Report, error) {
+	err = a.measure(c, func(be bench.Device, single bench.Meter, w bench.Watcher) (*bench.Report, error) {
 		return bench.Run(c.Context, be, single, o, w)
 	})
+	if errors.Is(err, bench.ErrNoLimits) {
+		return cli.Usagef("%w", err)
+	}
+	return err
 }
 
 // benchFolder measures the model in a folder and prints.
@@ -175,7 +185,7 @@ func (a *app) benchFolder(c *cli.Context, path string) error {
 	if err := o.Validate(); err != nil {
 		return cli.Usagef("bench: %w", err)
 	}
-	return a.measure(c, func(be, single bench.Device, w bench.Watcher) (*bench.Report, error) {
+	return a.measure(c, func(be bench.Device, single bench.Meter, w bench.Watcher) (*bench.Report, error) {
 		return bench.RunFolder(c.Context, be, single, o, w)
 	})
 }
@@ -207,7 +217,7 @@ func benchDefault(models int, folder any) string {
 }
 
 // measure opens the devices that the flags name, measures and prints.
-func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.Watcher) (*bench.Report,
+func (a *app) measure(c *cli.Context, run func(be bench.Device, single bench.Meter, w bench.Watcher) (*bench.Report,
 	error)) error {
 	o, err := a.benchDevice(c)
 	if err != nil {
@@ -218,12 +228,17 @@ func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.
 		return err
 	}
 	defer be.Close()
-	o.Threads = 1
-	single, err := device.Open(o, a.Getenv)
-	if err != nil {
-		return err
+	var single bench.Meter
+	level := ""
+	if p, ok := be.(device.OnCPU); ok {
+		o.Threads, level = 1, p.Level()
+		one, err := device.OpenCPU(o, a.Getenv)
+		if err != nil {
+			return err
+		}
+		defer one.Close()
+		single = one
 	}
-	defer single.Close()
 	r, err := run(be, single, &benchWatcher{p: a.Progress(), now: a.Clock.Now})
 	a.CloseProgress()
 	if err != nil {
@@ -231,7 +246,7 @@ func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.
 	}
 	m := harness.ThisMachine()
 	b := &benchmark{CPU: m.CPU, Cores: m.Cores, Memory: m.Memory, System: runtime.GOOS + "/" + runtime.GOARCH,
-		Level: be.Level(), Build: cli.ReadBuild(), Report: *r}
+		Level: level, Where: be.Where(), Build: cli.ReadBuild(), Report: *r}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.bench/1", Data: b, Human: func(w io.Writer) error {
 		return writeBench(a.Out.NewPage(w), b)
 	}})
@@ -239,7 +254,7 @@ func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.
 
 // benchDevice reads the flags that choose the device.
 func (a *app) benchDevice(c *cli.Context) (device.Options, error) {
-	o := device.Options{Threads: c.Int("threads")}
+	o := device.Options{Name: c.String("device"), Threads: c.Int("threads")}
 	if name := c.String("dtype"); name != "" {
 		t, err := bench.ParseDType(name)
 		if err != nil {

@@ -16,24 +16,15 @@ func writeBench(p *cli.Page, b *benchmark) error {
 	s := b.Settings
 	p.Facts(
 		cli.Fact{Name: "processor", Text: fmt.Sprintf("%s, %d cores", cmp.Or(b.CPU, "unknown"), b.Cores)},
-		cli.Fact{Name: "engine", Text: fmt.Sprintf("%s, %d threads, %s", b.Backend, b.Threads, b.DType)},
+		cli.Fact{Name: "engine", Text: fmt.Sprintf("%s, %s, %s", b.Backend, b.Where, b.DType)},
 		cli.Fact{Name: "program", Text: b.Build.String()},
 		cli.Fact{Name: "figures", Text: fmt.Sprintf("median (least–greatest) of %d; peak share: of the median peak",
 			s.Repeat)},
 	)
-	p.Heading("machine")
-	rows := [][]any{}
-	add := func(what string, x *bench.Spread, unit string) {
-		if x != nil {
-			rows = append(rows, []any{what, x.Median, between(*x), unit})
+	if b.Machine != nil {
+		if err := writeBenchMachine(p, b); err != nil {
+			return err
 		}
-	}
-	add("peak, 1 thread", b.Machine.PeakOne, "GFLOP/s")
-	add(fmt.Sprintf("peak, %d threads", b.Threads), &b.Machine.Peak, "GFLOP/s")
-	add(fmt.Sprintf("reading, %d threads", b.Threads), b.Machine.Read, "GB/s")
-	if err := p.Table([]cli.Column{{Title: "what"}, {Title: "median"}, {Title: "range"}, {Title: "unit"}},
-		rows); err != nil {
-		return err
 	}
 	if b.Folder != nil {
 		if err := writeBenchFolder(p, b.Folder, s); err != nil {
@@ -46,6 +37,29 @@ func writeBench(p *cli.Page, b *benchmark) error {
 		}
 	}
 	return p.Close()
+}
+
+// writeBenchMachine writes the limits of the machine.
+func writeBenchMachine(p *cli.Page, b *benchmark) error {
+	p.Heading("machine")
+	rows := [][]any{}
+	add := func(what string, x *bench.Spread, unit string) {
+		if x != nil {
+			rows = append(rows, []any{what, x.Median, between(*x), unit})
+		}
+	}
+	add("peak, 1 thread", b.Machine.PeakOne, "GFLOP/s")
+	add(fmt.Sprintf("peak, %d threads", b.Threads), &b.Machine.Peak, "GFLOP/s")
+	add(fmt.Sprintf("reading, %d threads", b.Threads), b.Machine.Read, "GB/s")
+	return p.Table([]cli.Column{{Title: "what"}, {Title: "median"}, {Title: "range"}, {Title: "unit"}}, rows)
+}
+
+// share formats a share of the peak, nothing where the peak is not known.
+func share(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return quantity.Percent(x, 0)
 }
 
 // between formats the range of a spread.
@@ -70,8 +84,8 @@ func writeBenchFolder(p *cli.Page, f *bench.FolderReport, s bench.Settings) erro
 	var rows [][]any
 	for _, x := range f.Speeds {
 		rows = append(rows, []any{x.Sequences, x.Prefill.TokensPer.Median, between(x.Prefill.TokensPer),
-			quantity.Percent(x.Prefill.Share, 0),
-			x.Decode.TokensPer.Median, between(x.Decode.TokensPer), quantity.Percent(x.Decode.Share, 0), x.Read.Median,
+			share(x.Prefill.Share),
+			x.Decode.TokensPer.Median, between(x.Decode.TokensPer), share(x.Decode.Share), x.Read.Median,
 			quantity.Bytes(x.Decode.Memory)})
 	}
 	return p.Table([]cli.Column{{Title: "at once"}, {Title: "prefill tok/s"}, {Title: "range"}, {Title: "peak"},
@@ -84,7 +98,7 @@ func writePasses(p *cli.Page, m *bench.ModelReport, s bench.Settings) error {
 	var rows [][]any
 	add := func(what string, x *bench.Passes) {
 		rows = append(rows, []any{what, x.TokensPer.Median, between(x.TokensPer), x.GFLOPS.Median,
-			quantity.Percent(x.Share, 0), quantity.Bytes(x.Memory)})
+			share(x.Share), quantity.Bytes(x.Memory)})
 	}
 	batch := fmt.Sprintf("%d × %d", s.Batch, s.Length)
 	if m.Train != nil {
@@ -121,11 +135,11 @@ func writeMatMuls(p *cli.Page, list []bench.MatMul) error {
 	for _, x := range list {
 		op, roofline := x.Op, ""
 		if x.Decode {
-			op, roofline = "decode", quantity.Percent(x.RooflineShare, 0)
+			op, roofline = "decode", share(x.RooflineShare)
 		}
 		rows = append(rows, []any{x.Layer, op, x.M, strconv.Itoa(x.N) + "×" + strconv.Itoa(x.K), x.GFLOPS.Median,
 			between(x.GFLOPS),
-			quantity.Percent(x.Share, 0), x.Bytes.Median, roofline})
+			share(x.Share), x.Bytes.Median, roofline})
 	}
 	if len(rows) == 0 {
 		return nil

@@ -83,7 +83,7 @@ func configCandidates(w cli.Word) []cli.Candidate {
 	case "until":
 		return cli.Candidates(stageNames())
 	case "device":
-		return cli.Candidates([]string{"cpu", "cuda", "cuda:"})
+		return deviceCandidates()
 	}
 	return nil
 }

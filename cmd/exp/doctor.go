@@ -23,10 +23,10 @@ func doctorCommand(a *app) *cli.Command {
 		Usage:    "check machine, build, store, settings and determinism",
 		Description: "Checks everything a run depends on and says how to fix what is wrong. The determinism " +
 			"test trains a toy model with every CPU kernel that this machine supports, on one, two and all " +
-			"threads: all must give the same bits, equal to those built into the program, and the sampler's " +
-			"log-probs must equal the trainer's. It changes nothing and creates no store. Warnings do not " +
-			"change the exit code; a failed check does: 5 for different bits, 4 for damage, 7 for what the " +
-			"machine lacks, 2 for a bad setting.",
+			"threads, and on every GPU: all must give the same bits, equal to those built into the program, " +
+			"and the sampler's log-probs must equal the trainer's. It changes nothing and creates no store. " +
+			"Warnings do not change the exit code; a failed check does: 5 for different bits, 4 for damage, " +
+			"7 for what the machine lacks, 2 for a bad setting.",
 		UsageText: strings.Join([]string{
 			"exp doctor # takes a second or two",
 			"exp doctor --quick # fewer kernels, and no measurements",
@@ -215,7 +215,11 @@ func (d *diagnosis) judge(prefix string, t selftest.Trials) {
 		if how[one.Digest] == nil {
 			order = append(order, one.Digest)
 		}
-		how[one.Digest] = append(how[one.Digest], fmt.Sprintf("%s on %d", one.Level, one.Threads))
+		where := one.Level
+		if one.Threads > 0 {
+			where = fmt.Sprintf("%s on %d", one.Level, one.Threads)
+		}
+		how[one.Digest] = append(how[one.Digest], where)
 	}
 	if len(order) > 1 {
 		var each []string
@@ -251,7 +255,7 @@ func (a *app) checkSpeed(ctx context.Context, d *diagnosis, quick bool) {
 	if quick {
 		return
 	}
-	be, err := device.Open(device.Options{}, a.Getenv)
+	be, err := device.OpenCPU(device.Options{}, a.Getenv)
 	if err != nil {
 		d.failed("measured", err)
 		return

@@ -96,12 +96,12 @@ func (d *diagnosis) judgeGPUs(files []string, gpus *device.GPUs, err error) {
 	var problem *device.Error
 	switch {
 	case len(files) == 0 && errors.Is(err, device.ErrNotBuilt):
-		d.ok("devices", "none, and none needed: this build runs on the CPU")
+		d.ok("devices", "none, and none needed: this program was built without CUDA and computes on the CPU")
 	case errors.Is(err, device.ErrNotBuilt):
-		d.warn("devices", "runs compute on the CPU; a build with tag cuda sees GPUs",
-			"%s found, but this program was built without tag cuda", strings.Join(files, ", "))
+		d.warn("devices", "runs compute on the CPU; make build builds a program that uses GPUs",
+			"%s found, but %v", strings.Join(files, ", "), device.ErrNotBuilt)
 	case len(files) == 0 && errors.Is(err, device.ErrNoDriver):
-		d.ok("devices", "none, and none needed: no CUDA driver is installed, and runs compute on the CPU")
+		d.ok("devices", "none, and none needed: %v, and runs compute on the CPU", device.ErrNoDriver)
 	case errors.As(err, &problem):
 		d.warn("devices", problem.Hint(), "%v", err)
 	default:
@@ -115,7 +115,8 @@ func (d *diagnosis) judgeGPUs(files []string, gpus *device.GPUs, err error) {
 			}
 			d.ok(name, "%s; can compute the numerics classes %s", text, strings.Join(g.Classes, ", "))
 		}
-		d.ok("devices", "%d found; this version trains on the CPU only", len(gpus.List))
+		d.ok("devices", "%d found; compute.device cuda, cuda:N or auto computes on them in float32 (class cpu/fma)",
+			len(gpus.List))
 	}
 }
 

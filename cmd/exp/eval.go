@@ -68,6 +68,8 @@ func evalCommand(a *app) *cli.Command {
 			switch w.Flag {
 			case "grader":
 				return cli.Candidates(suite.Graders())
+			case "device":
+				return deviceCandidates()
 			case "suite":
 				return a.storedSuites(c.Context)
 			case "responses", "published":

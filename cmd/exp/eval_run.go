@@ -21,11 +21,11 @@ import (
 	"exp/harness/stage"
 )
 
-// evalSettings lists the flags of exp eval RUN and exp eval FOLDER that set keys of the protocol.
+// evalSettings lists the flags of exp eval RUN and exp eval FOLDER that set keys.
 var evalSettings = []evalSetting{
 	{"protocol", "eval.final.protocol"}, {"n", "eval.final.n"}, {"temperature", "eval.final.temperature"},
 	{"top-p", "eval.final.top_p"}, {"top-k", "eval.final.top_k"},
-	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"},
+	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"}, {"device", "compute.device"},
 }
 
 // evalSetting is a flag that sets a key.
@@ -67,6 +67,8 @@ func evalRunFlags() []cli.Flag {
 			"config schema lists them)"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "FOLDER: print the plan, the chat template, the stop " +
 			"tokens and the memory needed, and sample nothing"},
+		&cli.StringFlag{Name: "device", Usage: "RUN, FOLDER: compute on `DEVICE`: cpu, cuda, cuda:N, auto",
+			DefaultText: unset},
 		&cli.BoolFlag{Name: "rescore", Usage: "RUN, FOLDER: score again even if scores are stored; different bits " +
 			"are a divergence"},
 	}

@@ -51,12 +51,16 @@ func inspectCommand(a *app) *cli.Command {
 				DefaultText: "the whole"},
 			&cli.StringFlag{Name: "logits", Usage: "compute the logits of the token ids in `FILE`"},
 			&cli.StringFlag{Name: "out", Usage: "write the logits to `FILE`, a safetensors file"},
+			&cli.StringFlag{Name: "device", Usage: "compute on `DEVICE`: cpu, cuda, cuda:N, auto (--logits)",
+				DefaultText: device.CPU},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (--logits)", DefaultText: "all"},
 		},
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
 			switch w.Flag {
 			case "logits":
 				return cli.PathCandidates(w.Text, cli.HasExt(".json"))
+			case "device":
+				return deviceCandidates()
 			case "", "out":
 				return cli.PathCandidates(w.Text, cli.HasExt(inspect.WeightExtensions()...))
 			}
@@ -201,7 +205,7 @@ func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
 	if c.Int("threads") < 0 {
 		return cli.Usagef("--threads %d: want 0 (all) or more", c.Int("threads"))
 	}
-	be, err := device.Open(device.Options{Threads: c.Int("threads")}, a.Getenv)
+	be, err := device.Open(device.Options{Name: c.String("device"), Threads: c.Int("threads")}, a.Getenv)
 	if err != nil {
 		return err
 	}

@@ -31,14 +31,12 @@ func resumeCommand(a *app) *cli.Command {
 			"exp resume 5e8d --from 50 # from an older checkpoint, which re-checks more steps",
 			"exp resume countdown-flowrl#0 --extend-steps 100 # 100 more steps",
 		}, "\n"),
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "from", Usage: "continue from the newest checkpoint at or before `STEP`",
 				DefaultText: "the newest"},
 			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` more steps", DefaultText: "none"},
-			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
-				DefaultText: "recorded"},
-		},
-		BashComplete: a.completesRuns(1, true, nil),
+		}, computeFlags()...),
+		BashComplete: a.completesRunAndDevice(),
 		Action:       cli.WithArgs(1, 1, a.resumeRun),
 	}
 }
@@ -93,7 +91,7 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 // steps; o then names the parent.
 func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *harness.Options) (*config.Resolved,
 	error) {
-	values := threadsValue(c)
+	values := computeValues(c)
 	// Check first that it is the same run: a child has another id.
 	p, be, err := replan.Plan(c.Context, db, *run, replan.Options{Kinds: trainingStages(), Values: values,
 		Getenv: a.Getenv})
@@ -114,14 +112,6 @@ func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *har
 	}
 	o.Parent = run
 	return longer, err
-}
-
-// threadsValue returns --threads as a setting.
-func threadsValue(c *cli.Context) []config.Value {
-	if !c.IsSet("threads") {
-		return nil
-	}
-	return []config.Value{{Path: "compute.threads", Value: c.Int("threads"), From: "--threads"}}
 }
 
 // trainingStages are the kinds of stages that define a run; evaluations attach to it and

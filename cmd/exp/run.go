@@ -18,6 +18,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
+	"exp/harness/fault"
 	"exp/harness/hub"
 	"exp/harness/metric"
 	"exp/harness/plan"
@@ -59,7 +60,7 @@ func runCommand(a *app) *cli.Command {
 				"stored; different bits are a divergence"},
 			&cli.BoolFlag{Name: "verify-cache", Usage: "hash stored results before reusing them"},
 			&cli.BoolFlag{Name: "keep-going", Usage: "continue with the next run when one fails"},
-			&cli.StringFlag{Name: "device", Usage: "run on `DEVICE`: cpu, cuda, cuda:1 (compute.device)"},
+			deviceFlag("config"),
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
 				DefaultText: "config"},
 			&cli.StringSliceFlag{Name: "tag", Usage: "tag the runs with `NAME`"},
@@ -342,12 +343,11 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	if of == 1 {
 		index, of = 0, 0
 	}
-	threads := fmt.Sprintf("%d threads", be.Threads())
-	if be.Threads() == 1 {
-		threads = "1 thread"
-	}
 	display.Note(fmt.Sprintf("%s  xid %s  %s  %s", withAlgo(j.config.Run.Name, p.Config.Run.Algorithm()),
-		p.XID.Short(), p.Numerics, threads))
+		p.XID.Short(), p.Numerics, be.Where()))
+	if choice, err := device.OfRun(&j.config.Run); err == nil && choice.Why != "" {
+		display.Note(choice.Why)
+	}
 	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
 	a.OnSecondSignal(func() string { return keptOf(db, p.RID) + a.again() })
 	defer a.OnSecondSignal(nil)
@@ -382,13 +382,17 @@ func keptOf(db *store.DB, rid ident.Digest) string {
 	return kept
 }
 
-// explainStop says how to continue after an interruption.
+// explainStop says how to continue after an interruption, or on another device after a failure
+// of this one.
 func (a *app) explainStop(ctx context.Context, err error) error {
 	var stopped *harness.InterruptedError
-	if !errors.As(err, &stopped) {
-		return err
+	switch {
+	case errors.As(err, &stopped):
+		return cli.Stoppedf(ctx, "%v; saved%s", stopped, a.again())
+	case fault.DeviceLost(err):
+		return fmt.Errorf("%w%s", err, a.again())
 	}
-	return cli.Stoppedf(ctx, "%v; saved%s", stopped, a.again())
+	return err
 }
 
 // again is the line that says how to continue: the command of this execution, without

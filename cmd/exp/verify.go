@@ -42,17 +42,15 @@ func verifyCommand(a *app) *cli.Command {
 			"exp verify 5e8d --from 50 --steps 10 # ten steps after the checkpoint of step 50",
 			"exp verify 5e8d --level full # everything, as long as the run itself took",
 		}, "\n"),
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "level", Usage: "check `LEVEL`: " + strings.Join(levels, ", "),
 				Value: string(harness.LevelPrefix)},
 			&cli.IntFlag{Name: "steps", Usage: "re-execute `N` training steps (prefix)",
 				Value: harness.DefaultPrefix},
 			&cli.IntFlag{Name: "from", Usage: "begin at the newest checkpoint at or before `STEP` (prefix)",
 				DefaultText: "the start"},
-			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
-				DefaultText: "recorded"},
-		},
-		BashComplete: a.completesRuns(1, true, nil),
+		}, computeFlags()...),
+		BashComplete: a.completesRunAndDevice(),
 		Action:       func(c *cli.Context) error { return a.verifyRun(c, levels) },
 	}
 }
@@ -90,7 +88,7 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	}}
 	var p *plan.Run
 	if o.Level != harness.LevelBlobs {
-		o := replan.Options{Kinds: stageNames(), Values: threadsValue(c), Getenv: a.Getenv}
+		o := replan.Options{Kinds: stageNames(), Values: computeValues(c), Getenv: a.Getenv}
 		same, be, err := replan.Plan(c.Context, db, run, o)
 		if err != nil {
 			return err

@@ -31,6 +31,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -39,9 +40,16 @@ import (
 	"exp/kernels"
 )
 
-// Device is a backend that can measure the machine's peak.
+// Device is a backend that counts its memory.
 type Device interface {
 	kernels.Backend
+	// Allocated returns the bytes in buffers and workspaces.
+	Allocated() int64
+}
+
+// Meter is a Device that can measure the machine's limits. Figures of other devices have no
+// shares.
+type Meter interface {
 	// PeakFLOPS returns floating-point operations per second in registers, measured for
 	// about d on all threads.
 	PeakFLOPS(d time.Duration) float64
@@ -50,9 +58,10 @@ type Device interface {
 	ReadBandwidth(d time.Duration) float64
 	// Threads returns the number of threads that share the work.
 	Threads() int
-	// Allocated returns the bytes in buffers and workspaces.
-	Allocated() int64
 }
+
+// ErrNoLimits is returned for the machine part on a device that cannot measure it.
+var ErrNoLimits = errors.New("bench: only the CPU's limits can be measured: leave out the part machine")
 
 // Part is a part of the suite.
 type Part string
@@ -131,15 +140,16 @@ type Watcher interface {
 
 // Run measures on be what o selects. single is the same backend with one thread, or nil
 // to skip its peak. Matmuls need the bandwidth, so they imply the machine part. The
-// error is ctx's, or says that a model does not fit.
-func Run(ctx context.Context, be, single Device, o Options, w Watcher) (*Report, error) {
+// error is ctx's, ErrNoLimits, or says that a model does not fit.
+func Run(ctx context.Context, be Device, single Meter, o Options, w Watcher) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &suite{ctx: ctx, be: be, single: single, o: o, w: w}
-	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Backend: be.Name(),
-		Threads:  be.Threads(),
-		Settings: Settings{o.Batch, o.Length, o.Sequences, o.Prompt, o.New, o.Repeat}}
+	s := newSuite(ctx, be, single, w)
+	if s.meter == nil && o.Parts != nil && o.has(PartMachine) {
+		return nil, ErrNoLimits
+	}
+	s.o, s.report.Settings = o, Settings{o.Batch, o.Length, o.Sequences, o.Prompt, o.New, o.Repeat}
 	if o.has(PartMachine) || o.has(PartMatMul) {
 		if err := s.machine(); err != nil {
 			return nil, err
@@ -153,11 +163,7 @@ func Run(ctx context.Context, be, single Device, o Options, w Watcher) (*Report,
 			return nil, fmt.Errorf("bench: model %s: %w", m.Name, err)
 		}
 	}
-	s.report.Machine.Peak = spreadOf(s.peaks)
-	if len(s.reads) > 0 {
-		s.report.Machine.Read = new(spreadOf(s.reads))
-	}
-	s.report.share()
+	s.share()
 	return &s.report, nil
 }
 
@@ -165,12 +171,22 @@ func Run(ctx context.Context, be, single Device, o Options, w Watcher) (*Report,
 type suite struct {
 	ctx    context.Context
 	be     Device
-	single Device
+	meter  Meter // be; nil if it is no Meter
+	single Meter
 	o      Options
 	w      Watcher
 	peaks  []float64 // GFLOP/s on all threads, in measuring order
 	reads  []float64 // GB/s
 	report Report
+}
+
+func newSuite(ctx context.Context, be Device, single Meter, w Watcher) *suite {
+	s := &suite{ctx: ctx, be: be, single: single, w: w}
+	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Backend: be.Name()}
+	if m, ok := be.(Meter); ok {
+		s.meter, s.report.Threads, s.report.Machine = m, m.Threads(), &Peaks{}
+	}
+	return s
 }
 
 func (s *suite) model(m Model) error {
@@ -211,12 +227,35 @@ func (s *suite) repeats(f func() error) error {
 	return nil
 }
 
-func (s *suite) peak() { s.peaks = append(s.peaks, s.be.PeakFLOPS(s.o.Time)/1e9) }
+func (s *suite) peak() {
+	if s.meter != nil {
+		s.peaks = append(s.peaks, s.meter.PeakFLOPS(s.o.Time)/1e9)
+	}
+}
 
-func (s *suite) read() { s.reads = append(s.reads, s.be.ReadBandwidth(s.o.Time)/1e9) }
+func (s *suite) read() {
+	if s.meter != nil {
+		s.reads = append(s.reads, s.meter.ReadBandwidth(s.o.Time)/1e9)
+	}
+}
+
+// share completes the report with the limits, once all are measured, and the shares.
+func (s *suite) share() {
+	if s.meter == nil {
+		return
+	}
+	s.report.Machine.Peak = spreadOf(s.peaks)
+	if len(s.reads) > 0 {
+		s.report.Machine.Read = new(spreadOf(s.reads))
+	}
+	s.report.share()
+}
 
 // machine measures one thread's peak and the bandwidth.
 func (s *suite) machine() error {
+	if s.meter == nil {
+		return nil
+	}
 	var one []float64
 	s.w.PartStart(PartMachine, "", s.o.Repeat)
 	err := s.repeats(func() error {

@@ -69,7 +69,7 @@ type FolderRate struct {
 // weights, in BF16 if the folder has BF16. The decoding time is the time of whole
 // completions minus the time of one-token completions. The error is ctx's, or says what is
 // wrong with the folder.
-func RunFolder(ctx context.Context, be, single Device, o FolderOptions, w Watcher) (*Report, error) {
+func RunFolder(ctx context.Context, be Device, single Meter, o FolderOptions, w Watcher) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
@@ -82,11 +82,9 @@ func RunFolder(ctx context.Context, be, single Device, o FolderOptions, w Watche
 			o.Prompt, o.New, c.MaxPositions)
 	}
 	c.MaxPositions = o.Prompt + o.New + 1 // the tables need no more
-	s := &suite{ctx: ctx, be: be, single: single, w: w}
+	s := newSuite(ctx, be, single, w)
 	s.o.Repeat, s.o.Time = o.Repeat, o.Time
-	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Backend: be.Name(),
-		Threads:  be.Threads(),
-		Settings: Settings{Prompt: o.Prompt, New: o.New, Repeat: o.Repeat}}
+	s.report.Settings = Settings{Prompt: o.Prompt, New: o.New, Repeat: o.Repeat}
 	if err := s.machine(); err != nil {
 		return nil, err
 	}
@@ -101,8 +99,7 @@ func RunFolder(ctx context.Context, be, single Device, o FolderOptions, w Watche
 		}
 	}
 	s.report.Folder = &f.report
-	s.report.Machine.Peak, s.report.Machine.Read = spreadOf(s.peaks), new(spreadOf(s.reads))
-	s.report.share()
+	s.share()
 	return &s.report, nil
 }
 

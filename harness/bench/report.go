@@ -29,11 +29,11 @@ func (s Spread) times(f float64) Spread { return Spread{s.Median * f, s.Min * f,
 // Report is the result of a suite.
 type Report struct {
 	Suite    string        `json:"suite"`
-	DType    string        `json:"dtype"`   // of operands
-	Backend  string        `json:"backend"` // "cpu/avx512"
-	Threads  int           `json:"threads"`
+	DType    string        `json:"dtype"`             // of operands
+	Backend  string        `json:"backend"`           // "cpu/avx512"
+	Threads  int           `json:"threads,omitempty"` // of the CPU
 	Settings Settings      `json:"settings"`
-	Machine  Peaks         `json:"peaks"`
+	Machine  *Peaks        `json:"peaks,omitempty"` // absent, as are all shares, unless the device is a Meter
 	Models   []ModelReport `json:"models"`
 	Folder   *FolderReport `json:"folder,omitempty"` // instead of models
 }
@@ -73,10 +73,10 @@ type MatMul struct {
 	N     int    `json:"n"`
 	K     int    `json:"k"`
 
-	Decode bool    `json:"decode"`     // rows of a decode step, one per sequence
-	GFLOPS Spread  `json:"gflops"`     // 2·M·N·K operations a call
-	Bytes  Spread  `json:"gb_per_s"`   // each operand once, 10⁹ bytes
-	Share  float64 `json:"peak_share"` // of the median peak
+	Decode bool    `json:"decode"`               // rows of a decode step, one per sequence
+	GFLOPS Spread  `json:"gflops"`               // 2·M·N·K operations a call
+	Bytes  Spread  `json:"gb_per_s"`             // each operand once, 10⁹ bytes
+	Share  float64 `json:"peak_share,omitempty"` // of the median peak
 	// Decode only: the limit by memory, min(peak, bandwidth × operations per byte) in
 	// GFLOP/s, and the share reached. It exceeds 1 if weights stay in a cache.
 	Roofline      float64 `json:"roofline_gflops,omitempty"`
@@ -92,8 +92,8 @@ type Passes struct {
 	Seconds   Spread  `json:"seconds"`      // of one repeat
 	TokensPer Spread  `json:"tokens_per_s"` // sampling: new tokens, with the prefill's time included
 	GFLOPS    Spread  `json:"gflops"`
-	Share     float64 `json:"peak_share"`   // of the median peak
-	Memory    int64   `json:"memory_bytes"` // all that the engine holds at the end, including workspaces
+	Share     float64 `json:"peak_share,omitempty"` // of the median peak
+	Memory    int64   `json:"memory_bytes"`         // all that the engine holds at the end, including workspaces
 }
 
 // passesOf computes the figures from the seconds of each repeat.
@@ -145,7 +145,7 @@ func (r *Report) share() {
 	}
 }
 
-func (m *MatMul) share(p Peaks) {
+func (m *MatMul) share(p *Peaks) {
 	m.Share = m.GFLOPS.Median / p.Peak.Median
 	if m.Decode {
 		m.Roofline = min(p.Peak.Median, p.Read.Median*m.flops/m.bytes)

@@ -70,8 +70,9 @@ func verifyKeys() []Key {
 func computeKeys() []Key {
 	return block(nil, at(Init, SFT, Train, Merge, EvalGen), []Key{
 		{Path: "compute.device", Kind: String, Default: is("cpu"), Role: Nonsemantic,
-			Pattern: pattern("cpu, cuda or cuda:N", `cpu|cuda(:[0-9]{1,3})?`),
-			Help:    "device that the engine runs on"},
+			Pattern: pattern("cpu, cuda, cuda:N or auto", `cpu|cuda(:[0-9]{1,3})?|auto`),
+			Help: "device that the engine runs on: the CPU, the first GPU, GPU number N, or the first GPU that can " +
+				"compute the run if there is one; changes no result in float32"},
 		{Path: "compute.threads", Kind: Int, Default: is(0), Range: between(0, 4096), Unit: "threads",
 			Role: Nonsemantic,
 			Help: "CPU threads; 0 uses every core that the process may use"},

@@ -1,11 +1,10 @@
 // Package device opens the backend that a run computes on. It alone knows which devices
-// this program supports: a second device is another case in Open and Supports.
+// this program supports: the CPU, and the GPUs that the CUDA driver lists.
 package device
 
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"exp/harness/config"
 	"exp/harness/stage"
@@ -16,61 +15,38 @@ import (
 // Device is an open backend. The caller closes it.
 type Device interface {
 	kernels.Backend
-	// Level returns the instruction level: "avx512", "amx".
-	Level() string
-	// Threads returns the number of threads that share the work.
-	Threads() int
+	// Where says for people what computes: "2 threads", "cuda:0, NVIDIA H200".
+	Where() string
 	// Allocated returns the bytes in buffers and workspaces.
 	Allocated() int64
-	// PeakFLOPS returns floating-point operations per second in registers, measured
-	// for about d on all threads.
-	PeakFLOPS(d time.Duration) float64
-	// ReadBandwidth returns bytes per second read from beyond a core's caches, measured
-	// for about d on all threads.
-	ReadBandwidth(d time.Duration) float64
+	// TakePeak returns the largest value of Allocated since the last call and starts over.
+	TakePeak() int64
 	Close()
 }
-
-// CPU is the CPU's name in compute.device.
-const CPU = "cpu"
-
-// Supports reports whether this build computes on the named device.
-func Supports(name string) bool { return name == CPU }
 
 // Options select a device. The zero value is the CPU with all threads, in float32.
 type Options struct {
 	Name    string        // as in compute.device; "": the CPU
 	Level   string        // of the CPU kernels; "": DefaultLevel
-	Threads int           // 0 uses all
+	Threads int           // of the CPU; 0 uses all
 	Operand kernels.DType // operand type of matmuls; 0: f32
 }
 
 // Open opens a device. getenv reads the environment (see LevelVariable). The error is
 // an *Error.
 func Open(o Options, getenv func(string) string) (Device, error) {
-	if o.Name == "" {
-		o.Name = CPU
-	}
-	if !Supports(o.Name) {
-		return nil, &Error{Err: fmt.Errorf("no device %s: this build runs on the CPU only", o.Name),
-			code: codeResource}
-	}
-	if o.Level == "" {
-		name, err := DefaultLevel(getenv)
-		if err != nil {
-			return nil, err
-		}
-		o.Level = name
-	}
-	level, err := cpu.ParseLevel(o.Level)
+	c, err := Choose(o.Name, o.Operand)
 	if err != nil {
-		return nil, &Error{Err: err, code: codeUsage}
+		return nil, err
 	}
-	be, err := cpu.Open(cpu.Options{Level: &level, Threads: o.Threads, Operand: o.Operand})
+	if c.GPU != nil {
+		return openGPU(c.GPU)
+	}
+	p, err := OpenCPU(o, getenv)
 	if err != nil {
-		return nil, &Error{Err: err, code: codeResource}
+		return nil, err
 	}
-	return onCPU{be}, nil
+	return p, nil
 }
 
 // ForRun opens the device that a configuration selects.
@@ -78,11 +54,39 @@ func ForRun(c *config.Run, getenv func(string) string) (Device, error) {
 	return Open(Options{Name: c.Compute.Device, Threads: c.Compute.Threads, Operand: stage.Operand(c)}, getenv)
 }
 
-// onCPU is the CPU backend as a Device.
-type onCPU struct{ *cpu.Backend }
+// OnCPU is the CPU as a Device. It can also measure the machine.
+type OnCPU struct{ *cpu.Backend }
 
-// Level implements Device.
-func (d onCPU) Level() string { return d.Backend.Level().String() }
+// OpenCPU opens the CPU, whatever o.Name says. The error is an *Error.
+func OpenCPU(o Options, getenv func(string) string) (OnCPU, error) {
+	if o.Level == "" {
+		name, err := DefaultLevel(getenv)
+		if err != nil {
+			return OnCPU{}, err
+		}
+		o.Level = name
+	}
+	level, err := cpu.ParseLevel(o.Level)
+	if err != nil {
+		return OnCPU{}, &Error{Err: err, code: codeUsage}
+	}
+	be, err := cpu.Open(cpu.Options{Level: &level, Threads: o.Threads, Operand: o.Operand})
+	if err != nil {
+		return OnCPU{}, &Error{Err: err, code: codeResource}
+	}
+	return OnCPU{be}, nil
+}
+
+// Level returns the instruction level: "avx512", "amx".
+func (d OnCPU) Level() string { return d.Backend.Level().String() }
+
+// Where implements Device.
+func (d OnCPU) Where() string {
+	if n := d.Threads(); n != 1 {
+		return fmt.Sprintf("%d threads", n)
+	}
+	return "1 thread"
+}
 
 // Exit codes of the program that an Error carries.
 const (
@@ -103,7 +107,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint says what to do about it; it may be empty.
 func (e *Error) Hint() string { return e.hint }
 
-// ExitCode is 2 for a level that does not exist and 7 for one that this machine lacks.
+// ExitCode is 2 for a level that does not exist and 7 for something that this machine lacks.
 func (e *Error) ExitCode() int { return e.code }
 
 // levelError returns the error for a bad level in the environment.

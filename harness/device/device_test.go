@@ -12,28 +12,28 @@ import (
 func unset(string) string { return "" }
 
 // Every level that this machine runs can be opened and says its name.
-func TestOpen(t *testing.T) {
+func TestOpenCPU(t *testing.T) {
 	k := OfThisMachine()
 	if !slices.Contains(k.Levels, k.Best) || k.Levels[0] != "portable" {
 		t.Errorf("levels %v, the best %s", k.Levels, k.Best)
 	}
 	for _, level := range k.Levels {
-		be, err := Open(Options{Level: level, Threads: 2, Operand: kernels.BF16}, unset)
+		be, err := OpenCPU(Options{Level: level, Threads: 2, Operand: kernels.BF16}, unset)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if be.Level() != level || be.Threads() != 2 || be.Operand() != kernels.BF16 {
-			t.Errorf("%s on %d threads of %v, want %s on 2 of bf16", be.Level(), be.Threads(), be.Operand(), level)
+		if be.Level() != level || be.Where() != "2 threads" || be.Operand() != kernels.BF16 {
+			t.Errorf("%s on %s of %v, want %s on 2 of bf16", be.Level(), be.Where(), be.Operand(), level)
 		}
 		be.Close()
 	}
-	be, err := Open(Options{Name: CPU}, unset)
+	be, err := Open(Options{Name: CPU, Threads: 1}, unset)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	if be.Level() != k.Best {
-		t.Errorf("level %s by default, want %s", be.Level(), k.Best)
+	if p, ok := be.(OnCPU); !ok || p.Level() != k.Best || p.Where() != "1 thread" {
+		t.Errorf("level %s by default, want %s", p.Level(), k.Best)
 	}
 }
 
@@ -51,7 +51,9 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"level", Options{Level: "avx1024"}, unset, 2, false, `unknown cpu level "avx1024"`},
 		{"level by the environment", Options{}, named("avx1024"), 2, true, `EXP_CPU: unknown cpu level "avx1024"`},
-		{"device", Options{Name: "cuda:1"}, unset, 7, false, "no device cuda:1"},
+		{"GPU that no machine has", Options{Name: "cuda:999"}, unset, 7, true, "compute.device is cuda:999, and "},
+		{"device", Options{Name: "gpu"}, unset, 2, false, `no device "gpu"`},
+		{"device without a number", Options{Name: "cuda:x"}, unset, 2, false, `no device "cuda:x"`},
 		{"threads", Options{Threads: -1}, unset, 7, false, "-1 threads"},
 	} {
 		_, err := Open(tt.o, tt.getenv)
@@ -65,5 +67,37 @@ func TestOpenRefuses(t *testing.T) {
 		if _, err := DefaultLevel(named(level)); !errors.As(err, &e) || e.ExitCode() != 7 || e.Hint() == "" {
 			t.Errorf("%s, which this machine does not run: %v", level, err)
 		}
+	}
+}
+
+// What a GPU lacks is said, with what to do.
+func TestLack(t *testing.T) {
+	g := &GPUs{List: []GPU{{Name: "NVIDIA H200", Capability: "9.0", Classes: []string{"cpu/fma"}}, {Index: 1, Name: "Tesla T4", Capability: "7.5"}}}
+	for _, tt := range []struct {
+		n          int
+		operand    kernels.DType
+		text, hint string
+	}{
+		{0, kernels.F32, "", ""},
+		{0, kernels.BF16, "only float32", "model.dtype: f32"},
+		{1, kernels.F32, "Tesla T4 has compute capability 7.5", "8.0"},
+		{2, kernels.F32, "the driver lists 2", "exp doctor"},
+	} {
+		err := g.lack(tt.n, tt.operand)
+		if tt.text == "" && err == nil {
+			continue
+		}
+		var e *Error
+		if !errors.As(err, &e) || !strings.Contains(e.Error(), tt.text) || !strings.Contains(e.Hint(), tt.hint) {
+			t.Errorf("GPU %d with %v: %v, want %q", tt.n, tt.operand, err, tt.text)
+			continue
+		}
+		m := missing("cuda:1", err)
+		if !errors.As(m, &e) || e.ExitCode() != 7 || !strings.Contains(e.Hint(), tt.hint) || !strings.Contains(e.Hint(), "--device cpu") {
+			t.Errorf("%v: %q", m, e.Hint())
+		}
+	}
+	if e := (*Error)(nil); !errors.As(missing("cuda", ErrNotBuilt), &e) || !strings.Contains(e.Hint(), "make build") {
+		t.Error("without tag cuda the hint does not say how to build")
 	}
 }

@@ -1,6 +1,9 @@
 package device
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // GPUs are the devices that the CUDA driver lists.
 type GPUs struct {
@@ -10,15 +13,19 @@ type GPUs struct {
 
 // GPU describes one of them.
 type GPU struct {
+	Index      int // in the driver's order
 	Name       string
 	Memory     int64    // bytes
 	Capability string   // compute capability: "9.0"
-	Classes    []string // numerics classes that it can compute; none if it is too old
+	Classes    []string // numerics classes that the hardware can compute; none if it is too old
 }
+
+// ID returns the GPU's name in compute.device.
+func (g *GPU) ID() string { return fmt.Sprintf("%s:%d", CUDA, g.Index) }
 
 var (
 	// ErrNotBuilt is returned by a program without build tag cuda.
-	ErrNotBuilt = errors.New("built without tag cuda")
+	ErrNotBuilt = errors.New("this program was built without CUDA")
 	// ErrNoDriver is returned where no CUDA driver is installed.
-	ErrNoDriver = errors.New("no CUDA driver")
+	ErrNoDriver = errors.New("no CUDA driver is installed")
 )

@@ -5,6 +5,7 @@ package device
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"exp/kernels"
 	"exp/kernels/cuda"
@@ -14,20 +15,45 @@ import (
 // wraps ErrNoDriver if there is no driver.
 func FindGPUs() (*GPUs, error) {
 	list, version, err := cuda.Devices()
-	var failure *kernels.DeviceError
-	switch {
-	case errors.Is(err, cuda.ErrNoDriver):
-		return nil, &Error{Err: fmt.Errorf("%w (%v)", ErrNoDriver, err), code: codeResource,
-			hint: "install the NVIDIA driver, version 525 or newer; a container needs it passed on"}
-	case errors.As(err, &failure):
-		return nil, &Error{Err: err, code: codeResource, hint: failure.Help}
-	case err != nil:
-		return nil, &Error{Err: err, code: codeResource}
+	if err != nil {
+		return nil, driverError(err)
 	}
 	found := &GPUs{CUDA: version}
-	for _, d := range list {
-		found.List = append(found.List, GPU{Name: d.Name, Memory: d.Memory, Classes: d.Classes(),
+	for i, d := range list {
+		found.List = append(found.List, GPU{Index: i, Name: d.Name, Memory: d.Memory, Classes: d.Classes(),
 			Capability: fmt.Sprintf("%d.%d", d.Major, d.Minor)})
 	}
 	return found, nil
 }
+
+// driverError returns the *Error for an error of package cuda.
+func driverError(err error) error {
+	var failure *kernels.DeviceError
+	switch {
+	case errors.Is(err, cuda.ErrNoDriver):
+		reason := strings.TrimPrefix(err.Error(), cuda.ErrNoDriver.Error()+": ")
+		return &Error{Err: fmt.Errorf("%w (%s)", ErrNoDriver, reason), code: codeResource,
+			hint: "install the NVIDIA driver, version 525 or newer; a container needs it passed on"}
+	case errors.As(err, &failure):
+		return &Error{Err: err, code: codeResource, hint: failure.Help}
+	}
+	return &Error{Err: err, code: codeResource}
+}
+
+// openGPU opens a device that FindGPUs found.
+func openGPU(g *GPU) (Device, error) {
+	be, err := cuda.Open(g.Index)
+	if err != nil {
+		return nil, driverError(err)
+	}
+	return onGPU{be, g}, nil
+}
+
+// onGPU is a GPU as a Device.
+type onGPU struct {
+	*cuda.Backend
+	about *GPU
+}
+
+// Where implements Device.
+func (g onGPU) Where() string { return g.about.ID() + ", " + g.about.Name }

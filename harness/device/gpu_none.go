@@ -4,3 +4,5 @@ package device
 
 // FindGPUs returns ErrNotBuilt: this program cannot see GPUs.
 func FindGPUs() (*GPUs, error) { return nil, ErrNotBuilt }
+
+func openGPU(*GPU) (Device, error) { return nil, ErrNotBuilt }

@@ -74,7 +74,7 @@ func fitting(in config.Input) (*config.Resolved, error) {
 	if err != nil || r.Origin("rollout.max_sequences") != "default" {
 		return r, err
 	}
-	made, memory := in.Made[:len(in.Made):len(in.Made)], harness.ThisMachine().Memory
+	made, memory := in.Made[:len(in.Made):len(in.Made)], harness.DeviceMemory(&r.Run)
 	for n := r.Run.Rollout.MaxSequences; n > 1 && memory > 0; {
 		e, err := harness.NewEstimate(r)
 		if err != nil || e.Total()-e.Memory[0].Bytes <= (memory-e.Memory[0].Bytes)/2 {

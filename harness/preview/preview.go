@@ -27,7 +27,7 @@ type Run struct {
 	Stages   []Stage           `json:"stages"`
 	Estimate *harness.Estimate `json:"estimate,omitempty"`
 	Prompts  *stage.PromptPlan `json:"prompts,omitempty"`
-	Notes    []string          `json:"notes,omitempty"` // about the model
+	Notes    []string          `json:"notes,omitempty"` // about the model and the device
 	Missing  []string          `json:"missing"`
 	ToDo     []string          `json:"to_do"`
 }
@@ -82,6 +82,11 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 		return out, err
 	}
 	defer be.Close()
+	if choice, err := device.OfRun(c); err == nil && choice.Why != "" {
+		out.Notes = append(out.Notes, choice.Why)
+	} else if choice.GPU != nil {
+		out.Notes = append(out.Notes, "computes on "+be.Where())
+	}
 	p, err := plan.New(r, seed, be.Class(), m.Sources, suites...)
 	if err != nil {
 		return out, err

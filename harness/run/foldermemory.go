@@ -16,11 +16,11 @@ type ModelNeeds struct {
 // NeedsOf returns the memory that a model needs on the CPU, without activations; the
 // plan of a run includes those.
 func NeedsOf(c model.Config) ModelNeeds {
-	heads := model.Heads{LM: true}
+	heads, copies := model.Heads{LM: true}, panels(kernels.F32)
 	return ModelNeeds{
-		Evaluate: int64(weightBytes(c, heads, false, true, kernels.F32)),
-		Frozen:   int64(c.BackboneBytes(true, kernels.BF16, panels(kernels.F32), kernels.F32)),
+		Evaluate: int64(weightBytes(c, heads, false, copies, kernels.F32)),
+		Frozen:   int64(c.BackboneBytes(true, kernels.BF16, copies, kernels.F32)),
 		Cache:    int64(c.CacheBytes(1, 1, kernels.F32)),
-		Train:    int64(weightBytes(c, heads, true, true, kernels.F32)),
+		Train:    int64(weightBytes(c, heads, true, copies, kernels.F32)),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/stage"
 	"exp/kernels"
 	"exp/train"
@@ -19,12 +20,12 @@ import (
 // slightly more: full-length sequences, panels of the widest instruction set. Go's own
 // heap (problems, samples, the record) is not counted.
 //
-// On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU,
-// weights are bf16 with float32 master weights, gradients and moments.
+// On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU they
+// have none.
 func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) []Part {
 	var parts parts
 	add := parts.add
-	cpu, operand := c.Compute.Device == "cpu", stage.Operand(c)
+	operand, copies := stage.Operand(c), copiesOf(c)
 	var needs train.Needs
 	heads := model.Heads{LM: true}
 	if kind == config.Train {
@@ -35,63 +36,59 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 	}
 	if adapted := stage.WithAdapters(heads, c, arch); kind == config.Train && adapted.Adapters != nil {
 		heads = adapted
-		add("frozen weights", arch.BackboneBytes(true, frozenType(c), panels(operand), operand))
-		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, operand))
+		add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand))
+		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, copies, operand))
 		if needs.Reference && c.Model.HasAdapter() && c.SFT.Steps == 0 {
 			add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: heads.Adapters},
-				false, panels(operand), operand))
+				false, copies, operand))
 		}
 		if needs.Critic {
 			add("critic: adapters, gradients, optimizer",
-				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), operand))
+				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), copies, operand))
 		}
 	} else {
-		add("policy: weights, gradients, optimizer", weightBytes(arch, heads, true, cpu, operand))
+		add("policy: weights, gradients, optimizer", weightBytes(arch, heads, true, copies, operand))
 		if needs.Reference {
-			add("reference policy", referenceBytes(c, arch, cpu, operand))
+			add("reference policy", referenceBytes(c, arch))
 		}
 		if needs.Critic {
 			add("critic: weights, gradients, optimizer",
-				weightBytes(arch, model.Heads{Value: true}, true, cpu, operand))
+				weightBytes(arch, model.Heads{Value: true}, true, copies, operand))
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
-		add("reward model", rewardBytes(c, cpu, operand))
+		add("reward model", rewardBytes(c))
 	}
 	keep := model.KeepAll
 	if c.Compute.Recompute {
 		keep = model.KeepInputs
 	}
 	limit := train.MicroBatchCapacity(c.Compute.MicroBatchTokens, longest)
-	add("activations of a micro-batch", arch.WorkspaceBytes(heads, limit, keep, operand)+
+	add(string(kernels.ActivationRoom), arch.WorkspaceBytes(heads, limit, keep, operand)+
 		arch.WorkspaceBytes(heads, limit, model.KeepNothing, operand))
 	if kind == config.Train {
 		cache, step := engineOptions(c, arch, longest).Bytes(arch, heads, operand)
-		add("key/value cache of the sampler", cache)
-		add("activations of a sampling step", step)
+		add(string(kernels.CacheRoom), cache)
+		add(string(kernels.StepRoom), step)
 	}
-	if cpu {
-		add("scratch memory of the kernels", scratchBytes(c, arch, limit.Tokens, longest))
-	}
+	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest))
 	return parts
 }
 
 // evalMemory returns the parts of the memory of sampling for an evaluation.
 func evalMemory(c *config.Run, arch model.Config, longest int) []Part {
 	var parts parts
-	cpu, operand := c.Compute.Device == "cpu", stage.Operand(c)
+	operand := stage.Operand(c)
 	heads := model.Heads{LM: true}
-	parts.add("weights", referenceBytes(c, arch, cpu, operand))
+	parts.add("weights", referenceBytes(c, arch))
 	if a, err := stage.StartAdapters(c, arch); err == nil && a != nil {
 		heads.Adapters = a
-		parts.add("adapters", arch.AdapterBytes(heads, false, panels(operand), operand))
+		parts.add("adapters", arch.AdapterBytes(heads, false, copiesOf(c), operand))
 	}
 	cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand)
-	parts.add("key/value cache of the sampler", cache)
-	parts.add("activations of a sampling step", step)
-	if cpu {
-		parts.add("scratch memory of the kernels", scratchBytes(c, arch, c.Rollout.MaxSequences, longest))
-	}
+	parts.add(string(kernels.CacheRoom), cache)
+	parts.add(string(kernels.StepRoom), step)
+	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest))
 	return parts
 }
 
@@ -107,14 +104,16 @@ func (p *parts) add(name string, bytes int) {
 
 // rewardBytes returns the memory of the reward model, or 0 if its configuration cannot be
 // read, which the plan reports.
-func rewardBytes(c *config.Run, cpu bool, operand kernels.DType) int {
+func rewardBytes(c *config.Run) int {
+	operand := stage.Operand(c)
 	m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights)
 	if err != nil {
 		return 0
 	}
 	heads := model.Heads{Value: true}
 	room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
-	return weightBytes(m, heads, false, cpu, operand) + m.WorkspaceBytes(heads, room, model.KeepNothing, operand)
+	return weightBytes(m, heads, false, copiesOf(c), operand) +
+		m.WorkspaceBytes(heads, room, model.KeepNothing, operand)
 }
 
 // policyOf returns the policy's heads and which other models training needs.
@@ -128,23 +127,19 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 }
 
 // weightBytes returns the memory of a model, with optimizer moments if it learns.
-func weightBytes(arch model.Config, h model.Heads, trainable, cpu bool, operand kernels.DType) int {
-	_, n := model.Layout(arch, h)
-	switch {
-	case cpu && trainable:
-		return arch.ModelBytes(h, true, panels(operand), operand) + 8*n
-	case cpu:
-		return arch.ModelBytes(h, false, panels(operand), operand)
-	case trainable:
-		return (4 + 2 + 4 + 8) * n
+func weightBytes(arch model.Config, h model.Heads, trainable bool, copies model.PackedLen, operand kernels.DType) int {
+	bytes := arch.ModelBytes(h, trainable, copies, operand)
+	if trainable {
+		_, n := model.Layout(arch, h)
+		bytes += 8 * n
 	}
-	return 2 * n
+	return bytes
 }
 
 // adapterBytes returns the memory of trained adapters, on weights counted elsewhere.
-func adapterBytes(arch model.Config, h model.Heads, operand kernels.DType) int {
+func adapterBytes(arch model.Config, h model.Heads, copies model.PackedLen, operand kernels.DType) int {
 	_, n := model.AdapterLayout(arch, h, h.Adapters)
-	return arch.AdapterBytes(h, true, panels(operand), operand) + 8*n
+	return arch.AdapterBytes(h, true, copies, operand) + 8*n
 }
 
 // frozenType returns the type of frozen weights in memory: the folder's, or BF16 for a
@@ -164,13 +159,12 @@ func frozenType(c *config.Run) kernels.DType {
 
 // referenceBytes returns the memory of the reference policy: a folder's weights as they
 // are, or a stage's in float32.
-func referenceBytes(c *config.Run, arch model.Config, cpu bool, operand kernels.DType) int {
-	h := model.Heads{LM: true}
-	if c.Model.Init != "pretrained" || !cpu || c.SFT.Steps > 0 || stage.FoldsAdapter(c) {
-		return weightBytes(arch, h, false, cpu, operand)
+func referenceBytes(c *config.Run, arch model.Config) int {
+	h, copies, operand := model.Heads{LM: true}, copiesOf(c), stage.Operand(c)
+	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 || stage.FoldsAdapter(c) {
+		return weightBytes(arch, h, false, copies, operand)
 	}
-	return arch.BackboneBytes(true, frozenType(c), panels(operand), operand) +
-		arch.AdapterBytes(h, false, panels(operand), operand)
+	return arch.BackboneBytes(true, frozenType(c), copies, operand) + arch.AdapterBytes(h, false, copies, operand)
 }
 
 // engineOptions returns the sampler's options in training. A published recipe may
@@ -183,9 +177,18 @@ func engineOptions(c *config.Run, arch model.Config, longest int) generate.Optio
 	return o
 }
 
+// copiesOf returns PackedLen of the backend that a configuration selects: of the widest CPU, or
+// of a GPU, which multiplies from the weights.
+func copiesOf(c *config.Run) model.PackedLen {
+	if device.UsesGPU(c) {
+		return func(out, in int) (packed, packedT int) { return 0, 0 }
+	}
+	return panels(stage.Operand(c))
+}
+
 // panels returns PackedLen of the widest CPU backend: panels of 32 columns, in bf16
 // with steps of 32 terms.
-func panels(operand kernels.DType) func(out, in int) (packed, packedT int) {
+func panels(operand kernels.DType) model.PackedLen {
 	const columns = 32
 	return func(out, in int) (packed, packedT int) {
 		if operand == kernels.BF16 {
@@ -198,14 +201,22 @@ func panels(operand kernels.DType) func(out, in int) (packed, packedT int) {
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// scratchBytes returns the memory that the CPU backend allocates for its own operations. Per
-// thread it is the largest of: packed rows of the widest input (MatMul, MatMulDW); a
-// chunk of logits that fits in cache (LogProb); a sequence's keys and values
+// scratchBytes returns what the backend allocates for its own operations. On a GPU that is one
+// buffer: the gradients of a micro-batch's logits (LogProbBackward), or the logits, weights and
+// order of the tokens in a piece of a sampling step (Sample).
+//
+// On the CPU each thread has the largest of: packed rows of the widest input (MatMul,
+// MatMulDW); a chunk of logits that fits in cache (LogProb); a sequence's keys and values
 // (AttentionBackward); a row's scores against the cache (PagedAttention). All threads
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
 // of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
 // the length of a micro-batch, longest the length of a sequence.
 func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
+	if device.UsesGPU(c) {
+		const piece = 1 << 24 // elements
+		rows := min(c.Rollout.MaxSequences, max(1, piece/(3*arch.Vocab)))
+		return 4 * max(tokens, 3*rows) * arch.Vocab
+	}
 	const together = 1 << 22 // logit gradients kept at a time
 	threads := c.Compute.Threads
 	if threads == 0 {

@@ -3,14 +3,15 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"exp/experiments/quantity"
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/plan"
-	"exp/harness/stage"
 )
 
 // A run takes the device memory that its plan says, in fine-tuning and in
@@ -61,7 +62,12 @@ func memoryOfRun(t *testing.T, file string, sets []string) map[string]memoryUse 
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := labOf(t, stage.Operand(&r.Run)) // two threads
+	be, err := device.ForRun(&r.Run, os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	l := labOn(t, be)
 	p, err := plan.New(r, 0, l.be.Class(), l.sources)
 	if err != nil {
 		t.Fatal(err)

@@ -88,6 +88,9 @@ func (x *execution) provenance() store.Attempt {
 		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(),
 		"cpu": cpuName(), "memory_bytes": memoryBytes(), "backend": device, "class": class, "args": os.Args,
 	}
+	if gpu, ok := x.Backend.(interface{ Driver() string }); ok {
+		facts["cuda"] = gpu.Driver()
+	}
 	if x.p != nil && task.RunsPrograms(x.p.Config.Run.Task.Kind) { // checking files needs no plan
 		facts["sandbox"] = sandboxFacts(&x.p.Config.Run)
 	}

@@ -156,9 +156,11 @@ func Require(r *config.Resolved) error {
 			e.Do = append(e.Do, do)
 		}
 	}
-	if !device.Supports(c.Compute.Device) {
-		lack(fmt.Sprintf("a GPU: compute.device is %s, and this build runs on the CPU only", c.Compute.Device),
-			"the CPU recipes run on any machine: exp run configs/countdown_cpu_flowrl.yaml")
+	choice, err := device.OfRun(c)
+	var missing *device.Error
+	if errors.As(err, &missing) {
+		lack("a GPU: "+missing.Error(), missing.Hint())
+		lack("", "the CPU recipes run on any machine: exp run configs/countdown_cpu_flowrl.yaml")
 	}
 	if _, err := task.New(task.Config{Kind: c.Task.Kind}); errors.Is(err, task.ErrUnknownKind) {
 		lack(fmt.Sprintf("the task %q: this build has %s", c.Task.Kind, strings.Join(task.Kinds(), ", ")), "")
@@ -167,19 +169,23 @@ func Require(r *config.Resolved) error {
 	lackFiles(c, remote, lack)
 	others := len(e.Missing)
 	if task.RunsPrograms(c.Task.Kind) {
-		if missing := sandboxLack(c); missing != nil {
-			lack(missing.Error(), missing.Hint())
+		if sandbox := sandboxLack(c); sandbox != nil {
+			lack(sandbox.Error(), sandbox.Hint())
 			if others == 0 {
-				e.Code = missing.ExitCode()
+				e.Code = sandbox.ExitCode()
 			}
 		}
 	}
 	estimate, err := NewEstimate(r)
 	if err == nil {
 		e.Estimate = &estimate
-		if have := memoryBytes(); c.Compute.Device == device.CPU && have > 0 && estimate.Total() > have {
+		have, where := DeviceMemory(c), "this machine"
+		if choice.GPU != nil {
+			where = choice.GPU.ID()
+		}
+		if have > 0 && estimate.Total() > have {
 			e.Code = 0
-			lack(fmt.Sprintf("memory: the run needs %s, this machine has %s", quantity.Bytes(estimate.Total()),
+			lack(fmt.Sprintf("memory: the run needs %s, %s has %s", quantity.Bytes(estimate.Total()), where,
 				quantity.Bytes(have)),
 				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
 					"compute.recompute: true")
@@ -192,6 +198,19 @@ func Require(r *config.Resolved) error {
 		lack(bad, "")
 	}
 	return e
+}
+
+// DeviceMemory returns the bytes of memory of the device that a configuration selects, 0 if
+// unknown.
+func DeviceMemory(c *config.Run) int64 {
+	choice, err := device.OfRun(c)
+	switch {
+	case err != nil:
+		return 0
+	case choice.GPU != nil:
+		return choice.GPU.Memory
+	}
+	return memoryBytes()
 }
 
 // lackFiles reports the weights, adapters and data of this machine that are missing.

@@ -16,8 +16,8 @@ type MismatchError = train.MismatchError
 
 // Trial is one training run of the self-test.
 type Trial struct {
-	Level   string `json:"level"`
-	Threads int    `json:"threads"`
+	Level   string `json:"level"`             // of the CPU kernels, or a GPU: "cuda:0"
+	Threads int    `json:"threads,omitempty"` // of the CPU
 	Digest  string `json:"digest,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
@@ -29,8 +29,8 @@ type Trials struct {
 }
 
 // Run trains in float32 and in bf16 with every level that this machine supports, on
-// one, two and all threads; quick uses the best level only. The error joins the errors
-// of all trials.
+// one, two and all threads, and in float32 on every GPU; quick uses the best level only. The
+// error joins the errors of all trials.
 func Run(ctx context.Context, quick bool) (single, half Trials, err error) {
 	levels, threads := device.OfThisMachine().Levels, []int{1, 2, runtime.NumCPU()}
 	if quick {
@@ -39,6 +39,7 @@ func Run(ctx context.Context, quick bool) (single, half Trials, err error) {
 	slices.Sort(threads)
 	threads = slices.Compact(threads)
 	single, err = trials(ctx, kernels.F32, levels, threads)
+	err = errors.Join(err, single.onGPUs(ctx))
 	half, halfErr := trials(ctx, kernels.BF16, levels, threads[:min(2, len(threads))])
 	return single, half, errors.Join(err, halfErr)
 }
@@ -47,7 +48,7 @@ func Run(ctx context.Context, quick bool) (single, half Trials, err error) {
 func trials(ctx context.Context, operand kernels.DType, levels []string, threads []int) (t Trials, err error) {
 	for _, level := range levels {
 		for _, n := range threads {
-			be, open := device.Open(device.Options{Level: level, Threads: n, Operand: operand}, nil)
+			be, open := device.OpenCPU(device.Options{Level: level, Threads: n, Operand: operand}, nil)
 			if open != nil {
 				return t, open
 			}
@@ -63,4 +64,44 @@ func trials(ctx context.Context, operand kernels.DType, levels []string, threads
 		}
 	}
 	return t, err
+}
+
+// onGPUs adds trials on every GPU that can compute in float32. Without a driver there are none.
+func (t *Trials) onGPUs(ctx context.Context) (err error) {
+	found, none := device.FindGPUs()
+	if none != nil {
+		return nil
+	}
+	for i := range found.List {
+		g := &found.List[i]
+		if len(g.Classes) == 0 {
+			continue
+		}
+		one := Trial{Level: g.ID()}
+		digest, failed := trainOn(ctx, g)
+		if one.Digest = digest; failed != nil {
+			one.Error = failed.Error()
+			err = errors.Join(err, failed)
+		}
+		t.List = append(t.List, one)
+	}
+	return err
+}
+
+// trainOn is Train on a GPU. A failure of the GPU is an error.
+func trainOn(ctx context.Context, g *device.GPU) (digest string, err error) {
+	be, err := device.Open(device.Options{Name: g.ID()}, nil)
+	if err != nil {
+		return "", err
+	}
+	defer be.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			var ok bool
+			if err, ok = p.(error); !ok {
+				panic(p)
+			}
+		}
+	}()
+	return Train(ctx, be)
 }

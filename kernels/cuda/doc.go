@@ -3,6 +3,5 @@
 // starts without a driver too: the driver's library is opened when somebody asks for a device
 // (shim.c).
 //
-// No command computes with it yet, and it has never run on hardware. DESIGN.md says how it is
-// built and what has been proven where.
+// It has never run on hardware. DESIGN.md says how it is built and what has been proven where.
 package cuda

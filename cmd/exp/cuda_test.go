@@ -1,0 +1,228 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/experiments/store"
+)
+
+// onGPU runs the program in a process of its own, with the fake driver and its settings: a process
+// reads them once. Tests that call it skip without the driver.
+func onGPU(t *testing.T, settings string, args ...string) ended {
+	t.Helper()
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	// The result of a test depends on the library: read it, so that the cache knows.
+	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
+		os.ReadFile(filepath.Join(dir, "libcuda.so.1"))
+	}
+	var stdout, stderr strings.Builder
+	p := exec.Command(os.Args[0], args...)
+	p.Env = append(os.Environ(), "EXP_TEST_AS_PROGRAM=1", "HOME="+t.TempDir(), "NO_COLOR=1", "FAKECUDA="+settings)
+	p.Stdout, p.Stderr = &stdout, &stderr
+	err := p.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return ended{p.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// recordOf returns the newest run, and its outputs by stage.
+func recordOf(t *testing.T, dir string) (run store.Run, outputs map[string]string) {
+	t.Helper()
+	db, err := store.Open(dir, store.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	runs, err := db.Runs(t.Context(), store.RunQuery{})
+	if err != nil || len(runs) == 0 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	stages, err := db.Stages(t.Context(), runs[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outputs = map[string]string{}
+	for _, s := range stages {
+		for _, o := range s.Outputs {
+			outputs[s.SID.String()+" "+s.Kind+" "+o.Role] = o.Digest.String()
+		}
+	}
+	return runs[0], outputs
+}
+
+// A run on a GPU has the ids and the bits of the run on the CPU; either verifies and continues
+// the other.
+func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
+	cpu, gpu := t.TempDir(), t.TempDir()
+	e := onGPU(t, "order=1", "run", smokeRecipe, "--set", "compute.device=cuda", "--store", gpu)
+	e.succeeds(t)
+	if want := "cpu/fma  cuda:0, emulated device"; !strings.Contains(e.stderr, want) {
+		t.Errorf("the progress lacks %q:\n%s", want, e.stderr)
+	}
+	smoke(t, cpu).succeeds(t)
+	a, want := recordOf(t, cpu)
+	b, got := recordOf(t, gpu)
+	if a.RID != b.RID || a.Chain != b.Chain || b.Status != store.Done || b.Device != "cuda/emulated device" {
+		t.Errorf("on the GPU the run is %s with chain %s (%s on %s), on the CPU %s with %s", b.RID, b.Chain, b.Status, b.Device, a.RID, a.Chain)
+	}
+	if len(want) < 15 || !maps.Equal(want, got) {
+		t.Errorf("outputs on the GPU %v, on the CPU %v", got, want)
+	}
+	onGPU(t, "lazy", "verify", "@last", "--store", cpu, "--device", "cuda").says(t, "steps 1–4 re-executed")
+	exp(t, "verify", "@last", "--store", gpu, "--device", "cpu", "--level", "full").says(t, "9 stages repeated")
+	onGPU(t, "", "run", smokeRecipe, "--device", "auto", "--store", cpu, "--dry-run").says(t, "compute.device auto: on cuda:0, emulated device", "cached")
+	onGPU(t, "", "show", "@last", "--store", gpu).says(t, "cpu/fma on cuda/emulated device")
+}
+
+// Plans say what a device lacks, and what to do, before any work.
+func TestCUDALacks(t *testing.T) {
+	for _, tt := range []struct {
+		name, settings, device string
+		code                   int
+		texts                  []string
+	}{
+		{"old driver", "version=11040", "cuda", 7, []string{"driver for CUDA 11.4: the driver is too old", "install driver 525"}},
+		{"no device", "devices=0", "cuda", 7, []string{"the driver sees no device", "CUDA_VISIBLE_DEVICES"}},
+		{"few devices", "", "cuda:3", 7, []string{"compute.device is cuda:3, and there is no such GPU: the driver lists 1", "exp doctor lists"}},
+		{"old device", "capability=75", "cuda", 7, []string{"emulated device has compute capability 7.5", "8.0 or newer"}},
+		{"broken driver", "init=803", "cuda", 7, []string{"differ", "reboot"}},
+		{"memory", "memory=8", "cuda", 7, []string{"cuda:0 has 8.00 MiB", "key/value cache of the sampler", "compute.recompute"}},
+		{"auto, old driver", "version=11040", "auto", 0, []string{"compute.device auto: on the CPU, because cuda: driver for CUDA 11.4"}},
+		{"auto, old device", "capability=75", "auto", 0, []string{"compute.device auto: on the CPU, because emulated device has compute capability 7.5"}},
+		{"auto", "", "auto", 0, []string{"compute.device auto: on cuda:0, emulated device"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := onGPU(t, tt.settings, "run", smokeRecipe, "--device", tt.device, "--store", t.TempDir(), "--until", "init")
+			for _, text := range tt.texts {
+				if e.code != tt.code || !strings.Contains(e.stderr, text) {
+					t.Errorf("exit code %d, want %d and %q:\n%s", e.code, tt.code, text, e.stderr)
+				}
+			}
+			if tt.code != 0 && tt.name != "memory" && !strings.Contains(e.stderr, "--device cpu") {
+				t.Errorf("nothing says how to compute on the CPU:\n%s", e.stderr)
+			}
+		})
+	}
+	// bf16 is not there yet.
+	onGPU(t, "", "run", smokeRecipe, "--device", "cuda", "--set", "model.dtype=bf16", "--store", t.TempDir()).refuses(t, 7, "only float32 on GPUs", "model.dtype: f32")
+	// A command that plans no run.
+	onGPU(t, "devices=0", "bench", "--device", "cuda").refuses(t, 7, "the driver sees no device", "--device cpu")
+}
+
+// Without a driver the message says so in every build; exp runs nothing.
+func TestCUDAWithoutDriver(t *testing.T) {
+	e := exp(t, "run", smokeRecipe, "--device", "cuda:999", "--store", filepath.Join(t.TempDir(), "none"))
+	e.refuses(t, 7, "compute.device is cuda:999, and ", "--device cpu")
+	exp(t, "bench", "--device", "gpu").refuses(t, 2, `no device "gpu": want cpu, cuda, cuda:N or auto`)
+	exp(t, "run", smokeRecipe, "--device", "gpu").refuses(t, 2, "compute.device must be cpu, cuda, cuda:N or auto")
+}
+
+// If other programs hold the memory, the run names the part that found no room.
+func TestCUDAMemoryTaken(t *testing.T) {
+	for _, tt := range []struct{ taken, set, part, help string }{
+		{"1024", "rollout.page_tokens=16", "weights and gradients", "train.lora.rank"},
+		{"1016", "rollout.page_tokens=16", "activations of a micro-batch: cuda:0: allocate", "compute.micro_batch_tokens"},
+		{"1000", "rollout.page_tokens=4096", "key/value cache of the sampler: cuda:0: allocate", "rollout.max_sequences"},
+	} {
+		t.Run(tt.part, func(t *testing.T) {
+			dir := t.TempDir()
+			e := onGPU(t, "taken="+tt.taken, "-q", "run", smokeRecipe, "--device", "cuda", "--store", dir, "--set", tt.set)
+			e.refuses(t, 7, tt.part, "the device is out of memory", tt.help, "--dry-run")
+			if run, _ := recordOf(t, dir); run.Status != store.Failed {
+				t.Errorf("the run is %s", run.Status)
+			}
+		})
+	}
+}
+
+// A failing launch ends the attempt with the code and the advice; the run continues in another
+// process, on either device, to the bits of one that nothing disturbed.
+func TestCUDADeviceLost(t *testing.T) {
+	cpu, gpu := t.TempDir(), t.TempDir()
+	smoke(t, cpu).succeeds(t)
+	undisturbed, want := recordOf(t, cpu)
+	saved, err := filepath.Glob(filepath.Join(cpu, "runs", "*", "ckpt", "*", "step-00000002"))
+	if err != nil || len(saved) != 1 {
+		t.Fatalf("%v, %v", saved, err)
+	}
+	run := []string{"-q", "run", smokeRecipe, "--device", "cuda", "--store", gpu}
+	onGPU(t, "fail=40:719", run...).refuses(t, 7, "sft: cuda:0: ", "a kernel failed (code 719)", "to continue: ", "--device cuda")
+	onGPU(t, "lost="+strings.Replace(saved[0], cpu, gpu, 1), run...).refuses(t, 7, "train: cuda:0: ", "code 719")
+	failed, _ := recordOf(t, gpu)
+	if failed.Status != store.Failed || failed.Steps < 2 || failed.Steps == undisturbed.Steps {
+		t.Errorf("the run is %s after %d steps", failed.Status, failed.Steps)
+	}
+	for _, device := range []string{"cuda", "cpu"} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(gpu)); err != nil {
+			t.Fatal(err)
+		}
+		e := onGPU(t, "", "resume", "@last", "--store", dir, "--device", device)
+		e.succeeds(t)
+		if !strings.Contains(e.stderr, "checkpoint step 2 ok") {
+			t.Errorf("on %s: not resumed from the checkpoint:\n%s", device, e.stderr)
+		}
+		got, outputs := recordOf(t, dir)
+		if got.RID != undisturbed.RID || got.Chain != undisturbed.Chain || !maps.Equal(outputs, want) {
+			t.Errorf("resumed on %s, run %s has chain %s, undisturbed %s has %s", device, got.RID, got.Chain, undisturbed.RID, undisturbed.Chain)
+		}
+	}
+}
+
+// Commands that compute without recording a run, or on a folder, take --device too.
+func TestCUDACommands(t *testing.T) {
+	dir, _, _ := tinyFolder(t)
+	out := t.TempDir()
+	ids := filepath.Join(out, "ids.json")
+	if err := os.WriteFile(ids, []byte(`{"sequences": [[1, 2, 3], [4]]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var files [2][]byte
+	for i, device := range []string{"cpu", "cuda:0"} {
+		file := filepath.Join(out, device)
+		onGPU(t, "", "inspect", dir, "--logits", ids, "--out", file, "--device", device).says(t, "2 sequences")
+		var err error
+		if files[i], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(files[0], files[1]) {
+		t.Error("the logits differ")
+	}
+
+	flags := append(slices.Clone(small), "--device", "cuda")
+	e := onGPU(t, "", append(flags, "--json")...)
+	e.succeeds(t)
+	var b struct{ Data benchmark }
+	if err := json.Unmarshal([]byte(e.stdout), &b); err != nil {
+		t.Fatal(err)
+	}
+	if m := b.Data.Models[0]; b.Data.Backend != "cuda/emulated device" || b.Data.Machine != nil || m.Train.TokensPer.Median <= 0 || m.Train.Share != 0 || len(m.MatMul) == 0 {
+		t.Errorf("measured %+v", b.Data)
+	}
+	onGPU(t, "", flags...).says(t, "cuda/emulated device, cuda:0, emulated device, f32", "train 2 × 4")
+	onGPU(t, "", append(flags, "--only", "machine")...).refuses(t, 2, "only the CPU's limits")
+	onGPU(t, "fail=9:719", flags...).refuses(t, 7, "a kernel failed (code 719)")
+}
+
+// exp doctor trains on the GPU too, and survives one that fails.
+func TestCUDADoctor(t *testing.T) {
+	e := onGPU(t, "", "doctor", "--quick", "--store", t.TempDir())
+	e.says(t, "cuda:0)", "CUDA 13.0", "1 found; compute.device cuda", "as on every machine of the class cpu/fma",
+		"emulated device, 1.00 GiB, compute capability 9.0; can compute the numerics")
+	e = onGPU(t, "fail=40:719", "doctor", "--quick", "--store", t.TempDir())
+	if e.code != 7 || !strings.Contains(e.stdout, "a kernel failed (code 719)") || !strings.Contains(e.stdout, "sandbox") {
+		t.Errorf("exit code %d\n%s\n%s", e.code, e.stdout, e.stderr)
+	}
+}

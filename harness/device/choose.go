@@ -1,0 +1,116 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"exp/harness/config"
+	"exp/harness/stage"
+	"exp/kernels"
+)
+
+// The names in compute.device. A GPU with another number is "cuda:N".
+const (
+	CPU  = "cpu"
+	CUDA = "cuda" // the first GPU
+	Auto = "auto" // the first GPU that can compute the run, else the CPU
+)
+
+// Choice is the device that a name selects on this machine.
+type Choice struct {
+	GPU *GPU   // nil: the CPU
+	Why string // what Auto chose, and why; empty for a device chosen by name
+}
+
+// OfRun is Choose for a configuration.
+func OfRun(c *config.Run) (Choice, error) { return Choose(c.Compute.Device, stage.Operand(c)) }
+
+// UsesGPU reports whether a configuration computes on a GPU, also on one that is missing here.
+func UsesGPU(c *config.Run) bool {
+	choice, err := OfRun(c)
+	return err != nil || choice.GPU != nil
+}
+
+// Choose finds the device of a name for products of an operand type. It opens none. The error is
+// an *Error.
+func Choose(name string, operand kernels.DType) (Choice, error) {
+	switch name {
+	case "", CPU:
+		return Choice{}, nil
+	case Auto:
+		return chooseAny(operand), nil
+	}
+	n, err := indexOf(name)
+	if err != nil {
+		return Choice{}, err
+	}
+	found, err := FindGPUs()
+	if err == nil {
+		err = found.lack(n, operand)
+	}
+	if err != nil {
+		return Choice{}, missing(name, err)
+	}
+	return Choice{GPU: &found.List[n]}, nil
+}
+
+// indexOf returns the number of a GPU's name.
+func indexOf(name string) (n int, err error) {
+	kind, number, numbered := strings.Cut(name, ":")
+	if numbered {
+		n, err = strconv.Atoi(number)
+	}
+	if kind != CUDA || err != nil || n < 0 {
+		return 0, &Error{Err: fmt.Errorf("no device %q: want cpu, cuda, cuda:N or auto", name), code: codeUsage}
+	}
+	return n, nil
+}
+
+// chooseAny chooses for Auto.
+func chooseAny(operand kernels.DType) Choice {
+	found, err := FindGPUs()
+	if err == nil {
+		for i := range found.List {
+			if err = found.lack(i, operand); err == nil {
+				g := &found.List[i]
+				return Choice{GPU: g, Why: fmt.Sprintf("compute.device auto: on %s, %s", g.ID(), g.Name)}
+			}
+		}
+	}
+	if err == nil {
+		err = found.lack(0, operand) // there is none
+	}
+	return Choice{Why: fmt.Sprintf("compute.device auto: on the CPU, because %v", err)}
+}
+
+// lack returns why the n-th GPU cannot compute with products of an operand type; nil if it can.
+func (g *GPUs) lack(n int, operand kernels.DType) error {
+	switch {
+	case n >= len(g.List):
+		return &Error{Err: fmt.Errorf("there is no such GPU: the driver lists %d, from cuda:0 on", len(g.List)),
+			hint: "exp doctor lists the GPUs"}
+	case len(g.List[n].Classes) == 0:
+		return &Error{Err: fmt.Errorf("%s has compute capability %s", g.List[n].Name, g.List[n].Capability),
+			hint: "compute capability 8.0 or newer is needed: use another GPU"}
+	case operand == kernels.BF16:
+		return &Error{Err: errors.New("this version computes only float32 on GPUs"),
+			hint: "compute in float32 (model.dtype: f32)"}
+	}
+	return nil
+}
+
+// missing returns the error for a GPU that this machine or this program lacks.
+func missing(name string, err error) error {
+	e := &Error{Err: fmt.Errorf("compute.device is %s, and %w", name, err), code: codeResource,
+		hint: "to compute on the CPU: --device cpu"}
+	var known *Error
+	switch {
+	case errors.Is(err, ErrNotBuilt):
+		e.hint = "make build builds it with CUDA; " + e.hint
+	case errors.As(err, &known) && known.hint != "":
+		e.hint = known.hint + "; " + e.hint
+	}
+	return e
+}

@@ -1,0 +1,34 @@
+//go:build cuda
+
+package run
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"exp/experiments/quantity"
+	"exp/harness/device"
+)
+
+// On the fake driver (make cuda) a run takes the device memory that its plan says.
+func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	for _, sets := range [][]string{
+		nil,
+		{"compute={recompute: true, micro_batch_tokens: 2000}"},
+		{"algo.kind=ppo", "algo.critic.warmup_steps=0", "rollout={max_sequences: 20, page_tokens: 64}"},
+		{"algo.kind=grpo", "algo.kl.loss_coef=0.01", "train.lora.rank=4", "model.arch.tie_embeddings=false"},
+	} {
+		t.Run(strings.Join(sets, " "), func(t *testing.T) {
+			for kind, use := range memoryOfRun(t, "smoke_cpu.yaml", append(sets, "compute.device="+device.CUDA)) {
+				t.Logf("%s: peak %s, planned %s", kind, quantity.Bytes(use.Peak), quantity.Bytes(use.Planned))
+				if p, planned := float64(use.Peak), float64(use.Planned); !(p > 0 && p <= 1.02*planned && planned <= 1.1*p) {
+					t.Errorf("%s: peak %s, planned %s: %.2f times", kind, quantity.Bytes(use.Peak), quantity.Bytes(use.Planned), p/planned)
+				}
+			}
+		})
+	}
+}
