@@ -167,7 +167,15 @@ func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kerne
 
 // CacheBytes returns the size of a Cache.
 func (c Config) CacheBytes(pages, size int, operand kernels.DType) int {
-	return 2 * c.Layers * pages * size * c.KVHeads * c.Head * operand.Size()
+	_, stride := c.layerPages(pages, size)
+	return 2 * c.Layers * stride * operand.Size()
+}
+
+// layerPages returns the elements of a layer's keys in a Cache, and how far apart layers start.
+func (c Config) layerPages(pages, size int) (n, stride int) {
+	const line = 64 // elements: each layer starts on a cache line
+	n = pages * size * c.KVHeads * c.Head
+	return n, (n + line - 1) / line * line
 }
 
 // DecoderBytes returns the size of a Decoder.

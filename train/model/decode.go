@@ -13,9 +13,7 @@ type Cache struct {
 // NewCache allocates pages of size positions, for models of configuration c. It asks for the
 // pages of all layers at once: most are never touched, and only a large buffer is sparse.
 func NewCache(be kernels.Backend, c Config, pages, size int) (*Cache, error) {
-	const line = 64 // elements: each layer starts on a cache line
-	n := pages * size * c.KVHeads * c.Head
-	stride := (n + line - 1) / line * line
+	n, stride := c.layerPages(pages, size)
 	pool, err := kernels.AllocSparse(be, be.Operand(), 2*c.Layers*stride)
 	if err != nil {
 		return nil, &kernels.RoomError{Part: kernels.CacheRoom, Err: err}
