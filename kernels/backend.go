@@ -133,7 +133,8 @@ type Linear interface {
 	MatMulDW(dw, dbias, dout, x, blocks Buffer)
 
 	// Embed sets out[m] = scale·W[ids[m]], out [M,In], W [Out,In], ids [M]. It reads w.W,
-	// or w.Packed if W is empty. scale is rounded to float first; Gemma's is √C.
+	// or w.Packed if W is empty. scale is rounded to float first; Gemma's is √C. In class
+	// "matrix/16x25" it rounds W to BF16 first.
 	Embed(out Buffer, w Matrix, ids Buffer, scale float64)
 	// EmbedBackward adds scale·dout[m] to dweight[ids[m]], m ascending.
 	EmbedBackward(dweight, dout, ids Buffer, C int, scale float64)

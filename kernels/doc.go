@@ -70,6 +70,11 @@
 // Terms that a definition leaves out, such as keys after a query, count as
 // products 0, which change no sum.
 //
+// Class "matrix/16x25" is "cpu/bf16" with the arithmetic of the matrix units in NVIDIA's Hopper and
+// Blackwell: a tile sum becomes a matrix sum (MatrixSum of kernels/ref), whose steps have
+// MatrixTerms (16) terms, and Embed rounds its weights to BF16. kernels/ref computes it on any
+// machine. That the hardware does the same is published, and not yet tried.
+//
 // # Gradient blocks
 //
 // A parameter gradient sums over rows. To keep it independent of how a batch is
@@ -103,6 +108,10 @@ const Lanes = 16
 // TileTerms is the number of terms in a step of a tile sum: one row of a matrix
 // unit's register, 32 BF16.
 const TileTerms = 32
+
+// MatrixTerms is the number of terms in a step of a matrix sum: the depth of a matrix unit's
+// instruction on Hopper and Blackwell.
+const MatrixTerms = 16
 
 // BlockRows is the number of rows in a gradient block. 256 rows of a 32-column
 // panel are 32 KiB: they stay in the first-level cache while a tile of the

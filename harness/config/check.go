@@ -168,6 +168,14 @@ func dataChecks() []check {
 
 func modelChecks() []check {
 	return []check{
+		{[]string{"compute.numerics", "model.dtype"}, func(r *Run) (string, string) {
+			class := r.Compute.Numerics
+			if class == OwnNumerics || (class == "cpu/fma") == (r.Model.DType == "f32") {
+				return "", ""
+			}
+			return fmt.Sprintf("compute.numerics is %s, but model.dtype is %s", class, r.Model.DType),
+				"cpu/fma is float32, the other classes are bf16"
+		}},
 		{[]string{"model.arch.kv_heads", "model.arch.heads"}, func(r *Run) (string, string) {
 			if a := r.Model.Arch; a.Heads%a.KVHeads != 0 {
 				return fmt.Sprintf("model.arch.kv_heads (%d) does not divide model.arch.heads (%d)", a.KVHeads,

@@ -19,6 +19,8 @@ func TestConflicts(t *testing.T) {
 		{"numbers", "task.countdown.min_numbers=4", "task.countdown.min_numbers=5", "min_numbers (5) is above task.countdown.max_numbers (4)"},
 		{"operators", "task.countdown.operators=-+", "task.countdown.operators=++", `operators has '+' twice`},
 		{"heads", "model.arch.kv_heads=1", "model.arch.heads=3 model.arch.kv_heads=2", "kv_heads (2) does not divide model.arch.heads (3)"},
+		{"numerics of bf16", "model.dtype=bf16 compute.numerics=matrix/16x25", "compute.numerics=matrix/16x25", "compute.numerics is matrix/16x25, but model.dtype is f32"},
+		{"numerics of f32", "compute.numerics=cpu/fma", "model.dtype=bf16 compute.numerics=cpu/fma", "compute.numerics is cpu/fma, but model.dtype is bf16"},
 		{"head size", "model.arch.head_size=6", "model.arch.head_size=7", "head_size (7) is odd"},
 		{"positions", "model.arch.max_positions=2072", "model.arch.max_positions=2071", "data.max_prompt_tokens (2048) + max_new_tokens (24) = 2072"},
 		{"positions of the evaluation", "eval.final.max_new_tokens=2048", "eval.final.max_new_tokens=2049", "= 4097"},

@@ -67,12 +67,22 @@ func verifyKeys() []Key {
 	})
 }
 
+// Values of compute.numerics.
+const (
+	OwnNumerics    = "device"       // the device's own class for model.dtype
+	MatrixNumerics = "matrix/16x25" // the sums of tensor cores
+)
+
 func computeKeys() []Key {
 	return block(nil, at(Init, SFT, Train, Merge, EvalGen), []Key{
 		{Path: "compute.device", Kind: String, Default: is("cpu"), Role: Nonsemantic,
 			Pattern: pattern("cpu, cuda, cuda:N or auto", `cpu|cuda(:[0-9]{1,3})?|auto`),
 			Help: "device that the engine runs on: the CPU, the first GPU, GPU number N, or the first GPU that can " +
 				"compute the run if there is one; changes no result in float32"},
+		{Path: "compute.numerics", Kind: Enum, Words: []string{OwnNumerics, "cpu/fma", "cpu/bf16", MatrixNumerics},
+			Default: is(OwnNumerics), Role: Nonsemantic,
+			Help: "numerics class, which is part of a run's id: the device's own for model.dtype, or this one; " +
+				"matrix/16x25 is the arithmetic of tensor cores, which one CPU thread emulates, slowly"},
 		{Path: "compute.threads", Kind: Int, Default: is(0), Range: between(0, 4096), Unit: "threads",
 			Role: Nonsemantic,
 			Help: "CPU threads; 0 uses every core that the process may use"},

@@ -409,6 +409,7 @@ type Verify struct {
 // Compute selects the device and how much of it to use.
 type Compute struct {
 	Device           string `key:"device"`
+	Numerics         string `key:"numerics"`
 	Threads          int    `key:"threads"`
 	MicroBatchTokens int    `key:"micro_batch_tokens"`
 	Recompute        bool   `key:"recompute"`

@@ -33,6 +33,10 @@ func UsesGPU(c *config.Run) bool {
 	return err != nil || choice.GPU != nil
 }
 
+// Packs reports whether the device of a configuration multiplies from packed copies of weights, as
+// the CPU's kernels do.
+func Packs(c *config.Run) bool { return !UsesGPU(c) && c.Compute.Numerics != config.MatrixNumerics }
+
 // Choose finds the device of a name for products of an operand type. It opens none. The error is
 // an *Error.
 func Choose(name string, operand kernels.DType) (Choice, error) {

@@ -30,6 +30,8 @@ type Options struct {
 	Level   string        // of the CPU kernels; "": DefaultLevel
 	Threads int           // of the CPU; 0 uses all
 	Operand kernels.DType // operand type of matmuls; 0: f32
+	// Numerics is a class as in compute.numerics that has such operands; "": the device's own.
+	Numerics string
 }
 
 // Open opens a device. getenv reads the environment (see LevelVariable). The error is
@@ -39,8 +41,11 @@ func Open(o Options, getenv func(string) string) (Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.GPU != nil {
+	switch {
+	case c.GPU != nil:
 		return openGPU(c.GPU)
+	case o.Numerics == config.MatrixNumerics:
+		return newEmulated(), nil
 	}
 	p, err := OpenCPU(o, getenv)
 	if err != nil {
@@ -51,7 +56,8 @@ func Open(o Options, getenv func(string) string) (Device, error) {
 
 // ForRun opens the device that a configuration selects.
 func ForRun(c *config.Run, getenv func(string) string) (Device, error) {
-	return Open(Options{Name: c.Compute.Device, Threads: c.Compute.Threads, Operand: stage.Operand(c)}, getenv)
+	return Open(Options{Name: c.Compute.Device, Threads: c.Compute.Threads, Operand: stage.Operand(c),
+		Numerics: c.Compute.Numerics}, getenv)
 }
 
 // OnCPU is the CPU as a Device. It can also measure the machine.

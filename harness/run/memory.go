@@ -178,9 +178,9 @@ func engineOptions(c *config.Run, arch model.Config, longest int) generate.Optio
 }
 
 // copiesOf returns PackedLen of the backend that a configuration selects: of the widest CPU, or
-// of a GPU, which multiplies from the weights.
+// of one that multiplies from the weights.
 func copiesOf(c *config.Run) model.PackedLen {
-	if device.UsesGPU(c) {
+	if !device.Packs(c) {
 		return func(out, in int) (packed, packedT int) { return 0, 0 }
 	}
 	return panels(stage.Operand(c))
@@ -212,10 +212,13 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
 // the length of a micro-batch, longest the length of a sequence.
 func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
-	if device.UsesGPU(c) {
+	switch {
+	case device.UsesGPU(c):
 		const piece = 1 << 24 // elements
 		rows := min(c.Rollout.MaxSequences, max(1, piece/(3*arch.Vocab)))
 		return 4 * max(tokens, 3*rows) * arch.Vocab
+	case !device.Packs(c):
+		return 0 // an emulation uses Go's heap
 	}
 	const together = 1 << 22 // logit gradients kept at a time
 	threads := c.Compute.Threads

@@ -33,8 +33,9 @@ import (
 // result.
 func Want(numerics string) (digest string, ok bool) {
 	digest, ok = map[string]string{
-		"cpu/fma":  "8a1a08d97953470d05f5359039578a3e7ad546b668bd42edc4156926daccfaa1",
-		"cpu/bf16": "915b5628393a78e55a443f7072cfb2a045921f056b31c625a0ade11ff452adde",
+		"cpu/fma":      "8a1a08d97953470d05f5359039578a3e7ad546b668bd42edc4156926daccfaa1",
+		"cpu/bf16":     "915b5628393a78e55a443f7072cfb2a045921f056b31c625a0ade11ff452adde",
+		"matrix/16x25": "6f31cb4f1f2beaf3358c5a52c223a3f1b119abccfa146139fe44224cfa895555",
 	}[numerics]
 	return digest, ok
 }

@@ -24,7 +24,7 @@ func openCPU(t *testing.T, level cpu.Level, threads int, operand kernels.DType) 
 // Plain loops, every level and every number of threads give the digest that is
 // written down.
 func TestTrain(t *testing.T) {
-	backends := []kernels.Backend{ref.New[float32](), ref.NewMixed()}
+	backends := []kernels.Backend{ref.New[float32](), ref.NewMixed(), ref.NewMatrix()}
 	for l := cpu.Portable; l <= cpu.AMX; l++ {
 		if l.Supported() {
 			backends = append(backends, openCPU(t, l, 1, kernels.F32), openCPU(t, l, 3, kernels.F32), openCPU(t, l, 2, kernels.BF16))

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 // change on purpose, so must the class. A changed case of the suite changes them
 // too.
 func TestReferenceBitsAreFrozen(t *testing.T) {
-	got := digests(t, ref.New[float32]()) + digests(t, ref.NewMixed())
+	got := digests(t, ref.New[float32]()) + digests(t, ref.NewMixed()) + digests(t, ref.NewMatrix())
 
 	path := filepath.Join("testdata", "bits.golden")
 	if *update {

@@ -2,9 +2,9 @@
 // backend against kernels/ref, Bench measures every operation under one name.
 //
 // Backends of numerics class "cpu/fma" must give the bits of ref.New[float32], of
-// class "cpu/bf16" ref.NewMixed's; others are compared within the tolerances of tolerance.go,
-// each with its reason. Whatever the class, the suite also checks laws that need
-// no reference:
+// class "cpu/bf16" ref.NewMixed's, of class "matrix/16x25" ref.NewMatrix's; others are
+// compared within the tolerances of tolerance.go, each with its reason. Whatever the class,
+// the suite also checks laws that need no reference:
 //
 //   - an operation writes its outputs and nothing else, and reads its inputs and
 //     nothing else: every buffer is a view between two bands of NaN;
@@ -59,7 +59,7 @@ type subject struct {
 }
 
 func newSubject(b kernels.Backend, short bool) *subject {
-	for _, r := range []kernels.Backend{ref.New[float32](), ref.NewMixed()} {
+	for _, r := range []kernels.Backend{ref.New[float32](), ref.NewMixed(), ref.NewMatrix()} {
 		if b.Class() == r.Class() {
 			return &subject{b: b, ref: r, exact: true, short: short}
 		}

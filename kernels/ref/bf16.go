@@ -73,6 +73,15 @@ func flush(x float32) float32 {
 	return x
 }
 
+// factors says how a class with BF16 operands adds products.
+type factors struct {
+	name  string // of the backend
+	class string
+	terms int // of a step
+	sum   func(a, b []float32, acc float32) float32
+	embed bool // Embed rounds weights too
+}
+
 // column copies column j of x [rows,width] to dst [rows] and returns it.
 func column(dst, x []float32, width, j int) []float32 {
 	for i := range dst {
@@ -81,34 +90,33 @@ func column(dst, x []float32, width, j int) []float32 {
 	return dst
 }
 
-// tileMatMul sets out [M,N] to the tile sums over k of x [M,K] and w [N,K], from
-// bias [N] or from 0.
-func tileMatMul(out, x, w, bias []float32, M, N, K int) {
+// matMul sets out [M,N] to the sums over k of x [M,K] and w [N,K], from bias [N] or from 0.
+func (f factors) matMul(out, x, w, bias []float32, M, N, K int) {
 	for m := range M {
 		for n := range N {
 			var acc float32
 			if len(bias) != 0 {
 				acc = bias[n]
 			}
-			out[m*N+n] = TileSum(x[m*K:(m+1)*K], w[n*K:(n+1)*K], acc)
+			out[m*N+n] = f.sum(x[m*K:(m+1)*K], w[n*K:(n+1)*K], acc)
 		}
 	}
 }
 
-// tileMatMulDX sets dx [M,K] to the tile sums over n of dout [M,N] and w [N,K].
-func tileMatMulDX(dx, dout, w []float32, M, N, K int) {
+// matMulDX sets dx [M,K] to the sums over n of dout [M,N] and w [N,K].
+func (f factors) matMulDX(dx, dout, w []float32, M, N, K int) {
 	wk := make([]float32, N)
 	for k := range K {
 		column(wk, w, K, k)
 		for m := range M {
-			dx[m*K+k] = TileSum(dout[m*N:(m+1)*N], wk, 0)
+			dx[m*K+k] = f.sum(dout[m*N:(m+1)*N], wk, 0)
 		}
 	}
 }
 
-// tileMatMulDW continues the tile sums in dw [N,K] over the rows m of each block of
+// matMulDW continues the sums in dw [N,K] over the rows m of each block of
 // dout [M,N] and x [M,K], and adds to dbias as MatMulDW does.
-func tileMatMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K int) {
+func (f factors) matMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K int) {
 	checkBlocks(blocks, M)
 	for b := 1; b < len(blocks); b++ {
 		lo, hi := int(blocks[b-1]), int(blocks[b])
@@ -116,7 +124,7 @@ func tileMatMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K int) {
 		for n := range N {
 			column(d, dout[lo*N:], N, n)
 			for k := range K {
-				dw[n*K+k] = TileSum(d, column(xk, x[lo*K:], K, k), dw[n*K+k])
+				dw[n*K+k] = f.sum(d, column(xk, x[lo*K:], K, k), dw[n*K+k])
 			}
 		}
 		if len(dbias) != 0 {
@@ -125,8 +133,8 @@ func tileMatMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K int) {
 	}
 }
 
-// tileAttention is Attention with tile sums.
-func tileAttention(out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape) {
+// attention is Attention with f's sums.
+func (f factors) attention(out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
 	z, vd := make([]float32, M), make([]float32, M)
 	for _, seq := range sequences(offsets, groups, M) {
@@ -136,7 +144,7 @@ func tileAttention(out, stats, qkv []float32, offsets, groups []int32, s kernels
 				q := head(qkv, i, h, s)
 				from := firstSeen(last, s)
 				for t := from; t < n; t++ {
-					z[t] = cappedScore(TileSum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
+					z[t] = cappedScore(f.sum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
 				}
 				m, inv := expSum(z[:n], from)
 				at := i*s.H + h
@@ -146,15 +154,16 @@ func tileAttention(out, stats, qkv []float32, offsets, groups []int32, s kernels
 					for t := from; t < n; t++ {
 						vd[t] = value(qkv, seq.row(t), h, s)[d]
 					}
-					out[at*s.D+d] = TileSum(z[:n], vd[:n], 0) * inv
+					out[at*s.D+d] = f.sum(z[:n], vd[:n], 0) * inv
 				}
 			}
 		}
 	}
 }
 
-// tileAttentionBackward is AttentionBackward with tile sums.
-func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape) {
+// attentionBackward is AttentionBackward with f's sums.
+func (f factors) attentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, groups []int32,
+	s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
 	clear(dqkv)
 	for _, seq := range sequences(offsets, groups, M) {
@@ -172,9 +181,9 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
 				q := head(qkv, row, h, s)
 				for t := firstSeen(P+i, s); t <= P+i; t++ {
-					z, y := capped(TileSum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
+					z, y := capped(f.sum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
 					p[i*T+t] = Exp(z-m) * inv
-					dp := TileSum(do, value(qkv, seq.row(t), h, s), 0)
+					dp := f.sum(do, value(qkv, seq.row(t), h, s), 0)
 					dz[i*T+t] = scoreGradient(float32(p[i*T+t]*(dp-delta)), y, s)
 				}
 				dq := head(dqkv, row, h, s)
@@ -185,7 +194,7 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 							b[t] = key(qkv, seq.row(t), h, s)[d]
 						}
 					}
-					dq[d] = TileSum(dz[i*T:i*T+P+i+1], b[:P+i+1], 0)
+					dq[d] = f.sum(dz[i*T:i*T+P+i+1], b[:P+i+1], 0)
 				}
 			}
 			for t := range T {
@@ -194,25 +203,25 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 					// Queries before t, queries of the prefix, and queries whose windows begin after
 					// t count as products 0.
 					first, end := max(t, P), seenBefore(t, T, s)
-					lo := first / kernels.TileTerms * kernels.TileTerms
+					lo := first / f.terms * f.terms
 					clear(a)
 					clear(b)
 					for i := first; i < end; i++ {
 						a[i], b[i] = dz[(i-P)*T+t], head(qkv, seq.row(i), h, s)[d]
 					}
-					dk[d] = TileSum(a[lo:], b[lo:], dk[d])
+					dk[d] = f.sum(a[lo:], b[lo:], dk[d])
 					for i := first; i < end; i++ {
 						a[i], b[i] = p[(i-P)*T+t], dout[(seq.row(i)*s.H+h)*s.D+d]
 					}
-					dv[d] = TileSum(a[lo:], b[lo:], dv[d])
+					dv[d] = f.sum(a[lo:], b[lo:], dv[d])
 				}
 			}
 		}
 	}
 }
 
-// tilePagedAttention is PagedAttention with tile sums.
-func tilePagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []int32, tableWidth int,
+// pagedAttention is PagedAttention with f's sums.
+func (f factors) pagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []int32, tableWidth int,
 	s kernels.AttentionShape) {
 	pageCount(p, s)
 	for m := range seq {
@@ -227,7 +236,7 @@ func tilePagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []
 				for d := range k {
 					k[d] = p.Keys[((page*s.K+kh)*s.D+d)*p.Size+at]
 				}
-				z[t] = cappedScore(TileSum(head(qkv, m, h, s), k, 0)*float32(s.Scale), s.Cap)
+				z[t] = cappedScore(f.sum(head(qkv, m, h, s), k, 0)*float32(s.Scale), s.Cap)
 			}
 			_, inv := expSum(z, from)
 			for d := range s.D {
@@ -235,7 +244,7 @@ func tilePagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []
 					page, at := int(row[t/p.Size]), t%p.Size
 					v[t] = p.Values[((page*s.K+kh)*p.Size+at)*s.D+d]
 				}
-				out[(m*s.H+h)*s.D+d] = TileSum(z, v, 0) * inv
+				out[(m*s.H+h)*s.D+d] = f.sum(z, v, 0) * inv
 			}
 		}
 	}

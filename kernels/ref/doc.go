@@ -2,8 +2,8 @@
 // plain loops, generic over float32 and float64.
 //
 // In float32 it defines the bits of numerics class "cpu/fma"; kernels/kerneltest
-// compares any backend with it. float64 is for finite differences. Mixed defines
-// class "cpu/bf16". The package is slow: it emulates float32 fused multiply-adds
+// compares any backend with it. float64 is for finite differences. NewMixed defines
+// class "cpu/bf16", NewMatrix class "matrix/16x25". The package is slow: it emulates float32 fused multiply-adds
 // (FMA), so that the bits do not depend on the machine or on what the compiler may
 // fuse. For the same reason every product that feeds a sum without fma is written
 // T(x*y), which forbids fusing.

@@ -2,32 +2,42 @@ package ref
 
 import (
 	"math"
+	"slices"
 
 	"exp/kernels"
 )
 
-// Mixed is the reference for numerics class "cpu/bf16": parameters, gradients and
-// the residual stream are float32, operands BF16. NewMixed makes one; a Mixed is
-// used by one goroutine at a time. The interfaces of kernels.Backend document its
-// methods.
+// Mixed is the reference for the numerics classes whose operands are BF16; parameters,
+// gradients and the residual stream are float32. A Mixed is used by one goroutine at a time. The
+// interfaces of kernels.Backend document its methods.
 //
 // It computes on float32 copies of operands and rounds when it stores them, so
 // operations other than matmuls are Backend[float32]'s.
-type Mixed struct{ *Backend[float32] }
+type Mixed struct {
+	*Backend[float32]
+	f factors
+}
 
 var _ kernels.Backend = Mixed{}
 
-// NewMixed returns a backend of class "cpu/bf16".
-func NewMixed() Mixed { return Mixed{New[float32]()} }
+// NewMixed returns a backend of class "cpu/bf16": products are tile sums.
+func NewMixed() Mixed {
+	return Mixed{New[float32](), factors{"ref/bf16", "cpu/bf16", kernels.TileTerms, TileSum, false}}
+}
 
-// Name returns "ref/bf16".
-func (Mixed) Name() string { return "ref/bf16" }
+// NewMatrix returns a backend of class "matrix/16x25": products are matrix sums.
+func NewMatrix() Mixed {
+	return Mixed{New[float32](), factors{"ref/matrix", "matrix/16x25", kernels.MatrixTerms, MatrixSum, true}}
+}
 
-// Class returns "cpu/bf16", whose bits Mixed defines.
-func (Mixed) Class() string { return "cpu/bf16" }
+// Name returns "ref/bf16" or "ref/matrix".
+func (b Mixed) Name() string { return b.f.name }
+
+// Class returns the class whose bits b defines.
+func (b Mixed) Class() string { return b.f.class }
 
 // Operand returns kernels.BF16.
-func (Mixed) Operand() kernels.DType { return kernels.BF16 }
+func (b Mixed) Operand() kernels.DType { return kernels.BF16 }
 
 // wide returns x as float32, a copy if x is BF16.
 func wide(x kernels.Buffer) []float32 {
@@ -68,28 +78,41 @@ func (b Mixed) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	}
 }
 
-func (Mixed) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
+func (b Mixed) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer, scale float64) {
+	if !b.f.embed {
+		b.Backend.Embed(out, w, ids, scale)
+		return
+	}
+	y, W := floats[float32](out), weights[float32](w)
+	for m, id := range ints(ids) {
+		row := slices.Clone(embedding(W, id, w.In))
+		roundAll(row)
+		Embed(y[m*w.In:(m+1)*w.In], row, []int32{0}, w.In, scale)
+	}
+}
+
+func (b Mixed) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
 	checkMatrix(w)
 	M := rowCount(out, w.Out)
 	y := wide(out)
-	tileMatMul(y, wide(x), weights[float32](w), floats[float32](bias), M, w.Out, w.In)
+	b.f.matMul(y, wide(x), weights[float32](w), floats[float32](bias), M, w.Out, w.In)
 	store(out, y)
 }
 
-func (Mixed) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
+func (b Mixed) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	checkMatrix(w)
 	M := rowCount(dx, w.In)
 	y := wide(dx)
-	tileMatMulDX(y, wide(dout), weights[float32](w), M, w.Out, w.In)
+	b.f.matMulDX(y, wide(dout), weights[float32](w), M, w.Out, w.In)
 	store(dx, y)
 }
 
-func (Mixed) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
+func (b Mixed) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
 	checkMatrix(w)
 	checkGates(w)
 	M := rowCount(act, w.Out/2)
 	y := make([]float32, M*w.Out)
-	tileMatMul(y, wide(x), weights[float32](w), nil, M, w.Out, w.In)
+	b.f.matMul(y, wide(x), weights[float32](w), nil, M, w.Out, w.In)
 	roundAll(y)
 	if !gateUp.Empty() {
 		store(gateUp, y)
@@ -99,40 +122,40 @@ func (Mixed) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
 	store(act, a)
 }
 
-func (Mixed) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
+func (b Mixed) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
 	checkMatrix(w)
 	M := rowCount(dout, w.Out)
 	d := make([]float32, M*w.In)
-	tileMatMulDX(d, wide(dout), weights[float32](w), M, w.Out, w.In)
+	b.f.matMulDX(d, wide(dout), weights[float32](w), M, w.Out, w.In)
 	roundAll(d)
 	y := wide(dgateUp)
 	SwiGLUBackward(y, d, wide(gateUp), w.In)
 	store(dgateUp, y)
 }
 
-func (Mixed) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
+func (b Mixed) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	bl := ints(blocks)
 	M := int(bl[len(bl)-1])
 	if M == 0 {
 		return
 	}
-	tileMatMulDW(floats[float32](dw), floats[float32](dbias), wide(dout), wide(x), bl, M, dout.Len()/M, x.Len()/M)
+	b.f.matMulDW(floats[float32](dw), floats[float32](dbias), wide(dout), wide(x), bl, M, dout.Len()/M, x.Len()/M)
 }
 
-func (Mixed) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+func (b Mixed) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, eps float64) {
 	y := wide(out)
 	RMSNorm(y, floats[float32](rstd), wide(x), floats[float32](weight), s, eps)
 	store(out, y)
 }
 
-func (Mixed) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+func (b Mixed) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
 	y := wide(out)
 	AddRMSNorm(floats[float32](sum), y, floats[float32](rstd), floats[float32](x), floats[float32](delta),
 		floats[float32](weight), s, eps)
 	store(out, y)
 }
 
-func (Mixed) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape,
+func (b Mixed) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape,
 	set bool) {
 	y := wide(dx)
 	RMSNormBackward(y, floats[float32](dweight), wide(dout), wide(x), floats[float32](weight), floats[float32](rstd),
@@ -140,104 +163,105 @@ func (Mixed) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.
 	store(dx, y)
 }
 
-func (Mixed) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
+func (b Mixed) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
 	y := wide(qkv)
 	Rope(y, floats[float32](cos), floats[float32](sin), ints(pos), s, inverse)
 	store(qkv, y)
 }
 
-func (Mixed) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+func (b Mixed) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	y := wide(out)
-	tileAttention(y, floats[float32](stats), wide(qkv), ints(offsets), ints(groups), s)
+	b.f.attention(y, floats[float32](stats), wide(qkv), ints(offsets), ints(groups), s)
 	store(out, y)
 }
 
-func (Mixed) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+func (b Mixed) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer,
+	s kernels.AttentionShape) {
 	y := wide(dqkv)
-	tileAttentionBackward(y, wide(dout), wide(out), floats[float32](stats), wide(qkv), ints(offsets), ints(groups), s)
+	b.f.attentionBackward(y, wide(dout), wide(out), floats[float32](stats), wide(qkv), ints(offsets), ints(groups), s)
 	store(dqkv, y)
 }
 
-func (Mixed) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {
+func (b Mixed) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {
 	kv := wideKV(p)
 	AppendKV(kv, wide(qkv), ints(slots), s)
 	storeKV(p, kv)
 }
 
-func (Mixed) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int,
+func (b Mixed) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int,
 	s kernels.AttentionShape) {
 	y := wide(out)
-	tilePagedAttention(y, wide(qkv), wideKV(p), ints(table), ints(seq), ints(pos), tableWidth, s)
+	b.f.pagedAttention(y, wide(qkv), wideKV(p), ints(table), ints(seq), ints(pos), tableWidth, s)
 	store(out, y)
 }
 
-func (Mixed) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
+func (b Mixed) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
 	kv := wideKV(p)
 	CopyPages(kv, ints(pairs), s)
 	storeKV(p, kv)
 }
 
-func (Mixed) GatherRows(out, x, rows kernels.Buffer, C int) {
+func (b Mixed) GatherRows(out, x, rows kernels.Buffer, C int) {
 	y := wide(out)
 	GatherRows(y, wide(x), ints(rows), C)
 	store(out, y)
 }
 
-func (Mixed) SegmentMean(out, x, segments kernels.Buffer, C int) {
+func (b Mixed) SegmentMean(out, x, segments kernels.Buffer, C int) {
 	SegmentMean(floats[float32](out), wide(x), ints(segments), C)
 }
 
-func (Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
+func (b Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
 	x kernels.Softmax) {
 	checkMatrix(w)
-	logProbs(TileSum, floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h),
+	logProbs(b.f.sum, floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h),
 		weights[float32](w), ints(targets), w.In, x)
 }
 
-func (Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
+func (b Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
 	w kernels.Matrix, targets, blocks kernels.Buffer, t kernels.Softmax) {
 	checkMatrix(w)
 	x, W := wide(h), weights[float32](w)
-	dz := logitGradients(TileSum, floats[float32](dLogProb), floats[float32](dEntropy), floats[float32](sc.Entropy),
+	dz := logitGradients(b.f.sum, floats[float32](dLogProb), floats[float32](dEntropy), floats[float32](sc.Entropy),
 		floats[float32](sc.LSE), x, W, ints(targets), w.In, t)
 	R := dLogProb.Len()
-	tileMatMulDX(floats[float32](dh), dz, W, R, w.Out, w.In)
+	b.f.matMulDX(floats[float32](dh), dz, W, R, w.Out, w.In)
 	if !dw.Empty() {
-		tileMatMulDW(floats[float32](dw), nil, dz, x, ints(blocks), R, w.Out, w.In)
+		b.f.matMulDW(floats[float32](dw), nil, dz, x, ints(blocks), R, w.Out, w.In)
 	}
 }
 
-func (Mixed) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
+func (b Mixed) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
 	checkMatrix(w)
-	allLogits(TileSum, floats[float32](out), wide(h), weights[float32](w), w.In, cap)
+	allLogits(b.f.sum, floats[float32](out), wide(h), weights[float32](w), w.In, cap)
 }
 
-func (Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
+func (b Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
 	p kernels.Sampling) {
 	checkMatrix(w)
-	samples(TileSum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE),
+	samples(b.f.sum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE),
 		wide(h), weights[float32](w), floats[float32](u), w.In, p)
 }
 
-func (Mixed) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
+func (b Mixed) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
 	y := wide(act)
 	Gate(y, wide(gateUp), F, kind)
 	store(act, y)
 }
 
-func (Mixed) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
+func (b Mixed) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
 	y := wide(dgateUp)
 	GateBackward(y, wide(dact), wide(gateUp), F, kind)
 	store(dgateUp, y)
 }
 
-func (Mixed) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
+func (b Mixed) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
 	y := wide(dst)
 	TakeColumns(y, wide(src), n, stride, offset, scale)
 	store(dst, y)
 }
 
-func (Mixed) AddColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
+func (b Mixed) AddColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
 	y := wide(dst)
 	AddColumns(y, wide(src), n, stride, offset, scale)
 	store(dst, y)

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// A run in the arithmetic of tensor cores is computed on the CPU, verified and resumed like any
+// other, and has an id of its own.
+func TestMatrixNumerics(t *testing.T) {
+	dir := t.TempDir()
+	run := func(args ...string) ended {
+		return smoke(t, dir, append([]string{"--set", "model.dtype=bf16", "--set", "sft.steps=2", "--set", "sft.optim.warmup_steps=0",
+			"--set", "train.steps=2", "--set", "eval.final.n=1"}, args...)...)
+	}
+	run("--set", "compute.numerics=matrix/16x25").succeeds(t)
+	matrix, outputs := recordOf(t, dir)
+	if !strings.HasPrefix(matrix.Numerics, "matrix/16x25") || matrix.Device != "ref/matrix" {
+		t.Errorf("the run is of class %s on %s", matrix.Numerics, matrix.Device)
+	}
+	exp(t, "verify", "@last", "--store", dir, "--level", "full").says(t, "steps 1–2 re-executed", "9 stages repeated")
+	exp(t, "run", smokeRecipe, "--dry-run", "--store", dir, "--set", "model.dtype=bf16", "--set", "compute.numerics=matrix/16x25").says(t, "matrix/16x25", "policy: weights")
+	run("--set", "compute.numerics=cpu/bf16").succeeds(t)
+	own, others := recordOf(t, dir)
+	if own.RID == matrix.RID || own.XID != matrix.XID || own.Chain == matrix.Chain || len(outputs) != len(others) {
+		t.Errorf("runs %s and %s of experiments %s and %s", matrix.RID, own.RID, matrix.XID, own.XID)
+	}
+	run("--set", "compute.numerics=matrix/16x25", "--device", "cuda").refuses(t, 7, "compute.device is cuda, and ")
+}
