@@ -60,7 +60,7 @@ func Formats() []Format {
 		{"lighteval", []string{"doc", "model_response"}, readLighteval},         // details_TASK_TIME.parquet
 		{"lighteval", []string{"__doc__", "__model_response__"}, readLighteval}, // of earlier releases
 		{"verl-parquet", []string{"prompt", "responses", "reward_model"}, readGenerations},
-		{"verl-dump", []string{"input", "output"}, readDump},                    // of rollouts and validation, STEP.jsonl
+		{"verl-dump", []string{"input", "output"}, readDump},                    // of rollouts, STEP.jsonl
 		{"evalplus", []string{"eval"}, readEvalPlus},                            // *_eval_results.json
 		{"lcb", []string{"question_id", "output_list"}, readLiveCodeBench},      // with or without verdicts
 		{"lcb-custom", []string{"question_id", "code_list"}, readLiveCodeBench}, // input of the custom evaluator

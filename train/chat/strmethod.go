@@ -33,8 +33,8 @@ var textMethods = sync.OnceValue(func() map[string]textCall {
 		{"zfill", zfillMethod, 1, 1, nil},
 		{"expandtabs", expandtabsMethod, 0, 0, []string{"tabsize="}},
 		{"upper lower title capitalize swapcase", caseMethod, 0, 0, nil},
-		{"isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper",
-			isMethod, 0, 0, nil},
+		{"isalnum isalpha isascii isdecimal isdigit isidentifier", isMethod, 0, 0, nil},
+		{"islower isnumeric isprintable isspace istitle isupper", isMethod, 0, 0, nil},
 	} {
 		for name := range strings.FieldsSeq(m.names) {
 			methods[name] = m

@@ -341,7 +341,8 @@ func (p *packer) texts(s *staging, config []byte, files []packedFile) error {
 	case config == nil:
 		p.note("no config.json is with the file, so the folder holds weights alone; --hf-config DIR adds one")
 	case p.c.Texts == "":
-		p.note("config.json is made from the checkpoint's arguments; the checkpoint has no tokenizer: --hf-config DIR adds one")
+		p.note("config.json is made from the checkpoint's arguments; the checkpoint has no tokenizer: " +
+			"--hf-config DIR adds one")
 	case len(kept) == 0:
 		p.note("no tokenizer and no generation_config.json were in %s to be copied", p.c.Texts)
 	}
