@@ -165,7 +165,7 @@ func rootPage(t *testing.T, dir, index string) int {
 // Doctor shows which kernels EXP_CPU chooses, and that there are better ones.
 func TestDoctorShowsTheLevel(t *testing.T) {
 	levels := device.OfThisMachine().Levels
-	e, found := doctor(t, map[string]string{"EXP_CPU": "portable"}, "--quick")
+	e, found := doctor(t, map[string]string{"EXP_CPU": "portable"}, "--quick", "--store", t.TempDir())
 	if f := found["machine/kernels"]; e.code != 0 || !strings.Contains(f.Text, "portable chosen by EXP_CPU") {
 		t.Errorf("exit code %d, machine/kernels: %q", e.code, f.Text)
 	}
