@@ -70,7 +70,8 @@ func (t *Tensors) filled(err error) (*Tensors, error) {
 // orClosed returns t, or closes it if err is not nil.
 func (t *Tensors) orClosed(err error) (*Tensors, error) {
 	if err != nil {
-		return nil, errors.Join(err, t.Close())
+		t.Close() // err says more
+		return nil, err
 	}
 	return t, nil
 }
