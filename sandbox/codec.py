@@ -2,8 +2,8 @@
 # read by the methods of their base types, so that a subclass arrives as its plain value
 # and no method of the program runs in the checker. A line holds nothing that can
 # be executed. Any other value is sent as a number; other gives it and thing finds it.
-# A set arrives with the order in which CPython iterates it: the same program prints the
-# same, whichever process it is in.
+# A set arrives with the order in which CPython iterates it, where a bounded search finds
+# one: then the same program prints the same, whichever process it is in.
 import builtins, json, os
 from itertools import islice
 
@@ -66,10 +66,13 @@ def unpack(v, thing=None):
     return {"l": list, "t": tuple}[tag](unpack(y, thing) for y in x)
 
 
+budget = [300_000]  # steps that all searches of a process may take: some tenths of a second
+
+
 def ordered(kind, items, size):
     """A set that is iterated in the order of items, if one is found."""
     plain = kind(items)
-    if list(plain) == items or len(items) > 2000 or type(size) is not int or size & size - 1:
+    if list(plain) == items or len(items) > 1000 or budget[0] < 0 or type(size) is not int or size & size - 1:
         return plain
     if order := insertions(items, size):
         m = size // 2 - 1  # the most items of a mapping that get a table of that size at once
@@ -94,10 +97,15 @@ def insertions(items, size):
     n, mask, ways, slot, k = len(items), size - 1, [], [], 0
     ways = [list(islice(probes(x, mask), 12)) for x in items]
     left = [None] * n  # the places that are still to be tried, by item
+    tries = 0
     for _ in range(20 * n + 200):
+        budget[0] -= 1
         if k == n:
             if order := by_need(ways, slot):
                 return [items[i] for i in order]
+            tries += 1
+            if tries == 20:
+                return None
             k -= 1
             slot.pop()
         if left[k] is None:
@@ -122,6 +130,7 @@ def by_need(ways, slot):
         return None
     order, done, todo = [], set(), sorted(range(len(slot)), key=lambda i: len(need[i]))
     while todo:
+        budget[0] -= len(todo)
         ready = [i for i in todo if done.issuperset(need[i])]
         if not ready:
             return None

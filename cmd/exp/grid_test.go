@@ -43,7 +43,7 @@ func TestGrid(t *testing.T) {
 	}
 
 	exp(t, "run", smokeRecipe, "--store", dir, "--dry-run", "--grid", "train.optim.lr=1e-3,0.001").
-		refuses(t, 2, "the arms lr-1e-3 and lr-0.001 of the grid are the same")
+		refuses(t, 2, "--grid: the arms lr-1e-3 and lr-0.001 are the same run")
 	exp(t, "run", smokeRecipe, "--store", dir, "--grid", "seed=1,2").refuses(t, 2, "--grid: seeds are not an axis")
 	long := exp(t, "run", smokeRecipe, "--store", dir, "--dry-run", "--set",
 		"name="+strings.Repeat("n", 64), "--grid", "algo.flowrl.beta=1,5")

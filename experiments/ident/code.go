@@ -31,7 +31,8 @@ func SumFiles(fsys fs.FS, keep func(path string) bool) ([]File, error) {
 	return files, nil
 }
 
-// Code returns the digest of the sources that can change the bits of a stage, sorted by path:
+// Code returns the digest of the sources that can change the bits of a stage. files must be sorted
+// by path, as SumFiles returns them:
 //
 //	H("exp/code/1", {go: goVersion, files: [[path, sha256] by path]})
 func Code(goVersion string, files []File) (Digest, error) {

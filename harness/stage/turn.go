@@ -33,7 +33,7 @@ func (e *Env) inTurns(name string, g rollout.Grader) (rollout.Grader, error) {
 func newTurnGrader(tok tokenizer.Tokenizer, texts []string, g rollout.Grader) *turnGrader {
 	t := &turnGrader{Grader: g, tok: tok, special: make([]bool, tok.VocabSize()), turns: extract.NewTurns(texts)}
 	for _, text := range texts {
-		if id, ok := tok.TokenID(text); ok && len(tok.Piece(id)) == 0 {
+		if id, ok := tok.TokenID(text); ok && len(tok.Piece(id)) == 0 && !extract.IsMark(text) {
 			t.special[id] = true
 		}
 	}

@@ -88,7 +88,6 @@ func splitValues(text string) ([]string, error) {
 
 // Arm is one point of a grid.
 type Arm struct {
-	Keys  []string // of the axes
 	Sets  []string // expressions KEY=VALUE, one per axis, and what compare.vary needs
 	Label string   // what differs, such as "beta-5_lr-1e-6"; fit for a run's name
 }
@@ -111,8 +110,7 @@ func Grid(axes []Axis) ([]Arm, error) {
 		var next []Arm
 		for _, arm := range arms {
 			for _, v := range a.Values {
-				one := Arm{Keys: append(slices.Clone(arm.Keys), a.Key),
-					Sets:  append(slices.Clone(arm.Sets), a.Key+"="+v, "compare.vary+="+a.Key),
+				one := Arm{Sets: append(slices.Clone(arm.Sets), a.Key+"="+v, "compare.vary+="+a.Key),
 					Label: strings.TrimPrefix(arm.Label+"_"+short+"-"+nameOf(v), "_")}
 				next = append(next, one)
 			}
@@ -157,11 +155,11 @@ func nameOf(value string) string {
 
 // distinguish numbers labels that stand for several arms.
 func distinguish(arms []Arm) {
-	count := map[string]int{}
+	taken := map[string]bool{}
 	for i, a := range arms {
-		count[a.Label]++
-		if n := count[a.Label]; n > 1 {
+		for n := 2; taken[arms[i].Label]; n++ {
 			arms[i].Label = fmt.Sprintf("%s.%d", a.Label, n)
 		}
+		taken[arms[i].Label] = true
 	}
 }

@@ -92,6 +92,7 @@ func TestLabels(t *testing.T) {
 		{[]string{"algo.kind=ppo,flowrl"}, []string{"algo.kind-ppo", "algo.kind-flowrl"}},
 		{[]string{"a.k=[1, 2],[1 2]"}, []string{"k-1--2", "k-1-2"}},
 		{[]string{`a.k="",ü`}, []string{"k-none", "k-none.2"}},
+		{[]string{`a.k="a b",a-b,a-b.2`}, []string{"k-a-b", "k-a-b.2", "k-a-b.2.2"}},
 		{[]string{"lr=1", "train.lr=2"}, []string{"lr-1_train.lr-2"}},
 	} {
 		arms, err := Grid(axes(t, tt.axes...))

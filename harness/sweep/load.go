@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,7 +14,8 @@ import (
 const maxName = 64
 
 // Load loads the configuration of each arm, named by the configuration and the arm's label. It
-// returns an error if two arms have the same values.
+// returns an error if two arms are one run: they have the same values, or differ only in keys that
+// no trained stage reads.
 func Load(in config.Input, arms []Arm) ([]*config.Resolved, error) {
 	var list []*config.Resolved
 	for i, arm := range arms {
@@ -21,13 +23,14 @@ func Load(in config.Input, arms []Arm) ([]*config.Resolved, error) {
 		own.Sets = slices.Concat(in.Sets, arm.Sets)
 		r, err := config.Load(own)
 		if err != nil {
-			return nil, err
+			return nil, ofGrid(err, len(in.Sets))
 		}
 		if arm.Label != "" {
 			for j, earlier := range list {
-				if same(arm, earlier, r) {
-					return nil, config.Errors{r.ErrorAt(arm.Keys[0], config.CodeConflict, fmt.Sprintf(
-						"the arms %s and %s of the grid are the same", arms[j].Label, arm.Label), "")}
+				if same(earlier, r) {
+					return nil, config.Errors{r.ErrorAt("", config.CodeConflict, fmt.Sprintf(
+						"--grid: the arms %s and %s are the same run", arms[j].Label, arm.Label),
+						"an axis varies what training or its inputs depend on")}
 				}
 			}
 			own.Sets = append(own.Sets, "name="+armName(r.Run.Name, arm.Label, i))
@@ -40,16 +43,42 @@ func Load(in config.Input, arms []Arm) ([]*config.Resolved, error) {
 	return list, nil
 }
 
-// same reports whether the keys of the axes have the same values in two configurations.
-func same(arm Arm, a, b *config.Resolved) bool {
-	for _, key := range arm.Keys {
-		x, _ := a.Value(key)
-		y, _ := b.Value(key)
-		if !reflect.DeepEqual(x, y) {
+// same reports whether two configurations make the same run.
+func same(a, b *config.Resolved) bool {
+	for _, kind := range config.RunStages() {
+		if !reflect.DeepEqual(a.Params(kind), b.Params(kind)) {
+			return false
+		}
+	}
+	for _, k := range b.Keys() {
+		x, _ := a.Value(k.Path)
+		y, _ := b.Value(k.Path)
+		if k.Role == config.External && !reflect.DeepEqual(x, y) {
 			return false
 		}
 	}
 	return true
+}
+
+// ofGrid says of errors in an arm's own expressions that they are the grid's. The first given
+// expressions are the user's; after them, each second one only names a key for comparisons.
+func ofGrid(err error, given int) error {
+	var list config.Errors
+	if !errors.As(err, &list) {
+		return err
+	}
+	var out config.Errors
+	for _, e := range list {
+		var n int
+		if _, err := fmt.Sscanf(e.Source, "--set #%d", &n); err == nil && n > given {
+			if (n-given)%2 == 0 {
+				continue
+			}
+			e.Source = "--grid"
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // armName joins a configuration's name and a label; where that is too long, the arm's number

@@ -179,10 +179,11 @@ func (s *Server) report(ctx context.Context, q url.Values) (content []byte, styl
 	if len(selectionOf(q).Runs) == 0 {
 		return nil, "", badRequest("a report needs runs: choose some in the list")
 	}
-	s.reporting.Lock()
-	defer s.reporting.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, "", err
+	select {
+	case s.reporting <- struct{}{}:
+		defer func() { <-s.reporting }()
+	case <-ctx.Done():
+		return nil, "", ctx.Err()
 	}
 	in, err := s.input(ctx, q)
 	if err != nil {

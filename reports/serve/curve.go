@@ -112,7 +112,7 @@ func (s *Server) readCurves(
 	for _, a := range arms {
 		drawn := map[string]figure.Arm{}
 		for _, r := range a.Runs {
-			spans, err := s.spans.read(ctx, s.db, r.ID, metrics, grid)
+			spans, err := s.spans.read(ctx, s.db, r, metrics, grid)
 			if err != nil {
 				return nil, err
 			}
@@ -353,7 +353,7 @@ func lastValues(arms []arm, drawn []figure.Arm) (list []lastValue) {
 // pointsQuery is the state that the values of a chart depend on.
 func pointsQuery(arms []arm, q url.Values) url.Values {
 	out := url.Values{}
-	for _, name := range []string{"x", "smooth", "log", "band", "from", "to", "by", "sel"} {
+	for _, name := range []string{"x", "smooth", "log", "band", "from", "to", "by", "vs", "sel"} {
 		if v, ok := q[name]; ok {
 			out[name] = v
 		}

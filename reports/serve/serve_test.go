@@ -124,7 +124,7 @@ func TestPages(t *testing.T) {
 		{"/run/" + broken, []string{"loss is not finite", "failed"}},
 		{"/run/" + flow + "?x=tokens&log=1&smooth=5&metric=actor/entropy&from=20&to=60", []string{"smoothed over 5 points", `data-log="true"`, "all steps"}},
 		{"/run/" + flow + "?metric=nosuch", []string{"Not recorded."}},
-		{"/run/" + flow + "/completions", []string{"graders disagree", "strict/1 says so", "3,4,5=15"}},
+		{"/run/" + flow + "/completions", []string{"versions of the grader disagree", "strict/1 says so", "3,4,5=15"}},
 		{"/run/" + flow + "/completions?verdict=disputed&min_tokens=6", []string{"so the answer is 15"}},
 		{"/run/" + flow + "/completions?suite=train&min_score=0.9", []string{"No completion matches"}},
 		{"/run/" + flow + "/completions?step=x", []string{"step=x: it is a whole number"}},

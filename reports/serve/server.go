@@ -51,7 +51,7 @@ type Server struct {
 	templates *template.Template
 	files     map[string]file // by path: scripts and style sheets
 	making    chan struct{}   // holds a token per page being made
-	reporting sync.Mutex      // one report at a time
+	reporting chan struct{}   // holds a token while a report is made
 	changes   changes
 	spans     spanCache
 }
@@ -63,7 +63,8 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{db: o.DB, clock: o.Clock, guard: g, mux: http.NewServeMux(), making: make(chan struct{}, mostPages),
-		changes: changes{listeners: map[chan struct{}]bool{}}}
+		reporting: make(chan struct{}, 1),
+		changes:   changes{listeners: map[chan struct{}]bool{}}}
 	if s.clock == nil {
 		s.clock = time.Now
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"exp/experiments/ident"
 	"exp/experiments/store"
 )
 
@@ -19,21 +20,28 @@ type spanCache struct {
 }
 
 type spanKey struct {
-	run    int64
+	run    runKey
 	name   string
 	points int64
 	grid   store.Grid
 }
 
+// runKey names a run for good: a row of the store may be given to another run once it is removed.
+type runKey struct {
+	rid     ident.Digest
+	created int64 // in nanoseconds
+}
+
 // read returns the spans of some of a run's series, by name. names without points are
 // absent.
 func (c *spanCache) read(
-	ctx context.Context, db *store.DB, run int64, names []string, g store.Grid,
+	ctx context.Context, db *store.DB, run store.Run, names []string, g store.Grid,
 ) (map[string][]store.Span, error) {
-	series, err := db.Series(ctx, run, "")
+	series, err := db.Series(ctx, run.ID, "")
 	if err != nil {
 		return nil, err
 	}
+	key := runKey{run.RID, run.Created.UnixNano()}
 	points := map[string]int64{}
 	for _, s := range series {
 		points[s.Name] = s.N
@@ -42,7 +50,7 @@ func (c *spanCache) read(
 	var missing []string
 	c.mu.Lock()
 	for _, name := range names {
-		if spans, ok := c.kept[spanKey{run, name, points[name], g}]; ok {
+		if spans, ok := c.kept[spanKey{key, name, points[name], g}]; ok {
 			found[name] = spans
 		} else if points[name] > 0 {
 			missing = append(missing, name)
@@ -52,7 +60,7 @@ func (c *spanCache) read(
 	if len(missing) == 0 {
 		return found, nil
 	}
-	read, err := db.Spans(ctx, run, missing, g)
+	read, err := db.Spans(ctx, run.ID, missing, g)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +71,7 @@ func (c *spanCache) read(
 	}
 	for name, spans := range read {
 		found[name] = spans
-		c.kept[spanKey{run, name, points[name], g}] = spans
+		c.kept[spanKey{key, name, points[name], g}] = spans
 	}
 	return found, nil
 }

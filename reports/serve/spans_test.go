@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"testing"
+	"time"
 
 	"exp/experiments/store"
 )
@@ -15,7 +16,7 @@ func TestSpanCache(t *testing.T) {
 	var c spanCache
 	read := func(names ...string) map[string][]store.Span {
 		t.Helper()
-		found, err := c.read(context.Background(), s.db, run.ID, names, store.Grid{To: 40, N: 500})
+		found, err := c.read(context.Background(), s.db, run, names, store.Grid{To: 40, N: 500})
 		s.must(err)
 		return found
 	}
@@ -30,6 +31,12 @@ func TestSpanCache(t *testing.T) {
 	}
 	if got := read("actor/entropy"); len(got["actor/entropy"]) != 1 {
 		t.Errorf("read again: %v", got)
+	}
+	// Another run may get the row of a removed one.
+	other := run
+	other.Created = other.Created.Add(time.Second)
+	if got, err := c.read(context.Background(), s.db, other, []string{"actor/entropy"}, store.Grid{To: 40, N: 500}); err != nil || len(got["actor/entropy"]) != 20 {
+		t.Errorf("another run in the same row: %v, %v", got, err)
 	}
 	s.steps(run, at.ID, 21, 25, 0.2)
 	if got := read("actor/entropy", "val/pass@1"); len(got["actor/entropy"]) != 25 || len(got["val/pass@1"]) != 1 {

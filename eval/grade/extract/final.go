@@ -145,14 +145,14 @@ func withoutMarker(s string) string {
 // ended matches the signs of a finished proof.
 var ended = regexp.MustCompile(`(?:\s*(?:\$?\\(?:blacksquare|qed|square|Box|checkmark)\$?|[∎□■✓✔]|Q\.?E\.?D\.?))+\s*$`)
 
-// withoutOrnament drops proof marks and pictures from the end of a text.
+// withoutOrnament drops proof marks and pictures, but no units, from the end of a text.
 func withoutOrnament(s string) string {
 	const most = 100 // bytes of marks
 	s = strings.TrimSpace(s)
 	end := tail(s, most)
 	s = s[:len(s)-len(end)] + ended.ReplaceAllString(end, "")
 	return strings.TrimRightFunc(s, func(r rune) bool {
-		return unicode.Is(unicode.So, r) || r == 0xfe0f || r == 0x200d || unicode.IsSpace(r)
+		return unicode.Is(unicode.So, r) && !strings.ContainsRune("°℃℉", r) || r == 0xfe0f || r == 0x200d || unicode.IsSpace(r)
 	})
 }
 

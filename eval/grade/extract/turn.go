@@ -31,8 +31,16 @@ func speakerAt(s string) int {
 	return len(s)
 }
 
-// marks are tokens that stand inside an answer, special to a tokenizer or not.
-var marks = []string{"<think>", "</think>", "<answer>", "</answer>"}
+// IsMark reports whether a special token marks a part of an answer, such as </think>, [/THINK] or <|channel|>,
+// and so ends no turn.
+func IsMark(token string) bool {
+	token = strings.ToLower(token)
+	return slices.ContainsFunc(marks, func(word string) bool { return strings.Contains(token, word) })
+}
+
+// marks are words in the names of tokens that stand inside an answer.
+var marks = []string{"think", "thought", "reason", "answer", "solution", "box", "tool", "function", "channel",
+	"message", "scratchpad"}
 
 // Turns knows the tokens that end a turn.
 type Turns struct {
@@ -50,7 +58,7 @@ var speakers = []string{"\nHuman:", "\nUser:", "\nuser:", "\n### Human", "\n### 
 func NewTurns(special []string) *Turns {
 	t := &Turns{ends: slices.Clone(turnEnds), starts: "<"}
 	for _, text := range special {
-		if text == "" || slices.Contains(marks, text) || slices.Contains(t.ends, text) {
+		if text == "" || IsMark(text) || slices.Contains(t.ends, text) {
 			continue
 		}
 		t.ends = append(t.ends, text)

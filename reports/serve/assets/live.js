@@ -77,22 +77,29 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden && waiting) { waiting = false; soon(); }
 });
 
+// A browser allows six connections to a server: hidden pages give theirs back.
 if (document.querySelector('[data-live]')) {
-  const stream = new EventSource('/changes');
+  let stream = null;
   let lost = false;
-  stream.addEventListener('open', () => {
-    pulse.classList.remove('off');
-    pulse.classList.add('on');
-    pulse.title = 'connected: the page follows the store';
-    if (lost) { lost = false; soon(); }
-  });
-  stream.addEventListener('change', () => { beat(); soon(); });
-  stream.addEventListener('beat', soon);
-  stream.addEventListener('error', () => {
-    lost = true;
-    pulse.classList.remove('on');
-    pulse.classList.add('off');
-    pulse.title = 'not connected: the server has stopped';
-  });
-  addEventListener('pagehide', () => stream.close());
+  const show = (on, text) => {
+    pulse.classList.toggle('on', on);
+    pulse.classList.toggle('off', !on);
+    pulse.title = text;
+  };
+  const close = () => { if (stream) { stream.close(); stream = null; lost = true; } };
+  const open = () => {
+    if (stream || document.hidden) return;
+    stream = new EventSource('/changes');
+    stream.addEventListener('open', () => {
+      show(true, 'connected: the page follows the store');
+      if (lost) { lost = false; soon(); }
+    });
+    stream.addEventListener('change', () => { beat(); soon(); });
+    stream.addEventListener('beat', soon);
+    stream.addEventListener('error', () => { lost = true; show(false, 'not connected: the server has stopped'); });
+  };
+  document.addEventListener('visibilitychange', () => { document.hidden ? close() : open(); });
+  addEventListener('pagehide', close);
+  addEventListener('pageshow', open);
+  open();
 }
