@@ -152,7 +152,8 @@ func withoutOrnament(s string) string {
 	end := tail(s, most)
 	s = s[:len(s)-len(end)] + ended.ReplaceAllString(end, "")
 	return strings.TrimRightFunc(s, func(r rune) bool {
-		return unicode.Is(unicode.So, r) && !strings.ContainsRune("°℃℉", r) || r == 0xfe0f || r == 0x200d || unicode.IsSpace(r)
+		picture := unicode.Is(unicode.So, r) && !strings.ContainsRune("°℃℉", r)
+		return picture || r == 0xfe0f || r == 0x200d || unicode.IsSpace(r)
 	})
 }
 
