@@ -9,7 +9,7 @@ const (
 	// Convention: the answers are equal by a choice that others make otherwise: a per cent sign, a degree sign or a
 	// base that only one side gives, rounding, brackets of another kind.
 	Convention
-	// UnitRule: words follow the value on one side only, and are a unit or what is counted.
+	// UnitRule: only one side has words after the value, and they name a unit or the things counted.
 	UnitRule
 	// Guess: a step is not sure, of the comparison or of finding the answer.
 	Guess

@@ -129,18 +129,14 @@ func expandPM(x *formula.Expr) *formula.Expr {
 
 // choose picks one sign for every ±.
 func choose(x *formula.Expr, plus bool) *formula.Expr {
-	if len(x.Args) == 0 {
-		return x
-	}
-	y := *x
-	y.Args = make([]*formula.Expr, len(x.Args))
-	for i, a := range x.Args {
-		y.Args[i] = choose(a, plus)
-	}
-	if x.Op == formula.PlusMinus {
+	return formula.Rewrite(x, func(y *formula.Expr) *formula.Expr {
+		if y.Op != formula.PlusMinus || len(y.Args) == 0 {
+			return y
+		}
+		first := plus == (y.Name == "±")
 		if t := y.Args[1]; t.Op == formula.Tuple && y.Args[0].Op == formula.Num &&
 			y.Args[0].Num.Sign() == 0 { // ±(1, 2)
-			if plus == (x.Name == "±") {
+			if first {
 				return t
 			}
 			u := *t
@@ -150,12 +146,11 @@ func choose(x *formula.Expr, plus bool) *formula.Expr {
 			}
 			return &u
 		}
-		if plus == (x.Name == "±") {
+		if first {
 			return formula.Sum(y.Args...)
 		}
 		return formula.Difference(y.Args[0], y.Args[1])
-	}
-	return &y
+	})
 }
 
 // describe names the kind of an answer.

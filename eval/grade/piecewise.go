@@ -156,23 +156,17 @@ func pointsOf(s piece, text string) []float64 {
 
 // withoutBars writes |u| as u or -u, whichever it is at a point.
 func (c *comparer) withoutBars(x *formula.Expr, at *formula.Point) *formula.Expr {
-	if len(x.Args) == 0 {
-		return x
-	}
-	y := *x
-	y.Args = make([]*formula.Expr, len(x.Args))
-	for i, a := range x.Args {
-		y.Args[i] = c.withoutBars(a, at)
-	}
-	if x.Op != formula.Func || x.Name != "abs" {
-		return &y
-	}
-	v, ok := c.Evaluate(x.Args[0], at)
-	switch {
-	case !ok:
-		return &y
-	case real(v.V) < 0:
-		return formula.Negative(y.Args[0])
-	}
-	return y.Args[0]
+	return formula.Rewrite(x, func(y *formula.Expr) *formula.Expr {
+		if y.Op != formula.Func || y.Name != "abs" || len(y.Args) == 0 {
+			return y
+		}
+		v, ok := c.Evaluate(y.Args[0], at)
+		switch {
+		case !ok:
+			return y
+		case real(v.V) < 0:
+			return formula.Negative(y.Args[0])
+		}
+		return y.Args[0]
+	})
 }

@@ -58,37 +58,25 @@ func isOpenLog(x *formula.Expr) bool { return x.OpenBase }
 
 // toBaseTen writes log x, which is ln x otherwise, as the logarithm to the base 10.
 func toBaseTen(x *formula.Expr) *formula.Expr {
-	if len(x.Args) == 0 {
-		return x
-	}
-	y := *x
-	y.Args = make([]*formula.Expr, len(x.Args))
-	for i, a := range x.Args {
-		y.Args[i] = toBaseTen(a)
-	}
-	if !x.OpenBase {
-		return &y
-	}
-	y.OpenBase = false
-	return formula.Quotient(&y, formula.Call("ln", formula.Integer(10)))
+	return formula.Rewrite(x, func(y *formula.Expr) *formula.Expr {
+		if !y.OpenBase || len(y.Args) == 0 {
+			return y
+		}
+		y.OpenBase = false
+		return formula.Quotient(y, formula.Call("ln", formula.Integer(10)))
+	})
 }
 
 func isArccot(x *formula.Expr) bool { return x.Op == formula.Func && x.Name == "arccot" }
 
 // withoutArccot writes arccot x as arctan 1/x, which is another function for negative x; both are in use.
 func withoutArccot(x *formula.Expr) *formula.Expr {
-	if len(x.Args) == 0 {
-		return x
-	}
-	y := *x
-	y.Args = make([]*formula.Expr, len(x.Args))
-	for i, a := range x.Args {
-		y.Args[i] = withoutArccot(a)
-	}
-	if isArccot(x) {
+	return formula.Rewrite(x, func(y *formula.Expr) *formula.Expr {
+		if !isArccot(y) || len(y.Args) == 0 {
+			return y
+		}
 		return formula.Call("arctan", formula.Power(y.Args[0], formula.Integer(-1)))
-	}
-	return &y
+	})
 }
 
 func inner(x *formula.Expr) *formula.Expr {

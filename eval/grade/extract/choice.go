@@ -12,7 +12,7 @@ import (
 type Choice struct {
 	Letter byte
 	Value  string // LaTeX; empty if not given
-	Marked bool   // the letter stands in brackets or before a colon, so it is no variable
+	Marked bool   // brackets or a colon mark the letter: it is not a variable
 }
 
 // ChoiceIn reads B, (B), B., (B) 12, option B, \textbf{(B)}\ 12.

@@ -57,11 +57,11 @@ var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when
 var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
 	`without|including|excluding|after|before|since|because|assuming|given|although|even|if) `)
 
-// clauseValue returns the value of a clause; decided is false if the clause has none or says what it is not. An
-// empty value that is decided is left open.
+// clauseValue returns the value that a clause states. decided is false if it states none, or only denies one. An
+// empty value with decided true means that the clause leaves the value open.
 func clauseValue(clause string) (value string, decided bool) {
 	if rest, ok := strings.CutPrefix(clause, "or "); ok && strings.Contains(rest, "=") {
-		clause = rest // or 150/5 = 30 dragons
+		clause = rest // or 60/5 = 12 eggs
 	}
 	clause = strings.TrimPrefix(clause, "but ")
 	v, ok := choiceOfSpan(clause, mainSpans(clause))
@@ -144,8 +144,8 @@ func insidePhrase(clause, value string) bool {
 	return partOfPhrase(before) || doubted(before) || len(after) > 1 && after[0] == '-' && wording.IsLetter(after[1])
 }
 
-// quantities are the words of which a value is the amount: a total of 8. Of any other word it is an argument or a
-// part: the reciprocal of 8, a third of 8.
+// quantities take their amount after "of": a total of 8. After other words, "of 8" names an argument or a whole: the
+// reciprocal of 8, a third of 8.
 var quantities = []string{"total", "value", "values", "area", "volume", "length", "width", "height", "perimeter",
 	"circumference", "distance", "cost", "price", "maximum", "minimum", "speed", "rate", "probability", "average",
 	"score",

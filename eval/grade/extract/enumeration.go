@@ -19,7 +19,7 @@ const (
 )
 
 var (
-	// enumerations matches a list behind a verb, to the end of the sentence or before what is counted.
+	// enumerations matches a list after a verb. At most two words, such as a unit, follow it in the sentence.
 	enumerations = regexp.MustCompile(`(?:\b(?:are|is|were|be|include|equals?|gives?|get|yields?|have|by)|[:=])(?: either)? ` +
 		`(` + enumerated + `)((?: [a-z]+){0,2})[.!]?$`)
 	braces    = regexp.MustCompile(`(?:\b(?:is|are|equals|be)|[:=]) (\{[^{}]*[0-9][^{}]*\})[.!]?$`)

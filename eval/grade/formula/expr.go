@@ -237,20 +237,28 @@ func (x *Expr) write(b *strings.Builder) {
 	}
 }
 
-// Rename replaces one variable by another.
-func Rename(x *Expr, from, to string) *Expr {
-	if x.Op == Sym && x.Name == from {
-		return Symbol(to)
-	}
+// Rewrite applies f to a copy of each expression of x that has arguments, from the innermost out, and to x's numbers
+// and symbols.
+func Rewrite(x *Expr, f func(*Expr) *Expr) *Expr {
 	if len(x.Args) == 0 {
-		return x
+		return f(x)
 	}
 	y := *x
 	y.Args = make([]*Expr, len(x.Args))
 	for i, a := range x.Args {
-		y.Args[i] = Rename(a, from, to)
+		y.Args[i] = Rewrite(a, f)
 	}
-	return &y
+	return f(&y)
+}
+
+// Rename replaces one variable by another.
+func Rename(x *Expr, from, to string) *Expr {
+	return Rewrite(x, func(y *Expr) *Expr {
+		if y.Op == Sym && y.Name == from {
+			return Symbol(to)
+		}
+		return y
+	})
 }
 
 // IsSet reports whether an element of a set is a set.
@@ -278,21 +286,15 @@ func IsImaginary(x *Expr) bool { return x.Op == Sym && x.Name == I }
 
 // Substitute replaces variables by their values at a point.
 func Substitute(x *Expr, p *Point) *Expr {
-	if x.Op == Sym {
-		if v, ok := p.Values[x.Name]; ok {
+	return Rewrite(x, func(y *Expr) *Expr {
+		if y.Op != Sym {
+			return y
+		}
+		if v, ok := p.Values[y.Name]; ok {
 			return Number(v)
 		}
-		return x
-	}
-	if len(x.Args) == 0 {
-		return x
-	}
-	y := *x
-	y.Args = make([]*Expr, len(x.Args))
-	for i, a := range x.Args {
-		y.Args[i] = Substitute(a, p)
-	}
-	return &y
+		return y
+	})
 }
 
 // ProductOf returns the product of factors, the only one itself.

@@ -98,14 +98,11 @@ func (p *parser) arguments(name string) ([]*formula.Expr, error) {
 	if p.isOp("(") || p.isOp("{") || p.isOp("[") || p.isOp("\\{") {
 		closing := map[string]string{"(": ")", "{": "}", "[": "]", "\\{": "\\}"}[p.peek().text]
 		p.i++
-		bars := p.bars
-		p.bars = 0
-		x, err := p.list()
-		p.bars = bars
-		if err != nil {
-			return nil, err
+		x, err := p.inside()
+		if err == nil {
+			err = p.expect(closing)
 		}
-		if err := p.expect(closing); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		if x.Op == formula.List {

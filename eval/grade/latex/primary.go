@@ -228,16 +228,22 @@ func (p *parser) setBuilder() {
 	}
 }
 
-// enclosed reads a list up to a closing bracket.
-func (p *parser) enclosed(closing string, then func(*formula.Expr) *formula.Expr) (*formula.Expr, error) {
+// inside reads a list behind an opening bracket. The bars of an absolute value outside do not end it.
+func (p *parser) inside() (*formula.Expr, error) {
 	bars := p.bars
 	p.bars = 0
 	x, err := p.list()
 	p.bars = bars
-	if err != nil {
-		return nil, err
+	return x, err
+}
+
+// enclosed reads a list up to a closing bracket.
+func (p *parser) enclosed(closing string, then func(*formula.Expr) *formula.Expr) (*formula.Expr, error) {
+	x, err := p.inside()
+	if err == nil {
+		err = p.expect(closing)
 	}
-	if err := p.expect(closing); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return then(x), nil
@@ -245,10 +251,7 @@ func (p *parser) enclosed(closing string, then func(*formula.Expr) *formula.Expr
 
 // tuple reads (…), […], (…] or […): a group, a tuple or an interval.
 func (p *parser) tuple(open byte) (*formula.Expr, error) {
-	bars := p.bars
-	p.bars = 0
-	x, err := p.list()
-	p.bars = bars
+	x, err := p.inside()
 	if err != nil {
 		return nil, err
 	}
