@@ -137,11 +137,7 @@ func addedTokens(tok tokenizer.Tokenizer) []string {
 	for _, t := range conf.Added {
 		texts[t.Content] = true
 	}
-	special := tok.SpecialTokens()
-	for _, text := range special.Named {
-		texts[text] = true
-	}
-	for _, text := range special.Additional {
+	for _, text := range tokenizer.SpecialTexts(tok) {
 		texts[text] = true
 	}
 	delete(texts, "")
