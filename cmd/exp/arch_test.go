@@ -109,8 +109,12 @@ func TestArchitectureRules(t *testing.T) {
 		{"train runs programs", "train/b.go", "package train\nimport \"exp/sandbox\"", []string{"train/b.go: imports exp/sandbox: train knows no sandbox"}},
 		{"rl is pure", "train/rl/b.go", "package rl\nimport \"exp/train/rollout\"", []string{"train/rl/b.go: imports exp/train/rollout: train/rollout and train/rl import nothing of ours"}},
 		{"eval trains", "eval/b.go", "package eval\nimport \"exp/train\"", []string{"eval/b.go: imports exp/train: eval imports only train/rollout from train"}},
-		{"the grader looks up", "eval/grade/latex/b.go", "// Package latex reads.\npackage latex\nimport \"exp/eval/grade/extract\"", []string{"eval/grade/latex/b.go: imports exp/eval/grade/extract: the grader's parts import lower ones only: formula, wording <- latex <- extract <- grade"}},
-		{"the grader looks out", "eval/grade/b.go", "// Package grade decides.\npackage grade\nimport \"exp/eval/stat\"", []string{"eval/grade/b.go: imports exp/eval/stat: the grader's parts import lower ones only: formula, wording <- latex <- extract <- grade"}},
+		{"the grader looks up", "eval/grade/latex/b.go", "// Package latex reads.\npackage latex\nimport \"exp/eval/grade/extract\"",
+			[]string{"eval/grade/latex/b.go: imports exp/eval/grade/extract: " +
+				"the grader's parts import lower ones only: formula, wording <- latex <- extract <- grade"}},
+		{"the grader looks out", "eval/grade/b.go", "// Package grade decides.\npackage grade\nimport \"exp/eval/stat\"",
+			[]string{"eval/grade/b.go: imports exp/eval/stat: " +
+				"the grader's parts import lower ones only: formula, wording <- latex <- extract <- grade"}},
 		{"reports train", "reports/b.go", "package reports\nimport \"exp/train/rl\"", []string{"reports/b.go: imports exp/train/rl: reports read experiments, eval, eval/stat, harness/config and harness/metric, nothing that trains"}},
 		{"catalogue", "harness/metric/b.go", "// Package metric describes.\npackage metric\nimport \"exp/harness\"", []string{"harness/metric/b.go: imports exp/harness: the catalogue of metrics imports eval alone"}},
 		{"root", "b.go", "package exp\nimport \"exp/kernels\"", []string{"b.go: imports exp/kernels: the module's root imports nothing of ours"}},

@@ -81,7 +81,8 @@ func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
 	}
 	onGPU(t, "lazy", "verify", "@last", "--store", cpu, "--device", "cuda").says(t, "steps 1–4 re-executed")
 	exp(t, "verify", "@last", "--store", gpu, "--device", "cpu", "--level", "full").says(t, "9 stages repeated")
-	onGPU(t, "", "run", smokeRecipe, "--device", "auto", "--store", cpu, "--dry-run").says(t, "compute.device auto: on cuda:0, emulated device", "cached")
+	onGPU(t, "", "run", smokeRecipe, "--device", "auto", "--store", cpu, "--dry-run").
+		says(t, "compute.device auto: on cuda:0, emulated device", "cached")
 	onGPU(t, "", "show", "@last", "--store", gpu).says(t, "cpu/fma on cuda/emulated device")
 }
 
@@ -99,7 +100,8 @@ func TestCUDALacks(t *testing.T) {
 		{"broken driver", "init=803", "cuda", 7, []string{"differ", "reboot"}},
 		{"memory", "memory=8", "cuda", 7, []string{"cuda:0 has 8.00 MiB", "key/value cache of the sampler", "compute.recompute"}},
 		{"auto, old driver", "version=11040", "auto", 0, []string{"compute.device auto: on the CPU, because cuda: driver for CUDA 11.4"}},
-		{"auto, old device", "capability=75", "auto", 0, []string{"compute.device auto: on the CPU, because emulated device has compute capability 7.5"}},
+		{"auto, old device", "capability=75", "auto", 0,
+			[]string{"compute.device auto: on the CPU, because emulated device has compute capability 7.5"}},
 		{"auto", "", "auto", 0, []string{"compute.device auto: on cuda:0, emulated device"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

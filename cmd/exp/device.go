@@ -9,7 +9,7 @@ import (
 	"exp/harness/device"
 )
 
-// deviceFlag is --device of a command; otherwise says what it is where it is not given.
+// deviceFlag returns --device; otherwise is its default, for the help.
 func deviceFlag(otherwise string) cli.Flag {
 	return &cli.StringFlag{Name: "device", Usage: "compute on `DEVICE`: cpu, cuda, cuda:N, auto (compute.device)",
 		DefaultText: otherwise}

@@ -96,7 +96,7 @@ func TestExportFormats(t *testing.T) {
 	}
 }
 
-// The list shows another framework's run next to ours, marks it, and says what it lacks.
+// exp ls marks another framework's run and says what it lacks.
 func TestImportForeign(t *testing.T) {
 	dir := t.TempDir()
 	to := filepath.Join(dir, "store")

@@ -44,6 +44,12 @@ func TestGrid(t *testing.T) {
 
 	exp(t, "run", smokeRecipe, "--store", dir, "--dry-run", "--grid", "train.optim.lr=1e-3,0.001").
 		refuses(t, 2, "--grid: the arms lr-1e-3 and lr-0.001 are the same run")
+	// Keys that no trained stage reads make no arms.
+	for _, axis := range []string{"compute.threads=1,2", "eval.final.n=2,4"} {
+		exp(t, "run", smokeRecipe, "--store", dir, "--grid", axis).refuses(t, 2, "are the same run", "what training or its inputs depend on")
+	}
+	unknown := exp(t, "run", smokeRecipe, "--store", dir, "--set", "train.steps=2", "--grid", "nosuch.key=1,2")
+	unknown.refuses(t, 2, `--grid`, `unknown key "nosuch.key"`, "1 error")
 	exp(t, "run", smokeRecipe, "--store", dir, "--grid", "seed=1,2").refuses(t, 2, "--grid: seeds are not an axis")
 	long := exp(t, "run", smokeRecipe, "--store", dir, "--dry-run", "--set",
 		"name="+strings.Repeat("n", 64), "--grid", "algo.flowrl.beta=1,5")

@@ -12,8 +12,9 @@ import (
 	"exp/experiments/ident"
 )
 
-func TestOverview(t *testing.T) {
-	db := open(t)
+// sevenSteps makes a run with a point a = step² in each step, b = -step in all but the fifth, and no number.
+func sevenSteps(t *testing.T, db *DB) Run {
+	t.Helper()
 	run := ensure(t, db, newRun("x", 0))
 	w := db.NewStepWriter(run.ID, 0, nil)
 	for i := int64(1); i <= 7; i++ {
@@ -21,13 +22,19 @@ func TestOverview(t *testing.T) {
 		if i%5 != 0 {
 			m["b"] = -float64(i)
 		}
-		if err := w.Record(Step{Det: ident.Det{Step: i, Metrics: m}, Chain: digest("c%d", i)}); err != nil {
+		if err := w.Record(Step{Det: ident.Det{Step: i, Metrics: m}, Chain: digest("c%d", i), Tokens: 10 * i}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return run
+}
+
+func TestOverview(t *testing.T) {
+	db := open(t)
+	run := sevenSteps(t, db)
 	for _, tt := range []struct {
 		name string
 		n    int64
@@ -48,7 +55,7 @@ func TestOverview(t *testing.T) {
 		}
 	}
 	// Points that lie far apart, in one series of two.
-	w = db.NewStepWriter(run.ID, 0, nil)
+	w := db.NewStepWriter(run.ID, 0, nil)
 	for i, step := range []int64{1000, 1001, 5_000_000_000_000} {
 		if err := w.Record(Step{Det: ident.Det{Step: step, Metrics: map[string]float64{"a": 0, "far": float64(i)}}, Chain: digest("c%d", step)}); err != nil {
 			t.Fatal(err)

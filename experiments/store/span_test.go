@@ -8,26 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"exp/experiments/ident"
 )
 
 func TestSpans(t *testing.T) {
 	db := open(t)
-	run := ensure(t, db, newRun("x", 0))
-	w := db.NewStepWriter(run.ID, 0, nil)
-	for i := int64(1); i <= 7; i++ {
-		m := map[string]float64{"a": float64(i * i), "nan": math.NaN()}
-		if i%5 != 0 {
-			m["b"] = -float64(i)
-		}
-		if err := w.Record(Step{Det: ident.Det{Step: i, Metrics: m}, Chain: digest("c%d", i), Tokens: 10 * i}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	run := sevenSteps(t, db)
 	nan := math.NaN()
 	a3 := []Span{{1, 1, 3, 3, 1, 9, 14. / 3}, {4, 4, 6, 3, 16, 36, 77. / 3}, {7, 7, 7, 1, 49, 49, 49}}
 	b3 := []Span{{1, 1, 3, 3, -3, -1, -2}, {4, 4, 6, 2, -6, -4, -5}, {7, 7, 7, 1, -7, -7, -7}}

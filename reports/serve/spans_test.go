@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"net/url"
 	"testing"
 	"time"
 
@@ -41,6 +42,14 @@ func TestSpanCache(t *testing.T) {
 	s.steps(run, at.ID, 21, 25, 0.2)
 	if got := read("actor/entropy", "val/pass@1"); len(got["actor/entropy"]) != 25 || len(got["val/pass@1"]) != 1 {
 		t.Errorf("after five steps: %v", got)
+	}
+}
+
+// The values of a chart depend on all that chooses and arranges its arms.
+func TestPointsQuery(t *testing.T) {
+	q := url.Values{"sel": {"a", "b"}, "vs": {"c"}, "by": {"algo"}, "x": {"tokens"}, "metric": {"other"}}
+	if got, want := pointsQuery(nil, q).Encode(), "by=algo&sel=a&sel=b&vs=c&x=tokens"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
