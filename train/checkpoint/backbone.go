@@ -43,7 +43,9 @@ func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DTy
 	if err := t.consistent(c); err != nil {
 		return nil, err
 	}
-	debug.FreeOSMemory() // what only the start needed makes room for the weights
+	// What only the start needed makes room for the weights.
+	dropProgramPages()
+	debug.FreeOSMemory()
 	b, err := model.NewBackbone(be, c, lm, dtype)
 	if err != nil {
 		return nil, err
