@@ -141,8 +141,7 @@ func mustWrite(t *testing.T, b Bundle, dir string) {
 	}
 }
 
-// A report that cannot be written leaves the older one as it was, and nothing
-// beside it.
+// A report that cannot be written leaves the older one as it was and adds no file.
 func TestWriteToFails(t *testing.T) {
 	old, bad := smallBundle(t, "old"), smallBundle(t, "new")
 	bad["../outside"] = []byte("x")

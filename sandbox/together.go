@@ -13,7 +13,7 @@ import (
 // no output, its scratch directory was read-only, and all its tests took no more than a fraction of one
 // test's limit. Tests that it does not answer or answers wrong are run alone.
 
-// togetherShare divides a test's time limit to give that of a visit with all tests. A program that never
+// togetherShare divides a test's time limit; the result limits a visit with all tests. A program that never
 // ends costs that much more than it would alone.
 const togetherShare = 4
 

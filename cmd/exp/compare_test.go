@@ -43,9 +43,9 @@ func comparisonStore(t *testing.T) string {
 	return dir
 }
 
-// scored gives a run everything that a comparison reads: stages, steps and the
-// evaluations before and after training of 60 problems with 8 samples each, of which
-// a share of about right is correct.
+// scored gives a run everything that a comparison reads: stages, steps, and evaluations
+// before and after training with 60 problems and 8 samples each. A share of about right
+// is correct.
 func (b builder) scored(r store.Run, right float64) {
 	b.t.Helper()
 	a, err := b.db.BeginAttempt(b.ctx(), store.Attempt{Run: r.ID, Kind: store.AttemptRun, Device: "cpu/avx512"})

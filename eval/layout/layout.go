@@ -2,8 +2,8 @@
 // layout from the fields of a row.
 //
 // A layout of mathematics says which fields hold the problem, its gold answer and its id, and how to find
-// the answer in a worked solution. The layouts of programs (programLayouts) are those of HumanEval, MBPP and
-// their EvalPlus versions, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, and of the rows that RL
+// the answer in a worked solution. The layouts of programs (programLayouts) cover HumanEval, MBPP and
+// their EvalPlus versions, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, and the rows that RL
 // trainers keep (verl's layout and DeepCoder's).
 package layout
 

@@ -144,7 +144,7 @@ func TestBrokenRows(t *testing.T) {
 		{"list without an end", "[" + good, "text ends inside a value"},
 		{"no tests", `{"question_content":"x","question_id":"q","public_test_cases":"[]"}`, "has no tests"},
 		{"function without a name", `{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "an unnamed function"},
-		{"arguments that are no JSON", `{"question_content":"x","question_id":"q","metadata":"{\"func_name\":\"f\"}","public_test_cases":"[{\"input\":\"a b\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "each line must be a JSON value"},
+		{"arguments that are not JSON", `{"question_content":"x","question_id":"q","metadata":"{\"func_name\":\"f\"}","public_test_cases":"[{\"input\":\"a b\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "each line must be a JSON value"},
 		{"no base64", `{"question_content":"x","question_id":"q","public_test_cases":"[]","private_test_cases":"?"}`, "private_test_cases"},
 		{"unknown source", `{"data_source":"gsm8k","prompt":[{"role":"user","content":"x"}],"reward_model":{"ground_truth":"[]"}}`, "gsm8k"},
 		{"inputs without outputs", `{"question":"x","input_output":"{\"inputs\":[\"1\"],\"outputs\":[]}"}`, "1 inputs but 0 outputs"},

@@ -21,7 +21,7 @@ func TestImprovementInterval(t *testing.T) {
 	for _, p := range []float64{0, 0.1, 0.5, 0.93, 1} {
 		a, b := ImprovementInterval(p, 3, 5, 0.95), ImprovementInterval(1-p, 5, 3, 0.95)
 		if !near(a.Lo, 1-b.Hi, 1e-9) || !near(a.Hi, 1-b.Lo, 1e-9) {
-			t.Errorf("p %v: %+v and %+v are no mirror images", p, a, b)
+			t.Errorf("p %v: %+v and %+v are not mirror images", p, a, b)
 		}
 		if !a.holds(p) || a.Lo < 0 || a.Hi > 1 || a.Hi-a.Lo < 0.2 {
 			t.Errorf("p %v: %+v", p, a)

@@ -144,9 +144,8 @@ func FirstTrained(suites []string) string {
 	return suites[0]
 }
 
-// OfSuite narrows a query to the completions of a suite, or of training: those of the
-// newest generation, a stage of kind generation, as a suite may have been sampled several
-// times, with more completions or otherwise.
+// OfSuite narrows a query to the completions of a suite, or of training. A suite may
+// have been sampled several times, by stages of kind generation; only the newest counts.
 func OfSuite(
 	ctx context.Context, db *store.DB, run store.Run, generation, suite string, q store.SampleQuery,
 ) (store.SampleQuery, error) {

@@ -9,7 +9,7 @@ import (
 	"exp/experiments/store"
 )
 
-// More completions than one page of rows, of which some match a pattern.
+// There are more completions than fit a page of rows; some match a pattern.
 func TestCompletions(t *testing.T) {
 	f := newFixture(t)
 	stages, err := f.db.Stages(f.ctx, f.child.ID)

@@ -51,7 +51,7 @@ func TestTrainingGoesOnWithAdapters(t *testing.T) {
 	on := "model={init: pretrained, base: " + dir + ", adapter: " + adapter + "}"
 	p := adapterRun(l, dir, data, on)
 	if p.RID == loraRun(l, dir, data, "flowrl").RID {
-		t.Error("adapters are no part of the run's id")
+		t.Error("adapters do not change the run's id")
 	}
 	res := startsAtReference(l, p)
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {

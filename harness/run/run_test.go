@@ -525,7 +525,7 @@ func TestPanic(t *testing.T) {
 	if s := l.stageOf(res.Run.ID, "sft"); s.Status != store.Failed || !strings.Contains(s.Error, "kernels: on purpose") {
 		t.Errorf("stage: %s, %q", s.Status, s.Error)
 	}
-	// A device that fails is no bug.
+	// A device that fails does not count as a bug.
 	l.be = bomb{l.be.(bomb).Backend, &kernels.DeviceError{Device: "cuda:0", Op: "synchronize", Code: 719, Lasting: true}}
 	_, err = l.try(context.Background(), l.plan(0), &quiet{})
 	var failure *kernels.DeviceError

@@ -188,7 +188,7 @@ func (v *verifier) checkpoints(ctx context.Context) error {
 	return nil
 }
 
-// chain recomputes the chain from the recorded steps, as far as possible: the store
+// chain recomputes the chain from the recorded steps where they suffice: the store
 // does not keep all bits of a NaN.
 func (v *verifier) chain(ctx context.Context) error {
 	steps, err := recordedSteps(ctx, v.DB, v.run.ID, store.AllSteps)

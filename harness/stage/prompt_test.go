@@ -266,7 +266,7 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// The alphabet of a task that has none is that of its data, whatever splits there are.
+// A task without an alphabet takes its data's, from whatever splits there are.
 func TestDataAlphabet(t *testing.T) {
 	dir := t.TempDir()
 	rows := map[string]string{"train.jsonl": `{"question":"What is 1+2?","answer":"It is <3>.\n#### 3"}`, "val.jsonl": `{"question":"4 × 5?","answer":"#### 20"}`}

@@ -95,8 +95,8 @@ type Saved struct {
 	Chain ident.Digest // the trajectory's, after Step
 }
 
-// Parent is the train stage of another run that took the same steps as this one, as far as that run
-// went. Its checkpoints are used like this run's.
+// Parent is the train stage of another run whose steps, until it ended, are this run's too. Its
+// checkpoints are used like this run's.
 type Parent struct {
 	Dir string       // its directory, as Env.Dir
 	SID ident.Digest // of its stage

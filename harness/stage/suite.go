@@ -83,7 +83,7 @@ func (e *Env) suiteProblems(in Inputs, label string) ([]rollout.Problem, error) 
 	return read.Problems, nil
 }
 
-// rendered returns the problems as the model sees them: those of a benchmark within
+// rendered returns the problems as the model sees them: a benchmark's within
 // eval.final.prompt, the run's own as in training.
 func (e *Env) rendered(problems []rollout.Problem, label string) []rollout.Problem {
 	if e.suiteOf(label) == nil {

@@ -128,8 +128,8 @@ func writeTools(t *testing.T, text string) string {
 	return path
 }
 
-// A model with a template for chats with tools renders those with it, and escaped text of
-// tools is no token.
+// A model with a template for chats with tools renders such chats with it, and escaped text of
+// tools does not become a token.
 func TestToolTemplate(t *testing.T) {
 	dir := modelFolder(t, false, map[string]string{"tokenizer_config.json": `{"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": [{"name": "default", "template": "plain {{ messages[0].content }}"}, ` +
 		`{"name": "tool_use", "template": "tools {{ tools[0].name }} {{ messages[0].content }}"}]}`})

@@ -14,8 +14,8 @@ import (
 //	BenchmarkMatMul/impl=cpu-avx512/M=256/N=768/K=256-2
 //
 // with the bytes that must move at least (each operand once), GFLOP/s where
-// arithmetic is the limit, and allocations. A function whose name is no
-// operation's, such as BenchmarkKernels, gets all of them one level down. Shapes
+// arithmetic is the limit, and allocations. A function that is not
+// named after an operation, such as BenchmarkKernels, gets all of them one level down. Shapes
 // fit a model of 10 million parameters: C = 256, H = 4, K = 2, D = 64,
 // F = 1024; batches of 2048 rows, decode steps of 64. Linear maps have the sizes of a
 // model of 50 million too: C = 512, H = 8, K = 2, F = 2048, V = 8192; and decode

@@ -167,7 +167,7 @@ func TestAttentionGradient(t *testing.T) {
 	}
 }
 
-// A sequence with a prefix has what it would have with the prefix's rows before its
+// A sequence with a prefix computes the same as one with the prefix's rows before its
 // own, and its gradients reach the prefix.
 func TestAttentionPrefix(t *testing.T) {
 	s := kernels.AttentionShape{H: 2, K: 1, D: 2, Scale: 0.7}

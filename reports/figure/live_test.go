@@ -77,7 +77,7 @@ func TestLive(t *testing.T) {
 	liveElements(t, l.SVG)
 	f.Arms[0].Seeds[0].Max = nil
 	if _, err := f.Live(200); err == nil {
-		t.Error("a range without an end is no error")
+		t.Error("a range without an end: no error")
 	}
 	if _, err := (Curve{Head: f.Head}).Live(200); !errors.Is(err, ErrNoData) {
 		t.Errorf("nothing to draw: %v", err)

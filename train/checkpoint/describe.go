@@ -243,11 +243,11 @@ func (d *Description) otherContainer() string {
 	return ""
 }
 
-// Fits checks that the tensors are those of a language model of configuration c; the error
+// Fits checks that the tensors make a language model of configuration c; the error
 // lists all misfits. It reads no elements.
 func (t *Tensors) Fits(c model.Config) error { return cmp.Or(t.foreignNames(), t.fits(c, true)) }
 
-// fits checks that the tensors are those of a model of configuration c, with or without an
+// fits checks that the tensors make a model of configuration c, with or without an
 // output projection; the error lists all misfits.
 func (t *Tensors) fits(c model.Config, lm bool) error {
 	layout, _ := model.Layout(c, model.Heads{LM: lm})

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The digests are those of the elements one by one, whatever the container.
+// A digest covers the elements one by one, whatever the container.
 func TestDigests(t *testing.T) {
 	dir := shards(t, rightMap)
 	x, err := OpenFolder(dir)

@@ -317,8 +317,8 @@ func TestReadConfigErrors(t *testing.T) {
 	}
 }
 
-// What is accepted is a model that can be, and writes a file that reads the same, unless
-// no class has what was read.
+// An accepted configuration is a possible model and writes a file that reads the same, unless
+// no class can express it.
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(qwen25Published))
 	f.Add([]byte(qwen3Published))

@@ -31,8 +31,8 @@ func configJSON(c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
 	return nil, errors.New("no Hugging Face class computes this combination of biases, norms, windows and experts")
 }
 
-// configValues returns the keys of a config.json of that class for c, as far as the class
-// can express it. Rotary positions are written in both spellings: a program that knows only
+// configValues returns the keys of a config.json of that class for c, without what the
+// class cannot express. Rotary positions are written in both spellings: a program that knows only
 // one would silently compute with theta 10000.
 func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) map[string]any {
 	v := map[string]any{

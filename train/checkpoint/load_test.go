@@ -19,8 +19,8 @@ import (
 // random weights is made.
 const loadFolder = "EXP_BENCH_MODEL"
 
-// BenchmarkLoad reads the weights of a folder as an evaluation does, beside reading its
-// files and nothing else. cache=cold asks the system to forget the files before each
+// BenchmarkLoad reads the weights of a folder as an evaluation does, in turns with merely
+// reading its files. cache=cold asks the system to forget the files before each
 // time.
 func BenchmarkLoad(b *testing.B) {
 	dir := os.Getenv(loadFolder)

@@ -47,7 +47,7 @@ func TestMerge(t *testing.T) {
 						t.Errorf("files %q, want %q", got, want)
 					}
 					if got := slices.Collect(maps.Keys(tree(t, filepath.Dir(dir)))); len(got) != len(want)+1 {
-						t.Errorf("beside the folder there is more: %q", got)
+						t.Errorf("there is more than the folder: %q", got)
 					}
 				})
 			}

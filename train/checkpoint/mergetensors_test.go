@@ -148,7 +148,7 @@ func (x merging) saved(t *testing.T, path string, m *model.Model) *Tensors {
 	return tensors
 }
 
-// Adapters that are streamed are those of a model, in PEFT's layout.
+// Streaming adapters writes what a model with them writes, in PEFT's layout.
 func TestWriteAdapterTensors(t *testing.T) {
 	x := merging{be: refBackend(), c: toyQwen2, base: F32,
 		heads: model.Heads{LM: true, LogZ: policyHeads.LogZ, Adapters: &model.Adapters{Rank: 2, Alpha: 3, Targets: []string{"q_proj"}}}}

@@ -140,8 +140,8 @@ func TestStreamErrors(t *testing.T) {
 	_ = x.Stream([]Want{{Name: "b", As: kernels.BF16}}, nil)
 }
 
-// Pieces are those of the jobs in their order, small and large, also of one tensor twice;
-// reading can end before the last.
+// The jobs' pieces come in order, small and large, even twice from one tensor; reading can end
+// before the last.
 func TestReadAhead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	writeTensors(t, path, patterned("w", BF16, 1000, 33), patterned("v", BF16, 77))

@@ -90,7 +90,7 @@ func stateDict(root torchfile.Node) torchfile.Node {
 }
 
 // maxNested bounds how deep tensors may lie in dicts and lists, which can hold themselves;
-// maxTensorName the bytes of their keys together, of which a small file can name many.
+// maxTensorName bounds the bytes of their keys together: a small file can name many.
 const (
 	maxNested     = 16
 	maxTensorName = 1 << 10

@@ -13,7 +13,7 @@ import (
 	"exp/train/model"
 )
 
-// The three architectures, small. Width is no multiple of the heads in the last.
+// The three architectures, small. In the last, width is not a multiple of the heads.
 var (
 	toyLlama = model.Config{Vocab: 11, Layers: 2, Width: 12, Heads: 4, KVHeads: 2, Head: 4, FFN: 10,
 		RopeTheta: 1e4, NormEps: 1e-5, MaxPositions: 32, InitStd: 0.02}

@@ -279,7 +279,7 @@ func TestWritePanics(t *testing.T) {
 	be := refBackend()
 	b := toyState(t, be, 1).Groups[0].Buffers[0]
 	tests := map[string]State{
-		"state is no JSON":     {Extra: json.RawMessage("{")},
+		"state is not JSON":    {Extra: json.RawMessage("{")},
 		"group outside":        {Groups: []Group{{Name: "../x"}}},
 		"group of dots":        {Groups: []Group{{Name: ".."}}},
 		"no group name":        {Groups: []Group{{}}},

@@ -179,7 +179,7 @@ func (m *Model) fillTable(t rotary, theta float64, r RopeScaling, to int) {
 	m.be.Sync()
 }
 
-// SetLength makes the rotary tables those of sequences of n tokens, for models whose
+// SetLength computes the rotary tables for sequences of n tokens, for models whose
 // frequencies depend on it (RopeScaling.FixedLength). It serves probes that compute whole
 // sequences; training and sampling stay below the fixed length.
 func (m *Model) SetLength(n int) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestGoldenMetrics covers the metrics of batches. Those of validation are in
+// TestGoldenMetrics covers the metrics of batches. Validation metrics are in
 // eval/stat and checked there.
 func TestGoldenMetrics(t *testing.T) {
 	not := func(where string) goldenCheck {

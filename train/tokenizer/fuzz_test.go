@@ -163,7 +163,7 @@ func FuzzReadFiles(f *testing.F) {
 	})
 }
 
-// The files beside tokenizer.json are read or refused, and name no token that is none.
+// The companion files of tokenizer.json are read or refused, and every token they name exists.
 func FuzzSettings(f *testing.F) {
 	f.Add([]byte(`{"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": true, "added_tokens_decoder": {"4": {"content": "<x>", "special": true}}}`),
 		[]byte(`{"bos_token": {"content": "<x>"}, "additional_special_tokens": ["a", {"content": "<y>"}]}`), []byte(`{"eos_token_id": [0, 4]}`))

@@ -48,7 +48,7 @@ func TestTrainByHand(t *testing.T) {
 	}
 }
 
-// slowTrain is the definition: count all pairs anew for every merge.
+// slowTrain is the definition: count all pairs again for every merge.
 func slowTrain(pieces map[string]int, n, least int) (texts []string) {
 	type word struct {
 		ids   []int32

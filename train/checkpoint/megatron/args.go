@@ -8,8 +8,8 @@ import (
 	"exp/train/model"
 )
 
-// Args are the arguments of Megatron that a checkpoint keeps, as far as they are numbers,
-// texts, truth values and lists of these; None is absent. Integers are int, others float64.
+// Args are the arguments of Megatron that a checkpoint keeps if they are numbers, texts, truth
+// values or lists of these; None is absent. Integers are int, others float64.
 type Args map[string]any
 
 // number returns an argument that is a number.

@@ -23,7 +23,7 @@ const (
 	maxExperts = 1 << 15 // of all layers
 )
 
-// config returns the architecture of the model, as far as tensors and arguments tell it.
+// config returns what tensors and arguments tell about the model's architecture.
 // vocab is the number of tokens, or 0: the arguments may say it, and without it the
 // padded vocabulary stands in. problems list what is not known or not supported; the
 // tensors can be placed nevertheless if placed is true.
