@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/stage"
 	"exp/train/model"
 	"exp/train/rl"
@@ -16,6 +17,7 @@ type Estimate struct {
 	Adapters   int    `json:"adapters,omitempty"` // LoRA parameters, the only trained ones
 	Heads      int    `json:"head_parameters"`    // of auxiliary heads
 	Memory     []Part `json:"memory"`             // on the device, by part
+	Program    int64  `json:"program_bytes"`      // of this machine's memory, for the program itself
 	Disk       int64  `json:"disk_bytes"`         // upper bound of the run's size in the store
 	// Upper bounds per training step. Sampled includes what a filter samples and drops,
 	// and ReMax's greedy completions; with recorded rollouts it counts only what is
@@ -25,6 +27,7 @@ type Estimate struct {
 	Tokens      int `json:"tokens_per_step"` // prompts and completions trained on, at full length
 	Updates     int `json:"updates_per_step"`
 
+	onGPU       bool   // Memory is a GPU's
 	weights     int64  // bytes of a set of weights in float32
 	merged      int64  // bytes that merge writes: folders, and blobs
 	trained     int64  // bytes that training changes
@@ -41,6 +44,9 @@ type Part struct {
 
 // Total returns the sum of the parts of memory.
 func (e Estimate) Total() int64 { return sumParts(e.Memory) }
+
+// Resident returns the memory that the process takes on a machine that computes on its CPU.
+func (e Estimate) Resident() int64 { return e.Total() + e.Program }
 
 // planned is Total for one learning stage.
 func (e Estimate) planned(kind config.Stage) int64 {
@@ -105,6 +111,7 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 		longest = min(longest, arch.MaxPositions)
 	}
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
+	e.Program, e.onGPU = programBytes(c), device.UsesGPU(c)
 	e.Memory, e.fineTuning = memoryOf(config.Train, c, arch, longest), memoryOf(config.SFT, c, arch, longest)
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)
@@ -144,7 +151,7 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 
 // evaluationEstimate estimates what an evaluation without training needs.
 func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
-	e := Estimate{Model: modelName(c)}
+	e := Estimate{Model: modelName(c), Program: programBytes(c), onGPU: device.UsesGPU(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
 	e.Memory = memoryOf(config.EvalGen, c, arch,
 		min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens))

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 
 	"exp/harness/config"
@@ -20,11 +22,33 @@ const (
 // spaceCollections lets Go's heap grow by heapRoom between garbage collections in a run of
 // c, unless its model is large. The caller calls restore after the run.
 func spaceCollections(c *config.Run) (restore func()) {
-	if c.Model.Init == "pretrained" && parameters(c) >= largeModel {
+	if !spaced(c) {
 		return func() {}
 	}
 	room := make([]byte, heapRoom) // counts as in use; takes memory only where Go reuses some
 	return func() { runtime.KeepAlive(room) }
+}
+
+// programBytes returns the memory of the process without the device's parts: code and tables
+// that are used (some 36 MiB), Go's heap with its room between collections, the database. A
+// published tokenizer takes about three times its file, of which half is garbage at most times.
+func programBytes(c *config.Run) int64 {
+	const codeAndHeap = 56 << 20
+	n := int64(codeAndHeap)
+	if spaced(c) {
+		n += heapRoom
+	}
+	if c.Model.Init == "pretrained" {
+		if file, err := os.Stat(filepath.Join(c.Model.Base, "tokenizer.json")); err == nil {
+			n += 6 * file.Size()
+		}
+	}
+	return n
+}
+
+// spaced reports whether the heap gets room: always, unless the model is large.
+func spaced(c *config.Run) bool {
+	return c.Model.Init != "pretrained" || parameters(c) < largeModel
 }
 
 // parameters counts the parameters of a folder's model; 0 if its configuration cannot be read.

@@ -3,11 +3,13 @@ package run
 import (
 	"encoding/json"
 	"runtime"
+	"runtime/debug"
 
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/stage"
 	"exp/kernels"
+	"exp/kernels/heap"
 	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/generate"
@@ -17,8 +19,8 @@ import (
 // memoryOf returns the device memory, by part, of a learning stage (config.SFT or
 // config.Train), or of the final evaluation (config.EvalGen) of a run that learns
 // nothing; other stages need less. Sizes are those that the engine allocates, or
-// slightly more: full-length sequences, panels of the widest instruction set. Go's own
-// heap (problems, samples, the record) is not counted.
+// slightly more: full-length sequences, panels of the widest instruction set. The program
+// itself is not among them (programBytes).
 //
 // On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU they
 // have none.
@@ -296,6 +298,18 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	keys := (64*ts+block)*ds*32 + 64*ts + (3*ts*ds+ds+group*(4*ds+ts+2))*step
 	scores := 2 * (roundUp(engine.MaxTokens, max(engine.PageTokens, block)) + 2*roundUp(arch.Head, block))
 	return max(dw, logits, keys, scores)
+}
+
+// forget gives back the memory that earlier stages left and starts measuring peaks.
+func forget(be kernels.Backend) {
+	takePeak(be)
+	forgetHeap()
+}
+
+func forgetHeap() {
+	debug.FreeOSMemory()
+	heap.Trim()
+	restartPeak()
 }
 
 // takePeak returns the peak of bytes allocated on a device since the last call; 0 if

@@ -55,9 +55,16 @@ func (e *Estimate) Text(indent string) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
 	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
-	add("         memory   %s in all", quantity.Bytes(e.Total()))
+	if e.onGPU {
+		add("         memory   %s of the GPU's, %s of this machine's", quantity.Bytes(e.Total()), quantity.Bytes(e.Program))
+	} else {
+		add("         memory   %s in all", quantity.Bytes(e.Resident()))
+	}
 	for _, p := range e.Memory {
 		add("                  %9s  %s", quantity.Bytes(p.Bytes), p.Name)
+	}
+	if !e.onGPU {
+		add("                  %9s  the program: code, Go's heap, database", quantity.Bytes(e.Program))
 	}
 	if e.Completions == 0 {
 		return strings.Join(lines, "\n")
@@ -179,13 +186,13 @@ func Require(r *config.Resolved) error {
 	estimate, err := NewEstimate(r)
 	if err == nil {
 		e.Estimate = &estimate
-		have, where := DeviceMemory(c), "this machine"
+		have, where, needs := DeviceMemory(c), "this machine", estimate.Resident()
 		if choice.GPU != nil {
-			where = choice.GPU.ID()
+			where, needs = choice.GPU.ID(), estimate.Total()
 		}
-		if have > 0 && estimate.Total() > have {
+		if have > 0 && needs > have {
 			e.Code = 0
-			lack(fmt.Sprintf("memory: the run needs %s, %s has %s", quantity.Bytes(estimate.Total()), where,
+			lack(fmt.Sprintf("memory: the run needs %s, %s has %s", quantity.Bytes(needs), where,
 				quantity.Bytes(have)),
 				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
 					"compute.recompute: true")

@@ -302,7 +302,7 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 	info := x.info(i)
 	x.Watch.StageStart(info)
 	start, cpu := time.Now(), cpuSeconds()
-	takePeak(x.Backend) // discard the peak of earlier stages
+	forget(x.Backend)
 	out, err := x.work(ctx, i, row, in)
 	end := StageEnd{Wall: time.Since(start)}
 	if err != nil {
