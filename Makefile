@@ -30,7 +30,7 @@ help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 build:           ## bin/exp
-	$(GO) build -o bin/exp ./cmd/exp
+	$(GO) build -ldflags=-s -o bin/exp ./cmd/exp
 
 demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the main job, some minutes
 	bin/exp run configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml --store $(DEMO)/.exp
