@@ -23,15 +23,36 @@ import (
 	harness "exp/harness/run"
 )
 
+// checkBF16 says how the kernels of a level multiply bf16.
+func (d *diagnosis) checkBF16(best device.BF16, level string) {
+	cost, err := device.BF16Cost(level)
+	switch {
+	case err != nil:
+		d.failed("bf16", err)
+	case cost > 0 && best == device.NoMatrix:
+		d.warn("bf16", "a newer kernel, or a container or virtual machine that passes AMX on, makes it several "+
+			"times faster; the results are the same",
+			"this processor has a matrix unit (AMX), but the system refuses its registers: a product with "+
+				"model.dtype bf16 takes %.1f times as long as with f32", cost)
+	case cost > 0:
+		d.warn("bf16", "model.dtype: f32 is faster here; bf16 takes less memory and has the bits of a matrix unit",
+			"emulated: a product with model.dtype bf16 takes %.1f times as long as with f32", cost)
+	case best == device.MatrixUnit:
+		d.ok("bf16", "on the matrix unit (AMX): model.dtype bf16 is several times faster than f32")
+	default:
+		d.ok("bf16", "on products of pairs (AVX512-BF16): model.dtype bf16 is faster than f32")
+	}
+}
+
 // checkMachine checks processor and memory.
 func (a *app) checkMachine(d *diagnosis) {
 	m := harness.ThisMachine()
 	d.ok("system", "%s/%s", runtime.GOOS, runtime.GOARCH)
 	d.ok("processor", "%s, %d cores", cmp.Or(m.CPU, "unknown"), m.Cores)
 	k := device.OfThisMachine()
-	chosen := k.Best + " chosen"
+	chosen, used := k.Best+" chosen", k.Best
 	if level, err := device.DefaultLevel(a.Getenv); err == nil && a.Getenv(device.LevelVariable) != "" {
-		chosen = level + " chosen by " + device.LevelVariable
+		chosen, used = level+" chosen by "+device.LevelVariable, level
 	}
 	text := "kernels for " + chosen + "; this machine supports " + strings.Join(k.Levels, ", ")
 	if k.Best == k.Levels[0] {
@@ -40,20 +61,7 @@ func (a *app) checkMachine(d *diagnosis) {
 	} else {
 		d.ok("kernels", "%s", text)
 	}
-	switch k.BF16 {
-	case device.MatrixUnit:
-		d.ok("bf16", "on the matrix unit (AMX): model.dtype bf16 is several times faster than f32")
-	case device.NoMatrix:
-		d.warn("bf16", "a newer kernel, or a container or virtual machine that passes AMX on, makes it several "+
-			"times faster; the results are the same",
-			"this processor has a matrix unit (AMX), but the system refuses its registers: model.dtype bf16 is "+
-				"computed without it")
-	case device.Pairs:
-		d.ok("bf16", "on products of pairs (AVX512-BF16): model.dtype bf16 is faster than f32")
-	default:
-		d.ok("bf16", "emulated, with the bits of a matrix unit: model.dtype bf16 takes less memory than f32, but "+
-			"more time")
-	}
+	d.checkBF16(k.BF16, used)
 	switch {
 	case m.Memory == 0:
 		d.warn("memory", "exp run --dry-run says what a run needs", "unknown")

@@ -27,3 +27,20 @@ func TestMatrixNumerics(t *testing.T) {
 	}
 	run("--set", "compute.numerics=matrix/16x25", "--device", "cuda").refuses(t, 7, "compute.device is cuda, and ")
 }
+
+// Where the kernels have no instructions for bf16, the plan warns; in float32 it has no reason to.
+func TestEmulatedBF16(t *testing.T) {
+	plan := func(dtype string) ended {
+		e := call{env: map[string]string{"HOME": t.TempDir(), "EXP_CPU": "portable"}}.run("run", smokeRecipe, "--dry-run",
+			"--store", t.TempDir(), "--set", "model.dtype="+dtype)
+		e.succeeds(t)
+		return e
+	}
+	const warning = "the kernels for portable have no instructions for bf16"
+	if e := plan("bf16"); !strings.Contains(e.stdout+e.stderr, warning) {
+		t.Errorf("no warning:\n%s%s", e.stdout, e.stderr)
+	}
+	if e := plan("f32"); strings.Contains(e.stdout+e.stderr, "no instructions") {
+		t.Errorf("a warning about bf16 in float32:\n%s%s", e.stdout, e.stderr)
+	}
+}

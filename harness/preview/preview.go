@@ -5,6 +5,7 @@ package preview
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -87,11 +88,28 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	} else if choice.GPU != nil {
 		out.Notes = append(out.Notes, "computes on "+be.Where())
 	}
+	if note := bf16Note(c, be); note != "" {
+		out.Notes = append(out.Notes, note)
+	}
 	p, err := plan.New(r, seed, be.Class(), m.Sources, suites...)
 	if err != nil {
 		return out, err
 	}
 	return out, out.addPlan(ctx, m.DB, p)
+}
+
+// bf16Note warns of bf16 on a processor without instructions for it; "" elsewhere.
+func bf16Note(c *config.Run, be device.Device) string {
+	on, cpu := be.(device.OnCPU)
+	if !cpu || c.Model.DType != "bf16" {
+		return ""
+	}
+	cost, err := device.BF16Cost(on.Level())
+	if err != nil || cost == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the kernels for %s have no instructions for bf16: a product takes %.1f times as long as "+
+		"with model.dtype f32, measured now", on.Level(), cost)
 }
 
 // addPlan adds the facts of the plan.
