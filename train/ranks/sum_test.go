@@ -1,0 +1,252 @@
+package ranks
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// gradient stands for what the backward pass leaves of a slice: numbers of very different
+// sizes, so that every order of adding shows.
+func gradient(x []float32, slice int) {
+	s := uint64(slice)*0x9e3779b97f4a7c15 + 1
+	for i := range x {
+		s ^= s << 13
+		s ^= s >> 7
+		s ^= s << 17
+		x[i] = float32(int32(s)) * float32(math.Ldexp(1, int(s>>40&15)-40))
+	}
+}
+
+// whole is the definition of the sum: of n slices from lo, absent ones left out.
+func whole(x [][]float32, lo, n int) []float32 {
+	if n == 1 {
+		return x[lo]
+	}
+	a, b := whole(x, lo, n/2), whole(x, lo+n/2, n/2)
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	sum := make([]float32, len(a))
+	for i := range sum {
+		sum[i] = a[i] + b[i]
+	}
+	return sum
+}
+
+// together calls f for each rank of a group in its own goroutine.
+func together(size int, f func(g Group)) {
+	var done sync.WaitGroup
+	for _, g := range InProcess(size) {
+		done.Go(func() { f(g) })
+	}
+	done.Wait()
+}
+
+// sumOf sums the slices of x, nil ones absent, on so many ranks and returns the gathered
+// sum.
+func sumOf(t *testing.T, x [][]float32, n, size int) []float32 {
+	t.Helper()
+	present := make([]bool, len(x))
+	for i := range x {
+		present[i] = x[i] != nil
+	}
+	got := make([][]float32, size)
+	together(size, func(g Group) {
+		be := ref.New[float32]()
+		grads, _ := be.Alloc(kernels.F32, n)
+		s, err := NewSum(be, g, len(x), grads)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer s.Close()
+		if most := bits.Len(uint(len(x))) - 1; len(s.stack.room) > most {
+			t.Errorf("%d slices, %d ranks: rank %d keeps %d vectors, want at most %d", len(x), size, g.Rank(),
+				len(s.stack.room), most)
+		}
+		err = s.Of(present, func(i int) { be.Copy(grads, kernels.Host(x[i])) })
+		if err == nil {
+			err = Gather(g, grads, s.Ends())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		got[g.Rank()] = slices.Clone(kernels.Elems[float32](grads))
+	})
+	for r := 1; r < size; r++ {
+		if !slices.Equal(got[r], got[0]) {
+			t.Errorf("%d slices, %d ranks: ranks 0 and %d differ after the gather", len(x), size, r)
+		}
+	}
+	return got[0]
+}
+
+// empties are patterns of absent slices; none leaves out all.
+var empties = map[string]func(i, slices int) bool{
+	"all present": func(int, int) bool { return false },
+	"first five":  func(i, _ int) bool { return i >= 5 },
+	"two of three": func(i, _ int) bool {
+		return i%3 == 1
+	},
+	"last alone": func(i, slices int) bool { return i != slices-1 },
+}
+
+// Any number of ranks, any slices empty: the sum has the bits of its definition.
+func TestSum(t *testing.T) {
+	for _, g := range []int{1, 2, 4, 8, 16, 32, 64} {
+		for name, empty := range empties {
+			const n = 37
+			x := make([][]float32, g)
+			for i := range x {
+				if !empty(i, g) {
+					x[i] = make([]float32, n)
+					gradient(x[i], i)
+				}
+			}
+			want := whole(x, 0, g)
+			for size := 1; size <= g; size++ {
+				if got := sumOf(t, x, n, size); !slices.Equal(got, want) {
+					t.Fatalf("%d slices, %s, %d ranks: %v, want %v", g, name, size, got[:3], want[:3])
+				}
+			}
+		}
+	}
+}
+
+// Shards of several blocks, an incomplete last one, and more than one piece.
+func TestSumOfShards(t *testing.T) {
+	for _, n := range []int{2*kernels.SumBlock + 37, 3 * kernels.SumBlock, 2*pieceElements + 5} {
+		x := make([][]float32, 8)
+		for i := range x {
+			if i != 3 {
+				x[i] = make([]float32, n)
+				gradient(x[i], i)
+			}
+		}
+		want := whole(x, 0, 8)
+		for _, size := range []int{2, 3, 8} {
+			if got := sumOf(t, x, n, size); !slices.Equal(got, want) {
+				t.Errorf("%d elements, %d ranks differ from the definition", n, size)
+			}
+		}
+	}
+}
+
+// By hand: 2²⁴ + 1 is 2²⁴ in float32, so (2²⁴ + 1) + (1 + 1) = 2²⁴ + 2; from left to right
+// the ones are lost. With slice 3 absent the right child is slice 2: (2²⁴ + 1) + 1 = 2²⁴.
+func TestSumByHand(t *testing.T) {
+	const big = 1 << 24
+	tests := []struct {
+		x    [][]float32
+		want float32
+	}{
+		{[][]float32{{big}, {1}, {1}, {1}}, big + 2},
+		{[][]float32{{big}, {1}, {1}, nil}, big},
+		{[][]float32{nil, {big}, {1}, {1}}, big + 2},
+		{[][]float32{{big}, nil, nil, {1}}, big},
+		{[][]float32{nil, nil, nil, {7}}, 7},
+	}
+	for i, tt := range tests {
+		for size := 1; size <= 4; size++ {
+			if got := sumOf(t, tt.x, 1, size); got[0] != tt.want {
+				t.Errorf("case %d, %d ranks: %v, want %v", i, size, got[0], tt.want)
+			}
+		}
+	}
+}
+
+// A rank's nodes are those that its stack leaves, in order.
+func TestOwned(t *testing.T) {
+	tests := []struct {
+		lo, hi int
+		want   []node
+	}{
+		{0, 8, []node{{3, 0}}},
+		{0, 3, []node{{1, 0}, {0, 2}}},
+		{3, 8, []node{{0, 3}, {2, 1}}},
+		{2, 5, []node{{1, 1}, {0, 4}}},
+		{4, 4, nil},
+	}
+	for _, tt := range tests {
+		if got := owned(tt.lo, tt.hi); !slices.Equal(got, tt.want) {
+			t.Errorf("owned(%d, %d) = %v, want %v", tt.lo, tt.hi, got, tt.want)
+		}
+	}
+}
+
+func TestShards(t *testing.T) {
+	const b = kernels.SumBlock
+	for _, tt := range []struct {
+		n, size int
+		want    []int
+	}{
+		{10, 1, []int{10}},
+		{10, 3, []int{10, 10, 10}},
+		{3 * b, 2, []int{2 * b, 3 * b}},
+		{5*b + 1, 3, []int{2 * b, 4 * b, 5*b + 1}},
+	} {
+		if got := Shards(tt.n, tt.size); !slices.Equal(got, tt.want) {
+			t.Errorf("Shards(%d, %d) = %v, want %v", tt.n, tt.size, got, tt.want)
+		}
+	}
+}
+
+func TestShare(t *testing.T) {
+	for _, size := range []int{1, 2, 5} {
+		together(size, func(g Group) {
+			for round := range 3 {
+				mine := []byte(fmt.Sprint("rank ", g.Rank(), " says ", round))[:(g.Rank()*7+round*3)%12]
+				all, err := Share(g, mine)
+				if err != nil {
+					t.Error(err)
+				}
+				for r, got := range all {
+					want := fmt.Sprint("rank ", r, " says ", round)[:(r*7+round*3)%12]
+					if string(got) != want {
+						t.Errorf("%d ranks: rank %d got %q of rank %d, want %q", size, g.Rank(), got, r, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// An error of one rank is an error of all, and a lost rank ends what waits for it.
+func TestErrors(t *testing.T) {
+	together(3, func(g Group) {
+		var mine error
+		want := "rank 1: no room"
+		if g.Rank() == 1 {
+			mine, want = fmt.Errorf("no room"), "no room"
+		}
+		if err := Agree(g, mine); err == nil || err.Error() != want {
+			t.Errorf("rank %d: Agree = %v, want %s", g.Rank(), err, want)
+		}
+		if err := Agree(g, nil); err != nil {
+			t.Errorf("rank %d: Agree = %v", g.Rank(), err)
+		}
+		if g.Rank() == 2 {
+			g.(*Local).Close()
+			return
+		}
+		lost := func() (err error) {
+			defer Recover(&err)
+			_, err = Share(g, nil)
+			Must(err)
+			return nil
+		}()
+		if lost == nil || lost.Error() != "ranks: a rank is lost" {
+			t.Errorf("rank %d: after rank 2 has left, Share = %v", g.Rank(), lost)
+		}
+	})
+}
