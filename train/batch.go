@@ -190,19 +190,29 @@ func (b *batch) counts(lo, hi, nominal int, scale float64) rl.Counts {
 // pick makes b the batch of the rows index[0], index[1], …, which are no longer in problem
 // order; a mini-batch then has as many rows as its problems have completions.
 func (b *batch) pick(index []int, samples int) {
-	old := *b
-	b.rows, b.mask = old.rows.Pick(index), rl.PickRows(old.mask, old.rows, index)
-	for _, x := range []*[]float32{&b.roll, &b.old, &b.ref, &b.entropy, &b.sumPiSquared, &b.weight, &b.value,
-		&b.reward, &b.adv, &b.ret} {
+	*b = *b.chosen(index)
+	for k := range index {
+		b.group = append(b.group, k/samples)
+	}
+}
+
+// chosen returns the batch of the rows index[0], index[1], …, in no group and without
+// baselines.
+func (b *batch) chosen(index []int) *batch {
+	c := *b
+	c.rows, c.mask = b.rows.Pick(index), rl.PickRows(b.mask, b.rows, index)
+	for _, x := range []*[]float32{&c.roll, &c.old, &c.ref, &c.entropy, &c.sumPiSquared, &c.weight, &c.value,
+		&c.reward, &c.adv, &c.ret} {
 		if *x != nil {
-			*x = rl.PickRows(*x, old.rows, index)
+			*x = rl.PickRows(*x, b.rows, index)
 		}
 	}
-	b.traj, b.score, b.promptLen, b.group = nil, nil, nil, nil
-	for k, i := range index {
-		b.traj, b.score = append(b.traj, old.traj[i]), append(b.score, old.score[i])
-		b.promptLen, b.group = append(b.promptLen, old.promptLen[i]), append(b.group, k/samples)
+	c.traj, c.score, c.promptLen, c.group, c.baseline = nil, nil, nil, nil, nil
+	for _, i := range index {
+		c.traj, c.score = append(c.traj, b.traj[i]), append(c.score, b.score[i])
+		c.promptLen = append(c.promptLen, b.promptLen[i])
 	}
+	return &c
 }
 
 // components returns the parts of the rewards [K][B].

@@ -5,6 +5,7 @@ import (
 
 	"exp/train/model"
 	"exp/train/optim"
+	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
@@ -36,6 +37,7 @@ type Config struct {
 	Samples          int // completions per problem, n
 	Steps            int
 	Epochs           int  // passes over a step's batch
+	Slices           int  // leaves of the tree that sums a mini-batch's gradient: a power of two
 	Shuffled         bool // problems in a new random order each epoch
 
 	Sampling rollout.Params
@@ -152,6 +154,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("train: staleness %d", c.Staleness)
 	case c.Steps < 0 || c.Epochs < 1:
 		return fmt.Errorf("train: %d steps with %d epochs", c.Steps, c.Epochs)
+	case !ranks.Valid(c.Slices):
+		return fmt.Errorf("train: %d slices: a power of two up to %d", c.Slices, ranks.MaxSlices)
 	case c.MicroBatchTokens < 1:
 		return fmt.Errorf("train: micro-batches of %d tokens", c.MicroBatchTokens)
 	case !(c.Sampling.Temperature > 0):

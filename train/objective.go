@@ -20,6 +20,7 @@ type gradients struct {
 type objective struct {
 	c           Config
 	n           rl.Counts
+	start       func() rl.LossRun
 	policy      rl.LossRun
 	whole       bool
 	kl, entropy float64
@@ -39,22 +40,25 @@ type bypass struct {
 	stats      rl.PolicyStats
 }
 
-// newLoss starts the loss of the mini-batch of rows lo to hi; stream names its random
-// numbers. A loss that looks at all tokens of a mini-batch under the current parameters
-// does so here, so the cut into micro-batches does not matter. That costs a forward pass.
-func (t *Trainer) newLoss(b *batch, lo, hi int, stream string) *objective {
-	c := t.cfg
+// newLoss starts the loss of a mini-batch; stream names its random numbers. A loss that
+// looks at all tokens of a mini-batch under the current parameters does so here, so the cut
+// into micro-batches does not matter. That costs a forward pass.
+func (t *Trainer) newLoss(b *batch, stream string) *objective {
+	c, hi := t.cfg, len(b.traj)
 	loss := c.policyLoss()
-	l := &objective{c: c, n: b.counts(lo, hi, c.PromptsPerUpdate*c.Samples, c.LossScale), whole: loss.Whole}
-	l.policy = loss.Start(c.Settings, rl.Others{KL: c.KL.LossCoef, Entropy: c.EntropyCoef})
+	l := &objective{c: c, n: b.counts(0, hi, c.PromptsPerUpdate*c.Samples, c.LossScale), whole: loss.Whole}
+	l.start = func() rl.LossRun {
+		return loss.Start(c.Settings, rl.Others{KL: c.KL.LossCoef, Entropy: c.EntropyCoef})
+	}
+	l.policy = l.start()
 	if c.Correction.Bypass == 0 && l.policy.Pick == nil {
 		return l
 	}
-	mini := b.part(lo, hi, t.passes.logProbs(t.policy.m, b, lo, hi, c.Sampling.Temperature))
+	mini := b.part(0, hi, t.passes.logProbs(t.policy.m, b, 0, hi, c.Sampling.Temperature))
 	tokens := len(mini.Mask)
 	if c.Correction.Bypass == 0 {
 		l.picked = make([]bool, tokens)
-		l.policy.Pick(l.picked, mini, func() []uint64 { return t.tokenKeys(b, lo, hi, "clip_cov/"+stream) })
+		l.policy.Pick(l.picked, mini, func() []uint64 { return t.tokenKeys(b, "clip_cov/"+stream) })
 		return l
 	}
 	l.bypass = &bypass{kept: make([]bool, tokens)}
@@ -67,6 +71,18 @@ func (t *Trainer) newLoss(b *batch, lo, hi int, stream string) *objective {
 	rl.Correct(l.bypass.weight, l.bypass.kept, mini.LogProb, mini.OldLogProb, mini.Mask, mini.Rows, c.Correction,
 		&l.bypass.correction)
 	return l
+}
+
+// from returns the objective of the same mini-batch for the rows that begin at a token. It
+// has statistics of its own.
+func (l *objective) from(token int) *objective {
+	o := *l
+	o.policy, o.at = l.start(), token
+	if l.bypass != nil {
+		b := *l.bypass
+		o.bypass = &b
+	}
+	return &o
 }
 
 // add adds the gradient of the rows of p. entropy [N] holds p's tokens, logZ [B] its rows
@@ -121,13 +137,13 @@ func (l *objective) metrics() []rl.Metric {
 	return m
 }
 
-// tokenKeys draws a number for each token of rows lo to hi. The stream is named by the
-// row's identity, not by its place in the batch.
-func (t *Trainer) tokenKeys(b *batch, lo, hi int, stream string) []uint64 {
+// tokenKeys draws a number for each token of b. The stream is named by the row's identity,
+// not by its place in the batch.
+func (t *Trainer) tokenKeys(b *batch, stream string) []uint64 {
 	var keys []uint64
-	for i, tr := range b.traj[lo:hi] {
+	for i, tr := range b.traj {
 		key := kernels.PhiloxKey(t.Seed(fmt.Sprintf("%s/prompt=%s/sample=%d", stream, tr.Problem.ID, tr.Sample)))
-		for k := range b.rows[lo+i+1] - b.rows[lo+i] {
+		for k := range b.rows[i+1] - b.rows[i] {
 			keys = append(keys, philox64(key, k))
 		}
 	}

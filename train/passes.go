@@ -3,13 +3,16 @@ package train
 import (
 	"exp/kernels"
 	"exp/train/model"
+	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
 
-// passes runs models over batches, micro-batch by micro-batch.
+// passes runs models over batches, micro-batch by micro-batch. What is computed for each row
+// alone is dealt to the ranks and gathered.
 type passes struct {
 	be     kernels.Backend
+	group  ranks.Group
 	budget int // tokens of a micro-batch
 	bundle int // tokens of sequences whose prompt is computed once
 	infer  *model.Workspace
@@ -29,10 +32,10 @@ func MicroBatchCapacity(budget, longest int) model.Capacity {
 
 // newPasses allocates workspaces for micro-batches of budget tokens and sequences of
 // at most longest tokens.
-func newPasses(be kernels.Backend, c model.Config, h model.Heads, budget, longest int,
+func newPasses(be kernels.Backend, g ranks.Group, c model.Config, h model.Heads, budget, longest int,
 	recompute bool) (*passes, error) {
 	limit := MicroBatchCapacity(budget, longest)
-	p := &passes{be: be, budget: budget, bundle: max(longest, bundleTokens)}
+	p := &passes{be: be, group: g, budget: budget, bundle: max(longest, bundleTokens)}
 	keep := model.KeepAll
 	if recompute {
 		keep = model.KeepInputs
@@ -73,12 +76,11 @@ func (p *passes) each(b *batch, lo, hi int, ws *model.Workspace, f func(r0, r1 i
 // logProbs returns m's log-probs [N] of the completion tokens of rows lo to hi.
 func (p *passes) logProbs(m *model.Model, b *batch, lo, hi int, temperature float64) []float32 {
 	out := make([]float32, b.rows[hi]-b.rows[lo])
-	at := 0
-	p.each(b, lo, hi, p.infer, func(r0, r1 int) {
+	p.dealt(b, lo, hi, func(r0, _ int) {
 		m.Forward(p.infer)
 		m.Scores(p.infer, temperature)
-		at += p.read(out[at:], p.infer.LogProb())
-	})
+		p.read(out[b.rows[r0]-b.rows[lo]:], p.infer.LogProb())
+	}, &out)
 	return out
 }
 
@@ -97,8 +99,8 @@ func (p *passes) scores(m *model.Model, b *batch, temperature float64, sumPiSqua
 	if sumPiSquared {
 		out.sumPiSquared = make([]float32, n)
 	}
-	at := 0
-	p.each(b, 0, len(b.traj), p.infer, func(r0, r1 int) {
+	p.dealt(b, 0, len(b.traj), func(r0, _ int) {
+		at := b.rows[r0]
 		m.Forward(p.infer)
 		m.Scores(p.infer, temperature)
 		p.read(out.logProb[at:], p.infer.LogProb())
@@ -110,28 +112,25 @@ func (p *passes) scores(m *model.Model, b *batch, temperature float64, sumPiSqua
 			p.read(take(&lse2, rows), p.infer.LSE())
 			rl.SumPiSquared(out.sumPiSquared[at:at+rows], lse, lse2, out.logProb[at:at+rows])
 		}
-		at += rows
-	})
+	}, &out.logProb, &out.entropy, &out.sumPiSquared)
 	return out
 }
 
 // values returns the critic's values [N] before each completion token.
 func (p *passes) values(m *model.Model, b *batch) []float32 {
 	out := make([]float32, len(b.mask))
-	at := 0
-	p.each(b, 0, len(b.traj), p.infer, func(r0, r1 int) {
+	p.dealt(b, 0, len(b.traj), func(r0, _ int) {
 		m.Forward(p.infer)
 		m.Values(p.infer)
-		at += p.read(out[at:], p.infer.Value())
-	})
+		p.read(out[b.rows[r0]:], p.infer.Value())
+	}, &out)
 	return out
 }
 
-// read copies a device buffer to the start of dst and returns its length.
-func (p *passes) read(dst []float32, src kernels.Buffer) int {
+// read copies a device buffer to the start of dst.
+func (p *passes) read(dst []float32, src kernels.Buffer) {
 	p.be.Copy(kernels.Host(dst[:src.Len()]), src)
 	p.be.Sync()
-	return src.Len()
 }
 
 func (p *passes) write(dst kernels.Buffer, src []float32) {

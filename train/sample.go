@@ -105,12 +105,41 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 	return nil
 }
 
-// judge calls the grader, for all trajectories at once if it supports that.
+// judge calls the grader. Ranks deal the trajectories among themselves; one that prefers to
+// judge them all at once does so on the first rank.
 func (t *Trainer) judge(ctx context.Context, all []Trajectory) error {
+	r, size := t.Ranks.Rank(), t.Ranks.Size()
+	lo, hi := r*len(all)/size, (r+1)*len(all)/size
 	batch, ok := t.Grader.(rollout.BatchGrader)
-	if !ok {
-		return judgeApart(ctx, t.Grader, all)
+	var err error
+	switch {
+	case !ok:
+		err = judgeApart(ctx, t.Grader, all[lo:hi])
+	case r == 0:
+		lo, hi = 0, len(all)
+		err = judgeTogether(ctx, batch, all)
+	default:
+		lo, hi = 0, 0
 	}
+	if size == 1 {
+		return err
+	}
+	verdicts := make([]rollout.Verdict, 0, hi-lo)
+	for i := lo; i < hi; i++ {
+		verdicts = append(verdicts, all[i].Verdict)
+	}
+	lists, err := share(t.Ranks, verdicts, err)
+	if err != nil {
+		return err
+	}
+	for i, v := range slices.Concat(lists...) {
+		all[i].Verdict = v
+	}
+	return nil
+}
+
+// judgeTogether grades all trajectories in one call.
+func judgeTogether(ctx context.Context, batch rollout.BatchGrader, all []Trajectory) error {
 	items := make([]rollout.Item, len(all))
 	for i := range all {
 		items[i] = rollout.Item{Problem: all[i].Problem, Sample: all[i].Sample, Completion: all[i].Completion}

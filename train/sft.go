@@ -7,6 +7,7 @@ import (
 
 	"exp/kernels"
 	"exp/train/model"
+	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
@@ -17,6 +18,7 @@ type SFTConfig struct {
 	ProblemsPerStep  int
 	MicroBatchTokens int
 	Recompute        bool
+	Slices           int // as in Config
 	Optim            Optim
 }
 
@@ -31,6 +33,7 @@ type SFTParts struct {
 	Seed     func(label string) uint64
 	Recorder Recorder
 	Clock    func() time.Time
+	Ranks    ranks.Group // nil: ranks.Alone
 }
 
 // SFT is supervised fine-tuning: it minimises the mean negative log-prob of the tokens of
@@ -56,17 +59,23 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 		return nil, fmt.Errorf("sft: only %d problems, fewer than problems_per_step %d", len(examples),
 			c.ProblemsPerStep)
 	}
+	if !ranks.Valid(c.Slices) {
+		return nil, fmt.Errorf("sft: %d slices: a power of two up to %d", c.Slices, ranks.MaxSlices)
+	}
 	if p.Clock == nil {
 		p.Clock = time.Now
 	}
+	if p.Ranks == nil {
+		p.Ranks = ranks.Alone{}
+	}
 	t := &SFT{SFTParts: p, cfg: c, examples: examples,
 		order: order{n: len(examples), perStep: c.ProblemsPerStep, shuffled: true, seed: p.Seed}}
-	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim); err != nil {
+	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim, c.Slices, p.Ranks); err != nil {
 		return nil, err
 	}
-	if t.passes, err = newPasses(p.Backend, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest,
+	if t.passes, err = newPasses(p.Backend, p.Ranks, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest,
 		c.Recompute); err != nil {
-		t.learner.opt.Close()
+		t.learner.close()
 		return nil, err
 	}
 	return t, nil
@@ -74,29 +83,36 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 
 // Close frees the optimizer and workspaces.
 func (t *SFT) Close() {
-	t.learner.opt.Close()
+	t.learner.close()
 	t.passes.close()
 }
 
 // Run takes the remaining steps. Between steps it calls stop; if that returns true, Run
-// returns ErrStopped, and State and Buffers can be saved.
+// returns ErrStopped, and State and Buffers can be saved. All ranks stop if one is asked to.
 func (t *SFT) Run(ctx context.Context, stop func() bool) error {
 	for t.step < t.cfg.Steps {
-		if stop != nil && stop() {
+		if stopped, err := ranks.Any(t.Ranks, stop != nil && stop()); err != nil {
+			return err
+		} else if stopped {
 			return ErrStopped
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := t.Recorder.Step(t.Step()); err != nil {
+		rec, err := t.Step()
+		if err != nil {
+			return err
+		}
+		if err := t.Recorder.Step(rec); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Step takes one step and returns its record.
-func (t *SFT) Step() *Step {
+// Step takes one step and returns its record. It fails only if another rank does.
+func (t *SFT) Step() (rec *Step, err error) {
+	defer ranks.Recover(&err)
 	step := t.step + 1
 	clock := newStopwatch(t.Clock)
 	chosen, epoch := t.order.step(step)
@@ -105,8 +121,8 @@ func (t *SFT) Step() *Step {
 		batch[i] = t.examples[e]
 	}
 	b := newBatch(batch, rl.Overlong{}, nil)
-	rec := &Step{Step: step, Of: t.cfg.Steps}
-	loss, entropy := t.learner.imitate(t.passes, b)
+	rec = &Step{Step: step, Of: t.cfg.Steps}
+	loss, entropy := t.learner.imitate(t.passes, b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle))
 	norm, event := t.learner.update(step)
 	if event != nil {
 		rec.Events = append(rec.Events, *event)
@@ -118,7 +134,7 @@ func (t *SFT) Step() *Step {
 	clock.lap("sft")
 	rec.System = clock.metrics(b)
 	t.step = step
-	return rec
+	return rec, nil
 }
 
 // State returns the state after the last finished step.
@@ -127,8 +143,16 @@ func (t *SFT) State() State { return State{Step: t.step, PolicyUpdates: t.learne
 // Buffers returns the buffers of everything that learns.
 func (t *SFT) Buffers() []NamedBuffer { return t.learner.buffers() }
 
-// Restore continues from a state whose Buffers have been filled.
+// WithBuffers is Trainer.WithBuffers.
+func (t *SFT) WithBuffers(f func(list []NamedBuffer) error) error {
+	return withBuffers(t.Ranks, t.Backend, t.Buffers(), f)
+}
+
+// Restore is Trainer.Restore.
 func (t *SFT) Restore(s State) error {
+	if err := spread(t.Ranks, &s, t.learner); err != nil {
+		return err
+	}
 	t.step = s.Step
 	t.learner.restore(s.PolicyUpdates)
 	return nil
@@ -136,29 +160,34 @@ func (t *SFT) Restore(s State) error {
 
 // imitate computes the gradient of the mean negative log-prob of b's completions
 // and returns the loss and the mean entropy.
-func (l *learner) imitate(p *passes, b *batch) (loss, entropy float64) {
-	l.m.ZeroGrads()
+func (l *learner) imitate(p *passes, b *sliced) (loss, entropy float64) {
 	n := float64(len(b.mask))
-	var sumLP, sumH float64
-	var lp, h, grad []float32
-	p.each(b, 0, len(b.traj), p.train, func(_, _ int) {
-		ws := p.train
-		l.m.Forward(ws)
-		l.m.Scores(ws, 1)
-		p.read(take(&lp, ws.Rows()), ws.LogProb())
-		p.read(take(&h, ws.Rows()), ws.Entropy())
-		for i := range lp {
-			sumLP += float64(lp[i])
-			sumH += float64(h[i])
-		}
-		take(&grad, ws.Rows())
-		p.write(ws.DEntropy(), grad)
-		for i := range grad {
-			grad[i] = float32(-1 / n)
-		}
-		p.write(ws.DLogProb(), grad)
-		l.m.Backward(ws, model.Upstream{Scores: true})
+	lp, h := make([]float32, len(b.mask)), make([]float32, len(b.mask))
+	var grad []float32
+	ws := p.train
+	l.gradient(b, func(r0, r1 int) {
+		p.each(b.batch, r0, r1, ws, func(r0, _ int) {
+			l.m.Forward(ws)
+			l.m.Scores(ws, 1)
+			p.read(lp[b.rows[r0]:], ws.LogProb())
+			p.read(h[b.rows[r0]:], ws.Entropy())
+			take(&grad, ws.Rows())
+			p.write(ws.DEntropy(), grad)
+			for i := range grad {
+				grad[i] = float32(-1 / n)
+			}
+			p.write(ws.DLogProb(), grad)
+			l.m.Backward(ws, model.Upstream{Scores: true})
+		})
 	})
+	tokens := b.tokenEnds(p.group.Size())
+	p.gather(lp, tokens)
+	p.gather(h, tokens)
+	var sumLP, sumH float64
+	for i := range lp {
+		sumLP += float64(lp[i])
+		sumH += float64(h[i])
+	}
 	return -sumLP / n, sumH / n
 }
 

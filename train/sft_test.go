@@ -43,7 +43,7 @@ func TestSFTLearnsAndIsExact(t *testing.T) {
 		slices.Reverse(rev)
 		problems = append(problems, rollout.Problem{ID: p, Prompt: p + "E", Target: string(rev)})
 	}
-	c := SFTConfig{Steps: 60, ProblemsPerStep: 4, MicroBatchTokens: 1000, Optim: toyConfig(GRPO).Policy}
+	c := SFTConfig{Steps: 60, ProblemsPerStep: 4, MicroBatchTokens: 1000, Slices: 2, Optim: toyConfig(GRPO).Policy}
 	steps, want, err := sftRun(t, c, 1, problems, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestSFTLearnsAndIsExact(t *testing.T) {
 }
 
 func TestSFTErrors(t *testing.T) {
-	c := SFTConfig{Steps: 3, ProblemsPerStep: 1, MicroBatchTokens: 100, Optim: toyConfig(GRPO).Policy}
+	c := SFTConfig{Steps: 3, ProblemsPerStep: 1, MicroBatchTokens: 100, Slices: 2, Optim: toyConfig(GRPO).Policy}
 	for want, p := range map[string]rollout.Problem{
 		"no target":    {ID: "x", Prompt: "A"},
 		"empty prompt": {ID: "x", Target: "A"},

@@ -29,7 +29,8 @@ func (t *Trainer) State() State {
 // NamedBuffer is a device buffer that a checkpoint saves.
 type NamedBuffer struct {
 	Name   string
-	Buffer kernels.Buffer
+	Buffer kernels.Buffer // the rank's shard if Cut is not nil
+	Cut    *Cut           // nil where the buffer is whole
 }
 
 // Buffers returns the buffers of everything that learns: the arenas of parameters and
@@ -42,9 +43,23 @@ func (t *Trainer) Buffers() []NamedBuffer {
 	return out
 }
 
-// Restore continues from a state whose Buffers have been filled. It returns an error if the
-// state belongs to other problems.
+// WithBuffers calls f on the first rank with Buffers, to save or to fill them, while the
+// other ranks serve their shards. All ranks call it. It returns f's error.
+func (t *Trainer) WithBuffers(f func(list []NamedBuffer) error) error {
+	return withBuffers(t.Ranks, t.Backend, t.Buffers(), f)
+}
+
+// Restore continues from a state whose Buffers have been filled on the first rank, which
+// gives the state and the parameters to the others. It returns an error if the state
+// belongs to other problems.
 func (t *Trainer) Restore(s State) error {
+	learners := []*learner{t.policy}
+	if t.critic != nil {
+		learners = append(learners, t.critic)
+	}
+	if err := spread(t.Ranks, &s, learners...); err != nil {
+		return err
+	}
 	t.step, t.klCoef, t.batches = s.Step, s.KLCoef, s.Batches
 	if s.Batches == 0 {
 		t.batches = s.Step
@@ -72,7 +87,14 @@ func (t *Trainer) Restore(s State) error {
 
 func (l *learner) buffers() []NamedBuffer {
 	m, v := l.opt.Moments()
-	return []NamedBuffer{{l.name + "/params", l.m.Params()}, {l.name + "/m", m}, {l.name + "/v", v}}
+	list := []NamedBuffer{{Name: l.name + "/params", Buffer: l.m.Params()}, {Name: l.name + "/m", Buffer: m},
+		{Name: l.name + "/v", Buffer: v}}
+	if l.group.Size() > 1 {
+		for i := 1; i < len(list); i++ {
+			list[i].Cut = &Cut{group: l.group, be: l.be, ends: l.sum.Ends(), own: list[i].Buffer}
+		}
+	}
+	return list
 }
 
 func (l *learner) restore(updates int) {

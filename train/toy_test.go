@@ -14,6 +14,7 @@ import (
 	"exp/train/generate"
 	"exp/train/model"
 	"exp/train/optim"
+	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
@@ -72,6 +73,9 @@ type toyRun struct {
 	parts    bool          // the grader names components
 	operand  kernels.DType // of backends that onLevel opens; 0 is float32
 	recorded *Recording
+	ranks    ranks.Group // nil: alone
+	together bool        // the grader judges a step's completions in one call
+	bf16     bool        // open another backend, of bf16
 }
 
 // Kind is an algorithm that most tests of the loop run.
@@ -93,7 +97,7 @@ func toyConfig(kind Kind) Config {
 	}
 	o := Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, GradClip: 1, Schedule: optim.Schedule{Kind: optim.Constant, Warmup: 2}}
 	return Config{
-		Advantage: advantage, Loss: loss, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 8, Steps: 3, Epochs: 1, Shuffled: true,
+		Advantage: advantage, Loss: loss, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 8, Steps: 3, Epochs: 1, Slices: 4, Shuffled: true,
 		MaxPromptTokens: 3, Sampling: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 6},
 		MicroBatchTokens: 100, Policy: o, Critic: o,
 		Aggregation: rl.TokenMean, LossScale: 6,
@@ -159,6 +163,10 @@ func newToyRun(t testing.TB, kind Kind, threads int) *toyRun {
 // start makes the trainer.
 func (r *toyRun) start() *Trainer {
 	r.t.Helper()
+	if r.bf16 {
+		r.operand = kernels.BF16
+		r.onLevel(cpu.BestLevel(), 1)
+	}
 	r.cfg.Settings = listed(r.cfg)
 	needs := r.cfg.Needs()
 	make := func(h model.Heads, trainable bool) *model.Model {
@@ -176,10 +184,13 @@ func (r *toyRun) start() *Trainer {
 	}
 	p := Parts{Backend: r.be, Policy: make(heads, true), Grader: r.grade, Prompt: letters{}.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
-		Recorded: r.recorded,
+		Recorded: r.recorded, Ranks: r.ranks,
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
 	if r.parts {
 		p.Grader = parts{r.grade}
+	}
+	if r.together {
+		p.Grader = batchGrader{r.grade}
 	}
 	if needs.Reference {
 		p.Reference = make(model.Heads{LM: true}, false)

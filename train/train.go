@@ -24,6 +24,7 @@ import (
 
 	"exp/kernels"
 	"exp/train/model"
+	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
@@ -43,6 +44,10 @@ type Parts struct {
 	// Recorded, if not nil, replaces sampling; the Sampler then draws only greedy
 	// completions.
 	Recorded *Recording
+	// Ranks are the processes that compute the run; nil: ranks.Alone. Each has a Trainer with
+	// the same Config and Parts, and all of them call the same methods. What they record and
+	// learn is the same, and has the bits of a rank alone.
+	Ranks ranks.Group
 	// Clock measures phases; results do not depend on it.
 	Clock func() time.Time
 	// Phase, if not nil, is called with the phase of a step and its progress.
@@ -82,6 +87,15 @@ func New(c Config, p Parts) (*Trainer, error) {
 	t := &Trainer{Parts: p, cfg: c, needs: c.Needs(), klCoef: c.KL.RewardCoef}
 	if t.Clock == nil {
 		t.Clock = time.Now
+	}
+	if t.Ranks == nil {
+		t.Ranks = ranks.Alone{}
+	}
+	if t.Ranks.Size() > c.Slices {
+		return nil, fmt.Errorf("train: %d ranks for %d slices: every rank needs one", t.Ranks.Size(), c.Slices)
+	}
+	if t.Ranks.Size() > 1 {
+		t.Sampler = dealtSampler{t.Sampler, t.Ranks}
 	}
 	parts := len(rollout.ComponentNames(p.Grader))
 	if e, settings := c.estimator(); e.Components {
@@ -123,16 +137,16 @@ func New(c Config, p Parts) (*Trainer, error) {
 	t.order = order{n: len(p.Problems), perStep: c.PromptsPerStep, shuffled: c.Shuffled, seed: p.Seed}
 
 	var err error
-	if t.policy, err = newLearner(p.Backend, "actor", p.Policy, c.Policy); err != nil {
+	if t.policy, err = newLearner(p.Backend, "actor", p.Policy, c.Policy, c.Slices, t.Ranks); err != nil {
 		return nil, err
 	}
 	if t.needs.Critic {
-		if t.critic, err = newLearner(p.Backend, "critic", p.Critic, c.Critic); err != nil {
+		if t.critic, err = newLearner(p.Backend, "critic", p.Critic, c.Critic, c.Slices, t.Ranks); err != nil {
 			t.Close()
 			return nil, err
 		}
 	}
-	if t.passes, err = newPasses(p.Backend, p.Policy.Config, p.Policy.Heads, c.MicroBatchTokens, longest,
+	if t.passes, err = newPasses(p.Backend, t.Ranks, p.Policy.Config, p.Policy.Heads, c.MicroBatchTokens, longest,
 		c.Recompute); err != nil {
 		t.Close()
 		return nil, err
@@ -144,7 +158,7 @@ func New(c Config, p Parts) (*Trainer, error) {
 func (t *Trainer) Close() {
 	for _, l := range []*learner{t.policy, t.critic} {
 		if l != nil {
-			l.opt.Close()
+			l.close()
 		}
 	}
 	if t.passes != nil {
@@ -153,10 +167,12 @@ func (t *Trainer) Close() {
 }
 
 // Run takes the remaining steps. Between steps it calls stop and returns ErrStopped if that
-// is true. If ctx is cancelled it abandons the current step.
+// is true; all ranks stop if one is asked to. If ctx is cancelled it abandons the current step.
 func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
 	for t.step < t.cfg.Steps {
-		if stop != nil && stop() {
+		if stopped, err := ranks.Any(t.Ranks, stop != nil && stop()); err != nil {
+			return err
+		} else if stopped {
 			return ErrStopped
 		}
 		rec, err := t.Step(ctx)
@@ -176,14 +192,15 @@ func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
 }
 
 // Step takes one step and returns its record.
-func (t *Trainer) Step(ctx context.Context) (*Step, error) {
+func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
+	defer ranks.Recover(&err)
 	step := t.step + 1
 	clock := newStopwatch(t.Clock)
 	if err := t.collectAhead(ctx, clock); err != nil {
 		return nil, err
 	}
 	got := t.pending[0]
-	rec := &Step{Step: step, Of: t.cfg.Steps, Trajectories: got.all, Events: got.events}
+	rec = &Step{Step: step, Of: t.cfg.Steps, Trajectories: got.all, Events: got.events}
 	b := got.batch(t.cfg)
 	diff, err := t.oldLogProbs(b, got)
 	if err != nil {

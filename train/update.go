@@ -13,6 +13,14 @@ type scratch struct {
 	logProb, entropy, value, logZ []float32
 	g                             gradients
 	dValue                        []float32
+	mini                          miniScores
+}
+
+// miniScores are what the rows of a mini-batch scored during its update. Ranks exchange
+// theirs; a rank alone does not fill it.
+type miniScores struct {
+	logProb, entropy, value []float32 // [N]
+	logZ                    []float32 // [B]
 }
 
 // take returns x with length n, zeroed.
@@ -35,11 +43,9 @@ func (t *Trainer) updateActor(b *batch, step int) (lists [][]rl.Metric, events [
 				continue
 			}
 			stream := fmt.Sprintf("step=%d/epoch=%d", step, epoch)
-			loss := t.newLoss(b, r[0], r[1], stream)
-			t.policy.m.ZeroGrads()
-			t.passes.each(b, r[0], r[1], t.passes.train, func(r0, r1 int) {
-				t.policyGradient(b, r0, r1, loss, stream)
-			})
+			mini := b.slice(r[0], r[1], c.Slices, t.passes.bundle)
+			loss := t.newLoss(mini.batch, stream)
+			t.policyGradient(mini, loss, stream)
 			norm, event := t.policy.update(step)
 			if event != nil {
 				events = append(events, *event)
@@ -50,9 +56,46 @@ func (t *Trainer) updateActor(b *batch, step int) (lists [][]rl.Metric, events [
 	return lists, events
 }
 
-// policyGradient takes rows r0 to r1, loaded in the training workspace, through the forward
+// policyGradient leaves the gradient of a mini-batch's loss with the policy, and its
+// statistics with loss.
+func (t *Trainer) policyGradient(mini *sliced, loss *objective, stream string) {
+	own, p := loss, t.passes
+	if p.many() {
+		t.scratch.mini.resize(mini.batch)
+		from, _ := p.mine(mini.rankEnds(p.group.Size()))
+		own = loss.from(mini.rows[from]) // this rank's rows; all of them give the statistics
+	}
+	t.policy.gradient(mini, func(r0, r1 int) {
+		p.each(mini.batch, r0, r1, p.train, func(r0, r1 int) { t.rowGradient(mini.batch, r0, r1, own, stream) })
+	})
+	if !p.many() {
+		return
+	}
+	s := &t.scratch.mini
+	tokens := mini.tokenEnds(p.group.Size())
+	p.gather(s.logProb, tokens)
+	p.gather(s.entropy, tokens)
+	n := len(mini.mask)
+	discard := gradients{logProb: take(&t.scratch.g.logProb, n), entropy: take(&t.scratch.g.entropy, n)}
+	var logZ []float32
+	if t.needs.LogZ {
+		logZ = s.logZ
+		p.gather(logZ, mini.rankEnds(p.group.Size()))
+		discard.logZ = take(&t.scratch.g.logZ, len(mini.traj))
+	}
+	loss.add(mini.part(0, len(mini.traj), s.logProb), s.entropy, logZ, discard)
+}
+
+// resize makes room for the scores of a mini-batch.
+func (s *miniScores) resize(b *batch) {
+	take(&s.logProb, len(b.mask))
+	take(&s.entropy, len(b.mask))
+	take(&s.logZ, len(b.traj))
+}
+
+// rowGradient takes rows r0 to r1, loaded in the training workspace, through the forward
 // pass, the loss and the backward pass.
-func (t *Trainer) policyGradient(b *batch, r0, r1 int, loss *objective, stream string) {
+func (t *Trainer) rowGradient(b *batch, r0, r1 int, loss *objective, stream string) {
 	ws, m, s := t.passes.train, t.policy.m, &t.scratch
 	n := ws.Rows()
 	t.dropAdapters(m, b, r0, r1, stream)
@@ -69,6 +112,11 @@ func (t *Trainer) policyGradient(b *batch, r0, r1 int, loss *objective, stream s
 		logZ = take(&s.logZ, r1-r0)
 		t.passes.read(logZ, ws.LogZ())
 		g.logZ = take(&s.g.logZ, r1-r0)
+	}
+	if t.passes.many() {
+		copy(s.mini.logProb[b.rows[r0]:], s.logProb)
+		copy(s.mini.entropy[b.rows[r0]:], s.entropy)
+		copy(s.mini.logZ[r0:], logZ)
 	}
 	loss.add(b.part(r0, r1, s.logProb), s.entropy, logZ, g)
 	t.passes.write(ws.DLogProb(), g.logProb)
@@ -99,30 +147,15 @@ func (t *Trainer) dropoutSeeds(b *batch, r0, r1 int, stream string) []uint64 {
 
 // updateCritic trains the critic towards the returns.
 func (t *Trainer) updateCritic(b *batch, step int) (lists [][]rl.Metric, events []Event) {
-	c, ws, m, s := t.cfg, t.passes.train, t.critic.m, &t.scratch
-	updates, clip := c.PromptsPerStep/c.PromptsPerUpdate, c.Settings.Float(rl.ValueClip)
+	c := t.cfg
+	updates := c.PromptsPerStep / c.PromptsPerUpdate
 	for epoch := range c.Epochs {
 		for _, r := range b.miniBatches(c.PromptsPerUpdate, updates) {
 			if r[0] == r[1] {
 				continue
 			}
-			counts := b.counts(r[0], r[1], c.PromptsPerUpdate*c.Samples, c.LossScale)
 			stream := fmt.Sprintf("critic/step=%d/epoch=%d", step, epoch)
-			var stats rl.ValueStats
-			m.ZeroGrads()
-			t.passes.each(b, r[0], r[1], ws, func(r0, r1 int) {
-				t.dropAdapters(m, b, r0, r1, stream)
-				m.Forward(ws)
-				m.Values(ws)
-				n := ws.Rows()
-				v, dv := take(&s.value, n), take(&s.dValue, n)
-				t.passes.read(v, ws.Value())
-				p, n0 := b.part(r0, r1, v), b.rows[r0]
-				c.Aggregation.Coefficients(p.Coef, p.Mask, p.Rows, counts)
-				rl.ValueLoss(dv, v, b.value[n0:n0+n], b.ret[n0:n0+n], p.Mask, p.Coef, clip, &stats)
-				t.passes.write(ws.DValue(), dv)
-				m.Backward(ws, model.Upstream{Values: true})
-			})
+			stats := t.valueGradient(b.slice(r[0], r[1], c.Slices, t.passes.bundle), stream)
 			norm, event := t.critic.update(step)
 			if event != nil {
 				events = append(events, *event)
@@ -131,6 +164,41 @@ func (t *Trainer) updateCritic(b *batch, step int) (lists [][]rl.Metric, events 
 		}
 	}
 	return lists, events
+}
+
+// valueGradient leaves the gradient of a mini-batch's value loss with the critic, and
+// returns the loss's statistics.
+func (t *Trainer) valueGradient(mini *sliced, stream string) *rl.ValueStats {
+	c, p, m, s := t.cfg, t.passes, t.critic.m, &t.scratch
+	ws, clip := p.train, c.Settings.Float(rl.ValueClip)
+	counts := mini.counts(0, len(mini.traj), c.PromptsPerUpdate*c.Samples, c.LossScale)
+	loss := func(r0, r1 int, v, dv []float32, stats *rl.ValueStats) {
+		x, n0, n1 := mini.part(r0, r1, v), mini.rows[r0], mini.rows[r1]
+		c.Aggregation.Coefficients(x.Coef, x.Mask, x.Rows, counts)
+		rl.ValueLoss(dv, v, mini.value[n0:n1], mini.ret[n0:n1], x.Mask, x.Coef, clip, stats)
+	}
+	stats := new(rl.ValueStats)
+	take(&s.mini.value, len(mini.mask))
+	t.critic.gradient(mini, func(r0, r1 int) {
+		p.each(mini.batch, r0, r1, ws, func(r0, r1 int) {
+			t.dropAdapters(m, mini.batch, r0, r1, stream)
+			m.Forward(ws)
+			m.Values(ws)
+			v, dv := take(&s.value, ws.Rows()), take(&s.dValue, ws.Rows())
+			p.read(v, ws.Value())
+			copy(s.mini.value[mini.rows[r0]:], v)
+			loss(r0, r1, v, dv, stats)
+			p.write(ws.DValue(), dv)
+			m.Backward(ws, model.Upstream{Values: true})
+		})
+	})
+	if !p.many() {
+		return stats
+	}
+	p.gather(s.mini.value, mini.tokenEnds(p.group.Size()))
+	stats = new(rl.ValueStats)
+	loss(0, len(mini.traj), s.mini.value, take(&s.dValue, len(mini.mask)), stats)
+	return stats
 }
 
 // reduce joins the metrics of mini-batches by name, in order of first appearance, as verl

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -11,6 +12,13 @@ import (
 
 func trainChecks() []check {
 	return []check{
+		{[]string{"train.slices"}, func(r *Run) (string, string) {
+			if n := r.Train.Slices; n&(n-1) != 0 {
+				return fmt.Sprintf("train.slices (%d) is not a power of two", n), fmt.Sprintf("%d or %d", below2(n),
+					2*below2(n))
+			}
+			return "", ""
+		}},
 		{[]string{"train.prompts_per_update", "train.prompts_per_step"}, func(r *Run) (string, string) {
 			if t := r.Train; t.PromptsPerStep%t.PromptsPerUpdate != 0 {
 				return fmt.Sprintf("train.prompts_per_update (%d) does not divide train.prompts_per_step (%d)",
@@ -133,6 +141,9 @@ func trainChecks() []check {
 			}},
 	}
 }
+
+// below2 returns the largest power of two below n; n is not one.
+func below2(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
 
 // warmup checks that the warm-up ends before the steps do. Zero steps mean no training.
 func warmup(path, steps string, values func(r *Run) (warm, all int)) check {

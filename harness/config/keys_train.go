@@ -1,6 +1,9 @@
 package config
 
-import "exp/eval"
+import (
+	"exp/eval"
+	"exp/train/ranks"
+)
 
 // Keys of sampling, training and evaluation.
 
@@ -81,6 +84,10 @@ func trainKeys() []Key {
 			Help: "problems, with all their completions, in one optimizer update; divides prompts_per_step"},
 		{Path: "train.steps", Kind: Int, Range: atLeast(0), Unit: "steps",
 			Help: "steps of the run (sample, grade, update); 0 evaluates the initial weights"},
+		{Path: "train.slices", Kind: Int, Default: is(8), Range: between(1, ranks.MaxSlices), Unit: "slices",
+			Stages: at(SFT, Train),
+			Help: "parts of a mini-batch whose gradients are summed in a binary tree, a power of two; the most ranks " +
+				"that can compute the run. Each doubling keeps one more gradient in memory on a rank"},
 	})
 	keys = append(keys, loraKeys()...)
 	return append(keys, adamw("train.optim", "steps", Default{}, nil, Train)...)

@@ -318,6 +318,7 @@ type Training struct {
 	PromptsPerStep   int   `key:"prompts_per_step"`
 	PromptsPerUpdate int   `key:"prompts_per_update"`
 	Steps            int   `key:"steps"`
+	Slices           int   `key:"slices"`
 	Optim            Optim `key:"optim"`
 	LoRA             LoRA  `key:"lora"`
 }

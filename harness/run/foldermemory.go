@@ -10,7 +10,7 @@ type ModelNeeds struct {
 	Evaluate int64 `json:"evaluate_bytes"`        // weights in float32
 	Frozen   int64 `json:"evaluate_bf16_bytes"`   // weights if kept in bf16
 	Cache    int64 `json:"cache_bytes_per_token"` // keys and values
-	Train    int64 `json:"train_bytes"`           // weights, gradients and moments, all in float32
+	Train    int64 `json:"train_bytes"`           // weights, gradients of one slice and moments, all in float32
 }
 
 // NeedsOf returns the memory that a model needs on the CPU, without activations; the
@@ -18,9 +18,9 @@ type ModelNeeds struct {
 func NeedsOf(c model.Config) ModelNeeds {
 	heads, copies := model.Heads{LM: true}, panels(kernels.F32)
 	return ModelNeeds{
-		Evaluate: int64(weightBytes(c, heads, false, copies, kernels.F32)),
+		Evaluate: int64(c.ModelBytes(heads, false, copies, kernels.F32)),
 		Frozen:   int64(c.BackboneBytes(true, kernels.BF16, copies, kernels.F32)),
 		Cache:    int64(c.CacheBytes(1, 1, kernels.F32)),
-		Train:    int64(weightBytes(c, heads, true, copies, kernels.F32)),
+		Train:    int64(learnerBytes(c, heads, 1, copies, kernels.F32)),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"exp/train/checkpoint"
 	"exp/train/generate"
 	"exp/train/model"
+	"exp/train/ranks"
 )
 
 // memoryOf returns the device memory, by part, of a learning stage (config.SFT or
@@ -39,23 +40,23 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 	if adapted := stage.WithAdapters(heads, c, arch); kind == config.Train && adapted.Adapters != nil {
 		heads = adapted
 		add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand))
-		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, copies, operand))
+		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, c.Train.Slices, copies, operand))
 		if needs.Reference && c.Model.HasAdapter() && c.SFT.Steps == 0 {
 			add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: heads.Adapters},
 				false, copies, operand))
 		}
 		if needs.Critic {
 			add("critic: adapters, gradients, optimizer",
-				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), copies, operand))
+				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), c.Train.Slices, copies, operand))
 		}
 	} else {
-		add("policy: weights, gradients, optimizer", weightBytes(arch, heads, true, copies, operand))
+		add("policy: weights, gradients, optimizer", learnerBytes(arch, heads, c.Train.Slices, copies, operand))
 		if needs.Reference {
 			add("reference policy", referenceBytes(c, arch))
 		}
 		if needs.Critic {
 			add("critic: weights, gradients, optimizer",
-				weightBytes(arch, model.Heads{Value: true}, true, copies, operand))
+				learnerBytes(arch, model.Heads{Value: true}, c.Train.Slices, copies, operand))
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
@@ -114,7 +115,7 @@ func rewardBytes(c *config.Run) int {
 	}
 	heads := model.Heads{Value: true}
 	room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
-	return weightBytes(m, heads, false, copiesOf(c), operand) +
+	return m.ModelBytes(heads, false, copiesOf(c), operand) +
 		m.WorkspaceBytes(heads, room, model.KeepNothing, operand)
 }
 
@@ -128,21 +129,21 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	return t.Needs(), heads
 }
 
-// weightBytes returns the memory of a model, with optimizer moments if it learns.
-func weightBytes(arch model.Config, h model.Heads, trainable bool, copies model.PackedLen, operand kernels.DType) int {
-	bytes := arch.ModelBytes(h, trainable, copies, operand)
-	if trainable {
-		_, n := model.Layout(arch, h)
-		bytes += 8 * n
-	}
-	return bytes
+// learnerBytes returns the memory of a model in training.
+func learnerBytes(arch model.Config, h model.Heads, slices int, copies model.PackedLen, operand kernels.DType) int {
+	_, n := model.Layout(arch, h)
+	return arch.ModelBytes(h, true, copies, operand) + updateBytes(n, slices)
 }
 
 // adapterBytes returns the memory of trained adapters, on weights counted elsewhere.
-func adapterBytes(arch model.Config, h model.Heads, copies model.PackedLen, operand kernels.DType) int {
+func adapterBytes(arch model.Config, h model.Heads, slices int, copies model.PackedLen, operand kernels.DType) int {
 	_, n := model.AdapterLayout(arch, h, h.Adapters)
-	return arch.AdapterBytes(h, true, copies, operand) + 8*n
+	return arch.AdapterBytes(h, true, copies, operand) + updateBytes(n, slices)
 }
+
+// updateBytes returns the memory of an update of n parameters besides their gradient: the
+// optimizer's moments, and the gradients that wait in the tree of slices.
+func updateBytes(n, slices int) int { return 8*n + 4*n*ranks.Extra(slices, 1, 0) }
 
 // frozenType returns the type of frozen weights in memory: the folder's, or BF16 for a
 // published model that is not here.
@@ -164,7 +165,7 @@ func frozenType(c *config.Run) kernels.DType {
 func referenceBytes(c *config.Run, arch model.Config) int {
 	h, copies, operand := model.Heads{LM: true}, copiesOf(c), stage.Operand(c)
 	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 || stage.FoldsAdapter(c) {
-		return weightBytes(arch, h, false, copies, operand)
+		return arch.ModelBytes(h, false, copies, operand)
 	}
 	return arch.BackboneBytes(true, frozenType(c), copies, operand) + arch.AdapterBytes(h, false, copies, operand)
 }

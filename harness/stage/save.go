@@ -17,7 +17,7 @@ import (
 // learns is SFT or the RL loop, whose state a checkpoint saves.
 type learns interface {
 	State() train.State
-	Buffers() []train.NamedBuffer
+	WithBuffers(f func(list []train.NamedBuffer) error) error
 	Restore(train.State) error
 }
 
@@ -50,10 +50,11 @@ type savedState struct {
 	Log   json.RawMessage `json:"log,omitempty"` // a JSON string: lines gathered so far
 }
 
-func (s *saver) groups() []checkpoint.Group {
+// groupsOf returns the buffers "GROUP/NAME" in the groups of a checkpoint.
+func groupsOf(list []train.NamedBuffer) []checkpoint.Group {
 	byName := map[string]int{}
 	var groups []checkpoint.Group
-	for _, b := range s.t.Buffers() {
+	for _, b := range list {
 		group, name, _ := strings.Cut(b.Name, "/")
 		i, ok := byName[group]
 		if !ok {
@@ -61,13 +62,17 @@ func (s *saver) groups() []checkpoint.Group {
 			byName[group] = i
 			groups = append(groups, checkpoint.Group{Name: group})
 		}
-		groups[i].Buffers = append(groups[i].Buffers, checkpoint.NamedBuffer{Name: name, Data: b.Buffer})
+		x := checkpoint.NamedBuffer{Name: name, Data: b.Buffer}
+		if b.Cut != nil {
+			x.Cut = b.Cut
+		}
+		groups[i].Buffers = append(groups[i].Buffers, x)
 	}
 	return groups
 }
 
 // save writes a checkpoint of the finished steps and returns its directory.
-func (s *saver) save(chain ident.Digest, log []byte) (string, error) {
+func (s *saver) save(chain ident.Digest, log []byte) (dir string, err error) {
 	state := savedState{SID: s.e.SID, Chain: chain, Train: s.t.State()}
 	if log != nil {
 		text, err := json.Marshal(string(log))
@@ -80,8 +85,12 @@ func (s *saver) save(chain ident.Digest, log []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return checkpoint.Write(s.e.Backend, s.dir, checkpoint.State{Step: state.Train.Step, Extra: extra,
-		Groups: s.groups()})
+	err = s.t.WithBuffers(func(list []train.NamedBuffer) error {
+		dir, err = checkpoint.Write(s.e.Backend, s.dir, checkpoint.State{Step: state.Train.Step, Extra: extra,
+			Groups: groupsOf(list)})
+		return err
+	})
+	return dir, err
 }
 
 // loaded is a checkpoint from which a stage continues.
@@ -145,7 +154,9 @@ func (s *saver) newest(dir string, sid ident.Digest,
 	if err != nil {
 		return l, false, err
 	}
-	if err := c.Load(s.e.Backend, s.groups()); err != nil {
+	if err := s.t.WithBuffers(func(list []train.NamedBuffer) error {
+		return c.Load(s.e.Backend, groupsOf(list))
+	}); err != nil {
 		return l, false, err
 	}
 	return l, true, s.t.Restore(state.Train)

@@ -140,7 +140,7 @@ func (t *Tensors) matchExactly(buffers []NamedBuffer) error {
 	}
 	e := &MismatchError{Path: t.path}
 	for _, b := range buffers {
-		if got, _ := t.Lookup(b.Name); got.DType != dtypeOf(b.Data.DType()) {
+		if got, _ := t.Lookup(b.Name); got.DType != dtypeOf(b.dtype()) {
 			e.Misshaped = append(e.Misshaped, Misshape{Name: b.Name, Got: got.kind(), Want: b.tensor().kind()})
 		}
 	}

@@ -115,15 +115,44 @@ type NamedBuffer struct {
 	Name  string
 	Shape []int // nil for [Data.Len()]
 	Data  kernels.Buffer
+	Cut   Cut // if not nil, holds the elements instead of Data
+}
+
+// Cut is a buffer that several processes hold in parts. It is read and written in ranges,
+// whose size no file shows.
+type Cut interface {
+	Len() int
+	DType() kernels.DType
+	// Read returns elements lo to hi in memory of the host, valid until the next call.
+	Read(lo, hi int) (kernels.Buffer, error)
+	// Write sets the elements from lo on to x, in memory of the host.
+	Write(lo int, x kernels.Buffer) error
+}
+
+// cutElements is the length of the ranges in which a Cut is read: 16 MiB of float32.
+const cutElements = 4 << 20
+
+func (b NamedBuffer) len() int {
+	if b.Cut != nil {
+		return b.Cut.Len()
+	}
+	return b.Data.Len()
+}
+
+func (b NamedBuffer) dtype() kernels.DType {
+	if b.Cut != nil {
+		return b.Cut.DType()
+	}
+	return b.Data.DType()
 }
 
 // tensor returns b's description in a file. It panics if the shape is not the buffer's.
 func (b NamedBuffer) tensor() Tensor {
-	t := Tensor{Name: b.Name, DType: dtypeOf(b.Data.DType()), Shape: b.Shape}
+	t := Tensor{Name: b.Name, DType: dtypeOf(b.dtype()), Shape: b.Shape}
 	if t.Shape == nil {
-		t.Shape = []int{b.Data.Len()}
+		t.Shape = []int{b.len()}
 	}
-	if t.Len() != b.Data.Len() {
+	if t.Len() != b.len() {
 		panic("checkpoint: shape of " + b.Name + " is not its buffer's")
 	}
 	return t
@@ -131,5 +160,19 @@ func (b NamedBuffer) tensor() Tensor {
 
 // source returns b as a source, copied from the device when written.
 func (b NamedBuffer) source(be kernels.Backend) Source {
-	return Source{Tensor: b.tensor(), Raw: func(w io.Writer) error { return writeBuffer(w, be, b.Data) }}
+	return Source{Tensor: b.tensor(), Raw: func(w io.Writer) error {
+		if b.Cut == nil {
+			return writeBuffer(w, be, b.Data)
+		}
+		for lo := 0; lo < b.len(); lo += cutElements {
+			x, err := b.Cut.Read(lo, min(lo+cutElements, b.len()))
+			if err != nil {
+				return err
+			}
+			if err := writeBuffer(w, be, x); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
 }

@@ -82,14 +82,18 @@ func LoadWeights(be kernels.Backend, m *model.Model, t *Tensors, want Filter) er
 
 // fill sets buffers to their tensors, in disk order.
 func (t *Tensors) fill(be kernels.Backend, buffers []NamedBuffer) error {
-	into := map[string]kernels.Buffer{}
+	into := map[string]NamedBuffer{}
 	wants := make([]Want, len(buffers))
 	for i, b := range buffers {
-		into[b.Name], wants[i] = b.Data, Want{Name: b.Name, As: b.Data.DType()}
+		into[b.Name], wants[i] = b, Want{Name: b.Name, As: b.dtype()}
 	}
 	t.byPlace(wants)
 	return t.Stream(wants, func(w Want, piece kernels.Buffer, from int) error {
-		be.Copy(into[w.Name].Slice(from, from+piece.Len()), piece)
+		b := into[w.Name]
+		if b.Cut != nil {
+			return b.Cut.Write(from, piece)
+		}
+		be.Copy(b.Data.Slice(from, from+piece.Len()), piece)
 		be.Sync()
 		return nil
 	})
@@ -120,7 +124,7 @@ func (t *Tensors) match(wanted []NamedBuffer, ignore func(name string) bool) err
 		switch {
 		case !ok:
 			e.Missing = append(e.Missing, b.Name)
-		case !slices.Equal(got.Shape, want.Shape) || !got.DType.fits(b.Data.DType()):
+		case !slices.Equal(got.Shape, want.Shape) || !got.DType.fits(b.dtype()):
 			e.Misshaped = append(e.Misshaped, Misshape{Name: b.Name, Got: got.kind(), Want: want.kind()})
 		}
 	}

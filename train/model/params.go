@@ -13,6 +13,9 @@ type Tensor struct {
 	off   int // first element in the arena
 }
 
+// Offset returns the tensor's first element in the arena.
+func (t Tensor) Offset() int { return t.off }
+
 // Len returns the number of elements.
 func (t Tensor) Len() int {
 	n := 1

@@ -6,8 +6,8 @@ import (
 	"exp/kernels"
 )
 
-// AdamW is the optimizer state of one arena of parameters: two moments of the arena's
-// length and the number of updates (Loshchilov and Hutter, arXiv:1711.05101, decoupled
+// AdamW is the optimizer state of an arena of parameters or a shard of one: two moments of
+// that length and the number of updates (Loshchilov and Hutter, arXiv:1711.05101, decoupled
 // decay; the update itself is kernels.AdamW). As in verl every parameter decays, including
 // norms and biases.
 type AdamW struct {
@@ -15,7 +15,7 @@ type AdamW struct {
 
 	be   kernels.Backend
 	m, v kernels.Buffer
-	sum  kernels.Buffer // float64 [1], for the gradient's norm
+	sum  kernels.Buffer // float64, an element for each block of the gradient's norm
 	host [1]float64     // sum on the host; a local variable would escape at each norm
 	step int
 }
@@ -31,7 +31,7 @@ func NewAdamW(be kernels.Backend, n int, beta1, beta2, eps, decay float64) (*Ada
 		}
 		return b
 	}
-	o.m, o.v, o.sum = alloc(be.Float(), n), alloc(be.Float(), n), alloc(kernels.F64, 1)
+	o.m, o.v, o.sum = alloc(be.Float(), n), alloc(be.Float(), n), alloc(kernels.F64, max(1, blocks(n)))
 	if err != nil {
 		o.Close()
 		return nil, err
@@ -51,11 +51,25 @@ func (o *AdamW) Close() {
 
 // Norm returns the L2 norm of grads, summed in float64.
 func (o *AdamW) Norm(grads kernels.Buffer) float64 {
-	o.be.SumSquares(o.sum, grads)
-	o.be.Copy(kernels.Host(o.host[:]), o.sum)
+	sum := o.sum.Slice(0, 1)
+	o.be.SumSquares(sum, grads)
+	o.be.Copy(kernels.Host(o.host[:]), sum)
 	o.be.Sync()
 	return math.Sqrt(o.host[0])
 }
+
+// BlockSums sets out to the sums of squares of grads' consecutive blocks of
+// kernels.SumBlock elements. Norm is the root of their sum from the first to the last, so
+// shards of whole blocks give the norm of the whole gradient.
+func (o *AdamW) BlockSums(out []float64, grads kernels.Buffer) {
+	for i := range out {
+		o.be.SumSquares(o.sum.Slice(i, i+1), grads.Slice(i*kernels.SumBlock, min((i+1)*kernels.SumBlock, grads.Len())))
+	}
+	o.be.Copy(kernels.Host(out), o.sum.Slice(0, len(out)))
+	o.be.Sync()
+}
+
+func blocks(n int) int { return (n + kernels.SumBlock - 1) / kernels.SumBlock }
 
 // Update takes one step with learning rate lr along grads multiplied by scale.
 func (o *AdamW) Update(params, grads kernels.Buffer, lr, scale float64) {

@@ -6,10 +6,6 @@ import (
 	"slices"
 )
 
-// Workload is verl's estimate of the work of a sequence of n tokens, 24576·n + n²: a
-// dense layer's share and attention's, of a 7B model.
-func Workload(n int) int { return int(n * (24576 + n)) }
-
 // GreedyPartition is Partition by a simpler rule, verl's greedy_partition: each item, in
 // the order they come, goes to the part with the least sum, the first of equals. With
 // equal, which panics unless parts divides their number, a part with fewer items goes

@@ -1,0 +1,104 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"fmt"
+
+	"exp/train/ranks"
+	"exp/train/rollout"
+)
+
+// dealtSampler deals requests among the ranks and returns everybody's completions. Which
+// rank draws a completion changes no bit of it (rollout.Request).
+type dealtSampler struct {
+	rollout.Sampler
+	group ranks.Group
+}
+
+// draw is one completion that is asked for.
+type draw struct{ request, seed int }
+
+// deal returns what each rank draws: whole requests in turn, or their seeds in turn if there
+// are fewer requests than ranks.
+func (s dealtSampler) deal(reqs []rollout.Request) [][]draw {
+	size := s.group.Size()
+	out := make([][]draw, size)
+	n := 0
+	for i := range reqs {
+		for k := range reqs[i].Seeds {
+			r := i % size
+			if len(reqs) < size {
+				r = n % size
+			}
+			out[r] = append(out[r], draw{i, k})
+			n++
+		}
+	}
+	return out
+}
+
+// Sample implements rollout.Sampler. done counts this rank's completions.
+func (s dealtSampler) Sample(ctx context.Context, reqs []rollout.Request, p rollout.Params,
+	done func(n int)) ([][]rollout.Completion, error) {
+	dealt := s.deal(reqs)
+	var own []rollout.Request
+	last := -1
+	for _, d := range dealt[s.group.Rank()] {
+		if d.request != last {
+			own, last = append(own, rollout.Request{Prompt: reqs[d.request].Prompt}), d.request
+		}
+		seeds := &own[len(own)-1].Seeds
+		*seeds = append(*seeds, reqs[d.request].Seeds[d.seed])
+	}
+	var list []rollout.Completion
+	var err error
+	if len(own) > 0 {
+		var got [][]rollout.Completion
+		got, err = s.Sampler.Sample(ctx, own, p, done)
+		for i := range got {
+			list = append(list, got[i]...)
+		}
+	}
+	lists, err := share(s.group, list, err)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]rollout.Completion, len(reqs))
+	for i := range out {
+		out[i] = make([]rollout.Completion, len(reqs[i].Seeds))
+	}
+	for r, draws := range dealt {
+		for i, d := range draws {
+			out[d.request][d.seed] = lists[r][i]
+		}
+	}
+	return out, nil
+}
+
+// share returns every rank's list, by rank. If a rank failed all of them return an error.
+func share[T any](g ranks.Group, mine []T, err error) ([][]T, error) {
+	if err := ranks.Agree(g, err); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(mine); err != nil {
+		panic("train: " + err.Error()) // memory takes everything
+	}
+	all, err := ranks.Share(g, b.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	lists := make([][]T, len(all))
+	for r := range all {
+		if r == g.Rank() {
+			lists[r] = mine
+			continue
+		}
+		if err := gob.NewDecoder(bytes.NewReader(all[r])).Decode(&lists[r]); err != nil {
+			return nil, fmt.Errorf("from rank %d: %w", r, err)
+		}
+	}
+	return lists, nil
+}

@@ -1,0 +1,331 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"exp/train/checkpoint"
+	"exp/train/model"
+	"exp/train/ranks"
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// rankedToy is a toy whose parameters make several shards and whose mini-batches fill most of
+// 8 slices.
+func rankedToy(t *testing.T, kind Kind) *toyRun {
+	r := newToyRun(t, kind, 1)
+	r.model.FFN = 200
+	for i := range 14 {
+		r.problems = append(r.problems, rollout.Problem{ID: fmt.Sprint("q", i), Prompt: "CBADE"[:1+i%5]})
+	}
+	c := &r.cfg
+	c.Slices, c.PromptsPerStep, c.PromptsPerUpdate, c.Samples, c.Steps, c.Epochs = 8, 18, 9, 2, 2, 2
+	c.MicroBatchTokens, c.VerifyRate = 40, 1
+	return r
+}
+
+// rankedResult is what must not depend on the number of ranks.
+type rankedResult struct {
+	trace      string
+	params     []float32
+	checkpoint string // its manifest, which names the digests of its files
+}
+
+// runRanked runs the toys that build makes, one for each rank, and returns what the first
+// one recorded, after checking that the others recorded and learned the same.
+func runRanked(t *testing.T, size int, build func() *toyRun) rankedResult {
+	t.Helper()
+	toys := make([]*toyRun, size)
+	groups := ranks.InProcess(size)
+	for i := range toys {
+		toys[i] = build()
+		toys[i].ranks = groups[i]
+		toys[i].start()
+	}
+	dir := t.TempDir()
+	inParallel(t, toys, func(r *toyRun) error {
+		if err := r.trainer.Run(context.Background(), nil); err != nil {
+			return err
+		}
+		return save(r, dir)
+	})
+	first := rankedResult{trace(toys[0].steps), toys[0].params(), manifestIn(t, dir)}
+	for i, r := range toys[1:] {
+		if got := trace(r.steps); got != first.trace {
+			t.Errorf("%d ranks: rank %d recorded otherwise than rank 0: %s", size, i+1,
+				firstLineThatDiffers(got, first.trace))
+		}
+		if at := differentBit(r.params(), first.params); at >= 0 {
+			t.Errorf("%d ranks: parameters of ranks 0 and %d differ at %d", size, i+1, at)
+		}
+	}
+	return first
+}
+
+// inParallel calls f for each toy in a goroutine. A rank that fails leaves its group.
+func inParallel(t *testing.T, toys []*toyRun, f func(r *toyRun) error) {
+	t.Helper()
+	var done sync.WaitGroup
+	for i, r := range toys {
+		done.Go(func() {
+			if err := f(r); err != nil {
+				t.Errorf("rank %d: %v", i, err)
+				r.ranks.(*ranks.Local).Close()
+			}
+		})
+	}
+	done.Wait()
+}
+
+// save writes a checkpoint of a toy's trainer to dir.
+func save(r *toyRun, dir string) error {
+	return r.trainer.WithBuffers(func(list []NamedBuffer) error {
+		_, err := checkpoint.Write(r.be, dir, checkpoint.State{Step: r.trainer.step, Groups: groupsOf(list)})
+		return err
+	})
+}
+
+func groupsOf(list []NamedBuffer) (groups []checkpoint.Group) {
+	for _, b := range list {
+		name := strings.ReplaceAll(b.Name, "/", ".")
+		x := checkpoint.NamedBuffer{Name: name, Data: b.Buffer}
+		if b.Cut != nil {
+			x.Cut = b.Cut
+		}
+		groups = append(groups, checkpoint.Group{Name: name, Buffers: []checkpoint.NamedBuffer{x}})
+	}
+	return groups
+}
+
+func manifestIn(t *testing.T, dir string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "step-*", "manifest.json"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("checkpoints %v, %v", found, err)
+	}
+	b, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// batchGrader judges all completions of a step in one call.
+type batchGrader struct{ graderFunc }
+
+func (g batchGrader) GradeAll(_ context.Context, items []rollout.Item) ([]rollout.Verdict, error) {
+	var out []rollout.Verdict
+	for _, i := range items {
+		out = append(out, g.graderFunc(i.Problem, i.Completion))
+	}
+	return out, nil
+}
+
+// rankedCases are the ways of training that ranks must not change.
+func rankedCases(t *testing.T) map[string]func() *toyRun {
+	toy := func(kind Kind, change func(r *toyRun)) func() *toyRun {
+		return func() *toyRun {
+			r := rankedToy(t, kind)
+			change(r)
+			return r
+		}
+	}
+	return map[string]func() *toyRun{
+		"FlowRL": toy(FlowRL, func(r *toyRun) {}),
+		"PPO":    toy(PPO, func(r *toyRun) { r.cfg.KL.RewardCoef, r.cfg.EntropyCoef = 0.05, 0.01 }),
+		"GRPO":   toy(GRPO, func(r *toyRun) {}),
+		"KL-Cov": toy(GRPO, func(r *toyRun) { r.cfg.Loss = "kl_cov" }),
+		"Clip-Cov": toy(GRPO, func(r *toyRun) {
+			r.cfg.Loss = "clip_cov"
+		}),
+		"bypass": toy(GRPO, func(r *toyRun) {
+			r.cfg.Correction = rl.Correction{Bypass: rl.BypassPPO, Weights: rl.TokenWeights, High: 2}
+		}),
+		"ReMax, graded together": toy(GRPO, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
+		"stale":                  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
+		"filtered": toy(GRPO, func(r *toyRun) {
+			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 6, 3
+			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}
+		}),
+		"bf16, few problems": toy(FlowRL, func(r *toyRun) {
+			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.bf16 = 4, 2, true
+		}),
+	}
+}
+
+// TestRanks: any number of ranks records the metrics and completions, learns the parameters
+// and moments, and writes the checkpoint of one rank.
+func TestRanks(t *testing.T) {
+	cases := rankedCases(t)
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(name, func(t *testing.T) {
+			want := runRanked(t, 1, cases[name])
+			for _, size := range []int{2, 3, 4, 8} {
+				got := runRanked(t, size, cases[name])
+				if got.trace != want.trace {
+					t.Errorf("%d ranks: %s", size, firstLineThatDiffers(got.trace, want.trace))
+				}
+				if at := differentBit(got.params, want.params); at >= 0 {
+					t.Errorf("%d ranks: parameters differ at %d", size, at)
+				}
+				if got.checkpoint != want.checkpoint {
+					t.Errorf("%d ranks: the checkpoint is\n%s\nwant\n%s", size, got.checkpoint, want.checkpoint)
+				}
+			}
+		})
+	}
+}
+
+// A run on three ranks that is stopped, saved and continued on two has the bits of one rank.
+func TestRanksResume(t *testing.T) {
+	build := func() *toyRun {
+		r := rankedToy(t, PPO)
+		r.cfg.Steps, r.cfg.Staleness, r.cfg.KL.RewardCoef = 3, 1, 0.1
+		r.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
+		return r
+	}
+	want := runRanked(t, 1, build)
+	start := func(size int) []*toyRun {
+		toys, groups := make([]*toyRun, size), ranks.InProcess(size)
+		for i := range toys {
+			toys[i] = build()
+			toys[i].ranks = groups[i]
+			toys[i].start()
+		}
+		return toys
+	}
+	dir := t.TempDir()
+	first := start(3)
+	inParallel(t, first, func(r *toyRun) error {
+		stop := func() bool { return r == first[1] && len(r.steps) == 2 } // one rank is told to
+		if err := r.trainer.Run(context.Background(), stop); !errors.Is(err, ErrStopped) {
+			return fmt.Errorf("Run = %v, want ErrStopped", err)
+		}
+		return save(r, dir)
+	})
+	second := start(2)
+	inParallel(t, second, func(r *toyRun) error {
+		err := r.trainer.WithBuffers(func(list []NamedBuffer) error {
+			c, _, err := checkpoint.LatestUpTo(dir, 9, func(*checkpoint.Checkpoint) error { return nil })
+			if err != nil {
+				return err
+			}
+			return c.Load(r.be, groupsOf(list))
+		})
+		if err != nil {
+			return err
+		}
+		var state State
+		if r == second[0] {
+			state = first[0].trainer.State()
+		}
+		if err := r.trainer.Restore(state); err != nil {
+			return err
+		}
+		return r.trainer.Run(context.Background(), nil)
+	})
+	if got := trace(append(first[0].steps, second[0].steps...)); got != want.trace {
+		t.Error(firstLineThatDiffers(got, want.trace))
+	}
+	for i, r := range second {
+		if at := differentBit(r.params(), want.params); at >= 0 {
+			t.Errorf("parameters of rank %d differ at %d", i, at)
+		}
+	}
+}
+
+// Fine-tuning on any number of ranks is fine-tuning on one.
+func TestRanksSFT(t *testing.T) {
+	var problems []rollout.Problem
+	for _, p := range []string{"A", "B", "C", "AB", "BC", "CA", "ABC", "CBA"} {
+		problems = append(problems, rollout.Problem{ID: p, Prompt: p + "E", Target: p + p})
+	}
+	run := func(size int) (string, []float32) {
+		toys, groups := make([]*toyRun, size), ranks.InProcess(size)
+		fits := make([]*SFT, size)
+		for i := range toys {
+			r := newToyRun(t, GRPO, 1)
+			r.ranks, toys[i] = groups[i], r
+			m, err := model.New(r.be, r.model, model.Heads{LM: true}, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(m.Close)
+			m.Init(hashSeed(99))
+			fits[i], err = NewSFT(SFTConfig{Steps: 6, ProblemsPerStep: 7, MicroBatchTokens: 12, Slices: 8, Optim: r.cfg.Policy},
+				SFTParts{Backend: r.be, Model: m, Problems: problems, Prompt: letters{}.prompt, Encode: letters{}.encode,
+					Seed: hashSeed(2), Ranks: groups[i],
+					Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(fits[i].Close)
+		}
+		inParallel(t, toys, func(r *toyRun) error {
+			return fits[slices.Index(toys, r)].Run(context.Background(), nil)
+		})
+		return trace(toys[size-1].steps), toys[size-1].host(fits[size-1].Model.Params())
+	}
+	want, params := run(1)
+	for _, size := range []int{2, 3, 4, 8} {
+		got, x := run(size)
+		if got != want {
+			t.Errorf("%d ranks: %s", size, firstLineThatDiffers(got, want))
+		}
+		if at := differentBit(x, params); at >= 0 {
+			t.Errorf("%d ranks: parameters differ at %d", size, at)
+		}
+	}
+}
+
+// A grader that fails on one rank ends the run on all of them, and so does a rank that goes.
+func TestRanksFail(t *testing.T) {
+	toys, groups := make([]*toyRun, 3), ranks.InProcess(3)
+	for i := range toys {
+		toys[i] = rankedToy(t, GRPO)
+		toys[i].ranks = groups[i]
+		toys[i].start().Grader = brokenOn{i == 1}
+	}
+	var done sync.WaitGroup
+	errs := make([]error, len(toys))
+	for i, r := range toys {
+		done.Go(func() { errs[i] = r.trainer.Run(context.Background(), nil) })
+	}
+	done.Wait()
+	for i, err := range errs {
+		want := "rank 1: problem"
+		if i == 1 {
+			want = "no interpreter"
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("rank %d: %v, want %q", i, err, want)
+		}
+	}
+	r := rankedToy(t, GRPO)
+	r.ranks = ranks.InProcess(2)[0]
+	r.start()
+	r.ranks.(*ranks.Local).Close()
+	var lost *ranks.Error
+	if err := r.trainer.Run(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "lost") {
+		t.Errorf("Run without its other rank = %v (%v)", err, lost)
+	}
+}
+
+// brokenOn is a grader that cannot work on one rank.
+type brokenOn struct{ fails bool }
+
+func (f brokenOn) Grade(context.Context, *rollout.Problem, *rollout.Completion) (rollout.Verdict, error) {
+	if f.fails {
+		return rollout.Verdict{}, errors.New("no interpreter")
+	}
+	return rollout.Verdict{Status: rollout.Graded}, nil
+}
