@@ -87,9 +87,9 @@
 // boundaries as an int32 buffer [blocks+1] of row offsets. The gradient of an
 // embedding has no blocks: its rows are added one by one.
 //
-// So a gradient depends on which sequences of a mini-batch share a prompt and on
-// their order, both chosen by the caller that builds the mini-batch, and on nothing
-// else about their packing.
+// So a gradient depends on which sequences share a prompt and on their order, and on nothing
+// else about their packing. Package train cuts a mini-batch into slices, chooses both within
+// each, and adds the slices' gradients in a binary tree (train/ranks, type Sum).
 //
 // Gradients of parameters are added to the buffer; gradients of activations
 // overwrite it, unless the operation says otherwise.
