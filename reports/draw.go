@@ -37,22 +37,12 @@ type drawn struct {
 func drawAll(list []drawing) (drawn, error) {
 	done := make([]figure.Figure, len(list))
 	errs := make([]error, len(list))
-	next := make(chan int)
-	var group sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), max(len(list), 1)) {
-		group.Go(func() {
-			for i := range next {
-				if errs[i] = list[i].reason; errs[i] == nil {
-					done[i], errs[i] = list[i].draw()
-				}
-			}
-		})
-	}
-	for i := range list {
-		next <- i
-	}
-	close(next)
-	group.Wait()
+	_ = concurrently(len(list), func(i int) error { // errs keeps each error
+		if errs[i] = list[i].reason; errs[i] == nil {
+			done[i], errs[i] = list[i].draw()
+		}
+		return nil
+	})
 
 	out := drawn{groups: map[string]gallery{}, omitted: []omitted{}}
 	for i, a := range list {
@@ -70,6 +60,27 @@ func drawAll(list []drawing) (drawn, error) {
 		}
 	}
 	return out, nil
+}
+
+// concurrently calls f for 0 ≤ i < n on all cores and returns the errors, joined in that
+// order.
+func concurrently(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		group.Go(func() {
+			for i := range next {
+				errs[i] = f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	return errors.Join(errs...)
 }
 
 // noDataReason returns the part of a figure's error that names the missing data.

@@ -2,19 +2,27 @@ package reports
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+
+	"exp/reports/figure"
 )
 
 // Formats selects the contents of a bundle. The zero value selects everything.
 type Formats struct {
 	Pages   []string // of "html", "md", "json"; nil: all
-	Figures []string // of "svg", "png"; nil: both, empty and not nil: none
+	Figures []string // of FigureFormats; nil: DefaultFigures, empty and not nil: none
+
+	// Setting returns the size of a format's figure files; nil: a report's for all.
+	Setting func(format string) figure.Setting
 }
 
 // Names of formats.
 var (
 	PageFormats   = []string{"html", "md", "json"}
-	FigureFormats = []string{"svg", "png"}
+	FigureFormats = figure.Formats()
+	// DefaultFigures leaves out PDF, which the page does not need.
+	DefaultFigures = []string{"svg", "png"}
 )
 
 // Bundle renders the report. It always includes the manifest.
@@ -23,7 +31,10 @@ func (r *Report) Bundle(f Formats) (Bundle, error) {
 		f.Pages = PageFormats
 	}
 	if f.Figures == nil {
-		f.Figures = FigureFormats
+		f.Figures = DefaultFigures
+	}
+	if f.Setting == nil {
+		f.Setting = func(string) figure.Setting { return figure.Report() }
 	}
 	b := Bundle{}
 	var err error
@@ -40,14 +51,8 @@ func (r *Report) Bundle(f Formats) (Bundle, error) {
 			return nil, fmt.Errorf("report: data.json: %w", err)
 		}
 	}
-	for _, fig := range r.drawn.figures {
-		for _, ext := range f.Figures {
-			content := fig.SVG
-			if ext == "png" {
-				content = fig.PNG
-			}
-			b[fig.file(ext)] = content
-		}
+	if err := r.figureFiles(b, f); err != nil {
+		return nil, err
 	}
 	for _, a := range r.source.arms {
 		b[a.configFile()] = []byte(a.Runs[0].yaml)
@@ -56,6 +61,27 @@ func (r *Report) Bundle(f Formats) (Bundle, error) {
 		return nil, fmt.Errorf("report: manifest: %w", err)
 	}
 	return b, nil
+}
+
+// figureFiles adds the figures' files, drawn concurrently.
+func (r *Report) figureFiles(b Bundle, f Formats) error {
+	files := make([]map[string][]byte, len(r.drawn.figures))
+	err := concurrently(len(files), func(i int) error {
+		fig := r.drawn.figures[i]
+		files[i] = map[string][]byte{}
+		for _, ext := range f.Figures {
+			content, err := fig.Render(ext, f.Setting(ext))
+			if err != nil {
+				return fmt.Errorf("report: %w", err)
+			}
+			files[i][fig.file(ext)] = content
+		}
+		return nil
+	})
+	for _, of := range files {
+		maps.Copy(b, of)
+	}
+	return err
 }
 
 // Arms returns the names of the arms, in order.

@@ -27,7 +27,8 @@ func lawOfTheTree() law {
 			"golang.org/x/term":                {"cmd/exp/term"},
 			"gonum.org/v1/gonum/stat/distuv":   {"eval/stat"},
 			"gonum.org/v1/plot":                {"reports/figure"},
-			"gorgonia.org/cu":                  {"kernels/cuda"}, // the driver of NVIDIA GPUs
+			"codeberg.org/go-pdf/fpdf":         {"reports/figure"}, // PDF figures: gonum's own canvas has neither minus signs nor Greek
+			"gorgonia.org/cu":                  {"kernels/cuda"},   // the driver of NVIDIA GPUs
 			// System calls that package syscall does not have: statfs and flock, free
 			// space, exchanging two folders, memory and CPU time.
 			"golang.org/x/sys": {"sandbox", "experiments/store", "experiments/blob", "train/checkpoint", "harness/run"},

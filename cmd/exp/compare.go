@@ -100,7 +100,7 @@ func (a *app) compare(c *cli.Context, db *store.DB, args []string) error {
 			return err
 		}
 	}
-	arms, err := a.arms(c, db)
+	arms, err := a.arms(c, db, args)
 	if err != nil {
 		return err
 	}
@@ -144,8 +144,8 @@ func conditionResult(condition *compare.Condition, r *compare.Result) error {
 }
 
 // arms forms the arms that the arguments select.
-func (a *app) arms(c *cli.Context, db *store.DB) ([]compare.Arm, error) {
-	arms, err := compare.Selection{Runs: c.Args().Slice(), Vs: c.String("vs"), By: c.String("by"), Stdin: a.Stdin}.
+func (a *app) arms(c *cli.Context, db *store.DB, runs []string) ([]compare.Arm, error) {
+	arms, err := compare.Selection{Runs: runs, Vs: c.String("vs"), By: c.String("by"), Stdin: a.Stdin}.
 		Arms(c.Context, a.finder(db))
 	if err != nil {
 		return nil, suggestRun(c.Context, db, err)

@@ -71,6 +71,7 @@ func commands(a *app) []*cli.Command {
 		tokenizerCommand(a),
 		hubCommand(a),
 		reportCommand(a),
+		figureCommand(a),
 		serveCommand(a),
 		logCommand(a),
 		graphCommand(a),

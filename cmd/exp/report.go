@@ -35,27 +35,34 @@ func reportCommand(a *app) *cli.Command {
 			"exp report countdown-flowrl --vs countdown-ppo --out report # two arms, all their seeds",
 			"exp report countdown-flowrl countdown-grpo --vs countdown-ppo --out report # two arms against a third",
 			"exp report 'task = countdown and status = done' --out report # every arm against every other",
+			"exp report flowrl --vs ppo --figs pdf,svg,png --columns 2 --out report # with figures for a paper",
 		}, "\n"),
-		Flags: []cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write the report to `DIR`; an unchanged report there is " +
-				"replaced"},
-			&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
-			&cli.StringFlag{Name: "by", Usage: "one arm per value of `KEY`: xid (experiment id), name, algo, model, " +
-				"task or a configuration key", DefaultText: "xid"},
-			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
-			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; the " +
-				"report says so"},
+				"replaced"}}, armFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "contests", Usage: "rate suites of contest problems by the standings in `FILE`"},
 			&cli.StringFlag{Name: "format", Usage: "pages to write: `LIST` of " + strings.Join(reports.PageFormats,
 				", "), Value: strings.Join(reports.PageFormats, ",")},
 			&cli.StringFlag{Name: "figs", Usage: "figure files to write: `LIST` of " +
 				strings.Join(reports.FigureFormats, ", ") + ", or none",
-				Value: strings.Join(reports.FigureFormats, ",")},
+				Value: strings.Join(reports.DefaultFigures, ",")}}, styleFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "title", Usage: "the report's `TITLE`", DefaultText: "the arms' names"},
 			&cli.BoolFlag{Name: "force", Usage: "move DIR aside if it is anything but an unchanged report"},
-		},
+		}),
 		BashComplete: a.completesRuns(0, false, a.compareCandidates),
 		Action:       a.writeReport,
+	}
+}
+
+// armFlags are the flags that form the arms of a report or a figure.
+func armFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
+		&cli.StringFlag{Name: "by", Usage: "one arm per value of `KEY`: xid (experiment id), name, algo, model, " +
+			"task or a configuration key", DefaultText: "xid"},
+		&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; the " +
+			"report says so"},
 	}
 }
 
@@ -82,8 +89,11 @@ func (a *app) writeReport(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if formats.Setting, err = figureSettings(c); err != nil {
+		return err
+	}
 	return cli.With(a.OpenStore, func(db *store.DB) error {
-		in, err := a.reportInput(c, db)
+		in, err := a.reportInput(c, db, c.Args().Slice())
 		if err != nil {
 			return err
 		}
@@ -104,9 +114,9 @@ func (a *app) writeReport(c *cli.Context) error {
 }
 
 // reportInput forms the arms like exp compare, and compares them if there are several.
-func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
+func (a *app) reportInput(c *cli.Context, db *store.DB, runs []string) (reports.Input, error) {
 	in := reports.Input{DB: db, Title: c.String("title")}
-	arms, err := a.arms(c, db)
+	arms, err := a.arms(c, db, runs)
 	if err != nil {
 		return in, err
 	}

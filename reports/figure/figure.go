@@ -22,7 +22,8 @@ import (
 // ErrNoData is returned when a figure has no finite number to draw.
 var ErrNoData = errors.New("nothing to draw")
 
-// Figure is a drawn figure. It shares no memory with the input.
+// Figure is a drawn figure. The input must not change while it is in use: Render draws it
+// again.
 type Figure struct {
 	Name    string // as in Head
 	Title   string // as in Head, cleaned
@@ -31,6 +32,8 @@ type Figure struct {
 	SVG     []byte // a whole document, text as text
 	PNG     []byte // pngDPI dots per inch, no transparency
 	Data    any    // what was drawn, for encoding/json; numbers that are not finite become null
+
+	picture picture
 }
 
 // Inline returns the SVG as an element for an HTML page, without the XML declaration. It
@@ -158,48 +161,81 @@ func (h Head) noData(what string) error {
 	return fmt.Errorf("figure %s: %w: %s", h.Name, ErrNoData, what)
 }
 
-// picture is the input of render, which calls draw once per format, on a white sheet as
-// wide as a page.
+// picture is the input of render, which calls draw once per format.
 type picture struct {
 	caption Caption
 	alt     string
 	data    any
-	height  vg.Length // with room for rows of the legend
-	rows    int
-	legend  []entry // more rows make the sheet higher
+	height  vg.Length // on a report's page, with room for rows of the legend
+	rows    int       // 0: the height does not depend on the width
+	legend  []entry   // more rows make the sheet higher
 	draw    func(*sheet)
 }
 
-func (h Head) render(p picture) (Figure, error) {
-	f := Figure{Name: h.Name, Title: clean(h.Title), Caption: p.caption, Alt: clean(p.alt), Data: p.data}
-	fonts := font.NewCache(liberation.Collection())
-	w, height := vg.Length(pageWidth), p.height
-	if more := newSheet(nil, w, 0, fonts).legendRows(p.legend) - p.rows; more > 0 {
+// render draws the figure for a report.
+func (h Head) render(p picture) (f Figure, err error) {
+	f = Figure{Name: h.Name, Title: clean(h.Title), Caption: p.caption, Alt: clean(p.alt), Data: p.data, picture: p}
+	if f.SVG, err = f.svg(Report()); err != nil {
+		return Figure{}, err
+	}
+	f.PNG, err = f.png(Report())
+	return f, err
+}
+
+// sheet returns the sheet for a setting, without a canvas.
+func (f Figure) sheet(s Setting) *sheet {
+	const titleHeight = titleSize*1.25 + gap
+	p := f.picture
+	w, height := s.Width/vg.Length(s.Scale), p.height
+	if p.rows > 0 { // as high as the width asks
+		height *= vg.Length(math.Sqrt(float64(w / pageWidth)))
+	}
+	out := newSheet(nil, w, 0, font.NewCache(liberation.Collection()))
+	if more := out.legendRows(p.legend) - p.rows; more > 0 {
 		height += vg.Length(more) * rowHeight
 	}
+	if out.untitled = s.Untitled; s.Untitled {
+		height -= titleHeight
+	}
+	out.h = height
+	return out
+}
 
-	svg := vgsvg.New(w, height)
-	sheet := newSheet(svg, w, height, fonts)
-	sheet.rect(0, 0, w, height, color.White)
-	p.draw(sheet)
+func (f Figure) svg(s Setting) ([]byte, error) {
+	sheet := f.sheet(s)
+	svg := vgsvg.New(sheet.w, sheet.h)
+	sheet.c = svg
+	sheet.rect(0, 0, sheet.w, sheet.h, color.White)
+	f.picture.draw(sheet)
 	var b bytes.Buffer
 	if _, err := svg.WriteTo(&b); err != nil {
-		return Figure{}, h.errorf("svg: %w", err)
+		return nil, fmt.Errorf("figure %s: svg: %w", f.Name, err)
 	}
-	var err error
-	if f.SVG, err = finishSVG(b.Bytes(), f.Title, f.Alt); err != nil {
-		return Figure{}, h.errorf("svg: %w", err)
+	out, err := finishSVG(b.Bytes(), f.Title, f.Alt)
+	if err != nil {
+		return nil, fmt.Errorf("figure %s: svg: %w", f.Name, err)
 	}
+	if s.Scale != 1 {
+		size := fmt.Sprintf(`<svg width="%.5gpt" height="%.5gpt"`, s.Scale*sheet.w.Points(), s.Scale*sheet.h.Points())
+		out = svgSizeRE.ReplaceAll(out, []byte(size))
+	}
+	return out, nil
+}
 
-	img := vgimg.NewWith(vgimg.UseWH(w, height), vgimg.UseDPI(pngDPI)) // white
-	p.draw(newSheet(img, w, height, fonts))
-	b.Reset()
+var svgSizeRE = regexp.MustCompile(`<svg width="[^"]*" height="[^"]*"`)
+
+func (f Figure) png(s Setting) ([]byte, error) {
+	sheet := f.sheet(s)
+	dpi := int(math.Round(pngDPI * s.Scale))
+	img := vgimg.NewWith(vgimg.UseWH(sheet.w, sheet.h), vgimg.UseDPI(dpi)) // white
+	sheet.c = img
+	f.picture.draw(sheet)
+	var b bytes.Buffer
 	enc := png.Encoder{CompressionLevel: png.BestSpeed} // half the time, 4 % more bytes
 	if err := enc.Encode(&b, img.Image()); err != nil {
-		return Figure{}, h.errorf("png: %w", err)
+		return nil, fmt.Errorf("figure %s: png: %w", f.Name, err)
 	}
-	f.PNG = b.Bytes()
-	return f, nil
+	return b.Bytes(), nil
 }
 
 // finishSVG adds what gonum's SVG lacks: a title and a description for screen

@@ -72,7 +72,8 @@ func (f Forest) Draw() (Figure, error) {
 	})
 }
 
-const forestRowHeight = 27.0
+// The height of a row, which has room for two lines of text.
+const forestRowHeight, forestLineHeight = 27.0, 11.0
 
 // sideRoom is the least extent of one side of a forest plot, as a share of the other's: so
 // much that its label fits where all differences have one sign.
@@ -81,11 +82,16 @@ const sideRoom = 0.4
 func (f Forest) draw(s *sheet, x extent) {
 	top := s.heading(f.Title)
 	small := ink{size: smallSize, color: inkColor}
-	names, texts := make([]string, len(f.Rows)), make([]string, len(f.Rows))
+	names, texts := make([]string, len(f.Rows)), make([][]string, len(f.Rows))
 	var room vg.Length
 	for i, r := range f.Rows {
-		names[i], texts[i] = r.Name, s.clip(small, r.text(f.Null), 0.42*s.w)
-		room = max(room, s.width(small, texts[i])+2*gap)
+		names[i], texts[i] = r.Name, []string{r.text(f.Null)}
+		if s.width(small, texts[i][0]) > 0.42*s.w {
+			texts[i] = s.wrap(small, texts[i][0], 0.42*s.w, 2)
+		}
+		for _, line := range texts[i] {
+			room = max(room, s.width(small, line)+2*gap)
+		}
 	}
 	if f.Less != "" || f.More != "" {
 		top -= rowHeight
@@ -97,7 +103,10 @@ func (f Forest) draw(s *sheet, x extent) {
 	k := lookAt(0)
 	for i, r := range f.Rows {
 		y := p.y.at(float64(i))
-		p.label(small, vg.Point{X: p.x.to + 2*gap, Y: y}, left, texts[i])
+		for n, line := range texts[i] {
+			at := y + (vg.Length(len(texts[i])-1)/2-vg.Length(n))*forestLineHeight
+			p.label(small, vg.Point{X: p.x.to + 2*gap, Y: at}, left, line)
+		}
 		if !drawable(r.Diff.Value) {
 			continue
 		}

@@ -105,10 +105,14 @@ func (s *sheet) legend(entries []entry, top vg.Length) vg.Length {
 	return top - mid + rowHeight/2 + gap
 }
 
-// heading draws the title at the top and returns where the rest begins.
+// heading draws the title at the top, unless the sheet has none, and returns where the rest
+// begins.
 func (s *sheet) heading(title string) (top vg.Length) {
 	title = clean(title)
 	top = s.h - margin
+	if s.untitled {
+		return top
+	}
 	k := ink{size: titleSize, color: inkColor, bold: true}
 	for _, line := range s.wrap(k, title, s.w-2*margin, 2) {
 		s.text(k, vg.Point{X: margin, Y: top - titleSize*capHeight - 1}, left, line)

@@ -10,12 +10,23 @@ import (
 
 // sheet is the page being drawn on, in points from the lower left corner.
 type sheet struct {
-	c     vg.Canvas
-	w, h  vg.Length
-	fonts *font.Cache
+	c        canvas
+	w, h     vg.Length
+	fonts    *font.Cache
+	untitled bool // heading draws nothing
 }
 
-func newSheet(c vg.Canvas, w, h vg.Length, fonts *font.Cache) *sheet {
+// canvas is the part of a vg.Canvas that sheets use.
+type canvas interface {
+	SetLineWidth(w vg.Length)
+	SetLineDash(pattern []vg.Length, offset vg.Length)
+	SetColor(c color.Color)
+	Stroke(p vg.Path)
+	Fill(p vg.Path)
+	FillString(face font.Face, pt vg.Point, text string)
+}
+
+func newSheet(c canvas, w, h vg.Length, fonts *font.Cache) *sheet {
 	return &sheet{c: c, w: w, h: h, fonts: fonts}
 }
 

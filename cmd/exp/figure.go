@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"exp/cmd/exp/cli"
+	"exp/experiments/store"
+	"exp/reports"
+	"exp/reports/figure"
+)
+
+func figureCommand(a *app) *cli.Command {
+	var kinds strings.Builder
+	for _, k := range reports.Kinds() {
+		fmt.Fprintf(&kinds, "\n  %-18s %s", k.Name, k.About)
+	}
+	return &cli.Command{
+		Name:      "figure",
+		Category:  "Results",
+		Usage:     "draw one figure of a report, for a paper or a talk",
+		ArgsUsage: "KIND SEL...",
+		Description: "Draws the figure that exp report would draw of the same arms, in the format of the file's " +
+			"name: PDF (vector, fonts embedded), SVG or PNG. The caption is printed; it names seeds and kinds " +
+			"of intervals. A PDF is in the style paper unless --style says otherwise: 3.25 inches wide, 6.75 with " +
+			"--columns 2, text of 8 points, no title.\n" +
+			"KIND is one of these, the name of a figure in a report (pass-at-k-countdown-test), or any metric:" +
+			kinds.String(),
+		UsageText: strings.Join([]string{
+			"exp figure pass-at-k flowrl --vs ppo -o passk.pdf # \\includegraphics{passk}",
+			"exp figure accuracy 'task = countdown' --columns 2 -o accuracy.pdf # as wide as a page",
+			"exp figure entropy flowrl ppo --style slides -o entropy.png",
+			"exp figure actor/grad_norm @last -o norm.svg # a metric's curve",
+		}, "\n"),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "file", Aliases: []string{"o"}, Usage: "write to `FILE`, which ends in ." +
+				strings.Join(figure.Formats(), ", .")},
+			&cli.BoolFlag{Name: "force", Usage: "replace FILE if it exists"},
+		}, append(armFlags(), styleFlags()...)...),
+		BashComplete: a.completesRuns(1, false, a.compareCandidates),
+		Action:       a.reads(1, -1, a.drawFigure),
+	}
+}
+
+// styleFlags are the flags for the size of figures.
+func styleFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "style", Usage: "size and look of figure files: `STYLE` of " +
+			strings.Join(figure.Styles(), ", "), DefaultText: "paper for PDF, report for others"},
+		&cli.IntFlag{Name: "columns", Usage: "make them as wide as `N` columns of a paper or slide of two",
+			Value: 1},
+	}
+}
+
+// figureSettings reads styleFlags: the setting of a format.
+func figureSettings(c *cli.Context) (func(format string) figure.Setting, error) {
+	style := c.String("style")
+	if style != "" {
+		var err error
+		if style, err = cli.OneOf("--style", style, figure.Styles()); err != nil {
+			return nil, err
+		}
+	}
+	columns := c.Int("columns")
+	if columns != 1 && columns != 2 {
+		return nil, cli.Usagef("--columns %d: a figure is 1 or 2 columns wide", columns)
+	}
+	return func(format string) figure.Setting {
+		of := style
+		switch {
+		case of == "" && format == "pdf":
+			of = "paper"
+		case of == "":
+			of = "report"
+		}
+		s, _ := figure.Styled(of, columns) // both are checked
+		return s
+	}, nil
+}
+
+// drawnFigure is the schema exp.figure/1.
+type drawnFigure struct {
+	File    string `json:"file"`
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Caption string `json:"caption"`
+	Bytes   int    `json:"bytes"`
+}
+
+func (a *app) drawFigure(c *cli.Context, db *store.DB, args []string) error {
+	path := c.String("file")
+	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
+	switch {
+	case len(args) < 2:
+		return a.Usagef("no runs given: exp figure KIND SEL...")
+	case path == "":
+		return a.Usagef("--file FILE is missing: where should the figure go?")
+	}
+	if _, err := cli.OneOf("--file", format, figure.Formats()); err != nil {
+		return cli.Usagef("--file %s: its name ends in .%s", path, strings.Join(figure.Formats(), ", ."))
+	}
+	setting, err := figureSettings(c)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil && !c.Bool("force") {
+		return cli.Usagef("%s already exists", path).Advise("name a new file, or --force to replace it")
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	in, err := a.reportInput(c, db, args[1:])
+	if err != nil {
+		return err
+	}
+	f, err := reports.One(c.Context, in, args[0])
+	if err != nil {
+		return err
+	}
+	content, err := f.Render(format, setting(format))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, content, 0o666); err != nil {
+		return err
+	}
+	out := drawnFigure{File: path, Name: f.Name, Title: f.Title, Caption: f.Caption.String(), Bytes: len(content)}
+	return a.Out.PrintText("exp.figure/1", out, "%s\n%s\n", path, out.Caption)
+}

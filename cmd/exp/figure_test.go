@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// One figure of arms, in the format of the file's name.
+func TestFigure(t *testing.T) {
+	store := comparedSmoke(t)
+	dir := t.TempDir()
+	for name, magic := range map[string]string{"a.pdf": "%PDF-", "b.svg": "<?xml", "c.PNG": "\x89PNG"} {
+		path := filepath.Join(dir, name)
+		got := call{}.run("figure", "pass-at-k", "smoke-flowrl", "--vs", "smoke-ppo", "--store", store, "-o", path)
+		if got.code != 0 || !strings.Contains(got.stdout, "3 seeds per arm") {
+			t.Fatalf("%s: exit code %d: %s%s", name, got.code, got.stdout, got.stderr)
+		}
+		if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), magic) {
+			t.Errorf("%s does not start with %q: %v", name, magic, err)
+		}
+	}
+	for _, c := range []struct {
+		args       []string
+		code       int
+		err, other string
+	}{
+		{[]string{"pass-at-q", "smoke-flowrl", "-o", dir + "/d.pdf"}, 2, "did you mean pass-at-k?", ""},
+		{[]string{"entropy", "smoke-flowrl", "-o", dir + "/a.pdf"}, 2, "already exists", "--force"},
+		{[]string{"entropy", "smoke-flowrl", "-o", dir + "/d.eps"}, 2, "ends in .svg, .png, .pdf", ""},
+		{[]string{"entropy", "smoke-flowrl"}, 2, "--file FILE is missing", ""},
+		{[]string{"entropy", "-o", dir + "/d.pdf"}, 2, "no runs given", ""},
+		{[]string{"entropy", "smoke-flowrl", "-o", dir + "/d.pdf", "--columns", "3"}, 2, "1 or 2 columns", ""},
+		{[]string{"entropy", "smoke-flowrl", "-o", dir + "/d.pdf", "--style", "slide"}, 2, "did you mean slides?", ""},
+	} {
+		got := call{}.run(append([]string{"figure", "--store", store}, c.args...)...)
+		if got.code != c.code || !strings.Contains(got.stderr, c.err) || !strings.Contains(got.stderr, c.other) {
+			t.Errorf("%q: exit code %d, want %d with %q %q:\n%s", c.args, got.code, c.code, c.err, c.other, got.stderr)
+		}
+	}
+	got := call{}.run("figure", "entropy", "smoke-flowrl", "--store", store, "-o", dir+"/a.pdf", "--force", "--json")
+	if got.code != 0 || !strings.Contains(got.stdout, `"exp.figure/1"`) {
+		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// PDF files of a report have the size of a paper's column, or of its page.
+func TestReportFiguresAsPDF(t *testing.T) {
+	dir, got := reportOf(t, comparedSmoke(t), "smoke-flowrl", "--vs", "smoke-ppo", "--figs", "pdf", "--columns", "2")
+	if got.code != 0 {
+		t.Fatalf("exit code %d: %s", got.code, got.stderr)
+	}
+	if pdf := readReport(t, dir, "figures/01-suites.pdf"); !strings.Contains(pdf, "/MediaBox [0 0 486.00") {
+		t.Error("the figure is not 6.75 inches wide")
+	}
+	if page := readReport(t, dir, "index.html"); !strings.Contains(page, `<a href="figures/01-suites.pdf">PDF</a>`) {
+		t.Error("the page does not link to the PDF")
+	}
+}
