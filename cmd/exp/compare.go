@@ -45,7 +45,7 @@ func compareCommand(a *app) *cli.Command {
 			"exp compare 'name = sweep' --by algo.flowrl.beta # one arm per value of a key",
 			"exp compare flowrl ppo --vary train.optim.lr # the learning rate is part of the treatment",
 			"exp compare new --vs old --fail-if 'delta(test) < 0 and p < 0.05' # a gate for scripts",
-			"exp compare flowrl grpo --vs ppo -o latex > table.tex # a table for a paper (booktabs)",
+			"exp compare flowrl grpo --vs ppo -o latex > table.tex # a table for a paper (booktabs); or -o typst",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
@@ -176,6 +176,8 @@ func (a *app) printComparison(r *compare.Result, chosen bool) error {
 		return a.Out.PrintTable(comparisonTable(r))
 	case cli.FormatLaTeX:
 		return paper.WriteLaTeX(a.Stdout, r)
+	case cli.FormatTypst:
+		return paper.WriteTypst(a.Stdout, r)
 	}
 	return a.Out.PrintDocument(cli.Document{Schema: compareSchema, Data: r, Human: func(w io.Writer) error {
 		p := &comparePage{Page: a.Out.NewPage(w), r: r, chosen: chosen}

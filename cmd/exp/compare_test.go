@@ -366,8 +366,10 @@ func TestCompareFormats(t *testing.T) {
 	}
 }
 
-func TestCompareLaTeX(t *testing.T) {
+func TestCompareForPapers(t *testing.T) {
 	e := exp(t, "compare", "smoke", "--vs", "smoke-ppo", "--store", smokeStore(t), "-o", "latex")
 	e.says(t, `\begin{tabular}`, "\n    smoke & $", "\n    smoke-ppo & $", `\bottomrule`)
+	e = exp(t, "compare", "smoke", "--vs", "smoke-ppo", "--store", smokeStore(t), "-o", "typst")
+	e.says(t, "#figure(", "\n    [smoke], [", "\n    [smoke\\-ppo], [", "<tab-comparison-1>")
 	exp(t, "ls", "--store", smokeStore(t), "-o", "latex").refuses(t, 2, `--output is "latex"`)
 }

@@ -40,7 +40,7 @@ func TestWriteLaTeX(t *testing.T) {
 	if err := WriteLaTeX(&out, example()); err != nil {
 		t.Fatal(err)
 	}
-	want := `% needs \usepackage{booktabs}
+	want := `% needs \usepackage{booktabs}; table* spans two columns
 % two lines
 
 \begin{table}[t]

@@ -132,7 +132,7 @@ func (a *App) formats() []Format {
 	case "exp graph":
 		return append(slices.Clone(Formats), FormatDot)
 	case "exp compare":
-		return append(slices.Clone(Formats), FormatLaTeX)
+		return append(slices.Clone(Formats), FormatLaTeX, FormatTypst)
 	}
 	return Formats
 }

@@ -32,9 +32,11 @@ const (
 
 	FormatDot   Format = "dot"   // Graphviz; only of exp graph
 	FormatLaTeX Format = "latex" // a table; only of exp compare
+	FormatTypst Format = "typst" // the same
 )
 
-// Formats are the formats of every command. FormatDot and FormatLaTeX are not among them.
+// Formats are the formats of every command. FormatDot, FormatLaTeX and FormatTypst are not among
+// them.
 var Formats = []Format{
 	FormatTable, FormatWide, FormatJSON, FormatJSONL, FormatCSV, FormatTSV, FormatMD, FormatYAML, FormatName,
 }
