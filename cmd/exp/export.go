@@ -31,8 +31,9 @@ func exportCommand(a *app) *cli.Command {
 		Description: "A bundle holds everything: metrics, completions, results, checkpoints, weights, logs and " +
 			"sources, with a digest of each, and the runs that a chosen run continues or reuses stages of. It " +
 			"is a tar file; the same runs give the same bytes, and exp import checks all of them.\n" +
-			"The other formats hold every point of every metric. tensorboard and mlflow write folders, csv and " +
-			"parquet files with one row per point. There is no wandb-offline: only wandb's own client writes " +
+			"The other formats hold every point of every metric. tensorboard writes a folder, csv and " +
+			"parquet write a row per point, mlflow writes the database of a tracking server (mlflow 3.17; a newer one " +
+			"asks for mlflow db upgrade first). There is no wandb-offline: only wandb's own client writes " +
 			"its log; wandb sync reads TensorBoard files.",
 		UsageText: strings.Join([]string{
 			"exp export @last run.tar # one run with everything",
@@ -40,6 +41,7 @@ func exportCommand(a *app) *cli.Command {
 				"elsewhere",
 			"exp export 'created < 7d' --format tensorboard events # tensorboard --logdir events",
 			"exp export @last --format parquet metrics.parquet # one row per point",
+			"exp export tag:paper --format mlflow mlflow.db # mlflow ui --backend-store-uri sqlite:///mlflow.db",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "write `FORMAT`: " + strings.Join(exportFormats(), ", "),

@@ -34,6 +34,15 @@ func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driv
 
 func (c connector) Driver() driver.Driver { return c.driver }
 
+// NewForeign creates a SQLite file for another program's tables. It has no journal: if the
+// process dies, the file is not complete.
+func NewForeign(path string) (*sql.DB, error) {
+	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rwc&_journal_mode=OFF&_synchronous=OFF"
+	db := sql.OpenDB(connector{dsn: dsn, driver: &sqlite3.SQLiteDriver{}})
+	db.SetMaxOpenConns(1)
+	return db, db.Ping()
+}
+
 // pool opens a set of connections to the database with params in addition to the common
 // parameters.
 func (db *DB) pool(params map[string]string, pragmas string, conns int) *sql.DB {

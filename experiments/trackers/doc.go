@@ -1,7 +1,7 @@
 // Package trackers exports our runs to the formats of other trackers, and imports the
 // files of other frameworks as foreign runs (runs that exp did not execute).
 //
-// Export (Write): TensorBoard event files, CSV, Parquet, an MLflow file store. There is
+// Export (Write): TensorBoard event files, CSV, Parquet, an MLflow database. There is
 // no wandb-offline format: wandb's offline log is undocumented, and only its Python
 // client writes it. `wandb sync` reads TensorBoard files.
 //

@@ -3,12 +3,14 @@ package trackers
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -437,26 +439,63 @@ func TestWriteCSV(t *testing.T) {
 // The files of MLflow's file store, as its code reads them.
 func TestWriteMLflow(t *testing.T) {
 	db, run := recorded(t)
-	dir := filepath.Join(t.TempDir(), "mlruns")
-	if _, err := Write(context.Background(), db, []store.Run{run}, "mlflow", dir, about); err != nil {
+	path := filepath.Join(t.TempDir(), "mlflow.db")
+	if _, err := Write(context.Background(), db, []store.Run{run}, "mlflow", path, about); err != nil {
 		t.Fatal(err)
 	}
-	root := filepath.Join(dir, "1", run.RID.String()[:32])
-	for name, want := range map[string]string{
-		"../meta.yaml":          `experiment_id: "1"`,
-		"meta.yaml":             `run_name: "a_b-2-` + run.RID.Short() + `"`,
-		"metrics/timing_s/step": " 0.125 2\n",
-		"metrics/val/pass_at_1": " nan 1\n",
-		"params/train.steps":    "3",
-		"params/train.modes":    `["x"]`,
-		"tags/exp.run":          run.RID.String(),
-		"metrics/actor/entropy": " 1.5 3\n",
-		"tags/mlflow.runName":   "a_b-2-",
-		"params/name":           "a/b",
+	out, err := sql.Open("sqlite3", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	id := run.RID.String()[:32]
+	for query, want := range map[string]string{
+		"SELECT version_num FROM alembic_version":                                              mlflowRevision,
+		"SELECT name FROM experiments WHERE experiment_id = 1":                                 "a/b " + run.XID.Short(),
+		"SELECT status || experiment_id || lifecycle_stage FROM runs":                          "SCHEDULED1active",
+		"SELECT name FROM runs WHERE run_uuid = '" + id + "'":                                  "a_b-2-" + run.RID.Short(),
+		"SELECT value FROM metrics WHERE key = 'timing_s/step' AND step = 2":                   "0.125",
+		"SELECT value || ' ' || is_nan FROM metrics WHERE key = 'val/pass_at_1'":               "0.0 1",
+		"SELECT step || ' ' || value FROM latest_metrics WHERE key = 'actor/entropy'":          "3 1.5",
+		"SELECT value FROM params WHERE key = 'train.steps'":                                   "3",
+		"SELECT value FROM params WHERE key = 'train.modes'":                                   `["x"]`,
+		"SELECT value FROM params WHERE key = 'name'":                                          "a/b",
+		"SELECT value FROM tags WHERE key = 'exp.run'":                                         run.RID.String(),
+		"SELECT count(*) FROM pragma_foreign_key_check":                                        "0",
+		"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'": "65",
 	} {
-		b, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil || !strings.Contains(string(b), want) {
-			t.Errorf("%s: %q, %v, want %q", name, b, err, want)
+		var got string
+		if err := out.QueryRow(query).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", query, got, err, want)
+		}
+	}
+}
+
+// MLflow itself reads what we write, where it is installed.
+func TestMLflowReadsOurs(t *testing.T) {
+	mlflow, err := exec.LookPath("mlflow")
+	if err != nil {
+		t.Skip("mlflow (PyPI) is not installed")
+	}
+	db, run := recorded(t)
+	path := filepath.Join(t.TempDir(), "mlflow.db")
+	if _, err := Write(context.Background(), db, []store.Run{run}, "mlflow", path, about); err != nil {
+		t.Fatal(err)
+	}
+	list := exec.Command(mlflow, "runs", "list", "--experiment-id", "1")
+	list.Env = append(os.Environ(), "MLFLOW_TRACKING_URI=sqlite:///"+path)
+	if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), "a_b-2-"+run.RID.Short()) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+func TestMLflowValue(t *testing.T) {
+	for _, c := range []struct {
+		v, want float64
+		nan     bool
+	}{{1.5, 1.5, false}, {math.NaN(), 0, true}, {math.Inf(1), math.MaxFloat64, false}, {math.Inf(-1), -math.MaxFloat64, false}} {
+		if got, nan := mlflowValue(c.v); got != c.want || nan != c.nan {
+			t.Errorf("%v: %v, %v; want %v, %v", c.v, got, nan, c.want, c.nan)
 		}
 	}
 }

@@ -4,14 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,8 +19,7 @@ import (
 	"exp/experiments/store"
 )
 
-// Formats lists the export formats: tensorboard and mlflow write a folder, the others a
-// file.
+// Formats lists the export formats: tensorboard writes a folder, the others a file.
 func Formats() []string { return []string{"tensorboard", "csv", "parquet", "mlflow"} }
 
 // Written is the result of Write.
@@ -246,155 +243,4 @@ var notInNames = regexp.MustCompile(`[^/\w.\- :]`)
 func folder(r store.Run) string {
 	return strings.ReplaceAll(notInNames.ReplaceAllString(r.Name, "_"), "/", "_") + "-" + strconv.FormatInt(r.Seed,
 		10) + "-" + r.RID.Short()
-}
-
-// mlflow writes a file store (mlflow/store/tracking/file_store.py): an experiment for
-// each xid, a folder for each run, a file "milliseconds value step" for each metric. In
-// keys "@" becomes "_at_", as verl does it. MLflow opens it with
-// --backend-store-uri DIR.
-func (w *writer) mlflow(dir string) error {
-	experiments := []string{}
-	for _, r := range w.runs {
-		xid := r.XID.String()
-		n := slices.Index(experiments, xid)
-		if n < 0 {
-			n = len(experiments)
-			experiments = append(experiments, xid)
-			meta := mlflowExperiment(strconv.Itoa(n+1), r)
-			if err := w.toFile(filepath.Join(dir, strconv.Itoa(n+1), "meta.yaml"), meta); err != nil {
-				return err
-			}
-		}
-		if err := w.mlflowRun(filepath.Join(dir, strconv.Itoa(n+1)), strconv.Itoa(n+1), r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mlflowExperiment writes the description of an experiment.
-func mlflowExperiment(id string, r store.Run) func(out *bufio.Writer) error {
-	return yamlOf([][2]any{{"artifact_location", "./" + id}, {"creation_time", r.Created.UnixMilli()},
-		{"experiment_id", id},
-		{"last_update_time", r.Created.UnixMilli()}, {"lifecycle_stage", "active"},
-		{"name", r.Name + " " + r.XID.Short()}})
-}
-
-// yamlOf writes keys with values, which JSON writes as YAML would.
-func yamlOf(pairs [][2]any) func(out *bufio.Writer) error {
-	return func(out *bufio.Writer) error {
-		for _, p := range pairs {
-			v, err := json.Marshal(p[1])
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintf(out, "%s: %s\n", p[0], v); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// mlflowStatus are the numbers of MLflow's RunStatus.
-func mlflowStatus(s store.Status) int {
-	switch s {
-	case store.Done:
-		return 3 // FINISHED
-	case store.Failed:
-		return 4
-	case store.Interrupted:
-		return 5 // KILLED
-	case store.Pending:
-		return 2 // SCHEDULED
-	}
-	return 1 // RUNNING
-}
-
-func (w *writer) mlflowRun(dir, experiment string, r store.Run) error {
-	curves, at, err := w.curves(r)
-	if err != nil {
-		return err
-	}
-	id := r.RID.String()[:32]
-	root := filepath.Join(dir, id)
-	end := any(nil)
-	if !r.Ended.IsZero() {
-		end = r.Ended.UnixMilli()
-	}
-	start := r.Started
-	if start.IsZero() {
-		start = r.Created
-	}
-	err = w.toFile(filepath.Join(root, "meta.yaml"),
-		yamlOf([][2]any{{"artifact_uri", "./" + experiment + "/" + id + "/artifacts"}, {"end_time", end},
-			{"entry_point_name", ""}, {"experiment_id", experiment}, {"lifecycle_stage", "active"}, {"run_id", id},
-			{"run_name", folder(r)}, {"run_uuid", id},
-			{"source_name", ""}, {"source_type", 4}, {"source_version", ""}, {"start_time", start.UnixMilli()},
-			{"status", mlflowStatus(r.Status)},
-			{"tags", []string{}}, {"user_id", "exp"}}))
-	if err != nil {
-		return err
-	}
-	for _, c := range curves {
-		key := notInNames.ReplaceAllString(strings.ReplaceAll(c.Name, "@", "_at_"), "_")
-		if !filepath.IsLocal(key) {
-			key = strings.ReplaceAll(key, "/", "_")
-		}
-		err := w.toFile(filepath.Join(root, "metrics", filepath.FromSlash(key)), func(out *bufio.Writer) error {
-			for i, step := range c.Steps {
-				if _, err := fmt.Fprintf(out, "%d %s %d\n", at(step).UnixMilli(), pythonFloat(c.Values[i]),
-					step); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return w.mlflowParams(root, r)
-}
-
-// pythonFloat formats a number for Python.
-func pythonFloat(v float64) string {
-	return strings.Replace(strings.ToLower(strconv.FormatFloat(v, 'g', -1, 64)), "+inf", "inf", 1)
-}
-
-// mlflowParams writes the configuration as parameters, and identity as tags.
-func (w *writer) mlflowParams(root string, r store.Run) error {
-	conf, err := w.db.Config(w.ctx, r.Config)
-	if err != nil {
-		return err
-	}
-	var tree map[string]any
-	if err := json.Unmarshal([]byte(conf.JSON), &tree); err != nil {
-		return fmt.Errorf("configuration of run %s: %w", r.RID.Short(), err)
-	}
-	write := func(folder, key, value string) error {
-		return w.toFile(filepath.Join(root, folder, key), func(out *bufio.Writer) error {
-			_, err := out.WriteString(value)
-			return err
-		})
-	}
-	var walk func(prefix string, v any) error
-	walk = func(prefix string, v any) error {
-		if m, ok := v.(map[string]any); ok {
-			for name, inner := range m {
-				if err := walk(prefix+"."+name, inner); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		text, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		return write("params", notInNames.ReplaceAllString(strings.TrimPrefix(prefix, "."), "_"),
-			strings.Trim(string(text), `"`))
-	}
-	return errors.Join(walk("", tree), write("tags", "mlflow.runName", folder(r)),
-		write("tags", "exp.run", r.RID.String()), write("tags", "exp.seed", strconv.FormatInt(r.Seed, 10)))
 }

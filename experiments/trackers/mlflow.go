@@ -1,0 +1,222 @@
+package trackers
+
+import (
+	"database/sql"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"exp/experiments/store"
+)
+
+// mlflowSchema creates the tables of an MLflow database.
+//
+//go:embed mlflow.sql
+var mlflowSchema string
+
+// mlflowRevision is the revision of mlflowSchema, which MLflow compares with its own before
+// it opens a database.
+const mlflowRevision = "dc11669786a5"
+
+// mlflowValueLength is the longest value of a parameter, in letters.
+const mlflowValueLength = 8000
+
+// mlflow writes the database of a tracking server (--backend-store-uri sqlite:///FILE): an
+// experiment for each xid, each run with its metrics, its configuration as parameters, and
+// its identity as tags. In keys "@" becomes "_at_", as verl does it.
+func (w *writer) mlflow(path string) error {
+	db, err := store.NewForeign(path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	w.done.Files++
+	if _, err := db.ExecContext(w.ctx, mlflowSchema); err != nil {
+		return fmt.Errorf("mlflow: %w", err)
+	}
+	tx, err := db.BeginTx(w.ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	m := &mlflowDB{writer: w, tx: tx, prepared: map[string]*sql.Stmt{}}
+	if err := m.runs(); err != nil {
+		return fmt.Errorf("mlflow: %w", err)
+	}
+	return errors.Join(tx.Commit(), db.Close())
+}
+
+// mlflowDB is an MLflow database being written.
+type mlflowDB struct {
+	*writer
+	tx       *sql.Tx
+	prepared map[string]*sql.Stmt
+}
+
+// insert adds a row to a table.
+func (m *mlflowDB) insert(table, columns string, values ...any) error {
+	s := m.prepared[table]
+	if s == nil {
+		marks := strings.TrimPrefix(strings.Repeat(",?", len(values)), ",")
+		var err error
+		s, err = m.tx.PrepareContext(m.ctx, "INSERT INTO "+table+" ("+columns+") VALUES ("+marks+")")
+		if err != nil {
+			return err
+		}
+		m.prepared[table] = s
+	}
+	_, err := s.ExecContext(m.ctx, values...)
+	return err
+}
+
+func (m *mlflowDB) runs() error {
+	if err := errors.Join(m.insert("alembic_version", "version_num", mlflowRevision),
+		m.insert("workspaces", "name, description", "default", "Default workspace for legacy resources"),
+		m.experiment(0, "Default", 0)); err != nil {
+		return err
+	}
+	var experiments []string
+	for _, r := range m.writer.runs {
+		xid := r.XID.String()
+		id := slices.Index(experiments, xid) + 1
+		if id == 0 {
+			experiments = append(experiments, xid)
+			id = len(experiments)
+			if err := m.experiment(id, r.Name+" "+r.XID.Short(), r.Created.UnixMilli()); err != nil {
+				return err
+			}
+		}
+		if err := m.run(id, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mlflowDB) experiment(id int, name string, created int64) error {
+	return m.insert("experiments", "experiment_id, name, artifact_location, lifecycle_stage, creation_time, "+
+		"last_update_time, workspace", id, name, "mlruns/"+strconv.Itoa(id), "active", created, created, "default")
+}
+
+// mlflowStatus is a run's status in MLflow's words.
+func mlflowStatus(s store.Status) string {
+	switch s {
+	case store.Done:
+		return "FINISHED"
+	case store.Failed:
+		return "FAILED"
+	case store.Interrupted:
+		return "KILLED"
+	case store.Pending:
+		return "SCHEDULED"
+	}
+	return "RUNNING"
+}
+
+func (m *mlflowDB) run(experiment int, r store.Run) error {
+	id := r.RID.String()[:32]
+	start, end := r.Started, any(nil)
+	if start.IsZero() {
+		start = r.Created
+	}
+	if !r.Ended.IsZero() {
+		end = r.Ended.UnixMilli()
+	}
+	err := m.insert("runs", "run_uuid, name, source_type, source_name, entry_point_name, user_id, status, start_time, "+
+		"end_time, source_version, lifecycle_stage, artifact_uri, experiment_id", id, folder(r), "LOCAL", "exp", "",
+		"exp", mlflowStatus(r.Status), start.UnixMilli(), end, "", "active",
+		fmt.Sprintf("mlruns/%d/%s/artifacts", experiment, id), experiment)
+	if err != nil {
+		return err
+	}
+	curves, at, err := m.curves(r)
+	if err != nil {
+		return err
+	}
+	const columns = "key, value, timestamp, run_uuid, step, is_nan"
+	for _, c := range curves {
+		key := mlflowKey(strings.ReplaceAll(c.Name, "@", "_at_"))
+		for i, step := range c.Steps {
+			value, nan := mlflowValue(c.Values[i])
+			row := []any{key, value, at(step).UnixMilli(), id, step, nan}
+			if err := m.insert("metrics", columns, row...); err != nil {
+				return err
+			}
+			if i == len(c.Steps)-1 {
+				if err := m.insert("latest_metrics", columns, row...); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return errors.Join(m.params(id, r), m.insert("tags", "key, value, run_uuid", "mlflow.runName", folder(r), id),
+		m.insert("tags", "", "mlflow.source.type", "LOCAL", id), m.insert("tags", "", "exp.run", r.RID.String(), id),
+		m.insert("tags", "", "exp.seed", strconv.FormatInt(r.Seed, 10), id))
+}
+
+// mlflowKey replaces the letters that MLflow refuses in keys.
+func mlflowKey(name string) string { return notInNames.ReplaceAllString(name, "_") }
+
+// mlflowValue is a value as MLflow stores it: NaN is a mark, and the infinities are the
+// largest numbers.
+func mlflowValue(v float64) (float64, bool) {
+	if math.IsNaN(v) {
+		return 0, true
+	}
+	return max(-math.MaxFloat64, min(math.MaxFloat64, v)), false
+}
+
+// params writes the configuration by dotted path.
+func (m *mlflowDB) params(id string, r store.Run) error {
+	conf, err := m.db.Config(m.ctx, r.Config)
+	if err != nil {
+		return err
+	}
+	flat, err := flatten(conf.JSON)
+	if err != nil {
+		return fmt.Errorf("configuration of run %s: %w", r.RID.Short(), err)
+	}
+	for _, path := range slices.Sorted(maps.Keys(flat)) {
+		text := []rune(flat[path])
+		text = text[:min(len(text), mlflowValueLength)]
+		if err := m.insert("params", "key, value, run_uuid", mlflowKey(path), string(text), id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flatten returns the values of nested JSON objects by dotted path: text as it is, all else
+// as JSON.
+func flatten(text string) (map[string]string, error) {
+	var tree map[string]any
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		return nil, err
+	}
+	flat := map[string]string{}
+	var walk func(path string, v any) error
+	walk = func(path string, v any) error {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, inner := range v {
+				if err := walk(path+"."+name, inner); err != nil {
+					return err
+				}
+			}
+			return nil
+		case string:
+			flat[strings.TrimPrefix(path, ".")] = v
+			return nil
+		}
+		b, err := json.Marshal(v)
+		flat[strings.TrimPrefix(path, ".")] = string(b)
+		return err
+	}
+	return flat, walk("", tree)
+}
