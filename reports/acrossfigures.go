@@ -17,23 +17,23 @@ import (
 // another.
 func (s *source) acrossFigures() []drawing {
 	profile := figure.Profile{Head: figure.Head{Name: "profile", Title: "Performance profile",
-		Order: armNames(s.arms),
+		Order: labels(s.arms), Focus: focused(s.arms),
 		About: "Share of problems whose share of right completions exceeds the threshold, mean over seeds and " +
 			"suites, suites weighted equally. At 0: the problems solved at least once"},
 		X: figure.Axis{Label: "threshold", Unit: "share of right completions"},
 		Y: figure.Axis{Label: "problems above the threshold", Unit: "share", Zero: true}}
-	dots := figure.Dots{Head: figure.Head{Name: "aggregate", Title: "Aggregates over suites", Order: armNames(s.arms),
+	dots := figure.Dots{Head: figure.Head{Name: "aggregate", Title: "Aggregates over suites", Order: labels(s.arms),
 		About: "Accuracy (pass@1) of each run on each suite: the mean, and the interquartile mean (the mean of " +
 			"the middle half; arXiv:2108.13264). The optimality gap is 1 minus the mean: accuracy is at most 1"},
 		X: axisOf("pass@1"), Groups: []string{"mean", "interquartile mean"}}
 	odds := figure.Forest{Head: figure.Head{Name: "improvement", Title: "Probability of improvement",
-		Order: armNames(s.arms),
+		Order: labels(s.arms),
 		About: "Chance that a run of the first arm scores more than a run of the second on the same suite, ties " +
 			"counting half, mean over suites (arXiv:2108.13264)"},
 		X: figure.Axis{Label: "probability that the first arm's run scores more"}, Null: 0.5,
 		Less: "second arm ahead", More: "first arm ahead"}
 	if s.result == nil || s.result.Across == nil {
-		none := errors.New("only comparisons with per-problem scores have it")
+		none := notTheirs{"only comparisons with per-problem scores have it"}
 		return []drawing{{name: profile.Name, title: profile.Title, reason: none},
 			{name: dots.Name, title: dots.Title, reason: none},
 			{name: odds.Name, title: odds.Title, reason: none}}
@@ -52,15 +52,15 @@ func (s *source) acrossFigures() []drawing {
 	for i, a := range x.Arms {
 		seeds := len(s.arms[i].Runs)
 		least = min(least, a.Scores)
-		line := figure.ProfileArm{Name: s.arms[i].Name, Seeds: seeds}
+		line := figure.ProfileArm{Name: s.arms[i].label, Seeds: seeds}
 		for _, e := range a.Profile {
 			line.Share = append(line.Share, aggregated(e))
 		}
 		profile.Arms = append(profile.Arms, line)
-		dots.Arms = append(dots.Arms, figure.ArmValues{Name: s.arms[i].Name, Seeds: seeds,
+		dots.Arms = append(dots.Arms, figure.ArmValues{Name: s.arms[i].label, Seeds: seeds,
 			Values: []figure.Estimate{aggregated(a.Mean), aggregated(a.IQM)}})
 	}
-	short := withoutPrefix(armNames(s.arms))
+	short := labels(s.arms)
 	for _, p := range x.Pairs {
 		odds.Rows = append(odds.Rows, figure.ForestRow{Name: short[p.A] + " over " + short[p.B],
 			Seeds: min(len(s.arms[p.A].Runs), len(s.arms[p.B].Runs)), Diff: aggregated(p.Improvement)})
@@ -88,7 +88,7 @@ func (s *source) itemFigures() []drawing {
 	for _, suite := range suites(s.arms) {
 		name, title := "items-"+slug(suite), "Problems solved on "+s.suiteName(suite)
 		if len(s.arms) == 1 {
-			list = append(list, drawing{name: name, title: title, reason: errors.New("it needs two arms")})
+			list = append(list, drawing{name: name, title: title, reason: notTheirs{"it needs two arms"}})
 		}
 		for other := range s.arms {
 			a, b := 0, other
@@ -99,7 +99,7 @@ func (s *source) itemFigures() []drawing {
 				continue
 			}
 			f := figure.Items{Head: figure.Head{Name: name,
-				Title: fmt.Sprintf("%s by %s and %s", title, s.arms[a].Name, s.arms[b].Name), Order: armNames(s.arms),
+				Title: fmt.Sprintf("%s by %s and %s", title, s.arms[a].label, s.arms[b].label), Order: labels(s.arms),
 				About: "Share of right completions per problem (column) and run (row); within a group, problems are " +
 					"sorted by their total"},
 				Arms: [2]figure.ItemsArm{s.arms[a].items(suite), s.arms[b].items(suite)}}
@@ -139,7 +139,7 @@ func (s *source) paired(f figure.Items, a, b int, suite string) drawing {
 
 // items returns an arm's scores on a suite's problems.
 func (a *arm) items(suite string) figure.ItemsArm {
-	out := figure.ItemsArm{Name: a.Name}
+	out := figure.ItemsArm{Name: a.label}
 	for _, r := range a.Runs {
 		var row []float64
 		for _, it := range r.scores[suite] {

@@ -86,7 +86,7 @@ func (s *source) omittedBlocks(all []omitted) []block {
 	for _, o := range all {
 		list = append(list, line{{Text: o.Title}, styled(muted, ": "+o.Reason)})
 	}
-	return []block{paragraph{line{styled(strong, "Omitted figures")}}, list}
+	return []block{folded{fmt.Sprintf("%s left out", quantity.Plural(len(all), "figure")), []block{list}}}
 }
 
 // evalGrids shows every metric of every suite, including the scores before training.

@@ -3,6 +3,7 @@ package reports
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -79,7 +80,8 @@ var curveKinds = []curveKind{
 // axisOf returns the catalogue's axis for a metric.
 func axisOf(name string) figure.Axis {
 	m, _ := metric.Find(name)
-	a := figure.Axis{Label: m.Axis.Label, Unit: m.AxisUnit(), Log: m.Axis.Log, Zero: m.Axis.Zero}
+	a := figure.Axis{Label: m.Axis.Label, Unit: m.AxisUnit(), Log: m.Axis.Log, Zero: m.Axis.Zero,
+		Share: m.Unit == metric.Share}
 	if m.Axis.Least != nil {
 		a.Cut, a.Least = true, *m.Axis.Least
 	}
@@ -98,6 +100,9 @@ func (k curveKind) drawing(arms []*arm) drawing {
 		a.reason = errors.New("no run recorded " + k.Metric)
 		if m, _ := metric.Find(k.Metric); m.Absent != "" {
 			a.reason = errors.New("no run recorded " + k.Metric + ": " + m.Absent)
+			if k.Group == groupOptimizer || k.Group == groupMethod {
+				a.reason = notTheirs{a.reason.Error()} // another method's
+			}
 		}
 	default:
 		if v, ok := constant(arms, k.Metric); ok {
@@ -136,15 +141,16 @@ func constant(arms []*arm, metric string) (v float64, ok bool) {
 func (k curveKind) curve(arms []*arm) figure.Curve {
 	m, _ := metric.Find(k.Metric)
 	about := sentenceCase(m.Definition) + " (" + m.Name + ")"
-	f := figure.Curve{Head: figure.Head{Name: k.Name, Title: m.Title, About: about, Order: armNames(arms)},
+	f := figure.Curve{Head: figure.Head{Name: k.Name, Title: m.Title, About: about, Order: labels(arms), Focus: focused(arms)},
 		X: figure.Axis{Label: "training step"}, Y: axisOf(m.Name)}
 	if k.Note != "" {
 		f.About += "; " + k.Note
 	}
 	var without []string
 	longest := 0
+	f.Y.Log = f.Y.Log || manyTens(arms, k.Metric, m.Unit)
 	for _, a := range arms {
-		drawn := figure.Arm{Name: a.Name}
+		drawn := figure.Arm{Name: a.label}
 		for _, r := range a.Runs {
 			if c, ok := r.curves[k.Metric]; ok && c.N > 0 {
 				drawn.Seeds = append(drawn.Seeds, series(c))
@@ -152,7 +158,7 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 			}
 		}
 		if len(drawn.Seeds) == 0 {
-			without = append(without, a.Name)
+			without = append(without, a.label)
 			continue
 		}
 		f.Arms = append(f.Arms, drawn)
@@ -170,6 +176,54 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 		f.Reference = startOf(arms, k.Start)
 	}
 	return f
+}
+
+// manyTens reports whether the arms' values are so far apart that only a logarithmic axis
+// shows all: all positive, the largest median of an arm at least 10 times the smallest.
+func manyTens(arms []*arm, name, unit string) bool {
+	least, most := math.Inf(1), 0.0
+	for _, a := range arms {
+		var values []float64
+		for _, r := range a.Runs {
+			values = append(values, r.curves[name].Values...)
+		}
+		if len(values) == 0 {
+			continue
+		}
+		slices.Sort(values)
+		if !(values[0] > 0) {
+			return false
+		}
+		median := values[len(values)/2]
+		least, most = min(least, median), max(most, median)
+	}
+	return unit != metric.Share && most >= 10*least
+}
+
+// sameCurves reports whether two metrics have the same values at the same steps in all runs.
+func sameCurves(arms []*arm, a, b string) bool {
+	for _, r := range eachRun(arms) {
+		x, y := r.curves[a], r.curves[b]
+		if !slices.Equal(x.Steps, y.Steps) || !slices.Equal(x.Values, y.Values) {
+			return false
+		}
+	}
+	return true
+}
+
+// curveDrawings lists the curves. One that equals an earlier one is left out.
+func curveDrawings(arms []*arm) (list []drawing) {
+	for i, k := range curveKinds {
+		d := k.drawing(arms)
+		for _, earlier := range curveKinds[:i] {
+			if d.reason == nil && sameCurves(arms, earlier.Metric, k.Metric) {
+				m, _ := metric.Find(earlier.Metric)
+				d.reason = &sameAs{m.Title}
+			}
+		}
+		list = append(list, d)
+	}
+	return list
 }
 
 // series returns a curve's points.

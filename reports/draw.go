@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,6 +24,37 @@ type omitted struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
 	Reason string `json:"reason"`
+}
+
+// sameAs is the reason for leaving out a curve that equals another figure's.
+type sameAs struct{ title string }
+
+func (e *sameAs) Error() string {
+	return "the same as “" + e.title + "” at every step of every run"
+}
+
+// notTheirs is the reason for leaving out a figure that these arms cannot have. A report does
+// not mention it.
+type notTheirs struct{ reason string }
+
+func (e notTheirs) Error() string { return e.reason }
+
+// firstFigures are the kinds of figures that a page shows first, most wanted first, and
+// firstCount how many.
+var firstFigures = []string{"optimum", "pass-at-k", "suites", "differences-share", "accuracy", "diversity", "reward",
+	"entropy", "length", "kl"}
+
+const firstCount = 6
+
+// firstOf returns the indices of the figures to show first, of those drawn.
+func firstOf(list []drawing, drawn func(i int) bool) (first []int) {
+	for _, kind := range firstFigures {
+		i := slices.IndexFunc(list, func(d drawing) bool { return d.name == kind || strings.HasPrefix(d.name, kind+"-") })
+		if i >= 0 && drawn(i) && len(first) < firstCount {
+			first = append(first, i)
+		}
+	}
+	return first
 }
 
 // drawn holds the figures of a report, numbered in order.
@@ -45,8 +77,14 @@ func drawAll(list []drawing) (drawn, error) {
 	})
 
 	out := drawn{groups: map[string]gallery{}, omitted: []omitted{}}
+	first := firstOf(list, func(i int) bool { return errs[i] == nil })
+	for _, i := range first {
+		out.add(done[i], groupFirst)
+	}
 	for i, a := range list {
+		var never notTheirs
 		switch {
+		case slices.Contains(first, i), errors.As(a.reason, &never):
 		case a.reason != nil:
 			out.omitted = append(out.omitted, omitted{a.name, a.title, a.reason.Error()})
 		case errors.Is(errs[i], figure.ErrNoData):
@@ -54,12 +92,17 @@ func drawAll(list []drawing) (drawn, error) {
 		case errs[i] != nil:
 			return out, fmt.Errorf("report: %w", errs[i])
 		default:
-			f := numbered{done[i], len(out.figures) + 1}
-			out.figures = append(out.figures, f)
-			out.groups[a.group] = append(out.groups[a.group], f)
+			out.add(done[i], a.group)
 		}
 	}
 	return out, nil
+}
+
+// add numbers a figure and puts it into a gallery.
+func (d *drawn) add(f figure.Figure, group string) {
+	n := numbered{f, len(d.figures) + 1}
+	d.figures = append(d.figures, n)
+	d.groups[group] = append(d.groups[group], n)
 }
 
 // concurrently calls f for 0 ≤ i < n on all cores and returns the errors, joined in that

@@ -16,16 +16,16 @@ func (s *source) graderFigures(suite scoredSuite) []drawing {
 		return nil
 	}
 	dots := figure.Dots{Head: figure.Head{Name: "graders-" + slug(suite.name), Title: "Accuracy by grader on " +
-		suite.name, Order: armNames(s.arms),
+		suite.name, Order: labels(s.arms),
 		About: "pass@1 of the same completions under each grader, and under their union, which accepts what any " +
 			"grader accepts"},
 		X: figure.Axis{Label: "accuracy", Unit: "share of completions"}, Groups: graders, Interval: suite.interval}
 	bars := figure.Bar{Head: figure.Head{Name: "forms-" + slug(suite.name), Title: "How answers are written on " +
-		suite.name, Order: armNames(s.arms),
+		suite.name, Order: labels(s.arms),
 		About: "Share of completions by the form of their final answer: graders read different forms"},
 		Y: figure.Axis{Label: "completions", Unit: "share of completions"}, Groups: forms, Interval: suite.interval}
 	for i, a := range s.arms {
-		d := figure.ArmValues{Name: a.Name, Seeds: len(a.Runs)}
+		d := figure.ArmValues{Name: a.label, Seeds: len(a.Runs)}
 		b := d
 		for _, g := range graders {
 			d.Values = append(d.Values, suite.metric(eval.GraderPrefix + g)[i])

@@ -34,13 +34,13 @@ func enumerable(arms []*arm, suite string) bool {
 
 func optimum(arms []*arm, suite string) (figure.Distribution, error) {
 	f := figure.Distribution{
-		Head: figure.Head{Name: "optimum-" + slug(suite), Title: "Policies and the optimum", Order: armNames(arms),
+		Head: figure.Head{Name: "optimum-" + slug(suite), Title: "Policies and the optimum", Order: labels(arms),
 			About: "Exact probability of each outcome under the trained policies, and the optimum of β·E[r] − " +
 				"KL(π‖π_ref), which is proportional to π_ref·exp(β·r)"},
 		Outcome: figure.Axis{Label: "outcome"},
 	}
 	for _, a := range arms {
-		drawn := figure.DistributionArm{Name: a.Name}
+		drawn := figure.DistributionArm{Name: a.label}
 		for _, r := range a.Runs {
 			p := r.policies[suite]
 			if len(p) == 0 {

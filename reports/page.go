@@ -82,7 +82,8 @@ type heading struct{ Text string }
 
 // armColors are the arms' colours in figures, by place; page.css uses them for names in
 // text. Places beyond the last start over.
-var armColors = [...]string{"#0072b2", "#e69f00", "#009e73", "#000000", "#d55e00", "#cc79a7", "#56b4e9"}
+var armColors = [...]string{"#0072b2", "#e69f00", "#009e73", "#000000", "#d55e00", "#cc79a7", "#56b4e9",
+	"#857318", "#6a4fc4", "#882255", "#66a61e", "#8c564b", "#e7298a"}
 
 type bullets []line
 

@@ -11,7 +11,7 @@ import (
 // steps, mean over seeds. A phase of every tenth step counts a tenth.
 func phases(arms []*arm) figure.Phases {
 	f := figure.Phases{Head: figure.Head{Name: "phases", Title: "Time by phase of a training step",
-		Order: armNames(arms),
+		Order: labels(arms),
 		About: "Wall-clock time of each phase, summed over the steps of a run and divided by their number, mean " +
 			"over seeds (timing_s/…)"},
 		Per: "per step"}
@@ -35,7 +35,7 @@ func phases(arms []*arm) figure.Phases {
 		}
 	}
 	for i, a := range arms {
-		f.Rows = append(f.Rows, figure.PhaseRow{Name: a.Name, Seconds: table[i]})
+		f.Rows = append(f.Rows, figure.PhaseRow{Name: a.label, Seconds: table[i]})
 	}
 	return f
 }

@@ -251,7 +251,7 @@ const ratingTitle = "CodeElo-style rating"
 
 // ratingFigure shows the arms' ratings.
 func (s *source) ratingFigure() drawing {
-	f := figure.Dots{Head: figure.Head{Name: "rating", Title: ratingTitle, Order: armNames(s.arms),
+	f := figure.Dots{Head: figure.Head{Name: "rating", Title: ratingTitle, Order: labels(s.arms),
 		About: "Rating of a participant expected to rank where the first right samples rank among a contest's " +
 			"participants, mean over contests (arXiv:2501.01257). It is only as good as the suite's tests"},
 		X: figure.Axis{Label: "rating"}, Interval: "95\u202f%, Student's t over contests, and over seeds where an " +
@@ -261,7 +261,7 @@ func (s *source) ratingFigure() drawing {
 			reason: errors.New("it needs a contests file (--contests) and a suite with problems from it")}
 	}
 	for i, a := range s.arms {
-		arm := figure.ArmValues{Name: a.Name, Seeds: len(a.Runs)}
+		arm := figure.ArmValues{Name: a.label, Seeds: len(a.Runs)}
 		for _, r := range s.rated {
 			arm.Values = append(arm.Values, r.mean[i])
 		}

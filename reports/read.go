@@ -18,6 +18,8 @@ import (
 // arm is a set of replicate runs and its name in the report.
 type arm struct {
 	Name  string
+	label string // in figures: the name without what all arms share
+	focus bool   // its band is drawn where there are many arms
 	Place int    // among the arms: its colour
 	file  string // its name as a file's
 	Runs  []*run // by seed

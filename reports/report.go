@@ -48,6 +48,8 @@ type source struct {
 	title  string
 	brief  bool
 
+	labelNote string // says how labels differ from names; may be empty
+
 	contests *Contests // nil: none were given
 	rated    []rated
 }
@@ -105,6 +107,8 @@ func read(ctx context.Context, in Input) (*source, error) {
 		s.arms = append(s.arms, out)
 		out.file = uniqueFile(s.arms)
 	}
+	s.labelNote = nameArms(s.arms)
+	s.chooseFocus()
 	if in.Contests != nil {
 		var err error
 		s.contests = in.Contests
@@ -189,9 +193,7 @@ func (s *source) drawings() []drawing {
 	if !s.sideBySide() {
 		list = append(optimumFigures(s.arms), s.resultFigures()...)
 	}
-	for _, k := range curveKinds {
-		list = append(list, k.drawing(s.arms))
-	}
+	list = append(list, curveDrawings(s.arms)...)
 	list = append(list, try(groupCost, phases(s.arms)))
 	groups := slices.Concat([]string{groupOptimum, groupResults}, curveGroups, []string{groupDiversity, groupCost})
 	slices.SortStableFunc(list, func(a, b drawing) int {
@@ -206,11 +208,14 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 	s := r.source
 	p := page{Title: s.title, Subtitle: s.subtitle(), Facts: s.facts()}
 	if s.sideBySide() {
-		p.Sections = append(p.Sections, s.summarySection(), s.curvesSection(r.drawn), s.identitySection(),
+		p.Sections = append(p.Sections, s.summarySection(), s.figuresSection(r.drawn), s.curvesSection(r.drawn), s.identitySection(),
 			s.environmentSection(), s.appendixSection(r.drawn.omitted))
 		return p, nil
 	}
 	p.Sections = append(p.Sections, s.summarySection())
+	if sec := s.figuresSection(r.drawn); len(sec.Blocks) > 0 {
+		p.Sections = append(p.Sections, sec)
+	}
 	if s.result != nil {
 		p.Sections = append(p.Sections, s.comparabilitySection())
 	}
@@ -226,8 +231,11 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 		s.diversitySection(r.drawn), samples,
 		{ID: "cost", Title: "Cost", Blocks: []block{s.costGrid(r.costs), s.stageGrid(r.costs)}}, s.identitySection(),
 		s.environmentSection(), s.appendixSection(r.drawn.omitted)} {
-		if sec.ID == "cost" {
+		switch sec.ID {
+		case "cost":
 			sec = withGallery(sec, r.drawn.groups[groupCost])
+		case "samples", "identity", "environment":
+			sec.Blocks = foldedBlocks(foldedTitles[sec.ID], sec.Blocks)
 		}
 		if len(sec.Blocks) > 0 {
 			p.Sections = append(p.Sections, sec)
@@ -236,14 +244,42 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 	return p, nil
 }
 
+// figuresSection shows the figures that most readers want.
+func (s *source) figuresSection(d drawn) section {
+	sec := section{ID: "figures", Title: "Figures"}
+	if len(d.groups[groupFirst]) == 0 {
+		return sec
+	}
+	sec.Blocks = append(sec.Blocks, d.groups[groupFirst])
+	if s.labelNote != "" {
+		sec.Blocks = append(sec.Blocks, paragraph{line{styled(muted, s.labelNote)}})
+	}
+	return sec
+}
+
 func (s *source) curvesSection(d drawn) section {
 	sec := section{ID: "curves", Title: "Curves"}
 	for _, g := range curveGroups {
 		if len(d.groups[g]) > 0 {
-			sec.Blocks = append(sec.Blocks, heading{g}, d.groups[g])
+			sec.Blocks = append(sec.Blocks, foldedFigures(d.groups[g], g+","))
 		}
 	}
 	return sec
+}
+
+// foldedTitles are the summaries of sections that are shown on demand, by their ids: they
+// would take most of the page.
+var foldedTitles = map[string]string{
+	"samples":     "Completions of the problems on which the arms differ most, by a fixed rule",
+	"identity":    "Digests, attempts and verifications of every run",
+	"environment": "Machines and programs",
+}
+
+func foldedBlocks(summary string, blocks []block) []block {
+	if len(blocks) == 0 {
+		return nil
+	}
+	return []block{folded{summary, blocks}}
 }
 
 func (s *source) samplesSection(ctx context.Context) (section, error) {

@@ -45,6 +45,7 @@ type scoredSuite struct {
 	metric         func(name string) []figure.Estimate
 	seeds          func(name string, arm int) []float64
 	curve          func(arm int) []figure.PassKPoint
+	start          func(metric string) float64 // before training; NaN if not known, or if arms differ in it
 }
 
 // scored lists the suites of the comparison or of the only arm.
@@ -78,6 +79,12 @@ func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
 			}
 		}
 		return list
+	}
+	out.start = func(name string) float64 {
+		if m := suite.Metric(name); m != nil && sameStart(m) {
+			return *m.Arms[0].Start
+		}
+		return math.NaN()
 	}
 	out.seeds = func(name string, arm int) []float64 {
 		var list []float64
@@ -126,6 +133,15 @@ func (s *source) aloneSuite(name string) scoredSuite {
 		return figure.Estimate{Value: v, Lo: lo, Hi: hi}
 	}
 	out.metric = func(metric string) []figure.Estimate { return []figure.Estimate{one(metric)} }
+	out.start = func(metric string) float64 {
+		v := a.Runs[0].evalValue(name+startSuffix, metric)
+		for _, r := range a.Runs {
+			if r.evalValue(name+startSuffix, metric) != v {
+				return math.NaN()
+			}
+		}
+		return v
+	}
 	out.seeds = func(metric string, _ int) []float64 {
 		var list []float64
 		for _, r := range a.Runs {
@@ -148,14 +164,20 @@ func (s *source) aloneSuite(name string) scoredSuite {
 
 // suiteBars compares the arms' accuracy on all suites.
 func (s *source) suiteBars() figure.Bar {
-	f := figure.Bar{Head: figure.Head{Name: "suites", Title: "Accuracy by suite", Order: armNames(s.arms),
+	f := figure.Bar{Head: figure.Head{Name: "suites", Title: "Accuracy by suite", Order: labels(s.arms),
 		About: "pass@1: the share of a problem's completions that are right, mean over problems"},
 		Y: axisOf("pass@1")}
 	for _, a := range s.arms {
-		f.Arms = append(f.Arms, figure.ArmValues{Name: a.Name, Seeds: len(a.Runs)})
+		f.Arms = append(f.Arms, figure.ArmValues{Name: a.label, Seeds: len(a.Runs)})
 	}
 	for _, suite := range s.scored() {
 		f.Groups = append(f.Groups, suite.name)
+		if v := suite.start("pass@1"); !math.IsNaN(v) || f.Start != nil {
+			for len(f.Start) < len(f.Groups)-1 {
+				f.Start = append(f.Start, math.NaN())
+			}
+			f.Start = append(f.Start, v)
+		}
 		f.Interval = suite.interval
 		for i, e := range suite.metric("pass@1") {
 			f.Arms[i].Values = append(f.Arms[i].Values, e)
@@ -166,12 +188,19 @@ func (s *source) suiteBars() figure.Bar {
 
 func (s *source) passAtK(suite scoredSuite) figure.PassK {
 	f := figure.PassK{Head: figure.Head{Name: "pass-at-k-" + slug(suite.name), Title: "pass@k on " + suite.name,
-		Order: armNames(s.arms),
+		Order: labels(s.arms), Focus: focused(s.arms),
 		About: "Chance that at least one of k samples of a problem is right, unbiased estimate from n samples, mean " +
 			"over problems"},
 		Problems: suite.items, Samples: suite.samples, Interval: suite.interval}
 	for i, a := range s.arms {
-		f.Arms = append(f.Arms, figure.PassKArm{Name: a.Name, Seeds: len(a.Runs), Points: suite.curve(i)})
+		f.Arms = append(f.Arms, figure.PassKArm{Name: a.label, Seeds: len(a.Runs), Points: suite.curve(i)})
+	}
+	if len(f.Arms) > 0 {
+		for _, p := range f.Arms[0].Points {
+			if v := suite.start(fmt.Sprintf("pass@%d", p.K)); !math.IsNaN(v) {
+				f.Start = append(f.Start, figure.PassKPoint{K: p.K, Estimate: figure.Point(v)})
+			}
+		}
 	}
 	return f
 }
@@ -195,13 +224,16 @@ func (s *source) clusters(suite scoredSuite) figure.Scatter {
 
 // againstAccuracy plots a metric of the arms against their accuracy.
 func (s *source) againstAccuracy(suite scoredSuite, metric string, f figure.Scatter) figure.Scatter {
-	f.Order, f.Interval = armNames(s.arms), suite.interval
+	f.Order, f.Interval = labels(s.arms), suite.interval
 	f.X, f.Y = axisOf("pass@1"), axisOf(metric)
 	f.X.Label += ", pass@1"
 	f.Y.Unit = perProblem(suite.samples)
 	xs, ys := suite.metric("pass@1"), suite.metric(metric)
+	if start := [2]float64{suite.start("pass@1"), suite.start(metric)}; start[0] >= 0 && start[1] >= 0 {
+		f.Start = &start
+	}
 	for i, a := range s.arms {
-		drawn := figure.ScatterArm{Name: a.Name, X: xs[i], Y: ys[i]}
+		drawn := figure.ScatterArm{Name: a.label, X: xs[i], Y: ys[i]}
 		sx, sy := suite.seeds("pass@1", i), suite.seeds(metric, i)
 		for j := range min(len(sx), len(sy)) {
 			if len(a.Runs) == 1 {
@@ -226,7 +258,7 @@ func perProblem(samples int) string {
 func (s *source) forests() []drawing {
 	if s.result == nil {
 		return []drawing{{name: "differences", title: "Paired differences",
-			reason: errors.New("a difference needs two arms")}}
+			reason: notTheirs{"a difference needs two arms"}}}
 	}
 	var units []string
 	forests := map[string]*figure.Forest{}
@@ -258,12 +290,12 @@ func (s *source) forests() []drawing {
 
 func (s *source) forest(unit string) *figure.Forest {
 	f := &figure.Forest{Head: figure.Head{Name: "differences-" + slug(unit), Title: "Paired differences, " +
-		unitWord(unit), Order: armNames(s.arms),
+		unitWord(unit), Order: labels(s.arms),
 		About: "Difference between two arms on the same problems, first minus second"},
 		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) +
 			" %, without Holm's correction; p Holm includes it"}
 	if len(s.arms) == 2 {
-		a, b := s.arms[0].Name, s.arms[1].Name
+		a, b := s.arms[0].label, s.arms[1].label
 		f.X.Label, f.Less, f.More = a+" − "+b, b+" higher", a+" higher"
 	}
 	return f
@@ -281,7 +313,7 @@ func unitWord(unit string) string {
 }
 
 func (s *source) forestRows(suite compare.Suite, m *compare.Metric) []figure.ForestRow {
-	short := withoutPrefix(armNames(s.arms))
+	short := labels(s.arms)
 	var rows []figure.ForestRow
 	for _, p := range m.Pairs {
 		name := strings.ReplaceAll(m.Name, "_", " ")

@@ -14,6 +14,7 @@ import (
 
 // Galleries of the sections on results.
 const (
+	groupFirst     = "First" // on the page before all others
 	groupResults   = "Results"
 	groupOptimum   = "Optimum"
 	groupDiversity = "Diversity"
@@ -103,9 +104,7 @@ func digitsFor(values ...float64) int {
 // resultsSection shows scores and differences, suite by suite.
 func (s *source) resultsSection(d drawn) section {
 	sec := section{ID: "results", Title: "Results"}
-	if len(d.groups[groupOptimum]) > 0 {
-		sec.Blocks = append(sec.Blocks, d.groups[groupOptimum])
-	}
+	sec = withGallery(sec, d.groups[groupOptimum])
 	sec.Blocks = append(sec.Blocks, s.suiteGrids(func(m string) bool { return !ofDiversity(m) })...)
 	if g := s.ratingGrid(); g != nil {
 		sec.Blocks = append(sec.Blocks, g)
@@ -138,9 +137,19 @@ func (s *source) suiteGrids(keep func(metric string) bool) []block {
 func withGallery(sec section, g gallery) section {
 	sec.Blocks = slices.DeleteFunc(sec.Blocks, func(b block) bool { t, ok := b.(*grid); return ok && t == nil })
 	if len(g) > 0 {
-		sec.Blocks = append(sec.Blocks, g)
+		sec.Blocks = append(sec.Blocks, foldedFigures(g, ""))
 	}
 	return sec
+}
+
+// foldedFigures shows a gallery on demand.
+func foldedFigures(g gallery, about string) folded {
+	titles := make([]string, len(g))
+	for i, f := range g {
+		titles[i] = f.Title
+	}
+	return folded{strings.TrimSpace(about + " " + quantity.Plural(len(g), "figure") + ": " + strings.Join(titles, " · ")),
+		[]block{g}}
 }
 
 // scoreGrid shows each arm's metrics on a suite; nil if none is wanted.

@@ -79,12 +79,16 @@ func One(ctx context.Context, in Input, kind string) (figure.Figure, error) {
 	missing := func(reason string) error {
 		return &KindError{Kind: kind, Reason: reason, Help: "exp metrics RUN lists what a run recorded", code: 3}
 	}
-	if d.reason != nil {
+	var same *sameAs
+	if d.reason != nil && !errors.As(d.reason, &same) {
 		return figure.Figure{}, missing(d.reason.Error())
 	}
 	f, err := d.draw()
 	if errors.Is(err, figure.ErrNoData) {
 		return f, missing(noDataReason(err))
+	}
+	if s.labelNote != "" {
+		f.Caption.Notes = append(f.Caption.Notes, s.labelNote)
 	}
 	return f, err
 }

@@ -51,10 +51,10 @@ func TestReportFiguresAsPDF(t *testing.T) {
 	if got.code != 0 {
 		t.Fatalf("exit code %d: %s", got.code, got.stderr)
 	}
-	if pdf := readReport(t, dir, "figures/01-suites.pdf"); !strings.Contains(pdf, "/MediaBox [0 0 486.00") {
+	if pdf := readReport(t, dir, "figures/02-suites.pdf"); !strings.Contains(pdf, "/MediaBox [0 0 486.00") {
 		t.Error("the figure is not 6.75 inches wide")
 	}
-	if page := readReport(t, dir, "index.html"); !strings.Contains(page, `<a href="figures/01-suites.pdf">PDF</a>`) {
+	if page := readReport(t, dir, "index.html"); !strings.Contains(page, `<a href="figures/02-suites.pdf">PDF</a>`) {
 		t.Error("the page does not link to the PDF")
 	}
 }

@@ -50,7 +50,7 @@ func TestReport(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"index.html", "data.json", "manifest.json", "configs/smoke-flowrl.yaml", "figures/01-suites.svg", "figures/01-suites.png"} {
+	for _, name := range []string{"index.html", "data.json", "manifest.json", "configs/smoke-flowrl.yaml", "figures/02-suites.svg", "figures/02-suites.png"} {
 		readReport(t, dir, name)
 	}
 }

@@ -51,7 +51,7 @@ func fineTuning() []Metric {
 			Direction: eval.Down, Absent: only, Shown: OnProgress, Axis: Axis{Label: "loss"},
 			Definition: "negative log-prob of a target's token, mean over the step's tokens"},
 		{Name: "sft/entropy", Unit: nats, Per: "token", Title: "Policy entropy while fine-tuning",
-			Heading: "entropy", Absent: only, Shown: OnProgress, Axis: Axis{Label: "entropy", Zero: true},
+			Heading: "entropy", Absent: only, Shown: OnProgress, Axis: Axis{Label: "entropy"},
 			Definition: "entropy of the next-token distribution at the targets' tokens, mean over the step's " +
 				"tokens"},
 		{Name: "sft/grad_norm", Title: "Gradient norm of fine-tuning", Heading: "grad", Absent: only,

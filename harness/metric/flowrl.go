@@ -19,11 +19,11 @@ func flowRL() []Metric {
 			Axis: Axis{Label: "log Z"}, Definition: "FlowRL's learned log Z of a prompt, mean over the batch"},
 		{Name: "actor/residual_abs", Unit: nats, Title: "Residual of the flow balance", Heading: "residual",
 			Absent: onlyFlowRL, Shown: OverSteps,
-			Axis: Axis{Label: "|residual|", Zero: true},
+			Axis: Axis{Label: "|residual|"},
 			Definition: "absolute residual of FlowRL's balance, |log Z + log π − β·reward − log π_ref| with " +
 				"log-probs averaged over tokens, mean over completions"},
 		{Name: "actor/residual_std", Unit: nats, Title: "Spread of the flow balance's residual", Absent: onlyFlowRL,
-			Axis:       Axis{Label: "standard deviation of the residual", Zero: true},
+			Axis:       Axis{Label: "standard deviation of the residual"},
 			Definition: "sample standard deviation over completions of the residual of FlowRL's balance"},
 		{Name: "actor/residual_mean", Unit: nats, Title: "Mean residual of the flow balance", Absent: onlyFlowRL,
 			Axis:       Axis{Label: "residual"},

@@ -10,7 +10,7 @@ const onlyReference = "only methods that use the reference policy compute it"
 func policy() []Metric {
 	list := []Metric{
 		{Name: "actor/entropy", Unit: nats, Per: "token", Title: "Policy entropy", Heading: "entropy",
-			Shown: OnProgress | OverSteps, Axis: Axis{Label: "entropy", Zero: true},
+			Shown: OnProgress | OverSteps, Axis: Axis{Label: "entropy"},
 			Definition: "entropy of the next-token distribution where tokens were sampled, mean over the batch's " +
 				"tokens"},
 		{Name: "kl/ref_k3", Unit: nats, Per: "token", Title: "Divergence from the reference policy", Heading: "kl",
@@ -24,7 +24,7 @@ func policy() []Metric {
 	}
 	list = append(list, lengths("response_length",
 		Metric{Unit: tokens, Title: "Response length", Heading: "len", Shown: OnProgress | OverSteps,
-			Axis:       Axis{Label: "response length", Zero: true},
+			Axis:       Axis{Label: "response length"},
 			Definition: "sampled tokens per completion, the end token included, mean over the batch"},
 		Metric{Title: "Truncated responses", Direction: eval.Down, Axis: Axis{Label: "truncated", Zero: true},
 			Definition: "share of completions as long as the token limit"},

@@ -21,11 +21,11 @@ func validation() []Metric {
 				"after the step"},
 		{Name: "val/distinct_correct", Unit: "solutions", Per: "problem",
 			Title: "Different right answers" + onValidation, Direction: eval.Up, Absent: onlyOnline,
-			Diversity: true, Axis: Axis{Label: "different right answers", Zero: true},
+			Diversity: true, Axis: Axis{Label: "different right answers"},
 			Definition: "different right answers among the samples of a validation problem, mean over problems"},
 		{Name: "val/solution_clusters", Unit: "groups", Per: "problem",
 			Title: "Groups of similar solutions" + onValidation, Absent: onlyOnline,
-			Diversity: true, Axis: Axis{Label: "effective groups", Zero: true},
+			Diversity: true, Axis: Axis{Label: "effective groups"},
 			Definition: "effective number of groups of similar texts among the samples of a validation problem, " +
 				"mean over problems"},
 		{Name: "val/METRIC", Title: "METRIC" + onValidation, Absent: onlyOnline,

@@ -18,6 +18,10 @@ type Bar struct {
 	Groups   []string
 	Arms     []ArmValues
 	Interval string // what Lo and Hi are
+
+	// Start holds each group's value before training, which all arms share: a grey bar; nil:
+	// not known. NaN draws none.
+	Start []float64
 }
 
 // ArmValues is an arm's value in each group of Bar or Dots.
@@ -30,6 +34,7 @@ type ArmValues struct {
 type barData struct {
 	Y string `json:"y"`
 	groupData
+	Start []number `json:"start,omitempty"`
 }
 
 // groupData is what the data of Bar and of Dots share.
@@ -89,14 +94,18 @@ func (f Bar) Draw() (Figure, error) {
 	if err != nil {
 		return Figure{}, err
 	}
+	if f.Start != nil && len(f.Start) != len(f.Groups) {
+		return Figure{}, f.errorf("%d values before training for %d groups", len(f.Start), len(f.Groups))
+	}
 	if !y.some {
 		return Figure{}, f.noData("no bar has a finite value")
 	}
+	y.add(f.Y, f.Start...)
 	k := looks(f.Order, names)
 	return f.render(picture{
 		caption: f.caption(names),
 		alt:     f.alt(),
-		data:    barData{f.Y.title(), groupDataOf(f.Interval, f.Groups, f.Arms)},
+		data:    barData{f.Y.title(), groupDataOf(f.Interval, f.Groups, f.Arms), numbers(f.Start)},
 		height:  pageHeight,
 		rows:    pageRows,
 		legend:  f.legend(k),
@@ -117,11 +126,19 @@ func (f Bar) draw(s *sheet, k []look, y extent) {
 		xs.ticks = f.groupTicks(s, room)
 	}
 	p := s.panel(xs, ys, fr)
-	width := min((p.x.to-p.x.from)/groups*0.82/vg.Length(len(f.Arms)), 46)
-	for g := range f.Groups {
-		from := p.x.at(float64(g)) - width*vg.Length(len(f.Arms))/2
+	bars := len(f.Arms)
+	if f.Start != nil {
+		bars++
+	}
+	width := min((p.x.to-p.x.from)/groups*0.82/vg.Length(bars), 46)
+	for g, group := range f.Groups {
+		from := p.x.at(float64(g)) - width*vg.Length(bars)/2
+		if f.Start != nil {
+			f.drawBar(p, startName+", "+group, Point(f.Start[g]), from, width, startBar())
+			from += width
+		}
 		for i, a := range f.Arms {
-			f.drawBar(p, a.Values[g], from+vg.Length(i)*width, width, k[i])
+			f.drawBar(p, a.Name+", "+group, a.Values[g], from+vg.Length(i)*width, width, k[i])
 		}
 	}
 	zero := p.y.at(0)
@@ -139,6 +156,9 @@ func (f Bar) groupTicks(s *sheet, room vg.Length) []tick {
 
 func (f Bar) legend(k []look) []entry {
 	var entries []entry
+	if f.Start != nil {
+		entries = append(entries, boxEntry(startName, func(s *sheet, box vg.Rectangle) { s.bar(box, startBar()) }))
+	}
 	for i, a := range f.Arms {
 		entries = append(entries, boxEntry(a.Name, func(s *sheet, box vg.Rectangle) { s.bar(box, k[i]) }))
 	}
@@ -146,7 +166,7 @@ func (f Bar) legend(k []look) []entry {
 }
 
 // drawBar draws one bar of a group, its interval, and its value if there is room.
-func (f Bar) drawBar(p panel, e Estimate, x, width vg.Length, k look) {
+func (f Bar) drawBar(p panel, name string, e Estimate, x, width vg.Length, k look) {
 	mid, zero := x+width/2, p.y.at(0)
 	if !drawable(e.Value) {
 		f.drawValue(p, "n/a", mid, width, zero, zero, zero < p.y.to)
@@ -158,8 +178,10 @@ func (f Bar) drawBar(p panel, e Estimate, x, width vg.Length, k look) {
 		Min: vg.Point{X: x + edge, Y: min(zero, y)},
 		Max: vg.Point{X: x + width - edge, Y: max(zero, y)},
 	}, k)
+	p.tipBox(vg.Rectangle{Min: vg.Point{X: x, Y: min(zero, y)}, Max: vg.Point{X: x + width, Y: max(zero, y, min(zero, y)+8)}},
+		name+": "+e.text())
 	low, high := y, y
-	if e.interval() {
+	if e = p.y.within(e); e.interval() {
 		low, high = p.y.at(e.Lo), p.y.at(e.Hi)
 		a, b := vg.Point{X: mid, Y: low}, vg.Point{X: mid, Y: high}
 		if width > 12 { // else it would hide the bar
@@ -184,6 +206,9 @@ func (f Bar) drawValue(p panel, text string, x, width, low, high vg.Length, abov
 		p.text(small, vg.Point{X: x, Y: y}, center, text)
 	}
 }
+
+// startBar is the style of the values before training.
+func startBar() look { return look{color: fillColor} }
 
 // bar fills a box in an arm's colour and hatch.
 func (s *sheet) bar(box vg.Rectangle, k look) {
@@ -227,6 +252,9 @@ func (f Bar) caption(names []string) Caption {
 		}
 	}
 	out.Seeds = statedSeeds(names, counts)
+	if f.Start != nil {
+		out.Notes = append(out.Notes, "Grey: the weights before training")
+	}
 	if absent > 0 {
 		out.Notes = append(out.Notes, quantity.Plural(absent, "value")+" missing or not finite")
 	}

@@ -3,6 +3,9 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot/vg"
 )
@@ -17,6 +20,36 @@ type lineChart struct {
 	looks     []look
 	tracks    []track
 	reference *Reference // nil: none
+	start     *track     // of the weights before training, drawn in grey; nil: none
+	bands     []bool     // which tracks have theirs drawn; nil: all
+	focusNote string     // the caption's sentence about bands
+}
+
+// startName labels the values before training.
+const startName = "start"
+
+// startLook is the style of the values before training.
+func startLook() look {
+	return look{color: plainColor, ink: readable(plainColor), dash: []vg.Length{4, 3}, shape: diamond}
+}
+
+// focus keeps the bands of a few arms where there are many, and returns the caption's
+// sentence about it.
+func (c *lineChart) focus(h Head) string {
+	if len(c.names) <= mostBands || h.Focus == nil {
+		return ""
+	}
+	c.bands = make([]bool, len(c.names))
+	var kept []string
+	for i, name := range c.names {
+		if slices.Contains(h.Focus, name) && slices.ContainsFunc(c.tracks[i].lo, drawable) {
+			c.bands[i], kept = true, append(kept, clean(name))
+		}
+	}
+	if kept == nil {
+		return ""
+	}
+	return "Bands only of " + strings.Join(kept, ", ") + ": more would hide the lines"
 }
 
 // shown reports whether point i of t can be drawn.
@@ -53,11 +86,14 @@ func (c lineChart) empty() bool {
 // scales returns scales that fit everything drawn.
 func (c lineChart) scales() (x, y scale) {
 	var ex, ey extent
-	for _, t := range c.tracks {
+	for n, t := range c.tracks {
 		for i := range t.x {
 			if c.shown(t, i) {
 				ex.add(c.x, t.x[i])
-				ey.add(c.y, t.y[i], t.lo[i], t.hi[i])
+				ey.add(c.y, t.y[i])
+				if c.banded(n) {
+					ey.addInterval(c.y, t.lo[i], t.hi[i])
+				}
 				if t.raw != nil {
 					ey.add(c.y, t.raw[i])
 				}
@@ -66,6 +102,9 @@ func (c lineChart) scales() (x, y scale) {
 	}
 	if c.reference != nil {
 		ey.add(c.y, c.reference.Value)
+	}
+	if c.start != nil {
+		ey.add(c.y, c.start.y...)
 	}
 	x, y = newScale(c.x, ex, c.padX), newScale(c.y, ey, 0.04)
 	x.whole, x.ticks = !ex.broken, c.xTicks
@@ -84,6 +123,11 @@ func (c lineChart) endLabels() []endLabel {
 		right = math.Max(right, t.x[n])
 		k := ink{size: textSize, color: c.looks[i].ink, bold: true}
 		labels = append(labels, endLabel{name: clean(c.names[i]), ink: k, x: t.x[n], y: t.y[n]})
+	}
+	if t := c.start; t != nil {
+		if n := c.last(*t); n >= 0 {
+			labels = append(labels, endLabel{name: startName, ink: ink{size: textSize, color: plainColor}, x: t.x[n], y: t.y[n]})
+		}
 	}
 	if r := c.reference; r != nil && c.y.shows(r.Value) {
 		k := ink{size: textSize, color: plainColor}
@@ -119,6 +163,9 @@ func (c lineChart) legend() []entry {
 			entries = append(entries, lineEntry(c.names[i], c.looks[i]))
 		}
 	}
+	if c.start != nil {
+		entries = append(entries, lineEntry(startName, startLook()))
+	}
 	if r := c.reference; r != nil {
 		entries = append(entries, strokeEntry(r.Name, referenceStroke()))
 	}
@@ -133,6 +180,9 @@ func referenceStroke() stroke {
 // no band hides a line.
 func (c lineChart) drawLines(p panel) {
 	for i, t := range c.tracks {
+		if !c.banded(i) {
+			continue
+		}
 		// A t interval may exceed the axis: below zero on a logarithmic one, or beyond
 		// limit. It is cut there.
 		lo, hi := make([]float64, len(t.lo)), make([]float64, len(t.hi))
@@ -150,10 +200,27 @@ func (c lineChart) drawLines(p panel) {
 			p.drawLine(t.x, t.raw, stroke{width: faintWidth, color: tint(c.looks[i].color, 0.45)})
 		}
 	}
+	if t := c.start; t != nil {
+		p.drawLine(t.x, t.y, startLook().stroke())
+		p.drawMarks(t.x, t.y, startLook(), 0, 1, func(i int) string { return c.tip(startName, *t, i) })
+	}
 	for i, t := range c.tracks {
 		p.drawLine(t.x, t.y, c.looks[i].stroke())
-		p.drawMarks(t.x, t.y, c.looks[i], i, len(c.tracks))
+		p.drawMarks(t.x, t.y, c.looks[i], i, len(c.tracks), func(n int) string { return c.tip(c.names[i], t, n) })
 	}
+}
+
+// banded reports whether the band of a track is drawn.
+func (c lineChart) banded(i int) bool { return c.bands == nil || c.bands[i] }
+
+// tip is the text of point i: "flowrl at 40: 0.31 [0.29, 0.33]".
+func (c lineChart) tip(name string, t track, i int) string {
+	e := Estimate{Value: t.y[i], Lo: t.lo[i], Hi: t.hi[i]}
+	x := value(t.x[i])
+	if t.x[i] == math.Trunc(t.x[i]) && math.Abs(t.x[i]) < 1e15 {
+		x = minus(strconv.FormatFloat(t.x[i], 'f', 0, 64))
+	}
+	return name + " at " + x + ": " + e.text()
 }
 
 // alt describes where each line begins and ends.

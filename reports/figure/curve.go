@@ -92,6 +92,7 @@ func (f Curve) chart() (c lineChart, err error) {
 		c.names, c.tracks = append(c.names, a.Name), append(c.tracks, t)
 	}
 	c.looks = looks(f.Order, c.names)
+	c.focusNote = c.focus(f.Head)
 	if c.empty() {
 		return c, f.noData("no arm has a finite value")
 	}
@@ -144,6 +145,9 @@ func (f Curve) caption(c lineChart) Caption {
 		out.Notes = append(out.Notes, fmt.Sprintf(
 			"Smoothed: centred moving means over %d points of each seed; the faint lines are the means of the raw "+
 				"values", f.Smooth))
+	}
+	if c.focusNote != "" {
+		out.Notes = append(out.Notes, c.focusNote)
 	}
 	out.Notes = append(out.Notes, f.notes(c)...)
 	return out

@@ -83,10 +83,11 @@ func (f Dots) draw(s *sheet, x extent, names []string) {
 			if !drawable(e.Value) {
 				continue
 			}
-			if e.interval() {
+			if e = p.x.within(e); e.interval() {
 				p.whisker(vg.Point{X: p.x.at(e.Lo), Y: at}, vg.Point{X: p.x.at(e.Hi), Y: at}, 3, k[i].color)
 			}
 			p.mark(k[i].shape, vg.Point{X: p.x.at(e.Value), Y: at}, 1.2*markRadius, k[i].color)
+			p.tip(vg.Point{X: p.x.at(e.Value), Y: at}, a.Name+", "+name+": "+e.text())
 		}
 	}
 }

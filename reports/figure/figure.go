@@ -10,6 +10,7 @@ import (
 	"image/png"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot/font"
@@ -76,7 +77,13 @@ type Head struct {
 	// place here, so that it looks the same in every figure; arms not named follow
 	// behind. nil: the order in which this figure has them.
 	Order []string
+
+	// Focus names the arms whose bands are drawn in a figure of more than mostBands arms.
+	Focus []string
 }
+
+// mostBands is the number of bands that can be told apart.
+const mostBands = 4
 
 // Heading returns the figure's name and title.
 func (h Head) Heading() (name, title string) { return h.Name, h.Title }
@@ -215,6 +222,9 @@ func (f Figure) svg(s Setting) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("figure %s: svg: %w", f.Name, err)
 	}
+	const end = "</svg>"
+	last := bytes.LastIndex(out, []byte(end))
+	out = slices.Concat(out[:last], sheet.tipElements(), out[last:])
 	if s.Scale != 1 {
 		size := fmt.Sprintf(`<svg width="%.5gpt" height="%.5gpt"`, s.Scale*sheet.w.Points(), s.Scale*sheet.h.Points())
 		out = svgSizeRE.ReplaceAll(out, []byte(size))

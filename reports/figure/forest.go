@@ -114,6 +114,7 @@ func (f Forest) draw(s *sheet, x extent) {
 			p.whisker(vg.Point{X: p.x.at(r.Diff.Lo), Y: y}, vg.Point{X: p.x.at(r.Diff.Hi), Y: y}, 3, k.color)
 		}
 		p.mark(square, vg.Point{X: p.x.at(r.Diff.Value), Y: y}, 1.2*markRadius, k.color)
+		p.tip(vg.Point{X: p.x.at(r.Diff.Value), Y: y}, r.Name+": "+r.text(f.Null))
 	}
 }
 

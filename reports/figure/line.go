@@ -38,8 +38,8 @@ func (p panel) drawLine(x, y []float64, st stroke) {
 
 // drawMarks puts markers on a line: on every point if there are few, else about
 // six, at places that differ from arm to arm, so that markers of lines that run
-// together do not hide each other.
-func (p panel) drawMarks(x, y []float64, k look, place, arms int) {
+// together do not hide each other. Each has a text for the pointer.
+func (p panel) drawMarks(x, y []float64, k look, place, arms int, tip func(i int) string) {
 	const few, some = 12, 6
 	n := len(x)
 	step, first := 1, 0
@@ -50,6 +50,7 @@ func (p panel) drawMarks(x, y []float64, k look, place, arms int) {
 	for i := first; i < n; i += step {
 		if p.x.axis.shows(x[i]) && !math.IsNaN(y[i]) {
 			p.mark(k.shape, p.at(x[i], y[i]), markRadius, k.color)
+			p.tip(p.at(x[i], y[i]), tip(i))
 		}
 	}
 }

@@ -13,9 +13,10 @@ import (
 type PassK struct {
 	Head
 	Arms     []PassKArm
-	Problems int    // in the suite; 0: not said
-	Samples  int    // per problem, n ≥ k; 0: not said
-	Interval string // what Lo and Hi are, e.g. "95 % cluster bootstrap over problems"
+	Problems int          // in the suite; 0: not said
+	Samples  int          // per problem, n ≥ k; 0: not said
+	Interval string       // what Lo and Hi are, e.g. "95 % cluster bootstrap over problems"
+	Start    []PassKPoint // of the weights before training, which all arms share; nil: not known
 }
 
 // PassKArm is one arm's line.
@@ -36,6 +37,7 @@ type passKData struct {
 	Problems int         `json:"problems,omitempty"`
 	Samples  int         `json:"samples,omitempty"`
 	Arms     []passKLine `json:"arms"`
+	Start    *passKLine  `json:"start,omitempty"`
 }
 
 type passKLine struct {
@@ -56,7 +58,7 @@ func (f PassK) Draw() (Figure, error) {
 	c := lineChart{
 		title: f.Title,
 		x:     Axis{Label: "k, samples per problem", Log: true},
-		y:     Axis{Label: "pass@k", Unit: "share of problems"},
+		y:     Axis{Label: "pass@k", Unit: "share of problems", Share: true},
 		padX:  0.02,
 	}
 	data := passKData{Interval: f.Interval, Problems: f.Problems, Samples: f.Samples, Arms: []passKLine{}}
@@ -79,6 +81,17 @@ func (f PassK) Draw() (Figure, error) {
 		data.Arms = append(data.Arms, line)
 	}
 	c.looks, c.xTicks = looks(f.Order, c.names), kTicks(ks)
+	c.focusNote = c.focus(f.Head)
+	if len(f.Start) > 0 {
+		c.start = &track{}
+		for _, p := range f.Start {
+			c.start.addEstimate(float64(p.K), p.Estimate)
+		}
+		data.Start = &passKLine{Name: startName, Value: numbers(c.start.y), Lo: numbers(c.start.lo), Hi: numbers(c.start.hi)}
+		for _, p := range f.Start {
+			data.Start.K = append(data.Start.K, p.K)
+		}
+	}
 	if c.empty() {
 		return Figure{}, f.noData("no arm has a finite pass@k")
 	}
@@ -135,6 +148,12 @@ func (f PassK) caption(c lineChart) Caption {
 		if slices.ContainsFunc(t.lo, drawable) {
 			out.Interval = "Bands: " + orUnnamed(f.Interval)
 		}
+	}
+	if c.start != nil {
+		out.Notes = append(out.Notes, "Grey: the weights before training")
+	}
+	if c.focusNote != "" {
+		out.Notes = append(out.Notes, c.focusNote)
 	}
 	for i, t := range c.tracks {
 		if c.last(t) < 0 {

@@ -138,6 +138,8 @@ func (f Phases) drawRow(p panel, row int, r PhaseRow) {
 		p.line(stroke{width: 0.8, color: color.White}, vg.Point{X: to, Y: mid - half}, vg.Point{X: to, Y: mid + half})
 		share := fmt.Sprintf("%.0f %%", 100*s/sum)
 		seconds := value(s) + " s"
+		p.tipBox(vg.Rectangle{Min: vg.Point{X: from, Y: mid - half}, Max: vg.Point{X: to, Y: mid + half}},
+			fmt.Sprintf("%s, %s: %s, %s", clean(r.Name), f.Phases[i], seconds, share))
 		at := vg.Point{X: (from + to) / 2, Y: mid}
 		switch room := to - from - 4; {
 		case p.width(small, seconds) <= room:
@@ -151,18 +153,13 @@ func (f Phases) drawRow(p panel, row int, r PhaseRow) {
 	p.label(bold, vg.Point{X: p.x.at(sum) + 4, Y: mid}, left, value(sum)+" s")
 }
 
-// phaseColor is a light tint of the palette, so that black text can be read on it;
-// after the last colour come stronger ones, on which it still can.
+// phaseColor returns the colour of the i-th phase; no two of the first 28 share one.
 func phaseColor(i int) color.NRGBA {
-	c := palette[i%len(palette)]
-	share := 0.45
-	if (i/len(palette))%2 == 1 {
-		share = 0.7
-		if luminance(c) == 0 {
-			share = 0.2 // black can only become lighter
-		}
+	c := phasePalette[i%len(phasePalette)]
+	if i/len(phasePalette)%2 == 1 {
+		return tint(c, 0.4)
 	}
-	return tint(c, share)
+	return c
 }
 
 func (f Phases) caption() Caption {

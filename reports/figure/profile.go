@@ -65,6 +65,7 @@ func (f Profile) Draw() (Figure, error) {
 		data.Arms = append(data.Arms, profileLine{a.Name, a.Seeds, numbers(t.y), numbers(t.lo), numbers(t.hi)})
 	}
 	c.looks = looks(f.Order, c.names)
+	c.focusNote = c.focus(f.Head)
 	if c.empty() {
 		return Figure{}, f.noData("no arm has a finite share")
 	}
@@ -86,6 +87,9 @@ func (f Profile) caption(c lineChart) Caption {
 		counts = append(counts, a.Seeds)
 	}
 	out.Seeds = statedSeeds(c.names, counts)
+	if c.focusNote != "" {
+		out.Notes = append(out.Notes, c.focusNote)
+	}
 	for i, t := range c.tracks {
 		if slices.ContainsFunc(t.lo, drawable) {
 			out.Interval = "Bands: " + orUnnamed(f.Interval)

@@ -14,6 +14,7 @@ type Axis struct {
 	Unit  string // drawn in brackets behind the label; "" for counts and shares
 	Log   bool   // base 10; values that are not positive are left out, and the caption says so
 	Zero  bool   // the axis includes 0; ignored where Log
+	Share bool   // of a whole: the axis stays in [0,1], whatever bands and error bars reach
 
 	// Cut leaves out values below Least, and the caption says so: for metrics whose
 	// first values would flatten all others.
@@ -86,6 +87,14 @@ func (e *extent) add(a Axis, values ...float64) {
 	}
 }
 
+// addInterval widens e to an interval. Of a share's it takes the part in [0,1].
+func (e *extent) addInterval(a Axis, lo, hi float64) {
+	if a.Share {
+		lo, hi = max(lo, 0), min(hi, 1)
+	}
+	e.add(a, lo, hi)
+}
+
 // scale maps values to points along one axis.
 type scale struct {
 	axis   Axis
@@ -120,13 +129,22 @@ func newScale(a Axis, e extent, pad float64) scale {
 		s.lo, s.hi = math.Exp(s.lo), math.Exp(s.hi)
 		return s
 	}
-	if lo >= 0 && s.lo < 0 && hi > 0 {
+	if lo >= 0 && s.lo < 0 {
 		s.lo = 0
 	}
 	if hi <= 0 && s.hi > 0 && lo < 0 {
 		s.hi = 0
 	}
+	if a.Share && hi <= 1 {
+		s.hi = min(s.hi, 1)
+	}
 	return s
+}
+
+// within returns the part of v's interval that the scale shows.
+func (s scale) within(v Estimate) Estimate {
+	v.Lo, v.Hi = max(v.Lo, s.lo), min(v.Hi, s.hi)
+	return v
 }
 
 // at is where v is drawn.

@@ -105,7 +105,7 @@ func TestNewScale(t *testing.T) {
 		{"constant", Axis{}, []float64{5, 5}, 0.1, 4.5, 5.5},
 		{"constant below zero", Axis{}, []float64{-5}, 0.1, -5.5, -4.5},
 		{"small constant", Axis{}, []float64{3e-10}, 0.1, 2.7e-10, 3.3e-10},
-		{"zero", Axis{}, []float64{0}, 0.1, -1, 1},
+		{"zero", Axis{}, []float64{0}, 0.1, 0, 1},
 		{"noise of rounding", Axis{}, []float64{1, 1 + 1e-15}, 0.1, 0.9, 1.1},
 		{"log", Axis{Log: true}, []float64{1, 100}, 0.5, 0.1, 1000},
 		{"log skips what is not positive", Axis{Log: true}, []float64{-3, 0, 1, 100}, 0, 1, 100},

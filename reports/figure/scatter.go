@@ -14,7 +14,8 @@ type Scatter struct {
 	Head
 	X, Y     Axis
 	Arms     []ScatterArm
-	Interval string // what Lo and Hi are
+	Interval string      // what Lo and Hi are
+	Start    *[2]float64 // x and y before training, which all arms share; nil: not known
 }
 
 // ScatterArm is one arm.
@@ -29,6 +30,7 @@ type scatterData struct {
 	Y        string         `json:"y"`
 	Interval string         `json:"interval"`
 	Arms     []scatterPoint `json:"arms"`
+	Start    []number       `json:"start,omitempty"`
 }
 
 type scatterPoint struct {
@@ -58,6 +60,10 @@ func (f Scatter) Draw() (Figure, error) {
 			y.addEstimate(f.Y, a.Y)
 		}
 	}
+	if x.some && f.Start != nil && f.shows(f.Start[0], f.Start[1]) {
+		x.add(f.X, f.Start[0])
+		y.add(f.Y, f.Start[1])
+	}
 	if !x.some {
 		return Figure{}, f.noData("no arm has a finite value on both axes")
 	}
@@ -79,7 +85,7 @@ func (f Scatter) shows(x, y float64) bool { return f.X.shows(x) && f.Y.shows(y) 
 func (e *extent) addEstimate(a Axis, v Estimate) {
 	e.add(a, v.Value)
 	if v.interval() {
-		e.add(a, v.Lo, v.Hi)
+		e.addInterval(a, v.Lo, v.Hi)
 	}
 }
 
@@ -97,6 +103,11 @@ func (f Scatter) draw(s *sheet, k []look, x, y extent) {
 	for i, a := range f.Arms {
 		f.drawBars(p, a, k[i])
 	}
+	if f.Start != nil && f.shows(f.Start[0], f.Start[1]) {
+		at := p.at(f.Start[0], f.Start[1])
+		p.mark(startLook().shape, at, 1.6*markRadius, startLook().color)
+		p.tip(at, fmt.Sprintf("%s: %s, %s", startName, value(f.Start[0]), value(f.Start[1])))
+	}
 	for i, a := range f.Arms {
 		f.drawMarks(p, a, k[i])
 	}
@@ -112,12 +123,16 @@ func (f Scatter) legend(k []look) []entry {
 	for i, a := range f.Arms {
 		entries = append(entries, markEntry(a.Name, k[i]))
 	}
+	if f.Start != nil {
+		entries = append(entries, markEntry(startName, startLook()))
+	}
 	return entries
 }
 
 func (f Scatter) drawMarks(p panel, a ScatterArm, k look) {
 	if f.shows(a.X.Value, a.Y.Value) {
 		p.mark(k.shape, p.at(a.X.Value, a.Y.Value), 1.6*markRadius, k.color)
+		p.tip(p.at(a.X.Value, a.Y.Value), fmt.Sprintf("%s: %s, %s", a.Name, a.X.text(), a.Y.text()))
 	}
 	for _, s := range a.Seeds {
 		if f.shows(s[0], s[1]) {
@@ -131,6 +146,7 @@ func (f Scatter) drawBars(p panel, a ScatterArm, k look) {
 		return
 	}
 	at := p.at(a.X.Value, a.Y.Value)
+	a.X, a.Y = p.x.within(a.X), p.y.within(a.Y)
 	if a.X.interval() && f.X.shows(a.X.Lo) {
 		p.whisker(vg.Point{X: p.x.at(a.X.Lo), Y: at.Y}, vg.Point{X: p.x.at(a.X.Hi), Y: at.Y}, 2.5, k.color)
 	}
@@ -150,8 +166,13 @@ type pointLabel struct {
 // reports false if one has none.
 func (f Scatter) labels(p panel, k []look) ([]pointLabel, bool) {
 	taken := f.occupied(p)
+	arms := slices.Clone(f.Arms)
+	if f.Start != nil && f.shows(f.Start[0], f.Start[1]) {
+		arms = append(arms, ScatterArm{Name: startName, X: Point(f.Start[0]), Y: Point(f.Start[1])})
+		k = append(slices.Clone(k), startLook())
+	}
 	var labels []pointLabel
-	for i, a := range f.Arms {
+	for i, a := range arms {
 		if !f.shows(a.X.Value, a.Y.Value) {
 			return nil, false
 		}
@@ -232,6 +253,9 @@ func (f Scatter) caption(names []string) Caption {
 			out.Notes = append(out.Notes, clean(a.Name)+" has no value on both axes and no large marker")
 		}
 	}
+	if f.Start != nil {
+		out.Notes = append(out.Notes, "Grey: the weights before training")
+	}
 	if len(counts) > 0 && slices.Max(counts) > 0 {
 		out.Seeds = seedsText(names, counts) + " (small markers)"
 	}
@@ -248,6 +272,9 @@ func (f Scatter) alt() string {
 
 func (f Scatter) data() scatterData {
 	out := scatterData{X: f.X.title(), Y: f.Y.title(), Interval: f.Interval, Arms: []scatterPoint{}}
+	if f.Start != nil {
+		out.Start = numbers(f.Start[:])
+	}
 	for _, a := range f.Arms {
 		p := scatterPoint{Name: a.Name, X: a.X.data(), Y: a.Y.data(), Seeds: [][2]number{}}
 		for _, s := range a.Seeds {

@@ -1,6 +1,9 @@
 package figure
 
 import (
+	"bytes"
+	"fmt"
+	"html"
 	"image/color"
 	"math"
 
@@ -14,6 +17,33 @@ type sheet struct {
 	w, h     vg.Length
 	fonts    *font.Cache
 	untitled bool // heading draws nothing
+	tips     []tip
+}
+
+// tip is a text that an SVG shows while the pointer is over a place.
+type tip struct {
+	box  vg.Rectangle
+	text string
+}
+
+// tip attaches a text to the surroundings of a point.
+func (s *sheet) tip(pt vg.Point, text string) {
+	const reach = 7
+	s.tipBox(vg.Rectangle{Min: pt.Sub(vg.Point{X: reach, Y: reach}), Max: pt.Add(vg.Point{X: reach, Y: reach})}, text)
+}
+
+// tipBox attaches a text to a box.
+func (s *sheet) tipBox(box vg.Rectangle, text string) { s.tips = append(s.tips, tip{box, clean(text)}) }
+
+// tipElements writes the tips as SVG: boxes that are not seen, with titles.
+func (s *sheet) tipElements() []byte {
+	var b bytes.Buffer
+	for _, t := range s.tips {
+		fmt.Fprintf(&b, `<rect x="%.5g" y="%.5g" width="%.5g" height="%.5g" fill-opacity="0"><title>%s</title></rect>`+"\n",
+			t.box.Min.X, s.h-t.box.Max.Y, max(t.box.Max.X-t.box.Min.X, 1), max(t.box.Max.Y-t.box.Min.Y, 1),
+			html.EscapeString(t.text))
+	}
+	return b.Bytes()
 }
 
 // canvas is the part of a vg.Canvas that sheets use.

@@ -56,10 +56,51 @@ var palette = [...]color.NRGBA{
 	{0xd5, 0x5e, 0x00, 0xff}, // vermillion
 	{0xcc, 0x79, 0xa7, 0xff}, // reddish purple
 	{0x56, 0xb4, 0xe9, 0xff}, // sky blue
+	{0x85, 0x73, 0x18, 0xff}, // olive, from here on for studies of many arms
+	{0x6a, 0x4f, 0xc4, 0xff}, // violet
+	{0x88, 0x22, 0x55, 0xff}, // wine
+	{0x66, 0xa6, 0x1e, 0xff}, // leaf green
+	{0x8c, 0x56, 0x4b, 0xff}, // brown
+	{0xe7, 0x29, 0x8a, 0xff}, // pink
+}
+
+// colorAt returns the colour of the place-th arm. After the palette come darker and lighter
+// versions of it, so that no two of the first 39 arms share a colour.
+func colorAt(place int) color.NRGBA {
+	c := palette[place%len(palette)]
+	switch round := place / len(palette) % 3; {
+	case round == 1 && luminance(c) == 0:
+		return color.NRGBA{0x50, 0x50, 0x50, 0xff}
+	case round == 1:
+		return color.NRGBA{c.R / 2, c.G / 2, c.B / 2, 0xff}
+	case round == 2:
+		return tint(c, 0.55)
+	}
+	return c
+}
+
+// phasePalette holds the colours of phases: light, so that black text can be read on them,
+// and apart from each other. The first nine are from Tol's light scheme
+// (personal.sron.nl/~pault).
+var phasePalette = [...]color.NRGBA{
+	{0x77, 0xaa, 0xdd, 0xff}, // light blue
+	{0xee, 0xdd, 0x88, 0xff}, // light yellow
+	{0x44, 0xbb, 0x99, 0xff}, // mint
+	{0xff, 0xaa, 0xbb, 0xff}, // pink
+	{0xee, 0x88, 0x66, 0xff}, // orange
+	{0xbb, 0xcc, 0x33, 0xff}, // pear
+	{0x99, 0xdd, 0xff, 0xff}, // light cyan
+	{0xaa, 0xaa, 0x00, 0xff}, // olive
+	{0xdd, 0xdd, 0xdd, 0xff}, // pale grey
+	{0xc3, 0xa6, 0xdc, 0xff}, // lavender
+	{0xc8, 0x9b, 0x6a, 0xff}, // tan
+	{0x9a, 0xa8, 0xb5, 0xff}, // slate
+	{0xd4, 0xee, 0xc0, 0xff}, // pale green
+	{0xe8, 0x6f, 0xa8, 0xff}, // rose
 }
 
 // dashes and shapes have lengths that differ from the palette's, so that colour and
-// shape together name 42 arms.
+// shape together name many arms.
 var dashes = [...][]vg.Length{
 	nil,
 	{7, 2.5},
@@ -88,7 +129,7 @@ type look struct {
 }
 
 func lookAt(place int) look {
-	c := palette[place%len(palette)]
+	c := colorAt(place)
 	return look{
 		color: c,
 		ink:   readable(c),

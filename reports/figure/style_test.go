@@ -63,6 +63,23 @@ func TestContrast(t *testing.T) {
 	}
 }
 
+// No two of 39 arms, and no two of 28 phases, share a colour.
+func TestColorsDiffer(t *testing.T) {
+	arms, phases := map[color.NRGBA]int{}, map[color.NRGBA]int{}
+	for i := range 39 {
+		if j, ok := arms[colorAt(i)]; ok {
+			t.Errorf("arms %d and %d share a colour", j, i)
+		}
+		arms[colorAt(i)] = i
+	}
+	for i := range 28 {
+		if j, ok := phases[phaseColor(i)]; ok {
+			t.Errorf("phases %d and %d share a colour", j, i)
+		}
+		phases[phaseColor(i)] = i
+	}
+}
+
 // No two of 42 arms have the same colour and shape, and no two neighbours the same
 // dashes or hatch.
 func TestLooksDiffer(t *testing.T) {
