@@ -70,7 +70,7 @@ func statusText(r *store.Run) string {
 	if from := r.Foreign(); from != "" {
 		return string(r.Status) + " (" + from + ")"
 	}
-	unfinished := r.Status == store.Running || r.Status == store.Interrupted
+	unfinished := r.Status == store.Running || r.Status == store.Interrupted || r.Status == store.Stopped
 	if unfinished && 0 < r.Steps && r.Steps < r.StepsTotal {
 		return string(r.Status) + " " + quantity.Percent(float64(r.Steps)/float64(r.StepsTotal), 0)
 	}
@@ -85,8 +85,8 @@ func statusStyle(v any) term.Style {
 }
 
 var styleOfStatus = styleOf(map[store.Status]term.Style{
-	store.Done: term.Good, store.Running: term.Accent, store.Interrupted: term.Warn, store.Failed: term.Bad,
-	store.Diverged: term.Bad,
+	store.Done: term.Good, store.Running: term.Accent, store.Interrupted: term.Warn, store.Stopped: term.Warn,
+	store.Failed: term.Bad, store.Diverged: term.Bad,
 })
 
 // styleOf returns the style of each text; other texts are plain.

@@ -123,7 +123,7 @@ func endLevel(s store.Status) store.Level {
 	switch s {
 	case store.Failed, store.Diverged:
 		return store.LevelError
-	case store.Interrupted:
+	case store.Interrupted, store.Stopped:
 		return store.LevelWarn
 	}
 	return store.LevelInfo

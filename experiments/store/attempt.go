@@ -83,7 +83,7 @@ func endKilled(ctx context.Context, tx *sql.Tx, run int64) error {
 const sumWall = `UPDATE runs SET wall_s = (SELECT coalesce(sum(ended - started), 0) / 1000.0 FROM attempts
 	WHERE run = ?1 AND ended IS NOT NULL AND kind <> 'verify') WHERE id = ?1`
 
-// EndAttempt records how an attempt ended: Done, Failed or Interrupted, and the process's
+// EndAttempt records how an attempt ended: Done, Failed, Interrupted or Stopped, and the process's
 // exit code. The run gets the same status and end, except for a verify attempt.
 func (db *DB) EndAttempt(ctx context.Context, id int64, status Status, exitCode int) error {
 	return db.writeDurable(ctx, fmt.Sprintf("end attempt %d", id), func(tx *sql.Tx) error {

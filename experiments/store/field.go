@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -61,9 +62,31 @@ var columns = map[string]struct {
 	"steps":    {"r.steps", numberColumn},
 	"tokens":   {"r.tokens", numberColumn},
 	"wall":     {"r.wall_s", numberColumn},
+	"reason":   {reasonOf, textColumn},
 	// The input of Verified, which fieldValue calls.
 	"verified": {`(SELECT json_group_array(json_object('ID', id, 'Level', level, 'OK', json(iif(ok, 'true', 'false'))))
 		FROM (SELECT id, level, ok FROM verifications WHERE run = r.id ORDER BY id))`, verifiedColumn},
+}
+
+// StopEvent is the kind of the event that says why a run was stopped.
+const StopEvent = "stopped"
+
+// reasonOf is why run r did not finish: the condition that stopped it, or the error of its
+// last stage; NULL if there is none.
+const reasonOf = `CASE r.status
+	WHEN 'stopped' THEN (SELECT data ->> '$.text' FROM events WHERE run = r.id AND kind = '` + StopEvent + `'
+		ORDER BY id DESC LIMIT 1)
+	WHEN 'failed' THEN (SELECT error FROM stages WHERE run = r.id AND status = 'failed' ORDER BY id DESC LIMIT 1)
+	END`
+
+// Reason says why a run did not finish: the condition that stopped it, or the error of its
+// last stage; "" if there is none.
+func (db *DB) Reason(ctx context.Context, run int64) (string, error) {
+	text, err := queryOne(ctx, db.r, func(r *sql.Rows) (text sql.NullString, err error) {
+		err = r.Scan(&text)
+		return text, err
+	}, `SELECT `+reasonOf+` FROM runs r WHERE r.id = ?`, run)
+	return text.String, db.fail("read the reason", err)
 }
 
 type columnKind uint8

@@ -16,6 +16,7 @@ var migrations = []migration{
 	migration0001,
 	migration0002,
 	migration0003,
+	migration0004,
 }
 
 // migrate brings the database to the last version. It first backs up a store that holds

@@ -218,3 +218,37 @@ func TestViews(t *testing.T) {
 		}
 	}
 }
+
+// A store from before the status "stopped" accepts it once migrated, and still refuses others.
+func TestMigrateStopped(t *testing.T) {
+	dir := oldStore(t)
+	db := openAt(t, dir, Options{Clock: clock()})
+	ctx := context.Background()
+	run := ensure(t, db, newRun("x", 0))
+	if text, err := db.Reason(ctx, run.ID); text != "" || err != nil {
+		t.Errorf("reason of a pending run: %q, %v", text, err)
+	}
+	a := beginAttempt(t, db, run.ID, AttemptRun)
+	for _, text := range []string{"first", "kl > 1 at step 7"} {
+		data := []byte(`{"text":"` + text + `"}`)
+		if err := db.AddEvent(ctx, Event{Run: run.ID, Level: LevelWarn, Kind: StopEvent, Data: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.EndAttempt(ctx, a.ID, "halted", 1); !errors.Is(err, ErrConstraint) {
+		t.Errorf("an unknown status: %v, want ErrConstraint", err)
+	}
+	if err := db.EndAttempt(ctx, a.ID, Stopped, 9); err != nil {
+		t.Fatal(err)
+	}
+	_, got, err := db.RunFields(ctx, RunQuery{}, []Field{{Kind: FieldColumn, Name: "status"},
+		{Kind: FieldColumn, Name: "reason"}})
+	if err != nil || len(got) != 1 || got[0][0] != "stopped" || got[0][1] != "kl > 1 at step 7" {
+		t.Errorf("fields %+v, %v; want stopped by the newest condition", got, err)
+	}
+	// Another connection sees the new tables at once.
+	b := beginAttempt(t, openAt(t, dir, Options{Clock: clock()}), run.ID, AttemptResume)
+	if err := db.EndAttempt(ctx, b.ID, Stopped, 9); err != nil {
+		t.Error(err)
+	}
+}

@@ -19,7 +19,8 @@ const (
 	Running     Status = "running"     // or killed: see DB.Alive
 	Done        Status = "done"        // finished; of a stage: first to finish, a cache candidate
 	Failed      Status = "failed"      // ended with an error
-	Interrupted Status = "interrupted" // stopped before the end; can resume
+	Interrupted Status = "interrupted" // ended by a person or a crash; can resume
+	Stopped     Status = "stopped"     // ended by its own condition (run.stop_if); can resume
 	Cached      Status = "cached"      // stage: reused the outputs of a done one
 	Repeated    Status = "repeated"    // stage: executed again, with equal outputs
 	Diverged    Status = "diverged"    // stage: executed again, with other outputs

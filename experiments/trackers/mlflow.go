@@ -111,7 +111,7 @@ func mlflowStatus(s store.Status) string {
 		return "FINISHED"
 	case store.Failed:
 		return "FAILED"
-	case store.Interrupted:
+	case store.Interrupted, store.Stopped:
 		return "KILLED"
 	case store.Pending:
 		return "SCHEDULED"

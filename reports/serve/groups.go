@@ -102,7 +102,8 @@ func groupStatus(runs []store.Run) string {
 		count[string(r.Status)]++
 	}
 	var parts []string
-	for _, status := range []store.Status{store.Done, store.Running, store.Failed, store.Interrupted, store.Pending} {
+	for _, status := range []store.Status{store.Done, store.Running, store.Failed, store.Interrupted,
+		store.Stopped, store.Pending} {
 		if n := count[string(status)]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, status))
 		}

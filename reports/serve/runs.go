@@ -350,7 +350,8 @@ func statusOf(r *store.Run) statusCell {
 	if from := r.Foreign(); from != "" {
 		c.Text += " (" + from + ")"
 	}
-	if (r.Status == store.Running || r.Status == store.Interrupted) && r.Steps < r.StepsTotal {
+	unfinished := r.Status == store.Running || r.Status == store.Interrupted || r.Status == store.Stopped
+	if unfinished && r.Steps < r.StepsTotal {
 		c.Steps, c.Of = r.Steps, r.StepsTotal
 	}
 	return c
