@@ -58,6 +58,7 @@ func checks() []check {
 	all = append(all, remoteChecks()...)
 	all = append(all, trainChecks()...)
 	all = append(all, settingChecks()...)
+	all = append(all, stopChecks()...)
 	return append(all, evalChecks()...)
 }
 

@@ -14,6 +14,31 @@ func rootKeys() []Key {
 	}
 }
 
+// controlKeys end a run early. A condition does not enter a run's id: the steps before the end
+// are the same bits with and without it. A run that it ended is recorded as stopped, its training
+// stage is not done, and nothing reuses it; without the condition it goes on where it stopped and
+// becomes the run with that id.
+func controlKeys() []Key {
+	return block(nil, at(Train), []Key{
+		{Path: "run.stop_if", Kind: String, List: true, Default: is([]string{}), Role: Nonsemantic,
+			Help: "conditions on a step's metrics, such as kl/ref_k3 > 1 or actor/entropy < 0.1; after a step where " +
+				"one holds, the run saves a checkpoint and stops"},
+	})
+}
+
+// noticeKeys say whom to tell that a run ended.
+func noticeKeys() []Key {
+	return block(nil, at(Train), []Key{
+		{Path: "notify.command", Kind: String, List: true, Default: is([]string{}), Role: Nonsemantic,
+			Help: "program and arguments to start when a run is done, failed, stopped or diverged; it reads a JSON " +
+				"object on stdin, has 10 s, and cannot fail the run"},
+		{Path: "notify.webhook", Kind: String, Default: is(None), Role: Nonsemantic,
+			Pattern: pattern("a URL, env:NAME or none", `https?://[^\s]+|env:[A-Za-z_][A-Za-z0-9_]*|none`),
+			Help: "URL that gets the same JSON by POST; env:NAME takes it from the environment, so that a secret " +
+				"in it is not recorded"},
+	})
+}
+
 func checkpointKeys() []Key {
 	return block(nil, at(Train), []Key{
 		{Path: "checkpoint.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps",

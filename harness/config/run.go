@@ -29,6 +29,8 @@ type Run struct {
 	Store      Store      `key:"store"`
 	Sandbox    Sandbox    `key:"sandbox"`
 	Verify     Verify     `key:"verify"`
+	Control    Control    `key:"run"`
+	Notify     Notify     `key:"notify"`
 	Compute    Compute    `key:"compute"`
 }
 
@@ -405,6 +407,17 @@ type Sandbox struct {
 type Verify struct {
 	LogProbRate float64 `key:"logprob_rate"`
 	ParamEvery  int     `key:"param_every"`
+}
+
+// Control ends a run early.
+type Control struct {
+	StopIf []string `key:"stop_if"` // see StopConditions
+}
+
+// Notify says whom to tell that a run ended.
+type Notify struct {
+	Command []string `key:"command"`
+	Webhook string   `key:"webhook"` // a URL, env:NAME or None
 }
 
 // Compute selects the device and how much of it to use.

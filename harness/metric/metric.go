@@ -102,6 +102,12 @@ func (m Metric) AxisUnit() string {
 	return m.Counts()
 }
 
+// OfSteps reports whether training steps record the metric: it is neither a result of an
+// evaluation after training nor a measurement of fine-tuning.
+func (m Metric) OfSteps() bool {
+	return strings.Contains(m.Name, "/") && !strings.HasPrefix(m.Name, "sft/")
+}
+
 // InSentence returns the title as written within a sentence.
 func (m Metric) InSentence() string {
 	first, size := utf8.DecodeRuneInString(m.Title)

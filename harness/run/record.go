@@ -61,6 +61,7 @@ func (r *stepRecord) step(s stage.Step) error {
 		}
 		r.replay.say(r.note)
 	}
+	r.x.checkStep(s)
 	if every := int64(r.x.p.Config.Run.Checkpoint.EverySteps); every > 0 && s.Det.Step%every == 0 {
 		return r.settle()
 	}

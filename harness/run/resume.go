@@ -17,6 +17,10 @@ func (x *execution) start(e *stage.Env, rec *stepRecord) error {
 		return err
 	}
 	rec.replay = replay{to: last, from: 1}
+	x.stops.list = x.p.Config.Run.StopConditions()
+	if err := x.checkRecorded(last); err != nil || x.stopped != nil {
+		return err
+	}
 	e.Start.UpTo, e.Start.Accept = x.Options.UpTo, x.acceptCheckpoint
 	if x.Options.Parent != nil {
 		if e.Start.Parent, err = x.parent(rec); err != nil {

@@ -98,11 +98,13 @@ type execution struct {
 	result  Result
 	done    []store.Stage // by index in the plan; zero ID if not reached
 	checked bool          // the problems' prompts were checked
+	stops   stopConditions
+	stopped *StoppedError // a condition held
 }
 
 // Execute finishes a run, or runs it up to Options.Until. If ctx is cancelled, it
 // finishes the current training step, saves a checkpoint and returns an
-// *InterruptedError.
+// *InterruptedError; if a condition of run.stop_if holds, a *StoppedError.
 func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
 	defer spaceCollections(&p.Config.Run)()
 	x := &execution{Runner: r, p: p, done: make([]store.Stage, len(p.Stages))}
@@ -309,7 +311,10 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 		stopped := onlyStopped(err)
 		end.Stopped, end.Failed = stopped, !stopped
 		x.Watch.StageDone(info, end)
-		if stopped {
+		switch {
+		case stopped && x.stopped != nil:
+			return errors.Join(x.stopped, x.recordStop(keep), x.DB.InterruptStage(keep, row.ID))
+		case stopped:
 			return errors.Join(x.interrupted(keep, x.p.Stages[i], err), x.DB.InterruptStage(keep, row.ID))
 		}
 		return errors.Join(&StageError{Stage: x.p.Stages[i].Name(), Err: err},
@@ -420,8 +425,11 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 		if err := x.start(e, rec); err != nil {
 			return nil, err
 		}
+		if x.stopped != nil { // the recorded steps end where a condition holds
+			return nil, stage.ErrStopped
+		}
 		e.Hooks.Stop = func() bool { // a stopped stage saves a checkpoint
-			stop := ctx.Err() != nil
+			stop := ctx.Err() != nil || x.stopped != nil
 			if stop {
 				rec.failed = rec.settle()
 			}
@@ -470,9 +478,12 @@ func (x *execution) finish(cause error) error {
 	}
 	status, code := store.Done, 0
 	var stop *InterruptedError
+	var held *StoppedError
 	switch {
 	case errors.As(cause, &stop):
 		status, code = store.Interrupted, 130
+	case errors.As(cause, &held):
+		status, code = store.Stopped, 9
 	case cause != nil:
 		status, code = store.Failed, 1
 	case x.result.Partial:

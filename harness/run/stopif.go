@@ -1,0 +1,132 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/experiments/quantity"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// StoppedError is returned if a condition of run.stop_if held at the end of a step. The step is
+// recorded and a checkpoint saved.
+type StoppedError struct {
+	RID       ident.Digest
+	Step, Of  int64
+	Condition string
+	Values    []Metric // of the condition's metrics at the step
+}
+
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("run %s: stopped by its condition: %s", e.RID.Short(), e.reason())
+}
+
+// reason says which condition held, and with which values.
+func (e *StoppedError) reason() string {
+	values := make([]string, len(e.Values))
+	for i, m := range e.Values {
+		values[i] = m.Name + " = " + quantity.Short(m.Value)
+	}
+	return fmt.Sprintf("%s at step %d of %d (%s)", e.Condition, e.Step, e.Of, strings.Join(values, ", "))
+}
+
+// stopConditions are the conditions of run.stop_if while a run trains.
+type stopConditions struct {
+	list   []*config.StopCondition
+	warned bool // about metrics that the first step did not measure
+}
+
+// checkStop sets x.stopped if a condition holds for the values of a step. The last step ends the
+// training anyway.
+func (x *execution) checkStop(step int64, measured map[string]float64) {
+	of := int64(x.p.Config.Run.Train.Steps)
+	if step >= of {
+		return
+	}
+	for _, c := range x.stops.list {
+		if !c.Holds(measured) {
+			continue
+		}
+		x.stopped = &StoppedError{RID: x.p.RID, Step: step, Of: of, Condition: c.String()}
+		for _, name := range c.Metrics() {
+			if v, ok := measured[name]; ok {
+				x.stopped.Values = append(x.stopped.Values, Metric{Name: name, Value: v})
+			}
+		}
+		return
+	}
+}
+
+// checkStep is checkStop for a step that was just taken. It warns once about metrics that this
+// run does not measure; validation has steps of its own.
+func (x *execution) checkStep(s stage.Step) {
+	if len(x.stops.list) == 0 {
+		return
+	}
+	measured := make(map[string]float64, len(s.Det.Metrics)+len(s.Measured))
+	for _, list := range []map[string]float64{s.Measured, s.Det.Metrics} {
+		for name, v := range list {
+			measured[name] = v
+		}
+	}
+	if !x.stops.warned {
+		x.stops.warned = true
+		for _, c := range x.stops.list {
+			for _, name := range c.Metrics() {
+				if _, ok := measured[name]; !ok && !strings.HasPrefix(name, "val") {
+					x.Watch.Warn(fmt.Sprintf("run.stop_if: %s cannot hold: step %d did not measure %s", c, s.Det.Step,
+						name))
+				}
+			}
+		}
+	}
+	x.checkStop(s.Det.Step, measured)
+}
+
+// checkRecorded is checkStop for the last recorded step, so that a stopped run that is executed
+// again stays where it stopped.
+func (x *execution) checkRecorded(last int64) error {
+	var fields []store.Field
+	for _, c := range x.stops.list {
+		for _, name := range c.Metrics() {
+			f := store.Field{Kind: store.FieldMetric, Name: name, Agg: store.AggAt, Step: last}
+			if !slices.Contains(fields, f) {
+				fields = append(fields, f)
+			}
+		}
+	}
+	if last == 0 || len(fields) == 0 {
+		return nil
+	}
+	_, values, err := x.DB.RunFields(context.Background(), store.RunQuery{IDPrefix: x.p.RID.String()}, fields)
+	if err != nil {
+		return err
+	}
+	measured := map[string]float64{}
+	for _, row := range values { // there is one
+		for i, f := range fields {
+			if v, ok := row[i].(float64); ok {
+				measured[f.Name] = v
+			}
+		}
+	}
+	x.checkStop(last, measured)
+	return nil
+}
+
+// recordStop keeps the reason in the record.
+func (x *execution) recordStop(ctx context.Context) error {
+	data, err := json.Marshal(map[string]any{"step": x.stopped.Step, "condition": x.stopped.Condition,
+		"text": x.stopped.reason()})
+	if err != nil {
+		return err
+	}
+	return x.DB.AddEvent(ctx, store.Event{Run: x.run.ID, Attempt: x.attempt.ID, Level: store.LevelWarn,
+		Kind: store.StopEvent, Data: data})
+}
