@@ -83,6 +83,10 @@ func knownConfig(err error) *cli.Failure {
 		f.Problems[0].Help = strings.Join(lack.Do, "; ")
 		return f
 	}
+	var held *harness.StoppedError
+	if errors.As(err, &held) {
+		return &cli.Failure{Code: cli.ExitCondition, Err: err}
+	}
 	var syntax *query.SyntaxError
 	if errors.As(err, &syntax) {
 		return &cli.Failure{Code: cli.ExitUsage, Err: err,

@@ -28,6 +28,7 @@ func resumeCommand(a *app) *cli.Command {
 			"it from the start. The learning rate must not depend on the number of steps.",
 		UsageText: strings.Join([]string{
 			"exp resume @last # after Ctrl-C, a crash or kill -9",
+			"exp resume @last --stop-if none # past the condition that stopped it",
 			"exp resume 5e8d --from 50 # from an older checkpoint, which re-checks more steps",
 			"exp resume countdown-flowrl#0 --extend-steps 100 # 100 more steps",
 		}, "\n"),
@@ -35,6 +36,8 @@ func resumeCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "from", Usage: "continue from the newest checkpoint at or before `STEP`",
 				DefaultText: "the newest"},
 			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` more steps", DefaultText: "none"},
+			&cli.StringSliceFlag{Name: "stop-if", Usage: "save and stop after a step where `EXPR` holds " +
+				"(run.stop_if); none drops the recorded ones", DefaultText: "recorded"},
 		}, computeFlags()...),
 		BashComplete: a.completesRunAndDevice(),
 		Action:       cli.WithArgs(1, 1, a.resumeRun),
@@ -74,6 +77,10 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 		display.Note("stopping after the current step and saving it; Ctrl-C again stops at once")
 	})()
 	res, err := a.executeOne(c.Context, db, j, 1, 1, o, sources, display)
+	if held := onlyCondition(err); held != nil {
+		a.CloseProgress()
+		return a.explainConditions([]*harness.StoppedError{held})
+	}
 	if err != nil {
 		return a.explainStop(c.Context, err)
 	}
@@ -91,7 +98,7 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 // steps; o then names the parent.
 func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *harness.Options) (*config.Resolved,
 	error) {
-	values := computeValues(c)
+	values := append(computeValues(c), stopValues(c)...)
 	// Check first that it is the same run: a child has another id.
 	p, be, err := replan.Plan(c.Context, db, *run, replan.Options{Kinds: trainingStages(), Values: values,
 		Getenv: a.Getenv})

@@ -44,6 +44,7 @@ func runCommand(a *app) *cli.Command {
 				"fine-tuned start",
 			"exp run configs/countdown_cpu_flowrl.yaml --set algo.flowrl.beta=5 # another experiment",
 			"exp run my.yaml --grid algo.flowrl.beta=1,5 --grid train.optim.lr=1e-4,3e-4 # four arms",
+			"exp run my.yaml --stop-if 'kl/ref_k3 > 1' --stop-if 'actor/entropy < 0.05' # give up early",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
 		}, "\n"),
 		Flags: []cli.Flag{
@@ -51,6 +52,8 @@ func runCommand(a *app) *cli.Command {
 			&cli.StringSliceFlag{Name: "overlay", Usage: "override CONFIG with the configuration `FILE`"},
 			&cli.StringSliceFlag{Name: "grid", Usage: "run an arm per value of `KEY=LIST`, as in " +
 				"train.optim.lr=1e-5,1e-4; several --grid multiply"},
+			&cli.StringSliceFlag{Name: "stop-if", Usage: "save and stop after a step where `EXPR` holds " +
+				"(run.stop_if); none drops the configured ones"},
 			&cli.StringFlag{Name: "seeds", Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
 			&cli.StringFlag{Name: "until", Usage: "stop after this `STAGE`: " + strings.Join(stageNames(), ", ")},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and execute nothing"},
@@ -164,6 +167,7 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	} else if v := a.Getenv("EXP_THREADS"); v != "" {
 		sets = append(sets, "compute.threads="+v)
 	}
+	sets = append(sets, stopSets(c)...)
 	arms, err := gridOf(c)
 	if err != nil {
 		return nil, err
@@ -297,6 +301,7 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	})()
 	var results []harness.Result
 	var failed []error
+	var conditions []*harness.StoppedError
 	for i, j := range list {
 		res, err := a.executeOne(ctx, db, j, i+1, len(list), o, sources, display)
 		if err == nil || res.Run.ID != 0 {
@@ -306,6 +311,10 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 			if res.Run.ID != 0 {
 				err = errors.Join(err, db.AddTag(context.WithoutCancel(ctx), res.Run.ID, tag))
 			}
+		}
+		if held := onlyCondition(err); held != nil {
+			conditions = append(conditions, held)
+			continue
 		}
 		if err != nil {
 			if ctx.Err() != nil || !c.Bool("keep-going") {
@@ -321,6 +330,9 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	}
 	if len(failed) > 0 {
 		return errors.Join(failed...)
+	}
+	if len(conditions) > 0 {
+		return a.explainConditions(conditions)
 	}
 	return a.suggestNext(ctx, db, results)
 }
@@ -353,13 +365,13 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	defer a.OnSecondSignal(nil)
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
-		Endpoint: hub.FromEnv(a.Getenv).Endpoint(),
-		Code:     func(err error) int { return int(describe(err, context.Cause(ctx)).Code) }}
+		Endpoint: hub.FromEnv(a.Getenv).Endpoint(), Getenv: a.Getenv,
+		Code: func(err error) int { return int(describe(err, context.Cause(ctx)).Code) }}
 	res, err := r.Execute(ctx, p)
 	outcome := term.Outcome{Status: term.Done, Wall: time.Since(start)}
 	var stopped *harness.InterruptedError
 	switch {
-	case errors.As(err, &stopped):
+	case errors.As(err, &stopped), isAny[*harness.StoppedError](err):
 		outcome.Status = term.Stopped
 	case err != nil:
 		outcome.Status = term.Failed

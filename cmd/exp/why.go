@@ -24,7 +24,7 @@ func whyCommand(a *app) *cli.Command {
 		ArgsUsage: "RUN [STAGE]",
 		Description: "Compares each stage with the nearest earlier one of its kind, in any run, and says what " +
 			"differs: parameters, inputs, code, numerics class or seed. STAGE is train, eval.gen or, for one " +
-			"suite, eval.gen[test].",
+			"suite, eval.gen[test]. Of a run that failed or was stopped by its condition it first says why.",
 		UsageText: strings.Join([]string{
 			"exp why @last # every stage",
 			"exp why @last train # what made it train again",
@@ -72,6 +72,10 @@ type whyPage struct {
 }
 
 func (p *whyPage) write() error {
+	if p.e.Reason != "" {
+		first, _, _ := strings.Cut(p.e.Reason, "\n") // the rest may be a stack
+		p.Line("not finished: %s", term.Clean(first))
+	}
 	for _, s := range p.e.Stages {
 		p.Heading(s.Name)
 		p.Line("%s", p.verdict(s))

@@ -24,7 +24,10 @@ type reader struct {
 	run *Run
 }
 
-func (r reader) remarks() error {
+func (r reader) remarks() (err error) {
+	if r.run.Reason, err = r.db.Reason(r.ctx, r.row.ID); err != nil {
+		return err
+	}
 	tags, err := r.db.Tags(r.ctx, r.row.ID)
 	if err != nil {
 		return err

@@ -43,6 +43,7 @@ type Run struct {
 	Foreign    string       `json:"foreign,omitempty"` // the framework that made it
 	Device     string       `json:"device"`
 	Status     store.Status `json:"status"`
+	Reason     string       `json:"reason,omitempty"` // why it did not finish: a condition or an error
 	Steps      int64        `json:"steps"`
 	StepsTotal int64        `json:"steps_total"`
 	Tokens     int64        `json:"tokens"`

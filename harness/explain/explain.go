@@ -26,6 +26,7 @@ type Run struct {
 	Run    ident.Digest `json:"run"`
 	Name   string       `json:"name"`
 	Seed   int64        `json:"seed"`
+	Reason string       `json:"reason,omitempty"` // why the run did not finish: a condition or an error
 	Stages []Stage      `json:"stages"`
 }
 
@@ -65,6 +66,9 @@ func OfRun(ctx context.Context, db *store.DB, run store.Run, only string) (*Run,
 		return nil, err
 	}
 	e := &Run{Run: run.RID, Name: run.Name, Seed: run.Seed, Stages: []Stage{}}
+	if e.Reason, err = db.Reason(ctx, run.ID); err != nil {
+		return nil, err
+	}
 	x := explainer{ctx: ctx, db: db, stages: all}
 	for i := range all {
 		s := &all[i]

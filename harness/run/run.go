@@ -34,11 +34,13 @@ type Runner struct {
 	Watch   Observer
 	Build   string // version of the program, for the record
 	Options Options
-	// Code returns the process's exit code after an error, for the record; nil: 1, or
-	// 130 after an interruption.
+	// Code returns the process's exit code after an error, for the record; nil: 1, 130
+	// after an interruption, 9 after a condition held.
 	Code func(err error) int
 	// Endpoint is the address of the hub, for the record of what came from it.
 	Endpoint string
+	// Getenv reads the environment; nil: the process's.
+	Getenv func(string) string
 }
 
 // Options select the work to do.
@@ -117,6 +119,7 @@ func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
 	if fresh, e := r.DB.RunByID(context.WithoutCancel(ctx), x.run.ID); e == nil {
 		x.result.Run = fresh
 	}
+	x.notify(context.WithoutCancel(ctx), err)
 	return x.result, err
 }
 
@@ -476,21 +479,9 @@ func (x *execution) finish(cause error) error {
 		}
 		return errors.Join(errs...)
 	}
-	status, code := store.Done, 0
-	var stop *InterruptedError
-	var held *StoppedError
-	switch {
-	case errors.As(cause, &stop):
-		status, code = store.Interrupted, 130
-	case errors.As(cause, &held):
-		status, code = store.Stopped, 9
-	case cause != nil:
-		status, code = store.Failed, 1
-	case x.result.Partial:
+	status, code := statusAfter(cause), x.exitCode(cause)
+	if cause == nil && x.result.Partial {
 		status = store.Interrupted
-	}
-	if cause != nil && x.Code != nil {
-		code = x.Code(cause)
 	}
 	if x.attempt.ID != 0 {
 		errs = append(errs, x.DB.EndAttempt(ctx, x.attempt.ID, status, code))

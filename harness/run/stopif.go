@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"exp/experiments/ident"
-	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/stage"
@@ -31,7 +31,7 @@ func (e *StoppedError) Error() string {
 func (e *StoppedError) reason() string {
 	values := make([]string, len(e.Values))
 	for i, m := range e.Values {
-		values[i] = m.Name + " = " + quantity.Short(m.Value)
+		values[i] = m.Name + " = " + strconv.FormatFloat(m.Value, 'g', 4, 64)
 	}
 	return fmt.Sprintf("%s at step %d of %d (%s)", e.Condition, e.Step, e.Of, strings.Join(values, ", "))
 }

@@ -27,7 +27,7 @@ func TestStopIf(t *testing.T) {
 			t.Fatalf("attempt %d: %v, status %s after %d steps; want stopped after 3", attempt, err, res.Run.Status, res.Run.Steps)
 		}
 		reason, err := l.db.Reason(context.Background(), res.Run.ID)
-		if says := "training/global_step == 3 at step 3 of 4 (training/global_step = 3.00)"; err != nil || reason != says {
+		if says := "training/global_step == 3 at step 3 of 4 (training/global_step = 3)"; err != nil || reason != says {
 			t.Errorf("reason %q, %v; want %q", reason, err, says)
 		}
 		saved, err := l.db.Checkpoints(context.Background(), res.Run.ID)

@@ -36,7 +36,7 @@ type runBody struct {
 	Share    string // "45 %", of a run that goes on
 	Left     string // time that the remaining steps take
 	Facts    []fact
-	Trouble  []string // divergences and damage
+	Trouble  []string // divergences, the condition that stopped the run, and damage
 	Charts   []chart
 	Choices  choices
 	Phases   phases
@@ -152,6 +152,9 @@ func (s *Server) moreOfRun(ctx context.Context, body *runBody, rec *recorded.Run
 	body.Facts, body.Machine = s.facts(rec), machineFacts(rec)
 	for _, d := range rec.Divergences {
 		body.Trouble = append(body.Trouble, "diverged: "+d.Text)
+	}
+	if run.Status == store.Stopped {
+		body.Trouble = append(body.Trouble, "stopped by its condition: "+rec.Reason)
 	}
 	for _, d := range rec.Damage {
 		body.Trouble = append(body.Trouble, "damaged: "+d.String())

@@ -28,7 +28,7 @@ const (
 	ExitNotComparable ExitCode = 6 // arms that must not be compared
 	ExitResource      ExitCode = 7 // disk full, out of memory, no device, lock timeout
 	ExitEvaluation    ExitCode = 8 // sandbox unusable, too many infrastructure errors
-	ExitCondition     ExitCode = 9 // a --fail-if condition held
+	ExitCondition     ExitCode = 9 // a condition of --fail-if or --stop-if held
 	ExitInterrupted   ExitCode = 130
 	ExitTerminated    ExitCode = 143
 )

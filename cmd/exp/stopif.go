@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"exp/cmd/exp/cli"
+	"exp/experiments/quantity"
+	"exp/harness/config"
+	harness "exp/harness/run"
+)
+
+const stopIfFlag = "stop-if"
+
+// stopConditions are those of --stop-if; replace reports whether they replace the configured ones.
+func stopConditions(c *cli.Context) (conditions []string, replace bool) {
+	for _, text := range c.StringSlice(stopIfFlag) {
+		if text == config.None {
+			conditions = nil
+			continue
+		}
+		conditions = append(conditions, text)
+	}
+	return conditions, slices.Contains(c.StringSlice(stopIfFlag), config.None)
+}
+
+// stopSets returns --stop-if as expressions of --set: conditions join the configured ones.
+func stopSets(c *cli.Context) (sets []string) {
+	conditions, replace := stopConditions(c)
+	if replace {
+		sets = append(sets, "run.stop_if=[]")
+	}
+	for _, text := range conditions {
+		sets = append(sets, "run.stop_if+="+strconv.Quote(text))
+	}
+	return sets
+}
+
+// stopValues returns --stop-if as the setting of a recorded run, whose conditions it replaces.
+func stopValues(c *cli.Context) []config.Value {
+	if !c.IsSet(stopIfFlag) {
+		return nil
+	}
+	conditions, _ := stopConditions(c)
+	if conditions == nil {
+		conditions = []string{}
+	}
+	return []config.Value{{Path: "run.stop_if", Value: conditions, From: "--" + stopIfFlag}}
+}
+
+// onlyCondition returns the error of a run that its condition stopped, nil if anything else went
+// wrong too.
+func onlyCondition(err error) *harness.StoppedError {
+	var held *harness.StoppedError
+	if !errors.As(err, &held) {
+		return nil
+	}
+	for {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			if len(joined.Unwrap()) != 1 {
+				return nil
+			}
+			err = joined.Unwrap()[0]
+			continue
+		}
+		if err == error(held) {
+			return held
+		}
+		if err = errors.Unwrap(err); err == nil {
+			return nil
+		}
+	}
+}
+
+// explainConditions says which runs their conditions stopped and how they go on.
+func (a *app) explainConditions(list []*harness.StoppedError) error {
+	first := list[0]
+	text := first.Error()
+	if len(list) > 1 {
+		text = quantity.Plural(len(list), "run") + " stopped by their conditions:"
+		for _, e := range list {
+			text += "\n  " + e.Error()
+		}
+	}
+	return cli.Failf(cli.ExitCondition, "%s", text).Advise(fmt.Sprintf(
+		"saved; to continue without the condition: exp resume %s --stop-if none", first.RID.Short()))
+}

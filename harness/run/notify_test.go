@@ -1,0 +1,67 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"exp/harness/notice"
+)
+
+// Each way a run can end is told once; a finished run that is found again tells nothing.
+func TestNotify(t *testing.T) {
+	var told []notice.Notice
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var n notice.Notice
+		text, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(text, &n); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		told = append(told, n)
+	}))
+	defer server.Close()
+	sets := []string{"train.steps=2", "notify.webhook=" + server.URL}
+	l := newLab(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	interrupt := &quiet{progress: func(stage string, done int) {
+		if stage == "train" && done == 1 {
+			cancel()
+		}
+	}}
+	_, _ = l.try(ctx, l.plan(0, sets...), interrupt)                                                                   // a signal
+	_, _ = l.try(context.Background(), l.plan(0, append(sets, "run.stop_if=[training/global_step > 0]")...), &quiet{}) // a condition
+	res, _ := l.execute(l.plan(0, sets...))
+	l.execute(l.plan(0, sets...)) // from the cache
+	good := l.be
+	l.be = &breaking{Backend: good, at: 1}
+	_, _ = l.try(context.Background(), l.plan(0, append(sets, "sft.steps=20")...), &quiet{})
+	l.be, l.options.NoCache = crooked{good}, true
+	_, _ = l.try(context.Background(), l.plan(0, sets...), &quiet{})
+	var got []string
+	for _, n := range told {
+		got = append(got, fmt.Sprintf("%s %d/%d %d", n.Event, n.Steps, n.Of, n.ExitCode))
+	}
+	want := "[stopped 1/2 130 stopped 1/2 9 done 2/2 0 failed 0/2 1 diverged 2/2 1]"
+	if fmt.Sprint(got) != want {
+		t.Fatalf("told %v, want %s", got, want)
+	}
+	if n := told[2]; n.Run != res.Run.RID.String() || n.Name != "smoke" || n.Results["pass@1"] != res.Run.Headline[0].Value || n.Host == "" {
+		t.Errorf("notice %+v", n)
+	}
+	if told[0].Reason != "a signal, in train" || told[3].Reason == "" {
+		t.Errorf("reasons %q, %q", told[0].Reason, told[3].Reason)
+	}
+}
+
+// A notice that cannot be given is a warning, never a failure.
+func TestNotifyFailure(t *testing.T) {
+	l := newLab(t)
+	res, q := l.execute(l.plan(0, "train.steps=1", "notify.command=[/no/such/program]", "notify.webhook=env:EXP_TEST_UNSET"))
+	if res.Run.Status != "done" || len(q.warnings) != 2 {
+		t.Errorf("status %s, warnings %q; want done and two warnings", res.Run.Status, q.warnings)
+	}
+}
