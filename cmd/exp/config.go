@@ -27,11 +27,13 @@ func configCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:     "config",
 		Category: "Configuration",
-		Usage:    "check, show and explain configurations",
-		UsageText: "exp config check configs/*.yaml # all errors, with their places\n" +
+		Usage:    "write, check, show and explain configurations",
+		UsageText: "exp config new my.yaml --task countdown --algo grpo # a recipe to start from\n" +
+			"exp config check configs/*.yaml # all errors, with their places\n" +
 			"exp config show my.yaml --origin # every value, and where it comes from\n" +
 			"exp config schema algo.flowrl # what the keys of a block mean",
 		Subcommands: []*cli.Command{
+			a.configNewCommand(),
 			{
 				Name: "check", ArgsUsage: "CONFIG...", Usage: "report every error of configurations",
 				UsageText: "exp config check configs/*.yaml # all errors, with their places\n" +
@@ -54,9 +56,12 @@ func configCommand(a *app) *cli.Command {
 			},
 			{
 				Name: "schema", ArgsUsage: "[KEY]", Usage: "explain a key or a block, or list all keys",
+				Description: "A list has one line per key; a terminal cuts long ones. --long adds type, range " +
+					"and role.",
 				UsageText: "exp config schema # every key with its default\n" +
-					"exp config schema algo.flowrl # one block\n" +
+					"exp config schema algo.flowrl --long # one block, everything about each key\n" +
 					"exp config schema -o json # JSON Schema, for editors",
+				Flags:        []cli.Flag{&cli.BoolFlag{Name: "long", Usage: "everything about each key"}},
 				BashComplete: keys, Action: cli.WithArgs(0, 1, a.configSchema),
 			},
 			{
@@ -195,7 +200,34 @@ func (a *app) configSchema(c *cli.Context, args []string) error {
 	if !ok {
 		return noSuchKey(path)
 	}
-	return a.printFacts("exp.config.schema/1", config.FactsOf(path, nil), text)
+	facts := config.FactsOf(path, nil)
+	block := path == "" || len(facts) != 1 || facts[0].Key != path
+	switch {
+	case block && c.Bool("long"):
+		var all []string
+		for _, f := range facts {
+			one, _ := config.Describe(f.Key)
+			all = append(all, one)
+		}
+		text = strings.Join(all, "\n")
+	case block && a.Out.ForPeople() && a.Out.Stream.TTY:
+		return a.schemaLines(facts)
+	}
+	return a.printFacts("exp.config.schema/1", facts, text)
+}
+
+// schemaLines prints a line per key in the width of the terminal.
+func (a *app) schemaLines(facts []config.Facts) error {
+	t := cli.Table{Columns: []cli.Column{{Key: "key", ID: true}, {Key: "default", Rank: 2, Min: 8},
+		{Key: "meaning", Rank: 1, Min: 24}}}
+	for _, f := range facts {
+		t.Rows = append(t.Rows, []any{f.Key, f.Default, f.Help})
+	}
+	if err := a.Out.PrintAligned(t); err != nil {
+		return err
+	}
+	a.Note("exp config schema KEY --long says more")
+	return nil
 }
 
 // printFacts prints the facts about keys: as text for people, key by key for programs.

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"exp/cmd/exp/cli"
+	"exp/harness/config"
+)
+
+func (a *app) configNewCommand() *cli.Command {
+	files := strings.Join(config.StartersFromFiles(), " and ")
+	return &cli.Command{
+		Name: "new", ArgsUsage: "[FILE]", Usage: "write a short commented recipe that runs as it is",
+		Description: "Writes FILE, or stdout. The recipe trains a small model from nothing on generated problems, " +
+			"in minutes on a CPU; for the tasks " + files + " it trains adapters of --model on the problems of " +
+			"--data.\n" +
+			"tasks       " + strings.Join(config.StarterTasks(), ", ") + "\n" +
+			"algorithms  " + strings.Join(config.StarterAlgos(), ", "),
+		UsageText: "exp config new my.yaml --task countdown --algo grpo # then: exp run my.yaml\n" +
+			"exp config new math.yaml --task math --algo dapo --model hub:Qwen/Qwen2.5-0.5B@main --data train.jsonl",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "task", Usage: "the `TASK`", DefaultText: config.StarterTasks()[0]},
+			&cli.StringFlag{Name: "algo", Usage: "the `ALGORITHM`", DefaultText: config.StarterAlgos()[0]},
+			&cli.StringFlag{Name: "model", Usage: "start from `PATH`, a Hugging Face folder or " +
+				"hub:ORG/NAME@REVISION", DefaultText: "none"},
+			&cli.StringFlag{Name: "data", Usage: "train on the problems of `FILE` (.jsonl, .parquet)",
+				DefaultText: "generated"},
+			&cli.StringFlag{Name: "test", Usage: "score on the problems of `FILE`", DefaultText: "those of --data"},
+		},
+		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
+			switch w.Flag {
+			case "task":
+				return cli.Candidates(config.StarterTasks())
+			case "algo":
+				return cli.Candidates(config.StarterAlgos())
+			}
+			return cli.PathCandidates(w.Text, nil)
+		}),
+		Action: cli.WithArgs(0, 1, a.configNew),
+	}
+}
+
+func (a *app) configNew(c *cli.Context, args []string) error {
+	s := config.Starter{Model: c.String("model"), Data: c.String("data"), Test: c.String("test")}
+	var err error
+	if s.Task, err = cli.OneOf("--task", c.String("task"), config.StarterTasks()); err != nil {
+		return err
+	}
+	if s.Algo, err = cli.OneOf("--algo", c.String("algo"), config.StarterAlgos()); err != nil {
+		return err
+	}
+	if !slices.Contains(config.StartersFromFiles(), s.Task) && (s.Model != "" || s.Data != "" || s.Test != "") {
+		return cli.Usagef("--model, --data and --test are for the tasks %s; %s generates its problems",
+			strings.Join(config.StartersFromFiles(), " and "), s.Task)
+	}
+	text, err := config.NewRecipe(s)
+	if err != nil {
+		return cli.Usagef("%w", err).Advise("--model DIR --data FILE.jsonl; another task generates its problems: " +
+			strings.Join(config.StarterTasks(), ", "))
+	}
+	if len(args) == 0 {
+		_, err := io.WriteString(a.Stdout, text)
+		return err
+	}
+	f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return cli.Usagef("%s exists and is not overwritten", args[0])
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", args[0], err)
+	}
+	a.Note("wrote %s; next: exp run %s", args[0], args[0])
+	return nil
+}

@@ -1,0 +1,229 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"exp/train/rl"
+)
+
+// Starter says which recipe NewRecipe writes.
+type Starter struct {
+	Task, Algo string
+	Model      string // a folder or hub:ORG/NAME@REVISION; the tasks of StartersFromFiles need it
+	Data       string // problems to train on; the same tasks need it
+	Test       string // problems for the final scores; empty: Data
+}
+
+// StarterTasks lists the tasks that recipes can be written for, and StarterAlgos the algorithms.
+func StarterTasks() []string { return slices.Clone(lookup("task.kind").Words) }
+
+// StarterAlgos lists the algorithms that recipes can be written for.
+func StarterAlgos() []string { return kinds() }
+
+// StartersFromFiles lists the tasks that need a model and problems of the user.
+func StartersFromFiles() []string { return []string{"math", "code"} }
+
+// NewRecipe writes a short commented recipe that runs as it is: a small model from nothing on
+// generated problems, in minutes on a CPU, or the user's model with adapters on the user's
+// problems. Task and Algo must be listed.
+func NewRecipe(s Starter) (string, error) {
+	algo := slices.IndexFunc(algorithms(), func(a rl.Algorithm) bool { return a.Name == s.Algo })
+	if algo < 0 || !slices.Contains(StarterTasks(), s.Task) {
+		panic(fmt.Sprintf("config: no recipe for %s on %s", s.Algo, s.Task))
+	}
+	files := slices.Contains(StartersFromFiles(), s.Task)
+	if files && (s.Model == "" || s.Data == "") {
+		return "", errors.New("the task " + s.Task + " needs a model and problems")
+	}
+	a := algorithms()[algo]
+	if a.Advantage.Components && s.Task == "outcomes" {
+		return "", errors.New(s.Algo + " weighs several rewards, and outcomes has only one")
+	}
+	if s.Test == "" {
+		s.Test = s.Data
+	}
+	facts := struct {
+		Starter
+		Name, Title, Source string
+		Sets                []string // lines
+		Files, Critic, Flow bool
+		TaskBlock           string
+		Prompt, New         int // tokens
+		Positions           int
+	}{Starter: s, Name: strings.ReplaceAll(s.Task+"-"+s.Algo, "_", "-"), Title: a.Title, Source: a.Source,
+		Sets: wrapped(settings(a), 90), Files: files, Critic: a.Advantage.Values, Flow: a.Loss.Name == "flowrl",
+		TaskBlock: strings.Trim(taskBlocks()[s.Task], "\n")}
+	size := taskSizes()[s.Task]
+	facts.Prompt, facts.New, facts.Positions = size[0], size[1], size[0]+size[1]
+	var b strings.Builder
+	if err := starterText.Execute(&b, facts); err != nil {
+		panic("config: " + err.Error()) // the template is fixed
+	}
+	return b.String(), nil
+}
+
+// wrapped joins words with commas in lines of at most width characters.
+func wrapped(words []string, width int) []string {
+	var lines []string
+	for i, w := range words {
+		if i < len(words)-1 {
+			w += ","
+		}
+		if n := len(lines); n > 0 && len(lines[n-1])+1+len(w) <= width {
+			lines[n-1] += " " + w
+			continue
+		}
+		lines = append(lines, w)
+	}
+	return lines
+}
+
+// taskSizes are the tokens of the longest prompt and of the longest answer.
+func taskSizes() map[string][2]int {
+	return map[string][2]int{"countdown": {48, 40}, "words": {256, 64}, "stories": {640, 320}, "outcomes": {4, 1},
+		"functions": {48, 40}, "math": {512, 512}, "code": {1024, 512}}
+}
+
+// taskBlocks are what recipes say about a task.
+func taskBlocks() map[string]string {
+	return map[string]string{
+		"countdown": `
+  countdown:                # reach a target from given numbers; a problem has many right answers
+    min_numbers: 3
+    max_numbers: 4
+    largest_number: 12
+    largest_target: 50
+    min_solutions: 2        # one solution leaves no diversity to measure`,
+		"words": `
+  words:                    # arithmetic word problems with one right answer
+    largest_number: 20
+    steps: 2                # operations of a problem, at most`,
+		"stories": `
+  stories:                  # word problems with worked solutions
+    min_steps: 1
+    max_steps: 2
+    largest_number: 20`,
+		"outcomes": `
+  outcomes:                 # one prompt, answers of one token: the optimum is known
+    count: 48
+    modes:
+      - {center: 12, width: 2.0, height: 0.9}
+      - {center: 36, width: 2.0, height: 1.0}
+    beta: 8                 # of the optimum that evaluation compares with`,
+		"functions": `
+  functions:                # bodies of Python functions, which the sandbox runs (exp sandbox check)
+    arguments: 3
+    largest_number: 7
+    hidden_tests: 6`,
+		"math": `
+  math: {grader: exp}       # the answer after the last \boxed, ####, or "the answer is"`,
+		"code": `
+  code:                     # programs, which the sandbox runs (exp sandbox check)
+    cpu_limit: 10s
+    mem_limit: 512MiB`,
+	}
+}
+
+var starterText = template.Must(template.New("recipe").Parse(`# {{.Algo}} on {{.Task}}: {{.Title}}.
+# {{.Source}}
+#
+#   exp run THIS_FILE --seeds 0-2
+#
+# What is not written here has its default: exp config schema lists every key, exp config
+# explain KEY says what it means, exp config show THIS_FILE prints what is in force.
+
+version: 1
+name: {{.Name}}
+
+task:
+  kind: {{.Task}}
+{{.TaskBlock}}
+{{if .Files}}
+data:
+  train: {source: {{printf "%q" .Data}}}
+  val: {source: none}       # a file here, and eval.online.every_steps, draw a curve during training
+  test: {source: {{printf "%q" .Test}}}{{if eq .Data .Test}}   # the training problems: bring others for an honest score{{end}}
+  max_prompt_tokens: {{.Prompt}}
+  filter_overlong: true     # leave longer prompts out
+
+model:
+  init: pretrained
+  base: {{printf "%q" .Model}}
+{{else}}
+data:                       # generated; the same problems for every seed
+  train: {size: {{if eq .Task "outcomes"}}16{{else}}4096{{end}}}
+  val: {{if eq .Task "outcomes"}}{source: none}{{else}}{size: 64}{{end}}
+  test: {size: {{if eq .Task "outcomes"}}16{{else}}128{{end}}}
+  max_prompt_tokens: {{.Prompt}}
+
+model:                      # from nothing, a token per character
+  arch: {{if eq .Task "outcomes"}}{layers: 1, width: 32, heads: 2, kv_heads: 1, head_size: 16, ffn: 64,
+{{- else}}{layers: 4, width: 128, heads: 4, kv_heads: 2, head_size: 32, ffn: 384,{{end}} max_positions: {{.Positions}}, init_std: 0.05}
+{{if ne .Task "outcomes"}}
+sft:                        # learn to write well-formed answers first; all algorithms share this stage
+  steps: 300
+  problems_per_step: 64
+  optim: {lr: 3e-3, warmup_steps: 20, schedule: cosine, min_lr_ratio: 10%}
+{{end}}{{end}}
+algo:
+  kind: {{.Algo}}
+{{- range $i, $line := .Sets}}
+  {{if eq $i 0}}# sets: {{else}}#       {{end}}{{$line}}
+{{- end}}
+  # (defaults of keys in this block: a line of your own changes one)
+{{- if .Flow}}
+  flowrl:
+    beta: {{if eq .Task "outcomes"}}8{{else}}15{{end}}                # scale of the reward
+{{- if eq .Task "outcomes"}}
+    reward: raw             # group normalisation would change the target
+{{- end}}
+{{- else if eq .Algo "megatron_grpo"}}
+  kl: {loss_coef: 0.001}    # stay near the start; 0 drops the reference policy
+{{- else}}
+  kl: {loss_coef: 0.001, loss_estimator: k3}   # stay near the start; 0 drops the reference policy
+{{- end}}
+{{- if eq .Algo "dro"}}
+  dro: {beta: 0.1}          # twice the weight of the quadratic penalty; the paper fixes no value
+{{- end}}
+{{- if .Critic}}
+  critic:
+    warmup_steps: 2         # the value head starts from nothing
+    optim: {lr: {{if .Files}}1e-5{{else}}1e-3{{end}}}
+{{- end}}
+{{- if eq .Algo "gdpo"}}
+  gdpo: {weights: [1, 0.5]} # of reward.components
+
+reward:
+  components: [correct, format]
+{{- end}}
+
+rollout:
+  n: 8                      # completions per problem: the group
+  max_new_tokens: {{.New}}
+
+train:
+  steps: {{if .Files}}100{{else}}40{{end}}
+  prompts_per_step: {{if .Files}}8{{else if eq .Task "outcomes"}}16{{else}}64{{end}}      # problems; times rollout.n completions
+  prompts_per_update: {{if .Files}}8{{else}}16{{end}}    # problems per optimizer update
+{{- if .Files}}
+  lora: {rank: 16, alpha: 32, targets: [all]}   # adapters; rank 0 trains all weights
+  optim: {lr: 1e-4}
+{{- else}}
+  optim: {lr: 1e-4}
+{{- end}}
+
+checkpoint: {every_steps: 10}
+
+eval:
+{{- if and (not .Files) (ne .Task "outcomes")}}
+  online: {every_steps: 10, problems: 32, n: 2}   # the curve val/pass@1
+{{- end}}
+  final: {suites: [test], n: {{if .Files}}4, pass_k: [1, 4]{{else}}8, pass_k: [1, 2, 4, 8]{{end}}}
+
+# run: {stop_if: ["actor/entropy < 0.02"]}    # save and stop early
+# notify: {command: [./tell-me.sh]}           # when the run ends
+`))
