@@ -37,13 +37,18 @@ func runCommand(a *app) *cli.Command {
 			"results are in the store are reused: a complete run prints its stored result and trains nothing; " +
 			"an interrupted one continues from its checkpoint. Ctrl-C finishes the current step, saves, and " +
 			"says how to continue. It uses no network unless a configuration asks a judge (reward.kind: judge; " +
-			"exp config explain reward.kind) or --get fetches models and data.",
+			"exp config explain reward.kind) or --get fetches models and data.\n" +
+			"--grid runs every combination of its keys. --search random draws --trials of the --range keys and ends " +
+			"with a table of the --objective, the best first; a longer search repeats a shorter one from the cache. " +
+			"There is no TPE.",
 		UsageText: strings.Join([]string{
 			"exp run configs/smoke_cpu.yaml # the whole pipeline in seconds",
 			"exp run configs/countdown_cpu_flowrl.yaml --seeds 0-2 # three replicates; they share the " +
 				"fine-tuned start",
 			"exp run configs/countdown_cpu_flowrl.yaml --set algo.flowrl.beta=5 # another experiment",
 			"exp run my.yaml --grid algo.flowrl.beta=1,5 --grid train.optim.lr=1e-4,3e-4 # four arms",
+			"exp run my.yaml --search random --range train.optim.lr=log:1e-6..1e-4 # ten by " +
+				"eval.test.pass@1",
 			"exp run my.yaml --stop-if 'kl/ref_k3 > 1' --stop-if 'actor/entropy < 0.05' # give up early",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
 		}, "\n"),
@@ -52,6 +57,14 @@ func runCommand(a *app) *cli.Command {
 			&cli.StringSliceFlag{Name: "overlay", Usage: "override CONFIG with the configuration `FILE`"},
 			&cli.StringSliceFlag{Name: "grid", Usage: "run an arm per value of `KEY=LIST`, as in " +
 				"train.optim.lr=1e-5,1e-4; several --grid multiply"},
+			&cli.StringFlag{Name: "search", Usage: "run trials of the --range keys, drawn by `METHOD`: random"},
+			&cli.StringSliceFlag{Name: "range", Usage: "search `KEY=LOW..HIGH`, KEY=log:LOW..HIGH or KEY=LIST; ends " +
+				"like 0.0 draw any number, 0 whole ones"},
+			&cli.StringFlag{Name: "objective", Usage: "rank the trials by `FIELD`: eval.SUITE.NAME, metric.NAME",
+				DefaultText: "eval.test.pass@1"},
+			&cli.IntFlag{Name: "trials", Usage: "run `N` trials; more later continue the search",
+				DefaultText: strconv.Itoa(defaultTrials)},
+			&cli.Int64Flag{Name: "search-seed", Usage: "draw other trials for another `SEED`"},
 			&cli.StringSliceFlag{Name: "stop-if", Usage: "save and stop after a step where `EXPR` holds " +
 				"(run.stop_if); none drops the configured ones"},
 			&cli.StringFlag{Name: "seeds", Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
@@ -114,6 +127,10 @@ func (a *app) runRuns(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	goal, err := a.objectiveOf(c, configs)
+	if err != nil {
+		return err
+	}
 	a.announce(c, configs, seeds)
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, configs, seeds)
@@ -128,7 +145,7 @@ func (a *app) runRuns(c *cli.Context) error {
 	defer db.Close()
 	options := harness.Options{Until: config.Stage(until), NoCache: c.Bool("no-cache"),
 		VerifyCache: c.Bool("verify-cache")}
-	return a.executeAll(c, db, configs, seeds, options)
+	return a.executeAll(c, db, configs, seeds, options, goal)
 }
 
 // requireAll checks that the configurations can be executed here. It creates no store,
@@ -168,7 +185,7 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 		sets = append(sets, "compute.threads="+v)
 	}
 	sets = append(sets, stopSets(c)...)
-	arms, err := gridOf(c)
+	arms, from, err := armsOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +193,7 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	var errs config.Errors
 	for _, file := range c.Args().Slice() {
 		list, err := sweep.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"),
-			Sets: sets, Find: a.hubCache().Find}, arms)
+			Sets: sets, Find: a.hubCache().Find}, arms, from)
 		var bad config.Errors
 		if errors.As(err, &bad) {
 			errs = append(errs, bad...)
@@ -198,26 +215,9 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	return out, nil
 }
 
-// gridOf returns the arms of --grid; without it, one arm as configured.
-func gridOf(c *cli.Context) ([]sweep.Arm, error) {
-	var axes []sweep.Axis
-	for _, text := range c.StringSlice("grid") {
-		axis, err := sweep.ParseAxis(text)
-		if err != nil {
-			return nil, cli.Usagef("--grid: %v", err)
-		}
-		axes = append(axes, axis)
-	}
-	arms, err := sweep.Grid(axes)
-	if err != nil {
-		return nil, cli.Usagef("--grid: %v", err)
-	}
-	return arms, nil
-}
-
-// announce says which runs a grid makes, in order.
+// announce says which runs a grid or a search makes, in order.
 func (a *app) announce(c *cli.Context, configs []*config.Resolved, seeds []int64) {
-	if !c.IsSet("grid") {
+	if !c.IsSet("grid") && !c.IsSet("search") {
 		return
 	}
 	list := jobs(configs, seeds)
@@ -287,7 +287,7 @@ func jobs(configs []*config.Resolved, seeds []int64) []job {
 }
 
 func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolved, seeds []int64,
-	o harness.Options) error {
+	o harness.Options, goal *objective) error {
 	ctx := c.Context
 	list := jobs(configs, seeds)
 	sources, err := plan.Sources()
@@ -325,7 +325,11 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 		}
 	}
 	a.CloseProgress()
-	if err := a.printResults(ctx, db, results); err != nil {
+	show := a.printResults
+	if goal != nil {
+		show = goal.print
+	}
+	if err := show(ctx, db, results); err != nil {
 		return err
 	}
 	if len(failed) > 0 {
@@ -333,6 +337,9 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	}
 	if len(conditions) > 0 {
 		return a.explainConditions(conditions)
+	}
+	if goal != nil {
+		return nil
 	}
 	return a.suggestNext(ctx, db, results)
 }

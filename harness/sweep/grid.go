@@ -106,12 +106,11 @@ func Grid(axes []Axis) ([]Arm, error) {
 		if len(arms)*len(a.Values) > MostArms {
 			return nil, fmt.Errorf("the grid has more than %d arms", MostArms)
 		}
-		short := shortKey(axes, i)
 		var next []Arm
 		for _, arm := range arms {
 			for _, v := range a.Values {
-				one := Arm{Sets: append(slices.Clone(arm.Sets), a.Key+"="+v, "compare.vary+="+a.Key),
-					Label: strings.TrimPrefix(arm.Label+"_"+short+"-"+nameOf(v), "_")}
+				one := Arm{Sets: slices.Clone(arm.Sets), Label: arm.Label}
+				one.add(axes, i, v)
 				next = append(next, one)
 			}
 		}
@@ -119,6 +118,23 @@ func Grid(axes []Axis) ([]Arm, error) {
 	}
 	distinguish(arms)
 	return arms, nil
+}
+
+// add sets the key of axis i to a value.
+func (a *Arm) add(axes []Axis, i int, value string) {
+	key := axes[i].Key
+	a.Sets = append(a.Sets, key+"="+value, "compare.vary+="+key)
+	a.Label = strings.TrimPrefix(a.Label+"_"+shortKey(axes, i)+"-"+nameOf(value), "_")
+}
+
+// Value returns what the arm sets a key to; "" if it does not.
+func (a *Arm) Value(key string) string {
+	for _, set := range a.Sets {
+		if v, ok := strings.CutPrefix(set, key+"="); ok {
+			return v
+		}
+	}
+	return ""
 }
 
 // shortKey returns as many of the last parts of a key as tell it from those of the other axes.

@@ -15,21 +15,21 @@ const maxName = 64
 
 // Load loads the configuration of each arm, named by the configuration and the arm's label. It
 // returns an error if two arms are one run: they have the same values, or differ only in keys that
-// no trained stage reads.
-func Load(in config.Input, arms []Arm) ([]*config.Resolved, error) {
+// no trained stage reads. flag is where the arms come from, for errors.
+func Load(in config.Input, arms []Arm, flag string) ([]*config.Resolved, error) {
 	var list []*config.Resolved
 	for i, arm := range arms {
 		own := in
 		own.Sets = slices.Concat(in.Sets, arm.Sets)
 		r, err := config.Load(own)
 		if err != nil {
-			return nil, ofGrid(err, len(in.Sets))
+			return nil, ofArms(err, len(in.Sets), flag)
 		}
 		if arm.Label != "" {
 			for j, earlier := range list {
 				if same(earlier, r) {
 					return nil, config.Errors{r.ErrorAt("", config.CodeConflict, fmt.Sprintf(
-						"--grid: the arms %s and %s are the same run", arms[j].Label, arm.Label),
+						"%s: the arms %s and %s are the same run", flag, arms[j].Label, arm.Label),
 						"an axis varies what training or its inputs depend on")}
 				}
 			}
@@ -60,9 +60,9 @@ func same(a, b *config.Resolved) bool {
 	return true
 }
 
-// ofGrid says of errors in an arm's own expressions that they are the grid's. The first given
+// ofArms says of errors in an arm's own expressions that they are the flag's. The first given
 // expressions are the user's; after them, each second one only names a key for comparisons.
-func ofGrid(err error, given int) error {
+func ofArms(err error, given int, flag string) error {
 	var list config.Errors
 	if !errors.As(err, &list) {
 		return err
@@ -74,7 +74,7 @@ func ofGrid(err error, given int) error {
 			if (n-given)%2 == 0 {
 				continue
 			}
-			e.Source = "--grid"
+			e.Source = flag
 		}
 		out = append(out, e)
 	}
