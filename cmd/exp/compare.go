@@ -104,11 +104,7 @@ func (a *app) compare(c *cli.Context, db *store.DB, args []string) error {
 	if err != nil {
 		return err
 	}
-	vary := c.StringSlice("vary")
-	if by := strings.TrimPrefix(c.String("by"), "config."); isKey(by) {
-		vary = append(vary, by) // grouping by a key means comparing its values
-	}
-	o := compare.Options{Vary: vary, Allow: c.StringSlice("allow"), Suites: c.StringSlice("suite"),
+	o := compare.Options{Vary: varied(c), Allow: c.StringSlice("allow"), Suites: c.StringSlice("suite"),
 		Metrics: c.StringSlice("metric"),
 		K:       ks, Alpha: c.Float64("alpha"), Draws: c.Int("boot"), Baseline: c.IsSet("vs")}
 	r, err := compare.Compare(c.Context, db, arms, o)
@@ -125,9 +121,14 @@ func (a *app) compare(c *cli.Context, db *store.DB, args []string) error {
 	return conditionResult(condition, r)
 }
 
-func isKey(path string) bool {
-	_, ok := config.Lookup(path)
-	return ok
+// varied returns the keys of --vary and the one of --by: grouping by a key means comparing its values.
+func varied(c *cli.Context) []string {
+	vary := c.StringSlice("vary")
+	by := strings.TrimPrefix(c.String("by"), "config.")
+	if _, ok := config.Lookup(by); ok {
+		vary = append(vary, by)
+	}
+	return vary
 }
 
 // conditionResult returns the error for a condition that holds.

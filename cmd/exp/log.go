@@ -12,10 +12,15 @@ import (
 	"exp/experiments/query"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 // followEvery is how often a followed log is read.
 const followEvery = 500 * time.Millisecond
+
+// stepMetricsInLog is how many metrics the line of a step has, the first of a progress line: the
+// reward, the accuracy.
+const stepMetricsInLog = 2
 
 func logCommand(a *app) *cli.Command {
 	return &cli.Command{
@@ -74,6 +79,9 @@ func (a *app) showLog(c *cli.Context, db *store.DB, args []string) error {
 		return err
 	}
 	r := &recorded.Log{DB: db, Run: run, Level: level, Since: since, Events: c.Bool("events")}
+	for _, m := range metric.ShownIn(metric.OnProgress)[:stepMetricsInLog] {
+		r.Metrics = append(r.Metrics, recorded.Heading{Name: m.Name, Heading: m.Heading})
+	}
 	if follow {
 		return a.followLog(c.Context, r)
 	}

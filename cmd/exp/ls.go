@@ -103,7 +103,7 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	}
 	n := q.limit.of(len(l.Runs))
 	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))},
-		q.columns(&l)...))
+		q.columns(&l, a.Out.Stream.TTY && a.Out.Stream.Width() < 100)...))
 	a.noteEmpty(c, len(l.Runs))
 	a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
 	return a.Out.PrintTable(t)
@@ -247,14 +247,20 @@ func (q *lsQuery) names(name string) bool {
 	return slices.ContainsFunc(q.cols, func(c namedField) bool { return c.name == name })
 }
 
-// columns returns the columns that --cols adds.
-func (q *lsQuery) columns(l *query.List) []runColumn {
+// columns returns the columns that --cols adds; short ones have the last part of their name as title,
+// unless two share it.
+func (q *lsQuery) columns(l *query.List, short bool) []runColumn {
 	var list []runColumn
 	for i, c := range q.cols {
 		if c.name == verifiedKey {
 			continue // in every list
 		}
 		title := strings.TrimPrefix(strings.TrimPrefix(c.name, "config."), "metric.")
+		if last := lastPart(title); short && !slices.ContainsFunc(q.cols, func(d namedField) bool {
+			return d != c && lastPart(d.name) == last
+		}) {
+			title = last
+		}
 		list = append(list, runColumn{cli.Column{Key: c.name, Title: title, Text: fieldText},
 			func(row int, _ *store.Run) any {
 				return l.Values[row][i]
@@ -262,6 +268,9 @@ func (q *lsQuery) columns(l *query.List) []runColumn {
 	}
 	return list
 }
+
+// lastPart returns a name without its blocks: "beta" of algo.flowrl.beta.
+func lastPart(name string) string { return name[strings.LastIndexAny(name, "./")+1:] }
 
 // warnUnrecorded warns of metrics and evaluations that no run of the store has: a typo
 // would otherwise look like runs without a value.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"exp/experiments/ident"
 	"exp/experiments/query"
@@ -316,5 +317,24 @@ func manyRuns(b testing.TB, dir string, n int) {
 		a, err := db.BeginAttempt(context.Background(), store.Attempt{Run: r.ID, Kind: store.AttemptRun})
 		f.must(err)
 		f.must(db.EndAttempt(context.Background(), a.ID, store.Done, 0))
+	}
+}
+
+// Columns that are asked for fit a terminal of 80 columns: others give way.
+func TestLsColsFit(t *testing.T) {
+	dir := fixtureStore(t)
+	got := call{env: map[string]string{"EXP_FORCE_TTY": "80", "NO_COLOR": "1"}}.run("ls", "--store", dir, "--cols",
+		"config.algo.flowrl.beta,metric.critic/score/mean,eval.test.pass@1,config.train.steps")
+	got.succeeds(t)
+	first, _, _ := strings.Cut(got.stdout, "\n")
+	for _, word := range []string{"run ", "name ", "beta ", " mean", " steps"} {
+		if !strings.Contains(first+" ", word) {
+			t.Errorf("no column %q: %s", word, first)
+		}
+	}
+	for line := range strings.Lines(got.stdout) {
+		if utf8.RuneCountInString(line) > 81 {
+			t.Errorf("%q is wider than 80 columns", line)
+		}
 	}
 }

@@ -139,7 +139,7 @@ func (a *app) reportInput(c *cli.Context, db *store.DB, runs []string) (reports.
 		in.SideBySide = arms
 		return in, nil
 	}
-	in.Comparison, err = compare.Compare(c.Context, db, arms, compare.Options{Vary: c.StringSlice("vary"),
+	in.Comparison, err = compare.Compare(c.Context, db, arms, compare.Options{Vary: varied(c),
 		Allow: c.StringSlice("allow"), Baseline: c.IsSet("vs")})
 	var refused *compare.NotComparableError
 	if errors.As(err, &refused) {

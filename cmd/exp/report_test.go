@@ -241,3 +241,15 @@ func TestReportForeignFolder(t *testing.T) {
 		t.Errorf("replacing an unchanged report: exit code %d: %s", got.code, got.stderr)
 	}
 }
+
+// --by makes its key the treatment in a report, as it does in a comparison.
+func TestReportBy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	for _, lr := range []string{"1e-3", "2e-4"} {
+		smoke(t, dir, "--set", "train.steps=1", "--set", "train.optim.lr="+lr, "--set", "name=lr-"+lr).succeeds(t)
+	}
+	arms := []string{"lr-1e-3", "lr-2e-4", "--store", dir, "--out"}
+	exp(t, append([]string{"report"}, append(arms, filepath.Join(t.TempDir(), "a"))...)...).refuses(t, 6, "train.optim.lr")
+	exp(t, append([]string{"report", "--by", "train.optim.lr"}, append(arms, filepath.Join(t.TempDir(), "b"))...)...).
+		says(t, "lr=0.0002, lr=0.001")
+}

@@ -25,6 +25,9 @@ type runColumn struct {
 // result, in this order, before it shortens a name.
 func (a *app) runTable(runs []store.Run, n int, extra []runColumn) cli.Table {
 	columns := slices.Concat(a.identityColumns(), a.resultColumns(runs), a.timeColumns(), extra)
+	if slices.ContainsFunc(extra, func(c runColumn) bool { return c.Key != verifiedKey }) {
+		giveWay(columns[:len(columns)-len(extra)])
+	}
 	t := cli.Table{Schema: "exp.ls/1", Rows: make([][]any, n)}
 	for _, c := range columns {
 		t.Columns = append(t.Columns, c.Column)
@@ -39,6 +42,22 @@ func (a *app) runTable(runs []store.Run, n int, extra []runColumn) cli.Table {
 		}
 	}
 	return t
+}
+
+// giveWay lets a narrow terminal drop columns that nobody asked for, in favour of those of --cols: the
+// results and times first, then what the run's page has too.
+func giveWay(columns []runColumn) {
+	order := []string{"algo", "steps", "seed", "", "created", "wall_s"} // "": results
+	for i := range columns {
+		c := &columns[i].Column
+		at := slices.Index(order, c.Key)
+		if _, result := metric.Find(c.Key); at < 0 && result {
+			at = 3
+		}
+		if at >= 0 {
+			c.Drop += 4 * (at + 1)
+		}
+	}
 }
 
 func (a *app) identityColumns() []runColumn {

@@ -31,6 +31,7 @@ func TestStopIf(t *testing.T) {
 	} {
 		at(page...).says(t, why)
 	}
+	at("log", "@last", "--level", "debug").says(t, "step 2 of 4, reward ")
 	// It is no arm of a comparison.
 	stopped := consistent(t, dir).runs[0].RID.Short()
 	smoke(t, dir, "--set", "algo.kind=ppo").succeeds(t)

@@ -31,7 +31,8 @@ func verifyCommand(a *app) *cli.Command {
 			"          run's steps) follows from the recorded steps\n" +
 			"  score   grading the stored completions gives the recorded verdicts and scores\n" +
 			"  prefix  re-executing training steps gives the recorded bits: the first --steps,\n" +
-			"          or those after a checkpoint\n" +
+			"          or those after a checkpoint; without --steps as many of the first 20 as\n" +
+			"          fit into 2 minutes, at least one, and it says how far it came\n" +
 			"  full    re-executing every stage gives the recorded bits\n" +
 			"The outcome is recorded, and exp ls and exp show print it; nothing else in the record changes. The " +
 			"exit code is 4 if stored data was changed, 5 if re-execution gave different bits, and 7 on a " +
@@ -45,8 +46,8 @@ func verifyCommand(a *app) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "level", Usage: "check `LEVEL`: " + strings.Join(levels, ", "),
 				Value: string(harness.LevelPrefix)},
-			&cli.IntFlag{Name: "steps", Usage: "re-execute `N` training steps (prefix)",
-				Value: harness.DefaultPrefix},
+			&cli.IntFlag{Name: "steps", Usage: "re-execute `N` training steps, however long they take (prefix)",
+				DefaultText: fmt.Sprintf("%d, or fewer in 2 minutes", harness.DefaultPrefix)},
 			&cli.IntFlag{Name: "from", Usage: "begin at the newest checkpoint at or before `STEP` (prefix)",
 				DefaultText: "the start"},
 		}, computeFlags()...),
@@ -72,6 +73,9 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 		case c.IsSet(flag) && o.Level != harness.LevelPrefix:
 			return a.Usagef("--%s is for --level prefix", flag)
 		}
+	}
+	if !c.IsSet("steps") {
+		o.Limit = harness.DefaultPrefixTime
 	}
 	db, err := a.OpenStoreWith(store.Options{})
 	if err != nil {
@@ -108,7 +112,11 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 func (a *app) printVerification(v harness.Verification) error {
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.verify/1", Data: v, Human: func(w io.Writer) error {
 		p := a.Out.NewPage(w)
-		p.Line("%s", verifiedText(&v))
+		if p.Layout.Width == 0 {
+			p.Line("%s", verifiedText(&v)) // one line in a pipe
+		} else {
+			p.Prose(p.ProseWidth(), verifiedText(&v))
+		}
 		for _, f := range v.Findings {
 			word := "damaged:"
 			if f.Diverged {
@@ -130,7 +138,12 @@ func verifiedText(v *harness.Verification) string {
 		did = append(did, fmt.Sprintf("%d verdicts regraded", v.Verdicts))
 	}
 	if v.FromStep > 0 {
-		did = append(did, fmt.Sprintf("steps %d–%d re-executed", v.FromStep, v.ToStep))
+		steps := fmt.Sprintf("steps %d–%d re-executed", v.FromStep, v.ToStep)
+		if v.CutAt > 0 {
+			steps += fmt.Sprintf(" of %d, as far as the limit of %v allowed (--steps sets none)", v.CutAt,
+				harness.DefaultPrefixTime)
+		}
+		did = append(did, steps)
 	}
 	if n := len(v.Stages); n > 0 {
 		did = append(did, fmt.Sprintf("%d stages repeated", n))

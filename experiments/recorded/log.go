@@ -35,10 +35,15 @@ type Log struct {
 	Level  store.Level // the least; LevelDebug includes steps
 	Since  time.Time   // of the first entries; zero: all
 	Events bool        // only events
+	// Metrics are shown with each step.
+	Metrics []Heading
 
 	step int64 // the last one read
 	seen map[string]bool
 }
+
+// Heading is a metric and the word that stands for it.
+type Heading struct{ Name, Heading string }
 
 // Levels lists the levels from mild to severe.
 func Levels() []store.Level {
@@ -178,14 +183,45 @@ func (r *Log) divergences(ctx context.Context) (list []Entry, err error) {
 
 func (r *Log) steps(ctx context.Context) (list []Entry, err error) {
 	steps, err := r.DB.Steps(ctx, r.Run.ID, r.step+1, store.AllSteps)
+	if err != nil || len(steps) == 0 {
+		return nil, err
+	}
+	values, err := r.measured(ctx, steps[0].Det.Step)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range steps {
 		list = append(list, Entry{s.Time, store.LevelDebug, "step",
-			fmt.Sprintf("step %d of %d, %s tokens, chain %s", s.Det.Step, r.Run.StepsTotal, quantity.Count(s.Tokens),
-				s.Chain.Short()),
+			fmt.Sprintf("step %d of %d, %s%s tokens, chain %s", s.Det.Step, r.Run.StepsTotal, values[s.Det.Step],
+				quantity.Count(s.Tokens), s.Chain.Short()),
 			nil, orderStep, fmt.Sprint("step ", s.Det.Step)})
 		r.step = s.Det.Step
 	}
 	return list, err
+}
+
+// measured returns the metrics of Log.Metrics at each step from a step on, as text: "reward 0.250, ".
+func (r *Log) measured(ctx context.Context, from int64) (map[int64]string, error) {
+	texts := map[int64]string{}
+	if len(r.Metrics) == 0 {
+		return texts, nil
+	}
+	var names []string
+	for _, m := range r.Metrics {
+		names = append(names, m.Name)
+	}
+	curves, err := r.DB.MetricsOf(ctx, r.Run.ID, names, from, store.AllSteps)
+	for _, m := range r.Metrics {
+		for _, c := range curves {
+			if c.Name != m.Name {
+				continue
+			}
+			for i, step := range c.Steps {
+				texts[step] += m.Heading + " " + quantity.Short(c.Values[i]) + ", "
+			}
+		}
+	}
+	return texts, err
 }
 
 // EventText is the text of an event, with its step; or its data.

@@ -34,10 +34,16 @@ func Levels() []Level { return []Level{LevelBlobs, LevelScore, LevelPrefix, Leve
 // DefaultPrefix is how many steps LevelPrefix executes by default.
 const DefaultPrefix = 20
 
+// DefaultPrefixTime is after how long LevelPrefix takes no further step by default: steps of a large
+// model take minutes each.
+const DefaultPrefixTime = 2 * time.Minute
+
 // VerifyOptions select the checks.
 type VerifyOptions struct {
 	Level Level
 	Steps int // for LevelPrefix; 0: DefaultPrefix
+	// Limit ends LevelPrefix after the step that exceeds it; 0: no limit.
+	Limit time.Duration
 	From  int // LevelPrefix begins at the newest checkpoint of at most that step; 0: at the start
 }
 
@@ -59,6 +65,7 @@ type Verification struct {
 	Verdicts int          `json:"verdicts"`  // verdicts given again
 	FromStep int64        `json:"from_step"` // training steps executed again; 0: none
 	ToStep   int64        `json:"to_step"`
+	CutAt    int64        `json:"cut_at,omitempty"` // the step it would have gone to, had time allowed
 	Stages   []string     `json:"stages"` // stages executed again to their end
 	Findings []Finding    `json:"findings"`
 	WallS    float64      `json:"wall_s"`
@@ -345,6 +352,7 @@ func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 			last = min(last, int64(steps))
 		}
 	}
+	start := time.Now()
 	next, full := int64(1), v.o.Level == LevelFull && v.done[v.p.TrainStage()].ID != 0
 	e.Hooks.Step = func(s stage.Step) error {
 		next = s.Det.Step + 1
@@ -352,6 +360,10 @@ func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 			return err
 		}
 		if next > last && !full {
+			return errEnough
+		}
+		if v.o.Limit > 0 && !full && time.Since(start) > v.o.Limit {
+			v.v.CutAt = last
 			return errEnough
 		}
 		return nil

@@ -76,15 +76,19 @@ func TestVerifyIntact(t *testing.T) {
 		{VerifyOptions{Level: LevelPrefix, Steps: 3}, 1, 3, 2, 2 * 16 * 4},
 		{VerifyOptions{Level: LevelPrefix, From: 3, Steps: 1}, 3, 3, 2, 2 * 16 * 4}, // from the checkpoint of step 2
 		{VerifyOptions{Level: LevelPrefix}, 1, 4, 2, 2 * 16 * 4},
+		{VerifyOptions{Level: LevelPrefix, Limit: 1}, 1, 1, 2, 2 * 16 * 4}, // one step exceeds it
 		{VerifyOptions{Level: LevelFull}, 1, 4, 9, 2 * 16 * 4},
 	} {
 		v := l.verify(p, tt.o)
 		if !v.OK || len(v.Findings) > 0 || v.FromStep != tt.from || v.ToStep != tt.to || len(v.Stages) != tt.stages || v.Verdicts != tt.verdicts || v.Chain != 4 || v.Inexact != 0 || v.Blobs < 20 {
 			t.Errorf("%+v: %+v", tt.o, v)
 		}
+		if cut := v.CutAt == 4; cut != (tt.o.Limit > 0) {
+			t.Errorf("%+v: cut at %d of 4 steps", tt.o, v.CutAt)
+		}
 	}
 	list, err := l.db.Verifications(context.Background(), res.Run.ID)
-	if err != nil || len(list) != 6 || !list[5].OK || list[5].Level != "full" || list[5].ToStep != 4 {
+	if err != nil || len(list) != 7 || !list[6].OK || list[6].Level != "full" || list[6].ToStep != 4 {
 		t.Errorf("recorded: %+v, %v", list, err)
 	}
 	run, err := l.db.RunByID(context.Background(), res.Run.ID)
