@@ -12,6 +12,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/differ"
+	"exp/harness/explain"
 )
 
 func diffCommand(a *app) *cli.Command {
@@ -95,6 +96,9 @@ func (p *diffPage) write() error {
 	if d.Identical && p.o.Parts == differ.All() {
 		p.Line("two runs with identical records")
 	}
+	if d.First != nil && p.o.Parts == differ.All() {
+		p.Line("differs first: %s", firstText(d.First))
+	}
 	for _, part := range []struct {
 		on    bool
 		write func() error
@@ -110,6 +114,20 @@ func (p *diffPage) write() error {
 		}
 	}
 	return nil
+}
+
+// firstText says what differs first: "sft: the key sft.optim.lr is 0.003 in A, 0.004 in B".
+func firstText(f *differ.First) string {
+	both := fmt.Sprintf("is %s in A, %s in B", reasonText(f.Old), reasonText(f.New))
+	switch f.What {
+	case explain.Params:
+		return fmt.Sprintf("%s: the key %s %s", f.Stage, f.Name, both)
+	case explain.Input:
+		return fmt.Sprintf("%s: the input %s %s", f.Stage, f.Name, both)
+	case explain.Code:
+		return f.Stage + ": the program's sources"
+	}
+	return fmt.Sprintf("%s: the %s %s", f.Stage, f.What, both)
 }
 
 func (p *diffPage) runs() error {

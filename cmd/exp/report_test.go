@@ -252,4 +252,6 @@ func TestReportBy(t *testing.T) {
 	exp(t, append([]string{"report"}, append(arms, filepath.Join(t.TempDir(), "a"))...)...).refuses(t, 6, "train.optim.lr")
 	exp(t, append([]string{"report", "--by", "train.optim.lr"}, append(arms, filepath.Join(t.TempDir(), "b"))...)...).
 		says(t, "lr=0.0002, lr=0.001")
+	exp(t, "diff", "lr-1e-3", "lr-2e-4", "--store", dir).says(t,
+		"differs first: train: the key train.optim.lr is 0.001 in A, 0.0002 in B")
 }

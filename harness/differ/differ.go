@@ -32,6 +32,7 @@ type Diff struct {
 	B Run `json:"b"`
 	// Identical: nothing that was compared differs.
 	Identical  bool           `json:"identical"`
+	First      *First         `json:"first,omitempty"` // nil if no stage read different things
 	Config     []ConfigChange `json:"config,omitempty"`
 	Code       []CodeChange   `json:"code,omitempty"`
 	Inputs     []InputChange  `json:"inputs,omitempty"`
@@ -81,6 +82,9 @@ func Runs(ctx context.Context, db *store.DB, a, b store.Run, o Options) (*Diff, 
 		if err := part.read(); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.first(); err != nil {
+		return nil, err
 	}
 	r.d.Identical = r.identical()
 	return r.d, nil

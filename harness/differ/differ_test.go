@@ -245,3 +245,46 @@ func TestIdentical(t *testing.T) {
 		}
 	}
 }
+
+// The first thing that differs is the cause, not what later stages made of it.
+func TestFirst(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		b    func(h *house, r store.Run)
+		want string // stage, cause and name
+	}{
+		{"nothing", func(h *house, r store.Run) {
+			h.stage(r, "init", "c", nil, []string{"weights=w"})
+			h.stage(r, "train", "c", []string{"weights=w"}, nil)
+		}, ""},
+		{"an input", func(h *house, r store.Run) {
+			h.stage(r, "init", "c", []string{"adapter=x"}, []string{"weights=v"})
+			h.stage(r, "train", "c", []string{"weights=v"}, nil)
+		}, "init input adapter"},
+		{"code", func(h *house, r store.Run) {
+			h.stage(r, "init", "d", nil, []string{"weights=v"})
+			h.stage(r, "train", "c", []string{"weights=v"}, nil)
+		}, "init code "},
+		{"other bits from the same inputs", func(h *house, r store.Run) {
+			h.stage(r, "init", "c", nil, []string{"weights=v"})
+			h.stage(r, "train", "c", []string{"weights=v"}, nil)
+		}, "train input weights"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHouse(t)
+			a, b := h.run("a", 0, `{"name":"a"}`), h.run("b", 0, `{"name":"b"}`)
+			h.stage(a, "init", "c", nil, []string{"weights=w"})
+			h.stage(a, "train", "c", []string{"weights=w"}, nil)
+			tt.b(h, b)
+			d, err := Runs(h.ctx, h.db, a, b, Options{Parts: Parts{Config: true}})
+			h.must(err)
+			got := ""
+			if d.First != nil {
+				got = fmt.Sprintf("%s %s %s", d.First.Stage, d.First.What, d.First.Name)
+			}
+			if got != tt.want {
+				t.Errorf("first %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

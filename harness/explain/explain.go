@@ -177,7 +177,7 @@ func (x explainer) compare(e *Stage, s *store.Stage, before []store.Stage) error
 	var prior *store.Stage
 	for i := range before {
 		t := &before[i]
-		reasons, err := differences(t, s)
+		reasons, err := Differences(t, s)
 		if err != nil {
 			return err
 		}

@@ -52,9 +52,9 @@ func distance(list []Reason) int {
 	return 1000*len(kinds) + len(list)
 }
 
-// differences compares the parts of two stages' ids; for code it only says that it
+// Differences compares the parts of two stages' ids; for code it only says that it
 // differs.
-func differences(old, new *store.Stage) ([]Reason, error) {
+func Differences(old, new *store.Stage) ([]Reason, error) {
 	reasons := []Reason{}
 	var params [2]map[string]any
 	inputs := [2]map[string]any{{}, {}}
