@@ -35,10 +35,10 @@ func gradeCommand(a *app) *cli.Command {
 			"reason. If rows have expected and tags, it prints how often the grader agrees, by tag. The graders " +
 			"are " + strings.Join(peer.Names(), ", ") + "; exp is our own, the others reproduce other programs, " +
 			"including their mistakes. Without --out the rows go to stdout and the agreement to stderr. " +
-			"--audit RUN grades a run's recorded completions again and lists, by form and over steps, right answers " +
-			"that rest on a convention, on words taken for a unit or on a step that is not sure, and answers on " +
-			"which the run's graders (and --grader) disagree: rewards that a policy may learn to earn without " +
-			"being right.",
+			"--audit RUN reads the verdicts that gave a run's rewards and lists, by form and over steps, right " +
+			"answers that rest on a convention, on words taken for a unit or on a step that is not sure, answers " +
+			"on which the run's graders (and --grader) disagree, and verdicts that the same grader does not give " +
+			"today: rewards that a policy may learn to earn without being right.",
 		UsageText: strings.Join([]string{
 			"exp grade --in answers.jsonl --out verdicts.jsonl # with our own grader",
 			"exp grade --grader math_dapo --in answers.jsonl > verdicts.jsonl # as verl would",

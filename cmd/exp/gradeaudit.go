@@ -85,10 +85,19 @@ func configValue(ctx context.Context, db *store.DB, run store.Run, key string) a
 	return values[0][0]
 }
 
-// noteAudit says how much was audited, and what was not.
+// noteAudit says how much was audited, and how, and what was left out.
 func (a *app) noteAudit(r *audit.Report, o audit.Options) {
-	a.Note("%d of %d completions (%.1f %%) deserve a look; %d are right to our grader", r.Suspicious, r.Completions,
-		100*float64(r.Suspicious)/float64(r.Completions), r.Right)
+	a.Note("%d of %d completions (%.1f %%) deserve a look; %d are right by the recorded verdicts", r.Suspicious,
+		r.Completions, 100*float64(r.Suspicious)/float64(r.Completions), r.Right)
+	if r.Changed > 0 {
+		a.Note("the same grader judges %d of them otherwise today (cause: changed)", r.Changed)
+	}
+	if r.NoVerdict > 0 {
+		a.Note("%d completions have no recorded verdict; our grader judged them", r.NoVerdict)
+	}
+	if r.NotGraded > 0 {
+		a.Note("%d completions that were not graded were left out", r.NotGraded)
+	}
 	if o.Scope != recorded.TrainSuite {
 		a.Note("they are of the evaluations: no completions of training are recorded")
 	}

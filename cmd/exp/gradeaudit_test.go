@@ -11,7 +11,8 @@ import (
 	"exp/experiments/store"
 )
 
-// auditStore holds a run of mathematics whose policy learns to append words and to hedge.
+// auditStore holds a run of mathematics whose policy learns to append words and to hedge. Its verdicts are recorded,
+// but for step 1, and one of step 3 that our grader does not give today.
 func auditStore(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -20,7 +21,7 @@ func auditStore(t *testing.T) string {
 		t.Fatal(err)
 	}
 	b := builder{t: t, db: db}
-	text := `{"name":"math","task":{"math":{"grader":"math_dapo"}},"eval":{"final":{"graders":["exp","prime"]}}}`
+	text := `{"name":"math","task":{"math":{"grader":"exp"}},"eval":{"final":{"graders":["math_dapo","prime"]}}}`
 	r, _, err := db.EnsureRun(b.ctx(), store.NewRun{RID: digestOf("rid math"), XID: digestOf("xid math"), Name: "math", Task: "math",
 		Algo: "grpo", Model: "2x32", Numerics: "cpu/fma", StepsTotal: 16, Code: digestOf("code"),
 		Config: store.Config{Digest: digestOf(text), JSON: text, Source: "version: 1\n"}})
@@ -31,18 +32,28 @@ func auditStore(t *testing.T) string {
 	st := b.stage(r, "train", "", []store.IO{b.blob("weights", "trained")}, store.IO{Role: "problems/train", Digest: problems.Digest})
 	pack := db.Blobs.NewPackWriter()
 	var rows []store.Sample
+	var verdicts []store.Verdict
 	for step := int64(1); step <= 16; step++ {
-		first, second := "So it is \\boxed{12}.\nAnswer: 12", "It is a half.\nAnswer: 7"
+		texts := []string{"So it is \\boxed{12}.\nAnswer: 12", "It is a half.\nAnswer: 7"}
+		bases := []string{"proof", ""}
 		if step > 8 {
-			first = fmt.Sprintf("So it is \\boxed{12\\text{ apples}}.\nAnswer: %d", step)
+			texts[0], bases[0] = fmt.Sprintf("So it is \\boxed{12\\text{ apples}}.\nAnswer: %d", step), "unit"
 		}
-		if step > 12 {
-			second = "Hence \\boxed{50\\%}."
+		switch {
+		case step > 12:
+			texts[1], bases[1] = "Hence \\boxed{50\\%}.", "convention"
+		case step == 3:
+			bases[1] = "guess"
 		}
-		for i, s := range []string{first, second} {
-			b.must(pack.Add(map[string]any{"prompt": "?", "text": s}))
+		for i, s := range texts {
+			b.must(pack.Add(map[string]any{"prompt": "?", "text": s, "basis": bases[i]}))
+			v := store.Verdict{Graded: true, Correct: bases[i] != "", Reason: "as recorded"}
+			if v.Correct {
+				v.Reward = 1
+			}
 			rows = append(rows, store.Sample{Stage: st.Home, Scope: "train", Step: step, Item: fmt.Sprintf("p%d", i+1), OutTokens: 7,
-				Finish: "stop", Reward: 1, LogProbSum: math.NaN()})
+				Finish: "stop", Reward: v.Reward, LogProbSum: math.NaN()})
+			verdicts = append(verdicts, v)
 		}
 	}
 	refs, packs, err := pack.Close()
@@ -50,7 +61,12 @@ func auditStore(t *testing.T) string {
 	for i := range rows {
 		rows[i].Ref = refs[i]
 	}
-	b.must(db.AddSamples(b.ctx(), append(rows, store.Sample{Stage: st.Home, Scope: "train", Step: 16, Item: "p2", K: 1, Finish: "stop"}), packs))
+	b.must(db.AddSamples(b.ctx(), rows, packs))
+	b.must(db.AddSamples(b.ctx(), []store.Sample{{Stage: st.Home, Scope: "train", Step: 16, Item: "p2", K: 1, Finish: "stop"}}, nil))
+	for i := range verdicts {
+		verdicts[i].Sample = rows[i].ID
+	}
+	b.must(db.AddVerdicts(b.ctx(), store.Scorer{Digest: digestOf("exp/1"), Name: "exp/1"}, verdicts[2:]))
 	b.must(db.Close())
 	return dir
 }
@@ -63,13 +79,13 @@ func TestGradeAudit(t *testing.T) {
 	var got struct {
 		Schema string
 		Data   []struct {
-			Cause, Form, Example string
-			Completions          int
-			Share                float64
-			ByStep               []struct{ First, Last, Completions int } `json:"by_step"`
+			Cause, Form, Example, Graders string
+			Completions                   int
+			Share                         float64
+			ByStep                        []struct{ First, Last, Completions int } `json:"by_step"`
 		}
 	}
-	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || got.Schema != "exp.grade.audit/1" || len(got.Data) != 2 {
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || got.Schema != "exp.grade.audit/1" || len(got.Data) != 3 {
 		t.Fatalf("%v\n%s", err, e.stdout)
 	}
 	if c := got.Data[0]; c.Cause != "unit" || c.Form != `#\text{ apples}` || c.Completions != 8 || c.Share != 0.25 || c.ByStep[0].Completions != 0 ||
@@ -77,6 +93,9 @@ func TestGradeAudit(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if c := got.Data[1]; c.Cause != "convention" || c.Form != `#\%` || c.Completions != 4 {
+		t.Errorf("%+v", c)
+	}
+	if c := got.Data[2]; c.Cause != "changed" || c.Graders != "exp, not exp today" || c.Completions != 1 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -1,6 +1,10 @@
 // Package audit looks among a run's recorded completions for rewards that a policy may earn without being right:
 // right answers that rest on a convention, on words taken for a unit or on a step that is not sure, and answers on
-// which graders disagree. It grades the completions again and clusters them by form; it records nothing.
+// which graders disagree. It reads the verdicts that gave the rewards, with their bases, and grades the completions
+// again to compare: with the same grader, whose verdict may be another today, and with others. It clusters them by
+// form and records nothing.
+//
+// A second grading ends answers at the usual end-of-turn tokens, not at all special tokens of the run's tokenizer.
 package audit
 
 import (
@@ -12,7 +16,6 @@ import (
 	"slices"
 	"sync"
 
-	"exp/eval/grade"
 	"exp/eval/suite"
 	"exp/eval/task"
 	"exp/experiments/blob"
@@ -22,11 +25,12 @@ import (
 	"exp/train/rollout"
 )
 
-// Cause says why a verdict deserves a look. The weak bases of right answers come first.
+// Cause says why a verdict deserves a look.
 type Cause string
 
 // The causes, in the order in which a completion with several is counted under one.
 const (
+	Changed      Cause = "changed" // the same grader gives another verdict today
 	Guess        Cause = "guess"
 	Unit         Cause = "unit"
 	Convention   Cause = "convention"
@@ -36,14 +40,17 @@ const (
 // Options select what is audited.
 type Options struct {
 	Scope   string   // of the samples: "train", "eval"
-	Graders []string // compared with our own; the run's own first
+	Graders []string // compared with the recorded verdict and our own grader
 }
 
 // Report is what an audit found, the largest cluster first.
 type Report struct {
 	Completions int // with a text
-	Right       int // by our grader
+	Right       int // by the recorded verdict
+	Changed     int // that the same grader judges otherwise today
 	Suspicious  int
+	NoVerdict   int // whose verdict is not recorded: ours of today stands for it
+	NotGraded   int // that have no verdict, by the record
 	NotKept     int // without a text
 	NoGold      int // whose problem is not recorded
 	Clusters    []Cluster
@@ -60,7 +67,7 @@ type Bin struct {
 type Cluster struct {
 	Cause       Cause
 	Form        string
-	Accepted    []string // of a disagreement: graders that call them right
+	Accepted    []string // of a change or disagreement: graders that call them right
 	Refused     []string // and those that call them wrong
 	Completions int
 	First, Last int64 // steps with such completions
@@ -81,39 +88,25 @@ type Example struct {
 // ErrNoMathematics is returned for a run whose problems are not of mathematics.
 var ErrNoMathematics = errors.New("only answers to problems of mathematics are audited")
 
-// auditor grades the completions of one run.
+// auditor judges the completions of one run.
 type auditor struct {
 	o       Options
-	graders []rollout.Grader // of o.Graders; nil: ours, whose verdict is there anyway
-	golds   map[string]map[string]*rollout.Problem
+	graders map[string]rollout.Grader              // by name; nil for one that this program does not have
+	golds   map[string]map[string]*rollout.Problem // by stage and scope, by problem
 	db      *store.DB
 	found   []finding
 	report  Report
 }
 
-// finding is what the audit says of one completion.
-type finding struct {
-	step     int64
-	cause    Cause // "" if there is nothing to say
-	right    bool
-	form     string
-	accepted []string
-	refused  []string
-	example  Example
-}
-
 // Run audits the recorded completions of a run.
 func Run(ctx context.Context, db *store.DB, run store.Run, o Options) (*Report, error) {
-	a := &auditor{o: o, db: db, golds: map[string]map[string]*rollout.Problem{}}
+	a := &auditor{o: o, db: db, graders: map[string]rollout.Grader{}, golds: map[string]map[string]*rollout.Problem{}}
 	for _, name := range o.Graders {
-		var g rollout.Grader
-		if !task.OwnGrader(name) {
-			var err error
-			if g, err = suite.Grader(name); err != nil {
-				return nil, err
-			}
+		g, err := suite.Grader(name)
+		if err != nil {
+			return nil, err
 		}
-		a.graders = append(a.graders, g)
+		a.graders[name] = g
 	}
 	packs := db.Blobs.NewPackReader()
 	defer packs.Close()
@@ -136,16 +129,47 @@ func Run(ctx context.Context, db *store.DB, run store.Run, o Options) (*Report, 
 	return &a.report, nil
 }
 
-// page reads and grades some samples, on all cores.
+// page reads and judges some samples, on all cores.
 func (a *auditor) page(ctx context.Context, packs *blob.PackReader, rows []store.Sample) error {
-	type graded struct {
-		sample  store.Sample
-		problem *rollout.Problem
-		text    string
-		finding finding
-		err     error
+	list, err := a.recorded(ctx, packs, rows)
+	if err != nil {
+		return err
 	}
-	var list []*graded
+	found, errs := make([]finding, len(list)), make([]error, len(list))
+	var wg sync.WaitGroup
+	threads := runtime.GOMAXPROCS(0)
+	for k := range threads {
+		wg.Go(func() {
+			for i := k; i < len(list); i += threads {
+				found[i], errs[i] = a.judge(ctx, list[i])
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	a.found = append(a.found, found...)
+	return ctx.Err()
+}
+
+// recorded reads the texts, verdicts and problems of samples.
+func (a *auditor) recorded(ctx context.Context, packs *blob.PackReader, rows []store.Sample) ([]completion, error) {
+	ids := make([]int64, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
+	verdicts, err := a.db.Verdicts(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	of := map[int64][]store.Verdict{}
+	for _, v := range verdicts {
+		of[v.Sample] = append(of[v.Sample], v)
+	}
+	var list []completion
 	for _, row := range rows {
 		if row.Ref.Pack.IsZero() {
 			a.report.NotKept++
@@ -153,90 +177,55 @@ func (a *auditor) page(ctx context.Context, packs *blob.PackReader, rows []store
 		}
 		p, err := a.problem(ctx, row)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if p == nil {
 			a.report.NoGold++
 			continue
 		}
-		var kept struct {
-			Text string `json:"text"`
+		c := completion{sample: row, problem: p}
+		if err := packs.Read(row.Ref, &c.kept); err != nil {
+			return nil, fmt.Errorf("sample %d of problem %s: %w", row.K, row.Item, err)
 		}
-		if err := packs.Read(row.Ref, &kept); err != nil {
-			return fmt.Errorf("sample %d of problem %s: %w", row.K, row.Item, err)
-		}
-		list = append(list, &graded{sample: row, problem: p, text: kept.Text})
-	}
-	var wg sync.WaitGroup
-	threads := runtime.GOMAXPROCS(0)
-	for k := range threads {
-		wg.Go(func() {
-			for i := k; i < len(list); i += threads {
-				g := list[i]
-				g.finding, g.err = a.judge(ctx, g.problem, g.text)
-				g.finding.step = g.sample.Step
-				e := &g.finding.example
-				e.Item, e.Sample, e.Step = g.sample.Item, g.sample.K, g.sample.Step
-			}
-		})
-	}
-	wg.Wait()
-	for _, g := range list {
-		if g.err != nil {
-			return g.err
-		}
-		a.found = append(a.found, g.finding)
-	}
-	return ctx.Err()
-}
-
-// judge grades one completion with all graders.
-func (a *auditor) judge(ctx context.Context, p *rollout.Problem, text string) (finding, error) {
-	golds, err := task.Golds(p)
-	if err != nil {
-		return finding{}, err
-	}
-	v, gold := grade.Verdict{}, golds[0]
-	for i, g := range golds {
-		if w := grade.Response(g, text); i == 0 || w.Correct {
-			v, gold = w, g
-		}
-		if v.Correct {
-			break
-		}
-	}
-	f := finding{right: v.Correct, form: formOf(v.Extracted),
-		example: Example{Gold: gold, Answer: v.Extracted, Reason: v.Reason}}
-	f.vote("exp", v.Correct)
-	for i, g := range a.graders {
-		if g == nil {
+		switch c.verdict = rewarding(row, of[row.ID]); {
+		case c.verdict == nil:
+			a.report.NoVerdict++
+		case !c.verdict.Graded:
+			a.report.NotGraded++
 			continue
 		}
-		w, err := g.Grade(ctx, p, &rollout.Completion{Text: text})
-		if err != nil {
-			return f, err
-		}
-		f.vote(a.o.Graders[i], w.Correct)
+		list = append(list, c)
 	}
-	switch {
-	case v.Correct && v.Basis == grade.Guess:
-		f.cause = Guess
-	case v.Correct && v.Basis == grade.UnitRule:
-		f.cause = Unit
-	case v.Correct && v.Basis == grade.Convention:
-		f.cause = Convention
-	case len(f.accepted) > 0 && len(f.refused) > 0:
-		f.cause = Disagreement
-	}
-	return f, nil
+	return list, a.known(list)
 }
 
-func (f *finding) vote(grader string, right bool) {
-	if right {
-		f.accepted = append(f.accepted, grader)
-	} else {
-		f.refused = append(f.refused, grader)
+// rewarding returns the verdict that gave a sample its reward: the oldest with that reward, because later ones may
+// be of other versions of the grader. An evaluation gives no rewards: its newest verdict counts.
+func rewarding(s store.Sample, verdicts []store.Verdict) *store.Verdict {
+	i := slices.IndexFunc(verdicts, func(v store.Verdict) bool { return v.Graded && v.Reward == s.Reward })
+	if i >= 0 {
+		return &verdicts[i]
 	}
+	return s.Verdict
+}
+
+// known makes the graders of the recorded verdicts that are not there yet.
+func (a *auditor) known(list []completion) error {
+	for _, c := range list {
+		name := c.grader()
+		if _, ok := a.graders[name]; ok {
+			continue
+		}
+		a.graders[name] = nil
+		if slices.Contains(suite.Graders(), name) {
+			g, err := suite.Grader(name)
+			if err != nil {
+				return err
+			}
+			a.graders[name] = g
+		}
+	}
+	return nil
 }
 
 // problem finds the problem of a sample among those that its stage read; nil if they are not recorded.

@@ -48,18 +48,22 @@ func (a *auditor) cluster() {
 		if f.right {
 			r.Right++
 		}
+		if f.changed {
+			r.Changed++
+		}
 		if f.cause == "" {
 			continue
 		}
 		r.Suspicious++
 		key := string(f.cause) + "\n" + f.form
-		if f.cause == Disagreement {
+		compared := f.cause == Disagreement || f.cause == Changed
+		if compared {
 			key += "\n" + strings.Join(f.accepted, ",")
 		}
 		c := byKey[key]
 		if c == nil {
 			c = &Cluster{Cause: f.cause, Form: f.form, First: f.step, ByBin: make([]int, len(r.Bins))}
-			if f.cause == Disagreement {
+			if compared {
 				c.Accepted, c.Refused = f.accepted, f.refused
 			}
 			byKey[key] = c

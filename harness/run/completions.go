@@ -53,6 +53,16 @@ type keptSample struct {
 	// Components holds the named parts of the training reward; absent if the reward has
 	// none or the completion was not graded.
 	Components map[string]float64 `json:"components,omitempty"`
+	// Basis is what the training verdict "right" rests on; absent if the answer is wrong or the grader does not say.
+	Basis string `json:"basis,omitempty"`
+}
+
+// basisOf names what a verdict "right" rests on; "" for another verdict.
+func basisOf(v rollout.Verdict) string {
+	if v.Status != rollout.Graded || !v.Correct {
+		return ""
+	}
+	return v.Basis.String()
 }
 
 // componentsOf maps a verdict's reward parts to their names.
@@ -114,7 +124,7 @@ func (r *completionRecord) write(s stage.Step) error {
 		}
 		c := t.Completion
 		if err := r.pack.Add(keptSample{prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies,
-			componentsOf(s.Components, t.Verdict)}); err != nil {
+			componentsOf(s.Components, t.Verdict), basisOf(t.Verdict)}); err != nil {
 			return err
 		}
 		r.rows = append(r.rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})

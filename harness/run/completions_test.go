@@ -53,7 +53,8 @@ func step(n int64, texts ...string) stage.Step {
 			c.LogProbs[0] = float32(math.NaN())
 		}
 		s.Trajectories = append(s.Trajectories, train.Trajectory{Problem: &rollout.Problem{ID: "p"}, Sample: k, Completion: c,
-			Verdict: rollout.Verdict{Status: rollout.Graded, Correct: k%2 == 1, Answer: fmt.Sprintf("%d of step %d", k, n)}})
+			Verdict: rollout.Verdict{Status: rollout.Graded, Correct: k%2 == 1, Answer: fmt.Sprintf("%d of step %d", k, n),
+				Basis: rollout.ByUnit}})
 	}
 	return s
 }
@@ -76,6 +77,9 @@ func (t *keptTest) want(texts ...string) {
 		got = append(got, kept.Text)
 		if v := s.Verdict; v == nil || v.Answer != fmt.Sprintf("%d of step %d", s.K, s.Step) || v.Correct != (s.K%2 == 1) {
 			t.Errorf("step %d, completion %d: verdict %+v", s.Step, s.K, v)
+		}
+		if want := map[bool]string{true: "unit"}[s.K%2 == 1]; kept.Basis != want { // of right answers only
+			t.Errorf("step %d, completion %d: basis %q, want %q", s.Step, s.K, kept.Basis, want)
 		}
 	}
 	if strings.Join(got, " ") != strings.Join(texts, " ") {

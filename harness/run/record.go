@@ -208,7 +208,7 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 			continue
 		}
 		c := s.Completion
-		if err := pack.Add(keptSample{prompts[s.ProblemID], c.Text, c.Tokens, c.LogProbs, nil, nil}); err != nil {
+		if err := pack.Add(keptSample{prompts[s.ProblemID], c.Text, c.Tokens, c.LogProbs, nil, nil, ""}); err != nil {
 			return err
 		}
 		sample := evalSample(row.Home, s)
