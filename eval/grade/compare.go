@@ -55,11 +55,11 @@ func (c *comparer) same(g, p *formula.Expr) result {
 	if g.Op == formula.Text || p.Op == formula.Text {
 		return c.texts(g, p)
 	}
+	if g.Op == formula.Relation || p.Op == formula.Relation { // before units: in x = 5 cm the value has one
+		return c.relations(g, p)
+	}
 	if g.Op == formula.Unit || p.Op == formula.Unit {
 		return c.units(g, p)
-	}
-	if g.Op == formula.Relation || p.Op == formula.Relation {
-		return c.relations(g, p)
 	}
 	if g.Op == formula.Cases || p.Op == formula.Cases {
 		return c.piecewise(g, p)

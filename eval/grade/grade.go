@@ -87,11 +87,44 @@ func compare(gold string, p extract.Found) Verdict {
 			r = q
 		}
 	}
+	if !r.equal && strings.Contains(p.Text, " or ") {
+		if q := inOtherWords(goldAnswer(gold), p.Text); q.equal {
+			r = q
+		}
+	}
+	if !r.equal && p.Also != "" {
+		if q := compareTexts(goldAnswer(gold), p.Also); q.equal {
+			r = q
+		}
+	}
 	if !p.Sure {
 		r.sure = false
 		r.why = p.How + "; " + r.why
 	}
 	return r.verdict(p.Text)
+}
+
+// inOtherWords compares an answer that says one value in several ways: 3/8 or 37.5%. All must be equal to the first,
+// and one to the gold answer.
+func inOtherWords(gold, prediction string) result {
+	ways := strings.Split(prediction, " or ")
+	r := no("")
+	for _, way := range ways {
+		if way = extract.Statement(way); way == "" {
+			return no("")
+		}
+		if q := compareTexts(gold, way); q.equal && !r.equal {
+			r = q
+		}
+	}
+	for _, way := range ways[1:] {
+		q := compareTexts(extract.Statement(ways[0]), extract.Statement(way))
+		if !q.equal {
+			return no("")
+		}
+		r = r.with(q)
+	}
+	return r
 }
 
 // goldAnswer strips a box or delimiters from the gold answer. It does not search for the answer as for a
@@ -121,6 +154,11 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := clocks(gold, prediction); ok {
 		return r
 	}
+	if g, p := derivative.FindStringSubmatch(gold), derivative.FindStringSubmatch(prediction); g == nil && p != nil {
+		prediction = p[1]
+	} else if g != nil && p == nil {
+		gold = g[1]
+	}
 	if r, ok := sameNames(wording.Bare(gold), wording.Bare(prediction)); ok {
 		return r
 	}
@@ -135,8 +173,8 @@ func compareTexts(gold, prediction string) result {
 	if r.equal {
 		return r
 	}
-	if both := wording.Bare(gold) + " " +
-		wording.Bare(prediction); wording.Normal(wording.Bare(gold)) == wording.Normal(wording.Bare(prediction)) &&
+	bareGold, bare := wording.Bare(gold), wording.Bare(prediction)
+	if both := bareGold + " " + bare; sameWords(wording.Normal(bareGold), wording.Normal(bare)) &&
 		!strings.ContainsAny(hyphen.ReplaceAllString(both, "$1 "), "0123456789\\+-*/^<>=|!%_'[]") && hasWord(both) {
 		return yes("the same words")
 	}
@@ -145,6 +183,9 @@ func compareTexts(gold, prediction string) result {
 	}
 	return r
 }
+
+// derivative matches an equation that names its right side a derivative: dy/dx = 3x^2.
+var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z])[^=]*=([^=]+)$`)
 
 // hyphen matches the hyphen of one-to-one; between single letters it is a minus.
 var hyphen = regexp.MustCompile(`([A-Za-z]{2})-\b`)

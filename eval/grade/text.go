@@ -29,7 +29,7 @@ var synonyms = [][]string{
 }
 
 func sameWords(a, b string) bool {
-	if a == b {
+	if a == b || isKindOf(a, b) || isKindOf(b, a) {
 		return true
 	}
 	for _, list := range synonyms {
@@ -38,6 +38,13 @@ func sameWords(a, b string) bool {
 		}
 	}
 	return false
+}
+
+// isKindOf reports whether words are a quality with the kind of things that has it: odd function.
+func isKindOf(words, quality string) bool {
+	rest, ok := strings.CutPrefix(words, quality+" ")
+	return ok && quality != "" && slices.Contains([]string{"function", "number", "integer", "triangle", "matrix",
+		"series", "sequence", "relation", "statement"}, rest)
 }
 
 // sameNames compares lists of names that "and" joins, in any order: Alice and Bob.

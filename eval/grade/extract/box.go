@@ -40,8 +40,16 @@ func LastBox(s string) (string, bool) {
 		}
 		boxes = strings.TrimSuffix(strings.TrimPrefix(t, "\\boxed{"), "}")
 	}
+	if boxes == "" {
+		if all := bareBox.FindAllStringSubmatch(tail(s, maxStatement), -1); len(all) > 0 {
+			boxes = all[len(all)-1][1]
+		}
+	}
 	return boxes, boxes != ""
 }
+
+// bareBox matches a box that lost its backslash.
+var bareBox = regexp.MustCompile(`(?:^|[^\\a-zA-Z])boxed\{([^{}]+)\}`)
 
 // lastBoxCommand returns the index of the last \boxed or \fbox.
 func lastBoxCommand(s string) int {

@@ -14,11 +14,17 @@ func sentenceValue(s string) string {
 	if v := enumeration(s); v != "" {
 		return v
 	}
+	if v := plainFormula(s); v != "" {
+		return v
+	}
+	if m := someOf.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
 	if k := strings.LastIndex(s, "("); k > 0 && strings.HasSuffix(strings.TrimRight(s, ". "), ")") &&
 		len(strings.Fields(s[k:])) > 2 { // an aside
 		s = strings.TrimSpace(s[:k])
 	}
-	ends := slices.DeleteFunc(clauseEnds.FindAllStringIndex(masked(s), -1), func(m []int) bool {
+	ends := slices.DeleteFunc(clauseEnds.FindAllStringIndex(maskedBounds(s), -1), func(m []int) bool {
 		return strings.TrimSpace(s[m[0]:m[1]]) == "giving" && afterGiving.MatchString(s[:m[0]])
 	})
 	name := ""
@@ -32,7 +38,14 @@ func sentenceValue(s string) string {
 		}
 		clause := s[from:to]
 		t, decided := clauseValue(clause)
-		if decided && !isName(t) && (i == 0 || !subordinate.MatchString(clause)) {
+		if decided && t != "" && i > 0 && strings.HasPrefix(s[from-2:], ", or ") && !strings.Contains(clause, "=") {
+			if other := sentenceValue(s[:ends[i-1][0]]); other != "" {
+				return other + " or " + t // the same in other words, or another value
+			}
+			return ""
+		}
+		secondary := subordinate.MatchString(clause) || apiece.MatchString(clause) && verbEnd(clause) == 0
+		if decided && !isName(t) && (i == 0 || !secondary) {
 			return t
 		}
 		if name == "" {
@@ -45,6 +58,28 @@ func sentenceValue(s string) string {
 	return name
 }
 
+// rejected matches a clause that takes back the value before it.
+var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|which))?|and (?:this|that|it)) ` +
+	`(?:(?:does|do|did|can|could|is|was|would)(?: ?not|n't|not|n’t)|cannot|fails?|contradicts?|violates?|` +
+	`is (?:too|impossible|wrong|incorrect|absurd|a contradiction|invalid|false))\b`)
+
+// bounds matches several inequalities that commas join: $x \ge 0$, $x \ne 1$.
+var bounds = regexp.MustCompile(`\$[^$]*(?:<|>|\\[gl]e|\\ne)[^$]*\$(?:, (?:and )?\$[^$]*(?:<|>|\\[gl]e|\\ne)[^$]*\$)+`)
+
+// maskedBounds is masked with joined inequalities as one formula.
+func maskedBounds(s string) string {
+	b := []byte(masked(s))
+	for _, m := range bounds.FindAllStringIndex(s, -1) {
+		for i := m[0]; i < m[1]; i++ {
+			b[i] = 1
+		}
+	}
+	return string(b)
+}
+
+// someOf matches a sentence about some of a number of things: 27 of the 50 students play football.
+var someOf = regexp.MustCompile(`^([0-9][0-9,]*) (?:out )?of (?:the |these |his |her |its |their |all )?[0-9][0-9,]* [a-z]+ [a-z][^0-9]*$`)
+
 // circumstance matches a condition on people or things, which the question sets: if she works 10 hours. A condition
 // on a variable, or an even number, sets a case.
 var circumstance = regexp.MustCompile(`^if (?:he|she|they|it|we|you|his|her|their|the|each|every|all|both) ` +
@@ -55,14 +90,16 @@ var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when
 
 // subordinate matches the start of a clause that says where or why rather than what.
 var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
-	`without|including|excluding|after|before|since|because|assuming|given|although|even|if) `)
+	`without|including|excluding|after|before|since|because|assuming|given|although|even|if|as|` +
+	`(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
+
+// apiece matches an apposition about one of several: 64 in total, 16 kilograms each.
+var apiece = regexp.MustCompile(`(?i)\b(?:each|apiece)[.!]?$`)
 
 // clauseValue returns the value that a clause states. decided is false if it states none, or only denies one. An
 // empty value with decided true means that the clause leaves the value open.
 func clauseValue(clause string) (value string, decided bool) {
-	if rest, ok := strings.CutPrefix(clause, "or "); ok && strings.Contains(rest, "=") {
-		clause = rest // or 60/5 = 12 eggs
-	}
+	clause = strings.TrimPrefix(clause, "or ") // or 60/5 = 12 eggs
 	clause = strings.TrimPrefix(clause, "but ")
 	v, ok := choiceOfSpan(clause, mainSpans(clause))
 	if !ok {
@@ -75,7 +112,7 @@ func clauseValue(clause string) (value string, decided bool) {
 	}
 	next := strings.Fields(after)
 	switch {
-	case partOfPhrase(before), doubted(before), wording.Unsettled(lastWords(before, 4)), len(next) > 0 &&
+	case partOfPhrase(before), doubted(before), unsettledBefore(before), len(next) > 0 &&
 		wording.Unsettled(next[0]) && !circumstance.MatchString(after),
 		len(next) > 1 && (next[0] == "is" || next[0] == "are") && slices.Contains(wording.Negations, next[1]):
 		return "", true
@@ -84,6 +121,9 @@ func clauseValue(clause string) (value string, decided bool) {
 		slices.Contains([]string{"than", "as", "that"}, next[1]):
 		return "", true
 	case len(next) > 1 && (next[0] == "to" || next[0] == "and") && strings.ContainsAny(next[1], "0123456789$"):
+		return "", true
+	}
+	if limited.MatchString(after) {
 		return "", true
 	}
 	if value = Statement(v.text); strings.HasSuffix(value, "%") {
@@ -98,15 +138,37 @@ func clauseValue(clause string) (value string, decided bool) {
 	return value, true
 }
 
+// limited matches words behind a value that make it a bound or turn its sign: 12 at most, 12 degrees below zero.
+var limited = regexp.MustCompile(`^(?:[a-z]+ ){0,2}(?:at (?:most|least|minimum|maximum)|or (?:more|less|fewer)|` +
+	`(?:below|under) (?:zero|freezing|sea level))\b`)
+
+// unsettledBefore reports whether the words before a value keep it from being the answer. Words that compare do so
+// only after the verb: the angle between the lines is 12, the sum is between 12 and 14.
+func unsettledBefore(before string) bool {
+	last := lastWords(before, 4)
+	if !wording.Unsettled(last) {
+		return false
+	}
+	from := verbEnd(" " + last)
+	return from == 0 || wording.Uncertain(last) || wording.Unsettled((" " + last)[from:])
+}
+
+// verbEnd returns the index behind the last verb, 0 if there is none.
+func verbEnd(s string) int {
+	from := 0
+	for _, w := range verbs {
+		if k := strings.LastIndex(s+" ", w); k >= 0 {
+			from = max(from, k+len(w)-1)
+		}
+	}
+	return from
+}
+
 // partOfPhrase reports whether the words between the last verb, or value, and a value make something else of it: a
 // third of 8, a prime below 8, a number with 8 digits.
 func partOfPhrase(before string) bool {
 	from := max(strings.LastIndexByte(before, '='), strings.LastIndexAny(before, "0123456789")) + 1
-	for _, w := range verbs {
-		if k := strings.LastIndex(before+" ", w); k >= 0 {
-			from = max(from, k+len(w)-1)
-		}
-	}
+	from = max(from, verbEnd(before))
 	words := strings.FieldsFunc(before[min(from, len(before)):], func(r rune) bool {
 		return (r < 'a' || r > 'z') && r < 0x80
 	})
@@ -117,10 +179,13 @@ func partOfPhrase(before string) bool {
 	case from == 0 && len(words) > most:
 		return false
 	}
+	all := strings.Fields(before[:min(from, len(before))])
 	for i, w := range words {
 		head := ""
 		if i > 0 {
 			head = words[i-1]
+		} else if len(all) > 0 {
+			head = all[len(all)-1] // is made of
 		}
 		if w == "of" && !slices.Contains(quantities, head) {
 			return true
@@ -155,6 +220,7 @@ var quantities = []string{"total", "value", "values", "area", "volume", "length"
 	"loss", "gain", "discount", "tip", "fee", "tax", "share", "side", "depth", "capacity", "mean", "median", "mode",
 	"degree", "period", "change", "size", "least", "population", "income", "interest", "remainder", "quotient",
 	"ratio",
+	"made", "composed", "comprised",
 	"payment", "revenue", "savings", "debt", "deposit", "fine", "wage", "pay", "rent", "budget", "increase",
 	"decrease",
 	"raise", "reduction", "growth", "surplus", "quantity", "expense", "grade", "percentage", "chance", "product"}

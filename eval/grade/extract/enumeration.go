@@ -71,8 +71,9 @@ func numberInWords(s string) (string, bool) {
 		if i+k < len(words) {
 			next = words[i+k]
 		}
+		more := slices.Contains(partOfMore, next) && (next != "of" || v.IsInt()) // two thirds of the cake
 		switch {
-		case slices.Contains(partOfMore, next), words[i] == "one" && !wording.QuantityOf(next).Known && next != "":
+		case more, words[i] == "one" && next != "" && !wording.QuantityOf(next).Known:
 		case found != "":
 			return "", false
 		default:

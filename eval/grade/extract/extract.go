@@ -19,6 +19,7 @@ type Found struct {
 	Text string // the answer without delimiters; empty if none
 	How  string // where it was: "box", "answer phrase", …; or why there is none
 	Sure bool   // the place marks it as the answer; or there certainly is none
+	Also string // how many values Text lists, if the sentence says it: there are 3 roots: -1, 0 and 1
 }
 
 // maxStatement bounds how much text after an answer phrase is read.
@@ -152,11 +153,12 @@ func closing(s string) Found {
 	if t := chosen(s); t != "" {
 		return Found{Text: t, How: "the choice in the last line", Sure: true}
 	}
+	s = exclaimed.ReplaceAllString(s, "$1$2.")
 	if len(whole) <= 200 && !strings.Contains(whole, "\n") && enumeration(s) == "" {
 		if t := asAnswer.ReplaceAllString(Statement(opening.ReplaceAllString(Statement(s), "")),
 			""); concluded(t) == "" && readable(t) &&
 			!(isSentence(t) && (hasUnknownWords(t) || strings.Contains(t, " $"))) &&
-			(hasValue(t) || !strings.Contains(t, " is ")) {
+			!(isSentence(t) && verbEnd(t) > 0) && !wordsOnly(t) {
 			return Found{Text: t, How: "the whole response", Sure: true}
 		}
 	}
@@ -171,28 +173,74 @@ func closing(s string) Found {
 		t = reduce(label.ReplaceAllString(s, "$1"))
 	case hasValue(s):
 		t = reduce(s)
+	case affirmed.MatchString(s):
+		t = affirmed.FindStringSubmatch(s)[1]
 	default:
 		t = said(s)
 	}
 	if t == "" {
 		return Found{How: "no answer", Sure: true}
 	}
-	return Found{Text: t, How: "no answer phrase, the last value"}
+	return Found{Text: t, How: "no answer phrase, the last value", Also: howMany(s)}
+}
+
+// listedCount matches how many values a sentence lists.
+var listedCount = regexp.MustCompile(`(?i)\b(?:is|are|has|have|find|get) (?:exactly |only |precisely )?([0-9]+|[a-z]+) ` +
+	`(?:[a-z-]+ ){0,3}[a-z]+(?::|,? namely|,? which are) [^:]*$`)
+
+// howMany returns how many values a sentence says that it lists; "" if it does not.
+func howMany(s string) string {
+	m := listedCount.FindStringSubmatch(s)
+	if m == nil || wording.Unsettled(s[:strings.LastIndex(s, m[1])]) {
+		return ""
+	}
+	if _, word := numberInWords(m[1]); !word && !wording.AllDigits(m[1]) {
+		return ""
+	}
+	return m[1]
+}
+
+// exclaimed matches a sentence of words that ends in an exclaimed number, which is no factorial: That is 27!
+var exclaimed = regexp.MustCompile(`(?i)^((?:(?:so|that|this|it|there|and|in|the|he|she|we|i)\b.*[a-z, ])[$€£]?[0-9][0-9.,]*)!+$|^([0-9][0-9.,]*)!!+$`)
+
+// affirmed matches a sentence that says yes or no.
+var affirmed = regexp.MustCompile(`(?i)^(?:(?:so|thus|hence|therefore),? +)?(yes|no)[,.:;—-]`)
+
+// wordsOnly reports whether a text states something in words alone: the probability is one half.
+func wordsOnly(s string) bool {
+	return !strings.ContainsAny(s, "0123456789$\\") && verbEnd(s) > 0
 }
 
 // label matches a label in any language before a value.
 var label = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?)\**$`)
 
+// subject matches a sentence that says what its subject is: Bob is the fastest runner.
+var subject = regexp.MustCompile(`^(?:(?:So|Thus|Hence|Therefore|Then|Clearly),? )?([A-Z][a-z]+) is (?:the|our) [a-z]`)
+
+// dates matches the names of days and months.
+var dates = regexp.MustCompile(`\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April|May|June|July|` +
+	`August|September|October|November|December)\b`)
+
 // said returns the words that a sentence without a value ends in: the function is odd.
 func said(s string) string {
 	s = Statement(s)
+	if all := dates.FindAllString(s, -1); len(all) == 1 && len(strings.Fields(s)) > 2 ||
+		len(all) > 1 && strings.HasSuffix(s, all[len(all)-1]) {
+		return all[len(all)-1]
+	}
+	if m := subject.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
 	for _, verb := range []string{" is ", " are "} {
 		if k := strings.LastIndex(s, verb); k > 0 && len(strings.Fields(s[k:])) <= 5 {
-			return Statement(s[k+len(verb):])
+			return article.ReplaceAllString(Statement(s[k+len(verb):]), "$1")
 		}
 	}
-	return reduce(s)
+	return reduce(article.ReplaceAllString(s, "$1"))
 }
+
+// article matches an article at the start, before a word.
+var article = regexp.MustCompile(`^(?:an?|An|[Tt]he) ([a-z])`)
 
 // printed returns the last line of a block of output, and a block of a single value.
 func printed(block string) string {

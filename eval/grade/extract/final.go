@@ -27,9 +27,15 @@ var courtesy = regexp.MustCompile(`(?i)\b(?:hope (?:this|that|it)|let me know|fe
 // offer matches a sentence that asks the reader to do something.
 var offer = regexp.MustCompile(`(?i)^(?:please |just )?(?:let me know|feel free|tell me)\b`)
 
+// refusal matches a sentence that refuses to answer.
+var refusal = regexp.MustCompile(`(?i)\b(?:as an ai\b|(?:i|we) (?:can't|cannot|can’t|can not|am unable to|are unable to|am not able to) ` +
+	`(?:view|see|solve|determine|answer|compute|find|give|provide|help|access|calculate)|i (?:don't|do not|don’t) know)\b`)
+
 // openingThought matches a sentence that begins a solution.
 var openingThought = regexp.MustCompile(`(?i)^(?:first,? (?:we|note|let|i|observe)|note that|let |suppose|assume|recall|` +
-	`consider|observe that|notice that|we (?:first|begin|start)|to find|to solve|it remains|we still|we must still)\b`)
+	`consider|observe that|notice that|we (?:first|begin|start)|to find|to solve|it remains|we still|we must still|` +
+	`(?:the|this) (?:problem|question|task|exercise) (?:asks|wants|is|gives|says|states)|` +
+	`we (?:are (?:given|asked|told)|(?:need|want|have) to (?:find|compute|determine|calculate|show)))\b`)
 
 // calculation matches a calculation with its result.
 var calculation = regexp.MustCompile(`[-+*/×÷] ?[$€£]?[0-9][0-9.,]*[a-z /]*= ?[$€£]?[-−]?[0-9.]`)
@@ -81,7 +87,7 @@ func hasValue(s string) bool {
 // finalSentence returns the sentence at the end of a text that gives its answer; empty if that sentence asks, or
 // the next takes it back.
 func finalSentence(s string) string {
-	if offer.MatchString(s) || openingThought.MatchString(s) && !calculation.MatchString(s) {
+	if offer.MatchString(s) || refusal.MatchString(s) || openingThought.MatchString(s) && !calculation.MatchString(s) {
 		return ""
 	}
 	list := sentencesOf(s)
@@ -89,6 +95,8 @@ func finalSentence(s string) string {
 	for i := len(list) - 1; i >= 0 && i >= len(list)-1-most; i-- {
 		switch t := list[i]; {
 		case isQuestion(t):
+			return ""
+		case rejects(t):
 			return ""
 		case hasValue(t):
 			if i+1 < len(list) && takesBack.MatchString(list[i+1]) ||
@@ -101,13 +109,19 @@ func finalSentence(s string) string {
 	return list[len(list)-1]
 }
 
+// rejects reports whether the last clause of a sentence takes its value back: 12, which does not fit.
+func rejects(s string) bool {
+	k := strings.LastIndex(masked(s), ", ")
+	return k > 0 && rejected.MatchString(s[k+2:]) && !hasValue(s[k:])
+}
+
 // standsBack reports whether an answer phrase asks, or what follows its sentence takes it back.
 func standsBack(after string) bool {
 	if k := strings.IndexByte(after, '\n'); k > 0 && strings.TrimSpace(after[:k]) != "" {
 		after = after[:k]
 	}
 	list := sentencesOf(tailless(after))
-	return isQuestion(list[0]) || len(list) > 1 && takesBack.MatchString(list[1])
+	return isQuestion(list[0]) || rejects(list[0]) || len(list) > 1 && takesBack.MatchString(list[1])
 }
 
 // tailless cuts a text off after some hundred bytes.
@@ -160,4 +174,5 @@ func withoutOrnament(s string) string {
 // short are contractions, written out.
 var short = strings.NewReplacer("It's ", "It is ", "it's ", "it is ", "That's ", "That is ", "that's ", "that is ",
 	"There's ", "There is ", "there's ", "there is ", "isn't ", "is not ", "aren't ", "are not ", "can't ", "cannot ",
+	"He's ", "He is ", "he's ", "he is ", "She's ", "She is ", "she's ", "she is ",
 	"It’s ", "It is ", "it’s ", "it is ", "That’s ", "That is ", "that’s ", "that is ", "isn’t ", "is not ")

@@ -1,17 +1,18 @@
 package extract
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	"exp/eval/grade/wording"
 )
 
-// phrases introduce an answer, in lower case. "a:" and "ans:" count only at the start of a line, "answer"
+// phrases introduce an answer, in lower case. "a:", "ans:" and "ans." count only at the start of a line, "answer"
 // without a colon only as a heading.
 var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
 	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
-	"answer__:", "answer →", "answer ->", "答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
+	"answer__:", "answer →", "answer ->", "ans.", "答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
 
 // answerPhrase takes the text after the last phrase that has any after it.
 func answerPhrase(s string) (Found, bool) {
@@ -33,11 +34,19 @@ func answerPhrase(s string) (Found, bool) {
 	return Found{}, false
 }
 
-// isSupposed reports whether an answer phrase says what would be: If x were 3, the answer would be …
+// isSupposed reports whether an answer phrase says what would be: If x were 3, the answer would be …; Suppose the
+// answer is …
 func isSupposed(before, phrase string) bool {
-	before = wording.Lower(before[strings.LastIndexAny(before, ".!?\n")+1:])
-	return strings.HasSuffix(wording.Lower(phrase), "would be") && strings.Contains(" "+before, " if ")
+	before = " " + wording.Lower(before[strings.LastIndexAny(before, ".!?\n")+1:])
+	if strings.HasSuffix(wording.Lower(phrase), "would be") && strings.Contains(before, " if ") {
+		return true
+	}
+	return supposition.MatchString(before)
 }
+
+// supposition matches what makes the answer after it an assumption.
+var supposition = regexp.MustCompile(
+	`\b(?:suppose|supposing|assume|assuming|if|whether|imagine|pretend|say)(?: that)?(?: (?:the|our|my|final|correct))* $`)
 
 // doubted reports whether the words before an answer phrase take it back: I doubt the answer is, half the answer is.
 func doubted(before string) bool {
@@ -71,7 +80,7 @@ func lastPhrase(s string) (start, after int) {
 				continue // answer isn't
 			}
 			switch p {
-			case "a:", "ans:":
+			case "a:", "ans:", "ans.":
 				start = i == 0 || s[i-1] == '\n'
 			case "answer\n": // a heading
 				start = strings.HasPrefix(strings.TrimLeft(s[strings.LastIndexByte(s[:i], '\n')+1:], " "), "#")

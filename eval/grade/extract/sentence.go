@@ -19,6 +19,9 @@ var conclusion = regexp.MustCompile(`(?i)^(.*?\S) +(?:is|are) +((?:the|our|your|
 // aside matches what may follow a value between delimiters.
 var aside = regexp.MustCompile(`^[,;.]? +(as|which|because|since|by|so|that|where|when we)\b`)
 
+// consequence matches an aside that may go on to the answer: $a=3$, so the sum is $7$.
+var consequence = regexp.MustCompile(`^[,;.]? +so\b`)
+
 // opening matches connectives before a value, and a label with a colon.
 var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|in conclusion|` +
 	`as a result)\b,? +|(we|i) (get|got|find|found|obtain) (that )?|` +
@@ -30,13 +33,23 @@ var correction = regexp.MustCompile(`^not [^ ]+,? but (?:rather )?([^ ].*)$`)
 // asAnswer matches what only calls a value the answer.
 var asAnswer = regexp.MustCompile(` (?:as (?:the|our|my) (?:final )?(?:answer|result)|it is)$`)
 
+// chance matches a sentence about a share, and outOf a share in words: 3 out of 8.
+var (
+	chance = regexp.MustCompile(`(?i)\b(?:chances?|probability|odds|likelihood|fraction|proportion)\b`)
+	outOf  = regexp.MustCompile(`\b([0-9]+) (?:in|out of) (?:every )?([0-9]+)\b`)
+)
+
 // reduce extracts the answer from a sentence.
 func reduce(s string) string {
 	for range 2 { // So we get
 		s = Statement(opening.ReplaceAllString(Statement(s), ""))
 	}
 	s = asAnswer.ReplaceAllString(s, "")
-	if m := leadingMath(s); m != "" && aside.MatchString(s[min(len(s), leadingLength(s)):]) {
+	if chance.MatchString(s) {
+		s = outOf.ReplaceAllString(s, "$1/$2")
+	}
+	if m, rest := leadingMath(s), s[min(len(s), leadingLength(s)):]; m != "" && aside.MatchString(rest) &&
+		!(consequence.MatchString(rest) && hasValue(rest)) {
 		return m
 	}
 	if m := correction.FindStringSubmatch(s); m != nil {
@@ -56,14 +69,15 @@ func reduce(s string) string {
 			return v
 		}
 	}
+	sentence := isSentence(s)
 	understood := s == "" || len(s) < 400 && readable(s)
-	if understood && !hasUnknownWords(s) {
+	if understood && !hasUnknownWords(s) && !(sentence && (verbEnd(s) > 0 || strings.Contains(s, " $"))) {
 		return s
 	}
 	if t := bold(s); t != "" {
 		return t
 	}
-	if isSentence(s) {
+	if sentence {
 		if t := sentenceValue(lastSentence(s)); t != "" {
 			return t
 		}
@@ -107,11 +121,17 @@ func hasUnknownWords(s string) bool {
 var countedAtStart = regexp.MustCompile(`^[0-9][0-9.,/]*(?:(%| percent| of the| of her| of his| of all)(?: of)? [a-z]+|` +
 	` ([A-Za-z]+)) [a-z]+ [a-z]`)
 
+// placedAtStart matches a sentence that begins with its value: 27 for this one.
+var placedAtStart = regexp.MustCompile(`^[0-9][0-9.,/]* (?:(?:for|in|on|from|after|during|as) [a-z]+|of (?:the|a|an|her|his|their|its|all) [a-z]+ [a-z])`)
+
 // isSentence reports whether s has at least three words besides formulas, and two of them or an equals sign
 // before a value.
 func isSentence(s string) bool {
 	if n := leadingLength(s); n > 0 && len(strings.Fields(s[n:])) >= 3 {
 		return true // $n=16$ works and no smaller number does
+	}
+	if someOf.MatchString(s) || placedAtStart.MatchString(s) {
+		return true
 	}
 	if m := countedAtStart.FindStringSubmatch(s); m != nil && (m[1] != "" || wording.IsCounted(wording.Lower(m[2]))) {
 		return true
@@ -127,22 +147,26 @@ func isSentence(s string) bool {
 		}
 		value = value || strings.ContainsAny(f, "0123456789$\\")
 	}
-	return words >= 3 && (before >= 2 || strings.Contains(masked(s), "="))
+	return words >= 3 && (before >= 2 || before >= 1 && words >= 4 || strings.Contains(masked(s), "=") ||
+		words >= 5 && clauses.MatchString(s))
 }
+
+// clauses matches a sentence whose first clause has a value early: Since 3 of them broke, 27 are whole.
+var clauses = regexp.MustCompile(`^[A-Z][a-z]+ .*, `)
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '’' }
 
 // masked replaces formulas by as many placeholders, so that what is in them is not taken for words.
 func masked(s string) string {
 	formulas := strings.ContainsAny(s, "$\\") && !isMoney(s)
-	if !formulas && !strings.Contains(s, "(") {
+	if !formulas && !strings.ContainsAny(s, "([") {
 		return s
 	}
 	b := []byte(s)
 	for i := 0; i < len(s); {
 		n := 0
 		switch {
-		case s[i] == '(':
+		case s[i] == '(' || s[i] == '[':
 			n = len(pair.FindString(s[i:]))
 		case formulas && (s[i] == '$' || s[i] == '\\'):
 			_, n = mathAt(s[i:])
@@ -236,6 +260,9 @@ func afterVerb(s string) string {
 		if m := leadingMath(t); m != "" && !wording.Unsettled(t[min(len(t), leadingLength(t)):]) {
 			return m
 		}
+		if hasValue(s) && !hasValue(t) && !isFormula(t) {
+			continue // 27 eggs are whole
+		}
 		if readable(t) && !proseWord(t) && !startsNegated(t) {
 			return t
 		}
@@ -246,4 +273,48 @@ func afterVerb(s string) string {
 func startsNegated(s string) bool {
 	first, _, _ := strings.Cut(wording.Lower(s), " ")
 	return slices.Contains(wording.Negations, first)
+}
+
+// adverbs may stand between a verb and a formula.
+var adverbs = regexp.MustCompile(`^(?:(?:therefore|thus|hence|then|simply|just|exactly|precisely|also|indeed|equal to|` +
+	`given by),? )+`)
+
+// functions are the words of a formula without delimiters.
+var functions = []string{"sin", "cos", "tan", "sec", "csc", "cot", "log", "ln", "exp", "sqrt", "pi"}
+
+// isFormula reports whether a text without delimiters is a formula rather than words or a number.
+func isFormula(s string) bool {
+	if len(s) > 200 || strings.ContainsAny(s, "$\\") || !strings.ContainsAny(s, "+*^=<>≤≥√π²³/−-xyzn") {
+		return false
+	}
+	for _, w := range strings.FieldsFunc(s, func(r rune) bool { return r >= 0x80 || !wording.IsLetter(byte(r)) }) {
+		if len(w) > 1 && !slices.Contains(functions, w) {
+			return false
+		}
+	}
+	x, err := latex.Parse(s, true)
+	return err == nil && x.Op != formula.Text && x.Op != formula.Num &&
+		(x.Op != formula.List || strings.Contains(s, "=")) &&
+		!x.Has(func(n *formula.Expr) bool { return n.Op == formula.Unit || n.Op == formula.Text })
+}
+
+// allNumbers matches a set in words: all numbers greater than 4.
+var allNumbers = regexp.MustCompile(`\b(?:all|any|every) (?:real )?(?:numbers?|values?|reals?|x) (?:that are |which are |that is )?` +
+	`((?:greater|less|more|smaller|larger|at least|at most) [^,;]*)$`)
+
+// plainFormula returns the formula without delimiters that a sentence ends in, after a verb: f(x) is therefore 2x + 3.
+func plainFormula(s string) string {
+	if m := allNumbers.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
+	for _, verb := range []string{" is ", " equals ", " are ", " get ", " have ", " obtain ", " find "} {
+		k := strings.LastIndex(s, verb)
+		if k < 0 || unsettledBefore(wording.Lower(s[:k+len(verb)])) || doubted(s[:k]) {
+			continue
+		}
+		if t := Statement(adverbs.ReplaceAllString(s[k+len(verb):], "")); isFormula(t) {
+			return t
+		}
+	}
+	return ""
 }

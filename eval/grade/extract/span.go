@@ -20,23 +20,63 @@ type span struct {
 
 // circumstances matches what begins the part of a clause that says when or why.
 var circumstances = regexp.MustCompile(` (?:after|before|when|while|because|since|until|once|to make|in order to|` +
-	`by the time|assuming|given that|provided|if|out of) `)
+	`by the time|assuming|given that|provided|if|out of|(?:in|within|over|during) (?:the (?:first|last|next) )?[0-9][0-9.]* ` +
+	`(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b) ?`)
+
+// purpose matches what a clause says the value is for: to finish the book in 2 weeks. After other words, "to" leads to
+// the value: it comes to exactly 12.
+var purpose = regexp.MustCompile(` to ([a-z]{2,}) `)
+
+// noPurpose are words after "to" that begin no purpose.
+var noPurpose = []string{"the", "an", "about", "just", "exactly", "only", "be", "get", "give", "have", "make",
+	"around",
+	"approximately", "roughly", "nearly", "at", "one", "two", "three", "his", "her", "its", "their", "read", "pay",
+	"buy",
+	"sell", "use", "spend", "need", "add", "save", "earn", "wait", "run", "walk", "take"}
+
+// atName matches the place of an extremum: at x = 1.
+var atName = regexp.MustCompile(`^ (?:at|for|when|if|where) \$?\\?\(? ?\(?[a-z](?:, ?[a-z]\))? ?=`)
+
+// atPlace matches the start of such a place.
+var atPlace = regexp.MustCompile(` (?:at|for) [$a-z(\\]`)
+
+// circumstancesAt returns where the circumstances of a clause begin, -1 if it gives none.
+func circumstancesAt(clause string) int {
+	hidden := wording.Lower(masked(clause))
+	from := -1
+	if m := circumstances.FindStringIndex(hidden); m != nil {
+		from = m[0]
+	}
+	for _, m := range purpose.FindAllStringSubmatchIndex(hidden, -1) {
+		if (from < 0 || m[0] < from) && !slices.Contains(noPurpose, hidden[m[2]:m[3]]) {
+			from = m[0]
+		}
+	}
+	for _, m := range atPlace.FindAllStringIndex(clause, -1) {
+		if (from < 0 || m[0] < from) && atName.MatchString(clause[m[0]:]) {
+			from = m[0]
+		}
+	}
+	return from
+}
 
 // mainSpans returns the values of a clause before its circumstances, or all if those before have none.
 func mainSpans(clause string) []span {
 	list := spans(clause)
-	m := circumstances.FindStringIndex(wording.Lower(masked(clause)))
-	if m == nil {
+	from := circumstancesAt(clause)
+	if from < 0 {
 		return list
 	}
-	if strings.Contains(clause[m[0]:], "=") && !strings.Contains(clause[:m[0]], "=") {
+	if strings.Contains(clause[from:], "=") && !strings.Contains(clause[:from], "=") &&
+		!atName.MatchString(clause[from:]) {
 		return list // the circumstances show the result
 	}
 	n := 0
-	for n < len(list) && list[n].start < m[0] {
+	for n < len(list) && list[n].start < from {
 		n++
 	}
-	if n == 0 || !slices.ContainsFunc(list[:n], func(v span) bool { return !v.name }) {
+	given := func(v span) bool { return v.name || strings.HasSuffix(clause[:v.start], " the ") }
+	if n == 0 || !slices.ContainsFunc(list[:n], func(v span) bool { return !given(v) }) {
 		return list
 	}
 	return list[:n]
@@ -51,7 +91,11 @@ var verbs = []string{" is ", " are ", " equals ", " = ", " be ", " gives ", " ge
 	" used ",
 	" weighs ", " was ", " were ", " reads ", " runs ", " travels ", " covers ", " bought ", " buys ", " eats ",
 	" ate ",
-	" wins ", " won ", " leaves ", " remain ", " yields ", " find ", " obtain "}
+	" wins ", " won ", " leaves ", " leaving ", " remain ", " yields ", " find ", " obtain ", " got ", " multiply ",
+	" multiplies ", " comes ", " come ", " amounts ", " amount ", " equal ", " make ", " making ", " gave ",
+	" own ", " owns ",
+	" holds ", " hold ", " measures ", " totals ", " paying ", " score ", " earn ", " sell ", " spend ", " travel ",
+	" drives ", " drove ", " cover ", " covered ", " read ", " walks ", " walked ", " ran ", " holding "}
 
 // choiceOfSpan picks the value of a clause: the first after its last verb, else the last formula, else the last
 // number. Names count only if there is nothing else.
@@ -68,8 +112,12 @@ func choiceOfSpan(clause string, list []span) (span, bool) {
 			verb = k
 		}
 	}
-	if k := strings.LastIndexByte(hidden, '='); k >= 0 && resultSign.MatchString(hidden[k:]) {
+	if k := strings.LastIndexByte(hidden, '='); k >= 0 && resultSign.MatchString(hidden[k:]) &&
+		(k > verb || !assigned.MatchString(hidden[:k])) {
 		verb = k // 4+5=9 points in the 40 minutes
+	}
+	if verb < 0 {
+		verb = unlistedVerb(hidden, list)
 	}
 	for i, v := range list {
 		if !v.name && verb >= 0 && v.start > verb {
@@ -89,6 +137,31 @@ func choiceOfSpan(clause string, list []span) (span, bool) {
 	}
 	return last, true
 }
+
+// assigned matches what stands before the equals sign of a name.
+var assigned = regexp.MustCompile(`(?:^|[ (])[a-z] ?$`)
+
+// unlistedVerb returns the index of a word before a value that ends as verbs do: lays 64 eggs.
+func unlistedVerb(clause string, list []span) int {
+	for _, v := range list {
+		if v.name || v.start > len(clause) {
+			continue
+		}
+		m := inflected.FindStringSubmatchIndex(clause[:v.start])
+		if m != nil && !slices.Contains(noVerbs, clause[m[2]:m[3]]) {
+			return m[2]
+		}
+	}
+	return -1
+}
+
+// inflected matches a last word in -s or -ed.
+var inflected = regexp.MustCompile(`[a-z] ([a-z]+(?:s|ed)) $`)
+
+// noVerbs are words in -s and -ed that stand before a number and are no verbs.
+var noVerbs = []string{"its", "his", "this", "as", "plus", "minus", "times", "less", "unless", "these", "those",
+	"others",
+	"perhaps", "thus", "is", "was", "across", "besides", "divided", "multiplied", "increased", "decreased"}
 
 // resultSign matches an equals sign before a number.
 var resultSign = regexp.MustCompile(`^= ?[$€£]?[-−]?[0-9.]`)
@@ -125,9 +198,19 @@ func spans(clause string) []span {
 				continue
 			}
 		}
+		if m := rootCall.FindString(clause[i:]); m != "" && (i == 0 || clause[i-1] == ' ') {
+			list = append(list, span{i, i + len(m), m, false})
+			i += len(m)
+			continue
+		}
 		if m := pair.FindString(clause[i:]); m != "" {
 			list = append(list, span{i, i + len(m), m, false})
 			i += len(m)
+			continue
+		}
+		if n := len(plainRelation.FindString(clause[i:])); n > 0 && (i == 0 || clause[i-1] == ' ') {
+			list = append(list, span{i, i + n, strings.TrimRight(clause[i:i+n], " ."), false})
+			i += n
 			continue
 		}
 		if n := numberAt(clause, i, money); n > 0 {
@@ -140,8 +223,17 @@ func spans(clause string) []span {
 	return list
 }
 
-// pair matches the coordinates of a point in prose.
-var pair = regexp.MustCompile(`^\([-−]?[0-9][0-9./]*(?:, ?[-−]?[0-9][0-9./]*)+\)`)
+// pair matches the coordinates of a point, or an interval, in prose.
+var pair = regexp.MustCompile(`^[(\[][-−]?(?:[0-9][0-9./]*|∞)(?:, ?[-−+]?(?:[0-9][0-9./]*|∞))+[)\]]`)
+
+// rootCall matches a root in the notation of programs.
+var rootCall = regexp.MustCompile(`^[-−]?(?:[0-9]+ ?\*? ?)?sqrt\([^()]*\)(?: ?/ ?[0-9]+)?`)
+
+// plainRelation matches an inequality without delimiters.
+var plainRelation = regexp.MustCompile(`^(?:` + bound + ` ?(?:<=?|≤|>=?|≥) ?)?[a-z] ?(?:<=?|≤|>=?|≥|≠) ?` + bound)
+
+// bound is a number in an inequality.
+const bound = `[-−]?[0-9]+(?:[./][0-9]+)?`
 
 // isName reports whether a formula is a variable or the letters of points.
 func isName(s string) bool {
@@ -161,8 +253,11 @@ func lastSide(s string) string {
 }
 
 // plainValue matches a number in prose, with currency, fraction and per cent sign, or a time of day.
-var plainValue = regexp.MustCompile(`^(?:[0-9]{1,2}:[0-9]{2}(?i: ?[ap]\.?m\b\.?)?|[$€£] ?[0-9]{1,3}(?: [0-9]{3})+\b|(?:[$€£¥] ?)?[-−]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)` +
-	`(?: ?/ ?[0-9]+|(?: [0-9]+/[0-9]+))?(?: ?\\?%)?(?:π)?)`)
+var plainValue = regexp.MustCompile(`^(?:[0-9]+(?::| : )[0-9]+(?:(?::| : )[0-9]+)?|[-−]?(?:[0-9]+(?:/[0-9]+)?)?√(?:[0-9]+|\([^()]*\))(?:/[0-9]+)?|[0-9]{1,2}:[0-9]{2}(?i: ?[ap]\.?m\b\.?)?|[$€£] ?[0-9]{1,3}(?: [0-9]{3})+\b|(?:[$€£¥] ?)?[-−]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)` +
+	`(?: ?/ ?[0-9]+|(?: [0-9]+/[0-9]+))?(?: ?\\?%|°)?(?:π)?)`)
+
+// factorial matches the exclamation mark of a factorial, which more follows: 8! ways.
+var factorial = regexp.MustCompile(`^! ?[a-z=+*/×·-]`)
 
 // numberAt returns the length of the number at clause[i:] that is no part of a name.
 func numberAt(clause string, i int, money bool) int {
@@ -172,6 +267,9 @@ func numberAt(clause string, i int, money bool) int {
 		return 0
 	}
 	n := len(plainValue.FindString(clause[i:]))
+	if n > 0 && factorial.MatchString(clause[i+n:]) {
+		n++
+	}
 	if rest := clause[i+n:]; n > 0 && rest != "" && (wording.IsLetter(rest[0]) ||
 		len(rest) > 1 && rest[0] == '-' && wording.IsLetter(rest[1])) {
 		return 0 // 4th, 8-digit

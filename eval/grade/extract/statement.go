@@ -8,12 +8,15 @@ import (
 	"exp/eval/grade/wording"
 )
 
+// arrows may stand before an answer.
+var arrows = []string{"\\Rightarrow", "\\Longrightarrow", "\\implies", "\\therefore", "⇒", "∴", "⟹", "=>", "→", "->"}
+
 // Statement strips delimiters, emphasis and full stops around an answer.
 func Statement(s string) string {
 	for {
 		t := strings.TrimSpace(s)
 		t = strings.Trim(t, "`\t\r\n")
-		for _, arrow := range []string{"\\Rightarrow", "\\Longrightarrow", "\\implies", "\\therefore", "⇒", "∴"} {
+		for _, arrow := range arrows {
 			t = strings.TrimSpace(strings.TrimPrefix(t, arrow))
 		}
 		for _, d := range [][2]string{{"**", "**"}, {"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"},

@@ -51,6 +51,32 @@ type Turns struct {
 // commonTurns ends turns at the tokens of common models only.
 var commonTurns = NewTurns(nil)
 
+// exercises begin another problem, as models write that were trained on lists of solved ones.
+var exercises = []string{"\nQuestion:", "\nQ:", "\nProblem:"}
+
+// exerciseAt returns where another problem begins behind an answer, the length of the text if none does.
+func exerciseAt(s string) int {
+	for i := 1; i < len(s); i++ {
+		k := strings.Index(s[i:], "\n\n")
+		if k < 0 {
+			break
+		}
+		i += k
+		next := s[i+1:]
+		if !slices.ContainsFunc(exercises, func(e string) bool { return strings.HasPrefix(next, e) }) {
+			continue
+		}
+		before := strings.TrimSpace(s[:i])
+		line := before[strings.LastIndexByte(before, '\n')+1:]
+		_, boxed := LastBox(line)
+		start, _ := lastPhrase(line)
+		if boxed || start >= 0 || hasValue(line) && finished(line) && !isQuestion(line) && finalSentence(line) != "" {
+			return i
+		}
+	}
+	return len(s)
+}
+
 // speakers are the names with which a model that was trained on dialogues begins another turn.
 var speakers = []string{"\nHuman:", "\nUser:", "\nuser:", "\n### Human", "\n### Instruction", "\n### User"}
 
@@ -84,7 +110,7 @@ func (t *Turns) First(s string) string {
 			}
 		}
 	}
-	s = s[:speakerAt(s)]
+	s = s[:exerciseAt(s[:speakerAt(s)])]
 	for i := 0; i < len(s); i++ {
 		if len(t.starts) == 1 { // the usual case, which is fast
 			k := strings.IndexByte(s[i:], '<')

@@ -138,6 +138,8 @@ func (p *parser) environment(name string) (*formula.Expr, error) {
 	switch {
 	case len(x.Args) == 0:
 		return nil, errors.New("an empty environment")
+	case name == "array" && len(x.Args) == 1:
+		return x.Args[0], nil
 	case name == "vmatrix":
 		return determinantOf(x)
 	case x.Cols == 1 && (name != "array" && !strings.Contains(name, "matrix") || x.Args[0].Op == formula.Relation):
