@@ -25,6 +25,9 @@ func (c *comparer) relations(g, p *formula.Expr) result {
 	if p.Op == formula.Relation {
 		x, other = p, g
 	}
+	if x == p && c.givesRounded(p, g) {
+		return yes("the value that the answer rounds to").by(Convention)
+	}
 	if v, ok := c.value(x); ok {
 		if x == g {
 			return c.same(v, p)
@@ -118,6 +121,17 @@ func (c *comparer) isRounded(value, rounded *formula.Expr) bool {
 	unit := math.Pow10(-lit.Decimals)
 	d := formula.Ball{V: a.V - b.V}.Size()
 	return d <= unit/2*1.0001+a.R || d < unit && b.Size() <= a.Size()
+}
+
+// givesRounded reports whether A ≈ B says the decimal gold answer: B is that and A rounded.
+func (c *comparer) givesRounded(x, gold *formula.Expr) bool {
+	n := len(x.Args)
+	if x.Rels[n-2] != "≈" || isSimple(x.Args[n-2]) {
+		return false
+	}
+	lit := literal(withoutUnit(gold))
+	return lit != nil && lit.Decimals > 0 && c.isRounded(x.Args[n-2], x.Args[n-1]) &&
+		c.same(gold, x.Args[n-1]).equal
 }
 
 func withoutUnit(x *formula.Expr) *formula.Expr {

@@ -162,6 +162,7 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := sameNames(wording.Bare(gold), wording.Bare(prediction)); ok {
 		return r
 	}
+	prediction = unitsInText(gold, prediction)
 	b := formula.NewBudget(formula.MaxWork)
 	r := compareParsed(gold, prediction, true, &b)
 	if !r.equal && (strings.Contains(gold, ",") || strings.Contains(prediction, ",")) {
@@ -183,6 +184,23 @@ func compareTexts(gold, prediction string) result {
 	}
 	return r
 }
+
+// unitsInText writes the letters behind a value as the unit that the gold answer has, if they are the same: 8 m/s.
+func unitsInText(gold, prediction string) string {
+	m := textUnit.FindStringSubmatch(gold)
+	if m == nil {
+		return prediction
+	}
+	value, ok := strings.CutSuffix(prediction, m[1])
+	trimmed := strings.TrimRight(value, " ")
+	if !ok || trimmed == "" || !wording.IsDigit(trimmed[len(trimmed)-1]) {
+		return prediction
+	}
+	return value + "\\text{ " + m[1] + "}"
+}
+
+// textUnit matches a unit of letters at the end of a gold answer.
+var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z/]+)\}\$?$`)
 
 // derivative matches an equation that names its right side a derivative: dy/dx = 3x^2.
 var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z])[^=]*=([^=]+)$`)

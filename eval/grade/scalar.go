@@ -3,6 +3,7 @@ package grade
 import (
 	"math"
 	"math/big"
+	"slices"
 
 	"exp/eval/grade/formula"
 	"exp/eval/grade/latex"
@@ -32,6 +33,7 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 			return q.by(Convention)
 		}
 	}
+	g, p = signInside(g), signInside(p)
 	gp, pp := g.Op == formula.Percent, p.Op == formula.Percent
 	gd, pd := g.Op == formula.Degree, p.Op == formula.Degree
 	switch {
@@ -52,6 +54,18 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 		return q
 	}
 	return r
+}
+
+// signInside writes -(5°) as (-5)°.
+func signInside(x *formula.Expr) *formula.Expr {
+	if x.Op != formula.Mul || len(x.Args) != 2 || x.Args[0].Op != formula.Num ||
+		x.Args[1].Op != formula.Degree && x.Args[1].Op != formula.Percent {
+		return x
+	}
+	y := *x.Args[1]
+	y.Args = slices.Clone(y.Args)
+	y.Args[0] = formula.Product(x.Args[0], y.Args[0])
+	return &y
 }
 
 func isOpenLog(x *formula.Expr) bool { return x.OpenBase }

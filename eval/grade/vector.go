@@ -61,6 +61,9 @@ func components(x *formula.Expr, n int) ([]*formula.Expr, bool) {
 
 // asTuple writes i + 2j + 3k as a tuple if the other side is a vector of that many numbers.
 func asTuple(x, like *formula.Expr) *formula.Expr {
+	if like.Op == formula.Tuple && isPoint(x) {
+		return x.Args[1]
+	}
 	n := 0
 	switch {
 	case like.Op == formula.Tuple && like.Open == '(':
@@ -77,6 +80,12 @@ func asTuple(x, like *formula.Expr) *formula.Expr {
 		return &formula.Expr{Op: formula.Tuple, Open: '(', Close: ')', Args: list}
 	}
 	return x
+}
+
+// isPoint reports whether x is a point with its coordinates: M(-3, 5).
+func isPoint(x *formula.Expr) bool {
+	return x.Op == formula.Mul && len(x.Args) == 2 && x.Args[0].Op == formula.Sym && x.Args[1].Op == formula.Tuple &&
+		len(x.Args[0].Name) == 1 && x.Args[0].Name < "a"
 }
 
 // engineers writes the imaginary unit j as i if only the gold answer says i.

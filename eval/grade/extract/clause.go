@@ -39,6 +39,9 @@ func sentenceValue(s string) string {
 		clause := s[from:to]
 		t, decided := clauseValue(clause)
 		if decided && t != "" && i > 0 && strings.HasPrefix(s[from-2:], ", or ") && !strings.Contains(clause, "=") {
+			if calculating.MatchString(s[:ends[i-1][0]]) {
+				return t // four times 9, or 36
+			}
 			if other := sentenceValue(s[:ends[i-1][0]]); other != "" {
 				return other + " or " + t // the same in other words, or another value
 			}
@@ -78,7 +81,8 @@ func maskedBounds(s string) string {
 }
 
 // someOf matches a sentence about some of a number of things: 27 of the 50 students play football.
-var someOf = regexp.MustCompile(`^([0-9][0-9,]*) (?:out )?of (?:the |these |his |her |its |their |all )?[0-9][0-9,]* [a-z]+ [a-z][^0-9]*$`)
+var someOf = regexp.MustCompile(`^([0-9][0-9,]*) (?:out )?of (?:the |these |his |her |its |their |all )?` +
+	`[0-9][0-9,]* [a-z]+ [a-z][^0-9]*$`)
 
 // circumstance matches a condition on people or things, which the question sets: if she works 10 hours. A condition
 // on a variable, or an even number, sets a case.
@@ -90,8 +94,11 @@ var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when
 
 // subordinate matches the start of a clause that says where or why rather than what.
 var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
-	`without|including|excluding|after|before|since|because|assuming|given|although|even|if|as|` +
+	`without|including|excluding|after|before|since|because|assuming|given|although|even|if|as|that|` +
 	`(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
+
+// calculating matches a calculation in words.
+var calculating = regexp.MustCompile(`\b(?:times|plus|minus|divided|multiplied|half|twice|double|percent of|% of)\b`)
 
 // apiece matches an apposition about one of several: 64 in total, 16 kilograms each.
 var apiece = regexp.MustCompile(`(?i)\b(?:each|apiece)[.!]?$`)
@@ -101,32 +108,41 @@ var apiece = regexp.MustCompile(`(?i)\b(?:each|apiece)[.!]?$`)
 func clauseValue(clause string) (value string, decided bool) {
 	clause = strings.TrimPrefix(clause, "or ") // or 60/5 = 12 eggs
 	clause = strings.TrimPrefix(clause, "but ")
-	v, ok := choiceOfSpan(clause, mainSpans(clause))
+	clause = relative.ReplaceAllString(clause, "")
+	if m := replacing.FindStringSubmatch(clause); m != nil && hasValue(m[1]) {
+		clause = m[1]
+	}
+	v, ok := choiceOfSpan(clause, ungoverned(clause, mainSpans(clause)))
 	if !ok {
 		return "", false
 	}
 	before, after := wording.Lower(clause[:v.start]), wording.Lower(strings.Trim(wording.WithoutFonts(clause[v.end:]),
 		" .*!"))
-	if strings.Contains(" "+before, " not ") || strings.Contains(before, "n't ") {
+	if denied(before) {
 		return "", false
 	}
 	next := strings.Fields(after)
 	switch {
+	case stated.MatchString(before) && !wording.Uncertain(before),
+		capable.MatchString(before):
 	case partOfPhrase(before), doubted(before), unsettledBefore(before), len(next) > 0 &&
 		wording.Unsettled(next[0]) && !circumstance.MatchString(after),
 		len(next) > 1 && (next[0] == "is" || next[0] == "are") && slices.Contains(wording.Negations, next[1]):
 		return "", true
 	case !strings.Contains(before, "=") && len(next) > 1 && slices.Contains([]string{"more", "less", "fewer",
-		"times"}, next[0]) &&
-		slices.Contains([]string{"than", "as", "that"}, next[1]):
+		"times"}, next[0]) && slices.Contains([]string{"than", "as", "that"}, next[1]) &&
+		(!compared.MatchString(after) || amounts.MatchString(pronoun.ReplaceAllString(before, ""))):
 		return "", true
 	case len(next) > 1 && (next[0] == "to" || next[0] == "and") && strings.ContainsAny(next[1], "0123456789$"):
 		return "", true
 	}
-	if limited.MatchString(after) {
+	if limited.MatchString(after) || failing.MatchString(after) || another.MatchString(after) {
 		return "", true
 	}
-	if value = Statement(v.text); strings.HasSuffix(value, "%") {
+	if value = Statement(v.text); strings.HasSuffix(before, "negative ") {
+		value = "-" + value
+	}
+	if strings.HasSuffix(value, "%") {
 		return value, true
 	}
 	for n := min(len(next), 5); n > 0; n-- {
@@ -137,6 +153,40 @@ func clauseValue(clause string) (value string, decided bool) {
 	}
 	return value, true
 }
+
+// relative matches what joins a clause about some of the things before it: of which 36 are sour.
+var relative = regexp.MustCompile(`^of (?:which|whom|these|those|them),? `)
+
+// replacing matches a value and the one that replaces it: not 38 but 36.
+var replacing = regexp.MustCompile(`\bnot [$]?[0-9][^ ]*,? but (?:rather )?(.*)$`)
+
+// capable matches what makes a bound, or a difference, the answer: she can buy at most 36; he is taller than her by 5.
+var capable = regexp.MustCompile(`\bcan [a-z ]*(?:at most|up to) $|\bthan [a-z ]+ by $`)
+
+// compared matches a difference that the sentence states: 36 more than last year. With a number behind "than", or a
+// variable, it is a step of a calculation.
+var compared = regexp.MustCompile(`^(?:more|less|fewer) than [a-z]{3}[^0-9$\\]*$`)
+
+// amounts matches an amount of which a difference says little: the total is 48 more than before.
+var amounts = regexp.MustCompile(`\b(?:is|are|was|were) $`)
+
+// pronoun matches a subject that is the difference: that is 36 more than last year.
+var pronoun = regexp.MustCompile(`^(?:that|this|it|which) (?:is|was) $`)
+
+// failing matches words behind a value that say it is none: 36 does not work.
+var failing = regexp.MustCompile(`^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|do|did|can|could|would|will)(?: not|n't|not|n’t)|cannot|fails?)\b`)
+
+// another matches a second value that "and" joins: 36 bottles in one minute and 2160 in an hour.
+var another = regexp.MustCompile(`^[a-z][^0-9]* and [$€£]?[0-9]`)
+
+// denied reports whether words before a value say that it is not.
+func denied(before string) bool {
+	before = " " + before
+	return strings.Contains(before, " not ") || strings.Contains(before, "n't ") || deniedAbroad.MatchString(before)
+}
+
+// deniedAbroad matches "is not" in other languages: no es, non è.
+var deniedAbroad = regexp.MustCompile(`\b(?:no|non) (?:es|son|è|é|era|sono)(?:[^a-z]|$)`)
 
 // limited matches words behind a value that make it a bound or turn its sign: 12 at most, 12 degrees below zero.
 var limited = regexp.MustCompile(`^(?:[a-z]+ ){0,2}(?:at (?:most|least|minimum|maximum)|or (?:more|less|fewer)|` +
@@ -162,79 +212,6 @@ func verbEnd(s string) int {
 		}
 	}
 	return from
-}
-
-// partOfPhrase reports whether the words between the last verb, or value, and a value make something else of it: a
-// third of 8, a prime below 8, a number with 8 digits.
-func partOfPhrase(before string) bool {
-	from := max(strings.LastIndexByte(before, '='), strings.LastIndexAny(before, "0123456789")) + 1
-	from = max(from, verbEnd(before))
-	words := strings.FieldsFunc(before[min(from, len(before)):], func(r rune) bool {
-		return (r < 'a' || r > 'z') && r < 0x80
-	})
-	const most = 6 // words of such a phrase; a longer start without a verb is a sentence of another kind
-	switch {
-	case len(words) > 0 && words[len(words)-1] == "from":
-		return true
-	case from == 0 && len(words) > most:
-		return false
-	}
-	all := strings.Fields(before[:min(from, len(before))])
-	for i, w := range words {
-		head := ""
-		if i > 0 {
-			head = words[i-1]
-		} else if len(all) > 0 {
-			head = all[len(all)-1] // is made of
-		}
-		if w == "of" && !slices.Contains(quantities, head) {
-			return true
-		}
-		if heads, ok := prepositions[w]; ok && (heads == nil || slices.Contains(heads, head)) {
-			return true
-		}
-	}
-	return false
-}
-
-// insidePhrase reports whether the words around the last place of a value in a clause make something else of it: a
-// third of 8, an 8-digit number.
-func insidePhrase(clause, value string) bool {
-	k := strings.LastIndex(clause, value)
-	if k < 0 {
-		return false
-	}
-	after := clause[k+len(value):]
-	before := wording.Lower(clause[:k])
-	return partOfPhrase(before) || doubted(before) || len(after) > 1 && after[0] == '-' && wording.IsLetter(after[1])
-}
-
-// quantities take their amount after "of": a total of 8. After other words, "of 8" names an argument or a whole: the
-// reciprocal of 8, a third of 8.
-var quantities = []string{"total", "value", "values", "area", "volume", "length", "width", "height", "perimeter",
-	"circumference", "distance", "cost", "price", "maximum", "minimum", "speed", "rate", "probability", "average",
-	"score",
-	"radius", "diameter", "profit", "amount", "weight", "mass", "age", "measure", "time", "temperature", "answer",
-	"result",
-	"form", "consists", "set", "pair", "pairs", "salary", "balance", "slope", "angle", "range", "count", "sum", "bill",
-	"loss", "gain", "discount", "tip", "fee", "tax", "share", "side", "depth", "capacity", "mean", "median", "mode",
-	"degree", "period", "change", "size", "least", "population", "income", "interest", "remainder", "quotient",
-	"ratio",
-	"made", "composed", "comprised",
-	"payment", "revenue", "savings", "debt", "deposit", "fine", "wage", "pay", "rent", "budget", "increase",
-	"decrease",
-	"raise", "reduction", "growth", "surplus", "quantity", "expense", "grade", "percentage", "chance", "product"}
-
-// prepositions lists, for each, the words before it with which the value after it belongs to something else: divided
-// by 8, close to 8. Without such words it always does.
-var prepositions = map[string][]string{
-	"to": {"close", "closer", "next", "prior", "similar", "compared", "added", "applied", "due", "related", "opposed",
-		"parallel", "perpendicular", "tangent", "proportional", "near", "nearer", "up", "back", "contrary", "add"},
-	"by": {"divided", "divisible", "multiplied", "followed", "preceded", "separated", "exceeded", "scaled", "off"},
-	"with": {"number", "numbers", "integer", "integers", "polygon", "set", "figure", "string", "word", "begins",
-		"beginning"},
-	"below": nil, "above": nil, "under": nil, "over": nil, "base": nil, "than": nil,
-	"half": nil, "twice": nil, "double": nil, "thrice": nil, "root": nil, "logarithm": nil, "digits": nil,
 }
 
 // larger matches the 5 feet of "5 feet 3 inches".
@@ -297,9 +274,8 @@ func lastClause(s string) string {
 		if value == "" {
 			continue
 		}
-		low := " " + wording.Lower(clause)
 		switch {
-		case strings.Contains(low, " not ") || strings.Contains(low, "n't "):
+		case denied(wording.Lower(clause)):
 			continue
 		case wording.Unsettled(clause), insidePhrase(clause, value):
 			return s

@@ -15,7 +15,7 @@ const (
 	listed = `(?:[a-z](?:_\{?[0-9]\}?)? ?= ?)?(?:\$[^$]{1,60}\$|\\\([^)]{1,60}\\\)|` +
 		`[$€£]?[-−]?[0-9][0-9.]*(?:,[0-9]{3})*(?:/[0-9]+)?[%°]?)`
 	// enumerated is at least two of them.
-	enumerated = listed + `(?:, ` + listed + `)*,? (?:and|or|&) ` + listed
+	enumerated = listed + `(?:(?:, ` + listed + `)*,? (?:and|or|&) ` + listed + `|(?:, ` + listed + `){2,})`
 )
 
 var (
@@ -32,7 +32,8 @@ func enumeration(s string) string {
 	if m := braces.FindStringSubmatch(s); m != nil {
 		return "\\" + strings.TrimSuffix(m[1], "}") + "\\}"
 	}
-	if !strings.Contains(s, " and ") && !strings.Contains(s, " or ") && !strings.Contains(s, " & ") {
+	if !strings.Contains(s, " and ") && !strings.Contains(s, " or ") && !strings.Contains(s, " & ") &&
+		strings.Count(s, ", ") < 2 {
 		return ""
 	}
 	m := enumerations.FindStringSubmatch(s)
@@ -71,13 +72,21 @@ func numberInWords(s string) (string, bool) {
 		if i+k < len(words) {
 			next = words[i+k]
 		}
-		more := slices.Contains(partOfMore, next) && (next != "of" || v.IsInt()) // two thirds of the cake
+		behind := ""
+		if i+k+1 < len(words) {
+			behind = words[i+k+1]
+		}
+		some := next == "of" && (!v.IsInt() || behind == "them" || behind == "these") // two thirds of the cake
+		more := slices.Contains(partOfMore, next) && !some
 		switch {
 		case more, words[i] == "one" && next != "" && !wording.QuantityOf(next).Known:
 		case found != "":
 			return "", false
 		default:
 			found = strings.Join(words[i:i+k], " ")
+			if i > 0 && words[i-1] == "negative" {
+				found = "negative " + found
+			}
 			if next != "" && wording.QuantityOf(next).Known {
 				found += " " + next
 			}

@@ -204,7 +204,7 @@ func howMany(s string) string {
 var exclaimed = regexp.MustCompile(`(?i)^((?:(?:so|that|this|it|there|and|in|the|he|she|we|i)\b.*[a-z, ])[$€£]?[0-9][0-9.,]*)!+$|^([0-9][0-9.,]*)!!+$`)
 
 // affirmed matches a sentence that says yes or no.
-var affirmed = regexp.MustCompile(`(?i)^(?:(?:so|thus|hence|therefore),? +)?(yes|no)[,.:;—-]`)
+var affirmed = regexp.MustCompile(`(?i)^(?:(?:so|thus|hence|therefore),? +)?\**(yes|no)(?:[,.:;—-]|\**$)`)
 
 // wordsOnly reports whether a text states something in words alone: the probability is one half.
 func wordsOnly(s string) bool {
@@ -311,6 +311,9 @@ var assumption = regexp.MustCompile(`(?i)\b(note|let|consider|suppose|assume|rec
 // finished reports whether a last line is complete: it ends in a sign that ends sentences or formulas, or in a
 // value, with its unit if it has one.
 func finished(line string) bool {
+	if strings.HasSuffix(line, "**") && strings.Count(line, "**")%2 == 0 {
+		return true
+	}
 	line = strings.TrimRight(line, "*\"' ")
 	end, _ := utf8.DecodeLastRuneInString(line)
 	if strings.ContainsRune(".!。！$)]}", end) {

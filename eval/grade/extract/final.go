@@ -101,6 +101,9 @@ func finalSentence(s string) string {
 		case hasValue(t):
 			if i+1 < len(list) && takesBack.MatchString(list[i+1]) ||
 				i > 0 && isQuestion(list[i-1]) && takesBack.MatchString(t) {
+				if m := instead.FindStringSubmatch(t); m != nil {
+					return m[1]
+				}
 				return ""
 			}
 			return t
@@ -114,6 +117,9 @@ func rejects(s string) bool {
 	k := strings.LastIndex(masked(s), ", ")
 	return k > 0 && rejected.MatchString(s[k+2:]) && !hasValue(s[k:])
 }
+
+// instead matches an answer behind "no": No: it is 36.
+var instead = regexp.MustCompile(`^(?:No|Nope)[,:;.!—-]+ (?:it|that|this) is ([$€£]?[-−]?[0-9][^ ]*)$`)
 
 // standsBack reports whether an answer phrase asks, or what follows its sentence takes it back.
 func standsBack(after string) bool {

@@ -104,11 +104,15 @@ func lastIndex(s, sub string) int {
 	return strings.LastIndex(s, sub)
 }
 
+// roughly matches an adverb between brackets.
+var roughly = regexp.MustCompile(`^\((?:approximately|about|roughly|exactly)\) `)
+
 // sentence returns what follows an answer phrase: the first nonblank line or a displayed formula, up to "I
 // hope it is correct".
 func sentence(s string) string {
 	s = strings.TrimLeft(s, " \t\r\n*:：_→}")
 	s = strings.TrimLeft(strings.TrimPrefix(s, "..."), " ")
+	s = roughly.ReplaceAllString(s, "")
 	if len(s) > maxStatement {
 		s = s[:maxStatement]
 	}

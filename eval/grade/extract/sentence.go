@@ -148,11 +148,11 @@ func isSentence(s string) bool {
 		value = value || strings.ContainsAny(f, "0123456789$\\")
 	}
 	return words >= 3 && (before >= 2 || before >= 1 && words >= 4 || strings.Contains(masked(s), "=") ||
-		words >= 5 && clauses.MatchString(s))
+		clauses.MatchString(s))
 }
 
 // clauses matches a sentence whose first clause has a value early: Since 3 of them broke, 27 are whole.
-var clauses = regexp.MustCompile(`^[A-Z][a-z]+ .*, `)
+var clauses = regexp.MustCompile(`^[A-Z][a-z]+[ ,].*, `)
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '’' }
 
@@ -195,12 +195,18 @@ func isMoney(s string) bool {
 	return strings.Contains(s, "$")
 }
 
+// defined matches a sentence that begins with its value: 36 is the least common multiple of 12 and 18.
+var defined = regexp.MustCompile(`^([-−]?[0-9][0-9,.]*) is (?:the|our) (?:[a-z-]+ )*(?:of|for|in|that|which|whose|such|to) [^=]*$`)
+
 // concluded returns the value of "Therefore, 5 is the answer".
 func concluded(s string) string {
 	if !strings.Contains(s, " is ") && !strings.Contains(s, " are ") && !strings.Contains(s, " IS ") {
 		return ""
 	}
 	last := lastSentence(s)
+	if m := defined.FindStringSubmatch(last); m != nil && !wording.Uncertain(last) {
+		return m[1]
+	}
 	m := conclusion.FindStringSubmatch(last)
 	if m == nil || wording.Unsettled(m[1]) || wording.Unsettled(m[2]) {
 		return ""
@@ -307,7 +313,8 @@ func plainFormula(s string) string {
 	if m := allNumbers.FindStringSubmatch(s); m != nil {
 		return m[1]
 	}
-	for _, verb := range []string{" is ", " equals ", " are ", " get ", " have ", " obtain ", " find "} {
+	for _, verb := range []string{" is ", " equals ", " are ", " get ", " have ", " obtain ", " find ",
+		" simplifies to ", " reduces to ", " equal to "} {
 		k := strings.LastIndex(s, verb)
 		if k < 0 || unsettledBefore(wording.Lower(s[:k+len(verb)])) || doubted(s[:k]) {
 			continue

@@ -27,6 +27,9 @@ var circumstances = regexp.MustCompile(` (?:after|before|when|while|because|sinc
 // the value: it comes to exactly 12.
 var purpose = regexp.MustCompile(` to ([a-z]{2,}) `)
 
+// moreTo matches what is missing for a purpose, whatever its verb: 18 more shells to have 50.
+var moreTo = regexp.MustCompile(` (?:more|another)(?: [a-z]+){0,2} to `)
+
 // noPurpose are words after "to" that begin no purpose.
 var noPurpose = []string{"the", "an", "about", "just", "exactly", "only", "be", "get", "give", "have", "make",
 	"around",
@@ -52,6 +55,9 @@ func circumstancesAt(clause string) int {
 			from = m[0]
 		}
 	}
+	if m := moreTo.FindStringIndex(hidden); m != nil && (from < 0 || m[1]-4 < from) {
+		from = m[1] - len(" to ")
+	}
 	for _, m := range atPlace.FindAllStringIndex(clause, -1) {
 		if (from < 0 || m[0] < from) && atName.MatchString(clause[m[0]:]) {
 			from = m[0]
@@ -75,7 +81,8 @@ func mainSpans(clause string) []span {
 	for n < len(list) && list[n].start < from {
 		n++
 	}
-	given := func(v span) bool { return v.name || strings.HasSuffix(clause[:v.start], " the ") }
+	low := wording.Lower(clause)
+	given := func(v span) bool { return v.name || definite.MatchString(low[:v.start]) }
 	if n == 0 || !slices.ContainsFunc(list[:n], func(v span) bool { return !given(v) }) {
 		return list
 	}
@@ -244,7 +251,8 @@ func isName(s string) bool {
 
 // lastSide returns what is right of the last equals sign if there are several: the others show the way.
 func lastSide(s string) string {
-	if k := strings.LastIndex(s, "="); k >= 0 && strings.Count(s, "=") > 1 && !strings.ContainsAny(s[k:], ",<>") {
+	if k := strings.LastIndex(s, "="); k >= 0 && strings.Count(s, "=") > 1 && !strings.Contains(s, " or ") &&
+		!strings.ContainsAny(s[k:], ",<>") {
 		if j := strings.Index(s, ","); j < 0 || j > k {
 			return strings.TrimSpace(s[k+1:])
 		}
@@ -254,7 +262,7 @@ func lastSide(s string) string {
 
 // plainValue matches a number in prose, with currency, fraction and per cent sign, or a time of day.
 var plainValue = regexp.MustCompile(`^(?:[0-9]+(?::| : )[0-9]+(?:(?::| : )[0-9]+)?|[-−]?(?:[0-9]+(?:/[0-9]+)?)?√(?:[0-9]+|\([^()]*\))(?:/[0-9]+)?|[0-9]{1,2}:[0-9]{2}(?i: ?[ap]\.?m\b\.?)?|[$€£] ?[0-9]{1,3}(?: [0-9]{3})+\b|(?:[$€£¥] ?)?[-−]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)` +
-	`(?: ?/ ?[0-9]+|(?: [0-9]+/[0-9]+))?(?: ?\\?%|°)?(?:π)?)`)
+	`(?: ?/ ?[0-9]+|(?: [0-9]+/[0-9]+))?(?: ?\\?%|°(?:[CF]\b)?)?(?: ?(?:π|pi\b))?)`)
 
 // factorial matches the exclamation mark of a factorial, which more follows: 8! ways.
 var factorial = regexp.MustCompile(`^! ?[a-z=+*/×·-]`)

@@ -154,7 +154,7 @@ func isProse(s string) bool {
 			run = 0
 			continue
 		}
-		foreign = foreign || r > 0x2e80
+		foreign = foreign || r >= 0x400
 		if run++; run == 2 {
 			long++
 		}

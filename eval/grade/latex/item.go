@@ -44,12 +44,12 @@ func (p *parser) item() (*formula.Expr, error) {
 		x = &formula.Expr{Op: formula.Unit, Name: money, Args: []*formula.Expr{x}}
 	}
 	unit := p.unit()
+	words := strings.ToLower(strings.TrimSpace(unit))
+	if t := temperature(x, words); t != nil {
+		return t, nil
+	}
 	if unit == "" {
 		return x, nil
-	}
-	words := strings.ToLower(strings.TrimSpace(unit))
-	if x.Op == formula.Degree && wording.Temperature[words] != "" { // 5^\circ\text{C}
-		return &formula.Expr{Op: formula.Unit, Name: wording.Temperature[words], Args: x.Args}, nil
 	}
 	if money != "" { // $5 each, but $5 million
 		first, rest, _ := strings.Cut(words, " ")
@@ -68,6 +68,26 @@ func (p *parser) item() (*formula.Expr, error) {
 	}
 	return p.smallerUnits(&formula.Expr{Op: formula.Unit, Name: strings.TrimSuffix(unit, " and"),
 		Args: []*formula.Expr{x}}), nil
+}
+
+// temperature reads a value in degrees with the scale behind it, in a text or as a letter: 5^\circ\text{C}, -5°F. It
+// returns nil if x is none.
+func temperature(x *formula.Expr, scale string) *formula.Expr {
+	if x.Op == formula.Mul && len(x.Args) == 2 && x.Args[0].Op == formula.Num {
+		t := temperature(x.Args[1], scale)
+		if t != nil {
+			t.Args = []*formula.Expr{formula.Product(x.Args[0], t.Args[0])}
+		}
+		return t
+	}
+	if x.Op == formula.Mul && len(x.Args) == 2 && x.Args[1].Op == formula.Sym && scale == "" &&
+		(x.Args[1].Name == "C" || x.Args[1].Name == "F") {
+		x, scale = x.Args[0], strings.ToLower(x.Args[1].Name)
+	}
+	if x.Op != formula.Degree || wording.Temperature[scale] == "" {
+		return nil
+	}
+	return &formula.Expr{Op: formula.Unit, Name: wording.Temperature[scale], Args: slices.Clone(x.Args)}
 }
 
 // relationFrom reads the rest of a relation after its first side, with the units of its values.
