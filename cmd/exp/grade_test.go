@@ -78,6 +78,24 @@ func TestGradeGolds(t *testing.T) {
 	}
 }
 
+// TestSuiteGolds: exp suite add counts and lists the gold answers that our grader does not understand.
+func TestSuiteGolds(t *testing.T) {
+	dir := t.TempDir()
+	rows := `{"id": "a", "problem": "How many?", "answer": "12"}
+{"id": "b", "problem": "How many now?", "answer": "12 squared"}
+`
+	if err := os.WriteFile(filepath.Join(dir, "rows.jsonl"), []byte(rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e := call{}.run("--store", filepath.Join(dir, "st"), "suite", "add", "counts", filepath.Join(dir, "rows.jsonl"))
+	e.succeeds(t)
+	for _, want := range []string{"does not understand 1 of 2 gold answers", `problem b: gold "12 squared"`, "is not a unit"} {
+		if !strings.Contains(e.stderr, want) {
+			t.Errorf("no %q: %s", want, e.stderr)
+		}
+	}
+}
+
 // TestGradeTokenizer: an answer ends at a special token of the given tokenizer.
 func TestGradeTokenizer(t *testing.T) {
 	dir := t.TempDir()
