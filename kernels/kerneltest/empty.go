@@ -72,7 +72,7 @@ func checkEmpty(s *subject) error {
 		{"CopyPages", func(c *call) { c.b.CopyPages(cached(c), no(c), a) }},
 		{"GatherRows", func(c *call) { c.b.GatherRows(none(c), c.operands("x", w), no(c), C) }},
 		{"ScatterRows", func(c *call) { c.b.ScatterRows(c.out("dx", V*C), none(c), no(c), C) }},
-		{"SegmentMean", func(c *call) { c.b.SegmentMean(none(c), c.floats("x", w), no(c), C) }},
+		{"SegmentMean", func(c *call) { c.b.SegmentMean(none(c), c.operands("x", w), no(c), C) }},
 		{"SegmentMeanBackward", func(c *call) { c.b.SegmentMeanBackward(c.inout("dx", w), none(c), no(c), C) }},
 		{"LogProb", func(c *call) {
 			c.b.LogProb(scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), kernels.Softmax{Temperature: 1})

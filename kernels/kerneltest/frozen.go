@@ -18,6 +18,7 @@ func frozenChecks() []check {
 		{"Frozen/MatMulSwiGLU", checkFrozenSwiGLU},
 		{"Frozen/MatMulDXSwiGLU", checkFrozenDXSwiGLU},
 		{"Frozen/Embed", checkFrozenEmbed},
+		{"Frozen/subnormals", checkFrozenSubnormals},
 		{"Frozen/Output", checkFrozenOutput},
 		{"Frozen/LogProbBackward", checkFrozenLogProbBackward},
 	}
@@ -41,7 +42,7 @@ func (k frozenKind) String() string {
 	return [...]string{"BF16 from the host", "float32 from the host", "BF16 W", "float32 panels of BF16", "trained"}[k]
 }
 
-// truncated returns n values that BF16 represents, subnormals among them.
+// truncated returns n values that BF16 represents, normal ones and zeros.
 func (r *stream) truncated(n int) []float32 {
 	x := r.floats(n)
 	for i, v := range x {
@@ -190,6 +191,27 @@ func checkFrozenEmbed(s *subject) error {
 		})
 		if err != nil {
 			return fmt.Errorf("C=%d, %w", C, err)
+		}
+	}
+	return nil
+}
+
+// checkFrozenSubnormals packs rows of subnormals. Classes with BF16 operands replace them by zero,
+// also for Embed.
+func checkFrozenSubnormals(s *subject) error {
+	const V, C = 4, 31
+	w, x := make([]float32, V*C), newStream("frozen subnormals").scaled(C, 0x1p100)
+	for i := range w {
+		w[i] = math.Float32frombits(uint32(i) << 16)
+	}
+	for _, kind := range []frozenKind{hostBits, hostFloats} {
+		err := s.compare("Embed", func(c *call) {
+			m := c.frozen("w", w, V, C, kind)
+			c.b.Embed(c.out("out", V*C), m, c.ints("ids", []int32{0, 1, 2, 3}), 0x1p100)
+			c.b.MatMul(c.out("product", V), c.floats("x", x), m, kernels.Buffer{})
+		})
+		if err != nil {
+			return fmt.Errorf("%v: %w", kind, err)
 		}
 	}
 	return nil

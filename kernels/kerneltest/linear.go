@@ -10,6 +10,7 @@ func linearChecks() []check {
 	return []check{
 		{"MatMul/shapes", checkMatMulShapes},
 		{"MatMul/rows", checkMatMulRows},
+		{"MatMul/tiny", checkMatMulTiny},
 		{"MatMulDX/shapes", checkMatMulDXShapes},
 		{"MatMulDX/rows", checkMatMulDXRows},
 		{"MatMulSwiGLU", checkMatMulSwiGLU},
@@ -63,6 +64,26 @@ func checkMatMulRows(s *subject) error {
 	for _, g := range []gemmShape{{100, 33, 64}, {100, 7, 300}, {100, 65, 15}, {37, 14, 16}, {7, 32, 33}, {2, 5, 1}} {
 		if err := s.checkRows(matMulRows(g.M, g.N, g.K), g.M); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkMatMulTiny has products and sums around the least normal number, which classes with BF16
+// operands replace by zero below it.
+func checkMatMulTiny(s *subject) error {
+	for _, g := range []gemmShape{{3, 5, 70}, {33, 34, 35}} {
+		r := newStream(fmt.Sprint("matmul tiny", g))
+		x, w, dout := r.scaled(g.M*g.K, 0x1p-64), r.scaled(g.N*g.K, 0x1p-64), r.scaled(g.M*g.N, 0x1p-64)
+		err := s.compare("MatMul", func(c *call) {
+			m := c.matrix("w", w, g.N, g.K)
+			c.b.MatMul(c.out("out", g.M*g.N), c.operands("x", x), m, kernels.Buffer{})
+			c.b.MatMulDX(c.out("dx", g.M*g.K), c.operands("dout", dout), m)
+			c.b.MatMulDW(c.inout("dw", make([]float32, g.N*g.K)), kernels.Buffer{}, c.operands("dout", dout),
+				c.operands("x", x), c.ints("blocks", []int32{0, int32(g.M)}))
+		})
+		if err != nil {
+			return fmt.Errorf("%+v: %w", g, err)
 		}
 	}
 	return nil
