@@ -42,7 +42,7 @@ func driverError(err error) error {
 
 // openGPU opens a device that FindGPUs found.
 func openGPU(g *GPU) (Device, error) {
-	be, err := cuda.Open(g.Index)
+	be, err := cuda.Open(g.Index, kernels.F32)
 	if err != nil {
 		return nil, driverError(err)
 	}

@@ -6,21 +6,24 @@ import (
 	"os"
 	"testing"
 
+	"exp/kernels"
 	"exp/kernels/cuda"
 )
 
 // A training run on a GPU, or on the fake driver (make cuda), has the bits of the CPU.
 func TestTrainOnCUDA(t *testing.T) {
-	be, err := cuda.Open(0)
-	if err != nil {
-		if _, fake := os.LookupEnv("FAKECUDA"); fake {
-			t.Fatal(err)
+	for class, operand := range map[string]kernels.DType{"cpu/fma": kernels.F32, "cpu/bf16": kernels.BF16} {
+		be, err := cuda.Open(0, operand)
+		if err != nil {
+			if _, fake := os.LookupEnv("FAKECUDA"); fake {
+				t.Fatal(err)
+			}
+			t.Skip(err)
 		}
-		t.Skip(err)
-	}
-	defer be.Close()
-	got, err := Train(t.Context(), be)
-	if want, _ := Want("cpu/fma"); err != nil || got != want {
-		t.Errorf("digest %s, %v; want %s", got, err, want)
+		got, err := Train(t.Context(), be)
+		if want, _ := Want(class); err != nil || got != want {
+			t.Errorf("%s: digest %s, %v; want %s", class, got, err, want)
+		}
+		be.Close()
 	}
 }

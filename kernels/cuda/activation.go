@@ -32,8 +32,8 @@ func (b *Backend) GELUBackward(dx, dout, x kernels.Buffer) {
 func (b *Backend) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
 	M := rowsOf(act, F)
 	check(gateUp, 2*act.Len())
-	b.launch("gate", act.Len(), unsafe.Pointer(&C.struct_gate_args{act: floats(act), gate_up: floats(gateUp),
-		M: C.long(M), F: C.long(F), gelu: flag(kind == kernels.GELUTanh)}))
+	b.launch("gate", act.Len(), unsafe.Pointer(&C.struct_gate_args{act: b.operand(act),
+		gate_up: b.operand(gateUp), M: C.long(M), F: C.long(F), gelu: flag(kind == kernels.GELUTanh)}))
 }
 
 // GateBackward implements kernels.Gates.
@@ -41,8 +41,8 @@ func (b *Backend) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind
 	M := rowsOf(dact, F)
 	check(gateUp, 2*dact.Len())
 	check(dgateUp, 2*dact.Len())
-	b.launch("gate_backward", dact.Len(), unsafe.Pointer(&C.struct_gate_backward_args{dgate_up: floats(dgateUp),
-		gate_up: floats(gateUp), dact: floats(dact), M: C.long(M), F: C.long(F),
+	b.launch("gate_backward", dact.Len(), unsafe.Pointer(&C.struct_gate_backward_args{dgate_up: b.operand(dgateUp),
+		gate_up: b.operand(gateUp), dact: b.operand(dact), M: C.long(M), F: C.long(F),
 		gelu: flag(kind == kernels.GELUTanh)}))
 }
 
@@ -76,6 +76,6 @@ func (b *Backend) columns(kernel string, narrow, wide, dst, src kernels.Buffer, 
 	if offset < 0 || offset+n > stride {
 		panic("cuda: columns out of range")
 	}
-	b.launch(kernel, narrow.Len(), unsafe.Pointer(&C.struct_columns_args{dst: floats(dst), src: floats(src),
+	b.launch(kernel, narrow.Len(), unsafe.Pointer(&C.struct_columns_args{dst: b.either(dst), src: b.either(src),
 		M: C.long(M), n: C.long(n), stride: C.long(stride), offset: C.long(offset), scale: C.float(scale)}))
 }

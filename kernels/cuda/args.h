@@ -6,10 +6,14 @@
 #define LANES 16        // kernels.Lanes
 #define SAMPLE_BLOCK 256 // kernels.SampleBlock
 #define SUM_BLOCK 4096   // kernels.SumBlock
+#define TILE_TERMS 32    // kernels.TileTerms
 
-// A weight [out,in]: float32, or bf16 if frozen.
-struct weights {
-	const void *at;
+// An array of float32 or bf16: an operand (package kernels), or a weight [out,in].
+//
+// In class cpu/bf16, where operands are bf16, kernels with products have tile set: their sums are
+// tile sums.
+struct operand {
+	void *at;
 	int bf16;
 };
 
@@ -29,57 +33,56 @@ struct convert_args {
 #define f64_to_f32_args convert_args
 #define f32_to_bf16_args convert_args
 #define bf16_to_f32_args convert_args
+#define flush_bf16_args convert_args
 
 // out [M,N] = x [M,K] · wᵀ + bias; w [N,K]. A missing bias is null.
 struct matmul_args {
-	float *out;
-	const float *x, *bias;
-	struct weights w;
+	struct operand out, x, w;
+	const float *bias;
 	long M, N, K;
+	int tile;
 };
 
 // dx [M,K] = dout [M,N] · w
 struct matmul_dx_args {
-	float *dx;
-	const float *dout;
-	struct weights w;
+	struct operand dx, dout, w;
 	long M, N, K;
+	int tile;
 };
 
-// w [2F,K]; gate_up is null if it is not wanted.
+// w [2F,K]; gate_up has no address if it is not wanted.
 struct matmul_swiglu_args {
-	float *act, *gate_up;
-	const float *x;
-	struct weights w;
+	struct operand act, gate_up, x, w;
 	long M, F, K;
+	int tile;
 };
 
 // w [N,F]
 struct matmul_dx_swiglu_args {
-	float *dgate_up;
-	const float *gate_up, *dout;
-	struct weights w;
+	struct operand dgate_up, gate_up, dout, w;
 	long M, N, F;
+	int tile;
 };
 
 struct matmul_dw_args {
 	float *dw;
-	const float *dout, *x;
+	struct operand dout, x;
 	const int *blocks; // [B+1]
 	long B, N, K;
+	int tile;
 };
 
 // dst [C] gets the blocked plain sum of the rows of x [M,C].
 struct column_sums_args {
 	float *dst;
-	const float *x;
+	struct operand x;
 	const int *blocks;
 	long B, C;
 };
 
 struct embed_args {
 	float *out;
-	struct weights w;
+	struct operand w;
 	const int *ids;
 	long M, C;
 	float scale;
@@ -101,22 +104,24 @@ struct norm_shape {
 
 // sum and delta are null for RMSNorm.
 struct rmsnorm_args {
-	float *out, *rstd, *sum;
-	const float *x, *delta, *weight;
+	struct operand out, x;
+	float *rstd, *sum;
+	const float *delta, *weight;
 	struct norm_shape s;
 	float eps;
 };
 
 struct rmsnorm_backward_args {
-	float *dx;
-	const float *dout, *x, *weight, *rstd;
+	struct operand dx, dout, x;
+	const float *weight, *rstd;
 	struct norm_shape s;
 	int set;
 };
 
 struct rmsnorm_dw_args {
 	float *dweight;
-	const float *dout, *x, *rstd;
+	struct operand dout, x;
+	const float *rstd;
 	const int *blocks;
 	long B;
 	struct norm_shape s;
@@ -166,22 +171,19 @@ struct dropout_args {
 
 // gelu is 0 for SiLU.
 struct gate_args {
-	float *act;
-	const float *gate_up;
+	struct operand act, gate_up;
 	long M, F;
 	int gelu;
 };
 
 struct gate_backward_args {
-	float *dgate_up;
-	const float *gate_up, *dact;
+	struct operand dgate_up, gate_up, dact;
 	long M, F;
 	int gelu;
 };
 
 struct columns_args {
-	float *dst;
-	const float *src;
+	struct operand dst, src;
 	long M, n, stride, offset;
 	float scale;
 };
@@ -195,7 +197,7 @@ struct attention_shape {
 };
 
 struct rope_args {
-	float *qkv;
+	struct operand qkv;
 	const float *cos, *sin;
 	const int *pos;
 	long M, half;
@@ -209,16 +211,19 @@ struct packing {
 	long M, S, G;
 };
 
+// In class cpu/bf16 a thread has 3·D floats of room for sums, attention_dkv 6·D; room is null in
+// cpu/fma.
 struct attention_args {
-	float *out, *stats;
-	const float *qkv;
+	struct operand out, qkv;
+	float *stats, *room;
 	struct packing p;
 	struct attention_shape s;
 };
 
 struct attention_backward_args {
-	float *dqkv;
-	const float *dout, *out, *stats, *qkv;
+	struct operand dqkv, dout, out, qkv;
+	const float *stats;
+	float *room;
 	struct packing p;
 	struct attention_shape s;
 };
@@ -227,21 +232,21 @@ struct attention_backward_args {
 
 // A layer's pages; size is the number of positions in one.
 struct pages {
-	float *keys, *values;
+	struct operand keys, values;
 	long size;
 };
 
 struct append_kv_args {
 	struct pages pages;
-	const float *qkv;
+	struct operand qkv;
 	const int *slots;
 	long M;
 	struct attention_shape s;
 };
 
 struct paged_attention_args {
-	float *out;
-	const float *qkv;
+	struct operand out, qkv;
+	float *room; // as in attention_args
 	struct pages pages;
 	const int *table, *seq, *pos;
 	long M, table_width;
@@ -255,8 +260,7 @@ struct copy_pages_args {
 };
 
 struct rows_args {
-	float *dst;
-	const float *src;
+	struct operand dst, src;
 	const int *rows;
 	long R, C;
 };
@@ -273,10 +277,10 @@ struct softmax {
 // z [R,V] of h [R,C] and w [V,C].
 struct logits_args {
 	float *z;
-	const float *h;
-	struct weights w;
+	struct operand h, w;
 	long R, V, C;
 	struct softmax x;
+	int tile;
 };
 
 struct scores_args {
@@ -287,12 +291,12 @@ struct scores_args {
 };
 
 struct logits_backward_args {
-	float *dz;
-	const float *dlogprob, *dentropy, *entropy, *lse, *h;
-	struct weights w;
+	struct operand dz, h, w;
+	const float *dlogprob, *dentropy, *entropy, *lse;
 	const int *targets;
 	long R, V, C;
 	struct softmax x;
+	int tile;
 };
 
 // e [R,V] is scratch, and order [R,V] where top_k or top_p is set.

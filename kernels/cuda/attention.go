@@ -41,6 +41,14 @@ func packingOf(M int, offsets, groups kernels.Buffer) C.struct_packing {
 		G: C.long(max(groups.Len()-1, 0))}
 }
 
+// sums returns room for n sums in progress (sum.h). Chains need none.
+func (b *Backend) sums(n int) *C.float {
+	if b.class.tile == 0 || n == 0 {
+		return nil
+	}
+	return floats(b.scratch(3 * n))
+}
+
 // Rope implements kernels.Sequence.
 func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
 	half := s.Rotated() / 2
@@ -50,7 +58,7 @@ func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionSha
 	shape, M := attentionShape(s), pos.Len()
 	check(qkv, M*s.Stride())
 	check(sin, cos.Len())
-	b.launch("rope", M*(s.H+s.K)*half, unsafe.Pointer(&C.struct_rope_args{qkv: floats(qkv), cos: floats(cos),
+	b.launch("rope", M*(s.H+s.K)*half, unsafe.Pointer(&C.struct_rope_args{qkv: b.operand(qkv), cos: floats(cos),
 		sin: floats(sin), pos: ints(pos), M: C.long(M), half: C.long(half), s: shape, inverse: flag(inverse)}))
 }
 
@@ -59,8 +67,8 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	shape, M := attentionShape(s), rowsOf(qkv, s.Stride())
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
-	b.launch("attention", M*s.H, unsafe.Pointer(&C.struct_attention_args{out: floats(out), stats: floats(stats),
-		qkv: floats(qkv), p: packingOf(M, offsets, groups), s: shape}))
+	b.launch("attention", M*s.H, unsafe.Pointer(&C.struct_attention_args{out: b.operand(out), qkv: b.operand(qkv),
+		stats: floats(stats), room: b.sums(M * s.H * s.D), p: packingOf(M, offsets, groups), s: shape}))
 }
 
 // AttentionBackward implements kernels.Sequence.
@@ -71,29 +79,30 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(dout, M*s.H*s.D)
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
-	args := C.struct_attention_backward_args{dqkv: floats(dqkv), dout: floats(dout), out: floats(out),
-		stats: floats(stats), qkv: floats(qkv), p: packingOf(M, offsets, groups), s: shape}
+	args := C.struct_attention_backward_args{dqkv: b.operand(dqkv), dout: b.operand(dout), out: b.operand(out),
+		qkv: b.operand(qkv), stats: floats(stats), room: b.sums(M * max(s.H, 2*s.K) * s.D),
+		p: packingOf(M, offsets, groups), s: shape}
 	b.launch("attention_dq", M*s.H, unsafe.Pointer(&args))
 	b.launch("attention_dkv", M*s.K, unsafe.Pointer(&args))
 }
 
 // pagesOf returns a layer's pages, and the number of elements in the keys of one.
-func pagesOf(p kernels.Pages, s kernels.AttentionShape) (pages C.struct_pages, elements int) {
+func (b *Backend) pagesOf(p kernels.Pages, s kernels.AttentionShape) (pages C.struct_pages, elements int) {
 	if p.Size < 1 || p.Size%kernels.Lanes != 0 {
 		panic("cuda: page size is not a multiple of the lanes")
 	}
 	elements = s.K * s.D * p.Size
 	rowsOf(p.Keys, elements)
 	check(p.Values, p.Keys.Len())
-	return C.struct_pages{keys: floats(p.Keys), values: floats(p.Values), size: C.long(p.Size)}, elements
+	return C.struct_pages{keys: b.operand(p.Keys), values: b.operand(p.Values), size: C.long(p.Size)}, elements
 }
 
 // AppendKV implements kernels.Sequence.
 func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {
 	shape, M := attentionShape(s), slots.Len()
-	pages, _ := pagesOf(p, s)
+	pages, _ := b.pagesOf(p, s)
 	check(qkv, M*s.Stride())
-	b.launch("append_kv", M*s.K*s.D, unsafe.Pointer(&C.struct_append_kv_args{pages: pages, qkv: floats(qkv),
+	b.launch("append_kv", M*s.K*s.D, unsafe.Pointer(&C.struct_append_kv_args{pages: pages, qkv: b.operand(qkv),
 		slots: ints(slots), M: C.long(M), s: shape}))
 }
 
@@ -101,20 +110,20 @@ func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels
 func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
 	tableWidth int, s kernels.AttentionShape) {
 	shape, M := attentionShape(s), seq.Len()
-	pages, _ := pagesOf(p, s)
+	pages, _ := b.pagesOf(p, s)
 	check(pos, M)
 	check(qkv, M*s.Stride())
 	check(out, M*s.H*s.D)
 	rowsOf(table, tableWidth)
-	b.launch("paged_attention", M*s.H, unsafe.Pointer(&C.struct_paged_attention_args{out: floats(out),
-		qkv: floats(qkv), pages: pages, table: ints(table), seq: ints(seq), pos: ints(pos), M: C.long(M),
-		table_width: C.long(tableWidth), s: shape}))
+	b.launch("paged_attention", M*s.H, unsafe.Pointer(&C.struct_paged_attention_args{out: b.operand(out),
+		qkv: b.operand(qkv), room: b.sums(M * s.H * s.D), pages: pages, table: ints(table), seq: ints(seq),
+		pos: ints(pos), M: C.long(M), table_width: C.long(tableWidth), s: shape}))
 }
 
 // CopyPages implements kernels.Sequence.
 func (b *Backend) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
 	attentionShape(s)
-	pages, elements := pagesOf(p, s)
+	pages, elements := b.pagesOf(p, s)
 	n := rowsOf(pairs, 2)
 	if n == 0 {
 		return

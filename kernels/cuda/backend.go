@@ -41,6 +41,8 @@ type Backend struct {
 	used     int            // bytes of it in flight
 	arrivals []arrival      // copies to the host that wait for Sync
 
+	class class
+
 	workspace kernels.Buffer // float32, for operations with intermediate results
 
 	allocated, peak int64 // bytes
@@ -50,8 +52,22 @@ type Backend struct {
 
 var _ kernels.Backend = (*Backend)(nil)
 
-// Open starts a backend on device n.
-func Open(n int) (*Backend, error) {
+// class is a numerics class that the kernels compute.
+type class struct {
+	name    string
+	operand kernels.DType
+	tile    C.int // 1: products are tile sums, not chains
+}
+
+func classOf(operand kernels.DType) class {
+	if operand == kernels.BF16 {
+		return class{"cpu/bf16", operand, 1}
+	}
+	return class{"cpu/fma", kernels.F32, 0}
+}
+
+// Open starts a backend on device n, in class cpu/fma, or if operands are BF16 in cpu/bf16.
+func Open(n int, operand kernels.DType) (*Backend, error) {
 	if err := load(); err != nil {
 		return nil, err
 	}
@@ -64,7 +80,8 @@ func Open(n int) (*Backend, error) {
 			Help: "use another device, or the CPU",
 			Text: fmt.Sprintf("%s has compute capability %d.%d; 8.0 is needed", d.Name, d.Major, d.Minor)}
 	}
-	b := &Backend{about: d, name: deviceName(n), dev: cu.Device(n), kernels: map[string]cu.Function{}}
+	b := &Backend{about: d, name: deviceName(n), dev: cu.Device(n), kernels: map[string]cu.Function{},
+		class: classOf(operand)}
 	if err := b.open(); err != nil {
 		b.Close()
 		return nil, err
@@ -157,14 +174,14 @@ func (b *Backend) Name() string { return "cuda/" + b.about.Name }
 // Driver returns the version of CUDA that the driver supports: "13.0".
 func (*Backend) Driver() string { return version(cu.Version()) }
 
-// Class implements kernels.Backend: float32 chains have the CPU's bits.
-func (b *Backend) Class() string { return "cpu/fma" }
+// Class implements kernels.Backend: the CPU's classes, with its bits.
+func (b *Backend) Class() string { return b.class.name }
 
 // Float implements kernels.Backend.
 func (b *Backend) Float() kernels.DType { return kernels.F32 }
 
 // Operand implements kernels.Backend.
-func (b *Backend) Operand() kernels.DType { return kernels.F32 }
+func (b *Backend) Operand() kernels.DType { return b.class.operand }
 
 // ctx and queue are the context and the stream for calls of C. Package cu keeps each in a
 // structure of one pointer.

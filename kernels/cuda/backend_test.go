@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -21,13 +22,15 @@ import (
 // the tests fail without a driver; elsewhere they skip.
 const fakeVariable = "FAKECUDA"
 
-func open(t *testing.T) *Backend {
+func open(t *testing.T) *Backend { return openWith(t, kernels.F32) }
+
+func openWith(t *testing.T, operand kernels.DType) *Backend {
 	t.Helper()
 	// The result of a test depends on the library: read it, so that the cache knows.
 	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
 		os.ReadFile(filepath.Join(dir, "libcuda.so.1"))
 	}
-	b, err := Open(0)
+	b, err := Open(0, operand)
 	if err != nil {
 		if _, fake := os.LookupEnv(fakeVariable); fake {
 			t.Fatal(err)
@@ -46,27 +49,39 @@ func fake(t *testing.T) {
 	}
 }
 
+// TestConformance runs the suite in both numerics classes.
 func TestConformance(t *testing.T) {
-	kerneltest.NewSuite().Test(t, func() kernels.Backend { return open(t) })
-}
-
-// What the driver may do late, and threads in another order, change no bits; and nothing but
-// kernels touches device memory.
-func TestOrders(t *testing.T) {
-	fake(t)
-	for _, tt := range []struct{ settings, run string }{
-		{"lazy,order=1", "TestConformance|TestCopies"},
-		{"order=2", "TestConformance"},
-		{"sealed,lazy", "TestConformance/(Alloc|Copy|Zero|Add|Empty|SumSquares|Rope)$|TestCopies"},
-	} {
-		t.Run(tt.settings, func(t *testing.T) { again(t, tt.run, fakeVariable+"="+tt.settings) })
+	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+		t.Run(operand.String(), func(t *testing.T) {
+			kerneltest.NewSuite().Test(t, func() kernels.Backend { return openWith(t, operand) })
+		})
 	}
 }
 
-// again runs tests of this program in a new process, with changed variables.
-func again(t *testing.T, run string, env ...string) {
+// What the driver may do late, and threads in another order, change no bits; and nothing but
+// kernels touches device memory. In bf16 the suite leaves out large shapes; EXP_TEST_ALL=1
+// takes them.
+func TestOrders(t *testing.T) {
+	fake(t)
+	sample := "-test.short=" + strconv.FormatBool(os.Getenv("EXP_TEST_ALL") == "")
+	for _, tt := range []struct{ settings, run, flag string }{
+		{"lazy,order=1", "TestConformance/f32|TestCopies", ""},
+		{"order=2", "TestConformance/f32", ""},
+		{"lazy,order=1", "TestConformance/bf16", sample},
+		{"order=2", "TestConformance/bf16", sample},
+		{"sealed,lazy", "TestConformance//(Alloc|Copy|Zero|Add|Empty|SumSquares|Rope)$|TestCopies", ""},
+	} {
+		t.Run(tt.settings, func(t *testing.T) { again(t, tt.run, tt.flag, fakeVariable+"="+tt.settings) })
+	}
+}
+
+// again runs tests of this program in a new process, with a flag if any and changed variables.
+func again(t *testing.T, run, flag string, env ...string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run="+run, "-test.v")
+	if flag != "" {
+		cmd.Args = append(cmd.Args, flag)
+	}
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "--- SKIP") && err == nil {
@@ -156,7 +171,7 @@ func TestFailures(t *testing.T) {
 		return
 	}
 	for name, f := range failures() {
-		t.Run(name, func(t *testing.T) { again(t, "TestFailures$", append(f.env, inside+"="+name)...) })
+		t.Run(name, func(t *testing.T) { again(t, "TestFailures$", "", append(f.env, inside+"="+name)...) })
 	}
 }
 
@@ -168,14 +183,14 @@ type failure struct {
 func failures() map[string]failure {
 	opens := func(code int, hint string) func(t *testing.T) {
 		return func(t *testing.T) {
-			_, err := Open(0)
+			_, err := Open(0, kernels.F32)
 			wantError(t, err, code, hint)
 		}
 	}
 	set := func(s string) []string { return []string{fakeVariable + "=" + s} }
 	return map[string]failure{
 		"no library": {[]string{"LD_LIBRARY_PATH="}, func(t *testing.T) {
-			_, err := Open(0)
+			_, err := Open(0, kernels.F32)
 			if err == nil {
 				t.Skip("this machine has a driver")
 			}
@@ -188,7 +203,7 @@ func failures() map[string]failure {
 		"unknown":     {set("init=888"), opens(888, "CUresult")},
 		"old driver":  {set("version=11040"), opens(oldPTX, "driver 525")},
 		"old device":  {set("capability=75"), opens(notSupported, "the CPU")},
-		"few devices": {nil, func(t *testing.T) { _, err := Open(1); wantError(t, err, 101, "exp doctor") }},
+		"few devices": {nil, func(t *testing.T) { _, err := Open(1, kernels.F32); wantError(t, err, 101, "exp doctor") }},
 		"memory":      {set("memory=64"), failAlloc},
 		"launch":      {set("fail=2:719"), failLaunch},
 		"address":     {set("lazy"), failAddress},

@@ -60,7 +60,7 @@ KERNEL(route_backward) {
 		t += dw[j] * w[j];
 	}
 	for (long j = 0; j < r.top; j++) dz[chosen[j]] = r.renorm ? (dw[j] - t) / sum : dw[j];
-	const float u = lane_dot(dz, p, r.experts);
+	const float u = lane_dot(floats(dz), 0, floats(p), 0, r.experts);
 	for (long e = 0; e < r.experts; e++) dz[e] = p[e] * (dz[e] - u);
 	if (r.shared) dz[r.experts] = dw[r.top] * (w[r.top] * (1 - w[r.top]));
 }
@@ -80,5 +80,5 @@ KERNEL(combine_dx) {
 
 KERNEL(combine_dw) {
 	const long j = element();
-	if (j < a.M * a.J) a.dweight[j] = lane_dot(a.dout + j / a.J * a.C, a.x + a.slot[j] * a.C, a.C);
+	if (j < a.M * a.J) a.dweight[j] = lane_dot(floats(a.dout), j / a.J * a.C, floats(a.x), a.slot[j] * a.C, a.C);
 }

@@ -19,14 +19,14 @@ DEVICE struct activation gelu_tanh(double x) {
 KERNEL(gate) {
 	const long i = element(), m = i / a.F, f = i % a.F;
 	if (m >= a.M) return;
-	const float g = a.gate_up[m * 2 * a.F + f], u = a.gate_up[m * 2 * a.F + a.F + f];
-	a.act[i] = (a.gelu ? gelu_tanh(g).value : g * sigmoid_of(g)) * u;
+	const float g = load(a.gate_up, m * 2 * a.F + f), u = load(a.gate_up, m * 2 * a.F + a.F + f);
+	store(a.act, i, (a.gelu ? gelu_tanh(g).value : g * sigmoid_of(g)) * u);
 }
 
 KERNEL(gate_backward) {
 	const long i = element(), m = i / a.F, f = i % a.F, gate = m * 2 * a.F + f, up = gate + a.F;
 	if (m >= a.M) return;
-	const float g = a.gate_up[gate], u = a.gate_up[up], d = a.dact[i];
+	const float g = load(a.gate_up, gate), u = load(a.gate_up, up), d = load(a.dact, i);
 	struct activation y;
 	if (a.gelu) {
 		y = gelu_tanh(g);
@@ -35,6 +35,6 @@ KERNEL(gate_backward) {
 		y.value = g * s;
 		y.slope = s * fmaf(g, 1 - s, 1);
 	}
-	a.dgate_up[gate] = d * u * y.slope;
-	a.dgate_up[up] = d * y.value;
+	store(a.dgate_up, gate, d * u * y.slope);
+	store(a.dgate_up, up, d * y.value);
 }

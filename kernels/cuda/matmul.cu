@@ -1,32 +1,37 @@
-#include "num.h"
+#include "sum.h"
 
-// Products (kernels.Linear), a thread for each output. Every chain is one thread's.
+// Products (kernels.Linear), a thread for each output. Every sum is one thread's.
+
+// row_sum is the sum of row m of x and row n of w, K elements each, from acc. column_sum is the sum
+// of row m of x [.,N] and column k of w [N,K], from 0.
+DEVICE float row_sum(int tile, struct operand x, long m, struct operand w, long n, long K, float acc) {
+	return product_sum(tile, terms_of(x, m * K, 1), terms_of(w, n * K, 1), K, acc);
+}
+
+DEVICE float column_sum(int tile, struct operand x, long m, struct operand w, long k, long N, long K) {
+	return product_sum(tile, terms_of(x, m * N, 1), terms_of(w, k, K), N, 0);
+}
 
 KERNEL(matmul) {
 	const long i = element(), m = i / a.N, n = i % a.N;
 	if (m >= a.M) return;
-	a.out[i] = chain_row(a.x + m * a.K, a.w, n, a.K, a.bias ? a.bias[n] : 0);
-}
-
-// dot_column is the chain over n of dout[n]·w[n,k].
-DEVICE float dot_column(const float *dout, struct weights w, long k, long N, long K) {
-	float acc = 0;
-	for (long n = 0; n < N; n++) acc = fmaf(dout[n], load(w, n * K + k), acc);
-	return acc;
+	store(a.out, i, row_sum(a.tile, a.x, m, a.w, n, a.K, a.bias ? a.bias[n] : 0));
 }
 
 KERNEL(matmul_dx) {
 	const long i = element(), m = i / a.K, k = i % a.K;
-	if (m < a.M) a.dx[i] = dot_column(a.dout + m * a.N, a.w, k, a.N, a.K);
+	if (m < a.M) store(a.dx, i, column_sum(a.tile, a.dout, m, a.w, k, a.N, a.K));
 }
 
+// A tile sum continues in the gradient. A chain starts at 0 in each block.
 KERNEL(matmul_dw) {
 	const long i = element(), n = i / a.K, k = i % a.K;
 	if (n >= a.N) return;
 	for (long b = 0; b < a.B; b++) {
-		float acc = 0;
-		for (long m = a.blocks[b]; m < a.blocks[b + 1]; m++) acc = fmaf(a.dout[m * a.N + n], a.x[m * a.K + k], acc);
-		a.dw[i] += acc;
+		const long lo = a.blocks[b], rows = a.blocks[b + 1] - lo;
+		const struct terms d = terms_of(a.dout, lo * a.N + n, a.N), x = terms_of(a.x, lo * a.K + k, a.K);
+		const float sum = product_sum(a.tile, d, x, rows, a.tile ? a.dw[i] : 0);
+		a.dw[i] = a.tile ? sum : a.dw[i] + sum;
 	}
 }
 
@@ -35,7 +40,7 @@ KERNEL(column_sums) {
 	if (c >= a.C) return;
 	for (long b = 0; b < a.B; b++) {
 		float sum = 0;
-		for (long m = a.blocks[b]; m < a.blocks[b + 1]; m++) sum += a.x[m * a.C + c];
+		for (long m = a.blocks[b]; m < a.blocks[b + 1]; m++) sum += load(a.x, m * a.C + c);
 		a.dst[c] += sum;
 	}
 }
@@ -43,19 +48,21 @@ KERNEL(column_sums) {
 KERNEL(matmul_swiglu) {
 	const long i = element(), m = i / a.F, f = i % a.F;
 	if (m >= a.M) return;
-	const float g = chain_row(a.x + m * a.K, a.w, f, a.K, 0), u = chain_row(a.x + m * a.K, a.w, a.F + f, a.K, 0);
-	if (a.gate_up) {
-		a.gate_up[m * 2 * a.F + f] = g;
-		a.gate_up[m * 2 * a.F + a.F + f] = u;
+	float g = row_sum(a.tile, a.x, m, a.w, f, a.K, 0), u = row_sum(a.tile, a.x, m, a.w, a.F + f, a.K, 0);
+	if (a.tile) g = factor(g), u = factor(u);
+	if (a.gate_up.at) {
+		store(a.gate_up, m * 2 * a.F + f, g);
+		store(a.gate_up, m * 2 * a.F + a.F + f, u);
 	}
-	a.act[i] = g * sigmoid_of(g) * u;
+	store(a.act, i, g * sigmoid_of(g) * u);
 }
 
 KERNEL(matmul_dx_swiglu) {
 	const long i = element(), m = i / a.F, f = i % a.F, gate = m * 2 * a.F + f, up = gate + a.F;
 	if (m >= a.M) return;
-	const float d = dot_column(a.dout + m * a.N, a.w, f, a.N, a.F);
-	const float g = a.gate_up[gate], u = a.gate_up[up], s = sigmoid_of(g);
-	a.dgate_up[gate] = d * u * (s * fmaf(g, 1 - s, 1));
-	a.dgate_up[up] = d * (g * s);
+	float d = column_sum(a.tile, a.dout, m, a.w, f, a.N, a.F);
+	if (a.tile) d = factor(d);
+	const float g = load(a.gate_up, gate), u = load(a.gate_up, up), s = sigmoid_of(g);
+	store(a.dgate_up, gate, d * u * (s * fmaf(g, 1 - s, 1)));
+	store(a.dgate_up, up, d * (g * s));
 }

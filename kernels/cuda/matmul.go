@@ -21,20 +21,23 @@ func (*Backend) PackedLen(out, in int) (packed, packedT int) { return 0, 0 }
 // Pack implements kernels.Linear and does nothing.
 func (*Backend) Pack(w kernels.Matrix) {}
 
-// PackRows implements kernels.Linear: it sets rows of w.W.
+// PackRows implements kernels.Linear: it sets rows of w.W. If those are BF16, class cpu/bf16
+// replaces their subnormals by zero.
 func (b *Backend) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
-	b.Copy(w.W.Slice(from*w.In, from*w.In+rows.Len()), rows)
+	dst := w.W.Slice(from*w.In, from*w.In+rows.Len())
+	b.Copy(dst, rows)
+	if b.class.tile != 0 && dst.DType() == kernels.BF16 {
+		b.launch("flush_bf16", dst.Len(), unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(), src: dst.Addr(),
+			n: C.long(dst.Len())}))
+	}
 }
 
 // weightsOf returns a matrix for kernels.
-func weightsOf(w kernels.Matrix) C.struct_weights {
+func weightsOf(w kernels.Matrix) C.struct_operand {
 	if w.Out < 1 || w.In < 1 || w.W.Len() != w.Out*w.In {
 		panic("cuda: matrix: length mismatch")
 	}
-	if w.W.DType() == kernels.BF16 {
-		return C.struct_weights{at: w.W.Addr(), bf16: 1}
-	}
-	return C.struct_weights{at: unsafe.Pointer(floats(w.W))}
+	return array(w.W)
 }
 
 // MatMul implements kernels.Linear.
@@ -44,16 +47,16 @@ func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.B
 	if !bias.Empty() {
 		check(bias, w.Out)
 	}
-	b.launch("matmul", out.Len(), unsafe.Pointer(&C.struct_matmul_args{out: floats(out), x: floats(x),
-		bias: floats(bias), w: weightsOf(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In)}))
+	b.launch("matmul", out.Len(), unsafe.Pointer(&C.struct_matmul_args{out: b.either(out), x: b.either(x),
+		bias: floats(bias), w: weightsOf(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In), tile: b.class.tile}))
 }
 
 // MatMulDX implements kernels.Linear.
 func (b *Backend) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	M := rowsOf(dx, w.In)
 	check(dout, M*w.Out)
-	b.launch("matmul_dx", dx.Len(), unsafe.Pointer(&C.struct_matmul_dx_args{dx: floats(dx), dout: floats(dout),
-		w: weightsOf(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In)}))
+	b.launch("matmul_dx", dx.Len(), unsafe.Pointer(&C.struct_matmul_dx_args{dx: b.either(dx), dout: b.either(dout),
+		w: weightsOf(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In), tile: b.class.tile}))
 }
 
 // MatMulSwiGLU implements kernels.Linear.
@@ -67,8 +70,9 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	if !gateUp.Empty() {
 		check(gateUp, M*w.Out)
 	}
-	b.launch("matmul_swiglu", act.Len(), unsafe.Pointer(&C.struct_matmul_swiglu_args{act: floats(act),
-		gate_up: floats(gateUp), x: floats(x), w: weightsOf(w), M: C.long(M), F: C.long(F), K: C.long(w.In)}))
+	b.launch("matmul_swiglu", act.Len(), unsafe.Pointer(&C.struct_matmul_swiglu_args{act: b.operand(act),
+		gate_up: b.operand(gateUp), x: b.either(x), w: weightsOf(w), M: C.long(M), F: C.long(F), K: C.long(w.In),
+		tile: b.class.tile}))
 }
 
 // MatMulDXSwiGLU implements kernels.Linear.
@@ -76,9 +80,9 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 	M := rowsOf(dout, w.Out)
 	check(gateUp, M*2*w.In)
 	check(dgateUp, M*2*w.In)
-	b.launch("matmul_dx_swiglu", M*w.In, unsafe.Pointer(&C.struct_matmul_dx_swiglu_args{dgate_up: floats(dgateUp),
-		gate_up: floats(gateUp), dout: floats(dout), w: weightsOf(w), M: C.long(M), N: C.long(w.Out),
-		F: C.long(w.In)}))
+	b.launch("matmul_dx_swiglu", M*w.In, unsafe.Pointer(&C.struct_matmul_dx_swiglu_args{dgate_up: b.operand(dgateUp),
+		gate_up: b.operand(gateUp), dout: b.either(dout), w: weightsOf(w), M: C.long(M), N: C.long(w.Out),
+		F: C.long(w.In), tile: b.class.tile}))
 }
 
 // MatMulDW implements kernels.Linear.
@@ -92,8 +96,8 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	check(dout, M*N)
 	check(x, M*K)
 	B := C.long(blocks.Len() - 1)
-	b.launch("matmul_dw", dw.Len(), unsafe.Pointer(&C.struct_matmul_dw_args{dw: floats(dw), dout: floats(dout),
-		x: floats(x), blocks: ints(blocks), B: B, N: C.long(N), K: C.long(K)}))
+	b.launch("matmul_dw", dw.Len(), unsafe.Pointer(&C.struct_matmul_dw_args{dw: floats(dw), dout: b.either(dout),
+		x: b.either(x), blocks: ints(blocks), B: B, N: C.long(N), K: C.long(K), tile: b.class.tile}))
 	if !dbias.Empty() {
 		check(dbias, N)
 		b.sumColumns(dbias, dout, blocks)
@@ -120,6 +124,6 @@ func commonRows(mn, mk, nk int) int {
 
 // sumColumns adds to dst the blocked sum of the rows of x.
 func (b *Backend) sumColumns(dst, x, blocks kernels.Buffer) {
-	b.launch("column_sums", dst.Len(), unsafe.Pointer(&C.struct_column_sums_args{dst: floats(dst), x: floats(x),
+	b.launch("column_sums", dst.Len(), unsafe.Pointer(&C.struct_column_sums_args{dst: floats(dst), x: b.either(x),
 		blocks: ints(blocks), B: C.long(blocks.Len() - 1), C: C.long(dst.Len())}))
 }

@@ -220,6 +220,16 @@ func (b *Backend) scratch(n int) kernels.Buffer {
 	return b.workspace
 }
 
+// scratchOperands is scratch for n operands, exactly.
+func (b *Backend) scratchOperands(n int) kernels.Buffer {
+	t := b.Operand()
+	room := b.scratch((n*t.Size() + 3) / 4)
+	if b.err != nil {
+		return kernels.Buffer{}
+	}
+	return kernels.NewBuffer(room.Addr(), n, t)
+}
+
 // floats returns the device address of a float32 buffer, nil if it is empty.
 func floats(x kernels.Buffer) *C.float {
 	if x.Empty() {
@@ -229,6 +239,37 @@ func floats(x kernels.Buffer) *C.float {
 		panic("cuda: want a float32 buffer on the device")
 	}
 	return (*C.float)(x.Addr())
+}
+
+// operand returns a buffer of the Operand type for kernels, and either one of the Operand or the
+// Float type. single returns a float32 buffer. An empty buffer has no address.
+func (b *Backend) operand(x kernels.Buffer) C.struct_operand {
+	if !x.Empty() && x.DType() != b.Operand() {
+		panic("cuda: want a buffer of operands")
+	}
+	return array(x)
+}
+
+func (b *Backend) either(x kernels.Buffer) C.struct_operand {
+	if x.DType() == kernels.F32 {
+		return single(x)
+	}
+	return b.operand(x)
+}
+
+func single(x kernels.Buffer) C.struct_operand {
+	return C.struct_operand{at: unsafe.Pointer(floats(x))}
+}
+
+// array returns a buffer of float32 or BF16 for kernels.
+func array(x kernels.Buffer) C.struct_operand {
+	if x.Empty() || x.DType() != kernels.BF16 {
+		return single(x)
+	}
+	if x.IsHost() {
+		panic("cuda: a host buffer in a device operation")
+	}
+	return C.struct_operand{at: x.Addr(), bf16: 1}
 }
 
 // ints returns the device address of an int32 buffer, nil if it is empty.

@@ -16,12 +16,20 @@ func TestMutants(t *testing.T) {
 	fake(t)
 	open(t)
 	for _, m := range []struct{ name, file, from, to, check string }{
-		{"no bound", "matmul.cu", "if (m >= a.M) return;", "", "MatMul"},
-		{"chain backwards", "matmul.cu", "for (long n = 0; n < N; n++) acc", "for (long n = N - 1; n >= 0; n--) acc", "MatMulDX"},
-		{"blocks in one chain", "matmul.cu", "float acc = 0;\n\t\tfor (long m", "float acc = b ? a.dw[i] : 0;\n\t\tfor (long m", "MatMulDW"},
-		{"lanes shifted", "num.h", "lane[j] = fmaf(x[i + j], y[i + j], lane[j])", "lane[j / 2] = fmaf(x[i + j], y[i + j], lane[j / 2])", "RMSNorm"},
-		{"prefix without its group", "attention.cu", "? a.p.groups[g + 1] - 1 : j;", "? j : j;", "AttentionBackward"},
-		{"ties by the higher id", "sample.cu", "z[i] == z[j] && i < j", "z[i] == z[j] && i > j", "Sample"},
+		{"no bound", "matmul.cu", "if (m >= a.M) return;", "", "f32/MatMul"},
+		{"chain backwards", "sum.h", "for (long i = 0; i < n; i++)\n", "for (long i = n - 1; i >= 0; i--)\n", "f32/MatMulDX"},
+		{"blocks in one chain", "matmul.cu", "a.dw[i] = a.tile ? sum", "a.dw[i] = 1 ? sum", "f32/MatMulDW"},
+		{"lanes shifted", "num.h", "lane[j] = fmaf(load(x", "lane[j / 2] = fmaf(load(x", "f32/RMSNorm"},
+		{"prefix without its group", "attention.cu", "? a.p.groups[g + 1] - 1 : j;", "? j : j;", "f32/AttentionBackward"},
+		{"ties by the higher id", "sample.cu", "z[i] == z[j] && i < j", "z[i] == z[j] && i > j", "f32/Sample"},
+		{"one chain for even and odd", "sum.h", "if (i % 2) odd", "if (0) odd", "bf16/MatMul"},
+		{"subnormal products", "sum.h", "odd = flush(fmaf(p, q, odd))", "odd = fmaf(p, q, odd)", "bf16/MatMul/tiny"},
+		{"blocks in steps of all rows", "matmul.cu", "a.tile ? a.dw[i] : 0", "0", "bf16/MatMulDW"},
+		{"gates not rounded", "matmul.cu", "if (a.tile) g = factor(g), u = factor(u);", "", "bf16/MatMulSwiGLU"},
+		{"probabilities not rounded", "sum.h", "p = factor(w)", "p = w", "bf16/Attention"},
+		{"sums without their last step", "sum.h", "if (s.even && t % TILE_TERMS != 0) end_step(s);", "(void)s, (void)t;", "bf16/PagedAttention"},
+		{"no zeros after a window", "sum.h", "if (!s.even) return;", "return;", "bf16/AttentionBackward"},
+		{"subnormal weights", "copy.cu", "if (i < a.n) ((uint16_t *)a.dst)[i] = round_bf16(float_of(", "if (0) ((uint16_t *)a.dst)[i] = round_bf16(float_of(", "bf16/Frozen/subnormals"},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			lib := t.TempDir()

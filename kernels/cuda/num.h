@@ -6,10 +6,32 @@
 
 #define INFINITE float_of(0x7f800000)
 
-// load returns an element of a weight.
-DEVICE float load(struct weights w, long i) {
-	if (w.bf16) return float_of((uint32_t)((const uint16_t *)w.at)[i] << 16);
-	return ((const float *)w.at)[i];
+// round_bf16 is Round of kernels/ref: to the nearest, ties to even; subnormals become zero, and
+// a NaN stays one.
+DEVICE uint16_t round_bf16(float x) {
+	const uint32_t u = bits_of(x);
+	if ((u & 0x7fffffff) > 0x7f800000) return (uint16_t)(u >> 16 | 0x40);
+	if ((u & 0x7f800000) == 0) return (uint16_t)(u >> 16 & 0x8000);
+	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+// load returns an element, and store sets one, rounded to the array's type.
+DEVICE float load(struct operand x, long i) {
+	if (x.bf16) return float_of((uint32_t)((const uint16_t *)x.at)[i] << 16);
+	return ((const float *)x.at)[i];
+}
+
+DEVICE void store(struct operand x, long i, float v) {
+	if (x.bf16) ((uint16_t *)x.at)[i] = round_bf16(v);
+	else ((float *)x.at)[i] = v;
+}
+
+// floats is an array of float32 as an operand.
+DEVICE struct operand floats(const float *at) {
+	struct operand x;
+	x.at = (void *)at;
+	x.bf16 = 0;
+	return x;
 }
 
 // pow2 returns 2ⁿ for a normal result.
@@ -90,24 +112,12 @@ DEVICE void add_to_lane(float *lane, long t, float x) {
 	EACH_LANE(j) lane[j] = j == t % LANES ? lane[j] + x : lane[j];
 }
 
-// lane_dot is LaneDot of two vectors.
-DEVICE float lane_dot(const float *x, const float *y, long n) {
+// lane_dot is LaneDot of n elements of x from `at` and of y from `by`.
+DEVICE float lane_dot(struct operand x, long at, struct operand y, long by, long n) {
 	float lane[LANES] = {0};
 	for (long i = 0; i < n; i += LANES)
-		EACH_LANE(j) if (i + j < n) lane[j] = fmaf(x[i + j], y[i + j], lane[j]);
+		EACH_LANE(j) if (i + j < n) lane[j] = fmaf(load(x, at + i + j), load(y, by + i + j), lane[j]);
 	return fold(lane);
-}
-
-// chain is the chain of x[i]·y[i] from acc.
-DEVICE float chain(const float *x, const float *y, long n, float acc) {
-	for (long i = 0; i < n; i++) acc = fmaf(x[i], y[i], acc);
-	return acc;
-}
-
-// chain_row is chain with row n of a weight [.,K].
-DEVICE float chain_row(const float *x, struct weights w, long n, long K, float acc) {
-	for (long k = 0; k < K; k++) acc = fmaf(x[k], load(w, n * K + k), acc);
-	return acc;
 }
 
 // exp64 is eˣ in float64 for x ≤ 700.

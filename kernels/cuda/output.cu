@@ -1,15 +1,16 @@
 #include "sequence.h"
 
-// logit is z of a row h and token v, and the Tanh of its cap in y.
-DEVICE float logit(const float *h, struct weights w, long v, long C, struct softmax x, float *y) {
-	return capped(chain_row(h, w, v, C, 0), x.cap, x.inverse_cap, y) * x.inverse_temperature;
+// logit is z of row r of h and token v, and the Tanh of its cap in y.
+DEVICE float logit(int tile, struct operand h, long r, struct operand w, long v, long C, struct softmax x, float *y) {
+	const float z = product_sum(tile, terms_of(h, r * C, 1), terms_of(w, v * C, 1), C, 0);
+	return capped(z, x.cap, x.inverse_cap, y) * x.inverse_temperature;
 }
 
 // A thread for each row and token.
 KERNEL(logits) {
 	const long i = element(), r = i / a.V, v = i % a.V;
 	float y;
-	if (r < a.R) a.z[i] = logit(a.h + r * a.C, a.w, v, a.C, a.x, &y);
+	if (r < a.R) a.z[i] = logit(a.tile, a.h, r, a.w, v, a.C, a.x, &y);
 }
 
 // A thread for each row.
@@ -37,11 +38,11 @@ KERNEL(logits_backward) {
 	const long i = element(), r = i / a.V, v = i % a.V;
 	if (r >= a.R) return;
 	float y;
-	const float z = logit(a.h + r * a.C, a.w, v, a.C, a.x, &y), p = exp_of(z - a.lse[r]);
+	const float z = logit(a.tile, a.h, r, a.w, v, a.C, a.x, &y), p = exp_of(z - a.lse[r]);
 	const float q = fmaf(a.dentropy[r], z - a.lse[r] + a.entropy[r], a.dlogprob[r]);
 	float d = -(p * q);
 	if (v == a.targets[r]) d += a.dlogprob[r];
 	d *= a.x.inverse_temperature;
 	if (a.x.cap > 0) d *= 1 - y * y;
-	a.dz[i] = d;
+	store(a.dz, i, d);
 }

@@ -29,8 +29,8 @@ func softmaxOf(x kernels.Softmax) C.struct_softmax {
 // logits queues z [R,V] of h [R,C].
 func (b *Backend) logits(z, h kernels.Buffer, w kernels.Matrix, x C.struct_softmax) {
 	R := rowsOf(h, w.In)
-	b.launch("logits", R*w.Out, unsafe.Pointer(&C.struct_logits_args{z: floats(z), h: floats(h), w: weightsOf(w),
-		R: C.long(R), V: C.long(w.Out), C: C.long(w.In), x: x}))
+	b.launch("logits", R*w.Out, unsafe.Pointer(&C.struct_logits_args{z: floats(z), h: b.operand(h), w: weightsOf(w),
+		R: C.long(R), V: C.long(w.Out), C: C.long(w.In), x: x, tile: b.class.tile}))
 }
 
 // scores queues the scores of rows of z.
@@ -84,7 +84,7 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 }
 
 // LogProbBackward implements kernels.Output. All rows' gradients of logits are in memory at
-// once.
+// once, as operands: products round them anyway.
 func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
 	w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
 	if !(x.Temperature > 0) {
@@ -100,15 +100,14 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 	if R == 0 {
 		return
 	}
-	dz := b.scratch(R * V)
+	dz := b.scratchOperands(R * V)
 	if b.err != nil {
 		return
 	}
-	dz = dz.Slice(0, R*V)
-	b.launch("logits_backward", R*V, unsafe.Pointer(&C.struct_logits_backward_args{dz: floats(dz),
-		dlogprob: floats(dLogProb), dentropy: floats(dEntropy), entropy: floats(sc.Entropy), lse: floats(sc.LSE),
-		h: floats(h), w: weightsOf(w), targets: ints(targets), R: C.long(R), V: C.long(V), C: C.long(w.In),
-		x: softmaxOf(x)}))
+	b.launch("logits_backward", R*V, unsafe.Pointer(&C.struct_logits_backward_args{dz: b.operand(dz),
+		h: b.operand(h), w: weightsOf(w), dlogprob: floats(dLogProb), dentropy: floats(dEntropy),
+		entropy: floats(sc.Entropy), lse: floats(sc.LSE), targets: ints(targets), R: C.long(R), V: C.long(V),
+		C: C.long(w.In), x: softmaxOf(x), tile: b.class.tile}))
 	b.MatMulDX(dh, dz, w)
 	if !dw.Empty() {
 		b.MatMulDW(dw, kernels.Buffer{}, dz, h, blocks)

@@ -11,14 +11,14 @@ DEVICE float scale_of(float weight, struct norm_shape s) { return s.unit_offset 
 KERNEL(rmsnorm) {
 	const long v = element(), at = vector_at(a.s, v);
 	if (v >= a.s.M * a.s.heads) return;
-	const float *x = a.x + at;
+	struct operand x = a.x;
 	if (a.sum) {
-		for (long i = 0; i < a.s.dim; i++) a.sum[at + i] = x[i] + a.delta[at + i];
-		x = a.sum + at;
+		for (long i = at; i < at + a.s.dim; i++) a.sum[i] = load(x, i) + a.delta[i];
+		x = floats(a.sum);
 	}
-	const float r = 1 / sqrtf(lane_dot(x, x, a.s.dim) / (float)a.s.dim + a.eps);
+	const float r = 1 / sqrtf(lane_dot(x, at, x, at, a.s.dim) / (float)a.s.dim + a.eps);
 	a.rstd[v] = r;
-	for (long i = 0; i < a.s.dim; i++) a.out[at + i] = x[i] * r * scale_of(a.weight[i], a.s);
+	for (long i = 0; i < a.s.dim; i++) store(a.out, at + i, load(x, at + i) * r * scale_of(a.weight[i], a.s));
 }
 
 // A thread for each element of the weight.
@@ -29,7 +29,7 @@ KERNEL(rmsnorm_dw) {
 		float acc = 0;
 		for (long v = a.blocks[b] * a.s.heads; v < a.blocks[b + 1] * a.s.heads; v++) {
 			const long at = vector_at(a.s, v) + i;
-			acc = fmaf(a.dout[at], a.x[at] * a.rstd[v], acc);
+			acc = fmaf(load(a.dout, at), load(a.x, at) * a.rstd[v], acc);
 		}
 		a.dweight[i] += acc;
 	}
@@ -42,12 +42,12 @@ KERNEL(rmsnorm_backward) {
 	float lane[LANES] = {0};
 	for (long i = 0; i < a.s.dim; i += LANES)
 		EACH_LANE(j) if (i + j < a.s.dim) {
-			const float g = a.dout[at + i + j] * scale_of(a.weight[i + j], a.s);
-			lane[j] = fmaf(g, a.x[at + i + j], lane[j]);
+			const float g = load(a.dout, at + i + j) * scale_of(a.weight[i + j], a.s);
+			lane[j] = fmaf(g, load(a.x, at + i + j), lane[j]);
 		}
 	const float r = a.rstd[v], k = fold(lane) * (r * r * r) / (float)a.s.dim;
 	for (long i = 0; i < a.s.dim; i++) {
-		const float g = a.dout[at + i] * scale_of(a.weight[i], a.s), d = fmaf(-k, a.x[at + i], g * r);
-		a.dx[at + i] = a.set ? d : a.dx[at + i] + d;
+		const float g = load(a.dout, at + i) * scale_of(a.weight[i], a.s), d = fmaf(-k, load(a.x, at + i), g * r);
+		store(a.dx, at + i, a.set ? d : load(a.dx, at + i) + d);
 	}
 }

@@ -43,8 +43,9 @@ func (b *Backend) rmsNorm(out, rstd, sum, x, delta, weight kernels.Buffer, s ker
 	check(x, out.Len())
 	check(rstd, vectors)
 	check(weight, s.Dim)
-	b.launch("rmsnorm", vectors, unsafe.Pointer(&C.struct_rmsnorm_args{out: floats(out), rstd: floats(rstd),
-		sum: floats(sum), x: floats(x), delta: floats(delta), weight: floats(weight), s: shape, eps: C.float(eps)}))
+	b.launch("rmsnorm", vectors, unsafe.Pointer(&C.struct_rmsnorm_args{out: b.either(out), x: b.either(x),
+		rstd: floats(rstd), sum: floats(sum), delta: floats(delta), weight: floats(weight), s: shape,
+		eps: C.float(eps)}))
 }
 
 // RMSNormBackward implements kernels.Norm. The weight's gradient comes first: dx may be dout.
@@ -60,8 +61,8 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 		return
 	}
 	b.launch("rmsnorm_dw", s.Dim, unsafe.Pointer(&C.struct_rmsnorm_dw_args{dweight: floats(dweight),
-		dout: floats(dout), x: floats(x), rstd: floats(rstd), blocks: ints(blocks), B: C.long(blocks.Len() - 1),
+		dout: b.either(dout), x: b.either(x), rstd: floats(rstd), blocks: ints(blocks), B: C.long(blocks.Len() - 1),
 		s: shape}))
-	b.launch("rmsnorm_backward", vectors, unsafe.Pointer(&C.struct_rmsnorm_backward_args{dx: floats(dx),
-		dout: floats(dout), x: floats(x), weight: floats(weight), rstd: floats(rstd), s: shape, set: flag(set)}))
+	b.launch("rmsnorm_backward", vectors, unsafe.Pointer(&C.struct_rmsnorm_backward_args{dx: b.either(dx),
+		dout: b.either(dout), x: b.either(x), weight: floats(weight), rstd: floats(rstd), s: shape, set: flag(set)}))
 }

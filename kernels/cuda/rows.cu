@@ -1,15 +1,18 @@
-#include "gpu.h"
+#include "num.h"
 
 KERNEL(gather_rows) {
 	const long i = element(), r = i / a.C, c = i % a.C;
-	if (r < a.R) a.dst[i] = a.src[a.rows[r] * a.C + c];
+	if (r < a.R) store(a.dst, i, load(a.src, a.rows[r] * a.C + c));
 }
 
 // A thread for each column adds the rows in order: two of them may go to one row.
 KERNEL(scatter_rows) {
 	const long c = element();
 	if (c >= a.C) return;
-	for (long r = 0; r < a.R; r++) a.dst[a.rows[r] * a.C + c] += a.src[r * a.C + c];
+	for (long r = 0; r < a.R; r++) {
+		const long at = a.rows[r] * a.C + c;
+		store(a.dst, at, load(a.dst, at) + load(a.src, r * a.C + c));
+	}
 }
 
 // R is the number of segments, and rows holds the bounds of each.
@@ -18,8 +21,8 @@ KERNEL(segment_mean) {
 	if (j >= a.R) return;
 	const long lo = a.rows[2 * j], hi = a.rows[2 * j + 1];
 	float sum = 0;
-	for (long m = lo; m < hi; m++) sum += a.src[m * a.C + c];
-	a.dst[i] = lo == hi ? 0 : sum / (float)(hi - lo);
+	for (long m = lo; m < hi; m++) sum += load(a.src, m * a.C + c);
+	store(a.dst, i, lo == hi ? 0 : sum / (float)(hi - lo));
 }
 
 // A thread for each column adds the segments in order: they may overlap.
@@ -28,6 +31,7 @@ KERNEL(segment_mean_backward) {
 	if (c >= a.C) return;
 	for (long j = 0; j < a.R; j++) {
 		const long lo = a.rows[2 * j], hi = a.rows[2 * j + 1];
-		for (long m = lo; m < hi; m++) a.dst[m * a.C + c] += a.src[j * a.C + c] / (float)(hi - lo);
+		for (long at = lo * a.C + c; at < hi * a.C; at += a.C)
+			store(a.dst, at, load(a.dst, at) + load(a.src, j * a.C + c) / (float)(hi - lo));
 	}
 }

@@ -17,7 +17,7 @@ import (
 func (b *Backend) GatherRows(out, x, rows kernels.Buffer, channels int) {
 	check(out, rows.Len()*channels)
 	rowsOf(x, channels)
-	b.rows("gather_rows", out.Len(), out, x, rows, rows.Len(), channels)
+	b.rows("gather_rows", out.Len(), b.operand(out), b.operand(x), rows, rows.Len(), channels)
 }
 
 // ScatterRows implements kernels.Sequence.
@@ -25,7 +25,7 @@ func (b *Backend) ScatterRows(dx, dout, rows kernels.Buffer, channels int) {
 	check(dout, rows.Len()*channels)
 	rowsOf(dx, channels)
 	b.Zero(dx)
-	b.rows("scatter_rows", channels, dx, dout, rows, rows.Len(), channels)
+	b.rows("scatter_rows", channels, single(dx), single(dout), rows, rows.Len(), channels)
 }
 
 // SegmentMean implements kernels.Sequence.
@@ -33,7 +33,7 @@ func (b *Backend) SegmentMean(out, x, segments kernels.Buffer, channels int) {
 	n := rowsOf(segments, 2)
 	check(out, n*channels)
 	rowsOf(x, channels)
-	b.rows("segment_mean", out.Len(), out, x, segments, n, channels)
+	b.rows("segment_mean", out.Len(), single(out), b.operand(x), segments, n, channels)
 }
 
 // SegmentMeanBackward implements kernels.Sequence.
@@ -41,14 +41,14 @@ func (b *Backend) SegmentMeanBackward(dx, dout, segments kernels.Buffer, channel
 	n := rowsOf(segments, 2)
 	check(dout, n*channels)
 	rowsOf(dx, channels)
-	b.rows("segment_mean_backward", channels, dx, dout, segments, n, channels)
+	b.rows("segment_mean_backward", channels, single(dx), single(dout), segments, n, channels)
 }
 
 // rows queues a kernel on R rows or segments.
-func (b *Backend) rows(kernel string, threads int, dst, src, rows kernels.Buffer, R, channels int) {
+func (b *Backend) rows(kernel string, threads int, dst, src C.struct_operand, rows kernels.Buffer, R, channels int) {
 	if R == 0 {
 		return
 	}
-	b.launch(kernel, threads, unsafe.Pointer(&C.struct_rows_args{dst: floats(dst), src: floats(src),
-		rows: ints(rows), R: C.long(R), C: C.long(channels)}))
+	b.launch(kernel, threads, unsafe.Pointer(&C.struct_rows_args{dst: dst, src: src, rows: ints(rows),
+		R: C.long(R), C: C.long(channels)}))
 }

@@ -2,7 +2,7 @@
 #ifndef EXP_CUDA_SEQUENCE_H
 #define EXP_CUDA_SEQUENCE_H
 
-#include "num.h"
+#include "sum.h"
 
 // The rows of a sequence: its prefix's, if it has one, then its own.
 struct sequence {
@@ -44,9 +44,10 @@ DEVICE long first_seen(struct attention_shape s, long n) {
 	return s.window > 0 && n + 1 > s.window ? n + 1 - s.window : 0;
 }
 
-// stride is the number of elements in a row of queries, keys and values. key_at and value_at are
-// the offsets of key/value head k of row m.
+// stride is the number of elements in a row of queries, keys and values. query_at, key_at and
+// value_at are the offsets of heads of row m.
 DEVICE long stride(struct attention_shape s) { return (s.H + 2 * s.K) * s.D; }
+DEVICE long query_at(struct attention_shape s, long m, long h) { return m * stride(s) + h * s.D; }
 DEVICE long key_at(struct attention_shape s, long m, long k) { return m * stride(s) + (s.H + k) * s.D; }
 DEVICE long value_at(struct attention_shape s, long m, long k) { return m * stride(s) + (s.H + s.K + k) * s.D; }
 
@@ -58,7 +59,12 @@ DEVICE float capped(float z, float cap, float inverse_cap, float *y) {
 	return cap * *y;
 }
 
-// score turns a chain of q·k into a score.
+// head_dot is the product of two heads, x's at `at` and y's at `by`.
+DEVICE float head_dot(struct operand x, long at, struct operand y, long by, long D) {
+	return product_sum(x.bf16, terms_of(x, at, 1), terms_of(y, by, 1), D, 0);
+}
+
+// score turns the sum of q·k into a score.
 DEVICE float score(struct attention_shape s, float dot, float *y) {
 	return capped(dot * s.scale, s.cap, s.inverse_cap, y);
 }
