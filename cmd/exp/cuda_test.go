@@ -61,16 +61,22 @@ func recordOf(t *testing.T, dir string) (run store.Run, outputs map[string]strin
 	return runs[0], outputs
 }
 
-// A run on a GPU has the ids and the bits of the run on the CPU; either verifies and continues
-// the other.
+// A run on a GPU has the ids and the bits of the run on the CPU in both numerics classes; either
+// verifies and continues the other.
 func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
+	for dtype, class := range map[string]string{"f32": "cpu/fma", "bf16": "cpu/bf16"} {
+		t.Run(dtype, func(t *testing.T) { sameRun(t, "model.dtype="+dtype, class) })
+	}
+}
+
+func sameRun(t *testing.T, set, class string) {
 	cpu, gpu := t.TempDir(), t.TempDir()
-	e := onGPU(t, "order=1", "run", smokeRecipe, "--set", "compute.device=cuda", "--store", gpu)
+	e := onGPU(t, "order=1", "run", smokeRecipe, "--set", "compute.device=cuda", "--set", set, "--store", gpu)
 	e.succeeds(t)
-	if want := "cpu/fma  cuda:0, emulated device"; !strings.Contains(e.stderr, want) {
+	if want := class + "  cuda:0, emulated device"; !strings.Contains(e.stderr, want) {
 		t.Errorf("the progress lacks %q:\n%s", want, e.stderr)
 	}
-	smoke(t, cpu).succeeds(t)
+	smoke(t, cpu, "--set", set).succeeds(t)
 	a, want := recordOf(t, cpu)
 	b, got := recordOf(t, gpu)
 	if a.RID != b.RID || a.Chain != b.Chain || b.Status != store.Done || b.Device != "cuda/emulated device" {
@@ -81,9 +87,9 @@ func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
 	}
 	onGPU(t, "lazy", "verify", "@last", "--store", cpu, "--device", "cuda").says(t, "steps 1–4 re-executed")
 	exp(t, "verify", "@last", "--store", gpu, "--device", "cpu", "--level", "full").says(t, "9 stages repeated")
-	onGPU(t, "", "run", smokeRecipe, "--device", "auto", "--store", cpu, "--dry-run").
+	onGPU(t, "", "run", smokeRecipe, "--device", "auto", "--set", set, "--store", cpu, "--dry-run").
 		says(t, "compute.device auto: on cuda:0, emulated device", "cached")
-	onGPU(t, "", "show", "@last", "--store", gpu).says(t, "cpu/fma on cuda/emulated device")
+	onGPU(t, "", "show", "@last", "--store", gpu).says(t, class+" on cuda/emulated device")
 }
 
 // Plans say what a device lacks, and what to do, before any work.
@@ -116,8 +122,10 @@ func TestCUDALacks(t *testing.T) {
 			}
 		})
 	}
-	// bf16 is not there yet.
-	onGPU(t, "", "run", smokeRecipe, "--device", "cuda", "--set", "model.dtype=bf16", "--store", t.TempDir()).refuses(t, 7, "only float32 on GPUs", "model.dtype: f32")
+	// No kernel computes the sums of tensor cores yet.
+	matrix := []string{"run", smokeRecipe, "--set", "model.dtype=bf16", "--set", "compute.numerics=matrix/16x25", "--store", t.TempDir(), "--device"}
+	onGPU(t, "", append(matrix, "cuda")...).refuses(t, 7, "class matrix/16x25 only by emulation on the CPU", "compute.numerics", "--device cpu")
+	onGPU(t, "", append(matrix, "auto", "--dry-run")...).says(t, "compute.device auto: on the CPU, because this version computes class matrix/16x25")
 	// A command that plans no run.
 	onGPU(t, "devices=0", "bench", "--device", "cuda").refuses(t, 7, "the driver sees no device", "--device cpu")
 }
@@ -221,7 +229,7 @@ func TestCUDACommands(t *testing.T) {
 // exp doctor trains on the GPU too, and survives one that fails.
 func TestCUDADoctor(t *testing.T) {
 	e := onGPU(t, "", "doctor", "--quick", "--store", t.TempDir())
-	e.says(t, "cuda:0)", "CUDA 13.0", "1 found; compute.device cuda", "as on every machine of the class cpu/fma",
+	e.says(t, "cuda:0)", "CUDA 13.0", "1 found; compute.device cuda", "as on every machine of the class cpu/fma", "as on every machine of the class cpu/bf16",
 		"emulated device, 1.00 GiB, compute capability 9.0; can compute the numerics")
 	e = onGPU(t, "fail=40:719", "doctor", "--quick", "--store", t.TempDir())
 	if e.code != 7 || !strings.Contains(e.stdout, "a kernel failed (code 719)") || !strings.Contains(e.stdout, "sandbox") {

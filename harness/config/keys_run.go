@@ -103,7 +103,7 @@ func computeKeys() []Key {
 		{Path: "compute.device", Kind: String, Default: is("cpu"), Role: Nonsemantic,
 			Pattern: pattern("cpu, cuda, cuda:N or auto", `cpu|cuda(:[0-9]{1,3})?|auto`),
 			Help: "device that the engine runs on: the CPU, the first GPU, GPU number N, or the first GPU that can " +
-				"compute the run if there is one; changes no result in float32"},
+				"compute the run if there is one; changes no result"},
 		{Path: "compute.numerics", Kind: Enum, Words: []string{OwnNumerics, "cpu/fma", "cpu/bf16", MatrixNumerics},
 			Default: is(OwnNumerics), Role: Nonsemantic,
 			Help: "numerics class, which is part of a run's id: the device's own for model.dtype, or this one; " +

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"exp/harness/config"
-	"exp/harness/stage"
-	"exp/kernels"
 )
 
 // The names in compute.device. A GPU with another number is "cuda:N".
@@ -25,7 +23,7 @@ type Choice struct {
 }
 
 // OfRun is Choose for a configuration.
-func OfRun(c *config.Run) (Choice, error) { return Choose(c.Compute.Device, stage.Operand(c)) }
+func OfRun(c *config.Run) (Choice, error) { return Choose(c.Compute.Device, c.Compute.Numerics) }
 
 // UsesGPU reports whether a configuration computes on a GPU, also on one that is missing here.
 func UsesGPU(c *config.Run) bool {
@@ -37,14 +35,14 @@ func UsesGPU(c *config.Run) bool {
 // the CPU's kernels do.
 func Packs(c *config.Run) bool { return !UsesGPU(c) && c.Compute.Numerics != config.MatrixNumerics }
 
-// Choose finds the device of a name for products of an operand type. It opens none. The error is
+// Choose finds the device of a name for a class as in compute.numerics. It opens none. The error is
 // an *Error.
-func Choose(name string, operand kernels.DType) (Choice, error) {
+func Choose(name, numerics string) (Choice, error) {
 	switch name {
 	case "", CPU:
 		return Choice{}, nil
 	case Auto:
-		return chooseAny(operand), nil
+		return chooseAny(numerics), nil
 	}
 	n, err := indexOf(name)
 	if err != nil {
@@ -52,7 +50,7 @@ func Choose(name string, operand kernels.DType) (Choice, error) {
 	}
 	found, err := FindGPUs()
 	if err == nil {
-		err = found.lack(n, operand)
+		err = found.lack(n, numerics)
 	}
 	if err != nil {
 		return Choice{}, missing(name, err)
@@ -73,24 +71,24 @@ func indexOf(name string) (n int, err error) {
 }
 
 // chooseAny chooses for Auto.
-func chooseAny(operand kernels.DType) Choice {
+func chooseAny(numerics string) Choice {
 	found, err := FindGPUs()
 	if err == nil {
 		for i := range found.List {
-			if err = found.lack(i, operand); err == nil {
+			if err = found.lack(i, numerics); err == nil {
 				g := &found.List[i]
 				return Choice{GPU: g, Why: fmt.Sprintf("compute.device auto: on %s, %s", g.ID(), g.Name)}
 			}
 		}
 	}
 	if err == nil {
-		err = found.lack(0, operand) // there is none
+		err = found.lack(0, numerics) // there is none
 	}
 	return Choice{Why: fmt.Sprintf("compute.device auto: on the CPU, because %v", err)}
 }
 
-// lack returns why the n-th GPU cannot compute with products of an operand type; nil if it can.
-func (g *GPUs) lack(n int, operand kernels.DType) error {
+// lack returns why the n-th GPU cannot compute in a class as in compute.numerics; nil if it can.
+func (g *GPUs) lack(n int, numerics string) error {
 	switch {
 	case n >= len(g.List):
 		return &Error{Err: fmt.Errorf("there is no such GPU: the driver lists %d, from cuda:0 on", len(g.List)),
@@ -98,9 +96,9 @@ func (g *GPUs) lack(n int, operand kernels.DType) error {
 	case len(g.List[n].Classes) == 0:
 		return &Error{Err: fmt.Errorf("%s has compute capability %s", g.List[n].Name, g.List[n].Capability),
 			hint: "compute capability 8.0 or newer is needed: use another GPU"}
-	case operand == kernels.BF16:
-		return &Error{Err: errors.New("this version computes only float32 on GPUs"),
-			hint: "compute in float32 (model.dtype: f32)"}
+	case numerics == config.MatrixNumerics:
+		return &Error{Err: fmt.Errorf("this version computes class %s only by emulation on the CPU", numerics),
+			hint: "for the class cpu/bf16 leave compute.numerics out"}
 	}
 	return nil
 }

@@ -37,13 +37,13 @@ type Options struct {
 // Open opens a device. getenv reads the environment (see LevelVariable). The error is
 // an *Error.
 func Open(o Options, getenv func(string) string) (Device, error) {
-	c, err := Choose(o.Name, o.Operand)
+	c, err := Choose(o.Name, o.Numerics)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case c.GPU != nil:
-		return openGPU(c.GPU)
+		return openGPU(c.GPU, o.Operand)
 	case o.Numerics == config.MatrixNumerics:
 		return newEmulated(), nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/harness/config"
 	"exp/kernels"
 )
 
@@ -74,22 +75,21 @@ func TestOpenRefuses(t *testing.T) {
 func TestLack(t *testing.T) {
 	g := &GPUs{List: []GPU{{Name: "NVIDIA H200", Capability: "9.0", Classes: []string{"cpu/fma"}}, {Index: 1, Name: "Tesla T4", Capability: "7.5"}}}
 	for _, tt := range []struct {
-		n          int
-		operand    kernels.DType
-		text, hint string
+		n                    int
+		numerics, text, hint string
 	}{
-		{0, kernels.F32, "", ""},
-		{0, kernels.BF16, "only float32", "model.dtype: f32"},
-		{1, kernels.F32, "Tesla T4 has compute capability 7.5", "8.0"},
-		{2, kernels.F32, "the driver lists 2", "exp doctor"},
+		{0, config.OwnNumerics, "", ""},
+		{0, config.MatrixNumerics, "only by emulation on the CPU", "compute.numerics"},
+		{1, config.OwnNumerics, "Tesla T4 has compute capability 7.5", "8.0"},
+		{2, config.OwnNumerics, "the driver lists 2", "exp doctor"},
 	} {
-		err := g.lack(tt.n, tt.operand)
+		err := g.lack(tt.n, tt.numerics)
 		if tt.text == "" && err == nil {
 			continue
 		}
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(e.Error(), tt.text) || !strings.Contains(e.Hint(), tt.hint) {
-			t.Errorf("GPU %d with %v: %v, want %q", tt.n, tt.operand, err, tt.text)
+			t.Errorf("GPU %d in %s: %v, want %q", tt.n, tt.numerics, err, tt.text)
 			continue
 		}
 		m := missing("cuda:1", err)

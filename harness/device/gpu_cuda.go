@@ -41,8 +41,8 @@ func driverError(err error) error {
 }
 
 // openGPU opens a device that FindGPUs found.
-func openGPU(g *GPU) (Device, error) {
-	be, err := cuda.Open(g.Index, kernels.F32)
+func openGPU(g *GPU, operand kernels.DType) (Device, error) {
+	be, err := cuda.Open(g.Index, operand)
 	if err != nil {
 		return nil, driverError(err)
 	}

@@ -204,9 +204,7 @@ func panels(operand kernels.DType) model.PackedLen {
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// scratchBytes returns what the backend allocates for its own operations. On a GPU that is one
-// buffer: the gradients of a micro-batch's logits (LogProbBackward), or the logits, weights and
-// order of the tokens in a piece of a sampling step (Sample).
+// scratchBytes returns what the backend allocates for its own operations (on a GPU: gpuScratch).
 //
 // On the CPU each thread has the largest of: packed rows of the widest input (MatMul,
 // MatMulDW); a chunk of logits that fits in cache (LogProb); a sequence's keys and values
@@ -217,9 +215,7 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 	switch {
 	case device.UsesGPU(c):
-		const piece = 1 << 24 // elements
-		rows := min(c.Rollout.MaxSequences, max(1, piece/(3*arch.Vocab)))
-		return 4 * max(tokens, 3*rows) * arch.Vocab
+		return gpuScratch(c, arch, tokens, engineOptions(c, arch, longest))
 	case !device.Packs(c):
 		return 0 // an emulation uses Go's heap
 	}
@@ -251,6 +247,22 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 	}
 	return 4*threads*perThread(engineOptions(c, arch, longest), arch, (tokens+threads-1)/threads, longest) +
 		gradients + 4*logits
+}
+
+// gpuScratch returns the bytes of a GPU's one workspace: the largest of the gradients of a
+// micro-batch's logits (LogProbBackward), a piece of its logits (LogProb), and the logits,
+// weights and order of the tokens in a piece of a sampling step (Sample). In bf16 also sums in
+// progress of all heads, three for each, in training and in a sampling step (attention).
+func gpuScratch(c *config.Run, arch model.Config, tokens int, engine generate.Options) int {
+	const piece = 1 << 24 // elements
+	V, operand := arch.Vocab, stage.Operand(c)
+	rows := min(c.Rollout.MaxSequences, max(1, piece/(3*V)))
+	bytes := max(tokens*V*operand.Size(), 4*V*min(tokens, max(1, piece/V)), 4*3*rows*V)
+	if operand == kernels.BF16 {
+		heads := max(tokens*max(arch.Heads, 2*arch.KVHeads), max(engine.StepRows, engine.MaxSequences+1)*arch.Heads)
+		bytes = max(bytes, 4*3*heads*arch.Head)
+	}
+	return bytes
 }
 
 // floatScratch returns a thread's scratch in float32, in elements; rows is its share of

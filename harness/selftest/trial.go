@@ -29,8 +29,8 @@ type Trials struct {
 }
 
 // Run trains in float32 and in bf16 with every level that this machine supports, on
-// one, two and all threads, and in float32 on every GPU; quick uses the best level only. The
-// error joins the errors of all trials.
+// one, two and all threads, and on every GPU; quick uses the best level only. The error joins
+// the errors of all trials.
 func Run(ctx context.Context, quick bool) (single, half Trials, err error) {
 	levels, threads := device.OfThisMachine().Levels, []int{1, 2, runtime.NumCPU()}
 	if quick {
@@ -39,9 +39,9 @@ func Run(ctx context.Context, quick bool) (single, half Trials, err error) {
 	slices.Sort(threads)
 	threads = slices.Compact(threads)
 	single, err = trials(ctx, kernels.F32, levels, threads)
-	err = errors.Join(err, single.onGPUs(ctx))
+	err = errors.Join(err, single.onGPUs(ctx, kernels.F32))
 	half, halfErr := trials(ctx, kernels.BF16, levels, threads[:min(2, len(threads))])
-	return single, half, errors.Join(err, halfErr)
+	return single, half, errors.Join(err, halfErr, half.onGPUs(ctx, kernels.BF16))
 }
 
 // trials trains with one operand type on every level and number of threads.
@@ -66,8 +66,9 @@ func trials(ctx context.Context, operand kernels.DType, levels []string, threads
 	return t, err
 }
 
-// onGPUs adds trials on every GPU that can compute in float32. Without a driver there are none.
-func (t *Trials) onGPUs(ctx context.Context) (err error) {
+// onGPUs adds trials with an operand type on every GPU that can compute. Without a driver there are
+// none.
+func (t *Trials) onGPUs(ctx context.Context, operand kernels.DType) (err error) {
 	found, none := device.FindGPUs()
 	if none != nil {
 		return nil
@@ -78,7 +79,7 @@ func (t *Trials) onGPUs(ctx context.Context) (err error) {
 			continue
 		}
 		one := Trial{Level: g.ID()}
-		digest, failed := trainOn(ctx, g)
+		digest, failed := trainOn(ctx, g, operand)
 		if one.Digest = digest; failed != nil {
 			one.Error = failed.Error()
 			err = errors.Join(err, failed)
@@ -89,8 +90,8 @@ func (t *Trials) onGPUs(ctx context.Context) (err error) {
 }
 
 // trainOn is Train on a GPU. A failure of the GPU is an error.
-func trainOn(ctx context.Context, g *device.GPU) (digest string, err error) {
-	be, err := device.Open(device.Options{Name: g.ID()}, nil)
+func trainOn(ctx context.Context, g *device.GPU, operand kernels.DType) (digest string, err error) {
+	be, err := device.Open(device.Options{Name: g.ID(), Operand: operand}, nil)
 	if err != nil {
 		return "", err
 	}
