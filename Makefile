@@ -24,7 +24,7 @@ BENCH   ?= .
 FUZZTIME ?= 10s
 SOURCES = cmd configs eval experiments harness kernels reports sandbox train source.go
 
-.PHONY: build demo test cuda fake ptx amx race lint bench golden fuzz clean help
+.PHONY: build demo test cuda fake ptx assemble amx race lint bench golden fuzz clean help
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,9 @@ fake:            ## build/fake/libcuda.so.1, a CUDA driver for tests that runs k
 
 ptx:             ## compile changed kernels for GPUs again; needs clang-19 (Debian and Ubuntu have it)
 	kernels/cuda/ptx.sh
+
+assemble:        ## registers of each kernel on each kind of GPU, by ptxas from PyPI: kernels/cuda/ASSEMBLY.md
+	kernels/cuda/assemble.sh
 
 amx:             ## the kernels of level amx on an emulated matrix unit, for machines without one
 	$(GO) test -tags emulate_amx -run 'Conformance/bf16/amx|Tile/amx|SwiGLUInParts/amx|TestTrain$$' ./kernels/cpu ./harness/selftest

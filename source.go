@@ -12,7 +12,7 @@ import "embed"
 //
 //go:embed go.mod go.sum *.go
 //go:embed kernels/*.go kernels/*/*.go kernels/*/*.c kernels/*/*.h kernels/*/*/*.c kernels/*/*/*.h
-//go:embed kernels/cuda/*.cu kernels/cuda/*.ptx kernels/cuda/ptx.sh kernels/cuda/lib/libcuda.a
+//go:embed kernels/cuda/*.cu kernels/cuda/*.ptx kernels/cuda/*.sh kernels/cuda/lib/libcuda.a
 //go:embed train/*.go train/*/*.go train/*/*/*.go
 //go:embed eval/*.go eval/*/*.go eval/*/*/*.go
 //go:embed eval/layout/*.py eval/published/*.json
