@@ -81,9 +81,8 @@ func Response(gold, response string) Verdict {
 
 func compare(gold string, p extract.Found) Verdict {
 	r := compareTexts(goldAnswer(gold), p.Text)
-	if k := strings.LastIndexByte(p.Text, '='); !r.equal && !p.Sure && k >= 0 && !wording.Unsettled(p.Text[:k]) {
-		// The last step of a calculation.
-		if q := compareTexts(goldAnswer(gold), extract.Statement(p.Text[k+1:])); q.equal {
+	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure && !wording.Unsettled(m[1]) {
+		if q := compareTexts(goldAnswer(gold), extract.Statement(m[2])); q.equal {
 			r = q
 		}
 	}
@@ -103,6 +102,9 @@ func compare(gold string, p extract.Found) Verdict {
 	}
 	return r.verdict(p.Text)
 }
+
+// lastStep matches the last step of a calculation.
+var lastStep = regexp.MustCompile(`(?s)^(.*)(?:=|\\approx|≈|\\equiv)(.*)$`)
 
 // inOtherWords compares an answer that says one value in several ways: 3/8 or 37.5%. All must be equal to the first,
 // and one to the gold answer.

@@ -11,6 +11,9 @@ import (
 // sentenceValue returns the value of the last clause that has one, with its unit. What follows in the sentence
 // does not matter, unless it goes on the value: "12 squared", "12 or 13".
 func sentenceValue(s string) string {
+	if t := listAside.ReplaceAllString(s, ""); t != s && hasValue(t) {
+		s = t
+	}
 	if v := enumeration(s); v != "" {
 		return v
 	}
@@ -66,6 +69,9 @@ var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|whi
 	`(?:(?:does|do|did|can|could|is|was|would)(?: ?not|n't|not|n’t)|cannot|fails?|contradicts?|violates?|` +
 	`is (?:too|impossible|wrong|incorrect|absurd|a contradiction|invalid|false))\b`)
 
+// listAside matches a list between brackets.
+var listAside = regexp.MustCompile(` \((?:[^()$,]*\$[^$]*\$[^()$,]*,)+[^()$]*\$[^$]*\$[^()$]*\)`)
+
 // bounds matches several inequalities that commas join: $x \ge 0$, $x \ne 1$.
 var bounds = regexp.MustCompile(`\$[^$]*(?:<|>|\\[gl]e|\\ne)[^$]*\$(?:, (?:and )?\$[^$]*(?:<|>|\\[gl]e|\\ne)[^$]*\$)+`)
 
@@ -94,7 +100,7 @@ var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when
 
 // subordinate matches the start of a clause that says where or why rather than what.
 var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
-	`without|including|excluding|after|before|since|because|assuming|given|although|even|if|as|that|` +
+	`without|including|excluding|after|before|since|because|assuming|given|although|even|if|as|that (?:every|each|the|he|she|they|it|we|all|no|there)|` +
 	`(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
 
 // calculating matches a calculation in words.
@@ -118,7 +124,7 @@ func clauseValue(clause string) (value string, decided bool) {
 	}
 	before, after := wording.Lower(clause[:v.start]), wording.Lower(strings.Trim(wording.WithoutFonts(clause[v.end:]),
 		" .*!"))
-	if denied(before) {
+	if denied(before) && !calculation.MatchString(clause) {
 		return "", false
 	}
 	next := strings.Fields(after)

@@ -139,7 +139,7 @@ func tail(s string, n int) string {
 // closing looks at the last line of a response that names no answer. It must be a finished sentence; the
 // answer is its last value.
 func closing(s string) Found {
-	s = withoutOrnament(s)
+	s = withoutOrnament(withoutDrawings(s))
 	if block, ok := strings.CutSuffix(s, "```"); ok {
 		if t := printed(block); t != "" {
 			return Found{Text: t, How: "what a program prints"}
@@ -148,6 +148,7 @@ func closing(s string) Found {
 	if d := lastDisplay(tail(s, latex.MaxAnswer)); d != "" {
 		return Found{Text: Statement(lastSide(d)), How: "no answer phrase, the last formula"}
 	}
+	s = punctuation.Replace(s)
 	whole := s
 	s = short.Replace(withoutMarker(strings.TrimPrefix(lastLine(s), "\\]")))
 	if t := chosen(s); t != "" {
@@ -185,8 +186,8 @@ func closing(s string) Found {
 }
 
 // listedCount matches how many values a sentence lists.
-var listedCount = regexp.MustCompile(`(?i)\b(?:is|are|has|have|find|get) (?:exactly |only |precisely )?([0-9]+|[a-z]+) ` +
-	`(?:[a-z-]+ ){0,3}[a-z]+(?::|,? namely|,? which are) [^:]*$`)
+var listedCount = regexp.MustCompile(`(?i)\b(?:is|are|has|have|find|get) (?:exactly |only |precisely )?\$?\{?([0-9]+|[a-z]+)\}?\$? ` +
+	`(?:[a-z-]+ ){0,3}[a-z]+(?: to \$[^$]*\$)?(?::|,? namely|,? which are) [^:]*$`)
 
 // howMany returns how many values a sentence says that it lists; "" if it does not.
 func howMany(s string) string {
@@ -265,7 +266,8 @@ func printed(block string) string {
 func lastLine(s string) string {
 	for range 2 {
 		k := strings.LastIndexByte(s, '\n')
-		if k < 0 || !courtesy.MatchString(s[k+1:]) || strings.ContainsAny(s[k+1:], "0123456789$\\") {
+		if k < 0 || !isRemark(s[k+1:]) &&
+			(!courtesy.MatchString(s[k+1:]) || strings.ContainsAny(s[k+1:], "0123456789$\\")) {
 			break
 		}
 		s = strings.TrimSpace(s[:k])
@@ -298,31 +300,42 @@ func lastDisplay(s string) string {
 
 // lastRow returns the right side of the last row of aligned equations.
 func lastRow(rows string) string {
-	rows = strings.TrimSuffix(rows[:max(strings.LastIndex(rows, "\\end{"), 0)], "\\\\")
+	rows = strings.TrimSpace(rows[:max(strings.LastIndex(rows, "\\end{"), 0)])
+	rows = strings.TrimSpace(strings.TrimSuffix(rows, "\\\\"))
 	rows = strings.ReplaceAll(rows[strings.LastIndex(rows, "\\\\")+1:], "&", "")
 	rows = strings.TrimPrefix(rows, "\\")
-	return rows[strings.LastIndexByte(rows, '=')+1:]
+	left, right, _ := cutLast(rows, "=")
+	if isName(strings.Trim(right, " .\n")) && strings.ContainsAny(left, "0123456789") {
+		return left // 18 = x
+	}
+	return right
 }
 
-// assumption matches words that begin a thought rather than end it.
-var assumption = regexp.MustCompile(`(?i)\b(note|let|consider|suppose|assume|recall|first|since|if|` +
-	`because|when|using|try)\b`)
+// cutLast is strings.Cut at the last separator; after is the whole text if there is none.
+func cutLast(s, sep string) (before, after string, found bool) {
+	k := strings.LastIndex(s, sep)
+	if k < 0 {
+		return "", s, false
+	}
+	return s[:k], s[k+len(sep):], true
+}
 
-// finished reports whether a last line is complete: it ends in a sign that ends sentences or formulas, or in a
-// value, with its unit if it has one.
-func finished(line string) bool {
-	if strings.HasSuffix(line, "**") && strings.Count(line, "**")%2 == 0 {
-		return true
+// punctuation moves the signs of a sentence out of its formulas: $x = 5.$
+var punctuation = strings.NewReplacer(",$ ", "$, ", ".$ ", "$. ", ";$ ", "$; ", ".$\n", "$.\n",
+	",\\) ", "\\), ", ".\\) ", "\\). ")
+
+// withoutDrawings drops the code of drawings.
+func withoutDrawings(s string) string {
+	for range 20 {
+		k := strings.LastIndex(s, "[asy]")
+		if k < 0 {
+			break
+		}
+		end := strings.Index(s[k:], "[/asy]")
+		if end < 0 {
+			break
+		}
+		s = s[:k] + s[k+end+len("[/asy]"):]
 	}
-	line = strings.TrimRight(line, "*\"' ")
-	end, _ := utf8.DecodeLastRuneInString(line)
-	if strings.ContainsRune(".!。！$)]}", end) {
-		return true
-	}
-	k := strings.LastIndexFunc(line, func(r rune) bool { return '0' <= r && r <= '9' })
-	if k < 0 || assumption.MatchString(line) {
-		return false
-	}
-	rest := strings.TrimSpace(strings.TrimLeft(line[k+1:], "*%°"))
-	return rest == "" || wording.QuantityOf(rest).Known
+	return strings.TrimSpace(s)
 }

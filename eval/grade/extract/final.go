@@ -41,7 +41,7 @@ var openingThought = regexp.MustCompile(`(?i)^(?:first,? (?:we|note|let|i|observ
 var calculation = regexp.MustCompile(`[-+*/×÷] ?[$€£]?[0-9][0-9.,]*[a-z /]*= ?[$€£]?[-−]?[0-9.]`)
 
 // sentenceEnds matches the end of a sentence that another follows.
-var sentenceEnds = regexp.MustCompile(`[.!?。]["'*)]*\s+["'*(]*[A-Z$\\]`)
+var sentenceEnds = regexp.MustCompile(`(?:[.!?。]["'*)]*\s+["'*(]*|\x01|\\end\{[a-z]+\*?\})[A-Z$\\]`)
 
 // title matches an abbreviation whose full stop ends no sentence.
 var title = regexp.MustCompile(`\b(?:Mr|Mrs|Ms|Dr|St|Prof|No|vs|approx|etc|e\.g|i\.e)$`)
@@ -87,16 +87,20 @@ func hasValue(s string) bool {
 // finalSentence returns the sentence at the end of a text that gives its answer; empty if that sentence asks, or
 // the next takes it back.
 func finalSentence(s string) string {
-	if offer.MatchString(s) || refusal.MatchString(s) || openingThought.MatchString(s) && !calculation.MatchString(s) {
+	if offer.MatchString(s) || refusal.MatchString(s) {
 		return ""
 	}
 	list := sentencesOf(s)
+	for n := len(list) - 1; n > 0 && isRemark(list[n]) && hasValue(list[n-1]); n-- {
+		list = list[:n]
+	}
 	const most = 3 // sentences without a value behind the one that has it
 	for i := len(list) - 1; i >= 0 && i >= len(list)-1-most; i-- {
 		switch t := list[i]; {
 		case isQuestion(t):
 			return ""
-		case rejects(t):
+		case rejects(t), openingThought.MatchString(t) && !calculation.MatchString(t) && !result.MatchString(t) &&
+			!(equation.MatchString(t) && strings.HasPrefix(t, "To ")):
 			return ""
 		case hasValue(t):
 			if i+1 < len(list) && takesBack.MatchString(list[i+1]) ||
@@ -110,6 +114,24 @@ func finalSentence(s string) string {
 		}
 	}
 	return list[len(list)-1]
+}
+
+// result matches a formula that ends in a value.
+var result = regexp.MustCompile(`= ?(?:\{[^{}=]*\}|[-−]?[0-9][0-9.,/]*|\{?\\[dt]?frac[^=$]*) ?\$`)
+
+// remark matches the start of a sentence behind the answer: To check, we see that …
+var remark = regexp.MustCompile(`(?i)^\(?(?:to (?:check|verify|double-check)|check(?:ing)?\b|note\b|notice\b|see if\b|` +
+	`as (?:an? )?(?:extra|additional|further|exercise)|alternatively|remark|this (?:matches|agrees)|` +
+	`(?:we|you) can (?:also |even )?(?:check|verify)|it is (?:also )?easy to (?:check|verify))`)
+
+// unfit matches words that say an answer does not do.
+var unfit = regexp.MustCompile(`\b(?:(?:not|n't) (?:work|right|correct|satisf|hold|fit|possible|equal|match|valid)|fails?\b|` +
+	`wrong|incorrect|contradict|impossible|however|but\b)`)
+
+// isRemark reports whether a sentence only adds something to an answer before it, and does not take it back.
+func isRemark(s string) bool {
+	inside := strings.HasPrefix(s, "(") && strings.HasSuffix(strings.TrimRight(s, "."), ")")
+	return (inside || remark.MatchString(s)) && !takesBack.MatchString(s) && !unfit.MatchString(wording.Lower(s))
 }
 
 // rejects reports whether the last clause of a sentence takes its value back: 12, which does not fit.

@@ -123,6 +123,9 @@ func sentence(s string) string {
 			}
 		}
 	}
+	if strings.HasPrefix(s, "\\begin{align") && strings.Contains(s, "\\end{align") {
+		return lastRow(s[:strings.Index(s, "\\end{align")] + "\\end{")
+	}
 	if strings.HasPrefix(s, "\\begin") {
 		return s
 	}

@@ -34,12 +34,13 @@ func ungoverned(clause string, list []span) []span {
 	}
 	var free, governed []span
 	for i, v := range list {
-		if definite.MatchString(low[:v.start]) {
+		if definite.MatchString(low[:v.start]) && !strings.Contains(clause[v.start:v.end], "=") {
 			continue
 		}
 		governed = append(governed, v)
 		joined := i > 0 && step.MatchString(clause[list[i-1].end:v.start]) && slices.Contains(free, list[i-1])
-		if v.name || joined || !governor.MatchString(low[:v.start]) || quantityOf.MatchString(low[:v.start]) {
+		shown := strings.Contains(clause[v.start:v.end], "=") // a calculation with its result
+		if v.name || joined || shown || !governor.MatchString(low[:v.start]) || quantityOf.MatchString(low[:v.start]) {
 			free = append(free, v)
 		}
 	}

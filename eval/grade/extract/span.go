@@ -31,11 +31,13 @@ var purpose = regexp.MustCompile(` to ([a-z]{2,}) `)
 var moreTo = regexp.MustCompile(` (?:more|another)(?: [a-z]+){0,2} to `)
 
 // noPurpose are words after "to" that begin no purpose.
-var noPurpose = []string{"the", "an", "about", "just", "exactly", "only", "be", "get", "give", "have", "make",
-	"around",
-	"approximately", "roughly", "nearly", "at", "one", "two", "three", "his", "her", "its", "their", "read", "pay",
-	"buy",
-	"sell", "use", "spend", "need", "add", "save", "earn", "wait", "run", "walk", "take"}
+var noPurpose = []string{"the", "an", "about", "just", "exactly", "only", "be", "around", "approximately", "roughly",
+	"nearly", "at", "one", "two", "three", "his", "her", "its", "their", "get",
+	"give", "obtain", "find", "yield", "make"}
+
+// obliged matches the verb whose object begins with "to": she needs to read 27 pages.
+var obliged = regexp.MustCompile(`\b(?:needs?|needed|has|have|had|wants?|wanted|going|able|ought|used|plans?|hopes?|` +
+	`continues?|starts?|begins?|decides?|decided|managed|manages|get|gets)$`)
 
 // atName matches the place of an extremum: at x = 1.
 var atName = regexp.MustCompile(`^ (?:at|for|when|if|where) \$?\\?\(? ?\(?[a-z](?:, ?[a-z]\))? ?=`)
@@ -51,7 +53,8 @@ func circumstancesAt(clause string) int {
 		from = m[0]
 	}
 	for _, m := range purpose.FindAllStringSubmatchIndex(hidden, -1) {
-		if (from < 0 || m[0] < from) && !slices.Contains(noPurpose, hidden[m[2]:m[3]]) {
+		if (from < 0 || m[0] < from) && !slices.Contains(noPurpose, hidden[m[2]:m[3]]) &&
+			!obliged.MatchString(hidden[:m[0]]) {
 			from = m[0]
 		}
 	}
@@ -251,6 +254,9 @@ func isName(s string) bool {
 
 // lastSide returns what is right of the last equals sign if there are several: the others show the way.
 func lastSide(s string) string {
+	if k := strings.LastIndex(s, "\\equiv"); k >= 0 && !strings.Contains(s[k:], ",") {
+		return strings.TrimSpace(s[k+len("\\equiv"):])
+	}
 	if k := strings.LastIndex(s, "="); k >= 0 && strings.Count(s, "=") > 1 && !strings.Contains(s, " or ") &&
 		!strings.ContainsAny(s[k:], ",<>") {
 		if j := strings.Index(s, ","); j < 0 || j > k {

@@ -8,6 +8,19 @@ import (
 	"exp/eval/grade/wording"
 )
 
+// ungrouped drops the braces of a group that is the whole answer, or the last side of a calculation.
+func ungrouped(s string) string {
+	if !strings.HasSuffix(s, "}") {
+		return s
+	}
+	k := strings.LastIndexByte(s, '=') + 1
+	side := strings.TrimLeft(s[k:], " ")
+	if strings.HasPrefix(side, "{") && latex.MatchBrace(side, 0) == len(side)-1 {
+		return s[:k] + side[1:len(side)-1]
+	}
+	return s
+}
+
 // arrows may stand before an answer.
 var arrows = []string{"\\Rightarrow", "\\Longrightarrow", "\\implies", "\\therefore", "⇒", "∴", "⟹", "=>", "→", "->"}
 
@@ -30,6 +43,7 @@ func Statement(s string) string {
 			strings.Count(t, "$")-strings.Count(t, "\\$") == 2 {
 			t = t[1 : len(t)-1]
 		}
+		t = ungrouped(t)
 		if strings.Count(t, "**")%2 == 1 {
 			t = strings.TrimSuffix(t, "**")
 		}
