@@ -81,7 +81,8 @@ func Response(gold, response string) Verdict {
 
 func compare(gold string, p extract.Found) Verdict {
 	r := compareTexts(goldAnswer(gold), p.Text)
-	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure && !wording.Unsettled(m[1]) {
+	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure && !wording.Unsettled(m[1]) &&
+		!unsolved.MatchString(m[1]) {
 		if q := compareTexts(goldAnswer(gold), extract.Statement(m[2])); q.equal {
 			r = q
 		}
@@ -105,6 +106,9 @@ func compare(gold string, p extract.Found) Verdict {
 
 // lastStep matches the last step of a calculation.
 var lastStep = regexp.MustCompile(`(?s)^(.*)(?:=|\\approx|≈|\\equiv)(.*)$`)
+
+// unsolved matches the left side of an equation that does not give the value of its name: 2x = 6, x^2 = 9.
+var unsolved = regexp.MustCompile(`^(?:[^=]*[^a-zA-Z\\])?(?:[0-9]+ ?\\?[a-z]|[a-z]\^\{?[0-9]+\}?|\|[a-z]\|) *$`)
 
 // inOtherWords compares an answer that says one value in several ways: 3/8 or 37.5%. All must be equal to the first,
 // and one to the gold answer.

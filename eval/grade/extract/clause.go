@@ -14,6 +14,9 @@ func sentenceValue(s string) string {
 	if t := listAside.ReplaceAllString(s, ""); t != s && hasValue(t) {
 		s = t
 	}
+	if m := attained.FindStringIndex(masked(s)); m != nil && hasValue(s[:m[0]]) {
+		s = s[:m[0]]
+	}
 	if v := enumeration(s); v != "" {
 		return v
 	}
@@ -50,7 +53,8 @@ func sentenceValue(s string) string {
 			}
 			return ""
 		}
-		secondary := subordinate.MatchString(clause) || apiece.MatchString(clause) && verbEnd(clause) == 0
+		secondary := subordinate.MatchString(clause) ||
+			apiece.MatchString(clause) && (verbEnd(clause) == 0 || strings.Contains(clause, " of w"))
 		if decided && !isName(t) && (i == 0 || !secondary) {
 			return t
 		}
@@ -68,6 +72,10 @@ func sentenceValue(s string) string {
 var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|which))?|and (?:this|that|it)) ` +
 	`(?:(?:does|do|did|can|could|is|was|would)(?: ?not|n't|not|n’t)|cannot|fails?|contradicts?|violates?|` +
 	`is (?:too|impossible|wrong|incorrect|absurd|a contradiction|invalid|false))\b`)
+
+// attained matches what begins the place of an extremum, which may be several equations.
+var attained = regexp.MustCompile(`,? (?:which (?:occurs?|happens|is (?:attained|achieved|reached))|attained|achieved|` +
+	`occurring) (?:when|at|for|if|by)\b`)
 
 // listAside matches a list between brackets.
 var listAside = regexp.MustCompile(` \((?:[^()$,]*\$[^$]*\$[^()$,]*,)+[^()$]*\$[^$]*\$[^()$]*\)`)
@@ -101,13 +109,13 @@ var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when
 // subordinate matches the start of a clause that says where or why rather than what.
 var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
 	`without|including|excluding|after|before|since|because|assuming|given|although|even|if|as|that (?:every|each|the|he|she|they|it|we|all|no|there)|` +
-	`(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
+	`which (?:occurs?|happens|is (?:attained|achieved|reached))|(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
 
 // calculating matches a calculation in words.
 var calculating = regexp.MustCompile(`\b(?:times|plus|minus|divided|multiplied|half|twice|double|percent of|% of)\b`)
 
 // apiece matches an apposition about one of several: 64 in total, 16 kilograms each.
-var apiece = regexp.MustCompile(`(?i)\b(?:each|apiece)[.!]?$`)
+var apiece = regexp.MustCompile(`(?i)\b(?:each|apiece)[.!]?$|^[0-9]+ of (?:whom|which|them)\b`)
 
 // clauseValue returns the value that a clause states. decided is false if it states none, or only denies one. An
 // empty value with decided true means that the clause leaves the value open.

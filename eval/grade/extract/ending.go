@@ -30,8 +30,8 @@ var (
 		"thus"}
 
 	dangling = []string{"the", "a", "an", "of", "or", "to", "in", "on", "at", "by", "with", "for", "from", "that",
-		"is", "are", "was", "it", "he", "she", "they", "this", "if", "as", "than", "plus", "minus", "per", "his", "her",
-		"their", "its", "subtract", "add", "multiply", "divide", "into", "about", "has", "have"}
+		"is", "are", "was", "it", "he", "she", "they", "this", "if", "as", "than", "plus", "minus", "per", "his",
+		"her", "their", "its", "subtract", "add", "multiply", "divide", "into", "about", "has", "have"}
 )
 
 // joining are words that a text goes on behind.

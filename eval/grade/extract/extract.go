@@ -159,8 +159,9 @@ func closing(s string) Found {
 		if t := asAnswer.ReplaceAllString(Statement(opening.ReplaceAllString(Statement(s), "")),
 			""); concluded(t) == "" && readable(t) &&
 			!(isSentence(t) && (hasUnknownWords(t) || strings.Contains(t, " $"))) &&
-			!(isSentence(t) && verbEnd(t) > 0) && !wordsOnly(t) {
-			return Found{Text: t, How: "the whole response", Sure: true}
+			!(isSentence(t) && verbEnd(t) > 0) && !wordsOnly(t) && !falls.MatchString(t) {
+			return Found{Text: t, How: "the whole response", Sure: !strings.ContainsAny(t, "=≡") &&
+				!strings.Contains(t, "\\equiv")}
 		}
 	}
 	s = tail(s, maxStatement)
@@ -170,6 +171,8 @@ func closing(s string) Found {
 	t := ""
 	switch s = finalSentence(s); {
 	case s == "":
+	case falls.MatchString(s):
+		t = falls.FindStringSubmatch(s)[1]
 	case label.MatchString(s):
 		t = reduce(label.ReplaceAllString(s, "$1"))
 	case hasValue(s):
@@ -217,6 +220,9 @@ var label = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?
 
 // subject matches a sentence that says what its subject is: Bob is the fastest runner.
 var subject = regexp.MustCompile(`^(?:(?:So|Thus|Hence|Therefore|Then|Clearly),? )?([A-Z][a-z]+) is (?:the|our) [a-z]`)
+
+// falls matches a sentence that ends in a day of the week.
+var falls = regexp.MustCompile(`\b(?:is|was|be|falls? on|place on|lands on)(?: an?)? ((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\.?$`)
 
 // dates matches the names of days and months.
 var dates = regexp.MustCompile(`\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April|May|June|July|` +

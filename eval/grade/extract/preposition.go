@@ -29,7 +29,10 @@ func ungoverned(clause string, list []span) []span {
 	low := wording.Lower(clause)
 	for i := len(list) - 1; i >= 0; i-- {
 		if !list[i].name && stated.MatchString(low[:list[i].start]) {
-			return list[i:]
+			if verbEnd(low[list[i].end:]) > 0 {
+				break // the digits that add up to 18 are 9 and 9
+			}
+			return []span{calculated(clause, list[i:])}
 		}
 	}
 	var free, governed []span

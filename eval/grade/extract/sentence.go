@@ -20,7 +20,7 @@ var conclusion = regexp.MustCompile(`(?i)^(.*?\S) +(?:is|are) +((?:the|our|your|
 var aside = regexp.MustCompile(`^[,;.]? +(as|which|because|since|by|so|that|where|when we)\b`)
 
 // consequence matches an aside that may go on to the answer: $a=3$, so the sum is $7$.
-var consequence = regexp.MustCompile(`^[,;.]? +so\b`)
+var consequence = regexp.MustCompile(`^[,;.]? +(?:so|which (?:is|equals|gives))\b`)
 
 // opening matches connectives before a value, and a label with a colon.
 var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|in conclusion|` +

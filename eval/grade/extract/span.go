@@ -32,8 +32,14 @@ var moreTo = regexp.MustCompile(` (?:more|another)(?: [a-z]+){0,2} to `)
 
 // noPurpose are words after "to" that begin no purpose.
 var noPurpose = []string{"the", "an", "about", "just", "exactly", "only", "be", "around", "approximately", "roughly",
-	"nearly", "at", "one", "two", "three", "his", "her", "its", "their", "get",
-	"give", "obtain", "find", "yield", "make"}
+	"nearly", "at", "one", "two", "three", "his", "her", "its", "their"}
+
+// yielding are verbs after "to" that lead to the result of an instruction: divide 108 by 3 to get 36.
+var yielding = []string{"get", "give", "obtain", "find", "yield", "make"}
+
+// instruction matches the start of one.
+var instruction = regexp.MustCompile(`^(?:(?:now|then|so|next|finally|we|you|can|must|just|simply)[, ]+)*(?:divide|add|multiply|` +
+	`subtract|sum|combine|square|double|take|use|plug|substitute|solve|simplify|factor|expand|evaluate|compute)\b`)
 
 // obliged matches the verb whose object begins with "to": she needs to read 27 pages.
 var obliged = regexp.MustCompile(`\b(?:needs?|needed|has|have|had|wants?|wanted|going|able|ought|used|plans?|hopes?|` +
@@ -54,7 +60,8 @@ func circumstancesAt(clause string) int {
 	}
 	for _, m := range purpose.FindAllStringSubmatchIndex(hidden, -1) {
 		if (from < 0 || m[0] < from) && !slices.Contains(noPurpose, hidden[m[2]:m[3]]) &&
-			!obliged.MatchString(hidden[:m[0]]) {
+			!obliged.MatchString(hidden[:m[0]]) &&
+			!(slices.Contains(yielding, hidden[m[2]:m[3]]) && instruction.MatchString(hidden)) {
 			from = m[0]
 		}
 	}
