@@ -160,11 +160,7 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := clocks(gold, prediction); ok {
 		return r
 	}
-	if g, p := derivative.FindStringSubmatch(gold), derivative.FindStringSubmatch(prediction); g == nil && p != nil {
-		prediction = p[1]
-	} else if g != nil && p == nil {
-		gold = g[1]
-	}
+	gold, prediction = withoutDerivative(gold, prediction)
 	if r, ok := sameNames(wording.Bare(gold), wording.Bare(prediction)); ok {
 		return r
 	}
@@ -193,6 +189,9 @@ func compareTexts(gold, prediction string) result {
 
 // unitsInText writes the letters behind a value as the unit that the gold answer has, if they are the same: 8 m/s.
 func unitsInText(gold, prediction string) string {
+	if !strings.HasSuffix(strings.TrimSuffix(gold, "$"), "}") {
+		return prediction
+	}
 	m := textUnit.FindStringSubmatch(gold)
 	if m == nil {
 		return prediction
@@ -207,6 +206,21 @@ func unitsInText(gold, prediction string) string {
 
 // textUnit matches a unit of letters at the end of a gold answer.
 var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z/]+)\}\$?$`)
+
+// withoutDerivative takes the right side of an equation dy/dx = 3x^2, if only one answer is such.
+func withoutDerivative(gold, prediction string) (string, string) {
+	if !strings.Contains(gold, "d") && !strings.Contains(prediction, "d") {
+		return gold, prediction
+	}
+	g, p := derivative.FindStringSubmatch(gold), derivative.FindStringSubmatch(prediction)
+	switch {
+	case g == nil && p != nil:
+		prediction = p[1]
+	case g != nil && p == nil:
+		gold = g[1]
+	}
+	return gold, prediction
+}
 
 // derivative matches an equation that names its right side a derivative: dy/dx = 3x^2.
 var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z])[^=]*=([^=]+)$`)

@@ -220,8 +220,9 @@ func unsettledBefore(before string) bool {
 // verbEnd returns the index behind the last verb, 0 if there is none.
 func verbEnd(s string) int {
 	from := 0
+	s += " "
 	for _, w := range verbs {
-		if k := strings.LastIndex(s+" ", w); k >= 0 {
+		if k := strings.LastIndex(s, w); k >= 0 {
 			from = max(from, k+len(w)-1)
 		}
 	}
