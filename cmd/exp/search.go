@@ -3,15 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"exp/cmd/exp/cli"
 	"exp/eval"
 	"exp/eval/stat"
-	"exp/experiments/quantity"
+	"exp/experiments/ident"
 	"exp/experiments/query"
 	"exp/experiments/spelling"
 	"exp/experiments/store"
@@ -103,7 +103,9 @@ type objective struct {
 	name   string
 	field  store.Field
 	metric metric.Metric
+	lower  bool     // the least value is the best
 	keys   []string // that are searched
+	again  []string // words of the command that repeats a run, without keys and seeds
 }
 
 // objectiveOf reads --objective and checks that the runs will have it; nil without --search.
@@ -115,11 +117,13 @@ func (a *app) objectiveOf(c *cli.Context, configs []*config.Resolved) (*objectiv
 	if err != nil {
 		return nil, err
 	}
-	o := &objective{a: a, name: cmp.Or(c.String("objective"), "eval.test.pass@1")}
+	o := &objective{a: a, name: cmp.Or(c.String("objective"), "eval.test.pass@1"), again: withoutSearch(a.Args)}
+	field, lower := strings.CutPrefix(o.name, "min:")
+	field, higher := strings.CutPrefix(field, "max:")
 	for _, r := range ranges {
 		o.keys = append(o.keys, r.Key)
 	}
-	if o.field, err = a.fieldOf("--objective", o.name); err != nil {
+	if o.field, err = a.fieldOf("--objective", field); err != nil {
 		return nil, err
 	}
 	known := false
@@ -139,9 +143,31 @@ func (a *app) objectiveOf(c *cli.Context, configs []*config.Resolved) (*objectiv
 				err.Help = "did you mean " + near + "?"
 			}
 			return nil, err
+		case o.metric.Direction == "" && !lower && !higher:
+			return nil, cli.Usagef("--objective %s: neither more nor less of it is better in itself", o.name).
+				Advise("write max:" + field + " or min:" + field)
 		}
 	}
+	o.lower = lower || o.metric.Direction == eval.Down && !higher
 	return o, nil
+}
+
+// withoutSearch returns the words of a search's command without what makes it one, and without seeds.
+func withoutSearch(args []string) (words []string) {
+	skip := false
+	for _, w := range args {
+		name, _, joined := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		switch {
+		case skip:
+			skip = false
+		case strings.HasPrefix(w, "-") && slices.Contains([]string{"search", "range", "objective", "trials",
+			"search-seed", "seeds", "o", "output"}, name):
+			skip = !joined
+		default:
+			words = append(words, w)
+		}
+	}
+	return words
 }
 
 // metricNames lists the metrics with fixed names, and pass@k as people write it.
@@ -153,7 +179,7 @@ func metricNames() []string {
 	return names
 }
 
-// trial is a row of the table of a search: the runs of one arm.
+// trial is a row of the table of a search: the runs of one experiment.
 type trial struct {
 	runs         []store.Run
 	drawn        []any     // values of the searched keys
@@ -166,12 +192,16 @@ type trial struct {
 // print writes the trials, the best first.
 func (o *objective) print(ctx context.Context, db *store.DB, results []harness.Result) error {
 	var trials []*trial
-	byName := map[string]*trial{}
+	of, counted := map[ident.Digest]*trial{}, map[ident.Digest]bool{}
 	for _, r := range results {
-		t := byName[r.Run.Name]
+		if counted[r.Run.RID] {
+			continue // two arms that are one experiment
+		}
+		counted[r.Run.RID] = true
+		t := of[r.Run.XID]
 		if t == nil {
 			t = &trial{lo: math.NaN(), hi: math.NaN()}
-			byName[r.Run.Name] = t
+			of[r.Run.XID] = t
 			trials = append(trials, t)
 		}
 		t.runs = append(t.runs, r.Run)
@@ -184,9 +214,9 @@ func (o *objective) print(ctx context.Context, db *store.DB, results []harness.R
 	}
 	slices.SortStableFunc(trials, func(x, y *trial) int {
 		switch {
-		case math.IsNaN(x.value) || math.IsNaN(y.value):
-			return cmp.Compare(boolInt(math.IsNaN(x.value)), boolInt(math.IsNaN(y.value)))
-		case o.metric.Direction == eval.Down:
+		case x.rank() != y.rank():
+			return cmp.Compare(x.rank(), y.rank())
+		case o.lower:
 			return cmp.Compare(x.value, y.value)
 		}
 		return cmp.Compare(y.value, x.value)
@@ -200,11 +230,26 @@ func (o *objective) print(ctx context.Context, db *store.DB, results []harness.R
 	return nil
 }
 
-func boolInt(b bool) int {
-	if b {
+// rank returns 0 for a trial with all its scores, 1 for one that stopped or lacks a score, 2 for one
+// without any.
+func (t *trial) rank() int {
+	switch {
+	case math.IsNaN(t.value):
+		return 2
+	case t.status() != store.Done || len(t.seeds) < len(t.runs):
 		return 1
 	}
 	return 0
+}
+
+// status is done if all runs are.
+func (t *trial) status() store.Status {
+	for _, r := range t.runs {
+		if r.Status != store.Done {
+			return r.Status
+		}
+	}
+	return store.Done
 }
 
 // measure adds the objective of a run to its trial.
@@ -236,7 +281,8 @@ func (o *objective) measure(ctx context.Context, db *store.DB, t *trial, r store
 	return err
 }
 
-// sum sets the mean of the seeds; of several, also the interval of their mean.
+// sum sets the mean of the seeds; of several, also the interval of their mean. Equal values say
+// nothing about their spread, so they have none.
 func (t *trial) sum() {
 	t.value = math.NaN()
 	if len(t.seeds) == 0 {
@@ -244,13 +290,17 @@ func (t *trial) sum() {
 	}
 	m := stat.ClusterMean(t.seeds, nil)
 	t.value = m.Value
-	if iv, ok := stat.TInterval(m, 0.95); ok {
+	if len(t.seeds) == 1 {
+		return
+	}
+	t.lo, t.hi = math.NaN(), math.NaN()
+	if iv, ok := stat.TInterval(m, 0.95); ok && iv.Hi > iv.Lo {
 		t.lo, t.hi, t.betweenSeeds = iv.Lo, iv.Hi, true
 	}
 }
 
 func (o *objective) table(trials []*trial) cli.Table {
-	t := cli.Table{Schema: "exp.search/1", Columns: []cli.Column{{Key: "rank"},
+	t := cli.Table{Schema: "exp.search/1", Columns: []cli.Column{{Key: "rank"}, {Key: "run", ID: true},
 		{Key: "name", ID: true, Rank: 1, Min: 12}, {Key: "status", Style: statusStyle}, {Key: "seeds"}}}
 	for _, key := range o.keys {
 		short := key[strings.LastIndexByte(key, '.')+1:]
@@ -260,13 +310,7 @@ func (o *objective) table(trials []*trial) cli.Table {
 		cli.Column{Key: "lo", Title: "from", Digits: 3}, cli.Column{Key: "hi", Title: "to", Digits: 3})
 	for i, tr := range trials {
 		first := tr.runs[0]
-		status := first.Status
-		for _, r := range tr.runs {
-			if r.Status != store.Done {
-				status = r.Status
-			}
-		}
-		row := []any{i + 1, first.Name, string(status), query.Seeds(tr.runs)}
+		row := []any{i + 1, first.RID.Short(), first.Name, string(tr.status()), query.Seeds(tr.runs)}
 		row = append(row, tr.drawn...)
 		t.Rows = append(t.Rows, append(row, orNil(tr.value), orNil(tr.lo), orNil(tr.hi)))
 	}
@@ -287,22 +331,43 @@ func (o *objective) say(trials []*trial) {
 		o.a.Note("no trial has %s", o.name)
 		return
 	}
-	of := "over problems (one seed a trial: the spread between seeds is not measured)"
+	of := "over problems; with one seed a trial, nothing measures the spread between seeds"
 	if best.betweenSeeds {
 		of = "over seeds"
 	}
-	same := 0
+	same, have := 0, 0
 	for _, t := range trials[1:] {
+		if math.IsNaN(t.lo) {
+			continue
+		}
+		have++
 		if t.lo <= best.hi && best.lo <= t.hi {
 			same++
 		}
 	}
-	o.a.Note("95 %% intervals %s; those of %s overlap the first one's", of, quantity.Plural(same, "other trial"))
-	o.a.Note("the best of %d is better than its score by chance alone: confirm it on seeds of its own", len(trials))
-	line := "exp run CONFIG"
-	for i, key := range o.keys {
-		line += " --set " + key + "=" + exactText(best.drawn[i])
+	if math.IsNaN(best.lo) {
+		o.a.Note("the scores have no interval: run several --seeds to see how far they can be trusted")
+	} else {
+		o.a.Note("95 %% intervals are %s. The first one overlaps %d of %d others", of, same, have)
 	}
-	o.a.Note("  %s --seeds %s", line, strconv.FormatInt(best.runs[0].Seed+1, 10)+"-"+
-		strconv.FormatInt(best.runs[0].Seed+3, 10))
+	if best.rank() > 0 {
+		o.a.Note("no trial ran to its end, so the order says little")
+		return
+	}
+	if len(trials) == 1 {
+		return
+	}
+	o.a.Note("The best of %d looks better than it is: the highest of several scores is partly luck.", len(trials))
+	last := best.runs[0].Seed
+	for _, t := range trials {
+		for _, r := range t.runs {
+			last = max(last, r.Seed)
+		}
+	}
+	words := slices.Clone(o.again)
+	for i, key := range o.keys {
+		words = append(words, "--set", key+"="+exactText(best.drawn[i]))
+	}
+	words = append(words, "--seeds", fmt.Sprintf("%d-%d", last+1, last+3))
+	o.a.Note("Confirm it on new seeds:\n  %s", strings.Join(quoteAll(words), " "))
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"exp/experiments/store"
 )
 
 // A search runs its trials with one start, ranks them, and is continued by a longer one.
@@ -14,8 +16,8 @@ func TestSearch(t *testing.T) {
 	search := []string{"run", smokeRecipe, "--store", dir, "--set", "train.steps=1", "--search", "random",
 		"--range", "train.optim.lr=log:1e-4..1e-2", "--range", "rollout.n=2..4", "--search-seed", "3"}
 	short := exp(t, append(search, "--trials", "2")...)
-	short.says(t, "2 arms: 2 runs, in this order", "confirm it on seeds of its own", "--set train.optim.lr=")
-	long := exp(t, append(search, "--trials", "3", "-o", "json", "--objective", "metric.response_length/mean")...)
+	short.says(t, "2 arms: 2 runs, in this order", "looks better than it is", "run "+smokeRecipe+" --store "+dir+" --set train.steps=1 --set train.optim.lr=", "--seeds 1-3")
+	long := exp(t, append(search, "--trials", "3", "-o", "json", "--objective", "max:metric.response_length/mean")...)
 	long.says(t, "3 arms: 3 runs")
 	if n := len(consistent(t, dir).runs); n != 3 {
 		t.Errorf("%d runs after a search of 2 and its continuation to 3", n)
@@ -38,7 +40,7 @@ func TestSearch(t *testing.T) {
 		last = value
 	}
 	// With seeds the interval is that of their mean.
-	seeds := exp(t, append(search, "--trials", "1", "--seeds", "0-1", "-o", "json", "--objective", "metric.response_length/mean")...)
+	seeds := exp(t, append(search, "--trials", "1", "--seeds", "0-1", "-o", "json", "--objective", "min:metric.response_length/mean")...)
 	seeds.succeeds(t)
 	if err := json.Unmarshal([]byte(seeds.stdout), &got); err != nil || len(got.Data) != 1 {
 		t.Fatalf("%v: %s", err, seeds.stdout)
@@ -48,6 +50,48 @@ func TestSearch(t *testing.T) {
 	hi, _ := row["hi"].(float64)
 	if mean, _ := row["objective"].(float64); row["seeds"] != "0-1" || math.Abs((lo+hi)/2-mean) > 1e-9*mean || lo == hi {
 		t.Errorf("two seeds: %v", row)
+	}
+}
+
+// Two recipes of one name are two experiments, and a recipe given twice is one.
+func TestSearchTellsExperimentsApart(t *testing.T) {
+	dir := t.TempDir()
+	smokePath, err := filepath.Abs(smokeRecipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := writeFile(t, "other.yaml", "extends: "+smokePath+"\nrollout: {temperature: 0.9}\n")
+	e := exp(t, "run", smokeRecipe, other, other, "--store", filepath.Join(dir, "store"), "--set", "train.steps=1", "-o", "json",
+		"--search", "random", "--trials", "1", "--range", "train.optim.lr=log:1e-4..1e-2", "--seeds", "0-1")
+	e.succeeds(t)
+	var got struct{ Data []map[string]any }
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || len(got.Data) != 2 {
+		t.Fatalf("%v: %s", err, e.stdout)
+	}
+	for _, row := range got.Data {
+		if row["seeds"] != "0-1" {
+			t.Errorf("seeds %v", row["seeds"])
+		}
+	}
+}
+
+// Equal scores say nothing about their spread; a trial that stopped or lacks a score ranks behind.
+func TestTrialScores(t *testing.T) {
+	done, stopped := store.Run{Status: store.Done}, store.Run{Status: store.Stopped}
+	trials := []*trial{
+		{runs: []store.Run{done, done}, seeds: []float64{0.5, 0.5}, lo: 0.4, hi: 0.6},
+		{runs: []store.Run{done, done}, seeds: []float64{0.4, 0.6}},
+		{runs: []store.Run{done, stopped}, seeds: []float64{0.9, 0.9}},
+		{runs: []store.Run{done, done}, seeds: []float64{0.9}},
+		{runs: []store.Run{done}},
+		{runs: []store.Run{done}, seeds: []float64{0.3}, lo: 0.2, hi: 0.4},
+	}
+	interval, rank := []bool{false, true, false, true, true, true}, []int{0, 0, 1, 1, 2, 0}
+	for i, tr := range trials {
+		tr.sum()
+		if tr.rank() != rank[i] || math.IsNaN(tr.lo) == interval[i] {
+			t.Errorf("trial %d: rank %d, %v to %v", i, tr.rank(), tr.lo, tr.hi)
+		}
 	}
 }
 
@@ -68,6 +112,7 @@ func TestSearchRefuses(t *testing.T) {
 		{append(lr, "--search", "random", "--objective", "eval.math500.pass@1"), "math500 is not among the suites"},
 		{append(lr, "--search", "random", "--objective", "metric.kl/ref_k4"), "did you mean kl/ref_k3?"},
 		{append(lr, "--search", "random", "--objective", "wall"), "must be a score or a metric"},
+		{append(lr, "--search", "random", "--objective", "metric.kl/ref_k3"), "neither more nor less of it is better"},
 		{[]string{"--search", "random", "--range", "train.optim.lr=2..1"}, "ends before it begins"},
 		{[]string{"--search", "random", "--range", "nosuch.key=0.0..9"}, `unknown key "nosuch.key"`},
 	} {
