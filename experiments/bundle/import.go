@@ -39,7 +39,8 @@ func (b *Bundle) Import(ctx context.Context, db *store.DB, progress func(done, o
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
-	in := &importing{Bundle: b, ctx: ctx, db: db, progress: progress, fresh: map[ident.Digest]bool{}}
+	in := &importing{Bundle: b, ctx: ctx, db: db, progress: progress, fresh: map[ident.Digest]bool{},
+		put: map[ident.Digest]bool{}}
 	defer in.release()
 	for _, step := range []func() error{in.lock, in.plan, in.putBlobs, in.stageFiles} {
 		if err := step(); err != nil {
@@ -65,8 +66,9 @@ type importing struct {
 	progress func(done, of int64)
 	fresh    map[ident.Digest]bool // runs not in the store
 	locks    []*store.Lock
-	blobs    []Data // not in the store
-	files    []File // of fresh runs
+	blobs    []Data                // not in the store
+	put      map[ident.Digest]bool // blobs that this import wrote
+	files    []File                // of fresh runs
 	tmp      string
 	placed   []string // to remove on failure
 	done, of int64
@@ -131,6 +133,7 @@ func (in *importing) putBlobs() error {
 		if got != d.SHA256 {
 			return corrupt("the bytes of %s have digest %s", d.SHA256.Short(), got.Short())
 		}
+		in.put[d.SHA256] = true
 	}
 	return nil
 }
@@ -175,6 +178,10 @@ func (in *importing) writeFile(f File) error {
 	path := filepath.Join(in.tmp, f.Run.String(), filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
+	}
+	// Merged weights are links of blobs, as the run that made them left them.
+	if in.put[f.SHA256] && os.Link(in.db.Blobs.Path(f.SHA256), path) == nil {
+		return nil
 	}
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

@@ -150,6 +150,16 @@ func (rd *rowReader) split(line []byte) error {
 	return nil
 }
 
+// plain reports whether the text between two quotes stands for itself.
+func plain(text []byte) bool {
+	for _, c := range text {
+		if c < ' ' || c == '\\' || c == '"' {
+			return false
+		}
+	}
+	return utf8.Valid(text)
+}
+
 // parseValue reads a value of a column with an SQLite type.
 func parseValue(text json.RawMessage, kind string) (any, error) {
 	if string(text) == "null" {
@@ -181,6 +191,9 @@ func parseValue(text json.RawMessage, kind string) (any, error) {
 			}
 			b, err := hex.DecodeString(odd.Hex)
 			return string(b), err
+		}
+		if quoted && plain(inner) {
+			return string(inner), nil
 		}
 		var s string
 		err := json.Unmarshal(text, &s)

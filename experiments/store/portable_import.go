@@ -25,7 +25,7 @@ func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error))
 	var in *importer
 	err := db.writeDurable(ctx, "import", func(tx *sql.Tx) error {
 		in = &importer{db: db, ctx: ctx, tx: tx, numbers: map[string][]int64{}, had: map[string][]bool{},
-			homes: map[int64]int64{}}
+			homes: map[int64]int64{}, fresh: map[int64]bool{}}
 		return in.all(next)
 	})
 	if err != nil {
@@ -42,6 +42,7 @@ type importer struct {
 	numbers map[string][]int64 // by table and position - 1: the row's number here
 	had     map[string][]bool  // whether the row already existed
 	homes   map[int64]int64    // of stages, by number
+	fresh   map[int64]bool     // stages that this import added, by number
 	demoted [][2]int64         // stages that became repeated, and the original of each
 	done    Imported
 }
@@ -100,7 +101,8 @@ type importTable struct {
 	refs    []importRef
 	batch   []any     // values of rows that are to be inserted
 	rows    int       // in batch
-	insert  *sql.Stmt // of a full batch; nil until needed
+	insert  *sql.Stmt // of a full batch, or of one row that others refer to; nil until needed
+	many    *sql.Stmt // of a full batch of rows that others refer to; nil until needed
 	points  pointBatch
 }
 
@@ -182,7 +184,15 @@ func (t *importTable) add(row []any) error {
 	if !t.p.id {
 		return t.queue(row)
 	}
+	if t.p.name == "samples" {
+		if stage, ok := row[t.at["stage"]].(int64); ok && t.fresh[stage] {
+			return t.queueNumbered(row) // the stage had no samples here
+		}
+	}
 	if t.p.key != "" || t.p.name == "samples" {
+		if err := t.flushNumbered(); err != nil {
+			return err
+		}
 		here, err := t.find(row)
 		if err != nil || here != 0 {
 			t.number(here, true)
@@ -341,6 +351,7 @@ func (t *importTable) addStage(row []any) error {
 	if err != nil {
 		return err
 	}
+	t.fresh[id] = true
 	if original != 0 {
 		t.demoted = append(t.demoted, [2]int64{id, original})
 	}
@@ -418,6 +429,45 @@ func (t *importTable) insertOne(row []any) (int64, error) {
 	return id, err
 }
 
+// queueNumbered queues a row that other rows refer to and that cannot be here yet.
+func (t *importTable) queueNumbered(row []any) error {
+	t.batch = append(t.batch, row...)
+	if t.rows++; t.rows < batchRows {
+		return nil
+	}
+	return t.flushNumbered()
+}
+
+// flushNumbered inserts the rows of queueNumbered. SQLite numbers the rows of one statement in
+// their order, each one more than the one before, since nobody else writes meanwhile and ids are
+// far below the greatest.
+func (t *importTable) flushNumbered() error {
+	if !t.p.id || t.rows == 0 {
+		return nil
+	}
+	var res sql.Result
+	var err error
+	if t.rows == batchRows {
+		if t.many == nil {
+			if t.many, err = t.tx.PrepareContext(t.ctx, t.statement(batchRows)); err != nil {
+				return err
+			}
+		}
+		res, err = t.many.ExecContext(t.ctx, t.batch...)
+	} else {
+		res, err = t.tx.ExecContext(t.ctx, t.statement(t.rows), t.batch...)
+	}
+	if err != nil {
+		return err
+	}
+	last, err := res.LastInsertId()
+	for i := range t.rows {
+		t.number(last-int64(t.rows-1-i), false)
+	}
+	t.batch, t.rows = t.batch[:0], 0
+	return err
+}
+
 // queuePoint queues a metric to insert with the others of its step.
 func (t *importTable) queuePoint(row []any) error {
 	run, ok := row[t.at["run"]].(int64)
@@ -474,8 +524,11 @@ func (t *importTable) queue(row []any) error {
 
 // flush inserts the queued rows.
 func (t *importTable) flush() (err error) {
-	if err := t.flushPoints(); err != nil {
+	if err := errors.Join(t.flushPoints(), t.flushNumbered()); err != nil {
 		return err
+	}
+	if t.many != nil {
+		err = t.many.Close()
 	}
 	if t.rows > 0 {
 		_, err = t.tx.ExecContext(t.ctx, t.statement(t.rows), t.batch...)
