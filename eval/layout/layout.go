@@ -82,6 +82,9 @@ func Known() []Layout {
 		{Name: "question", ID: "id", Problem: []string{"question"}, Answer: "answer"},
 		{Name: "prompt", ID: "id", Problem: []string{"prompt"}, Answer: "answer"},
 		{Name: "messages", ID: "id", Problem: []string{"messages"}, Answer: "answer"},
+		{Name: "prompt-gold", ID: "id", Problem: []string{"prompt"}, Answer: "gold"},
+		{Name: "question-gold", ID: "id", Problem: []string{"question"}, Answer: "gold"},
+		{Name: "problem-gold", ID: "id", Problem: []string{"problem"}, Answer: "gold"},
 	}
 }
 
@@ -92,7 +95,9 @@ func Detect(r rows.Row) (Layout, error) {
 		if r.Has(append([]string{l.Answer}, l.Problem...)...) && l.fits(r) {
 			return l, nil
 		}
-		wanted = append(wanted, strings.Join(l.Problem, "+")+" with "+l.Answer)
+		if fields := strings.Join(l.Problem, "+") + " with " + l.Answer; !slices.Contains(wanted, fields) {
+			wanted = append(wanted, fields)
+		}
 	}
 	return Layout{}, r.Errorf("", "no known layout of problems; looked for the fields %s", strings.Join(wanted, ", "))
 }

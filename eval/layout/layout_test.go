@@ -56,6 +56,8 @@ func TestLayouts(t *testing.T) {
 		{"gsm8k", `{"question":"Q","answer":"16 - 3 = 13\n#### 1,018"}`, rollout.Problem{ID: "0", Prompt: "Q", Answer: "1,018", Target: "16 - 3 = 13\n#### 1,018"}},
 		{"problem", `{"id":0,"problem":"P","answer":27.0}`, rollout.Problem{ID: "0", Prompt: "P", Answer: "27"}},
 		{"hub-aime", `{"ID":"2024-II-4","Problem":"P","Answer":33}`, rollout.Problem{ID: "2024-II-4", Prompt: "P", Answer: "33"}},
+		{"prompt-gold", `{"id":"a","prompt":"1+1?","gold":2}`, rollout.Problem{ID: "a", Prompt: "1+1?", Answer: "2"}},
+		{"question-gold", `{"question":"Q","gold":"4"}`, rollout.Problem{ID: "0", Prompt: "Q", Answer: "4"}},
 		{"question", `{"question":"Q","answer":["4","four"]}`, rollout.Problem{ID: "0", Prompt: "Q", Answer: "4", Data: []byte(`{"answers":["four"]}`)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,7 +129,7 @@ func TestProblemsAt(t *testing.T) {
 		{"verl", `{"prompt":"P","chat":` + chat + `,"reward_model":{"ground_truth":"2"}}`, "chat", "C = 2"},
 		{"nested", `{"in":{"chat":` + chat + `},"answer":"2"}`, "in.chat", "C = 2"},
 		{"no such column", `{"prompt":"P","answer":"1"}`, "question", `rows.jsonl:1: field "question": missing: the column with the prompt`},
-		{"no answer", `{"prompt":"P","gold":"1"}`, "prompt", "rows.jsonl:1: no field with the answer; looked for reward_model.ground_truth, answer, "},
+		{"no answer", `{"prompt":"P","right":"1"}`, "prompt", "rows.jsonl:1: no field with the answer; looked for reward_model.ground_truth, answer, "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			problems, _, err := ProblemsAt(rows.Read(file(t, tt.row)), tt.column)
@@ -185,6 +187,9 @@ func TestUnanswered(t *testing.T) {
 	}
 	_, _, err := Problems(rows.Read(file(t, `{"question":"Q","answer":null}`)), nil)
 	if err == nil || !strings.Contains(err.Error(), "no known layout") {
-		t.Errorf("no row has an answer: %v", err)
+		t.Fatalf("no row has an answer: %v", err)
+	}
+	if text := err.Error(); strings.Count(text, "question with answer") != 1 || strings.Count(text, "problem with answer") != 1 {
+		t.Errorf("a layout stands twice: %v", err)
 	}
 }
