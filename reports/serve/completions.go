@@ -50,6 +50,7 @@ type completionRow struct {
 	Finish         string
 	Answer, Reason string
 	Prompt, Text   string
+	Spans          []wordSpan // of Text, with what another run's has not; nil: not compared
 	Kept           bool
 	Parts          []fact   // of the reward
 	Graders        []grader // if there are several

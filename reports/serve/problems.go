@@ -255,5 +255,6 @@ func (s *Server) problemSides(ctx context.Context, body *problemsBody, runs []st
 		}
 		body.Sides = append(body.Sides, side)
 	}
+	markDifferences(body.Sides)
 	return nil
 }
