@@ -19,6 +19,7 @@ func (s *source) resultFigures() []drawing {
 	list = append(list, s.forests()...)
 	list = append(list, s.acrossFigures()...)
 	for _, suite := range s.scored() {
+		list = append(list, s.keyFigure(suite)...)
 		list = append(list, try(groupResults, s.passAtK(suite)), try(groupDiversity, s.diversity(suite)),
 			try(groupDiversity, s.clusters(suite)))
 		list = append(list, s.graderFigures(suite)...)

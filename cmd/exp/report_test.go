@@ -250,8 +250,12 @@ func TestReportBy(t *testing.T) {
 	}
 	arms := []string{"lr-1e-3", "lr-2e-4", "--store", dir, "--out"}
 	exp(t, append([]string{"report"}, append(arms, filepath.Join(t.TempDir(), "a"))...)...).refuses(t, 6, "train.optim.lr")
-	exp(t, append([]string{"report", "--by", "train.optim.lr"}, append(arms, filepath.Join(t.TempDir(), "b"))...)...).
+	exp(t, append([]string{"report", "--by", "train.optim.lr"}, append(arms, filepath.Join(filepath.Dir(dir), "b"))...)...).
 		says(t, "lr=0.0002, lr=0.001")
+	drawn, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "b", "figures", "*-key-*.svg"))
+	if err != nil || len(drawn) != 1 {
+		t.Errorf("figures of accuracy against the key: %v, %v", drawn, err)
+	}
 	exp(t, "diff", "lr-1e-3", "lr-2e-4", "--store", dir).says(t,
 		"differs first: train: the key train.optim.lr is 0.001 in A, 0.0002 in B")
 }
