@@ -196,8 +196,7 @@ func (w *writer) tensorBoard(dir string) error {
 		if err != nil {
 			return err
 		}
-		name := fmt.Sprintf("events.out.tfevents.%010d.exp.%s", r.Created.Unix(), r.RID.Short())
-		err = w.toFile(filepath.Join(dir, folder(r), name), func(out *bufio.Writer) error {
+		err = w.toFile(filepath.Join(dir, folder(r), eventFile(r)), func(out *bufio.Writer) error {
 			if _, err := out.Write(appendEvent(nil, r.Created, 0, "", 0)); err != nil {
 				return err
 			}

@@ -66,6 +66,10 @@ func storeKeys() []Key {
 			Help: "which training rollouts are stored with text, tokens and log-probs"},
 		{Path: "store.samples.eval", Kind: Share, Default: is(1.0), Role: Nonsemantic, Stages: at(EvalGen),
 			Help: "which final-evaluation completions keep their text after scoring"},
+		{Path: "store.tensorboard", Kind: String, Default: is(None), Pattern: pattern("a folder, or none", `.+`),
+			Role: Nonsemantic, Stages: at(Train),
+			Help: "folder for TensorBoard events, or none; they are written while the run goes on: metrics, " +
+				"hyperparameters and some completions (tensorboard --logdir DIR). A failing write never fails the run"},
 	}
 }
 

@@ -388,7 +388,8 @@ type Compare struct {
 
 // Store selects the data to keep.
 type Store struct {
-	Samples Samples `key:"samples"`
+	Samples     Samples `key:"samples"`
+	TensorBoard string  `key:"tensorboard"` // folder for events, or none
 }
 
 // Samples are the shares, 0 to 1, of completions whose text is kept.

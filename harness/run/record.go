@@ -26,13 +26,14 @@ type stepRecord struct {
 	replay replay
 	note   func(string) // reports the replay; may be nil
 	parent *store.Run   // the run that this one extends; nil: none
+	board  *boardRecord
 }
 
 func (x *execution) newStepRecord(row store.Stage) *stepRecord {
 	return &stepRecord{x: x, writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, metric.Unit),
 		texts: &completionRecord{db: x.DB, stage: row.Home, scorer: x.scorer(trainLabel),
 			rate: x.p.Config.Run.Store.Samples.Train,
-			text: x.p.External.Prompter.Text}}
+			text: x.p.External.Prompter.Text}, board: x.openBoard(context.Background())}
 }
 
 // step hands a finished step to the store's goroutine.
@@ -52,6 +53,7 @@ func (r *stepRecord) step(s stage.Step) error {
 	if err := r.checkParent(s); err != nil {
 		return err
 	}
+	r.board.step(s)
 	if err := r.texts.add(s); err != nil {
 		return err
 	}
@@ -92,7 +94,10 @@ func (r *stepRecord) pinned(step int) bool {
 	return err != nil || store.KeepsCheckpoint(tags, int64(step))
 }
 
-func (r *stepRecord) close() error { return errors.Join(r.failed, r.texts.flush(), r.writer.Close()) }
+func (r *stepRecord) close() error {
+	r.board.close()
+	return errors.Join(r.failed, r.texts.flush(), r.writer.Close())
+}
 
 // sampleKey identifies a sample within a stage.
 type sampleKey struct {
