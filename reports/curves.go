@@ -247,7 +247,7 @@ func startOf(arms []*arm, metric string) *figure.Reference {
 			if found != nil && found.Value != e.Value {
 				return nil
 			}
-			found = &figure.Reference{Name: "start, on test problems", Value: e.Value}
+			found = &figure.Reference{Name: "start, on test problems", Value: e.Value, First: true}
 		}
 	}
 	return found

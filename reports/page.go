@@ -121,6 +121,20 @@ func (g *grid) add(cells ...line) {
 	g.Rows = append(g.Rows, row{Cells: cells})
 }
 
+// mostCells is the size of the largest table that a page does not fold.
+const mostCells = 90
+
+// long reports whether a table takes much of a page. nil does not.
+func (g *grid) long() bool { return g != nil && len(g.Rows)*len(g.Columns) > mostCells }
+
+// orFolded returns the table, folded if it is long.
+func (g *grid) orFolded() block {
+	if g.long() {
+		return folded{g.Caption, []block{g}}
+	}
+	return g
+}
+
 func left(title string) column  { return column{Title: title} }
 func right(title string) column { return column{Title: title, Right: true} }
 

@@ -173,6 +173,8 @@ func TestWithoutPrefix(t *testing.T) {
 		"flowrl ppo":                    "flowrl ppo",
 		"countdown-ppo countdowns-grpo": "countdown-ppo countdowns-grpo",
 		"a- a-b":                        "a- a-b",
+		"s_beta-1_lr-3 s_beta-15_lr-3":  "beta-1_lr-3 beta-15_lr-3",
+		"run-1 run-2":                   "run-1 run-2",
 	}
 	for in, want := range tests {
 		if got := strings.Join(withoutPrefix(strings.Fields(in)), " "); got != want {

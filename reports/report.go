@@ -229,7 +229,7 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 	}
 	for _, sec := range []section{s.configSection(), s.resultsSection(r.drawn), s.curvesSection(r.drawn),
 		s.diversitySection(r.drawn), samples,
-		{ID: "cost", Title: "Cost", Blocks: []block{s.costGrid(r.costs), s.stageGrid(r.costs)}}, s.identitySection(),
+		{ID: "cost", Title: "Cost", Blocks: []block{s.costGrid(r.costs), s.stageGrid(r.costs).orFolded()}}, s.identitySection(),
 		s.environmentSection(), s.appendixSection(r.drawn.omitted)} {
 		switch sec.ID {
 		case "cost":

@@ -70,6 +70,7 @@ func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
 	if suite.SeedVariance {
 		out.interval = "95 %, Student's t over seeds and problems"
 	}
+	out.interval += unanimousNote(suite, "pass@")
 	out.metric = func(name string) []figure.Estimate {
 		m := suite.Metric(name)
 		list := make([]figure.Estimate, len(s.arms))
@@ -295,6 +296,9 @@ func (s *source) forest(unit string) *figure.Forest {
 		About: "Difference between two arms on the same problems, first minus second"},
 		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) +
 			" %, without Holm's correction; p Holm includes it"}
+	if len(s.arms) > mostPairs && s.result.Baseline < 0 {
+		f.About += ". Only pairs with each metric's best arm; the tables have all"
+	}
 	if len(s.arms) == 2 {
 		a, b := s.arms[0].label, s.arms[1].label
 		f.X.Label, f.Less, f.More = a+" − "+b, b+" higher", a+" higher"
@@ -313,10 +317,32 @@ func unitWord(unit string) string {
 	return unit
 }
 
+// mostPairs is the number of arms up to which a forest plot shows every pair.
+const mostPairs = 4
+
+// forestPairs returns the pairs of a metric to draw: with many arms and no baseline, those with
+// the best arm, which the caption says.
+func (s *source) forestPairs(m *compare.Metric) []compare.Pair {
+	if len(s.arms) <= mostPairs || s.result.Baseline >= 0 {
+		return m.Pairs
+	}
+	best, top := 0, math.Inf(-1)
+	for i, e := range m.Arms {
+		v := valueOf(e.Mean)
+		if m.Direction == "down" {
+			v = -v
+		}
+		if v > top {
+			best, top = i, v
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(m.Pairs), func(p compare.Pair) bool { return p.A != best && p.B != best })
+}
+
 func (s *source) forestRows(suite compare.Suite, m *compare.Metric) []figure.ForestRow {
 	short := labels(s.arms)
 	var rows []figure.ForestRow
-	for _, p := range m.Pairs {
+	for _, p := range s.forestPairs(m) {
 		name := strings.ReplaceAll(m.Name, "_", " ")
 		if len(s.result.Suites) > 1 {
 			name = suite.Name + " " + name
@@ -338,12 +364,15 @@ func (s *source) forestRows(suite compare.Suite, m *compare.Metric) []figure.For
 }
 
 // withoutPrefix drops the names' common prefix up to a dash, slash or the like:
-// countdown-ppo and countdown-grpo become ppo and grpo.
+// countdown-ppo and countdown-grpo become ppo and grpo. A number keeps what stands before it,
+// the key of sweep_beta-5.
 func withoutPrefix(names []string) []string {
 	end := strings.LastIndexAny(names[0], "-_/: ") + 1
 	for ; end > 0; end = strings.LastIndexAny(names[0][:end-1], "-_/: ") + 1 {
 		prefix := names[0][:end]
-		if !slices.ContainsFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) || n == prefix }) {
+		if !slices.ContainsFunc(names, func(n string) bool {
+			return !strings.HasPrefix(n, prefix) || n == prefix || n[end] >= '0' && n[end] <= '9'
+		}) {
 			break
 		}
 	}

@@ -129,7 +129,14 @@ func (s *source) suiteGrids(keep func(metric string) bool) []block {
 	var list []block
 	for i := range s.result.Suites {
 		suite := &s.result.Suites[i]
-		list = append(list, s.scoreGrid(suite, keep), s.pairGrid(suite, keep))
+		scores := s.scoreGrid(suite, keep)
+		if scores.long() {
+			tested := func(name string) bool { return keep(name) && suite.Metric(name).Tested }
+			list = append(list, s.scoreGrid(suite, tested), folded{"All metrics of " + suite.Name, []block{scores}})
+		} else {
+			list = append(list, scores)
+		}
+		list = append(list, s.pairGrid(suite, keep).orFolded())
 	}
 	return list
 }
@@ -144,9 +151,14 @@ func withGallery(sec section, g gallery) section {
 
 // foldedFigures shows a gallery on demand.
 func foldedFigures(g gallery, about string) folded {
-	titles := make([]string, len(g))
+	const most = 8
+	var titles []string
 	for i, f := range g {
-		titles[i] = f.Title
+		if i == most && len(g) > most+1 {
+			titles = append(titles, fmt.Sprintf("%d more", len(g)-most))
+			break
+		}
+		titles = append(titles, f.Title)
 	}
 	return folded{strings.TrimSpace(about + " " + quantity.Plural(len(g), "figure") + ": " + strings.Join(titles, " · ")),
 		[]block{g}}
@@ -226,8 +238,23 @@ func (s *source) intervalNote(suite *compare.Suite) string {
 		over = "Student's t, for other seeds and other problems"
 	}
 	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ show the better direction, bold metrics were "+
-		"tested. Brackets are %s\u202f%% intervals, %s.",
-		s.seedText(), level, over)
+		"tested. Brackets are %s\u202f%% intervals, %s%s.",
+		s.seedText(), level, over, unanimousNote(suite, ""))
+}
+
+// unanimousNote says which interval a share has that is 0 or 1 on every problem; empty if no
+// share of the suite with the prefix is.
+func unanimousNote(suite *compare.Suite, prefix string) string {
+	for _, m := range suite.Metrics {
+		for _, e := range m.Arms {
+			lo, hi := bounds(e.Interval)
+			whole := valueOf(e.Mean) == 0 || valueOf(e.Mean) == 1
+			if strings.HasPrefix(m.Name, prefix) && m.Unit == metric.Share && whole && lo < hi {
+				return "; Wilson's where every problem has 0 or every one 1"
+			}
+		}
+	}
+	return ""
 }
 
 // seedText returns "FlowRL 3 seeds, PPO 3 seeds", or "3 seeds per arm".

@@ -102,6 +102,9 @@ func (c lineChart) scales() (x, y scale) {
 	}
 	if c.reference != nil {
 		ey.add(c.y, c.reference.Value)
+		if c.reference.First {
+			ex.add(c.x, 0)
+		}
 	}
 	if c.start != nil {
 		ey.add(c.y, c.start.y...)
@@ -194,6 +197,11 @@ func (c lineChart) drawLines(p panel) {
 	if r := c.reference; r != nil && c.y.shows(r.Value) {
 		y := p.y.at(r.Value)
 		p.line(referenceStroke(), vg.Point{X: p.x.from, Y: y}, vg.Point{X: p.x.to, Y: y})
+		if r.First && c.x.shows(0) {
+			k := startLook()
+			p.mark(k.shape, p.at(0, r.Value), markRadius, k.color)
+			p.tip(p.at(0, r.Value), clean(r.Name)+" at 0: "+value(r.Value))
+		}
 	}
 	for i, t := range c.tracks {
 		if t.raw != nil {

@@ -28,6 +28,7 @@ type Curve struct {
 type Reference struct {
 	Name  string
 	Value float64
+	First bool // it is a value at x = 0, where it has a marker
 }
 
 // curveData is the data that is drawn, arm by arm.

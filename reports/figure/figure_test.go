@@ -181,7 +181,7 @@ func TestCaption(t *testing.T) {
 
 func TestCurveData(t *testing.T) {
 	f, err := Curve{
-		Head: Head{Name: "a"}, X: Axis{Label: "step"}, Y: Axis{Label: "reward"}, Reference: &Reference{"start", 0.5},
+		Head: Head{Name: "a"}, X: Axis{Label: "step"}, Y: Axis{Label: "reward"}, Reference: &Reference{Name: "start", Value: 0.5},
 		Arms: []Arm{{"A", []Series{
 			{Step: []float64{0, 1}, Y: []float64{1, nan}},
 			{Step: []float64{0, 1}, Y: []float64{2, math.Inf(1)}},

@@ -69,7 +69,7 @@ func (o odd) arms() int { return o.IntN(14) }
 func (o odd) curve() drawer {
 	c := Curve{Head: o.head(), X: o.axis(), Y: o.axis(), Band: Band(o.IntN(2)), Smooth: 2*o.IntN(4) + 1}
 	if o.IntN(2) == 0 {
-		c.Reference = &Reference{o.name(), o.value()}
+		c.Reference = &Reference{Name: o.name(), Value: o.value(), First: o.IntN(2) == 0}
 	}
 	for range o.arms() {
 		a := Arm{Name: o.name()}

@@ -41,6 +41,23 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// The reference of a curve can be a value at step 0, which the axis then holds.
+func TestReferenceAtZero(t *testing.T) {
+	f := Curve{Head: Head{Name: "c", Title: "t"}, X: Axis{Label: "step"}, Y: Axis{Label: "y"},
+		Arms:      []Arm{{Name: "a", Seeds: []Series{{Step: []float64{10, 20}, Y: []float64{0.3, 0.4}}}}},
+		Reference: &Reference{Name: "start", Value: 0.1, First: true}}
+	for first, want := range map[bool]int{true: 1, false: 0} {
+		f.Reference.First = first
+		d, err := f.Draw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(d.SVG), "<title>start at 0: 0.100</title>"); n != want {
+			t.Errorf("first %v: %d markers at 0, want %d", first, n, want)
+		}
+	}
+}
+
 // Values can be read with the pointer, and their texts are escaped.
 func TestTips(t *testing.T) {
 	f, err := Curve{Head: Head{Name: "c", Title: "t"}, X: Axis{Label: "step"}, Y: Axis{Label: "y"},
