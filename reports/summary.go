@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/eval"
 	"exp/experiments/quantity"
 	"exp/harness/metric"
 	"exp/reports/compare"
@@ -240,8 +241,11 @@ func (s *source) aloneSummary() []block {
 			if lo, hi := a.spread(end); n > 1 && lo < hi {
 				l = l.with(span{Text: fmt.Sprintf(", seeds from %s to %s", fixed(lo, digits), fixed(hi, digits))})
 			}
-			if started > 0 {
-				l = l.with(span{Text: fmt.Sprintf(", before training %s", fixed(start, digits))})
+			switch before := fixed(start, digits); {
+			case started > 0 && v < start && before != fixed(v, digits) && betterHigher(metric):
+				l = l.with(span{Text: ", below the "}, styled(strong, before), span{Text: " before training"})
+			case started > 0:
+				l = l.with(span{Text: ", before training " + before})
 			}
 			list = append(list, l.with(span{Text: "."}))
 		}
@@ -256,6 +260,12 @@ func (s *source) aloneSummary() []block {
 			"measured.")})
 	}
 	return blocks
+}
+
+// betterHigher reports whether higher values of a metric are better.
+func betterHigher(name string) bool {
+	m, _ := metric.Find(name)
+	return m.Direction == eval.Up
 }
 
 // headlineMetrics returns the metrics that comparisons test, the task's main ones.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/experiments/store"
 	"exp/reports/compare"
 )
 
@@ -43,5 +44,28 @@ func TestBelowStart(t *testing.T) {
 		if got := s.belowStart(m); got != nil {
 			t.Errorf("%+v: %q", m, got)
 		}
+	}
+}
+
+// The summary of one arm says of which of its metrics training took something.
+func TestAloneBelowStart(t *testing.T) {
+	eval := func(suite, metric string, v float64) store.Eval {
+		return store.Eval{SuiteName: suite, Metric: metric, Value: v}
+	}
+	s := &source{arms: []*arm{{Name: "a", Runs: []*run{{evals: []store.Eval{
+		eval("t/x", "pass@1", 0.3), eval("t/x@start", "pass@1", 0.1),
+		eval("t/x", "pass@16", 0.668), eval("t/x@start", "pass@16", 0.754),
+		eval("t/x", "kl_target", 0.1), eval("t/x@start", "kl_target", 0.5)}}}}}}
+	list, ok := s.aloneSummary()[1].(bullets)
+	if !ok {
+		t.Fatalf("%+v", s.aloneSummary())
+	}
+	var got []string
+	for _, l := range list {
+		got = append(got, l.String())
+	}
+	all := strings.Join(got, "\n")
+	if !strings.Contains(all, "0.668, below the 0.754 before training.") || strings.Count(all, "below the") != 1 || !strings.Contains(all, "before training 0.1") {
+		t.Errorf("got\n%s", all)
 	}
 }
