@@ -24,7 +24,7 @@ BENCH   ?= .
 FUZZTIME ?= 10s
 SOURCES = cmd configs eval experiments harness kernels reports sandbox train source.go
 
-.PHONY: build demo test cuda fake ptx assemble amx race lint bench golden fuzz clean help
+.PHONY: build demo test cuda fake ptx assemble gpu amx race lint bench golden fuzz clean help
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,10 +44,12 @@ test: build      ## every test; needs no GPU, no network once the modules are th
 	$(MAKE) cuda amx
 
 # The last lines are for what a plain `go build ./cmd/exp` compiles.
-cuda: fake       ## the backend for GPUs on a driver without hardware, and a build without it
+cuda: fake build ## the backend for GPUs on a driver without hardware, and a build without it
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test ./kernels/cuda
 	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -run 'CUDA' ./cmd/exp ./harness/run
+	$(GO) test -c -o build/cuda.test ./kernels/cuda
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake BENCH='Rope$$' CHECKS=Rope kernels/cuda/gpu.sh
 	GOFLAGS=-trimpath $(GO) vet ./kernels/cuda ./harness/device ./cmd/exp
 	GOFLAGS=-trimpath $(GO) test ./harness/device
 
@@ -59,6 +61,10 @@ ptx:             ## compile changed kernels for GPUs again; needs clang-19 (Debi
 
 assemble:        ## registers of each kernel on each kind of GPU, by ptxas from PyPI: kernels/cuda/ASSEMBLY.md
 	kernels/cuda/assemble.sh
+
+gpu: build       ## for machines with a GPU: tests and figures in under ten minutes, to kernels/cuda/RESULTS.md
+	$(GO) test -c -o build/cuda.test ./kernels/cuda
+	kernels/cuda/gpu.sh
 
 amx:             ## the kernels of level amx on an emulated matrix unit, for machines without one
 	$(GO) test -tags emulate_amx -run 'Conformance/bf16/amx|Tile/amx|SwiGLUInParts/amx|TestTrain$$' ./kernels/cpu ./harness/selftest

@@ -22,9 +22,9 @@ import (
 // the tests fail without a driver; elsewhere they skip.
 const fakeVariable = "FAKECUDA"
 
-func open(t *testing.T) *Backend { return openWith(t, kernels.F32) }
+func open(t testing.TB) *Backend { return openWith(t, kernels.F32) }
 
-func openWith(t *testing.T, operand kernels.DType) *Backend {
+func openWith(t testing.TB, operand kernels.DType) *Backend {
 	t.Helper()
 	// The result of a test depends on the library: read it, so that the cache knows.
 	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {

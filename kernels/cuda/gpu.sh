@@ -1,0 +1,123 @@
+#!/bin/sh
+# Tests and measures the backend on a GPU, in under ten minutes and without a network, and appends
+# tables to RESULTS (kernels/cuda/RESULTS.md; on the fake driver build/fake/RESULTS.md).
+# `make gpu` builds EXP, the program, and TESTS, the package's tests.
+#
+#	BENCH=MatMul   the kernels to measure; "." is all
+#	CHECKS=MatMul  the checks of the conformance suite to run; "." is all
+#
+# Exit code 7: no GPU can compute. 1: a test failed, which the tables name.
+cd "$(dirname "$0")/../.."
+EXP=${EXP:-bin/exp} TESTS=${TESTS:-build/cuda.test} BENCH=${BENCH:-.} CHECKS=${CHECKS:-.}
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+export NO_COLOR=1
+bad=0
+
+# judge prints a row of the table of tests: name, result, seconds.
+judge() { echo "| $1 | $2 | $(($(date +%s) - began)) |" >>"$work/tests"; echo "$1: $2" >&2; }
+
+# limited runs a command with a time limit in seconds.
+limited() {
+	began=$(date +%s)
+	timeout "$@"
+}
+
+# field NAME prints the text of a check of exp doctor.
+field() {
+	awk -v name="$1" '
+	{ key = $1; sub(/^ *"[a-z]*": "?/, ""); sub(/"?,?$/, "") }
+	key == "\"name\":" { on = $0 == name }
+	on && key == "\"text\":" { print; exit }' "$work/doctor"
+}
+
+limited 60 "$EXP" doctor --quick --json --store "$work/none" >"$work/doctor" 2>"$work/err"
+device=$(field cuda:0)
+case $device in
+*"can compute"*) ;;
+*)
+	echo "make gpu: no GPU can compute here: ${device:-$(field devices)}" >&2
+	[ -s "$work/doctor" ] || cat "$work/err" >&2
+	echo "It needs an NVIDIA GPU of compute capability 8.0 or newer, and driver 525 or newer (libcuda.so.1)." >&2
+	echo "On a driver for tests, without a GPU: make fake && LD_LIBRARY_PATH=build/fake make gpu" >&2
+	exit 7
+	;;
+esac
+device=${device%%; can compute*} fake=
+case $device in "emulated device"*) fake=1 ;; esac
+RESULTS=${RESULTS:-${fake:+build/fake/RESULTS.md}}
+RESULTS=${RESULTS:-kernels/cuda/RESULTS.md}
+
+for prefix in "" "bf16 "; do
+	digest=$(field "${prefix}digest")
+	case $digest in
+	*"as on every machine of the class"*) judge "training, ${prefix:-float32 }digest" "passed: $digest" ;;
+	*) bad=1 && judge "training, ${prefix:-float32 }digest" "FAILED: ${digest:-$(field "${prefix}same bits")}" ;;
+	esac
+done
+
+for class in f32 bf16; do
+	limited 90 "$TESTS" -test.v -test.run "TestConformance/$class/$CHECKS" >"$work/out" 2>&1
+	code=$?
+	passed=$(grep -c "^ *--- PASS: TestConformance/$class/" "$work/out")
+	case $code:$passed in
+	0:0) bad=1 && judge "conformance, $class" "FAILED: no check ran" && cat "$work/out" >&2 ;;
+	0:*) judge "conformance, $class" "passed: $passed checks" ;;
+	124:*) bad=1 && judge "conformance, $class" "FAILED: not done in time; $passed checks passed" ;;
+	*) bad=1 && judge "conformance, $class" "FAILED: $(grep -o "^ *--- FAIL: TestConformance/$class/[^ ]*" "$work/out" |
+		sed 's/.*: TestConformance.//' | paste -sd ' ')" && grep -v '^=== ' "$work/out" >&2 ;;
+	esac
+done
+
+for dtype in f32 bf16; do
+	began=$(date +%s)
+	for where in cpu cuda; do
+		timeout 25 "$EXP" -q run configs/smoke_cpu.yaml --device $where --set model.dtype=$dtype --store "$work/$where" 2>&1 &&
+			"$EXP" show @last --json --store "$work/$where" | grep -m 2 -E '"(run|chain)":' >"$work/ids.$where"
+	done >"$work/out"
+	if [ -s "$work/ids.cuda" ] && cmp -s "$work/ids.cpu" "$work/ids.cuda"; then
+		judge "smoke run, $dtype" "passed: run and chain of the CPU, $(sed -n 's/.*"run": "\(........\).*/\1/p' "$work/ids.cuda")"
+	else
+		bad=1 && judge "smoke run, $dtype" "FAILED: not the run of the CPU" && cat "$work/out" >&2
+	fi
+done
+
+limited 30 "$TESTS" -test.run '^$' -test.bench Memory -test.benchtime 100ms >"$work/memory" 2>&1 ||
+	{ bad=1 && judge "measuring memory" "FAILED" && cat "$work/memory" >&2; }
+limited 150 "$TESTS" -test.run '^$' -test.bench "Kernels//$BENCH" -test.benchtime 20ms >"$work/kernels" 2>&1
+case $? in
+0) judge "measuring kernels" "done" ;;
+124) judge "measuring kernels" "stopped at its time limit" ;;
+*) bad=1 && judge "measuring kernels" "FAILED" && cat "$work/kernels" >&2 ;;
+esac
+
+{
+	[ -s "$RESULTS" ] || printf '# Results on GPUs\n\n`make gpu` appends to this file.\n'
+	printf '\n## %s: %s\n\n' "$(date -u +%Y-%m-%d)" "$device"
+	[ -z "$fake" ] || printf '**This is the fake driver, not a GPU: the figures mean nothing.**\n\n'
+	printf 'Driver: %s. Program: %s. ' "$(field driver)" "$(field version)"
+	printf 'Driver version, clock, power limit: %s.\n\n' \
+		"$(nvidia-smi -i 0 --query-gpu=driver_version,clocks.max.sm,power.limit --format=csv,noheader 2>/dev/null || echo unknown)"
+	printf '| test | result | s |\n|---|---|---:|\n'
+	cat "$work/tests"
+	awk '
+	function rate(unit,   i) { for (i = 4; i < NF; i++) if ($(i + 1) == unit) return $i; return 0 }
+	/^Benchmark/ && / ns\/op/ { sub(/-[0-9]+$/, "", $1); n = split($1, part, "/") }
+	/^BenchmarkMemory/ && / ns\/op/ {
+		if (part[2] == "Copy") copy = rate("MB/s")
+		if (!memory++) print "\n| memory | GB/s |\n|---|---:|"
+		printf "| %s | %.1f |\n", part[2], rate("MB/s") / 1000
+	}
+	/^BenchmarkKernels/ && / ns\/op/ {
+		if (!kernels++) print "\n| kernel | dims | class | ms | GB/s | of Copy | GFLOP/s |\n|---|---|---|---:|---:|---:|---:|"
+		dims = part[5]
+		for (i = 6; i <= n; i++) dims = dims " " part[i]
+		flops = rate("GFLOP/s")
+		printf "| %s | %s | %s | %.3f | %.1f | %s | %s |\n", part[3], dims, part[2], $3 / 1e6, rate("MB/s") / 1000,
+			copy ? sprintf("%.1f %%", 100 * rate("MB/s") / copy) : "", flops ? sprintf("%.1f", flops) : ""
+	}' "$work/memory" "$work/kernels"
+} >"$work/results"
+mkdir -p "$(dirname "$RESULTS")"
+cat "$work/results" >>"$RESULTS"
+[ -z "$fake" ] || echo "This is the fake driver, not a GPU: the figures mean nothing." >&2
+echo "results: $RESULTS" >&2
+exit $bad

@@ -1,0 +1,87 @@
+package cuda
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// program and suite are stand-ins for the programs that gpu.sh runs.
+const (
+	program = `#!/bin/sh
+case "$1" in
+doctor)
+	[ -z "$GPU" ] || printf '  "name": "cuda:0",\n  "text": "%s; can compute the numerics classes cpu/fma"\n' "$GPU"
+	printf '  "name": "devices",\n  "text": "no CUDA driver is installed"\n'
+	printf '  "name": "digest",\n  "text": "8a1a, as on every machine of the class cpu/fma"\n'
+	printf '  "name": "bf16 digest",\n  "text": "%s"\n' "$DIGEST" ;;
+show)
+	case "$*" in */cuda) chain=$CHAIN ;; *) chain=1f89 ;; esac
+	printf '  "run": "f2ed41f1502e",\n  "chain": "%s",\n' "$chain" ;;
+esac
+`
+	suite = `#!/bin/sh
+case "$*" in
+*TestConformance/bf16*) [ "$CHECK" = SKIP ] || echo "    --- $CHECK: TestConformance/bf16/MatMul (0.1s)"; [ "$CHECK" != FAIL ] ;;
+*TestConformance*) echo "    --- PASS: TestConformance/f32/MatMul (0.1s)" ;;
+*Memory*) echo "BenchmarkMemory/Copy-16   50   1000000 ns/op   2000000.00 MB/s" ;;
+*Kernels*) echo "BenchmarkKernels/f32/MatMul/impl=cuda-H100/M=8/N=4-16   9   2500000 ns/op   500000.00 MB/s   640 GFLOP/s   0 B/op" ;;
+esac
+`
+)
+
+// `make gpu` says what failed, or what is missing, and writes what it measured.
+func TestGPU(t *testing.T) {
+	dir := t.TempDir()
+	exp, tests := filepath.Join(dir, "exp"), filepath.Join(dir, "tests")
+	for name, text := range map[string]string{exp: program, tests: suite} {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const right = "915b, as on every machine of the class cpu/bf16"
+	for _, tt := range []struct {
+		name, gpu, digest, chain, check string
+		code                            int
+		said, written                   []string
+	}{
+		{"passes", "H100, 80 GiB", right, "1f89", "PASS", 0, nil, []string{": H100, 80 GiB\n", "passed: " + right,
+			"| conformance, bf16 | passed: 1 checks |", "| smoke run, f32 | passed: run and chain of the CPU, f2ed41f1 |",
+			"| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
+		{"fake", "emulated device, 1 GiB", right, "1f89", "PASS", 0, []string{"not a GPU"}, []string{"the figures mean nothing"}},
+		{"no driver", "", right, "1f89", "PASS", 7, []string{"no CUDA driver is installed", "driver 525"}, nil},
+		{"digest", "H100", "915c; expected 915b", "1f89", "PASS", 1, nil, []string{"FAILED: 915c; expected 915b"}},
+		{"run", "H100", right, "1f88", "PASS", 1, nil, []string{"| smoke run, bf16 | FAILED: not the run of the CPU"}},
+		{"no check", "H100", right, "1f89", "SKIP", 1, nil, []string{"| conformance, bf16 | FAILED: no check ran |"}},
+		{"check", "H100", right, "1f89", "FAIL", 1, nil, []string{"| conformance, bf16 | FAILED: bf16/MatMul |"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			results := filepath.Join(t.TempDir(), "results.md")
+			cmd := exec.Command("/bin/sh", "gpu.sh")
+			cmd.Env = append(os.Environ(), "EXP="+exp, "TESTS="+tests, "RESULTS="+results, "GPU="+tt.gpu,
+				"DIGEST="+tt.digest, "CHAIN="+tt.chain, "CHECK="+tt.check)
+			out, err := cmd.CombinedOutput()
+			code := 0
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+				code = exit.ExitCode()
+			}
+			written, _ := os.ReadFile(results)
+			if code != tt.code || (len(written) > 0) != (len(tt.written) > 0) {
+				t.Errorf("exit code %d, want %d; wrote %d bytes\n%s", code, tt.code, len(written), out)
+			}
+			for _, want := range tt.said {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("the output lacks %q:\n%s", want, out)
+				}
+			}
+			for _, want := range tt.written {
+				if !strings.Contains(string(written), want) {
+					t.Errorf("the tables lack %q:\n%s", want, written)
+				}
+			}
+		})
+	}
+}
