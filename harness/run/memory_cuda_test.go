@@ -22,7 +22,7 @@ func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
 		{"algo.kind=ppo", "algo.critic.warmup_steps=0", "rollout={max_sequences: 20, page_tokens: 64}"},
 		{"algo.kind=grpo", "algo.kl.loss_coef=0.01", "train.lora.rank=4", "model.arch.tie_embeddings=false"},
 		{"model.dtype=bf16"},
-		{"model.dtype=bf16", "algo.kind=ppo", "algo.critic.warmup_steps=0", "compute={recompute: true, micro_batch_tokens: 2000}"},
+		{"model.dtype=bf16", "algo.kind=ppo", "algo.critic.warmup_steps=0"},
 	} {
 		t.Run(strings.Join(sets, " "), func(t *testing.T) {
 			for kind, use := range memoryOfRun(t, "smoke_cpu.yaml", append(sets, "compute.device="+device.CUDA)) {
