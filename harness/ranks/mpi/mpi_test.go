@@ -1,0 +1,35 @@
+package mpi
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A library that is not there is named, with what to install; one that is no MPI library
+// lacks its functions.
+func TestLoad(t *testing.T) {
+	var none *NoLibraryError
+	if _, err := Load("/none/libmpi.so"); !errors.As(err, &none) || !strings.Contains(err.Error(), "/none/libmpi.so") ||
+		none.ExitCode() != 7 {
+		t.Errorf("Load of a missing file = %v", err)
+	}
+	if _, err := Load("libc.so.6"); !errors.As(err, &none) || !strings.Contains(err.Error(), "libc.so.6 has no MPI_Init_thread") {
+		t.Errorf("Load of the C library = %v", err)
+	}
+	l, err := Load("")
+	if err != nil {
+		t.Skip(err)
+	}
+	if l.File == "" || l.Kind == "" || l.Version == "" {
+		t.Errorf("Load = %+v", l)
+	}
+}
+
+func TestLateError(t *testing.T) {
+	e := &LateError{Rank: 0, Peers: []string{"1", "3"}, Limit: 30 * time.Minute}
+	if got, want := e.Error(), "rank 0 has waited 30m0s for a message of rank 1, 3"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
