@@ -37,6 +37,8 @@ type Runner struct {
 	// Code returns the process's exit code after an error, for the record; nil: 1, 130
 	// after an interruption, 9 after a condition held.
 	Code func(err error) int
+	// Ranks execute learning stages with this process; nil: it does so alone.
+	Ranks *Ranks
 	// Endpoint is the address of the hub, for the record of what came from it.
 	Endpoint string
 	// Getenv reads the environment; nil: the process's.
@@ -439,7 +441,20 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 			return stop
 		}
 	}
-	return stage.Run(context.WithoutCancel(ctx), e, kind, "", in)
+	return x.learn(context.WithoutCancel(ctx), e, i, row.SID, in)
+}
+
+// learn executes a learning stage, with the other ranks if there are any.
+func (x *execution) learn(ctx context.Context, e *stage.Env, i int, sid ident.Digest,
+	in map[string]ident.Digest) (*stage.Outcome, error) {
+	if err := x.lead(e, i, sid, in); err != nil {
+		return nil, err
+	}
+	out, err := stage.Run(ctx, e, x.p.Stages[i].Kind, "", in)
+	if x.Ranks != nil && (err == nil || onlyStopped(err)) {
+		x.Ranks.broken = false
+	}
+	return out, err
 }
 
 // begin locks the run and begins an attempt, once.

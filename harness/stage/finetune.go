@@ -48,14 +48,7 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
 	}, train.SFTParts{
 		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: prompts.Target, End: end,
-		Seed: seedFunc(c.SFT.Seed),
-		Recorder: recorder(func(s *train.Step) error {
-			for _, ev := range s.Events {
-				e.event(ev.Kind, "%s", ev.Text)
-			}
-			e.progress(s.Step, s.Of, append(s.Metrics, s.System...)...)
-			return curve.add(s)
-		}),
+		Seed: seedFunc(c.SFT.Seed), Ranks: e.Ranks, Recorder: e.curveRecorder(curve),
 	})
 	if err != nil {
 		return nil, err
@@ -67,6 +60,9 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	}
 	if err := t.Run(ctx, e.Hooks.Stop); err != nil {
 		return nil, saved.onStop(err, curve.lines.Bytes())
+	}
+	if !e.leads() {
+		return nil, nil
 	}
 	w, err := e.putWeights(m, checkpoint.Plain)
 	if err != nil {
@@ -81,6 +77,23 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	}
 	return &Outcome{Outputs: []Output{w, points}, Summary: curve.last,
 		Facts: metrics(fact("steps", float64(c.SFT.Steps)), fact("loss", curve.last["sft/loss"]))}, nil
+}
+
+// curveRecorder tells of finished steps and adds them to the curve, on the rank that leads.
+func (e *Env) curveRecorder(c *curve) recorder {
+	return func(s *train.Step) error {
+		if e.Hooks.Phase != nil {
+			e.Hooks.Phase(s.Step, "sft")
+		}
+		if !e.leads() {
+			return nil
+		}
+		for _, ev := range s.Events {
+			e.event(ev.Kind, "%s", ev.Text)
+		}
+		e.progress(s.Step, s.Of, append(s.Metrics, s.System...)...)
+		return c.add(s)
+	}
 }
 
 type recorder func(s *train.Step) error

@@ -46,7 +46,7 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if resumed {
+	if resumed && e.leads() {
 		r.chain = saved.Chain
 		if e.Hooks.Resumed != nil {
 			e.Hooks.Resumed(saved.Saved)
@@ -61,10 +61,24 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if errors.Is(err, ErrStopped) && !e.Again {
 		return nil, errors.Join(err, r.checkpoint())
 	}
-	if err != nil {
+	if err != nil || !e.leads() {
 		return nil, err
 	}
 	return r.outcome()
+}
+
+// phase tells Hooks.Phase of each phase once.
+func (r *reinforcement) phase() func(step int, phase string, done, total int) {
+	if r.Hooks.Phase == nil {
+		return nil
+	}
+	last := ""
+	return func(step int, phase string, _, _ int) {
+		if phase != last {
+			last = phase
+			r.Hooks.Phase(step, phase)
+		}
+	}
 }
 
 // closers frees things in reverse order.
@@ -90,7 +104,8 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if err != nil {
 		return err
 	}
-	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep}
+	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep,
+		Ranks: r.Ranks, Phase: r.phase()}
 	if r.policy, err = load(heads, true, "policy"); err != nil {
 		return err
 	}
@@ -210,6 +225,9 @@ const prefillRows = 256
 
 // Step records a finished step: it extends the trajectory chain and passes the step on.
 func (r *reinforcement) Step(s *train.Step) error {
+	if !r.leads() {
+		return nil
+	}
 	measured := make(map[string]float64, len(s.System))
 	for _, m := range s.System {
 		measured[m.Name] = m.Value
@@ -298,7 +316,7 @@ func (r *reinforcement) afterStep(step int) error {
 
 func (r *reinforcement) checkpoint() error {
 	dir, err := r.saver.save(r.chain, nil)
-	if err != nil {
+	if err != nil || !r.leads() {
 		return err
 	}
 	if r.Hooks.Checkpoint != nil {
@@ -347,7 +365,7 @@ type onlineEval struct {
 // newOnlineEval returns nil if none is configured.
 func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval, error) {
 	o := r.run().Eval.Online
-	if o.EverySteps == 0 {
+	if o.EverySteps == 0 || !r.leads() {
 		return nil, nil
 	}
 	problems, err := r.problemsOf(in, RoleVal)

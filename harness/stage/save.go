@@ -12,6 +12,7 @@ import (
 	"exp/experiments/ident"
 	"exp/train"
 	"exp/train/checkpoint"
+	"exp/train/ranks"
 )
 
 // learns is SFT or the RL loop, whose state a checkpoint saves.
@@ -103,38 +104,61 @@ type loaded struct {
 // damaged ones with a warning, and removes those that a killed process wrote or removed only in
 // part: the stage may end without another save.
 func (s *saver) load() (l loaded, ok bool, err error) {
+	var c *checkpoint.Checkpoint
+	var state train.State
+	if s.e.leads() {
+		c, l, state, err = s.find()
+	}
+	g := s.e.group()
+	if err := ranks.Agree(g, err); err != nil {
+		return l, false, err
+	}
+	if ok, err = ranks.Any(g, c != nil); err != nil || !ok {
+		return l, false, err
+	}
+	if err := s.t.WithBuffers(func(list []train.NamedBuffer) error {
+		return c.Load(s.e.Backend, groupsOf(list))
+	}); err != nil {
+		return l, false, err
+	}
+	return l, true, s.t.Restore(state)
+}
+
+// find returns the checkpoint to load and the state in it; nil if there is none.
+func (s *saver) find() (c *checkpoint.Checkpoint, l loaded, state train.State, err error) {
 	if !s.e.Again {
 		defer checkpoint.RemoveInterrupted(s.dir)
 	}
 	start := s.e.Start
 	if start.Fresh {
-		return l, false, nil
+		return nil, l, state, nil
 	}
 	dir := s.dir
 	if start.Checkpoints != "" {
 		dir = filepath.Join(start.Checkpoints, filepath.Base(s.dir))
 	}
-	l, ok, err = s.newest(dir, s.e.SID, func(c Saved) (ident.Digest, error) {
+	c, l, state, err = s.newest(dir, s.e.SID, func(c Saved) (ident.Digest, error) {
 		if start.Accept == nil {
 			return c.Chain, nil
 		}
 		return c.Chain, start.Accept(c)
 	})
-	if p := start.Parent; p != nil && !ok && err == nil {
+	if p := start.Parent; p != nil && c == nil && err == nil {
 		return s.newest(checkpointDir(p.Dir, s.kind, p.SID), p.SID, p.Accept)
 	}
-	return l, ok, err
+	return c, l, state, err
 }
 
-// newest restores the newest checkpoint in dir, of the stage sid, that accept takes. accept returns
+// newest returns the newest checkpoint in dir, of the stage sid, that accept takes. accept returns
 // the chain with which training continues.
 func (s *saver) newest(dir string, sid ident.Digest,
-	accept func(Saved) (ident.Digest, error)) (l loaded, ok bool, err error) {
+	accept func(Saved) (ident.Digest, error)) (*checkpoint.Checkpoint, loaded, train.State, error) {
 	most := s.e.Start.UpTo
 	if most == 0 {
 		most = math.MaxInt
 	}
 	var state savedState
+	var l loaded
 	c, passed, err := checkpoint.LatestUpTo(dir, most, func(c *checkpoint.Checkpoint) (err error) {
 		if state, err = readState(c, sid); err != nil {
 			return err
@@ -149,17 +173,12 @@ func (s *saver) newest(dir string, sid ident.Digest,
 		s.e.event("checkpoint-passed-over", "checkpoint passed over: %v", p)
 	}
 	if errors.Is(err, checkpoint.ErrNone) {
-		return l, false, nil
+		return nil, l, state.Train, nil
 	}
 	if err != nil {
-		return l, false, err
+		return nil, l, state.Train, err
 	}
-	if err := s.t.WithBuffers(func(list []train.NamedBuffer) error {
-		return c.Load(s.e.Backend, groupsOf(list))
-	}); err != nil {
-		return l, false, err
-	}
-	return l, true, s.t.Restore(state.Train)
+	return c, l, state.Train, nil
 }
 
 // readState reads everything but the buffers from a checkpoint of the stage sid.
@@ -176,7 +195,7 @@ func readState(c *checkpoint.Checkpoint, sid ident.Digest) (state savedState, er
 // resume is load for a stage that gathers lines.
 func (s *saver) resume(lines *bytes.Buffer) error {
 	l, ok, err := s.load()
-	if err != nil || !ok {
+	if err != nil || !ok || !s.e.leads() {
 		return err
 	}
 	var text string

@@ -17,6 +17,7 @@ import (
 	"exp/harness/config"
 	"exp/kernels"
 	"exp/train"
+	"exp/train/ranks"
 	"exp/train/rl"
 )
 
@@ -62,7 +63,10 @@ type Env struct {
 	Start    Start
 	// Again says that the stage is executed only to be compared with the record: it saves no
 	// checkpoints.
-	Again   bool
+	Again bool
+	// Ranks are the processes that execute a learning stage together; nil: this one alone.
+	// The first of them records and saves; the others return no outcome.
+	Ranks   ranks.Group
 	Hooks   Hooks
 	Answers string // folder of the judge's answers; empty keeps none
 	// Sampled is the output of eval.gen with another number of completions, all else being equal:
@@ -122,6 +126,8 @@ type Hooks struct {
 	Warn func(text string)
 	// Event receives messages for the record that belong to no step.
 	Event func(kind, text string)
+	// Phase receives the phase of a step: "rollout", "policy".
+	Phase func(step int, phase string)
 	// Stop, asked between steps, ends the stage early; it then returns ErrStopped.
 	Stop func() bool
 }
@@ -209,6 +215,17 @@ func (e *Env) event(kind, format string, args ...any) {
 	if e.Hooks.Event != nil {
 		e.Hooks.Event(kind, fmt.Sprintf(format, args...))
 	}
+}
+
+// leads reports whether this process records and saves what the stage does.
+func (e *Env) leads() bool { return e.Ranks == nil || e.Ranks.Rank() == 0 }
+
+// group returns the processes that execute the stage.
+func (e *Env) group() ranks.Group {
+	if e.Ranks == nil {
+		return ranks.Alone{}
+	}
+	return e.Ranks
 }
 
 // put stores bytes as an output.

@@ -1,0 +1,242 @@
+// Package launch starts the ranks of a run by the MPI launcher that is installed, and says
+// what happened when one is lost. The process that launches is no rank itself, so it
+// survives what ends the job.
+package launch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Launcher is a program that starts the ranks of a job.
+type Launcher struct {
+	Path    string
+	Version string // its first line
+	args    []string
+}
+
+// NoLauncherError says that no launcher is installed.
+type NoLauncherError struct{}
+
+func (*NoLauncherError) Error() string { return "no MPI launcher: mpirun and mpiexec are not in PATH" }
+
+// Hint says what to install.
+func (*NoLauncherError) Hint() string {
+	return "install one (Debian: apt install openmpi-bin), or add its folder to PATH"
+}
+
+// ExitCode is the code for something that this machine lacks.
+func (*NoLauncherError) ExitCode() int { return 7 }
+
+// Find returns srun within a Slurm job, else mpirun or mpiexec.
+func Find(getenv func(string) string) (Launcher, error) {
+	if getenv("SLURM_JOB_ID") != "" {
+		if path, err := exec.LookPath("srun"); err == nil {
+			return Launcher{Path: path, Version: firstLine(path), args: []string{"--kill-on-bad-exit=1"}}, nil
+		}
+	}
+	for _, name := range []string{"mpirun", "mpiexec"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		l := Launcher{Path: path, Version: firstLine(path)}
+		if l.openMPI() {
+			// Fewer cores than ranks are allowed; a rank uses as many threads as it is told to.
+			l.args = []string{"--oversubscribe", "--bind-to", "none"}
+			if os.Geteuid() == 0 {
+				l.args = append(l.args, "--allow-run-as-root")
+			}
+		}
+		return l, nil
+	}
+	return Launcher{}, &NoLauncherError{}
+}
+
+// openMPI reports whether the launcher is Open MPI's.
+func (l Launcher) openMPI() bool {
+	return strings.Contains(l.Version, "Open MPI") || strings.Contains(l.Version, "OpenRTE")
+}
+
+// Starts reports whether the launcher starts ranks of Open MPI's library, or of another one.
+// Slurm's starts both.
+func (l Launcher) Starts(openMPI bool) bool {
+	return strings.HasPrefix(l.Version, "slurm") || l.openMPI() == openMPI
+}
+
+// firstLine returns the first line that a launcher prints about itself.
+func firstLine(path string) string {
+	out, err := exec.Command(path, "--version").CombinedOutput()
+	if err != nil && len(out) == 0 {
+		return err.Error()
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// Job is a command to start on several ranks.
+type Job struct {
+	Launcher       Launcher
+	Ranks          int
+	Args           []string // the program and its arguments, for every rank
+	Dir            string   // where ranks leave their cards
+	Stdout, Stderr io.Writer
+	Env            []string // variables beyond this process's
+}
+
+// Run starts the job and waits for its end. It returns the exit code that the first rank
+// left, or a *LostError. When ctx is cancelled it tells the first rank to stop.
+func (j Job) Run(ctx context.Context) (code int, err error) {
+	args := append(append([]string{}, j.Launcher.args...), "-n", strconv.Itoa(j.Ranks))
+	cmd := exec.Command(j.Launcher.Path, append(args, j.Args...)...)
+	tail := &lastBytes{to: j.Stderr}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = j.Stdout, tail, attributes()
+	cmd.Env = append(os.Environ(), j.Env...)
+	runtime.LockOSThread() // the launcher is told when the thread that started it ends
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = os.WriteFile(stopFile(j.Dir), nil, 0o666) })()
+	missed := make(chan int, 1)
+	ended := make(chan struct{})
+	go func() { missed <- firstMissing(j.Dir, j.Ranks, ended) }()
+	err = cmd.Wait()
+	close(ended)
+	lost := <-missed
+	if code, ok := exitCode(j.Dir); ok {
+		return code, nil
+	}
+	return 0, j.lost(lost, err, tail.String())
+}
+
+// firstMissing returns the first rank of this machine whose process is gone; -1 if the job
+// ends before one is missed.
+func firstMissing(dir string, n int, ended <-chan struct{}) int {
+	host, _ := os.Hostname()
+	for {
+		for r := range n {
+			if c, ok := readCard(dir, r); ok && c.Host == host && gone(c.PID) {
+				return r
+			}
+		}
+		select {
+		case <-ended:
+			return -1
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// LostError says that a rank ended before its run did.
+type LostError struct {
+	Rank  int // -1: unknown
+	Card  Card
+	Cause string // "was killed by signal 9"
+	Last  Card   // of the first rank
+	Ranks int
+}
+
+func (e *LostError) Error() string {
+	who := "a rank"
+	if e.Rank >= 0 {
+		who = fmt.Sprintf("rank %d on %s (pid %d)", e.Rank, e.Card.Host, e.Card.PID)
+	}
+	text := who + " " + e.Cause
+	if at := e.Card; e.Rank >= 0 && !at.Run.IsZero() {
+		text += " in " + at.Standing.String()
+	}
+	if e.Card.Error != "" {
+		text += ": " + e.Card.Error
+	}
+	if e.Last.Checkpoint > 0 {
+		text += fmt.Sprintf("; last checkpoint: step %d", e.Last.Checkpoint)
+	}
+	return text
+}
+
+// Hint says how to go on.
+func (e *LostError) Hint() string {
+	if e.Last.Run.IsZero() {
+		return "run the command again"
+	}
+	return fmt.Sprintf("exp resume %s --ranks %d; any number of ranks gives the same bits", e.Last.Run.Short(),
+		e.Ranks)
+}
+
+// ExitCode is the code of infrastructure that failed.
+func (e *LostError) ExitCode() int { return 8 }
+
+// lost says what ended the job: a rank that wrote why, one that the launcher names, or the
+// one that was missed first.
+func (j Job) lost(missed int, status error, stderr string) error {
+	e := &LostError{Rank: missed, Cause: "ended without a word", Ranks: j.Ranks}
+	e.Last, _ = readCard(j.Dir, 0)
+	for r := range j.Ranks {
+		if c, ok := readCard(j.Dir, r); ok && c.Error != "" {
+			e.Rank, e.Cause = r, "failed"
+		}
+	}
+	if rank, signal, ok := named(stderr); ok && strings.HasPrefix(e.Cause, "ended") {
+		if rank >= 0 {
+			e.Rank = rank
+		}
+		e.Cause = fmt.Sprintf("was killed by signal %d", signal)
+	}
+	if e.Rank >= 0 {
+		e.Card, _ = readCard(j.Dir, e.Rank)
+	}
+	if _, started := readCard(j.Dir, 0); !started && status != nil {
+		return &StartError{Launcher: j.Launcher.Path, Text: status.Error()}
+	}
+	return e
+}
+
+// StartError says that a launcher did not start the ranks; its own words are on stderr.
+type StartError struct{ Launcher, Text string }
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("%s did not start the ranks: %s", e.Launcher, e.Text)
+}
+
+// Hint says where to look.
+func (e *StartError) Hint() string {
+	return "exp doctor names the library and the launcher, which must belong together"
+}
+
+// ExitCode is the code for something that this machine lacks.
+func (e *StartError) ExitCode() int { return 7 }
+
+// lastBytes passes bytes on and keeps the last ones.
+type lastBytes struct {
+	to   io.Writer
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write implements io.Writer.
+func (b *lastBytes) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	const most = 16 << 10
+	b.kept = append(b.kept, p...)
+	if over := len(b.kept) - most; over > 0 {
+		b.kept = bytes.Clone(b.kept[over:])
+	}
+	return b.to.Write(p)
+}
+
+func (b *lastBytes) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.kept)
+}

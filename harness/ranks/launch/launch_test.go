@@ -1,0 +1,113 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/experiments/ident"
+	"exp/harness/run"
+)
+
+// The last words of launchers about a rank that a signal ended.
+func TestNamed(t *testing.T) {
+	tests := []struct {
+		text         string
+		rank, signal int
+		ok           bool
+	}{
+		{"mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed).", 2, 9, true},
+		{"mpirun noticed that process rank 1 with PID 7 on node a-1 exited on\nsignal 11 (Segmentation fault).", 1, 11, true},
+		{"srun: error: node7: task 3: Killed", 3, 9, true},
+		{"=   PID 5458 RUNNING AT vm\n=   EXIT CODE: 9\n", -1, 9, true},
+		{"=   EXIT CODE: 255\n", 0, 0, false},
+		{"", 0, 0, false},
+	}
+	for _, tt := range tests {
+		rank, signal, ok := named(tt.text)
+		if rank != tt.rank || signal != tt.signal || ok != tt.ok {
+			t.Errorf("%q: rank %d, signal %d, %v", tt.text, rank, signal, ok)
+		}
+	}
+}
+
+// script makes a launcher of shell commands; $DIR is the job's folder.
+func script(t *testing.T, dir, commands string) Launcher {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "launcher")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nDIR="+dir+"\n"+commands+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return Launcher{Path: path}
+}
+
+// A job ends with the code that its first rank left, or with the rank that was lost.
+func TestRun(t *testing.T) {
+	at := Card{Rank: 1, Host: "node7", PID: 4711, Standing: run.Standing{Run: ident.Sum(nil), Stage: "train", Step: 57,
+		Phase: "policy"}}
+	first := Card{Rank: 0, Host: "node1", PID: 12, Standing: at.Standing}
+	first.Checkpoint = 50
+	tests := []struct {
+		name, commands string
+		change         func(c *Card)
+		cards          bool
+		code           int
+		want           string
+	}{
+		{name: "done", commands: "echo -n 5 > $DIR/exit; exit 1", cards: true, code: 5},
+		{name: "killed", commands: "echo 'process rank 1 with PID 0 on node node7 exited on signal 9' >&2; exit 137", cards: true,
+			want: "rank 1 on node7 (pid 4711) was killed by signal 9 in step 57, phase policy; last checkpoint: step 50"},
+		{name: "failed", commands: "exit 1", cards: true, change: func(c *Card) { c.Error = "no room" },
+			want: "rank 1 on node7 (pid 4711) failed in step 57, phase policy: no room; last checkpoint: step 50"},
+		{name: "unknown", commands: "exit 3", cards: true, want: "a rank ended without a word; last checkpoint: step 50"},
+		{name: "not started", commands: "exit 3", want: "did not start the ranks: exit status 3"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if tt.cards {
+				c := at
+				if tt.change != nil {
+					tt.change(&c)
+				}
+				c.Leave(dir)
+				first.Leave(dir)
+			}
+			var out, stderr bytes.Buffer
+			job := Job{Launcher: script(t, dir, tt.commands), Ranks: 2, Dir: dir, Stdout: &out, Stderr: &stderr}
+			code, err := job.Run(context.Background())
+			if tt.want == "" {
+				if code != tt.code || err != nil {
+					t.Errorf("code %d, %v; want %d", code, err, tt.code)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+			var lost *LostError
+			if tt.cards && (!errors.As(err, &lost) || lost.ExitCode() != 8 || !strings.HasPrefix(lost.Hint(), "exp resume e3b0c442")) {
+				t.Errorf("%+v", lost)
+			}
+		})
+	}
+}
+
+// A job that is told to stop leaves word for its first rank, and goes on to its end.
+func TestStop(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	job := Job{Launcher: script(t, dir, "while [ ! -e $DIR/stop ]; do sleep 0.02; done; echo -n 130 > $DIR/exit"), Ranks: 1,
+		Dir: dir, Stdout: os.Stdout, Stderr: os.Stderr}
+	if code, err := job.Run(ctx); code != 130 || err != nil {
+		t.Errorf("code %d, %v", code, err)
+	}
+	if !Stopped(dir) {
+		t.Error("the job is not stopped")
+	}
+}

@@ -1,0 +1,231 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"exp/experiments/blob"
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/hub"
+	"exp/harness/plan"
+	"exp/harness/stage"
+	"exp/train/ranks"
+)
+
+// Ranks are processes that execute the learning stages of a Runner with it: SFT and
+// training. The first rank has the Runner, the others call Follow.
+type Ranks struct {
+	ranks.Group
+	// Phase, if not nil, receives what this rank does.
+	Phase func(s Standing)
+	// Wait, if not nil, is called with true before this rank waits for as long as it takes,
+	// and with false afterwards.
+	Wait func(on bool)
+
+	standing Standing
+	broken   bool
+}
+
+// Meet checks that the job has size ranks, which run the same program on the same MPI library.
+func (g *Ranks) Meet(size int, program, library string) error {
+	if g.Size() != size {
+		return fmt.Errorf("--ranks %d, but the launcher started worlds of %d: it does not belong to the library %s",
+			size, g.Size(), library)
+	}
+	host, _ := os.Hostname()
+	all, err := ranks.Share(g, []byte(strings.Join([]string{host, program, library}, "\n")))
+	if err != nil {
+		return err
+	}
+	first := strings.Split(string(all[0]), "\n")
+	for r, text := range all {
+		other := strings.Split(string(text), "\n")
+		for i, what := range []string{"", "the program", "the MPI library"} {
+			if i > 0 && other[i] != first[i] {
+				return fmt.Errorf("%s of rank %d on %s is %s; that of rank 0 on %s is %s", what, r, other[0], other[i],
+					first[0], first[i])
+			}
+		}
+	}
+	return nil
+}
+
+// Standing is where a rank is in its work.
+type Standing struct {
+	Run        ident.Digest `json:"run"`
+	Stage      string       `json:"stage"`
+	Step       int          `json:"step"`
+	Phase      string       `json:"phase"`
+	Checkpoint int          `json:"checkpoint"` // step of the last one, as far as the first rank knows; 0: none
+}
+
+func (s Standing) String() string {
+	return fmt.Sprintf("step %d, phase %s", s.Step, s.Phase)
+}
+
+// order is a stage that the first rank asks the others to execute; without a kind, they end.
+type order struct {
+	Kind   config.Stage            `json:"kind,omitempty"`
+	Config string                  `json:"config,omitempty"`
+	Seed   int64                   `json:"seed"`
+	Suites []stage.Suite           `json:"suites,omitempty"`
+	Stage  int                     `json:"stage"` // in the plan
+	RID    ident.Digest            `json:"rid"`
+	SID    ident.Digest            `json:"sid"`
+	Inputs map[string]ident.Digest `json:"inputs,omitempty"`
+	Store  string                  `json:"store,omitempty"`
+}
+
+// errBroken is returned after a stage failed on the first rank alone: the other ranks may
+// still be within it.
+var errBroken = errors.New("an earlier stage failed, and its ranks are lost")
+
+// lead asks the other ranks to execute stage i with this one.
+func (x *execution) lead(e *stage.Env, i int, sid ident.Digest, in map[string]ident.Digest) error {
+	g := x.Ranks
+	if g == nil || g.Size() == 1 {
+		return nil
+	}
+	if g.broken {
+		return errBroken
+	}
+	g.broken = true // until the stage ends on all ranks
+	dir, err := filepath.Abs(x.DB.Dir())
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(order{Kind: x.p.Stages[i].Kind, Config: x.p.Config.YAML(), Seed: x.p.Seed,
+		Suites: x.p.Suites, Stage: i, RID: x.p.RID, SID: sid, Inputs: in, Store: dir})
+	if err != nil {
+		return err
+	}
+	if _, err := ranks.Share(g, b); err != nil {
+		return err
+	}
+	if err := ranks.Agree(g, nil); err != nil {
+		return err
+	}
+	e.Ranks = g
+	g.attend(e, x.p.RID, string(x.p.Stages[i].Kind))
+	kept := e.Hooks.Checkpoint
+	e.Hooks.Checkpoint = func(dir string, step int, chain ident.Digest) error {
+		g.standing.Checkpoint = step
+		if kept == nil {
+			return nil
+		}
+		return kept(dir, step, chain)
+	}
+	return nil
+}
+
+// attend makes the ranks tell of the stage's phases.
+func (g *Ranks) attend(e *stage.Env, run ident.Digest, kind string) {
+	g.standing = Standing{Run: run, Stage: kind, Phase: "start", Checkpoint: g.standing.Checkpoint}
+	tell := func() {
+		if g.Phase != nil {
+			g.Phase(g.standing)
+		}
+	}
+	tell()
+	e.Hooks.Phase = func(step int, phase string) {
+		g.standing.Step, g.standing.Phase = step, phase
+		tell()
+	}
+}
+
+// End tells the other ranks that nothing is left to do. The first rank calls it.
+func (g *Ranks) End() error {
+	if g.broken {
+		return errBroken
+	}
+	b, err := json.Marshal(order{})
+	if err != nil {
+		return err
+	}
+	_, err = ranks.Share(g, b)
+	return err
+}
+
+// Follow executes stages with the first rank until that one ends. An error of this rank
+// alone leaves the others waiting: the process must then end them.
+func Follow(ctx context.Context, g *Ranks, getenv func(string) string) error {
+	sources, err := plan.Sources()
+	if err != nil {
+		return err
+	}
+	for {
+		if g.Wait != nil {
+			g.Wait(true)
+		}
+		all, err := ranks.Share(g, nil)
+		if g.Wait != nil {
+			g.Wait(false)
+		}
+		if err != nil {
+			return err
+		}
+		var o order
+		if err := json.Unmarshal(all[0], &o); err != nil {
+			return err
+		}
+		if o.Kind == "" {
+			return nil
+		}
+		if err := g.follow(ctx, o, sources, getenv); err != nil && !errors.Is(err, stage.ErrStopped) {
+			return err
+		}
+	}
+}
+
+// follow executes one stage.
+func (g *Ranks) follow(ctx context.Context, o order, sources map[config.Stage]plan.Code,
+	getenv func(string) string) (err error) {
+	e, be, err := o.env(sources, getenv)
+	if be != nil {
+		defer be.Close()
+	}
+	if err := ranks.Agree(g, err); err != nil {
+		return err
+	}
+	defer recovered(&err)
+	e.Ranks = g
+	g.attend(e, o.RID, string(o.Kind))
+	_, err = stage.Run(ctx, e, o.Kind, "", o.Inputs)
+	return err
+}
+
+// env plans the run of an order again and returns the environment of its stage. It refuses
+// a run that is another one here.
+func (o order) env(sources map[config.Stage]plan.Code, getenv func(string) string) (*stage.Env, device.Device, error) {
+	r, err := config.Load(config.Input{File: "configuration of rank 0", Data: []byte(o.Config),
+		Find: hub.FromEnv(getenv).Cache.Find})
+	if err != nil {
+		return nil, nil, err
+	}
+	be, err := device.ForRun(&r.Run, getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := plan.New(r, o.Seed, be.Class(), sources, o.Suites...)
+	if err != nil {
+		return nil, be, err
+	}
+	if p.RID != o.RID {
+		host, _ := os.Hostname()
+		return nil, be, fmt.Errorf("on %s the run has the id %s, not %s: its program, data, weights or numerics "+
+			"class (%s) differ", host, p.RID.Short(), o.RID.Short(), p.Numerics)
+	}
+	if _, err := os.Stat(o.Store); err != nil {
+		return nil, be, fmt.Errorf("the store must lie where all ranks see it: %w", err)
+	}
+	return &stage.Env{Config: r, Backend: be, Blobs: blob.At(o.Store),
+		Dir: filepath.Join(o.Store, "runs", o.RID.String()), RID: o.RID, SID: o.SID, Seed: p.Stages[o.Stage].Root, Suites: p.Suites, Prompter: p.External.Prompter,
+		Answers: filepath.Join(o.Store, "judge")}, be, nil
+}
