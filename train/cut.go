@@ -2,7 +2,6 @@ package train
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"exp/kernels"
@@ -144,7 +143,10 @@ func withBuffers(g ranks.Group, be kernels.Backend, list []NamedBuffer, f func(l
 		if err != nil {
 			end.Error = err.Error()
 		}
-		return errors.Join(err, ask(g, end))
+		if lost := ask(g, end); err == nil {
+			err = lost
+		}
+		return err
 	}
 	for {
 		all, err := ranks.Share(g, nil)

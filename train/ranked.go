@@ -10,6 +10,20 @@ import (
 	"exp/train/rollout"
 )
 
+// joinRanks makes the trainer one of its ranks.
+func (t *Trainer) joinRanks() error {
+	if t.Ranks == nil {
+		t.Ranks = ranks.Alone{}
+	}
+	if t.Ranks.Size() > t.cfg.Slices {
+		return fmt.Errorf("train: %d ranks for %d slices: every rank needs one", t.Ranks.Size(), t.cfg.Slices)
+	}
+	if t.Ranks.Size() > 1 {
+		t.Sampler = dealtSampler{t.Sampler, t.Ranks}
+	}
+	return nil
+}
+
 // dealtSampler deals requests among the ranks and returns everybody's completions. Which
 // rank draws a completion changes no bit of it (rollout.Request).
 type dealtSampler struct {

@@ -88,14 +88,8 @@ func New(c Config, p Parts) (*Trainer, error) {
 	if t.Clock == nil {
 		t.Clock = time.Now
 	}
-	if t.Ranks == nil {
-		t.Ranks = ranks.Alone{}
-	}
-	if t.Ranks.Size() > c.Slices {
-		return nil, fmt.Errorf("train: %d ranks for %d slices: every rank needs one", t.Ranks.Size(), c.Slices)
-	}
-	if t.Ranks.Size() > 1 {
-		t.Sampler = dealtSampler{t.Sampler, t.Ranks}
+	if err := t.joinRanks(); err != nil {
+		return nil, err
 	}
 	parts := len(rollout.ComponentNames(p.Grader))
 	if e, settings := c.estimator(); e.Components {

@@ -47,7 +47,8 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 		}
 		if needs.Critic {
 			add("critic: adapters, gradients, optimizer",
-				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), c.Train.Slices, copies, operand))
+				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), c.Train.Slices, copies,
+					operand))
 		}
 	} else {
 		add("policy: weights, gradients, optimizer", learnerBytes(arch, heads, c.Train.Slices, copies, operand))
