@@ -103,6 +103,7 @@ func (a *app) examine(ctx context.Context, quick bool) error {
 		{"machine", func() { a.checkMachine(d) }},
 		{"build", func() { checkBuild(d) }},
 		{"GPU", func() { checkGPU(d) }},
+		{"ranks", func() { a.checkRanks(d) }},
 		{"configuration", func() { a.checkSettings(d) }},
 		{"store", func() { a.checkStore(ctx, d, quick) }},
 		{"sandbox", func() { checkSandbox(ctx, d) }},

@@ -131,7 +131,7 @@ func (d *diagnosis) judgeGPUs(files []string, gpus *device.GPUs, err error) {
 // environment lists the variables that the program reads.
 func environment() []string {
 	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", device.LevelVariable,
-		"EXP_FORCE_TTY"}
+		mpiVariable, rankTimeoutVariable, "EXP_FORCE_TTY"}
 }
 
 // probeRecipe is a valid configuration: any error in it comes from the user's own file.

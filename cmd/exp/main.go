@@ -15,6 +15,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	harness "exp/harness/run"
 	"exp/sandbox"
 )
 
@@ -24,6 +25,9 @@ func main() {
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if code, ok := enterRank(os.Args, signals); ok { // this process was started as a rank
+		os.Exit(code)
+	}
 	os.Exit(cli.Run(cli.System{
 		Args:    os.Args,
 		Stdin:   os.Stdin,
@@ -38,7 +42,7 @@ func main() {
 // program is exp with these commands.
 func program(list func(*app) []*cli.Command) cli.Program {
 	return cli.Program{
-		Commands: func(a *cli.App) []*cli.Command { return list(&app{a}) },
+		Commands: func(a *cli.App) []*cli.Command { return list(&app{App: a}) },
 		Known:    known,
 		Examples: programExamples,
 		Topics:   []cli.Topic{glossary()},
@@ -46,7 +50,10 @@ func program(list func(*app) []*cli.Command) cli.Program {
 }
 
 // app is one execution of the program. Several commands share its methods.
-type app struct{ *cli.App }
+type app struct {
+	*cli.App
+	ranks *harness.Ranks // nil: this process computes alone
+}
 
 // commands lists the commands in the order of help, before the frame's own. To add
 // a command, write its constructor and list it here.

@@ -120,7 +120,7 @@ type jsonError struct {
 }
 
 // commandList returns the commands, made for no execution.
-func commandList() []*cli.Command { return commands(&app{&cli.App{}}) }
+func commandList() []*cli.Command { return commands(&app{App: &cli.App{}}) }
 
 // rehearse runs a command line with Actions that do nothing. It returns the command
 // whose Action it was, "exp config show", and the positionals.

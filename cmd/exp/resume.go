@@ -31,6 +31,7 @@ func resumeCommand(a *app) *cli.Command {
 			"exp resume @last --stop-if none # past the condition that stopped it",
 			"exp resume 5e8d --from 50 # from an older checkpoint, which re-checks more steps",
 			"exp resume countdown-flowrl#0 --extend-steps 100 # 100 more steps",
+			"exp resume @last --ranks 2 # on two processes, however many there were",
 		}, "\n"),
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "from", Usage: "continue from the newest checkpoint at or before `STEP`",
@@ -38,6 +39,7 @@ func resumeCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` more steps", DefaultText: "none"},
 			&cli.StringSliceFlag{Name: "stop-if", Usage: "save and stop after a step where `EXPR` holds " +
 				"(run.stop_if); none drops the recorded ones", DefaultText: "recorded"},
+			ranksFlag(),
 		}, computeFlags()...),
 		BashComplete: a.completesRunAndDevice(),
 		Action:       cli.WithArgs(1, 1, a.resumeRun),
@@ -65,6 +67,9 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 		return err
 	}
 	if err := harness.Require(r); err != nil {
+		return err
+	}
+	if done, err := a.launchRanks(c, []*config.Resolved{r}); done {
 		return err
 	}
 	j := job{r, run.Seed}

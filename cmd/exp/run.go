@@ -51,6 +51,7 @@ func runCommand(a *app) *cli.Command {
 				"eval.test.pass@1",
 			"exp run my.yaml --stop-if 'kl/ref_k3 > 1' --stop-if 'actor/entropy < 0.05' # give up early",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
+			"exp run configs/countdown_cpu_ppo.yaml --ranks 4 # the same bits from four processes",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "set", Usage: "set a configuration key: `KEY=VALUE`, KEY+=ITEM, KEY=null"},
@@ -79,6 +80,7 @@ func runCommand(a *app) *cli.Command {
 			deviceFlag("config"),
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
 				DefaultText: "config"},
+			ranksFlag(),
 			&cli.StringSliceFlag{Name: "tag", Usage: "tag the runs with `NAME`"},
 		},
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return configCandidates(w) }),
@@ -136,6 +138,9 @@ func (a *app) runRuns(c *cli.Context) error {
 		return a.dryRun(c.Context, configs, seeds)
 	}
 	if err := a.requireAll(c.Context, configs); err != nil { // before the first of several runs takes its hours
+		return err
+	}
+	if done, err := a.launchRanks(c, configs); done {
 		return err
 	}
 	db, err := a.OpenStoreToWrite()
@@ -372,7 +377,7 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	defer a.OnSecondSignal(nil)
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
-		Endpoint: hub.FromEnv(a.Getenv).Endpoint(), Getenv: a.Getenv,
+		Ranks: a.ranks, Endpoint: hub.FromEnv(a.Getenv).Endpoint(), Getenv: a.Getenv,
 		Code: func(err error) int { return int(describe(err, context.Cause(ctx)).Code) }}
 	res, err := r.Execute(ctx, p)
 	outcome := term.Outcome{Status: term.Done, Wall: time.Since(start)}

@@ -45,8 +45,14 @@ type process struct {
 // start starts the program as a process.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith is start with more variables in the environment.
+func startWith(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0], append([]string{"--progress", "json"}, args...)...), read: make(chan struct{}), step: make(chan int, 1000), stage: make(chan string, 100)}
-	p.Env = []string{"EXP_TEST_AS_PROGRAM=1", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	p.Env = append(env, "EXP_TEST_AS_PROGRAM=1", "HOME="+t.TempDir(), "PATH="+os.Getenv("PATH"))
 	pipe, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/ranks/launch"
+	"exp/harness/ranks/mpi"
+	harness "exp/harness/run"
+)
+
+// ranksFlag is --ranks.
+func ranksFlag() cli.Flag {
+	return &cli.IntFlag{Name: "ranks", Value: 1, Usage: "compute with `N` processes that MPI joins, here or on " +
+		"the machines of a Slurm job; changes no bit (docs/ranks.md)"}
+}
+
+// rankWord is the first argument of a process that a launcher starts: exp rank N DIR ARGS.
+const rankWord = "rank"
+
+// mpiVariable names the file of the MPI library.
+const mpiVariable = "EXP_MPI"
+
+// rankTimeout is how long a rank waits for another one; EXP_RANK_TIMEOUT changes it.
+const (
+	rankTimeout         = 30 * time.Minute
+	rankTimeoutVariable = "EXP_RANK_TIMEOUT"
+)
+
+// launchRanks executes this command again on n ranks, unless this process is one of them;
+// done says whether it did.
+func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool, err error) {
+	n := c.Int("ranks")
+	switch {
+	case n < 1:
+		return true, a.Usagef("--ranks %d: it must be at least 1", n)
+	case n == 1 || a.ranks != nil:
+		return false, nil
+	}
+	for _, r := range configs {
+		if have := r.Run.Train.Slices; have < n {
+			return true, a.Usagef("--ranks %d: %s has %s (train.slices), and every rank needs one", n, r.Run.Name,
+				quantity.Plural(have, "slice"))
+		}
+		if device.UsesGPU(&r.Run) {
+			return true, a.Usagef("--ranks %d: ranks compute on CPUs only; leave --device and compute.device out", n)
+		}
+	}
+	launcher, err := launch.Find(a.Getenv)
+	if err != nil {
+		return true, err
+	}
+	if _, err := mpi.Load(a.Getenv(mpiVariable)); err != nil {
+		return true, err
+	}
+	store, _, err := a.FindStore()
+	if err != nil {
+		return true, err
+	}
+	store, err = filepath.Abs(store)
+	if err != nil {
+		return true, err
+	}
+	parent := filepath.Join(store, "ranks")
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return true, err
+	}
+	dir, err := os.MkdirTemp(parent, "")
+	if err != nil {
+		return true, err
+	}
+	defer os.RemoveAll(dir)
+	program, err := os.Executable()
+	if err != nil {
+		return true, err
+	}
+	args := append([]string{program, rankWord, strconv.Itoa(n), dir}, a.Args[1:]...)
+	if !c.IsSet("threads") && a.Getenv("EXP_THREADS") == "" && a.Getenv("SLURM_JOB_ID") == "" {
+		args = append(args, "--threads", strconv.Itoa(max(1, runtime.NumCPU()/n)))
+	}
+	job := launch.Job{Launcher: launcher, Ranks: n, Args: args, Dir: dir, Stdout: a.Stdout, Stderr: a.Stderr}
+	if !a.Stream(a.Stdout).Color {
+		job.Env = []string{"NO_COLOR=1"} // a launcher may give the ranks a terminal
+	}
+	code, err := job.Run(c.Context)
+	if err != nil {
+		return true, err
+	}
+	if code != 0 {
+		return true, cli.Said(cli.ExitCode(code))
+	}
+	return true, nil
+}
+
+// checkRanks looks for what --ranks needs. It starts no rank.
+func (a *app) checkRanks(d *diagnosis) {
+	library, err := mpi.Load(a.Getenv(mpiVariable))
+	if err != nil {
+		d.ok("MPI", "none, and none needed: exp run computes in one process without --ranks")
+		return
+	}
+	d.ok("MPI", "%s", library)
+	launcher, err := launch.Find(a.Getenv)
+	if err != nil {
+		d.warn("launcher", (*launch.NoLauncherError)(nil).Hint(), "%v", err)
+		return
+	}
+	text := launcher.Path + ": " + launcher.Version
+	if !launcher.Starts(library.Kind == mpi.OpenMPI) {
+		d.warn("launcher", "name the launcher's library with "+mpiVariable+"=FILE, or put the library's launcher "+
+			"first in PATH", "%s; it does not belong to the library", text)
+		return
+	}
+	d.ok("launcher", "%s", text)
+}
+
+// enterRank is the program as a rank of a job; ok is false if it is none.
+func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
+	if len(args) < 5 || args[1] != rankWord {
+		return 0, false
+	}
+	n, err := strconv.Atoi(args[2])
+	if err != nil {
+		return 0, false
+	}
+	dir := args[3]
+	world, err := mpi.Open(os.Getenv(mpiVariable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return int(cli.ExitResource), true
+	}
+	card := launch.NewCard(world.Rank())
+	if err := (&harness.Ranks{Group: world}).Meet(n, cli.ReadBuild().String(), world.Library().String()); err != nil {
+		card.Error = err.Error()
+		card.Leave(dir)
+		return refuse(world, dir, err), true
+	}
+	limit := rankTimeout
+	if d, err := time.ParseDuration(os.Getenv(rankTimeoutVariable)); err == nil && d > 0 {
+		limit = d
+	}
+	world.Limit = limit
+	g := &harness.Ranks{Group: world, Phase: func(s harness.Standing) {
+		card.Standing = s
+		card.Leave(dir)
+	}, Wait: func(on bool) {
+		world.Limit = limit
+		if on {
+			world.Limit = 0
+		}
+	}}
+	card.Leave(dir)
+	if world.Rank() > 0 {
+		return follow(world, g, &card, dir), true
+	}
+	go pollStop(dir, signals)
+	code = cli.Run(cli.System{Args: slices.Concat(args[:1], args[4:]), Stdin: os.Stdin, Stdout: os.Stdout,
+		Stderr: os.Stderr, Getenv: os.Getenv, Clock: term.SystemClock(), Signals: signals},
+		program(func(a *app) []*cli.Command {
+			a.ranks = g
+			return commands(a)
+		}))
+	if err := launch.LeaveCode(dir, code); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+	}
+	if g.End() != nil || world.Close() != nil {
+		world.Abort(1) // others wait within a stage that failed here
+	}
+	return 0, true
+}
+
+// follow executes what the first rank asks for. If this rank fails alone, it ends the job.
+func follow(world *mpi.World, g *harness.Ranks, card *launch.Card, dir string) int {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM) // the first rank says when to stop
+	err := harness.Follow(context.Background(), g, os.Getenv)
+	if err == nil {
+		err = world.Close()
+	}
+	if err == nil {
+		return 0
+	}
+	card.Error = err.Error()
+	card.Leave(dir)
+	time.Sleep(3 * time.Second) // the first rank may know, and record it
+	world.Abort(1)
+	return 1
+}
+
+// refuse ends a job that must not begin.
+func refuse(world *mpi.World, dir string, err error) int {
+	if world.Rank() == 0 {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		_ = launch.LeaveCode(dir, int(cli.ExitResource)) // else the launcher's process says so
+	}
+	_ = world.Close() // every rank refuses
+	return 0
+}
+
+// pollStop passes a stop of the launching process on as Ctrl-C.
+func pollStop(dir string, signals chan<- os.Signal) {
+	for !launch.Stopped(dir) {
+		time.Sleep(200 * time.Millisecond)
+	}
+	signals <- os.Interrupt
+}
