@@ -50,10 +50,11 @@ func runCommand(a *app) *cli.Command {
 			"exp run my.yaml --search random --range train.optim.lr=log:1e-6..1e-4 # ten by " +
 				"eval.test.pass@1",
 			"exp run my.yaml --stop-if 'kl/ref_k3 > 1' --stop-if 'actor/entropy < 0.05' # give up early",
+			"exp run a.yaml b.yaml --seeds 0-4 --on local -j 4 # ten runs, four at once, on divided processors",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
 			"exp run configs/countdown_cpu_ppo.yaml --ranks 4 # the same bits from four processes",
 		}, "\n"),
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "set", Usage: "set a configuration key: `KEY=VALUE`, KEY+=ITEM, KEY=null"},
 			&cli.StringSliceFlag{Name: "overlay", Usage: "override CONFIG with the configuration `FILE`"},
 			&cli.StringSliceFlag{Name: "grid", Usage: "run an arm per value of `KEY=LIST`, as in " +
@@ -82,7 +83,7 @@ func runCommand(a *app) *cli.Command {
 				DefaultText: "config"},
 			ranksFlag(),
 			&cli.StringSliceFlag{Name: "tag", Usage: "tag the runs with `NAME`"},
-		},
+		}, onFlags()...),
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return configCandidates(w) }),
 		Action:       a.runRuns,
 	}
@@ -106,6 +107,10 @@ func (a *app) runRuns(c *cli.Context) error {
 		if _, err := cli.OneOf("--until", until, stageNames()); err != nil {
 			return err
 		}
+	}
+	on, err := a.checkOn(c)
+	if err != nil {
+		return err
 	}
 	if c.Bool("get") && c.Bool("dry-run") {
 		return a.Usagef("--get fetches, and --dry-run does nothing: choose one")
@@ -136,6 +141,9 @@ func (a *app) runRuns(c *cli.Context) error {
 	a.announce(c, configs, seeds)
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, configs, seeds)
+	}
+	if on {
+		return a.runLocal(c, configs, seeds, goal)
 	}
 	if err := a.requireAll(c.Context, configs); err != nil { // before the first of several runs takes its hours
 		return err

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
+	"exp/experiments/store"
+	"exp/harness/cluster"
+	"exp/harness/config"
+	harness "exp/harness/run"
+)
+
+// localStudy is one exp run --on local.
+type localStudy struct {
+	*app
+	c       *cli.Context
+	db      *store.DB
+	jobs    []cluster.Job
+	files   []string   // of each plan: the configuration file
+	sets    [][]string // of each plan: the settings of its arm
+	goal    *objective // of a search; nil: none
+	display term.Progress
+	begun   []time.Time
+	counts  []harness.Result // of each plan: stages executed and cached
+	done    int
+}
+
+// runLocal executes the runs as processes, several at a time.
+func (a *app) runLocal(c *cli.Context, configs []*config.Resolved, seeds []int64,
+	goal *objective) error {
+	if err := a.requireAll(c.Context, configs); err != nil {
+		return err
+	}
+	db, err := a.OpenStoreToWrite()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	s := &localStudy{app: a, c: c, db: db, goal: goal}
+	list := jobs(configs, seeds)
+	plans, err := a.plansOf(c.Context, db, list)
+	if err != nil {
+		return err
+	}
+	if err := s.arms(configs, list); err != nil {
+		return err
+	}
+	if s.jobs, err = cluster.List(c.Context, db, plans); err != nil {
+		return err
+	}
+	if c.Bool("no-cache") { // every run executes everything
+		s.jobs = s.jobs[len(s.jobs)-len(plans):]
+		for i := range s.jobs {
+			s.jobs[i].Needs = nil
+		}
+	}
+	s.counts = make([]harness.Result, len(plans))
+	s.begun = make([]time.Time, len(s.jobs))
+	return s.execute()
+}
+
+// arms notes where the configuration of each run comes from: loadConfigs makes every arm
+// of a grid or a search for each file.
+func (s *localStudy) arms(configs []*config.Resolved, list []job) error {
+	arms, _, err := armsOf(s.c)
+	if err != nil {
+		return err
+	}
+	for _, j := range list {
+		i := slices.Index(configs, j.config)
+		arm := arms[i%len(arms)]
+		sets := arm.Sets
+		if arm.Label != "" {
+			sets = append(slices.Clone(sets), "name="+j.config.Run.Name)
+		}
+		s.files = append(s.files, s.c.Args().Get(i/len(arms)))
+		s.sets = append(s.sets, sets)
+	}
+	return nil
+}
+
+func (s *localStudy) execute() error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	n := 2
+	if s.c.IsSet("jobs") {
+		n = s.c.Int("jobs")
+	}
+	shares := cluster.Divide(os.DirFS("/sys"), cluster.Allowed(), min(n, len(s.jobs)))
+	s.display = s.Progress()
+	s.Note("%s in %s, %d at once with %s each", quantity.Plural(len(s.counts), "run"),
+		quantity.Plural(len(s.jobs), "job"), len(shares), quantity.Plural(shares[0].Threads, "thread"))
+	s.display.StageStart(term.Stage{Kind: "study", Total: len(s.jobs), Unit: "job"})
+	kill, killAll := context.WithCancel(context.Background())
+	defer killAll()
+	s.OnSecondSignal(func() string {
+		killAll()
+		return "the runs keep their finished stages and checkpoints" + s.again()
+	})
+	defer s.OnSecondSignal(nil)
+	defer context.AfterFunc(s.c.Context, func() {
+		s.display.Note("stopping all runs after their current steps and saving them; Ctrl-C again stops at once")
+	})()
+	local := cluster.Local{Jobs: s.jobs, Shares: shares, Started: s.started, Ended: s.ended,
+		Failed: func(e cluster.End) bool {
+			return e.Code != int(cli.ExitCondition) // a run that its condition stopped did what was asked
+		},
+		KeepGoing: s.c.Bool("keep-going"),
+		Process: func(i int, share cluster.Share) *cluster.Process {
+			j := &s.jobs[i]
+			args := processArgs(s.c, s.db, j, s.files[j.Index], s.sets[j.Index])
+			threads := share.Threads
+			if s.c.IsSet("threads") {
+				threads = s.c.Int("threads")
+			}
+			return &cluster.Process{Program: program, Args: append(args, "--threads", strconv.Itoa(threads)),
+				CPUs: share.CPUs, Heard: s.hears(i)}
+		}}
+	start := time.Now()
+	ends := local.Run(s.c.Context, kill)
+	s.display.StageDone(term.Result{Status: outcomeOf(ends), Wall: time.Since(start)})
+	s.CloseProgress()
+	return s.finish(ends)
+}
+
+// outcomeOf sums up how all processes ended.
+func outcomeOf(ends []cluster.End) term.Status {
+	status := term.Done
+	for _, e := range ends {
+		switch {
+		case e.Code == int(cli.ExitInterrupted), e.Code == int(cli.ExitCondition), errors.Is(e.Err, cluster.ErrNotStarted):
+			if status == term.Done {
+				status = term.Stopped
+			}
+		case e.Code != 0:
+			status = term.Failed
+		}
+	}
+	return status
+}
+
+func (s *localStudy) started(i int) {
+	s.begun[i] = time.Now()
+	s.display.Note(s.jobs[i].Name() + "  starts")
+}
+
+func (s *localStudy) ended(i int, e cluster.End) {
+	name, wall := s.jobs[i].Name(), quantity.Duration(time.Since(s.begun[i]))
+	switch {
+	case e.Code == 0:
+		s.display.Note(fmt.Sprintf("%s  done in %s", name, wall))
+	case e.Code == int(cli.ExitInterrupted):
+		s.display.Note(fmt.Sprintf("%s  stopped after %s", name, wall))
+	case e.Signal != 0:
+		s.display.Warn(fmt.Sprintf("%s: its process was ended by signal %d (%v) after %s", name, e.Signal, e.Signal, wall))
+	case e.Code == int(cli.ExitCondition):
+		s.display.Note(fmt.Sprintf("%s  stopped by its condition after %s", name, wall))
+	default:
+		s.display.Warn(fmt.Sprintf("%s: exit code %d after %s", name, e.Code, wall))
+	}
+	if e.Code == 0 {
+		s.done++
+		s.display.StageProgress(term.Step{Step: s.done})
+	}
+}
+
+// stepPause is the least time between two lines about the steps of one run; shownSeconds
+// is the least time of a stage that gets a line.
+const (
+	stepPause    = 10 * time.Second
+	shownSeconds = 1
+)
+
+// hears returns what shows the progress of a process: a line for each stage that took a
+// while, and one for its steps now and then.
+func (s *localStudy) hears(i int) func(cluster.Event) {
+	j := &s.jobs[i]
+	last := time.Now()
+	return func(e cluster.Event) {
+		say := func(format string, args ...any) {
+			s.display.Note(j.Name() + "  " + fmt.Sprintf(format, args...))
+		}
+		switch e.Event {
+		case "step":
+			if e.Of > 0 && time.Since(last) >= stepPause {
+				last = time.Now()
+				say("%s  %d/%d  %s", e.StageName(), e.Step, e.Of, metricsText(e.Metrics))
+			}
+		case "stage_end":
+			if e.Status != string(term.Cached) && e.WallS >= shownSeconds {
+				say("%s  %s in %s", e.StageName(), e.Status, quantity.Duration(quantity.Seconds(e.WallS)))
+			}
+		case "run_end":
+			s.count(j.Index, e.Facts)
+		case "warning":
+			s.display.Warn(j.Name() + ": " + e.Text)
+		}
+	}
+}
+
+// metricsText formats {"reward":0.5,"entropy":1.2} for people.
+func metricsText(object []byte) string {
+	text := strings.Trim(string(object), "{}")
+	return strings.NewReplacer(`"`, "", ":", " ", ",", "  ").Replace(text)
+}
+
+// count adds the stages that a process executed and found. Only one process of a run is
+// executed at a time.
+func (s *localStudy) count(run int, facts map[string]string) {
+	n, err := strconv.Atoi(facts["executed"])
+	if err == nil {
+		s.counts[run].Executed += n
+	}
+	if n, err = strconv.Atoi(facts["cached"]); err == nil {
+		s.counts[run].Cached = n
+	}
+}
+
+// finish prints the results of all runs that there are, and returns the worst error.
+func (s *localStudy) finish(ends []cluster.End) error {
+	ctx := context.WithoutCancel(s.c.Context)
+	var results []harness.Result
+	for i, j := range s.jobs {
+		if j.Until != "" {
+			continue
+		}
+		run, err := s.db.Run(ctx, j.Run.RID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if ends[i].Err == nil || run.Status != store.Running {
+			r := s.counts[j.Index]
+			r.Run = run
+			results = append(results, r)
+		}
+	}
+	show := s.printResults
+	if s.goal != nil {
+		show = s.goal.print
+	}
+	if err := show(ctx, s.db, results); err != nil {
+		return err
+	}
+	if err := s.worst(ends); err != nil || s.goal != nil {
+		return err
+	}
+	return s.suggestNext(ctx, s.db, results)
+}
+
+// worst returns the error of the process that ended worst, nil if all succeeded.
+func (s *localStudy) worst(ends []cluster.End) error {
+	// From worst to best. Damage and divergence outrank failures, and those what a person
+	// can mend at once.
+	order := []cli.ExitCode{cli.ExitIntegrity, cli.ExitDivergence, cli.ExitFailure, cli.ExitEvaluation,
+		cli.ExitResource, cli.ExitNotComparable, cli.ExitNotFound, cli.ExitUsage, cli.ExitCondition}
+	at, rank, left := -1, len(order), 0
+	for i, e := range ends {
+		if e.Code == 0 {
+			continue
+		}
+		left++
+		code := cli.ExitCode(e.Code)
+		if errors.Is(e.Err, cluster.ErrNotStarted) || code == cli.ExitInterrupted && s.c.Context.Err() != nil {
+			continue
+		}
+		r := slices.Index(order, code)
+		if r < 0 {
+			r = slices.Index(order, cli.ExitFailure)
+		}
+		if r < rank {
+			at, rank = i, r
+		}
+	}
+	switch {
+	case left == 0:
+		return nil
+	case at < 0:
+		return cli.Stoppedf(s.c.Context, "%d of %s did not end; saved%s", left,
+			quantity.Plural(len(s.jobs), "job"), s.again())
+	}
+	e := ends[at]
+	why := strings.TrimPrefix(e.Said, "error: ")
+	switch {
+	case e.Err != nil:
+		why = e.Err.Error()
+	case e.Signal != 0:
+		why = fmt.Sprintf("its process was ended by signal %d (%v)", e.Signal, e.Signal)
+	}
+	f := cli.Failf(order[rank], "%s: %s", s.jobs[at].Name(), why)
+	return f.Advise(strings.TrimSpace(s.again()))
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"exp/cmd/exp/cli"
+	"exp/experiments/store"
+	"exp/harness/cluster"
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/plan"
+	harness "exp/harness/run"
+)
+
+// The engines of --on.
+const onLocal = "local"
+
+func engines() []string { return []string{onLocal} }
+
+// onFlags are the flags of exp run that say where it computes.
+func onFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "on", Usage: "execute the runs on `ENGINE`: local, as processes of this machine"},
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "with --on local: `N` processes at once, which " +
+			"divide the processors", DefaultText: "2"},
+	}
+}
+
+// checkOn checks the flags of onFlags; on reports whether an engine was named.
+func (a *app) checkOn(c *cli.Context) (on bool, err error) {
+	if !c.IsSet("on") {
+		if c.IsSet("jobs") {
+			return false, a.Usagef("-j needs --on local")
+		}
+		return false, nil
+	}
+	if _, err := cli.OneOf("--on", c.String("on"), engines()); err != nil {
+		return true, err
+	}
+	if c.IsSet("jobs") && c.Int("jobs") < 1 {
+		return true, a.Usagef("-j %d: it must be at least 1", c.Int("jobs"))
+	}
+	return true, nil
+}
+
+// plansOf plans the runs of configurations and seeds.
+func (a *app) plansOf(ctx context.Context, db *store.DB, list []job) ([]*plan.Run, error) {
+	sources, err := plan.Sources()
+	if err != nil {
+		return nil, err
+	}
+	var plans []*plan.Run
+	for _, j := range list {
+		class, err := a.classOf(j.config)
+		if err != nil {
+			return nil, err
+		}
+		suites, err := harness.Suites(ctx, db, j.config)
+		if err != nil {
+			return nil, err
+		}
+		p, err := plan.New(j.config, j.seed, class, sources, suites...)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+// classOf returns the numerics class of the device that a configuration names.
+func (a *app) classOf(r *config.Resolved) (string, error) {
+	be, err := device.ForRun(&r.Run, a.Getenv)
+	if err != nil {
+		return "", err
+	}
+	defer be.Close()
+	return be.Class(), nil
+}
+
+// processArgs returns the arguments of exp that execute one job in a process of its own.
+// They repeat the user's, so the process makes the same run; sets are
+// the settings of its arm.
+func processArgs(c *cli.Context, db *store.DB, j *cluster.Job, file string, sets []string) []string {
+	args := []string{"run", file, "--seeds", strconv.FormatInt(j.Run.Seed, 10), "--store", db.Dir(),
+		"--progress", "json"}
+	for _, flag := range []string{"overlay", "set", "tag", stopIfFlag} {
+		for _, v := range c.StringSlice(flag) {
+			args = append(args, "--"+flag, v)
+		}
+	}
+	for _, v := range sets {
+		args = append(args, "--set", v)
+	}
+	for _, flag := range []string{"device", "store-journal"} {
+		if c.IsSet(flag) {
+			args = append(args, "--"+flag, c.String(flag))
+		}
+	}
+	for _, flag := range []string{"no-cache", "verify-cache"} {
+		if c.Bool(flag) {
+			args = append(args, "--"+flag)
+		}
+	}
+	until := c.String("until")
+	if j.Until != "" {
+		until = string(j.Until)
+	}
+	if until != "" {
+		args = append(args, "--until", until)
+	}
+	return args
+}

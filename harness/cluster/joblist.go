@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/plan"
+)
+
+// Job is one process of a study: a run, or the first stages of a run that several runs
+// share.
+type Job struct {
+	Run   *plan.Run
+	Index int          // of the run among the plans
+	Until config.Stage // last stage of a shared job; empty: the whole run
+	Needs []int        // earlier jobs of the list that must end before this one starts
+}
+
+// Name names the job for people: "smoke#0", or "smoke#0 until sft".
+func (j *Job) Name() string {
+	name := fmt.Sprintf("%s#%d", j.Run.Config.Run.Name, j.Run.Seed)
+	if j.Until != "" {
+		name += " until " + string(j.Until)
+	}
+	return name
+}
+
+// List returns the jobs that execute the runs: shared stages first, then the runs in
+// their order. Stages whose results db holds need no job; db may be nil.
+func List(ctx context.Context, db *store.DB, runs []*plan.Run) ([]Job, error) {
+	tree := sharing{groups: map[string]*group{}, runs: runs}
+	for i, p := range runs {
+		path, err := prefixes(p)
+		if err != nil {
+			return nil, err
+		}
+		tree.paths = append(tree.paths, path)
+		for depth, key := range path {
+			g := tree.groups[key]
+			if g == nil {
+				g = &group{first: i, depth: depth, job: -1}
+				tree.groups[key] = g
+				tree.order = append(tree.order, key)
+			}
+			g.runs++
+		}
+	}
+	jobs, err := tree.shared(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	made := map[ident.Digest]int{}
+	for i, p := range runs {
+		j := Job{Run: p, Index: i, Needs: tree.needs(i, len(tree.paths[i]))}
+		if twin, twice := made[p.RID]; twice { // two processes cannot execute one run
+			j.Needs = []int{twin}
+		}
+		made[p.RID] = len(jobs)
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+// sharing is the tree of the runs' upstream stages: runs with equal first stages share
+// the path from the root.
+type sharing struct {
+	runs   []*plan.Run
+	paths  [][]string // of each run, keys of groups
+	groups map[string]*group
+	order  []string // keys of groups as they came
+}
+
+// group is the runs that have their first stages, up to one, in common.
+type group struct {
+	first int // run
+	depth int // index of the last common stage
+	runs  int // how many
+	job   int // index of the job that makes the stages; -1: none
+}
+
+// shared makes a job for each group of several runs where their paths end or part.
+func (t *sharing) shared(ctx context.Context, db *store.DB) ([]Job, error) {
+	var jobs []Job
+	depth := func(key string) int { return t.groups[key].depth }
+	slices.SortStableFunc(t.order, func(a, b string) int { return depth(a) - depth(b) })
+	for _, key := range t.order {
+		g := t.groups[key]
+		path, p := t.paths[g.first], t.runs[g.first]
+		if g.runs < 2 || g.depth+1 < len(path) && t.groups[path[g.depth+1]].runs == g.runs {
+			continue
+		}
+		stored, err := has(ctx, db, p, g.depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if stored {
+			continue
+		}
+		g.job = len(jobs)
+		jobs = append(jobs, Job{Run: p, Index: g.first, Until: p.Stages[g.depth].Kind, Needs: t.needs(g.first, g.depth)})
+	}
+	return jobs, nil
+}
+
+// needs returns the job that makes most of the first n stages of run i.
+func (t *sharing) needs(i, n int) []int {
+	for d := n - 1; d >= 0; d-- {
+		if j := t.groups[t.paths[i][d]].job; j >= 0 {
+			return []int{j}
+		}
+	}
+	return nil
+}
+
+// prefixes returns a key for each upstream stage of a run: runs with equal keys do equal
+// work up to that stage. The stages' ids cannot tell, because they hold digests of inputs
+// that do not exist yet.
+func prefixes(p *plan.Run) ([]string, error) {
+	var path, sids []string
+	made := func(i int, role string) (ident.Digest, bool) {
+		d, err := ident.Hash("exp/planned/1", map[string]any{"stage": sids[i], "output": role})
+		return d, err == nil
+	}
+	for i, s := range p.Stages {
+		if s.Kind.Facts().Part != config.Upstream {
+			break
+		}
+		in, _, ok := p.Inputs(i, made)
+		if !ok {
+			return nil, fmt.Errorf("%s: an input is missing", s.Name())
+		}
+		sid, err := p.SID(i, in)
+		if err != nil {
+			return nil, err
+		}
+		sids = append(sids, sid.String())
+		path = append(path, strings.Join(sids, " "))
+	}
+	return path, nil
+}
+
+// has reports whether db holds the results of the first n stages of a run.
+func has(ctx context.Context, db *store.DB, p *plan.Run, n int) (bool, error) {
+	if db == nil {
+		return false, nil
+	}
+	stages := make([]*store.Stage, n)
+	output := func(i int, role string) (ident.Digest, bool) {
+		for _, o := range stages[i].Outputs {
+			if o.Role == role {
+				return o.Digest, true
+			}
+		}
+		return ident.Digest{}, false
+	}
+	for i := range n {
+		in, _, ok := p.Inputs(i, output)
+		if !ok {
+			return false, nil
+		}
+		sid, err := p.SID(i, in)
+		if err != nil {
+			return false, err
+		}
+		if stages[i], err = db.Hit(ctx, sid); stages[i] == nil || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+)
+
+// Local executes jobs as processes on this machine, several at a time.
+type Local struct {
+	Jobs   []Job
+	Shares []Share // of the machine; as many jobs run at once
+	// Process makes the process of job i.
+	Process func(i int, s Share) *Process
+	// Started and Ended hear of each job; they are called one at a time.
+	Started func(i int)
+	Ended   func(i int, e End)
+	// Failed reports whether an end that is no success is a failure.
+	Failed func(e End) bool
+	// KeepGoing starts further jobs after one has failed, unless they need it.
+	KeepGoing bool
+}
+
+// ErrNotStarted is the End.Err of a job that was not started, because one that it needs
+// failed, another one failed, or the study was stopped.
+var ErrNotStarted = errors.New("not started")
+
+// Run executes the jobs and returns how each ended, by index. When stop is cancelled, it
+// starts no more, asks the running ones to save, and waits for them.
+func (l *Local) Run(stop, kill context.Context) []End {
+	type end struct {
+		job, slot int
+		how       End
+	}
+	ends := make([]End, len(l.Jobs))
+	state := make([]jobState, len(l.Jobs))
+	ended := make(chan end)
+	free := make([]int, len(l.Shares))
+	for i := range free {
+		free[i] = i
+	}
+	running, failed := 0, false
+	for {
+		for len(free) > 0 && stop.Err() == nil && (!failed || l.KeepGoing) {
+			i := l.next(state)
+			if i < 0 {
+				break
+			}
+			slot := free[0]
+			free = free[1:]
+			state[i] = started
+			running++
+			l.Started(i)
+			p := l.Process(i, l.Shares[slot])
+			go func() { ended <- end{i, slot, p.Run(stop, kill)} }()
+		}
+		if running == 0 {
+			break
+		}
+		e := <-ended
+		running--
+		free = append([]int{e.slot}, free...)
+		ends[e.job], state[e.job] = e.how, done
+		if e.how.Code != 0 || e.how.Err != nil {
+			state[e.job] = broken
+			failed = failed || l.Failed(e.how)
+		}
+		l.Ended(e.job, e.how)
+	}
+	for i := range ends {
+		if state[i] == waiting {
+			ends[i] = End{Code: -1, Err: ErrNotStarted}
+		}
+	}
+	return ends
+}
+
+// jobState is what became of a job so far.
+type jobState uint8
+
+const (
+	waiting jobState = iota
+	started
+	done
+	broken
+)
+
+// next returns the first waiting job whose needs are met; -1: none.
+func (l *Local) next(state []jobState) int {
+	for i, j := range l.Jobs {
+		ready := state[i] == waiting
+		for _, n := range j.Needs {
+			ready = ready && state[n] == done
+		}
+		if ready {
+			return i
+		}
+	}
+	return -1
+}
