@@ -69,7 +69,8 @@ func storeKeys() []Key {
 		{Path: "store.tensorboard", Kind: String, Default: is(None), Pattern: pattern("a folder, or none", `.+`),
 			Role: Nonsemantic, Stages: at(Train),
 			Help: "folder for TensorBoard events, or none; they are written while the run goes on: metrics, " +
-				"hyperparameters and some completions (tensorboard --logdir DIR). A failing write never fails the run"},
+				"hyperparameters and some completions (tensorboard --logdir DIR). A failing write never fails the " +
+				"run"},
 	}
 }
 

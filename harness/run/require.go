@@ -56,7 +56,8 @@ func (e *Estimate) Text(indent string) string {
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
 	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
 	if e.onGPU {
-		add("         memory   %s of the GPU's, %s of this machine's", quantity.Bytes(e.Total()), quantity.Bytes(e.Program))
+		add("         memory   %s of the GPU's, %s of this machine's", quantity.Bytes(e.Total()),
+			quantity.Bytes(e.Program))
 	} else {
 		add("         memory   %s in all", quantity.Bytes(e.Resident()))
 	}
@@ -195,7 +196,7 @@ func Require(r *config.Resolved) error {
 			lack(fmt.Sprintf("memory: the run needs %s, %s has %s", quantity.Bytes(needs), where,
 				quantity.Bytes(have)),
 				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
-					"compute.recompute: true")
+					"compute.recompute: true or train.slices: 1")
 		}
 	}
 	if len(e.Missing) == 0 {

@@ -66,7 +66,7 @@ type Verification struct {
 	FromStep int64        `json:"from_step"` // training steps executed again; 0: none
 	ToStep   int64        `json:"to_step"`
 	CutAt    int64        `json:"cut_at,omitempty"` // the step it would have gone to, had time allowed
-	Stages   []string     `json:"stages"` // stages executed again to their end
+	Stages   []string     `json:"stages"`           // stages executed again to their end
 	Findings []Finding    `json:"findings"`
 	WallS    float64      `json:"wall_s"`
 }
