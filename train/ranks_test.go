@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -155,6 +156,19 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"filtered": toy(GRPO, func(r *toyRun) {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 6, 3
 			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}
+		}),
+		"adapters with dropout": toy(FlowRL, func(r *toyRun) {
+			r.adapters = &model.Adapters{Rank: 3, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}
+		}),
+		"rewards of minus zero": toy(GRPO, func(r *toyRun) {
+			grade := r.grade
+			r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+				v := grade(p, c)
+				if v.Reward < 0.3 {
+					v.Reward = math.Copysign(0, -1)
+				}
+				return v
+			}
 		}),
 		"bf16, few problems": toy(FlowRL, func(r *toyRun) {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.bf16 = 4, 2, true

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -76,6 +77,7 @@ type toyRun struct {
 	ranks    ranks.Group // nil: alone
 	together bool        // the grader judges a step's completions in one call
 	bf16     bool        // open another backend, of bf16
+	adapters *model.Adapters
 }
 
 // Kind is an algorithm that most tests of the loop run.
@@ -160,6 +162,32 @@ func newToyRun(t testing.TB, kind Kind, threads int) *toyRun {
 	return r
 }
 
+// backbone returns frozen weights for adapters.
+func (r *toyRun) backbone() *model.Backbone {
+	r.t.Helper()
+	b, err := model.NewBackbone(r.be, r.model, true, kernels.F32)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(b.Close)
+	shapes, random := map[string][]int{}, rand.New(rand.NewPCG(5, 5))
+	for _, x := range b.Tensors() {
+		shapes[x.Name] = x.Shape
+	}
+	err = b.Load(func(p model.Piece) (kernels.Buffer, error) {
+		shape := shapes[p.Name]
+		x := make([]float32, p.N*shape[len(shape)-1])
+		for i := range x {
+			x[i] = float32(random.NormFloat64()) / 8
+		}
+		return kernels.Host(x), nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return b
+}
+
 // start makes the trainer.
 func (r *toyRun) start() *Trainer {
 	r.t.Helper()
@@ -170,7 +198,11 @@ func (r *toyRun) start() *Trainer {
 	r.cfg.Settings = listed(r.cfg)
 	needs := r.cfg.Needs()
 	make := func(h model.Heads, trainable bool) *model.Model {
-		m, err := model.New(r.be, r.model, h, trainable)
+		on := func() (*model.Model, error) { return model.New(r.be, r.model, h, trainable) }
+		if h.Adapters != nil {
+			on = func() (*model.Model, error) { return model.NewOn(r.backbone(), h, trainable) }
+		}
+		m, err := on()
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -178,7 +210,7 @@ func (r *toyRun) start() *Trainer {
 		m.Init(hashSeed(99))
 		return m
 	}
-	heads := model.Heads{LM: true}
+	heads := model.Heads{LM: true, Adapters: r.adapters}
 	if needs.LogZ {
 		heads.LogZ = &r.cfg.LogZ
 	}
