@@ -82,7 +82,7 @@ func TestProcess(t *testing.T) {
 	defer cancel()
 	var heard []string
 	script := `trap 'echo "{\"event\":\"note\",\"text\":\"saving\"}" >&2; exit 130' INT
-echo '{"event":"step","stage":"train","step":3,"of":4}' >&2; echo "plain words" >&2
+echo "plain words" >&2; echo '{"event":"step","stage":"train","step":3,"of":4}' >&2
 while :; do sleep 0.01; done`
 	p := Process{Program: "/bin/sh", Args: []string{"-c", script}, Env: []string{"A=b"}, Heard: func(e Event) {
 		heard = append(heard, fmt.Sprint(e.Event, e.Step, e.Text))
