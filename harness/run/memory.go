@@ -314,16 +314,11 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	return max(dw, logits, keys, scores)
 }
 
-// forget gives back the memory that earlier stages left and starts measuring peaks.
+// forget gives back the memory that earlier stages left, and forgets the device's peak.
 func forget(be kernels.Backend) {
 	takePeak(be)
-	forgetHeap()
-}
-
-func forgetHeap() {
 	debug.FreeOSMemory()
 	heap.Trim()
-	restartPeak()
 }
 
 // takePeak returns the peak of bytes allocated on a device since the last call; 0 if

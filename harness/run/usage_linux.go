@@ -1,12 +1,6 @@
 package run
 
-import (
-	"fmt"
-	"os"
-	"strings"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // memoryBytes returns the machine's memory, 0 if unknown.
 func memoryBytes() int64 {
@@ -27,21 +21,8 @@ func cpuSeconds() float64 {
 	return seconds(u.Utime) + seconds(u.Stime)
 }
 
-// restartPeak makes peakMemory forget earlier peaks. Where the system refuses, it keeps them.
-func restartPeak() {
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
-}
-
-// peakMemory returns the largest resident size of this process in bytes, since restartPeak
-// if /proc is there.
+// peakMemory returns the largest resident size of this process so far, in bytes.
 func peakMemory() int64 {
-	if status, err := os.ReadFile("/proc/self/status"); err == nil {
-		var kB int64
-		_, line, _ := strings.Cut(string(status), "VmHWM:")
-		if n, _ := fmt.Sscanf(line, "%d kB", &kB); n == 1 {
-			return kB << 10
-		}
-	}
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0

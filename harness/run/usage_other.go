@@ -7,4 +7,3 @@ package run
 func memoryBytes() int64  { return 0 }
 func cpuSeconds() float64 { return 0 }
 func peakMemory() int64   { return 0 }
-func restartPeak()        {}
