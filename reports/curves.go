@@ -141,8 +141,10 @@ func constant(arms []*arm, metric string) (v float64, ok bool) {
 func (k curveKind) curve(arms []*arm) figure.Curve {
 	m, _ := metric.Find(k.Metric)
 	about := sentenceCase(m.Definition) + " (" + m.Name + ")"
-	f := figure.Curve{Head: figure.Head{Name: k.Name, Title: m.Title, About: about, Order: labels(arms), Focus: focused(arms)},
-		X: figure.Axis{Label: "training step"}, Y: axisOf(m.Name)}
+	f := figure.Curve{
+		Head: figure.Head{Name: k.Name, Title: m.Title, About: about, Order: labels(arms), Focus: focused(arms)},
+		X:    figure.Axis{Label: "training step"}, Y: axisOf(m.Name),
+	}
 	if k.Note != "" {
 		f.About += "; " + k.Note
 	}

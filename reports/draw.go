@@ -49,7 +49,9 @@ const firstCount = 6
 // firstOf returns the indices of the figures to show first, of those drawn.
 func firstOf(list []drawing, drawn func(i int) bool) (first []int) {
 	for _, kind := range firstFigures {
-		i := slices.IndexFunc(list, func(d drawing) bool { return d.name == kind || strings.HasPrefix(d.name, kind+"-") })
+		i := slices.IndexFunc(list, func(d drawing) bool {
+			return d.name == kind || strings.HasPrefix(d.name, kind+"-")
+		})
 		if i >= 0 && drawn(i) && len(first) < firstCount {
 			first = append(first, i)
 		}

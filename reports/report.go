@@ -208,8 +208,8 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 	s := r.source
 	p := page{Title: s.title, Subtitle: s.subtitle(), Facts: s.facts()}
 	if s.sideBySide() {
-		p.Sections = append(p.Sections, s.summarySection(), s.figuresSection(r.drawn), s.curvesSection(r.drawn), s.identitySection(),
-			s.environmentSection(), s.appendixSection(r.drawn.omitted))
+		p.Sections = append(p.Sections, s.summarySection(), s.figuresSection(r.drawn), s.curvesSection(r.drawn),
+			s.identitySection(), s.environmentSection(), s.appendixSection(r.drawn.omitted))
 		return p, nil
 	}
 	p.Sections = append(p.Sections, s.summarySection())
@@ -229,8 +229,8 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 	}
 	for _, sec := range []section{s.configSection(), s.resultsSection(r.drawn), s.curvesSection(r.drawn),
 		s.diversitySection(r.drawn), samples,
-		{ID: "cost", Title: "Cost", Blocks: []block{s.costGrid(r.costs), s.stageGrid(r.costs).orFolded()}}, s.identitySection(),
-		s.environmentSection(), s.appendixSection(r.drawn.omitted)} {
+		{ID: "cost", Title: "Cost", Blocks: []block{s.costGrid(r.costs), s.stageGrid(r.costs).orFolded()}},
+		s.identitySection(), s.environmentSection(), s.appendixSection(r.drawn.omitted)} {
 		switch sec.ID {
 		case "cost":
 			sec = withGallery(sec, r.drawn.groups[groupCost])

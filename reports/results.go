@@ -160,8 +160,8 @@ func foldedFigures(g gallery, about string) folded {
 		}
 		titles = append(titles, f.Title)
 	}
-	return folded{strings.TrimSpace(about + " " + quantity.Plural(len(g), "figure") + ": " + strings.Join(titles, " · ")),
-		[]block{g}}
+	count := quantity.Plural(len(g), "figure")
+	return folded{strings.TrimSpace(about + " " + count + ": " + strings.Join(titles, " · ")), []block{g}}
 }
 
 // scoreGrid shows each arm's metrics on a suite; nil if none is wanted.

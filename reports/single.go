@@ -95,12 +95,13 @@ func One(ctx context.Context, in Input, kind string) (figure.Figure, error) {
 
 // named finds a drawing by its kind, its own name or its metric.
 func (s *source) named(kind string) (drawing, error) {
+	known := slices.ContainsFunc(Kinds(), func(k Kind) bool { return k.Name == kind })
 	var own []drawing
 	for _, d := range s.drawings() {
 		switch {
 		case d.name == kind:
 			return d, nil
-		case strings.HasPrefix(d.name, kind+"-") && slices.ContainsFunc(Kinds(), func(k Kind) bool { return k.Name == kind }):
+		case known && strings.HasPrefix(d.name, kind+"-"):
 			own = append(own, d)
 		}
 	}
@@ -126,8 +127,8 @@ func (s *source) unknown(kind string) error {
 	var names []string
 	for _, k := range Kinds() {
 		if k.Name == kind {
-			return &KindError{Kind: kind, Reason: "these runs have none", Help: "exp report writes every figure that " +
-				"they have", code: 3}
+			return &KindError{Kind: kind, Reason: "these runs have none",
+				Help: "exp report writes every figure that they have", code: 3}
 		}
 		names = append(names, k.Name)
 	}

@@ -150,7 +150,8 @@ func (l *Live) Step(at time.Time, step int64, scalars map[string]float64, texts 
 func (l *Live) Done(at time.Time) error {
 	end := appendVarint(nil, sessionStatus, sessionSuccess)
 	end = appendDouble(end, sessionEnd, float64(at.UnixMilli())/1000)
-	_, err := l.file.Write(appendValues(nil, at, l.last, hyperparameters("_hparams_/session_end_info", hparamsEnd, end)))
+	info := hyperparameters("_hparams_/session_end_info", hparamsEnd, end)
+	_, err := l.file.Write(appendValues(nil, at, l.last, info))
 	return err
 }
 

@@ -128,8 +128,8 @@ func (m *mlflowDB) run(experiment int, r store.Run) error {
 	if !r.Ended.IsZero() {
 		end = r.Ended.UnixMilli()
 	}
-	err := m.insert("runs", "run_uuid, name, source_type, source_name, entry_point_name, user_id, status, start_time, "+
-		"end_time, source_version, lifecycle_stage, artifact_uri, experiment_id", id, folder(r), "LOCAL", "exp", "",
+	err := m.insert("runs", "run_uuid, name, source_type, source_name, entry_point_name, user_id, status, "+
+		"start_time, end_time, source_version, lifecycle_stage, artifact_uri, experiment_id", id, folder(r), "LOCAL", "exp", "",
 		"exp", mlflowStatus(r.Status), start.UnixMilli(), end, "", "active",
 		fmt.Sprintf("mlruns/%d/%s/artifacts", experiment, id), experiment)
 	if err != nil {

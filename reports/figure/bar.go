@@ -178,7 +178,8 @@ func (f Bar) drawBar(p panel, name string, e Estimate, x, width vg.Length, k loo
 		Min: vg.Point{X: x + edge, Y: min(zero, y)},
 		Max: vg.Point{X: x + width - edge, Y: max(zero, y)},
 	}, k)
-	p.tipBox(vg.Rectangle{Min: vg.Point{X: x, Y: min(zero, y)}, Max: vg.Point{X: x + width, Y: max(zero, y, min(zero, y)+8)}},
+	low := min(zero, y)
+	p.tipBox(vg.Rectangle{Min: vg.Point{X: x, Y: low}, Max: vg.Point{X: x + width, Y: max(zero, y, low+8)}},
 		name+": "+e.text())
 	low, high := y, y
 	if e = p.y.within(e); e.interval() {

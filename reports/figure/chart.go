@@ -129,7 +129,8 @@ func (c lineChart) endLabels() []endLabel {
 	}
 	if t := c.start; t != nil {
 		if n := c.last(*t); n >= 0 {
-			labels = append(labels, endLabel{name: startName, ink: ink{size: textSize, color: plainColor}, x: t.x[n], y: t.y[n]})
+			plain := ink{size: textSize, color: plainColor}
+			labels = append(labels, endLabel{name: startName, ink: plain, x: t.x[n], y: t.y[n]})
 		}
 	}
 	if r := c.reference; r != nil && c.y.shows(r.Value) {

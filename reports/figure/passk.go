@@ -87,7 +87,8 @@ func (f PassK) Draw() (Figure, error) {
 		for _, p := range f.Start {
 			c.start.addEstimate(float64(p.K), p.Estimate)
 		}
-		data.Start = &passKLine{Name: startName, Value: numbers(c.start.y), Lo: numbers(c.start.lo), Hi: numbers(c.start.hi)}
+		data.Start = &passKLine{Name: startName, Value: numbers(c.start.y), Lo: numbers(c.start.lo),
+			Hi: numbers(c.start.hi)}
 		for _, p := range f.Start {
 			data.Start.K = append(data.Start.K, p.K)
 		}

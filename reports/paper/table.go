@@ -277,7 +277,8 @@ func (d *document) caption(columns []column) string {
 	level := strings.TrimSuffix(quantity.Percent(d.r.Level, 0), "%") + d.percent
 	if len(over) > 0 {
 		kinds := slices.Sorted(maps.Keys(over))
-		parts = append(parts, fmt.Sprintf("%s is half a %s interval over %s.", d.plusMinusSign, level, strings.Join(kinds, " or ")))
+		parts = append(parts, fmt.Sprintf("%s is half a %s interval over %s.", d.plusMinusSign, level,
+			strings.Join(kinds, " or ")))
 	}
 	if ends {
 		parts = append(parts, d.atMostSign+" and "+d.atLeastSign+
