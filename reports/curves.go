@@ -145,6 +145,7 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 		Head: figure.Head{Name: k.Name, Title: m.Title, About: about, Order: labels(arms), Focus: focused(arms)},
 		X:    figure.Axis{Label: "training step"}, Y: axisOf(m.Name),
 	}
+	f.Y.Untitled = m.InSentence()
 	if k.Note != "" {
 		f.About += "; " + k.Note
 	}

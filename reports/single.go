@@ -45,7 +45,7 @@ func Kinds() []Kind {
 
 func (k curveKind) about() string {
 	m, _ := metric.Find(k.Metric)
-	return strings.ToLower(m.Title[:1]) + m.Title[1:] + " (" + k.Metric + ")"
+	return m.InSentence() + " (" + k.Metric + ")"
 }
 
 // KindError is returned for a figure that cannot be drawn: its kind is unknown, several

@@ -111,7 +111,8 @@ func (m Metric) OfSteps() bool {
 // InSentence returns the title as written within a sentence.
 func (m Metric) InSentence() string {
 	first, size := utf8.DecodeRuneInString(m.Title)
-	if second, _ := utf8.DecodeRuneInString(m.Title[size:]); unicode.IsUpper(second) { // an abbreviation
+	word, _, _ := strings.Cut(m.Title[size:], " ")
+	if strings.ContainsFunc(word, unicode.IsUpper) { // an abbreviation, or a name like FlowRL
 		return m.Title
 	}
 	return string(unicode.ToLower(first)) + m.Title[size:]

@@ -137,7 +137,7 @@ func TestPassK(t *testing.T) {
 
 func TestInSentence(t *testing.T) {
 	for title, want := range map[string]string{"Mean reward": "mean reward", "KL in the reward": "KL in the reward",
-		"χ² of tokens": "χ² of tokens", "Policy": "policy"} {
+		"FlowRL loss": "FlowRL loss", "χ² of tokens": "χ² of tokens", "Policy": "policy"} {
 		if got := (Metric{Title: title}).InSentence(); got != want {
 			t.Errorf("%s reads %s", title, got)
 		}

@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot/vg"
 
@@ -86,8 +87,11 @@ func (f Forest) draw(s *sheet, x extent) {
 	var room vg.Length
 	for i, r := range f.Rows {
 		names[i], texts[i] = r.Name, []string{r.text(f.Null)}
-		if s.width(small, texts[i][0]) > 0.42*s.w {
-			texts[i] = s.wrap(small, texts[i][0], 0.42*s.w, 2)
+		if s.width(small, texts[i][0]) > 0.42*s.w { // the note on a line of its own
+			texts[i] = []string{s.clip(small, r.estimate(f.Null), 0.42*s.w)}
+			if note := clean(r.Note); note != "" {
+				texts[i] = append(texts[i], s.clip(small, note, 0.42*s.w))
+			}
 		}
 		for _, line := range texts[i] {
 			room = max(room, s.width(small, line)+2*gap)
@@ -134,6 +138,11 @@ func (f Forest) drawSides(p panel, y vg.Length) {
 
 // text is the row in numbers: "+0.042 [0.010, 0.074]  p = 0.012".
 func (r ForestRow) text(null float64) string {
+	return strings.TrimSpace(r.estimate(null) + "  " + clean(r.Note))
+}
+
+// estimate is the difference with its interval: "+0.042 [0.010, 0.074]".
+func (r ForestRow) estimate(null float64) string {
 	text := value(r.Diff.Value)
 	if r.Diff.interval() {
 		texts := values(r.Diff.Value, r.Diff.Lo, r.Diff.Hi)
@@ -141,9 +150,6 @@ func (r ForestRow) text(null float64) string {
 	}
 	if null == 0 && r.Diff.Value > 0 {
 		text = "+" + text
-	}
-	if note := clean(r.Note); note != "" {
-		text += "  " + note
 	}
 	return text
 }

@@ -253,13 +253,18 @@ func cellColor(c color.NRGBA, share float64) color.NRGBA {
 	return tint(c, least+(1-least)*min(max(share, 0), 1))
 }
 
-// drawRamp says what the shades mean, below the map.
+// drawRamp says what the shades mean, below the map. On a narrow sheet it begins left of
+// the map, and its cells shrink.
 func (f Items) drawRamp(s *sheet, k []look, x, top vg.Length) {
 	small := ink{size: smallSize, color: inkColor}
-	const steps, cell, height = 20, 4.0, 6.0
+	const steps, height = 20, 6.0
+	const none, all = "right completions of a problem: none", "all"
+	texts := s.width(small, none) + s.width(small, all) + 2*gap
+	cell := min(4, (s.w-2*margin-texts)/steps)
+	x = max(margin, min(x, s.w-margin-texts-cell*steps))
 	y := top - 8
-	s.label(small, vg.Point{X: x, Y: y - height}, left, "right completions of a problem: none")
-	at := x + s.width(small, "right completions of a problem: none") + gap
+	s.label(small, vg.Point{X: x, Y: y - height}, left, none)
+	at := x + s.width(small, none) + gap
 	for i := range steps {
 		share := float64(i) / (steps - 1)
 		for j := range k {
@@ -267,7 +272,7 @@ func (f Items) drawRamp(s *sheet, k []look, x, top vg.Length) {
 			s.rect(at+cell*vg.Length(i), low, at+cell*vg.Length(i+1), low+height-0.5, cellColor(k[j].color, share))
 		}
 	}
-	s.label(small, vg.Point{X: at + cell*steps + gap, Y: y - height}, left, "all")
+	s.label(small, vg.Point{X: at + cell*steps + gap, Y: y - height}, left, all)
 }
 
 func (f Items) caption(groups []group, n int) Caption {

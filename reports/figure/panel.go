@@ -174,7 +174,7 @@ func (p panel) xAxis(f frame) {
 	}
 	if title := p.x.axis.title(); title != "" && !f.bare {
 		room := f.area.Max.X - f.area.Min.X
-		title = p.clip(p.labelInk(), title, room)
+		title = p.axisTitle(p.x.axis, room)
 		half := p.width(p.labelInk(), title) / 2
 		mid := (p.x.from + p.x.to) / 2
 		mid = min(max(mid, f.area.Min.X+half), f.area.Max.X-half)
@@ -208,13 +208,30 @@ func (p panel) overAxes(f frame) {
 		p.text(w.ink, at, left, text)
 		at.X += p.width(w.ink, text) + 2*gap
 	}
-	label, k := p.y.axis.title(), p.labelInk()
 	if f.title == nil {
-		p.text(k, at, left, p.clip(k, label, f.area.Max.X-at.X))
+		p.text(p.labelInk(), at, left, p.axisTitle(p.y.axis, f.area.Max.X-at.X))
 		return
 	}
-	k = ink{size: smallSize, color: plainColor}
+	label, k := p.y.axis.title(), ink{size: smallSize, color: plainColor}
 	if p.width(k, label) < f.area.Max.X-at.X { // the caption has it anyway
 		p.text(k, vg.Point{X: f.area.Max.X, Y: at.Y}, right, label)
 	}
+}
+
+// axisTitle returns the title of an axis in the room there is: without its unit, which the
+// caption has, if both do not fit.
+func (s *sheet) axisTitle(a Axis, room vg.Length) string {
+	full, k := a.title(), s.labelInk()
+	choices := []string{full, clean(a.Label)}
+	if s.untitled && a.Untitled != "" {
+		named := a
+		named.Label = a.Untitled
+		choices = []string{named.title(), full, clean(a.Untitled), clean(a.Label)}
+	}
+	for _, text := range choices {
+		if text != "" && s.width(k, text) <= room {
+			return text
+		}
+	}
+	return s.clip(k, full, room)
 }

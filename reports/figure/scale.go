@@ -16,6 +16,10 @@ type Axis struct {
 	Zero  bool   // the axis includes 0; ignored where Log
 	Share bool   // of a whole: the axis stays in [0,1], whatever bands and error bars reach
 
+	// Untitled is the label in a figure without a title, where "loss" alone would not say
+	// which; "": Label.
+	Untitled string
+
 	// Cut leaves out values below Least, and the caption says so: for metrics whose
 	// first values would flatten all others.
 	Cut   bool
