@@ -370,6 +370,6 @@ func TestCompareForPapers(t *testing.T) {
 	e := exp(t, "compare", "smoke", "--vs", "smoke-ppo", "--store", smokeStore(t), "-o", "latex")
 	e.says(t, `\begin{tabular}`, "\n    smoke & $", "\n    smoke-ppo & $", `\bottomrule`)
 	e = exp(t, "compare", "smoke", "--vs", "smoke-ppo", "--store", smokeStore(t), "-o", "typst")
-	e.says(t, "#figure(", "\n    [smoke], [", "\n    [smoke\\-ppo], [", "<tab-comparison-1>")
+	e.says(t, "#figure(", "\n    [smoke], [", "\n    [smoke\\-ppo], [", "<tab-smoke-smoke-ppo-1>")
 	exp(t, "ls", "--store", smokeStore(t), "-o", "latex").refuses(t, 2, `--output is "latex"`)
 }

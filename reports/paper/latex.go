@@ -31,7 +31,7 @@ func latexTable(d *document, columns []column, n int) {
 	d.line(`\begin{table}[t]`)
 	d.line(`  \centering\small`)
 	d.line(`  \caption{%s}`, d.caption(columns))
-	d.line(`  \label{tab:comparison-%d}`, n)
+	d.line(`  \label{tab:%s}`, d.label(n))
 	d.line(`  \begin{tabular}{l%s}`, strings.Repeat("c", len(columns)))
 	d.line(`    \toprule`)
 	suites, rules := []string{""}, ""

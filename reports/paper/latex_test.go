@@ -45,8 +45,8 @@ func TestWriteLaTeX(t *testing.T) {
 
 \begin{table}[t]
   \centering\small
-  \caption{math500: 500 problems, 16 samples each. Means over 3 seeds. $\pm$ is half a 95\,\% interval over seeds and problems. Bold: the best mean. $^{*}$: differs from ppo (Holm-corrected $p \le 0.05$ over 4 tests, and its interval excludes zero).}
-  \label{tab:comparison-1}
+  \caption{math500: 500 problems, 16 samples each. Means over 3 seeds. $\pm$ is half a 95\,\% interval over seeds and problems. Bold: the best mean after training. $^{*}$: differs from ppo (Holm-corrected $p \le 0.05$ over 4 tests, and its interval excludes zero).}
+  \label{tab:flow-rl-grpo-ppo-1}
   \begin{tabular}{lcc}
     \toprule
     & \multicolumn{2}{c}{math500} \\
@@ -125,5 +125,24 @@ func TestManyColumns(t *testing.T) {
 	}
 	if err := WriteLaTeX(&out, &compare.Result{}); err == nil {
 		t.Error("a comparison without suites gives no error")
+	}
+}
+
+// Labels differ as the arms do, also where a long one is cut.
+func TestLabels(t *testing.T) {
+	label := func(arms ...string) string {
+		r := &compare.Result{}
+		for _, a := range arms {
+			r.Arms = append(r.Arms, compare.ArmResult{Label: a})
+		}
+		return (&document{r: r}).label(2)
+	}
+	long := strings.Repeat("flowrl ", 8)
+	first, second := label(long, "ppo"), label(long, "grpo")
+	if first == second || len(first) > longestName+11 {
+		t.Errorf("labels %s and %s", first, second)
+	}
+	if got := label("β"); got != "comparison-2" {
+		t.Errorf("label %s", got)
 	}
 }

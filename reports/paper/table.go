@@ -2,7 +2,9 @@
 package paper
 
 import (
+	"cmp"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"math"
@@ -285,7 +287,7 @@ func (d *document) caption(columns []column) string {
 			" give its other end where every problem scored 0 or 1.")
 	}
 	if bold {
-		parts = append(parts, "Bold: the best mean.")
+		parts = append(parts, d.boldText(columns))
 	}
 	if star {
 		than := "from every other arm"
@@ -296,6 +298,35 @@ func (d *document) caption(columns []column) string {
 			"excludes zero).", d.starSign, than, d.r.Alpha, quantity.Plural(d.r.Tests, "test")))
 	}
 	return strings.Join(parts, " ")
+}
+
+// boldText says what bold means; the row before training is never bold.
+func (d *document) boldText(columns []column) string {
+	if d.start(columns) != nil {
+		return "Bold: the best mean after training."
+	}
+	return "Bold: the best mean."
+}
+
+// longestName is the longest part of a label that the arms' names make, in letters.
+const longestName = 40
+
+// label names the n-th table by its arms, so that the tables of two comparisons can be in one
+// document: "tab:flowrl-ppo-1" without its prefix.
+func (d *document) label(n int) string {
+	var words []string
+	for _, a := range d.r.Arms {
+		words = append(words, strings.FieldsFunc(strings.ToLower(a.Label), func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+		})...)
+	}
+	name := cmp.Or(strings.Join(words, "-"), "comparison")
+	if len(name) > longestName {
+		sum := fnv.New32a()
+		io.WriteString(sum, name)
+		name = fmt.Sprintf("%s-%08x", strings.TrimRight(name[:longestName], "-"), sum.Sum32())
+	}
+	return fmt.Sprintf("%s-%d", name, n)
 }
 
 // seeds says how many runs an arm has.

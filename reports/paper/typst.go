@@ -54,7 +54,7 @@ func typstTable(d *document, columns []column, n int) {
 	}
 	d.line("    table.hline(),")
 	d.line("  ),")
-	d.line(") <tab-comparison-%d>", n)
+	d.line(") <tab-%s>", d.label(n))
 }
 
 func typstRow(d *document, cells []string) {

@@ -16,7 +16,7 @@ func TestWriteTypst(t *testing.T) {
 // two lines
 
 #figure(
-  caption: [math500: 500 problems, 16 samples each. Means over 3 seeds. ± is half a 95 % interval over seeds and problems. Bold: the best mean. #super[\*]: differs from ppo (Holm-corrected _p_ ≤ 0.05 over 4 tests, and its interval excludes zero).],
+  caption: [math500: 500 problems, 16 samples each. Means over 3 seeds. ± is half a 95 % interval over seeds and problems. Bold: the best mean after training. #super[\*]: differs from ppo (Holm-corrected _p_ ≤ 0.05 over 4 tests, and its interval excludes zero).],
   table(
     columns: 3,
     align: (left, center, center,),
@@ -33,7 +33,7 @@ func TestWriteTypst(t *testing.T) {
     [ppo], [20.0 ± 1.0], [99.0 ± 2.0],
     table.hline(),
   ),
-) <tab-comparison-1>
+) <tab-flow-rl-grpo-ppo-1>
 `
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
