@@ -140,8 +140,13 @@ func (m *mlflowDB) run(experiment int, r store.Run) error {
 		return err
 	}
 	const columns = "key, value, timestamp, run_uuid, step, is_nan"
+	var names []string
 	for _, c := range curves {
-		key := mlflowKey(strings.ReplaceAll(c.Name, "@", "_at_"))
+		names = append(names, c.Name)
+	}
+	keys := mlflowKeys(names)
+	for _, c := range curves {
+		key := keys[c.Name]
 		for i, step := range c.Steps {
 			value, nan := mlflowValue(c.Values[i])
 			row := []any{key, value, at(step).UnixMilli(), id, step, nan}
@@ -161,7 +166,31 @@ func (m *mlflowDB) run(experiment int, r store.Run) error {
 }
 
 // mlflowKey replaces the letters that MLflow refuses in keys.
-func mlflowKey(name string) string { return notInNames.ReplaceAllString(name, "_") }
+func mlflowKey(name string) string {
+	return notInNames.ReplaceAllString(strings.ReplaceAll(name, "@", "_at_"), "_")
+}
+
+// mlflowKeys gives each name a key of its own. A name that MLflow accepts stays as it is;
+// another whose key is taken gets a number: loss_at_1_2.
+func mlflowKeys(names []string) map[string]string {
+	keys, taken := map[string]string{}, map[string]bool{}
+	for _, name := range names {
+		if mlflowKey(name) == name {
+			keys[name], taken[name] = name, true
+		}
+	}
+	for _, name := range names {
+		if _, done := keys[name]; done {
+			continue
+		}
+		key := mlflowKey(name)
+		for n := 2; taken[key]; n++ {
+			key = mlflowKey(name) + "_" + strconv.Itoa(n)
+		}
+		keys[name], taken[key] = key, true
+	}
+	return keys
+}
 
 // mlflowValue is a value as MLflow stores it: NaN is a mark, and the infinities are the
 // largest numbers.
@@ -182,10 +211,12 @@ func (m *mlflowDB) params(id string, r store.Run) error {
 	if err != nil {
 		return fmt.Errorf("configuration of run %s: %w", r.RID.Short(), err)
 	}
-	for _, path := range slices.Sorted(maps.Keys(flat)) {
+	paths := slices.Sorted(maps.Keys(flat))
+	keys := mlflowKeys(paths)
+	for _, path := range paths {
 		text := []rune(flat[path])
 		text = text[:min(len(text), mlflowValueLength)]
-		if err := m.insert("params", "key, value, run_uuid", mlflowKey(path), string(text), id); err != nil {
+		if err := m.insert("params", "key, value, run_uuid", keys[path], string(text), id); err != nil {
 			return err
 		}
 	}

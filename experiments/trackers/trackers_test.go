@@ -436,7 +436,7 @@ func TestWriteCSV(t *testing.T) {
 	}
 }
 
-// The files of MLflow's file store, as its code reads them.
+// The database of MLflow's tracking server, as its code reads it.
 func TestWriteMLflow(t *testing.T) {
 	db, run := recorded(t)
 	path := filepath.Join(t.TempDir(), "mlflow.db")
@@ -497,5 +497,15 @@ func TestMLflowValue(t *testing.T) {
 		if got, nan := mlflowValue(c.v); got != c.want || nan != c.nan {
 			t.Errorf("%v: %v, %v; want %v, %v", c.v, got, nan, c.want, c.nan)
 		}
+	}
+}
+
+// Two names that MLflow would spell alike keep a key each.
+func TestMLflowKeys(t *testing.T) {
+	got := mlflowKeys([]string{"loss#1", "loss@1", "loss_1", "loss_at_1", "loss~1", "plain"})
+	want := map[string]string{"loss_1": "loss_1", "loss_at_1": "loss_at_1", "plain": "plain", "loss#1": "loss_1_2",
+		"loss@1": "loss_at_1_2", "loss~1": "loss_1_3"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 }
