@@ -74,7 +74,7 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 			return a.Usagef("--%s is for --level prefix", flag)
 		}
 	}
-	if !c.IsSet("steps") {
+	if o.Level == harness.LevelPrefix && !c.IsSet("steps") {
 		o.Limit = harness.DefaultPrefixTime
 	}
 	db, err := a.OpenStoreWith(store.Options{})

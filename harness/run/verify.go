@@ -362,7 +362,7 @@ func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 		if next > last && !full {
 			return errEnough
 		}
-		if v.o.Limit > 0 && !full && time.Since(start) > v.o.Limit {
+		if v.o.Level == LevelPrefix && v.o.Limit > 0 && time.Since(start) > v.o.Limit {
 			v.v.CutAt = last
 			return errEnough
 		}

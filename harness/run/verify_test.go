@@ -106,6 +106,20 @@ func TestVerifyIntact(t *testing.T) {
 	}
 }
 
+// LevelFull executes all recorded steps of a run that its condition stopped, however long they take.
+func TestVerifyUnfinished(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0, "train.steps=4", "run.stop_if=[training/global_step == 3]")
+	var held *StoppedError
+	if _, err := l.try(context.Background(), p, &quiet{}); !errors.As(err, &held) {
+		t.Fatalf("not stopped: %v", err)
+	}
+	v := l.verify(p, VerifyOptions{Level: LevelFull, Limit: 1}) // one step exceeds it
+	if !v.OK || v.FromStep != 1 || v.ToStep != 3 || v.CutAt != 0 {
+		t.Errorf("proved steps %d to %d, cut at %d, ok %v: want all 3", v.FromStep, v.ToStep, v.CutAt, v.OK)
+	}
+}
+
 // One bit that is changed is found at its level, and named; below that level nothing
 // is.
 func TestVerifyFindsOneBit(t *testing.T) {
