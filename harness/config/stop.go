@@ -64,14 +64,16 @@ func (c *StopCondition) String() string { return c.expr.String() }
 // Metrics returns the metrics that the condition names, each once.
 func (c *StopCondition) Metrics() []string { return c.expr.Fields() }
 
-// Holds reports whether the condition holds for the values of a step. A metric that the step did
-// not measure, or that is not a number, fails every test except "!=".
+// Holds reports whether the condition holds for the values of a step. It holds only if the step
+// measured all its metrics, and each is a number.
 func (c *StopCondition) Holds(measured map[string]float64) bool {
 	values := make([]any, len(c.Metrics()))
 	for i, name := range c.Metrics() {
-		if v, ok := measured[name]; ok && !math.IsNaN(v) {
-			values[i] = v
+		v, ok := measured[name]
+		if !ok || math.IsNaN(v) {
+			return false
 		}
+		values[i] = v
 	}
 	return c.expr.Match(values, time.Time{})
 }

@@ -17,6 +17,11 @@ func TestStopCondition(t *testing.T) {
 		"kl/ref_k3 > 1 and not actor/entropy < .3": false,
 		"actor/grad_norm < 5":                      false, // not a number
 		"critic/rewards/mean < 1":                  false, // not measured
+		"not critic/rewards/mean < 1":              false,
+		"critic/rewards/mean != 1":                 false,
+		"not actor/grad_norm < 1e9":                false,
+		"kl/ref_k3 > 1 or critic/rewards/mean < 1": false,
+		"kl/ref_k3 != 1":                           true,
 	} {
 		c, err := ParseStop(text)
 		if err != nil {
