@@ -84,7 +84,8 @@ const sumWall = `UPDATE runs SET wall_s = (SELECT coalesce(sum(ended - started),
 	WHERE run = ?1 AND ended IS NOT NULL AND kind <> 'verify') WHERE id = ?1`
 
 // EndAttempt records how an attempt ended: Done, Failed, Interrupted or Stopped, and the process's
-// exit code. The run gets the same status and end, except for a verify attempt.
+// exit code. The run gets the same status and end, except for a verify attempt. A run that was done
+// stays done if repeating it ends early.
 func (db *DB) EndAttempt(ctx context.Context, id int64, status Status, exitCode int) error {
 	return db.writeDurable(ctx, fmt.Sprintf("end attempt %d", id), func(tx *sql.Tx) error {
 		run, err := queryOne(ctx, tx, scanInt, `UPDATE attempts SET status = ?, exit_code = ?, ended = ?
@@ -92,7 +93,11 @@ func (db *DB) EndAttempt(ctx context.Context, id int64, status Status, exitCode 
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE runs SET status = a.status, ended = a.ended
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET ended = a.ended,
+			status = CASE WHEN a.kind = 'forced' AND a.status IN ('interrupted', 'stopped') AND 'done' = (
+				SELECT b.status FROM attempts b WHERE b.run = a.run AND b.n < a.n AND b.kind <> 'verify'
+				AND NOT (b.kind = 'forced' AND b.status IN ('interrupted', 'stopped')) ORDER BY b.n DESC LIMIT 1)
+				THEN 'done' ELSE a.status END
 			FROM attempts a WHERE a.id = ? AND runs.id = a.run AND a.kind <> 'verify'`, id); err != nil {
 			return err
 		}

@@ -110,3 +110,31 @@ func TestAttemptAfterKill(t *testing.T) {
 		t.Errorf("run: %g s, %s, want 3 s, running", got.WallS, got.Status)
 	}
 }
+
+// A run that is done stays done while attempts to repeat it end early, and fails if one fails.
+func TestAttemptsRepeat(t *testing.T) {
+	db := open(t)
+	ctx := context.Background()
+	run := ensure(t, db, newRun("x", 0))
+	for _, tt := range []struct {
+		kind     AttemptKind
+		end, run Status
+	}{
+		{AttemptForced, Interrupted, Interrupted}, // nothing was done before
+		{AttemptRun, Done, Done},
+		{AttemptForced, Interrupted, Done},
+		{AttemptForced, Stopped, Done}, // twice in a row
+		{AttemptForced, Failed, Failed},
+		{AttemptForced, Interrupted, Interrupted}, // it failed before
+		{AttemptForced, Done, Done},
+		{AttemptRun, Interrupted, Interrupted},
+	} {
+		a := beginAttempt(t, db, run.ID, tt.kind)
+		if err := db.EndAttempt(ctx, a.ID, tt.end, 1); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := db.RunByID(ctx, run.ID); got.Status != tt.run {
+			t.Errorf("attempt %d, %s, ended %s: the run is %s, want %s", a.N, tt.kind, tt.end, got.Status, tt.run)
+		}
+	}
+}
