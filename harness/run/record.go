@@ -63,7 +63,9 @@ func (r *stepRecord) step(s stage.Step) error {
 		}
 		r.replay.say(r.note)
 	}
-	r.x.checkStep(s)
+	if s.Det.Step >= r.replay.to { // a run does not stop amid its recorded steps
+		r.x.checkStep(s)
+	}
 	if every := int64(r.x.p.Config.Run.Checkpoint.EverySteps); every > 0 && s.Det.Step%every == 0 {
 		return r.settle()
 	}

@@ -17,8 +17,7 @@ func (x *execution) start(e *stage.Env, rec *stepRecord) error {
 		return err
 	}
 	rec.replay = replay{to: last, from: 1}
-	x.stops.list = x.p.Config.Run.StopConditions()
-	if err := x.checkRecorded(last); err != nil || x.stopped != nil {
+	if err := x.startConditions(e, last); err != nil || x.stopped != nil {
 		return err
 	}
 	e.Start.UpTo, e.Start.Accept = x.Options.UpTo, x.acceptCheckpoint

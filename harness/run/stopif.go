@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/metric"
 	"exp/harness/stage"
+	"exp/train/rl"
 )
 
 // StoppedError is returned if a condition of run.stop_if held at the end of a step. The step is
@@ -39,7 +42,28 @@ func (e *StoppedError) reason() string {
 // stopConditions are the conditions of run.stop_if while a run trains.
 type stopConditions struct {
 	list   []*config.StopCondition
-	warned bool // about metrics that the first step did not measure
+	warned bool // about metrics that steps do not measure
+}
+
+// startConditions sets the conditions of training whose steps are recorded up to last. A run that
+// stopped there stays stopped: if the checkpoint of the step exists, nothing is executed, else the
+// recorded steps are. Training that is recorded as done has no conditions: repeating it cannot make
+// the run a stopped one.
+func (x *execution) startConditions(e *stage.Env, last int64) error {
+	if x.Options.NoCache {
+		if done, err := x.DB.Hit(context.Background(), e.SID); err != nil || done != nil {
+			return err
+		}
+	}
+	x.stops.list = x.p.Config.Run.StopConditions()
+	if x.Options.NoCache || x.Options.UpTo > 0 && int64(x.Options.UpTo) < last {
+		return nil // recorded steps are to be executed again
+	}
+	dir := filepath.Join(stage.CheckpointsDir(e.Dir), "train-"+e.SID.Short(), fmt.Sprintf("step-%08d", last))
+	if CheckCheckpoint(dir) != nil {
+		return nil
+	}
+	return x.checkRecorded(last)
 }
 
 // checkStop sets x.stopped if a condition holds for the values of a step. The last step ends the
@@ -63,8 +87,8 @@ func (x *execution) checkStop(step int64, measured map[string]float64) {
 	}
 }
 
-// checkStep is checkStop for a step that was just taken. It warns once about metrics that this
-// run does not measure; validation has steps of its own.
+// checkStep is checkStop for a step that was just taken. It warns once about metrics that a step
+// after the critic's warm-up does not measure; validation has steps of its own.
 func (x *execution) checkStep(s stage.Step) {
 	if len(x.stops.list) == 0 {
 		return
@@ -75,18 +99,30 @@ func (x *execution) checkStep(s stage.Step) {
 			measured[name] = v
 		}
 	}
-	if !x.stops.warned {
+	if !x.stops.warned && s.Det.Step > x.criticWarmup() {
 		x.stops.warned = true
 		for _, c := range x.stops.list {
 			for _, name := range c.Metrics() {
-				if _, ok := measured[name]; !ok && !strings.HasPrefix(name, "val") {
-					x.Watch.Warn(fmt.Sprintf("run.stop_if: %s cannot hold: step %d did not measure %s", c, s.Det.Step,
-						name))
+				_, ok := measured[name]
+				if ok || strings.HasPrefix(name, "val") || name == "timing_s/testing" {
+					continue
 				}
+				text := fmt.Sprintf("run.stop_if: %s was not measured at step %d; %s holds only at steps that "+
+					"measure it", name, s.Det.Step, c)
+				if m, _ := metric.Find(name); m.Absent != "" {
+					text += " (" + m.Absent + ")"
+				}
+				x.Watch.Warn(text)
 			}
 		}
 	}
 	x.checkStop(s.Det.Step, measured)
+}
+
+// criticWarmup is the number of steps that train the critic alone; 0 if there is none.
+func (x *execution) criticWarmup() int64 {
+	n, _ := x.p.Config.Run.Algo.Settings[rl.CriticWarmup.Key].(int)
+	return int64(n)
 }
 
 // checkRecorded is checkStop for the last recorded step, so that a stopped run that is executed

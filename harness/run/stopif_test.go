@@ -3,10 +3,14 @@ package run
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"exp/experiments/store"
+	"exp/harness/plan"
+	"exp/harness/stage"
 )
 
 // A run stops after the step where a condition holds, with a checkpoint and the reason; it stays
@@ -59,7 +63,71 @@ func TestStopIfAtTheEnd(t *testing.T) {
 	if res.Run.Status != store.Done {
 		t.Errorf("status %s, want done", res.Run.Status)
 	}
-	if len(q.warnings) != 1 || !strings.Contains(q.warnings[0], "step 1 did not measure critic/vf_loss") {
+	if len(q.warnings) != 1 || !strings.Contains(q.warnings[0], "critic/vf_loss was not measured at step 1") {
 		t.Errorf("warnings %q", q.warnings)
+	}
+}
+
+// The steps of a critic's warm-up stop nothing and warn of nothing: later ones measure the policy.
+func TestStopIfWarmup(t *testing.T) {
+	l := newLab(t)
+	res, q := l.execute(l.plan(0, "train.steps=2", "algo={kind: ppo, critic: {warmup_steps: 1}}",
+		"run.stop_if=[not actor/grad_norm < 1e9, actor/grad_norm != 1e9 and training/global_step == 1, timing_s/testing > 1e9]"))
+	if res.Run.Status != store.Done || len(q.warnings) > 0 {
+		t.Errorf("status %s, warnings %q; want done, none", res.Run.Status, q.warnings)
+	}
+}
+
+// A run stops at its last recorded step at the earliest, so that it stays stopped.
+func TestStopIfReplays(t *testing.T) {
+	l, settings := died(t) // three steps are recorded
+	with := func(condition string) *plan.Run { return l.plan(0, append(settings, "run.stop_if=["+condition+"]")...) }
+	stops := func(p *plan.Run, at int64, replays bool) {
+		t.Helper()
+		q := &quiet{}
+		_, err := l.try(context.Background(), p, q)
+		var held *StoppedError
+		if !errors.As(err, &held) || held.Step != at {
+			t.Fatalf("%v; want stopped at step %d", err, at)
+		}
+		if got := strings.Contains(strings.Join(q.notes, "\n"), "bit-identical"); got != replays {
+			t.Errorf("notes %q; want a replay: %v", q.notes, replays)
+		}
+	}
+	l.options.UpTo = 1                                // from the start
+	stops(with("training/global_step <= 4"), 3, true) // holds at steps 1 and 2 too
+	l.options.UpTo = 0
+	stops(with("training/global_step <= 4"), 3, false)
+	l.options.UpTo = 2
+	stops(with("training/global_step <= 4"), 3, true)
+	l.options.UpTo = 0
+	saved, err := filepath.Glob(filepath.Join(stage.CheckpointsDir(l.db.RunDir(with("training/global_step <= 4").RID)), "train-*", "step-00000003"))
+	if err != nil || len(saved) != 1 {
+		t.Fatalf("checkpoints of step 3: %q, %v", saved, err)
+	}
+	if err := os.RemoveAll(saved[0]); err != nil {
+		t.Fatal(err)
+	}
+	stops(with("training/global_step <= 4"), 3, true) // and saves
+	if _, err := os.Stat(saved[0]); err != nil {
+		t.Errorf("stopped without a checkpoint: %v", err)
+	}
+}
+
+// Repeating a finished run with a condition, or interrupting that, leaves the run done.
+func TestStopIfRepeated(t *testing.T) {
+	l := newLab(t)
+	want, _ := l.execute(l.plan(0, "train.steps=3"))
+	l.options.NoCache = true
+	p := l.plan(0, "train.steps=3", "run.stop_if=[training/global_step == 2]")
+	if res, err := l.try(context.Background(), p, &quiet{}); err != nil || res.Run.Status != store.Done || res.Run.ID != want.Run.ID {
+		t.Errorf("status %s, %v; want done", res.Run.Status, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	q := &quiet{progress: func(string, int) { cancel() }}
+	res, err := l.try(ctx, p, q)
+	var interrupted *InterruptedError
+	if !errors.As(err, &interrupted) || res.Run.Status != store.Done {
+		t.Errorf("interrupted: status %s, %v; want done", res.Run.Status, err)
 	}
 }
