@@ -53,9 +53,32 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// digits is to how many significant digits numbers are drawn: enough for a search, and short in the
-// name of a run.
+// digits is the least number of significant digits of drawn numbers, and of the steps between them
+// relative to the range: enough for a search, and short in the name of a run.
 const digits = 3
+
+// text writes a number with as many digits as it takes to tell 100 steps of the range apart and to
+// stay within the range.
+func (r Range) text(v float64) string {
+	v = clip(v, r)
+	n := digits
+	if v != 0 {
+		n = max(n, digits+exponent(v)-exponent(r.High-r.Low))
+	}
+	for ; n < exact; n++ {
+		text := strconv.FormatFloat(v, 'g', n, 64)
+		if got, err := strconv.ParseFloat(text, 64); err == nil && got == clip(got, r) {
+			return text
+		}
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// exact is the number of significant digits that hold any number.
+const exact = 17
+
+// exponent is the power of ten of the first digit.
+func exponent(v float64) int { return int(math.Floor(math.Log10(math.Abs(v)))) }
 
 // draw returns the value at u, which is evenly distributed over [0,1).
 func (r Range) draw(u float64) string {
@@ -70,9 +93,9 @@ func (r Range) draw(u float64) string {
 		return strconv.FormatFloat(math.Floor(low+float64(u*(high-low+1))), 'f', 0, 64)
 	case r.Log:
 		low, high = math.Log(low), math.Log(high)
-		return strconv.FormatFloat(clip(math.Exp(low+float64(u*(high-low))), r), 'g', digits, 64)
+		return r.text(math.Exp(low + float64(u*(high-low))))
 	}
-	return strconv.FormatFloat(clip(low+float64(u*(high-low)), r), 'g', digits, 64)
+	return r.text(low + float64(u*(high-low)))
 }
 
 // clip keeps a rounding error within the range.

@@ -92,6 +92,35 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// Numbers of narrow ranges have as many digits as it takes to differ and to stay in the range.
+func TestSearchNarrow(t *testing.T) {
+	for text, longest := range map[string]int{ // characters
+		"train.optim.lr=0.99..0.9999":            len("0.99123"),
+		"train.optim.lr=0.9995..0.9999":          len("0.999512"),
+		"train.optim.lr=0.12341..0.12344":        len("0.1234123"),
+		"train.optim.lr=log:1.234e-6..1.239e-6":  len("1.23412e-06"),
+		"train.optim.lr=-0.00001..0.00001":       len("-9.99e-06"),
+		"train.optim.lr=1.0..1.0000000000000002": len("1.0000000000000002"),
+		"train.optim.lr=log:1e-6..1e-2":          len("1.23e-06"),
+	} {
+		list := ranges(t, text)
+		n := 100
+		if strings.HasSuffix(text, "02") {
+			n = 2 // it holds two numbers
+		}
+		arms, err := Search(list, n, 7)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		for _, a := range arms {
+			v, err := strconv.ParseFloat(a.Value("train.optim.lr"), 64)
+			if err != nil || v < list[0].Low || v > list[0].High || len(a.Value("train.optim.lr")) > longest {
+				t.Errorf("%s: %q, %v", text, a.Value("train.optim.lr"), err)
+			}
+		}
+	}
+}
+
 func TestSearchRefuses(t *testing.T) {
 	if _, err := Search(ranges(t, "k=1..3"), 5, 0); err == nil || !strings.Contains(err.Error(), "about 3 different trials, not 5") {
 		t.Errorf("five trials of three values: %v", err)
