@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -49,7 +50,7 @@ type Notice struct {
 	Host     string             `json:"host"`
 	Store    string             `json:"store"` // its folder
 	Time     time.Time          `json:"time"`
-	Results  map[string]float64 `json:"results"` // that lists show
+	Results  map[string]float64 `json:"results"` // that lists show; Send leaves out NaN and infinities
 }
 
 // Sender tells. Its zero value tells nobody.
@@ -63,9 +64,13 @@ type Sender struct {
 // more for a program that cannot be ended at once.
 func (s Sender) Send(ctx context.Context, n Notice) error {
 	n.Schema = "exp.notice/1"
-	if n.Results == nil {
-		n.Results = map[string]float64{}
+	finite := map[string]float64{}
+	for name, v := range n.Results {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) { // JSON has none
+			finite[name] = v
+		}
 	}
+	n.Results = finite
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,7 +15,7 @@ import (
 )
 
 var ended = Notice{Event: Stopped, Reason: "kl/ref_k3 > 1", Run: "abcd", Name: "demo", Seed: 3, Steps: 7, Of: 10,
-	Results: map[string]float64{"pass@1": 0.5}}
+	Results: map[string]float64{"pass@1": 0.5, "kl": math.Inf(1), "loss": math.NaN()}}
 
 func check(t *testing.T, text []byte) {
 	t.Helper()
@@ -28,7 +29,7 @@ func check(t *testing.T, text []byte) {
 		t.Fatalf("%q: %v", text, err)
 	}
 	if got.Schema != "exp.notice/1" || got.Event != "stopped" || got.Reason != "kl/ref_k3 > 1" || got.Run != "abcd" ||
-		got.Seed != 3 || got.Total != 10 || got.Results["pass@1"] != 0.5 {
+		got.Seed != 3 || got.Total != 10 || len(got.Results) != 1 || got.Results["pass@1"] != 0.5 {
 		t.Errorf("notice %s", text)
 	}
 }

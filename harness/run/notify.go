@@ -56,9 +56,7 @@ func (x *execution) noticeOf(cause error) notice.Notice {
 	switch {
 	case cause == nil:
 		for _, h := range r.Headline {
-			if h.Value == h.Value { // JSON has no NaN
-				n.Results[h.Name] = h.Value
-			}
+			n.Results[h.Name] = h.Value
 		}
 		return n
 	case errors.As(cause, &held):
