@@ -252,3 +252,25 @@ func TestMigrateStopped(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A store whose tables are not as expected stays at its version, and its schema is protected again.
+func TestMigrateStoppedElsewhere(t *testing.T) {
+	db := openAt(t, t.TempDir(), Options{Create: true, Clock: clock(), migrations: migrations[:3]})
+	ctx := context.Background()
+	err := db.write(ctx, "test", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `ALTER TABLE attempts RENAME TO tries`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.migrate(3, migrations); err == nil || !strings.Contains(err.Error(), "1 of the tables runs and attempts") {
+		t.Errorf("error %v", err)
+	}
+	if n, err := queryOne(ctx, db.w, scanInt, `PRAGMA writable_schema`); n != 0 || err != nil {
+		t.Errorf("writable_schema is %d, %v", n, err)
+	}
+	if got := versionOf(t, db.Dir()); got != 3 {
+		t.Errorf("version %d, want 3", got)
+	}
+}
