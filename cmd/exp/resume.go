@@ -84,7 +84,7 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 	res, err := a.executeOne(c.Context, db, j, 1, 1, o, sources, display)
 	if held := onlyCondition(err); held != nil {
 		a.CloseProgress()
-		return a.explainConditions([]*harness.StoppedError{held})
+		return endError(nil, []*harness.StoppedError{held})
 	}
 	if err != nil {
 		return a.explainStop(c.Context, err)

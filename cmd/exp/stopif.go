@@ -74,16 +74,28 @@ func onlyCondition(err error) *harness.StoppedError {
 	}
 }
 
-// explainConditions says which runs their conditions stopped and how they go on.
-func (a *app) explainConditions(list []*harness.StoppedError) error {
-	first := list[0]
-	text := first.Error()
-	if len(list) > 1 {
-		text = quantity.Plural(len(list), "run") + " stopped by their conditions:"
-		for _, e := range list {
+// endError says which runs failed and which their conditions stopped, and how these go on; nil if
+// there are none. A failure decides the exit code.
+func endError(failed []error, stopped []*harness.StoppedError) error {
+	if len(stopped) == 0 {
+		return errors.Join(failed...)
+	}
+	text := stopped[0].Error()
+	if len(stopped) > 1 {
+		text = quantity.Plural(len(stopped), "run") + " stopped by their conditions:"
+		for _, e := range stopped {
 			text += "\n  " + e.Error()
 		}
 	}
-	return cli.Failf(cli.ExitCondition, "%s", text).Advise(fmt.Sprintf(
-		"saved; to continue without the condition: exp resume %s --stop-if none", first.RID.Short()))
+	advice, between := "saved; to continue without the condition:", " "
+	if len(stopped) > 1 {
+		between = "\n  "
+	}
+	for _, e := range stopped {
+		advice += between + fmt.Sprintf("exp resume %s --stop-if none", e.RID.Short())
+	}
+	if len(failed) > 0 {
+		return errors.Join(append(slices.Clone(failed), errors.New(text+"\n"+advice))...)
+	}
+	return cli.Failf(cli.ExitCondition, "%s", text).Advise(advice)
 }

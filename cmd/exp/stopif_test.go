@@ -1,9 +1,14 @@
 package main
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"exp/cmd/exp/cli"
+	"exp/experiments/ident"
+	harness "exp/harness/run"
 )
 
 // A run that its condition stopped says so wherever it is shown, and goes on without it.
@@ -44,5 +49,39 @@ func TestStopIf(t *testing.T) {
 	smoke(t, whole).succeeds(t)
 	if a, b := consistent(t, dir).runs[1], consistent(t, whole).runs[0]; a.Chain != b.Chain {
 		t.Errorf("chain %s after a stop, %s without", a.Chain.Short(), b.Chain.Short())
+	}
+}
+
+// A failed run does not hide the stopped ones, and each stopped run is named with the command that
+// continues it.
+func TestEndError(t *testing.T) {
+	one := &harness.StoppedError{RID: ident.Digest{1}, Condition: "kl/ref_k3 > 1"}
+	two := &harness.StoppedError{RID: ident.Digest{2}, Condition: "kl/ref_k3 > 1"}
+	boom := errors.New("boom")
+	for _, tt := range []struct {
+		failed  []error
+		stopped []*harness.StoppedError
+		code    cli.ExitCode
+		says    []string
+	}{
+		{nil, []*harness.StoppedError{one}, cli.ExitCondition, []string{"run 01000000: stopped", "exp resume 01000000 --stop-if none"}},
+		{nil, []*harness.StoppedError{one, two}, cli.ExitCondition, []string{"2 runs stopped", "run 01000000: stopped",
+			"run 02000000: stopped", "exp resume 01000000 --stop-if none", "exp resume 02000000 --stop-if none"}},
+		{[]error{boom}, nil, cli.ExitFailure, []string{"boom"}},
+		{[]error{boom}, []*harness.StoppedError{one, two}, cli.ExitFailure, []string{"boom", "run 01000000: stopped",
+			"exp resume 02000000 --stop-if none"}},
+	} {
+		f := describe(endError(tt.failed, tt.stopped), nil)
+		if f.Code != tt.code {
+			t.Errorf("%v and %v: exit code %d, want %d", tt.failed, tt.stopped, f.Code, tt.code)
+		}
+		for _, text := range tt.says {
+			if !strings.Contains(f.Err.Error()+f.Help, text) {
+				t.Errorf("%v and %v: nothing says %q:\n%v\n%s", tt.failed, tt.stopped, text, f.Err, f.Help)
+			}
+		}
+	}
+	if err := endError(nil, nil); err != nil {
+		t.Errorf("nothing went wrong, but %v", err)
 	}
 }

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
+	"exp/experiments/ident"
+	"exp/experiments/keep"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/fault"
+	"exp/harness/hub"
+	"exp/harness/plan"
+	harness "exp/harness/run"
+)
+
+func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolved, seeds []int64,
+	o harness.Options, goal *objective) error {
+	ctx := c.Context
+	list := jobs(configs, seeds)
+	sources, err := plan.Sources()
+	if err != nil {
+		return err
+	}
+	display := a.Progress()
+	// A step may take minutes, so answer the first Ctrl-C at once.
+	defer context.AfterFunc(ctx, func() {
+		display.Note("stopping after the current step and saving it; Ctrl-C again stops at once")
+	})()
+	var results []harness.Result
+	var failed []error
+	var conditions []*harness.StoppedError
+	for i, j := range list {
+		res, err := a.executeOne(ctx, db, j, i+1, len(list), o, sources, display)
+		if err == nil || res.Run.ID != 0 {
+			results = append(results, res)
+		}
+		for _, tag := range c.StringSlice("tag") {
+			if res.Run.ID != 0 {
+				err = errors.Join(err, db.AddTag(context.WithoutCancel(ctx), res.Run.ID, tag))
+			}
+		}
+		if held := onlyCondition(err); held != nil {
+			conditions = append(conditions, held)
+			continue
+		}
+		if err != nil {
+			if ctx.Err() != nil || !c.Bool("keep-going") {
+				return a.explainStop(ctx, err)
+			}
+			failed = append(failed, err)
+			display.Warn(err.Error())
+		}
+	}
+	a.CloseProgress()
+	show := a.printResults
+	if goal != nil {
+		show = goal.print
+	}
+	if err := show(ctx, db, results); err != nil {
+		return err
+	}
+	if err := endError(failed, conditions); err != nil {
+		return err
+	}
+	if goal != nil {
+		return nil
+	}
+	return a.suggestNext(ctx, db, results)
+}
+
+func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int, o harness.Options,
+	sources map[config.Stage]plan.Code, display term.Progress) (harness.Result, error) {
+	be, err := device.ForRun(&j.config.Run, a.Getenv)
+	if err != nil {
+		return harness.Result{}, err
+	}
+	defer be.Close()
+	suites, err := harness.Suites(ctx, db, j.config)
+	if err != nil {
+		return harness.Result{}, err
+	}
+	p, err := plan.New(j.config, j.seed, be.Class(), sources, suites...)
+	if err != nil {
+		return harness.Result{}, err
+	}
+	if of == 1 {
+		index, of = 0, 0
+	}
+	display.Note(fmt.Sprintf("%s  xid %s  %s  %s", withAlgo(j.config.Run.Name, p.Config.Run.Algorithm()),
+		p.XID.Short(), p.Numerics, be.Where()))
+	if choice, err := device.OfRun(&j.config.Run); err == nil && choice.Why != "" {
+		display.Note(choice.Why)
+	}
+	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
+	a.OnSecondSignal(func() string { return keptOf(db, p.RID) + a.again() })
+	defer a.OnSecondSignal(nil)
+	start := time.Now()
+	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
+		Ranks: a.ranks, Endpoint: hub.FromEnv(a.Getenv).Endpoint(), Getenv: a.Getenv,
+		Code: func(err error) int { return int(describe(err, context.Cause(ctx)).Code) }}
+	res, err := r.Execute(ctx, p)
+	outcome := term.Outcome{Status: term.Done, Wall: time.Since(start)}
+	var stopped *harness.InterruptedError
+	switch {
+	case errors.As(err, &stopped), isAny[*harness.StoppedError](err):
+		outcome.Status = term.Stopped
+	case err != nil:
+		outcome.Status = term.Failed
+	case res.Executed == 0:
+		outcome.Status = term.Cached
+	}
+	outcome.Facts = []term.Fact{{Name: "executed", Text: strconv.Itoa(res.Executed), Counts: true},
+		{Name: "cached", Text: strconv.Itoa(res.Cached), Counts: true}}
+	display.RunDone(outcome)
+	return res, err
+}
+
+// keptOf says what a run keeps if it is stopped at once.
+func keptOf(db *store.DB, rid ident.Digest) string {
+	kept := "run " + rid.Short() + " keeps its finished stages"
+	if list, err := keep.Saved(db, rid); err == nil && len(list) > 0 {
+		last := list[len(list)-1]
+		kept += fmt.Sprintf(" and the checkpoint of step %d", last.Step)
+	}
+	return kept
+}
+
+// explainStop says how to continue after an interruption, or on another device after a failure
+// of this one.
+func (a *app) explainStop(ctx context.Context, err error) error {
+	var stopped *harness.InterruptedError
+	switch {
+	case errors.As(err, &stopped):
+		return cli.Stoppedf(ctx, "%v; saved%s", stopped, a.again())
+	case fault.DeviceLost(err):
+		return fmt.Errorf("%w%s", err, a.again())
+	}
+	return err
+}
+
+// again is the line that says how to continue: the command of this execution, without
+// --no-cache, which would start over.
+func (a *app) again() string {
+	words := slices.DeleteFunc(slices.Clone(a.Args), func(w string) bool { return w == "--no-cache" })
+	return "\n  to continue: " + strings.Join(quoteAll(words), " ")
+}
+
+// quoteAll quotes words for a shell where they need it.
+func quoteAll(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = w
+		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$&|;<>()[]{}*?#~`!") {
+			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return out
+}
+
+// buildName is the program's version for the record.
+func buildName() string { return "exp " + runtime.Version() }
