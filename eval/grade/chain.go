@@ -70,18 +70,21 @@ func (c *comparer) value(x *formula.Expr) (*formula.Expr, bool) {
 		}
 	}
 	if exact < len(x.Args) {
-		if exact == 1 && isSimple(x.Args[0]) && len(x.Args) == 2 { // x ≈ 5
+		if exact == 1 && isUnknown(x.Args[0]) && len(x.Args) == 2 { // x ≈ 5
 			return x.Args[1], !shareVariables(x.Args[0], x.Args[1])
 		}
-		for _, a := range x.Args[exact:] {
+		for i, a := range x.Args[exact:] {
 			if !c.isRounded(x.Args[exact-1], a) {
 				return nil, false
+			}
+			if i > 0 && x.Rels[exact+i-1] == "=" && !c.same(x.Args[exact+i-1], a).equal {
+				return nil, false // √5 ≈ 2.24 = 2
 			}
 		}
 	}
 	last := x.Args[exact-1]
 	for _, a := range x.Args[:exact-1] {
-		if isSimple(a) {
+		if isUnknown(a) {
 			if shareVariables(a, last) {
 				return nil, false
 			}
@@ -123,15 +126,47 @@ func (c *comparer) isRounded(value, rounded *formula.Expr) bool {
 	return d <= unit/2*1.0001+a.R || d < unit && b.Size() <= a.Size()
 }
 
-// givesRounded reports whether A ≈ B says the decimal gold answer: B is that and A rounded.
+// givesRounded reports whether A ≈ B says the decimal gold answer: B is that and A rounded, not cut off. A decimal A
+// is an answer itself, which B must not change: 0.54 ≈ 0.5 gives 0.54 only.
 func (c *comparer) givesRounded(x, gold *formula.Expr) bool {
-	n := len(x.Args)
-	if x.Rels[n-2] != "≈" || isSimple(x.Args[n-2]) {
+	exact := slices.Index(x.Rels, "≈")
+	if exact < 0 {
 		return false
 	}
-	lit := literal(withoutUnit(gold))
-	return lit != nil && lit.Decimals > 0 && c.isRounded(x.Args[n-2], x.Args[n-1]) &&
-		c.same(gold, x.Args[n-1]).equal
+	value, rounded := withoutUnit(x.Args[exact]), x.Args[len(x.Args)-1]
+	lit, last := literal(inner(withoutUnit(gold))), literal(inner(withoutUnit(rounded)))
+	if lit == nil || lit.Decimals == 0 || last == nil || isSimple(value) || c.isTerminating(value) {
+		return false
+	}
+	if _, ok := c.value(x); !ok {
+		return false
+	}
+	if rounded = withoutUnit(rounded); rounded.Op == formula.Percent && value.Op != formula.Percent {
+		value = formula.Product(value, formula.Integer(100))
+	}
+	a, ok := c.Evaluate(inner(value), &formula.Point{})
+	b, ok2 := c.Evaluate(inner(rounded), &formula.Point{})
+	if half := math.Pow10(-last.Decimals) / 2; !ok || !ok2 || (formula.Ball{V: a.V - b.V}).Size() > half*1.0001+a.R {
+		return false
+	}
+	return c.same(gold, x.Args[len(x.Args)-1]).equal
+}
+
+// isTerminating reports whether a decimal with finitely many digits has the value of x.
+func (c *comparer) isTerminating(x *formula.Expr) bool {
+	v, ok := c.Rational(inner(x))
+	if !ok {
+		return false
+	}
+	rest := new(big.Int).Set(v.Denom())
+	for _, p := range []int64{2, 5} {
+		for q, r := new(big.Int), new(big.Int); ; rest.Set(q) {
+			if q.QuoRem(rest, big.NewInt(p), r); r.Sign() != 0 {
+				break
+			}
+		}
+	}
+	return rest.IsInt64() && rest.Int64() == 1
 }
 
 func withoutUnit(x *formula.Expr) *formula.Expr {
@@ -139,6 +174,18 @@ func withoutUnit(x *formula.Expr) *formula.Expr {
 		return x.Args[0]
 	}
 	return x
+}
+
+// isUnknown reports whether x is a name that an equation may give a value: no constant, and no |x| of an unknown real
+// number, which leaves its sign open.
+func isUnknown(x *formula.Expr) bool {
+	if x.Op == formula.Sym && x.Name == formula.Pi {
+		return false
+	}
+	if x.Op == formula.Func && x.Name == "abs" && x.Args[0].Op == formula.Sym && len(x.Args) == 1 {
+		return !slices.Contains([]string{"x", "y", "t", "n", "m", "k"}, x.Args[0].Name)
+	}
+	return isSimple(x)
 }
 
 // isSimple reports whether x is a name, f(x), or sums and products of names, as on the left of the answer

@@ -10,8 +10,8 @@
 // and not right, on either side, because the word may negate the value, add another or go on the calculation. Units
 // convert, in several parts too (5 feet 6 inches), and dozen and million multiply. A unit that only one side gives
 // counts as implied by the question. Bounds in words (at least 12) are inequalities; numbers in words are numbers.
-// "A ≈ B" is A if B is A rounded; log is the natural logarithm or, by convention, to the base 10. CheckGold says
-// which gold answers are not understood.
+// "A ≈ B" is A if B is A rounded; it is B too if B is a decimal and A is no terminating decimal. log is the natural
+// logarithm or, by convention, to the base 10. CheckGold says which gold answers are not understood.
 //
 // Every verdict has a reason, says whether it is sure and, if it is "right", what it rests on (basis.go). Answers
 // that cannot be parsed or compared give unsure verdicts, which a strict score counts as wrong. Time and memory are
@@ -80,10 +80,13 @@ func Response(gold, response string) Verdict {
 }
 
 func compare(gold string, p extract.Found) Verdict {
+	if m := congruence.FindStringSubmatch(p.Text); m != nil && !strings.Contains(gold, "mod") {
+		p.Text = strings.TrimPrefix(m[1]+m[2], "\\equiv")
+	}
 	r := compareTexts(goldAnswer(gold), p.Text)
 	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure && !wording.Unsettled(m[1]) &&
-		!unsolved.MatchString(m[1]) {
-		if q := compareTexts(goldAnswer(gold), extract.Statement(m[2])); q.equal {
+		!unsolved.MatchString(m[1]) && !roundsDecimal(m[1], m[2]) {
+		if q := compareTexts(goldAnswer(gold), extract.Statement(m[3])); q.equal {
 			r = q
 		}
 	}
@@ -104,8 +107,34 @@ func compare(gold string, p extract.Found) Verdict {
 	return r.verdict(p.Text)
 }
 
+// congruence matches a congruence with its modulus, which belongs to the sign and not to the value.
+var congruence = regexp.MustCompile(`(?s)^(.*(?:\\equiv|≡).*?)[ ,]*(?:\\q?quad *)?` +
+	`(?:\\pmod *(?:\{[^{}]*\}|[0-9]+)|\((?:\\text\{)?mod[ }][^()]*\))([ $.]*)$`)
+
 // lastStep matches the last step of a calculation.
-var lastStep = regexp.MustCompile(`(?s)^(.*)(?:=|\\approx|≈|\\equiv)(.*)$`)
+var lastStep = regexp.MustCompile(`(?s)^(.*)(=|\\approx|≈|\\equiv)(.*)$`)
+
+// roundsDecimal reports whether a last step only rounds a decimal: 0.54 ≈ 0.5 says 0.54.
+func roundsDecimal(left, sign string) bool {
+	if sign != "≈" && sign != "\\approx" {
+		return false
+	}
+	left = extract.Statement(left)
+	for _, relation := range []string{"=", "\\approx", "≈"} {
+		if k := strings.LastIndex(left, relation); k >= 0 {
+			left = left[k+len(relation):]
+		}
+	}
+	x, err := latex.Parse(left, true)
+	if err != nil {
+		return decimal.MatchString(left)
+	}
+	c := comparer{Budget: formula.NewBudget(formula.MaxWork)}
+	return c.isTerminating(withoutUnit(x))
+}
+
+// decimal matches a number at the end of words.
+var decimal = regexp.MustCompile(`[0-9][ $%]*$`)
 
 // unsolved matches the left side of an equation that does not give the value of its name: 2x = 6, x^2 = 9.
 var unsolved = regexp.MustCompile(`^(?:[^=]*[^a-zA-Z\\])?(?:[0-9]+ ?\\?[a-z]|[a-z]\^\{?[0-9]+\}?|\|[a-z]\|) *$`)

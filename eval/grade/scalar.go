@@ -106,7 +106,7 @@ func (c *comparer) isAtLeastOne(x *formula.Expr) bool {
 }
 
 // bases compares numbers if at least one is written in a base. 25_6 equals 17, but the answer to "write 17
-// in base 6" is 25, not 17.
+// in base 6" is 25, not 17. A base that only the gold answer names is implied by the question.
 func (c *comparer) bases(g, p *formula.Expr) result {
 	if g.Op == formula.Base && p.Op == formula.Base {
 		return c.values(g, p)
@@ -117,6 +117,9 @@ func (c *comparer) bases(g, p *formula.Expr) result {
 	}
 	if formula.HasPrefix(b) {
 		return c.values(g, p)
+	}
+	if b == p {
+		return no("only the answer names a base")
 	}
 	if other.Op == formula.Num && !other.Decimal && other.Num.IsInt() && other.Num.Num().String() == b.Name {
 		return yes("equal digits; only one side names the base").by(Convention)

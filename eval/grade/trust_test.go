@@ -58,6 +58,31 @@ func TestTrust(t *testing.T) {
 			{"\\sqrt2", "\\sqrt2\\approx1.414", true}, {"\\sqrt2", "\\sqrt2\\approx1.5", false},
 			{"\\frac23", "0.66\\approx\\frac23", false},
 		}},
+		{"a decimal A stays, a decimal B answers only for an A that does not end", []trustCase{
+			{"0.54", "0.54 ≈ 0.5", true}, {"0.5", "0.54 ≈ 0.5", false}, {"9.99", "9.99 ≈ 9.9", true},
+			{"9.9", "9.99 ≈ 9.9", false}, {"9.95", "9.95·1 ≈ 10.0", true}, {"10.0", "9.95·1 ≈ 10.0", false},
+			{"0.5449", "0.5449≈0.545≈0.54≈0.5", true}, {"0.5", "0.5449≈0.545≈0.54≈0.5", false},
+			{"0.13", "\\frac18 \\approx 0.13", false}, {"0.5", "x = 0.54 ≈ 0.5", false},
+			{"12.5", "12.46\\text{ cm} ≈ 12.5\\text{ cm}", false}, {"12.5", "12.46 cm ≈ 12.5 cm", false},
+			{"12.46", "12.46 cm ≈ 12.5 cm", true}, {"0.333", "\\frac13 \\approx 0.333", true},
+			{"-0.33", "-\\frac13 \\approx -0.33", true}, {"33.3\\%", "\\frac13 \\approx 33.3\\%", true},
+			{"6.28", "2\\pi \\approx 6.28", true}, {"1.41", "\\sqrt2 \\approx 1.41", true},
+			{"0.66", "\\frac23 \\approx 0.66", false}, {"0.67", "\\frac23 \\approx 0.67", true},
+			{"33.3", "7 = \\frac{100}{3} \\approx 33.3", false}, {"2", "√5≈2.24=2", false},
+			{"2.24", "√5≈2.24=2", false}, {"0.333", "\\frac13 \\approx 0.333 = 0.33", false},
+		}},
+		{"a base, a modulus or digits that only the answer names", []trustCase{
+			{"12", "12_8", false}, {"12_8", "12", true}, {"12", "12_{8}", false}, {"3", "3 \\pmod{13}", false},
+			{"3", "3 \\bmod 13", false}, {"3 \\pmod{13}", "3", true}, {"3", "n \\equiv 3 \\pmod{13}", true},
+			{"3\\pmod{13}", "n \\equiv 3 \\pmod{14}", false}, {"4", "n \\equiv 3 \\pmod{13}", false},
+			{"36", "36\\text{ digits}", false}, {"5\\text{ digits}", "5", true}, {"36", "36\\text{ short}", false},
+			{"12", "12 squared cm", false}, {"12", "12 cm squared", true}, {"12", "12 cubed meters", false},
+			{"24", "24 radians", true},
+		}},
+		{"a constant and the size of an unknown are no names", []trustCase{
+			{"9", "\\pi \\approx 9", false}, {"9", "\\pi = 9", false}, {"24", "|x|=24", false}, {"24", "|z|=24", true},
+			{"24", "x=24", true},
+		}},
 		{"regions", []trustCase{
 			{"(1,2)\\cup(4,5)", "1<|x-3|<2", true}, {"(1,2)\\cup(4,5)", "1\\le|x-3|<2", false},
 			{"(-\\infty,-2)\\cup(2,\\infty)", "x^2>4", true}, {"(-\\infty,-2)\\cup(2,\\infty)", "x^2\\ge4", false},
@@ -118,6 +143,16 @@ func TestTrustInResponses(t *testing.T) {
 		}},
 		{"several boxes joined by words", []trustCase{
 			{"2,3", "The roots are $\\boxed{2}$ and $\\boxed{3}$.", true}, {"3", "The roots are $\\boxed{2}$ and $\\boxed{3}$.", false},
+		}},
+		{"a rounded decimal is no second answer", []trustCase{
+			{"12.46", "The answer is 12.46 ≈ 12.5", true}, {"12.5", "The answer is 12.46 ≈ 12.5", false},
+			{"12.46", "The answer is $12.46 \\approx 12.5$.", true},
+			{"12.5", "The answer is $12.46 \\approx 12.5$.", false},
+			{"12.5", "So we get 12.46 ≈ 12.5.", false}, {"12.5", "So we get $12.46 \\approx 12.5$.", false},
+			{"12.5", "Thus the total is 12.46 which is ≈ 12.5.", false},
+			{"12.46", "The answer is 12.46 (approximately 12.5).", true},
+			{"12.5", "The answer is 12.46 (approximately 12.5).", false},
+			{"12.5", "The answer is 12.46, or about 12.5", false},
 		}},
 		{"a degree sign without an answer phrase", []trustCase{
 			{"\\frac{\\pi}{4}", "45°", true}, {"\\frac{\\pi}{4}", "We find the angle.\n45°", true},

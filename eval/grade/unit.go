@@ -47,6 +47,9 @@ func (c *comparer) oneUnit(g, p *formula.Expr) result {
 	if !q.Known {
 		return unsure(fmt.Sprintf("%q is not a unit", shorten(x.Name)))
 	}
+	if q.Notation && x == p {
+		return no("only the answer says how the number is read")
+	}
 	other := g
 	if x == g {
 		other = p

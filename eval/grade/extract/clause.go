@@ -160,7 +160,8 @@ func clauseValue(clause string) (value string, decided bool) {
 		return value, true
 	}
 	for n := min(len(next), 5); n > 0; n-- {
-		if unit := strings.Join(next[:n], " "); wording.QuantityOf(unit).Known {
+		unit := strings.Join(next[:n], " ")
+		if q := wording.QuantityOf(unit); q.Known && !q.Notation {
 			value += "\\text{ " + unit + "}"
 			return largerUnit(clause[:v.start], unit) + value + smallerUnit(next[n:], unit), true
 		}

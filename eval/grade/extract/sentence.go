@@ -41,6 +41,7 @@ var (
 
 // reduce extracts the answer from a sentence.
 func reduce(s string) string {
+	s = withoutRounding(s)
 	for range 2 { // So we get
 		s = Statement(opening.ReplaceAllString(Statement(s), ""))
 	}

@@ -262,6 +262,9 @@ func isName(s string) bool {
 // lastSide returns what is right of the last equals sign if there are several: the others show the way.
 func lastSide(s string) string {
 	if k := strings.LastIndex(s, "\\equiv"); k >= 0 && !strings.Contains(s[k:], ",") {
+		if strings.Contains(s[k:], "mod") {
+			return s[k:] // the modulus belongs to the sign
+		}
 		return strings.TrimSpace(s[k+len("\\equiv"):])
 	}
 	if k := strings.LastIndex(s, "="); k >= 0 && strings.Count(s, "=") > 1 && !strings.Contains(s, " or ") &&

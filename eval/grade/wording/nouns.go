@@ -86,7 +86,7 @@ sails salads sales salmon salt salutations samples sand sandcastles sandwiches s
 savings scallops scarves schoolers schools scientists scoops screens screws sculptures seagulls seashells
 seasons seatings seats seconds sections sectors seedlings seeds segments selections selfies semesters semicircles
 seniors sentences sequences series services servings sessions sets settings shares sharks sheep sheets shells shelves
-shifts shingles shipments ships shirts shoeboxes shoes shoppers shorts shots showers shows shrimp siblings sides
+shifts shingles shipments ships shirts shoeboxes shoes shoppers shots showers shows shrimp siblings sides
 sightings signatures signs silver singers singles sinks sisters sites sits situps sizes skaters skates skeins
 skeletons skips skirts skittles slats sleeves slices slips slopes slots smartphones smores snacks snails snakes
 snapdragons snowballs snowflakes soaps socks sodas sofas soil soldiers solids solutions songs sonnets sons sours

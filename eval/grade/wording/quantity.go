@@ -17,6 +17,7 @@ type Quantity struct {
 	Measure           // if measured
 	nouns    []string // what is counted: apples, ways; "unit" with its exponent
 	words    []string // all words
+	Notation bool     // the words say how a number is read: \pmod 9, digits
 }
 
 // Tails are words after a noun, or after a bare value, that change nothing.
@@ -39,7 +40,7 @@ func QuantityOf(name string) Quantity {
 	}
 	list = withoutTails(list)
 	if len(list) > 0 && strings.HasPrefix(list[0], "mod") && AllDigits(list[0][3:]) { // \pmod 9
-		q.nouns = append(q.nouns, list[0])
+		q.nouns, q.Notation = append(q.nouns, list[0]), true
 		list = list[1:]
 	}
 	if len(list) == 0 {
@@ -91,18 +92,16 @@ func (q *Quantity) read(list []string, sign int8) bool {
 	var lastMeasure Measure
 	for i, w := range list {
 		switch w {
-		case "square", "sq", "squared":
-			if w == "squared" && last == i-1 && lastMeasure.Factor != nil { // meters squared
-				q.raise(lastMeasure, 1, sign)
-				continue
+		case "squared", "cubed": // meters squared; before a unit it may square the value
+			if last != i-1 || lastMeasure.Factor == nil {
+				return false
 			}
+			q.raise(lastMeasure, map[string]int{"squared": 1, "cubed": 2}[w], sign)
+			continue
+		case "square", "sq":
 			exponent = 2
 			continue
-		case "cubic", "cu", "cubed":
-			if w == "cubed" && last == i-1 && lastMeasure.Factor != nil {
-				q.raise(lastMeasure, 2, sign)
-				continue
-			}
+		case "cubic", "cu":
 			exponent = 3
 			continue
 		}
@@ -127,6 +126,7 @@ func (q *Quantity) read(list []string, sign int8) bool {
 		case IsCounted(w) || w == "unit" || w == "units":
 			lastMeasure = Measure{}
 			noun := Singular(w)
+			q.Notation = q.Notation || noun == "digit"
 			if exponent > 1 {
 				noun += "^" + string(rune('0'+exponent))
 			}

@@ -1,0 +1,29 @@
+package extract
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// rounding matches a decimal and the same rounded: 12.46 cm ≈ 12.5 cm, 12.46 (about 12.5).
+var rounding = regexp.MustCompile(`(?:^|[ $])([-−]?[0-9]+\.[0-9]+)((?: [a-z]+)?,?(?: which is| or)?) ?` +
+	`\(?(?:≈|\\approx|approximately|about|roughly) ?([-−]?[0-9]+(?:\.[0-9]+)?)(?: [a-z]+)?\)?([ $.]*)$`)
+
+// withoutRounding drops what a decimal at the end of a text is rounded to, which is not another answer.
+func withoutRounding(s string) string {
+	m := rounding.FindStringSubmatchIndex(s)
+	if m == nil {
+		return s
+	}
+	value, rounded := s[m[2]:m[3]], s[m[6]:m[7]]
+	a, err := strconv.ParseFloat(strings.Replace(value, "−", "-", 1), 64)
+	b, err2 := strconv.ParseFloat(strings.Replace(rounded, "−", "-", 1), 64)
+	_, places, _ := strings.Cut(rounded, ".")
+	if err != nil || err2 != nil || math.Abs(a-b) > math.Pow10(-len(places)) {
+		return s
+	}
+	unit := strings.TrimSuffix(strings.TrimSuffix(s[m[4]:m[5]], " which is"), " or")
+	return s[:m[3]] + strings.TrimSuffix(unit, ",") + s[m[8]:]
+}
