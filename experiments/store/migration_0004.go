@@ -32,7 +32,8 @@ func migration0004(ctx context.Context, tx *sql.Tx) (err error) {
 		return err
 	}
 	if n, err := done.RowsAffected(); err != nil || n != 2 {
-		return errors.Join(fmt.Errorf("%d of the tables runs and attempts list the statuses as expected, not both", n), err)
+		return errors.Join(fmt.Errorf("%d of the tables runs and attempts list the statuses as expected, not both",
+			n), err)
 	}
 	_, err = tx.ExecContext(ctx, fmt.Sprintf(`PRAGMA schema_version = %d; PRAGMA writable_schema = RESET`, version+1))
 	return err

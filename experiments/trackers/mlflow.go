@@ -129,8 +129,8 @@ func (m *mlflowDB) run(experiment int, r store.Run) error {
 		end = r.Ended.UnixMilli()
 	}
 	err := m.insert("runs", "run_uuid, name, source_type, source_name, entry_point_name, user_id, status, "+
-		"start_time, end_time, source_version, lifecycle_stage, artifact_uri, experiment_id", id, folder(r), "LOCAL", "exp", "",
-		"exp", mlflowStatus(r.Status), start.UnixMilli(), end, "", "active",
+		"start_time, end_time, source_version, lifecycle_stage, artifact_uri, experiment_id", id, folder(r), "LOCAL",
+		"exp", "", "exp", mlflowStatus(r.Status), start.UnixMilli(), end, "", "active",
 		fmt.Sprintf("mlruns/%d/%s/artifacts", experiment, id), experiment)
 	if err != nil {
 		return err
