@@ -49,7 +49,8 @@ func runCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "search", Usage: "run trials of the --range keys, drawn by `METHOD`: random"},
 			&cli.StringSliceFlag{Name: "range", Usage: "search `KEY=LOW..HIGH`, KEY=log:LOW..HIGH or KEY=LIST; ends " +
 				"like 0.0 draw any number, 0 whole ones"},
-			&cli.StringFlag{Name: "objective", Usage: "rank the trials by `FIELD`: eval.SUITE.NAME, metric.NAME",
+			&cli.StringFlag{Name: "objective", Usage: "rank the trials by `FIELD`: eval.SUITE.NAME, metric.NAME, " +
+				"min:metric.NAME",
 				DefaultText: "eval.test.pass@1"},
 			&cli.IntFlag{Name: "trials", Usage: "run `N` trials; more later continue the search",
 				DefaultText: strconv.Itoa(defaultTrials)},
