@@ -53,7 +53,8 @@ func startOn(cmd *exec.Cmd, cpus []int) error {
 
 func affinity() (*cpuSet, error) {
 	var set cpuSet
-	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set)))
+	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(set),
+		uintptr(unsafe.Pointer(&set)))
 	if errno != 0 {
 		return nil, errno
 	}
@@ -61,7 +62,8 @@ func affinity() (*cpuSet, error) {
 }
 
 func setAffinity(set *cpuSet) error {
-	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(*set), uintptr(unsafe.Pointer(set)))
+	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(*set),
+		uintptr(unsafe.Pointer(set)))
 	if errno != 0 {
 		return errno
 	}

@@ -102,7 +102,8 @@ func (t *sharing) shared(ctx context.Context, db *store.DB) ([]Job, error) {
 			continue
 		}
 		g.job = len(jobs)
-		jobs = append(jobs, Job{Run: p, Index: g.first, Until: p.Stages[g.depth].Kind, Needs: t.needs(g.first, g.depth)})
+		jobs = append(jobs, Job{Run: p, Index: g.first, Until: p.Stages[g.depth].Kind,
+			Needs: t.needs(g.first, g.depth)})
 	}
 	return jobs, nil
 }
