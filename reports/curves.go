@@ -3,6 +3,7 @@ package reports
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -176,7 +177,10 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 		}
 	}
 	if k.Start != "" {
-		f.Reference = startOf(arms, k.Start)
+		var said string
+		if f.Reference, said = startOf(arms, k.Start); said != "" {
+			f.About += ". " + said
+		}
 	}
 	return f
 }
@@ -238,22 +242,36 @@ func series(c store.Curve) figure.Series {
 	return s
 }
 
-// startOf returns the test score before training, nil if it is unknown or differs between
-// runs.
-func startOf(arms []*arm, metric string) *figure.Reference {
-	var found *figure.Reference
+// startOf returns the score before training as a line, and a sentence about it for the
+// caption. There is one line only if all runs and suites have the same score; the sentence
+// gives those that differ, and is "" if no run was evaluated before training.
+func startOf(arms []*arm, metric string) (*figure.Reference, string) {
+	values := map[string][]float64{} // by suite
 	for _, r := range eachRun(arms) {
 		for _, e := range r.evals {
-			if !strings.HasSuffix(e.SuiteName, startSuffix) || e.Metric != metric {
-				continue
+			if suite, ok := strings.CutSuffix(e.SuiteName, startSuffix); ok && e.Metric == metric {
+				values[suite] = append(values[suite], e.Value)
 			}
-			if found != nil && found.Value != e.Value {
-				return nil
-			}
-			found = &figure.Reference{Name: "start, on test problems", Value: e.Value, First: true}
 		}
 	}
-	return found
+	var names, parts []string
+	var all []float64
+	for _, suite := range slices.Sorted(maps.Keys(values)) {
+		least, most := slices.Min(values[suite]), slices.Max(values[suite])
+		part := fixed(least, 3) + " on " + suite
+		if least != most {
+			part = fixed(least, 3) + " to " + fixed(most, 3) + " on " + suite
+		}
+		names, parts, all = append(names, suite), append(parts, part), append(all, least, most)
+	}
+	switch {
+	case all == nil:
+		return nil, ""
+	case slices.Min(all) != slices.Max(all):
+		return nil, metric + " before training: " + listed(parts)
+	}
+	return &figure.Reference{Name: "start on " + listed(names), Value: all[0], First: true},
+		"Grey: " + metric + " on " + listed(names) + " before training"
 }
 
 func armNames(arms []*arm) []string {

@@ -2,12 +2,13 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// markdown renders a page in GitHub's dialect. Figures are links to the files of the
-// first format in figures; with no format, only captions appear.
+// markdown renders a page in GitHub's dialect. It shows the figures as PNG or SVG, if figures
+// has one of them, and links to the files of every format.
 func (p page) markdown(figures []string) []byte {
 	m := &markdownWriter{figures: figures}
 	m.printf("# %s\n\n", escapeMD(p.Title))
@@ -102,21 +103,22 @@ func (m *markdownWriter) block(b block) {
 }
 
 func (m *markdownWriter) figure(f numbered) {
-	if len(m.figures) > 0 {
-		m.printf("![%s](%s)\n\n", escapeMD(f.Alt), f.file(preferred(m.figures)))
+	if shown := preferred(m.figures); shown != "" {
+		m.printf("![%s](%s)\n\n", escapeMD(f.Alt), f.file(shown))
 	}
 	m.printf("**Figure %d.** %s", f.N, escapeMD(f.caption()))
 	m.printf(" %s\n", m.line(f.links(m.figures)))
 }
 
-// preferred returns png if present, since GitHub substitutes the fonts of an SVG.
+// preferred returns the format to show: png if present, since GitHub substitutes the fonts of
+// an SVG. No page shows a PDF: "" if there is nothing else, and links remain.
 func preferred(formats []string) string {
-	for _, f := range formats {
-		if f == "png" {
+	for _, f := range [...]string{"png", "svg"} {
+		if slices.Contains(formats, f) {
 			return f
 		}
 	}
-	return formats[0]
+	return ""
 }
 
 func (m *markdownWriter) grid(g *grid) {

@@ -11,6 +11,7 @@ import (
 
 	"exp/experiments/store"
 	"exp/reports/compare"
+	"exp/reports/figure"
 )
 
 func TestNumbers(t *testing.T) {
@@ -69,6 +70,21 @@ func TestMarkdownLine(t *testing.T) {
 	}
 	if got, want := m.cell(line{styled(mono, "a|b"), {Text: "|"}}), "`a\\|b`\\|"; got != want {
 		t.Errorf("cell: got %q, want %q", got, want)
+	}
+}
+
+// A page shows PNG or SVG, and only links to a PDF.
+func TestMarkdownFigure(t *testing.T) {
+	f := numbered{figure.Figure{Name: "kl", Alt: "alt"}, 3}
+	for formats, want := range map[string]string{"pdf": "", "svg pdf": "![alt](figures/03-kl.svg)",
+		"svg png pdf": "![alt](figures/03-kl.png)"} {
+		m := &markdownWriter{figures: strings.Fields(formats)}
+		m.figure(f)
+		image, _, _ := strings.Cut(m.String(), "\n")
+		if !strings.HasPrefix(image, want) || want == "" && strings.Contains(m.String(), "![") ||
+			!strings.Contains(m.String(), "[PDF](figures/03-kl.pdf)") {
+			t.Errorf("%s: %s", formats, m.String())
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func Kinds() []Kind {
 		{"graders", "accuracy by grader, by suite"},
 		{"forms", "how answers are written, by suite"},
 		{"items", "problems solved by two arms, by suite"},
-		{"rating", "rating by contest standings (exp report --contests)"},
+		{"rating", "rating by contest standings (--contests)"},
 	}
 	for _, k := range curveKinds {
 		if k.Group == groupCost {
@@ -127,7 +127,7 @@ func (s *source) unknown(kind string) error {
 	var names []string
 	for _, k := range Kinds() {
 		if k.Name == kind {
-			return &KindError{Kind: kind, Reason: "these runs have none",
+			return &KindError{Kind: kind, Reason: "these runs have none: " + s.lack(kind),
 				Help: "exp report writes every figure that they have", code: 3}
 		}
 		names = append(names, k.Name)
@@ -138,4 +138,24 @@ func (s *source) unknown(kind string) error {
 		e.Help = fmt.Sprintf("did you mean %s? There are %s, and any metric's name", near, strings.Join(names, ", "))
 	}
 	return e
+}
+
+// needs says what the kinds need that some runs do not have.
+var needs = map[string]string{
+	"optimum":     "their task's completions cannot be enumerated",
+	"differences": "differences need a comparison of two arms",
+	"pass-at-k":   "no suite has a final evaluation",
+	"graders":     "no suite was scored by several graders (eval.final.graders)",
+	"forms":       "no suite was scored by several graders (eval.final.graders)",
+	"items":       "no suite has a final evaluation",
+	"diversity":   "no suite has a final evaluation",
+	"clusters":    "no suite has a final evaluation",
+}
+
+// lack says why these runs have no figure of a kind.
+func (s *source) lack(kind string) string {
+	if s.sideBySide() {
+		return "arms of other frameworks are shown by their curves only"
+	}
+	return needs[kind]
 }
