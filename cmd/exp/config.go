@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
 	"exp/harness/config"
 )
 
@@ -50,7 +51,7 @@ func configCommand(a *app) *cli.Command {
 			},
 			{
 				Name: "diff", ArgsUsage: "CONFIG CONFIG", Usage: "list the keys in which two configurations differ",
-				UsageText: "exp config diff configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml # the " +
+				UsageText: "exp config diff configs/ppo_7b_math.yaml configs/flowrl_7b_math.yaml # the " +
 					"whole treatment",
 				Flags: sets, BashComplete: files, Action: cli.WithArgs(2, 2, a.diffConfigs),
 			},
@@ -232,7 +233,17 @@ func (a *app) schemaLines(facts []config.Facts) error {
 
 // printFacts prints the facts about keys: as text for people, key by key for programs.
 func (a *app) printFacts(schema string, facts []config.Facts, text string) error {
-	return a.Out.PrintText(schema, facts, "%s", text)
+	return a.Out.PrintDocument(cli.Document{Schema: schema, Data: facts, Human: func(w io.Writer) error {
+		if s := a.Out.Stream; s.TTY {
+			var lines []string
+			for line := range strings.SplitSeq(text, "\n") {
+				lines = append(lines, term.Hang(line, s.Width())...)
+			}
+			text = strings.Join(lines, "\n")
+		}
+		_, err := io.WriteString(w, text)
+		return err
+	}})
 }
 
 func (a *app) explainKey(c *cli.Context, args []string) error {

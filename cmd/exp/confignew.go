@@ -23,7 +23,7 @@ func (a *app) configNewCommand() *cli.Command {
 			"tasks       " + strings.Join(config.StarterTasks(), ", ") + "\n" +
 			"algorithms  " + strings.Join(config.StarterAlgos(), ", "),
 		UsageText: "exp config new my.yaml --task countdown --algo grpo # then: exp run my.yaml\n" +
-			"exp config new math.yaml --task math --algo dapo --model hub:Qwen/Qwen2.5-0.5B@main --data train.jsonl",
+			"exp config new math.yaml --task math --model ./Qwen2.5-0.5B --data train.jsonl",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "task", Usage: "the `TASK`", DefaultText: config.StarterTasks()[0]},
 			&cli.StringFlag{Name: "algo", Usage: "the `ALGORITHM`", DefaultText: config.StarterAlgos()[0]},

@@ -49,7 +49,7 @@ func evalCommand(a *app) *cli.Command {
 			"accept some wrong outputs), code_partial by the share of passed tests.",
 		UsageText: strings.Join([]string{
 			"exp eval @last --suite math500 --n 4 # a run's final weights on a suite of the store",
-			"exp eval weights/qwen2.5-0.5b --suite gsm8k --suite math500 --limit 50 --temperature 0 --n 1 # a " +
+			"exp eval DIR --suite gsm8k --suite math500 --limit 50 --temperature 0 --n 1 # a " +
 				"model's folder, on the first problems of two suites",
 			"exp eval weights/qwen2.5-0.5b --adapter my-lora --suite gsm8k # the model with LoRA adapters",
 			"exp eval @last --suite math500 --grader exp --grader math_dapo # score stored samples again, " +

@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
@@ -40,7 +42,7 @@ func figureCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "file", Aliases: []string{"o"}, Usage: "write to `FILE`, which ends in ." +
 				strings.Join(figure.Formats(), ", .")},
 			&cli.BoolFlag{Name: "force", Usage: "replace FILE if it exists"},
-		}, append(armFlags(), styleFlags()...)...),
+		}, slices.Concat(armFlags(), []cli.Flag{contestsFlag()}, styleFlags())...),
 		BashComplete: a.completesRuns(1, false, a.compareCandidates),
 		Action:       a.reads(1, -1, a.drawFigure),
 	}
@@ -100,7 +102,7 @@ func (a *app) drawFigure(c *cli.Context, db *store.DB, args []string) error {
 	case path == "":
 		return a.Usagef("--file FILE is missing: where should the figure go?")
 	}
-	if _, err := cli.OneOf("--file", format, figure.Formats()); err != nil {
+	if !slices.Contains(figure.Formats(), format) {
 		return cli.Usagef("--file %s: its name ends in .%s", path, strings.Join(figure.Formats(), ", ."))
 	}
 	setting, err := figureSettings(c)
@@ -124,9 +126,32 @@ func (a *app) drawFigure(c *cli.Context, db *store.DB, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, content, 0o666); err != nil {
+	if err := writeWhole(path, content); err != nil {
 		return err
 	}
 	out := drawnFigure{File: path, Name: f.Name, Title: f.Title, Caption: f.Caption.String(), Bytes: len(content)}
-	return a.Out.PrintText("exp.figure/1", out, "%s\n%s\n", path, out.Caption)
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.figure/1", Data: out, Human: func(w io.Writer) error {
+		p := a.Out.NewPage(w)
+		p.Text("", path)
+		p.Paragraph(out.Caption)
+		return p.Close()
+	}})
+}
+
+// writeWhole writes a file next to path and renames it, so that a failure leaves what was
+// there.
+func writeWhole(path string, content []byte) error {
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		path = file
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // no effect after the rename
+	_, err = tmp.Write(content)
+	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err != nil { // CreateTemp makes it private
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
 }

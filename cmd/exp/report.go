@@ -40,7 +40,7 @@ func reportCommand(a *app) *cli.Command {
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write the report to `DIR`; an unchanged report there is " +
 				"replaced"}}, armFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "contests", Usage: "rate suites of contest problems by the standings in `FILE`"},
+			contestsFlag(),
 			&cli.StringFlag{Name: "format", Usage: "pages to write: `LIST` of " + strings.Join(reports.PageFormats,
 				", "), Value: strings.Join(reports.PageFormats, ",")},
 			&cli.StringFlag{Name: "figs", Usage: "figure files to write: `LIST` of " +
@@ -52,6 +52,12 @@ func reportCommand(a *app) *cli.Command {
 		BashComplete: a.completesRuns(0, false, a.compareCandidates),
 		Action:       a.writeReport,
 	}
+}
+
+// contestsFlag names the standings for the figure "rating".
+func contestsFlag() cli.Flag {
+	return &cli.StringFlag{Name: "contests", Usage: "rate suites of contest problems by the standings in `FILE` " +
+		"(exp help report shows its format)"}
 }
 
 // armFlags are the flags that form the arms of a report or a figure.

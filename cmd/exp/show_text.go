@@ -85,7 +85,7 @@ func (p *showPage) title() {
 	fmt.Fprintf(p, "%s  %s  %s\n", term.Strong.Paint(name, color), s.Run.Short(),
 		statusStyle(status).Paint(status, color))
 	if s.Status == store.Stopped { // the stages say why a run failed
-		fmt.Fprintf(p, "stopped by its condition: %s\n", term.Clean(s.Reason))
+		p.Paragraph("stopped by its condition: " + s.Reason)
 	}
 }
 

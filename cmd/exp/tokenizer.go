@@ -39,10 +39,10 @@ func tokenizerCommand(a *app) *cli.Command {
 				UsageText: "exp tokenizer train train.jsonl --vocab-size 8192 --out tok # all texts of all rows\n" +
 					"exp tokenizer train configs/stories_cpu_flowrl.yaml --vocab-size 768 # what a recipe trains " +
 					"on, written to its tokenizer.path\n" +
-					"exp tokenizer train gsm8k.jsonl --field question --field answer --vocab-size 4096 --out tok # " +
-					"two fields\n" +
-					"exp tokenizer train book.txt --vocab-size 2048 --special '<|im_start|>' --special '<|im_end|>' " +
-					"--out tok # with tokens for a chat",
+					"exp tokenizer train qa.jsonl --field q --field a --vocab-size 4096 --out tok # two " +
+					"fields\n" +
+					"exp tokenizer train a.txt --vocab-size 2048 --special '<|im_end|>' --out tok # with a " +
+					"token that ends a message",
 				Flags: []cli.Flag{
 					&cli.IntFlag{Name: "vocab-size", Usage: "make `N` tokens in all, special ones included"},
 					&cli.StringFlag{Name: "out", Usage: "write to the new folder `DIR`",

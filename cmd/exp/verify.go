@@ -27,12 +27,12 @@ func verifyCommand(a *app) *cli.Command {
 		Usage:     "check the record of a run by hashing and by re-executing it",
 		ArgsUsage: "RUN",
 		Description: "Each level includes the ones before:\n" +
-			"  blobs   every stored file matches its digest, and the chain (the digest of the\n" +
-			"          run's steps) follows from the recorded steps\n" +
+			"  blobs   every stored file matches its digest, and the chain (the digest of the " +
+			"run's steps) follows from the recorded steps\n" +
 			"  score   grading the stored completions gives the recorded verdicts and scores\n" +
-			"  prefix  re-executing training steps gives the recorded bits: the first --steps,\n" +
-			"          or those after a checkpoint; without --steps as many of the first 20 as\n" +
-			"          fit into 2 minutes, at least one, and it says how far it came\n" +
+			"  prefix  re-executing training steps gives the recorded bits: the first --steps, " +
+			"or those after a checkpoint; without --steps as many of the first 20 as " +
+			"fit into 2 minutes, at least one, and it says how far it came\n" +
 			"  full    re-executing every stage gives the recorded bits\n" +
 			"The outcome is recorded, and exp ls and exp show print it; nothing else in the record changes. The " +
 			"exit code is 4 if stored data was changed, 5 if re-execution gave different bits, and 7 on a " +

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -265,11 +266,21 @@ func (a *App) Warn(format string, args ...any) {
 	a.printWarning(text)
 }
 
-// Note prints a remark on stderr, unless -q is given.
+// Note prints a remark on stderr, unless -q is given. A terminal wraps it, except lines that
+// start with a space: commands, which people copy.
 func (a *App) Note(format string, args ...any) {
-	if !a.quiet {
-		text := term.Clean(fmt.Sprintf(format, args...))
-		fmt.Fprintln(a.Stderr, term.Faint.Paint(text, a.errStream().Color))
+	if a.quiet {
+		return
+	}
+	s := a.errStream()
+	for line := range strings.SplitSeq(term.CleanLines(fmt.Sprintf(format, args...)), "\n") {
+		lines := []string{line}
+		if s.TTY && !strings.HasPrefix(line, " ") {
+			lines = term.Wrap(line, s.Width())
+		}
+		for _, text := range lines {
+			fmt.Fprintln(a.Stderr, term.Faint.Paint(text, s.Color))
+		}
 	}
 }
 

@@ -229,7 +229,7 @@ func writeError(w io.Writer, f *Failure, s term.Stream) {
 	case f.see != "":
 		help = "see " + f.see + " --help\n"
 	case f.Help != "":
-		help = "  " + term.Accent.Paint("help:", s.Color) + " " + term.CleanLines(f.Help) + "\n"
+		help = "  " + term.Accent.Paint("help:", s.Color) + " " + indented(term.CleanLines(f.Help), s) + "\n"
 	}
 	// The code belongs to the first line: those after it may be a list or a table.
 	first, rest, more := strings.Cut(term.CleanLines(f.Err.Error()), "\n")
@@ -237,6 +237,15 @@ func writeError(w io.Writer, f *Failure, s term.Stream) {
 		rest = "\n" + rest
 	}
 	fmt.Fprintf(w, "%s %s%s%s\n%s", style.Paint(label, s.Color), first, code, rest, help)
+}
+
+// indented wraps a help text on a terminal, below "  help: ".
+func indented(text string, s term.Stream) string {
+	const indent = 8
+	if !s.TTY || term.Width(text)+indent <= s.Width() || strings.Contains(text, "\n") {
+		return text
+	}
+	return strings.Join(term.Wrap(text, s.Width()-indent), "\n"+strings.Repeat(" ", indent))
 }
 
 // jsonError is the schema exp.error/1.

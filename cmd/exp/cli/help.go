@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -166,18 +167,24 @@ func (p *helpPage) command(name string, path []*Command) {
 		}
 	}
 	p.text("", "")
-	p.text("", "Global flags (--store, -o, --json, …): exp --help")
+	global := "--store, -o, --json, …"
+	if slices.ContainsFunc(cmd.Flags, func(f Flag) bool { return slices.Contains(f.Names(), "o") }) {
+		global = "--store, --json, …" // -o is the command's own
+	}
+	p.text("", "Global flags ("+global+"): exp --help")
 }
 
 func (p *helpPage) heading(text string) {
 	fmt.Fprintf(p.out, "\n%s\n", term.Strong.Paint(text+":", p.color))
 }
 
-// text prints wrapped paragraphs; lines that start with a space stay as they are.
+// text prints wrapped paragraphs; a line that starts with a space keeps its columns.
 func (p *helpPage) text(margin, text string) {
 	for paragraph := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(paragraph, " ") {
-			fmt.Fprintf(p.out, "%s%s\n", margin, paragraph)
+			for _, line := range term.Hang(margin+paragraph, p.width) {
+				fmt.Fprintf(p.out, "%s\n", line)
+			}
 			continue
 		}
 		for _, line := range term.Wrap(paragraph, p.width-len(margin)) {

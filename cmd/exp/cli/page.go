@@ -39,6 +39,14 @@ func (p *Page) Line(format string, args ...any) {
 	fmt.Fprintf(p.w, "  %s\n", term.Clean(fmt.Sprintf(format, args...)))
 }
 
+// Paragraph prints a text, wrapped on a terminal and one line elsewhere.
+func (p *Page) Paragraph(text string) {
+	p.started = true
+	for _, line := range p.wrapped(term.Clean(text), 0) {
+		fmt.Fprintln(p.w, line)
+	}
+}
+
 // Fact is a name and a text about it.
 type Fact struct{ Name, Text string }
 

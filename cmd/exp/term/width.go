@@ -43,6 +43,27 @@ func Wrap(s string, width int) []string {
 	return lines
 }
 
+// Hang is Wrap for a line with a margin, and perhaps a word and two spaces or more before its
+// text: "  score  grading the completions". The lines after the first begin below the text.
+func Hang(line string, width int) []string {
+	if Width(line) <= width {
+		return []string{line}
+	}
+	text := strings.TrimLeft(line, " ")
+	if _, after, gap := strings.Cut(text, "  "); gap {
+		if after = strings.TrimLeft(after, " "); Width(line)-Width(after) <= width/2 {
+			text = after
+		}
+	}
+	head := line[:len(line)-len(text)]
+	lines := Wrap(text, width-Width(head))
+	lines[0] = head + lines[0]
+	for i := range lines[1:] {
+		lines[i+1] = strings.Repeat(" ", Width(head)) + lines[i+1]
+	}
+	return lines
+}
+
 func wrapParagraph(s string, width int) []string {
 	var lines []string
 	line := ""

@@ -108,3 +108,17 @@ func TestClean(t *testing.T) {
 		t.Errorf("CleanLines = %q", got)
 	}
 }
+
+// The lines after the first begin below the text, or below the margin.
+func TestHang(t *testing.T) {
+	for line, want := range map[string]string{
+		"  short  line":         "  short  line",
+		"  word  one two three": "  word  one two\n        three",
+		"  no column but words": "  no column but\n  words",
+		"  much-wider a  b c d": "  much-wider a b\n  c d",
+	} {
+		if got := strings.Join(Hang(line, 16), "\n"); got != want {
+			t.Errorf("%q:\n%s\nwant\n%s", line, got, want)
+		}
+	}
+}
