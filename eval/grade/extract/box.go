@@ -8,6 +8,16 @@ import (
 	"exp/eval/grade/wording"
 )
 
+// answerBox returns the last box of a text, as LastBox does, with refused true if the words around it deny it.
+func answerBox(s string) (content string, refused, ok bool) {
+	if content, ok = LastBox(s); !ok {
+		return "", false, false
+	}
+	k := lastBoxCommand(s)
+	_, end, closed := boxAt(s, k)
+	return content, closed && isRefused(s[:k], s[end:]), true
+}
+
 // LastBox returns the content of the last closed \boxed{…} or \fbox{…} and of the boxes right before it.
 func LastBox(s string) (string, bool) {
 	boxes, starts := "", len(s)
@@ -40,16 +50,38 @@ func LastBox(s string) (string, bool) {
 		}
 		boxes = strings.TrimSuffix(strings.TrimPrefix(t, "\\boxed{"), "}")
 	}
-	if boxes == "" {
-		if all := bareBox.FindAllStringSubmatch(tail(s, maxStatement), -1); len(all) > 0 {
-			boxes = all[len(all)-1][1]
-		}
-	}
 	return boxes, boxes != ""
 }
 
 // bareBox matches a box that lost its backslash.
 var bareBox = regexp.MustCompile(`(?:^|[^\\a-zA-Z])boxed\{([^{}]+)\}`)
+
+// wholeBareBox matches a text that is nothing but such a box.
+var wholeBareBox = regexp.MustCompile(`^[ *]*\$?boxed\{([^{}]+)\}\$?[ .*]*$`)
+
+// lastBareBox returns the last box without backslash, unless its sentence denies it or the text emphasises a value.
+func lastBareBox(s string) (string, bool) {
+	s = tail(s, maxStatement)
+	all := bareBox.FindAllStringSubmatchIndex(s, -1)
+	if len(all) == 0 || bold(s) != "" {
+		return "", false
+	}
+	m := all[len(all)-1]
+	before := wording.Lower(s[strings.LastIndexAny(s[:m[0]], ".!?\n")+1 : m[2]])
+	after := wording.Lower(strings.TrimLeft(s[m[1]:], "$*"))
+	if denied(before) || wording.Unsettled(before) || isRefused(before[:len(before)-len("boxed{")], after) {
+		return "", false
+	}
+	return Statement(s[m[2]:m[3]]), true
+}
+
+// isRefused reports whether the words right before or right behind a box deny it.
+func isRefused(before, after string) bool {
+	before = strings.TrimRight(wording.Lower(tail(before, 80)), " $*\\(\\[")
+	after = strings.TrimLeft(wording.Lower(tailless(after)), " $*\\)\\]")
+	return deniedBefore.MatchString(before) || deniedBehind.MatchString(after) || failing.MatchString(after) ||
+		strings.HasSuffix(before, " not") || strings.HasSuffix(before, "n't")
+}
 
 // lastBoxCommand returns the index of the last \boxed or \fbox.
 func lastBoxCommand(s string) int {

@@ -130,7 +130,7 @@ func clauseValue(clause string) (value string, decided bool) {
 	if !ok {
 		return "", false
 	}
-	before, after := wording.Lower(clause[:v.start]), wording.Lower(strings.Trim(wording.WithoutFonts(clause[v.end:]),
+	before, after := withoutOthers(wording.Lower(clause[:v.start])), wording.Lower(strings.Trim(wording.WithoutFonts(clause[v.end:]),
 		" .*!"))
 	if denied(before) && !calculation.MatchString(clause) {
 		return "", false

@@ -44,7 +44,9 @@ func FromResponse(response string) Found {
 	} else if k := lastIndex(s, "<answer>"); k >= 0 && len(s)-k < maxStatement {
 		return within(s[k+len("<answer>"):], "<answer>")
 	}
-	if box, ok := LastBox(s); ok {
+	if box, refused, ok := answerBox(s); refused {
+		return Found{How: "the last box is denied"}
+	} else if ok {
 		return Found{Text: Statement(box), How: "box", Sure: true}
 	}
 	if t, ok := answerField(s); ok {
@@ -52,6 +54,9 @@ func FromResponse(response string) Found {
 	}
 	if f, ok := answerPhrase(s); ok {
 		return f
+	}
+	if box, ok := lastBareBox(s); ok {
+		return Found{Text: box, How: "a box without backslash"}
 	}
 	return closing(s)
 }
@@ -83,20 +88,28 @@ func within(s, how string) Found {
 		s = box
 	} else if f, ok := answerPhrase(s); ok {
 		return f
+	} else if box, ok := lastBareBox(s); ok {
+		return Found{Text: box, How: "a box without backslash"}
 	}
 	return Found{Text: reduce(s), How: how, Sure: true}
 }
 
 // FromAnswer extracts an answer from text that is either the answer or prose with one.
 func FromAnswer(s string) Found {
-	if box, ok := LastBox(s); ok {
+	if box, refused, ok := answerBox(s); refused {
+		return Found{How: "the last box is denied"}
+	} else if ok {
 		return Found{Text: Statement(box), How: "box", Sure: true}
 	}
+	if box, ok := lastBareBox(s); ok && strings.HasPrefix(Statement(s), "boxed{") {
+		return Found{Text: box, How: "a box without backslash"}
+	}
 	if len(s) <= latex.MaxAnswer {
-		if t := concluded(Statement(s)); t != "" {
-			return Found{Text: t, How: "the value in a sentence", Sure: true}
+		t := withoutContrast(Statement(s))
+		if v := concluded(t); v != "" {
+			return Found{Text: v, How: "the value in a sentence", Sure: true}
 		}
-		if t := Statement(s); readable(t) && !(isSentence(t) && hasUnknownWords(t)) {
+		if readable(t) && !(isSentence(t) && hasUnknownWords(t)) {
 			return Found{Text: t, How: "the whole", Sure: true}
 		}
 	}
@@ -154,7 +167,10 @@ func closing(s string) Found {
 	if t := chosen(s); t != "" {
 		return Found{Text: t, How: "the choice in the last line", Sure: true}
 	}
-	s = exclaimed.ReplaceAllString(s, "$1$2.")
+	if hasDenyingLabel(s) {
+		return Found{How: "no answer: the label denies the value"}
+	}
+	s = withoutContrast(exclaimed.ReplaceAllString(s, "$1$2."))
 	if len(whole) <= 200 && !strings.Contains(whole, "\n") && enumeration(s) == "" {
 		if t := asAnswer.ReplaceAllString(Statement(opening.ReplaceAllString(Statement(s), "")),
 			""); concluded(t) == "" && readable(t) &&

@@ -22,7 +22,7 @@ func answerPhrase(s string) (Found, bool) {
 		if start < 0 {
 			break
 		}
-		if standsBack(s[after:]) || isSupposed(s[:start], s[start:after]) {
+		if standsBack(s[after:]) || isSupposed(s[:start], s[start:after]) || noAnswer.MatchString(tail(s[:start], 40)) {
 			end = start
 			continue
 		}
@@ -33,6 +33,13 @@ func answerPhrase(s string) (Found, bool) {
 	}
 	return Found{}, false
 }
+
+// noAnswer matches words before an answer phrase that make it name none: No answer equals 36, the wrong answer is 36.
+var noAnswer = regexp.MustCompile(`(?i)\b(?:no|not an?|not the|wrong|incorrect|false|neither)(?: (?:other|` +
+	`final|correct|` +
+	`right|possible))* $|\b(?:not|n't|never|cannot) (?:think|believe|say|mean|claim|imply|true|correct|right|` +
+	`the case|certain|` +
+	`sure)(?: that)?(?: (?:the|our|my|final|correct))* $`)
 
 // isSupposed reports whether an answer phrase says what would be: If x were 3, the answer would be …; Suppose the
 // answer is …
@@ -46,10 +53,12 @@ func isSupposed(before, phrase string) bool {
 
 // supposition matches what makes the answer after it an assumption.
 var supposition = regexp.MustCompile(
-	`\b(?:suppose|supposing|assume|assuming|if|whether|imagine|pretend|say)(?: that)?(?: (?:the|our|my|final|correct))* $`)
+	`\b(?:suppose|supposing|assume|assuming|if|whether|imagine|pretend|say)(?: that)?(?: (?:the|our|my|final|` +
+		`correct))* $`)
 
 // doubted reports whether the words before an answer phrase take it back: I doubt the answer is, half the answer is.
 func doubted(before string) bool {
+	before = strings.ReplaceAll(tail(before, maxStatement), "no doubt", "")
 	words := strings.FieldsFunc(wording.Lower(lastWords(before[strings.LastIndexAny(before, ".!?\n:")+1:], 5)),
 		notLetter)
 	return slices.ContainsFunc(words, func(w string) bool {

@@ -28,7 +28,7 @@ var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|co
 	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
 
 // correction matches a value after the one that it replaces.
-var correction = regexp.MustCompile(`^not [^ ]+,? but (?:rather )?([^ ].*)$`)
+var correction = regexp.MustCompile(`^[Nn]ot [^ ]+,? but (?:rather )?([^ ].*)$`)
 
 // asAnswer matches what only calls a value the answer.
 var asAnswer = regexp.MustCompile(` (?:as (?:the|our|my) (?:final )?(?:answer|result)|it is)$`)
@@ -41,7 +41,12 @@ var (
 
 // reduce extracts the answer from a sentence.
 func reduce(s string) string {
-	s = withoutRounding(s)
+	if m := wholeBareBox.FindStringSubmatch(s); m != nil {
+		s = m[1]
+	}
+	if s = withoutDenied(withoutContrast(withoutWithdrawn(withoutRounding(s)))); s == "" {
+		return ""
+	}
 	for range 2 { // So we get
 		s = Statement(opening.ReplaceAllString(Statement(s), ""))
 	}
@@ -52,9 +57,6 @@ func reduce(s string) string {
 	if m, rest := leadingMath(s), s[min(len(s), leadingLength(s)):]; m != "" && aside.MatchString(rest) &&
 		!(consequence.MatchString(rest) && hasValue(rest)) {
 		return m
-	}
-	if m := correction.FindStringSubmatch(s); m != nil {
-		return reduce(m[1]) // not 96 but 95
 	}
 	if t := concluded(s); t != "" {
 		return t

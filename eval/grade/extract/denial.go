@@ -1,0 +1,155 @@
+package extract
+
+import (
+	"regexp"
+	"strings"
+
+	"exp/eval/grade/wording"
+)
+
+// Values that a sentence names only to deny them.
+
+// deniedBefore matches words right before a value that deny it: we reject 36, the sum is hardly 36, 答案不是12.
+var deniedBefore = regexp.MustCompile(`(?:` + rejecting + `(?: (?:the|value|root|solution|case|option|[a-z] =))*|` +
+	`\b(?:nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|` +
+	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of)|` +
+	`\b(?:answer|sum|value|result|total|product|it|this|that) ?(?:≠|\\neq?)|` +
+	`^(?:(?:so|thus|hence|therefore|then|and|but|since|because),? )*` +
+	`(?:none|neither|nothing|no [a-rt-z][a-z]+|not (?:one|all))(?: [a-z]+){0,4} ` +
+	`(?:is|are|was|were|be|equals?|gives?|yields?|makes?|=)|` +
+	`不是|不为|不為|不等于|不等於|并非|並非) ?\$?$`)
+
+// rejecting matches verbs that take their object back.
+const rejecting = `\b(?:(?:reject|discard|exclud|eliminat|dismiss|disregard)(?:e|ed|ing)?|(?:rul|throw)(?:e|ed|ing)? out)`
+
+// deniedBehind matches words right behind a value that deny it: 36 would be too many, 12ではない, 12 °C below zero.
+var deniedBehind = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
+	`(?:is|are|was|were|would be|will be|seems|looks|must be|has been)` +
+	`(?: clearly| obviously| also| far| much| still| simply| therefore| an?)? ` +
+	`(?:too|wrong|incorrect|impossible|false|invalid|extraneous|rejected|excluded|discarded|ruled out|absurd|` +
+	`mistaken|unacceptable|inadmissible|spurious|out of range|a contradiction)\b|` +
+	`\(?(?:rejected|extraneous|invalid|discarded|excluded|wrong|incorrect|impossible|` +
+	`not (?:valid|allowed|possible|accepted))\b|` +
+	`(?:[°a-z]+ ){0,3}(?:below|under) (?:zero|freezing|0|sea level)\b|` +
+	`(?:では|じゃ|で)(?:ない|ありません|なく)|不是|不对|不對|(?:가|이) ?아니)`)
+
+// denial is a fast check for both.
+var denial = regexp.MustCompile(`(?i)reject|discard|exclud|eliminat|dismiss|disregard|(?:rul|throw)[a-z]* out|nearly|almost|` +
+	`hardly|barely|scarcely|exceed|surpass|just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |[不并並]|too|wrong|` +
+	`incorrect|impossible|false|valid|extraneous|absurd|mistaken|able|missible|spurious|out of range|contradiction|` +
+	`below|under|ない|ありません|なく|아니`)
+
+// withoutDenied drops the clauses of a sentence whose values it denies; empty if no value is left.
+func withoutDenied(s string) string {
+	if hasDenyingLabel(s) {
+		return ""
+	}
+	if len(s) > maxStatement || !denial.MatchString(s) {
+		return s
+	}
+	ends := append(clauseEnds.FindAllStringIndex(maskedBounds(s), -1), []int{len(s), len(s)})
+	var kept strings.Builder
+	from, dropped, valued := 0, false, false
+	for _, m := range ends {
+		clause := s[from:m[0]]
+		switch {
+		case isDenied(clause):
+			dropped = true
+		default:
+			valued = valued || hasValue(clause)
+			kept.WriteString(s[from:m[1]])
+		}
+		from = m[1]
+	}
+	switch {
+	case !dropped:
+		return s
+	case !valued:
+		return ""
+	}
+	return kept.String()
+}
+
+// denyingLabel matches a label that turns or denies the value behind it: The value is negative: 12.
+var denyingLabel = regexp.MustCompile(`(?i)(?:^|[.!?] )[^0-9:.$]*\b(?:negative|minus|opposite|not|except|` +
+	`never|wrong|incorrect|` +
+	`false|rejected|excluded|impossible): *\**[-−$\\(0-9]`)
+
+// hasDenyingLabel reports whether the last sentence begins with such a label.
+func hasDenyingLabel(s string) bool {
+	return strings.Contains(s, ":") && denyingLabel.MatchString(tail(s, maxStatement)) &&
+		denyingLabel.MatchString(lastSentence(tail(s, maxStatement)))
+}
+
+// isDenied reports whether a clause has values and denies all of them.
+func isDenied(clause string) bool {
+	low, some := wording.Lower(clause), false
+	for _, v := range spans(clause) {
+		if v.name {
+			continue
+		}
+		if !deniedBefore.MatchString(strings.TrimRight(low[:v.start], " ")) && !deniedBehind.MatchString(low[v.end:]) {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// contrast matches a value behind the answer that it is not: 36, not 40.
+var contrast = regexp.MustCompile(`^(.*[0-9}$)%][^,]{0,20})(?:, (?:and |but )?not|,? rather than|,? instead of) ` +
+	`[$€£]?[-−]?[0-9][0-9.,/%]*\$?(?: [a-z]+)?([.!]?)$`)
+
+// withoutContrast drops such a value, and one before the answer: Not 40, but 36.
+func withoutContrast(s string) string {
+	if m := contrast.FindStringSubmatch(s); m != nil && !denied(wording.Lower(m[1])) {
+		s = m[1] + m[2]
+	}
+	if m := correction.FindStringSubmatch(s); m != nil {
+		return m[1] // not 96 but 95
+	}
+	return s
+}
+
+// withdrawal matches words that replace the value before them: 36 ... wait, 37.
+var withdrawal = regexp.MustCompile(`(?i)(?:\.{2,}|…|[,;—–]|--+| -) *(?:(?:wait|no|sorry|hmm+|oops|` +
+	`nope)\b *(?:[,.:!—–-]|$)|` +
+	`(?:actually|correction|scratch that|make that|i mean|or rather)\b[,:]? *[^a-z]*[0-9])`)
+
+// withoutWithdrawn returns what replaces a value that the sentence withdraws; empty if nothing does.
+func withoutWithdrawn(s string) string {
+	list := withdrawal.FindAllStringIndex(tailless(s), -1)
+	if list == nil || !hasValue(s[:list[0][0]]) {
+		return s
+	}
+	last := list[len(list)-1]
+	rest := s[last[0]:]
+	if !hasValue(rest) {
+		return ""
+	}
+	return strings.TrimLeft(withdrawn.ReplaceAllString(rest, ""), " ,:.!—–-")
+}
+
+// withdrawn matches the words of a withdrawal.
+var withdrawn = regexp.MustCompile(`(?i)^[^a-z0-9]*(?:wait|no|sorry|hmm+|oops|nope|actually|correction|` +
+	`scratch that|make that|` +
+	`i mean|or rather)\b`)
+
+// aboutOthers matches a negation inside a phrase about other things: the probability that it is not red is 36.
+var aboutOthers = regexp.MustCompile(`\b(?:(?:that|which|who|whose|where) (?:[a-z]+ ){0,4}` +
+	`(?:is|are|was|were|do|does|did|has|have|can|could|will)(?: not|n't) |(?:of|for) not )((?:[a-z]+ ){1,7})` +
+	`(?:is|are|was|were|equals|=) `)
+
+// opinion matches words that carry a negation over to what follows: does not mean that it is 36.
+var opinion = regexp.MustCompile(`\b(?:that|think|say|believe|mean|imply|know|see|follow|seem|true|the case|` +
+	`correct|since|because|` +
+	`so|when|and|but)\b`)
+
+// withoutOthers drops such a phrase from the words before a value.
+func withoutOthers(before string) string {
+	m := aboutOthers.FindStringSubmatchIndex(before)
+	if m == nil || opinion.MatchString(before[m[2]:m[3]]) {
+		return before
+	}
+	return before[:m[0]] + before[m[3]:]
+}
