@@ -71,7 +71,8 @@ func sentenceValue(s string) string {
 // rejected matches a clause that takes back the value before it.
 var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|which))?|and (?:this|that|it)) ` +
 	`(?:(?:does|do|did|can|could|is|was|would)(?: ?not|n't|not|n’t)|cannot|fails?|contradicts?|violates?|` +
-	`is (?:too|impossible|wrong|incorrect|absurd|a contradiction|invalid|false))\b`)
+	`is (?:too|impossible|wrong|incorrect|absurd|a contradiction|invalid|false|extraneous|rejected|` +
+	`discarded|excluded|spurious))\b`)
 
 // attained matches what begins the place of an extremum, which may be several equations.
 var attained = regexp.MustCompile(`,? (?:which (?:occurs?|happens|is (?:attained|achieved|reached))|attained|achieved|` +
@@ -150,7 +151,7 @@ func clauseValue(clause string) (value string, decided bool) {
 	case len(next) > 1 && (next[0] == "to" || next[0] == "and") && strings.ContainsAny(next[1], "0123456789$"):
 		return "", true
 	}
-	if limited.MatchString(after) || failing.MatchString(after) || another.MatchString(after) {
+	if continued.MatchString(after) || limited.MatchString(after) || failing.MatchString(after) || another.MatchString(after) {
 		return "", true
 	}
 	if value = Statement(v.text); strings.HasSuffix(before, "negative ") {
@@ -202,6 +203,9 @@ func denied(before string) bool {
 
 // deniedAbroad matches "is not" in other languages: no es, non è.
 var deniedAbroad = regexp.MustCompile(`\b(?:no|non) (?:es|son|è|é|era|sono)(?:[^a-z]|$)`)
+
+// continued matches a calculation without result that goes on behind a value: 48 choose 2 ways, 48 times 47 ways.
+var continued = regexp.MustCompile(`^(?:choose|times|multiplied by|divided by|plus|minus) \$?[0-9][^=]*$`)
 
 // limited matches words behind a value that make it a bound or turn its sign: 12 at most, 12 degrees below zero.
 var limited = regexp.MustCompile(`^(?:[a-z]+ ){0,2}(?:at (?:most|least|minimum|maximum)|or (?:more|less|fewer)|` +

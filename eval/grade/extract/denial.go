@@ -11,32 +11,38 @@ import (
 
 // deniedBefore matches words right before a value that deny it: we reject 36, the sum is hardly 36, 答案不是12.
 var deniedBefore = regexp.MustCompile(`(?:` + rejecting + `(?: (?:the|value|root|solution|case|option|[a-z] =))*|` +
-	`\b(?:nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|` +
-	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of)|` +
+	`\b(?:try|tried|trying|nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
+	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of|at first (?:sight|glance)(?: [a-z]+)*)|` +
 	`\b(?:answer|sum|value|result|total|product|it|this|that) ?(?:≠|\\neq?)|` +
 	`^(?:(?:so|thus|hence|therefore|then|and|but|since|because),? )*` +
-	`(?:none|neither|nothing|no [a-rt-z][a-z]+|not (?:one|all))(?: [a-z]+){0,4} ` +
+	`(?:none|neither|nothing|no [a-z]{2,}|not (?:one|all))(?: [a-z]+){0,4} ` +
 	`(?:is|are|was|were|be|equals?|gives?|yields?|makes?|=)|` +
 	`不是|不为|不為|不等于|不等於|并非|並非) ?\$?$`)
 
 // rejecting matches verbs that take their object back.
-const rejecting = `\b(?:(?:reject|discard|exclud|eliminat|dismiss|disregard)(?:e|ed|ing)?|(?:rul|throw)(?:e|ed|ing)? out)`
+const rejecting = `\b(?:(?:reject|discard|exclud|eliminat|dismiss|disregard)(?:e|ed|ing)?|(?:rul|throw)(?:e|ed|` +
+	`ing)? out)`
 
 // deniedBehind matches words right behind a value that deny it: 36 would be too many, 12ではない, 12 °C below zero.
 var deniedBehind = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
-	`(?:is|are|was|were|would be|will be|seems|looks|must be|has been)` +
+	`(?:is|are|was|were|(?:would|will|must|can|should|may|could|has to) be|seems|looks|has been)` +
 	`(?: clearly| obviously| also| far| much| still| simply| therefore| an?)? ` +
 	`(?:too|wrong|incorrect|impossible|false|invalid|extraneous|rejected|excluded|discarded|ruled out|absurd|` +
-	`mistaken|unacceptable|inadmissible|spurious|out of range|a contradiction)\b|` +
+	`mistaken|unacceptable|inadmissible|spurious|out of (?:the )?(?:range|domain|bounds)|a contradiction)\b|` +
+	`too (?:many|few|much|low|high|large|` +
+	`small|big)\b|contradicts?\b|violates?\b|` +
 	`\(?(?:rejected|extraneous|invalid|discarded|excluded|wrong|incorrect|impossible|` +
 	`not (?:valid|allowed|possible|accepted))\b|` +
 	`(?:[°a-z]+ ){0,3}(?:below|under) (?:zero|freezing|0|sea level)\b|` +
 	`(?:では|じゃ|で)(?:ない|ありません|なく)|不是|不对|不對|(?:가|이) ?아니)`)
 
 // denial is a fast check for both.
-var denial = regexp.MustCompile(`(?i)reject|discard|exclud|eliminat|dismiss|disregard|(?:rul|throw)[a-z]* out|nearly|almost|` +
-	`hardly|barely|scarcely|exceed|surpass|just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |[不并並]|too|wrong|` +
-	`incorrect|impossible|false|valid|extraneous|absurd|mistaken|able|missible|spurious|out of range|contradiction|` +
+var denial = regexp.MustCompile(`(?i)reject|discard|exclud|eliminat|dismiss|disregard|(?:rul|throw)[a-z]* out|` +
+	`nearly|almost|` +
+	`hardly|barely|scarcely|exceed|surpass|divides|at first |just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |` +
+	`[不并並]|too|wrong|` +
+	`incorrect|impossible|false|valid|extraneous|absurd|mistaken|able|missible|spurious|out of|contradict|violate|` +
+	`tr(?:y|ied)|` +
 	`below|under|ない|ありません|なく|아니`)
 
 // withoutDenied drops the clauses of a sentence whose values it denies; empty if no value is left.
@@ -81,9 +87,15 @@ func hasDenyingLabel(s string) bool {
 		denyingLabel.MatchString(lastSentence(tail(s, maxStatement)))
 }
 
+// certain matches a "no" that denies nothing.
+var certain = regexp.MustCompile(`\bno (?:doubt|matter|wonder)\b`)
+
 // isDenied reports whether a clause has values and denies all of them.
 func isDenied(clause string) bool {
 	low, some := wording.Lower(clause), false
+	if certain.MatchString(low) {
+		return false
+	}
 	for _, v := range spans(clause) {
 		if v.name {
 			continue
