@@ -17,16 +17,16 @@ func (a *app) configNewCommand() *cli.Command {
 	files := strings.Join(config.StartersFromFiles(), " and ")
 	return &cli.Command{
 		Name: "new", ArgsUsage: "[FILE]", Usage: "write a short commented recipe that runs as it is",
-		Description: "Writes FILE, or stdout. The recipe trains a small model from nothing on generated problems, " +
-			"in minutes on a CPU; for the tasks " + files + " it trains adapters of --model on the problems of " +
+		Description: "Writes FILE, or stdout without FILE or with -. The recipe trains a small model from nothing on " +
+			"generated problems, in minutes on a CPU; for the tasks " + files + " it trains adapters of --model on the problems of " +
 			"--data.\n" +
 			"tasks       " + strings.Join(config.StarterTasks(), ", ") + "\n" +
-			"algorithms  " + strings.Join(config.StarterAlgos(), ", "),
+			"algorithms  " + strings.Join(config.StarterAlgos(""), ", "),
 		UsageText: "exp config new my.yaml --task countdown --algo grpo # then: exp run my.yaml\n" +
 			"exp config new math.yaml --task math --model ./Qwen2.5-0.5B --data train.jsonl",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "task", Usage: "the `TASK`", DefaultText: config.StarterTasks()[0]},
-			&cli.StringFlag{Name: "algo", Usage: "the `ALGORITHM`", DefaultText: config.StarterAlgos()[0]},
+			&cli.StringFlag{Name: "algo", Usage: "the `ALGORITHM`", DefaultText: config.StarterAlgos("")[0]},
 			&cli.StringFlag{Name: "model", Usage: "start from `PATH`, a Hugging Face folder or " +
 				"hub:ORG/NAME@REVISION", DefaultText: "none"},
 			&cli.StringFlag{Name: "data", Usage: "train on the problems of `FILE` (.jsonl, .parquet)",
@@ -38,7 +38,7 @@ func (a *app) configNewCommand() *cli.Command {
 			case "task":
 				return cli.Candidates(config.StarterTasks())
 			case "algo":
-				return cli.Candidates(config.StarterAlgos())
+				return cli.Candidates(config.StarterAlgos(""))
 			}
 			return cli.PathCandidates(w.Text, nil)
 		}),
@@ -52,7 +52,7 @@ func (a *app) configNew(c *cli.Context, args []string) error {
 	if s.Task, err = cli.OneOf("--task", c.String("task"), config.StarterTasks()); err != nil {
 		return err
 	}
-	if s.Algo, err = cli.OneOf("--algo", c.String("algo"), config.StarterAlgos()); err != nil {
+	if s.Algo, err = cli.OneOf("--algo", c.String("algo"), config.StarterAlgos("")); err != nil {
 		return err
 	}
 	if !slices.Contains(config.StartersFromFiles(), s.Task) && (s.Model != "" || s.Data != "" || s.Test != "") {
@@ -60,12 +60,22 @@ func (a *app) configNew(c *cli.Context, args []string) error {
 			strings.Join(config.StartersFromFiles(), " and "), s.Task)
 	}
 	text, err := config.NewRecipe(s)
-	if err != nil {
-		return cli.Usagef("%w", err).Advise("--model DIR --data FILE.jsonl; another task generates its problems: " +
-			strings.Join(config.StarterTasks(), ", "))
+	switch {
+	case err != nil && slices.Contains(config.StartersFromFiles(), s.Task):
+		generated := slices.DeleteFunc(config.StarterTasks(), func(task string) bool {
+			return slices.Contains(config.StartersFromFiles(), task)
+		})
+		return cli.Usagef("%w", err).Advise("--model DIR --data FILE.jsonl; other tasks generate their problems: " +
+			strings.Join(generated, ", "))
+	case err != nil:
+		return cli.Usagef("%w", err).Advise("choose another --algo: " +
+			strings.Join(config.StarterAlgos(s.Task), ", "))
 	}
-	if len(args) == 0 {
+	if len(args) == 0 || args[0] == "-" {
 		_, err := io.WriteString(a.Stdout, text)
+		return err
+	}
+	if err := checkOutputFolder(args[0]); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)

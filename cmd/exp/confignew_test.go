@@ -17,7 +17,7 @@ func TestConfigNew(t *testing.T) {
 	dir := t.TempDir()
 	help := strings.Join(strings.Fields(exp(t, "config", "new", "--help").stdout), " ")
 	var files []string
-	for i, algo := range config.StarterAlgos() {
+	for i, algo := range config.StarterAlgos("") {
 		if !strings.Contains(help, " "+algo) {
 			t.Errorf("the help does not name %s", algo)
 		}
@@ -75,9 +75,24 @@ func TestConfigNewRefuses(t *testing.T) {
 	exp(t, "config", "new", "--task", "countdwn").refuses(t, 2, "did you mean countdown?")
 	exp(t, "config", "new", "--algo", "gropo").refuses(t, 2, "did you mean grpo?")
 	exp(t, "config", "new", "--data", "x.jsonl").refuses(t, 2, "generates its problems")
-	exp(t, "config", "new", "--task", "outcomes", "--algo", "gdpo").refuses(t, 2, "only one")
+	exp(t, "config", "new", "--task", "outcomes", "--algo", "gdpo").refuses(t, 2, "only one", "choose another --algo: ", "grpo")
+	got := exp(t, "config", "new", "--task", "outcomes", "--algo", "gdpo")
+	if strings.Contains(got.stderr, "--data") || strings.Contains(got.stderr, "gdpo,") {
+		t.Errorf("advice that does not help:\n%s", got.stderr)
+	}
+	got = exp(t, "config", "new", "--task", "math")
+	if _, generated, _ := strings.Cut(got.stderr, "generate their problems: "); !strings.HasPrefix(generated, "countdown, ") ||
+		strings.Contains(generated, "math") || strings.Contains(generated, "code") {
+		t.Errorf("tasks that generate their problems:\n%s", got.stderr)
+	}
+	missing := filepath.Join(t.TempDir(), "not there")
+	exp(t, "config", "new", filepath.Join(missing, "x.yaml")).refuses(t, 2, missing+" does not exist", "mkdir -p '"+missing+"'")
 	file := writeFile(t, "mine.yaml", "mine")
 	exp(t, "config", "new", file).refuses(t, 2, "exists and is not overwritten")
+	t.Chdir(t.TempDir())
+	if got := exp(t, "config", "new", "-"); !strings.HasPrefix(got.stdout, "# flowrl on countdown") || got.code != 0 {
+		t.Errorf("- is stdout: %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
 	if got := exp(t, "config", "new"); !strings.HasPrefix(got.stdout, "# flowrl on countdown") || got.code != 0 {
 		t.Errorf("to stdout: %d\n%s%s", got.code, got.stdout, got.stderr)
 	}

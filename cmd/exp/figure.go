@@ -114,6 +114,9 @@ func (a *app) drawFigure(c *cli.Context, db *store.DB, args []string) error {
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if err := checkOutputFolder(path); err != nil {
+		return err
+	}
 	in, err := a.reportInput(c, db, args[1:])
 	if err != nil {
 		return err

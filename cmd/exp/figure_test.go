@@ -34,6 +34,7 @@ func TestFigure(t *testing.T) {
 		{[]string{"rating", "smoke-flowrl", "-o", dir + "/d.pdf"}, 3, "it needs a contests file (--contests)", ""},
 		{[]string{"rating", "smoke-flowrl", "-o", dir + "/d.pdf", "--contests", dir + "/none.json"}, 3, "none.json", ""},
 		{[]string{"graders", "smoke-flowrl", "-o", dir + "/d.pdf"}, 3, "these runs have none: no suite", ""},
+		{[]string{"entropy", "smoke-flowrl", "-o", dir + "/no/d.pdf"}, 2, dir + "/no does not exist", "mkdir -p "},
 		{[]string{"entropy", "smoke-flowrl"}, 2, "--file FILE is missing", ""},
 		{[]string{"entropy", "-o", dir + "/d.pdf"}, 2, "no runs given", ""},
 		{[]string{"entropy", "smoke-flowrl", "-o", dir + "/d.pdf", "--columns", "3"}, 2, "1 or 2 columns", ""},

@@ -18,11 +18,19 @@ type Starter struct {
 	Test       string // problems for the final scores; empty: Data
 }
 
-// StarterTasks lists the tasks that recipes can be written for, and StarterAlgos the algorithms.
+// StarterTasks lists the tasks that recipes can be written for.
 func StarterTasks() []string { return slices.Clone(lookup("task.kind").Words) }
 
-// StarterAlgos lists the algorithms that recipes can be written for.
-func StarterAlgos() []string { return kinds() }
+// StarterAlgos lists the algorithms that recipes for a task can be written for; "": for any task.
+func StarterAlgos(task string) []string {
+	var names []string
+	for _, a := range algorithms() {
+		if !a.Advantage.Components || task != "outcomes" { // which has one reward
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
 
 // StartersFromFiles lists the tasks that need a model and problems of the user.
 func StartersFromFiles() []string { return []string{"math", "code"} }
@@ -40,7 +48,7 @@ func NewRecipe(s Starter) (string, error) {
 		return "", errors.New("the task " + s.Task + " needs a model and problems")
 	}
 	a := algorithms()[algo]
-	if a.Advantage.Components && s.Task == "outcomes" {
+	if !slices.Contains(StarterAlgos(s.Task), s.Algo) {
 		return "", errors.New(s.Algo + " weighs several rewards, and outcomes has only one")
 	}
 	if s.Test == "" {

@@ -12,7 +12,7 @@ import (
 func TestStarters(t *testing.T) {
 	dir := t.TempDir()
 	for _, task := range StarterTasks() {
-		for _, algo := range StarterAlgos() {
+		for _, algo := range StarterAlgos("") {
 			s := Starter{Task: task, Algo: algo}
 			if slices.Contains(StartersFromFiles(), task) {
 				if _, err := NewRecipe(s); err == nil || !strings.Contains(err.Error(), "needs a model and problems") {
