@@ -14,7 +14,8 @@ import (
 func checkOutputFolder(path string) error {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return cli.Usagef("cannot write %s: the folder %s does not exist", path, dir).Advise("mkdir -p " + strings.Join(quoteAll([]string{dir}), ""))
+		return cli.Usagef("cannot write %s: the folder %s does not exist", path, dir).
+			Advise(strings.Join(quoteAll([]string{"mkdir", "-p", dir}), " "))
 	}
 	return nil
 }
