@@ -17,9 +17,9 @@ func (a *app) configNewCommand() *cli.Command {
 	files := strings.Join(config.StartersFromFiles(), " and ")
 	return &cli.Command{
 		Name: "new", ArgsUsage: "[FILE]", Usage: "write a short commented recipe that runs as it is",
-		Description: "Writes FILE, or stdout without FILE or with -. The recipe trains a small model from nothing on " +
-			"generated problems, in minutes on a CPU; for the tasks " + files + " it trains adapters of --model on the problems of " +
-			"--data.\n" +
+		Description: "Writes FILE, or stdout without FILE or with -. The recipe trains a small model from nothing " +
+			"on generated problems, in minutes on a CPU; for the tasks " + files + " it trains adapters of " +
+			"--model on the problems of --data.\n" +
 			"tasks       " + strings.Join(config.StarterTasks(), ", ") + "\n" +
 			"algorithms  " + strings.Join(config.StarterAlgos(""), ", "),
 		UsageText: "exp config new my.yaml --task countdown --algo grpo # then: exp run my.yaml\n" +
