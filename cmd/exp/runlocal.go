@@ -139,7 +139,8 @@ func outcomeOf(ends []cluster.End) term.Status {
 	status := term.Done
 	for _, e := range ends {
 		switch {
-		case e.Code == int(cli.ExitInterrupted), e.Code == int(cli.ExitCondition), errors.Is(e.Err, cluster.ErrNotStarted):
+		case e.Code == int(cli.ExitInterrupted), e.Code == int(cli.ExitCondition),
+			errors.Is(e.Err, cluster.ErrNotStarted):
 			if status == term.Done {
 				status = term.Stopped
 			}
@@ -163,7 +164,8 @@ func (s *localStudy) ended(i int, e cluster.End) {
 	case e.Code == int(cli.ExitInterrupted):
 		s.display.Note(fmt.Sprintf("%s  stopped after %s", name, wall))
 	case e.Signal != 0:
-		s.display.Warn(fmt.Sprintf("%s: its process was ended by signal %d (%v) after %s", name, e.Signal, e.Signal, wall))
+		s.display.Warn(fmt.Sprintf("%s: its process was ended by signal %d (%v) after %s", name, e.Signal, e.Signal,
+			wall))
 	case e.Code == int(cli.ExitCondition):
 		s.display.Note(fmt.Sprintf("%s  stopped by its condition after %s", name, wall))
 	default:

@@ -143,7 +143,8 @@ func spelled(t *testing.T, names map[string]bool) {
 		}
 	}
 	for name := range names {
-		if strings.Contains(name, "{") || name == "val/" {
+		// A buffer of a checkpoint is called after its learner: NAME/params.
+		if strings.Contains(name, "{") || name == "val/" || strings.HasPrefix(name, "NAME/") {
 			delete(names, name)
 		}
 	}

@@ -131,8 +131,8 @@ func clauseValue(clause string) (value string, decided bool) {
 	if !ok {
 		return "", false
 	}
-	before, after := withoutOthers(wording.Lower(clause[:v.start])), wording.Lower(strings.Trim(wording.WithoutFonts(clause[v.end:]),
-		" .*!"))
+	before := withoutOthers(wording.Lower(clause[:v.start]))
+	after := wording.Lower(strings.Trim(wording.WithoutFonts(clause[v.end:]), " .*!"))
 	if denied(before) && !calculation.MatchString(clause) {
 		return "", false
 	}
@@ -151,7 +151,8 @@ func clauseValue(clause string) (value string, decided bool) {
 	case len(next) > 1 && (next[0] == "to" || next[0] == "and") && strings.ContainsAny(next[1], "0123456789$"):
 		return "", true
 	}
-	if continued.MatchString(after) || limited.MatchString(after) || failing.MatchString(after) || another.MatchString(after) {
+	if continued.MatchString(after) || limited.MatchString(after) || failing.MatchString(after) ||
+		another.MatchString(after) {
 		return "", true
 	}
 	if value = Statement(v.text); strings.HasSuffix(before, "negative ") {

@@ -22,7 +22,8 @@ func answerPhrase(s string) (Found, bool) {
 		if start < 0 {
 			break
 		}
-		if standsBack(s[after:]) || isSupposed(s[:start], s[start:after]) || noAnswer.MatchString(tail(s[:start], 40)) {
+		if standsBack(s[after:]) || isSupposed(s[:start], s[start:after]) ||
+			noAnswer.MatchString(tail(s[:start], 40)) {
 			end = start
 			continue
 		}
