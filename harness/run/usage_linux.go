@@ -1,6 +1,12 @@
 package run
 
-import "golang.org/x/sys/unix"
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 // memoryBytes returns the machine's memory, 0 if unknown.
 func memoryBytes() int64 {
@@ -21,8 +27,16 @@ func cpuSeconds() float64 {
 	return seconds(u.Utime) + seconds(u.Stime)
 }
 
-// peakMemory returns the largest resident size of this process so far, in bytes.
+// peakMemory returns the largest resident size of this process so far, in bytes. Without
+// /proc it may be that of the process that started this one: the system counts it in.
 func peakMemory() int64 {
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		var kB int64
+		_, line, _ := strings.Cut(string(status), "VmHWM:")
+		if n, _ := fmt.Sscanf(line, "%d kB", &kB); n == 1 {
+			return kB << 10
+		}
+	}
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0
