@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -84,20 +85,28 @@ func TestSlicesKeepBundles(t *testing.T) {
 // The number of slices changes the rounding of gradients alone: the first update's loss and
 // completions are the same, and one slice sums as ever.
 func TestSlicesRound(t *testing.T) {
-	run := func(n int) *toyRun {
-		r := rankedToy(t, GRPO)
+	run := func(kind Kind, n int) *toyRun {
+		r := rankedToy(t, kind)
 		r.cfg.Slices, r.cfg.Steps, r.cfg.Epochs, r.cfg.PromptsPerUpdate = n, 1, 1, 18
 		r.run()
 		return r
 	}
-	one, eight := run(1), run(8)
-	if at := differentBit(one.params(), eight.params()); at < 0 {
-		t.Error("8 slices give the bits of one: the tree is not used")
-	}
-	for _, name := range []string{"actor/pg_loss", "actor/grad_norm"} {
-		a, b := metric(t, one.steps[0], name), metric(t, eight.steps[0], name)
-		if d := a - b; d > 1e-5 || d < -1e-5 {
-			t.Errorf("%s is %v with one slice, %v with 8", name, a, b)
+	for _, kind := range []Kind{GRPO, PPO, FlowRL} {
+		one, eight := run(kind, 1), run(kind, 8)
+		a, b := one.params(), eight.params()
+		if at := differentBit(a, b); at < 0 {
+			t.Errorf("%s: 8 slices give the bits of one: the tree is not used", kind)
+		}
+		far := 0.0
+		for i := range a {
+			far = max(far, math.Abs(float64(a[i]-b[i])))
+		}
+		t.Logf("%s: parameters differ by up to %g", kind, far)
+		for _, m := range one.steps[0].Metrics {
+			x, y := m.Value, metric(t, eight.steps[0], m.Name)
+			if d := x - y; d > 1e-5 || d < -1e-5 {
+				t.Errorf("%s: %s is %v with one slice, %v with 8", kind, m.Name, x, y)
+			}
 		}
 	}
 	for _, n := range []int{0, 3, 2 * ranks.MaxSlices} {

@@ -77,8 +77,8 @@ func lastBareBox(s string) (string, bool) {
 
 // isRefused reports whether the words right before or right behind a box deny it.
 func isRefused(before, after string) bool {
-	before = strings.TrimRight(wording.Lower(tail(before, 80)), " $*\\(\\[")
-	after = strings.TrimLeft(wording.Lower(tailless(after)), " $*\\)\\]")
+	before = strings.TrimRight(wording.Lower(tail(before, 80)), " $*\\([")
+	after = strings.TrimLeft(wording.Lower(tailless(after)), " $*\\)]")
 	return deniedBefore.MatchString(before) || deniedBehind.MatchString(after) || failing.MatchString(after) ||
 		strings.HasSuffix(before, " not") || strings.HasSuffix(before, "n't")
 }
