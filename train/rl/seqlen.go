@@ -6,7 +6,7 @@ import (
 
 // Workload is verl's estimate of the work of a sequence of n tokens, 24576·n + n²: a
 // dense layer's share and attention's, of a 7B model.
-func Workload(n int) int { return n * (24576 + n) }
+func Workload(n int) int { return int(n * (24576 + n)) }
 
 // LengthMetrics returns verl's global_seqlen metrics of sequences with these lengths in
 // tokens: over the sums of consecutive parts of equal count, and over the balanced parts.
