@@ -53,13 +53,6 @@ type End struct {
 	Err    error          // why it never started
 }
 
-// Crashed reports whether the process was killed or died of a fault, unlike one that
-// ended with an error of its own.
-func (e End) Crashed() bool {
-	return e.Signal != 0 || e.Code == 128+int(syscall.SIGKILL) || e.Code == 128+int(syscall.SIGSEGV) ||
-		e.Code == 2 && strings.Contains(e.Said, "\ngoroutine ")
-}
-
 // Run starts the process and waits for its end. When stop is cancelled, it asks the
 // process once to save and stop, and goes on waiting; kill ends the process at once. The
 // process is in a group of its own, so Ctrl-C in a terminal reaches only this one, which

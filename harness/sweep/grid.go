@@ -127,16 +127,6 @@ func (a *Arm) add(axes []Axis, i int, value string) {
 	a.Label = strings.TrimPrefix(a.Label+"_"+shortKey(axes, i)+"-"+nameOf(value), "_")
 }
 
-// Value returns what the arm sets a key to; "" if it does not.
-func (a *Arm) Value(key string) string {
-	for _, set := range a.Sets {
-		if v, ok := strings.CutPrefix(set, key+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
-
 // shortKey returns as many of the last parts of a key as tell it from those of the other axes.
 // A last part "kind" says nothing alone.
 func shortKey(axes []Axis, i int) string {
