@@ -16,7 +16,7 @@ import "embed"
 //go:embed train/*.go train/*/*.go train/*/*/*.go
 //go:embed eval/*.go eval/*/*.go eval/*/*/*.go
 //go:embed eval/layout/*.py eval/published/*.json
-//go:embed experiments/*/*.go experiments/trackers/mlflow.sql
+//go:embed experiments/*/*.go
 //go:embed harness/*/*.go harness/*/*/*.go harness/*/*/*.c harness/*/*/*.h
 //go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go reports/serve/assets/*
 //go:embed sandbox/*.go sandbox/*.s sandbox/*.py sandbox/hostile.txt

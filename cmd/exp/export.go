@@ -32,9 +32,9 @@ func exportCommand(a *app) *cli.Command {
 			"sources, with a digest of each, and the runs that a chosen run continues or reuses stages of. It " +
 			"is a tar file; the same runs give the same bytes, and exp import checks all of them.\n" +
 			"The other formats hold every point of every metric. tensorboard writes a folder, csv and " +
-			"parquet write a row per point, mlflow writes the database of a tracking server (mlflow 3.17; a " +
-			"newer one asks for mlflow db upgrade first). There is no wandb-offline: only wandb's own client writes " +
-			"its log; wandb sync reads TensorBoard files.",
+			"parquet write a row per point, mlflow writes the SQLite database of a tracking server, which MLflow " +
+			"upgrades when it first opens it (seconds; tried with 2.22 and 3.17). wandb-offline is missing because " +
+			"only wandb's own client writes that log; wandb sync reads TensorBoard files.",
 		UsageText: strings.Join([]string{
 			"exp export @last run.tar # one run with everything",
 			"exp export countdown-flowrl countdown-ppo arms.tar --no-weights # two arms with all seeds, to compare " +

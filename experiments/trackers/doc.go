@@ -1,9 +1,9 @@
 // Package trackers exports our runs to the formats of other trackers, and imports the
 // files of other frameworks as foreign runs (runs that exp did not execute).
 //
-// Export (Write): TensorBoard event files, CSV, Parquet, an MLflow database. There is
-// no wandb-offline format: wandb's offline log is undocumented, and only its Python
-// client writes it. `wandb sync` reads TensorBoard files.
+// Export (Write): TensorBoard event files, CSV, Parquet, an MLflow database. wandb-offline
+// is missing: wandb's offline log is undocumented, and only its Python client writes it.
+// `wandb sync` reads TensorBoard files.
 //
 // Import (Read, Foreign.Enter): verl's console log, file logger and dumps of completions;
 // TensorBoard event files; tables of metrics as CSV or JSON lines. A foreign run keeps

@@ -2,7 +2,6 @@ package trackers
 
 import (
 	"database/sql"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,14 +14,45 @@ import (
 	"exp/experiments/store"
 )
 
-// mlflowSchema creates the tables of an MLflow database.
-//
-//go:embed mlflow.sql
-var mlflowSchema string
+// mlflowRevision is the revision of mlflowSchema among MLflow's migrations: the first that has
+// steps and marks NaN. When MLflow opens a database without one of its later tables, it upgrades
+// it from its revision (and computes latest_metrics), so old and new versions read ours.
+const mlflowRevision = "181f10493468"
 
-// mlflowRevision is the revision of mlflowSchema, which MLflow compares with its own before
-// it opens a database.
-const mlflowRevision = "dc11669786a5"
+// mlflowSchema creates the tables of mlflowRevision. Migrations alter the constraints by name and
+// find CHECK constraints line by line: each stands on a line, and so does the closing bracket.
+const mlflowSchema = `
+CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+CREATE TABLE experiments (experiment_id INTEGER NOT NULL, name VARCHAR(256) NOT NULL UNIQUE,
+	artifact_location VARCHAR(256), lifecycle_stage VARCHAR(32),
+	CONSTRAINT experiment_pk PRIMARY KEY (experiment_id),
+	CONSTRAINT experiments_lifecycle_stage CHECK (lifecycle_stage IN ('active', 'deleted'))
+);
+CREATE TABLE runs (run_uuid VARCHAR(32) NOT NULL, name VARCHAR(250), source_type VARCHAR(20), source_name VARCHAR(500),
+	entry_point_name VARCHAR(50), user_id VARCHAR(256), status VARCHAR(20), start_time BIGINT, end_time BIGINT,
+	source_version VARCHAR(50), lifecycle_stage VARCHAR(20), artifact_uri VARCHAR(200),
+	experiment_id INTEGER REFERENCES experiments (experiment_id),
+	CONSTRAINT run_pk PRIMARY KEY (run_uuid),
+	CONSTRAINT source_type CHECK (source_type IN ('NOTEBOOK', 'JOB', 'LOCAL', 'UNKNOWN', 'PROJECT')),
+	CONSTRAINT status CHECK (status IN ('SCHEDULED', 'FAILED', 'FINISHED', 'RUNNING', 'KILLED')),
+	CONSTRAINT runs_lifecycle_stage CHECK (lifecycle_stage IN ('active', 'deleted'))
+);
+CREATE TABLE metrics (key VARCHAR(250) NOT NULL, value FLOAT NOT NULL, timestamp BIGINT NOT NULL,
+	run_uuid VARCHAR(32) NOT NULL REFERENCES runs (run_uuid),
+	step BIGINT DEFAULT '0' NOT NULL, is_nan BOOLEAN DEFAULT '0' NOT NULL,
+	CONSTRAINT metric_pk PRIMARY KEY (key, timestamp, step, run_uuid, value, is_nan)
+);
+CREATE TABLE params (key VARCHAR(250) NOT NULL, value VARCHAR(250) NOT NULL,
+	run_uuid VARCHAR(32) NOT NULL REFERENCES runs (run_uuid),
+	CONSTRAINT param_pk PRIMARY KEY (key, run_uuid)
+);
+CREATE TABLE tags (key VARCHAR(250) NOT NULL, value VARCHAR(250),
+	run_uuid VARCHAR(32) NOT NULL REFERENCES runs (run_uuid),
+	CONSTRAINT tag_pk PRIMARY KEY (key, run_uuid)
+);
+`
 
 // mlflowValueLength is the longest value of a parameter, in letters.
 const mlflowValueLength = 8000
@@ -77,8 +107,7 @@ func (m *mlflowDB) insert(table, columns string, values ...any) error {
 
 func (m *mlflowDB) runs() error {
 	if err := errors.Join(m.insert("alembic_version", "version_num", mlflowRevision),
-		m.insert("workspaces", "name, description", "default", "Default workspace for legacy resources"),
-		m.experiment(0, "Default", 0)); err != nil {
+		m.experiment(0, "Default")); err != nil {
 		return err
 	}
 	var experiments []string
@@ -88,7 +117,7 @@ func (m *mlflowDB) runs() error {
 		if id == 0 {
 			experiments = append(experiments, xid)
 			id = len(experiments)
-			if err := m.experiment(id, r.Name+" "+r.XID.Short(), r.Created.UnixMilli()); err != nil {
+			if err := m.experiment(id, r.Name+" "+r.XID.Short()); err != nil {
 				return err
 			}
 		}
@@ -99,9 +128,9 @@ func (m *mlflowDB) runs() error {
 	return nil
 }
 
-func (m *mlflowDB) experiment(id int, name string, created int64) error {
-	return m.insert("experiments", "experiment_id, name, artifact_location, lifecycle_stage, creation_time, "+
-		"last_update_time, workspace", id, name, "mlruns/"+strconv.Itoa(id), "active", created, created, "default")
+func (m *mlflowDB) experiment(id int, name string) error {
+	return m.insert("experiments", "experiment_id, name, artifact_location, lifecycle_stage",
+		id, name, "mlruns/"+strconv.Itoa(id), "active")
 }
 
 // mlflowStatus is a run's status in MLflow's words.
@@ -139,7 +168,6 @@ func (m *mlflowDB) run(experiment int, r store.Run) error {
 	if err != nil {
 		return err
 	}
-	const columns = "key, value, timestamp, run_uuid, step, is_nan"
 	var names []string
 	for _, c := range curves {
 		names = append(names, c.Name)
@@ -149,14 +177,9 @@ func (m *mlflowDB) run(experiment int, r store.Run) error {
 		key := keys[c.Name]
 		for i, step := range c.Steps {
 			value, nan := mlflowValue(c.Values[i])
-			row := []any{key, value, at(step).UnixMilli(), id, step, nan}
-			if err := m.insert("metrics", columns, row...); err != nil {
+			if err := m.insert("metrics", "key, value, timestamp, run_uuid, step, is_nan",
+				key, value, at(step).UnixMilli(), id, step, nan); err != nil {
 				return err
-			}
-			if i == len(c.Steps)-1 {
-				if err := m.insert("latest_metrics", columns, row...); err != nil {
-					return err
-				}
 			}
 		}
 	}
