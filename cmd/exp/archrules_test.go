@@ -33,8 +33,8 @@ type law struct {
 	backends, openers []string
 	// hidden are the folders that commands reach through harness only.
 	hidden []string
-	// files is how many files a package has without tests, but for those that are
-	// crowded for a reason.
+	// files is the most files without tests that a package may have; crowded packages may
+	// have more, for the reason given.
 	files   int
 	crowded map[string]string
 	// mutable are package variables that change, "dir.name", with the reason.

@@ -16,8 +16,8 @@ import (
 	"exp/experiments/store"
 )
 
-// Bad input, end to end through the real commands: each test looks at the exit code,
-// at whether the message says where and what to do, and at what is left on the disk.
+// Bad input, end to end through the real commands: each test checks the exit code, that the
+// message says where the error is and what to do, and the files left on disk.
 
 const smokeRecipe = "../../configs/smoke_cpu.yaml"
 

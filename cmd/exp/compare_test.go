@@ -212,8 +212,7 @@ func envelopeOf(t *testing.T, text string) (e struct {
 	return e
 }
 
-// The whole way: six runs, a comparison, and every run's value equal to the one that
-// its evaluation recorded.
+// End to end: six runs, a comparison, and every run's value equal to the recorded one.
 func TestCompareSmoke(t *testing.T) {
 	dir := comparedSmoke(t)
 	exp := call{}

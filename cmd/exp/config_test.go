@@ -74,8 +74,8 @@ func TestConfigComplete(t *testing.T) {
 	}
 }
 
-// TestTreatmentText: arms that differ in what is waived alone have not one
-// configuration.
+// TestTreatmentText: arms that differ only in waived keys still have different
+// configurations.
 func TestTreatmentText(t *testing.T) {
 	r := &compare.Result{}
 	p := &comparePage{r: r}

@@ -16,7 +16,7 @@ import (
 func (a *app) configNewCommand() *cli.Command {
 	files := strings.Join(config.StartersFromFiles(), " and ")
 	return &cli.Command{
-		Name: "new", ArgsUsage: "[FILE]", Usage: "write a short commented recipe that runs as it is",
+		Name: "new", ArgsUsage: "[FILE]", Usage: "write a short commented recipe, ready to run",
 		Description: "Writes FILE, or stdout without FILE or with -. The recipe trains a small model from nothing " +
 			"on generated problems, in minutes on a CPU; for the tasks " + files + " it trains adapters of " +
 			"--model on the problems of --data.\n" +
@@ -31,7 +31,7 @@ func (a *app) configNewCommand() *cli.Command {
 				"hub:ORG/NAME@REVISION", DefaultText: "none"},
 			&cli.StringFlag{Name: "data", Usage: "train on the problems of `FILE` (.jsonl, .parquet)",
 				DefaultText: "generated"},
-			&cli.StringFlag{Name: "test", Usage: "score on the problems of `FILE`", DefaultText: "those of --data"},
+			&cli.StringFlag{Name: "test", Usage: "score on the problems of `FILE`", DefaultText: "the --data file"},
 		},
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
 			switch w.Flag {

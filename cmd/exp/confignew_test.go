@@ -22,7 +22,7 @@ func TestConfigNew(t *testing.T) {
 			t.Errorf("the help does not name %s", algo)
 		}
 		for _, task := range config.StarterTasks() {
-			// Planning functions takes a second, for the sandbox; package config loads all of them.
+			// Planning functions takes a second, for the sandbox; package config loads every task.
 			if slices.Contains(config.StartersFromFiles(), task) || task == "outcomes" && algo == "gdpo" ||
 				task == "functions" && i > 0 {
 				continue

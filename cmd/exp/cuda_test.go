@@ -14,8 +14,8 @@ import (
 	"exp/experiments/store"
 )
 
-// onGPU runs the program in a process of its own, with the fake driver and its settings: a process
-// reads them once. Tests that call it skip without the driver.
+// onGPU runs the program in a new process with the fake driver and its settings, which a process
+// reads once. Tests that call it skip without the driver.
 func onGPU(t *testing.T, settings string, args ...string) ended {
 	t.Helper()
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
@@ -156,8 +156,8 @@ func TestCUDAMemoryTaken(t *testing.T) {
 	}
 }
 
-// A failing launch ends the attempt with the code and the advice; the run continues in another
-// process, on either device, to the bits of one that nothing disturbed.
+// A failing launch ends the attempt with its exit code and advice. The run continues in another
+// process, on either device, and ends with the bits of an undisturbed run.
 func TestCUDADeviceLost(t *testing.T) {
 	cpu, gpu := t.TempDir(), t.TempDir()
 	smoke(t, cpu).succeeds(t)
@@ -226,7 +226,7 @@ func TestCUDACommands(t *testing.T) {
 	onGPU(t, "fail=9:719", flags...).refuses(t, 7, "a kernel failed (code 719)")
 }
 
-// exp doctor trains on the GPU too, and survives one that fails.
+// exp doctor trains on the GPU too, and survives a GPU that fails.
 func TestCUDADoctor(t *testing.T) {
 	e := onGPU(t, "", "doctor", "--quick", "--store", t.TempDir())
 	e.says(t, "cuda:0)", "CUDA 13.0", "1 found; compute.device cuda", "as on every machine of the class cpu/fma", "as on every machine of the class cpu/bf16",

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// ownNamespace makes a process root of a namespace in which it may mount.
+// ownNamespace makes a process root of a namespace where it may mount.
 func ownNamespace() *syscall.SysProcAttr {
 	root := func(id int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}

@@ -252,7 +252,7 @@ func checkDisk(d *diagnosis, dir string) {
 		return
 	case disk.Network:
 		d.fail("file system", cli.ExitResource, "keep the store on a local disk: --store DIR or EXP_STORE",
-			"%s is a network file system, on which SQLite's locks do not work", name)
+			"%s is a network file system, where SQLite's locks do not work", name)
 	default:
 		d.ok("file system", "%s", name)
 	}

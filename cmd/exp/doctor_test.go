@@ -132,8 +132,8 @@ func TestDoctorReadsEveryPage(t *testing.T) {
 	}
 }
 
-// integrity is what the check of a store finds that reads all of it: alone, as the
-// other checks of a whole examination take seconds.
+// integrity returns the finding of the check that reads a whole store. It runs alone: the
+// other checks take seconds.
 func integrity(t *testing.T, dir string) finding {
 	t.Helper()
 	d := &diagnosis{section: "store"}

@@ -24,7 +24,7 @@ import (
 	"exp/train/checkpoint"
 )
 
-// TestKnownErrors: every error of the packages below that has a meaning of its own.
+// TestKnownErrors covers every error of lower packages with its own meaning.
 func TestKnownErrors(t *testing.T) {
 	tests := []struct {
 		name string
@@ -77,7 +77,7 @@ func TestKnownErrors(t *testing.T) {
 	}
 }
 
-// TestWorstErrorCounts: of joined errors the one that calls for action.
+// TestWorstErrorCounts: of joined errors, the one that calls for action counts.
 func TestWorstErrorCounts(t *testing.T) {
 	none := &query.NotFoundError{Ref: "x"}
 	full := &store.Error{Err: store.ErrFull}

@@ -69,8 +69,8 @@ func TestEvalRun(t *testing.T) {
 		t.Errorf("the run's status changed:\n%s", e.stdout)
 	}
 
-	// A folder of weights is scored as a run of its own, on a part of the suite, and
-	// gives what the run gives.
+	// A folder of weights is scored as a separate run, on part of the suite, with the
+	// same results as the run.
 	model, err := filepath.Glob(filepath.Join(dir, "store", "runs", "*", "model"))
 	if err != nil || len(model) != 1 {
 		t.Fatal(model, err)
@@ -102,7 +102,7 @@ func TestEvalRun(t *testing.T) {
 	}
 	weights("--limit", "0").refuses(t, 2, "--limit 0")
 
-	// A template of one's own is another way to ask, which the plan shows.
+	// A custom template changes the prompts, and the plan shows it.
 	template := filepath.Join(dir, "chat.jinja")
 	if err := os.WriteFile(template, []byte("{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}"), 0o644); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestEvalRun(t *testing.T) {
 	run("eval", "weights/nothing", "--suite", "puzzles", "--dry-run").refuses(t, 3, "and no such folder exists")
 	run("eval", filepath.Base(model[0])+"s", "--suite", "puzzles").refuses(t, 3)
 
-	// A file whose run is not there, or that is only tried, leaves the store as it is.
+	// A file for a missing run, or a dry run, leaves the store unchanged.
 	fresh := filepath.Join(dir, "fresh.jsonl")
 	writeRows(t, fresh, `{"nums":[2,7],"target":14}`)
 	run("eval", "nosuch", "--suite", fresh).refuses(t, 3)

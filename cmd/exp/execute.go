@@ -125,7 +125,7 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	return res, err
 }
 
-// keptOf says what a run keeps if it is stopped at once.
+// keptOf describes what remains of a run that is stopped at once.
 func keptOf(db *store.DB, rid ident.Digest) string {
 	kept := "run " + rid.Short() + " keeps its finished stages"
 	if list, err := keep.Saved(db, rid); err == nil && len(list) > 0 {

@@ -12,15 +12,15 @@ import (
 	"exp/experiments/store"
 )
 
-// What was exported and imported shows the same as where it came from, and exported
-// again gives the same bytes.
-// withoutAges replaces a store's path, and the ages of runs: a second may pass between two commands.
+// withoutAges replaces a store's path and the ages of runs: a second may pass between two commands.
 func withoutAges(text, store string) string {
 	return agoText.ReplaceAllString(strings.ReplaceAll(text, store, "STORE"), "AGE ago")
 }
 
 var agoText = regexp.MustCompile(`\S+ ago\b`)
 
+// TestExportImport: imported runs look like the exported ones, and exporting them again
+// gives the same bytes.
 func TestExportImport(t *testing.T) {
 	from, to, dir := smokeStore(t), filepath.Join(t.TempDir(), "store"), t.TempDir()
 	exp := func(store string, args ...string) ended {
@@ -53,7 +53,7 @@ func TestExportImport(t *testing.T) {
 			t.Errorf("exp %s is not the same: exit codes %d and %d\n%s\n%s", args, here.code, there.code, here.stdout, there.stdout)
 		}
 	}
-	// Again it changes nothing, and says so.
+	// Importing again changes nothing and says so.
 	e = exp(to, "import", first)
 	e.succeeds(t)
 	if strings.Count(e.stdout, "is already here") != 3 || !strings.Contains(e.stdout, "nothing was added") {
@@ -96,7 +96,7 @@ func TestExportFormats(t *testing.T) {
 	}
 }
 
-// exp ls marks another framework's run and says what it lacks.
+// TestImportForeign: exp ls marks runs of other frameworks; exp compare names what they lack.
 func TestImportForeign(t *testing.T) {
 	dir := t.TempDir()
 	to := filepath.Join(dir, "store")
@@ -137,7 +137,7 @@ func TestImportForeign(t *testing.T) {
 	if err != nil || !strings.Contains(string(md), "Not compared.") || !strings.Contains(string(md), "theirs goes from 0.500 to 0.400") {
 		t.Errorf("the report does not draw the foreign run: %v\n%s", err, md)
 	}
-	// It travels in bundles as any other.
+	// Bundles carry it like any other run.
 	whole := filepath.Join(dir, "theirs.tar")
 	exp("export", "theirs", whole).succeeds(t)
 	other := filepath.Join(dir, "other")
@@ -183,7 +183,7 @@ func TestCompareForeign(t *testing.T) {
 		call{}.run("import", "--from", "verl", val, "--name", arm.name, "--store", to).succeeds(t)
 	}
 	e := call{}.run("compare", "strong", "weak", "--metric", "pass@1", "--store", to)
-	// 30 problems wholly and 10 by half, against 10 wholly: 0.875 and 0.25.
+	// 30 problems right and 10 half right: 0.875; the other arm has 10 right: 0.25.
 	if e.code != 0 || !strings.Contains(e.stdout, "0.875") || !strings.Contains(e.stdout, "0.250") {
 		t.Errorf("%+v", e)
 	}

@@ -219,8 +219,8 @@ func (b builder) evaluation(r store.Run, label string, pass float64, weights sto
 	b.must(b.db.FinishStage(ctx, score.ID, []store.IO{b.blob("scores", "of "+label)}, store.StageResult{WallS: 0.5}, evals))
 }
 
-// samples records two samples of each of two problems: right, wrong, one that was
-// not graded, and one whose text was not kept.
+// samples records two samples for each of two problems: one right, one wrong, one not
+// graded, and one without its text.
 func (b builder) samples(gen store.Stage, label string) {
 	ctx := b.ctx()
 	pack := b.db.Blobs.NewPackWriter()

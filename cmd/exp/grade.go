@@ -37,7 +37,7 @@ func gradeCommand(a *app) *cli.Command {
 			"including their mistakes. Without --out the rows go to stdout and the agreement to stderr. " +
 			"--audit RUN reads the verdicts that gave a run's rewards and lists, by form and over steps, right " +
 			"answers that rest on a convention, on words taken for a unit or on a step that is not sure, answers " +
-			"on which the run's graders (and --grader) disagree, and verdicts that the same grader does not give " +
+			"where the run's graders (and --grader) disagree, and verdicts that the same grader does not give " +
 			"today: rewards that a policy may learn to earn without being right.",
 		UsageText: strings.Join([]string{
 			"exp grade --in answers.jsonl --out verdicts.jsonl # with our own grader",

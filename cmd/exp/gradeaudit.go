@@ -108,7 +108,7 @@ func (a *app) noteAudit(r *audit.Report, o audit.Options) {
 		a.Note("%d completions whose problem is not recorded were left out", r.NoGold)
 	}
 	if len(o.Graders) < 2 {
-		a.Note("--grader NAME adds the completions on which another grader disagrees")
+		a.Note("--grader NAME adds the completions where another grader disagrees")
 	}
 }
 

@@ -41,7 +41,7 @@ func fits(t *testing.T, text string) {
 	}
 }
 
-// Texts that are not help fit as well: a caption, a long error, everything about a key.
+// Other texts fit too: a caption, a long error, the description of a key.
 func TestOutputFitsTheTerminal(t *testing.T) {
 	env := map[string]string{"EXP_FORCE_TTY": "80", "NO_COLOR": "1"}
 	file := t.TempDir() + "/a.svg"

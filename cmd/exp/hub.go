@@ -19,7 +19,7 @@ func hubCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:     "hub",
 		Category: "Experiments",
-		Usage:    "fetch models and data sets, and list what is here",
+		Usage:    "fetch models and data sets, and list the fetched ones",
 		Description: "Models and data sets of the Hugging Face hub, or of a mirror, are kept in the cache that " +
 			"Python's libraries share: HF_HUB_CACHE, or hub in HF_HOME, by default ~/.cache/huggingface/hub. " +
 			"Recipes and commands name them hub:ORG/NAME@REVISION and read the cache only: nothing but exp hub " +
@@ -37,8 +37,8 @@ func hubCommand(a *app) *cli.Command {
 				Description: "REPO is ORG/NAME, or ORG/NAME@REVISION with a branch, a tag or a commit. Takes " +
 					"what a run reads: of a model its configuration, tokenizer and *.safetensors (*.bin if there " +
 					"are none), of a data set its .parquet, .json, .jsonl and .csv files. Everything is checked " +
-					"by size and digest. What is here already is not fetched again, and after an interruption " +
-					"the same command goes on where it stopped.",
+					"by size and digest. Files that are here are not fetched again, and after an interruption " +
+					"the same command continues where it stopped.",
 				UsageText: "exp hub get Qwen/Qwen2.5-0.5B@main # then: exp eval hub:Qwen/Qwen2.5-0.5B@main " +
 					"--suite gsm8k\n" +
 					"exp hub get openai/gsm8k --dataset --include 'main/*.parquet' # some files of a data set\n" +

@@ -25,7 +25,7 @@ func importCommand(a *app) *cli.Command {
 		Usage:     "add the runs of a bundle, or of another framework, to the store",
 		ArgsUsage: "FILE...",
 		Description: "A bundle of exp export is checked bit by bit, then added whole or not at all. Runs that " +
-			"are already there stay as they are, so importing twice changes nothing.\n" +
+			"are already there stay unchanged, so importing twice changes nothing.\n" +
 			"With --from, the files belong to one run of another framework: verl's console log, its file " +
 			"logger, dumps of completions (a folder of STEP.jsonl); TensorBoard event files or their folder; a " +
 			"table of metrics with a column step (csv, or jsonl with an object per line). exp ls and exp show " +

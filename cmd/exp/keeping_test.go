@@ -185,8 +185,7 @@ func chainOf(t *testing.T, dir string, seed int64) string {
 	return ""
 }
 
-// A pinned checkpoint outlives the ones that are pruned while the run goes on, and
-// the budget.
+// A pinned checkpoint survives both pruning during the run and the budget.
 func TestPin(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	steps := func(n string) []string {

@@ -31,7 +31,7 @@ func TestKill(t *testing.T) {
 	smoke(t, wanted, killed...).succeeds(t)
 	k := &killer{left: kills, at: map[string]int{}, want: consistent(t, wanted), rows: rowsOf(t, wanted)}
 	t.Run("group", func(t *testing.T) {
-		for i := range uint64(2) { // two at a time, each with a store of its own
+		for i := range uint64(2) { // two at a time, each with its own store
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				for r := rand.New(rand.NewPCG(seed, i)); k.more() && !t.Failed(); {
@@ -63,8 +63,8 @@ func (k *killer) more() bool {
 	return k.left > 0
 }
 
-// life begins a run, kills it until it comes to its end or there have been enough
-// kills, and compares it with the one that was not killed.
+// life starts a run, kills it until it finishes or has been killed often enough, and
+// compares it with the undisturbed run.
 func (k *killer) life(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -118,7 +118,7 @@ func (a *app) followLog(ctx context.Context, r *recorded.Log) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		_, alive := r.DB.Alive(r.Run.RID) // before reading, so that its last words are read
+		_, alive := r.DB.Alive(r.Run.RID) // asked before reading, so the last lines are not missed
 		list, err := r.Read(ctx)
 		if ctx.Err() != nil {
 			return nil // the normal end of following

@@ -73,7 +73,7 @@ func TestLsPages(t *testing.T) {
 		"ls flowrl-a --cols config.algo.flowrl.beta,tag,metric.actor/entropy.min"))
 }
 
-// Values that look alike in a list are still groups of their own.
+// Values that look alike in a list are still different groups.
 func TestGroupRuns(t *testing.T) {
 	l := &query.List{Runs: make([]store.Run, 7), Values: [][]any{{0.0015}, {0.0016}, {0.0015}, {nil}, {""}, {"1"}, {1.0}}}
 	var got []string
@@ -271,8 +271,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// BenchmarkLs10000 runs the command, but for the start of the process, on a store
-// of 10,000 runs: the default list and all of them.
+// BenchmarkLs10000 runs the command in this process on a store of 10,000 runs: the default
+// list and the full one.
 func BenchmarkLs10000(b *testing.B) {
 	dir := b.TempDir()
 	manyRuns(b, dir, 10_000)

@@ -168,7 +168,7 @@ func checkCommand(t *testing.T, name string, cmd *cli.Command, globals []string)
 	}
 	for _, f := range cmd.Flags {
 		if r, ok := f.(interface{ IsRequired() bool }); ok && r.IsRequired() {
-			t.Errorf("%s: flag %s is Required, for which the library prints help on stdout", name, f.Names()[0])
+			t.Errorf("%s: flag %s is Required: without it the library prints help on stdout", name, f.Names()[0])
 		}
 		for _, n := range f.Names() {
 			if name == "exp figure" && n == "o" {

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// The plan's memory, with the program's own part, is what the process takes in training.
+// The process uses as much memory in training as the plan says, the program's own part included.
 func TestPlannedMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("trains in a process of its own")
+		t.Skip("trains in a separate process")
 	}
 	dir := filepath.Join(t.TempDir(), "store")
 	p := start(t, "run", smokeRecipe, "--store", dir, "--until", "train", "--set", "compute.threads=2")

@@ -35,7 +35,7 @@ func TestMetricsExplain(t *testing.T) {
 	}
 }
 
-// TestMetricsHasEveryPoint: programs get all of it.
+// TestMetricsHasEveryPoint: programs get every point.
 func TestMetricsHasEveryPoint(t *testing.T) {
 	dir := fixtureStore(t)
 	got := call{}.run("metrics", "flowrl-a", "--store", dir, "-o", "csv")
@@ -125,8 +125,7 @@ func TestMetricsErrors(t *testing.T) {
 	}
 }
 
-// TestMetricsSmoke: the values that are printed for people are those that programs
-// get.
+// TestMetricsSmoke: people and programs get the same values.
 func TestMetricsSmoke(t *testing.T) {
 	dir := smokeStore(t)
 	people := call{}.run("metrics", "smoke#0", "-m", "actor/entropy", "--store", dir, "--no-header")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A run in the arithmetic of tensor cores is computed on the CPU, verified and resumed like any
-// other, and has an id of its own.
+// A run in tensor-core arithmetic is computed on the CPU, verified and resumed like any other,
+// and has its own id.
 func TestMatrixNumerics(t *testing.T) {
 	dir := t.TempDir()
 	run := func(args ...string) ended {

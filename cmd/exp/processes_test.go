@@ -47,11 +47,11 @@ func TestManyProcesses(t *testing.T) {
 	all.Wait()
 	t.Logf("%d runs ended, %d kills, %d looks, %d changes in %s", c.runs.Load(), c.kills.Load(), c.looks.Load(), c.changes.Load(), long)
 	if c.runs.Load() < 7 || c.kills.Load() < 1 || t.Failed() {
-		t.Fatal("it was no crowd, or something failed")
+		t.Fatal("fewer runs than planned, or one failed")
 	}
 
-	// The last victim goes on to its end. It and those before, which came to theirs in
-	// spite of all, are what they would have been.
+	// The last victim finishes. It and the earlier ones, which finished despite the kills,
+	// have the bits of undisturbed runs.
 	last := c.victims.Load()
 	smoke(t, dir, victim(last)...).succeeds(t)
 	exp(t, "fsck", "--deep", "--store", dir).says(t, "everything is as recorded")

@@ -58,8 +58,8 @@ func cardOf(t *testing.T, dir, rank string) (c launch.Card) {
 	return c
 }
 
-// A killed rank ends the run with its name and the way on; a hanging one after the time
-// limit. Any number of ranks goes on to the bits of a run that nothing disturbed.
+// The error about a killed rank names it and says how to continue; a hanging rank ends the
+// run after the time limit. Any number of ranks continues to the bits of an undisturbed run.
 func TestRanksLost(t *testing.T) {
 	needsMPI(t)
 	long := []string{"--set", "train.steps=30", "--set", "checkpoint.every_steps=4", "--set", "eval.online.every_steps=0"}

@@ -19,7 +19,7 @@ func TestRebuild(t *testing.T) {
 		t.Skip("builds the program twice")
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("there is no go command")
+		t.Skip("the go command is missing")
 	}
 	src := filepath.Join(t.TempDir(), "src")
 	exp(t, "show", "smoke#0", "--store", smokeStore(t), "--source", src).succeeds(t)

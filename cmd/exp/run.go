@@ -27,7 +27,7 @@ func runCommand(a *app) *cli.Command {
 			"exp config explain reward.kind) or --get fetches models and data.\n" +
 			"--grid runs every combination of its keys. --search random draws --trials of the --range keys and ends " +
 			"with a table of the --objective, the best first; a longer search repeats a shorter one from the cache. " +
-			"There is no TPE.",
+			"Bayesian searches such as TPE are missing.",
 		UsageText: strings.Join([]string{
 			"exp run configs/smoke_cpu.yaml # the whole pipeline in seconds",
 			"exp run configs/countdown_cpu_flowrl.yaml --seeds 0-2 # three replicates; they share the " +

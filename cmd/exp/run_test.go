@@ -44,7 +44,7 @@ var (
 	numerics     = regexp.MustCompile(`cpu/\S*[a-z]`)
 )
 
-// steady replaces what is not the same on every machine and at every hour, and
+// steady replaces whatever depends on the machine or the time, and
 // leaves out the live block.
 func steady(text string) string {
 	text = liveBlock.ReplaceAllString(text, "")
@@ -78,7 +78,7 @@ func TestRunResultsForPrograms(t *testing.T) {
 	}
 }
 
-// TestRunInterrupted: the message of an interrupted run is a command that goes on.
+// TestRunInterrupted: an interrupted run prints the command that continues it.
 func TestRunInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a store")
 	args := []string{"run", smokeConfig, "--set", "train.steps=40", "--store", dir, "--threads", "1"}
@@ -103,7 +103,7 @@ func TestRunInterrupted(t *testing.T) {
 	call{}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status,steps").check(t, 0, "done,40\n")
 }
 
-// TestRunArguments: what is wrong with a flag's value, and what is allowed.
+// TestRunArguments: errors name a flag's bad value and the allowed ones.
 func TestRunArguments(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--until=trian":       "--until is \"trian\", but must be one of prepare, init, sft, train, merge, eval.gen, eval.score\n  help: did you mean train?",

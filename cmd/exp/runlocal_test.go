@@ -91,7 +91,7 @@ func TestRunLocal(t *testing.T) {
 		check(t, 0, "done\ndone\ndone\ndone\n")
 }
 
-// Ctrl-C stops every process with its work saved, and the message goes on.
+// Ctrl-C saves and stops every process; the message has the command that continues.
 func TestRunLocalInterrupted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes for seconds")
@@ -120,7 +120,7 @@ func TestRunLocalInterrupted(t *testing.T) {
 	}
 }
 
-// The exit code is the worst process's, with what it said; the other run ends.
+// exp exits with the worst code of its processes and quotes that process; the other run completes.
 func TestRunLocalFails(t *testing.T) {
 	t.Setenv("EXP_TEST_AS_PROGRAM", "1")
 	dir := filepath.Join(t.TempDir(), "store")

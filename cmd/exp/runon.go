@@ -79,7 +79,7 @@ func (a *app) classOf(r *config.Resolved) (string, error) {
 	return be.Class(), nil
 }
 
-// processArgs returns the arguments of exp that execute one job in a process of its own.
+// processArgs returns the arguments of exp that execute one job in a separate process.
 // They repeat the user's, so the process makes the same run; sets are
 // the settings of its arm.
 func processArgs(c *cli.Context, db *store.DB, j *cluster.Job, file string, sets []string) []string {

@@ -44,7 +44,7 @@ func (a *app) runTable(runs []store.Run, n int, extra []runColumn) cli.Table {
 	return t
 }
 
-// giveWay lets a narrow terminal drop columns that nobody asked for, in favour of those of --cols: the
+// giveWay lets a narrow terminal drop default columns before the ones named by --cols: the
 // results and times first, then what the run's page has too.
 func giveWay(columns []runColumn) {
 	order := []string{"algo", "steps", "seed", "", "created", "wall_s"} // "": results

@@ -36,7 +36,7 @@ func samplesCommand(a *app) *cli.Command {
 			"exp samples @last --wrong --text -n 3 # whole prompts and completions of three failures",
 			"exp samples @last --step 10 --right # what training rewarded at step 10",
 			"exp samples @last --item 3,4,5=35 --grep '[*]' # one problem's completions that contain a product",
-			"exp samples @last -o jsonl > samples.jsonl # all of them, for programs",
+			"exp samples @last -o jsonl > samples.jsonl # every completion, for programs",
 			"exp samples @last --suite train --token-ids -o jsonl > r.jsonl # to train on (rollout.recorded)",
 		}, "\n"),
 		Flags: []cli.Flag{

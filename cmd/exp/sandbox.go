@@ -62,7 +62,7 @@ func sandboxCommand(a *app) *cli.Command {
 				Action: a.sandboxExec,
 			},
 			{
-				Name: "check", Usage: "show the isolation and languages available here, and what is missing",
+				Name: "check", Usage: "show the isolation and languages available here, and the missing ones",
 				UsageText: "exp sandbox check # exit code 8 below --require",
 				Flags:     level,
 				Action:    a.sandboxCheck,

@@ -39,7 +39,7 @@ func TestSearch(t *testing.T) {
 		}
 		last = value
 	}
-	// With seeds the interval is that of their mean.
+	// With several seeds, the interval covers their mean.
 	seeds := exp(t, append(search, "--trials", "1", "--seeds", "0-1", "-o", "json", "--objective", "min:metric.response_length/mean")...)
 	seeds.succeeds(t)
 	if err := json.Unmarshal([]byte(seeds.stdout), &got); err != nil || len(got.Data) != 1 {

@@ -17,9 +17,9 @@ func serveCommand(a *app) *cli.Command {
 		Category: "Results",
 		Usage:    "show the store in a browser, live",
 		Description: "Serves pages about the store until Ctrl-C: the runs with the filters of exp ls; a run with " +
-			"its curves, phases, log and completions, live while it goes on; curves of several arms on one axis, " +
-			"with means and intervals over seeds; comparisons and reports; problems on which runs differ; " +
-			"lineage; benchmarks. The pages change nothing, and need no network.\n" +
+			"its curves, phases, log and completions, live while it runs; curves of several arms on one axis, " +
+			"with means and intervals over seeds; comparisons and reports; problems where runs differ; " +
+			"lineage; benchmarks. The pages change nothing and need no network.\n" +
 			"Open the address that it prints: it has a token, new at every start, that keeps other programs and " +
 			"other sites out. Only this machine can reach the pages. From another machine, forward the port: ssh " +
 			"-L 8080:127.0.0.1:8080 HOST. --public lets other machines reach them, without encryption.\n" +

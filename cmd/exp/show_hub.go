@@ -40,7 +40,7 @@ func (p *showPage) hub() error {
 	return nil
 }
 
-// digest is the beginning of a digest, as elsewhere on the page; -o wide has all of it.
+// digest is the beginning of a digest, as elsewhere on the page; -o wide has it whole.
 func (p *showPage) digest(hex string) string {
 	const digits = 8
 	if p.Out.Format == cli.FormatWide {

@@ -32,8 +32,7 @@ func TestOutputsText(t *testing.T) {
 	}
 }
 
-// TestShowFits: on a terminal no line is wider than it, however narrow, but for
-// paths, which are to be copied.
+// TestShowFits: lines fit the terminal, however narrow, except paths, which people copy.
 func TestShowFits(t *testing.T) {
 	dir := smokeStore(t)
 	for _, columns := range []int{80, 100, 120} {
@@ -81,7 +80,7 @@ func TestShowSmoke(t *testing.T) {
 	if len(s.Checkpoints) != 1 || s.Checkpoints[0].Step != 2 || s.Checkpoints[0].Path == "" {
 		t.Errorf("checkpoints %+v", s.Checkpoints)
 	}
-	// The configuration that is printed is one that can be run again.
+	// The printed configuration runs again.
 	config := c.run("show", "smoke#1", "--store", dir, "--config")
 	file := filepath.Join(t.TempDir(), "again.yaml")
 	if err := os.WriteFile(file, []byte(config.stdout), 0o644); err != nil {
@@ -111,7 +110,7 @@ func TestShowSource(t *testing.T) {
 			t.Errorf("%s: %v, or other text than this program was built from", name, err)
 		}
 	}
-	// What is there is not touched, an empty folder is filled.
+	// An existing folder stays untouched; an empty one is filled.
 	c.run("show", "smoke#1", "--store", dir, "--source", to).check(t, 2, "", "will not be overwritten")
 	empty := t.TempDir()
 	if got := c.run("show", "smoke#1", "--store", dir, "--source", empty); got.code != 0 {

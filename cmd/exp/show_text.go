@@ -200,7 +200,7 @@ func (p *showPage) results() error {
 	return nil
 }
 
-// resultTitle is a metric's name with spaces; a grader's name stays as it is.
+// resultTitle is a metric's name with spaces; a grader's name stays unchanged.
 func resultTitle(name string) string {
 	if strings.HasPrefix(name, eval.GraderPrefix) {
 		return name

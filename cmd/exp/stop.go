@@ -23,7 +23,7 @@ func stopCommand(a *app) *cli.Command {
 			"is the one that holds the run's lock, on this machine; no other process is ever signalled. Ctrl-C " +
 			"ends the waiting, not the request. Running the same configuration again continues the run.",
 		UsageText: strings.Join([]string{
-			"exp stop @running # the one that is running",
+			"exp stop @running # the running one",
 			"exp stop countdown-ppo#1 --no-wait # ask, and return at once",
 			"exp stop @running --now # do not finish the step; recorded steps are kept",
 		}, "\n"),

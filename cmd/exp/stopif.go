@@ -14,7 +14,8 @@ import (
 
 const stopIfFlag = "stop-if"
 
-// stopConditions are those of --stop-if; replace reports whether they replace the configured ones.
+// stopConditions returns the conditions given by --stop-if. replace reports whether they replace the
+// configured ones.
 func stopConditions(c *cli.Context) (conditions []string, replace bool) {
 	for _, text := range c.StringSlice(stopIfFlag) {
 		if text == config.None {

@@ -11,7 +11,7 @@ import (
 	harness "exp/harness/run"
 )
 
-// A run that its condition stopped says so wherever it is shown, and goes on without it.
+// Every page says that a condition stopped the run, and the run continues without it.
 func TestStopIf(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	at := func(args ...string) ended { return exp(t, append(args, "--store", dir)...) }
@@ -37,7 +37,7 @@ func TestStopIf(t *testing.T) {
 		at(page...).says(t, why)
 	}
 	at("log", "@last", "--level", "debug").says(t, "step 2 of 4, reward ")
-	// It is no arm of a comparison.
+	// exp compare refuses it as an arm.
 	stopped := consistent(t, dir).runs[0].RID.Short()
 	smoke(t, dir, "--set", "algo.kind=ppo").succeeds(t)
 	refused := at("compare", stopped, "@last")

@@ -14,7 +14,7 @@ import (
 	"exp/experiments/store"
 )
 
-// record is what a store holds in the end.
+// record is the content of a store at the end of a test.
 type record struct {
 	runs    []store.Run
 	outputs map[string]ident.Digest // of the first run's finished stages

@@ -21,9 +21,8 @@ import (
 	"exp/experiments/store"
 )
 
-// What happens to a run from outside: files that are damaged, a second process,
-// signals, kill -9, a full disk. Whatever it was, the run goes on afterwards and ends
-// with the bits of a run to which nothing happened.
+// Damage from outside: damaged files, a second process, signals, kill -9, a full disk. In
+// every case the run continues afterwards and ends with the bits of an undisturbed run.
 
 // unbroken executes the smoke recipe with settings, unbroken.
 func unbroken(t *testing.T, args ...string) record {
@@ -103,7 +102,7 @@ func (p *process) end() int {
 	return p.ProcessState.ExitCode()
 }
 
-// goOn returns the arguments of the command that the program said goes on.
+// goOn returns the arguments of the command that the program printed to continue.
 func goOn(t *testing.T, stderr string) []string {
 	t.Helper()
 	m := regexp.MustCompile(`to continue: \S+ (.*)`).FindStringSubmatch(stderr)
@@ -156,8 +155,8 @@ func TestInterruptedRun(t *testing.T) {
 	consistent(t, dir).same(t, want)
 }
 
-// A second signal does not wait for the step. With so many completions the step is long
-// enough for it to come in time; where it did not, the next execution is asked.
+// A second signal does not wait for the step. The step has enough completions for the signal
+// to arrive during it; if it arrives late, the next execution is checked.
 func TestSecondSignal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes")
@@ -194,7 +193,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// forget removes the blob of an output, so that its stage has to be executed again.
+// forget removes the blob of an output, so its stage must execute again.
 func forget(t *testing.T, dir string, r record, outputs ...string) {
 	t.Helper()
 	for _, o := range outputs {
@@ -322,8 +321,8 @@ func TestDamagedBlob(t *testing.T) {
 	})
 }
 
-// TestFullDisk gives a run a disk of its own that is too small for it, then larger
-// and larger ones. Mounting one takes a namespace in which this user is root.
+// TestFullDisk gives a run its own disk, first too small, then larger and larger. Mounting
+// a disk takes a namespace where this user is root.
 func TestFullDisk(t *testing.T) {
 	const inside = "EXP_TEST_IN_NAMESPACE"
 	if os.Getenv(inside) == "" {
@@ -339,7 +338,7 @@ func TestFullDisk(t *testing.T) {
 		out, err := c.CombinedOutput()
 		switch {
 		case !bytes.Contains(out, []byte("=== RUN")):
-			t.Skipf("a namespace of its own is not allowed here: %v %s", err, out)
+			t.Skipf("this machine does not allow a new namespace: %v %s", err, out)
 		case bytes.Contains(out, []byte("--- SKIP")):
 			t.Skipf("%s", out)
 		case err != nil:

@@ -11,7 +11,7 @@ import (
 	"exp/harness/vocab"
 )
 
-// trainTokenizer learns a small tokenizer from rows in a folder of its own.
+// trainTokenizer learns a small tokenizer from rows in a new folder.
 func trainTokenizer(t *testing.T, args ...string) (dir string, e ended) {
 	t.Helper()
 	dir = t.TempDir()

@@ -140,7 +140,7 @@ func verifiedText(v *harness.Verification) string {
 	if v.FromStep > 0 {
 		steps := fmt.Sprintf("steps %d–%d re-executed", v.FromStep, v.ToStep)
 		if v.CutAt > 0 {
-			steps += fmt.Sprintf(" of %d, as far as the limit of %v allowed (--steps sets none)", v.CutAt,
+			steps += fmt.Sprintf(" of %d, the most within the limit of %v (--steps lifts it)", v.CutAt,
 				harness.DefaultPrefixTime)
 		}
 		did = append(did, steps)

@@ -13,7 +13,7 @@ import (
 	harness "exp/harness/run"
 )
 
-// The exit code says what a verification found, and lists say what was proved.
+// The exit code reports a verification's finding, and lists show the proved level.
 func TestVerifyCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	smoke(t, dir, "--until", "train").succeeds(t)

@@ -338,7 +338,7 @@ func checkCommand(t *testing.T, a *App, path []*Command) {
 	}
 	for _, f := range cmd.Flags {
 		if r, ok := f.(urfave.RequiredFlag); ok && r.IsRequired() {
-			t.Errorf("%s: flag %s is Required, for which the library prints help on stdout", name, f.Names()[0])
+			t.Errorf("%s: flag %s is Required: without it the library prints help on stdout", name, f.Names()[0])
 		}
 		for _, n := range f.Names() {
 			if g, _ := (&argv{root: a.cli}).lookup(n); g != nil {

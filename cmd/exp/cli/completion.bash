@@ -26,7 +26,7 @@ _exp() {
         COMPREPLY+=("${quoted/#\\\~\//\~/}") # a quoted ~ would not be the home
     done < <("${words[@]}" --generate-bash-completion 2>/dev/null)
 
-    # No space after what is not the whole word.
+    # No space after part of a word.
     if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[/=] ]]; then
         compopt -o nospace 2>/dev/null
     fi

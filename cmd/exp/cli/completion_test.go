@@ -111,7 +111,7 @@ func TestCompleteHookHasADeadline(t *testing.T) {
 	}
 }
 
-// shell runs a script in a shell in which "exp" is this program, and returns
+// shell runs a script in a shell where "exp" is this program, and returns
 // what it prints.
 func shell(t *testing.T, name, script string, args ...string) string {
 	t.Helper()

@@ -48,7 +48,7 @@ type yamlString string
 // reserved words.
 var plainYAML = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$`)
 
-// MarshalYAML quotes with Go's escapes, all of which YAML has. Bytes that are not UTF-8
+// MarshalYAML quotes with Go's escapes; YAML has them all. Bytes that are not UTF-8
 // become U+FFFD.
 func (s yamlString) MarshalYAML() ([]byte, error) {
 	text := string(s)

@@ -9,8 +9,7 @@ import (
 	"exp/experiments/quantity"
 )
 
-// maxBlock is the height of the live block: the line on which the cursor rests,
-// and three of text.
+// maxBlock is the height of the live block: three lines of text and the cursor's line.
 const maxBlock = 4
 
 const (
@@ -64,9 +63,9 @@ type view struct {
 }
 
 // lines renders the view in at most height lines narrower than width. The first
-// holds name, bar, speed and forecast; metrics follow on it where all of them
-// fit, as they do on wide terminals, else on lines of their own; a sparkline of
-// the first metric takes the last free line. A height below 1 shows none.
+// holds name, bar, speed and forecast, and on a wide terminal all metrics; on a
+// narrow one the metrics take separate lines. A sparkline of the first metric takes
+// the last free line. A height below 1 shows none.
 func (v view) lines(width, height int, s Stream) []string {
 	if height < 1 {
 		return nil

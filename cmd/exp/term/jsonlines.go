@@ -134,7 +134,7 @@ func (j *jsonLines) print(r record) {
 	}
 	enc := json.NewEncoder(j.w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(r) // the reader may be gone, the run goes on
+	_ = enc.Encode(r) // the reader may be gone; the run continues
 }
 
 func seconds(d time.Duration) *float64 {

@@ -119,6 +119,6 @@ func TestLinesCached(t *testing.T) {
 		}
 	}
 	if strings.Contains(buf.String()[strings.LastIndex(buf.String(), "note"):], "sft") {
-		t.Errorf("the stage goes on: %s", buf)
+		t.Errorf("the stage continues: %s", buf)
 	}
 }

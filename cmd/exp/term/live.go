@@ -229,7 +229,7 @@ func (l *live) erase() {
 	l.shown, l.stale = false, false
 }
 
-// write ignores errors: the terminal may be gone, the run goes on.
+// write ignores errors: the terminal may be gone; the run continues.
 func (l *live) write(s string) {
 	_, _ = io.WriteString(l.w, s)
 }

@@ -16,7 +16,7 @@ import (
 	"exp/experiments/quantity"
 )
 
-// manualClock is a clock that moves when told to and runs what is due on the
+// manualClock is a clock that moves when told to and runs due timers on the
 // way, in steps of 10 ms.
 type manualClock struct {
 	now    time.Time
@@ -136,8 +136,7 @@ const permanent = `[1/2] run 5e8d10b4 (seed 0)
   eval.score  done    test  pass@1 0.641 ±0.041  pass@16 0.953 ±0.036  2.0s`
 
 // TestLiveSurvivesResize changes the width at random times, on a terminal that
-// re-wraps its lines and on one that cuts them: the lines that stay are all
-// there and nothing else is.
+// re-wraps its lines and on one that cuts them: exactly the permanent lines remain.
 func TestLiveSurvivesResize(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 0))

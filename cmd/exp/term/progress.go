@@ -52,7 +52,7 @@ type Step struct {
 	Metrics []Metric // the headline, at most MaxMetrics of them are shown
 }
 
-// Metric is a number under the name by which the reader knows it.
+// Metric is a number and the name that people know it by.
 type Metric struct {
 	Name  string
 	Value float64

@@ -18,8 +18,8 @@ func Width(s string) int {
 }
 
 // Cut returns s if it fits in width columns, else its longest prefix that fits
-// together with mark, and mark ("…"). It never splits what is one character to
-// the reader. A mark that does not fit itself is left out.
+// together with mark, and mark ("…"). It never splits a grapheme. A mark that does
+// not fit itself is left out.
 func Cut(s string, width int, mark string) string {
 	if Width(s) <= width {
 		return s
