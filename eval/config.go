@@ -11,7 +11,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Config is the protocol of an evaluation: everything its numbers depend on besides weights, problems and
+// Config is the protocol of an evaluation: everything its numbers depend on except weights, problems and
 // seeds.
 type Config struct {
 	N      int            // samples per problem

@@ -266,7 +266,7 @@ func sameArguments(g, p, value *formula.Expr) *formula.Expr {
 	return value
 }
 
-// arguments returns the variables that f is applied to, nil if one is no variable.
+// arguments returns the variables that f is applied to, nil if an argument is not a variable.
 func arguments(x *formula.Expr) []string {
 	list := []*formula.Expr{x.Args[1]}
 	if list[0].Op == formula.Tuple {

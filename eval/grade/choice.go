@@ -9,7 +9,7 @@ import (
 )
 
 // choices compares multiple-choice letters if the gold answer is one. The gold answer (B) 12 is the letter B; the
-// value 12 is right as well, and so is a letter with the right value for the gold answer 12.
+// value 12 is right too. For the gold answer 12, a letter with the value 12 is right.
 func choices(gold, prediction string) (result, bool) {
 	if r, ok := letterSets(gold, prediction); ok {
 		return r, true

@@ -41,7 +41,7 @@ func benchmarkGolds(t *testing.T) []string {
 	return golds
 }
 
-// TestFormsOfGolds: every gold answer equals itself in each form in which models write answers
+// TestFormsOfGolds: every gold answer equals itself in each form that models use
 // (recipes-and-evaluation.md §3.4).
 func TestFormsOfGolds(t *testing.T) {
 	golds := benchmarkGolds(t)

@@ -3,14 +3,14 @@
 // Response finds the final answer in a whole response (package extract); Answer compares an answer with the gold one.
 // Package latex parses both sides into the expressions of package formula. They are compared by kind (compare.go):
 // numbers and functions by exact arithmetic, canonical forms and values at points (scalar.go), sets of real numbers
-// (set.go), for which inequalities are solved (solve.go), functions by cases, matrices, vectors with their direction,
+// (set.go) after solving inequalities (solve.go), functions by cases, matrices, vectors with their direction,
 // units, words.
 //
-// Words after a value must be a unit or what is counted (package wording): with any other word the verdict is unsure
-// and not right, on either side, because the word may negate the value, add another or go on the calculation. Units
+// Words after a value must be a unit or a counted noun (package wording): with any other word the verdict is unsure
+// and not right, on either side, because the word may negate the value, add another or continue the calculation. Units
 // convert, in several parts too (5 feet 6 inches), and dozen and million multiply. A unit that only one side gives
 // counts as implied by the question. Bounds in words (at least 12) are inequalities; numbers in words are numbers.
-// "A ≈ B" is A if B is A rounded; it is B too if B is a decimal and A is no terminating decimal. log is the natural
+// "A ≈ B" is A if B is A rounded; it is also B if B is a decimal and A has no finite one. log is the natural
 // logarithm or, by convention, to the base 10. CheckGold says which gold answers are not understood.
 //
 // Every verdict has a reason, says whether it is sure and, if it is "right", what it rests on (basis.go). Answers

@@ -11,7 +11,7 @@ import (
 	"exp/eval/grade/latex"
 )
 
-// mutation turns a gold answer into an answer of which it is known whether it is right.
+// mutation turns a gold answer into an answer that is known to be right or wrong.
 type mutation struct {
 	name  string
 	right bool
@@ -19,11 +19,11 @@ type mutation struct {
 	of func(g mutated) string
 }
 
-// mutated is a gold answer with what mutations ask about it.
+// mutated is a gold answer with the facts that mutations need.
 type mutated struct {
 	text  string
 	x     *formula.Expr
-	value *big.Rat // nil if the answer is no rational number
+	value *big.Rat // nil if the answer is not a rational number
 	words bool     // it has words
 }
 
@@ -49,8 +49,8 @@ func when(ok bool, s string) string {
 	return s
 }
 
-// mutations have known truth. Those that negate, add, hedge or calculate are wrong; those that wrap, name or
-// respell are right.
+// mutations have known verdicts: negating, adding, hedging and calculating give wrong answers; wrapping, naming
+// and respelling give right ones.
 var mutations = []mutation{
 	{"boxed", true, func(g mutated) string { return "\\boxed{" + g.text + "}" }},
 	{"between dollars", true, func(g mutated) string { return when(!strings.Contains(g.text, "$"), "$"+g.text+"$") }},

@@ -47,7 +47,7 @@ func halfLine(rel string, e endpoint) ([]piece, bool) {
 	return []piece{p}, true
 }
 
-// merge sorts pieces and joins those that overlap or touch.
+// merge sorts pieces and joins pieces that overlap or touch.
 func merge(list []piece) []piece {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b piece) int {

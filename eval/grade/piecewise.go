@@ -53,7 +53,7 @@ type condition struct {
 	known  bool
 }
 
-// conditions reads the conditions of a function by cases; "otherwise" is what the others leave.
+// conditions reads the conditions of a function by cases; "otherwise" is the rest of the domain.
 func (c *comparer) conditions(x *formula.Expr) []condition {
 	var list []condition
 	var others []piece

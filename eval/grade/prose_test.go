@@ -11,8 +11,8 @@ import (
 	"exp/eval/grade/latex"
 )
 
-// TestUnmarkedSolutions: the answer is found in most reference solutions of the benchmarks that lost their mark, the
-// box or the last line. Many of these go on behind their answer, so not in all.
+// TestUnmarkedSolutions: the answer is found in most reference solutions after removing the mark (box or last line).
+// Not in all: many solutions continue after the answer.
 func TestUnmarkedSolutions(t *testing.T) {
 	for _, tt := range []struct {
 		file     string

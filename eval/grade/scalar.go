@@ -225,8 +225,8 @@ func (c *comparer) signless(x *formula.Expr) string {
 	return x.String()
 }
 
-// minDecimals is the number of digits after the point from which a decimal may answer a question with
-// another exact answer: Math-Verify's default.
+// minDecimals is the fewest digits after the point with which a decimal answers a question whose exact answer
+// differs: Math-Verify's default.
 const minDecimals = 6
 
 // rounded accepts a decimal with at least minDecimals digits after the point if the other side, rounded or

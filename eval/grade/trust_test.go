@@ -79,7 +79,7 @@ func TestTrust(t *testing.T) {
 			{"12", "12 squared cm", false}, {"12", "12 cm squared", true}, {"12", "12 cubed meters", false},
 			{"24", "24 radians", true},
 		}},
-		{"a constant and the size of an unknown are no names", []trustCase{
+		{"a constant and the size of an unknown are not names", []trustCase{
 			{"9", "\\pi \\approx 9", false}, {"9", "\\pi = 9", false}, {"24", "|x|=24", false}, {"24", "|z|=24", true},
 			{"24", "x=24", true},
 		}},
@@ -122,7 +122,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestTrustInResponses has, for each demand on responses, those that it names.
+// TestTrustInResponses: each demand on responses, with responses that it names.
 func TestTrustInResponses(t *testing.T) {
 	for _, tt := range []struct {
 		demand string
@@ -144,7 +144,7 @@ func TestTrustInResponses(t *testing.T) {
 		{"several boxes joined by words", []trustCase{
 			{"2,3", "The roots are $\\boxed{2}$ and $\\boxed{3}$.", true}, {"3", "The roots are $\\boxed{2}$ and $\\boxed{3}$.", false},
 		}},
-		{"a rounded decimal is no second answer", []trustCase{
+		{"a rounded decimal is not a second answer", []trustCase{
 			{"12.46", "The answer is 12.46 ≈ 12.5", true}, {"12.5", "The answer is 12.46 ≈ 12.5", false},
 			{"12.46", "The answer is $12.46 \\approx 12.5$.", true},
 			{"12.5", "The answer is $12.46 \\approx 12.5$.", false},

@@ -9,7 +9,7 @@ import (
 )
 
 // units compares values if at least one has a unit. A unit that only one side gives counts as implied by
-// the question. Words that are no unit make the verdict unsure: they may change the value.
+// the question. Words that are not a unit make the verdict unsure: they may change the value.
 func (c *comparer) units(g, p *formula.Expr) result {
 	if g.Op != formula.Unit || p.Op != formula.Unit {
 		return c.oneUnit(g, p)
@@ -34,7 +34,7 @@ func (c *comparer) units(g, p *formula.Expr) result {
 	return r
 }
 
-// money is the dimension of dollars and cents, in which a number without a unit is read.
+// money is the dimension of dollars and cents; a number without a unit can mean it.
 var money = wording.QuantityOf("dollars").Dim
 
 // oneUnit compares a value with words after it and one without.

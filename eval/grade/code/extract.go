@@ -192,9 +192,8 @@ func ExtractUpstream(response string) (program string, ok bool) {
 	return strings.TrimSpace(all[len(all)-1][1]), true
 }
 
-// withoutMain removes __main__ blocks as rllm does before it runs assertions on a program: line by line,
-// from one that starts with the condition, whatever its context, to the next that is neither blank nor
-// indented.
+// withoutMain removes __main__ blocks as rllm does before it runs assertions on a program: from a line that
+// starts with the condition, whatever its context, to the next line that is neither blank nor indented.
 func withoutMain(program string) string {
 	var kept []string
 	skipping := false

@@ -148,7 +148,7 @@ func TestSpecifiedOutputs(t *testing.T) {
 		{Codeforces, "1\n1\n2", "2\n1", true, false},
 		{Codeforces, "1.0000001", "1", false, false},
 		{Codeforces, "1 2 \n", "1 2", true, true},
-		{LiveCodeBench, "1.0", "1", true, false}, // 1 is no fraction: text
+		{LiveCodeBench, "1.0", "1", true, false}, // 1 is not a fraction: text
 		{LiveCodeBench, "1.0 ", "1.00\n", true, true},
 		{LiveCodeBench, "1e0", "1.00", true, true},
 		{LiveCodeBench, "1\n\n2", "1\n2", false, false},

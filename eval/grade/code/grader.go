@@ -67,8 +67,8 @@ func NewGrader(run Runner, opts Options) (*Grader, error) {
 	return &Grader{run, opts}, nil
 }
 
-// Response grades the program in a response. Errors are *InfraError, errors in the problem, or those of
-// ctx; any fault of the response is a verdict.
+// Response grades the program in a response. It returns an *InfraError, an error in the problem, or ctx's
+// error; any fault of the response is a verdict.
 func (g *Grader) Response(ctx context.Context, p *Problem, response string) (Verdict, error) {
 	found := Extract(response)
 	if g.opts.Rules == Upstream {
@@ -126,7 +126,7 @@ func (g *Grader) Program(ctx context.Context, p *Problem, found Program) (Verdic
 // mostUpstreamTests is the number of tests that published graders run, those with the longest inputs.
 const mostUpstreamTests = 15
 
-// picked returns the order in which tests run.
+// picked returns the order of the tests.
 func (g *Grader) picked(p *Problem) []int {
 	order := make([]int, len(p.Tests))
 	for i := range order {

@@ -68,7 +68,7 @@ func TestGrade(t *testing.T) {
 		{"function", "def square(x): return x * x", squareCall(), sandbox.OK},
 		{"method", "class Solution:\n    def square(self, x: Optional[int]) -> int:\n        return x * x", squareCall(), sandbox.OK},
 		{"function, the block of __main__ does not run", "def square(x): return x * x\nif __name__ == '__main__':\n    print(square(int(input())))", squareCall(), sandbox.OK},
-		{"function prints as well", "def square(x):\n    print('9')\n    return x * x", squareCall(), sandbox.OK},
+		{"function also prints", "def square(x):\n    print('9')\n    return x * x", squareCall(), sandbox.OK},
 		{"function, wrong", "def square(x): return x + 6", squareCall(), sandbox.WrongAnswer},
 		{"function of another name", "def sqr(x): return x * x", squareCall(), sandbox.RuntimeError},
 		{"asserts, the whole function", "def square(x):\n    return x * x", squareAsserts(), sandbox.OK},
@@ -224,11 +224,11 @@ func TestBothRules(t *testing.T) {
 	problem := &Problem{ID: "yes", Family: TACO, Tests: []Test{{Stdin: "1", Stdout: "YES"}, {Stdin: "2", Stdout: "NO"}}}
 	v, err := grader(t, p, Options{Both: true}).Program(context.Background(), problem, Program{Text: "print('NO')"})
 	if err != nil || v.Correct || v.Passed != 1 || v.Other != 2 {
-		t.Errorf("strict beside upstream: %+v %v, want 1 and 2 passed", v, err)
+		t.Errorf("strict with upstream: %+v %v, want 1 and 2 passed", v, err)
 	}
 	v, err = grader(t, p, Options{Rules: Upstream, Both: true}).Program(context.Background(), problem, Program{Text: "print('NO'); 1/0"})
 	if err != nil || !v.Correct || v.Passed != 2 || v.Other != 0 {
-		t.Errorf("upstream beside strict: %+v %v, want 2 and 0 passed", v, err)
+		t.Errorf("upstream with strict: %+v %v, want 2 and 0 passed", v, err)
 	}
 }
 

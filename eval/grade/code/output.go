@@ -192,8 +192,8 @@ func isClose(a, b float64) bool {
 	return math.Abs(a-b) <= 1e-8+1e-5*math.Abs(b)
 }
 
-// tacoSame accepts equal stripped texts, the whole as one number, or line by line equally many tokens. Two
-// tokens differ only if both are numbers and not close. A pair in which one is not a number never differs:
+// tacoSame accepts equal stripped texts, the whole as one number, or the same number of tokens on each line.
+// Two tokens differ only if both are numbers and not close; a token that is not a number equals any other:
 // NO equals YES.
 func tacoSame(got, want string) bool {
 	got, want = pythonStrip(got), pythonStrip(want)

@@ -7,7 +7,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Rollout converts the problem for training; Data holds all of it.
+// Rollout converts the problem for training; Data holds the whole problem.
 func (p *Problem) Rollout() (rollout.Problem, error) {
 	data, err := json.Marshal(p)
 	if err != nil {

@@ -63,7 +63,7 @@ type onceRunner struct {
 	runs map[[sha256.Size]byte]sandbox.Run
 }
 
-// Run implements Runner: it sends each new test to the other runner as a request of its own.
+// Run implements Runner: it sends each new test to the other runner as a separate request.
 func (o *onceRunner) Run(ctx context.Context, r sandbox.Request) sandbox.Result {
 	out := sandbox.Result{ID: r.ID, Verdict: sandbox.OK, Total: max(1, len(r.Tests))}
 	tests := r.Tests

@@ -22,7 +22,7 @@ func (p *Problem) judgeValue(got []byte, want json.RawMessage, upstream bool) (b
 		return false, "the value is not JSON: " + err.Error()
 	}
 	if err := sandbox.DecodeValue(want, &w); err != nil {
-		return false, "the expected value is no JSON: " + err.Error() // excluded by Check
+		return false, "the expected value is not JSON: " + err.Error() // excluded by Check
 	}
 	tolerance := p.Tolerance
 	if upstream {

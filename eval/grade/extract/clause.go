@@ -8,8 +8,8 @@ import (
 	"exp/eval/grade/wording"
 )
 
-// sentenceValue returns the value of the last clause that has one, with its unit. What follows in the sentence
-// does not matter, unless it goes on the value: "12 squared", "12 or 13".
+// sentenceValue returns the value of the last clause that has one, with its unit. The rest of the sentence does
+// not matter unless it continues the value: "12 squared", "12 or 13".
 func sentenceValue(s string) string {
 	if t := listAside.ReplaceAllString(s, ""); t != s && hasValue(t) {
 		s = t
@@ -171,20 +171,20 @@ func clauseValue(clause string) (value string, decided bool) {
 	return value, true
 }
 
-// relative matches what joins a clause about some of the things before it: of which 36 are sour.
+// relative matches the start of a clause about part of what precedes it: of which 36 are sour.
 var relative = regexp.MustCompile(`^of (?:which|whom|these|those|them),? `)
 
 // replacing matches a value and the one that replaces it: not 38 but 36.
 var replacing = regexp.MustCompile(`\bnot [$]?[0-9][^ ]*,? but (?:rather )?(.*)$`)
 
-// capable matches what makes a bound, or a difference, the answer: she can buy at most 36; he is taller than her by 5.
+// capable matches words that make a bound or a difference the answer: she can buy at most 36; he is taller than her by 5.
 var capable = regexp.MustCompile(`\bcan [a-z ]*(?:at most|up to) $|\bthan [a-z ]+ by $`)
 
 // compared matches a difference that the sentence states: 36 more than last year. With a number behind "than", or a
 // variable, it is a step of a calculation.
 var compared = regexp.MustCompile(`^(?:more|less|fewer) than [a-z]{3}[^0-9$\\]*$`)
 
-// amounts matches an amount of which a difference says little: the total is 48 more than before.
+// amounts matches the verb before a difference that does not give the amount: the total is 48 more than before.
 var amounts = regexp.MustCompile(`\b(?:is|are|was|were) $`)
 
 // pronoun matches a subject that is the difference: that is 36 more than last year.
@@ -205,7 +205,7 @@ func denied(before string) bool {
 // deniedAbroad matches "is not" in other languages: no es, non è.
 var deniedAbroad = regexp.MustCompile(`\b(?:no|non) (?:es|son|è|é|era|sono)(?:[^a-z]|$)`)
 
-// continued matches a calculation without result that goes on behind a value: 48 choose 2 ways, 48 times 47 ways.
+// continued matches a calculation without a result that a value begins: 48 choose 2 ways, 48 times 47 ways.
 var continued = regexp.MustCompile(`^(?:choose|times|multiplied by|divided by|plus|minus) \$?[0-9][^=]*$`)
 
 // limited matches words behind a value that make it a bound or turn its sign: 12 at most, 12 degrees below zero.
@@ -275,8 +275,8 @@ func lastWords(s string, n int) string {
 // clauseEnds separate clauses.
 var clauseEnds = regexp.MustCompile(`[,;:] | (so|thus|hence|therefore|which means|giving) `)
 
-// lastClause returns the last value of the last clause that has one. Clauses that say what the value is not are
-// skipped; one that leaves it open gives none.
+// lastClause returns the last value of the last clause that has one. It skips clauses that deny a value; if a
+// clause leaves the value open, it returns none.
 func lastClause(s string) string {
 	ends := clauseEnds.FindAllStringIndex(s, -1)
 	for i := len(ends); i >= 0; i-- {

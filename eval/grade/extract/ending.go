@@ -21,10 +21,10 @@ var labelled = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**[-−]?[$€£]?[0
 // equation matches a calculation with its result.
 var equation = regexp.MustCompile(`[0-9%)a-z$] ?= ?[$€£]?[-−]?[0-9.]|[0-9] equals [$€£]?[-−]?[0-9.]`)
 
-// operator matches what makes the words behind a number more than what is counted; tune-ups and eggs/child are that.
+// operator matches signs that make the words behind a number more than a noun; tune-ups and eggs/child are nouns.
 var operator = regexp.MustCompile(`[,.;:=+*×^(]|(?:^|[^a-z])-|-(?:[^a-z]|$)|/(?: ?[^a-z ]|$)`)
 
-// going are words that lead on from a result, dangling those that a sentence does not end in.
+// going are words that lead on from a result; dangling are words that do not end a sentence.
 var (
 	going = []string{"and", "so", "then", "but", "next", "now", "we", "which", "because", "since", "let", "therefore",
 		"thus"}
@@ -34,7 +34,7 @@ var (
 		"her", "their", "its", "subtract", "add", "multiply", "divide", "into", "about", "has", "have"}
 )
 
-// joining are words that a text goes on behind.
+// joining are words that a text continues after.
 var joining = []string{"and", "or", "then", "plus", "minus", "times", "of", "which", "with", "to", "but", "so", "from"}
 
 // finished reports whether a last line is complete: it ends in a sign that ends sentences or formulas, or in a

@@ -96,7 +96,7 @@ func numberInWords(s string) (string, bool) {
 	return found, found != "" && !wording.Unsettled(s)
 }
 
-// wordsOf returns how many words, of which some have hyphens, n parts of words are.
+// wordsOf returns the number of words that n parts make up; a hyphen joins parts to a word.
 func wordsOf(words []string, n int) int {
 	k := 0
 	for ; k < len(words) && n > 0; k++ {

@@ -220,7 +220,7 @@ func howMany(s string) string {
 	return m[1]
 }
 
-// exclaimed matches a sentence of words that ends in an exclaimed number, which is no factorial: That is 27!
+// exclaimed matches a sentence whose last number has an exclamation mark, not a factorial sign: That is 27!
 var exclaimed = regexp.MustCompile(`(?i)^((?:(?:so|that|this|it|there|and|in|the|he|she|we|i)\b.*[a-z, ])[$€£]?[0-9][0-9.,]*)!+$|^([0-9][0-9.,]*)!!+$`)
 
 // affirmed matches a sentence that says yes or no.

@@ -94,7 +94,7 @@ func finalSentence(s string) string {
 	for n := len(list) - 1; n > 0 && isRemark(list[n]) && hasValue(list[n-1]); n-- {
 		list = list[:n]
 	}
-	const most = 3 // sentences without a value behind the one that has it
+	const most = 3 // sentences without a value after the one with it
 	for i := len(list) - 1; i >= 0 && i >= len(list)-1-most; i-- {
 		switch t := list[i]; {
 		case isQuestion(t):

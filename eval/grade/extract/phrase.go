@@ -42,7 +42,7 @@ var noAnswer = regexp.MustCompile(`(?i)\b(?:no|not an?|not the|wrong|incorrect|f
 	`the case|certain|` +
 	`sure)(?: that)?(?: (?:the|our|my|final|correct))* $`)
 
-// isSupposed reports whether an answer phrase says what would be: If x were 3, the answer would be …; Suppose the
+// isSupposed reports whether an answer phrase is hypothetical: If x were 3, the answer would be …; Suppose the
 // answer is …
 func isSupposed(before, phrase string) bool {
 	before = " " + wording.Lower(before[strings.LastIndexAny(before, ".!?\n")+1:])

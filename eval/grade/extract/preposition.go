@@ -120,8 +120,8 @@ var quantities = []string{"total", "value", "values", "area", "volume", "length"
 	"decrease",
 	"raise", "reduction", "growth", "surplus", "quantity", "expense", "grade", "percentage", "chance", "product"}
 
-// prepositions lists, for each, the words before it with which the value after it belongs to something else: divided
-// by 8, close to 8. Without such words it always does.
+// prepositions lists, for each, the words before it that tie the value after it to something else: divided by 8,
+// close to 8. A preposition without a list always does.
 var prepositions = map[string][]string{
 	"to": {"close", "closer", "next", "prior", "similar", "compared", "added", "applied", "due", "related", "opposed",
 		"parallel", "perpendicular", "tangent", "proportional", "near", "nearer", "up", "back", "contrary", "add"},

@@ -111,7 +111,7 @@ func reduce(s string) string {
 	return lastClause(s)
 }
 
-// hasUnknownWords reports whether a value is followed by words that are no unit.
+// hasUnknownWords reports whether words that are not a unit follow a value.
 func hasUnknownWords(s string) bool {
 	x, err := latex.Parse(s, true)
 	return err != nil || x.Has(func(n *formula.Expr) bool {
@@ -127,7 +127,7 @@ var countedAtStart = regexp.MustCompile(`^[0-9][0-9.,/]*(?:(%| percent| of the| 
 // placedAtStart matches a sentence that begins with its value: 27 for this one.
 var placedAtStart = regexp.MustCompile(`^[0-9][0-9.,/]* (?:(?:for|in|on|from|after|during|as) [a-z]+|of (?:the|a|an|her|his|their|its|all) [a-z]+ [a-z])`)
 
-// isSentence reports whether s has at least three words besides formulas, and two of them or an equals sign
+// isSentence reports whether s has at least three words outside formulas, and two of them or an equals sign
 // before a value.
 func isSentence(s string) bool {
 	if n := leadingLength(s); n > 0 && len(strings.Fields(s[n:])) >= 3 {
@@ -159,7 +159,7 @@ var clauses = regexp.MustCompile(`^[A-Z][a-z]+[ ,].*, `)
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '’' }
 
-// masked replaces formulas by as many placeholders, so that what is in them is not taken for words.
+// masked replaces each formula with a placeholder, so its letters do not count as words.
 func masked(s string) string {
 	formulas := strings.ContainsAny(s, "$\\") && !isMoney(s)
 	if !formulas && !strings.ContainsAny(s, "([") {
@@ -233,7 +233,7 @@ func lastSentence(s string) string {
 	return list[len(list)-1]
 }
 
-// bold returns what is emphasised, if it is one value.
+// bold returns the emphasised text if it is one value.
 func bold(s string) string {
 	open := strings.LastIndex(s, "**")
 	if open < 0 {

@@ -27,7 +27,7 @@ var circumstances = regexp.MustCompile(` (?:after|before|when|while|because|sinc
 // the value: it comes to exactly 12.
 var purpose = regexp.MustCompile(` to ([a-z]{2,}) `)
 
-// moreTo matches what is missing for a purpose, whatever its verb: 18 more shells to have 50.
+// moreTo matches an amount missing for a purpose, whatever the verb: 18 more shells to have 50.
 var moreTo = regexp.MustCompile(` (?:more|another)(?: [a-z]+){0,2} to `)
 
 // noPurpose are words after "to" that begin no purpose.
@@ -175,7 +175,7 @@ func unlistedVerb(clause string, list []span) int {
 // inflected matches a last word in -s or -ed.
 var inflected = regexp.MustCompile(`[a-z] ([a-z]+(?:s|ed)) $`)
 
-// noVerbs are words in -s and -ed that stand before a number and are no verbs.
+// noVerbs are words in -s and -ed before a number that are not verbs.
 var noVerbs = []string{"its", "his", "this", "as", "plus", "minus", "times", "less", "unless", "these", "those",
 	"others",
 	"perhaps", "thus", "is", "was", "across", "besides", "divided", "multiplied", "increased", "decreased"}
@@ -259,7 +259,7 @@ func isName(s string) bool {
 	}) < 0 && !strings.Contains(s, "text") && !strings.Contains(s, "infty") && !strings.Contains(s, "pi")
 }
 
-// lastSide returns what is right of the last equals sign if there are several: the others show the way.
+// lastSide returns the right side of the last of several equals signs: the others are steps.
 func lastSide(s string) string {
 	if k := strings.LastIndex(s, "\\equiv"); k >= 0 && !strings.Contains(s[k:], ",") {
 		if strings.Contains(s[k:], "mod") {
@@ -283,7 +283,7 @@ var plainValue = regexp.MustCompile(`^(?:[0-9]+(?::| : )[0-9]+(?:(?::| : )[0-9]+
 // factorial matches the exclamation mark of a factorial, which more follows: 8! ways.
 var factorial = regexp.MustCompile(`^! ?[a-z=+*/×·-]`)
 
-// numberAt returns the length of the number at clause[i:] that is no part of a name.
+// numberAt returns the length of the number at clause[i:], 0 if it is part of a name.
 func numberAt(clause string, i int, money bool) int {
 	c := clause[i]
 	if !wording.IsDigit(c) && c != '-' && c != '.' && c != '$' && c < 0x80 || c == '$' && !money ||

@@ -94,7 +94,7 @@ func mathAt(s string) (content string, length int) {
 	return "", 0
 }
 
-// leadingMath returns the formula at the start, with those that a comma, "and" or "or" joins to it.
+// leadingMath returns the formula at the start, with formulas that a comma, "and" or "or" joins to it.
 func leadingMath(s string) string {
 	content, _ := leadingFormulas(s)
 	return content

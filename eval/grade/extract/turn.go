@@ -77,7 +77,7 @@ func exerciseAt(s string) int {
 	return len(s)
 }
 
-// speakers are the names with which a model that was trained on dialogues begins another turn.
+// speakers are the names that start another turn in the output of models trained on dialogues.
 var speakers = []string{"\nHuman:", "\nUser:", "\nuser:", "\n### Human", "\n### Instruction", "\n### User"}
 
 // NewTurns returns Turns that end at the tokens of common models and at the special ones of a tokenizer.
@@ -98,7 +98,7 @@ func NewTurns(special []string) *Turns {
 // FirstTurn is First for the tokens of common models.
 func FirstTurn(s string) string { return commonTurns.First(s) }
 
-// First cuts a response at the first token that ends a turn: a model that goes on answers questions of its own.
+// First cuts a response at the first token that ends a turn: a model that continues answers its own questions.
 // Tokens before the first turn are dropped.
 func (t *Turns) First(s string) string {
 	s = strings.TrimSpace(s)

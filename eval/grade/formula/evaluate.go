@@ -26,7 +26,7 @@ type Point struct {
 	Complex bool
 }
 
-// Points returns the points at which two expressions are compared: three with positive values, three with
+// Points returns the points for comparing two expressions: three with positive values, three with
 // both signs, three with natural numbers. The values depend only on the variable names, so a verdict is the
 // same every time. They are multiples of 1/64: exact in binary.
 func Points(vars []string, complex bool) []Point {

@@ -63,7 +63,7 @@ func (a Precise) exponent() int {
 
 func (a Precise) infinite() bool { return a.re.IsInf() || a.im.IsInf() }
 
-// Agree compares two values to agreeBits of the larger one, or of 1: float64 has already told apart what is
+// Agree compares two values to agreeBits of the larger one, or of 1: float64 has already told apart values
 // much smaller than 1.
 func (a Precise) Agree(b Precise) bool {
 	d := a.sub(b)

@@ -9,7 +9,7 @@ import (
 
 // PlainCharacters replaces characters by the ASCII ones they stand for: full-width letters, digits and
 // punctuation, spaces of every width. It drops characters without width and undoubles backslashes of commands,
-// which come from JSON. Most texts are returned as they are.
+// which come from JSON. Most texts are returned unchanged.
 func PlainCharacters(s string) string {
 	if strings.Contains(s, `\\`) && !strings.Contains(s, `\begin`) {
 		s = undouble(s)

@@ -7,7 +7,7 @@ import (
 	"exp/eval/grade/wording"
 )
 
-// numeralOf reads words that are a number, with words for what is counted after it.
+// numeralOf reads a number in words and the counted nouns after it.
 func numeralOf(text string) *formula.Expr {
 	if v, ok := wording.HanNumeral(text); ok {
 		return formula.Integer(v)

@@ -233,7 +233,7 @@ func (l *lexer) punctuation(c byte) error {
 	return fmt.Errorf("unexpected %q", c)
 }
 
-// brace treats a brace as a bracket, in which a comma separates values, unless it encloses an argument, as
+// brace treats a brace as a bracket, where a comma separates values, unless it encloses an argument, as
 // in \frac{1,000}{3}.
 func (l *lexer) brace(c byte) {
 	if c == '{' {

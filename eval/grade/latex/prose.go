@@ -10,7 +10,7 @@ import (
 
 // Words in an answer: \text{…}, and runs of letters that are words rather than variables.
 
-// functionWords are short words that are no products of variables where they stand alone.
+// functionWords are short words that are not products of variables when they stand alone.
 var functionWords = []string{"is", "not", "the", "of", "if", "for", "are", "but", "was", "then", "than", "when", "all",
 	"each", "per", "has", "had", "its", "isn", "nor", "yes", "one", "two", "six", "ten", "way", "men", "our", "xor"}
 

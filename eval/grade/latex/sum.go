@@ -86,7 +86,7 @@ func (p *parser) sign() string {
 	}
 }
 
-// term reads a product. A ratio a:b:c is a term of its own.
+// term reads a product. A ratio a:b:c is one term.
 func (p *parser) term() (*formula.Expr, error) {
 	x, err := p.factor()
 	if err != nil {

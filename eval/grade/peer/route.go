@@ -13,7 +13,7 @@ import (
 var ErrNoRoute = errors.New("verl's default_compute_score knows no grader for this data source")
 
 // Route names the grader that verl's default_compute_score (reward_score/__init__.py) uses for a data
-// source. The source must be spelled as it is there: "gsm8k" is unknown. Sources of programs and geometry
+// source. The source must be spelled exactly as there: "gsm8k" is unknown. Sources of programs and geometry
 // need graders that this package lacks, and are errors too.
 func Route(source string) (name string, err error) {
 	switch source {

@@ -36,7 +36,7 @@ func TestGoldenDefaultScore(t *testing.T) {
 					t.Errorf("%+v, score %v, %v; want %v", v, score, err, want)
 				}
 			default:
-				t.Errorf("what is %v?", want)
+				t.Errorf("unexpected kind of grader %v", want)
 			}
 		})
 	}

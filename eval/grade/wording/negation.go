@@ -12,7 +12,7 @@ var unsettling = []string{"or", "nor", "neither", "either", "than", "between", "
 	"factorial", "dozen", "not", "isn", "never", "cannot", "if", "guess", "doubt", "nobody", "undefined",
 	"extraneous", "longer", "nicht", "kein", "keine", "pas", "não", "nao", "не", "nie", "niet", "non"}
 
-// uncertain are those that say so wherever they stand before the value.
+// uncertain are words that make a value uncertain wherever they stand before it.
 var uncertain = []string{"or", "nor", "neither", "maybe", "could", "might", "perhaps", "possibly", "probably", "wrong",
 	"incorrect", "but", "not", "isn", "never", "cannot", "guess", "doubt", "nobody", "undefined", "extraneous", "if",
 	"unless", "nicht", "kein", "keine", "pas", "não", "nao", "не", "nie", "niet", "non"}

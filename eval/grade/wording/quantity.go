@@ -1,5 +1,5 @@
-// Package wording knows the words of an answer: units and what is counted, numbers in words, and words that take a
-// value back.
+// Package wording knows the words of an answer: units, counted nouns, numbers in words, and words that take a value
+// back.
 package wording
 
 import (
@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// Quantity is what the words after a value say.
+// Quantity is the meaning of the words after a value.
 type Quantity struct {
-	Known    bool     // every word is a unit, what is counted, or changes nothing
+	Known    bool     // every word is a unit or a counted noun, or changes nothing
 	Scale    *big.Rat // dozen, million
 	Measured bool     // the words name units of measure
 	Measure           // if measured
-	nouns    []string // what is counted: apples, ways; "unit" with its exponent
+	nouns    []string // counted things: apples, ways; "unit" with its exponent
 	words    []string // all words
 	Notation bool     // the words say how a number is read: \pmod 9, digits
 }
@@ -159,7 +159,7 @@ func (q *Quantity) raise(m Measure, n int, sign int8) {
 	}
 }
 
-// SameAs says whether two quantities are of one kind, as far as known, and the factor from p to q.
+// SameAs reports whether two quantities are of one kind, whether that is known, and the factor from p to q.
 func (q Quantity) SameAs(p Quantity) (factor *big.Rat, same, known bool) {
 	one := big.NewRat(1, 1)
 	bothKnown := q.Known && p.Known

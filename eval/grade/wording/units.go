@@ -13,8 +13,8 @@ var Currencies = map[string]string{"$": "dollar", "€": "euro", "£": "sterling
 var Temperature = map[string]string{"c": "celsius", "f": "fahrenheit", "celsius": "celsius",
 	"fahrenheit": "fahrenheit"}
 
-// The base dimensions of units. Months are not days, an ounce of money is no number of euros: what has no fixed
-// factor has a dimension of its own.
+// The base dimensions of units. Units without a fixed factor between them have different dimensions: months and
+// days, dollars and euros.
 const (
 	lengthDim = iota
 	timeDim
@@ -169,7 +169,7 @@ func unitNamed(w string) (Measure, bool) {
 	return m, ok && (len(w) > 1 || w == strings.ToLower(w))
 }
 
-// Singular returns the singular of a word, as far as its end shows it.
+// Singular returns the singular of a word, judged by its ending.
 func Singular(w string) string {
 	switch {
 	case len(w) > 4 && strings.HasSuffix(w, "ies"):
@@ -180,7 +180,7 @@ func Singular(w string) string {
 	return w
 }
 
-// IsCounted reports whether a word names what is counted, in the singular or the plural.
+// IsCounted reports whether a word is a counted noun, singular or plural.
 func IsCounted(w string) bool {
 	return nouns[Singular(w)] || w == "squares" || w == "cubes" || nouns[w+"e"] && strings.ContainsRune("sxzh",
 		rune(w[len(w)-1])) ||
