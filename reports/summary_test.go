@@ -47,7 +47,7 @@ func TestBelowStart(t *testing.T) {
 	}
 }
 
-// The summary of one arm says of which of its metrics training took something.
+// The summary of a single arm names the metrics that training made worse.
 func TestAloneBelowStart(t *testing.T) {
 	eval := func(suite, metric string, v float64) store.Eval {
 		return store.Eval{SuiteName: suite, Metric: metric, Value: v}

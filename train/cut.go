@@ -8,8 +8,8 @@ import (
 	"exp/train/ranks"
 )
 
-// Cut is a buffer of which each rank holds its shard. The first rank reads and writes it
-// within WithBuffers, so a checkpoint holds whole buffers whatever the number of ranks.
+// Cut is a buffer sharded over the ranks. The first rank reads and writes it within
+// WithBuffers, so a checkpoint holds whole buffers whatever the number of ranks.
 type Cut struct {
 	group ranks.Group
 	be    kernels.Backend

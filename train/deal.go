@@ -16,15 +16,15 @@ func (p *passes) mine(ends []int) (lo, hi int) {
 	return lo, ends[p.group.Rank()]
 }
 
-// gather completes x, of which each rank has the part that ends at its place in ends.
+// gather completes x; rank r has computed the part from ends[r-1] (0 for rank 0) to ends[r].
 func (p *passes) gather(x []float32, ends []int) {
 	if p.many() {
 		ranks.Must(ranks.Gather(p.group, kernels.Host(x), ends))
 	}
 }
 
-// deal cuts rows lo to hi for the ranks, at the ends of bundles and with about as many tokens
-// each. It returns the row at which each rank's part ends.
+// deal divides rows lo to hi among the ranks, at the ends of bundles and with about the same
+// number of tokens each. It returns the row where each rank's part ends.
 func (p *passes) deal(b *batch, lo, hi int) []int {
 	size := p.group.Size()
 	ends := make([]int, size)
@@ -46,9 +46,9 @@ func (p *passes) deal(b *batch, lo, hi int) []int {
 	return ends
 }
 
-// dealt calls f for this rank's part of rows lo to hi, as each does with the workspace of
-// inference, and completes the arrays [N] in out, whose tokens are those of the rows; nil
-// ones are left out.
+// dealt calls f for this rank's part of rows lo to hi, like each with the workspace for
+// inference, and then gathers the parts of the other ranks into the arrays [N] in out. It
+// skips nil arrays.
 func (p *passes) dealt(b *batch, lo, hi int, f func(r0, r1 int), out ...*[]float32) {
 	if !p.many() {
 		p.each(b, lo, hi, p.infer, f)

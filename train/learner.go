@@ -43,8 +43,8 @@ func (l *learner) close() {
 	l.sum.Close()
 }
 
-// gradient sums the gradients of a mini-batch's slices; rows adds those of rows r0 to r1 to
-// the model's. This rank's shard of the sum is left there.
+// gradient sums the gradients of a mini-batch's slices and leaves this rank's shard of the sum
+// in the model's gradient. rows adds the gradients of rows r0 to r1 to the model's.
 func (l *learner) gradient(b *sliced, rows func(r0, r1 int)) {
 	ranks.Must(l.sum.Of(b.present(), func(i int) {
 		l.m.ZeroGrads()

@@ -48,7 +48,7 @@ type finding struct {
 	example  Example
 }
 
-// judge compares the recorded verdict on a completion with those of today's graders.
+// judge compares the recorded verdict on a completion with today's graders.
 func (a *auditor) judge(ctx context.Context, c completion) (finding, error) {
 	own, gold, err := ownVerdict(c.problem, c.kept.Text)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *auditor) judge(ctx context.Context, c completion) (finding, error) {
 		case c.kept.Basis != "":
 			basis = c.kept.Basis
 		case !own.Correct:
-			basis = "" // nothing is known of a verdict that is not ours, and with which ours does not agree
+			basis = "" // another grader's verdict, and ours disagrees: its basis is unknown
 		}
 	}
 	if err := a.votes(ctx, c, &f, own.Correct); err != nil {
@@ -81,8 +81,8 @@ func (a *auditor) judge(ctx context.Context, c completion) (finding, error) {
 	return f, nil
 }
 
-// votes counts the recorded verdict, our grader's of today and those of the graders asked for. Where the grader of
-// the recorded verdict judges otherwise today, only these two verdicts count.
+// votes counts the recorded verdict, our grader's verdict today, and the verdicts of the requested graders. If the
+// grader of the recorded verdict judges otherwise today, only its two verdicts count.
 func (a *auditor) votes(ctx context.Context, c completion, f *finding, own bool) error {
 	name := c.grader()
 	f.vote(name, f.right)

@@ -9,7 +9,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Of several recorded verdicts the one that gave the reward counts; of an evaluation, which gives none, the newest.
+// Of several recorded verdicts, the one that gave the reward counts; an evaluation has no reward: the newest counts.
 func TestRewarding(t *testing.T) {
 	verdicts := []store.Verdict{{Graded: false}, {Graded: true, Reward: 1, Reason: "old"}, {Graded: true, Reward: 1, Reason: "again"},
 		{Graded: true, Reward: 0, Reason: "new"}}
@@ -27,7 +27,7 @@ func TestRewarding(t *testing.T) {
 	}
 }
 
-// The cause follows the recorded verdict and its basis, not those of today, which are compared with it.
+// The cause follows the recorded verdict and its basis, not today's.
 func TestJudgeByTheRecord(t *testing.T) {
 	dapo, err := suite.Grader("math_dapo")
 	if err != nil {

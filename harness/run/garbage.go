@@ -29,9 +29,9 @@ func spaceCollections(c *config.Run) (restore func()) {
 	return func() { runtime.KeepAlive(room) }
 }
 
-// programBytes returns the memory of the process without the device's parts: code and tables
-// that are used (some 36 MiB), Go's heap with its room between collections, the database. A
-// published tokenizer takes about three times its file, of which half is garbage at most times.
+// programBytes returns the memory that the process needs on top of the device's: code and tables
+// in use (about 36 MiB), Go's heap with its room between collections, and the database. A
+// published tokenizer adds about three times its file size, usually half of it garbage.
 func programBytes(c *config.Run) int64 {
 	const codeAndHeap = 56 << 20
 	n := int64(codeAndHeap)

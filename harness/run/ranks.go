@@ -49,7 +49,7 @@ func (g *Ranks) Meet(size int, program, library string) error {
 		other := strings.Split(string(text), "\n")
 		for i, what := range []string{"", "the program", "the MPI library"} {
 			if i > 0 && other[i] != first[i] {
-				return fmt.Errorf("%s of rank %d on %s is %s; that of rank 0 on %s is %s", what, r, other[0], other[i],
+				return fmt.Errorf("%s of rank %d on %s is %s, but rank 0 on %s has %s", what, r, other[0], other[i],
 					first[0], first[i])
 			}
 		}
@@ -63,7 +63,7 @@ type Standing struct {
 	Stage      string       `json:"stage"`
 	Step       int          `json:"step"`
 	Phase      string       `json:"phase"`
-	Checkpoint int          `json:"checkpoint"` // step of the last one, as far as the first rank knows; 0: none
+	Checkpoint int          `json:"checkpoint"` // last step that the first rank saved; 0: none
 }
 
 func (s Standing) String() string {

@@ -28,7 +28,7 @@ func cpuSeconds() float64 {
 }
 
 // peakMemory returns the largest resident size of this process so far, in bytes. Without
-// /proc it may be that of the process that started this one: the system counts it in.
+// /proc it may be the parent's, which getrusage passes on at exec.
 func peakMemory() int64 {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		var kB int64

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Setting says how large a figure is drawn. Text and lines are Scale times those of a
-// report, whatever the width.
+// Setting is the size of a figure. Scale multiplies the text and lines of a report's figure,
+// whatever the width.
 type Setting struct {
 	Width    vg.Length
 	Scale    float64

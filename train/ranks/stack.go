@@ -8,14 +8,14 @@ type stack struct {
 	be    kernels.Backend
 	grads kernels.Buffer
 	room  []kernels.Buffer
-	free  []kernels.Buffer // those of room that hold no node
+	free  []kernels.Buffer // buffers of room that hold no node
 
 	nodes []node
 	data  []kernels.Buffer // by node; the zero Buffer if absent
 }
 
-// waiting returns how many nodes wait at most while slices lo to hi arrive: the room that a
-// stack needs.
+// waiting returns the most nodes that wait at once while slices lo to hi arrive: the room that
+// a stack needs.
 func waiting(lo, hi int) int {
 	most := 0
 	for i := lo + 1; i < hi; i++ {

@@ -1,6 +1,5 @@
-// Package launch starts the ranks of a run by the MPI launcher that is installed, and says
-// what happened when one is lost. The process that launches is no rank itself, so it
-// survives what ends the job.
+// Package launch starts the ranks of a run with the installed MPI launcher, and explains the
+// loss of one. The launching process is not a rank, so it outlives the job.
 package launch
 
 import (

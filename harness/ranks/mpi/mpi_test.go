@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A library that is not there is named, with what to install; one that is no MPI library
-// lacks its functions.
+// Load's errors name a missing library and what to install, and the missing function of a
+// library without MPI.
 func TestLoad(t *testing.T) {
 	var none *NoLibraryError
 	if _, err := Load("/none/libmpi.so"); !errors.As(err, &none) || !strings.Contains(err.Error(), "/none/libmpi.so") ||
