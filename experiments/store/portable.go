@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -111,8 +112,8 @@ type PortableRows struct {
 	Next func() ([]any, error)
 }
 
-// Lineage returns runs, by row id, and all runs they depend on: those that first did work
-// they reuse, and those they continue.
+// Lineage returns runs, by row id, and all runs they depend on: the ones whose work they
+// reuse, and the ones they continue.
 func (db *DB) Lineage(ctx context.Context, runs []int64) ([]Run, error) {
 	list, err := json.Marshal(runs)
 	if err != nil {
@@ -222,4 +223,12 @@ type Present struct {
 type Imported struct {
 	Added   []ident.Digest
 	Present []Present
+}
+
+// orEOF returns err, or io.EOF for nil.
+func orEOF(err error) error {
+	if err == nil {
+		return io.EOF
+	}
+	return err
 }

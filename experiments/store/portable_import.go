@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"exp/experiments/ident"
 )
@@ -17,7 +16,7 @@ import (
 // order and form of ExportRows, in one durable transaction: all or nothing. Blobs must
 // already be stored.
 //
-// An existing run stays as it is if its steps are the same. A stage that was already done
+// An existing run stays unchanged if its steps are the same. A stage that was already done
 // here becomes Repeated. If the bundle's record of the same work differs, ImportRows
 // returns a *DivergenceError and adds nothing. Errors about contradictory rows wrap
 // ErrConstraint.
@@ -99,37 +98,12 @@ type importTable struct {
 	columns []string
 	at      map[string]int // index of a column
 	refs    []importRef
-	batch   []any     // values of rows that are to be inserted
+	batch   []any     // values of rows to insert
 	rows    int       // in batch
 	insert  *sql.Stmt // of a full batch, or of one row that others refer to; nil until needed
 	many    *sql.Stmt // of a full batch of rows that others refer to; nil until needed
 	points  pointBatch
 }
-
-// pointBatch are points of one step of a run that are to be inserted: the statement
-// names the run and the step once, which saves a quarter of the time.
-type pointBatch struct {
-	args []any // the run, the step, and a series and a value for each
-	text string
-	n    int // points that text inserts
-}
-
-// importRef is a column that holds places of rows of another table.
-type importRef struct {
-	column string
-	at     int // its index
-	to     string
-	owner  bool // the row means nothing without the one it refers to
-	// The last resolved position and its row: consecutive rows mostly refer to the same
-	// one.
-	place  int64
-	number any
-	owned  bool
-}
-
-// batchRows is the number of rows one statement inserts. More rows do not reduce the time
-// per row.
-const batchRows = 100
 
 func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error) {
 	known, err := columnsOf(in.ctx, in.tx, p.name)
@@ -203,134 +177,6 @@ func (t *importTable) add(row []any) error {
 		return t.addStage(row)
 	}
 	_, err = t.insertOne(row)
-	return err
-}
-
-// resolve replaces positions by row numbers, and reports whether the row belongs to an
-// existing one. A stage's home and original are found later, by its sid.
-func (t *importTable) resolve(row []any) (owned bool, err error) {
-	for k := range t.refs {
-		r := &t.refs[k]
-		if row[r.at] == nil {
-			continue
-		}
-		if t.p.name == "stages" && r.to == "stages" {
-			row[r.at] = nil
-			continue
-		}
-		place, isInt := row[r.at].(int64)
-		if !isInt || place < 1 || place != r.place {
-			if err := t.resolveOne(r, row[r.at]); err != nil {
-				return false, err
-			}
-		}
-		row[r.at], owned = r.number, owned || r.owned
-	}
-	return owned, nil
-}
-
-// resolveOne replaces a column's position by the row number.
-func (t *importTable) resolveOne(r *importRef, value any) error {
-	numbers := t.numbers[r.to]
-	place, isInt := value.(int64)
-	if !isInt || place < 1 || place > int64(len(numbers)) {
-		return fmt.Errorf("%w: %s is %v, but there are %d %s", ErrConstraint, r.column, value, len(numbers), r.to)
-	}
-	id := numbers[place-1]
-	if t.p.name == "samples" && id != 0 {
-		var err error
-		if id, err = t.home(id); err != nil {
-			return err
-		}
-	}
-	if r.place, r.number = place, id; id == 0 {
-		r.number = nil
-	}
-	// Another scorer may have judged an existing sample.
-	r.owned = r.owner && t.had[r.to][place-1] && (t.p.name != "verdicts" || id == 0)
-	return nil
-}
-
-// home returns the stage to which the samples of stage id belong.
-func (t *importTable) home(id int64) (int64, error) {
-	if home, ok := t.homes[id]; ok {
-		return home, nil
-	}
-	home, err := queryOne(t.ctx, t.tx, scanInt, `SELECT home FROM stages WHERE id = ?`, id)
-	t.homes[id] = home
-	return home, err
-}
-
-// number records where the next row of the table went.
-func (t *importTable) number(id int64, had bool) {
-	t.numbers[t.p.name] = append(t.numbers[t.p.name], id)
-	t.had[t.p.name] = append(t.had[t.p.name], had)
-}
-
-// find returns the number of the existing row that equals row, 0 if there is none. For a
-// run it calls noteRun.
-func (t *importTable) find(row []any) (int64, error) {
-	where, args := t.p.key+` = ?`, []any(nil)
-	if t.p.name == "samples" {
-		where = `stage = ? AND scope = ? AND step = ? AND item = ? AND k = ?`
-		for _, c := range []string{"stage", "scope", "step", "item", "k"} {
-			args = append(args, row[t.at[c]])
-		}
-	} else {
-		args = append(args, row[t.at[t.p.key]])
-	}
-	found, err := query(t.ctx, t.tx, scanInt, `SELECT id FROM `+t.p.name+` WHERE `+where, args...)
-	if err != nil || t.p.name != "runs" {
-		return first(found), err
-	}
-	return first(found), t.noteRun(row, first(found))
-}
-
-// noteRun notes that a run exists with number id, or is added if id is 0. It restores a
-// deleted run, unless the bundle's is deleted too.
-func (t *importTable) noteRun(row []any, id int64) error {
-	raw, _ := row[t.at["rid"]].([]byte)
-	if len(raw) != len(ident.Digest{}) {
-		return fmt.Errorf("%w: a rid of %d bytes", ErrConstraint, len(raw))
-	}
-	rid := ident.Digest(raw)
-	if id == 0 {
-		t.done.Added = append(t.done.Added, rid)
-		return nil
-	}
-	p := Present{RID: rid}
-	if i, ok := t.at["steps"]; ok {
-		p.Theirs, _ = row[i].(int64)
-	}
-	var err error
-	if p.Steps, err = queryOne(t.ctx, t.tx, scanInt, `SELECT steps FROM runs WHERE id = ?`, id); err != nil {
-		return err
-	}
-	if i, ok := t.at["deleted"]; !ok || row[i] == nil {
-		res, err := t.tx.ExecContext(t.ctx, `UPDATE runs SET deleted = NULL WHERE id = ? AND deleted IS NOT NULL`, id)
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if err != nil {
-			return err
-		}
-		p.Restored = n == 1
-	}
-	t.done.Present = append(t.done.Present, p)
-	return nil
-}
-
-// standIn finds the row that other runs' rows refer to in place of an existing run's row:
-// for a stage, the one with the same sid; otherwise none.
-func (t *importTable) standIn(row []any) error {
-	if t.p.name != "stages" {
-		t.number(0, true)
-		return nil
-	}
-	found, err := query(t.ctx, t.tx, scanInt,
-		`SELECT id FROM stages WHERE sid = ? ORDER BY status = 'done' DESC, id LIMIT 1`, row[t.at["sid"]])
-	t.number(first(found), true)
 	return err
 }
 
@@ -410,151 +256,4 @@ func (t *importTable) compareStep(row []any) error {
 	e.Step, _ = step.(int64)
 	copy(e.Got[:], theirs)
 	return e
-}
-
-// insertOne inserts a row that other rows refer to.
-func (t *importTable) insertOne(row []any) (int64, error) {
-	if t.insert == nil {
-		var err error
-		if t.insert, err = t.tx.PrepareContext(t.ctx, t.statement(1)); err != nil {
-			return 0, err
-		}
-	}
-	res, err := t.insert.ExecContext(t.ctx, row...)
-	if err != nil {
-		return 0, err
-	}
-	id, err := res.LastInsertId()
-	t.number(id, false)
-	return id, err
-}
-
-// queueNumbered queues a row that other rows refer to and that cannot be here yet.
-func (t *importTable) queueNumbered(row []any) error {
-	t.batch = append(t.batch, row...)
-	if t.rows++; t.rows < batchRows {
-		return nil
-	}
-	return t.flushNumbered()
-}
-
-// flushNumbered inserts the rows of queueNumbered. SQLite numbers the rows of one statement in
-// their order, each one more than the one before, since nobody else writes meanwhile and ids are
-// far below the greatest.
-func (t *importTable) flushNumbered() error {
-	if !t.p.id || t.rows == 0 {
-		return nil
-	}
-	var res sql.Result
-	var err error
-	if t.rows == batchRows {
-		if t.many == nil {
-			if t.many, err = t.tx.PrepareContext(t.ctx, t.statement(batchRows)); err != nil {
-				return err
-			}
-		}
-		res, err = t.many.ExecContext(t.ctx, t.batch...)
-	} else {
-		res, err = t.tx.ExecContext(t.ctx, t.statement(t.rows), t.batch...)
-	}
-	if err != nil {
-		return err
-	}
-	last, err := res.LastInsertId()
-	for i := range t.rows {
-		t.number(last-int64(t.rows-1-i), false)
-	}
-	t.batch, t.rows = t.batch[:0], 0
-	return err
-}
-
-// queuePoint queues a metric to insert with the others of its step.
-func (t *importTable) queuePoint(row []any) error {
-	run, ok := row[t.at["run"]].(int64)
-	step, isInt := row[t.at["step"]].(int64)
-	if !ok || !isInt {
-		return fmt.Errorf("%w: a metric of run %v at step %v", ErrConstraint, row[t.at["run"]], row[t.at["step"]])
-	}
-	b := &t.points
-	if len(b.args) > 0 && (b.args[0] != run || b.args[1] != step || len(b.args) == 2+2*maxRows) {
-		if err := t.flushPoints(); err != nil {
-			return err
-		}
-	}
-	if len(b.args) == 0 {
-		b.args = append(b.args, run, step)
-	}
-	b.args = append(b.args, row[t.at["series"]], row[t.at["value"]])
-	return nil
-}
-
-func (t *importTable) flushPoints() error {
-	b := &t.points
-	n := (len(b.args) - 2) / 2
-	if n <= 0 {
-		return nil
-	}
-	if n != b.n {
-		b.n, b.text = n, insertPoints(n)
-	}
-	_, err := t.tx.ExecContext(t.ctx, b.text, b.args...)
-	b.args = b.args[:0]
-	return err
-}
-
-// queue queues a row that no other row refers to.
-func (t *importTable) queue(row []any) error {
-	if t.p.name == "metrics" {
-		return t.queuePoint(row)
-	}
-	t.batch = append(t.batch, row...)
-	if t.rows++; t.rows < batchRows {
-		return nil
-	}
-	if t.insert == nil {
-		var err error
-		if t.insert, err = t.tx.PrepareContext(t.ctx, t.statement(batchRows)); err != nil {
-			return err
-		}
-	}
-	_, err := t.insert.ExecContext(t.ctx, t.batch...)
-	t.batch, t.rows = t.batch[:0], 0
-	return err
-}
-
-// flush inserts the queued rows.
-func (t *importTable) flush() (err error) {
-	if err := errors.Join(t.flushPoints(), t.flushNumbered()); err != nil {
-		return err
-	}
-	if t.many != nil {
-		err = t.many.Close()
-	}
-	if t.rows > 0 {
-		_, err = t.tx.ExecContext(t.ctx, t.statement(t.rows), t.batch...)
-	}
-	if t.insert != nil {
-		err = errors.Join(err, t.insert.Close())
-	}
-	return err
-}
-
-// statement returns the statement that inserts n rows. Rows identified by a digest, and
-// verdicts, may already exist.
-func (t *importTable) statement(n int) string {
-	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(t.columns)), ", ") + ")"
-	text := `INSERT INTO ` + t.p.name + ` ("` + strings.Join(t.columns, `", "`) + `") VALUES ` +
-		strings.TrimSuffix(strings.Repeat(row+", ", n), ", ")
-	if t.p.key != "" && !t.p.id || t.p.name == "verdicts" {
-		text += ` ON CONFLICT DO NOTHING`
-	}
-	return text
-}
-
-// orEOF returns err, or io.EOF for nil.
-func orEOF(err error) error {
-	if err == nil {
-		return io.EOF
-	}
-	return err
 }

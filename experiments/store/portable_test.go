@@ -48,7 +48,7 @@ func TestPortableTables(t *testing.T) {
 				t.Errorf("%s.%s refers to %s by number", p.name, k.from, k.table)
 			}
 			if !slices.ContainsFunc(list[:i+1], func(before portable) bool { return before.name == k.table }) {
-				t.Errorf("%s comes before %s, which it refers to", p.name, k.table)
+				t.Errorf("%s precedes %s but refers to it", p.name, k.table)
 			}
 		}
 		for _, to := range p.refs {
