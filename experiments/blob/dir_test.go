@@ -74,13 +74,13 @@ func TestPutAgainIsNoOp(t *testing.T) {
 		got, err := put()
 		after, _ := os.Stat(d.Path(digest))
 		if err != nil || got != digest || !os.SameFile(before, after) {
-			t.Errorf("%s of what is there: %s, %v, same file: %t", name, got, err, os.SameFile(before, after))
+			t.Errorf("%s of a stored blob: %s, %v, same file: %t", name, got, err, os.SameFile(before, after))
 		}
 	}
 	// PutBytes needs no temporary file at all.
 	d.create = func(string) (file, error) { return nil, errors.New("created a file") }
 	if _, err := d.PutBytes([]byte("abc")); err != nil {
-		t.Errorf("PutBytes of what is there: %v", err)
+		t.Errorf("PutBytes of a stored blob: %v", err)
 	}
 	wantNoTemp(t, root)
 }
@@ -122,8 +122,8 @@ func TestKilledWriter(t *testing.T) {
 	}
 }
 
-// What another process stored in the meantime stays; what is damaged is replaced,
-// also where files must have names.
+// A blob that another process stored in the meantime stays; a damaged one is replaced,
+// also on file systems without unnamed files.
 func TestPublishOver(t *testing.T) {
 	for name, create := range map[string]func(string) (file, error){"unnamed": newFile, "named": newNamed} {
 		for _, there := range []string{"abc", "ab"} {
@@ -200,7 +200,7 @@ func TestMissing(t *testing.T) {
 		}
 	}
 	if d.Has(digest, 3) {
-		t.Error("Has finds what is not there")
+		t.Error("Has finds a missing blob")
 	}
 }
 

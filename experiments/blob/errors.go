@@ -9,7 +9,7 @@ import (
 	"exp/experiments/ident"
 )
 
-// ErrCorrupt means that a blob's bytes are not those that were stored.
+// ErrCorrupt means that a blob's bytes differ from the stored ones.
 var ErrCorrupt = errors.New("corrupt blob")
 
 // Error is a failed operation on a blob. errors.Is matches a full disk with

@@ -15,7 +15,7 @@ type file interface {
 	// Place moves the closed file to path. If path exists, Place may replace it or fail
 	// with fs.ErrExist.
 	Place(path string) error
-	// Discard closes and removes the file. Its errors do not matter: there is another one
+	// Discard closes and removes the file. It ignores errors: the caller has another error
 	// to report, or the content is already stored.
 	Discard()
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// packSize is the size of records, in bytes, at which a pack is closed. Reading one
+	// packSize is the size of the records, in bytes, that closes a pack. Reading one
 	// record decompresses its pack, a few milliseconds; smaller packs compress worse.
 	packSize = 1 << 20
 	// maxPack bounds the decompressed size of a pack; maxRecord is the largest record
@@ -61,8 +61,8 @@ func (d *Dir) NewPackWriter() *PackWriter {
 	return &PackWriter{dir: d, zstd: enc}
 }
 
-// Add appends v as JSON. The error is a JSON error about v, or an *Error if a pack could
-// not be stored; do not use the writer after the latter.
+// Add appends v as JSON. It returns a JSON error about v, or an *Error if a pack could not
+// be stored; do not use the writer after an *Error.
 func (w *PackWriter) Add(v any) error {
 	start := w.raw.Len()
 	enc := json.NewEncoder(&w.raw)

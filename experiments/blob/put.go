@@ -103,7 +103,7 @@ func (d *Dir) publish(tmp file, digest ident.Digest, size int64) error {
 	return errors.Join(err, syncDir(dir))
 }
 
-// makeDurable creates dir so that it survives a crash, by syncing its parents.
+// makeDurable creates dir and syncs its parents: it survives a crash.
 func makeDurable(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil

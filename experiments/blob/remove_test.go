@@ -83,7 +83,7 @@ func TestQuarantine(t *testing.T) {
 		t.Errorf("it holds %q, %v", text, err)
 	}
 	if _, err := d.Quarantine(ident.Sum(nil), time.Now()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what is not there: %v", err)
+		t.Errorf("a missing blob: %v", err)
 	}
 	if _, err := d.PutBytes([]byte("text")); err != nil || !d.Has(digest, 4) {
 		t.Errorf("stored again: %v", err)

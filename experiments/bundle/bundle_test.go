@@ -287,7 +287,7 @@ func TestLeavingOut(t *testing.T) {
 	}
 }
 
-// Whatever bit is changed, wherever a file is cut or goes on, it is refused.
+// A bundle with any bit changed, cut anywhere or continued is refused.
 func TestTampering(t *testing.T) {
 	from, b := record(t, t.TempDir())
 	path, _ := write(t, from, Options{}, b)

@@ -27,7 +27,7 @@ type Manifest struct {
 	Schema  int      `json:"schema"` // of the exporting store
 	Runs    []Run    `json:"runs"`
 	LeftOut []string `json:"left_out"` // LeftWeights, LeftTexts
-	Tables  []Table  `json:"tables"`   // in the order in which they are read
+	Tables  []Table  `json:"tables"`   // in reading order
 	Blobs   []Data   `json:"blobs"`
 	Files   []File   `json:"files"`
 }

@@ -33,7 +33,7 @@ const spareSpace = 64 << 20
 
 // Import adds the runs of the bundle to a store: first blobs and files, then all rows in
 // one transaction (store.DB.ImportRows), so a run is imported whole or not at all.
-// Existing runs stay as they are. progress, if not nil, receives the bytes done and in
+// Existing runs stay unchanged. progress, if not nil, receives the bytes done and in
 // total.
 func (b *Bundle) Import(ctx context.Context, db *store.DB, progress func(done, of int64)) (*store.Imported, error) {
 	if progress == nil {

@@ -93,7 +93,7 @@ func TestKilledImport(t *testing.T) {
 		}
 		again, _ := write(t, db, Options{}, b1(t, db, b.RID))
 		if !bytes.Equal(want, read(t, again)) {
-			t.Errorf("kill %d: the bundle of what was imported is another one", i)
+			t.Errorf("kill %d: exporting the imported runs gives another bundle", i)
 		}
 		db.Close()
 	}

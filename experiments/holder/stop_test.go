@@ -91,8 +91,8 @@ func TestStop(t *testing.T) {
 	refused(t, db, r, NotExecuted, "is not being executed")
 }
 
-// A process that holds the lock for a moment, one elsewhere, and one that is only named
-// in the lock are left alone.
+// Stop spares a process that holds the lock for a moment, one on another machine, and one
+// that only the lock's text names.
 func TestStopRefuses(t *testing.T) {
 	bystander := exec.Command("sleep", "60")
 	if err := bystander.Start(); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // Det holds the part of a training step that must repeat bit for bit. Items, Tokens,
 // LogProbs and Rewards are digests rather than the data (the specification lists the item
-// ids), so a store that keeps them can name the field in which two trajectories diverge,
+// ids), so a store that keeps them can name the field where two trajectories diverge,
 // and recompute a chain. Time never enters.
 type Det struct {
 	Step     int64
@@ -53,7 +53,7 @@ func (d Det) Next(prev Digest) (Digest, error) {
 // Field names a field of Det; a metric is "metrics." and its name.
 type Field string
 
-// The fields of a step, in the order in which a step produces them. Metrics follow.
+// The fields of a step, in the order that a step produces them. Metrics follow.
 const (
 	FieldStep     Field = "step"
 	FieldItems    Field = "items"
@@ -68,9 +68,8 @@ const metricPrefix = "metrics."
 // Metric returns the metric's name if f is a metric.
 func (f Field) Metric() (name string, ok bool) { return strings.CutPrefix(string(f), metricPrefix) }
 
-// Differs returns the first field in which d and other differ, in the order in which a
-// step produces fields, then metrics by name ("metrics.actor/entropy"); empty if they are
-// equal.
+// Differs returns the first field that differs between d and other, in the order that a step
+// produces them, then metrics by name ("metrics.actor/entropy"); empty if they are equal.
 func (d Det) Differs(other Det) Field {
 	if d.Step != other.Step {
 		return FieldStep

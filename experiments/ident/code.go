@@ -13,7 +13,7 @@ type File struct {
 	SHA256 Digest `json:"sha256"`
 }
 
-// SumFiles returns the files of fsys for which keep holds, by path.
+// SumFiles returns the files of fsys that keep accepts, by path.
 func SumFiles(fsys fs.FS, keep func(path string) bool) ([]File, error) {
 	var files []File
 	err := fs.WalkDir(fsys, ".", func(path string, entry fs.DirEntry, err error) error {

@@ -83,7 +83,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// The order in which a map was filled does not show.
+// The order of filling a map does not show.
 func TestEncodeMapOrder(t *testing.T) {
 	const seed = 5
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -104,8 +104,7 @@ func TestEncodeMapOrder(t *testing.T) {
 	}
 }
 
-// Encoding is injective: what decode reads back is the value, and all of the
-// bytes are used.
+// Encoding is injective: decode reads back the value and uses every byte.
 func FuzzEncodeInjective(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})

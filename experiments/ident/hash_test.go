@@ -61,7 +61,7 @@ func TestWeightsSeesEveryField(t *testing.T) {
 	for _, tensors := range [][]Tensor{{}, {base}, {name}, {dtype}, {shape}, {data}, {base, name}} {
 		d, err := Weights(tensors)
 		if err != nil || seen[d] {
-			t.Errorf("Weights(%v) = %s, %v: not a digest of its own", tensors, d, err)
+			t.Errorf("Weights(%v) = %s, %v: not a new digest", tensors, d, err)
 		}
 		seen[d] = true
 	}

@@ -69,7 +69,7 @@ func (a *applying) went(it Item, bytes int64) {
 	a.freed.Items = append(a.freed.Items, it)
 }
 
-// round removes items and returns those that must wait for others.
+// round removes items and returns the ones that must wait for others.
 func (a *applying) round(items []Item) (waiting []Item, err error) {
 	for len(items) > 0 {
 		if err := a.ctx.Err(); err != nil {

@@ -27,7 +27,7 @@ func (c *check) chains() error {
 	return nil
 }
 
-// chain describes what is wrong with a run's steps, "" if nothing is. It recomputes each
+// chain describes an error in a run's steps, "" without one. It recomputes each
 // step's chain hash from the recorded chain of the step before and the step's record. A
 // different value means that the step was changed, unless a metric is NaN, whose bits the
 // database does not keep. It does not keep the sign of zero either: both are tried.

@@ -30,7 +30,7 @@ const (
 type Finding struct {
 	Fault    Fault  `json:"fault"`
 	What     string `json:"what"`     // the blob's digest, the checkpoint's folder, the run
-	Detail   string `json:"detail"`   // what is wrong
+	Detail   string `json:"detail"`   // the error
 	Runs     []Run  `json:"runs"`     // that depend on it
 	Repaired string `json:"repaired"` // the repair; empty: none
 }
@@ -63,7 +63,7 @@ type Report struct {
 	Runs        int       `json:"runs"`
 	Blobs       int       `json:"blobs"`       // recorded and needed
 	Bytes       int64     `json:"bytes"`       // of these, hashed if Deep
-	Steps       int64     `json:"steps"`       // whose chain was looked at
+	Steps       int64     `json:"steps"`       // whose chain was checked
 	Recomputed  int64     `json:"recomputed"`  // of these, recomputed from the record
 	Checkpoints int       `json:"checkpoints"` // whose files were read; 0 unless Deep
 	WallS       float64   `json:"wall_s"`      // seconds

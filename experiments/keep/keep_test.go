@@ -167,8 +167,8 @@ func (h *house) same(what string, got, want []string) {
 	}
 }
 
-// fullHouse has a run that stays and reuses a stage of a deleted one, a
-// deleted one that nobody needs, and what killed processes leave behind.
+// fullHouse has a run that stays and reuses a stage of a deleted run, a deleted run
+// that nobody needs, and the leftovers of killed processes.
 //
 //	kept      prepare (of shared), train: in, out, a pack of training, one of eval
 //	shared    deleted, but kept reuses its prepare

@@ -98,7 +98,7 @@ func Sweep(ctx context.Context, db *store.DB, o Options) (*Plan, error) {
 	return s.plan, nil
 }
 
-// readRuns finds the removable deleted runs: those that no remaining run depends on.
+// readRuns finds the removable deleted runs: no remaining run depends on them.
 func (s *sweep) readRuns(ctx context.Context) error {
 	tags, err := s.db.AllTags(ctx)
 	if err != nil {

@@ -60,9 +60,9 @@ type Walker struct {
 	rids map[int64]ident.Digest
 }
 
-// OfRun walks up from all stages of a run, and down from those that it was the first to
-// execute: work that other runs derived from shared stages is not part of its lineage. It
-// also returns the run's stages.
+// OfRun walks up from all stages of a run, and down from the stages that it executed first:
+// work that other runs derived from shared stages is not part of its lineage. It also
+// returns the run's stages.
 func (w *Walker) OfRun(ctx context.Context, run int64, dir Direction) (*Graph, []*Stage, error) {
 	g := newGraph()
 	rows, err := w.DB.Stages(ctx, run)

@@ -1,4 +1,4 @@
-// Package quantity formats numbers, sizes and times for people. All of the program uses
+// Package quantity formats numbers, sizes and times for people. The whole program uses
 // it, so a size looks the same in a plan, a table and a report. It is under experiments
 // because harness, reports and cmd may import that; kernels, train, eval and sandbox may
 // not, and format only whole numbers.

@@ -70,7 +70,7 @@ func compareTime(t time.Time, l literal) int {
 	return 1
 }
 
-// glob reports whether text matches pattern, in which * is any characters and ? one. Its
+// glob reports whether text matches pattern, where * is any characters and ? one. Its
 // time is at most proportional to the product of their lengths.
 func glob(pattern, text string) bool {
 	p, s := []rune(pattern), []rune(text)

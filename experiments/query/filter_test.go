@@ -103,7 +103,7 @@ func TestMatch(t *testing.T) {
 		{"name ~ count?own-flowrl", true},
 		{"name ~ flow*", false},
 		{"name < d", true},
-		{"config.version = 5", true}, // a word as it is written
+		{"config.version = 5", true}, // a word as written
 		{"config.version = 5.0", false},
 		{"algo in [ppo, flowrl]", true},
 		{"algo in [ppo,grpo]", false},
@@ -123,7 +123,7 @@ func TestMatch(t *testing.T) {
 		{"tag ~ base*", true},
 		{"config.eval.pass_k = 8", true},
 		{"config.eval.pass_k > 8", false},
-		// what is not there
+		// missing fields
 		{"config.nothing = 1", false},
 		{"config.nothing != 1", true},
 		{"config.nothing < 1", false},

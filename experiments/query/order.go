@@ -82,7 +82,7 @@ func CompareValues(x, y any, descend bool) int {
 	return c
 }
 
-// sortText is the text by which texts, truth values and lists are ordered.
+// sortText is the text that orders texts, truth values and lists.
 func sortText(v any) string {
 	if list, ok := v.([]any); ok {
 		b, err := json.Marshal(list)

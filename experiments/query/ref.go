@@ -229,7 +229,7 @@ func (f Finder) byName(ctx context.Context, ref string) ([]store.Run, error) {
 	return f.named(ctx, ref)
 }
 
-// named returns the runs of a name; if there are none, those that were run again under it.
+// named returns the runs of a name, or without any, the runs that were run again under it.
 func (f Finder) named(ctx context.Context, name string) ([]store.Run, error) {
 	runs, err := f.DB.Runs(ctx, store.RunQuery{Name: name, Deleted: f.Deleted})
 	if err != nil || len(runs) > 0 {

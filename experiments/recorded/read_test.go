@@ -154,7 +154,7 @@ func TestReadParts(t *testing.T) {
 	if r := f.read(Parts{Env: true}); len(r.Attempts) != 1 || r.Stages != nil {
 		t.Errorf("attempts: %+v", r)
 	}
-	// The reused stage has no outputs of its own; its maker is the parent.
+	// The reused stage has no outputs itself; its maker is the parent.
 	r := f.read(Parts{Lineage: true})
 	if len(r.Lineage) != 2 || r.Lineage[0].MadeBy.String() != "prepare of "+f.parent.RID.Short() ||
 		r.Lineage[1].MadeBy.Run != f.child.RID {

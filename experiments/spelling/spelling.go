@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// longest is the longest word, in letters, for which suggestions are tried.
+// longest is the longest word, in letters, that gets suggestions.
 const longest = 80
 
 // Nearest returns the candidate nearest to word within 2 edits or a third of its letters,

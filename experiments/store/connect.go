@@ -81,7 +81,7 @@ func (db *DB) writerPool(create bool) *sql.DB {
 	return db.pool(params, "", 1)
 }
 
-// readerPool can only read. immutable is for a store in a read-only folder: there is no
+// readerPool can only read. immutable is for a store in a read-only folder: it has no
 // lock file, and nobody may be writing.
 func (db *DB) readerPool(immutable bool) *sql.DB {
 	params := map[string]string{"mode": "ro"}

@@ -350,7 +350,7 @@ func compareSummary(t *testing.T, c Curve) {
 	}
 }
 
-// min2 is the smaller one, or the one that is a number.
+// min2 returns the smaller one, or the only number.
 func min2(a, b float64) float64 {
 	if math.IsNaN(a) || b < a {
 		return b

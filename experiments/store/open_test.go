@@ -364,7 +364,7 @@ func TestOpenAfterKilledCreation(t *testing.T) {
 	half := &DB{file: filepath.Join(from, "exp.db"), lockWait: time.Second}
 	w := half.pool(map[string]string{"mode": "rwc", "_journal_mode": "DELETE"}, "PRAGMA cache_size = 2;", 1)
 	defer w.Close()
-	// More than the cache holds, so that it is on disk before it is committed.
+	// More than the cache holds: it reaches the disk before the commit.
 	tx, err := w.Begin()
 	if err != nil {
 		t.Fatal(err)

@@ -311,7 +311,7 @@ func watch(t *testing.T, dir string, stop chan struct{}) {
 		odd, err := query(ctx, db.r, scanText, `SELECT run || ' ' || step FROM steps s
 			WHERE (SELECT count(*) FROM metrics m WHERE m.run = s.run AND m.step = s.step) <> 60`)
 		if err != nil || len(odd) > 0 {
-			t.Errorf("steps without all of their metrics: %v, %v", odd, err)
+			t.Errorf("steps that lack metrics: %v, %v", odd, err)
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)

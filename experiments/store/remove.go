@@ -54,9 +54,9 @@ func (db *DB) RemoveRun(ctx context.Context, run int64) error {
 	})
 }
 
-// RemoveBlobs removes the records of blobs that no run uses. Within one transaction, so
-// that no run can start using them, it calls remove for each blob to delete its file. It
-// skips blobs that are in use or for which remove returns ErrInUse.
+// RemoveBlobs removes the records of blobs that no run uses, and calls remove for each to
+// delete its file. It does so in one transaction: no run can start using them meanwhile. It
+// skips a blob in use, and a blob if remove returns ErrInUse.
 func (db *DB) RemoveBlobs(ctx context.Context, digests []ident.Digest, remove func(ident.Digest) error) error {
 	// Without unchecked, SQLite would search all samples for each blob row; neededBlobs
 	// searches once for all.

@@ -76,7 +76,7 @@ type Headline struct {
 }
 
 // EnsureRun returns the run with n's rid and creates it if needed; created reports
-// whether it did. An existing run stays as it is, except that a deleted one is restored.
+// whether it did. An existing run stays unchanged, but a deleted one is restored.
 func (db *DB) EnsureRun(ctx context.Context, n NewRun) (run Run, created bool, err error) {
 	err = db.write(ctx, "record run "+n.RID.Short(), func(tx *sql.Tx) error {
 		if err := addConfig(ctx, tx, n.Config); err != nil {

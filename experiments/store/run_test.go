@@ -168,7 +168,7 @@ func TestDeleteAndRestore(t *testing.T) {
 	if err := db.RestoreRun(ctx, run.ID); err != nil || count(RunQuery{}) != 1 {
 		t.Errorf("after restore: %d live, %v", count(RunQuery{}), err)
 	}
-	// Executing it again restores it as well.
+	// Executing it again restores it too.
 	if err := db.DeleteRun(ctx, run.ID); err != nil {
 		t.Fatal(err)
 	}

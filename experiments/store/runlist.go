@@ -80,7 +80,7 @@ func (db *DB) RunFields(ctx context.Context, q RunQuery, fields []Field) ([]Run,
 	return runs, values, db.fail("list runs", rows.Err())
 }
 
-// mostRoom bounds the number of runs for which a list is allocated in advance.
+// mostRoom bounds the number of runs that a list allocates in advance.
 const mostRoom = 100_000
 
 // CountRuns returns the number of runs that q selects, ignoring its Limit.

@@ -28,7 +28,7 @@ type Sample struct {
 }
 
 // AddSamples records samples and the packs with their texts, and sets the samples' IDs.
-// An existing sample (same stage, scope, step, item and k) stays as it is, so a resumed
+// An existing sample (same stage, scope, step, item and k) stays unchanged, so a resumed
 // stage may record its samples again. Each transaction holds a thousand samples.
 func (db *DB) AddSamples(ctx context.Context, samples []Sample, packs []blob.Pack) error {
 	err := db.write(ctx, "record packs", func(tx *sql.Tx) error {
@@ -90,7 +90,7 @@ func insertSample(ctx context.Context, tx *sql.Tx, insert *sql.Stmt, s *Sample) 
 type SampleQuery struct {
 	Scope   string       // "train", "val", "eval"
 	Label   string       // of the stage: the suite
-	Stage   int64        // to which they belong (Stage.Home)
+	Stage   int64        // their stage (Stage.Home)
 	Item    string       // problem id
 	Step    int64        // of training, where steps count from 1
 	Correct *bool        // by the verdict; excludes samples without one

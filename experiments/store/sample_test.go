@@ -143,8 +143,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// Samples belong to the work, not to one execution of it: a run that reuses the
-// stage has them, and so has one that executes it again.
+// Samples belong to the work, not to one execution of it: a run that reuses the stage
+// has them, and so does a run that executes it again.
 func TestSamplesOfReusedStage(t *testing.T) {
 	db := open(t)
 	ctx := context.Background()

@@ -18,7 +18,7 @@ type Series struct {
 	LastStep int64   `json:"last_step"`
 	Min      float64 `json:"min"` // of all points that are not NaN; NaN if there is none
 	Max      float64 `json:"max"`
-	ArgMin   int64   `json:"-"` // first step at which Min was reached
+	ArgMin   int64   `json:"-"` // first step with Min
 	ArgMax   int64   `json:"-"`
 }
 

@@ -29,7 +29,7 @@ type Stage struct {
 
 	ID         int64
 	Status     Status
-	Home       int64        // the first row of this sid, to which samples belong
+	Home       int64        // the first row of this sid; it owns the samples
 	ReusedFrom int64        // of a Cached stage, the Done one; 0 otherwise
 	ReusedRun  ident.Digest // its run
 	Started    time.Time
@@ -213,7 +213,7 @@ func (db *DB) closeStage(ctx context.Context, tx *sql.Tx, s Stage) error {
 		s.Status, db.now(), s.WallS, s.CPUS, s.PeakMem, orEmpty(string(s.Result), "null"), s.Error, s.ID)
 }
 
-// compareOutputs returns an error about the first output, by role, in which got differs
+// compareOutputs returns an error about the first output, by role, where got differs
 // from want.
 func compareOutputs(s Stage, want, got []IO) *DivergenceError {
 	wantBy, gotBy := byRole(want), byRole(got)

@@ -45,7 +45,7 @@ func openAt(t testing.TB, dir string, o Options) *DB {
 	return db
 }
 
-// digest is a digest of its own for each text.
+// digest returns a different digest for each text.
 func digest(format string, args ...any) ident.Digest {
 	return ident.Sum(fmt.Appendf(nil, format, args...))
 }

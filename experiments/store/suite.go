@@ -62,7 +62,7 @@ func ensureSuite(ctx context.Context, tx *sql.Tx, s Suite) (int64, error) {
 }
 
 // AddSuite records a suite whose problems are in the blob with the suite's digest, which
-// must exist with that size. An existing suite stays as it is; the caller checks its
+// must exist with that size. An existing suite stays unchanged; the caller checks its
 // name.
 func (db *DB) AddSuite(ctx context.Context, s Suite, size int64) (id int64, err error) {
 	err = db.write(ctx, "record suite "+s.Name, func(tx *sql.Tx) error {

@@ -58,8 +58,8 @@ func TestTamper(t *testing.T) {
 	}
 }
 
-// recordFive records a run of five steps with its true chain, in which one metric
-// is zero and one is minus zero.
+// recordFive records a run of five steps with its true chain; one metric is zero and
+// one is minus zero.
 func recordFive(t *testing.T, dir string) {
 	t.Helper()
 	db, err := store.Open(dir, store.Options{Create: true})

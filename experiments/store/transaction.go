@@ -45,7 +45,7 @@ func (db *DB) transact(ctx context.Context, op string, h how, fn func(tx *sql.Tx
 		}
 		defer conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = NORMAL")
 	}
-	if h.unchecked { // likewise a setting of the connection
+	if h.unchecked { // also a setting of the connection
 		if _, err := conn.ExecContext(ctx, "PRAGMA foreign_keys = OFF"); err != nil {
 			return db.fail(op, err)
 		}
@@ -64,7 +64,7 @@ func (db *DB) transact(ctx context.Context, op string, h how, fn func(tx *sql.Tx
 	return db.fail(op, tx.Commit())
 }
 
-// begin begins a transaction, for which it waits.
+// begin waits for the lock and begins a transaction.
 func (db *DB) begin(ctx context.Context, conn *sql.Conn) (tx *sql.Tx, err error) {
 	err = db.patiently(ctx, func() error {
 		tx, err = conn.BeginTx(ctx, nil)

@@ -13,8 +13,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// A lock that is held longer than LockWait is an error of its own kind; one that
-// is given back in time is none.
+// A lock held longer than LockWait is ErrBusy; a lock released in time is no error.
 func TestBusy(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir, Options{Create: true, Clock: clock(), LockWait: 20 * time.Millisecond})

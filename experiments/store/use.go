@@ -56,7 +56,7 @@ func usesOf(condition string) string {
 		UNION SELECT s.run, c.archive, 'sources' FROM (SELECT id AS run, code FROM runs) s JOIN sources c ON c.code = s.code WHERE 1` + condition
 }
 
-// Dependency means that a run would lose data if another one were removed.
+// Dependency means that removing one run would take data from another.
 type Dependency struct {
 	Run int64 // the dependent run
 	On  int64

@@ -29,7 +29,7 @@ type Verdict struct {
 	MemKB   int64
 }
 
-// AddVerdicts records a scorer's verdicts on samples. Existing verdicts stay as they are.
+// AddVerdicts records a scorer's verdicts on samples. Existing verdicts stay unchanged.
 // Each transaction holds a thousand verdicts.
 func (db *DB) AddVerdicts(ctx context.Context, scorer Scorer, verdicts []Verdict) error {
 	var id int64

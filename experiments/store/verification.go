@@ -30,7 +30,7 @@ var levels = []string{"blobs", "score", "prefix", "full"}
 // VerifiedNo is the result of Verified for a run whose record is wrong.
 const VerifiedNo = "failed"
 
-// Verified returns the highest level at which a run's record passed. It returns
+// Verified returns the highest level that a run's record passed. It returns
 // VerifiedNo if the newest verification of some level failed and no later one of a higher
 // level passed, and "" without verifications.
 func Verified(list []Verification) string {
@@ -126,8 +126,8 @@ func (db *DB) BlobsOf(ctx context.Context, run int64) ([]BlobUse, error) {
 	return all, db.fail("read blobs of run", err)
 }
 
-// CheckStep compares a step that was executed again with its record. field is the first
-// one that differs, "" if none does. Equal chains with a different field mean that the
+// CheckStep compares a re-executed step with its record. field is the first field that
+// differs, "" if none does. Equal chains with a different field mean that the
 // record was changed after it was written; different chains mean a different trajectory,
 // and set diverged. ErrNotFound: the step is not recorded.
 func (db *DB) CheckStep(ctx context.Context, run int64, s *Step) (field string, diverged *DivergenceError, err error) {

@@ -90,7 +90,7 @@ func readDump(name string, r io.Reader) ([]Completion, error) {
 	return list, err
 }
 
-// plainText unquotes a JSON string and leaves other values as they are.
+// plainText unquotes a JSON string and returns other values unchanged.
 func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -18,7 +18,7 @@ import (
 	"exp/experiments/store"
 )
 
-// Live writes the TensorBoard events of a run while it goes on: a folder per run, as the
+// Live writes the TensorBoard events of a run while it runs: a folder per run, as the
 // export does it, with one event per step that holds all its scalars and texts. TensorBoard
 // follows the file. Not safe for concurrent use.
 type Live struct {

@@ -45,8 +45,8 @@ func liveSteps(t *testing.T, dir string, from, to int64) string {
 	return filepath.Join(dir, folder(liveRun()), eventFile(liveRun()))
 }
 
-// A run that is killed within a write, and repeats steps after its checkpoint, has the same
-// events as one that goes through.
+// A run killed within a write, which repeats steps after its checkpoint, has the same events
+// as an undisturbed one.
 func TestLiveResume(t *testing.T) {
 	whole, err := os.ReadFile(liveSteps(t, t.TempDir(), 1, 4))
 	if err != nil {

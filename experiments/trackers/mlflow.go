@@ -193,7 +193,7 @@ func mlflowKey(name string) string {
 	return notInNames.ReplaceAllString(strings.ReplaceAll(name, "@", "_at_"), "_")
 }
 
-// mlflowKeys gives each name a key of its own. A name that MLflow accepts stays as it is;
+// mlflowKeys gives each name a different key. A name that MLflow accepts stays unchanged;
 // another whose key is taken gets a number: loss_at_1_2.
 func mlflowKeys(names []string) map[string]string {
 	keys, taken := map[string]string{}, map[string]bool{}
@@ -246,7 +246,7 @@ func (m *mlflowDB) params(id string, r store.Run) error {
 	return nil
 }
 
-// flatten returns the values of nested JSON objects by dotted path: text as it is, all else
+// flatten returns the values of nested JSON objects by dotted path: text unquoted, all else
 // as JSON.
 func flatten(text string) (map[string]string, error) {
 	var tree map[string]any

@@ -49,8 +49,8 @@ func open(t testing.TB) *store.DB {
 	return db
 }
 
-// The lines that verl prints: of today's version, of an older one that rounds, with
-// what Ray puts before them, and others between.
+// Lines that verl prints: from today's version, from an older one that rounds, with Ray's
+// prefix, and other lines in between.
 const console = `(TaskRunner pid=71) {'actor_rollout_ref': {'actor': 'step:9'}}
 (TaskRunner pid=71) step:0 - val-core/math/acc/mean@4:0.125 - val-aux/num_turns/max:np.int32(2)
 Training Progress:   0%|          | 0/3 [00:00<?, ?it/s]
@@ -122,7 +122,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// What is wrong is said with the file, the line and the word.
+// Errors name the file, the line and the word.
 func TestReadRefuses(t *testing.T) {
 	for _, tt := range []struct{ from, name, text, want string }{
 		{"verl", "a.log", "nothing\nhere\n", "no line has the metrics of a step"},
@@ -349,7 +349,6 @@ func recorded(t *testing.T) (*store.DB, store.Run) {
 	return db, run
 }
 
-// What is written can be read back, with every point.
 // about describes one of the recorded metrics.
 func about(metric string) string {
 	if metric == "actor/entropy" {
@@ -382,6 +381,7 @@ func TestWriteDescriptions(t *testing.T) {
 	}
 }
 
+// TestWrite: reading an exported file gives every point.
 func TestWrite(t *testing.T) {
 	db, run := recorded(t)
 	want := []Series{{"actor/entropy", []int64{1, 2, 3}, []float64{0.5, 1, 1.5}}, {"timing_s/step", []int64{2}, []float64{0.125}},
