@@ -50,7 +50,7 @@ func configCommand(a *app) *cli.Command {
 				BashComplete: files, Action: cli.WithArgs(1, 1, a.showConfig),
 			},
 			{
-				Name: "diff", ArgsUsage: "CONFIG CONFIG", Usage: "list the keys that differ between two configurations",
+				Name: "diff", ArgsUsage: "CONFIG CONFIG", Usage: "list the keys that two configurations disagree on",
 				UsageText: "exp config diff configs/ppo_7b_math.yaml configs/flowrl_7b_math.yaml # the " +
 					"whole treatment",
 				Flags: sets, BashComplete: files, Action: cli.WithArgs(2, 2, a.diffConfigs),

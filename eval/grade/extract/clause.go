@@ -177,7 +177,8 @@ var relative = regexp.MustCompile(`^of (?:which|whom|these|those|them),? `)
 // replacing matches a value and the one that replaces it: not 38 but 36.
 var replacing = regexp.MustCompile(`\bnot [$]?[0-9][^ ]*,? but (?:rather )?(.*)$`)
 
-// capable matches words that make a bound or a difference the answer: she can buy at most 36; he is taller than her by 5.
+// capable matches words that make a bound or a difference the answer: she can buy at most 36; he is taller than her
+// by 5.
 var capable = regexp.MustCompile(`\bcan [a-z ]*(?:at most|up to) $|\bthan [a-z ]+ by $`)
 
 // compared matches a difference that the sentence states: 36 more than last year. With a number behind "than", or a
