@@ -28,7 +28,7 @@ import (
 // Cause says why a verdict deserves a look.
 type Cause string
 
-// The causes, in the order in which a completion with several is counted under one.
+// The causes; a completion with several counts under the first.
 const (
 	Changed      Cause = "changed" // the same grader gives another verdict today
 	Guess        Cause = "guess"
@@ -37,13 +37,13 @@ const (
 	Disagreement Cause = "disagreement"
 )
 
-// Options select what is audited.
+// Options select the completions to audit.
 type Options struct {
 	Scope   string   // of the samples: "train", "eval"
 	Graders []string // compared with the recorded verdict and our own grader
 }
 
-// Report is what an audit found, the largest cluster first.
+// Report is the result of an audit, the largest cluster first.
 type Report struct {
 	Completions int // with a text
 	Right       int // by the recorded verdict
@@ -68,7 +68,7 @@ type Cluster struct {
 	Cause       Cause
 	Form        string
 	Accepted    []string // of a change or disagreement: graders that call them right
-	Refused     []string // and those that call them wrong
+	Refused     []string // graders that call them wrong
 	Completions int
 	First, Last int64 // steps with such completions
 	ByBin       []int // completions by bin of the report
@@ -91,7 +91,7 @@ var ErrNoMathematics = errors.New("only answers to problems of mathematics are a
 // auditor judges the completions of one run.
 type auditor struct {
 	o       Options
-	graders map[string]rollout.Grader              // by name; nil for one that this program does not have
+	graders map[string]rollout.Grader              // by name; nil for an unknown grader
 	golds   map[string]map[string]*rollout.Problem // by stage and scope, by problem
 	db      *store.DB
 	found   []finding
@@ -228,7 +228,7 @@ func (a *auditor) known(list []completion) error {
 	return nil
 }
 
-// problem finds the problem of a sample among those that its stage read; nil if they are not recorded.
+// problem finds the problem of a sample among the problems that its stage read; nil if they are not recorded.
 func (a *auditor) problem(ctx context.Context, s store.Sample) (*rollout.Problem, error) {
 	key := fmt.Sprint(s.Stage, " ", s.Scope)
 	if a.golds[key] == nil {

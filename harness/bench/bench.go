@@ -10,7 +10,7 @@
 //
 // # What counts as work
 //
-// Operations are those that the mathematics needs, whatever the engine executes
+// Operations are the ones that the mathematics needs, whatever the engine executes
 // (model.Config.ForwardFLOPs): two per weight of a linear layer and token, and 4·H·D per
 // layer for every pair of a token and a token that it attends to, i(i+1)/2 pairs in a
 // sequence of i tokens. Biases, norms, softmax and the embedding do not count; the output
@@ -91,7 +91,7 @@ type Options struct {
 	Time   time.Duration // of one measurement of a peak or a matmul
 }
 
-// DefaultOptions returns the sizes for which figures of other engines are known: 16 ×
+// DefaultOptions returns the sizes that other engines publish figures for: 16 ×
 // 256 tokens of training, 64 completions of 128 tokens after prompts of 64. 20 ms are
 // at most a hundred time slices of a shared machine's scheduler, and several calls of
 // all but the largest matmuls.
@@ -171,7 +171,7 @@ func Run(ctx context.Context, be Device, single Meter, o Options, w Watcher) (*R
 type suite struct {
 	ctx    context.Context
 	be     Device
-	meter  Meter // be; nil if it is no Meter
+	meter  Meter // be; nil if it is not a Meter
 	single Meter
 	o      Options
 	w      Watcher

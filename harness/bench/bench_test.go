@@ -126,7 +126,7 @@ func TestRun(t *testing.T) {
 	if got := strings.Join(phases, " "); got != "forward logprob backward update pack" || !near(seconds, m.Train.Seconds.Median) {
 		t.Errorf("phases %s take %g s, the step %g", got, seconds, m.Train.Seconds.Median)
 	}
-	// What is left are the backend's own workspaces, which do not grow any more.
+	// Only the backend's own workspaces remain, and they have stopped growing.
 	left := be.Allocated()
 	if _, err := Run(context.Background(), be, nil, o, &told); err != nil || be.Allocated() != left || left < before {
 		t.Errorf("%d bytes were not freed, %v", be.Allocated()-left, err)

@@ -67,8 +67,8 @@ type FolderRate struct {
 
 // RunFolder measures a folder's model on be, sampling as evaluation and LoRA do: frozen
 // weights, in BF16 if the folder has BF16. The decoding time is the time of whole
-// completions minus the time of one-token completions. The error is ctx's, or says what is
-// wrong with the folder.
+// completions minus the time of one-token completions. It returns ctx's error, or an error
+// about the folder.
 func RunFolder(ctx context.Context, be Device, single Meter, o FolderOptions, w Watcher) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)

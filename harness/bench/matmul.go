@@ -13,7 +13,7 @@ import (
 func decodeRows() []int { return []int{8, 64} }
 
 // batchRows returns the numbers of rows in training: one sequence, half the batch and
-// all of it.
+// the whole.
 func batchRows(o Options) []int {
 	list := []int{o.Length, max(1, o.Batch/2) * o.Length, o.Batch * o.Length}
 	return slices.Compact(list)

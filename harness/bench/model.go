@@ -22,8 +22,8 @@ type Model struct {
 // HeadSize is the head size of all models.
 const HeadSize = 64
 
-// Models returns the named architectures, smallest first: those that other engines were
-// measured on.
+// Models returns the named architectures that other engines were measured on, smallest
+// first.
 func Models() []Model {
 	return []Model{
 		{"1M", 4, 128, 2, 1, 512, 2048},

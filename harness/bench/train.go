@@ -32,7 +32,7 @@ func (s *suite) forwardFLOPs(c model.Config) float64 {
 }
 
 // train measures full training steps: forward, log-probs, backward from a given
-// gradient of these, gradient norm, AdamW, and repacking the weights. It takes the
+// log-prob gradient, gradient norm, AdamW, and repacking the weights. It takes the
 // batch at once and recomputes only logits.
 func (s *suite) train(name string, c model.Config) (*Training, error) {
 	m, err := model.New(s.be, c, model.Heads{LM: true}, true)

@@ -30,8 +30,8 @@ func TestTemplateVars(t *testing.T) {
 	}
 }
 
-// A list of tools keeps its keys in the order of the file and its values as they are
-// written, as JSON; a path stays a path. Both read back.
+// A list of tools becomes JSON with the file's order of keys and spelling of values; a
+// path stays a path. Both read back.
 func TestToolsKey(t *testing.T) {
 	file := folder(t, map[string]string{"a.yaml": "extends: " + base(t) + `
 data:

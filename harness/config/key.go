@@ -170,7 +170,7 @@ func except(path string, words ...string) Clause {
 // is not empty.
 func positive(path string) Clause { return Clause{{Path: path, Above: true}} }
 
-// block adds conditions to keys, and stages to those that have none.
+// block adds conditions to keys, and stages to keys without any.
 func block(when []Clause, stages []Stage, keys []Key) []Key {
 	for i := range keys {
 		keys[i].When = append(append([]Clause(nil), when...), keys[i].When...)

@@ -31,8 +31,8 @@ func batchKeys() []Key {
 	return append(keys, correctionKeys()...)
 }
 
-// corrections returns the names of the rollout correction presets, starting with the
-// the one that only measures.
+// corrections returns the names of the rollout correction presets, the one that only
+// measures first.
 func corrections() []string {
 	names := slices.Sorted(maps.Keys(rl.CorrectionPresets()))
 	at := slices.Index(names, "disabled")

@@ -104,7 +104,7 @@ type caller struct {
 // maxExtends limits how deep recipes build on each other; more is a mistake.
 const maxExtends = 16
 
-// file reads a file after the one that it extends. It returns nil if the file cannot be
+// file reads a file after the file that it extends. It returns nil if the file cannot be
 // read.
 func (l *loader) file(name string, data []byte, from *caller) *source {
 	if data == nil {

@@ -18,7 +18,7 @@ func renamed(name string) (now, why string, ok bool) {
 // foreignName is a key's name in another program.
 type foreignName struct{ name, now, why string }
 
-// foreignNames returns the names below and those that settings declare.
+// foreignNames returns the names below and the ones that settings declare.
 func foreignNames() []foreignName {
 	return append(settingNames(), []foreignName{
 		// verl: ppo_trainer.yaml. Batch sizes count prompts there too.

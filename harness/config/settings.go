@@ -11,7 +11,7 @@ import (
 )
 
 // Package rl declares the settings of algorithms, next to the functions that read them.
-// This file turns them into keys, so an algorithm with a setting of its own needs no
+// This file turns them into keys, so an algorithm with a new setting needs no
 // change here.
 
 // reader is an estimator or a loss and the settings that it lists.
@@ -36,8 +36,8 @@ func estimatorReaders() []reader {
 	return list
 }
 
-// settingKeys returns the keys of all settings of the readers, in the order in which
-// they are first listed. The key at path selects a reader by name.
+// settingKeys returns the keys of all settings of the readers, in the order of their first
+// listing. The key at path selects a reader by name.
 func settingKeys(path string, readers []reader) []Key {
 	var keys []Key
 	seen := map[string]bool{}

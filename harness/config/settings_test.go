@@ -29,8 +29,8 @@ func TestSettingsAreKeys(t *testing.T) {
 	}
 }
 
-// Two losses with settings: one of its own, one that both read, the second of them only
-// sometimes and with another default.
+// Two losses with settings: one private, one shared; the second loss reads the shared one
+// only sometimes and with another default.
 func TestSettingKeys(t *testing.T) {
 	kind := rl.Setting{Key: "made.kind", Default: "a", Words: []string{"a", "b"}, Preset: true, Help: "which"}
 	width := rl.Setting{Key: "made.width", Range: "(0, 1]", Unit: "fraction", Help: "how wide", Below: "made.limit"}

@@ -35,7 +35,7 @@ func StarterAlgos(task string) []string {
 // StartersFromFiles lists the tasks that need a model and problems of the user.
 func StartersFromFiles() []string { return []string{"math", "code"} }
 
-// NewRecipe writes a short commented recipe that runs as it is: a small model from nothing on
+// NewRecipe writes a short commented recipe, ready to run: a small model from nothing on
 // generated problems, in minutes on a CPU, or the user's model with adapters on the user's
 // problems. Task and Algo must be listed.
 func NewRecipe(s Starter) (string, error) {

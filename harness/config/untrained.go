@@ -1,6 +1,6 @@
 package config
 
-// A configuration without training problems evaluates weights as they are. It may omit
+// A configuration without training problems evaluates given weights. It may omit
 // keys that only training reads.
 
 // Algorithm returns the name of the learning algorithm; None if nothing is trained.

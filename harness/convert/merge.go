@@ -41,7 +41,7 @@ type File struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// DTypes returns the number types in which weights can be written; the first keeps theirs.
+// DTypes returns the number types that weights can be written in; the first keeps their type.
 func DTypes() []string { return []string{"keep", "bf16", "f32"} }
 
 // TargetError says why Merge does not write to a place.

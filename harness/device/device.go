@@ -110,7 +110,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint says what to do about it; it may be empty.
+// Hint suggests what to do; it may be empty.
 func (e *Error) Hint() string { return e.hint }
 
 // ExitCode is 2 for a level that does not exist and 7 for something that this machine lacks.

@@ -11,8 +11,8 @@ import (
 	"exp/kernels/cuda"
 )
 
-// FindGPUs asks the driver for its devices and opens none. The error is an *Error, and
-// wraps ErrNoDriver if there is no driver.
+// FindGPUs asks the driver for its devices and opens none. Its error is an *Error, which
+// wraps ErrNoDriver if the driver is missing.
 func FindGPUs() (*GPUs, error) {
 	list, version, err := cuda.Devices()
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package differ lists the differences between two recorded runs: configuration,
-// sources, data and initial weights, environment, and the first step at which their
+// sources, data and initial weights, environment, and the first step where their
 // trajectories part. It finds causes; reports/compare compares results.
 package differ
 

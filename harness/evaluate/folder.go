@@ -78,7 +78,7 @@ func fitting(in config.Input) (*config.Resolved, error) {
 	for n := r.Run.Rollout.MaxSequences; n > 1 && memory > 0; {
 		e, err := harness.NewEstimate(r)
 		if err != nil || e.Total()-e.Memory[0].Bytes <= (memory-e.Memory[0].Bytes)/2 {
-			break // the plan reports what is wrong with the model
+			break // the plan reports errors in the model
 		}
 		n /= 2
 		in.Made = append(made, config.Value{Path: "rollout.max_sequences", Value: n})

@@ -57,9 +57,8 @@ type Nearest struct {
 	Started time.Time    `json:"started"`
 }
 
-// OfRun explains the stages of a run in the order in which they began, each as last
-// executed. only limits them to one name or kind. It returns ErrNoStage if none is
-// left.
+// OfRun explains the stages of a run in the order of their start, each as last executed.
+// only limits them to one name or kind. It returns ErrNoStage if none is left.
 func OfRun(ctx context.Context, db *store.DB, run store.Run, only string) (*Run, error) {
 	all, err := db.Stages(ctx, run.ID)
 	if err != nil {

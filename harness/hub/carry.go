@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Requests merges references: one request for each repository at a revision, with the files
-// of all of them.
+// Requests merges references into one request for each repository at a revision, with all
+// their files.
 func Requests(refs []Ref) (list []Request) {
 	for _, ref := range refs {
 		i := slices.IndexFunc(list, func(r Request) bool {

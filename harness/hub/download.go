@@ -121,7 +121,7 @@ func (d *download) announced(resp *http.Response) error {
 	}
 	etag = strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
 	switch {
-	case !digestForm.MatchString(etag): // some mirrors have tags of their own
+	case !digestForm.MatchString(etag): // some mirrors have other tags
 	case d.Digest == "":
 		d.Digest = etag
 	case len(etag) == len(d.Digest) && etag != d.Digest:

@@ -12,7 +12,7 @@ import (
 // Request says what to fetch.
 type Request struct {
 	Ref     Ref
-	Include []string // patterns of files; nil takes those that a run reads
+	Include []string // patterns of files; nil takes the files that a run reads
 }
 
 // Result is the outcome of a Get, the schema exp.hub.get/1.
@@ -24,7 +24,7 @@ type Result struct {
 	Commit   string `json:"commit"`
 	Path     string `json:"path"`  // folder of the commit
 	Files    []File `json:"files"` // as requested
-	Bytes    int64  `json:"bytes"` // of all of them
+	Bytes    int64  `json:"bytes"` // of all files
 	Fetched  int64  `json:"fetched"`
 }
 

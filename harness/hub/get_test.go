@@ -271,7 +271,7 @@ func TestConcurrentGets(t *testing.T) {
 	}
 }
 
-// Where there are no links, hard or symbolic, the files stand in the snapshot itself.
+// On a file system without links, hard or symbolic, the snapshot holds the files themselves.
 func TestWithoutLinks(t *testing.T) {
 	none := func(string, string) error { return errors.New("not supported") }
 	for _, hard := range []bool{true, false} {
@@ -327,8 +327,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// A mirror without trees and with tags of its own still works: sizes and digests come with
-// the files. One that disagrees with itself does not.
+// A mirror without trees and with other tags still works: sizes and digests come with the
+// files. A mirror that contradicts itself does not.
 func TestMirrors(t *testing.T) {
 	h := newHub(t)
 	h.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {

@@ -58,9 +58,9 @@ func never(name string) bool {
 		strings.HasPrefix(name, "original/") || strings.HasPrefix(path.Base(name), "consolidated")
 }
 
-// take selects the files of a repository to fetch: those that the patterns in include name or,
-// without any, those that a run reads. Of a model's weights that is *.safetensors, or *.bin without
-// any.
+// take selects the files of a repository to fetch: the ones that match the patterns in include or,
+// without patterns, the ones that a run reads. Weights are *.safetensors, or *.bin if there are no
+// *.safetensors.
 func take(kind Kind, all []entry, include []string) []entry {
 	patterns, top := include, false
 	switch {

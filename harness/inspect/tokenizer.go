@@ -9,7 +9,7 @@ import (
 	"exp/train/tokenizer"
 )
 
-// tokenizerNotes says what a user should know about a model's tokenizer before a run:
+// tokenizerNotes tells a user about a model's tokenizer before a run:
 // that it cannot be read, that it has ids without an embedding, and where it differs
 // from Hugging Face's library.
 func tokenizerNotes(d *checkpoint.Description) []string {

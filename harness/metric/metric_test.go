@@ -12,7 +12,7 @@ import (
 	"exp/eval"
 )
 
-// Every row says what people need to know, in the form in which they read it.
+// Every row has the facts that people need, in readable form.
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	headings := map[string]string{}

@@ -49,8 +49,8 @@ func entryOf(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// recorded lists the names of metrics: those that the functions of train/rl and eval
-// return with all settings that add some, and those that the sources of the loop spell.
+// recorded lists the names of metrics: the ones that functions of train/rl and eval return
+// with every setting that adds some, and the ones that the sources of the loop spell.
 func recorded(t *testing.T) []string {
 	names := map[string]bool{}
 	add := func(list []rl.Metric) {
@@ -158,7 +158,7 @@ func spelled(t *testing.T, names map[string]bool) {
 	names[eval.GraderPrefix+"math"], names[eval.FormPrefix+"box"] = true, true
 }
 
-// text is the constant text of an expression, with NAME for what is not constant.
+// text is the constant text of an expression, with NAME for every other part.
 func text(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.BasicLit:

@@ -33,7 +33,7 @@ const (
 	Diverged Event = "diverged" // repeated work gave other bits
 )
 
-// Notice is what is told, in the schema exp.notice/1.
+// Notice is the message, in the schema exp.notice/1.
 type Notice struct {
 	Schema   string             `json:"schema"`
 	Event    Event              `json:"event"`

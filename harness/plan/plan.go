@@ -219,7 +219,7 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 	}
 	p.add(m, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Outside: outside})
 	if slices.ContainsFunc(stage.GradersOf(&p.Config.Run, p.suite(suite)), task.OwnGrader) {
-		// Its special tokens end what is graded.
+		// Its special tokens end the graded text.
 		maps.Copy(scored, p.tokenizer())
 	}
 	p.add(m, Stage{Kind: config.EvalScore, Label: label, Outside: scored})
@@ -237,8 +237,8 @@ func (p *Run) suite(name string) *stage.Suite {
 // Suite returns the suite in the store for a label; nil for the run's own data.
 func (p *Run) Suite(label string) *stage.Suite { return p.suite(stage.SuiteOf(label)) }
 
-// Params returns the settings that a stage reads. Of the suites it includes only the
-// stage's own, which its label names, and of the graders those that score it.
+// Params returns the settings that a stage reads. It includes only the suite that the
+// stage's label names and the graders that score it.
 func (p *Run) Params(i int) map[string]any {
 	s := p.Stages[i]
 	params := p.Config.Params(s.Kind)

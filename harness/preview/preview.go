@@ -1,4 +1,4 @@
-// Package preview says what executing a configuration would do and need. It executes
+// Package preview describes what executing a configuration would do and need. It executes
 // and writes nothing.
 package preview
 

@@ -44,13 +44,13 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// What is missing is said, and the run has no identity without it.
+// Missing files are listed, and without them the run has no identity.
 func TestOfMissing(t *testing.T) {
 	r := look(t, "eval.final.suites=[math500]")
 	if r.RID != "" || len(r.Stages) > 0 || !strings.Contains(strings.Join(r.Missing, " "), "math500") || len(r.ToDo) == 0 {
 		t.Errorf("%+v", r)
 	}
 	if r.Estimate == nil || r.Prompts == nil {
-		t.Error("what is known is not said")
+		t.Error("the known parts are missing")
 	}
 }

@@ -203,8 +203,8 @@ func sameSources(ctx context.Context, db *store.DB, run store.Run, p *plan.Run, 
 	return e
 }
 
-// changedFiles names the files, and the compiler, in which recorded sources differ from
-// this program's; nil if the store lacks them.
+// changedFiles names the files that differ between the recorded sources and this program's,
+// and the compiler if it differs; nil if the store lacks the sources.
 func changedFiles(ctx context.Context, db *store.DB, code ident.Digest, own plan.Code) ([]string, error) {
 	src, err := db.Source(ctx, code)
 	if errors.Is(err, store.ErrNotFound) {

@@ -63,7 +63,7 @@ type Form struct {
 	Rate    map[string]float64 `json:"accuracy"` // correct share of the samples of this form
 }
 
-// End is a way in which programs ended, and how many did so under each grader.
+// End is a verdict on programs, and how many got it from each grader.
 type End struct {
 	Verdict sandbox.Verdict `json:"verdict"`
 	Samples map[string]int  `json:"samples"` // by grader

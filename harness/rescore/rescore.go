@@ -118,7 +118,7 @@ func (e *Evaluation) count() error {
 		return nil
 	}
 	return &InputError{Err: fmt.Errorf("%s: %s", e.o.File.Path, lack),
-		Help: "--partial scores the responses at hand and says how many there are"}
+		Help: "--partial scores the responses that are there and counts them"}
 }
 
 func (e *Evaluation) passK(text string) ([]int, error) {
@@ -170,7 +170,7 @@ func (e *Evaluation) graders(asked []string) []string {
 // measure scores every column and counts how the answers are written.
 func (e *Evaluation) measure() error {
 	for _, col := range e.panel.Columns {
-		// The resampling seed comes from what is resampled.
+		// The resampling seed comes from the resampled data.
 		s, err := e.panel.Measure(col, e.ks, ident.Seed(0, "eval/responses/"+e.digest.String()))
 		if err != nil {
 			return err

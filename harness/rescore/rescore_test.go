@@ -32,7 +32,7 @@ func read(t *testing.T, text string) *exchange.File {
 	return f
 }
 
-// Graders stand side by side with their union, and what is written can be scored again.
+// Graders stand side by side with their union, and the output can be scored again.
 func TestGrade(t *testing.T) {
 	e, err := New(Options{File: read(t, responses)})
 	if err != nil {

@@ -41,9 +41,9 @@ func startsAtReference(l *lab, p *plan.Run) Result {
 	return res
 }
 
-// Training goes on with adapters: policy and reference begin with them, what is sampled
-// has the trainer's bits (every step checks it), they are part of the run's id, verify
-// reads them again, and one that changed is refused.
+// Training continues adapters: policy and reference begin with them, samples have the
+// trainer's bits (every step checks it), they are part of the run's id, verify reads them
+// again, and a changed adapter is refused.
 func TestTrainingGoesOnWithAdapters(t *testing.T) {
 	l := newLab(t)
 	dir, data := bf16Folder(l), verlFile(t)

@@ -77,7 +77,7 @@ func chatRun(l *lab, template string, sets ...string) *plan.Run {
 	return l.plan(0, append(all, sets...)...)
 }
 
-// The record says what became of every row: which rows are taken, and what is left out of them.
+// The record counts what became of every row: taken, or left out and why.
 func TestRowsAreCounted(t *testing.T) {
 	l := newLab(t)
 	res, q := l.execute(chatRun(l, testTemplate, "data.seed=3", "train.prompts_per_step=4", "train.prompts_per_update=2",
@@ -101,8 +101,8 @@ func TestRowsAreCounted(t *testing.T) {
 	}
 }
 
-// FlowRL's data from the file to the scores: chats are rendered, what is too long is left
-// out and counted, and the record has the prompts as the model read them.
+// FlowRL's data from the file to the scores: chats are rendered, long ones are left out and
+// counted, and the record has the prompts as the model read them.
 func TestChatRun(t *testing.T) {
 	l := newLab(t)
 	res, q := l.execute(chatRun(l, testTemplate))

@@ -53,7 +53,7 @@ type keptSample struct {
 	// Components holds the named parts of the training reward; absent if the reward has
 	// none or the completion was not graded.
 	Components map[string]float64 `json:"components,omitempty"`
-	// Basis is what the training verdict "right" rests on; absent if the answer is wrong or the grader does not say.
+	// Basis is the basis of the training verdict "right"; absent if the answer is wrong or the grader does not say.
 	Basis string `json:"basis,omitempty"`
 }
 

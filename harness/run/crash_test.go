@@ -57,7 +57,7 @@ func TestCrashBetweenCheckpoints(t *testing.T) {
 	l.be = good
 	done, again := l.execute(l.plan(0, settings...))
 	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s: %v; no more checkpoint is written, but it is to be removed all the same", half, err)
+		t.Errorf("%s: %v; it should be removed even though no checkpoint follows", half, err)
 	}
 	again.warnings = slices.DeleteFunc(again.warnings, func(w string) bool { return strings.Contains(w, "interrupted") })
 	if len(again.warnings) == 0 || again.warnings[0] != "resuming from the checkpoint of step 2" {

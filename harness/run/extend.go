@@ -65,8 +65,8 @@ func (x *execution) parent(rec *stepRecord) (*stage.Parent, error) {
 }
 
 // takeOver records the parent's steps up to a checkpoint as this run's and returns the
-// chain after them. It computes the chain from the record; computing the parent's chain
-// as well proves that the record is complete.
+// chain after them. It computes the chain from the record; recomputing the parent's chain
+// too proves that the record is complete.
 func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store.Run,
 	c stage.Saved) (ident.Digest, error) {
 	steps, err := recordedSteps(ctx, x.DB, parent.ID, int64(c.Step))

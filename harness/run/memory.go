@@ -19,9 +19,9 @@ import (
 
 // memoryOf returns the device memory, by part, of a learning stage (config.SFT or
 // config.Train), or of the final evaluation (config.EvalGen) of a run that learns
-// nothing; other stages need less. Sizes are those that the engine allocates, or
-// slightly more: full-length sequences, panels of the widest instruction set. The program
-// itself is not among them (programBytes).
+// nothing; other stages need less. Sizes are what the engine allocates, or slightly more:
+// full-length sequences, panels of the widest instruction set. The program itself comes on
+// top (programBytes).
 //
 // On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU they
 // have none.
@@ -142,7 +142,7 @@ func adapterBytes(arch model.Config, h model.Heads, slices int, copies model.Pac
 	return arch.AdapterBytes(h, true, copies, operand) + updateBytes(n, slices)
 }
 
-// updateBytes returns the memory of an update of n parameters besides their gradient: the
+// updateBytes returns the memory of an update of n parameters on top of their gradient: the
 // optimizer's moments, and the gradients that wait in the tree of slices.
 func updateBytes(n, slices int) int { return 8*n + 4*n*ranks.Extra(slices, 1, 0) }
 
@@ -181,8 +181,8 @@ func engineOptions(c *config.Run, arch model.Config, longest int) generate.Optio
 	return o
 }
 
-// copiesOf returns PackedLen of the backend that a configuration selects: of the widest CPU, or
-// of one that multiplies from the weights.
+// copiesOf returns PackedLen of the backend that a configuration selects: the widest CPU's, or
+// that for a device that multiplies from the weights.
 func copiesOf(c *config.Run) model.PackedLen {
 	if !device.Packs(c) {
 		return func(out, in int) (packed, packedT int) { return 0, 0 }

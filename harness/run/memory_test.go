@@ -54,8 +54,8 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 	}
 }
 
-// memoryOfRun executes a recipe up to training and returns what is recorded of the
-// memory of its learning stages.
+// memoryOfRun executes a recipe up to training and returns the recorded memory of its
+// learning stages.
 func memoryOfRun(t *testing.T, file string, sets []string) map[string]memoryUse {
 	t.Helper()
 	r, err := config.Load(config.Input{File: "../../configs/" + file, Sets: sets})

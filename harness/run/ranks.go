@@ -202,7 +202,7 @@ func (g *Ranks) follow(ctx context.Context, o order, sources map[config.Stage]pl
 }
 
 // env plans the run of an order again and returns the environment of its stage. It refuses
-// a run that is another one here.
+// a run whose id differs here.
 func (o order) env(sources map[config.Stage]plan.Code, getenv func(string) string) (*stage.Env, device.Device, error) {
 	r, err := config.Load(config.Input{File: "configuration of rank 0", Data: []byte(o.Config),
 		Find: hub.FromEnv(getenv).Cache.Find})

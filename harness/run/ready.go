@@ -46,7 +46,7 @@ func (x *execution) room(kind config.Stage) error {
 }
 
 // event records something that happened outside a step. If recording fails, the run
-// goes on: the user has seen the event, and the next write will fail.
+// continues: the user has seen the event, and the next write will fail.
 func (x *execution) event(kind, text string) {
 	data, err := json.Marshal(map[string]string{"text": text})
 	if err == nil {

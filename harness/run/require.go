@@ -17,7 +17,7 @@ import (
 )
 
 // RequireError says, before any work, why a run cannot execute with this program on
-// this machine: what is missing, what the run would need, what to do.
+// this machine: the missing parts, the resources it would need, and the remedy.
 type RequireError struct {
 	Name     string
 	Missing  []string // one sentence each

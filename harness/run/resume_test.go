@@ -120,8 +120,7 @@ func TestResumeFrom(t *testing.T) {
 	}
 }
 
-// A longer run that goes on from a shorter one is the run that training from the
-// start would give.
+// A longer run that continues a shorter one equals the run that trains from the start.
 func TestExtend(t *testing.T) {
 	l := newLab(t)
 	parent, _ := l.execute(l.plan(0))

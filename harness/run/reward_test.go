@@ -111,8 +111,7 @@ func sameParts(t *testing.T, l *lab, run int64) {
 	}
 }
 
-// A reward that does not work ends the run with exit code 8, and the log has what the
-// program said.
+// A failing reward program ends the run with exit code 8, and the log has its output.
 func TestCommandRewardThatFails(t *testing.T) {
 	l := newLab(t)
 	program := filepath.Join(t.TempDir(), "reward.sh")

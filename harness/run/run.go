@@ -145,7 +145,7 @@ func (x *execution) register(ctx context.Context) error {
 	return errors.Join(x.joinName(ctx, c.Run.Name), x.recordHub(ctx))
 }
 
-// joinName keeps the name of a recipe whose run is recorded under another one.
+// joinName tags a run with its recipe's name if the run is recorded under another name.
 func (x *execution) joinName(ctx context.Context, name string) error {
 	if name == x.run.Name {
 		return nil

@@ -212,7 +212,7 @@ func (l *lab) checkRoles(run int64) {
 	}
 }
 
-// What is recorded of a run: steps with verl's metrics, samples with verdicts,
+// The record of a run: steps with verl's metrics, samples with verdicts,
 // evaluations with intervals, the sources, the merged folder.
 func TestRecord(t *testing.T) {
 	l := newLab(t)
@@ -338,8 +338,7 @@ func TestNonsemanticKeys(t *testing.T) {
 	sameOutputs(t, l.outputs(got.Run.ID), outputs)
 }
 
-// A run that is stopped goes on where it was, and ends with the bits of the run that
-// was not.
+// A stopped run continues where it was, and ends with the bits of an undisturbed run.
 func TestStopAndGoOn(t *testing.T) {
 	whole := newLab(t)
 	res, _ := whole.execute(whole.plan(0))
@@ -589,7 +588,7 @@ func TestRequire(t *testing.T) {
 			t.Errorf("the message lacks %q:\n%v", want, err)
 		}
 	}
-	// What is there and cannot be used is named with what is missing.
+	// Unusable files are named together with missing ones.
 	broken := t.TempDir()
 	if err := os.WriteFile(filepath.Join(broken, "config.json"), []byte(`{"architectures": ["FooForCausalLM"]}`), 0o644); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 )
 
 // sampled looks for recorded completions of the generation in row that were made with
-// another eval.final.n; nil if there are none. Among several it picks those that leave
+// another eval.final.n; nil if it finds none. Among several it picks the ones that leave
 // the least to sample.
 func (x *execution) sampled(ctx context.Context, row store.Stage) (*stage.Sampled, error) {
 	wanted, n, err := withoutN(row.Params)

@@ -43,9 +43,8 @@ func (l *lab) evaluated(n string) (q *quiet, sampled int, outputs map[string]ide
 
 const bothEvaluations = "eval.gen[test@start] eval.score[test@start] eval.gen[test] eval.score[test]"
 
-// An evaluation that grows samples only what is missing, and ends as it
-// would have been had it been that large from the beginning. One that shrinks samples
-// nothing.
+// A growing evaluation samples only the missing completions, and equals one that had the
+// final size from the start. A shrinking one samples nothing.
 func TestGrowingEvaluation(t *testing.T) {
 	fresh := newLab(t)
 	_, sampled, want := fresh.evaluated("16")
@@ -126,7 +125,7 @@ func TestGrowingFromDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	q, sampled, got := l.evaluated("8")
-	if sampled != 16*8 || !strings.Contains(strings.Join(q.warnings, "\n"), "sampling all of them again") {
+	if sampled != 16*8 || !strings.Contains(strings.Join(q.warnings, "\n"), "sampling all again") {
 		t.Errorf("sampled %d completions, warnings %q", sampled, q.warnings)
 	}
 	_, _, want := newLab(t).evaluated("8")

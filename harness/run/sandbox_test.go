@@ -21,8 +21,8 @@ func needsSandbox(t *testing.T) {
 	}
 }
 
-// What a run requires of the sandbox is refused where the machine has less, with what is
-// missing; and taken at its word where it has more.
+// A run that requires more of the sandbox than the machine has is refused, and the error
+// names the missing parts; a machine with more runs at the required level.
 func TestSandboxRequired(t *testing.T) {
 	needsSandbox(t)
 	level, _, err := sandbox.Check(t.Context(), sandbox.Config{})

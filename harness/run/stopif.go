@@ -30,7 +30,7 @@ func (e *StoppedError) Error() string {
 	return fmt.Sprintf("run %s: stopped by its condition: %s", e.RID.Short(), e.reason())
 }
 
-// reason says which condition held, and with which values.
+// reason names the condition that held, with the values.
 func (e *StoppedError) reason() string {
 	values := make([]string, len(e.Values))
 	for i, m := range e.Values {
@@ -88,7 +88,7 @@ func (x *execution) checkStop(step int64, measured map[string]float64) {
 }
 
 // checkStep is checkStop for a step that was just taken. It warns once about metrics that a step
-// after the critic's warm-up does not measure; validation has steps of its own.
+// after the critic's warm-up does not measure; validation has other steps.
 func (x *execution) checkStep(s stage.Step) {
 	if len(x.stops.list) == 0 {
 		return

@@ -78,7 +78,7 @@ func TestStopIfWarmup(t *testing.T) {
 	}
 }
 
-// A run stops at its last recorded step at the earliest, so that it stays stopped.
+// A run stops at its last recorded step at the earliest: a rerun then stops there again.
 func TestStopIfReplays(t *testing.T) {
 	l, settings := died(t) // three steps are recorded
 	with := func(condition string) *plan.Run { return l.plan(0, append(settings, "run.stop_if=["+condition+"]")...) }

@@ -16,7 +16,7 @@ import (
 )
 
 // boardRecord writes a run's TensorBoard events (store.tensorboard). After an error it writes
-// no more: the error becomes a warning and an event of the run, and the run goes on.
+// no more: the error becomes a warning and an event of the run, and the run continues.
 type boardRecord struct {
 	x    *execution
 	live *trackers.Live // nil: none

@@ -57,7 +57,7 @@ func TestTensorBoard(t *testing.T) {
 	}
 }
 
-// Events that cannot be written are a warning and an event of the run, which goes on.
+// A failure to write events is a warning and an event of the run, which continues.
 func TestTensorBoardFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o666); err != nil {

@@ -59,7 +59,7 @@ func flip(t *testing.T, path string) {
 	}
 }
 
-// A run to which nothing happened holds at every level, and the record says so.
+// An intact run passes at every level, and the record says so.
 func TestVerifyIntact(t *testing.T) {
 	l := newLab(t)
 	p := l.plan(0)
@@ -156,7 +156,7 @@ func TestVerifyFindsOneBit(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change [2]func() // do and undo
-		level  Level     // at which it is found
+		level  Level     // that finds it
 		where  string
 		what   string
 	}{

@@ -159,7 +159,7 @@ func CheckCheckpoint(dir string) error {
 	return err
 }
 
-// checkpoints verifies those that still exist.
+// checkpoints verifies the checkpoints that still exist.
 func (v *verifier) checkpoints(ctx context.Context) error {
 	list, err := v.DB.Checkpoints(ctx, v.run.ID)
 	if err != nil {
@@ -296,8 +296,8 @@ func sameBits(a, b float64) bool {
 	return a == b || math.IsNaN(a) && math.IsNaN(b)
 }
 
-// differs returns the first field in which a recorded sample differs from the one made
-// again; "" if nothing does.
+// differs returns the first field that differs between a recorded sample and the one made
+// again; "" if none does.
 func differs(had, got store.Sample) string {
 	switch {
 	case had.OutTokens != got.OutTokens:

@@ -19,12 +19,12 @@ import (
 // depends on what is trained:
 //
 //   - nothing: they are computed next to the weights of model.base, as PEFT does;
-//   - adapters (train.lora): training goes on with them, and the reference policy has them
+//   - adapters (train.lora): training continues them, and the reference policy has them
 //     as they were; train.lora must have their shape;
 //   - all weights (sft, or train without train.lora): they are folded into the weights
 //     first, W + scale·B·A, for the policy, the critic and the reference policy alike.
 
-// adapterUse says what happens to a run's adapters.
+// adapterUse is the use of a run's adapters.
 type adapterUse int
 
 const (
@@ -224,7 +224,7 @@ func (e *Env) startOn(base *model.Backbone, h model.Heads) (*model.Model, error)
 	return m, nil
 }
 
-// startFrom sets the adapters of a model to those that the run starts with.
+// startFrom sets the adapters of a model to the run's initial ones.
 func (e *Env) startFrom(m *model.Model) error {
 	a, err := e.readStartAdapter()
 	if err != nil {

@@ -38,14 +38,14 @@ func roots(kind config.Stage) []string {
 }
 
 // Code returns the digest of the sources that can change the results of a kind of stage, and the
-// files it covers: the stage's root packages, all of our packages that they import, this package,
+// files it covers: the stage's root packages, all our packages that they import, this package,
 // and go.sum for third-party modules, without tests. It reads the sources embedded in this binary.
 func Code(kind config.Stage) (ident.Digest, []ident.File, error) {
 	return codeOf(roots(kind))
 }
 
-// codeOf returns the digest of go.sum, this package, the packages in dirs and all of ours that
-// those import, and the files it covers.
+// codeOf returns the digest of go.sum, this package, the packages in dirs and all our packages
+// that they import, and the files it covers.
 func codeOf(dirs []string) (ident.Digest, []ident.File, error) {
 	dirs, err := closure(exp.Sources, dirs)
 	if err != nil {

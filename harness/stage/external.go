@@ -218,7 +218,7 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 	}
 	for i := range problems {
 		if problems[i].Target == "" {
-			return fmt.Errorf("%s: problem %s has no target, from which sft learns: give the rows a target, or set "+
+			return fmt.Errorf("%s: problem %s has no target for sft to learn from: give the rows a target, or set "+
 				"sft.steps: 0", s.conf.Source, problems[i].ID)
 		}
 	}

@@ -18,14 +18,14 @@ import (
 const MergedDir = "model"
 
 // Unfinished ends the name of a directory that Materialize is writing; UnfinishedWeights matches a
-// file of weights that is to become a blob. A killed process leaves them in a run's directory.
+// file of weights that will become a blob. A killed process leaves them in a run's directory.
 const (
 	Unfinished        = ".partial"
 	UnfinishedWeights = ".weights-*"
 )
 
 // merge writes the trained weights as a plain Hugging Face folder into the run's directory,
-// auxiliary heads in files of their own, and reads the folder again to prove that it holds the bits
+// auxiliary heads in separate files, and reads the folder again to prove that it holds the bits
 // of the checkpoint. It makes no model: it copies weights from file to file in pieces.
 //
 // If merge.format asks for it, a second folder holds the same weights cut over the ranks of another
@@ -87,8 +87,8 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 // and begins the roles of its files.
 const AdapterDir = "adapter"
 
-// mergeTypes sets the types of the written weights, and what is kept of the folder that they came
-// from.
+// mergeTypes sets the types of the written weights, and the parts of the source folder that are
+// kept.
 func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 	c := e.run()
 	o.DType = map[string]checkpoint.DType{"bf16": checkpoint.BF16, "f32": checkpoint.F32}[c.Merge.DType]

@@ -163,7 +163,7 @@ func (p *Prompter) Text(q *rollout.Problem) (string, error) {
 }
 
 // Encode returns the ids of a problem's prompt, at most data.max_prompt_tokens;
-// data.truncate says what happens to a longer one.
+// data.truncate decides how a longer one is cut.
 func (p *Prompter) Encode(q *rollout.Problem) ([]int32, error) {
 	ids, err := p.whole(q)
 	limit := p.data.MaxPromptTokens

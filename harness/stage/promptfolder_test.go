@@ -35,7 +35,7 @@ func encodeAll(t *testing.T, p *Prompter, problems []rollout.Problem) (all [][]i
 	return all
 }
 
-// userCache gives the test a cache of its own and returns the folder of prompts.
+// userCache gives the test a new cache and returns the folder of prompts.
 func userCache(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -239,7 +239,7 @@ func TestPromptFolderTrims(t *testing.T) {
 	}
 }
 
-// No bytes but those that were written are read.
+// Only the written bytes are read.
 func TestDecodeIDs(t *testing.T) {
 	name := ident.Sum([]byte("n"))
 	lists := [][]int32{{0, 1, 127, 128, 1<<31 - 1}, {}, {300}}

@@ -13,8 +13,8 @@ type PromptPlan struct {
 	Tools    int    `json:"tools,omitempty"`  // definitions of data.tools
 	// NoTools says that the template ignores them.
 	NoTools bool `json:"tools_ignored,omitempty"`
-	// OwnTools counts the problems of files that have tools of their own, LostTools those
-	// of them whose prompts do not show them.
+	// OwnTools counts the problems of files that bring their own tools; LostTools counts the
+	// ones whose prompts do not show them.
 	OwnTools  int      `json:"own_tools,omitempty"`
 	LostTools int      `json:"own_tools_ignored,omitempty"`
 	Before    string   `json:"before,omitempty"` // token that the tokenizer puts before a text

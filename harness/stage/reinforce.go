@@ -341,7 +341,7 @@ func (r *reinforcement) outcome() (*Outcome, error) {
 	return &Outcome{Outputs: []Output{w}, Summary: summary, Facts: metrics(fact("steps", float64(r.cfg.Steps)))}, nil
 }
 
-// finite returns metrics as a JSON object without those that JSON cannot hold.
+// finite returns metrics as a JSON object without values that JSON cannot hold.
 func finite(list []rl.Metric) map[string]float64 {
 	m := map[string]float64{}
 	for _, x := range list {
@@ -383,7 +383,7 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
 
-// due reports whether to evaluate after a step: every so many steps and, like verl, at the end.
+// due reports whether to evaluate after a step: every o.every steps and, like verl, at the end.
 func (o *onlineEval) due(step, of int) bool { return o != nil && (step%o.every == 0 || step == of) }
 
 // run returns our val/ metrics of the policy, and verl's.

@@ -139,8 +139,8 @@ func rewardDigests(c *config.Run, policy *Prompter,
 	return x
 }
 
-// commandDigest covers a program and those of its arguments that are files or folders. The text of
-// the arguments is a configuration key.
+// commandDigest covers a program and its arguments that are files or folders. The text of the
+// arguments is a configuration key.
 func commandDigest(argv []string) (ident.Digest, error) {
 	program, err := exec.LookPath(argv[0])
 	if err != nil {

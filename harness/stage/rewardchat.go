@@ -44,8 +44,8 @@ func rewardChat(policy, own *Prompter) func(p *rollout.Problem, response string)
 	}
 }
 
-// rewardTemplate returns the digest of the chat template by which a reward model reads; zero for
-// plain text.
+// rewardTemplate returns the digest of the chat template that formats a reward model's input; zero
+// for plain text.
 func rewardTemplate(c *config.Run, policy *Prompter) (ident.Digest, error) {
 	p, err := rewardPrompter(c, policy)
 	if err != nil || p == nil {
@@ -57,7 +57,7 @@ func rewardTemplate(c *config.Run, policy *Prompter) (ident.Digest, error) {
 // rewardTemplateUse names the digest of that template among External.Reward.
 const rewardTemplateUse = "reward/chat template"
 
-// RewardNote says what a reward model reads; empty for other rewards.
+// RewardNote describes a reward model's input; empty for other rewards.
 func RewardNote(c *config.Run, x External) string {
 	if c.Reward.Kind != "model" {
 		return ""

@@ -55,10 +55,10 @@ func TestRewardChat(t *testing.T) {
 		c      *config.Run
 		policy *Prompter
 	}{
-		"plain prompts":     {conf(scorer), mustPrompter(t, plain, nil)},
-		"no template":       {conf(mute), policy},
-		"a text of its own": {other, policy},
-		"asked not to":      {none, policy},
+		"plain prompts": {conf(scorer), mustPrompter(t, plain, nil)},
+		"no template":   {conf(mute), policy},
+		"another text":  {other, policy},
+		"asked not to":  {none, policy},
 	} {
 		if p, err := rewardPrompter(tt.c, tt.policy); err != nil || p != nil {
 			t.Errorf("%s: it reads chats: %v", name, err)

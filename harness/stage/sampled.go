@@ -26,7 +26,7 @@ func (e *Env) earlier(problems []rollout.Problem, n int) (samples []eval.Sample,
 	}
 	samples, err := e.readSampled(problems, n)
 	if err != nil {
-		e.event("sampled-again", "the earlier completions are unusable, sampling all of them again: %v", err)
+		e.event("sampled-again", "the earlier completions are unusable, sampling all again: %v", err)
 		return nil, 0
 	}
 	return samples, min(n, e.Sampled.N)

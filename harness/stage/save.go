@@ -94,14 +94,14 @@ func (s *saver) save(chain ident.Digest, log []byte) (dir string, err error) {
 	return dir, err
 }
 
-// loaded is a checkpoint from which a stage continues.
+// loaded is the checkpoint that a stage continues from.
 type loaded struct {
 	Saved
 	log json.RawMessage
 }
 
-// load restores the checkpoint that Env.Start selects; ok is false if there is none. It skips
-// damaged ones with a warning, and removes those that a killed process wrote or removed only in
+// load restores the checkpoint that Env.Start selects; ok is false without one. It skips damaged
+// checkpoints with a warning, and removes the ones that a killed process wrote or removed only in
 // part: the stage may end without another save.
 func (s *saver) load() (l loaded, ok bool, err error) {
 	var c *checkpoint.Checkpoint
@@ -149,8 +149,8 @@ func (s *saver) find() (c *checkpoint.Checkpoint, l loaded, state train.State, e
 	return c, l, state, err
 }
 
-// newest returns the newest checkpoint in dir, of the stage sid, that accept takes. accept returns
-// the chain with which training continues.
+// newest returns the newest checkpoint of the stage sid in dir that accept takes. accept returns
+// the chain that training continues.
 func (s *saver) newest(dir string, sid ident.Digest,
 	accept func(Saved) (ident.Digest, error)) (*checkpoint.Checkpoint, loaded, train.State, error) {
 	most := s.e.Start.UpTo

@@ -77,7 +77,7 @@ type Env struct {
 	referenced *folderWeights        // the same for weights of model.base and adapters
 }
 
-// Start says at which step a learning stage begins. The zero value is the newest undamaged
+// Start selects the first step of a learning stage. The zero value selects the newest undamaged
 // checkpoint, else the first step.
 type Start struct {
 	Fresh bool // at the first step, whatever checkpoints there are
@@ -88,7 +88,7 @@ type Start struct {
 	// checkpoint is skipped.
 	Accept func(Saved) error
 	// Parent, if not nil, is the trajectory that the train stage continues if it has no checkpoint
-	// of its own.
+	// itself.
 	Parent *Parent
 }
 
@@ -104,8 +104,8 @@ type Saved struct {
 type Parent struct {
 	Dir string       // its directory, as Env.Dir
 	SID ident.Digest // of its stage
-	// Accept is asked about a checkpoint; it returns this run's chain at that step, or an error if
-	// the checkpoint is to be skipped.
+	// Accept is asked about a checkpoint; it returns this run's chain at that step, or an error to
+	// skip the checkpoint.
 	Accept func(Saved) (ident.Digest, error)
 }
 

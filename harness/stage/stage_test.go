@@ -76,8 +76,8 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// What a configuration names is looked at before anything is done, all of it, each
-// error at its key.
+// Everything that a configuration names is checked before any work; each error names its
+// key.
 func TestExternalErrors(t *testing.T) {
 	file := func(text string) string {
 		path := filepath.Join(t.TempDir(), "p.jsonl")

@@ -22,7 +22,7 @@ type StopID struct {
 	From  []string `json:"from"`  // the file and field that says so
 }
 
-// turnEnd is the source of the token with which a template ends a turn.
+// turnEnd is the source of the token that ends a turn in a template.
 const turnEnd = "end of turn of the chat template"
 
 // stopIDs returns the tokens that end completions of a run: rollout.stop_ids, or all that the

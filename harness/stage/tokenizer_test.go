@@ -47,7 +47,7 @@ func TestTrainingTexts(t *testing.T) {
 		t.Errorf("got %q, %v; want prompt and target of 3 problems", made, err)
 	}
 	if _, err := trainingTexts(&config.Run{Task: math, Data: config.Data{Train: config.Split{Source: filepath.Join(dir, "none.jsonl")}}}); err == nil || !strings.Contains(err.Error(), "none.jsonl") {
-		t.Errorf("error %v, want one that names the file", err)
+		t.Errorf("error %v does not name the file", err)
 	}
 }
 

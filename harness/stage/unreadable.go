@@ -9,7 +9,7 @@ import (
 	"exp/harness/config"
 )
 
-// Unreadable lists what is wrong with the existing files of a model that a configuration names: its
+// Unreadable lists errors in the existing files of a model that a configuration names: its
 // architecture, the headers of its weights, its tokenizer and its chat template. It does not read
 // data.
 func Unreadable(c *config.Run) (list []string) {

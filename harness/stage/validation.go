@@ -15,8 +15,8 @@ var verlDraws = stat.SubsetDraws{Draws: 1000, Seed: 42}
 // verdict's reward and acc, 1 if it is correct; the vote is over answers, where no answer counts as
 // one too. source names the set of problems.
 //
-// Its best@n is lower than the chance that one of n samples is right, which is the pass@n next to
-// it. There are no turns to count.
+// Its best@n is lower than the pass@n next to it, the chance that one of n samples is right. It
+// counts no turns.
 func validation(source string, samples []eval.Sample, verdicts []rollout.Verdict) []rl.Metric {
 	v := stat.Validation{Answer: []string{}, Variables: []stat.Variable{{Name: "reward"}, {Name: "acc"}}}
 	for i, s := range samples {

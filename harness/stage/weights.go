@@ -65,8 +65,8 @@ func (e *Env) putFolderWeights() (Output, error) {
 // completely.
 func ReadWeightsDigest(c *config.Run) (ident.Digest, error) { return modelDigest(c, true) }
 
-// openWeights opens the weights of an input: a blob, or the folder that it refers to, in which case
-// byReference is true.
+// openWeights opens the weights of an input: a blob, or the folder that it refers to (byReference
+// is then true).
 func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byReference bool, err error) {
 	path, err := e.inputPath(in, role)
 	if err != nil {
@@ -146,7 +146,7 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 	return m, nil
 }
 
-// frozenModel makes a model on a backbone of its own; adapted adds the adapters that the run starts
+// frozenModel makes a model on a new backbone; adapted adds the adapters that the run starts
 // from.
 func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*model.Model, error) {
 	base, err := e.newBackbone(t, h.LM)
@@ -166,7 +166,7 @@ func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*
 	return m, nil
 }
 
-// newBackbone loads weights that never change, in BF16 if all of them are.
+// newBackbone loads weights that never change, in BF16 if all are.
 func (e *Env) newBackbone(t *checkpoint.Tensors, lm bool) (*model.Backbone, error) {
 	c, err := e.architecture()
 	if err != nil {

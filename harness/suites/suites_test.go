@@ -63,7 +63,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The first problems of a suite are a suite of their own, which is made once.
+// The first problems of a suite are another suite, which is made once.
 func TestLimit(t *testing.T) {
 	db := open(t, "short", "long")
 	ctx := context.Background()
@@ -97,7 +97,7 @@ func TestIdentify(t *testing.T) {
 	db := open(t)
 	row := add(t, db, "house", 2)
 	if !Identify(&suite.Suite{Name: "house"}, row.Digest) {
-		t.Error("a suite of one's own has no known copies")
+		t.Error("a private suite has no known copies")
 	}
 	for _, k := range suite.Catalog() {
 		if k.Versions == nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Axis is a configuration key and the values that it takes, as they are written after --set.
+// Axis is a configuration key and its values, as written after --set.
 type Axis struct {
 	Key    string
 	Values []string
@@ -127,8 +127,8 @@ func (a *Arm) add(axes []Axis, i int, value string) {
 	a.Label = strings.TrimPrefix(a.Label+"_"+shortKey(axes, i)+"-"+nameOf(value), "_")
 }
 
-// shortKey returns as many of the last parts of a key as tell it from those of the other axes.
-// A last part "kind" says nothing alone.
+// shortKey returns the fewest last parts of a key that tell it from the keys of other axes. A
+// last part "kind" says nothing alone.
 func shortKey(axes []Axis, i int) string {
 	parts := strings.Split(axes[i].Key, ".")
 	for n := 1; n < len(parts); n++ {

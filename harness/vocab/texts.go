@@ -52,7 +52,7 @@ func (t *Texts) Folder() (string, error) {
 	return "", nil
 }
 
-// all yields all texts once, stopping at an error, which it stores in failed.
+// all yields every text once. It stops at an error and stores it in failed.
 func (t *Texts) all(ctx context.Context, failed *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, f := range t.Files {

@@ -30,7 +30,7 @@ func replace(path string, do func(io.Writer) error) error {
 	return errors.Join(do(f), f.Close())
 }
 
-// What is learned from rows and from plain text can be written, and read back.
+// A tokenizer learned from rows or plain text can be written and read back.
 func TestLearn(t *testing.T) {
 	dir := t.TempDir()
 	texts := Texts{Files: []string{
@@ -88,7 +88,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// The folder is the one that a recipe names.
+// Folder returns the folder that a recipe names.
 func TestFolder(t *testing.T) {
 	load := func(string) (*config.Resolved, error) {
 		r := &config.Resolved{}

@@ -11,7 +11,7 @@ import (
 	"exp/harness/run"
 )
 
-// Card is what a rank leaves in the job's folder, for the process that launched it.
+// Card is a rank's message to the process that launched it, a file in the job's folder.
 type Card struct {
 	Rank  int    `json:"rank"`
 	Host  string `json:"host"`

@@ -50,7 +50,7 @@ func Find(getenv func(string) string) (Launcher, error) {
 		}
 		l := Launcher{Path: path, Version: firstLine(path)}
 		if l.openMPI() {
-			// Fewer cores than ranks are allowed; a rank uses as many threads as it is told to.
+			// Fewer cores than ranks are allowed; --threads sets the threads of a rank.
 			l.args = []string{"--oversubscribe", "--bind-to", "none"}
 			if os.Geteuid() == 0 {
 				l.args = append(l.args, "--allow-run-as-root")
@@ -66,8 +66,8 @@ func (l Launcher) openMPI() bool {
 	return strings.Contains(l.Version, "Open MPI") || strings.Contains(l.Version, "OpenRTE")
 }
 
-// Starts reports whether the launcher starts ranks of Open MPI's library, or of another one.
-// Slurm's starts both.
+// Starts reports whether the launcher starts ranks of Open MPI's library (openMPI) or of
+// another one. Slurm's starts both.
 func (l Launcher) Starts(openMPI bool) bool {
 	return strings.HasPrefix(l.Version, "slurm") || l.openMPI() == openMPI
 }
@@ -175,8 +175,8 @@ func (e *LostError) Hint() string {
 // ExitCode is the code of infrastructure that failed.
 func (e *LostError) ExitCode() int { return 8 }
 
-// lost says what ended the job: a rank that wrote why, one that the launcher names, or the
-// one that was missed first.
+// lost explains what ended the job: a rank that wrote why, else the rank that the launcher
+// names, else the first one missed.
 func (j Job) lost(missed int, status error, stderr string) error {
 	e := &LostError{Rank: missed, Cause: "ended without a word", Ranks: j.Ranks}
 	e.Last, _ = readCard(j.Dir, 0)

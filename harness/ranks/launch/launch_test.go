@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A job that is told to stop leaves word for its first rank, and goes on to its end.
+// A job that is told to stop leaves a message for its first rank and waits for the end.
 func TestStop(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())

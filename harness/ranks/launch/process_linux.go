@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// attributes put the launcher in a process group of its own, which the terminal's Ctrl-C
-// does not reach, and end it with this process.
+// attributes put the launcher in a new process group, which the terminal's Ctrl-C does not
+// reach, and end it with this process.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -25,8 +25,8 @@ import (
 
 // World is all ranks of a job. It implements ranks.Group.
 type World struct {
-	// Limit is the longest time that an exchange may take; 0: no limit. What takes longer
-	// is a rank that hangs, and an error that names those that this one waits for.
+	// Limit is the longest time that an exchange may take; 0: no limit. After it the
+	// exchange fails, and the error names the ranks that this one waits for.
 	Limit time.Duration
 
 	rank, size int
@@ -58,8 +58,8 @@ func (e *NoLibraryError) Hint() string {
 // ExitCode is the code for something that this machine lacks.
 func (e *NoLibraryError) ExitCode() int { return 7 }
 
-// Load loads the library at path, or one that the system knows if path is empty. It joins no
-// job.
+// Load loads the library at path, or with an empty path one that the system knows. It does
+// not join a job.
 func Load(path string) (Library, error) {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))

@@ -54,7 +54,7 @@ int xmpi_open(const char *path)
 		world = 0x101, word = 0x210, errors_return = 0x143;
 		ignore = 0, serialized_level = 2048;
 	} else {
-		kind = XMPI_MPICH; // and those that keep its ABI: Intel MPI, MVAPICH, Cray MPICH
+		kind = XMPI_MPICH; // also for libraries with its ABI: Intel MPI, MVAPICH, Cray MPICH
 		world = 0x44000000, word = 0x4c00040a, errors_return = 0x54000001;
 		ignore = (void *)1, serialized_level = 2;
 	}
