@@ -228,7 +228,7 @@ func (s *subject) checkCausal(p packed, qkv []float32, clean []result, j, own in
 	return nil
 }
 
-// notSeeing returns the rows to which row m is invisible.
+// notSeeing returns the rows that do not attend to row m.
 func (p packed) notSeeing(m int) []int {
 	var list []int
 	for j := range p.lengths {

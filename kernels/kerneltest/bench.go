@@ -15,7 +15,7 @@ import (
 //
 // with the bytes that must move at least (each operand once), GFLOP/s where
 // arithmetic is the limit, and allocations. A function that is not
-// named after an operation, such as BenchmarkKernels, gets all of them one level down. Shapes
+// named after an operation, such as BenchmarkKernels, gets every operation one level down. Shapes
 // fit a model of 10 million parameters: C = 256, H = 4, K = 2, D = 64,
 // F = 1024; batches of 2048 rows, decode steps of 64. Linear maps have the sizes of a
 // model of 50 million too: C = 512, H = 8, K = 2, F = 2048, V = 8192; and decode

@@ -110,7 +110,7 @@ func sequenceBenchmarks() []benchmark {
 	r := benchStream("bench attention")
 	list := []benchmark{
 		{"Rope", dimsOf("S", S, "T", T, "H", a.H, "D", a.D), 0, 8 * M * (a.H + a.K) * a.D, func(c *call) func() {
-			cos, sin := ones(T*a.D/2), make([]float32, T*a.D/2) // the values stay as they are
+			cos, sin := ones(T*a.D/2), make([]float32, T*a.D/2) // the values stay unchanged
 			x, cb, sb, pos := c.inoutOperands("qkv", r.floats(M*stride)), c.floats("cos", cos), c.floats("sin", sin),
 				c.ints("pos", r.ids(M, T))
 			return func() { c.b.Rope(x, cb, sb, pos, a, false) }

@@ -267,8 +267,8 @@ func (v image) slice(lo, hi int) image {
 	return image{f: v.f[lo:hi]}
 }
 
-// firstChange returns the first index at which now differs from v in its bits,
-// looking inside the view [lo,lo+n) only if it is to be constant, or -1.
+// firstChange returns the first index where the bits of now differ from v's, or -1. It
+// looks inside the view [lo,lo+n) only if constant is true.
 func (v image) firstChange(now image, lo, n int, constant bool) int {
 	if constant {
 		return v.differs(now, 0, v.len())
@@ -279,7 +279,7 @@ func (v image) firstChange(now image, lo, n int, constant bool) int {
 	return v.differs(now, lo+n, v.len())
 }
 
-// differs returns the first index of [lo,hi) at which other has not the bits of v, or -1.
+// differs returns the first index of [lo,hi) where the bits of other differ from v's, or -1.
 func (v image) differs(other image, lo, hi int) int {
 	if bytes.Equal(v.slice(lo, hi).raw(), other.slice(lo, hi).raw()) {
 		return -1

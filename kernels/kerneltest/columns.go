@@ -25,8 +25,8 @@ func columnRanges() []columnRange {
 // columnRows is the number of rows that ranges of columns are taken of.
 const columnRows = 9
 
-// eachColumnRange calls f with every range, a scale, and each way in which the source and
-// the destination are operands or not.
+// eachColumnRange calls f with every range, a scale, and every combination of whether the
+// source and the destination are operands.
 func eachColumnRange(f func(g columnRange, scale float64, from, to bool) error) error {
 	for i, g := range columnRanges() {
 		for types := range 4 {

@@ -38,9 +38,9 @@ func (r *stream) words() [4]uint32 {
 // intn returns an integer of [0,n).
 func (r *stream) intn(n int) int { return int(uint64(r.words()[0]) * uint64(n) >> 32) }
 
-// floats returns n values of mean 0 and variance 1, with full significands so
-// that any other order of rounding shows; every 16th or so is a special one that
-// fast code treats in its own way: zeros of both signs and a subnormal.
+// floats returns n values of mean 0 and variance 1. Their full significands show any
+// other order of rounding. About every 16th is a special case in fast code: zeros of
+// both signs and a subnormal.
 func (r *stream) floats(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {

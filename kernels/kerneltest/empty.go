@@ -6,8 +6,8 @@ import (
 	"exp/kernels"
 )
 
-// checkEmpty calls operations with no rows: they write nothing and leave what
-// they would add to as it is. A micro-batch may have no scored position.
+// checkEmpty calls operations with no rows: they write nothing, not even to buffers
+// that they add to. A micro-batch may have no scored position.
 func checkEmpty(s *subject) error {
 	const C, V = 8, 17
 	a := kernels.AttentionShape{H: 2, K: 1, D: 4, Scale: 0.5}
@@ -106,7 +106,7 @@ func checkEmpty(s *subject) error {
 	} {
 		// One output at least, so that there is something to compare.
 		g := func(c *call) {
-			c.inout("beside", row)
+			c.inout("next", row)
 			e.f(c)
 		}
 		got, err := run(s.b, g)

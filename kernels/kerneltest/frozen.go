@@ -104,7 +104,7 @@ func (c *call) frozen(name string, w []float32, out, in int, kind frozenKind) ke
 	return m
 }
 
-// frozenShapes take the sizes at which panels, tiles and parts of chains end, in few
+// frozenShapes cover the sizes where panels, tiles and parts of chains end, in few
 // combinations.
 func frozenShapes(short bool) []gemmShape {
 	list := []gemmShape{{1, 1, 1}, {1, 33, 7}, {2, 64, 16}, {5, 7, 33}, {8, 130, 31}, {14, 32, 65}, {15, 97, 300},
@@ -227,8 +227,8 @@ func frozenOutputs(short bool) []outputShape {
 	return append(list, outputShape{3, 65, 4100}, outputShape{15, 3, 26000}, outputShape{150, 40, 300})
 }
 
-// kinds are all of frozen matrices; of large output layers one for each type of panel, as
-// the small ones show that the way to the panels makes no difference.
+// kinds lists every kind of frozen matrix for small output layers, and one for each type of
+// panel for large ones: the small ones show that the way to the panels makes no difference.
 func (o outputShape) kinds() []frozenKind {
 	if o.V > 10_000 {
 		return []frozenKind{hostBits, hostFloats}

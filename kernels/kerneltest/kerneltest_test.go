@@ -9,7 +9,7 @@ import (
 	"exp/kernels/ref"
 )
 
-// operations are all that watched sees, which is every one that writes.
+// operations lists every operation that writes; watched sees them all.
 func operations() []string {
 	return []string{"Copy", "Zero", "Add", "MatMul", "MatMulDX", "MatMulSwiGLU", "MatMulDXSwiGLU", "MatMulDW", "Embed", "EmbedBackward", "RMSNorm", "AddRMSNorm",
 		"RMSNormBackward", "LayerNorm", "LayerNormBackward", "GELU", "GELUBackward", "Dropout",

@@ -43,8 +43,8 @@ func scores(c *call, R int) kernels.Scores {
 	return kernels.Scores{LogProb: c.out("logProb", R), Entropy: c.out("entropy", R), LSE: c.out("lse", R)}
 }
 
-// softmaxes are temperatures, with and without a cap: one that most logits reach, and one
-// that few do.
+// softmaxes are temperatures without a cap, with a cap that most logits reach, and with a
+// cap that few reach.
 func softmaxes() []kernels.Softmax {
 	return []kernels.Softmax{{Temperature: 1}, {Temperature: 0.7}, {Temperature: 0.7, Cap: 2.3},
 		{Temperature: 1, Cap: 30}}

@@ -151,8 +151,8 @@ func checkPagedAttentionRows(s *subject) error {
 	return nil
 }
 
-// checkPagedAttentionWindow decodes the last row of every sequence. What is before its window is
-// not there: entries of the table are garbage, positions NaN.
+// checkPagedAttentionWindow decodes the last row of every sequence. Before its window, the
+// table's entries are garbage and the positions NaN.
 func checkPagedAttentionWindow(s *subject) error {
 	for _, k := range cachesOf(windowBatches(s.short), s.short) {
 		a := k.shape

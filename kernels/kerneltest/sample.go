@@ -96,8 +96,8 @@ func (s *subject) checkSample(rc rowCase, R int) error {
 	return nil
 }
 
-// checkSampleScores checks that the scores of a draw are those that LogProb
-// gives its token: the first importance ratio is then exactly 1.
+// checkSampleScores checks that a draw's scores equal LogProb's for its token: the first
+// importance ratio is then exactly 1.
 func checkSampleScores(s *subject) error {
 	for _, o := range outputShapes(s.short) {
 		h, w, _ := o.data()

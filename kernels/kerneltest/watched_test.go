@@ -6,9 +6,9 @@ import (
 	"exp/kernels"
 )
 
-// watched is a backend that calls after when an operation is done, with the
-// buffers it wrote and those it only read. Where an operation may work in place,
-// the argument that may be written over is left out of the latter.
+// watched is a backend that calls after when an operation is done, with the buffers it
+// wrote and the ones it only read. If an operation may work in place, the read buffers
+// leave out the argument that it may overwrite.
 type watched struct {
 	kernels.Backend
 	after func(op string, out, in []kernels.Buffer)
