@@ -139,7 +139,7 @@ func (s *source) metricGrid() *grid {
 	return g
 }
 
-// last returns the last value of a series, NaN if there is no series.
+// last returns the last value of a series, NaN without one.
 func (r *run) last(name string) float64 {
 	c, ok := r.curves[name]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"exp/reports/figure"
 )
 
-// tens is the ratio of the greatest to the smallest value from which an axis is logarithmic.
+// tens is the least ratio of the greatest to the smallest value for a logarithmic axis.
 const tens = 10
 
 // keyFigure draws the accuracy of arms that differ in one key of numbers against that key; none if
@@ -40,8 +40,8 @@ func (s *source) keyFigure(suite scoredSuite) []drawing {
 	return []drawing{try(groupResults, f)}
 }
 
-// variedNumber returns the one key in which all arms differ and its values; "" if they differ in
-// several, or a value is not a number.
+// variedNumber returns the only key that differs between all arms, and its values; "" if several
+// keys differ, or a value is not a number.
 func (s *source) variedNumber() (key string, values []float64) {
 	if s.result == nil {
 		return "", nil

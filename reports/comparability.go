@@ -75,7 +75,7 @@ func (s *source) otherGrid(list []compare.Difference) *grid {
 	return g
 }
 
-// twoValues reports whether a key differs between the arms in which it has an effect.
+// twoValues reports whether a key differs between the arms where it has an effect.
 func twoValues(values []string) bool {
 	set := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 	slices.Sort(set)
@@ -122,8 +122,8 @@ func (s *source) configSection() section {
 	return sec
 }
 
-// fewKeys is the largest number of differing keys shown unfolded. When there are more,
-// those that only one method uses are shown on demand.
+// fewKeys is the largest number of differing keys shown unfolded. With more, the keys that
+// only one method uses are shown on demand.
 const fewKeys = 10
 
 func (s *source) keyGrid(list []compare.Difference) *grid {

@@ -17,7 +17,7 @@ const (
 	pickedEach = 2
 	// shownGroups is the number of different completions shown per arm.
 	shownGroups = 6
-	// shownRunes is the length at which texts are cut.
+	// shownRunes is the length that texts are cut to.
 	shownRunes = 1200
 )
 

@@ -89,7 +89,7 @@ func axisOf(name string) figure.Axis {
 	return a
 }
 
-// smoothFrom is the number of points from which a noisy curve is smoothed. With fewer,
+// smoothFrom is the fewest points that make a noisy curve worth smoothing. With fewer,
 // every batch is visible.
 const smoothFrom = 80
 
@@ -243,8 +243,8 @@ func series(c store.Curve) figure.Series {
 }
 
 // startOf returns the score before training as a line, and a sentence about it for the
-// caption. There is one line only if all runs and suites have the same score; the sentence
-// gives those that differ, and is "" if no run was evaluated before training.
+// caption. It returns a line only if all runs and suites have the same score; the sentence
+// lists different ones, and is "" if no run was evaluated before training.
 func startOf(arms []*arm, metric string) (*figure.Reference, string) {
 	values := map[string][]float64{} // by suite
 	for _, r := range eachRun(arms) {

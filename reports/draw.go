@@ -66,7 +66,7 @@ type drawn struct {
 	omitted []omitted
 }
 
-// drawAll draws the figures concurrently and numbers those that succeed. Figures without
+// drawAll draws the figures concurrently and numbers the drawn ones. Figures without
 // data are omitted; any other error is returned.
 func drawAll(list []drawing) (drawn, error) {
 	done := make([]figure.Figure, len(list))

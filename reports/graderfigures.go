@@ -9,7 +9,7 @@ import (
 )
 
 // graderFigures shows a suite scored by several graders: what each accepts, and the forms
-// in which answers were written, which explains why graders differ.
+// of the answers, which explain why graders differ.
 func (s *source) graderFigures(suite scoredSuite) []drawing {
 	graders, forms := s.metricsUnder(suite.name, eval.GraderPrefix), s.metricsUnder(suite.name, eval.FormPrefix)
 	if len(graders) == 0 {

@@ -24,8 +24,8 @@ type Section struct {
 // Style returns the style sheet of a report's page.
 func Style() string { return pageCSS }
 
-// Sections renders the report's sections for a page with a style sheet of its own, which
-// knows the classes of Style.
+// Sections renders the report's sections for a page with its own style sheet, which must
+// define Style's classes.
 func (r *Report) Sections() ([]Section, error) {
 	t, err := templates(nil, "", false)
 	if err != nil {

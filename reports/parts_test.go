@@ -199,8 +199,8 @@ func TestWithoutPrefix(t *testing.T) {
 	}
 }
 
-// A server's page has the report's figures, without style attributes, which its policy
-// refuses; a brief report has tables only.
+// A server's page has the report's figures without style attributes, because its policy
+// refuses them; a brief report has tables only.
 func TestServedPage(t *testing.T) {
 	s := newStudy(t)
 	arms := []compare.Arm{{Runs: s.flowrl}, {Runs: s.ppo}}

@@ -184,8 +184,8 @@ func TestOneSeed(t *testing.T) {
 	}
 }
 
-// A metric that some runs lack leaves them out of its figure; one that none has, or
-// that never changes, is listed with the reason.
+// The figure of a metric leaves out runs that lack it; a metric that no run has, or that
+// never changes, is listed with the reason.
 func TestMissingMetrics(t *testing.T) {
 	s := newStudy(t)
 	b := s.bundle(Input{Comparison: s.comparison()}, Formats{})

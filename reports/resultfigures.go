@@ -317,7 +317,7 @@ func unitWord(unit string) string {
 	return unit
 }
 
-// mostPairs is the number of arms up to which a forest plot shows every pair.
+// mostPairs is the most arms for which a forest plot shows every pair.
 const mostPairs = 4
 
 // forestPairs returns the pairs of a metric to draw: with many arms and no baseline, those with

@@ -140,7 +140,7 @@ func (s *source) unknown(kind string) error {
 	return e
 }
 
-// needs says what the kinds need that some runs do not have.
+// needs explains, by kind, what a run without the figure lacks.
 var needs = map[string]string{
 	"optimum":     "their task's completions cannot be enumerated",
 	"differences": "differences need a comparison of two arms",

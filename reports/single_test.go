@@ -71,7 +71,7 @@ func TestOne(t *testing.T) {
 	}
 }
 
-// Every kind that needs what some runs lack says what.
+// Every kind that some runs cannot have says why.
 func TestKindsSayWhatTheyNeed(t *testing.T) {
 	study := newStudy(t)
 	s, err := read(context.Background(), Input{DB: study.db, Comparison: study.comparison()})

@@ -211,8 +211,8 @@ func (s *source) belowStart(m *compare.Metric) line {
 		with(arms...).with(span{Text: "."})
 }
 
-// sameEverywhere says that a metric has one value in all arms, which proves nothing where
-// it is the lowest: the problems may be too hard for all of them.
+// sameEverywhere says that a metric has one value in all arms. If it is the lowest possible
+// value, that proves nothing: the problems may be too hard for every arm.
 func sameEverywhere(m *compare.Metric) line {
 	value := valueOf(m.Arms[0].Mean)
 	text := fmt.Sprintf(" in %s: every arm has %s", metricWord(m.Name), fixed(value, digitsOf(m)))

@@ -46,7 +46,7 @@ func matches(glob, key string) bool {
 	return config.ClassOf(&config.Key{Path: key}, []string{glob}) == config.Treatment
 }
 
-// compareSettings collects the differences and refuses those that are not allowed.
+// compareSettings collects the differences and refuses the ones that are not allowed.
 func (c *comparison) compareSettings() error {
 	d := &differences{comparison: c, vary: c.commonVary()}
 	d.settings()

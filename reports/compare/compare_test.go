@@ -114,7 +114,7 @@ func TestStart(t *testing.T) {
 	r, err := f.compareRuns(Options{}, []store.Run{a}, []store.Run{b})
 	f.must(err)
 	if len(r.Suites) != 1 {
-		t.Fatalf("%d suites: the start is none of its own", len(r.Suites))
+		t.Fatalf("%d suites: the start is not a suite", len(r.Suites))
 	}
 	e := r.Suites[0].Metric("pass@1").Arms[0]
 	near(t, "start", e.Start, 0.125) // 1 of 8 samples

@@ -84,9 +84,9 @@ func TestConditionErrors(t *testing.T) {
 	}
 }
 
-// A condition that asks for what is not there is an error and not false, also where
-// the other side settles the answer: a gate must not pass by a typing error.
-func TestConditionOfWhatIsNotThere(t *testing.T) {
+// A condition about a missing value is an error, not false, even if the other side settles
+// the answer: a gate must not pass by a typing error.
+func TestConditionOfMissingValue(t *testing.T) {
 	v := 1.0
 	r := &Result{Suites: []Suite{
 		{Name: "countdown/test", Metrics: []Metric{{Name: "pass@1", Pairs: []Pair{{B: 1, Delta: &v}}}}},

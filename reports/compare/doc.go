@@ -49,5 +49,5 @@
 // See Verdict. Resampling is seeded from the digests of the resampled data, so equal
 // inputs give equal bits, for any order of runs.
 //
-// There is no correction for repeated looks at the data.
+// It does not correct for repeated looks at the data.
 package compare

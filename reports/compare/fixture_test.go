@@ -200,8 +200,8 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	f.stage(r, run, store.Stage{Kind: "eval.score", Label: label, Params: text}, 0.25, out, evals)
 }
 
-// answers makes problems with two samples each, so many of them correct, each
-// with an answer of its own.
+// answers makes problems with two samples each, correct of them right, all with different
+// answers.
 func answers(correct ...int) []eval.Item {
 	var items []eval.Item
 	for i, c := range correct {

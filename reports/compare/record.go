@@ -19,7 +19,7 @@ type record struct {
 	minSeeds    int                    // compare.min_seeds
 	stages      map[string]store.Stage // newest finished one, by stageKey
 	stoppedS    float64                // seconds of training that was stopped and later resumed
-	evaluations []evaluation           // in the order in which they were scored
+	evaluations []evaluation           // in the order of scoring
 }
 
 // evaluation is one scoring of a run on a suite.

@@ -47,7 +47,7 @@ type Comparability struct {
 	Differences []Difference `json:"differences"` // by class, then in the order of configurations
 	Excluded    []Excluded   `json:"excluded"`
 	Vary        []string     `json:"vary"`  // globs of the treatment
-	Allow       []string     `json:"allow"` // waived keys, each of which differs
+	Allow       []string     `json:"allow"` // waived keys; each differs
 }
 
 // Waived lists the keys that differ and were waived.

@@ -11,7 +11,7 @@ import (
 	"exp/harness/metric"
 )
 
-// measured is a suite on which all runs were scored.
+// measured is a suite with scores of all runs.
 type measured struct {
 	name   string
 	of     map[*record]*evaluation
@@ -20,9 +20,9 @@ type measured struct {
 	before map[*record]*scores     // of start; the same pointer for the same blob
 }
 
-// chooseSuites finds the suites on which all runs were scored, and the evaluations to
-// compare: those with the newest scoring settings that all runs share, else each run's
-// newest, which then differ in a key to refuse or waive.
+// chooseSuites finds the suites with scores of all runs, and the evaluations to compare: the
+// newest scoring settings that all runs share, else each run's newest, which then differ in a
+// key to refuse or waive.
 func (c *comparison) chooseSuites() error {
 	seen := map[string]int{}
 	runs := 0
@@ -67,7 +67,7 @@ func (c *comparison) chooseSuites() error {
 	return &NotComparableError{Arms: c.result.Arms, Comparability: Comparability{Differences: d.list}}
 }
 
-// checkSuites refuses names of suites on which no run was scored.
+// checkSuites refuses names of suites without a score of any run.
 func (c *comparison) checkSuites(names []string) error {
 	for _, want := range c.o.Suites {
 		if !slices.ContainsFunc(names, func(name string) bool { return suiteIs(name, want) }) {
@@ -216,7 +216,7 @@ func (c *comparison) measureSuite(m *measured) (*Suite, error) {
 	return out, nil
 }
 
-// ksOf returns the k of pass@k: those in the options, else those that every run has.
+// ksOf returns the k of pass@k: the ones in the options, else the ones that every run has.
 func (c *comparison) ksOf(m *measured, samples int) ([]int, error) {
 	for _, k := range c.o.K {
 		if k > samples {

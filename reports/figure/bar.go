@@ -37,7 +37,7 @@ type barData struct {
 	Start []number `json:"start,omitempty"`
 }
 
-// groupData is what the data of Bar and of Dots share.
+// groupData is the common part of Bar's and Dots' data.
 type groupData struct {
 	Interval string      `json:"interval"`
 	Groups   []string    `json:"groups"`
@@ -194,8 +194,8 @@ func (f Bar) drawBar(p panel, name string, e Estimate, x, width vg.Length, k loo
 	f.drawValue(p, value(e.Value), mid, width, min(low, y), max(high, y), above)
 }
 
-// drawValue writes a value above or below what is drawn between low and high, if
-// there is room.
+// drawValue writes a value above or below the drawing between low and high, if there
+// is room.
 func (f Bar) drawValue(p panel, text string, x, width, low, high vg.Length, above bool) {
 	small := ink{size: smallSize, color: inkColor}
 	const away = 3

@@ -45,7 +45,7 @@ func (f Figure) Inline() []byte {
 
 // Caption is the text below a figure. The zero value is an empty caption.
 type Caption struct {
-	About    string   // the caller's sentences: what is shown and how it was measured
+	About    string   // the caller's sentences on the content and the measurement
 	Seeds    string   // seeds per arm
 	Interval string   // what line, band and bars mean, with level and method
 	Units    string   // what the axes count
@@ -71,11 +71,11 @@ func (c Caption) String() string {
 type Head struct {
 	Name  string // file name without number and suffix: lower-case letters, digits, hyphens
 	Title string // drawn above the figure; a noun phrase
-	About string // begins the caption: what is shown and how it was measured
+	About string // begins the caption: the content and the measurement
 
-	// Order names the arms of the whole report. An arm is drawn in the style of its
-	// place here, so that it looks the same in every figure; arms not named follow
-	// behind. nil: the order in which this figure has them.
+	// Order names the arms of the whole report. An arm's place here sets its style, so it
+	// looks the same in every figure; other arms follow. nil: the order of this figure's
+	// arms.
 	Order []string
 
 	// Focus names the arms whose bands are drawn in a figure of more than mostBands arms.

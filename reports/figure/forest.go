@@ -87,7 +87,7 @@ func (f Forest) draw(s *sheet, x extent) {
 	var room vg.Length
 	for i, r := range f.Rows {
 		names[i], texts[i] = r.Name, []string{r.text(f.Null)}
-		if s.width(small, texts[i][0]) > 0.42*s.w { // the note on a line of its own
+		if s.width(small, texts[i][0]) > 0.42*s.w { // the note on a separate line
 			texts[i] = []string{s.clip(small, r.estimate(f.Null), 0.42*s.w)}
 			if note := clean(r.Note); note != "" {
 				texts[i] = append(texts[i], s.clip(small, note, 0.42*s.w))
@@ -127,7 +127,7 @@ func (f Forest) drawSides(p panel, y vg.Length) {
 	small := ink{size: smallSize, color: plainColor}
 	zero := p.x.at(f.Null)
 	if f.Less != "" {
-		text := p.clip(small, "← "+clean(f.Less), zero-2*gap-margin) // the caption has all of it
+		text := p.clip(small, "← "+clean(f.Less), zero-2*gap-margin) // the caption has it whole
 		p.label(small, vg.Point{X: zero - 2*gap, Y: y}, right, text)
 	}
 	if f.More != "" {

@@ -14,8 +14,8 @@ import (
 )
 
 // Items is a heat map of two arms' scores on the same problems, a row per seed and a
-// column per problem. Problems stand in four groups: those that both arms solved at
-// least once, one alone, the other alone, and neither.
+// column per problem. Problems stand in four groups: solved at least once by both arms,
+// by one alone, by the other alone, and by neither.
 type Items struct {
 	Head
 	Arms    [2]ItemsArm
@@ -253,7 +253,7 @@ func cellColor(c color.NRGBA, share float64) color.NRGBA {
 	return tint(c, least+(1-least)*min(max(share, 0), 1))
 }
 
-// drawRamp says what the shades mean, below the map. On a narrow sheet it begins left of
+// drawRamp draws the key of the shades below the map. On a narrow sheet it begins left of
 // the map, and its cells shrink.
 func (f Items) drawRamp(s *sheet, k []look, x, top vg.Length) {
 	small := ink{size: smallSize, color: inkColor}

@@ -124,7 +124,7 @@ func placed(t *testing.T, text string, attr map[string]string, h float64) printe
 	return printed{text, x, h + y - 0.73*size, x + float64(s.width(k, text)), h + y + 0.21*size}
 }
 
-// checkLayout requires that no text leaves the page or covers another one.
+// checkLayout requires that no text leaves the page or covers another text.
 func checkLayout(t *testing.T, f Figure) {
 	t.Helper()
 	doc := readSVG(t, f.SVG)

@@ -58,8 +58,8 @@ func (s *sheet) legendRows(entries []entry) int {
 	return (len(entries) + columns - 1) / columns
 }
 
-// legendColumns returns the widths of the columns in which entries stand, row by
-// row: as many columns as fit the sheet.
+// legendColumns returns the widths of the legend's columns, filled row by row: as many
+// columns as fit the sheet.
 func (s *sheet) legendColumns(entries []entry) []vg.Length {
 	width := s.w - 2*margin
 	for n := len(entries); n > 1; n-- {

@@ -58,7 +58,7 @@ func (p panel) drawMarks(x, y []float64, k look, place, arms int, tip func(i int
 // span is a run of points, from ≤ i < to.
 type span struct{ from, to int }
 
-// runs returns the maximal runs in which x is shown on a and no ys is NaN.
+// runs returns the maximal runs where a shows x and no ys is NaN.
 func runs(x []float64, a Axis, ys ...[]float64) []span {
 	var out []span
 	open := false

@@ -40,7 +40,7 @@ const (
 )
 
 // Live draws the curve height pixels high. It draws what Draw draws, and for an arm of one
-// seed the range of each point too (Series.Min, Series.Max). Errors are those of Draw.
+// seed the range of each point too (Series.Min, Series.Max). It returns Draw's errors.
 func (f Curve) Live(height int) (Live, error) {
 	c, err := f.chart()
 	if err != nil {

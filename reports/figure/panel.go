@@ -25,7 +25,7 @@ const (
 	gridY                     // horizontal lines at the ticks of y
 )
 
-// frame holds what a panel needs besides its scales.
+// frame holds what a panel needs apart from its scales.
 type frame struct {
 	area  vg.Rectangle // all that belongs to the panel: axes, labels, ticks
 	grid  grid

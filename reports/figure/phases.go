@@ -14,7 +14,7 @@ import (
 // per phase, in seconds and as a share of the bar.
 type Phases struct {
 	Head
-	Phases []string // in the order in which they happen
+	Phases []string // in the order of a step
 	Rows   []PhaseRow
 	Per    string // what the seconds are of, e.g. "per step, mean over steps"
 }

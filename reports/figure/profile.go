@@ -6,7 +6,7 @@ import (
 )
 
 // Profile is a performance profile: the share of scores above a threshold, against the
-// threshold (arXiv:2108.13264 §4.2). A line above another one everywhere is better
+// threshold (arXiv:2108.13264 §4.2). A line above another everywhere is better
 // everywhere; where they cross, one arm is better on hard problems and the other on
 // easy ones.
 type Profile struct {

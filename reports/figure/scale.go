@@ -52,7 +52,7 @@ func (a Axis) shows(v float64) bool {
 	return drawable(v) && (!a.Log || v >= 1/limit) && (!a.Cut || v >= a.Least)
 }
 
-// hides says what is wrong with values that shows refuses.
+// hides explains why shows refuses values.
 func (a Axis) hides() string {
 	text := "not finite"
 	if a.Log {
@@ -122,7 +122,7 @@ func newScale(a Axis, e extent, pad float64) scale {
 	lo, hi := s.lo, s.hi
 	if span := hi - lo; span > math.Max(1e-12*math.Max(math.Abs(lo), math.Abs(hi)), 1/limit) {
 		s.lo, s.hi = lo-pad*span, hi+pad*span
-	} else { // a constant: no scale of its own
+	} else { // a constant has no scale
 		half := 0.1 * math.Abs(lo)
 		if half < 1/limit || a.Log {
 			half = 1

@@ -108,7 +108,7 @@ func TestNewScale(t *testing.T) {
 		{"zero", Axis{}, []float64{0}, 0.1, 0, 1},
 		{"noise of rounding", Axis{}, []float64{1, 1 + 1e-15}, 0.1, 0.9, 1.1},
 		{"log", Axis{Log: true}, []float64{1, 100}, 0.5, 0.1, 1000},
-		{"log skips what is not positive", Axis{Log: true}, []float64{-3, 0, 1, 100}, 0, 1, 100},
+		{"log skips values that are not positive", Axis{Log: true}, []float64{-3, 0, 1, 100}, 0, 1, 100},
 		{"infinities are skipped", Axis{}, []float64{math.Inf(-1), 1, 2, math.Inf(1), nan}, 0, 1, 2},
 	}
 	for _, tt := range tests {

@@ -78,8 +78,8 @@ func (s Series) check() error {
 	return nil
 }
 
-// merge averages the seeds step by step: at each step over the seeds that have a
-// value there, x likewise. Values that y does not show count as missing.
+// merge averages y and x over the seeds, step by step: at each step over the seeds
+// that have a value there. Values that y does not show count as missing.
 //
 //	y  = Σ y_s / n
 //	lo, hi = min, max over s              Range
@@ -166,9 +166,9 @@ func unionSteps(seeds []Series) []float64 {
 	return slices.Compact(steps)
 }
 
-// smooth returns the centred moving mean of y over window points, an odd number;
-// at the ends over those there are. Values that axis a does not show take no part
-// and stay as they are.
+// smooth returns the centred moving mean of y over window points, an odd number; at
+// the ends over fewer. Values that axis a does not show stay unchanged and do not
+// count.
 func smooth(y []float64, a Axis, window int) []float64 {
 	out := make([]float64, len(y))
 	for i, v := range y {

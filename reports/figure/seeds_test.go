@@ -64,7 +64,7 @@ func TestMergeX(t *testing.T) {
 	same(t, "y", got.y, []float64{0.5, 0})
 }
 
-// On a logarithmic axis, what is not positive is missing.
+// On a logarithmic axis, values that are not positive are missing.
 func TestMergeLog(t *testing.T) {
 	got := merge([]Series{
 		{Step: []float64{1, 2}, Y: []float64{0, -1}},

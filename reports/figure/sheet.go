@@ -153,8 +153,8 @@ func (k shape) outline() [][2]float64 {
 	return nil
 }
 
-// mark draws a filled marker of radius r at pt with a thin white edge, so that it
-// stands out of lines and of other markers.
+// mark draws a filled marker of radius r at pt, with a thin white edge to stand
+// out from lines and other markers.
 func (s *sheet) mark(k shape, pt vg.Point, r vg.Length, c color.Color) {
 	var p vg.Path
 	if corners := k.outline(); corners == nil {

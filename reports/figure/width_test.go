@@ -70,7 +70,7 @@ func TestAxisTitle(t *testing.T) {
 	}
 }
 
-// A narrow forest plot has the note of a row on a line of its own.
+// A narrow forest plot puts the note of a row on a separate line.
 func TestForestNote(t *testing.T) {
 	f, err := Forest{Head: Head{Name: "f", Title: "t"}, X: Axis{Label: "difference"},
 		Rows: []ForestRow{{Name: "suite", Diff: estimate(.123, .05), Note: "p / Holm 0.004"}}}.Draw()

@@ -16,8 +16,8 @@ func estimate(mean, half float64) compare.Estimate {
 		Interval: &compare.Interval{Lo: mean - half, Hi: mean + half, Kind: compare.TwoLevel}}
 }
 
-// example compares two arms with a baseline: the first is better, the second equal to it in
-// what is printed.
+// example compares two arms with a baseline: the first is better, the second prints the same
+// values as the baseline.
 func example() *compare.Result {
 	runs := make([]compare.Run, 3)
 	return &compare.Result{

@@ -252,7 +252,7 @@ func (d *document) marked(c column, arm int) bool {
 	})
 }
 
-// caption says what a reader needs: samples, intervals, what bold and stars mean.
+// caption explains the table: samples, intervals, bold and stars.
 func (d *document) caption(columns []column) string {
 	var parts []string
 	over := map[string]bool{}

@@ -12,8 +12,8 @@ import (
 	"exp/experiments/store"
 )
 
-// bigStore makes a store of many runs, of which the first has a series of a million
-// points, from the rows of one small run.
+// bigStore makes a store of many runs from the rows of one small run; the first run has a
+// series of a million points.
 func bigStore(b *testing.B, runs int, points int64) (db *store.DB, long store.Run) {
 	b.Helper()
 	small := newStudy(b)

@@ -13,8 +13,7 @@ type changes struct {
 	listeners map[chan struct{}]bool
 }
 
-// tell tells every open page. One that has not yet acted on the last change is not told
-// twice.
+// tell tells every open page, except pages that have not yet acted on the last change.
 func (c *changes) tell() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

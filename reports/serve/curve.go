@@ -26,8 +26,8 @@ const (
 	curvePoints = 500
 	// curveHeight is in pixels.
 	curveHeight = 220
-	// smoothFrom is the number of points from which lines are smoothed unless asked
-	// otherwise, as in reports.
+	// smoothFrom is the fewest points of a line that is smoothed unless asked otherwise,
+	// as in reports.
 	smoothFrom = 80
 	// mostCurves is how many metrics one page draws.
 	mostCurves = 24
@@ -161,8 +161,8 @@ func (s *Server) gridOf(ctx context.Context, arms []arm, metrics []string, p plo
 	return g, nil
 }
 
-// roundedUp returns a step at most an eighth larger that stays the same for a while, so
-// that a run that goes on does not change the grid with every step.
+// roundedUp returns a step at most an eighth larger that stays the same for a while: the
+// steps of a running run then rarely change the grid.
 func roundedUp(step int64) int64 {
 	unit := int64(1)
 	for unit*16 <= step {
@@ -304,7 +304,7 @@ func noValue(arms []figure.Arm, log bool) string {
 	return "No finite value."
 }
 
-// bandNote says what the lines and bands of arms with several seeds are.
+// bandNote explains the lines and bands of arms with several seeds.
 func bandNote(f figure.Curve) string {
 	if !slices.ContainsFunc(f.Arms, func(a figure.Arm) bool { return len(a.Seeds) > 1 }) {
 		return ""
@@ -312,7 +312,7 @@ func bandNote(f figure.Curve) string {
 	return "mean over seeds; band: " + f.Band.String()
 }
 
-// chartNote says what the pale area and the smoothing are, and which arms are missing.
+// chartNote explains the pale area and the smoothing, and names missing arms.
 func chartNote(f figure.Curve, arms []arm) string {
 	var parts []string
 	if slices.ContainsFunc(f.Arms, func(a figure.Arm) bool { return len(a.Seeds) == 1 && a.Seeds[0].Min != nil }) {

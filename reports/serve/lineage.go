@@ -220,8 +220,8 @@ func shortened(text string, most int) string {
 	return string(r[:most-1-half]) + "…" + string(r[len(r)-half:])
 }
 
-// layers puts each node one column behind the last one that it was made from, and orders
-// a column by where its nodes' sources are.
+// layers puts each node one column after the last of its sources, and orders a column by
+// the positions of its nodes' sources.
 func layers(g *lineage.Graph, edges []lineage.Edge) [][]ident.Digest {
 	into := map[ident.Digest][]ident.Digest{}
 	for _, e := range edges {

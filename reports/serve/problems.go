@@ -120,8 +120,8 @@ func (s *Server) chooseSuite(ctx context.Context, body *problemsBody, runs []sto
 	return nil
 }
 
-// problemRows counts each run's right completions by problem, those first on which the
-// first two runs differ most.
+// problemRows counts each run's right completions by problem. Problems where the first two
+// runs differ most come first.
 func (s *Server) problemRows(ctx context.Context, body *problemsBody, runs []store.Run, q url.Values) error {
 	if body.Suite == "" {
 		body.Note = "No suite was evaluated for all of these runs."

@@ -33,7 +33,7 @@ type runBody struct {
 	Sel      string
 	Status   statusCell
 	Running  bool
-	Share    string // "45 %", of a run that goes on
+	Share    string // "45 %", of an unfinished run
 	Left     string // time that the remaining steps take
 	Facts    []fact
 	Trouble  []string // divergences, the condition that stopped the run, and damage
@@ -73,7 +73,7 @@ type phase struct {
 	Class       string
 }
 
-// suiteResults is the scores on a suite: those that lists and comparisons show, and the
+// suiteResults is the scores on a suite: the ones that lists and comparisons show, and the
 // others.
 type suiteResults struct {
 	Suite      string
@@ -251,7 +251,7 @@ func (s *Server) facts(rec *recorded.Run) []fact {
 	return slices.DeleteFunc(list, func(f fact) bool { return f.Text == "" })
 }
 
-// machineFacts says what the newest attempt ran on and what the run cost.
+// machineFacts lists the machine of the newest attempt and the cost of the run.
 func machineFacts(rec *recorded.Run) (list []fact) {
 	if n := len(rec.Attempts); n > 0 {
 		a := rec.Attempts[n-1]

@@ -49,7 +49,7 @@ type runsBody struct {
 	Grouped                   bool
 }
 
-// option is a link; Chosen marks the one that is followed.
+// option is a link; Chosen marks the current one.
 type option struct {
 	Text, Link string
 	Chosen     bool
@@ -76,7 +76,7 @@ type runRow struct {
 // statusCell is a status with its progress.
 type statusCell struct {
 	Text, Class string
-	Steps, Of   int64 // of a run that goes on; 0: no bar
+	Steps, Of   int64 // of an unfinished run; 0: no bar
 }
 
 // cell is text in a column.

@@ -65,7 +65,7 @@ func (s *site) get(path string) string {
 	return body
 }
 
-// two is a store with two arms of two seeds, a run that goes on and one that failed.
+// two is a store with two arms of two seeds, a running run and a failed one.
 func two(t testing.TB) *study {
 	s := newStudy(t)
 	for seed := range int64(2) {
@@ -100,8 +100,8 @@ func (s *study) idOf(name string, seed int64) string {
 	return ""
 }
 
-// Every page says what it is about, and holds nothing that a policy without inline script
-// and style refuses, whatever the store holds.
+// Every page has a title, and nothing in it, whatever the store holds, breaks a policy
+// against inline scripts and styles.
 func TestPages(t *testing.T) {
 	s := newSite(t, two(t))
 	flow, ppo, live, broken := s.idOf("flow", 0), s.idOf("ppo&co", 0), s.idOf("live", 0), s.idOf("broken", 0)
@@ -187,7 +187,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The values of a chart are those of the picture.
+// A chart's data has the values of its picture.
 func TestPoints(t *testing.T) {
 	s := newSite(t, two(t))
 	var data struct {

@@ -173,7 +173,7 @@ func (e *PublicError) Error() string {
 	return fmt.Sprintf("other machines could reach %s", e.Host)
 }
 
-// Hint says how to allow it, and what is better.
+// Hint says how to allow it, and names a safer way.
 func (e *PublicError) Hint() string {
 	return "--public allows it, without encryption; ssh -L 8080:127.0.0.1:PORT is safer"
 }

@@ -9,7 +9,7 @@ import (
 	"exp/experiments/store"
 )
 
-// A curve that has grown is read again; one that has not, once.
+// A curve is read again only if it has grown.
 func TestSpanCache(t *testing.T) {
 	s := newStudy(t)
 	run, at, _ := s.begin("x", "ppo", 0, 100)

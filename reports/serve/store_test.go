@@ -12,7 +12,7 @@ import (
 	"exp/experiments/store"
 )
 
-// hostile is what a policy wrote that must not be taken for markup.
+// hostile is a completion that pages must not treat as markup.
 const hostile = "<script>alert(1)</script> \" ' & </pre>\x1b[31m\u202e"
 
 // now is when the pages are made; the runs were made before.

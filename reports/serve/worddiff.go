@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// wordSpan is a part of a text: words that another text has too, or words of its own.
+// wordSpan is a part of a text: words that another text shares, or only this one has.
 type wordSpan struct {
 	Text string
 	Own  bool
