@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takePair waits for two seats, and returns what gives them back. A pool of one slot starts a second one
-// for the time of the pair.
+// takePair waits for two seats; release gives them back. A pool of one slot starts a second one until
+// then.
 func (p *Pool) takePair(ctx context.Context) (first, second seat, release func(), err error) {
 	// Only one goroutine at a time waits for a second slot: the others, who hold one slot each, will give
 	// it back.

@@ -21,7 +21,7 @@ import (
 // can be recognised and removed.
 const groupPrefix = "exp-sandbox-"
 
-// parents are the groups in which slots create theirs.
+// parents are the groups where slots create their own.
 type parents struct {
 	unified           string // version 2 with memory and pids; else empty, and version 1:
 	memory, pids, cpu string

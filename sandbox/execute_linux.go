@@ -241,7 +241,7 @@ func (x *execution) feed() {
 	}
 }
 
-// drain reads what is available and reports whether the cap was exceeded.
+// drain reads the available bytes and reports whether the cap was exceeded.
 func (s *stream) drain(buf []byte) (over bool) {
 	for s.fd >= 0 {
 		n, err := unix.Read(s.fd, buf)
@@ -299,7 +299,7 @@ func (x *execution) watch(ctx context.Context) error {
 			x.kill("wall")
 		}
 	}
-	x.collect() // what is left in the pipes; their other ends are closed
+	x.collect() // the rest in the pipes; their other ends are closed
 	x.hearBegun()
 	return nil
 }
@@ -374,8 +374,8 @@ func (x *execution) parent() int {
 	return 0
 }
 
-// shared returns how much of the zygote's memory each process shares: all of it until it executes another
-// program, then nothing.
+// shared returns how much memory each process shares with the zygote: the zygote's whole memory until it
+// executes another program, then nothing.
 func (x *execution) shared() int64 {
 	if x.executed {
 		return 0

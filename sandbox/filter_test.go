@@ -58,8 +58,8 @@ func TestFilterLists(t *testing.T) {
 		filter []byte
 		lists  []list
 	}{
-		"beside others": {filter(false), lists},
-		"alone":         {filterAlone(), append([]list{{refusedAlone(), actEPERM}}, lists...)},
+		"with others": {filter(false), lists},
+		"alone":       {filterAlone(), append([]list{{refusedAlone(), actEPERM}}, lists...)},
 	} {
 		numbers := []uint32{0x3fffffff}
 		for nr := range uint32(1100) {

@@ -73,7 +73,7 @@ func TestLandlock(t *testing.T) {
 	}
 }
 
-// A level below the required one is rejected, and the error says what is missing.
+// A level below the required one is rejected, and the error names the missing protections.
 func TestLandlockIsLess(t *testing.T) {
 	openAt(t, Landlock, Config{Slots: 1})
 	var lack *LevelError
@@ -81,6 +81,6 @@ func TestLandlockIsLess(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if len(Landlock.Unpromised()) == 0 || Namespaces.Unpromised() != nil || !Namespaces.AtLeast(Landlock) || Landlock.AtLeast(Namespaces) {
-		t.Error("landlock is below namespaces, and says what it does not promise")
+		t.Error("landlock must be below namespaces and list what it does not promise")
 	}
 }

@@ -15,7 +15,7 @@ type language struct {
 	source     string // file name of the program
 }
 
-// languages lists those that need a toolchain on the host.
+// languages lists the languages that need a toolchain on the host.
 func languages() []language {
 	return []language{
 		{"c", []string{".c"}, "main.c"},

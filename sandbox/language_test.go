@@ -26,8 +26,8 @@ func needLanguage(t *testing.T, name string) {
 	}
 }
 
-// A program in every language reads, computes and writes; a wrong one, one that fails and one that does not
-// compile get their verdicts.
+// A program in every language reads, computes and writes; wrong, failing and uncompilable programs get their
+// verdicts.
 func TestLanguages(t *testing.T) {
 	sources := map[string]map[Verdict]string{
 		"c": {
@@ -66,7 +66,7 @@ func TestLanguages(t *testing.T) {
 				p := openAt(t, level, Config{Slots: 1})
 				for want, source := range sources[l.name] {
 					if level != Full && want != OK && want != MemoryLimit {
-						continue // no matter of the level
+						continue // does not depend on the level
 					}
 					r := p.Run(context.Background(), Request{Language: l.name, Source: source, Args: []string{"end"}, Limits: Limits{CPUMS: 1000, MemoryMB: 128},
 						Tests: []Test{{Stdin: "16\n", Stdout: "4 end\n"}, {Stdin: "2.25\n", Stdout: "1.5 end"}}})
@@ -105,7 +105,7 @@ func TestHonestForeign(t *testing.T) {
 		t.Run(c.language, func(t *testing.T) {
 			needLanguage(t, c.language)
 			if strings.Contains(c.source, "bits/stdc++.h") && os.Getenv("EXP_TEST_ALL") == "" {
-				t.Skip("EXP_TEST_ALL=1 compiles all of the C++ library")
+				t.Skip("EXP_TEST_ALL=1 compiles the whole C++ library")
 			}
 			if r := p.Run(context.Background(), Request{Language: c.language, Source: c.source, Stdin: "b a\n"}); r.Verdict != OK || string(r.Runs[0].Stdout) != c.want {
 				t.Errorf("%q\n%+v\n%s%s", c.source, r.Runs[0], r.Runs[0].Stdout, r.Runs[0].Stderr)

@@ -387,8 +387,8 @@ func TestAsserts(t *testing.T) {
 	}
 }
 
-// A set has the order in which CPython iterates it, on the way to the program and back, so a text made of it is what
-// one process alone would make.
+// A set keeps CPython's order of iteration on the way to the program and back, so a text made from it equals one that
+// a single process makes.
 func TestOrderOfSets(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 2})
 	made := "def made(kind, n): return kind('w%d' % (i * i) for i in range(n)) | kind(i * 7 % 1009 for i in range(n))"

@@ -2,7 +2,7 @@
 // program remains. It knows nothing about models or tasks.
 //
 // A Pool has slots, one per core. A slot is a private set of user, mount, pid, network, IPC and UTS
-// namespaces in which a Python interpreter, the zygote (zygote.py), waits with the usual modules loaded.
+// namespaces where a Python interpreter, the zygote (zygote.py), waits with the usual modules loaded.
 // For each run it forks a process into a new pid namespace with a fresh scratch directory. That process
 // gives up every right, installs the system-call filter and only then reads its source. DESIGN.md has the
 // protocol and the reasons.
@@ -165,7 +165,7 @@ const (
 	Unusable   Level = "none"       // nothing runs
 )
 
-// rank orders levels; an unknown one ranks highest, so that it is never reached.
+// rank orders levels; an unknown one ranks highest, out of reach.
 func (l Level) rank() int {
 	switch l {
 	case Unusable:
@@ -180,7 +180,7 @@ func (l Level) rank() int {
 	return 4
 }
 
-// Levels lists the levels at which programs run, best first.
+// Levels lists the levels of isolation, best first.
 func Levels() []Level { return []Level{Full, Namespaces, Landlock} }
 
 // Unpromised lists what a level lacks compared to the best one, a phrase each.
@@ -262,7 +262,7 @@ func (e *LevelError) Error() string {
 	return s
 }
 
-// Hint says what the user can do about it.
+// Hint tells the user what to do.
 func (e *LevelError) Hint() string {
 	for _, p := range e.Probes {
 		if p.Help != "" {

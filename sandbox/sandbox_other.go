@@ -24,7 +24,7 @@ func Enter() (code int, ok bool) { return 0, false }
 // Open returns a *LevelError.
 func Open(context.Context, Config) (*Pool, error) { return nil, unsupported() }
 
-// Check reports that there is no isolation here.
+// Check reports that isolation is missing here.
 func Check(context.Context, Config) (Level, []Probe, error) {
 	return Unusable, unsupported().Probes, nil
 }

@@ -20,8 +20,8 @@ import (
 )
 
 // SelfTest runs all hostile programs, as many at once as the pool has slots, and an honest one after each.
-// It calls report for each as it ends, from one goroutine at a time. The error says what failed to hold
-// after all: nothing on the host changed, nobody called, and no process is left.
+// It calls report for each as it ends, from one goroutine at a time. It returns an error if afterwards the
+// host has changed, a program has reached the network, or a process is left.
 func (p *Pool) SelfTest(ctx context.Context, report func(Outcome)) error {
 	list, err := attacks(hostileText)
 	if err != nil {

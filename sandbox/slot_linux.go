@@ -22,7 +22,7 @@ import (
 // both have the program's.
 const (
 	programUID = 1000
-	// If the harness is root, a slot's ids are a block of this size on the host, above those that
+	// If the harness is root, a slot's ids are a block of this size on the host, above the ids that
 	// distributions and containers use (systemd.io/UIDS-GIDS).
 	blockBase, blockSize, blocks = 0x70000000, 0x10000, 0x0fff
 )

@@ -36,7 +36,7 @@ func (p *Pool) callTogether(ctx context.Context, r Request) map[int]Run {
 	}
 	limits := r.Limits
 	limits.CPUMS, limits.WallMS = max(1, limits.CPUMS/togetherShare), max(1, limits.WallMS/togetherShare)
-	limits.Processes++ // the one that forks the others
+	limits.Processes++ // for the process that forks the others
 	runAll := ""
 	if r.RunAll {
 		runAll = "yes"

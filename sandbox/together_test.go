@@ -21,7 +21,7 @@ func TestTogether(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		source string
-		shared int // tests that need no visit of their own
+		shared int // tests that need no separate run
 	}{
 		"right":             {"def f(x): return x + 1", 4},
 		"a class":           {"class Solution:\n n = 0\n def f(self, x):\n  self.n += 1\n  return x + self.n", 4},

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// toolchain says how to build and run programs of a language, and what its slots see of the host besides
-// what Python needs. Compiled programs are static: they run in Python's slots and see no compiler.
+// toolchain says how to build and run programs of a language, and which files of the host its slots see in
+// addition to Python's. Compiled programs are static: they run in Python's slots and see no compiler.
 type toolchain struct {
 	Text     string     // "gcc 12.2.0, /usr/bin/gcc"
 	commands [][]string // build or check the program; paths as inside
