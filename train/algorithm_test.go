@@ -107,7 +107,7 @@ func TestGDPO(t *testing.T) {
 	r.cfg.Advantage = "gdpo"
 	p := Parts{Backend: r.be, Problems: r.problems, Grader: r.grade, Prompt: letters{}.prompt}
 	if _, err := New(r.cfg, p); err == nil || !strings.Contains(err.Error(), "0 reward components") {
-		t.Errorf("New = %v, want one that counts components", err)
+		t.Errorf("New = %v, want an error that counts components", err)
 	}
 }
 
@@ -145,8 +145,8 @@ func TestAllSizesChangeNoBit(t *testing.T) {
 	}
 }
 
-// A toy whose first problems are answered alike refills its steps with others, and
-// goes on after them.
+// A toy whose first problems get equal answers refills its steps with other problems, and
+// continues after those.
 func TestFilterGroups(t *testing.T) {
 	filtered := func() *toyRun {
 		r := newToyRun(t, GRPO, 1)
@@ -241,7 +241,7 @@ func TestInformative(t *testing.T) {
 }
 
 // With one token per completion, ReMax's advantage is the score less the score of the
-// greedy completion; a problem without the latter is left out.
+// greedy completion; a problem without a greedy completion is left out.
 func TestReMax(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
 	r.cfg.Advantage, r.cfg.Steps, r.cfg.Sampling.MaxNewTokens = "remax", 2, 1

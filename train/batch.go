@@ -9,7 +9,7 @@ import (
 )
 
 // batch holds the graded trajectories of a step, in problem order, as the flat arrays that
-// package rl works on. Tokens are completion tokens; all of them are trained on.
+// package rl works on. Tokens are completion tokens; all are trained on.
 type batch struct {
 	traj  []*Trajectory // [B]
 	group []int         // [B] number of the problem within the step

@@ -101,8 +101,8 @@ func differentBit(a, b []float32) int {
 	return -1
 }
 
-// The first of 16 completions of a problem is the one that n = 1 draws: its stream is
-// named by problem and sample, not by how many there are.
+// The first of 16 completions of a problem equals the only one with n = 1: problem and
+// sample name its stream, not their number.
 func TestFirstOfMany(t *testing.T) {
 	draw := func(n int) []Trajectory {
 		r := newToyRun(t, GRPO, 2)

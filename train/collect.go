@@ -39,8 +39,8 @@ func (c *collected) train(samples int) []Trajectory {
 	return out
 }
 
-// collect samples and grades completions until the step has its groups. It records all of
-// them.
+// collect samples and grades completions until the step has its groups. It records every
+// completion.
 //
 // With a Filter it continues with further batches of problems in data order, as DAPO's
 // trainer does; the next step continues after them. It skips a problem that this step has

@@ -89,7 +89,7 @@ type KL struct {
 	Control         rl.KLControl
 }
 
-// Metric is the quantity in which a group's completions must differ for training.
+// Metric is the quantity that must differ within a group for training on it.
 type Metric uint8
 
 const (

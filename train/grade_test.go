@@ -155,7 +155,7 @@ func (f failing) Grade(_ context.Context, p *rollout.Problem, c *rollout.Complet
 	return rollout.Verdict{Reason: c.Text}, nil
 }
 
-// Right completions with a weak basis are counted, if the grader says what its verdicts rest on.
+// Right completions with a weak basis are counted if the grader gives the basis of its verdicts.
 func TestSuspicious(t *testing.T) {
 	for _, says := range []bool{false, true} {
 		r := newToyRun(t, GRPO, 1)

@@ -80,7 +80,7 @@ func (l *learner) update(step int) (norm float64, event *Event) {
 }
 
 // norm returns the norm of the summed gradient. Ranks exchange the sums of their shards'
-// blocks, and each adds all of them in order: the norm of a rank alone, bit for bit.
+// blocks, and each adds all sums in order: the norm of a rank alone, bit for bit.
 func (l *learner) norm() float64 {
 	if l.group.Size() == 1 {
 		return l.opt.Norm(l.m.Grads())

@@ -74,7 +74,7 @@ func (t *Trainer) newLoss(b *batch, stream string) *objective {
 }
 
 // from returns the objective of the same mini-batch for the rows that begin at a token. It
-// has statistics of its own.
+// collects separate statistics.
 func (l *objective) from(token int) *objective {
 	o := *l
 	o.policy, o.at = l.start(), token

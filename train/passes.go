@@ -8,8 +8,8 @@ import (
 	"exp/train/rollout"
 )
 
-// passes runs models over batches, micro-batch by micro-batch. What is computed for each row
-// alone is dealt to the ranks and gathered.
+// passes runs models over batches, micro-batch by micro-batch. Results of single rows are
+// dealt to the ranks and gathered.
 type passes struct {
 	be     kernels.Backend
 	group  ranks.Group

@@ -91,7 +91,7 @@ func (s dealtSampler) Sample(ctx context.Context, reqs []rollout.Request, p roll
 	return out, nil
 }
 
-// share returns every rank's list, by rank. If a rank failed all of them return an error.
+// share returns every rank's list, by rank. If a rank failed, all ranks return an error.
 func share[T any](g ranks.Group, mine []T, err error) ([][]T, error) {
 	if err := ranks.Agree(g, err); err != nil {
 		return nil, err

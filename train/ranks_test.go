@@ -34,7 +34,7 @@ func rankedToy(t *testing.T, kind Kind) *toyRun {
 	return r
 }
 
-// rankedResult is what must not depend on the number of ranks.
+// rankedResult is the part of a run that must not depend on the number of ranks.
 type rankedResult struct {
 	trace      string
 	params     []float32
@@ -301,7 +301,7 @@ func TestRanksSFT(t *testing.T) {
 	}
 }
 
-// A grader that fails on one rank ends the run on all of them, and so does a rank that goes.
+// A grader that fails on one rank ends the run on all ranks, and so does a lost rank.
 func TestRanksFail(t *testing.T) {
 	toys, groups := make([]*toyRun, 3), ranks.InProcess(3)
 	for i := range toys {

@@ -48,9 +48,9 @@ func (e *RecordingError) Hint() string {
 	return "record more, lower rollout.n to the recorded number, or remove the problem from data.train"
 }
 
-// CheckRecording reports completions that cannot be trained on, and problems of the run's
-// steps with fewer than Samples completions; the latter error is a *RecordingError. A
-// Filter may draw further problems; each step checks those itself.
+// CheckRecording reports completions that cannot be trained on, and (as a *RecordingError)
+// problems of the run's steps with fewer than Samples completions. A Filter may draw further
+// problems; each step checks them itself.
 func (c Config) CheckRecording(r *Recording, problems []rollout.Problem, seed func(label string) uint64) error {
 	for id, list := range r.Problems {
 		for i := range list {

@@ -110,8 +110,8 @@ func TestRecordedCorrection(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	// Every weight is exp(0.1), and so many times as long is the gradient. PPO's ratio is
-	// to the policy before the step, which is 1.
+	// Every weight is exp(0.1), and the gradient is longer by that factor. PPO's ratio is to
+	// the policy before the step: 1.
 	if got, want := metric(t, token.steps[0], "actor/grad_norm"), math.Exp(0.1)*metric(t, own.steps[0], "actor/grad_norm"); math.Abs(got-want) > 1e-5*want {
 		t.Errorf("actor/grad_norm is %v, want %v", got, want)
 	}
@@ -207,7 +207,7 @@ func TestCheckRecording(t *testing.T) {
 	if err := r.cfg.CheckRecording(recordingOf(r.steps, true), r.problems, seed); err != nil {
 		t.Errorf("what the step sampled: %v", err)
 	}
-	// A filter goes on to problems that nobody looked at before.
+	// A filter continues to problems that were not checked before.
 	r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 2}
 	r.grade = func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
 		return rollout.Verdict{Status: rollout.Graded}

@@ -105,8 +105,8 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 	return nil
 }
 
-// judge calls the grader. Ranks deal the trajectories among themselves; one that prefers to
-// judge them all at once does so on the first rank.
+// judge calls the grader. Ranks deal the trajectories among themselves; a grader that prefers
+// to judge them all at once does so on the first rank.
 func (t *Trainer) judge(ctx context.Context, all []Trajectory) error {
 	r, size := t.Ranks.Rank(), t.Ranks.Size()
 	lo, hi := r*len(all)/size, (r+1)*len(all)/size

@@ -13,7 +13,7 @@ import (
 // the sum is the same whichever ranks compute the slices.
 type sliced struct {
 	*batch
-	ends []int // [slices] the row at which each slice ends
+	ends []int // [slices] the row where each slice ends
 }
 
 // slice returns rows lo to hi cut into n slices. Bundles of at most limit tokens go to
@@ -76,7 +76,7 @@ func (s *sliced) present() []bool {
 	return p
 }
 
-// rankEnds returns the row at which the slices of each of size ranks end.
+// rankEnds returns the row where the slices of each of size ranks end.
 func (s *sliced) rankEnds(size int) []int {
 	ends := make([]int, size)
 	for r := range ends {

@@ -10,8 +10,8 @@ import (
 	"exp/train/rollout"
 )
 
-// tokensOf returns a batch of rows without prompts in common, of these lengths in tokens,
-// a prompt token included.
+// tokensOf returns a batch of rows with different prompts and these lengths in tokens, a
+// prompt token included.
 func tokensOf(lengths ...int) *batch {
 	b := &batch{rows: []int{0}}
 	for i, n := range lengths {

@@ -87,11 +87,11 @@ func TestRestoreOfOtherData(t *testing.T) {
 	tr := r.start()
 	err := tr.Restore(State{Step: 1, Pending: []Pending{{Step: 2, Rows: []PendingRow{{Problem: "q7"}}}}})
 	if err == nil || !strings.Contains(err.Error(), "q7") {
-		t.Errorf("Restore = %v, want one that names q7", err)
+		t.Errorf("Restore = %v, want an error that names q7", err)
 	}
 	err = tr.Restore(State{Step: 1, Pending: []Pending{{Step: 2, Groups: []int{0}}}})
 	if err == nil || !strings.Contains(err.Error(), "0 completions") {
-		t.Errorf("Restore = %v, want one that counts completions", err)
+		t.Errorf("Restore = %v, want an error that counts completions", err)
 	}
 }
 

@@ -45,8 +45,8 @@ type Parts struct {
 	// completions.
 	Recorded *Recording
 	// Ranks are the processes that compute the run; nil: ranks.Alone. Each has a Trainer with
-	// the same Config and Parts, and all of them call the same methods. What they record and
-	// learn is the same, and has the bits of a rank alone.
+	// the same Config and Parts, and all Trainers call the same methods. They record and learn
+	// the same, with the bits of a rank alone.
 	Ranks ranks.Group
 	// Clock measures phases; results do not depend on it.
 	Clock func() time.Time
@@ -70,7 +70,7 @@ type Trainer struct {
 
 	step    int          // finished steps
 	pending []*collected // later steps, sampled but not trained on
-	batches int          // batches of problems sampled for all of them
+	batches int          // batches of problems sampled so far
 	klCoef  float64      // coefficient of the KL in the reward
 	scratch scratch
 }
@@ -258,7 +258,7 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 }
 
 // oldLogProbs sets the log-probs of the old policy, and Σπ² where needed, and returns
-// verl's metrics of their distance from the sampler's. If the policy is still the one that
+// verl's metrics of their distance from the sampler's. If the policy has not changed since it
 // sampled, the recorded log-probs are its own and the distance is 0, as verify has checked.
 // The age of a sampler outside this run is unknown. In bypass mode the sampler is the old
 // policy.

@@ -92,8 +92,8 @@ func TestStopAndContinue(t *testing.T) {
 	}
 }
 
-// continues checks that a run of the same settings as one that is over, stopped after
-// two steps and continued by another trainer, does the same.
+// continues checks that a run with the settings of the finished run whole gives the same
+// result when it is stopped after two steps and continued by another trainer.
 func continues(t *testing.T, whole *toyRun) {
 	t.Helper()
 	another := func(threads int) *toyRun {
@@ -201,8 +201,8 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// On the first update of a batch the policy is the one that sampled: the ratio is
-// exactly 1, whatever the micro-batches.
+// On the first update of a batch, the policy that sampled computes the ratio: it is exactly
+// 1, whatever the micro-batches.
 func TestFirstRatioIsOne(t *testing.T) {
 	r := newToyRun(t, GRPO, 2)
 	r.cfg.Steps, r.cfg.PromptsPerUpdate, r.cfg.KL.LossCoef = 1, 4, 0

@@ -8,7 +8,7 @@ import (
 // Error is an error of a template with its place.
 type Error struct {
 	Line, Column int    // from 1; columns count code points
-	Msg          string // what is wrong
+	Msg          string // the error
 	Raised       bool   // the template itself called raise_exception(Msg)
 	err          error
 }

@@ -114,8 +114,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// A dict finds its keys below and beyond the size at which it gets an index, and
-// takes equal keys of different types for one.
+// A dict finds its keys with and without an index, which large dicts have, and treats
+// equal keys of different types as one.
 func TestDict(t *testing.T) {
 	d := &Dict{}
 	var want []string
@@ -153,7 +153,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// The variables of a chat are those that transformers sets.
+// A chat has the variables that transformers sets.
 func TestInput(t *testing.T) {
 	vars := &Dict{}
 	vars.Set("enable_thinking", Bool(false))

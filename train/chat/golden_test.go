@@ -8,7 +8,7 @@ import (
 
 // testdata/features.jsonl holds small templates of our own, one feature each, with
 // what Jinja2 3.1.6 makes of them in the environment that transformers sets up:
-// text, or the class of the exception. All of them see testdata/features.vars.json.
+// text, or the class of the exception. All see testdata/features.vars.json.
 func TestGoldenFeatures(t *testing.T) {
 	data, err := os.ReadFile("testdata/features.vars.json")
 	if err != nil {

@@ -103,7 +103,7 @@ func manyNames(n int) string {
 	return b.String()
 }
 
-// What is far from the limits of hostile templates but beyond small ones works.
+// Templates beyond small limits but far from the hostile ones work.
 func TestWithinLimits(t *testing.T) {
 	for _, tt := range []struct{ name, source, want string }{
 		{"operands", "{{ 0" + strings.Repeat(" + 1", 10000) + " }}", "10000"},

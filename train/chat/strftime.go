@@ -11,7 +11,7 @@ import (
 func DefaultDate() time.Time { return time.Date(2024, time.July, 26, 0, 0, 0, 0, time.UTC) }
 
 // strftime formats t with English names, like C in the locale C, with glibc's flags - _ 0 ^
-// #. Unknown directives stay as they are.
+// #. Unknown directives stay unchanged.
 func strftime(st *state, t time.Time, format string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {

@@ -148,7 +148,7 @@ func unsafeAttribute(obj Value, name string) *undefined {
 		unsafe: true}
 }
 
-// why says what is missing.
+// why explains an undefined value.
 func (u *undefined) why() string {
 	switch {
 	case u.hint != "":

@@ -68,8 +68,8 @@ func walkTarget(x expr, visit func(name string, loaded bool)) {
 	}
 }
 
-// walkStmts calls visit for all names in statements, including nested blocks, in the order
-// in which Jinja2 visits its nodes.
+// walkStmts calls visit for all names in statements, including nested blocks, in Jinja2's
+// order of nodes.
 func walkStmts(list []stmt, visit func(name string, loaded bool)) {
 	exprs := func(list ...expr) {
 		for _, e := range list {

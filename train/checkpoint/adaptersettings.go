@@ -50,7 +50,7 @@ func AdapterBase(dir string) (string, error) {
 	return a.base, nil
 }
 
-// readAdapterSettings reads adapter_config.json; problems lists what is unsupported.
+// readAdapterSettings reads adapter_config.json; problems lists unsupported settings.
 func readAdapterSettings(dir string) (*adapterSettings, error) {
 	path := filepath.Join(dir, adapterConfigFile)
 	raw, err := readSmall(path, maxConfig)

@@ -41,7 +41,7 @@ type architecture struct {
 // feature reads a setting of some classes into c.
 type feature func(r *settings, c *model.Config)
 
-// architectures lists all readable classes, in the order in which writing tries them.
+// architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	gemma := model.Config{UnitOffset: true, PostNorms: true}
 	normed := gemma

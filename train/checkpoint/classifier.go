@@ -42,7 +42,7 @@ func ReadClassifierConfig(dir string) (model.Config, error) {
 		return model.Config{}, err
 	}
 	c, err := parseConfig(path, raw)
-	c.TieEmbeddings = false // there is no output projection to tie
+	c.TieEmbeddings = false // it has no output projection to tie
 	return c, err
 }
 

@@ -183,8 +183,8 @@ func (c *Container) Open() (*Tensors, error) {
 	return openSafetensors(c.Path)
 }
 
-// openWhole opens the weights and, in a Hugging Face folder, the auxiliary heads that lie
-// in files of their own.
+// openWhole opens the weights and, in a Hugging Face folder, the auxiliary heads in their
+// separate files.
 func (c *Container) openWhole() (*Tensors, error) {
 	t, err := c.Open()
 	if err != nil || c.format != safetensors {

@@ -35,7 +35,7 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// What is known is taken while the file is the same, and no longer.
+// A cached digest counts only while the file is the same.
 func TestDigestCache(t *testing.T) {
 	dir, place := t.TempDir(), filepath.Join(t.TempDir(), "new", "digests.json")
 	path := writeTensors(t, filepath.Join(dir, weightsFile), source("a", "U8", []int{2}, "aa"), source("b", "U8", []int{1}, "b"))

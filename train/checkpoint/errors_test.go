@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The path that the system named wins, an *Error stays as it is, and what a person
-// can do is said where there is something.
+// The path that the system named wins, an *Error stays unchanged, and errors with a
+// remedy have a hint.
 func TestFileError(t *testing.T) {
 	inner := corrupt("inner", "w", "cut")
 	tests := []struct {

@@ -19,7 +19,7 @@ import (
 //	N bytes   JSON: {"NAME": {"dtype", "shape", "data_offsets": [begin, end]}, …},
 //	          optionally "__metadata__": {string: string}; padded with spaces
 //	rest      elements, little-endian, row-major; offsets count from here, and the
-//	          tensors cover all of it without a gap
+//	          tensors cover it without a gap
 
 // maxHeader is the longest header that the format's own library reads.
 const maxHeader = 100_000_000

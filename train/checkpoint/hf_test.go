@@ -114,7 +114,7 @@ func edit(t *testing.T, changes map[string]any) []byte {
 
 type jsonObject = map[string]any
 
-// layerTypes is a layer_types of n layers, those that are named with a window.
+// layerTypes is a layer_types of n layers; the named ones have a window.
 func layerTypes(n int, windowed ...int) []string {
 	types := make([]string, n)
 	for i := range types {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// LatestUpTo returns the newest intact checkpoint in root, of at most step most, for which
-// accept returns no error. It skips newer ones that are damaged or not accepted, and
+// LatestUpTo returns the newest intact checkpoint in root, of at most step most, that accept
+// takes (returns nil). It skips newer ones that are damaged or not accepted, and
 // interrupted writes; passed gives the reasons, newest first. It returns ErrNone if no
 // checkpoint is left, or an *Error if root cannot be read.
 func LatestUpTo(root string, most int, accept func(*Checkpoint) error) (c *Checkpoint, passed []error, err error) {
@@ -58,8 +58,8 @@ func Steps(root string) ([]int, error) {
 }
 
 // Prune removes all checkpoints in root except the newest keep that look whole, and returns
-// the removed steps. Damaged newer ones stay for inspection, as do those for which spare,
-// if not nil, returns true. Whole means a good manifest and files of the right size; Prune
+// the removed steps. Damaged newer ones stay for inspection. If spare is not nil, checkpoints
+// that it returns true for stay too. Whole means a good manifest and files of the right size; Prune
 // does not read the files. It panics if keep is below 1.
 func Prune(root string, keep int, spare func(step int) bool) (removed []int, err error) {
 	if keep < 1 {

@@ -35,7 +35,7 @@ type MergeOptions struct {
 	Replace bool
 }
 
-// dtypes returns the type in which a tensor is written.
+// dtypes returns the written type of a tensor.
 type dtypes func(model.Tensor) DType
 
 // check refuses anything but a language model, and returns the types of its tensors.
@@ -82,7 +82,7 @@ func (d disk) mergeFolder(dir string, replace bool, contents map[string]func(w i
 	return files, out.publish(replace)
 }
 
-// dtypes returns the type in which each tensor is written. Auxiliary heads keep the
+// dtypes returns the written type of each tensor. Auxiliary heads keep the
 // model's.
 func (o MergeOptions) dtypes(be kernels.Backend) (dtypes, error) {
 	own := dtypeOf(be.Float())

@@ -155,7 +155,7 @@ func roundInto(be kernels.Backend, dst, src kernels.Buffer, t DType) error {
 	return nil
 }
 
-// answer is what a model computes for the probe's batch.
+// answer is a model's output for the probe's batch.
 type answer struct {
 	what    string
 	columns int
@@ -284,7 +284,7 @@ func heads(m *model.Model) []string {
 
 // WriteAdapters writes the adapters of m as folder dir in PEFT's layout
 // (adapter_config.json, adapter_model.safetensors) and returns its files. base is what
-// PEFT calls base_model_name_or_path. What is at dir is exchanged.
+// PEFT calls base_model_name_or_path. An existing dir is replaced.
 func WriteAdapters(be kernels.Backend, m *model.Model, dir, base string) ([]FileInfo, error) {
 	return writeAdapters(m.Heads.Adapters, Weights(be, m, Plain), dir, base)
 }

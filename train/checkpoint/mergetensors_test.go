@@ -25,8 +25,8 @@ type merging struct {
 	shards int64
 }
 
-// What is streamed from file to file is what a model in memory gives: every file, byte
-// for byte.
+// Streaming from file to file gives the same files, byte for byte, as merging a model in
+// memory.
 func TestMergeTensorsIsMerge(t *testing.T) {
 	adapters := &model.Adapters{Rank: 3, Alpha: 5, Targets: []string{"q_proj", "v_proj", "o_proj", "gate_proj", "down_proj"}}
 	all := model.Heads{LM: true, LogZ: policyHeads.LogZ, Adapters: adapters}

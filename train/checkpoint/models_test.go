@@ -123,7 +123,7 @@ func TestReadConfigOfGoldenModels(t *testing.T) {
 	}
 }
 
-// Each is written in a file of its own class, and with keys of its source changed.
+// Each is written as its own class, and with keys of its source changed.
 func TestWrittenConfigsOfGoldenModels(t *testing.T) {
 	for name := range wantedConfigs() {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func (t *Tensors) canonical() error {
 	})
 }
 
-// rename renames every tensor and drops those for which keep is false.
+// rename renames every tensor and drops it if keep is false.
 func (t *Tensors) rename(to func(name string) (renamed string, keep bool)) error {
 	where := map[string]place{}
 	for _, name := range slices.Sorted(maps.Keys(t.where)) {

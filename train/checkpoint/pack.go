@@ -17,7 +17,7 @@ import (
 
 // PackOptions say how Pack writes a folder.
 type PackOptions struct {
-	// DType is the type in which floating-point tensors are written: F32, BF16 or F16,
+	// DType is the type of written floating-point tensors: F32, BF16 or F16,
 	// rounded to nearest, ties to even. Empty keeps every tensor's own.
 	DType DType
 	// ShardBytes limits a file's bytes of tensors; 0 means 5 GB.
@@ -52,7 +52,7 @@ type Packed struct {
 // The head of a class that scores or classifies stays in model.safetensors, where
 // transformers expects it. Copies that several files hold are compared. If config.json
 // describes a supported language model, the tensors must be its own; other models are
-// copied as they are. A single file without config.json becomes a folder of weights alone.
+// copied unchanged. A single file without config.json becomes a folder of weights alone.
 // Weights go from files to files in pieces. On any error, and if ctx ends, dir is unchanged.
 func Pack(ctx context.Context, c *Container, dir string, o PackOptions) (*Packed, error) {
 	return system().pack(ctx, c, dir, o)
@@ -224,7 +224,7 @@ func (p *packer) saysTied() bool {
 	return json.Unmarshal(p.config, &r.values) == nil && r.flag("tie_word_embeddings", false)
 }
 
-// typeOf returns the type in which a tensor is written.
+// typeOf returns the written type of a tensor.
 func (p *packer) typeOf(own DType) DType {
 	if p.o.DType != "" && own.convertible() {
 		return p.o.DType
@@ -247,7 +247,7 @@ func (p *packer) headFile(name string) string {
 // trlHead begins the value head's tensors of TRL's models.
 const trlHead = "v_head"
 
-// patched returns config.json for the weights as they are written.
+// patched returns config.json for the written weights.
 func (p *packer) patched(plain []packedTensor) ([]byte, error) {
 	counts := map[DType]int{}
 	p.out.DType = F32
@@ -357,7 +357,7 @@ func (p *packer) texts(s *staging, config []byte, files []packedFile) error {
 }
 
 // keptTexts returns the names of the files next to config.json that belong to a model: its
-// tokenizer, chat templates, generation settings, and the code of a class of its own.
+// tokenizer, chat templates, generation settings, and the code of a custom class.
 func (p *packer) keptTexts() ([]string, error) {
 	dir := p.c.Texts
 	if dir == "" {

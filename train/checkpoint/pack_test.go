@@ -153,8 +153,8 @@ func TestPackShards(t *testing.T) {
 	}
 }
 
-// toyFolder writes a small model as a folder, without the tensors for which drop is true and
-// with some more.
+// toyFolder writes a small model as a folder, without the tensors that drop selects and with
+// the tensors in more.
 func toyFolder(t *testing.T, c model.Config, drop func(name string) bool, more ...Source) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -234,7 +234,7 @@ func TestPackTypes(t *testing.T) {
 	}
 }
 
-// The heads of a language model go to files of their own. A class that scores keeps its
+// The heads of a language model go to separate files. A class that scores keeps its
 // head, and a critic gets such a class.
 func TestPackHeads(t *testing.T) {
 	score := source("score.weight", F32, []int{1, toyLlama.Width}, strings.Repeat("abcd", toyLlama.Width))

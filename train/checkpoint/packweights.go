@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// packedTensor is a tensor and the type in which it is written.
+// packedTensor is a tensor and its written type.
 type packedTensor struct {
 	from place
 	as   DType

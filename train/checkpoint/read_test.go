@@ -121,7 +121,7 @@ func TestOpenRenamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, err := Open(elsewhere); err != nil || c.Step != 3 {
-		t.Errorf("under a name of its own: %+v, %v", c, err)
+		t.Errorf("under another name: %+v, %v", c, err)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestPrune(t *testing.T) {
 	Prune(root, 0, nil)
 }
 
-// What does not fit is said, all of it, and nothing is changed.
+// The error lists everything that does not fit, and nothing is changed.
 func TestLoadMismatch(t *testing.T) {
 	be := refBackend()
 	c, err := Open(mustWrite(t, t.TempDir(), 3))

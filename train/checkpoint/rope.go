@@ -176,8 +176,8 @@ func (r *settings) llama3(c *model.Config, s *model.RopeScaling, top *settings) 
 
 // yarn reads arXiv:2309.00071's scaling. The factor of cos and sin is given, or follows
 // from mscale, or is 0.1·ln s + 1. The model has s times the positions before scaling;
-// max_position_embeddings often still gives the latter, because yarn is added to files by
-// hand.
+// max_position_embeddings often still gives the positions before scaling, because people add
+// yarn to files by hand.
 func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 	if r.original(c, s, top) {
 		c.MaxPositions = max(c.MaxPositions, int(min(s.Factor*float64(s.Original), maxPositions)))

@@ -53,7 +53,7 @@ func (t *Tensors) add(path string) error {
 }
 
 // newTensors returns the tensors of a container in another format, put together from open
-// files, which it closes on an error. path is the container's.
+// files; on an error it closes them. path is the container's.
 func newTensors(path string, files []*os.File, list []extent.Tensor) (*Tensors, error) {
 	t := &Tensors{path: path, files: files, where: map[string]place{}}
 	return t.filled(t.compose(list))
@@ -250,8 +250,8 @@ func (p place) agree() error {
 	return nil
 }
 
-// firstDifference returns the offset of the first byte in which two extents of one size
-// differ; -1 if they are equal.
+// firstDifference returns the offset of the first byte that differs between two extents of
+// one size; -1 if they are equal.
 func firstDifference(x, y extent.Extent) (int64, error) {
 	if x.Size() != y.Size() {
 		return min(x.Size(), y.Size()), nil

@@ -52,7 +52,7 @@ func TestTensorsList(t *testing.T) {
 	}
 }
 
-// Sources pass every type on as it is in the file, which then has equal bytes.
+// Sources pass every type on unchanged: the written file has equal bytes.
 func TestTensorsSources(t *testing.T) {
 	path := threeTensors(t)
 	x := open(t, path)

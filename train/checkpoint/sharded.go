@@ -26,7 +26,7 @@ const (
 // IndexForm is a form of weights in shards: its index, and how the shards' names end.
 type IndexForm struct{ Index, Suffix string }
 
-// IndexForms returns the forms in the order in which they are preferred.
+// IndexForms returns the forms, the preferred one first.
 func IndexForms() []IndexForm {
 	return []IndexForm{{indexFile, ".safetensors"}, {torchIndexFile, ".bin"}}
 }
@@ -60,7 +60,7 @@ func openSafetensors(dir string) (*Tensors, error) {
 	return openShards(dir)
 }
 
-// noWeights returns the error for a folder without weights, and says what it holds instead.
+// noWeights returns the error for a folder without weights; it names what the folder holds instead.
 func noWeights(dir string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return fileError("read", dir, err)

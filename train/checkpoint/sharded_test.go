@@ -27,7 +27,7 @@ func shards(t *testing.T, weightMap map[string]string) string {
 
 var rightMap = map[string]string{"z": "2.safetensors", "x": "1.safetensors", "y": "1.safetensors"}
 
-// A sharded folder is the same set of tensors as one file with all of them.
+// A sharded folder has the same tensors as a single file.
 func TestOpenFolderSharded(t *testing.T) {
 	sharded, err := OpenFolder(shards(t, rightMap))
 	if err != nil {
@@ -110,7 +110,7 @@ func TestOpenFolderErrors(t *testing.T) {
 	}
 	var e *Error
 	if _, err := OpenFolder(pickled); !errors.As(err, &e) || !strings.Contains(e.Hint, torchIndexFile) {
-		t.Errorf("pickled weights: hint %q does not say what is missing", e.Hint)
+		t.Errorf("pickled weights: hint %q does not name the missing part", e.Hint)
 	}
 	var m *MismatchError
 	if _, err := OpenFolder(shards(t, edit("x", ""))); !errors.As(err, &m) || len(m.Unexpected) != 1 {

@@ -145,8 +145,8 @@ func roundTrip(t *testing.T, from string, want *Tensors, o SpreadOptions) {
 	sameContents(t, got, want)
 }
 
-// Auxiliary heads that a Hugging Face folder has in files of their own go along to another
-// such folder and to FSDP's ranks. Megatron has no place for them.
+// Auxiliary heads in separate files of a Hugging Face folder go along to another such folder
+// and to FSDP's ranks. Megatron has no place for them.
 func TestHeadsGoAlong(t *testing.T) {
 	from := toyFolder(t, toyLlama, none)
 	head := []Source{source("proj_z.net.0.weight", F32, []int{3, 2}, "abcdefghijklmnopqrstuvwx"),

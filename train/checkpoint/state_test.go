@@ -35,7 +35,7 @@ func toyState(t *testing.T, be kernels.Backend, step int) State {
 	}
 }
 
-// emptyGroups returns groups like those of s, of zeros.
+// emptyGroups returns groups with the shapes of s's and zero values.
 func emptyGroups(t *testing.T, be kernels.Backend, s State) []Group {
 	t.Helper()
 	groups := make([]Group, len(s.Groups))

@@ -35,8 +35,8 @@ func patterned(name string, dtype DType, shape ...int) Source {
 	}}
 }
 
-// What Stream delivers is what the plain decoder makes of the file, in pieces that begin
-// on whole rows, whatever the types and however many pieces.
+// Stream delivers the values of the plain decoder, in pieces that begin on whole rows,
+// whatever the types and the number of pieces.
 func TestStream(t *testing.T) {
 	const rows, width = 4099, 1031 // some pieces, no power of two
 	path := filepath.Join(t.TempDir(), "x.safetensors")
@@ -133,7 +133,7 @@ func TestStreamErrors(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("BF16 of what is none: no panic")
+			t.Error("BF16 of another type: no panic")
 		}
 	}()
 	x.where["b"] = place{Tensor: Tensor{Name: "b", DType: F32, Shape: []int{1}}}

@@ -129,7 +129,7 @@ type Cut interface {
 	Write(lo int, x kernels.Buffer) error
 }
 
-// cutElements is the length of the ranges in which a Cut is read: 16 MiB of float32.
+// cutElements is the length of the ranges that a Cut is read in: 16 MiB of float32.
 const cutElements = 4 << 20
 
 func (b NamedBuffer) len() int {

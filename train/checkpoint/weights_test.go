@@ -28,8 +28,7 @@ func newCPU(t *testing.T) kernels.Backend {
 	return be
 }
 
-// Every architecture and head, on every backend: what was written is what is read,
-// bit for bit.
+// Every architecture and head, on every backend, reads back bit for bit.
 func TestWeightsRoundTrip(t *testing.T) {
 	backends := map[string]func(*testing.T) kernels.Backend{
 		"ref":     func(*testing.T) kernels.Backend { return refBackend() },

@@ -3,11 +3,11 @@
 // records for a token has the same bits as the trainer's forward pass.
 //
 // A call takes requests, each a prompt and the seeds of its completions. The engine
-// computes all of the prompt but its last token once; completions share its full pages and
+// computes the prompt without its last token once; completions share its full pages and
 // copy a partly filled one. Each completion then starts with the prompt's last token in its
 // own row. A prompt with the same beginning as another (a system prompt, examples) reuses
 // the other's full pages while any completion keeps them in the cache. Completions take
-// slots in order; one that ends frees its slot for the next at once. None of this affects
+// slots in order; an ended one frees its slot for the next at once. None of this affects
 // results: a completion depends on weights, prompt, seed and parameters alone.
 package generate
 
@@ -43,7 +43,7 @@ func (o Options) tableWidth() int { return (o.MaxTokens + o.PageTokens - 1) / o.
 // prompts that wait for slots.
 func (o Options) tableRows() int { return o.MaxSequences + max(1, o.MaxSequences/4) }
 
-// pages returns the page count at which every row of the table reaches full length.
+// pages returns the page count that lets every row of the table reach full length.
 func (o Options) pages() int { return o.tableRows() * o.tableWidth() }
 
 func (o Options) rows() int { return max(o.StepRows, o.MaxSequences+1) }

@@ -36,8 +36,8 @@ func prefixed(r *rand.Rand, n int) []rollout.Request {
 	return reqs
 }
 
-// Prompts with a common beginning share its pages, and no completion shows it: each is
-// as it is alone. No page is left behind, held or to be found.
+// Prompts with a common beginning share its pages, yet each completion has the bits of a run
+// alone. Afterwards no page is held or in the index.
 func TestCommonPrefixes(t *testing.T) {
 	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
 		t.Run(operand.String(), func(t *testing.T) { checkPrefixes(t, openAs(t, cpu.Options{Threads: 3, Operand: operand})) })

@@ -48,8 +48,8 @@ func TestRestrictedSamplingRecordsTheTrainersLogProbs(t *testing.T) {
 	}
 }
 
-// A problem's prompt is computed once, however many completions it has: all of its
-// tokens but the last, which is a row of each completion.
+// A problem's prompt is computed once for all completions, without its last token, which
+// is a row of each completion.
 func TestPromptsAreComputedOnce(t *testing.T) {
 	be := openCPU(t, 2)
 	reqs := requests(rand.New(rand.NewPCG(3, 3)), 5, 6, 40)

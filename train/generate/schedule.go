@@ -164,8 +164,8 @@ func (s *schedule) grow(q *sequence) int32 {
 	return id
 }
 
-// take gives the running completions their drawn tokens, in the order in which the step was
-// built, and clears the slots of completions that ended.
+// take gives the running completions their drawn tokens, in the step's order, and clears the
+// slots of completions that ended.
 func (s *schedule) take(out drawn) {
 	live := s.running[:0]
 	for i, q := range s.running {

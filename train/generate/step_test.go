@@ -10,8 +10,8 @@ import (
 	"exp/train/rollout"
 )
 
-// endless is a vocabulary in which nothing ends a completion, with its one piece made
-// in advance, as a tokenizer has them.
+// endless is a vocabulary without an end token; its only piece is made in advance, as in a
+// tokenizer.
 type endless struct{ piece []byte }
 
 func (v endless) Piece(int32) []byte { return v.piece }
@@ -19,8 +19,8 @@ func (endless) EndIDs() []int32      { return nil }
 
 var freely = kernels.Sampling{Temperature: 1, TopP: 1}
 
-// decoding returns an engine and a schedule that have come to the steps in which
-// all of its sequences decode, with left tokens to go.
+// decoding returns an engine and a schedule at the steps where all its sequences decode,
+// with left tokens to go.
 func decoding(t testing.TB, c model.Config, threads, sequences, left int) (*Engine, *schedule) {
 	t.Helper()
 	be := openCPU(t, threads)

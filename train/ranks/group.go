@@ -3,7 +3,7 @@
 // depend on the number of ranks. Package train computes with a Group and never asks which
 // transport carries it.
 //
-// A Group does not survive a lost rank: every later Exchange may fail, and the run goes on
+// A Group does not survive a lost rank: every later Exchange may fail, and the run continues
 // from its last checkpoint.
 package ranks
 
@@ -13,7 +13,7 @@ import (
 	"exp/kernels"
 )
 
-// Group is the ranks of a run. All of them make the same calls in the same order, from one
+// Group is the ranks of a run. All ranks make the same calls in the same order, from one
 // goroutine at a time.
 type Group interface {
 	// Rank returns the number of this rank, from 0.

@@ -28,7 +28,7 @@ type world struct {
 	lost    bool
 }
 
-// route is what a message is found by.
+// route identifies a message.
 type route struct{ from, to, tag int }
 
 // Local is a rank within this process.

@@ -2,8 +2,8 @@ package ranks
 
 import "exp/kernels"
 
-// pieceElements is the length of the pieces in which nodes travel: 1 MiB of float32, so
-// that the room for the pieces of all peers stays small.
+// pieceElements is the length of a node's pieces in messages: 1 MiB of float32, which keeps
+// the room for the pieces of all peers small.
 const pieceElements = 1 << 18
 
 // Sum is the sum of a vector over the slices of a mini-batch: the balanced binary tree over
@@ -147,7 +147,7 @@ func (s *Sum) scatter(present []bool) error {
 	return nil
 }
 
-// sends lists the pieces at so many elements of each shard that this rank's nodes give.
+// sends lists the pieces of this rank's nodes that begin at elements of each shard.
 func (s *Sum) sends(at int) (parts []Part) {
 	for r := range s.group.Size() {
 		lo, hi := bounds(s.ends, r)

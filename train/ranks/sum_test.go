@@ -52,8 +52,7 @@ func together(size int, f func(g Group)) {
 	done.Wait()
 }
 
-// sumOf sums the slices of x, nil ones absent, on so many ranks and returns the gathered
-// sum.
+// sumOf sums the slices of x, nil ones absent, on size ranks and returns the gathered sum.
 func sumOf(t *testing.T, x [][]float32, n, size int) []float32 {
 	t.Helper()
 	present := make([]bool, len(x))
@@ -165,7 +164,7 @@ func TestSumByHand(t *testing.T) {
 	}
 }
 
-// A rank's nodes are those that its stack leaves, in order.
+// A rank's nodes are the ones that its stack leaves, in order.
 func TestOwned(t *testing.T) {
 	tests := []struct {
 		lo, hi int

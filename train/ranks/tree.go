@@ -46,8 +46,8 @@ func (n node) present(slice []bool) bool {
 	return false
 }
 
-// join sums the nodes in have to the root of a tree of so many slices; the zero Buffer
-// stands for an absent node. It overwrites the buffers in have.
+// join sums the nodes in have to the root of a tree over slices; the zero Buffer stands for
+// an absent node. It overwrites the buffers in have.
 func join(be kernels.Backend, slices int, have map[node]kernels.Buffer) kernels.Buffer {
 	var sum func(n node) kernels.Buffer
 	sum = func(n node) kernels.Buffer {

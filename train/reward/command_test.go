@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // program answers rows as a well-behaved program does, score = length of the response,
-// but for the responses that name what is to go wrong.
+// except for responses that name a fault to show.
 func program(args []string) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)

@@ -40,7 +40,7 @@ type JudgeOptions struct {
 	Retries    int           // of a request after a transient failure
 	Cache      string        // folder of answers; empty keeps none
 
-	Client *http.Client // nil: one that follows no redirections, which would carry the key elsewhere
+	Client *http.Client // nil: a client without redirections, which would carry the key elsewhere
 	// Now and Sleep replace the clock in tests; nil means the real one.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error

@@ -53,8 +53,8 @@ func ParseAggregation(name string) (Aggregation, error) {
 // Counts are the sizes of a mini-batch that a mean divides by.
 type Counts struct {
 	Tokens int // unmasked tokens
-	// Rows is the number of rows. verl's engine counts nominal rows, including those with
-	// nothing unmasked; Count skips the latter.
+	// Rows is the number of rows. verl's engine counts nominal rows, including fully masked
+	// ones; Count skips those.
 	Rows int
 	// Scale is the length in tokens that seq-mean-token-sum-norm divides by. verl defaults
 	// to the padded width of the batch.

@@ -13,7 +13,7 @@ type Algorithm struct {
 	Title     string
 	Source    string    // paper and equation
 	Equation  string    // the part that distinguishes it
-	Advantage Estimator // unnamed: none of its own
+	Advantage Estimator // unnamed: none
 	Loss      PolicyLoss
 	Sets      map[string]any // by key path
 }

@@ -35,7 +35,7 @@
 // # Which functions make which algorithm
 //
 //	PPO     GAE, Whiten; PPO, ValueLoss; EntropyBonus and KLLoss optional
-//	GRPO    GroupAdvantage, Spread; PPO; KLLoss. GRPO has no loss of its own:
+//	GRPO    GroupAdvantage, Spread; PPO; KLLoss. GRPO has no separate loss:
 //	        it is the clipped loss of PPO on group advantages, with the KL
 //	        estimator k3 as a further loss term
 //	FlowRL  GroupAdvantage, Spread; FlowRL

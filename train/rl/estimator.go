@@ -12,8 +12,8 @@ type Estimator struct {
 	Settings     []Setting
 	// Estimate sets Adv and Ret of s. It may overwrite Score.
 	Estimate func(s *Graded, c Settings) error
-	// Redraw sets the weights [B] by which the loop resamples its rows, with replacement,
-	// and reports whether it does; nil never does.
+	// Redraw sets the weights [B] for resampling the rows with replacement, and reports
+	// whether the loop resamples; nil: never.
 	Redraw func(weight []float64, score []float32, c Settings) bool
 }
 

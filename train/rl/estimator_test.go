@@ -176,7 +176,7 @@ func TestGroupEstimatorsIgnoreShift(t *testing.T) {
 	eachEstimator(t, 13, func(t *testing.T, name string, r *rand.Rand, e estimator[float64], s *sample[float64]) {
 		switch name {
 		case "gae", "reinforce++", "remax":
-			return // over nothing, or over what is not shifted
+			return // over nothing, or over unshifted values
 		case "gpg", "otb", "otb weighted", "otb with tail":
 			return // its factor, and the tail, know zero
 		}
@@ -207,8 +207,8 @@ func TestEstimatorsFloat32(t *testing.T) {
 	}
 }
 
-// TestEstimatorBits pins the bits of every estimator, and of what is made from
-// weights and probabilities, on one sample; see TestBits.
+// TestEstimatorBits pins the bits of every estimator, and of functions of weights and
+// probabilities, on one sample; see TestBits.
 func TestEstimatorBits(t *testing.T) {
 	const seed, want = 15, 0x9a851e9ad267199c
 	h := fnv.New64a()

@@ -35,7 +35,7 @@ const (
 	cispoHigh = 1.28
 )
 
-// Terms says what one term of FlowRL's loss covers.
+// Terms is the extent of one term of FlowRL's loss.
 type Terms uint8
 
 const (

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The settings of the loss "flowrl". FlowPreset chooses the defaults of all of them except
+// The settings of the loss "flowrl". FlowPreset chooses the defaults of all settings except
 // the log Z head's: see FlowRLVariants.
 var (
 	FlowPreset = Setting{Key: "flowrl.preset", Preset: true,

@@ -27,8 +27,8 @@ type FlowRLStats struct {
 	ratios             signedRatios
 }
 
-// signedRatios counts tokens by the sign of their advantage and the side on which their
-// ratio left the clip range.
+// signedRatios counts tokens by the sign of their advantage and the side where their ratio
+// left the clip range.
 type signedRatios struct{ posHigh, posLow, negHigh, negLow, counted float64 }
 
 // flowTerm is a term's contribution to the statistics.

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestGoldenPrimitives covers masked reductions, loss aggregation, groups, and
-// what is read off a token's logits. The latter has kernels elsewhere: here the
-// plain formulas that the losses assume are checked.
+// TestGoldenPrimitives covers masked reductions, loss aggregation, groups, and values
+// derived from a token's logits. Kernels compute those elsewhere; this test checks the
+// plain formulas that the losses assume.
 func TestGoldenPrimitives(t *testing.T) {
 	goldenFamily(t, "primitives", map[string]goldenCheck{
 		"masked_sum":    both(goldenReduction[float32](MaskedSum[float32]), goldenReduction[float64](MaskedSum[float64])),

@@ -10,7 +10,7 @@ import (
 
 // gradTol bounds the difference of analytic and numeric derivatives, relative to
 // the derivative. derivative's own error is a few 1e-13 of the loss, which is why
-// small derivatives get gradFloor of the loss as well.
+// small derivatives also get gradFloor of the loss.
 const (
 	gradTol   = 1e-8
 	gradFloor = 1e-11
@@ -33,9 +33,9 @@ func TestDerivative(t *testing.T) {
 }
 
 // Every loss has the slope that it returns, by each log-prob, value, entropy and
-// log Z. What is a constant to a gradient is held constant: FlowRL's weight and
-// CISPO's choice of tokens, by moving the old policy along. A straight-through
-// form is differenced as k2, just as it is differentiated.
+// log Z. Values that the gradient treats as constants stay constant: FlowRL's weight and
+// CISPO's choice of tokens, by moving the old policy along. A straight-through form is
+// differenced as k2, just as it is differentiated.
 func TestGradients(t *testing.T) {
 	const seed = 9
 	all := objectives[float64]()

@@ -73,7 +73,7 @@ func TestMegatronGRPO(t *testing.T) {
 			}
 		}
 	}
-	// -e^lp·lp at lp = -2: slope e^-2·(2-1), by which the loss falls.
+	// -e^lp·lp at lp = -2 falls with slope e^-2·(2-1).
 	b := oneToken(1, 0)
 	b.LogProb, b.RefLogProb, b.OldLogProb = []float64{-2}, []float64{-2}, []float64{-2}
 	grad := []float64{0}

@@ -37,7 +37,7 @@ type Data[T Float] struct {
 //	critic/vf_explained_var                ExplainedVariance
 //	response_length, prompt_length         {mean,max,min,clip_ratio} over rows; clip_ratio is
 //	                                       the fraction that reaches MaxResponse, MaxPrompt
-//	response_length_non_aborted            likewise over rows not aborted
+//	response_length_non_aborted            the same over rows not aborted
 //	response/aborted_ratio                 fraction of rows
 //	num_turns, tool_call_counts            {min,max,mean} over rows
 //

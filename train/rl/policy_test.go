@@ -70,9 +70,8 @@ func mild[T Float](s *sample[T]) *Batch[T] {
 	return &b
 }
 
-// constantRows returns a batch in which every row has the advantage of its first
-// unmasked token, and no weights: GSPO's gradient is its loss's only
-// there.
+// constantRows returns a batch without weights where every row has the advantage of its
+// first unmasked token: only there is GSPO's gradient the gradient of its loss.
 func constantRows[T Float](from *Batch[T]) *Batch[T] {
 	b := *from
 	b.Weight, b.Adv = nil, make([]T, len(b.Mask))
@@ -155,8 +154,7 @@ func checkTokens(t *testing.T, tests []tokenCase, loss func(d []float64, b *Batc
 	}
 }
 
-// A mini-batch in which nothing is unmasked adds nothing to a loss, nor to a
-// gradient.
+// A fully masked mini-batch adds nothing to a loss or a gradient.
 func TestPolicyLossesOfNothing(t *testing.T) {
 	for name, o := range objectives[float64]() {
 		s := &sample[float64]{Batch: Batch[float64]{Rows: Rows{0, 0, 2}}}

@@ -12,7 +12,7 @@ type Correction struct {
 	// Normalize divides the weights by their mean; Correct must then see the whole batch in
 	// one call.
 	Normalize bool
-	// Reject lists criteria; a token must pass all of them. nil rejects nothing.
+	// Reject lists criteria; a token must pass every one. nil rejects nothing.
 	Reject []Rejection
 	// Bypass, if not zero, says that oldLogProb is the sampler's and no pass recomputes it,
 	// and names the loss that takes weights and mask (verl's bypass mode). Correct does not

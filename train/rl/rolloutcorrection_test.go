@@ -147,7 +147,7 @@ func TestCorrectMetrics(t *testing.T) {
 	checkMetrics(t, s.Metrics(), want)
 }
 
-// checkMetrics compares metrics under rollout_corr/ with all of want.
+// checkMetrics compares metrics under rollout_corr/ with want.
 func checkMetrics(t *testing.T, got []Metric, want map[string]float64) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -20,7 +20,7 @@ const (
 
 var spanNames = [...]string{SpanToken: "token", SpanSum: "seq_sum", SpanMean: "seq_mean", SpanMax: "seq_max"}
 
-// Rejection drops tokens, or whole rows, on which the trainer's policy and the
+// Rejection drops tokens, or whole rows, where the trainer's policy and the
 // sampler's differ too much. With x the log-ratio of a token bounded to ±20, an
 // estimate of the divergence is
 //

@@ -38,7 +38,7 @@ func (s *CorrectionStats) addAccepted(ok []bool) {
 //
 // Always, with a and b a row's mean log-probs of the trainer and the sampler:
 //
-//	training_ppl, training_log_ppl       means of e^-a and -a over rows; rollout_ likewise of b
+//	training_ppl, training_log_ppl       means of e^-a and -a over rows; rollout_: of b
 //	log_ppl_diff, _abs_diff, _diff_max, _diff_min, ppl_ratio   of b-a over rows; e^(b-a)
 //	kl, k3_kl                            means of -x, e^x - x - 1
 //	chi2_token, chi2_seq                 mean of e^2x - 1; over rows, of e^2Σx - 1

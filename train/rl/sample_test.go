@@ -12,10 +12,9 @@ type sample[T Float] struct {
 	LogZ                          []T // [B]
 }
 
-// newSample draws rows of 0 to 9 tokens, a quarter of them masked out. Log-ratios
-// and values are multiples of a step plus a little, so that no clip of these
-// tests is within 3e-3 of where it would switch. Its own bits are the same on every
-// machine.
+// newSample draws rows of 0 to 9 tokens, a quarter of them masked out. Log-ratios and
+// values are multiples of a step plus an offset that keeps them 3e-3 away from every
+// clip in these tests. Its bits are the same on every machine.
 func newSample[T Float](r *rand.Rand, rows int) *sample[T] {
 	s := &sample[T]{Batch: Batch[T]{Rows: Rows{0}}}
 	moves := []float64{-25, -1, -0.3, -0.1, 0.05, 0.12, 0.3, 0.9, 1.4, 25}

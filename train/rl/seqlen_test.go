@@ -64,11 +64,11 @@ type MicroBatchSizes struct {
 
 // MicroBatches spreads sequences of these lengths over micro-batches of about equal
 // work (Workload), as verl's rearrange_micro_batches: as few as the tokens allow on
-// average, so that one may exceed them. With centered, the ones with the most work
+// average; a single one may exceed them. With centered, the ones with the most work
 // come in the middle, where a pipeline is full; otherwise in the order of Partition.
 //
 // Training here uses rollout.MicroBatches instead, which exceeds no limit and keeps the
-// order of rows, in which gradients are summed.
+// order of rows: gradients are summed in it.
 func MicroBatches(length []int, s MicroBatchSizes, centered bool) [][]int {
 	total := 0
 	work := make([]int, len(length))
@@ -112,9 +112,9 @@ func roundUp(a, b int) int { return int(ceilDiv(a, b) * b) }
 // in ascending order; the part with the largest sum comes first. It panics if parts is
 // not positive, or with equal does not divide their number.
 //
-// It is for what runs side by side. Micro-batches (rollout.MicroBatches) keep the order
-// of their rows, in which gradients are summed; they are packed, not padded, and run
-// one after the other, so balance would win nothing.
+// It is for work that runs side by side. Micro-batches (rollout.MicroBatches) keep the
+// order of their rows, because gradients are summed in it; they are packed, not padded,
+// and run one after the other, so balance would win nothing.
 func Partition(weight []int, parts int, equal bool) [][]int {
 	if parts < 1 || equal && len(weight)%parts != 0 {
 		panic("rl: parts must divide the items")

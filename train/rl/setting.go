@@ -25,10 +25,10 @@ type Setting struct {
 
 	Preset bool   // only chooses defaults of other settings
 	From   string // the preset that chooses the default; empty: none
-	Cases  []Case // of From: the words for which the default is not Default
+	Cases  []Case // of From: the words with another default
 
-	While []Condition // has an effect only while all of these hold
-	Where []Condition // read by the loss that lists it only if one of these holds; empty: always
+	While []Condition // has an effect only while all hold
+	Where []Condition // read by the loss that lists it only if one holds; empty: always
 	Below string      // the key of a setting that must be greater
 	UpTo  string      // the key of a setting that must not be less
 }

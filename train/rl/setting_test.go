@@ -44,7 +44,7 @@ func TestDeclarations(t *testing.T) {
 			for _, c := range append(append(named, s.While...), s.Where...) {
 				other, ok := keys[c.Key]
 				if c.Key != "" && !ok {
-					t.Errorf("%s: %s names %s, which it does not list", name, s.Key, c.Key)
+					t.Errorf("%s does not list %s, which %s names", name, c.Key, s.Key)
 				}
 				for _, w := range c.Words {
 					if !slices.Contains(other.Words, w) {

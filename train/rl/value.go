@@ -60,7 +60,7 @@ func (s *ValueStats) Metrics() []Metric {
 }
 
 // ExplainedVariance returns 1 - var(ret-value)/(var(ret)+1e-5) over unmasked tokens, with
-// sample variances, as in verl: 1 for a perfect critic, 0 for one that predicts only the
+// sample variances, as in verl: 1 for a perfect critic, 0 for a critic that predicts only the
 // mean, negative for worse. It is NaN for fewer than two tokens.
 func ExplainedVariance[T Float](value, ret []T, mask []bool) float64 {
 	sameLen(len(mask), len(value), len(ret))

@@ -18,7 +18,7 @@ func (s Status) String() string {
 	return "not graded"
 }
 
-// Basis is what a verdict "right" rests on. A policy that learns to earn rewards without being right does so where
+// Basis is the ground for a verdict "right". A policy that learns to earn rewards without being right does so where
 // the basis is weak.
 type Basis uint8
 
@@ -26,7 +26,7 @@ const (
 	BasisUnsaid Basis = iota // the grader does not say
 	ByProof
 	ByConvention // equal by a choice that others make otherwise
-	ByUnit       // words after the value are taken for a unit or for what is counted
+	ByUnit       // words after the value are taken for a unit or a counted noun
 	ByGuess      // a step is not sure
 )
 
@@ -49,7 +49,7 @@ type Verdict struct {
 	// Reason explains the verdict in a few words: "correct", "uses 7 twice",
 	// "no expression".
 	Reason string
-	// Basis is what a verdict "right" rests on.
+	// Basis is the ground for a verdict "right".
 	Basis Basis
 	// Components are the named parts of the reward, in the order of the grader's names
 	// (ComponentGrader); nil if it has none or Status is NotGraded.

@@ -65,7 +65,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// text returns s as a JSON string; <, > and & stay as they are.
+// text returns s as a JSON string; <, > and & stay unescaped.
 func text(s string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

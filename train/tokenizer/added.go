@@ -18,7 +18,7 @@ type addedTokens struct {
 	list    []addedToken
 	byText  map[string]int // index in list
 	special map[string]bool
-	exact   *addedSearch // matched in the text as it is
+	exact   *addedSearch // matched in the raw text
 	normed  *addedSearch // matched in the normalized text
 }
 

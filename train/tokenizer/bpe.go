@@ -316,7 +316,7 @@ func (m *bpe) symbol(r rune, first, last bool) (id int32, text string) {
 	return m.vocab.idOrNone(text), text
 }
 
-// fall appends the byte tokens of a text, if the vocabulary has all of them.
+// fall appends the byte tokens of a text if the vocabulary has them all.
 func (m *bpe) fall(out []int32, text string) ([]int32, bool) {
 	n := len(out)
 	for i := range len(text) {

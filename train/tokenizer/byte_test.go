@@ -30,7 +30,7 @@ func TestByte(t *testing.T) {
 	}
 }
 
-// What Byte writes is what Byte computes, as a Pipeline reads it and as ReadFiles does.
+// Pipeline and ReadFiles read Byte's files as a tokenizer equal to Byte.
 func TestByteFiles(t *testing.T) {
 	files := Byte{}.Files()
 	tok, err := ReadFiles(files)

@@ -18,7 +18,7 @@ type charsMap struct {
 	texts []byte
 }
 
-// mostGrapheme is the length in bytes from which Hugging Face's library looks up a
+// mostGrapheme is the shortest length in bytes that makes Hugging Face's library look up a
 // grapheme's characters instead of the whole.
 const mostGrapheme = 6
 

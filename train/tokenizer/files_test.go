@@ -41,7 +41,7 @@ func TestSettings(t *testing.T) {
 	if got, want := tok.VocabSize(), 8; got != want {
 		t.Errorf("VocabSize = %d, want %d", got, want)
 	}
-	// Tokens with a name are special, also those that are entries of the vocabulary.
+	// Tokens with a name are special, also if the vocabulary has them.
 	ids, err := tok.Encode("ab</s>a<x>", Options{Added: true})
 	if want := []int32{2, 4, 0, 7}; err != nil || !slices.Equal(ids, want) {
 		t.Errorf("Encode = %v, %v, want %v", ids, err, want)
@@ -87,7 +87,7 @@ func TestCharKeepsTemplate(t *testing.T) {
 	}
 }
 
-// The description is of what is computed, not of how the file is written.
+// The description depends on the computation, not on the spelling of the file.
 func TestDescription(t *testing.T) {
 	describe := func(change func(map[string][]byte)) string {
 		files := tinyFiles()
@@ -182,7 +182,7 @@ func refuses(t *testing.T, files map[string][]byte, want string) {
 	}
 }
 
-// A completion goes on after its prompt: its first space stays.
+// A completion continues its prompt: its first space stays.
 func TestContinue(t *testing.T) {
 	tok, err := ReadFiles(map[string][]byte{"tokenizer.json": []byte(`{"model": {"type": "BPE", "vocab": {"▁a": 0, "b": 1, "<0xE2>": 2}, "merges": []},
 		"decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}}`)})

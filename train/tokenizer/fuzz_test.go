@@ -107,8 +107,8 @@ func equalIDs(a, b []int32) bool {
 	return true
 }
 
-// A tokenizer.json of anybody is read or refused; what is read encodes and decodes
-// without a panic, and does not take forever.
+// Any tokenizer.json is read or refused; a tokenizer that was read encodes and decodes
+// without a panic and in limited time.
 func FuzzReadFiles(f *testing.F) {
 	for i, path := range goldenFiles(f) {
 		c := readGolden(f, path)
@@ -148,7 +148,7 @@ func FuzzReadFiles(f *testing.F) {
 				continue
 			}
 			if tok.DecodeAll(ids); !utf8.ValidString(tok.Decode(ids)) {
-				t.Fatalf("%q decodes to what is not UTF-8: %q", text, tok.Decode(ids))
+				t.Fatalf("%q does not decode to UTF-8: %q", text, tok.Decode(ids))
 			}
 			for _, id := range ids {
 				outside := int(id) >= tok.VocabSize() || id < 0

@@ -3,8 +3,7 @@ package tokenizer
 // merges maps pairs of ids to the rank and the id of their merge, rank << 32 | merged id.
 type merges struct{ *pairs[uint64] }
 
-// heapFrom is the piece length from which a heap beats scanning all pairs for the lowest
-// rank.
+// heapFrom is the shortest piece where a heap beats scanning all pairs for the lowest rank.
 const heapFrom = 96
 
 func newMerges(n int) *merges { return &merges{newPairs[uint64](n)} }

@@ -142,7 +142,7 @@ func (n replace) normalize(p stretch) (stretch, error) {
 	return p, err
 }
 
-// mostNormal is the limit to which replacements may grow a text.
+// mostNormal is the most bytes that replacements may grow a text to.
 const mostNormal = 1 << 27
 
 // checkGrowth fails if a text of this many bytes would become too long.
@@ -184,8 +184,8 @@ func replaceMatches(m matcher, s, content string) (string, error) {
 	return out.String(), err
 }
 
-// mostMarks is the number of consecutive non-starters up to which package norm computes
-// Unicode's forms; in longer runs it inserts U+034F.
+// mostMarks is the longest run of consecutive non-starters for which package norm computes
+// Unicode's forms; it inserts U+034F in longer runs.
 const mostMarks = 30
 
 // normalForm returns s in a Unicode normal form, with the library's tables.
@@ -204,7 +204,7 @@ func normalForm(f norm.Form, s string) string {
 	return b.String()
 }
 
-// knownForm is normalForm for a text on which package norm's tables agree with the
+// knownForm is normalForm for a text where package norm's tables agree with the
 // library's.
 func knownForm(f norm.Form, s string) string {
 	if longRun(s) {

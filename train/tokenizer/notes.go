@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Notes returns notes for people on a tokenizer: cases in which another program would give
-// other ids for the same files. Most tokenizers have none.
+// Notes returns notes for people on a tokenizer: cases where another program gives other ids
+// for the same files. Most tokenizers have none.
 func Notes(t Tokenizer) []string {
 	if p, ok := t.(*Pipeline); ok {
 		return p.notes

@@ -45,7 +45,7 @@ func knownScanner(pattern string) scanner {
 	return nil
 }
 
-// class is a character's class, as far as the patterns distinguish it.
+// class is a character's class; the patterns distinguish no more.
 type class uint8
 
 const (

@@ -161,7 +161,7 @@ func joinNext(parts []part) []part {
 // each byte as a printable character.
 type byteLevelSplit struct {
 	space, cut bool
-	raw        bool // leave the bytes as they are, for a model on bytes
+	raw        bool // leave the bytes unchanged, for a model on bytes
 }
 
 func (b byteLevelSplit) split(p stretch, emit func(stretch) error) error {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// SpecialTexts returns the texts of a tokenizer's special tokens in order: those that Hugging Face's files mark as
-// special, and those with a name.
+// SpecialTexts returns the texts of a tokenizer's special tokens in order: tokens that Hugging Face's files mark as
+// special, and tokens with a name.
 func SpecialTexts(t Tokenizer) []string {
 	texts := map[string]bool{}
 	if p, ok := t.(*Pipeline); ok {

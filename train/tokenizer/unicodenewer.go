@@ -183,7 +183,7 @@ var laterAccents = runeRanges{
 	{0x1E4EC, 0x1E4EF},
 }
 
-// unknownToForms reports whether r stays as it is in every normal form of the library and
+// unknownToForms reports whether r stays unchanged in every normal form of the library and
 // keeps its neighbours apart.
 func unknownToForms(r rune) bool {
 	return r >= 0x7FD && (laterMarks.has(r) || undecomposed.has(r))

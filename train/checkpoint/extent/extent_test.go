@@ -167,7 +167,7 @@ func (x composed) visited(t *testing.T, at, n int) {
 	}
 }
 
-// Sizes at which reads go through windows of limited size.
+// Sizes that make reads go through windows of limited size.
 func TestLargeStrides(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const rows, columns, size = 700, 900, 4

@@ -28,7 +28,7 @@ const longRun = 4 << 10
 //
 // for all indexes i[k] below loops[k].N, the last one fastest: rows of groups, columns of a
 // matrix, or a matrix transposed. Strides may be 0, to repeat bytes, but not negative. It
-// panics if e does not have all of the bytes.
+// panics if e is too short.
 func Strided(e Extent, at, run int64, loops ...Loop) Extent {
 	size, last := run, at+run
 	var kept []Loop

@@ -79,9 +79,9 @@ func distributed(name string, ranks []rank, parts []torchfile.Distributed) (exte
 	return out, err
 }
 
-// members returns the ranks that together hold a tensor, in order, and the axis along which
-// it is cut; -1 if each of them holds all of it. Of the copies that a mesh of copies and
-// pieces has, it chooses the first.
+// members returns the ranks that together hold a tensor, in order, and the axis that cuts
+// it; -1 if each rank holds the whole. In a mesh of copies and pieces it chooses the first
+// copy.
 func members(name string, ranks []rank, x torchfile.Distributed) (group []int, cut int, err error) {
 	cutting := -1 // the axis of the mesh
 	for k, p := range x.Placements {

@@ -25,8 +25,8 @@ const (
 
 // config returns what tensors and arguments tell about the model's architecture.
 // vocab is the number of tokens, or 0: the arguments may say it, and without it the
-// padded vocabulary stands in. problems list what is not known or not supported; the
-// tensors can be placed nevertheless if placed is true.
+// padded vocabulary stands in. problems list unknown and unsupported parts; the tensors
+// can be placed nevertheless if placed is true.
 func (r *ranks) config(vocab int) (c model.Config, placed bool, problems []string) {
 	problems = r.args.unsupported()
 	if r.dims(&c, &problems); c.Heads == 0 || c.KVHeads == 0 || c.Head == 0 || c.Width == 0 {

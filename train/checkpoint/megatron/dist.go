@@ -260,8 +260,8 @@ func (t *stacked) unstack(name string, limit int, all map[string]extent.Tensor) 
 // stackedExperts begins the names of experts that are stacked.
 const stackedExperts = "mlp.experts.experts."
 
-// Limits of what a checkpoint holds. few is what even a small file may hold; above it counts
-// how many bytes there are, or a small file could fill the memory.
+// Limits on the content of a checkpoint. Even a small file may hold few; above few, the limit
+// grows with the file's bytes, or a small file could fill the memory.
 const (
 	few       = 1 << 10
 	maxSlices = 1 << 18 // tensors in all stacks

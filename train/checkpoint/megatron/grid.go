@@ -63,8 +63,8 @@ const DivisibleBy = 128
 // Padded returns the rows of a vocabulary over tp ranks: a multiple of by·tp.
 func Padded(vocab, by, tp int) int { return (vocab + by*tp - 1) / (by * tp) * by * tp }
 
-// Even returns the layout in which every chunk has the same number of layers, and the
-// vocabulary is padded as by default. It returns an error that lists all obstacles.
+// Even returns the layout with the same number of layers in every chunk and Megatron's default
+// padding of the vocabulary. Its error lists all obstacles.
 func Even(c model.Config, g Grid) (*Layout, error) {
 	if err := errors.Join(fits(c), g.divides(c)); err != nil {
 		return nil, err

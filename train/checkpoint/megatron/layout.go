@@ -29,8 +29,7 @@ const (
 	finalNorm = "model.norm.weight"
 )
 
-// Chunk lists the tensors of a chunk on a rank, in the order in which Megatron's modules
-// hold them.
+// Chunk lists the tensors of a chunk on a rank, in the order of Megatron's modules.
 func (l *Layout) Chunk(r Rank, chunk int) []Tensor {
 	c := &chunkOf{Layout: l, Rank: r}
 	first, last := r.PP == 0 && chunk == 0, r.PP == l.Grid.PP-1 && chunk == l.Grid.VP-1

@@ -31,7 +31,7 @@ func compose(rows, columns int, tiles []tile) (extent.Extent, error) {
 	tiles = slices.DeleteFunc(slices.Clone(tiles), func(t tile) bool { return t.rows == 0 || t.cols == 0 })
 	slices.SortFunc(tiles, func(a, b tile) int { return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col)) })
 	var bands []extent.Extent
-	var open []tile // those that cover row at
+	var open []tile // the tiles that cover row at
 	pieces := 0
 	for at := 0; at < rows && columns > 0; {
 		for len(tiles) > 0 && tiles[0].row <= at {

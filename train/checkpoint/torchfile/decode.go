@@ -121,7 +121,7 @@ func (m *machine) add(x node) error {
 	return m.push(i)
 }
 
-// addShared is add for a value that never changes: all of them are one node.
+// addShared is add for a value that never changes: equal values share one node.
 func (m *machine) addShared(which int, x node) error {
 	if i := m.shared[which]; i > 0 {
 		return m.push(i - 1)

@@ -1,7 +1,7 @@
 // Package torchfile reads the files of torch.save (.pt, .pth, .bin, .ckpt) and bare pickles
 // without Python.
 //
-// A file is a zip archive of stored entries under one folder: data.pkl, a pickle in which
+// A file is a zip archive of stored entries under one folder: data.pkl, a pickle where
 // storages are references, and data/KEY, the elements of storage KEY. Open decodes the
 // pickle to data and calls nothing: a global is a name, and what a pickle would construct
 // is a node with that name, its arguments and its state. Nodes of torch's own functions can

@@ -113,7 +113,7 @@ func topFolder(name string, z *zip.Reader) (string, error) {
 func (e entry) locate(name string) (at, size int64, err error) {
 	f := e.zip
 	if f.Method != zip.Store || f.CompressedSize64 != f.UncompressedSize64 || f.Flags&1 != 0 {
-		return 0, 0, fault.Corrupt(name, "", "entry %q is compressed; torch.save stores entries as they are",
+		return 0, 0, fault.Corrupt(name, "", "entry %q is compressed; torch.save stores entries uncompressed",
 			fault.ShortName(f.Name))
 	}
 	at, err = f.DataOffset()

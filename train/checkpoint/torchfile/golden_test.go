@@ -35,7 +35,7 @@ func openGolden(t *testing.T, name string) (torchfile.Node, *os.File, error) {
 	return n, f, err
 }
 
-// sameTensors compares the tensors of a dict with those of a safetensors file.
+// sameTensors compares the tensors of a dict with a safetensors file.
 func sameTensors(t *testing.T, dict torchfile.Node, f *os.File, want string) {
 	t.Helper()
 	merged, err := checkpoint.OpenFile(filepath.Join(golden, want))

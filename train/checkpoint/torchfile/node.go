@@ -245,8 +245,8 @@ func (n Node) Items() iter.Seq[Node] {
 	}
 }
 
-// Pairs yields keys and values of a dict, in the order in which they were set; a key may
-// come twice, and the later value counts.
+// Pairs yields keys and values of a dict in the order of setting; a key may come twice, and
+// the later value counts.
 func (n Node) Pairs() iter.Seq2[Node, Node] {
 	return func(yield func(k, v Node) bool) {
 		if n.Kind() != Dict {

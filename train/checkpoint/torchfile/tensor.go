@@ -9,7 +9,7 @@ import (
 	"exp/train/checkpoint/fault"
 )
 
-// Tensor is a view of a storage. All of its elements lie in the storage.
+// Tensor is a view of a storage, which holds all its elements.
 type Tensor struct {
 	DType   string // as safetensors spells it
 	Shape   []int
@@ -59,9 +59,8 @@ func (t Tensor) Extent(f *os.File) extent.Extent {
 }
 
 // MaxTensors bounds how many tensors a reader should take from the pickle of n: more than
-// any model has, and so few that a small file cannot fill the memory. A tensor of its own
-// takes at least a hundred bytes of a pickle; a name for one that is there already takes
-// less.
+// any model has, and so few that a small file cannot fill the memory. A new tensor takes at
+// least a hundred bytes of a pickle; another name for an existing one takes less.
 func (n Node) MaxTensors() int {
 	if n.d == nil {
 		return 0
@@ -90,8 +89,8 @@ func (n Node) IsTensor() bool {
 	return false
 }
 
-// Tensor returns n as a tensor: one that was saved on its own, or as a parameter. The error
-// names what n is if it is something else.
+// Tensor returns n as a tensor, saved alone or as a parameter. For any other node, the error
+// names what n is.
 func (n Node) Tensor() (Tensor, error) {
 	if n.d == nil {
 		return Tensor{}, fault.Refuse("pickle", "", "", "no tensor is there")

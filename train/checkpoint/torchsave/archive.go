@@ -55,7 +55,7 @@ type archiveWriter struct {
 	count *countingWriter
 	top   string
 	err   error
-	// pending is what package zip still writes after the last entry: its size and checksum.
+	// pending is the part that package zip writes after the last entry: its size and checksum.
 	pending int64
 }
 

@@ -20,7 +20,7 @@ func content(dtype string, n int, b []byte) *Content {
 	}}
 }
 
-// What is written is what package torchfile reads, and storages are aligned and shared.
+// Package torchfile reads back the written values; storages are aligned and shared.
 func TestRoundTrip(t *testing.T) {
 	shared := content("BF16", 6, []byte("abcdefghijkl"))
 	args := &Dict{}

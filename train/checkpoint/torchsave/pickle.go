@@ -25,7 +25,7 @@ type (
 	}
 	// Global is a class or function of a module.
 	Global struct{ Module, Name string }
-	// Call is what a function returns.
+	// Call is the result of a function.
 	Call struct {
 		Func Global
 		Args Tuple
@@ -238,7 +238,7 @@ func (p *pickler) tuple(v Tuple) {
 	p.marked(v, opTuple)
 }
 
-// marked writes values between a mark and an opcode that takes all of them.
+// marked writes values between a mark and an opcode that takes them all.
 func (p *pickler) marked(values []any, end byte) {
 	if len(values) == 0 {
 		return
