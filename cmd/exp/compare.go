@@ -298,7 +298,7 @@ func refusalText(e *compare.NotComparableError, l term.Layout) string {
 }
 
 // refusalRows returns the differences, the refused ones first. Treatment keys inside a
-// block get no row of their own; hidden counts them per block.
+// block get no separate row; hidden counts them per block.
 func refusalRows(e *compare.NotComparableError) (rows [][]term.Cell, hidden map[string]int) {
 	hidden = map[string]int{}
 	for i := range e.Comparability.Differences {

@@ -24,7 +24,7 @@ func metricsCommand(a *app) *cli.Command {
 			"prints one row per point, and every point of every metric unless flags select some.\n" +
 			"In a GLOB, * matches any characters, ? one, [ab] one of a set. Names are verl's, such as " +
 			"actor/entropy.\n" +
-			"--explain reads no run: it describes all metrics, or those that match the arguments (names or " +
+			"--explain reads no run: it describes all metrics, or the ones that match the arguments (names or " +
 			"GLOBs).",
 		UsageText: strings.Join([]string{
 			"exp metrics @last # the newest run, step by step",

@@ -195,7 +195,7 @@ func (a *app) keepSuite(ctx context.Context, db *store.DB, s *suite.Suite, diges
 	return a.Out.PrintTable(suiteTable([]store.Suite{kept}))
 }
 
-// suiteOfFile returns the suite of the store with a file's problems, which it adds if
+// suiteOfFile returns the store's suite with a file's problems; it adds the suite if
 // they are new.
 func (a *app) suiteOfFile(ctx context.Context, db *store.DB, path string) (store.Suite, error) {
 	s, err := readSuite(suite.KnownName(path), path)

@@ -36,7 +36,7 @@ func (c completion) grader() string {
 	return name
 }
 
-// finding is what the audit says of one completion.
+// finding is the audit's result for one completion.
 type finding struct {
 	step     int64
 	cause    Cause // "" if there is nothing to say

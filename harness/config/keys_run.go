@@ -16,7 +16,7 @@ func rootKeys() []Key {
 
 // controlKeys end a run early. A condition does not enter a run's id: the steps before the end
 // are the same bits with and without it. A run that it ended is recorded as stopped, its training
-// stage is not done, and nothing reuses it; without the condition it goes on where it stopped and
+// stage is not done, and nothing reuses it; without the condition it continues where it stopped and
 // becomes the run with that id.
 func controlKeys() []Key {
 	return block(nil, at(Train), []Key{
@@ -68,7 +68,7 @@ func storeKeys() []Key {
 			Help: "which final-evaluation completions keep their text after scoring"},
 		{Path: "store.tensorboard", Kind: String, Default: is(None), Pattern: pattern("a folder, or none", `.+`),
 			Role: Nonsemantic, Stages: at(Train),
-			Help: "folder for TensorBoard events, or none; they are written while the run goes on: metrics, " +
+			Help: "folder for TensorBoard events, or none; the run writes them while it runs: metrics, " +
 				"hyperparameters and some completions (tensorboard --logdir DIR). A failing write never fails the " +
 				"run"},
 	}

@@ -61,7 +61,7 @@ func (r *differ) trajectory() error {
 	return nil
 }
 
-// metricChanges lists the metrics that differ by name, those that both have first.
+// metricChanges lists the metrics that differ by name; the ones that both have come first.
 func metricChanges(a, b map[string]float64) []MetricChange {
 	var names []string
 	for name := range a {

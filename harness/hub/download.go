@@ -274,7 +274,7 @@ func (c *Client) broken(ctx context.Context, what string, have, size int64, err 
 	return &Error{What: what, exit: exitResource,
 		Err: fmt.Errorf("%w: the connection broke after %d of %d bytes: %s", ErrUnreachable, have, size,
 			c.hide(bare(err).Error())),
-		Advice: "run the same command again: it goes on where it stopped"}
+		Advice: "run the same command again: it continues where it stopped"}
 }
 
 // stall is the longest silence of a connection within a file.

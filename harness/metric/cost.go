@@ -70,7 +70,7 @@ func cost() []Metric {
 func loads() []Metric {
 	load := func(name, title, definition string) Metric {
 		return Metric{Name: "global_seqlen/" + name, Unit: tokens, Title: title,
-			Definition: definition + "; one device has all of them"}
+			Definition: definition + "; one device has all"}
 	}
 	return []Metric{
 		load("mean", "Tokens per device", "prompt and completion tokens of the step, mean over devices"),

@@ -31,9 +31,9 @@ func policy() []Metric {
 		"sampled tokens of a completion", "completions")...)
 	list = append(list, lengths("response_length_non_aborted",
 		Metric{Unit: tokens, Title: "Length of responses that are not empty",
-			Definition: "sampled tokens per completion, mean over those that are not empty"},
-		Metric{Title: "Truncated responses among those that are not empty", Direction: eval.Down,
-			Definition: "share of completions as long as the token limit among those that are not empty"},
+			Definition: "sampled tokens per completion, mean over nonempty completions"},
+		Metric{Title: "Truncated share of nonempty responses", Direction: eval.Down,
+			Definition: "share of nonempty completions that are as long as the token limit"},
 		"sampled tokens of a completion", full)...)
 	list = append(list, Metric{Name: "response/aborted_ratio", Unit: Share, Per: "completions",
 		Title: "Empty responses", Direction: eval.Down,
@@ -60,7 +60,7 @@ func optimization() []Metric {
 	const onlyKLReward = "only runs that charge KL to the reward have it (algo.kl.reward_coef)"
 	list := []Metric{
 		{Name: "actor/pg_loss", Title: "Policy loss",
-			Absent: "FlowRL and the loss of Megatron-LM record losses of their own", Axis: Axis{Label: "loss"},
+			Absent: "FlowRL and the loss of Megatron-LM record other losses", Axis: Axis{Label: "loss"},
 			Definition: "the algorithm's policy loss, clipping included, aggregated as algo.aggregation says"},
 		{Name: "actor/pg_clipfrac", Unit: Share, Per: "tokens", Title: "Clipped tokens", Absent: onlyClip,
 			Axis: Axis{Label: "clipped", Zero: true},

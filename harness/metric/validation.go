@@ -6,7 +6,7 @@ import "exp/eval"
 // training.
 const validationPrefix = "val/"
 
-// onlyOnline explains why there may be no validation metrics.
+// onlyOnline explains why a run may lack validation metrics.
 const onlyOnline = "eval.online.every_steps is 0"
 
 // validation describes metrics on validation problems during training: our

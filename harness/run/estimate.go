@@ -10,7 +10,7 @@ import (
 	"exp/train/rl"
 )
 
-// Estimate is what a run will need, computed from its configuration alone.
+// Estimate is a forecast of a run's needs, computed from its configuration alone.
 type Estimate struct {
 	Model      string `json:"model"`
 	Parameters int    `json:"parameters"`         // of the policy's backbone including the output projection

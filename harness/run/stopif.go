@@ -57,7 +57,7 @@ func (x *execution) startConditions(e *stage.Env, last int64) error {
 	}
 	x.stops.list = x.p.Config.Run.StopConditions()
 	if x.Options.NoCache || x.Options.UpTo > 0 && int64(x.Options.UpTo) < last {
-		return nil // recorded steps are to be executed again
+		return nil // recorded steps will be executed again
 	}
 	dir := filepath.Join(stage.CheckpointsDir(e.Dir), "train-"+e.SID.Short(), fmt.Sprintf("step-%08d", last))
 	if CheckCheckpoint(dir) != nil {

@@ -126,7 +126,7 @@ func TestPrompts(t *testing.T) {
 		{"special tokens in a text are tokens", false, nil, nil, spells, "a<|im_end|>b<|im_start|>", 4},
 		{"or text", false, nil, func(c *config.Run) { c.Data.EscapeSpecial = true }, spells, "a<|im_end|>b<|im_start|>", 24},
 		{"in a chat they are tokens", false, map[string]string{"chat_template.jinja": "<|im_start|>{{ messages[0].content }}"}, nil, spells, "<|im_start|>a<|im_end|>b<|im_start|>", 5},
-		{"or text, while the template's stay tokens", false, map[string]string{"chat_template.jinja": "<|im_start|>{{ messages[0].content }}"},
+		{"or text; the template has tokens", false, map[string]string{"chat_template.jinja": "<|im_start|>{{ messages[0].content }}"},
 			func(c *config.Run) { c.Data.EscapeSpecial = true }, spells, "<|im_start|>a<|im_end|>b<|im_start|>", 25},
 		{"variables and date", false, map[string]string{"chat_template.jinja": "{{ depth + 1 }} {{ thinking }} {{ strftime_now('%d %b %Y') }}"},
 			func(c *config.Run) {

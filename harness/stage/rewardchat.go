@@ -63,7 +63,7 @@ func RewardNote(c *config.Run, x External) string {
 		return ""
 	}
 	if d, chats := x.Reward[rewardTemplateUse]; chats {
-		return fmt.Sprintf("the reward model reads the whole chat by the template of its own folder (sha256 %s)",
+		return fmt.Sprintf("the reward model reads the whole chat, formatted by its own folder's template (sha256 %s)",
 			d.String()[:12])
 	}
 	return fmt.Sprintf("the reward model reads plain text: reward.text %q", c.Reward.Text)

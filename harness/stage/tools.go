@@ -165,7 +165,7 @@ func (e *Env) warnTools(p *Prompter, name string, problems []rollout.Problem) {
 		if p.template == nil {
 			why = "prompts are plain text"
 		}
-		e.event("tools-ignored", "%d of %d problems of %s have tools of their own that their prompts do not show: %s",
+		e.event("tools-ignored", "%d of %d problems of %s bring tools that their prompts do not show: %s",
 			lost, own, name, why)
 	}
 }

@@ -346,7 +346,7 @@ func Positionals(c *Context, least, most int) ([]string, error) {
 	return list, nil
 }
 
-// ActionFunc is what a command does.
+// ActionFunc executes a command.
 type ActionFunc = func(c *Context) error
 
 // WithArgs returns an action whose arguments Positionals checks.

@@ -13,7 +13,7 @@
 // re-wrapped the lines, or another program has written some, it erases lines
 // that are not its own. It also takes the width from the device alone (so
 // EXP_FORCE_TTY cannot reach it), holds permanent lines back until the next
-// refresh, and draws from goroutines with a clock of its own, so exact output
+// refresh, and draws from goroutines with its own clock, so exact output
 // cannot be tested. live.go has the needed part instead: one block with the
 // cursor resting on its top line.
 package term

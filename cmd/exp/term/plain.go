@@ -21,7 +21,7 @@ const (
 // plain shows progress as lines for a log file: where a stage starts and ends,
 // in between a line when both 10 s and a tenth of the stage have gone by, and
 // after a minute of silence a sign of life. Lines are a time and key=value
-// pairs; values with spaces are quoted. There are no carriage returns.
+// pairs; values with spaces are quoted. It writes no carriage returns.
 type plain struct {
 	mu     sync.Mutex
 	w      io.Writer
