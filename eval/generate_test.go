@@ -74,7 +74,7 @@ func TestGenerateSamplesStandAlone(t *testing.T) {
 		different[s.Completion.Text] = true
 	}
 	if len(different) < 3 {
-		t.Errorf("16 samples with seeds of their own are only %v", different)
+		t.Errorf("16 samples with different seeds are only %v", different)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"exp/train/rollout"
 )
 
-// maxNotGraded is the largest share of samples without a verdict for which the scores still count
+// maxNotGraded is the largest share of samples without a verdict that leaves the scores valid
 // (cli-store-reports §11.2).
 const maxNotGraded = 0.01
 

@@ -84,7 +84,7 @@ func TestNewTexts(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	for i := range samples {
-		samples[i].Completion.Tokens = nil // words do as well
+		samples[i].Completion.Tokens = nil // words suffice
 	}
 	if d := cmp.Diff(want, newTexts(samples, []int{0, 1, 2}, []bool{true, false, true}), floatsTo(1e-12)); d != "" {
 		t.Errorf("without tokens (-want +got):\n%s", d)

@@ -68,7 +68,7 @@ type made struct {
 	env        []string          //
 	files      map[string][]byte // added to the request's
 	view       string            // the slots that can run it
-	failed     *Run              // the compiler's run if there is no program
+	failed     *Run              // the compiler's run if it made no program
 }
 
 // make compiles a program, or returns it if this pool has already compiled it.

@@ -24,7 +24,7 @@ func legacyAllowed() []uintptr {
 	}
 }
 
-// legacyRefusedAlone lists those that a single-process program must not make.
+// legacyRefusedAlone lists the calls that a single-process program must not make.
 func legacyRefusedAlone() []uintptr {
 	return []uintptr{unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN, unix.SYS_UTIME,
 		unix.SYS_UTIMES, unix.SYS_FUTIMESAT,

@@ -10,5 +10,5 @@ func (*program) abi() {}
 // legacyAllowed lists calls that have another name on this architecture.
 func legacyAllowed() []uintptr { return []uintptr{unix.SYS_FSTATAT, unix.SYS_RENAMEAT} }
 
-// legacyRefusedAlone lists those that a single-process program must not make.
+// legacyRefusedAlone lists the calls that a single-process program must not make.
 func legacyRefusedAlone() []uintptr { return nil }

@@ -39,7 +39,7 @@ func pidOf(pidfd int) (int, error) {
 }
 
 // treeUsage sums over the children of the zygote: the program, and all processes that descend from it or were
-// orphaned to process 1 of the run, which itself does not count. parent 0 is the parent of init. sharedKB
+// orphaned to process 1 of the run, but not process 1 itself. parent 0 is the parent of init. sharedKB
 // is subtracted from each process: the zygote's pages.
 func treeUsage(parent, init int, sharedKB int64) usage {
 	var u usage

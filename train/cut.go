@@ -19,7 +19,7 @@ type Cut struct {
 	room  []float32
 }
 
-// cutRequest is what the first rank asks of the others.
+// cutRequest is a message from the first rank to the others.
 type cutRequest struct {
 	Do     string `json:"do"` // read, write or end
 	Buffer int    `json:"buffer"`

@@ -122,7 +122,7 @@ func detect(r rows.Row) (*Format, error) {
 }
 
 // number numbers the responses of each problem. If the format has no ids, each different prompt gets one,
-// or each different gold answer if there are no prompts.
+// or each different gold answer without prompts.
 func (f *File) number() {
 	ids := map[string]string{}
 	next := map[string]int{}

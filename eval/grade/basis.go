@@ -1,6 +1,6 @@
 package grade
 
-// Basis is what a verdict "right" rests on. Of several it is the weakest, the last in this order.
+// Basis is the ground for a verdict "right"; of several grounds, the weakest (the last in this order).
 type Basis uint8
 
 const (

@@ -248,7 +248,7 @@ func (c *comparer) sameNames(g, p *formula.Expr) result {
 	return c.same(g, p)
 }
 
-// sameArguments renames the arguments of p's function to those of g's: f(t) = 2t is f(x) = 2x.
+// sameArguments renames the arguments of p's function to g's: f(t) = 2t is f(x) = 2x.
 func sameArguments(g, p, value *formula.Expr) *formula.Expr {
 	if !isApplication(g) || !isApplication(p) || g.Args[0].Op != formula.Sym || g.Args[0].Name != p.Args[0].Name {
 		return value

@@ -45,7 +45,7 @@ type Verdict struct {
 	Extracted string
 	// Reason explains the verdict in a few words.
 	Reason string
-	// Basis is what a verdict "right" rests on.
+	// Basis is the ground for a verdict "right".
 	Basis Basis
 }
 

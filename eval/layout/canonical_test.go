@@ -98,7 +98,7 @@ def %s(*args, **kwargs):
 }
 
 // TestCanonicalSolutions: every published solution passes, and a copy that returns another value fails. It
-// runs every solution and every eighth copy; with EXP_TEST_ALL=1 all copies; under -short those of every
+// runs every solution and every eighth copy; with EXP_TEST_ALL=1 all copies; under -short the copies of every
 // tenth problem.
 func TestCanonicalSolutions(t *testing.T) {
 	var problems []code.Problem

@@ -304,7 +304,7 @@ func dataSources() []dataSource {
 	}
 }
 
-// familyOf returns the family of a data_source; if it is not known, also the names of those that are.
+// familyOf returns the family of a data_source; for an unknown one, also the names of the known ones.
 func familyOf(source string) (f code.Family, known []string) {
 	for _, s := range dataSources() {
 		if s.name == source {

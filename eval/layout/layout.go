@@ -102,7 +102,7 @@ func Detect(r rows.Row) (Layout, error) {
 	return Layout{}, r.Errorf("", "no known layout of problems; looked for the fields %s", strings.Join(wanted, ", "))
 }
 
-// DetectAt finds the layout of a row whose problem stands in a column, and whose answer stands where a known
+// DetectAt finds the layout of a row with its problem in a column, and its answer where a known
 // layout has it. Without a column it is Detect.
 func DetectAt(r rows.Row, column string) (Layout, error) {
 	if column == "" {

@@ -120,7 +120,7 @@ func (g *pcg64) shuffle(list []int, first int) {
 }
 
 // seedWords returns SeedSequence(seed).generate_state(4, uint64): the words of the seed are mixed into a
-// pool of four, from which the state is drawn.
+// pool of four that gives the state.
 func seedWords(seed uint64) (state [4]uint64) {
 	const (
 		initA, multA = 0x43b0d7e5, 0x931e8875

@@ -95,7 +95,7 @@ func (o *order) encode(to *bytes.Buffer, v any) error {
 	return nil
 }
 
-// sorted returns the names of an object's fields in order; those that o does not name come last.
+// sorted returns the names of an object's fields in order; names that o lacks come last.
 func (o *order) sorted(object map[string]any) []string {
 	names := slices.Sorted(maps.Keys(object))
 	if o == nil {

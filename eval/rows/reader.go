@@ -20,7 +20,7 @@ type Reader struct {
 	Distinct bool
 
 	Total    int // rows of the files so far
-	Repeated int // of them, those that Distinct left out
+	Repeated int // of them, left out by Distinct
 
 	seen map[[sha256.Size]byte]bool
 }
@@ -87,7 +87,7 @@ func textOf(text []byte) func([]byte) []byte {
 	return func(to []byte) []byte { return append(to, text...) }
 }
 
-// readFile yields the rows of one file that are to be taken.
+// readFile yields the selected rows of one file.
 func readFile(path string, take takeRow) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		f, err := os.Open(path)

@@ -31,7 +31,7 @@ type Row struct {
 	order *order // of the fields of objects; nil: sorted
 }
 
-// Error says what is wrong and where.
+// Error is an error at a place in a file.
 type Error struct {
 	Where string // as in Row
 	Field string // path of the field; empty: the whole row
@@ -51,7 +51,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // code benchmarks reach about 10 MB.
 const maxLine = 1 << 30
 
-// Files returns the path of a file or, if there is no such file, the files that it matches as a pattern
+// Files returns the path of a file or, if it does not exist, the files that it matches as a pattern
 // (path/filepath.Match), sorted. Without any, it returns the error for the missing file.
 func Files(path string) ([]string, error) {
 	_, err := os.Stat(path)

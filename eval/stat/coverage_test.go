@@ -15,7 +15,7 @@ import (
 // problems, runs and suites. It takes minutes, so it runs only by flag:
 //
 //	go test ./eval/stat -run TestCoverage -study 1000 -timeout 60m
-var study = flag.Int("study", 0, "write COVERAGE.md from so many replications of each case")
+var study = flag.Int("study", 0, "write COVERAGE.md from this many replications of each case")
 
 func TestCoverage(t *testing.T) {
 	if *study == 0 {
@@ -370,7 +370,7 @@ func testCases(s *simulation) {
 	})
 }
 
-// acrossCases have three suites of their own sizes and difficulties.
+// acrossCases have three suites of different sizes and difficulties.
 func acrossCases(s *simulation) {
 	s.title, s.head = "Across three suites of 30, 40 and 272 problems", "seeds | mean, % | IQM, % | probability of improvement, % | naive: the same by jackknife, % | naive: mean of suites × seeds as if independent, %"
 	worlds := []world{{30, 1, 8, -1.5, 2, 0, 0.3}, {40, 1, 8, 0.4, 2, 0, 0.3}, {272, 1, 8, -0.8, 2, 0, 0.3}}
@@ -416,7 +416,7 @@ func acrossCases(s *simulation) {
 			suites := draw(s.rng, seeds)
 			r := Resampling{400, s.rng.Uint64(), 0.95}
 			ivs := AcrossSuites(suites, true, r, func(w Weights) []float64 { return numbers(suites, w) })
-			// Scores of runs as if each were a run of its own.
+			// Scores of runs as if each were a separate run.
 			naive, _ := TInterval(ClusterMean(slices.Concat(All(suites).Means(suites, 0)...), nil), 0.95)
 			score := ImprovementInterval(numbers(suites, All(suites))[2], seeds, seeds, 0.95)
 			return []bool{ivs[0].holds(truth[0]), ivs[1].holds(truth[1]), score.holds(truth[2]), ivs[2].holds(truth[2]), naive.holds(truth[0])}

@@ -9,7 +9,7 @@ import (
 //
 //	adjusted_(i) = max_{j ≤ i} min(1, (m-j+1)·p_(j))
 //
-// returned in the order of the argument. Rejecting those that are at most α keeps the probability of any
+// returned in the order of the argument. Rejecting values of at most α keeps the probability of any
 // false rejection at α, whatever the dependence.
 func Holm(p []float64) []float64 {
 	order := make([]int, len(p))

@@ -31,7 +31,7 @@ func MinHash(set []uint64) Signature {
 	return s
 }
 
-// mix is the finalizer of SplitMix64 (Steele, Lea, Flood 2014), a bijection in which every output bit
+// mix is the finalizer of SplitMix64 (Steele, Lea, Flood 2014), a bijection where every output bit
 // depends on every input bit.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -75,7 +75,7 @@ func SingleLink(n int, similarity func(i, j int) float64, threshold float64) (gr
 	return group, groups
 }
 
-// exactSets is the number of sets up to which SimilarGroups compares the sets themselves. Beyond it the
+// exactSets is the most sets that SimilarGroups compares directly. Beyond it the
 // number of pairs makes short signatures worthwhile.
 const exactSets = 64
 

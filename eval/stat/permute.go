@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// exactClusters is the number of clusters up to which all 2^G sign patterns are counted.
+	// exactClusters is the most clusters whose 2^G sign patterns are all counted.
 	exactClusters = 20
 	// permutationDraws is the number of patterns drawn beyond that. It gives p = 0.05 with a standard error
 	// of 0.0015.

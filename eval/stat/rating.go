@@ -61,7 +61,7 @@ func (c *Contest) Rank(points, penalty float64) int {
 	return len(c.Rows)
 }
 
-// Rating returns the rating at which a participant would be expected to take this rank among the old
+// Rating returns the rating of a participant whose expected rank is this one among the old
 // ratings, by bisection over integers up to their maximum + 100:
 //
 //	seed(R) = 1 + Σ_i 1/(1 + 10^((R - old_i)/400)),   the largest R with seed(R) ≥ rank

@@ -66,7 +66,7 @@ func (n *nameList) UnmarshalYAML(unmarshal func(any) error) error {
 	return err
 }
 
-// DefinitionError says what is wrong in a suite definition.
+// DefinitionError is an error in a suite definition.
 type DefinitionError struct {
 	Path string
 	Err  error // with the place in the file if known

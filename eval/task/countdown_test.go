@@ -69,7 +69,7 @@ func TestCountdownGrade(t *testing.T) {
 		{"a fraction", "12/7", useAny, want{false, 0.25, "12/7", "is 12/7, not 22"}},
 		{"below zero", "3-5", useAny, want{false, 0.25, "-(5-3)", "is -2, not 22"}},
 		{"both threes", "12+7+3-3+3", useAny, want{false, 0.25, "12+7+3-3+3", "uses 3 more often than given"}},
-		{"a number of its own", "12 + 10", useAny, want{false, 0.25, "12+10", "uses 10, which is not given"}},
+		{"an invented number", "12 + 10", useAny, want{false, 0.25, "12+10", "uses 10, which is not given"}},
 		{"the target itself", "22", useAny, want{false, 0.25, "22", "uses 22, which is not given"}},
 		{"divides by zero", "12/(3-3)", useAny, want{false, 0.25, "12/(3-3)", "divides by zero"}},
 		{"an equation", "12+7+3=22", useAny, want{false, 0, "", "unexpected '='"}},

@@ -12,7 +12,7 @@ import (
 // few numbers comes close.
 const maxExpression = 1024
 
-// Operators of expr besides + - * /.
+// Operators of expr in addition to + - * /.
 const (
 	opNumber = 'n' // number
 	opMinus  = 'm' // -left

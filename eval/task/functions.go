@@ -211,7 +211,7 @@ func sum(terms []term) string {
 
 // program writes f in one of many ways. One time in three it first adds or subtracts two arguments: 3*a-2*b
 // becomes 2*(a-b)+a. One time in three it splits a term: 3*a becomes 2*a+a. Half of all programs compute
-// part of the sum on a line of its own.
+// part of the sum on a separate line.
 func (f linear) program(rng *rand.Rand) string {
 	terms := f.terms()
 	together := "" // two arguments combined, in parentheses

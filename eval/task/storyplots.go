@@ -1,6 +1,6 @@
 package task
 
-// A plot is what can happen to one quantity. Openings give it a value, moves change it, endings change it
+// A plot is a story about one quantity. Openings give it a value, moves change it, endings change it
 // and ask. In sentences, words of the story stand in braces and numbers are letters; see story.numbers.
 type plot struct {
 	name                     string

@@ -30,7 +30,7 @@ type Task interface {
 	// of n problems are the m problems of the same seed. Problems of different splits differ whatever their
 	// seeds, unless the task has just one problem.
 	Generate(split Split, n int, seed uint64) ([]rollout.Problem, error)
-	// check reports what is wrong with a problem stored as JSON.
+	// check reports an error in a problem stored as JSON.
 	check(p *rollout.Problem) error
 
 	rollout.Grader
@@ -88,7 +88,7 @@ var ErrUnknownKind = errors.New("unknown task")
 // point to the place in a file.
 type ConfigError struct {
 	Key     string // such as task.countdown.max_numbers
-	Problem string // what is wrong with its value
+	Problem string // the error in its value
 }
 
 func (e *ConfigError) Error() string { return e.Key + ": " + e.Problem }

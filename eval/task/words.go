@@ -94,7 +94,7 @@ type link struct {
 	from, to int // value before and after
 }
 
-// drawChain draws operations, each equally likely among those that keep the value an integer from 0 to
+// drawChain draws operations, each equally likely among the ones that keep the value an integer from 0 to
 // largestWordsValue.
 func drawChain(rng *rand.Rand, cfg Words) chain {
 	c := chain{start: 2 + rng.IntN(cfg.LargestNumber-1)}

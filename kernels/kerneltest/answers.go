@@ -16,7 +16,7 @@ type answer struct {
 	next    *answer
 }
 
-// begin makes the reference answer the questions of a check from all, which it adds to.
+// begin makes the reference answer a check's questions from all and add new answers to it.
 func (s *subject) begin(check string, all answers) {
 	key := fmt.Sprintf("%s short=%v %s", s.ref.Class(), s.short, check)
 	if all[key] == nil {

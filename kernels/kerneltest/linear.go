@@ -180,7 +180,7 @@ func checkMatMulDWBlocks(s *subject) error {
 	return nil
 }
 
-// embedScales are no scale and a scale that float32 cannot hold.
+// embedScales are 1 and a scale that float32 cannot hold.
 func embedScales() []float64 { return []float64{1, 5.656854249492381} }
 
 func checkEmbed(s *subject) error {

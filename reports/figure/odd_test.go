@@ -17,7 +17,7 @@ func (o odd) figure() drawer {
 func (o odd) name() string {
 	names := []string{
 		"", "A", "PPO", "β = 15", "<b>&\"bold\"</b>", "two\nlines", "a\x00b\xff", "日本語",
-		"a name so long that it has no chance to fit beside any line or under any bar of any figure",
+		"a name so long that it has no chance to fit next to any line or under any bar of any figure",
 		"WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW",
 	}
 	return names[o.IntN(len(names))]

@@ -81,7 +81,7 @@ func (s *Server) benchmarksPage(ctx context.Context, r *http.Request) (page, err
 	return p, nil
 }
 
-// benchmarked returns the runs that the address selects, else those that pass its filter,
+// benchmarked returns the runs that the address selects, else the ones that pass its filter,
 // the newest.
 func (s *Server) benchmarked(ctx context.Context, q url.Values) (runs []store.Run, note string, err error) {
 	if sel := selectionOf(q).Runs; len(sel) > 0 {

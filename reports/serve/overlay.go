@@ -192,7 +192,7 @@ func (s *Server) recorded(ctx context.Context, runs []store.Run) ([]string, erro
 	return names, nil
 }
 
-// chosenMetrics returns the metrics that an address names, else those that exp show has,
+// chosenMetrics returns the metrics that an address names, else the ones that exp show has,
 // else the first ones.
 func chosenMetrics(q url.Values, names []string) []string {
 	var chosen []string

@@ -129,7 +129,7 @@ func (v *visitor) visit(n torchfile.Node, name string, depth int) error {
 		return nil
 	}
 	below := func(key string) string {
-		if name == "" || len(key) > maxTensorName { // the latter ends the visit
+		if name == "" || len(key) > maxTensorName { // too long a key ends the visit
 			return key
 		}
 		return name + "." + key

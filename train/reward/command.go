@@ -30,7 +30,7 @@ type CommandOptions struct {
 	Log func(line string)
 }
 
-// Command scores with a program, one process per worker, which it keeps running. The
+// Command scores with a program and keeps one process per worker running. The
 // program reads one row per line from its standard input,
 //
 //	{"id": "7", "problem": "…", "prompt": "…", "response": "…", "gold": "…", "data_source": "…", "extra": {…}}

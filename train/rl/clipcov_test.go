@@ -26,7 +26,7 @@ func TestClipCovTokens(t *testing.T) {
 		{"at least one, by key", func(_ *Batch[float64], c *ClipCovConfig) { c.Ratio = 0 }, []int{3}},
 		{"bounds are exclusive", func(_ *Batch[float64], c *ClipCovConfig) { c.Low = 2 }, []int{0}},
 		{"none", func(_ *Batch[float64], c *ClipCovConfig) { c.Low = 4 }, nil},
-		{"not those that the ratio clips", func(b *Batch[float64], _ *ClipCovConfig) { b.OldLogProb[0] = -1 - math.Ln2 }, []int{3}},
+		{"not the tokens that the ratio clips", func(b *Batch[float64], _ *ClipCovConfig) { b.OldLogProb[0] = -1 - math.Ln2 }, []int{3}},
 		{"but those whose clip does not act", func(b *Batch[float64], c *ClipCovConfig) { b.OldLogProb[0], c.Low = -1+math.Ln2, 2.5 }, []int{0}},
 		{"empty mask", func(b *Batch[float64], _ *ClipCovConfig) { b.Mask = make([]bool, 5) }, nil},
 	}

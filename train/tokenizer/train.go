@@ -46,7 +46,7 @@ func Train(texts iter.Seq[string], o TrainOptions) (*Pipeline, error) {
 		return nil, err
 	}
 	if len(words) == 0 {
-		return nil, errors.New("tokenizer: there is no text to learn from")
+		return nil, errors.New("tokenizer: no text to learn from")
 	}
 	t := newBPETrainer(words)
 	t.learn(o.VocabSize-t.size()-1-len(o.Special), o)

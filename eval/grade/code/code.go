@@ -38,7 +38,7 @@ type Problem struct {
 	Family Family `json:"family"`
 	// Prompt is the text shown to a model, before any chat template.
 	Prompt string `json:"prompt"`
-	// Cluster names problems that are not independent, such as those of one contest.
+	// Cluster names problems that are not independent, such as the problems of one contest.
 	Cluster string `json:"cluster,omitempty"`
 	// Date is the publication date, such as 2024-08-31; empty if unknown.
 	Date string `json:"date,omitempty"`

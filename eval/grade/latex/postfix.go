@@ -33,7 +33,7 @@ func (p *parser) postfix(x *formula.Expr) (*formula.Expr, error) {
 				continue
 			}
 			if x.Op != formula.Sym {
-				return nil, errors.New("a prime behind something that is no name")
+				return nil, errors.New("a prime after something other than a name")
 			}
 			x = formula.Symbol(x.Name + "'")
 		case p.isOp("_"):
@@ -154,7 +154,7 @@ func (p *parser) subscript(x *formula.Expr) (*formula.Expr, error) {
 			base, err = names[sub], nil
 		}
 		if err != nil || base < 2 || base > 36 {
-			return nil, fmt.Errorf("%q is no base", sub)
+			return nil, fmt.Errorf("%q is not a base", sub)
 		}
 		digits, ok := baseDigits(x)
 		if !ok {
@@ -165,7 +165,7 @@ func (p *parser) subscript(x *formula.Expr) (*formula.Expr, error) {
 		}
 		return &formula.Expr{Op: formula.Base, Name: digits, Args: []*formula.Expr{formula.Integer(int64(base))}}, nil
 	}
-	return nil, errors.New("a subscript behind something that is no name")
+	return nil, errors.New("a subscript after something other than a name")
 }
 
 func baseDigits(x *formula.Expr) (string, bool) {
@@ -193,7 +193,7 @@ func readNumber(text string) (*formula.Expr, error) {
 	if len(text) > 18 || exp != 0 || strings.ContainsRune(mantissa, '.') {
 		r, ok := new(big.Rat).SetString(text)
 		if !ok {
-			return nil, fmt.Errorf("%q is no number", text)
+			return nil, fmt.Errorf("%q is not a number", text)
 		}
 		x := formula.Number(r)
 		if whole, frac, ok := strings.Cut(mantissa, "."); ok || exp != 0 {
@@ -205,7 +205,7 @@ func readNumber(text string) (*formula.Expr, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no number", text)
+		return nil, fmt.Errorf("%q is not a number", text)
 	}
 	return formula.Integer(n), nil
 }

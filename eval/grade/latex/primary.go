@@ -97,7 +97,7 @@ func (p *parser) repeating(text string) (*formula.Expr, error) {
 	p.i++
 	if cycle.kind != tokNum || strings.Trim(cycle.text, "0123456789") != "" || len(cycle.text) > 60 ||
 		len(text) > 60 {
-		return nil, errors.New("a bar over something that is no run of digits")
+		return nil, errors.New("a bar over something other than digits")
 	}
 	if err := p.expect("}"); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (p *parser) repeating(text string) (*formula.Expr, error) {
 	head, ok := new(big.Rat).SetString(text + "0")
 	tail, ok2 := new(big.Int).SetString(cycle.text, 10)
 	if !ok || !ok2 {
-		return nil, fmt.Errorf("%q is no number", text)
+		return nil, fmt.Errorf("%q is not a number", text)
 	}
 	den := new(big.Int).Sub(TenTo(len(cycle.text)), big.NewInt(1))
 	den.Mul(den, TenTo(len(frac)))
