@@ -109,8 +109,8 @@ while :; do sleep 0.01; done`
 	}
 }
 
-// Jobs wait for those that they need; after a failure none starts, or with KeepGoing
-// those that need it.
+// Jobs wait for the jobs that they need. After a failure no job starts, or with KeepGoing
+// none that needs the failed one.
 func TestLocal(t *testing.T) {
 	jobs := []Job{{Until: config.SFT}, {Needs: []int{0}}, {Needs: []int{0}}, {}}
 	for _, tt := range []struct {

@@ -14,14 +14,14 @@ type Local struct {
 	// Started and Ended hear of each job; they are called one at a time.
 	Started func(i int)
 	Ended   func(i int, e End)
-	// Failed reports whether an end that is no success is a failure.
+	// Failed reports whether an unsuccessful end is a failure.
 	Failed func(e End) bool
 	// KeepGoing starts further jobs after one has failed, unless they need it.
 	KeepGoing bool
 }
 
-// ErrNotStarted is the End.Err of a job that was not started, because one that it needs
-// failed, another one failed, or the study was stopped.
+// ErrNotStarted is the End.Err of a job that was not started because a job that it needs or
+// another one failed, or the study was stopped.
 var ErrNotStarted = errors.New("not started")
 
 // Run executes the jobs and returns how each ended, by index. When stop is cancelled, it
@@ -74,7 +74,7 @@ func (l *Local) Run(stop, kill context.Context) []End {
 	return ends
 }
 
-// jobState is what became of a job so far.
+// jobState is the state of a job.
 type jobState uint8
 
 const (

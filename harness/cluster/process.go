@@ -54,9 +54,9 @@ type End struct {
 }
 
 // Run starts the process and waits for its end. When stop is cancelled, it asks the
-// process once to save and stop, and goes on waiting; kill ends the process at once. The
-// process is in a group of its own, so Ctrl-C in a terminal reaches only this one, which
-// passes it on.
+// process once to save and stop, and keeps waiting; kill ends the process at once. The
+// process is in a new process group, so Ctrl-C in a terminal reaches only this program,
+// which passes it on.
 func (p *Process) Run(stop, kill context.Context) End {
 	cmd := exec.Command(p.Program, p.Args...)
 	cmd.Env = append(os.Environ(), p.Env...)
@@ -90,7 +90,7 @@ func (p *Process) Run(stop, kill context.Context) End {
 	return end
 }
 
-// saidLines is how many of its last lines that are no progress a process is quoted with.
+// saidLines is the number of a process's last lines, except progress, in an error about it.
 const saidLines = 40
 
 // listen passes on progress until the stream ends, and returns the last other lines.
