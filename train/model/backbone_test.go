@@ -56,7 +56,7 @@ func narrowed(x []float32) []uint16 {
 	return slices.Clone(kernels.Bits(b))
 }
 
-// fillAdapters gives B, which Init leaves at 0, values of its own.
+// fillAdapters gives B, which Init leaves at 0, random values.
 func fillAdapters(m *Model) {
 	for _, t := range m.Tensors() {
 		if len(t.Shape) == 2 && !t.Auxiliary() {
@@ -69,7 +69,7 @@ func fillAdapters(m *Model) {
 	m.Refresh()
 }
 
-// roundedModel is a model of its own with the values of newBackbone's BF16 base.
+// roundedModel is a separate model with the values of newBackbone's BF16 base.
 func roundedModel(t *testing.T, be kernels.Backend, c Config, dtype kernels.DType) *Model {
 	t.Helper()
 	m, err := New(be, c, Heads{LM: true}, false)
@@ -109,8 +109,8 @@ func logProbs(t *testing.T, be kernels.Backend, m *Model, b Batch) []float32 {
 	return lp
 }
 
-// wider are the variants at widths at which rows of tensors straddle what is packed at a
-// time.
+// wider returns the variant with a width that makes rows of tensors straddle the pieces of
+// packing.
 func wider(c Config) Config {
 	c.Width, c.FFN, c.Head, c.Vocab, c.Experts.FFN = 7*c.Width, 9*c.FFN, 5*c.Head, 150, 9*c.Experts.FFN
 	if c.Experts.Shared > 0 {

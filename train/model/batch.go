@@ -11,8 +11,8 @@ import (
 // Completion tokens are the scored ones: row r of every [R] result belongs to the r-th
 // completion token of the batch, and comes from the position before it.
 //
-// Neighbours with the same number in Group have the same prompt, which is computed once for
-// all of them. That changes no bit of a sequence's forward pass, but gradients round
+// Neighbours with the same number in Group have the same prompt, which is computed only
+// once. That changes no bit of a sequence's forward pass, but gradients round
 // differently from the gradients of single sequences. Without Group every sequence is computed
 // separately. The last token of a completion is only a target and is not computed.
 type Batch struct {
@@ -22,7 +22,7 @@ type Batch struct {
 	Group   []int32 // [S], or empty
 }
 
-// groupEnd returns the sequence after those that share the prompt of sequence s.
+// groupEnd returns the sequence after the ones that share the prompt of sequence s.
 func (b Batch) groupEnd(s int) int {
 	end := s + 1
 	for len(b.Group) > 0 && end < len(b.Prompt) && b.Group[end] == b.Group[s] {

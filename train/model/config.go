@@ -167,7 +167,7 @@ func (c Config) windowed(l int) bool { return c.Windowed != nil && c.Windowed[l]
 // sparse reports whether layer l has a mixture of experts.
 func (c Config) sparse(l int) bool { return c.Sparse != nil && c.Sparse[l] }
 
-// routing returns the rule by which a sparse layer chooses experts.
+// routing returns a sparse layer's rule for choosing experts.
 func (c Config) routing() kernels.Routing {
 	return kernels.Routing{Experts: c.Experts.Count, Top: c.Experts.Top, Renorm: c.Experts.Renorm,
 		Shared: c.Experts.Shared > 0}

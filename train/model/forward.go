@@ -99,7 +99,7 @@ func (c Config) keyHeads() kernels.NormShape {
 		UnitOffset: c.UnitOffset}
 }
 
-// scoredRows gathers the hidden states from which scores and values are read.
+// scoredRows gathers the hidden states that give scores and values.
 func (ws *Workspace) scoredRows() kernels.Buffer {
 	C := ws.c.Width
 	h := ws.h.Slice(0, ws.r*C)

@@ -89,7 +89,7 @@ type setting struct {
 	operand kernels.DType // does show: the numerics class
 	cuts    []int         // ends of the micro-batches
 	keep    Keep
-	slack   int // room in the workspace beyond what is needed
+	slack   int // spare room in the workspace
 }
 
 func (s setting) String() string {
@@ -302,11 +302,11 @@ func TestAnyCut(t *testing.T) {
 	}
 }
 
-// TestAnyOrder: what a pass computes for a sequence does not depend on the sequences
-// that it is packed with, nor on whether it shares its prompt. The gradient of parameters
-// does depend on the order of the groups, and on nothing else: in float32, where each is
-// one gradient block, it is the sum of their own gradients in the order of the batch. The
-// embedding, whose rows are added token by token, is left out.
+// TestAnyOrder: the results for a sequence do not depend on the sequences packed with it,
+// nor on whether it shares its prompt. The gradient of parameters depends only on the order
+// of the groups: in float32, where each group is one gradient block, it is the sum of the
+// groups' gradients in the order of the batch. The embedding is left out, because its rows
+// are added token by token.
 func TestAnyOrder(t *testing.T) {
 	open := engines{}
 	moved := 0
@@ -368,8 +368,8 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSharedPromptGradient: a prompt that is computed once has the gradient of one that is
-// computed for each sequence, but for its rounding.
+// TestSharedPromptGradient: computing a prompt once gives the same gradient, up to rounding,
+// as computing it for each sequence.
 func TestSharedPromptGradient(t *testing.T) {
 	open := engines{}
 	for seed := range uint64(6) {
@@ -393,7 +393,7 @@ func TestSharedPromptGradient(t *testing.T) {
 }
 
 // TestSharedPromptRows: by hand, three completions of 4, 1 and 3 tokens of a prompt of 2,
-// and a sequence of its own.
+// and a separate sequence.
 func TestSharedPromptRows(t *testing.T) {
 	be := openCPU(t, cpu.BestLevel(), 1)
 	ws, err := NewWorkspace(be, bitsConfig, Heads{LM: true}, Capacity{Tokens: 12, Sequences: 4}, KeepNothing)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The totals are those that the hub shows under "Safetensors" for the models that
+// The totals are the hub's figures under "Safetensors" for the models that
 // store each parameter once. Where a tied output projection is stored a second
 // time (Qwen3-0.6B and 1.7B), the difference is in the comment.
 func TestPublishedParameters(t *testing.T) {

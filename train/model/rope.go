@@ -47,7 +47,7 @@ func (r RopeScaling) validate(c Config) (errs []error) {
 	return errs
 }
 
-// FixedLength returns the longest sequence for which the rotary frequencies do not depend
+// FixedLength returns the longest sequence whose rotary frequencies do not depend
 // on its length; 0 means any. Keys in a cache keep the frequencies of the length they were
 // computed at, so longer sequences would not have one log-prob per token.
 func (r RopeScaling) FixedLength() int {
@@ -113,7 +113,7 @@ func (r RopeScaling) llama3(f float64) float64 {
 }
 
 // yarn divides frequencies that turn less than BetaSlow times over the original length by
-// the factor, keeps those that turn more than BetaFast times, and blends in between.
+// the factor, keeps the ones that turn more than BetaFast times, and blends in between.
 func (r RopeScaling) yarn(freq []float64, theta float64, R int) {
 	turns := func(beta float64) float64 { // the channel that turns beta times
 		return float64(R) * math.Log(float64(r.Original)/(beta*2*math.Pi)) / (2 * math.Log(theta))
