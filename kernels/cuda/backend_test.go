@@ -225,7 +225,7 @@ func failAlloc(t *testing.T) {
 	if !strings.Contains(err.Error(), "allocate 100 MiB") {
 		t.Error(err)
 	}
-	x, err := b.Alloc(kernels.F32, 1<<20) // the device goes on
+	x, err := b.Alloc(kernels.F32, 1<<20) // the device still works
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func failAlloc(t *testing.T) {
 	}
 }
 
-// syncError returns the error with which Sync panics.
+// syncError returns the error that Sync panics with.
 func syncError(b *Backend) (err error) {
 	defer func() { err, _ = recover().(error) }()
 	b.Sync()

@@ -10,7 +10,7 @@ import (
 	"exp/kernels"
 )
 
-// ErrNoDriver is returned where the driver's library is missing: there is no GPU, or its
+// ErrNoDriver means that the driver's library is missing: the machine has no GPU, or its
 // driver is not installed.
 var ErrNoDriver = errors.New("no CUDA driver")
 
@@ -34,7 +34,7 @@ func lasting(code int) bool {
 // launchSize says that a kernel needs more registers than the device has. It loses nothing.
 const launchSize = 701
 
-// meaning is what a code says and what to do.
+// meaning explains an error code and suggests what to do.
 type meaning struct{ text, help string }
 
 const lost = "continue the run; if it happens again, report it with the output of exp doctor --json"

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The suite finds a kernel that is wrong. Each mutant is a fake driver with one change in its
-// kernels, on which a check must fail.
+// The suite finds a wrong kernel. Each mutant is a fake driver with one change in its kernels; a
+// check must fail on it.
 func TestMutants(t *testing.T) {
 	fake(t)
 	open(t)
@@ -44,7 +44,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// mutate builds a fake driver in lib from sources in which file has `to` for the first `from`.
+// mutate builds a fake driver in lib from sources where `to` replaces the first `from` in file.
 func mutate(t *testing.T, lib, file, from, to string) {
 	t.Helper()
 	text := read(t, file)

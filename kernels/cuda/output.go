@@ -54,7 +54,7 @@ func sliceScores(s kernels.Scores, lo, hi int) kernels.Scores {
 }
 
 // chunks yields the first row and the workspace of each chunk of R rows: perRow floats for a
-// row, about chunkLogits for all. It ends early if there is no memory.
+// row, about chunkLogits for all. It ends early if the memory does not suffice.
 func (b *Backend) chunks(R, perRow int) func(yield func(lo int, room kernels.Buffer) bool) {
 	return func(yield func(lo int, room kernels.Buffer) bool) {
 		rows := min(R, max(1, chunkLogits/perRow))

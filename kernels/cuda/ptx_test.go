@@ -29,7 +29,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// included are the headers of the kernels, in the order in which ptx.sh reads them.
+// included are the headers of the kernels, in the order that ptx.sh reads them.
 func included() []string { return []string{"gpu.h", "args.h", "num.h", "sum.h", "sequence.h"} }
 
 // Each PTX carries the digest of what it was compiled from (ptx.sh). `make ptx` compiles it again.
