@@ -82,14 +82,7 @@ func TestRunResultsForPrograms(t *testing.T) {
 func TestRunInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a store")
 	args := []string{"run", smokeConfig, "--set", "train.steps=40", "--store", dir, "--threads", "1"}
-	signals := make(chan os.Signal, 1)
-	go func() {
-		for recordedSteps(dir) == 0 {
-			time.Sleep(5 * time.Millisecond)
-		}
-		signals <- syscall.SIGINT
-	}()
-	got := call{signals: signals}.run(args...)
+	got := call{signals: interruptedAtWork(dir)}.run(args...)
 	if got.code == 0 {
 		t.Skip("this machine finished the run before the signal came")
 	}
@@ -125,7 +118,19 @@ func TestRunArguments(t *testing.T) {
 	}
 }
 
-// recordedSteps is how many steps the newest run of a store has, 0 without a store.
+// interruptedAtWork delivers SIGINT once the newest run of a store has recorded a step.
+func interruptedAtWork(dir string) chan os.Signal {
+	signals := make(chan os.Signal, 1)
+	go func() {
+		for recordedSteps(dir) == 0 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		signals <- syscall.SIGINT
+	}()
+	return signals
+}
+
+// recordedSteps returns the number of steps of a store's newest run, 0 without a store.
 func recordedSteps(dir string) int64 {
 	db, err := store.Open(dir, store.Options{ReadOnly: true})
 	if err != nil {

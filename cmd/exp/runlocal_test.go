@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -100,14 +97,7 @@ func TestRunLocalInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	args := []string{"run", smokeConfig, "--seeds", "0-1", "--set", "train.steps=400", "--set", "eval.online.every_steps=0",
 		"--on", "local", "-j", "2", "--store", dir}
-	signals := make(chan os.Signal, 1)
-	go func() {
-		for recordedSteps(dir) == 0 {
-			time.Sleep(5 * time.Millisecond)
-		}
-		signals <- syscall.SIGINT
-	}()
-	got := call{signals: signals}.run(args...)
+	got := call{signals: interruptedAtWork(dir)}.run(args...)
 	if got.code != 130 || !strings.Contains(got.stderr, "stopping all runs") ||
 		!strings.Contains(got.stderr, "to continue: exp "+strings.Join(args, " ")) {
 		t.Fatalf("exit code %d: %s", got.code, got.stderr)
