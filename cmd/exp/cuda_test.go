@@ -80,7 +80,8 @@ func sameRun(t *testing.T, set, class string) {
 	a, want := recordOf(t, cpu)
 	b, got := recordOf(t, gpu)
 	if a.RID != b.RID || a.Chain != b.Chain || b.Status != store.Done || b.Device != "cuda/emulated device" {
-		t.Errorf("on the GPU the run is %s with chain %s (%s on %s), on the CPU %s with %s", b.RID, b.Chain, b.Status, b.Device, a.RID, a.Chain)
+		t.Errorf("on the GPU the run is %s with chain %s (%s on %s), on the CPU %s with %s", b.RID, b.Chain, b.Status,
+			b.Device, a.RID, a.Chain)
 	}
 	if len(want) < 15 || !maps.Equal(want, got) {
 		t.Errorf("outputs on the GPU %v, on the CPU %v", got, want)
@@ -99,19 +100,25 @@ func TestCUDALacks(t *testing.T) {
 		code                   int
 		texts                  []string
 	}{
-		{"old driver", "version=11040", "cuda", 7, []string{"driver for CUDA 11.4: the driver is too old", "install driver 525"}},
+		{"old driver", "version=11040", "cuda", 7, []string{"driver for CUDA 11.4: the driver is too old",
+			"install driver 525"}},
 		{"no device", "devices=0", "cuda", 7, []string{"the driver sees no device", "CUDA_VISIBLE_DEVICES"}},
-		{"few devices", "", "cuda:3", 7, []string{"compute.device is cuda:3, and there is no such GPU: the driver lists 1", "exp doctor lists"}},
-		{"old device", "capability=75", "cuda", 7, []string{"emulated device has compute capability 7.5", "8.0 or newer"}},
+		{"few devices", "", "cuda:3", 7,
+			[]string{"compute.device is cuda:3, and there is no such GPU: the driver lists 1", "exp doctor lists"}},
+		{"old device", "capability=75", "cuda", 7, []string{"emulated device has compute capability 7.5",
+			"8.0 or newer"}},
 		{"broken driver", "init=803", "cuda", 7, []string{"differ", "reboot"}},
-		{"memory", "memory=8", "cuda", 7, []string{"cuda:0 has 8.00 MiB", "key/value cache of the sampler", "compute.recompute"}},
-		{"auto, old driver", "version=11040", "auto", 0, []string{"compute.device auto: on the CPU, because cuda: driver for CUDA 11.4"}},
+		{"memory", "memory=8", "cuda", 7, []string{"cuda:0 has 8.00 MiB", "key/value cache of the sampler",
+			"compute.recompute"}},
+		{"auto, old driver", "version=11040", "auto", 0,
+			[]string{"compute.device auto: on the CPU, because cuda: driver for CUDA 11.4"}},
 		{"auto, old device", "capability=75", "auto", 0,
 			[]string{"compute.device auto: on the CPU, because emulated device has compute capability 7.5"}},
 		{"auto", "", "auto", 0, []string{"compute.device auto: on cuda:0, emulated device"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := onGPU(t, tt.settings, "run", smokeRecipe, "--device", tt.device, "--store", t.TempDir(), "--until", "init")
+			e := onGPU(t, tt.settings, "run", smokeRecipe, "--device", tt.device, "--store", t.TempDir(),
+				"--until", "init")
 			for _, text := range tt.texts {
 				if e.code != tt.code || !strings.Contains(e.stderr, text) {
 					t.Errorf("exit code %d, want %d and %q:\n%s", e.code, tt.code, text, e.stderr)
@@ -123,9 +130,12 @@ func TestCUDALacks(t *testing.T) {
 		})
 	}
 	// No kernel computes the sums of tensor cores yet.
-	matrix := []string{"run", smokeRecipe, "--set", "model.dtype=bf16", "--set", "compute.numerics=matrix/16x25", "--store", t.TempDir(), "--device"}
-	onGPU(t, "", append(matrix, "cuda")...).refuses(t, 7, "class matrix/16x25 only by emulation on the CPU", "compute.numerics", "--device cpu")
-	onGPU(t, "", append(matrix, "auto", "--dry-run")...).says(t, "compute.device auto: on the CPU, because this version computes class matrix/16x25")
+	matrix := []string{"run", smokeRecipe, "--set", "model.dtype=bf16", "--set", "compute.numerics=matrix/16x25",
+		"--store", t.TempDir(), "--device"}
+	onGPU(t, "", append(matrix, "cuda")...).refuses(t, 7, "class matrix/16x25 only by emulation on the CPU",
+		"compute.numerics", "--device cpu")
+	onGPU(t, "", append(matrix, "auto", "--dry-run")...).says(t,
+		"compute.device auto: on the CPU, because this version computes class matrix/16x25")
 	// A command that plans no run.
 	onGPU(t, "devices=0", "bench", "--device", "cuda").refuses(t, 7, "the driver sees no device", "--device cpu")
 }
@@ -142,12 +152,15 @@ func TestCUDAWithoutDriver(t *testing.T) {
 func TestCUDAMemoryTaken(t *testing.T) {
 	for _, tt := range []struct{ taken, set, part, help string }{
 		{"1024", "rollout.page_tokens=16", "weights and gradients", "train.lora.rank"},
-		{"1016", "rollout.page_tokens=16", "activations of a micro-batch: cuda:0: allocate", "compute.micro_batch_tokens"},
-		{"1000", "rollout.page_tokens=4096", "key/value cache of the sampler: cuda:0: allocate", "rollout.max_sequences"},
+		{"1016", "rollout.page_tokens=16", "activations of a micro-batch: cuda:0: allocate",
+			"compute.micro_batch_tokens"},
+		{"1000", "rollout.page_tokens=4096", "key/value cache of the sampler: cuda:0: allocate",
+			"rollout.max_sequences"},
 	} {
 		t.Run(tt.part, func(t *testing.T) {
 			dir := t.TempDir()
-			e := onGPU(t, "taken="+tt.taken, "-q", "run", smokeRecipe, "--device", "cuda", "--store", dir, "--set", tt.set)
+			e := onGPU(t, "taken="+tt.taken, "-q", "run", smokeRecipe, "--device", "cuda", "--store", dir,
+				"--set", tt.set)
 			e.refuses(t, 7, tt.part, "the device is out of memory", tt.help, "--dry-run")
 			if run, _ := recordOf(t, dir); run.Status != store.Failed {
 				t.Errorf("the run is %s", run.Status)
@@ -167,7 +180,8 @@ func TestCUDADeviceLost(t *testing.T) {
 		t.Fatalf("%v, %v", saved, err)
 	}
 	run := []string{"-q", "run", smokeRecipe, "--device", "cuda", "--store", gpu}
-	onGPU(t, "fail=40:719", run...).refuses(t, 7, "sft: cuda:0: ", "a kernel failed (code 719)", "to continue: ", "--device cuda")
+	onGPU(t, "fail=40:719", run...).refuses(t, 7, "sft: cuda:0: ", "a kernel failed (code 719)", "to continue: ",
+		"--device cuda")
 	onGPU(t, "lost="+strings.Replace(saved[0], cpu, gpu, 1), run...).refuses(t, 7, "train: cuda:0: ", "code 719")
 	failed, _ := recordOf(t, gpu)
 	if failed.Status != store.Failed || failed.Steps < 2 || failed.Steps == undisturbed.Steps {
@@ -185,7 +199,8 @@ func TestCUDADeviceLost(t *testing.T) {
 		}
 		got, outputs := recordOf(t, dir)
 		if got.RID != undisturbed.RID || got.Chain != undisturbed.Chain || !maps.Equal(outputs, want) {
-			t.Errorf("resumed on %s, run %s has chain %s, undisturbed %s has %s", device, got.RID, got.Chain, undisturbed.RID, undisturbed.Chain)
+			t.Errorf("resumed on %s, run %s has chain %s, undisturbed %s has %s", device, got.RID, got.Chain,
+				undisturbed.RID, undisturbed.Chain)
 		}
 	}
 }
@@ -218,7 +233,8 @@ func TestCUDACommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(e.stdout), &b); err != nil {
 		t.Fatal(err)
 	}
-	if m := b.Data.Models[0]; b.Data.Backend != "cuda/emulated device" || b.Data.Machine != nil || m.Train.TokensPer.Median <= 0 || m.Train.Share != 0 || len(m.MatMul) == 0 {
+	if m := b.Data.Models[0]; b.Data.Backend != "cuda/emulated device" || b.Data.Machine != nil ||
+		m.Train.TokensPer.Median <= 0 || m.Train.Share != 0 || len(m.MatMul) == 0 {
 		t.Errorf("measured %+v", b.Data)
 	}
 	onGPU(t, "", flags...).says(t, "cuda/emulated device, cuda:0, emulated device, f32", "train 2 × 4")
@@ -229,10 +245,12 @@ func TestCUDACommands(t *testing.T) {
 // exp doctor trains on the GPU too, and survives a GPU that fails.
 func TestCUDADoctor(t *testing.T) {
 	e := onGPU(t, "", "doctor", "--quick", "--store", t.TempDir())
-	e.says(t, "cuda:0)", "CUDA 13.0", "1 found; compute.device cuda", "as on every machine of the class cpu/fma", "as on every machine of the class cpu/bf16",
+	e.says(t, "cuda:0)", "CUDA 13.0", "1 found; compute.device cuda", "as on every machine of the class cpu/fma",
+		"as on every machine of the class cpu/bf16",
 		"emulated device, 1.00 GiB, compute capability 9.0; can compute the numerics")
 	e = onGPU(t, "fail=40:719", "doctor", "--quick", "--store", t.TempDir())
-	if e.code != 7 || !strings.Contains(e.stdout, "a kernel failed (code 719)") || !strings.Contains(e.stdout, "sandbox") {
+	if e.code != 7 || !strings.Contains(e.stdout, "a kernel failed (code 719)") ||
+		!strings.Contains(e.stdout, "sandbox") {
 		t.Errorf("exit code %d\n%s\n%s", e.code, e.stdout, e.stderr)
 	}
 }

@@ -51,9 +51,11 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("exit code %d\n%s", e.code, e.stderr)
 	}
 	for name, text := range map[string]string{
-		"machine/kernels": " chosen; ", "build/version": "exp ", "store/place": "exp run would create " + dir, "store/writing": "allowed",
-		"GPU/devices": "", "configuration/environment": "no EXP_ variables", "determinism/sampler": "bit for bit",
-		"determinism/same bits": "portable on 1", "determinism/digest": "cpu/fma", "determinism/bf16 digest": "cpu/bf16", "machine/bf16": "bf16", "speed/measured": "GFLOP/s",
+		"machine/kernels": " chosen; ", "machine/bf16": "bf16", "build/version": "exp ",
+		"store/place": "exp run would create " + dir, "store/writing": "allowed", "GPU/devices": "",
+		"configuration/environment": "no EXP_ variables", "determinism/sampler": "bit for bit",
+		"determinism/same bits": "portable on 1", "determinism/digest": "cpu/fma",
+		"determinism/bf16 digest": "cpu/bf16", "speed/measured": "GFLOP/s",
 	} {
 		if f, ok := found[name]; !ok || !strings.Contains(f.Text, text) {
 			t.Errorf("%s: %q, want %q in it", name, f.Text, text)
@@ -71,7 +73,8 @@ func TestDoctorFinds(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "store")
 	smoke(t, whole, "--until", "prepare").succeeds(t)
 	before := contents(t, whole)
-	if _, found := doctor(t, map[string]string{}, "--store", whole, "--quick"); found["store/schema"].Health != healthy || len(found) == 0 {
+	_, found := doctor(t, map[string]string{}, "--store", whole, "--quick")
+	if found["store/schema"].Health != healthy || len(found) == 0 {
 		t.Errorf("a good store: %+v", found["store/schema"])
 	}
 	if f := integrity(t, whole); f.Health != healthy {
@@ -93,9 +96,12 @@ func TestDoctorFinds(t *testing.T) {
 			bend(t, filepath.Join(dir, "exp.db"), func([]byte) []byte { return []byte(strings.Repeat("text ", 999)) })
 		}, nil, 4, "store/schema", "damaged or not a store"},
 		{"newer", func(dir string) { newerStore(t, dir) }, nil, 7, "store/schema", "written by a newer exp"},
-		{"EXP_CPU", nil, map[string]string{"EXP_CPU": "avx1024"}, 2, "configuration/EXP_CPU", `unknown cpu level "avx1024"`},
-		{"EXP_THREADS", nil, map[string]string{"EXP_THREADS": "-1"}, 2, "configuration/EXP_THREADS", `"-1" is not a number of threads`},
-		{"user file", nil, map[string]string{"EXP_CONFIG": user}, 2, "configuration/user file", user + ":2:12: error[E111]"},
+		{"EXP_CPU", nil, map[string]string{"EXP_CPU": "avx1024"}, 2, "configuration/EXP_CPU",
+			`unknown cpu level "avx1024"`},
+		{"EXP_THREADS", nil, map[string]string{"EXP_THREADS": "-1"}, 2, "configuration/EXP_THREADS",
+			`"-1" is not a number of threads`},
+		{"user file", nil, map[string]string{"EXP_CONFIG": user}, 2, "configuration/user file",
+			user + ":2:12: error[E111]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "store")
@@ -126,8 +132,12 @@ func TestDoctorReadsEveryPage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	smoke(t, dir, "--until", "prepare").succeeds(t)
 	page := rootPage(t, dir, "artifacts_stage")
-	bend(t, filepath.Join(dir, "exp.db"), func(b []byte) []byte { copy(b[page:], bytes.Repeat([]byte{0xa5}, 4096)); return b })
-	if f := integrity(t, dir); f.Health != failing || f.Code != 4 || !strings.Contains(f.Text, "damaged") || f.Help == "" {
+	bend(t, filepath.Join(dir, "exp.db"), func(b []byte) []byte {
+		copy(b[page:], bytes.Repeat([]byte{0xa5}, 4096))
+		return b
+	})
+	if f := integrity(t, dir); f.Health != failing || f.Code != 4 || !strings.Contains(f.Text, "damaged") ||
+		f.Help == "" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -156,7 +166,8 @@ func rootPage(t *testing.T, dir, index string) int {
 	}
 	defer db.Close()
 	var page, size int
-	if err := errors.Join(db.QueryRow("SELECT rootpage FROM sqlite_master WHERE name = ?", index).Scan(&page), db.QueryRow("PRAGMA page_size").Scan(&size)); err != nil {
+	if err := errors.Join(db.QueryRow("SELECT rootpage FROM sqlite_master WHERE name = ?", index).Scan(&page),
+		db.QueryRow("PRAGMA page_size").Scan(&size)); err != nil {
 		t.Fatal(err)
 	}
 	return (page - 1) * size
@@ -183,10 +194,14 @@ func TestDoctorJudges(t *testing.T) {
 		numerics string
 		want     string // health of the last finding, and a part of its text
 	}{
-		{"as expected", []string{good, good}, "cpu/fma", "ok bc7a86efa34e3e5b, as on every machine of the class cpu/fma"},
-		{"agree on other bits", []string{other, other}, "cpu/fma", "fail 0123456789abcdef, but every machine of the class cpu/fma gives bc7a86efa34e3e5b"},
-		{"unknown class", []string{other, other}, "cpu/fma/gofma-arm64", "warning 0123456789abcdef; none is known for the class cpu/fma/gofma-arm64"},
-		{"disagree", []string{good, other, good}, "cpu/fma", "fail the same training gave different bits: bc7a86ef by avx2 on 1, avx2 on 3; 01234567 by avx2 on 2"},
+		{"as expected", []string{good, good}, "cpu/fma",
+			"ok bc7a86efa34e3e5b, as on every machine of the class cpu/fma"},
+		{"agree on other bits", []string{other, other}, "cpu/fma",
+			"fail 0123456789abcdef, but every machine of the class cpu/fma gives bc7a86efa34e3e5b"},
+		{"unknown class", []string{other, other}, "cpu/fma/gofma-arm64",
+			"warning 0123456789abcdef; none is known for the class cpu/fma/gofma-arm64"},
+		{"disagree", []string{good, other, good}, "cpu/fma",
+			"fail the same training gave different bits: bc7a86ef by avx2 on 1, avx2 on 3; 01234567 by avx2 on 2"},
 	} {
 		d := &diagnosis{}
 		var list []selftest.Trial
@@ -198,7 +213,8 @@ func TestDoctorJudges(t *testing.T) {
 		if got := fmt.Sprintf("%s %s", last.Health, last.Text); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
-		if bad := d.conclude(); (len(bad) > 0) != strings.HasPrefix(tt.want, "fail") || len(bad) > 0 && gravest(bad) != cli.ExitDivergence {
+		if bad := d.conclude(); (len(bad) > 0) != strings.HasPrefix(tt.want, "fail") ||
+			len(bad) > 0 && gravest(bad) != cli.ExitDivergence {
 			t.Errorf("%s: failures %+v", tt.name, bad)
 		}
 	}
@@ -213,11 +229,14 @@ func TestDoctorJudgesGPUs(t *testing.T) {
 		err   error
 		want  string
 	}{
-		{"CPU build, no GPU", nil, nil, device.ErrNotBuilt, "ok devices: none, and none needed: this program was built without CUDA and computes on the CPU\n"},
-		{"CPU build, GPU", files, nil, device.ErrNotBuilt, "warning devices: /dev/nvidia0 found, but this program was built without CUDA\n"},
+		{"CPU build, no GPU", nil, nil, device.ErrNotBuilt,
+			"ok devices: none, and none needed: this program was built without CUDA and computes on the CPU\n"},
+		{"CPU build, GPU", files, nil, device.ErrNotBuilt,
+			"warning devices: /dev/nvidia0 found, but this program was built without CUDA\n"},
 		{"no driver, no GPU", nil, nil, &device.Error{Err: device.ErrNoDriver},
 			"ok devices: none, and none needed: no CUDA driver is installed, and runs compute on the CPU\n"},
-		{"no driver, GPU", files, nil, &device.Error{Err: device.ErrNoDriver}, "warning devices: no CUDA driver is installed\n"},
+		{"no driver, GPU", files, nil, &device.Error{Err: device.ErrNoDriver},
+			"warning devices: no CUDA driver is installed\n"},
 		{"driver fails", nil, nil, &device.Error{Err: errors.New("cuda: open the driver: it differs (code 803)")},
 			"warning devices: cuda: open the driver: it differs (code 803)\n"},
 		{"devices", files, &device.GPUs{CUDA: "12.4", List: []device.GPU{

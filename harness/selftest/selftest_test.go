@@ -27,7 +27,8 @@ func TestTrain(t *testing.T) {
 	backends := []kernels.Backend{ref.New[float32](), ref.NewMixed(), ref.NewMatrix()}
 	for l := cpu.Portable; l <= cpu.AMX; l++ {
 		if l.Supported() {
-			backends = append(backends, openCPU(t, l, 1, kernels.F32), openCPU(t, l, 3, kernels.F32), openCPU(t, l, 2, kernels.BF16))
+			backends = append(backends, openCPU(t, l, 1, kernels.F32), openCPU(t, l, 3, kernels.F32),
+				openCPU(t, l, 2, kernels.BF16))
 		}
 	}
 	for _, be := range backends {
