@@ -375,17 +375,6 @@ func (m *Model) pack(w kernels.Matrix) {
 	}
 }
 
-// CopyFrom sets every parameter that both models have to src's value, and refreshes. The
-// models may differ in their heads, but not in their backbone.
-func (m *Model) CopyFrom(src *Model) {
-	for _, t := range m.tensors {
-		if from, ok := src.params.byName[t.Name]; ok {
-			m.be.Copy(m.params.view(t.Name), from)
-		}
-	}
-	m.Refresh()
-}
-
 // ZeroGrads clears all gradients.
 func (m *Model) ZeroGrads() {
 	m.be.Zero(m.grads.buf)
