@@ -15,6 +15,7 @@ import (
 	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/experiments/storetest"
 	"exp/harness/metric"
 )
 
@@ -177,7 +178,8 @@ func (b builder) everything(r store.Run) {
 	b.must(b.db.AddCheckpoint(ctx, store.Checkpoint{Run: r.ID, Step: 10, Digest: digestOf("c"), Chain: digestOf("chain"), Bytes: 3 << 20}))
 	log := b.blob("log", "log\n")
 	st := b.stage(r, "merge", "", []store.IO{b.blob("config.json", "{}"), b.blob("model.safetensors", "w"), b.blob("a", "a"), b.blob("b", "b"), b.blob("c", "c")})
-	b.must(b.db.AddArtifact(ctx, store.Artifact{Run: r.ID, Stage: st.ID, Name: "console.log", Media: "text/plain", Digest: log.Digest, Size: log.Size}))
+	storetest.AddArtifact(b.t, b.db, store.Artifact{Run: r.ID, Stage: st.ID, Name: "console.log", Media: "text/plain",
+		Digest: log.Digest, Size: log.Size})
 	b.must(b.db.AddEvent(ctx, store.Event{Run: r.ID, Level: store.LevelWarn, Kind: "nonfinite", Data: json.RawMessage(`{"step":3,"text":"gradient of head.weight is NaN at 7; the update was skipped"}`)}))
 	b.must(b.db.AddEvent(ctx, store.Event{Run: r.ID, Level: store.LevelInfo, Kind: "checkpoint", Data: json.RawMessage(`{"step":10}`)}))
 	b.must(b.db.AddSource(ctx, b.source()))

@@ -12,6 +12,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/experiments/storetest"
 )
 
 func digestOf(format string, args ...any) ident.Digest {
@@ -125,7 +126,8 @@ func (m maker) finish(r store.Run) {
 		return []store.Eval{{StageGen: gen.ID, Suite: suite, Protocol: digestOf("protocol"), N: 3, Metric: "pass@1", Value: 1. / 3, SE: math.NaN(), Lo: 0.1, Hi: 0.7, Items: 2, Clusters: 2}}
 	})
 	log := m.blob("log", "text", "log of "+r.Name)
-	m.must(m.db.AddArtifact(ctx, store.Artifact{Run: r.ID, Stage: score.ID, Name: "console.log", Media: "text/plain", Digest: log.Digest, Size: log.Size}))
+	storetest.AddArtifact(m.t, m.db, store.Artifact{Run: r.ID, Stage: score.ID, Name: "console.log", Media: "text/plain",
+		Digest: log.Digest, Size: log.Size})
 	m.must(m.db.AddCheckpoint(ctx, store.Checkpoint{Run: r.ID, Step: 2, Digest: digestOf("c"), Chain: digestOf("chain"), Bytes: 7}))
 	for name, text := range map[string]string{"ckpt/train-1/step-00000002/actor.safetensors": "moments", "model/model.safetensors": "weights of " + r.Name,
 		"model/config.json": "{}", "lock": "held", "model.partial/x": "half"} {

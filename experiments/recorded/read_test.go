@@ -15,6 +15,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/experiments/storetest"
 )
 
 func digest(text string) ident.Digest { return ident.Sum([]byte(text)) }
@@ -184,7 +185,8 @@ func TestDamage(t *testing.T) {
 	f.must(err)
 	stages, err := f.db.Stages(f.ctx, f.child.ID)
 	f.must(err)
-	f.must(f.db.AddArtifact(f.ctx, store.Artifact{Run: f.child.ID, Stage: stages[1].ID, Name: "a.png", Media: "image/png", Digest: picture, Size: 7}))
+	storetest.AddArtifact(f.T, f.db, store.Artifact{Run: f.child.ID, Stage: stages[1].ID, Name: "a.png",
+		Media: "image/png", Digest: picture, Size: 7})
 	f.must(os.Remove(f.db.Blobs.Path(picture)))
 	if got := f.read(Parts{}).Damage; len(got) != 3 || got[2].Digest != picture {
 		t.Errorf("damage %v", got)

@@ -17,20 +17,6 @@ type Artifact struct {
 	Size   int64        `json:"size"` // bytes
 }
 
-// AddArtifact records a file that is stored as a blob. It replaces an older file of the
-// same name.
-func (db *DB) AddArtifact(ctx context.Context, a Artifact) error {
-	return db.write(ctx, "record artifact "+a.Name, func(tx *sql.Tx) error {
-		if err := db.addBlob(ctx, tx, a.Digest, a.Size, "artifact"); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO artifacts (run, stage, name, media, digest) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (run, name) DO UPDATE SET stage = excluded.stage, media = excluded.media, digest = excluded.digest`,
-			a.Run, a.Stage, a.Name, a.Media, a.Digest)
-		return err
-	})
-}
-
 // Artifacts returns the files of a run, by name.
 func (db *DB) Artifacts(ctx context.Context, run int64) ([]Artifact, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (a Artifact, err error) {

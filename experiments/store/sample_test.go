@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -293,13 +294,20 @@ func TestArtifacts(t *testing.T) {
 	add := func(name, content string) {
 		t.Helper()
 		o := output(t, db, name, content)
-		if err := db.AddArtifact(ctx, Artifact{Run: run.ID, Stage: stage.ID, Name: name, Media: "text/plain", Digest: o.Digest, Size: o.Size}); err != nil {
+		err := db.write(ctx, "add artifact", func(tx *sql.Tx) error {
+			if err := db.addBlob(ctx, tx, o.Digest, o.Size, "artifact"); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(ctx, `INSERT INTO artifacts (run, stage, name, media, digest) VALUES (?, ?, ?, ?, ?)`,
+				run.ID, stage.ID, name, "text/plain", o.Digest)
+			return err
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	add("b.txt", "1")
-	add("a.txt", "22")
 	add("b.txt", "333")
+	add("a.txt", "22")
 	got, err := db.Artifacts(ctx, run.ID)
 	want := []Artifact{
 		{run.ID, stage.ID, "a.txt", "text/plain", content("22"), 2},
