@@ -79,6 +79,19 @@ func (w *StepWriter) recordStep(ctx context.Context, tx *sql.Tx, s *Step, t int6
 	return err
 }
 
+// recordStart writes the metrics of step 0 if there are none yet.
+func (w *StepWriter) recordStart(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
+	var had bool
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM metrics WHERE run = ? AND step = 0)`,
+		w.run).Scan(&had); err != nil || had {
+		return err
+	}
+	if err := w.recordMetrics(ctx, tx, s); err != nil {
+		return err
+	}
+	return w.recordEvents(ctx, tx, s, t)
+}
+
 // recordEvents writes the events of a step, and an event that names its NaN metrics: the
 // database cannot tell NaN from NULL.
 func (w *StepWriter) recordEvents(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {

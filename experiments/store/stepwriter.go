@@ -52,6 +52,7 @@ type StepWriter struct {
 // item is a step to write, or a Flush to answer when all earlier steps are written.
 type item struct {
 	step   *Step
+	start  bool // of RecordStart
 	t      int64
 	waited time.Duration
 	done   chan struct{}
@@ -74,6 +75,18 @@ func (db *DB) NewStepWriter(run, attempt int64, unit func(name string) string) *
 // error is from an earlier step. Recording an existing step with the same chain changes
 // nothing; with another chain it is a *DivergenceError.
 func (w *StepWriter) Record(s Step) error {
+	return w.put(item{step: &s})
+}
+
+// RecordStart queues metrics of the weights that training starts from, as Record does. They
+// belong to step 0, which is no step of the trajectory: it has no row and no chain. If metrics of
+// step 0 exist, they stay.
+func (w *StepWriter) RecordStart(measured map[string]float64) error {
+	return w.put(item{step: &Step{Measured: measured}, start: true})
+}
+
+// put queues a step.
+func (w *StepWriter) put(it item) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if err := w.err(); err != nil {
@@ -82,7 +95,7 @@ func (w *StepWriter) Record(s Step) error {
 	if w.closed {
 		return ErrClosed
 	}
-	it := item{step: &s, t: w.db.now(), waited: time.Duration(w.waited.Swap(0))}
+	it.t, it.waited = w.db.now(), time.Duration(w.waited.Swap(0))
 	select {
 	case w.queue <- it:
 	default:
@@ -160,6 +173,9 @@ func (w *StepWriter) write(it item) error {
 			if err := insertEvent(ctx, tx, w.waitEvent(it.waited), it.t); err != nil {
 				return err
 			}
+		}
+		if it.start {
+			return w.recordStart(ctx, tx, it.step, it.t)
 		}
 		return w.recordStep(ctx, tx, it.step, it.t)
 	})

@@ -23,7 +23,7 @@ import (
 // follows the file. Not safe for concurrent use.
 type Live struct {
 	file *os.File
-	last int64 // step of the last event; 0: none
+	last int64 // step of the last event; -1: none
 }
 
 // Text is a completion to show, by its tag.
@@ -43,7 +43,7 @@ func OpenLive(dir string, r store.Run, config string) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{file: file}
+	l := &Live{file: file, last: -1}
 	end, err := l.scan()
 	if err == nil && end == 0 {
 		err = l.begin(r, config)
@@ -63,7 +63,7 @@ func eventFile(r store.Run) string {
 // file's length.
 func (l *Live) scan() (end int64, err error) {
 	in := bufio.NewReader(l.file)
-	for {
+	for n := 0; ; n++ {
 		data, err := readRecord(in)
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			break
@@ -73,7 +73,7 @@ func (l *Live) scan() (end int64, err error) {
 		}
 		end += int64(len(data)) + 16 // a length, two checksums
 		err = fields(data, func(f field) error {
-			if f.id == eventStep {
+			if f.id == eventStep && n >= headEvents {
 				l.last = max(l.last, int64(f.number))
 			}
 			return nil
@@ -88,6 +88,9 @@ func (l *Live) scan() (end int64, err error) {
 	_, err = l.file.Seek(end, io.SeekStart)
 	return end, err
 }
+
+// headEvents is how many events begin writes.
+const headEvents = 2
 
 // begin writes the head of a new file.
 func (l *Live) begin(r store.Run, config string) error {

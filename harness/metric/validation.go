@@ -18,7 +18,7 @@ func validation() []Metric {
 			Direction: eval.Up, Absent: onlyOnline,
 			Shown: OnProgress | OverSteps, Axis: Axis{Label: "accuracy", Zero: true},
 			Definition: "share of right completions on held-out validation problems, sampled from the weights " +
-				"after the step"},
+				"after the step; step 0 is the start"},
 		{Name: "val/distinct_correct", Unit: "solutions", Per: "problem",
 			Title: "Different right answers" + onValidation, Direction: eval.Up, Absent: onlyOnline,
 			Diversity: true, Axis: Axis{Label: "different right answers"},
@@ -30,7 +30,7 @@ func validation() []Metric {
 				"mean over problems"},
 		{Name: "val/METRIC", Title: "METRIC" + onValidation, Absent: onlyOnline,
 			Definition: "the evaluation's METRIC on held-out validation problems, sampled from the weights after " +
-				"the step"},
+				"the step; step 0 is the start"},
 		{Name: "val-core/SOURCE/VARIABLE/STATISTIC", Title: "verl's STATISTIC of VARIABLE on SOURCE",
 			Absent: onlyOnline,
 			Definition: "STATISTIC of VARIABLE over a problem's N samples, mean over problems: verl's main " +
@@ -49,6 +49,6 @@ func onValidation(name, measured string) Metric {
 		return Metric{Name: name, Title: measured + " on validation problems", Absent: onlyOnline}
 	}
 	m.Name, m.Title, m.Heading, m.Shown, m.Absent = name, m.Title+" on validation problems", "", 0, onlyOnline
-	m.Definition += "; on validation problems, sampled from the weights after the step"
+	m.Definition += "; on validation problems, sampled from the weights after the step; step 0 is the start"
 	return m
 }

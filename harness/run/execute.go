@@ -109,7 +109,8 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 	if kind == config.Train {
 		rec := x.newStepRecord(row)
 		defer func() { err = errors.Join(err, rec.close()) }()
-		e.Hooks.Step, e.Hooks.Checkpoint, e.Hooks.Pinned = rec.step, rec.checkpoint, rec.pinned
+		e.Hooks.Step, e.Hooks.Validated = rec.step, rec.validated
+		e.Hooks.Checkpoint, e.Hooks.Pinned = rec.checkpoint, rec.pinned
 		if err := x.start(e, rec); err != nil {
 			return nil, err
 		}

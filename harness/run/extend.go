@@ -93,6 +93,15 @@ func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store
 		return ident.Digest{}, fmt.Errorf("its chain is %s, but the recorded step has %s", c.Chain.Short(),
 			theirs.Short())
 	}
+	start, err := startScores(ctx, x.DB, parent.ID)
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	if len(start) > 0 {
+		if err := rec.writer.RecordStart(start); err != nil {
+			return ident.Digest{}, err
+		}
+	}
 	for _, s := range steps {
 		if err := rec.writer.Record(s); err != nil {
 			return ident.Digest{}, err
@@ -152,6 +161,19 @@ func recordedSteps(ctx context.Context, db *store.DB, run, n int64) ([]store.Ste
 		}
 	}
 	return steps, nil
+}
+
+// startScores returns the recorded metrics of step 0: the scores of the weights that training
+// started from.
+func startScores(ctx context.Context, db *store.DB, run int64) (map[string]float64, error) {
+	curves, err := db.Metrics(ctx, run, "", 0, 0)
+	scores := map[string]float64{}
+	for _, c := range curves {
+		if len(c.Values) > 0 {
+			scores[c.Name] = c.Values[0]
+		}
+	}
+	return scores, err
 }
 
 // exactDet restores the bits of d, read from the store, that enter the chain between

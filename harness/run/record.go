@@ -72,6 +72,12 @@ func (r *stepRecord) step(s stage.Step) error {
 	return nil
 }
 
+// validated records the scores of the weights that training starts from, as step 0.
+func (r *stepRecord) validated(measured map[string]float64) error {
+	r.board.write(0, measured, nil)
+	return r.writer.RecordStart(measured)
+}
+
 // settle waits until all steps are in the database. It runs before every checkpoint: a
 // run killed right after a checkpoint resumes behind it and would never record the
 // steps before.

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,6 +140,11 @@ func TestExtend(t *testing.T) {
 	got, err := recordedSteps(context.Background(), l.db, child.Run.ID, store.AllSteps)
 	if err != nil || len(got) != 7 || len(got[0].Measured) == 0 {
 		t.Errorf("%d steps are recorded, %v", len(got), err)
+	}
+	mine, err := startScores(context.Background(), l.db, child.Run.ID)
+	theirs, e := startScores(context.Background(), l.db, parent.Run.ID)
+	if err != nil || e != nil || len(mine) == 0 || !maps.Equal(mine, theirs) {
+		t.Errorf("the start scored %v, in the parent %v, %v, %v", mine, theirs, err, e)
 	}
 	if v := l.verify(l.plan(0, "train.steps=7"), VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("verified: %+v", v.Findings)

@@ -72,9 +72,17 @@ func (b *boardRecord) step(s stage.Step) {
 	if every := max(1, of/boardTexts); s.Det.Step == 1 || s.Det.Step%every == 0 || s.Det.Step == of {
 		texts = append(texts, trackers.Text{Tag: "completions", Markdown: b.completions(s)})
 	}
+	b.write(s.Det.Step, scalars, texts)
+}
+
+// write writes the metrics of a step, and the end after the last one.
+func (b *boardRecord) write(step int64, scalars map[string]float64, texts []trackers.Text) {
+	if b.live == nil {
+		return
+	}
 	now := time.Now()
-	fresh, err := b.live.Step(now, s.Det.Step, scalars, texts)
-	if err == nil && fresh && s.Det.Step == of {
+	fresh, err := b.live.Step(now, step, scalars, texts)
+	if err == nil && fresh && step == b.x.run.StepsTotal {
 		err = b.live.Done(now)
 	}
 	b.check(context.Background(), err)

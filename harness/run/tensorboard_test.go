@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,9 @@ func TestTensorBoard(t *testing.T) {
 	for _, s := range f.Series {
 		if s.Name == "critic/score/mean" && len(s.Steps) != 6 {
 			t.Errorf("steps %v, want 1 to 6", s.Steps)
+		}
+		if s.Name == "val/pass@1" && !slices.Equal(s.Steps, []int64{0, 2, 4, 6}) {
+			t.Errorf("validation at steps %v, want 0, 2, 4, 6", s.Steps)
 		}
 	}
 	curves, err := l.db.Metrics(context.Background(), res.Run.ID, "", 0, 100)

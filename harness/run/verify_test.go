@@ -179,6 +179,8 @@ func TestVerifyFindsOneBit(t *testing.T) {
 			LevelScore, "test: pass@1", "the scores give"},
 		{"a sample of training", row(`UPDATE samples SET reward = reward + 1 WHERE id = ?`, `UPDATE samples SET reward = reward - 1 WHERE id = ?`, trained[0].ID), LevelPrefix,
 			fmt.Sprintf("step 2: sample %d of %s", trained[0].K, trained[0].Item), "reward"},
+		{"a score of the start", row(`UPDATE metrics SET value = value + 1 WHERE run = ?1 AND step = 0 AND series = (SELECT id FROM series WHERE run = ?1 AND name = 'val/pass@1')`,
+			`UPDATE metrics SET value = value - 1 WHERE run = ?1 AND step = 0 AND series = (SELECT id FROM series WHERE run = ?1 AND name = 'val/pass@1')`, id), LevelPrefix, "step 0", "val/pass@1 is"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l.t = t

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -130,6 +131,7 @@ func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 			last = min(last, int64(steps))
 		}
 	}
+	e.Hooks.Validated = v.compareStart
 	start := time.Now()
 	next, full := int64(1), v.o.Level == LevelFull && v.done[v.p.TrainStage()].ID != 0
 	e.Hooks.Step = func(s stage.Step) error {
@@ -149,6 +151,22 @@ func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 	e.Hooks.Stop = func() bool {
 		return ctx.Err() != nil || !full && next > last || v.o.From > 0 && !resumed
 	}
+}
+
+// compareStart compares the scores of the weights that training started from with the record, if
+// they are in it.
+func (v *verifier) compareStart(measured map[string]float64) error {
+	had, err := startScores(context.Background(), v.DB, v.run.ID)
+	if err != nil {
+		return err
+	}
+	for _, name := range sortedKeys(had) {
+		got, ok := measured[name]
+		if same := ok && (got == had[name] || math.IsNaN(got) && math.IsNaN(had[name])); !same {
+			v.found(false, "step 0", "%s is %v, but %v is recorded", name, got, had[name])
+		}
+	}
+	return nil
 }
 
 // compareStep compares a step and its completions with the record.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"exp/eval"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train"
@@ -54,7 +53,9 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 			e.warn("resuming from the checkpoint of step %d", saved.Step)
 		}
 	}
-	err = r.trainer.Run(ctx, e.Hooks.Stop)
+	if err = r.validateStart(); err == nil {
+		err = r.trainer.Run(ctx, e.Hooks.Stop)
+	}
 	if err == nil {
 		err = r.reward()
 	}
@@ -234,14 +235,12 @@ func (r *reinforcement) Step(s *train.Step) error {
 	}
 	if r.online.due(s.Step, s.Of) {
 		start := time.Now()
-		val, err := r.online.run(context.Background())
-		var ungraded *eval.NotGradedError
-		if errors.As(err, &ungraded) { // training does not need these scores
-			s.Events = append(s.Events, train.Event{Kind: "online-evaluation-not-graded", Text: ungraded.Error()})
-			err = nil
-		}
+		val, ungraded, err := r.online.run(context.Background())
 		if err != nil {
 			return err
+		}
+		if ungraded != "" {
+			s.Events = append(s.Events, train.Event{Kind: validationUngraded, Text: ungraded})
 		}
 		for _, m := range val {
 			measured[m.Name] = m.Value
@@ -350,63 +349,4 @@ func finite(list []rl.Metric) map[string]float64 {
 		}
 	}
 	return m
-}
-
-// onlineEval samples a few validation problems from the current policy, with separate
-// random streams, so it does not affect training.
-type onlineEval struct {
-	every, n int
-	source   string // names the problems in verl's metrics
-	problems []rollout.Problem
-	gen      eval.Generator
-	grader   rollout.Grader
-}
-
-// newOnlineEval returns nil if none is configured.
-func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval, error) {
-	o := r.run().Eval.Online
-	if o.EverySteps == 0 || !r.leads() {
-		return nil, nil
-	}
-	problems, err := r.problemsOf(in, RoleVal)
-	if err != nil {
-		return nil, err
-	}
-	if o.Problems > 0 && o.Problems < len(problems) {
-		problems = problems[:o.Problems]
-	}
-	r.warnTruncated(prompts, "data.val", problems)
-	params := samplingParams(r.run().Rollout)
-	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
-	return &onlineEval{every: o.EverySteps, n: o.N, source: r.run().Task.Kind, problems: problems, grader: r.task,
-		gen: eval.Generator{Sampler: r.engine, Prompt: prompts.Encode, Params: params,
-			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
-}
-
-// due reports whether to evaluate after a step: every o.every steps and, like verl, at the end.
-func (o *onlineEval) due(step, of int) bool { return o != nil && (step%o.every == 0 || step == of) }
-
-// run returns our val/ metrics of the policy, and verl's.
-func (o *onlineEval) run(ctx context.Context) ([]rl.Metric, error) {
-	samples, err := o.gen.Generate(ctx, o.problems, 0, o.n, nil)
-	if err != nil {
-		return nil, err
-	}
-	verdicts, err := eval.Score(ctx, o.grader, o.problems, samples, 1)
-	if err != nil {
-		return nil, err
-	}
-	items, err := eval.Items(o.problems, samples, verdicts)
-	if err != nil {
-		return nil, err
-	}
-	sum, err := eval.Summarize(items, []int{o.n}, 0)
-	if err != nil {
-		return nil, err
-	}
-	var out []rl.Metric
-	for _, m := range sum {
-		out = append(out, fact("val/"+m.Name, m.Value))
-	}
-	return append(out, validation(o.source, samples, verdicts)...), nil
 }

@@ -115,6 +115,9 @@ type Hooks struct {
 	Progress func(done, total int, measured []rl.Metric)
 	// Step receives each finished training step, in order.
 	Step func(Step) error
+	// Validated receives the scores of the weights that training starts from, before the first
+	// step.
+	Validated func(measured map[string]float64) error
 	// Checkpoint is called for each checkpoint on disk.
 	Checkpoint func(dir string, step int, chain ident.Digest) error
 	// Resumed receives the step whose checkpoint training continues from. Without it people are

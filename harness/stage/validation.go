@@ -1,11 +1,115 @@
 package stage
 
 import (
+	"context"
+	"errors"
+
 	"exp/eval"
 	"exp/eval/stat"
+	"exp/experiments/ident"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
+
+// onlineEval samples a few validation problems from the current policy, with separate
+// random streams, so it does not affect training.
+type onlineEval struct {
+	every, n int
+	source   string // names the problems in verl's metrics
+	problems []rollout.Problem
+	gen      eval.Generator
+	grader   rollout.Grader
+}
+
+// newOnlineEval returns nil if none is configured.
+func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval, error) {
+	o := r.run().Eval.Online
+	if o.EverySteps == 0 || !r.leads() {
+		return nil, nil
+	}
+	problems, err := r.problemsOf(in, RoleVal)
+	if err != nil {
+		return nil, err
+	}
+	if o.Problems > 0 && o.Problems < len(problems) {
+		problems = problems[:o.Problems]
+	}
+	r.warnTruncated(prompts, "data.val", problems)
+	params := samplingParams(r.run().Rollout)
+	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
+	return &onlineEval{every: o.EverySteps, n: o.N, source: r.run().Task.Kind, problems: problems, grader: r.task,
+		gen: eval.Generator{Sampler: r.engine, Prompt: prompts.Encode, Params: params,
+			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
+}
+
+// due reports whether to evaluate after a step: every so many steps and, like verl, at the end.
+func (o *onlineEval) due(step, of int) bool { return o != nil && (step%o.every == 0 || step == of) }
+
+// validationUngraded is the kind of the event of a validation that its grader failed.
+const validationUngraded = "online-evaluation-not-graded"
+
+// validateStart scores the weights that training starts from, as step 0 of the validation
+// curves. A run that goes on from a checkpoint has these scores already.
+func (r *reinforcement) validateStart() error {
+	if r.online == nil || r.trainer.State().Step > 0 || r.Hooks.Stop != nil && r.Hooks.Stop() {
+		return nil
+	}
+	val, ungraded, err := r.online.run(context.Background())
+	if err != nil {
+		return err
+	}
+	if ungraded != "" {
+		r.event(validationUngraded, "step 0: %s", ungraded)
+	}
+	if len(val) == 0 {
+		return nil
+	}
+	r.progress(0, r.cfg.Steps, val...)
+	if r.Hooks.Validated == nil {
+		return nil
+	}
+	measured := make(map[string]float64, len(val))
+	for _, m := range val {
+		measured[m.Name] = m.Value
+	}
+	return r.Hooks.Validated(measured)
+}
+
+// run returns our val/ metrics of the policy, and verl's. If the grader fails it returns why and
+// no metrics: training does not need them.
+func (o *onlineEval) run(ctx context.Context) (list []rl.Metric, ungraded string, err error) {
+	list, err = o.measure(ctx)
+	var failed *eval.NotGradedError
+	if errors.As(err, &failed) {
+		return nil, failed.Error(), nil
+	}
+	return list, "", err
+}
+
+// measure is run that returns a grader's failure as an error.
+func (o *onlineEval) measure(ctx context.Context) ([]rl.Metric, error) {
+	samples, err := o.gen.Generate(ctx, o.problems, 0, o.n, nil)
+	if err != nil {
+		return nil, err
+	}
+	verdicts, err := eval.Score(ctx, o.grader, o.problems, samples, 1)
+	if err != nil {
+		return nil, err
+	}
+	items, err := eval.Items(o.problems, samples, verdicts)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := eval.Summarize(items, []int{o.n}, 0)
+	if err != nil {
+		return nil, err
+	}
+	var out []rl.Metric
+	for _, m := range sum {
+		out = append(out, fact("val/"+m.Name, m.Value))
+	}
+	return append(out, validation(o.source, samples, verdicts)...), nil
+}
 
 // verlDraws has the number of draws and the seed of verl's bootstrap_metric.
 var verlDraws = stat.SubsetDraws{Draws: 1000, Seed: 42}

@@ -188,6 +188,9 @@ func (s *Server) places(ctx context.Context, r store.Run, g store.Grid, x string
 		bySpan[max(p.Step-g.From, 0)/g.Width()] = p
 	}
 	return func(sp store.Span) (float64, bool) {
+		if sp.To == 0 { // the start, which has no row
+			return 0, !r.Started.IsZero() || x == "tokens"
+		}
 		p, ok := bySpan[(sp.Start-g.From)/g.Width()]
 		if x == "tokens" {
 			return float64(p.Tokens), ok
