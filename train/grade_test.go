@@ -129,7 +129,7 @@ func TestJudgeApart(t *testing.T) {
 	for i := range all {
 		all[i] = Trajectory{Problem: &rollout.Problem{ID: fmt.Sprint(i)}, Completion: &rollout.Completion{Text: fmt.Sprint(i)}}
 	}
-	if err := judgeApart(context.Background(), failing{}, all); err != nil {
+	if err := judgeApart(context.Background(), failing{}, all, func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range all {
@@ -137,10 +137,10 @@ func TestJudgeApart(t *testing.T) {
 			t.Errorf("completion %d has the verdict of %s", i, all[i].Verdict.Reason)
 		}
 	}
-	if err := judgeApart(context.Background(), failing{"93", "20", "21"}, all); err == nil || !strings.Contains(err.Error(), "problem 20:") {
+	if err := judgeApart(context.Background(), failing{"93", "20", "21"}, all, func(int) {}); err == nil || !strings.Contains(err.Error(), "problem 20:") {
 		t.Errorf("got %v, want the error of problem 20", err)
 	}
-	if err := judgeApart(context.Background(), failing{}, nil); err != nil {
+	if err := judgeApart(context.Background(), failing{}, nil, func(int) {}); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,6 +17,7 @@ type passes struct {
 	bundle int // tokens of sequences whose prompt is computed once
 	infer  *model.Workspace
 	train  *model.Workspace
+	passed func(rows int) // told of each micro-batch; may be nil
 }
 
 // bundleTokens returns the token limit of sequences that share a prompt when a single
@@ -69,6 +70,9 @@ func (p *passes) each(b *batch, lo, hi int, ws *model.Workspace, f func(r0, r1 i
 		r1 := all[end-1].end
 		ws.Load(b.sequences(r0, all[first:end]))
 		f(r0, r1)
+		if p.passed != nil {
+			p.passed(r1 - r0)
+		}
 		r0, first = r1, end
 	}
 }

@@ -24,6 +24,7 @@ func (t *Trainer) sample(ctx context.Context, step int, problems []int) ([]Traje
 		}
 	}
 	total := len(problems) * t.cfg.Samples
+	t.passes.passed = nil
 	out, err := t.Sampler.Sample(ctx, reqs, t.cfg.Sampling, func(n int) { t.phase(step, "rollout", n, total) })
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func firstNonFinite(x []float32) int {
 // *NotGradedError if too many lack one.
 func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events *[]Event) error {
 	t.phase(step, "grade", 0, len(all))
-	if err := t.judge(ctx, all); err != nil {
+	if err := t.judge(ctx, step, all); err != nil {
 		return err
 	}
 	ungraded, parts := 0, len(rollout.ComponentNames(t.Grader))
@@ -107,14 +108,14 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 
 // judge calls the grader. Ranks deal the trajectories among themselves; a grader that prefers
 // to judge them all at once does so on the first rank.
-func (t *Trainer) judge(ctx context.Context, all []Trajectory) error {
+func (t *Trainer) judge(ctx context.Context, step int, all []Trajectory) error {
 	r, size := t.Ranks.Rank(), t.Ranks.Size()
 	lo, hi := r*len(all)/size, (r+1)*len(all)/size
 	batch, ok := t.Grader.(rollout.BatchGrader)
 	var err error
 	switch {
 	case !ok:
-		err = judgeApart(ctx, t.Grader, all[lo:hi])
+		err = judgeApart(ctx, t.Grader, all[lo:hi], func(n int) { t.phase(step, "grade", n*size, len(all)) })
 	case r == 0:
 		lo, hi = 0, len(all)
 		err = judgeTogether(ctx, batch, all)
@@ -160,12 +161,14 @@ func judgeTogether(ctx context.Context, batch rollout.BatchGrader, all []Traject
 	return nil
 }
 
-// judgeApart grades each trajectory by itself, on all processors. If several fail it
-// returns the first trajectory's error.
-func judgeApart(ctx context.Context, g rollout.Grader, all []Trajectory) error {
+// judgeApart grades each trajectory by itself, on all processors, and tells judged how many are
+// done. If several fail it returns the first trajectory's error.
+func judgeApart(ctx context.Context, g rollout.Grader, all []Trajectory, judged func(n int)) error {
 	threads := min(runtime.GOMAXPROCS(0), len(all))
 	errs := make([]error, threads)
 	var done sync.WaitGroup
+	var mu sync.Mutex
+	graded := 0
 	for n := range threads {
 		part := all[n*len(all)/threads : (n+1)*len(all)/threads]
 		done.Go(func() {
@@ -176,6 +179,10 @@ func judgeApart(ctx context.Context, g rollout.Grader, all []Trajectory) error {
 					return
 				}
 				part[i].Verdict = v
+				mu.Lock()
+				graded++
+				judged(graded)
+				mu.Unlock()
 			}
 		})
 	}

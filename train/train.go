@@ -50,7 +50,8 @@ type Parts struct {
 	Ranks ranks.Group
 	// Clock measures phases; results do not depend on it.
 	Clock func() time.Time
-	// Phase, if not nil, is called with the phase of a step and its progress.
+	// Phase, if not nil, is called with the phase of a step and its progress, in completions; total
+	// is 0 if that is unknown. Several goroutines may call it, one at a time.
 	Phase func(step int, phase string, done, total int)
 	// AfterStep, if not nil, is called after a step was recorded, for checkpoints and
 	// evaluation. Its error ends the run.
@@ -202,12 +203,12 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	}
 	clock.lap("old_log_prob")
 	if t.needs.Reference {
-		t.phase(step, "reference", 0, 0)
+		t.rows(step, "reference", len(b.traj))
 		b.ref = t.passes.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
 		clock.lap("ref")
 	}
 	if t.needs.Critic {
-		t.phase(step, "values", 0, 0)
+		t.rows(step, "values", len(b.traj))
 		b.value = t.passes.values(t.Critic, b)
 		clock.lap("values")
 	}
@@ -267,6 +268,7 @@ func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 	if !stale && !t.needs.SumPiSquared {
 		return t.sameProbs(), nil
 	}
+	t.rows(got.step, "old log-probs", len(b.traj))
 	old := t.passes.scores(t.Policy, b, t.cfg.Sampling.Temperature, t.needs.SumPiSquared)
 	b.sumPiSquared = old.sumPiSquared
 	if !stale {
@@ -291,7 +293,7 @@ func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 // learn updates the critic, then the policy unless the critic is still warming up.
 func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 	if t.needs.Critic {
-		t.phase(step, "critic", 0, 0)
+		t.rows(step, "critic", len(b.traj)*t.cfg.Epochs)
 		lists, events := t.updateCritic(b, step)
 		rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
 			rl.Metric{Name: "critic/lr", Value: t.cfg.Critic.rate(step)})
@@ -301,7 +303,7 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 	if t.needs.Critic && step <= t.cfg.Settings.Int(rl.CriticWarmup) {
 		return
 	}
-	t.phase(step, "policy", 0, 0)
+	t.rows(step, "policy", len(b.traj)*t.cfg.Epochs)
 	lists, events := t.updateActor(b, step)
 	rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
 		rl.Metric{Name: "actor/lr", Value: t.cfg.Policy.rate(step)})
@@ -356,6 +358,17 @@ func checkFinite(rec *Step) {
 			rec.Events = append(rec.Events, Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: %s is %v", rec.Step,
 				m.Name, m.Value)})
 		}
+	}
+}
+
+// rows begins a phase that takes total completions through a model. Each micro-batch tells of its
+// progress; where ranks share the work, as if all were as fast as this one.
+func (t *Trainer) rows(step int, phase string, total int) {
+	done := 0
+	t.phase(step, phase, 0, total)
+	t.passes.passed = func(n int) {
+		done += n * t.Ranks.Size()
+		t.phase(step, phase, min(done, total), total)
 	}
 }
 

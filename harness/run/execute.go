@@ -85,7 +85,11 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 	e := x.env(i, row.SID)
 	e.Hooks.Warn = x.Watch.Warn
 	e.Hooks.Event = x.event
+	now := newActivity(x.DB, x.run.RID, x.info(i))
+	defer now.close()
+	e.Hooks.Phase = now.phase
 	e.Hooks.Progress = func(done, total int, measured []rl.Metric) {
+		now.progress(done, total)
 		x.Watch.StageProgress(done, total, onProgress(measured))
 	}
 	e.Hooks.Stop = func() bool { return ctx.Err() != nil }

@@ -134,9 +134,15 @@ func (g *Ranks) attend(e *stage.Env, run ident.Digest, kind string) {
 		}
 	}
 	tell()
-	e.Hooks.Phase = func(step int, phase string) {
-		g.standing.Step, g.standing.Phase = step, phase
-		tell()
+	told := e.Hooks.Phase
+	e.Hooks.Phase = func(step int, phase string, done, total int) {
+		if told != nil {
+			told(step, phase, done, total)
+		}
+		if g.standing.Step != step || g.standing.Phase != phase {
+			g.standing.Step, g.standing.Phase = step, phase
+			tell()
+		}
 	}
 }
 

@@ -83,7 +83,7 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 func (e *Env) curveRecorder(c *curve) recorder {
 	return func(s *train.Step) error {
 		if e.Hooks.Phase != nil {
-			e.Hooks.Phase(s.Step, "sft")
+			e.Hooks.Phase(s.Step, "sft", 0, 0)
 		}
 		if !e.leads() {
 			return nil

@@ -68,20 +68,6 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	return r.outcome()
 }
 
-// phase tells Hooks.Phase of each phase once.
-func (r *reinforcement) phase() func(step int, phase string, done, total int) {
-	if r.Hooks.Phase == nil {
-		return nil
-	}
-	last := ""
-	return func(step int, phase string, _, _ int) {
-		if phase != last {
-			last = phase
-			r.Hooks.Phase(step, phase)
-		}
-	}
-}
-
 // closers frees things in reverse order.
 type closers []func()
 
@@ -106,7 +92,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		return err
 	}
 	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep,
-		Ranks: r.Ranks, Phase: r.phase()}
+		Ranks: r.Ranks, Phase: r.Hooks.Phase}
 	if r.policy, err = load(heads, true, "policy"); err != nil {
 		return err
 	}
@@ -235,7 +221,7 @@ func (r *reinforcement) Step(s *train.Step) error {
 	}
 	if r.online.due(s.Step, s.Of) {
 		start := time.Now()
-		val, ungraded, err := r.online.run(context.Background())
+		val, ungraded, err := r.validate(s.Step)
 		if err != nil {
 			return err
 		}

@@ -129,8 +129,9 @@ type Hooks struct {
 	Warn func(text string)
 	// Event receives messages for the record that belong to no step.
 	Event func(kind, text string)
-	// Phase receives the phase of a step: "rollout", "policy".
-	Phase func(step int, phase string)
+	// Phase receives the phase of a step ("rollout", "policy") with its progress; total is 0 if that
+	// is unknown.
+	Phase func(step int, phase string, done, total int)
 	// Stop, asked between steps, ends the stage early; it then returns ErrStopped.
 	Stop func() bool
 }

@@ -54,7 +54,7 @@ func (r *reinforcement) validateStart() error {
 	if r.online == nil || r.trainer.State().Step > 0 || r.Hooks.Stop != nil && r.Hooks.Stop() {
 		return nil
 	}
-	val, ungraded, err := r.online.run(context.Background())
+	val, ungraded, err := r.validate(0)
 	if err != nil {
 		return err
 	}
@@ -75,10 +75,15 @@ func (r *reinforcement) validateStart() error {
 	return r.Hooks.Validated(measured)
 }
 
-// run returns our val/ metrics of the policy, and verl's. If the grader fails it returns why and
-// no metrics: training does not need them.
-func (o *onlineEval) run(ctx context.Context) (list []rl.Metric, ungraded string, err error) {
-	list, err = o.measure(ctx)
+// validate returns our val/ metrics of the policy after a step, and verl's. If the grader fails it
+// returns why and no metrics: training does not need them.
+func (r *reinforcement) validate(step int) (list []rl.Metric, ungraded string, err error) {
+	total := len(r.online.problems) * r.online.n
+	list, err = r.online.measure(context.Background(), func(done int) {
+		if r.Hooks.Phase != nil {
+			r.Hooks.Phase(step, "validation", done, total)
+		}
+	})
 	var failed *eval.NotGradedError
 	if errors.As(err, &failed) {
 		return nil, failed.Error(), nil
@@ -86,9 +91,10 @@ func (o *onlineEval) run(ctx context.Context) (list []rl.Metric, ungraded string
 	return list, "", err
 }
 
-// measure is run that returns a grader's failure as an error.
-func (o *onlineEval) measure(ctx context.Context) ([]rl.Metric, error) {
-	samples, err := o.gen.Generate(ctx, o.problems, 0, o.n, nil)
+// measure samples and grades completions and tells done how many are sampled. A grader that fails is
+// an *eval.NotGradedError.
+func (o *onlineEval) measure(ctx context.Context, done func(int)) ([]rl.Metric, error) {
+	samples, err := o.gen.Generate(ctx, o.problems, 0, o.n, done)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,13 @@
 package serve
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
+
+	"exp/experiments/ident"
 )
 
 // changes tells open pages that the store has changed.
@@ -45,7 +48,8 @@ func (c *changes) listen() (ch chan struct{}, leave func()) {
 // that was killed changes its status without writing.
 const heartbeat = 20 * time.Second
 
-// sendChanges sends an event for each change of the store (text/event-stream).
+// sendChanges sends an event for each change of the store, and for the page of a run (?run=ID) what
+// the run is doing (text/event-stream).
 func (s *Server) sendChanges(w http.ResponseWriter, r *http.Request) {
 	changed, leave := s.changes.listen()
 	if changed == nil {
@@ -57,21 +61,41 @@ func (s *Server) sendChanges(w http.ResponseWriter, r *http.Request) {
 	stream := http.NewResponseController(w)
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	event := "open"
+	event, data := "open", []byte("{}")
+	rid, err := s.watched(r)
+	look := time.NewTicker(activityEvery)
+	defer look.Stop()
+	if err != nil {
+		look.Stop()
+	}
+	var shown activityShown
 	for {
-		if _, err := fmt.Fprintf(w, "event: %s\ndata: {}\n\n", event); err != nil {
+		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data); err != nil {
 			return
 		}
 		if stream.SetWriteDeadline(time.Now().Add(2*heartbeat)) != nil || stream.Flush() != nil {
 			return
 		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-changed:
-			event = "change"
-		case <-beat.C:
-			event = "beat"
+		for event = ""; event == ""; {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-changed:
+				event, data = "change", []byte("{}")
+			case <-beat.C:
+				event, data = "beat", []byte("{}")
+			case <-look.C:
+				if now := s.activityOf(rid); now != shown {
+					event, shown = "activity", now
+					data, _ = json.Marshal(now) // a text and numbers
+				}
+			}
 		}
 	}
+}
+
+// watched returns the run whose page asks for changes.
+func (s *Server) watched(r *http.Request) (ident.Digest, error) {
+	run, err := s.oneRun(r.Context(), r.URL.Query().Get("run"))
+	return run.RID, err
 }

@@ -35,6 +35,7 @@ type runBody struct {
 	Running  bool
 	Share    string // "45 %", of an unfinished run
 	Left     string // time that the remaining steps take
+	Now      activityShown
 	Facts    []fact
 	Trouble  []string // divergences, the condition that stopped the run, and damage
 	Charts   []chart
@@ -139,6 +140,9 @@ func (s *Server) runPage(ctx context.Context, r *http.Request) (page, error) {
 		return p, err
 	}
 	s.progress(ctx, &body)
+	if body.Running {
+		body.Now = s.activityOf(run.RID)
+	}
 	if err := s.moreOfRun(ctx, &body, rec); err != nil {
 		return p, err
 	}

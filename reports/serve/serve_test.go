@@ -241,14 +241,14 @@ func TestChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, l) }()
-	r, err := http.NewRequest("GET", "http://"+l.Addr().String()+"/changes", nil)
+	r, err := http.NewRequest("GET", "http://"+l.Addr().String()+"/changes?run="+s.idOf("live", 0), nil)
 	s.must(err)
 	r.AddCookie(&http.Cookie{Name: server.guard.cookie, Value: "secret"})
 	answer, err := http.DefaultClient.Do(r)
 	s.must(err)
 	defer answer.Body.Close()
 	next := func() string {
-		buffer := make([]byte, 100)
+		buffer := make([]byte, 1000)
 		n, err := answer.Body.Read(buffer)
 		s.must(err)
 		return string(buffer[:n])
@@ -266,6 +266,13 @@ func TestChanges(t *testing.T) {
 	s.must(err)
 	s.must(s.db.AddNote(ctx, runs[0].ID, "seen?"))
 	if got := next(); got != "event: change\ndata: {}\n\n" {
+		t.Errorf("then %q", got)
+	}
+	live, err := s.db.Runs(ctx, store.RunQuery{Name: "live"})
+	s.must(err)
+	s.must(s.db.WriteActivity(live[0].RID, store.Activity{Stage: "train", Step: 61, Of: 200, Phase: "grade", Done: 12, Total: 64}))
+	const told = "event: activity\ndata: {\"text\":\"train, step 61 of 200: scoring, 12 of 64 completions\",\"done\":12,\"total\":64}\n\n"
+	if got := next(); got != told {
 		t.Errorf("then %q", got)
 	}
 	cancel()

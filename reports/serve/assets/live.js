@@ -66,6 +66,21 @@ export async function refresh(address = location.href) {
   }
 }
 
+// showActivity shows what a run is doing, as the server's template does.
+function showActivity(now) {
+  const line = document.getElementById('now');
+  if (!line) return;
+  const text = document.createElement('span');
+  text.textContent = now.text;
+  line.replaceChildren(text);
+  if (!now.total) return;
+  const bar = document.createElement('progress');
+  bar.max = now.total;
+  bar.value = now.done;
+  bar.ariaLabel = 'progress of the phase';
+  line.append(' ', bar);
+}
+
 let timer;
 function soon() {
   clearTimeout(timer);
@@ -89,7 +104,9 @@ if (document.querySelector('[data-live]')) {
   const close = () => { if (stream) { stream.close(); stream = null; lost = true; } };
   const open = () => {
     if (stream || document.hidden) return;
-    stream = new EventSource('/changes');
+    const run = document.getElementById('now')?.dataset.run;
+    stream = new EventSource('/changes' + (run ? '?run=' + run : ''));
+    stream.addEventListener('activity', event => showActivity(JSON.parse(event.data)));
     stream.addEventListener('open', () => {
       show(true, 'connected: the page follows the store');
       if (lost) { lost = false; soon(); }

@@ -1,0 +1,63 @@
+package serve
+
+import (
+	"fmt"
+	"time"
+
+	"exp/experiments/ident"
+	"exp/experiments/quantity"
+	"exp/experiments/store"
+)
+
+// activityEvery is how often the page of a run looks what the run is doing.
+const activityEvery = time.Second
+
+// activityPhases says what the phases of a training step do, and with what.
+var activityPhases = map[string][2]string{
+	"rollout":       {"sampling", "completions"},
+	"greedy":        {"sampling greedy completions", "completions"},
+	"grade":         {"scoring", "completions"},
+	"old log-probs": {"log-probs of the old policy", "completions"},
+	"reference":     {"log-probs of the reference", "completions"},
+	"values":        {"values", "completions"},
+	"critic":        {"updating the critic", "completions"},
+	"policy":        {"updating the policy", "completions"},
+	"validation":    {"validating", "completions"},
+}
+
+// activityShown is what a run is doing, as its page shows it.
+type activityShown struct {
+	Text  string `json:"text"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+}
+
+// activityOf returns what a run is doing: empty if it does not run.
+func (s *Server) activityOf(rid ident.Digest) activityShown {
+	a, ok := s.db.Activity(rid)
+	if !ok {
+		return activityShown{}
+	}
+	if _, alive := s.db.Alive(rid); !alive {
+		return activityShown{} // killed
+	}
+	return showActivity(a, s.clock())
+}
+
+// showActivity says "train, step 13 of 120: scoring, 34 of 64 completions, for 2s".
+func showActivity(a store.Activity, now time.Time) activityShown {
+	text, unit := a.Stage, ""
+	if a.Of > 0 && (a.Step > 0 || a.Phase != "") {
+		text += fmt.Sprintf(", step %d of %d", a.Step, a.Of)
+	}
+	if p, ok := activityPhases[a.Phase]; ok {
+		text, unit = text+": "+p[0], " "+p[1]
+	}
+	if a.Total > 0 {
+		text += fmt.Sprintf(", %s of %s%s", quantity.Count(a.Done), quantity.Count(a.Total), unit)
+	}
+	if took := now.Sub(a.Since); took >= time.Second && !a.Since.IsZero() {
+		text += ", for " + quantity.Remaining(took)
+	}
+	return activityShown{text, a.Done, a.Total}
+}
