@@ -186,7 +186,7 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 }
 
 // manyTens reports whether the arms' values are so far apart that only a logarithmic axis
-// shows all: all positive, the largest median of an arm at least 10 times the smallest.
+// shows all: none negative, few zero, the largest median of an arm at least 10 times the smallest.
 func manyTens(arms []*arm, name, unit string) bool {
 	least, most := math.Inf(1), 0.0
 	for _, a := range arms {
@@ -198,10 +198,10 @@ func manyTens(arms []*arm, name, unit string) bool {
 			continue
 		}
 		slices.Sort(values)
-		if !(values[0] > 0) {
+		median := values[len(values)/2]
+		if !(values[0] >= 0 && values[len(values)/10] > 0) {
 			return false
 		}
-		median := values[len(values)/2]
 		least, most = min(least, median), max(most, median)
 	}
 	return unit != metric.Share && most >= 10*least

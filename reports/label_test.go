@@ -43,8 +43,10 @@ func TestManyTens(t *testing.T) {
 		{[]*arm{small, large}, "", true},
 		{[]*arm{small, large}, "share", false},
 		{[]*arm{small, withCurve("c", 3, 4, 5)}, "", false},
-		{[]*arm{small, large, withCurve("d", 0, 1)}, "", false}, // zero has no place on a log axis
-		{[]*arm{withCurve("e", 1, 100, 10000)}, "", false},      // one arm's outliers
+		{[]*arm{small, large, withCurve("d", 0, 1)}, "", false},                           // zero has no place on a log axis
+		{[]*arm{small, large, withCurve("d", 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)}, "", true}, // but one of many does no harm
+		{[]*arm{small, large, withCurve("d", -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)}, "", false},
+		{[]*arm{withCurve("e", 1, 100, 10000)}, "", false}, // one arm's outliers
 	} {
 		if got := manyTens(c.arms, "m", c.unit); got != c.want {
 			t.Errorf("%d arms, %q: %v, want %v", len(c.arms), c.unit, got, c.want)

@@ -335,7 +335,10 @@ func (s *source) facts() []fact {
 	var arms line
 	for i, a := range s.arms {
 		runs += len(a.Runs)
-		if i > 0 {
+		switch {
+		case i > 0 && len(s.arms) > mostPairs: // a line each
+			arms = arms.with(span{Text: " "})
+		case i > 0:
 			arms = arms.with(span{Text: ", "})
 		}
 		arms = arms.with(a.span())

@@ -267,7 +267,7 @@ func (s *source) forests() []drawing {
 	for _, suite := range s.result.Suites {
 		for i := range suite.Metrics {
 			m := &suite.Metrics[i]
-			if !m.Tested {
+			if !m.Tested || len(s.arms) > mostPairs && allEqual(m) {
 				continue
 			}
 			f := forests[m.Unit]

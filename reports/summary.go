@@ -88,13 +88,20 @@ func (s *source) sentences(suite *compare.Suite) bullets {
 		case allEqual(m):
 			rest = append(rest, sameEverywhere(m))
 		default:
+			var open []compare.Pair
 			for _, p := range m.Pairs {
-				l := s.sentence(m, p)
 				if p.Verdict == compare.NoDifference || p.Verdict == compare.Underpowered {
-					rest = append(rest, l)
+					open = append(open, p)
 				} else {
-					shown = append(shown, l)
+					shown = append(shown, s.sentence(m, p))
 				}
+			}
+			if len(open) > mostOpen {
+				rest = append(rest, s.openPairs(m, open))
+				break
+			}
+			for _, p := range open {
+				rest = append(rest, s.sentence(m, p))
 			}
 		}
 		if l := s.belowStart(m); l != nil {

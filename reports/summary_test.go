@@ -47,6 +47,37 @@ func TestBelowStart(t *testing.T) {
 	}
 }
 
+// Many pairs without a shown difference are one sentence.
+func TestManyOpenPairs(t *testing.T) {
+	m := passAt4([2]float64{.1, .2}, [2]float64{.1, .3}, [2]float64{.1, .25}, [2]float64{.1, .22}, [2]float64{.1, .24})
+	s := &source{result: &compare.Result{Alpha: 0.05}, arms: []*arm{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}}
+	low, high := 0.05, 0.2
+	for a := range 5 {
+		for b := range a {
+			delta, mde := *m.Arms[b].Mean-*m.Arms[a].Mean, low
+			p := compare.Pair{A: b, B: a, Delta: &delta, MDE: &mde, Verdict: compare.NoDifference}
+			if a == 4 {
+				mde, p.Verdict = high, compare.Underpowered
+			}
+			if a == 4 && b == 3 {
+				p.Verdict = compare.Better
+			}
+			m.Pairs = append(m.Pairs, p)
+		}
+	}
+	list := s.sentences(&compare.Suite{Metrics: []compare.Metric{*m}})
+	if len(list) != 1 || !strings.Contains(list[0].String(), "below cover") { // pass@4 is not in the summary of many arms
+		t.Fatalf("%q", list)
+	}
+	m.Name = "pass@1"
+	list = s.sentences(&compare.Suite{Metrics: []compare.Metric{*m}})
+	want := "No difference shown in accuracy (pass@1) for 9 of 10 pairs of arms, 3 of them underpowered: means from 0.200 of a " +
+		"to 0.300 of b. True differences of 0.050 to 0.200, depending on the pair, would be found 80\u202f% of the time."
+	if len(list) != 3 || list[1].String() != want || !strings.HasPrefix(list[0].String(), "d is better than e") {
+		t.Errorf("%q, want %q in the middle", list, want)
+	}
+}
+
 // The summary of a single arm names the metrics that training made worse.
 func TestAloneBelowStart(t *testing.T) {
 	eval := func(suite, metric string, v float64) store.Eval {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/experiments/store"
+	"exp/reports/compare"
 )
 
 // comparisonStore is a store whose every number is fixed: countdown-flowrl and
@@ -371,4 +373,29 @@ func TestCompareForPapers(t *testing.T) {
 	e = exp(t, "compare", "smoke", "--vs", "smoke-ppo", "--store", smokeStore(t), "-o", "typst")
 	e.says(t, "#figure(", "\n    [smoke], [", "\n    [smoke\\-ppo], [", "<tab-smoke-smoke-ppo-1>")
 	exp(t, "ls", "--store", smokeStore(t), "-o", "latex").refuses(t, 2, `--output is "latex"`)
+}
+
+// Of many pairs, those with the first arm and those with a difference get a table.
+func TestCompareTablesOfManyPairs(t *testing.T) {
+	m := &compare.Metric{Name: "pass@1", Tested: true}
+	for a := range 5 {
+		for b := a + 1; b < 5; b++ {
+			m.Pairs = append(m.Pairs, compare.Pair{A: a, B: b, Verdict: compare.NoDifference})
+		}
+	}
+	m.Pairs[5].Verdict, m.Pairs[6].Verdict = compare.Worse, compare.Underpowered
+	var tabled []int
+	p := &comparePage{}
+	for i := range m.Pairs {
+		if p.tabled([]*compare.Metric{m}, i) {
+			tabled = append(tabled, i)
+		}
+	}
+	if !slices.Equal(tabled, []int{0, 1, 2, 3, 5}) {
+		t.Errorf("tables of pairs %v", tabled)
+	}
+	m.Pairs = m.Pairs[:mostPairs]
+	if !p.tabled([]*compare.Metric{m}, 4) {
+		t.Error("few pairs have all tables")
+	}
 }

@@ -137,11 +137,8 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	if err := p.means(shown); err != nil {
 		return err
 	}
-	for i, pair := range shown[0].Pairs {
-		p.Heading(pairName(p.r, pair.A, pair.B))
-		if err := p.differences(shown, i); err != nil {
-			return err
-		}
+	if err := p.pairs(shown); err != nil {
+		return err
 	}
 	if p.chosen || len(s.Curves) == 0 || len(s.Curves[0].Points) < 3 {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot/vg"
@@ -16,11 +17,12 @@ import (
 //
 // The panel is as wide as the SVG; labels hang out on the left, where the style sheet
 // leaves LiveLeft pixels. Classes: plot is the SVG; cN is the colour of an arm and dN its
-// dash; line, raw, band, range, grid, axis and reference are paths.
+// dash; line, point, raw, band, range, grid, axis and reference are paths.
 type Live struct {
 	SVG  []byte
 	Alt  string
-	Data any // what was drawn, as in Figure
+	Note string // says whose bands are drawn where they are not all
+	Data any    // what was drawn, as in Figure
 }
 
 const (
@@ -46,6 +48,8 @@ func (f Curve) Live(height int) (Live, error) {
 	if err != nil {
 		return Live{}, err
 	}
+	data := f.data(c)
+	c.cutBands()
 	x, y := c.scales()
 	for _, a := range f.Arms {
 		if low, high := a.extremes(); low != nil {
@@ -58,8 +62,27 @@ func (f Curve) Live(height int) (Live, error) {
 	l := liveChart{lineChart: c, f: f, height: height}
 	l.x, l.y = x.withTicks(liveTicks), y.withTicks(liveTicks)
 	alt := clean(c.alt("Line chart"))
-	return Live{SVG: l.svg(alt), Alt: alt, Data: f.data(c)}, nil
+	return Live{SVG: l.svg(alt), Alt: alt, Note: c.focusNote, Data: data}, nil
 }
+
+// cutBands ends bands at 0 if no line is below: an interval that goes further says nothing about a
+// length or a norm, and would flatten the lines.
+func (c *lineChart) cutBands() {
+	for _, t := range c.tracks {
+		if slices.ContainsFunc(t.y, negative) || slices.ContainsFunc(t.raw, negative) {
+			return
+		}
+	}
+	for i := range c.tracks {
+		lo := slices.Clone(c.tracks[i].lo)
+		for k, v := range lo {
+			lo[k] = max(v, 0) // NaN stays
+		}
+		c.tracks[i].lo = lo
+	}
+}
+
+func negative(v float64) bool { return v < 0 }
 
 // extremes returns the ranges of the points of an arm's only seed; nil if it has several
 // seeds or no ranges.
@@ -112,7 +135,9 @@ func (l *liveChart) svg(alt string) []byte {
 func (l *liveChart) lines() {
 	for i, t := range l.tracks {
 		place := l.place(i)
-		l.path("band "+place, l.area(t.x, t.lo, t.hi))
+		if l.banded(i) {
+			l.path("band "+place, l.area(t.x, t.lo, t.hi))
+		}
 		if low, high := l.f.Arms[i].extremes(); low != nil {
 			l.path("range "+place, l.area(t.x, low, high))
 		}
@@ -127,6 +152,7 @@ func (l *liveChart) lines() {
 	}
 	for i, t := range l.tracks {
 		l.path("line "+l.place(i), l.line(t.x, t.y))
+		l.path("point "+l.place(i), l.lone(t.x, t.y))
 	}
 }
 
@@ -150,14 +176,23 @@ func (l *liveChart) path(class, d string) {
 	}
 }
 
-// line joins the points, broken where y is not shown. A run of one point becomes a dot.
+// line joins the points, broken where y is not shown.
 func (l *liveChart) line(x, y []float64) string {
 	var d penPath
 	for _, r := range runs(x, l.x.axis, hidden(l.y.axis, y)) {
-		for i := r.from; i < r.to; i++ {
+		for i := r.from; i < r.to && r.to-r.from > 1; i++ {
 			d.add(i == r.from, l.x.at(x[i]), l.y.at(y[i]))
 		}
+	}
+	return string(d.text)
+}
+
+// lone returns the runs of one point, which join nothing: the style sheet makes them wide.
+func (l *liveChart) lone(x, y []float64) string {
+	var d penPath
+	for _, r := range runs(x, l.x.axis, hidden(l.y.axis, y)) {
 		if r.to-r.from == 1 {
+			d.add(true, l.x.at(x[r.from]), l.y.at(y[r.from]))
 			d.text = append(d.text, "h0"...)
 		}
 	}

@@ -52,7 +52,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	elements := liveElements(t, l.SVG)
-	for _, want := range []string{"svg plot", "path range c1 d0", "path band c0 d0", "path reference", "path line c1 d0", "path line c0 d0"} {
+	for _, want := range []string{"svg plot", "path range c1 d0", "path band c0 d0", "path reference", "path point c1 d0", "path line c0 d0"} {
 		if !slices.Contains(elements, want) {
 			t.Errorf("no %s in %q", want, elements)
 		}
@@ -81,5 +81,27 @@ func TestLive(t *testing.T) {
 	}
 	if _, err := (Curve{Head: f.Head}).Live(200); !errors.Is(err, ErrNoData) {
 		t.Errorf("nothing to draw: %v", err)
+	}
+}
+
+// A band that reaches below lines of positive values ends at 0, and of many arms only the chosen ones
+// have bands.
+func TestLiveBands(t *testing.T) {
+	f := Curve{Head: Head{Name: "x", Title: "X", Focus: []string{"b"}}, Band: TInterval, X: Axis{Label: "step"}, Y: Axis{Label: "y"}}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		f.Arms = append(f.Arms, Arm{Name: name, Seeds: []Series{{Step: []float64{1, 2}, Y: []float64{1, 1}}, {Step: []float64{1, 2}, Y: []float64{3, 3}}}})
+	}
+	l, err := f.Live(200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(l.SVG), `class="band`); n != 1 || !strings.Contains(l.Note, "Bands only of b") {
+		t.Errorf("%d bands, note %q", n, l.Note)
+	}
+	if !strings.Contains(string(l.SVG), `data-y="0 `) {
+		t.Errorf("the axis does not begin at 0: %s", l.SVG)
+	}
+	if lo := l.Data.(curveData).Arms[1].Lo[0]; !(lo < 0) {
+		t.Errorf("the values say that the interval begins at %v", lo)
 	}
 }

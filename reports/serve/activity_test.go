@@ -13,9 +13,9 @@ func TestShowActivity(t *testing.T) {
 	for want, a := range map[string]store.Activity{
 		"prepare":             {Stage: "prepare", Since: ago(0)},
 		"sft, step 12 of 800": {Stage: "sft", Step: 12, Of: 800},
-		"train, step 0 of 8: validating, 3 of 9 completions":                             {Stage: "train", Of: 8, Phase: "validation", Done: 3, Total: 9},
+		"train, step 0 of 8: validating, 3 of 9 completions":                           {Stage: "train", Of: 8, Phase: "validation", Done: 3, Total: 9},
 		"train, step 2 of 8: updating the policy, 1024 of 2048 completions, for 2m05s": {Stage: "train", Step: 2, Of: 8, Phase: "policy", Done: 1024, Total: 2048, Since: ago(125 * time.Second)},
-		"eval.gen test, 5 of 40, for 3s":                                                 {Stage: "eval.gen test", Done: 5, Total: 40, Since: ago(3 * time.Second)},
+		"eval.gen test, 5 of 40, for 3s":                                               {Stage: "eval.gen test", Done: 5, Total: 40, Since: ago(3 * time.Second)},
 	} {
 		if got := showActivity(a, now).Text; got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -11,9 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
-	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/metric"
 	"exp/reports/compare"
@@ -220,7 +218,11 @@ func seriesOf(spans []store.Span, at place) figure.Series {
 func (p plotted) curve(name string, arms []figure.Arm) figure.Curve {
 	m, _ := metric.Find(name)
 	f := figure.Curve{Head: figure.Head{Name: "curve", Title: m.Title, Order: p.order}, Arms: arms,
-		Y: figure.Axis{Label: m.Axis.Label, Unit: m.AxisUnit(), Log: m.Axis.Log, Zero: m.Axis.Zero}}
+		Y: figure.Axis{Label: m.Axis.Label, Unit: m.AxisUnit(), Log: m.Axis.Log, Zero: m.Axis.Zero,
+			Share: m.Unit == metric.Share}}
+	if p.band == "" {
+		f.Focus = focused(p.order, arms, m.Direction)
+	}
 	f.X = map[string]figure.Axis{"step": {Label: "training step"}, "tokens": {Label: "tokens sampled"},
 		"time": {Label: "time", Unit: "hours"}}[p.x]
 	if m.Axis.Least != nil {
@@ -231,6 +233,8 @@ func (p plotted) curve(name string, arms []figure.Arm) figure.Curve {
 		f.Y.Log = true
 	case "0":
 		f.Y.Log = false
+	default:
+		f.Y.Log = f.Y.Log || !f.Y.Share && manyTens(arms)
 	}
 	longest, fewest := 0, math.MaxInt
 	for _, a := range arms {
@@ -279,78 +283,12 @@ func (s *Server) charts(ctx context.Context, arms []arm, metrics []string, p plo
 			return nil, err
 		default:
 			c.SVG = template.HTML(live.SVG)
-			c.Note, c.Band = chartNote(f, arms), bandNote(f)
+			c.Note, c.Band = chartNote(f, live.Note, arms), bandNote(f)
 		}
 		c.Last = lastValues(arms, read[name])
 		list = append(list, c)
 	}
 	return list, nil
-}
-
-func describeChart(name string) chart {
-	m, known := metric.Find(name)
-	c := chart{Metric: name, Title: m.Title, Unit: m.Counts(), Definition: m.Definition}
-	if !known || c.Title == "" {
-		c.Title = name
-	}
-	return c
-}
-
-// noValue says why nothing is drawn.
-func noValue(arms []figure.Arm, log bool) string {
-	switch {
-	case len(arms) == 0:
-		return "Not recorded."
-	case log:
-		return "No value above 0, which a logarithmic axis needs."
-	}
-	return "No finite value."
-}
-
-// bandNote explains the lines and bands of arms with several seeds.
-func bandNote(f figure.Curve) string {
-	if !slices.ContainsFunc(f.Arms, func(a figure.Arm) bool { return len(a.Seeds) > 1 }) {
-		return ""
-	}
-	return "mean over seeds; band: " + f.Band.String()
-}
-
-// chartNote explains the pale area and the smoothing, and names missing arms.
-func chartNote(f figure.Curve, arms []arm) string {
-	var parts []string
-	if slices.ContainsFunc(f.Arms, func(a figure.Arm) bool { return len(a.Seeds) == 1 && a.Seeds[0].Min != nil }) {
-		parts = append(parts, "pale: least and greatest of the values that a point stands for")
-	}
-	if f.Smooth > 1 {
-		parts = append(parts, "smoothed over "+quantity.Plural(f.Smooth, "point"))
-	}
-	var without []string
-	for _, a := range arms {
-		if !slices.ContainsFunc(f.Arms, func(d figure.Arm) bool { return d.Name == a.Label }) {
-			without = append(without, a.Label)
-		}
-	}
-	if len(without) > 0 {
-		parts = append(parts, "not recorded for "+strings.Join(without, ", "))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// lastValues returns where the lines end, mean over seeds.
-func lastValues(arms []arm, drawn []figure.Arm) (list []lastValue) {
-	for _, a := range arms {
-		for _, d := range drawn {
-			if d.Name != a.Label {
-				continue
-			}
-			var sum float64
-			for _, seed := range d.Seeds {
-				sum += seed.Y[len(seed.Y)-1]
-			}
-			list = append(list, lastValue{a, quantity.Short(sum / float64(len(d.Seeds)))})
-		}
-	}
-	return list
 }
 
 // pointsQuery is the state that the values of a chart depend on.

@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"exp/eval"
+	"exp/experiments/quantity"
+	"exp/harness/metric"
+	"exp/reports/figure"
+)
+
+func describeChart(name string) chart {
+	m, known := metric.Find(name)
+	c := chart{Metric: name, Title: m.Title, Unit: m.Counts(), Definition: m.Definition}
+	if !known || c.Title == "" {
+		c.Title = name
+	}
+	return c
+}
+
+// noValue says why nothing is drawn.
+func noValue(arms []figure.Arm, log bool) string {
+	switch {
+	case len(arms) == 0:
+		return "Not recorded."
+	case log:
+		return "No value above 0, which a logarithmic axis needs."
+	}
+	return "No finite value."
+}
+
+// bandNote says what the lines and bands of arms with several seeds are.
+func bandNote(f figure.Curve) string {
+	if !slices.ContainsFunc(f.Arms, func(a figure.Arm) bool { return len(a.Seeds) > 1 }) {
+		return ""
+	}
+	return "mean over seeds; band: " + f.Band.String()
+}
+
+// chartNote says what the pale area and the smoothing are, and which arms are missing.
+func chartNote(f figure.Curve, bands string, arms []arm) string {
+	var parts []string
+	if bands != "" {
+		parts = append(parts, strings.ToLower(bands[:1])+bands[1:])
+	}
+	if slices.ContainsFunc(f.Arms, func(a figure.Arm) bool { return len(a.Seeds) == 1 && a.Seeds[0].Min != nil }) {
+		parts = append(parts, "pale: least and greatest of the values that a point stands for")
+	}
+	if f.Smooth > 1 {
+		parts = append(parts, "smoothed over "+quantity.Plural(f.Smooth, "point"))
+	}
+	var without []string
+	for _, a := range arms {
+		if !slices.ContainsFunc(f.Arms, func(d figure.Arm) bool { return d.Name == a.Label }) {
+			without = append(without, a.Label)
+		}
+	}
+	if len(without) > 0 {
+		parts = append(parts, "not recorded for "+strings.Join(without, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// lastValues returns where the lines end, mean over seeds.
+func lastValues(arms []arm, drawn []figure.Arm) (list []lastValue) {
+	for _, a := range arms {
+		for _, d := range drawn {
+			if d.Name != a.Label {
+				continue
+			}
+			list = append(list, lastValue{a, quantity.Short(lastMean(d))})
+		}
+	}
+	return list
+}
+
+// focused returns the arms whose bands are drawn where all of them would hide the lines: the first
+// of order, and the two that end best if a direction is better.
+func focused(order []string, arms []figure.Arm, better eval.Direction) []string {
+	list := slices.Clone(order[:min(1, len(order))])
+	best := slices.DeleteFunc(slices.Clone(arms), func(a figure.Arm) bool { return slices.Contains(list, a.Name) })
+	if better != eval.Up && better != eval.Down {
+		return list
+	}
+	slices.SortStableFunc(best, func(a, b figure.Arm) int {
+		if better == eval.Down {
+			a, b = b, a
+		}
+		return cmp.Compare(lastMean(b), lastMean(a))
+	})
+	for _, a := range best[:min(2, len(best))] {
+		list = append(list, a.Name)
+	}
+	return list
+}
+
+// lastMean is where an arm's line ends: the mean over seeds.
+func lastMean(a figure.Arm) float64 {
+	var sum float64
+	for _, seed := range a.Seeds {
+		sum += seed.Y[len(seed.Y)-1]
+	}
+	return sum / float64(len(a.Seeds))
+}
+
+// manyTens reports whether the arms' values are so far apart that only a logarithmic axis shows all:
+// none negative, few zero, the largest median of an arm at least 10 times the smallest.
+func manyTens(arms []figure.Arm) bool {
+	least, most := math.Inf(1), 0.0
+	for _, a := range arms {
+		var values []float64
+		for _, seed := range a.Seeds {
+			values = append(values, seed.Y...)
+		}
+		if len(values) == 0 {
+			continue
+		}
+		slices.Sort(values)
+		median := values[len(values)/2]
+		if !(values[0] >= 0 && values[len(values)/10] > 0) {
+			return false
+		}
+		least, most = min(least, median), max(most, median)
+	}
+	return most >= 10*least
+}
