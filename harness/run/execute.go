@@ -20,8 +20,8 @@ import (
 
 // execute runs a stage and records how it ended.
 func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) error {
-	keep := context.WithoutCancel(ctx)    // record even if the run is being stopped
-	if err := x.readable(i); err != nil { // before an attempt begins, which would fail
+	keep := context.WithoutCancel(ctx)         // record even if the run is being stopped
+	if err := x.readable(ctx, i); err != nil { // before an attempt begins, which would fail
 		return err
 	}
 	if err := x.begin(keep); err != nil {

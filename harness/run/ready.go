@@ -15,15 +15,23 @@ import (
 	"exp/harness/stage"
 )
 
-// readable checks before stage i, once the problems exist, that the model can read all
-// of them. Otherwise the run would fail late.
-func (x *execution) readable(i int) error {
-	if x.checked || x.p.Stages[i].Kind == config.Prepare {
+// readable checks before stage i, once the problems exist, that the model can read all of them and,
+// if training is to come, that the reward can score one. Otherwise the run would fail late.
+func (x *execution) readable(ctx context.Context, i int) error {
+	kind := x.p.Stages[i].Kind
+	if x.checked || kind == config.Prepare {
 		return nil
 	}
 	x.checked = true
-	return stage.CheckProblems(x.env(i, ident.Digest{}),
-		func(role string) (ident.Digest, bool) { return x.output(0, role) })
+	e := x.env(i, ident.Digest{})
+	err := stage.CheckProblems(e, func(role string) (ident.Digest, bool) { return x.output(0, role) })
+	problems, ok := x.output(0, stage.RoleTrain)
+	until := x.Options.Until
+	if err != nil || !ok || kind.After(config.Train) || until != "" && config.Train.After(until) {
+		return err
+	}
+	e.Hooks.Warn = x.Watch.Warn
+	return stage.TryReward(ctx, e, stage.Inputs{stage.RoleTrain: problems})
 }
 
 // room checks that a stage's files fit on the disk. It ignores rows and samples, which

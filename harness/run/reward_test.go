@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,6 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/stage"
-	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/reward"
@@ -125,8 +125,12 @@ func TestCommandRewardThatFails(t *testing.T) {
 	if !errors.As(err, &broken) || broken.ExitCode() != 8 || !strings.Contains(err.Error(), "line 1 of its output: not a JSON answer, while the row with id 1 (problem ") {
 		t.Errorf("got %v", err)
 	}
-	if !strings.Contains(strings.Join(q.warnings, "\n"), "reward: starting") {
-		t.Errorf("warnings: %q", q.warnings)
+	var tried *stage.TrialError
+	if !errors.As(err, &tried) || !strings.Contains(err.Error(), "its standard error:\n    starting") || !strings.Contains(err.Error(), "command: sh "+program) || tried.Hint() == "" {
+		t.Errorf("got %v", err)
+	}
+	if slices.ContainsFunc(q.started, func(s string) bool { return s != "prepare" }) || len(q.warnings) > 0 {
+		t.Errorf("started %q, warned %q: nothing should begin with a broken reward", q.started, q.warnings)
 	}
 
 	script = "#!/bin/sh\nwhile read row; do id=${row#*id\\\":\\\"}; echo \"{\\\"id\\\": \\\"${id%%\\\"*}\\\", \\\"error\\\": \\\"no\\\"}\"; done\n"
@@ -134,8 +138,14 @@ func TestCommandRewardThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = l.try(context.Background(), l.plan(1, rewarded, "reward={kind: command, command: [sh, "+program+"]}"), &quiet{})
-	var lost *train.NotGradedError
-	if !errors.As(err, &lost) || lost.NotGraded != lost.Completions || !strings.Contains(err.Error(), "the reward command: no") {
+	if !errors.As(err, &tried) || tried.ExitCode() != 8 || !strings.Contains(err.Error(), "the reward command: no") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho no module >&2; exit 3\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.try(context.Background(), l.plan(1, rewarded, "reward={kind: command, retries: 0, command: [sh, "+program+"]}"), &quiet{})
+	if !errors.As(err, &tried) || tried.ExitCode() != 8 || !strings.Contains(err.Error(), "ended (exit status 3)") || !strings.Contains(err.Error(), "    no module") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -113,9 +113,16 @@ type answer struct {
 	Error      string             `json:"error"`
 }
 
+// refusal begins the reason of a row that the program answered with an error.
+const refusal = "the reward command: "
+
+// Refused reports whether a completion has no score because the program said so, not because it
+// failed.
+func Refused(reason string) bool { return strings.HasPrefix(reason, refusal) }
+
 func (a answer) score() Score {
 	if a.Error != "" {
-		return Score{Reason: "the reward command: " + a.Error}
+		return Score{Reason: refusal + a.Error}
 	}
 	return Score{Graded: true, Value: *a.Score, Parts: a.Components}
 }

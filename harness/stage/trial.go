@@ -1,0 +1,147 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"exp/eval/task"
+	"exp/train/reward"
+	"exp/train/rollout"
+)
+
+const (
+	// trialRows is how many rows a reward may refuse before it counts as broken.
+	trialRows = 3
+	// trialSaid is how many of a program's last lines on standard error the error shows.
+	trialSaid = 8
+)
+
+// TryReward scores a completion of the first training problem by whatever scores completions outside
+// this process: a program, a judge, or the sandbox. A reward that cannot do that ends the run before
+// any work, as a *TrialError. e belongs to the train stage.
+func TryReward(ctx context.Context, e *Env, in Inputs) error {
+	r := e.run()
+	if r.Reward.Kind != "command" && r.Reward.Kind != "judge" && !task.RunsPrograms(taskConfig(r).Kind) {
+		return nil
+	}
+	problems, err := e.problemsOf(in, RoleTrain)
+	if err != nil || len(problems) == 0 {
+		return err
+	}
+	var said []string
+	trial := *e
+	trial.Hooks.Warn = func(text string) {
+		if line := strings.TrimPrefix(text, "reward: "); !slices.Contains(said, line) { // retries repeat it
+			said = append(said, line)
+		}
+	}
+	refused, err := trial.tryRows(ctx, problems[:min(trialRows, len(problems))])
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && refused == "":
+		return nil
+	case err == nil && r.Reward.MaxNotGraded == 0:
+		e.warn("the reward has no score for a right answer to each of %d problems: %s", trialRows, refused)
+		return nil
+	case err == nil:
+		err = errors.New(refused)
+	}
+	return &TrialError{Kind: r.Reward.Kind, Command: r.Reward.Command, URL: r.Reward.Judge.URL,
+		Said: said[max(0, len(said)-trialSaid):], Err: err}
+}
+
+// tryRows grades a completion of one problem after the other until one has a score. If none has, it
+// returns why the last one has none.
+func (e *Env) tryRows(ctx context.Context, problems []rollout.Problem) (refused string, err error) {
+	t, end, err := e.newTask(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	grader, stop, err := e.newReward(t)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	for i := range problems {
+		p := &problems[i]
+		c := &rollout.Completion{Text: rightAnswer(p), Finish: rollout.FinishStop}
+		v, err := grader.Grade(ctx, p, c)
+		if err != nil {
+			return "", err
+		}
+		if v.Status == rollout.Graded {
+			return "", nil
+		}
+		refused = v.Reason
+		if !reward.Refused(refused) {
+			break // it failed: asking again takes as long
+		}
+	}
+	return refused, nil
+}
+
+// rightAnswer is a completion that a reward should have a score for.
+func rightAnswer(p *rollout.Problem) string {
+	for _, text := range []string{p.Target, p.Answer} {
+		if text != "" {
+			return text
+		}
+	}
+	return "```python\nprint(1)\n```"
+}
+
+// TrialError reports a reward that could not score a row before training.
+type TrialError struct {
+	Kind    string   // of the reward
+	Command []string // the program and its arguments
+	URL     string   // the judge's
+	Said    []string // the program's last lines on standard error
+	Err     error
+}
+
+func (e *TrialError) Error() string {
+	text := fmt.Sprintf("a row was tried before training, and the reward failed: %v", e.Err)
+	switch e.Kind {
+	case "command":
+		text += "\n  command: " + strings.Join(e.Command, " ")
+	case "judge":
+		text += "\n  judge: " + e.URL
+	}
+	if len(e.Said) > 0 {
+		text += "\n  its standard error:\n    " + strings.Join(e.Said, "\n    ")
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *TrialError) Unwrap() error { return e.Err }
+
+// ExitCode returns the exit code of an evaluation whose infrastructure failed, or the cause's.
+func (e *TrialError) ExitCode() int {
+	var coded interface{ ExitCode() int }
+	if errors.As(e.Err, &coded) {
+		return coded.ExitCode()
+	}
+	return 8
+}
+
+// Hint says what to do.
+func (e *TrialError) Hint() string {
+	var hinted interface{ Hint() string }
+	if errors.As(e.Err, &hinted) && hinted.Hint() != "" {
+		return hinted.Hint()
+	}
+	switch e.Kind {
+	case "command":
+		return "run the program by hand: it reads a JSON row per line and answers each with a line like " +
+			`{"id": "1", "score": 0.5}; see docs/algorithms.md`
+	case "judge":
+		return "check reward.judge.url, reward.judge.model and that the server answers"
+	}
+	return "exp doctor checks the sandbox"
+}
