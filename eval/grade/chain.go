@@ -105,7 +105,8 @@ func shareVariables(name, value *formula.Expr) bool {
 	})
 }
 
-// isRounded reports whether a number is a value rounded or cut off to the digits it has.
+// isRounded reports whether a number is a value rounded to the digits it has, or cut off to two digits or
+// more.
 func (c *comparer) isRounded(value, rounded *formula.Expr) bool {
 	value, rounded = withoutUnit(value), withoutUnit(rounded)
 	if rounded.Op == formula.Percent && value.Op != formula.Percent {
@@ -123,7 +124,7 @@ func (c *comparer) isRounded(value, rounded *formula.Expr) bool {
 	}
 	unit := math.Pow10(-lit.Decimals)
 	d := formula.Ball{V: a.V - b.V}.Size()
-	return d <= unit/2*1.0001+a.R || d < unit && b.Size() <= a.Size()
+	return d <= unit/2*1.0001+a.R || d < unit && b.Size() <= a.Size() && b.Size() >= 10*unit
 }
 
 // givesRounded reports whether A ≈ B says the decimal gold answer: B is that and A rounded, not cut off. A decimal A

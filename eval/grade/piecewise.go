@@ -103,10 +103,12 @@ func (c *comparer) casesAgainstOne(g, p *formula.Expr) result {
 		return unsure("cases against one expression")
 	}
 	tried := 0
+	var covered []piece
 	for i, d := range c.conditions(x) {
 		if !d.known {
 			return unsure("cases against one expression")
 		}
+		covered = append(covered, d.pieces...)
 		for _, s := range d.pieces {
 			for k, v := range pointsOf(s, other.String()) {
 				at := new(big.Rat)
@@ -127,7 +129,26 @@ func (c *comparer) casesAgainstOne(g, p *formula.Expr) result {
 	if tried < 3 {
 		return unsure("cases without points")
 	}
+	if c.isDefinedIn(complement(merge(covered)), other, vars[0]) {
+		return unsure("the expression has values that no case gives")
+	}
 	return likely("equal at points of every case")
+}
+
+// isDefinedIn reports whether an expression has values at points of the pieces.
+func (c *comparer) isDefinedIn(list []piece, x *formula.Expr, name string) bool {
+	for _, s := range list {
+		for _, v := range pointsOf(s, x.String())[:3] {
+			at := new(big.Rat)
+			if at.SetFloat64(v) == nil {
+				continue
+			}
+			if _, ok := c.Evaluate(x, &formula.Point{Values: map[string]*big.Rat{name: at}}); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pointsOf returns points inside a piece: three that divide it, then others that depend on the text, so that no

@@ -6,6 +6,7 @@ import (
 
 	"exp/eval/grade/formula"
 	"exp/eval/grade/latex"
+	"exp/eval/grade/wording"
 )
 
 // regions compares two sets of real numbers if both sides can be sets and at least one must be.
@@ -146,6 +147,9 @@ func (c *comparer) region(x *formula.Expr) ([]piece, bool) {
 	defer func() { c.depth-- }()
 	switch x.Op {
 	case formula.Unit:
+		if !wording.QuantityOf(x.Name).Known { // 1 < x < 2 is not the answer
+			return nil, false
+		}
 		return c.region(x.Args[0])
 	case formula.Sym:
 		switch x.Name {

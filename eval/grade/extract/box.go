@@ -80,8 +80,16 @@ func isRefused(before, after string) bool {
 	before = strings.TrimRight(wording.Lower(tail(before, 80)), " $*\\([")
 	after = strings.TrimLeft(wording.Lower(tailless(after)), " $*\\)]")
 	return deniedBefore.MatchString(before) || deniedBehind.MatchString(after) || failing.MatchString(after) ||
+		revoked.MatchString(after) ||
 		strings.HasSuffix(before, " not") || strings.HasSuffix(before, "n't")
 }
+
+// revoked matches a sentence behind a box that calls it wrong: On second thought, that is wrong.
+var revoked = regexp.MustCompile(`^[$*.!?\s]*(?:(?:on second thought|on reflection|wait|hmm+|no|oops|` +
+	`sorry|actually|but|however|unfortunately)\b[,.!]* *)*(?:that|this|it)(?: (?:answer|value|result))? ` +
+	`(?:(?:is|was|must be|seems|looks) (?:clearly |obviously |probably |also )?` +
+	`(?:wrong|incorrect|false|mistaken|impossible)|` +
+	`(?:is|was|can)(?: ?not|n't)(?: be)? (?:right|correct|true|possible|the (?:right |correct |final )?answer))\b`)
 
 // lastBoxCommand returns the index of the last \boxed or \fbox.
 func lastBoxCommand(s string) int {

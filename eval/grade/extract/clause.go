@@ -44,6 +44,12 @@ func sentenceValue(s string) string {
 		}
 		clause := s[from:to]
 		t, decided := clauseValue(clause)
+		if decided && strings.HasSuffix(t, "}") && i > 0 && restating.MatchString(s[from-2:]) {
+			other := sentenceValue(s[:ends[i-1][0]])
+			if strings.HasSuffix(other, "}") && strings.Contains(other, "\\text") {
+				return other + " or " + t // 1.5 hours, i.e. 90 minutes
+			}
+		}
 		if decided && t != "" && i > 0 && strings.HasPrefix(s[from-2:], ", or ") && !strings.Contains(clause, "=") {
 			if calculating.MatchString(s[:ends[i-1][0]]) {
 				return t // four times 9, or 36
@@ -67,6 +73,9 @@ func sentenceValue(s string) string {
 	}
 	return name
 }
+
+// restating matches the start of a clause that gives a quantity in other units.
+var restating = regexp.MustCompile(`^, (?:i\.e\.|ie|that is|in other words|equivalently)[ ,]`)
 
 // rejected matches a clause that takes back the value before it.
 var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|which))?|and (?:this|that|it)) ` +
@@ -138,7 +147,8 @@ func clauseValue(clause string) (value string, decided bool) {
 	}
 	next := strings.Fields(after)
 	switch {
-	case stated.MatchString(before) && !wording.Uncertain(before),
+	case stated.MatchString(before) && !wording.Uncertain(before) && !(len(next) > 1 && next[0] == "and" &&
+		strings.ContainsAny(next[1], "0123456789$")), // the sum of 12 and 3
 		capable.MatchString(before):
 	case partOfPhrase(before), doubted(before), unsettledBefore(before), len(next) > 0 &&
 		wording.Unsettled(next[0]) && !circumstance.MatchString(after),
@@ -152,7 +162,7 @@ func clauseValue(clause string) (value string, decided bool) {
 		return "", true
 	}
 	if continued.MatchString(after) || limited.MatchString(after) || failing.MatchString(after) ||
-		another.MatchString(after) {
+		another.MatchString(after) && !(len(next) > 2 && smallerUnit(next[1:], next[0]) != "") {
 		return "", true
 	}
 	if value = Statement(v.text); strings.HasSuffix(before, "negative ") {
@@ -194,8 +204,13 @@ var pronoun = regexp.MustCompile(`^(?:that|this|it|which) (?:is|was) $`)
 // failing matches words behind a value that say it is none: 36 does not work.
 var failing = regexp.MustCompile(`^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|do|did|can|could|would|will)(?: not|n't|not|n’t)|cannot|fails?)\b`)
 
-// another matches a second value that "and" joins: 36 bottles in one minute and 2160 in an hour.
-var another = regexp.MustCompile(`^[a-z][^0-9]* and [$€£]?[0-9]`)
+// another matches a second value that "and", or "or" in another language, joins: 36 bottles in one minute and 2160 in
+// an hour, 12 o 13.
+var another = regexp.MustCompile(`^(?:[a-z][^0-9]* and|(?:` + orAbroad + `)) [$€£]?[0-9]`)
+
+// orAbroad are words for "or".
+const orAbroad = `o|u|ou|oder|oppure|или|або|lub|albo|veya|ya da|nebo|vagy|eller|tai|atau|hoặc|sau|या|أو|` +
+	`或|或者|または|또는`
 
 // denied reports whether words before a value say that it is not.
 func denied(before string) bool {
@@ -207,7 +222,8 @@ func denied(before string) bool {
 var deniedAbroad = regexp.MustCompile(`\b(?:no|non) (?:es|son|è|é|era|sono)(?:[^a-z]|$)`)
 
 // continued matches a calculation without a result that a value begins: 48 choose 2 ways, 48 times 47 ways.
-var continued = regexp.MustCompile(`^(?:choose|times|multiplied by|divided by|plus|minus) \$?[0-9][^=]*$`)
+var continued = regexp.MustCompile(`^(?:(?:choose|times|multiplied by|divided by|plus|minus) \$?[0-9][^=]*$|` +
+	`(?:raised )?to the (?:[a-z0-9]+ )?power\b)`)
 
 // limited matches words behind a value that make it a bound or turn its sign: 12 at most, 12 degrees below zero.
 var limited = regexp.MustCompile(`^(?:[a-z]+ ){0,2}(?:at (?:most|least|minimum|maximum)|or (?:more|less|fewer)|` +

@@ -11,6 +11,7 @@ import (
 
 // deniedBefore matches words right before a value that deny it: we reject 36, the sum is hardly 36, 答案不是12.
 var deniedBefore = regexp.MustCompile(`(?:` + rejecting + `(?: (?:the|value|root|solution|case|option|[a-z] =))*|` +
+	`\b(?:for example|for instance|e\.g\.|such as),?|` +
 	`\b(?:try|tried|trying|nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
 	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of|at first (?:sight|glance)(?: [a-z]+)*)|` +
 	`\b(?:answer|sum|value|result|total|product|it|this|that) ?(?:≠|\\neq?)|` +
@@ -33,6 +34,8 @@ var deniedBehind = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
 	`small|big)\b|contradicts?\b|violates?\b|` +
 	`\(?(?:rejected|extraneous|invalid|discarded|excluded|wrong|incorrect|impossible|` +
 	`not (?:valid|allowed|possible|accepted))\b|` +
+	`(?:is|are|was)(?: ?not|n't) (?:the |our |my |an? )?(?:final |right |correct |valid |true )*` +
+	`(?:answer|solution|result|right|correct|possible|valid|true)\b|` +
 	`(?:[°a-z]+ ){0,3}(?:below|under) (?:zero|freezing|0|sea level)\b|` +
 	`(?:では|じゃ|で)(?:ない|ありません|なく)|不是|不对|不對|(?:가|이) ?아니)`)
 
@@ -42,7 +45,7 @@ var denial = regexp.MustCompile(`(?i)reject|discard|exclud|eliminat|dismiss|disr
 	`hardly|barely|scarcely|exceed|surpass|divides|at first |just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |` +
 	`[不并並]|too|wrong|` +
 	`incorrect|impossible|false|valid|extraneous|absurd|mistaken|able|missible|spurious|out of|contradict|violate|` +
-	`tr(?:y|ied)|` +
+	`tr(?:y|ied)|example|instance|e\.g|such|` +
 	`below|under|ない|ありません|なく|아니`)
 
 // withoutDenied drops the clauses of a sentence whose values it denies; empty if no value is left.

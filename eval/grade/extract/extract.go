@@ -4,7 +4,6 @@
 package extract
 
 import (
-	"encoding/json"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -59,27 +58,6 @@ func FromResponse(response string) Found {
 		return Found{Text: box, How: "a box without backslash"}
 	}
 	return closing(s)
-}
-
-// fields matches the answer in JSON.
-var fields = regexp.MustCompile(`"(?:final[_ ]?)?(?:answer|result)"\s*:\s*("(?:[^"\\\n]|\\.)*"|-?[0-9][0-9.]*)\s*[,}]`)
-
-// answerField returns the last {"answer": …} of a text.
-func answerField(s string) (string, bool) {
-	if !strings.Contains(s, "answer\"") && !strings.Contains(s, "result\"") {
-		return "", false
-	}
-	all := fields.FindAllStringSubmatch(tail(s, maxStatement), -1)
-	if len(all) == 0 {
-		return "", false
-	}
-	value := all[len(all)-1][1]
-	var text string
-	if json.Unmarshal([]byte(value), &text) == nil {
-		value = text
-	}
-	value = reduce(value)
-	return value, value != ""
 }
 
 // within extracts the answer from a marked place.

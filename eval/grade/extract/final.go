@@ -13,6 +13,8 @@ import (
 
 // takesBack matches a sentence that takes back the one before it: That is wrong. No, because … Wait, I forgot …
 var takesBack = regexp.MustCompile(`(?i)^[^a-z]*(?:(?:nope|no|wrong|incorrect|wait|hmm+|oops|hold on|hang on|sorry)\b|` +
+	`(?:actually|correction|on second thought|on reflection),? (?:it|this|that|no|wait|i (?:made|was|forgot|missed)|` +
+	`the (?:correct |right |final |real )?(?:answer|result|value))\b|` +
 	`not (?:quite|right|correct|necessarily|exactly)\b|but (?:that|this|it|wait)\b|` +
 	`(?:but )?i(?:'m not| am not| doubt| do not| don't) ?(?:sure|think|believe|it|that)?\b|` +
 	`(?:but )?(?:that|this|which|it)(?: [a-z]+){0,2}? ?(?:is|was|seems|looks|must be|'s)(?: [a-z]+)? ?` +

@@ -100,7 +100,8 @@ func insidePhrase(clause, value string) bool {
 	}
 	after := clause[k+len(value):]
 	before := wording.Lower(clause[:k])
-	return partOfPhrase(before) || doubted(before) || failing.MatchString(strings.TrimLeft(after, " ")) ||
+	next := wording.Lower(strings.TrimLeft(after, " $"))
+	return partOfPhrase(before) || doubted(before) || failing.MatchString(next) || continued.MatchString(next) ||
 		len(after) > 1 && after[0] == '-' && wording.IsLetter(after[1])
 }
 

@@ -47,6 +47,9 @@ func reduce(s string) string {
 	if s = withoutDenied(withoutContrast(withoutWithdrawn(withoutRounding(s)))); s == "" {
 		return ""
 	}
+	if anyOf.MatchString(s) {
+		return ""
+	}
 	for range 2 { // So we get
 		s = Statement(opening.ReplaceAllString(Statement(s), ""))
 	}
@@ -110,6 +113,10 @@ func reduce(s string) string {
 	}
 	return lastClause(s)
 }
+
+// anyOf matches lists that a sentence does not choose from: one of 12, 13.
+var anyOf = regexp.MustCompile(`(?i)\b(?:one|any|some|none) of (?:(?:the )?(?:numbers|values|integers|following|these|` +
+	`options|candidates):? *)?\$?[-−]?[0-9][^ ]* (?:[$0-9-]|(?:or|and) )`)
 
 // hasUnknownWords reports whether words that are not a unit follow a value.
 func hasUnknownWords(s string) bool {
@@ -211,6 +218,12 @@ func concluded(s string) string {
 		return m[1]
 	}
 	m := conclusion.FindStringSubmatch(last)
+	if m != nil {
+		if k := strings.LastIndex(masked(m[1]), ", "); k > 0 && reason.MatchString(m[1][k+2:]) &&
+			hasValue(m[1][:k]) {
+			return "" // it is 9, since 7 is the number of the others
+		}
+	}
 	if m == nil || wording.Unsettled(m[1]) || wording.Unsettled(m[2]) {
 		return ""
 	}
@@ -226,6 +239,9 @@ func concluded(s string) string {
 	}
 	return ""
 }
+
+// reason matches the start of a clause that says why, or what else holds.
+var reason = regexp.MustCompile(`(?i)^(?:since|because|as|where|whereas|while|although|though) `)
 
 // lastSentence returns the last sentence of a text.
 func lastSentence(s string) string {

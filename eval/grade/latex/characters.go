@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// PlainCharacters replaces characters by the ASCII ones they stand for: full-width letters, digits and
-// punctuation, spaces of every width. It drops characters without width and undoubles backslashes of commands,
-// which come from JSON. Most texts are returned unchanged.
+// PlainCharacters replaces characters by the ASCII ones they stand for: full-width letters and
+// punctuation, digits of every script, spaces of every width. It drops characters without width and undoubles
+// backslashes of commands, which come from JSON. Most texts are returned unchanged.
 func PlainCharacters(s string) string {
 	if strings.Contains(s, `\\`) && !strings.Contains(s, `\begin`) {
 		s = undouble(s)
@@ -50,10 +50,27 @@ func plainCharacter(r rune) rune {
 		return r - 0xfee0
 	case r == 0x3000 || r != 0x85 && r >= 0x80 && unicode.IsSpace(r) && r != 0x2028 && r != 0x2029:
 		return ' '
+	case r >= 0x660 && unicode.IsDigit(r):
+		return '0' + digitOf(r)
 	case r >= 0x200b && r <= 0x200f, r >= 0x2060 && r <= 0x2064, r == 0xfeff, r == 0xad, r == 0xfe0f:
 		return 0
 	}
 	return r
+}
+
+// digitOf returns the value of a digit of any script; ten digits follow each other in each.
+func digitOf(r rune) rune {
+	for _, t := range unicode.Nd.R16 {
+		if r <= rune(t.Hi) {
+			return (r - rune(t.Lo)) % 10
+		}
+	}
+	for _, t := range unicode.Nd.R32 {
+		if r <= rune(t.Hi) {
+			return (r - rune(t.Lo)) % 10
+		}
+	}
+	return 0
 }
 
 func isASCII(s string) bool {

@@ -282,7 +282,7 @@ func (p *parser) region() (*formula.Expr, error) {
 		case p.accept("cup"):
 		case p.accept("cap"):
 			o = formula.Intersection
-		case p.accept("setminus"):
+		case x.Op != formula.Num && p.accept("setminus"):
 			o = formula.Without
 		default:
 			return x, nil
