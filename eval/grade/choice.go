@@ -48,6 +48,13 @@ func choices(gold, prediction string) (result, bool) {
 
 // lettersIn returns the letters of A, B, D or A and B, sorted; nil if s is anything else.
 func lettersIn(s string) []string {
+	list := lettersListed(s)
+	slices.Sort(list)
+	return list
+}
+
+// lettersListed returns them in the order of the text.
+func lettersListed(s string) []string {
 	f := strings.FieldsFunc(extract.Unwrapped(s), func(r rune) bool { return strings.ContainsRune(" ,;()&.", r) })
 	var list []string
 	for _, w := range f {
@@ -59,7 +66,6 @@ func lettersIn(s string) []string {
 			return nil
 		}
 	}
-	slices.Sort(list)
 	return list
 }
 
@@ -68,6 +74,9 @@ func letterSets(gold, prediction string) (result, bool) {
 	together, apart := strings.Trim(extract.Unwrapped(gold), " ()."), lettersIn(prediction)
 	if len(apart) < 2 {
 		together, apart = strings.Trim(extract.Unwrapped(prediction), " ()."), lettersIn(gold)
+	}
+	if listed := lettersListed(gold); len(listed) > 1 && slices.Equal(listed, lettersListed(prediction)) {
+		return yes("the same letters"), true
 	}
 	if len(together) < 2 || len(together) > 6 || len(apart) < 2 || strings.Trim(together, "ABCDEFGHIJ") != "" {
 		return result{}, false

@@ -17,7 +17,7 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 	if g.Op == formula.Base || p.Op == formula.Base {
 		return c.bases(g, p)
 	}
-	r := c.values(g, p)
+	r := c.values(g, sameConstant(g, p))
 	if r.equal {
 		return r
 	}
@@ -54,6 +54,26 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 		return q
 	}
 	return r
+}
+
+// sameConstant renames the constant of integration of p to the C of g: x^2 + K is x^2 + C.
+func sameConstant(g, p *formula.Expr) *formula.Expr {
+	vars := formula.Variables(g)
+	if !hasTerm(g, "C") || len(vars) != 2 {
+		return p
+	}
+	for _, name := range []string{"K", "c", "k", "C_1", "c_1"} {
+		if hasTerm(p, name) && !slices.Contains(vars, name) && !slices.Contains(formula.Variables(p), "C") {
+			return formula.Rename(p, name, "C")
+		}
+	}
+	return p
+}
+
+func hasTerm(x *formula.Expr, name string) bool {
+	return x.Op == formula.Add && slices.ContainsFunc(x.Args, func(a *formula.Expr) bool {
+		return a.Op == formula.Sym && a.Name == name
+	})
 }
 
 // signInside writes -(5°) as (-5)°.

@@ -120,8 +120,15 @@ var spelling = strings.NewReplacer("\\left", "", "\\right", "", "\\dfrac", "\\fr
 	"\\,", " ", "\\;", " ", "\\:", " ", "\\ ", " ", "~", " ", "\\displaystyle", "", "$", "", "\\cdot", "*", "\\times",
 	"*", "\\leq", "\\le", "\\geq", "\\ge", "\\neq", "\\ne")
 
+// vectorSpelling keeps the cross product apart.
+var vectorSpelling = strings.NewReplacer("\\times", "×")
+
 // spelled removes spaces except between two digits or two letters.
 func spelled(s string) string {
+	if strings.Contains(s, "\\vec") || strings.Contains(s, "\\mathbf") || strings.Contains(s, "\\hat") ||
+		strings.Contains(s, "arrow") || strings.Contains(s, "\\b") {
+		s = vectorSpelling.Replace(s)
+	}
 	f := strings.Fields(spelling.Replace(s))
 	var b strings.Builder
 	for i, w := range f {

@@ -3,6 +3,8 @@ package grade
 import (
 	"fmt"
 	"math/big"
+	"slices"
+	"strings"
 
 	"exp/eval/grade/formula"
 	"exp/eval/grade/wording"
@@ -53,6 +55,9 @@ func (c *comparer) oneUnit(g, p *formula.Expr) result {
 	other := g
 	if x == g {
 		other = p
+	}
+	if other.Op == formula.Degree && slices.Contains([]string{"rad", "radian", "radians"}, strings.TrimSpace(x.Name)) {
+		return c.values(x.Args[0], other)
 	}
 	if other.Op == formula.Percent || other.Op == formula.Degree || other.Op == formula.Ratio ||
 		x.Args[0].Op == formula.Percent ||

@@ -38,7 +38,7 @@ func LastBox(s string) (string, bool) {
 			break
 		}
 		if strings.TrimSpace(content) != strings.TrimSpace(boxes) {
-			boxes = content + ", " + boxes
+			boxes = content + conjunction(s[end:starts]) + boxes
 		}
 		starts = k
 	}
@@ -141,6 +141,14 @@ func joins(s string) bool {
 	}
 	s = strings.Trim(strings.NewReplacer("and", "", "or", "", "quad", "").Replace(s), " ,;&$\\()[]\n\t")
 	return s == "" || named.MatchString(s) // x=\boxed{2} and y=\boxed{3}
+}
+
+// conjunction returns what joins two values that the text between them joins.
+func conjunction(between string) string {
+	if strings.Contains(wording.Lower(between), "or") {
+		return " or "
+	}
+	return ", "
 }
 
 // named matches the name and the equals sign before a box.

@@ -43,11 +43,19 @@ func ChoiceIn(s string) (Choice, bool) {
 	default:
 		return Choice{}, false
 	}
-	if several(c.Value) {
+	if several(c.Value) || otherLetter.MatchString(c.Value) || refusing.MatchString(c.Value) {
 		return Choice{}, false
 	}
 	return c, true
 }
+
+// otherLetter matches another letter behind the value of one, refusing words that deny the letter.
+var (
+	otherLetter = regexp.MustCompile(`\([A-J]\)|\b(?:or|and) [A-J](?:[^a-zA-Z_^]|$)`)
+	refusing    = regexp.MustCompile(`(?i)^(?:is|are|was|can|could|would|does|did|has|must|should)(?: ?not|n't)\b|^(?:cannot|fails?)\b|` +
+		`^(?:is |are |was )?(?:clearly |obviously |also )?(?:wrong|incorrect|false|impossible|out|ruled out|eliminated|rejected|` +
+		`excluded)\b`)
+)
 
 // several reports whether what follows a letter is another letter.
 func several(rest string) bool {

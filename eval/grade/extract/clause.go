@@ -119,7 +119,7 @@ var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when
 // subordinate matches the start of a clause that says where or why rather than what.
 var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
 	`without|including|excluding|after|before|since|because|assuming|given|although|even|if|as|that (?:every|each|the|he|she|they|it|we|all|no|there)|` +
-	`which (?:occurs?|happens|is (?:attained|achieved|reached))|(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
+	`which (?:occurs?|happens|includes?|contains?|is (?:attained|achieved|reached))|(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
 
 // calculating matches a calculation in words.
 var calculating = regexp.MustCompile(`\b(?:times|plus|minus|divided|multiplied|half|twice|double|percent of|% of)\b`)
@@ -202,11 +202,11 @@ var amounts = regexp.MustCompile(`\b(?:is|are|was|were) $`)
 var pronoun = regexp.MustCompile(`^(?:that|this|it|which) (?:is|was) $`)
 
 // failing matches words behind a value that say it is none: 36 does not work.
-var failing = regexp.MustCompile(`^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|do|did|can|could|would|will)(?: not|n't|not|n’t)|cannot|fails?)\b`)
+var failing = regexp.MustCompile(`\b(?:is|are) not (?:needed|required|relevant|asked)\b|^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|do|did|can|could|would|will)(?: not|n't|not|n’t)|cannot|fails?)\b`)
 
 // another matches a second value that "and", or "or" in another language, joins: 36 bottles in one minute and 2160 in
 // an hour, 12 o 13.
-var another = regexp.MustCompile(`^(?:[a-z][^0-9]* and|(?:` + orAbroad + `)) [$€£]?[0-9]`)
+var another = regexp.MustCompile(`^(?:[a-z][^0-9]* and|(?:` + orAbroad + `)) +(?:[$€£]?[0-9]|\\)`)
 
 // orAbroad are words for "or".
 const orAbroad = `o|u|ou|oder|oppure|или|або|lub|albo|veya|ya da|nebo|vagy|eller|tai|atau|hoặc|sau|या|أو|` +
@@ -215,7 +215,7 @@ const orAbroad = `o|u|ou|oder|oppure|или|або|lub|albo|veya|ya da|nebo|vagy
 // denied reports whether words before a value say that it is not.
 func denied(before string) bool {
 	before = " " + before
-	return strings.Contains(before, " not ") || strings.Contains(before, "n't ") || deniedAbroad.MatchString(before)
+	return strings.Contains(before, " not ") || strings.Contains(before, " cannot ") || strings.Contains(before, "n't ") || deniedAbroad.MatchString(before)
 }
 
 // deniedAbroad matches "is not" in other languages: no es, non è.
@@ -315,12 +315,27 @@ func lastClause(s string) string {
 		switch {
 		case denied(wording.Lower(clause)):
 			continue
-		case wording.Unsettled(clause), insidePhrase(clause, value):
+		case wording.Unsettled(clause), insidePhrase(clause, value), strange(clause, value):
 			return s
 		}
 		return numberWithWords(clause, value)
 	}
 	return ""
+}
+
+// strange reports whether a phrase without a verb has words that may change the value in it.
+func strange(phrase, value string) bool {
+	low := " " + wording.Lower(phrase)
+	if verbEnd(low) > 0 || strings.Contains(phrase, "="+value) {
+		return false
+	}
+	words := strings.FieldsFunc(low, func(r rune) bool { return r < 0x80 && (r < 'a' || r > 'z') })
+	if v, n := wording.Numeral(words); n == len(words) && n > 0 && v.RatString() == value { // 57 (fifty-seven)
+		return false
+	}
+	return slices.ContainsFunc(words, func(w string) bool {
+		return w[0] < 0x80 && len(w) > 1 && !wording.IsCounted(w) && !wording.Adjectives[w] && !wording.QuantityOf(w).Known
+	})
 }
 
 // numberWithWords adds the words after the last number if they are a unit that changes the value.

@@ -12,7 +12,7 @@ import (
 // deniedBefore matches words right before a value that deny it: we reject 36, the sum is hardly 36, 答案不是12.
 var deniedBefore = regexp.MustCompile(`(?:` + rejecting + `(?: (?:the|value|root|solution|case|option|[a-z] =))*|` +
 	`\b(?:for example|for instance|e\.g\.|such as),?|` +
-	`\b(?:try|tried|trying|nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
+	`\bsuch that|\b(?:try|tried|trying|nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
 	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of|at first (?:sight|glance)(?: [a-z]+)*)|` +
 	`\b(?:answer|sum|value|result|total|product|it|this|that) ?(?:≠|\\neq?)|` +
 	`^(?:(?:so|thus|hence|therefore|then|and|but|since|because),? )*` +

@@ -83,7 +83,7 @@ func FromAnswer(s string) Found {
 		return Found{Text: box, How: "a box without backslash"}
 	}
 	if len(s) <= latex.MaxAnswer {
-		t := withoutContrast(Statement(s))
+		t := withoutContrast(Statement(ended.ReplaceAllString(tail(s, latex.MaxAnswer), "")))
 		if v := concluded(t); v != "" {
 			return Found{Text: v, How: "the value in a sentence", Sure: true}
 		}
@@ -150,7 +150,7 @@ func closing(s string) Found {
 	}
 	s = withoutContrast(exclaimed.ReplaceAllString(s, "$1$2."))
 	if len(whole) <= 200 && !strings.Contains(whole, "\n") && enumeration(s) == "" {
-		if t := asAnswer.ReplaceAllString(Statement(opening.ReplaceAllString(Statement(s), "")),
+		if t := asAnswer.ReplaceAllString(Statement(opening.ReplaceAllString(Statement(withoutAside(s)), "")),
 			""); concluded(t) == "" && readable(t) &&
 			!(isSentence(t) && (hasUnknownWords(t) || strings.Contains(t, " $"))) &&
 			!(isSentence(t) && verbEnd(t) > 0) && !wordsOnly(t) && !falls.MatchString(t) {
@@ -210,7 +210,7 @@ func wordsOnly(s string) bool {
 }
 
 // label matches a label in any language before a value.
-var label = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?)\**$`)
+var label = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?|[(\[][^()\[\]]+[)\]])\**$`)
 
 // subject matches a sentence that says what its subject is: Bob is the fastest runner.
 var subject = regexp.MustCompile(`^(?:(?:So|Thus|Hence|Therefore|Then|Clearly),? )?([A-Z][a-z]+) is (?:the|our) [a-z]`)
@@ -225,6 +225,9 @@ var dates = regexp.MustCompile(`\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|
 // said returns the words that a sentence without a value ends in: the function is odd.
 func said(s string) string {
 	s = Statement(s)
+	if m := unsolvable.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
 	if all := dates.FindAllString(s, -1); len(all) == 1 && len(strings.Fields(s)) > 2 ||
 		len(all) > 1 && strings.HasSuffix(s, all[len(all)-1]) {
 		return all[len(all)-1]
@@ -239,6 +242,9 @@ func said(s string) string {
 	}
 	return reduce(article.ReplaceAllString(s, "$1"))
 }
+
+// unsolvable matches a sentence that denies a solution.
+var unsolvable = regexp.MustCompile(`(?i)\b(?:has|have|is|are|exists?) (no (?:real |integer )?solutions?)$`)
 
 // article matches an article at the start, before a word.
 var article = regexp.MustCompile(`^(?:an?|An|[Tt]he) ([a-z])`)

@@ -187,7 +187,7 @@ func withoutMarker(s string) string {
 }
 
 // ended matches the signs of a finished proof.
-var ended = regexp.MustCompile(`(?:\s*(?:\$?\\(?:blacksquare|qed|square|Box|checkmark)\$?|[∎□■✓✔]|Q\.?E\.?D\.?))+\s*$`)
+var ended = regexp.MustCompile(`(?:\s*(?:\$?\\(?:blacksquare|qed|square|Box|checkmark)\$?|[∎□■✓✔✅☑]|Q\.?E\.?D\.?|[:;]-?\)))+\s*$`)
 
 // withoutOrnament drops proof marks and pictures, but no units, from the end of a text.
 func withoutOrnament(s string) string {
@@ -196,7 +196,7 @@ func withoutOrnament(s string) string {
 	end := tail(s, most)
 	s = s[:len(s)-len(end)] + ended.ReplaceAllString(end, "")
 	return strings.TrimRightFunc(s, func(r rune) bool {
-		picture := unicode.Is(unicode.So, r) && !strings.ContainsRune("°℃℉", r)
+		picture := unicode.Is(unicode.So, r) && !strings.ContainsRune("°℃℉❌✗✘❎🚫⛔👎", r)
 		return picture || r == 0xfe0f || r == 0x200d || unicode.IsSpace(r)
 	})
 }

@@ -117,9 +117,33 @@ func lastIndex(s, sub string) int {
 // roughly matches an adverb between brackets.
 var roughly = regexp.MustCompile(`^\((?:approximately|about|roughly|exactly)\) `)
 
+// bullets matches the points of a list, or a quotation, behind a line that ends.
+var bullets = regexp.MustCompile(`^[ *:_]*\n\s*((?:[-*•>] [^\n]+(?:\n|$))+)`)
+
+// bulleted returns the points of a list that begins the text with commas between them, else the text.
+func bulleted(s string) string {
+	if !strings.HasPrefix(strings.TrimLeft(s, " *:_"), "\n") {
+		return s
+	}
+	m := bullets.FindStringSubmatch(tailless(s))
+	if m == nil {
+		return s
+	}
+	var points []string
+	for _, line := range strings.Split(strings.TrimSpace(m[1]), "\n") {
+		_, point, _ := strings.Cut(line, " ")
+		points = append(points, Statement(point))
+	}
+	return strings.Join(points, ", ")
+}
+
 // sentence returns what follows an answer phrase: the first nonblank line or a displayed formula, up to "I
 // hope it is correct".
 func sentence(s string) string {
+	s = bulleted(s)
+	if t := strings.TrimLeft(s, " \t\r\n*:：→}"); strings.HasPrefix(t, "_") {
+		s = strings.TrimRight(t, " ._\n")
+	}
 	s = strings.TrimLeft(s, " \t\r\n*:：_→}")
 	s = strings.TrimLeft(strings.TrimPrefix(s, "..."), " ")
 	s = roughly.ReplaceAllString(s, "")
@@ -142,6 +166,7 @@ func sentence(s string) string {
 	if k := strings.Index(s, "I hope"); k >= 0 {
 		s = s[:k]
 	}
+	s = strings.TrimSpace(s)
 	if k := strings.IndexByte(s, '\n'); k >= 0 {
 		line := strings.TrimSpace(s[:k])
 		if line == "\\(" || line == "$" || strings.HasSuffix(line, "\\\\") ||
@@ -150,5 +175,5 @@ func sentence(s string) string {
 		}
 		s = line
 	}
-	return s
+	return withoutOrnament(s)
 }

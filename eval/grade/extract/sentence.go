@@ -24,7 +24,7 @@ var consequence = regexp.MustCompile(`^[,;.]? +(?:so|which (?:is|equals|gives))\
 
 // opening matches connectives before a value, and a label with a colon.
 var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|in conclusion|` +
-	`as a result)\b,? +|(we|i) (get|got|find|found|obtain) (that )?|` +
+	`as a result)\b,? +|(?:giving|leaving|yielding|making)(?: us)? |(we|i) (get|got|find|found|obtain) (that )?|` +
 	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
 
 // correction matches a value after the one that it replaces.
@@ -50,6 +50,7 @@ func reduce(s string) string {
 	if anyOf.MatchString(s) {
 		return ""
 	}
+	s = withoutAside(restatedAsChoice(s))
 	for range 2 { // So we get
 		s = Statement(opening.ReplaceAllString(Statement(s), ""))
 	}
@@ -96,7 +97,8 @@ func reduce(s string) string {
 	}
 	// "12 because …", "12. The rest": the first sentence, if it is an answer.
 	for _, cut := range []string{". ", " because ", " since ", "。", " which ", "; "} {
-		if k := strings.Index(s, cut); k > 0 && strings.ContainsAny(s[:k], "0123456789\\$") {
+		if k := strings.Index(s, cut); k > 0 && strings.ContainsAny(s[:k], "0123456789\\$") &&
+			!(cut == ". " && startsWithDigit(s[k+len(cut):])) { // 7 ft. 2 in.
 			if t := Statement(s[:k]); t != "" && !proseWord(t) && readable(t) {
 				return t
 			}
@@ -107,6 +109,9 @@ func reduce(s string) string {
 	}
 	if !isProse(s) {
 		if m := lastMath(s); m != "" {
+			if isSentence(s) && negatedBefore.MatchString(wording.Lower(s[:max(0, strings.LastIndex(s, m))])) {
+				return ""
+			}
 			return m
 		}
 		return s // a formula we cannot parse may still be spelled like the gold answer
@@ -114,11 +119,16 @@ func reduce(s string) string {
 	return lastClause(s)
 }
 
-// anyOf matches lists that a sentence does not choose from: one of 12, 13.
+func startsWithDigit(s string) bool { return s != "" && wording.IsDigit(s[0]) }
+
+// anyOf matches values of which a sentence leaves open which one: one of 12, 13.
 var anyOf = regexp.MustCompile(`(?i)\b(?:one|any|some|none) of (?:(?:the )?(?:numbers|values|integers|following|these|` +
 	`options|candidates):? *)?\$?[-−]?[0-9][^ ]* (?:[$0-9-]|(?:or|and) )`)
 
-// hasUnknownWords reports whether words that are not a unit follow a value.
+// negatedBefore matches a negation right before a formula: the derivative is not $2x$.
+var negatedBefore = regexp.MustCompile(`(?:\bnot|n't|\bcannot)(?: be| equal| be equal to| equal to| given by)? *[$\\(\[]*$`)
+
+// hasUnknownWords reports whether a value is followed by words that are no unit.
 func hasUnknownWords(s string) bool {
 	x, err := latex.Parse(s, true)
 	return err != nil || x.Has(func(n *formula.Expr) bool {
@@ -282,8 +292,13 @@ func afterVerb(s string) string {
 			continue
 		}
 		t := Statement(s[k+len(verb):])
-		if m := leadingMath(t); m != "" && !wording.Unsettled(t[min(len(t), leadingLength(t)):]) {
-			return m
+		if m := leadingMath(t); m != "" {
+			switch rest := t[min(len(t), leadingLength(t)):]; {
+			case another.MatchString(strings.TrimLeft(wording.Lower(wording.WithoutFonts(rest)), " ")):
+				return ""
+			case !wording.Unsettled(rest):
+				return m
+			}
 		}
 		if hasValue(s) && !hasValue(t) && !isFormula(t) {
 			continue // 27 eggs are whole

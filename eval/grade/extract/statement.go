@@ -32,7 +32,7 @@ func Statement(s string) string {
 		for _, arrow := range arrows {
 			t = strings.TrimSpace(strings.TrimPrefix(t, arrow))
 		}
-		for _, d := range [][2]string{{"**", "**"}, {"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"},
+		for _, d := range [][2]string{{"<b>", "</b>"}, {"<strong>", "</strong>"}, {"**", "**"}, {"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"},
 			{"\\[", "\\]"}, {"\"", "\""}, {"<answer>", "</answer>"}} {
 			if len(t) >= len(d[0])+len(d[1]) && strings.HasPrefix(t, d[0]) && strings.HasSuffix(t, d[1]) &&
 				!strings.Contains(t[len(d[0]):len(t)-len(d[1])], d[1]) {
@@ -120,11 +120,7 @@ func leadingFormulas(s string) (content string, n int) {
 		if m == 0 {
 			break
 		}
-		word := ", "
-		if strings.Contains(rest[:k], "or") {
-			word = " or "
-		}
-		content, n = content+word+next, n+k+m
+		content, n = content+conjunction(rest[:k])+next, n+k+m
 	}
 	return content, n
 }

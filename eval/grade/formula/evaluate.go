@@ -26,8 +26,8 @@ type Point struct {
 	Complex bool
 }
 
-// Points returns the points for comparing two expressions: three with positive values, three with
-// both signs, three with natural numbers. The values depend only on the variable names, so a verdict is the
+// Points returns the points at which two expressions are compared: three with positive values, three in which each
+// variable, and each product of two, is negative somewhere, three with natural numbers. The values depend only on the variable names, so a verdict is the
 // same every time. They are multiples of 1/64: exact in binary.
 func Points(vars []string, complex bool) []Point {
 	if len(vars) == 0 {
@@ -46,7 +46,7 @@ func Points(vars []string, complex bool) []Point {
 				p.Values[name] = big.NewRat(21+2*u, 64) // 0.3 to 5
 			case k < 6:
 				n := 17 + 2*u
-				if u&2 == 0 {
+				if k == 5 || i%2 == k-3 {
 					n = -n
 				}
 				p.Values[name] = big.NewRat(n, 64)

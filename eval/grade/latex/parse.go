@@ -54,8 +54,11 @@ func Parse(s string, thousands bool) (*formula.Expr, error) {
 	if x := wordsOnly(s); x != nil {
 		return x, nil
 	}
-	return ParseFormula(boundsAsSigns(separated(s)), thousands)
+	return ParseFormula(minusInWords.ReplaceAllString(boundsAsSigns(separated(s)), "-$1"), thousands)
 }
+
+// minusInWords matches a minus sign in words: negative 8.
+var minusInWords = regexp.MustCompile(`^ *(?:\\text\{ *(?i:negative|minus) *\}|(?i:negative|minus)\b) *([0-9]|\\[dt]?frac|\\sqrt|\\pi)`)
 
 // metres matches the m of 150 m², a unit rather than a variable.
 var metres = regexp.MustCompile(`([0-9]) m([²³])`)

@@ -39,7 +39,7 @@ func (l *lexer) marksVector() bool {
 
 // cross returns the cross product of two names, with the smaller one first.
 func cross(x, y *formula.Expr) *formula.Expr {
-	if x.Op != formula.Sym || y.Op != formula.Sym {
+	if x.Op != formula.Sym || y.Op != formula.Sym || strings.Contains(x.Name+y.Name, "×") {
 		if x.Op == formula.Num || y.Op == formula.Num {
 			return formula.Product(x, y)
 		}

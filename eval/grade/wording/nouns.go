@@ -77,7 +77,7 @@ polyhedra polynomials pomegranates pomelos poodles pools popcorn popsicles porti
 postcards posters posts potatoes pots pouches poultry pounds presents pretzels prices primes prints prizes
 probabilities problems professionals professors properties puffs pugs pumpkins pumps punches pupils puppies pups
 purchases purses pushups puzzles pyramids pythons quadrilaterals quadruples quantities quarts questions quiches quilts
-quizzes rabbits racers races rackets racquets radians raisins rands ranks raspberries rats ravens readers reams
+quizzes rabbits rads racers races rackets racquets radians raisins rands ranks raspberries rats ravens readers reams
 receives recipes recoveries rectangles reflections refuels regions repairs repeats representations representatives
 reps requests requirements residents residues restaurants reviews revolutions rhinestones rhinos ribbon ribbons rice
 riddles riders rides ridges rings robins robots rockets rocks rods roles rolls roommates rooms roosters roots rope
