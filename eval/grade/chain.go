@@ -357,15 +357,12 @@ func (c *comparer) twoRelations(g, p *formula.Expr) result {
 }
 
 func flip(rel string) string {
-	switch rel {
-	case "<":
-		return ">"
-	case ">":
-		return "<"
-	case "<=":
-		return ">="
-	case ">=":
-		return "<="
+	if other, ok := flipped[rel]; ok {
+		return other
 	}
 	return rel
 }
+
+// flipped are the signs that mean the same with the sides exchanged.
+var flipped = map[string]string{"<": ">", ">": "<", "<=": ">=", ">=": "<=", "⊂": "⊃", "⊃": "⊂", "⊆": "⊇", "⊇": "⊆",
+	"≺": "≻", "≻": "≺", "≪": "≫", "≫": "≪", "->": "<-", "<-": "->", "⊲": "⊳", "⊳": "⊲"}

@@ -113,7 +113,7 @@ func alternatives(x *formula.Expr) bool {
 func elements(x *formula.Expr) ([]*formula.Expr, bool) {
 	switch x.Op {
 	case formula.List, formula.Set, formula.Tuple:
-		return x.Args, true
+		return continuedTo(x.Args), true
 	case formula.Union, formula.Intersection, formula.Without:
 		return nil, false
 	case formula.Sym:
@@ -122,6 +122,39 @@ func elements(x *formula.Expr) ([]*formula.Expr, bool) {
 		}
 	}
 	return []*formula.Expr{x}, x.IsScalar()
+}
+
+// continuedTo writes out the integers that 1, 2, …, 10 stands for.
+func continuedTo(list []*formula.Expr) []*formula.Expr {
+	n := len(list)
+	if n < 3 || list[n-2].Op != formula.Sym || list[n-2].Name != "…" {
+		return list
+	}
+	values := make([]int64, 0, n-1)
+	for _, x := range append(list[:n-2:n-2], list[n-1]) {
+		if x.Op != formula.Num || !x.Num.IsInt() || !x.Num.Num().IsInt64() {
+			return list
+		}
+		values = append(values, x.Num.Num().Int64())
+	}
+	step, last := int64(1), values[n-2]
+	if n > 3 {
+		step = values[1] - values[0]
+	}
+	for i := range n - 3 {
+		if values[i+1]-values[i] != step {
+			return list
+		}
+	}
+	first := values[n-3]
+	if step == 0 || (last-first)%step != 0 || (last-first)/step < 1 || (last-first)/step > maxList {
+		return list
+	}
+	out := slices.Clone(list[:n-2])
+	for v := first + step; v != last; v += step {
+		out = append(out, formula.Integer(v))
+	}
+	return append(out, list[n-1])
 }
 
 func (c *comparer) inOrder(g, p []*formula.Expr) result {
@@ -148,7 +181,10 @@ func (c *comparer) anyOrder(g, p []*formula.Expr) result {
 			return r
 		}
 	}
-	g, p = c.distinct(g), c.distinct(p)
+	d, e := c.distinct(g), c.distinct(p)
+	if len(g) != len(p) || len(d) != len(e) { // with as many values, 1, 1, 2 is not 1, 2, 2
+		g, p = d, e
+	}
 	if len(g) != len(p) {
 		return no(fmt.Sprintf("%d different values against %d", len(p), len(g)))
 	}

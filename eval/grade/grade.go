@@ -218,6 +218,9 @@ func compareTexts(gold, prediction string) result {
 
 // unitsInText writes the letters behind a value as the unit that the gold answer has, if they are the same: 8 m/s.
 func unitsInText(gold, prediction string) string {
+	if !strings.Contains(gold, "m") {
+		prediction = powerOfMetres.ReplaceAllString(prediction, `$1\text{ m}$2`)
+	}
 	if !strings.HasSuffix(strings.TrimSuffix(gold, "$"), "}") {
 		return prediction
 	}
@@ -232,6 +235,9 @@ func unitsInText(gold, prediction string) string {
 	}
 	return value + "\\text{ " + m[1] + "}"
 }
+
+// powerOfMetres matches an area or a volume whose unit is a letter: 378 m^3.
+var powerOfMetres = regexp.MustCompile(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
 
 // textUnit matches a unit of letters at the end of a gold answer.
 var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z/]+)\}\$?$`)

@@ -218,6 +218,9 @@ func (c *comparer) regionOfList(x *formula.Expr) ([]piece, bool) {
 	var union, both []piece
 	mustAll := x.Name == "and"
 	for i, a := range x.Args {
+		if i > 0 && isExclusion(x.Args[0]) && a.IsScalar() { // x ≠ 1, 2
+			a = &formula.Expr{Op: formula.Relation, Rels: x.Args[0].Rels, Args: []*formula.Expr{x.Args[0].Args[0], a}}
+		}
 		if a.Op != formula.Relation && a.Op != formula.Tuple && a.Op != formula.Union {
 			return nil, false
 		}
@@ -242,6 +245,11 @@ func (c *comparer) regionOfList(x *formula.Expr) ([]piece, bool) {
 		return merge(both), true
 	}
 	return merge(union), true
+}
+
+// isExclusion reports whether x is v ≠ a.
+func isExclusion(x *formula.Expr) bool {
+	return x.Op == formula.Relation && len(x.Args) == 2 && x.Rels[0] == "!="
 }
 
 func (c *comparer) end(x *formula.Expr) (endpoint, bool) {

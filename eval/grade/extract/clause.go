@@ -8,9 +8,10 @@ import (
 	"exp/eval/grade/wording"
 )
 
-// sentenceValue returns the value of the last clause that has one, with its unit. The rest of the sentence does
-// not matter unless it continues the value: "12 squared", "12 or 13".
-func sentenceValue(s string) string {
+// sentenceValue returns the value of the last clause that has one, with its unit. What follows in the sentence
+// does not matter, unless it goes on the value: "12 squared", "12 or 13". open says that a clause names a value and
+// leaves it open.
+func sentenceValue(s string) (value string, open bool) {
 	if t := listAside.ReplaceAllString(s, ""); t != s && hasValue(t) {
 		s = t
 	}
@@ -18,13 +19,13 @@ func sentenceValue(s string) string {
 		s = s[:m[0]]
 	}
 	if v := enumeration(s); v != "" {
-		return v
+		return v, false
 	}
 	if v := plainFormula(s); v != "" {
-		return v
+		return v, false
 	}
 	if m := someOf.FindStringSubmatch(s); m != nil {
-		return m[1]
+		return m[1], false
 	}
 	if k := strings.LastIndex(s, "("); k > 0 && strings.HasSuffix(strings.TrimRight(s, ". "), ")") &&
 		len(strings.Fields(s[k:])) > 2 { // an aside
@@ -44,25 +45,28 @@ func sentenceValue(s string) string {
 		}
 		clause := s[from:to]
 		t, decided := clauseValue(clause)
-		if decided && strings.HasSuffix(t, "}") && i > 0 && restating.MatchString(s[from-2:]) {
-			other := sentenceValue(s[:ends[i-1][0]])
-			if strings.HasSuffix(other, "}") && strings.Contains(other, "\\text") {
-				return other + " or " + t // 1.5 hours, i.e. 90 minutes
+		if decided && i > 0 && restating.MatchString(s[from-2:]) {
+			if other, _ := sentenceValue(s[:ends[i-1][0]]); sameDimension(other, t) {
+				return other + " or " + t, false // 1.5 hours, i.e. 90 minutes
 			}
 		}
 		if decided && t != "" && i > 0 && strings.HasPrefix(s[from-2:], ", or ") && !strings.Contains(clause, "=") {
 			if calculating.MatchString(s[:ends[i-1][0]]) {
-				return t // four times 9, or 36
+				return t, false // four times 9, or 36
 			}
-			if other := sentenceValue(s[:ends[i-1][0]]); other != "" {
-				return other + " or " + t // the same in other words, or another value
+			other, _ := sentenceValue(s[:ends[i-1][0]])
+			switch {
+			case other != "" && !strings.ContainsAny(other, "0123456789$\\"):
+				return t, false // three quarters of an hour, or 45 minutes
+			case other != "":
+				return other + " or " + t, false // the same in other words, or another value
 			}
-			return ""
+			return "", true
 		}
 		secondary := subordinate.MatchString(clause) ||
 			apiece.MatchString(clause) && (verbEnd(clause) == 0 || strings.Contains(clause, " of w"))
 		if decided && !isName(t) && (i == 0 || !secondary) {
-			return t
+			return t, t == ""
 		}
 		if name == "" {
 			name = t
@@ -71,11 +75,30 @@ func sentenceValue(s string) string {
 	if name == "" && !strings.ContainsAny(s, "0123456789$\\") {
 		name, _ = numberInWords(s)
 	}
-	return name
+	return name, false
 }
 
 // restating matches the start of a clause that gives a quantity in other units.
-var restating = regexp.MustCompile(`^, (?:i\.e\.|ie|that is|in other words|equivalently)[ ,]`)
+var restating = regexp.MustCompile(`^, (?:i\.e\.|ie|that is|in other words|equivalently|which is)[ ,]`)
+
+// unitAtEnd matches the unit of a value, unitsWithin all of them.
+var (
+	unitAtEnd   = regexp.MustCompile(`\\text\{ ?([^{}]*)\}$`)
+	unitsWithin = regexp.MustCompile(`\\text\{[^{}]*\}`)
+)
+
+// sameDimension reports whether two values have units of measure that convert.
+func sameDimension(a, b string) bool {
+	m, n := unitAtEnd.FindStringSubmatch(a), unitAtEnd.FindStringSubmatch(b)
+	if m == nil || n == nil {
+		return false
+	}
+	if strings.Contains(unitsWithin.ReplaceAllString(a+b, ""), "\\") {
+		return false
+	}
+	q, r := wording.QuantityOf(m[1]), wording.QuantityOf(n[1])
+	return q.Known && r.Known && q.Measured && r.Measured && q.Dim == r.Dim
+}
 
 // rejected matches a clause that takes back the value before it.
 var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|which))?|and (?:this|that|it)) ` +
@@ -118,7 +141,7 @@ var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when
 
 // subordinate matches the start of a clause that says where or why rather than what.
 var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
-	`without|including|excluding|after|before|since|because|assuming|given|although|even|if|as|that (?:every|each|the|he|she|they|it|we|all|no|there)|` +
+	`without|including|excluding|after|before|since|because|while|whereas|assuming|given|although|even|if|as|that (?:every|each|the|he|she|they|it|we|all|no|there)|` +
 	`which (?:occurs?|happens|includes?|contains?|is (?:attained|achieved|reached))|(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
 
 // calculating matches a calculation in words.
@@ -161,7 +184,7 @@ func clauseValue(clause string) (value string, decided bool) {
 	case len(next) > 1 && (next[0] == "to" || next[0] == "and") && strings.ContainsAny(next[1], "0123456789$"):
 		return "", true
 	}
-	if continued.MatchString(after) || limited.MatchString(after) || failing.MatchString(after) ||
+	if relatedTo.MatchString(after) || continued.MatchString(after) || limited.MatchString(after) || failing.MatchString(after) ||
 		another.MatchString(after) && !(len(next) > 2 && smallerUnit(next[1:], next[0]) != "") {
 		return "", true
 	}
@@ -206,7 +229,7 @@ var failing = regexp.MustCompile(`\b(?:is|are) not (?:needed|required|relevant|a
 
 // another matches a second value that "and", or "or" in another language, joins: 36 bottles in one minute and 2160 in
 // an hour, 12 o 13.
-var another = regexp.MustCompile(`^(?:[a-z][^0-9]* and|(?:` + orAbroad + `)) +(?:[$€£]?[0-9]|\\)`)
+var another = regexp.MustCompile(`^and [a-z][^0-9]* at [0-9]+:[0-9]|^(?:[a-z][^0-9]* and|(?:` + orAbroad + `)) +(?:[$€£]?[0-9]|\\)`)
 
 // orAbroad are words for "or".
 const orAbroad = `o|u|ou|oder|oppure|или|або|lub|albo|veya|ya da|nebo|vagy|eller|tai|atau|hoặc|sau|या|أو|` +
@@ -225,8 +248,11 @@ var deniedAbroad = regexp.MustCompile(`\b(?:no|non) (?:es|son|è|é|era|sono)(?:
 var continued = regexp.MustCompile(`^(?:(?:choose|times|multiplied by|divided by|plus|minus) \$?[0-9][^=]*$|` +
 	`(?:raised )?to the (?:[a-z0-9]+ )?power\b)`)
 
+// relatedTo matches words that make a value a step of a calculation: 12 more coins than twice the other's.
+var relatedTo = regexp.MustCompile(`^(?:more|fewer|less) (?:[a-z]+ )?than (?:twice|half|double|thrice|[a-z]+ times|[0-9$])`)
+
 // limited matches words behind a value that make it a bound or turn its sign: 12 at most, 12 degrees below zero.
-var limited = regexp.MustCompile(`^(?:[a-z]+ ){0,2}(?:at (?:most|least|minimum|maximum)|or (?:more|less|fewer)|` +
+var limited = regexp.MustCompile(`^(?:[a-z]+ ){0,2}(?:at (?:most|least|minimum|maximum)|or (?:more|less|fewer|so|thereabouts)|` +
 	`(?:below|under) (?:zero|freezing|sea level))\b`)
 
 // unsettledBefore reports whether the words before a value keep it from being the answer. Words that compare do so
@@ -323,10 +349,14 @@ func lastClause(s string) string {
 	return ""
 }
 
+// isAbroad matches "the answer is" in other languages.
+var isAbroad = regexp.MustCompile(`^ *\p{L}+(?: \p{L}+){0,2} (?:är|er|je|jest|este|adalah|ist|est|es|és|è|é|là|lautet|beträgt|vastaus on) ` +
+	`[$€£]?[-−]?[0-9]|^ *vastaus on `)
+
 // strange reports whether a phrase without a verb has words that may change the value in it.
 func strange(phrase, value string) bool {
 	low := " " + wording.Lower(phrase)
-	if verbEnd(low) > 0 || strings.Contains(phrase, "="+value) {
+	if verbEnd(low) > 0 || strings.Contains(phrase, "="+value) || isAbroad.MatchString(low) {
 		return false
 	}
 	words := strings.FieldsFunc(low, func(r rune) bool { return r < 0x80 && (r < 'a' || r > 'z') })

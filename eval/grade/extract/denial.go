@@ -80,7 +80,8 @@ func withoutDenied(s string) string {
 }
 
 // denyingLabel matches a label that turns or denies the value behind it: The value is negative: 12.
-var denyingLabel = regexp.MustCompile(`(?i)(?:^|[.!?] )[^0-9:.$]*\b(?:negative|minus|opposite|not|except|` +
+var denyingLabel = regexp.MustCompile(`(?i)(?:^|[.!?] )[^0-9:.$]*\b(?:not (?:the|an?|our|my) (?:[a-z]+ )?(?:answer|solution|result|value)|(?:common|frequent|usual) (?:mistake|error)|` +
+	`negative|minus|opposite|not|except|` +
 	`never|wrong|incorrect|` +
 	`false|rejected|excluded|impossible): *\**[-−$\\(0-9]`)
 

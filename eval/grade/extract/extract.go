@@ -83,7 +83,8 @@ func FromAnswer(s string) Found {
 		return Found{Text: box, How: "a box without backslash"}
 	}
 	if len(s) <= latex.MaxAnswer {
-		t := withoutContrast(Statement(ended.ReplaceAllString(tail(s, latex.MaxAnswer), "")))
+		t := withoutContrast(Statement(ended.ReplaceAllString(s, "")))
+		t = calledNumber.ReplaceAllString(t, "$1")
 		if v := concluded(t); v != "" {
 			return Found{Text: v, How: "the value in a sentence", Sure: true}
 		}
@@ -97,8 +98,19 @@ func FromAnswer(s string) Found {
 	if f, ok := answerPhrase(s); ok {
 		return f
 	}
-	return Found{Text: reduce(tail(s, maxStatement)), How: "the value in a sentence"}
+	value := reduce(tail(s, maxStatement))
+	if t := opening.ReplaceAllString(Statement(s), ""); strings.Trim(value, "0123456789.,/-−$%") == "" &&
+		!strings.ContainsAny(t, "\\\n") && !totalOf.MatchString(t) && strange(t, value) {
+		return Found{Text: t, How: "a value among words that may change it"}
+	}
+	return Found{Text: value, How: "the value in a sentence"}
 }
+
+// totalOf and calledNumber match words before a value that only call it a total or a number.
+var (
+	totalOf      = regexp.MustCompile(`(?i)^(?:an? |the )?(?:grand )?total of `)
+	calledNumber = regexp.MustCompile(`(?i)^(?:the )?(?:number|value|integer) (-?[0-9][0-9.,]*)$`)
+)
 
 // readable reports whether the text is an answer as it stands.
 func readable(s string) bool {
@@ -142,6 +154,9 @@ func closing(s string) Found {
 	s = punctuation.Replace(s)
 	whole := s
 	s = short.Replace(withoutMarker(strings.TrimPrefix(lastLine(s), "\\]")))
+	if m := limiting.FindStringSubmatch(Statement(s)); m != nil {
+		return Found{Text: m[1], How: "a sentence about convergence"}
+	}
 	if t := chosen(s); t != "" {
 		return Found{Text: t, How: "the choice in the last line", Sure: true}
 	}
@@ -169,8 +184,12 @@ func closing(s string) Found {
 		t = falls.FindStringSubmatch(s)[1]
 	case label.MatchString(s):
 		t = reduce(label.ReplaceAllString(s, "$1"))
+	case labelledFormula(s) != "":
+		t = labelledFormula(s)
 	case hasValue(s):
-		t = reduce(s)
+		if t = reduce(s); isName(t) && described.MatchString(s) {
+			t = said(s) // $f$ is an even function
+		}
 	case affirmed.MatchString(s):
 		t = affirmed.FindStringSubmatch(s)[1]
 	default:
@@ -212,6 +231,18 @@ func wordsOnly(s string) bool {
 // label matches a label in any language before a value.
 var label = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?|[(\[][^()\[\]]+[)\]])\**$`)
 
+// labelledFormula returns the formula without delimiters behind a label; empty if there is none.
+func labelledFormula(s string) string {
+	name, rest, ok := strings.Cut(Statement(s), ": ")
+	if !ok || strings.ContainsAny(name, "0123456789$\\=") || !isFormula(Statement(rest)) || wording.Unsettled(name) {
+		return ""
+	}
+	return Statement(rest)
+}
+
+// described matches a sentence that gives a formula a quality.
+var described = regexp.MustCompile(`\$ is (?:an? )?[a-z]+(?: [a-z]+)?\.?$`)
+
 // subject matches a sentence that says what its subject is: Bob is the fastest runner.
 var subject = regexp.MustCompile(`^(?:(?:So|Thus|Hence|Therefore|Then|Clearly),? )?([A-Z][a-z]+) is (?:the|our) [a-z]`)
 
@@ -245,6 +276,9 @@ func said(s string) string {
 
 // unsolvable matches a sentence that denies a solution.
 var unsolvable = regexp.MustCompile(`(?i)\b(?:has|have|is|are|exists?) (no (?:real |integer )?solutions?)$`)
+
+// limiting matches a sentence about convergence.
+var limiting = regexp.MustCompile(`^[A-Z][^0-9]*[a-z] ((?:converges|diverges)(?: absolutely| conditionally)?)$`)
 
 // article matches an article at the start, before a word.
 var article = regexp.MustCompile(`^(?:an?|An|[Tt]he) ([a-z])`)

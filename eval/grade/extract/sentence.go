@@ -85,8 +85,11 @@ func reduce(s string) string {
 		return t
 	}
 	if sentence {
-		if t := sentenceValue(lastSentence(s)); t != "" {
+		switch t, open := sentenceValue(lastSentence(s)); {
+		case t != "":
 			return t
+		case open && !strings.ContainsAny(s, "$\\"):
+			return s // 14 times as many as before
 		}
 	}
 	if understood {
@@ -147,7 +150,7 @@ var placedAtStart = regexp.MustCompile(`^[0-9][0-9.,/]* (?:(?:for|in|on|from|aft
 // isSentence reports whether s has at least three words outside formulas, and two of them or an equals sign
 // before a value.
 func isSentence(s string) bool {
-	if n := leadingLength(s); n > 0 && len(strings.Fields(s[n:])) >= 3 {
+	if n := leadingLength(s); n > 0 && (len(strings.Fields(s[n:])) >= 3 || equalTo.MatchString(s[n:])) {
 		return true // $n=16$ works and no smaller number does
 	}
 	if someOf.MatchString(s) || placedAtStart.MatchString(s) {
@@ -173,6 +176,9 @@ func isSentence(s string) bool {
 
 // clauses matches a sentence whose first clause has a value early: Since 3 of them broke, 27 are whole.
 var clauses = regexp.MustCompile(`^[A-Z][a-z]+[ ,].*, `)
+
+// equalTo matches a verb behind a formula, and the start of its value.
+var equalTo = regexp.MustCompile(`^ (?:equals|is|becomes|gives) [$\\0-9(-]`)
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '’' }
 

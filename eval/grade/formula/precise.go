@@ -278,6 +278,9 @@ func (w *Budget) preciseCall(x *Expr, p *Point) (Precise, bool) {
 			return w.Precisely(falling, p)
 		}
 	}
+	if x.Name == "max" || x.Name == "min" {
+		return w.preciseExtremum(x, p)
+	}
 	if len(x.Args) != 1 {
 		return Precise{}, false
 	}
@@ -312,4 +315,19 @@ func (w *Budget) preciseCall(x *Expr, p *Point) (Precise, bool) {
 		return a, false
 	}
 	return realPrecise(v), true
+}
+
+// preciseExtremum computes max or min of real numbers.
+func (w *Budget) preciseExtremum(x *Expr, p *Point) (Precise, bool) {
+	var best Precise
+	for i, arg := range x.Args {
+		a, ok := w.Precisely(arg, p)
+		if !ok || !a.isReal() {
+			return a, false
+		}
+		if i == 0 || (a.re.Cmp(best.re) > 0) == (x.Name == "max") {
+			best = a
+		}
+	}
+	return best, len(x.Args) > 0
 }

@@ -3,6 +3,7 @@ package latex
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -93,6 +94,9 @@ func (l *lexer) command(name string) error {
 		g, _ := l.group()
 		switch g {
 		case "R":
+			if l.halfLine() {
+				return nil
+			}
 			l.emit(tokSym, formula.Reals)
 		default:
 			l.emit(tokSym, "𝔹"+g)
@@ -115,6 +119,30 @@ func (l *lexer) command(name string) error {
 	}
 	return l.named(name)
 }
+
+// halfLine reads the sign behind ℝ in ℝ⁺ and ℝ_{<0} as an interval; false if there is none.
+func (l *lexer) halfLine() bool {
+	m := signOfReals.FindStringSubmatch(l.s[l.i:])
+	if m == nil {
+		return false
+	}
+	l.i += len(m[0])
+	ends := []token{{kind: tokNum, text: "0"}, {kind: tokOp, text: ","}, {kind: tokSym, text: formula.Infinity}}
+	open, closing := "(", ")"
+	if m[1] == "-" || m[1] == "<" || m[1] == "\\lt" {
+		ends = []token{{kind: tokOp, text: "-"}, {kind: tokSym, text: formula.Infinity}, {kind: tokOp, text: ","},
+			{kind: tokNum, text: "0"}}
+	}
+	l.emit(tokOp, open)
+	for _, t := range ends {
+		l.emit(t.kind, t.text)
+	}
+	l.emit(tokOp, closing)
+	return true
+}
+
+// signOfReals matches a sign that makes the real numbers half of them.
+var signOfReals = regexp.MustCompile(`^ *[\^_] *(?:\{ *)?([-+]|[<>]|\\[lg]t) *(?:0 *)?\}?`)
 
 // boundary reads the name of an environment after \begin or \end.
 func (l *lexer) boundary(begin bool) error {

@@ -158,6 +158,9 @@ func makeLatexNames() map[string]token {
 	for name, f := range functions {
 		m[name] = token{kind: tokFunc, text: f}
 	}
+	for name, sign := range ordered {
+		m[name] = token{kind: tokOp, text: sign}
+	}
 	for _, g := range greek {
 		m[g] = token{kind: tokSym, text: g}
 	}
@@ -165,4 +168,11 @@ func makeLatexNames() map[string]token {
 }
 
 // relations are the signs between the sides of a relation.
-var relations = []string{"=", "≈", "<", ">", "<=", ">=", "!=", "in", "->"}
+var relations = []string{"=", "≈", "<", ">", "<=", ">=", "!=", "in", "->", "⊂", "⊃", "⊆", "⊇", "≺", "≻", "≪", "≫", "<-",
+	"∝", "∤", "⊲", "⊳", "⊗", "⋆"}
+
+// ordered are the commands of relations, and of operators, whose sides do not commute.
+var ordered = map[string]string{"subset": "⊂", "supset": "⊃", "subseteq": "⊆", "supseteq": "⊇", "subsetneq": "⊂",
+	"supsetneq": "⊃", "prec": "≺", "succ": "≻", "preceq": "≺", "succeq": "≻", "ll": "≪", "gg": "≫",
+	"leftarrow": "<-", "Leftarrow": "<-", "longleftarrow": "<-", "gets": "<-", "propto": "∝", "nmid": "∤",
+	"triangleleft": "⊲", "triangleright": "⊳", "lhd": "⊲", "rhd": "⊳", "otimes": "⊗", "star": "⋆"}

@@ -107,6 +107,10 @@ func (q *Quantity) read(list []string, sign int8) bool {
 		}
 		if w[0] == '^' {
 			n := strings.IndexByte("123456789", w[len(w)-1]) + 1
+			if len(w) == 3 && w[1] == '-' && n > 0 && last == i-1 && lastMeasure.Factor != nil { // s^{-1}
+				q.raise(lastMeasure, n+1, -sign)
+				continue
+			}
 			if last != i-1 || len(w) != 2 || n == 0 || last < 0 {
 				return false
 			}
