@@ -184,7 +184,8 @@ func clauseValue(clause string) (value string, decided bool) {
 	case len(next) > 1 && (next[0] == "to" || next[0] == "and") && strings.ContainsAny(next[1], "0123456789$"):
 		return "", true
 	}
-	if relatedTo.MatchString(after) || continued.MatchString(after) || limited.MatchString(after) || failing.MatchString(after) ||
+	if relatedTo.MatchString(after) || continued.MatchString(after) || limited.MatchString(after) ||
+		failing.MatchString(after) ||
 		another.MatchString(after) && !(len(next) > 2 && smallerUnit(next[1:], next[0]) != "") {
 		return "", true
 	}
@@ -238,7 +239,8 @@ const orAbroad = `o|u|ou|oder|oppure|или|або|lub|albo|veya|ya da|nebo|vagy
 // denied reports whether words before a value say that it is not.
 func denied(before string) bool {
 	before = " " + before
-	return strings.Contains(before, " not ") || strings.Contains(before, " cannot ") || strings.Contains(before, "n't ") || deniedAbroad.MatchString(before)
+	return strings.Contains(before, " not ") || strings.Contains(before, " cannot ") ||
+		strings.Contains(before, "n't ") || deniedAbroad.MatchString(before)
 }
 
 // deniedAbroad matches "is not" in other languages: no es, non è.
@@ -364,7 +366,8 @@ func strange(phrase, value string) bool {
 		return false
 	}
 	return slices.ContainsFunc(words, func(w string) bool {
-		return w[0] < 0x80 && len(w) > 1 && !wording.IsCounted(w) && !wording.Adjectives[w] && !wording.QuantityOf(w).Known
+		return w[0] < 0x80 && len(w) > 1 && !wording.IsCounted(w) && !wording.Adjectives[w] &&
+			!wording.QuantityOf(w).Known
 	})
 }
 

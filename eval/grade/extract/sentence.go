@@ -95,6 +95,11 @@ func reduce(s string) string {
 	if understood {
 		return s
 	}
+	return likeliest(s)
+}
+
+// likeliest guesses at the answer of a text that is neither a value nor a sentence that gives one.
+func likeliest(s string) string {
 	if m := leadingMath(s); m != "" && !wording.Unsettled(s[min(len(s), leadingLength(s)):]) {
 		return m
 	}

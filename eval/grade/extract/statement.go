@@ -32,7 +32,8 @@ func Statement(s string) string {
 		for _, arrow := range arrows {
 			t = strings.TrimSpace(strings.TrimPrefix(t, arrow))
 		}
-		for _, d := range [][2]string{{"<b>", "</b>"}, {"<strong>", "</strong>"}, {"**", "**"}, {"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"},
+		for _, d := range [][2]string{{"<b>", "</b>"}, {"<strong>", "</strong>"}, {"**", "**"},
+			{"__", "__"}, {"*", "*"}, {"$$", "$$"}, {"\\(", "\\)"},
 			{"\\[", "\\]"}, {"\"", "\""}, {"<answer>", "</answer>"}} {
 			if len(t) >= len(d[0])+len(d[1]) && strings.HasPrefix(t, d[0]) && strings.HasSuffix(t, d[1]) &&
 				!strings.Contains(t[len(d[0]):len(t)-len(d[1])], d[1]) {

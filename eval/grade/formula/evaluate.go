@@ -27,8 +27,8 @@ type Point struct {
 }
 
 // Points returns the points at which two expressions are compared: three with positive values, three in which each
-// variable, and each product of two, is negative somewhere, three with natural numbers. The values depend only on the variable names, so a verdict is the
-// same every time. They are multiples of 1/64: exact in binary.
+// variable, and each product of two, is negative somewhere, three with natural numbers. The values depend only on the
+// variable names, so a verdict is the same every time. They are multiples of 1/64: exact in binary.
 func Points(vars []string, complex bool) []Point {
 	if len(vars) == 0 {
 		return []Point{{Complex: complex}}
