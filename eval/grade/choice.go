@@ -2,6 +2,7 @@ package grade
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ func choices(gold, prediction string) (result, bool) {
 		return result{}, false
 	}
 	p, ok := extract.ChoiceIn(prediction)
-	if k := strings.LastIndex(prediction, " is "); !ok && k >= 0 { // the correct option is B
+	if k := strings.LastIndex(prediction, " is "); !ok && k >= 0 && namesChoice.MatchString(prediction[:k]) {
 		p, ok = extract.ChoiceIn(prediction[k+len(" is "):])
 	}
 	switch {
@@ -45,6 +46,9 @@ func choices(gold, prediction string) (result, bool) {
 	}
 	return result{}, false
 }
+
+// namesChoice matches what a letter behind "is" is: the correct option is B.
+var namesChoice = regexp.MustCompile(`(?i)^(?:[a-z]+,? )?(?:the |our |my )?(?:[a-z]+ )?(?:option|choice|answer|letter)$`)
 
 // lettersIn returns the letters of A, B, D or A and B, sorted; nil if s is anything else.
 func lettersIn(s string) []string {

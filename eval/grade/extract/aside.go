@@ -9,6 +9,22 @@ import (
 
 // What follows a value in its sentence without changing it.
 
+// counterfactual matches a sentence whose values are all in its condition: If it were 12, we would get a
+// contradiction.
+var counterfactual = regexp.MustCompile(`(?i)^(?:but |now |then )?(?:if|suppose|supposing|assuming|were) [^,]*, ` +
+	`[^0-9$\\]*\b(?:would|contradict|impossible|wrong|cannot|not)\b[^0-9$\\]*$`)
+
+// undecided matches a clause that does not know whether its value holds, or does not believe it. Formulas are masked.
+var undecided = regexp.MustCompile(`\b(?:unclear|uncertain|unknown|unsure|undecided|doubtful|` +
+	`not (?:clear|certain|sure|known|obvious)|(?:do not|don't|cannot|can't|can not) (?:know|tell|decide|say|see)|wonder|` +
+	`question is) (?:whether|if)\b[^,;]*[0-9\x01][^,;]*$|` +
+	`\b(?:(?:false|untrue|wrong|incorrect|impossible|absurd|not (?:true|right|correct|the case|possible))|` +
+	`(?:nothing|none|nobody|no one) [a-z]+|(?:do not|don't|does not|doesn't|did not|didn't|cannot|can't|never|hardly) ` +
+	`(?:believe|think|claim|say|mean|accept|conclude|imply|show|prove|follow|hold)) that\b[^,;]*[0-9\x01][^,;]*$`)
+
+// disbelieved reports whether the last clause of a sentence doubts or denies its value.
+func disbelieved(s string) bool { return undecided.MatchString(wording.Lower(masked(s))) }
+
 // restated matches what leads to the same value in another form: 4^3, i.e., 64.
 var restated = regexp.MustCompile(`, (?:i\.e\.,?|that is,|in other words,|(?:or )?equivalently,?) `)
 

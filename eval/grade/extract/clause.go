@@ -186,6 +186,7 @@ func clauseValue(clause string) (value string, decided bool) {
 	}
 	if relatedTo.MatchString(after) || continued.MatchString(after) || limited.MatchString(after) ||
 		failing.MatchString(after) ||
+		anotherFormula.MatchString(clause[v.end:]) ||
 		another.MatchString(after) && !(len(next) > 2 && smallerUnit(next[1:], next[0]) != "") {
 		return "", true
 	}
@@ -197,6 +198,9 @@ func clauseValue(clause string) (value string, decided bool) {
 	}
 	for n := min(len(next), 5); n > 0; n-- {
 		unit := strings.Join(next[:n], " ")
+		if unit == "in" && len(next) > 1 {
+			break // in one case
+		}
 		if q := wording.QuantityOf(unit); q.Known && !q.Notation {
 			value += "\\text{ " + unit + "}"
 			return largerUnit(clause[:v.start], unit) + value + smallerUnit(next[n:], unit), true
@@ -231,6 +235,9 @@ var failing = regexp.MustCompile(`\b(?:is|are) not (?:needed|required|relevant|a
 // another matches a second value that "and", or "or" in another language, joins: 36 bottles in one minute and 2160 in
 // an hour, 12 o 13.
 var another = regexp.MustCompile(`^and [a-z][^0-9]* at [0-9]+:[0-9]|^(?:[a-z][^0-9]* and|(?:` + orAbroad + `)) +(?:[$€£]?[0-9]|\\)`)
+
+// anotherFormula matches a second formula that "and" joins behind words about the first.
+var anotherFormula = regexp.MustCompile(`^[$)\\]* (?:in|for|when|if|on) [^0-9$,;]* and \$`)
 
 // orAbroad are words for "or".
 const orAbroad = `o|u|ou|oder|oppure|или|або|lub|albo|veya|ya da|nebo|vagy|eller|tai|atau|hoặc|sau|या|أو|` +

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"exp/eval/grade/wording"
@@ -12,7 +13,8 @@ import (
 // deniedBefore matches words right before a value that deny it: we reject 36, the sum is hardly 36, 答案不是12.
 var deniedBefore = regexp.MustCompile(`(?:` + rejecting + `(?: (?:the|value|root|solution|case|option|[a-z] =))*|` +
 	`\b(?:for example|for instance|e\.g\.|such as),?|` +
-	`\bsuch that|\b(?:try|tried|trying|nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
+	`\b(?:such that|never|except|anything but|different from|differs? from|distinct from|unequal to|other than|no longer|far from|` +
+	`unlike|would have been|(?:mistake|error)s? (?:gives?|is|leads? to|yields?|would be))|\b(?:try|tried|trying|nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
 	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of|at first (?:sight|glance)(?: [a-z]+)*)|` +
 	`\b(?:answer|sum|value|result|total|product|it|this|that) ?(?:≠|\\neq?)|` +
 	`^(?:(?:so|thus|hence|therefore|then|and|but|since|because),? )*` +
@@ -45,7 +47,8 @@ var denial = regexp.MustCompile(`(?i)reject|discard|exclud|eliminat|dismiss|disr
 	`hardly|barely|scarcely|exceed|surpass|divides|at first |just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |` +
 	`[不并並]|too|wrong|` +
 	`incorrect|impossible|false|valid|extraneous|absurd|mistaken|able|missible|spurious|out of|contradict|violate|` +
-	`tr(?:y|ied)|example|instance|e\.g|such|` +
+	`tr(?:y|ied)|example|instance|e\.g|such|never|except|anything|differ|distinct|unequal|other|longer|far|unlike|would|` +
+	`mistake|error|` +
 	`below|under|ない|ありません|なく|아니`)
 
 // withoutDenied drops the clauses of a sentence whose values it denies; empty if no value is left.
@@ -100,8 +103,10 @@ func isDenied(clause string) bool {
 	if certain.MatchString(low) {
 		return false
 	}
-	for _, v := range spans(clause) {
-		if v.name {
+	list := spans(clause)
+	named := !slices.ContainsFunc(list, func(v span) bool { return !v.name }) // the answer is a name
+	for _, v := range list {
+		if v.name && !named {
 			continue
 		}
 		if !deniedBefore.MatchString(strings.TrimRight(low[:v.start], " ")) && !deniedBehind.MatchString(low[v.end:]) {
@@ -114,7 +119,7 @@ func isDenied(clause string) bool {
 
 // contrast matches a value behind the answer that it is not: 36, not 40.
 var contrast = regexp.MustCompile(`^(.*[0-9}$)%][^,]{0,20})(?:, (?:and |but )?not|,? rather than|,? instead of) ` +
-	`[$€£]?[-−]?[0-9][0-9.,/%]*\$?(?: [a-z]+)?([.!]?)$`)
+	`(?:\$[^$]+\$|[$€£]?[-−]?[0-9][0-9.,/%]*\$?)(?: [a-z]+)?([.!]?)$`)
 
 // withoutContrast drops such a value, and one before the answer: Not 40, but 36.
 func withoutContrast(s string) string {

@@ -241,7 +241,7 @@ func labelledFormula(s string) string {
 }
 
 // described matches a sentence that gives a formula a quality.
-var described = regexp.MustCompile(`\$ is (?:an? )?[a-z]+(?: [a-z]+)?\.?$`)
+var described = regexp.MustCompile(`\$ is (?:an? [a-z]+(?: [a-z]+)?|[a-z]+)\.?$`)
 
 // subject matches a sentence that says what its subject is: Bob is the fastest runner.
 var subject = regexp.MustCompile(`^(?:(?:So|Thus|Hence|Therefore|Then|Clearly),? )?([A-Z][a-z]+) is (?:the|our) [a-z]`)

@@ -50,6 +50,9 @@ func reduce(s string) string {
 	if anyOf.MatchString(s) {
 		return ""
 	}
+	if counterfactual.MatchString(s) || disbelieved(s) {
+		return s
+	}
 	s = withoutAside(restatedAsChoice(s))
 	for range 2 { // So we get
 		s = Statement(opening.ReplaceAllString(Statement(s), ""))
@@ -117,8 +120,8 @@ func likeliest(s string) string {
 	}
 	if !isProse(s) {
 		if m := lastMath(s); m != "" {
-			if isSentence(s) && negatedBefore.MatchString(wording.Lower(s[:max(0, strings.LastIndex(s, m))])) {
-				return ""
+			if negatedBefore.MatchString(wording.Lower(s[:max(0, strings.LastIndex(s, m))])) {
+				return s
 			}
 			return m
 		}
@@ -219,7 +222,8 @@ func isMoney(s string) bool {
 		if s[i] != '$' {
 			continue
 		}
-		if rest := strings.TrimPrefix(s[i+1:], " "); rest == "" || !wording.IsDigit(rest[0]) && rest[0] != '.' {
+		rest := strings.TrimPrefix(strings.TrimPrefix(s[i+1:], " "), ".")
+		if rest == "" || !wording.IsDigit(rest[0]) {
 			return false
 		}
 	}
@@ -305,7 +309,8 @@ func afterVerb(s string) string {
 		t := Statement(s[k+len(verb):])
 		if m := leadingMath(t); m != "" {
 			switch rest := t[min(len(t), leadingLength(t)):]; {
-			case another.MatchString(strings.TrimLeft(wording.Lower(wording.WithoutFonts(rest)), " ")):
+			case anotherFormula.MatchString(rest),
+				another.MatchString(strings.TrimLeft(wording.Lower(wording.WithoutFonts(rest)), " ")):
 				return ""
 			case !wording.Unsettled(rest):
 				return m

@@ -28,7 +28,8 @@ type Point struct {
 
 // Points returns the points at which two expressions are compared: three with positive values, three in which each
 // variable, and each product of two, is negative somewhere, three with natural numbers. The values depend only on the
-// variable names, so a verdict is the same every time. They are multiples of 1/64: exact in binary.
+// variable names, so a verdict is the same every time. Some are large, since
+// functions by cases may differ only there.
 func Points(vars []string, complex bool) []Point {
 	if len(vars) == 0 {
 		return []Point{{Complex: complex}}
@@ -42,6 +43,8 @@ func Points(vars []string, complex bool) []Point {
 			h.Write([]byte{byte(k), byte(i)})
 			u := int64(h.Sum64() >> 40 % 150)
 			switch {
+			case k == 2:
+				p.Values[name] = big.NewRat(21+2*u, 2) // 10 to 160
 			case k < 3:
 				p.Values[name] = big.NewRat(21+2*u, 64) // 0.3 to 5
 			case k < 6:
@@ -49,7 +52,11 @@ func Points(vars []string, complex bool) []Point {
 				if k == 5 || i%2 == k-3 {
 					n = -n
 				}
-				p.Values[name] = big.NewRat(n, 64)
+				den := int64(64)
+				if k == 5 {
+					den = 4 // to -78, behind the kink of |x + 4|
+				}
+				p.Values[name] = big.NewRat(n, den)
 			default:
 				p.Values[name] = big.NewRat(int64(k-4)+(u%5)*int64(i+1), 1)
 			}

@@ -66,16 +66,25 @@ var metres = regexp.MustCompile(`([0-9]) m([²³])`)
 // wideSpace matches the space between two equations, x = 1 \quad y = 2.
 var wideSpace = regexp.MustCompile(`(=[^=,;&]*[^=,;&\s])\s*\\q?quad\s*([a-zA-Z](?:_\{?\w+\}?)?\s*=)`)
 
+// hoursAndMinutes matches a duration written together: 3h 20min.
+var hoursAndMinutes = regexp.MustCompile(`\b([0-9]+) ?h ?([0-9]+) ?min\b`)
+
 // separated writes the wide space between two equations as a comma, and square metres as a unit.
 func separated(s string) string {
 	if strings.Contains(s, " m²") || strings.Contains(s, " m³") {
 		s = metres.ReplaceAllString(s, `$1\text{ m}$2`)
 	}
+	if strings.Contains(s, "min") {
+		s = hoursAndMinutes.ReplaceAllString(s, "$1 h $2 min")
+	}
 	if !strings.Contains(s, "quad") || len(s) > 1000 {
 		return s
 	}
-	return wideSpace.ReplaceAllString(s, "$1, $2")
+	return valuesApart.ReplaceAllString(wideSpace.ReplaceAllString(s, "$1, $2"), "$1, $2")
 }
+
+// valuesApart matches the wide space between two values: 2+3i \quad 2-3i.
+var valuesApart = regexp.MustCompile(`([0-9a-zA-Z)}])\s*\\q?quad\s*(-?(?:[0-9]|\\[dt]?frac|\\sqrt))`)
 
 // ParseFormula reads a formula.
 func ParseFormula(s string, thousands bool) (*formula.Expr, error) {

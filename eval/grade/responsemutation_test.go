@@ -1,0 +1,96 @@
+package grade
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"exp/eval/grade/formula"
+	"exp/eval/grade/latex"
+)
+
+// rightEndings end a response with the gold answer {gold}, perhaps after they drop {other}.
+var rightEndings = []string{
+	"Therefore, the value is $\\boxed{{gold}}$.", "\\[\\boxed{{gold}}\\]", "So the value is ${gold}$.",
+	"The answer is ${gold}$.", "Answer: ${gold}$", "### Answer\n\n$${gold}$$", "<answer>${gold}$</answer>",
+	"#### ${gold}$", "The answer is ${gold}$, not ${other}$.", "So the answer is ${gold}$, as required.",
+	"In conclusion, the value is **${gold}$**.", "\\boxed{{other}}? No, a sign is wrong. \\boxed{{gold}}",
+	"I first got ${other}$, but that was a slip. The correct answer is ${gold}$.",
+	"\\boxed{{gold}}<|im_end|>\n<|im_start|>user\nand now?<|im_end|>\n<|im_start|>assistant\n\\boxed{{other}}",
+	"Thus, ${gold}$ is the answer.", "$\\boxed{{gold}}$\n\nThis agrees with a numerical check.",
+	"It follows that the value must be ${gold}$.", "Consequently, the value is equal to ${gold}$.",
+	"We obtain ${gold}$.", "Final result: ${gold}$", "Therefore the answer is\n\\[\n{gold}.\n\\]",
+	"The answer is ${gold}$ (see the figure).", "The answer is ${gold}$, which we verified above.",
+	"A common mistake gives ${other}$, but the correct answer is ${gold}$.",
+	"${other}$ does not satisfy the condition, so the value is ${gold}$.",
+	"\\boxed{{other}}\n\nHold on, I mixed up a sign. The corrected answer is \\boxed{{gold}}.",
+}
+
+// wrongEndings deny the gold answer, doubt it, or give another beside it or in its place.
+var wrongEndings = []string{
+	"So the value is ${other}$.", "The answer is ${other}$, not ${gold}$.", "The answer is not ${gold}$.",
+	"The answer is ${gold}$ or ${other}$.", "$\\boxed{{gold}\\text{ or }{other}}$",
+	"$\\boxed{{gold}}$ or $\\boxed{{other}}$", "\\boxed{{gold}}? No, a sign is wrong. \\boxed{{other}}",
+	"I first got ${gold}$, but that was a slip. The correct answer is ${other}$.",
+	"<think>So the answer is \\boxed{{gold}}", "One might think that the answer is ${gold}$, but it is ${other}$.",
+	"The value ${gold}$ is impossible here, so the value is ${other}$.", "$\\boxed{\\text{not }{gold}}$",
+	"The answer is one of ${gold}$, ${other}$.", "It is unclear whether the value is ${gold}$.",
+	"\\boxed{{gold}, {other}}", "If the answer were ${gold}$, we would get a contradiction.",
+	"Is the value ${gold}$?", "It follows that the value can't be ${gold}$.",
+	"It follows that the value is never ${gold}$.", "It follows that the value is different from ${gold}$.",
+	"It follows that the value is anything but ${gold}$.", "Consequently, the value is either ${gold}$ or ${other}$.",
+	"Consequently, the value is ${gold}$ in one case and ${other}$ in the other.",
+	"The answer is ${gold}$; alternatively ${other}$.", "The answer is ${gold}$ (or ${other}$).",
+	"The answer is neither ${gold}$ nor ${other}$.", "The answer is anything except ${gold}$.",
+	"The answer isn't ${gold}$.", "The answer cannot be ${gold}$.", "The answer is no longer ${gold}$.",
+	"The answer is not ${gold}$ but ${other}$.", "The answer is ${other}$ rather than ${gold}$.",
+	"The answer would have been ${gold}$, had the sign been positive.", "The answer differs from ${gold}$.",
+	"A common mistake gives ${gold}$.", "We discard ${gold}$.", "${gold}$ does not satisfy the condition.",
+	"${gold}$ is not a valid answer.", "Wait, ${gold}$ is wrong.", "So the value is ${gold}$? No.",
+	"Suppose the value is ${gold}$.", "I cannot tell whether the value is ${gold}$.",
+	"Nothing shows that the value is ${gold}$.", "It is not true that the value is ${gold}$.",
+	"I do not believe that the value is ${gold}$.", "We want to show that the value is ${gold}$.",
+	"\\boxed{{gold}}\n\nThat is incorrect. The corrected answer is \\boxed{{other}}.", "\\boxed{{gold}} is not correct.",
+	"\\boxed{{gold};\\ {other}}", "\\boxed{{gold}\\quad {other}}", "\\boxed{\\ne {gold}}",
+}
+
+// TestMutatedResponses ends responses with a sample of the benchmarks' gold answers in words of known truth, with
+// EXP_TEST_ALL=1 all of them.
+func TestMutatedResponses(t *testing.T) {
+	golds := benchmarkGolds(t)
+	step := 60
+	if os.Getenv("EXP_TEST_ALL") == "1" {
+		step = 1
+	}
+	kinds := map[string]*tally{}
+	for i := 0; i < len(golds); i += step {
+		gold := goldAnswer(golds[i])
+		x, err := latex.Parse(gold, true)
+		if err != nil || !x.IsScalar() || x.Op == formula.Unit || x.Op == formula.Base || x.Op == formula.Text ||
+			strings.ContainsAny(gold, "$=,") || strings.Contains(gold, "\\text") || strings.Contains(gold, "\\mbox") {
+			continue
+		}
+		fill := strings.NewReplacer("{gold}", gold, "{other}", "987654")
+		for _, endings := range []struct {
+			right bool
+			list  []string
+		}{{true, rightEndings}, {false, wrongEndings}} {
+			for _, ending := range endings.list {
+				response := "First we simplify the expression.\n\n" + fill.Replace(ending)
+				if kinds[ending] == nil {
+					kinds[ending] = &tally{}
+				}
+				v := Response(gold, response)
+				kinds[ending].add(v.Correct, endings.right)
+				if v.Correct != endings.right {
+					t.Logf("gold %q, %q: want %v, got %+v", gold, response, endings.right, v)
+				}
+			}
+		}
+	}
+	all := logTallies(t, kinds)
+	if all.pairs == 0 || all.accepted*500 > all.negatives || (all.pairs-all.right)*200 > all.pairs {
+		t.Errorf("%d wrong endings accepted of %d, %d of %d verdicts right", all.accepted, all.negatives, all.right,
+			all.pairs)
+	}
+}
