@@ -396,4 +396,8 @@ func TestExportOfDamage(t *testing.T) {
 	if _, err := Write(context.Background(), from, filepath.Join(t.TempDir(), "x.tar"), []store.Run{b}, Options{}); !errors.As(err, &busy) {
 		t.Errorf("a run that is being executed: %v", err)
 	}
+	m, err := Write(context.Background(), from, filepath.Join(t.TempDir(), "live.tar"), []store.Run{b}, Options{NoWeights: true, Live: true})
+	if err != nil || m.Runs[len(m.Runs)-1].RID != b.RID {
+		t.Errorf("a run that is being executed, as it is: %+v, %v", m, err)
+	}
 }

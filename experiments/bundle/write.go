@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"exp/experiments/blob"
@@ -23,6 +24,10 @@ import (
 type Options struct {
 	NoWeights bool // weights, checkpoints, merged models
 	NoTexts   bool // prompts and completions; their scores stay
+	// Live also writes runs that are being executed: the files of one moment, and the rows
+	// of the next, so every checkpoint has its rows. If a file goes while Write lists it,
+	// the error wraps fs.ErrNotExist.
+	Live bool
 	// Progress, if not nil, receives the bytes written and in total.
 	Progress func(done, of int64)
 }
@@ -91,15 +96,22 @@ type writer struct {
 	sum      *summer
 	tar      *tar.Writer
 	manifest Manifest
-	omitted  map[string]bool         // digests of blobs that are left out, as bytes
-	contents map[ident.Digest]string // a file to copy if the store lacks the blob
+	held     string                   // for links to files of runs that are being executed
+	omitted  map[string]bool          // digests of blobs that are left out, as bytes
+	contents map[ident.Digest]content // of files, unless a blob has the same bytes
 	done, of int64
+}
+
+// content is a file to copy.
+type content struct {
+	path string
+	size int64
 }
 
 func newWriter(ctx context.Context, db *store.DB, f *os.File, o Options) *writer {
 	w := &writer{ctx: ctx, db: db, o: o, dir: filepath.Dir(f.Name()), out: bufio.NewWriterSize(f, 1<<20),
 		omitted:  map[string]bool{},
-		contents: map[ident.Digest]string{}}
+		contents: map[ident.Digest]content{}}
 	w.sum = newSummer(w.out)
 	w.tar = tar.NewWriter(w.sum)
 	w.manifest = Manifest{Format: formatName, Schema: store.Version(), LeftOut: o.leftOut(), Tables: []Table{},
@@ -118,18 +130,30 @@ func (w *writer) write(chosen []store.Run) error {
 	}
 	ids = ids[:0]
 	for _, r := range all {
-		if _, busy := w.db.Alive(r.RID); busy {
+		if _, busy := w.db.Alive(r.RID); busy && !w.o.Live {
 			return &BusyError{r}
 		}
 		ids = append(ids, r.ID)
 		w.manifest.Runs = append(w.manifest.Runs, Run{RID: r.RID, Name: r.Name, Seed: r.Seed,
 			Chosen: slices.ContainsFunc(chosen, func(c store.Run) bool { return c.ID == r.ID })})
 	}
-	if err := w.db.ExportRows(w.ctx, ids, w.table); err != nil {
-		return err
+	if w.o.Live {
+		if err := w.makeHeld(); err != nil {
+			return err
+		}
+		defer os.RemoveAll(w.held)
 	}
 	if err := w.findFiles(all); err != nil {
 		return err
+	}
+	if err := w.db.ExportRows(w.ctx, ids, w.table); err != nil {
+		return err
+	}
+	for _, d := range w.manifest.Blobs {
+		delete(w.contents, d.SHA256)
+	}
+	for _, c := range w.contents {
+		w.of += c.size
 	}
 	for _, d := range w.manifest.Blobs {
 		if err := w.blob(d); err != nil {
@@ -251,10 +275,6 @@ func (w *writer) keep(table string, at map[string]int, row []any) bool {
 
 // findFiles lists the files of the runs' directories.
 func (w *writer) findFiles(runs []store.Run) error {
-	known := map[ident.Digest]bool{}
-	for _, d := range w.manifest.Blobs {
-		known[d.SHA256] = true
-	}
 	for _, r := range runs {
 		root := w.db.RunDir(r.RID)
 		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -272,15 +292,14 @@ func (w *writer) findFiles(runs []store.Run) error {
 			if !ours(rel) || w.o.NoWeights && heavy(rel) {
 				return nil
 			}
+			if path, err = w.hold(path); err != nil {
+				return err
+			}
 			f := File{Run: r.RID, Path: rel}
 			if f.SHA256, f.Size, err = sumFile(path); err != nil {
 				return err
 			}
-			if !known[f.SHA256] {
-				known[f.SHA256] = true
-				w.contents[f.SHA256] = path
-				w.of += f.Size
-			}
+			w.contents[f.SHA256] = content{path, f.Size}
 			w.manifest.Files = append(w.manifest.Files, f)
 			return w.ctx.Err()
 		})
@@ -289,6 +308,31 @@ func (w *writer) findFiles(runs []store.Run) error {
 		}
 	}
 	return nil
+}
+
+// makeHeld creates the folder of links, on the file system of the store.
+func (w *writer) makeHeld() error {
+	dir := filepath.Join(w.db.Dir(), "tmp")
+	err := os.MkdirAll(dir, 0o777)
+	if err == nil {
+		w.held, err = os.MkdirTemp(dir, "export-*")
+	}
+	return err
+}
+
+// hold keeps the file of a run that is being executed, which may remove it meanwhile, and
+// returns where. Where links are impossible, that is the file itself.
+func (w *writer) hold(path string) (string, error) {
+	if !w.o.Live {
+		return path, nil
+	}
+	held := filepath.Join(w.held, strconv.Itoa(len(w.manifest.Files)))
+	if err := os.Link(path, held); errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	} else if err != nil {
+		return path, nil
+	}
+	return held, nil
 }
 
 func sumFile(path string) (ident.Digest, int64, error) {
@@ -312,17 +356,17 @@ func (w *writer) blob(d Data) error {
 
 // file writes a run's file, unless a blob or another file has the same bytes.
 func (w *writer) file(f File) error {
-	path, ok := w.contents[f.SHA256]
+	c, ok := w.contents[f.SHA256]
 	if !ok {
 		return nil
 	}
 	delete(w.contents, f.SHA256)
-	r, err := os.Open(path)
+	r, err := os.Open(c.path)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	return w.data(f.Data, r, path)
+	return w.data(f.Data, r, c.path)
 }
 
 // data writes contents and checks their digest.
