@@ -124,3 +124,35 @@ func computeKeys() []Key {
 			Help: "recompute activations in the backward pass instead of storing them: less memory, more time"},
 	})
 }
+
+func clusterKeys() []Key {
+	text := func(path, help string) Key {
+		return Key{Path: "cluster." + path, Kind: String, Default: is(""), Role: Nonsemantic, Help: help,
+			Pattern: pattern("a line of text, or empty", `.*`)}
+	}
+	lines := func(path, help string) Key {
+		return Key{Path: "cluster." + path, Kind: String, List: true, Default: is([]string{}), Role: Nonsemantic,
+			Help: help, Pattern: pattern("a line of text", `.+`)}
+	}
+	return []Key{
+		text("spool", "directory that all nodes see, for --on slurm: programs, job lists, bundles, logs"),
+		text("store", "directory on a node's own disk for the store of a job; empty: SLURM_TMPDIR, TMPDIR or /tmp"),
+		text("slurm.partition", "partition of the jobs; empty: Slurm's default"),
+		text("slurm.account", "account of the jobs; empty: Slurm's default"),
+		text("slurm.qos", "quality of service of the jobs; empty: Slurm's default"),
+		text("slurm.time", "time limit of an attempt, as sbatch takes it; a run that needs more goes on in the next"),
+		text("slurm.gres", "generic resources of a job, such as gpu:1"),
+		text("slurm.mem", "memory of a job, as sbatch takes it"),
+		text("slurm.exclude", "nodes to avoid"),
+		{Path: "cluster.slurm.cpus", Kind: Int, Default: is(1), Range: between(1, 4096), Unit: "processors",
+			Role: Nonsemantic, Help: "processors of a job, and threads of its run"},
+		{Path: "cluster.slurm.signal_before", Kind: Int, Default: is(120), Range: between(0, 65535), Unit: "seconds",
+			Role: Nonsemantic, Help: "time before the limit at which a run is asked to save and to queue again"},
+		{Path: "cluster.slurm.max_restarts", Kind: Int, Default: is(20), Range: atLeast(0), Unit: "restarts",
+			Role: Nonsemantic, Help: "restarts of a job after which a crash of its program ends it"},
+		{Path: "cluster.slurm.max_parallel", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "jobs",
+			Role: Nonsemantic, Help: "runs that an array executes at once; 0: as many as the cluster has room for"},
+		lines("slurm.extra", "further lines of options for sbatch, without #SBATCH"),
+		lines("slurm.prolog", "lines of shell before the program starts, such as module load"),
+	}
+}

@@ -32,6 +32,7 @@ type Run struct {
 	Control    Control    `key:"run"`
 	Notify     Notify     `key:"notify"`
 	Compute    Compute    `key:"compute"`
+	Cluster    Cluster    `key:"cluster"`
 }
 
 // Task selects the task and holds the block of its kind.
@@ -428,4 +429,28 @@ type Compute struct {
 	Threads          int    `key:"threads"`
 	MicroBatchTokens int    `key:"micro_batch_tokens"`
 	Recompute        bool   `key:"recompute"`
+}
+
+// Cluster says how a batch system executes runs.
+type Cluster struct {
+	Spool string `key:"spool"`
+	Store string `key:"store"`
+	Slurm Slurm  `key:"slurm"`
+}
+
+// Slurm holds the options of sbatch.
+type Slurm struct {
+	Partition    string   `key:"partition"`
+	Account      string   `key:"account"`
+	QOS          string   `key:"qos"`
+	Time         string   `key:"time"`
+	Gres         string   `key:"gres"`
+	Mem          string   `key:"mem"`
+	Exclude      string   `key:"exclude"`
+	CPUs         int      `key:"cpus"`
+	SignalBefore int      `key:"signal_before"` // seconds
+	MaxRestarts  int      `key:"max_restarts"`
+	MaxParallel  int      `key:"max_parallel"`
+	Extra        []string `key:"extra"`
+	Prolog       []string `key:"prolog"`
 }
