@@ -15,6 +15,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/harness/cluster"
 	harness "exp/harness/run"
 	"exp/sandbox"
 )
@@ -25,6 +26,9 @@ func main() {
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if os.Getenv(cluster.OneSignal) != "" {
+		signals = onlyFirst(signals)
+	}
 	if code, ok := enterRank(os.Args, signals); ok { // this process was started as a rank
 		os.Exit(code)
 	}
@@ -37,6 +41,18 @@ func main() {
 		Clock:   term.SystemClock(),
 		Signals: signals,
 	}, program(commands)))
+}
+
+// onlyFirst passes on one signal. A batch system signals every process of a job, and the
+// job asks its run to stop too; together they must not end the run at once.
+func onlyFirst(all <-chan os.Signal) chan os.Signal {
+	first := make(chan os.Signal, 1)
+	go func() {
+		first <- <-all
+		for range all {
+		}
+	}()
+	return first
 }
 
 // program is exp with these commands.
@@ -60,6 +76,9 @@ type app struct {
 func commands(a *app) []*cli.Command {
 	return []*cli.Command{
 		runCommand(a),
+		jobsCommand(a),
+		collectCommand(a),
+		jobCommand(a),
 		resumeCommand(a),
 		verifyCommand(a),
 		whyCommand(a),

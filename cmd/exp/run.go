@@ -38,6 +38,7 @@ func runCommand(a *app) *cli.Command {
 				"eval.test.pass@1",
 			"exp run my.yaml --stop-if 'kl/ref_k3 > 1' --stop-if 'actor/entropy < 0.05' # give up early",
 			"exp run a.yaml b.yaml --seeds 0-4 --on local -j 4 # ten runs, four at once, on divided processors",
+			"exp run a.yaml b.yaml --seeds 0-4 --on slurm --dry-run # the batch scripts",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
 			"exp run configs/countdown_cpu_ppo.yaml --ranks 4 # the same bits from four processes",
 		}, "\n"),
@@ -127,6 +128,9 @@ func (a *app) runRuns(c *cli.Context) error {
 		return err
 	}
 	a.announce(c, configs, seeds)
+	if on && c.String("on") == onSlurm {
+		return a.runSlurm(c, configs, seeds)
+	}
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, configs, seeds)
 	}

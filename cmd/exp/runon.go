@@ -14,16 +14,21 @@ import (
 )
 
 // The engines of --on.
-const onLocal = "local"
+const (
+	onLocal = "local"
+	onSlurm = "slurm"
+)
 
-func engines() []string { return []string{onLocal} }
+func engines() []string { return []string{onLocal, onSlurm} }
 
 // onFlags are the flags of exp run that say where it computes.
 func onFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "on", Usage: "execute the runs on `ENGINE`: local, as processes of this machine"},
+		&cli.StringFlag{Name: "on", Usage: "execute the runs on `ENGINE`: local, as processes of this machine; " +
+			"slurm, as jobs of a cluster (cluster.spool)"},
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "with --on local: `N` processes at once, which " +
 			"divide the processors", DefaultText: "2"},
+		&cli.BoolFlag{Name: "wait", Usage: "with --on slurm: wait for the jobs, and collect their results"},
 	}
 }
 
@@ -32,6 +37,9 @@ func (a *app) checkOn(c *cli.Context) (on bool, err error) {
 	if !c.IsSet("on") {
 		if c.IsSet("jobs") {
 			return false, a.Usagef("-j needs --on local")
+		}
+		if c.IsSet("wait") {
+			return false, a.Usagef("--wait needs --on slurm")
 		}
 		return false, nil
 	}

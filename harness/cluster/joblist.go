@@ -150,7 +150,13 @@ func has(ctx context.Context, db *store.DB, p *plan.Run, n int) (bool, error) {
 	if db == nil {
 		return false, nil
 	}
-	stages := make([]*store.Stage, n)
+	found, err := hits(ctx, db, p, n)
+	return len(found) == n, err
+}
+
+// hits returns those of the first n stages of a run whose results db holds, up to the
+// first that it lacks.
+func hits(ctx context.Context, db *store.DB, p *plan.Run, n int) (stages []*store.Stage, err error) {
 	output := func(i int, role string) (ident.Digest, bool) {
 		for _, o := range stages[i].Outputs {
 			if o.Role == role {
@@ -160,17 +166,50 @@ func has(ctx context.Context, db *store.DB, p *plan.Run, n int) (bool, error) {
 		return ident.Digest{}, false
 	}
 	for i := range n {
+		if slices.ContainsFunc(p.Stages[i].Needs, func(n plan.Need) bool { return n.From >= len(stages) }) {
+			return stages, nil
+		}
 		in, _, ok := p.Inputs(i, output)
 		if !ok {
-			return false, nil
+			return stages, nil
 		}
 		sid, err := p.SID(i, in)
 		if err != nil {
-			return false, err
+			return stages, err
 		}
-		if stages[i], err = db.Hit(ctx, sid); stages[i] == nil || err != nil {
-			return false, err
+		hit, err := db.Hit(ctx, sid)
+		if hit == nil || err != nil {
+			return stages, err
+		}
+		stages = append(stages, hit)
+	}
+	return stages, nil
+}
+
+// Holders returns the runs of db that made shared stages which the given runs reuse.
+func Holders(ctx context.Context, db *store.DB, runs []*plan.Run) ([]store.Run, error) {
+	var list []store.Run
+	known := map[int64]bool{}
+	for _, p := range runs {
+		path, err := prefixes(p)
+		if err != nil {
+			return nil, err
+		}
+		found, err := hits(ctx, db, p, len(path))
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range found {
+			if known[s.Run] {
+				continue
+			}
+			known[s.Run] = true
+			r, err := db.RunByID(ctx, s.Run)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, r)
 		}
 	}
-	return true, nil
+	return list, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -117,4 +118,30 @@ func (p *Process) listen(r io.Reader) string {
 			return strings.Join(said, "\n")
 		}
 	}
+}
+
+// Crashed reports whether the program died, rather than ended with an error of its own: a
+// signal ended it, itself or as a shell counts signals, or Go's runtime gave up.
+func (e *End) Crashed() bool {
+	const kill, abort, segv = 128 + int(syscall.SIGKILL), 128 + int(syscall.SIGABRT), 128 + int(syscall.SIGSEGV)
+	switch e.Code {
+	case kill, abort, segv:
+		return true
+	case 2:
+		return strings.Contains(e.Said, "\ngoroutine ")
+	}
+	return e.Signal != 0
+}
+
+// why says for people how a process ended that did not succeed.
+func (e *End) why() string {
+	switch {
+	case e.Err != nil:
+		return e.Err.Error()
+	case e.Signal != 0:
+		return fmt.Sprintf("signal %d (%v)", e.Signal, e.Signal)
+	case e.Said == "":
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return fmt.Sprintf("exit code %d: %s", e.Code, e.Said)
 }

@@ -50,6 +50,16 @@ func (e *RequireError) ExitCode() int {
 	return 7
 }
 
+// lack adds what is missing and what to do about it; either may be empty.
+func (e *RequireError) lack(missing, do string) {
+	if missing != "" {
+		e.Missing = append(e.Missing, missing)
+	}
+	if do != "" {
+		e.Do = append(e.Do, do)
+	}
+}
+
 // Text renders an estimate, one line per part, each after indent.
 func (e *Estimate) Text(indent string) string {
 	var lines []string
@@ -156,14 +166,7 @@ func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.
 func Require(r *config.Resolved) error {
 	c := &r.Run
 	e := &RequireError{Name: c.Name}
-	lack := func(missing, do string) {
-		if missing != "" {
-			e.Missing = append(e.Missing, missing)
-		}
-		if do != "" {
-			e.Do = append(e.Do, do)
-		}
-	}
+	lack := e.lack
 	choice, err := device.OfRun(c)
 	var missing *device.Error
 	if errors.As(err, &missing) {
@@ -204,6 +207,17 @@ func Require(r *config.Resolved) error {
 	}
 	for _, bad := range stage.Unreadable(c) {
 		lack(bad, "")
+	}
+	return e
+}
+
+// RequireFiles checks that the weights, adapters and data of a configuration are here; other
+// machines are to execute it. It returns a *RequireError.
+func RequireFiles(r *config.Resolved) error {
+	e := &RequireError{Name: r.Run.Name}
+	lackFiles(&r.Run, lackRemotes(r, e.lack), e.lack)
+	if len(e.Missing) == 0 {
+		return nil
 	}
 	return e
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/experiments/store"
+)
+
+// fakeSlurm puts commands in the way of Slurm's: sbatch executes the tasks of an array
+// one after another, and squeue knows of none afterwards.
+func fakeSlurm(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"sbatch": `for script; do :; done
+n=$(($(cat "` + dir + `/n" 2>/dev/null || echo 0) + 1)); echo $n >"` + dir + `/n"
+last=$(sed -n 's/^#SBATCH --array=0-\([0-9]*\).*/\1/p' "$script")
+for i in $(seq 0 "$last"); do SLURM_ARRAY_JOB_ID=$n SLURM_ARRAY_TASK_ID=$i sh "$script" >>"` + dir + `/log" 2>&1; done
+echo $n`,
+		"squeue":   "exit 0",
+		"scontrol": "exit 1",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("EXP_TEST_AS_PROGRAM", "1")
+	t.Cleanup(func() {
+		if t.Failed() {
+			text, err := os.ReadFile(filepath.Join(dir, "log"))
+			t.Logf("%s\n%v", text, err)
+		}
+	})
+}
+
+// A study through the spool gives the runs of one machine; the same command again
+// submits nothing, and one with another seed only that.
+func TestRunSlurm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs processes for seconds")
+	}
+	fakeSlurm(t)
+	want := chains(t, smokeStore(t))
+	dir, spool := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "spool")
+	args := func(seeds string) []string {
+		return []string{"run", smokeConfig, "--grid", "algo.kind=flowrl,ppo", "--seeds", seeds, "--on", "slurm", "--tag", "study",
+			"--set", "cluster.spool=" + spool, "--store", dir}
+	}
+	first := call{}.run(args("0")...)
+	first.check(t, 0, "2 runs submitted; exp jobs "+spool+" shows them, exp collect "+spool+" brings the results here\n",
+		"job 1  exp-smoke_algo.kind-flowrl-sft, 1 task", "job 2  exp-smoke_algo.kind-flowrl, 2 tasks")
+	call{}.run("collect", spool, "--store", dir, "-q").check(t, 0, "2 runs collected, 0 not done\n")
+	call{}.run("collect", spool, "--store", dir, "-q").check(t, 0, "0 runs collected, 0 not done\n")
+
+	again := call{}.run(append(args("0-1"), "--wait")...)
+	again.check(t, 0, "4 runs done\n", "smoke_algo.kind-flowrl#0  is done", "smoke_algo.kind-ppo#0  is done",
+		"job 3  exp-smoke_algo.kind-flowrl, 2 tasks", "smoke_algo.kind-ppo#1  collected")
+	have := chains(t, dir)
+	for _, run := range []string{"flowrl 0", "flowrl 1", "ppo 0"} {
+		if have[run] == "" || have[run] != want[run] {
+			t.Errorf("%s has %q, alone %q", run, have[run], want[run])
+		}
+	}
+	if len(have) != 4 || stagesDone(t, dir, "sft") != 1 {
+		t.Errorf("%d runs are done, with %d sft stages; want 4 and 1", len(have), stagesDone(t, dir, "sft"))
+	}
+	exp(t, "fsck", "--store", dir).says(t, "everything is as recorded")
+	listed := call{}.run("jobs", spool, "-o", "csv", "--no-header", "--fields", "job,state,restarts,step")
+	listed.check(t, 0, listed.stdout)
+	for _, line := range []string{"1_0,done,0,0\n", "2_0,done,0,4\n", "2_1,done,0,4\n", "3_0,done,0,4\n", "3_1,done,0,4\n"} {
+		if !strings.Contains(listed.stdout, line) {
+			t.Errorf("exp jobs lacks %q:\n%s", line, listed.stdout)
+		}
+	}
+}
+
+func TestRunSlurmRefuses(t *testing.T) {
+	spool := t.TempDir()
+	set := "cluster.spool=" + spool
+	dir := smokeStore(t)
+	call{}.run("run", smokeConfig, "--on", "slurm").check(t, 2, "", "--on slurm needs cluster.spool")
+	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--no-cache").check(t, 2, "", "--no-cache does not work")
+	call{}.run("run", smokeConfig, "--wait").check(t, 2, "", "--wait needs --on slurm")
+	call{}.run("jobs", filepath.Join(spool, "none")).check(t, 3, "", "is not the spool of exp run --on slurm")
+	t.Setenv("PATH", spool)
+	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--store", filepath.Join(t.TempDir(), "s")).
+		check(t, 7, "", "no squeue in PATH", "--dry-run prints the scripts anywhere")
+	plan := call{}.run("run", smokeConfig, "--seeds", "0-3", "--on", "slurm", "--set", set, "--store", dir, "--dry-run")
+	plan.check(t, 0, plan.stdout)
+	for _, text := range []string{"# 1. 2 jobs:\n#   0  smoke#2\n#   1  smoke#3\n", "#SBATCH --array=0-1\n", "exec '" + spool + "/bin/exp' job '"} {
+		if !strings.Contains(plan.stdout, text) {
+			t.Errorf("the scripts lack %q:\n%s", text, plan.stdout)
+		}
+	}
+}
+
+// A run that this store has begun is not submitted: its bundle could not be added.
+func TestRunSlurmOfBegunRun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if got := (call{}).run("run", smokeConfig, "--until", "sft", "--store", dir, "-q"); got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	db, err := store.Open(dir, store.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	runs, err := db.Runs(context.Background(), store.RunQuery{})
+	if err != nil || len(runs) != 1 {
+		t.Fatal(runs, err)
+	}
+	call{}.run("run", smokeConfig, "--on", "slurm", "--dry-run", "--set", "cluster.spool="+t.TempDir(), "--store", dir).
+		check(t, 7, "", "error: smoke#0  is in this store already, interrupted after 0 steps")
+}

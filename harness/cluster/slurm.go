@@ -1,0 +1,259 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"exp/harness/config"
+)
+
+//go:embed scripts
+var scripts embed.FS
+
+// Batch is an array of jobs that wait for the same earlier batches.
+type Batch struct {
+	Name    string
+	Slurm   config.Slurm
+	Entries []Entry
+	After   []int // batches of the study
+}
+
+// Script returns the batch script of an array, which executes the entries of the file
+// list with program.
+func (b *Batch) Script(program, list, log string) (string, error) {
+	t, err := template.New("slurm.sh").Funcs(template.FuncMap{"quote": shellWord}).ParseFS(scripts, "scripts/slurm.sh")
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, struct {
+		*Batch
+		Program, List, Log, Variable string
+		Last                         int
+	}{b, program, list, log, OneSignal, len(b.Entries) - 1})
+	return out.String(), err
+}
+
+// shellWord quotes a word for a shell.
+func shellWord(w string) string { return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'" }
+
+// Slurm submits jobs to Slurm with its own commands.
+type Slurm struct{}
+
+// Submit submits a script that waits for earlier arrays to succeed, and returns the
+// array's number.
+func (Slurm) Submit(ctx context.Context, script string, after []string) (string, error) {
+	args := []string{"--parsable"}
+	if len(after) > 0 {
+		args = append(args, "--dependency=afterok:"+strings.Join(after, ":"), "--kill-on-invalid-dep=yes")
+	}
+	out, err := slurmCommand(ctx, "sbatch", append(args, script)...)
+	number, _, _ := strings.Cut(strings.TrimSpace(out), ";") // ";CLUSTER" follows in a federation
+	return number, err
+}
+
+// States returns the states of the user's jobs that wait or run, by number ("12_3").
+func (Slurm) States(ctx context.Context) (map[string]string, error) {
+	out, err := slurmCommand(ctx, "squeue", "--noheader", "--array", "--me", "--format=%i|%T")
+	if err != nil {
+		return nil, err
+	}
+	states := map[string]string{}
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		if number, state, ok := strings.Cut(line, "|"); ok {
+			states[number] = strings.ToLower(state)
+		}
+	}
+	return states, nil
+}
+
+// Requeue puts a running job back into the queue; Slurm then ends its processes.
+func (Slurm) Requeue(ctx context.Context, number string) error {
+	_, err := slurmCommand(ctx, "scontrol", "requeue", number)
+	return err
+}
+
+// FateOf says what Slurm does with a job that it signalled in its attempt after so many
+// restarts. Slurm counts a restart as soon as it decides to queue a job again, and calls a
+// job completing as soon as it ends it.
+func (Slurm) FateOf(ctx context.Context, number string, restarts int) (Fate, error) {
+	out, err := slurmCommand(ctx, "scontrol", "show", "job", "--oneliner", number)
+	if err != nil {
+		return Kept, err
+	}
+	return fateOf(out, restarts), nil
+}
+
+func fateOf(shown string, restarts int) Fate {
+	field := map[string]string{}
+	for _, word := range strings.Fields(shown) {
+		if name, value, ok := strings.Cut(word, "="); ok {
+			field[name] = value
+		}
+	}
+	if n, err := strconv.Atoi(field["Restarts"]); err == nil && n > restarts {
+		return Requeuing
+	}
+	switch field["JobState"] {
+	case "COMPLETING", "CANCELLED":
+		if field["Reason"] != "TimeLimit" {
+			return Cancelled
+		}
+	}
+	return Kept
+}
+
+// AbsentError says that Slurm's commands are not installed.
+type AbsentError struct{ Command string }
+
+func (e *AbsentError) Error() string {
+	return "no " + e.Command + " in PATH: Slurm is not installed on this machine"
+}
+
+// Hint says what to do.
+func (e *AbsentError) Hint() string {
+	return "run it on a login node of the cluster; --on slurm --dry-run prints the scripts anywhere"
+}
+
+// ExitCode returns the code for a missing resource.
+func (e *AbsentError) ExitCode() int { return 7 }
+
+// RefusedError is an error of a command of Slurm.
+type RefusedError struct {
+	Command string
+	Said    string
+}
+
+func (e *RefusedError) Error() string { return e.Command + ": " + e.Said }
+
+// Hint says what to do.
+func (e *RefusedError) Hint() string {
+	said := strings.ToLower(e.Said)
+	switch {
+	case strings.Contains(said, "partition"):
+		return "set cluster.slurm.partition to one that sinfo lists"
+	case strings.Contains(said, "account"), strings.Contains(said, "qos"):
+		return "cluster.slurm.account and cluster.slurm.qos name them"
+	case e.Command == "sbatch":
+		return "exp config explain cluster.slurm lists the options; --dry-run prints the scripts"
+	}
+	return "sinfo and scontrol ping say whether Slurm works here"
+}
+
+// ExitCode returns the code for a missing resource.
+func (e *RefusedError) ExitCode() int { return 7 }
+
+func slurmCommand(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", &AbsentError{name}
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		said := strings.ReplaceAll(strings.TrimSpace(stderr.String()), name+": error: ", "")
+		return "", &RefusedError{name, cmp.Or(strings.ReplaceAll(said, "\n", "; "), err.Error())}
+	}
+	return string(out), nil
+}
+
+// Batches groups jobs into arrays: each shared job alone, and runs by what they need and
+// by the options of sbatch.
+func Batches(jobs []Job, entries []Entry) []Batch {
+	var list []Batch
+	of := map[int]int{}      // batch of a shared job
+	with := map[string]int{} // batch of runs that are alike
+	for i, j := range jobs {
+		var after []int
+		for _, n := range j.Needs {
+			if at, shared := of[n]; shared {
+				after = append(after, at)
+			}
+		}
+		options := j.Run.Config.Run.Cluster.Slurm
+		key := fmt.Sprintf("%v %+q", after, fmt.Sprint(options))
+		at, known := with[key]
+		if j.Until != "" || !known {
+			at = len(list)
+			list = append(list, Batch{Name: "exp-" + j.Run.Config.Run.Name, Slurm: options, After: after})
+			if j.Until == "" {
+				with[key] = at
+			} else {
+				of[i] = at
+				list[at].Name += "-" + string(j.Until)
+			}
+		}
+		list[at].Entries = append(list[at].Entries, entries[i])
+	}
+	return list
+}
+
+// Submission is a study in the spool, as it is submitted.
+type Submission struct {
+	Spool   Spool
+	Program string // path in the spool
+	Batches []Batch
+}
+
+// file returns the path in the spool of the list or the script of a batch.
+func (s *Submission) file(i int, suffix string) string {
+	return "jobs/" + s.Batches[i].Entries[0].ID + suffix
+}
+
+// Scripts returns the script of each batch.
+func (s *Submission) Scripts() ([]string, error) {
+	var list []string
+	for i := range s.Batches {
+		text, err := s.Batches[i].Script(s.Spool.Path(s.Program), s.Spool.Path(s.file(i, ".json")),
+			s.Spool.Path("log/%A_%a.log"))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	return list, nil
+}
+
+// Submit writes lists and scripts, submits them, and notes the number of each job. It
+// returns the numbers of the arrays, on an error those of the arrays before.
+func (s *Submission) Submit(ctx context.Context) (numbers []string, err error) {
+	texts, err := s.Scripts()
+	if err != nil {
+		return nil, err
+	}
+	for i, b := range s.Batches {
+		if err := writeJSON(s.Spool.Path(s.file(i, ".json")), b.Entries); err != nil {
+			return numbers, err
+		}
+		if err := s.Spool.Write(s.file(i, ".sbatch"), []byte(texts[i])); err != nil {
+			return numbers, err
+		}
+		var after []string
+		for _, n := range b.After {
+			after = append(after, numbers[n])
+		}
+		number, err := Slurm{}.Submit(ctx, s.Spool.Path(s.file(i, ".sbatch")), after)
+		if err != nil {
+			return numbers, err
+		}
+		numbers = append(numbers, number)
+		for task, e := range b.Entries {
+			j := Submitted{e, fmt.Sprintf("%s_%d", number, task)}
+			if err := writeJSON(s.Spool.Path("submitted/"+e.ID+".json"), j); err != nil {
+				return numbers, err
+			}
+		}
+	}
+	return numbers, nil
+}

@@ -1,0 +1,187 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"exp/experiments/ident"
+)
+
+// OneSignal is the environment variable that makes exp heed only the first signal.
+const OneSignal = "EXP_SIGNALS"
+
+// Spool is a directory that all nodes see. Its files are written aside and renamed, so
+// each is whole or not there:
+//
+//	bin/DIGEST        the program that submitted
+//	config/XID.yaml   configurations, complete
+//	suites/DIGEST     benchmarks from the store of the submitter
+//	jobs/ID.*         lists of jobs and their scripts
+//	submitted/ID.json the number of a job at the batch system
+//	state/ID.json     what a job says of itself
+//	in/RID.tar        bundles from the store of the submitter
+//	out/ID.tar        the last bundle of a job
+//	log/              output of the jobs
+type Spool struct{ Dir string }
+
+// Path returns where a file of the spool lies; name is relative, with slashes.
+func (s Spool) Path(name string) string { return filepath.Join(s.Dir, filepath.FromSlash(name)) }
+
+// Make creates the spool's folders.
+func (s Spool) Make() error {
+	for _, kind := range []string{"bin", "config", "suites", "jobs", "submitted", "state", "in", "out", "log"} {
+		if err := os.MkdirAll(s.Path(kind), 0o777); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Entry is a job as a node executes it.
+type Entry struct {
+	ID          string       `json:"id"` // of the run, and the stage of a shared job
+	Name        string       `json:"name"`
+	RID         ident.Digest `json:"rid"`
+	Seed        int64        `json:"seed"`
+	Config      string       `json:"config"` // path in the spool, as all paths
+	Until       string       `json:"until,omitempty"`
+	Needs       []string     `json:"needs"`            // bundles to import
+	Suites      []string     `json:"suites,omitempty"` // benchmarks to add
+	Tags        []string     `json:"tags,omitempty"`
+	Threads     int          `json:"threads"`
+	MaxRestarts int          `json:"max_restarts"`
+	Store       string       `json:"store,omitempty"` // directory on the node
+}
+
+// Submitted is an entry with its number at the batch system.
+type Submitted struct {
+	Entry
+	Number string `json:"number"`
+}
+
+// The statuses of a job in its own words.
+const (
+	Running  = "running"
+	Done     = "done"
+	Requeued = "requeued"
+	Stopped  = "stopped"
+	Failed   = "failed"
+)
+
+// State is what a job says of itself.
+type State struct {
+	ID         string       `json:"id"`
+	RID        ident.Digest `json:"rid"`
+	Number     string       `json:"number"`
+	Status     string       `json:"status"`
+	Host       string       `json:"host"`
+	Restarts   int          `json:"restarts"`
+	Step       int          `json:"step"`
+	Checkpoint int64        `json:"checkpoint"` // step of the last one that was published
+	Crash      int          `json:"crash"`      // step at which the program crashed last, plus 1; 0: never
+	Text       string       `json:"text,omitempty"`
+	Time       time.Time    `json:"time"`
+}
+
+// State returns what a job said of itself last; the zero State if it never ran.
+func (s Spool) State(id string) (st State, err error) {
+	err = readJSON(s.Path("state/"+id+".json"), &st)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, nil
+	}
+	return st, err
+}
+
+// Submitted returns the jobs that were submitted, by their ids.
+func (s Spool) Submitted() ([]Submitted, error) {
+	files, err := filepath.Glob(s.Path("submitted/*.json"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(files)
+	var list []Submitted
+	for _, f := range files {
+		var j Submitted
+		if err := readJSON(f, &j); err != nil {
+			return nil, err
+		}
+		list = append(list, j)
+	}
+	return list, nil
+}
+
+// BundlePath returns the path in a spool where a job publishes its results.
+func BundlePath(id string) string { return "out/" + id + ".tar" }
+
+// GivenPath returns the path in a spool where the submitter puts a run of its store.
+func GivenPath(rid ident.Digest) string { return "in/" + rid.String() + ".tar" }
+
+// ConfigPath returns the path in a spool of the configuration of an experiment.
+func ConfigPath(xid ident.Digest) string { return "config/" + xid.String() + ".yaml" }
+
+// AddProgram copies a program into the spool under its digest, so jobs execute the build
+// that submitted them: a run's id holds the digest of its sources. It returns the path in
+// the spool.
+func (s Spool) AddProgram(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	digest, _, err := ident.SumReader(f)
+	if err != nil {
+		return "", err
+	}
+	name := "bin/" + digest.String()
+	if _, err := os.Stat(s.Path(name)); err == nil {
+		return name, nil
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	return name, replace(s.Path(name), 0o755, func(w io.Writer) error { _, err := io.Copy(w, f); return err })
+}
+
+// Write writes a file of the spool.
+func (s Spool) Write(name string, text []byte) error {
+	return replace(s.Path(name), 0o644, func(w io.Writer) error { _, err := w.Write(text); return err })
+}
+
+func writeJSON(path string, v any) error {
+	return replace(path, 0o644, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", " ")
+		return enc.Encode(v)
+	})
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// replace writes a file aside and renames it into place.
+func replace(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // no effect after the rename
+	if err := errors.Join(write(tmp), tmp.Chmod(mode), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
