@@ -25,7 +25,8 @@ func spoolDir(arg string) (cluster.Spool, error) {
 		return cluster.Spool{}, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "submitted")); err != nil {
-		return cluster.Spool{}, cli.Failf(cli.ExitNotFound, "%s is not the spool of exp run --on slurm", arg).
+		return cluster.Spool{}, cli.Failf(cli.ExitNotFound,
+			"%s is not a spool of exp run --on slurm or kubernetes", arg).
 			Advise("name the directory of cluster.spool")
 	}
 	return cluster.Spool{Dir: dir}, nil
@@ -35,7 +36,7 @@ func jobsCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "jobs",
 		Category:  "Experiments",
-		Usage:     "list the jobs of exp run --on slurm",
+		Usage:     "list the jobs of exp run --on slurm or kubernetes",
 		ArgsUsage: "SPOOL",
 		Description: "Lists each job with its number, its state, the node, how often it was restarted, its step " +
 			"and the last checkpoint that it published. The state is Slurm's while the job waits or runs, then " +
@@ -57,9 +58,11 @@ func (a *app) listJobs(ctx context.Context, spool cluster.Spool) error {
 	if err != nil {
 		return err
 	}
-	states, err := cluster.Slurm{}.States(ctx)
-	if err != nil {
-		return err
+	var states map[string]string
+	if slices.ContainsFunc(jobs, cluster.Submitted.OnSlurm) {
+		if states, err = (cluster.Slurm{}).States(ctx); err != nil {
+			return err
+		}
 	}
 	t := cli.Table{Schema: "exp.jobs/1", Columns: []cli.Column{{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12},
 		{Key: "job"}, {Key: "state"}, {Key: "node"}, {Key: "restarts"}, {Key: "step"}, {Key: "checkpoint"},
@@ -75,6 +78,8 @@ func (a *app) listJobs(ctx context.Context, spool cluster.Spool) error {
 		case state != "":
 		case st.Number == j.Number && slices.Contains(ends, st.Status):
 			state = st.Status
+		case !j.OnSlurm():
+			state = cmp.Or(st.Status, "submitted")
 		default:
 			state, text = "lost", fateText(spool, j, st)
 		}
@@ -152,19 +157,13 @@ func (a *app) executeJob(c *cli.Context, args []string) error {
 	// Slurm's warning that the time limit is near.
 	stop, cancel := signal.NotifyContext(c.Context, syscall.SIGUSR1)
 	defer cancel()
-	entry.Store = cmp.Or(entry.Store, a.Getenv("SLURM_TMPDIR"))  // else TMPDIR or /tmp
-	restarts, _ := strconv.Atoi(a.Getenv("SLURM_RESTART_COUNT")) // unset at the first start
-	number := a.Getenv("SLURM_ARRAY_JOB_ID") + "_" + a.Getenv("SLURM_ARRAY_TASK_ID")
-	attempt := &cluster.Attempt{Entry: entry, Spool: spool, Program: program, Number: number, Restarts: restarts,
-		Log: a.Stderr, Requeue: func() error { return cluster.Slurm{}.Requeue(context.Background(), number) },
-		Fate: func() cluster.Fate {
-			fate, err := cluster.Slurm{}.FateOf(context.Background(), number, restarts)
-			if err != nil {
-				fmt.Fprintln(a.Stderr, err)
-			}
-			return fate
-		}}
-	fmt.Fprintf(a.Stderr, "%s  job %s, restart %d\n", entry.Name, number, restarts)
+	attempt := &cluster.Attempt{Entry: entry, Spool: spool, Program: program, Log: a.Stderr,
+		Number: a.Getenv(cluster.JobVariable) + "_" + args[1]}
+	if job := a.Getenv("SLURM_ARRAY_JOB_ID"); job != "" {
+		attempt.Number = job + "_" + a.Getenv("SLURM_ARRAY_TASK_ID")
+		a.onSlurm(attempt)
+	}
+	fmt.Fprintf(a.Stderr, "%s  job %s, restart %d\n", entry.Name, attempt.Number, attempt.Restarts)
 	how, err := attempt.Run(stop)
 	switch {
 	case err != nil:
@@ -176,4 +175,18 @@ func (a *app) executeJob(c *cli.Context, args []string) error {
 		return cli.Said(cli.ExitCode(how.Code))
 	}
 	return nil
+}
+
+// onSlurm makes an attempt one of Slurm's: it can queue its job again.
+func (a *app) onSlurm(t *cluster.Attempt) {
+	t.Restarts, _ = strconv.Atoi(a.Getenv("SLURM_RESTART_COUNT")) // unset at the first start
+	t.Store = cmp.Or(t.Store, a.Getenv("SLURM_TMPDIR"))           // else TMPDIR or /tmp
+	t.Requeue = func() error { return cluster.Slurm{}.Requeue(context.Background(), t.Number) }
+	t.Fate = func() cluster.Fate {
+		fate, err := cluster.Slurm{}.FateOf(context.Background(), t.Number, t.Restarts)
+		if err != nil {
+			fmt.Fprintln(a.Stderr, err)
+		}
+		return fate
+	}
 }

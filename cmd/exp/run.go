@@ -39,6 +39,7 @@ func runCommand(a *app) *cli.Command {
 			"exp run my.yaml --stop-if 'kl/ref_k3 > 1' --stop-if 'actor/entropy < 0.05' # give up early",
 			"exp run a.yaml b.yaml --seeds 0-4 --on local -j 4 # ten runs, four at once, on divided processors",
 			"exp run a.yaml b.yaml --seeds 0-4 --on slurm --dry-run # the batch scripts",
+			"exp run a.yaml b.yaml --seeds 0-4 --on kubernetes > jobs.yaml # then kubectl apply -f jobs.yaml",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
 			"exp run configs/countdown_cpu_ppo.yaml --ranks 4 # the same bits from four processes",
 		}, "\n"),
@@ -128,8 +129,11 @@ func (a *app) runRuns(c *cli.Context) error {
 		return err
 	}
 	a.announce(c, configs, seeds)
-	if on && c.String("on") == onSlurm {
+	switch c.String("on") {
+	case onSlurm:
 		return a.runSlurm(c, configs, seeds)
+	case onKube:
+		return a.runKubernetes(c, configs, seeds)
 	}
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, configs, seeds)

@@ -17,15 +17,16 @@ import (
 const (
 	onLocal = "local"
 	onSlurm = "slurm"
+	onKube  = "kubernetes"
 )
 
-func engines() []string { return []string{onLocal, onSlurm} }
+func engines() []string { return []string{onLocal, onSlurm, onKube} }
 
 // onFlags are the flags of exp run that say where it computes.
 func onFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "on", Usage: "execute the runs on `ENGINE`: local, as processes of this machine; " +
-			"slurm, as jobs of a cluster (cluster.spool)"},
+			"slurm, as jobs of a cluster; kubernetes, which prints manifests"},
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "with --on local: `N` processes at once, which " +
 			"divide the processors", DefaultText: "2"},
 		&cli.BoolFlag{Name: "wait", Usage: "with --on slurm: wait for the jobs, and collect their results"},
@@ -48,6 +49,9 @@ func (a *app) checkOn(c *cli.Context) (on bool, err error) {
 	}
 	if c.IsSet("jobs") && c.Int("jobs") < 1 {
 		return true, a.Usagef("-j %d: it must be at least 1", c.Int("jobs"))
+	}
+	if c.IsSet("wait") && c.String("on") != onSlurm {
+		return true, a.Usagef("--wait needs --on slurm")
 	}
 	return true, nil
 }

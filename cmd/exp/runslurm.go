@@ -70,8 +70,8 @@ func (s *spoolStudy) submit() error {
 	if err != nil {
 		return err
 	}
-	if err := s.spool.Make(); err != nil {
-		return cli.Failf(cli.ExitResource, "cluster.spool: %w", err).Advise("name a directory that you may write to")
+	if err := s.makeSpool(); err != nil {
+		return err
 	}
 	if err := s.collect(); err != nil {
 		return err

@@ -86,7 +86,7 @@ func TestRunSlurmRefuses(t *testing.T) {
 	call{}.run("run", smokeConfig, "--on", "slurm").check(t, 2, "", "--on slurm needs cluster.spool")
 	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--no-cache").check(t, 2, "", "--no-cache does not work")
 	call{}.run("run", smokeConfig, "--wait").check(t, 2, "", "--wait needs --on slurm")
-	call{}.run("jobs", filepath.Join(spool, "none")).check(t, 3, "", "is not the spool of exp run --on slurm")
+	call{}.run("jobs", filepath.Join(spool, "none")).check(t, 3, "", "is not a spool of exp run --on slurm or kubernetes")
 	t.Setenv("PATH", spool)
 	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--store", filepath.Join(t.TempDir(), "s")).
 		check(t, 7, "", "no squeue in PATH", "--dry-run prints the scripts anywhere")

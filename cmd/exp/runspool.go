@@ -207,6 +207,15 @@ func (s *spoolStudy) submitted(p *plan.Run, known []cluster.Submitted, states ma
 	return "", err
 }
 
+// makeSpool creates the spool.
+func (s *spoolStudy) makeSpool() error {
+	if err := s.spool.Make(); err != nil {
+		return cli.Failf(cli.ExitResource, "cluster.spool: %w", err).
+			Advise("name a directory that you may write to")
+	}
+	return nil
+}
+
 // beginners returns the error for a study of which nothing can be submitted because this
 // store has begun the rest.
 func (s *spoolStudy) beginners() error {

@@ -21,7 +21,7 @@ var scripts embed.FS
 // Batch is an array of jobs that wait for the same earlier batches.
 type Batch struct {
 	Name    string
-	Slurm   config.Slurm
+	Options config.Cluster
 	Entries []Entry
 	After   []int // batches of the study
 }
@@ -36,9 +36,10 @@ func (b *Batch) Script(program, list, log string) (string, error) {
 	var out bytes.Buffer
 	err = t.Execute(&out, struct {
 		*Batch
+		Slurm                        config.Slurm
 		Program, List, Log, Variable string
 		Last                         int
-	}{b, program, list, log, OneSignal, len(b.Entries) - 1})
+	}{b, b.Options.Slurm, program, list, log, OneSignal, len(b.Entries) - 1})
 	return out.String(), err
 }
 
@@ -169,7 +170,7 @@ func slurmCommand(ctx context.Context, name string, args ...string) (string, err
 }
 
 // Batches groups jobs into arrays: each shared job alone, and runs by what they need and
-// by the options of sbatch.
+// by the options of the batch system.
 func Batches(jobs []Job, entries []Entry) []Batch {
 	var list []Batch
 	of := map[int]int{}      // batch of a shared job
@@ -181,12 +182,12 @@ func Batches(jobs []Job, entries []Entry) []Batch {
 				after = append(after, at)
 			}
 		}
-		options := j.Run.Config.Run.Cluster.Slurm
+		options := j.Run.Config.Run.Cluster
 		key := fmt.Sprintf("%v %+q", after, fmt.Sprint(options))
 		at, known := with[key]
 		if j.Until != "" || !known {
 			at = len(list)
-			list = append(list, Batch{Name: "exp-" + j.Run.Config.Run.Name, Slurm: options, After: after})
+			list = append(list, Batch{Name: "exp-" + j.Run.Config.Run.Name, Options: options, After: after})
 			if j.Until == "" {
 				with[key] = at
 			} else {
@@ -249,8 +250,7 @@ func (s *Submission) Submit(ctx context.Context) (numbers []string, err error) {
 		}
 		numbers = append(numbers, number)
 		for task, e := range b.Entries {
-			j := Submitted{e, fmt.Sprintf("%s_%d", number, task)}
-			if err := writeJSON(s.Spool.Path("submitted/"+e.ID+".json"), j); err != nil {
+			if err := s.Spool.note(Submitted{e, fmt.Sprintf("%s_%d", number, task)}); err != nil {
 				return numbers, err
 			}
 		}

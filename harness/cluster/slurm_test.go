@@ -36,7 +36,7 @@ func TestScript(t *testing.T) {
 			Prolog: []string{"module load cuda", "ulimit -c 0"}},
 	} {
 		b := batches[1]
-		b.Slurm = s
+		b.Options.Slurm = s
 		got, err := b.Script("/spool/it's/bin/exp", "/spool/jobs/first.json", "/spool/log/%A_%a.log")
 		if err != nil {
 			t.Fatal(err)

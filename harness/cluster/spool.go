@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"exp/experiments/ident"
@@ -66,6 +69,13 @@ type Submitted struct {
 	Number string `json:"number"`
 }
 
+// OnSlurm reports whether the number is Slurm's: "12_3".
+func (j Submitted) OnSlurm() bool {
+	job, _, _ := strings.Cut(j.Number, "_")
+	_, err := strconv.Atoi(job)
+	return err == nil
+}
+
 // The statuses of a job in its own words.
 const (
 	Running  = "running"
@@ -90,22 +100,26 @@ type State struct {
 	Time       time.Time    `json:"time"`
 }
 
+// note records the number of a job at the batch system.
+func (s Spool) note(j Submitted) error { return writeJSON(s.Path("submitted/"+j.ID+".json"), j) }
+
+func statePath(id string) string { return "state/" + id + ".json" }
+
 // State returns what a job said of itself last; the zero State if it never ran.
 func (s Spool) State(id string) (st State, err error) {
-	err = readJSON(s.Path("state/"+id+".json"), &st)
+	err = readJSON(s.Path(statePath(id)), &st)
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{}, nil
 	}
 	return st, err
 }
 
-// Submitted returns the jobs that were submitted, by their ids.
+// Submitted returns the jobs that were submitted, by their names.
 func (s Spool) Submitted() ([]Submitted, error) {
 	files, err := filepath.Glob(s.Path("submitted/*.json"))
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(files)
 	var list []Submitted
 	for _, f := range files {
 		var j Submitted
@@ -114,6 +128,9 @@ func (s Spool) Submitted() ([]Submitted, error) {
 		}
 		list = append(list, j)
 	}
+	slices.SortFunc(list, func(a, b Submitted) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
 	return list, nil
 }
 

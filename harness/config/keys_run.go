@@ -154,5 +154,18 @@ func clusterKeys() []Key {
 			Role: Nonsemantic, Help: "runs that an array executes at once; 0: as many as the cluster has room for"},
 		lines("slurm.extra", "further lines of options for sbatch, without #SBATCH"),
 		lines("slurm.prolog", "lines of shell before the program starts, such as module load"),
+		text("kubernetes.image", "image of the pods, any with /bin/sh, grep and glibc, such as debian:12"),
+		text("kubernetes.claim", "persistent volume claim, ReadWriteMany, that holds the spool"),
+		text("kubernetes.mount", "where pods mount the claim, by the same path as here; empty: the spool"),
+		text("kubernetes.namespace", "namespace of the Jobs; empty: kubectl's"),
+		text("kubernetes.memory", "memory of a pod, such as 64Gi; empty: no limit"),
+		{Path: "cluster.kubernetes.cpus", Kind: Int, Default: is(1), Range: between(1, 4096), Unit: "processors",
+			Role: Nonsemantic, Help: "processors of a pod, and threads of its run"},
+		{Path: "cluster.kubernetes.gpus", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "GPUs",
+			Role: Nonsemantic, Help: "GPUs of a pod (nvidia.com/gpu)"},
+		{Path: "cluster.kubernetes.max_restarts", Kind: Int, Default: is(20), Range: atLeast(0), Unit: "restarts",
+			Role: Nonsemantic, Help: "crashes of a run after which it ends (backoffLimitPerIndex)"},
+		{Path: "cluster.kubernetes.max_parallel", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "pods",
+			Role: Nonsemantic, Help: "runs that a Job executes at once; 0: as many as the cluster has room for"},
 	}
 }

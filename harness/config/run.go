@@ -436,6 +436,8 @@ type Cluster struct {
 	Spool string `key:"spool"`
 	Store string `key:"store"`
 	Slurm Slurm  `key:"slurm"`
+
+	Kubernetes Kubernetes `key:"kubernetes"`
 }
 
 // Slurm holds the options of sbatch.
@@ -453,4 +455,17 @@ type Slurm struct {
 	MaxParallel  int      `key:"max_parallel"`
 	Extra        []string `key:"extra"`
 	Prolog       []string `key:"prolog"`
+}
+
+// Kubernetes holds what the pods of runs have.
+type Kubernetes struct {
+	Image       string `key:"image"`
+	Claim       string `key:"claim"`
+	Mount       string `key:"mount"`
+	Namespace   string `key:"namespace"`
+	CPUs        int    `key:"cpus"`
+	GPUs        int    `key:"gpus"`
+	Memory      string `key:"memory"`
+	MaxRestarts int    `key:"max_restarts"`
+	MaxParallel int    `key:"max_parallel"`
 }
