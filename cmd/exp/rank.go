@@ -28,13 +28,21 @@ func ranksFlag() cli.Flag {
 		"the machines of a Slurm job; changes no bit (docs/ranks.md)"}
 }
 
-// rankWord is the first argument of a process that a launcher starts: exp rank N DIR ARGS.
+// rankTimeoutFlag is --rank-timeout.
+func rankTimeoutFlag() cli.Flag {
+	return &cli.StringFlag{Name: "rank-timeout", Usage: "with --ranks: a rank that gives no answer for `TIME` " +
+		"(90s, 2h) ends the run", DefaultText: rankTimeoutVariable + ", else 30m"}
+}
+
+// rankWord is the first argument of a process that a launcher starts: exp rank N DIR TIMEOUT
+// ARGS.
 const rankWord = "rank"
 
 // mpiVariable names the file of the MPI library.
 const mpiVariable = "EXP_MPI"
 
-// rankTimeout is how long a rank waits for another one; EXP_RANK_TIMEOUT changes it.
+// rankTimeout is how long a rank waits for another one; --rank-timeout and EXP_RANK_TIMEOUT
+// change it.
 const (
 	rankTimeout         = 30 * time.Minute
 	rankTimeoutVariable = "EXP_RANK_TIMEOUT"
@@ -49,6 +57,10 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 		return true, a.Usagef("--ranks %d: it must be at least 1", n)
 	case n == 1 || a.ranks != nil:
 		return false, nil
+	}
+	timeout, err := a.rankTimeout(c)
+	if err != nil {
+		return true, err
 	}
 	for _, r := range configs {
 		if have := r.Run.Train.Slices; have < n {
@@ -87,11 +99,12 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 	if err != nil {
 		return true, err
 	}
-	args := append([]string{program, rankWord, strconv.Itoa(n), dir}, a.Args[1:]...)
+	args := append([]string{program, rankWord, strconv.Itoa(n), dir, timeout.String()}, a.Args[1:]...)
 	if !c.IsSet("threads") && a.Getenv("EXP_THREADS") == "" && a.Getenv("SLURM_JOB_ID") == "" {
 		args = append(args, "--threads", strconv.Itoa(max(1, runtime.NumCPU()/n)))
 	}
-	job := launch.Job{Launcher: launcher, Ranks: n, Args: args, Dir: dir, Stdout: a.Stdout, Stderr: a.Stderr}
+	job := launch.Job{Launcher: launcher, Ranks: n, Args: args, Dir: dir, Timeout: timeout, Stdout: a.Stdout,
+		Stderr: a.Stderr}
 	if !a.Stream(a.Stdout).Color {
 		job.Env = []string{"NO_COLOR=1"} // a launcher may give the ranks a terminal
 	}
@@ -103,6 +116,22 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 		return true, cli.Said(cli.ExitCode(code))
 	}
 	return true, nil
+}
+
+// rankTimeout reads --rank-timeout and its variable.
+func (a *app) rankTimeout(c *cli.Context) (time.Duration, error) {
+	text, from := a.Getenv(rankTimeoutVariable), rankTimeoutVariable+"="
+	if c.IsSet("rank-timeout") {
+		text, from = c.String("rank-timeout"), "--rank-timeout "
+	}
+	if text == "" {
+		return rankTimeout, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second {
+		return 0, a.Usagef("%s%s: it must be a time of at least 1s, like 90s or 2h", from, text)
+	}
+	return d, nil
 }
 
 // checkRanks looks for what --ranks needs. It starts no rank.
@@ -129,45 +158,42 @@ func (a *app) checkRanks(d *diagnosis) {
 
 // enterRank is the program as a rank of a job; ok is false if it is none.
 func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
-	if len(args) < 5 || args[1] != rankWord {
+	if len(args) < 6 || args[1] != rankWord {
 		return 0, false
 	}
 	n, err := strconv.Atoi(args[2])
 	if err != nil {
 		return 0, false
 	}
-	dir := args[3]
+	timeout, err := time.ParseDuration(args[4])
+	if err != nil {
+		return 0, false
+	}
+	dir, args := args[3], slices.Concat(args[:1], args[5:])
+	os.Args = args // the record shows them
 	world, err := mpi.Open(os.Getenv(mpiVariable))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return int(cli.ExitResource), true
 	}
-	card := launch.NewCard(world.Rank())
-	if err := (&harness.Ranks{Group: world}).Meet(n, cli.ReadBuild().String(), world.Library().String()); err != nil {
-		card.Error = err.Error()
-		card.Leave(dir)
-		return refuse(world, dir, err), true
-	}
-	limit := rankTimeout
-	if d, err := time.ParseDuration(os.Getenv(rankTimeoutVariable)); err == nil && d > 0 {
-		limit = d
-	}
-	world.Limit = limit
-	g := &harness.Ranks{Group: world, Phase: func(s harness.Standing) {
-		card.Standing = s
-		card.Leave(dir)
-	}, Wait: func(on bool) {
-		world.Limit = limit
+	world.Limit = timeout
+	member := launch.Join(world, dir, timeout)
+	defer member.Close()
+	g := &harness.Ranks{Group: member, Phase: member.At, Wait: func(on bool) {
+		world.Limit = timeout
 		if on {
 			world.Limit = 0
 		}
 	}}
-	card.Leave(dir)
+	if err := g.Meet(n, cli.ReadBuild().String(), world.Library().String()); err != nil {
+		member.Fail(err)
+		return refuse(world, dir, err), true
+	}
 	if world.Rank() > 0 {
-		return follow(world, g, &card, dir), true
+		return follow(world, g, member), true
 	}
 	go pollStop(dir, signals)
-	code = cli.Run(cli.System{Args: slices.Concat(args[:1], args[4:]), Stdin: os.Stdin, Stdout: os.Stdout,
+	code = cli.Run(cli.System{Args: args, Stdin: os.Stdin, Stdout: os.Stdout,
 		Stderr: os.Stderr, Getenv: os.Getenv, Clock: term.SystemClock(), Signals: signals},
 		program(func(a *app) []*cli.Command {
 			a.ranks = g
@@ -183,7 +209,7 @@ func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
 }
 
 // follow executes what the first rank asks for. If this rank fails alone, it ends the job.
-func follow(world *mpi.World, g *harness.Ranks, card *launch.Card, dir string) int {
+func follow(world *mpi.World, g *harness.Ranks, member *launch.Member) int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM) // the first rank says when to stop
 	err := harness.Follow(context.Background(), g, os.Getenv)
 	if err == nil {
@@ -192,8 +218,7 @@ func follow(world *mpi.World, g *harness.Ranks, card *launch.Card, dir string) i
 	if err == nil {
 		return 0
 	}
-	card.Error = err.Error()
-	card.Leave(dir)
+	member.Fail(err)
 	time.Sleep(3 * time.Second) // the first rank may know, and record it
 	world.Abort(1)
 	return 1

@@ -40,6 +40,7 @@ func resumeCommand(a *app) *cli.Command {
 			&cli.StringSliceFlag{Name: "stop-if", Usage: "save and stop after a step where `EXPR` holds " +
 				"(run.stop_if); none drops the recorded ones", DefaultText: "recorded"},
 			ranksFlag(),
+			rankTimeoutFlag(),
 		}, computeFlags()...),
 		BashComplete: a.completesRunAndDevice(),
 		Action:       cli.WithArgs(1, 1, a.resumeRun),

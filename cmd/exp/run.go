@@ -72,6 +72,7 @@ func runCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
 				DefaultText: "config"},
 			ranksFlag(),
+			rankTimeoutFlag(),
 			&cli.StringSliceFlag{Name: "tag", Usage: "tag the runs with `NAME`"},
 		}, onFlags()...),
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return configCandidates(w) }),

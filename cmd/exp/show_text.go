@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -167,7 +168,29 @@ func (p *showPage) machineText() string {
 			parts = append(parts, v)
 		}
 	}
+	if text := ranksText(env); text != "" {
+		parts = append(parts, text)
+	}
 	return strings.Join(parts, ", ")
+}
+
+// ranksText says on which hosts the ranks of an attempt ran; empty if it had none.
+func ranksText(env map[string]any) string {
+	hosts, _ := env["rank_hosts"].([]any)
+	if len(hosts) == 0 {
+		return ""
+	}
+	var names []string
+	for _, h := range hosts {
+		names = append(names, fmt.Sprint(h))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	const most = 4
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("%s on %s", quantity.Plural(len(hosts), "rank"), strings.Join(names, ", "))
 }
 
 // results compares the scores before and after training.

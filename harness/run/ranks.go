@@ -29,6 +29,8 @@ type Ranks struct {
 	// and with false afterwards.
 	Wait func(on bool)
 
+	hosts    []string // of the ranks, once they have met
+	library  string   // that joins them
 	standing Standing
 	broken   bool
 }
@@ -45,8 +47,10 @@ func (g *Ranks) Meet(size int, program, library string) error {
 		return err
 	}
 	first := strings.Split(string(all[0]), "\n")
+	g.library, g.hosts = library, nil
 	for r, text := range all {
 		other := strings.Split(string(text), "\n")
+		g.hosts = append(g.hosts, other[0])
 		for i, what := range []string{"", "the program", "the MPI library"} {
 			if i > 0 && other[i] != first[i] {
 				return fmt.Errorf("%s of rank %d on %s is %s, but rank 0 on %s has %s", what, r, other[0], other[i],
@@ -55,6 +59,15 @@ func (g *Ranks) Meet(size int, program, library string) error {
 		}
 	}
 	return nil
+}
+
+// facts adds the ranks that compute a run to the facts of its attempt. They change no bit of
+// the run and belong to no id.
+func (g *Ranks) facts(to map[string]any) {
+	if g == nil {
+		return
+	}
+	to["ranks"], to["rank_hosts"], to["mpi"] = g.Size(), g.hosts, g.library
 }
 
 // Standing is where a rank is in its work.

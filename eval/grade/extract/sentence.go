@@ -132,14 +132,14 @@ func likeliest(s string) string {
 
 func startsWithDigit(s string) bool { return s != "" && wording.IsDigit(s[0]) }
 
-// anyOf matches values of which a sentence leaves open which one: one of 12, 13.
+// anyOf matches lists that a sentence does not choose from: one of 12, 13.
 var anyOf = regexp.MustCompile(`(?i)\b(?:one|any|some|none) of (?:(?:the )?(?:numbers|values|integers|following|these|` +
 	`options|candidates):? *)?\$?[-−]?[0-9][^ ]* (?:[$0-9-]|(?:or|and) )`)
 
 // negatedBefore matches a negation right before a formula: the derivative is not $2x$.
 var negatedBefore = regexp.MustCompile(`(?:\bnot|n't|\bcannot)(?: be| equal| be equal to| equal to| given by)? *[$\\(\[]*$`)
 
-// hasUnknownWords reports whether a value is followed by words that are no unit.
+// hasUnknownWords reports whether words that are not a unit follow a value.
 func hasUnknownWords(s string) bool {
 	x, err := latex.Parse(s, true)
 	return err != nil || x.Has(func(n *formula.Expr) bool {

@@ -26,10 +26,10 @@ type Point struct {
 	Complex bool
 }
 
-// Points returns the points at which two expressions are compared: three with positive values, three in which each
-// variable, and each product of two, is negative somewhere, three with natural numbers. The values depend only on the
-// variable names, so a verdict is the same every time. Some are large, since
-// functions by cases may differ only there.
+// Points returns the points for comparing two expressions: three with positive values, three in
+// which each variable, and each product of two, is negative somewhere, three with natural numbers.
+// The values depend only on the variable names, so a verdict is the same every time. Some
+// are large, since functions by cases may differ only there.
 func Points(vars []string, complex bool) []Point {
 	if len(vars) == 0 {
 		return []Point{{Complex: complex}}

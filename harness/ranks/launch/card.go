@@ -17,6 +17,8 @@ type Card struct {
 	Host  string `json:"host"`
 	PID   int    `json:"pid"`
 	Error string `json:"error,omitempty"` // why it ends the job
+	// WaitsFor lists ranks that it has waited for too long.
+	WaitsFor []int `json:"waits_for,omitempty"`
 	run.Standing
 }
 
@@ -34,6 +36,19 @@ func (c Card) Leave(dir string) {
 		return
 	}
 	_ = write(filepath.Join(dir, strconv.Itoa(c.Rank)+".json"), b)
+}
+
+// String names the rank.
+func (c Card) String() string {
+	return fmt.Sprintf("rank %d on %s (pid %d)", c.Rank, c.Host, c.PID)
+}
+
+// where says where in its work the rank is, if it has begun.
+func (c Card) where() string {
+	if c.Run.IsZero() {
+		return ""
+	}
+	return " in " + c.Standing.String()
 }
 
 func readCard(dir string, rank int) (c Card, ok bool) {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -86,8 +87,9 @@ func firstLine(path string) string {
 type Job struct {
 	Launcher       Launcher
 	Ranks          int
-	Args           []string // the program and its arguments, for every rank
-	Dir            string   // where ranks leave their cards
+	Args           []string      // the program and its arguments, for every rank
+	Dir            string        // where ranks leave their cards
+	Timeout        time.Duration // without a sign of life a rank hangs; 0: no limit
 	Stdout, Stderr io.Writer
 	Env            []string // variables beyond this process's
 }
@@ -106,98 +108,69 @@ func (j Job) Run(ctx context.Context) (code int, err error) {
 		return 0, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = os.WriteFile(stopFile(j.Dir), nil, 0o666) })()
-	missed := make(chan int, 1)
+	noticed := make(chan notice, 1)
 	ended := make(chan struct{})
-	go func() { missed <- firstMissing(j.Dir, j.Ranks, ended) }()
+	go func() { noticed <- j.watch(cmd.Process, ended) }()
 	err = cmd.Wait()
 	close(ended)
-	lost := <-missed
+	saw := <-noticed
+	if saw.hung != nil {
+		return 0, saw.hung
+	}
 	if code, ok := exitCode(j.Dir); ok {
 		return code, nil
 	}
-	return 0, j.lost(lost, err, tail.String())
+	return 0, j.lost(saw.missing, err, tail.String())
 }
 
-// firstMissing returns the first rank of this machine whose process is gone; -1 if the job
-// ends before one is missed.
-func firstMissing(dir string, n int, ended <-chan struct{}) int {
+// notice is what the launching process sees of its ranks before the job ends.
+type notice struct {
+	missing int        // the first rank of this machine whose process is gone; -1: none
+	hung    *HungError // a rank that left no sign of life, for which the job was ended
+}
+
+// watch looks after the ranks until the job ends. It ends a job with a rank that hangs.
+func (j Job) watch(launcher *os.Process, ended <-chan struct{}) notice {
 	host, _ := os.Hostname()
+	l := newLife(j.Dir, j.Ranks, j.Timeout)
 	for {
-		for r := range n {
-			if c, ok := readCard(dir, r); ok && c.Host == host && gone(c.PID) {
-				return r
+		for r := range j.Ranks {
+			if c, ok := readCard(j.Dir, r); ok && c.Host == host && gone(c.PID) {
+				return notice{missing: r}
 			}
+		}
+		if silent := l.silent(); silent != nil {
+			saw := notice{missing: -1}
+			if _, done := exitCode(j.Dir); !done { // else it hangs after the run's end
+				saw.hung = newHungError(j.Dir, silent, j.Ranks, j.Timeout)
+			}
+			j.end(launcher, ended)
+			return saw
 		}
 		select {
 		case <-ended:
-			return -1
+			return notice{missing: -1}
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// LostError says that a rank ended before its run did.
-type LostError struct {
-	Rank  int // -1: unknown
-	Card  Card
-	Cause string // "was killed by signal 9"
-	Last  Card   // of the first rank
-	Ranks int
-}
-
-func (e *LostError) Error() string {
-	who := "a rank"
-	if e.Rank >= 0 {
-		who = fmt.Sprintf("rank %d on %s (pid %d)", e.Rank, e.Card.Host, e.Card.PID)
+// end ends a job: the launcher ends the ranks if it can, within some seconds.
+func (j Job) end(launcher *os.Process, ended <-chan struct{}) {
+	_ = launcher.Signal(syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		_ = launcher.Kill()
 	}
-	text := who + " " + e.Cause
-	if at := e.Card; e.Rank >= 0 && !at.Run.IsZero() {
-		text += " in " + at.Standing.String()
-	}
-	if e.Card.Error != "" {
-		text += ": " + e.Card.Error
-	}
-	if e.Last.Checkpoint > 0 {
-		text += fmt.Sprintf("; last checkpoint: step %d", e.Last.Checkpoint)
-	}
-	return text
-}
-
-// Hint says how to go on.
-func (e *LostError) Hint() string {
-	if e.Last.Run.IsZero() {
-		return "run the command again"
-	}
-	return fmt.Sprintf("exp resume %s --ranks %d; any number of ranks gives the same bits", e.Last.Run.Short(),
-		e.Ranks)
-}
-
-// ExitCode is the code of infrastructure that failed.
-func (e *LostError) ExitCode() int { return 8 }
-
-// lost explains what ended the job: a rank that wrote why, else the rank that the launcher
-// names, else the first one missed.
-func (j Job) lost(missed int, status error, stderr string) error {
-	e := &LostError{Rank: missed, Cause: "ended without a word", Ranks: j.Ranks}
-	e.Last, _ = readCard(j.Dir, 0)
-	for r := range j.Ranks {
-		if c, ok := readCard(j.Dir, r); ok && c.Error != "" {
-			e.Rank, e.Cause = r, "failed"
+	host, _ := os.Hostname()
+	for r := range j.Ranks { // a stopped process may survive its launcher
+		if c, ok := readCard(j.Dir, r); ok && c.Host == host {
+			if p, err := os.FindProcess(c.PID); err == nil {
+				_ = p.Kill()
+			}
 		}
 	}
-	if rank, signal, ok := named(stderr); ok && strings.HasPrefix(e.Cause, "ended") {
-		if rank >= 0 {
-			e.Rank = rank
-		}
-		e.Cause = fmt.Sprintf("was killed by signal %d", signal)
-	}
-	if e.Rank >= 0 {
-		e.Card, _ = readCard(j.Dir, e.Rank)
-	}
-	if _, started := readCard(j.Dir, 0); !started && status != nil {
-		return &StartError{Launcher: j.Launcher.Path, Text: status.Error()}
-	}
-	return e
 }
 
 // StartError says that a launcher did not start the ranks; its own words are on stderr.

@@ -6,11 +6,16 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"exp/experiments/ident"
+	"exp/harness/ranks/mpi"
 	"exp/harness/run"
+	"exp/train/ranks"
 )
 
 // The last words of launchers about a rank that a signal ended.
@@ -109,5 +114,83 @@ func TestStop(t *testing.T) {
 	}
 	if !Stopped(dir) {
 		t.Error("the job is not stopped")
+	}
+}
+
+// A rank that leaves no sign of life ends its job, unless the run has ended; the others go on.
+func TestHung(t *testing.T) {
+	for _, tt := range []struct{ name, code, want string }{
+		{"within the run", "", "rank 1 on node7 (pid 4711) hangs in step 57, phase policy: no answer for 100ms; " +
+			"last checkpoint: step 50"},
+		{"after the run", "echo -n 5 > $DIR/exit; ", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			at := Card{Rank: 1, Host: "node7", PID: 4711, Standing: run.Standing{Run: ident.Sum(nil), Step: 57, Phase: "policy"}}
+			at.Leave(dir)
+			first := Card{Rank: 0, Host: "node1", PID: 12, Standing: at.Standing}
+			first.Checkpoint = 50
+			first.Leave(dir)
+			live := "echo 1 > $DIR/1.life; while sleep 0.02; do date +%N > $DIR/0.life; done"
+			job := Job{Launcher: script(t, dir, tt.code+live), Ranks: 2, Dir: dir, Timeout: 100 * time.Millisecond,
+				Stdout: os.Stdout, Stderr: os.Stderr}
+			code, err := job.Run(context.Background())
+			if tt.want == "" {
+				if code != 5 || err != nil {
+					t.Errorf("code %d, %v; want 5", code, err)
+				}
+				return
+			}
+			var hung *HungError
+			if !errors.As(err, &hung) || err.Error() != tt.want || hung.ExitCode() != 8 {
+				t.Fatalf("%v, want %q", err, tt.want)
+			}
+			if hint := hung.Hint(); !strings.HasPrefix(hint, "exp resume e3b0c442 --ranks 2;") {
+				t.Error(hint)
+			}
+		})
+	}
+}
+
+// lateGroup is a group in which some ranks do not answer.
+type lateGroup struct {
+	ranks.Group
+	peers []int
+}
+
+func (g lateGroup) Exchange([]ranks.Part) error {
+	return &mpi.LateError{Peers: g.peers, Limit: time.Second}
+}
+
+// Of ranks that wait in vain for each other, the one that hangs is the one that does not
+// wait.
+func TestMember(t *testing.T) {
+	dir := t.TempDir()
+	waits := [][]int{{1, 2}, nil, {1}}
+	var all sync.WaitGroup
+	for r, g := range ranks.InProcess(3) {
+		m := Join(lateGroup{g, waits[r]}, dir, 400*time.Millisecond)
+		m.At(run.Standing{Step: 3, Phase: "sampling", Run: ident.Sum(nil)})
+		if waits[r] == nil {
+			m.Close()
+			continue
+		}
+		all.Go(func() {
+			defer m.Close()
+			err := m.Exchange(nil)
+			if err == nil || !strings.HasPrefix(err.Error(), "rank 1 on ") ||
+				!strings.HasSuffix(err.Error(), " hangs in step 3, phase sampling: no answer for 400ms") {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		})
+	}
+	all.Wait()
+	l := newLife(dir, 3, 400*time.Millisecond)
+	if silent := l.silent(); silent != nil {
+		t.Errorf("ranks %v are silent at once", silent)
+	}
+	l.seen[1] = time.Now().Add(-time.Minute)
+	if silent := l.silent(); !slices.Equal(silent, []int{1}) {
+		t.Errorf("ranks %v are silent, want 1", silent)
 	}
 }

@@ -150,11 +150,11 @@ func (w *World) Exchange(parts []ranks.Part) error {
 	if err := check("Isend", C.xmpi_start((*C.xmpi_part)(room), C.int(len(list)), &requests)); err != nil {
 		return err
 	}
-	return w.wait(requests, parts)
+	return w.wait(requests, list)
 }
 
 // wait tries until all messages have arrived, less and less often.
-func (w *World) wait(requests *C.xmpi_requests, parts []ranks.Part) error {
+func (w *World) wait(requests *C.xmpi_requests, parts []C.xmpi_part) error {
 	start, pause := time.Now(), time.Duration(0)
 	for {
 		var done C.int
@@ -162,7 +162,7 @@ func (w *World) wait(requests *C.xmpi_requests, parts []ranks.Part) error {
 			return err
 		}
 		if took := time.Since(start); w.Limit > 0 && took > w.Limit {
-			return w.late(parts)
+			return w.late(requests, parts)
 		}
 		if time.Since(start) > time.Millisecond {
 			pause = min(pause+10*time.Microsecond, time.Millisecond)
@@ -173,35 +173,30 @@ func (w *World) wait(requests *C.xmpi_requests, parts []ranks.Part) error {
 
 // late is the error of an exchange that took too long. The library still owns the messages:
 // the process must end.
-func (w *World) late(parts []ranks.Part) error {
-	var peers []string
-	for _, p := range parts {
-		if name := fmt.Sprint(p.Peer); !p.Send && !slices.Contains(peers, name) {
-			peers = append(peers, name)
+func (w *World) late(requests *C.xmpi_requests, parts []C.xmpi_part) error {
+	missing := make([]C.int, len(parts))
+	n := C.xmpi_missing(requests, &missing[0])
+	var from, to []int
+	for _, k := range missing[:n] {
+		if p := parts[k]; p.send == 0 {
+			from = append(from, int(p.peer))
+		} else {
+			to = append(to, int(p.peer))
 		}
 	}
-	return &LateError{Rank: w.rank, Peers: peers, Limit: w.Limit}
+	if from == nil {
+		from = to // its message is with the library, but nobody takes it
+	}
+	slices.Sort(from)
+	return &LateError{Peers: slices.Compact(from), Limit: w.Limit}
 }
 
 // LateError says that an exchange took longer than World.Limit.
 type LateError struct {
-	Rank  int
-	Peers []string // ranks whose messages are missing; nil: only messages to others are left
+	Peers []int // ranks whose messages are missing, or that do not take this rank's
 	Limit time.Duration
 }
 
 func (e *LateError) Error() string {
-	if e.Peers == nil {
-		return fmt.Sprintf("rank %d could not send for %v", e.Rank, e.Limit)
-	}
-	return fmt.Sprintf("rank %d has waited %v for a message of rank %s", e.Rank, e.Limit, strings.Join(e.Peers, ", "))
+	return fmt.Sprintf("waited %v for ranks %s", e.Limit, strings.Trim(fmt.Sprint(e.Peers), "[]"))
 }
-
-// Hint says how to go on.
-func (*LateError) Hint() string {
-	return "a rank hangs, or its machine is gone; exp resume continues from the last checkpoint, and " +
-		"EXP_RANK_TIMEOUT=2h waits longer"
-}
-
-// ExitCode is the code of infrastructure that failed.
-func (*LateError) ExitCode() int { return 8 }

@@ -28,8 +28,8 @@ func TestLoad(t *testing.T) {
 }
 
 func TestLateError(t *testing.T) {
-	e := &LateError{Rank: 0, Peers: []string{"1", "3"}, Limit: 30 * time.Minute}
-	if got, want := e.Error(), "rank 0 has waited 30m0s for a message of rank 1, 3"; got != want {
+	e := &LateError{Peers: []int{1, 3}, Limit: 30 * time.Minute}
+	if got, want := e.Error(), "waited 30m0s for ranks 1 3"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

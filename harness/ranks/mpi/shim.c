@@ -15,7 +15,7 @@ static void *ignore;
 static int serialized_level;
 
 #define EACH(F) F(Init_thread) F(Comm_rank) F(Comm_size) F(Comm_set_errhandler) F(Get_library_version) F(Finalize) \
-	F(Abort) F(Isend) F(Irecv) F(Testall)
+	F(Abort) F(Isend) F(Irecv) F(Test) F(Testall)
 #define DECLARE(name) static void *f_##name;
 EACH(DECLARE)
 
@@ -92,6 +92,7 @@ struct xmpi_requests {
 	int n;
 	hi *i;
 	hp *p;
+	int *part; // of each request
 };
 
 static int post(xmpi_requests *r, int k, xmpi_part *p)
@@ -108,6 +109,7 @@ static void release(xmpi_requests *r)
 {
 	free(r->i);
 	free(r->p);
+	free(r->part);
 	free(r);
 }
 
@@ -117,9 +119,10 @@ int xmpi_start(xmpi_part *p, int n, xmpi_requests **out)
 	int e = 0;
 	r->i = calloc((size_t)n, sizeof *r->i);
 	r->p = calloc((size_t)n, sizeof *r->p);
+	r->part = calloc((size_t)n, sizeof *r->part);
 	for (int send = 0; send < 2; send++) // receives first
 		for (int k = 0; k < n && !e; k++)
-			if (p[k].send == send) e = post(r, r->n++, &p[k]);
+			if (p[k].send == send) r->part[r->n] = k, e = post(r, r->n++, &p[k]);
 	if (e) release(r);
 	else *out = r;
 	return e;
@@ -136,4 +139,16 @@ int xmpi_test(xmpi_requests *r, int *done)
 	}
 	if (e || *done) release(r);
 	return e;
+}
+
+int xmpi_missing(xmpi_requests *r, int *parts)
+{
+	int n = 0;
+	for (int k = 0; k < r->n; k++) {
+		int done = 0;
+		if (INTS) ((int (*)(hi *, int *, void *))f_Test)(&r->i[k], &done, ignore);
+		else ((int (*)(hp *, int *, void *))f_Test)(&r->p[k], &done, ignore);
+		if (!done) parts[n++] = r->part[k];
+	}
+	return n;
 }

@@ -27,3 +27,6 @@ int xmpi_finalize(void);
 int xmpi_abort(int code);
 int xmpi_start(xmpi_part *parts, int n, xmpi_requests **out);
 int xmpi_test(xmpi_requests *r, int *done); // tries for a moment; frees r once done is 1
+
+// xmpi_missing sets parts to those that have not arrived, and returns how many.
+int xmpi_missing(xmpi_requests *r, int *parts);

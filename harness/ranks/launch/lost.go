@@ -1,0 +1,134 @@
+package launch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// LostError says that a rank ended before its run did.
+type LostError struct {
+	Rank  int // -1: unknown
+	Card  Card
+	Cause string // "was killed by signal 9"
+	Last  Card   // of the first rank
+	Ranks int
+}
+
+func (e *LostError) Error() string {
+	who := "a rank"
+	if e.Rank >= 0 {
+		who = e.Card.String()
+	}
+	text := who + " " + e.Cause
+	if e.Rank >= 0 {
+		text += e.Card.where()
+	}
+	if e.Card.Error != "" {
+		text += ": " + e.Card.Error
+	}
+	return text + e.Last.kept()
+}
+
+// Hint says how to go on.
+func (e *LostError) Hint() string { return e.Last.again(e.Ranks) }
+
+// ExitCode is the code of infrastructure that failed.
+func (e *LostError) ExitCode() int { return 8 }
+
+// lost says what ended the job: a rank that wrote why, one that the launcher names, or the
+// one that was missed first.
+func (j Job) lost(missed int, status error, stderr string) error {
+	e := &LostError{Rank: missed, Cause: "ended without a word", Ranks: j.Ranks}
+	e.Last, _ = readCard(j.Dir, 0)
+	for r := range j.Ranks {
+		if c, ok := readCard(j.Dir, r); ok && c.Error != "" {
+			e.Rank, e.Cause = r, "failed"
+		}
+	}
+	if rank, signal, ok := named(stderr); ok && strings.HasPrefix(e.Cause, "ended") {
+		if rank >= 0 {
+			e.Rank = rank
+		}
+		e.Cause = fmt.Sprintf("was killed by signal %d", signal)
+	}
+	if e.Rank >= 0 {
+		e.Card, _ = readCard(j.Dir, e.Rank)
+	}
+	if _, started := readCard(j.Dir, 0); !started && status != nil {
+		return &StartError{Launcher: j.Launcher.Path, Text: status.Error()}
+	}
+	return e
+}
+
+// kept says which checkpoint a run keeps; c is the first rank's card.
+func (c Card) kept() string {
+	if c.Checkpoint == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; last checkpoint: step %d", c.Checkpoint)
+}
+
+// again says how to go on after a job of n ranks.
+func (c Card) again(n int) string {
+	if c.Run.IsZero() {
+		return "run the command again"
+	}
+	return fmt.Sprintf("exp resume %s --ranks %d; any number of ranks gives the same bits", c.Run.Short(), n)
+}
+
+// HungError says that ranks did not answer in time.
+type HungError struct {
+	Hung    []Card
+	Timeout time.Duration
+	Last    Card // of the first rank
+	Ranks   int
+}
+
+func newHungError(dir string, list []int, n int, timeout time.Duration) *HungError {
+	e := &HungError{Timeout: timeout, Ranks: n}
+	e.Last, _ = readCard(dir, 0)
+	for _, r := range list {
+		c, _ := readCard(dir, r)
+		c.Rank = r
+		e.Hung = append(e.Hung, c)
+	}
+	return e
+}
+
+// hungIn returns the error of a job in which ranks have waited too long: for those of the
+// ranks they wait for that do not wait themselves, or for all if there are none.
+func hungIn(dir string, n int, timeout time.Duration) *HungError {
+	var awaited, idle []int
+	for r := range n {
+		c, _ := readCard(dir, r)
+		awaited = append(awaited, c.WaitsFor...)
+		if c.WaitsFor != nil {
+			idle = append(idle, r)
+		}
+	}
+	slices.Sort(awaited)
+	awaited = slices.Compact(awaited)
+	hung := slices.DeleteFunc(slices.Clone(awaited), func(r int) bool { return slices.Contains(idle, r) })
+	if len(hung) == 0 {
+		hung = awaited
+	}
+	return newHungError(dir, hung, n, timeout)
+}
+
+func (e *HungError) Error() string {
+	var list []string
+	for _, c := range e.Hung {
+		list = append(list, c.String()+" hangs"+c.where())
+	}
+	return fmt.Sprintf("%s: no answer for %v%s", strings.Join(list, ", "), e.Timeout, e.Last.kept())
+}
+
+// Hint says how to go on.
+func (e *HungError) Hint() string {
+	return e.Last.again(e.Ranks) + "; --rank-timeout 2h waits longer"
+}
+
+// ExitCode is the code of infrastructure that failed.
+func (e *HungError) ExitCode() int { return 8 }
