@@ -44,12 +44,13 @@ func benchCommand(a *app) *cli.Command {
 			"EXP_CPU=avx2 exp bench --only machine,matmul # slower kernels",
 			"exp bench models/Qwen2.5-0.5B --dtype bf16 # prefill and decode of a model, 1, 8 and 64 " +
 				"completions at a time",
+			"exp bench --ranks 4 # four processes sum a gradient, and so does the MPI library, in turns",
 			"exp bench --json > bench.json # for programs: exp.bench/1",
 		}, "\n"),
-		Flags: append(append([]cli.Flag{
+		Flags: append(append(append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "model", Usage: "measure this `MODEL`: " + strings.Join(benchModelNames(),
 				", "), DefaultText: "10M"},
-		}, archFlags()...),
+		}, archFlags()...), benchRanksFlags()...),
 			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of the matmul operands: f32 or bf16", DefaultText: "f32"},
 			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " +
 				strings.Join(cli.Words(bench.Parts()), ", ")},
@@ -72,7 +73,12 @@ func benchCommand(a *app) *cli.Command {
 		),
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return benchCandidates(w) }),
 		Action: cli.WithArgs(0, 1, func(c *cli.Context, folder []string) error {
-			if len(folder) > 0 {
+			switch {
+			case c.IsSet("ranks"):
+				return a.benchRanks(c, folder)
+			case c.IsSet("floats"):
+				return a.Usagef("--floats needs --ranks")
+			case len(folder) > 0:
 				return a.benchFolder(c, folder[0])
 			}
 			return a.bench(c)

@@ -68,7 +68,8 @@ func program(list func(*app) []*cli.Command) cli.Program {
 // app is one execution of the program. Several commands share its methods.
 type app struct {
 	*cli.App
-	ranks *harness.Ranks // nil: this process computes alone
+	ranks     *harness.Ranks // nil: this process computes alone
+	rankBench *measuring     // nil: it is no rank of exp bench
 }
 
 // commands lists the commands in the order of help, before the frame's own. To add

@@ -34,9 +34,12 @@ func rankTimeoutFlag() cli.Flag {
 		"(90s, 2h) ends the run", DefaultText: rankTimeoutVariable + ", else 30m"}
 }
 
-// rankWord is the first argument of a process that a launcher starts: exp rank N DIR TIMEOUT
-// ARGS.
-const rankWord = "rank"
+// These are the first argument of a process that a launcher starts: exp rank N DIR TIMEOUT
+// ARGS. A rank runs stages, or the measurements of exp bench.
+const (
+	rankWord      = "rank"
+	benchRankWord = "bench-rank"
+)
 
 // mpiVariable names the file of the MPI library.
 const mpiVariable = "EXP_MPI"
@@ -71,18 +74,10 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 			return true, a.Usagef("--ranks %d: ranks compute on CPUs only; leave --device and compute.device out", n)
 		}
 	}
-	launcher, err := launch.Find(a.Getenv)
-	if err != nil {
-		return true, err
-	}
-	if _, err := mpi.Load(a.Getenv(mpiVariable)); err != nil {
+	if err := a.checkMPI(); err != nil {
 		return true, err
 	}
 	store, _, err := a.FindStore()
-	if err != nil {
-		return true, err
-	}
-	store, err = filepath.Abs(store)
 	if err != nil {
 		return true, err
 	}
@@ -95,11 +90,36 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 		return true, err
 	}
 	defer os.RemoveAll(dir)
+	return true, a.launchJob(c, rankWord, n, dir, timeout)
+}
+
+// checkMPI returns an error if this machine cannot launch ranks.
+func (a *app) checkMPI() error {
+	if _, err := launch.Find(a.Getenv); err != nil {
+		return err
+	}
+	_, err := mpi.Load(a.Getenv(mpiVariable))
+	return err
+}
+
+// launchJob executes this command on n ranks that begin with a word and leave their cards in
+// dir.
+func (a *app) launchJob(c *cli.Context, word string, n int, dir string, timeout time.Duration) error {
+	if err := a.checkMPI(); err != nil {
+		return err
+	}
+	launcher, err := launch.Find(a.Getenv)
+	if err != nil {
+		return err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
 	program, err := os.Executable()
 	if err != nil {
-		return true, err
+		return err
 	}
-	args := append([]string{program, rankWord, strconv.Itoa(n), dir, timeout.String()}, a.Args[1:]...)
+	args := append([]string{program, word, strconv.Itoa(n), dir, timeout.String()}, a.Args[1:]...)
 	if !c.IsSet("threads") && a.Getenv("EXP_THREADS") == "" && a.Getenv("SLURM_JOB_ID") == "" {
 		args = append(args, "--threads", strconv.Itoa(max(1, runtime.NumCPU()/n)))
 	}
@@ -110,12 +130,12 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 	}
 	code, err := job.Run(c.Context)
 	if err != nil {
-		return true, err
+		return err
 	}
 	if code != 0 {
-		return true, cli.Said(cli.ExitCode(code))
+		return cli.Said(cli.ExitCode(code))
 	}
-	return true, nil
+	return nil
 }
 
 // rankTimeout reads --rank-timeout and its variable.
@@ -158,7 +178,7 @@ func (a *app) checkRanks(d *diagnosis) {
 
 // enterRank is the program as a rank of a job; ok is false if it is none.
 func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
-	if len(args) < 6 || args[1] != rankWord {
+	if len(args) < 6 || args[1] != rankWord && args[1] != benchRankWord {
 		return 0, false
 	}
 	n, err := strconv.Atoi(args[2])
@@ -169,7 +189,7 @@ func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	dir, args := args[3], slices.Concat(args[:1], args[5:])
+	word, dir, args := args[1], args[3], slices.Concat(args[:1], args[5:])
 	os.Args = args // the record shows them
 	world, err := mpi.Open(os.Getenv(mpiVariable))
 	if err != nil {
@@ -189,7 +209,10 @@ func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
 		member.Fail(err)
 		return refuse(world, dir, err), true
 	}
-	if world.Rank() > 0 {
+	switch {
+	case word == benchRankWord:
+		return measureAsRank(world, member, args, signals, dir), true
+	case world.Rank() > 0:
 		return follow(world, g, member), true
 	}
 	go pollStop(dir, signals)

@@ -172,3 +172,28 @@ func TestRanksRefused(t *testing.T) {
 		t.Error("a refused run made a store")
 	}
 }
+
+// Ranks measure their sums next to the library's.
+func TestBenchRanks(t *testing.T) {
+	exp(t, "bench", "--ranks", "1").refuses(t, 2, "--ranks 1: sums need at least 2")
+	exp(t, "bench", "--ranks", "2", "--only", "train").refuses(t, 2, "leave --only and FOLDER out")
+	exp(t, "bench", "--floats", "9").refuses(t, 2, "--floats needs --ranks")
+	exp(t, "bench", "--ranks", "2", "--floats", "0").refuses(t, 2, "a vector of 0 floats")
+	needsMPI(t)
+	p := start(t, "bench", "--ranks", "3", "--floats", "300001", "--repeat", "2", "--json")
+	if code := p.end(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+	}
+	var got struct {
+		Schema string
+		Data   rankBenchmark
+	}
+	if err := json.Unmarshal(p.stdout.Bytes(), &got); err != nil || got.Schema != "exp.bench_ranks/1" {
+		t.Fatalf("schema %q, %v\n%s", got.Schema, err, p.stdout.String())
+	}
+	b := got.Data
+	if b.Ranks != 3 || b.Floats != 300001 || b.ReduceScatter.Min <= 0 || b.Gather.Min <= 0 || b.AllReduce.Min <= 0 ||
+		b.Ratio != b.Both.Median/b.AllReduce.Median || b.Library == "" {
+		t.Errorf("%+v", b)
+	}
+}

@@ -35,6 +35,7 @@ func unbroken(t *testing.T, args ...string) record {
 // process is this test binary as the program.
 type process struct {
 	*exec.Cmd
+	stdout bytes.Buffer
 	stderr bytes.Buffer
 	read   chan struct{} // closed when stderr has ended
 	step   chan int      // steps of the train stage as they end
@@ -52,6 +53,7 @@ func startWith(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0], append([]string{"--progress", "json"}, args...)...), read: make(chan struct{}), step: make(chan int, 1000), stage: make(chan string, 100)}
 	p.Env = append(env, "EXP_TEST_AS_PROGRAM=1", "HOME="+t.TempDir(), "PATH="+os.Getenv("PATH"))
+	p.Stdout = &p.stdout
 	pipe, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"time"
 	"unsafe"
 
+	"exp/kernels"
 	"exp/train/ranks"
 )
 
@@ -151,6 +152,15 @@ func (w *World) Exchange(parts []ranks.Part) error {
 		return err
 	}
 	return w.wait(requests, list)
+}
+
+// AllReduce leaves the sum of all ranks' floats in x on each of them, in the library's own
+// order. It is for measurements: no run may use it.
+func (w *World) AllReduce(x kernels.Buffer) error {
+	if x.DType() != kernels.F32 || x.Len() > most {
+		panic("mpi: cannot reduce this buffer")
+	}
+	return check("Allreduce", C.xmpi_allreduce(x.Addr(), C.int(x.Len())))
 }
 
 // wait tries until all messages have arrived, less and less often.

@@ -10,12 +10,12 @@ static char error[2048], loaded[512];
 static int kind;
 
 // Handles are pointers in Open MPI and in the standard ABI, ints in MPICH's own.
-static uintptr_t world, word, errors_return;
-static void *ignore;
+static uintptr_t world, word, sum, errors_return;
+static void *ignore, *in_place;
 static int serialized_level;
 
 #define EACH(F) F(Init_thread) F(Comm_rank) F(Comm_size) F(Comm_set_errhandler) F(Get_library_version) F(Finalize) \
-	F(Abort) F(Isend) F(Irecv) F(Test) F(Testall)
+	F(Abort) F(Isend) F(Irecv) F(Test) F(Testall) F(Allreduce)
 #define DECLARE(name) static void *f_##name;
 EACH(DECLARE)
 
@@ -48,15 +48,16 @@ int xmpi_open(const char *path)
 		world = (uintptr_t)dlsym(lib, "ompi_mpi_comm_world");
 		word = (uintptr_t)dlsym(lib, "ompi_mpi_float");
 		errors_return = (uintptr_t)dlsym(lib, "ompi_mpi_errors_return");
-		ignore = 0, serialized_level = 2;
+		sum = (uintptr_t)dlsym(lib, "ompi_mpi_op_sum");
+		ignore = 0, in_place = (void *)1, serialized_level = 2;
 	} else if (dlsym(lib, "MPI_Abi_get_version") && strstr(loaded, "mpi_abi")) {
 		kind = XMPI_STANDARD; // MPI 5.0, chapter 20
-		world = 0x101, word = 0x210, errors_return = 0x143;
-		ignore = 0, serialized_level = 2048;
+		world = 0x101, word = 0x210, sum = 0x21, errors_return = 0x143;
+		ignore = 0, in_place = (void *)1, serialized_level = 2048;
 	} else {
-		kind = XMPI_MPICH; // also for libraries with its ABI: Intel MPI, MVAPICH, Cray MPICH
-		world = 0x44000000, word = 0x4c00040a, errors_return = 0x54000001;
-		ignore = (void *)1, serialized_level = 2;
+		kind = XMPI_MPICH; // and those that keep its ABI: Intel MPI, MVAPICH, Cray MPICH
+		world = 0x44000000, word = 0x4c00040a, sum = 0x58000003, errors_return = 0x54000001;
+		ignore = (void *)1, in_place = (void *)-1, serialized_level = 2;
 	}
 	return kind;
 }
@@ -151,4 +152,10 @@ int xmpi_missing(xmpi_requests *r, int *parts)
 		if (!done) parts[n++] = r->part[k];
 	}
 	return n;
+}
+
+int xmpi_allreduce(void *x, int n)
+{
+	return INTS ? ((int (*)(void *, void *, int, hi, hi, hi))f_Allreduce)(in_place, x, n, (hi)word, (hi)sum, (hi)world)
+	            : ((int (*)(void *, void *, int, hp, hp, hp))f_Allreduce)(in_place, x, n, (hp)word, (hp)sum, (hp)world);
 }
