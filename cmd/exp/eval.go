@@ -281,7 +281,7 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 		return err
 	}
 	if c.Bool("dry-run") {
-		return a.dryRun(c.Context, []*config.Resolved{r}, nil)
+		return a.dryRun(c.Context, []*config.Resolved{r}, nil, 1)
 	}
 	if _, err := harness.RequireAll(c.Context, db, r); err != nil {
 		return err

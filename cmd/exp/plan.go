@@ -19,8 +19,9 @@ import (
 	"exp/harness/stage"
 )
 
-// dryRun prints what exp run would do and need; it executes and writes nothing.
-func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []int64) error {
+// dryRun prints what exp run would do and what each of its ranks would need; it executes and
+// writes nothing.
+func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []int64, ranks int) error {
 	db, err := a.OpenStore()
 	var none *cli.Failure
 	if err != nil && !(errors.As(err, &none) && none.Code == cli.ExitNotFound) {
@@ -33,7 +34,7 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 	if err != nil {
 		return err
 	}
-	machine := preview.Machine{DB: db, Sources: sources, Getenv: a.Getenv}
+	machine := preview.Machine{DB: db, Sources: sources, Getenv: a.Getenv, Ranks: ranks}
 	var list []preview.Run
 	for _, j := range jobs(configs, seeds) {
 		r, err := machine.Of(ctx, j.config, j.seed)

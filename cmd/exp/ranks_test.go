@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"exp/experiments/store"
 	"exp/harness/ranks/launch"
 	"exp/harness/ranks/mpi"
 )
@@ -38,12 +40,50 @@ func TestRanks(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
 	}
 	consistent(t, dir).same(t, want)
+	planned(t, dir)
 	host, _ := os.Hostname()
 	exp(t, "show", "@last", "--store", dir).says(t, "3 ranks") // the line may break after it
 	exp(t, "show", "@last", "--env", "--store", dir).says(t, "rank_hosts", host+" "+host+" "+host, "mpi ")
 	exp(t, "verify", "@last", "--level", "full", "--store", dir).succeeds(t)
 	if left, _ := filepath.Glob(filepath.Join(dir, "ranks", "*")); left != nil {
 		t.Errorf("the job left %v", left)
+	}
+}
+
+// planned fails if a learning stage of a store took more memory than its plan says.
+func planned(t *testing.T, dir string) {
+	t.Helper()
+	db, err := store.Open(dir, store.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	runs, err := db.Runs(context.Background(), store.RunQuery{})
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	stages, err := db.Stages(context.Background(), runs[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, s := range stages {
+		var result struct {
+			Memory struct {
+				Peak    float64 `json:"peak_bytes"`
+				Planned float64 `json:"planned_bytes"`
+			}
+		}
+		if err := json.Unmarshal(s.Result, &result); err != nil || result.Memory.Peak == 0 {
+			continue
+		}
+		seen++
+		if m := result.Memory; m.Peak > 1.05*m.Planned || m.Planned > 1.2*m.Peak {
+			t.Errorf("%s took %v bytes, planned %v", s.Kind, m.Peak, m.Planned)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d stages have their memory, want 2", seen)
 	}
 }
 
@@ -162,6 +202,7 @@ func firstLine(text string) string {
 func TestRanksRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	smoke(t, dir, "--ranks", "9").refuses(t, 2, "smoke has 8 slices (train.slices), and every rank needs one")
+	smoke(t, dir, "--ranks", "4", "--dry-run").says(t, "on each of 4 ranks")
 	smoke(t, dir, "--ranks", "0").refuses(t, 2, "it must be at least 1")
 	smoke(t, dir, "--ranks", "2", "--rank-timeout", "soon").refuses(t, 2, "--rank-timeout soon: it must be a time", "90s")
 	smoke(t, dir, "--set", "train.slices=6").refuses(t, 2, "train.slices (6) is not a power of two", "4 or 8")

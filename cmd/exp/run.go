@@ -137,7 +137,7 @@ func (a *app) runRuns(c *cli.Context) error {
 		return a.runKubernetes(c, configs, seeds)
 	}
 	if c.Bool("dry-run") {
-		return a.dryRun(c.Context, configs, seeds)
+		return a.dryRun(c.Context, configs, seeds, c.Int("ranks"))
 	}
 	if on {
 		return a.runLocal(c, configs, seeds, goal)

@@ -54,6 +54,7 @@ type Machine struct {
 	DB      *store.DB                  // may be nil: no store yet
 	Sources map[config.Stage]plan.Code // of this program
 	Getenv  func(string) string
+	Ranks   int // that share the run
 }
 
 // Of previews one run. The result lists missing things; they are not an error.
@@ -68,7 +69,7 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	} else if err != nil {
 		return out, err
 	}
-	if e, err := harness.NewEstimate(r); err == nil {
+	if e, err := harness.NewEstimateOn(r, max(1, m.Ranks)); err == nil {
 		out.Estimate = &e
 	}
 	if lack != nil {

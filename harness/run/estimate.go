@@ -16,6 +16,7 @@ type Estimate struct {
 	Parameters int    `json:"parameters"`         // of the policy's backbone including the output projection
 	Adapters   int    `json:"adapters,omitempty"` // LoRA parameters, the only trained ones
 	Heads      int    `json:"head_parameters"`    // of auxiliary heads
+	Ranks      int    `json:"ranks,omitempty"`    // of which each needs Memory; 0: one process
 	Memory     []Part `json:"memory"`             // on the device, by part
 	Program    int64  `json:"program_bytes"`      // of this machine's memory, for the program itself
 	Disk       int64  `json:"disk_bytes"`         // upper bound of the run's size in the store
@@ -86,14 +87,21 @@ func architectureOf(c *config.Run, vocab int) (model.Config, error) {
 }
 
 // NewEstimate estimates what a run of this configuration needs while training.
-func NewEstimate(r *config.Resolved) (Estimate, error) { return newEstimate(r, 0) }
+func NewEstimate(r *config.Resolved) (Estimate, error) { return newEstimate(r, 0, 1) }
+
+// NewEstimateOn is NewEstimate for each of several ranks.
+func NewEstimateOn(r *config.Resolved, ranks int) (Estimate, error) { return newEstimate(r, 0, ranks) }
 
 // estimate is NewEstimate for this run.
 func (x *execution) estimate() (Estimate, error) {
-	return newEstimate(x.p.Config, x.p.External.Prompter.Tokenizer.VocabSize())
+	size := 1
+	if x.Ranks != nil {
+		size = x.Ranks.Size()
+	}
+	return newEstimate(x.p.Config, x.p.External.Prompter.Tokenizer.VocabSize(), size)
 }
 
-func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
+func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	c := &r.Run
 	arch, err := architectureOf(c, vocab)
 	if err != nil {
@@ -112,7 +120,11 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 	}
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
 	e.Program, e.onGPU = programBytes(c), device.UsesGPU(c)
-	e.Memory, e.fineTuning = memoryOf(config.Train, c, arch, longest), memoryOf(config.SFT, c, arch, longest)
+	if ranks > 1 {
+		e.Ranks = ranks
+	}
+	e.Memory = memoryOf(config.Train, c, arch, longest, ranks)
+	e.fineTuning = memoryOf(config.SFT, c, arch, longest, ranks)
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)
 	if needs.Critic {
@@ -154,7 +166,7 @@ func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
 	e := Estimate{Model: modelName(c), Program: programBytes(c), onGPU: device.UsesGPU(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
 	e.Memory = memoryOf(config.EvalGen, c, arch,
-		min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens))
+		min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens), 1)
 	e.weights = 4 * int64(e.Parameters)
 	e.Disk = e.weights
 	return e

@@ -23,12 +23,15 @@ import (
 // full-length sequences, panels of the widest instruction set. The program itself comes on
 // top (programBytes).
 //
+// Each of several ranks has its shard of the optimizer's moments, fewer gradients that wait
+// in the tree, and its share of the threads.
+//
 // On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU they
 // have none.
-func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) []Part {
+func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size int) []Part {
 	var parts parts
 	add := parts.add
-	operand, copies := stage.Operand(c), copiesOf(c)
+	operand, copies, update := stage.Operand(c), copiesOf(c), updateBytes(c.Train.Slices, size)
 	var needs train.Needs
 	heads := model.Heads{LM: true}
 	if kind == config.Train {
@@ -40,24 +43,24 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 	if adapted := stage.WithAdapters(heads, c, arch); kind == config.Train && adapted.Adapters != nil {
 		heads = adapted
 		add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand))
-		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, c.Train.Slices, copies, operand))
+		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, update, copies, operand))
 		if needs.Reference && c.Model.HasAdapter() && c.SFT.Steps == 0 {
 			add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: heads.Adapters},
 				false, copies, operand))
 		}
 		if needs.Critic {
 			add("critic: adapters, gradients, optimizer",
-				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), c.Train.Slices, copies,
+				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), update, copies,
 					operand))
 		}
 	} else {
-		add("policy: weights, gradients, optimizer", learnerBytes(arch, heads, c.Train.Slices, copies, operand))
+		add("policy: weights, gradients, optimizer", learnerBytes(arch, heads, update, copies, operand))
 		if needs.Reference {
 			add("reference policy", referenceBytes(c, arch))
 		}
 		if needs.Critic {
 			add("critic: weights, gradients, optimizer",
-				learnerBytes(arch, model.Heads{Value: true}, c.Train.Slices, copies, operand))
+				learnerBytes(arch, model.Heads{Value: true}, update, copies, operand))
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
@@ -75,7 +78,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 		add(string(kernels.CacheRoom), cache)
 		add(string(kernels.StepRoom), step)
 	}
-	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest))
+	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest, size))
 	return parts
 }
 
@@ -92,7 +95,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int) []Part {
 	cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand)
 	parts.add(string(kernels.CacheRoom), cache)
 	parts.add(string(kernels.StepRoom), step)
-	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest))
+	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, 1))
 	return parts
 }
 
@@ -131,20 +134,25 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 }
 
 // learnerBytes returns the memory of a model in training.
-func learnerBytes(arch model.Config, h model.Heads, slices int, copies model.PackedLen, operand kernels.DType) int {
+func learnerBytes(arch model.Config, h model.Heads, update func(n int) int, copies model.PackedLen,
+	operand kernels.DType) int {
 	_, n := model.Layout(arch, h)
-	return arch.ModelBytes(h, true, copies, operand) + updateBytes(n, slices)
+	return arch.ModelBytes(h, true, copies, operand) + update(n)
 }
 
 // adapterBytes returns the memory of trained adapters, on weights counted elsewhere.
-func adapterBytes(arch model.Config, h model.Heads, slices int, copies model.PackedLen, operand kernels.DType) int {
+func adapterBytes(arch model.Config, h model.Heads, update func(n int) int, copies model.PackedLen,
+	operand kernels.DType) int {
 	_, n := model.AdapterLayout(arch, h, h.Adapters)
-	return arch.AdapterBytes(h, true, copies, operand) + updateBytes(n, slices)
+	return arch.AdapterBytes(h, true, copies, operand) + update(n)
 }
 
-// updateBytes returns the memory of an update of n parameters on top of their gradient: the
-// optimizer's moments, and the gradients that wait in the tree of slices.
-func updateBytes(n, slices int) int { return 8*n + 4*n*ranks.Extra(slices, 1, 0) }
+// updateBytes returns the memory of an update of n parameters on top of their gradient on one
+// of size ranks: the moments of its shard, the gradients that wait in the tree of slices, and
+// pieces of other ranks' gradients.
+func updateBytes(slices, size int) func(n int) int {
+	return func(n int) int { return int(8*ranks.Shards(n, size)[0]) + int(4*ranks.Room(slices, size, n)) }
+}
 
 // frozenType returns the type of frozen weights in memory: the folder's, or BF16 for a
 // published model that is not here.
@@ -213,7 +221,7 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
 // of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
 // the length of a micro-batch, longest the length of a sequence.
-func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
+func scratchBytes(c *config.Run, arch model.Config, tokens, longest, size int) int {
 	switch {
 	case device.UsesGPU(c):
 		return gpuScratch(c, arch, tokens, engineOptions(c, arch, longest))
@@ -223,7 +231,7 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 	const together = 1 << 22 // logit gradients kept at a time
 	threads := c.Compute.Threads
 	if threads == 0 {
-		threads = runtime.NumCPU()
+		threads = max(1, runtime.NumCPU()/size)
 	}
 	operand, V := stage.Operand(c), arch.Vocab
 	perThread := floatScratch

@@ -65,10 +65,13 @@ func (e *Estimate) Text(indent string) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
 	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
-	if e.onGPU {
+	switch {
+	case e.Ranks > 0:
+		add("         memory   %s on each of %d ranks", quantity.Bytes(e.Resident()), e.Ranks)
+	case e.onGPU:
 		add("         memory   %s of the GPU's, %s of this machine's", quantity.Bytes(e.Total()),
 			quantity.Bytes(e.Program))
-	} else {
+	default:
 		add("         memory   %s in all", quantity.Bytes(e.Resident()))
 	}
 	for _, p := range e.Memory {

@@ -43,26 +43,33 @@ func NewSum(be kernels.Backend, g Group, slices int, grads kernels.Buffer) (*Sum
 		}
 		s.stack.room = append(s.stack.room, b)
 	}
-	if foreign := s.foreign(); foreign > 0 {
+	if nodes := foreign(slices, g.Size(), g.Rank()); nodes > 0 {
 		var err error
-		if s.piece, err = alloc(foreign * s.pieceLen()); err != nil {
+		if s.piece, err = alloc(nodes * s.pieceLen()); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// Extra returns the number of vectors that a Sum keeps beyond grads.
-func Extra(slices, size, rank int) int {
-	lo, hi := Range(slices, size, rank)
-	return waiting(lo, hi)
+// Room returns the most floats that a rank keeps for a Sum of vectors of n elements, beyond
+// the vector itself.
+func Room(slices, size, n int) (most int) {
+	ends := Shards(n, size)
+	for r := range size {
+		lo, hi := bounds(ends, r)
+		piece := min(pieceElements, hi-lo)
+		lo, hi = Range(slices, size, r)
+		most = max(most, int(waiting(lo, hi)*n)+int(foreign(slices, size, r)*piece))
+	}
+	return most
 }
 
-// foreign returns the number of nodes that other ranks own.
-func (s *Sum) foreign() (n int) {
-	for r := range s.group.Size() {
-		if r != s.group.Rank() {
-			n += len(owned(Range(s.slices, s.group.Size(), r)))
+// foreign returns the number of nodes that ranks other than this one own.
+func foreign(slices, size, rank int) (n int) {
+	for r := range size {
+		if r != rank {
+			n += len(owned(Range(slices, size, r)))
 		}
 	}
 	return n

@@ -249,3 +249,31 @@ func TestErrors(t *testing.T) {
 		}
 	})
 }
+
+// Room is what the rank with the most room allocates.
+func TestRoom(t *testing.T) {
+	const n = 3*kernels.SumBlock + 5
+	for _, size := range []int{1, 2, 3, 5, 8} {
+		most := make([]int, size)
+		together(size, func(g Group) {
+			be := ref.New[float32]()
+			x, err := be.Alloc(kernels.F32, n)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s, err := NewSum(be, g, 8, x)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Close()
+			for _, b := range s.owned {
+				most[g.Rank()] += b.Len()
+			}
+		})
+		if got, want := Room(8, size, n), slices.Max(most); got != want {
+			t.Errorf("%d ranks: Room = %d, the ranks have %v", size, got, most)
+		}
+	}
+}
