@@ -43,7 +43,7 @@ func Open(o Options, getenv func(string) string) (Device, error) {
 	}
 	switch {
 	case c.GPU != nil:
-		return openGPU(c.GPU, o.Operand)
+		return openGPU(c.GPU, o.onGPU())
 	case o.Numerics == config.MatrixNumerics:
 		return newEmulated(), nil
 	}
@@ -52,6 +52,17 @@ func Open(o Options, getenv func(string) string) (Device, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// onGPU returns the numerics class for a GPU.
+func (o Options) onGPU() string {
+	switch {
+	case o.Numerics == config.MatrixNumerics:
+		return o.Numerics
+	case o.Operand == kernels.BF16:
+		return "cpu/bf16"
+	}
+	return "cpu/fma"
 }
 
 // ForRun opens the device that a configuration selects.

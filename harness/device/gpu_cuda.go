@@ -40,9 +40,9 @@ func driverError(err error) error {
 	return &Error{Err: err, code: codeResource}
 }
 
-// openGPU opens a device that FindGPUs found.
-func openGPU(g *GPU, operand kernels.DType) (Device, error) {
-	be, err := cuda.Open(g.Index, operand)
+// openGPU opens a device that FindGPUs found, in a numerics class.
+func openGPU(g *GPU, numerics string) (Device, error) {
+	be, err := cuda.Open(g.Index, numerics)
 	if err != nil {
 		return nil, driverError(err)
 	}

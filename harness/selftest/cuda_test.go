@@ -6,14 +6,13 @@ import (
 	"os"
 	"testing"
 
-	"exp/kernels"
 	"exp/kernels/cuda"
 )
 
 // A training run on a GPU, or on the fake driver (make cuda), has the bits of the CPU.
 func TestTrainOnCUDA(t *testing.T) {
-	for class, operand := range map[string]kernels.DType{"cpu/fma": kernels.F32, "cpu/bf16": kernels.BF16} {
-		be, err := cuda.Open(0, operand)
+	for _, class := range []string{"cpu/fma", "cpu/bf16", "matrix/16x25"} {
+		be, err := cuda.Open(0, class)
 		if err != nil {
 			if _, fake := os.LookupEnv("FAKECUDA"); fake {
 				t.Fatal(err)

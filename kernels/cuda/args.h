@@ -11,7 +11,7 @@
 // An array of float32 or bf16: an operand (package kernels), or a weight [out,in].
 //
 // In class cpu/bf16, where operands are bf16, kernels with products have tile set: their sums are
-// tile sums.
+// tile sums. Those on tensor cores have names with matrix.
 struct operand {
 	void *at;
 	int bf16;
@@ -72,6 +72,52 @@ struct matmul_dw_args {
 	int tile;
 };
 
+// A factor on tensor cores: rows of bf16, pitch elements apart. Rows are aligned to 16 bytes, and
+// zeros follow them up to the pitch.
+struct factor {
+	const void *at;
+	long pitch;
+};
+
+// dst becomes a factor with the values of src [rows,width].
+struct pack_args {
+	void *dst;
+	struct operand src;
+	long rows, width, pitch;
+};
+
+struct matrix_matmul_args {
+	struct operand out;
+	struct factor x, w;
+	const float *bias;
+	long M, N, K;
+};
+
+struct matrix_matmul_dx_args {
+	struct operand dx;
+	struct factor dout, w;
+	long M, N, K;
+};
+
+struct matrix_matmul_swiglu_args {
+	struct operand act, gate_up;
+	struct factor x, w;
+	long M, F, K;
+};
+
+struct matrix_matmul_dx_swiglu_args {
+	struct operand dgate_up, gate_up;
+	struct factor dout, w;
+	long M, N, F;
+};
+
+struct matrix_matmul_dw_args {
+	float *dw;
+	struct factor dout, x;
+	const int *blocks; // [B+1]
+	long B, N, K;
+};
+
 // dst [C] gets the blocked plain sum of the rows of x [M,C].
 struct column_sums_args {
 	float *dst;
@@ -80,12 +126,14 @@ struct column_sums_args {
 	long B, C;
 };
 
+// Rows of the weight are pitch elements apart. If round is set, they are rounded to bf16.
 struct embed_args {
 	float *out;
 	struct operand w;
 	const int *ids;
-	long M, C;
+	long M, C, pitch;
 	float scale;
+	int round;
 };
 
 struct embed_backward_args {
@@ -211,8 +259,8 @@ struct packing {
 	long M, S, G;
 };
 
-// In class cpu/bf16 a thread has 3·D floats of room for sums, attention_dkv 6·D; room is null in
-// cpu/fma.
+// In class cpu/bf16 a thread has 3·D floats of room for sums, attention_dkv 6·D; elsewhere room is
+// null.
 struct attention_args {
 	struct operand out, qkv;
 	float *stats, *room;
@@ -229,6 +277,24 @@ struct attention_backward_args {
 };
 #define attention_dq_args attention_backward_args
 #define attention_dkv_args attention_backward_args
+
+#define matrix_attention_args attention_args
+
+// delta [n] gets the lane sums of dout·out of n rows and heads.
+struct matrix_attention_delta_args {
+	float *delta;
+	struct operand dout, out;
+	long n, D;
+};
+
+struct matrix_attention_backward_args {
+	struct operand dqkv, dout, qkv;
+	const float *stats, *delta;
+	struct packing p;
+	struct attention_shape s;
+};
+#define matrix_attention_dq_args matrix_attention_backward_args
+#define matrix_attention_dkv_args matrix_attention_backward_args
 
 // A layer's pages; size is the number of positions in one.
 struct pages {
@@ -252,6 +318,8 @@ struct paged_attention_args {
 	long M, table_width;
 	struct attention_shape s;
 };
+
+#define matrix_paged_attention_args paged_attention_args
 
 struct copy_pages_args {
 	struct pages pages;
@@ -283,6 +351,13 @@ struct logits_args {
 	int tile;
 };
 
+struct matrix_logits_args {
+	float *z;
+	struct factor h, w;
+	long R, V, C;
+	struct softmax x;
+};
+
 struct scores_args {
 	float *logprob, *entropy, *lse;
 	const float *z;
@@ -300,6 +375,15 @@ struct logits_backward_args {
 };
 
 // e [R,V] is scratch, and order [R,V] where top_k or top_p is set.
+struct matrix_logits_backward_args {
+	struct operand dz;
+	struct factor h, w;
+	const float *dlogprob, *dentropy, *entropy, *lse;
+	const int *targets;
+	long R, V, C;
+	struct softmax x;
+};
+
 struct sample_args {
 	int *ids, *order;
 	float *e;

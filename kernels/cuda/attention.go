@@ -41,9 +41,9 @@ func packingOf(M int, offsets, groups kernels.Buffer) C.struct_packing {
 		G: C.long(max(groups.Len()-1, 0))}
 }
 
-// sums returns room for n sums in progress (sum.h). Chains need none.
+// sums returns room for n sums in progress (sum.h). Chains and tensor cores need none.
 func (b *Backend) sums(n int) *C.float {
-	if b.class.tile == 0 || n == 0 {
+	if b.class.tile == 0 || b.class.matrix || n == 0 {
 		return nil
 	}
 	return floats(b.scratch(3 * n))
@@ -67,8 +67,13 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	shape, M := attentionShape(s), rowsOf(qkv, s.Stride())
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
-	b.launch("attention", M*s.H, unsafe.Pointer(&C.struct_attention_args{out: b.operand(out), qkv: b.operand(qkv),
-		stats: floats(stats), room: b.sums(M * s.H * s.D), p: packingOf(M, offsets, groups), s: shape}))
+	args := C.struct_attention_args{out: b.operand(out), qkv: b.operand(qkv), stats: floats(stats),
+		room: b.sums(M * s.H * s.D), p: packingOf(M, offsets, groups), s: shape}
+	if b.class.matrix {
+		b.launchWarps("matrix_attention", spans(M)*s.H, unsafe.Pointer(&args))
+		return
+	}
+	b.launch("attention", M*s.H, unsafe.Pointer(&args))
 }
 
 // AttentionBackward implements kernels.Sequence.
@@ -79,6 +84,10 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(dout, M*s.H*s.D)
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
+	if b.class.matrix {
+		b.attentionBackwardOnWarps(dqkv, dout, out, stats, qkv, packingOf(M, offsets, groups), shape, M, s)
+		return
+	}
 	args := C.struct_attention_backward_args{dqkv: b.operand(dqkv), dout: b.operand(dout), out: b.operand(out),
 		qkv: b.operand(qkv), stats: floats(stats), room: b.sums(M * max(s.H, 2*s.K) * s.D),
 		p: packingOf(M, offsets, groups), s: shape}
@@ -115,9 +124,14 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	check(qkv, M*s.Stride())
 	check(out, M*s.H*s.D)
 	rowsOf(table, tableWidth)
-	b.launch("paged_attention", M*s.H, unsafe.Pointer(&C.struct_paged_attention_args{out: b.operand(out),
-		qkv: b.operand(qkv), room: b.sums(M * s.H * s.D), pages: pages, table: ints(table), seq: ints(seq),
-		pos: ints(pos), M: C.long(M), table_width: C.long(tableWidth), s: shape}))
+	args := C.struct_paged_attention_args{out: b.operand(out), qkv: b.operand(qkv), room: b.sums(M * s.H * s.D),
+		pages: pages, table: ints(table), seq: ints(seq), pos: ints(pos), M: C.long(M),
+		table_width: C.long(tableWidth), s: shape}
+	if b.class.matrix {
+		b.launchWarps("matrix_paged_attention", M*s.K*((s.H/s.K+spanRows-1)/spanRows), unsafe.Pointer(&args))
+		return
+	}
+	b.launch("paged_attention", M*s.H, unsafe.Pointer(&args))
 }
 
 // CopyPages implements kernels.Sequence.

@@ -44,6 +44,8 @@ type Backend struct {
 	class class
 
 	workspace kernels.Buffer // float32, for operations with intermediate results
+	// Factors for tensor cores, bf16, where an operation's own are not laid out for them.
+	left, right, weights kernels.Buffer
 
 	allocated, peak int64 // bytes
 
@@ -56,18 +58,23 @@ var _ kernels.Backend = (*Backend)(nil)
 type class struct {
 	name    string
 	operand kernels.DType
-	tile    C.int // 1: products are tile sums, not chains
+	tile    C.int // 1: products on plain cores are tile sums, not chains
+	matrix  bool  // products are on tensor cores
 }
 
-func classOf(operand kernels.DType) class {
-	if operand == kernels.BF16 {
-		return class{"cpu/bf16", operand, 1}
+// classOf describes a class.
+func classOf(name string) class {
+	for _, c := range []class{{"cpu/fma", kernels.F32, 0, false}, {"cpu/bf16", kernels.BF16, 1, false},
+		{"matrix/16x25", kernels.BF16, 1, true}} {
+		if c.name == name {
+			return c
+		}
 	}
-	return class{"cpu/fma", kernels.F32, 0}
+	panic("cuda: no class " + name)
 }
 
-// Open starts a backend on device n, in class cpu/fma, or if operands are BF16 in cpu/bf16.
-func Open(n int, operand kernels.DType) (*Backend, error) {
+// Open starts a backend on device n in a numerics class that Classes lists.
+func Open(n int, numerics string) (*Backend, error) {
 	if err := load(); err != nil {
 		return nil, err
 	}
@@ -75,13 +82,13 @@ func Open(n int, operand kernels.DType) (*Backend, error) {
 	if err != nil {
 		return nil, wrap(deviceName(n), "find the device", err)
 	}
-	if d.Classes() == nil {
+	if needed := minCapability(numerics); d.Major < needed {
 		return nil, &kernels.DeviceError{Device: deviceName(n), Op: "open the device", Code: notSupported,
-			Help: "use another device, or the CPU",
-			Text: fmt.Sprintf("%s has compute capability %d.%d; 8.0 is needed", d.Name, d.Major, d.Minor)}
+			Help: "use another device, or the CPU", Text: fmt.Sprintf("%s has compute capability %d.%d; %s needs %d.0",
+				d.Name, d.Major, d.Minor, numerics, needed)}
 	}
 	b := &Backend{about: d, name: deviceName(n), dev: cu.Device(n), kernels: map[string]cu.Function{},
-		class: classOf(operand)}
+		class: classOf(numerics)}
 	if err := b.open(); err != nil {
 		b.Close()
 		return nil, err
@@ -152,7 +159,9 @@ func (b *Backend) Close() {
 	if b.context == (cu.CUContext{}) {
 		return
 	}
-	b.Free(b.workspace)
+	for _, x := range []kernels.Buffer{b.workspace, b.left, b.right, b.weights} {
+		b.Free(x)
+	}
 	if b.staging != nil {
 		C.device_unpin(b.ctx(), b.staging)
 	}
@@ -174,7 +183,7 @@ func (b *Backend) Name() string { return "cuda/" + b.about.Name }
 // Driver returns the version of CUDA that the driver supports: "13.0".
 func (*Backend) Driver() string { return version(cu.Version()) }
 
-// Class implements kernels.Backend: the CPU's classes, with its bits.
+// Class implements kernels.Backend.
 func (b *Backend) Class() string { return b.class.name }
 
 // Float implements kernels.Backend.
@@ -201,16 +210,20 @@ const blockThreads = 256
 
 // launch queues a kernel on n threads or a few more. args points to its structure of arguments.
 func (b *Backend) launch(name string, n int, args unsafe.Pointer) {
+	b.launchBlocks(name, (n+blockThreads-1)/blockThreads, blockThreads, args)
+}
+
+// launchBlocks queues a kernel on blocks of some threads.
+func (b *Backend) launchBlocks(name string, blocks, threads int, args unsafe.Pointer) {
 	f, ok := b.kernels[name]
 	if !ok {
 		panic("cuda: no kernel " + name)
 	}
-	if n == 0 || b.err != nil {
+	if blocks == 0 || b.err != nil {
 		return
 	}
-	blocks := (n + blockThreads - 1) / blockThreads
 	function := *(*C.CUfunction)(unsafe.Pointer(&f)) // package cu keeps it in a structure
-	b.keep(name, C.device_launch(b.ctx(), b.queue(), function, C.uint(blocks), blockThreads, args))
+	b.keep(name, C.device_launch(b.ctx(), b.queue(), function, C.uint(blocks), C.uint(threads), args))
 }
 
 // check panics unless x has n elements.

@@ -22,15 +22,15 @@ import (
 // the tests fail without a driver; elsewhere they skip.
 const fakeVariable = "FAKECUDA"
 
-func open(t testing.TB) *Backend { return openWith(t, kernels.F32) }
+func open(t testing.TB) *Backend { return openIn(t, "cpu/fma") }
 
-func openWith(t testing.TB, operand kernels.DType) *Backend {
+func openIn(t testing.TB, class string) *Backend {
 	t.Helper()
 	// The result of a test depends on the library: read it, so that the cache knows.
 	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
 		os.ReadFile(filepath.Join(dir, "libcuda.so.1"))
 	}
-	b, err := Open(0, operand)
+	b, err := Open(0, class)
 	if err != nil {
 		if _, fake := os.LookupEnv(fakeVariable); fake {
 			t.Fatal(err)
@@ -49,17 +49,22 @@ func fake(t *testing.T) {
 	}
 }
 
-// TestConformance runs the suite in both numerics classes.
+// classes are the numerics classes by what tests call them.
+func classes() map[string]string {
+	return map[string]string{"f32": "cpu/fma", "bf16": "cpu/bf16", "matrix": "matrix/16x25"}
+}
+
+// TestConformance runs the suite in each numerics class.
 func TestConformance(t *testing.T) {
-	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
-		t.Run(operand.String(), func(t *testing.T) {
-			kerneltest.NewSuite().Test(t, func() kernels.Backend { return openWith(t, operand) })
+	for name, class := range classes() {
+		t.Run(name, func(t *testing.T) {
+			kerneltest.NewSuite().Test(t, func() kernels.Backend { return openIn(t, class) })
 		})
 	}
 }
 
 // What the driver may do late, and threads in another order, change no bits; and nothing but
-// kernels touches device memory. In bf16 the suite leaves out large shapes; EXP_TEST_ALL=1
+// kernels touches device memory. With bf16 operands the suite leaves out large shapes; EXP_TEST_ALL=1
 // takes them.
 func TestOrders(t *testing.T) {
 	fake(t)
@@ -69,6 +74,8 @@ func TestOrders(t *testing.T) {
 		{"order=2", "TestConformance/f32", ""},
 		{"lazy,order=1", "TestConformance/bf16", sample},
 		{"order=2", "TestConformance/bf16", sample},
+		{"lazy,order=1", "TestConformance/matrix", sample},
+		{"order=2", "TestConformance/matrix", sample},
 		{"sealed,lazy", "TestConformance//(Alloc|Copy|Zero|Add|Empty|SumSquares|Rope)$|TestCopies", ""},
 	} {
 		t.Run(tt.settings, func(t *testing.T) { again(t, tt.run, tt.flag, fakeVariable+"="+tt.settings) })
@@ -183,14 +190,14 @@ type failure struct {
 func failures() map[string]failure {
 	opens := func(code int, hint string) func(t *testing.T) {
 		return func(t *testing.T) {
-			_, err := Open(0, kernels.F32)
+			_, err := Open(0, "cpu/fma")
 			wantError(t, err, code, hint)
 		}
 	}
 	set := func(s string) []string { return []string{fakeVariable + "=" + s} }
 	return map[string]failure{
 		"no library": {[]string{"LD_LIBRARY_PATH="}, func(t *testing.T) {
-			_, err := Open(0, kernels.F32)
+			_, err := Open(0, "cpu/fma")
 			if err == nil {
 				t.Skip("this machine has a driver")
 			}
@@ -203,7 +210,7 @@ func failures() map[string]failure {
 		"unknown":     {set("init=888"), opens(888, "CUresult")},
 		"old driver":  {set("version=11040"), opens(oldPTX, "driver 525")},
 		"old device":  {set("capability=75"), opens(notSupported, "the CPU")},
-		"few devices": {nil, func(t *testing.T) { _, err := Open(1, kernels.F32); wantError(t, err, 101, "exp doctor") }},
+		"few devices": {nil, func(t *testing.T) { _, err := Open(1, "cpu/fma"); wantError(t, err, 101, "exp doctor") }},
 		"memory":      {set("memory=64"), failAlloc},
 		"launch":      {set("fail=2:719"), failLaunch},
 		"address":     {set("lazy"), failAddress},
@@ -295,7 +302,7 @@ func TestClasses(t *testing.T) {
 	for _, tt := range []struct {
 		major int
 		want  string
-	}{{7, ""}, {8, "cpu/fma cpu/bf16 matrix/8x24"}, {9, "cpu/fma cpu/bf16 matrix/16x25"}, {12, "cpu/fma cpu/bf16 matrix/16x25"}} {
+	}{{7, ""}, {8, "cpu/fma cpu/bf16"}, {9, "cpu/fma cpu/bf16 matrix/16x25"}, {12, "cpu/fma cpu/bf16 matrix/16x25"}} {
 		if got := strings.Join(Device{Major: tt.major}.Classes(), " "); got != tt.want {
 			t.Errorf("%d.0: %q, want %q", tt.major, got, tt.want)
 		}

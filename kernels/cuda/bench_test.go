@@ -9,11 +9,11 @@ import (
 	"exp/kernels/kerneltest"
 )
 
-// BenchmarkKernels measures every operation, in both numerics classes.
+// BenchmarkKernels measures every operation in each numerics class.
 func BenchmarkKernels(b *testing.B) {
-	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
-		b.Run(operand.String(), func(b *testing.B) {
-			be := openWith(b, operand)
+	for name, class := range classes() {
+		b.Run(name, func(b *testing.B) {
+			be := openIn(b, class)
 			kerneltest.Bench(b, func() kernels.Backend { return be })
 		})
 	}

@@ -44,16 +44,24 @@ type Device struct {
 	Major, Minor int   // compute capability
 }
 
-// Classes returns the numerics classes that the device can compute: float32 chains and tile
-// sums on its cores, and its tensor cores' sums.
-func (d Device) Classes() []string {
-	switch {
-	case d.Major < 8:
-		return nil
-	case d.Major == 8:
-		return []string{"cpu/fma", "cpu/bf16", "matrix/8x24"}
+// minCapability is the least major compute capability for a numerics class: the kernels need 8, and
+// tensor cores before 9 add up in another way.
+func minCapability(numerics string) int {
+	if numerics == "matrix/16x25" {
+		return 9
 	}
-	return []string{"cpu/fma", "cpu/bf16", "matrix/16x25"}
+	return 8
+}
+
+// Classes returns the numerics classes that the kernels compute on the device: float32 chains and
+// tile sums on its cores, and its tensor cores' sums.
+func (d Device) Classes() (names []string) {
+	for _, name := range []string{"cpu/fma", "cpu/bf16", "matrix/16x25"} {
+		if d.Major >= minCapability(name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Devices returns the GPUs in the driver's order, and the version of CUDA that the driver

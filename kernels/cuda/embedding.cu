@@ -2,7 +2,9 @@
 
 KERNEL(embed) {
 	const long i = element(), m = i / a.C, c = i % a.C;
-	if (m < a.M) a.out[i] = a.scale * load(a.w, a.ids[m] * a.C + c);
+	if (m >= a.M) return;
+	const float w = load(a.w, a.ids[m] * a.pitch + c);
+	a.out[i] = a.scale * (a.round ? rounded(w) : w);
 }
 
 // A thread for each column adds the rows in order: two of them may have one id.

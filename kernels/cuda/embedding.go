@@ -16,8 +16,15 @@ import (
 // Embed implements kernels.Linear.
 func (b *Backend) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer, scale float64) {
 	check(out, ids.Len()*w.In)
-	b.launch("embed", out.Len(), unsafe.Pointer(&C.struct_embed_args{out: floats(out), w: weightsOf(w),
-		ids: ints(ids), M: C.long(ids.Len()), C: C.long(w.In), scale: C.float(scale)}))
+	args := C.struct_embed_args{out: floats(out), ids: ints(ids), M: C.long(ids.Len()), C: C.long(w.In),
+		pitch: C.long(w.In), scale: C.float(scale), round: flag(b.class.matrix)}
+	if b.class.matrix && w.W.Empty() {
+		check(w.Packed, w.Out*pitch(w.In))
+		args.w, args.pitch = array(w.Packed), C.long(pitch(w.In))
+	} else {
+		args.w = weightsOf(w)
+	}
+	b.launch("embed", out.Len(), unsafe.Pointer(&args))
 }
 
 // EmbedBackward implements kernels.Linear.

@@ -8,6 +8,9 @@
 // DEVICE marks a function that kernels call.
 #define DEVICE static inline __device__ __attribute__((unused))
 
+// INLINE marks one that is compiled into each caller: arrays that it is given stay in registers.
+#define INLINE DEVICE __attribute__((always_inline))
+
 #if defined(EMULATED)
 #include "fake/emulator.h"
 #else
@@ -35,6 +38,12 @@ INDEX(blockDim, ntid);
 
 #define KERNEL(name) extern "C" __attribute__((global)) void name(const struct name##_args a)
 
+// BLOCK_KERNEL defines a kernel whose threads wait for each other: a block has `threads`, and a
+// multiprocessor has registers for `blocks` of them. SHARED declares the array that a block's threads share.
+#define BLOCK_KERNEL(name, threads, blocks)                                                        \
+	extern "C" __attribute__((global, launch_bounds(threads, blocks))) void name(const struct name##_args a)
+#define SHARED(type, name, n) static __attribute__((shared, aligned(128))) type name[n]
+
 DEVICE float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 DEVICE double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 DEVICE float sqrtf(float x) { return __nvvm_sqrt_rn_f(x); }
@@ -46,11 +55,13 @@ DEVICE double fabs(double x) { return __builtin_fabs(x); }
 #include "args.h"
 
 // EACH_LANE goes over the lanes of a lane sum, unrolled: an array that is indexed by constants
-// lies in registers.
+// lies in registers. ROLLED keeps a loop one, so that the code stays small. The emulator ignores both.
 #if defined(EMULATED)
-#define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL
+#define ROLLED
 #else
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #endif
 #define EACH_LANE(j) UNROLL for (int j = 0; j < LANES; j++)
 

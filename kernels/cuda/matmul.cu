@@ -49,7 +49,7 @@ KERNEL(matmul_swiglu) {
 	const long i = element(), m = i / a.F, f = i % a.F;
 	if (m >= a.M) return;
 	float g = row_sum(a.tile, a.x, m, a.w, f, a.K, 0), u = row_sum(a.tile, a.x, m, a.w, a.F + f, a.K, 0);
-	if (a.tile) g = factor(g), u = factor(u);
+	if (a.tile) g = rounded(g), u = rounded(u);
 	if (a.gate_up.at) {
 		store(a.gate_up, m * 2 * a.F + f, g);
 		store(a.gate_up, m * 2 * a.F + a.F + f, u);
@@ -61,7 +61,7 @@ KERNEL(matmul_dx_swiglu) {
 	const long i = element(), m = i / a.F, f = i % a.F, gate = m * 2 * a.F + f, up = gate + a.F;
 	if (m >= a.M) return;
 	float d = column_sum(a.tile, a.dout, m, a.w, f, a.N, a.F);
-	if (a.tile) d = factor(d);
+	if (a.tile) d = rounded(d);
 	const float g = load(a.gate_up, gate), u = load(a.gate_up, up), s = sigmoid_of(g);
 	store(a.dgate_up, gate, d * u * (s * fmaf(g, 1 - s, 1)));
 	store(a.dgate_up, up, d * (g * s));

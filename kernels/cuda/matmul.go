@@ -15,15 +15,31 @@ import (
 	"exp/kernels"
 )
 
-// PackedLen implements kernels.Linear: products read the weight itself.
-func (*Backend) PackedLen(out, in int) (packed, packedT int) { return 0, 0 }
+// PackedLen implements kernels.Linear. Tensor cores read a copy in bf16 (factor in args.h); other
+// products read the weight itself.
+func (b *Backend) PackedLen(out, in int) (packed, packedT int) {
+	if !b.class.matrix {
+		return 0, 0
+	}
+	return out * pitch(in), 0
+}
 
-// Pack implements kernels.Linear and does nothing.
-func (*Backend) Pack(w kernels.Matrix) {}
+// Pack implements kernels.Linear.
+func (b *Backend) Pack(w kernels.Matrix) {
+	if b.class.matrix {
+		check(w.W, w.Out*w.In)
+		check(w.Packed, w.Out*pitch(w.In))
+		b.pack(w.Packed, w.W, w.In)
+	}
+}
 
-// PackRows implements kernels.Linear: it sets rows of w.W. If those are BF16, class cpu/bf16
-// replaces their subnormals by zero.
+// PackRows implements kernels.Linear. Where nothing is packed it sets rows of w.W; if those are BF16,
+// class cpu/bf16 replaces their subnormals by zero.
 func (b *Backend) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
+	if b.class.matrix {
+		b.packRows(w.Packed.Slice(from*pitch(w.In), (from+rows.Len()/w.In)*pitch(w.In)), rows, w.In)
+		return
+	}
 	dst := w.W.Slice(from*w.In, from*w.In+rows.Len())
 	b.Copy(dst, rows)
 	if b.class.tile != 0 && dst.DType() == kernels.BF16 {
@@ -47,6 +63,10 @@ func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.B
 	if !bias.Empty() {
 		check(bias, w.Out)
 	}
+	if b.class.matrix {
+		b.matMulOnTiles(out, x, w, bias, M)
+		return
+	}
 	b.launch("matmul", out.Len(), unsafe.Pointer(&C.struct_matmul_args{out: b.either(out), x: b.either(x),
 		bias: floats(bias), w: weightsOf(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In), tile: b.class.tile}))
 }
@@ -55,6 +75,10 @@ func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.B
 func (b *Backend) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	M := rowsOf(dx, w.In)
 	check(dout, M*w.Out)
+	if b.class.matrix {
+		b.matMulDXOnTiles(dx, dout, w, M)
+		return
+	}
 	b.launch("matmul_dx", dx.Len(), unsafe.Pointer(&C.struct_matmul_dx_args{dx: b.either(dx), dout: b.either(dout),
 		w: weightsOf(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In), tile: b.class.tile}))
 }
@@ -70,6 +94,10 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	if !gateUp.Empty() {
 		check(gateUp, M*w.Out)
 	}
+	if b.class.matrix {
+		b.swiGLUOnTiles(act, gateUp, x, w, M)
+		return
+	}
 	b.launch("matmul_swiglu", act.Len(), unsafe.Pointer(&C.struct_matmul_swiglu_args{act: b.operand(act),
 		gate_up: b.operand(gateUp), x: b.either(x), w: weightsOf(w), M: C.long(M), F: C.long(F), K: C.long(w.In),
 		tile: b.class.tile}))
@@ -80,6 +108,10 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 	M := rowsOf(dout, w.Out)
 	check(gateUp, M*2*w.In)
 	check(dgateUp, M*2*w.In)
+	if b.class.matrix {
+		b.dxSwiGLUOnTiles(dgateUp, gateUp, dout, w, M)
+		return
+	}
 	b.launch("matmul_dx_swiglu", M*w.In, unsafe.Pointer(&C.struct_matmul_dx_swiglu_args{dgate_up: b.operand(dgateUp),
 		gate_up: b.operand(gateUp), dout: b.either(dout), w: weightsOf(w), M: C.long(M), N: C.long(w.Out),
 		F: C.long(w.In), tile: b.class.tile}))
@@ -95,9 +127,13 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	check(dw, N*K)
 	check(dout, M*N)
 	check(x, M*K)
-	B := C.long(blocks.Len() - 1)
-	b.launch("matmul_dw", dw.Len(), unsafe.Pointer(&C.struct_matmul_dw_args{dw: floats(dw), dout: b.either(dout),
-		x: b.either(x), blocks: ints(blocks), B: B, N: C.long(N), K: C.long(K), tile: b.class.tile}))
+	if b.class.matrix {
+		b.matMulDWOnTiles(dw, dout, x, blocks, M, N, K)
+	} else {
+		b.launch("matmul_dw", dw.Len(), unsafe.Pointer(&C.struct_matmul_dw_args{dw: floats(dw), dout: b.either(dout),
+			x: b.either(x), blocks: ints(blocks), B: C.long(blocks.Len() - 1), N: C.long(N), K: C.long(K),
+			tile: b.class.tile}))
+	}
 	if !dbias.Empty() {
 		check(dbias, N)
 		b.sumColumns(dbias, dout, blocks)

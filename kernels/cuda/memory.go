@@ -210,14 +210,20 @@ func bytesOf(x kernels.Buffer) int { return x.Len() * x.DType().Size() }
 // scratch returns n float32 for the next operations, until another asks for more. A failure
 // is kept, and the buffer is empty then.
 func (b *Backend) scratch(n int) kernels.Buffer {
-	if b.workspace.Len() < n {
-		b.Free(b.workspace)
-		var err error
-		if b.workspace, err = b.Alloc(kernels.F32, n); err != nil && b.err == nil {
-			b.err = &kernels.RoomError{Part: kernels.ScratchRoom, Err: err}
-		}
-	}
+	b.grow(&b.workspace, kernels.F32, n)
 	return b.workspace
+}
+
+// grow makes room for n elements that no operation under way needs. A failure is kept.
+func (b *Backend) grow(room *kernels.Buffer, t kernels.DType, n int) {
+	if room.Len() >= n {
+		return
+	}
+	b.Free(*room)
+	var err error
+	if *room, err = b.Alloc(t, n); err != nil && b.err == nil {
+		b.err = &kernels.RoomError{Part: kernels.ScratchRoom, Err: err}
+	}
 }
 
 // scratchOperands is scratch for n operands, exactly.

@@ -15,6 +15,7 @@ import (
 func TestMutants(t *testing.T) {
 	fake(t)
 	open(t)
+	base := mutants(t)
 	for _, m := range []struct{ name, file, from, to, check string }{
 		{"no bound", "matmul.cu", "if (m >= a.M) return;", "", "f32/MatMul"},
 		{"chain backwards", "sum.h", "for (long i = 0; i < n; i++)\n", "for (long i = n - 1; i >= 0; i--)\n", "f32/MatMulDX"},
@@ -25,15 +26,26 @@ func TestMutants(t *testing.T) {
 		{"one chain for even and odd", "sum.h", "if (i % 2) odd", "if (0) odd", "bf16/MatMul"},
 		{"subnormal products", "sum.h", "odd = flush(fmaf(p, q, odd))", "odd = fmaf(p, q, odd)", "bf16/MatMul/tiny"},
 		{"blocks in steps of all rows", "matmul.cu", "a.tile ? a.dw[i] : 0", "0", "bf16/MatMulDW"},
-		{"gates not rounded", "matmul.cu", "if (a.tile) g = factor(g), u = factor(u);", "", "bf16/MatMulSwiGLU"},
-		{"probabilities not rounded", "sum.h", "p = factor(w)", "p = w", "bf16/Attention"},
+		{"gates not rounded", "matmul.cu", "if (a.tile) g = rounded(g), u = rounded(u);", "", "bf16/MatMulSwiGLU"},
+		{"probabilities not rounded", "sum.h", "p = rounded(w)", "p = w", "bf16/Attention"},
 		{"sums without their last step", "sum.h", "if (s.even && t % TILE_TERMS != 0) end_step(s);", "(void)s, (void)t;", "bf16/PagedAttention"},
 		{"no zeros after a window", "sum.h", "if (!s.even) return;", "return;", "bf16/AttentionBackward"},
 		{"subnormal weights", "copy.cu", "if (i < a.n) ((uint16_t *)a.dst)[i] = round_bf16(float_of(", "if (0) ((uint16_t *)a.dst)[i] = round_bf16(float_of(", "bf16/Frozen/subnormals"},
+		{"a stage not awaited", "tile.h", "await_copies(STAGES - 2);", "await_copies(STAGES - 1);", "matrix/MatMul/shapes"},
+		{"steps swapped", "tile.h", "for (int k = 0; k < DEPTH; k += STEP)", "for (int k = STEP; k >= 0; k -= STEP)", "matrix/MatMul/shapes"},
+		{"a stage past the end", "tile.h", "t < s.end ? from : 0", "1 ? from : 0", "matrix/MatMulDW"},
+		{"a step of zeros", "tile.h", "if (!idle && s.next + k < s.end)", "if (!idle)", "matrix/MatMul/tiny"},
+		{"ups for gates", "tile.h", "second ? 2 * f.half : f.half", "f.half", "matrix/MatMulSwiGLU"},
+		{"sums not met", "tile.h", "	meet();\n	UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 4; e++)\n		room[", "	UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 4; e++)\n		room[", "matrix/MatMul/shapes"},
+		{"keys after a query", "heads.h", "return key <= query &&", "return", "matrix/Attention/shapes"},
+		{"infinite values that no row sees", "heads.h", "if (!is_partial(s)) return 0;", "return 0;", "matrix/Attention/infinite"},
+		{"own keys alone", "matrixattention.cu", "? a.p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
+		{"pages before a window", "matrixpagedattention.cu", "at >= from && at <= n ? exp_of", "at <= n ? exp_of", "matrix/PagedAttention/window"},
+		{"embedding not rounded", "embedding.cu", "a.round ? rounded(w) : w", "w", "matrix/Embed"},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			lib := t.TempDir()
-			mutate(t, lib, m.file, m.from, m.to)
+			mutate(t, base, lib, m.file, m.from, m.to)
 			cmd := exec.Command(os.Args[0], "-test.short", "-test.v", "-test.run=TestConformance/"+m.check)
 			cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+lib)
 			out, err := cmd.CombinedOutput()
@@ -44,23 +56,39 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// mutate builds a fake driver in lib from sources where `to` replaces the first `from` in file.
-func mutate(t *testing.T, lib, file, from, to string) {
+// mutants returns a copy of the sources, and what they are compiled to.
+func mutants(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	buildDriver(t, dir, filepath.Join(dir, "libcuda.so.1"))
+	return dir
+}
+
+// buildDriver builds a fake driver from the sources in dir; what did not change is kept.
+func buildDriver(t *testing.T, dir, driver string) {
+	t.Helper()
+	make := exec.Command("make", "-C", dir, "-f", "fake/Makefile", "KERNELS=.", "OBJECTS=objects", "DRIVER="+driver)
+	if out, err := make.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// mutate builds a fake driver in lib from the sources in base where `to` replaces the first `from` in file.
+func mutate(t *testing.T, base, lib, file, from, to string) {
 	t.Helper()
 	text := read(t, file)
 	if !strings.Contains(text, from) {
 		t.Fatalf("%s does not contain %q", file, from)
 	}
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("cp", "-a", base+"/.", dir).CombinedOutput(); err != nil { // keeps the times
+		t.Fatalf("%v\n%s", err, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(strings.Replace(text, from, to, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	make := exec.Command("make", "-f", filepath.Join(dir, "fake", "Makefile"), "KERNELS="+dir,
-		"DRIVER="+filepath.Join(lib, "libcuda.so.1"))
-	if out, err := make.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	buildDriver(t, dir, filepath.Join(lib, "libcuda.so.1"))
 }

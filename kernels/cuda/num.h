@@ -15,6 +15,9 @@ DEVICE uint16_t round_bf16(float x) {
 	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
+// rounded is round_bf16 as a float.
+DEVICE float rounded(float x) { return float_of((uint32_t)round_bf16(x) << 16); }
+
 // load returns an element, and store sets one, rounded to the array's type.
 DEVICE float load(struct operand x, long i) {
 	if (x.bf16) return float_of((uint32_t)((const uint16_t *)x.at)[i] << 16);

@@ -1,9 +1,9 @@
-#include "sequence.h"
+#include "softmax.h"
+#include "sum.h"
 
 // logit is z of row r of h and token v, and the Tanh of its cap in y.
 DEVICE float logit(int tile, struct operand h, long r, struct operand w, long v, long C, struct softmax x, float *y) {
-	const float z = product_sum(tile, terms_of(h, r * C, 1), terms_of(w, v * C, 1), C, 0);
-	return capped(z, x.cap, x.inverse_cap, y) * x.inverse_temperature;
+	return logit_of(product_sum(tile, terms_of(h, r * C, 1), terms_of(w, v * C, 1), C, 0), x, y);
 }
 
 // A thread for each row and token.
@@ -38,11 +38,7 @@ KERNEL(logits_backward) {
 	const long i = element(), r = i / a.V, v = i % a.V;
 	if (r >= a.R) return;
 	float y;
-	const float z = logit(a.tile, a.h, r, a.w, v, a.C, a.x, &y), p = exp_of(z - a.lse[r]);
-	const float q = fmaf(a.dentropy[r], z - a.lse[r] + a.entropy[r], a.dlogprob[r]);
-	float d = -(p * q);
-	if (v == a.targets[r]) d += a.dlogprob[r];
-	d *= a.x.inverse_temperature;
-	if (a.x.cap > 0) d *= 1 - y * y;
-	store(a.dz, i, d);
+	const float z = logit(a.tile, a.h, r, a.w, v, a.C, a.x, &y);
+	store(a.dz, i,
+		logit_gradient(z, y, v == a.targets[r], a.dlogprob[r], a.dentropy[r], a.entropy[r], a.lse[r], a.x));
 }

@@ -29,6 +29,11 @@ func softmaxOf(x kernels.Softmax) C.struct_softmax {
 // logits queues z [R,V] of h [R,C].
 func (b *Backend) logits(z, h kernels.Buffer, w kernels.Matrix, x C.struct_softmax) {
 	R := rowsOf(h, w.In)
+	if b.class.matrix {
+		b.launchTiles("matrix_logits", R, w.Out, unsafe.Pointer(&C.struct_matrix_logits_args{z: floats(z),
+			h: b.factor(&b.left, h, R, w.In), w: b.weight(w), R: C.long(R), V: C.long(w.Out), C: C.long(w.In), x: x}))
+		return
+	}
 	b.launch("logits", R*w.Out, unsafe.Pointer(&C.struct_logits_args{z: floats(z), h: b.operand(h), w: weightsOf(w),
 		R: C.long(R), V: C.long(w.Out), C: C.long(w.In), x: x, tile: b.class.tile}))
 }
@@ -104,14 +109,28 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 	if b.err != nil {
 		return
 	}
-	b.launch("logits_backward", R*V, unsafe.Pointer(&C.struct_logits_backward_args{dz: b.operand(dz),
-		h: b.operand(h), w: weightsOf(w), dlogprob: floats(dLogProb), dentropy: floats(dEntropy),
-		entropy: floats(sc.Entropy), lse: floats(sc.LSE), targets: ints(targets), R: C.long(R), V: C.long(V),
-		C: C.long(w.In), x: softmaxOf(x), tile: b.class.tile}))
+	b.logitGradients(dz, dLogProb, dEntropy, sc, h, w, targets, softmaxOf(x))
 	b.MatMulDX(dh, dz, w)
 	if !dw.Empty() {
 		b.MatMulDW(dw, kernels.Buffer{}, dz, h, blocks)
 	}
+}
+
+// logitGradients queues dz [R,V].
+func (b *Backend) logitGradients(dz, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
+	w kernels.Matrix, targets kernels.Buffer, x C.struct_softmax) {
+	R, V := targets.Len(), w.Out
+	if b.class.matrix {
+		b.launchTiles("matrix_logits_backward", R, V, unsafe.Pointer(&C.struct_matrix_logits_backward_args{
+			dz: b.operand(dz), h: b.factor(&b.left, h, R, w.In), w: b.weight(w), dlogprob: floats(dLogProb),
+			dentropy: floats(dEntropy), entropy: floats(sc.Entropy), lse: floats(sc.LSE), targets: ints(targets),
+			R: C.long(R), V: C.long(V), C: C.long(w.In), x: x}))
+		return
+	}
+	b.launch("logits_backward", R*V, unsafe.Pointer(&C.struct_logits_backward_args{dz: b.operand(dz),
+		h: b.operand(h), w: weightsOf(w), dlogprob: floats(dLogProb), dentropy: floats(dEntropy),
+		entropy: floats(sc.Entropy), lse: floats(sc.LSE), targets: ints(targets), R: C.long(R), V: C.long(V),
+		C: C.long(w.In), x: x, tile: b.class.tile}))
 }
 
 // Logits implements kernels.Output.

@@ -30,7 +30,9 @@ func read(t *testing.T, name string) string {
 }
 
 // included are the headers of the kernels, in the order that ptx.sh reads them.
-func included() []string { return []string{"gpu.h", "args.h", "num.h", "sum.h", "sequence.h"} }
+func included() []string {
+	return []string{"gpu.h", "args.h", "num.h", "softmax.h", "sum.h", "sequence.h", "matrix.h", "tile.h", "heads.h"}
+}
 
 // Each PTX carries the digest of what it was compiled from (ptx.sh). `make ptx` compiles it again.
 func TestPTXIsFresh(t *testing.T) {
@@ -78,6 +80,9 @@ func TestPTXRounds(t *testing.T) {
 		name := strings.TrimSuffix(source, ".cu") + ".ptx"
 		text := read(t, source)
 		fuses := strings.Contains(text, "fma") || !strings.Contains(text, `#include "gpu.h"`) // the other headers do
+		if !strings.HasPrefix(name, "matrix") && strings.Contains(read(t, name), "mma.") {
+			t.Errorf("%s computes on tensor cores, which only class matrix/16x25 does", name)
+		}
 		for _, complaint := range lint(read(t, name), fuses) {
 			t.Errorf("%s: %s", name, complaint)
 		}

@@ -2,6 +2,7 @@
 #ifndef EXP_CUDA_SEQUENCE_H
 #define EXP_CUDA_SEQUENCE_H
 
+#include "softmax.h"
 #include "sum.h"
 
 // The rows of a sequence: its prefix's, if it has one, then its own.
@@ -50,14 +51,6 @@ DEVICE long stride(struct attention_shape s) { return (s.H + 2 * s.K) * s.D; }
 DEVICE long query_at(struct attention_shape s, long m, long h) { return m * stride(s) + h * s.D; }
 DEVICE long key_at(struct attention_shape s, long m, long k) { return m * stride(s) + (s.H + k) * s.D; }
 DEVICE long value_at(struct attention_shape s, long m, long k) { return m * stride(s) + (s.H + s.K + k) * s.D; }
-
-// capped returns cap·Tanh(z/cap), and the Tanh in y; z and 0 without a cap.
-DEVICE float capped(float z, float cap, float inverse_cap, float *y) {
-	*y = 0;
-	if (cap == 0) return z;
-	*y = tanh_of(z * inverse_cap);
-	return cap * *y;
-}
 
 // head_dot is the product of two heads, x's at `at` and y's at `by`.
 DEVICE float head_dot(struct operand x, long at, struct operand y, long by, long D) {

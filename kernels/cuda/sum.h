@@ -22,9 +22,6 @@ DEVICE struct terms terms_of(struct operand x, long first, long step) {
 // flush returns x, or zero of its sign if x is subnormal.
 DEVICE float flush(float x) { return bits_of(x) & 0x7f800000 ? x : float_of(bits_of(x) & 0x80000000); }
 
-// factor rounds x to bf16.
-DEVICE float factor(float x) { return float_of((uint32_t)round_bf16(x) << 16); }
-
 // step_sum ends a step of a tile sum, whose even and odd terms have made chains from 0.
 DEVICE float step_sum(float acc, float even, float odd) { return flush(flush(acc) + flush(even + odd)); }
 
@@ -33,7 +30,7 @@ DEVICE float tile_sum(struct terms x, struct terms y, long n, float acc) {
 	for (long lo = 0; lo < n; lo += TILE_TERMS) {
 		float even = 0, odd = 0;
 		for (long i = lo; i < n && i < lo + TILE_TERMS; i++) {
-			const float p = factor(load(x.x, x.first + i * x.step)), q = factor(load(y.x, y.first + i * y.step));
+			const float p = rounded(load(x.x, x.first + i * x.step)), q = rounded(load(y.x, y.first + i * y.step));
 			if (i % 2) odd = flush(fmaf(p, q, odd));
 			else even = flush(fmaf(p, q, even));
 		}
@@ -83,8 +80,8 @@ DEVICE void add_products(struct sums s, long t, float w, struct operand x, long 
 		return;
 	}
 	float *lane = t % 2 ? s.odd : s.even;
-	const float p = factor(w);
-	for (long d = 0; d < s.n; d++) lane[d] = flush(fmaf(p, factor(load(x, at + d)), lane[d]));
+	const float p = rounded(w);
+	for (long d = 0; d < s.n; d++) lane[d] = flush(fmaf(p, rounded(load(x, at + d)), lane[d]));
 	if (t % TILE_TERMS == TILE_TERMS - 1) end_step(s);
 }
 

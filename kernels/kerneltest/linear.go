@@ -73,18 +73,29 @@ func checkMatMulRows(s *subject) error {
 // operands replace by zero below it.
 func checkMatMulTiny(s *subject) error {
 	for _, g := range []gemmShape{{3, 5, 70}, {33, 34, 35}} {
-		r := newStream(fmt.Sprint("matmul tiny", g))
-		x, w, dout := r.scaled(g.M*g.K, 0x1p-64), r.scaled(g.N*g.K, 0x1p-64), r.scaled(g.M*g.N, 0x1p-64)
-		err := s.compare("MatMul", func(c *call) {
-			m := c.matrix("w", w, g.N, g.K)
-			c.b.MatMul(c.out("out", g.M*g.N), c.operands("x", x), m, kernels.Buffer{})
-			c.b.MatMulDX(c.out("dx", g.M*g.K), c.operands("dout", dout), m)
-			c.b.MatMulDW(c.inout("dw", make([]float32, g.N*g.K)), kernels.Buffer{}, c.operands("dout", dout),
-				c.operands("x", x), c.ints("blocks", []int32{0, int32(g.M)}))
-		})
-		if err != nil {
-			return fmt.Errorf("%+v: %w", g, err)
+		if err := s.compareTiny(g, 0x1p-64); err != nil {
+			return err
 		}
+		if err := s.compareTiny(g, 0x1p-75); err != nil { // sums of no number but a sign
+			return err
+		}
+	}
+	return nil
+}
+
+// compareTiny multiplies factors of a scale.
+func (s *subject) compareTiny(g gemmShape, scale float32) error {
+	r := newStream(fmt.Sprint("matmul tiny", g))
+	x, w, dout := r.scaled(g.M*g.K, scale), r.scaled(g.N*g.K, scale), r.scaled(g.M*g.N, scale)
+	err := s.compare("MatMul", func(c *call) {
+		m := c.matrix("w", w, g.N, g.K)
+		c.b.MatMul(c.out("out", g.M*g.N), c.operands("x", x), m, kernels.Buffer{})
+		c.b.MatMulDX(c.out("dx", g.M*g.K), c.operands("dout", dout), m)
+		c.b.MatMulDW(c.inout("dw", make([]float32, g.N*g.K)), kernels.Buffer{}, c.operands("dout", dout),
+			c.operands("x", x), c.ints("blocks", []int32{0, int32(g.M)}))
+	})
+	if err != nil {
+		return fmt.Errorf("%+v: %w", g, err)
 	}
 	return nil
 }

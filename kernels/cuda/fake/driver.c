@@ -369,7 +369,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	(void)extra;
 	const struct kernel *k = (const struct kernel *)f;
 	if (!gx || !gy || !gz || gy > MAX_GRID_Y || gz > MAX_GRID_Y || !bx || !by || !bz || bx * by * bz > MAX_BLOCK ||
-		shared || k->args > MAX_ARGS)
+		shared || k->args > MAX_ARGS || (k->threads && k->threads != bx * by * bz))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (driver.lasting) return driver.lasting;
 	if (++driver.launches == driver.fail_at || (driver.lost && !access(driver.lost, F_OK))) {

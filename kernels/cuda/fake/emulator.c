@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "emulator.h"
+#include "block.h"
 #include "cuda.h"
 #include <setjmp.h>
 #include <signal.h>
@@ -34,15 +34,22 @@ static void on_fault(int sig, siginfo_t *info, void *context) {
 	else previous.sa_handler(sig);
 }
 
-// at returns the i-th of n in an order. 7919 is a prime above any n of threads in a block, so
-// multiples of it visit all n; a grid may be a multiple of it, and runs in ascending order then.
-static unsigned long at(unsigned long i, unsigned long n, int order) {
+static const char *complaint;
+
+void give_up(const char *why) {
+	complaint = why;
+	siglongjmp(*fault, 2);
+}
+
+// 7919 is a prime above any n of threads in a block, so multiples of it visit all n; a grid may be
+// a multiple of it, and runs in ascending order then.
+unsigned long at(unsigned long i, unsigned long n, int order) {
 	if (order == 1) return n - 1 - i;
 	if (order == 2 && n % 7919) return (i + 1) * 7919 % n;
 	return i;
 }
 
-static struct grid index_of(unsigned long i, struct grid of) {
+struct grid index_of(unsigned long i, struct grid of) {
 	return (struct grid){i % of.x, i / of.x % of.y, i / of.x / of.y};
 }
 
@@ -51,6 +58,10 @@ static void run_all(const struct kernel *k, const void *args, int order) {
 	const unsigned long threads = blockDim.x * blockDim.y * blockDim.z;
 	for (unsigned long b = 0; b < blocks; b++) {
 		blockIdx = index_of(at(b, blocks, order), gridDim);
+		if (k->threads) {
+			run_block(k, args, order);
+			continue;
+		}
 		for (unsigned long t = 0; t < threads; t++) {
 			threadIdx = index_of(at(t, threads, order), blockDim);
 			k->call(args);
@@ -66,12 +77,17 @@ int emulate(const struct kernel *k, struct grid grid, struct grid block, const v
 	blockDim = block;
 	sigaction(SIGSEGV, &act, &previous);
 	fault = &back;
-	if (sigsetjmp(back, 1) == 0) {
-		run_all(k, args, order);
-	} else {
+	switch (sigsetjmp(back, 1)) {
+	case 0: run_all(k, args, order); break;
+	case 1:
 		fprintf(stderr, "emulator: %s: illegal address in block %u,%u thread %u\n", k->name, blockIdx.x, blockIdx.y,
 			threadIdx.x);
 		result = CUDA_ERROR_ILLEGAL_ADDRESS;
+		break;
+	default:
+		fprintf(stderr, "emulator: %s: %s in block %u,%u thread %u\n", k->name, complaint, blockIdx.x, blockIdx.y,
+			threadIdx.x);
+		result = CUDA_ERROR_LAUNCH_FAILED;
 	}
 	fault = NULL;
 	sigaction(SIGSEGV, &previous, NULL);

@@ -1,0 +1,210 @@
+#define _GNU_SOURCE
+#include "block.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+enum { STACK = 64 << 10, MAX_THREADS = 1024, MAX_COPIES = 64, MAX_GROUPS = 8, SHARED_ROOM = 48 << 10, PAGE = 4096 };
+
+struct copy {
+	void *to;
+	const void *from;
+};
+
+// A thread of the running block. group[i] is the number of copies in its first i groups.
+struct thread {
+#if defined(__x86_64__)
+	void *sp;
+#else
+	ucontext_t context;
+#endif
+	int done, copies, groups, group[MAX_GROUPS + 1];
+	struct copy copy[MAX_COPIES];
+};
+
+// Lanes that meet. A lane may be one exchange ahead, so there are two sets of words.
+struct meeting {
+	int came;
+	unsigned generation;
+	words slot[2][WARP];
+};
+
+static struct {
+	const struct kernel *kernel;
+	const void *args;
+	int order, threads, running, live, waiting, idle; // idle: turns since a thread last came to a meeting or ended
+	unsigned generation;                               // of barriers
+	struct thread *thread;
+	struct meeting warp[MAX_THREADS / WARP];
+	char *stacks, *shared;
+	struct thread main;
+} block;
+
+#if defined(__x86_64__)
+// change saves the calling thread's registers on its stack and goes on with another's.
+void change(void **save, void *load);
+__asm__(".text\n.type change,@function\nchange:\n"
+	"pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n"
+	"movq %rsp,(%rdi); movq %rsi,%rsp\n"
+	"popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp; ret\n"
+	".size change,.-change\n");
+static void go_on(struct thread *from, struct thread *to) { change(&from->sp, to->sp); }
+
+static void prepare(struct thread *t, char *stack, void (*start)(void)) {
+	void **sp = (void **)(stack + STACK - 64);
+	*sp = (void *)start;
+	t->sp = memset(sp - 6, 0, 6 * sizeof *sp);
+}
+#else
+static void go_on(struct thread *from, struct thread *to) { swapcontext(&from->context, &to->context); }
+
+static void prepare(struct thread *t, char *stack, void (*start)(void)) {
+	getcontext(&t->context);
+	t->context.uc_stack.ss_sp = stack;
+	t->context.uc_stack.ss_size = STACK;
+	makecontext(&t->context, start, 0);
+}
+#endif
+
+static void run_thread(int i) {
+	struct thread *from = block.running < 0 ? &block.main : &block.thread[block.running];
+	block.running = i;
+	threadIdx = index_of(i, blockDim);
+	go_on(from, &block.thread[i]);
+}
+
+// turn lets another live thread run: the next in the order. It returns when the caller's turn comes.
+static void turn(void) {
+	const int me = block.running, n = block.threads;
+	if (++block.idle > 4 * n) give_up("a wait for threads that do not come");
+	for (int k = 1; k <= n; k++) {
+		const int i = block.order == 1 ? (me + n - k) % n : block.order == 2 ? (int)((me + k * 7919L) % n) : (me + k) % n;
+		if (block.thread[i].done) continue;
+		if (i != me) run_thread(i);
+		return;
+	}
+	go_on(&block.thread[me], &block.main);
+}
+
+static void start(void) {
+	block.kernel->call(block.args);
+	struct thread *t = &block.thread[block.running];
+	if (t->copies) give_up("an end with copies that nobody waited for");
+	t->done = 1;
+	block.idle = 0;
+	if (--block.live && block.waiting == block.live) give_up("an end while others wait at a barrier");
+	turn();
+	abort();
+}
+
+void run_block(const struct kernel *k, const void *args, int order) {
+	const int n = block.threads = blockDim.x * blockDim.y * blockDim.z;
+	if (!block.stacks) {
+		block.stacks = mmap(NULL, (size_t)STACK * MAX_THREADS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		block.shared = mmap(NULL, SHARED_ROOM + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mprotect(block.shared + SHARED_ROOM, PAGE, PROT_NONE);
+		block.thread = calloc(MAX_THREADS, sizeof *block.thread);
+	}
+	block.kernel = k;
+	block.args = args;
+	block.order = order;
+	block.live = n;
+	block.waiting = block.idle = 0;
+	memset(block.warp, 0, sizeof block.warp);
+	memset(block.shared, 0xcd, SHARED_ROOM);
+	for (int i = 0; i < n; i++) {
+		struct thread *t = &block.thread[i];
+		t->done = t->copies = t->groups = 0;
+		prepare(t, block.stacks + (size_t)STACK * i, start);
+	}
+	block.running = -1;
+	run_thread((int)at(0, n, order));
+}
+
+int lane(void) { return block.running % WARP; }
+
+void barrier(void) {
+	const unsigned g = block.generation;
+	block.idle = 0;
+	if (++block.waiting == block.live) {
+		block.waiting = 0;
+		block.generation++;
+		return;
+	}
+	while (block.generation == g) turn();
+}
+
+words *exchange(const uint32_t *v, int n, void (*combine)(words *all)) {
+	struct meeting *m = &block.warp[block.running / WARP];
+	const unsigned g = m->generation;
+	words *slot = m->slot[g % 2];
+	if (n) memcpy(slot[lane()], v, n * sizeof *v);
+	block.idle = 0;
+	if (++m->came == WARP) {
+		if (combine) combine(slot);
+		m->came = 0;
+		m->generation++;
+	} else {
+		while (m->generation == g) turn();
+	}
+	return slot;
+}
+
+// The array ends at a page that nothing may touch.
+void *shared_memory(size_t bytes) {
+	if (bytes > SHARED_ROOM) give_up("too much shared memory");
+	return block.shared + SHARED_ROOM - (bytes + 15) / 16 * 16;
+}
+
+void copy_later(void *to, const void *from) {
+	struct thread *t = &block.thread[block.running];
+	if (t->copies == MAX_COPIES) give_up("too many copies in flight");
+	t->copy[t->copies++] = (struct copy){to, from};
+}
+
+void commit_copies(void) {
+	struct thread *t = &block.thread[block.running];
+	if (t->groups == MAX_GROUPS) give_up("too many groups of copies in flight");
+	t->group[++t->groups] = t->copies;
+}
+
+void await_copies(int n) {
+	struct thread *t = &block.thread[block.running];
+	const int finished = t->groups - n, done = finished > 0 ? t->group[finished] : 0;
+	if (finished <= 0) return;
+	for (int i = 0; i < done; i++) {
+		if (t->copy[i].from) memcpy(t->copy[i].to, t->copy[i].from, 16);
+		else memset(t->copy[i].to, 0, 16);
+	}
+	memmove(t->copy, t->copy + done, (t->copies - done) * sizeof *t->copy);
+	t->copies -= done;
+	for (int i = 1; i <= n; i++) t->group[i] = t->group[finished + i] - done;
+	t->groups = n;
+}
+
+// Lane 8·i+r names row r of matrix i, eight numbers of 16 bits, and gets two of each matrix: of row
+// lane/4, or of column lane/4 if transposed.
+static void read_matrices(words *all, int transposed) {
+	uint32_t got[WARP][4];
+	for (int l = 0; l < WARP; l++) {
+		for (int i = 0; i < 4; i++) {
+			const uint16_t *row[8];
+			for (int r = 0; r < 8; r++) memcpy(&row[r], all[8 * i + r], sizeof *row);
+			const int g = l / 4, j = l % 4 * 2;
+			got[l][i] = transposed ? row[j][g] | (uint32_t)row[j + 1][g] << 16 : row[g][j] | (uint32_t)row[g][j + 1] << 16;
+		}
+	}
+	for (int l = 0; l < WARP; l++) memcpy(all[l], got[l], sizeof got[l]);
+}
+
+static void read_rows(words *all) { read_matrices(all, 0); }
+static void read_columns(words *all) { read_matrices(all, 1); }
+
+void load_matrices(uint32_t *r, const void *row, int transposed) {
+	uint32_t v[2];
+	memcpy(v, &row, sizeof v);
+	memcpy(r, exchange(v, 2, transposed ? read_columns : read_rows)[lane()], 4 * sizeof *r);
+}

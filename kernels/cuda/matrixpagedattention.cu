@@ -1,0 +1,76 @@
+#include "heads.h"
+
+// Paged attention on tensor cores (heads.h): a warp has up to 16 query heads of a row that share a
+// key/value head. All see the same positions.
+
+#define CHANNELS 8 // tiles of 8 channels whose sums a warp holds
+
+// key_in_pages and value_in_pages are the offsets of a position's key and value, -1 if the row, at
+// position n and from position `from` on, does not see it.
+DEVICE long key_in_pages(const struct paged_attention_args *a, const int *table, long kv, long t, long from, long n) {
+	const long size = a->pages.size;
+	return t < from || t > n ? -1 : (table[t / size] * a->s.K + kv) * a->s.D * size + t % size;
+}
+
+DEVICE long value_in_pages(const struct paged_attention_args *a, const int *table, long kv, long t, long from, long n) {
+	const long size = a->pages.size;
+	return t < from || t > n ? -1 : ((table[t / size] * a->s.K + kv) * size + t % size) * a->s.D;
+}
+
+// scores_in_pages sets z to the scores of a lane's heads and 16 positions from t on.
+INLINE void scores_in_pages(float z[2][4], const struct paged_attention_args *a, const int *table, const long *q, long kv,
+	long t, long from, long n) {
+	float y;
+	const long k[] = {key_in_pages(a, table, kv, t + quad(), from, n), key_in_pages(a, table, kv, t + quad() + 8, from, n)};
+	dot(z, rows_in(a->qkv, 1), q, rows_in(a->pages.keys, a->pages.size), k, a->s.D);
+	EACH_SCORE(j, e) z[j][e] = score(a->s, z[j][e], &y);
+}
+
+BLOCK_KERNEL(matrix_paged_attention, HEAD_THREADS, 2) {
+	const struct attention_shape s = a.s;
+	const long share = s.H / s.K, parts = (share + 15) / 16;
+	const long warp = element() / WARP, part = warp % parts, kv = warp / parts % s.K, row = warp / parts / s.K;
+	if (row >= a.M) return;
+	const int *table = a.table + a.seq[row] * a.table_width;
+	const long n = a.pos[row], from = first_seen(s, n), h = kv * share + part * 16, end = (kv + 1) * share;
+	const long q[] = {h + quad() < end ? query_at(s, row, h + quad()) : -1, h + quad() + 8 < end ? query_at(s, row, h + quad() + 8) : -1};
+	struct step all; // every row sees every position that is there
+	all.row = n;
+	all.position = n - STEP + 1;
+	all.window = all.by_keys = 0;
+	float m[] = {-INFINITE, -INFINITE}, z[2][4];
+	ROLLED for (long t = from / STEP * STEP; t <= n; t += STEP) {
+		scores_in_pages(z, &a, table, q, kv, t, from, n);
+		EACH_SCORE(j, e) {
+			const long at = t + column_in_tile(j, e);
+			if (at >= from && at <= n && z[j][e] > m[e / 2]) m[e / 2] = z[j][e];
+		}
+	}
+	UNROLL for (int i = 0; i < 2; i++) m[i] = largest_of(m[i]) + 0.0f;
+	ROLLED for (long d = 0; d < s.D; d += CHANNELS * 8) {
+		float out[CHANNELS][4], lane[2][4], inverse[2];
+		UNROLL for (int i = 0; i < CHANNELS; i++) UNROLL for (int e = 0; e < 4; e++) out[i][e] = 0;
+		UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 4; e++) lane[i][e] = 0;
+		ROLLED for (long t = from / STEP * STEP; t <= n; t += STEP) {
+			long v[4];
+			UNROLL for (int i = 0; i < 4; i++)
+				v[i] = value_in_pages(&a, table, kv, t + 2 * pair() + i / 2 * 8 + i % 2, from, n);
+			scores_in_pages(z, &a, table, q, kv, t, from, n);
+			EACH_SCORE(j, e) {
+				const long at = t + column_in_tile(j, e);
+				z[j][e] = at >= from && at <= n ? exp_of(z[j][e] - m[e / 2]) : 0;
+				lane[e / 2][j * 2 + e % 2] += z[j][e];
+			}
+			add_weighted(out, CHANNELS, z, rows_in(a.pages.values, 1), v, d, s.D, all);
+		}
+		UNROLL for (int i = 0; i < 2; i++) inverse[i] = 1 / fold_quad(lane[i]);
+		UNROLL for (int e = 0; e < 4; e++) {
+			const long head = h + row_in_tile(e);
+			if (head >= end) continue;
+			UNROLL for (int i = 0; i < CHANNELS; i++) {
+				const long c = d + i * 8 + 2 * pair() + e % 2;
+				if (c < s.D) store(a.out, (row * s.H + head) * s.D + c, out[i][e] * inverse[e / 2]);
+			}
+		}
+	}
+}

@@ -1,0 +1,46 @@
+//go:build cuda
+
+package cuda
+
+/*
+#include "args.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// Attention on tensor cores, in class matrix/16x25 (heads.h).
+
+// spanRows is the number of rows that a warp of warpThreads works on, and headWarps the number of
+// warps in a block.
+const (
+	spanRows    = 16
+	warpThreads = 32
+	headWarps   = 4
+)
+
+// spans is the number of warps for the spans of M rows.
+func spans(M int) int { return (M + spanRows - 1) / spanRows }
+
+// launchWarps queues a kernel on n warps or a few more.
+func (b *Backend) launchWarps(name string, n int, args unsafe.Pointer) {
+	b.launchBlocks(name, (n+headWarps-1)/headWarps, headWarps*warpThreads, args)
+}
+
+func (b *Backend) attentionBackwardOnWarps(dqkv, dout, out, stats, qkv kernels.Buffer, p C.struct_packing,
+	shape C.struct_attention_shape, M int, s kernels.AttentionShape) {
+	delta := b.scratch(M * s.H)
+	if b.err != nil {
+		return
+	}
+	b.launch("matrix_attention_delta", M*s.H, unsafe.Pointer(&C.struct_matrix_attention_delta_args{
+		delta: floats(delta), dout: b.operand(dout), out: b.operand(out), n: C.long(M * s.H), D: C.long(s.D)}))
+	args := C.struct_matrix_attention_backward_args{dqkv: b.operand(dqkv), dout: b.operand(dout), qkv: b.operand(qkv),
+		stats: floats(stats), delta: floats(delta), p: p, s: shape}
+	b.launchWarps("matrix_attention_dq", spans(M)*s.H, unsafe.Pointer(&args))
+	b.launchWarps("matrix_attention_dkv", spans(M)*s.K, unsafe.Pointer(&args))
+}
