@@ -82,7 +82,7 @@ INLINE vf h_odd(const bf16 *p) {
 #else // LEVEL_PORTABLE
 
 INLINE vf h_load(const bf16 *p) { EACH(widen(p[i])); }
-INLINE void h_store(bf16 *p, vf v) { for (int i = 0; i < LANES; i++) p[i] = round1(v.x[i]); }
+INLINE void h_store(bf16 *p, vf v) { for (int i = 0; i < LANES; i++) p[i] = round1(v[i]); }
 INLINE vf h_even(const bf16 *p) { EACH(widen(p[2 * i])); }
 INLINE vf h_odd(const bf16 *p) { EACH(widen(p[2 * i + 1])); }
 
@@ -121,7 +121,7 @@ INLINE void h_columns(vf out[NV], const bf16 *p) {
 	const __m256i x = u_load(p);
 	out[0] = v_of(_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)), _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32((int)0xffff0000))));
 #else
-	for (int j = 0; j < NR; j++) out[0].x[j] = widen(p[PAIRED(j)]);
+	for (int j = 0; j < NR; j++) out[0][j] = widen(p[PAIRED(j)]);
 #endif
 }
 

@@ -104,7 +104,7 @@ INLINE vf v_keep_above(vf x, vu words, uint32_t limit) {
 	const __m256i a = _mm256_cmpgt_epi32(l, _mm256_srli_epi32(words.a, 8)), b = _mm256_cmpgt_epi32(l, _mm256_srli_epi32(words.b, 8));
 	return v_of(_mm256_andnot_ps(_mm256_castsi256_ps(a), x.a), _mm256_andnot_ps(_mm256_castsi256_ps(b), x.b));
 #else
-	for (int i = 0; i < LANES; i++) x.x[i] = words.x[i] >> 8 < limit ? 0 : x.x[i];
+	for (int i = 0; i < LANES; i++) x[i] = words.x[i] >> 8 < limit ? 0 : x[i];
 	return x;
 #endif
 }

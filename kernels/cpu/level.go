@@ -1,7 +1,7 @@
 package cpu
 
 /*
-#cgo CFLAGS: -O2 -g0 -std=c11 -D_GNU_SOURCE
+#cgo CFLAGS: -O2 -g0 -std=c11 -D_GNU_SOURCE -Wno-psabi
 #cgo LDFLAGS: -lm
 #include <stdlib.h>
 #include <string.h>

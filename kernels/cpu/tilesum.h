@@ -54,8 +54,8 @@ INLINE vf f_add(vf a, vf b) { return v_add(a, b); }
 INLINE unsigned flushing(void) { return 0; }
 INLINE void not_flushing(unsigned old) { (void)old; }
 INLINE float flush1(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
-INLINE vf f_fma(vf a, vf b, vf c) { EACH(flush1(fmaf(a.x[i], b.x[i], c.x[i]))); }
-INLINE vf f_add(vf a, vf b) { EACH(flush1(flush1(a.x[i]) + flush1(b.x[i]))); }
+FUSED vf f_fma(vf a, vf b, vf c) { EACH(flush1(fmaf(a[i], b[i], c[i]))); }
+FUSED vf f_add(vf a, vf b) { EACH(flush1(flush1(a[i]) + flush1(b[i]))); }
 #endif
 
 // Work done between the products of a block of tile sums, a little at each step.

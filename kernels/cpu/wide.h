@@ -68,21 +68,23 @@ INLINE vd d_scale(vd a, vd n) { EACH_PART(scale4(a.x[i], n.x[i])); }
 
 #else // LEVEL_PORTABLE
 
-typedef struct { double x[LANES]; } vd;
-#define EACH_PART(expr) vd r; for (int i = 0; i < LANES; i++) r.x[i] = (expr); return r
+typedef double vd __attribute__((vector_size(8 * LANES)));
+typedef int64_t vl __attribute__((vector_size(8 * LANES)));
+#define EACH_PART(expr) vd r; for (int i = 0; i < LANES; i++) r[i] = (expr); return r
 
-INLINE vd d_widen(vf a) { EACH_PART(a.x[i]); }
-INLINE vf d_round(vd a) { EACH((float)a.x[i]); }
+INLINE vd d_widen(vf a) { return __builtin_convertvector(a, vd); }
+INLINE vf d_round(vd a) { return __builtin_convertvector(a, vf); }
 INLINE vd d_set1(double x) { EACH_PART(x); }
-INLINE vd d_add(vd a, vd b) { EACH_PART(a.x[i] + b.x[i]); }
-INLINE vd d_sub(vd a, vd b) { EACH_PART(a.x[i] - b.x[i]); }
-INLINE vd d_mul(vd a, vd b) { EACH_PART(a.x[i] * b.x[i]); }
-INLINE vd d_div(vd a, vd b) { EACH_PART(a.x[i] / b.x[i]); }
-INLINE vd d_fma(vd a, vd b, vd c) { EACH_PART(__builtin_fma(a.x[i], b.x[i], c.x[i])); }
-INLINE vd d_rint(vd a) { EACH_PART(__builtin_rint(a.x[i])); }
-INLINE vd d_neg_abs(vd a) { EACH_PART(-__builtin_fabs(a.x[i])); }
-INLINE vd d_at_least(vd a, double least) { EACH_PART(a.x[i] < least ? least : a.x[i]); }
-INLINE vd d_where_neg(vd x, vd a, vd b) { EACH_PART(x.x[i] < 0 ? a.x[i] : b.x[i]); }
+INLINE vd d_add(vd a, vd b) { return a + b; }
+INLINE vd d_sub(vd a, vd b) { return a - b; }
+INLINE vd d_mul(vd a, vd b) { return a * b; }
+INLINE vd d_div(vd a, vd b) { return a / b; }
+FUSED vd d_fma(vd a, vd b, vd c) { EACH_PART(__builtin_fma(a[i], b[i], c[i])); }
+OUTLINE vd d_rint(vd a) { EACH_PART(__builtin_rint(a[i])); }
+INLINE vd d_neg_abs(vd a) { EACH_PART(-__builtin_fabs(a[i])); }
+INLINE vd d_pick(vl mask, vd a, vd b) { return (vd)(((vl)a & mask) | ((vl)b & ~mask)); }
+INLINE vd d_at_least(vd a, double least) { return d_pick(a < least, d_set1(least), a); }
+INLINE vd d_where_neg(vd x, vd a, vd b) { return d_pick(x < 0, a, b); }
 INLINE double power(double n) {
 	union { uint64_t bits; double x; } p;
 	p.x = n + (6755399441055744.0 + 1023);
@@ -93,7 +95,7 @@ INLINE double scale1(double a, double n) { // in two factors: 2ⁿ may be too sm
 	const double part = n < -1000 ? -600 : 0;
 	return a * power(n - part) * power(part);
 }
-INLINE vd d_scale(vd a, vd n) { EACH_PART(scale1(a.x[i], n.x[i])); }
+OUTLINE vd d_scale(vd a, vd n) { EACH_PART(scale1(a[i], n[i])); }
 
 #endif
 #undef EACH_PART
