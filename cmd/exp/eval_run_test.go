@@ -102,6 +102,14 @@ func TestEvalRun(t *testing.T) {
 	}
 	weights("--limit", "0").refuses(t, 2, "--limit 0")
 
+	// A prompt that does not fit with its answer is found before the weights are touched.
+	tight := run("eval", model[0], "--suite", "puzzles", "--n", "3", "--max-new-tokens", "60")
+	tight.refuses(t, 2, "positions (a prompt of ", "eval.final.max_new_tokens 60), the model has 64", "lower eval.final.max_new_tokens to ")
+	if strings.Contains(tight.stderr, "stage=init start") {
+		t.Errorf("the model was loaded first:\n%s", tight.stderr)
+	}
+	run("show", "@last").says(t, "evaluation on math")
+
 	// A custom template changes the prompts, and the plan shows it.
 	template := filepath.Join(dir, "chat.jinja")
 	if err := os.WriteFile(template, []byte("{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}"), 0o644); err != nil {

@@ -16,6 +16,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/hub"
 )
 
@@ -101,7 +102,7 @@ func (p *showPage) identity() {
 		notes = append(notes, n.Text)
 	}
 	p.Facts(
-		cli.Fact{Name: "what", Text: fmt.Sprintf("%s on %s, model %s, seed %d", s.Algo, s.Task, s.Model, s.Seed)},
+		cli.Fact{Name: "what", Text: fmt.Sprintf("%s on %s, model %s, seed %d", p.made(), s.Task, s.Model, s.Seed)},
 		cli.Fact{Name: "experiment", Text: "xid " + s.XID.Short()},
 		cli.Fact{Name: "digests", Text: fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(),
 			cmp.Or(s.Chain.Short(), "none yet"))},
@@ -346,6 +347,14 @@ func (p *showPage) events() error {
 		rows = append(rows, []any{p.Out.LocalTime(e.Time), e.Kind, recorded.EventText(e.Raw)})
 	}
 	return p.Table([]cli.Column{{Title: "time"}, {Title: "kind"}, {Title: "what", Rank: 1, Wrap: true, Min: 20}}, rows)
+}
+
+// made is the algorithm, or that the run only evaluates.
+func (p *showPage) made() string {
+	if p.s.Algo == config.None {
+		return "evaluation"
+	}
+	return p.s.Algo
 }
 
 func (p *showPage) config() error {

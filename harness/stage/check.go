@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 
 	"exp/eval/task"
 	"exp/experiments/ident"
@@ -36,6 +37,15 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 			return config.Errors{e.Config.ErrorAt("data.max_prompt_tokens", config.CodeConflict,
 				fmt.Sprintf("data.%s: %v", s.name, err), "")}
 		}
+		key, most := "rollout.max_new_tokens", e.run().Rollout.MaxNewTokens
+		if s.name == task.Test {
+			key, most = "eval.final.max_new_tokens", e.run().Eval.Final.MaxNewTokens
+		}
+		if s.name != task.Test || slices.Contains(e.run().Eval.Final.Suites, string(task.Test)) {
+			if err := e.checkPositions(p, "data."+string(s.name), list, key, most); err != nil {
+				return err
+			}
+		}
 		if s.name == task.Train && e.run().Rollout.Source == recordedSource {
 			if err := e.checkRecorded(problems, p.Vocabulary(), list); err != nil {
 				return err
@@ -43,6 +53,36 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 		}
 	}
 	return nil
+}
+
+// checkPositions checks that the longest prompt and the longest answer to it fit into the model's
+// positions. key sets the length of answers, most is its value.
+func (e *Env) checkPositions(p *Prompter, name string, problems []rollout.Problem, key string, most int) error {
+	arch, err := e.architecture()
+	if err != nil {
+		return nil // the model is at fault: whoever loads it says so
+	}
+	longest, id := 0, ""
+	for i := range problems {
+		if ids, err := p.Encode(&problems[i]); err == nil && len(ids) > longest {
+			longest, id = len(ids), problems[i].ID
+		}
+	}
+	need := longest + most
+	if longest == 0 || need <= arch.MaxPositions {
+		return nil
+	}
+	return config.Errors{e.Config.ErrorAt(key, config.CodeConflict,
+		fmt.Sprintf("%s: problem %s needs %d positions (a prompt of %d tokens and %s %d), the model has %d",
+			name, id, need, longest, key, most, arch.MaxPositions), lowerTo(key, longest, arch.MaxPositions))}
+}
+
+// lowerTo says what to change so that a prompt fits into a model's positions.
+func lowerTo(key string, prompt, positions int) string {
+	if room := positions - prompt; room > 0 {
+		return fmt.Sprintf("lower %s to %d, or cut prompts: data.max_prompt_tokens with data.truncate", key, room)
+	}
+	return "cut prompts: data.max_prompt_tokens with data.truncate"
 }
 
 // prompter returns the run's prompter, which the caller may have set.

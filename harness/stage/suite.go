@@ -170,5 +170,6 @@ func (e *Env) checkSuitePrompts(prompts *Prompter, s Suite) error {
 			fmt.Sprintf("suite %s: %v", s.Name, err),
 			"the problems within eval.final.prompt must fit into data.max_prompt_tokens and the model's vocabulary")}
 	}
-	return nil
+	return e.checkPositions(prompts, "suite "+s.Name, e.rendered(problems, s.Name), "eval.final.max_new_tokens",
+		e.run().Eval.Final.MaxNewTokens)
 }

@@ -13,6 +13,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/metric"
 	"exp/reports/compare"
 )
@@ -209,8 +210,12 @@ func (s *Server) facts(rec *recorded.Run) []fact {
 	if run.Tokens > 0 {
 		steps += ", " + quantity.Count(run.Tokens) + " tokens sampled"
 	}
+	algo := run.Algo
+	if algo == config.None { // it only evaluates
+		algo = ""
+	}
 	list := []fact{
-		{Name: "algorithm", Text: run.Algo}, {Name: "task", Text: run.Task}, {Name: "model", Text: run.Model},
+		{Name: "algorithm", Text: algo}, {Name: "task", Text: run.Task}, {Name: "model", Text: run.Model},
 		{Name: "seed", Text: strconv.FormatInt(run.Seed, 10)}, {Name: "steps", Text: steps},
 		{Name: "took", Text: tookText(s.clock(), &run)}, {Name: "made", Text: clockText(run.Created)},
 		{Name: "experiment", Text: "xid " + run.XID.Short(), Link: "/?F=" + "xid+%3D+" + run.XID.String()},
