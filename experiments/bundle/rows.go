@@ -54,9 +54,23 @@ func appendValue(dst []byte, v any) ([]byte, error) {
 		if !utf8.ValidString(v) {
 			return appendJSON(dst, notText{hex.EncodeToString([]byte(v))})
 		}
+		if ascii(v) {
+			return append(append(append(dst, '"'), v...), '"'), nil
+		}
 		return appendJSON(dst, v)
 	}
 	return nil, errors.New("a column holds neither a number nor text nor bytes")
+}
+
+// ascii reports whether a text is its own JSON between quotes. Most are, and a JSON encoder takes ten
+// times as long for them.
+func ascii(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '\\' || c == '"' {
+			return false
+		}
+	}
+	return true
 }
 
 func appendJSON(dst []byte, v any) ([]byte, error) {

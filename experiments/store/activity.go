@@ -23,7 +23,9 @@ type Activity struct {
 }
 
 // activityPath is a name that bundles leave out.
-func (db *DB) activityPath(rid ident.Digest) string { return filepath.Join(db.RunDir(rid), ".activity.json") }
+func (db *DB) activityPath(rid ident.Digest) string {
+	return filepath.Join(db.RunDir(rid), ".activity.json")
+}
 
 // WriteActivity replaces a run's activity. The run's directory must exist.
 func (db *DB) WriteActivity(rid ident.Digest, a Activity) error {

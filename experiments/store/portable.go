@@ -34,6 +34,9 @@ type portable struct {
 const selected = `(SELECT value FROM json_each(?1))`
 const selectedStages = `(SELECT id FROM stages WHERE run IN ` + selected + `)`
 
+// selectedSamples is sorted, so rows found by it come in the order of their keys: nothing sorts them.
+const selectedSamples = `(SELECT id FROM samples WHERE stage IN ` + selectedStages + `)`
+
 // ofRun returns the entry of a table whose rows belong to a run.
 func ofRun(name string, id bool, order string, refs ...string) portable {
 	p := portable{name: name, id: id, owner: "run", refs: map[string]string{"run": "runs"},
@@ -86,10 +89,9 @@ func portables() []portable {
 		ofRun("checkpoints", false, "id"),
 		ofRun("evals", false, "id", "stage_gen stages", "stage_score stages", "suite suites"),
 		{name: "samples", id: true, owner: "stage", refs: map[string]string{"stage": "stages"},
-			rows: `SELECT * FROM samples WHERE stage IN ` + selectedStages + ` ORDER BY id`},
+			rows: `SELECT * FROM samples WHERE id IN ` + selectedSamples + ` ORDER BY id`},
 		{name: "verdicts", owner: "sample", refs: map[string]string{"sample": "samples", "scorer": "scorers"},
-			rows: `SELECT v.* FROM samples s JOIN verdicts v ON v.sample = s.id WHERE s.stage IN ` + selectedStages +
-				` ORDER BY v.sample, v.scorer`},
+			rows: `SELECT * FROM verdicts WHERE sample IN ` + selectedSamples + ` ORDER BY sample, scorer`},
 	}
 }
 
