@@ -119,3 +119,11 @@ func TestSearchRefuses(t *testing.T) {
 		with(tt.args...).refuses(t, 2, tt.want)
 	}
 }
+
+// --search tpe is left out, and says what to use.
+func TestSearchTPE(t *testing.T) {
+	for how, want := range map[string]string{"tpe:12": "--search random --trials 12", "tpe": "--search random --trials "} {
+		call{}.run("run", smokeRecipe, "--store", t.TempDir(), "--search", how, "--range", "train.optim.lr=log:1e-4..1e-2").
+			refuses(t, 2, "--search tpe is left out: no well-kept Go library", want)
+	}
+}
