@@ -3,12 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -163,6 +166,9 @@ func (a *app) executeJob(c *cli.Context, args []string) error {
 		attempt.Number = job + "_" + a.Getenv("SLURM_ARRAY_TASK_ID")
 		a.onSlurm(attempt)
 	}
+	if strings.HasPrefix(attempt.Number, cluster.OverSSH) {
+		stop = a.overSSH(stop, attempt)
+	}
 	fmt.Fprintf(a.Stderr, "%s  job %s, restart %d\n", entry.Name, attempt.Number, attempt.Restarts)
 	how, err := attempt.Run(stop)
 	switch {
@@ -189,4 +195,18 @@ func (a *app) onSlurm(t *cluster.Attempt) {
 		}
 		return fate
 	}
+}
+
+// overSSH makes an attempt one that ssh started: it reports progress, and it stops when its
+// input ends, as it does when the connection breaks.
+func (a *app) overSSH(ctx context.Context, t *cluster.Attempt) context.Context {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // else it would die without saving
+	enc := json.NewEncoder(a.Stderr)
+	t.Progress = func(e cluster.Event) { _ = enc.Encode(e) } // nobody may listen any more
+	stop, lost := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, a.Stdin)
+		lost()
+	}()
+	return stop
 }

@@ -38,6 +38,7 @@ func runCommand(a *app) *cli.Command {
 				"eval.test.pass@1",
 			"exp run my.yaml --stop-if 'kl/ref_k3 > 1' --stop-if 'actor/entropy < 0.05' # give up early",
 			"exp run a.yaml b.yaml --seeds 0-4 --on local -j 4 # ten runs, four at once, on divided processors",
+			"exp run a.yaml b.yaml --seeds 0-4 --on ssh:gpu1,gpu2 # two hosts, a run at a time on each",
 			"exp run a.yaml b.yaml --seeds 0-4 --on slurm --dry-run # the batch scripts",
 			"exp run a.yaml b.yaml --seeds 0-4 --on kubernetes > jobs.yaml # then kubectl apply -f jobs.yaml",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
@@ -130,17 +131,11 @@ func (a *app) runRuns(c *cli.Context) error {
 		return err
 	}
 	a.announce(c, configs, seeds)
-	switch c.String("on") {
-	case onSlurm:
-		return a.runSlurm(c, configs, seeds)
-	case onKube:
-		return a.runKubernetes(c, configs, seeds)
+	if on {
+		return a.runOn(c, configs, seeds, goal)
 	}
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, configs, seeds, c.Int("ranks"))
-	}
-	if on {
-		return a.runLocal(c, configs, seeds, goal)
 	}
 	if err := a.requireAll(c.Context, configs); err != nil { // before the first of several runs takes its hours
 		return err

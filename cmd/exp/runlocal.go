@@ -19,7 +19,7 @@ import (
 	harness "exp/harness/run"
 )
 
-// localStudy is one exp run --on local.
+// localStudy is one exp run whose jobs are children of this process.
 type localStudy struct {
 	*app
 	c       *cli.Context
@@ -64,8 +64,7 @@ func (a *app) runLocal(c *cli.Context, configs []*config.Resolved, seeds []int64
 		}
 	}
 	s.counts = make([]harness.Result, len(plans))
-	s.begun = make([]time.Time, len(s.jobs))
-	return s.execute()
+	return s.executeHere()
 }
 
 // arms notes where the configuration of each run comes from: loadConfigs makes every arm
@@ -88,7 +87,8 @@ func (s *localStudy) arms(configs []*config.Resolved, list []job) error {
 	return nil
 }
 
-func (s *localStudy) execute() error {
+// executeHere divides the processors of this machine among processes.
+func (s *localStudy) executeHere() error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -98,9 +98,27 @@ func (s *localStudy) execute() error {
 		n = s.c.Int("jobs")
 	}
 	shares := cluster.Divide(os.DirFS("/sys"), cluster.Allowed(), min(n, len(s.jobs)))
+	each := "with " + quantity.Plural(shares[0].Threads, "thread") + " each"
+	ends := s.execute(len(shares), each, func(i, slot int) cluster.Executor {
+		j := &s.jobs[i]
+		args := processArgs(s.c, s.db, j, s.files[j.Index], s.sets[j.Index])
+		threads := shares[slot].Threads
+		if s.c.IsSet("threads") {
+			threads = s.c.Int("threads")
+		}
+		return &cluster.Process{Program: program, Args: append(args, "--threads", strconv.Itoa(threads)),
+			CPUs: shares[slot].CPUs, Heard: s.hears(i)}
+	})
+	return s.finish(ends)
+}
+
+// execute executes the jobs in slots and shows their progress. each says for people what a
+// slot is.
+func (s *localStudy) execute(slots int, each string, executor func(i, slot int) cluster.Executor) []cluster.End {
+	s.begun = make([]time.Time, len(s.jobs))
 	s.display = s.Progress()
-	s.Note("%s in %s, %d at once with %s each", quantity.Plural(len(s.counts), "run"),
-		quantity.Plural(len(s.jobs), "job"), len(shares), quantity.Plural(shares[0].Threads, "thread"))
+	s.Note("%s in %s, %d at once %s", quantity.Plural(len(s.counts), "run"), quantity.Plural(len(s.jobs), "job"),
+		slots, each)
 	s.display.StageStart(term.Stage{Kind: "study", Total: len(s.jobs), Unit: "job"})
 	kill, killAll := context.WithCancel(context.Background())
 	defer killAll()
@@ -112,26 +130,16 @@ func (s *localStudy) execute() error {
 	defer context.AfterFunc(s.c.Context, func() {
 		s.display.Note("stopping all runs after their current steps and saving them; Ctrl-C again stops at once")
 	})()
-	local := cluster.Local{Jobs: s.jobs, Shares: shares, Started: s.started, Ended: s.ended,
+	local := cluster.Local{Jobs: s.jobs, Slots: slots, Started: s.started, Ended: s.ended,
 		Failed: func(e cluster.End) bool {
 			return e.Code != int(cli.ExitCondition) // a run that its condition stopped did what was asked
 		},
-		KeepGoing: s.c.Bool("keep-going"),
-		Process: func(i int, share cluster.Share) *cluster.Process {
-			j := &s.jobs[i]
-			args := processArgs(s.c, s.db, j, s.files[j.Index], s.sets[j.Index])
-			threads := share.Threads
-			if s.c.IsSet("threads") {
-				threads = s.c.Int("threads")
-			}
-			return &cluster.Process{Program: program, Args: append(args, "--threads", strconv.Itoa(threads)),
-				CPUs: share.CPUs, Heard: s.hears(i)}
-		}}
+		KeepGoing: s.c.Bool("keep-going"), Executor: executor}
 	start := time.Now()
 	ends := local.Run(s.c.Context, kill)
 	s.display.StageDone(term.Result{Status: outcomeOf(ends), Wall: time.Since(start)})
 	s.CloseProgress()
-	return s.finish(ends)
+	return ends
 }
 
 // outcomeOf sums up how all processes ended.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"exp/cmd/exp/cli"
@@ -26,7 +27,7 @@ func engines() []string { return []string{onLocal, onSlurm, onKube} }
 func onFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "on", Usage: "execute the runs on `ENGINE`: local, as processes of this machine; " +
-			"slurm, as jobs of a cluster; kubernetes, which prints manifests"},
+			"slurm, as jobs of a cluster; kubernetes, which prints manifests; ssh:HOST,…"},
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "with --on local: `N` processes at once, which " +
 			"divide the processors", DefaultText: "2"},
 		&cli.BoolFlag{Name: "wait", Usage: "with --on slurm: wait for the jobs, and collect their results"},
@@ -44,8 +45,12 @@ func (a *app) checkOn(c *cli.Context) (on bool, err error) {
 		}
 		return false, nil
 	}
-	if _, err := cli.OneOf("--on", c.String("on"), engines()); err != nil {
-		return true, err
+	if hosts := hostsOf(c.String("on")); slices.Contains(hosts, "") {
+		return true, a.Usagef("--on %s: name the hosts, as in ssh:gpu1,gpu2", c.String("on"))
+	} else if hosts == nil {
+		if _, err := cli.OneOf("--on", c.String("on"), engines()); err != nil {
+			return true, err
+		}
 	}
 	if c.IsSet("jobs") && c.Int("jobs") < 1 {
 		return true, a.Usagef("-j %d: it must be at least 1", c.Int("jobs"))
@@ -54,6 +59,22 @@ func (a *app) checkOn(c *cli.Context) (on bool, err error) {
 		return true, a.Usagef("--wait needs --on slurm")
 	}
 	return true, nil
+}
+
+// runOn executes the runs on the engine of --on.
+func (a *app) runOn(c *cli.Context, configs []*config.Resolved, seeds []int64, goal *objective) error {
+	hosts := hostsOf(c.String("on"))
+	switch {
+	case c.String("on") == onSlurm:
+		return a.runSlurm(c, configs, seeds)
+	case c.String("on") == onKube:
+		return a.runKubernetes(c, configs, seeds)
+	case c.Bool("dry-run"):
+		return a.dryRun(c.Context, configs, seeds, c.Int("ranks"))
+	case hosts != nil:
+		return a.runSSH(c, configs, seeds, hosts)
+	}
+	return a.runLocal(c, configs, seeds, goal)
 }
 
 // plansOf plans the runs of configurations and seeds.

@@ -73,7 +73,7 @@ func (s *spoolStudy) submit() error {
 	if err := s.makeSpool(); err != nil {
 		return err
 	}
-	if err := s.collect(); err != nil {
+	if err := s.collect(ctx); err != nil {
 		return err
 	}
 	missing, err := s.missing(states)
@@ -142,7 +142,7 @@ func (s *spoolStudy) wait() error {
 		case <-time.After(waitPause):
 		}
 	}
-	if err := s.collect(); err != nil {
+	if err := s.collect(ctx); err != nil {
 		return err
 	}
 	return s.results()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,6 +39,7 @@ type spoolStudy struct {
 // openSpoolStudy plans the runs. The caller calls close.
 func (a *app) openSpoolStudy(c *cli.Context, configs []*config.Resolved, seeds []int64) (*spoolStudy, error) {
 	engine := c.String("on")
+	overSSH := hostsOf(engine) != nil
 	for _, flag := range []string{"no-cache", "verify-cache", "keep-going", "threads", "until", "search", "jobs",
 		"ranks"} {
 		if c.IsSet(flag) {
@@ -47,6 +49,13 @@ func (a *app) openSpoolStudy(c *cli.Context, configs []*config.Resolved, seeds [
 	s := &spoolStudy{app: a, c: c, suites: map[string]store.Suite{}}
 	for _, r := range configs {
 		dir := r.Run.Cluster.Spool
+		if overSSH { // nobody else sees it
+			store, _, err := a.FindStore()
+			if err != nil {
+				return nil, err
+			}
+			dir = filepath.Join(store, "ssh")
+		}
 		if dir == "" {
 			return nil, cli.Usagef("--on %s needs cluster.spool, a directory that all nodes see", engine).
 				Advise("exp run … --set cluster.spool=DIR, or set it in ~/.config/exp/config.yaml")
@@ -60,6 +69,9 @@ func (a *app) openSpoolStudy(c *cli.Context, configs []*config.Resolved, seeds [
 				Advise("use one spool: exp run … --set cluster.spool=DIR")
 		}
 		s.spool.Dir = dir
+		if overSSH { // the hosts have their own files
+			continue
+		}
 		if err := harness.RequireFiles(r); err != nil {
 			return nil, err
 		}
@@ -313,8 +325,8 @@ func (s *spoolStudy) provideConfig(p *plan.Run) error {
 }
 
 // collect imports what has arrived.
-func (s *spoolStudy) collect() error {
-	done, err := cluster.Collect(s.c.Context, s.db, s.spool)
+func (s *spoolStudy) collect(ctx context.Context) error {
+	done, err := cluster.Collect(ctx, s.db, s.spool)
 	if done != nil {
 		for _, j := range done.Added {
 			s.Note("%s  collected", j.Name)

@@ -24,6 +24,7 @@ type Attempt struct {
 	Number   string // of the job
 	Restarts int
 	Log      io.Writer
+	Progress func(Event) // hears of the program's progress; may be nil
 	// Requeue puts the job back into the queue; the batch system then ends this process.
 	// It is nil where nothing starts a job again.
 	Requeue func() error
@@ -147,6 +148,9 @@ func (a *Attempt) process(dir string) *Process {
 		args = append(args, "--tag", tag)
 	}
 	heard := func(e Event) {
+		if a.Progress != nil {
+			a.Progress(e)
+		}
 		if e.Event == "step" && e.Stage == "train" {
 			a.mu.Lock()
 			a.state.Step = e.Step

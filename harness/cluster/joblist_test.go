@@ -131,9 +131,9 @@ func TestLocal(t *testing.T) {
 			if !tt.keepGoing {
 				slots = 1
 			}
-			l := Local{Jobs: jobs, Shares: make([]Share, slots), KeepGoing: tt.keepGoing,
+			l := Local{Jobs: jobs, Slots: slots, KeepGoing: tt.keepGoing,
 				Failed: func(e End) bool { return e.Code != 9 },
-				Process: func(i int, _ Share) *Process {
+				Executor: func(i, _ int) Executor {
 					return &Process{Program: "/bin/sh", Args: []string{"-c", fmt.Sprintf("sleep 0.02; exit %d", tt.codes[i])}, Heard: func(Event) {}}
 				},
 				Started: func(i int) {

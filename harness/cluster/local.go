@@ -5,12 +5,19 @@ import (
 	"errors"
 )
 
-// Local executes jobs as processes on this machine, several at a time.
+// Executor executes one job.
+type Executor interface {
+	// Run executes the job and waits for its end. When stop is cancelled, it asks the job
+	// once to save and stop, and goes on waiting; kill ends it at once.
+	Run(stop, kill context.Context) End
+}
+
+// Local executes jobs as children of this process, several at a time.
 type Local struct {
-	Jobs   []Job
-	Shares []Share // of the machine; as many jobs run at once
-	// Process makes the process of job i.
-	Process func(i int, s Share) *Process
+	Jobs  []Job
+	Slots int // as many jobs run at once
+	// Executor makes what executes job i in a slot.
+	Executor func(i, slot int) Executor
 	// Started and Ended hear of each job; they are called one at a time.
 	Started func(i int)
 	Ended   func(i int, e End)
@@ -34,7 +41,7 @@ func (l *Local) Run(stop, kill context.Context) []End {
 	ends := make([]End, len(l.Jobs))
 	state := make([]jobState, len(l.Jobs))
 	ended := make(chan end)
-	free := make([]int, len(l.Shares))
+	free := make([]int, l.Slots)
 	for i := range free {
 		free[i] = i
 	}
@@ -50,7 +57,7 @@ func (l *Local) Run(stop, kill context.Context) []End {
 			state[i] = started
 			running++
 			l.Started(i)
-			p := l.Process(i, l.Shares[slot])
+			p := l.Executor(i, slot)
 			go func() { ended <- end{i, slot, p.Run(stop, kill)} }()
 		}
 		if running == 0 {

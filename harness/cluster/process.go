@@ -44,6 +44,9 @@ type Process struct {
 	CPUs    []int       // processors that it may use; none: all that this process may use
 	Heard   func(Event) // called for each line of progress
 	Log     io.Writer   // receives its other output; may be nil
+	// AskByInput asks the process to stop by the end of its standard input instead of a
+	// signal, which would end ssh.
+	AskByInput bool
 }
 
 // End says how a process ended.
@@ -54,24 +57,27 @@ type End struct {
 	Err    error          // why it never started
 }
 
-// Run starts the process and waits for its end. When stop is cancelled, it asks the
-// process once to save and stop, and keeps waiting; kill ends the process at once. The
-// process is in a new process group, so Ctrl-C in a terminal reaches only this program,
-// which passes it on.
+// Run implements Executor: it starts the process and waits for its end. The process is in a
+// new process group, so Ctrl-C in a terminal reaches only this program, which passes it on.
 func (p *Process) Run(stop, kill context.Context) End {
 	cmd := exec.Command(p.Program, p.Args...)
 	cmd.Env = append(os.Environ(), p.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdout = p.Log
+	ask := func() { _ = cmd.Process.Signal(syscall.SIGINT) } // it may have ended, so the error says nothing
 	pipe, err := cmd.StderrPipe()
+	if err == nil && p.AskByInput {
+		var in io.Closer
+		in, err = cmd.StdinPipe()
+		ask = func() { _ = in.Close() }
+	}
 	if err == nil {
 		err = startOn(cmd, p.CPUs)
 	}
 	if err != nil {
 		return End{Code: -1, Err: err}
 	}
-	// It may have ended already, so errors of signals say nothing.
-	defer context.AfterFunc(stop, func() { _ = cmd.Process.Signal(syscall.SIGINT) })()
+	defer context.AfterFunc(stop, ask)()
 	defer context.AfterFunc(kill, func() { _ = cmd.Process.Kill() })()
 	said := p.listen(pipe)
 	end := End{Said: said}

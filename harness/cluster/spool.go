@@ -37,9 +37,13 @@ type Spool struct{ Dir string }
 // Path returns where a file of the spool lies; name is relative, with slashes.
 func (s Spool) Path(name string) string { return filepath.Join(s.Dir, filepath.FromSlash(name)) }
 
+func spoolFolders() []string {
+	return []string{"bin", "config", "suites", "jobs", "submitted", "state", "in", "out", "log"}
+}
+
 // Make creates the spool's folders.
 func (s Spool) Make() error {
-	for _, kind := range []string{"bin", "config", "suites", "jobs", "submitted", "state", "in", "out", "log"} {
+	for _, kind := range spoolFolders() {
 		if err := os.MkdirAll(s.Path(kind), 0o777); err != nil {
 			return err
 		}
@@ -102,6 +106,16 @@ type State struct {
 
 // note records the number of a job at the batch system.
 func (s Spool) note(j Submitted) error { return writeJSON(s.Path("submitted/"+j.ID+".json"), j) }
+
+// numberOf returns the number of a job's last submission, "" if there was none.
+func (s Spool) numberOf(id string) (string, error) {
+	var j Submitted
+	err := readJSON(s.Path("submitted/"+id+".json"), &j)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return j.Number, err
+}
 
 func statePath(id string) string { return "state/" + id + ".json" }
 

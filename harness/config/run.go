@@ -438,6 +438,12 @@ type Cluster struct {
 	Slurm Slurm  `key:"slurm"`
 
 	Kubernetes Kubernetes `key:"kubernetes"`
+	SSH        SSH        `key:"ssh"`
+}
+
+// SSH holds what hosts have that ssh reaches.
+type SSH struct {
+	Dir string `key:"dir"`
 }
 
 // Slurm holds the options of sbatch.
