@@ -11,7 +11,8 @@ import (
 // Cut is a buffer sharded over the ranks. The first rank reads and writes it within
 // WithBuffers, so a checkpoint holds whole buffers whatever the number of ranks.
 type Cut struct {
-	group ranks.Group
+	all   ranks.Group // of the run
+	group ranks.Group // those that hold the shards
 	be    kernels.Backend
 	ends  []int // of the shards
 	own   kernels.Buffer
@@ -36,7 +37,7 @@ func (c *Cut) DType() kernels.DType { return c.own.DType() }
 
 // Read returns elements lo to hi in memory of the host, valid until the next call.
 func (c *Cut) Read(lo, hi int) (kernels.Buffer, error) {
-	if err := ask(c.group, cutRequest{Do: "read", Buffer: c.index, Lo: lo, Hi: hi}); err != nil {
+	if err := ask(c.all, cutRequest{Do: "read", Buffer: c.index, Lo: lo, Hi: hi}); err != nil {
 		return kernels.Buffer{}, err
 	}
 	x := kernels.Host(take(&c.room, hi-lo))
@@ -58,7 +59,7 @@ func (c *Cut) Read(lo, hi int) (kernels.Buffer, error) {
 // Write sets the elements from lo on to x, in memory of the host.
 func (c *Cut) Write(lo int, x kernels.Buffer) error {
 	hi := lo + x.Len()
-	if err := ask(c.group, cutRequest{Do: "write", Buffer: c.index, Lo: lo, Hi: hi}); err != nil {
+	if err := ask(c.all, cutRequest{Do: "write", Buffer: c.index, Lo: lo, Hi: hi}); err != nil {
 		return err
 	}
 	var parts []ranks.Part
@@ -132,9 +133,11 @@ func withBuffers(g ranks.Group, be kernels.Backend, list []NamedBuffer, f func(l
 		return f(list)
 	}
 	be.Sync()
+	holds := false // shards that the first rank asks for
 	for i := range list {
-		if list[i].Cut != nil {
-			list[i].Cut.index = i
+		if c := list[i].Cut; c != nil {
+			c.index, c.all = i, g
+			holds = g.Rank()%(g.Size()/c.group.Size()) == 0
 		}
 	}
 	if g.Rank() == 0 {
@@ -158,6 +161,7 @@ func withBuffers(g ranks.Group, be kernels.Backend, list []NamedBuffer, f func(l
 			return err
 		}
 		switch {
+		case q.Do != "end" && !holds:
 		case q.Do != "end":
 			err = list[q.Buffer].Cut.serve(q)
 		case q.Error != "":
@@ -171,7 +175,8 @@ func withBuffers(g ranks.Group, be kernels.Backend, list []NamedBuffer, f func(l
 	}
 }
 
-// spread gives the first rank's state and parameters to the other ranks.
+// spread gives the first rank's state and parameters to the other ranks, and the moments of
+// each shard to the ranks that share its products.
 func spread(g ranks.Group, s *State, learners ...*learner) error {
 	if g.Size() == 1 {
 		return nil
@@ -197,6 +202,30 @@ func spread(g ranks.Group, s *State, learners ...*learner) error {
 			ends[r] = l.m.Params().Len()
 		}
 		if err := ranks.Gather(g, l.m.Params(), ends); err != nil {
+			return err
+		}
+		if err := l.spreadMoments(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spreadMoments completes the moments of ranks that hold the same shard: the first of them has
+// it.
+func (l *learner) spreadMoments(g ranks.Group) error {
+	_, same := ranks.Grid(g, g.Size()/l.group.Size())
+	if same.Size() == 1 {
+		return nil
+	}
+	m, v := l.opt.Moments()
+	for _, x := range []kernels.Buffer{m, v} {
+		ends := make([]int, same.Size())
+		for r := range ends {
+			ends[r] = x.Len()
+		}
+		l.be.Sync()
+		if err := ranks.Gather(same, x, ends); err != nil {
 			return err
 		}
 	}

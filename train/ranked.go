@@ -11,17 +11,30 @@ import (
 )
 
 // joinRanks makes the trainer one of its ranks.
-func (t *Trainer) joinRanks() error {
+func (t *Trainer) joinRanks() (err error) {
 	if t.Ranks == nil {
 		t.Ranks = ranks.Alone{}
 	}
-	if t.Ranks.Size() > t.cfg.Slices {
-		return fmt.Errorf("train: %d ranks for %d slices: every rank needs one", t.Ranks.Size(), t.cfg.Slices)
+	if t.data, err = dataGroup(t.Ranks, t.Tensor, t.cfg.Slices); err != nil {
+		return err
 	}
-	if t.Ranks.Size() > 1 {
-		t.Sampler = dealtSampler{t.Sampler, t.Ranks}
+	if t.data.Size() > 1 {
+		t.Sampler = dealtSampler{t.Sampler, t.data}
 	}
 	return nil
+}
+
+// dataGroup returns those of the ranks g that share mini-batches with this one, where so many
+// neighbours share products; 0 stands for 1.
+func dataGroup(g ranks.Group, tensor, slices int) (ranks.Group, error) {
+	if g.Size()%max(1, tensor) != 0 {
+		return nil, fmt.Errorf("train: %d ranks for products shared by %d: want a multiple", g.Size(), tensor)
+	}
+	data, _ := ranks.Grid(g, max(1, tensor))
+	if data.Size() > slices {
+		return nil, fmt.Errorf("train: %d ranks for %d slices: every rank needs one", data.Size(), slices)
+	}
+	return data, nil
 }
 
 // dealtSampler deals requests among the ranks and returns everybody's completions. Which

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"exp/kernels"
 	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/ranks"
@@ -45,11 +46,17 @@ type rankedResult struct {
 // one recorded, after checking that the others recorded and learned the same.
 func runRanked(t *testing.T, size int, build func() *toyRun) rankedResult {
 	t.Helper()
+	return runShared(t, size, 1, build)
+}
+
+// runShared is runRanked where so many neighbours share products.
+func runShared(t *testing.T, size, tensor int, build func() *toyRun) rankedResult {
+	t.Helper()
 	toys := make([]*toyRun, size)
 	groups := ranks.InProcess(size)
 	for i := range toys {
 		toys[i] = build()
-		toys[i].ranks = groups[i]
+		toys[i].ranks, toys[i].tensor = groups[i], tensor
 		toys[i].start()
 	}
 	dir := t.TempDir()
@@ -199,26 +206,89 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// A run on three ranks that is stopped, saved and continued on two has the bits of one rank.
+// sharedToy is a toy whose layers 4 ranks can share.
+func sharedToy(t *testing.T, kind Kind) *toyRun {
+	r := rankedToy(t, kind)
+	r.model.Width, r.model.Heads, r.model.KVHeads, r.model.Head, r.model.FFN = 128, 4, 2, 32, 256
+	r.model.QKVBias, r.model.QKNorm = true, true
+	r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 8, 4
+	return r
+}
+
+// Ranks that share products, alone and with others that share the mini-batch, sample, score,
+// learn and save what one rank does.
+func TestTensorRanks(t *testing.T) {
+	for name, build := range map[string]func() *toyRun{
+		"FlowRL": func() *toyRun { return sharedToy(t, FlowRL) },
+		"PPO":    func() *toyRun { return sharedToy(t, PPO) },
+		"bf16": func() *toyRun {
+			r := sharedToy(t, GRPO)
+			r.bf16 = true
+			return r
+		},
+		"biases, norms after blocks, another gate": func() *toyRun {
+			r := sharedToy(t, GRPO)
+			r.model.FFNBias, r.model.OutBias, r.model.PostNorms, r.model.Gate = true, true, true, kernels.GELUTanh
+			return r
+		},
+		"adapters": func() *toyRun {
+			r := sharedToy(t, FlowRL)
+			r.adapters = &model.Adapters{Rank: 32, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}
+			return r
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := runRanked(t, 1, build)
+			for _, x := range [][2]int{{2, 2}, {4, 4}, {4, 2}, {6, 2}} {
+				got := runShared(t, x[0], x[1], build)
+				if got.trace != want.trace {
+					t.Errorf("%d ranks, %d to a product: %s", x[0], x[1], firstLineThatDiffers(got.trace, want.trace))
+				}
+				if at := differentBit(got.params, want.params); at >= 0 {
+					t.Errorf("%d ranks, %d to a product: parameters differ at %d", x[0], x[1], at)
+				}
+				if got.checkpoint != want.checkpoint {
+					t.Errorf("%d ranks, %d to a product: the checkpoint is\n%s\nwant\n%s", x[0], x[1], got.checkpoint,
+						want.checkpoint)
+				}
+			}
+		})
+	}
+}
+
+// A run that is stopped, saved and continued on other ranks has the bits of one rank.
 func TestRanksResume(t *testing.T) {
+	t.Run("2 after 3", func(t *testing.T) { resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}) })
+	t.Run("2 that share products after 4 in pairs", func(t *testing.T) {
+		resumeRanked(t, sharedToy, [2]int{4, 2}, [2]int{2, 2})
+	})
+	t.Run("4 in pairs after 4 that share products", func(t *testing.T) {
+		resumeRanked(t, sharedToy, [2]int{4, 4}, [2]int{4, 2})
+	})
+}
+
+// resumeRanked stops a toy on some ranks, of which some share products, and continues it on
+// others.
+func resumeRanked(t *testing.T, toy func(t *testing.T, kind Kind) *toyRun, before, after [2]int) {
+	t.Helper()
 	build := func() *toyRun {
-		r := rankedToy(t, PPO)
+		r := toy(t, PPO)
 		r.cfg.Steps, r.cfg.Staleness, r.cfg.KL.RewardCoef = 3, 1, 0.1
 		r.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
 		return r
 	}
 	want := runRanked(t, 1, build)
-	start := func(size int) []*toyRun {
-		toys, groups := make([]*toyRun, size), ranks.InProcess(size)
+	start := func(layout [2]int) []*toyRun {
+		toys, groups := make([]*toyRun, layout[0]), ranks.InProcess(layout[0])
 		for i := range toys {
 			toys[i] = build()
-			toys[i].ranks = groups[i]
+			toys[i].ranks, toys[i].tensor = groups[i], layout[1]
 			toys[i].start()
 		}
 		return toys
 	}
 	dir := t.TempDir()
-	first := start(3)
+	first := start(before)
 	inParallel(t, first, func(r *toyRun) error {
 		stop := func() bool { return r == first[1] && len(r.steps) == 2 } // one rank is told to
 		if err := r.trainer.Run(context.Background(), stop); !errors.Is(err, ErrStopped) {
@@ -226,7 +296,7 @@ func TestRanksResume(t *testing.T) {
 		}
 		return save(r, dir)
 	})
-	second := start(2)
+	second := start(after)
 	inParallel(t, second, func(r *toyRun) error {
 		err := r.trainer.WithBuffers(func(list []NamedBuffer) error {
 			c, _, err := checkpoint.LatestUpTo(dir, 9, func(*checkpoint.Checkpoint) error { return nil })
@@ -263,21 +333,22 @@ func TestRanksSFT(t *testing.T) {
 	for _, p := range []string{"A", "B", "C", "AB", "BC", "CA", "ABC", "CBA"} {
 		problems = append(problems, rollout.Problem{ID: p, Prompt: p + "E", Target: p + p})
 	}
-	run := func(size int) (string, []float32) {
+	run := func(size, shared int) (string, []float32) {
 		toys, groups := make([]*toyRun, size), ranks.InProcess(size)
 		fits := make([]*SFT, size)
 		for i := range toys {
-			r := newToyRun(t, GRPO, 1)
-			r.ranks, toys[i] = groups[i], r
-			m, err := model.New(r.be, r.model, model.Heads{LM: true}, true)
+			r := sharedToy(t, GRPO)
+			r.ranks, r.tensor, toys[i] = groups[i], shared, r
+			be := r.device()
+			m, err := model.New(be, r.model, model.Heads{LM: true}, true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(m.Close)
 			m.Init(hashSeed(99))
 			fits[i], err = NewSFT(SFTConfig{Steps: 6, ProblemsPerStep: 7, MicroBatchTokens: 12, Slices: 8, Optim: r.cfg.Policy},
-				SFTParts{Backend: r.be, Model: m, Problems: problems, Prompt: letters{}.prompt, Encode: letters{}.encode,
-					Seed: hashSeed(2), Ranks: groups[i],
+				SFTParts{Backend: be, Tensor: shared, Model: m, Problems: problems, Prompt: letters{}.prompt,
+					Encode: letters{}.encode, Seed: hashSeed(2), Ranks: groups[i],
 					Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })})
 			if err != nil {
 				t.Fatal(err)
@@ -289,9 +360,10 @@ func TestRanksSFT(t *testing.T) {
 		})
 		return trace(toys[size-1].steps), toys[size-1].host(fits[size-1].Model.Params())
 	}
-	want, params := run(1)
-	for _, size := range []int{2, 3, 4, 8} {
-		got, x := run(size)
+	want, params := run(1, 1)
+	for _, layout := range [][2]int{{2, 1}, {3, 1}, {8, 1}, {4, 4}, {4, 2}} {
+		size := layout[0]
+		got, x := run(size, layout[1])
 		if got != want {
 			t.Errorf("%d ranks: %s", size, firstLineThatDiffers(got, want))
 		}

@@ -34,6 +34,7 @@ type SFTParts struct {
 	Recorder Recorder
 	Clock    func() time.Time
 	Ranks    ranks.Group // nil: ranks.Alone
+	Tensor   int         // as in Parts
 }
 
 // SFT is supervised fine-tuning: it minimises the mean negative log-prob of the tokens of
@@ -68,12 +69,16 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 	if p.Ranks == nil {
 		p.Ranks = ranks.Alone{}
 	}
-	t := &SFT{SFTParts: p, cfg: c, examples: examples,
-		order: order{n: len(examples), perStep: c.ProblemsPerStep, shuffled: true, seed: p.Seed}}
-	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim, c.Slices, p.Ranks); err != nil {
+	data, err := dataGroup(p.Ranks, p.Tensor, c.Slices)
+	if err != nil {
 		return nil, err
 	}
-	if t.passes, err = newPasses(p.Backend, p.Ranks, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest,
+	t := &SFT{SFTParts: p, cfg: c, examples: examples,
+		order: order{n: len(examples), perStep: c.ProblemsPerStep, shuffled: true, seed: p.Seed}}
+	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim, c.Slices, data); err != nil {
+		return nil, err
+	}
+	if t.passes, err = newPasses(p.Backend, data, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest,
 		c.Recompute); err != nil {
 		t.learner.close()
 		return nil, err

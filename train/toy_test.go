@@ -18,6 +18,7 @@ import (
 	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
+	"exp/train/tensor"
 )
 
 func hashSeed(root int) func(label string) uint64 {
@@ -75,6 +76,7 @@ type toyRun struct {
 	operand  kernels.DType // of backends that onLevel opens; 0 is float32
 	recorded *Recording
 	ranks    ranks.Group // nil: alone
+	tensor   int         // neighbouring ranks that share products
 	together bool        // the grader judges a step's completions in one call
 	bf16     bool        // open another backend, of bf16
 	adapters *model.Adapters
@@ -188,6 +190,17 @@ func (r *toyRun) backbone() *model.Backbone {
 	return b
 }
 
+// device returns the backend, or this rank's share of it.
+func (r *toyRun) device() kernels.Backend {
+	if r.tensor <= 1 {
+		return r.be
+	}
+	_, g := ranks.Grid(r.ranks, r.tensor)
+	b := tensor.New(r.be, g)
+	r.t.Cleanup(b.Close)
+	return b
+}
+
 // start makes the trainer.
 func (r *toyRun) start() *Trainer {
 	r.t.Helper()
@@ -196,9 +209,9 @@ func (r *toyRun) start() *Trainer {
 		r.onLevel(cpu.BestLevel(), 1)
 	}
 	r.cfg.Settings = listed(r.cfg)
-	needs := r.cfg.Needs()
+	needs, be := r.cfg.Needs(), r.device()
 	make := func(h model.Heads, trainable bool) *model.Model {
-		on := func() (*model.Model, error) { return model.New(r.be, r.model, h, trainable) }
+		on := func() (*model.Model, error) { return model.New(be, r.model, h, trainable) }
 		if h.Adapters != nil {
 			on = func() (*model.Model, error) { return model.NewOn(r.backbone(), h, trainable) }
 		}
@@ -214,7 +227,7 @@ func (r *toyRun) start() *Trainer {
 	if needs.LogZ {
 		heads.LogZ = &r.cfg.LogZ
 	}
-	p := Parts{Backend: r.be, Policy: make(heads, true), Grader: r.grade, Prompt: letters{}.prompt,
+	p := Parts{Backend: be, Tensor: r.tensor, Policy: make(heads, true), Grader: r.grade, Prompt: letters{}.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
 		Recorded: r.recorded, Ranks: r.ranks,
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
@@ -231,7 +244,7 @@ func (r *toyRun) start() *Trainer {
 	if needs.Critic {
 		p.Critic = make(model.Heads{Value: true}, true)
 	}
-	e, err := generate.New(r.be, p.Policy, letters{}, r.options)
+	e, err := generate.New(be, p.Policy, letters{}, r.options)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -48,6 +48,9 @@ type Parts struct {
 	// the same Config and Parts, and all Trainers call the same methods. They record and learn
 	// the same, with the bits of a rank alone.
 	Ranks ranks.Group
+	// Tensor is the number of neighbouring ranks whose Backend shares products (package
+	// tensor) and that compute the same rows; 0 stands for 1.
+	Tensor int
 	// Clock measures phases; results do not depend on it.
 	Clock func() time.Time
 	// Phase, if not nil, is called with the phase of a step and its progress, in completions; total
@@ -66,6 +69,7 @@ type Trainer struct {
 	policy *learner
 	critic *learner
 	passes *passes
+	data   ranks.Group // of Ranks, those that share mini-batches with this one
 	order  order
 	prompt [][]int32 // encoded prompts, by problem
 
@@ -132,16 +136,16 @@ func New(c Config, p Parts) (*Trainer, error) {
 	t.order = order{n: len(p.Problems), perStep: c.PromptsPerStep, shuffled: c.Shuffled, seed: p.Seed}
 
 	var err error
-	if t.policy, err = newLearner(p.Backend, "actor", p.Policy, c.Policy, c.Slices, t.Ranks); err != nil {
+	if t.policy, err = newLearner(p.Backend, "actor", p.Policy, c.Policy, c.Slices, t.data); err != nil {
 		return nil, err
 	}
 	if t.needs.Critic {
-		if t.critic, err = newLearner(p.Backend, "critic", p.Critic, c.Critic, c.Slices, t.Ranks); err != nil {
+		if t.critic, err = newLearner(p.Backend, "critic", p.Critic, c.Critic, c.Slices, t.data); err != nil {
 			t.Close()
 			return nil, err
 		}
 	}
-	if t.passes, err = newPasses(p.Backend, t.Ranks, p.Policy.Config, p.Policy.Heads, c.MicroBatchTokens, longest,
+	if t.passes, err = newPasses(p.Backend, t.data, p.Policy.Config, p.Policy.Heads, c.MicroBatchTokens, longest,
 		c.Recompute); err != nil {
 		t.Close()
 		return nil, err

@@ -14,9 +14,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
-	"exp/experiments/quantity"
 	"exp/harness/config"
-	"exp/harness/device"
 	"exp/harness/ranks/launch"
 	"exp/harness/ranks/mpi"
 	harness "exp/harness/run"
@@ -66,12 +64,8 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 		return true, err
 	}
 	for _, r := range configs {
-		if have := r.Run.Train.Slices; have < n {
-			return true, a.Usagef("--ranks %d: %s has %s (train.slices), and every rank needs one", n, r.Run.Name,
-				quantity.Plural(have, "slice"))
-		}
-		if device.UsesGPU(&r.Run) {
-			return true, a.Usagef("--ranks %d: ranks compute on CPUs only; leave --device and compute.device out", n)
+		if err := harness.CheckRanks(r, n); err != nil {
+			return true, cli.Usagef("%w", err)
 		}
 	}
 	if err := a.checkMPI(); err != nil {

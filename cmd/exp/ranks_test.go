@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,6 +49,25 @@ func TestRanks(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, "ranks", "*")); left != nil {
 		t.Errorf("the job left %v", left)
 	}
+}
+
+// Ranks that share products record the run of one, in the memory that they plan.
+func TestRanksShareProducts(t *testing.T) {
+	wide := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64}"}
+	dir := filepath.Join(t.TempDir(), "store")
+	pairs := append(slices.Clone(wide), "--set", "compute.tensor_parallel=2")
+	smoke(t, dir, append(slices.Clone(pairs), "--ranks", "3")...).refuses(t, 2, "smoke has compute.tensor_parallel: 2",
+		"must be a multiple")
+	smoke(t, dir, append(slices.Clone(wide), "--ranks", "4", "--set", "compute.tensor_parallel=4")...).refuses(t, 2,
+		"compute.tensor_parallel is 4, but the model's width of 64 is not a multiple of 128")
+	needsMPI(t)
+	p := start(t, append(append([]string{"run", smokeRecipe, "--store", dir}, pairs...), "--ranks", "4")...)
+	if code := p.end(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+	}
+	consistent(t, dir).same(t, unbroken(t, wide...))
+	planned(t, dir)
+	exp(t, "verify", "@last", "--level", "full", "--store", dir).succeeds(t)
 }
 
 // planned fails if a learning stage of a store took more memory than its plan says.

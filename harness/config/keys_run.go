@@ -122,6 +122,10 @@ func computeKeys() []Key {
 			Help:   "tokens in one forward and backward pass, prompts included; bounds memory, changes no result"},
 		{Path: "compute.recompute", Kind: Bool, Default: is(false), Role: Nonsemantic, Stages: at(SFT, Train),
 			Help: "recompute activations in the backward pass instead of storing them: less memory, more time"},
+		{Path: "compute.tensor_parallel", Kind: Int, Default: is(1), Range: between(1, 64), Unit: "ranks",
+			Role: Nonsemantic, Stages: at(SFT, Train),
+			Help: "ranks that share each product of the layers and its packed weights; --ranks must be a multiple " +
+				"of it, and the layers' widths of 32 times it; without --ranks it has no effect; changes no result"},
 	})
 }
 

@@ -429,6 +429,7 @@ type Compute struct {
 	Threads          int    `key:"threads"`
 	MicroBatchTokens int    `key:"micro_batch_tokens"`
 	Recompute        bool   `key:"recompute"`
+	TensorParallel   int    `key:"tensor_parallel"`
 }
 
 // Cluster says how a batch system executes runs.

@@ -135,7 +135,9 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 // learn executes a learning stage, with the other ranks if there are any.
 func (x *execution) learn(ctx context.Context, e *stage.Env, i int, sid ident.Digest,
 	in map[string]ident.Digest) (*stage.Outcome, error) {
-	if err := x.lead(e, i, sid, in); err != nil {
+	leave, err := x.lead(e, i, sid, in)
+	defer leave()
+	if err != nil {
 		return nil, err
 	}
 	out, err := stage.Run(ctx, e, x.p.Stages[i].Kind, "", in)

@@ -15,6 +15,7 @@ import (
 	"exp/train/generate"
 	"exp/train/model"
 	"exp/train/ranks"
+	"exp/train/tensor"
 )
 
 // memoryOf returns the device memory, by part, of a learning stage (config.SFT or
@@ -31,7 +32,15 @@ import (
 func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size int) []Part {
 	var parts parts
 	add := parts.add
-	operand, copies, update := stage.Operand(c), copiesOf(c), updateBytes(c.Train.Slices, size)
+	operand, copies, shared := stage.Operand(c), copiesOf(c), 1
+	if size > 1 {
+		shared = c.Compute.TensorParallel
+	}
+	update := updateBytes(c.Train.Slices, size/shared)
+	spared := func(trainable bool) int { // by ranks that share the packed weights of a model's layers
+		n := arch.LayerBytes(trainable, copies, operand)
+		return n - n/shared
+	}
 	var needs train.Needs
 	heads := model.Heads{LM: true}
 	if kind == config.Train {
@@ -54,13 +63,13 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 					operand))
 		}
 	} else {
-		add("policy: weights, gradients, optimizer", learnerBytes(arch, heads, update, copies, operand))
+		add("policy: weights, gradients, optimizer", learnerBytes(arch, heads, update, copies, operand)-spared(true))
 		if needs.Reference {
-			add("reference policy", referenceBytes(c, arch))
+			add("reference policy", referenceBytes(c, arch, spared(false)))
 		}
 		if needs.Critic {
 			add("critic: weights, gradients, optimizer",
-				learnerBytes(arch, model.Heads{Value: true}, update, copies, operand))
+				learnerBytes(arch, model.Heads{Value: true}, update, copies, operand)-spared(true))
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
@@ -78,7 +87,8 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 		add(string(kernels.CacheRoom), cache)
 		add(string(kernels.StepRoom), step)
 	}
-	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest, size))
+	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest, size)+
+		tensor.RoomBytes(arch, limit.Tokens, shared, operand))
 	return parts
 }
 
@@ -87,7 +97,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int) []Part {
 	var parts parts
 	operand := stage.Operand(c)
 	heads := model.Heads{LM: true}
-	parts.add("weights", referenceBytes(c, arch))
+	parts.add("weights", referenceBytes(c, arch, 0))
 	if a, err := stage.StartAdapters(c, arch); err == nil && a != nil {
 		heads.Adapters = a
 		parts.add("adapters", arch.AdapterBytes(heads, false, copiesOf(c), operand))
@@ -170,11 +180,11 @@ func frozenType(c *config.Run) kernels.DType {
 }
 
 // referenceBytes returns the memory of the reference policy: a folder's weights as they
-// are, or a stage's in float32.
-func referenceBytes(c *config.Run, arch model.Config) int {
+// are, or a stage's in float32, of whose layers other ranks hold spared bytes.
+func referenceBytes(c *config.Run, arch model.Config, spared int) int {
 	h, copies, operand := model.Heads{LM: true}, copiesOf(c), stage.Operand(c)
 	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 || stage.FoldsAdapter(c) {
-		return arch.ModelBytes(h, false, copies, operand)
+		return arch.ModelBytes(h, false, copies, operand) - spared
 	}
 	return arch.BackboneBytes(true, frozenType(c), copies, operand) + arch.AdapterBytes(h, false, copies, operand)
 }

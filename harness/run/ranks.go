@@ -11,12 +11,14 @@ import (
 
 	"exp/experiments/blob"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/hub"
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/train/ranks"
+	"exp/train/tensor"
 )
 
 // Ranks are processes that execute the learning stages of a Runner with it: SFT and
@@ -100,32 +102,75 @@ type order struct {
 // still be within it.
 var errBroken = errors.New("an earlier stage failed, and its ranks are lost")
 
-// lead asks the other ranks to execute stage i with this one.
-func (x *execution) lead(e *stage.Env, i int, sid ident.Digest, in map[string]ident.Digest) error {
-	g := x.Ranks
-	if g == nil || g.Size() == 1 {
+// CheckRanks returns an error if n ranks cannot compute runs of a configuration.
+func CheckRanks(r *config.Resolved, n int) error {
+	c := &r.Run
+	t, slices := c.Compute.TensorParallel, c.Train.Slices
+	switch {
+	case n%t != 0:
+		return fmt.Errorf("--ranks %d: %s has compute.tensor_parallel: %d, and ranks must be a multiple", n, c.Name, t)
+	case n/t > slices:
+		return fmt.Errorf("--ranks %d: %s has %s (train.slices), and every rank needs one", n, c.Name,
+			quantity.Plural(slices, "slice"))
+	case device.UsesGPU(c):
+		return fmt.Errorf("--ranks %d: ranks compute on CPUs only; leave --device and compute.device out", n)
+	}
+	if t == 1 {
 		return nil
 	}
+	arch, err := architectureOf(c, 0)
+	if err != nil {
+		return nil // what it lacks is said elsewhere
+	}
+	if err := tensor.Check(arch, t); err != nil {
+		return fmt.Errorf("--ranks %d: %s: %w", n, c.Name, err)
+	}
+	return nil
+}
+
+// join makes a stage's environment one of the ranks', with this rank's share of the device if
+// ranks share products. leave frees the share.
+func (g *Ranks) join(e *stage.Env) (leave func()) {
+	e.Ranks = g
+	t := e.Config.Run.Compute.TensorParallel
+	if t == 1 {
+		return func() {}
+	}
+	_, products := ranks.Grid(g, t)
+	share := tensor.New(e.Backend, products)
+	e.Backend = share
+	return share.Close
+}
+
+// lead asks the other ranks to execute stage i with this one. leave must be called once it
+// ends.
+func (x *execution) lead(e *stage.Env, i int, sid ident.Digest, in map[string]ident.Digest) (leave func(),
+	err error) {
+	leave = func() {}
+	g := x.Ranks
+	if g == nil || g.Size() == 1 {
+		return leave, nil
+	}
 	if g.broken {
-		return errBroken
+		return leave, errBroken
 	}
 	g.broken = true // until the stage ends on all ranks
 	dir, err := filepath.Abs(x.DB.Dir())
 	if err != nil {
-		return err
+		return leave, err
 	}
 	b, err := json.Marshal(order{Kind: x.p.Stages[i].Kind, Config: x.p.Config.YAML(), Seed: x.p.Seed,
 		Suites: x.p.Suites, Stage: i, RID: x.p.RID, SID: sid, Inputs: in, Store: dir})
 	if err != nil {
-		return err
+		return leave, err
 	}
 	if _, err := ranks.Share(g, b); err != nil {
-		return err
+		return leave, err
 	}
 	if err := ranks.Agree(g, nil); err != nil {
-		return err
+		return leave, err
 	}
-	e.Ranks = g
+	leave = g.join(e)
 	g.attend(e, x.p.RID, string(x.p.Stages[i].Kind))
 	kept := e.Hooks.Checkpoint
 	e.Hooks.Checkpoint = func(dir string, step int, chain ident.Digest) error {
@@ -135,7 +180,7 @@ func (x *execution) lead(e *stage.Env, i int, sid ident.Digest, in map[string]id
 		}
 		return kept(dir, step, chain)
 	}
-	return nil
+	return leave, nil
 }
 
 // attend makes the ranks tell of the stage's phases.
@@ -214,7 +259,7 @@ func (g *Ranks) follow(ctx context.Context, o order, sources map[config.Stage]pl
 		return err
 	}
 	defer recovered(&err)
-	e.Ranks = g
+	defer g.join(e)()
 	g.attend(e, o.RID, string(o.Kind))
 	_, err = stage.Run(ctx, e, o.Kind, "", o.Inputs)
 	return err

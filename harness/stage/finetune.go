@@ -48,7 +48,7 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
 	}, train.SFTParts{
 		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: prompts.Target, End: end,
-		Seed: seedFunc(c.SFT.Seed), Ranks: e.Ranks, Recorder: e.curveRecorder(curve),
+		Seed: seedFunc(c.SFT.Seed), Ranks: e.Ranks, Tensor: e.tensor(), Recorder: e.curveRecorder(curve),
 	})
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		return err
 	}
 	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep,
-		Ranks: r.Ranks, Phase: r.Hooks.Phase}
+		Ranks: r.Ranks, Tensor: r.tensor(), Phase: r.Hooks.Phase}
 	if r.policy, err = load(heads, true, "policy"); err != nil {
 		return err
 	}
@@ -213,6 +213,9 @@ const prefillRows = 256
 // Step records a finished step: it extends the trajectory chain and passes the step on.
 func (r *reinforcement) Step(s *train.Step) error {
 	if !r.leads() {
+		if r.online.due(s.Step, s.Of) {
+			return r.online.assist()
+		}
 		return nil
 	}
 	measured := make(map[string]float64, len(s.System))

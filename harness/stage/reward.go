@@ -69,7 +69,7 @@ func (e *Env) newRewardModel() (*reward.Model, error) {
 	if own != nil {
 		o.Chat = rewardChat(policy, own)
 	}
-	return reward.OpenModel(e.Backend, r.Reward.Weights, o)
+	return reward.OpenModel(e.alone(), r.Reward.Weights, o)
 }
 
 func (e *Env) newJudge(parts []string) (*reward.Judge, error) {

@@ -224,6 +224,26 @@ func (e *Env) event(kind, format string, args ...any) {
 // leads reports whether this process records and saves what the stage does.
 func (e *Env) leads() bool { return e.Ranks == nil || e.Ranks.Rank() == 0 }
 
+// tensor returns how many neighbouring ranks share products.
+func (e *Env) tensor() int {
+	if e.Ranks == nil {
+		return 1
+	}
+	return e.run().Compute.TensorParallel
+}
+
+// alone returns the device without the share of other ranks in it.
+func (e *Env) alone() kernels.Backend {
+	if b, ok := e.Backend.(interface{ Whole() kernels.Backend }); ok {
+		return b.Whole()
+	}
+	return e.Backend
+}
+
+// samplesWithFirst reports whether this rank shares products with the first one, which samples
+// for evaluations.
+func (e *Env) samplesWithFirst() bool { return e.leads() || e.Ranks.Rank() < e.tensor() }
+
 // group returns the processes that execute the stage.
 func (e *Env) group() ranks.Group {
 	if e.Ranks == nil {

@@ -7,6 +7,7 @@ import (
 	"exp/eval"
 	"exp/eval/stat"
 	"exp/experiments/ident"
+	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
@@ -21,10 +22,10 @@ type onlineEval struct {
 	grader   rollout.Grader
 }
 
-// newOnlineEval returns nil if none is configured.
+// newOnlineEval returns nil if none is configured, or if this rank does not sample for it.
 func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval, error) {
 	o := r.run().Eval.Online
-	if o.EverySteps == 0 || !r.leads() {
+	if o.EverySteps == 0 || !r.samplesWithFirst() {
 		return nil, nil
 	}
 	problems, err := r.problemsOf(in, RoleVal)
@@ -45,14 +46,28 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval
 // due reports whether to evaluate after a step: every so many steps and, like verl, at the end.
 func (o *onlineEval) due(step, of int) bool { return o != nil && (step%o.every == 0 || step == of) }
 
+// assist samples with the first rank, which shares its products with this one and keeps the
+// completions.
+func (o *onlineEval) assist() error {
+	_, err := o.gen.Generate(context.Background(), o.problems, 0, o.n, nil)
+	return err
+}
+
 // validationUngraded is the kind of the event of a validation that its grader failed.
 const validationUngraded = "online-evaluation-not-graded"
 
 // validateStart scores the weights that training starts from, as step 0 of the validation
 // curves. A run that goes on from a checkpoint has these scores already.
 func (r *reinforcement) validateStart() error {
-	if r.online == nil || r.trainer.State().Step > 0 || r.Hooks.Stop != nil && r.Hooks.Stop() {
+	if r.run().Eval.Online.EverySteps == 0 || r.trainer.State().Step > 0 {
 		return nil
+	}
+	stop, err := ranks.Any(r.group(), r.Hooks.Stop != nil && r.Hooks.Stop())
+	switch {
+	case err != nil || stop || r.online == nil:
+		return err
+	case !r.leads():
+		return r.online.assist()
 	}
 	val, ungraded, err := r.validate(0)
 	if err != nil {

@@ -81,6 +81,15 @@ func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand ke
 	return floatSize*floats + operand.Size()*operands
 }
 
+// LayerBytes returns the size of the packed copies of the layers' weights in a Model: the part
+// of it that ranks can share.
+func (c Config) LayerBytes(trainable bool, packed PackedLen, operand kernels.DType) (n int) {
+	for _, s := range c.allLinears() {
+		n += int(operand.Size() * packedElements(packed, s.out(), s.in, trainable))
+	}
+	return n
+}
+
 // packedElements returns the length of a weight's packed copies.
 func packedElements(packed PackedLen, out, in int, trainable bool) int {
 	p, pt := packed(out, in)

@@ -151,9 +151,27 @@ type binder struct {
 	adapters uint32 // so far
 }
 
+// Cutter is a backend that computes the products of the layers with other ranks: CutLen
+// returns the lengths of a rank's packed copies as PackedLen does of whole ones.
+type Cutter interface {
+	CutLen(out, in int) (packed, packedT int)
+}
+
 // matrix returns w with room for its packed copies.
 func (b *binder) matrix(w kernels.Buffer, out, in int) kernels.Matrix {
-	p, pt := b.be.PackedLen(out, in)
+	return b.packed(w, out, in, b.be.PackedLen)
+}
+
+// cut is matrix for a linear map of a layer, which ranks may share.
+func (b *binder) cut(w kernels.Buffer, out, in int) kernels.Matrix {
+	if c, ok := b.be.(Cutter); ok {
+		return b.packed(w, out, in, c.CutLen)
+	}
+	return b.matrix(w, out, in)
+}
+
+func (b *binder) packed(w kernels.Buffer, out, in int, length func(out, in int) (int, int)) kernels.Matrix {
+	p, pt := length(out, in)
 	x := kernels.Matrix{W: w, Out: out, In: in}
 	if p > 0 {
 		x.Packed = b.alloc(p)
@@ -198,7 +216,7 @@ func (b *binder) linear(s linearSpec, bias bool) linear {
 	if b.base != nil {
 		y.w = b.base.matrices[first]
 	} else {
-		y.w = b.matrix(b.params.span(first, last), s.out(), s.in)
+		y.w = b.cut(b.params.span(first, last), s.out(), s.in)
 		if b.trainable {
 			y.dw = b.grads.span(first, last)
 		}
