@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -61,22 +62,27 @@ func recordOf(t *testing.T, dir string) (run store.Run, outputs map[string]strin
 	return runs[0], outputs
 }
 
-// A run on a GPU has the ids and the bits of the run on the CPU in both numerics classes; either
+// A run on a GPU has the ids and the bits of the run on the CPU in each numerics class; either
 // verifies and continues the other.
 func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
 	for dtype, class := range map[string]string{"f32": "cpu/fma", "bf16": "cpu/bf16"} {
-		t.Run(dtype, func(t *testing.T) { sameRun(t, "model.dtype="+dtype, class) })
+		t.Run(dtype, func(t *testing.T) { sameRun(t, 4, class, "--set", "model.dtype="+dtype) })
 	}
+	t.Run("matrix", func(t *testing.T) {
+		sameRun(t, 2, "matrix/16x25", "--set", "model.dtype=bf16", "--set", "compute.numerics=matrix/16x25", "--set", "sft.steps=2",
+			"--set", "sft.optim.warmup_steps=0", "--set", "train.steps=2", "--set", "eval.final.n=1")
+	})
 }
 
-func sameRun(t *testing.T, set, class string) {
+// sameRun compares runs of some steps of training.
+func sameRun(t *testing.T, steps int, class string, set ...string) {
 	cpu, gpu := t.TempDir(), t.TempDir()
-	e := onGPU(t, "order=1", "run", smokeRecipe, "--set", "compute.device=cuda", "--set", set, "--store", gpu)
+	e := onGPU(t, "order=1", append([]string{"run", smokeRecipe, "--set", "compute.device=cuda", "--store", gpu}, set...)...)
 	e.succeeds(t)
 	if want := class + "  cuda:0, emulated device"; !strings.Contains(e.stderr, want) {
 		t.Errorf("the progress lacks %q:\n%s", want, e.stderr)
 	}
-	smoke(t, cpu, "--set", set).succeeds(t)
+	smoke(t, cpu, set...).succeeds(t)
 	a, want := recordOf(t, cpu)
 	b, got := recordOf(t, gpu)
 	if a.RID != b.RID || a.Chain != b.Chain || b.Status != store.Done || b.Device != "cuda/emulated device" {
@@ -86,9 +92,9 @@ func sameRun(t *testing.T, set, class string) {
 	if len(want) < 15 || !maps.Equal(want, got) {
 		t.Errorf("outputs on the GPU %v, on the CPU %v", got, want)
 	}
-	onGPU(t, "lazy", "verify", "@last", "--store", cpu, "--device", "cuda").says(t, "steps 1–4 re-executed")
+	onGPU(t, "lazy", "verify", "@last", "--store", cpu, "--device", "cuda").says(t, fmt.Sprintf("steps 1–%d re-executed", steps))
 	exp(t, "verify", "@last", "--store", gpu, "--device", "cpu", "--level", "full").says(t, "9 stages repeated")
-	onGPU(t, "", "run", smokeRecipe, "--device", "auto", "--set", set, "--store", cpu, "--dry-run").
+	onGPU(t, "", append([]string{"run", smokeRecipe, "--device", "auto", "--store", cpu, "--dry-run"}, set...)...).
 		says(t, "compute.device auto: on cuda:0, emulated device", "cached")
 	onGPU(t, "", "show", "@last", "--store", gpu).says(t, class+" on cuda/emulated device")
 }
@@ -129,13 +135,13 @@ func TestCUDALacks(t *testing.T) {
 			}
 		})
 	}
-	// No kernel computes the sums of tensor cores yet.
+	// Older tensor cores add up in another way.
 	matrix := []string{"run", smokeRecipe, "--set", "model.dtype=bf16", "--set", "compute.numerics=matrix/16x25",
 		"--store", t.TempDir(), "--device"}
-	onGPU(t, "", append(matrix, "cuda")...).refuses(t, 7, "class matrix/16x25 only by emulation on the CPU",
-		"compute.numerics", "--device cpu")
-	onGPU(t, "", append(matrix, "auto", "--dry-run")...).says(t,
-		"compute.device auto: on the CPU, because this version computes class matrix/16x25")
+	onGPU(t, "capability=86", append(matrix, "cuda")...).refuses(t, 7, "add up in another way than class matrix/16x25",
+		"capability 9.0", "--device cpu")
+	onGPU(t, "capability=86", append(matrix, "auto", "--dry-run")...).says(t,
+		"compute.device auto: on the CPU, because the tensor cores of emulated device")
 	// A command that plans no run.
 	onGPU(t, "devices=0", "bench", "--device", "cuda").refuses(t, 7, "the driver sees no device", "--device cpu")
 }

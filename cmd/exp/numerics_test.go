@@ -25,7 +25,7 @@ func TestMatrixNumerics(t *testing.T) {
 	if own.RID == matrix.RID || own.XID != matrix.XID || own.Chain == matrix.Chain || len(outputs) != len(others) {
 		t.Errorf("runs %s and %s of experiments %s and %s", matrix.RID, own.RID, matrix.XID, own.XID)
 	}
-	run("--set", "compute.numerics=matrix/16x25", "--device", "cuda").refuses(t, 7, "compute.device is cuda, and ")
+	run("--set", "compute.numerics=matrix/16x25", "--device", "cuda:999").refuses(t, 7, "compute.device is cuda:999, and ")
 }
 
 // Where the kernels have no instructions for bf16, the plan warns; in float32 it has no reason to.

@@ -3,6 +3,7 @@ package device
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,9 +32,16 @@ func UsesGPU(c *config.Run) bool {
 	return err != nil || choice.GPU != nil
 }
 
-// Packs reports whether the device of a configuration multiplies from packed copies of weights, as
-// the CPU's kernels do.
-func Packs(c *config.Run) bool { return !UsesGPU(c) && c.Compute.Numerics != config.MatrixNumerics }
+// UsesTensorCores reports whether a configuration computes products on a GPU's tensor cores.
+func UsesTensorCores(c *config.Run) bool {
+	return UsesGPU(c) && c.Compute.Numerics == config.MatrixNumerics
+}
+
+// PacksPanels reports whether the device of a configuration multiplies from packed panels of weights,
+// as the CPU's kernels do.
+func PacksPanels(c *config.Run) bool {
+	return !UsesGPU(c) && c.Compute.Numerics != config.MatrixNumerics
+}
 
 // Choose finds the device of a name for a class as in compute.numerics. It opens none. The error is
 // an *Error.
@@ -96,9 +104,10 @@ func (g *GPUs) lack(n int, numerics string) error {
 	case len(g.List[n].Classes) == 0:
 		return &Error{Err: fmt.Errorf("%s has compute capability %s", g.List[n].Name, g.List[n].Capability),
 			hint: "compute capability 8.0 or newer is needed: use another GPU"}
-	case numerics == config.MatrixNumerics:
-		return &Error{Err: fmt.Errorf("this version computes class %s only by emulation on the CPU", numerics),
-			hint: "for the class cpu/bf16 leave compute.numerics out"}
+	case numerics == config.MatrixNumerics && !slices.Contains(g.List[n].Classes, numerics):
+		return &Error{Err: fmt.Errorf("the tensor cores of %s, compute capability %s, add up in another way than class %s",
+			g.List[n].Name, g.List[n].Capability, numerics),
+			hint: "use a GPU of compute capability 9.0 or newer; for the class cpu/bf16 leave compute.numerics out"}
 	}
 	return nil
 }

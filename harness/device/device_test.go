@@ -73,15 +73,17 @@ func TestOpenRefuses(t *testing.T) {
 
 // What a GPU lacks is said, with what to do.
 func TestLack(t *testing.T) {
-	g := &GPUs{List: []GPU{{Name: "NVIDIA H200", Capability: "9.0", Classes: []string{"cpu/fma"}}, {Index: 1, Name: "Tesla T4", Capability: "7.5"}}}
+	g := &GPUs{List: []GPU{{Name: "NVIDIA A100", Capability: "8.0", Classes: []string{"cpu/fma"}}, {Index: 1, Name: "Tesla T4", Capability: "7.5"},
+		{Index: 2, Name: "NVIDIA H200", Capability: "9.0", Classes: []string{"cpu/fma", config.MatrixNumerics}}}}
 	for _, tt := range []struct {
 		n                    int
 		numerics, text, hint string
 	}{
 		{0, config.OwnNumerics, "", ""},
-		{0, config.MatrixNumerics, "only by emulation on the CPU", "compute.numerics"},
+		{0, config.MatrixNumerics, "the tensor cores of NVIDIA A100, compute capability 8.0, add up in another way", "compute.numerics"},
+		{2, config.MatrixNumerics, "", ""},
 		{1, config.OwnNumerics, "Tesla T4 has compute capability 7.5", "8.0"},
-		{2, config.OwnNumerics, "the driver lists 2", "exp doctor"},
+		{3, config.OwnNumerics, "the driver lists 3", "exp doctor"},
 	} {
 		err := g.lack(tt.n, tt.numerics)
 		if tt.text == "" && err == nil {

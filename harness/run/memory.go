@@ -199,14 +199,20 @@ func engineOptions(c *config.Run, arch model.Config, longest int) generate.Optio
 	return o
 }
 
-// copiesOf returns PackedLen of the backend that a configuration selects: the widest CPU's, or
-// that for a device that multiplies from the weights.
+// copiesOf returns PackedLen of the backend that a configuration selects: of the widest CPU, of a GPU
+// with tensor cores, or of one that multiplies from the weights.
 func copiesOf(c *config.Run) model.PackedLen {
-	if !device.Packs(c) {
-		return func(out, in int) (packed, packedT int) { return 0, 0 }
+	switch {
+	case device.UsesTensorCores(c):
+		return func(out, in int) (packed, packedT int) { return out * roundUp(in, factorChunk), 0 }
+	case device.PacksPanels(c):
+		return panels(stage.Operand(c))
 	}
-	return panels(stage.Operand(c))
+	return func(out, in int) (packed, packedT int) { return 0, 0 }
 }
+
+// factorChunk is what rows of factors are filled up to for tensor cores, in elements.
+const factorChunk = 8
 
 // panels returns PackedLen of the widest CPU backend: panels of 32 columns, in bf16
 // with steps of 32 terms.
@@ -235,7 +241,7 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest, size int) i
 	switch {
 	case device.UsesGPU(c):
 		return gpuScratch(c, arch, tokens, engineOptions(c, arch, longest))
-	case !device.Packs(c):
+	case !device.PacksPanels(c):
 		return 0 // an emulation uses Go's heap
 	}
 	const together = 1 << 22 // logit gradients kept at a time
@@ -268,20 +274,37 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest, size int) i
 		gradients + 4*logits
 }
 
-// gpuScratch returns the bytes of a GPU's one workspace: the largest of the gradients of a
+// gpuScratch returns the bytes of a GPU's workspace: the largest of the gradients of a
 // micro-batch's logits (LogProbBackward), a piece of its logits (LogProb), and the logits,
 // weights and order of the tokens in a piece of a sampling step (Sample). In bf16 also sums in
-// progress of all heads, three for each, in training and in a sampling step (attention).
+// progress of all heads, three for each, in training and in a sampling step (attention). Tensor
+// cores need none of these, and have factors of their own.
 func gpuScratch(c *config.Run, arch model.Config, tokens int, engine generate.Options) int {
 	const piece = 1 << 24 // elements
 	V, operand := arch.Vocab, stage.Operand(c)
 	rows := min(c.Rollout.MaxSequences, max(1, piece/(3*V)))
 	bytes := max(tokens*V*operand.Size(), 4*V*min(tokens, max(1, piece/V)), 4*3*rows*V)
+	if device.UsesTensorCores(c) {
+		return max(bytes, 4*tokens*arch.Heads) + factorBytes(arch, tokens)
+	}
 	if operand == kernels.BF16 {
 		heads := max(tokens*max(arch.Heads, 2*arch.KVHeads), max(engine.StepRows, engine.MaxSequences+1)*arch.Heads)
 		bytes = max(bytes, 4*3*heads*arch.Head)
 	}
 	return bytes
+}
+
+// factorBytes returns the bytes of the factors that tensor cores need in another layout than a
+// micro-batch's activations have: gradients of the residual stream, which are float32, and operands
+// whose rows are no whole chunks.
+func factorBytes(arch model.Config, tokens int) int {
+	left, right := roundUp(arch.Width, factorChunk), 0
+	for _, width := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, arch.QKV(), 2 * arch.FFN, arch.Vocab} {
+		if width%factorChunk != 0 {
+			left, right = max(left, roundUp(width, factorChunk)), max(right, roundUp(min(width, arch.Width), factorChunk))
+		}
+	}
+	return 2 * tokens * (left + right)
 }
 
 // floatScratch returns a thread's scratch in float32, in elements; rows is its share of

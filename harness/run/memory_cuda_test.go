@@ -23,6 +23,7 @@ func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
 		{"algo.kind=grpo", "algo.kl.loss_coef=0.01", "train.lora.rank=4", "model.arch.tie_embeddings=false"},
 		{"model.dtype=bf16"},
 		{"model.dtype=bf16", "algo.kind=ppo", "algo.critic.warmup_steps=0"},
+		{"model.dtype=bf16", "compute.numerics=matrix/16x25", "sft.steps=2", "sft.optim.warmup_steps=0", "train.steps=2"},
 	} {
 		t.Run(strings.Join(sets, " "), func(t *testing.T) {
 			for kind, use := range memoryOfRun(t, "smoke_cpu.yaml", append(sets, "compute.device="+device.CUDA)) {
