@@ -55,8 +55,29 @@ for prefix in "" "bf16 "; do
 	esac
 done
 
-for class in f32 bf16; do
-	limited 90 "$TESTS" -test.v -test.run "TestConformance/$class/$CHECKS" >"$work/out" 2>&1
+# The first thing to know of a new generation: whether its tensor cores compute what the class says.
+limited 40 "$TESTS" -test.v -test.run 'TestTensorCore$' >"$work/out" 2>&1
+code=$?
+case $code in
+0)
+	if grep -q '^--- PASS: TestTensorCore' "$work/out"; then
+		judge "tensor cores = class matrix/16x25" "passed: $(grep -c '^ *--- PASS: TestTensorCore/' "$work/out") kinds of numbers"
+		classes="f32 bf16 matrix"
+	else
+		judge "tensor cores = class matrix/16x25" "not tried: $(sed -n 's/.*_test.go:[0-9]*: //p' "$work/out" | head -n 1)"
+		classes="f32 bf16"
+	fi ;;
+*)
+	bad=1 classes="f32 bf16"
+	judge "tensor cores = class matrix/16x25" "FAILED: $(grep -o '^ *--- FAIL: TestTensorCore/[^ ]*' "$work/out" |
+		sed 's/.*TestTensorCore.//' | paste -sd ' ')"
+	grep -v '^=== ' "$work/out" >&2
+	differs=$work/differs
+	grep -A 6 -m 1 'plus the products of' "$work/out" >"$differs" ;;
+esac
+
+for class in $classes; do
+	limited 60 "$TESTS" -test.v -test.run "TestConformance/$class/$CHECKS" >"$work/out" 2>&1
 	code=$?
 	passed=$(grep -c "^ *--- PASS: TestConformance/$class/" "$work/out")
 	case $code:$passed in
@@ -68,22 +89,38 @@ for class in f32 bf16; do
 	esac
 done
 
-for dtype in f32 bf16; do
+for class in $classes; do
 	began=$(date +%s)
+	case $class in
+	matrix) # one CPU thread emulates the class
+		sets="--set model.dtype=bf16 --set compute.numerics=matrix/16x25 --set sft.steps=2 --set sft.optim.warmup_steps=0"
+		sets="$sets --set train.steps=2 --set eval.final.n=1" ;;
+	*) sets="--set model.dtype=$class" ;;
+	esac
 	for where in cpu cuda; do
-		timeout 25 "$EXP" -q run configs/smoke_cpu.yaml --device $where --set model.dtype=$dtype --store "$work/$where" 2>&1 &&
+		timeout 25 "$EXP" -q run configs/smoke_cpu.yaml --device $where $sets --store "$work/$where" 2>&1 &&
 			"$EXP" show @last --json --store "$work/$where" | grep -m 2 -E '"(run|chain)":' >"$work/ids.$where"
 	done >"$work/out"
 	if [ -s "$work/ids.cuda" ] && cmp -s "$work/ids.cpu" "$work/ids.cuda"; then
-		judge "smoke run, $dtype" "passed: run and chain of the CPU, $(sed -n 's/.*"run": "\(........\).*/\1/p' "$work/ids.cuda")"
+		judge "smoke run, $class" "passed: run and chain of the CPU, $(sed -n 's/.*"run": "\(........\).*/\1/p' "$work/ids.cuda")"
 	else
-		bad=1 && judge "smoke run, $dtype" "FAILED: not the run of the CPU" && cat "$work/out" >&2
+		bad=1 && judge "smoke run, $class" "FAILED: not the run of the CPU" && cat "$work/out" >&2
 	fi
 done
 
-limited 30 "$TESTS" -test.run '^$' -test.bench Memory -test.benchtime 100ms >"$work/memory" 2>&1 ||
+limited 20 "$TESTS" -test.run '^$' -test.bench Memory -test.benchtime 100ms >"$work/memory" 2>&1 ||
 	{ bad=1 && judge "measuring memory" "FAILED" && cat "$work/memory" >&2; }
-limited 150 "$TESTS" -test.run '^$' -test.bench "Kernels//$BENCH" -test.benchtime 20ms >"$work/kernels" 2>&1
+: >"$work/products"
+case $classes in
+*matrix)
+	limited 60 "$TESTS" -test.run '^$' -test.bench "7B/$BENCH" -test.benchtime 20ms >"$work/products" 2>&1
+	case $? in
+	0) judge "measuring products of 7B" "done" ;;
+	124) judge "measuring products of 7B" "stopped at its time limit" ;;
+	*) bad=1 && judge "measuring products of 7B" "FAILED" && cat "$work/products" >&2 ;;
+	esac ;;
+esac
+limited 90 "$TESTS" -test.run '^$' -test.bench "Kernels//$BENCH" -test.benchtime 20ms >"$work/kernels" 2>&1
 case $? in
 0) judge "measuring kernels" "done" ;;
 124) judge "measuring kernels" "stopped at its time limit" ;;
@@ -99,6 +136,7 @@ esac
 		"$(nvidia-smi -i 0 --query-gpu=driver_version,clocks.max.sm,power.limit --format=csv,noheader 2>/dev/null || echo unknown)"
 	printf '| test | result | s |\n|---|---|---:|\n'
 	cat "$work/tests"
+	[ ! -s "$work/differs" ] || { printf '\nThe first step that differs:\n\n' && sed 's/^ */    /' "$work/differs"; }
 	awk '
 	function rate(unit,   i) { for (i = 4; i < NF; i++) if ($(i + 1) == unit) return $i; return 0 }
 	/^Benchmark/ && / ns\/op/ { sub(/-[0-9]+$/, "", $1); n = split($1, part, "/") }
@@ -107,6 +145,11 @@ esac
 		if (!memory++) print "\n| memory | GB/s |\n|---|---:|"
 		printf "| %s | %.1f |\n", part[2], rate("MB/s") / 1000
 	}
+	/^Benchmark7B/ && / ns\/op/ {
+		if (!products++) print "\n| product of 7B | layer | dims | ms | TFLOP/s |\n|---|---|---|---:|---:|"
+		gsub(/_/, " ", part[3])
+		printf "| %s | %s | %s %s %s | %.3f | %.1f |\n", part[2], part[3], part[4], part[5], part[6], $3 / 1e6, rate("GFLOP/s") / 1000
+	}
 	/^BenchmarkKernels/ && / ns\/op/ {
 		if (!kernels++) print "\n| kernel | dims | class | ms | GB/s | of Copy | GFLOP/s |\n|---|---|---|---:|---:|---:|---:|"
 		dims = part[5]
@@ -114,7 +157,7 @@ esac
 		flops = rate("GFLOP/s")
 		printf "| %s | %s | %s | %.3f | %.1f | %s | %s |\n", part[3], dims, part[2], $3 / 1e6, rate("MB/s") / 1000,
 			copy ? sprintf("%.1f %%", 100 * rate("MB/s") / copy) : "", flops ? sprintf("%.1f", flops) : ""
-	}' "$work/memory" "$work/kernels"
+	}' "$work/memory" "$work/products" "$work/kernels"
 } >"$work/results"
 mkdir -p "$(dirname "$RESULTS")"
 cat "$work/results" >>"$RESULTS"

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -26,7 +27,15 @@ esac
 	suite = `#!/bin/sh
 case "$*" in
 *TestConformance/bf16*) [ "$CHECK" = SKIP ] || echo "    --- $CHECK: TestConformance/bf16/MatMul (0.1s)"; [ "$CHECK" != FAIL ] ;;
+*TestConformance/matrix*) echo "    --- PASS: TestConformance/matrix/MatMul (0.1s)" ;;
 *TestConformance*) echo "    --- PASS: TestConformance/f32/MatMul (0.1s)" ;;
+*TestTensorCore*)
+	[ "$CORE" != PASS ] || echo "    --- PASS: TestTensorCore/normal (0.1s)"
+	[ "$CORE" != FAIL ] || printf '    --- FAIL: TestTensorCore/tiny (0.1s)\n    matrix_test.go:9: 1 plus the products of\n        [2]\n        is 3, want 4\n'
+	[ "$CORE" != SKIP ] || echo "    matrix_test.go:9: A100 has compute capability 8.0"
+	echo "--- $CORE: TestTensorCore (0.1s)"
+	[ "$CORE" != FAIL ] ;;
+*7B*) echo "Benchmark7B/MatMul/gate_and_up/M=64/N=8/K=4-16   9   2500000 ns/op   640000 GFLOP/s" ;;
 *Memory*) echo "BenchmarkMemory/Copy-16   50   1000000 ns/op   2000000.00 MB/s" ;;
 *Kernels*) echo "BenchmarkKernels/f32/MatMul/impl=cuda-H100/M=8/N=4-16   9   2500000 ns/op   500000.00 MB/s   640 GFLOP/s   0 B/op" ;;
 esac
@@ -43,6 +52,7 @@ func TestGPU(t *testing.T) {
 		}
 	}
 	const right = "915b, as on every machine of the class cpu/bf16"
+	cores := map[string]string{"other sums": "FAIL", "older cores": "SKIP"} // what the test of tensor cores does
 	for _, tt := range []struct {
 		name, gpu, digest, chain, check string
 		code                            int
@@ -50,19 +60,25 @@ func TestGPU(t *testing.T) {
 	}{
 		{"passes", "H100, 80 GiB", right, "1f89", "PASS", 0, nil, []string{": H100, 80 GiB\n", "passed: " + right,
 			"| conformance, bf16 | passed: 1 checks |", "| smoke run, f32 | passed: run and chain of the CPU, f2ed41f1 |",
-			"| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
+			"| tensor cores = class matrix/16x25 | passed: 1 kinds of numbers |", "| conformance, matrix | passed: 1 checks |",
+			"| MatMul | gate and up | M=64 N=8 K=4 | 2.500 | 640.0 |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
 		{"fake", "emulated device, 1 GiB", right, "1f89", "PASS", 0, []string{"not a GPU"}, []string{"the figures mean nothing"}},
 		{"no driver", "", right, "1f89", "PASS", 7, []string{"no CUDA driver is installed", "driver 525"}, nil},
 		{"digest", "H100", "915c; expected 915b", "1f89", "PASS", 1, nil, []string{"FAILED: 915c; expected 915b"}},
 		{"run", "H100", right, "1f88", "PASS", 1, nil, []string{"| smoke run, bf16 | FAILED: not the run of the CPU"}},
 		{"no check", "H100", right, "1f89", "SKIP", 1, nil, []string{"| conformance, bf16 | FAILED: no check ran |"}},
 		{"check", "H100", right, "1f89", "FAIL", 1, nil, []string{"| conformance, bf16 | FAILED: bf16/MatMul |"}},
+		{"other sums", "B300", right, "1f89", "PASS", 1, nil, []string{"| tensor cores = class matrix/16x25 | FAILED: tiny |",
+			"The first step that differs:\n\n    matrix_test.go:9: 1 plus the products of\n    [2]\n    is 3, want 4\n"}},
+		{"older cores", "A100", right, "1f89", "PASS", 0, nil,
+			[]string{"| tensor cores = class matrix/16x25 | not tried: A100 has compute capability 8.0 |"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			results := filepath.Join(t.TempDir(), "results.md")
 			cmd := exec.Command("/bin/sh", "gpu.sh")
 			cmd.Env = append(os.Environ(), "EXP="+exp, "TESTS="+tests, "RESULTS="+results, "GPU="+tt.gpu,
-				"DIGEST="+tt.digest, "CHAIN="+tt.chain, "CHECK="+tt.check)
+				"DIGEST="+tt.digest, "CHAIN="+tt.chain, "CHECK="+tt.check,
+				"CORE="+cmp.Or(cores[tt.name], "PASS"))
 			out, err := cmd.CombinedOutput()
 			code := 0
 			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
