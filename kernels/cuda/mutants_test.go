@@ -36,7 +36,7 @@ func TestMutants(t *testing.T) {
 		{"a stage past the end", "tile.h", "t < s.end ? from : 0", "1 ? from : 0", "matrix/MatMulDW"},
 		{"a step of zeros", "tile.h", "if (!idle && s.next + k < s.end)", "if (!idle)", "matrix/MatMul/tiny"},
 		{"ups for gates", "tile.h", "second ? 2 * f.half : f.half", "f.half", "matrix/MatMulSwiGLU"},
-		{"sums not met", "tile.h", "	meet();\n	UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 4; e++)\n		room[", "	UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 4; e++)\n		room[", "matrix/MatMul/shapes"},
+		{"sums not met", "tile.h", "	meet();\n	UNROLL for (int j = 0; j < 8; j++) UNROLL for (int e = 0; e < 4; e++)\n		room[", "	UNROLL for (int j = 0; j < 8; j++) UNROLL for (int e = 0; e < 4; e++)\n		room[", "matrix/MatMul/shapes"},
 		{"keys after a query", "heads.h", "return key <= query &&", "return", "matrix/Attention/shapes"},
 		{"infinite values that no row sees", "heads.h", "if (!is_partial(s)) return 0;", "return 0;", "matrix/Attention/infinite"},
 		{"own keys alone", "matrixattention.cu", "? a.p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},

@@ -19,7 +19,7 @@ import (
 // chunk is the number of elements in 16 bytes.
 const (
 	tile        = 128
-	tileThreads = 256
+	tileThreads = 128
 	chunk       = 8
 )
 

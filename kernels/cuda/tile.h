@@ -1,5 +1,5 @@
-// tile.h multiplies large matrices on tensor cores. A block of 8 warps computes 128 × 128 sums, each
-// warp 64 × 32 of them, in registers from the first term to the last: nothing is split, so no size
+// tile.h multiplies large matrices on tensor cores. A block of 4 warps computes 128 × 128 sums, each
+// warp 64 × 64 of them, in registers from the first term to the last: nothing is split, so no size
 // shows in a bit. Factors come through shared memory, 32 terms at a time in three stages.
 #ifndef EXP_CUDA_TILE_H
 #define EXP_CUDA_TILE_H
@@ -7,7 +7,7 @@
 #include "matrix.h"
 
 #define TILE 128 // outputs on a side of a block's tile
-#define TILE_THREADS 256
+#define TILE_THREADS 128
 #define DEPTH 32 // terms in a stage
 #define STAGES 3
 #define CHUNK 8 // elements in 16 bytes
@@ -22,7 +22,7 @@ struct chunk {
 
 // A factor with as many rows or columns of the product as outputs. If by_terms is set, a row of the
 // array has an output's terms, else a term of all outputs. If half is not 0, a tile has outputs f of
-// the first half and half+f of the second, each warp 16 of both.
+// the first half and half+f of the second, each warp 32 of both.
 struct side {
 	const uint16_t *at;
 	long pitch, outputs, half;
@@ -91,8 +91,8 @@ INLINE void fetch(struct chunk *stage, struct side f, long first, struct steps s
 		const long t = s.next + k;
 		long at = first + i, limit = f.outputs;
 		if (f.half) {
-			const int second = i / 16 % 2;
-			at = first / 2 + i / 32 * 16 + i % 16 + (second ? f.half : 0);
+			const int second = i / 32 % 2;
+			at = first / 2 + i / 64 * 32 + i % 32 + (second ? f.half : 0);
 			limit = second ? 2 * f.half : f.half;
 		}
 		const uint16_t *from = f.at + (f.by_terms ? at * f.pitch + t : t * f.pitch + at);
@@ -115,70 +115,71 @@ DEVICE struct tile tile_of(long M, long N) {
 	struct tile t;
 	t.m = (8 * group + i % high) * TILE;
 	t.n = i / high * TILE;
-	t.row = warp / 4 * 64;
-	t.column = warp % 4 * 32;
+	t.row = warp / 2 * 64;
+	t.column = warp % 2 * 64;
 	return t;
 }
 
 // A warp's sums take turns in its own part of the shared memory, 16 rows at a time: row r and column
 // c are at r·ROOM_PITCH+c.
-#define ROOM_PITCH 40
+#define ROOM_PITCH 72
 
 DEVICE float *room_of(struct chunk *shared) { return (float *)shared + threadIdx.x / WARP * 16 * ROOM_PITCH; }
 
 // put_sums writes 16 rows of a warp's sums to its room, and take_sums reads them.
-INLINE void put_sums(float *room, float sum[4][4]) {
+INLINE void put_sums(float *room, float sum[8][4]) {
 	const int lane = threadIdx.x % WARP;
 	meet();
-	UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 4; e++)
+	UNROLL for (int j = 0; j < 8; j++) UNROLL for (int e = 0; e < 4; e++)
 		room[(lane / 4 + e / 2 * 8) * ROOM_PITCH + j * 8 + lane % 4 * 2 + e % 2] = sum[j][e];
 	meet();
 }
 
-INLINE void take_sums(float sum[4][4], const float *room) {
+INLINE void take_sums(float sum[8][4], const float *room) {
 	const int lane = threadIdx.x % WARP;
 	meet();
-	UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 4; e++)
+	UNROLL for (int j = 0; j < 8; j++) UNROLL for (int e = 0; e < 4; e++)
 		sum[j][e] = room[(lane / 4 + e / 2 * 8) * ROOM_PITCH + j * 8 + lane % 4 * 2 + e % 2];
 	meet();
 }
 
-// EACH_PART goes over the parts of 16 rows of a warp's sums, and EACH_ROW over the rows of one.
+// EACH_PART goes over the parts of 16 rows of a warp's sums, and EACH_ROW over the rows of one, in
+// halves of 32 columns.
 #define EACH_PART(part) UNROLL for (int part = 0; part < 4; part++)
-#define EACH_ROW(r) ROLLED for (int r = 0; r < 16; r++)
+#define EACH_ROW(r) ROLLED for (int r = 0; r < 32; r++)
 
-// row_of and column_of locate the calling lane's sum of row r of a part in the product, and sum_at in
-// the room.
-DEVICE long row_of(struct tile t, int part, int r) { return t.m + t.row + part * 16 + r; }
-DEVICE long column_of(struct tile t) { return t.n + t.column + threadIdx.x % WARP; }
-DEVICE float *sum_at(float *room, int r) { return &room[r * ROOM_PITCH + threadIdx.x % WARP]; }
+// row_of and column_of locate the calling lane's sum of half row r of a part in the product, and
+// sum_at in the room.
+DEVICE long row_of(struct tile t, int part, int r) { return t.m + t.row + part * 16 + r / 2; }
+DEVICE long column_of(struct tile t, int r) { return t.n + t.column + r % 2 * WARP + threadIdx.x % WARP; }
+DEVICE float *sum_at(float *room, int r) { return &room[r / 2 * ROOM_PITCH + r % 2 * WARP + threadIdx.x % WARP]; }
 
 // no_sums sets all sums to 0.
-INLINE void no_sums(float acc[4][4][4]) {
-	EACH_PART(i) UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 4; e++) acc[i][j][e] = 0;
+INLINE void no_sums(float acc[4][8][4]) {
+	EACH_PART(i) UNROLL for (int j = 0; j < 8; j++) UNROLL for (int e = 0; e < 4; e++) acc[i][j][e] = 0;
 }
 
 // multiply_stage adds a step's products, terms k of a stage.
-INLINE void multiply_stage(float acc[4][4][4], struct tile t, const struct chunk *x, const struct chunk *y, int x_by_terms,
+INLINE void multiply_stage(float acc[4][8][4], struct tile t, const struct chunk *x, const struct chunk *y, int x_by_terms,
 	int y_by_terms, int k) {
 	const int lane = threadIdx.x % WARP, low = lane % 8, mid = lane / 8 % 2 * 8, high = lane / 16 * 8;
-	uint32_t a[4][4], b[2][4];
+	uint32_t a[4][4], b[4][4];
 	UNROLL for (int i = 0; i < 4; i++) {
 		const int at = t.row + i * 16;
 		load_matrices(a[i], x_by_terms ? (const void *)&x[slot(1, at + low + mid, k + high)]
 				: (const void *)&x[slot(0, at + mid, k + low + high)], !x_by_terms);
 	}
-	UNROLL for (int j = 0; j < 2; j++) {
+	UNROLL for (int j = 0; j < 4; j++) {
 		const int at = t.column + j * 16;
 		load_matrices(b[j], y_by_terms ? (const void *)&y[slot(1, at + low + high, k + mid)]
 				: (const void *)&y[slot(0, at + high, k + low + mid)], !y_by_terms);
 	}
 	UNROLL for (int i = 0; i < 4; i++)
-		UNROLL for (int j = 0; j < 4; j++) multiply(acc[i][j], a[i], &b[j / 2][j % 2 * 2]);
+		UNROLL for (int j = 0; j < 8; j++) multiply(acc[i][j], a[i], &b[j / 2][j % 2 * 2]);
 }
 
 // tile_products adds the products of x and y, of all terms in order, to the sums of a tile.
-INLINE void tile_products(float acc[4][4][4], struct chunk *shared, struct tile t, struct side x, struct side y, struct steps s) {
+INLINE void tile_products(float acc[4][8][4], struct chunk *shared, struct tile t, struct side x, struct side y, struct steps s) {
 	const int idle = t.m + t.row >= x.outputs || (!y.half && t.n + t.column >= y.outputs);
 	struct steps ahead = s;
 	barrier(); // the memory may hold sums
