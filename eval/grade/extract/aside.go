@@ -20,7 +20,10 @@ var undecided = regexp.MustCompile(`\b(?:unclear|uncertain|unknown|unsure|undeci
 	`question is) (?:whether|if)\b[^,;]*[0-9\x01][^,;]*$|` +
 	`\b(?:(?:false|untrue|wrong|incorrect|impossible|absurd|not (?:true|right|correct|the case|possible))|` +
 	`(?:nothing|none|nobody|no one) [a-z]+|(?:do not|don't|does not|doesn't|did not|didn't|cannot|can't|never|hardly) ` +
-	`(?:believe|think|claim|say|mean|accept|conclude|imply|show|prove|follow|hold)) that\b[^,;]*[0-9\x01][^,;]*$`)
+	`(?:believe|think|claim|say|mean|accept|conclude|imply|show|prove|follow|hold)|no (?:way|chance|reason)|` +
+	`(?:wrong|mistaken?|error|fallacy) to (?:say|claim|think|believe|conclude)) that\b[^,;]*[0-9\x01][^,;]*$|` +
+	`^(?:in no (?:case|way|event)|under no circumstances?|by no means|on no account|hardly|at no (?:time|point)) ` +
+	`[^,;]*[0-9\x01][^,;]*$`)
 
 // disbelieved reports whether the last clause of a sentence doubts or denies its value.
 func disbelieved(s string) bool { return undecided.MatchString(wording.Lower(masked(s))) }

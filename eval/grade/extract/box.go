@@ -81,7 +81,7 @@ func isRefused(before, after string) bool {
 	after = strings.TrimLeft(wording.Lower(tailless(after)), " $*\\)]")
 	return deniedBefore.MatchString(before) || deniedBehind.MatchString(after) || failing.MatchString(after) ||
 		revoked.MatchString(after) ||
-		strings.HasSuffix(before, " not") || strings.HasSuffix(before, "n't")
+		negatedBefore.MatchString(before)
 }
 
 // revoked matches a sentence behind a box that calls it wrong: On second thought, that is wrong.
@@ -135,7 +135,7 @@ func joins(s string) bool {
 	if len(s) > 40 {
 		return false
 	}
-	s = strings.ToLower(wording.WithoutFonts(s))
+	s = orOfOthers.ReplaceAllString(strings.ToLower(wording.WithoutFonts(s)), " or ")
 	if !strings.ContainsAny(s, ",;&") && !strings.Contains(s, "and") && !strings.Contains(s, "or") {
 		return false
 	}
@@ -143,9 +143,12 @@ func joins(s string) bool {
 	return s == "" || named.MatchString(s) // x=\boxed{2} and y=\boxed{3}
 }
 
+// orOfOthers matches "or" in other languages between two values.
+var orOfOthers = regexp.MustCompile(`^[ $)\]\\]*(?:` + orAbroad + `)[ $(\[\\]*$`)
+
 // conjunction returns what joins two values that the text between them joins.
 func conjunction(between string) string {
-	if strings.Contains(wording.Lower(between), "or") {
+	if strings.Contains(wording.Lower(between), "or") || orOfOthers.MatchString(between) {
 		return " or "
 	}
 	return ", "

@@ -255,6 +255,7 @@ var deniedAbroad = regexp.MustCompile(`\b(?:no|non) (?:es|son|è|é|era|sono)(?:
 
 // continued matches a calculation without a result that a value begins: 48 choose 2 ways, 48 times 47 ways.
 var continued = regexp.MustCompile(`^(?:(?:choose|times|multiplied by|divided by|plus|minus) \$?[0-9][^=]*$|` +
+	`(?:plus|minus|times) (?:some|an?\b)|` +
 	`(?:raised )?to the (?:[a-z0-9]+ )?power\b)`)
 
 // relatedTo matches words that make a value a step of a calculation: 12 more coins than twice the other's.

@@ -23,8 +23,8 @@ var deniedBefore = regexp.MustCompile(`(?:` + rejecting + `(?: (?:the|value|root
 	`不是|不为|不為|不等于|不等於|并非|並非) ?\$?$`)
 
 // rejecting matches verbs that take their object back.
-const rejecting = `\b(?:(?:reject|discard|exclud|eliminat|dismiss|disregard)(?:e|ed|ing)?|(?:rul|throw)(?:e|ed|` +
-	`ing)? out)`
+const rejecting = `\b(?:(?:reject|discard|exclud|eliminat|dismiss|disregard)(?:e|es|s|ed|ing)?|` +
+	`(?:rul|throw)(?:e|es|s|ed|ing)? out)`
 
 // deniedBehind matches words right behind a value that deny it: 36 would be too many, 12ではない, 12 °C below zero.
 var deniedBehind = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
@@ -174,3 +174,31 @@ func withoutOthers(before string) string {
 	}
 	return before[:m[0]] + before[m[3]:]
 }
+
+// isOpen reports whether the words around the last formula of a text deny it, or make something else of it.
+func isOpen(s, formula string) bool {
+	k := strings.LastIndex(s, formula)
+	if k < 0 {
+		return false
+	}
+	low := wording.Lower(masked(s))
+	before := strings.TrimRight(low[:k], " $\\([\x01")
+	after := strings.TrimLeft(low[k+len(formula):], " $\\)]\x01")
+	return negatedBefore.MatchString(before) || relatedBefore.MatchString(before) || failing.MatchString(after) ||
+		increased.MatchString(after)
+}
+
+// relatedBefore matches words that make something else of a formula behind them: twice $x$, is at least $x$, might be
+// $x$, between $x$ and $y$.
+var relatedBefore = regexp.MustCompile(`\b(?:(?:the |an? )?(?:twice|thrice|double|triple|half|(?:half|negative|opposite|` +
+	`reciprocal|inverse|square|cube|square root|root|multiple|factor|divisor|third|quarter|complement|part) of|` +
+	`close to|near)|(?:could|might|may)(?: [a-z]+)? be|` +
+	`(?:is|are|be)(?: strictly| certainly)? (?:at (?:least|most)|(?:less|greater|more|fewer|smaller|larger|bigger) than)|` +
+	`between [^a-z]* and)$`)
+
+// negatedBefore matches a negation right before a formula: the derivative is not $2x$.
+var negatedBefore = regexp.MustCompile(`(?:\bnot|n't|\bcannot|\bnever|\bnicht|\bniet|\bpas|(?:^| )не)` +
+	`(?: to)?(?: be| equal| be equal to| equal to| given by)?$`)
+
+// increased matches a calculation without numbers behind a formula.
+var increased = regexp.MustCompile(`^(?:plus|minus|times) (?:some|an?\b)`)

@@ -57,7 +57,7 @@ func reduce(s string) string {
 	for range 2 { // So we get
 		s = Statement(opening.ReplaceAllString(Statement(s), ""))
 	}
-	s = asAnswer.ReplaceAllString(s, "")
+	s = adverbs.ReplaceAllString(asAnswer.ReplaceAllString(s, ""), "")
 	if chance.MatchString(s) {
 		s = outOf.ReplaceAllString(s, "$1/$2")
 	}
@@ -120,7 +120,7 @@ func likeliest(s string) string {
 	}
 	if !isProse(s) {
 		if m := lastMath(s); m != "" {
-			if negatedBefore.MatchString(wording.Lower(s[:max(0, strings.LastIndex(s, m))])) {
+			if isOpen(s, m) {
 				return s
 			}
 			return m
@@ -135,9 +135,6 @@ func startsWithDigit(s string) bool { return s != "" && wording.IsDigit(s[0]) }
 // anyOf matches lists that a sentence does not choose from: one of 12, 13.
 var anyOf = regexp.MustCompile(`(?i)\b(?:one|any|some|none) of (?:(?:the )?(?:numbers|values|integers|following|these|` +
 	`options|candidates):? *)?\$?[-−]?[0-9][^ ]* (?:[$0-9-]|(?:or|and) )`)
-
-// negatedBefore matches a negation right before a formula: the derivative is not $2x$.
-var negatedBefore = regexp.MustCompile(`(?:\bnot|n't|\bcannot)(?: be| equal| be equal to| equal to| given by)? *[$\\(\[]*$`)
 
 // hasUnknownWords reports whether words that are not a unit follow a value.
 func hasUnknownWords(s string) bool {
@@ -309,7 +306,7 @@ func afterVerb(s string) string {
 		t := Statement(s[k+len(verb):])
 		if m := leadingMath(t); m != "" {
 			switch rest := t[min(len(t), leadingLength(t)):]; {
-			case anotherFormula.MatchString(rest),
+			case anotherFormula.MatchString(rest), increased.MatchString(strings.TrimLeft(wording.Lower(rest), " ")),
 				another.MatchString(strings.TrimLeft(wording.Lower(wording.WithoutFonts(rest)), " ")):
 				return ""
 			case !wording.Unsettled(rest):
