@@ -22,6 +22,9 @@ var undecided = regexp.MustCompile(`\b(?:unclear|uncertain|unknown|unsure|undeci
 	`(?:nothing|none|nobody|no one) [a-z]+|(?:do not|don't|does not|doesn't|did not|didn't|cannot|can't|never|hardly) ` +
 	`(?:believe|think|claim|say|mean|accept|conclude|imply|show|prove|follow|hold)|no (?:way|chance|reason)|` +
 	`(?:wrong|mistaken?|error|fallacy) to (?:say|claim|think|believe|conclude)) that\b[^,;]*[0-9\x01][^,;]*$|` +
+	`\bwould (?:be|have been) [^,;]*[0-9\x01][^,;]* (?:if|had|were) [^,;]*$|` +
+	`\bcandidates?(?: values?| answers?)?(?::| are| is) |` +
+	`^[^0-9\x01]*[0-9\x01][0-9.,/\x01]*[^0-9\x01]*\b(?:is|was) (?:wrong|incorrect|false|invalid|mistaken)[.!]*$|` +
 	`^(?:in no (?:case|way|event)|under no circumstances?|by no means|on no account|hardly|at no (?:time|point)) ` +
 	`[^,;]*[0-9\x01][^,;]*$`)
 

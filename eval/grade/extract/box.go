@@ -86,9 +86,9 @@ func isRefused(before, after string) bool {
 
 // revoked matches a sentence behind a box that calls it wrong: On second thought, that is wrong.
 var revoked = regexp.MustCompile(`^[$*.!?\s]*(?:(?:on second thought|on reflection|wait|hmm+|no|oops|` +
-	`sorry|actually|but|however|unfortunately)\b[,.!]* *)*(?:that|this|it)(?: (?:answer|value|result))? ` +
-	`(?:(?:is|was|must be|seems|looks) (?:clearly |obviously |probably |also )?` +
-	`(?:wrong|incorrect|false|mistaken|impossible)|` +
+	`sorry|actually|but|however|unfortunately)\b[,.!]* *)*(?:i doubt (?:it|that|this)|(?:that|this|it)(?: (?:answer|value|result))?` +
+	`(?: (?:is|was|must be|seems|looks)|'s) (?:clearly |obviously |probably |also )?` +
+	`(?:wrong|incorrect|false|mistaken|impossible)|(?:that|this|it)(?: (?:answer|value|result))? ` +
 	`(?:is|was|can)(?: ?not|n't)(?: be)? (?:right|correct|true|possible|the (?:right |correct |final )?answer))\b`)
 
 // lastBoxCommand returns the index of the last \boxed or \fbox.

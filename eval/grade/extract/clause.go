@@ -104,7 +104,7 @@ func sameDimension(a, b string) bool {
 var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|which))?|and (?:this|that|it)) ` +
 	`(?:(?:does|do|did|can|could|is|was|would)(?: ?not|n't|not|n’t)|cannot|fails?|contradicts?|violates?|` +
 	`is (?:too|impossible|wrong|incorrect|absurd|a contradiction|invalid|false|extraneous|rejected|` +
-	`discarded|excluded|spurious))\b`)
+	`discarded|excluded|spurious)|we (?:refute|reject|discard|exclude|dismiss|rule out))\b`)
 
 // attained matches what begins the place of an extremum, which may be several equations.
 var attained = regexp.MustCompile(`,? (?:which (?:occurs?|happens|is (?:attained|achieved|reached))|attained|achieved|` +

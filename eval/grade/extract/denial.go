@@ -14,6 +14,7 @@ import (
 var deniedBefore = regexp.MustCompile(`(?:` + rejecting + `(?: (?:the|value|root|solution|case|option|[a-z] =))*|` +
 	`\b(?:for example|for instance|e\.g\.|such as),?|` +
 	`\b(?:such that|never|except|anything but|different from|differs? from|distinct from|unequal to|other than|no longer|far from|` +
+	`nothing to do with|unrelated to|` +
 	`unlike|would have been|(?:mistake|error)s? (?:gives?|is|leads? to|yields?|would be))|\b(?:try|tried|trying|nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
 	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of|at first (?:sight|glance)(?: [a-z]+)*)|` +
 	`\b(?:answer|sum|value|result|total|product|it|this|that) ?(?:≠|\\neq?)|` +
@@ -31,7 +32,7 @@ var deniedBehind = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
 	`(?:is|are|was|were|(?:would|will|must|can|should|may|could|has to) be|seems|looks|has been)` +
 	`(?: clearly| obviously| also| far| much| still| simply| therefore| an?)? ` +
 	`(?:too|wrong|incorrect|impossible|false|invalid|extraneous|rejected|excluded|discarded|ruled out|absurd|` +
-	`mistaken|unacceptable|inadmissible|spurious|out of (?:the )?(?:range|domain|bounds)|a contradiction)\b|` +
+	`mistaken|misleading|trap|distractor|mistake|error|decoy|unacceptable|inadmissible|spurious|out of (?:the )?(?:range|domain|bounds)|a contradiction)\b|` +
 	`too (?:many|few|much|low|high|large|` +
 	`small|big)\b|contradicts?\b|violates?\b|` +
 	`\(?(?:rejected|extraneous|invalid|discarded|excluded|wrong|incorrect|impossible|` +
@@ -39,14 +40,14 @@ var deniedBehind = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
 	`(?:is|are|was)(?: ?not|n't) (?:the |our |my |an? )?(?:final |right |correct |valid |true )*` +
 	`(?:answer|solution|result|right|correct|possible|valid|true)\b|` +
 	`(?:[°a-z]+ ){0,3}(?:below|under) (?:zero|freezing|0|sea level)\b|` +
-	`(?:では|じゃ|で)(?:ない|ありません|なく)|不是|不对|不對|(?:가|이) ?아니)`)
+	`(?:では|じゃ|で)(?:ない|ありません|なく)|不是|不对|不對|(?:가|이) ?아[니닙닌])`)
 
 // denial is a fast check for both.
 var denial = regexp.MustCompile(`(?i)reject|discard|exclud|eliminat|dismiss|disregard|(?:rul|throw)[a-z]* out|` +
 	`nearly|almost|` +
 	`hardly|barely|scarcely|exceed|surpass|divides|at first |just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |` +
 	`[不并並]|too|wrong|` +
-	`incorrect|impossible|false|valid|extraneous|absurd|mistaken|able|missible|spurious|out of|contradict|violate|` +
+	`incorrect|impossible|false|valid|extraneous|absurd|mistaken|able|missible|spurious|mislead|trap|distractor|decoy|nothing|unrelated|아닙|out of|contradict|violate|` +
 	`tr(?:y|ied)|example|instance|e\.g|such|never|except|anything|differ|distinct|unequal|other|longer|far|unlike|would|` +
 	`mistake|error|` +
 	`below|under|ない|ありません|なく|아니`)
@@ -197,8 +198,8 @@ var relatedBefore = regexp.MustCompile(`\b(?:(?:the |an? )?(?:twice|thrice|doubl
 	`between [^a-z]* and)$`)
 
 // negatedBefore matches a negation right before a formula: the derivative is not $2x$.
-var negatedBefore = regexp.MustCompile(`(?:\bnot|n't|\bcannot|\bnever|\bnicht|\bniet|\bpas|(?:^| )не)` +
-	`(?: to)?(?: be| equal| be equal to| equal to| given by)?$`)
+var negatedBefore = regexp.MustCompile(`(?:\bnot|n't|\bcannot|\bnever|\bunlikely|\bnicht|\bniet|\bpas|(?:^| )(?:не|(?:no|non) (?:es|è|é)))` +
+	`(?: possibly| really| ever)?(?: to)?(?: be| equal| be equal to| equal to| given by)?$`)
 
 // increased matches a calculation without numbers behind a formula.
 var increased = regexp.MustCompile(`^(?:plus|minus|times) (?:some|an?\b)`)

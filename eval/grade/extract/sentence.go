@@ -104,6 +104,9 @@ func reduce(s string) string {
 // likeliest guesses at the answer of a text that is neither a value nor a sentence that gives one.
 func likeliest(s string) string {
 	if m := leadingMath(s); m != "" && !wording.Unsettled(s[min(len(s), leadingLength(s)):]) {
+		if besides.MatchString(s[min(len(s), leadingLength(s)):]) {
+			return s
+		}
 		return m
 	}
 	// "12 because …", "12. The rest": the first sentence, if it is an answer.
@@ -129,6 +132,9 @@ func likeliest(s string) string {
 	}
 	return lastClause(s)
 }
+
+// besides matches a sign between a formula and another.
+var besides = regexp.MustCompile(`^ *(?:[|/&;]|vs\.?|versus) *\$`)
 
 func startsWithDigit(s string) bool { return s != "" && wording.IsDigit(s[0]) }
 

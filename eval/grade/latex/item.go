@@ -114,7 +114,7 @@ func (p *parser) skipCurrency() {
 
 // hedges are words before a value that do not change it.
 var hedges = []string{"about", "approximately", "approx", "roughly", "around", "exactly", "precisely", "only", "just",
-	"simply", "thus", "hence", "so", "therefore", "equals", "is", "the answer is"}
+	"simply", "thus", "hence", "so", "therefore", "equals", "is", "the answer is", "answer", "final answer", "result"}
 
 // before skips words before a value.
 func (p *parser) before() error {
@@ -124,7 +124,9 @@ func (p *parser) before() error {
 			return nil
 		}
 		p.i++
-		p.accept(",")
+		if !p.accept(",") {
+			p.accept(":")
+		}
 		if p.i == len(p.tokens) {
 			return errEnd
 		}
