@@ -120,7 +120,7 @@ func (c *comparer) casesAgainstOne(g, p *formula.Expr) result {
 					return r
 				}
 				tried++
-				if k >= 2 && c.SameForm(x.Args[2*i], c.withoutBars(other, place)) {
+				if k >= 2+len(nearEnds(s)) && c.SameForm(x.Args[2*i], c.withoutBars(other, place)) {
 					break // the same function in the whole piece
 				}
 			}
@@ -151,11 +151,29 @@ func (c *comparer) isDefinedIn(list []piece, x *formula.Expr, name string) bool 
 	return false
 }
 
-// pointsOf returns points inside a piece: three that divide it, then others that depend on the text, so that no
+// nearEnds returns points just inside the finite ends of a piece, where a function by cases that changes too late
+// differs.
+func nearEnds(s piece) []float64 {
+	width := 1.0
+	if !math.IsInf(s.lo, 0) && !math.IsInf(s.hi, 0) {
+		width = s.hi - s.lo
+	}
+	var list []float64
+	if !math.IsInf(s.lo, 0) {
+		list = append(list, s.lo+width/(1<<20))
+	}
+	if !math.IsInf(s.hi, 0) {
+		list = append(list, s.hi-width/(1<<20))
+	}
+	return list
+}
+
+// pointsOf returns points inside a piece: three that divide it, those near its ends, then others that depend on the text, so that no
 // expression is made to fit them.
 func pointsOf(s piece, text string) []float64 {
 	middle := between(s.lo, s.hi)
 	list := []float64{middle, between(s.lo, middle), between(middle, s.hi)}
+	list = append(list, nearEnds(s)...)
 	h := fnv.New64a()
 	h.Write([]byte(text))
 	for range 12 {

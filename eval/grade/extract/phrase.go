@@ -12,7 +12,7 @@ import (
 // without a colon only as a heading.
 var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
 	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
-	"answer__:", "answer →", "answer ->", "ans.", "答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
+	"answer__:", "answer →", "answer ->", "answer —", "answer –", "ans.", "答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
 
 // answerPhrase takes the text after the last phrase that has any after it.
 func answerPhrase(s string) (Found, bool) {
@@ -27,12 +27,21 @@ func answerPhrase(s string) (Found, bool) {
 			end = start
 			continue
 		}
-		if t := reduce(sentence(s[after:])); t != "" && !doubted(s[:start]) {
+		if t := reduce(firstValue(sentence(s[after:]))); t != "" && !doubted(s[:start]) {
 			return Found{Text: t, How: "answer phrase", Sure: true}, true
 		}
 		end = start
 	}
 	return Found{}, false
+}
+
+// firstValue returns the first sentence if it is a value and the next stands in brackets: 12. (A typo says 13.)
+func firstValue(s string) string {
+	list := sentencesOf(tailless(s))
+	if len(list) < 2 || list[1] == "" || list[1][0] != '(' || !isValue(list[0]) {
+		return s
+	}
+	return list[0]
 }
 
 // noAnswer matches words before an answer phrase that make it name none: No answer equals 36, the wrong answer is 36.
@@ -144,7 +153,7 @@ func sentence(s string) string {
 	if t := strings.TrimLeft(s, " \t\r\n*:：→}"); strings.HasPrefix(t, "_") {
 		s = strings.TrimRight(t, " ._\n")
 	}
-	s = strings.TrimLeft(s, " \t\r\n*:：_→}")
+	s = strings.TrimLeft(s, " \t\r\n*:：_→—–}")
 	s = strings.TrimLeft(strings.TrimPrefix(s, "..."), " ")
 	s = roughly.ReplaceAllString(s, "")
 	if len(s) > maxStatement {
