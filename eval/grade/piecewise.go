@@ -168,8 +168,8 @@ func nearEnds(s piece) []float64 {
 	return list
 }
 
-// pointsOf returns points inside a piece: three that divide it, those near its ends, then others that depend on the text, so that no
-// expression is made to fit them.
+// pointsOf returns points inside a piece: three that divide it, those near its ends, then others that depend on the
+// text, so that no expression is made to fit them.
 func pointsOf(s piece, text string) []float64 {
 	middle := between(s.lo, s.hi)
 	list := []float64{middle, between(s.lo, middle), between(middle, s.hi)}
