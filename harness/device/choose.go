@@ -105,8 +105,8 @@ func (g *GPUs) lack(n int, numerics string) error {
 		return &Error{Err: fmt.Errorf("%s has compute capability %s", g.List[n].Name, g.List[n].Capability),
 			hint: "compute capability 8.0 or newer is needed: use another GPU"}
 	case numerics == config.MatrixNumerics && !slices.Contains(g.List[n].Classes, numerics):
-		return &Error{Err: fmt.Errorf("the tensor cores of %s, compute capability %s, add up in another way than class %s",
-			g.List[n].Name, g.List[n].Capability, numerics),
+		const text = "the tensor cores of %s, compute capability %s, add up in another way than class %s"
+		return &Error{Err: fmt.Errorf(text, g.List[n].Name, g.List[n].Capability, numerics),
 			hint: "use a GPU of compute capability 9.0 or newer; for the class cpu/bf16 leave compute.numerics out"}
 	}
 	return nil

@@ -301,7 +301,8 @@ func factorBytes(arch model.Config, tokens int) int {
 	left, right := roundUp(arch.Width, factorChunk), 0
 	for _, width := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, arch.QKV(), 2 * arch.FFN, arch.Vocab} {
 		if width%factorChunk != 0 {
-			left, right = max(left, roundUp(width, factorChunk)), max(right, roundUp(min(width, arch.Width), factorChunk))
+			left = max(left, roundUp(width, factorChunk))
+			right = max(right, roundUp(min(width, arch.Width), factorChunk))
 		}
 	}
 	return 2 * tokens * (left + right)
