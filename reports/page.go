@@ -122,7 +122,7 @@ func (g *grid) add(cells ...line) {
 }
 
 // mostCells is the size of the largest table that a page does not fold.
-const mostCells = 90
+const mostCells = 85
 
 // long reports whether a table takes much of a page. nil does not.
 func (g *grid) long() bool { return g != nil && len(g.Rows)*len(g.Columns) > mostCells }
