@@ -48,7 +48,8 @@ func (s *source) openPairs(m *compare.Metric, open []compare.Pair) line {
 	l := line{styled(strong, "No difference shown"), {Text: fmt.Sprintf(" in %s for %s %s of arms",
 		metricWord(m.Name), count(len(open), len(m.Pairs)), quantity.Plural(len(m.Pairs), "pair"))}}
 	if weak > 0 {
-		l = l.with(span{Text: fmt.Sprintf(", %s them underpowered", strings.Replace(count(weak, len(open)), "all", "all of", 1))})
+		number := strings.Replace(count(weak, len(open)), "all", "all of", 1)
+		l = l.with(span{Text: fmt.Sprintf(", %s them underpowered", number)})
 	}
 	l = l.with(span{Text: ": means from " + value(valueOf(m.Arms[low].Mean)) + " of "}, s.arms[low].span(),
 		span{Text: " to " + value(valueOf(m.Arms[high].Mean)) + " of "}, s.arms[high].span(), span{Text: "."})

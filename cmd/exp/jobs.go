@@ -130,7 +130,7 @@ func (a *app) collectJobs(ctx context.Context, db *store.DB, spool cluster.Spool
 		quantity.Plural(len(done.Added), "run"), done.Left+len(done.Waiting))
 }
 
-// jobCommand is what the scripts of exp run --on slurm execute.
+// jobCommand is the command that the scripts of exp run --on slurm execute.
 func jobCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "job",

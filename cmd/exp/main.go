@@ -69,7 +69,7 @@ func program(list func(*app) []*cli.Command) cli.Program {
 type app struct {
 	*cli.App
 	ranks     *harness.Ranks // nil: this process computes alone
-	rankBench *measuring     // nil: it is no rank of exp bench
+	rankBench *measuring     // nil: it is not a rank of exp bench
 }
 
 // commands lists the commands in the order of help, before the frame's own. To add

@@ -112,8 +112,8 @@ var disturbed = []string{"--set", "train.steps=16", "--set", "checkpoint.every_s
 	"--set", "eval.online.every_steps=0"}
 
 // A rank that is killed or hangs at a random moment ends the run with its name, its machine
-// and the way on; any other number of ranks goes on to the bits of a run that nothing
-// disturbed. EXP_TEST_ALL=1 disturbs 20 runs.
+// and the command that continues; any other number of ranks continues to the bits of an
+// undisturbed run. EXP_TEST_ALL=1 disturbs 20 runs.
 func TestRanksLost(t *testing.T) {
 	needsMPI(t)
 	faults := 2

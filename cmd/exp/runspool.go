@@ -228,8 +228,8 @@ func (s *spoolStudy) makeSpool() error {
 	return nil
 }
 
-// beginners returns the error for a study of which nothing can be submitted because this
-// store has begun the rest.
+// beginners returns the error for a study with nothing to submit because this store has
+// begun the rest.
 func (s *spoolStudy) beginners() error {
 	return cli.Failf(cli.ExitResource, "%s", strings.Join(s.begun, "\n")).
 		Advise("finish it here (exp run without --on), or submit with another --store")

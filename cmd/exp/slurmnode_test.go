@@ -269,7 +269,7 @@ func TestSlurmStudy(t *testing.T) {
 		"set cluster.slurm.partition to one that sinfo lists")
 }
 
-// The program of a job is killed: the job goes on from its last checkpoint.
+// After its program is killed, a job continues from its last checkpoint.
 func TestSlurmKilled(t *testing.T) {
 	slurmNode(t, true)
 	runs := append([]string{"--set", "train.steps=60", "--set", "checkpoint.every_steps=10"}, longSteps...)
@@ -303,7 +303,7 @@ func TestSlurmTimeLimit(t *testing.T) {
 	s.same(2, s.alone(runs...))
 }
 
-// A cancelled job saves its work and stays cancelled; the same command goes on with it.
+// A cancelled job saves its work and stays cancelled; the same command continues it.
 func TestSlurmCancelled(t *testing.T) {
 	slurmNode(t, false)
 	runs := append([]string{"--set", "train.steps=120", "--set", "checkpoint.every_steps=10"}, longSteps...)

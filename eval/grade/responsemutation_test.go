@@ -70,7 +70,7 @@ var rightEndings = []string{
 	"Damit ist die Antwort ${gold}$.", "よって答えは $\\boxed{{gold}}$ である。",
 }
 
-// wrongEndings deny the gold answer, doubt it, or give another beside it or in its place.
+// wrongEndings deny the gold answer, doubt it, or give another with it or in its place.
 var wrongEndings = []string{
 	"So the value is ${other}$.", "The answer is ${other}$, not ${gold}$.", "The answer is not ${gold}$.",
 	"The answer is ${gold}$ or ${other}$.", "$\\boxed{{gold}\\text{ or }{other}}$",

@@ -9,9 +9,9 @@ import (
 	"exp/experiments/ident"
 )
 
-// Activity is what the process that executes a run is doing. It is no part of the record: the
-// process overwrites it, about once a second, in a file of the run's directory, and removes it
-// at the end. It describes the run only while Alive.
+// Activity is the current work of the process that executes a run. It is not part of the record:
+// the process overwrites it, about once a second, in a file of the run's directory, and removes
+// it at the end. It describes the run only while Alive.
 type Activity struct {
 	Stage string    `json:"stage"` // kind, with its label: "eval.gen test"
 	Step  int64     `json:"step,omitempty"`

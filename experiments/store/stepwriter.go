@@ -79,7 +79,7 @@ func (w *StepWriter) Record(s Step) error {
 }
 
 // RecordStart queues metrics of the weights that training starts from, as Record does. They
-// belong to step 0, which is no step of the trajectory: it has no row and no chain. If metrics of
+// belong to step 0, which is not in the trajectory: it has no row and no chain. If metrics of
 // step 0 exist, they stay.
 func (w *StepWriter) RecordStart(measured map[string]float64) error {
 	return w.put(item{step: &Step{Measured: measured}, start: true})

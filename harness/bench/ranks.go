@@ -33,7 +33,7 @@ func (o RanksOptions) Validate() error {
 type RanksReport struct {
 	Ranks         int    `json:"ranks"`
 	Floats        int    `json:"floats"`
-	ReduceScatter Spread `json:"reduce_scatter_ms"` // the fixed tree, of which each rank gets a shard
+	ReduceScatter Spread `json:"reduce_scatter_ms"` // the fixed tree; each rank gets a shard
 	Gather        Spread `json:"gather_ms"`         // of the shards
 	Both          Spread `json:"both_ms"`
 	AllReduce     Spread `json:"all_reduce_ms"` // the library's, whose order of adding is its own

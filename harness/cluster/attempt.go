@@ -36,7 +36,7 @@ type Attempt struct {
 	db    *store.DB
 }
 
-// Fate is what a batch system does with a job that it signalled.
+// Fate is a batch system's treatment of a job that it signalled.
 type Fate uint8
 
 // The fates of a job.
@@ -107,7 +107,7 @@ func (a *Attempt) execute(stop, keep context.Context) (how End, err error) {
 	return how, nil
 }
 
-// fetch imports the job's last bundle, which knows most of its run, then those of others.
+// fetch imports the job's last bundle, which knows most of its run, then the others' bundles.
 func (a *Attempt) fetch(ctx context.Context) error {
 	own := a.Spool.Path(BundlePath(a.ID))
 	if _, err := os.Stat(own); err == nil {
@@ -222,7 +222,7 @@ func (a *Attempt) say(change func(*State)) error {
 	return writeJSON(a.Spool.Path(statePath(a.ID)), a.state)
 }
 
-// settle decides how the job goes on after its program ended; asked reports whether it
+// settle decides how the job continues after its program ended; asked reports whether it
 // was asked to stop.
 func (a *Attempt) settle(asked bool, how End) (Outcome, error) {
 	crash := how.Crashed()

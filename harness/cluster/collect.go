@@ -9,7 +9,7 @@ import (
 	"exp/experiments/store"
 )
 
-// Collected is what Collect did with the runs of a spool.
+// Collected is the result of Collect.
 type Collected struct {
 	Added   []Submitted // imported now
 	Waiting []Submitted // done, but a run whose stages they reuse is not
@@ -60,7 +60,7 @@ type collecting struct {
 	out   *Collected
 }
 
-// add imports a run after those that it depends on; done reports whether the store has it.
+// add imports a run after the runs that it depends on; done reports whether the store has it.
 func (c *collecting) add(j Submitted) (done bool, err error) {
 	run, err := c.db.Run(c.ctx, j.RID)
 	if err == nil {

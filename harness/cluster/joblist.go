@@ -154,8 +154,8 @@ func has(ctx context.Context, db *store.DB, p *plan.Run, n int) (bool, error) {
 	return len(found) == n, err
 }
 
-// hits returns those of the first n stages of a run whose results db holds, up to the
-// first that it lacks.
+// hits returns the cached results of the first n stages of a run, up to the first stage that db
+// lacks.
 func hits(ctx context.Context, db *store.DB, p *plan.Run, n int) (stages []*store.Stage, err error) {
 	output := func(i int, role string) (ident.Digest, bool) {
 		for _, o := range stages[i].Outputs {

@@ -227,7 +227,7 @@ func (s *Submission) Scripts() ([]string, error) {
 }
 
 // Submit writes lists and scripts, submits them, and notes the number of each job. It
-// returns the numbers of the arrays, on an error those of the arrays before.
+// returns the numbers of the arrays, on an error of the arrays submitted so far.
 func (s *Submission) Submit(ctx context.Context) (numbers []string, err error) {
 	texts, err := s.Scripts()
 	if err != nil {

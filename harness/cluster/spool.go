@@ -89,7 +89,7 @@ const (
 	Failed   = "failed"
 )
 
-// State is what a job says of itself.
+// State is a job's own account of its progress.
 type State struct {
 	ID         string       `json:"id"`
 	RID        ident.Digest `json:"rid"`

@@ -145,7 +145,7 @@ func clusterKeys() []Key {
 		text("slurm.partition", "partition of the jobs; empty: Slurm's default"),
 		text("slurm.account", "account of the jobs; empty: Slurm's default"),
 		text("slurm.qos", "quality of service of the jobs; empty: Slurm's default"),
-		text("slurm.time", "time limit of an attempt, as sbatch takes it; a run that needs more goes on in the next"),
+		text("slurm.time", "time limit of an attempt, as sbatch takes it; a longer run continues in the next"),
 		text("slurm.gres", "generic resources of a job, such as gpu:1"),
 		text("slurm.mem", "memory of a job, as sbatch takes it"),
 		text("slurm.exclude", "nodes to avoid"),

@@ -142,7 +142,8 @@ func onlineKeys() []Key {
 	on := positive("eval.online.every_steps")
 	return block(nil, at(Train), []Key{
 		{Path: "eval.online.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps",
-			Help: "steps between evaluations on data.val, the first before training, which they do not affect; 0 is none"},
+			Help: "steps between evaluations on data.val, the first before training, which they do not affect; " +
+				"0 is none"},
 		{Path: "eval.online.problems", Kind: Int, Default: is(64), Range: atLeast(0), Unit: "problems",
 			When: []Clause{on},
 			Help: "problems of data.val to use, from its start; 0 takes all"},

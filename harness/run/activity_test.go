@@ -40,7 +40,7 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// A run whose activity cannot be written goes on.
+// A run continues if its activity cannot be written.
 func TestActivityFails(t *testing.T) {
 	l := newLab(t)
 	p := l.plan(0, "train.steps=1")

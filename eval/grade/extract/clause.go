@@ -8,9 +8,9 @@ import (
 	"exp/eval/grade/wording"
 )
 
-// sentenceValue returns the value of the last clause that has one, with its unit. What follows in the sentence
-// does not matter, unless it goes on the value: "12 squared", "12 or 13". open says that a clause names a value and
-// leaves it open.
+// sentenceValue returns the value of the last clause that has one, with its unit. The rest of the sentence does not
+// matter unless it continues the value: "12 squared", "12 or 13". open says that a clause names a value and leaves
+// it open.
 func sentenceValue(s string) (value string, open bool) {
 	if t := listAside.ReplaceAllString(s, ""); t != s && hasValue(t) {
 		s = t

@@ -49,8 +49,7 @@ func answerField(s string) (string, bool) {
 	return strings.Join(list, ", "), len(list) > 0
 }
 
-// unquoted returns what a value of JSON says. A backslash in it is one of LaTeX, since those of JSON are undoubled
-// already.
+// unquoted decodes a JSON value. Its backslashes are LaTeX's, because JSON's are undoubled already.
 func unquoted(s string) string {
 	var text string
 	if !strings.Contains(s, "\\") && json.Unmarshal([]byte(s), &text) == nil {

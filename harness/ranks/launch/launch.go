@@ -123,7 +123,7 @@ func (j Job) Run(ctx context.Context) (code int, err error) {
 	return 0, j.lost(saw.missing, err, tail.String())
 }
 
-// notice is what the launching process sees of its ranks before the job ends.
+// notice is the launching process's view of its ranks before the job ends.
 type notice struct {
 	missing int        // the first rank of this machine whose process is gone; -1: none
 	hung    *HungError // a rank that left no sign of life, for which the job was ended

@@ -97,8 +97,8 @@ func newHungError(dir string, list []int, n int, timeout time.Duration) *HungErr
 	return e
 }
 
-// hungIn returns the error of a job in which ranks have waited too long: for those of the
-// ranks they wait for that do not wait themselves, or for all if there are none.
+// hungIn returns the error of a job whose ranks have waited too long. It names the awaited ranks
+// that do not wait themselves, or all awaited ranks if every one waits.
 func hungIn(dir string, n int, timeout time.Duration) *HungError {
 	var awaited, idle []int
 	for r := range n {

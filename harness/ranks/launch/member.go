@@ -82,7 +82,7 @@ func (m *Member) Exchange(parts []ranks.Part) error {
 	return hungIn(m.dir, m.Size(), m.timeout)
 }
 
-// life is what the launching process sees of the ranks.
+// life is the launching process's view of the ranks.
 type life struct {
 	dir     string
 	timeout time.Duration
