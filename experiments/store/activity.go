@@ -27,21 +27,32 @@ func (db *DB) activityPath(rid ident.Digest) string {
 	return filepath.Join(db.RunDir(rid), ".activity.json")
 }
 
-// WriteActivity replaces a run's activity. The run's directory must exist.
+// partial ends the name of a file that is being written.
+const partial = ".partial"
+
+// WriteActivity replaces a run's activity. The run's directory must exist. An error, such as a full
+// disk, leaves no file.
 func (db *DB) WriteActivity(rid ident.Digest, a Activity) error {
 	b, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
 	path := db.activityPath(rid)
-	if err := os.WriteFile(path+".partial", b, 0o666); err != nil {
-		return db.fail("write activity", err)
+	err = os.WriteFile(path+partial, b, 0o666)
+	if err == nil {
+		err = os.Rename(path+partial, path)
 	}
-	return db.fail("write activity", os.Rename(path+".partial", path))
+	if err != nil {
+		db.RemoveActivity(rid)
+	}
+	return db.fail("write activity", err)
 }
 
 // RemoveActivity removes a run's activity, if there is one.
-func (db *DB) RemoveActivity(rid ident.Digest) { _ = os.Remove(db.activityPath(rid)) }
+func (db *DB) RemoveActivity(rid ident.Digest) {
+	_ = os.Remove(db.activityPath(rid))
+	_ = os.Remove(db.activityPath(rid) + partial) // of a killed process
+}
 
 // Activity returns what a run that is alive is doing; ok is false if that is unknown.
 func (db *DB) Activity(rid ident.Digest) (a Activity, ok bool) {
