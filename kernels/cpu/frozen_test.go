@@ -103,8 +103,8 @@ func BenchmarkDecodeStep(b *testing.B) {
 	}
 }
 
-// BenchmarkFrozenDX measures gradients through weights that have no copy for them, beside those
-// that do.
+// BenchmarkFrozenDX measures gradients through weights that have no copy for them, and through
+// weights that have one.
 func BenchmarkFrozenDX(b *testing.B) {
 	const out, in = 4864, 896
 	be := openAs(b, Options{})

@@ -8,8 +8,8 @@ import (
 )
 
 // Many rows of a large vocabulary go through the output layer in several blocks of both. With
-// a cap and without, a frozen layer gives the gradients of rows that a trained one gives, and
-// Logits those of few rows at a time.
+// a cap and without, a frozen layer gives the gradients of a trained one, and Logits the
+// bits of few rows at a time.
 func TestFrozenOutputInParts(t *testing.T) {
 	const R, V, C, part = 300, 1500, 40, 37
 	frozen := func(t *testing.T, b *Backend) {

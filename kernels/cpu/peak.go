@@ -61,8 +61,8 @@ func (b *Backend) peakTiles(d time.Duration) float64 {
 	return float64(n*units*rounds) * float64(b.tiles.peak_flops) / time.Since(from).Seconds()
 }
 
-// peakFMA runs the chains of each unit from src [chains+2,Lanes] and leaves those of
-// each thread's last unit in out [threads,chains,Lanes].
+// peakFMA runs the chains of each unit from src [chains+2,Lanes] and leaves the
+// chains of each thread's last unit in out [threads,chains,Lanes].
 func (b *Backend) peakFMA(out, src kernels.Buffer, rounds, units int) {
 	chains := int(b.k.peak_chains)
 	check(src, (chains+2)*kernels.Lanes)

@@ -86,7 +86,7 @@ func TestRefusesMisuse(t *testing.T) {
 		"rows within a panel":      func() { b.PackRows(frozen, 32, kernels.HostBits(rows[:4*64])) },
 		"a part of a panel":        func() { b.PackRows(frozen, 0, kernels.HostBits(rows[:4*32])) },
 		"rows past the last":       func() { b.PackRows(frozen, 64, kernels.HostBits(rows)) },
-		"rows beside PackedT":      func() { b.PackRows(fits, 0, kernels.HostBits(rows)) },
+		"rows with PackedT":        func() { b.PackRows(fits, 0, kernels.HostBits(rows)) },
 		"an id past the last":      func() { b.Embed(f.Slice(0, 4), frozen, segment(128), 1) },
 		"dropout of everything":    func() { b.Dropout(f.Slice(0, 4), f.Slice(0, 4), segment(1, 2), 4, 0, 1) },
 	} {

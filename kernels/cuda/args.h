@@ -1,5 +1,5 @@
 // args.h declares the arguments of each kernel. Pointers are addresses in device memory. Go fills
-// the same structures. Dims are those of package kernels.
+// the same structures. Dims have the names of package kernels.
 #ifndef EXP_CUDA_ARGS_H
 #define EXP_CUDA_ARGS_H
 

@@ -1,6 +1,6 @@
 #include "num.h"
 
-// width is the number of logits of a row, and choices that of its experts.
+// width returns how many logits a row has, choices how many experts it gets.
 DEVICE long width(struct routing r) { return r.experts + (r.shared ? 1 : 0); }
 DEVICE long choices(struct routing r) { return r.top + (r.shared ? 1 : 0); }
 

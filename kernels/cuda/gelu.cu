@@ -5,7 +5,7 @@ struct normal {
 	double pdf, cdf;
 };
 
-// gaussian is that of kernels/ref.
+// gaussian is gaussian of kernels/ref.
 DEVICE struct normal gaussian(double x) {
 	const double terms[] = {0.09973557009844201, 0.09973557021882096, 0.09350209384594217, 0.08103519469221665,
 		0.06350320438266296, 0.043244298312919115, 0.023432445677962738, 0.006801599475307911, -0.0003322974200197988,

@@ -42,7 +42,7 @@ DEVICE uint32_t two(struct rows x, long offset, long d, long D) {
 }
 
 // dot sets z to the products of 16 rows and 16 positions over D channels. left holds the offsets of
-// the lane's rows (quad, quad+8), right those of its columns (quad, quad+8).
+// the lane's rows (quad, quad+8), right the offsets of its columns (quad, quad+8).
 INLINE void dot(float z[2][4], struct rows x, const long *left, struct rows y, const long *right, long D) {
 	EACH_SCORE(j, e) z[j][e] = 0;
 	ROLLED for (long d = 0; d < D; d += STEP) {
@@ -75,8 +75,8 @@ DEVICE int is_partial(struct step s) {
 // has_special reports whether one of two factors is infinite or NaN.
 DEVICE int has_special(uint32_t w) { return (w & 0x7f80) == 0x7f80 || (w & 0x7f800000) == 0x7f800000; }
 
-// load_columns sets b to the lane's part of eight channels from d on: offset holds those of positions
-// 2·pair, +1, +8 and +9.
+// load_columns sets b to the lane's part of eight channels from d on: offset holds the offsets of
+// positions 2·pair, +1, +8 and +9.
 DEVICE void load_columns(uint32_t *b, struct rows x, const long *offset, long d, long D) {
 	const long c = d + quad();
 	UNROLL for (int w = 0; w < 2; w++) {

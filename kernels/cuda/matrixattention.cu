@@ -5,7 +5,7 @@
 
 #define CHANNELS 8 // tiles of 8 channels whose sums a warp holds
 
-// offset_of is the offset of a head in a row, -1 if there is no row.
+// offset_of returns the offset of a head in a row, -1 without a row.
 DEVICE long offset_of(int row, long width, long head) { return row < 0 ? -1 : row * width + head; }
 
 // by_quad and by_pair set the rows of a sequence's positions from `first` on: by_quad of quad and
@@ -181,7 +181,7 @@ BLOCK_KERNEL(matrix_attention_dq, HEAD_THREADS, 2) {
 
 #define HALF_CHANNELS (CHANNELS / 2) // two kinds of sums share the registers
 
-// add_queries adds to the gradients of a span's keys and values those of a sequence and a query head.
+// add_queries adds what a sequence and a query head contribute to the gradients of a span's keys and values.
 INLINE void add_queries(const struct matrix_attention_backward_args *a, float dk[][4], float dv[][4], struct span x,
 	struct sequence seq, long h, long d) {
 	const struct attention_shape s = a->s;

@@ -1,8 +1,7 @@
 #include "softmax.h"
 #include "tile.h"
 
-// The output layer on tensor cores, a block for each tile of logits. What follows from the logits is
-// that of output.cu.
+// The output layer on tensor cores, a block for each tile of logits. output.cu does the rest.
 
 BLOCK_KERNEL(matrix_logits, TILE_THREADS, 2) {
 	TILE_MEMORY(shared);

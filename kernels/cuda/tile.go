@@ -15,8 +15,7 @@ import (
 
 // Products on tensor cores, in class matrix/16x25 (tile.h).
 
-// tile is the number of outputs on a side of a block's tile, and tileThreads that of its threads;
-// chunk is the number of elements in 16 bytes.
+// A block computes tile × tile outputs with tileThreads threads; 16 bytes hold chunk elements.
 const (
 	tile        = 128
 	tileThreads = 128

@@ -106,7 +106,7 @@ struct tile {
 	int row, column;
 };
 
-// tile_of is the tile of the calling block among those of N columns. Eight tiles below each
+// tile_of returns the tile of the calling block in a result of N columns. Eight tiles below each
 // other go first: they share the factors of their columns.
 DEVICE struct tile tile_of(long M, long N) {
 	const long down = (M + TILE - 1) / TILE, across = (N + TILE - 1) / TILE, group = blockIdx.x / (8 * across);

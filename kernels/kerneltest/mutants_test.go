@@ -119,7 +119,7 @@ func TestFindsMutants(t *testing.T) {
 			}
 			r.Sample(ids, out, h, w, u, p)
 		}}},
-		{"the score is that of the restricted softmax", "Sample/scores", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+		{"the score comes from the restricted softmax", "Sample/scores", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
 			r.Sample(ids, out, h, w, u, p)
 			for i := range f(out.LogProb) {
 				if p.TopK > 0 {
