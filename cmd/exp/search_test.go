@@ -104,7 +104,7 @@ func TestSearchRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{append(lr, "--search", "tpe"), `--search is "tpe"`},
+		{append(lr, "--search", "tpe"), "--search tpe is left out"},
 		{lr, "add --search random"},
 		{[]string{"--search", "random"}, "--search needs what to search"},
 		{append(lr, "--search", "random", "--grid", "rollout.n=2,3"), "--grid runs every combination"},
