@@ -371,7 +371,7 @@ func (t *Trainer) rows(step int, phase string, total int) {
 	done := 0
 	t.phase(step, phase, 0, total)
 	t.passes.passed = func(n int) {
-		done += n * t.Ranks.Size()
+		done += n * t.data.Size()
 		t.phase(step, phase, min(done, total), total)
 	}
 }

@@ -22,6 +22,9 @@ import (
 // dryRun prints what exp run would do and what each of its ranks would need; it executes and
 // writes nothing.
 func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []int64, ranks int) error {
+	if err := a.ranksFit(configs, ranks); err != nil {
+		return err
+	}
 	db, err := a.OpenStore()
 	var none *cli.Failure
 	if err != nil && !(errors.As(err, &none) && none.Code == cli.ExitNotFound) {

@@ -49,24 +49,32 @@ const (
 	rankTimeoutVariable = "EXP_RANK_TIMEOUT"
 )
 
+// ranksFit returns an error if n ranks cannot compute the configurations.
+func (a *app) ranksFit(configs []*config.Resolved, n int) error {
+	if n < 1 {
+		return a.Usagef("--ranks %d: it must be at least 1", n)
+	}
+	if n == 1 {
+		return nil
+	}
+	for _, r := range configs {
+		if err := harness.CheckRanks(r, n); err != nil {
+			return cli.Usagef("%w", err)
+		}
+	}
+	return nil
+}
+
 // launchRanks executes this command again on n ranks, unless this process is one of them;
 // done says whether it did.
 func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool, err error) {
 	n := c.Int("ranks")
-	switch {
-	case n < 1:
-		return true, a.Usagef("--ranks %d: it must be at least 1", n)
-	case n == 1 || a.ranks != nil:
-		return false, nil
+	if err := a.ranksFit(configs, n); err != nil || n == 1 || a.ranks != nil {
+		return err != nil, err
 	}
 	timeout, err := a.rankTimeout(c)
 	if err != nil {
 		return true, err
-	}
-	for _, r := range configs {
-		if err := harness.CheckRanks(r, n); err != nil {
-			return true, cli.Usagef("%w", err)
-		}
 	}
 	if err := a.checkMPI(); err != nil {
 		return true, err

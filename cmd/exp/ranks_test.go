@@ -223,6 +223,10 @@ func TestRanksRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	smoke(t, dir, "--ranks", "9").refuses(t, 2, "smoke has 8 slices (train.slices), and every rank needs one")
 	smoke(t, dir, "--ranks", "4", "--dry-run").says(t, "on each of 4 ranks")
+	tensor := []string{"--set", "compute.tensor_parallel=4", "--dry-run", "--ranks"}
+	smoke(t, dir, append(tensor, "2")...).refuses(t, 2, "compute.tensor_parallel")
+	smoke(t, dir, append(tensor, "6")...).refuses(t, 2, "compute.tensor_parallel")
+	smoke(t, dir, append(tensor, "1")...).says(t, "policy: weights")
 	smoke(t, dir, "--ranks", "0").refuses(t, 2, "it must be at least 1")
 	smoke(t, dir, "--ranks", "2", "--rank-timeout", "soon").refuses(t, 2, "--rank-timeout soon: it must be a time", "90s")
 	smoke(t, dir, "--set", "train.slices=6").refuses(t, 2, "train.slices (6) is not a power of two", "4 or 8")

@@ -15,6 +15,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/stage"
 	"exp/kernels"
+	"exp/train/ranks"
 	"exp/train/rl"
 )
 
@@ -147,15 +148,16 @@ func (x *execution) learn(ctx context.Context, e *stage.Env, i int, sid ident.Di
 	return out, err
 }
 
-// recovered, deferred, turns a panic into an error: a device's failure as it is, anything else
-// with its stack.
+// recovered, deferred, turns a panic into an error: the failure of a device or of another
+// rank as it is, anything else with its stack.
 func recovered(err *error) {
 	p := recover()
 	if p == nil {
 		return
 	}
 	var failure *kernels.DeviceError
-	if cause, ok := p.(error); ok && errors.As(cause, &failure) {
+	var lost *ranks.Error
+	if cause, ok := p.(error); ok && (errors.As(cause, &failure) || errors.As(cause, &lost)) {
 		*err = errors.Join(cause, *err)
 		return
 	}
