@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"exp/eval/task"
+	"exp/experiments/quantity"
 	"exp/train/reward"
 	"exp/train/rollout"
 )
@@ -38,14 +39,14 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 			said = append(said, line)
 		}
 	}
-	refused, err := trial.tryRows(ctx, problems[:min(trialRows, len(problems))])
+	tried, refused, err := trial.tryRows(ctx, problems[:min(trialRows, len(problems))])
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil && refused == "":
 		return nil
 	case err == nil && r.Reward.MaxNotGraded == 0:
-		e.warn("the reward has no score for a right answer to each of %d problems: %s", trialRows, refused)
+		e.warn("the reward has no score for a trial answer to %s: %s", quantity.Plural(tried, "problem"), refused)
 		return nil
 	case err == nil:
 		err = errors.New(refused)
@@ -55,38 +56,39 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 }
 
 // tryRows grades a completion of one problem after the other until one has a score. If none has, it
-// returns why the last one has none.
-func (e *Env) tryRows(ctx context.Context, problems []rollout.Problem) (refused string, err error) {
+// returns how many it tried and why the last one has none.
+func (e *Env) tryRows(ctx context.Context, problems []rollout.Problem) (tried int, refused string, err error) {
 	t, end, err := e.newTask(ctx)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	grader, stop, err := e.newReward(t)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	for i := range problems {
 		p := &problems[i]
-		c := &rollout.Completion{Text: rightAnswer(p), Finish: rollout.FinishStop}
+		c := &rollout.Completion{Text: trialAnswer(p), Finish: rollout.FinishStop}
 		v, err := grader.Grade(ctx, p, c)
 		if err != nil {
-			return "", err
+			return 0, "", err
 		}
 		if v.Status == rollout.Graded {
-			return "", nil
+			return 0, "", nil
 		}
-		refused = v.Reason
+		tried, refused = i+1, v.Reason
 		if !reward.Refused(refused) {
 			break // it failed: asking again takes as long
 		}
 	}
-	return refused, nil
+	return tried, refused, nil
 }
 
-// rightAnswer is a completion that a reward should have a score for.
-func rightAnswer(p *rollout.Problem) string {
+// trialAnswer returns a completion that a reward should have a score for: a right one if the data
+// has it.
+func trialAnswer(p *rollout.Problem) string {
 	for _, text := range []string{p.Target, p.Answer} {
 		if text != "" {
 			return text

@@ -67,6 +67,9 @@ case $code in
 		judge "tensor cores = class matrix/16x25" "not tried: $(sed -n 's/.*_test.go:[0-9]*: //p' "$work/out" | head -n 1)"
 		classes="f32 bf16"
 	fi ;;
+124)
+	bad=1 classes="f32 bf16"
+	judge "tensor cores = class matrix/16x25" "stopped at its time limit" ;;
 *)
 	bad=1 classes="f32 bf16"
 	judge "tensor cores = class matrix/16x25" "FAILED: $(grep -o '^ *--- FAIL: TestTensorCore/[^ ]*' "$work/out" |
@@ -120,7 +123,7 @@ case $classes in
 	*) bad=1 && judge "measuring products of 7B" "FAILED" && cat "$work/products" >&2 ;;
 	esac ;;
 esac
-limited 90 "$TESTS" -test.run '^$' -test.bench "Kernels//$BENCH" -test.benchtime 20ms >"$work/kernels" 2>&1
+limited 60 "$TESTS" -test.run '^$' -test.bench "Kernels//$BENCH" -test.benchtime 20ms >"$work/kernels" 2>&1
 case $? in
 0) judge "measuring kernels" "done" ;;
 124) judge "measuring kernels" "stopped at its time limit" ;;

@@ -75,7 +75,7 @@ func (c Card) again(n int) string {
 	if c.Run.IsZero() {
 		return "run the command again"
 	}
-	return fmt.Sprintf("exp resume %s --ranks %d; any number of ranks gives the same bits", c.Run.Short(), n)
+	return fmt.Sprintf("exp resume %s --ranks %d; its bits do not depend on the number of ranks", c.Run.Short(), n)
 }
 
 // HungError says that ranks did not answer in time.
@@ -127,7 +127,11 @@ func (e *HungError) Error() string {
 
 // Hint says how to go on.
 func (e *HungError) Hint() string {
-	return e.Last.again(e.Ranks) + "; --rank-timeout 2h waits longer"
+	hint := e.Last.again(e.Ranks)
+	if !e.Last.Run.IsZero() {
+		hint += "; --rank-timeout 2h waits longer"
+	}
+	return hint
 }
 
 // ExitCode is the code of infrastructure that failed.
