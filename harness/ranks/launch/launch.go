@@ -155,21 +155,27 @@ func (j Job) watch(launcher *os.Process, ended <-chan struct{}) notice {
 	}
 }
 
-// end ends a job: the launcher ends the ranks if it can, within some seconds.
+// end ends a job: the launcher ends the ranks if it can, within some seconds. A stopped rank may
+// survive it and is killed. Handles taken before that never mean a later process with its number.
 func (j Job) end(launcher *os.Process, ended <-chan struct{}) {
+	host, _ := os.Hostname()
+	var here []*os.Process
+	for r := range j.Ranks {
+		if c, ok := readCard(j.Dir, r); ok && c.Host == host {
+			if p, err := os.FindProcess(c.PID); err == nil {
+				here = append(here, p)
+			}
+		}
+	}
 	_ = launcher.Signal(syscall.SIGTERM)
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
 		_ = launcher.Kill()
 	}
-	host, _ := os.Hostname()
-	for r := range j.Ranks { // a stopped process may survive its launcher
-		if c, ok := readCard(j.Dir, r); ok && c.Host == host {
-			if p, err := os.FindProcess(c.PID); err == nil {
-				_ = p.Kill()
-			}
-		}
+	for _, p := range here {
+		_ = p.Kill()
+		_ = p.Release()
 	}
 }
 
