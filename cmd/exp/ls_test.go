@@ -215,6 +215,9 @@ func TestLsNarrow(t *testing.T) {
 	if got := head("--cols", "config.algo.flowrl.beta"); strings.Contains(got, "took") || !strings.Contains(got, "beta") {
 		t.Errorf("got %q, want it with beta in place of took", got)
 	}
+	if got := head("--cols", "status,model"); strings.Count(got, "status") != 1 || strings.Count(got, "model") != 1 {
+		t.Errorf("got %q, want every column once", got)
+	}
 	for _, args := range [][]string{{"--fields", "run,xid,name,status,device,numerics,wall_s"}, {"-o", "wide"}} {
 		if got := head(args...); !strings.Contains(got, "took") {
 			t.Errorf("%v: got %q, want all that was asked for", args, got)

@@ -24,7 +24,9 @@ type runColumn struct {
 // every column. A narrow terminal drops the third result, the duration and the second
 // result, in this order, before it shortens a name.
 func (a *app) runTable(runs []store.Run, n int, extra []runColumn) cli.Table {
-	columns := slices.Concat(a.identityColumns(), a.resultColumns(runs), a.timeColumns(), extra)
+	columns := slices.Concat(a.identityColumns(), a.resultColumns(runs), a.timeColumns())
+	extra = withoutTwins(columns, extra)
+	columns = append(columns, extra...)
 	if slices.ContainsFunc(extra, func(c runColumn) bool { return c.Key != verifiedKey }) {
 		giveWay(columns[:len(columns)-len(extra)])
 	}
@@ -42,6 +44,17 @@ func (a *app) runTable(runs []store.Run, n int, extra []runColumn) cli.Table {
 		}
 	}
 	return t
+}
+
+// withoutTwins returns the extra columns that a table lacks. It shows the others in their usual place.
+func withoutTwins(columns, extra []runColumn) []runColumn {
+	return slices.DeleteFunc(extra, func(c runColumn) bool {
+		i := slices.IndexFunc(columns, func(d runColumn) bool { return d.Key == c.Key })
+		if i >= 0 {
+			columns[i].Wide, columns[i].Drop = false, 0
+		}
+		return i >= 0
+	})
 }
 
 // giveWay lets a narrow terminal drop default columns before the ones named by --cols: the
