@@ -1,24 +1,16 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
-	"sync"
 
 	"exp/cmd/exp/cli"
-	"exp/eval/grade"
-	"exp/eval/grade/extract"
+	"exp/eval/answers"
 	"exp/eval/grade/peer"
 	"exp/eval/task"
 	"exp/experiments/store"
@@ -73,79 +65,6 @@ func gradeCommand(a *app) *cli.Command {
 	}
 }
 
-// gradeRow is a row of input.
-type gradeRow struct {
-	ID         json.RawMessage `json:"id"`
-	Gold       goldAnswers     `json:"gold"`
-	Prediction *string         `json:"prediction"`
-	Response   *string         `json:"response"`
-	Kind       string          `json:"kind"`
-	Expected   *bool           `json:"expected"`
-	Tags       []string        `json:"tags"`
-}
-
-// goldAnswers is a text, a number, or a list of them; any one is right.
-type goldAnswers []string
-
-func (g *goldAnswers) UnmarshalJSON(data []byte) error {
-	list := []json.RawMessage{data}
-	if data[0] == '[' {
-		if err := json.Unmarshal(data, &list); err != nil {
-			return err
-		}
-	}
-	for _, raw := range list {
-		var s string
-		switch {
-		case raw[0] == '"':
-			if err := json.Unmarshal(raw, &s); err != nil {
-				return err
-			}
-		case raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9':
-			s = string(raw)
-		default:
-			return errors.New("gold is not a text, a number or a list of them")
-		}
-		*g = append(*g, s)
-	}
-	return nil
-}
-
-// gradeVerdict is a row of output.
-type gradeVerdict struct {
-	ID        json.RawMessage `json:"id"`
-	Correct   bool            `json:"correct"`
-	Sure      bool            `json:"sure"`
-	Extracted string          `json:"extracted"`
-	Reason    string          `json:"reason"`
-}
-
-// judge grades one row; the first matching gold answer counts.
-func (r *gradeRow) judge(g peer.Grader, strict bool) gradeVerdict {
-	var v grade.Verdict
-	for _, gold := range r.Gold {
-		var w grade.Verdict
-		switch {
-		case r.Response != nil:
-			w = g.Response(gold, *r.Response)
-		case r.Kind == "response":
-			w = g.Response(gold, *r.Prediction)
-		default:
-			w = g.Answer(gold, *r.Prediction)
-		}
-		if strict && !w.Sure {
-			w.Correct = false
-		}
-		if v.Reason == "" || w.Correct {
-			v = w
-		}
-		if v.Correct {
-			break
-		}
-	}
-	return gradeVerdict{r.ID, v.Correct, v.Sure, v.Extracted, v.Reason}
-}
-
 func (a *app) grade(c *cli.Context) error {
 	g, err := peer.ByName(c.String("grader"))
 	if err != nil {
@@ -163,9 +82,15 @@ func (a *app) grade(c *cli.Context) error {
 	}
 	defer in.Close()
 
-	var t tally
+	var t answers.Tally
 	write := func(w io.Writer) error {
-		return gradeRows(c.Context, in, w, &t, func(r *gradeRow) gradeVerdict { return r.judge(g, c.Bool("strict")) })
+		lines, err := answers.Grade(c.Context, in, w, &t, func(r *answers.Row) answers.Verdict {
+			return r.Judge(g, c.Bool("strict"))
+		})
+		if err != nil && err == c.Context.Err() {
+			return cli.Stoppedf(c.Context, "grading stopped after %d rows", lines)
+		}
+		return err
 	}
 	o := a.Out
 	if path := c.String("out"); path != "" {
@@ -175,7 +100,7 @@ func (a *app) grade(c *cli.Context) error {
 		o.W, o.Stream = a.Stderr, a.Stream(a.Stderr)
 	}
 	if err != nil {
-		var line *rowError
+		var line *answers.RowError
 		if errors.As(err, &line) {
 			f := cli.Failf(cli.ExitUsage, "%s: %w", c.String("in"), err)
 			f.Help = `a row is {"id": …, "gold": …, "prediction" or "response": …}`
@@ -183,16 +108,17 @@ func (a *app) grade(c *cli.Context) error {
 		}
 		return err
 	}
-	if t.rows["all"] == nil {
+	counts := t.Counts()
+	if len(counts) == 0 {
 		a.Warn("%s has no rows", c.String("in"))
 	}
-	if len(t.golds) > 0 && task.OwnGrader(g.Name) {
-		a.Warn("our grader does not understand %d gold answers and compares them as texts", t.unread)
-		for _, line := range t.golds {
-			a.Warn("  %s", line)
+	if len(t.Golds) > 0 && task.OwnGrader(g.Name) {
+		a.Warn("our grader does not understand %d gold answers and compares them as texts", t.Unread)
+		for _, r := range t.Golds {
+			a.Warn("  row %s: gold %q: %v", r.ID, r.Gold, r.Err)
 		}
 	}
-	return o.PrintTable(t.table())
+	return o.PrintTable(gradeTable(counts))
 }
 
 // endTurns returns our grader with texts cut at the special tokens of the tokenizer in dir.
@@ -207,10 +133,7 @@ func (a *app) endTurns(g peer.Grader, dir string) (peer.Grader, error) {
 	if err != nil {
 		return g, cli.Failf(cli.ExitNotFound, "--tokenizer: %w", err)
 	}
-	turns, response, answer := extract.NewTurns(special), g.Response, g.Answer
-	g.Response = func(gold, s string) grade.Verdict { return response(gold, turns.First(s)) }
-	g.Answer = func(gold, s string) grade.Verdict { return answer(gold, turns.First(s)) }
-	return g, nil
+	return answers.EndTurns(g, special), nil
 }
 
 func (a *app) openRows(path string) (io.ReadCloser, error) {
@@ -249,174 +172,20 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// rowError is a row that cannot be graded.
-type rowError struct {
-	line int
-	err  error
-}
-
-func (e *rowError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
-func (e *rowError) Unwrap() error { return e.err }
-
-// gradeBatch is how many rows are in memory at a time.
-const gradeBatch = 512
-
-// gradeRows grades on all cores, batch by batch; verdicts keep the order of the rows.
-func gradeRows(ctx context.Context, in io.Reader, out io.Writer, t *tally, judge func(*gradeRow) gradeVerdict) error {
-	r, w := bufio.NewReaderSize(in, 1<<16), bufio.NewWriter(out)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	for line, more := 0, true; more; {
-		if ctx.Err() != nil {
-			return cli.Stoppedf(ctx, "grading stopped after %d rows", line)
-		}
-		var rows []gradeRow
-		var err error
-		if rows, line, more, err = readRows(r, line); err != nil {
-			return err
-		}
-		verdicts := make([]gradeVerdict, len(rows))
-		var wg sync.WaitGroup
-		threads := runtime.GOMAXPROCS(0)
-		for k := range threads {
-			wg.Go(func() {
-				for i := k; i < len(rows); i += threads {
-					verdicts[i] = judge(&rows[i])
-				}
-			})
-		}
-		wg.Wait()
-		for i, v := range verdicts {
-			if err := enc.Encode(v); err != nil {
-				return err
-			}
-			t.add(&rows[i], v)
-			t.addGold(&rows[i])
-		}
-	}
-	return w.Flush()
-}
-
-// readRows reads up to gradeBatch rows after line, skipping blank lines.
-func readRows(r *bufio.Reader, line int) (rows []gradeRow, last int, more bool, err error) {
-	for len(rows) < gradeBatch {
-		text, err := r.ReadBytes('\n')
-		if err != nil && err != io.EOF {
-			return nil, line, false, err
-		}
-		line++
-		if text = bytes.TrimSpace(text); len(text) > 0 {
-			var row gradeRow
-			if err := json.Unmarshal(text, &row); err != nil {
-				return nil, line, false, &rowError{line, err}
-			}
-			switch {
-			case len(row.Gold) == 0:
-				return nil, line, false, &rowError{line, errors.New("no gold")}
-			case row.Prediction == nil && row.Response == nil:
-				return nil, line, false, &rowError{line, errors.New("neither prediction nor response")}
-			case len(row.ID) == 0:
-				row.ID = json.RawMessage("null")
-			}
-			rows = append(rows, row)
-		}
-		if err == io.EOF {
-			return rows, line, false, nil
-		}
-	}
-	return rows, line, true, nil
-}
-
-// tally counts verdicts by tag.
-type tally struct {
-	rows   map[string]*gradeCount
-	unread int      // rows whose gold answers our grader does not understand
-	golds  []string // the first of them, and why
-}
-
-// addGold counts a row whose gold answers are not understood.
-func (t *tally) addGold(r *gradeRow) {
-	var first error
-	for _, gold := range r.Gold {
-		err := grade.CheckGold(gold)
-		if err == nil {
-			return
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	if t.unread++; len(t.golds) < shownGolds {
-		t.golds = append(t.golds, fmt.Sprintf("row %s: gold %q: %v", r.ID, r.Gold[0], first))
-	}
-}
-
-type gradeCount struct{ n, correct, unsure, expected, agree, falsePositive, falseNegative int }
-
-func (t *tally) add(r *gradeRow, v gradeVerdict) {
-	if t.rows == nil {
-		t.rows = map[string]*gradeCount{}
-	}
-	tags := append([]string{"all"}, r.Tags...)
-	slices.Sort(tags)
-	for _, tag := range slices.Compact(tags) {
-		n := t.rows[tag]
-		if n == nil {
-			n = &gradeCount{}
-			t.rows[tag] = n
-		}
-		n.n++
-		if v.Correct {
-			n.correct++
-		}
-		if !v.Sure {
-			n.unsure++
-		}
-		if r.Expected == nil {
-			continue
-		}
-		n.expected++
-		switch {
-		case *r.Expected == v.Correct:
-			n.agree++
-		case v.Correct:
-			n.falsePositive++
-		default:
-			n.falseNegative++
-		}
-	}
-}
-
-// table has one row per tag, the most frequent first. Agreement counts rows with expected.
-func (t *tally) table() cli.Table {
+// gradeTable has a row for each tag. Agreement counts rows with expected.
+func gradeTable(counts []*answers.Count) cli.Table {
 	out := cli.Table{Schema: "exp.grade/1", Columns: []cli.Column{
 		{Key: "tag", ID: true}, {Key: "rows"}, {Key: "correct"}, {Key: "unsure"}, {Key: "labelled"}, {Key: "agree"},
 		{Key: "agreement", Digits: 4}, {Key: "false_positives", Title: "false +"},
 		{Key: "false_negatives", Title: "false -"},
 	}}
-	var tags []string
-	for tag := range t.rows {
-		tags = append(tags, tag)
-	}
-	slices.SortFunc(tags, func(x, y string) int {
-		switch {
-		case x == "all":
-			return -1
-		case y == "all":
-			return 1
-		case t.rows[x].n != t.rows[y].n:
-			return t.rows[y].n - t.rows[x].n
+	for _, n := range counts {
+		var agreement any
+		if share, ok := n.Agreement(); ok {
+			agreement = share
 		}
-		return strings.Compare(x, y)
-	})
-	for _, tag := range tags {
-		n := t.rows[tag]
-		var share any
-		if n.expected > 0 {
-			share = float64(n.agree) / float64(n.expected)
-		}
-		out.Rows = append(out.Rows, []any{tag, n.n, n.correct, n.unsure, n.expected, n.agree, share, n.falsePositive,
-			n.falseNegative})
+		out.Rows = append(out.Rows, []any{n.Tag, n.Rows, n.Correct, n.Unsure, n.Labelled, n.Agree, agreement,
+			n.FalsePositive, n.FalseNegative})
 	}
 	return out
 }

@@ -1,0 +1,117 @@
+package answers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/eval/grade/peer"
+)
+
+const rows = `{"id": "a", "gold": "\\frac{1}{2}", "prediction": "0.5", "expected": true, "tags": ["core", "decimal", "core"]}
+{"id": 2, "gold": 42, "response": "So \\boxed{41}.", "expected": true, "tags": ["core"]}
+
+{"id": "c", "gold": ["7", "8"], "prediction": "so \\boxed{8}", "kind": "response", "expected": false}
+{"gold": "12 squared", "prediction": "144"}
+`
+
+// own judges with our grader.
+func own(t *testing.T) func(*Row) Verdict {
+	t.Helper()
+	g, err := peer.ByName("exp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(r *Row) Verdict { return r.Judge(g, false) }
+}
+
+// TestGrade: each row has a verdict in its place, and counts under each of its tags once.
+func TestGrade(t *testing.T) {
+	var out strings.Builder
+	var tally Tally
+	lines, err := Grade(context.Background(), strings.NewReader(rows), &out, &tally, own(t))
+	if err != nil || lines != 6 {
+		t.Fatalf("%d lines, %v", lines, err)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		var v Verdict
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %v", v.ID, v.Correct))
+	}
+	if want := []string{`"a" true`, "2 false", `"c" true`, "null false"}; !slices.Equal(got, want) {
+		t.Errorf("verdicts %q, want %q", got, want)
+	}
+	var counts []Count
+	for _, c := range tally.Counts() {
+		c.Unsure = 0 // the grader's own tests check how sure it is
+		counts = append(counts, *c)
+	}
+	want := []Count{
+		{Tag: "all", Rows: 4, Correct: 2, Labelled: 3, Agree: 1, FalsePositive: 1, FalseNegative: 1},
+		{Tag: "core", Rows: 2, Correct: 1, Labelled: 2, Agree: 1, FalseNegative: 1},
+		{Tag: "decimal", Rows: 1, Correct: 1, Labelled: 1, Agree: 1},
+	}
+	if !slices.Equal(counts, want) {
+		t.Errorf("counts %+v\nwant %+v", counts, want)
+	}
+	if tally.Unread != 1 || len(tally.Golds) != 1 || tally.Golds[0].Gold != "12 squared" || tally.Golds[0].Err == nil {
+		t.Errorf("%d unread gold answers: %+v", tally.Unread, tally.Golds)
+	}
+}
+
+// TestGradeBatches: verdicts of several batches keep the order of the rows, and few unread gold answers are kept.
+func TestGradeBatches(t *testing.T) {
+	const n = 2*batch + 1
+	var in, out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&in, `{"id": %d, "gold": "1 squared", "prediction": "1"}`+"\n", i)
+	}
+	var tally Tally
+	judge := func(r *Row) Verdict { return Verdict{ID: r.ID, Correct: true} }
+	if _, err := Grade(context.Background(), strings.NewReader(in.String()), &out, &tally, judge); err != nil {
+		t.Fatal(err)
+	}
+	i := 0
+	for line := range strings.Lines(out.String()) {
+		if want := fmt.Sprintf(`{"id":%d,`, i); !strings.HasPrefix(line, want) {
+			t.Fatalf("row %d is %s", i, line)
+		}
+		i++
+	}
+	if i != n || tally.Counts()[0].Unsure != n || tally.Unread != n || len(tally.Golds) != unreadKept {
+		t.Errorf("%d rows of %d, %d unread, %d kept", i, n, tally.Unread, len(tally.Golds))
+	}
+}
+
+func TestGradeErrors(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var line *RowError
+	_, err := Grade(ctx, strings.NewReader(rows+"{oops"), &strings.Builder{}, &Tally{}, own(t))
+	if !errors.As(err, &line) || line.Line != 6 {
+		t.Errorf("a row that is not JSON: %v", err)
+	}
+	cancel()
+	if _, err = Grade(ctx, strings.NewReader(rows), &strings.Builder{}, &Tally{}, own(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestEndTurns: an answer ends at the first special token.
+func TestEndTurns(t *testing.T) {
+	g, err := peer.ByName("exp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := `So \boxed{7}.[STOP] And \boxed{8}.`
+	row := Row{Gold: Golds{"7"}, Response: &text}
+	if row.Judge(g, false).Correct || !row.Judge(EndTurns(g, []string{"[STOP]"}), false).Correct {
+		t.Errorf("whole: %v; up to the token: %v", row.Judge(g, false), row.Judge(EndTurns(g, []string{"[STOP]"}), false))
+	}
+}
