@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"exp/experiments/store"
 )
 
 // A search runs its trials with one start, ranks them, and is continued by a longer one.
@@ -71,26 +69,6 @@ func TestSearchTellsExperimentsApart(t *testing.T) {
 	for _, row := range got.Data {
 		if row["seeds"] != "0-1" {
 			t.Errorf("seeds %v", row["seeds"])
-		}
-	}
-}
-
-// Equal scores say nothing about their spread; a trial that stopped or lacks a score ranks behind.
-func TestTrialScores(t *testing.T) {
-	done, stopped := store.Run{Status: store.Done}, store.Run{Status: store.Stopped}
-	trials := []*trial{
-		{runs: []store.Run{done, done}, seeds: []float64{0.5, 0.5}, lo: 0.4, hi: 0.6},
-		{runs: []store.Run{done, done}, seeds: []float64{0.4, 0.6}},
-		{runs: []store.Run{done, stopped}, seeds: []float64{0.9, 0.9}},
-		{runs: []store.Run{done, done}, seeds: []float64{0.9}},
-		{runs: []store.Run{done}},
-		{runs: []store.Run{done}, seeds: []float64{0.3}, lo: 0.2, hi: 0.4},
-	}
-	interval, rank := []bool{false, true, false, true, true, true}, []int{0, 0, 1, 1, 2, 0}
-	for i, tr := range trials {
-		tr.sum()
-		if tr.rank() != rank[i] || math.IsNaN(tr.lo) == interval[i] {
-			t.Errorf("trial %d: rank %d, %v to %v", i, tr.rank(), tr.lo, tr.hi)
 		}
 	}
 }
