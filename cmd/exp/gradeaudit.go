@@ -9,7 +9,6 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
-	"exp/experiments/query"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/audit"
@@ -29,7 +28,7 @@ func (a *app) auditRun(c *cli.Context, db *store.DB) error {
 	if run.Task != "math" {
 		return cli.Failf(cli.ExitUsage, "run %s is of %s: %w", run.RID.Short(), run.Task, audit.ErrNoMathematics)
 	}
-	o := audit.Options{Scope: recorded.TrainSuite, Graders: runGraders(c.Context, db, run)}
+	o := audit.Options{Scope: recorded.TrainSuite, Graders: audit.GradersOf(c.Context, db, run)}
 	if g := c.String("grader"); c.IsSet("grader") && !slices.Contains(o.Graders, g) {
 		o.Graders = append(o.Graders, g)
 	}
@@ -50,39 +49,6 @@ func (a *app) auditRun(c *cli.Context, db *store.DB) error {
 	}
 	a.noteAudit(report, o)
 	return a.Out.PrintTable(auditTable(report, a.Out.Stream.Unicode))
-}
-
-// runGraders names the graders of a run's rewards and of its evaluations.
-func runGraders(ctx context.Context, db *store.DB, run store.Run) []string {
-	var list []string
-	add := func(v any) {
-		if name, ok := v.(string); ok && name != "" && !slices.Contains(list, name) {
-			list = append(list, name)
-		}
-	}
-	add(configValue(ctx, db, run, "task.math.grader"))
-	switch graders := configValue(ctx, db, run, "eval.final.graders").(type) {
-	case []any:
-		for _, g := range graders {
-			add(g)
-		}
-	case string:
-		add(graders)
-	}
-	return list
-}
-
-// configValue is a value of a run's configuration; nil if it has none.
-func configValue(ctx context.Context, db *store.DB, run store.Run, key string) any {
-	field, err := query.ParseField("config." + key)
-	if err != nil {
-		return nil
-	}
-	runs, values, err := db.RunFields(ctx, store.RunQuery{IDPrefix: run.RID.String()}, []store.Field{field})
-	if err != nil || len(runs) != 1 {
-		return nil
-	}
-	return values[0][0]
 }
 
 // noteAudit says how much was audited, and how, and what was left out.

@@ -185,7 +185,7 @@ func explainNone(ctx context.Context, s recorded.Completions) error {
 
 // configNumber is a number of a run's configuration.
 func configNumber(ctx context.Context, db *store.DB, run store.Run, key string) (float64, bool) {
-	v, ok := configValue(ctx, db, run, key).(float64)
+	v, ok := recorded.ConfigValue(ctx, db, run, key).(float64)
 	return v, ok
 }
 
