@@ -82,6 +82,8 @@ func forbidden(from, to string) string {
 		return "train knows no sandbox"
 	case layer == "eval" && target == "train" && to != "train/rollout":
 		return "eval imports only train/rollout from train"
+	case layer == "cmd" && graderRank(to) >= 0:
+		return "commands grade through eval/answers, eval/task and harness"
 	case layer == "reports" && !slices.Contains([]string{"eval", "eval/stat", "harness/config", "harness/metric"}, to):
 		return "reports read experiments, eval, eval/stat, harness/config and harness/metric, nothing that trains"
 	}
