@@ -21,7 +21,7 @@ import (
 // Studies on a real Slurm of one node, which a script starts in a directory. Each test
 // disturbs its study in one way; the runs must have the bits of undisturbed ones.
 
-// slurmNode starts the Slurm. Without all, the test needs EXP_TEST_ALL: Slurm takes 11 s or
+// slurmNode starts the Slurm. Without always, the test needs EXP_TEST_ALL: Slurm takes 11 s or
 // more to start a job again.
 func slurmNode(t *testing.T, always bool) {
 	t.Helper()

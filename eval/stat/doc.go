@@ -6,7 +6,7 @@
 //
 //	n, c      samples of one problem, and how many of them are correct
 //	cluster   problems that must not be counted independently of each other;
-//	          G clusters. A problem without a cluster is a cluster.
+//	          G clusters. A problem without a cluster forms a cluster alone.
 //	level     coverage of an interval, 0.95 for 95 %
 //
 // COVERAGE.md shows how often the intervals hold and the tests err; coverage_test.go repeats that study.

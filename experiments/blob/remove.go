@@ -88,8 +88,8 @@ func (d *Dir) Quarantine(digest ident.Digest, now time.Time) (string, error) {
 	return to, nil
 }
 
-// renew sets a blob's time to now: gc then spares it until a run has recorded it. It
-// returns false if the blob no longer exists.
+// renew sets a blob's time to now: gc then spares it for an hour (keep.Grace), in which a
+// run can record it. It returns false if the blob no longer exists.
 func (d *Dir) renew(digest ident.Digest) bool {
 	now := time.Now()
 	err := os.Chtimes(d.Path(digest), now, now)

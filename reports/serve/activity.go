@@ -9,7 +9,7 @@ import (
 	"exp/experiments/store"
 )
 
-// activityEvery is how often the page of a run looks what the run is doing.
+// activityEvery is how often the page of a run checks what the run is doing.
 const activityEvery = time.Second
 
 // activityPhases says what the phases of a training step do, and with what.
