@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -71,10 +72,35 @@ func TestManyOpenPairs(t *testing.T) {
 	}
 	m.Name = "pass@1"
 	list = s.sentences(&compare.Suite{Metrics: []compare.Metric{*m}})
-	want := "No difference shown in accuracy (pass@1) for 9 of 10 pairs of arms, 3 of them underpowered: means from 0.200 of a " +
-		"to 0.300 of b. True differences of 0.050 to 0.200, depending on the pair, would be found 80\u202f% of the time."
+	want := "No difference shown in accuracy (pass@1) for 9 of 10 pairs of arms, 3 of them underpowered: means at most 0.100 " +
+		"apart (a and b). True differences of 0.050 to 0.200, depending on the pair, would be found 80\u202f% of the time."
 	if len(list) != 3 || list[1].String() != want || !strings.HasPrefix(list[0].String(), "d is better than e") {
 		t.Errorf("%q, want %q in the middle", list, want)
+	}
+}
+
+// The sentence on many pairs leaves the pair with a difference out, and counts those without a
+// detectable difference.
+func TestOpenPairs(t *testing.T) {
+	s := &source{arms: []*arm{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	m := passAt4([2]float64{.1, .9}, [2]float64{.1, .2}, [2]float64{.1, .25})
+	m.Arms[1].Mean = nil
+	near, nan, mde := 0.125, math.NaN(), 0.05
+	m.Pairs = make([]compare.Pair, 4)
+	for _, c := range []struct {
+		open []compare.Pair
+		want string
+	}{
+		{[]compare.Pair{{A: 0, B: 1, Delta: &nan, MDE: &mde}, {A: 2, B: 1, Delta: &near, MDE: &mde}, {A: 0, B: 2}},
+			"No difference shown in pass@4 for 3 of 4 pairs of arms: means at most 0.125 apart (c and b). " +
+				"A true difference of 0.050 would be found 80\u202f% of the time. " +
+				"For 1 pair the detectable difference is unknown: the differences do not vary."},
+		{[]compare.Pair{{A: 0, B: 1}, {A: 0, B: 2}}, "No difference shown in pass@4 for 2 of 4 pairs of arms. " +
+			"The differences do not vary, so the detectable difference is unknown."},
+	} {
+		if got := s.openPairs(m, c.open).String(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
 	}
 }
 

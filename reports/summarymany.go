@@ -13,14 +13,19 @@ import (
 // mostOpen is how many pairs without a shown difference get a sentence each: more are one sentence.
 const mostOpen = 6
 
-// openPairs says of many pairs that no difference is shown, how far the arms' means are apart, and
-// what a difference would have to be.
+// openPairs says of many pairs that no difference is shown, how far the means of a pair are apart at
+// most, and what a difference would have to be.
 func (s *source) openPairs(m *compare.Metric, open []compare.Pair) line {
 	digits := digitsOf(m)
 	value := func(v float64) string { return fixed(v, fine(v, digits)) }
 	weak, unknown := 0, 0
 	least, most := math.Inf(1), math.Inf(-1)
-	for _, p := range open {
+	var far *compare.Pair // nil: no pair has a difference
+	for i, p := range open {
+		delta := math.Abs(valueOf(p.Delta))
+		if !math.IsNaN(delta) && (far == nil || delta > math.Abs(*far.Delta)) {
+			far = &open[i]
+		}
 		if p.Verdict == compare.Underpowered {
 			weak++
 		}
@@ -29,15 +34,6 @@ func (s *source) openPairs(m *compare.Metric, open []compare.Pair) line {
 			continue
 		}
 		least, most = min(least, *p.MDE), max(most, *p.MDE)
-	}
-	low, high := 0, 0
-	for i := range m.Arms {
-		if valueOf(m.Arms[i].Mean) < valueOf(m.Arms[low].Mean) {
-			low = i
-		}
-		if valueOf(m.Arms[i].Mean) > valueOf(m.Arms[high].Mean) {
-			high = i
-		}
 	}
 	count := func(n, of int) string {
 		if n == of {
@@ -51,11 +47,22 @@ func (s *source) openPairs(m *compare.Metric, open []compare.Pair) line {
 		number := strings.Replace(count(weak, len(open)), "all", "all of", 1)
 		l = l.with(span{Text: fmt.Sprintf(", %s them underpowered", number)})
 	}
-	l = l.with(span{Text: ": means from " + value(valueOf(m.Arms[low].Mean)) + " of "}, s.arms[low].span(),
-		span{Text: " to " + value(valueOf(m.Arms[high].Mean)) + " of "}, s.arms[high].span(), span{Text: "."})
+	if far != nil {
+		l = l.with(span{Text: ": means at most " + value(math.Abs(*far.Delta)) + " apart ("}, s.arms[far.A].span(),
+			span{Text: " and "}, s.arms[far.B].span(), span{Text: ")"})
+	}
+	l = l.with(span{Text: "."})
 	if unknown == len(open) {
 		return l.with(span{Text: " The differences do not vary, so the detectable difference is unknown."})
 	}
-	return l.with(span{Text: fmt.Sprintf(" True differences of %s to %s, depending on the pair, would be found "+
-		"80\u202f%% of the time.", value(least), value(most))})
+	text := fmt.Sprintf(" A true difference of %s would be found", value(most))
+	if value(least) != value(most) {
+		text = fmt.Sprintf(" True differences of %s to %s, depending on the pair, would be found", value(least), value(most))
+	}
+	text += " 80\u202f% of the time."
+	if unknown > 0 {
+		text += fmt.Sprintf(" For %s the detectable difference is unknown: the differences do not vary.",
+			quantity.Plural(unknown, "pair"))
+	}
+	return l.with(span{Text: text})
 }
