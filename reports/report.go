@@ -336,7 +336,7 @@ func (s *source) facts() []fact {
 	for i, a := range s.arms {
 		runs += len(a.Runs)
 		switch {
-		case i > 0 && len(s.arms) > mostPairs: // a line each
+		case i > 0 && len(s.arms) > mostArms: // a line each
 			arms = arms.with(span{Text: " "})
 		case i > 0:
 			arms = arms.with(span{Text: ", "})

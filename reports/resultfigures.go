@@ -267,7 +267,7 @@ func (s *source) forests() []drawing {
 	for _, suite := range s.result.Suites {
 		for i := range suite.Metrics {
 			m := &suite.Metrics[i]
-			if !m.Tested || len(s.arms) > mostPairs && allEqual(m) {
+			if !m.Tested || len(s.arms) > mostArms && allEqual(m) {
 				continue
 			}
 			f := forests[m.Unit]
@@ -296,7 +296,7 @@ func (s *source) forest(unit string) *figure.Forest {
 		About: "Difference between two arms on the same problems, first minus second"},
 		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) +
 			" %, without Holm's correction; p Holm includes it"}
-	if len(s.arms) > mostPairs && s.result.Baseline < 0 {
+	if len(s.arms) > mostArms && s.result.Baseline < 0 {
 		f.About += ". Only pairs with each metric's best arm; the tables have all"
 	}
 	if len(s.arms) == 2 {
@@ -317,13 +317,13 @@ func unitWord(unit string) string {
 	return unit
 }
 
-// mostPairs is the most arms for which a forest plot shows every pair.
-const mostPairs = 4
+// mostArms is the most arms for which a forest plot shows every pair.
+const mostArms = 4
 
 // forestPairs returns the pairs of a metric to draw: with many arms and no baseline, those with
 // the best arm, which the caption says.
 func (s *source) forestPairs(m *compare.Metric) []compare.Pair {
-	if len(s.arms) <= mostPairs || s.result.Baseline >= 0 {
+	if len(s.arms) <= mostArms || s.result.Baseline >= 0 {
 		return m.Pairs
 	}
 	best, top := 0, math.Inf(-1)
