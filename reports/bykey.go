@@ -7,9 +7,6 @@ import (
 	"exp/reports/figure"
 )
 
-// tens is the least ratio of the greatest to the smallest value for a logarithmic axis.
-const tens = 10
-
 // keyFigure draws the accuracy of arms that differ in one key of numbers against that key; none if
 // they differ in other things.
 func (s *source) keyFigure(suite scoredSuite) []drawing {
@@ -26,7 +23,7 @@ func (s *source) keyFigure(suite scoredSuite) []drawing {
 	for _, v := range values {
 		low, high = min(low, v), max(high, v)
 	}
-	f.X.Log = low > 0 && high/low >= tens
+	f.X.Log = low > 0 && high/low >= figure.Tens
 	estimates := suite.metric("pass@1")
 	for i, a := range s.arms {
 		drawn := figure.ScatterArm{Name: a.label, X: figure.Point(values[i]), Y: estimates[i]}

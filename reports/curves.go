@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -152,7 +151,7 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 	}
 	var without []string
 	longest := 0
-	f.Y.Log = f.Y.Log || manyTens(arms, k.Metric, m.Unit)
+	f.Y.Log = f.Y.Log || m.Unit != metric.Share && figure.ManyTens(valuesOf(arms, k.Metric))
 	for _, a := range arms {
 		drawn := figure.Arm{Name: a.label}
 		for _, r := range a.Runs {
@@ -185,26 +184,15 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 	return f
 }
 
-// manyTens reports whether the arms' values are so far apart that only a logarithmic axis
-// shows all: none negative, few zero, the largest median of an arm at least 10 times the smallest.
-func manyTens(arms []*arm, name, unit string) bool {
-	least, most := math.Inf(1), 0.0
-	for _, a := range arms {
-		var values []float64
+// valuesOf returns the values of a metric for each arm.
+func valuesOf(arms []*arm, name string) [][]float64 {
+	lists := make([][]float64, len(arms))
+	for i, a := range arms {
 		for _, r := range a.Runs {
-			values = append(values, r.curves[name].Values...)
+			lists[i] = append(lists[i], r.curves[name].Values...)
 		}
-		if len(values) == 0 {
-			continue
-		}
-		slices.Sort(values)
-		median := values[len(values)/2]
-		if !(values[0] >= 0 && values[len(values)/10] > 0) {
-			return false
-		}
-		least, most = min(least, median), max(most, median)
 	}
-	return unit != metric.Share && most >= 10*least
+	return lists
 }
 
 // sameCurves reports whether two metrics have the same values at the same steps in all runs.

@@ -3,8 +3,6 @@ package reports
 import (
 	"strings"
 	"testing"
-
-	"exp/experiments/store"
 )
 
 func TestNameArms(t *testing.T) {
@@ -24,32 +22,6 @@ func TestNameArms(t *testing.T) {
 		note := nameArms(arms)
 		if got := strings.Join(labels(arms), " "); got != c.want || !strings.Contains(note, c.note) || (note == "") != (c.note == "") {
 			t.Errorf("%s: %s (%s); want %s (%s)", c.names, got, note, c.want, c.note)
-		}
-	}
-}
-
-func withCurve(name string, values ...float64) *arm {
-	r := &run{curves: map[string]store.Curve{"m": {Values: values}}}
-	return &arm{Name: name, Runs: []*run{r}}
-}
-
-func TestManyTens(t *testing.T) {
-	small, large := withCurve("a", 1, 2, 3), withCurve("b", 20, 30, 40)
-	for _, c := range []struct {
-		arms []*arm
-		unit string
-		want bool
-	}{
-		{[]*arm{small, large}, "", true},
-		{[]*arm{small, large}, "share", false},
-		{[]*arm{small, withCurve("c", 3, 4, 5)}, "", false},
-		{[]*arm{small, large, withCurve("d", 0, 1)}, "", false},                           // zero has no place on a log axis
-		{[]*arm{small, large, withCurve("d", 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)}, "", true}, // but one of many does no harm
-		{[]*arm{small, large, withCurve("d", -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)}, "", false},
-		{[]*arm{withCurve("e", 1, 100, 10000)}, "", false}, // one arm's outliers
-	} {
-		if got := manyTens(c.arms, "m", c.unit); got != c.want {
-			t.Errorf("%d arms, %q: %v, want %v", len(c.arms), c.unit, got, c.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package figure
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,28 @@ type Axis struct {
 	// first values would flatten all others.
 	Cut   bool
 	Least float64
+}
+
+// Tens is the least ratio of the greatest to the smallest value for a logarithmic axis.
+const Tens = 10
+
+// ManyTens reports whether the lists of values, one for each arm, are so far apart that only a
+// logarithmic axis shows all: none negative, few zero, the largest median of an arm at least Tens
+// times the smallest.
+func ManyTens(lists [][]float64) bool {
+	least, most := math.Inf(1), 0.0
+	for _, values := range lists {
+		if len(values) == 0 {
+			continue
+		}
+		values = slices.Sorted(slices.Values(values))
+		median := values[len(values)/2]
+		if !(values[0] >= 0 && values[len(values)/10] > 0) {
+			return false
+		}
+		least, most = min(least, median), max(most, median)
+	}
+	return most >= Tens*least
 }
 
 func (a Axis) title() string {

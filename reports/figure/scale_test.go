@@ -180,3 +180,30 @@ func TestCutAxis(t *testing.T) {
 		t.Errorf("caption %q lacks %q", f.Caption, want)
 	}
 }
+
+func TestManyTens(t *testing.T) {
+	small, large := []float64{1, 2, 3}, []float64{40, 20, 30}
+	for _, c := range []struct {
+		lists [][]float64
+		want  bool
+	}{
+		{[][]float64{small, large}, true},
+		{[][]float64{small, nil, large}, true}, // an arm without the metric says nothing
+		{[][]float64{nil}, false},
+		{[][]float64{small, {3, 4, 5}}, false},
+		{[][]float64{{1, 1, 1}, {10, 10, 10}}, true},
+		{[][]float64{{1, 1, 1}, {9, 9, 9}}, false},
+		{[][]float64{small, large, {0, 1}}, false},                           // zero has no place on a log axis
+		{[][]float64{small, large, {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}, true}, // but one of many does no harm
+		{[][]float64{small, large, {-1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}, false},
+		{[][]float64{small, large, {math.NaN(), 1, 1}}, false},
+		{[][]float64{{1, 100, 10000}}, false}, // one arm's outliers
+	} {
+		if got := ManyTens(c.lists); got != c.want {
+			t.Errorf("%v: %v, want %v", c.lists, got, c.want)
+		}
+	}
+	if large[0] != 40 {
+		t.Error("it sorted the caller's values")
+	}
+}

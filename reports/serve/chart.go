@@ -78,13 +78,21 @@ func lastValues(arms []arm, drawn []figure.Arm) (list []lastValue) {
 }
 
 // focused returns the arms whose bands are drawn where all of them would hide the lines: the first
-// of order, and the two that end best if a direction is better.
-func focused(order []string, arms []figure.Arm, better eval.Direction) []string {
-	list := slices.Clone(order[:min(1, len(order))])
-	best := slices.DeleteFunc(slices.Clone(arms), func(a figure.Arm) bool { return slices.Contains(list, a.Name) })
+// of order that has a line, and the two that end best if a direction is better. An arm that diverged
+// ends at no number, and is not one of the best.
+func focused(order []string, arms []figure.Arm, better eval.Direction) (list []string) {
+	for _, name := range order {
+		if slices.ContainsFunc(arms, func(a figure.Arm) bool { return a.Name == name }) {
+			list = append(list, name)
+			break
+		}
+	}
 	if better != eval.Up && better != eval.Down {
 		return list
 	}
+	best := slices.DeleteFunc(slices.Clone(arms), func(a figure.Arm) bool {
+		return slices.Contains(list, a.Name) || math.IsNaN(lastMean(a))
+	})
 	slices.SortStableFunc(best, func(a, b figure.Arm) int {
 		if better == eval.Down {
 			a, b = b, a
@@ -106,24 +114,13 @@ func lastMean(a figure.Arm) float64 {
 	return sum / float64(len(a.Seeds))
 }
 
-// manyTens reports whether the arms' values are so far apart that only a logarithmic axis shows all:
-// none negative, few zero, the largest median of an arm at least 10 times the smallest.
-func manyTens(arms []figure.Arm) bool {
-	least, most := math.Inf(1), 0.0
-	for _, a := range arms {
-		var values []float64
+// valuesOf returns the values of each arm.
+func valuesOf(arms []figure.Arm) [][]float64 {
+	lists := make([][]float64, len(arms))
+	for i, a := range arms {
 		for _, seed := range a.Seeds {
-			values = append(values, seed.Y...)
+			lists[i] = append(lists[i], seed.Y...)
 		}
-		if len(values) == 0 {
-			continue
-		}
-		slices.Sort(values)
-		median := values[len(values)/2]
-		if !(values[0] >= 0 && values[len(values)/10] > 0) {
-			return false
-		}
-		least, most = min(least, median), max(most, median)
 	}
-	return most >= 10*least
+	return lists
 }

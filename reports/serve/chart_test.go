@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -21,5 +22,15 @@ func TestFocused(t *testing.T) {
 		if got := focused([]string{"a", "b"}, arms, better); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", better, got, want)
 		}
+	}
+	// An arm that diverged is not one of the best, and the first arm lacks this metric.
+	arms = []figure.Arm{line("b", 5), line("c", math.NaN()), line("d", 4, math.NaN()), line("e", 7), line("f", 6)}
+	for better, want := range map[eval.Direction][]string{eval.Up: {"b", "e", "f"}, eval.Down: {"b", "f", "e"}} {
+		if got := focused([]string{"a", "b"}, arms, better); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", better, got, want)
+		}
+	}
+	if got := focused([]string{"a"}, nil, eval.Up); got != nil {
+		t.Errorf("no arm has the metric: %v", got)
 	}
 }

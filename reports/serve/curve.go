@@ -234,7 +234,7 @@ func (p plotted) curve(name string, arms []figure.Arm) figure.Curve {
 	case "0":
 		f.Y.Log = false
 	default:
-		f.Y.Log = f.Y.Log || !f.Y.Share && manyTens(arms)
+		f.Y.Log = f.Y.Log || !f.Y.Share && figure.ManyTens(valuesOf(arms))
 	}
 	longest, fewest := 0, math.MaxInt
 	for _, a := range arms {
