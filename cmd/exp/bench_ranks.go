@@ -57,6 +57,10 @@ func (a *app) benchRanks(c *cli.Context, args []string) error {
 		return cli.Usagef("bench: %w", err)
 	}
 	if a.rankBench == nil {
+		launcher, err := a.checkMPI()
+		if err != nil {
+			return err
+		}
 		parent := ""
 		if a.Getenv("SLURM_JOB_ID") != "" {
 			parent = "." // which all machines see
@@ -66,7 +70,7 @@ func (a *app) benchRanks(c *cli.Context, args []string) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		return a.launchJob(c, benchRankWord, n, dir, benchRanksTimeout)
+		return a.launchJob(c, launcher, benchRankWord, n, dir, benchRanksTimeout)
 	}
 	d, err := a.benchDevice(c)
 	if err != nil {

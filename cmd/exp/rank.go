@@ -76,7 +76,8 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 	if err != nil {
 		return true, err
 	}
-	if err := a.checkMPI(); err != nil {
+	launcher, err := a.checkMPI()
+	if err != nil {
 		return true, err
 	}
 	store, _, err := a.FindStore()
@@ -92,29 +93,24 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 		return true, err
 	}
 	defer os.RemoveAll(dir)
-	return true, a.launchJob(c, rankWord, n, dir, timeout)
+	return true, a.launchJob(c, launcher, rankWord, n, dir, timeout)
 }
 
-// checkMPI returns an error if this machine cannot launch ranks.
-func (a *app) checkMPI() error {
-	if _, err := launch.Find(a.Getenv); err != nil {
-		return err
+// checkMPI returns the launcher of ranks, or an error if this machine cannot launch any.
+func (a *app) checkMPI() (launcher launch.Launcher, err error) {
+	if launcher, err = launch.Find(a.Getenv); err != nil {
+		return launcher, err
 	}
-	_, err := mpi.Load(a.Getenv(mpiVariable))
-	return err
+	_, err = mpi.Load(a.Getenv(mpiVariable))
+	return launcher, err
 }
 
 // launchJob executes this command on n ranks that begin with a word and leave their cards in
 // dir.
-func (a *app) launchJob(c *cli.Context, word string, n int, dir string, timeout time.Duration) error {
-	if err := a.checkMPI(); err != nil {
-		return err
-	}
-	launcher, err := launch.Find(a.Getenv)
+func (a *app) launchJob(c *cli.Context, launcher launch.Launcher, word string, n int, dir string,
+	timeout time.Duration) error {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return err
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
 	program, err := os.Executable()
