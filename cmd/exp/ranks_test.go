@@ -124,7 +124,11 @@ func TestRanksLost(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	want := unbroken(t, disturbed...)
-	for done := 0; done < faults && !t.Failed(); {
+	done := 0
+	for tries := 0; done < faults && !t.Failed(); tries++ {
+		if tries == 10*faults {
+			t.Fatalf("%d of %d signals came after the end of the run", tries-done, tries)
+		}
 		f := rankLoss{signal: syscall.SIGKILL, ranks: 2 + r.IntN(3)}
 		f.rank, f.after = r.IntN(f.ranks), time.Duration(r.IntN(1500))*time.Millisecond
 		f.then = 1 + (f.ranks+r.IntN(3))%4
