@@ -100,7 +100,8 @@ func collectCommand(a *app) *cli.Command {
 		ArgsUsage: "SPOOL",
 		Description: "Imports the bundle of each run that is done and that the store lacks. Collecting twice " +
 			"changes nothing. If two jobs made one stage with different bits, that is a divergence: it imports " +
-			"nothing of the second, and exits with code 5.",
+			"nothing of the second, and exits with code 5. A bundle that it cannot import does not hold up the " +
+			"others: it imports them, and then ends with the error.",
 		UsageText: "exp collect /shared/spool # then exp ls, exp compare, exp report",
 		Action: cli.WithArgs(1, 1, func(c *cli.Context, args []string) error {
 			spool, err := spoolDir(args[0])
@@ -115,20 +116,32 @@ func collectCommand(a *app) *cli.Command {
 }
 
 func (a *app) collectJobs(ctx context.Context, db *store.DB, spool cluster.Spool) error {
-	done, err := cluster.Collect(ctx, db, spool)
+	done, err := a.collectDone(ctx, db, spool)
+	if err == nil {
+		err = done.Err()
+	}
 	if err != nil {
 		return err
-	}
-	for _, j := range done.Added {
-		a.Note("%s  collected", j.Name)
-	}
-	for _, j := range done.Waiting {
-		a.Warn("%s is done, but waits for the run whose stages it reuses", j.Name)
 	}
 	data := map[string]any{"added": len(done.Added), "waiting": len(done.Waiting), "left": done.Left}
 	return a.Out.PrintText("exp.collect/1", data, "%s collected, %d not done\n",
 		quantity.Plural(len(done.Added), "run"), done.Left+len(done.Waiting))
 }
+
+// collectDone imports what jobs have finished, and says which runs it added and which wait.
+func (a *app) collectDone(ctx context.Context, db *store.DB, spool cluster.Spool) (*cluster.Collected, error) {
+	done, err := cluster.Collect(ctx, db, spool)
+	for _, j := range done.Added {
+		a.Note("%s  collected", j.Name)
+	}
+	for _, j := range done.Waiting {
+		a.Warn("%s %s", j.Name, waitingText)
+	}
+	return done, err
+}
+
+// waitingText says why a run that is done is not in the store.
+const waitingText = "is done, but waits for the run whose stages it reuses"
 
 // jobCommand is the command that the scripts of exp run --on slurm execute.
 func jobCommand(a *app) *cli.Command {

@@ -25,7 +25,7 @@ func (a *app) runKubernetes(c *cli.Context, configs []*config.Resolved, seeds []
 		if err := s.makeSpool(); err != nil {
 			return err
 		}
-		if err := s.collect(s.c.Context); err != nil {
+		if err := s.collectEarlier(s.c.Context); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,7 @@ func (s *spoolStudy) submit() error {
 	if err := s.makeSpool(); err != nil {
 		return err
 	}
-	if err := s.collect(ctx); err != nil {
+	if err := s.collectEarlier(ctx); err != nil {
 		return err
 	}
 	missing, err := s.missing(states)
@@ -142,7 +142,7 @@ func (s *spoolStudy) wait() error {
 		case <-time.After(waitPause):
 		}
 	}
-	if err := s.collect(ctx); err != nil {
+	if err := s.collectNew(ctx); err != nil {
 		return err
 	}
 	return s.results()
@@ -173,6 +173,9 @@ func (s *spoolStudy) results() error {
 	}
 	var missing []string
 	for _, p := range s.plans {
+		if slices.ContainsFunc(s.begun, func(text string) bool { return strings.HasPrefix(text, nameOf(p)+"  ") }) {
+			continue
+		}
 		if run, err := s.db.Run(ctx, p.RID); err == nil && run.Status == store.Done {
 			continue
 		}
@@ -184,19 +187,32 @@ func (s *spoolStudy) results() error {
 			if err != nil {
 				return err
 			}
-			if st.Status != cluster.Done || st.Number != j.Number {
+			switch {
+			case st.Status != cluster.Done || st.Number != j.Number:
 				missing = append(missing, j.Name+": "+fateText(s.spool, j, st))
+			case j.Until == "":
+				missing = append(missing, j.Name+": "+s.uncollected(j))
 			}
 		}
 	}
 	if len(missing) > 0 || len(s.begun) > 0 {
-		return cli.Failf(cli.ExitFailure, "%s did not end:\n  %s", quantity.Plural(len(missing)+len(s.begun), "job"),
+		return cli.Failf(cli.ExitFailure, "%s gave no result:\n  %s", quantity.Plural(len(missing)+len(s.begun), "job"),
 			strings.Join(append(missing, s.begun...), "\n  ")).
 			Advise("the same command again submits only what is missing; logs are in " +
 				filepath.Join(s.spool.Dir, "log"))
 	}
 	return s.Out.PrintText("exp.waited/1", map[string]any{"runs": len(s.plans)}, "%s done\n",
 		quantity.Plural(len(s.plans), "run"))
+}
+
+// uncollected says why the store lacks a run that is done.
+func (s *spoolStudy) uncollected(j cluster.Submitted) string {
+	for _, u := range s.collected.Failed {
+		if u.ID == j.ID {
+			return u.Err.Error()
+		}
+	}
+	return waitingText
 }
 
 // fateText says what became of a job that the batch system does not know any more.

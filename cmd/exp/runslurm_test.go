@@ -2,12 +2,19 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"exp/cmd/exp/cli"
+	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/cluster"
+	"exp/harness/config"
+	"exp/harness/plan"
 )
 
 // fakeSlurm puts commands in the way of Slurm's: sbatch executes the tasks of an array
@@ -54,12 +61,19 @@ func TestRunSlurm(t *testing.T) {
 	first := call{}.run(args("0")...)
 	first.check(t, 0, "2 runs submitted; exp jobs "+spool+" shows them, exp collect "+spool+" brings the results here\n",
 		"job 1  exp-smoke_algo.kind-flowrl-sft, 1 task", "job 2  exp-smoke_algo.kind-flowrl, 2 tasks")
-	call{}.run("collect", spool, "--store", dir, "-q").check(t, 0, "2 runs collected, 0 not done\n")
+	// A damaged bundle holds up neither the other runs nor what is submitted next.
+	repair := damageBundle(t, spool, "smoke_algo.kind-ppo#0")
+	const damaged = "smoke_algo.kind-ppo#0 cannot be collected: bundle " // and its path
+	call{}.run("collect", spool, "--store", dir).check(t, 4, "", "smoke_algo.kind-flowrl#0  collected", damaged)
+	call{}.run(append(args("0-1"), "--wait")...).check(t, 4, "", damaged, "to compute it again, remove "+spool+"/state/",
+		"smoke_algo.kind-flowrl#0  is done", "smoke_algo.kind-ppo#0  is done and waits to be collected",
+		"job 3  exp-smoke_algo.kind-flowrl, 2 tasks", "smoke_algo.kind-ppo#1  collected")
+	repair()
+	call{}.run("collect", spool, "--store", dir, "-q").check(t, 0, "1 run collected, 0 not done\n")
 	call{}.run("collect", spool, "--store", dir, "-q").check(t, 0, "0 runs collected, 0 not done\n")
 
 	again := call{}.run(append(args("0-1"), "--wait")...)
-	again.check(t, 0, "4 runs done\n", "smoke_algo.kind-flowrl#0  is done", "smoke_algo.kind-ppo#0  is done",
-		"job 3  exp-smoke_algo.kind-flowrl, 2 tasks", "smoke_algo.kind-ppo#1  collected")
+	again.check(t, 0, "4 runs done\n", "smoke_algo.kind-flowrl#0  is done", "smoke_algo.kind-ppo#1  is done")
 	have := chains(t, dir)
 	for _, run := range []string{"flowrl 0", "flowrl 1", "ppo 0"} {
 		if have[run] == "" || have[run] != want[run] {
@@ -78,6 +92,82 @@ func TestRunSlurm(t *testing.T) {
 		if !strings.Contains(listed.stdout, line) {
 			t.Errorf("exp jobs lacks %q:\n%s", line, listed.stdout)
 		}
+	}
+}
+
+// damageBundle cuts the bundle that the job of a run published; repair undoes it.
+func damageBundle(t *testing.T, spool, name string) (repair func()) {
+	t.Helper()
+	s := cluster.Spool{Dir: spool}
+	jobs, err := s.Submitted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(jobs, func(j cluster.Submitted) bool { return j.Name == name })
+	if i < 0 {
+		t.Fatalf("no job %s in %+v", name, jobs)
+	}
+	path := s.Path(cluster.BundlePath(jobs[i].ID))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text []byte) {
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(whole[:len(whole)/2])
+	return func() { write(whole) }
+}
+
+func writeJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The result of a study counts a run as missing that is done but not in the store.
+func TestResultsOfWaiting(t *testing.T) {
+	dir, spool := filepath.Join(t.TempDir(), "store"), cluster.Spool{Dir: t.TempDir()}
+	if err := spool.Make(); err != nil {
+		t.Fatal(err)
+	}
+	list := func(a *app) []*cli.Command {
+		return []*cli.Command{{Name: "x", Flags: []cli.Flag{&cli.StringFlag{Name: "begun"}}, Action: func(c *cli.Context) error {
+			return cli.With(a.OpenStoreToWrite, func(db *store.DB) error {
+				s := &spoolStudy{app: a, c: c, db: db, spool: spool}
+				for _, name := range []string{"waits", "fails"} {
+					p := &plan.Run{RID: ident.Sum([]byte(name)), Config: &config.Resolved{Run: config.Run{Name: name}}}
+					id := p.RID.String()
+					entry := cluster.Entry{ID: id, Name: nameOf(p), RID: p.RID}
+					st := cluster.State{ID: id, Number: "1_0", Status: cluster.Done}
+					if name == "fails" {
+						st.Status, st.Text = cluster.Failed, "out of memory"
+					}
+					writeJSON(t, spool.Path("submitted/"+id+".json"), cluster.Submitted{Entry: entry, Number: "1_0"})
+					writeJSON(t, spool.Path(cluster.StatePath(id)), st)
+					s.plans = append(s.plans, p)
+				}
+				if text := c.String("begun"); text != "" {
+					s.begun = []string{text}
+				}
+				s.collected = &cluster.Collected{}
+				return s.results()
+			})
+		}}}
+	}
+	call{list: list}.run("x", "--store", dir).check(t, 1, "", "2 jobs gave no result:\n",
+		"waits#0: is done, but waits for the run whose stages it reuses\n", "fails#0: out of memory\n")
+	got := call{list: list}.run("x", "--store", dir, "--begun", "waits#0  is in this store already")
+	got.check(t, 1, "", "2 jobs gave no result:\n", "fails#0: out of memory\n", "waits#0  is in this store already")
+	if strings.Count(got.stderr, "waits#0") != 1 {
+		t.Errorf("it names a run twice:\n%s", got.stderr)
 	}
 }
 

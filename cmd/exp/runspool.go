@@ -34,6 +34,8 @@ type spoolStudy struct {
 	begun   []string    // runs that this store has begun, in words
 	given   []store.Run // that made stages which the jobs reuse
 	suites  map[string]store.Suite
+
+	collected *cluster.Collected // the last time
 }
 
 // openSpoolStudy plans the runs. The caller calls close.
@@ -325,12 +327,28 @@ func (s *spoolStudy) provideConfig(p *plan.Run) error {
 }
 
 // collect imports what has arrived.
-func (s *spoolStudy) collect(ctx context.Context) error {
-	done, err := cluster.Collect(ctx, s.db, s.spool)
-	if done != nil {
-		for _, j := range done.Added {
-			s.Note("%s  collected", j.Name)
-		}
-	}
+func (s *spoolStudy) collect(ctx context.Context) (err error) {
+	s.collected, err = s.collectDone(ctx, s.db, s.spool)
 	return err
+}
+
+// collectEarlier imports what earlier jobs have finished. What cannot be imported is a
+// warning: it does not keep other runs from being submitted.
+func (s *spoolStudy) collectEarlier(ctx context.Context) error {
+	if err := s.collect(ctx); err != nil {
+		return err
+	}
+	for _, u := range s.collected.Failed {
+		s.Warn("%v\nto compute it again, remove %s and %s", u, s.spool.Path(cluster.StatePath(u.ID)),
+			s.spool.Path(cluster.BundlePath(u.ID)))
+	}
+	return nil
+}
+
+// collectNew imports what the jobs have finished now. What cannot be imported is an error.
+func (s *spoolStudy) collectNew(ctx context.Context) error {
+	if err := s.collect(ctx); err != nil {
+		return err
+	}
+	return s.collected.Err()
 }

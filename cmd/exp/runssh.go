@@ -31,7 +31,7 @@ func (a *app) runSSH(c *cli.Context, configs []*config.Resolved, seeds []int64, 
 	if err := s.makeSpool(); err != nil {
 		return err
 	}
-	if err := s.collect(c.Context); err != nil {
+	if err := s.collectEarlier(c.Context); err != nil {
 		return err
 	}
 	missing, err := s.missing(nil)
@@ -66,7 +66,7 @@ func (a *app) runSSH(c *cli.Context, configs []*config.Resolved, seeds []int64, 
 		host := cluster.Host{Name: hosts[slot], Spool: list[i].Run.Config.Run.Cluster.SSH.Dir, Dir: dir}
 		return &cluster.RemoteJob{Entry: entries[i], Spool: s.spool, Program: program, Host: host, Heard: l.hears(i)}
 	})
-	if err := s.collect(context.WithoutCancel(c.Context)); err != nil {
+	if err := s.collectNew(context.WithoutCancel(c.Context)); err != nil {
 		return err
 	}
 	return l.finish(ends)

@@ -219,7 +219,7 @@ func (a *Attempt) say(change func(*State)) error {
 		change(&a.state)
 	}
 	a.state.Time = time.Now().UTC()
-	return writeJSON(a.Spool.Path(statePath(a.ID)), a.state)
+	return writeJSON(a.Spool.Path(StatePath(a.ID)), a.state)
 }
 
 // settle decides how the job continues after its program ended; asked reports whether it

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"exp/experiments/bundle"
 	"exp/experiments/ident"
@@ -12,19 +13,44 @@ import (
 // Collected is the result of Collect.
 type Collected struct {
 	Added   []Submitted // imported now
-	Waiting []Submitted // done, but a run whose stages they reuse is not
-	Left    int         // not done yet
+	Waiting []Submitted // done, but a run whose stages they reuse is not in the store
+	Failed  []Uncollected
+	Left    int // not done yet
+}
+
+// Uncollected is a run that Collect could not import: its bundle is damaged, or differs from
+// what the store has.
+type Uncollected struct {
+	Submitted
+	Err error
+}
+
+// Error implements error.
+func (u Uncollected) Error() string { return fmt.Sprintf("%s cannot be collected: %v", u.Name, u.Err) }
+
+// Unwrap returns u.Err.
+func (u Uncollected) Unwrap() error { return u.Err }
+
+// Err joins the errors of Failed; nil if there are none.
+func (c *Collected) Err() error {
+	var list []error
+	for _, u := range c.Failed {
+		list = append(list, u)
+	}
+	return errors.Join(list...)
 }
 
 // Collect imports the runs that are done and that db lacks. A run waits for the run that
 // made the stages it reuses: that one would come with it, unfinished, and its own bundle
-// could not add the rest.
+// could not add the rest. A run that cannot be imported does not hold up the others. After
+// an error, the result says what was imported before it.
 func Collect(ctx context.Context, db *store.DB, spool Spool) (*Collected, error) {
+	c := &collecting{ctx: ctx, db: db, spool: spool, of: map[ident.Digest]Submitted{},
+		tried: map[ident.Digest]attempted{}, out: &Collected{}}
 	jobs, err := spool.Submitted()
 	if err != nil {
-		return nil, err
+		return c.out, err
 	}
-	c := &collecting{ctx: ctx, db: db, spool: spool, of: map[ident.Digest]Submitted{}, out: &Collected{}}
 	for _, j := range jobs {
 		if j.Until == "" {
 			c.of[j.RID] = j
@@ -35,17 +61,20 @@ func Collect(ctx context.Context, db *store.DB, spool Spool) (*Collected, error)
 			continue
 		}
 		done, err := c.add(j)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return c.out, err
 		}
-		if done {
-			continue
+		var st State
+		if err == nil && !done {
+			st, err = spool.State(j.ID)
 		}
-		if st, err := spool.State(j.ID); err != nil {
-			return c.out, err
-		} else if st.Status == Done {
+		switch {
+		case err != nil:
+			c.out.Failed = append(c.out.Failed, Uncollected{j, err})
+		case done:
+		case st.Status == Done:
 			c.out.Waiting = append(c.out.Waiting, j)
-		} else {
+		default:
 			c.out.Left++
 		}
 	}
@@ -57,11 +86,29 @@ type collecting struct {
 	db    *store.DB
 	spool Spool
 	of    map[ident.Digest]Submitted
+	tried map[ident.Digest]attempted
 	out   *Collected
 }
 
-// add imports a run after the runs that it depends on; done reports whether the store has it.
+// attempted is the outcome of collecting.add.
+type attempted struct {
+	done bool
+	err  error
+}
+
+// add imports a run, once, after the runs that it depends on; done reports whether the store
+// has it.
 func (c *collecting) add(j Submitted) (done bool, err error) {
+	if was, ok := c.tried[j.RID]; ok {
+		return was.done, was.err
+	}
+	c.tried[j.RID] = attempted{} // ends a circle of bundles
+	done, err = c.tryAdd(j)
+	c.tried[j.RID] = attempted{done, err}
+	return done, err
+}
+
+func (c *collecting) tryAdd(j Submitted) (done bool, err error) {
 	run, err := c.db.Run(c.ctx, j.RID)
 	if err == nil {
 		return run.Status == store.Done, nil
@@ -83,7 +130,7 @@ func (c *collecting) add(j Submitted) (done bool, err error) {
 			continue
 		}
 		if done, err := c.add(first); !done || err != nil {
-			return false, err
+			return false, nil // the error is the first run's
 		}
 	}
 	if _, err := b.Import(c.ctx, c.db, nil); err != nil {

@@ -62,7 +62,7 @@ func (k *Kubernetes) Manifest(i int) (string, error) {
 			wait = append(wait, fmt.Sprintf(`until grep -qs '"status": "%[1]s"' %[3]s; do
   if grep -qs '"status": "%[2]s"' %[3]s; then exit 2; fi
   sleep 5
-done`, Done, Failed, shellWord(k.Spool.Path(statePath(e.ID)))))
+done`, Done, Failed, shellWord(k.Spool.Path(StatePath(e.ID)))))
 		}
 	}
 	var out bytes.Buffer

@@ -117,11 +117,12 @@ func (s Spool) numberOf(id string) (string, error) {
 	return j.Number, err
 }
 
-func statePath(id string) string { return "state/" + id + ".json" }
+// StatePath returns the path in a spool where a job keeps its State.
+func StatePath(id string) string { return "state/" + id + ".json" }
 
 // State returns what a job said of itself last; the zero State if it never ran.
 func (s Spool) State(id string) (st State, err error) {
-	err = readJSON(s.Path(statePath(id)), &st)
+	err = readJSON(s.Path(StatePath(id)), &st)
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{}, nil
 	}

@@ -109,7 +109,7 @@ func (r *RemoteJob) push(ctx context.Context) error {
 		return err
 	}
 	if own := BundlePath(r.ID); last != r.number() && exists(r.Spool.Path(own)) {
-		names = append(names, own, statePath(r.ID))
+		names = append(names, own, StatePath(r.ID))
 	}
 	in, out := io.Pipe()
 	go func() { out.CloseWithError(writeTar(out, r.Spool, names)) }()
@@ -157,7 +157,7 @@ func addToTar(t *tar.Writer, file, name string) error {
 
 // pull copies the job's state and bundle here.
 func (r *RemoteJob) pull(ctx context.Context) error {
-	wanted := []string{statePath(r.ID), BundlePath(r.ID)}
+	wanted := []string{StatePath(r.ID), BundlePath(r.ID)}
 	in, out := io.Pipe()
 	go func() {
 		out.CloseWithError(r.command(ctx, fmt.Sprintf("cd %s && tar -cf - $(ls %s 2>/dev/null)", r.Host.spool(),
