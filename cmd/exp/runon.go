@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"slices"
 	"strconv"
+	"strings"
 
 	"exp/cmd/exp/cli"
 	"exp/experiments/store"
@@ -45,20 +45,44 @@ func (a *app) checkOn(c *cli.Context) (on bool, err error) {
 		}
 		return false, nil
 	}
-	if hosts := hostsOf(c.String("on")); slices.Contains(hosts, "") {
-		return true, a.Usagef("--on %s: name the hosts, as in ssh:gpu1,gpu2", c.String("on"))
-	} else if hosts == nil {
-		if _, err := cli.OneOf("--on", c.String("on"), engines()); err != nil {
+	engine := c.String("on")
+	hosts := hostsOf(engine)
+	if hosts == nil {
+		if _, err := cli.OneOf("--on", engine, engines()); err != nil {
 			return true, err
 		}
 	}
-	if c.IsSet("jobs") && c.Int("jobs") < 1 {
-		return true, a.Usagef("-j %d: it must be at least 1", c.Int("jobs"))
+	for _, host := range hosts {
+		if host == "" {
+			return true, a.Usagef("--on %s: name the hosts, as in ssh:gpu1,gpu2", engine)
+		}
+		if strings.HasPrefix(host, "-") {
+			return true, a.Usagef("--on %s: %s is an option of ssh, not a host; options belong in ~/.ssh/config",
+				engine, host)
+		}
 	}
-	if c.IsSet("wait") && c.String("on") != onSlurm {
+	for _, flag := range refusedOn(engine) {
+		if c.IsSet(flag) {
+			return true, a.Usagef("--%s does not work with --on %s", flag, engine)
+		}
+	}
+	switch {
+	case c.IsSet("jobs") && c.Int("jobs") < 1:
+		return true, a.Usagef("-j %d: it must be at least 1", c.Int("jobs"))
+	case c.IsSet("wait") && engine != onSlurm:
 		return true, a.Usagef("--wait needs --on slurm")
+	case c.IsSet("wait") && c.Bool("dry-run"):
+		return true, a.Usagef("--wait waits for jobs, and --dry-run submits none: choose one")
 	}
 	return true, nil
+}
+
+// refusedOn returns the flags of exp run that an engine does not know.
+func refusedOn(engine string) []string {
+	if engine == onLocal {
+		return []string{"ranks"}
+	}
+	return []string{"no-cache", "verify-cache", "keep-going", "threads", "until", "search", "jobs", "ranks"}
 }
 
 // runOn executes the runs on the engine of --on.

@@ -178,6 +178,15 @@ func TestRunSlurmRefuses(t *testing.T) {
 	call{}.run("run", smokeConfig, "--on", "slurm").check(t, 2, "", "--on slurm needs cluster.spool")
 	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--no-cache").check(t, 2, "", "--no-cache does not work")
 	call{}.run("run", smokeConfig, "--wait").check(t, 2, "", "--wait needs --on slurm")
+	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--wait", "--dry-run").check(t, 2, "", "--dry-run submits none: choose one")
+	call{}.run("run", smokeConfig, "--on", "local", "--ranks=2", "--dry-run").check(t, 2, "", "--ranks does not work with --on local")
+	for _, engine := range []string{"slurm", "kubernetes", "ssh:a"} { // a dry run refuses what the run would
+		for _, flag := range []string{"--until=sft", "--ranks=2", "--keep-going", "--threads=1", "--jobs=2"} {
+			name, _, _ := strings.Cut(flag, "=")
+			call{}.run("run", smokeConfig, "--on", engine, "--set", set, flag, "--dry-run").
+				check(t, 2, "", name+" does not work with --on "+engine)
+		}
+	}
 	call{}.run("jobs", filepath.Join(spool, "none")).check(t, 3, "", "is not a spool of exp run --on slurm or kubernetes")
 	t.Setenv("PATH", spool)
 	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--store", filepath.Join(t.TempDir(), "s")).

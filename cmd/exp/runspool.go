@@ -42,12 +42,6 @@ type spoolStudy struct {
 func (a *app) openSpoolStudy(c *cli.Context, configs []*config.Resolved, seeds []int64) (*spoolStudy, error) {
 	engine := c.String("on")
 	overSSH := hostsOf(engine) != nil
-	for _, flag := range []string{"no-cache", "verify-cache", "keep-going", "threads", "until", "search", "jobs",
-		"ranks"} {
-		if c.IsSet(flag) {
-			return nil, a.Usagef("--%s does not work with --on %s", flag, engine)
-		}
-	}
 	s := &spoolStudy{app: a, c: c, suites: map[string]store.Suite{}}
 	for _, r := range configs {
 		dir := r.Run.Cluster.Spool

@@ -18,6 +18,8 @@ func fakeSSH(t *testing.T) (homes string) {
 	homes = filepath.Join(dir, "homes")
 	text := fmt.Sprintf(`#!/bin/sh
 [ "$1 $2" = "-o BatchMode=yes" ] || { echo "asks for a password" >&2; exit 255; }
+[ "$3" = -- ] || { echo "the host may be taken for an option" >&2; exit 255; }
+shift
 [ "$3" = away ] && { echo "connect to host away port 22: Connection refused" >&2; exit 255; }
 mkdir -p '%[1]s'/"$3" && cd '%[1]s'/"$3" || exit 1
 echo "$3 $4" >>'%[1]s'/log
@@ -42,6 +44,7 @@ func TestRunSSH(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	args := []string{"run", smokeConfig, "--grid", "algo.kind=flowrl,ppo", "--seeds", "0-1", "--tag", "study", "--store", dir}
 	call{}.run(append(args, "--on", "ssh:")...).check(t, 2, "", "name the hosts, as in ssh:gpu1,gpu2")
+	call{}.run(append(args, "--on", "ssh:one,-oProxyCommand=touch x")...).check(t, 2, "", "-oProxyCommand=touch x is an option of ssh, not a host")
 	away := call{}.run(append(args, "--on", "ssh:away")...)
 	if away.code != 1 {
 		t.Errorf("exit code %d, want 1", away.code)

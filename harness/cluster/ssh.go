@@ -70,7 +70,7 @@ const sshFailed = 255
 
 // ssh returns the arguments that execute a line of shell on the host.
 func (r *RemoteJob) ssh(line string) []string {
-	return []string{"-o", "BatchMode=yes", r.Host.Name, line}
+	return []string{"-o", "BatchMode=yes", "--", r.Host.Name, line}
 }
 
 // command executes a line of shell on the host.
