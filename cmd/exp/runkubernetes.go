@@ -48,7 +48,10 @@ func (a *app) runKubernetes(c *cli.Context, configs []*config.Resolved, seeds []
 		o := list[i].Run.Config.Run.Cluster.Kubernetes
 		entries[i].Threads, entries[i].MaxRestarts, entries[i].Store = o.CPUs, o.MaxRestarts, cluster.NodeStore
 	}
-	k := &cluster.Kubernetes{Spool: s.spool, Program: "bin/exp", Batches: cluster.Batches(list, entries)}
+	k := &cluster.Kubernetes{Spool: s.spool, Batches: cluster.Batches(list, entries)}
+	if k.Program, err = programPath(); err != nil {
+		return err
+	}
 	if k.Dir, err = os.Getwd(); err != nil {
 		return err
 	}

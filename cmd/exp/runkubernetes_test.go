@@ -72,7 +72,9 @@ func TestRunKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := call{}.run(args...)
-	got.check(t, 0, got.stdout)
+	if got.code != 0 || got.stdout != dry.stdout {
+		t.Fatalf("exit code %d, %s; it prints\n%s\nand the dry run\n%s", got.code, got.stderr, got.stdout, dry.stdout)
+	}
 	pods(t, got.stdout, dir)
 	call{}.run("jobs", spool, "-o", "csv", "--no-header", "--fields", "name,state").
 		check(t, 0, "smoke#0,done\nsmoke#0 until sft,done\nsmoke#1,done\n")

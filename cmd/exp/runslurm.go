@@ -39,11 +39,18 @@ func (s *spoolStudy) printScripts() error {
 	if len(missing) == 0 && len(s.begun) > 0 {
 		return s.beginners()
 	}
+	for _, line := range append(s.present, s.begun...) {
+		s.Note("%s", line)
+	}
 	list, err := s.list(missing)
 	if err != nil {
 		return err
 	}
-	sub := &cluster.Submission{Spool: s.spool, Program: "bin/exp", Batches: cluster.Batches(list, s.entries(list))}
+	program, err := programPath()
+	if err != nil {
+		return err
+	}
+	sub := &cluster.Submission{Spool: s.spool, Program: program, Batches: cluster.Batches(list, s.entries(list))}
 	texts, err := sub.Scripts()
 	if err != nil {
 		return err

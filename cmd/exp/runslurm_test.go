@@ -58,7 +58,18 @@ func TestRunSlurm(t *testing.T) {
 		return []string{"run", smokeConfig, "--grid", "algo.kind=flowrl,ppo", "--seeds", seeds, "--on", "slurm", "--tag", "study",
 			"--set", "cluster.spool=" + spool, "--store", dir}
 	}
+	dry := call{}.run(append(args("0"), "--dry-run")...)
 	first := call{}.run(args("0")...)
+	scripts, err := filepath.Glob(filepath.Join(spool, "jobs", "*.sbatch"))
+	if dry.code != 0 || err != nil || len(scripts) != 2 {
+		t.Fatalf("exit code %d, %s; scripts: %q, %v", dry.code, dry.stderr, scripts, err)
+	}
+	for _, file := range scripts {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(dry.stdout, string(text)) {
+			t.Errorf("%v; the dry run lacks %s:\n%s\nit prints:\n%s", err, file, text, dry.stdout)
+		}
+	}
 	first.check(t, 0, "2 runs submitted; exp jobs "+spool+" shows them, exp collect "+spool+" brings the results here\n",
 		"job 1  exp-smoke_algo.kind-flowrl-sft, 1 task", "job 2  exp-smoke_algo.kind-flowrl, 2 tasks")
 	// A damaged bundle holds up neither the other runs nor what is submitted next.
@@ -191,13 +202,13 @@ func TestRunSlurmRefuses(t *testing.T) {
 	t.Setenv("PATH", spool)
 	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--store", filepath.Join(t.TempDir(), "s")).
 		check(t, 7, "", "no squeue in PATH", "--dry-run prints the scripts anywhere")
-	plan := call{}.run("run", smokeConfig, "--seeds", "0-3", "--on", "slurm", "--set", set, "--store", dir, "--dry-run")
-	if plan.code != 0 {
-		t.Errorf("exit code %d, %s", plan.code, plan.stderr)
+	dryRun := call{}.run("run", smokeConfig, "--seeds", "0-3", "--on", "slurm", "--set", set, "--store", dir, "--dry-run")
+	if dryRun.code != 0 || dryRun.stderr != "smoke#0  is done\nsmoke#1  is done\n" {
+		t.Errorf("exit code %d, %s", dryRun.code, dryRun.stderr)
 	}
-	for _, text := range []string{"# 1. 2 jobs:\n#   0  smoke#2\n#   1  smoke#3\n", "#SBATCH --array=0-1\n", "exec '" + spool + "/bin/exp' job '"} {
-		if !strings.Contains(plan.stdout, text) {
-			t.Errorf("the scripts lack %q:\n%s", text, plan.stdout)
+	for _, text := range []string{"# 1. 2 jobs:\n#   0  smoke#2\n#   1  smoke#3\n", "#SBATCH --array=0-1\n", "exec '" + spool + "/bin/"} {
+		if !strings.Contains(dryRun.stdout, text) {
+			t.Errorf("the scripts lack %q:\n%s", text, dryRun.stdout)
 		}
 	}
 }

@@ -267,6 +267,15 @@ func (s *spoolStudy) list(runs []*plan.Run) ([]cluster.Job, error) {
 	return list, err
 }
 
+// programPath returns the path in the spool where provide puts the program.
+func programPath() (string, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return cluster.ProgramPath(executable)
+}
+
 // provide writes what the jobs read: the program, configurations, suites, and runs of the
 // store that made stages they reuse. It returns the program's path in the spool.
 func (s *spoolStudy) provide(runs []*plan.Run) (program string, err error) {

@@ -167,11 +167,10 @@ func (s Spool) AddProgram(file string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	digest, _, err := ident.SumReader(f)
+	name, err := programPath(f)
 	if err != nil {
 		return "", err
 	}
-	name := "bin/" + digest.String()
 	if _, err := os.Stat(s.Path(name)); err == nil {
 		return name, nil
 	}
@@ -179,6 +178,21 @@ func (s Spool) AddProgram(file string) (string, error) {
 		return "", err
 	}
 	return name, replace(s.Path(name), 0o755, func(w io.Writer) error { _, err := io.Copy(w, f); return err })
+}
+
+// ProgramPath returns the path in a spool where AddProgram puts a program.
+func ProgramPath(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return programPath(f)
+}
+
+func programPath(r io.Reader) (string, error) {
+	digest, _, err := ident.SumReader(r)
+	return "bin/" + digest.String(), err
 }
 
 // Write writes a file of the spool.
