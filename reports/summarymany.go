@@ -57,7 +57,8 @@ func (s *source) openPairs(m *compare.Metric, open []compare.Pair) line {
 	}
 	text := fmt.Sprintf(" A true difference of %s would be found", value(most))
 	if value(least) != value(most) {
-		text = fmt.Sprintf(" True differences of %s to %s, depending on the pair, would be found", value(least), value(most))
+		text = fmt.Sprintf(" True differences of %s to %s, depending on the pair, would be found",
+			value(least), value(most))
 	}
 	text += " 80\u202f% of the time."
 	if unknown > 0 {

@@ -180,7 +180,8 @@ func (s *spoolStudy) results() error {
 	}
 	var missing []string
 	for _, p := range s.plans {
-		if slices.ContainsFunc(s.begun, func(text string) bool { return strings.HasPrefix(text, nameOf(p)+"  ") }) {
+		begun := func(text string) bool { return strings.HasPrefix(text, nameOf(p)+"  ") }
+		if slices.ContainsFunc(s.begun, begun) {
 			continue
 		}
 		if run, err := s.db.Run(ctx, p.RID); err == nil && run.Status == store.Done {
