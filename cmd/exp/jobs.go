@@ -76,7 +76,7 @@ func (a *app) listJobs(ctx context.Context, spool cluster.Spool) error {
 			return err
 		}
 		state, text := states[j.Number], st.Text
-		ends := []string{cluster.Done, cluster.Failed, cluster.Stopped}
+		ends := []string{cluster.Done, cluster.StoppedEarly, cluster.Failed, cluster.Stopped}
 		switch {
 		case state != "":
 		case st.Number == j.Number && slices.Contains(ends, st.Status):

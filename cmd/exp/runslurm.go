@@ -184,7 +184,7 @@ func (s *spoolStudy) results() error {
 		if slices.ContainsFunc(s.begun, begun) {
 			continue
 		}
-		if run, err := s.db.Run(ctx, p.RID); err == nil && run.Status == store.Done {
+		if run, err := s.db.Run(ctx, p.RID); err == nil && (run.Status == store.Done || run.Status == store.Stopped) {
 			continue
 		}
 		for _, j := range known {
@@ -196,7 +196,7 @@ func (s *spoolStudy) results() error {
 				return err
 			}
 			switch {
-			case st.Status != cluster.Done || st.Number != j.Number:
+			case !st.Finished() || st.Number != j.Number:
 				missing = append(missing, j.Name+": "+fateText(s.spool, j, st))
 			case j.Until == "":
 				missing = append(missing, j.Name+": "+s.uncollected(j))

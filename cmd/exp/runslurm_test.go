@@ -231,3 +231,21 @@ func TestRunSlurmOfBegunRun(t *testing.T) {
 	call{}.run("run", smokeConfig, "--on", "slurm", "--dry-run", "--set", "cluster.spool="+t.TempDir(), "--store", dir).
 		check(t, 7, "", "error: smoke#0  is in this store already, interrupted after 0 steps")
 }
+
+// A run that its condition stopped is done as asked: it is collected, and not submitted again.
+func TestRunSlurmStopIf(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs processes for seconds")
+	}
+	fakeSlurm(t)
+	dir, spool := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "spool")
+	args := []string{"run", smokeConfig, "--stop-if", "training/global_step >= 2", "--on", "slurm",
+		"--set", "cluster.spool=" + spool, "--store", dir}
+	first := call{}.run(args...)
+	first.check(t, 0, first.stdout, "job 1  exp-smoke, 1 task")
+	call{}.run("jobs", spool, "-o", "csv", "--no-header", "--fields", "job,state,step").check(t, 0, "1_0,stopped-early,2\n")
+	call{}.run(args...).check(t, 0, "0 runs submitted; exp jobs "+spool+" shows them, exp collect "+spool+
+		" brings the results here\n", "smoke#0  collected", "smoke#0  is done: its condition stopped it")
+	call{}.run("query", "SELECT status, steps FROM runs", "--store", dir, "-o", "csv", "--no-header").check(t, 0, "stopped,2\n")
+	call{}.run(append(args, "--wait")...).check(t, 0, "1 run done\n", "smoke#0  is done: its condition stopped it")
+}

@@ -194,6 +194,8 @@ func (s *spoolStudy) stored(p *plan.Run) (text string, begun bool, err error) {
 		return "", false, err
 	case run.Status == store.Done:
 		return "is done", false, nil
+	case run.Status == store.Stopped:
+		return "is done: its condition stopped it (exp resume --stop-if none continues it here)", false, nil
 	}
 	return fmt.Sprintf("is in this store already, %s after %s", s.db.StatusNow(&run),
 		quantity.Plural(int(run.Steps), "step")), true, nil
@@ -209,7 +211,7 @@ func (s *spoolStudy) submitted(p *plan.Run, known []cluster.Submitted, states ma
 		return fmt.Sprintf("is submitted as job %s, %s", known[at].Number, state), nil
 	}
 	st, err := s.spool.State(known[at].ID)
-	if err == nil && st.Status == cluster.Done {
+	if err == nil && st.Finished() {
 		return "is done and waits to be collected", nil
 	}
 	return "", err

@@ -222,6 +222,9 @@ func (a *Attempt) say(change func(*State)) error {
 	return writeJSON(a.Spool.Path(StatePath(a.ID)), a.state)
 }
 
+// conditionHeld is the exit code of a run that a condition of run.stop_if ended.
+const conditionHeld = 9
+
 // settle decides how the job continues after its program ended; asked reports whether it
 // was asked to stop.
 func (a *Attempt) settle(asked bool, how End) (Outcome, error) {
@@ -229,6 +232,8 @@ func (a *Attempt) settle(asked bool, how End) (Outcome, error) {
 	switch {
 	case how.Code == 0 && how.Err == nil:
 		return Outcome{}, a.say(func(s *State) { s.Status = Done })
+	case how.Code == conditionHeld:
+		return Outcome{Code: how.Code}, a.say(func(s *State) { s.Status, s.Text = StoppedEarly, how.why() })
 	case asked && (crash || how.Code == 130 || how.Code == 143):
 		return a.stopped()
 	case crash && a.state.Crash == a.state.Step+1:

@@ -40,10 +40,10 @@ func (c *Collected) Err() error {
 	return errors.Join(list...)
 }
 
-// Collect imports the runs that are done and that db lacks. A run waits for the run that
-// made the stages it reuses: that one would come with it, unfinished, and its own bundle
-// could not add the rest. A run that cannot be imported does not hold up the others. After
-// an error, the result says what was imported before it.
+// Collect imports the runs that db lacks and that are done, or that their own conditions stopped.
+// A run waits for the run that made the stages it reuses: that one would come with it, unfinished,
+// and its own bundle could not add the rest. A run that cannot be imported does not hold up the
+// others. After an error, the result says what was imported before it.
 func Collect(ctx context.Context, db *store.DB, spool Spool) (*Collected, error) {
 	c := &collecting{ctx: ctx, db: db, spool: spool, of: map[ident.Digest]Submitted{},
 		tried: map[ident.Digest]attempted{}, out: &Collected{}}
@@ -72,7 +72,7 @@ func Collect(ctx context.Context, db *store.DB, spool Spool) (*Collected, error)
 		case err != nil:
 			c.out.Failed = append(c.out.Failed, Uncollected{j, err})
 		case done:
-		case st.Status == Done:
+		case st.Finished():
 			c.out.Waiting = append(c.out.Waiting, j)
 		default:
 			c.out.Left++
@@ -111,12 +111,12 @@ func (c *collecting) add(j Submitted) (done bool, err error) {
 func (c *collecting) tryAdd(j Submitted) (done bool, err error) {
 	run, err := c.db.Run(c.ctx, j.RID)
 	if err == nil {
-		return run.Status == store.Done, nil
+		return run.Status == store.Done || run.Status == store.Stopped, nil
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return false, err
 	}
-	if st, err := c.spool.State(j.ID); err != nil || st.Status != Done {
+	if st, err := c.spool.State(j.ID); err != nil || !st.Finished() {
 		return false, err
 	}
 	b, err := bundle.Open(c.spool.Path(BundlePath(j.ID)))

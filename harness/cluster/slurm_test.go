@@ -83,6 +83,8 @@ func TestConclude(t *testing.T) {
 		{"killed twice at one step", false, killed, 1, 8, Failed, false, 1},
 		{"killed after too many restarts", false, killed, 5, 0, Failed, false, 1},
 		{"a fault of the recipe", false, End{Code: 2, Said: "error: x"}, 0, 0, Failed, false, 2},
+		{"stopped by its condition", false, End{Code: 9, Said: "error: run 01: stopped"}, 0, 0, StoppedEarly, false, 9},
+		{"stopped by its condition, and asked to stop", true, End{Code: 9}, 0, 0, StoppedEarly, false, 9},
 		{"a divergence", true, End{Code: 5}, 0, 0, Failed, false, 5},
 		{"a crash of Go", false, End{Code: 2, Said: "fatal error: x\n\ngoroutine 1 [running]:"}, 0, 0, Requeued, true, 0},
 	} {

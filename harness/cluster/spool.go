@@ -87,6 +87,8 @@ const (
 	Requeued = "requeued"
 	Stopped  = "stopped"
 	Failed   = "failed"
+	// StoppedEarly is the status of a run that its own condition ended (run.stop_if).
+	StoppedEarly = "stopped-early"
 )
 
 // State is a job's own account of its progress.
@@ -103,6 +105,9 @@ type State struct {
 	Text       string       `json:"text,omitempty"`
 	Time       time.Time    `json:"time"`
 }
+
+// Finished reports whether the job did what was asked and has results to collect.
+func (s State) Finished() bool { return s.Status == Done || s.Status == StoppedEarly }
 
 // note records the number of a job at the batch system.
 func (s Spool) note(j Submitted) error { return writeJSON(s.Path("submitted/"+j.ID+".json"), j) }
