@@ -31,9 +31,11 @@ type Attempt struct {
 	// Fate says what the batch system does with the job; nil: nothing.
 	Fate func() Fate
 
-	mu    sync.Mutex
-	state State
-	db    *store.DB
+	mu     sync.Mutex
+	state  State
+	stages int // that this attempt found or made
+	step   int // of the stage after them
+	db     *store.DB
 }
 
 // Fate is a batch system's treatment of a job that it signalled.
@@ -68,7 +70,7 @@ func (a *Attempt) Run(stop context.Context) (Outcome, error) {
 	a.state = State{ID: a.ID, RID: a.RID, Number: a.Number, Status: Running, Host: host, Restarts: a.Restarts,
 		Checkpoint: before.Checkpoint, Step: before.Step}
 	if a.Restarts > 0 {
-		a.state.Crash = before.Crash
+		a.state.Crash, a.state.Stop = before.Crash, before.Stop
 	}
 	if err := a.say(nil); err != nil {
 		return Outcome{}, err
@@ -151,13 +153,24 @@ func (a *Attempt) process(dir string) *Process {
 		if a.Progress != nil {
 			a.Progress(e)
 		}
-		if e.Event == "step" && e.Stage == "train" {
-			a.mu.Lock()
-			a.state.Step = e.Step
-			a.mu.Unlock()
-		}
+		a.hear(e)
 	}
 	return &Process{Program: a.Program, Args: args, Env: []string{OneSignal + "=once"}, Log: a.Log, Heard: heard}
+}
+
+// hear notes how far the program is.
+func (a *Attempt) hear(e Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case e.Event == "stage_end" && (e.Status == string(store.Done) || e.Status == string(store.Cached)):
+		a.stages, a.step = a.stages+1, 0
+	case e.Event == "step":
+		a.step = e.Step
+		if e.Stage == "train" {
+			a.state.Step = e.Step
+		}
+	}
 }
 
 // publishOften publishes each new checkpoint. A bundle that could not be written is
@@ -261,8 +274,19 @@ func (a *Attempt) stopped() (Outcome, error) {
 	case Requeuing:
 		return Outcome{Waiting: true}, a.say(func(s *State) { s.Status, s.Text = Requeued, "preempted" })
 	}
+	if a.Requeue != nil {
+		a.state.Stop = a.state.Stop.next(a.stages, a.step)
+		if a.state.Stop.Idle == maxIdle {
+			return a.fail(1, fmt.Sprintf("%d stops in a row came before it got further than %d stages and %d steps; "+
+				"raise cluster.slurm.time or lower cluster.slurm.signal_before", maxIdle, a.state.Stop.Stages,
+				a.state.Stop.Step))
+		}
+	}
 	return a.again("asked to stop")
 }
+
+// maxIdle is the number of stops in a row without progress that end a job.
+const maxIdle = 2
 
 // again puts the job back into the queue.
 func (a *Attempt) again(why string) (Outcome, error) {

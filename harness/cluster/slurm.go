@@ -216,6 +216,9 @@ func (s *Submission) file(i int, suffix string) string {
 func (s *Submission) Scripts() ([]string, error) {
 	var list []string
 	for i := range s.Batches {
+		if err := checkWarning(s.Batches[i].Options.Slurm); err != nil {
+			return nil, err
+		}
 		text, err := s.Batches[i].Script(s.Spool.Path(s.Program), s.Spool.Path(s.file(i, ".json")),
 			s.Spool.Path("log/%A_%a.log"))
 		if err != nil {

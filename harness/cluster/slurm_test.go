@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -128,5 +129,40 @@ func TestFate(t *testing.T) {
 		if got := fateOf(tt.shown, tt.restarts); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// Slurm stops a job again and again: it fails after two stops without progress, and goes on
+// while it gets further.
+func TestStoppedWithoutProgress(t *testing.T) {
+	spool := Spool{t.TempDir()}
+	if err := spool.Make(); err != nil {
+		t.Fatal(err)
+	}
+	var last Stop
+	for i, tt := range []struct {
+		stages, step int
+		status       string
+	}{{0, 0, Requeued}, {1, 3, Requeued}, {1, 3, Requeued}, {1, 4, Requeued}, {2, 0, Requeued}, {1, 9, Requeued},
+		{2, 0, Failed}} {
+		a := &Attempt{Entry: Entry{ID: "x", MaxRestarts: 5}, Spool: spool, Log: t.Output(), state: State{ID: "x", Stop: last},
+			Requeue: func() error { return nil }}
+		for range tt.stages {
+			a.hear(Event{Event: "step", Stage: "sft", Step: 30})
+			a.hear(Event{Event: "stage_end", Stage: "sft", Status: "done"})
+		}
+		a.hear(Event{Event: "step", Stage: "train", Step: tt.step})
+		a.hear(Event{Event: "stage_end", Stage: "train", Status: "interrupted"})
+		if _, err := a.settle(true, End{Code: 130}); err != nil {
+			t.Fatal(err)
+		}
+		st, err := spool.State("x")
+		if err != nil || st.Status != tt.status || st.Step != tt.step {
+			t.Fatalf("stop %d: %+v, %v; want %s", i, st, err, tt.status)
+		}
+		last = st.Stop
+	}
+	if st, _ := spool.State("x"); !strings.Contains(st.Text, "raise cluster.slurm.time") {
+		t.Errorf("it says %q", st.Text)
 	}
 }

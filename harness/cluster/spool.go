@@ -102,8 +102,25 @@ type State struct {
 	Step       int          `json:"step"`
 	Checkpoint int64        `json:"checkpoint"` // step of the last one that was published
 	Crash      int          `json:"crash"`      // step at which the program crashed last, plus 1; 0: never
+	Stop       Stop         `json:"stop,omitzero"`
 	Text       string       `json:"text,omitempty"`
 	Time       time.Time    `json:"time"`
+}
+
+// Stop is how far a job was when the batch system last asked it to stop.
+type Stop struct {
+	Stages int `json:"stages"` // that were done
+	Step   int `json:"step"`   // of the next stage
+	Idle   int `json:"idle"`   // stops in a row that came no further
+}
+
+// next returns the stop after s of a job that got so far.
+func (s Stop) next(stages, step int) Stop {
+	if stages > s.Stages || stages == s.Stages && step > s.Step {
+		return Stop{Stages: stages, Step: step}
+	}
+	s.Idle++
+	return s
 }
 
 // Finished reports whether the job did what was asked and has results to collect.
