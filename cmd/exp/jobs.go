@@ -181,6 +181,8 @@ func (a *app) executeJob(c *cli.Context, args []string) error {
 	}
 	if strings.HasPrefix(attempt.Number, cluster.OverSSH) {
 		stop = a.overSSH(stop, attempt)
+	} else if a.Getenv(cluster.JobVariable) != "" {
+		attempt.Uncounted = true
 	}
 	fmt.Fprintf(a.Stderr, "%s  job %s, restart %d\n", entry.Name, attempt.Number, attempt.Restarts)
 	how, err := attempt.Run(stop)

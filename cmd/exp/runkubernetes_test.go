@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"exp/harness/cluster"
 )
 
 // pods executes what the pods of a manifest would, one after another.
@@ -50,6 +53,26 @@ func pods(t *testing.T, manifest, store string) {
 	}
 }
 
+// mountNodeStore names another directory in place of the one that pods mount.
+func mountNodeStore(t *testing.T, spool string) {
+	t.Helper()
+	node := t.TempDir()
+	lists, err := filepath.Glob(filepath.Join(spool, "jobs", "*.json"))
+	if err != nil || len(lists) == 0 {
+		t.Fatal(lists, err)
+	}
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = bytes.ReplaceAll(text, []byte(cluster.NodeStore), []byte(node))
+		if err := os.WriteFile(list, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The manifests of a study and what its pods execute: the runs of one machine. A dry run
 // writes nothing.
 func TestRunKubernetes(t *testing.T) {
@@ -68,13 +91,11 @@ func TestRunKubernetes(t *testing.T) {
 	if _, err := os.Stat(spool); dry.code != 0 || !os.IsNotExist(err) || !strings.Contains(dry.stdout, "kind: Job\n") {
 		t.Fatalf("exit code %d, %s%s; the spool: %v", dry.code, dry.stdout, dry.stderr, err)
 	}
-	if err := os.MkdirAll("/tmp/exp-store", 0o777); err != nil { // as the pod mounts it
-		t.Fatal(err)
-	}
 	got := call{}.run(args...)
 	if got.code != 0 || got.stdout != dry.stdout {
 		t.Fatalf("exit code %d, %s; it prints\n%s\nand the dry run\n%s", got.code, got.stderr, got.stdout, dry.stdout)
 	}
+	mountNodeStore(t, spool)
 	pods(t, got.stdout, dir)
 	call{}.run("jobs", spool, "-o", "csv", "--no-header", "--fields", "name,state").
 		check(t, 0, "smoke#0,done\nsmoke#0 until sft,done\nsmoke#1,done\n")

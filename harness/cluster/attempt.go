@@ -23,8 +23,10 @@ type Attempt struct {
 	Program  string
 	Number   string // of the job
 	Restarts int
-	Log      io.Writer
-	Progress func(Event) // hears of the program's progress; may be nil
+	// Uncounted says that the batch system does not tell the restarts: the state counts them.
+	Uncounted bool
+	Log       io.Writer
+	Progress  func(Event) // hears of the program's progress; may be nil
 	// Requeue puts the job back into the queue; the batch system then ends this process.
 	// It is nil where nothing starts a job again.
 	Requeue func() error
@@ -54,6 +56,9 @@ type Outcome struct {
 	Waiting bool // the job is in the queue again: wait to be ended, for one that exits is not started again
 }
 
+// heartbeat is the longest time that a running job says nothing.
+const heartbeat = time.Minute
+
 // publishPause is the time between two looks for a new checkpoint.
 const publishPause = time.Second
 
@@ -66,10 +71,13 @@ func (a *Attempt) Run(stop context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if a.Uncounted {
+		a.Restarts = before.restarts(a.Number)
+	}
 	host, _ := os.Hostname() // for people only
 	a.state = State{ID: a.ID, RID: a.RID, Number: a.Number, Status: Running, Host: host, Restarts: a.Restarts,
 		Checkpoint: before.Checkpoint, Step: before.Step}
-	if a.Restarts > 0 {
+	if a.Restarts > 0 || a.Uncounted && before.Number == a.Number {
 		a.state.Crash, a.state.Stop = before.Crash, before.Stop
 	}
 	if err := a.say(nil); err != nil {
@@ -191,6 +199,9 @@ func (a *Attempt) publishOften(ctx context.Context) {
 				err = a.say(func(s *State) { s.Checkpoint = newest })
 			}
 		}
+		if a.silence() >= heartbeat {
+			err = errors.Join(err, a.say(nil))
+		}
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, store.ErrNotFound): // it has not begun
@@ -238,6 +249,13 @@ func (a *Attempt) say(change func(*State)) error {
 // conditionHeld is the exit code of a run that a condition of run.stop_if ended.
 const conditionHeld = 9
 
+// silence returns the time since the job last wrote its state.
+func (a *Attempt) silence() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Since(a.state.Time)
+}
+
 // settle decides how the job continues after its program ended; asked reports whether it
 // was asked to stop.
 func (a *Attempt) settle(asked bool, how End) (Outcome, error) {
@@ -254,6 +272,8 @@ func (a *Attempt) settle(asked bool, how End) (Outcome, error) {
 	case crash && a.Restarts >= a.MaxRestarts:
 		return a.fail(how.Code, fmt.Sprintf("its program crashed (%s), and the job was restarted %d times already",
 			how.why(), a.Restarts))
+	case a.Uncounted && how.Code == 1 && a.Restarts < a.MaxRestarts: // Kubernetes starts it again
+		return a.again(how.why())
 	case crash:
 		a.state.Crash = a.state.Step + 1
 		return a.again("its program crashed: " + how.why())
@@ -282,7 +302,7 @@ func (a *Attempt) stopped() (Outcome, error) {
 				a.state.Stop.Step))
 		}
 	}
-	return a.again("asked to stop")
+	return a.again(askedToStop)
 }
 
 // maxIdle is the number of stops in a row without progress that end a job.

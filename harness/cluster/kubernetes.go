@@ -59,10 +59,7 @@ func (k *Kubernetes) Manifest(i int) (string, error) {
 	var wait []string
 	for _, n := range b.After {
 		for _, e := range k.Batches[n].Entries {
-			wait = append(wait, fmt.Sprintf(`until grep -qs '"status": "%[1]s"' %[3]s; do
-  if grep -qs '"status": "%[2]s"' %[3]s; then exit 2; fi
-  sleep 5
-done`, Done, Failed, shellWord(k.Spool.Path(StatePath(e.ID)))))
+			wait = append(wait, waitFor(k.Spool.Path(StatePath(e.ID)), e.Name))
 		}
 	}
 	var out bytes.Buffer
@@ -74,6 +71,26 @@ done`, Done, Failed, shellWord(k.Spool.Path(StatePath(e.ID)))))
 			shellWord(k.Spool.Path(k.List(i)))),
 	})
 	return out.String(), err
+}
+
+// Looks of a pod at the state of a job that it needs.
+const (
+	lookPause   = 5   // seconds between two
+	silentLooks = 720 // an hour: as many in a row at a running job that says nothing mean that it is gone
+)
+
+// waitFor returns the shell script that waits until a job is done. It exits with 2, which ends the
+// pod's index, if the job failed, and with 1, which counts as a restart, if the job fell silent.
+func waitFor(state, name string) string {
+	return fmt.Sprintf(`said= silent=0
+until grep -qs '"status": "%[1]s"' %[4]s; do
+  if grep -qs '"status": "%[2]s"' %[4]s; then echo %[5]s' failed' >&2; exit 2; fi
+  now=$(grep -s '"time"' %[4]s)
+  silent=$((silent + 1))
+  if [ "$now" != "$said" ] || ! grep -qs '"status": "%[3]s"' %[4]s; then said=$now silent=0; fi
+  if [ $silent -ge %[6]d ]; then echo %[5]s' says nothing any more' >&2; exit 1; fi
+  sleep %[7]d
+done`, Done, Failed, Running, shellWord(state), shellWord(name), silentLooks, lookPause)
 }
 
 // yamlText writes a text as YAML on one line: JSON is YAML.
@@ -95,13 +112,16 @@ func (k *Kubernetes) Manifests() (string, error) {
 	return strings.Join(list, "---\n"), nil
 }
 
-// Prepare writes the job lists, and notes the name of each job.
+// Prepare writes the job lists, notes the name of each job, and forgets earlier failures.
 func (k *Kubernetes) Prepare() error {
 	for i, b := range k.Batches {
 		if err := writeJSON(k.Spool.Path(k.List(i)), b.Entries); err != nil {
 			return err
 		}
 		for task, e := range b.Entries {
+			if err := k.Spool.forgive(e.ID); err != nil {
+				return err
+			}
 			if err := k.Spool.note(Submitted{e, k.Number(i, task)}); err != nil {
 				return err
 			}

@@ -72,3 +72,78 @@ func readByKubectl(t *testing.T, text string) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// A pod that waits goes on when the job that it needs is done, gives up when it failed, and waits
+// for one that failed before its manifest was printed again.
+func TestWaitFor(t *testing.T) {
+	spool := Spool{filepath.Join(t.TempDir(), "it's")}
+	if err := spool.Make(); err != nil {
+		t.Fatal(err)
+	}
+	k := &Kubernetes{Spool: spool, Batches: []Batch{{Entries: []Entry{{ID: "x"}}}}}
+	wait := strings.NewReplacer("sleep 5", "exit 70").Replace(waitFor(spool.Path(statePath("x")), "smoke's#0"))
+	silent := strings.NewReplacer("sleep 5", "sleep 0", "-ge 720", "-ge 3").Replace(waitFor(spool.Path(statePath("x")), "x"))
+	for _, tt := range []struct {
+		status, script string
+		again          bool
+		code           int
+	}{
+		{"", wait, false, 70}, {Running, wait, false, 70}, {Stopped, wait, false, 70}, {Failed, wait, false, 2},
+		{Failed, wait, true, 70}, {Stopped, wait, true, 70}, {Done, wait, false, 0}, {Done, wait, true, 0}, {Running, silent, false, 1},
+	} {
+		if tt.status != "" {
+			if err := writeJSON(spool.Path(statePath("x")), State{ID: "x", Status: tt.status, Step: 7, Checkpoint: 6}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tt.again {
+			if err := k.Prepare(); err != nil {
+				t.Fatal(err)
+			}
+			if st, err := spool.State("x"); err != nil || st.Step != 7 || st.Checkpoint != 6 {
+				t.Errorf("%s: %+v, %v", tt.status, st, err)
+			}
+		}
+		cmd := exec.Command("sh", "-c", tt.script)
+		out, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != tt.code {
+			t.Errorf("%+v: exit code %d: %s", tt, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+}
+
+// The state counts the attempts of a pod that ended by themselves; the last one fails the job.
+func TestUncounted(t *testing.T) {
+	spool := Spool{t.TempDir()}
+	if err := spool.Make(); err != nil {
+		t.Fatal(err)
+	}
+	before := State{Number: "job_0"}
+	for i, tt := range []struct {
+		left     string // by the last attempt
+		text     string
+		how      End
+		asked    bool
+		restarts int
+		status   string
+	}{
+		{Stopped, "asked to stop", End{Code: 143}, true, 0, Stopped},
+		{Running, "", End{Code: 1, Said: "no space left"}, false, 1, Stopped},
+		{Stopped, "exit code 1", End{Code: 137}, false, 2, Failed},
+	} {
+		before.Status, before.Text = tt.left, tt.text
+		before.Restarts = before.restarts("job_0")
+		a := &Attempt{Entry: Entry{ID: "x", MaxRestarts: 2}, Spool: spool, Uncounted: true, Restarts: before.Restarts,
+			Log: t.Output(), state: State{ID: "x", Number: "job_0", Restarts: before.Restarts}}
+		if _, err := a.settle(tt.asked, tt.how); err != nil {
+			t.Fatal(err)
+		}
+		st, err := spool.State("x")
+		if err != nil || st.Status != tt.status || st.Restarts != tt.restarts {
+			t.Errorf("attempt %d: %+v, %v; want %s, restart %d", i, st, err, tt.status, tt.restarts)
+		}
+	}
+	if n := before.restarts("another_0"); n != 0 {
+		t.Errorf("%d restarts of another job", n)
+	}
+}

@@ -91,6 +91,9 @@ const (
 	StoppedEarly = "stopped-early"
 )
 
+// askedToStop is the text of a job that saved its work on request.
+const askedToStop = "asked to stop"
+
 // State is a job's own account of its progress.
 type State struct {
 	ID         string       `json:"id"`
@@ -105,6 +108,18 @@ type State struct {
 	Stop       Stop         `json:"stop,omitzero"`
 	Text       string       `json:"text,omitempty"`
 	Time       time.Time    `json:"time"`
+}
+
+// restarts returns how often a job was started and ended by itself, from the state that its last
+// attempt left. An attempt that saved because it was asked to stop does not count.
+func (s State) restarts(number string) int {
+	switch {
+	case s.Number != number:
+		return 0
+	case s.Status == Stopped && s.Text == askedToStop:
+		return s.Restarts
+	}
+	return s.Restarts + 1
 }
 
 // Stop is how far a job was when the batch system last asked it to stop.
@@ -141,6 +156,17 @@ func (s Spool) numberOf(id string) (string, error) {
 
 // StatePath returns the path in a spool where a job keeps its State.
 func StatePath(id string) string { return "state/" + id + ".json" }
+
+// forgive removes the failure or the stop of a job from its state, so that no other job gives up
+// because of it, and counts its restarts from 0. The state keeps what the job has published.
+func (s Spool) forgive(id string) error {
+	st, err := s.State(id)
+	if err != nil || st.Status != Failed && st.Status != Stopped {
+		return err
+	}
+	return writeJSON(s.Path(statePath(id)), State{ID: id, RID: st.RID, Step: st.Step, Checkpoint: st.Checkpoint,
+		Time: time.Now().UTC()})
+}
 
 // State returns what a job said of itself last; the zero State if it never ran.
 func (s Spool) State(id string) (st State, err error) {
