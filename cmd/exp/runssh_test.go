@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"exp/experiments/ident"
 )
 
 // fakeSSH puts an ssh in the way that executes its line here, in a home directory for each
@@ -18,8 +20,9 @@ func fakeSSH(t *testing.T) (homes string) {
 	homes = filepath.Join(dir, "homes")
 	text := fmt.Sprintf(`#!/bin/sh
 [ "$1 $2" = "-o BatchMode=yes" ] || { echo "asks for a password" >&2; exit 255; }
-[ "$3" = -- ] || { echo "the host may be taken for an option" >&2; exit 255; }
-shift
+[ "$3 $4 $5 $6" = "-o ServerAliveInterval=15 -o ServerAliveCountMax=4" ] || { echo "may hang" >&2; exit 255; }
+[ "$7" = -- ] || { echo "the host may be taken for an option" >&2; exit 255; }
+shift 5
 [ "$3" = away ] && { echo "connect to host away port 22: Connection refused" >&2; exit 255; }
 mkdir -p '%[1]s'/"$3" && cd '%[1]s'/"$3" || exit 1
 echo "$3 $4" >>'%[1]s'/log
@@ -75,6 +78,32 @@ func TestRunSSH(t *testing.T) {
 		}
 	}
 	call{}.run(append(args, "--on", "ssh:one,two")...).check(t, 0, "4 runs done\n", "smoke_algo.kind-ppo#1  is done")
+}
+
+// A program that a host cannot start is an error with the host's own words.
+func TestRunSSHCannotStart(t *testing.T) {
+	homes := fakeSSH(t)
+	dir := filepath.Join(t.TempDir(), "store")
+	args := []string{"run", smokeConfig, "--store", dir, "--on", "ssh:one"}
+	program, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The host has a program of that name already, which cannot start.
+	bin := filepath.Join(homes, "one", "exp-spool", "bin")
+	broken := filepath.Join(bin, ident.Sum(program).String())
+	if err := os.MkdirAll(bin, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	text := "#!/bin/sh\necho 'exp: libm.so.6: version GLIBC_2.99 not found' >&2\nexit 127\n"
+	if err := os.WriteFile(broken, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got := call{}.run(args...)
+	got.check(t, 1, got.stdout, "exp: libm.so.6: version GLIBC_2.99 not found")
+	if strings.Contains(got.stderr, "empty archive") {
+		t.Errorf("it says %q", got.stderr)
+	}
 }
 
 // Ctrl-C reaches the program on the host, which saves; the same command goes on from there.

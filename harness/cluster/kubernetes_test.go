@@ -81,8 +81,8 @@ func TestWaitFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := &Kubernetes{Spool: spool, Batches: []Batch{{Entries: []Entry{{ID: "x"}}}}}
-	wait := strings.NewReplacer("sleep 5", "exit 70").Replace(waitFor(spool.Path(statePath("x")), "smoke's#0"))
-	silent := strings.NewReplacer("sleep 5", "sleep 0", "-ge 720", "-ge 3").Replace(waitFor(spool.Path(statePath("x")), "x"))
+	wait := strings.NewReplacer("sleep 5", "exit 70").Replace(waitFor(spool.Path(StatePath("x")), "smoke's#0"))
+	silent := strings.NewReplacer("sleep 5", "sleep 0", "-ge 720", "-ge 3").Replace(waitFor(spool.Path(StatePath("x")), "x"))
 	for _, tt := range []struct {
 		status, script string
 		again          bool
@@ -92,7 +92,7 @@ func TestWaitFor(t *testing.T) {
 		{Failed, wait, true, 70}, {Stopped, wait, true, 70}, {Done, wait, false, 0}, {Done, wait, true, 0}, {Running, silent, false, 1},
 	} {
 		if tt.status != "" {
-			if err := writeJSON(spool.Path(statePath("x")), State{ID: "x", Status: tt.status, Step: 7, Checkpoint: 6}); err != nil {
+			if err := writeJSON(spool.Path(StatePath("x")), State{ID: "x", Status: tt.status, Step: 7, Checkpoint: 6}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -164,7 +164,7 @@ func (s Spool) forgive(id string) error {
 	if err != nil || st.Status != Failed && st.Status != Stopped {
 		return err
 	}
-	return writeJSON(s.Path(statePath(id)), State{ID: id, RID: st.RID, Step: st.Step, Checkpoint: st.Checkpoint,
+	return writeJSON(s.Path(StatePath(id)), State{ID: id, RID: st.RID, Step: st.Step, Checkpoint: st.Checkpoint,
 		Time: time.Now().UTC()})
 }
 

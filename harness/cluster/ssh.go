@@ -59,7 +59,7 @@ func (r *RemoteJob) Run(stop, kill context.Context) End {
 	if end.Code == sshFailed {
 		end.Err = fmt.Errorf("ssh %s: %s", r.Host.Name, end.Said)
 	}
-	if err := r.pull(kill); err != nil && end.Err == nil {
+	if err := r.pull(kill); err != nil && end.Err == nil && end.Code == 0 { // else the program's error says more
 		end.Code, end.Err = -1, err
 	}
 	return end
@@ -68,9 +68,11 @@ func (r *RemoteJob) Run(stop, kill context.Context) End {
 // sshFailed is the exit code of ssh if it cannot connect, or lost the connection.
 const sshFailed = 255
 
-// ssh returns the arguments that execute a line of shell on the host.
+// ssh returns the arguments that execute a line of shell on the host. A connection that carries
+// nothing for a minute is lost: a job may be silent for longer, but not ssh.
 func (r *RemoteJob) ssh(line string) []string {
-	return []string{"-o", "BatchMode=yes", "--", r.Host.Name, line}
+	return []string{"-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4", "--",
+		r.Host.Name, line}
 }
 
 // command executes a line of shell on the host.
@@ -88,27 +90,30 @@ func (r *RemoteJob) command(ctx context.Context, line string, in io.Reader, out 
 	return nil
 }
 
-// push copies the inputs. The host's own bundle of the job is the newest if the last
-// attempt was there.
+// push copies the inputs. The host's own bundle of the job, if it still has one, is the newest if
+// the last attempt was there.
 func (r *RemoteJob) push(ctx context.Context) error {
 	if err := writeJSON(r.Spool.Path(r.list()), []Entry{r.Entry}); err != nil {
 		return err
 	}
 	var have strings.Builder
-	err := r.command(ctx, fmt.Sprintf("mkdir -p %[1]s && cd %[1]s && mkdir -p %s && { ls %s 2>/dev/null; true; }",
-		r.Host.spool(), strings.Join(spoolFolders(), " "), r.Program), nil, &have)
+	own := BundlePath(r.ID)
+	err := r.command(ctx, fmt.Sprintf("mkdir -p %[1]s && cd %[1]s && mkdir -p %s && { ls %s %s 2>/dev/null; true; }",
+		r.Host.spool(), strings.Join(spoolFolders(), " "), r.Program, own), nil, &have)
 	if err != nil {
 		return err
 	}
 	names := slices.Concat([]string{r.list(), r.Config}, r.Suites, r.Needs)
-	if have.Len() == 0 {
+	there := strings.Fields(have.String())
+	if !slices.Contains(there, r.Program) {
 		names = append(names, r.Program)
 	}
 	last, err := r.Spool.numberOf(r.ID)
 	if err != nil {
 		return err
 	}
-	if own := BundlePath(r.ID); last != r.number() && exists(r.Spool.Path(own)) {
+	newest := last == r.number() && slices.Contains(there, own)
+	if !newest && exists(r.Spool.Path(own)) {
 		names = append(names, own, StatePath(r.ID))
 	}
 	in, out := io.Pipe()
@@ -160,8 +165,8 @@ func (r *RemoteJob) pull(ctx context.Context) error {
 	wanted := []string{StatePath(r.ID), BundlePath(r.ID)}
 	in, out := io.Pipe()
 	go func() {
-		out.CloseWithError(r.command(ctx, fmt.Sprintf("cd %s && tar -cf - $(ls %s 2>/dev/null)", r.Host.spool(),
-			strings.Join(wanted, " ")), nil, out))
+		out.CloseWithError(r.command(ctx, fmt.Sprintf("cd %s && set -- $(ls %s 2>/dev/null) && "+
+			"if [ $# -gt 0 ]; then tar -cf - \"$@\"; fi", r.Host.spool(), strings.Join(wanted, " ")), nil, out))
 	}()
 	defer in.CloseWithError(io.ErrClosedPipe)
 	t := tar.NewReader(in)
