@@ -48,6 +48,7 @@ const (
 	Kept      Fate = iota // it runs: the signal was a warning
 	Requeuing             // the batch system ends it and starts it again
 	Cancelled             // a person cancelled it
+	Unknown               // the batch system does not answer
 )
 
 // Outcome says how an attempt ended.
@@ -291,6 +292,10 @@ func (a *Attempt) stopped() (Outcome, error) {
 	case Cancelled: // putting it back would undo what the person did
 		fmt.Fprintf(a.Log, "%s: cancelled\n", a.Name)
 		return Outcome{Code: 130}, a.say(func(s *State) { s.Status, s.Text = Stopped, "cancelled" })
+	case Unknown: // perhaps a person cancelled it
+		const why = "asked to stop, and Slurm did not say why; the same command submits it again"
+		fmt.Fprintf(a.Log, "%s: %s\n", a.Name, why)
+		return Outcome{Code: 130}, a.say(func(s *State) { s.Status, s.Text = Stopped, why })
 	case Requeuing:
 		return Outcome{Waiting: true}, a.say(func(s *State) { s.Status, s.Text = Requeued, "preempted" })
 	}

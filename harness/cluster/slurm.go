@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"time"
 
 	"exp/harness/config"
 )
@@ -84,14 +85,26 @@ func (Slurm) Requeue(ctx context.Context, number string) error {
 
 // FateOf says what Slurm does with a job that it signalled in its attempt after so many
 // restarts. Slurm counts a restart as soon as it decides to queue a job again, and calls a
-// job completing as soon as it ends it.
+// job completing as soon as it ends it. It asks several times while Slurm does not answer.
 func (Slurm) FateOf(ctx context.Context, number string, restarts int) (Fate, error) {
-	out, err := slurmCommand(ctx, "scontrol", "show", "job", "--oneliner", number)
-	if err != nil {
-		return Kept, err
+	for try := 1; ; try++ {
+		out, err := slurmCommand(ctx, "scontrol", "show", "job", "--oneliner", number)
+		if err == nil {
+			return fateOf(out, restarts), nil
+		}
+		if try == fateTries {
+			return Unknown, err
+		}
+		time.Sleep(fatePause)
 	}
-	return fateOf(out, restarts), nil
 }
+
+// A controller that is busy or restarts answers again after a few seconds. After its last signal a
+// job lives for 30, which is KillWait's default.
+const (
+	fateTries = 4
+	fatePause = 2 * time.Second
+)
 
 func fateOf(shown string, restarts int) Fate {
 	field := map[string]string{}

@@ -78,6 +78,7 @@ func TestConclude(t *testing.T) {
 		{"asked to stop", true, End{Code: 130}, 0, 0, Requeued, true, 0},
 		{"ended by Slurm's own signal", true, End{Code: 143}, 3, 0, Requeued, true, 0},
 		{"cancelled", true, End{Code: 143}, 0, 0, Stopped, false, 130},
+		{"Slurm is silent", true, End{Code: 130}, 0, 0, Stopped, false, 130},
 		{"preempted", true, End{Code: 143}, 0, 0, Requeued, true, 0},
 		{"killed", false, killed, 0, 0, Requeued, true, 0},
 		{"killed again, further on", false, killed, 1, 3, Requeued, true, 0},
@@ -97,7 +98,7 @@ func TestConclude(t *testing.T) {
 			requeued := false
 			a := &Attempt{Entry: Entry{ID: "x", MaxRestarts: 5}, Spool: spool, Restarts: tt.restarts, Log: t.Output(),
 				Fate: func() Fate {
-					return map[string]Fate{"cancelled": Cancelled, "preempted": Requeuing}[tt.name]
+					return map[string]Fate{"cancelled": Cancelled, "preempted": Requeuing, "Slurm is silent": Unknown}[tt.name]
 				},
 				Requeue: func() error { requeued = true; return nil }, state: State{ID: "x", Step: 7, Crash: tt.crash}}
 			got, err := a.settle(tt.asked, tt.how)
@@ -164,5 +165,18 @@ func TestStoppedWithoutProgress(t *testing.T) {
 	}
 	if st, _ := spool.State("x"); !strings.Contains(st.Text, "raise cluster.slurm.time") {
 		t.Errorf("it says %q", st.Text)
+	}
+}
+
+// A job asks Slurm again that did not answer at first.
+func TestFateOfBusySlurm(t *testing.T) {
+	dir := t.TempDir()
+	text := "#!/bin/sh\n[ -e " + dir + "/asked ] && echo JobState=COMPLETING && exit\n: >" + dir + "/asked\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	if fate, err := (Slurm{}).FateOf(context.Background(), "1_0", 0); fate != Cancelled || err != nil {
+		t.Errorf("fate %v, %v; want %v", fate, err, Cancelled)
 	}
 }
