@@ -188,6 +188,14 @@ func TestRunSlurmRefuses(t *testing.T) {
 	dir := smokeStore(t)
 	call{}.run("run", smokeConfig, "--on", "slurm").check(t, 2, "", "--on slurm needs cluster.spool")
 	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--no-cache").check(t, 2, "", "--no-cache does not work")
+	for _, name := range []string{"my spool", "100%"} {
+		call{}.run("run", smokeConfig, "--on", "slurm", "--dry-run", "--store", dir, "--set", "cluster.spool="+filepath.Join(spool, name)).
+			check(t, 2, "", "sbatch cannot write logs below a path with '"+strings.Trim(name, "myspol10")+"'",
+				"name a directory without blanks")
+	}
+	call{}.run("run", smokeConfig, "--seeds", "9", "--on", "slurm", "--set", set, "--store", dir, "--dry-run",
+		"--set", "cluster.slurm.time='2'").
+		check(t, 2, "", "cluster.slurm.signal_before is 120 seconds and cluster.slurm.time is 2")
 	call{}.run("run", smokeConfig, "--wait").check(t, 2, "", "--wait needs --on slurm")
 	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--wait", "--dry-run").check(t, 2, "", "--dry-run submits none: choose one")
 	call{}.run("run", smokeConfig, "--on", "local", "--ranks=2", "--dry-run").check(t, 2, "", "--ranks does not work with --on local")
@@ -248,4 +256,50 @@ func TestRunSlurmStopIf(t *testing.T) {
 		" brings the results here\n", "smoke#0  collected", "smoke#0  is done: its condition stopped it")
 	call{}.run("query", "SELECT status, steps FROM runs", "--store", dir, "-o", "csv", "--no-header").check(t, 0, "stopped,2\n")
 	call{}.run(append(args, "--wait")...).check(t, 0, "1 run done\n", "smoke#0  is done: its condition stopped it")
+}
+
+// Submitting again with settings that are not part of a run's id leaves alone what jobs in the queue
+// will read.
+func TestRunSlurmKeepsConfigs(t *testing.T) {
+	fakeSlurm(t)
+	bin := t.TempDir()
+	for name, text := range map[string]string{"sbatch": "echo 1", "squeue": "echo '1_0|PENDING'"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	dir, spool := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "spool")
+	args := []string{"run", smokeConfig, "--on", "slurm", "--set", "cluster.spool=" + spool, "--store", dir}
+	configs := func() map[string]string {
+		files, err := filepath.Glob(filepath.Join(spool, "config", "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := map[string]string{}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list[f] = string(text)
+		}
+		return list
+	}
+	if got := (call{}).run(append(args, "--set", "checkpoint.every_steps=2")...); got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	first := configs()
+	if got := (call{}).run(append(args, "--seeds", "0-1", "--set", "checkpoint.every_steps=3")...); got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	both := configs()
+	if len(first) != 1 || len(both) != 2 {
+		t.Fatalf("%d configurations, then %d; want 1 and 2", len(first), len(both))
+	}
+	for f, text := range first {
+		if both[f] != text {
+			t.Errorf("%s has changed", f)
+		}
+	}
 }

@@ -64,6 +64,10 @@ func (a *app) openSpoolStudy(c *cli.Context, configs []*config.Resolved, seeds [
 			return nil, cli.Usagef("cluster.spool is %s in one configuration and %s in another", s.spool.Dir, dir).
 				Advise("use one spool: exp run … --set cluster.spool=DIR")
 		}
+		if at := strings.IndexAny(dir, " \t\n%\\\"'"); at >= 0 && engine == onSlurm {
+			return nil, cli.Usagef("cluster.spool %s: sbatch cannot write logs below a path with %q", dir, dir[at]).
+				Advise("name a directory without blanks, quotes, % and \\")
+		}
 		s.spool.Dir = dir
 		if overSSH { // the hosts have their own files
 			continue
@@ -243,7 +247,7 @@ func (s *spoolStudy) entries(list []cluster.Job) []cluster.Entry {
 	for i, j := range list {
 		c := j.Run.Config.Run
 		e := cluster.Entry{ID: j.Run.RID.String(), Name: j.Name(), RID: j.Run.RID, Seed: j.Run.Seed,
-			Config: cluster.ConfigPath(j.Run.XID), Until: string(j.Until), Needs: slices.Clone(given),
+			Config: cluster.ConfigPath([]byte(j.Run.Config.YAML())), Until: string(j.Until), Needs: slices.Clone(given),
 			Tags: s.c.StringSlice("tag"), Threads: c.Cluster.Slurm.CPUs, MaxRestarts: c.Cluster.Slurm.MaxRestarts,
 			Store: c.Cluster.Store}
 		if e.Until != "" {
@@ -281,17 +285,17 @@ func programPath() (string, error) {
 // provide writes what the jobs read: the program, configurations, suites, and runs of the
 // store that made stages they reuse. It returns the program's path in the spool.
 func (s *spoolStudy) provide(runs []*plan.Run) (program string, err error) {
-	byXID := map[string]*plan.Run{}
+	byText := map[string]*plan.Run{}
 	for _, p := range runs {
-		byXID[p.XID.String()] = p
+		byText[p.Config.YAML()] = p
 		for _, name := range stage.ForeignSuites(&p.Config.Run) {
 			if _, err := s.spool.PutSuite(s.db, s.suites[name]); err != nil {
 				return "", err
 			}
 		}
 	}
-	for _, xid := range slices.Sorted(maps.Keys(byXID)) {
-		if err := s.provideConfig(byXID[xid]); err != nil {
+	for _, text := range slices.Sorted(maps.Keys(byText)) {
+		if err := s.provideConfig(byText[text], text); err != nil {
 			return "", err
 		}
 	}
@@ -311,9 +315,9 @@ func (s *spoolStudy) provide(runs []*plan.Run) (program string, err error) {
 
 // provideConfig writes a configuration out in full, and checks that it still makes the
 // run that was asked for.
-func (s *spoolStudy) provideConfig(p *plan.Run) error {
-	name := cluster.ConfigPath(p.XID)
-	if err := s.spool.Write(name, []byte(p.Config.YAML())); err != nil {
+func (s *spoolStudy) provideConfig(p *plan.Run, text string) error {
+	name := cluster.ConfigPath([]byte(text))
+	if err := s.spool.Write(name, []byte(text)); err != nil {
 		return err
 	}
 	r, err := config.Load(config.Input{File: s.spool.Path(name), Find: s.hubCache().Find})

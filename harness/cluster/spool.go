@@ -24,7 +24,7 @@ const OneSignal = "EXP_SIGNALS"
 // each is whole or not there:
 //
 //	bin/DIGEST        the program that submitted
-//	config/XID.yaml   configurations, complete
+//	config/DIGEST.yaml configurations, complete
 //	suites/DIGEST     benchmarks from the store of the submitter
 //	jobs/ID.*         lists of jobs and their scripts
 //	submitted/ID.json the number of a job at the batch system
@@ -203,8 +203,9 @@ func BundlePath(id string) string { return "out/" + id + ".tar" }
 // GivenPath returns the path in a spool where the submitter puts a run of its store.
 func GivenPath(rid ident.Digest) string { return "in/" + rid.String() + ".tar" }
 
-// ConfigPath returns the path in a spool of the configuration of an experiment.
-func ConfigPath(xid ident.Digest) string { return "config/" + xid.String() + ".yaml" }
+// ConfigPath returns the path in a spool of a configuration. The name holds the digest of its text:
+// settings that are not part of a run's id, such as its device, must not change for jobs that wait.
+func ConfigPath(text []byte) string { return "config/" + ident.Sum(text).String() + ".yaml" }
 
 // AddProgram copies a program into the spool under its digest, so jobs execute the build
 // that submitted them: a run's id holds the digest of its sources. It returns the path in
