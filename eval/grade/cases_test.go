@@ -94,7 +94,8 @@ func TestAnswer(t *testing.T) {
 func TestNotSure(t *testing.T) {
 	for _, tt := range [][2]string{
 		{"5", "\\int_0^1 x dx"}, {"10^{10^{10}}", "10^{10^{11}}"}, {"40\\text{ points}", "40\\text{ widgets}"},
-		{"(1,2,3)", "[1,2,3]"},
+		{"(1,2,3)", "[1,2,3]"}, {"A \\subset B", "A \\subseteq B"}, {"A \\subsetneq B", "A \\subset B"},
+		{"A \\subset B", "B \\supseteq A"},
 	} {
 		if v := Answer(tt[0], tt[1]); v.Sure {
 			t.Errorf("gold %q, prediction %q: %+v is sure", tt[0], tt[1], v)

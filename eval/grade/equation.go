@@ -15,13 +15,13 @@ func (c *comparer) multiples(g, p *formula.Expr) result {
 			if g.Rels[0] == p.Rels[0] {
 				return c.inOrder(g.Args, p.Args)
 			}
-			return no("the relations differ")
+			return differ(g.Rels[0], p.Rels[0])
 		}
 	}
 	a, b := formula.Difference(g.Args[0], g.Args[1]), formula.Difference(p.Args[0], p.Args[1])
 	sameSign := g.Rels[0] == p.Rels[0]
 	if !sameSign && flip(g.Rels[0]) != p.Rels[0] {
-		return no("the relations differ")
+		return differ(g.Rels[0], p.Rels[0])
 	}
 	if u, v := formula.Variables(a), formula.Variables(b); isAnyName(u) && len(v) == 1 { // at least 7
 		a = formula.Rename(a, latex.AnyName, v[0])
@@ -74,4 +74,17 @@ func polynomialDegreeOne(list ...*formula.Expr) bool {
 		}
 	}
 	return true
+}
+
+// differ returns the verdict on two signs that are not the same. Some write ⊂ for a subset that may be the whole set,
+// others for a strict one.
+func differ(gold, answer string) result {
+	for _, both := range [][]string{{"⊂", "⊆", "⊊"}, {"⊃", "⊇", "⊋"}} {
+		for _, sign := range []string{answer, flip(answer)} {
+			if (gold == both[0] || sign == both[0]) && slices.Contains(both, gold) && slices.Contains(both, sign) {
+				return unsure("a subset that may be strict or not")
+			}
+		}
+	}
+	return no("the relations differ")
 }

@@ -67,15 +67,15 @@ var metres = regexp.MustCompile(`([0-9]) m([²³])`)
 var wideSpace = regexp.MustCompile(`(=[^=,;&]*[^=,;&\s])\s*\\q?quad\s*([a-zA-Z](?:_\{?\w+\}?)?\s*=)`)
 
 // hoursAndMinutes matches a duration written together: 3h 20min.
-var hoursAndMinutes = regexp.MustCompile(`\b([0-9]+) ?h ?([0-9]+) ?min\b`)
+var hoursAndMinutes = regexp.MustCompile(`\b([0-9]+) ?h ?([0-9]+) ?(?:min\b|\\text\{ min\})`)
 
-// separated writes the wide space between two equations as a comma, and square metres as a unit.
+// separated writes the wide space between two equations as a comma, and square metres, hours and minutes as units.
 func separated(s string) string {
 	if strings.Contains(s, " m²") || strings.Contains(s, " m³") {
 		s = metres.ReplaceAllString(s, `$1\text{ m}$2`)
 	}
 	if strings.Contains(s, "min") {
-		s = hoursAndMinutes.ReplaceAllString(s, "$1 h $2 min")
+		s = hoursAndMinutes.ReplaceAllString(s, `$1\text{ h }$2\text{ min}`)
 	}
 	if !strings.Contains(s, "quad") || len(s) > 1000 {
 		return s
