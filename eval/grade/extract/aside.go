@@ -22,14 +22,34 @@ var undecided = regexp.MustCompile(`\b(?:unclear|uncertain|unknown|unsure|undeci
 	`(?:nothing|none|nobody|no one) [a-z]+|(?:do not|don't|does not|doesn't|did not|didn't|cannot|can't|never|hardly) ` +
 	`(?:believe|think|claim|say|mean|accept|conclude|imply|show|prove|follow|hold)|no (?:way|chance|reason)|` +
 	`(?:wrong|mistaken?|error|fallacy) to (?:say|claim|think|believe|conclude)) that\b[^,;]*[0-9\x01][^,;]*$|` +
-	`\bwould (?:be|have been) [^,;]*[0-9\x01][^,;]* (?:if|had|were) [^,;]*$|` +
-	`\bcandidates?(?: values?| answers?)?(?::| are| is) |` +
+	`^(?:(?:so|thus|hence|now|then|therefore|but|and),? )*(?:we (?:have|get|find|are left with) |there are )?(?:the )?` +
+	`(?:(?:two|three|four|several|some|many|possible|other|remaining) )*candidates?(?: values| answers)?(?::| are) |` +
 	`^[^0-9\x01]*[0-9\x01][0-9.,/\x01]*[^0-9\x01]*\b(?:is|was) (?:wrong|incorrect|false|invalid|mistaken)[.!]*$|` +
 	`^(?:in no (?:case|way|event)|under no circumstances?|by no means|on no account|hardly|at no (?:time|point)) ` +
 	`[^,;]*[0-9\x01][^,;]*$`)
 
 // disbelieved reports whether the last clause of a sentence doubts or denies its value.
-func disbelieved(s string) bool { return undecided.MatchString(wording.Lower(masked(s))) }
+func disbelieved(s string) bool {
+	return undecided.MatchString(wording.Lower(masked(s))) || isContraryToFact(wording.Lower(s))
+}
+
+// conditional matches a value that would hold, and its condition.
+var conditional = regexp.MustCompile(`\bwould (?:be|have been) (?:exactly |about )?(\$[^$]+\$|[$€£]?[-−]?[0-9][0-9.,/]*%?)` +
+	`[^,;0-9]*? (?:if|had|were) ([^,;]*)$`)
+
+// ownSlip matches a condition on the solution rather than on the matter of the question: if we had used another sign.
+var ownSlip = regexp.MustCompile(`\banswer\b|^(?:we|i|you|one) (?:had|used|took|have)\b|\bsigns?\b`)
+
+// isContraryToFact reports whether a sentence gives a value only under a condition on the value or on the solution.
+// Other conditions belong to the question: it would be 250 dollars if there were no tax.
+func isContraryToFact(s string) bool {
+	m := conditional.FindStringSubmatch(s)
+	return m != nil && (ownSlip.MatchString(m[2]) || strings.Contains(" "+m[2]+" ", " "+m[1]+" "))
+}
+
+// onlyOne matches what remains of several candidates: only $3$ works.
+var onlyOne = regexp.MustCompile(`(?i)(?:^|[;,.] )(?:(?:and|but|so|of (?:these|which|them)),? )?only (\$[^$]+\$|[-−]?[0-9][0-9.,/]*) ` +
+	`(?:works?|fits?|remains?|holds?|survives?|satisfies|is (?:valid|possible|admissible|positive|left|allowed))\b[^0-9$]*$`)
 
 // restated matches what leads to the same value in another form: 4^3, i.e., 64.
 var restated = regexp.MustCompile(`, (?:i\.e\.,?|that is,|in other words,|(?:or )?equivalently,?) `)
@@ -54,10 +74,14 @@ func isValue(s string) bool {
 var valueAside = regexp.MustCompile(`,? (?:since|because) |(?:,| [—–-]) an? [a-z]{2,}[^0-9$\\]*$|` +
 	`,? (?:and (?:so )?we(?: are|'re) done|as (?:desired|required|claimed|needed|wanted|was to be shown))[.!]*$`)
 
+// settledReason matches a reason that may deny other things: since the other coins are not needed.
+var settledReason = regexp.MustCompile(`^,? (?:since|because) (?:the |any |all |no |every )?(?:other|others|larger|smaller|` +
+	`remaining|rest|[a-z]+ [a-z]+ (?:is|are|does|do) not)\b[^0-9$\\]*$`)
+
 // withoutAside drops it if what is before it is a value by itself.
 func withoutAside(s string) string {
 	m := valueAside.FindStringIndex(s)
-	if m == nil || wording.Unsettled(s[m[0]:]) {
+	if m == nil || wording.Unsettled(s[m[0]:]) && !settledReason.MatchString(s[m[0]:]) {
 		return s
 	}
 	t := Statement(opening.ReplaceAllString(Statement(s[:m[0]]), ""))

@@ -15,7 +15,7 @@ func answerBox(s string) (content string, refused, ok bool) {
 	}
 	k := lastBoxCommand(s)
 	_, end, closed := boxAt(s, k)
-	return content, closed && isRefused(s[:k], s[end:]), true
+	return content, closed && isRefused(content, s[:k], s[end:]), true
 }
 
 // LastBox returns the content of the last closed \boxed{…} or \fbox{…} and of the boxes right before it.
@@ -69,27 +69,36 @@ func lastBareBox(s string) (string, bool) {
 	m := all[len(all)-1]
 	before := wording.Lower(s[strings.LastIndexAny(s[:m[0]], ".!?\n")+1 : m[2]])
 	after := wording.Lower(strings.TrimLeft(s[m[1]:], "$*"))
-	if denied(before) || wording.Unsettled(before) || isRefused(before[:len(before)-len("boxed{")], after) {
+	if denied(before) || wording.Unsettled(before) || isRefused(s[m[2]:m[3]], before[:len(before)-len("boxed{")], after) {
 		return "", false
 	}
 	return Statement(s[m[2]:m[3]]), true
 }
 
-// isRefused reports whether the words right before or right behind a box deny it.
-func isRefused(before, after string) bool {
+// isRefused reports whether the words right before or right after a box deny its content.
+func isRefused(content, before, after string) bool {
 	before = strings.TrimRight(wording.Lower(tail(before, 80)), " $*\\([")
 	after = strings.TrimLeft(wording.Lower(tailless(after)), " $*\\)]")
-	return deniedBefore.MatchString(before) || deniedBehind.MatchString(after) || failing.MatchString(after) ||
-		revoked.MatchString(after) ||
-		negatedBefore.MatchString(before)
+	return isDeniedBetween(before, after) || failing.MatchString(after) || negatedBefore.MatchString(before) ||
+		revoked.MatchString(after) && !truthValue.MatchString(content)
 }
 
-// revoked matches a sentence behind a box that calls it wrong: On second thought, that is wrong.
+// revoked matches a sentence after a box that calls it wrong: On second thought, that is wrong. The sentence must end
+// there or give its reason: "That was wrong in my first attempt" revokes nothing.
 var revoked = regexp.MustCompile(`^[$*.!?\s]*(?:(?:on second thought|on reflection|wait|hmm+|no|oops|` +
-	`sorry|actually|but|however|unfortunately)\b[,.!]* *)*(?:i doubt (?:it|that|this)|(?:that|this|it)(?: (?:answer|value|result))?` +
-	`(?: (?:is|was|must be|seems|looks)|'s) (?:clearly |obviously |probably |also )?` +
-	`(?:wrong|incorrect|false|mistaken|impossible)|(?:that|this|it)(?: (?:answer|value|result))? ` +
-	`(?:is|was|can)(?: ?not|n't)(?: be)? (?:right|correct|true|possible|the (?:right |correct |final )?answer))\b`)
+	`sorry|actually|but|however|unfortunately)\b[,.!]* *)*(?:i doubt (?:it|that|this)\b|` +
+	`(?:scrap|scratch|strike|forget) (?:that|this)\b|correction:|(?:` +
+	`(?:that|this|it)(?: (?:answer|value|result))?(?: (?:is|was|must be|seems|looks)|'s) ` +
+	`(?:clearly |obviously |probably |also )?(?:wrong|incorrect|mistaken)|` +
+	`(?:that|this)(?: (?:answer|value|result))?(?: (?:is|was|must be|seems|looks)|'s) ` +
+	`(?:clearly |obviously |probably |also )?(?:false|impossible)|` +
+	`(?:that|this|it)(?: (?:answer|value|result))? (?:is|was|can)(?: ?not|n't)(?: be)? ` +
+	`(?:right|correct|the (?:right |correct |final )?answer)|` +
+	`(?:that|this)(?: (?:answer|value|result))? (?:is|was|can)(?: ?not|n't)(?: be)? (?:true|possible))` +
+	`(?:[.!,;:]|\s*$|\n| [—–-]| (?:so|because|since|but)\b))`)
+
+// truthValue matches a box that says whether something holds: what follows speaks of the statement, not of the box.
+var truthValue = regexp.MustCompile(`(?i)^[^a-z]*(?:\\(?:text|textbf|mathrm|mbox)\{ *)?(?:yes|no|true|false|impossible)\b`)
 
 // lastBoxCommand returns the index of the last \boxed or \fbox.
 func lastBoxCommand(s string) int {

@@ -17,7 +17,7 @@ type Choice struct {
 
 // ChoiceIn reads B, (B), B., (B) 12, option B, \textbf{(B)}\ 12.
 func ChoiceIn(s string) (Choice, bool) {
-	s = strings.TrimSpace(Unwrapped(s))
+	s = withoutOtherLetters(strings.TrimSpace(Unwrapped(s)))
 	for _, p := range []string{"option ", "choice ", "answer "} {
 		if len(s) > len(p) && strings.EqualFold(s[:len(p)], p) {
 			s = strings.TrimSpace(s[len(p):])
@@ -49,7 +49,21 @@ func ChoiceIn(s string) (Choice, bool) {
 	return c, true
 }
 
-// otherLetter matches another letter behind the value of one, refusing words that deny the letter.
+// reasonedLetter matches a letter, perhaps with a number, and a reason that may name other letters: (B) because (A) is
+// wrong.
+var reasonedLetter = regexp.MustCompile(`^((?:\*\*)?\(?[A-J]\)?(?: \$?[0-9][^ ,]*)?(?:\*\*)?)(?:,? (?:because|since|while|whereas)\b|` +
+	`,? as \(?[A-J]\)? |,? (?:and |but )?(?:not|rather than) \(?[A-J]\)?(?: (?:and|or|nor) \(?[A-J]\)?)*[.!]*$|` +
+	`[.;] \(?[A-J]\)?(?:,| and| or| is| are| was| cannot| can| does| do| fails?| would| has| gives)\b)`)
+
+// withoutOtherLetters drops the reason for a letter.
+func withoutOtherLetters(s string) string {
+	if m := reasonedLetter.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
+	return s
+}
+
+// otherLetter matches another letter after the value of one, refusing words that deny the letter.
 var (
 	otherLetter = regexp.MustCompile(`\([A-J]\)|\b(?:or|and) [A-J](?:[^a-zA-Z_^]|$)`)
 	refusing    = regexp.MustCompile(`(?i)^(?:is|are|was|can|could|would|does|did|has|must|should)(?: ?not|n't)\b|^(?:cannot|fails?)\b|` +

@@ -133,7 +133,7 @@ var someOf = regexp.MustCompile(`^([0-9][0-9,]*) (?:out )?of (?:the |these |his 
 
 // circumstance matches a condition on people or things, which the question sets: if she works 10 hours. A condition
 // on a variable, or an even number, sets a case.
-var circumstance = regexp.MustCompile(`^if (?:he|she|they|it|we|you|his|her|their|the|each|every|all|both) ` +
+var circumstance = regexp.MustCompile(`^if (?:he|she|they|there|no|nobody|it|we|you|his|her|their|the|each|every|all|both) ` +
 	`(?:(?:[a-z'-]{2,}|a|[$]?[0-9][0-9.,]*%?)[ ,.]*)+$`)
 
 // afterGiving matches what makes "giving" no consequence: after giving 4 apples to Tom.
@@ -196,6 +196,7 @@ func clauseValue(clause string) (value string, decided bool) {
 	if strings.HasSuffix(value, "%") {
 		return value, true
 	}
+	next = beforeVerb(next)
 	for n := min(len(next), 5); n > 0; n-- {
 		unit := strings.Join(next[:n], " ")
 		if unit == "in" && len(next) > 1 {
@@ -207,6 +208,15 @@ func clauseValue(clause string) (value string, decided bool) {
 		}
 	}
 	return value, true
+}
+
+// beforeVerb returns the words up to a form of "be", which is no part of a unit.
+func beforeVerb(words []string) []string {
+	k := slices.IndexFunc(words, func(w string) bool { return slices.Contains([]string{"is", "are", "was", "were"}, w) })
+	if k < 0 {
+		return words
+	}
+	return words[:k]
 }
 
 // relative matches the start of a clause about part of what precedes it: of which 36 are sour.
@@ -230,7 +240,8 @@ var amounts = regexp.MustCompile(`\b(?:is|are|was|were) $`)
 var pronoun = regexp.MustCompile(`^(?:that|this|it|which) (?:is|was) $`)
 
 // failing matches words behind a value that say it is none: 36 does not work.
-var failing = regexp.MustCompile(`\b(?:is|are) not (?:needed|required|relevant|asked)\b|^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|do|did|can|could|would|will)(?: not|n't|not|n’t)|cannot|fails?)\b`)
+var failing = regexp.MustCompile(`^(?:[a-z]+ |is divided by [^ ]+ )?(?:is|are) not (?:needed|required|relevant|asked)\b|` +
+	`^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|do|did|can|could|would|will)(?: not|n't|not|n’t)|cannot|fails?)\b`)
 
 // another matches a second value that "and", or "or" in another language, joins: 36 bottles in one minute and 2160 in
 // an hour, 12 o 13.

@@ -11,11 +11,11 @@ import (
 // Values that a sentence names only to deny them.
 
 // deniedBefore matches words right before a value that deny it: we reject 36, the sum is hardly 36, 答案不是12.
-var deniedBefore = regexp.MustCompile(`(?:` + rejecting + `(?: (?:the|value|root|solution|case|option|[a-z] =))*|` +
-	`\b(?:for example|for instance|e\.g\.|such as),?|` +
+var deniedBefore = regexp.MustCompile(`(?:\b(?:for example|for instance|e\.g\.|such as),?|` +
 	`\b(?:such that|never|except|anything but|different from|differs? from|distinct from|unequal to|other than|no longer|far from|` +
 	`nothing to do with|unrelated to|` +
-	`unlike|would have been|(?:mistake|error)s? (?:gives?|is|leads? to|yields?|would be))|\b(?:try|tried|trying|nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
+	`unlike|would have been|` + mistaken + `)|` +
+	`\b(?:nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
 	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of|at first (?:sight|glance)(?: [a-z]+)*)|` +
 	`\b(?:answer|sum|value|result|total|product|it|this|that) ?(?:≠|\\neq?)|` +
 	`^(?:(?:so|thus|hence|therefore|then|and|but|since|because),? )*` +
@@ -23,11 +23,29 @@ var deniedBefore = regexp.MustCompile(`(?:` + rejecting + `(?: (?:the|value|root
 	`(?:is|are|was|were|be|equals?|gives?|yields?|makes?|=)|` +
 	`不是|不为|不為|不等于|不等於|并非|並非) ?\$?$`)
 
-// rejecting matches verbs that take their object back.
-const rejecting = `\b(?:(?:reject|discard|exclud|eliminat|dismiss|disregard)(?:e|es|s|ed|ing)?|` +
-	`(?:rul|throw)(?:e|es|s|ed|ing)? out)`
+// mistaken matches what a known mistake gives. The error of a measurement is a value like others.
+const mistaken = `(?:(?:common|frequent|usual|typical|careless|classic|sign|arithmetic|calculation) )+(?:mistake|error)s? ` +
+	`(?:gives?|leads? to|yields?|would (?:be|give))`
 
-// deniedBehind matches words right behind a value that deny it: 36 would be too many, 12ではない, 12 °C below zero.
+// rejectedBefore matches our own words that take a value back, or only try it: we reject 36. What other persons
+// reject is the matter of the question: she rejects 5 offers.
+var rejectedBefore = regexp.MustCompile(`(?:^(?:(?:so|thus|hence|therefore|then|now|next|first|and|but),? )*|` +
+	`\b(?:we|i|one|you|this|that|which|let us|let's|let me) (?:(?:must|can|could|should|may|have to|has to|now|then|also|` +
+	`therefore|thus|hence|first) )*|[,;:] )` +
+	`(?:(?:(?:reject|discard|exclud|eliminat|dismiss|disregard|avoid)(?:e|es|s|ed|ing)?|` +
+	`(?:rul|throw)(?:e|es|s|ed|ing)? out)(?: (?:the|value|root|solution|case|option|[a-z] =))*|` +
+	`try|tried|trying) ?\$?$`)
+
+// countedAfter matches a noun in the plural right after a value.
+var countedAfter = regexp.MustCompile(`^[$ ]*[a-z]{3,}s\b`)
+
+// isDeniedBetween reports whether the words before a value, or those after it, deny it.
+func isDeniedBetween(before, after string) bool {
+	return deniedBefore.MatchString(before) || rejectedBefore.MatchString(before) && !countedAfter.MatchString(after) ||
+		deniedBehind.MatchString(after) || deniedBehind.MatchString(countedAfter.ReplaceAllString(after, ""))
+}
+
+// deniedBehind matches words right after a value that deny it: 36 would be too many, 12ではない, 12 °C below zero.
 var deniedBehind = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
 	`(?:is|are|was|were|(?:would|will|must|can|should|may|could|has to) be|seems|looks|has been)` +
 	`(?: clearly| obviously| also| far| much| still| simply| therefore| an?)? ` +
@@ -48,7 +66,7 @@ var denial = regexp.MustCompile(`(?i)reject|discard|exclud|eliminat|dismiss|disr
 	`hardly|barely|scarcely|exceed|surpass|divides|at first |just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |` +
 	`[不并並]|too|wrong|` +
 	`incorrect|impossible|false|valid|extraneous|absurd|mistaken|able|missible|spurious|mislead|trap|distractor|decoy|nothing|unrelated|아닙|out of|contradict|violate|` +
-	`tr(?:y|ied)|example|instance|e\.g|such|never|except|anything|differ|distinct|unequal|other|longer|far|unlike|would|` +
+	`tr(?:y|ied)|avoid|example|instance|e\.g|such|never|except|anything|differ|distinct|unequal|other|longer|far|unlike|would|` +
 	`mistake|error|` +
 	`below|under|ない|ありません|なく|아니`)
 
@@ -89,11 +107,19 @@ var denyingLabel = regexp.MustCompile(`(?i)(?:^|[.!?] )[^0-9:.$]*\b(?:not (?:the
 	`never|wrong|incorrect|` +
 	`false|rejected|excluded|impossible): *\**[-−$\\(0-9]`)
 
-// hasDenyingLabel reports whether the last sentence begins with such a label.
+// hasDenyingLabel reports whether the last sentence begins with such a label, or gives something else of the answer.
 func hasDenyingLabel(s string) bool {
-	return strings.Contains(s, ":") && denyingLabel.MatchString(tail(s, maxStatement)) &&
-		denyingLabel.MatchString(lastSentence(tail(s, maxStatement)))
+	end := tail(s, maxStatement)
+	return strings.Contains(s, "nswer") && aboutAnswer.MatchString(lastSentence(end)) ||
+		strings.Contains(s, ":") && denyingLabel.MatchString(end) && denyingLabel.MatchString(lastSentence(end))
 }
+
+// somethingOf matches words that make something else of the answer after them.
+const somethingOf = `\b(?:(?:opposite|negative|reciprocal|inverse|square|cube|root|double|triple|half|third|quarter|` +
+	`multiple|factor|part|digits?) of|twice|double|triple|half|thrice) (?:the|our|my) (?:final |correct )?`
+
+// aboutAnswer matches a value of something else about the answer: the opposite of the answer is 12.
+var aboutAnswer = regexp.MustCompile(`(?i)` + somethingOf + `answer\b|\banswer (?:squared|cubed|doubled|plus|minus|times|ends|starts|begins)\b`)
 
 // certain matches a "no" that denies nothing.
 var certain = regexp.MustCompile(`\bno (?:doubt|matter|wonder)\b`)
@@ -110,7 +136,7 @@ func isDenied(clause string) bool {
 		if v.name && !named {
 			continue
 		}
-		if !deniedBefore.MatchString(strings.TrimRight(low[:v.start], " ")) && !deniedBehind.MatchString(low[v.end:]) {
+		if !isDeniedBetween(strings.TrimRight(low[:v.start], " "), low[v.end:]) {
 			return false
 		}
 		some = true

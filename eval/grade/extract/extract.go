@@ -174,6 +174,7 @@ func closing(s string) Found {
 		}
 	}
 	s = tail(s, maxStatement)
+	valued := hasValue(s)
 	if !finished(s) {
 		return Found{How: "no answer: cut off", Sure: true}
 	}
@@ -196,7 +197,7 @@ func closing(s string) Found {
 		t = said(s)
 	}
 	if t == "" {
-		return Found{How: "no answer", Sure: true}
+		return Found{How: "no answer", Sure: !valued}
 	}
 	return Found{Text: t, How: "no answer phrase, the last value", Also: howMany(s)}
 }

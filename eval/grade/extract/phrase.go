@@ -49,7 +49,7 @@ var noAnswer = regexp.MustCompile(`(?i)\b(?:no|not an?|not the|wrong|incorrect|f
 	`final|correct|` +
 	`right|possible))* $|\b(?:not|n't|never|cannot) (?:think|believe|say|mean|claim|imply|true|correct|right|` +
 	`the case|certain|` +
-	`sure)(?: that)?(?: (?:the|our|my|final|correct))* $`)
+	`sure)(?: that)?(?: (?:the|our|my|final|correct))* $|` + somethingOf + `$`)
 
 // isSupposed reports whether an answer phrase is hypothetical: If x were 3, the answer would be …; Suppose the
 // answer is …

@@ -47,6 +47,9 @@ func reduce(s string) string {
 	if s = withoutDenied(withoutContrast(withoutWithdrawn(withoutRounding(s)))); s == "" {
 		return ""
 	}
+	if m := onlyOne.FindStringSubmatch(s); m != nil {
+		return Statement(m[1])
+	}
 	if anyOf.MatchString(s) {
 		return ""
 	}
@@ -57,7 +60,7 @@ func reduce(s string) string {
 	for range 2 { // So we get
 		s = Statement(opening.ReplaceAllString(Statement(s), ""))
 	}
-	s = adverbs.ReplaceAllString(asAnswer.ReplaceAllString(s, ""), "")
+	s = withoutOtherLetters(adverbs.ReplaceAllString(asAnswer.ReplaceAllString(s, ""), ""))
 	if chance.MatchString(s) {
 		s = outOf.ReplaceAllString(s, "$1/$2")
 	}
