@@ -47,7 +47,7 @@ func choices(gold, prediction string) (result, bool) {
 	return result{}, false
 }
 
-// namesChoice matches what a letter behind "is" is: the correct option is B.
+// namesChoice matches what a letter after "is" is: the correct option is B.
 var namesChoice = regexp.MustCompile(`(?i)^(?:[a-z]+,? )?(?:the |our |my )?(?:[a-z]+ )?(?:option|choice|answer|letter)$`)
 
 // lettersIn returns the letters of A, B, D or A and B, sorted; nil if s is anything else.

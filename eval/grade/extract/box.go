@@ -69,7 +69,8 @@ func lastBareBox(s string) (string, bool) {
 	m := all[len(all)-1]
 	before := wording.Lower(s[strings.LastIndexAny(s[:m[0]], ".!?\n")+1 : m[2]])
 	after := wording.Lower(strings.TrimLeft(s[m[1]:], "$*"))
-	if denied(before) || wording.Unsettled(before) || isRefused(s[m[2]:m[3]], before[:len(before)-len("boxed{")], after) {
+	if denied(before) || wording.Unsettled(before) ||
+		isRefused(s[m[2]:m[3]], before[:len(before)-len("boxed{")], after) {
 		return "", false
 	}
 	return Statement(s[m[2]:m[3]]), true

@@ -52,8 +52,15 @@ func ChoiceIn(s string) (Choice, bool) {
 // reasonedLetter matches a letter, perhaps with a number, and a reason that may name other letters: (B) because (A) is
 // wrong.
 var reasonedLetter = regexp.MustCompile(`^((?:\*\*)?\(?[A-J]\)?(?: \$?[0-9][^ ,]*)?(?:\*\*)?)(?:,? (?:because|since|while|whereas)\b|` +
-	`,? as \(?[A-J]\)? |,? (?:and |but )?(?:not|rather than) \(?[A-J]\)?(?: (?:and|or|nor) \(?[A-J]\)?)*[.!]*$|` +
-	`[.;] \(?[A-J]\)?(?:,| and| or| is| are| was| cannot| can| does| do| fails?| would| has| gives)\b)`)
+	`,? as (?:\(?[A-J]\)?|none|no|all|the|it) |,? (?:and |but )?(?:not|rather than) \(?[A-J]\)?(?: (?:and|or|nor) \(?[A-J]\)?)*[.!]*$|` +
+	`[.;] (?:[Oo]ptions? |[Cc]hoices? |[Aa]nswers? )?\(?[A-J]\)?(?:,| (?:and|or|is|are|was|cannot|can|does|do|fails?|would|has|gives)\b)|` +
+	`[.;] (?:[Tt]he |[Aa]ll |[Nn]one of the )?(?:others?|remaining|rest)\b)`)
+
+// otherOptions matches a sentence about the options that are not chosen: Option (A) is wrong because it is
+// too small.
+var otherOptions = regexp.MustCompile(`^(?:(?:[Oo]ptions?|[Cc]hoices?|[Aa]nswers?) )?\(?[A-J]\)?(?:(?:,| and|, and| or) \(?[A-J]\)?)* ` +
+	`(?:is|are|was|were|fails?|does|do|cannot|would|contradicts?|ignores?)\b.*(?:wrong|incorrect|false|impossible|too|not|fail|` +
+	`contradict|cannot|ignore)|^(?:[Tt]he |[Aa]ll |[Nn]one of the )(?:others?|remaining|rest)\b`)
 
 // withoutOtherLetters drops the reason for a letter.
 func withoutOtherLetters(s string) string {
@@ -94,7 +101,7 @@ var fontCommands = strings.NewReplacer("\\textbf", "", "\\textit", "", "\\textrm
 	"\\ ", " ", "\\,", " ", "\\quad", " ", "~", " ",
 	"$", " ", "**", " ", "\\left", "", "\\right", "", "\\!", "", "\\;", " ", "\\:", " ", "\\qquad", " ")
 
-// Unwrapped strips fonts from the letter at the start; the braces of a formula behind it stay.
+// Unwrapped strips fonts from the letter at the start; the braces of a formula after it stay.
 func Unwrapped(s string) string {
 	if !strings.ContainsAny(s, "ABCDEFGHIJ") || len(s) > 400 {
 		return s

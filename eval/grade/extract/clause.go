@@ -102,7 +102,9 @@ func sameDimension(a, b string) bool {
 
 // rejected matches a clause that takes back the value before it.
 var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|which))?|and (?:this|that|it)) ` +
-	`(?:(?:does|do|did|can|could|is|was|would)(?: ?not|n't|not|n’t)|cannot|fails?|contradicts?|violates?|` +
+	`(?:(?:(?:does|do|did|can|could|is|was|would)(?: ?not|n't|not|n’t)|cannot) (?:be )?(?:[a-z]+ )?` +
+	`(?:fit|work|hold|satisfy|equal|match|agree|apply|possible|valid|right|correct|true|allowed|acceptable|admissible|` +
+	`answer|solution|happen|occur|in (?:the|our) (?:domain|range)|positive|integer)|fails?|contradicts?|violates?|` +
 	`is (?:too|impossible|wrong|incorrect|absurd|a contradiction|invalid|false|extraneous|rejected|` +
 	`discarded|excluded|spurious)|we (?:refute|reject|discard|exclude|dismiss|rule out))\b`)
 
@@ -174,7 +176,7 @@ func clauseValue(clause string) (value string, decided bool) {
 		strings.ContainsAny(next[1], "0123456789$")), // the sum of 12 and 3
 		capable.MatchString(before):
 	case partOfPhrase(before), doubted(before), unsettledBefore(before), len(next) > 0 &&
-		wording.Unsettled(next[0]) && !circumstance.MatchString(after),
+		wording.Unsettled(next[0]) && !circumstance.MatchString(after) && !attributive.MatchString(" "+after),
 		len(next) > 1 && (next[0] == "is" || next[0] == "are") && slices.Contains(wording.Negations, next[1]):
 		return "", true
 	case !strings.Contains(before, "=") && len(next) > 1 && slices.Contains([]string{"more", "less", "fewer",
@@ -210,15 +212,6 @@ func clauseValue(clause string) (value string, decided bool) {
 	return value, true
 }
 
-// beforeVerb returns the words up to a form of "be", which is no part of a unit.
-func beforeVerb(words []string) []string {
-	k := slices.IndexFunc(words, func(w string) bool { return slices.Contains([]string{"is", "are", "was", "were"}, w) })
-	if k < 0 {
-		return words
-	}
-	return words[:k]
-}
-
 // relative matches the start of a clause about part of what precedes it: of which 36 are sour.
 var relative = regexp.MustCompile(`^of (?:which|whom|these|those|them),? `)
 
@@ -229,7 +222,7 @@ var replacing = regexp.MustCompile(`\bnot [$]?[0-9][^ ]*,? but (?:rather )?(.*)$
 // by 5.
 var capable = regexp.MustCompile(`\bcan [a-z ]*(?:at most|up to) $|\bthan [a-z ]+ by $`)
 
-// compared matches a difference that the sentence states: 36 more than last year. With a number behind "than", or a
+// compared matches a difference that the sentence states: 36 more than last year. With a number after "than", or a
 // variable, it is a step of a calculation.
 var compared = regexp.MustCompile(`^(?:more|less|fewer) than [a-z]{3}[^0-9$\\]*$`)
 
@@ -239,7 +232,7 @@ var amounts = regexp.MustCompile(`\b(?:is|are|was|were) $`)
 // pronoun matches a subject that is the difference: that is 36 more than last year.
 var pronoun = regexp.MustCompile(`^(?:that|this|it|which) (?:is|was) $`)
 
-// failing matches words behind a value that say it is none: 36 does not work.
+// failing matches words after a value that say it is none: 36 does not work.
 var failing = regexp.MustCompile(`^(?:[a-z]+ |is divided by [^ ]+ )?(?:is|are) not (?:needed|required|relevant|asked)\b|` +
 	`^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|do|did|can|could|would|will)(?: not|n't|not|n’t)|cannot|fails?)\b`)
 
@@ -247,7 +240,7 @@ var failing = regexp.MustCompile(`^(?:[a-z]+ |is divided by [^ ]+ )?(?:is|are) n
 // an hour, 12 o 13.
 var another = regexp.MustCompile(`^and [a-z][^0-9]* at [0-9]+:[0-9]|^(?:[a-z][^0-9]* and|(?:` + orAbroad + `)) +(?:[$€£]?[0-9]|\\)`)
 
-// anotherFormula matches a second formula that "and" joins behind words about the first.
+// anotherFormula matches a second formula that "and" joins after words about the first.
 var anotherFormula = regexp.MustCompile(`^[$)\\]* (?:in|for|when|if|on) [^0-9$,;]* and \$`)
 
 // orAbroad are words for "or".
@@ -272,7 +265,7 @@ var continued = regexp.MustCompile(`^(?:(?:choose|times|multiplied by|divided by
 // relatedTo matches words that make a value a step of a calculation: 12 more coins than twice the other's.
 var relatedTo = regexp.MustCompile(`^(?:more|fewer|less) (?:[a-z]+ )?than (?:twice|half|double|thrice|[a-z]+ times|[0-9$])`)
 
-// limited matches words behind a value that make it a bound or turn its sign: 12 at most, 12 degrees below zero.
+// limited matches words after a value that make it a bound or turn its sign: 12 at most, 12 degrees below zero.
 var limited = regexp.MustCompile(`^(?:[a-z]+ ){0,2}(?:at (?:most|least|minimum|maximum)|or (?:more|less|fewer|so|thereabouts)|` +
 	`(?:below|under) (?:zero|freezing|sea level))\b`)
 
@@ -287,7 +280,7 @@ func unsettledBefore(before string) bool {
 	return from == 0 || wording.Uncertain(last) || wording.Unsettled((" " + last)[from:])
 }
 
-// verbEnd returns the index behind the last verb, 0 if there is none.
+// verbEnd returns the index after the last verb, 0 if there is none.
 func verbEnd(s string) int {
 	from := 0
 	s += " "

@@ -14,7 +14,7 @@ import (
 var deniedBefore = regexp.MustCompile(`(?:\b(?:for example|for instance|e\.g\.|such as),?|` +
 	`\b(?:such that|never|except|anything but|different from|differs? from|distinct from|unequal to|other than|no longer|far from|` +
 	`nothing to do with|unrelated to|` +
-	`unlike|would have been|` + mistaken + `)|` +
+	`unlike|(?:answer|solution|result|value|it|this|that) would have been|` + mistaken + `)|` +
 	`\b(?:nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
 	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of|at first (?:sight|glance)(?: [a-z]+)*)|` +
 	`\b(?:answer|sum|value|result|total|product|it|this|that) ?(?:≠|\\neq?)|` +
@@ -39,14 +39,23 @@ var rejectedBefore = regexp.MustCompile(`(?:^(?:(?:so|thus|hence|therefore|then|
 // countedAfter matches a noun in the plural right after a value.
 var countedAfter = regexp.MustCompile(`^[$ ]*[a-z]{3,}s\b`)
 
+// countedVerb matches such a noun with the verb that says something of it: 12 apples are wrong.
+var countedVerb = regexp.MustCompile(`^[$ ]*[a-z]{3,}s( (?:are|were)\b)`)
+
+// attributive matches an adjective of a noun in the plural, which belongs to what is counted: 3 wrong answers.
+var attributive = regexp.MustCompile(`^ (?:wrong|incorrect|false|invalid|rejected|excluded|discarded|impossible) [a-z]{3,}s\b|` +
+	`^[$ ]*,? ?which (?:is|are) too [a-z]+ to `)
+
 // isDeniedBetween reports whether the words before a value, or those after it, deny it.
 func isDeniedBetween(before, after string) bool {
-	return deniedBefore.MatchString(before) || rejectedBefore.MatchString(before) && !countedAfter.MatchString(after) ||
-		deniedBehind.MatchString(after) || deniedBehind.MatchString(countedAfter.ReplaceAllString(after, ""))
+	return deniedBefore.MatchString(before) ||
+		rejectedBefore.MatchString(before) && !countedAfter.MatchString(after) ||
+		!attributive.MatchString(after) && (deniedAfter.MatchString(after) ||
+			deniedAfter.MatchString(countedVerb.ReplaceAllString(after, "$1")))
 }
 
-// deniedBehind matches words right after a value that deny it: 36 would be too many, 12ではない, 12 °C below zero.
-var deniedBehind = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
+// deniedAfter matches words right after a value that deny it: 36 would be too many, 12ではない, 12 °C below zero.
+var deniedAfter = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
 	`(?:is|are|was|were|(?:would|will|must|can|should|may|could|has to) be|seems|looks|has been)` +
 	`(?: clearly| obviously| also| far| much| still| simply| therefore| an?)? ` +
 	`(?:too|wrong|incorrect|impossible|false|invalid|extraneous|rejected|excluded|discarded|ruled out|absurd|` +
@@ -101,11 +110,11 @@ func withoutDenied(s string) string {
 	return kept.String()
 }
 
-// denyingLabel matches a label that turns or denies the value behind it: The value is negative: 12.
+// denyingLabel matches a label that turns or denies the value after it: The value is negative: 12.
 var denyingLabel = regexp.MustCompile(`(?i)(?:^|[.!?] )[^0-9:.$]*\b(?:not (?:the|an?|our|my) (?:[a-z]+ )?(?:answer|solution|result|value)|(?:common|frequent|usual) (?:mistake|error)|` +
-	`negative|minus|opposite|not|except|` +
+	`opposite|not|except|` +
 	`never|wrong|incorrect|` +
-	`false|rejected|excluded|impossible): *\**[-−$\\(0-9]`)
+	`false|rejected|excluded|impossible): *\**[-−$\\(0-9]|(?:^|[.!?] )[^0-9:.$]*\b(?:negative|minus): *\**[$\\(]*[0-9]`)
 
 // hasDenyingLabel reports whether the last sentence begins with such a label, or gives something else of the answer.
 func hasDenyingLabel(s string) bool {
@@ -144,7 +153,7 @@ func isDenied(clause string) bool {
 	return some
 }
 
-// contrast matches a value behind the answer that it is not: 36, not 40.
+// contrast matches a value after the answer that it is not: 36, not 40.
 var contrast = regexp.MustCompile(`^(.*[0-9}$)%][^,]{0,20})(?:, (?:and |but )?not|,? rather than|,? instead of) ` +
 	`(?:\$[^$]+\$|[$€£]?[-−]?[0-9][0-9.,/%]*\$?)(?: [a-z]+)?([.!]?)$`)
 
@@ -185,8 +194,11 @@ var withdrawn = regexp.MustCompile(`(?i)^[^a-z0-9]*(?:wait|no|sorry|hmm+|oops|no
 
 // aboutOthers matches a negation inside a phrase about other things: the probability that it is not red is 36.
 var aboutOthers = regexp.MustCompile(`\b(?:(?:that|which|who|whose|where) (?:[a-z]+ ){0,4}` +
-	`(?:is|are|was|were|do|does|did|has|have|can|could|will)(?: not|n't) |(?:of|for) not )((?:[a-z]+ ){1,7})` +
+	`(?:(?:is|are|was|were|do|does|did|has|have|can|could|will)(?: not|n't)|cannot) |(?:of|for) not )((?:[a-z]+ ){1,7})` +
 	`(?:is|are|was|were|equals|=) `)
+
+// counting matches what a number counts, before its verb: the number of incorrect answers is 3.
+var counting = regexp.MustCompile(`\bnumber of (?:[a-z]+-)?(?:[a-z]+ ){1,3}(?:(?:who|that|which) [a-z]+ neither )?(is|are|was|equals|=) `)
 
 // opinion matches words that carry a negation over to what follows: does not mean that it is 36.
 var opinion = regexp.MustCompile(`\b(?:that|think|say|believe|mean|imply|know|see|follow|seem|true|the case|` +
@@ -195,6 +207,7 @@ var opinion = regexp.MustCompile(`\b(?:that|think|say|believe|mean|imply|know|se
 
 // withoutOthers drops such a phrase from the words before a value.
 func withoutOthers(before string) string {
+	before = counting.ReplaceAllString(before, "number $1 ")
 	m := aboutOthers.FindStringSubmatchIndex(before)
 	if m == nil || opinion.MatchString(before[m[2]:m[3]]) {
 		return before
@@ -215,7 +228,7 @@ func isOpen(s, formula string) bool {
 		increased.MatchString(after)
 }
 
-// relatedBefore matches words that make something else of a formula behind them: twice $x$, is at least $x$, might be
+// relatedBefore matches words before a formula that turn it into another value: twice $x$, is at least $x$, might be
 // $x$, between $x$ and $y$.
 var relatedBefore = regexp.MustCompile(`\b(?:(?:the |an? )?(?:twice|thrice|double|triple|half|(?:half|negative|opposite|` +
 	`reciprocal|inverse|square|cube|square root|root|multiple|factor|divisor|third|quarter|complement|part) of|` +
@@ -227,5 +240,5 @@ var relatedBefore = regexp.MustCompile(`\b(?:(?:the |an? )?(?:twice|thrice|doubl
 var negatedBefore = regexp.MustCompile(`(?:\bnot|n't|\bcannot|\bnever|\bunlikely|\bnicht|\bniet|\bpas|(?:^| )(?:не|(?:no|non) (?:es|è|é)))` +
 	`(?: possibly| really| ever)?(?: to)?(?: be| equal| be equal to| equal to| given by)?$`)
 
-// increased matches a calculation without numbers behind a formula.
+// increased matches a calculation without numbers after a formula.
 var increased = regexp.MustCompile(`^(?:plus|minus|times) (?:some|an?\b)`)

@@ -21,7 +21,7 @@ var labelled = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**[-−]?[$€£]?[0
 // equation matches a calculation with its result.
 var equation = regexp.MustCompile(`[0-9%)a-z$] ?= ?[$€£]?[-−]?[0-9.]|[0-9] equals [$€£]?[-−]?[0-9.]`)
 
-// operator matches signs that make the words behind a number more than a noun; tune-ups and eggs/child are nouns.
+// operator matches signs that make the words after a number more than a noun; tune-ups and eggs/child are nouns.
 var operator = regexp.MustCompile(`[,.;:=+*×^(]|(?:^|[^a-z])-|-(?:[^a-z]|$)|/(?: ?[^a-z ]|$)`)
 
 // going are words that lead on from a result; dangling are words that do not end a sentence.

@@ -51,10 +51,10 @@ func enumeration(s string) string {
 	return strings.Join(values, word)
 }
 
-// partOfMore are words behind a number in words that make it a part of something else.
+// partOfMore are words after a number in words that make it a part of something else.
 var partOfMore = []string{"of", "or", "more", "less", "times", "than", "another"}
 
-// numberInWords returns the only number in words of a sentence, with a unit behind it: seven students.
+// numberInWords returns the only number in words of a sentence, with a unit after it: seven students.
 func numberInWords(s string) (string, bool) {
 	words := strings.FieldsFunc(wording.Lower(s), func(r rune) bool {
 		return (r < 'a' || r > 'z') && r != '-' && r != '\'' && r < 0x80

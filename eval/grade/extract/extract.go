@@ -232,7 +232,7 @@ func wordsOnly(s string) bool {
 // label matches a label in any language before a value.
 var label = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?|[(\[][^()\[\]]+[)\]])\**$`)
 
-// labelledFormula returns the formula without delimiters behind a label; empty if there is none.
+// labelledFormula returns the formula without delimiters after a label; empty if there is none.
 func labelledFormula(s string) string {
 	name, rest, ok := strings.Cut(Statement(s), ": ")
 	if !ok || strings.ContainsAny(name, "0123456789$\\=") || !isFormula(Statement(rest)) || wording.Unsettled(name) {

@@ -11,16 +11,25 @@ import (
 
 // Which sentence at the end of a text gives its answer.
 
+// backEnd ends a verdict on what went before, or leads to its reason: "That is wrong for odd n" takes nothing back.
+const backEnd = `(?:["')*]*\s*$|[.!?,;:]| [—–-]| (?:so|because|since|but|and|as|either|after)\b)`
+
 // takesBack matches a sentence that takes back the one before it: That is wrong. No, because … Wait, I forgot …
-var takesBack = regexp.MustCompile(`(?i)^[^a-z]*(?:(?:nope|no|wrong|incorrect|wait|hmm+|oops|hold on|hang on|sorry)\b|` +
+var takesBack = regexp.MustCompile(`(?i)^[^a-z]*(?:(?:nope|wait|hmm+|oops|hold on|hang on)\b|` +
+	`(?:no|wrong|incorrect|sorry)(?:[.,!?:;—–-]|\s*$| (?:wait|because|that|this|it|the|i|my|we|sorry)\b| [-−—–$\\0-9])|` +
+	`scrap that\b|correction:|` +
 	`(?:actually|correction|on second thought|on reflection),? (?:it|this|that|no|wait|i (?:made|was|forgot|missed)|` +
 	`the (?:correct |right |final |real )?(?:answer|result|value))\b|` +
 	`not (?:quite|right|correct|necessarily|exactly)\b|but (?:that|this|it|wait)\b|` +
 	`(?:but )?i(?:'m not| am not| doubt| do not| don't) ?(?:sure|think|believe|it|that)?\b|` +
 	`(?:but )?(?:that|this|which|it)(?: [a-z]+){0,2}? ?(?:is|was|seems|looks|must be|'s)(?: [a-z]+)? ?` +
-	`(?:too|wrong|incorrect|impossible|off|false|mistaken|absurd)\b|` +
+	`(?:too(?: [a-z]+)?|wrong|incorrect|off|mistaken|absurd)` + backEnd + `|` +
+	`(?:but )?(?:that|this|which)(?: [a-z]+){0,2}? ?(?:is|was|seems|looks|must be|'s)(?: [a-z]+)? ?` +
+	`(?:impossible|false)` + backEnd + `|` +
 	`(?:but )?(?:that|this|which|it)(?: [a-z]+){0,2}? ?(?:is|was|can|could|would|does|did)(?:n't| ?not| never) ` +
-	`(?:[a-z]+ )?(?:right|correct|answer|possible|work|be|valid|true|it|hold|enough)\b)`)
+	`(?:[a-z]+ )?(?:right|correct|answer|work|be|valid|it|hold|enough)` + backEnd + `|` +
+	`(?:but )?(?:that|this|which)(?: [a-z]+){0,2}? ?(?:is|was|can|could|would|does|did)(?:n't| ?not| never) ` +
+	`(?:[a-z]+ )?(?:true|possible)` + backEnd + `)`)
 
 // courtesy matches a line that only takes leave.
 var courtesy = regexp.MustCompile(`(?i)\b(?:hope (?:this|that|it)|let me know|feel free|thank|happy to help|good luck|` +
@@ -93,7 +102,8 @@ func finalSentence(s string) string {
 		return ""
 	}
 	list := sentencesOf(s)
-	for n := len(list) - 1; n > 0 && isRemark(list[n]) && hasValue(list[n-1]); n-- {
+	for n := len(list) - 1; n > 0 && (isRemark(list[n]) && hasValue(list[n-1]) ||
+		otherOptions.MatchString(list[n]) && chosen(list[n-1]) != ""); n-- {
 		list = list[:n]
 	}
 	const most = 3 // sentences without a value after the one with it
@@ -121,7 +131,7 @@ func finalSentence(s string) string {
 // result matches a formula that ends in a value.
 var result = regexp.MustCompile(`= ?(?:\{[^{}=]*\}|[-−]?[0-9][0-9.,/]*|\{?\\[dt]?frac[^=$]*) ?\$`)
 
-// remark matches the start of a sentence behind the answer: To check, we see that …
+// remark matches the start of a sentence after the answer: To check, we see that …
 var remark = regexp.MustCompile(`(?i)^\(?(?:to (?:check|verify|double-check)|check(?:ing)?\b|note\b|notice\b|see if\b|` +
 	`as (?:an? )?(?:extra|additional|further|exercise)|alternatively|remark|this (?:matches|agrees)|` +
 	`(?:we|you) can (?:also |even )?(?:check|verify)|it is (?:also )?easy to (?:check|verify))`)
@@ -142,7 +152,7 @@ func rejects(s string) bool {
 	return k > 0 && rejected.MatchString(s[k+2:]) && !hasValue(s[k:])
 }
 
-// instead matches an answer behind "no": No: it is 36.
+// instead matches an answer after "no": No: it is 36.
 var instead = regexp.MustCompile(`^(?:No|Nope)[,:;.!—-]+ (?:it|that|this) is ([$€£]?[-−]?[0-9][^ ]*)$`)
 
 // standsBack reports whether an answer phrase asks, or what follows its sentence takes it back.
@@ -151,7 +161,8 @@ func standsBack(after string) bool {
 		after = after[:k]
 	}
 	list := sentencesOf(tailless(after))
-	return isQuestion(list[0]) || rejects(list[0]) || len(list) > 1 && takesBack.MatchString(list[1])
+	return isQuestion(list[0]) || rejects(list[0]) || len(list) > 1 && takesBack.MatchString(list[1]) &&
+		!truthValue.MatchString(list[0])
 }
 
 // tailless cuts a text off after some hundred bytes.

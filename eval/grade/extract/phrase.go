@@ -126,7 +126,7 @@ func lastIndex(s, sub string) int {
 // roughly matches an adverb between brackets.
 var roughly = regexp.MustCompile(`^\((?:approximately|about|roughly|exactly)\) `)
 
-// bullets matches the points of a list, or a quotation, behind a line that ends.
+// bullets matches the points of a list, or a quotation, after a line that ends.
 var bullets = regexp.MustCompile(`^[ *:_]*\n\s*((?:[-*•>] [^\n]+(?:\n|$))+)`)
 
 // bulleted returns the points of a list that begins the text with commas between them, else the text.

@@ -44,6 +44,9 @@ func reduce(s string) string {
 	if m := wholeBareBox.FindStringSubmatch(s); m != nil {
 		s = m[1]
 	}
+	if m := truthAndReason.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
 	if s = withoutDenied(withoutContrast(withoutWithdrawn(withoutRounding(s)))); s == "" {
 		return ""
 	}
@@ -103,6 +106,9 @@ func reduce(s string) string {
 	}
 	return likeliest(s)
 }
+
+// truthAndReason matches a yes or no with its reason: no, because it is not possible.
+var truthAndReason = regexp.MustCompile(`(?i)^\**(yes|no|true|false)\**(?:,? (?:because|since|as) .*|[.,;:] [^0-9$\\]*)$`)
 
 // likeliest guesses at the answer of a text that is neither a value nor a sentence that gives one.
 func likeliest(s string) string {
@@ -191,7 +197,7 @@ func isSentence(s string) bool {
 // clauses matches a sentence whose first clause has a value early: Since 3 of them broke, 27 are whole.
 var clauses = regexp.MustCompile(`^[A-Z][a-z]+[ ,].*, `)
 
-// equalTo matches a verb behind a formula, and the start of its value.
+// equalTo matches a verb after a formula, and the start of its value.
 var equalTo = regexp.MustCompile(`^ (?:equals|is|becomes|gives) [$\\0-9(-]`)
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '’' }

@@ -121,7 +121,7 @@ func choiceOfSpan(clause string, list []span) (span, bool) {
 		return span{}, false
 	}
 	hidden, verb := wording.Lower(masked(clause)), -1
-	if end := list[len(list)-1].end; end < len(hidden) { // verbs behind the last value have none
+	if end := list[len(list)-1].end; end < len(hidden) { // verbs after the last value have none
 		hidden = hidden[:end]
 	}
 	for _, w := range verbs {
@@ -299,4 +299,15 @@ func numberAt(clause string, i int, money bool) int {
 		return 0 // 4th, 8-digit
 	}
 	return n
+}
+
+// beforeVerb returns the words up to a form of "be", which is no part of a unit.
+func beforeVerb(words []string) []string {
+	k := slices.IndexFunc(words, func(w string) bool {
+		return slices.Contains([]string{"is", "are", "was", "were"}, w)
+	})
+	if k < 0 {
+		return words
+	}
+	return words[:k]
 }

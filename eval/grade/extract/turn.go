@@ -54,7 +54,7 @@ var commonTurns = NewTurns(nil)
 // exercises begin another problem, as models write that were trained on lists of solved ones.
 var exercises = []string{"\nQuestion:", "\nQ:", "\nProblem:"}
 
-// exerciseAt returns where another problem begins behind an answer, the length of the text if none does.
+// exerciseAt returns where another problem begins after an answer, the length of the text if none does.
 func exerciseAt(s string) int {
 	for i := 1; i < len(s); i++ {
 		k := strings.Index(s[i:], "\n\n")

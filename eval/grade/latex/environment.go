@@ -80,7 +80,7 @@ func (p *parser) condition() (*formula.Expr, error) {
 	return c, nil
 }
 
-// system reads an array behind a brace that need not be closed: cases or equations.
+// system reads an array after a brace that need not be closed: cases or equations.
 func (p *parser) system() (*formula.Expr, error) {
 	p.tokens[p.i].text = "cases"
 	x, err := p.primary()

@@ -70,7 +70,7 @@ func (p *parser) item() (*formula.Expr, error) {
 		Args: []*formula.Expr{x}}), nil
 }
 
-// temperature reads a value in degrees with the scale behind it, in a text or as a letter: 5^\circ\text{C}, -5°F. It
+// temperature reads a value in degrees with the scale after it, in a text or as a letter: 5^\circ\text{C}, -5°F. It
 // returns nil if x is none.
 func temperature(x *formula.Expr, scale string) *formula.Expr {
 	if x.Op == formula.Mul && len(x.Args) == 2 && x.Args[0].Op == formula.Num {

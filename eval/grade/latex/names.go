@@ -168,8 +168,8 @@ func makeLatexNames() map[string]token {
 }
 
 // relations are the signs between the sides of a relation.
-var relations = []string{"=", "≈", "<", ">", "<=", ">=", "!=", "in", "->", "⊂", "⊃", "⊆", "⊇", "⊊", "⊋", "≺", "≻", "⪯", "⪰", "≪", "≫",
-	"<-", "∝", "∤", "⊲", "⊳", "⊗", "⋆"}
+var relations = []string{"=", "≈", "<", ">", "<=", ">=", "!=", "in", "->", "⊂", "⊃", "⊆", "⊇", "⊊", "⊋",
+	"≺", "≻", "⪯", "⪰", "≪", "≫", "<-", "∝", "∤", "⊲", "⊳", "⊗", "⋆"}
 
 // ordered are the commands of relations, and of operators, whose sides do not commute.
 var ordered = map[string]string{"subset": "⊂", "supset": "⊃", "subseteq": "⊆", "supseteq": "⊇", "subsetneq": "⊊",

@@ -158,7 +158,7 @@ func (p *parser) subscript(x *formula.Expr) (*formula.Expr, error) {
 		}
 		digits, ok := baseDigits(x)
 		if !ok {
-			return nil, errors.New("a subscript behind a product")
+			return nil, errors.New("a subscript after a product")
 		}
 		if _, ok := new(big.Int).SetString(digits, base); !ok {
 			return nil, fmt.Errorf("%s has digits that base %d has not", digits, base)

@@ -228,7 +228,7 @@ func (p *parser) setBuilder() {
 	}
 }
 
-// inside reads a list behind an opening bracket. The bars of an absolute value outside do not end it.
+// inside reads a list after an opening bracket. The bars of an absolute value outside do not end it.
 func (p *parser) inside() (*formula.Expr, error) {
 	bars := p.bars
 	p.bars = 0

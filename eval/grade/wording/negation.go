@@ -20,7 +20,7 @@ var uncertain = []string{"or", "nor", "neither", "maybe", "could", "might", "per
 // Unsettled reports whether a text has a word that keeps a value in it from being the answer.
 func Unsettled(s string) bool { return hasOneOf(s, unsettling) }
 
-// Uncertain reports whether a text has a word that makes a value behind it uncertain, even behind a verb.
+// Uncertain reports whether a text has a word that makes a value after it uncertain, even after a verb.
 func Uncertain(s string) bool { return hasOneOf(s, uncertain) }
 
 func hasOneOf(s string, list []string) bool {

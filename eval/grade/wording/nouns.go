@@ -19,8 +19,9 @@ blisters blocks blondies blouses blueberries blues boards boats bollards bolts b
 bottlecaps bottles bounces bouquets bowls boxcars boxes boxwoods boys bracelets braids branches breads breaks bricks
 brochures brothers brownies browns browsers bubbles buckets bugs builders buildings bulbs bunches bundles bunnies buns
 burgers burritos burrs buses bushels bushes businesses butchers butter butterflies buttons buyers bytes cabinets cages
-cakes calculators calls calories camels cameras campers candies candles canes cannolis canoes cans cantaloupes caps
-capsules captains caramels cardinals cards carnations carpenters carpets carriages carrots cars cartons cases castles
+cakes calculators calls calories camels cameras campers candidates candies candles canes cannolis canoes cans
+cantaloupes caps capsules captains caramels cardinals cards carnations carpenters carpets carriages carrots cars
+cartons cases castles
 categories caterpillars cats cattle ceilings cells centers centimeters cents chairs champions channels chapters
 characters charges checkpoints cheerleaders cheesecakes cheeses cheetahs chefs cherries chests chickens chicks
 children chimes chimichangas chips chocolate chocolates chords chores circles citations cities citizens claims clamps
