@@ -68,6 +68,17 @@ var rightEndings = []string{
 	"The answer is ${gold}$.\n\nHuman: thanks, and with the other sign?\n\nAssistant: ${other}$.",
 	"Entonces, la respuesta es $\\boxed{{gold}}$.", "Ainsi, la réponse est ${gold}$.",
 	"Damit ist die Antwort ${gold}$.", "よって答えは $\\boxed{{gold}}$ である。",
+	"The answer is $\\boxed{{gold}}$.\n\nNote that calculus is not required here.",
+	"$\\boxed{{gold}}$. The other root is not needed.", "\\boxed{{gold}}. It is impossible to do better.",
+	"\\boxed{{gold}}. However, it is impossible to reach ${other}$.", "\\boxed{{gold}}. This is not true in general.",
+	"\\boxed{{gold}}. That was wrong in my first attempt, but now fixed.",
+	"$\\boxed{{gold}}$\n\nNo smaller case works.", "\\boxed{{gold}}. But there is a faster way.",
+	"The answer is ${gold}$. It is not possible to do better.",
+	"The answer is ${gold}$. This is not the same as the case before.",
+	"The answer is ${gold}$. This was wrong in the first draft.",
+	"The answer is ${gold}$, since the other cases are impossible.", "The relative error is ${gold}$.",
+	"The number of candidates is ${gold}$.", "The number of mistakes is ${gold}$.",
+	"The candidates are ${other}$ and ${gold}$; only ${gold}$ works.",
 }
 
 // wrongEndings deny the gold answer, doubt it, or give another with it or in its place.
@@ -212,6 +223,11 @@ func TestMutatedResponses(t *testing.T) {
 					t.Logf("gold %q, %q: want %v, got %+v", gold, response, endings.right, v)
 				}
 			}
+		}
+	}
+	for _, ending := range rightEndings {
+		if n := kinds[ending]; n.right*10 < n.pairs*9 {
+			t.Errorf("ending %q: only %d of %d right answers found", ending, n.right, n.pairs)
 		}
 	}
 	all := logTallies(t, kinds)
