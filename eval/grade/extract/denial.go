@@ -39,8 +39,9 @@ var rejectedBefore = regexp.MustCompile(`(?:^(?:(?:so|thus|hence|therefore|then|
 // countedAfter matches a noun in the plural right after a value.
 var countedAfter = regexp.MustCompile(`^[$ ]*[a-z]{3,}s\b`)
 
-// countedVerb matches such a noun with the verb that says something of it: 12 apples are wrong.
-var countedVerb = regexp.MustCompile(`^[$ ]*[a-z]{3,}s( (?:are|were)\b)`)
+// countedVerb matches such a noun and the words that call it wrong: 12 apples are wrong. That 4 bulbs were rejected is
+// an answer.
+var countedVerb = regexp.MustCompile(`^[$ ]*[a-z]{3,}s( (?:are|were) (?:wrong|incorrect)\b)`)
 
 // attributive matches an adjective of a noun in the plural, which belongs to what is counted: 3 wrong answers.
 var attributive = regexp.MustCompile(`^ (?:wrong|incorrect|false|invalid|rejected|excluded|discarded|impossible) [a-z]{3,}s\b|` +

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -103,7 +104,7 @@ func finalSentence(s string) string {
 	}
 	list := sentencesOf(s)
 	for n := len(list) - 1; n > 0 && (isRemark(list[n]) && hasValue(list[n-1]) ||
-		otherOptions.MatchString(list[n]) && chosen(list[n-1]) != ""); n-- {
+		otherOptions.MatchString(list[n]) && chosen(list[n-1]) != "" || deniesOthers(list[n], list[n-1])); n-- {
 		list = list[:n]
 	}
 	const most = 3 // sentences without a value after the one with it
@@ -144,6 +145,14 @@ var unfit = regexp.MustCompile(`\b(?:(?:not|n't) (?:work|right|correct|satisf|ho
 func isRemark(s string) bool {
 	inside := strings.HasPrefix(s, "(") && strings.HasSuffix(strings.TrimRight(s, "."), ")")
 	return (inside || remark.MatchString(s)) && !takesBack.MatchString(s) && !unfit.MatchString(wording.Lower(s))
+}
+
+// deniesOthers reports whether a sentence only denies values that the one before it does not have: It is easy to see
+// that 16 is impossible.
+func deniesOthers(s, before string) bool {
+	list := spans(s)
+	return len(list) > 0 && hasValue(before) && !takesBack.MatchString(s) && withoutDenied(s) == "" &&
+		!slices.ContainsFunc(list, func(v span) bool { return strings.Contains(before, Statement(v.text)) })
 }
 
 // rejects reports whether the last clause of a sentence takes its value back: 12, which does not fit.
