@@ -204,7 +204,8 @@ func (s *spoolStudy) results() error {
 		}
 	}
 	if len(missing) > 0 || len(s.begun) > 0 {
-		return cli.Failf(cli.ExitFailure, "%s gave no result:\n  %s", quantity.Plural(len(missing)+len(s.begun), "job"),
+		return cli.Failf(cli.ExitFailure, "%s gave no result:\n  %s",
+			quantity.Plural(len(missing)+len(s.begun), "job"),
 			strings.Join(append(missing, s.begun...), "\n  ")).
 			Advise("the same command again submits only what is missing; logs are in " +
 				filepath.Join(s.spool.Dir, "log"))

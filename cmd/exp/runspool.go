@@ -247,8 +247,9 @@ func (s *spoolStudy) entries(list []cluster.Job) []cluster.Entry {
 	for i, j := range list {
 		c := j.Run.Config.Run
 		e := cluster.Entry{ID: j.Run.RID.String(), Name: j.Name(), RID: j.Run.RID, Seed: j.Run.Seed,
-			Config: cluster.ConfigPath([]byte(j.Run.Config.YAML())), Until: string(j.Until), Needs: slices.Clone(given),
-			Tags: s.c.StringSlice("tag"), Threads: c.Cluster.Slurm.CPUs, MaxRestarts: c.Cluster.Slurm.MaxRestarts,
+			Config: cluster.ConfigPath([]byte(j.Run.Config.YAML())), Until: string(j.Until),
+			Needs: slices.Clone(given),
+			Tags:  s.c.StringSlice("tag"), Threads: c.Cluster.Slurm.CPUs, MaxRestarts: c.Cluster.Slurm.MaxRestarts,
 			Store: c.Cluster.Store}
 		if e.Until != "" {
 			e.ID += "." + e.Until
