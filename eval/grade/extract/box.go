@@ -93,9 +93,9 @@ var revoked = regexp.MustCompile(`^[$*.!?\s]*(?:(?:on second thought|on reflecti
 	`(?:clearly |obviously |probably |also )?(?:wrong|incorrect|mistaken)|` +
 	`(?:that|this)(?: (?:answer|value|result))?(?: (?:is|was|must be|seems|looks)|'s) ` +
 	`(?:clearly |obviously |probably |also )?(?:false|impossible)|` +
-	`(?:that|this|it)(?: (?:answer|value|result))? (?:is|was|can)(?: ?not|n't)(?: be)? ` +
+	`(?:that|this|it)(?: (?:answer|value|result))? (?:(?:is|was|can)(?: ?not|n't)|can't)(?: be)? ` +
 	`(?:right|correct|the (?:right |correct |final )?answer)|` +
-	`(?:that|this)(?: (?:answer|value|result))? (?:is|was|can)(?: ?not|n't)(?: be)? (?:true|possible))` +
+	`(?:that|this)(?: (?:answer|value|result))? (?:(?:is|was|can)(?: ?not|n't)|can't)(?: be)? (?:true|possible))` +
 	`(?:[.!,;:]|\s*$|\n| [—–-]| (?:so|because|since|but)\b))`)
 
 // truthValue matches a box that says whether something holds: what follows speaks of the statement, not of the box.

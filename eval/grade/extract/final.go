@@ -27,10 +27,10 @@ var takesBack = regexp.MustCompile(`(?i)^[^a-z]*(?:(?:nope|wait|hmm+|oops|hold o
 	`(?:too(?: [a-z]+)?|wrong|incorrect|off|mistaken|absurd)` + backEnd + `|` +
 	`(?:but )?(?:that|this|which)(?: [a-z]+){0,2}? ?(?:is|was|seems|looks|must be|'s)(?: [a-z]+)? ?` +
 	`(?:impossible|false)` + backEnd + `|` +
-	`(?:but )?(?:that|this|which|it)(?: [a-z]+){0,2}? ?(?:is|was|can|could|would|does|did)(?:n't| ?not| never) ` +
-	`(?:[a-z]+ )?(?:right|correct|answer|work|be|valid|it|hold|enough)` + backEnd + `|` +
-	`(?:but )?(?:that|this|which)(?: [a-z]+){0,2}? ?(?:is|was|can|could|would|does|did)(?:n't| ?not| never) ` +
-	`(?:[a-z]+ )?(?:true|possible)` + backEnd + `)`)
+	`(?:but )?(?:that|this|which|it)(?: [a-z]+){0,2}? ?(?:(?:is|was|can|could|would|does|did)(?:n't| ?not| never)|can't) ` +
+	`(?:[a-z]+ ){0,2}(?:right|correct|answer|work|be|valid|it|hold|enough)` + backEnd + `|` +
+	`(?:but )?(?:that|this|which)(?: [a-z]+){0,2}? ?(?:(?:is|was|can|could|would|does|did)(?:n't| ?not| never)|can't) ` +
+	`(?:[a-z]+ ){0,2}(?:true|possible)` + backEnd + `)`)
 
 // courtesy matches a line that only takes leave.
 var courtesy = regexp.MustCompile(`(?i)\b(?:hope (?:this|that|it)|let me know|feel free|thank|happy to help|good luck|` +
