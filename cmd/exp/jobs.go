@@ -135,7 +135,7 @@ func (a *app) collectDone(ctx context.Context, db *store.DB, spool cluster.Spool
 		a.Note("%s  collected", j.Name)
 	}
 	for _, j := range done.Waiting {
-		a.Warn("%s %s", j.Name, waitingText)
+		a.Warn("%s %s", j.Name, j.Why())
 	}
 	return done, err
 }

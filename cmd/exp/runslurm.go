@@ -221,6 +221,11 @@ func (s *spoolStudy) uncollected(j cluster.Submitted) string {
 			return u.Err.Error()
 		}
 	}
+	for _, w := range s.collected.Waiting {
+		if w.ID == j.ID {
+			return w.Why()
+		}
+	}
 	return waitingText
 }
 

@@ -72,6 +72,10 @@ func TestRunSlurm(t *testing.T) {
 	}
 	first.check(t, 0, "2 runs submitted; exp jobs "+spool+" shows them, exp collect "+spool+" brings the results here\n",
 		"job 1  exp-smoke_algo.kind-flowrl-sft, 1 task", "job 2  exp-smoke_algo.kind-flowrl, 2 tasks")
+	mend := breakState(t, spool, "smoke_algo.kind-flowrl#0")
+	call{}.run("collect", spool, "--store", dir).check(t, 0, "0 runs collected, 2 not done\n",
+		"smoke_algo.kind-ppo#0 is done, but waits for smoke_algo.kind-flowrl#0, whose stages it reuses and which failed: a full disk")
+	mend()
 	// A damaged bundle holds up neither the other runs nor what is submitted next.
 	repair := damageBundle(t, spool, "smoke_algo.kind-ppo#0")
 	const damaged = "smoke_algo.kind-ppo#0 cannot be collected: bundle " // and its path
@@ -130,6 +134,26 @@ func damageBundle(t *testing.T, spool, name string) (repair func()) {
 	}
 	write(whole[:len(whole)/2])
 	return func() { write(whole) }
+}
+
+// breakState makes a job of a spool a failed one; mend undoes it.
+func breakState(t *testing.T, spool, name string) (mend func()) {
+	t.Helper()
+	s := cluster.Spool{Dir: spool}
+	jobs, err := s.Submitted()
+	i := slices.IndexFunc(jobs, func(j cluster.Submitted) bool { return j.Name == name })
+	if err != nil || i < 0 {
+		t.Fatal(jobs, err)
+	}
+	done, err := s.State(jobs[i].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := done
+	failed.Status, failed.Text = cluster.Failed, "a full disk"
+	path := s.Path(cluster.StatePath(jobs[i].ID))
+	writeJSON(t, path, failed)
+	return func() { writeJSON(t, path, done) }
 }
 
 func writeJSON(t *testing.T, path string, v any) {

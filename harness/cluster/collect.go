@@ -13,9 +13,33 @@ import (
 // Collected is the result of Collect.
 type Collected struct {
 	Added   []Submitted // imported now
-	Waiting []Submitted // done, but a run whose stages they reuse is not in the store
+	Waiting []Waiting   // done, but a run whose stages they reuse is not in the store
 	Failed  []Uncollected
 	Left    int // not done yet
+}
+
+// Waiting is a run that is done, and the run that it waits for: none if the store has begun it.
+type Waiting struct {
+	Submitted
+	For   Submitted
+	State State // of the run that it waits for
+}
+
+// Why says for people why the store lacks the run.
+func (w Waiting) Why() string {
+	if w.For.ID == "" {
+		return "is done, but this store has begun it: finish it here, or collect with another --store"
+	}
+	text := fmt.Sprintf("is done, but waits for %s, whose stages it reuses and which ", w.For.Name)
+	switch w.State.Status {
+	case "":
+		return text + "has not started"
+	case Failed, Stopped:
+		return text + w.State.Status + ": " + w.State.Text
+	case Done, StoppedEarly:
+		return text + "cannot be collected"
+	}
+	return text + "is " + w.State.Status
 }
 
 // Uncollected is a run that Collect could not import: its bundle is damaged, or differs from
@@ -46,7 +70,7 @@ func (c *Collected) Err() error {
 // others. After an error, the result says what was imported before it.
 func Collect(ctx context.Context, db *store.DB, spool Spool) (*Collected, error) {
 	c := &collecting{ctx: ctx, db: db, spool: spool, of: map[ident.Digest]Submitted{},
-		tried: map[ident.Digest]attempted{}, out: &Collected{}}
+		tried: map[ident.Digest]attempted{}, blocked: map[ident.Digest]Submitted{}, out: &Collected{}}
 	jobs, err := spool.Submitted()
 	if err != nil {
 		return c.out, err
@@ -68,12 +92,17 @@ func Collect(ctx context.Context, db *store.DB, spool Spool) (*Collected, error)
 		if err == nil && !done {
 			st, err = spool.State(j.ID)
 		}
+		first := c.blocked[j.RID]
+		var held State
+		if err == nil && first.ID != "" {
+			held, err = spool.State(first.ID)
+		}
 		switch {
 		case err != nil:
 			c.out.Failed = append(c.out.Failed, Uncollected{j, err})
 		case done:
 		case st.Finished():
-			c.out.Waiting = append(c.out.Waiting, j)
+			c.out.Waiting = append(c.out.Waiting, Waiting{j, first, held})
 		default:
 			c.out.Left++
 		}
@@ -87,7 +116,9 @@ type collecting struct {
 	spool Spool
 	of    map[ident.Digest]Submitted
 	tried map[ident.Digest]attempted
-	out   *Collected
+	// blocked names, for a run that is done, the run that keeps it from being imported.
+	blocked map[ident.Digest]Submitted
+	out     *Collected
 }
 
 // attempted is the outcome of collecting.add.
@@ -130,6 +161,10 @@ func (c *collecting) tryAdd(j Submitted) (done bool, err error) {
 			continue
 		}
 		if done, err := c.add(first); !done || err != nil {
+			c.blocked[j.RID] = first
+			if cause, further := c.blocked[first.RID]; further {
+				c.blocked[j.RID] = cause
+			}
 			return false, nil // the error is the first run's
 		}
 	}

@@ -119,8 +119,11 @@ func TestCollect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if waiting := names(got.Waiting); !slices.Equal(waiting, []string{"e waits for d"}) || got.Left != 1 {
-			t.Errorf("waiting: %q, left: %d", waiting, got.Left)
+		if len(got.Waiting) != 1 || got.Waiting[0].Name != "e waits for d" || got.Left != 1 {
+			t.Fatalf("waiting: %+v, left: %d", got.Waiting, got.Left)
+		}
+		if why := got.Waiting[0].Why(); why != "is done, but waits for d still running, whose stages it reuses and which is running" {
+			t.Errorf("why: %q", why)
 		}
 		var diverged *store.DivergenceError
 		if len(got.Failed) != 2 || got.Failed[0].Name != "a damaged" || got.Failed[1].Name != "c divergent" ||
