@@ -296,7 +296,7 @@ func TestSlurmPreempted(t *testing.T) {
 // minutes, and the warning comes half a minute early or more.
 func TestSlurmTimeLimit(t *testing.T) {
 	slurmNode(t, false)
-	runs := append([]string{"--seeds", "0-1", "--set", "train.steps=600", "--set", "checkpoint.every_steps=50"}, longSteps...)
+	runs := append([]string{"--seeds", "0-1", "--set", "train.steps=1800", "--set", "checkpoint.every_steps=50"}, longSteps...)
 	s := newSlurmStudy(t, []string{`cluster.slurm.time="1"`, "cluster.slurm.signal_before=55"}, runs...)
 	s.run(func(cluster.Submitted) error { return nil })
 	s.restarted(1)
