@@ -117,7 +117,8 @@ func TestArchitectureRules(t *testing.T) {
 		{"the grader looks out", "eval/grade/b.go", "// Package grade decides.\npackage grade\nimport \"exp/eval/stat\"",
 			[]string{"eval/grade/b.go: imports exp/eval/stat: " +
 				"the grader's parts import lower ones only: formula, wording <- latex <- extract <- grade"}},
-		{"a command grades", "cmd/x/b.go", "package main\nimport \"exp/eval/grade\"", []string{"cmd/x/b.go: imports exp/eval/grade: commands grade through eval/answers, eval/task and harness"}},
+		{"a command grades", "cmd/x/b.go", "package main\nimport \"exp/eval/grade\"",
+			[]string{"cmd/x/b.go: imports exp/eval/grade: commands grade through eval/answers, eval/task and harness"}},
 		{"reports train", "reports/b.go", "package reports\nimport \"exp/train/rl\"", []string{"reports/b.go: imports exp/train/rl: reports read experiments, eval, eval/stat, harness/config and harness/metric, nothing that trains"}},
 		{"catalogue", "harness/metric/b.go", "// Package metric describes.\npackage metric\nimport \"exp/harness\"", []string{"harness/metric/b.go: imports exp/harness: the catalogue of metrics imports eval alone"}},
 		{"root", "b.go", "package exp\nimport \"exp/kernels\"", []string{"b.go: imports exp/kernels: the module's root imports nothing of ours"}},

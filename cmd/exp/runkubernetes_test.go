@@ -35,7 +35,7 @@ func pods(t *testing.T, manifest, store string) {
 			if err := json.Unmarshal([]byte("\""+quoted), &script); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.HasPrefix(script, "exec ") { // the waiting: what it waits for is there
+			if !strings.HasPrefix(script, "exec ") { // waits for jobs that have ended
 				n := exec.Command("sh", "-c", script)
 				if out, err := n.CombinedOutput(); err != nil {
 					t.Fatalf("%s: %v, %s", script, err, out)
@@ -86,7 +86,8 @@ func TestRunKubernetes(t *testing.T) {
 		"--set", "cluster.kubernetes.image=debian:12", "--set", "cluster.kubernetes.claim=spool"}
 	call{}.run(args[:len(args)-4]...).check(t, 2, "", "--on kubernetes needs cluster.kubernetes.image and cluster.kubernetes.claim")
 	call{}.run(append(args, "--wait")...).check(t, 2, "", "--wait needs --on slurm")
-	call{}.run(append(args, "--set", "cluster.kubernetes.mount=/elsewhere")...).check(t, 2, "", "does not lie in cluster.kubernetes.mount /elsewhere")
+	call{}.run(append(args, "--set", "cluster.kubernetes.mount=/elsewhere")...).check(t, 2, "",
+		"does not lie in cluster.kubernetes.mount /elsewhere")
 	dry := call{}.run(append(args, "--dry-run")...)
 	if _, err := os.Stat(spool); dry.code != 0 || !os.IsNotExist(err) || !strings.Contains(dry.stdout, "kind: Job\n") {
 		t.Fatalf("exit code %d, %s%s; the spool: %v", dry.code, dry.stdout, dry.stderr, err)

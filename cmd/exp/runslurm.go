@@ -73,7 +73,7 @@ func (s *spoolStudy) printScripts() error {
 
 func (s *spoolStudy) submit() error {
 	ctx := s.c.Context
-	states, err := cluster.Slurm{}.States(ctx) // first of all: nothing is written where there is no Slurm
+	states, err := cluster.Slurm{}.States(ctx) // before anything is written: Slurm may be missing
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func TestRunSlurm(t *testing.T) {
 	call{}.run("collect", spool, "--store", dir).check(t, 0, "0 runs collected, 2 not done\n",
 		"smoke_algo.kind-ppo#0 is done, but waits for smoke_algo.kind-flowrl#0, whose stages it reuses and which failed: a full disk")
 	mend()
-	// A damaged bundle holds up neither the other runs nor what is submitted next.
+	// A damaged bundle delays no other run and no later submission.
 	repair := damageBundle(t, spool, "smoke_algo.kind-ppo#0")
 	const damaged = "smoke_algo.kind-ppo#0 cannot be collected: bundle " // and its path
 	call{}.run("collect", spool, "--store", dir).check(t, 4, "", "smoke_algo.kind-flowrl#0  collected", damaged)

@@ -47,7 +47,8 @@ func TestRunSSH(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	args := []string{"run", smokeConfig, "--grid", "algo.kind=flowrl,ppo", "--seeds", "0-1", "--tag", "study", "--store", dir}
 	call{}.run(append(args, "--on", "ssh:")...).check(t, 2, "", "name the hosts, as in ssh:gpu1,gpu2")
-	call{}.run(append(args, "--on", "ssh:one,-oProxyCommand=touch x")...).check(t, 2, "", "-oProxyCommand=touch x is an option of ssh, not a host")
+	call{}.run(append(args, "--on", "ssh:one,-oProxyCommand=touch x")...).check(t, 2, "",
+		"-oProxyCommand=touch x is an option of ssh, not a host")
 	away := call{}.run(append(args, "--on", "ssh:away")...)
 	if away.code != 1 {
 		t.Errorf("exit code %d, want 1", away.code)

@@ -17,6 +17,25 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
+// compareGolden compares a text with a golden file, whose path it returns.
+func compareGolden(t *testing.T, name, got string) (path string) {
+	t.Helper()
+	path = filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+	return path
+}
+
 // TestScript freezes the scripts of a study, with every option and with none; a shell
 // must be able to read them.
 func TestScript(t *testing.T) {
@@ -42,19 +61,7 @@ func TestScript(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("testdata", "script_"+name+".golden")
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
+		path := compareGolden(t, "script_"+name, got)
 		if out, err := exec.Command("sh", "-n", path).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", path, err, out)
 		}

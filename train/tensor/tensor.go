@@ -1,7 +1,7 @@
 // Package tensor shares the products of a model's layers among ranks (tensor parallelism), by
 // gathers alone: a rank computes whole chains for a part of each product's outputs, and the
-// ranks exchange their parts. No sum is cut, so every bit is that of one rank, whatever the
-// number of ranks (kernels.Linear defines each element).
+// ranks exchange their parts. No rank computes part of a sum, so any number of ranks
+// gives the bits of one (kernels.Linear defines each element).
 //
 //	product           a rank computes             from
 //	out = x·Wᵀ        its part of the outputs     rows of W
