@@ -133,7 +133,10 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	if slices.ContainsFunc(shown, func(m *compare.Metric) bool { return slices.ContainsFunc(m.Arms, atEnd) }) {
 		unanimous = ", ≤ and ≥ its other end where every problem scored 0 or 1"
 	}
-	p.Line("± is half a %s interval over %s%s", quantity.Percent(p.r.Level, 0), over, unanimous)
+	legend := fmt.Sprintf("± is half a %s interval over %s%s", quantity.Percent(p.r.Level, 0), over, unanimous)
+	for _, line := range term.Wrap(legend, p.ProseWidth()) {
+		p.Line("%s", line)
+	}
 	if err := p.means(shown); err != nil {
 		return err
 	}
