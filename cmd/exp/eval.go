@@ -19,6 +19,7 @@ import (
 	"exp/harness/fault"
 	"exp/harness/hub"
 	"exp/harness/inspect"
+	"exp/harness/plan"
 	"exp/harness/rescore"
 	harness "exp/harness/run"
 	"exp/harness/suites"
@@ -286,7 +287,8 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 	if _, err := harness.RequireAll(c.Context, db, r); err != nil {
 		return err
 	}
-	return a.scoreSuites(c, db, job{r, r.Run.Seed}, suites, harness.Options{NoCache: c.Bool("rescore")})
+	return a.scoreSuites(c, db, plan.Wanted{Config: r, Seed: r.Run.Seed}, suites,
+		harness.Options{NoCache: c.Bool("rescore")})
 }
 
 // hubRef is the argument if it names the model on a hub, else empty: adapters that name

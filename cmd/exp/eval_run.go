@@ -146,13 +146,13 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, run store.Run, suites []stri
 		return err
 	}
 	be.Close()
-	return a.scoreSuites(c, db, job{p.Config, run.Seed}, suites,
+	return a.scoreSuites(c, db, plan.Wanted{Config: p.Config, Seed: run.Seed}, suites,
 		harness.Options{Joins: true, Rescore: c.Bool("rescore")})
 }
 
 // scoreSuites executes a run whose configuration names suites, and prints its scores
 // on them.
-func (a *app) scoreSuites(c *cli.Context, db *store.DB, j job, suites []string, o harness.Options) error {
+func (a *app) scoreSuites(c *cli.Context, db *store.DB, j plan.Wanted, suites []string, o harness.Options) error {
 	sources, err := plan.Sources()
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (a *app) scoreSuites(c *cli.Context, db *store.DB, j job, suites []string, 
 		return err
 	}
 	a.CloseProgress()
-	return a.printSuites(c.Context, db, res.Run, j.config, suites)
+	return a.printSuites(c.Context, db, res.Run, j.Config, suites)
 }
 
 // evalValues returns the protocol flags as settings.

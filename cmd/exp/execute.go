@@ -26,7 +26,7 @@ import (
 func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolved, seeds []int64,
 	o harness.Options, goal *objective) error {
 	ctx := c.Context
-	list := jobs(configs, seeds)
+	list := plan.WantedOf(configs, seeds)
 	sources, err := plan.Sources()
 	if err != nil {
 		return err
@@ -78,30 +78,30 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	return a.suggestNext(ctx, db, results)
 }
 
-func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int, o harness.Options,
+func (a *app) executeOne(ctx context.Context, db *store.DB, j plan.Wanted, index, of int, o harness.Options,
 	sources map[config.Stage]plan.Code, display term.Progress) (harness.Result, error) {
-	be, err := device.ForRun(&j.config.Run, a.Getenv)
+	be, err := device.ForRun(&j.Config.Run, a.Getenv)
 	if err != nil {
 		return harness.Result{}, err
 	}
 	defer be.Close()
-	suites, err := harness.Suites(ctx, db, j.config)
+	suites, err := harness.Suites(ctx, db, j.Config)
 	if err != nil {
 		return harness.Result{}, err
 	}
-	p, err := plan.New(j.config, j.seed, be.Class(), sources, suites...)
+	p, err := plan.New(j.Config, j.Seed, be.Class(), sources, suites...)
 	if err != nil {
 		return harness.Result{}, err
 	}
 	if of == 1 {
 		index, of = 0, 0
 	}
-	display.Note(fmt.Sprintf("%s  xid %s  %s  %s", withAlgo(j.config.Run.Name, p.Config.Run.Algorithm()),
+	display.Note(fmt.Sprintf("%s  xid %s  %s  %s", withAlgo(j.Config.Run.Name, p.Config.Run.Algorithm()),
 		p.XID.Short(), p.Numerics, be.Where()))
-	if choice, err := device.OfRun(&j.config.Run); err == nil && choice.Why != "" {
+	if choice, err := device.OfRun(&j.Config.Run); err == nil && choice.Why != "" {
 		display.Note(choice.Why)
 	}
-	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
+	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.Seed, Index: index, Of: of})
 	a.OnSecondSignal(func() string { return keptOf(db, p.RID) + a.again() })
 	defer a.OnSecondSignal(nil)
 	start := time.Now()

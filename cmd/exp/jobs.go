@@ -1,17 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,12 +22,13 @@ func spoolDir(arg string) (cluster.Spool, error) {
 	if err != nil {
 		return cluster.Spool{}, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "submitted")); err != nil {
-		return cluster.Spool{}, cli.Failf(cli.ExitNotFound,
+	spool := cluster.Spool{Dir: dir}
+	if !spool.Exists() {
+		return spool, cli.Failf(cli.ExitNotFound,
 			"%s is not a spool of exp run --on slurm or kubernetes", arg).
 			Advise("name the directory of cluster.spool")
 	}
-	return cluster.Spool{Dir: dir}, nil
+	return spool, nil
 }
 
 func jobsCommand(a *app) *cli.Command {
@@ -57,37 +53,16 @@ func jobsCommand(a *app) *cli.Command {
 }
 
 func (a *app) listJobs(ctx context.Context, spool cluster.Spool) error {
-	jobs, err := spool.Submitted()
+	jobs, err := spool.Jobs(ctx)
 	if err != nil {
 		return err
-	}
-	var states map[string]string
-	if slices.ContainsFunc(jobs, cluster.Submitted.OnSlurm) {
-		if states, err = (cluster.Slurm{}).States(ctx); err != nil {
-			return err
-		}
 	}
 	t := cli.Table{Schema: "exp.jobs/1", Columns: []cli.Column{{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12},
 		{Key: "job"}, {Key: "state"}, {Key: "node"}, {Key: "restarts"}, {Key: "step"}, {Key: "checkpoint"},
 		{Key: "text", Wide: true}}}
-	for _, j := range jobs {
-		st, err := spool.State(j.ID)
-		if err != nil {
-			return err
-		}
-		state, text := states[j.Number], st.Text
-		ends := []string{cluster.Done, cluster.StoppedEarly, cluster.Failed, cluster.Stopped}
-		switch {
-		case state != "":
-		case st.Number == j.Number && slices.Contains(ends, st.Status):
-			state = st.Status
-		case !j.OnSlurm():
-			state = cmp.Or(st.Status, "submitted")
-		default:
-			state, text = "lost", fateText(spool, j, st)
-		}
-		t.Rows = append(t.Rows, []any{cli.HexID(j.RID.String()), j.Name, j.Number, state, st.Host, int64(st.Restarts),
-			int64(st.Step), st.Checkpoint, text})
+	for _, l := range jobs {
+		t.Rows = append(t.Rows, []any{cli.HexID(l.Job.RID.String()), l.Job.Name, l.Job.Number, l.State, l.Said.Host,
+			int64(l.Said.Restarts), int64(l.Said.Step), l.Said.Checkpoint, l.Text})
 	}
 	return a.Out.PrintTable(t)
 }
@@ -140,9 +115,6 @@ func (a *app) collectDone(ctx context.Context, db *store.DB, spool cluster.Spool
 	return done, err
 }
 
-// waitingText says why a run that is done is not in the store.
-const waitingText = "is done, but waits for the run whose stages it reuses"
-
 // jobCommand is the command that the scripts of exp run --on slurm execute.
 func jobCommand(a *app) *cli.Command {
 	return &cli.Command{
@@ -162,29 +134,19 @@ func (a *app) executeJob(c *cli.Context, args []string) error {
 	if err != nil {
 		return a.Usagef("NUMBER %q: it must be a number", args[1])
 	}
-	entry, spool, err := cluster.ReadEntry(args[0], i)
+	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	program, err := os.Executable()
+	attempt, err := cluster.NewAttempt(args[0], i, program, a.Stderr, a.Getenv)
 	if err != nil {
 		return err
 	}
 	// Slurm's warning that the time limit is near.
 	stop, cancel := signal.NotifyContext(c.Context, syscall.SIGUSR1)
 	defer cancel()
-	attempt := &cluster.Attempt{Entry: entry, Spool: spool, Program: program, Log: a.Stderr,
-		Number: a.Getenv(cluster.JobVariable) + "_" + args[1]}
-	if job := a.Getenv("SLURM_ARRAY_JOB_ID"); job != "" {
-		attempt.Number = job + "_" + a.Getenv("SLURM_ARRAY_TASK_ID")
-		a.onSlurm(attempt)
-	}
-	if strings.HasPrefix(attempt.Number, cluster.OverSSH) {
-		stop = a.overSSH(stop, attempt)
-	} else if a.Getenv(cluster.JobVariable) != "" {
-		attempt.Uncounted = true
-	}
-	fmt.Fprintf(a.Stderr, "%s  job %s, restart %d\n", entry.Name, attempt.Number, attempt.Restarts)
+	stop = attempt.FollowSSH(stop, a.Stdin)
+	fmt.Fprintf(a.Stderr, "%s  job %s, restart %d\n", attempt.Name, attempt.Number, attempt.Restarts)
 	how, err := attempt.Run(stop)
 	switch {
 	case err != nil:
@@ -196,32 +158,4 @@ func (a *app) executeJob(c *cli.Context, args []string) error {
 		return cli.Said(cli.ExitCode(how.Code))
 	}
 	return nil
-}
-
-// onSlurm makes an attempt one of Slurm's: it can queue its job again.
-func (a *app) onSlurm(t *cluster.Attempt) {
-	t.Restarts, _ = strconv.Atoi(a.Getenv("SLURM_RESTART_COUNT")) // unset at the first start
-	t.Store = cmp.Or(t.Store, a.Getenv("SLURM_TMPDIR"))           // else TMPDIR or /tmp
-	t.Requeue = func() error { return cluster.Slurm{}.Requeue(context.Background(), t.Number) }
-	t.Fate = func() cluster.Fate {
-		fate, err := cluster.Slurm{}.FateOf(context.Background(), t.Number, t.Restarts)
-		if err != nil {
-			fmt.Fprintln(a.Stderr, err)
-		}
-		return fate
-	}
-}
-
-// overSSH makes an attempt one that ssh started: it reports progress, and it stops when its
-// input ends, as it does when the connection breaks.
-func (a *app) overSSH(ctx context.Context, t *cluster.Attempt) context.Context {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // else it would die without saving
-	enc := json.NewEncoder(a.Stderr)
-	t.Progress = func(e cluster.Event) { _ = enc.Encode(e) } // nobody may listen any more
-	stop, lost := context.WithCancel(ctx)
-	go func() {
-		_, _ = io.Copy(io.Discard, a.Stdin)
-		lost()
-	}()
-	return stop
 }

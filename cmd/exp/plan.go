@@ -39,8 +39,8 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 	}
 	machine := preview.Machine{DB: db, Sources: sources, Getenv: a.Getenv, Ranks: ranks}
 	var list []preview.Run
-	for _, j := range jobs(configs, seeds) {
-		r, err := machine.Of(ctx, j.config, j.seed)
+	for _, j := range plan.WantedOf(configs, seeds) {
+		r, err := machine.Of(ctx, j.Config, j.Seed)
 		if err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 	if done, err := a.launchRanks(c, []*config.Resolved{r}); done {
 		return err
 	}
-	j := job{r, run.Seed}
+	j := plan.Wanted{Config: r, Seed: run.Seed}
 	sources, err := plan.Sources()
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/experiments/quantity"
 	"exp/harness/config"
+	"exp/harness/plan"
 	"exp/harness/sweep"
 )
 
@@ -60,7 +61,7 @@ func (a *app) announce(c *cli.Context, configs []*config.Resolved, seeds []int64
 	if !c.IsSet("grid") && !c.IsSet("search") {
 		return
 	}
-	list := jobs(configs, seeds)
+	list := plan.WantedOf(configs, seeds)
 	each := ""
 	if len(seeds) > 1 {
 		each = fmt.Sprintf(", %d seeds each", len(seeds))
@@ -104,24 +105,4 @@ func parseSeeds(list string) ([]int64, error) {
 		}
 	}
 	return seeds, nil
-}
-
-// job is a run to be executed.
-type job struct {
-	config *config.Resolved
-	seed   int64
-}
-
-func jobs(configs []*config.Resolved, seeds []int64) []job {
-	var list []job
-	for _, r := range configs {
-		own := seeds
-		if own == nil {
-			own = []int64{r.Run.Seed}
-		}
-		for _, s := range own {
-			list = append(list, job{r, s})
-		}
-	}
-	return list
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"io"
 	"os"
-	"strings"
 
 	"exp/cmd/exp/cli"
-	"exp/harness/cluster"
 	"exp/harness/config"
 )
 
@@ -18,14 +16,15 @@ func (a *app) runKubernetes(c *cli.Context, configs []*config.Resolved, seeds []
 		return err
 	}
 	defer s.close()
-	if err := s.checkPods(configs); err != nil {
+	if err := s.study.CheckPods(); err != nil {
 		return err
 	}
-	if !c.Bool("dry-run") {
+	dryRun := c.Bool("dry-run")
+	if !dryRun {
 		if err := s.makeSpool(); err != nil {
 			return err
 		}
-		if err := s.collectEarlier(s.c.Context); err != nil {
+		if err := s.collectEarlier(c.Context); err != nil {
 			return err
 		}
 	}
@@ -33,35 +32,17 @@ func (a *app) runKubernetes(c *cli.Context, configs []*config.Resolved, seeds []
 	if err != nil {
 		return err
 	}
-	if len(missing) == 0 && len(s.begun) > 0 {
-		return s.beginners()
+	if err := s.onlyBegun(missing); err != nil {
+		return err
 	}
-	for _, line := range append(s.present, s.begun...) {
-		s.Note("%s", line)
-	}
-	list, err := s.list(missing)
+	s.notePresent()
+	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	entries := s.entries(list)
-	for i := range entries {
-		o := list[i].Run.Config.Run.Cluster.Kubernetes
-		entries[i].Threads, entries[i].MaxRestarts, entries[i].Store = o.CPUs, o.MaxRestarts, cluster.NodeStore
-	}
-	k := &cluster.Kubernetes{Spool: s.spool, Batches: cluster.Batches(list, entries)}
-	if k.Program, err = programPath(); err != nil {
+	k, err := s.study.Pods(c.Context, missing, dir, !dryRun)
+	if err != nil {
 		return err
-	}
-	if k.Dir, err = os.Getwd(); err != nil {
-		return err
-	}
-	if !c.Bool("dry-run") && len(missing) > 0 {
-		if k.Program, err = s.provide(missing); err != nil {
-			return err
-		}
-		if err := k.Prepare(); err != nil {
-			return err
-		}
 	}
 	text, err := k.Manifests()
 	if err != nil {
@@ -69,20 +50,4 @@ func (a *app) runKubernetes(c *cli.Context, configs []*config.Resolved, seeds []
 	}
 	return s.Out.PrintDocument(cli.Document{Schema: "exp.kubernetes/1", Data: map[string]any{"manifests": text},
 		Human: func(w io.Writer) error { _, err := io.WriteString(w, text); return err }})
-}
-
-// checkPods checks the options of Kubernetes.
-func (s *spoolStudy) checkPods(configs []*config.Resolved) error {
-	for _, r := range configs {
-		o := r.Run.Cluster.Kubernetes
-		switch {
-		case o.Image == "" || o.Claim == "":
-			return cli.Usagef("--on kubernetes needs cluster.kubernetes.image and cluster.kubernetes.claim").
-				Advise("exp config explain cluster.kubernetes.claim; an image such as debian:12 is enough")
-		case o.Mount != "" && !strings.HasPrefix(s.spool.Dir+"/", strings.TrimSuffix(o.Mount, "/")+"/"):
-			return cli.Usagef("cluster.spool %s does not lie in cluster.kubernetes.mount %s", s.spool.Dir, o.Mount).
-				Advise("pods see only what the claim holds: put the spool there")
-		}
-	}
-	return nil
 }

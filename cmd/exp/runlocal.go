@@ -16,7 +16,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/cluster"
 	"exp/harness/config"
-	harness "exp/harness/run"
+	"exp/harness/plan"
 )
 
 // localStudy is one exp run whose jobs are children of this process.
@@ -30,7 +30,7 @@ type localStudy struct {
 	goal    *objective // of a search; nil: none
 	display term.Progress
 	begun   []time.Time
-	counts  []harness.Result // of each plan: stages executed and cached
+	ran     cluster.Results
 	done    int
 }
 
@@ -46,40 +46,36 @@ func (a *app) runLocal(c *cli.Context, configs []*config.Resolved, seeds []int64
 	}
 	defer db.Close()
 	s := &localStudy{app: a, c: c, db: db, goal: goal}
-	list := jobs(configs, seeds)
-	plans, err := a.plansOf(c.Context, db, list)
+	list := plan.WantedOf(configs, seeds)
+	plans, err := cluster.Plan(c.Context, db, list, cluster.ClassHere(a.Getenv))
 	if err != nil {
 		return err
 	}
 	if err := s.arms(configs, list); err != nil {
 		return err
 	}
-	if s.jobs, err = cluster.List(c.Context, db, plans); err != nil {
+	if c.Bool("no-cache") { // every run executes everything
+		s.jobs = cluster.Alone(plans)
+	} else if s.jobs, err = cluster.List(c.Context, db, plans); err != nil {
 		return err
 	}
-	if c.Bool("no-cache") { // every run executes everything
-		s.jobs = s.jobs[len(s.jobs)-len(plans):]
-		for i := range s.jobs {
-			s.jobs[i].Needs = nil
-		}
-	}
-	s.counts = make([]harness.Result, len(plans))
+	s.ran = make(cluster.Results, len(plans))
 	return s.executeHere()
 }
 
 // arms notes where the configuration of each run comes from: loadConfigs makes every arm
 // of a grid or a search for each file.
-func (s *localStudy) arms(configs []*config.Resolved, list []job) error {
+func (s *localStudy) arms(configs []*config.Resolved, list []plan.Wanted) error {
 	arms, _, err := armsOf(s.c)
 	if err != nil {
 		return err
 	}
 	for _, j := range list {
-		i := slices.Index(configs, j.config)
+		i := slices.Index(configs, j.Config)
 		arm := arms[i%len(arms)]
 		sets := arm.Sets
 		if arm.Label != "" {
-			sets = append(slices.Clone(sets), "name="+j.config.Run.Name)
+			sets = append(slices.Clone(sets), "name="+j.Config.Run.Name)
 		}
 		s.files = append(s.files, s.c.Args().Get(i/len(arms)))
 		s.sets = append(s.sets, sets)
@@ -117,7 +113,7 @@ func (s *localStudy) executeHere() error {
 func (s *localStudy) execute(slots int, each string, executor func(i, slot int) cluster.Executor) []cluster.End {
 	s.begun = make([]time.Time, len(s.jobs))
 	s.display = s.Progress()
-	s.Note("%s in %s, %d at once %s", quantity.Plural(len(s.counts), "run"), quantity.Plural(len(s.jobs), "job"),
+	s.Note("%s in %s, %d at once %s", quantity.Plural(len(s.ran), "run"), quantity.Plural(len(s.jobs), "job"),
 		slots, each)
 	s.display.StageStart(term.Stage{Kind: "study", Total: len(s.jobs), Unit: "job"})
 	kill, killAll := context.WithCancel(context.Background())
@@ -212,7 +208,7 @@ func (s *localStudy) hears(i int) func(cluster.Event) {
 				say("%s  %s in %s", e.StageName(), e.Status, quantity.Duration(quantity.Seconds(e.WallS)))
 			}
 		case "run_end":
-			s.count(j.Index, e.Facts)
+			s.ran.Add(j.Index, &e)
 		case "warning":
 			s.display.Warn(j.Name() + ": " + e.Text)
 		}
@@ -225,38 +221,12 @@ func metricsText(object []byte) string {
 	return strings.NewReplacer(`"`, "", ":", " ", ",", "  ").Replace(text)
 }
 
-// count adds the stages that a process executed and found. Only one process of a run is
-// executed at a time.
-func (s *localStudy) count(run int, facts map[string]string) {
-	n, err := strconv.Atoi(facts["executed"])
-	if err == nil {
-		s.counts[run].Executed += n
-	}
-	if n, err = strconv.Atoi(facts["cached"]); err == nil {
-		s.counts[run].Cached = n
-	}
-}
-
 // finish prints the results of all runs that there are, and returns the worst error.
 func (s *localStudy) finish(ends []cluster.End) error {
 	ctx := context.WithoutCancel(s.c.Context)
-	var results []harness.Result
-	for i, j := range s.jobs {
-		if j.Until != "" {
-			continue
-		}
-		run, err := s.db.Run(ctx, j.Run.RID)
-		if errors.Is(err, store.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if ends[i].Err == nil || run.Status != store.Running {
-			r := s.counts[j.Index]
-			r.Run = run
-			results = append(results, r)
-		}
+	results, err := s.ran.InStore(ctx, s.db, s.jobs, ends)
+	if err != nil {
+		return err
 	}
 	show := s.printResults
 	if s.goal != nil {

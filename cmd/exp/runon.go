@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"strconv"
 	"strings"
 
@@ -9,9 +8,6 @@ import (
 	"exp/experiments/store"
 	"exp/harness/cluster"
 	"exp/harness/config"
-	"exp/harness/device"
-	"exp/harness/plan"
-	harness "exp/harness/run"
 )
 
 // The engines of --on.
@@ -99,41 +95,6 @@ func (a *app) runOn(c *cli.Context, configs []*config.Resolved, seeds []int64, g
 		return a.runSSH(c, configs, seeds, hosts)
 	}
 	return a.runLocal(c, configs, seeds, goal)
-}
-
-// plansOf plans the runs of configurations and seeds.
-func (a *app) plansOf(ctx context.Context, db *store.DB, list []job) ([]*plan.Run, error) {
-	sources, err := plan.Sources()
-	if err != nil {
-		return nil, err
-	}
-	var plans []*plan.Run
-	for _, j := range list {
-		class, err := a.classOf(j.config)
-		if err != nil {
-			return nil, err
-		}
-		suites, err := harness.Suites(ctx, db, j.config)
-		if err != nil {
-			return nil, err
-		}
-		p, err := plan.New(j.config, j.seed, class, sources, suites...)
-		if err != nil {
-			return nil, err
-		}
-		plans = append(plans, p)
-	}
-	return plans, nil
-}
-
-// classOf returns the numerics class of the device that a configuration names.
-func (a *app) classOf(r *config.Resolved) (string, error) {
-	be, err := device.ForRun(&r.Run, a.Getenv)
-	if err != nil {
-		return "", err
-	}
-	defer be.Close()
-	return be.Class(), nil
 }
 
 // processArgs returns the arguments of exp that execute one job in a separate process.

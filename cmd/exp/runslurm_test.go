@@ -176,30 +176,30 @@ func TestResultsOfWaiting(t *testing.T) {
 	list := func(a *app) []*cli.Command {
 		return []*cli.Command{{Name: "x", Flags: []cli.Flag{&cli.StringFlag{Name: "begun"}}, Action: func(c *cli.Context) error {
 			return cli.With(a.OpenStoreToWrite, func(db *store.DB) error {
-				s := &spoolStudy{app: a, c: c, db: db, spool: spool}
+				s := &spoolStudy{app: a, c: c, study: &cluster.Study{DB: db, Spool: spool}, collected: &cluster.Collected{}}
 				for _, name := range []string{"waits", "fails"} {
 					p := &plan.Run{RID: ident.Sum([]byte(name)), Config: &config.Resolved{Run: config.Run{Name: name}}}
 					id := p.RID.String()
-					entry := cluster.Entry{ID: id, Name: nameOf(p), RID: p.RID}
+					entry := cluster.Entry{ID: id, Name: name + "#0", RID: p.RID}
 					st := cluster.State{ID: id, Number: "1_0", Status: cluster.Done}
 					if name == "fails" {
 						st.Status, st.Text = cluster.Failed, "out of memory"
 					}
 					writeJSON(t, spool.Path("submitted/"+id+".json"), cluster.Submitted{Entry: entry, Number: "1_0"})
 					writeJSON(t, spool.Path(cluster.StatePath(id)), st)
-					s.plans = append(s.plans, p)
+					at := cluster.Standing{Run: p}
+					if c.String("begun") == name {
+						at.Place, at.Status = cluster.Begun, store.Interrupted
+					}
+					s.standings = append(s.standings, at)
 				}
-				if text := c.String("begun"); text != "" {
-					s.begun = []string{text}
-				}
-				s.collected = &cluster.Collected{}
 				return s.results()
 			})
 		}}}
 	}
 	call{list: list}.run("x", "--store", dir).check(t, 1, "", "2 jobs gave no result:\n",
 		"waits#0: is done, but waits for the run whose stages it reuses\n", "fails#0: out of memory\n")
-	got := call{list: list}.run("x", "--store", dir, "--begun", "waits#0  is in this store already")
+	got := call{list: list}.run("x", "--store", dir, "--begun", "waits")
 	got.check(t, 1, "", "2 jobs gave no result:\n", "fails#0: out of memory\n", "waits#0  is in this store already")
 	if strings.Count(got.stderr, "waits#0") != 1 {
 		t.Errorf("it names a run twice:\n%s", got.stderr)

@@ -8,7 +8,6 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/harness/cluster"
 	"exp/harness/config"
-	harness "exp/harness/run"
 )
 
 // hostsOf returns the hosts of "ssh:HOST,…", nil if it is another engine.
@@ -38,33 +37,25 @@ func (a *app) runSSH(c *cli.Context, configs []*config.Resolved, seeds []int64, 
 	if err != nil {
 		return err
 	}
-	for _, line := range append(s.present, s.begun...) {
-		s.Note("%s", line)
+	s.notePresent()
+	if err := s.onlyBegun(missing); err != nil {
+		return err
 	}
 	if len(missing) == 0 {
-		if len(s.begun) > 0 {
-			return s.beginners()
-		}
 		return s.results()
-	}
-	list, err := s.list(missing)
-	if err != nil {
-		return err
-	}
-	entries := s.entries(list)
-	program, err := s.provide(missing)
-	if err != nil {
-		return err
 	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	l := &localStudy{app: a, c: c, db: s.db, jobs: list, counts: make([]harness.Result, len(missing))}
-	ends := l.execute(min(len(hosts), len(list)), "on "+strings.Join(hosts, ", "), func(i, slot int) cluster.Executor {
-		entries[i].Threads = 0 // all of the host
-		host := cluster.Host{Name: hosts[slot], Spool: list[i].Run.Config.Run.Cluster.SSH.Dir, Dir: dir}
-		return &cluster.RemoteJob{Entry: entries[i], Spool: s.spool, Program: program, Host: host, Heard: l.hears(i)}
+	jobs, remote, err := s.study.RemoteJobs(c.Context, missing, dir)
+	if err != nil {
+		return err
+	}
+	l := &localStudy{app: a, c: c, db: s.study.DB, jobs: jobs, ran: make(cluster.Results, len(missing))}
+	ends := l.execute(min(len(hosts), len(jobs)), "on "+strings.Join(hosts, ", "), func(i, slot int) cluster.Executor {
+		remote[i].Host.Name, remote[i].Heard = hosts[slot], l.hears(i)
+		return &remote[i]
 	})
 	if err := s.collectNew(context.WithoutCancel(c.Context)); err != nil {
 		return err

@@ -334,8 +334,8 @@ func (a *Attempt) fail(code int, why string) (Outcome, error) {
 	return Outcome{Code: max(code, 1)}, a.say(func(s *State) { s.Status, s.Text = Failed, why })
 }
 
-// ReadEntry returns one entry of a list, and the spool that the list lies in.
-func ReadEntry(list string, i int) (Entry, Spool, error) {
+// readEntry returns one entry of a list, and the spool that the list lies in.
+func readEntry(list string, i int) (Entry, Spool, error) {
 	var entries []Entry
 	if err := readJSON(list, &entries); err != nil {
 		return Entry{}, Spool{}, err

@@ -64,6 +64,21 @@ func (c *Collected) Err() error {
 	return errors.Join(list...)
 }
 
+// why says why the store lacks a run that is done.
+func (c *Collected) why(id string) string {
+	for _, u := range c.Failed {
+		if u.ID == id {
+			return u.Err.Error()
+		}
+	}
+	for _, w := range c.Waiting {
+		if w.ID == id {
+			return w.Why()
+		}
+	}
+	return "is done, but waits for the run whose stages it reuses"
+}
+
 // Collect imports the runs that db lacks and that are done, or that their own conditions stopped.
 // A run waits for the run that made the stages it reuses: that one would come with it, unfinished,
 // and its own bundle could not add the rest. A run that cannot be imported does not hold up the

@@ -66,6 +66,15 @@ func List(ctx context.Context, db *store.DB, runs []*plan.Run) ([]Job, error) {
 	return jobs, nil
 }
 
+// Alone returns a job for each run, which executes all its stages and waits for no other.
+func Alone(runs []*plan.Run) []Job {
+	var jobs []Job
+	for i, p := range runs {
+		jobs = append(jobs, Job{Run: p, Index: i})
+	}
+	return jobs
+}
+
 // sharing is the tree of the runs' upstream stages: runs with equal first stages share
 // the path from the root.
 type sharing struct {

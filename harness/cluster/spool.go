@@ -141,6 +141,9 @@ func (s Stop) next(stages, step int) Stop {
 // Finished reports whether the job did what was asked and has results to collect.
 func (s State) Finished() bool { return s.Status == Done || s.Status == StoppedEarly }
 
+// ended reports whether the job ended, and nothing starts it again.
+func (s State) ended() bool { return s.Finished() || s.Status == Failed || s.Status == Stopped }
+
 // note records the number of a job at the batch system.
 func (s Spool) note(j Submitted) error { return writeJSON(s.Path("submitted/"+j.ID+".json"), j) }
 
@@ -229,8 +232,12 @@ func (s Spool) AddProgram(file string) (string, error) {
 	return name, replace(s.Path(name), 0o755, func(w io.Writer) error { _, err := io.Copy(w, f); return err })
 }
 
-// ProgramPath returns the path in a spool where AddProgram puts a program.
-func ProgramPath(file string) (string, error) {
+// ownProgramPath returns the path in a spool where AddProgram puts this program.
+func ownProgramPath() (string, error) {
+	file, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return "", err

@@ -39,29 +39,12 @@ func timeLimit(text string) (seconds int, ok bool) {
 	return (seconds + 59) / 60 * 60, seconds > 0 // 0: no limit
 }
 
-// WarningError says that Slurm would warn each job as soon as it starts.
-type WarningError struct {
-	Time         string
-	SignalBefore int
-}
-
-func (e *WarningError) Error() string {
-	return fmt.Sprintf("cluster.slurm.signal_before is %d seconds and cluster.slurm.time is %s: each job would be "+
-		"asked to stop as soon as it starts", e.SignalBefore, e.Time)
-}
-
-// Hint says what to do.
-func (e *WarningError) Hint() string {
-	return "raise cluster.slurm.time or lower cluster.slurm.signal_before"
-}
-
-// ExitCode returns the code for wrong usage.
-func (e *WarningError) ExitCode() int { return 2 }
-
 // checkWarning checks that Slurm warns a job only after it has started.
 func checkWarning(o config.Slurm) error {
 	if limit, ok := timeLimit(o.Time); ok && o.SignalBefore >= limit {
-		return &WarningError{o.Time, o.SignalBefore}
+		return &SettingError{fmt.Sprintf("cluster.slurm.signal_before is %d seconds and cluster.slurm.time is %s: "+
+			"each job would be asked to stop as soon as it starts", o.SignalBefore, o.Time),
+			"raise cluster.slurm.time or lower cluster.slurm.signal_before"}
 	}
 	return nil
 }
