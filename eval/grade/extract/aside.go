@@ -2,6 +2,7 @@ package extract
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"exp/eval/grade/wording"
@@ -78,8 +79,34 @@ var valueAside = regexp.MustCompile(`,? (?:since|because) |(?:,| [—–-]) an? 
 var settledReason = regexp.MustCompile(`^,? (?:since|because) (?:the |any |all |no |every )?(?:other|others|larger|smaller|` +
 	`remaining|rest|[a-z]+ [a-z]+ (?:is|are|does|do) not)\b[^0-9$\\]*$`)
 
+// bracketAside matches words between brackets at the end of a text, ofAside those that leave the value before them as it
+// is: (total), (not 14, since both ends count), (rounded to two places).
+var (
+	bracketAside = regexp.MustCompile(`^(.*[^ ]) \(([A-Za-z][^()]*)\)[ .!*]*$`)
+	ofAside      = regexp.MustCompile(`(?i)^(?:(?:not|rather than|instead of) [-−€£]?[0-9][^$\\]*|(?:since|because|as|which) [^$\\]*|` +
+		`(?:rounded|correct|to) [a-z ]*(?:[0-9]+ )?(?:decimal )?[a-z]+|(?:in )?base (?:10|ten)|exact(?:ly)?|only|final)$`)
+)
+
+// withoutBrackets drops such words after a value.
+func withoutBrackets(s string) string {
+	m := bracketAside.FindStringSubmatch(s)
+	if m == nil || !isValue(m[1]) {
+		return s
+	}
+	word := wording.Lower(m[2])
+	words := strings.FieldsFunc(word, notLetter)
+	if v, n := wording.Numeral(words); n == len(words) && v != nil && v.RatString() == Statement(m[1]) || slices.Contains(wording.Tails, word) ||
+		ofAside.MatchString(m[2]) && !takesBack.MatchString(m[2]) {
+		return m[1]
+	}
+	return s
+}
+
 // withoutAside drops it if what is before it is a value by itself.
 func withoutAside(s string) string {
+	if t := withoutBrackets(s); t != s {
+		return t
+	}
 	m := valueAside.FindStringIndex(s)
 	if m == nil || wording.Unsettled(s[m[0]:]) && !settledReason.MatchString(s[m[0]:]) {
 		return s

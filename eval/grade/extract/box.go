@@ -8,14 +8,28 @@ import (
 	"exp/eval/grade/wording"
 )
 
-// answerBox returns the last box of a text, as LastBox does, with refused true if the words around it deny it.
+// answerBox returns the last box of a text, as LastBox does, that the words around it do not deny. refused is true if
+// they deny all boxes.
 func answerBox(s string) (content string, refused, ok bool) {
 	if content, ok = LastBox(s); !ok {
 		return "", false, false
 	}
-	k := lastBoxCommand(s)
-	_, end, closed := boxAt(s, k)
-	return content, closed && isRefused(content, s[:k], s[end:]), true
+	denied := ""
+	for head := s; ; {
+		k := lastBoxCommand(head)
+		if k < 0 {
+			return content, true, true
+		}
+		inside, end, closed := boxAt(head, k)
+		if !closed || !isRefused(inside, s[:k], s[end:]) && inside != denied {
+			break
+		}
+		denied, head = inside, s[:k]
+		if content, ok = LastBox(head); !ok || len(s)-k > maxStatement {
+			return content, true, true
+		}
+	}
+	return content, false, true
 }
 
 // LastBox returns the content of the last closed \boxed{…} or \fbox{…} and of the boxes right before it.
@@ -80,8 +94,7 @@ func lastBareBox(s string) (string, bool) {
 func isRefused(content, before, after string) bool {
 	before = strings.TrimRight(wording.Lower(tail(before, 80)), " $*\\([")
 	after = strings.TrimLeft(wording.Lower(tailless(after)), " $*\\)]")
-	return isDeniedBetween(before, after) || failing.MatchString(after) || negatedBefore.MatchString(before) ||
-		revoked.MatchString(after) && !truthValue.MatchString(content)
+	return isDeniedBetween(before, after) || revoked.MatchString(after) && !truthValue.MatchString(content)
 }
 
 // revoked matches a sentence after a box that calls it wrong: On second thought, that is wrong. The sentence must end

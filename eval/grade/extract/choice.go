@@ -59,8 +59,8 @@ var reasonedLetter = regexp.MustCompile(`^((?:\*\*)?\(?[A-J]\)?(?: \$?[0-9][^ ,]
 // otherOptions matches a sentence about the options that are not chosen: Option (A) is wrong because it is
 // too small.
 var otherOptions = regexp.MustCompile(`^(?:(?:[Oo]ptions?|[Cc]hoices?|[Aa]nswers?) )?\(?[A-J]\)?(?:(?:,| and|, and| or) \(?[A-J]\)?)* ` +
-	`(?:is|are|was|were|fails?|does|do|cannot|would|contradicts?|ignores?)\b.*(?:wrong|incorrect|false|impossible|too|not|fail|` +
-	`contradict|cannot|ignore)|^(?:[Tt]he |[Aa]ll |[Nn]one of the )(?:others?|remaining|rest)\b`)
+	`(?:all |both |also )?(?:fails?\b|(?:is|are|was|were|does|do|cannot|would|contradicts?|ignores?)\b.*` +
+	`(?:wrong|incorrect|false|impossible|too|not|fail|contradict|cannot|ignore))|^(?:[Tt]he |[Aa]ll |[Nn]one of the )(?:others?|remaining|rest)\b`)
 
 // withoutOtherLetters drops the reason for a letter.
 func withoutOtherLetters(s string) string {
@@ -126,10 +126,24 @@ var chosenLetter = regexp.MustCompile(`(?i:^(?:(?:so|thus|hence|therefore|then),
 // pickedLetter matches the choice of a letter in the first person.
 var pickedLetter = regexp.MustCompile(`(?i:\b(?:choose|pick|select|go with|option|choice)) \(?([A-J])\)?[.!]*$`)
 
+// correctLetter matches a sentence that calls one option right and gives a reason or speaks of others: A is correct
+// because …, option A is correct and option B is not.
+var (
+	correctLetter = regexp.MustCompile(`^(?:(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore),? +)?(?:[Tt]he )?(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer) )?` +
+		`\(?([A-J])\)? is (?:(?:the )?(?:correct|right|best)(?: (?:one|answer|option|choice))?|` +
+		`the only (?:one|option|choice|answer) (?:that|which) (?:works|fits|holds|is (?:correct|right|true)))` +
+		`(?:,? (?:and|but|while|whereas|because|since|as) (.*))?[.!]*$`)
+	anyLetter = regexp.MustCompile(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
+)
+
 // chosen returns the letter of a sentence that names one choice, with its value if that is given.
 func chosen(s string) string {
 	if len(s) == 2 && s[1] == '!' && 'A' <= s[0] && s[0] <= 'J' {
 		return s[:1]
+	}
+	if m := correctLetter.FindStringSubmatch(s); m != nil &&
+		(!anyLetter.MatchString(m[2]) || unfit.MatchString(m[2]) || strings.HasSuffix(strings.TrimRight(m[2], "."), " not")) {
+		return m[1]
 	}
 	if len(s) > 80 || !strings.Contains(s, " ") || wording.Unsettled(s) {
 		return ""

@@ -158,6 +158,9 @@ func clauseValue(clause string) (value string, decided bool) {
 	clause = strings.TrimPrefix(clause, "or ") // or 60/5 = 12 eggs
 	clause = strings.TrimPrefix(clause, "but ")
 	clause = relative.ReplaceAllString(clause, "")
+	if m := laterTime.FindStringSubmatch(clause); m != nil {
+		clause = m[1]
+	}
 	if m := replacing.FindStringSubmatch(clause); m != nil && hasValue(m[1]) {
 		clause = m[1]
 	}
@@ -165,8 +168,11 @@ func clauseValue(clause string) (value string, decided bool) {
 	if !ok {
 		return "", false
 	}
-	before := withoutOthers(wording.Lower(clause[:v.start]))
+	before := times.ReplaceAllString(withoutOthers(wording.Lower(clause[:v.start])), "$1 ")
 	after := wording.Lower(strings.Trim(wording.WithoutFonts(clause[v.end:]), " .*!"))
+	if strings.HasPrefix(after, "of the ") {
+		before = missed.ReplaceAllString(before, "$1 ")
+	}
 	if denied(before) && !calculation.MatchString(clause) {
 		return "", false
 	}
@@ -192,7 +198,7 @@ func clauseValue(clause string) (value string, decided bool) {
 		another.MatchString(after) && !(len(next) > 2 && smallerUnit(next[1:], next[0]) != "") {
 		return "", true
 	}
-	if value = Statement(v.text); strings.HasSuffix(before, "negative ") {
+	if value = Statement(v.text); strings.HasSuffix(before, "negative ") || strings.HasSuffix(before, " is minus ") {
 		value = "-" + value
 	}
 	if strings.HasSuffix(value, "%") {
@@ -211,6 +217,15 @@ func clauseValue(clause string) (value string, decided bool) {
 	}
 	return value, true
 }
+
+// laterTime matches the second of two times of day: leaves at 7:30 and arrives at 9:00.
+var laterTime = regexp.MustCompile(`[0-9]:[0-9]{2}\b.* and ([a-z]+ at [0-9]{1,2}:[0-9]{2}\b.*)$`)
+
+// times matches an adjective between a verb and what is counted: he was wrong 4 times.
+var times = regexp.MustCompile(`\b(was|were|is|are|been) (?:wrong|incorrect|mistaken|right|correct|late) $`)
+
+// missed matches what is not done to some of several things: Tom did not find 4 of the coins.
+var missed = regexp.MustCompile(`\b(did|does|do|has|have|had|will|would)(?: not|n't) [a-z]+ $`)
 
 // relative matches the start of a clause about part of what precedes it: of which 36 are sour.
 var relative = regexp.MustCompile(`^of (?:which|whom|these|those|them),? `)
@@ -234,7 +249,8 @@ var pronoun = regexp.MustCompile(`^(?:that|this|it|which) (?:is|was) $`)
 
 // failing matches words after a value that say it is none: 36 does not work.
 var failing = regexp.MustCompile(`^(?:[a-z]+ |is divided by [^ ]+ )?(?:is|are) not (?:needed|required|relevant|asked)\b|` +
-	`^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|do|did|can|could|would|will)(?: not|n't|not|n’t)|cannot|fails?)\b`)
+	`^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|can)(?: not|n't|not|n’t)|cannot|fails?|` +
+	`(?:do|did|could|would|will)(?: not|n't|n’t) (?:work|fit|hold|satisfy|match|give|lead|divide|yield|be))\b`)
 
 // another matches a second value that "and", or "or" in another language, joins: 36 bottles in one minute and 2160 in
 // an hour, 12 o 13.

@@ -49,7 +49,7 @@ var attributive = regexp.MustCompile(`^ (?:wrong|incorrect|false|invalid|rejecte
 
 // isDeniedBetween reports whether the words before a value, or those after it, deny it.
 func isDeniedBetween(before, after string) bool {
-	return deniedBefore.MatchString(before) ||
+	return deniedBefore.MatchString(before) || negatedBefore.MatchString(before) || failing.MatchString(after) ||
 		rejectedBefore.MatchString(before) && !countedAfter.MatchString(after) ||
 		!attributive.MatchString(after) && (deniedAfter.MatchString(after) ||
 			deniedAfter.MatchString(countedVerb.ReplaceAllString(after, "$1")))
@@ -71,7 +71,7 @@ var deniedAfter = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
 	`(?:では|じゃ|で)(?:ない|ありません|なく)|不是|不对|不對|(?:가|이) ?아[니닙닌])`)
 
 // denial is a fast check for both.
-var denial = regexp.MustCompile(`(?i)reject|discard|exclud|eliminat|dismiss|disregard|(?:rul|throw)[a-z]* out|` +
+var denial = regexp.MustCompile(`(?i)cannot|n't|fail|reject|discard|exclud|eliminat|dismiss|disregard|(?:rul|throw)[a-z]* out|` +
 	`nearly|almost|` +
 	`hardly|barely|scarcely|exceed|surpass|divides|at first |just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |` +
 	`[不并並]|too|wrong|` +
@@ -193,9 +193,9 @@ var withdrawn = regexp.MustCompile(`(?i)^[^a-z0-9]*(?:wait|no|sorry|hmm+|oops|no
 	`scratch that|make that|` +
 	`i mean|or rather)\b`)
 
-// aboutOthers matches a negation inside a phrase about other things: the probability that it is not red is 36.
+// aboutOthers matches a negation inside a phrase about other things: the probability that it is not red is 36, that it is not is 36.
 var aboutOthers = regexp.MustCompile(`\b(?:(?:that|which|who|whose|where) (?:[a-z]+ ){0,4}` +
-	`(?:(?:is|are|was|were|do|does|did|has|have|can|could|will)(?: not|n't)|cannot) |(?:of|for) not )((?:[a-z]+ ){1,7})` +
+	`(?:(?:is|are|was|were|do|does|did|has|have|can|could|will)(?: not|n't)|cannot) |(?:of|for) not )((?:[a-z]+ ){0,7})` +
 	`(?:is|are|was|were|equals|=) `)
 
 // counting matches what a number counts, before its verb: the number of incorrect answers is 3.

@@ -22,7 +22,10 @@ var (
 	// enumerations matches a list after a verb. At most two words, such as a unit, follow it in the sentence.
 	enumerations = regexp.MustCompile(`(?:\b(?:are|is|were|be|include|equals?|gives?|get|yields?|have|by)|[:=])(?: either)? ` +
 		`(` + enumerated + `)((?: [a-z]+){0,2})[.!]?$`)
-	braces    = regexp.MustCompile(`(?:\b(?:is|are|equals|be)|[:=]) (\{[^{}]*[0-9][^{}]*\})[.!]?$`)
+	braces = regexp.MustCompile(`(?:\b(?:is|are|equals|be)|[:=]) (\{[^{}]*[0-9][^{}]*\})[.!]?$`)
+	// labelledList matches two values or more after a label in the plural.
+	labelledList = regexp.MustCompile(`(?i)^\**(?:the )?(?:[a-z]+ )?(?:solutions|roots|answers|zeros|values|numbers)\**:\** ` +
+		`(` + listed + `(?:, ` + listed + `)+)[.!]?$`)
 	separator = regexp.MustCompile(`,? (?:and|or|&) |, `)
 )
 
@@ -31,6 +34,9 @@ func enumeration(s string) string {
 	s = strings.TrimRight(s, " *")
 	if m := braces.FindStringSubmatch(s); m != nil {
 		return "\\" + strings.TrimSuffix(m[1], "}") + "\\}"
+	}
+	if m := labelledList.FindStringSubmatch(s); m != nil {
+		return listOf(m[1], ", ")
 	}
 	if !strings.Contains(s, " and ") && !strings.Contains(s, " or ") && !strings.Contains(s, " & ") &&
 		strings.Count(s, ", ") < 2 {
@@ -44,8 +50,13 @@ func enumeration(s string) string {
 	if strings.Contains(m[1], " or ") {
 		word = " or "
 	}
+	return listOf(m[1], word)
+}
+
+// listOf joins the values of an enumeration by a word.
+func listOf(enumeration, word string) string {
 	var values []string
-	for _, v := range separator.Split(m[1], -1) {
+	for _, v := range separator.Split(enumeration, -1) {
 		values = append(values, Statement(v))
 	}
 	return strings.Join(values, word)

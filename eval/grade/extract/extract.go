@@ -18,7 +18,7 @@ type Found struct {
 	Text string // the answer without delimiters; empty if none
 	How  string // where it was: "box", "answer phrase", …; or why there is none
 	Sure bool   // the place marks it as the answer; or there certainly is none
-	Also string // how many values Text lists, if the sentence says it: there are 3 roots: -1, 0 and 1
+	Also string // another reading of Text: 15 of "15!", 3 of "there are 3 roots: -1, 0 and 1"
 }
 
 // maxStatement bounds how much text after an answer phrase is read.
@@ -84,7 +84,7 @@ func FromAnswer(s string) Found {
 	}
 	if len(s) <= latex.MaxAnswer {
 		t := withoutContrast(Statement(ended.ReplaceAllString(s, "")))
-		t = calledNumber.ReplaceAllString(t, "$1")
+		t = withoutBrackets(calledNumber.ReplaceAllString(t, "$1"))
 		if v := concluded(t); v != "" {
 			return Found{Text: v, How: "the value in a sentence", Sure: true}
 		}
@@ -143,6 +143,9 @@ func tail(s string, n int) string {
 // answer is its last value.
 func closing(s string) Found {
 	s = withoutOrnament(withoutDrawings(s))
+	if k := lastBoxCommand(tail(s, maxStatement)); k >= 0 && strings.Contains(tail(s, maxStatement)[k:], "boxed{") {
+		return Found{How: "no answer: the box does not end", Sure: true}
+	}
 	if block, ok := strings.CutSuffix(s, "```"); ok {
 		if t := printed(block); t != "" {
 			return Found{Text: t, How: "what a program prints"}
@@ -187,6 +190,8 @@ func closing(s string) Found {
 		t = reduce(label.ReplaceAllString(s, "$1"))
 	case labelledFormula(s) != "":
 		t = labelledFormula(s)
+	case chosen(s) != "":
+		t = chosen(s)
 	case hasValue(s):
 		if t = reduce(s); isName(t) && described.MatchString(s) {
 			t = said(s) // $f$ is an even function

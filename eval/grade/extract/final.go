@@ -103,8 +103,7 @@ func finalSentence(s string) string {
 		return ""
 	}
 	list := sentencesOf(s)
-	for n := len(list) - 1; n > 0 && (isRemark(list[n]) && hasValue(list[n-1]) ||
-		otherOptions.MatchString(list[n]) && chosen(list[n-1]) != "" || deniesOthers(list[n], list[n-1])); n-- {
+	for n := len(list) - 1; n > 0 && addsOnly(list[n], list[n-1]); n-- {
 		list = list[:n]
 	}
 	const most = 3 // sentences without a value after the one with it
@@ -137,21 +136,48 @@ var remark = regexp.MustCompile(`(?i)^\(?(?:to (?:check|verify|double-check)|che
 	`as (?:an? )?(?:extra|additional|further|exercise)|alternatively|remark|this (?:matches|agrees)|` +
 	`(?:we|you) can (?:also |even )?(?:check|verify)|it is (?:also )?easy to (?:check|verify))`)
 
-// unfit matches words that say an answer does not do.
-var unfit = regexp.MustCompile(`\b(?:(?:not|n't) (?:work|right|correct|satisf|hold|fit|possible|equal|match|valid)|fails?\b|` +
-	`wrong|incorrect|contradict|impossible|however|but\b)`)
+// unfit matches words that say an answer does not do, opposing those that lead to another answer.
+var (
+	unfit = regexp.MustCompile(`\b(?:(?:not|n't) (?:work|right|correct|satisf|hold|fit|possible|equal|match|valid)|` +
+		`fails?\b|wrong|incorrect|contradict|impossible)`)
+	opposing = regexp.MustCompile(`\b(?:however|but|instead|actually|answer|should)\b`)
+)
 
 // isRemark reports whether a sentence only adds something to an answer before it, and does not take it back.
 func isRemark(s string) bool {
-	inside := strings.HasPrefix(s, "(") && strings.HasSuffix(strings.TrimRight(s, "."), ")")
-	return (inside || remark.MatchString(s)) && !takesBack.MatchString(s) && !unfit.MatchString(wording.Lower(s))
+	low := wording.Lower(s)
+	return isAdded(s) && !takesBack.MatchString(s) && !unfit.MatchString(low) &&
+		(!opposing.MatchString(low) || praise.MatchString(s))
 }
 
-// deniesOthers reports whether a sentence only denies values that the one before it does not have: It is easy to see
-// that 16 is impossible.
-func deniesOthers(s, before string) bool {
+// isAdded reports whether a sentence stands between brackets or begins as a remark.
+func isAdded(s string) bool {
+	inside := strings.HasPrefix(s, "(") && strings.HasSuffix(strings.TrimRight(s, "."), ")")
+	return inside || remark.MatchString(s) || praise.MatchString(s)
+}
+
+// praise matches a sentence that calls what precedes it the answer, or ends the solution.
+var praise = regexp.MustCompile(`(?i)^(?:and |so )?(?:(?:this|that)(?: is|'s) (?:the|our|my|your) (?:[a-z]+ )?` +
+	`(?:answer|result|solution)|(?:we are|we're) done|done)[.!]*$`)
+
+// addsOnly reports whether a sentence leaves the answer of the one before it as it is.
+func addsOnly(s, before string) bool {
+	switch {
+	case affirmed.MatchString(before) && strings.HasPrefix(s, "For "): // Yes. For example, …
+		return true
+	case !hasValue(before):
+		return otherOptions.MatchString(s) && chosen(before) != ""
+	}
+	return isRemark(s) || otherOptions.MatchString(s) && chosen(before) != "" || isAboutOthers(s, before) &&
+		(withoutDenied(s) == "" || isAdded(s) && unfit.MatchString(wording.Lower(s)) &&
+			!opposing.MatchString(wording.Lower(s)))
+}
+
+// isAboutOthers reports whether a sentence has values, and none that the one before it has: It is easy to see that 16
+// is impossible.
+func isAboutOthers(s, before string) bool {
 	list := spans(s)
-	return len(list) > 0 && hasValue(before) && !takesBack.MatchString(s) && withoutDenied(s) == "" &&
+	return len(list) > 0 && !takesBack.MatchString(s) &&
 		!slices.ContainsFunc(list, func(v span) bool { return strings.Contains(before, Statement(v.text)) })
 }
 
@@ -187,8 +213,8 @@ func tailless(s string) string {
 	return s[:k]
 }
 
-// marker matches what begins a point of a list or a quotation: "3. ", "- ", "Step 3: ".
-var marker = regexp.MustCompile(`^(?:[-*•>+] +|\(?[0-9]{1,2}[.)] +(?:[A-Za-z*$])|(?:\*\*)?[Ss]tep [0-9]+[:.)]+(?:\*\*)? *)`)
+// marker matches what begins a heading, a point of a list or a quotation: "## ", "3. ", "- ", "Step 3: ".
+var marker = regexp.MustCompile(`^(?:[-*•>+] +|#{1,6} +|\(?[0-9]{1,2}[.)] +(?:[A-Za-z*$])|(?:\*\*)?[Ss]tep [0-9]+[:.)]+(?:\*\*)? *)`)
 
 // withoutMarker drops the marker of a point of a list.
 func withoutMarker(s string) string {

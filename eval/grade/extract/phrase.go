@@ -28,7 +28,12 @@ func answerPhrase(s string) (Found, bool) {
 			continue
 		}
 		if t := reduce(firstValue(sentence(s[after:]))); t != "" && !doubted(s[:start]) {
-			return Found{Text: t, How: "answer phrase", Sure: true}, true
+			f := Found{Text: t, How: "answer phrase", Sure: true}
+			if n := strings.TrimSuffix(t, "!"); n != t && wording.AllDigits(n) &&
+				!strings.Contains(s[after:], t+".") {
+				f.Also = n // the answer is 15!
+			}
+			return f, true
 		}
 		end = start
 	}

@@ -11,8 +11,12 @@ import (
 var rounding = regexp.MustCompile(`(?:^|[ $])([-−]?[0-9]+\.[0-9]+)((?: [a-z]+)?,?(?: which is| or)?) ?` +
 	`\(?(?:≈|\\approx|approximately|about|roughly) ?([-−]?[0-9]+(?:\.[0-9]+)?)(?: [a-z]+)?\)?([ $.]*)$`)
 
+// about matches what an exact value is about: 2/3, or about 66.7%.
+var about = regexp.MustCompile(`([0-9}$)]),? (?:or|which is) (?:approximately|about|roughly|around) ([$]?[0-9]+\.[0-9]+(?:\\?%)?)([ $.]*)$`)
+
 // withoutRounding drops what a decimal at the end of a text is rounded to, which is not another answer.
 func withoutRounding(s string) string {
+	s = about.ReplaceAllString(s, "$1 ≈ $2$3")
 	m := rounding.FindStringSubmatchIndex(s)
 	if m == nil {
 		return s

@@ -24,7 +24,7 @@ var consequence = regexp.MustCompile(`^[,;.]? +(?:so|which (?:is|equals|gives))\
 
 // opening matches connectives before a value, and a label with a colon.
 var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|in conclusion|` +
-	`as a result)\b,? +|(?:giving|leaving|yielding|making)(?: us)? |(we|i) (get|got|find|found|obtain) (that )?|` +
+	`as a result|yes,|i\.e\.,?|that is,)(?:\b,? +| +)|(?:giving|leaving|yielding|making)(?: us)? |(we|i) (get|got|find|found|obtain) (that )?|` +
 	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
 
 // correction matches a value after the one that it replaces.
@@ -243,7 +243,7 @@ func isMoney(s string) bool {
 }
 
 // defined matches a sentence that begins with its value: 36 is the least common multiple of 12 and 18.
-var defined = regexp.MustCompile(`^([-−]?[0-9][0-9,.]*) is (?:the|our) (?:[a-z-]+ )*(?:of|for|in|that|which|whose|such|to) [^=]*$`)
+var defined = regexp.MustCompile(`^([-−]?[0-9][0-9,.]*) is (?:the|our) (?:[a-z-]+ )*(?:of|for|in|that|which|whose|such|to) [^=;]*$`)
 
 // concluded returns the value of "Therefore, 5 is the answer".
 func concluded(s string) string {
