@@ -34,6 +34,11 @@ func choices(gold, prediction string) (result, bool) {
 	}
 	switch {
 	case ok && p.Letter == g.Letter:
+		if g.Value != "" && p.Value != "" {
+			if r := compareTexts(extract.Statement(g.Value), extract.Statement(p.Value)); !r.equal && r.sure {
+				return no("the same letter with another value: " + r.why), true
+			}
+		}
 		return yes("the same letter"), true
 	case ok:
 		return no(fmt.Sprintf("letter %c against %c", p.Letter, g.Letter)), true

@@ -189,7 +189,7 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := clocks(gold, prediction); ok {
 		return r
 	}
-	gold, prediction = withoutDerivative(gold, prediction)
+	gold, prediction = withoutDerivative(withoutOrdinal(gold), withoutOrdinal(prediction))
 	if r, ok := sameNames(wording.Bare(gold), wording.Bare(prediction)); ok {
 		return r
 	}
@@ -206,7 +206,7 @@ func compareTexts(gold, prediction string) result {
 		return r
 	}
 	bareGold, bare := wording.Bare(gold), wording.Bare(prediction)
-	if bareGold == bare && hasWord(bare) { // May 12
+	if bareGold == bare && hasWord(bare) && !strings.Contains(bare, "\\") { // May 12
 		return yes("the same words")
 	}
 	if both := bareGold + " " + bare; sameWords(wording.Normal(bareGold), wording.Normal(bare)) &&
@@ -219,31 +219,53 @@ func compareTexts(gold, prediction string) result {
 	return r
 }
 
-// unitsInText writes the letters behind a value as the unit that the gold answer has, if they are the same: 8 m/s.
+// unitsInText writes the letters behind a value as a unit if the gold answer has one: 8 m/s, 100 m.
 func unitsInText(gold, prediction string) string {
 	if !strings.Contains(gold, "m") {
 		prediction = powerOfMetres.ReplaceAllString(prediction, `$1\text{ m}$2`)
 	}
-	if !strings.HasSuffix(strings.TrimSuffix(gold, "$"), "}") {
-		return prediction
+	if m := measured(gold); m != "" && measured(prediction) == "" {
+		if n := letterUnit.FindStringSubmatch(prediction); n != nil {
+			if q := wording.QuantityOf(n[2]); q.Known && q.Measured || n[2] == m {
+				prediction = n[1] + `\text{ ` + n[2] + "}"
+			}
+		}
 	}
-	m := textUnit.FindStringSubmatch(gold)
-	if m == nil {
-		return prediction
+	if strings.Contains(prediction, "'") && feetOrInches.MatchString(gold) {
+		prediction = feetAndInches.ReplaceAllString(prediction, `$1\text{ feet }$2\text{ inches}`)
 	}
-	value, ok := strings.CutSuffix(prediction, m[1])
-	trimmed := strings.TrimRight(value, " ")
-	if !ok || trimmed == "" || !wording.IsDigit(trimmed[len(trimmed)-1]) {
-		return prediction
-	}
-	return value + "\\text{ " + m[1] + "}"
+	return prediction
 }
+
+// measured returns the unit of measure that an answer ends in, if it is in a text of its own or a word.
+func measured(s string) string {
+	if !strings.Contains(s, "\\") {
+		return ""
+	}
+	m := textUnit.FindStringSubmatch(s)
+	if m == nil {
+		return ""
+	}
+	if q := wording.QuantityOf(m[1]); !q.Known || !q.Measured {
+		return ""
+	}
+	return m[1]
+}
+
+var (
+	// letterUnit matches a value and letters that may be a unit or variables: 8 m/s, 1500 g.
+	letterUnit = regexp.MustCompile(`^\$?(.*[0-9}²³])(?:[ ~$]|\\[,; ])*(?:\\(?:mathrm|rm|mbox|text) ?\{)?[ ~]*` +
+		`([a-zA-Z][a-zA-Z0-9/^²³ ]*?)\}?\$?$`)
+	// feetAndInches matches 5'6'' or 5'6", which is an angle elsewhere.
+	feetAndInches = regexp.MustCompile(`^([0-9]+)' ?([0-9]+)(?:''|"|″|”)$`)
+	feetOrInches  = regexp.MustCompile(`\b(?:feet|foot|ft|inch(?:es)?)\b`)
+)
 
 // powerOfMetres matches an area or a volume whose unit is a letter: 378 m^3.
 var powerOfMetres = regexp.MustCompile(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
 
-// textUnit matches a unit of letters at the end of a gold answer.
-var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z/]+)\}\$?$`)
+// textUnit matches words at the end of a gold answer.
+var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z][a-zA-Z/. ]*)\}(?:\^\{?[23]\}?)?\$?$`)
 
 // withoutDerivative takes the right side of an equation dy/dx = 3x^2, if only one answer is such.
 func withoutDerivative(gold, prediction string) (string, string) {

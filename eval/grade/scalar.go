@@ -135,7 +135,7 @@ func (c *comparer) bases(g, p *formula.Expr) result {
 	if p.Op == formula.Base {
 		b, other = p, g
 	}
-	if formula.HasPrefix(b) {
+	if formula.HasPrefix(b) || b.Args[0].Num.Cmp(big.NewRat(10, 1)) == 0 {
 		return c.values(g, p)
 	}
 	if b == p {

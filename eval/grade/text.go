@@ -2,6 +2,7 @@ package grade
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,6 +46,18 @@ func isKindOf(words, quality string) bool {
 	rest, ok := strings.CutPrefix(words, quality+" ")
 	return ok && quality != "" && slices.Contains([]string{"function", "number", "integer", "triangle", "matrix",
 		"series", "sequence", "relation", "statement"}, rest)
+}
+
+// dayOfMonth matches a date with an ordinal: March 14th.
+var dayOfMonth = regexp.MustCompile(`\b((?:Jan|Febr)uary [0-9]{1,2}|(?:March|April|May|June|July|August) [0-9]{1,2}|` +
+	`(?:Septem|Octo|Novem|Decem)ber [0-9]{1,2})(?:st|nd|rd|th)\b`)
+
+// withoutOrdinal writes it as March 14.
+func withoutOrdinal(s string) string {
+	if !strings.ContainsAny(s, "JFMASOND") {
+		return s
+	}
+	return dayOfMonth.ReplaceAllString(s, "$1")
 }
 
 // sameNames compares lists of names that "and" joins, in any order: Alice and Bob.

@@ -113,7 +113,7 @@ func (p *parser) arguments(name string) ([]*formula.Expr, error) {
 	negate := p.accept("-")
 	var factors []*formula.Expr
 	for p.startsFactor() && !p.atDifferential() && (len(factors) == 0 || p.peek().kind != tokFunc) {
-		if len(factors) > 0 && p.isOp("(") {
+		if len(factors) > 0 && (p.isOp("(") || p.atExponential()) {
 			break
 		}
 		x, err := p.factor()
@@ -130,4 +130,10 @@ func (p *parser) arguments(name string) ([]*formula.Expr, error) {
 		x = formula.Negative(x)
 	}
 	return []*formula.Expr{x}, nil
+}
+
+// atExponential reports whether e^x comes next, which ends the argument in \sin x e^x.
+func (p *parser) atExponential() bool {
+	t := p.tokens[p.i:]
+	return len(t) > 1 && t[0].kind == tokSym && t[0].text == formula.E && t[1].kind == tokOp && t[1].text == "^"
 }

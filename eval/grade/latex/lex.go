@@ -2,6 +2,7 @@ package latex
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -269,6 +270,9 @@ func (l *lexer) word() {
 		l.i += n
 		l.emit(tokText, "in "+strings.TrimSpace(l.s[l.i-n:l.i]))
 		return
+	case (run == "x" || run == "X") && l.afterNumber() && l.multiplies(): // 7 x 10^4
+		l.emit(tokOp, "*")
+		return
 	case run == "to" && l.afterNumber(): // 3 to 4
 		l.emit(tokOp, ":")
 		return
@@ -293,6 +297,17 @@ func (l *lexer) word() {
 	for _, t := range parts {
 		l.emit(t.kind, t.text)
 	}
+}
+
+// powerOfTen matches a power of ten.
+var powerOfTen = regexp.MustCompile(`^ *10(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])`)
+
+// multiplies reports whether the letter x just read stands for a sign: before a power of ten, or between two spaces
+// before a number.
+func (l *lexer) multiplies() bool {
+	rest := l.s[l.i:]
+	return powerOfTen.MatchString(rest) ||
+		l.spaced && len(rest) > 1 && rest[0] == ' ' && wording.IsDigit(rest[1])
 }
 
 // tailAfterIn returns the length of the "total" after "in", or 0.

@@ -8,7 +8,7 @@ var symbolRunes = map[rune]token{
 	'﹣': {kind: tokOp, text: "-"}, '－': {kind: tokOp, text: "-"},
 	'＋': {kind: tokOp, text: "+"}, '×': {kind: tokOp, text: "*"}, '·': {kind: tokOp, text: "*"},
 	'⋅': {kind: tokOp, text: "*"}, '∙': {kind: tokOp, text: "*"}, '∗': {kind: tokOp, text: "*"},
-	'•': {kind: tokOp, text: "*"},
+	'•': {kind: tokOp, text: "*"}, 'ℓ': {kind: tokSym, text: "ell"}, '¢': {kind: tokText, text: "cents"},
 	'÷': {kind: tokOp, text: "/"}, '⁄': {kind: tokOp, text: "/"}, '∕': {kind: tokOp, text: "/"},
 	'／': {kind: tokOp, text: "/"},
 	'±': {kind: tokOp, text: "±"}, '∓': {kind: tokOp, text: "∓"},

@@ -51,6 +51,7 @@ var errEnd = errors.New("ends too early")
 // Parse reads a whole answer: a formula, or a number, set or bound in words. With thousands set, 1,234 is one
 // number.
 func Parse(s string, thousands bool) (*formula.Expr, error) {
+	s = inUsualNotation(s)
 	if x := wordsOnly(s); x != nil {
 		return x, nil
 	}

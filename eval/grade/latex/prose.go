@@ -23,13 +23,15 @@ func (l *lexer) textCommand(name string) error {
 	}
 	inner := strings.TrimSpace(content)
 	if t, ok := plainNames[strings.ToLower(strings.Trim(inner, " ,"))]; ok && (t.kind == tokOp && t.text != "in" ||
-		name == "operatorname" || name == "mathrm" && !l.afterNumber()) {
+		name == "operatorname" || (name == "mathrm" || name == "text" && t.kind == tokFunc) && !l.afterNumber()) {
 		l.emit(t.kind, t.text)
 		return nil
 	}
 	switch {
 	case inner == "":
 		l.spaced = true
+	case (inner == "Re" || inner == "Im") && !l.afterNumber() && strings.HasPrefix(strings.TrimLeft(l.s[l.i:], " "), "("):
+		l.emit(tokFunc, functions[inner])
 	case inner == "to" && l.afterNumber():
 		l.emit(tokOp, ":")
 	case inner == "\\$":

@@ -112,8 +112,15 @@ func (p *parser) term() (*formula.Expr, error) {
 			if err != nil {
 				return nil, err
 			}
+			share := y.Op == formula.Percent // 2/3 %
+			if share {
+				y = y.Args[0]
+			}
 			factors = append(factors, formula.Power(y, formula.Integer(-1)))
 			p.mixed(&factors)
+			if share {
+				factors = []*formula.Expr{{Op: formula.Percent, Args: []*formula.Expr{formula.ProductOf(factors)}}}
+			}
 		case p.isOp(":") && !p.inRatio:
 			return p.ratio(formula.ProductOf(factors))
 		case p.accept("choose"):

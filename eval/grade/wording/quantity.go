@@ -24,7 +24,7 @@ type Quantity struct {
 var Tails = []string{"in total", "in all", "total", "altogether", "overall", "left", "left over", "remaining", "each",
 	"old", "tall", "long", "wide", "high", "deep", "apart", "away", "combined", "exactly", "only", "per person",
 	"in length", "in area", "in width", "in height", "in volume", "approximately", "of these", "of them",
-	"of age", "pm", "am"}
+	"of age", "pm", "am", "base ten", "base 10"}
 
 // fillers may stand before any noun.
 var fillers = []string{"of", "the", "a", "an", "more", "and"}

@@ -1,0 +1,42 @@
+package latex
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Notations that are written in another way before an answer is read.
+
+// notation is a pattern, a text that it needs, which is quick to find, and what replaces it.
+type notation struct {
+	needs   string
+	pattern *regexp.Regexp
+	with    string
+}
+
+var notations = []notation{
+	{"C", regexp.MustCompile(`(?:\{\})?[_^]\{?([0-9a-z]+)\}? ?C_\{?([0-9a-z]+)\}?`), `\binom{$1}{$2}`}, // {}_7C_3
+	{"C", regexp.MustCompile(`\bC\(([0-9]+), ?([0-9]+)\)`), `\binom{$1}{$2}`},
+	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)_\{?(?:\\ge|\\geq|\\geqslant|≥|>=) ?0\}?`), `[0,\infty)`},
+	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)(?:\^\{?\+\}?|_\{?(?:>|\\gt) ?0\}?|_\{?\+\}?)`), `(0,\infty)`},
+	{"xcept", regexp.MustCompile(`(?i)^(?:\\text\{)?(?:all |the |any )?(?:real )?(?:numbers|values|x|reals)(?: of x)?,? except` +
+		`(?: for)? (?:x ?= ?)?\}?\$?([-−]?[0-9./]+|\\[dt]?frac\{[^{}]*\}\{[^{}]*\})\}?$`), `\mathbb{R}\setminus\{$1\}`},
+	{"per cent", regexp.MustCompile(`\bper cent\b`), "percent"},
+	{"US", regexp.MustCompile(`\bUS(\\?\$)`), "$1"},
+	{"_", regexp.MustCompile(`^\(([0-9A-Fa-f]+)\)_`), "${1}_"},
+	{"_", regexp.MustCompile(`([0-9A-F])\\(?:text|mathrm)\{([A-F]+)\}([0-9A-F]*_)`), "$1$2$3"}, // 7\text{E}_{16}
+	{"^", regexp.MustCompile(`\(([^()]*,[^()]*)\)\^\{?(?:T|\\top|\\mathrm\{T\}|\\mathsf\{T\}|\\intercal)\}?$`), "($1)"},
+}
+
+// inUsualNotation rewrites them.
+func inUsualNotation(s string) string {
+	if len(s) > 1000 {
+		return s
+	}
+	for _, n := range notations {
+		if strings.Contains(s, n.needs) {
+			s = n.pattern.ReplaceAllString(s, n.with)
+		}
+	}
+	return s
+}
