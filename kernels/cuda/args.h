@@ -69,11 +69,10 @@ struct matmul_dw_args {
 	struct operand dout, x;
 	const int *blocks; // [B+1]
 	long B, N, K;
-	int tile;
 };
 
-// A factor on tensor cores: rows of bf16, pitch elements apart. Rows are aligned to 16 bytes, and
-// zeros follow them up to the pitch.
+// A factor on tiles: rows pitch elements apart. On tensor cores they are bf16 and aligned to 16 bytes,
+// and zeros follow them up to the pitch. In class cpu/fma they are float32.
 struct factor {
 	const void *at;
 	long pitch;
@@ -117,6 +116,25 @@ struct matrix_matmul_dw_args {
 	const int *blocks; // [B+1]
 	long B, N, K;
 };
+
+// Kernels of other tiles (tile.h) take the same arguments.
+#define chain_matmul_args matrix_matmul_args
+#define chain_matmul_dx_args matrix_matmul_dx_args
+#define chain_matmul_swiglu_args matrix_matmul_swiglu_args
+#define chain_matmul_dx_swiglu_args matrix_matmul_dx_swiglu_args
+#define chain_matmul_dw_args matrix_matmul_dw_args
+#define chain_logits_args matrix_logits_args
+#define chain_logits_backward_args matrix_logits_backward_args
+#define large_matmul_args matrix_matmul_args
+#define large_matmul_dx_args matrix_matmul_dx_args
+#define large_matmul_swiglu_args matrix_matmul_swiglu_args
+#define large_matmul_dx_swiglu_args matrix_matmul_dx_swiglu_args
+#define large_matmul_dw_args matrix_matmul_dw_args
+#define large_logits_args matrix_logits_args
+#define large_logits_backward_args matrix_logits_backward_args
+#define few_matmul_args matrix_matmul_args
+#define few_matmul_swiglu_args matrix_matmul_swiglu_args
+#define few_logits_args matrix_logits_args
 
 // dst [C] gets the blocked plain sum of the rows of x [M,C].
 struct column_sums_args {

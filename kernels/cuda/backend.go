@@ -42,6 +42,7 @@ type Backend struct {
 	arrivals []arrival      // copies to the host that wait for Sync
 
 	class class
+	pick  func(rows, columns int, forward bool) tiles // pickTiles, or what a test wants
 
 	workspace kernels.Buffer // float32, for operations with intermediate results
 	// Factors for tensor cores, bf16, where an operation's own are not laid out for them.
@@ -88,7 +89,7 @@ func Open(n int, numerics string) (*Backend, error) {
 				d.Name, d.Major, d.Minor, numerics, needed)}
 	}
 	b := &Backend{about: d, name: deviceName(n), dev: cu.Device(n), kernels: map[string]cu.Function{},
-		class: classOf(numerics)}
+		class: classOf(numerics), pick: pickTiles}
 	if err := b.open(); err != nil {
 		b.Close()
 		return nil, err
@@ -138,6 +139,21 @@ func (b *Backend) loadKernels() error {
 			if b.kernels[name], err = m.Function(name); err != nil {
 				return wrap(b.name, "find kernel "+name, err)
 			}
+			if err := b.allowShared(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// allowShared lets launches of a kernel give its blocks more memory than blocks may have otherwise.
+func (b *Backend) allowShared(name string) error {
+	for _, t := range []tiles{fewTiles, largeTiles} {
+		if strings.HasPrefix(name, t.family) {
+			f := b.kernels[name]
+			return errorOf(b.name, "give memory to "+name,
+				int(C.device_share(b.ctx(), *(*C.CUfunction)(unsafe.Pointer(&f)), C.int(t.shared))))
 		}
 	}
 	return nil
@@ -215,6 +231,11 @@ func (b *Backend) launch(name string, n int, args unsafe.Pointer) {
 
 // launchBlocks queues a kernel on blocks of some threads.
 func (b *Backend) launchBlocks(name string, blocks, threads int, args unsafe.Pointer) {
+	b.launchShared(name, blocks, threads, 0, args)
+}
+
+// launchShared queues a kernel whose blocks get `shared` bytes of memory.
+func (b *Backend) launchShared(name string, blocks, threads, shared int, args unsafe.Pointer) {
 	f, ok := b.kernels[name]
 	if !ok {
 		panic("cuda: no kernel " + name)
@@ -223,7 +244,8 @@ func (b *Backend) launchBlocks(name string, blocks, threads int, args unsafe.Poi
 		return
 	}
 	function := *(*C.CUfunction)(unsafe.Pointer(&f)) // package cu keeps it in a structure
-	b.keep(name, C.device_launch(b.ctx(), b.queue(), function, C.uint(blocks), C.uint(threads), args))
+	b.keep(name, C.device_launch(b.ctx(), b.queue(), function, C.uint(blocks), C.uint(threads), C.uint(shared),
+		args))
 }
 
 // check panics unless x has n elements.

@@ -38,7 +38,45 @@ func openIn(t testing.TB, class string) *Backend {
 		t.Skip(err)
 	}
 	t.Cleanup(b.Close)
+	if only := os.Getenv(tilesVariable); only != "" {
+		b.pick = func(rows, columns int, forward bool) tiles {
+			for _, t := range []tiles{fewTiles, largeTiles} {
+				if t.family == only && (forward || t.family != fewTiles.family) {
+					return t
+				}
+			}
+			return matrixTiles
+		}
+	}
 	return b
+}
+
+// tilesVariable names the family of tiles that products of class matrix/16x25 are on.
+const tilesVariable = "EXP_CUDA_TEST_TILES"
+
+// Products have the same bits on all tiles.
+func TestTiles(t *testing.T) {
+	fake(t)
+	for _, x := range []tiles{matrixTiles, largeTiles} { // small products are on few rows anyway
+		t.Run(x.family, func(t *testing.T) {
+			again(t, "TestConformance/matrix/(MatMul|Logits|LogProbBackward)", "-test.short", tilesVariable+"="+x.family)
+		})
+	}
+}
+
+func TestPickTiles(t *testing.T) {
+	for _, tt := range []struct {
+		rows, columns int
+		forward       bool
+		want          tiles
+	}{
+		{64, 37888, true, fewTiles}, {256, 3584, true, fewTiles}, {256, 4608, true, matrixTiles}, {256, 3584, false, matrixTiles},
+		{4096, 4608, true, largeTiles}, {4096, 3584, false, largeTiles}, {2048, 3584, true, matrixTiles}, {1, 1, true, fewTiles},
+	} {
+		if got := pickTiles(tt.rows, tt.columns, tt.forward); got != tt.want {
+			t.Errorf("%d rows and %d columns are on %v, want %v", tt.rows, tt.columns, got, tt.want)
+		}
+	}
 }
 
 // fake skips a test that makes the fake driver fail.

@@ -28,9 +28,14 @@ CUresult device_download(CUcontext ctx, CUstream s, void *to, CUdeviceptr from, 
 	IN_CONTEXT(cuMemcpyDtoHAsync(to, from, bytes, s));
 }
 
-CUresult device_launch(CUcontext ctx, CUstream s, CUfunction f, unsigned blocks, unsigned threads, void *args) {
+CUresult device_launch(CUcontext ctx, CUstream s, CUfunction f, unsigned blocks, unsigned threads, unsigned shared,
+	void *args) {
 	void *params[] = {args};
-	IN_CONTEXT(cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, 0, s, params, 0));
+	IN_CONTEXT(cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared, s, params, 0));
+}
+
+CUresult device_share(CUcontext ctx, CUfunction f, int bytes) {
+	IN_CONTEXT(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
 }
 
 CUresult device_sync(CUcontext ctx, CUstream s) { IN_CONTEXT(cuStreamSynchronize(s)); }

@@ -14,8 +14,10 @@ CUresult device_zero(CUcontext ctx, CUstream s, CUdeviceptr to, size_t bytes);
 CUresult device_copy(CUcontext ctx, CUstream s, CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult device_upload(CUcontext ctx, CUstream s, CUdeviceptr to, const void *from, size_t bytes);
 CUresult device_download(CUcontext ctx, CUstream s, void *to, CUdeviceptr from, size_t bytes);
-// device_launch starts a kernel on a row of blocks. args is its structure of arguments.
-CUresult device_launch(CUcontext ctx, CUstream s, CUfunction f, unsigned blocks, unsigned threads, void *args);
+// device_launch starts a kernel on a row of blocks, with `shared` bytes for each. args is its structure of arguments.
+CUresult device_launch(CUcontext ctx, CUstream s, CUfunction f, unsigned blocks, unsigned threads, unsigned shared,
+	void *args);
+CUresult device_share(CUcontext ctx, CUfunction f, int bytes); // the most that launches may give a block of f
 CUresult device_sync(CUcontext ctx, CUstream s);
 
 #endif

@@ -36,13 +36,15 @@ INDEX(threadIdx, tid);
 INDEX(blockIdx, ctaid);
 INDEX(blockDim, ntid);
 
-#define KERNEL(name) extern "C" __attribute__((global)) void name(const struct name##_args a)
+#define DEFINE(name, ...) extern "C" __attribute__((global, ##__VA_ARGS__)) void name(const struct name##_args a)
+#define KERNEL(name) DEFINE(name)
 
 // BLOCK_KERNEL defines a kernel whose threads wait for each other: a block has `threads`, and a
-// multiprocessor has registers for `blocks` of them. SHARED declares the array that a block's threads share.
-#define BLOCK_KERNEL(name, threads, blocks)                                                        \
-	extern "C" __attribute__((global, launch_bounds(threads, blocks))) void name(const struct name##_args a)
+// multiprocessor has registers for `blocks` of them. SHARED declares the array that a block's threads
+// share, and LAUNCH_SHARED one whose memory the launch gives.
+#define BLOCK_KERNEL(name, threads, blocks) DEFINE(name, launch_bounds(threads, blocks))
 #define SHARED(type, name, n) static __attribute__((shared, aligned(128))) type name[n]
+#define LAUNCH_SHARED(type, name, n) extern __attribute__((shared, aligned(128))) type name[]
 
 DEVICE float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 DEVICE double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }

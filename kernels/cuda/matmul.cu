@@ -1,6 +1,7 @@
 #include "sum.h"
 
-// Products (kernels.Linear), a thread for each output. Every sum is one thread's.
+// Products (kernels.Linear) that are not on tiles, a thread for each output: tile sums, and chains with
+// bf16 weights. Every sum is one thread's.
 
 // row_sum is the sum of row m of x and row n of w, K elements each, from acc. column_sum is the sum
 // of row m of x [.,N] and column k of w [N,K], from 0.
@@ -23,15 +24,14 @@ KERNEL(matmul_dx) {
 	if (m < a.M) store(a.dx, i, column_sum(a.tile, a.dout, m, a.w, k, a.N, a.K));
 }
 
-// A tile sum continues in the gradient. A chain starts at 0 in each block.
+// A tile sum continues in the gradient.
 KERNEL(matmul_dw) {
 	const long i = element(), n = i / a.K, k = i % a.K;
 	if (n >= a.N) return;
 	for (long b = 0; b < a.B; b++) {
 		const long lo = a.blocks[b], rows = a.blocks[b + 1] - lo;
 		const struct terms d = terms_of(a.dout, lo * a.N + n, a.N), x = terms_of(a.x, lo * a.K + k, a.K);
-		const float sum = product_sum(a.tile, d, x, rows, a.tile ? a.dw[i] : 0);
-		a.dw[i] = a.tile ? sum : a.dw[i] + sum;
+		a.dw[i] = tile_sum(d, x, rows, a.dw[i]);
 	}
 }
 

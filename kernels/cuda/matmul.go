@@ -63,7 +63,7 @@ func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.B
 	if !bias.Empty() {
 		check(bias, w.Out)
 	}
-	if b.class.matrix {
+	if b.onTiles(w.W) {
 		b.matMulOnTiles(out, x, w, bias, M)
 		return
 	}
@@ -75,7 +75,7 @@ func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.B
 func (b *Backend) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	M := rowsOf(dx, w.In)
 	check(dout, M*w.Out)
-	if b.class.matrix {
+	if b.onTiles(w.W) {
 		b.matMulDXOnTiles(dx, dout, w, M)
 		return
 	}
@@ -94,7 +94,7 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	if !gateUp.Empty() {
 		check(gateUp, M*w.Out)
 	}
-	if b.class.matrix {
+	if b.onTiles(w.W) {
 		b.swiGLUOnTiles(act, gateUp, x, w, M)
 		return
 	}
@@ -108,7 +108,7 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 	M := rowsOf(dout, w.Out)
 	check(gateUp, M*2*w.In)
 	check(dgateUp, M*2*w.In)
-	if b.class.matrix {
+	if b.onTiles(w.W) {
 		b.dxSwiGLUOnTiles(dgateUp, gateUp, dout, w, M)
 		return
 	}
@@ -127,12 +127,11 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	check(dw, N*K)
 	check(dout, M*N)
 	check(x, M*K)
-	if b.class.matrix {
+	if b.onTiles(x) {
 		b.matMulDWOnTiles(dw, dout, x, blocks, M, N, K)
 	} else {
 		b.launch("matmul_dw", dw.Len(), unsafe.Pointer(&C.struct_matmul_dw_args{dw: floats(dw), dout: b.either(dout),
-			x: b.either(x), blocks: ints(blocks), B: C.long(blocks.Len() - 1), N: C.long(N), K: C.long(K),
-			tile: b.class.tile}))
+			x: b.either(x), blocks: ints(blocks), B: C.long(blocks.Len() - 1), N: C.long(N), K: C.long(K)}))
 	}
 	if !dbias.Empty() {
 		check(dbias, N)

@@ -53,10 +53,14 @@ DEVICE uint32_t shared_address(const void *p) {
 	return (uint32_t)(uint64_t)(__attribute__((address_space(3))) const void *)p;
 }
 
-// copy_later, commit_copies and await_copies are as in fake/emulator.h; the number is a constant.
+// copy_later, copy_word_later, commit_copies and await_copies are as in fake/emulator.h; the number is a constant.
 DEVICE void copy_later(void *to, const void *from) {
 	const int n = from ? 16 : 0;
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(n) : "memory");
+}
+DEVICE void copy_word_later(void *to, const void *from) {
+	const int n = from ? 4 : 0;
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from), "r"(n) : "memory");
 }
 DEVICE void commit_copies(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 #define await_copies(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")

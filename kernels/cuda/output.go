@@ -29,8 +29,8 @@ func softmaxOf(x kernels.Softmax) C.struct_softmax {
 // logits queues z [R,V] of h [R,C].
 func (b *Backend) logits(z, h kernels.Buffer, w kernels.Matrix, x C.struct_softmax) {
 	R := rowsOf(h, w.In)
-	if b.class.matrix {
-		b.launchTiles("matrix_logits", R, w.Out, unsafe.Pointer(&C.struct_matrix_logits_args{z: floats(z),
+	if b.onTiles(w.W) {
+		b.launchTiles("logits", R, w.Out, unsafe.Pointer(&C.struct_matrix_logits_args{z: floats(z),
 			h: b.factor(&b.left, h, R, w.In), w: b.weight(w), R: C.long(R), V: C.long(w.Out), C: C.long(w.In), x: x}))
 		return
 	}
@@ -120,8 +120,8 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 func (b *Backend) logitGradients(dz, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
 	w kernels.Matrix, targets kernels.Buffer, x C.struct_softmax) {
 	R, V := targets.Len(), w.Out
-	if b.class.matrix {
-		b.launchTiles("matrix_logits_backward", R, V, unsafe.Pointer(&C.struct_matrix_logits_backward_args{
+	if b.onTiles(w.W) {
+		b.launchTiles("logits_backward", R, V, unsafe.Pointer(&C.struct_matrix_logits_backward_args{
 			dz: b.operand(dz), h: b.factor(&b.left, h, R, w.In), w: b.weight(w), dlogprob: floats(dLogProb),
 			dentropy: floats(dEntropy), entropy: floats(sc.Entropy), lse: floats(sc.LSE), targets: ints(targets),
 			R: C.long(R), V: C.long(V), C: C.long(w.In), x: x}))

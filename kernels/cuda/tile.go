@@ -13,18 +13,59 @@ import (
 	"exp/kernels"
 )
 
-// Products on tensor cores, in class matrix/16x25 (tile.h).
+// Products on tiles (tile.h), in classes matrix/16x25 and cpu/fma.
 
-// A block computes tile × tile outputs with tileThreads threads; 16 bytes hold chunk elements.
-const (
-	tile        = 128
-	tileThreads = 128
-	chunk       = 8
+// tiles is a family of kernels of products: a block of some threads computes rows × columns outputs, with
+// shared bytes of memory from the launch.
+type tiles struct {
+	family                         string
+	rows, columns, threads, shared int
+}
+
+// The families. fewTiles have forward products only.
+var (
+	chainTiles  = tiles{"chain_", 128, 128, 128, 0}
+	matrixTiles = tiles{"matrix_", 128, 128, 128, 0}
+	fewTiles    = tiles{"few_", 64, 64, 128, 12 * stageBytes / 2}
+	largeTiles  = tiles{"large_", 256, 128, 256, 4 * stageBytes * 3 / 2}
 )
+
+const (
+	stageBytes = 16 << 10 // of a stage of 128 × 128
+	chunk      = 8        // elements in 16 bytes
+	// About as many tiles as a GPU works on at once.
+	residentTiles = 132
+)
+
+// of returns the number of tiles of [rows,columns].
+func (t tiles) of(rows, columns int) int {
+	return (rows + t.rows - 1) / t.rows * ((columns + t.columns - 1) / t.columns)
+}
+
+// pickTiles chooses a family for [rows,columns]: the largest that has work for the whole device. Bits
+// do not depend on it.
+func pickTiles(rows, columns int, forward bool) tiles {
+	switch {
+	case forward && (rows <= fewTiles.rows || matrixTiles.of(rows, columns) < residentTiles/2):
+		return fewTiles
+	case rows >= largeTiles.rows && largeTiles.of(rows, columns) >= 2*residentTiles:
+		return largeTiles
+	}
+	return matrixTiles
+}
 
 // launchTiles queues a kernel on a block for each tile of [rows,columns].
 func (b *Backend) launchTiles(name string, rows, columns int, args unsafe.Pointer) {
-	b.launchBlocks(name, ((rows+tile-1)/tile)*((columns+tile-1)/tile), tileThreads, args)
+	t := chainTiles
+	if b.class.matrix {
+		t = b.pick(rows, columns, name == "matmul" || name == "matmul_swiglu" || name == "logits")
+	}
+	b.launchShared(t.family+name, t.of(rows, columns), t.threads, t.shared, args)
+}
+
+// onTiles reports whether products with w are on tiles: chains of bf16 weights and tile sums are not.
+func (b *Backend) onTiles(w kernels.Buffer) bool {
+	return b.class.matrix || b.class.tile == 0 && w.DType() == kernels.F32
 }
 
 // pitch returns the distance of rows in a factor.
@@ -35,9 +76,12 @@ func isFactor(x kernels.Buffer, width int) bool {
 	return x.DType() == kernels.BF16 && width%chunk == 0 && uintptr(x.Addr())%(2*chunk) == 0
 }
 
-// factor returns rows of x as a factor, in room if x is none itself.
+// factor returns rows of x as a factor, in room if x is none itself. Chains read any float32.
 func (b *Backend) factor(room *kernels.Buffer, x kernels.Buffer, rows, width int) C.struct_factor {
 	check(x, rows*width)
+	if !b.class.matrix {
+		return C.struct_factor{at: unsafe.Pointer(floats(x)), pitch: C.long(width)}
+	}
 	if isFactor(x, width) {
 		return C.struct_factor{at: x.Addr(), pitch: C.long(width)}
 	}
@@ -69,39 +113,42 @@ func (b *Backend) packRows(dst, x kernels.Buffer, width int) {
 	b.pack(dst, x, width)
 }
 
-// weight returns a packed matrix as a factor.
+// weight returns a matrix as a factor: packed on tensor cores.
 func (b *Backend) weight(w kernels.Matrix) C.struct_factor {
 	if w.Out < 1 || w.In < 1 {
 		panic("cuda: matrix: length mismatch")
+	}
+	if !b.class.matrix {
+		return b.factor(nil, w.W, w.Out, w.In)
 	}
 	return b.factor(&b.weights, w.Packed, w.Out, pitch(w.In))
 }
 
 func (b *Backend) matMulOnTiles(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer, M int) {
-	b.launchTiles("matrix_matmul", M, w.Out, unsafe.Pointer(&C.struct_matrix_matmul_args{out: b.either(out),
+	b.launchTiles("matmul", M, w.Out, unsafe.Pointer(&C.struct_matrix_matmul_args{out: b.either(out),
 		x: b.factor(&b.left, x, M, w.In), w: b.weight(w), bias: floats(bias), M: C.long(M), N: C.long(w.Out),
 		K: C.long(w.In)}))
 }
 
 func (b *Backend) matMulDXOnTiles(dx, dout kernels.Buffer, w kernels.Matrix, M int) {
-	b.launchTiles("matrix_matmul_dx", M, w.In, unsafe.Pointer(&C.struct_matrix_matmul_dx_args{dx: b.either(dx),
+	b.launchTiles("matmul_dx", M, w.In, unsafe.Pointer(&C.struct_matrix_matmul_dx_args{dx: b.either(dx),
 		dout: b.factor(&b.left, dout, M, w.Out), w: b.weight(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In)}))
 }
 
 func (b *Backend) swiGLUOnTiles(act, gateUp, x kernels.Buffer, w kernels.Matrix, M int) {
-	b.launchTiles("matrix_matmul_swiglu", M, w.Out, unsafe.Pointer(&C.struct_matrix_matmul_swiglu_args{
+	b.launchTiles("matmul_swiglu", M, w.Out, unsafe.Pointer(&C.struct_matrix_matmul_swiglu_args{
 		act: b.operand(act), gate_up: b.operand(gateUp), x: b.factor(&b.left, x, M, w.In), w: b.weight(w),
 		M: C.long(M), F: C.long(w.Out / 2), K: C.long(w.In)}))
 }
 
 func (b *Backend) dxSwiGLUOnTiles(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix, M int) {
-	b.launchTiles("matrix_matmul_dx_swiglu", M, w.In, unsafe.Pointer(&C.struct_matrix_matmul_dx_swiglu_args{
+	b.launchTiles("matmul_dx_swiglu", M, w.In, unsafe.Pointer(&C.struct_matrix_matmul_dx_swiglu_args{
 		dgate_up: b.operand(dgateUp), gate_up: b.operand(gateUp), dout: b.factor(&b.left, dout, M, w.Out),
 		w: b.weight(w), M: C.long(M), N: C.long(w.Out), F: C.long(w.In)}))
 }
 
 func (b *Backend) matMulDWOnTiles(dw, dout, x, blocks kernels.Buffer, M, N, K int) {
-	b.launchTiles("matrix_matmul_dw", N, K, unsafe.Pointer(&C.struct_matrix_matmul_dw_args{dw: floats(dw),
+	b.launchTiles("matmul_dw", N, K, unsafe.Pointer(&C.struct_matrix_matmul_dw_args{dw: floats(dw),
 		dout: b.factor(&b.left, dout, M, N), x: b.factor(&b.right, x, M, K), blocks: ints(blocks),
 		B: C.long(blocks.Len() - 1), N: C.long(N), K: C.long(K)}))
 }

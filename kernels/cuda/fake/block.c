@@ -7,11 +7,12 @@
 #include <ucontext.h>
 #endif
 
-enum { STACK = 64 << 10, MAX_THREADS = 1024, MAX_COPIES = 64, MAX_GROUPS = 8, SHARED_ROOM = 48 << 10, PAGE = 4096 };
+enum { STACK = 64 << 10, MAX_THREADS = 1024, MAX_COPIES = 128, MAX_GROUPS = 16, OWN_ROOM = 48 << 10, SHARED_ROOM = 256 << 10, PAGE = 4096 };
 
 struct copy {
 	void *to;
 	const void *from;
+	size_t bytes;
 };
 
 // A thread of the running block. group[i] is the number of copies in its first i groups.
@@ -37,6 +38,7 @@ static struct {
 	const void *args;
 	int order, threads, running, live, waiting, idle; // idle: turns since a thread last came to a meeting or ended
 	unsigned generation;                               // of barriers
+	unsigned shared_bytes;                             // from the launch
 	struct thread *thread;
 	struct meeting warp[MAX_THREADS / WARP];
 	char *stacks, *shared;
@@ -100,7 +102,7 @@ static void start(void) {
 	abort();
 }
 
-void run_block(const struct kernel *k, const void *args, int order) {
+void run_block(const struct kernel *k, unsigned shared, const void *args, int order) {
 	const int n = block.threads = blockDim.x * blockDim.y * blockDim.z;
 	if (!block.stacks) {
 		block.stacks = mmap(NULL, (size_t)STACK * MAX_THREADS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -114,7 +116,9 @@ void run_block(const struct kernel *k, const void *args, int order) {
 	block.live = n;
 	block.waiting = block.idle = 0;
 	memset(block.warp, 0, sizeof block.warp);
-	memset(block.shared, 0xcd, SHARED_ROOM);
+	block.shared_bytes = shared;
+	const size_t poisoned = shared > OWN_ROOM ? shared : OWN_ROOM;
+	memset(block.shared + SHARED_ROOM - poisoned, 0xcd, poisoned);
 	for (int i = 0; i < n; i++) {
 		struct thread *t = &block.thread[i];
 		t->done = t->copies = t->groups = 0;
@@ -155,15 +159,24 @@ words *exchange(const uint32_t *v, int n, void (*combine)(words *all)) {
 
 // The array ends at a page that nothing may touch.
 void *shared_memory(size_t bytes) {
-	if (bytes > SHARED_ROOM) give_up("too much shared memory");
+	if (bytes > OWN_ROOM) give_up("too much shared memory");
 	return block.shared + SHARED_ROOM - (bytes + 15) / 16 * 16;
 }
 
-void copy_later(void *to, const void *from) {
-	struct thread *t = &block.thread[block.running];
-	if (t->copies == MAX_COPIES) give_up("too many copies in flight");
-	t->copy[t->copies++] = (struct copy){to, from};
+void *launch_shared_memory(size_t bytes) {
+	if (bytes != block.shared_bytes) give_up("shared memory of another size than the launch gives");
+	return block.shared + SHARED_ROOM - (bytes + 15) / 16 * 16;
 }
+
+static void queue_copy(void *to, const void *from, size_t bytes) {
+	struct thread *t = &block.thread[block.running];
+	if ((size_t)to % bytes || (size_t)from % bytes) give_up("a copy that is not aligned");
+	if (t->copies == MAX_COPIES) give_up("too many copies in flight");
+	t->copy[t->copies++] = (struct copy){to, from, bytes};
+}
+
+void copy_later(void *to, const void *from) { queue_copy(to, from, 16); }
+void copy_word_later(void *to, const void *from) { queue_copy(to, from, 4); }
 
 void commit_copies(void) {
 	struct thread *t = &block.thread[block.running];
@@ -176,8 +189,8 @@ void await_copies(int n) {
 	const int finished = t->groups - n, done = finished > 0 ? t->group[finished] : 0;
 	if (finished <= 0) return;
 	for (int i = 0; i < done; i++) {
-		if (t->copy[i].from) memcpy(t->copy[i].to, t->copy[i].from, 16);
-		else memset(t->copy[i].to, 0, 16);
+		if (t->copy[i].from) memcpy(t->copy[i].to, t->copy[i].from, t->copy[i].bytes);
+		else memset(t->copy[i].to, 0, t->copy[i].bytes);
 	}
 	memmove(t->copy, t->copy + done, (t->copies - done) * sizeof *t->copy);
 	t->copies -= done;

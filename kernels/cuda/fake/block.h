@@ -4,8 +4,8 @@
 
 #include "emulator.h"
 
-// run_block runs the threads of block blockIdx.
-void run_block(const struct kernel *k, const void *args, int order);
+// run_block runs the threads of block blockIdx, with `shared` bytes from the launch.
+void run_block(const struct kernel *k, unsigned shared, const void *args, int order);
 
 // at returns the i-th of n in an order, and index_of the indices of element i of a grid.
 unsigned long at(unsigned long i, unsigned long n, int order);

@@ -28,7 +28,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, ALIGNMENT = 256, MAX_BLOCK = 1024, MAX_GRID_Y = 65535, MAX_ARGS = 4096, MAX_MEMORY = 1 << 16 };
+enum { PAGE = 4096, ALIGNMENT = 256, MAX_BLOCK = 1024, MAX_GRID_Y = 65535, MAX_ARGS = 4096, MAX_MEMORY = 1 << 16, OWN_SHARED = 48 << 10, MAX_SHARED = 227 << 10, MAX_KERNELS = 256 };
 
 struct memory {
 	char *start; // whole pages, with a guard page on both sides
@@ -40,6 +40,7 @@ struct memory {
 struct task {
 	const struct kernel *kernel;
 	struct grid grid, block;
+	unsigned shared;
 	void *to;
 	const void *from;
 	size_t bytes;
@@ -117,7 +118,7 @@ static void flush(void) {
 	for (size_t i = 0; i < driver.queued && !driver.lasting; i++) {
 		struct task *t = &driver.queue[i];
 		if (t->kernel) {
-			int code = emulate(t->kernel, t->grid, t->block, t->args, driver.order);
+			int code = emulate(t->kernel, t->grid, t->block, t->shared, t->args, driver.order);
 			if (code) fail(code);
 		} else if (t->from) memcpy(t->to, t->from, t->bytes);
 		else memset(t->to, t->value, t->bytes);
@@ -362,6 +363,26 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 	return CUDA_SUCCESS;
 }
 
+// shared_of returns the place of how much memory launches may give a kernel's blocks, above OWN_SHARED.
+static unsigned *shared_of(const struct kernel *k) {
+	static struct {
+		const struct kernel *kernel;
+		unsigned bytes;
+	} list[MAX_KERNELS];
+	for (int i = 0;; i++) {
+		if (list[i].kernel && list[i].kernel != k) continue;
+		list[i].kernel = k;
+		return &list[i].bytes;
+	}
+}
+
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
+	BEGIN;
+	if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > MAX_SHARED) return CUDA_ERROR_INVALID_VALUE;
+	*shared_of((const struct kernel *)f) = value;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 	unsigned shared, CUstream s, void **params, void **extra) {
 	BEGIN;
@@ -369,14 +390,14 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	(void)extra;
 	const struct kernel *k = (const struct kernel *)f;
 	if (!gx || !gy || !gz || gy > MAX_GRID_Y || gz > MAX_GRID_Y || !bx || !by || !bz || bx * by * bz > MAX_BLOCK ||
-		shared || k->args > MAX_ARGS || (k->threads && k->threads != bx * by * bz))
+		(shared > OWN_SHARED && shared > *shared_of(k)) || k->args > MAX_ARGS || (k->threads && k->threads != bx * by * bz))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (driver.lasting) return driver.lasting;
 	if (++driver.launches == driver.fail_at || (driver.lost && !access(driver.lost, F_OK))) {
 		fail(driver.lost ? 719 : driver.fail_code);
 		return CUDA_SUCCESS;
 	}
-	struct task t = {.kernel = k, .grid = {gx, gy, gz}, .block = {bx, by, bz}};
+	struct task t = {.kernel = k, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared};
 	memcpy(t.args, params[0], k->args);
 	return submit(&t);
 }

@@ -53,13 +53,13 @@ struct grid index_of(unsigned long i, struct grid of) {
 	return (struct grid){i % of.x, i / of.x % of.y, i / of.x / of.y};
 }
 
-static void run_all(const struct kernel *k, const void *args, int order) {
+static void run_all(const struct kernel *k, unsigned shared, const void *args, int order) {
 	const unsigned long blocks = (unsigned long)gridDim.x * gridDim.y * gridDim.z;
 	const unsigned long threads = blockDim.x * blockDim.y * blockDim.z;
 	for (unsigned long b = 0; b < blocks; b++) {
 		blockIdx = index_of(at(b, blocks, order), gridDim);
 		if (k->threads) {
-			run_block(k, args, order);
+			run_block(k, shared, args, order);
 			continue;
 		}
 		for (unsigned long t = 0; t < threads; t++) {
@@ -69,7 +69,7 @@ static void run_all(const struct kernel *k, const void *args, int order) {
 	}
 }
 
-int emulate(const struct kernel *k, struct grid grid, struct grid block, const void *args, int order) {
+int emulate(const struct kernel *k, struct grid grid, struct grid block, unsigned shared, const void *args, int order) {
 	struct sigaction act = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	sigjmp_buf back;
 	int result = 0;
@@ -78,7 +78,7 @@ int emulate(const struct kernel *k, struct grid grid, struct grid block, const v
 	sigaction(SIGSEGV, &act, &previous);
 	fault = &back;
 	switch (sigsetjmp(back, 1)) {
-	case 0: run_all(k, args, order); break;
+	case 0: run_all(k, shared, args, order); break;
 	case 1:
 		fprintf(stderr, "emulator: %s: illegal address in block %u,%u thread %u\n", k->name, blockIdx.x, blockIdx.y,
 			threadIdx.x);

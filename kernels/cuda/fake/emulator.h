@@ -28,10 +28,10 @@ struct kernel {
 void register_kernel(struct kernel k);
 const struct kernel *find_kernel(const char *name);
 
-// emulate runs a kernel in an order: 0 ascending, 1 descending, 2 shuffled. It returns 0, or
+// emulate runs a kernel, with `shared` bytes of memory for each block, in an order: 0 ascending, 1 descending, 2 shuffled. It returns 0, or
 // CUDA_ERROR_ILLEGAL_ADDRESS if a thread touched memory it must not, or CUDA_ERROR_LAUNCH_FAILED if
 // threads wait for others that never come: the message on stderr names the thread.
-int emulate(const struct kernel *k, struct grid grid, struct grid block, const void *args, int order);
+int emulate(const struct kernel *k, struct grid grid, struct grid block, unsigned shared, const void *args, int order);
 
 // barrier waits for all threads of the block (__syncthreads).
 void barrier(void);
@@ -47,10 +47,11 @@ words *exchange(const uint32_t *v, int n, void (*combine)(words *all));
 // lane is the number of the calling thread in its warp.
 int lane(void);
 
-// copy_later queues a copy of 16 bytes, or of zeros if from is null, and commit_copies ends a group
-// of them. await_copies performs all groups but the last n: a kernel that reads too early finds what
+// copy_later queues a copy of 16 bytes, or of zeros if from is null, and copy_word_later one of 4.
+// commit_copies ends a group of them. await_copies performs all groups but the last n: a kernel that reads too early finds what
 // was there before. A thread that ends with copies left is an error.
 void copy_later(void *to, const void *from);
+void copy_word_later(void *to, const void *from);
 void commit_copies(void);
 void await_copies(int n);
 
@@ -73,8 +74,11 @@ void matrix_product(words *all);
 // load_matrices reads four matrices of 8 × 8 numbers of 16 bits for a warp (ldmatrix).
 void load_matrices(uint32_t *r, const void *row, int transposed);
 
-// SHARED declares the array that the threads of a block share. It starts as 0xcd in each block.
+// SHARED declares the array that the threads of a block share. It starts as 0xcd in each block. A kernel
+// with LAUNCH_SHARED wants a launch that gives it as many bytes.
 void *shared_memory(size_t bytes);
+void *launch_shared_memory(size_t bytes);
 #define SHARED(type, name, n) type *const name = shared_memory(sizeof(type) * (n))
+#define LAUNCH_SHARED(type, name, n) type *const name = launch_shared_memory(sizeof(type) * (n))
 
 #endif
