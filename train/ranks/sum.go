@@ -12,11 +12,12 @@ const pieceElements = 1 << 18
 type Sum struct {
 	be     kernels.Backend
 	group  Group
+	way    way
 	slices int
 	lo, hi int   // slices of this rank
 	ends   []int // of the ranks' shards
 	stack  stack
-	piece  kernels.Buffer // a piece of each node of other ranks
+	piece  kernels.Buffer // pieces of nodes of other ranks
 	owned  []kernels.Buffer
 }
 
@@ -24,7 +25,11 @@ type Sum struct {
 // least as many as ranks. It allocates a vector for each level of the tree below this rank's
 // nodes.
 func NewSum(be kernels.Backend, g Group, slices int, grads kernels.Buffer) (*Sum, error) {
-	s := &Sum{be: be, group: g, slices: slices, ends: Shards(grads.Len(), g.Size()),
+	return newSum(be, g, wayOf(g.Size()), slices, grads)
+}
+
+func newSum(be kernels.Backend, g Group, w way, slices int, grads kernels.Buffer) (*Sum, error) {
+	s := &Sum{be: be, group: g, way: w, slices: slices, ends: Shards(grads.Len(), g.Size()),
 		stack: stack{be: be, grads: grads}}
 	s.lo, s.hi = Range(slices, g.Size(), g.Rank())
 	alloc := func(n int) (kernels.Buffer, error) {
@@ -43,9 +48,9 @@ func NewSum(be kernels.Backend, g Group, slices int, grads kernels.Buffer) (*Sum
 		}
 		s.stack.room = append(s.stack.room, b)
 	}
-	if nodes := foreign(slices, g.Size(), g.Rank()); nodes > 0 {
+	if n := w.pieces(slices, g.Size(), g.Rank()); n > 0 {
 		var err error
-		if s.piece, err = alloc(nodes * s.pieceLen()); err != nil {
+		if s.piece, err = alloc(n * pieceLen(w, s.ends, g.Rank())); err != nil {
 			return nil, err
 		}
 	}
@@ -54,13 +59,13 @@ func NewSum(be kernels.Backend, g Group, slices int, grads kernels.Buffer) (*Sum
 
 // Room returns the most floats that a rank keeps for a Sum of vectors of n elements, beyond
 // the vector itself.
-func Room(slices, size, n int) (most int) {
+func Room(slices, size, n int) (most int) { return room(wayOf(size), slices, size, n) }
+
+func room(w way, slices, size, n int) (most int) {
 	ends := Shards(n, size)
 	for r := range size {
-		lo, hi := bounds(ends, r)
-		piece := min(pieceElements, hi-lo)
-		lo, hi = Range(slices, size, r)
-		most = max(most, int(waiting(lo, hi)*n)+int(foreign(slices, size, r)*piece))
+		lo, hi := Range(slices, size, r)
+		most = max(most, int(waiting(lo, hi)*n)+int(w.pieces(slices, size, r)*pieceLen(w, ends, r)))
 	}
 	return most
 }
@@ -75,9 +80,13 @@ func foreign(slices, size, rank int) (n int) {
 	return n
 }
 
-// pieceLen is the length of a piece of this rank's shard.
-func (s *Sum) pieceLen() int {
-	lo, hi := s.Shard()
+// pieceLen is the length of the pieces that a rank receives: of its own shard, or with halving
+// of any.
+func pieceLen(w way, ends []int, rank int) int {
+	if w == halving {
+		rank = 0 // no shard is longer
+	}
+	lo, hi := bounds(ends, rank)
 	return min(pieceElements, hi-lo)
 }
 
@@ -114,6 +123,9 @@ func (s *Sum) Of(present []bool, slice func(i int)) error {
 		s.put(lo, hi, s.stack.data[0])
 		return nil
 	}
+	if s.way == halving {
+		return s.halve(present)
+	}
 	return s.scatter(present)
 }
 
@@ -124,15 +136,13 @@ func (s *Sum) put(lo, hi int, x kernels.Buffer) {
 	}
 }
 
+// longest is the length of the longest shard, the first one's.
+func (s *Sum) longest() int { return s.ends[0] }
+
 // scatter sends each node's pieces to the ranks that own their elements, which add them.
 func (s *Sum) scatter(present []bool) error {
-	longest := 0
-	for r := range s.ends {
-		lo, hi := bounds(s.ends, r)
-		longest = max(longest, hi-lo)
-	}
 	lo, hi := s.Shard()
-	for at := 0; at < longest; at += pieceElements {
+	for at := 0; at < s.longest(); at += pieceElements {
 		have := map[node]kernels.Buffer{}
 		n := max(0, min(pieceElements, hi-lo-at))
 		parts := append(s.sends(at), s.receives(present, n, have)...)

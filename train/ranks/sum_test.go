@@ -52,8 +52,29 @@ func together(size int, f func(g Group)) {
 	done.Wait()
 }
 
-// sumOf sums the slices of x, nil ones absent, on size ranks and returns the gathered sum.
-func sumOf(t *testing.T, x [][]float32, n, size int) []float32 {
+// waysOf lists the ways that so many ranks can sum.
+func waysOf(size int) []way {
+	if size > 1 && size&(size-1) == 0 {
+		return []way{direct, halving}
+	}
+	return []way{direct}
+}
+
+// sumOf sums the slices of x, nil ones absent, on size ranks and returns the gathered sum, which
+// all ways leave.
+func sumOf(t *testing.T, x [][]float32, n, size int) (sum []float32) {
+	t.Helper()
+	for i, w := range waysOf(size) {
+		got := sumBy(t, w, x, n, size)
+		if i > 0 && !slices.Equal(got, sum) {
+			t.Fatalf("%d slices, %d ranks: halving and the direct way differ", len(x), size)
+		}
+		sum = got
+	}
+	return sum
+}
+
+func sumBy(t *testing.T, w way, x [][]float32, n, size int) []float32 {
 	t.Helper()
 	present := make([]bool, len(x))
 	for i := range x {
@@ -63,7 +84,7 @@ func sumOf(t *testing.T, x [][]float32, n, size int) []float32 {
 	together(size, func(g Group) {
 		be := ref.New[float32]()
 		grads, _ := be.Alloc(kernels.F32, n)
-		s, err := NewSum(be, g, len(x), grads)
+		s, err := newSum(be, g, w, len(x), grads)
 		if err != nil {
 			t.Error(err)
 			return
@@ -253,7 +274,11 @@ func TestErrors(t *testing.T) {
 // Room is what the rank with the most room allocates.
 func TestRoom(t *testing.T) {
 	const n = 3*kernels.SumBlock + 5
-	for _, size := range []int{1, 2, 3, 5, 8} {
+	for _, tt := range []struct {
+		size int
+		way  way
+	}{{1, direct}, {2, direct}, {3, direct}, {5, direct}, {8, direct}, {2, halving}, {8, halving}} {
+		size := tt.size
 		most := make([]int, size)
 		together(size, func(g Group) {
 			be := ref.New[float32]()
@@ -262,7 +287,7 @@ func TestRoom(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			s, err := NewSum(be, g, 8, x)
+			s, err := newSum(be, g, tt.way, 8, x)
 			if err != nil {
 				t.Error(err)
 				return
@@ -272,8 +297,11 @@ func TestRoom(t *testing.T) {
 				most[g.Rank()] += b.Len()
 			}
 		})
-		if got, want := Room(8, size, n), slices.Max(most); got != want {
-			t.Errorf("%d ranks: Room = %d, the ranks have %v", size, got, most)
+		if got, want := room(tt.way, 8, size, n), slices.Max(most); got != want {
+			t.Errorf("%d ranks, way %d: room = %d, the ranks have %v", size, tt.way, got, most)
 		}
+	}
+	if got, want := Room(16, 16, n), room(halving, 16, 16, n); got != want {
+		t.Errorf("16 ranks: Room = %d, want %d, of halving", got, want)
 	}
 }
