@@ -45,7 +45,7 @@ test: build      ## every test; needs no GPU, no network once the modules are th
 
 # The last lines are for what a plain `go build ./cmd/exp` compiles.
 cuda: fake build ## the backend for GPUs on a driver without hardware, and a build without it
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test ./kernels/cuda
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test ./kernels/cuda ./harness/ranks/nccl
 	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -run 'CUDA' ./cmd/exp ./harness/run
 	$(GO) test -c -o build/cuda.test ./kernels/cuda
@@ -53,8 +53,9 @@ cuda: fake build ## the backend for GPUs on a driver without hardware, and a bui
 	GOFLAGS=-trimpath $(GO) vet ./kernels/cuda ./harness/device ./cmd/exp
 	GOFLAGS=-trimpath $(GO) test ./harness/device
 
-fake:            ## build/fake/libcuda.so.1, a CUDA driver for tests that runs kernels on the CPU
+fake:            ## in build/fake, a CUDA driver for tests that runs kernels on the CPU, and its NCCL
 	@$(MAKE) --no-print-directory -f kernels/cuda/fake/Makefile
+	@$(MAKE) --no-print-directory -f harness/ranks/nccl/fake/Makefile
 
 ptx:             ## compile changed kernels for GPUs again; needs clang-19 (Debian and Ubuntu have it)
 	kernels/cuda/ptx.sh

@@ -15,6 +15,8 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/fault"
 	"exp/harness/ranks/launch"
 	"exp/harness/ranks/mpi"
 	harness "exp/harness/run"
@@ -23,7 +25,7 @@ import (
 // ranksFlag is --ranks.
 func ranksFlag() cli.Flag {
 	return &cli.IntFlag{Name: "ranks", Value: 1, Usage: "compute with `N` processes that MPI joins, here or on " +
-		"the machines of a Slurm job; changes no bit (docs/ranks.md)"}
+		"the machines of a Slurm job, each with its cores or its GPU; changes no bit (docs/ranks.md)"}
 }
 
 // rankTimeoutFlag is --rank-timeout.
@@ -79,6 +81,11 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 	launcher, err := a.checkMPI()
 	if err != nil {
 		return true, err
+	}
+	if slices.ContainsFunc(configs, func(r *config.Resolved) bool { return device.UsesGPU(&r.Run) }) {
+		if _, err := harness.FindNCCL(a.Getenv); err != nil {
+			return true, err
+		}
 	}
 	store, _, err := a.FindStore()
 	if err != nil {
@@ -165,6 +172,14 @@ func (a *app) checkRanks(d *diagnosis) {
 		d.warn("launcher", (*launch.NoLauncherError)(nil).Hint(), "%v", err)
 		return
 	}
+	if gpus, err := device.FindGPUs(); err == nil && len(gpus.List) > 0 {
+		text, err := harness.FindNCCL(a.Getenv)
+		if err != nil {
+			d.warn("NCCL", fault.Hint(err), "%v", err)
+		} else {
+			d.ok("NCCL", "%s", text)
+		}
+	}
 	text := launcher.Path + ": " + launcher.Version
 	if !launcher.Starts(library.Kind == mpi.OpenMPI) {
 		d.warn("launcher", "name the launcher's library with "+mpiVariable+"=FILE, or put the library's launcher "+
@@ -197,12 +212,13 @@ func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
 	world.Limit = timeout
 	member := launch.Join(world, dir, timeout)
 	defer member.Close()
-	g := &harness.Ranks{Group: member, Phase: member.At, Wait: func(on bool) {
-		world.Limit = timeout
-		if on {
-			world.Limit = 0
-		}
-	}}
+	g := &harness.Ranks{Group: member, Phase: member.At, NCCL: os.Getenv(harness.NCCLVariable), Timeout: timeout,
+		Explain: member.Explain, Wait: func(on bool) {
+			world.Limit = timeout
+			if on {
+				world.Limit = 0
+			}
+		}}
 	if err := g.Meet(n, cli.ReadBuild().String(), world.Library().String()); err != nil {
 		member.Fail(err)
 		return refuse(world, dir, err), true

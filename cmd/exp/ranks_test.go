@@ -147,14 +147,15 @@ type rankLoss struct {
 	ranks, rank int
 	after       time.Duration // it has begun
 	then        int           // ranks that go on
+	env, args   []string      // of the run
 }
 
 // happens runs until the fault, and then to the end. It reports false if the end came first.
 func (f rankLoss) happens(t *testing.T, want record) bool {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
-	recipe := append([]string{"run", smokeRecipe, "--store", dir}, disturbed...)
-	p := start(t, append(recipe, "--rank-timeout", "2s", "--ranks", strconv.Itoa(f.ranks))...)
+	recipe := slices.Concat([]string{"run", smokeRecipe, "--store", dir}, disturbed, f.args)
+	p := startWith(t, f.env, append(recipe, "--rank-timeout", "2s", "--ranks", strconv.Itoa(f.ranks))...)
 	hit := f.strike(t, dir)
 	at := time.Now()
 	code, text := p.end(), p.stderr.String()
@@ -182,7 +183,7 @@ func (f rankLoss) happens(t *testing.T, want record) bool {
 	if took := time.Since(at); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	p = start(t, append(again, "--ranks", strconv.Itoa(f.then))...)
+	p = startWith(t, f.env, append(again, "--ranks", strconv.Itoa(f.then))...)
 	if code := p.end(); code != 0 {
 		t.Fatalf("%d ranks went on to exit code %d\n%s", f.then, code, p.stderr.String())
 	}

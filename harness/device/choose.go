@@ -66,6 +66,23 @@ func Choose(name, numerics string) (Choice, error) {
 	return Choice{GPU: &found.List[n]}, nil
 }
 
+// Next names the device of the n-th rank of a machine, from 0, whose first one computes on the
+// device called name: the n-th GPU after it. Where the driver shows a single GPU, the launcher
+// has given each rank its own.
+func Next(name, numerics string, n int) (string, error) {
+	c, err := Choose(name, numerics)
+	if err != nil || c.GPU == nil {
+		return CPU, err
+	}
+	found, err := FindGPUs()
+	if err != nil || len(found.List) == 1 {
+		return c.GPU.ID(), err
+	}
+	next := fmt.Sprintf("%s:%d", CUDA, c.GPU.Index+n)
+	_, err = Choose(next, numerics)
+	return next, err
+}
+
 // indexOf returns the number of a GPU's name.
 func indexOf(name string) (n int, err error) {
 	kind, number, numbered := strings.Cut(name, ":")

@@ -88,7 +88,7 @@ func (x *execution) provenance() store.Attempt {
 		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(),
 		"cpu": cpuName(), "memory_bytes": memoryBytes(), "backend": device, "class": class, "args": os.Args,
 	}
-	x.Ranks.facts(facts)
+	x.Ranks.facts(facts, x.Backend)
 	if gpu, ok := x.Backend.(interface{ Driver() string }); ok {
 		facts["cuda"] = gpu.Driver()
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"exp/experiments/blob"
 	"exp/experiments/ident"
@@ -16,7 +17,9 @@ import (
 	"exp/harness/device"
 	"exp/harness/hub"
 	"exp/harness/plan"
+	"exp/harness/ranks/nccl"
 	"exp/harness/stage"
+	"exp/kernels"
 	"exp/train/ranks"
 	"exp/train/tensor"
 )
@@ -30,6 +33,13 @@ type Ranks struct {
 	// Wait, if not nil, is called with true before this rank waits for as long as it takes,
 	// and with false afterwards.
 	Wait func(on bool)
+	// NCCL is the file of the library that joins ranks on GPUs; empty: the one that the system
+	// knows.
+	NCCL string
+	// Timeout is the longest time that such ranks wait for one another; 0: no limit.
+	Timeout time.Duration
+	// Explain, if not nil, says more of an error between GPUs.
+	Explain func(error) error
 
 	hosts    []string // of the ranks, once they have met
 	library  string   // that joins them
@@ -63,13 +73,19 @@ func (g *Ranks) Meet(size int, program, library string) error {
 	return nil
 }
 
-// facts adds the ranks that compute a run to the facts of its attempt. They change no bit of
-// the run and belong to no id.
-func (g *Ranks) facts(to map[string]any) {
+// facts adds the ranks that compute a run on be to the facts of its attempt. They change no bit
+// of the run and belong to no id.
+func (g *Ranks) facts(to map[string]any, be kernels.Backend) {
 	if g == nil {
 		return
 	}
 	to["ranks"], to["rank_hosts"], to["mpi"] = g.Size(), g.hosts, g.library
+	if _, on := be.(gpu); !on {
+		return
+	}
+	if l, err := nccl.Load(g.NCCL); err == nil {
+		to["nccl"] = l.String()
+	}
 }
 
 // Standing is where a rank is in its work.
@@ -112,8 +128,8 @@ func CheckRanks(r *config.Resolved, n int) error {
 	case n/t > slices:
 		return fmt.Errorf("--ranks %d: %s has %s (train.slices), and every rank needs one", n, c.Name,
 			quantity.Plural(slices, "slice"))
-	case device.UsesGPU(c):
-		return fmt.Errorf("--ranks %d: ranks compute on CPUs only; leave --device and compute.device out", n)
+	case t > 1 && device.UsesGPU(c):
+		return fmt.Errorf("--ranks %d: ranks that share products (compute.tensor_parallel) compute on CPUs only", n)
 	}
 	if t == 1 {
 		return nil
@@ -128,18 +144,19 @@ func CheckRanks(r *config.Resolved, n int) error {
 	return nil
 }
 
-// join makes a stage's environment one of the ranks', with this rank's share of the device if
-// ranks share products. leave frees the share.
-func (g *Ranks) join(e *stage.Env) (leave func()) {
-	e.Ranks = g
+// join makes a stage's environment one of the ranks', with a link between GPUs, or with this
+// rank's share of the device if ranks share products. leave ends the link or frees the share.
+func (g *Ranks) join(e *stage.Env) (leave func(), err error) {
+	group, leave, err := g.link(e.Backend)
+	e.Ranks = group
 	t := e.Config.Run.Compute.TensorParallel
-	if t == 1 {
-		return func() {}
+	if t == 1 || err != nil {
+		return leave, err
 	}
-	_, products := ranks.Grid(g, t)
+	_, products := ranks.Grid(group, t)
 	share := tensor.New(e.Backend, products)
 	e.Backend = share
-	return share.Close
+	return share.Close, nil
 }
 
 // lead asks the other ranks to execute stage i with this one. leave must be called once it
@@ -170,7 +187,9 @@ func (x *execution) lead(e *stage.Env, i int, sid ident.Digest, in map[string]id
 	if err := ranks.Agree(g, nil); err != nil {
 		return leave, err
 	}
-	leave = g.join(e)
+	if leave, err = g.join(e); err != nil {
+		return leave, err
+	}
 	g.attend(e, x.p.RID, string(x.p.Stages[i].Kind))
 	kept := e.Hooks.Checkpoint
 	e.Hooks.Checkpoint = func(dir string, step int, chain ident.Digest) error {
@@ -251,7 +270,7 @@ func Follow(ctx context.Context, g *Ranks, getenv func(string) string) error {
 // follow executes one stage.
 func (g *Ranks) follow(ctx context.Context, o order, sources map[config.Stage]plan.Code,
 	getenv func(string) string) (err error) {
-	e, be, err := o.env(sources, getenv)
+	e, be, err := o.env(sources, getenv, g.local())
 	if be != nil {
 		defer be.Close()
 	}
@@ -259,18 +278,27 @@ func (g *Ranks) follow(ctx context.Context, o order, sources map[config.Stage]pl
 		return err
 	}
 	defer recovered(&err)
-	defer g.join(e)()
+	leave, err := g.join(e)
+	defer leave()
+	if err != nil {
+		return err
+	}
 	g.attend(e, o.RID, string(o.Kind))
 	_, err = stage.Run(ctx, e, o.Kind, "", o.Inputs)
 	return err
 }
 
-// env plans the run of an order again and returns the environment of its stage. It refuses
-// a run whose id differs here.
-func (o order) env(sources map[config.Stage]plan.Code, getenv func(string) string) (*stage.Env, device.Device, error) {
+// env plans the run of an order again and returns the environment of its stage, on the device
+// of the rank with number local on its machine. It refuses a run whose id differs here.
+func (o order) env(sources map[config.Stage]plan.Code, getenv func(string) string,
+	local int) (*stage.Env, device.Device, error) {
 	r, err := config.Load(config.Input{File: "configuration of rank 0", Data: []byte(o.Config),
 		Find: hub.FromEnv(getenv).Cache.Find})
 	if err != nil {
+		return nil, nil, err
+	}
+	c := &r.Run.Compute
+	if c.Device, err = device.Next(c.Device, c.Numerics, local); err != nil {
 		return nil, nil, err
 	}
 	be, err := device.ForRun(&r.Run, getenv)

@@ -40,6 +40,8 @@ CUresult device_share(CUcontext ctx, CUfunction f, int bytes) {
 
 CUresult device_sync(CUcontext ctx, CUstream s) { IN_CONTEXT(cuStreamSynchronize(s)); }
 
+CUresult device_query(CUcontext ctx, CUstream s) { IN_CONTEXT(cuStreamQuery(s)); }
+
 CUresult device_free(CUcontext ctx, CUstream s, CUdeviceptr p) {
 	CUresult wait = device_sync(ctx, s);
 	return wait ? wait : cuMemFree(p);

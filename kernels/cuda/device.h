@@ -19,5 +19,6 @@ CUresult device_launch(CUcontext ctx, CUstream s, CUfunction f, unsigned blocks,
 	void *args);
 CUresult device_share(CUcontext ctx, CUfunction f, int bytes); // the most that launches may give a block of f
 CUresult device_sync(CUcontext ctx, CUstream s);
+CUresult device_query(CUcontext ctx, CUstream s); // CUDA_ERROR_NOT_READY while work is queued
 
 #endif

@@ -9,6 +9,8 @@ package ranks
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"exp/kernels"
 )
@@ -25,12 +27,44 @@ type Group interface {
 	Exchange(parts []Part) error
 }
 
-// Part is one message of an Exchange: memory that the host can read and write.
+// Part is one message of an Exchange: memory that the host can read and write, or with a Link
+// that of a device.
 type Part struct {
 	Data kernels.Buffer
 	Peer int
 	Tag  int
 	Send bool
+}
+
+// Link carries messages of device memory, after the work that the device has queued. Ranks call
+// Exchange as they call a Group's.
+type Link interface {
+	Exchange(parts []Part) error
+}
+
+// Linked is a Group whose ranks compute on devices of their own: Link carries the messages of
+// their memory, the Group those of the host's.
+type Linked struct {
+	Group
+	Link Link
+}
+
+// Exchange implements Group.
+func (l Linked) Exchange(parts []Part) error {
+	var device, host []Part
+	for _, p := range parts {
+		if p.Data.IsHost() {
+			host = append(host, p)
+		} else {
+			device = append(device, p)
+		}
+	}
+	if len(device) > 0 {
+		if err := l.Link.Exchange(device); err != nil {
+			return err
+		}
+	}
+	return l.Group.Exchange(host)
 }
 
 // Alone is the only rank of a run.
@@ -48,6 +82,16 @@ func (Alone) Exchange(parts []Part) error {
 		panic("ranks: a rank alone exchanges nothing")
 	}
 	return nil
+}
+
+// LateError says that an exchange took longer than its transport allows.
+type LateError struct {
+	Peers []int // ranks whose messages are missing, or that do not take this rank's
+	Limit time.Duration
+}
+
+func (e *LateError) Error() string {
+	return fmt.Sprintf("waited %v for ranks %s", e.Limit, strings.Trim(fmt.Sprint(e.Peers), "[]"))
 }
 
 // Error says that an exchange failed: another rank is lost, or the transport.

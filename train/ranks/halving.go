@@ -16,16 +16,18 @@ const (
 	halving
 )
 
-// halvingRanks is the number of ranks from which halving is faster. Both ways send and add the
-// same number of elements. The direct way does so in one round with size-1 peers at once,
-// halving in log2(size) rounds with one peer each. Few ranks are bound by their memory or
-// links, which the rounds leave idle while they wait for each other; among many, the peers'
-// messages meet at each receiver.
-const halvingRanks = 16
+// manyRanks is the number of ranks whose messages would meet at each receiver the direct way.
+const manyRanks = 16
 
-// wayOf chooses the way for so many ranks.
-func wayOf(size int) way {
-	if size >= halvingRanks && size&(size-1) == 0 {
+// wayOf chooses the way of size ranks to sum n elements. Both send and add the same number of
+// elements: the direct way in one round with all peers at once, halving in log2(size) rounds
+// with one peer each. So a short vector, whose messages take as long as their way, goes direct.
+// A long one is bound by memory: halving adds two pieces at a time that are still in cache. It
+// took 15 ms instead of 19 for 10 million floats on 4 ranks, 30 instead of 41 on 8, over Open
+// MPI in one machine; with a million floats neither way was faster.
+func wayOf(size, n int) way {
+	powerOfTwo := size&(size-1) == 0
+	if powerOfTwo && (size >= manyRanks || size > 2 && n/size >= pieceElements) {
 		return halving
 	}
 	return direct

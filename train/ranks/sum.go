@@ -25,7 +25,7 @@ type Sum struct {
 // least as many as ranks. It allocates a vector for each level of the tree below this rank's
 // nodes.
 func NewSum(be kernels.Backend, g Group, slices int, grads kernels.Buffer) (*Sum, error) {
-	return newSum(be, g, wayOf(g.Size()), slices, grads)
+	return newSum(be, g, wayOf(g.Size(), grads.Len()), slices, grads)
 }
 
 func newSum(be kernels.Backend, g Group, w way, slices int, grads kernels.Buffer) (*Sum, error) {
@@ -59,7 +59,7 @@ func newSum(be kernels.Backend, g Group, w way, slices int, grads kernels.Buffer
 
 // Room returns the most floats that a rank keeps for a Sum of vectors of n elements, beyond
 // the vector itself.
-func Room(slices, size, n int) (most int) { return room(wayOf(size), slices, size, n) }
+func Room(slices, size, n int) (most int) { return room(wayOf(size, n), slices, size, n) }
 
 func room(w way, slices, size, n int) (most int) {
 	ends := Shards(n, size)

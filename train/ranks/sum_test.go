@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"exp/kernels"
 	"exp/kernels/ref"
@@ -271,6 +272,18 @@ func TestErrors(t *testing.T) {
 	})
 }
 
+func TestWay(t *testing.T) {
+	for _, tt := range []struct {
+		size, n int
+		want    way
+	}{{2, 1 << 30, direct}, {4, 4*pieceElements - 1, direct}, {4, 4 * pieceElements, halving}, {6, 1 << 30, direct},
+		{8, 1000, direct}, {16, 1000, halving}, {24, 1 << 30, direct}} {
+		if got := wayOf(tt.size, tt.n); got != tt.want {
+			t.Errorf("%d ranks, %d elements: way %d, want %d", tt.size, tt.n, got, tt.want)
+		}
+	}
+}
+
 // Room is what the rank with the most room allocates.
 func TestRoom(t *testing.T) {
 	const n = 3*kernels.SumBlock + 5
@@ -304,4 +317,35 @@ func TestRoom(t *testing.T) {
 	if got, want := Room(16, 16, n), room(halving, 16, 16, n); got != want {
 		t.Errorf("16 ranks: Room = %d, want %d, of halving", got, want)
 	}
+}
+
+func TestLateError(t *testing.T) {
+	e := &LateError{Peers: []int{1, 3}, Limit: 30 * time.Minute}
+	if got, want := e.Error(), "waited 30m0s for ranks 1 3"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// recorder is a Link that notes its messages.
+type recorder struct{ parts []Part }
+
+func (r *recorder) Exchange(parts []Part) error {
+	r.parts = append(r.parts, parts...)
+	return nil
+}
+
+// A Link carries the memory of devices and nothing else.
+func TestLinked(t *testing.T) {
+	together(2, func(g Group) {
+		link := new(recorder)
+		l := Linked{Group: g, Link: link}
+		device, _ := ref.New[float32]().Alloc(kernels.F32, 3)
+		other := 1 - g.Rank()
+		got := []float32{0}
+		err := l.Exchange([]Part{{Data: device, Peer: other, Send: true}, {Data: kernels.Host(got), Peer: other},
+			{Data: kernels.Host([]float32{float32(1 + g.Rank())}), Peer: other, Send: true}})
+		if err != nil || got[0] != float32(1+other) || len(link.parts) != 1 || link.parts[0].Data != device {
+			t.Errorf("rank %d: %v, got %v by the group, %d parts by the link", g.Rank(), err, got, len(link.parts))
+		}
+	})
 }

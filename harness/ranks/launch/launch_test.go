@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"exp/experiments/ident"
-	"exp/harness/ranks/mpi"
+	"exp/harness/ranks/nccl"
 	"exp/harness/run"
 	"exp/train/ranks"
 )
@@ -159,7 +159,7 @@ type lateGroup struct {
 }
 
 func (g lateGroup) Exchange([]ranks.Part) error {
-	return &mpi.LateError{Peers: g.peers, Limit: time.Second}
+	return &ranks.LateError{Peers: g.peers, Limit: time.Second}
 }
 
 // Of ranks that wait in vain for each other, the one that hangs is the one that does not
@@ -185,6 +185,15 @@ func TestMember(t *testing.T) {
 		})
 	}
 	all.Wait()
+	first := Join(ranks.InProcess(1)[0], dir, time.Minute)
+	defer first.Close()
+	first.At(run.Standing{Step: 3, Phase: "policy", Run: ident.Sum(nil), Checkpoint: 2})
+	err := first.Explain(&nccl.Error{Op: "Send and Recv", Code: 3, Text: "internal error"})
+	var lost *LostError
+	if !errors.As(err, &lost) || lost.ExitCode() != 8 || !strings.Contains(err.Error(),
+		" failed in step 3, phase policy: NCCL: Send and Recv: internal error (code 3); last checkpoint: step 2") {
+		t.Errorf("Explain = %v", err)
+	}
 	l := newLife(dir, 3, 400*time.Millisecond)
 	if silent := l.silent(); silent != nil {
 		t.Errorf("ranks %v are silent at once", silent)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"exp/harness/ranks/mpi"
+	"exp/harness/ranks/nccl"
 	"exp/harness/run"
 	"exp/train/ranks"
 )
@@ -70,9 +70,18 @@ func (m *Member) Fail(err error) {
 const neighbours = 500 * time.Millisecond
 
 // Exchange implements ranks.Group. Its error names the rank that hangs.
-func (m *Member) Exchange(parts []ranks.Part) error {
-	err := m.Group.Exchange(parts)
-	var late *mpi.LateError
+func (m *Member) Exchange(parts []ranks.Part) error { return m.Explain(m.Group.Exchange(parts)) }
+
+// Explain turns the error of an exchange into one that names the rank that hangs, or on the
+// first rank, this one. The launching process names the others.
+func (m *Member) Explain(err error) error {
+	var failed *nccl.Error
+	if errors.As(err, &failed) && m.Rank() == 0 {
+		card := m.card
+		card.Error = err.Error()
+		return &LostError{Card: card, Cause: "failed", Last: m.card, Ranks: m.Size()}
+	}
+	var late *ranks.LateError
 	if !errors.As(err, &late) {
 		return err
 	}

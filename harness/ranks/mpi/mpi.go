@@ -198,15 +198,5 @@ func (w *World) late(requests *C.xmpi_requests, parts []C.xmpi_part) error {
 		from = to // its message is with the library, but nobody takes it
 	}
 	slices.Sort(from)
-	return &LateError{Peers: slices.Compact(from), Limit: w.Limit}
-}
-
-// LateError says that an exchange took longer than World.Limit.
-type LateError struct {
-	Peers []int // ranks whose messages are missing, or that do not take this rank's
-	Limit time.Duration
-}
-
-func (e *LateError) Error() string {
-	return fmt.Sprintf("waited %v for ranks %s", e.Limit, strings.Trim(fmt.Sprint(e.Peers), "[]"))
+	return &ranks.LateError{Peers: slices.Compact(from), Limit: w.Limit}
 }

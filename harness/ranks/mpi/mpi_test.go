@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Load's errors name a missing library and what to install, and the missing function of a
@@ -24,12 +23,5 @@ func TestLoad(t *testing.T) {
 	}
 	if l.File == "" || l.Kind == "" || l.Version == "" {
 		t.Errorf("Load = %+v", l)
-	}
-}
-
-func TestLateError(t *testing.T) {
-	e := &LateError{Peers: []int{1, 3}, Limit: 30 * time.Minute}
-	if got, want := e.Error(), "waited 30m0s for ranks 1 3"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -10,7 +10,7 @@
 //	taken=N       MiB of it that other programs hold
 //	fail=N:CODE   the N-th launch fails with CODE, which the next synchronisation returns
 //	lost=PATH     launches fail with 719 as soon as there is a file PATH
-//	devices=N     devices that the driver sees
+//	devices=N     devices that the driver sees; each process has its own, of the same identity
 //	capability=N  compute capability times ten, 90 if not set
 //	version=N     the driver's version, 13000 if not set
 //	init=CODE     what cuInit returns
@@ -199,6 +199,12 @@ CUresult cuDeviceGetName(char *s, int n, CUdevice d) {
 	return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetUuid(CUuuid *id, CUdevice d) {
+	memset(id, 0, sizeof *id);
+	memcpy(id, &d, sizeof d);
+	return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) {
 	SERIAL;
 	(void)d;
@@ -326,6 +332,15 @@ CUresult cuStreamSynchronize(CUstream s) {
 	BEGIN;
 	(void)s;
 	return synchronize();
+}
+
+// cuStreamQuery lets queued work end, after it has said once that it has not.
+CUresult cuStreamQuery(CUstream s) {
+	BEGIN;
+	(void)s;
+	if (!driver.queued) return driver.lasting;
+	flush();
+	return CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuModuleLoadData(CUmodule *m, const void *image) {
