@@ -10,20 +10,6 @@ import (
 	"exp/train/rollout"
 )
 
-// joinRanks makes the trainer one of its ranks.
-func (t *Trainer) joinRanks() (err error) {
-	if t.Ranks == nil {
-		t.Ranks = ranks.Alone{}
-	}
-	if t.data, err = dataGroup(t.Ranks, t.Tensor, t.cfg.Slices); err != nil {
-		return err
-	}
-	if t.data.Size() > 1 {
-		t.Sampler = dealtSampler{t.Sampler, t.data}
-	}
-	return nil
-}
-
 // dataGroup returns those of the ranks g that share mini-batches with this one, where so many
 // neighbours share products; 0 stands for 1.
 func dataGroup(g ranks.Group, tensor, slices int) (ranks.Group, error) {

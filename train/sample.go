@@ -106,10 +106,10 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 	return nil
 }
 
-// judge calls the grader. Ranks deal the trajectories among themselves; a grader that prefers
-// to judge them all at once does so on the first rank.
+// judge calls the grader. Ranks that sample deal the trajectories among themselves; a grader that prefers
+// to judge them all at once does so on the first of them.
 func (t *Trainer) judge(ctx context.Context, step int, all []Trajectory) error {
-	r, size := t.Ranks.Rank(), t.Ranks.Size()
+	r, size := t.sampling.Rank(), t.sampling.Size()
 	lo, hi := r*len(all)/size, (r+1)*len(all)/size
 	batch, ok := t.Grader.(rollout.BatchGrader)
 	var err error
@@ -132,7 +132,7 @@ func (t *Trainer) judge(ctx context.Context, step int, all []Trajectory) error {
 	for i := lo; i < hi; i++ {
 		verdicts = append(verdicts, all[i].Verdict)
 	}
-	lists, err := share(t.Ranks, verdicts, err)
+	lists, err := share(t.sampling, verdicts, err)
 	if err != nil {
 		return err
 	}

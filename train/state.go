@@ -44,9 +44,13 @@ func (t *Trainer) Buffers() []NamedBuffer {
 }
 
 // WithBuffers calls f on the first rank with Buffers, to save or to fill them, while the
-// other ranks serve their shards. All ranks call it. It returns f's error.
+// other ranks serve their shards. All ranks call it. It returns f's error, except on ranks that
+// only sample.
 func (t *Trainer) WithBuffers(f func(list []NamedBuffer) error) error {
-	return withBuffers(t.Ranks, t.Backend, t.Buffers(), f)
+	if t.onlySamples() {
+		return nil
+	}
+	return withBuffers(t.learning, t.Backend, t.Buffers(), f)
 }
 
 // Restore continues from a state whose Buffers have been filled on the first rank, which
@@ -57,7 +61,7 @@ func (t *Trainer) Restore(s State) error {
 	if t.critic != nil {
 		learners = append(learners, t.critic)
 	}
-	if err := spread(t.Ranks, &s, learners...); err != nil {
+	if err := t.spread(&s, learners...); err != nil {
 		return err
 	}
 	t.step, t.klCoef, t.batches = s.Step, s.KLCoef, s.Batches
@@ -66,10 +70,7 @@ func (t *Trainer) Restore(s State) error {
 	}
 	t.pending = nil
 	if len(s.Pending) > 0 {
-		problem := make(map[string]int, len(t.Problems))
-		for i := range t.Problems {
-			problem[t.Problems[i].ID] = i
-		}
+		problem := t.problemIndex()
 		for _, p := range s.Pending {
 			c, err := collectedOf(p, problem, t)
 			if err != nil {

@@ -77,6 +77,7 @@ type toyRun struct {
 	recorded *Recording
 	ranks    ranks.Group // nil: alone
 	tensor   int         // neighbouring ranks that share products
+	samplers int         // ranks that only sample
 	together bool        // the grader judges a step's completions in one call
 	bf16     bool        // open another backend, of bf16
 	adapters *model.Adapters
@@ -229,7 +230,7 @@ func (r *toyRun) start() *Trainer {
 	}
 	p := Parts{Backend: be, Tensor: r.tensor, Policy: make(heads, true), Grader: r.grade, Prompt: letters{}.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
-		Recorded: r.recorded, Ranks: r.ranks,
+		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers,
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
 	if r.parts {
 		p.Grader = parts{r.grade}

@@ -48,6 +48,8 @@ type Parts struct {
 	// the same Config and Parts, and all Trainers call the same methods. They record and learn
 	// the same, with the bits of a rank alone.
 	Ranks ranks.Group
+	// Samplers is the number of Ranks that only sample, the last ones.
+	Samplers int
 	// Tensor is the number of neighbouring ranks whose Backend shares products (package
 	// tensor) and that compute the same rows; 0 stands for 1.
 	Tensor int
@@ -70,8 +72,10 @@ type Trainer struct {
 	critic *learner
 	passes *passes
 	data   ranks.Group // of Ranks, those that share mini-batches with this one
-	order  order
-	prompt [][]int32 // encoded prompts, by problem
+	// Of Ranks, those that learn and those that sample: all, or without Samplers and only they.
+	learning, sampling ranks.Group
+	order              order
+	prompt             [][]int32 // encoded prompts, by problem
 
 	step    int          // finished steps
 	pending []*collected // later steps, sampled but not trained on
@@ -136,11 +140,11 @@ func New(c Config, p Parts) (*Trainer, error) {
 	t.order = order{n: len(p.Problems), perStep: c.PromptsPerStep, shuffled: c.Shuffled, seed: p.Seed}
 
 	var err error
-	if t.policy, err = newLearner(p.Backend, "actor", p.Policy, c.Policy, c.Slices, t.data); err != nil {
+	if t.policy, err = t.newLearner("actor", p.Policy, c.Policy); err != nil {
 		return nil, err
 	}
 	if t.needs.Critic {
-		if t.critic, err = newLearner(p.Backend, "critic", p.Critic, c.Critic, c.Slices, t.data); err != nil {
+		if t.critic, err = t.newLearner("critic", p.Critic, c.Critic); err != nil {
 			t.Close()
 			return nil, err
 		}
@@ -178,8 +182,10 @@ func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
 		if err != nil {
 			return err
 		}
-		if err := t.Recorder.Step(rec); err != nil {
-			return err
+		if rec != nil {
+			if err := t.Recorder.Step(rec); err != nil {
+				return err
+			}
 		}
 		if t.AfterStep != nil {
 			if err := t.AfterStep(t.step); err != nil {
@@ -190,12 +196,15 @@ func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
 	return nil
 }
 
-// Step takes one step and returns its record.
+// Step takes one step and returns its record, nil on a rank that only samples.
 func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	defer ranks.Recover(&err)
 	step := t.step + 1
 	clock := newStopwatch(t.Clock)
-	if err := t.collectAhead(ctx, clock); err != nil {
+	if t.onlySamples() {
+		return nil, t.sampleStep(ctx, clock)
+	}
+	if err := t.material(ctx, clock); err != nil {
 		return nil, err
 	}
 	got := t.pending[0]
@@ -234,6 +243,9 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 			find(rec.Metrics, "actor/grad_norm"))...)
 	}
 	t.step, t.pending = step, t.pending[1:]
+	if err := t.finish(clock, nil); err != nil {
+		return nil, err
+	}
 	rec.System = clock.metrics(b)
 	checkFinite(rec)
 	return rec, nil

@@ -40,6 +40,13 @@ func TestCUDARanks(t *testing.T) {
 		exp(t, "show", "@last", "--env", "--store", dir).says(t, "libnccl.so.2: NCCL 2.23.4")
 		exp(t, "verify", "@last", "--level", "full", "--device", "cpu", "--store", dir).succeeds(t)
 	}
+	dir := filepath.Join(t.TempDir(), "store")
+	p := startWith(t, env, append([]string{"run", smokeRecipe, "--store", dir, "--device", "cuda", "--ranks", "3", "--set",
+		"compute.rollout_ranks=1"}, ahead...)...)
+	if code := p.end(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+	}
+	consistent(t, dir).same(t, unbroken(t, ahead...))
 }
 
 // A rank with a GPU that is killed or hangs ends the run as one without does, and any number

@@ -70,6 +70,36 @@ func TestRanksShareProducts(t *testing.T) {
 	exp(t, "verify", "@last", "--level", "full", "--store", dir).succeeds(t)
 }
 
+// ahead is a run that samples ahead of training.
+var ahead = []string{"--set", "rollout.staleness=1"}
+
+// Ranks that only sample leave the run without them; if one is lost, its name ends the run.
+func TestRanksThatSample(t *testing.T) {
+	sampler := append(slices.Clone(ahead), "--set", "compute.rollout_ranks=1")
+	dir := filepath.Join(t.TempDir(), "store")
+	smoke(t, dir, "--ranks", "2", "--set", "compute.rollout_ranks=1").refuses(t, 2, "smoke has compute.rollout_ranks: 1",
+		"rollout.staleness is 0")
+	smoke(t, dir, append(slices.Clone(ahead), "--ranks", "2", "--set", "compute.rollout_ranks=2")...).refuses(t, 2,
+		"no rank of 2 learns")
+	smoke(t, dir, append(slices.Clone(sampler), "--ranks", "4", "--set", "compute.tensor_parallel=2")...).refuses(t, 2,
+		"take part in everything")
+	needsMPI(t)
+	p := start(t, append([]string{"run", smokeRecipe, "--store", dir, "--ranks", "3"}, sampler...)...)
+	if code := p.end(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+	}
+	consistent(t, dir).same(t, unbroken(t, ahead...))
+	exp(t, "verify", "@last", "--level", "full", "--store", dir).succeeds(t)
+	want := unbroken(t, append(slices.Clone(disturbed), ahead...)...)
+	f := rankLoss{signal: syscall.SIGKILL, ranks: 3, rank: 2, then: 2, after: time.Second, args: sampler}
+	for tries := 0; !f.happens(t, want); tries++ {
+		if t.Failed() || tries == 5 {
+			t.Fatal("the run ended before the signal")
+		}
+		f.after /= 2
+	}
+}
+
 // planned fails if a learning stage of a store took more memory than its plan says.
 func planned(t *testing.T, dir string) {
 	t.Helper()

@@ -127,6 +127,10 @@ func computeKeys() []Key {
 			Role: Nonsemantic, Stages: at(SFT, Train),
 			Help: "ranks that share each product of the layers and its packed weights; --ranks must be a multiple " +
 				"of it, and the layers' widths of 32 times it; without --ranks it has no effect; changes no result"},
+		{Path: "compute.rollout_ranks", Kind: Int, Default: is(0), Range: between(0, 4095), Unit: "ranks",
+			Role: Nonsemantic, Stages: at(Train),
+			Help: "ranks that only sample and grade, ahead of the others, which only learn; needs rollout.staleness of 1 " +
+				"or more and --ranks of more; without --ranks it has no effect; changes no result"},
 	})
 }
 

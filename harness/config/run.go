@@ -430,6 +430,7 @@ type Compute struct {
 	MicroBatchTokens int    `key:"micro_batch_tokens"`
 	Recompute        bool   `key:"recompute"`
 	TensorParallel   int    `key:"tensor_parallel"`
+	RolloutRanks     int    `key:"rollout_ranks"`
 }
 
 // Cluster says how a batch system executes runs.

@@ -123,7 +123,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	if ranks > 1 {
 		e.Ranks = ranks
 	}
-	e.Memory = memoryOf(config.Train, c, arch, longest, ranks)
+	e.Memory = memoryOf(config.Train, c, arch, longest, learning(c, ranks))
 	e.fineTuning = memoryOf(config.SFT, c, arch, longest, ranks)
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)
@@ -204,3 +204,6 @@ func (e *Estimate) stageBytes(kind config.Stage) int64 {
 	}
 	return 0
 }
+
+// learning returns how many of some ranks share the work of learning.
+func learning(c *config.Run, ranks int) int { return max(1, ranks-c.Compute.RolloutRanks) }

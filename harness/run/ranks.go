@@ -131,8 +131,8 @@ func CheckRanks(r *config.Resolved, n int) error {
 	case t > 1 && device.UsesGPU(c):
 		return fmt.Errorf("--ranks %d: ranks that share products (compute.tensor_parallel) compute on CPUs only", n)
 	}
-	if t == 1 {
-		return nil
+	if err := checkSamplers(c, n); err != nil || t == 1 {
+		return err
 	}
 	arch, err := architectureOf(c, 0)
 	if err != nil {
@@ -142,6 +142,26 @@ func CheckRanks(r *config.Resolved, n int) error {
 		return fmt.Errorf("--ranks %d: %s: %w", n, c.Name, err)
 	}
 	return nil
+}
+
+// checkSamplers returns an error if compute.rollout_ranks of n ranks cannot only sample.
+func checkSamplers(c *config.Run, n int) error {
+	k := c.Compute.RolloutRanks
+	text := ""
+	switch {
+	case k == 0 || n == 1:
+		return nil
+	case k >= n:
+		text = fmt.Sprintf("no rank of %d learns", n)
+	case c.Rollout.Staleness == 0:
+		text = "ranks that only sample do so ahead of the others, and rollout.staleness is 0; set it to 1 or more, which " +
+			"makes another run"
+	case c.Compute.TensorParallel > 1:
+		text = "ranks that share products (compute.tensor_parallel) take part in everything"
+	default:
+		return nil
+	}
+	return fmt.Errorf("--ranks %d: %s has compute.rollout_ranks: %d, but %s", n, c.Name, k, text)
 }
 
 // join makes a stage's environment one of the ranks', with a link between GPUs, or with this

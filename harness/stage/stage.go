@@ -232,6 +232,14 @@ func (e *Env) tensor() int {
 	return e.run().Compute.TensorParallel
 }
 
+// samplers returns how many ranks only sample.
+func (e *Env) samplers() int {
+	if e.Ranks == nil || e.Ranks.Size() == 1 {
+		return 0
+	}
+	return e.run().Compute.RolloutRanks
+}
+
 // alone returns the device without the share of other ranks in it.
 func (e *Env) alone() kernels.Backend {
 	if b, ok := e.Backend.(interface{ Whole() kernels.Backend }); ok {

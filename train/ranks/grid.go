@@ -23,6 +23,15 @@ func (p part) Exchange(parts []Part) error {
 	return p.Group.Exchange(list)
 }
 
+// Between is ranks lo to hi of a group, one of which calls it, as a group.
+func Between(g Group, lo, hi int) Group {
+	p := part{Group: g, own: g.Rank() - lo}
+	for r := lo; r < hi; r++ {
+		p.ranks = append(p.ranks, r)
+	}
+	return p
+}
+
 // Grid cuts a group into those that share products, of tensor neighbours each, and those that
 // share a mini-batch, one of each of these. It returns the two groups of this rank. tensor
 // must divide the group's size.

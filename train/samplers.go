@@ -1,0 +1,223 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"exp/kernels"
+	"exp/train/model"
+	"exp/train/optim"
+	"exp/train/ranks"
+)
+
+// Ranks that only sample (Parts.Samplers) are the last ones of a run. In each step they sample,
+// grade and verify the step that lies Config.Staleness ahead, while the others learn from one
+// that was sampled before. At its end all ranks get the completions, and the samplers the new
+// weights. A step is thus sampled by the same policy as without them, and records the same.
+
+// joinRanks makes the trainer one of its ranks.
+func (t *Trainer) joinRanks() (err error) {
+	if t.Ranks == nil {
+		t.Ranks = ranks.Alone{}
+	}
+	size := t.Ranks.Size() - t.Samplers
+	switch {
+	case t.Samplers == 0:
+	case size < 1:
+		return errors.New("train: all ranks sample, and none learns")
+	case t.cfg.Staleness == 0:
+		return errors.New("train: ranks that only sample need staleness of 1 or more")
+	case t.Tensor > 1:
+		return errors.New("train: ranks that share products cannot be told to sample only")
+	}
+	t.learning, t.sampling = t.Ranks, t.Ranks
+	if t.Samplers > 0 {
+		t.learning, t.sampling = ranks.Between(t.Ranks, 0, size), ranks.Between(t.Ranks, size, t.Ranks.Size())
+	}
+	if t.onlySamples() {
+		t.data = t.sampling
+	} else if t.data, err = dataGroup(t.learning, t.Tensor, t.cfg.Slices); err != nil {
+		return err
+	}
+	if t.data.Size() > 1 {
+		t.Sampler = dealtSampler{t.Sampler, t.data}
+	}
+	return nil
+}
+
+// onlySamples reports whether this rank learns nothing.
+func (t *Trainer) onlySamples() bool { return t.Ranks.Rank() >= t.Ranks.Size()-t.Samplers }
+
+// newStudent returns the learner of a rank that gets its weights from others: it has no moments.
+func newStudent(be kernels.Backend, name string, m *model.Model, cfg Optim) (*learner, error) {
+	sum, err := ranks.NewSum(be, ranks.Alone{}, 1, m.Grads().Slice(0, 0))
+	if err != nil {
+		return nil, err
+	}
+	opt, err := optim.NewAdamW(be, 0, cfg.Beta1, cfg.Beta2, cfg.Eps, cfg.WeightDecay)
+	if err != nil {
+		return nil, err
+	}
+	return &learner{name: name, be: be, m: m, opt: opt, cfg: cfg, group: ranks.Alone{}, sum: sum}, nil
+}
+
+// newLearner makes the learner of a model on this rank.
+func (t *Trainer) newLearner(name string, m *model.Model, cfg Optim) (*learner, error) {
+	if t.onlySamples() {
+		return newStudent(t.Backend, name, m, cfg)
+	}
+	return newLearner(t.Backend, name, m, cfg, t.cfg.Slices, t.data)
+}
+
+// material makes sure that the next step has its completions.
+func (t *Trainer) material(ctx context.Context, clock *stopwatch) error {
+	switch {
+	case t.Samplers == 0:
+		return t.collectAhead(ctx, clock)
+	case len(t.pending) > 0:
+		return nil
+	}
+	err := t.receive(nil)
+	clock.lap("gen")
+	return err
+}
+
+// sampleStep does the part of the next step of a rank that only samples.
+func (t *Trainer) sampleStep(ctx context.Context, clock *stopwatch) error {
+	first, before := len(t.pending) == 0, len(t.pending)
+	err := t.collectAhead(ctx, clock)
+	fresh := t.pending[before:]
+	t.pending = t.pending[:before]
+	if first { // the others wait for it
+		if err := t.receive(fresh, err); err != nil {
+			return err
+		}
+		fresh, err = nil, nil
+	}
+	t.step, t.pending = t.step+1, t.pending[1:]
+	return t.finish(clock, fresh, err)
+}
+
+// finish ends a step with samplers: they hand over what they sampled, and get the weights.
+func (t *Trainer) finish(clock *stopwatch, fresh []*collected, failed ...error) error {
+	if t.Samplers == 0 {
+		return nil
+	}
+	if err := t.receive(fresh, failed...); err != nil {
+		return err
+	}
+	err := t.teach()
+	clock.lap("gen")
+	return err
+}
+
+// receive gives every rank the steps that the samplers have sampled, or their error.
+func (t *Trainer) receive(fresh []*collected, failed ...error) error {
+	if err := ranks.Agree(t.Ranks, errors.Join(failed...)); err != nil {
+		return err
+	}
+	var mine []byte
+	if t.onlySamples() && t.sampling.Rank() == 0 {
+		list := make([]Pending, len(fresh))
+		for i, c := range fresh {
+			list[i] = pendingOf(c)
+		}
+		var err error
+		if mine, err = json.Marshal(list); err != nil {
+			panic("train: " + err.Error()) // a checkpoint holds it, too
+		}
+	}
+	all, err := ranks.Share(t.Ranks, mine)
+	if err != nil {
+		return err
+	}
+	var list []Pending
+	if err := json.Unmarshal(all[t.learning.Size()], &list); err != nil {
+		return err
+	}
+	problem := t.problemIndex()
+	for _, p := range list {
+		c, err := collectedOf(p, problem, t)
+		if err != nil {
+			return err
+		}
+		t.pending, t.batches = append(t.pending, c), c.batches
+	}
+	return nil
+}
+
+// problemIndex returns the places of the problems by id.
+func (t *Trainer) problemIndex() map[string]int {
+	problem := make(map[string]int, len(t.Problems))
+	for i := range t.Problems {
+		problem[t.Problems[i].ID] = i
+	}
+	return problem
+}
+
+// teach gives the samplers the policy's weights, of which each learning rank sends a part, and
+// the coefficient that filters use.
+func (t *Trainer) teach() error {
+	coef := []float64{t.klCoef}
+	rank, learning := t.Ranks.Rank(), t.learning.Size()
+	params := t.policy.m.Params()
+	ends := ranks.Shards(params.Len(), learning)
+	var parts []ranks.Part
+	lo := 0
+	for r, hi := range ends {
+		for s := learning; s < t.Ranks.Size() && lo < hi; s++ {
+			if r == rank {
+				parts = append(parts, ranks.Part{Data: params.Slice(lo, hi), Peer: s, Send: true})
+			} else if s == rank {
+				parts = append(parts, ranks.Part{Data: params.Slice(lo, hi), Peer: r})
+			}
+		}
+		lo = hi
+	}
+	t.Backend.Sync()
+	if err := t.Ranks.Exchange(parts); err != nil {
+		return err
+	}
+	coefEnds := make([]int, t.Ranks.Size())
+	for r := range coefEnds {
+		coefEnds[r] = 1 // the first rank's
+	}
+	if err := ranks.Gather(t.Ranks, kernels.Host(coef), coefEnds); err != nil {
+		return err
+	}
+	if t.onlySamples() {
+		t.klCoef = coef[0]
+		t.policy.m.Refresh()
+	}
+	return nil
+}
+
+// spread gives a restored state to all ranks, with the weights and moments that belong to each.
+func (t *Trainer) spread(s *State, learners ...*learner) error {
+	if t.Samplers == 0 {
+		return spread(t.Ranks, s, learners...)
+	}
+	if !t.onlySamples() {
+		if err := spread(t.learning, s, learners...); err != nil {
+			return err
+		}
+	}
+	var mine []byte
+	if t.Ranks.Rank() == 0 {
+		var err error
+		if mine, err = json.Marshal(s); err != nil {
+			return err
+		}
+	}
+	all, err := ranks.Share(t.Ranks, mine)
+	if err != nil {
+		return err
+	}
+	*s = State{}
+	if err := json.Unmarshal(all[0], s); err != nil {
+		return err
+	}
+	t.klCoef = s.KLCoef
+	return t.teach()
+}

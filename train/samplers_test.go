@@ -1,0 +1,169 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/train/checkpoint"
+	"exp/train/ranks"
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// samplerCases are runs that sample ahead.
+func samplerCases(t *testing.T) map[string]func() *toyRun {
+	ahead := func(kind Kind, staleness, steps int, change func(r *toyRun)) func() *toyRun {
+		return func() *toyRun {
+			r := rankedToy(t, kind)
+			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 6, 3
+			r.cfg.Staleness, r.cfg.Steps, r.cfg.Policy.LR = staleness, steps, 2e-2
+			change(r)
+			return r
+		}
+	}
+	return map[string]func() *toyRun{
+		"FlowRL": ahead(FlowRL, 1, 4, func(r *toyRun) {}),
+		"PPO, reward less KL that adapts": ahead(PPO, 2, 5, func(r *toyRun) {
+			r.cfg.KL.RewardCoef = 0.1
+			r.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
+		}),
+		"filtered by the reward less KL": ahead(GRPO, 1, 3, func(r *toyRun) {
+			r.cfg.Filter = Filter{By: MetricFinal, MaxBatches: 3}
+			r.cfg.KL.RewardCoef = 0.1
+			r.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
+		}),
+		"ReMax, graded together": ahead(GRPO, 1, 3, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
+	}
+}
+
+// startApart starts toys on ranks of which the last ones only sample.
+func startApart(size, samplers int, build func() *toyRun) []*toyRun {
+	toys, groups := make([]*toyRun, size), ranks.InProcess(size)
+	for i := range toys {
+		toys[i] = build()
+		toys[i].ranks, toys[i].samplers = groups[i], samplers
+		toys[i].start()
+	}
+	return toys
+}
+
+// Any number of ranks that only sample leaves the record, the weights and the checkpoint of one
+// rank; they end with the policy's weights and have no moments.
+func TestSamplers(t *testing.T) {
+	cases := samplerCases(t)
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(name, func(t *testing.T) {
+			want := runRanked(t, 1, cases[name])
+			for _, x := range [][2]int{{2, 1}, {3, 2}, {4, 2}, {6, 1}} {
+				toys, dir := startApart(x[0], x[1], cases[name]), t.TempDir()
+				inParallel(t, toys, func(r *toyRun) error {
+					if err := r.trainer.Run(context.Background(), nil); err != nil {
+						return err
+					}
+					return save(r, dir)
+				})
+				got := rankedResult{trace(toys[0].steps), toys[0].params(), manifestIn(t, dir)}
+				if got.trace != want.trace {
+					t.Errorf("%d ranks, %d sample: %s", x[0], x[1], firstLineThatDiffers(got.trace, want.trace))
+				}
+				if got.checkpoint != want.checkpoint {
+					t.Errorf("%d ranks, %d sample: the checkpoint differs", x[0], x[1])
+				}
+				for i, r := range toys {
+					samples := i >= x[0]-x[1]
+					if m, _ := r.trainer.policy.opt.Moments(); samples && m.Len() > 0 || samples != (r.steps == nil) {
+						t.Errorf("rank %d of %d: %d moments, %d steps recorded", i, x[0], m.Len(), len(r.steps))
+					}
+					if at := differentBit(r.params(), got.params); at >= 0 {
+						t.Errorf("rank %d of %d has another policy than rank 0 at %d", i, x[0], at)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A run with ranks that only sample stops, and goes on without them or with others.
+func TestSamplersResume(t *testing.T) {
+	build := samplerCases(t)["PPO, reward less KL that adapts"]
+	want := runRanked(t, 1, build)
+	for _, x := range [][2][2]int{{{3, 1}, {2, 0}}, {{2, 0}, {4, 3}}} {
+		dir := t.TempDir()
+		first := startApart(x[0][0], x[0][1], build)
+		inParallel(t, first, func(r *toyRun) error {
+			stop := func() bool { return r == first[0] && len(r.steps) == 2 }
+			if err := r.trainer.Run(context.Background(), stop); err != ErrStopped {
+				return fmt.Errorf("Run = %v, want ErrStopped", err)
+			}
+			return save(r, dir)
+		})
+		second := startApart(x[1][0], x[1][1], build)
+		inParallel(t, second, func(r *toyRun) error {
+			err := r.trainer.WithBuffers(func(list []NamedBuffer) error {
+				c, _, err := checkpoint.LatestUpTo(dir, 9, func(*checkpoint.Checkpoint) error { return nil })
+				if err != nil {
+					return err
+				}
+				return c.Load(r.be, groupsOf(list))
+			})
+			if err != nil {
+				return err
+			}
+			var state State
+			if r == second[0] {
+				state = first[0].trainer.State()
+			}
+			if err := r.trainer.Restore(state); err != nil {
+				return err
+			}
+			return r.trainer.Run(context.Background(), nil)
+		})
+		if got := trace(append(first[0].steps, second[0].steps...)); got != want.trace {
+			t.Error(firstLineThatDiffers(got, want.trace))
+		}
+		if at := differentBit(second[0].params(), want.params); at >= 0 {
+			t.Errorf("parameters differ at %d", at)
+		}
+	}
+}
+
+// An error of a rank that samples ends the step on all ranks, with its number.
+func TestSamplersFail(t *testing.T) {
+	build := func() *toyRun {
+		r := samplerCases(t)["FlowRL"]()
+		r.grade = func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
+			return rollout.Verdict{Reason: "no grader"}
+		}
+		return r
+	}
+	inParallel(t, startApart(3, 1, build), func(r *toyRun) error {
+		err := r.trainer.Run(context.Background(), nil)
+		if err == nil || !strings.Contains(err.Error(), "completions could be graded") ||
+			strings.HasPrefix(err.Error(), "rank 2: ") == r.trainer.onlySamples() {
+			return fmt.Errorf("Run = %v", err)
+		}
+		return nil
+	})
+}
+
+// Ranks that only sample need something to sample ahead, and others that learn.
+func TestSamplersRefused(t *testing.T) {
+	for text, change := range map[string]func(p *Parts, c *Config){
+		"none learns":           func(p *Parts, c *Config) { p.Samplers = 2 },
+		"staleness of 1":        func(p *Parts, c *Config) { p.Samplers, c.Staleness = 1, 0 },
+		"share products cannot": func(p *Parts, c *Config) { p.Samplers, p.Tensor = 1, 2 },
+	} {
+		r := samplerCases(t)["FlowRL"]()
+		tr := r.start()
+		p, c := tr.Parts, r.cfg
+		p.Ranks = ranks.InProcess(2)[0]
+		change(&p, &c)
+		if _, err := New(c, p); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("New = %v, want %q", err, text)
+		}
+	}
+}
