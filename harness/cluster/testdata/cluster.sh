@@ -29,6 +29,7 @@ export SLURM_CONF=$root/slurm.conf
 	echo "JobAcctGatherType=jobacct_gather/none"
 	echo "MpiDefault=none"
 	echo "ReturnToService=2"
+	echo "SlurmdTimeout=${SLURMD_TIMEOUT:-300}"                # without an answer the node is down
 	echo "SelectType=select/cons_tres"
 	echo "SelectTypeParameters=CR_CPU"
 	echo "SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1"
