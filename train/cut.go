@@ -8,15 +8,16 @@ import (
 	"exp/train/ranks"
 )
 
-// Cut is a buffer sharded over the ranks. The first rank reads and writes it within
+// Cut is a buffer that the ranks hold in pieces. The first rank reads and writes it within
 // WithBuffers, so a checkpoint holds whole buffers whatever the number of ranks.
 type Cut struct {
-	all   ranks.Group // of the run
-	group ranks.Group // those that hold the shards
+	group ranks.Group // of the run
 	be    kernels.Backend
-	ends  []int // of the shards
-	own   kernels.Buffer
-	index int // in the list of buffers
+	held  held
+	n     int
+	own   kernels.Buffer // of which the pieces are parts
+	index int            // in the list of buffers
+	from  int            // of the elements that the first rank asks for; a tensor's place in an arena
 	room  []float32
 }
 
@@ -30,27 +31,35 @@ type cutRequest struct {
 }
 
 // Len returns the length of the whole buffer.
-func (c *Cut) Len() int { return c.ends[len(c.ends)-1] }
+func (c *Cut) Len() int { return c.n }
 
 // DType returns the element type.
 func (c *Cut) DType() kernels.DType { return c.own.DType() }
 
+// Slice returns elements lo to hi, to be read.
+func (c *Cut) Slice(lo, hi int) *Cut {
+	x := *c
+	x.from, x.n, x.room = c.from+lo, hi-lo, nil
+	return &x
+}
+
 // Read returns elements lo to hi in memory of the host, valid until the next call.
 func (c *Cut) Read(lo, hi int) (kernels.Buffer, error) {
-	if err := ask(c.all, cutRequest{Do: "read", Buffer: c.index, Lo: lo, Hi: hi}); err != nil {
+	lo, hi = lo+c.from, hi+c.from
+	if err := ask(c.group, cutRequest{Do: "read", Buffer: c.index, Lo: lo, Hi: hi}); err != nil {
 		return kernels.Buffer{}, err
 	}
 	x := kernels.Host(take(&c.room, hi-lo))
 	var parts []ranks.Part
-	for r := range c.ends {
-		from, to := c.overlap(r, lo, hi)
+	for _, p := range c.held.owners {
+		y, ok := p.within(lo, hi)
 		switch {
-		case from >= to:
-		case r == c.group.Rank():
-			c.be.Copy(x.Slice(from-lo, to-lo), c.shard(from, to))
+		case !ok:
+		case y.rank == 0:
+			c.be.Copy(x.Slice(y.lo-lo, y.hi-lo), y.slice(c.own))
 			c.be.Sync()
 		default:
-			parts = append(parts, ranks.Part{Data: x.Slice(from-lo, to-lo), Peer: r})
+			parts = append(parts, ranks.Part{Data: x.Slice(y.lo-lo, y.hi-lo), Peer: y.rank})
 		}
 	}
 	return x, c.group.Exchange(parts)
@@ -58,62 +67,54 @@ func (c *Cut) Read(lo, hi int) (kernels.Buffer, error) {
 
 // Write sets the elements from lo on to x, in memory of the host.
 func (c *Cut) Write(lo int, x kernels.Buffer) error {
+	lo += c.from
 	hi := lo + x.Len()
-	if err := ask(c.all, cutRequest{Do: "write", Buffer: c.index, Lo: lo, Hi: hi}); err != nil {
+	if err := ask(c.group, cutRequest{Do: "write", Buffer: c.index, Lo: lo, Hi: hi}); err != nil {
 		return err
 	}
 	var parts []ranks.Part
-	for r := range c.ends {
-		from, to := c.overlap(r, lo, hi)
+	for _, p := range c.held.all {
+		y, ok := p.within(lo, hi)
 		switch {
-		case from >= to:
-		case r == c.group.Rank():
-			c.be.Copy(c.shard(from, to), x.Slice(from-lo, to-lo))
+		case !ok:
+		case y.rank == 0:
+			c.be.Copy(y.slice(c.own), x.Slice(y.lo-lo, y.hi-lo))
 			c.be.Sync()
 		default:
-			parts = append(parts, ranks.Part{Data: x.Slice(from-lo, to-lo), Peer: r, Send: true})
+			parts = append(parts, ranks.Part{Data: x.Slice(y.lo-lo, y.hi-lo), Peer: y.rank, Send: true})
 		}
 	}
 	return c.group.Exchange(parts)
 }
 
-// overlap returns which of elements lo to hi rank r holds.
-func (c *Cut) overlap(r, lo, hi int) (from, to int) {
-	begin := 0
-	if r > 0 {
-		begin = c.ends[r-1]
-	}
-	return max(lo, begin), min(hi, c.ends[r])
-}
-
-// shard returns elements from to to, which this rank holds.
-func (c *Cut) shard(from, to int) kernels.Buffer {
-	begin := 0
-	if r := c.group.Rank(); r > 0 {
-		begin = c.ends[r-1]
-	}
-	return c.own.Slice(from-begin, to-begin)
-}
-
 // serve does this rank's part of a request of the first rank.
 func (c *Cut) serve(q cutRequest) error {
-	from, to := c.overlap(c.group.Rank(), q.Lo, q.Hi)
-	if from >= to {
-		return nil
+	list := c.held.all
+	if q.Do == "read" {
+		list = c.held.owners
 	}
-	x, part := c.shard(from, to), ranks.Part{Peer: 0, Send: q.Do == "read"}
-	part.Data = kernels.Host(take(&c.room, to-from))
-	if part.Send {
-		c.be.Copy(part.Data, x)
-		c.be.Sync()
+	room := kernels.Host(take(&c.room, q.Hi-q.Lo))
+	var parts []ranks.Part
+	var to []kernels.Buffer
+	for _, p := range list {
+		y, ok := p.within(q.Lo, q.Hi)
+		if !ok || y.rank != c.group.Rank() {
+			continue
+		}
+		x, own := room.Slice(y.lo-q.Lo, y.hi-q.Lo), y.slice(c.own)
+		if q.Do == "read" {
+			c.be.Copy(x, own)
+		}
+		parts, to = append(parts, ranks.Part{Data: x, Peer: 0, Send: q.Do == "read"}), append(to, own)
 	}
-	if err := c.group.Exchange([]ranks.Part{part}); err != nil {
+	c.be.Sync()
+	if err := c.group.Exchange(parts); err != nil || q.Do == "read" {
 		return err
 	}
-	if !part.Send {
-		c.be.Copy(x, part.Data)
-		c.be.Sync()
+	for i, p := range parts {
+		c.be.Copy(to[i], p.Data)
 	}
+	c.be.Sync()
 	return nil
 }
 
@@ -133,11 +134,9 @@ func withBuffers(g ranks.Group, be kernels.Backend, list []NamedBuffer, f func(l
 		return f(list)
 	}
 	be.Sync()
-	holds := false // shards that the first rank asks for
 	for i := range list {
 		if c := list[i].Cut; c != nil {
-			c.index, c.all = i, g
-			holds = g.Rank()%(g.Size()/c.group.Size()) == 0
+			c.index = i
 		}
 	}
 	if g.Rank() == 0 {
@@ -161,7 +160,6 @@ func withBuffers(g ranks.Group, be kernels.Backend, list []NamedBuffer, f func(l
 			return err
 		}
 		switch {
-		case q.Do != "end" && !holds:
 		case q.Do != "end":
 			err = list[q.Buffer].Cut.serve(q)
 		case q.Error != "":
@@ -175,8 +173,8 @@ func withBuffers(g ranks.Group, be kernels.Backend, list []NamedBuffer, f func(l
 	}
 }
 
-// spread gives the first rank's state and parameters to the other ranks, and the moments of
-// each shard to the ranks that share its products.
+// spread gives the first rank's state to the other ranks, and its parameters if each rank has
+// them all.
 func spread(g ranks.Group, s *State, learners ...*learner) error {
 	if g.Size() == 1 {
 		return nil
@@ -197,35 +195,14 @@ func spread(g ranks.Group, s *State, learners ...*learner) error {
 		return err
 	}
 	for _, l := range learners {
+		if l.cutsParams() {
+			continue
+		}
 		ends := make([]int, g.Size())
 		for r := range ends {
 			ends[r] = l.m.Params().Len()
 		}
 		if err := ranks.Gather(g, l.m.Params(), ends); err != nil {
-			return err
-		}
-		if err := l.spreadMoments(g); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// spreadMoments completes the moments of ranks that hold the same shard: the first of them has
-// it.
-func (l *learner) spreadMoments(g ranks.Group) error {
-	_, same := ranks.Grid(g, g.Size()/l.group.Size())
-	if same.Size() == 1 {
-		return nil
-	}
-	m, v := l.opt.Moments()
-	for _, x := range []kernels.Buffer{m, v} {
-		ends := make([]int, same.Size())
-		for r := range ends {
-			ends[r] = x.Len()
-		}
-		l.be.Sync()
-		if err := ranks.Gather(same, x, ends); err != nil {
 			return err
 		}
 	}

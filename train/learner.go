@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"exp/kernels"
 	"exp/train/model"
@@ -10,37 +11,53 @@ import (
 	"exp/train/ranks"
 )
 
-// learner is a model in training: parameters, gradients, optimizer. Every rank has all
-// parameters; the optimizer's moments are cut into the ranks' shards (ZeRO, arXiv:1910.02054
-// stage 1).
+// learner is a model in training: parameters, gradients, optimizer. Ranks that share a
+// mini-batch have the same parameters, and cut the optimizer's moments into shards (ZeRO,
+// arXiv:1910.02054 stage 1); those that share products have parts of the parameters.
 type learner struct {
-	name  string // "actor", "critic": the prefix of its metrics
-	be    kernels.Backend
-	m     *model.Model
-	opt   *optim.AdamW // of this rank's shard
-	cfg   Optim
-	group ranks.Group
-	sum   *ranks.Sum
+	name   string // "actor", "critic": the prefix of its metrics
+	be     kernels.Backend
+	m      *model.Model
+	opt    *optim.AdamW // of this rank's shard
+	cfg    Optim
+	all    ranks.Group // of the run
+	group  ranks.Group // those that share a mini-batch and hold the same parameters
+	sum    *ranks.Sum
+	layout layout
+	runs   []run          // of the norm
+	block  kernels.Buffer // one of the norm that several ranks hold
 }
 
 func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim, slices int,
-	g ranks.Group) (*learner, error) {
-	sum, err := ranks.NewSum(be, g, slices, m.Grads())
+	all, data ranks.Group) (*learner, error) {
+	sum, err := ranks.NewSum(be, data, slices, m.Grads())
 	if err != nil {
 		return nil, err
 	}
+	l := &learner{name: name, be: be, m: m, cfg: cfg, all: all, group: data, sum: sum}
 	lo, hi := sum.Shard()
-	opt, err := optim.NewAdamW(be, hi-lo, cfg.Beta1, cfg.Beta2, cfg.Eps, cfg.WeightDecay)
-	if err != nil {
+	if l.opt, err = optim.NewAdamW(be, hi-lo, cfg.Beta1, cfg.Beta2, cfg.Eps, cfg.WeightDecay); err != nil {
 		sum.Close()
 		return nil, err
 	}
-	return &learner{name: name, be: be, m: m, opt: opt, cfg: cfg, group: g, sum: sum}, nil
+	if all.Size() == 1 {
+		return l, nil
+	}
+	l.layout = layoutOf(m, all.Size(), all.Size()/data.Size())
+	l.runs = runsOf(l.layout.shards.owners, m.Len())
+	if l.block, err = be.Alloc(m.Grads().DType(), kernels.SumBlock); err != nil {
+		l.close()
+		return nil, &kernels.RoomError{Part: kernels.MomentRoom, Err: err}
+	}
+	return l, nil
 }
 
 func (l *learner) close() {
 	l.opt.Close()
 	l.sum.Close()
+	if !l.block.Empty() {
+		l.be.Free(l.block)
+	}
 }
 
 // gradient sums the gradients of a mini-batch's slices and leaves this rank's shard of the sum
@@ -79,54 +96,42 @@ func (l *learner) update(step int) (norm float64, event *Event) {
 	return norm, nil
 }
 
-// norm returns the norm of the summed gradient. Ranks exchange the sums of their shards'
-// blocks, and each adds all sums in order: the norm of a rank alone, bit for bit.
-func (l *learner) norm() float64 {
-	if l.group.Size() == 1 {
-		return l.opt.Norm(l.m.Grads())
-	}
-	ends := make([]int, l.group.Size())
-	for r, end := range l.sum.Ends() {
-		ends[r] = (end + kernels.SumBlock - 1) / kernels.SumBlock
-	}
-	sums := make([]float64, ends[len(ends)-1])
-	lo, hi := l.sum.Shard()
-	own := sums[lo/kernels.SumBlock:][:(hi-lo+kernels.SumBlock-1)/kernels.SumBlock]
-	l.opt.BlockSums(own, l.m.Grads().Slice(lo, hi))
-	ranks.Must(ranks.Gather(l.group, kernels.Host(sums), ends))
-	total := 0.0
-	for _, x := range sums {
-		total += x
-	}
-	return math.Sqrt(total)
-}
-
 // firstNonFinite names the first gradient element that is not finite.
 func (l *learner) firstNonFinite() string {
-	lo, hi := l.sum.Shard()
-	places, err := ranks.Share(l.group, []byte(l.firstNonFiniteIn(lo, hi)))
+	places, err := ranks.Share(l.all, []byte(strconv.Itoa(l.firstNonFiniteHere())))
 	ranks.Must(err)
+	first := -1
 	for _, p := range places {
-		if len(p) > 0 {
-			return string(p)
+		if at, err := strconv.Atoi(string(p)); err == nil && at >= 0 && (first < 0 || at < first) {
+			first = at
+		}
+	}
+	for _, t := range l.m.Tensors() {
+		if from := t.Offset(); first >= from && first < from+t.Len() {
+			return fmt.Sprintf("%s[%d]", t.Name, first-from)
 		}
 	}
 	return "the sum of squares"
 }
 
-// firstNonFiniteIn names the first of elements lo to hi that is not finite; empty if all are.
-func (l *learner) firstNonFiniteIn(lo, hi int) string {
-	for _, t := range l.m.Tensors() {
-		from, to := max(lo, t.Offset()), min(hi, t.Offset()+t.Len())
-		if from >= to {
+// firstNonFiniteHere returns the place in the whole gradient of the first element of this
+// rank's shard that is not finite; -1 if all are.
+func (l *learner) firstNonFiniteHere() int {
+	lo, hi := l.sum.Shard()
+	pieces := l.layout.shards.owners
+	if l.all.Size() == 1 {
+		pieces = []piece{{hi: l.m.Len()}}
+	}
+	for _, p := range pieces {
+		if p.rank != l.all.Rank() {
 			continue
 		}
-		g := make([]float32, to-from)
-		l.be.Copy(kernels.Host(g), l.m.Grads().Slice(from, to))
+		g := make([]float32, p.hi-p.lo)
+		l.be.Copy(kernels.Host(g), p.slice(l.m.Grads().Slice(lo, hi)))
 		l.be.Sync()
 		if i := firstNonFinite(g); i >= 0 {
-			return fmt.Sprintf("%s[%d]", t.Name, from-t.Offset()+i)
+			return p.lo + i
 		}
 	}
-	return ""
+	return -1
 }

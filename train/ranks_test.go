@@ -57,26 +57,51 @@ func runShared(t *testing.T, size, tensor int, build func() *toyRun) rankedResul
 	for i := range toys {
 		toys[i] = build()
 		toys[i].ranks, toys[i].tensor = groups[i], tensor
-		toys[i].start()
 	}
+	startAll(t, toys)
 	dir := t.TempDir()
 	inParallel(t, toys, func(r *toyRun) error {
 		if err := r.trainer.Run(context.Background(), nil); err != nil {
 			return err
 		}
+		if err := r.keepWhole(r.trainer); err != nil {
+			return err
+		}
 		return save(r, dir)
 	})
-	first := rankedResult{trace(toys[0].steps), toys[0].params(), manifestIn(t, dir)}
+	first := rankedResult{trace(toys[0].steps), toys[0].whole, manifestIn(t, dir)}
 	for i, r := range toys[1:] {
 		if got := trace(r.steps); got != first.trace {
 			t.Errorf("%d ranks: rank %d recorded otherwise than rank 0: %s", size, i+1,
 				firstLineThatDiffers(got, first.trace))
+		}
+		if tensor > 1 {
+			if n := len(r.params()); r.adapters == nil && 2*tensor*n > 3*len(first.params) {
+				t.Errorf("%d ranks, %d to a product: rank %d holds %d of %d parameters", size, tensor, i+1, n,
+					len(first.params))
+			}
+			continue
 		}
 		if at := differentBit(r.params(), first.params); at >= 0 {
 			t.Errorf("%d ranks: parameters of ranks 0 and %d differ at %d", size, i+1, at)
 		}
 	}
 	return first
+}
+
+// keepWhole keeps all parameters on the first rank.
+func (r *toyRun) keepWhole(t interface {
+	WithBuffers(f func(list []NamedBuffer) error) error
+}) error {
+	return t.WithBuffers(func(list []NamedBuffer) error {
+		if list[0].Cut == nil {
+			r.whole = r.host(list[0].Buffer)
+			return nil
+		}
+		x, err := list[0].Cut.Read(0, list[0].Cut.Len())
+		r.whole = slices.Clone(kernels.Elems[float32](x))
+		return err
+	})
 }
 
 // inParallel calls f for each toy in a goroutine. A rank that fails leaves its group.
@@ -92,6 +117,15 @@ func inParallel(t *testing.T, toys []*toyRun, f func(r *toyRun) error) {
 		})
 	}
 	done.Wait()
+}
+
+// startAll makes the trainers: ranks that share products pack their weights together.
+func startAll(t *testing.T, toys []*toyRun) {
+	t.Helper()
+	inParallel(t, toys, func(r *toyRun) error {
+		r.start()
+		return nil
+	})
 }
 
 // save writes a checkpoint of a toy's trainer to dir.
@@ -221,9 +255,14 @@ func TestTensorRanks(t *testing.T) {
 	for name, build := range map[string]func() *toyRun{
 		"FlowRL": func() *toyRun { return sharedToy(t, FlowRL) },
 		"PPO":    func() *toyRun { return sharedToy(t, PPO) },
-		"bf16": func() *toyRun {
+		"bf16, frozen reference": func() *toyRun {
 			r := sharedToy(t, GRPO)
-			r.bf16 = true
+			r.bf16, r.frozen = true, true
+			return r
+		},
+		"untied embeddings, frozen reference": func() *toyRun {
+			r := sharedToy(t, GRPO)
+			r.model.TieEmbeddings, r.frozen = false, true
 			return r
 		},
 		"biases, norms after blocks, another gate": func() *toyRun {
@@ -283,8 +322,8 @@ func resumeRanked(t *testing.T, toy func(t *testing.T, kind Kind) *toyRun, befor
 		for i := range toys {
 			toys[i] = build()
 			toys[i].ranks, toys[i].tensor = groups[i], layout[1]
-			toys[i].start()
 		}
+		startAll(t, toys)
 		return toys
 	}
 	dir := t.TempDir()
@@ -315,15 +354,16 @@ func resumeRanked(t *testing.T, toy func(t *testing.T, kind Kind) *toyRun, befor
 		if err := r.trainer.Restore(state); err != nil {
 			return err
 		}
-		return r.trainer.Run(context.Background(), nil)
+		if err := r.trainer.Run(context.Background(), nil); err != nil {
+			return err
+		}
+		return r.keepWhole(r.trainer)
 	})
 	if got := trace(append(first[0].steps, second[0].steps...)); got != want.trace {
 		t.Error(firstLineThatDiffers(got, want.trace))
 	}
-	for i, r := range second {
-		if at := differentBit(r.params(), want.params); at >= 0 {
-			t.Errorf("parameters of rank %d differ at %d", i, at)
-		}
+	if at := differentBit(second[0].whole, want.params); at >= 0 {
+		t.Errorf("parameters differ at %d", at)
 	}
 }
 
@@ -335,30 +375,32 @@ func TestRanksSFT(t *testing.T) {
 	}
 	run := func(size, shared int) (string, []float32) {
 		toys, groups := make([]*toyRun, size), ranks.InProcess(size)
-		fits := make([]*SFT, size)
 		for i := range toys {
 			r := sharedToy(t, GRPO)
 			r.ranks, r.tensor, toys[i] = groups[i], shared, r
+		}
+		inParallel(t, toys, func(r *toyRun) error {
 			be := r.device()
 			m, err := model.New(be, r.model, model.Heads{LM: true}, true)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
 			t.Cleanup(m.Close)
 			m.Init(hashSeed(99))
-			fits[i], err = NewSFT(SFTConfig{Steps: 6, ProblemsPerStep: 7, MicroBatchTokens: 12, Slices: 8, Optim: r.cfg.Policy},
+			fit, err := NewSFT(SFTConfig{Steps: 6, ProblemsPerStep: 7, MicroBatchTokens: 12, Slices: 8, Optim: r.cfg.Policy},
 				SFTParts{Backend: be, Tensor: shared, Model: m, Problems: problems, Prompt: letters{}.prompt,
-					Encode: letters{}.encode, Seed: hashSeed(2), Ranks: groups[i],
+					Encode: letters{}.encode, Seed: hashSeed(2), Ranks: r.ranks,
 					Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })})
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
-			t.Cleanup(fits[i].Close)
-		}
-		inParallel(t, toys, func(r *toyRun) error {
-			return fits[slices.Index(toys, r)].Run(context.Background(), nil)
+			t.Cleanup(fit.Close)
+			if err := fit.Run(context.Background(), nil); err != nil {
+				return err
+			}
+			return r.keepWhole(fit)
 		})
-		return trace(toys[size-1].steps), toys[size-1].host(fits[size-1].Model.Params())
+		return trace(toys[size-1].steps), toys[0].whole
 	}
 	want, params := run(1, 1)
 	for _, layout := range [][2]int{{2, 1}, {3, 1}, {8, 1}, {4, 4}, {4, 2}} {

@@ -59,7 +59,8 @@ func newStudent(be kernels.Backend, name string, m *model.Model, cfg Optim) (*le
 	if err != nil {
 		return nil, err
 	}
-	return &learner{name: name, be: be, m: m, opt: opt, cfg: cfg, group: ranks.Alone{}, sum: sum}, nil
+	return &learner{name: name, be: be, m: m, opt: opt, cfg: cfg, all: ranks.Alone{}, group: ranks.Alone{},
+		sum: sum}, nil
 }
 
 // newLearner makes the learner of a model on this rank.
@@ -67,7 +68,7 @@ func (t *Trainer) newLearner(name string, m *model.Model, cfg Optim) (*learner, 
 	if t.onlySamples() {
 		return newStudent(t.Backend, name, m, cfg)
 	}
-	return newLearner(t.Backend, name, m, cfg, t.cfg.Slices, t.data)
+	return newLearner(t.Backend, name, m, cfg, t.cfg.Slices, t.learning, t.data)
 }
 
 // material makes sure that the next step has its completions.

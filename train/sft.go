@@ -75,7 +75,7 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 	}
 	t := &SFT{SFTParts: p, cfg: c, examples: examples,
 		order: order{n: len(examples), perStep: c.ProblemsPerStep, shuffled: true, seed: p.Seed}}
-	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim, c.Slices, data); err != nil {
+	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim, c.Slices, p.Ranks, data); err != nil {
 		return nil, err
 	}
 	if t.passes, err = newPasses(p.Backend, data, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest,
@@ -152,6 +152,9 @@ func (t *SFT) Buffers() []NamedBuffer { return t.learner.buffers() }
 func (t *SFT) WithBuffers(f func(list []NamedBuffer) error) error {
 	return withBuffers(t.Ranks, t.Backend, t.Buffers(), f)
 }
+
+// WithPolicy is Trainer.WithPolicy.
+func (t *SFT) WithPolicy(f func(list []NamedBuffer) error) error { return t.learner.withTensors(f) }
 
 // Restore is Trainer.Restore.
 func (t *SFT) Restore(s State) error {

@@ -29,7 +29,8 @@ func (t *Trainer) State() State {
 // NamedBuffer is a device buffer that a checkpoint saves.
 type NamedBuffer struct {
 	Name   string
-	Buffer kernels.Buffer // the rank's shard if Cut is not nil
+	Shape  []int          // nil for a whole arena
+	Buffer kernels.Buffer // the rank's part if Cut is not nil
 	Cut    *Cut           // nil where the buffer is whole
 }
 
@@ -90,12 +91,54 @@ func (l *learner) buffers() []NamedBuffer {
 	m, v := l.opt.Moments()
 	list := []NamedBuffer{{Name: l.name + "/params", Buffer: l.m.Params()}, {Name: l.name + "/m", Buffer: m},
 		{Name: l.name + "/v", Buffer: v}}
-	if l.group.Size() > 1 {
+	if l.cutsParams() {
+		list[0].Cut = l.cut(l.layout.params, list[0].Buffer)
+	}
+	if l.all.Size() > 1 {
 		for i := 1; i < len(list); i++ {
-			list[i].Cut = &Cut{group: l.group, be: l.be, ends: l.sum.Ends(), own: list[i].Buffer}
+			list[i].Cut = l.cut(l.layout.shards, list[i].Buffer)
 		}
 	}
 	return list
+}
+
+// cutsParams reports whether ranks share products, and so may hold parts of the parameters.
+func (l *learner) cutsParams() bool { return l.all.Size() > l.group.Size() }
+
+func (l *learner) cut(h held, own kernels.Buffer) *Cut {
+	return &Cut{group: l.all, be: l.be, held: h, n: l.m.Len(), own: own}
+}
+
+// withTensors calls f on the first rank with the parameters by name, to read them, while the
+// other ranks serve their parts.
+func (l *learner) withTensors(f func(list []NamedBuffer) error) error {
+	var list []NamedBuffer
+	if !l.cutsParams() {
+		for _, t := range l.m.Tensors() {
+			list = append(list, NamedBuffer{Name: t.Name, Shape: t.Shape, Buffer: l.m.View(t.Name)})
+		}
+		if l.all.Rank() != 0 {
+			return nil
+		}
+		return f(list)
+	}
+	whole := l.buffers()[:1]
+	return withBuffers(l.all, l.be, whole, func([]NamedBuffer) error {
+		for _, t := range l.m.Tensors() {
+			list = append(list, NamedBuffer{Name: t.Name, Shape: t.Shape,
+				Cut: whole[0].Cut.Slice(t.Offset(), t.Offset()+t.Len())})
+		}
+		return f(list)
+	})
+}
+
+// WithPolicy calls f on the first rank with the policy's parameters by name, to read them. All
+// ranks call it, and it returns f's error, except on ranks that only sample.
+func (t *Trainer) WithPolicy(f func(list []NamedBuffer) error) error {
+	if t.onlySamples() {
+		return nil
+	}
+	return t.policy.withTensors(f)
 }
 
 func (l *learner) restore(updates int) {

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -81,6 +80,8 @@ type toyRun struct {
 	together bool        // the grader judges a step's completions in one call
 	bf16     bool        // open another backend, of bf16
 	adapters *model.Adapters
+	frozen   bool      // the reference policy has a backbone
+	whole    []float32 // parameters of all ranks, on the first one
 }
 
 // Kind is an algorithm that most tests of the loop run.
@@ -165,23 +166,25 @@ func newToyRun(t testing.TB, kind Kind, threads int) *toyRun {
 	return r
 }
 
-// backbone returns frozen weights for adapters.
-func (r *toyRun) backbone() *model.Backbone {
+// backbone returns frozen weights.
+func (r *toyRun) backbone(be kernels.Backend) *model.Backbone {
 	r.t.Helper()
-	b, err := model.NewBackbone(r.be, r.model, true, kernels.F32)
+	b, err := model.NewBackbone(be, r.model, true, kernels.F32)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(b.Close)
-	shapes, random := map[string][]int{}, rand.New(rand.NewPCG(5, 5))
+	shapes := map[string][]int{}
 	for _, x := range b.Tensors() {
 		shapes[x.Name] = x.Shape
 	}
 	err = b.Load(func(p model.Piece) (kernels.Buffer, error) {
 		shape := shapes[p.Name]
 		x := make([]float32, p.N*shape[len(shape)-1])
+		width := shape[len(shape)-1]
 		for i := range x {
-			x[i] = float32(random.NormFloat64()) / 8
+			at := int(p.From*width) + i
+			x[i] = float32(math.Sin(float64(at+len(p.Name)))) / 8
 		}
 		return kernels.Host(x), nil
 	})
@@ -213,8 +216,15 @@ func (r *toyRun) start() *Trainer {
 	needs, be := r.cfg.Needs(), r.device()
 	make := func(h model.Heads, trainable bool) *model.Model {
 		on := func() (*model.Model, error) { return model.New(be, r.model, h, trainable) }
-		if h.Adapters != nil {
-			on = func() (*model.Model, error) { return model.NewOn(r.backbone(), h, trainable) }
+		switch {
+		case h.Adapters != nil:
+			whole := be
+			if b, ok := be.(*tensor.Backend); ok {
+				whole = b.Uncut()
+			}
+			on = func() (*model.Model, error) { return model.NewOn(r.backbone(whole), h, trainable) }
+		case r.frozen && !trainable:
+			on = func() (*model.Model, error) { return model.NewOn(r.backbone(be), h, false) }
 		}
 		m, err := on()
 		if err != nil {
@@ -267,14 +277,8 @@ func (r *toyRun) run() {
 	}
 }
 
-// params returns the policy's parameters.
-func (r *toyRun) params() []float32 {
-	p := r.trainer.Policy.Params()
-	x := make([]float32, p.Len())
-	r.be.Copy(kernels.Host(x), p)
-	r.be.Sync()
-	return x
-}
+// params returns what this rank holds of the policy's parameters.
+func (r *toyRun) params() []float32 { return r.host(r.trainer.Policy.Params()) }
 
 // policy returns the exact probabilities of the first completion token after the
 // prompt, for a model.

@@ -18,9 +18,9 @@ type ModelNeeds struct {
 func NeedsOf(c model.Config) ModelNeeds {
 	heads, copies := model.Heads{LM: true}, panels(kernels.F32)
 	return ModelNeeds{
-		Evaluate: int64(c.ModelBytes(heads, false, copies, kernels.F32)),
-		Frozen:   int64(c.BackboneBytes(true, kernels.BF16, copies, kernels.F32)),
+		Evaluate: int64(c.ModelBytes(heads, false, copies, kernels.F32, 1)),
+		Frozen:   int64(c.BackboneBytes(true, kernels.BF16, copies, kernels.F32, 1)),
 		Cache:    int64(c.CacheBytes(1, 1, kernels.F32)),
-		Train:    int64(learnerBytes(c, heads, updateBytes(1, 1), copies, kernels.F32)),
+		Train:    int64(learnerBytes(c, heads, updateBytes(1, 1), copies, kernels.F32, 1)),
 	}
 }

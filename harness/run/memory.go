@@ -37,10 +37,6 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 		shared = c.Compute.TensorParallel
 	}
 	update := updateBytes(c.Train.Slices, size/shared)
-	spared := func(trainable bool) int { // by ranks that share the packed weights of a model's layers
-		n := arch.LayerBytes(trainable, copies, operand)
-		return n - n/shared
-	}
 	var needs train.Needs
 	heads := model.Heads{LM: true}
 	if kind == config.Train {
@@ -51,7 +47,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 	}
 	if adapted := stage.WithAdapters(heads, c, arch); kind == config.Train && adapted.Adapters != nil {
 		heads = adapted
-		add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand))
+		add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand, 1))
 		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, update, copies, operand))
 		if needs.Reference && c.Model.HasAdapter() && c.SFT.Steps == 0 {
 			add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: heads.Adapters},
@@ -63,13 +59,13 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 					operand))
 		}
 	} else {
-		add("policy: weights, gradients, optimizer", learnerBytes(arch, heads, update, copies, operand)-spared(true))
+		add("policy: weights, gradients, optimizer", learnerBytes(arch, heads, update, copies, operand, shared))
 		if needs.Reference {
-			add("reference policy", referenceBytes(c, arch, spared(false)))
+			add("reference policy", referenceBytes(c, arch, shared))
 		}
 		if needs.Critic {
 			add("critic: weights, gradients, optimizer",
-				learnerBytes(arch, model.Heads{Value: true}, update, copies, operand)-spared(true))
+				learnerBytes(arch, model.Heads{Value: true}, update, copies, operand, shared))
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
@@ -88,7 +84,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 		add(string(kernels.StepRoom), step)
 	}
 	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest, size)+
-		tensor.RoomBytes(arch, limit.Tokens, shared, operand))
+		tensor.RoomBytes(arch, limit.Tokens, shared, operand, copies))
 	return parts
 }
 
@@ -97,7 +93,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int) []Part {
 	var parts parts
 	operand := stage.Operand(c)
 	heads := model.Heads{LM: true}
-	parts.add("weights", referenceBytes(c, arch, 0))
+	parts.add("weights", referenceBytes(c, arch, 1))
 	if a, err := stage.StartAdapters(c, arch); err == nil && a != nil {
 		heads.Adapters = a
 		parts.add("adapters", arch.AdapterBytes(heads, false, copiesOf(c), operand))
@@ -129,7 +125,7 @@ func rewardBytes(c *config.Run) int {
 	}
 	heads := model.Heads{Value: true}
 	room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
-	return m.ModelBytes(heads, false, copiesOf(c), operand) +
+	return m.ModelBytes(heads, false, copiesOf(c), operand, 1) +
 		m.WorkspaceBytes(heads, room, model.KeepNothing, operand)
 }
 
@@ -143,11 +139,11 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	return t.Needs(), heads
 }
 
-// learnerBytes returns the memory of a model in training.
+// learnerBytes returns the memory of a model in training on each of the ranks that share its
+// products.
 func learnerBytes(arch model.Config, h model.Heads, update func(n int) int, copies model.PackedLen,
-	operand kernels.DType) int {
-	_, n := model.Layout(arch, h)
-	return arch.ModelBytes(h, true, copies, operand) + update(n)
+	operand kernels.DType, shared int) int {
+	return arch.ModelBytes(h, true, copies, operand, shared) + update(arch.ArenaLen(h, shared))
 }
 
 // adapterBytes returns the memory of trained adapters, on weights counted elsewhere.
@@ -180,13 +176,14 @@ func frozenType(c *config.Run) kernels.DType {
 }
 
 // referenceBytes returns the memory of the reference policy: a folder's weights as they
-// are, or a stage's in float32, of whose layers other ranks hold spared bytes.
-func referenceBytes(c *config.Run, arch model.Config, spared int) int {
+// are, or a stage's in float32, on each of the ranks that share its products.
+func referenceBytes(c *config.Run, arch model.Config, shared int) int {
 	h, copies, operand := model.Heads{LM: true}, copiesOf(c), stage.Operand(c)
 	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 || stage.FoldsAdapter(c) {
-		return arch.ModelBytes(h, false, copies, operand) - spared
+		return arch.ModelBytes(h, false, copies, operand, shared)
 	}
-	return arch.BackboneBytes(true, frozenType(c), copies, operand) + arch.AdapterBytes(h, false, copies, operand)
+	return arch.BackboneBytes(true, frozenType(c), copies, operand, shared) +
+		arch.AdapterBytes(h, false, copies, operand)
 }
 
 // engineOptions returns the sampler's options in training. A published recipe may

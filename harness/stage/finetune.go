@@ -8,7 +8,6 @@ import (
 
 	"exp/harness/config"
 	"exp/train"
-	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/rl"
 )
@@ -61,11 +60,8 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err := t.Run(ctx, e.Hooks.Stop); err != nil {
 		return nil, saved.onStop(err, curve.lines.Bytes())
 	}
-	if !e.leads() {
-		return nil, nil
-	}
-	w, err := e.putWeights(m, checkpoint.Plain)
-	if err != nil {
+	w, err := e.putLearned(t)
+	if err != nil || !e.leads() {
 		return nil, err
 	}
 	points, err := e.put(RoleCurve, "curve", curve.lines.Bytes())

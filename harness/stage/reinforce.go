@@ -62,7 +62,7 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if errors.Is(err, ErrStopped) && !e.Again {
 		return nil, errors.Join(err, r.checkpoint())
 	}
-	if err != nil || !e.leads() {
+	if err != nil {
 		return nil, err
 	}
 	return r.outcome()
@@ -175,7 +175,7 @@ func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Hea
 	}
 	defer t.Close()
 	adapted := byReference && r.run().Model.HasAdapter()
-	base, err := r.newBackbone(t, true)
+	base, err := r.newBackbone(r.uncut(), t, true)
 	if err != nil {
 		return nil, err
 	}
@@ -212,11 +212,10 @@ const prefillRows = 256
 
 // Step records a finished step: it extends the trajectory chain and passes the step on.
 func (r *reinforcement) Step(s *train.Step) error {
+	every := r.run().Verify.ParamEvery
+	digest := every > 0 && s.Step%every == 0 || s.Step == s.Of
 	if !r.leads() {
-		if r.online.due(s.Step, s.Of) {
-			return r.online.assist()
-		}
-		return nil
+		return r.follow(s, digest)
 	}
 	measured := make(map[string]float64, len(s.System))
 	for _, m := range s.System {
@@ -238,9 +237,9 @@ func (r *reinforcement) Step(s *train.Step) error {
 		s.System = append(s.System, val...)
 	}
 	det := detOf(s)
-	if every := r.run().Verify.ParamEvery; every > 0 && s.Step%every == 0 || s.Step == s.Of {
+	if digest {
 		var err error
-		if det.Params, err = r.paramsDigest(r.policy); err != nil {
+		if det.Params, err = r.learnedDigest(r.trainer); err != nil {
 			return err
 		}
 	}
@@ -259,6 +258,20 @@ func (r *reinforcement) Step(s *train.Step) error {
 	return r.Hooks.Step(Step{Det: det, Chain: chain, Measured: measured, Tokens: sampledTokens(s),
 		Trajectories: s.Trajectories,
 		Components:   rollout.ComponentNames(r.trainer.Grader), Events: s.Events})
+}
+
+// follow does what the first rank needs of this one to record a step.
+func (r *reinforcement) follow(s *train.Step, digest bool) error {
+	if r.online.due(s.Step, s.Of) {
+		if err := r.online.assist(); err != nil {
+			return err
+		}
+	}
+	if !digest {
+		return nil
+	}
+	_, err := r.learnedDigest(r.trainer)
+	return err
 }
 
 // detOf digests the values that a repeated step must reproduce.
@@ -318,8 +331,8 @@ func (r *reinforcement) checkpoint() error {
 
 // outcome stores the trained weights, auxiliary heads included.
 func (r *reinforcement) outcome() (*Outcome, error) {
-	w, err := r.putWeights(r.policy, checkpoint.All)
-	if err != nil {
+	w, err := r.putLearned(r.trainer)
+	if err != nil || !r.leads() {
 		return nil, err
 	}
 	summary := map[string]any{"steps": r.cfg.Steps, "chain": r.chain, "final": finite(r.last)}

@@ -20,6 +20,7 @@ type learns interface {
 	State() train.State
 	WithBuffers(f func(list []train.NamedBuffer) error) error
 	Restore(train.State) error
+	WithPolicy(f func(list []train.NamedBuffer) error) error
 }
 
 // saver writes and reads the checkpoints of a learning stage. They lie in a directory named by the
@@ -63,13 +64,22 @@ func groupsOf(list []train.NamedBuffer) []checkpoint.Group {
 			byName[group] = i
 			groups = append(groups, checkpoint.Group{Name: group})
 		}
-		x := checkpoint.NamedBuffer{Name: name, Data: b.Buffer}
+		b.Name = name
+		groups[i].Buffers = append(groups[i].Buffers, buffersOf([]train.NamedBuffer{b})...)
+	}
+	return groups
+}
+
+// buffersOf returns buffers as a checkpoint names them.
+func buffersOf(list []train.NamedBuffer) (out []checkpoint.NamedBuffer) {
+	for _, b := range list {
+		x := checkpoint.NamedBuffer{Name: b.Name, Shape: b.Shape, Data: b.Buffer}
 		if b.Cut != nil {
 			x.Cut = b.Cut
 		}
-		groups[i].Buffers = append(groups[i].Buffers, x)
+		out = append(out, x)
 	}
-	return groups
+	return out
 }
 
 // save writes a checkpoint of the finished steps and returns its directory.

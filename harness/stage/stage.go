@@ -248,6 +248,14 @@ func (e *Env) alone() kernels.Backend {
 	return e.Backend
 }
 
+// uncut returns the device for weights that are whole on each rank, though ranks share products.
+func (e *Env) uncut() kernels.Backend {
+	if b, ok := e.Backend.(interface{ Uncut() kernels.Backend }); ok {
+		return b.Uncut()
+	}
+	return e.Backend
+}
+
 // samplesWithFirst reports whether this rank shares products with the first one, which samples
 // for evaluations.
 func (e *Env) samplesWithFirst() bool { return e.leads() || e.Ranks.Rank() < e.tensor() }

@@ -11,6 +11,8 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/kernels"
+	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/model"
 )
@@ -149,7 +151,7 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 // frozenModel makes a model on a new backbone; adapted adds the adapters that the run starts
 // from.
 func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*model.Model, error) {
-	base, err := e.newBackbone(t, h.LM)
+	base, err := e.newBackbone(e.Backend, t, h.LM)
 	if err != nil {
 		return nil, err
 	}
@@ -166,13 +168,13 @@ func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*
 	return m, nil
 }
 
-// newBackbone loads weights that never change, in BF16 if all are.
-func (e *Env) newBackbone(t *checkpoint.Tensors, lm bool) (*model.Backbone, error) {
+// newBackbone loads weights that never change, in BF16 if all are, to a device.
+func (e *Env) newBackbone(be kernels.Backend, t *checkpoint.Tensors, lm bool) (*model.Backbone, error) {
 	c, err := e.architecture()
 	if err != nil {
 		return nil, err
 	}
-	return checkpoint.LoadBackbone(e.Backend, c, lm, t.Frozen(), t)
+	return checkpoint.LoadBackbone(be, c, lm, t.Frozen(), t)
 }
 
 // WithAdapters returns h with the adapters that a run trains, if it does.
@@ -192,15 +194,15 @@ func WithAdapters(h model.Heads, c *config.Run, arch model.Config) model.Heads {
 // projection.
 func has(h model.Heads, name string) bool { return h.LM || name != "lm_head.weight" }
 
-// putWeights stores a model's tensors as one safetensors blob.
-func (e *Env) putWeights(m *model.Model, keep checkpoint.Filter) (Output, error) {
+// putWeights stores tensors as one safetensors blob.
+func (e *Env) putWeights(tensors []checkpoint.Source) (Output, error) {
 	f, err := os.CreateTemp(e.Dir, UnfinishedWeights)
 	if err != nil {
 		return Output{}, err
 	}
 	defer os.Remove(f.Name())
 	w := bufio.NewWriterSize(f, 1<<20)
-	err = checkpoint.WriteSafetensors(w, checkpoint.Weights(e.Backend, m, keep))
+	err = checkpoint.WriteSafetensors(w, tensors)
 	if err := errors.Join(err, w.Flush(), f.Close()); err != nil {
 		return Output{}, err
 	}
@@ -221,9 +223,30 @@ func digestTensors(sources []checkpoint.Source) (ident.Digest, error) {
 	return ident.Weights(list)
 }
 
-// paramsDigest returns the digest of a model's present parameters.
-func (e *Env) paramsDigest(m *model.Model) (ident.Digest, error) {
-	return digestTensors(checkpoint.Weights(e.Backend, m, checkpoint.All))
+// putLearned stores the parameters that a stage has learned. All ranks call it; the first one
+// stores them.
+func (e *Env) putLearned(t learns) (out Output, err error) {
+	err = e.withLearned(t, func(tensors []checkpoint.Source) error {
+		out, err = e.putWeights(tensors)
+		return err
+	})
+	return out, err
+}
+
+// learnedDigest returns the digest of the present parameters on the first rank. All ranks call it.
+func (e *Env) learnedDigest(t learns) (d ident.Digest, err error) {
+	err = e.withLearned(t, func(tensors []checkpoint.Source) error {
+		d, err = digestTensors(tensors)
+		return err
+	})
+	return d, err
+}
+
+// withLearned calls f on the first rank with the parameters that a stage learns.
+func (e *Env) withLearned(t learns, f func(tensors []checkpoint.Source) error) error {
+	return t.WithPolicy(func(list []train.NamedBuffer) error {
+		return f(checkpoint.Sources(e.Backend, buffersOf(list)))
+	})
 }
 
 // initialize makes the weights that everything starts from: random ones, or a reference to a
@@ -255,5 +278,5 @@ func (e *Env) randomWeights() (Output, error) {
 	}
 	defer m.Close()
 	m.Init(seedFunc(e.run().Model.Seed))
-	return e.putWeights(m, checkpoint.Plain)
+	return e.putWeights(checkpoint.Weights(e.Backend, m, checkpoint.Plain))
 }

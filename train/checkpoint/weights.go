@@ -32,15 +32,43 @@ func headOf(name string) string {
 }
 
 // Buffers returns the parameters of m that keep selects, in arena order, under their
-// Hugging Face names: a group of a training checkpoint.
+// Hugging Face names: a group of a training checkpoint. Tensors that ranks hold in parts can only
+// be set, each rank its part.
 func Buffers(m *model.Model, keep Filter) []NamedBuffer {
 	var list []NamedBuffer
 	for _, t := range m.Tensors() {
-		if keep(t) {
+		switch {
+		case !keep(t):
+		case m.IsCut(t):
+			list = append(list, NamedBuffer{Name: t.Name, Shape: t.Shape, Cut: ownPart{m, t}})
+		default:
 			list = append(list, NamedBuffer{Name: t.Name, Shape: t.Shape, Data: m.View(t.Name)})
 		}
 	}
 	return list
+}
+
+// ownPart is this rank's part of a tensor.
+type ownPart struct {
+	m *model.Model
+	t model.Tensor
+}
+
+// Len implements Cut.
+func (p ownPart) Len() int { return p.t.Len() }
+
+// DType implements Cut.
+func (p ownPart) DType() kernels.DType { return p.m.Params().DType() }
+
+// Read implements Cut: a rank alone cannot.
+func (p ownPart) Read(int, int) (kernels.Buffer, error) {
+	return kernels.Buffer{}, fmt.Errorf("checkpoint: ranks hold parts of %s", p.t.Name)
+}
+
+// Write implements Cut.
+func (p ownPart) Write(lo int, x kernels.Buffer) error {
+	p.m.Set(p.t, lo, x)
+	return nil
 }
 
 // Weights returns the parameters of m that keep selects, by name. They are copied from the
@@ -48,8 +76,13 @@ func Buffers(m *model.Model, keep Filter) []NamedBuffer {
 //
 //	for _, s := range Weights(be, m, All) { h := sha256.New(); s.Raw(h); … }
 func Weights(be kernels.Backend, m *model.Model, keep Filter) []Source {
+	return Sources(be, Buffers(m, keep))
+}
+
+// Sources returns tensors by name, as Weights does.
+func Sources(be kernels.Backend, buffers []NamedBuffer) []Source {
 	var list []Source
-	for _, b := range Buffers(m, keep) {
+	for _, b := range buffers {
 		list = append(list, b.source(be))
 	}
 	slices.SortFunc(list, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })

@@ -239,14 +239,22 @@ func (m *Model) FoldAdapters(from *Model) error {
 		return &kernels.RoomError{Part: kernels.WeightRoom, Err: err}
 	}
 	defer m.be.Free(d)
+	rank, size := partOn(m.be)
 	for l := range m.layers {
 		to, src := &m.layers[l], &from.layers[l]
 		for i, y := range []*linear{&src.qkv, &src.o, &src.gateUp, &src.down} {
 			w := []*linear{&to.qkv, &to.o, &to.gateUp, &to.down}[i].w
+			first, last := 0, w.Out // rows of w that this rank holds
+			if w.W.Len() < int(w.Out*w.In) {
+				first, last = partOf(w.Out, rank, size)
+			}
 			for _, a := range y.adapters {
 				delta := d.Slice(0, a.out*w.In)
 				m.be.MatMulDX(delta, a.b.W, a.a)
-				m.be.AddColumns(w.W.Slice(a.offset*w.In, (a.offset+a.out)*w.In), delta, w.In, w.In, 0, y.scale)
+				if lo, hi := max(first, a.offset), min(last, a.offset+a.out); lo < hi {
+					m.be.AddColumns(w.W.Slice(int((lo-first)*w.In), int((hi-first)*w.In)),
+						delta.Slice(int((lo-a.offset)*w.In), int((hi-a.offset)*w.In)), w.In, w.In, 0, y.scale)
+				}
 			}
 		}
 	}

@@ -17,6 +17,8 @@ type Backbone struct {
 	DType  kernels.DType // of the matrices and the embedding
 
 	be       kernels.Backend
+	rank     int // of those that share products: each holds its rows of the layers and the embedding
+	size     int
 	tensors  []Tensor
 	vectors  arena // norms and biases, floats
 	embed    kernels.Matrix
@@ -34,6 +36,7 @@ func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*B
 		panic("model: a base is f32 or bf16")
 	}
 	b := &Backbone{Config: c, LM: lm, DType: dtype, be: be, matrices: map[string]kernels.Matrix{}}
+	b.rank, b.size = partOn(be)
 	b.tensors, _ = Layout(c, Heads{LM: lm})
 	if err := b.allocate(); err != nil {
 		return nil, err
@@ -70,7 +73,13 @@ func (b *Backbone) allocate() error {
 	named, embed := map[string]*kernels.Matrix{}, &kernels.Matrix{Out: c.Vocab, In: c.Width}
 	for _, s := range c.allLinears() {
 		first, _ := s.weights()
-		named[first] = b.matrix(&r, s.out(), s.in)
+		rows := s.out()
+		if b.cuts(s) {
+			lo, hi := partOf(rows, b.rank, b.size)
+			rows = hi - lo
+		}
+		named[first] = b.matrix(&r, rows, s.in)
+		named[first].Out = s.out()
 	}
 	tied := b.LM && c.TieEmbeddings
 	if tied {
@@ -79,17 +88,24 @@ func (b *Backbone) allocate() error {
 		named[outputName] = b.matrix(&r, c.Vocab, c.Width)
 	}
 	if n, t := b.packed(c.Vocab, c.Width); !tied || n > 0 && t != b.DType { // packed ones are rounded or absent
-		r.add(&embed.W, b.stored(), c.Vocab*c.Width)
+		lo, hi := partOf(c.Vocab, b.rank, b.size)
+		r.add(&embed.W, b.stored(), int((hi-lo)*c.Width))
 	}
 	var err error
 	if b.owned, err = r.take(b.be); err != nil {
 		return err
 	}
-	b.vectors, b.embed = newArena(vectors, x.tensors), *embed
+	b.vectors, b.embed = newArena(vectors, x.tensors, []Span{{Hi: x.n, Whole: true}}), *embed
 	for name, w := range named {
 		b.matrices[name] = *w
 	}
 	return nil
+}
+
+// cuts reports whether ranks hold parts of a linear map of a layer.
+func (b *Backbone) cuts(s linearSpec) bool {
+	n, _ := b.packed(s.out(), s.in)
+	return n > 0 && Cuts(s.out(), s.in, b.size)
 }
 
 // packed returns the length and the type of a packed matrix; the length is 0 where the
@@ -249,10 +265,12 @@ func (b *Backbone) embeddingFills() (list []fill) {
 		return list
 	}
 	step := rowsAtATime(c.Width)
-	for lo := 0; lo < c.Vocab; lo += step {
-		n := min(step, c.Vocab-lo)
+	first, last := partOf(c.Vocab, b.rank, b.size)
+	for lo := first; lo < last; lo += step {
+		n := min(step, last-lo)
+		at := lo - first
 		list = append(list, fill{[]Piece{{embedName, lo, n}},
-			func(x kernels.Buffer) { b.be.Copy(b.embed.W.Slice(lo*c.Width, (lo+n)*c.Width), x) }})
+			func(x kernels.Buffer) { b.be.Copy(b.embed.W.Slice(int(at*c.Width), int((at+n)*c.Width)), x) }})
 	}
 	return list
 }
@@ -266,13 +284,18 @@ func rowsAtATime(in int) int {
 	return max(1, fillElems/in/kernels.PackAlign) * kernels.PackAlign
 }
 
-// matrixFills packs a linear map a few rows at a time. It first joins rows from two tensors
-// on the host.
+// matrixFills packs a linear map, or this rank's rows of it, a few rows at a time. It first joins
+// rows from two tensors on the host.
 func (b *Backbone) matrixFills(w kernels.Matrix, s linearSpec) (list []fill) {
+	begin, end := 0, w.Out
+	if whole, _ := b.packed(w.Out, w.In); w.Packed.Len() < whole {
+		begin, end = partOf(w.Out, b.rank, b.size)
+		w.Out = end - begin
+	}
 	step, tensor, first := rowsAtATime(s.in), 0, 0 // first: start of the tensor
-	for lo := 0; lo < w.Out; lo += step {
-		f := fill{set: func(x kernels.Buffer) { b.be.PackRows(w, lo, x) }}
-		hi := min(lo+step, w.Out)
+	for lo := begin; lo < end; lo += step {
+		f := fill{set: func(x kernels.Buffer) { b.be.PackRows(w, lo-begin, x) }}
+		hi := min(lo+step, end)
 		for at := lo; at < hi; {
 			for at >= first+s.rows[tensor] {
 				first += s.rows[tensor]

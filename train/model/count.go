@@ -59,20 +59,40 @@ func (c Config) tables() int {
 	return n
 }
 
-// ModelBytes returns the size of a Model with its own backbone.
-func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType) int {
-	_, n := Layout(c, h)
+// ArenaLen returns the most parameters of a Model with its own backbone that a rank holds, of
+// size ranks that share products.
+func (c Config) ArenaLen(h Heads, size int) (most int) {
+	tensors, n := Layout(c, h)
+	cut := c.cutMaps(tensors, size)
+	for r := range size {
+		_, own := spansOf(cut, n, r, size)
+		most = max(most, own)
+	}
+	return most
+}
+
+// ModelBytes returns the size of a Model with its own backbone on each of size ranks that share
+// products.
+func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType, size int) int {
+	n := c.ArenaLen(h, size)
 	floats := n + c.tables()
 	if trainable {
 		floats += n
 		if h.LM && c.TieEmbeddings {
-			floats += c.Vocab * c.Width
+			floats += int(mostRows(c.Vocab, size) * c.Width)
 		}
 	}
 	operands := 0
 	add := func(out, in int) { operands += packedElements(packed, out, in, trainable) }
 	for _, s := range c.allLinears() {
-		add(s.out(), s.in)
+		if !Cuts(s.out(), s.in, size) {
+			add(s.out(), s.in)
+			continue
+		}
+		operands += packedElements(packed, s.out()/size, s.in, false)
+		if _, pt := packed(s.out(), s.in/size); trainable {
+			operands += pt
+		}
 	}
 	if h.LM {
 		add(c.Vocab, c.Width)
@@ -81,14 +101,8 @@ func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand ke
 	return floatSize*floats + operand.Size()*operands
 }
 
-// LayerBytes returns the size of the packed copies of the layers' weights in a Model: the part
-// of it that ranks can share.
-func (c Config) LayerBytes(trainable bool, packed PackedLen, operand kernels.DType) (n int) {
-	for _, s := range c.allLinears() {
-		n += int(operand.Size() * packedElements(packed, s.out(), s.in, trainable))
-	}
-	return n
-}
+// mostRows returns the most of n rows that one of size ranks holds.
+func mostRows(n, size int) int { return (n + size - 1) / size }
 
 // packedElements returns the length of a weight's packed copies.
 func packedElements(packed PackedLen, out, in int, trainable bool) int {
@@ -112,8 +126,9 @@ func (c Config) addHeads(h Heads, add func(out, in int)) {
 	}
 }
 
-// BackboneBytes returns the size of a Backbone whose matrices have type dtype.
-func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, operand kernels.DType) int {
+// BackboneBytes returns the size of a Backbone whose matrices have type dtype, on each of size
+// ranks that share products.
+func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, operand kernels.DType, size int) int {
 	if operand == kernels.F32 {
 		operand = dtype
 	}
@@ -133,13 +148,17 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 		}
 	}
 	for _, s := range c.allLinears() {
-		add(s.out(), s.in)
+		out := s.out()
+		if p, _ := packed(out, s.in); p > 0 && Cuts(out, s.in, size) {
+			out /= size
+		}
+		add(out, s.in)
 	}
 	if lm {
 		add(c.Vocab, c.Width)
 	}
 	if !lm || !c.TieEmbeddings || rounded {
-		n += dtype.Size() * c.Vocab * c.Width
+		n += int(dtype.Size() * mostRows(c.Vocab, size) * c.Width)
 	}
 	return n
 }

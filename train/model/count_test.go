@@ -32,7 +32,7 @@ func TestCounts(t *testing.T) {
 		}
 		trainable := r.IntN(2) == 0
 		m, err := New(be, c, h, trainable)
-		count("model", c.ModelBytes(h, trainable, be.PackedLen, operand), m, err)
+		count("model", c.ModelBytes(h, trainable, be.PackedLen, operand, 1), m, err)
 		limit, keep := Capacity{Tokens: 1 + r.IntN(99), Sequences: 1 + r.IntN(9)}, Keep(r.IntN(3))
 		ws, err := NewWorkspace(be, c, h, limit, keep)
 		count("workspace", c.WorkspaceBytes(h, limit, keep, operand), ws, err)
@@ -68,7 +68,7 @@ func TestCountsWithoutPacking(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Close()
-		want := c.BackboneBytes(lm, dtype, be.PackedLen, kernels.F32)
+		want := c.BackboneBytes(lm, dtype, be.PackedLen, kernels.F32, 1)
 		padding := 128 * 4 * (len(b.Tensors()) + 1)
 		if packed, _ := be.PackedLen(7, 9); packed != 0 || be.bytes > want+padding || want > be.bytes+padding {
 			t.Errorf("seed %d, %+v: %d bytes, counted %d", seed, c, be.bytes, want)

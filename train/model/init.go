@@ -17,8 +17,7 @@ import (
 //     and 0, as its published code gets from its framework's defaults.
 func (m *Model) Init(seed func(label string) uint64) {
 	for _, t := range m.tensors {
-		m.be.Copy(m.params.view(t.Name), kernels.Host(initial(t, m.Config, seed("init/"+t.Name))))
-		m.be.Sync()
+		m.Set(t, 0, kernels.Host(initial(t, m.Config, seed("init/"+t.Name))))
 	}
 	m.Refresh()
 }
@@ -27,8 +26,7 @@ func (m *Model) Init(seed func(label string) uint64) {
 func (m *Model) InitHeads(seed func(label string) uint64) {
 	for _, t := range m.tensors {
 		if t.Auxiliary() {
-			m.be.Copy(m.params.view(t.Name), kernels.Host(initial(t, m.Config, seed("init/"+t.Name))))
-			m.be.Sync()
+			m.Set(t, 0, kernels.Host(initial(t, m.Config, seed("init/"+t.Name))))
 		}
 	}
 	m.Refresh()

@@ -21,6 +21,8 @@ type Model struct {
 	ownsBackbone bool
 	trainable    bool
 	tensors      []Tensor
+	whole        int      // length of the arena of all parameters
+	cut          []cutMap // weights of which each rank has a part
 	params       arena
 	grads        arena          // empty unless trainable
 	tied         kernels.Buffer // gradient of the embedding as input, if it is also the output
@@ -90,12 +92,14 @@ func (m *Model) Base() *Backbone { return m.base }
 // allocate makes room for everything. On an error it frees what it allocated.
 func (m *Model) allocate() error {
 	c, be := m.Config, m.be
-	var n int
+	rank, size := partOn(be)
 	if m.base == nil {
-		m.tensors, n = Layout(c, m.Heads)
+		m.tensors, m.whole = Layout(c, m.Heads)
+		m.cut = c.cutMaps(m.tensors, size)
 	} else {
-		m.tensors, n = AdapterLayout(c, m.Heads, m.Heads.Adapters)
+		m.tensors, m.whole = AdapterLayout(c, m.Heads, m.Heads.Adapters)
 	}
+	spans, n := spansOf(m.cut, m.whole, rank, size)
 	var err error
 	fail := func(e error) {
 		if e != nil && err == nil {
@@ -114,7 +118,8 @@ func (m *Model) allocate() error {
 	if m.trainable {
 		gradBuf = alloc(n)
 		if m.base == nil && m.Heads.LM && c.TieEmbeddings {
-			m.tied = alloc(c.Vocab * c.Width)
+			lo, hi := partOf(c.Vocab, rank, size)
+			m.tied = alloc(int((hi - lo) * c.Width))
 		}
 		if m.base != nil {
 			m.sink = alloc(max(c.Width, c.Head))
@@ -133,9 +138,9 @@ func (m *Model) allocate() error {
 		m.Close()
 		return err
 	}
-	m.params = newArena(buf, m.tensors)
+	m.params = newArena(buf, m.tensors, spans)
 	if m.trainable {
-		m.grads = newArena(gradBuf, m.tensors)
+		m.grads = newArena(gradBuf, m.tensors, spans)
 	}
 	m.bind(func(n int) kernels.Buffer { return allocAs(be.Operand(), n) })
 	if err != nil {
@@ -149,12 +154,6 @@ type binder struct {
 	*Model
 	alloc    func(n int) kernels.Buffer
 	adapters uint32 // so far
-}
-
-// Cutter is a backend that computes the products of the layers with other ranks: CutLen
-// returns the lengths of a rank's packed copies as PackedLen does of whole ones.
-type Cutter interface {
-	CutLen(out, in int) (packed, packedT int)
 }
 
 // matrix returns w with room for its packed copies.
@@ -341,14 +340,14 @@ func (m *Model) Tensors() []Tensor { return m.tensors }
 // Trainable reports whether the model has gradients.
 func (m *Model) Trainable() bool { return m.trainable }
 
-// Params returns the arena of parameters, [n] in the order of Layout. Call Refresh after
-// writing to it.
+// Params returns the arena of parameters, [n] in the order of Layout; of ranks that share
+// products, this rank's part (Spans). Call Refresh after writing to it.
 func (m *Model) Params() kernels.Buffer { return m.params.buf }
 
-// Grads returns the arena of gradients.
+// Grads returns the arena of gradients, which lie as Params do.
 func (m *Model) Grads() kernels.Buffer { return m.grads.buf }
 
-// View returns the named parameter; it panics if there is none.
+// View returns what this rank holds of the named parameter; it panics if there is none.
 func (m *Model) View(name string) kernels.Buffer { return m.params.view(name) }
 
 // Grad returns the gradient of that parameter; it panics if there is none.

@@ -7,12 +7,15 @@
 //	out = x·Wᵀ        its part of the outputs     rows of W
 //	dx = dout·W       its part of the inputs      columns of W
 //	dW = doutᵀ·x      its rows of W               its part of the outputs
-//	log-probs, draws  its part of the rows        the whole output layer
+//	log-probs, draws  its part of the rows        the whole output projection
+//	their dh          its part of the rows        the whole output projection
+//	their dW          its tokens' rows of W       its tokens' part of the logits
+//	embeddings        the rows of its tokens      its rows of W
 //
-// A rank packs only its rows and columns of the layers' weights, so both packed copies shrink
-// by the number of ranks. Parameters, gradients, activations and everything else are whole on
-// each rank, which computes norms, attention and the output layer's gradient like the others.
-// All ranks must call the same operations in the same order, on a CPU.
+// A rank holds only its rows of these weights and of their gradients (model.Span), and packs
+// only its rows and columns of the layers' weights. The packed output projection, all other
+// parameters and the activations are whole on each rank, which computes norms and attention
+// like the others. All ranks must call the same operations in the same order, on a CPU.
 package tensor
 
 import (
@@ -24,9 +27,6 @@ import (
 	"exp/train/ranks"
 )
 
-// Unit is what a part's width must be a multiple of: the columns that a CPU packs together.
-const Unit = 32
-
 // Check returns an error if the layers of c cannot be cut into n parts.
 func Check(c model.Config, n int) error {
 	for _, x := range []struct {
@@ -36,10 +36,13 @@ func Check(c model.Config, n int) error {
 		{"width", c.Width}, {"queries, keys and values", c.QKV()}, {"heads' width", c.Heads * c.Head},
 		{"feed-forward width", c.FFN},
 	} {
-		if x.size%(Unit*n) != 0 {
+		if x.size%(model.CutUnit*n) != 0 {
 			return fmt.Errorf("compute.tensor_parallel is %d, but the model's %s of %d is not a multiple of %d", n,
-				x.what, x.size, Unit*n)
+				x.what, x.size, model.CutUnit*n)
 		}
+	}
+	if c.Vocab < n {
+		return fmt.Errorf("compute.tensor_parallel is %d, but the vocabulary has only %d tokens", n, c.Vocab)
 	}
 	return nil
 }
@@ -50,6 +53,7 @@ type Backend struct {
 	kernels.Backend
 	group ranks.Group
 	rooms map[use]kernels.Buffer
+	vocab int // tokens of the last cut embedding
 }
 
 // use is what a room is for.
@@ -66,6 +70,15 @@ func New(be kernels.Backend, g ranks.Group) *Backend {
 // Whole returns the device, for models that this rank computes alone.
 func (b *Backend) Whole() kernels.Backend { return b.Backend }
 
+// Uncut returns b for weights that every rank holds whole: they have no parts.
+func (b *Backend) Uncut() kernels.Backend { return uncut{b, b} }
+
+// uncut hides model.Cutter.
+type uncut struct {
+	kernels.Backend
+	kernels.SparseMemory
+}
+
 // Close frees the rooms for parts.
 func (b *Backend) Close() {
 	for _, x := range b.rooms {
@@ -77,21 +90,6 @@ func (b *Backend) Close() {
 // AllocSparse implements kernels.SparseMemory.
 func (b *Backend) AllocSparse(t kernels.DType, n int) (kernels.Buffer, error) {
 	return kernels.AllocSparse(b.Backend, t, n)
-}
-
-// RoomBytes returns the memory of the rooms of n ranks for micro-batches of so many tokens.
-func RoomBytes(c model.Config, tokens, n int, operand kernels.DType) int {
-	if n == 1 {
-		return 0
-	}
-	const float = 4
-	wide := max(c.QKV(), 2*c.FFN, c.Heads*c.Head) // operands; floats are of the residual stream's width
-	parts := int(tokens*wide*operand.Size()) + int(tokens*c.Width*float)
-	if operand == kernels.F32 {
-		parts = int(tokens * max(wide, c.Width) * float)
-	}
-	columns := int(c.Width*max(c.QKV(), 2*c.FFN)) / n
-	return parts + parts/n + int(columns*(float+operand.Size())) + int(tokens*2*c.FFN*operand.Size())
 }
 
 // room returns scratch memory of n elements, valid until the next call for the same use.
@@ -117,12 +115,15 @@ func (b *Backend) part(n int) (lo, hi int) {
 	return r * n / size, (r + 1) * n / size
 }
 
-// cuts reports whether n outputs or inputs have a part for each rank.
-func (b *Backend) cuts(n int) bool { return n%(Unit*b.group.Size()) == 0 }
+// cuts reports whether n outputs have a part for each rank.
+func (b *Backend) cuts(n int) bool { return n%(model.CutUnit*b.group.Size()) == 0 }
+
+// Part implements model.Cutter.
+func (b *Backend) Part() (rank, size int) { return b.group.Rank(), b.group.Size() }
 
 // CutLen implements model.Cutter.
 func (b *Backend) CutLen(out, in int) (packed, packedT int) {
-	if !b.cuts(out) || !b.cuts(in) {
+	if !model.Cuts(out, in, b.group.Size()) {
 		return b.PackedLen(out, in)
 	}
 	packed, _ = b.PackedLen(out/b.group.Size(), in)
@@ -132,7 +133,7 @@ func (b *Backend) CutLen(out, in int) (packed, packedT int) {
 
 // cut reports whether w has only this rank's parts packed.
 func (b *Backend) cut(w kernels.Matrix) bool {
-	if !b.cuts(w.Out) || !b.cuts(w.In) || w.Packed.Empty() {
+	if w.Packed.Empty() || !model.Cuts(w.Out, w.In, b.group.Size()) {
 		return false
 	}
 	whole, _ := b.PackedLen(w.Out, w.In)
@@ -142,12 +143,11 @@ func (b *Backend) cut(w kernels.Matrix) bool {
 // rows returns this rank's rows of w.
 func (b *Backend) rows(w kernels.Matrix) kernels.Matrix {
 	lo, hi := b.part(w.Out)
-	x := kernels.Matrix{Out: hi - lo, In: w.In, Packed: w.Packed}
-	if !w.W.Empty() {
-		x.W = w.W.Slice(lo*w.In, hi*w.In)
-	}
-	return x
+	return kernels.Matrix{W: w.W, Out: hi - lo, In: w.In, Packed: w.Packed}
 }
+
+// partial reports whether this rank holds only its rows of w.
+func partial(w kernels.Matrix) bool { return !w.W.Empty() && w.W.Len() < int(w.Out*w.In) }
 
 // columns returns this rank's columns of w, as MatMulDX reads them.
 func (b *Backend) columns(w kernels.Matrix) kernels.Matrix {
@@ -157,7 +157,11 @@ func (b *Backend) columns(w kernels.Matrix) kernels.Matrix {
 
 // Pack implements kernels.Linear.
 func (b *Backend) Pack(w kernels.Matrix) {
-	if !b.cut(w) {
+	switch {
+	case !b.cut(w) && partial(w):
+		b.packWhole(w)
+		return
+	case !b.cut(w):
 		b.Backend.Pack(w)
 		return
 	}
@@ -165,14 +169,72 @@ func (b *Backend) Pack(w kernels.Matrix) {
 	if w.PackedT.Empty() {
 		return
 	}
-	lo, hi := b.part(w.In)
 	c := b.columns(w)
-	c.W = b.room("columns", w.W.DType(), c.Out*c.In)
+	c.W = b.room("columns", w.W.DType(), int(c.Out*c.In))
 	packed, _ := b.PackedLen(c.Out, c.In)
 	c.Packed = b.room("packed columns", w.Packed.DType(), packed)
-	b.TakeColumns(c.W, w.W, hi-lo, w.In, lo, 1)
+	b.exchangeColumns(c.W, w)
 	b.Backend.Pack(c)
 }
+
+// exchangeColumns sets columns [Out,In/ranks] to this rank's columns of w, of which each rank
+// has its rows.
+func (b *Backend) exchangeColumns(columns kernels.Buffer, w kernels.Matrix) {
+	rank, size := b.Part()
+	lo, hi := b.part(w.Out)
+	width, block := w.In/size, int((hi-lo)*w.In)/size
+	from := b.room("rows by columns", w.W.DType(), w.W.Len())
+	var list []ranks.Part
+	for r := range size {
+		x := from.Slice(r*block, (r+1)*block)
+		b.TakeColumns(x, w.W, width, w.In, int(r*width), 1)
+		to := columns.Slice(r*block, (r+1)*block) // rows of rank r
+		if r == rank {
+			b.Copy(to, x)
+			continue
+		}
+		list = append(list, ranks.Part{Data: x, Peer: r, Send: true}, ranks.Part{Data: to, Peer: r})
+	}
+	b.Sync()
+	ranks.Must(b.group.Exchange(list))
+}
+
+// packWhole packs all of w, of which each rank has its rows: some rows at a time where only
+// MatMul needs it.
+func (b *Backend) packWhole(w kernels.Matrix) {
+	step := w.Out
+	if w.PackedT.Empty() {
+		step = max(1, packElements/w.In/kernels.PackAlign) * kernels.PackAlign
+	}
+	room, err := b.Alloc(w.W.DType(), int(min(step, w.Out)*w.In))
+	if err != nil {
+		panic(&kernels.RoomError{Part: kernels.ScratchRoom, Err: err})
+	}
+	defer b.Free(room)
+	all := b.ends(w.Out)
+	first, _ := b.part(w.Out)
+	for lo := 0; lo < w.Out; lo += step {
+		hi := min(lo+step, w.Out)
+		x, ends := room.Slice(0, int((hi-lo)*w.In)), make([]int, len(all))
+		for r, end := range all {
+			ends[r] = min(max(end, lo), hi) - lo
+		}
+		if from, to := max(lo, first), min(hi, all[b.group.Rank()]); from < to {
+			b.Copy(x.Slice(int((from-lo)*w.In), int((to-lo)*w.In)),
+				w.W.Slice(int((from-first)*w.In), int((to-first)*w.In)))
+		}
+		b.complete(x, w.In, ends)
+		if w.PackedT.Empty() {
+			b.PackRows(w, lo, x)
+		} else {
+			b.Backend.Pack(kernels.Matrix{W: x, Out: w.Out, In: w.In, Packed: w.Packed, PackedT: w.PackedT})
+		}
+		b.Sync()
+	}
+}
+
+// packElements is the number of elements of a weight that are gathered and packed at a time.
+const packElements = 1 << 22
 
 // MatMul implements kernels.Linear.
 func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
@@ -244,44 +306,14 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	if !dbias.Empty() {
 		partBias = dbias.Slice(lo, hi)
 	}
-	b.Backend.MatMulDW(dw.Slice(lo*in, hi*in), partBias, part, x, blocks)
-	b.complete(dw, in, b.ends(out))
+	if dw.Len() < int(out*in) { // this rank's rows
+		b.Backend.MatMulDW(dw, partBias, part, x, blocks)
+	} else {
+		b.Backend.MatMulDW(dw.Slice(lo*in, hi*in), partBias, part, x, blocks)
+		b.complete(dw, in, b.ends(out))
+	}
 	if !dbias.Empty() {
 		b.complete(dbias, 1, b.ends(out))
-	}
-}
-
-// LogProb implements kernels.Output.
-func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
-	x kernels.Softmax) {
-	rows := targets.Len()
-	lo, hi := b.part(rows)
-	if lo < hi {
-		b.Backend.LogProb(slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), w, targets.Slice(lo, hi), x)
-	}
-	b.completeScores(out, b.ends(rows))
-}
-
-// Sample implements kernels.Output.
-func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
-	u kernels.Buffer, p kernels.Sampling) {
-	rows := ids.Len()
-	lo, hi := b.part(rows)
-	if lo < hi {
-		b.Backend.Sample(ids.Slice(lo, hi), slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), w, u.Slice(lo, hi), p)
-	}
-	b.complete(ids, 1, b.ends(rows))
-	b.completeScores(out, b.ends(rows))
-}
-
-// slice returns rows lo to hi of scores.
-func slice(s kernels.Scores, lo, hi int) kernels.Scores {
-	return kernels.Scores{LogProb: s.LogProb.Slice(lo, hi), Entropy: s.Entropy.Slice(lo, hi), LSE: s.LSE.Slice(lo, hi)}
-}
-
-func (b *Backend) completeScores(s kernels.Scores, ends []int) {
-	for _, x := range []kernels.Buffer{s.LogProb, s.Entropy, s.LSE} {
-		b.complete(x, 1, ends)
 	}
 }
 
