@@ -12,11 +12,6 @@ import (
 	"exp/eval/grade/latex"
 )
 
-// isVariableOf reports whether a name is a variable of a value: x = 2y against y = x/2.
-func isVariableOf(name, value *formula.Expr) bool {
-	return name.Op == formula.Sym && slices.Contains(formula.Variables(value), name.Name)
-}
-
 // relations compares answers if at least one is an equation or inequality.
 func (c *comparer) relations(g, p *formula.Expr) result {
 	g, p = oriented(g), oriented(p)
@@ -317,7 +312,7 @@ func isValueOfFunction(x *formula.Expr) bool {
 func (c *comparer) twoRelations(g, p *formula.Expr) result {
 	if gv, ok := c.value(g); ok {
 		if pv, ok := c.value(p); ok && isSimple(g.Args[0]) && isSimple(p.Args[0]) &&
-			!(isVariableOf(g.Args[0], pv) && isVariableOf(p.Args[0], gv)) {
+			!shareVariables(g.Args[0], pv) && !shareVariables(p.Args[0], gv) {
 			pv = sameArguments(g.Args[0], p.Args[0], pv)
 			left := c.sameNames(g.Args[0], p.Args[0])
 			r := c.same(gv, pv)

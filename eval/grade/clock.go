@@ -35,7 +35,7 @@ func clock(s string) (minutes int, half, ok bool) {
 	if half {
 		h = h%12 + noon
 	}
-	return 60*h + m, half, true
+	return 60*h + m, half || h > 12, true
 }
 
 // clocks compares times of day if at least one says a.m. or p.m.

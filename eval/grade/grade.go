@@ -84,7 +84,7 @@ func compare(gold string, p extract.Found) Verdict {
 		p.Text = strings.TrimPrefix(m[1]+m[2], "\\equiv")
 	}
 	r := compareTexts(goldAnswer(gold), p.Text)
-	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure && !wording.Unsettled(m[1]) &&
+	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure && !wording.Unsettled(inBrackets.ReplaceAllString(m[1], "")) &&
 		!unsolved.MatchString(m[1]) && !roundsDecimal(m[1], m[2]) {
 		if q := compareTexts(goldAnswer(gold), extract.Statement(m[3])); q.equal {
 			r = q
@@ -113,6 +113,9 @@ var congruence = regexp.MustCompile(`(?s)^(.*(?:\\equiv|≡).*?)[ ,]*(?:\\q?quad
 
 // lastStep matches the last step of a calculation.
 var lastStep = regexp.MustCompile(`(?s)^(.*)(=|\\approx|≈|\\equiv)(.*)$`)
+
+// inBrackets matches the argument of a name, which may be words: P(\text{not red}).
+var inBrackets = regexp.MustCompile(`\b[A-Z]\([^()=]*\)`)
 
 // roundsDecimal reports whether a last step only rounds a decimal: 0.54 ≈ 0.5 says 0.54.
 func roundsDecimal(left, sign string) bool {

@@ -52,11 +52,21 @@ func isKindOf(words, quality string) bool {
 var dayOfMonth = regexp.MustCompile(`\b((?:Jan|Febr)uary [0-9]{1,2}|(?:March|April|May|June|July|August) [0-9]{1,2}|` +
 	`(?:Septem|Octo|Novem|Decem)ber [0-9]{1,2})(?:st|nd|rd|th)\b`)
 
-// withoutOrdinal writes it as March 14.
+// shortMonth matches an abbreviation before a day: Oct. 31.
+var shortMonth = regexp.MustCompile(`\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)\.? [0-9]{1,2}`)
+
+// monthNames are the months by their first letters.
+var monthNames = map[string]string{"Jan": "January", "Feb": "February", "Mar": "March", "Apr": "April", "Jun": "June",
+	"Jul": "July", "Aug": "August", "Sep": "September", "Oct": "October", "Nov": "November", "Dec": "December"}
+
+// withoutOrdinal writes a date as March 14.
 func withoutOrdinal(s string) string {
 	if !strings.ContainsAny(s, "JFMASOND") {
 		return s
 	}
+	s = shortMonth.ReplaceAllStringFunc(s, func(m string) string {
+		return monthNames[m[:3]] + m[len(strings.TrimRight(m, "0123456789 ")):]
+	})
 	return dayOfMonth.ReplaceAllString(s, "$1")
 }
 

@@ -120,30 +120,51 @@ func Unwrapped(s string) string {
 
 // chosenLetter matches a sentence that names one choice: option C is correct; the correct option is (C).
 var chosenLetter = regexp.MustCompile(`(?i:^(?:(?:so|thus|hence|therefore|then),? +)?(?:the )?(?:correct |right |best )?` +
-	`(?:option|choice|answer)? ?(?:is )?)(?:\*\*)?\(?([A-J])\)?(?:\*\*)?(?: is (?:the )?(?:only )?` +
-	`(?:correct|right|best|true)(?: (?:one|answer|option|choice))?)?[.!]*(?:\*\*)?$`)
+	`(?:option|choice|answer)? ?(?:is )?)(?:\*\*)?\(?([A-J])\)?(?:\*\*)?(?: is (?:the |our )?(?:only |final )?` +
+	`(?:(?:correct|right|best|true)(?: (?:one|answer|option|choice))?|answer|choice))?[.!]*(?:\*\*)?$`)
 
 // pickedLetter matches the choice of a letter in the first person.
 var pickedLetter = regexp.MustCompile(`(?i:\b(?:choose|pick|select|go with|option|choice)) \(?([A-J])\)?[.!]*$`)
 
-// correctLetter matches a sentence that calls one option right and gives a reason or speaks of others: A is correct
-// because …, option A is correct and option B is not.
-var (
-	correctLetter = regexp.MustCompile(`^(?:(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore),? +)?(?:[Tt]he )?(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer) )?` +
-		`\(?([A-J])\)? is (?:(?:the )?(?:correct|right|best)(?: (?:one|answer|option|choice))?|` +
-		`the only (?:one|option|choice|answer) (?:that|which) (?:works|fits|holds|is (?:correct|right|true)))` +
-		`(?:,? (?:and|but|while|whereas|because|since|as) (.*))?[.!]*$`)
-	anyLetter = regexp.MustCompile(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
+// sentenceAbout begins a sentence about an option, reasonAfter ends it with a reason or with the others.
+const (
+	sentenceAbout = `^(?:(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore),? +)?(?:[Tt]he )?`
+	reasonAfter   = `(?:(?:,? (?:and|but|while|whereas|because|since|as)|;) (.*))?[.!]*$`
 )
+
+// letterPatterns match sentences that call one option right: A is correct because …; the correct option is C, as …;
+// only C fits.
+var letterPatterns = []*regexp.Regexp{
+	regexp.MustCompile(sentenceAbout + `(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer) )?\(?([A-J])\)? is ` +
+		`(?:(?:the )?(?:correct|right|best)(?: (?:one|answer|option|choice))?|` +
+		`the only (?:one|option|choice|answer) (?:that|which) (?:works|fits|holds|is (?:correct|right|true)))` + reasonAfter),
+	regexp.MustCompile(sentenceAbout + `(?:correct|right|best) (?:option|choice|answer) is \(?([A-J])\)?` + reasonAfter),
+	regexp.MustCompile(`\b[Oo]nly (?:option |choice )?\(?([A-J])\)? (?:fits|works|matches|remains|satisfies|` +
+		`is (?:correct|right|true|possible|left))` + reasonAfter),
+}
+
+// anyLetter matches an option.
+var anyLetter = regexp.MustCompile(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
+
+// calledRight returns the letter of such a sentence, which may deny other letters in its reason.
+func calledRight(s string) string {
+	for _, pattern := range letterPatterns {
+		m := pattern.FindStringSubmatch(s)
+		if m != nil && (!anyLetter.MatchString(m[2]) || unfit.MatchString(m[2]) ||
+			strings.HasSuffix(strings.TrimRight(m[2], "."), " not")) {
+			return m[1]
+		}
+	}
+	return ""
+}
 
 // chosen returns the letter of a sentence that names one choice, with its value if that is given.
 func chosen(s string) string {
 	if len(s) == 2 && s[1] == '!' && 'A' <= s[0] && s[0] <= 'J' {
 		return s[:1]
 	}
-	if m := correctLetter.FindStringSubmatch(s); m != nil &&
-		(!anyLetter.MatchString(m[2]) || unfit.MatchString(m[2]) || strings.HasSuffix(strings.TrimRight(m[2], "."), " not")) {
-		return m[1]
+	if letter := calledRight(s); letter != "" {
+		return letter
 	}
 	if len(s) > 80 || !strings.Contains(s, " ") || wording.Unsettled(s) {
 		return ""

@@ -110,7 +110,7 @@ var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|whi
 
 // attained matches what begins the place of an extremum, which may be several equations.
 var attained = regexp.MustCompile(`,? (?:which (?:occurs?|happens|is (?:attained|achieved|reached))|attained|achieved|` +
-	`occurring) (?:when|at|for|if|by)\b`)
+	`occurring|occurs|happens|is (?:attained|achieved|reached)) (?:when|at|for|if|by)\b`)
 
 // listAside matches a list between brackets.
 var listAside = regexp.MustCompile(` \((?:[^()$,]*\$[^$]*\$[^()$,]*,)+[^()$]*\$[^$]*\$[^()$]*\)`)

@@ -14,7 +14,7 @@ import (
 var deniedBefore = regexp.MustCompile(`(?:\b(?:for example|for instance|e\.g\.|such as),?|` +
 	`\b(?:such that|never|except|anything but|different from|differs? from|distinct from|unequal to|other than|no longer|far from|` +
 	`nothing to do with|unrelated to|` +
-	`unlike|(?:answer|solution|result|value|it|this|that) would have been|` + mistaken + `)|` +
+	`unlike|(?:wrong|incorrect|false|mistaken) (?:answer|value|result|solution)(?: [a-z]+){0,3} (?:is|was|would be)|(?:answer|solution|result|value|it|this|that) would have been|` + mistaken + `)|` +
 	`\b(?:nearly|almost|hardly|barely|scarcely|exceeds?|exceeded|surpass(?:es|ed)?|divides|` +
 	`just (?:over|under|above|below)|(?:falls? |is |fell |just )short of|at first (?:sight|glance)(?: [a-z]+)*)|` +
 	`\b(?:answer|sum|value|result|total|product|it|this|that) ?(?:≠|\\neq?)|` +

@@ -49,11 +49,15 @@ func answerField(s string) (string, bool) {
 	return strings.Join(list, ", "), len(list) > 0
 }
 
-// unquoted decodes a JSON value. Its backslashes are LaTeX's, because JSON's are undoubled already.
+// unquoted decodes a JSON value. The backslashes of commands are LaTeX's, because JSON's are undoubled already; before
+// signs (\\$, \\%) they are not.
 func unquoted(s string) string {
 	var text string
 	if !strings.Contains(s, "\\") && json.Unmarshal([]byte(s), &text) == nil {
 		return text
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(s, `"`), `"`)
+	return escapedSign.ReplaceAllString(strings.TrimSuffix(strings.TrimPrefix(s, `"`), `"`), `\$1`)
 }
+
+// escapedSign matches a sign of LaTeX behind a backslash that JSON doubled.
+var escapedSign = regexp.MustCompile(`\\\\([$%{}_&#])`)

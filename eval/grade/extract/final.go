@@ -112,7 +112,7 @@ func finalSentence(s string) string {
 		case isQuestion(t):
 			return ""
 		case rejects(t), openingThought.MatchString(t) && !calculation.MatchString(t) && !result.MatchString(t) &&
-			!(equation.MatchString(t) && strings.HasPrefix(t, "To ")):
+			!recalled.MatchString(t) && !(equation.MatchString(t) && strings.HasPrefix(t, "To ")):
 			return ""
 		case hasValue(t):
 			if i+1 < len(list) && takesBack.MatchString(list[i+1]) ||
@@ -127,6 +127,9 @@ func finalSentence(s string) string {
 	}
 	return list[len(list)-1]
 }
+
+// recalled matches a sentence that recalls what is asked and answers it: The question asks for the sum, so 42.
+var recalled = regexp.MustCompile(`(?i)\basks? (?:for|about|us|how|what)\b.*(?:, so|:|, which is) (?:the answer is )?[$−-]?[0-9\\][^ ]*$`)
 
 // result matches a formula that ends in a value.
 var result = regexp.MustCompile(`= ?(?:\{[^{}=]*\}|[-−]?[0-9][0-9.,/]*|\{?\\[dt]?frac[^=$]*) ?\$`)
@@ -176,9 +179,14 @@ func addsOnly(s, before string) bool {
 // isAboutOthers reports whether a sentence has values, and none that the one before it has: It is easy to see that 16
 // is impossible.
 func isAboutOthers(s, before string) bool {
-	list := spans(s)
-	return len(list) > 0 && !takesBack.MatchString(s) &&
-		!slices.ContainsFunc(list, func(v span) bool { return strings.Contains(before, Statement(v.text)) })
+	list, named := spans(s), spans(before)
+	return len(list) > 0 && !takesBack.MatchString(s) && !slices.ContainsFunc(list, func(v span) bool {
+		t := Statement(v.text)
+		return slices.ContainsFunc(named, func(w span) bool {
+			u := Statement(w.text)
+			return u == t || strings.HasSuffix(strings.ReplaceAll(u, " ", ""), "="+t)
+		})
+	})
 }
 
 // rejects reports whether the last clause of a sentence takes its value back: 12, which does not fit.

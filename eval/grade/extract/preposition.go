@@ -81,6 +81,9 @@ func partOfPhrase(before string) bool {
 		} else if len(all) > 0 {
 			head = all[len(all)-1] // is made of
 		}
+		if i+1 < len(words) && slices.Contains([]string{"them", "us", "it", "these", "those"}, words[i+1]) {
+			continue // the two of them
+		}
 		if w == "of" && !slices.Contains(quantities, head) {
 			return true
 		}

@@ -11,12 +11,25 @@ import (
 var rounding = regexp.MustCompile(`(?:^|[ $])([-−]?[0-9]+\.[0-9]+)((?: [a-z]+)?,?(?: which is| or)?) ?` +
 	`\(?(?:≈|\\approx|approximately|about|roughly) ?([-−]?[0-9]+(?:\.[0-9]+)?)(?: [a-z]+)?\)?([ $.]*)$`)
 
-// about matches what an exact value is about: 2/3, or about 66.7%.
-var about = regexp.MustCompile(`([0-9}$)]),? (?:or|which is) (?:approximately|about|roughly|around) ([$]?[0-9]+\.[0-9]+(?:\\?%)?)([ $.]*)$`)
+// about matches what an exact value is about: 2/3, or about 66.7%; $\sqrt{5}$ cm, approximately $2.24$ cm.
+var about = regexp.MustCompile(`^(.*[0-9}$)])(?: [a-z]+)?(?:,? (?:or|which is|i\.e\.,?)|,) (?:approximately|about|roughly|around) ` +
+	`\$?([0-9]+\.[0-9]+(?:\\?%)?)\$?(?: [a-z]+)?([ .]*)$`)
+
+// roundedAside writes it as a rounding.
+func roundedAside(s string) string {
+	m := about.FindStringSubmatch(s)
+	if m == nil {
+		return s
+	}
+	if formula, ok := strings.CutSuffix(m[1], "$"); ok {
+		return formula + ` \approx ` + m[2] + "$" + m[3]
+	}
+	return m[1] + " ≈ " + m[2] + m[3]
+}
 
 // withoutRounding drops what a decimal at the end of a text is rounded to, which is not another answer.
 func withoutRounding(s string) string {
-	s = about.ReplaceAllString(s, "$1 ≈ $2$3")
+	s = roundedAside(s)
 	m := rounding.FindStringSubmatchIndex(s)
 	if m == nil {
 		return s

@@ -21,7 +21,7 @@ func (l *lexer) number() {
 		l.i++
 	}
 	text := l.s[start:l.i]
-	if len(text) <= 3 && text != "" && text[0] != '0' {
+	if len(text) <= 3 && text != "" && text[0] != '0' && !l.afterSubscript() {
 		text = l.grouped(start, text)
 	}
 	if l.i+1 < len(l.s) && l.s[l.i] == '.' && (wording.IsDigit(l.s[l.i+1]) || l.endsNumber() || l.repeats(l.i+1)) {
@@ -37,6 +37,12 @@ func (l *lexer) number() {
 		return
 	}
 	l.emit(tokNum, text)
+}
+
+// afterSubscript reports whether what comes next is a subscript: the base of \log_2 125.
+func (l *lexer) afterSubscript() bool {
+	n := len(l.tokens)
+	return n > 0 && l.tokens[n-1].kind == tokOp && l.tokens[n-1].text == "_"
 }
 
 // grouped reads the further groups of digits: 12,345,678, also 12,34,567 and 1.234.567.

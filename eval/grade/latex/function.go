@@ -38,7 +38,7 @@ func (p *parser) function(name string) (*formula.Expr, error) {
 			exp, err = p.exponent()
 		} else {
 			p.i++
-			base, err = p.exponent()
+			base, err = p.base()
 		}
 		if err != nil {
 			return nil, err
@@ -136,4 +136,13 @@ func (p *parser) arguments(name string) ([]*formula.Expr, error) {
 func (p *parser) atExponential() bool {
 	t := p.tokens[p.i:]
 	return len(t) > 1 && t[0].kind == tokSym && t[0].text == formula.E && t[1].kind == tokOp && t[1].text == "^"
+}
+
+// base reads the base of a logarithm. A fraction after a number is the argument: \log_3\frac{1}{9}.
+func (p *parser) base() (*formula.Expr, error) {
+	if t := p.peek(); t.kind == tokNum {
+		p.i++
+		return readNumber(t.text)
+	}
+	return p.exponent()
 }

@@ -59,7 +59,7 @@ func SetInWords(w string) *formula.Expr {
 	}
 	switch w {
 	case "empty set", "no solution", "no solutions", "no real solutions", "no real solution", "there are no solutions",
-		"there is no solution", "has no solution", "has no solutions", "none exist", "no such number exists":
+		"there is no solution", "has no solution", "has no solutions", "none exist", "none", "no such number exists":
 		return formula.Symbol(formula.Empty)
 	case "infinity", "infinite", "infinitely many", "infinitely many solutions", "infinite solutions",
 		"infinite number", "infinite number of solutions", "infinitely many values", "positive infinity":

@@ -25,6 +25,8 @@ var notations = []notation{
 	{"US", regexp.MustCompile(`\bUS(\\?\$)`), "$1"},
 	{"_", regexp.MustCompile(`^\(([0-9A-Fa-f]+)\)_`), "${1}_"},
 	{"_", regexp.MustCompile(`([0-9A-F])\\(?:text|mathrm)\{([A-F]+)\}([0-9A-F]*_)`), "$1$2$3"}, // 7\text{E}_{16}
+	{"_", regexp.MustCompile(`^\\(?:text|mathrm)\{([0-9A-F]+)\}_`), "${1}_"},
+	{`\hat`, regexp.MustCompile(`\\hat *\{? *\\?([ijk])(?:math)?\b *\}?`), `\mathbf{$1}`},
 	{"^", regexp.MustCompile(`\(([^()]*,[^()]*)\)\^\{?(?:T|\\top|\\mathrm\{T\}|\\mathsf\{T\}|\\intercal)\}?$`), "($1)"},
 }
 
