@@ -66,11 +66,13 @@ INLINE __m256i v_round8(__m256 v) {
 INLINE vf h_load(const bf16 *p) {
 	return v_of(v_widen8(_mm_loadu_si128((const __m128i *)p)), v_widen8(_mm_loadu_si128((const __m128i *)(p + 8))));
 }
-INLINE void h_store(bf16 *p, vf v) {
-	const __m256i r = _mm256_packus_epi32(v_round8(v.a), v_round8(v.b));
-	_mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(r, 0xd8));
-}
+INLINE __m256i v_narrow(vf v) { return _mm256_permute4x64_epi64(_mm256_packus_epi32(v_round8(v.a), v_round8(v.b)), 0xd8); }
+INLINE void h_store(bf16 *p, vf v) { _mm256_storeu_si256((__m256i *)p, v_narrow(v)); }
 INLINE __m256i u_load(const bf16 *p) { return _mm256_loadu_si256((const __m256i *)p); }
+// h_load16 returns 16 elements from element i of x, BF16 if h is set, else rounded.
+INLINE __m256i h_load16(const void *x, long i, const int h) {
+	return h ? u_load((const bf16 *)x + i) : v_narrow(v_load((const float *)x + i));
+}
 INLINE vf h_even(const bf16 *p) {
 	return v_of(_mm256_castsi256_ps(_mm256_slli_epi32(u_load(p), 16)), _mm256_castsi256_ps(_mm256_slli_epi32(u_load(p + 16), 16)));
 }
@@ -101,8 +103,12 @@ INLINE void h_storen(bf16 *p, vf v, int n) {
 }
 #endif
 
-#if !defined(LEVEL_AVX512)
+#if defined(LEVEL_AVX2)
 INLINE vf v_rounded(vf v) { // to BF16 and back
+	return v_of(_mm256_castsi256_ps(_mm256_slli_epi32(v_round8(v.a), 16)), _mm256_castsi256_ps(_mm256_slli_epi32(v_round8(v.b), 16)));
+}
+#elif defined(LEVEL_PORTABLE)
+INLINE vf v_rounded(vf v) {
 	bf16 t[LANES];
 	h_store(t, v);
 	return h_load(t);

@@ -1,7 +1,7 @@
 // matrixunit.h: a slow emulation of the matrix unit's instructions (AMX, BF16) in AVX-512.
 // It refuses everything that the processor refuses or is slow at. The build tag emulate_amx
 // compiles the kernels of level AMX on it, to test them on machines without the unit. The
-// sums are four_rows, as at the levels without a unit.
+// sums are four_rows, as at level portable.
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -91,8 +91,8 @@ INLINE void store_rows(struct meanwhile *w, long n) {
 // tiles may be written too. c starts from 0 if zero is set. a and b start on cache lines. There
 // is at least one step. block_sums_meanwhile also does all the work in w.
 
-#if !defined(LEVEL_PAIRS)
-// four_rows continues four rows of one tile.
+#if defined(LEVEL_PORTABLE) || defined(EMULATE_AMX)
+// four_rows continues four rows of one tile, in plain C or for the emulated matrix unit.
 INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {
 	vf acc[4];
 	for (int r = 0; r < 4; r++) acc[r] = zero ? v_zero() : v_load(c + r * ldc);
@@ -236,8 +236,10 @@ static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, 
 static void (*const stream_some_rows[])(const bf16 *, const bf16 *, float *, long, long, int, const char *, long) = {
 	0, stream_1, stream_2, stream_3, stream_4, stream_5, stream_6};
 
-#else
+#elif defined(LEVEL_PORTABLE)
 #define SUM_ROWS 4
+#else
+#include "tilefma.h"
 #endif
 
 static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
@@ -257,13 +259,13 @@ static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ld
 #endif
 	for (; s < strips; s++, r += n) {
 		for (const char *some = next + (end - next) / (strips - s); next < some; next += 64) __builtin_prefetch(next, 0, 2);
-#if defined(LEVEL_PAIRS)
-		n = (rows - r + strips - s - 1) / (strips - s);
-		sum_some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero);
-#else
+#if defined(LEVEL_PORTABLE)
 		n = SUM_ROWS;
 		for (long j = 0; j < BLOCK && j < cols; j += TILE)
 			four_rows(a + r * TERMS, b + j * TERMS, c + r * ldc + j, ldc, steps, zero);
+#else
+		n = (rows - r + strips - s - 1) / (strips - s);
+		sum_some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero);
 #endif
 	}
 	not_flushing(mode);
@@ -306,6 +308,18 @@ INLINE void transpose_pairs(bf16 *out, const bf16 *x) {
 		_mm512_storeu_si512(out + i * 32, _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88));
 		_mm512_storeu_si512(out + (i + 8) * 32, _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd));
 	}
+}
+#elif defined(LEVEL_AVX2)
+INLINE void transpose_pairs(bf16 *out, const bf16 *x) {
+	for (int i = 0; i < 16; i += 8)
+		for (int j = 0; j < 16; j += 8) {
+			__m256 r[8];
+#pragma GCC unroll 8
+			for (int k = 0; k < 8; k++) r[k] = _mm256_loadu_ps((const float *)(x + (i + k) * 32 + 2 * j));
+			transpose8(r);
+#pragma GCC unroll 8
+			for (int k = 0; k < 8; k++) _mm256_storeu_ps((float *)(out + (j + k) * 32 + 2 * i), r[k]);
+		}
 }
 #else
 INLINE void transpose_pairs(bf16 *out, const bf16 *x) {
@@ -385,6 +399,16 @@ INLINE void pairs16x2(bf16 *out, const void *x, long at, long ld_, long terms, c
 		_mm512_storeu_si512(out, _mm512_permutex2var_epi16(first, lo, second));
 		_mm512_storeu_si512(out + TILE_LEN, _mm512_permutex2var_epi16(first, hi, second));
 	}
+#elif defined(LEVEL_AVX2)
+	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE)
+		for (int half = 0; half < 2; half++) {
+			const __m256i none = _mm256_setzero_si256();
+			const __m256i first = FIRST(p) < terms ? h_load16(x, at + FIRST(p) * ld_ + half * TILE, h) : none;
+			const __m256i second = SECOND(p) < terms ? h_load16(x, at + SECOND(p) * ld_ + half * TILE, h) : none;
+			const __m256i lo = _mm256_unpacklo_epi16(first, second), hi = _mm256_unpackhi_epi16(first, second);
+			_mm256_storeu_si256((__m256i *)(out + half * TILE_LEN), _mm256_permute2x128_si256(lo, hi, 0x20));
+			_mm256_storeu_si256((__m256i *)(out + half * TILE_LEN + TILE), _mm256_permute2x128_si256(lo, hi, 0x31));
+		}
 #else
 	pairs16(out, x, at, ld_, terms, TILE, h);
 	pairs16(out + TILE_LEN, x, at + TILE, ld_, terms, TILE, h);

@@ -200,6 +200,37 @@ INLINE __m256 v_exp8(__m256 x) {
 }
 INLINE vf v_exp(vf x) { return v_of(v_exp8(x.a), v_exp8(x.b)); }
 INLINE vf v_exp_neg(vf x) { return v_exp(x); }
+
+// transpose8 turns 8 rows into 8 columns.
+INLINE void transpose8(__m256 r[8]) {
+	__m256 t[8];
+#pragma GCC unroll 2
+	for (int i = 0; i < 8; i += 4) {
+		const __m256 a = _mm256_unpacklo_ps(r[i], r[i + 1]), b = _mm256_unpackhi_ps(r[i], r[i + 1]);
+		const __m256 c = _mm256_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm256_unpackhi_ps(r[i + 2], r[i + 3]);
+		t[i] = _mm256_shuffle_ps(a, c, 0x44), t[i + 1] = _mm256_shuffle_ps(a, c, 0xee);
+		t[i + 2] = _mm256_shuffle_ps(b, d, 0x44), t[i + 3] = _mm256_shuffle_ps(b, d, 0xee);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		r[i] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x20);
+		r[i + 4] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x31);
+	}
+}
+INLINE void v_transpose(vf r[16]) {
+	__m256 a[8], b[8];
+	for (int half = 0; half < 2; half++) {
+#pragma GCC unroll 8
+		for (int i = 0; i < 8; i++) a[i] = r[i + 8 * half].a, b[i] = r[i + 8 * half].b;
+		transpose8(a), transpose8(b);
+#pragma GCC unroll 8
+		for (int i = 0; i < 8; i++) r[i + 8 * half] = v_of(a[i], b[i]);
+	}
+	for (int i = 0; i < 8; i++) { // the quarters off the diagonal change places
+		const __m256 t = r[i].b;
+		r[i].b = r[i + 8].a, r[i + 8].a = t;
+	}
+}
 INLINE vf v_keep(vf x, int n, vf rest) {
 	return v_of(_mm256_blendv_ps(rest.a, x.a, _mm256_castsi256_ps(v_mask8(n))),
 		_mm256_blendv_ps(rest.b, x.b, _mm256_castsi256_ps(v_mask8(n - 8))));
@@ -293,7 +324,9 @@ INLINE float v_largest(vf a) {
 		for (int i = 0; i < s; i++) t[i] = t[i] > t[i + s] ? t[i] : t[i + s];
 	return t[0];
 }
+#endif
 
+#if defined(LEVEL_PORTABLE)
 INLINE void v_transpose(vf r[LANES]) {
 	float t[LANES][LANES], u[LANES];
 	for (int i = 0; i < LANES; i++) v_store(t[i], r[i]);
