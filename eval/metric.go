@@ -96,7 +96,7 @@ func textMetrics() []Definition {
 			func(t *Texts) float64 { return float64(t.CorrectClusters) }),
 		define("two_correct_clusters", "share", Up,
 			"1 if the correct samples fall into at least two groups of similar texts, else 0",
-			func(t *Texts) float64 { return indicator(t.CorrectClusters >= 2) }))
+			func(t *Texts) float64 { return stat.Indicator(t.CorrectClusters >= 2) }))
 }
 
 // voted adapts a value of the vote to Definition.Value.
@@ -128,7 +128,7 @@ func countingMetrics() []Definition {
 			func(it Item) (float64, bool) { return float64(it.DistinctCorrect), it.DistinctCorrect > 0 }),
 		define("solved_two_ways", "share", Up,
 			"1 if there are at least two different correct answers, else 0",
-			graded(func(it Item) float64 { return indicator(it.DistinctCorrect >= 2) })),
+			graded(func(it Item) float64 { return stat.Indicator(it.DistinctCorrect >= 2) })),
 		define("distinct_answers", "answers", Neutral,
 			"different answers, right or wrong, among the graded samples",
 			graded(func(it Item) float64 { return float64(it.DistinctAnswers) })),
@@ -194,11 +194,4 @@ func perGraded(sum func(Item) float64) func(Item) (float64, bool) {
 
 func perSample(sum func(Item) float64) func(Item) (float64, bool) {
 	return func(it Item) (float64, bool) { return sum(it) / float64(max(1, it.Samples)), it.Samples > 0 }
-}
-
-func indicator(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -25,7 +25,7 @@ func nameArms(arms []*arm) string {
 	}
 	cut := make([]string, len(short))
 	for i, name := range short {
-		cut[i] = cutMiddle(name, longestLabel)
+		cut[i] = CutMiddle(name, longestLabel)
 	}
 	if distinct(cut) && !slices.Equal(cut, short) {
 		short = cut
@@ -41,8 +41,8 @@ func distinct(names []string) bool {
 	return len(slices.Compact(slices.Sorted(slices.Values(names)))) == len(names)
 }
 
-// cutMiddle shortens a name to most letters. Ends of names tell arms apart.
-func cutMiddle(name string, most int) string {
+// CutMiddle shortens a name to most letters. Ends of names tell arms apart.
+func CutMiddle(name string, most int) string {
 	runes := []rune(name)
 	if len(runes) <= most {
 		return name

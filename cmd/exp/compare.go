@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,7 +275,7 @@ func refusalText(e *compare.NotComparableError, l term.Layout) string {
 	t.Columns = append(t.Columns, term.Column{Title: "class"}, term.Column{})
 	var hidden map[string]int
 	t.Rows, hidden = refusalRows(e)
-	for _, block := range sortedNames(hidden) {
+	for _, block := range slices.Sorted(maps.Keys(hidden)) {
 		row := []term.Cell{{Text: fmt.Sprintf("%s.* (%d keys)", block, hidden[block])}}
 		for range e.Arms {
 			row = append(row, term.Cell{Text: "…"})
@@ -345,13 +346,4 @@ func refusalHelp(e *compare.NotComparableError) []string {
 			"every output says so")
 	}
 	return list
-}
-
-func sortedNames(m map[string]int) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

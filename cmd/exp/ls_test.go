@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
 )
@@ -265,11 +266,11 @@ func TestAge(t *testing.T) {
 	tests := map[time.Duration]string{0: "0s", -time.Hour: "0s", 59 * time.Second: "59s", 60 * time.Second: "1m", 59*time.Minute + 59*time.Second: "59m",
 		3 * time.Hour: "3h", 24 * time.Hour: "1d", 1000 * time.Hour: "41d"}
 	for d, want := range tests {
-		if got := age(fixtureNow, fixtureNow.Add(-d)); got != want {
+		if got := quantity.Ago(fixtureNow, fixtureNow.Add(-d)); got != want {
 			t.Errorf("age of %v: %q, want %q", d, got, want)
 		}
 	}
-	if got := age(fixtureNow, time.Time{}); got != "" {
+	if got := quantity.Ago(fixtureNow, time.Time{}); got != "" {
 		t.Errorf("age of nothing: %q", got)
 	}
 }

@@ -53,7 +53,7 @@ func (a *app) groupTable(q lsQuery, l *query.List) cli.Table {
 		}
 		var wall time.Duration
 		for i := range g {
-			d, _ := took(now, &g[i]).(time.Duration)
+			d, _ := g[i].Took(now)
 			wall += d
 		}
 		t.Rows = append(t.Rows, append(row, newest.Created, wall))
@@ -65,7 +65,7 @@ func (a *app) groupColumns(by *namedField, results []string) []cli.Column {
 	created := cli.Column{Key: "created", Title: "age"}
 	now := a.Clock.Now()
 	if a.Out.Format != cli.FormatWide && a.Out.ForPeople() {
-		created.Text = func(v any) string { t, _ := v.(time.Time); return age(now, t) }
+		created.Text = func(v any) string { t, _ := v.(time.Time); return quantity.Ago(now, t) }
 	} else {
 		created.Title = ""
 	}

@@ -12,6 +12,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/explain"
 	"exp/harness/plan"
@@ -69,7 +70,7 @@ func because(e *explain.Stage) string {
 		}
 		list = append(list, text)
 	}
-	return fmt.Sprintf("unlike run %s: %s", e.Nearest.Run.Short(), term.Clean(firstOf(list, 3)))
+	return fmt.Sprintf("unlike run %s: %s", e.Nearest.Run.Short(), term.Clean(quantity.AtMost(list, 3)))
 }
 
 // withAlgo puts the algorithm, if any, after a name; evaluations have none.
@@ -78,14 +79,6 @@ func withAlgo(name, algo string) string {
 		return name
 	}
 	return name + "  " + algo
-}
-
-// firstOf joins names, at most n of them.
-func firstOf(names []string, n int) string {
-	if len(names) <= n {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }
 
 func writePlans(w io.Writer, list []preview.Run) error {

@@ -13,6 +13,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/experiments/keep"
+	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
 )
@@ -99,7 +100,7 @@ func (a *app) deletedCandidates(ctx context.Context, w cli.Word) (list []cli.Can
 		return nil
 	}
 	for _, r := range runs {
-		about := fmt.Sprintf("%s#%d, deleted %s ago", r.Name, r.Seed, age(a.Clock.Now(), r.Deleted))
+		about := fmt.Sprintf("%s#%d, deleted %s ago", r.Name, r.Seed, quantity.Ago(a.Clock.Now(), r.Deleted))
 		list = append(list, cli.Candidate{Text: r.RID.Short(), Note: about})
 	}
 	return list

@@ -108,7 +108,7 @@ func runCandidates(ctx context.Context, db *store.DB, text string, single bool, 
 		return nil
 	}
 	about := func(r *store.Run) string {
-		return fmt.Sprintf("%s, seed %d, %s, %s ago", r.Algo, r.Seed, db.StatusNow(r), age(now, r.Created))
+		return fmt.Sprintf("%s, seed %d, %s, %s ago", r.Algo, r.Seed, db.StatusNow(r), quantity.Ago(now, r.Created))
 	}
 	newest := &runs[0]
 	list := []cli.Candidate{{Text: "@last", Note: newest.Name + ", " + about(newest)}}
@@ -172,12 +172,4 @@ func idCandidates(ctx context.Context, db *store.DB, text string, about func(*st
 		list = append(list, cli.Candidate{Text: runs[i].RID.Short(), Note: runs[i].Name + ", " + about(&runs[i])})
 	}
 	return list
-}
-
-// age is how long ago something was; empty for no time.
-func age(now, t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return quantity.Age(now.Sub(t))
 }

@@ -156,7 +156,7 @@ func (a *app) timeColumns() []runColumn {
 	now := a.Clock.Now()
 	created := cli.Column{Key: "created", Title: "age"}
 	if a.Out.Format == cli.FormatTable || a.Out.Format == cli.FormatMD {
-		created.Text = func(v any) string { t, _ := v.(time.Time); return age(now, t) }
+		created.Text = func(v any) string { t, _ := v.(time.Time); return quantity.Ago(now, t) }
 	}
 	if a.Out.Format == cli.FormatWide {
 		created.Title = "created"
@@ -179,13 +179,9 @@ func timeOrNil(t time.Time) any {
 	return t
 }
 
-// took is the duration of all attempts of a run; of a running first attempt, so far.
 func took(now time.Time, r *store.Run) any {
-	switch {
-	case r.WallS > 0:
-		return quantity.Seconds(r.WallS)
-	case r.Status == store.Running && !r.Started.IsZero():
-		return now.Sub(r.Started)
+	if d, known := r.Took(now); known {
+		return d
 	}
 	return nil
 }

@@ -189,16 +189,9 @@ func (o *objective) table(trials []*sweep.Trial) cli.Table {
 		first := tr.Runs[0]
 		row := []any{i + 1, first.RID.Short(), first.Name, string(tr.Status()), query.Seeds(tr.Runs)}
 		row = append(row, tr.Drawn...)
-		t.Rows = append(t.Rows, append(row, orNil(tr.Value), orNil(tr.Lo), orNil(tr.Hi)))
+		t.Rows = append(t.Rows, append(row, numberOrNil(tr.Value), numberOrNil(tr.Lo), numberOrNil(tr.Hi)))
 	}
 	return t
-}
-
-func orNil(v float64) any {
-	if math.IsNaN(v) {
-		return nil
-	}
-	return v
 }
 
 // say explains the intervals and warns of reading too much into the first row.

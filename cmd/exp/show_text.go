@@ -147,8 +147,8 @@ func (p *showPage) stepsText() string {
 
 func (p *showPage) timeText() string {
 	s := p.s
-	text := p.Out.LocalTime(s.Created) + " (" + age(p.now, s.Created) + " ago)"
-	if d, ok := took(p.now, &s.Row).(time.Duration); ok {
+	text := p.Out.LocalTime(s.Created) + " (" + quantity.Ago(p.now, s.Created) + " ago)"
+	if d, known := s.Row.Took(p.now); known {
 		text += ", took " + quantity.Duration(d)
 	}
 	if n := len(s.Attempts); n > 1 {

@@ -10,6 +10,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/plan"
 	"exp/harness/replan"
@@ -228,7 +229,7 @@ func (p *showPage) verificationText() string {
 	if v.FromStep > 0 {
 		text += fmt.Sprintf(", steps %d–%d re-executed", v.FromStep, v.ToStep)
 	}
-	text += " (" + age(p.now, v.Time) + " ago)"
+	text += " (" + quantity.Ago(p.now, v.Time) + " ago)"
 	var wrong []string
 	var detail harness.Verification
 	if json.Unmarshal(v.Raw, &detail) == nil {
@@ -237,7 +238,7 @@ func (p *showPage) verificationText() string {
 		}
 	}
 	if len(wrong) > 0 {
-		text += ": " + firstOf(wrong, 4)
+		text += ": " + quantity.AtMost(wrong, 4)
 	}
 	if len(list) > 1 {
 		text += fmt.Sprintf("; %d verifications", len(list))

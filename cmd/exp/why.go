@@ -12,6 +12,7 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/explain"
 )
@@ -136,5 +137,5 @@ func (p *whyPage) verdict(s explain.Stage) string {
 	slices.SortFunc(kinds, cmp.Compare)
 	return fmt.Sprintf("executed: different %s than in the nearest earlier run, %s (%s), %s ago",
 		strings.Join(slices.Compact(kinds), ", "), s.Nearest.Run.Short(), term.Clean(s.Nearest.Name),
-		age(p.now, s.Nearest.Started))
+		quantity.Ago(p.now, s.Nearest.Started))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"exp/eval/rows"
+	"exp/eval/stat"
 	"exp/train/rollout"
 )
 
@@ -96,7 +97,7 @@ func TestRoundTrip(t *testing.T) {
 		return func(r *Response) {
 			r.Scores = map[string]float64{}
 			for _, n := range names {
-				r.Scores[n] = pass(r.Sample == 0)
+				r.Scores[n] = stat.Indicator(r.Sample == 0)
 			}
 		}
 	}

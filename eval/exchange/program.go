@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"exp/eval/rows"
+	"exp/eval/stat"
 )
 
 // readHumanEval reads a line of samples or results: solution, a whole program, or else completion, which
@@ -54,25 +55,18 @@ func readEvalPlus(r rows.Row, f *File) error {
 			if err != nil {
 				return err
 			}
-			scores := map[string]float64{"base": pass(base == "pass")}
+			scores := map[string]float64{"base": stat.Indicator(base == "pass")}
 			if x.Has("plus_status") {
 				plus, err := x.Text("plus_status")
 				if err != nil {
 					return err
 				}
-				scores["plus"] = pass(base == "pass" && plus == "pass")
+				scores["plus"] = stat.Indicator(base == "pass" && plus == "pass")
 			}
 			f.Responses = append(f.Responses, Response{Item: task, Text: text, Scores: scores, Where: x.Where})
 		}
 	}
 	return nil
-}
-
-func pass(ok bool) float64 {
-	if ok {
-		return 1
-	}
-	return 0
 }
 
 // readLiveCodeBench reads an item of LiveCodeBench's output, with whole responses in output_list and
@@ -105,7 +99,7 @@ func readLiveCodeBench(r rows.Row, f *File) error {
 			if !isBool {
 				return r.Errorf("graded_list", "verdict %d is not a bool", k+1)
 			}
-			out.Scores = map[string]float64{"graded": pass(ok)}
+			out.Scores = map[string]float64{"graded": stat.Indicator(ok)}
 		}
 		f.Responses = append(f.Responses, out)
 	}

@@ -29,15 +29,16 @@ func MajorityVote(answers []string, correct []bool) Vote {
 			continue
 		}
 		if winners++; winners == 1 {
-			v.Value = indicator(correct[i])
+			v.Value = Indicator(correct[i])
 		}
 		votes[a] = 0 // counted
 	}
-	v.Tied = indicator(winners > 1)
+	v.Tied = Indicator(winners > 1)
 	return v
 }
 
-func indicator(b bool) float64 {
+// Indicator is 1 for true and 0 for false.
+func Indicator(b bool) float64 {
 	if b {
 		return 1
 	}

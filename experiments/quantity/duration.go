@@ -45,6 +45,14 @@ func Age(d time.Duration) string {
 	return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + "d"
 }
 
+// Ago formats how long ago t was; "" for no time.
+func Ago(now, t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return Age(now.Sub(t))
+}
+
 func coarse(d time.Duration) string {
 	s := int64(d.Round(time.Second) / time.Second)
 	switch {

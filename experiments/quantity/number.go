@@ -10,8 +10,10 @@
 package quantity
 
 import (
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Fixed formats v with the given number of digits after the point. A value that rounds to
@@ -135,4 +137,12 @@ func isZero(s string) bool {
 		}
 	}
 	return true
+}
+
+// AtMost joins at most n names, and counts the others.
+func AtMost(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }

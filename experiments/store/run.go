@@ -75,6 +75,17 @@ type Headline struct {
 	Value float64 // NaN if not there yet
 }
 
+// Took returns the duration of all attempts; of a running first attempt, so far.
+func (r *Run) Took(now time.Time) (d time.Duration, known bool) {
+	switch {
+	case r.WallS > 0:
+		return time.Duration(r.WallS * float64(time.Second)), true
+	case r.Status == Running && !r.Started.IsZero():
+		return now.Sub(r.Started), true
+	}
+	return 0, false
+}
+
 // EnsureRun returns the run with n's rid and creates it if needed; created reports
 // whether it did. An existing run stays unchanged, but a deleted one is restored.
 func (db *DB) EnsureRun(ctx context.Context, n NewRun) (run Run, created bool, err error) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"exp/experiments/quantity"
 )
 
 // Cache is a folder of repositories in the layout that the package comment shows. Its methods do
@@ -67,13 +69,14 @@ type MissingError struct {
 
 func (e *MissingError) Error() string {
 	text := fmt.Sprintf("%s is not in the cache %s", e.Ref, e.Cache)
+	lacks := quantity.AtMost(e.Lacks, 3)
 	switch {
 	case e.Cache == "":
 		text = fmt.Sprintf("%s: no cache is known: set HF_HUB_CACHE or HF_HOME", e.Ref)
 	case e.Never:
-		text = fmt.Sprintf("%s: commit %.12s of the repository has no %s", e.Ref, e.Commit, atMost(e.Lacks, 3))
+		text = fmt.Sprintf("%s: commit %.12s of the repository has no %s", e.Ref, e.Commit, lacks)
 	case e.Commit != "":
-		text = fmt.Sprintf("%s: commit %.12s in the cache %s lacks %s", e.Ref, e.Commit, e.Cache, atMost(e.Lacks, 3))
+		text = fmt.Sprintf("%s: commit %.12s in the cache %s lacks %s", e.Ref, e.Commit, e.Cache, lacks)
 	}
 	return text
 }
@@ -88,14 +91,6 @@ func (e *MissingError) Hint() string {
 
 // ExitCode is the code for a missing resource.
 func (e *MissingError) ExitCode() int { return exitResource }
-
-// atMost joins at most n names.
-func atMost(names []string, n int) string {
-	if len(names) <= n {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
-}
 
 // Found is a reference that is in the cache.
 type Found struct {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"exp/experiments/quantity"
 )
 
 // Request says what to fetch.
@@ -80,7 +82,7 @@ func nothing(r Request, all []entry, asked string) error {
 	for i := range all {
 		names[i] = all[i].Path
 	}
-	e.Advice = "it has " + atMost(names, 12) + "; name files with --include"
+	e.Advice = "it has " + quantity.AtMost(names, 12) + "; name files with --include"
 	if len(names) == 0 {
 		e.Advice = "it is empty"
 	}

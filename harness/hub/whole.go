@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/train/checkpoint"
 )
 
@@ -65,7 +66,7 @@ func (e *AmbiguousError) Error() string {
 	if len(e.Files) == 0 {
 		return fmt.Sprintf("%s: its part in the cache has no .parquet or .jsonl file", e.Ref)
 	}
-	return fmt.Sprintf("%s: the data set has %d files: %s", e.Ref, len(e.Files), atMost(e.Files, 6))
+	return fmt.Sprintf("%s: the data set has %d files: %s", e.Ref, len(e.Files), quantity.AtMost(e.Files, 6))
 }
 
 // Hint shows the form of a reference to one of them.

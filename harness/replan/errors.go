@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 )
 
 // NumericsError says that this machine computes in a different numerics class than the
@@ -39,7 +40,7 @@ func (e *SourcesError) Error() string {
 	text := fmt.Sprintf("run %s was made by other sources than this program's: of %s",
 		e.Run.Short(), strings.Join(e.Kinds, ", "))
 	if len(e.Files) > 0 {
-		text += fmt.Sprintf(" (%s)", atMost(e.Files, 6))
+		text += fmt.Sprintf(" (%s)", quantity.AtMost(e.Files, 6))
 	}
 	return text
 }

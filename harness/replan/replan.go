@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -235,12 +234,4 @@ func HasWeights(ctx context.Context, db *store.DB, run store.Run) (bool, error) 
 		made := s.Kind == string(config.Merge) || !trains && s.Kind == string(config.EvalGen)
 		return made && slices.Contains([]store.Status{store.Done, store.Cached, store.Repeated}, s.Status)
 	}), nil
-}
-
-// atMost joins at most n names.
-func atMost(names []string, n int) string {
-	if len(names) <= n {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }

@@ -82,7 +82,7 @@ func (s *Server) groupRow(q runsQuery, g query.Group, results []string) runRow {
 		}
 		row.Cells = append(row.Cells, cell{text, true})
 	}
-	row.Cells = append(row.Cells, cell{ageText(s.clock(), newest.Created), true})
+	row.Cells = append(row.Cells, cell{quantity.Ago(s.clock(), newest.Created), true})
 	row.Also = []option{{Text: "curves", Link: href("/curves", url.Values{"sel": {sel}})}}
 	return row
 }

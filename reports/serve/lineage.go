@@ -14,6 +14,7 @@ import (
 	"exp/experiments/lineage"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
+	"exp/reports"
 )
 
 // lineageBody is the data of lineage.tmpl.
@@ -186,7 +187,7 @@ func runNames(s *lineage.Stage, names map[ident.Digest]string) string {
 func nodeOf(d ident.Digest, g *lineage.Graph, own map[ident.Digest]bool, names map[ident.Digest]string) node {
 	n := node{W: nodeWidth, H: nodeHeight}
 	if s := g.Stages[d]; s != nil {
-		n.Class, n.Title, n.Sub = "stage", s.Name(), shortened(runNames(s, names), 22)
+		n.Class, n.Title, n.Sub = "stage", s.Name(), reports.CutMiddle(runNames(s, names), 22)
 		n.About = fmt.Sprintf("%s of %s, stage %s, %s", s.Name(), runNames(s, names), s.SID.Short(), s.Status)
 		if own[d] {
 			n.Class += " own"
@@ -197,7 +198,7 @@ func nodeOf(d ident.Digest, g *lineage.Graph, own map[ident.Digest]bool, names m
 		return n
 	}
 	b := g.Blobs[d]
-	n.Class, n.Title, n.Sub = "blob", shortened(b.Role, 20), b.Digest.Short()
+	n.Class, n.Title, n.Sub = "blob", reports.CutMiddle(b.Role, 20), b.Digest.Short()
 	if b.Size > 0 {
 		n.Sub += ", " + quantity.Bytes(b.Size)
 	}
@@ -208,16 +209,6 @@ func nodeOf(d ident.Digest, g *lineage.Graph, own map[ident.Digest]bool, names m
 	}
 	n.Link = "/run/" + b.Digest.String()[:16] + "/lineage"
 	return n
-}
-
-// shortened cuts a text in the middle.
-func shortened(text string, most int) string {
-	r := []rune(text)
-	if len(r) <= most {
-		return text
-	}
-	half := (most - 1) / 2
-	return string(r[:most-1-half]) + "…" + string(r[len(r)-half:])
 }
 
 // layers puts each node one column after the last of its sources, and orders a column by

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
 )
@@ -56,7 +57,7 @@ func (s *Server) parse(tree fs.FS) (*template.Template, error) {
 		"asset": func(name string) string { return "/assets/" + name + "?v=" + s.files[name].tag },
 		"clock": clockText,
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"age":   func(t time.Time) string { return ageText(s.clock(), t) },
+		"age":   func(t time.Time) string { return quantity.Ago(s.clock(), t) },
 	})
 	return t.ParseFS(tree, "assets/*.tmpl")
 }

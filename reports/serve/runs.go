@@ -257,7 +257,7 @@ func (s *Server) runRows(ctx context.Context, body *runsBody, q runsQuery, l *qu
 			_, number := l.Values[i][k].(float64)
 			row.Cells = append(row.Cells, cell{fieldText(l.Values[i][k]), number})
 		}
-		row.Cells = append(row.Cells, cell{ageText(now, r.Created), true}, cell{tookText(now, r), true})
+		row.Cells = append(row.Cells, cell{quantity.Ago(now, r.Created), true}, cell{tookText(now, r), true})
 		tags, _ := l.Values[i][len(q.cols)].([]any)
 		for _, t := range tags {
 			text, _ := t.(string)

@@ -48,20 +48,9 @@ func numberText(v any, digits int) string {
 	return ""
 }
 
-func ageText(now, t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return quantity.Age(now.Sub(t))
-}
-
-// tookText is the duration of all attempts of a run; of a running first attempt, so far.
 func tookText(now time.Time, r *store.Run) string {
-	switch {
-	case r.WallS > 0:
-		return quantity.Duration(quantity.Seconds(r.WallS))
-	case r.Status == store.Running && !r.Started.IsZero():
-		return quantity.Duration(now.Sub(r.Started))
+	if d, known := r.Took(now); known {
+		return quantity.Duration(d)
 	}
 	return ""
 }

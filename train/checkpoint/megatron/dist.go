@@ -2,6 +2,7 @@ package megatron
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (c *Checkpoint) readDistributed(dir string) (*ranks, error) {
 	}
 	all := map[string]extent.Tensor{}
 	limit := int(min(few+c.bytes/64, maxSlices))
-	for _, name := range sortedNames(tensors) {
+	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		if err := tensors[name].unstack(name, limit, all); err != nil {
 			return nil, fault.Corrupt(path, name, "%v", err)
 		}
@@ -70,15 +71,6 @@ func (c *Checkpoint) readDistributed(dir string) (*ranks, error) {
 	r.chunks = map[Rank][]map[string]extent.Tensor{{}: {all}}
 	r.count()
 	return r, nil
-}
-
-func sortedNames(m map[string]*stacked) []string {
-	var list []string
-	for name := range m {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // commonArgs reads the arguments; nil if there are none.
@@ -138,7 +130,7 @@ func (c *Checkpoint) stacks(dir, path string, root torchfile.Node, limit int) (m
 		}
 	}
 	files := map[string]*os.File{}
-	for _, name := range sortedNames(list) {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
 		t := list[name]
 		for i := range t.chunks {
 			place, ok := where[name+fmt.Sprint(t.chunks[i].offsets)]
