@@ -39,7 +39,7 @@ func jobsCommand(a *app) *cli.Command {
 		ArgsUsage: "SPOOL",
 		Description: "Lists each job with its number, its state, the node, how often it was restarted, its step " +
 			"and the last checkpoint that it published. The state is Slurm's while the job waits or runs, then " +
-			"what the job said last. A job is lost if it did not end and Slurm does not know it any more: the " +
+			"what the job said last. A job is lost if it did not end and Slurm no longer knows it: the " +
 			"same exp run submits it again. -o wide gives reasons.",
 		UsageText: "exp jobs /shared/spool # once\nexp jobs /shared/spool --json # for a script",
 		Action: cli.WithArgs(1, 1, func(c *cli.Context, args []string) error {

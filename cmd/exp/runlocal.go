@@ -188,8 +188,8 @@ const (
 	shownSeconds = 1
 )
 
-// hears returns what shows the progress of a process: a line for each stage that took a
-// while, and one for its steps now and then.
+// hears returns a function that shows the progress of a process: a line for each stage that
+// took a while, and one for its steps now and then.
 func (s *localStudy) hears(i int) func(cluster.Event) {
 	j := &s.jobs[i]
 	last := time.Now()

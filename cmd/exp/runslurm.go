@@ -114,7 +114,7 @@ func (s *spoolStudy) submitMissing(missing []*plan.Run) ([]string, error) {
 	return numbers, err
 }
 
-// wait waits until Slurm has none of the runs any more, and collects them.
+// wait waits until Slurm has no more jobs of the study, and collects them.
 func (s *spoolStudy) wait() error {
 	ctx := s.c.Context
 	s.Note("waiting for the jobs; Ctrl-C only ends the waiting")

@@ -50,7 +50,7 @@ func (a *app) openSpoolStudy(c *cli.Context, configs []*config.Resolved, seeds [
 }
 
 // spoolOf returns the spool for an engine of --on, and checks that jobs will find their files. Hosts have
-// files of their own, and their spool is a part of the store that nobody else sees.
+// files of their own, and their spool is a folder of the store.
 func (a *app) spoolOf(engine string, configs []*config.Resolved) (cluster.Spool, error) {
 	if hostsOf(engine) != nil {
 		store, _, err := a.FindStore()

@@ -26,7 +26,7 @@ type Attempt struct {
 	// Uncounted says that the batch system does not tell the restarts: the state counts them.
 	Uncounted bool
 	Log       io.Writer
-	Progress  func(Event) // hears of the program's progress; may be nil
+	Progress  func(Event) // receives the program's progress; may be nil
 	// Requeue puts the job back into the queue; the batch system then ends this process.
 	// It is nil where nothing starts a job again.
 	Requeue func() error
@@ -54,10 +54,10 @@ const (
 // Outcome says how an attempt ended.
 type Outcome struct {
 	Code    int  // for the batch system
-	Waiting bool // the job is in the queue again: wait to be ended, for one that exits is not started again
+	Waiting bool // the job is queued again: wait to be killed, since Slurm does not restart a job that exits
 }
 
-// heartbeat is the longest time that a running job says nothing.
+// heartbeat is the longest time between two writes of a running job's state.
 const heartbeat = time.Minute
 
 // publishPause is the time between two looks for a new checkpoint.

@@ -18,7 +18,7 @@ type Collected struct {
 	Left    int // not done yet
 }
 
-// Waiting is a run that is done, and the run that it waits for: none if the store has begun it.
+// Waiting is a run that is done but not imported. It waits for another run, or the store has begun it.
 type Waiting struct {
 	Submitted
 	For   Submitted
@@ -148,7 +148,7 @@ func (c *collecting) add(j Submitted) (done bool, err error) {
 	if was, ok := c.tried[j.RID]; ok {
 		return was.done, was.err
 	}
-	c.tried[j.RID] = attempted{} // ends a circle of bundles
+	c.tried[j.RID] = attempted{} // breaks a cycle of bundles
 	done, err = c.tryAdd(j)
 	c.tried[j.RID] = attempted{done, err}
 	return done, err

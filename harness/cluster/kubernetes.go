@@ -73,10 +73,10 @@ func (k *Kubernetes) Manifest(i int) (string, error) {
 	return out.String(), err
 }
 
-// Looks of a pod at the state of a job that it needs.
+// How a pod polls the state of a job that it needs.
 const (
-	lookPause   = 5   // seconds between two
-	silentLooks = 720 // an hour: as many in a row at a running job that says nothing mean that it is gone
+	lookPause   = 5   // seconds between two polls
+	silentLooks = 720 // an hour of polls without news from a running job: it is gone
 )
 
 // waitFor returns the shell script that waits until a job is done. It exits with 2, which ends the

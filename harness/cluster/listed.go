@@ -57,7 +57,7 @@ func (s Spool) Jobs(ctx context.Context) ([]Listed, error) {
 	return list, nil
 }
 
-// fate says what became of a job that the batch system does not know any more.
+// fate says what became of a job that the batch system no longer knows.
 func (s Spool) fate(j Submitted, st State) string {
 	switch {
 	case st.Number != j.Number:
@@ -65,5 +65,5 @@ func (s Spool) fate(j Submitted, st State) string {
 	case st.Text != "":
 		return st.Text
 	}
-	return fmt.Sprintf("ended on %s without a word", st.Host)
+	return fmt.Sprintf("ended on %s without saying why", st.Host)
 }

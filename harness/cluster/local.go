@@ -15,10 +15,10 @@ type Executor interface {
 // Local executes jobs as children of this process, several at a time.
 type Local struct {
 	Jobs  []Job
-	Slots int // as many jobs run at once
-	// Executor makes what executes job i in a slot.
+	Slots int // how many jobs run at once
+	// Executor returns the executor of job i in a slot.
 	Executor func(i, slot int) Executor
-	// Started and Ended hear of each job; they are called one at a time.
+	// Started and Ended are called for each job, one call at a time.
 	Started func(i int)
 	Ended   func(i int, e End)
 	// Failed reports whether an unsuccessful end is a failure.

@@ -30,7 +30,7 @@ func NewAttempt(list string, i int, program string, log io.Writer, getenv func(s
 	return a, nil
 }
 
-// onSlurm makes an attempt one of Slurm's: it can queue its job again.
+// onSlurm lets an attempt put its job back into Slurm's queue.
 func (a *Attempt) onSlurm(getenv func(string) string) {
 	a.Restarts, _ = strconv.Atoi(getenv("SLURM_RESTART_COUNT")) // unset at the first start
 	a.Store = cmp.Or(a.Store, getenv("SLURM_TMPDIR"))           // else TMPDIR or /tmp
@@ -55,7 +55,7 @@ func (a *Attempt) FollowSSH(ctx context.Context, in io.Reader) context.Context {
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // else it would die without saving
 	enc := json.NewEncoder(a.Log)
-	a.Progress = func(e Event) { _ = enc.Encode(e) } // nobody may listen any more
+	a.Progress = func(e Event) { _ = enc.Encode(e) } // the listener may be gone
 	stop, lost := context.WithCancel(ctx)
 	go func() {
 		_, _ = io.Copy(io.Discard, in)

@@ -44,8 +44,7 @@ type Process struct {
 	CPUs    []int       // processors that it may use; none: all that this process may use
 	Heard   func(Event) // called for each line of progress
 	Log     io.Writer   // receives its other output; may be nil
-	// AskByInput asks the process to stop by the end of its standard input instead of a
-	// signal, which would end ssh.
+	// AskByInput closes the standard input to stop the process; a signal would end ssh.
 	AskByInput bool
 }
 

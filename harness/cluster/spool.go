@@ -110,7 +110,7 @@ type State struct {
 	Time       time.Time    `json:"time"`
 }
 
-// restarts returns how often a job was started and ended by itself, from the state that its last
+// restarts returns how often the job was started and ended on its own, from the state that its last
 // attempt left. An attempt that saved because it was asked to stop does not count.
 func (s State) restarts(number string) int {
 	switch {
@@ -126,10 +126,10 @@ func (s State) restarts(number string) int {
 type Stop struct {
 	Stages int `json:"stages"` // that were done
 	Step   int `json:"step"`   // of the next stage
-	Idle   int `json:"idle"`   // stops in a row that came no further
+	Idle   int `json:"idle"`   // stops in a row without progress
 }
 
-// next returns the stop after s of a job that got so far.
+// next returns the stop that follows s, given how far the job got.
 func (s Stop) next(stages, step int) Stop {
 	if stages > s.Stages || stages == s.Stages && step > s.Step {
 		return Stop{Stages: stages, Step: step}

@@ -200,7 +200,7 @@ func (s *Study) lookInSpool(at *Standing, known []Submitted, states map[string]s
 // waitPause is the time between two looks at the jobs.
 const waitPause = 2 * time.Second
 
-// Wait waits until Slurm has no job of the study any more.
+// Wait waits until Slurm has no more jobs of the study.
 func (s *Study) Wait(ctx context.Context) error {
 	for {
 		left, err := s.left(ctx)

@@ -29,7 +29,7 @@ func withSqueue(t *testing.T, jobs string) {
 }
 
 // smokeStudy plans seeds 0 to 5 of the smoke run, seed 1 twice. All but the last two were submitted: job
-// 7_0 is with Slurm, 7_1 is done, 7_2 ended without a word, 7_3 never started.
+// 7_0 is with Slurm, 7_1 is done, 7_2 ended without saying why, 7_3 never started.
 func smokeStudy(t *testing.T) *Study {
 	t.Helper()
 	r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml"})
@@ -116,7 +116,7 @@ func TestStudy(t *testing.T) {
 		t.Errorf("%d jobs are left, %v; want 1", left, err)
 	}
 	never := "never started: it was cancelled, a job that it needs failed, or its node does not see " + s.Spool.Dir
-	const silent = "ended on node1 without a word"
+	const silent = "ended on node1 without saying why"
 	listed := map[string]string{}
 	jobs, err := s.Spool.Jobs(ctx)
 	for _, l := range jobs {

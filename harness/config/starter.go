@@ -96,7 +96,7 @@ func taskSizes() map[string][2]int {
 		"functions": {48, 40}, "math": {512, 512}, "code": {1024, 512}}
 }
 
-// taskBlocks are what recipes say about a task.
+// taskBlocks are the blocks of a recipe that describe its task.
 func taskBlocks() map[string]string {
 	return map[string]string{
 		"countdown": `

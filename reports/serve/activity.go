@@ -25,7 +25,7 @@ var activityPhases = map[string][2]string{
 	"validation":    {"validating", "completions"},
 }
 
-// activityShown is what a run is doing, as its page shows it.
+// activityShown describes a run's current work for its page.
 type activityShown struct {
 	Text  string `json:"text"`
 	Done  int64  `json:"done"`

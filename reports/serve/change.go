@@ -44,7 +44,7 @@ func (c *changes) listen() (ch chan struct{}, leave func()) {
 	}
 }
 
-// heartbeat is how often an open page hears that the server lives: ages go on, and a run
+// heartbeat is how often the server tells an open page that it is alive: ages go on, and a run
 // that was killed changes its status without writing.
 const heartbeat = 20 * time.Second
 

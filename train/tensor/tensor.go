@@ -56,7 +56,7 @@ type Backend struct {
 	vocab int // tokens of the last cut embedding
 }
 
-// use is what a room is for.
+// use is the purpose of a room.
 type use struct {
 	what string
 	t    kernels.DType

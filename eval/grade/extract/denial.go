@@ -117,14 +117,15 @@ var denyingLabel = regexp.MustCompile(`(?i)(?:^|[.!?] )[^0-9:.$]*\b(?:not (?:the
 	`never|wrong|incorrect|` +
 	`false|rejected|excluded|impossible): *\**[-−$\\(0-9]|(?:^|[.!?] )[^0-9:.$]*\b(?:negative|minus): *\**[$\\(]*[0-9]`)
 
-// hasDenyingLabel reports whether the last sentence begins with such a label, or gives something else of the answer.
+// hasDenyingLabel reports whether the last sentence begins with such a label, or gives a quantity derived from the
+// answer.
 func hasDenyingLabel(s string) bool {
 	end := tail(s, maxStatement)
 	return strings.Contains(s, "nswer") && aboutAnswer.MatchString(lastSentence(end)) ||
 		strings.Contains(s, ":") && denyingLabel.MatchString(end) && denyingLabel.MatchString(lastSentence(end))
 }
 
-// somethingOf matches words that make something else of the answer after them.
+// somethingOf matches words that derive another quantity from the answer after them.
 const somethingOf = `\b(?:(?:opposite|negative|reciprocal|inverse|square|cube|root|double|triple|half|third|quarter|` +
 	`multiple|factor|part|digits?) of|twice|double|triple|half|thrice) (?:the|our|my) (?:final |correct )?`
 
@@ -216,7 +217,7 @@ func withoutOthers(before string) string {
 	return before[:m[0]] + before[m[3]:]
 }
 
-// isOpen reports whether the words around the last formula of a text deny it, or make something else of it.
+// isOpen reports whether the words around the last formula of a text deny it, or derive something else from it.
 func isOpen(s, formula string) bool {
 	k := strings.LastIndex(s, formula)
 	if k < 0 {
