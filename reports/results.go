@@ -242,8 +242,8 @@ func (s *source) intervalNote(suite *compare.Suite) string {
 		s.seedText(), level, over, unanimousNote(suite, ""))
 }
 
-// unanimousNote says which interval a share has that is 0 or 1 on every problem; empty if no
-// share of the suite with the prefix is.
+// unanimousNote explains the interval of a share that is 0 or 1 on every problem; empty if the
+// suite has no such share with the prefix.
 func unanimousNote(suite *compare.Suite, prefix string) string {
 	for _, m := range suite.Metrics {
 		for _, e := range m.Arms {

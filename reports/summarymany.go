@@ -13,8 +13,8 @@ import (
 // mostOpen is how many pairs without a shown difference get a sentence each: more are one sentence.
 const mostOpen = 6
 
-// openPairs says of many pairs that no difference is shown, how far the means of a pair are apart at
-// most, and what a difference would have to be.
+// openPairs sums up many pairs without a shown difference: the largest distance between two means,
+// and how large a detectable difference would be.
 func (s *source) openPairs(m *compare.Metric, open []compare.Pair) line {
 	digits := digitsOf(m)
 	value := func(v float64) string { return fixed(v, fine(v, digits)) }

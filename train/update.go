@@ -16,8 +16,8 @@ type scratch struct {
 	mini                          miniScores
 }
 
-// miniScores are what the rows of a mini-batch scored during its update. Ranks exchange
-// theirs; a rank alone does not fill it.
+// miniScores holds the scores of a mini-batch's rows during its update. Ranks exchange theirs; a
+// lone rank leaves it empty.
 type miniScores struct {
 	logProb, entropy, value []float32 // [N]
 	logZ                    []float32 // [B]

@@ -148,8 +148,8 @@ func (a *app) explainStop(ctx context.Context, err error) error {
 	return err
 }
 
-// again is the line that says how to continue: the command of this execution, without
-// --no-cache, which would start over.
+// again returns the line that says how to continue: this command without --no-cache, which would
+// start over.
 func (a *app) again() string {
 	words := slices.DeleteFunc(slices.Clone(a.Args), func(w string) bool { return w == "--no-cache" })
 	return "\n  to continue: " + strings.Join(quoteAll(words), " ")

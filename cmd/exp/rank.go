@@ -189,7 +189,7 @@ func (a *app) checkRanks(d *diagnosis) {
 	d.ok("launcher", "%s", text)
 }
 
-// enterRank is the program as a rank of a job; ok is false if it is none.
+// enterRank runs the program as a rank of a job; ok is false if no launcher started it.
 func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
 	if len(args) < 6 || args[1] != rankWord && args[1] != benchRankWord {
 		return 0, false

@@ -5,8 +5,8 @@ import (
 	"exp/kernels/ref"
 )
 
-// emulated is class "matrix/16x25" in plain loops on one thread: a machine without tensor cores
-// can compute a part of their run again.
+// emulated computes class "matrix/16x25" in plain loops on one thread, so that a machine without
+// tensor cores can repeat a part of their run.
 type emulated struct {
 	ref.Mixed
 	allocated, peak int64

@@ -94,7 +94,7 @@ func (s Sender) Send(ctx context.Context, n Notice) error {
 	return errors.Join(errs[:]...)
 }
 
-// mostSaid is how much of a program's complaint an error quotes, in bytes.
+// mostSaid is the most bytes of a program's output that an error quotes.
 const mostSaid = 400
 
 // start gives the notice to the program on stdin.

@@ -139,8 +139,7 @@ func (p *Prompter) toolsPlan() (n int, ignored bool) {
 	return len(list), p.template.ignores(&rollout.Problem{Prompt: "?"})
 }
 
-// withoutTools counts the problems that bring their own tools, and how many of their prompts do not
-// show the tools.
+// withoutTools counts the problems with tools of their own, and those whose prompts do not show them.
 func (p *Prompter) withoutTools(problems []rollout.Problem) (own, lost int) {
 	for i := range problems {
 		if len(problems[i].Tools) == 0 {

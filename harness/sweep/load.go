@@ -60,8 +60,8 @@ func same(a, b *config.Resolved) bool {
 	return true
 }
 
-// ofArms says of errors in an arm's own expressions that they are the flag's. The first given
-// expressions are the user's; after them, each second one only names a key for comparisons.
+// ofArms attributes errors in an arm's own expressions to the flag. The first given expressions are
+// the user's; of the rest, every second one only names a key for comparisons.
 func ofArms(err error, given int, flag string) error {
 	var list config.Errors
 	if !errors.As(err, &list) {

@@ -74,7 +74,7 @@ func (r Range) text(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// exact is the number of significant digits that hold any number.
+// exact is the number of significant digits that represent any number exactly.
 const exact = 17
 
 // exponent is the power of ten of the first digit.
@@ -101,7 +101,7 @@ func (r Range) draw(u float64) string {
 // clip keeps a rounding error within the range.
 func clip(v float64, r Range) float64 { return min(max(v, r.Low), r.High) }
 
-// drawn is how often a trial that was there already is drawn again.
+// drawn is how often Search redraws a trial that repeats an earlier one.
 const drawn = 200
 
 // Search draws n different arms. Trial i is the same whatever n is, so that a longer search repeats

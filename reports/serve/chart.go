@@ -105,7 +105,7 @@ func focused(order []string, arms []figure.Arm, better eval.Direction) (list []s
 	return list
 }
 
-// lastMean is where an arm's line ends: the mean over seeds.
+// lastMean returns the mean over seeds at the end of an arm's line.
 func lastMean(a figure.Arm) float64 {
 	var sum float64
 	for _, seed := range a.Seeds {

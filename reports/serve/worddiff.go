@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// wordSpan is a part of a text: words that another text shares, or only this one has.
+// wordSpan is a stretch of words that another text shares, or that only this text has.
 type wordSpan struct {
 	Text string
 	Own  bool

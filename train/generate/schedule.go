@@ -221,7 +221,7 @@ func (s *schedule) end(q *sequence, finish rollout.Finish) {
 	s.ended++
 }
 
-// cut takes n elements from room and allocates room for many completions at a time.
+// cut takes n elements off room. It allocates for many completions at a time.
 func cut[T any](room *[]T, n int) []T {
 	if len(*room) < n {
 		*room = make([]T, max(n, 4096))

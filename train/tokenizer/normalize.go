@@ -142,7 +142,7 @@ func (n replace) normalize(p stretch) (stretch, error) {
 	return p, err
 }
 
-// mostNormal is the most bytes that replacements may grow a text to.
+// mostNormal is the largest size in bytes to which replacements may grow a text.
 const mostNormal = 1 << 27
 
 // checkGrowth fails if a text of this many bytes would become too long.

@@ -55,7 +55,7 @@ type Options struct {
 // Special holds the special tokens of a tokenizer by name; "" if it has none.
 type Special struct {
 	BOS, EOS string
-	// Named has all under the names in Hugging Face's files: bos_token, eos_token,
+	// Named holds the special tokens by their names in Hugging Face's files: bos_token, eos_token,
 	// pad_token, unk_token, sep_token, cls_token, mask_token and others.
 	Named map[string]string
 	// Additional are the additional_special_tokens, which have no names.
