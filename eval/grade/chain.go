@@ -83,12 +83,15 @@ func (c *comparer) value(x *formula.Expr) (*formula.Expr, bool) {
 		}
 	}
 	last := x.Args[exact-1]
-	for _, a := range x.Args[:exact-1] {
+	for i, a := range x.Args[:exact-1] {
 		if isUnknown(a) {
 			if shareVariables(a, last) {
 				return nil, false
 			}
 			continue
+		}
+		if i > 0 && isUnknown(x.Args[0]) && len(formula.Variables(a)) > 0 && len(formula.Variables(last)) == 0 {
+			continue // C = 2πr = 6π
 		}
 		if !c.same(a, last).equal {
 			return nil, false

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"exp/eval/grade"
 )
@@ -30,6 +31,9 @@ var (
 	primeLatex   = regexp.MustCompile(`\\frac *(?:\{([^{}]*)\}|([^{}\\ ])) *(?:\{([^{}]*)\}|([^{}\\ ]))`)
 	primeSqrt    = regexp.MustCompile(`\\sqrt *(?:\{([^{}]*)\}|([^{}\\ ]))`)
 	primeCommand = regexp.MustCompile(`\\[a-zA-Z]+ *`)
+	primeGroup   = regexp.MustCompile(`([0-9]),([0-9]{3})($|[^0-9])`)
+	primeNamed   = regexp.MustCompile(`\\((?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|ln|log|exp|min|max|gcd)\b`)
+	primeDot     = regexp.MustCompile(`[a-z]\.(?:[^a-z]|$)`)
 )
 
 // Prime grades the last \boxed{…} of a response, as rllm's grade_answer_verl. A box in the gold answer is opened; a
@@ -115,22 +119,34 @@ func primeSymbolicText(s string) string {
 	s = primeMinus.ReplaceAllString(s, "-")
 	s = primeMixed.ReplaceAllString(s, "$1+$2")
 	s = pythonLower(strings.NewReplacer(" ", "", "{", "", "}", "").Replace(s))
-	if plain := strings.ReplaceAll(s, ",", ""); primeThousands(s) {
-		z, _ := new(big.Int).SetString(plain, 10)
-		s = z.String()
+	if z, ok := primeInteger(s); ok {
+		s = z
 	}
 	return s
 }
 
-// primeThousands reports whether s is an integer with commas before every third digit, or without commas.
-func primeThousands(s string) bool {
-	parts := strings.Split(strings.TrimPrefix(s, "-"), ",")
-	for i, p := range parts {
-		if p == "" || strings.Trim(p, "0123456789") != "" || i > 0 && len(p) != 3 || len(parts) > 1 && len(p) > 3 {
-			return false
-		}
+// primeInteger is _str_is_int and _str_to_int: an integer, perhaps with commas before every third digit or with .0.
+func primeInteger(s string) (string, bool) {
+	s = primeWithoutCommas(s)
+	if z, ok := new(big.Int).SetString(s, 10); ok && primeInt.MatchString(s) {
+		return z.String(), true
 	}
-	return true
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) || math.Abs(f-math.Round(f)) > 1e-7 || math.Abs(f) >= 1e18 {
+		return "", false
+	}
+	return strconv.FormatInt(int64(f), 10), true
+}
+
+// primeWithoutCommas is _strip_properly_formatted_commas.
+func primeWithoutCommas(s string) string {
+	for {
+		t := primeGroup.ReplaceAllString(s, "$1$2$3")
+		if t == s {
+			return s
+		}
+		s = t
+	}
 }
 
 // primeLatexText converts LaTeX to plain text as pylatexenc does, for the commands that occur in answers.
@@ -145,7 +161,8 @@ func primeLatexText(s string) string {
 		s = t
 	}
 	s = strings.NewReplacer("\\cdot", "*", "\\times", "*", "\\pi", "pi", "\\infty", "inf", "\\cup", "U", "\\left", "",
-		"\\right", "", "\\{", "", "\\}", "", "\\text", "", "\\le", "≤", "\\ge", "≥").Replace(s)
+		"\\right", "", "\\{", "", "\\}", "", "\\text", "", "\\leq", "≤", "\\geq", "≥", "\\le", "≤",
+		"\\ge", "≥").Replace(primeNamed.ReplaceAllString(s, "$1"))
 	return strings.TrimSpace(primeCommand.ReplaceAllString(s, ""))
 }
 
@@ -172,6 +189,7 @@ func PrimeSymbolic(answer, gold string) bool {
 
 // primeTuple is split_tuple.
 func primeTuple(s string) []string {
+	s = primeWithoutCommas(s)
 	if len(s) > 2 && strings.ContainsRune("([", rune(s[0])) && strings.ContainsRune(")]", rune(s[len(s)-1])) &&
 		!strings.ContainsAny(s[1:len(s)-1], "()[]") {
 		parts := strings.Split(s[1:len(s)-1], ",")
@@ -185,17 +203,22 @@ func primeTuple(s string) []string {
 
 // primeElement compares one element; reduced fractions and integers must match verbatim.
 func primeElement(gold, answer string) bool {
-	switch {
-	case primeFrac.MatchString(gold) && primeFrac.MatchString(answer):
+	if primeFrac.MatchString(gold) && primeFrac.MatchString(answer) {
 		return gold == answer
-	case primeInt.MatchString(gold) != primeInt.MatchString(answer):
+	}
+	_, whole := primeInteger(gold)
+	if _, ok := primeInteger(answer); ok != whole {
 		return false
 	}
 	return primeAllowed(gold) && primeAllowed(answer) && grade.EqualExpressions(gold, answer)
 }
 
-// primeAllowed is should_allow_eval: no power that might take long, at most two letters.
+// primeAllowed is should_allow_eval: no power that might take long, at most two letters. Nor does SymPy read a name with
+// a point behind it, or ½.
 func primeAllowed(s string) bool {
+	if primeDot.MatchString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.No, r) }) {
+		return false
+	}
 	if strings.Contains(s, "^{") || strings.Contains(s, "^(") || primeBadPow.MatchString(s) {
 		return false
 	}

@@ -1,0 +1,72 @@
+package peer
+
+import "testing"
+
+// TestPrimeBranches: verdicts of rllm's grade_answer_mathd and grade_answer_sympy, run with SymPy 1.14 and pylatexenc
+// 2.11, with cases of our own for each branch.
+func TestPrimeBranches(t *testing.T) {
+	for _, tt := range []struct {
+		answer, gold    string
+		mathd, symbolic bool
+	}{
+		{"\\text{5} cm", "5", false, true}, {"\\text{east}", "east", true, true},
+		{"\\text{ east }", "east", true, true}, {"\\text{5}x", "5", false, false}, {"5\\text{ cm}", "5", true, true},
+		{"5\\text{ cm}\\text{ x}", "5", false, false}, {"\\frac12", "\\frac{1}{2}", true, true},
+		{"\\frac1{72}", "\\frac{1}{72}", true, true}, {"\\frac{72}1", "72", false, false},
+		{"\\frac1", "\\frac1", true, true}, {"\\sqrt3", "\\sqrt{3}", true, true}, {"\\sqrt", "\\sqrt", true, true},
+		{"k=5", "5", true, false}, {"kk=5", "5", true, false}, {"kkk=5", "5", false, false},
+		{"a=b=5", "5", false, false}, {"a/b", "a/b", true, true}, {"3/4", "\\frac{3}{4}", true, true},
+		{"03/4", "\\frac{3}{4}", false, false}, {"1/2/3", "1/2/3", true, true}, {".5", "0.5", true, true},
+		{"x .5", "x 0.5", true, false}, {"{.5}", "{0.5}", true, true}, {"0.5", "\\frac12", true, true},
+		{"", "", true, true}, {"\\%", "5", false, false}, {"5\\%", "5", true, true}, {"1,000", "1000", false, true},
+		{"10,00", "1000", false, false}, {"1,000,000", "1000000", false, true}, {"1,0000", "10000", false, false},
+		{"12,345.0", "12345", false, true}, {"3.0", "3", false, true}, {"3.00000001", "3", false, true},
+		{"-0", "0", false, true}, {"1e5", "100000", false, true}, {"inf", "inf", true, true},
+		{"nan", "nan", true, true}, {"1_000", "1000", false, true}, {" 5 ", "5", true, true},
+		{"5.", "5", false, true}, {"1 million", "10^6", false, true}, {"2 billion", "2000000000", false, false},
+		{"3 or 4", "3,4", false, true}, {"3 and 4", "3 , 4", false, true}, {"5 degrees", "5", false, true},
+		{"5 meters^2", "5", false, true}, {"5 yards", "5", false, true}, {"90^\\circ", "90", true, true},
+		{"90^{\\circ}", "90", true, false}, {"{5}", "5", false, true}, {"{", "{", true, true},
+		{"5,\\! 000", "5000", false, true}, {"- 5", "-5", true, true}, {"7 3/4", "31/4", false, true},
+		{"7 3/4", "7.75", false, true}, {"1 2", "1+2", false, true}, {"X", "x", false, true},
+		{"2/4", "1/2", false, false}, {"1/2", "0.5", true, true}, {"1/2.", "1/2", false, false},
+		{"1/0", "1/0", true, true}, {"6/1", "6", false, false}, {"4/2", "2", false, false},
+		{"2.0/4", "1/2", false, true}, {"(1,2)", "(1,2)", true, true}, {"(1,2]", "(1,2)", false, false},
+		{"[1,2)", "(1,2)", false, false}, {"(1,2,3)", "(1,2)", false, false}, {"(1/2,3)", "(0.5,3)", false, true},
+		{"(2/4,3)", "(1/2,3)", false, false}, {"(a,b)", "(b,a)", false, false},
+		{"((1,2),3)", "((1,2),3)", true, true}, {"(1,000,2)", "(1000,2)", false, true}, {"()", "()", true, true},
+		{"(1)", "1", false, true}, {"(1)", "(1)", true, true}, {"(5)", "5", false, true},
+		{"x^2+x", "x(x+1)", false, true}, {"x^{2}", "x^2", false, true}, {"2^10", "1024", false, false},
+		{"2^5", "32", false, false}, {"x^2^3", "x^8", false, false}, {"a+b+c", "c+b+a", false, false},
+		{"xyz", "zyx", false, false}, {"xy", "yx", false, true}, {"2x", "x*2", false, true},
+		{"sqrt(4)", "2", false, false}, {"\\sqrt{4}", "2", false, false}, {"\\sqrt{x^2}", "x", false, false},
+		{"\\frac{x+1}{2}", "(x+1)/2", false, false}, {"\\frac{x}{y}+1", "x/y+1", false, true},
+		{"\\pi", "pi", false, true}, {"2\\pi", "pi*2", false, true}, {"\\infty", "inf", false, true},
+		{"\\cdot", "*", false, true}, {"3\\cdot4", "12", false, false}, {"3\\times4", "12", false, false},
+		{"\\left(1,2\\right)", "(1,2)", true, true}, {"\\{1,2\\}", "1,2", false, true},
+		{"\\alpha", "alpha", false, false}, {"sin(x)", "sin(x)", true, true}, {"\\sin x", "sin x", false, true},
+		{"\\tan x", "\\frac{\\sin x}{\\cos x}", false, false}, {"5!", "120", false, false},
+		{"|x|", "|x|", true, true}, {"x=5", "x=5", true, true}, {"5=x", "x=5", false, false},
+		{"é", "É", false, true}, {"İ", "i̇", false, true}, {"0.333", "1/3", false, false},
+		{"0.50", "1/2", false, true}, {"0.5", "0.50", false, true}, {"100", "1e2", false, true},
+		{"1.5", "3/2", false, true}, {"\\$5.00", "5", false, true}, {"5\\$", "5", true, true},
+		{"five", "5", false, false}, {"\\text{(A)}", "A", false, true}, {"(A)", "a", false, true},
+		{"A.", "A", false, false}, {"1,2", "2,1", false, false}, {"1, 2", "1,2", true, true},
+		{"1;2", "1;2", true, true}, {"x\\le5", "x<=5", false, false}, {"x\\leq 5", "x≤5", false, true},
+		{"3\\frac{1}{2}", "7/2", false, true}, {"-\\frac{1}{2}", "-0.5", false, true},
+		{"\\frac{-1}{2}", "-1/2", true, true}, {"--5", "5", false, false}, {"+5", "5", false, true},
+		{"1.0e0", "1", false, true}, {"½", "1/2", false, false}, {"10 %", "10", false, true},
+		{"\\mathrm{x}", "x", false, true}, {"\\mathbf{5}", "5", false, true},
+		{"\\frac{\\sqrt{3}}{2}", "sqrt(3)/2", false, true}, {"\\binom{4}{2}", "6", false, false},
+		{"4 choose 2", "6", false, false}, {"\\ln 2", "ln 2", false, true}, {"e^2", "e**2", false, true},
+		{"I", "i", false, true}, {"2i", "2*i", false, true}, {"oo", "inf", false, false},
+		{"1/3", "0.3333333", false, false}, {"\\sqrt[3]{8}", "2", false, false},
+	} {
+		if got := PrimeMathd(tt.answer, tt.gold); got != tt.mathd {
+			t.Errorf("mathd: %q, gold %q: %v, want %v", tt.answer, tt.gold, got, tt.mathd)
+		}
+		if got := PrimeSymbolic(tt.answer, tt.gold); got != tt.symbolic {
+			t.Errorf("symbolic: %q, gold %q: %v, want %v", tt.answer, tt.gold, got, tt.symbolic)
+		}
+	}
+}
