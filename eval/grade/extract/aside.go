@@ -79,8 +79,8 @@ var valueAside = regexp.MustCompile(`,? (?:since|because) |(?:,| [—–-]) an? 
 var settledReason = regexp.MustCompile(`^,? (?:since|because) (?:the |any |all |no |every )?(?:other|others|larger|smaller|` +
 	`remaining|rest|[a-z]+ [a-z]+ (?:is|are|does|do) not)\b[^0-9$\\]*$`)
 
-// bracketAside matches words between brackets at the end of a text, ofAside those that leave the value before them as it
-// is: (total), (not 14, since both ends count), (rounded to two places).
+// bracketAside matches words between brackets at the end of a text, ofAside those that leave the value before them as
+// it is: (total), (not 14, since both ends count), (rounded to two places).
 var (
 	bracketAside = regexp.MustCompile(`^(.*[^ ]) \(([A-Za-z][^()]*)\)[ .!*]*$`)
 	ofAside      = regexp.MustCompile(`(?i)^(?:(?:not|rather than|instead of) [-−€£]?[0-9][^$\\]*|(?:since|because|as|which) [^$\\]*|` +
@@ -95,7 +95,8 @@ func withoutBrackets(s string) string {
 	}
 	word := wording.Lower(m[2])
 	words := strings.FieldsFunc(word, notLetter)
-	if v, n := wording.Numeral(words); n == len(words) && v != nil && v.RatString() == Statement(m[1]) || slices.Contains(wording.Tails, word) ||
+	if v, n := wording.Numeral(words); n == len(words) && v != nil && v.RatString() == Statement(m[1]) ||
+		wording.QuantityOf(word).Known && wording.IsDigit(m[1][len(m[1])-1]) || slices.Contains(wording.Tails, word) ||
 		ofAside.MatchString(m[2]) && !takesBack.MatchString(m[2]) {
 		return m[1]
 	}

@@ -231,7 +231,7 @@ var missed = regexp.MustCompile(`\b(did|does|do|has|have|had|will|would)(?: not|
 var relative = regexp.MustCompile(`^of (?:which|whom|these|those|them),? `)
 
 // replacing matches a value and the one that replaces it: not 38 but 36.
-var replacing = regexp.MustCompile(`\bnot [$]?[0-9][^ ]*,? but (?:rather )?(.*)$`)
+var replacing = regexp.MustCompile(`(?:\bnot|n't)(?: [a-z]+)? [$]?[0-9][^ ]*(?: [a-z]+)?,? but (?:rather )?(.*)$`)
 
 // capable matches words that make a bound or a difference the answer: she can buy at most 36; he is taller than her
 // by 5.
@@ -306,37 +306,6 @@ func verbEnd(s string) int {
 		}
 	}
 	return from
-}
-
-// larger matches the 5 feet of "5 feet 3 inches".
-var larger = regexp.MustCompile(`([0-9][0-9.,]*) ?([A-Za-z]+),?(?: and)? $`)
-
-// largerUnit returns the larger part of a value in two units that stands before the smaller.
-func largerUnit(before, unit string) string {
-	m := larger.FindStringSubmatch(before)
-	if m == nil {
-		return ""
-	}
-	big, small := wording.QuantityOf(m[2]), wording.QuantityOf(unit)
-	if !big.Known || !big.Measured || !small.Measured || big.Dim != small.Dim || big.Factor.Cmp(small.Factor) <= 0 {
-		return ""
-	}
-	return m[1] + "\\text{ " + m[2] + "}"
-}
-
-// smallerUnit returns the smaller part of a value in two units, if it begins the words after the larger.
-func smallerUnit(next []string, unit string) string {
-	if len(next) > 0 && next[0] == "and" {
-		next = next[1:]
-	}
-	if len(next) < 2 || !wording.AllDigits(next[0]) {
-		return ""
-	}
-	big, small := wording.QuantityOf(unit), wording.QuantityOf(next[1])
-	if !big.Measured || !small.Measured || big.Dim != small.Dim || big.Factor.Cmp(small.Factor) <= 0 {
-		return ""
-	}
-	return next[0] + "\\text{ " + next[1] + "}"
 }
 
 // lastWords returns the last n words of s.

@@ -194,7 +194,8 @@ var withdrawn = regexp.MustCompile(`(?i)^[^a-z0-9]*(?:wait|no|sorry|hmm+|oops|no
 	`scratch that|make that|` +
 	`i mean|or rather)\b`)
 
-// aboutOthers matches a negation inside a phrase about other things: the probability that it is not red is 36, that it is not is 36.
+// aboutOthers matches a negation inside a phrase about other things: the probability that it is not red is 36, that it
+// does not is 36.
 var aboutOthers = regexp.MustCompile(`\b(?:(?:that|which|who|whose|where) (?:[a-z]+ ){0,4}` +
 	`(?:(?:is|are|was|were|do|does|did|has|have|can|could|will)(?: not|n't)|cannot) |(?:of|for) not )((?:[a-z]+ ){0,7})` +
 	`(?:is|are|was|were|equals|=) `)

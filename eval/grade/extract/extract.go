@@ -157,6 +157,9 @@ func closing(s string) Found {
 	s = punctuation.Replace(s)
 	whole := s
 	s = short.Replace(withoutMarker(strings.TrimPrefix(lastLine(s), "\\]")))
+	if c, ok := ChoiceIn(whole); ok && c.Marked && c.Value != "" && !strings.Contains(whole, "\n") {
+		return Found{Text: whole, How: "a choice with its text"}
+	}
 	if m := limiting.FindStringSubmatch(Statement(s)); m != nil {
 		return Found{Text: m[1], How: "a sentence about convergence"}
 	}
@@ -171,7 +174,7 @@ func closing(s string) Found {
 		if t := asAnswer.ReplaceAllString(Statement(opening.ReplaceAllString(Statement(withoutAside(s)), "")),
 			""); concluded(t) == "" && readable(t) &&
 			!(isSentence(t) && (hasUnknownWords(t) || strings.Contains(t, " $"))) &&
-			!(isSentence(t) && verbEnd(t) > 0) && !wordsOnly(t) && !falls.MatchString(t) {
+			!(isSentence(t) && verbEnd(t) > 0) && !wordsOnly(t) && !described.MatchString(t) && !falls.MatchString(t) {
 			return Found{Text: t, How: "the whole response", Sure: !strings.ContainsAny(t, "=≡") &&
 				!strings.Contains(t, "\\equiv")}
 		}
@@ -192,8 +195,11 @@ func closing(s string) Found {
 		t = labelledFormula(s)
 	case chosen(s) != "":
 		t = chosen(s)
+	case quality.MatchString(s):
+		t = said(quality.FindStringSubmatch(s)[1])
 	case hasValue(s):
-		if t = reduce(s); isName(t) && described.MatchString(s) {
+		t = reduce(s)
+		if described.MatchString(s) && (isName(t) || strings.HasPrefix(t, "$") && strings.Count(t, "$") == 2) {
 			t = said(s) // $f$ is an even function
 		}
 	case affirmed.MatchString(s):
@@ -248,6 +254,9 @@ func labelledFormula(s string) string {
 
 // described matches a sentence that gives a formula a quality.
 var described = regexp.MustCompile(`\$ is (?:an? [a-z]+(?: [a-z]+)?|[a-z]+)\.?$`)
+
+// quality matches a sentence that says in words what follows from a formula: Since $f(-x)=-f(x)$, the function is odd.
+var quality = regexp.MustCompile(`^(?:Since|Because|As) .*, ((?:the|this) [a-z ]+ is (?:an? )?[a-z]+(?: [a-z]+)?\.?)$`)
 
 // subject matches a sentence that says what its subject is: Bob is the fastest runner.
 var subject = regexp.MustCompile(`^(?:(?:So|Thus|Hence|Therefore|Then|Clearly),? )?([A-Z][a-z]+) is (?:the|our) [a-z]`)

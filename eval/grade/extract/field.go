@@ -53,7 +53,7 @@ func answerField(s string) (string, bool) {
 // signs (\\$, \\%) they are not.
 func unquoted(s string) string {
 	var text string
-	if !strings.Contains(s, "\\") && json.Unmarshal([]byte(s), &text) == nil {
+	if !strings.Contains(strings.ReplaceAll(s, `\\`, ""), `\`) && json.Unmarshal([]byte(s), &text) == nil {
 		return text
 	}
 	return escapedSign.ReplaceAllString(strings.TrimSuffix(strings.TrimPrefix(s, `"`), `"`), `\$1`)

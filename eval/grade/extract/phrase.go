@@ -73,8 +73,8 @@ var supposition = regexp.MustCompile(
 
 // doubted reports whether the words before an answer phrase take it back: I doubt the answer is, half the answer is.
 func doubted(before string) bool {
-	before = strings.ReplaceAll(tail(before, maxStatement), "no doubt", "")
-	words := strings.FieldsFunc(wording.Lower(lastWords(before[strings.LastIndexAny(before, ".!?\n:")+1:], 5)),
+	before = certain.ReplaceAllString(wording.Lower(tail(before, maxStatement)), "")
+	words := strings.FieldsFunc((lastWords(before[strings.LastIndexAny(before, ".!?\n:")+1:], 5)),
 		notLetter)
 	return slices.ContainsFunc(words, func(w string) bool {
 		return slices.Contains([]string{"doubt", "nobody", "half", "twice", "unlikely", "whether"}, w)

@@ -23,8 +23,8 @@ var aside = regexp.MustCompile(`^[,;.]? +(as|which|because|since|by|so|that|wher
 var consequence = regexp.MustCompile(`^[,;.]? +(?:so|which (?:is|equals|gives))\b`)
 
 // opening matches connectives before a value, and a label with a colon.
-var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|in conclusion|` +
-	`as a result|yes,|i\.e\.,?|that is,)(?:\b,? +| +)|(?:giving|leaving|yielding|making)(?: us)? |(we|i) (get|got|find|found|obtain) (that )?|` +
+var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|ergo|accordingly|overall|in conclusion|` +
+	`as a result|in total|in all|in short|yes,|i\.e\.,?|that is,)(?:\b,? +| +)|(?:giving|leaving|yielding|making)(?: us)? |(we|i) (get|got|find|found|obtain) (that )?|` +
 	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
 
 // correction matches a value after the one that it replaces.

@@ -52,7 +52,8 @@ func plainCharacter(r rune) rune {
 		return ' '
 	case r >= 0x660 && unicode.IsDigit(r):
 		return '0' + digitOf(r)
-	case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x2069, r == 0xfeff, r == 0xad, r == 0xfe0f:
+	case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x2069,
+		r == 0xfeff, r == 0xad, r == 0xfe0f:
 		return 0
 	}
 	return r

@@ -21,6 +21,9 @@ var notations = []notation{
 	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)(?:\^\{?\+\}?|_\{?(?:>|\\gt) ?0\}?|_\{?\+\}?)`), `(0,\infty)`},
 	{"xcept", regexp.MustCompile(`(?i)^(?:\\text\{)?(?:all |the |any )?(?:real )?(?:numbers|values|x|reals)(?: of x)?,? except` +
 		`(?: for)? (?:x ?= ?)?\}?\$?([-−]?[0-9./]+|\\[dt]?frac\{[^{}]*\}\{[^{}]*\})\}?$`), `\mathbb{R}\setminus\{$1\}`},
+	{" be ", regexp.MustCompile(`^\$?([a-z])\$? (?:must|has to|should|can only) be `), "$1 is "},
+	{"ll ", regexp.MustCompile(`(?i)^all (?:real )?(?:numbers?|values?|x)(?: of x)? (?:that are |which are )?` +
+		`(less|greater|smaller|larger|at least|at most|between)`), "$1"},
 	{"per cent", regexp.MustCompile(`\bper cent\b`), "percent"},
 	{"US", regexp.MustCompile(`\bUS(\\?\$)`), "$1"},
 	{"_", regexp.MustCompile(`^\(([0-9A-Fa-f]+)\)_`), "${1}_"},

@@ -30,7 +30,8 @@ func (l *lexer) textCommand(name string) error {
 	switch {
 	case inner == "":
 		l.spaced = true
-	case (inner == "Re" || inner == "Im") && !l.afterNumber() && strings.HasPrefix(strings.TrimLeft(l.s[l.i:], " "), "("):
+	case (inner == "Re" || inner == "Im") && !l.afterNumber() &&
+		strings.HasPrefix(strings.TrimLeft(l.s[l.i:], " "), "("):
 		l.emit(tokFunc, functions[inner])
 	case inner == "to" && l.afterNumber():
 		l.emit(tokOp, ":")

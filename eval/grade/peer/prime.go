@@ -213,8 +213,8 @@ func primeElement(gold, answer string) bool {
 	return primeAllowed(gold) && primeAllowed(answer) && grade.EqualExpressions(gold, answer)
 }
 
-// primeAllowed is should_allow_eval: no power that might take long, at most two letters. Nor does SymPy read a name with
-// a point behind it, or ½.
+// primeAllowed is should_allow_eval: no power that might take long, at most two letters. Nor does SymPy read a name
+// with a point behind it, or ½.
 func primeAllowed(s string) bool {
 	if primeDot.MatchString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.No, r) }) {
 		return false
