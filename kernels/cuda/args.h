@@ -154,6 +154,7 @@ struct embed_args {
 	int round;
 };
 
+// Rows of dout go to rows ids of dweight.
 struct embed_backward_args {
 	float *dweight;
 	const float *dout;
@@ -351,7 +352,6 @@ struct rows_args {
 	long R, C;
 };
 #define gather_rows_args rows_args
-#define scatter_rows_args rows_args
 #define segment_mean_args rows_args
 #define segment_mean_backward_args rows_args
 
@@ -383,6 +383,8 @@ struct scores_args {
 	long R, V;
 };
 
+#define scores_few_args scores_args
+
 struct logits_backward_args {
 	struct operand dz, h, w;
 	const float *dlogprob, *dentropy, *entropy, *lse;
@@ -392,7 +394,6 @@ struct logits_backward_args {
 	int tile;
 };
 
-// e [R,V] is scratch, and order [R,V] where top_k or top_p is set.
 struct matrix_logits_backward_args {
 	struct operand dz;
 	struct factor h, w;
@@ -402,6 +403,7 @@ struct matrix_logits_backward_args {
 	struct softmax x;
 };
 
+// e [R,V] is scratch, and order [R,V] where a thread has a row and top_k or top_p is set.
 struct sample_args {
 	int *ids, *order;
 	float *e;
@@ -410,6 +412,7 @@ struct sample_args {
 	double top_p, min_p;
 	int greedy;
 };
+#define sample_few_args sample_args
 
 struct adamw_args {
 	float *p, *m, *v;

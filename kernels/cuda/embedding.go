@@ -34,6 +34,15 @@ func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, channels int,
 	if ids.Empty() {
 		return
 	}
-	b.launch("embed_backward", channels, unsafe.Pointer(&C.struct_embed_backward_args{dweight: floats(dweight),
-		dout: floats(dout), ids: ints(ids), M: C.long(ids.Len()), C: C.long(channels), scale: C.float(scale)}))
+	b.addRows(dweight, dout, ids, channels, scale)
 }
+
+// addRows adds scaled rows of src to rows `at` of dst.
+func (b *Backend) addRows(dst, src, at kernels.Buffer, channels int, scale float64) {
+	M, slices := at.Len(), (channels+sliceColumns-1)/sliceColumns
+	b.launchWarps("embed_backward", M*slices, unsafe.Pointer(&C.struct_embed_backward_args{dweight: floats(dst),
+		dout: floats(src), ids: ints(at), M: C.long(M), C: C.long(channels), scale: C.float(scale)}))
+}
+
+// sliceColumns is the number of columns that a warp of embed_backward works on.
+const sliceColumns = 256

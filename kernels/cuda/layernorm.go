@@ -20,7 +20,7 @@ func (b *Backend) LayerNorm(out, stats, x, weight, bias kernels.Buffer, channels
 	check(stats, 2*M)
 	check(weight, channels)
 	check(bias, channels)
-	b.launch("layernorm", M, unsafe.Pointer(&C.struct_layernorm_args{out: floats(out), stats: floats(stats),
+	b.launch("layernorm", M*kernels.Lanes, unsafe.Pointer(&C.struct_layernorm_args{out: floats(out), stats: floats(stats),
 		x: floats(x), weight: floats(weight), bias: floats(bias), M: C.long(M), C: C.long(channels),
 		eps: C.float(eps)}))
 }
@@ -37,11 +37,11 @@ func (b *Backend) LayerNormBackward(dx, dweight, dbias, dout, x, weight, stats, 
 	if M == 0 {
 		return
 	}
-	b.launch("layernorm_dw", channels, unsafe.Pointer(&C.struct_layernorm_dw_args{dweight: floats(dweight),
+	b.launchColumns("layernorm_dw", channels, unsafe.Pointer(&C.struct_layernorm_dw_args{dweight: floats(dweight),
 		dout: floats(dout), x: floats(x), stats: floats(stats), blocks: ints(blocks), B: C.long(blocks.Len() - 1),
 		C: C.long(channels)}))
 	b.sumColumns(dbias, dout, blocks)
-	b.launch("layernorm_backward", M, unsafe.Pointer(&C.struct_layernorm_backward_args{dx: floats(dx),
+	b.launch("layernorm_backward", M*kernels.Lanes, unsafe.Pointer(&C.struct_layernorm_backward_args{dx: floats(dx),
 		dout: floats(dout), x: floats(x), weight: floats(weight), stats: floats(stats), M: C.long(M),
 		C: C.long(channels)}))
 }

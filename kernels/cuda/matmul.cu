@@ -1,4 +1,5 @@
 #include "sum.h"
+#include "sums.h"
 
 // Products (kernels.Linear) that are not on tiles, a thread for each output: tile sums, and chains with
 // bf16 weights. Every sum is one thread's.
@@ -35,13 +36,16 @@ KERNEL(matmul_dw) {
 	}
 }
 
-KERNEL(column_sums) {
-	const long c = element();
-	if (c >= a.C) return;
-	for (long b = 0; b < a.B; b++) {
+BLOCK_KERNEL(column_sums, SUM_THREADS, 2) {
+	SHARED(float, sums, SUM_THREADS);
+	const long c = column();
+	for (long b = 0; b < a.B; b += SUM_WARPS) {
+		const struct range r = block_rows(a.blocks, a.B, b);
 		float sum = 0;
-		for (long m = a.blocks[b]; m < a.blocks[b + 1]; m++) sum += load(a.x, m * a.C + c);
-		a.dst[c] += sum;
+		if (c < a.C) {
+			AHEAD for (long m = r.lo; m < r.hi; m++) sum += load(a.x, m * a.C + c);
+		}
+		add_blocks(a.dst, sums, sum, a.C, a.B - b);
 	}
 }
 

@@ -3,7 +3,7 @@
 #ifndef EXP_CUDA_MATRIX_H
 #define EXP_CUDA_MATRIX_H
 
-#include "num.h"
+#include "warp.h"
 
 #define STEP 16 // kernels.MatrixTerms
 
@@ -16,38 +16,12 @@ DEVICE void multiply(float *sum, const uint32_t *a, const uint32_t *b) {
 	const uint32_t *w = exchange(v, 10, matrix_product)[lane()];
 	for (int e = 0; e < 4; e++) sum[e] = float_of(w[6 + e]);
 }
-
-DEVICE float shuffle_xor(float x, int mask) {
-	const uint32_t u = bits_of(x);
-	return float_of(exchange(&u, 1, 0)[lane() ^ mask][0]);
-}
-
-// meet waits for the other lanes of the warp, and sees what they wrote.
-DEVICE void meet(void) { exchange(0, 0, 0); }
-
-DEVICE int any(int p) {
-	const uint32_t u = p != 0;
-	const words *all = (const words *)exchange(&u, 1, 0);
-	for (int l = 0; l < WARP; l++)
-		if (all[l][0]) return 1;
-	return 0;
-}
 #else
-#define WARP 32
-
 INLINE void multiply(float *sum, const uint32_t *a, const uint32_t *b) {
 	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
 		: "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
 		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-
-DEVICE float shuffle_xor(float x, int mask) { return __nvvm_shfl_sync_bfly_f32(~0u, x, mask, 0x1f); }
-
-DEVICE int any(int p) { return __nvvm_vote_any_sync(~0u, p != 0); }
-
-DEVICE void meet(void) { __nvvm_bar_warp_sync(~0u); }
-
-DEVICE void barrier(void) { __syncthreads(); }
 
 DEVICE uint32_t shared_address(const void *p) {
 	return (uint32_t)(uint64_t)(__attribute__((address_space(3))) const void *)p;

@@ -131,7 +131,7 @@ func transposed(x []float32, width int) []float32 {
 }
 
 // upload returns x on the device.
-func upload[T float32 | int32](t testing.TB, b *Backend, d kernels.DType, x []T) kernels.Buffer {
+func upload[T float32 | int32](t testing.TB, b kernels.Backend, d kernels.DType, x []T) kernels.Buffer {
 	t.Helper()
 	y, err := b.Alloc(d, len(x))
 	if err != nil {

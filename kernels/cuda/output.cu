@@ -1,3 +1,4 @@
+#include "row.h"
 #include "softmax.h"
 #include "sum.h"
 
@@ -13,8 +14,8 @@ KERNEL(logits) {
 	if (r < a.R) a.z[i] = logit(a.tile, a.h, r, a.w, v, a.C, a.x, &y);
 }
 
-// A thread for each row.
-KERNEL(scores) {
+// A thread for each row of few tokens.
+KERNEL(scores_few) {
 	const long r = element();
 	if (r >= a.R) return;
 	const float *z = a.z + r * a.V;
@@ -30,6 +31,18 @@ KERNEL(scores) {
 	const float s = fold(sum), log = log_of(s), lse = m + log;
 	a.logprob[r] = z[a.targets[r]] - lse;
 	a.entropy[r] = log - fold(dot) / s;
+	a.lse[r] = lse;
+}
+
+// A block for each row.
+BLOCK_KERNEL(scores, ROW_THREADS, 4) {
+	SHARED(struct row_room, room, 1);
+	const long r = blockIdx.x;
+	const struct row_sums x = row_sums_of(room, a.z + r * a.V, a.V, 0);
+	if (threadIdx.x != 0) return;
+	const float log = log_of(x.sum), lse = x.largest + log;
+	a.logprob[r] = a.z[r * a.V + a.targets[r]] - lse;
+	a.entropy[r] = log - x.dot / x.sum;
 	a.lse[r] = lse;
 }
 

@@ -16,6 +16,22 @@ import (
 // chunkLogits is how many logits LogProb and Sample hold at once: 64 MiB.
 const chunkLogits = 1 << 24
 
+// rowThreads is the number of threads that go over a row of logits. A row of fewer than longRow is one
+// thread's.
+const (
+	rowThreads = 256
+	longRow    = 1024
+)
+
+// launchRows queues a kernel on R rows of V logits.
+func (b *Backend) launchRows(name string, R, V int, args unsafe.Pointer) {
+	if V < longRow {
+		b.launch(name+"_few", R, args)
+		return
+	}
+	b.launchBlocks(name, R, rowThreads, args)
+}
+
 // softmaxOf returns how logits become z. A temperature of 0 counts as 1.
 func softmaxOf(x kernels.Softmax) C.struct_softmax {
 	s := C.struct_softmax{inverse_temperature: 1}
@@ -41,7 +57,7 @@ func (b *Backend) logits(z, h kernels.Buffer, w kernels.Matrix, x C.struct_softm
 // scores queues the scores of rows of z.
 func (b *Backend) scores(out kernels.Scores, z, targets kernels.Buffer, V int) {
 	R := targets.Len()
-	b.launch("scores", R, unsafe.Pointer(&C.struct_scores_args{logprob: floats(out.LogProb),
+	b.launchRows("scores", R, V, unsafe.Pointer(&C.struct_scores_args{logprob: floats(out.LogProb),
 		entropy: floats(out.Entropy), lse: floats(out.LSE), z: floats(z), targets: ints(targets), R: C.long(R),
 		V: C.long(V)}))
 }
@@ -154,7 +170,7 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 		n := room.Len() / (3 * V)
 		hi, z, e, order := lo+n, room.Slice(0, n*V), room.Slice(n*V, 2*n*V), room.Slice(2*n*V, 3*n*V)
 		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, x)
-		b.launch("sample", n, unsafe.Pointer(&C.struct_sample_args{ids: ints(ids.Slice(lo, hi)),
+		b.launchRows("sample", n, V, unsafe.Pointer(&C.struct_sample_args{ids: ints(ids.Slice(lo, hi)),
 			order: (*C.int)(order.Addr()), e: floats(e), z: floats(z), u: floats(u.Slice(lo, hi)), R: C.long(n),
 			V: C.long(V), top_k: C.long(p.TopK), top_p: C.double(p.TopP), min_p: C.double(p.MinP),
 			greedy: flag(p.Temperature == 0)}))

@@ -43,7 +43,7 @@ func (b *Backend) rmsNorm(out, rstd, sum, x, delta, weight kernels.Buffer, s ker
 	check(x, out.Len())
 	check(rstd, vectors)
 	check(weight, s.Dim)
-	b.launch("rmsnorm", vectors, unsafe.Pointer(&C.struct_rmsnorm_args{out: b.either(out), x: b.either(x),
+	b.launchNorm("rmsnorm", vectors, s.Dim, normRoom, unsafe.Pointer(&C.struct_rmsnorm_args{out: b.either(out), x: b.either(x),
 		rstd: floats(rstd), sum: floats(sum), delta: floats(delta), weight: floats(weight), s: shape,
 		eps: C.float(eps)}))
 }
@@ -60,9 +60,28 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 	if vectors == 0 {
 		return
 	}
-	b.launch("rmsnorm_dw", s.Dim, unsafe.Pointer(&C.struct_rmsnorm_dw_args{dweight: floats(dweight),
+	b.launchColumns("rmsnorm_dw", s.Dim, unsafe.Pointer(&C.struct_rmsnorm_dw_args{dweight: floats(dweight),
 		dout: b.either(dout), x: b.either(x), rstd: floats(rstd), blocks: ints(blocks), B: C.long(blocks.Len() - 1),
 		s: shape}))
-	b.launch("rmsnorm_backward", vectors, unsafe.Pointer(&C.struct_rmsnorm_backward_args{dx: b.either(dx),
+	b.launchNorm("rmsnorm_backward", vectors, s.Dim, normRoom/2, unsafe.Pointer(&C.struct_rmsnorm_backward_args{dx: b.either(dx),
 		dout: b.either(dout), x: b.either(x), weight: floats(weight), rstd: floats(rstd), s: shape, set: flag(set)}))
 }
+
+// A block of a norm has as many vectors as normRoom elements are, up to one for 16 threads.
+const (
+	normThreads = 256
+	normRoom    = 12288 - normThreads/kernels.Lanes
+)
+
+// launchNorm queues a kernel on vectors, of which `room` elements fit into a block's memory.
+func (b *Backend) launchNorm(name string, vectors, dim, room int, args unsafe.Pointer) {
+	few := min(max(room/dim, 1), normThreads/kernels.Lanes)
+	b.launchBlocks(name, (vectors+few-1)/few, normThreads, args)
+}
+
+// launchColumns queues a kernel of sums.h on n columns.
+func (b *Backend) launchColumns(name string, n int, args unsafe.Pointer) {
+	b.launchBlocks(name, (n+warpThreads-1)/warpThreads, sumThreads, args)
+}
+
+const sumThreads = 512

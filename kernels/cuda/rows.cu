@@ -5,16 +5,6 @@ KERNEL(gather_rows) {
 	if (r < a.R) store(a.dst, i, load(a.src, a.rows[r] * a.C + c));
 }
 
-// A thread for each column adds the rows in order: two of them may go to one row.
-KERNEL(scatter_rows) {
-	const long c = element();
-	if (c >= a.C) return;
-	for (long r = 0; r < a.R; r++) {
-		const long at = a.rows[r] * a.C + c;
-		store(a.dst, at, load(a.dst, at) + load(a.src, r * a.C + c));
-	}
-}
-
 // R is the number of segments, and rows holds the bounds of each.
 KERNEL(segment_mean) {
 	const long i = element(), j = i / a.C, c = i % a.C;

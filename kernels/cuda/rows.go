@@ -25,7 +25,7 @@ func (b *Backend) ScatterRows(dx, dout, rows kernels.Buffer, channels int) {
 	check(dout, rows.Len()*channels)
 	rowsOf(dx, channels)
 	b.Zero(dx)
-	b.rows("scatter_rows", channels, single(dx), single(dout), rows, rows.Len(), channels)
+	b.addRows(dx, dout, rows, channels, 1)
 }
 
 // SegmentMean implements kernels.Sequence.

@@ -50,6 +50,7 @@ unsigned long at(unsigned long i, unsigned long n, int order) {
 }
 
 struct grid index_of(unsigned long i, struct grid of) {
+	if (i < of.x) return (struct grid){i, 0, 0};
 	return (struct grid){i % of.x, i / of.x % of.y, i / of.x / of.y};
 }
 
