@@ -17,7 +17,7 @@ import "embed"
 //go:embed eval/*.go eval/*/*.go eval/*/*/*.go
 //go:embed eval/layout/*.py eval/published/*.json
 //go:embed experiments/*/*.go
-//go:embed harness/*/*.go harness/*/*/*.go harness/*/*/*.c harness/*/*/*.h
+//go:embed harness/*/*.go harness/*/*/*.go harness/*/*/*.c harness/*/*/*.h harness/*/*/*/*.c
 //go:embed harness/cluster/scripts/*
 //go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go reports/serve/assets/*
 //go:embed sandbox/*.go sandbox/*.s sandbox/*.py sandbox/hostile.txt

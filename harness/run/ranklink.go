@@ -49,9 +49,9 @@ func (g *Ranks) link(be kernels.Backend) (group ranks.Group, leave func(), err e
 		return g, leave, err
 	}
 	for r, text := range all {
-		if string(text[:8]) != string(all[0][:8]) {
-			return g, leave, fmt.Errorf("rank %d on %s has another version of NCCL (%s) than rank 0 on %s (%s)", r, g.hosts[r],
-				strings.TrimLeft(string(text[:8]), "0"), g.hosts[0], strings.TrimLeft(string(all[0][:8]), "0"))
+		if theirs, first := string(text[:8]), string(all[0][:8]); theirs != first {
+			return g, leave, fmt.Errorf("rank %d on %s has another version of NCCL (%s) than rank 0 on %s (%s)", r,
+				g.hosts[r], strings.TrimLeft(theirs, "0"), g.hosts[0], strings.TrimLeft(first, "0"))
 		}
 	}
 	c, err := nccl.Join(dev, all[0][8:], g.Rank(), g.Size(), g.Timeout)
@@ -96,8 +96,8 @@ func (g *Ranks) ownDevices(dev gpu) (err error) {
 	for r, id := range all {
 		switch before, taken := first[g.hosts[r]+string(id)]; {
 		case (len(id) == 0) != (len(all[0]) == 0):
-			return fmt.Errorf("of ranks 0 on %s and %d on %s one computes on a GPU and the other on the CPU: name the device, "+
-				"--device cuda or --device cpu", g.hosts[0], r, g.hosts[r])
+			return fmt.Errorf("of ranks 0 on %s and %d on %s one computes on a GPU and the other on the CPU: "+
+				"name the device, --device cuda or --device cpu", g.hosts[0], r, g.hosts[r])
 		case taken && len(id) > 0:
 			return &SharedDeviceError{Host: g.hosts[r], Ranks: [2]int{before, r}}
 		}
@@ -113,12 +113,14 @@ type SharedDeviceError struct {
 }
 
 func (e *SharedDeviceError) Error() string {
-	return fmt.Sprintf("ranks %d and %d have the same GPU on %s, and every rank needs its own", e.Ranks[0], e.Ranks[1], e.Host)
+	return fmt.Sprintf("ranks %d and %d have the same GPU on %s, and every rank needs its own", e.Ranks[0],
+		e.Ranks[1], e.Host)
 }
 
 // Hint says what to change.
 func (e *SharedDeviceError) Hint() string {
-	return "start as many ranks on a machine as it has GPUs; exp doctor lists them, and CUDA_VISIBLE_DEVICES hides some"
+	return "start as many ranks on a machine as it has GPUs; exp doctor lists them, and CUDA_VISIBLE_DEVICES " +
+		"hides some"
 }
 
 // ExitCode is the code for something that the machine lacks.

@@ -154,8 +154,8 @@ func checkSamplers(c *config.Run, n int) error {
 	case k >= n:
 		text = fmt.Sprintf("no rank of %d learns", n)
 	case c.Rollout.Staleness == 0:
-		text = "ranks that only sample do so ahead of the others, and rollout.staleness is 0; set it to 1 or more, which " +
-			"makes another run"
+		text = "ranks that only sample do so ahead of the others, and rollout.staleness is 0; set it to 1 or " +
+			"more, which makes another run"
 	case c.Compute.TensorParallel > 1:
 		text = "ranks that share products (compute.tensor_parallel) take part in everything"
 	default:

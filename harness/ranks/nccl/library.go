@@ -59,7 +59,8 @@ func Load(path string) (Library, error) {
 	}
 	l := Library{File: C.GoString(C.xnccl_loaded()), Version: int(v)}
 	if l.Version < minVersion {
-		return l, &LibraryError{fmt.Sprintf("%s is version %s, and 2.14 or newer is needed", l.File, version(l.Version))}
+		return l, &LibraryError{fmt.Sprintf("%s is version %s, and 2.14 or newer is needed", l.File,
+			version(l.Version))}
 	}
 	if reason := C.GoString(C.xnccl_error()); reason != "" {
 		return l, &LibraryError{reason}
