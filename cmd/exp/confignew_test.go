@@ -112,7 +112,7 @@ func TestConfigSchemaLines(t *testing.T) {
 	}
 	long := exp(t, "config", "schema", "checkpoint", "--long")
 	long.says(t, "checkpoint.keep\n", "  type      int >= 1", "nonsemantic: changes no result")
-	if short := exp(t, "config", "schema", "checkpoint"); strings.Count(short.stdout, "\n") != 2 {
+	if short := exp(t, "config", "schema", "checkpoint"); strings.Count(short.stdout, "\n") != 3 {
 		t.Errorf("a pipe gets %q", short.stdout)
 	}
 }

@@ -43,7 +43,12 @@ func checkpointKeys() []Key {
 	return block(nil, at(Train), []Key{
 		{Path: "checkpoint.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps",
 			Role: Nonsemantic,
-			Help: "steps between checkpoints to resume from; 0 saves only when the run stops or ends"},
+			Help: "steps between checkpoints to resume from; 0 leaves them to checkpoint.every_minutes; a run that " +
+				"stops is always saved"},
+		{Path: "checkpoint.every_minutes", Kind: Float, Default: is(15.0), Range: atLeast(0), Unit: "minutes",
+			Role: Nonsemantic,
+			Help: "a step that ends so long after the last checkpoint saves one; 0 leaves them to " +
+				"checkpoint.every_steps. A job that ends without a warning loses at most this and a step"},
 		{Path: "checkpoint.keep", Kind: Int, Default: is(2), Range: atLeast(1), Unit: "checkpoints",
 			Role: Nonsemantic,
 			Help: "number of latest checkpoints to keep"},
@@ -129,8 +134,9 @@ func computeKeys() []Key {
 				"of it, and the layers' widths of 32 times it; without --ranks it has no effect; changes no result"},
 		{Path: "compute.rollout_ranks", Kind: Int, Default: is(0), Range: between(0, 4095), Unit: "ranks",
 			Role: Nonsemantic, Stages: at(Train),
-			Help: "ranks that only sample and grade, ahead of the others, which only learn; needs rollout.staleness of 1 " +
-				"or more and --ranks of more; without --ranks it has no effect; changes no result"},
+			Help: "ranks that only sample and grade, ahead of the others, which only learn; needs " +
+				"rollout.staleness of 1 or more, and more --ranks; without --ranks it has no effect; changes no " +
+				"result"},
 	})
 }
 

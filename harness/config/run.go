@@ -348,8 +348,9 @@ type Merging struct {
 
 // Checkpoint says when training is saved.
 type Checkpoint struct {
-	EverySteps int `key:"every_steps"`
-	Keep       int `key:"keep"`
+	EverySteps   int     `key:"every_steps"`
+	EveryMinutes float64 `key:"every_minutes"`
+	Keep         int     `key:"keep"`
 }
 
 // Eval configures evaluation during and after training.

@@ -12,6 +12,7 @@ import (
 	"exp/train/checkpoint"
 	"exp/train/generate"
 	"exp/train/model"
+	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
@@ -28,6 +29,7 @@ type reinforcement struct {
 	saver   *saver
 	online  *onlineEval
 	chain   ident.Digest
+	saved   time.Time // when the last checkpoint was saved, or training began
 	last    []rl.Metric
 	cut     int          // training prompts that are too long
 	reward  func() error // closes the grader
@@ -53,6 +55,7 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 			e.warn("resuming from the checkpoint of step %d", saved.Step)
 		}
 	}
+	r.saved = time.Now()
 	if err = r.validateStart(); err == nil {
 		err = r.trainer.Run(ctx, e.Hooks.Stop)
 	}
@@ -308,11 +311,24 @@ func sampledTokens(s *train.Step) int64 {
 
 // afterStep saves checkpoints at the configured cadence.
 func (r *reinforcement) afterStep(step int) error {
-	every := r.run().Checkpoint.EverySteps
-	if r.Again || every == 0 || step%every != 0 || step == r.cfg.Steps {
+	if r.Again || step == r.cfg.Steps {
 		return nil
 	}
-	return r.checkpoint()
+	c := r.run().Checkpoint
+	due := c.EverySteps > 0 && step%c.EverySteps == 0
+	if !due && c.EveryMinutes > 0 {
+		var err error // the first rank's clock counts
+		late := r.leads() && time.Since(r.saved).Minutes() >= c.EveryMinutes
+		if due, err = ranks.Any(r.group(), late); err != nil {
+			return err
+		}
+	}
+	if !due {
+		return nil
+	}
+	err := r.checkpoint()
+	r.saved = time.Now()
+	return err
 }
 
 func (r *reinforcement) checkpoint() error {
