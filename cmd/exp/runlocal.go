@@ -114,7 +114,7 @@ func (s *localStudy) execute(slots int, each string, executor func(i, slot int) 
 	s.begun = make([]time.Time, len(s.jobs))
 	s.display = s.Progress()
 	s.Note("%s in %s, %d at once %s", quantity.Plural(len(s.ran), "run"), quantity.Plural(len(s.jobs), "job"),
-		slots, each)
+		min(slots, len(s.jobs)), each)
 	s.display.StageStart(term.Stage{Kind: "study", Total: len(s.jobs), Unit: "job"})
 	kill, killAll := context.WithCancel(context.Background())
 	defer killAll()
@@ -126,7 +126,7 @@ func (s *localStudy) execute(slots int, each string, executor func(i, slot int) 
 	defer context.AfterFunc(s.c.Context, func() {
 		s.display.Note("stopping all runs after their current steps and saving them; Ctrl-C again stops at once")
 	})()
-	local := cluster.Local{Jobs: s.jobs, Slots: slots, Started: s.started, Ended: s.ended,
+	local := cluster.Local{Jobs: s.jobs, Slots: slots, Started: s.started, Ended: s.ended, Moved: s.moved,
 		Failed: func(e cluster.End) bool {
 			return e.Code != int(cli.ExitCondition) // a run that its condition stopped did what was asked
 		},
@@ -158,6 +158,11 @@ func outcomeOf(ends []cluster.End) term.Status {
 func (s *localStudy) started(i int) {
 	s.begun[i] = time.Now()
 	s.display.Note(s.jobs[i].Name() + "  starts")
+}
+
+// moved tells of a job whose host is lost.
+func (s *localStudy) moved(i int, e cluster.End) {
+	s.display.Warn(fmt.Sprintf("%s: %v; another host executes it, and this one gets no more", s.jobs[i].Name(), e.Err))
 }
 
 func (s *localStudy) ended(i int, e cluster.End) {

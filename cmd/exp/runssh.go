@@ -53,7 +53,7 @@ func (a *app) runSSH(c *cli.Context, configs []*config.Resolved, seeds []int64, 
 		return err
 	}
 	l := &localStudy{app: a, c: c, db: s.study.DB, jobs: jobs, ran: make(cluster.Results, len(missing))}
-	ends := l.execute(min(len(hosts), len(jobs)), "on "+strings.Join(hosts, ", "), func(i, slot int) cluster.Executor {
+	ends := l.execute(len(hosts), "on "+strings.Join(hosts, ", "), func(i, slot int) cluster.Executor {
 		remote[i].Host.Name, remote[i].Heard = hosts[slot], l.hears(i)
 		return &remote[i]
 	})

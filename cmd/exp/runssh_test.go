@@ -59,8 +59,10 @@ func TestRunSSH(t *testing.T) {
 			t.Errorf("nothing says %q:\n%s", text, away.stderr)
 		}
 	}
-	got := call{}.run(append(args, "--on", "ssh:one,two")...)
-	if got.code != 0 || !strings.Contains(got.stderr, "4 runs in 5 jobs, 2 at once on one, two") {
+	// Other hosts execute what one that cannot be reached had.
+	got := call{}.run(append(args, "--on", "ssh:away,one,two")...)
+	if got.code != 0 || !strings.Contains(got.stderr, "4 runs in 5 jobs, 3 at once on away, one, two") ||
+		!strings.Contains(got.stderr, "Connection refused; another host executes it, and this one gets no more") {
 		t.Fatalf("exit code %d: %s", got.code, got.stderr)
 	}
 	have := chains(t, dir)

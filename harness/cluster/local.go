@@ -21,6 +21,8 @@ type Local struct {
 	// Started and Ended are called for each job, one call at a time.
 	Started func(i int)
 	Ended   func(i int, e End)
+	// Moved hears of a job that lost its slot, and that another slot will execute.
+	Moved func(i int, e End)
 	// Failed reports whether an unsuccessful end is a failure.
 	Failed func(e End) bool
 	// KeepGoing starts further jobs after one has failed, unless they need it.
@@ -45,7 +47,7 @@ func (l *Local) Run(stop, kill context.Context) []End {
 	for i := range free {
 		free[i] = i
 	}
-	running, failed := 0, false
+	running, failed, slots := 0, false, l.Slots
 	for {
 		for len(free) > 0 && stop.Err() == nil && (!failed || l.KeepGoing) {
 			i := l.next(state)
@@ -65,6 +67,12 @@ func (l *Local) Run(stop, kill context.Context) []End {
 		}
 		e := <-ended
 		running--
+		if e.how.Lost && slots > 1 && stop.Err() == nil {
+			slots--
+			state[e.job] = waiting
+			l.Moved(e.job, e.how)
+			continue
+		}
 		free = append([]int{e.slot}, free...)
 		ends[e.job], state[e.job] = e.how, done
 		if e.how.Code != 0 || e.how.Err != nil {

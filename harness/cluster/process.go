@@ -54,6 +54,7 @@ type End struct {
 	Signal syscall.Signal // that ended it; 0: none
 	Said   string         // what it wrote to standard error in place of progress
 	Err    error          // why it never started
+	Lost   bool           // its slot can execute nothing: a host that cannot be reached
 }
 
 // Run implements Executor: it starts the process and waits for its end. The process is in a

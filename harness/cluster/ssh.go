@@ -50,14 +50,14 @@ func (r *RemoteJob) list() string { return "jobs/" + r.ID + ".json" }
 // Run implements Executor.
 func (r *RemoteJob) Run(stop, kill context.Context) End {
 	if err := r.push(kill); err != nil {
-		return End{Code: -1, Err: err}
+		return End{Code: -1, Err: err, Lost: unreachable(err)}
 	}
 	line := fmt.Sprintf("cd %s 2>/dev/null; %s=%s %s=once exec %[5]s/%s job %[5]s/%[7]s 0", shellWord(r.Host.Dir),
 		JobVariable, shellWord(OverSSH+r.Host.Name), OneSignal, r.Host.spool(), r.Program, r.list())
 	p := &Process{Program: "ssh", Args: r.ssh(line), Heard: r.Heard, Log: r.Log, AskByInput: true}
 	end := p.Run(stop, kill)
 	if end.Code == sshFailed {
-		end.Err = fmt.Errorf("ssh %s: %s", r.Host.Name, end.Said)
+		end.Err, end.Lost = fmt.Errorf("ssh %s: %s", r.Host.Name, end.Said), true
 	}
 	if err := r.pull(kill); err != nil && end.Err == nil && end.Code == 0 { // else the program's error says more
 		end.Code, end.Err = -1, err
@@ -67,6 +67,12 @@ func (r *RemoteJob) Run(stop, kill context.Context) End {
 
 // sshFailed is the exit code of ssh if it cannot connect, or lost the connection.
 const sshFailed = 255
+
+// unreachable reports whether an error says that ssh cannot reach its host.
+func unreachable(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == sshFailed
+}
 
 // ssh returns the arguments that execute a line of shell on the host. A connection that carries
 // nothing for a minute is lost: a job may be silent for longer, but not ssh.
