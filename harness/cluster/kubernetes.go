@@ -75,22 +75,27 @@ func (k *Kubernetes) Manifest(i int) (string, error) {
 
 // How a pod polls the state of a job that it needs.
 const (
-	lookPause   = 5   // seconds between two polls
-	silentLooks = 720 // an hour of polls without news from a running job: it is gone
+	lookPause   = 5                // seconds between two polls
+	silentLooks = 720              // an hour of polls without news from a running job: it is gone
+	absentLooks = 24 * silentLooks // a day, for a job that waits for a node
 )
 
 // waitFor returns the shell script that waits until a job is done. It exits with 2, which ends the
-// pod's index, if the job failed, and with 1, which counts as a restart, if the job fell silent.
+// pod's index, if the job failed, and with 1, which counts as a restart, if the job fell silent
+// while it ran, or is not running and has not been for a day.
 func waitFor(state, name string) string {
 	return fmt.Sprintf(`said= silent=0
 until grep -qs '"status": "%[1]s"' %[4]s; do
   if grep -qs '"status": "%[2]s"' %[4]s; then echo %[5]s' failed' >&2; exit 2; fi
   now=$(grep -s '"time"' %[4]s)
   silent=$((silent + 1))
-  if [ "$now" != "$said" ] || ! grep -qs '"status": "%[3]s"' %[4]s; then said=$now silent=0; fi
-  if [ $silent -ge %[6]d ]; then echo %[5]s' says nothing any more' >&2; exit 1; fi
+  if [ "$now" != "$said" ]; then said=$now silent=0; fi
+  if [ $silent -ge %[6]d ] && grep -qs '"status": "%[3]s"' %[4]s; then
+    echo %[5]s' says nothing any more' >&2; exit 1
+  fi
+  if [ $silent -ge %[8]d ]; then echo %[5]s' has not run for a day: kubectl describe job says why' >&2; exit 1; fi
   sleep %[7]d
-done`, Done, Failed, Running, shellWord(state), shellWord(name), silentLooks, lookPause)
+done`, Done, Failed, Running, shellWord(state), shellWord(name), silentLooks, lookPause, absentLooks)
 }
 
 // yamlText writes a text as YAML on one line: JSON is YAML.

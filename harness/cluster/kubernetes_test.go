@@ -69,12 +69,13 @@ func TestWaitFor(t *testing.T) {
 	k := &Kubernetes{Spool: spool, Batches: []Batch{{Entries: []Entry{{ID: "x"}}}}}
 	wait := strings.NewReplacer("sleep 5", "exit 70").Replace(waitFor(spool.Path(StatePath("x")), "smoke's#0"))
 	silent := strings.NewReplacer("sleep 5", "sleep 0", "-ge 720", "-ge 3").Replace(waitFor(spool.Path(StatePath("x")), "x"))
+	absent := strings.NewReplacer("sleep 5", "sleep 0", "-ge 17280", "-ge 3").Replace(waitFor(spool.Path(StatePath("x")), "x"))
 	for _, tt := range []struct {
 		status, script string
 		again          bool
 		code           int
 	}{
-		{"", wait, false, 70}, {Running, wait, false, 70}, {Stopped, wait, false, 70}, {Failed, wait, false, 2},
+		{"", wait, false, 70}, {"", absent, false, 1}, {Stopped, absent, false, 1}, {Running, wait, false, 70}, {Stopped, wait, false, 70}, {Failed, wait, false, 2},
 		{Failed, wait, true, 70}, {Stopped, wait, true, 70}, {Done, wait, false, 0}, {Done, wait, true, 0}, {Running, silent, false, 1},
 	} {
 		if tt.status != "" {
