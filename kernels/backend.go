@@ -73,6 +73,29 @@ func AllocSparse(be Backend, t DType, n int) (Buffer, error) {
 	return be.Alloc(t, n)
 }
 
+// HostMemory is a backend whose AllocHost returns memory of the host that its operations reach,
+// more slowly than the device's.
+type HostMemory interface {
+	AllocHost(t DType, n int) (Buffer, error)
+}
+
+// OnHost returns be with an Alloc that takes the host's memory, where be is a HostMemory. On others
+// it returns be.
+func OnHost(be Backend) Backend {
+	if m, ok := be.(HostMemory); ok {
+		return onHost{be, m}
+	}
+	return be
+}
+
+type onHost struct {
+	Backend
+	memory HostMemory
+}
+
+// Alloc implements Memory.
+func (h onHost) Alloc(t DType, n int) (Buffer, error) { return h.memory.AllocHost(t, n) }
+
 // Matrix is a weight W [Out,In] and the copies of it that the backend multiplies
 // from. Backend.Pack makes Packed and PackedT and must be called again whenever W
 // changes; they are operand buffers, empty where the backend needs no copies.

@@ -48,7 +48,9 @@ type Backend struct {
 	// Factors for tensor cores, bf16, where an operation's own are not laid out for them.
 	left, right, weights kernels.Buffer
 
-	allocated, peak int64 // bytes
+	allocated, peak  int64 // bytes
+	hosted, hostPeak int64 // bytes of pinned memory
+	pinned           []span
 
 	err error
 }

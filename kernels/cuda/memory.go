@@ -49,7 +49,7 @@ func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 
 // Free frees a buffer from Alloc, after the calls that use it.
 func (b *Backend) Free(x kernels.Buffer) {
-	if !x.Empty() && b.err == nil {
+	if !x.Empty() && b.err == nil && !b.unpin(x) {
 		b.allocated -= int64(bytesOf(x))
 		b.keep("free memory", C.device_free(b.ctx(), b.queue(), address(x)))
 	}
@@ -68,7 +68,13 @@ func (b *Backend) TakePeak() int64 {
 
 // Zero sets every element to 0.
 func (b *Backend) Zero(x kernels.Buffer) {
-	if !x.Empty() && b.err == nil {
+	switch {
+	case x.Empty() || b.err != nil:
+	case b.isPinned(x):
+		if b.drain(); b.err == nil {
+			clear(unsafe.Slice((*byte)(x.Addr()), bytesOf(x)))
+		}
+	default:
 		b.keep("zero memory", C.device_zero(b.ctx(), b.queue(), address(x), C.size_t(bytesOf(x))))
 	}
 }
@@ -88,6 +94,8 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 	}
 	switch {
 	case dst.Empty() || b.err != nil:
+	case b.isPinned(dst) || b.isPinned(src):
+		b.copyPinned(dst, src)
 	case dst.IsHost() && src.IsHost():
 		b.drain() // src may be written then
 		convert(dst, src)
@@ -98,9 +106,14 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 	case dst.DType() == src.DType():
 		b.keep("copy", C.device_copy(b.ctx(), b.queue(), address(dst), address(src), C.size_t(bytesOf(src))))
 	default:
-		b.launch(conversion(dst.DType(), src.DType()), dst.Len(),
-			unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(), src: src.Addr(), n: C.long(dst.Len())}))
+		b.convert(dst, src)
 	}
+}
+
+// convert queues a copy between types by a kernel.
+func (b *Backend) convert(dst, src kernels.Buffer) {
+	b.launch(conversion(dst.DType(), src.DType()), dst.Len(),
+		unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(), src: src.Addr(), n: C.long(dst.Len())}))
 }
 
 // conversion returns the kernel that converts between two types.
