@@ -7,8 +7,10 @@
 // copy a partly filled one. Each completion then starts with the prompt's last token in its
 // own row. A prompt with the same beginning as another (a system prompt, examples) reuses
 // the other's full pages while any completion keeps them in the cache. Completions take
-// slots in order; an ended one frees its slot for the next at once. None of this affects
-// results: a completion depends on weights, prompt, seed and parameters alone.
+// slots in order; an ended one frees its slot for the next at once. If the cache is too small
+// for all, the completion that started last gives its pages back. Later its prompt and the
+// tokens that it has drawn are computed again like a prompt, and it continues. None of this
+// affects results: a completion depends on weights, prompt, seed and parameters alone.
 package generate
 
 import (
@@ -34,6 +36,9 @@ type Options struct {
 	PageTokens   int // positions in a cache page, a multiple of 16
 	MaxTokens    int // longest prompt and completion together
 	StepRows     int // rows of a step: MaxSequences, then as many prompt tokens as fit
+	// CacheTokens is the room of the cache in positions. 0 lets every sequence reach MaxTokens. With
+	// less, sequences that find no page give theirs back and start again later.
+	CacheTokens int
 }
 
 // tableWidth returns the number of pages of the longest sequence.
@@ -43,15 +48,33 @@ func (o Options) tableWidth() int { return (o.MaxTokens + o.PageTokens - 1) / o.
 // prompts that wait for slots.
 func (o Options) tableRows() int { return o.MaxSequences + max(1, o.MaxSequences/4) }
 
-// pages returns the page count that lets every row of the table reach full length.
-func (o Options) pages() int { return o.tableRows() * o.tableWidth() }
+// table returns the entries of a step's page table: as many pages let every row reach full length.
+func (o Options) table() int { return o.tableRows() * o.tableWidth() }
+
+// pages returns the page count of the cache.
+func (o Options) pages() int {
+	if o.CacheTokens == 0 {
+		return o.table()
+	}
+	return min(o.table(), max(o.CacheTokens/o.PageTokens, o.leastPages()))
+}
+
+// leastPages returns the page count with which a sequence can reach full length while its prompt
+// waits for further completions.
+func (o Options) leastPages() int { return o.tableWidth() + 2 }
+
+// FullCache returns the room of a cache, in tokens, that lets every sequence reach full length.
+func (o Options) FullCache() int { return int(o.table() * o.PageTokens) }
+
+// LeastCache returns the least room of a cache.
+func (o Options) LeastCache() int { return int(o.leastPages() * o.PageTokens) }
 
 func (o Options) rows() int { return max(o.StepRows, o.MaxSequences+1) }
 
 // Bytes returns the bytes that an engine for models of configuration c allocates on a
 // device with operands of that type, for its cache and for its steps.
 func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType) (cache, step int) {
-	return c.CacheBytes(o.pages(), o.PageTokens, operand), c.DecoderBytes(h, o.rows(), o.pages(), operand)
+	return c.CacheBytes(o.pages(), o.PageTokens, operand), c.DecoderBytes(h, o.rows(), o.table(), operand)
 }
 
 // Stats count an engine's work since it was made.
@@ -59,6 +82,7 @@ type Stats struct {
 	Steps         int
 	PromptTokens  int // computed; shared ones count once
 	SampledTokens int
+	Restarts      int // sequences that gave their pages back and were computed again
 }
 
 // Engine samples from a model. It is a rollout.Sampler for one goroutine at a time.
@@ -95,7 +119,7 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens); err != nil {
 		return nil, err
 	}
-	if e.dec, err = model.NewDecoder(be, m.Config, m.Heads, o.StepRows, o.pages()); err != nil {
+	if e.dec, err = model.NewDecoder(be, m.Config, m.Heads, o.StepRows, o.table()); err != nil {
 		e.cache.Close()
 		return nil, err
 	}

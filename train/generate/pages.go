@@ -4,7 +4,6 @@ package generate
 type pagePool struct {
 	free     []int32
 	refs     []int32
-	reserved int // free pages promised to running completions
 	prefixes prefixes
 }
 
@@ -21,18 +20,11 @@ func (p *pagePool) reset() {
 		p.free = append(p.free, int32(i))
 		p.refs[i] = 0
 	}
-	p.reserved = 0
 	p.prefixes.reset(len(p.refs))
 }
 
-// available returns the number of pages neither held nor promised.
-func (p *pagePool) available() int { return len(p.free) - p.reserved }
-
-// reserve promises n available pages.
-func (p *pagePool) reserve(n int) { p.reserved += n }
-
-// unreserve returns a promise of n pages.
-func (p *pagePool) unreserve(n int) { p.reserved -= n }
+// available returns the number of pages that nobody holds.
+func (p *pagePool) available() int { return len(p.free) }
 
 // take returns a free page, held once.
 func (p *pagePool) take() int32 {

@@ -58,8 +58,8 @@ func before(pages []int32, i int) int32 {
 // adopt replaces the next, uncomputed pages of a prompt by pages that hold the same tokens
 // after the same prefix.
 func (s *schedule) adopt(pr *prompt) {
-	size, tokens := s.e.opt.PageTokens, s.reqs[pr.req].Prompt
-	for pr.done%size == 0 && pr.done+size <= s.shared(pr) {
+	size, tokens := s.e.opt.PageTokens, pr.tokens
+	for pr.done%size == 0 && pr.done+size <= pr.shared() {
 		i := pr.done / size
 		page, ok := s.e.pages.prefixes.pages[newPrefixKey(before(pr.pages, i), tokens[pr.done:pr.done+size])]
 		if !ok {
@@ -79,7 +79,7 @@ func (s *schedule) publish(pr *prompt) {
 	size := s.e.opt.PageTokens
 	for ; pr.found < pr.done/size; pr.found++ {
 		i := pr.found
-		k := newPrefixKey(before(pr.pages, i), s.reqs[pr.req].Prompt[i*size:(i+1)*size])
+		k := newPrefixKey(before(pr.pages, i), pr.tokens[i*size:(i+1)*size])
 		if !s.e.pages.prefixes.add(k, pr.pages[i]) {
 			pr.found = len(pr.pages) // nor those after it: nobody would look for them
 			return

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"exp/train/rollout"
@@ -14,10 +15,11 @@ type schedule struct {
 	p    rollout.Params
 	out  [][]rollout.Completion
 
-	prompts []*prompt // being computed or waiting for slots, in order
+	prompts []*prompt // waiting, being computed or waiting for slots, in order; those with pages come first
 	running []*sequence
 	copies  []int32 // page pairs to copy before the next step
 	nextReq int     // first request without a prompt
+	short   bool    // pages ran out: nothing starts until a completion ends
 	ended   int
 	total   int
 
@@ -26,26 +28,29 @@ type schedule struct {
 	numbers []float32
 }
 
-// prompt is a request whose prompt is in the cache or being computed.
+// prompt is a request whose prompt is in the cache or being computed, or a completion that starts
+// again, whose drawn tokens then belong to its prompt.
 type prompt struct {
-	req   int
-	pages []int32
-	done  int // tokens in the cache, out of shared()
-	found int // leading pages that other prompts can find, or that were found elsewhere
-	nextK int // first completion that has not started
+	req      int
+	tokens   []int32
+	again    *sequence // the completion that starts again; nil for a request
+	admitted bool      // it has its pages
+	pages    []int32
+	done     int // tokens in the cache, out of shared()
+	found    int // leading pages that other prompts can find, or that were found elsewhere
+	nextK    int // first completion that has not started
 }
 
 // sequence is a completion in a slot. With hundreds of them, a step finds none in the
 // processor's caches, so what it needs of each fits in few cache lines.
 type sequence struct {
-	seed     uint64
-	pos      int   // position of the token that the next step computes
-	token    int32 // the token itself
-	pages    []int32
-	drawn    []drawnToken
-	reserved int // pages promised for its future tokens
-	req, k   int
-	text     []byte // text of drawn, if there are stop strings
+	seed   uint64
+	pos    int   // position of the token that the next step computes
+	token  int32 // the token itself
+	pages  []int32
+	drawn  []drawnToken
+	req, k int
+	text   []byte // text of drawn, if there are stop strings
 }
 
 type drawnToken struct {
@@ -66,43 +71,47 @@ func (s *schedule) finished() bool { return s.ended == s.total }
 
 // shared returns how many tokens of a prompt its completions share: all but the last, which
 // each completion computes in its own row.
-func (s *schedule) shared(pr *prompt) int { return len(s.reqs[pr.req].Prompt) - 1 }
+func (pr *prompt) shared() int { return len(pr.tokens) - 1 }
 
 func (s *schedule) pagesFor(tokens int) int {
 	return (tokens + s.e.opt.PageTokens - 1) / s.e.opt.PageTokens
 }
 
-// admit starts the completions of finished prompts while there are slots and pages, then
-// admits new prompts.
+// admit gives the running completions the pages that the next step needs, starts the completions
+// of finished prompts while there are slots and pages, then admits new prompts.
 func (s *schedule) admit() {
 	s.copies = s.copies[:0]
+	s.extend()
 	for len(s.prompts) > 0 && len(s.running) < s.e.opt.MaxSequences {
 		pr := s.prompts[0]
-		if pr.done < s.shared(pr) || !s.start(pr) {
+		if !pr.admitted || pr.done < pr.shared() {
 			break
 		}
-		if pr.nextK == len(s.reqs[pr.req].Seeds) {
-			for _, id := range pr.pages {
-				s.e.pages.drop(id)
+		if !s.start(pr) {
+			if len(s.running) > 0 {
+				break
 			}
+			s.makeRoom() // of a later prompt: nothing else will give pages back
+			continue
+		}
+		if pr.nextK == s.completions(pr) {
+			s.release(pr)
 			s.prompts = s.prompts[1:]
 		}
 	}
 	// Keep enough prompts ahead to fill the free slots.
 	waiting := 0
-	for _, pr := range s.prompts {
-		waiting += len(s.reqs[pr.req].Seeds) - pr.nextK
+	for i, pr := range s.prompts {
+		if i > 0 && len(s.running)+waiting >= s.e.opt.MaxSequences || !s.give(pr) {
+			return
+		}
+		waiting += s.completions(pr) - pr.nextK
 	}
 	for s.nextReq < len(s.reqs) && (len(s.prompts) == 0 || len(s.running)+waiting < s.e.opt.MaxSequences) {
-		r := s.reqs[s.nextReq]
-		if len(r.Seeds) > 0 {
-			pr := &prompt{req: s.nextReq}
-			need := s.pagesFor(s.shared(pr))
-			if s.e.pages.available() < need+s.e.opt.tableWidth() {
-				return // one page table's worth stays free, so the first prompt can always start
-			}
-			for range need {
-				pr.pages = append(pr.pages, s.e.pages.take())
+		if r := s.reqs[s.nextReq]; len(r.Seeds) > 0 {
+			pr := &prompt{req: s.nextReq, tokens: r.Prompt}
+			if !s.give(pr) {
+				return
 			}
 			s.prompts = append(s.prompts, pr)
 			waiting += len(r.Seeds)
@@ -111,31 +120,136 @@ func (s *schedule) admit() {
 	}
 }
 
-// start puts the next completion of pr in a slot, if there are pages for its maximum
-// length.
-func (s *schedule) start(pr *prompt) bool {
-	r := s.reqs[pr.req]
-	size := s.e.opt.PageTokens
-	full := s.shared(pr) / size // pages that will not be written again
-	need := s.pagesFor(s.shared(pr)+s.p.MaxNewTokens) - full
-	if s.e.pages.available() < need {
+// completions returns how many completions pr starts in all.
+func (s *schedule) completions(pr *prompt) int {
+	if pr.again != nil {
+		return 1
+	}
+	return len(s.reqs[pr.req].Seeds)
+}
+
+// enough reports whether n pages may be taken: a page stays for each running completion and for one
+// that starts. Nothing starts while pages are short, unless nothing runs.
+func (s *schedule) enough(n int) bool {
+	if len(s.running) == 0 {
+		s.short = false
+	}
+	return !s.short && s.e.pages.available() >= n+len(s.running)+1
+}
+
+// give gives pr its pages, if there are enough.
+func (s *schedule) give(pr *prompt) bool {
+	if pr.admitted {
+		return true
+	}
+	need := s.pagesFor(pr.shared())
+	if !s.enough(need) {
 		return false
 	}
-	q := s.e.sequence()
-	q.req, q.k, q.seed, q.reserved, q.pos, q.token = pr.req, pr.nextK, r.Seeds[pr.nextK], need, s.shared(pr),
-		r.Prompt[len(r.Prompt)-1]
-	s.e.pages.reserve(need)
+	for range need {
+		pr.pages = append(pr.pages, s.e.pages.take())
+	}
+	pr.admitted = true
+	return true
+}
+
+// release takes pr's pages back.
+func (s *schedule) release(pr *prompt) {
+	for _, id := range pr.pages {
+		s.e.pages.drop(id)
+	}
+	pr.pages, pr.done, pr.found, pr.admitted = pr.pages[:0], 0, 0, false
+}
+
+// extend gives each running completion the page of its next token. If there is none left, the last
+// prompt with pages gives them back, and when there is no such prompt, the completion that is last in
+// order.
+func (s *schedule) extend() {
+	for i := 0; i < len(s.running); {
+		q := s.running[i]
+		switch {
+		case q.pos/s.e.opt.PageTokens < len(q.pages):
+			i++
+		case s.e.pages.available() > 0:
+			s.grow(q)
+			i++
+		default:
+			s.makeRoom()
+			i = 0
+		}
+	}
+}
+
+// makeRoom takes the pages of a prompt or a completion.
+func (s *schedule) makeRoom() {
+	s.short = true
+	for _, pr := range slices.Backward(s.prompts) {
+		if pr.admitted {
+			s.release(pr)
+			return
+		}
+	}
+	last := 0
+	for k, q := range s.running {
+		if p := s.running[last]; q.req > p.req || q.req == p.req && q.k > p.k {
+			last = k
+		}
+	}
+	s.evict(last)
+}
+
+// evict takes the pages of a running completion, which starts again before all that are behind it in
+// order.
+func (s *schedule) evict(i int) {
+	q := s.running[i]
+	s.running = slices.Delete(s.running, i, i+1)
+	for _, id := range q.pages {
+		s.e.pages.drop(id)
+	}
+	q.pages = q.pages[:0]
+	pr := &prompt{req: q.req, again: q, tokens: slices.Clone(s.reqs[q.req].Prompt)}
+	for _, d := range q.drawn {
+		pr.tokens = append(pr.tokens, d.id)
+	}
+	at, _ := slices.BinarySearchFunc(s.prompts, pr, func(a, b *prompt) int {
+		return cmp.Or(cmp.Compare(a.req, b.req), cmp.Compare(a.first(), b.first()))
+	})
+	s.prompts = slices.Insert(s.prompts, at, pr)
+	s.e.stats.Restarts++
+}
+
+// first returns the number of the first completion that pr starts.
+func (pr *prompt) first() int {
+	if pr.again != nil {
+		return pr.again.k
+	}
+	return pr.nextK
+}
+
+// start puts the next completion of pr in a slot, if there are pages for its next token.
+func (s *schedule) start(pr *prompt) bool {
+	size := s.e.opt.PageTokens
+	full := pr.shared() / size // pages that will not be written again
+	if !s.enough(1) {
+		return false
+	}
+	q := pr.again
+	if q == nil {
+		r := s.reqs[pr.req]
+		q = s.e.sequence()
+		q.req, q.k, q.seed = pr.req, pr.nextK, r.Seeds[pr.nextK]
+	}
+	q.pos, q.token = pr.shared(), pr.tokens[pr.shared()]
 	for _, id := range pr.pages[:full] {
 		s.e.pages.share(id)
 		q.pages = append(q.pages, id)
 	}
-	switch last := pr.nextK+1 == len(r.Seeds); {
+	switch last := pr.nextK+1 == s.completions(pr); {
 	case full == len(pr.pages):
+		s.grow(q)
 	case last: // no later completion copies the page
 		s.e.pages.share(pr.pages[full])
 		q.pages = append(q.pages, pr.pages[full])
-		s.e.pages.unreserve(1)
-		q.reserved--
 	default:
 		s.copies = append(s.copies, pr.pages[full], s.grow(q))
 	}
@@ -157,8 +271,6 @@ func (e *Engine) sequence() *sequence {
 
 // grow gives q its next page.
 func (s *schedule) grow(q *sequence) int32 {
-	s.e.pages.unreserve(1)
-	q.reserved--
 	id := s.e.pages.take()
 	q.pages = append(q.pages, id)
 	return id
@@ -213,12 +325,12 @@ func (s *schedule) end(q *sequence, finish rollout.Finish) {
 	}
 	c.Text = string(q.text)
 	s.out[q.req][q.k] = c
-	s.e.pages.unreserve(q.reserved)
 	for _, id := range q.pages {
 		s.e.pages.drop(id)
 	}
 	s.e.idle = append(s.e.idle, q)
 	s.ended++
+	s.short = false
 }
 
 // cut takes n elements off room. It allocates for many completions at a time.

@@ -34,9 +34,6 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		st.Slots = append(st.Slots, pages[pos/size]*int32(size)+int32(pos%size))
 	}
 	for i, q := range s.running {
-		if q.pos/size >= len(q.pages) {
-			s.grow(q)
-		}
 		table(q.pages)
 		row(q.token, q.pos, q.pages)
 		st.Sample = append(st.Sample, int32(i))
@@ -44,8 +41,11 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		seq++
 	}
 	for _, pr := range s.prompts {
+		if !pr.admitted {
+			break
+		}
 		s.adopt(pr)
-		n := min(s.shared(pr)-pr.done, e.opt.StepRows-len(st.Tokens))
+		n := min(pr.shared()-pr.done, e.opt.StepRows-len(st.Tokens))
 		if n <= 0 {
 			continue
 		}
@@ -54,7 +54,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		}
 		table(pr.pages)
 		for range n {
-			row(s.reqs[pr.req].Prompt[pr.done], pr.done, pr.pages)
+			row(pr.tokens[pr.done], pr.done, pr.pages)
 			pr.done++
 		}
 		s.publish(pr)

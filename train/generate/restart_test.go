@@ -1,0 +1,79 @@
+package generate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/cpu"
+	"exp/train/rollout"
+)
+
+// unending is a vocabulary without an end token.
+type unending struct{ letters }
+
+func (unending) EndIDs() []int32 { return nil }
+
+// TestSmallCache: completions have the same bits if the cache holds a part of them, and sequences
+// give their pages back and start again.
+func TestSmallCache(t *testing.T) {
+	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+		be := openAs(t, cpu.Options{Threads: 2, Operand: operand})
+		m := newModel(t, be, toy)
+		o := Options{MaxSequences: 12, PageTokens: 16, MaxTokens: 90}
+		p := rollout.Params{Temperature: 1.5, TopP: 1, MaxNewTokens: 60, Stop: []string{"qq", "ab"}}
+		reqs := requests(rand.New(rand.NewPCG(5, 7)), 6, 5, 30)
+		whole, err := New(be, m, unending{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(whole.Close)
+		want := sample(t, whole, reqs, p)
+		if whole.Stats().Restarts != 0 {
+			t.Errorf("%s: %d restarts in a cache for all", operand, whole.Stats().Restarts)
+		}
+		for _, tokens := range []int{1, 160, 256, 400, 1000} {
+			small := o
+			small.CacheTokens = tokens
+			small.StepRows = small.MaxSequences + []int{1, 100}[tokens%3%2]
+			e, err := New(dirty{be}, m, unending{}, small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(e.Close)
+			for range 2 { // the second time pages hold what the first left
+				got := sample(t, e, reqs, p)
+				for i := range want {
+					for k := range want[i] {
+						if a, b := bits(got[i][k]), bits(want[i][k]); a != b {
+							t.Fatalf("%s, %d tokens: request %d, completion %d:\n%s\nwant\n%s", operand, tokens, i, k, a, b)
+						}
+					}
+				}
+			}
+			if pages := e.pages.available(); pages != small.pages() {
+				t.Errorf("%s, %d tokens: %d of %d pages are free afterwards", operand, tokens, pages, small.pages())
+			}
+			t.Logf("%s: %d tokens, %+v", operand, tokens, e.Stats())
+			if n := e.Stats().Restarts; (n > 0) != (tokens < 1000 && tokens > 0) {
+				t.Errorf("%s: %d restarts in a cache of %d tokens", operand, n, tokens)
+			}
+		}
+	}
+}
+
+// The room of a cache is a whole number of pages between the least and the full one.
+func TestCacheRoom(t *testing.T) {
+	o := Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 90}
+	full, least := o.FullCache(), o.LeastCache()
+	if full != 10*96 || least != 96+2*16 {
+		t.Errorf("full %d, least %d", full, least)
+	}
+	for tokens, want := range map[int]int{0: full, 1: least, 200: 192, full + 1: full} {
+		o.CacheTokens = tokens
+		if got := o.pages() * o.PageTokens; got != want {
+			t.Error(fmt.Sprint("a room of ", tokens, " tokens has ", got, ", want ", want))
+		}
+	}
+}
