@@ -17,6 +17,7 @@ import (
 	"exp/harness/explain"
 	"exp/harness/plan"
 	"exp/harness/preview"
+	harness "exp/harness/run"
 	"exp/harness/stage"
 )
 
@@ -44,6 +45,11 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 		r, err := machine.Of(ctx, j.Config, j.Seed)
 		if err != nil {
 			return err
+		}
+		if ranks > 1 {
+			if err := harness.CheckShared(&j.Config.Run); err != nil {
+				r.Missing = append(r.Missing, err.Error())
+			}
 		}
 		list = append(list, r)
 	}

@@ -74,6 +74,11 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 	if err := a.ranksFit(configs, n); err != nil || n == 1 || a.ranks != nil {
 		return err != nil, err
 	}
+	for _, r := range configs {
+		if err := harness.CheckShared(&r.Run); err != nil {
+			return true, cli.Usagef("--ranks %d: %w", n, err)
+		}
+	}
 	timeout, err := a.rankTimeout(c)
 	if err != nil {
 		return true, err

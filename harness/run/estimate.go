@@ -12,14 +12,15 @@ import (
 
 // Estimate is a forecast of a run's needs, computed from its configuration alone.
 type Estimate struct {
-	Model      string `json:"model"`
-	Parameters int    `json:"parameters"`         // of the policy's backbone including the output projection
-	Adapters   int    `json:"adapters,omitempty"` // LoRA parameters, the only trained ones
-	Heads      int    `json:"head_parameters"`    // of auxiliary heads
-	Ranks      int    `json:"ranks,omitempty"`    // of which each needs Memory; 0: one process
-	Memory     []Part `json:"memory"`             // on the device, by part
-	Program    int64  `json:"program_bytes"`      // of this machine's memory, for the program itself
-	Disk       int64  `json:"disk_bytes"`         // upper bound of the run's size in the store
+	Model      string  `json:"model"`
+	Parameters int     `json:"parameters"`         // of the policy's backbone including the output projection
+	Adapters   int     `json:"adapters,omitempty"` // LoRA parameters, the only trained ones
+	Heads      int     `json:"head_parameters"`    // of auxiliary heads
+	Ranks      int     `json:"ranks,omitempty"`    // of which each needs Memory; 0: one process
+	Phases     []Phase `json:"phases,omitempty"`   // of a training step on several ranks
+	Memory     []Part  `json:"memory"`             // on the device, by part
+	Program    int64   `json:"program_bytes"`      // of this machine's memory, for the program itself
+	Disk       int64   `json:"disk_bytes"`         // upper bound of the run's size in the store
 	// Upper bounds per training step. Sampled includes what a filter samples and drops,
 	// and ReMax's greedy completions; with recorded rollouts it counts only what is
 	// sampled in addition.
@@ -121,7 +122,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
 	e.Program, e.onGPU = programBytes(c), device.UsesGPU(c)
 	if ranks > 1 {
-		e.Ranks = ranks
+		e.Ranks, e.Phases = ranks, phasesOf(c, arch, longest, learning(c, ranks))
 	}
 	e.Memory = memoryOf(config.Train, c, arch, longest, learning(c, ranks))
 	e.fineTuning = memoryOf(config.SFT, c, arch, longest, ranks)

@@ -59,13 +59,12 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 					operand))
 		}
 	} else {
-		add("policy: weights, gradients, optimizer", learnerBytes(arch, heads, update, copies, operand, shared))
+		parts.learner("policy", arch, heads, update, copies, operand, shared, size)
 		if needs.Reference {
 			add("reference policy", referenceBytes(c, arch, shared))
 		}
 		if needs.Critic {
-			add("critic: weights, gradients, optimizer",
-				learnerBytes(arch, model.Heads{Value: true}, update, copies, operand, shared))
+			parts.learner("critic", arch, model.Heads{Value: true}, update, copies, operand, shared, size)
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
@@ -113,6 +112,23 @@ func (p *parts) add(name string, bytes int) {
 	if bytes > 0 {
 		*p = append(*p, Part{name, int64(bytes)})
 	}
+}
+
+// learner adds the parts of a model in training: on several ranks apart, because they are cut
+// in different ways.
+func (p *parts) learner(name string, arch model.Config, h model.Heads, update func(n int) int, copies model.PackedLen,
+	operand kernels.DType, shared, size int) {
+	all := learnerBytes(arch, h, update, copies, operand, shared)
+	if size == 1 {
+		p.add(name+": weights, gradients, optimizer", all)
+		return
+	}
+	n := arch.ArenaLen(h, shared)
+	moments := int(8 * ranks.Shards(n, size/shared)[0])
+	gradients := int(4*n) + update(n) - moments
+	p.add(name+": weights", all-gradients-moments)
+	p.add(name+": gradients", gradients)
+	p.add(name+": moments of its shard", moments)
 }
 
 // rewardBytes returns the memory of the reward model, or 0 if its configuration cannot be

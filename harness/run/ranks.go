@@ -118,7 +118,7 @@ type order struct {
 // still be within it.
 var errBroken = errors.New("an earlier stage failed, and its ranks are lost")
 
-// CheckRanks returns an error if n ranks cannot compute runs of a configuration.
+// CheckRanks returns an error if the work of a configuration cannot be cut for n ranks.
 func CheckRanks(r *config.Resolved, n int) error {
 	c := &r.Run
 	t, slices := c.Compute.TensorParallel, c.Train.Slices
@@ -128,8 +128,6 @@ func CheckRanks(r *config.Resolved, n int) error {
 	case n/t > slices:
 		return fmt.Errorf("--ranks %d: %s has %s (train.slices), and every rank needs one", n, c.Name,
 			quantity.Plural(slices, "slice"))
-	case t > 1 && device.UsesGPU(c):
-		return fmt.Errorf("--ranks %d: ranks that share products (compute.tensor_parallel) compute on CPUs only", n)
 	}
 	if err := checkSamplers(c, n); err != nil || t == 1 {
 		return err
@@ -162,6 +160,14 @@ func checkSamplers(c *config.Run, n int) error {
 		return nil
 	}
 	return fmt.Errorf("--ranks %d: %s has compute.rollout_ranks: %d, but %s", n, c.Name, k, text)
+}
+
+// CheckShared returns an error if ranks cannot share the products of a configuration on its device.
+func CheckShared(c *config.Run) error {
+	if c.Compute.TensorParallel > 1 && device.UsesGPU(c) {
+		return errors.New("ranks that share products (compute.tensor_parallel) compute on CPUs only")
+	}
+	return nil
 }
 
 // join makes a stage's environment one of the ranks', with a link between GPUs, or with this

@@ -89,6 +89,7 @@ func (e *Estimate) Text(indent string) string {
 	}
 	add("         a step   %d completions%s, up to %s tokens, %d updates", e.Completions, more,
 		quantity.Count(int64(e.Tokens)), e.Updates)
+	e.rankText(add)
 	return strings.Join(lines, "\n")
 }
 

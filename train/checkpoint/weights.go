@@ -16,9 +16,6 @@ type Filter func(model.Tensor) bool
 // Plain selects the tensors of a language model: backbone and output projection.
 func Plain(t model.Tensor) bool { return !t.Auxiliary() }
 
-// All selects everything.
-func All(model.Tensor) bool { return true }
-
 // headFiles maps the auxiliary heads, by the first part of their tensors' names, to
 // MergeTensors's files for them.
 func headFiles() map[string]string {
@@ -74,7 +71,7 @@ func (p ownPart) Write(lo int, x kernels.Buffer) error {
 // Weights returns the parameters of m that keep selects, by name. They are copied from the
 // device in chunks when a source is read. The digest of weights is computed from:
 //
-//	for _, s := range Weights(be, m, All) { h := sha256.New(); s.Raw(h); … }
+//	for _, s := range Weights(be, m, keep) { h := sha256.New(); s.Raw(h); … }
 func Weights(be kernels.Backend, m *model.Model, keep Filter) []Source {
 	return Sources(be, Buffers(m, keep))
 }

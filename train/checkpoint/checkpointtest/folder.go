@@ -37,7 +37,7 @@ func trained(t testing.TB, be kernels.Backend, m *model.Model) checkpoint.Traine
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checkpoint.WriteSafetensors(f, checkpoint.Weights(be, m, checkpoint.All)); err != nil {
+	if err := checkpoint.WriteSafetensors(f, checkpoint.Weights(be, m, func(model.Tensor) bool { return true })); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

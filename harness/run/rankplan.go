@@ -1,0 +1,197 @@
+package run
+
+import (
+	"exp/experiments/quantity"
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/stage"
+	"exp/kernels"
+	"exp/train"
+	"exp/train/model"
+)
+
+// Phase is a part of a training step on several ranks.
+type Phase struct {
+	Name    string  `json:"name"`
+	Sent    int64   `json:"bytes_sent"`        // by a rank
+	Seconds float64 `json:"seconds,omitempty"` // 0: not known for this device
+}
+
+// What the times rest on: rates of one GPU (H100), as calculated in the design of distributed runs.
+const (
+	gpuFLOPs    = 400e12  // that products reach, 1/s
+	gpuMemory   = 2.85e12 // bytes/s, 85 % of 3.35
+	nodeLink    = 370e9   // bytes/s and direction, within a node
+	networkLink = 45e9    // bytes/s, between nodes
+	nodeGPUs    = 8
+	stepStart   = 0.5e-3 // s, of a sampling step
+	gatherStart = 15e-6  // s, of a gather of a few rows
+	tailShare   = 0.25   // of sampling, until the last completions end
+)
+
+// rankPlan is the work of a step on some ranks.
+type rankPlan struct {
+	c              *config.Run
+	arch           model.Config
+	heads          model.Heads
+	needs          train.Needs
+	ranks, shared  int
+	tokens         float64 // of a step's prompts, counted once, and completions
+	sequences      float64
+	length         float64 // of a sequence
+	operand, float float64 // bytes
+	onGPU          bool
+}
+
+// phasesOf returns the phases of a training step on several ranks, for completions of full length.
+func phasesOf(c *config.Run, arch model.Config, longest, size int) []Phase {
+	needs, heads := policyOf(c)
+	heads = stage.WithAdapters(heads, c, arch)
+	r := c.Rollout
+	p := rankPlan{c: c, arch: arch, heads: heads, needs: needs, ranks: size, shared: c.Compute.TensorParallel,
+		length: float64(longest), operand: float64(stage.Operand(c).Size()), float: float64(kernels.F32.Size()),
+		sequences: float64(c.Train.PromptsPerStep * r.N), onGPU: device.UsesGPU(c)}
+	fresh := float64(min(r.MaxNewTokens, longest))
+	p.tokens = float64(c.Train.PromptsPerStep)*(p.length-fresh) + p.sequences*fresh
+	list := []Phase{p.sampling(fresh)}
+	if needs.Reference {
+		list = append(list, p.pass("reference log-probs", 1, false))
+	}
+	if needs.Critic {
+		list = append(list, p.pass("values", 1, false))
+	}
+	models := 1.0
+	if needs.Critic {
+		models = 2
+	}
+	list = append(list, p.pass("forward and backward passes", models*float64(c.Algo.Epochs), true))
+	updates := models * float64(c.Train.PromptsPerStep/c.Train.PromptsPerUpdate*c.Algo.Epochs)
+	return append(list, p.update(updates))
+}
+
+// groups returns the number of groups that share the mini-batches.
+func (p rankPlan) groups() float64 { return float64(p.ranks / p.shared) }
+
+// others is the share of what a group gathers that a rank sends: its part, to each other rank.
+func (p rankPlan) others() float64 { return float64(p.shared-1) / float64(p.shared) }
+
+// forwardBytes returns the bytes of a token's activations that a group gathers in a forward pass:
+// queries, keys and values, gate and up, and what two products add to the residual stream.
+func (p rankPlan) forwardBytes() float64 {
+	a := p.arch
+	layer := p.operand*float64(a.QKV()+2*a.FFN) + 2*p.float*float64(a.Width)
+	return float64(a.Layers)*layer + p.float*float64(a.Width) // and the embedding
+}
+
+// backwardBytes returns those of a backward pass.
+func (p rankPlan) backwardBytes() float64 {
+	a := p.arch
+	layer := p.operand*float64(a.FFN+a.Heads*a.Head) + 2*p.float*float64(a.Width)
+	bytes := float64(a.Layers)*layer + p.float*float64(a.Width) // and the output projection's
+	if p.c.Compute.Recompute {
+		bytes += p.forwardBytes()
+	}
+	return bytes
+}
+
+// productLink returns the rate of gathers within a group.
+func (p rankPlan) productLink() float64 {
+	if p.shared > nodeGPUs {
+		return networkLink
+	}
+	return nodeLink
+}
+
+// pass is a phase of passes over all sequences.
+func (p rankPlan) pass(name string, times float64, backward bool) Phase {
+	bytes, passes := p.forwardBytes(), 1.0
+	if backward {
+		bytes, passes = bytes+p.backwardBytes(), 3
+		if p.c.Compute.Recompute {
+			passes = 4
+		}
+	}
+	sent := times * p.tokens / p.groups() * bytes * p.others()
+	x := Phase{Name: name, Sent: int64(sent)}
+	if p.onGPU {
+		token := p.arch.ForwardFLOPs(1, 1)
+		attention := p.arch.ForwardFLOPs(int(p.length), 0) - p.length*p.arch.ForwardFLOPs(1, 0)
+		work := p.tokens*token/float64(p.ranks) + p.sequences*attention/p.groups() // each rank of a group attends
+		x.Seconds = times*passes*work/gpuFLOPs + sent/p.productLink()
+	}
+	return x
+}
+
+// sampling is the phase that draws the completions, each of so many tokens.
+func (p rankPlan) sampling(fresh float64) Phase {
+	sampled := float64(sampledPerStep(p.c))
+	tokens := sampled*fresh + sampled/float64(p.c.Rollout.N)*(p.length-fresh)
+	const record = 12 // bytes of a token: its number, log-prob and entropy
+	groups := p.groups()
+	sent := tokens/groups*p.forwardBytes()*p.others() + sampled*fresh/groups*record*(groups-1)
+	x := Phase{Name: "sampling", Sent: int64(sent)}
+	if !p.onGPU || sampled == 0 {
+		return x
+	}
+	rows := sampled / groups
+	batch := min(rows, float64(p.c.Rollout.MaxSequences))
+	weights := p.arch.ForwardFLOPs(1, 1) / 2 * p.operand / float64(p.shared)
+	cache := float64(p.arch.CacheBytes(1, 1, stage.Operand(p.c))) * batch * (p.length - fresh/2)
+	step := max((weights+cache)/gpuMemory, batch*p.arch.ForwardFLOPs(1, 1)/float64(p.shared)/gpuFLOPs) + stepStart
+	if p.shared > 1 {
+		step += float64(4*p.arch.Layers) * gatherStart
+	}
+	x.Seconds = rows/batch*fresh*step*(1+tailShare) + sent/p.productLink()
+	return x
+}
+
+// update is the phase that sums gradients, updates and packs.
+func (p rankPlan) update(updates float64) Phase {
+	n := float64(p.arch.ArenaLen(p.heads, p.shared))
+	if p.heads.Adapters != nil {
+		_, adapters := model.AdapterLayout(p.arch, p.heads, p.heads.Adapters)
+		n = float64(adapters)
+	}
+	groups := p.groups()
+	across := 2 * p.float * n * (groups - 1) / groups // gradients to their shards, parameters from them
+	within := 0.0
+	if p.heads.Adapters == nil { // columns for the backward pass, and the output projection for all
+		output := float64(int(p.arch.Vocab * p.arch.Width))
+		within = p.float * (n + output) * p.others()
+	}
+	x := Phase{Name: "gradients and parameters", Sent: int64(updates * (across + within))}
+	if p.onGPU {
+		near := min(groups, max(1, float64(nodeGPUs/p.shared)))
+		volume := 2 * p.float * n
+		x.Seconds = updates * (volume*(1-1/near)/nodeLink + volume/near*(1-near/groups)/networkLink +
+			within/p.productLink())
+	}
+	return x
+}
+
+// rankText renders the phases of a step on several ranks.
+func (e *Estimate) rankText(add func(format string, args ...any)) {
+	if len(e.Phases) == 0 {
+		return
+	}
+	var bytes int64
+	var seconds float64
+	for _, p := range e.Phases {
+		bytes, seconds = bytes+p.Sent, seconds+p.Seconds
+	}
+	if seconds == 0 {
+		add("         traffic  up to %s that a rank sends in a step", quantity.Bytes(bytes))
+		for _, p := range e.Phases {
+			add("                  %9s  %s", quantity.Bytes(p.Sent), p.Name)
+		}
+		add("         time     not known: exp bench measures this machine")
+		return
+	}
+	add("         traffic  up to %s that a rank sends in a step, and %.0f s", quantity.Bytes(bytes), seconds)
+	for _, p := range e.Phases {
+		add("                  %9s  %6.1f s  %s", quantity.Bytes(p.Sent), p.Seconds, p.Name)
+	}
+	add("         rests on %.0f TFLOP/s and %.2f TB/s of a GPU, %.0f GB/s to its node of %d and %.0f GB/s beyond,",
+		gpuFLOPs/1e12, gpuMemory/1e12, nodeLink/1e9, nodeGPUs, networkLink/1e9)
+	add("                  completions of full length and phases one after the other: calculated, not measured")
+}
