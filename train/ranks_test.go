@@ -260,8 +260,9 @@ func TestTensorRanks(t *testing.T) {
 			r.bf16, r.frozen = true, true
 			return r
 		},
-		"untied embeddings, frozen reference": func() *toyRun {
+		"untied embeddings, frozen reference, recomputed": func() *toyRun {
 			r := sharedToy(t, GRPO)
+			r.cfg.Recompute, r.model.Layers, r.model.KVHeads = true, 2, 4
 			r.model.TieEmbeddings, r.frozen = false, true
 			return r
 		},

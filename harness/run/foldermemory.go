@@ -20,7 +20,7 @@ func NeedsOf(c model.Config) ModelNeeds {
 	return ModelNeeds{
 		Evaluate: int64(c.ModelBytes(heads, false, copies, kernels.F32, 1)),
 		Frozen:   int64(c.BackboneBytes(true, kernels.BF16, copies, kernels.F32, 1)),
-		Cache:    int64(c.CacheBytes(1, 1, kernels.F32)),
+		Cache:    int64(c.CacheBytes(1, 1, kernels.F32, 1)),
 		Train:    int64(learnerBytes(c, heads, updateBytes(1, 1), copies, kernels.F32, 1)),
 	}
 }

@@ -75,14 +75,14 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 		keep = model.KeepInputs
 	}
 	limit := train.MicroBatchCapacity(c.Compute.MicroBatchTokens, longest)
-	add(string(kernels.ActivationRoom), arch.WorkspaceBytes(heads, limit, keep, operand)+
-		arch.WorkspaceBytes(heads, limit, model.KeepNothing, operand))
+	add(string(kernels.ActivationRoom), arch.WorkspaceBytes(heads, limit, keep, operand, shared)+
+		arch.WorkspaceBytes(heads, limit, model.KeepNothing, operand, shared))
 	if kind == config.Train {
-		cache, step := engineOptions(c, arch, longest).Bytes(arch, heads, operand)
+		cache, step := engineOptions(c, arch, longest).Bytes(arch, heads, operand, shared)
 		add(string(kernels.CacheRoom), cache)
 		add(string(kernels.StepRoom), step)
 	}
-	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest, size)+
+	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest, size, shared)+
 		tensor.RoomBytes(arch, limit.Tokens, shared, operand, copies))
 	return parts
 }
@@ -97,10 +97,10 @@ func evalMemory(c *config.Run, arch model.Config, longest int) []Part {
 		heads.Adapters = a
 		parts.add("adapters", arch.AdapterBytes(heads, false, copiesOf(c), operand))
 	}
-	cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand)
+	cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand, 1)
 	parts.add(string(kernels.CacheRoom), cache)
 	parts.add(string(kernels.StepRoom), step)
-	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, 1))
+	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, 1, 1))
 	return parts
 }
 
@@ -142,7 +142,7 @@ func rewardBytes(c *config.Run) int {
 	heads := model.Heads{Value: true}
 	room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
 	return m.ModelBytes(heads, false, copiesOf(c), operand, 1) +
-		m.WorkspaceBytes(heads, room, model.KeepNothing, operand)
+		m.WorkspaceBytes(heads, room, model.KeepNothing, operand, 1)
 }
 
 // policyOf returns the policy's heads and which other models training needs.
@@ -250,10 +250,10 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
 // of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
 // the length of a micro-batch, longest the length of a sequence.
-func scratchBytes(c *config.Run, arch model.Config, tokens, longest, size int) int {
+func scratchBytes(c *config.Run, arch model.Config, tokens, longest, size, shared int) int {
 	switch {
 	case device.UsesGPU(c):
-		return gpuScratch(c, arch, tokens, engineOptions(c, arch, longest))
+		return gpuScratch(c, arch, tokens, shared, engineOptions(c, arch, longest))
 	case !device.PacksPanels(c):
 		return 0 // an emulation uses Go's heap
 	}
@@ -292,11 +292,11 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest, size int) i
 // weights and order of the tokens in a piece of a sampling step (Sample). In bf16 also sums in
 // progress of all heads, three for each, in training and in a sampling step (attention). Tensor
 // cores need none of these, and have factors of their own.
-func gpuScratch(c *config.Run, arch model.Config, tokens int, engine generate.Options) int {
+func gpuScratch(c *config.Run, arch model.Config, tokens, shared int, engine generate.Options) int {
 	const piece = 1 << 24 // elements
 	V, operand := arch.Vocab, stage.Operand(c)
 	rows := min(c.Rollout.MaxSequences, max(1, piece/(3*V)))
-	bytes := max(tokens*V*operand.Size(), 4*V*min(tokens, max(1, piece/V)), 4*3*rows*V)
+	bytes := max(tokens*V*operand.Size()/shared, 4*V*min(tokens, max(1, piece/V)), 4*3*rows*V)
 	if device.UsesTensorCores(c) {
 		return max(bytes, 4*tokens*arch.Heads) + factorBytes(arch, tokens)
 	}

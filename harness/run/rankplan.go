@@ -89,7 +89,7 @@ func (p rankPlan) backwardBytes() float64 {
 	layer := p.operand*float64(a.FFN+a.Heads*a.Head) + 2*p.float*float64(a.Width)
 	bytes := float64(a.Layers)*layer + p.float*float64(a.Width) // and the output projection's
 	if p.c.Compute.Recompute {
-		bytes += p.forwardBytes()
+		bytes += p.forwardBytes() + p.float*float64(int(a.Layers*a.Width)) // and the kept inputs
 	}
 	return bytes
 }
@@ -128,7 +128,8 @@ func (p rankPlan) sampling(fresh float64) Phase {
 	tokens := sampled*fresh + sampled/float64(p.c.Rollout.N)*(p.length-fresh)
 	const record = 12 // bytes of a token: its number, log-prob and entropy
 	groups := p.groups()
-	sent := tokens/groups*p.forwardBytes()*p.others() + sampled*fresh/groups*record*(groups-1)
+	attention := p.operand * float64(p.arch.Layers*p.arch.Heads*p.arch.Head)
+	sent := tokens/groups*(p.forwardBytes()+attention)*p.others() + sampled*fresh/groups*record*(groups-1)
 	x := Phase{Name: "sampling", Sent: int64(sent)}
 	if !p.onGPU || sampled == 0 {
 		return x
@@ -136,7 +137,7 @@ func (p rankPlan) sampling(fresh float64) Phase {
 	rows := sampled / groups
 	batch := min(rows, float64(p.c.Rollout.MaxSequences))
 	weights := p.arch.ForwardFLOPs(1, 1) / 2 * p.operand / float64(p.shared)
-	cache := float64(p.arch.CacheBytes(1, 1, stage.Operand(p.c))) * batch * (p.length - fresh/2)
+	cache := float64(p.arch.CacheBytes(1, 1, stage.Operand(p.c), p.shared)) * batch * (p.length - fresh/2)
 	step := max((weights+cache)/gpuMemory, batch*p.arch.ForwardFLOPs(1, 1)/float64(p.shared)/gpuFLOPs) + stepStart
 	if p.shared > 1 {
 		step += float64(4*p.arch.Layers) * gatherStart

@@ -72,9 +72,10 @@ func (o Options) LeastCache() int { return int(o.leastPages() * o.PageTokens) }
 func (o Options) rows() int { return max(o.StepRows, o.MaxSequences+1) }
 
 // Bytes returns the bytes that an engine for models of configuration c allocates on a
-// device with operands of that type, for its cache and for its steps.
-func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType) (cache, step int) {
-	return c.CacheBytes(o.pages(), o.PageTokens, operand), c.DecoderBytes(h, o.rows(), o.table(), operand)
+// device with operands of that type, for its cache and for its steps, on each of some ranks that
+// share products.
+func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType, shared int) (cache, step int) {
+	return c.CacheBytes(o.pages(), o.PageTokens, operand, shared), c.DecoderBytes(h, o.rows(), o.table(), operand)
 }
 
 // Stats count an engine's work since it was made.

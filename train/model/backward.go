@@ -24,7 +24,7 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 	dx := ws.dx.Slice(0, n*C)
 	m.normBackward(dx, dHidden, ws.last.Slice(0, n*C), m.norm, ws.rstdEnd.Slice(0, n), blocks, c.norm(), true)
 	for l := len(m.layers) - 1; l >= 0; l-- {
-		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
+		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.keptInput(l)
 		if ws.keep == KeepInputs {
 			m.recompute(ws, y, &a, x0)
 		}

@@ -184,17 +184,18 @@ func counter(n *int, size int) func(k int) kernels.Buffer {
 	return func(k int) kernels.Buffer { *n += k * size; return kernels.Buffer{} }
 }
 
-// WorkspaceBytes returns the size of a Workspace.
-func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kernels.DType) int {
-	ws := &Workspace{c: c, keep: keep, cap: limit, adapters: h.Adapters}
+// WorkspaceBytes returns the size of a Workspace on each of some ranks that share products.
+func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kernels.DType, shared int) int {
+	ws := &Workspace{c: c, keep: keep, cap: limit, adapters: h.Adapters, parts: shared}
 	n := 0
 	ws.allocActs(counter(&n, floatSize), counter(&n, operand.Size()), counter(&n, kernels.I32.Size()), h)
 	ws.allocIndex(func(k int) indexBuffer { n += k * kernels.I32.Size(); return indexBuffer{} })
 	return n
 }
 
-// CacheBytes returns the size of a Cache.
-func (c Config) CacheBytes(pages, size int, operand kernels.DType) int {
+// CacheBytes returns the size of a Cache on each of some ranks that share products.
+func (c Config) CacheBytes(pages, size int, operand kernels.DType, shared int) int {
+	c = c.cacheOf(shared)
 	_, stride := c.layerPages(pages, size)
 	return 2 * c.Layers * stride * operand.Size()
 }

@@ -14,6 +14,8 @@ type Cutter interface {
 	Part() (rank, size int)
 	// CutLen returns the lengths of a rank's packed copies as PackedLen does of whole ones.
 	CutLen(out, in int) (packed, packedT int)
+	// Complete gives each rank all rows of x [M,width], of which each has its part.
+	Complete(x kernels.Buffer, width int)
 }
 
 // CutUnit is what the rows and columns of a rank's part of a weight must be a multiple of: the
@@ -34,6 +36,14 @@ func partOn(be kernels.Backend) (rank, size int) {
 		return c.Part()
 	}
 	return 0, 1
+}
+
+// cacheOf returns c with the heads whose keys and values each of size ranks holds.
+func (c Config) cacheOf(size int) Config {
+	if c.KVHeads%size == 0 {
+		c.KVHeads /= size
+	}
+	return c
 }
 
 // Span is a range of a whole arena that a rank holds: elements Lo to Hi, from At on in its own

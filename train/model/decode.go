@@ -11,8 +11,11 @@ type Cache struct {
 }
 
 // NewCache allocates pages of size positions, for models of configuration c. It asks for the
-// pages of all layers at once: most are never touched, and only a large buffer is sparse.
+// pages of all layers at once: most are never touched, and only a large buffer is sparse. Ranks
+// that share products hold the keys and values of their heads.
 func NewCache(be kernels.Backend, c Config, pages, size int) (*Cache, error) {
+	_, shared := partOn(be)
+	c = c.cacheOf(shared)
 	n, stride := c.layerPages(pages, size)
 	pool, err := kernels.AllocSparse(be, be.Operand(), 2*c.Layers*stride)
 	if err != nil {

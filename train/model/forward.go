@@ -16,6 +16,7 @@ func (m *Model) Forward(ws *Workspace) {
 		} else {
 			be.AddRMSNorm(x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1.w, c.norm(), c.NormEps)
 		}
+		ws.keepInput(l)
 		m.block(ws, y, a, x0)
 		delta = m.feedForward(y, &a, &ws.low, ws.delta.Slice(0, ws.n*C))
 		ws.keepRouting(l, a)

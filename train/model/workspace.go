@@ -46,7 +46,10 @@ type Workspace struct {
 	segments, seqBlocks, dropKeys kernels.Buffer
 
 	acts    []acts           // one per layer with KeepAll, else one
-	inputs  []kernels.Buffer // x0 of each layer [N,C]; with KeepNothing all the same buffer
+	inputs  []kernels.Buffer // x0 of each layer [N,C]; the same buffer with KeepNothing or kept
+	kept    []kernels.Buffer // this rank's rows of each input, where ranks keep parts (KeepInputs)
+	rank    int              // of those that share products
+	parts   int              // their number
 	delta   kernels.Buffer   // output of a feed-forward block before it joins the residual, [N,C]
 	att     kernels.Buffer   // the same for an attention block, [N,C]
 	hidden  kernels.Buffer   // after the final norm [N,C]
@@ -133,6 +136,7 @@ func (x *indexBuffer) upload(be kernels.Backend) kernels.Buffer {
 // the heads h.
 func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Keep) (*Workspace, error) {
 	ws := &Workspace{be: be, c: c, keep: keep, cap: limit, adapters: h.Adapters}
+	ws.rank, ws.parts = partOn(be)
 	var err error
 	alloc := func(t kernels.DType, n int) kernels.Buffer {
 		b, e := be.Alloc(t, n)
@@ -187,10 +191,13 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 		ws.acts = append(ws.acts, a)
 	}
 	for l := range c.Layers {
-		if l == 0 || train {
+		if l == 0 || train && !ws.keepsParts() {
 			ws.inputs = append(ws.inputs, alloc(N*C))
 		} else {
 			ws.inputs = append(ws.inputs, ws.inputs[0])
+		}
+		if ws.keepsParts() {
+			ws.kept = append(ws.kept, alloc(int(mostRows(N, ws.parts)*C)))
 		}
 	}
 	ws.delta, ws.att, ws.hidden, ws.last, ws.rstdEnd = alloc(N*C), alloc(N*C), operand(N*C), alloc(N*C), alloc(N)
@@ -345,3 +352,28 @@ func (ws *Workspace) rowBlocks() kernels.Buffer {
 }
 
 func (ws *Workspace) input(l int) kernels.Buffer { return ws.inputs[l].Slice(0, ws.n*ws.c.Width) }
+
+// keepsParts reports whether ranks that share products keep parts of the layers' inputs.
+func (ws *Workspace) keepsParts() bool { return ws.keep == KeepInputs && ws.parts > 1 }
+
+// keepInput keeps this rank's rows of the input of layer l for the backward pass.
+func (ws *Workspace) keepInput(l int) {
+	if lo, hi := partOf(ws.n, ws.rank, ws.parts); ws.keepsParts() && lo < hi {
+		C := ws.c.Width
+		ws.be.Copy(ws.kept[l].Slice(0, int((hi-lo)*C)), ws.input(l).Slice(int(lo*C), int(hi*C)))
+	}
+}
+
+// keptInput returns the input of layer l, from the rows that all ranks kept.
+func (ws *Workspace) keptInput(l int) kernels.Buffer {
+	x := ws.input(l)
+	if !ws.keepsParts() {
+		return x
+	}
+	C := ws.c.Width
+	if lo, hi := partOf(ws.n, ws.rank, ws.parts); lo < hi {
+		ws.be.Copy(x.Slice(int(lo*C), int(hi*C)), ws.kept[l].Slice(0, int((hi-lo)*C)))
+	}
+	ws.be.(Cutter).Complete(x, C)
+	return x
+}

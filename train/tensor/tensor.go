@@ -11,11 +11,13 @@
 //	their dh          its part of the rows        the whole output projection
 //	their dW          its tokens' rows of W       its tokens' part of the logits
 //	embeddings        the rows of its tokens      its rows of W
+//	paged attention   its heads                   its heads of the cache
 //
-// A rank holds only its rows of these weights and of their gradients (model.Span), and packs
-// only its rows and columns of the layers' weights. The packed output projection, all other
-// parameters and the activations are whole on each rank, which computes norms and attention
-// like the others. All ranks must call the same operations in the same order, on a CPU.
+// A rank holds only its rows of these weights and of their gradients (model.Span), packs only
+// its rows and columns of the layers' weights, and keeps its rows of the layers' inputs where
+// the backward pass recomputes the rest. The packed output projection, all other parameters and
+// the activations of a layer are whole on each rank, which computes norms and training's
+// attention like the others. All ranks must call the same operations in the same order, on a CPU.
 package tensor
 
 import (
@@ -326,6 +328,9 @@ func (b *Backend) ends(n int) []int {
 	}
 	return list
 }
+
+// Complete implements model.Cutter.
+func (b *Backend) Complete(x kernels.Buffer, width int) { b.complete(x, width, b.ends(x.Len()/width)) }
 
 // complete gives every rank all rows of x, of so many elements; ends cuts them by rank.
 func (b *Backend) complete(x kernels.Buffer, width int, ends []int) {

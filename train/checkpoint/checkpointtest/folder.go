@@ -37,7 +37,8 @@ func trained(t testing.TB, be kernels.Backend, m *model.Model) checkpoint.Traine
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checkpoint.WriteSafetensors(f, checkpoint.Weights(be, m, func(model.Tensor) bool { return true })); err != nil {
+	all := func(model.Tensor) bool { return true }
+	if err := checkpoint.WriteSafetensors(f, checkpoint.Weights(be, m, all)); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
