@@ -22,7 +22,7 @@ type held struct {
 	all    []piece // with all copies
 }
 
-// layout is what the ranks hold of a learner's arenas.
+// layout says which parts of a learner's arenas the ranks hold.
 type layout struct {
 	params held // of parameters
 	shards held // of moments and of the summed gradient

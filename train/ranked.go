@@ -10,8 +10,8 @@ import (
 	"exp/train/rollout"
 )
 
-// dataGroup returns those of the ranks g that share mini-batches with this one, where so many
-// neighbours share products; 0 stands for 1.
+// dataGroup returns the ranks of g that share mini-batches with this one, where tensor neighbouring
+// ranks share products; 0 stands for 1.
 func dataGroup(g ranks.Group, tensor, slices int) (ranks.Group, error) {
 	if g.Size()%max(1, tensor) != 0 {
 		return nil, fmt.Errorf("train: %d ranks for products shared by %d: want a multiple", g.Size(), tensor)

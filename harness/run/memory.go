@@ -224,7 +224,7 @@ func copiesOf(c *config.Run) model.PackedLen {
 	return func(out, in int) (packed, packedT int) { return 0, 0 }
 }
 
-// factorChunk is what rows of factors are filled up to for tensor cores, in elements.
+// factorChunk is the number of elements in a chunk: tensor cores need rows of whole chunks.
 const factorChunk = 8
 
 // panels returns PackedLen of the widest CPU backend: panels of 32 columns, in bf16

@@ -83,7 +83,7 @@ func (p rankPlan) forwardBytes() float64 {
 	return float64(a.Layers)*layer + p.float*float64(a.Width) // and the embedding
 }
 
-// backwardBytes returns those of a backward pass.
+// backwardBytes returns the bytes that the group gathers in a backward pass.
 func (p rankPlan) backwardBytes() float64 {
 	a := p.arch
 	layer := p.operand*float64(a.FFN+a.Heads*a.Head) + 2*p.float*float64(a.Width)

@@ -18,8 +18,8 @@ type Cutter interface {
 	Complete(x kernels.Buffer, width int)
 }
 
-// CutUnit is what the rows and columns of a rank's part of a weight must be a multiple of: the
-// columns that a CPU packs together.
+// CutUnit divides the rows and columns of a rank's part of a weight: a CPU packs this many
+// columns together.
 const CutUnit = 32
 
 // Cuts reports whether size ranks share a weight [out,in] of a layer.
@@ -109,8 +109,8 @@ func (m *Model) Spans(rank int) []Span {
 // ranks share the products.
 func (m *Model) Len() int { return m.whole }
 
-// Set sets the elements of a tensor from one on to x, floats in memory of the host, as far as
-// this rank holds them.
+// Set sets the elements of a tensor, starting with element from, to x, floats in the host's
+// memory. It skips elements that this rank does not hold.
 func (m *Model) Set(t Tensor, from int, x kernels.Buffer) {
 	lo := t.off + from
 	for _, s := range m.params.spans {

@@ -27,8 +27,8 @@ type Group interface {
 	Exchange(parts []Part) error
 }
 
-// Part is one message of an Exchange: memory that the host can read and write, or with a Link
-// that of a device.
+// Part is one message of an Exchange: memory that the host can read and write, or, with a Link,
+// device memory.
 type Part struct {
 	Data kernels.Buffer
 	Peer int
@@ -42,8 +42,8 @@ type Link interface {
 	Exchange(parts []Part) error
 }
 
-// Linked is a Group whose ranks compute on devices of their own: Link carries the messages of
-// their memory, the Group those of the host's.
+// Linked is a Group whose ranks compute on devices of their own: Link carries messages of
+// device memory, the Group messages of host memory.
 type Linked struct {
 	Group
 	Link Link

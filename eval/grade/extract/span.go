@@ -301,7 +301,7 @@ func numberAt(clause string, i int, money bool) int {
 	return n
 }
 
-// beforeVerb returns the words up to a form of "be", which is no part of a unit.
+// beforeVerb returns the words up to a form of "be", which does not belong to a unit.
 func beforeVerb(words []string) []string {
 	k := slices.IndexFunc(words, func(w string) bool {
 		return slices.Contains([]string{"is", "are", "was", "were"}, w)

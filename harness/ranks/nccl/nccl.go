@@ -16,7 +16,7 @@ import (
 	"exp/train/ranks"
 )
 
-// Device is what NCCL needs of a GPU's backend.
+// Device gives NCCL access to a GPU's backend.
 type Device interface {
 	// InContext calls f on a thread where the device is the current one, with the device's queue
 	// of work, a cudaStream_t.
