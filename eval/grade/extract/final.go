@@ -40,8 +40,8 @@ var courtesy = regexp.MustCompile(`(?i)\b(?:hope (?:this|that|it)|let me know|fe
 var offer = regexp.MustCompile(`(?i)^(?:please |just )?(?:let me know|feel free|tell me)\b`)
 
 // refusal matches a sentence that refuses to answer.
-var refusal = regexp.MustCompile(`(?i)\b(?:as an ai\b|(?:i|we) (?:can't|cannot|can’t|can not|am unable to|are unable to|am not able to) ` +
-	`(?:view|see|solve|determine|answer|compute|find|give|provide|help|access|calculate)|i (?:don't|do not|don’t) know)\b`)
+var refusal = regexp.MustCompile(`(?i)\b(?:as an ai\b|(?:i|we) (?:can't|cannot|can’t|can not|could not|couldn't|am unable to|are unable to|am not able to) ` +
+	`(?:view|see|solve|determine|answer|compute|find|give|provide|help|access|calculate|finish|continue|complete|conclude|decide|tell|go on)|i (?:don't|do not|don’t) know)\b`)
 
 // openingThought matches a sentence that begins a solution.
 var openingThought = regexp.MustCompile(`(?i)^(?:first,? (?:we|note|let|i|observe)|note that|let |suppose|assume|recall|` +

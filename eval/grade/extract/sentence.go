@@ -344,7 +344,7 @@ func startsNegated(s string) bool {
 }
 
 // adverbs may stand between a verb and a formula.
-var adverbs = regexp.MustCompile(`^(?:(?:therefore|thus|hence|then|simply|just|exactly|precisely|also|indeed|equal to|` +
+var adverbs = regexp.MustCompile(`^(?:(?:therefore|thus|hence|then|simply|just|exactly|precisely|also|indeed|clearly|obviously|certainly|surely|equal to|` +
 	`given by),? )+`)
 
 // functions are the words of a formula without delimiters.

@@ -54,6 +54,11 @@ func Statement(s string) string {
 		if t = strings.TrimSuffix(t, "。"); !strings.HasSuffix(t, "...") {
 			t = strings.TrimSuffix(t, ".")
 		}
+		for _, closing := range []string{"$!", "\\)!", "**!"} { // the answer is $5$!
+			if strings.HasSuffix(t, closing) && len(t) > len(closing) {
+				t = strings.TrimSuffix(t, "!")
+			}
+		}
 		t = strings.TrimRight(t, ",;: \n")
 		if t == s {
 			return t
