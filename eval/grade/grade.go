@@ -85,7 +85,8 @@ func compare(gold string, p extract.Found) Verdict {
 	}
 	r := compareTexts(goldAnswer(gold), p.Text)
 	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure &&
-		!wording.Unsettled(inBrackets.ReplaceAllString(m[1], "")) && !unsolved.MatchString(m[1]) && !roundsDecimal(m[1], m[2]) {
+		!wording.Unsettled(inBrackets.ReplaceAllString(m[1], "")) && !unsolved.MatchString(m[1]) &&
+		!roundsDecimal(m[1], m[2]) {
 		if q := compareTexts(goldAnswer(gold), extract.Statement(m[3])); q.equal {
 			r = q
 		}

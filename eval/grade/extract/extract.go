@@ -184,29 +184,8 @@ func closing(s string) Found {
 	if !finished(s) {
 		return Found{How: "no answer: cut off", Sure: true}
 	}
-	t := ""
-	switch s = finalSentence(s); {
-	case s == "":
-	case falls.MatchString(s):
-		t = falls.FindStringSubmatch(s)[1]
-	case label.MatchString(s):
-		t = reduce(label.ReplaceAllString(s, "$1"))
-	case labelledFormula(s) != "":
-		t = labelledFormula(s)
-	case chosen(s) != "":
-		t = chosen(s)
-	case quality.MatchString(s):
-		t = said(quality.FindStringSubmatch(s)[1])
-	case hasValue(s):
-		t = reduce(s)
-		if described.MatchString(s) && (isName(t) || strings.HasPrefix(t, "$") && strings.Count(t, "$") == 2) {
-			t = said(s) // $f$ is an even function
-		}
-	case affirmed.MatchString(s):
-		t = affirmed.FindStringSubmatch(s)[1]
-	default:
-		t = said(s)
-	}
+	s = finalSentence(s)
+	t := givenBy(s)
 	if t == "" {
 		return Found{How: "no answer", Sure: !valued}
 	}

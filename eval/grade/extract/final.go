@@ -260,3 +260,30 @@ var short = strings.NewReplacer("It's ", "It is ", "it's ", "it is ", "That's ",
 	"There's ", "There is ", "there's ", "there is ", "isn't ", "is not ", "aren't ", "are not ", "can't ", "cannot ",
 	"He's ", "He is ", "he's ", "he is ", "She's ", "She is ", "she's ", "she is ",
 	"It’s ", "It is ", "it’s ", "it is ", "That’s ", "That is ", "that’s ", "that is ", "isn’t ", "is not ")
+
+// givenBy returns the answer that the sentence at the end gives; empty if there is none.
+func givenBy(s string) string {
+	switch {
+	case s == "":
+		return ""
+	case falls.MatchString(s):
+		return falls.FindStringSubmatch(s)[1]
+	case label.MatchString(s):
+		return reduce(label.ReplaceAllString(s, "$1"))
+	case labelledFormula(s) != "":
+		return labelledFormula(s)
+	case chosen(s) != "":
+		return chosen(s)
+	case quality.MatchString(s):
+		return said(quality.FindStringSubmatch(s)[1])
+	case hasValue(s):
+		t := reduce(s)
+		if described.MatchString(s) && (isName(t) || strings.HasPrefix(t, "$") && strings.Count(t, "$") == 2) {
+			return said(s) // $f$ is an even function
+		}
+		return t
+	case affirmed.MatchString(s):
+		return affirmed.FindStringSubmatch(s)[1]
+	}
+	return said(s)
+}
