@@ -94,11 +94,11 @@ func (a *Attempt) Run(stop context.Context) (Outcome, error) {
 // execute executes the program in a new store, which holds what the job needs, and
 // publishes the results.
 func (a *Attempt) execute(stop, keep context.Context) (how End, err error) {
-	dir, err := os.MkdirTemp(a.Store, "exp-*")
+	dir, release, err := nodeStore(a.Store)
 	if err != nil {
 		return End{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer release()
 	if a.db, err = store.Open(dir, store.Options{Create: true}); err != nil {
 		return End{}, err
 	}
