@@ -313,7 +313,8 @@ struct matrix_attention_backward_args {
 	struct attention_shape s;
 };
 #define matrix_attention_dq_args matrix_attention_backward_args
-#define matrix_attention_dkv_args matrix_attention_backward_args
+#define matrix_attention_dk_args matrix_attention_backward_args
+#define matrix_attention_dv_args matrix_attention_backward_args
 
 // A layer's pages; size is the number of positions in one.
 struct pages {

@@ -21,49 +21,80 @@ DEVICE int pair(void) { return threadIdx.x % 4; }
 DEVICE int row_in_tile(int e) { return quad() + e / 2 * 8; }
 DEVICE int column_in_tile(int j, int e) { return j * 8 + pair() * 2 + e % 2; }
 
-// Rows of an array of bf16: an element is at[offset + d·step]. A negative offset is a row of zeros.
+// Rows of an array of bf16: an element is at[offset + d·step]. A negative offset is a row of zeros. If wide is
+// set, rows are aligned to 16 bytes and have a multiple of 8 elements.
 struct rows {
 	const uint16_t *at;
 	long step;
+	int wide;
 };
 
-DEVICE struct rows rows_in(struct operand x, long step) {
+DEVICE struct rows rows_in(struct operand x, long step, long D) {
 	struct rows r;
 	r.at = (const uint16_t *)x.at;
 	r.step = step;
+	r.wide = step == 1 && D % 8 == 0 && ((uint64_t)x.at & 15) == 0;
 	return r;
 }
 
-// two returns elements d and d+1 of a row, those from D on as zeros.
-DEVICE uint32_t two(struct rows x, long offset, long d, long D) {
-	if (offset < 0 || d >= D) return 0;
-	const uint32_t first = x.at[offset + d * x.step];
-	return d + 1 < D ? first | (uint32_t)x.at[offset + (d + 1) * x.step] << 16 : first;
+struct words_8 {
+	uint32_t w[2];
+} __attribute__((aligned(8)));
+
+struct words_16 {
+	uint32_t w[4];
+} __attribute__((aligned(16)));
+
+// load_some sets words to n elements of a row from d on, those from D on to zeros.
+INLINE void load_some(uint32_t *word, int n, struct rows x, long offset, long d, long D) {
+	UNROLL for (int i = 0; i < n / 2; i++) word[i] = 0;
+	if (offset < 0 || d >= D) return;
+	const uint16_t *at = x.at + offset + d * x.step;
+	if (x.wide && n == 4) {
+		const struct words_8 v = *(const struct words_8 *)at;
+		UNROLL for (int i = 0; i < 2; i++) word[i] = v.w[i];
+	} else if (x.wide) {
+		const struct words_16 v = *(const struct words_16 *)at;
+		UNROLL for (int i = 0; i < 4; i++) word[i] = v.w[i];
+	} else {
+		UNROLL for (int i = 0; i < n; i++)
+			if (d + i < D) word[i / 2] |= (uint32_t)at[i * x.step] << i % 2 * 16;
+	}
 }
 
+// AT_ONCE is how many steps of channels a lane loads before it multiplies the first.
+#define AT_ONCE 2
+
 // dot sets z to the products of 16 rows and 16 positions over D channels. left holds the offsets of
-// the lane's rows (quad, quad+8), right the offsets of its columns (quad, quad+8).
+// the lane's rows (quad, quad+8), right the offsets of its columns (quad, quad+8). The order of a step's 16
+// terms is free, so a lane takes four channels next to each other.
 INLINE void dot(float z[2][4], struct rows x, const long *left, struct rows y, const long *right, long D) {
 	EACH_SCORE(j, e) z[j][e] = 0;
-	ROLLED for (long d = 0; d < D; d += STEP) {
-		const long at = d + 2 * pair();
-		const uint32_t a[] = {two(x, left[0], at, D), two(x, left[1], at, D), two(x, left[0], at + 8, D), two(x, left[1], at + 8, D)};
-		UNROLL for (int j = 0; j < 2; j++) {
-			const uint32_t b[] = {two(y, right[j], at, D), two(y, right[j], at + 8, D)};
-			multiply(z[j], a, b);
+	ROLLED for (long d = 0; d < D; d += AT_ONCE * STEP) {
+		uint32_t l[AT_ONCE][2][2], r[AT_ONCE][2][2];
+		UNROLL for (int k = 0; k < AT_ONCE; k++) UNROLL for (int i = 0; i < 2; i++) {
+			load_some(l[k][i], 4, x, left[i], d + k * STEP + 4 * pair(), D);
+			load_some(r[k][i], 4, y, right[i], d + k * STEP + 4 * pair(), D);
+		}
+		UNROLL for (int k = 0; k < AT_ONCE; k++) {
+			const uint32_t a[] = {l[k][0][0], l[k][1][0], l[k][0][1], l[k][1][1]};
+			UNROLL for (int j = 0; j < 2; j++)
+				if (d + k * STEP < D) multiply(z[j], a, r[k][j]);
 		}
 	}
 }
 
 // The weights of 16 rows and 16 positions. If by_keys is set, rows are keys and positions queries.
 struct step {
-	long row, position, window;
-	int by_keys;
+	int row, position, window, by_keys;
 };
+
+// window_of returns the window of a step, 0 without one. Positions are below the largest int.
+DEVICE int window_of(struct attention_shape s) { return s.window < 0x7fffffff ? (int)s.window : 0; }
 
 // sees reports whether the query of an element sees the key: not whether they exist.
 DEVICE int sees(struct step s, int row, int position) {
-	const long query = s.by_keys ? s.position + position : s.row + row, key = s.by_keys ? s.row + row : s.position + position;
+	const int query = s.by_keys ? s.position + position : s.row + row, key = s.by_keys ? s.row + row : s.position + position;
 	return key <= query && (s.window == 0 || query - key < s.window);
 }
 
@@ -75,64 +106,69 @@ DEVICE int is_partial(struct step s) {
 // has_special reports whether one of two factors is infinite or NaN.
 DEVICE int has_special(uint32_t w) { return (w & 0x7f80) == 0x7f80 || (w & 0x7f800000) == 0x7f800000; }
 
-// load_columns sets b to the lane's part of eight channels from d on: offset holds the offsets of
+// A group of 64 channels is 8 tiles of 8 columns. Column g of tile i is channel 8·g+i, so that a lane loads its
+// channels of all tiles at once.
+#define GROUP 8
+#define GROUP_CHANNELS 64
+
+// channel_of is the channel of element e of tile i.
+DEVICE long channel_of(int i, int e) { return i / GROUP * GROUP_CHANNELS + (2 * pair() + e % 2) * 8 + i % GROUP; }
+
+// load_group sets b to the lane's part of a group of channels from d on: offset holds the offsets of
 // positions 2·pair, +1, +8 and +9.
-DEVICE void load_columns(uint32_t *b, struct rows x, const long *offset, long d, long D) {
-	const long c = d + quad();
+INLINE void load_group(uint32_t b[GROUP][2], struct rows x, const long *offset, long d, long D) {
 	UNROLL for (int w = 0; w < 2; w++) {
-		b[w] = 0;
-		if (c < D && offset[2 * w] >= 0) b[w] = x.at[offset[2 * w] + c];
-		if (c < D && offset[2 * w + 1] >= 0) b[w] |= (uint32_t)x.at[offset[2 * w + 1] + c] << 16;
+		uint32_t first[4], second[4];
+		load_some(first, 8, x, offset[2 * w], d + 8 * quad(), D);
+		load_some(second, 8, x, offset[2 * w + 1], d + 8 * quad(), D);
+		UNROLL for (int k = 0; k < 4; k++) {
+			b[2 * k][w] = (first[k] & 0xffff) | second[k] << 16;
+			b[2 * k + 1][w] = first[k] >> 16 | (second[k] & 0xffff0000);
+		}
 	}
 }
 
 // sees_special reports whether a row does not see a position with a factor that is infinite or NaN.
-DEVICE int sees_special(struct rows x, const long *offset, long d, long end, long D, struct step s) {
+INLINE int sees_special(uint32_t b[GROUP][2], struct step s) {
 	int special = 0;
 	if (!is_partial(s)) return 0;
-	ROLLED for (; d < end && d < D; d += 8) {
-		uint32_t b[2];
-		load_columns(b, x, offset, d, D);
-		special |= has_special(b[0]) || has_special(b[1]);
-	}
+	UNROLL for (int i = 0; i < GROUP; i++) special |= has_special(b[i][0]) || has_special(b[i][1]);
 	return any(special);
 }
 
 // add_seen is add_weighted where sees_special: not even the products with weight 0 count. Each row
 // has products of its own.
-INLINE void add_seen(float sum[][4], int tiles, const uint32_t *weights, struct rows x, const long *offset, long d, long D,
-	struct step s) {
+INLINE void add_seen(float sum[GROUP][4], const uint32_t *weights, uint32_t b[GROUP][2], struct step s) {
 	ROLLED for (int r = 0; r < 16; r++) {
 		uint32_t mask[2];
 		UNROLL for (int w = 0; w < 2; w++) {
 			const int k = 2 * pair() + 8 * w;
 			mask[w] = (sees(s, r, k) ? 0xffff : 0) | (sees(s, r, k + 1) ? 0xffff0000 : 0);
 		}
-		UNROLL for (int i = 0; i < tiles; i++) {
-			uint32_t b[2];
+		UNROLL for (int i = 0; i < GROUP; i++) {
+			const uint32_t seen[] = {b[i][0] & mask[0], b[i][1] & mask[1]};
 			float one[] = {sum[i][0], sum[i][1], sum[i][2], sum[i][3]};
-			load_columns(b, x, offset, d + i * 8, D);
-			b[0] &= mask[0];
-			b[1] &= mask[1];
-			multiply(one, weights, b);
+			multiply(one, weights, seen);
 			UNROLL for (int e = 0; e < 4; e++) sum[i][e] = row_in_tile(e) == r ? one[e] : sum[i][e];
 		}
 	}
 }
 
-// add_weighted adds to sums [16, tiles·8] the products of weights, as dot's z, and rows of channels
-// from d on.
-INLINE void add_weighted(float sum[][4], int tiles, float z[2][4], struct rows x, const long *offset, long d, long D, struct step s) {
-	const uint32_t weights[] = {both(z[0][0], z[0][1]), both(z[0][2], z[0][3]), both(z[1][0], z[1][1]), both(z[1][2], z[1][3])};
-	if (sees_special(x, offset, d, d + tiles * 8, D, s)) {
-		add_seen(sum, tiles, weights, x, offset, d, D, s);
-		return;
-	}
-	UNROLL for (int i = 0; i < tiles; i++) {
-		if (d + i * 8 >= D) continue;
-		uint32_t b[2];
-		load_columns(b, x, offset, d + i * 8, D);
-		multiply(sum[i], weights, b);
+// as_weights makes dot's z a factor.
+DEVICE void as_weights(uint32_t *weights, float z[2][4]) {
+	UNROLL for (int i = 0; i < 4; i++) weights[i] = both(z[i / 2][i % 2 * 2], z[i / 2][i % 2 * 2 + 1]);
+}
+
+// add_weighted adds to sums [16, tiles·8] the products of weights and rows of channels from d on.
+INLINE void add_weighted(float sum[][4], int tiles, const uint32_t *weights, struct rows x, const long *offset, long d, long D,
+	struct step s) {
+	UNROLL for (int g = 0; g < tiles; g += GROUP) {
+		uint32_t b[GROUP][2];
+		const long first = d + g / GROUP * GROUP_CHANNELS;
+		if (first >= D) continue;
+		load_group(b, x, offset, first, D);
+		if (sees_special(b, s)) add_seen(sum + g, weights, b, s);
+		else UNROLL for (int i = 0; i < GROUP; i++) multiply(sum[g + i], weights, b[i]);
 	}
 }
 
@@ -158,7 +194,7 @@ DEVICE float fold_quad(const float *lane) {
 // The rows that a warp works on: 16 positions of a sequence from `base` on, those from `lo` to `hi`.
 struct span {
 	struct sequence seq;
-	long base, lo, hi;
+	int base, lo, hi;
 };
 
 // next_span finds the first span that begins at row i or later, before row end. A span begins at
@@ -169,8 +205,8 @@ DEVICE long next_span(struct packing p, long i, long end, struct span *s) {
 		s->seq = sequence_of(p, j, group_of(p, j));
 		const long n = s->seq.prefix + i - s->seq.first;
 		if (n % STEP && i > s->seq.first) continue;
-		s->base = n / STEP * STEP;
-		s->lo = n;
+		s->base = (int)(n / STEP * STEP);
+		s->lo = (int)n;
 		s->hi = s->base + STEP < s->seq.prefix + s->seq.own ? s->base + STEP : s->seq.prefix + s->seq.own;
 		return i;
 	}

@@ -3,23 +3,23 @@
 // Attention on tensor cores (heads.h). A warp has the spans that begin within 16 rows, for one head.
 // As the definition says, the largest score comes first.
 
-#define CHANNELS 8 // tiles of 8 channels whose sums a warp holds
+#define CHANNELS (2 * GROUP) // tiles of 8 channels whose sums a warp holds
 
 // offset_of returns the offset of a head in a row, -1 without a row.
 DEVICE long offset_of(int row, long width, long head) { return row < 0 ? -1 : row * width + head; }
 
 // by_quad and by_pair set the rows of a sequence's positions from `first` on: by_quad of quad and
 // quad+8, by_pair of 2·pair, +1, +8 and +9. Positions outside of lo to hi have none: -1.
-INLINE void by_quad(int *row, long first, struct sequence seq, long lo, long hi) {
+INLINE void by_quad(int *row, int first, struct sequence seq, int lo, int hi) {
 	UNROLL for (int i = 0; i < 2; i++) {
-		const long position = first + quad() + 8 * i;
+		const int position = first + quad() + 8 * i;
 		row[i] = position >= lo && position < hi ? (int)row_of(seq, position) : -1;
 	}
 }
 
-INLINE void by_pair(int *row, long first, struct sequence seq, long lo, long hi) {
+INLINE void by_pair(int *row, int first, struct sequence seq, int lo, int hi) {
 	UNROLL for (int i = 0; i < 4; i++) {
-		const long position = first + 2 * pair() + i / 2 * 8 + i % 2;
+		const int position = first + 2 * pair() + i / 2 * 8 + i % 2;
 		row[i] = position >= lo && position < hi ? (int)row_of(seq, position) : -1;
 	}
 }
@@ -29,14 +29,14 @@ INLINE void dot_rows(float z[2][4], struct operand x, long x_width, long x_head,
 	long y_head, const int *right, long D) {
 	const long l[] = {offset_of(left[0], x_width, x_head), offset_of(left[1], x_width, x_head)};
 	const long r[] = {offset_of(right[0], y_width, y_head), offset_of(right[1], y_width, y_head)};
-	dot(z, rows_in(x, 1), l, rows_in(y, 1), r, D);
+	dot(z, rows_in(x, 1, D), l, rows_in(y, 1, D), r, D);
 }
 
-INLINE void add_rows(float sum[][4], int tiles, float z[2][4], struct operand x, long width, long head, const int *row, long d,
+INLINE void add_rows(float sum[][4], int tiles, const uint32_t *weights, struct operand x, long width, long head, const int *row, int d,
 	long D, struct step s) {
 	const long o[] = {offset_of(row[0], width, head), offset_of(row[1], width, head), offset_of(row[2], width, head),
 		offset_of(row[3], width, head)};
-	add_weighted(sum, tiles, z, rows_in(x, 1), o, d, D, s);
+	add_weighted(sum, tiles, weights, rows_in(x, 1, D), o, d, D, s);
 }
 
 // first_step is the first step whose positions a span's queries see.
@@ -47,12 +47,13 @@ INLINE void attend(const struct attention_args *a, struct span x, long h) {
 	const long kv = h / (s.H / s.K), width = stride(s), q_head = query_at(s, 0, h), k_head = key_at(s, 0, kv);
 	struct step step;
 	float m[] = {-INFINITE, -INFINITE}, y, z[2][4];
+	uint32_t weights[4];
 	int q[2], k[2], v[4];
 	step.row = x.base;
-	step.window = s.window;
+	step.window = window_of(s);
 	step.by_keys = 0;
 	by_quad(q, x.base, x.seq, x.lo, x.hi);
-	ROLLED for (long t = first_step(s, x); t < x.hi; t += STEP) {
+	ROLLED for (int t = (int)first_step(s, x); t < x.hi; t += STEP) {
 		step.position = t;
 		by_quad(k, t, x.seq, 0, x.hi);
 		dot_rows(z, a->qkv, width, q_head, q, a->qkv, width, k_head, k, s.D);
@@ -62,11 +63,11 @@ INLINE void attend(const struct attention_args *a, struct span x, long h) {
 		}
 	}
 	UNROLL for (int i = 0; i < 2; i++) m[i] = largest_of(m[i]) + 0.0f;
-	ROLLED for (long d = 0; d < s.D; d += CHANNELS * 8) {
+	ROLLED for (int d = 0; d < s.D; d += CHANNELS * 8) {
 		float out[CHANNELS][4], lane[2][4], inverse[2];
 		UNROLL for (int i = 0; i < CHANNELS; i++) UNROLL for (int e = 0; e < 4; e++) out[i][e] = 0;
 		UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 4; e++) lane[i][e] = 0;
-		ROLLED for (long t = first_step(s, x); t < x.hi; t += STEP) {
+		ROLLED for (int t = (int)first_step(s, x); t < x.hi; t += STEP) {
 			step.position = t;
 			by_quad(k, t, x.seq, 0, x.hi);
 			by_pair(v, t, x.seq, 0, x.hi);
@@ -76,7 +77,8 @@ INLINE void attend(const struct attention_args *a, struct span x, long h) {
 				z[j][e] = seen ? exp_of(score(s, z[j][e], &y) - m[e / 2]) : 0;
 				lane[e / 2][j * 2 + e % 2] += z[j][e];
 			}
-			add_rows(out, CHANNELS, z, a->qkv, width, value_at(s, 0, kv), v, d, s.D, step);
+			as_weights(weights, z);
+			add_rows(out, CHANNELS, weights, a->qkv, width, value_at(s, 0, kv), v, d, s.D, step);
 		}
 		UNROLL for (int i = 0; i < 2; i++) inverse[i] = 1 / fold_quad(lane[i]);
 		UNROLL for (int e = 0; e < 4; e++) {
@@ -87,7 +89,7 @@ INLINE void attend(const struct attention_args *a, struct span x, long h) {
 				a->stats[2 * at + 1] = inverse[e / 2];
 			}
 			UNROLL for (int i = 0; i < CHANNELS; i++) {
-				const long c = d + i * 8 + 2 * pair() + e % 2;
+				const long c = d + channel_of(i, e);
 				if (c < s.D) store(a->out, at * s.D + c, out[i][e] * inverse[e / 2]);
 			}
 		}
@@ -139,17 +141,18 @@ INLINE void gradient_of_queries(const struct matrix_attention_backward_args *a, 
 	const long kv = h / (s.H / s.K), width = stride(s), q_head = query_at(s, 0, h), k_head = key_at(s, 0, kv);
 	struct step step;
 	float z[2][4], dp[2][4];
+	uint32_t weights[4];
 	int q[2], k[2], by[4];
 	step.row = x.base;
-	step.window = s.window;
+	step.window = window_of(s);
 	step.by_keys = 0;
 	by_quad(q, x.base, x.seq, x.lo, x.hi);
 	const struct query row[] = {query_of(a, x.seq, x.base + quad(), x.lo, x.hi, h),
 		query_of(a, x.seq, x.base + quad() + 8, x.lo, x.hi, h)};
-	ROLLED for (long d = 0; d < s.D; d += CHANNELS * 8) {
+	ROLLED for (int d = 0; d < s.D; d += CHANNELS * 8) {
 		float dq[CHANNELS][4];
 		UNROLL for (int i = 0; i < CHANNELS; i++) UNROLL for (int e = 0; e < 4; e++) dq[i][e] = 0;
-		ROLLED for (long t = first_step(s, x); t < x.hi; t += STEP) {
+		ROLLED for (int t = (int)first_step(s, x); t < x.hi; t += STEP) {
 			step.position = t;
 			by_quad(k, t, x.seq, 0, x.hi);
 			by_pair(by, t, x.seq, 0, x.hi);
@@ -159,13 +162,14 @@ INLINE void gradient_of_queries(const struct matrix_attention_backward_args *a, 
 				gradient(s, row[e / 2], &z[j][e], &dp[j][e]);
 				if (!sees(step, row_in_tile(e), column_in_tile(j, e))) dp[j][e] = 0;
 			}
-			add_rows(dq, CHANNELS, dp, a->qkv, width, k_head, by, d, s.D, step);
+			as_weights(weights, dp);
+			add_rows(dq, CHANNELS, weights, a->qkv, width, k_head, by, d, s.D, step);
 		}
 		UNROLL for (int e = 0; e < 4; e++) {
 			const long n = x.base + row_in_tile(e), at = query_at(s, row_of(x.seq, n), h);
 			if (n < x.lo || n >= x.hi) continue;
 			UNROLL for (int i = 0; i < CHANNELS; i++) {
-				const long c = d + i * 8 + 2 * pair() + e % 2;
+				const long c = d + channel_of(i, e);
 				if (c < s.D) store(a->dqkv, at + c, dq[i][e]);
 			}
 		}
@@ -179,64 +183,70 @@ BLOCK_KERNEL(matrix_attention_dq, HEAD_THREADS, 2) {
 	for (long i = first; (i = next_span(a.p, i, end, &x)) < end; i++) gradient_of_queries(&a, x, h);
 }
 
-#define HALF_CHANNELS (CHANNELS / 2) // two kinds of sums share the registers
+#define KEY_CHANNELS GROUP // fewer: the loops around them take registers
 
-// add_queries adds what a sequence and a query head contribute to the gradients of a span's keys and values.
-INLINE void add_queries(const struct matrix_attention_backward_args *a, float dk[][4], float dv[][4], struct span x,
-	struct sequence seq, long h, long d) {
+// add_queries adds what a sequence and a query head contribute to the gradients of a span's keys, or of its values.
+INLINE void add_queries(const struct matrix_attention_backward_args *a, int values, float sum[][4], struct span x,
+	struct sequence seq, int kv, int h, int d) {
 	const struct attention_shape s = a->s;
-	const long kv = h / (s.H / s.K), width = stride(s), T = seq.prefix + seq.own, q_head = query_at(s, 0, h);
-	const long start = (x.base > seq.prefix ? x.base : seq.prefix) / STEP * STEP;
+	const long width = stride(s), q_head = query_at(s, 0, h);
+	const int T = seq.prefix + seq.own, start = (x.base > seq.prefix ? x.base : seq.prefix) / STEP * STEP;
 	struct step step;
-	float z[2][4], dp[2][4];
+	float z[2][4], dp[2][4] = {{0}};
+	uint32_t weights[4];
 	int k[2], q[2], by[4];
 	step.row = x.base;
-	step.window = s.window;
+	step.window = window_of(s);
 	step.by_keys = 1;
 	by_quad(k, x.base, x.seq, x.lo, x.hi);
-	ROLLED for (long n = start; n < T; n += STEP) {
+	ROLLED for (int n = start; n < T; n += STEP) {
 		step.position = n;
 		by_quad(q, n, seq, seq.prefix, T);
 		by_pair(by, n, seq, seq.prefix, T);
 		dot_rows(z, a->qkv, width, key_at(s, 0, kv), k, a->qkv, width, q_head, q, s.D);
-		dot_rows(dp, a->qkv, width, value_at(s, 0, kv), k, a->dout, s.H * s.D, h * s.D, q, s.D);
-		EACH_SCORE(j, e) {
-			const int column = column_in_tile(j, e);
-			const int seen = n + column >= seq.prefix && n + column < T && sees(step, row_in_tile(e), column);
-			gradient(s, query_of(a, seq, n + column, seq.prefix, T, h), &z[j][e], &dp[j][e]);
-			if (!seen) z[j][e] = dp[j][e] = 0;
+		if (!values) dot_rows(dp, a->qkv, width, value_at(s, 0, kv), k, a->dout, s.H * s.D, h * s.D, q, s.D);
+		UNROLL for (int j = 0; j < 2; j++) UNROLL for (int e = 0; e < 2; e++) {
+			const int column = column_in_tile(j, e), there = n + column >= seq.prefix && n + column < T;
+			const struct query query = query_of(a, seq, n + column, seq.prefix, T, h);
+			UNROLL for (int low = e; low < 4; low += 2) {
+				gradient(s, query, &z[j][low], &dp[j][low]);
+				if (!there || !sees(step, row_in_tile(low), column)) z[j][low] = dp[j][low] = 0;
+			}
 		}
-		add_rows(dk, HALF_CHANNELS, dp, a->qkv, width, q_head, by, d, s.D, step);
-		add_rows(dv, HALF_CHANNELS, z, a->dout, s.H * s.D, h * s.D, by, d, s.D, step);
+		as_weights(weights, values ? z : dp);
+		if (values) add_rows(sum, KEY_CHANNELS, weights, a->dout, s.H * s.D, h * s.D, by, d, s.D, step);
+		else add_rows(sum, KEY_CHANNELS, weights, a->qkv, width, q_head, by, d, s.D, step);
 	}
 }
 
-// A warp has a key/value head of its spans: over the sequences that see it, the query heads that
-// share the head, and the query rows.
-BLOCK_KERNEL(matrix_attention_dkv, HEAD_THREADS, 2) {
-	const struct attention_shape s = a.s;
-	const long warp = element() / WARP, kv = warp % s.K, first = warp / s.K * STEP, share = s.H / s.K;
-	const long end = first + STEP < a.p.M ? first + STEP : a.p.M;
+// gradient_of_keys has a key/value head of a warp's spans: over the sequences that see it, the query heads
+// that share the head, and the query rows.
+INLINE void gradient_of_keys(const struct matrix_attention_backward_args *a, int values) {
+	const struct attention_shape s = a->s;
+	const long warp = element() / WARP;
+	const int kv = (int)(warp % s.K), first = (int)(warp / s.K) * STEP, share = (int)(s.H / s.K);
+	const int end = first + STEP < a->p.M ? first + STEP : (int)a->p.M;
 	struct span x;
-	for (long i = first; (i = next_span(a.p, i, end, &x)) < end; i++) {
-		const long j = last_at_most(a.p.offsets, a.p.S, i), group = group_of(a.p, j);
-		const long last = a.p.G && a.p.groups[group] == j ? a.p.groups[group + 1] - 1 : j; // a prefix is seen by its group
-		ROLLED for (long d = 0; d < s.D; d += HALF_CHANNELS * 8) {
-			float dk[HALF_CHANNELS][4], dv[HALF_CHANNELS][4];
-			UNROLL for (int c = 0; c < HALF_CHANNELS; c++) UNROLL for (int e = 0; e < 4; e++) dk[c][e] = dv[c][e] = 0;
-			ROLLED for (long see = j; see <= last; see++)
-				ROLLED for (long h = kv * share; h < (kv + 1) * share; h++)
-					add_queries(&a, dk, dv, x, sequence_of(a.p, see, group), h, d);
+	for (int i = first; (i = (int)next_span(a->p, i, end, &x)) < end; i++) {
+		const int j = (int)last_at_most(a->p.offsets, a->p.S, i), group = (int)group_of(a->p, j);
+		const int last = a->p.G && a->p.groups[group] == j ? a->p.groups[group + 1] - 1 : j; // a prefix is seen by its group
+		ROLLED for (int d = 0; d < s.D; d += KEY_CHANNELS * 8) {
+			float sum[KEY_CHANNELS][4];
+			UNROLL for (int c = 0; c < KEY_CHANNELS; c++) UNROLL for (int e = 0; e < 4; e++) sum[c][e] = 0;
+			ROLLED for (int see = j; see <= last; see++)
+				ROLLED for (int h = kv * share; h < (kv + 1) * share; h++)
+					add_queries(a, values, sum, x, sequence_of(a->p, see, group), kv, h, d);
 			UNROLL for (int e = 0; e < 4; e++) {
 				const long n = x.base + row_in_tile(e), row = row_of(x.seq, n);
 				if (n < x.lo || n >= x.hi) continue;
-				UNROLL for (int t = 0; t < HALF_CHANNELS; t++) {
-					const long c = d + t * 8 + 2 * pair() + e % 2;
-					if (c >= s.D) continue;
-					store(a.dqkv, key_at(s, row, kv) + c, dk[t][e]);
-					store(a.dqkv, value_at(s, row, kv) + c, dv[t][e]);
+				UNROLL for (int t = 0; t < KEY_CHANNELS; t++) {
+					const long c = d + channel_of(t, e);
+					if (c < s.D) store(a->dqkv, (values ? value_at(s, row, kv) : key_at(s, row, kv)) + c, sum[t][e]);
 				}
 			}
 		}
 	}
 }
+
+BLOCK_KERNEL(matrix_attention_dk, HEAD_THREADS, 2) { gradient_of_keys(&a, 0); }
+BLOCK_KERNEL(matrix_attention_dv, HEAD_THREADS, 2) { gradient_of_keys(&a, 1); }

@@ -3,7 +3,7 @@
 // Paged attention on tensor cores (heads.h): a warp has up to 16 query heads of a row that share a
 // key/value head. All see the same positions.
 
-#define CHANNELS 8 // tiles of 8 channels whose sums a warp holds
+#define CHANNELS GROUP // tiles of 8 channels whose sums a warp holds
 
 // key_in_pages and value_in_pages are the offsets of a position's key and value, -1 if the row, at
 // position n and from position `from` on, does not see it.
@@ -22,7 +22,7 @@ INLINE void scores_in_pages(float z[2][4], const struct paged_attention_args *a,
 	long t, long from, long n) {
 	float y;
 	const long k[] = {key_in_pages(a, table, kv, t + quad(), from, n), key_in_pages(a, table, kv, t + quad() + 8, from, n)};
-	dot(z, rows_in(a->qkv, 1), q, rows_in(a->pages.keys, a->pages.size), k, a->s.D);
+	dot(z, rows_in(a->qkv, 1, a->s.D), q, rows_in(a->pages.keys, a->pages.size, a->s.D), k, a->s.D);
 	EACH_SCORE(j, e) z[j][e] = score(a->s, z[j][e], &y);
 }
 
@@ -35,10 +35,11 @@ BLOCK_KERNEL(matrix_paged_attention, HEAD_THREADS, 2) {
 	const long n = a.pos[row], from = first_seen(s, n), h = kv * share + part * 16, end = (kv + 1) * share;
 	const long q[] = {h + quad() < end ? query_at(s, row, h + quad()) : -1, h + quad() + 8 < end ? query_at(s, row, h + quad() + 8) : -1};
 	struct step all; // every row sees every position that is there
-	all.row = n;
-	all.position = n - STEP + 1;
+	all.row = (int)n;
+	all.position = (int)n - STEP + 1;
 	all.window = all.by_keys = 0;
 	float m[] = {-INFINITE, -INFINITE}, z[2][4];
+	uint32_t weights[4];
 	ROLLED for (long t = from / STEP * STEP; t <= n; t += STEP) {
 		scores_in_pages(z, &a, table, q, kv, t, from, n);
 		EACH_SCORE(j, e) {
@@ -61,14 +62,15 @@ BLOCK_KERNEL(matrix_paged_attention, HEAD_THREADS, 2) {
 				z[j][e] = at >= from && at <= n ? exp_of(z[j][e] - m[e / 2]) : 0;
 				lane[e / 2][j * 2 + e % 2] += z[j][e];
 			}
-			add_weighted(out, CHANNELS, z, rows_in(a.pages.values, 1), v, d, s.D, all);
+			as_weights(weights, z);
+			add_weighted(out, CHANNELS, weights, rows_in(a.pages.values, 1, s.D), v, d, s.D, all);
 		}
 		UNROLL for (int i = 0; i < 2; i++) inverse[i] = 1 / fold_quad(lane[i]);
 		UNROLL for (int e = 0; e < 4; e++) {
 			const long head = h + row_in_tile(e);
 			if (head >= end) continue;
 			UNROLL for (int i = 0; i < CHANNELS; i++) {
-				const long c = d + i * 8 + 2 * pair() + e % 2;
+				const long c = d + channel_of(i, e);
 				if (c < s.D) store(a.out, (row * s.H + head) * s.D + c, out[i][e] * inverse[e / 2]);
 			}
 		}

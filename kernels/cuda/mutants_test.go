@@ -49,7 +49,7 @@ func TestMutants(t *testing.T) {
 		{"sums not met", "tile.h", "	meet();\n	EACH_SUM(j, e) room[", "	EACH_SUM(j, e) room[", "matrix/MatMul/shapes"},
 		{"keys after a query", "heads.h", "return key <= query &&", "return", "matrix/Attention/shapes"},
 		{"infinite values that no row sees", "heads.h", "if (!is_partial(s)) return 0;", "return 0;", "matrix/Attention/infinite"},
-		{"own keys alone", "matrixattention.cu", "? a.p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
+		{"own keys alone", "matrixattention.cu", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
 		{"pages before a window", "matrixpagedattention.cu", "at >= from && at <= n ? exp_of", "at <= n ? exp_of", "matrix/PagedAttention/window"},
 		{"embedding not rounded", "embedding.cu", "a.round ? rounded(w) : w", "w", "matrix/Embed"},
 	} {

@@ -7,7 +7,7 @@
 
 // The rows of a sequence: its prefix's, if it has one, then its own.
 struct sequence {
-	long prefix_row, prefix, first, own;
+	int prefix_row, prefix, first, own;
 };
 
 // last_at_most returns the last of x[0..n] ascending from 0 that is at most v. Where several are

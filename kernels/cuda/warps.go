@@ -42,5 +42,6 @@ func (b *Backend) attentionBackwardOnWarps(dqkv, dout, out, stats, qkv kernels.B
 	args := C.struct_matrix_attention_backward_args{dqkv: b.operand(dqkv), dout: b.operand(dout), qkv: b.operand(qkv),
 		stats: floats(stats), delta: floats(delta), p: p, s: shape}
 	b.launchWarps("matrix_attention_dq", spans(M)*s.H, unsafe.Pointer(&args))
-	b.launchWarps("matrix_attention_dkv", spans(M)*s.K, unsafe.Pointer(&args))
+	b.launchWarps("matrix_attention_dk", spans(M)*s.K, unsafe.Pointer(&args))
+	b.launchWarps("matrix_attention_dv", spans(M)*s.K, unsafe.Pointer(&args))
 }
