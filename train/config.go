@@ -52,6 +52,7 @@ type Config struct {
 	// inputs between the two. Neither changes a bit of the results.
 	MicroBatchTokens int
 	Recompute        bool
+	Offload          Offload
 	Policy, Critic   Optim
 
 	Filter   Filter

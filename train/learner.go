@@ -11,6 +11,20 @@ import (
 	"exp/train/ranks"
 )
 
+// Offload names the parts of training that a GPU keeps in the host's memory. It changes no result.
+type Offload struct {
+	Moments bool // of the optimizer
+	Sums    bool // gradients of slices that wait for others
+}
+
+// onHostIf returns be with an Alloc that takes the host's memory, if asked to.
+func onHostIf(yes bool, be kernels.Backend) kernels.Backend {
+	if yes {
+		return kernels.OnHost(be)
+	}
+	return be
+}
+
 // learner is a model in training: parameters, gradients, optimizer. Ranks that share a
 // mini-batch have the same parameters, and cut the optimizer's moments into shards (ZeRO,
 // arXiv:1910.02054 stage 1); those that share products have parts of the parameters.
@@ -28,15 +42,16 @@ type learner struct {
 	block  kernels.Buffer // one of the norm that several ranks hold
 }
 
-func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim, slices int,
+func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim, slices int, off Offload,
 	all, data ranks.Group) (*learner, error) {
-	sum, err := ranks.NewSum(be, data, slices, m.Grads())
+	sum, err := ranks.NewSum(onHostIf(off.Sums, be), data, slices, m.Grads())
 	if err != nil {
 		return nil, err
 	}
 	l := &learner{name: name, be: be, m: m, cfg: cfg, all: all, group: data, sum: sum}
 	lo, hi := sum.Shard()
-	if l.opt, err = optim.NewAdamW(be, hi-lo, cfg.Beta1, cfg.Beta2, cfg.Eps, cfg.WeightDecay); err != nil {
+	if l.opt, err = optim.NewAdamW(onHostIf(off.Moments, be), hi-lo, cfg.Beta1, cfg.Beta2, cfg.Eps,
+		cfg.WeightDecay); err != nil {
 		sum.Close()
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (t *Trainer) newLearner(name string, m *model.Model, cfg Optim) (*learner, 
 	if t.onlySamples() {
 		return newStudent(t.Backend, name, m, cfg)
 	}
-	return newLearner(t.Backend, name, m, cfg, t.cfg.Slices, t.learning, t.data)
+	return newLearner(t.Backend, name, m, cfg, t.cfg.Slices, t.cfg.Offload, t.learning, t.data)
 }
 
 // material makes sure that the next step has its completions.

@@ -108,6 +108,14 @@ const (
 	MatrixNumerics = "matrix/16x25" // the sums of tensor cores
 )
 
+// Values of compute.offload.
+const (
+	OffloadAuto    = "auto"
+	OffloadNone    = "none"
+	OffloadMoments = "moments"
+	OffloadAll     = "all"
+)
+
 func computeKeys() []Key {
 	return block(nil, at(Init, SFT, Train, Merge, EvalGen), []Key{
 		{Path: "compute.device", Kind: String, Default: is("cpu"), Role: Nonsemantic,
@@ -128,6 +136,10 @@ func computeKeys() []Key {
 			Help:   "tokens in one forward and backward pass, prompts included; bounds memory, changes no result"},
 		{Path: "compute.recompute", Kind: Bool, Default: is(false), Role: Nonsemantic, Stages: at(SFT, Train),
 			Help: "recompute activations in the backward pass instead of storing them: less memory, more time"},
+		{Path: "compute.offload", Kind: Enum, Words: []string{OffloadAuto, OffloadNone, OffloadMoments, OffloadAll},
+			Default: is(OffloadAuto), Role: Nonsemantic, Stages: at(SFT, Train),
+			Help: "what a GPU keeps in pinned memory of the host: nothing, the optimizer's moments, or also the " +
+				"gradients of slices that wait for others; auto: the least with which the run fits; changes no result"},
 		{Path: "compute.tensor_parallel", Kind: Int, Default: is(1), Range: between(1, 64), Unit: "ranks",
 			Role: Nonsemantic, Stages: at(SFT, Train),
 			Help: "ranks that share each product of the layers and its packed weights; --ranks must be a multiple " +

@@ -37,6 +37,10 @@ func rolloutKeys() []Key {
 			Unit: "token ids", Stages: at(Train, EvalGen),
 			Help: "ids of tokens that end a completion; empty takes those in the model's files and the end-of-turn " +
 				"token of its chat template"},
+		{Path: "rollout.cache_tokens", Kind: Int, Default: is(0), Range: between(0, 1<<40), Unit: "tokens",
+			Role: Nonsemantic, Stages: at(Train, EvalGen),
+			Help: "room of the sampler's key/value cache; sequences that find none restart later; 0: room for all at " +
+				"full length, or on a GPU what is left; changes no result"},
 		{Path: "rollout.max_sequences", Kind: Int, Default: is(256), Range: between(1, 1<<20), Unit: "sequences",
 			Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "completions decoded at once"},

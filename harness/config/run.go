@@ -271,6 +271,7 @@ type Rollout struct {
 	StopIDs      []int    `key:"stop_ids"`
 	Staleness    int      `key:"staleness"`
 	MaxSequences int      `key:"max_sequences"`
+	CacheTokens  int      `key:"cache_tokens"`
 	PageTokens   int      `key:"page_tokens"`
 }
 
@@ -430,6 +431,7 @@ type Compute struct {
 	Threads          int    `key:"threads"`
 	MicroBatchTokens int    `key:"micro_batch_tokens"`
 	Recompute        bool   `key:"recompute"`
+	Offload          string `key:"offload"`
 	TensorParallel   int    `key:"tensor_parallel"`
 	RolloutRanks     int    `key:"rollout_ranks"`
 }

@@ -6,6 +6,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/stage"
+	"exp/train/generate"
 	"exp/train/model"
 	"exp/train/rl"
 )
@@ -13,14 +14,19 @@ import (
 // Estimate is a forecast of a run's needs, computed from its configuration alone.
 type Estimate struct {
 	Model      string  `json:"model"`
-	Parameters int     `json:"parameters"`         // of the policy's backbone including the output projection
-	Adapters   int     `json:"adapters,omitempty"` // LoRA parameters, the only trained ones
-	Heads      int     `json:"head_parameters"`    // of auxiliary heads
-	Ranks      int     `json:"ranks,omitempty"`    // of which each needs Memory; 0: one process
-	Phases     []Phase `json:"phases,omitempty"`   // of a training step on several ranks
-	Memory     []Part  `json:"memory"`             // on the device, by part
-	Program    int64   `json:"program_bytes"`      // of this machine's memory, for the program itself
-	Disk       int64   `json:"disk_bytes"`         // upper bound of the run's size in the store
+	Parameters int     `json:"parameters"`            // of the policy's backbone including the output projection
+	Adapters   int     `json:"adapters,omitempty"`    // LoRA parameters, the only trained ones
+	Heads      int     `json:"head_parameters"`       // of auxiliary heads
+	Ranks      int     `json:"ranks,omitempty"`       // of which each needs Memory; 0: one process
+	Phases     []Phase `json:"phases,omitempty"`      // of a training step on several ranks
+	Device     string  `json:"device,omitempty"`      // the GPU planned for, also where it is missing
+	Memory     []Part  `json:"memory"`                // on the device, by part
+	HostMemory []Part  `json:"host_memory,omitempty"` // pinned, for a GPU, by part
+	// Room of the sampler's cache, if it is less than its sequences may need; 0 else.
+	CacheTokens     int   `json:"cache_tokens,omitempty"`
+	FullCacheTokens int   `json:"full_cache_tokens,omitempty"`
+	Program         int64 `json:"program_bytes"` // of this machine's memory, for the program itself
+	Disk            int64 `json:"disk_bytes"`    // upper bound of the run's size in the store
 	// Upper bounds per training step. Sampled includes what a filter samples and drops,
 	// and ReMax's greedy completions; with recorded rollouts it counts only what is
 	// sampled in addition.
@@ -30,6 +36,7 @@ type Estimate struct {
 	Updates     int `json:"updates_per_step"`
 
 	onGPU       bool   // Memory is a GPU's
+	deviceBytes int64  // memory of Device
 	weights     int64  // bytes of a set of weights in float32
 	merged      int64  // bytes that merge writes: folders, and blobs
 	trained     int64  // bytes that training changes
@@ -115,17 +122,14 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	e := Estimate{Model: modelName(c), Completions: c.Train.PromptsPerStep * c.Rollout.N,
 		Updates: c.Train.PromptsPerStep / c.Train.PromptsPerUpdate * c.Algo.Epochs}
 	e.Parameters, e.Heads = model.Parameters(arch, heads)
-	longest := c.Data.MaxPromptTokens + c.Rollout.MaxNewTokens
-	if c.Model.Init == "random" {
-		longest = min(longest, arch.MaxPositions)
-	}
+	longest := longestOf(config.Train, c, arch)
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
 	e.Program, e.onGPU = programBytes(c), device.UsesGPU(c)
 	if ranks > 1 {
 		e.Ranks, e.Phases = ranks, phasesOf(c, arch, longest, learning(c, ranks))
 	}
-	e.Memory = memoryOf(config.Train, c, arch, longest, learning(c, ranks))
-	e.fineTuning = memoryOf(config.SFT, c, arch, longest, ranks)
+	e.take(planOf(config.Train, c, arch, longest, learning(c, ranks)), engineOptions(c, arch, longest))
+	e.fineTuning = planOf(config.SFT, c, arch, longest, ranks).device
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)
 	if needs.Critic {
@@ -162,12 +166,20 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	return e, nil
 }
 
+// take sets the memory as planned for a sampler with room for all sequences, or less.
+func (e *Estimate) take(p planned, engine generate.Options) {
+	e.Memory, e.HostMemory, e.Device, e.deviceBytes = p.device, p.host, p.gpu.Name, p.gpu.Memory
+	if tokens := p.placement.CacheTokens; tokens > 0 && tokens < engine.FullCache() {
+		e.CacheTokens, e.FullCacheTokens = tokens, engine.FullCache()
+	}
+}
+
 // evaluationEstimate estimates what an evaluation without training needs.
 func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
 	e := Estimate{Model: modelName(c), Program: programBytes(c), onGPU: device.UsesGPU(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
-	e.Memory = memoryOf(config.EvalGen, c, arch,
-		min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens), 1)
+	e.take(planOf(config.EvalGen, c, arch, longestOf(config.EvalGen, c, arch), 1),
+		stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens))
 	e.weights = 4 * int64(e.Parameters)
 	e.Disk = e.weights
 	return e

@@ -17,10 +17,11 @@ type ModelNeeds struct {
 // plan of a run includes those.
 func NeedsOf(c model.Config) ModelNeeds {
 	heads, copies := model.Heads{LM: true}, panels(kernels.F32)
+	_, n := model.Layout(c, heads)
 	return ModelNeeds{
 		Evaluate: int64(c.ModelBytes(heads, false, copies, kernels.F32, 1)),
 		Frozen:   int64(c.BackboneBytes(true, kernels.BF16, copies, kernels.F32, 1)),
 		Cache:    int64(c.CacheBytes(1, 1, kernels.F32, 1)),
-		Train:    int64(learnerBytes(c, heads, updateBytes(1, 1), copies, kernels.F32, 1)),
+		Train:    int64(c.ModelBytes(heads, true, copies, kernels.F32, 1) + 8*n),
 	}
 }

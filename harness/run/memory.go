@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"exp/harness/config"
 	"exp/harness/device"
@@ -18,7 +19,7 @@ import (
 	"exp/train/tensor"
 )
 
-// memoryOf returns the device memory, by part, of a learning stage (config.SFT or
+// memoryOf returns the memory of the device and of its host, by part, of a learning stage (config.SFT or
 // config.Train), or of the final evaluation (config.EvalGen) of a run that learns
 // nothing; other stages need less. Sizes are what the engine allocates, or slightly more:
 // full-length sequences, panels of the widest instruction set. The program itself comes on
@@ -27,44 +28,57 @@ import (
 // Each of several ranks has its shard of the optimizer's moments, fewer gradients that wait
 // in the tree, and its share of the threads.
 //
-// On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU they
+// On a GPU, at says which parts the host's pinned memory holds instead, and how large the sampler's
+// cache is. On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU they
 // have none.
-func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size int) []Part {
-	var parts parts
+func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size int,
+	at stage.Placement) (device, host []Part) {
+	var parts, pinned parts
 	add := parts.add
 	operand, copies, shared := stage.Operand(c), copiesOf(c), 1
 	if size > 1 {
 		shared = c.Compute.TensorParallel
 	}
-	update := updateBytes(c.Train.Slices, size/shared)
+	learner := func(name string, bytes func(trainable bool, copies model.PackedLen) int, n int) {
+		parts.addLearner(&pinned, name, bytes, n, copies, at.Offload, c.Train.Slices, size/shared)
+	}
 	var needs train.Needs
 	heads := model.Heads{LM: true}
 	if kind == config.Train {
 		needs, heads = policyOf(c)
 	}
 	if kind == config.EvalGen {
-		return evalMemory(c, arch, longest)
+		return evalMemory(c, arch, longest, at), nil
 	}
 	if adapted := stage.WithAdapters(heads, c, arch); kind == config.Train && adapted.Adapters != nil {
 		heads = adapted
 		add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand, 1))
-		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, update, copies, operand))
+		adapted := func(name string, h model.Heads) {
+			_, n := model.AdapterLayout(arch, h, h.Adapters)
+			learner(name+": adapters", func(trainable bool, copies model.PackedLen) int {
+				return arch.AdapterBytes(h, trainable, copies, operand)
+			}, n)
+		}
+		adapted("policy", heads)
 		if needs.Reference && c.Model.HasAdapter() && c.SFT.Steps == 0 {
 			add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: heads.Adapters},
 				false, copies, operand))
 		}
 		if needs.Critic {
-			add("critic: adapters, gradients, optimizer",
-				adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), update, copies,
-					operand))
+			adapted("critic", stage.WithAdapters(model.Heads{Value: true}, c, arch))
 		}
 	} else {
-		parts.learner("policy", arch, heads, update, copies, operand, shared, size)
+		whole := func(name string, h model.Heads) {
+			learner(name+": weights", func(trainable bool, copies model.PackedLen) int {
+				return arch.ModelBytes(h, trainable, copies, operand, shared)
+			}, arch.ArenaLen(h, shared))
+		}
+		whole("policy", heads)
 		if needs.Reference {
 			add("reference policy", referenceBytes(c, arch, shared))
 		}
 		if needs.Critic {
-			parts.learner("critic", arch, model.Heads{Value: true}, update, copies, operand, shared, size)
+			whole("critic", model.Heads{Value: true})
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
@@ -78,17 +92,19 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 	add(string(kernels.ActivationRoom), arch.WorkspaceBytes(heads, limit, keep, operand, shared)+
 		arch.WorkspaceBytes(heads, limit, model.KeepNothing, operand, shared))
 	if kind == config.Train {
-		cache, step := engineOptions(c, arch, longest).Bytes(arch, heads, operand, shared)
+		engine := engineOptions(c, arch, longest)
+		engine.CacheTokens = at.CacheTokens
+		cache, step := engine.Bytes(arch, heads, operand, shared)
 		add(string(kernels.CacheRoom), cache)
 		add(string(kernels.StepRoom), step)
 	}
 	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest, size, shared)+
 		tensor.RoomBytes(arch, limit.Tokens, shared, operand, copies))
-	return parts
+	return parts, pinned
 }
 
 // evalMemory returns the parts of the memory of sampling for an evaluation.
-func evalMemory(c *config.Run, arch model.Config, longest int) []Part {
+func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placement) []Part {
 	var parts parts
 	operand := stage.Operand(c)
 	heads := model.Heads{LM: true}
@@ -97,7 +113,9 @@ func evalMemory(c *config.Run, arch model.Config, longest int) []Part {
 		heads.Adapters = a
 		parts.add("adapters", arch.AdapterBytes(heads, false, copiesOf(c), operand))
 	}
-	cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand, 1)
+	engine := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
+	engine.CacheTokens = at.CacheTokens
+	cache, step := engine.Bytes(arch, heads, operand, 1)
 	parts.add(string(kernels.CacheRoom), cache)
 	parts.add(string(kernels.StepRoom), step)
 	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, 1, 1))
@@ -112,23 +130,6 @@ func (p *parts) add(name string, bytes int) {
 	if bytes > 0 {
 		*p = append(*p, Part{name, int64(bytes)})
 	}
-}
-
-// learner adds the parts of a model in training: on several ranks apart, because they are cut
-// in different ways.
-func (p *parts) learner(name string, arch model.Config, h model.Heads, update func(n int) int, copies model.PackedLen,
-	operand kernels.DType, shared, size int) {
-	all := learnerBytes(arch, h, update, copies, operand, shared)
-	if size == 1 {
-		p.add(name+": weights, gradients, optimizer", all)
-		return
-	}
-	n := arch.ArenaLen(h, shared)
-	moments := int(8 * ranks.Shards(n, size/shared)[0])
-	gradients := int(4*n) + update(n) - moments
-	p.add(name+": weights", all-gradients-moments)
-	p.add(name+": gradients", gradients)
-	p.add(name+": moments of its shard", moments)
 }
 
 // rewardBytes returns the memory of the reward model, or 0 if its configuration cannot be
@@ -155,25 +156,25 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	return t.Needs(), heads
 }
 
-// learnerBytes returns the memory of a model in training on each of the ranks that share its
-// products.
-func learnerBytes(arch model.Config, h model.Heads, update func(n int) int, copies model.PackedLen,
-	operand kernels.DType, shared int) int {
-	return arch.ModelBytes(h, true, copies, operand, shared) + update(arch.ArenaLen(h, shared))
-}
-
-// adapterBytes returns the memory of trained adapters, on weights counted elsewhere.
-func adapterBytes(arch model.Config, h model.Heads, update func(n int) int, copies model.PackedLen,
-	operand kernels.DType) int {
-	_, n := model.AdapterLayout(arch, h, h.Adapters)
-	return arch.AdapterBytes(h, true, copies, operand) + update(n)
-}
-
-// updateBytes returns the memory of an update of n parameters on top of their gradient on one
-// of size ranks: the moments of its shard, the gradients that wait in the tree of slices, and
-// pieces of other ranks' gradients.
-func updateBytes(slices, size int) func(n int) int {
-	return func(n int) int { return int(8*ranks.Shards(n, size)[0]) + int(4*ranks.Room(slices, size, n)) }
+// addLearner adds the memory of n parameters in training, whose model takes bytes: weights, the copies
+// that products read, gradients, and, of one of size ranks that share a mini-batch, the moments of its
+// shard and the gradients that wait in the tree of slices, with pieces of other ranks' gradients. The
+// last two may be pinned.
+func (p *parts) addLearner(pinned *parts, name string, bytes func(trainable bool, copies model.PackedLen) int,
+	n int, copies model.PackedLen, off train.Offload, slices, size int) {
+	none := func(out, in int) (packed, packedT int) { return 0, 0 }
+	who, _, _ := strings.Cut(name, ":")
+	place := func(onHost bool) *parts {
+		if onHost {
+			return pinned
+		}
+		return p
+	}
+	p.add(name, bytes(false, none))
+	p.add(who+": copies of weights for products", bytes(true, copies)-bytes(true, none))
+	p.add(who+": gradients", bytes(true, none)-bytes(false, none))
+	place(off.Sums).add(who+": gradients of slices that wait", int(4*ranks.Room(slices, size, n)))
+	place(off.Moments).add(who+": moments of the optimizer", int(8*ranks.Shards(n, size)[0]))
 }
 
 // frozenType returns the type of frozen weights in memory: the folder's, or BF16 for a

@@ -22,6 +22,8 @@ func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
 		{"algo.kind=ppo", "algo.critic.warmup_steps=0", "rollout={max_sequences: 20, page_tokens: 64}"},
 		{"algo.kind=grpo", "algo.kl.loss_coef=0.01", "train.lora.rank=4", "model.arch.tie_embeddings=false"},
 		{"model.dtype=bf16"},
+		{"compute.offload=moments", "algo.kind=ppo", "algo.critic.warmup_steps=0"},
+		{"compute.offload=all", "rollout.cache_tokens=2048"},
 		{"model.dtype=bf16", "algo.kind=ppo", "algo.critic.warmup_steps=0"},
 		{"model.dtype=bf16", "compute.numerics=matrix/16x25", "sft.steps=2", "sft.optim.warmup_steps=0", "train.steps=2"},
 	} {

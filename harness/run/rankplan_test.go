@@ -48,7 +48,7 @@ func TestPhases(t *testing.T) {
 	if s.Phases[1].Sent == 0 || s.Total() >= e.Total() {
 		t.Errorf("8 ranks that share products send %d bytes and need %d, others %d", s.Phases[1].Sent, s.Total(), e.Total())
 	}
-	for _, want := range []string{"on each of 8 ranks", "policy: moments of its shard", "that a rank sends in a step",
+	for _, want := range []string{"on each of 8 ranks", "policy: moments of the optimizer", "that a rank sends in a step",
 		"400 TFLOP/s", "calculated, not measured"} {
 		if text := s.Text(""); !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)

@@ -112,6 +112,8 @@ type order struct {
 	SID    ident.Digest            `json:"sid"`
 	Inputs map[string]ident.Digest `json:"inputs,omitempty"`
 	Store  string                  `json:"store,omitempty"`
+
+	Placement stage.Placement `json:"placement,omitzero"` // the first rank's plan
 }
 
 // errBroken is returned after a stage failed on the first rank alone: the other ranks may
@@ -128,6 +130,10 @@ func CheckRanks(r *config.Resolved, n int) error {
 	case n/t > slices:
 		return fmt.Errorf("--ranks %d: %s has %s (train.slices), and every rank needs one", n, c.Name,
 			quantity.Plural(slices, "slice"))
+	}
+	if n > 1 && c.Compute.Offload == config.OffloadAll && device.UsesGPU(c) {
+		return fmt.Errorf("--ranks %d: %s has compute.offload: all, but GPUs exchange gradients, which must lie "+
+			"in their memory; set it to moments or auto", n, c.Name)
 	}
 	if err := checkSamplers(c, n); err != nil || t == 1 {
 		return err
@@ -203,7 +209,8 @@ func (x *execution) lead(e *stage.Env, i int, sid ident.Digest, in map[string]id
 		return leave, err
 	}
 	b, err := json.Marshal(order{Kind: x.p.Stages[i].Kind, Config: x.p.Config.YAML(), Seed: x.p.Seed,
-		Suites: x.p.Suites, Stage: i, RID: x.p.RID, SID: sid, Inputs: in, Store: dir})
+		Suites: x.p.Suites, Stage: i, RID: x.p.RID, SID: sid, Inputs: in, Store: dir,
+		Placement: e.Placement})
 	if err != nil {
 		return leave, err
 	}
@@ -346,5 +353,5 @@ func (o order) env(sources map[config.Stage]plan.Code, getenv func(string) strin
 	return &stage.Env{Config: r, Backend: be, Blobs: blob.At(o.Store),
 		Dir: filepath.Join(o.Store, "runs", o.RID.String()), RID: o.RID, SID: o.SID,
 		Seed: p.Stages[o.Stage].Root, Suites: p.Suites, Prompter: p.External.Prompter,
-		Answers: filepath.Join(o.Store, "judge")}, be, nil
+		Placement: o.Placement, Answers: filepath.Join(o.Store, "judge")}, be, nil
 }

@@ -70,12 +70,22 @@ func (e *Estimate) Text(indent string) string {
 		add("         memory   %s on each of %d ranks", quantity.Bytes(e.Resident()), e.Ranks)
 	case e.onGPU:
 		add("         memory   %s of the GPU's, %s of this machine's", quantity.Bytes(e.Total()),
-			quantity.Bytes(e.Program))
+			quantity.Bytes(e.Program+sumParts(e.HostMemory)))
 	default:
 		add("         memory   %s in all", quantity.Bytes(e.Resident()))
 	}
 	for _, p := range e.Memory {
 		add("                  %9s  %s", quantity.Bytes(p.Bytes), p.Name)
+	}
+	for _, p := range e.HostMemory {
+		add("                  %9s  %s, in this machine's pinned memory", quantity.Bytes(p.Bytes), p.Name)
+	}
+	if e.onGPU && e.Device != "" {
+		add("                  planned for %s, which has %s", e.Device, quantity.Bytes(e.deviceBytes))
+	}
+	if e.CacheTokens > 0 {
+		add("                  the cache holds %s tokens, %.0f%% of all sequences at full length; others restart",
+			quantity.Count(int64(e.CacheTokens)), 100*float64(e.CacheTokens)/float64(e.FullCacheTokens))
 	}
 	if !e.onGPU {
 		add("                  %9s  the program: code, Go's heap, database", quantity.Bytes(e.Program))

@@ -281,7 +281,7 @@ func outputsOf(list []store.IO) []stage.Output {
 // env returns the environment of stage i.
 func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID),
-		RID: x.p.RID, SID: sid,
+		RID: x.p.RID, SID: sid, Placement: x.placement(x.p.Stages[i].Kind),
 		Seed: x.p.Stages[i].Root, Suites: x.p.Suites, Prompter: x.p.External.Prompter,
 		Answers: filepath.Join(x.DB.Dir(), "judge")}
 }

@@ -44,7 +44,8 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	curve := &curve{}
 	t, err := train.NewSFT(train.SFTConfig{
 		Steps: c.SFT.Steps, ProblemsPerStep: c.SFT.ProblemsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
-		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
+		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Offload: e.Offload,
+		Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
 	}, train.SFTParts{
 		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: prompts.Target, End: end,
 		Seed: seedFunc(c.SFT.Seed), Ranks: e.Ranks, Tensor: e.tensor(), Recorder: e.curveRecorder(curve),

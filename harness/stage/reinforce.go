@@ -38,6 +38,7 @@ type reinforcement struct {
 // reinforce trains the policy from the weights of the input.
 func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	r := &reinforcement{Env: e, context: ctx, cfg: TrainConfig(e.run()), chain: ident.ChainStart(e.RID)}
+	r.cfg.Offload = e.Offload
 	var owned closers
 	defer owned.close()
 	if err := r.build(in, &owned); err != nil {
@@ -205,7 +206,7 @@ func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Hea
 func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary, maxNew, most int) (*generate.Engine, error) {
 	o := EngineOptions(e.run(), m.Config, maxNew)
 	o.MaxSequences = max(1, min(o.MaxSequences, most))
-	o.StepRows = o.MaxSequences + prefillRows
+	o.StepRows, o.CacheTokens = o.MaxSequences+prefillRows, e.CacheTokens
 	return generate.New(e.Backend, m, vocab, o)
 }
 

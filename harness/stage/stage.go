@@ -58,6 +58,7 @@ type Env struct {
 	SID     ident.Digest // of this stage
 	Seed    int64        // the run's
 	Suites  []Suite      // of the store, that eval.final.suites names
+	Placement
 	// Prompter is the run's; nil: a stage that needs one makes it.
 	Prompter *Prompter
 	Start    Start

@@ -48,9 +48,8 @@ type Backend struct {
 	// Factors for tensor cores, bf16, where an operation's own are not laid out for them.
 	left, right, weights kernels.Buffer
 
-	allocated, peak  int64 // bytes
-	hosted, hostPeak int64 // bytes of pinned memory
-	pinned           []span
+	allocated, peak int64  // bytes
+	pinned          []span // what AllocHost returned
 
 	err error
 }

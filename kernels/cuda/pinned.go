@@ -49,16 +49,7 @@ func (b *Backend) AllocHost(t kernels.DType, n int) (kernels.Buffer, error) {
 	}
 	clear(unsafe.Slice((*byte)(p), bytes))
 	b.pinned = append(b.pinned, span{p, bytes})
-	b.hosted += int64(bytes)
-	b.hostPeak = max(b.hostPeak, b.hosted)
 	return kernels.NewBuffer(p, n, t), nil
-}
-
-// TakeHostPeak is TakePeak for AllocHost.
-func (b *Backend) TakeHostPeak() int64 {
-	p := b.hostPeak
-	b.hostPeak = b.hosted
-	return p
 }
 
 // isPinned reports whether AllocHost returned x, or x is a part of such a buffer.
@@ -76,7 +67,6 @@ func (b *Backend) unpin(x kernels.Buffer) bool {
 	for i, s := range b.pinned {
 		if s.at == x.Addr() {
 			b.pinned = append(b.pinned[:i], b.pinned[i+1:]...)
-			b.hosted -= int64(s.bytes)
 			b.drain()
 			b.keep("free pinned memory", C.device_unpin(b.ctx(), s.at))
 			return true

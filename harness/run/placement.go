@@ -1,0 +1,153 @@
+package run
+
+import (
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/stage"
+	"exp/train"
+	"exp/train/model"
+)
+
+// figures describe a kind of GPU.
+type figures struct {
+	Name   string
+	Memory int64 // bytes, as its driver reports
+}
+
+// published are the GPUs that a plan assumes where there is none, the smaller first.
+func published() []figures {
+	return []figures{
+		{"NVIDIA H100, 80 GB", 81559 << 20},
+		{"NVIDIA H200, 141 GB", 143771 << 20},
+	}
+}
+
+// gpuOf returns the GPUs to plan for: the one that a configuration selects, or published ones if it
+// is missing here; nil on the CPU.
+func gpuOf(c *config.Run) []figures {
+	choice, err := device.OfRun(c)
+	switch {
+	case err != nil:
+		return published()
+	case choice.GPU != nil:
+		return []figures{{choice.GPU.Name, choice.GPU.Memory}}
+	}
+	return nil
+}
+
+// planned is where a stage's memory lies.
+type planned struct {
+	gpu          figures // the zero value on the CPU
+	placement    stage.Placement
+	device, host []Part
+}
+
+// planOf plans the memory of a stage: on a GPU with the least that the host must hold. If no
+// offload lets a sampler keep all sequences at full length, its cache gets what is left. Of several
+// GPUs it takes the first with room.
+func planOf(kind config.Stage, c *config.Run, arch model.Config, longest, size int) planned {
+	list := gpuOf(c)
+	if len(list) == 0 {
+		at := stage.Placement{CacheTokens: c.Rollout.CacheTokens}
+		return planOn(figures{}, at, kind, c, arch, longest, size)
+	}
+	var p planned
+	for _, g := range list {
+		if p = planOnGPU(g, kind, c, arch, longest, size); p.fits() {
+			break
+		}
+	}
+	return p
+}
+
+func planOn(g figures, at stage.Placement, kind config.Stage, c *config.Run, arch model.Config,
+	longest, size int) planned {
+	p := planned{gpu: g, placement: at}
+	p.device, p.host = memoryOf(kind, c, arch, longest, size, at)
+	return p
+}
+
+// planOnGPU is planOf for one GPU.
+func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, longest, size int) planned {
+	var p planned
+	for _, off := range offloads(kind, c, size) {
+		at := stage.Placement{Offload: off, CacheTokens: c.Rollout.CacheTokens}
+		if p = planOn(g, at, kind, c, arch, longest, size); p.fits() {
+			return p
+		}
+	}
+	if c.Rollout.CacheTokens > 0 || kind == config.SFT {
+		return p
+	}
+	engine := engineOptions(c, arch, longest)
+	if kind == config.EvalGen {
+		engine = stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
+	}
+	operand := stage.Operand(c)
+	shared := 1
+	if size > 1 {
+		shared = c.Compute.TensorParallel
+	}
+	perToken := arch.CacheBytes(1, engine.PageTokens, operand, shared) / engine.PageTokens
+	over := sumParts(p.device) - g.usable()
+	p.placement.CacheTokens = max(engine.LeastCache(), engine.FullCache()-int(over)/perToken-engine.PageTokens)
+	return planOn(g, p.placement, kind, c, arch, longest, size)
+}
+
+// offloads returns what a stage of each of size ranks may keep on the host, the least first. Ranks
+// exchange gradients, which therefore stay in device memory.
+func offloads(kind config.Stage, c *config.Run, size int) []train.Offload {
+	none, moments, all := train.Offload{}, train.Offload{Moments: true}, train.Offload{Moments: true, Sums: true}
+	switch {
+	case kind == config.EvalGen:
+		return []train.Offload{none}
+	case c.Compute.Offload == config.OffloadAuto && size > 1:
+		return []train.Offload{none, moments}
+	case c.Compute.Offload == config.OffloadAuto:
+		return []train.Offload{none, moments, all}
+	case c.Compute.Offload == config.OffloadMoments:
+		return []train.Offload{moments}
+	case c.Compute.Offload == config.OffloadAll:
+		return []train.Offload{all}
+	}
+	return []train.Offload{none}
+}
+
+// usable returns the memory that a plan may fill: a sixty-fourth stays for the driver's context, the
+// kernels and gaps between buffers.
+func (f figures) usable() int64 { return f.Memory - f.Memory/64 }
+
+// fits reports whether the device has room for the plan.
+func (p planned) fits() bool { return p.gpu.Memory == 0 || sumParts(p.device) <= p.gpu.usable() }
+
+// placement returns where a stage of this run keeps its memory.
+func (x *execution) placement(kind config.Stage) stage.Placement {
+	c := &x.p.Config.Run
+	if !device.UsesGPU(c) {
+		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
+	}
+	arch, err := architectureOf(c, x.p.External.Prompter.Tokenizer.VocabSize())
+	if err != nil {
+		return stage.Placement{}
+	}
+	size := 1
+	if x.Ranks != nil {
+		size = x.Ranks.Size()
+	}
+	if kind == config.Train {
+		size = learning(c, size)
+	}
+	return planOf(kind, c, arch, longestOf(kind, c, arch), size).placement
+}
+
+// longestOf returns the length of the longest sequence of a stage.
+func longestOf(kind config.Stage, c *config.Run, arch model.Config) int {
+	if kind == config.EvalGen {
+		return min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens)
+	}
+	longest := c.Data.MaxPromptTokens + c.Rollout.MaxNewTokens
+	if c.Model.Init == "random" {
+		longest = min(longest, arch.MaxPositions)
+	}
+	return longest
+}
