@@ -53,10 +53,11 @@ func (o Options) table() int { return o.tableRows() * o.tableWidth() }
 
 // pages returns the page count of the cache.
 func (o Options) pages() int {
-	if o.CacheTokens == 0 {
-		return o.table()
+	n := o.table()
+	if o.CacheTokens > 0 {
+		n = min(n, o.CacheTokens/o.PageTokens)
 	}
-	return min(o.table(), max(o.CacheTokens/o.PageTokens, o.leastPages()))
+	return max(n, o.leastPages())
 }
 
 // leastPages returns the page count with which a sequence can reach full length while its prompt

@@ -77,3 +77,11 @@ func TestCacheRoom(t *testing.T) {
 		}
 	}
 }
+
+// An engine for one short sequence has the pages to start it.
+func TestOneSequence(t *testing.T) {
+	be := openAs(t, cpu.Options{Threads: 1})
+	e := newEngine(t, be, newModel(t, be, toy), Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 12})
+	reqs := requests(rand.New(rand.NewPCG(1, 2)), 3, 2, 8)
+	sample(t, e, reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 4})
+}
