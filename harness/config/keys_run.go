@@ -139,7 +139,8 @@ func computeKeys() []Key {
 		{Path: "compute.offload", Kind: Enum, Words: []string{OffloadAuto, OffloadNone, OffloadMoments, OffloadAll},
 			Default: is(OffloadAuto), Role: Nonsemantic, Stages: at(SFT, Train),
 			Help: "what a GPU keeps in pinned memory of the host: nothing, the optimizer's moments, or also the " +
-				"gradients of slices that wait for others; auto: the least with which the run fits; changes no result"},
+				"gradients of slices that wait for others; auto: the least with which the run fits; changes no " +
+				"result"},
 		{Path: "compute.tensor_parallel", Kind: Int, Default: is(1), Range: between(1, 64), Unit: "ranks",
 			Role: Nonsemantic, Stages: at(SFT, Train),
 			Help: "ranks that share each product of the layers and its packed weights; --ranks must be a multiple " +

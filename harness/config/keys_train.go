@@ -39,8 +39,8 @@ func rolloutKeys() []Key {
 				"token of its chat template"},
 		{Path: "rollout.cache_tokens", Kind: Int, Default: is(0), Range: between(0, 1<<40), Unit: "tokens",
 			Role: Nonsemantic, Stages: at(Train, EvalGen),
-			Help: "room of the sampler's key/value cache; sequences that find none restart later; 0: room for all at " +
-				"full length, or on a GPU what is left; changes no result"},
+			Help: "room of the sampler's key/value cache; sequences that find none restart later; 0: room for all " +
+				"at full length, or on a GPU what is left; changes no result"},
 		{Path: "rollout.max_sequences", Kind: Int, Default: is(256), Range: between(1, 1<<20), Unit: "sequences",
 			Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "completions decoded at once"},

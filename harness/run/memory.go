@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"exp/harness/config"
 	"exp/harness/device"
@@ -15,7 +14,6 @@ import (
 	"exp/train/checkpoint"
 	"exp/train/generate"
 	"exp/train/model"
-	"exp/train/ranks"
 	"exp/train/tensor"
 )
 
@@ -84,19 +82,10 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size
 	if kind == config.Train && c.Reward.Kind == "model" {
 		add("reward model", rewardBytes(c))
 	}
-	keep := model.KeepAll
-	if c.Compute.Recompute {
-		keep = model.KeepInputs
-	}
 	limit := train.MicroBatchCapacity(c.Compute.MicroBatchTokens, longest)
-	add(string(kernels.ActivationRoom), arch.WorkspaceBytes(heads, limit, keep, operand, shared)+
-		arch.WorkspaceBytes(heads, limit, model.KeepNothing, operand, shared))
+	add(string(kernels.ActivationRoom), activationBytes(c, arch, heads, limit, operand, shared))
 	if kind == config.Train {
-		engine := engineOptions(c, arch, longest)
-		engine.CacheTokens = at.CacheTokens
-		cache, step := engine.Bytes(arch, heads, operand, shared)
-		add(string(kernels.CacheRoom), cache)
-		add(string(kernels.StepRoom), step)
+		parts.addEngine(engineOptions(c, arch, longest), at, arch, heads, operand, shared)
 	}
 	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest, size, shared)+
 		tensor.RoomBytes(arch, limit.Tokens, shared, operand, copies))
@@ -113,23 +102,9 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 		heads.Adapters = a
 		parts.add("adapters", arch.AdapterBytes(heads, false, copiesOf(c), operand))
 	}
-	engine := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
-	engine.CacheTokens = at.CacheTokens
-	cache, step := engine.Bytes(arch, heads, operand, 1)
-	parts.add(string(kernels.CacheRoom), cache)
-	parts.add(string(kernels.StepRoom), step)
+	parts.addEngine(stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens), at, arch, heads, operand, 1)
 	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, 1, 1))
 	return parts
-}
-
-// parts is a list of parts of the memory.
-type parts []Part
-
-// add adds a part that takes any memory.
-func (p *parts) add(name string, bytes int) {
-	if bytes > 0 {
-		*p = append(*p, Part{name, int64(bytes)})
-	}
 }
 
 // rewardBytes returns the memory of the reward model, or 0 if its configuration cannot be
@@ -146,6 +121,17 @@ func rewardBytes(c *config.Run) int {
 		m.WorkspaceBytes(heads, room, model.KeepNothing, operand, 1)
 }
 
+// activationBytes returns the memory of a micro-batch's forward and backward passes.
+func activationBytes(c *config.Run, arch model.Config, h model.Heads, limit model.Capacity,
+	operand kernels.DType, shared int) int {
+	keep := model.KeepAll
+	if c.Compute.Recompute {
+		keep = model.KeepInputs
+	}
+	return arch.WorkspaceBytes(h, limit, keep, operand, shared) +
+		arch.WorkspaceBytes(h, limit, model.KeepNothing, operand, shared)
+}
+
 // policyOf returns the policy's heads and which other models training needs.
 func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	t := stage.TrainConfig(c)
@@ -154,27 +140,6 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 		heads.LogZ = &t.LogZ
 	}
 	return t.Needs(), heads
-}
-
-// addLearner adds the memory of n parameters in training, whose model takes bytes: weights, the copies
-// that products read, gradients, and, of one of size ranks that share a mini-batch, the moments of its
-// shard and the gradients that wait in the tree of slices, with pieces of other ranks' gradients. The
-// last two may be pinned.
-func (p *parts) addLearner(pinned *parts, name string, bytes func(trainable bool, copies model.PackedLen) int,
-	n int, copies model.PackedLen, off train.Offload, slices, size int) {
-	none := func(out, in int) (packed, packedT int) { return 0, 0 }
-	who, _, _ := strings.Cut(name, ":")
-	place := func(onHost bool) *parts {
-		if onHost {
-			return pinned
-		}
-		return p
-	}
-	p.add(name, bytes(false, none))
-	p.add(who+": copies of weights for products", bytes(true, copies)-bytes(true, none))
-	p.add(who+": gradients", bytes(true, none)-bytes(false, none))
-	place(off.Sums).add(who+": gradients of slices that wait", int(4*ranks.Room(slices, size, n)))
-	place(off.Moments).add(who+": moments of the optimizer", int(8*ranks.Shards(n, size)[0]))
 }
 
 // frozenType returns the type of frozen weights in memory: the folder's, or BF16 for a
