@@ -76,7 +76,8 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 	}
 	t := &SFT{SFTParts: p, cfg: c, examples: examples,
 		order: order{n: len(examples), perStep: c.ProblemsPerStep, shuffled: true, seed: p.Seed}}
-	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim, c.Slices, c.Offload, p.Ranks, data); err != nil {
+	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim, c.Slices, c.Offload, p.Ranks,
+		data); err != nil {
 		return nil, err
 	}
 	if t.passes, err = newPasses(p.Backend, data, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest,

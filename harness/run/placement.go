@@ -70,7 +70,11 @@ func planOn(g figures, at stage.Placement, kind config.Stage, c *config.Run, arc
 // planOnGPU is planOf for one GPU.
 func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, longest, size int) planned {
 	var p planned
-	for _, off := range offloads(kind, c, size) {
+	shared := 1
+	if size > 1 {
+		shared = c.Compute.TensorParallel
+	}
+	for _, off := range offloads(kind, c, size/shared) {
 		at := stage.Placement{Offload: off, CacheTokens: c.Rollout.CacheTokens}
 		if p = planOn(g, at, kind, c, arch, longest, size); p.fits() {
 			return p
@@ -84,24 +88,20 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 		engine = stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
 	}
 	operand := stage.Operand(c)
-	shared := 1
-	if size > 1 {
-		shared = c.Compute.TensorParallel
-	}
 	perToken := arch.CacheBytes(1, engine.PageTokens, operand, shared) / engine.PageTokens
 	over := sumParts(p.device) - g.usable()
 	p.placement.CacheTokens = max(engine.LeastCache(), engine.FullCache()-int(over)/perToken-engine.PageTokens)
 	return planOn(g, p.placement, kind, c, arch, longest, size)
 }
 
-// offloads returns what a stage of each of size ranks may keep on the host, the least first. Ranks
-// exchange gradients, which therefore stay in device memory.
-func offloads(kind config.Stage, c *config.Run, size int) []train.Offload {
+// offloads returns what a stage on each of some groups of ranks may keep on the host, the least first.
+// Groups exchange gradients, which therefore stay in device memory.
+func offloads(kind config.Stage, c *config.Run, groups int) []train.Offload {
 	none, moments, all := train.Offload{}, train.Offload{Moments: true}, train.Offload{Moments: true, Sums: true}
 	switch {
 	case kind == config.EvalGen:
 		return []train.Offload{none}
-	case c.Compute.Offload == config.OffloadAuto && size > 1:
+	case c.Compute.Offload == config.OffloadAuto && groups > 1:
 		return []train.Offload{none, moments}
 	case c.Compute.Offload == config.OffloadAuto:
 		return []train.Offload{none, moments, all}

@@ -131,7 +131,7 @@ func CheckRanks(r *config.Resolved, n int) error {
 		return fmt.Errorf("--ranks %d: %s has %s (train.slices), and every rank needs one", n, c.Name,
 			quantity.Plural(slices, "slice"))
 	}
-	if n > 1 && c.Compute.Offload == config.OffloadAll && device.UsesGPU(c) {
+	if n > t && c.Compute.Offload == config.OffloadAll && device.UsesGPU(c) {
 		return fmt.Errorf("--ranks %d: %s has compute.offload: all, but GPUs exchange gradients, which must lie "+
 			"in their memory; set it to moments or auto", n, c.Name)
 	}

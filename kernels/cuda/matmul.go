@@ -159,6 +159,6 @@ func commonRows(mn, mk, nk int) int {
 
 // sumColumns adds to dst the blocked sum of the rows of x.
 func (b *Backend) sumColumns(dst, x, blocks kernels.Buffer) {
-	b.launchColumns("column_sums", dst.Len(), unsafe.Pointer(&C.struct_column_sums_args{dst: floats(dst), x: b.either(x),
-		blocks: ints(blocks), B: C.long(blocks.Len() - 1), C: C.long(dst.Len())}))
+	b.launchColumns("column_sums", dst.Len(), unsafe.Pointer(&C.struct_column_sums_args{dst: floats(dst),
+		x: b.either(x), blocks: ints(blocks), B: C.long(blocks.Len() - 1), C: C.long(dst.Len())}))
 }

@@ -43,8 +43,8 @@ func (b *Backend) rmsNorm(out, rstd, sum, x, delta, weight kernels.Buffer, s ker
 	check(x, out.Len())
 	check(rstd, vectors)
 	check(weight, s.Dim)
-	b.launchNorm("rmsnorm", vectors, s.Dim, normRoom, unsafe.Pointer(&C.struct_rmsnorm_args{out: b.either(out), x: b.either(x),
-		rstd: floats(rstd), sum: floats(sum), delta: floats(delta), weight: floats(weight), s: shape,
+	b.launchNorm("rmsnorm", vectors, s.Dim, normRoom, unsafe.Pointer(&C.struct_rmsnorm_args{out: b.either(out),
+		x: b.either(x), rstd: floats(rstd), sum: floats(sum), delta: floats(delta), weight: floats(weight), s: shape,
 		eps: C.float(eps)}))
 }
 
@@ -63,8 +63,9 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 	b.launchColumns("rmsnorm_dw", s.Dim, unsafe.Pointer(&C.struct_rmsnorm_dw_args{dweight: floats(dweight),
 		dout: b.either(dout), x: b.either(x), rstd: floats(rstd), blocks: ints(blocks), B: C.long(blocks.Len() - 1),
 		s: shape}))
-	b.launchNorm("rmsnorm_backward", vectors, s.Dim, normRoom/2, unsafe.Pointer(&C.struct_rmsnorm_backward_args{dx: b.either(dx),
-		dout: b.either(dout), x: b.either(x), weight: floats(weight), rstd: floats(rstd), s: shape, set: flag(set)}))
+	b.launchNorm("rmsnorm_backward", vectors, s.Dim, normRoom/2, unsafe.Pointer(&C.struct_rmsnorm_backward_args{
+		dx: b.either(dx), dout: b.either(dout), x: b.either(x), weight: floats(weight), rstd: floats(rstd), s: shape,
+		set: flag(set)}))
 }
 
 // A block of a norm has as many vectors as normRoom elements are, up to one for 16 threads.

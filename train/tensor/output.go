@@ -73,7 +73,8 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 			to[i] = int32(at)
 		}
 	}
-	b.Backend.LogProbBackward(b.room("dh", dh.DType(), dh.Len()), dw, dLogProb, dEntropy, sc, h, own, shifted, blocks, x)
+	b.Backend.LogProbBackward(b.room("dh", dh.DType(), dh.Len()), dw, dLogProb, dEntropy, sc, h, own, shifted, blocks,
+		x)
 	b.Sync()
 }
 
