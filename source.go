@@ -13,6 +13,7 @@ import "embed"
 //go:embed go.mod go.sum *.go
 //go:embed kernels/*.go kernels/*/*.go kernels/*/*.c kernels/*/*.h kernels/*/*/*.c kernels/*/*/*.h
 //go:embed kernels/cuda/*.cu kernels/cuda/*.ptx kernels/cuda/*.sh kernels/cuda/lib/libcuda.a
+//go:embed kernels/peers/*.py kernels/peers/*.sh
 //go:embed train/*.go train/*/*.go train/*/*/*.go
 //go:embed eval/*.go eval/*/*.go eval/*/*/*.go
 //go:embed eval/layout/*.py eval/published/*.json
@@ -20,7 +21,7 @@ import "embed"
 //go:embed harness/*/*.go harness/*/*/*.go harness/*/*/*.c harness/*/*/*.h harness/*/*/*/*.c
 //go:embed harness/cluster/scripts/*
 //go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go reports/serve/assets/*
-//go:embed sandbox/*.go sandbox/*.s sandbox/*.py sandbox/hostile.txt
+//go:embed sandbox/*.go sandbox/*/*.go sandbox/*.s sandbox/*.py sandbox/hostile.txt
 //go:embed cmd/exp/*.go cmd/exp/*/*.go
 //go:embed cmd/exp/cli/completion.bash cmd/exp/cli/completion.fish cmd/exp/cli/completion.zsh
 var Sources embed.FS

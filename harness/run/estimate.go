@@ -18,7 +18,7 @@ type Estimate struct {
 	Adapters   int     `json:"adapters,omitempty"`    // LoRA parameters, the only trained ones
 	Heads      int     `json:"head_parameters"`       // of auxiliary heads
 	Ranks      int     `json:"ranks,omitempty"`       // of which each needs Memory; 0: one process
-	Phases     []Phase `json:"phases,omitempty"`      // of a training step on several ranks
+	Phases     []Phase `json:"phases,omitempty"`      // of a training step, on a GPU or several ranks
 	Device     string  `json:"device,omitempty"`      // the GPU planned for, also where it is missing
 	Memory     []Part  `json:"memory"`                // on the device, by part
 	HostMemory []Part  `json:"host_memory,omitempty"` // pinned, for a GPU, by part
@@ -126,9 +126,13 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
 	e.Program, e.onGPU = programBytes(c), device.UsesGPU(c)
 	if ranks > 1 {
-		e.Ranks, e.Phases = ranks, phasesOf(c, arch, longest, learning(c, ranks))
+		e.Ranks = ranks
 	}
-	e.take(planOf(config.Train, c, arch, longest, learning(c, ranks)), engineOptions(c, arch, longest))
+	p := planOf(config.Train, c, arch, longest, learning(c, ranks))
+	e.take(p, engineOptions(c, arch, longest))
+	if ranks > 1 || e.onGPU {
+		e.Phases = phasesOf(c, arch, longest, learning(c, ranks), p.placement)
+	}
 	e.fineTuning = planOf(config.SFT, c, arch, longest, ranks).device
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"testing"
 
 	"exp/harness/config"
@@ -46,7 +47,33 @@ func TestPlacement(t *testing.T) {
 	if p := plan(large, "compute.offload=none"); p.fits() {
 		t.Error("fits without offload")
 	}
+	if p := plan(large, "compute.offload=all"); len(p.host) != 2 {
+		t.Errorf("all: host %v", p.host)
+	}
 	if p := plan(large, "rollout.cache_tokens=100000"); p.placement.CacheTokens != 100_000 || !p.fits() {
 		t.Errorf("a cache of 100000 tokens: %+v", p.placement)
+	}
+}
+
+// 32B fits on 8 GPUs of 80 GB that share its products: the host holds what nobody exchanges. Groups of
+// ranks exchange gradients, which then stay on the device.
+func TestPlacementOnRanks(t *testing.T) {
+	r := recipe(t, "flowrl_32b_math.yaml")
+	arch, ok := model.Published("Qwen/Qwen2.5-32B")
+	if !ok {
+		t.Fatal("no architecture")
+	}
+	plan := func(ranks int) planned {
+		return planOnGPU(published()[0], config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), ranks)
+	}
+	if p := plan(8); !p.fits() || !p.placement.Moments || !p.placement.Sums {
+		t.Errorf("8 ranks: %d bytes, %+v", sumParts(p.device), p.placement)
+	}
+	if p := plan(32); !p.fits() || p.placement.Sums {
+		t.Errorf("32 ranks: %d bytes, %+v", sumParts(p.device), p.placement)
+	}
+	if err := CheckRanks(recipe(t, "flowrl_7b_math.yaml", "compute.offload=all"), 8); err == nil ||
+		!strings.Contains(err.Error(), "set it to moments or auto") {
+		t.Errorf("compute.offload: all on 8 ranks: %v", err)
 	}
 }

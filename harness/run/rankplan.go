@@ -1,6 +1,8 @@
 package run
 
 import (
+	"fmt"
+
 	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/device"
@@ -10,7 +12,7 @@ import (
 	"exp/train/model"
 )
 
-// Phase is a part of a training step on several ranks.
+// Phase is a part of a training step on a GPU or on several ranks.
 type Phase struct {
 	Name    string  `json:"name"`
 	Sent    int64   `json:"bytes_sent"`        // by a rank
@@ -23,6 +25,7 @@ const (
 	gpuMemory   = 2.85e12 // bytes/s, 85 % of 3.35
 	nodeLink    = 370e9   // bytes/s and direction, within a node
 	networkLink = 45e9    // bytes/s, between nodes
+	hostLink    = 50e9    // bytes/s, between a GPU and its host's memory
 	nodeGPUs    = 8
 	stepStart   = 0.5e-3 // s, of a sampling step
 	gatherStart = 15e-6  // s, of a gather of a few rows
@@ -41,14 +44,21 @@ type rankPlan struct {
 	length         float64 // of a sequence
 	operand, float float64 // bytes
 	onGPU          bool
+	offload        train.Offload
+	cacheTokens    int // of the sampler's cache; 0: enough
 }
 
-// phasesOf returns the phases of a training step on several ranks, for completions of full length.
-func phasesOf(c *config.Run, arch model.Config, longest, size int) []Phase {
+// phasesOf returns the phases of a training step on some ranks, for completions of full length.
+func phasesOf(c *config.Run, arch model.Config, longest, size int, at stage.Placement) []Phase {
 	needs, heads := policyOf(c)
 	heads = stage.WithAdapters(heads, c, arch)
 	r := c.Rollout
-	p := rankPlan{c: c, arch: arch, heads: heads, needs: needs, ranks: size, shared: c.Compute.TensorParallel,
+	shared := 1
+	if size > 1 {
+		shared = c.Compute.TensorParallel
+	}
+	p := rankPlan{c: c, arch: arch, heads: heads, needs: needs, ranks: size, shared: shared,
+		offload: at.Offload, cacheTokens: at.CacheTokens,
 		length: float64(longest), operand: float64(stage.Operand(c).Size()), float: float64(kernels.F32.Size()),
 		sequences: float64(c.Train.PromptsPerStep * r.N), onGPU: device.UsesGPU(c)}
 	fresh := float64(min(r.MaxNewTokens, longest))
@@ -136,6 +146,9 @@ func (p rankPlan) sampling(fresh float64) Phase {
 	}
 	rows := sampled / groups
 	batch := min(rows, float64(p.c.Rollout.MaxSequences))
+	if p.cacheTokens > 0 { // sequences are half finished on average; those that restart are not counted
+		batch = min(batch, max(1, float64(p.cacheTokens)/(p.length-fresh/2)))
+	}
 	weights := p.arch.ForwardFLOPs(1, 1) / 2 * p.operand / float64(p.shared)
 	cache := float64(p.arch.CacheBytes(1, 1, stage.Operand(p.c), p.shared)) * batch * (p.length - fresh/2)
 	step := max((weights+cache)/gpuMemory, batch*p.arch.ForwardFLOPs(1, 1)/float64(p.shared)/gpuFLOPs) + stepStart
@@ -165,13 +178,33 @@ func (p rankPlan) update(updates float64) Phase {
 		near := min(groups, max(1, float64(nodeGPUs/p.shared)))
 		volume := 2 * p.float * n
 		x.Seconds = updates * (volume*(1-1/near)/nodeLink + volume/near*(1-near/groups)/networkLink +
-			within/p.productLink())
+			within/p.productLink() + p.memoryTime(n))
 	}
 	return x
 }
 
-// rankText renders the phases of a step on several ranks.
-func (e *Estimate) rankText(add func(format string, args ...any)) {
+// memoryTime returns the seconds in which an update of n parameters reads and writes them: gradients,
+// parameters and moments, and each gradient that waits for others, written once and read once.
+func (p rankPlan) memoryTime(n float64) float64 {
+	groups := p.groups()
+	moments := 4 * p.float * n / groups
+	waiting := 2 * p.float * n * max(0, float64(p.c.Train.Slices)/groups-1)
+	near, far := 3*p.float*n/groups, 0.0
+	for _, x := range []struct {
+		bytes  float64
+		onHost bool
+	}{{moments, p.offload.Moments}, {waiting, p.offload.Sums}} {
+		if x.onHost {
+			far += x.bytes
+		} else {
+			near += x.bytes
+		}
+	}
+	return near/gpuMemory + far/hostLink
+}
+
+// phaseText renders the phases of a step.
+func (e *Estimate) phaseText(add func(format string, args ...any)) {
 	if len(e.Phases) == 0 {
 		return
 	}
@@ -188,11 +221,20 @@ func (e *Estimate) rankText(add func(format string, args ...any)) {
 		add("         time     not known: exp bench measures this machine")
 		return
 	}
-	add("         traffic  up to %s that a rank sends in a step, and %.0f s", quantity.Bytes(bytes), seconds)
-	for _, p := range e.Phases {
-		add("                  %9s  %6.1f s  %s", quantity.Bytes(p.Sent), p.Seconds, p.Name)
+	links := ""
+	if e.Ranks > 0 {
+		add("         traffic  up to %s that a rank sends in a step, and %.0f s", quantity.Bytes(bytes), seconds)
+		for _, p := range e.Phases {
+			add("                  %9s  %6.1f s  %s", quantity.Bytes(p.Sent), p.Seconds, p.Name)
+		}
+		links = fmt.Sprintf(" %.0f GB/s to its node of %d, %.0f GB/s beyond,", nodeLink/1e9, nodeGPUs, networkLink/1e9)
+	} else {
+		add("         time     %.0f s a step", seconds)
+		for _, p := range e.Phases {
+			add("                  %7.1f s  %s", p.Seconds, p.Name)
+		}
 	}
-	add("         rests on %.0f TFLOP/s and %.2f TB/s of a GPU, %.0f GB/s to its node of %d and %.0f GB/s beyond,",
-		gpuFLOPs/1e12, gpuMemory/1e12, nodeLink/1e9, nodeGPUs, networkLink/1e9)
+	add("         rests on %.0f TFLOP/s and %.2f TB/s of a GPU, %.0f GB/s to its host,%s", gpuFLOPs/1e12,
+		gpuMemory/1e12, hostLink/1e9, links)
 	add("                  completions of full length and phases one after the other: calculated, not measured")
 }

@@ -54,6 +54,18 @@ func TestPhases(t *testing.T) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
+	alone, err := NewEstimate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(alone.Phases); n != 4 || alone.Phases[2].Seconds < 6*e.Phases[2].Seconds {
+		t.Errorf("%d phases of one GPU, passes take %v s", n, alone.Phases)
+	}
+	for _, want := range []string{"s a step", "in this machine's pinned memory", "disk     up to", "50 GB/s to its host"} {
+		if text := alone.Text(""); !strings.Contains(text, want) || strings.Contains(text, "traffic") {
+			t.Errorf("the text of one GPU lacks %q or has traffic:\n%s", want, text)
+		}
+	}
 	cpu, err := NewEstimateOn(recipe(t, "countdown_cpu_flowrl.yaml"), 2)
 	if err != nil {
 		t.Fatal(err)

@@ -66,6 +66,9 @@ func (e *Estimate) Text(indent string) string {
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
 	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
 	switch {
+	case e.Ranks > 0 && e.onGPU:
+		add("         memory   %s of the GPU's and %s of its machine's on each of %d ranks", quantity.Bytes(e.Total()),
+			quantity.Bytes(e.Program+sumParts(e.HostMemory)), e.Ranks)
 	case e.Ranks > 0:
 		add("         memory   %s on each of %d ranks", quantity.Bytes(e.Resident()), e.Ranks)
 	case e.onGPU:
@@ -90,6 +93,7 @@ func (e *Estimate) Text(indent string) string {
 	if !e.onGPU {
 		add("                  %9s  the program: code, Go's heap, database", quantity.Bytes(e.Program))
 	}
+	add("         disk     up to %s in the store", quantity.Bytes(e.Disk))
 	if e.Completions == 0 {
 		return strings.Join(lines, "\n")
 	}
@@ -99,7 +103,7 @@ func (e *Estimate) Text(indent string) string {
 	}
 	add("         a step   %d completions%s, up to %s tokens, %d updates", e.Completions, more,
 		quantity.Count(int64(e.Tokens)), e.Updates)
-	e.rankText(add)
+	e.phaseText(add)
 	return strings.Join(lines, "\n")
 }
 
@@ -214,6 +218,13 @@ func Require(r *config.Resolved) error {
 				quantity.Bytes(have)),
 				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
 					"compute.recompute: true or train.slices: 1")
+		}
+		host, pinned := memoryBytes(), sumParts(estimate.HostMemory)
+		if choice.GPU != nil && host > 0 && pinned > host {
+			e.Code = 0
+			lack(fmt.Sprintf("memory: the run pins %s of this machine's, which has %s", quantity.Bytes(pinned),
+				quantity.Bytes(host)),
+				"set train.slices: 1, compute.recompute: true, or compute.offload: moments or none")
 		}
 	}
 	if len(e.Missing) == 0 {

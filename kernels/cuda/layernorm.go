@@ -21,8 +21,8 @@ func (b *Backend) LayerNorm(out, stats, x, weight, bias kernels.Buffer, channels
 	check(weight, channels)
 	check(bias, channels)
 	b.launch("layernorm", M*kernels.Lanes, unsafe.Pointer(&C.struct_layernorm_args{out: floats(out),
-		stats: floats(stats), x: floats(x), weight: floats(weight), bias: floats(bias), M: C.long(M), C: C.long(channels),
-		eps: C.float(eps)}))
+		stats: floats(stats), x: floats(x), weight: floats(weight), bias: floats(bias), M: C.long(M),
+		C: C.long(channels), eps: C.float(eps)}))
 }
 
 // LayerNormBackward implements kernels.Norm.
