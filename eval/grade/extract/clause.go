@@ -143,7 +143,7 @@ var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when
 
 // subordinate matches the start of a clause that says where or why rather than what.
 var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
-	`without|including|excluding|after|before|since|because|while|whereas|assuming|given|although|even|if|as|that (?:every|each|the|he|she|they|it|we|all|no|there)|` +
+	`without|including|excluding|compared|after|before|since|because|while|whereas|assuming|given|although|even|if|as|that (?:every|each|the|he|she|they|it|we|all|no|there)|` +
 	`which (?:occurs?|happens|includes?|contains?|is (?:attained|achieved|reached))|(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
 
 // calculating matches a calculation in words.

@@ -157,6 +157,11 @@ func closing(s string) Found {
 	s = punctuation.Replace(s)
 	whole := s
 	s = short.Replace(withoutMarker(strings.TrimPrefix(lastLine(s), "\\]")))
+	s = boldLabel.ReplaceAllString(s, "$1")
+	if list := sentencesOf(s); !asserts(list[len(list)-1]) && !recalled.MatchString(list[len(list)-1]) &&
+		!(len(list) > 1 && addsOnly(list[len(list)-1], list[len(list)-2])) {
+		return Found{How: "no answer: the last sentence does not assert its value"}
+	}
 	if c, ok := ChoiceIn(whole); ok && c.Marked && c.Value != "" && !strings.Contains(whole, "\n") {
 		return Found{Text: whole, How: "a choice with its text"}
 	}
@@ -221,6 +226,9 @@ func wordsOnly(s string) bool {
 
 // label matches a label in any language before a value.
 var label = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?|[(\[][^()\[\]]+[)\]])\**$`)
+
+// boldLabel matches an emphasised label before a value: **Result:** 65 miles.
+var boldLabel = regexp.MustCompile(`^\*\*([\p{L} ]{2,30}:)\*\*`)
 
 // labelledFormula returns the formula without delimiters after a label; empty if there is none.
 func labelledFormula(s string) string {

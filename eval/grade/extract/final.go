@@ -36,24 +36,11 @@ var takesBack = regexp.MustCompile(`(?i)^[^a-z]*(?:(?:nope|wait|hmm+|oops|hold o
 var courtesy = regexp.MustCompile(`(?i)\b(?:hope (?:this|that|it)|let me know|feel free|thank|happy to help|good luck|` +
 	`any (?:other |more |further )?questions|anything else)`)
 
-// offer matches a sentence that asks the reader to do something.
-var offer = regexp.MustCompile(`(?i)^(?:please |just )?(?:let me know|feel free|tell me)\b`)
-
-// refusal matches a sentence that refuses to answer.
-var refusal = regexp.MustCompile(`(?i)\b(?:as an ai\b|(?:i|we) (?:can't|cannot|can’t|can not|could not|couldn't|am unable to|are unable to|am not able to) ` +
-	`(?:view|see|solve|determine|answer|compute|find|give|provide|help|access|calculate|finish|continue|complete|conclude|decide|tell|go on)|i (?:don't|do not|don’t) know)\b`)
-
-// openingThought matches a sentence that begins a solution.
-var openingThought = regexp.MustCompile(`(?i)^(?:first,? (?:we|note|let|i|observe)|note that|let |suppose|assume|recall|` +
-	`consider|observe that|notice that|we (?:first|begin|start)|to find|to solve|it remains|we still|we must still|` +
-	`(?:the|this) (?:problem|question|task|exercise) (?:asks|wants|is|gives|says|states)|` +
-	`we (?:are (?:given|asked|told)|(?:need|want|have) to (?:find|compute|determine|calculate|show)))\b`)
-
 // calculation matches a calculation with its result.
 var calculation = regexp.MustCompile(`[-+*/×÷] ?[$€£]?[0-9][0-9.,]*[a-z /]*= ?[$€£]?[-−]?[0-9.]`)
 
 // sentenceEnds matches the end of a sentence that another follows.
-var sentenceEnds = regexp.MustCompile(`(?:[.!?。]["'*)]*\s+["'*(]*|\x01|\\end\{[a-z]+\*?\})[A-Z$\\]`)
+var sentenceEnds = regexp.MustCompile(`(?:(?:[.!?。]["'*)]*\s+["'*(]*|\x01|\\end\{[a-z]+\*?\})[A-Z$\\∴→]|[.!?。]["'*)]*\s+[*]{2}\x01)`)
 
 // title matches an abbreviation whose full stop ends no sentence.
 var title = regexp.MustCompile(`\b(?:Mr|Mrs|Ms|Dr|St|Prof|No|vs|approx|etc|e\.g|i\.e)$`)
@@ -99,9 +86,6 @@ func hasValue(s string) bool {
 // finalSentence returns the sentence at the end of a text that gives its answer; empty if that sentence asks, or
 // the next takes it back.
 func finalSentence(s string) string {
-	if offer.MatchString(s) || refusal.MatchString(s) {
-		return ""
-	}
 	list := sentencesOf(s)
 	for n := len(list) - 1; n > 0 && addsOnly(list[n], list[n-1]); n-- {
 		list = list[:n]
@@ -111,8 +95,7 @@ func finalSentence(s string) string {
 		switch t := list[i]; {
 		case isQuestion(t):
 			return ""
-		case rejects(t), openingThought.MatchString(t) && !calculation.MatchString(t) && !result.MatchString(t) &&
-			!recalled.MatchString(t) && !(equation.MatchString(t) && strings.HasPrefix(t, "To ")):
+		case rejects(t), !hasValue(t) && !leavesIt(t), hasValue(t) && !asserts(t) && !recalled.MatchString(t):
 			return ""
 		case hasValue(t):
 			if i+1 < len(list) && takesBack.MatchString(list[i+1]) ||
@@ -130,9 +113,6 @@ func finalSentence(s string) string {
 
 // recalled matches a sentence that recalls what is asked and answers it: The question asks for the sum, so 42.
 var recalled = regexp.MustCompile(`(?i)\basks? (?:for|about|us|how|what)\b.*(?:, so|:|, which is) (?:the answer is )?[$−-]?[0-9\\][^ ]*$`)
-
-// result matches a formula that ends in a value.
-var result = regexp.MustCompile(`= ?(?:\{[^{}=]*\}|[-−]?[0-9][0-9.,/]*|\{?\\[dt]?frac[^=$]*) ?\$`)
 
 // remark matches the start of a sentence after the answer: To check, we see that …
 var remark = regexp.MustCompile(`(?i)^\(?(?:to (?:check|verify|double-check)|check(?:ing)?\b|note\b|notice\b|see if\b|` +
