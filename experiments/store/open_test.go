@@ -256,6 +256,15 @@ func TestOpenOnNetwork(t *testing.T) {
 		t.Errorf("write: error %v, want ErrNetwork", err)
 	}
 	openAt(t, dir, Options{ReadOnly: true, networkFS: nfs})
+
+	// A database that is a link to a local disk is not on the network.
+	shared, local := t.TempDir(), t.TempDir()
+	if err := os.Symlink(filepath.Join(local, "exp.db"), filepath.Join(shared, "exp.db")); err != nil {
+		t.Fatal(err)
+	}
+	openAt(t, shared, Options{Create: true, networkFS: func(dir string) (string, error) {
+		return map[string]string{shared: "NFS"}[dir], nil
+	}})
 }
 
 func TestNetworkFS(t *testing.T) {

@@ -161,7 +161,11 @@ func (db *DB) refuseNetwork(o Options) error {
 	if o.Rollback {
 		return nil
 	}
-	name, err := o.networkFS(db.dir)
+	dir := db.dir
+	if target, err := os.Readlink(db.file); err == nil { // the database may lie on a disk of its own
+		dir = filepath.Dir(target)
+	}
+	name, err := o.networkFS(dir)
 	if err != nil || name == "" {
 		return err
 	}
