@@ -25,9 +25,14 @@ type Launcher struct {
 }
 
 // NoLauncherError says that no launcher is installed.
-type NoLauncherError struct{}
+type NoLauncherError struct{ Names []string }
 
-func (*NoLauncherError) Error() string { return "no MPI launcher: mpirun and mpiexec are not in PATH" }
+func (e *NoLauncherError) Error() string {
+	if len(e.Names) == 1 {
+		return "no MPI launcher: " + Variable + " names " + e.Names[0] + ", which is not in PATH"
+	}
+	return "no MPI launcher: " + strings.Join(e.Names, " and ") + " are not in PATH"
+}
 
 // Hint says what to install.
 func (*NoLauncherError) Hint() string {
@@ -37,14 +42,20 @@ func (*NoLauncherError) Hint() string {
 // ExitCode is the code for something that this machine lacks.
 func (*NoLauncherError) ExitCode() int { return 7 }
 
+// Variable names a launcher in place of the one that Find would choose.
+const Variable = "EXP_LAUNCHER"
+
 // Find returns srun within a Slurm job, else mpirun or mpiexec.
 func Find(getenv func(string) string) (Launcher, error) {
-	if getenv("SLURM_JOB_ID") != "" {
+	names := []string{"mpirun", "mpiexec"}
+	if name := getenv(Variable); name != "" {
+		names = []string{name}
+	} else if getenv("SLURM_JOB_ID") != "" {
 		if path, err := exec.LookPath("srun"); err == nil {
 			return Launcher{Path: path, Version: firstLine(path), args: []string{"--kill-on-bad-exit=1"}}, nil
 		}
 	}
-	for _, name := range []string{"mpirun", "mpiexec"} {
+	for _, name := range names {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			continue
@@ -59,7 +70,7 @@ func Find(getenv func(string) string) (Launcher, error) {
 		}
 		return l, nil
 	}
-	return Launcher{}, &NoLauncherError{}
+	return Launcher{}, &NoLauncherError{names}
 }
 
 // openMPI reports whether the launcher is Open MPI's.

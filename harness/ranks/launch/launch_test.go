@@ -203,3 +203,33 @@ func TestMember(t *testing.T) {
 		t.Errorf("ranks %v are silent, want 1", silent)
 	}
 }
+
+// A Slurm job starts ranks by srun, unless EXP_LAUNCHER names another launcher.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"srun", "mpiexec", "other"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho "+name+" 1.0\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	for _, tt := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{nil, "mpiexec"},
+		{map[string]string{"SLURM_JOB_ID": "1"}, "srun"},
+		{map[string]string{"SLURM_JOB_ID": "1", Variable: "mpiexec"}, "mpiexec"},
+		{map[string]string{Variable: filepath.Join(dir, "other")}, "other"},
+		{map[string]string{Variable: "mpirun"}, "no MPI launcher: EXP_LAUNCHER names mpirun, which is not in PATH"},
+	} {
+		l, err := Find(func(name string) string { return tt.env[name] })
+		got := filepath.Base(l.Path)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.env, got, tt.want)
+		}
+	}
+}
