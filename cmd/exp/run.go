@@ -40,6 +40,7 @@ func runCommand(a *app) *cli.Command {
 			"exp run a.yaml b.yaml --seeds 0-4 --on local -j 4 # ten runs, four at once, on divided processors",
 			"exp run a.yaml b.yaml --seeds 0-4 --on ssh:gpu1,gpu2 # two hosts, a run at a time on each",
 			"exp run a.yaml b.yaml --seeds 0-4 --on slurm --dry-run # the batch scripts",
+			"exp run my.yaml --seeds 0-4 --on slurm --ranks 8 # jobs of eight processes",
 			"exp run a.yaml b.yaml --seeds 0-4 --on kubernetes > jobs.yaml # then kubectl apply -f jobs.yaml",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
 			"exp run configs/countdown_cpu_ppo.yaml --ranks 4 # the same bits from four processes",

@@ -10,19 +10,45 @@ import (
 	"exp/harness/cluster"
 	"exp/harness/config"
 	"exp/harness/plan"
+	harness "exp/harness/run"
 )
 
 // runSlurm submits the runs that are missing, or prints the scripts.
 func (a *app) runSlurm(c *cli.Context, configs []*config.Resolved, seeds []int64) error {
+	if err := a.checkRankJobs(c, configs); err != nil {
+		return err
+	}
 	s, err := a.openSpoolStudy(c, configs, seeds)
 	if err != nil {
 		return err
 	}
 	defer s.close()
+	if n := c.Int("ranks"); n > 1 {
+		s.study.Ranks, s.study.RankTimeout = n, c.String("rank-timeout")
+	}
 	if c.Bool("dry-run") {
 		return s.printScripts()
 	}
 	return s.submit()
+}
+
+// checkRankJobs returns an error if jobs of --ranks cannot compute the configurations. What the nodes
+// need is checked there.
+func (a *app) checkRankJobs(c *cli.Context, configs []*config.Resolved) error {
+	n := c.Int("ranks")
+	if err := a.ranksFit(configs, n); err != nil || n == 1 {
+		return err
+	}
+	for _, r := range configs {
+		if err := harness.CheckShared(&r.Run); err != nil {
+			return cli.Usagef("--ranks %d: %w", n, err)
+		}
+		if err := cluster.CheckRanks(&r.Run, n); err != nil {
+			return err
+		}
+	}
+	_, err := a.rankTimeout(c)
+	return err
 }
 
 // printScripts prints the scripts of all runs that the store lacks.
@@ -52,6 +78,9 @@ func writeScripts(w io.Writer, batches []cluster.Batch, texts []string) error {
 	var b strings.Builder
 	for i, batch := range batches {
 		fmt.Fprintf(&b, "# %d. %s", i+1, quantity.Plural(len(batch.Entries), "job"))
+		if batch.Ranks > 0 {
+			fmt.Fprintf(&b, " of %d ranks", batch.Ranks)
+		}
 		for _, n := range batch.After {
 			fmt.Fprintf(&b, ", after %d succeeded", n+1)
 		}

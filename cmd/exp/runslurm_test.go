@@ -223,8 +223,24 @@ func TestRunSlurmRefuses(t *testing.T) {
 	call{}.run("run", smokeConfig, "--wait").check(t, 2, "", "--wait needs --on slurm")
 	call{}.run("run", smokeConfig, "--on", "slurm", "--set", set, "--wait", "--dry-run").check(t, 2, "", "--dry-run submits none: choose one")
 	call{}.run("run", smokeConfig, "--on", "local", "--ranks=2", "--dry-run").check(t, 2, "", "--ranks does not work with --on local")
+	for _, engine := range []string{"kubernetes", "ssh:a"} {
+		call{}.run("run", smokeConfig, "--on", engine, "--set", set, "--ranks=2", "--dry-run").
+			check(t, 2, "", "--ranks does not work with --on "+engine)
+	}
+	ranks := func(n string, args ...string) ended {
+		return call{}.run(append([]string{"run", smokeConfig, "--seeds", "9", "--on", "slurm", "--set", set, "--store", dir,
+			"--dry-run", "--ranks", n}, args...)...)
+	}
+	ranks("9").check(t, 2, "", "smoke has 8 slices (train.slices), and every rank needs one")
+	ranks("3", "--set", "cluster.slurm.ranks_per_node=2").check(t, 2, "", "--ranks 3: smoke has cluster.slurm.ranks_per_node: 2, "+
+		"and ranks must be a multiple")
+	ranks("2", "--rank-timeout", "soon").check(t, 2, "", "--rank-timeout soon: it must be a time")
+	if got := ranks("4"); got.code != 0 || !strings.Contains(got.stdout, "# 1. 1 job of 4 ranks:\n#   0  smoke#9\n") ||
+		!strings.Contains(got.stdout, "#SBATCH --ntasks=4 --cpus-per-task=1\n") {
+		t.Errorf("exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
 	for _, engine := range []string{"slurm", "kubernetes", "ssh:a"} { // a dry run refuses what the run would
-		for _, flag := range []string{"--until=sft", "--ranks=2", "--keep-going", "--threads=1", "--jobs=2"} {
+		for _, flag := range []string{"--until=sft", "--keep-going", "--threads=1", "--jobs=2"} {
 			name, _, _ := strings.Cut(flag, "=")
 			call{}.run("run", smokeConfig, "--on", engine, "--set", set, flag, "--dry-run").
 				check(t, 2, "", name+" does not work with --on "+engine)

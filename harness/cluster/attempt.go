@@ -25,6 +25,7 @@ type Attempt struct {
 	Restarts int
 	// Uncounted says that the batch system does not tell the restarts: the state counts them.
 	Uncounted bool
+	Nodes     int // on which the job's ranks are; 0: this one
 	Log       io.Writer
 	Progress  func(Event) // receives the program's progress; may be nil
 	// Requeue puts the job back into the queue; the batch system then ends this process.
@@ -94,7 +95,7 @@ func (a *Attempt) Run(stop context.Context) (Outcome, error) {
 // execute executes the program in a new store, which holds what the job needs, and
 // publishes the results.
 func (a *Attempt) execute(stop, keep context.Context) (how End, err error) {
-	dir, release, err := nodeStore(a.Store)
+	dir, release, err := a.makeStore()
 	if err != nil {
 		return End{}, err
 	}
@@ -157,6 +158,12 @@ func (a *Attempt) process(dir string) *Process {
 	}
 	for _, tag := range a.Tags {
 		args = append(args, "--tag", tag)
+	}
+	if a.Ranks > 0 {
+		args = append(args, "--ranks", strconv.Itoa(a.Ranks))
+	}
+	if a.RankTimeout != "" {
+		args = append(args, "--rank-timeout", a.RankTimeout)
 	}
 	heard := func(e Event) {
 		if a.Progress != nil {
@@ -250,6 +257,9 @@ func (a *Attempt) say(change func(*State)) error {
 // conditionHeld is the exit code of a run that a condition of run.stop_if ended.
 const conditionHeld = 9
 
+// rankLost is the exit code of a run that lost a rank.
+const rankLost = 8
+
 // silence returns the time since the job last wrote its state.
 func (a *Attempt) silence() time.Duration {
 	a.mu.Lock()
@@ -260,7 +270,7 @@ func (a *Attempt) silence() time.Duration {
 // settle decides how the job continues after its program ended; asked reports whether it
 // was asked to stop.
 func (a *Attempt) settle(asked bool, how End) (Outcome, error) {
-	crash := how.Crashed()
+	crash := how.Crashed() || a.Ranks > 0 && how.Code == rankLost
 	switch {
 	case how.Code == 0 && how.Err == nil:
 		return Outcome{}, a.say(func(s *State) { s.Status = Done })

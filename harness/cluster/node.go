@@ -34,6 +34,7 @@ func NewAttempt(list string, i int, program string, log io.Writer, getenv func(s
 func (a *Attempt) onSlurm(getenv func(string) string) {
 	a.Restarts, _ = strconv.Atoi(getenv("SLURM_RESTART_COUNT")) // unset at the first start
 	a.Store = cmp.Or(a.Store, getenv("SLURM_TMPDIR"))           // else TMPDIR or /tmp
+	a.Nodes, _ = strconv.Atoi(getenv("SLURM_JOB_NUM_NODES"))
 	a.Requeue = func() error { return Slurm{}.Requeue(context.Background(), a.Number) }
 	a.Fate = func() Fate {
 		fate, err := Slurm{}.FateOf(context.Background(), a.Number, a.Restarts)

@@ -104,7 +104,7 @@ func (s *Study) entries(jobs []Job) []Entry {
 		e := Entry{ID: j.Run.RID.String(), Name: j.Name(), RID: j.Run.RID, Seed: j.Run.Seed,
 			Config: ConfigPath([]byte(j.Run.Config.YAML())), Until: string(j.Until), Needs: slices.Clone(given),
 			Tags: s.Tags, Threads: c.Cluster.Slurm.CPUs, MaxRestarts: c.Cluster.Slurm.MaxRestarts,
-			Store: c.Cluster.Store}
+			Store: c.Cluster.Store, Ranks: s.Ranks, RankTimeout: s.RankTimeout}
 		if e.Until != "" {
 			e.ID += "." + e.Until
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"exp/harness/config"
+	"exp/harness/ranks/launch"
 )
 
 //go:embed scripts
@@ -24,7 +25,9 @@ type Batch struct {
 	Name    string
 	Options config.Cluster
 	Entries []Entry
-	After   []int // batches of the study
+	After   []int  // batches of the study
+	Ranks   int    // of each job; 0: a single process
+	GPU     string // that each rank gets, as sbatch counts them; empty: none
 }
 
 // Script returns the batch script of an array, which executes the entries of the file
@@ -39,8 +42,10 @@ func (b *Batch) Script(program, list, log string) (string, error) {
 		*Batch
 		Slurm                        config.Slurm
 		Program, List, Log, Variable string
-		Last                         int
-	}{b, b.Options.Slurm, program, list, log, OneSignal, len(b.Entries) - 1})
+		Gres, Launcher               string
+		Last, Tasks, Nodes           int
+	}{b, b.Options.Slurm, program, list, log, OneSignal, b.gres(), launch.Variable, len(b.Entries) - 1, max(1, b.Ranks),
+		b.Ranks / max(1, b.Options.Slurm.RanksPerNode)})
 	return out.String(), err
 }
 
@@ -196,11 +201,16 @@ func Batches(jobs []Job, entries []Entry) []Batch {
 			}
 		}
 		options := j.Run.Config.Run.Cluster
-		key := fmt.Sprintf("%v %+q", after, fmt.Sprint(options))
+		ranks, gpu := entries[i].Ranks, ""
+		if ranks > 0 {
+			gpu = gpuOfRank(&j.Run.Config.Run)
+		}
+		key := fmt.Sprintf("%v %+q %s", after, fmt.Sprint(options), gpu)
 		at, known := with[key]
 		if j.Until != "" || !known {
 			at = len(list)
-			list = append(list, Batch{Name: "exp-" + j.Run.Config.Run.Name, Options: options, After: after})
+			list = append(list, Batch{Name: "exp-" + j.Run.Config.Run.Name, Options: options, After: after,
+				Ranks: ranks, GPU: gpu})
 			if j.Until == "" {
 				with[key] = at
 			} else {

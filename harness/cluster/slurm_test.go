@@ -54,9 +54,17 @@ func TestScript(t *testing.T) {
 		"every": {CPUs: 8, SignalBefore: 300, Partition: "gpu", Account: "lab", QOS: "long", Time: "12:00:00", Gres: "gpu:1",
 			Mem: "64G", Exclude: "node[3-4]", MaxParallel: 4, Extra: []string{"--mail-type=FAIL", "--comment=rl"},
 			Prolog: []string{"module load cuda", "ulimit -c 0"}},
+		"ranks":  {CPUs: 8, SignalBefore: 120, RanksPerNode: 4, MPI: "pmix", Gres: "gpu:a100:4,ssd:1"},
+		"mpirun": {CPUs: 1, SignalBefore: 120, MPI: "mpirun"},
 	} {
 		b := batches[1]
 		b.Options.Slurm = s
+		switch name {
+		case "ranks":
+			b.Ranks, b.GPU = 8, "a100:1"
+		case "mpirun":
+			b.Ranks = 2
+		}
 		got, err := b.Script("/spool/it's/bin/exp", "/spool/jobs/first.json", "/spool/log/%A_%a.log")
 		if err != nil {
 			t.Fatal(err)
@@ -81,6 +89,9 @@ func TestConclude(t *testing.T) {
 		waiting  bool
 		code     int
 	}{
+		{"a rank is lost", false, End{Code: 8, Said: "error: rank 1 was killed"}, 0, 0, Requeued, true, 0},
+		{"cancelled, and its ranks are lost", true, End{Code: 8}, 0, 0, Stopped, false, 130},
+		{"an evaluation fails", false, End{Code: 8}, 0, 0, Failed, false, 8},
 		{"done", false, End{}, 0, 0, Done, false, 0},
 		{"asked to stop", true, End{Code: 130}, 0, 0, Requeued, true, 0},
 		{"ended by Slurm's own signal", true, End{Code: 143}, 3, 0, Requeued, true, 0},
@@ -105,9 +116,12 @@ func TestConclude(t *testing.T) {
 			requeued := false
 			a := &Attempt{Entry: Entry{ID: "x", MaxRestarts: 5}, Spool: spool, Restarts: tt.restarts, Log: t.Output(),
 				Fate: func() Fate {
-					return map[string]Fate{"cancelled": Cancelled, "preempted": Requeuing, "Slurm is silent": Unknown}[tt.name]
+					return map[string]Fate{"cancelled": Cancelled, "cancelled, and its ranks are lost": Cancelled, "preempted": Requeuing, "Slurm is silent": Unknown}[tt.name]
 				},
 				Requeue: func() error { requeued = true; return nil }, state: State{ID: "x", Step: 7, Crash: tt.crash}}
+			if strings.Contains(tt.name, "lost") {
+				a.Ranks = 2
+			}
 			got, err := a.settle(tt.asked, tt.how)
 			if err != nil {
 				t.Fatal(err)

@@ -32,6 +32,7 @@ const OneSignal = "EXP_SIGNALS"
 //	in/RID.tar        bundles from the store of the submitter
 //	out/ID.tar        the last bundle of a job
 //	log/              output of the jobs
+//	stores/ID         store of a job whose ranks are on several nodes
 type Spool struct{ Dir string }
 
 // Path returns where a file of the spool lies; name is relative, with slashes.
@@ -65,6 +66,8 @@ type Entry struct {
 	Threads     int          `json:"threads"`
 	MaxRestarts int          `json:"max_restarts"`
 	Store       string       `json:"store,omitempty"` // directory on the node
+	Ranks       int          `json:"ranks,omitempty"` // processes of the run; 0: one
+	RankTimeout string       `json:"rank_timeout,omitempty"`
 }
 
 // Submitted is an entry with its number at the batch system.

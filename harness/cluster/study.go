@@ -17,12 +17,15 @@ import (
 
 // Study is runs whose jobs read what they need from a spool and publish their results there.
 type Study struct {
-	DB     *store.DB // nil: no store yet
-	Spool  Spool
-	Plans  []*plan.Run // of all runs, each once
-	Tags   []string    // that the runs get
-	Getenv func(string) string
-	Find   func(hub.Ref) (hub.Found, error) // looks up files of a hub on this machine
+	DB    *store.DB // nil: no store yet
+	Spool Spool
+	Plans []*plan.Run // of all runs, each once
+	Tags  []string    // that the runs get
+	Ranks int         // processes of a run; 0: one
+	// RankTimeout is --rank-timeout of the runs; empty: the nodes' own.
+	RankTimeout string
+	Getenv      func(string) string
+	Find        func(hub.Ref) (hub.Found, error) // looks up files of a hub on this machine
 
 	given  []store.Run // whose stages the jobs reuse
 	suites map[string]store.Suite

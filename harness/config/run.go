@@ -460,6 +460,8 @@ type Slurm struct {
 	Gres         string   `key:"gres"`
 	Mem          string   `key:"mem"`
 	Exclude      string   `key:"exclude"`
+	RanksPerNode int      `key:"ranks_per_node"`
+	MPI          string   `key:"mpi"`
 	CPUs         int      `key:"cpus"`
 	SignalBefore int      `key:"signal_before"` // seconds
 	MaxRestarts  int      `key:"max_restarts"`

@@ -3,7 +3,13 @@
 #SBATCH --output={{.Log}}
 #SBATCH --array=0-{{.Last}}{{if .Slurm.MaxParallel}}%{{.Slurm.MaxParallel}}{{end}}
 #SBATCH --requeue --open-mode=append --signal=B:USR1@{{.Slurm.SignalBefore}}
-#SBATCH --ntasks=1 --cpus-per-task={{.Slurm.CPUs}}
+#SBATCH --ntasks={{.Tasks}} --cpus-per-task={{.Slurm.CPUs}}
+{{- if and .Ranks .Slurm.RanksPerNode}}
+#SBATCH --nodes={{.Nodes}} --ntasks-per-node={{.Slurm.RanksPerNode}}
+{{- end}}
+{{- with .GPU}}
+#SBATCH --gpus-per-task={{.}}
+{{- end}}
 {{- with .Slurm.Partition}}
 #SBATCH --partition={{.}}
 {{- end}}
@@ -16,7 +22,7 @@
 {{- with .Slurm.Time}}
 #SBATCH --time={{.}}
 {{- end}}
-{{- with .Slurm.Gres}}
+{{- with .Gres}}
 #SBATCH --gres={{.}}
 {{- end}}
 {{- with .Slurm.Mem}}
@@ -32,4 +38,12 @@
 {{.}}
 {{- end}}
 export {{.Variable}}=once
+{{- if .Ranks}}
+export SRUN_CPUS_PER_TASK={{.Slurm.CPUs}}
+{{- if eq .Slurm.MPI "mpirun"}}
+export {{.Launcher}}=mpirun
+{{- else if .Slurm.MPI}}
+export SLURM_MPI_TYPE={{quote .Slurm.MPI}}
+{{- end}}
+{{- end}}
 exec {{quote .Program}} job {{quote .List}} "$SLURM_ARRAY_TASK_ID"
