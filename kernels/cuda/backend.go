@@ -4,6 +4,7 @@ package cuda
 
 /*
 #include "device.h"
+#include "queue.h"
 */
 import "C"
 
@@ -11,6 +12,7 @@ import (
 	"embed"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -35,7 +37,9 @@ type Backend struct {
 	context cu.CUContext
 	stream  cu.Stream
 	modules []cu.Module
-	kernels map[string]cu.Function
+	kernels map[string]kernel
+	queued  *C.struct_queue      // work for the device
+	names   [C.QUEUE_WORK]string // of the operations that queued it
 
 	staging  unsafe.Pointer // pinned, stagingBytes
 	used     int            // bytes of it in flight
@@ -89,7 +93,7 @@ func Open(n int, numerics string) (*Backend, error) {
 			Help: "use another device, or the CPU", Text: fmt.Sprintf("%s has compute capability %d.%d; %s needs %d.0",
 				d.Name, d.Major, d.Minor, numerics, needed)}
 	}
-	b := &Backend{about: d, name: deviceName(n), dev: cu.Device(n), kernels: map[string]cu.Function{},
+	b := &Backend{about: d, name: deviceName(n), dev: cu.Device(n), kernels: map[string]kernel{},
 		class: classOf(numerics), pick: pickTiles}
 	if err := b.open(); err != nil {
 		b.Close()
@@ -114,6 +118,7 @@ func (b *Backend) open() (err error) {
 	if b.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return wrap(b.name, "make a stream", err)
 	}
+	b.queued = C.device_open_queue(b.ctx(), b.queue())
 	if err := errorOf(b.name, "pin host memory", int(C.device_pin(b.ctx(), &b.staging, stagingBytes))); err != nil {
 		return err
 	}
@@ -136,10 +141,15 @@ func (b *Backend) loadKernels() error {
 			return wrap(b.name, "load "+f.Name(), err)
 		}
 		b.modules = append(b.modules, m)
-		for _, name := range entries(string(text)) {
-			if b.kernels[name], err = m.Function(name); err != nil {
+		for name, bytes := range entries(string(text)) {
+			f, err := m.Function(name)
+			if err != nil {
 				return wrap(b.name, "find kernel "+name, err)
 			}
+			if bytes > C.QUEUE_ARGS {
+				panic("cuda: QUEUE_ARGS is too small for " + name)
+			}
+			b.kernels[name] = kernel{*(*C.CUfunction)(unsafe.Pointer(&f)), bytes} // package cu keeps it in a structure
 			if err := b.allowShared(name); err != nil {
 				return err
 			}
@@ -152,23 +162,33 @@ func (b *Backend) loadKernels() error {
 func (b *Backend) allowShared(name string) error {
 	for _, t := range []tiles{fewTiles, largeTiles} {
 		if strings.HasPrefix(name, t.family) {
-			f := b.kernels[name]
 			return errorOf(b.name, "give memory to "+name,
-				int(C.device_share(b.ctx(), *(*C.CUfunction)(unsafe.Pointer(&f)), C.int(t.shared))))
+				int(C.device_share(b.ctx(), b.kernels[name].function, C.int(t.shared))))
 		}
 	}
 	return nil
 }
 
-// entries returns the names of the kernels of a module.
-func entries(ptx string) (names []string) {
-	for line := range strings.Lines(ptx) {
-		if _, rest, ok := strings.Cut(line, ".visible .entry "); ok {
-			name, _, _ := strings.Cut(rest, "(")
-			names = append(names, name)
+// kernel is an entry of a module; bytes is the size of its structure of arguments.
+type kernel struct {
+	function C.CUfunction
+	bytes    int
+}
+
+// entries returns the kernels of a module, and the sizes of their arguments.
+func entries(ptx string) map[string]int {
+	sizes := map[string]int{}
+	for _, text := range strings.Split(ptx, ".visible .entry ")[1:] {
+		name, text, _ := strings.Cut(text, "(")
+		_, text, _ = strings.Cut(text, "[")
+		size, _, _ := strings.Cut(text, "]")
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			panic("cuda: " + name + " takes no structure")
 		}
+		sizes[name] = n
 	}
-	return names
+	return sizes
 }
 
 // Close frees what Open took. The caller frees its buffers first.
@@ -178,6 +198,9 @@ func (b *Backend) Close() {
 	}
 	for _, x := range []kernels.Buffer{b.workspace, b.left, b.right, b.weights} {
 		b.Free(x)
+	}
+	if b.queued != nil {
+		C.device_close_queue(b.queued)
 	}
 	if b.staging != nil {
 		C.device_unpin(b.ctx(), b.staging)
@@ -219,34 +242,6 @@ func (b *Backend) keep(op string, code C.CUresult) {
 	if b.err == nil {
 		b.err = errorOf(b.name, op, int(code))
 	}
-}
-
-// blockThreads is the number of threads in a block: a multiple of a warp, and enough to hide
-// the latency of memory.
-const blockThreads = 256
-
-// launch queues a kernel on n threads or a few more. args points to its structure of arguments.
-func (b *Backend) launch(name string, n int, args unsafe.Pointer) {
-	b.launchBlocks(name, (n+blockThreads-1)/blockThreads, blockThreads, args)
-}
-
-// launchBlocks queues a kernel on blocks of some threads.
-func (b *Backend) launchBlocks(name string, blocks, threads int, args unsafe.Pointer) {
-	b.launchShared(name, blocks, threads, 0, args)
-}
-
-// launchShared queues a kernel whose blocks get `shared` bytes of memory.
-func (b *Backend) launchShared(name string, blocks, threads, shared int, args unsafe.Pointer) {
-	f, ok := b.kernels[name]
-	if !ok {
-		panic("cuda: no kernel " + name)
-	}
-	if blocks == 0 || b.err != nil {
-		return
-	}
-	function := *(*C.CUfunction)(unsafe.Pointer(&f)) // package cu keeps it in a structure
-	b.keep(name, C.device_launch(b.ctx(), b.queue(), function, C.uint(blocks), C.uint(threads), C.uint(shared),
-		args))
 }
 
 // check panics unless x has n elements.

@@ -38,6 +38,14 @@ func openIn(t testing.TB, class string) *Backend {
 		t.Skip(err)
 	}
 	t.Cleanup(b.Close)
+	if os.Getenv(graphsVariable) != "" {
+		b.queued.least, b.queued.sights = 1, 0
+		t.Cleanup(func() {
+			if n := b.queued.counts.launches; n > 0 {
+				t.Errorf("%d launches were not in graphs", n)
+			}
+		})
+	}
 	if only := os.Getenv(tilesVariable); only != "" {
 		b.pick = func(rows, columns int, forward bool) tiles {
 			for _, t := range []tiles{fewTiles, largeTiles} {
@@ -53,6 +61,9 @@ func openIn(t testing.TB, class string) *Backend {
 
 // tilesVariable names the family of tiles that products of class matrix/16x25 are on.
 const tilesVariable = "EXP_CUDA_TEST_TILES"
+
+// graphsVariable makes a graph of every launch.
+const graphsVariable = "EXP_CUDA_TEST_GRAPHS"
 
 // Products have the same bits on all tiles.
 func TestTiles(t *testing.T) {
@@ -118,6 +129,16 @@ func TestOrders(t *testing.T) {
 	} {
 		t.Run(tt.settings, func(t *testing.T) { again(t, tt.run, tt.flag, fakeVariable+"="+tt.settings) })
 	}
+}
+
+// Launches in graphs have the bits of others.
+func TestGraphs(t *testing.T) {
+	fake(t)
+	run := "TestConformance/f32"
+	if os.Getenv("EXP_TEST_ALL") != "" {
+		run = "TestConformance"
+	}
+	again(t, run, "-test.short", graphsVariable+"=all")
 }
 
 // again runs tests of this program in a new process, with a flag if any and changed variables.
@@ -252,6 +273,8 @@ func failures() map[string]failure {
 		"memory":      {set("memory=64"), failAlloc},
 		"launch":      {set("fail=2:719"), failLaunch},
 		"address":     {set("lazy"), failAddress},
+		"replay":      {set("refuse=246:701"), failReplay}, // 80 launches a step
+		"no graphs":   {set("refuse=246:701,graphs=0"), failReplay},
 	}
 }
 

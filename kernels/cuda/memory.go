@@ -5,6 +5,7 @@ package cuda
 /*
 #include "args.h"
 #include "device.h"
+#include "queue.h"
 */
 import "C"
 
@@ -51,7 +52,9 @@ func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 func (b *Backend) Free(x kernels.Buffer) {
 	if !x.Empty() && b.err == nil && !b.unpin(x) {
 		b.allocated -= int64(bytesOf(x))
-		b.keep("free memory", C.device_free(b.ctx(), b.queue(), address(x)))
+		if b.wait("free memory"); b.err == nil {
+			b.keep("free memory", C.device_free(b.ctx(), address(x)))
+		}
 	}
 }
 
@@ -75,7 +78,7 @@ func (b *Backend) Zero(x kernels.Buffer) {
 			clear(unsafe.Slice((*byte)(x.Addr()), bytesOf(x)))
 		}
 	default:
-		b.keep("zero memory", C.device_zero(b.ctx(), b.queue(), address(x), C.size_t(bytesOf(x))))
+		b.move("zero memory", C.WORK_ZERO, x, kernels.Buffer{})
 	}
 }
 
@@ -104,7 +107,7 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 	case dst.IsHost():
 		b.download(dst, src)
 	case dst.DType() == src.DType():
-		b.keep("copy", C.device_copy(b.ctx(), b.queue(), address(dst), address(src), C.size_t(bytesOf(src))))
+		b.move("copy", C.WORK_COPY, dst, src)
 	default:
 		b.convert(dst, src)
 	}
@@ -130,8 +133,7 @@ func (b *Backend) upload(dst, src kernels.Buffer) {
 	for lo, hi := range pieces(dst) {
 		staged := b.stage(dst.DType(), hi-lo)
 		convert(staged, src.Slice(lo, hi))
-		b.keep("copy to the device", C.device_upload(b.ctx(), b.queue(), address(dst.Slice(lo, hi)), staged.Addr(),
-			C.size_t(bytesOf(staged))))
+		b.move("copy to the device", C.WORK_UPLOAD, dst.Slice(lo, hi), staged)
 	}
 }
 
@@ -139,8 +141,7 @@ func (b *Backend) upload(dst, src kernels.Buffer) {
 func (b *Backend) download(dst, src kernels.Buffer) {
 	for lo, hi := range pieces(src) {
 		staged := b.stage(src.DType(), hi-lo)
-		b.keep("copy to the host", C.device_download(b.ctx(), b.queue(), staged.Addr(), address(src.Slice(lo, hi)),
-			C.size_t(bytesOf(staged))))
+		b.move("copy to the host", C.WORK_DOWNLOAD, staged, src.Slice(lo, hi))
 		b.arrivals = append(b.arrivals, arrival{dst.Slice(lo, hi), staged})
 	}
 }
@@ -171,7 +172,7 @@ func (b *Backend) stage(t kernels.DType, n int) kernels.Buffer {
 
 // drain waits for the queued work and hands over what arrived.
 func (b *Backend) drain() {
-	b.keep("synchronize", C.device_sync(b.ctx(), b.queue()))
+	b.wait("synchronize")
 	if b.err == nil {
 		for _, a := range b.arrivals {
 			convert(a.dst, a.staged)

@@ -4,6 +4,7 @@ package cuda
 
 /*
 #include "device.h"
+#include "queue.h"
 */
 import "C"
 
@@ -87,10 +88,8 @@ func (b *Backend) copyPinned(dst, src kernels.Buffer) {
 	case dst.DType() != src.DType():
 		b.convert(dst, src)
 	case from:
-		b.keep("copy to the device", C.device_upload(b.ctx(), b.queue(), address(dst), src.Addr(),
-			C.size_t(bytesOf(src))))
+		b.move("copy to the device", C.WORK_UPLOAD, dst, src)
 	default:
-		b.keep("copy to the host", C.device_download(b.ctx(), b.queue(), dst.Addr(), address(src),
-			C.size_t(bytesOf(src))))
+		b.move("copy to the host", C.WORK_DOWNLOAD, dst, src)
 	}
 }

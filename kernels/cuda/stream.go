@@ -23,11 +23,13 @@ func (b *Backend) InContext(f func(stream unsafe.Pointer)) {
 	if err := cu.SetCurrentContext(b.context); err != nil && b.err == nil {
 		b.err = wrap(b.name, "enter the device", err)
 	}
+	b.submit()
 	f(unsafe.Pointer(b.queue()))
 }
 
 // Idle reports whether the queued work has ended. Work that failed has: Sync says how.
 func (b *Backend) Idle() bool {
+	b.submit()
 	return b.err != nil || C.device_query(b.ctx(), b.queue()) != C.CUDA_ERROR_NOT_READY
 }
 

@@ -9,6 +9,8 @@
 //	memory=N      MiB of device memory, 1024 if not set
 //	taken=N       MiB of it that other programs hold
 //	fail=N:CODE   the N-th launch fails with CODE, which the next synchronisation returns
+//	refuse=N:CODE the call that would start the N-th launch returns CODE
+//	graphs=0      the driver has no graphs
 //	lost=PATH     launches fail with 719 as soon as there is a file PATH
 //	devices=N     devices that the driver sees; each process has its own, of the same identity
 //	capability=N  compute capability times ten, 90 if not set
@@ -21,6 +23,7 @@
 #define _GNU_SOURCE
 #include "emulator.h"
 #include "cuda.h"
+#include "graph.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +56,8 @@ static struct {
 	int lazy, sealed, order, devices, capability, version, init;
 	size_t limit, taken, used;
 	const char *lost;
-	long launches, fail_at;
-	int fail_code, pending, lasting;
+	long launches, fail_at, refuse_at;
+	int fail_code, refuse_code, pending, lasting, graphs;
 	struct memory memory[MAX_MEMORY];
 	int memories;
 	struct task *queue;
@@ -79,7 +82,11 @@ static void set(char *word) {
 	else if (!strcmp(word, "capability")) driver.capability = n;
 	else if (!strcmp(word, "version")) driver.version = n;
 	else if (!strcmp(word, "init")) driver.init = n;
-	else if (!strcmp(word, "fail") && value && strchr(value + 1, ':')) {
+	else if (!strcmp(word, "graphs")) driver.graphs = n;
+	else if (!strcmp(word, "refuse") && value && strchr(value + 1, ':')) {
+		driver.refuse_at = n;
+		driver.refuse_code = atoi(strchr(value + 1, ':') + 1);
+	} else if (!strcmp(word, "fail") && value && strchr(value + 1, ':')) {
 		driver.fail_at = n;
 		driver.fail_code = atoi(strchr(value + 1, ':') + 1);
 	} else {
@@ -89,7 +96,7 @@ static void set(char *word) {
 }
 
 static void configure(void) {
-	driver.devices = 1;
+	driver.devices = driver.graphs = 1;
 	driver.capability = 90;
 	driver.version = 13000;
 	driver.limit = (size_t)1024 << 20;
@@ -398,21 +405,40 @@ CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
 	return CUDA_SUCCESS;
 }
 
+// fits reports whether the device can start a kernel so.
+static int fits(const struct kernel *k, struct grid grid, struct grid block, unsigned shared) {
+	const unsigned threads = block.x * block.y * block.z;
+	return grid.x && grid.y && grid.z && grid.y <= MAX_GRID_Y && grid.z <= MAX_GRID_Y && threads && threads <= MAX_BLOCK &&
+		(shared <= OWN_SHARED || shared <= *shared_of(k)) && k->args <= MAX_ARGS && (!k->threads || k->threads == threads);
+}
+
+CUresult may_launch(const CUDA_KERNEL_NODE_PARAMS *p) {
+	BEGIN;
+	if (!driver.graphs) return CUDA_ERROR_NOT_SUPPORTED;
+	return fits((const struct kernel *)p->func, (struct grid){p->gridDimX, p->gridDimY, p->gridDimZ},
+		(struct grid){p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult may_start(int n) {
+	BEGIN;
+	if (driver.lasting) return driver.lasting;
+	return driver.refuse_at > driver.launches && driver.refuse_at <= driver.launches + n ? driver.refuse_code : CUDA_SUCCESS;
+}
+
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 	unsigned shared, CUstream s, void **params, void **extra) {
 	BEGIN;
 	(void)s;
 	(void)extra;
-	const struct kernel *k = (const struct kernel *)f;
-	if (!gx || !gy || !gz || gy > MAX_GRID_Y || gz > MAX_GRID_Y || !bx || !by || !bz || bx * by * bz > MAX_BLOCK ||
-		(shared > OWN_SHARED && shared > *shared_of(k)) || k->args > MAX_ARGS || (k->threads && k->threads != bx * by * bz))
-		return CUDA_ERROR_INVALID_VALUE;
+	struct task t = {.kernel = (const struct kernel *)f, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared};
+	if (!fits(t.kernel, t.grid, t.block, shared)) return CUDA_ERROR_INVALID_VALUE;
 	if (driver.lasting) return driver.lasting;
-	if (++driver.launches == driver.fail_at || (driver.lost && !access(driver.lost, F_OK))) {
+	driver.launches++;
+	if (driver.launches == driver.refuse_at) return driver.refuse_code;
+	if (driver.launches == driver.fail_at || (driver.lost && !access(driver.lost, F_OK))) {
 		fail(driver.lost ? 719 : driver.fail_code);
 		return CUDA_SUCCESS;
 	}
-	struct task t = {.kernel = k, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared};
-	memcpy(t.args, params[0], k->args);
+	memcpy(t.args, params[0], t.kernel->args);
 	return submit(&t);
 }

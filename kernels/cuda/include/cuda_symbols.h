@@ -152,6 +152,7 @@ D(cuGraphAddDependencies, (CUgraph, const CUgraphNode *, const CUgraphNode *, si
 D(cuGraphGetEdges, (CUgraph, CUgraphNode *, CUgraphNode *, size_t *))
 D(cuGraphDestroyNode, (CUgraphNode))
 D(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))
+D(cuGraphExecKernelNodeSetParams_v2, (CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS *))
 D(cuGraphLaunch, (CUgraphExec, CUstream))
 D(cuGraphExecDestroy, (CUgraphExec))
 D(cuTexRefSetArray, (CUtexref, CUarray, unsigned))
