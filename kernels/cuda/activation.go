@@ -32,7 +32,7 @@ func (b *Backend) GELUBackward(dx, dout, x kernels.Buffer) {
 func (b *Backend) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
 	M := rowsOf(act, F)
 	check(gateUp, 2*act.Len())
-	b.launch("gate", act.Len(), unsafe.Pointer(&C.struct_gate_args{act: b.operand(act),
+	b.launchWide("gate", M, F, unsafe.Pointer(&C.struct_gate_args{act: b.operand(act),
 		gate_up: b.operand(gateUp), M: C.long(M), F: C.long(F), gelu: flag(kind == kernels.GELUTanh)}))
 }
 
@@ -41,7 +41,7 @@ func (b *Backend) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind
 	M := rowsOf(dact, F)
 	check(gateUp, 2*dact.Len())
 	check(dgateUp, 2*dact.Len())
-	b.launch("gate_backward", dact.Len(), unsafe.Pointer(&C.struct_gate_backward_args{dgate_up: b.operand(dgateUp),
+	b.launchWide("gate_backward", M, F, unsafe.Pointer(&C.struct_gate_backward_args{dgate_up: b.operand(dgateUp),
 		gate_up: b.operand(gateUp), dact: b.operand(dact), M: C.long(M), F: C.long(F),
 		gelu: flag(kind == kernels.GELUTanh)}))
 }

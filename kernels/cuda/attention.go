@@ -58,7 +58,7 @@ func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionSha
 	shape, M := attentionShape(s), pos.Len()
 	check(qkv, M*s.Stride())
 	check(sin, cos.Len())
-	b.launch("rope", M*(s.H+s.K)*half, unsafe.Pointer(&C.struct_rope_args{qkv: b.operand(qkv), cos: floats(cos),
+	b.launchWide("rope", M*(s.H+s.K), half, unsafe.Pointer(&C.struct_rope_args{qkv: b.operand(qkv), cos: floats(cos),
 		sin: floats(sin), pos: ints(pos), M: C.long(M), half: C.long(half), s: shape, inverse: flag(inverse)}))
 }
 

@@ -1,4 +1,4 @@
-#include "num.h"
+#include "wide.h"
 
 // What a gate's activation is, and its derivative.
 struct activation {
@@ -16,25 +16,37 @@ DEVICE struct activation gelu_tanh(double x) {
 	return y;
 }
 
+// A thread has some columns of a row.
 KERNEL(gate) {
-	const long i = element(), m = i / a.F, f = i % a.F;
+	const long t = element(), m = t / wides(a.F), f = t % wides(a.F) * WIDE, at = m * 2 * a.F + f, left = a.F - f;
 	if (m >= a.M) return;
-	const float g = load(a.gate_up, m * 2 * a.F + f), u = load(a.gate_up, m * 2 * a.F + a.F + f);
-	store(a.act, i, (a.gelu ? gelu_tanh(g).value : g * sigmoid_of(g)) * u);
+	float g[WIDE], u[WIDE];
+	load_wide(g, a.gate_up, at, left);
+	load_wide(u, a.gate_up, at + a.F, left);
+	EACH_WIDE(j) u[j] = (a.gelu ? gelu_tanh(g[j]).value : g[j] * sigmoid_of(g[j])) * u[j];
+	store_wide(a.act, m * a.F + f, left, u);
+}
+
+DEVICE struct activation silu(float g) {
+	const float s = sigmoid_of(g);
+	struct activation y;
+	y.value = g * s;
+	y.slope = s * fmaf(g, 1 - s, 1);
+	return y;
 }
 
 KERNEL(gate_backward) {
-	const long i = element(), m = i / a.F, f = i % a.F, gate = m * 2 * a.F + f, up = gate + a.F;
+	const long t = element(), m = t / wides(a.F), f = t % wides(a.F) * WIDE, at = m * 2 * a.F + f, left = a.F - f;
 	if (m >= a.M) return;
-	const float g = load(a.gate_up, gate), u = load(a.gate_up, up), d = load(a.dact, i);
-	struct activation y;
-	if (a.gelu) {
-		y = gelu_tanh(g);
-	} else {
-		const float s = sigmoid_of(g);
-		y.value = g * s;
-		y.slope = s * fmaf(g, 1 - s, 1);
+	float g[WIDE], u[WIDE], d[WIDE];
+	load_wide(g, a.gate_up, at, left);
+	load_wide(u, a.gate_up, at + a.F, left);
+	load_wide(d, a.dact, m * a.F + f, left);
+	EACH_WIDE(j) {
+		const struct activation y = a.gelu ? gelu_tanh(g[j]) : silu(g[j]);
+		g[j] = d[j] * u[j] * y.slope;
+		u[j] = d[j] * y.value;
 	}
-	store(a.dgate_up, gate, d * u * y.slope);
-	store(a.dgate_up, up, d * y.value);
+	store_wide(a.dgate_up, at, left, g);
+	store_wide(a.dgate_up, at + a.F, left, u);
 }

@@ -85,7 +85,7 @@ func (b *Backend) Zero(x kernels.Buffer) {
 // Add adds src to dst, element by element.
 func (b *Backend) Add(dst, src kernels.Buffer) {
 	check(src, dst.Len())
-	b.launch("add", dst.Len(), unsafe.Pointer(&C.struct_add_args{dst: floats(dst), src: floats(src),
+	b.launchWide("add", 1, dst.Len(), unsafe.Pointer(&C.struct_add_args{dst: floats(dst), src: floats(src),
 		n: C.long(dst.Len())}))
 }
 
@@ -115,8 +115,13 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 
 // convert queues a copy between types by a kernel.
 func (b *Backend) convert(dst, src kernels.Buffer) {
-	b.launch(conversion(dst.DType(), src.DType()), dst.Len(),
-		unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(), src: src.Addr(), n: C.long(dst.Len())}))
+	name, n := conversion(dst.DType(), src.DType()), dst.Len()
+	args := unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(), src: src.Addr(), n: C.long(n)})
+	if dst.DType() == kernels.F64 || src.DType() == kernels.F64 {
+		b.launch(name, n, args)
+	} else {
+		b.launchWide(name, 1, n, args)
+	}
 }
 
 // conversion returns the kernel that converts between two types.

@@ -38,7 +38,7 @@ func TestMutants(t *testing.T) {
 		{"probabilities not rounded", "sum.h", "p = rounded(w)", "p = w", "bf16/Attention"},
 		{"sums without their last step", "sum.h", "if (s.even && t % TILE_TERMS != 0) end_step(s);", "(void)s, (void)t;", "bf16/PagedAttention"},
 		{"no zeros after a window", "sum.h", "if (!s.even) return;", "return;", "bf16/AttentionBackward"},
-		{"subnormal weights", "copy.cu", "if (i < a.n) ((uint16_t *)a.dst)[i] = round_bf16(float_of(", "if (0) ((uint16_t *)a.dst)[i] = round_bf16(float_of(", "bf16/Frozen/subnormals"},
+		{"subnormal weights", "copy.cu", "KERNEL(flush_bf16) { convert(bf16s(a.dst), bf16s(a.src), a.n); }", "KERNEL(flush_bf16) { (void)a; }", "bf16/Frozen/subnormals"},
 		{"a stage not awaited", "tile.h", "await_copies(STAGES - 2);", "await_copies(STAGES - 1);", "matrix/MatMul/shapes"},
 		{"steps swapped", "tile.h", "for (int k = 0; k < DEPTH; k += STEP) {\n		if (k >= n) break;", "for (int k = STEP; k >= 0; k -= STEP) {\n		if (k >= n) continue;", "matrix/MatMul/shapes"},
 		{"a stage past the end", "tile.h", "t < end ? from : 0", "1 ? from : 0", "matrix/MatMulDW"},
@@ -51,6 +51,10 @@ func TestMutants(t *testing.T) {
 		{"infinite values that no row sees", "heads.h", "if (!is_partial(s)) return 0;", "return 0;", "matrix/Attention/infinite"},
 		{"own keys alone", "matrixattention.cu", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
 		{"pages before a window", "matrixpagedattention.cu", "at >= from && at <= n ? exp_of", "at <= n ? exp_of", "matrix/PagedAttention/window"},
+		{"vectors past the end", "wide.h", "left >= WIDE && ((", "((", "f32/Rope"},
+		{"vectors that are not aligned", "wide.h", "((uint64_t)at & 15) == 0 ?", "1 ?", "f32/Add"},
+		{"the end dropped", "wide.h", "j < left ? load", "j < left - 1 ? load", "f32/Add"},
+		{"odd elements first", "wide.h", "float_of(j % 2 ?", "float_of(j % 2 == 0 ?", "matrix/Rope"},
 		{"embedding not rounded", "embedding.cu", "a.round ? rounded(w) : w", "w", "matrix/Embed"},
 	} {
 		t.Run(m.name, func(t *testing.T) {

@@ -6,7 +6,7 @@ set -e
 cd "$(dirname "$0")"
 CLANG=${CLANG:-clang-19}
 for source in *.cu; do
-	stamp=$(cat ptx.sh gpu.h args.h num.h warp.h sums.h row.h softmax.h sum.h sequence.h matrix.h tile.h products.h heads.h "$source" | sha256sum | cut -d' ' -f1)
+	stamp=$(cat ptx.sh gpu.h args.h num.h wide.h warp.h sums.h row.h softmax.h sum.h sequence.h matrix.h tile.h products.h heads.h "$source" | sha256sum | cut -d' ' -f1)
 	ptx=${source%.cu}.ptx
 	if [ "$(head -n 1 "$ptx" 2>/dev/null)" != "// $stamp" ]; then
 		{

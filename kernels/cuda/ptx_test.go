@@ -31,7 +31,7 @@ func read(t *testing.T, name string) string {
 
 // included are the headers of the kernels, in the order that ptx.sh reads them.
 func included() []string {
-	return []string{"gpu.h", "args.h", "num.h", "warp.h", "sums.h", "row.h", "softmax.h", "sum.h", "sequence.h", "matrix.h", "tile.h", "products.h", "heads.h"}
+	return []string{"gpu.h", "args.h", "num.h", "wide.h", "warp.h", "sums.h", "row.h", "softmax.h", "sum.h", "sequence.h", "matrix.h", "tile.h", "products.h", "heads.h"}
 }
 
 // Each PTX carries the digest of what it was compiled from (ptx.sh). `make ptx` compiles it again.

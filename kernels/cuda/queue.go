@@ -25,6 +25,11 @@ func (b *Backend) launch(name string, n int, args unsafe.Pointer) {
 	b.launchBlocks(name, (n+blockThreads-1)/blockThreads, blockThreads, args)
 }
 
+// launchWide queues a kernel on a thread for each chunk of rows of some width.
+func (b *Backend) launchWide(name string, rows, width int, args unsafe.Pointer) {
+	b.launch(name, rows*pitch(width)/chunk, args)
+}
+
 // launchBlocks queues a kernel on blocks of some threads.
 func (b *Backend) launchBlocks(name string, blocks, threads int, args unsafe.Pointer) {
 	b.launchShared(name, blocks, threads, 0, args)

@@ -95,7 +95,7 @@ func (b *Backend) factor(room *kernels.Buffer, x kernels.Buffer, rows, width int
 
 // pack sets dst to rows of x as a factor.
 func (b *Backend) pack(dst, x kernels.Buffer, width int) {
-	b.launch("pack", dst.Len(), unsafe.Pointer(&C.struct_pack_args{dst: dst.Addr(), src: array(x),
+	b.launchWide("pack", 1, dst.Len(), unsafe.Pointer(&C.struct_pack_args{dst: dst.Addr(), src: array(x),
 		rows: C.long(x.Len() / width), width: C.long(width), pitch: C.long(pitch(width))}))
 }
 

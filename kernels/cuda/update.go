@@ -20,7 +20,7 @@ func (b *Backend) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
 	check(v, p.Len())
 	check(g, p.Len())
 	c := ref.NewAdamWCoefficients[float32](a)
-	b.launch("adamw", p.Len(), unsafe.Pointer(&C.struct_adamw_args{p: floats(p), m: floats(m), v: floats(v),
+	b.launchWide("adamw", 1, p.Len(), unsafe.Pointer(&C.struct_adamw_args{p: floats(p), m: floats(m), v: floats(v),
 		g: floats(g), n: C.long(p.Len()), grad_scale: C.float(c.GradScale), beta1: C.float(c.Beta1),
 		one_minus1: C.float(c.OneMinus1), beta2: C.float(c.Beta2), one_minus2: C.float(c.OneMinus2),
 		c2: C.float(c.C2), eps: C.float(c.Eps), step_size: C.float(c.StepSize), keep_weight: C.float(c.KeepWeight)}))
