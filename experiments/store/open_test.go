@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -258,13 +259,21 @@ func TestOpenOnNetwork(t *testing.T) {
 	openAt(t, dir, Options{ReadOnly: true, networkFS: nfs})
 
 	// A database that is a link to a local disk is not on the network.
-	shared, local := t.TempDir(), t.TempDir()
-	if err := os.Symlink(filepath.Join(local, "exp.db"), filepath.Join(shared, "exp.db")); err != nil {
-		t.Fatal(err)
+	root := t.TempDir()
+	local := filepath.Join(root, "local")
+	for i, target := range []string{filepath.Join(local, "a.db"), "../local/b.db"} {
+		shared := filepath.Join(root, fmt.Sprint("shared", i))
+		if err := errors.Join(os.MkdirAll(local, 0o755), os.Mkdir(shared, 0o755),
+			os.Symlink(target, filepath.Join(shared, "exp.db"))); err != nil {
+			t.Fatal(err)
+		}
+		openAt(t, shared, Options{Create: true, networkFS: func(dir string) (string, error) {
+			if dir == local {
+				return "", nil
+			}
+			return "NFS", nil
+		}})
 	}
-	openAt(t, shared, Options{Create: true, networkFS: func(dir string) (string, error) {
-		return map[string]string{shared: "NFS"}[dir], nil
-	}})
 }
 
 func TestNetworkFS(t *testing.T) {

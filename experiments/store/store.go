@@ -163,6 +163,9 @@ func (db *DB) refuseNetwork(o Options) error {
 	}
 	dir := db.dir
 	if target, err := os.Readlink(db.file); err == nil { // the database may lie on a disk of its own
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(db.dir, target)
+		}
 		dir = filepath.Dir(target)
 	}
 	name, err := o.networkFS(dir)
