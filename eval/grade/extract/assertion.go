@@ -35,7 +35,7 @@ var connective = regexp.MustCompile(`^(?:(?:so|thus|hence|therefore|then|and|but
 
 var (
 	// working matches the start of a sentence that commands, plans or supposes.
-	working = regexp.MustCompile(`^(?:(?:let|let's|suppos(?:e|ing)|assum(?:e|ing)|consider|recall|remember|note|notice|observe|imagine|` +
+	working = regexp.MustCompile(`^(?:(?:let|say|let's|suppos(?:e|ing)|assum(?:e|ing)|consider|recall|remember|note|notice|observe|imagine|` +
 		`take|try|trying|put|plug|insert|substitute|use|start|begin|continue|test|testing|verify|look|compare|proceed|pretend|` +
 		`without loss|tell|please|feel|to [a-z]+|presumably|perhaps|maybe|possibly|probably|unless|` +
 		`it (?:remains|suffices|is (?:enough|unclear|not clear))|(?:some|many|most|other) (?:people|students)|someone|somebody|` +
@@ -44,13 +44,13 @@ var (
 		`(?: here| now)? (?:(?:is|was|would be) to|asks|wants|says|states|gives|claims|tells))\b|unless )`)
 	// person matches a sentence about the writer, and its first verb.
 	person = regexp.MustCompile(`^(?:i|we)(?:'(?:ll|ve|re|d|m))?\b(?: (?:therefore|thus|hence|then|now|also|finally|just|simply|can|have|will|` +
-		`are|only|must))* ?([a-z']*)`)
+		`are|only|must|now))* ?([a-z']*)`)
 	// reached matches verbs of such a sentence that state a result, or deny one.
 	reached = regexp.MustCompile(`^(?:|g[eo]t|had|find|found|obtain(?:ed)?|see|conclude|arrived?|end|ended|reach(?:ed)?|deduced?|` +
 		`derived?|choose|chose|select(?:ed)?|pick|take|count(?:ed)?|left|done|say|answer|spend|pay|buy|make|expect|` +
 		`need|an?|the|exactly|seen|shown|established|determined?|computed?|calculated?|believe|think|reject|exclude|discard|rule)$`)
 	// staged matches words that place a value before the end of the work.
-	staged = regexp.MustCompile(`\b(?:so far\b[^a-z]* [a-z]|at this (?:point|stage)\b|before the (?:last|final|next) step|case [0-9ivx]+[:.,])`)
+	staged = regexp.MustCompile(`\b(?:so far\b[^a-z=]* [a-z]|(?:if|when) (?:you|one|we|i) (?:forget|ignore|skip|overlook)|as (?:stated|given) in|up to (?:now|here)\b|for now\b|at this (?:point|stage)\b|before the (?:last|final|next) step|case [0-9ivx]+[:.,])`)
 	// pending matches words that announce work, wherever they stand after a subject.
 	pending = regexp.MustCompile(`\b(?:(?:needs?|wants?|try|trying|tried|have|has|going|like|hope|plan|asked|required|remains|left) to ` +
 		`(?:be )?(?:find|found|show|shown|prove|proved|check|checked|know|verify|verified|determine|determined|compute|computed|decide|subtract|` +
@@ -65,12 +65,24 @@ var (
 		`can only (?:assume|guess)|breaks? down|have to stop|i (?:will |'ll )?(?:stop|give up)|gets? (?:messy|complicated|too)|` +
 		`is missing|only if|would be the answer|perhaps|maybe|claim(?:s|ed) (?:that )?[0-9$\x01]|what (?:one|you) gets?|` +
 		`(?:does|do|did)(?: not|n't) (?:make sense|add up)|is too (?:many|few|much|large|small|big|high|low)|` +
-		`one of which|the ones (?:we|that)|could (?:work|be)|as an ai)\b`)
-	// fronted matches a clause at the start of a sentence, up to its main clause, ofCondition one of condition or place.
-	fronted = regexp.MustCompile(`^(?:(?:for|when|if|with|from|unless|once|at|by|starting|because|since|as|assuming|supposing)\b[^,]*?` +
-		`(?:, | (?:we|i|there|it)\b)|to [^,]*, )`)
-	ofCondition = regexp.MustCompile(`^(?:for|when|if|with|from|unless|once|at|starting|assuming|supposing)\b`)
+		`(?:says?|said|thinks|believes|wrote|would (?:say|write|get|answer|think)|(?:may|might|could)(?: well)? (?:be|have|say|equal)|` +
+		`might) |tempting|one of which|the ones (?:we|that)|could (?:work|be)|as an ai)\b`)
+	// infinitive matches a value under an infinitive that a copula or a duty governs: the next thing is to divide 12.
+	infinitive = regexp.MustCompile(`\b(?:(?:is|was|be)(?: [a-z]+)? to (?:[a-z]+)|(?:we|i) (?:now |still )?(?:need|want|have) to [a-z]+) `)
+	// evaluated matches what is said of a value rather than with it: $x = 3$ leads to a contradiction.
+	evaluated = regexp.MustCompile(`\x01,? (?:(?:leads?|makes?|violates?|vanish(?:es)?|fails?|would|there|both|is one of|is (?:wrong|incorrect|too))\b)|` +
+		`(?:[0-9]|\x01)(?: [a-z]+)? (?:is|are|would be|was)(?: [a-z]+)? (?:wrong|incorrect|too|not (?:possible|right|correct|valid|the)|impossible|rejected|extraneous)\b|,? (?:is|are) rejected\b`)
+	// either matches two values of one kind.
+	either = regexp.MustCompile(`[0-9](?: [a-z]+)? or [0-9]`)
+	// fronted matches a clause at the start of a sentence, up to its main clause, ofCondition one that sets a
+	// condition.
+	fronted = regexp.MustCompile(`^(?:(?:for|when|whenever|if|in (?:the )?case|with|from|unless|once|at|by|before|after|given|starting|substituting|because|since|as|assuming|supposing)\b` +
+		`(?:[^,]*, |[^,]*? (?:we|i|there|it)\b)|to [^,]*, )`)
+	ofCondition = regexp.MustCompile(`^(?:for|when|whenever|if|in (?:the )?case|given|substituting|with|from|unless|once|at|starting|assuming|supposing)\b`)
 )
+
+// ordinary matches an infinitive that belongs to the matter of the question or to the verb.
+var ordinary = regexp.MustCompile(` to (?:be|buy|have|make|order|pay|save|sell|score|bring|collect|walk|drive|get|reach|equal|find that) `)
 
 // plain returns a sentence in lower case, its formulas as single signs.
 func plain(s string) string {
@@ -111,11 +123,16 @@ func asserts(s string) bool {
 	if k := strings.LastIndex(t, ", "); k > 0 && reason.MatchString(t[k+2:]) && valued(t[:k]) {
 		t = t[:k] // 36, as 40 is too large
 	}
+	calculated := calculation.MatchString(s)
+	if evaluated.MatchString(t) || either.MatchString(t) && !strings.Contains(t, "=") ||
+		infinitive.MatchString(t) && !ordinary.MatchString(t) && !calculated {
+		return false
+	}
 	if pending.MatchString(t) || working.MatchString(t) || unvouched.MatchString(t) {
 		return false
 	}
 	m := person.FindStringSubmatch(t)
-	return m == nil || !valued(t) || reached.MatchString(m[1])
+	return m == nil || calculated || !valued(t) || reached.MatchString(m[1])
 }
 
 // resuming matches a sentence without a value that opposes the value before it, or announces more work.
