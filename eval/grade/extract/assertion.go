@@ -66,7 +66,7 @@ var (
 		`is missing|only if|would be the answer|perhaps|maybe|claim(?:s|ed) (?:that )?[0-9$\x01]|what (?:one|you) gets?|` +
 		`(?:does|do|did)(?: not|n't) (?:make sense|add up)|is too (?:many|few|much|large|small|big|high|low)|` +
 		`(?:says?|said|thinks|believes|wrote|would (?:say|write|get|answer|think)|(?:may|might|could)(?: well)? (?:be|have|say|equal)|` +
-		`might) |tempting|one of which|the ones (?:we|that)|could (?:work|be)|as an ai)\b`)
+		`might) |tempting|probably|possibly|(?:not enough|insufficient|no) information|one of which|the ones (?:we|that)|could (?:work|be)|as an ai)\b`)
 	// infinitive matches a value under an infinitive that a copula or a duty governs: the next thing is to divide 12.
 	infinitive = regexp.MustCompile(`\b(?:(?:is|was|be)(?: [a-z]+)? to (?:[a-z]+)|(?:we|i) (?:now |still )?(?:need|want|have) to [a-z]+) `)
 	// evaluated matches what is said of a value rather than with it: $x = 3$ leads to a contradiction.
