@@ -44,8 +44,8 @@ func (b *Batch) Script(program, list, log string) (string, error) {
 		Program, List, Log, Variable string
 		Gres, Launcher               string
 		Last, Tasks, Nodes           int
-	}{b, b.Options.Slurm, program, list, log, OneSignal, b.gres(), launch.Variable, len(b.Entries) - 1, max(1, b.Ranks),
-		b.Ranks / max(1, b.Options.Slurm.RanksPerNode)})
+	}{b, b.Options.Slurm, program, list, log, OneSignal, b.gres(), launch.Variable, len(b.Entries) - 1,
+		max(1, b.Ranks), b.Ranks / max(1, b.Options.Slurm.RanksPerNode)})
 	return out.String(), err
 }
 
