@@ -127,7 +127,10 @@ func TestOrders(t *testing.T) {
 		{"order=2", "TestConformance/matrix", sample},
 		{"sealed,lazy", "TestConformance//(Alloc|Copy|Zero|Add|Empty|SumSquares|Rope)$|TestCopies", ""},
 	} {
-		t.Run(tt.settings, func(t *testing.T) { again(t, tt.run, tt.flag, fakeVariable+"="+tt.settings) })
+		t.Run(tt.settings, func(t *testing.T) {
+			t.Parallel()
+			again(t, tt.run, tt.flag, fakeVariable+"="+tt.settings)
+		})
 	}
 }
 

@@ -58,6 +58,7 @@ func TestMutants(t *testing.T) {
 		{"embedding not rounded", "embedding.cu", "a.round ? rounded(w) : w", "w", "matrix/Embed"},
 	} {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			lib := t.TempDir()
 			mutate(t, base, lib, m.file, m.from, m.to)
 			check := "TestConformance/" + m.check
