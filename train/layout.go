@@ -28,8 +28,8 @@ type layout struct {
 	shards held // of moments and of the summed gradient
 }
 
-// layoutOf returns the layout of a model in training on size ranks, of which so many neighbours
-// share products: each cuts its arena into the shards of those that share mini-batches with it.
+// layoutOf returns the layout of a model in training on size ranks. So many neighbours share products;
+// each cuts its arena into the shards of those that share mini-batches with it.
 func layoutOf(m *model.Model, size, tensor int) (l layout) {
 	for t := range tensor {
 		spans := m.Spans(t)

@@ -23,7 +23,7 @@ func engines() []string { return []string{onLocal, onSlurm, onKube} }
 func onFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "on", Usage: "execute the runs on `ENGINE`: local, as processes of this machine; " +
-			"slurm, as jobs of a cluster, with --ranks of N processes each; kubernetes, which prints " +
+			"slurm, as jobs of a cluster (of N processes with --ranks N); kubernetes, which prints " +
 			"manifests; ssh:HOST,…"},
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "with --on local: `N` processes at once, which " +
 			"divide the processors", DefaultText: "2"},

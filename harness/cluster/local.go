@@ -21,7 +21,7 @@ type Local struct {
 	// Started and Ended are called for each job, one call at a time.
 	Started func(i int)
 	Ended   func(i int, e End)
-	// Moved hears of a job that lost its slot, and that another slot will execute.
+	// Moved is called when a job loses its slot and another slot will execute it.
 	Moved func(i int, e End)
 	// Failed reports whether an unsuccessful end is a failure.
 	Failed func(e End) bool

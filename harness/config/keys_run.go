@@ -47,8 +47,8 @@ func checkpointKeys() []Key {
 				"stops is always saved"},
 		{Path: "checkpoint.every_minutes", Kind: Float, Default: is(15.0), Range: atLeast(0), Unit: "minutes",
 			Role: Nonsemantic,
-			Help: "a step that ends so long after the last checkpoint saves one; 0 leaves them to " +
-				"checkpoint.every_steps. A job that ends without a warning loses at most this and a step"},
+			Help: "training saves a checkpoint after a step if the last one is at least this old; 0: only " +
+				"checkpoint.every_steps decides. A killed run loses at most this and a step"},
 		{Path: "checkpoint.keep", Kind: Int, Default: is(2), Range: atLeast(1), Unit: "checkpoints",
 			Role: Nonsemantic,
 			Help: "number of latest checkpoints to keep"},
@@ -143,8 +143,9 @@ func computeKeys() []Key {
 				"result"},
 		{Path: "compute.tensor_parallel", Kind: Int, Default: is(1), Range: between(1, 64), Unit: "ranks",
 			Role: Nonsemantic, Stages: at(SFT, Train),
-			Help: "ranks that share each product of the layers and its packed weights; --ranks must be a multiple " +
-				"of it, and the layers' widths of 32 times it; without --ranks it has no effect; changes no result"},
+			Help: "neighbouring ranks that share the products and weights of the layers, on CPUs only; --ranks must " +
+				"be a multiple of it, and the layers' widths multiples of 32 times it; not with " +
+				"compute.rollout_ranks; without --ranks it has no effect; changes no result"},
 		{Path: "compute.rollout_ranks", Kind: Int, Default: is(0), Range: between(0, 4095), Unit: "ranks",
 			Role: Nonsemantic, Stages: at(Train),
 			Help: "ranks that only sample and grade, ahead of the others, which only learn; needs " +

@@ -90,8 +90,9 @@ func trainKeys() []Key {
 			Help: "steps of the run (sample, grade, update); 0 evaluates the initial weights"},
 		{Path: "train.slices", Kind: Int, Default: is(8), Range: between(1, ranks.MaxSlices), Unit: "slices",
 			Stages: at(SFT, Train),
-			Help: "parts of a mini-batch whose gradients are summed in a binary tree, a power of two; the most " +
-				"ranks that can compute the run. Each doubling keeps one more gradient in memory on a rank"},
+			Help: "parts of a mini-batch whose gradients are summed in a binary tree, a power of two; a run has at " +
+				"most as many ranks, times compute.tensor_parallel. Each doubling keeps one more gradient in memory " +
+				"on a rank"},
 	})
 	keys = append(keys, loraKeys()...)
 	return append(keys, adamw("train.optim", "steps", Default{}, nil, Train)...)

@@ -43,8 +43,8 @@ func (b *Backend) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	dst := w.W.Slice(from*w.In, from*w.In+rows.Len())
 	b.Copy(dst, rows)
 	if b.class.tile != 0 && dst.DType() == kernels.BF16 {
-		b.launchWide("flush_bf16", 1, dst.Len(), unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(), src: dst.Addr(),
-			n: C.long(dst.Len())}))
+		b.launchWide("flush_bf16", 1, dst.Len(), unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(),
+			src: dst.Addr(), n: C.long(dst.Len())}))
 	}
 }
 

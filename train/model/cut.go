@@ -14,7 +14,7 @@ type Cutter interface {
 	Part() (rank, size int)
 	// CutLen returns the lengths of a rank's packed copies as PackedLen does of whole ones.
 	CutLen(out, in int) (packed, packedT int)
-	// Complete gives each rank all rows of x [M,width], of which each has its part.
+	// Complete gives each rank all rows of x [M,width]; before, each has its part.
 	Complete(x kernels.Buffer, width int)
 }
 

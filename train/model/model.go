@@ -22,7 +22,7 @@ type Model struct {
 	trainable    bool
 	tensors      []Tensor
 	whole        int      // length of the arena of all parameters
-	cut          []cutMap // weights of which each rank has a part
+	cut          []cutMap // weights whose parts lie on different ranks
 	params       arena
 	grads        arena          // empty unless trainable
 	tied         kernels.Buffer // gradient of the embedding as input, if it is also the output

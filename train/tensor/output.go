@@ -36,8 +36,8 @@ func (b *Backend) completeScores(s kernels.Scores, ends []int) {
 	}
 }
 
-// LogProbBackward implements kernels.Output: dh by rows, and dw, of which this rank holds the
-// rows of its tokens, from these tokens' logits.
+// LogProbBackward implements kernels.Output: dh by rows, and this rank's rows of dw, those of its
+// tokens, from these tokens' logits.
 func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
 	w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
 	if !partial(w) {

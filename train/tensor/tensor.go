@@ -179,8 +179,8 @@ func (b *Backend) Pack(w kernels.Matrix) {
 	b.Backend.Pack(c)
 }
 
-// exchangeColumns sets columns [Out,In/ranks] to this rank's columns of w, of which each rank
-// has its rows.
+// exchangeColumns sets columns [Out,In/ranks] to this rank's columns of w, whose rows lie on their
+// ranks.
 func (b *Backend) exchangeColumns(columns kernels.Buffer, w kernels.Matrix) {
 	rank, size := b.Part()
 	lo, hi := b.part(w.Out)
@@ -201,8 +201,8 @@ func (b *Backend) exchangeColumns(columns kernels.Buffer, w kernels.Matrix) {
 	ranks.Must(b.group.Exchange(list))
 }
 
-// packWhole packs all of w, of which each rank has its rows: some rows at a time where only
-// MatMul needs it.
+// packWhole packs all of w, whose rows lie on their ranks: some rows at a time where only MatMul
+// needs it.
 func (b *Backend) packWhole(w kernels.Matrix) {
 	step := w.Out
 	if w.PackedT.Empty() {
