@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -43,5 +44,33 @@ func TestCheckpointMinutes(t *testing.T) {
 	consistent(t, dir).same(t, want)
 	if got := savedSteps(t, dir); len(got) != 2 {
 		t.Errorf("two ranks saved %v, want two checkpoints", got)
+	}
+}
+
+// A run that is killed after a checkpoint by time has recorded the steps and completions before it:
+// it continues behind them.
+func TestKillAfterTimedCheckpoint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs processes")
+	}
+	timed := []string{"--set", "train.steps=40", "--set", "eval.online.every_steps=0", "--set", "checkpoint.every_steps=0",
+		"--set", "checkpoint.every_minutes=0.0000001"}
+	whole := filepath.Join(t.TempDir(), "unbroken")
+	smoke(t, whole, timed...).succeeds(t)
+	dir := filepath.Join(t.TempDir(), "store")
+	p := start(t, append([]string{"run", smokeRecipe, "--store", dir}, timed...)...)
+	p.reaches(t, 10)
+	p.Process.Kill()
+	if code := p.end(); code != -1 {
+		t.Fatalf("exit code %d: it was faster than the kill\n%s", code, p.stderr.String())
+	}
+	e := exp(t, append([]string{"run", smokeRecipe, "--store", dir}, timed...)...)
+	e.succeeds(t)
+	if !strings.Contains(e.stderr, "resuming from the checkpoint of step") {
+		t.Errorf("it did not continue from a checkpoint:\n%s", e.stderr)
+	}
+	consistent(t, dir).same(t, consistent(t, whole))
+	if got, want := rowsOf(t, dir), rowsOf(t, whole); got != want {
+		t.Errorf("%+v rows are recorded, unbroken: %+v", got, want)
 	}
 }

@@ -115,20 +115,14 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 		rec := x.newStepRecord(row)
 		defer func() { err = errors.Join(err, rec.close()) }()
 		e.Hooks.Step, e.Hooks.Validated = rec.step, rec.validated
-		e.Hooks.Checkpoint, e.Hooks.Pinned = rec.checkpoint, rec.pinned
+		e.Hooks.Save, e.Hooks.Checkpoint, e.Hooks.Pinned = rec.settle, rec.checkpoint, rec.pinned
 		if err := x.start(e, rec); err != nil {
 			return nil, err
 		}
 		if x.stopped != nil { // the recorded steps end where a condition holds
 			return nil, stage.ErrStopped
 		}
-		e.Hooks.Stop = func() bool { // a stopped stage saves a checkpoint
-			stop := ctx.Err() != nil || x.stopped != nil
-			if stop {
-				rec.failed = rec.settle()
-			}
-			return stop
-		}
+		e.Hooks.Stop = func() bool { return ctx.Err() != nil || x.stopped != nil } // it saves a checkpoint
 	}
 	return x.learn(context.WithoutCancel(ctx), e, i, row.SID, in)
 }

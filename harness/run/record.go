@@ -22,7 +22,6 @@ type stepRecord struct {
 	x      *execution
 	writer *store.StepWriter
 	texts  *completionRecord
-	failed error // error of settling before a stop
 	replay replay
 	note   func(string) // reports the replay; may be nil
 	parent *store.Run   // the run that this one extends; nil: none
@@ -66,9 +65,6 @@ func (r *stepRecord) step(s stage.Step) error {
 	if s.Det.Step >= r.replay.to { // a run does not stop amid its recorded steps
 		r.x.checkStep(s)
 	}
-	if every := int64(r.x.p.Config.Run.Checkpoint.EverySteps); every > 0 && s.Det.Step%every == 0 {
-		return r.settle()
-	}
 	return nil
 }
 
@@ -104,7 +100,7 @@ func (r *stepRecord) pinned(step int) bool {
 
 func (r *stepRecord) close() error {
 	r.board.close()
-	return errors.Join(r.failed, r.texts.flush(), r.writer.Close())
+	return errors.Join(r.texts.flush(), r.writer.Close())
 }
 
 // sampleKey identifies a sample within a stage.

@@ -333,6 +333,11 @@ func (r *reinforcement) afterStep(step int) error {
 }
 
 func (r *reinforcement) checkpoint() error {
+	if r.Hooks.Save != nil && r.leads() {
+		if err := r.Hooks.Save(); err != nil {
+			return err
+		}
+	}
 	dir, err := r.saver.save(r.chain, nil)
 	if err != nil || !r.leads() {
 		return err

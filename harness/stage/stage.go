@@ -119,6 +119,9 @@ type Hooks struct {
 	// Validated receives the scores of the weights that training starts from, before the first
 	// step.
 	Validated func(measured map[string]float64) error
+	// Save is called before each checkpoint of training is written: the steps up to it must be in the
+	// record, since training that continues from the checkpoint does not repeat them.
+	Save func() error
 	// Checkpoint is called for each checkpoint on disk.
 	Checkpoint func(dir string, step int, chain ident.Digest) error
 	// Resumed receives the step whose checkpoint training continues from. Without it people are
