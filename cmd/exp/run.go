@@ -138,7 +138,7 @@ func (a *app) runRuns(c *cli.Context) error {
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, configs, seeds, c.Int("ranks"))
 	}
-	if err := a.requireAll(c.Context, configs); err != nil { // before the first of several runs takes its hours
+	if err := a.requireAll(c.Context, configs, c.Int("ranks")); err != nil { // before the first of several runs takes its hours
 		return err
 	}
 	if done, err := a.launchRanks(c, configs); done {
@@ -154,9 +154,12 @@ func (a *app) runRuns(c *cli.Context) error {
 	return a.executeAll(c, db, configs, seeds, options, goal)
 }
 
-// requireAll checks that the configurations can be executed here. It creates no store,
+// requireAll checks that the configurations can be executed here on some ranks. It creates no store,
 // and opens one only for the suites that they name: another process may be creating it.
-func (a *app) requireAll(ctx context.Context, configs []*config.Resolved) error {
+func (a *app) requireAll(ctx context.Context, configs []*config.Resolved, ranks int) error {
+	if err := a.ranksFit(configs, ranks); err != nil {
+		return err
+	}
 	var db *store.DB
 	if slices.ContainsFunc(configs, func(r *config.Resolved) bool { return len(stage.ForeignSuites(&r.Run)) > 0 }) {
 		var err error
@@ -171,7 +174,7 @@ func (a *app) requireAll(ctx context.Context, configs []*config.Resolved) error 
 		}
 	}
 	for _, r := range configs {
-		if _, err := harness.RequireAll(ctx, db, r); err != nil {
+		if _, err := harness.RequireAll(ctx, db, r, ranks); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	out := Run{Name: c.Name, Algo: c.Algorithm(), Seed: seed, Notes: stage.StartNotes(c), Missing: []string{},
 		ToDo: []string{}}
 	var lack *harness.RequireError
-	suites, err := harness.RequireAll(ctx, m.DB, r)
+	suites, err := harness.RequireAll(ctx, m.DB, r, max(1, m.Ranks))
 	if errors.As(err, &lack) {
 		out.Missing, out.ToDo = lack.Missing, append(out.ToDo, lack.Do...)
 	} else if err != nil {

@@ -153,9 +153,9 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 }
 
 // RequireAll combines Require and Suites: it reports everything that is missing.
-func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suite, error) {
+func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved, ranks int) ([]stage.Suite, error) {
 	var lack, without *RequireError
-	if err := Require(r); err != nil && !errors.As(err, &lack) {
+	if err := Require(r, ranks); err != nil && !errors.As(err, &lack) {
 		return nil, err
 	}
 	suites, err := Suites(ctx, db, r)
@@ -168,7 +168,7 @@ func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.
 	case lack == nil:
 		lack = without
 		lack.Missing = append(lack.Missing, stage.Unreadable(&r.Run)...)
-		if e, err := NewEstimate(r); err == nil {
+		if e, err := NewEstimateOn(r, ranks); err == nil {
 			lack.Estimate = &e
 		}
 	case without != nil:
@@ -177,11 +177,11 @@ func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.
 	return nil, lack
 }
 
-// Require checks that this program on this machine can execute a configuration, except
-// for the suites that it names (see Suites). It returns a *RequireError. If something
+// Require checks that this program on this machine can execute a configuration on some ranks,
+// except for the suites that it names (see Suites). It returns a *RequireError. If something
 // is missing, errors in files that exist are listed too; otherwise the plan reports
 // those at their key.
-func Require(r *config.Resolved) error {
+func Require(r *config.Resolved, ranks int) error {
 	c := &r.Run
 	e := &RequireError{Name: c.Name}
 	lack := e.lack
@@ -205,27 +205,9 @@ func Require(r *config.Resolved) error {
 			}
 		}
 	}
-	estimate, err := NewEstimate(r)
-	if err == nil {
+	if estimate, err := NewEstimateOn(r, ranks); err == nil {
 		e.Estimate = &estimate
-		have, where, needs := DeviceMemory(c), "this machine", estimate.Resident()
-		if choice.GPU != nil {
-			where, needs = choice.GPU.ID(), estimate.Total()
-		}
-		if have > 0 && needs > have {
-			e.Code = 0
-			lack(fmt.Sprintf("memory: the run needs %s, %s has %s", quantity.Bytes(needs), where,
-				quantity.Bytes(have)),
-				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
-					"compute.recompute: true or train.slices: 1")
-		}
-		host, pinned := memoryBytes(), sumParts(estimate.HostMemory)
-		if choice.GPU != nil && host > 0 && pinned > host {
-			e.Code = 0
-			lack(fmt.Sprintf("memory: the run pins %s of this machine's, which has %s", quantity.Bytes(pinned),
-				quantity.Bytes(host)),
-				"set train.slices: 1, compute.recompute: true, or compute.offload: moments or none")
-		}
+		e.lackMemory(c, choice.GPU)
 	}
 	if len(e.Missing) == 0 {
 		return nil
@@ -234,6 +216,35 @@ func Require(r *config.Resolved) error {
 		lack(bad, "")
 	}
 	return e
+}
+
+// lackMemory compares the estimate with the memory of the device, gpu or the CPU's. For a GPU that is
+// missing it takes the one that the plan assumes.
+func (e *RequireError) lackMemory(c *config.Run, gpu *device.GPU) {
+	p := e.Estimate
+	have, where, needs, more := DeviceMemory(c), "this machine has", p.Resident(), ""
+	if p.onGPU {
+		needs, more = p.Total(), "; or let GPUs share the model: more --ranks with compute.tensor_parallel"
+	}
+	switch {
+	case gpu != nil:
+		where = gpu.ID() + " has"
+	case p.onGPU:
+		have, where = figures{Memory: p.deviceBytes}.usable(), "the planned GPU ("+p.Device+") has room for"
+	}
+	if have > 0 && needs > have {
+		e.Code = 0
+		e.lack(fmt.Sprintf("memory: the run needs %s, %s %s", quantity.Bytes(needs), where, quantity.Bytes(have)),
+			"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
+				"compute.recompute: true or train.slices: 1"+more)
+	}
+	host, pinned := memoryBytes(), sumParts(p.HostMemory)
+	if gpu != nil && host > 0 && pinned > host {
+		e.Code = 0
+		e.lack(fmt.Sprintf("memory: the run pins %s of this machine's, which has %s", quantity.Bytes(pinned),
+			quantity.Bytes(host)),
+			"set train.slices: 1, compute.recompute: true, or compute.offload: moments or none")
+	}
 }
 
 // RequireFiles checks that the weights, adapters and data of a configuration are here; other

@@ -15,6 +15,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/fault"
 	"exp/harness/metric"
 	"exp/harness/plan"
@@ -571,14 +572,14 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestRequire(t *testing.T) {
-	if err := Require(smoke(t)); err != nil {
+	if err := Require(smoke(t), 1); err != nil {
 		t.Errorf("smoke: %v", err)
 	}
 	r, err := config.Load(config.Input{File: "../../configs/flowrl_7b_math.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Require(r)
+	err = Require(r, 1)
 	var e *RequireError
 	if !errors.As(err, &e) || e.ExitCode() != 7 {
 		t.Fatalf("flowrl_7b_math: %v", err)
@@ -596,7 +597,7 @@ func TestRequire(t *testing.T) {
 	if r, err = config.Load(config.Input{File: "../../configs/flowrl_7b_math.yaml", Sets: []string{"model.base=" + broken}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = RequireAll(t.Context(), nil, r)
+	_, err = RequireAll(t.Context(), nil, r, 1)
 	if !errors.As(err, &e) || e.ExitCode() != 7 {
 		t.Fatalf("a broken folder: %v", err)
 	}
@@ -607,12 +608,35 @@ func TestRequire(t *testing.T) {
 	}
 	// Also where nothing but a suite is missing.
 	r = smoke(t, "model.init=pretrained", "model.base="+broken, "tokenizer.kind=model", `eval.final.suites=["nothing"]`)
-	if _, err = RequireAll(t.Context(), nil, r); err == nil || !strings.Contains(err.Error(), "the suite nothing") || !strings.Contains(err.Error(), "FooForCausalLM") {
+	if _, err = RequireAll(t.Context(), nil, r, 1); err == nil || !strings.Contains(err.Error(), "the suite nothing") || !strings.Contains(err.Error(), "FooForCausalLM") {
 		t.Errorf("a suite and a folder: %v", err)
 	}
 	r = smoke(t, "compute.micro_batch_tokens=1000000000")
-	if err := Require(r); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
+	if err := Require(r, 1); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
 		t.Errorf("a batch that no machine holds: %v", err)
+	}
+}
+
+// Where no GPU is, the memory of the one that the plan assumes must suffice, on each rank.
+func TestRequirePlannedMemory(t *testing.T) {
+	r := recipe(t, "flowrl_32b_math.yaml")
+	if choice, err := device.OfRun(&r.Run); err == nil {
+		t.Skipf("this machine has %s: the plan assumes none", choice.GPU.Name)
+	}
+	for _, tt := range []struct {
+		ranks int
+		lacks bool
+	}{{1, true}, {32, false}} {
+		err := Require(r, tt.ranks)
+		if err == nil {
+			t.Fatalf("%d ranks: nothing is missing without a GPU", tt.ranks)
+		}
+		for _, want := range []string{"missing  memory: the run needs ", "the planned GPU (NVIDIA H200, 141 GB) has room for 138 GiB",
+			"more --ranks with compute.tensor_parallel"} {
+			if strings.Contains(err.Error(), want) != tt.lacks {
+				t.Errorf("%d ranks, %q: want %v in\n%v", tt.ranks, want, tt.lacks, err)
+			}
+		}
 	}
 }
 
