@@ -150,7 +150,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		e.Adapters = n
 	}
 	keep := 0
-	if c.Checkpoint.EverySteps > 0 {
+	if c.Checkpoint.EverySteps > 0 || c.Checkpoint.EveryMinutes > 0 {
 		keep = c.Checkpoint.Keep
 	}
 	// A stopped run always writes a checkpoint. If sampling runs ahead, it holds the

@@ -54,3 +54,19 @@ func TestEstimateWaiting(t *testing.T) {
 		t.Errorf("%d bytes more, want %d", got, want)
 	}
 }
+
+// The disk holds the kept checkpoints, by steps or by time, and one if a run saves only when it stops.
+func TestEstimateCheckpoints(t *testing.T) {
+	for checkpoints, want := range map[string]int64{
+		"every_steps: 2, every_minutes: 0, keep: 3": 3, "every_steps: 0, every_minutes: 15, keep: 3": 3,
+		"every_steps: 0, every_minutes: 0, keep: 3": 1,
+	} {
+		e, err := NewEstimate(recipe(t, "smoke_cpu.yaml", "checkpoint={"+checkpoints+"}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one := 12 * int64(e.Parameters+e.Heads); e.checkpoints != want*one {
+			t.Errorf("%s: %d bytes of checkpoints, want %d of %d", checkpoints, e.checkpoints, want, one)
+		}
+	}
+}
