@@ -206,7 +206,7 @@ func (f rankLoss) happens(t *testing.T, want record) bool {
 		again = []string{"resume", hit.Run.Short(), "--store", dir}
 	}
 	for _, w := range words {
-		if code != 8 || !strings.Contains(text, w) {
+		if code != 10 || !strings.Contains(text, w) {
 			t.Errorf("exit code %d; the message lacks %q:\n%s", code, w, text)
 		}
 	}

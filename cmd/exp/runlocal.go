@@ -250,7 +250,7 @@ func (s *localStudy) finish(ends []cluster.End) error {
 func (s *localStudy) worst(ends []cluster.End) error {
 	// From worst to best. Damage and divergence outrank failures, and those what a person
 	// can mend at once.
-	order := []cli.ExitCode{cli.ExitIntegrity, cli.ExitDivergence, cli.ExitFailure, cli.ExitEvaluation,
+	order := []cli.ExitCode{cli.ExitIntegrity, cli.ExitDivergence, cli.ExitFailure, cli.ExitEvaluation, cli.ExitRank,
 		cli.ExitResource, cli.ExitNotComparable, cli.ExitNotFound, cli.ExitUsage, cli.ExitCondition}
 	at, rank, left := -1, len(order), 0
 	for i, e := range ends {

@@ -257,8 +257,9 @@ func (a *Attempt) say(change func(*State)) error {
 // conditionHeld is the exit code of a run that a condition of run.stop_if ended.
 const conditionHeld = 9
 
-// rankLost is the exit code of a run that lost a rank.
-const rankLost = 8
+// rankLost is the exit code of a run that lost a rank. A sandbox or reward program that fails has
+// another one: it would fail again.
+const rankLost = 10
 
 // silence returns the time since the job last wrote its state.
 func (a *Attempt) silence() time.Duration {

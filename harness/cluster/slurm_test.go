@@ -89,9 +89,10 @@ func TestConclude(t *testing.T) {
 		waiting  bool
 		code     int
 	}{
-		{"a rank is lost", false, End{Code: 8, Said: "error: rank 1 was killed"}, 0, 0, Requeued, true, 0},
-		{"cancelled, and its ranks are lost", true, End{Code: 8}, 0, 0, Stopped, false, 130},
+		{"a rank is lost", false, End{Code: 10, Said: "error: rank 1 was killed"}, 0, 0, Requeued, true, 0},
+		{"cancelled, and its ranks are lost", true, End{Code: 10}, 0, 0, Stopped, false, 130},
 		{"an evaluation fails", false, End{Code: 8}, 0, 0, Failed, false, 8},
+		{"no rank is lost, but the reward program fails", false, End{Code: 8}, 0, 0, Failed, false, 8},
 		{"done", false, End{}, 0, 0, Done, false, 0},
 		{"asked to stop", true, End{Code: 130}, 0, 0, Requeued, true, 0},
 		{"ended by Slurm's own signal", true, End{Code: 143}, 3, 0, Requeued, true, 0},

@@ -29,6 +29,7 @@ const (
 	ExitResource      ExitCode = 7 // disk full, out of memory, no device, lock timeout
 	ExitEvaluation    ExitCode = 8 // sandbox unusable, too many infrastructure errors
 	ExitCondition     ExitCode = 9 // a condition of --fail-if or --stop-if held
+	ExitRank          ExitCode = 10 // a rank was lost or hung: the run can be resumed
 	ExitInterrupted   ExitCode = 130
 	ExitTerminated    ExitCode = 143
 )
@@ -52,6 +53,8 @@ func (c ExitCode) kind() string {
 		return "evaluation"
 	case ExitCondition:
 		return "condition"
+	case ExitRank:
+		return "rank"
 	case ExitInterrupted:
 		return "interrupted"
 	case ExitTerminated:

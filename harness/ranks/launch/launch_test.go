@@ -95,7 +95,7 @@ func TestRun(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 			var lost *LostError
-			if tt.cards && (!errors.As(err, &lost) || lost.ExitCode() != 8 || !strings.HasPrefix(lost.Hint(), "exp resume e3b0c442")) {
+			if tt.cards && (!errors.As(err, &lost) || lost.ExitCode() != 10 || !strings.HasPrefix(lost.Hint(), "exp resume e3b0c442")) {
 				t.Errorf("%+v", lost)
 			}
 		})
@@ -142,7 +142,7 @@ func TestHung(t *testing.T) {
 				return
 			}
 			var hung *HungError
-			if !errors.As(err, &hung) || err.Error() != tt.want || hung.ExitCode() != 8 {
+			if !errors.As(err, &hung) || err.Error() != tt.want || hung.ExitCode() != 10 {
 				t.Fatalf("%v, want %q", err, tt.want)
 			}
 			if hint := hung.Hint(); !strings.HasPrefix(hint, "exp resume e3b0c442 --ranks 2;") {
@@ -190,7 +190,7 @@ func TestMember(t *testing.T) {
 	first.At(run.Standing{Step: 3, Phase: "policy", Run: ident.Sum(nil), Checkpoint: 2})
 	err := first.Explain(&nccl.Error{Op: "Send and Recv", Code: 3, Text: "internal error"})
 	var lost *LostError
-	if !errors.As(err, &lost) || lost.ExitCode() != 8 || !strings.Contains(err.Error(),
+	if !errors.As(err, &lost) || lost.ExitCode() != 10 || !strings.Contains(err.Error(),
 		" failed in step 3, phase policy: NCCL: Send and Recv: internal error (code 3); last checkpoint: step 2") {
 		t.Errorf("Explain = %v", err)
 	}

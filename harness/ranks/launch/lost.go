@@ -34,8 +34,11 @@ func (e *LostError) Error() string {
 // Hint says how to go on.
 func (e *LostError) Hint() string { return e.Last.again(e.Ranks) }
 
-// ExitCode is the code of infrastructure that failed.
-func (e *LostError) ExitCode() int { return 8 }
+// exitLost is the exit code of a job that lost a rank. Batch systems start such a job again.
+const exitLost = 10
+
+// ExitCode is the code of a lost rank.
+func (e *LostError) ExitCode() int { return exitLost }
 
 // lost says what ended the job: a rank that wrote why, one that the launcher names, or the
 // one that was missed first.
@@ -134,5 +137,5 @@ func (e *HungError) Hint() string {
 	return hint
 }
 
-// ExitCode is the code of infrastructure that failed.
-func (e *HungError) ExitCode() int { return 8 }
+// ExitCode is the code of a lost rank.
+func (e *HungError) ExitCode() int { return exitLost }

@@ -174,8 +174,8 @@ func (e *Error) Error() string { return fmt.Sprintf("NCCL: %s: %s (code %d)", e.
 // Hint says where to look.
 func (e *Error) Hint() string { return "NCCL_DEBUG=INFO makes NCCL say more" }
 
-// ExitCode is the code of infrastructure that failed.
-func (e *Error) ExitCode() int { return 8 }
+// ExitCode is the code of a lost rank.
+func (e *Error) ExitCode() int { return 10 }
 
 func failure(op string, code C.int, comm unsafe.Pointer) error {
 	if code == 0 {
