@@ -65,3 +65,40 @@ func TestNodeStore(t *testing.T) {
 		t.Errorf("release left its store: %v", err)
 	}
 }
+
+// An attempt removes a store of its machine that was killed amid the making of its lock, and none of
+// another machine, whose locks it may not see. The parent's name may have any letters.
+func TestNodeStoreOfOthers(t *testing.T) {
+	parent := filepath.Join(t.TempDir(), "a[b")
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		dir, lock, maker string
+		stays            bool
+	}{
+		{"exp-1", lockFile, host, false},
+		{"exp-2", lockFile + newLock, host, false},
+		{"exp-3", lockFile, "other-" + host, true},
+		{"exp-4", lockFile + newLock, "other-" + host, true},
+		{"exp-5", lockFile + newLock, "", true}, // perhaps being made
+		{"other", lockFile, host, true},
+	} {
+		dir := filepath.Join(parent, tt.dir)
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, tt.lock), []byte(tt.maker), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, release, err := nodeStore(parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if _, err := os.Stat(dir); (err == nil) != tt.stays {
+			t.Errorf("%s of %q: stays %v, want %v", tt.lock, tt.maker, err == nil, tt.stays)
+		}
+	}
+}
