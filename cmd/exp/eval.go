@@ -284,7 +284,7 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, []*config.Resolved{r}, nil, 1)
 	}
-	if _, err := harness.RequireAll(c.Context, db, r, 1); err != nil {
+	if _, err := harness.RequireAll(c.Context, db, r, harness.Alone()); err != nil {
 		return err
 	}
 	return a.scoreSuites(c, db, plan.Wanted{Config: r, Seed: r.Run.Seed}, suites,

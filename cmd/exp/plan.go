@@ -39,7 +39,8 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 	if err != nil {
 		return err
 	}
-	machine := preview.Machine{DB: db, Sources: sources, Getenv: a.Getenv, Ranks: ranks}
+	machine := preview.Machine{DB: db, Sources: sources, Getenv: a.Getenv,
+		Processes: a.processes(ranks)}
 	var list []preview.Run
 	for _, j := range plan.WantedOf(configs, seeds) {
 		r, err := machine.Of(ctx, j.Config, j.Seed)

@@ -67,12 +67,21 @@ func (a *app) ranksFit(configs []*config.Resolved, n int) error {
 	return nil
 }
 
-// launchRanks executes this command again on n ranks, unless this process is one of them;
-// done says whether it did.
+// processes returns the processes that compute a run on n ranks, which fit it (see ranksFit). Before
+// they have met, the launcher tells how many are here.
+func (a *app) processes(n int) harness.Processes {
+	if a.ranks != nil {
+		return harness.Processes{Ranks: n, Here: a.ranks.Here()}
+	}
+	return harness.Processes{Ranks: n, Here: launch.Here(a.Getenv, n)}
+}
+
+// launchRanks executes this command again on the ranks of --ranks, which fit the configurations
+// (see ranksFit), unless this process is one of them; done says whether it did.
 func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool, err error) {
 	n := c.Int("ranks")
-	if err := a.ranksFit(configs, n); err != nil || n == 1 || a.ranks != nil {
-		return err != nil, err
+	if n == 1 || a.ranks != nil {
+		return false, nil
 	}
 	for _, r := range configs {
 		if err := harness.CheckShared(&r.Run); err != nil {

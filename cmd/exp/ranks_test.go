@@ -262,6 +262,8 @@ func TestRanksRefused(t *testing.T) {
 	smoke(t, dir, append(tensor, "2")...).refuses(t, 2, "compute.tensor_parallel")
 	smoke(t, dir, append(tensor, "6")...).refuses(t, 2, "compute.tensor_parallel")
 	smoke(t, dir, append(tensor, "1")...).says(t, "policy: weights")
+	smoke(t, dir, "--ranks", "4", "--set", "compute.micro_batch_tokens=1000000000").
+		refuses(t, 7, "memory: 4 ranks here need", "on each of 4 ranks")
 	smoke(t, dir, "--ranks", "0").refuses(t, 2, "it must be at least 1")
 	smoke(t, dir, "--ranks", "2", "--rank-timeout", "soon").refuses(t, 2, "--rank-timeout soon: it must be a time", "90s")
 	smoke(t, dir, "--set", "train.slices=6").refuses(t, 2, "train.slices (6) is not a power of two", "4 or 8")

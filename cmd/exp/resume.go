@@ -67,11 +67,11 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ranks := c.Int("ranks")
-	if err := a.ranksFit([]*config.Resolved{r}, ranks); err != nil {
+	n := c.Int("ranks")
+	if err := a.ranksFit([]*config.Resolved{r}, n); err != nil {
 		return err
 	}
-	if err := harness.Require(r, ranks); err != nil {
+	if err := harness.Require(r, a.processes(n)); err != nil {
 		return err
 	}
 	if done, err := a.launchRanks(c, []*config.Resolved{r}); done {

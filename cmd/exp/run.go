@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -138,7 +137,7 @@ func (a *app) runRuns(c *cli.Context) error {
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, configs, seeds, c.Int("ranks"))
 	}
-	if err := a.requireAll(c.Context, configs, c.Int("ranks")); err != nil { // before the first of several runs takes its hours
+	if err := a.requireAll(c, configs); err != nil { // before the first of several runs takes its hours
 		return err
 	}
 	if done, err := a.launchRanks(c, configs); done {
@@ -154,10 +153,12 @@ func (a *app) runRuns(c *cli.Context) error {
 	return a.executeAll(c, db, configs, seeds, options, goal)
 }
 
-// requireAll checks that the configurations can be executed here on some ranks. It creates no store,
-// and opens one only for the suites that they name: another process may be creating it.
-func (a *app) requireAll(ctx context.Context, configs []*config.Resolved, ranks int) error {
-	if err := a.ranksFit(configs, ranks); err != nil {
+// requireAll checks that the configurations can be executed here, on the ranks of --ranks. It
+// creates no store, and opens one only for the suites that they name: another process may be
+// creating it.
+func (a *app) requireAll(c *cli.Context, configs []*config.Resolved) error {
+	n := c.Int("ranks")
+	if err := a.ranksFit(configs, n); err != nil {
 		return err
 	}
 	var db *store.DB
@@ -174,7 +175,7 @@ func (a *app) requireAll(ctx context.Context, configs []*config.Resolved, ranks 
 		}
 	}
 	for _, r := range configs {
-		if _, err := harness.RequireAll(ctx, db, r, ranks); err != nil {
+		if _, err := harness.RequireAll(c.Context, db, r, a.processes(n)); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,7 @@ type localStudy struct {
 // runLocal executes the runs as processes, several at a time.
 func (a *app) runLocal(c *cli.Context, configs []*config.Resolved, seeds []int64,
 	goal *objective) error {
-	if err := a.requireAll(c.Context, configs, 1); err != nil {
+	if err := a.requireAll(c, configs); err != nil {
 		return err
 	}
 	db, err := a.OpenStoreToWrite()

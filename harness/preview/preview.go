@@ -54,7 +54,7 @@ type Machine struct {
 	DB      *store.DB                  // may be nil: no store yet
 	Sources map[config.Stage]plan.Code // of this program
 	Getenv  func(string) string
-	Ranks   int // that share the run
+	harness.Processes
 }
 
 // Of previews one run. The result lists missing things; they are not an error.
@@ -63,13 +63,13 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	out := Run{Name: c.Name, Algo: c.Algorithm(), Seed: seed, Notes: stage.StartNotes(c), Missing: []string{},
 		ToDo: []string{}}
 	var lack *harness.RequireError
-	suites, err := harness.RequireAll(ctx, m.DB, r, max(1, m.Ranks))
+	suites, err := harness.RequireAll(ctx, m.DB, r, m.Processes)
 	if errors.As(err, &lack) {
 		out.Missing, out.ToDo = lack.Missing, append(out.ToDo, lack.Do...)
 	} else if err != nil {
 		return out, err
 	}
-	if e, err := harness.NewEstimateOn(r, max(1, m.Ranks)); err == nil {
+	if e, err := harness.NewEstimateOn(r, m.Ranks); err == nil {
 		out.Estimate = &e
 	}
 	if lack != nil {

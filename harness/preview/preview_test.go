@@ -8,6 +8,7 @@ import (
 
 	"exp/harness/config"
 	"exp/harness/plan"
+	harness "exp/harness/run"
 )
 
 const smoke = "../../configs/smoke_cpu.yaml"
@@ -22,7 +23,7 @@ func look(t *testing.T, sets ...string) Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := Machine{Sources: sources, Getenv: os.Getenv}.Of(context.Background(), r, 3)
+	run, err := Machine{Sources: sources, Getenv: os.Getenv, Processes: harness.Alone()}.Of(context.Background(), r, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,5 +53,20 @@ func TestOfMissing(t *testing.T) {
 	}
 	if r.Estimate == nil || r.Prompts == nil {
 		t.Error("the known parts are missing")
+	}
+}
+
+// What ranks lack is stated with what they need.
+func TestOfRanks(t *testing.T) {
+	r, err := config.Load(config.Input{File: smoke, Sets: []string{"compute.micro_batch_tokens=1000000000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := Machine{Getenv: os.Getenv, Processes: harness.Processes{Ranks: 4, Here: 2}}.Of(t.Context(), r, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(run.Missing, " "), "memory: 2 ranks here need") || run.Estimate.Ranks != 4 {
+		t.Errorf("missing %q, planned for %d ranks", run.Missing, run.Estimate.Ranks)
 	}
 }

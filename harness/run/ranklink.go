@@ -25,6 +25,16 @@ func (g *Ranks) local() (n int) {
 	return n
 }
 
+// Here returns how many ranks this rank's machine has.
+func (g *Ranks) Here() (n int) {
+	for _, host := range g.hosts {
+		if host == g.hosts[g.Rank()] {
+			n++
+		}
+	}
+	return n
+}
+
 // link returns the group of ranks that compute on be: this one, with a link between their GPUs
 // if they have any. leave ends the link.
 func (g *Ranks) link(be kernels.Backend) (group ranks.Group, leave func(), err error) {

@@ -15,7 +15,13 @@ func TestMeet(t *testing.T) {
 		errs := make([]error, len(groups))
 		var done sync.WaitGroup
 		for i, g := range groups {
-			done.Go(func() { errs[i] = (&Ranks{Group: g}).Meet(size, program(i), "libmpi.so (Open MPI): 4.1") })
+			done.Go(func() {
+				r := &Ranks{Group: g}
+				errs[i] = r.Meet(size, program(i), "libmpi.so (Open MPI): 4.1")
+				if n := r.Here(); errs[i] == nil && n != len(groups) {
+					t.Errorf("%d ranks are here, want %d", n, len(groups))
+				}
+			})
 		}
 		done.Wait()
 		return errs

@@ -152,10 +152,19 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 	return found, nil
 }
 
+// Processes are the ranks that compute a run, or one process.
+type Processes struct {
+	Ranks int
+	Here  int // on this machine
+}
+
+// Alone is a run of one process.
+func Alone() Processes { return Processes{Ranks: 1, Here: 1} }
+
 // RequireAll combines Require and Suites: it reports everything that is missing.
-func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved, ranks int) ([]stage.Suite, error) {
+func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved, on Processes) ([]stage.Suite, error) {
 	var lack, without *RequireError
-	if err := Require(r, ranks); err != nil && !errors.As(err, &lack) {
+	if err := Require(r, on); err != nil && !errors.As(err, &lack) {
 		return nil, err
 	}
 	suites, err := Suites(ctx, db, r)
@@ -168,7 +177,7 @@ func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved, ranks int
 	case lack == nil:
 		lack = without
 		lack.Missing = append(lack.Missing, stage.Unreadable(&r.Run)...)
-		if e, err := NewEstimateOn(r, ranks); err == nil {
+		if e, err := NewEstimateOn(r, on.Ranks); err == nil {
 			lack.Estimate = &e
 		}
 	case without != nil:
@@ -177,11 +186,11 @@ func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved, ranks int
 	return nil, lack
 }
 
-// Require checks that this program on this machine can execute a configuration on some ranks,
-// except for the suites that it names (see Suites). It returns a *RequireError. If something
+// Require checks that these processes on this machine can execute a configuration, except
+// for the suites that it names (see Suites). It returns a *RequireError. If something
 // is missing, errors in files that exist are listed too; otherwise the plan reports
 // those at their key.
-func Require(r *config.Resolved, ranks int) error {
+func Require(r *config.Resolved, on Processes) error {
 	c := &r.Run
 	e := &RequireError{Name: c.Name}
 	lack := e.lack
@@ -205,9 +214,9 @@ func Require(r *config.Resolved, ranks int) error {
 			}
 		}
 	}
-	if estimate, err := NewEstimateOn(r, ranks); err == nil {
+	if estimate, err := NewEstimateOn(r, on.Ranks); err == nil {
 		e.Estimate = &estimate
-		e.lackMemory(c, choice.GPU)
+		e.lackMemory(choice.GPU, DeviceMemory(c), memoryBytes(), on)
 	}
 	if len(e.Missing) == 0 {
 		return nil
@@ -218,13 +227,27 @@ func Require(r *config.Resolved, ranks int) error {
 	return e
 }
 
-// lackMemory compares the estimate with the memory of the device, gpu or the CPU's. For a GPU that is
-// missing it takes the one that the plan assumes.
-func (e *RequireError) lackMemory(c *config.Run, gpu *device.GPU) {
+// lackMemory reports too little memory for the ranks here: of each rank's GPU, or of this machine,
+// which they share. These have so many bytes; 0 is not known. For a GPU that is missing it takes the one
+// that the plan assumes.
+func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processes) {
 	p := e.Estimate
-	have, where, needs, more := DeviceMemory(c), "this machine has", p.Resident(), ""
+	needs, where, who, more := int64(on.Here)*p.Resident(), "this machine has", "the run needs", ""
+	switch {
+	case on.Ranks == 1:
+		more = " or train.slices: 1"
+	case !p.onGPU:
+		more = ", or run fewer ranks on a machine"
+	}
+	if on.Here > 1 {
+		who = fmt.Sprintf("%d ranks here need", on.Here)
+	}
 	if p.onGPU {
-		needs, more = p.Total(), "; or let GPUs share the model: more --ranks with compute.tensor_parallel"
+		needs, who = p.Total(), "the run needs"
+		more += "; or let GPUs share the model: more --ranks with compute.tensor_parallel"
+		if on.Ranks > 1 {
+			who = "each rank needs"
+		}
 	}
 	switch {
 	case gpu != nil:
@@ -234,11 +257,11 @@ func (e *RequireError) lackMemory(c *config.Run, gpu *device.GPU) {
 	}
 	if have > 0 && needs > have {
 		e.Code = 0
-		e.lack(fmt.Sprintf("memory: the run needs %s, %s %s", quantity.Bytes(needs), where, quantity.Bytes(have)),
+		e.lack(fmt.Sprintf("memory: %s %s, %s %s", who, quantity.Bytes(needs), where, quantity.Bytes(have)),
 			"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
-				"compute.recompute: true or train.slices: 1"+more)
+				"compute.recompute: true"+more)
 	}
-	host, pinned := memoryBytes(), sumParts(p.HostMemory)
+	pinned := sumParts(e.Estimate.HostMemory)
 	if gpu != nil && host > 0 && pinned > host {
 		e.Code = 0
 		e.lack(fmt.Sprintf("memory: the run pins %s of this machine's, which has %s", quantity.Bytes(pinned),

@@ -572,14 +572,14 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestRequire(t *testing.T) {
-	if err := Require(smoke(t), 1); err != nil {
+	if err := Require(smoke(t), Alone()); err != nil {
 		t.Errorf("smoke: %v", err)
 	}
 	r, err := config.Load(config.Input{File: "../../configs/flowrl_7b_math.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Require(r, 1)
+	err = Require(r, Alone())
 	var e *RequireError
 	if !errors.As(err, &e) || e.ExitCode() != 7 {
 		t.Fatalf("flowrl_7b_math: %v", err)
@@ -597,7 +597,7 @@ func TestRequire(t *testing.T) {
 	if r, err = config.Load(config.Input{File: "../../configs/flowrl_7b_math.yaml", Sets: []string{"model.base=" + broken}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = RequireAll(t.Context(), nil, r, 1)
+	_, err = RequireAll(t.Context(), nil, r, Alone())
 	if !errors.As(err, &e) || e.ExitCode() != 7 {
 		t.Fatalf("a broken folder: %v", err)
 	}
@@ -608,11 +608,11 @@ func TestRequire(t *testing.T) {
 	}
 	// Also where nothing but a suite is missing.
 	r = smoke(t, "model.init=pretrained", "model.base="+broken, "tokenizer.kind=model", `eval.final.suites=["nothing"]`)
-	if _, err = RequireAll(t.Context(), nil, r, 1); err == nil || !strings.Contains(err.Error(), "the suite nothing") || !strings.Contains(err.Error(), "FooForCausalLM") {
+	if _, err = RequireAll(t.Context(), nil, r, Alone()); err == nil || !strings.Contains(err.Error(), "the suite nothing") || !strings.Contains(err.Error(), "FooForCausalLM") {
 		t.Errorf("a suite and a folder: %v", err)
 	}
 	r = smoke(t, "compute.micro_batch_tokens=1000000000")
-	if err := Require(r, 1); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
+	if err := Require(r, Alone()); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
 		t.Errorf("a batch that no machine holds: %v", err)
 	}
 }
@@ -627,7 +627,7 @@ func TestRequirePlannedMemory(t *testing.T) {
 		ranks int
 		lacks bool
 	}{{1, true}, {32, false}} {
-		err := Require(r, tt.ranks)
+		err := Require(r, Processes{Ranks: tt.ranks, Here: 1})
 		if err == nil {
 			t.Fatalf("%d ranks: nothing is missing without a GPU", tt.ranks)
 		}

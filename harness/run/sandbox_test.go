@@ -79,7 +79,7 @@ func TestRequireSandbox(t *testing.T) {
 		{"functions on a GPU", smoke(t, programs, "compute.device=cuda"), 7},
 		{"countdown", smoke(t), 0},
 	} {
-		err := Require(tt.r, 1)
+		err := Require(tt.r, Alone())
 		var lack *RequireError
 		switch {
 		case tt.code == 0:

@@ -20,15 +20,15 @@ type ExitCode int
 // The exit codes, one for each case that a script may handle.
 const (
 	ExitOK            ExitCode = 0
-	ExitFailure       ExitCode = 1 // unexpected
-	ExitUsage         ExitCode = 2 // bad usage or bad config
-	ExitNotFound      ExitCode = 3 // not found or ambiguous reference
-	ExitIntegrity     ExitCode = 4 // digest mismatch, corrupt blob, broken chain
-	ExitDivergence    ExitCode = 5 // re-execution, resume or cache gave other bits
-	ExitNotComparable ExitCode = 6 // arms that must not be compared
-	ExitResource      ExitCode = 7 // disk full, out of memory, no device, lock timeout
-	ExitEvaluation    ExitCode = 8 // sandbox unusable, too many infrastructure errors
-	ExitCondition     ExitCode = 9 // a condition of --fail-if or --stop-if held
+	ExitFailure       ExitCode = 1  // unexpected
+	ExitUsage         ExitCode = 2  // bad usage or bad config
+	ExitNotFound      ExitCode = 3  // not found or ambiguous reference
+	ExitIntegrity     ExitCode = 4  // digest mismatch, corrupt blob, broken chain
+	ExitDivergence    ExitCode = 5  // re-execution, resume or cache gave other bits
+	ExitNotComparable ExitCode = 6  // arms that must not be compared
+	ExitResource      ExitCode = 7  // disk full, out of memory, no device, lock timeout
+	ExitEvaluation    ExitCode = 8  // sandbox unusable, too many infrastructure errors
+	ExitCondition     ExitCode = 9  // a condition of --fail-if or --stop-if held
 	ExitRank          ExitCode = 10 // a rank was lost or hung: the run can be resumed
 	ExitInterrupted   ExitCode = 130
 	ExitTerminated    ExitCode = 143

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,6 +72,29 @@ func Find(getenv func(string) string) (Launcher, error) {
 		return l, nil
 	}
 	return Launcher{}, &NoLauncherError{names}
+}
+
+// hostFiles are variables that name the hosts on which launchers start ranks.
+func hostFiles() []string {
+	return []string{"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE",
+		"PBS_NODEFILE", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE"}
+}
+
+// Here returns how many of n ranks the launcher of Find starts on this machine, at least. These are
+// all of them, unless Slurm has lent several nodes, a file lists other hosts, or Variable names a
+// launcher that may know some.
+func Here(getenv func(string) string, n int) int {
+	name := getenv(Variable)
+	set := func(variable string) bool { return getenv(variable) != "" }
+	switch {
+	case name != "" && name != "mpirun" && name != "mpiexec", slices.ContainsFunc(hostFiles(), set):
+		return 1
+	case set("SLURM_JOB_ID"):
+		if nodes, err := strconv.Atoi(getenv("SLURM_JOB_NUM_NODES")); err == nil && nodes > 0 {
+			return (n + nodes - 1) / nodes
+		}
+	}
+	return n
 }
 
 // openMPI reports whether the launcher is Open MPI's.

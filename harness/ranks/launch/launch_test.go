@@ -233,3 +233,23 @@ func TestFind(t *testing.T) {
 		}
 	}
 }
+
+// A launcher starts all ranks here unless it has other hosts.
+func TestHere(t *testing.T) {
+	for _, tt := range []struct {
+		env  map[string]string
+		want int
+	}{
+		{nil, 8},
+		{map[string]string{Variable: "mpiexec"}, 8},
+		{map[string]string{Variable: "/opt/launch-on-cluster"}, 1},
+		{map[string]string{"PBS_NODEFILE": "nodes"}, 1},
+		{map[string]string{"SLURM_JOB_ID": "1"}, 8},
+		{map[string]string{"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}, 8},
+		{map[string]string{"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "3"}, 3},
+	} {
+		if got := Here(func(name string) string { return tt.env[name] }, 8); got != tt.want {
+			t.Errorf("%v: %d ranks here, want %d", tt.env, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"exp/harness/device"
+)
+
+// The ranks of a machine share its memory, and each has a GPU's. Ranks on other machines take none here.
+func TestRequireMemory(t *testing.T) {
+	r := smoke(t)
+	one, err := NewEstimate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	each, err := NewEstimateOn(r, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if each.Total() >= one.Total() {
+		t.Fatalf("a rank needs %d bytes, one process %d", each.Total(), one.Total())
+	}
+	gpu := &device.GPU{Index: 3}
+	for _, tt := range []struct {
+		on   Processes
+		gpu  *device.GPU
+		have int64
+		want string
+	}{
+		{Alone(), nil, one.Resident(), ""},
+		{Alone(), nil, one.Resident() - 1, "memory: the run needs"},
+		{Processes{4, 1}, nil, each.Resident(), ""},
+		{Processes{4, 1}, nil, each.Resident() - 1, "memory: the run needs"},
+		{Processes{4, 4}, nil, 4 * each.Resident(), ""},
+		{Processes{4, 4}, nil, 4*each.Resident() - 1, "memory: 4 ranks here need"},
+		{Processes{4, 4}, gpu, each.Total(), ""},
+		{Processes{4, 4}, gpu, each.Total() - 1, "memory: each rank needs"},
+	} {
+		e := &RequireError{Estimate: &one}
+		if tt.on.Ranks > 1 {
+			e.Estimate = &each
+		}
+		e.lackMemory(tt.gpu, tt.have, 0, tt.on)
+		if got := strings.Join(e.Missing, "\n"); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%+v, %d bytes: %q, want %q", tt.on, tt.have, got, tt.want)
+		}
+	}
+}
