@@ -261,12 +261,19 @@ func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processe
 			"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
 				"compute.recompute: true"+more)
 	}
-	pinned := sumParts(e.Estimate.HostMemory)
+	pinned := int64(on.Here) * sumParts(e.Estimate.HostMemory)
 	if gpu != nil && host > 0 && pinned > host {
 		e.Code = 0
-		e.lack(fmt.Sprintf("memory: the run pins %s of this machine's, which has %s", quantity.Bytes(pinned),
-			quantity.Bytes(host)),
-			"set train.slices: 1, compute.recompute: true, or compute.offload: moments or none")
+		who := "the run pins"
+		if on.Here > 1 {
+			who = fmt.Sprintf("%d ranks here pin", on.Here)
+		}
+		do := "use more --ranks, a smaller model or fewer compute.micro_batch_tokens"
+		if on.Ranks == 1 {
+			do += ", or set train.slices: 1"
+		}
+		e.lack(fmt.Sprintf("memory: %s %s of this machine's, which has %s", who, quantity.Bytes(pinned),
+			quantity.Bytes(host)), do)
 	}
 }
 

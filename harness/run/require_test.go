@@ -47,3 +47,28 @@ func TestRequireMemory(t *testing.T) {
 		}
 	}
 }
+
+// What the ranks here pin together must fit the machine. Pinning less takes less memory in all.
+func TestRequirePinned(t *testing.T) {
+	const each = 1 << 30
+	gpu := &device.GPU{Memory: 1 << 40}
+	for _, tt := range []struct {
+		on          Processes
+		host        int64
+		missing, do string
+	}{
+		{Alone(), each, "", ""},
+		{Alone(), each - 1, "memory: the run pins 1.00 GiB", "use more --ranks, a smaller model or fewer " +
+			"compute.micro_batch_tokens, or set train.slices: 1"},
+		{Processes{8, 4}, 4 * each, "", ""},
+		{Processes{8, 4}, 4*each - 1, "memory: 4 ranks here pin 4.00 GiB", "use more --ranks, a smaller model or fewer " +
+			"compute.micro_batch_tokens"},
+	} {
+		e := &RequireError{Estimate: &Estimate{HostMemory: []Part{{"moments", each}}}}
+		e.lackMemory(gpu, gpu.Memory, tt.host, tt.on)
+		missing, do := strings.Join(e.Missing, ""), strings.Join(e.Do, "")
+		if (missing == "") != (tt.missing == "") || !strings.HasPrefix(missing, tt.missing) || do != tt.do {
+			t.Errorf("%+v of %d bytes: %q, %q", tt.on, tt.host, missing, do)
+		}
+	}
+}
