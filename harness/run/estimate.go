@@ -131,7 +131,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	p := planOf(config.Train, c, arch, longest, learning(c, ranks))
 	e.take(p, engineOptions(c, arch, longest))
 	if ranks > 1 || e.onGPU {
-		e.Phases = phasesOf(c, arch, longest, learning(c, ranks), p.placement)
+		e.Phases = phasesOf(c, arch, longest, ranks, p)
 	}
 	e.fineTuning = planOf(config.SFT, c, arch, longest, ranks).device
 	critic, value := model.Parameters(arch, model.Heads{Value: true})

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"strings"
 
 	"exp/experiments/quantity"
 	"exp/harness/config"
@@ -17,6 +18,8 @@ type Phase struct {
 	Name    string  `json:"name"`
 	Sent    int64   `json:"bytes_sent"`        // by a rank
 	Seconds float64 `json:"seconds,omitempty"` // 0: not known for this device
+	// Ahead is the work of ranks that only sample, while the others learn.
+	Ahead bool `json:"ahead,omitempty"`
 }
 
 // What the times rest on: rates of one GPU (H100), as calculated in the design of distributed runs.
@@ -48,8 +51,10 @@ type rankPlan struct {
 	cacheTokens    int // of the sampler's cache; 0: enough
 }
 
-// phasesOf returns the phases of a training step on some ranks, for completions of full length.
-func phasesOf(c *config.Run, arch model.Config, longest, size int, at stage.Placement) []Phase {
+// phasesOf returns the phases of a training step on some ranks, for completions of full length. learner is
+// the plan of a rank that learns.
+func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planned) []Phase {
+	size, at := learning(c, all), learner.placement
 	needs, heads := policyOf(c)
 	heads = stage.WithAdapters(heads, c, arch)
 	r := c.Rollout
@@ -64,6 +69,11 @@ func phasesOf(c *config.Run, arch model.Config, longest, size int, at stage.Plac
 	fresh := float64(min(r.MaxNewTokens, longest))
 	p.tokens = float64(c.Train.PromptsPerStep)*(p.length-fresh) + p.sequences*fresh
 	list := []Phase{p.sampling(fresh)}
+	if size < all {
+		s := p
+		s.ranks, s.shared, s.cacheTokens = all-size, 1, samplerCache(c, arch, longest, learner.gpu)
+		list = s.ahead(fresh, size)
+	}
 	if needs.Reference {
 		list = append(list, p.pass("reference log-probs", 1, false))
 	}
@@ -159,14 +169,48 @@ func (p rankPlan) sampling(fresh float64) Phase {
 	return x
 }
 
-// update is the phase that sums gradients, updates and packs.
-func (p rankPlan) update(updates float64) Phase {
-	n := float64(p.arch.ArenaLen(p.heads, p.shared))
+// samplerCache returns the room for tokens of the cache of a rank that only samples; 0: enough. It has
+// neither moments nor gradients that wait, as if its host had them.
+func samplerCache(c *config.Run, arch model.Config, longest int, g figures) int {
+	sampler := *c
+	sampler.Compute.Offload = config.OffloadAll
+	return planOnGPU(g, config.Train, &sampler, arch, longest, 1).placement.CacheTokens
+}
+
+// ahead returns the phases of ranks that only sample: they sample, hand the completions to all ranks, and
+// get the weights from those that learn, of which each sends its part to every sampler.
+func (p rankPlan) ahead(fresh float64, learners int) []Phase {
+	sampling := p.sampling(fresh)
+	sampling.Ahead = true
+	const record = 3*4*4/3 + bytesPerToken // of a token: three numbers in base64, and its text
+	others := float64(p.ranks + learners - 1)
+	completions := float64(sampledPerStep(p.c)) * fresh * record * others // the first sampler's
+	n := p.float * p.trained()
+	sent := n * float64(p.ranks) / float64(learners)
+	give := Phase{Name: "completions to all ranks", Sent: int64(completions), Ahead: true}
+	teach := Phase{Name: "weights to ranks that sample", Sent: int64(sent)}
+	if p.onGPU {
+		link := float64(nodeLink)
+		if p.ranks+learners > nodeGPUs {
+			link = networkLink
+		}
+		give.Seconds, teach.Seconds = completions/networkLink, max(n, sent)/link
+	}
+	return []Phase{sampling, give, teach}
+}
+
+// trained returns the number of a policy's parameters on a rank that are trained.
+func (p rankPlan) trained() float64 {
 	if p.heads.Adapters != nil {
 		_, adapters := model.AdapterLayout(p.arch, p.heads, p.heads.Adapters)
-		n = float64(adapters)
+		return float64(adapters)
 	}
-	groups := p.groups()
+	return float64(p.arch.ArenaLen(p.heads, p.shared))
+}
+
+// update is the phase that sums gradients, updates and packs.
+func (p rankPlan) update(updates float64) Phase {
+	n, groups := p.trained(), p.groups()
 	across := 2 * p.float * n * (groups - 1) / groups // gradients to their shards, parameters from them
 	within := 0.0
 	if p.heads.Adapters == nil { // columns for the backward pass, and the output projection for all
@@ -203,21 +247,32 @@ func (p rankPlan) memoryTime(n float64) float64 {
 	return near/gpuMemory + far/hostLink
 }
 
+// step returns the most that a rank sends in a step, and the step's time. Ranks that only sample
+// do so while the others learn.
+func (e *Estimate) step() (sent int64, seconds float64) {
+	var ahead, learning Phase
+	for _, p := range e.Phases {
+		sum := &learning
+		if p.Ahead {
+			sum = &ahead
+		}
+		sum.Sent, sum.Seconds = sum.Sent+p.Sent, sum.Seconds+p.Seconds
+	}
+	return max(ahead.Sent, learning.Sent), max(ahead.Seconds, learning.Seconds)
+}
+
 // phaseText renders the phases of a step.
 func (e *Estimate) phaseText(add func(format string, args ...any)) {
 	if len(e.Phases) == 0 {
 		return
 	}
-	var bytes int64
-	var seconds float64
-	for _, p := range e.Phases {
-		bytes, seconds = bytes+p.Sent, seconds+p.Seconds
-	}
+	bytes, seconds := e.step()
 	if seconds == 0 {
 		add("         traffic  up to %s that a rank sends in a step", quantity.Bytes(bytes))
 		for _, p := range e.Phases {
 			add("                  %9s  %s", quantity.Bytes(p.Sent), p.Name)
 		}
+		e.aheadText(add)
 		add("         time     not known: exp bench measures this machine")
 		return
 	}
@@ -237,4 +292,19 @@ func (e *Estimate) phaseText(add func(format string, args ...any)) {
 	add("         rests on %.0f TFLOP/s and %.2f TB/s of a GPU, %.0f GB/s to its host,%s", gpuFLOPs/1e12,
 		gpuMemory/1e12, hostLink/1e9, links)
 	add("                  completions of full length and phases one after the other: calculated, not measured")
+	e.aheadText(add)
+}
+
+// aheadText says which phases other ranks go through at the same time.
+func (e *Estimate) aheadText(add func(format string, args ...any)) {
+	var names []string
+	for _, p := range e.Phases {
+		if p.Ahead {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) > 0 {
+		add("                  ranks that only sample work on %s while the others learn:", strings.Join(names, " and "))
+		add("                  the totals are those of the slower side and of the side that sends more")
+	}
 }

@@ -74,3 +74,45 @@ func TestPhases(t *testing.T) {
 		t.Errorf("the text of a CPU:\n%s", text)
 	}
 }
+
+// Ranks that only sample share the sampling, with caches of their own, while the others share the learning;
+// a step takes as long as the slower side.
+func TestPhasesAhead(t *testing.T) {
+	var before map[string]Phase
+	for _, k := range []string{"2", "4", "6"} {
+		e, err := NewEstimateOn(recipe(t, "flowrl_7b_math.yaml", "train.slices=8", "rollout.staleness=1",
+			"compute.rollout_ranks="+k), 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, learning := map[string]Phase{}, 0.0
+		for _, p := range e.Phases {
+			list[p.Name] = p
+			if !p.Ahead {
+				learning += p.Seconds
+			}
+		}
+		sampling, passes := list["sampling"], list["forward and backward passes"]
+		if before != nil && (sampling.Seconds >= before["sampling"].Seconds ||
+			passes.Seconds <= before["forward and backward passes"].Seconds) {
+			t.Errorf("%s ranks sample in %v s, and the others learn in %v s; with fewer samplers %v", k, sampling.Seconds,
+				passes.Seconds, before)
+		}
+		before = list
+		give := list["completions to all ranks"]
+		if got, want := give.Sent, int64(4096*8192*20*7); !sampling.Ahead || !give.Ahead || got != want {
+			t.Errorf("%s ranks: completions take %d bytes, want %d", k, got, want)
+		}
+		samplers := float64(k[0] - '0')
+		want := 4 * float64(e.Parameters+e.Heads) * samplers / (8 - samplers)
+		if got := float64(list["weights to ranks that sample"].Sent); got < want || got > 1.001*want {
+			t.Errorf("%s ranks: weights take %v bytes, want %v", k, got, want)
+		}
+		if _, seconds := e.step(); seconds != max(sampling.Seconds+give.Seconds, learning) {
+			t.Errorf("%s ranks: a step takes %v s; sampling %v, learning %v", k, seconds, sampling.Seconds, learning)
+		}
+		if text := e.Text(""); !strings.Contains(text, "work on sampling and completions to all ranks while the others learn") {
+			t.Errorf("the text does not say what overlaps:\n%s", text)
+		}
+	}
+}
