@@ -124,16 +124,24 @@ var errBroken = errors.New("an earlier stage failed, and its ranks are lost")
 func CheckRanks(r *config.Resolved, n int) error {
 	c := &r.Run
 	t, slices := c.Compute.TensorParallel, c.Train.Slices
+	learners, who := learning(c, n), "every rank"
+	switch {
+	case learners == n:
+	case c.SFT.Steps > 0:
+		learners, who = n, "in SFT (sft.steps) every rank"
+	default:
+		who = "every rank that learns"
+	}
 	switch {
 	case n%t != 0:
 		return fmt.Errorf("--ranks %d: %s has compute.tensor_parallel: %d, and ranks must be a multiple", n, c.Name, t)
-	case n/t > slices:
-		return fmt.Errorf("--ranks %d: %s has %s (train.slices), and every rank needs one", n, c.Name,
-			quantity.Plural(slices, "slice"))
+	case learners/t > slices:
+		return fmt.Errorf("--ranks %d: %s has %s (train.slices), and %s needs one", n, c.Name,
+			quantity.Plural(slices, "slice"), who)
 	}
-	if n > t && c.Compute.Offload == config.OffloadAll && device.UsesGPU(c) {
-		return fmt.Errorf("--ranks %d: %s has compute.offload: all, but GPUs exchange gradients, which must lie "+
-			"in their memory; set it to moments or auto", n, c.Name)
+	if learners > t && c.Compute.Offload == config.OffloadAll && device.UsesGPU(c) {
+		return fmt.Errorf("--ranks %d: %s has compute.offload: all, but %s exchanges gradients, which must lie "+
+			"in its GPU's memory; set it to moments or auto", n, c.Name, who)
 	}
 	if err := checkSamplers(c, n); err != nil || t == 1 {
 		return err

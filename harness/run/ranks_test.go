@@ -44,3 +44,28 @@ func TestMeet(t *testing.T) {
 		}
 	}
 }
+
+// Ranks that only sample need neither a slice nor room for gradients. In SFT they learn, too.
+func TestCheckRanksThatSample(t *testing.T) {
+	for _, tt := range []struct {
+		ranks int
+		sets  []string
+		want  string
+	}{
+		{10, []string{"compute.rollout_ranks=2"}, ""},
+		{11, []string{"compute.rollout_ranks=2"}, "8 slices (train.slices), and every rank that learns needs one"},
+		{10, []string{"compute.rollout_ranks=0"}, "8 slices (train.slices), and every rank needs one"},
+		{10, []string{"compute.rollout_ranks=2", "sft={steps: 1, optim: {lr: 1e-5}}"}, "and in SFT (sft.steps) every rank needs one"},
+		{8, []string{"compute.rollout_ranks=8"}, "no rank of 8 learns"},
+		{8, []string{"compute.rollout_ranks=7", "compute.offload=all"}, ""},
+		{8, []string{"compute.rollout_ranks=6", "compute.offload=all"}, "every rank that learns exchanges gradients"},
+		{8, []string{"compute.rollout_ranks=7", "compute.offload=all", "sft={steps: 1, optim: {lr: 1e-5}}"}, "in SFT (sft.steps) every rank " +
+			"exchanges gradients"},
+	} {
+		err := CheckRanks(recipe(t, "flowrl_7b_math.yaml", append(tt.sets, "train.slices=8", "rollout.staleness=1")...),
+			tt.ranks)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%d ranks, %v: %v, want %q", tt.ranks, tt.sets, err, tt.want)
+		}
+	}
+}
