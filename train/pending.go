@@ -3,8 +3,10 @@ package train
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
+	"unicode/utf8"
 
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -21,20 +23,60 @@ type Pending struct {
 	Groups  []int              `json:"groups"`
 	Greedy  map[string]float64 `json:"greedy,omitempty"` // by problem
 	Metrics []PendingMetric    `json:"metrics,omitempty"`
-	Events  []Event            `json:"events,omitempty"`
+	Events  []PendingEvent     `json:"events,omitempty"`
 }
 
 // PendingRow is a completion with its verdict. Numbers are little-endian bytes, so they
 // read back exactly.
 type PendingRow struct {
-	Problem   string          `json:"problem"`
-	Sample    int             `json:"sample"`
-	Tokens    []byte          `json:"tokens"`
-	LogProbs  []byte          `json:"logprobs"`
-	Entropies []byte          `json:"entropies"`
-	Text      string          `json:"text"`
-	Finish    rollout.Finish  `json:"finish"`
-	Verdict   rollout.Verdict `json:"verdict"`
+	Problem   string         `json:"problem"`
+	Sample    int            `json:"sample"`
+	Tokens    []byte         `json:"tokens"`
+	LogProbs  []byte         `json:"logprobs"`
+	Entropies []byte         `json:"entropies"`
+	Text      ExactText      `json:"text"`
+	Finish    rollout.Finish `json:"finish"`
+	Verdict   PendingVerdict `json:"verdict"`
+}
+
+// PendingVerdict is a verdict whose texts read back exactly.
+type PendingVerdict struct {
+	rollout.Verdict
+	Answer, Reason ExactText // in place of the verdict's
+}
+
+// PendingEvent is an event whose text reads back exactly.
+type PendingEvent struct {
+	Kind string
+	Text ExactText
+}
+
+// ExactText is a text that reads back from JSON byte by byte. A completion may end within a
+// character; its bytes are then no UTF-8, and JSON keeps them in base64, else as a string.
+type ExactText string
+
+// encodedText is a text in JSON that is not UTF-8.
+type encodedText struct {
+	Base64 []byte `json:"base64"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (x ExactText) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(x)) {
+		return json.Marshal(string(x))
+	}
+	return json.Marshal(encodedText{[]byte(x)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (x *ExactText) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '{' {
+		var e encodedText
+		err := json.Unmarshal(b, &e)
+		*x = ExactText(e.Base64)
+		return err
+	}
+	return json.Unmarshal(b, (*string)(x))
 }
 
 // PendingMetric is a metric stored by its bits, because it may be NaN or infinite.
@@ -45,14 +87,17 @@ type PendingMetric struct {
 
 // pendingOf encodes a collected step.
 func pendingOf(c *collected) Pending {
-	p := Pending{Step: c.step, Sampled: c.sampled, Batches: c.batches, Epoch: c.epoch, Groups: c.groups,
-		Events: c.events}
+	p := Pending{Step: c.step, Sampled: c.sampled, Batches: c.batches, Epoch: c.epoch, Groups: c.groups}
 	for i := range c.all {
 		t := &c.all[i]
 		p.Rows = append(p.Rows, PendingRow{Problem: t.Problem.ID, Sample: t.Sample,
 			Tokens:   littleEndian(t.Completion.Tokens),
 			LogProbs: littleEndian(t.Completion.LogProbs), Entropies: littleEndian(t.Completion.Entropies),
-			Text: t.Completion.Text, Finish: t.Completion.Finish, Verdict: t.Verdict})
+			Text: ExactText(t.Completion.Text), Finish: t.Completion.Finish,
+			Verdict: PendingVerdict{t.Verdict, ExactText(t.Verdict.Answer), ExactText(t.Verdict.Reason)}})
+	}
+	for _, e := range c.events {
+		p.Events = append(p.Events, PendingEvent{e.Kind, ExactText(e.Text)})
 	}
 	if c.greedy != nil {
 		p.Greedy = make(map[string]float64, len(c.greedy))
@@ -68,14 +113,16 @@ func pendingOf(c *collected) Pending {
 
 // collectedOf decodes it. problem finds a problem and its encoded prompt.
 func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, error) {
-	c := &collected{step: p.Step, sampled: p.Sampled, batches: p.Batches, epoch: p.Epoch, groups: p.Groups,
-		events: p.Events}
+	c := &collected{step: p.Step, sampled: p.Sampled, batches: p.Batches, epoch: p.Epoch, groups: p.Groups}
+	for _, e := range p.Events {
+		c.events = append(c.events, Event{Kind: e.Kind, Text: string(e.Text)})
+	}
 	for _, r := range p.Rows {
 		at, ok := problem[r.Problem]
 		if !ok {
 			return nil, fmt.Errorf("train: checkpoint refers to problem %s, which is not in the data", r.Problem)
 		}
-		done := &rollout.Completion{Text: r.Text, Finish: r.Finish}
+		done := &rollout.Completion{Text: string(r.Text), Finish: r.Finish}
 		if err := fromLittleEndian(&done.Tokens, r.Tokens); err != nil {
 			return nil, err
 		}
@@ -85,8 +132,10 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 		if err := fromLittleEndian(&done.Entropies, r.Entropies); err != nil {
 			return nil, err
 		}
+		verdict := r.Verdict.Verdict
+		verdict.Answer, verdict.Reason = string(r.Verdict.Answer), string(r.Verdict.Reason)
 		c.all = append(c.all, Trajectory{Problem: &t.Problems[at], Sample: r.Sample, Prompt: t.prompt[at],
-			Completion: done, Verdict: r.Verdict})
+			Completion: done, Verdict: verdict})
 	}
 	for _, at := range p.Groups {
 		if at < 0 || at+t.cfg.Samples > len(c.all) {

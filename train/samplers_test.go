@@ -36,7 +36,22 @@ func samplerCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.KL.RewardCoef = 0.1
 			r.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
 		}),
-		"ReMax, graded together": ahead(GRPO, 1, 3, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
+		"completions cut within a character": ahead(GRPO, 1, 3, cutWithin),
+		"ReMax, graded together":             ahead(GRPO, 1, 3, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
+	}
+}
+
+// cutWithin makes completions whose texts, and what their grader says of them, are no UTF-8.
+func cutWithin(r *toyRun) {
+	r.cutText, r.cfg.MaxNotGraded = true, 1
+	grade := r.grade
+	r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+		if len(c.Tokens) == 4 {
+			return rollout.Verdict{Reason: "cannot read " + c.Text}
+		}
+		v := grade(p, c)
+		v.Correct, v.Reason = true, "it says "+c.Text
+		return v
 	}
 }
 

@@ -1,6 +1,8 @@
 package train
 
 import (
+	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -78,6 +80,28 @@ func TestStopAndContinueStale(t *testing.T) {
 	}
 	whole.run()
 	continues(t, whole)
+	whole = newToyRun(t, GRPO, 2)
+	whole.cfg.Steps, whole.cfg.Staleness = 5, 2
+	cutWithin(whole)
+	whole.run()
+	continues(t, whole)
+}
+
+// Texts read back exactly, also from the strings of older checkpoints.
+func TestExactText(t *testing.T) {
+	for _, x := range []ExactText{"", "a €\u2028<\x00\ufffd", "a \xe2\x82", "{"} {
+		b, err := json.Marshal(PendingVerdict{Answer: x})
+		var got PendingVerdict
+		if err := errors.Join(err, json.Unmarshal(b, &got)); err != nil || got.Answer != x {
+			t.Errorf("%q is %q in JSON and %q again: %v", x, b, got.Answer, err)
+		}
+	}
+	old, err := json.Marshal(rollout.Verdict{Status: rollout.Graded, Reward: 2, Answer: "€", Reason: "right"})
+	var got PendingVerdict
+	if err := errors.Join(err, json.Unmarshal(old, &got)); err != nil || got.Answer != "€" || got.Reason != "right" ||
+		got.Reward != 2 {
+		t.Errorf("%s reads as %+v, %v", old, got, err)
+	}
 }
 
 func TestRestoreOfOtherData(t *testing.T) {

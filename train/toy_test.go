@@ -37,6 +37,20 @@ func (letters) Piece(id int32) []byte {
 	}
 	return []byte{byte('A' + id - 1)}
 }
+
+// cutLetters are letters of which B and C are the first bytes of longer characters.
+type cutLetters struct{ letters }
+
+func (l cutLetters) Piece(id int32) []byte {
+	switch id {
+	case 2:
+		return []byte{0xe2, 0x82}
+	case 3:
+		return []byte{0xe3}
+	}
+	return l.letters.Piece(id)
+}
+
 func (letters) EndIDs() []int32 { return []int32{0} }
 func (letters) encode(text string) ([]int32, error) {
 	var ids []int32
@@ -77,6 +91,7 @@ type toyRun struct {
 	ranks    ranks.Group // nil: alone
 	tensor   int         // neighbouring ranks that share products
 	samplers int         // ranks that only sample
+	cutText  bool        // the tokens are cutLetters
 	together bool        // the grader judges a step's completions in one call
 	bf16     bool        // open another backend, of bf16
 	adapters *model.Adapters
@@ -255,7 +270,11 @@ func (r *toyRun) start() *Trainer {
 	if needs.Critic {
 		p.Critic = make(model.Heads{Value: true}, true)
 	}
-	e, err := generate.New(be, p.Policy, letters{}, r.options)
+	var vocab generate.Vocabulary = letters{}
+	if r.cutText {
+		vocab = cutLetters{}
+	}
+	e, err := generate.New(be, p.Policy, vocab, r.options)
 	if err != nil {
 		r.t.Fatal(err)
 	}

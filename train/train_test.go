@@ -30,7 +30,8 @@ func trace(steps []*Step) string {
 			for _, lp := range t.Completion.LogProbs {
 				fmt.Fprintf(&b, " %x", math.Float32bits(lp))
 			}
-			fmt.Fprintf(&b, " %x\n", math.Float64bits(t.Verdict.Reward))
+			fmt.Fprintf(&b, " %x %q %q %q\n", math.Float64bits(t.Verdict.Reward), t.Completion.Text, t.Verdict.Answer,
+				t.Verdict.Reason)
 		}
 		for _, e := range s.Events {
 			fmt.Fprintf(&b, "%s %s\n", e.Kind, e.Text)
@@ -98,7 +99,7 @@ func continues(t *testing.T, whole *toyRun) {
 	t.Helper()
 	another := func(threads int) *toyRun {
 		r := newToyRun(t, GRPO, threads)
-		r.cfg, r.grade, r.recorded = whole.cfg, whole.grade, whole.recorded
+		r.cfg, r.grade, r.recorded, r.cutText = whole.cfg, whole.grade, whole.recorded, whole.cutText
 		return r
 	}
 	first := another(2)
