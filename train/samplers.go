@@ -113,9 +113,17 @@ func (t *Trainer) finish(clock *stopwatch, fresh []*collected, failed ...error) 
 	return err
 }
 
-// receive gives every rank the steps that the samplers have sampled, or their error.
+// receive gives every rank the steps that the samplers have sampled, or their error. Samplers and
+// learners wait here for as long as the others take for a step.
 func (t *Trainer) receive(fresh []*collected, failed ...error) error {
-	if err := ranks.Agree(t.Ranks, errors.Join(failed...)); err != nil {
+	if t.Wait != nil {
+		t.Wait(true)
+	}
+	err := ranks.Agree(t.Ranks, errors.Join(failed...))
+	if t.Wait != nil {
+		t.Wait(false)
+	}
+	if err != nil {
 		return err
 	}
 	var mine []byte
@@ -124,7 +132,6 @@ func (t *Trainer) receive(fresh []*collected, failed ...error) error {
 		for i, c := range fresh {
 			list[i] = pendingOf(c)
 		}
-		var err error
 		if mine, err = json.Marshal(list); err != nil {
 			panic("train: " + err.Error()) // a checkpoint holds it, too
 		}

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"exp/train/checkpoint"
 	"exp/train/ranks"
@@ -163,6 +165,55 @@ func TestSamplersFail(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// impatient is a group whose exchanges fail after a limit, unless it is lifted.
+type impatient struct {
+	ranks.Group
+	limit  time.Duration
+	lifted bool
+}
+
+func (g *impatient) Exchange(parts []ranks.Part) error {
+	start := time.Now()
+	if err := g.Group.Exchange(parts); err != nil || g.lifted || time.Since(start) < g.limit {
+		return err
+	}
+	return &ranks.LateError{Limit: g.limit}
+}
+
+// A learner waits for a slow sampler for as long as that takes, and for everything else until the
+// limit.
+func TestSlowSampler(t *testing.T) {
+	const limit = 600 * time.Millisecond
+	toys, groups := make([]*toyRun, 2), ranks.InProcess(2)
+	list := make([]*impatient, 2)
+	for i := range toys {
+		r := samplerCases(t)["ReMax, graded together"]()
+		list[i] = &impatient{Group: groups[i], limit: limit}
+		toys[i], r.ranks, r.samplers = r, list[i], 1
+		r.wait = func(on bool) { list[i].lifted = on }
+		r.cfg.Steps = 2
+		grade, slow := r.grade, i == 1
+		r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+			if slow {
+				time.Sleep(limit + limit/4)
+			}
+			slow = false
+			return grade(p, c)
+		}
+		r.start()
+	}
+	var done sync.WaitGroup
+	for i, r := range toys {
+		done.Go(func() {
+			if err := r.trainer.Run(t.Context(), nil); err != nil || list[i].lifted {
+				t.Errorf("rank %d: %v; without a limit: %v", i, err, list[i].lifted)
+				groups[i].Close()
+			}
+		})
+	}
+	done.Wait()
 }
 
 // Ranks that only sample need something to sample ahead, and others that learn.

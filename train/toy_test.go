@@ -91,9 +91,10 @@ type toyRun struct {
 	ranks    ranks.Group // nil: alone
 	tensor   int         // neighbouring ranks that share products
 	samplers int         // ranks that only sample
-	cutText  bool        // the tokens are cutLetters
-	together bool        // the grader judges a step's completions in one call
-	bf16     bool        // open another backend, of bf16
+	wait     func(on bool)
+	cutText  bool // the tokens are cutLetters
+	together bool // the grader judges a step's completions in one call
+	bf16     bool // open another backend, of bf16
 	adapters *model.Adapters
 	frozen   bool      // the reference policy has a backbone
 	whole    []float32 // parameters of all ranks, on the first one
@@ -255,7 +256,7 @@ func (r *toyRun) start() *Trainer {
 	}
 	p := Parts{Backend: be, Tensor: r.tensor, Policy: make(heads, true), Grader: r.grade, Prompt: letters{}.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
-		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers,
+		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers, Wait: r.wait,
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
 	if r.parts {
 		p.Grader = parts{r.grade}

@@ -50,6 +50,9 @@ type Parts struct {
 	Ranks ranks.Group
 	// Samplers is the number of Ranks that only sample, the last ones.
 	Samplers int
+	// Wait, if not nil, is called with true before this rank waits for ranks that sample or learn
+	// a whole step, and with false afterwards: no limit of an exchange may apply meanwhile.
+	Wait func(on bool)
 	// Tensor is the number of neighbouring ranks whose Backend shares products (package
 	// tensor) and that compute the same rows; 0 stands for 1.
 	Tensor int

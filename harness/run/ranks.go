@@ -184,11 +184,11 @@ func CheckShared(c *config.Run) error {
 	return nil
 }
 
-// join makes a stage's environment one of the ranks', with a link between GPUs, or with this
+// join makes a stage's environment one of the ranks', with their Wait, with a link between GPUs, or with this
 // rank's share of the device if ranks share products. leave ends the link or frees the share.
 func (g *Ranks) join(e *stage.Env) (leave func(), err error) {
 	group, leave, err := g.link(e.Backend)
-	e.Ranks = group
+	e.Ranks, e.Wait = group, g.Wait
 	t := e.Config.Run.Compute.TensorParallel
 	if t == 1 || err != nil {
 		return leave, err

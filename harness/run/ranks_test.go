@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"exp/harness/stage"
+	"exp/kernels/ref"
 	"exp/train/ranks"
 )
 
@@ -68,4 +70,28 @@ func TestCheckRanksThatSample(t *testing.T) {
 			t.Errorf("%d ranks, %v: %v, want %q", tt.ranks, tt.sets, err, tt.want)
 		}
 	}
+}
+
+// Stages of a job lift its limit where they wait for a whole step.
+func TestJoin(t *testing.T) {
+	groups := ranks.InProcess(2)
+	var done sync.WaitGroup
+	for _, group := range groups {
+		done.Go(func() {
+			lifted := false
+			g := &Ranks{Group: group, hosts: []string{"A", "B"}, Wait: func(on bool) { lifted = on }}
+			r := recipe(t, "countdown_cpu_flowrl.yaml")
+			e := &stage.Env{Config: r, Backend: ref.New[float32]()}
+			leave, err := g.join(e)
+			defer leave()
+			if err != nil || e.Ranks != ranks.Group(g) {
+				t.Errorf("join = %v, ranks %v", err, e.Ranks)
+				return
+			}
+			if e.Wait(true); !lifted {
+				t.Error("the limit is not lifted")
+			}
+		})
+	}
+	done.Wait()
 }

@@ -67,7 +67,9 @@ type Env struct {
 	Again bool
 	// Ranks are the processes that execute a learning stage together; nil: this one alone.
 	// The first of them records and saves; the others return no outcome.
-	Ranks   ranks.Group
+	Ranks ranks.Group
+	// Wait is train.Parts.Wait; it may be nil.
+	Wait    func(on bool)
 	Hooks   Hooks
 	Answers string // folder of the judge's answers; empty keeps none
 	// Sampled is the output of eval.gen with another number of completions, all else being equal:
