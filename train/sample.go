@@ -235,6 +235,14 @@ func (e *MismatchError) Error() string {
 		e.Step, e.Problem, e.Sample, e.Token, e.Sampler, e.Trainer)
 }
 
+// ExitCode returns the exit code of repeated work that gave other bits.
+func (e *MismatchError) ExitCode() int { return 5 }
+
+// Hint says where to look.
+func (e *MismatchError) Hint() string {
+	return "sampler and trainer disagree: a bug in the engine or bad memory; exp doctor tests the machine"
+}
+
 // verify recomputes the log-probs of some rows by the training forward pass and compares
 // bits. It checks at least one row per step unless the rate is 0, and other rows each step.
 // Recorded rollouts come from another sampler, so it skips them.

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -148,23 +149,45 @@ func TestSamplersResume(t *testing.T) {
 	}
 }
 
-// An error of a rank that samples ends the step on all ranks, with its number.
+// An error of a rank that samples ends the step on all ranks, with its number, exit code and advice.
 func TestSamplersFail(t *testing.T) {
-	build := func() *toyRun {
-		r := samplerCases(t)["FlowRL"]()
-		r.grade = func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
-			return rollout.Verdict{Reason: "no grader"}
+	for _, tt := range []struct {
+		change func(r *toyRun)
+		text   string
+		code   int
+		hint   string
+	}{
+		{func(r *toyRun) { r.cfg.MaxNotGraded = 0 }, "none of 12 completions could be graded", 1, ""},
+		{func(r *toyRun) { r.cfg.MaxNotGraded = 0.5 }, "12 of 12 completions could not be graded", 8, "fix the cause"},
+	} {
+		build := func() *toyRun {
+			r := samplerCases(t)["FlowRL"]()
+			tt.change(r)
+			r.grade = func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
+				return rollout.Verdict{Reason: "no grader"}
+			}
+			return r
 		}
-		return r
+		inParallel(t, startApart(3, 1, build), func(r *toyRun) error {
+			err := r.trainer.Run(context.Background(), nil)
+			if err == nil || !strings.Contains(err.Error(), tt.text) ||
+				strings.HasPrefix(err.Error(), "rank 2: ") == r.trainer.onlySamples() {
+				return fmt.Errorf("Run = %v", err)
+			}
+			code, hint := 1, ""
+			var known interface {
+				ExitCode() int
+				Hint() string
+			}
+			if errors.As(err, &known) {
+				code, hint = known.ExitCode(), known.Hint()
+			}
+			if code != tt.code || !strings.HasPrefix(hint, tt.hint) {
+				return fmt.Errorf("exit code %d, advice %q of %v", code, hint, err)
+			}
+			return nil
+		})
 	}
-	inParallel(t, startApart(3, 1, build), func(r *toyRun) error {
-		err := r.trainer.Run(context.Background(), nil)
-		if err == nil || !strings.Contains(err.Error(), "completions could be graded") ||
-			strings.HasPrefix(err.Error(), "rank 2: ") == r.trainer.onlySamples() {
-			return fmt.Errorf("Run = %v", err)
-		}
-		return nil
-	})
 }
 
 // impatient is a group whose exchanges fail after a limit, unless it is lifted.

@@ -295,8 +295,8 @@ func TestVerifyFindsForeignLogProbs(t *testing.T) {
 	tr.Sampler = liar{tr.Sampler}
 	err := tr.Run(context.Background(), nil)
 	var m *MismatchError
-	if !errors.As(err, &m) || m.Step != 1 || m.Sample != 3 {
-		t.Errorf("Run = %v, want a MismatchError at sample 3", err)
+	if !errors.As(err, &m) || m.Step != 1 || m.Sample != 3 || m.ExitCode() != 5 || m.Hint() == "" {
+		t.Errorf("Run = %v, want a MismatchError at sample 3 with exit code and advice", err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/kernels"
-	"exp/train"
 	"exp/train/checkpoint"
 )
 
@@ -43,8 +42,6 @@ func Hint(err error) string {
 		return "wait until it is done, or stop that process and run again; it keeps what it saved"
 	case errors.As(err, &d):
 		return divergenceHint(d)
-	case isAny[*train.MismatchError](err):
-		return "sampler and trainer disagree: a bug in the engine or bad memory; exp doctor tests the machine"
 	case isAny[*checkpoint.ProbeError](err):
 		return "the merged weights were not kept; run again, and if it happens again check the disk and the memory"
 	case errors.As(err, &g):

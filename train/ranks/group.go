@@ -8,6 +8,8 @@
 package ranks
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -199,26 +201,63 @@ func Shards(n, size int) []int {
 	return ends
 }
 
-// Agree returns an error on every rank if any rank has one: its own, or the text of the
+// RemoteError is the error of another rank, with the exit code and the advice that it has there.
+type RemoteError struct {
+	Rank int    `json:"-"`
+	Text string `json:"text"`
+	Code int    `json:"code,omitempty"`
+	Help string `json:"help,omitempty"`
+}
+
+func (e *RemoteError) Error() string { return fmt.Sprintf("rank %d: %s", e.Rank, e.Text) }
+
+// ExitCode is the other rank's, or 1 if its error has none.
+func (e *RemoteError) ExitCode() int { return max(1, e.Code) }
+
+// Hint is the other rank's advice.
+func (e *RemoteError) Hint() string { return e.Help }
+
+// remoteOf returns an error as other ranks get it.
+func remoteOf(err error) RemoteError {
+	e := RemoteError{Text: err.Error()}
+	var coder interface{ ExitCode() int }
+	if errors.As(err, &coder) {
+		e.Code = coder.ExitCode()
+	}
+	var adviser interface{ Hint() string }
+	if errors.As(err, &adviser) {
+		e.Help = adviser.Hint()
+	}
+	return e
+}
+
+// Agree returns an error on every rank if any rank has one: its own, or a *RemoteError of the
 // first rank that failed.
 func Agree(g Group, mine error) error {
 	if g.Size() == 1 {
 		return mine
 	}
-	var text []byte
+	var failure []byte
 	if mine != nil {
-		text = []byte(mine.Error() + " ") // not empty
+		var err error
+		if failure, err = json.Marshal(remoteOf(mine)); err != nil {
+			panic("ranks: " + err.Error()) // strings and an integer
+		}
 	}
-	all, err := Share(g, text)
+	all, err := Share(g, failure)
 	if mine != nil || err != nil {
 		if mine != nil {
 			return mine
 		}
 		return err
 	}
-	for r, t := range all {
-		if len(t) > 0 {
-			return fmt.Errorf("rank %d: %s", r, t[:len(t)-1])
+	for r, b := range all {
+		if len(b) > 0 {
+			e := &RemoteError{Rank: r}
+			if err := json.Unmarshal(b, e); err != nil {
+				return fmt.Errorf("rank %d: %w", r, err)
+			}
+			return e
 		}
 	}
 	return nil

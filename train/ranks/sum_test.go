@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -252,6 +253,15 @@ func TestErrors(t *testing.T) {
 		}
 		if err := Agree(g, mine); err == nil || err.Error() != want {
 			t.Errorf("rank %d: Agree = %v, want %s", g.Rank(), err, want)
+		}
+		coded := error(nil)
+		if g.Rank() == 1 {
+			coded = fmt.Errorf("step 3: %w", &RemoteError{Rank: 5, Text: "torn", Code: 8, Help: "mend it"})
+		}
+		var remote *RemoteError
+		if err := Agree(g, coded); !errors.As(err, &remote) || remote.ExitCode() != 8 || remote.Hint() != "mend it" ||
+			g.Rank() != 1 && err.Error() != "rank 1: step 3: rank 5: torn" {
+			t.Errorf("rank %d: Agree = %v", g.Rank(), err)
 		}
 		if err := Agree(g, nil); err != nil {
 			t.Errorf("rank %d: Agree = %v", g.Rank(), err)
