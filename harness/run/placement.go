@@ -140,6 +140,26 @@ func (x *execution) placement(kind config.Stage) stage.Placement {
 	return planOf(kind, c, arch, longestOf(kind, c, arch), size).placement
 }
 
+// samplerPlacement returns where a rank that only samples keeps its memory.
+func (x *execution) samplerPlacement() stage.Placement {
+	c := &x.p.Config.Run
+	arch, err := architectureOf(c, x.p.External.Prompter.Tokenizer.VocabSize())
+	if err != nil {
+		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
+	}
+	return placementOfSampler(c, func(c *config.Run) planned {
+		return planOf(config.Train, c, arch, longestOf(config.Train, c, arch), 1)
+	})
+}
+
+// placementOfSampler is samplerPlacement for a plan of training. A rank that only samples holds no
+// moments and no gradients that wait: its device has the room of one that keeps both on the host.
+func placementOfSampler(c *config.Run, plan func(c *config.Run) planned) stage.Placement {
+	offloaded := *c
+	offloaded.Compute.Offload = config.OffloadAll
+	return stage.Placement{CacheTokens: plan(&offloaded).placement.CacheTokens}
+}
+
 // longestOf returns the length of the longest sequence of a stage.
 func longestOf(kind config.Stage, c *config.Run, arch model.Config) int {
 	if kind == config.EvalGen {

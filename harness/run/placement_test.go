@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"exp/harness/config"
+	"exp/harness/stage"
+	"exp/train"
 	"exp/train/model"
 )
 
@@ -75,5 +77,38 @@ func TestPlacementOnRanks(t *testing.T) {
 	if err := CheckRanks(recipe(t, "flowrl_7b_math.yaml", "compute.offload=all"), 8); err == nil ||
 		!strings.Contains(err.Error(), "set it to moments or auto") {
 		t.Errorf("compute.offload: all on 8 ranks: %v", err)
+	}
+}
+
+// A rank that only samples gets the memory that a learner needs for moments and waiting gradients, as
+// a larger cache, and moves nothing to the host.
+func TestPlacementOfSamplers(t *testing.T) {
+	arch, ok := model.Published("Qwen/Qwen2.5-7B")
+	if !ok {
+		t.Fatal("no architecture")
+	}
+	r := recipe(t, "flowrl_7b_math.yaml", "rollout.staleness=1", "compute.rollout_ranks=2")
+	plan := func(memory int64, size int) func(c *config.Run) planned {
+		return func(c *config.Run) planned {
+			return planOnGPU(figures{"", memory}, config.Train, c, arch, longestOf(config.Train, c, arch), size)
+		}
+	}
+	large := published()[1].Memory
+	learner := plan(large, 6)(&r.Run).placement
+	sampler := placementOfSampler(&r.Run, plan(large, 1))
+	if learner.CacheTokens == 0 || sampler.Offload != (train.Offload{}) || sampler.CacheTokens < 3*learner.CacheTokens {
+		t.Errorf("a learner has %+v, a sampler %+v", learner, sampler)
+	}
+	if got := placementOfSampler(&r.Run, plan(1<<40, 1)); got != (stage.Placement{}) {
+		t.Errorf("with room a sampler has %+v", got)
+	}
+	o := order{Kind: config.Train, Placement: learner, Sampling: sampler}
+	for rank := range 8 {
+		if got := o.placement(&r.Run, rank, 8); (got == sampler) != (rank >= 6) || got != sampler && got != learner {
+			t.Errorf("rank %d of 8 has %+v", rank, got)
+		}
+	}
+	if o.Kind = config.SFT; o.placement(&r.Run, 7, 8) != learner {
+		t.Error("in SFT all ranks learn")
 	}
 }

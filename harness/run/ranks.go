@@ -113,7 +113,17 @@ type order struct {
 	Inputs map[string]ident.Digest `json:"inputs,omitempty"`
 	Store  string                  `json:"store,omitempty"`
 
-	Placement stage.Placement `json:"placement,omitzero"` // the first rank's plan
+	// The first rank's plans, for ranks that learn and for those that only sample.
+	Placement stage.Placement `json:"placement,omitzero"`
+	Sampling  stage.Placement `json:"sampling,omitzero"`
+}
+
+// placement returns the plan for one of size ranks.
+func (o order) placement(c *config.Run, rank, size int) stage.Placement {
+	if o.Kind == config.Train && rank >= learning(c, size) {
+		return o.Sampling
+	}
+	return o.Placement
 }
 
 // errBroken is returned after a stage failed on the first rank alone: the other ranks may
@@ -218,7 +228,7 @@ func (x *execution) lead(e *stage.Env, i int, sid ident.Digest, in map[string]id
 	}
 	b, err := json.Marshal(order{Kind: x.p.Stages[i].Kind, Config: x.p.Config.YAML(), Seed: x.p.Seed,
 		Suites: x.p.Suites, Stage: i, RID: x.p.RID, SID: sid, Inputs: in, Store: dir,
-		Placement: e.Placement})
+		Placement: e.Placement, Sampling: x.samplerPlacement()})
 	if err != nil {
 		return leave, err
 	}
@@ -318,6 +328,7 @@ func (g *Ranks) follow(ctx context.Context, o order, sources map[config.Stage]pl
 	if err := ranks.Agree(g, err); err != nil {
 		return err
 	}
+	e.Placement = o.placement(&e.Config.Run, g.Rank(), g.Size())
 	defer recovered(&err)
 	leave, err := g.join(e)
 	defer leave()
@@ -361,5 +372,5 @@ func (o order) env(sources map[config.Stage]plan.Code, getenv func(string) strin
 	return &stage.Env{Config: r, Backend: be, Blobs: blob.At(o.Store),
 		Dir: filepath.Join(o.Store, "runs", o.RID.String()), RID: o.RID, SID: o.SID,
 		Seed: p.Stages[o.Stage].Root, Suites: p.Suites, Prompter: p.External.Prompter,
-		Placement: o.Placement, Answers: filepath.Join(o.Store, "judge")}, be, nil
+		Answers: filepath.Join(o.Store, "judge")}, be, nil
 }
