@@ -173,12 +173,8 @@ func withBuffers(g ranks.Group, be kernels.Backend, list []NamedBuffer, f func(l
 	}
 }
 
-// spread gives the first rank's state to the other ranks, and its parameters if each rank has
-// them all.
-func spread(g ranks.Group, s *State, learners ...*learner) error {
-	if g.Size() == 1 {
-		return nil
-	}
+// shareState gives the first rank's state to the other ranks.
+func shareState(g ranks.Group, s *State) error {
 	var mine []byte
 	if g.Rank() == 0 {
 		var err error
@@ -191,7 +187,16 @@ func spread(g ranks.Group, s *State, learners ...*learner) error {
 		return err
 	}
 	*s = State{}
-	if err := json.Unmarshal(all[0], s); err != nil {
+	return json.Unmarshal(all[0], s)
+}
+
+// spread gives the first rank's state to the other ranks, and its parameters if each rank has
+// them all.
+func spread(g ranks.Group, s *State, learners ...*learner) error {
+	if g.Size() == 1 {
+		return nil
+	}
+	if err := shareState(g, s); err != nil {
 		return err
 	}
 	for _, l := range learners {

@@ -211,19 +211,7 @@ func (t *Trainer) spread(s *State, learners ...*learner) error {
 			return err
 		}
 	}
-	var mine []byte
-	if t.Ranks.Rank() == 0 {
-		var err error
-		if mine, err = json.Marshal(s); err != nil {
-			return err
-		}
-	}
-	all, err := ranks.Share(t.Ranks, mine)
-	if err != nil {
-		return err
-	}
-	*s = State{}
-	if err := json.Unmarshal(all[0], s); err != nil {
+	if err := shareState(t.Ranks, s); err != nil {
 		return err
 	}
 	t.klCoef = s.KLCoef
