@@ -32,6 +32,10 @@ func choices(gold, prediction string) (result, bool) {
 	if k := strings.LastIndex(prediction, " is "); !ok && k >= 0 && namesChoice.MatchString(prediction[:k]) {
 		p, ok = extract.ChoiceIn(prediction[k+len(" is "):])
 	}
+	if len(gold) == 1 && len(prediction) == 1 && prediction[0]-'a'+'A' == gold[0] &&
+		prediction != "e" && prediction != "i" { // which are constants
+		return yes("the same letter in lower case").by(Convention), true
+	}
 	switch {
 	case ok && p.Letter == g.Letter:
 		if g.Value != "" && p.Value != "" {

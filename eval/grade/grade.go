@@ -193,10 +193,14 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := clocks(gold, prediction); ok {
 		return r
 	}
+	if reordered(gold, prediction) {
+		return no("the same letters in another order")
+	}
 	gold, prediction = withoutDerivative(withoutOrdinal(gold), withoutOrdinal(prediction))
 	if r, ok := sameNames(wording.Bare(gold), wording.Bare(prediction)); ok {
 		return r
 	}
+	gold, prediction = plainUnits(gold, prediction)
 	prediction = unitsInText(gold, prediction)
 	b := formula.NewBudget(formula.MaxWork)
 	r := compareParsed(gold, prediction, true, &b)
@@ -240,6 +244,26 @@ func unitsInText(gold, prediction string) string {
 	}
 	return prediction
 }
+
+// plainUnits writes the letters behind both values as units if these measure the same: 5 km, 5000 m. Letters behind
+// one value alone may be variables.
+func plainUnits(gold, prediction string) (string, string) {
+	if !plainUnit.MatchString(gold) {
+		return gold, prediction
+	}
+	g, p := plainUnit.FindStringSubmatch(gold), letterUnit.FindStringSubmatch(prediction)
+	if p == nil || g[2] == p[2] {
+		return gold, prediction
+	}
+	a, b := wording.QuantityOf(g[2]), wording.QuantityOf(p[2])
+	if _, same, _ := a.SameAs(b); !same || !a.Measured || !b.Measured {
+		return gold, prediction
+	}
+	return g[1] + `\text{ ` + g[2] + "}", p[1] + `\text{ ` + p[2] + "}"
+}
+
+// plainUnit matches a number and letters that may be a unit: 5 km.
+var plainUnit = regexp.MustCompile(`^([-−]?[0-9][0-9.,/]*) ?([a-zA-Z][a-zA-Z0-9/^²³]*)$`)
 
 // measured returns the unit of measure that an answer ends in, if it is in a text of its own or a word.
 func measured(s string) string {

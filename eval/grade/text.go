@@ -109,6 +109,21 @@ func namesIn(s string) []string {
 	return names
 }
 
+// reordered reports whether two answers are the same three or more capital letters in another order: the letters of
+// a word, an order or an angle do not commute like the factors of a product.
+func reordered(gold, prediction string) bool {
+	if len(gold) < 3 || len(gold) != len(prediction) || strings.Trim(gold, capitals) != "" ||
+		strings.Trim(prediction, capitals) != "" || gold == prediction {
+		return false
+	}
+	a, b := strings.Split(gold, ""), strings.Split(prediction, "")
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+const capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 // letters returns the text of words, or of a product of single letters that was one word.
 func letters(x *formula.Expr) string {
 	switch x.Op {
