@@ -83,9 +83,21 @@ var settledReason = regexp.MustCompile(`^,? (?:since|because) (?:the |any |all |
 // it is: (total), (not 14, since both ends count), (rounded to two places).
 var (
 	bracketAside = regexp.MustCompile(`^(.*[^ ]) \(([A-Za-z][^()]*)\)[ .!*]*$`)
-	ofAside      = regexp.MustCompile(`(?i)^(?:(?:not|rather than|instead of) [-−€£]?[0-9][^$\\]*|(?:since|because|as|which) [^$\\]*|` +
+	ofAside      = regexp.MustCompile(`(?i)^(?:(?:not|rather than|instead of) (?:[-−€£]?[0-9][^$\\]*|\$[^$]+\$)|` +
+		`see (?:above|below|(?:the|my|our) [a-z]+|[a-z]+ [0-9]+)|(?:since|because|as|which) [^$\\]*|` +
 		`(?:rounded|correct|to) [a-z ]*(?:[0-9]+ )?(?:decimal )?[a-z]+|(?:in )?base (?:10|ten)|exact(?:ly)?|only|final)$`)
 )
+
+// calculationAfter matches a number after a word and, between brackets, the calculation that gives it: 42 (20 + 22).
+var calculationAfter = regexp.MustCompile(`^(.*[a-z,:=] [$€£]?[0-9][0-9.,]*(?: [a-z]+)?) \([$€£0-9.,]+(?: ?[-+*/×÷−] ?[$€£0-9.,]+)+\)([.!]?)$`)
+
+// withoutCalculation drops such a calculation.
+func withoutCalculation(s string) string {
+	if !strings.Contains(s, "(") {
+		return s
+	}
+	return calculationAfter.ReplaceAllString(s, "$1$2")
+}
 
 // withoutBrackets drops such words after a value.
 func withoutBrackets(s string) string {

@@ -104,9 +104,20 @@ func conclusionOf(t string) string {
 	return t
 }
 
+// declined matches the start of a sentence that gives no answer: Skipping this; 42.
+var declined = regexp.MustCompile(`^(?:(?:i |i'm |i am |i'll |i will |we )?(?:skip(?:ping|ped)?|pass(?:ing)?|abstain(?:ing)?)` +
+	`(?: on)?(?: (?:this|it|that)(?: (?:one|problem|question))?| the (?:problem|question))?|(?:there is )?no (?:final )?answer(?: given| from me)?|` +
+	`(?:i |we )give up|i (?:do not|don't) know)(?:[.;:!,—–]|$)`)
+
+// tag matches the question after a value that asks for agreement: It must be 42, right?
+var tag = regexp.MustCompile(`^([^?]*[0-9$)][^?,]*), (?:right|correct|no|yes|ok(?:ay)?|isn't it)\?$`)
+
 // asserts reports whether a sentence asserts its value, by the rule above.
 func asserts(s string) bool {
 	t := plain(tail(s, maxStatement))
+	if declined.MatchString(t) {
+		return false
+	}
 	if staged.MatchString(t) {
 		return false
 	}

@@ -123,6 +123,10 @@ var chosenLetter = regexp.MustCompile(`(?i:^(?:(?:so|thus|hence|therefore|then),
 	`(?:option|choice|answer)? ?(?:is )?)(?:\*\*)?\(?([A-J])\)?(?:\*\*)?(?: is (?:the |our )?(?:only |final )?` +
 	`(?:(?:correct|right|best|true)(?: (?:one|answer|option|choice))?|answer|choice))?[.!]*(?:\*\*)?$`)
 
+// labelledLetter matches a letter behind a label that calls it the choice: My choice: C.
+var labelledLetter = regexp.MustCompile(`^\**(?i:(?:(?:my|our|the) )?(?:final |correct |right |best )?(?:option|choice|pick|letter)` +
+	`(?: is|:))\**:? \**\(?([A-J])\)?[.!]*\**$`)
+
 // pickedLetter matches the choice of a letter in the first person.
 var pickedLetter = regexp.MustCompile(`(?i:\b(?:choose|pick|select|go with|option|choice)) \(?([A-J])\)?[.!]*$`)
 
@@ -143,6 +147,11 @@ var letterPatterns = []*regexp.Regexp{
 		`is (?:correct|right|true|possible|left))` + reasonAfter),
 }
 
+// remainingLetter matches the option that is left after others are called wrong: A is wrong, so B.
+var remainingLetter = regexp.MustCompile(`^(?:(?:[Oo]ptions? |[Cc]hoices? )?\(?[A-J]\)?(?:,| and|, and)? )+(?:is|are) (?:wrong|incorrect|false|impossible|out)` +
+	`,? (?:so|hence|thus|therefore),? (?:(?:it is|it must be|the answer is|(?:I|we) (?:choose|pick)) )?(?:option |choice )?` +
+	`\(?([A-J])\)?(?: is (?:correct|right))?[.!]*$`)
+
 // anyLetter matches an option.
 var anyLetter = regexp.MustCompile(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
 
@@ -150,7 +159,7 @@ var anyLetter = regexp.MustCompile(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
 func calledRight(s string) string {
 	for _, pattern := range letterPatterns {
 		m := pattern.FindStringSubmatch(s)
-		if m != nil && (!anyLetter.MatchString(m[2]) || unfit.MatchString(m[2]) ||
+		if m != nil && (!anyLetter.MatchString(m[2]) || unfit.MatchString(m[2]) || strings.Contains(m[2], " false") ||
 			strings.HasSuffix(strings.TrimRight(m[2], "."), " not")) {
 			return m[1]
 		}
@@ -166,10 +175,13 @@ func chosen(s string) string {
 	if letter := calledRight(s); letter != "" {
 		return letter
 	}
+	if m := remainingLetter.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
 	if len(s) > 80 || !strings.Contains(s, " ") || wording.Unsettled(s) {
 		return ""
 	}
-	for _, pattern := range []*regexp.Regexp{chosenLetter, pickedLetter} {
+	for _, pattern := range []*regexp.Regexp{chosenLetter, labelledLetter, pickedLetter} {
 		if m := pattern.FindStringSubmatch(s); m != nil {
 			return m[1]
 		}

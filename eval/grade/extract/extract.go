@@ -69,7 +69,7 @@ func within(s, how string) Found {
 	} else if box, ok := lastBareBox(s); ok {
 		return Found{Text: box, How: "a box without backslash"}
 	}
-	return Found{Text: reduce(s), How: how, Sure: true}
+	return Found{Text: reduceMarked(s), How: how, Sure: true}
 }
 
 // FromAnswer extracts an answer from text that is either the answer or prose with one.
@@ -81,6 +81,9 @@ func FromAnswer(s string) Found {
 	}
 	if box, ok := lastBareBox(s); ok && strings.HasPrefix(Statement(s), "boxed{") {
 		return Found{Text: box, How: "a box without backslash"}
+	}
+	if t := affirmedBriefly(strings.TrimSpace(s)); t != "" {
+		return Found{Text: t, How: "a yes or no", Sure: true}
 	}
 	if len(s) <= latex.MaxAnswer {
 		t := withoutContrast(Statement(ended.ReplaceAllString(s, "")))
@@ -158,7 +161,15 @@ func closing(s string) Found {
 	whole := s
 	s = short.Replace(withoutMarker(strings.TrimPrefix(lastLine(s), "\\]")))
 	s = boldLabel.ReplaceAllString(s, "$1")
-	if list := sentencesOf(s); !asserts(list[len(list)-1]) && !recalled.MatchString(list[len(list)-1]) &&
+	if t := affirmedBriefly(s); t != "" {
+		return Found{Text: t, How: "a yes or no in the last line"}
+	}
+	s = tag.ReplaceAllString(s, "$1.")
+	list := sentencesOf(s)
+	if n := len(list); n > 1 && declined.MatchString(plain(list[n-2])) {
+		return Found{How: "no answer: the response declines to give one"}
+	}
+	if !asserts(list[len(list)-1]) && !recalled.MatchString(list[len(list)-1]) &&
 		!(len(list) > 1 && addsOnly(list[len(list)-1], list[len(list)-2])) {
 		return Found{How: "no answer: the last sentence does not assert its value"}
 	}
@@ -177,7 +188,7 @@ func closing(s string) Found {
 	s = withoutContrast(exclaimed.ReplaceAllString(s, "$1$2."))
 	if len(whole) <= 200 && !strings.Contains(whole, "\n") && enumeration(s) == "" {
 		if t := asAnswer.ReplaceAllString(Statement(opening.ReplaceAllString(Statement(withoutAside(s)), "")),
-			""); concluded(t) == "" && readable(t) &&
+			""); concluded(t) == "" && readable(t) && !concluding.MatchString(t) &&
 			!(isSentence(t) && (hasUnknownWords(t) || strings.Contains(t, " $"))) &&
 			!(isSentence(t) && verbEnd(t) > 0) && !wordsOnly(t) && !described.MatchString(t) && !falls.MatchString(t) {
 			return Found{Text: t, How: "the whole response", Sure: !strings.ContainsAny(t, "=≡") &&
@@ -197,27 +208,11 @@ func closing(s string) Found {
 	return Found{Text: t, How: "no answer phrase, the last value", Also: howMany(s)}
 }
 
-// listedCount matches how many values a sentence lists.
-var listedCount = regexp.MustCompile(`(?i)\b(?:is|are|has|have|find|get) (?:exactly |only |precisely )?\$?\{?([0-9]+|[a-z]+)\}?\$? ` +
-	`(?:[a-z-]+ ){0,3}[a-z]+(?: to \$[^$]*\$)?(?::|,? namely|,? which are) [^:]*$`)
-
-// howMany returns how many values a sentence says that it lists; "" if it does not.
-func howMany(s string) string {
-	m := listedCount.FindStringSubmatch(s)
-	if m == nil || wording.Unsettled(s[:strings.LastIndex(s, m[1])]) {
-		return ""
-	}
-	if _, word := numberInWords(m[1]); !word && !wording.AllDigits(m[1]) {
-		return ""
-	}
-	return m[1]
-}
+// concluding matches a value after a calculation that gives it: 20 + 22 = 42, so 42 apples.
+var concluding = regexp.MustCompile(`^[^$\\]*=[^=]*[0-9],? (?:so|hence|thus|therefore),? `)
 
 // exclaimed matches a sentence whose last number has an exclamation mark, not a factorial sign: That is 27!
 var exclaimed = regexp.MustCompile(`(?i)^((?:(?:so|that|this|it|there|and|in|the|he|she|we|i)\b.*[a-z, ])[$€£]?[0-9][0-9.,]*)!+$|^([0-9][0-9.,]*)!!+$`)
-
-// affirmed matches a sentence that says yes or no.
-var affirmed = regexp.MustCompile(`(?i)^(?:(?:so|thus|hence|therefore),? +)?\**(yes|no)(?:[,.:;—-]|\**$)`)
 
 // wordsOnly reports whether a text states something in words alone: the probability is one half.
 func wordsOnly(s string) bool {

@@ -40,10 +40,34 @@ var courtesy = regexp.MustCompile(`(?i)\b(?:hope (?:this|that|it)|let me know|fe
 var calculation = regexp.MustCompile(`[-+*/×÷] ?[$€£]?[0-9][0-9.,]*[a-z /]*= ?[$€£]?[-−]?[0-9.]`)
 
 // sentenceEnds matches the end of a sentence that another follows.
-var sentenceEnds = regexp.MustCompile(`(?:(?:[.!?。]["'*)]*\s+["'*(]*|\x01|\\end\{[a-z]+\*?\})[A-Z$\\∴→]|[.!?。]["'*)]*\s+[*]{2}\x01)`)
+var sentenceEnds = regexp.MustCompile(`(?:(?:[.!?。]["'*)]*\s+["'*(]*|\x01|\\end\{[a-z]+\*?\})[A-Z$\\∴→]|` +
+	`[.!?。]["'*)]*\s+(?:[*]{2}\x01|[0-9]))`)
 
 // title matches an abbreviation whose full stop ends no sentence.
 var title = regexp.MustCompile(`\b(?:Mr|Mrs|Ms|Dr|St|Prof|No|vs|approx|etc|e\.g|i\.e)$`)
+
+var (
+	// abbreviated matches an abbreviation before a number, mostly of a unit: 7 ft. 2 in., No. 5.
+	abbreviated = regexp.MustCompile(`(?i)(?:[0-9$] ?(?:ft|in|yds?|mi|h|hrs?|mins?|m|s|secs?|lbs?|oz|gal|qt|pt|cups?|[cmk]m|[mk]?g|` +
+		`m?l|cu|sq)|\b(?:no|nos|approx|ca|fig|eq|ex|ch|vol|sec|p|pp|vs|etc|e\.g|i\.e|cf|jan|feb|mar|apr|jun|jul|aug|sept?|` +
+		`oct|nov|dec))$`)
+	// wordsAfterNumber matches a number at the start of a sentence, verbAfterNumber one that a verb follows soon.
+	wordsAfterNumber = regexp.MustCompile(`^[0-9][0-9.,/%]* [a-z]{2,}`)
+	verbAfterNumber  = regexp.MustCompile(`^[0-9][0-9.,/%]* (?:[a-z]+ ){0,3}(?:is|are|was|were|would|does|did|do|has|have|had|` +
+		`will|can|cannot|could|should|might|must|seems?|looks?)\b`)
+)
+
+// endsBeforeNumber reports whether a full stop between two texts, the second with a number at its start, ends a
+// sentence. It does not after an abbreviation or the number of a point: 7 ft. 2 in., 1. 5 apples.
+func endsBeforeNumber(before, after string) bool {
+	if abbreviated.MatchString(before) {
+		return false
+	}
+	if after = after[:min(len(after), 100)]; wording.AllDigits(strings.TrimSpace(before)) {
+		return verbAfterNumber.MatchString(after)
+	}
+	return wordsAfterNumber.MatchString(after)
+}
 
 // sentencesOf splits a text into sentences with their signs.
 func sentencesOf(s string) []string {
@@ -60,6 +84,10 @@ func sentencesOf(s string) []string {
 			continue
 		}
 		k := at + m[1]
+		if wording.IsDigit(hidden[k-1]) && !endsBeforeNumber(hidden[from:at+m[0]], hidden[k-1:]) {
+			at = k
+			continue
+		}
 		_, n := utf8.DecodeLastRuneInString(hidden[:k])
 		for k -= n; k > from && strings.IndexByte("\"'*(", s[k-1]) >= 0; k-- {
 		}
@@ -254,6 +282,8 @@ func givenBy(s string) string {
 		return labelledFormula(s)
 	case chosen(s) != "":
 		return chosen(s)
+	case concluding.MatchString(s) && isValue(concluding.ReplaceAllString(s, "")):
+		return reduce(concluding.ReplaceAllString(s, ""))
 	case quality.MatchString(s):
 		return said(quality.FindStringSubmatch(s)[1])
 	case hasValue(s):

@@ -27,7 +27,7 @@ func answerPhrase(s string) (Found, bool) {
 			end = start
 			continue
 		}
-		if t := reduce(firstValue(sentence(s[after:]))); t != "" && !doubted(s[:start]) {
+		if t := reduceMarked(firstValue(sentence(s[after:]))); t != "" && !doubted(s[:start]) {
 			f := Found{Text: t, How: "answer phrase", Sure: true}
 			if n := strings.TrimSuffix(t, "!"); n != t && wording.AllDigits(n) &&
 				!strings.Contains(s[after:], t+".") {
@@ -40,14 +40,33 @@ func answerPhrase(s string) (Found, bool) {
 	return Found{}, false
 }
 
-// firstValue returns the first sentence if it is a value and the next stands in brackets: 12. (A typo says 13.)
+// firstValue returns the first sentence of a marked answer if it is the answer and the next only adds to it:
+// 12. (A typo says 13.), 12. 3 of them are red.
 func firstValue(s string) string {
 	list := sentencesOf(tailless(s))
-	if len(list) < 2 || list[1] == "" || list[1][0] != '(' || !isValue(list[0]) {
+	if len(list) < 2 || list[1] == "" {
 		return s
 	}
-	return list[0]
+	first, next := Statement(list[0]), list[1]
+	_, letter := ChoiceIn(first)
+	switch {
+	case next[0] == '(' && isValue(first),
+		answerInWords.MatchString(first) && hasValue(next) && concluded(next) == "",
+		wording.IsDigit(next[0]) && (isValue(first) || letter || nameOnly.MatchString(first)) && !isValue(next) &&
+			!strings.Contains(next, "=") && concluded(next) == "":
+		return list[0]
+	}
+	return s
 }
+
+var (
+	// answerInWords matches answers without a value.
+	answerInWords = regexp.MustCompile(`(?i)^(?:none|unknown|undefined|nothing|nobody|infinit(?:y|e)|impossible|indeterminate|` +
+		`inconclusive|no (?:real |such |integer )?(?:solutions?|answer|value|number|limit)|(?:it )?(?:does not|doesn't) exist|dne|` +
+		`(?:it )?(?:cannot|can't) be determined|not defined|(?:the )?empty set|(?:i )?(?:do not|don't) know)$`)
+	// nameOnly matches a name.
+	nameOnly = regexp.MustCompile(`^[A-Z][a-z]+$`)
+)
 
 // noAnswer matches words before an answer phrase that make it name none: No answer equals 36, the wrong answer is 36.
 var noAnswer = regexp.MustCompile(`(?i)\b(?:no|not an?|not the|wrong|incorrect|false|neither)(?: (?:other|` +

@@ -47,6 +47,7 @@ func reduce(s string) string {
 	if m := truthAndReason.FindStringSubmatch(s); m != nil {
 		return m[1]
 	}
+	s = withoutCalculation(s)
 	if s = withoutDenied(withoutContrast(withoutWithdrawn(withoutRounding(s)))); s == "" {
 		return ""
 	}
@@ -107,9 +108,6 @@ func reduce(s string) string {
 	return likeliest(s)
 }
 
-// truthAndReason matches a yes or no with its reason: no, because it is not possible.
-var truthAndReason = regexp.MustCompile(`(?i)^\**(yes|no|true|false)\**(?:,? (?:because|since|as) .*|[.,;:] [^0-9$\\]*)$`)
-
 // likeliest guesses at the answer of a text that is neither a value nor a sentence that gives one.
 func likeliest(s string) string {
 	if m := leadingMath(s); m != "" && !wording.Unsettled(s[min(len(s), leadingLength(s)):]) {
@@ -121,7 +119,7 @@ func likeliest(s string) string {
 	// "12 because …", "12. The rest": the first sentence, if it is an answer.
 	for _, cut := range []string{". ", " because ", " since ", "。", " which ", "; "} {
 		if k := strings.Index(s, cut); k > 0 && strings.ContainsAny(s[:k], "0123456789\\$") &&
-			!(cut == ". " && startsWithDigit(s[k+len(cut):])) { // 7 ft. 2 in.
+			!(cut == ". " && startsWithDigit(s[k+len(cut):]) && !endsBeforeNumber(s[:k], s[k+len(cut):])) {
 			if t := Statement(s[:k]); t != "" && !proseWord(t) && readable(t) {
 				return t
 			}
