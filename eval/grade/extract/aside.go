@@ -66,8 +66,11 @@ func restatedAsChoice(s string) string {
 
 // isValue reports whether a text is a value without words other than units.
 func isValue(s string) bool {
+	if !hasValue(s) {
+		return false
+	}
 	s = Statement(s)
-	return hasValue(s) && !strings.ContainsAny(s, "=≡") && !strings.Contains(s, "\\equiv") && !isSentence(s) &&
+	return !strings.ContainsAny(s, "=≡") && !strings.Contains(s, "\\equiv") && !isSentence(s) &&
 		strings.Count(s, "$")%2 == 0 && readable(s) && !hasUnknownWords(s)
 }
 

@@ -43,7 +43,7 @@ func ChoiceIn(s string) (Choice, bool) {
 	default:
 		return Choice{}, false
 	}
-	if several(c.Value) || otherLetter.MatchString(c.Value) || refusing.MatchString(c.Value) {
+	if several(c.Value) || otherLetter.MatchString(c.Value) || refusing.MatchString(c.Value) || withdrawing.MatchString(c.Value) {
 		return Choice{}, false
 	}
 	return c, true
@@ -77,6 +77,9 @@ var (
 		`^(?:is |are |was )?(?:clearly |obviously |also )?(?:wrong|incorrect|false|impossible|out|ruled out|eliminated|rejected|` +
 		`excluded)\b`)
 )
+
+// withdrawing matches words after a letter that take it back: B. No wait, 12.
+var withdrawing = regexp.MustCompile(`(?i)^(?:no,? )?wait\b|^(?:nope|sorry|oops|hmm+|just kidding|correction|scratch that|i mean)\b`)
 
 // several reports whether what follows a letter is another letter.
 func several(rest string) bool {

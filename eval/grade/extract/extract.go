@@ -164,7 +164,9 @@ func closing(s string) Found {
 	if t := affirmedBriefly(s); t != "" {
 		return Found{Text: t, How: "a yes or no in the last line"}
 	}
-	s = tag.ReplaceAllString(s, "$1.")
+	if strings.HasSuffix(s, "?") {
+		s = tag.ReplaceAllString(s, "$1.")
+	}
 	list := sentencesOf(s)
 	if n := len(list); n > 1 && declined.MatchString(plain(list[n-2])) {
 		return Found{How: "no answer: the response declines to give one"}

@@ -60,7 +60,7 @@ var (
 // endsBeforeNumber reports whether a full stop between two texts, the second with a number at its start, ends a
 // sentence. It does not after an abbreviation or the number of a point: 7 ft. 2 in., 1. 5 apples.
 func endsBeforeNumber(before, after string) bool {
-	if abbreviated.MatchString(before) {
+	if abbreviated.MatchString(before[max(0, len(before)-20):]) {
 		return false
 	}
 	if after = after[:min(len(after), 100)]; wording.AllDigits(strings.TrimSpace(before)) {

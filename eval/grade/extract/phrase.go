@@ -147,6 +147,9 @@ func lastIndex(s, sub string) int {
 	return strings.LastIndex(s, sub)
 }
 
+// interjected matches an adverb between commas.
+var interjected = regexp.MustCompile(`^, (?:again|therefore|thus|hence|then|of course|indeed|as before|once again|finally), `)
+
 // roughly matches an adverb between brackets.
 var roughly = regexp.MustCompile(`^\((?:approximately|about|roughly|exactly)\) `)
 
@@ -179,6 +182,7 @@ func sentence(s string) string {
 	}
 	s = strings.TrimLeft(s, " \t\r\n*:：_→—–}")
 	s = strings.TrimLeft(strings.TrimPrefix(s, "..."), " ")
+	s = interjected.ReplaceAllString(s, "")
 	s = roughly.ReplaceAllString(s, "")
 	if len(s) > maxStatement {
 		s = s[:maxStatement]
