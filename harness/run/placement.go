@@ -5,6 +5,7 @@ import (
 	"exp/harness/device"
 	"exp/harness/stage"
 	"exp/train"
+	"exp/train/generate"
 	"exp/train/model"
 )
 
@@ -48,7 +49,7 @@ type planned struct {
 func planOf(kind config.Stage, c *config.Run, arch model.Config, longest, size int) planned {
 	list := gpuOf(c)
 	if len(list) == 0 {
-		at := stage.Placement{CacheTokens: c.Rollout.CacheTokens}
+		at := stage.Placement{CacheTokens: cacheTokens(kind, c, arch, longest)}
 		return planOn(figures{}, at, kind, c, arch, longest, size)
 	}
 	var p planned
@@ -75,7 +76,7 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 		shared = c.Compute.TensorParallel
 	}
 	for _, off := range offloads(kind, c, size/shared) {
-		at := stage.Placement{Offload: off, CacheTokens: c.Rollout.CacheTokens}
+		at := stage.Placement{Offload: off, CacheTokens: cacheTokens(kind, c, arch, longest)}
 		if p = planOn(g, at, kind, c, arch, longest, size); p.fits() {
 			return p
 		}
@@ -83,15 +84,29 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 	if c.Rollout.CacheTokens > 0 || kind == config.SFT {
 		return p
 	}
-	engine := engineOptions(c, arch, longest)
-	if kind == config.EvalGen {
-		engine = stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
-	}
+	engine := engineOf(kind, c, arch, longest)
 	operand := stage.Operand(c)
 	perToken := arch.CacheBytes(1, engine.PageTokens, operand, shared) / engine.PageTokens
 	over := sumParts(p.device) - g.usable()
 	p.placement.CacheTokens = max(engine.LeastCache(), engine.FullCache()-int(over)/perToken-engine.PageTokens)
 	return planOn(g, p.placement, kind, c, arch, longest, size)
+}
+
+// engineOf returns the options of a stage's sampler.
+func engineOf(kind config.Stage, c *config.Run, arch model.Config, longest int) generate.Options {
+	if kind == config.EvalGen {
+		return stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
+	}
+	return engineOptions(c, arch, longest)
+}
+
+// cacheTokens returns the room that rollout.cache_tokens gives the cache of a stage's sampler: at least
+// what an engine takes; 0 if it is not set.
+func cacheTokens(kind config.Stage, c *config.Run, arch model.Config, longest int) int {
+	if c.Rollout.CacheTokens == 0 {
+		return 0
+	}
+	return max(c.Rollout.CacheTokens, engineOf(kind, c, arch, longest).LeastCache())
 }
 
 // offloads returns what a stage on each of some groups of ranks may keep on the host, the least first.

@@ -112,3 +112,27 @@ func TestPlacementOfSamplers(t *testing.T) {
 		t.Error("in SFT all ranks learn")
 	}
 }
+
+// A cache smaller than an engine takes is planned, and stated after the parts of memory, with the room
+// that it will have.
+func TestLeastCache(t *testing.T) {
+	for _, set := range []string{"compute.device=cpu", noGPU} {
+		r := recipe(t, "smoke_cpu.yaml", "rollout.cache_tokens=3", set)
+		e, err := NewEstimate(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arch, err := architectureOf(&r.Run, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine := engineOptions(&r.Run, arch, longestOf(config.Train, &r.Run, arch))
+		if e.CacheTokens != engine.LeastCache() {
+			t.Errorf("%s: a cache of %d tokens, want %d", set, e.CacheTokens, engine.LeastCache())
+		}
+		_, after, said := strings.Cut(e.Text(""), "the cache holds ")
+		if before, _, _ := strings.Cut(after, "disk "); !said || strings.Contains(before, " the program: ") {
+			t.Errorf("%s: the cache is not after the parts:\n%s", set, e.Text(""))
+		}
+	}
+}

@@ -17,10 +17,13 @@ func recipe(t *testing.T, file string, sets ...string) *config.Resolved {
 	return r
 }
 
+// noGPU selects a GPU that no machine has: the plan is for a published one everywhere.
+const noGPU = "compute.device=cuda:99"
+
 // The plan of a step on several ranks says what each sends: gradients to their shards and
 // parameters from them, and activations where ranks share products.
 func TestPhases(t *testing.T) {
-	r := recipe(t, "flowrl_7b_math.yaml", "train.slices=8")
+	r := recipe(t, "flowrl_7b_math.yaml", "train.slices=8", noGPU)
 	e, err := NewEstimateOn(r, 8)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +43,7 @@ func TestPhases(t *testing.T) {
 	if e.Phases[1].Sent != 0 || seconds < 60 || seconds > 3600 {
 		t.Errorf("phases %+v", e.Phases)
 	}
-	shared := recipe(t, "flowrl_7b_math.yaml", "compute.tensor_parallel=8")
+	shared := recipe(t, "flowrl_7b_math.yaml", "compute.tensor_parallel=8", noGPU)
 	s, err := NewEstimateOn(shared, 8)
 	if err != nil {
 		t.Fatal(err)

@@ -83,15 +83,15 @@ func (e *Estimate) Text(indent string) string {
 	for _, p := range e.HostMemory {
 		add("                  %9s  %s, in this machine's pinned memory", quantity.Bytes(p.Bytes), p.Name)
 	}
+	if !e.onGPU {
+		add("                  %9s  the program: code, Go's heap, database", quantity.Bytes(e.Program))
+	}
 	if e.onGPU && e.Device != "" {
 		add("                  planned for %s, which has %s", e.Device, quantity.Bytes(e.deviceBytes))
 	}
 	if e.CacheTokens > 0 {
 		add("                  the cache holds %s tokens, %.0f%% of all sequences at full length; others restart",
 			quantity.Count(int64(e.CacheTokens)), 100*float64(e.CacheTokens)/float64(e.FullCacheTokens))
-	}
-	if !e.onGPU {
-		add("                  %9s  the program: code, Go's heap, database", quantity.Bytes(e.Program))
 	}
 	add("         disk     up to %s in the store", quantity.Bytes(e.Disk))
 	if e.Completions == 0 {

@@ -15,7 +15,6 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
-	"exp/harness/device"
 	"exp/harness/fault"
 	"exp/harness/metric"
 	"exp/harness/plan"
@@ -619,10 +618,7 @@ func TestRequire(t *testing.T) {
 
 // Where no GPU is, the memory of the one that the plan assumes must suffice, on each rank.
 func TestRequirePlannedMemory(t *testing.T) {
-	r := recipe(t, "flowrl_32b_math.yaml")
-	if choice, err := device.OfRun(&r.Run); err == nil {
-		t.Skipf("this machine has %s: the plan assumes none", choice.GPU.Name)
-	}
+	r := recipe(t, "flowrl_32b_math.yaml", noGPU)
 	for _, tt := range []struct {
 		ranks int
 		lacks bool
