@@ -15,6 +15,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/explain"
+	"exp/harness/fault"
 	"exp/harness/plan"
 	"exp/harness/preview"
 	harness "exp/harness/run"
@@ -49,7 +50,7 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 		}
 		if ranks > 1 {
 			if err := harness.CheckShared(&j.Config.Run); err != nil {
-				r.Missing = append(r.Missing, err.Error())
+				r.Missing, r.ToDo = append(r.Missing, err.Error()), append(r.ToDo, fault.Hint(err))
 			}
 		}
 		list = append(list, r)

@@ -61,7 +61,7 @@ func (a *app) ranksFit(configs []*config.Resolved, n int) error {
 	}
 	for _, r := range configs {
 		if err := harness.CheckRanks(r, n); err != nil {
-			return cli.Usagef("%w", err)
+			return cli.Usagef("%w", err).Advise(fault.Hint(err))
 		}
 	}
 	return nil
@@ -85,7 +85,7 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 	}
 	for _, r := range configs {
 		if err := harness.CheckShared(&r.Run); err != nil {
-			return true, cli.Usagef("--ranks %d: %w", n, err)
+			return true, cli.Usagef("--ranks %d: %w", n, err).Advise(fault.Hint(err))
 		}
 	}
 	timeout, err := a.rankTimeout(c)

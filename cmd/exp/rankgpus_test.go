@@ -108,5 +108,6 @@ func TestCUDARanksRefused(t *testing.T) {
 	}
 	smoke(t, filepath.Join(t.TempDir(), "store"), "--ranks", "2", "--device", "cuda", "--set", "compute.tensor_parallel=2",
 		"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64}").
-		refuses(t, 2, "ranks that share products (compute.tensor_parallel) compute on CPUs only")
+		refuses(t, 2, "ranks that share products (compute.tensor_parallel) compute on CPUs only",
+			"help: --device cpu computes on CPUs")
 }

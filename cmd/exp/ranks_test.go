@@ -261,6 +261,11 @@ func TestRanksRefused(t *testing.T) {
 	tensor := []string{"--set", "compute.tensor_parallel=4", "--dry-run", "--ranks"}
 	smoke(t, dir, append(tensor, "2")...).refuses(t, 2, "compute.tensor_parallel")
 	smoke(t, dir, append(tensor, "6")...).refuses(t, 2, "compute.tensor_parallel")
+	smoke(t, dir, append(tensor, "36")...).refuses(t, 2, "smoke has 8 slices (train.slices), and every group of 4 ranks "+
+		"(compute.tensor_parallel) needs one", "help: --ranks 32 is the most")
+	smoke(t, dir, "--ranks", "2", "--dry-run", "--device", "cuda:99", "--set", "compute.tensor_parallel=2", "--set",
+		"model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64}").says(t, "missing  ranks that share products",
+		"to do    --device cpu computes on CPUs")
 	smoke(t, dir, append(tensor, "1")...).says(t, "policy: weights")
 	smoke(t, dir, "--ranks", "4", "--set", "compute.micro_batch_tokens=1000000000").
 		refuses(t, 7, "memory: 4 ranks here need", "on each of 4 ranks")

@@ -9,6 +9,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/harness/cluster"
 	"exp/harness/config"
+	"exp/harness/fault"
 	"exp/harness/plan"
 	harness "exp/harness/run"
 )
@@ -41,7 +42,7 @@ func (a *app) checkRankJobs(c *cli.Context, configs []*config.Resolved) error {
 	}
 	for _, r := range configs {
 		if err := harness.CheckShared(&r.Run); err != nil {
-			return cli.Usagef("--ranks %d: %w", n, err)
+			return cli.Usagef("--ranks %d: %w", n, err).Advise(fault.Hint(err))
 		}
 		if err := cluster.CheckRanks(&r.Run, n); err != nil {
 			return err

@@ -130,26 +130,53 @@ func (o order) placement(c *config.Run, rank, size int) stage.Placement {
 // still be within it.
 var errBroken = errors.New("an earlier stage failed, and its ranks are lost")
 
+// SharingError says why ranks cannot share the work of a configuration.
+type SharingError struct{ problem, do string }
+
+func (e *SharingError) Error() string { return e.problem }
+
+// Hint says what to change.
+func (e *SharingError) Hint() string { return e.do }
+
+// learners returns how many of n ranks learn at the same time in some stage, and what they are called.
+func learners(c *config.Run, n int) (count int, who string) {
+	switch count = learning(c, n); {
+	case count == n:
+		return n, "every rank"
+	case c.SFT.Steps > 0:
+		return n, "in SFT (sft.steps) every rank"
+	}
+	return count, "every rank that learns"
+}
+
+// checkSlices returns an error if n ranks cannot all have a slice that need one.
+func checkSlices(c *config.Run, n int) error {
+	t, slices := c.Compute.TensorParallel, c.Train.Slices
+	count, who := learners(c, n)
+	if count/t <= slices {
+		return nil
+	}
+	if t > 1 {
+		who = fmt.Sprintf("every group of %d ranks (compute.tensor_parallel)", t)
+	}
+	return &SharingError{fmt.Sprintf("--ranks %d: %s has %s (train.slices), and %s needs one", n, c.Name,
+		quantity.Plural(slices, "slice"), who),
+		fmt.Sprintf("--ranks %d is the most; a larger compute.tensor_parallel lets more share the run, and so does "+
+			"train.slices, which makes another run", slices*t+n-count)}
+}
+
 // CheckRanks returns an error if the work of a configuration cannot be cut for n ranks.
 func CheckRanks(r *config.Resolved, n int) error {
 	c := &r.Run
-	t, slices := c.Compute.TensorParallel, c.Train.Slices
-	learners, who := learning(c, n), "every rank"
-	switch {
-	case learners == n:
-	case c.SFT.Steps > 0:
-		learners, who = n, "in SFT (sft.steps) every rank"
-	default:
-		who = "every rank that learns"
-	}
-	switch {
-	case n%t != 0:
+	t := c.Compute.TensorParallel
+	if n%t != 0 {
 		return fmt.Errorf("--ranks %d: %s has compute.tensor_parallel: %d, and ranks must be a multiple", n, c.Name, t)
-	case learners/t > slices:
-		return fmt.Errorf("--ranks %d: %s has %s (train.slices), and %s needs one", n, c.Name,
-			quantity.Plural(slices, "slice"), who)
 	}
-	if learners > t && c.Compute.Offload == config.OffloadAll && device.UsesGPU(c) {
+	if err := checkSlices(c, n); err != nil {
+		return err
+	}
+	count, who := learners(c, n)
+	if count > t && c.Compute.Offload == config.OffloadAll && device.UsesGPU(c) {
 		return fmt.Errorf("--ranks %d: %s has compute.offload: all, but %s exchanges gradients, which must lie "+
 			"in its GPU's memory; set it to moments or auto", n, c.Name, who)
 	}
@@ -189,7 +216,8 @@ func checkSamplers(c *config.Run, n int) error {
 // CheckShared returns an error if ranks cannot share the products of a configuration on its device.
 func CheckShared(c *config.Run) error {
 	if c.Compute.TensorParallel > 1 && device.UsesGPU(c) {
-		return errors.New("ranks that share products (compute.tensor_parallel) compute on CPUs only")
+		return &SharingError{"ranks that share products (compute.tensor_parallel) compute on CPUs only",
+			"--device cpu computes on CPUs; on GPUs set compute.tensor_parallel=1, for up to one rank per slice"}
 	}
 	return nil
 }
