@@ -33,6 +33,8 @@ type reinforcement struct {
 	last    []rl.Metric
 	cut     int          // training prompts that are too long
 	reward  func() error // closes the grader
+	// restarts is the engine's count after the last step.
+	restarts int
 }
 
 // reinforce trains the policy from the weights of the input.
@@ -240,6 +242,10 @@ func (r *reinforcement) Step(s *train.Step) error {
 		}
 		measured["timing_s/testing"] = time.Since(start).Seconds()
 		s.System = append(s.System, val...)
+	}
+	if all := r.engine.Stats().Restarts; all > r.restarts {
+		m := rl.Metric{Name: "perf/sampler_restarts", Value: float64(all - r.restarts)}
+		measured[m.Name], s.System, r.restarts = m.Value, append(s.System, m), all
 	}
 	det := detOf(s)
 	if digest {

@@ -82,9 +82,9 @@ func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType, sha
 // Stats count an engine's work since it was made.
 type Stats struct {
 	Steps         int
-	PromptTokens  int // computed; shared ones count once
+	PromptTokens  int // computed; shared ones count once, drawn ones of restarted completions each time
 	SampledTokens int
-	Restarts      int // sequences that gave their pages back and were computed again
+	Restarts      int // completions that gave their pages back and were computed again
 }
 
 // Engine samples from a model. It is a rollout.Sampler for one goroutine at a time.
