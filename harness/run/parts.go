@@ -31,10 +31,10 @@ func (p *parts) addEngine(o generate.Options, at stage.Placement, arch model.Con
 	p.add(string(kernels.StepRoom), step)
 }
 
-// addLearner adds the memory of n parameters in training, whose model takes bytes: weights, the
-// copies that products read, gradients, and, of one of size ranks that share a mini-batch, the moments of
-// its shard and the gradients that wait in the tree of slices, with pieces of other ranks' gradients. The
-// last two may be pinned.
+// addLearner adds the memory of n parameters in training. bytes returns what their model takes: weights,
+// the copies that products read, and gradients. A learner also has gradients that wait in the tree of
+// slices, with pieces of other ranks' gradients. It has the optimizer's moments of its shard: size ranks
+// share a mini-batch. off says which of these two parts are pinned.
 func (p *parts) addLearner(pinned *parts, name string, bytes func(trainable bool, copies model.PackedLen) int,
 	n int, copies model.PackedLen, off train.Offload, slices, size int) {
 	none := func(out, in int) (packed, packedT int) { return 0, 0 }
