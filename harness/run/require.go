@@ -242,7 +242,7 @@ func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processe
 	if on.Here > 1 {
 		who = fmt.Sprintf("%d ranks here need", on.Here)
 	}
-	if p.onGPU {
+	if p.onGPU || gpu != nil {
 		needs, who = p.Total(), "the run needs"
 		more += "; or let GPUs share the model: more --ranks with compute.tensor_parallel"
 		if on.Ranks > 1 {
