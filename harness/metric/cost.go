@@ -50,8 +50,8 @@ func cost() []Metric {
 		{Name: "perf/total_num_tokens", Unit: tokens, Title: "Tokens of a step",
 			Definition: "prompt and completion tokens of the step"},
 		{Name: "perf/sampler_restarts", Unit: "completions", Title: "Restarted completions", Direction: eval.Down,
-			Definition: "completions of a step and its online evaluation that gave their room in the sampler's cache " +
-				"to others and were computed again, on the first rank",
+			Definition: "completions of a step and its online evaluation that gave their room in the sampler's " +
+				"cache to others and were computed again, on the first rank",
 			Absent: "only steps with such completions have it: the cache is small (rollout.cache_tokens)"},
 	}
 	times := []Metric{{Name: "timing_s/step", Unit: "s", Title: "Step", Direction: eval.Down,

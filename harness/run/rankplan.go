@@ -304,7 +304,8 @@ func (e *Estimate) aheadText(add func(format string, args ...any)) {
 		}
 	}
 	if len(names) > 0 {
-		add("                  ranks that only sample work on %s while the others learn:", strings.Join(names, " and "))
+		add("                  ranks that only sample work on %s while the others learn:",
+			strings.Join(names, " and "))
 		add("                  the totals are those of the slower side and of the side that sends more")
 	}
 }
