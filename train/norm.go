@@ -8,8 +8,8 @@ import (
 	"exp/train/ranks"
 )
 
-// run is consecutive blocks of the norm's sum, first to last: whole ones of one piece, or one
-// that lies in several.
+// run is consecutive blocks of the norm's sum, from first up to but not including last: whole ones
+// of one piece, or one that lies in several.
 type run struct {
 	first, last int
 	parts       []piece

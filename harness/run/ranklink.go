@@ -1,8 +1,9 @@
 package run
 
 import (
+	"bytes"
 	"fmt"
-	"strings"
+	"slices"
 
 	"exp/harness/ranks/nccl"
 	"exp/kernels"
@@ -54,22 +55,50 @@ func (g *Ranks) link(be kernels.Backend) (group ranks.Group, leave func(), err e
 	if err := ranks.Agree(g, err); err != nil {
 		return g, leave, err
 	}
-	all, err := ranks.Share(g, append([]byte(fmt.Sprintf("%08d", library.Version)), id...))
-	if err != nil {
+	if id, err = g.shareID(library.Release(), id); err != nil {
 		return g, leave, err
 	}
-	for r, text := range all {
-		if theirs, first := string(text[:8]), string(all[0][:8]); theirs != first {
-			return g, leave, fmt.Errorf("rank %d on %s has another version of NCCL (%s) than rank 0 on %s (%s)", r,
-				g.hosts[r], strings.TrimLeft(theirs, "0"), g.hosts[0], strings.TrimLeft(first, "0"))
-		}
-	}
-	c, err := nccl.Join(dev, all[0][8:], g.Rank(), g.Size(), g.Timeout)
+	c, err := nccl.Join(dev, id, g.Rank(), g.Size(), g.Timeout)
 	if err != nil {
 		return g, leave, g.explain(err)
 	}
 	return ranks.Linked{Group: g, Link: explained{c, g}}, c.Close, nil
 }
+
+// shareID returns the first rank's ID, or an error unless all ranks have one release of NCCL.
+func (g *Ranks) shareID(release string, id nccl.ID) (nccl.ID, error) {
+	all, err := ranks.Share(g, append([]byte(release+"\n"), id...))
+	if err != nil {
+		return nil, err
+	}
+	first, id, _ := bytes.Cut(all[0], []byte("\n"))
+	for r, b := range all {
+		if theirs, _, _ := bytes.Cut(b, []byte("\n")); !bytes.Equal(theirs, first) {
+			return nil, &NCCLVersionsError{Rank: r, Hosts: [2]string{g.hosts[0], g.hosts[r]},
+				Releases: [2]string{string(first), string(theirs)}}
+		}
+	}
+	return id, nil
+}
+
+// NCCLVersionsError says that a rank has another release of NCCL than the first one.
+type NCCLVersionsError struct {
+	Rank            int
+	Hosts, Releases [2]string // of rank 0 and of Rank
+}
+
+func (e *NCCLVersionsError) Error() string {
+	return fmt.Sprintf("rank %d on %s has NCCL %s, rank 0 on %s has NCCL %s: all ranks need one version", e.Rank,
+		e.Hosts[1], e.Releases[1], e.Hosts[0], e.Releases[0])
+}
+
+// Hint says what to change.
+func (e *NCCLVersionsError) Hint() string {
+	return "install one version on all machines, or name its file on each: " + NCCLVariable + "=/path/libnccl.so.2"
+}
+
+// ExitCode is the code for something that the machine lacks.
+func (e *NCCLVersionsError) ExitCode() int { return 7 }
 
 // explain says more of an error between GPUs.
 func (g *Ranks) explain(err error) error {
@@ -106,8 +135,12 @@ func (g *Ranks) ownDevices(dev gpu) (err error) {
 	for r, id := range all {
 		switch before, taken := first[g.hosts[r]+string(id)]; {
 		case (len(id) == 0) != (len(all[0]) == 0):
-			return fmt.Errorf("of ranks 0 on %s and %d on %s one computes on a GPU and the other on the CPU: "+
-				"name the device, --device cuda or --device cpu", g.hosts[0], r, g.hosts[r])
+			where := []string{"a GPU", "the CPU"}
+			if len(id) > 0 {
+				slices.Reverse(where)
+			}
+			return fmt.Errorf("rank %d on %s computes on %s, rank 0 on %s on %s: name the device of all ranks, "+
+				"--device cuda or --device cpu", r, g.hosts[r], where[1], g.hosts[0], where[0])
 		case taken && len(id) > 0:
 			return &SharedDeviceError{Host: g.hosts[r], Ranks: [2]int{before, r}}
 		}

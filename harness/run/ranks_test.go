@@ -1,10 +1,12 @@
 package run
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
 
+	"exp/harness/ranks/nccl"
 	"exp/harness/stage"
 	"exp/kernels/ref"
 	"exp/train/ranks"
@@ -94,4 +96,55 @@ func TestJoin(t *testing.T) {
 		})
 	}
 	done.Wait()
+}
+
+// namedGPU is a GPU with a name and nothing else.
+type namedGPU struct{ gpu }
+
+func (namedGPU) UUID() (string, error) { return "GPU-1", nil }
+
+// Ranks of which some compute on the CPU, or that have other releases of NCCL, do not begin; the
+// error says which.
+func TestLinkRefused(t *testing.T) {
+	link := func(f func(g *Ranks) error) error {
+		errs := make([]error, 4)
+		var done sync.WaitGroup
+		for i, group := range ranks.InProcess(len(errs)) {
+			done.Go(func() { errs[i] = f(&Ranks{Group: group, hosts: []string{"A", "B", "C", "D"}}) })
+		}
+		done.Wait()
+		for i, err := range errs {
+			if err == nil || err.Error() != errs[0].Error() {
+				t.Errorf("rank %d: %v, rank 0: %v", i, err, errs[0])
+			}
+		}
+		return errs[0]
+	}
+	for onCPU, want := range map[int]string{
+		3: "rank 3 on D computes on the CPU, rank 0 on A on a GPU: name the device",
+		0: "rank 1 on B computes on a GPU, rank 0 on A on the CPU: name the device",
+	} {
+		err := link(func(g *Ranks) error {
+			if g.Rank() == onCPU {
+				return g.ownDevices(nil)
+			}
+			return g.ownDevices(namedGPU{})
+		})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	err := link(func(g *Ranks) error {
+		version := 22703
+		if g.Rank() == 2 {
+			version = 22304
+		}
+		_, err := g.shareID(nccl.Library{Version: version}.Release(), nccl.ID("id"))
+		return err
+	})
+	var e *NCCLVersionsError
+	if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "rank 2 on C has NCCL 2.23.4, rank 0 on A has NCCL 2.27.3") ||
+		e.ExitCode() != 7 || !strings.Contains(e.Hint(), "EXP_NCCL=") {
+		t.Errorf("releases that differ: %v", err)
+	}
 }

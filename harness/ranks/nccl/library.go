@@ -22,7 +22,10 @@ type Library struct {
 	Version int    // 10000·major + 100·minor + patch
 }
 
-func (l Library) String() string { return l.File + ": NCCL " + version(l.Version) }
+func (l Library) String() string { return l.File + ": NCCL " + l.Release() }
+
+// Release is the version as people write it: 2.27.3.
+func (l Library) Release() string { return version(l.Version) }
 
 // minVersion is the oldest version whose communicators never block, so that a lost rank does
 // not keep the others waiting for ever.

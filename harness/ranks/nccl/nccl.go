@@ -40,6 +40,8 @@ type Comm struct {
 	limit time.Duration
 	size  int
 	comm  *unsafe.Pointer // memory of C, where the library writes later
+
+	failed error // the failure after which the communicator was aborted
 }
 
 // Join makes the communicator that id names. All its ranks call Join, with a device each. A
@@ -78,10 +80,10 @@ func (c *Comm) forget() {
 }
 
 // Exchange implements ranks.Link: messages of device memory. They follow the work that the
-// device has queued.
+// device has queued. After a failure it returns that failure.
 func (c *Comm) Exchange(parts []ranks.Part) error {
-	if c.comm == nil {
-		return errAborted
+	if c.failed != nil {
+		return c.failed
 	}
 	// NCCL has no tags: messages between two ranks match by their order.
 	parts = slices.Clone(parts)
@@ -115,9 +117,6 @@ func (c *Comm) Exchange(parts []ranks.Part) error {
 	return c.wait("Send and Recv", code, slices.Compact(peers), c.dev.Idle)
 }
 
-// errAborted is returned after a failure.
-var errAborted = fmt.Errorf("NCCL: the communicator is aborted")
-
 // ends is how long a rank that lost a peer waits to be ended by the launcher, which knows which
 // rank it was.
 const ends = 5 * time.Second
@@ -135,20 +134,19 @@ func (c *Comm) wait(op string, code C.int, peers []int, idle func() bool) error 
 			})
 		}
 		if code != 0 && code != C.XNCCL_IN_PROGRESS {
-			err := failure(op, code, *c.comm)
-			c.abort()
+			c.abort(failure(op, code, *c.comm))
 			if code == C.XNCCL_REMOTE {
 				time.Sleep(ends)
 			}
-			return err
+			return c.failed
 		}
 		begun = begun || code == 0
 		if begun && idle() {
 			return nil
 		}
 		if took := time.Since(start); c.limit > 0 && took > c.limit {
-			c.abort()
-			return &ranks.LateError{Peers: peers, Limit: c.limit}
+			c.abort(&ranks.LateError{Peers: peers, Limit: c.limit})
+			return c.failed
 		}
 		if time.Since(start) > time.Millisecond {
 			pause = min(pause+10*time.Microsecond, time.Millisecond)
@@ -157,7 +155,9 @@ func (c *Comm) wait(op string, code C.int, peers []int, idle func() bool) error 
 	}
 }
 
-func (c *Comm) abort() {
+// abort ends the communicator after a failure, which later exchanges return.
+func (c *Comm) abort(failed error) {
+	c.failed = failed
 	c.dev.InContext(func(unsafe.Pointer) { C.xnccl_abort(*c.comm) })
 	c.forget()
 }

@@ -146,7 +146,7 @@ func TestLate(t *testing.T) {
 		}
 		defer close(hold)
 		err := send(c, be, 1)
-		if again := send(c, be, 1); again != errAborted {
+		if again := send(c, be, 1); again != err {
 			t.Errorf("after a failure Exchange = %v", again)
 		}
 		return err
