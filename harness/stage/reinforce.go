@@ -97,9 +97,8 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if err != nil {
 		return err
 	}
-	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep,
-		Ranks: r.Ranks, Tensor: r.tensor(), Samplers: r.samplers(), Wait: r.Wait,
-		Phase: r.Hooks.Phase}
+	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep, Wait: r.Wait,
+		Ranks: r.Ranks, Tensor: r.tensor(), Samplers: r.samplers(), Phase: r.Hooks.Phase}
 	if r.policy, err = load(heads, true, "policy"); err != nil {
 		return err
 	}
