@@ -43,7 +43,8 @@ func ChoiceIn(s string) (Choice, bool) {
 	default:
 		return Choice{}, false
 	}
-	if several(c.Value) || otherLetter.MatchString(c.Value) || refusing.MatchString(c.Value) || withdrawing.MatchString(c.Value) {
+	if several(c.Value) || otherLetter.MatchString(c.Value) || refusing.MatchString(c.Value) ||
+		withdrawing.MatchString(c.Value) {
 		return Choice{}, false
 	}
 	return c, true
