@@ -200,6 +200,7 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := sameNames(wording.Bare(gold), wording.Bare(prediction)); ok {
 		return r
 	}
+	prediction = valueInText.ReplaceAllString(prediction, "$1")
 	gold, prediction = plainUnits(gold, prediction)
 	prediction = unitsInText(gold, prediction)
 	b := formula.NewBudget(formula.MaxWork)
@@ -264,6 +265,9 @@ func plainUnits(gold, prediction string) (string, string) {
 
 // plainUnit matches a number and letters that may be a unit: 5 km.
 var plainUnit = regexp.MustCompile(`^([-−]?[0-9][0-9.,/]*) ?([a-zA-Z][a-zA-Z0-9/^²³]*)$`)
+
+// valueInText matches a value and its unit that are one text: \text{48 cm}.
+var valueInText = regexp.MustCompile(`^\\(?:text|textbf|mathrm|mbox)\{\s*([-−]?[0-9][0-9.,/]* ?[a-zA-Z]+)\s*\}$`)
 
 // measured returns the unit of measure that an answer ends in, if it is in a text of its own or a word.
 func measured(s string) string {
