@@ -22,7 +22,8 @@ type Phase struct {
 	Ahead bool `json:"ahead,omitempty"`
 }
 
-// What the times rest on: rates of one GPU (H100), as calculated in the design of distributed runs.
+// What the times rest on: assumed shares of an H100's published rates (989 TFLOP/s dense in bf16, 3.35 TB/s,
+// NVLink at 450 GB/s, a network of 400 Gbit/s, PCIe 5 at 64 GB/s). Nothing here is measured.
 const (
 	gpuFLOPs    = 400e12  // that products reach, 1/s
 	gpuMemory   = 2.85e12 // bytes/s, 85 % of 3.35
