@@ -30,11 +30,11 @@ func spaceCollections(c *config.Run) (restore func()) {
 }
 
 // programBytes returns the memory that the process needs on top of the device's: code and tables
-// in use (36 MiB, or 50 of a program just linked, which Linux maps in larger pieces), Go's heap
+// in use (36 MiB, or up to 70 of a program just linked, which Linux maps in larger pieces), Go's heap
 // with its room between collections, and the database. A published tokenizer adds about three
 // times its file size, usually half of it garbage.
 func programBytes(c *config.Run) int64 {
-	const codeAndHeap = 62 << 20
+	const codeAndHeap = 80 << 20
 	n := int64(codeAndHeap)
 	if spaced(c) {
 		n += heapRoom
