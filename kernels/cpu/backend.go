@@ -10,16 +10,16 @@
 // instructions that multiply pairs (AVX512-BF16) if the processor has them, otherwise
 // on fused multiply-adds that give the same bits.
 //
-// Layout: one .go and one .h file per operation or family; only vec.h (wide.h for
-// float64) knows the instruction sets; all matmuls run on the inner loop of tile.h in
-// float32 and of tilesum.h in bf16; level_*.c compile everything once per level. Draws
-// with top-k, top-p or min-p call kernels/ref on goroutines. peak.h measures the
-// machine's peak rates.
+// Layout: one .go file per operation or family, and a .h file in folder level; only vec.h
+// (wide.h for float64) knows the instruction sets; all matmuls run on the inner loop of
+// tile.h in float32 and of tilesum.h in bf16; the packages in folder level compile
+// everything once each. Draws with top-k, top-p or min-p call kernels/ref on goroutines.
+// peak.h measures the machine's peak rates.
 package cpu
 
 /*
 #include <stdlib.h>
-#include "args.h"
+#include "level/args.h"
 
 // All argument structs, in C memory: Go fills one and passes its address.
 struct arguments {
@@ -129,14 +129,14 @@ func Open(o Options) (*Backend, error) {
 	b := &Backend{
 		level:   level,
 		operand: o.Operand,
-		k:       level.table(),
 		a:       (*C.struct_arguments)(C.calloc(1, C.sizeof_struct_arguments)),
 		pool:    pool,
 	}
-	strip := int(b.k.mr)
+	fma, tiles := level.tables()
+	b.k = fma
+	strip := int(fma.mr)
 	if o.Operand == kernels.BF16 {
-		b.tiles = level.tileTable()
-		strip = tileBlock
+		b.tiles, strip = tiles, tileBlock
 	}
 	b.queue = newQueue(threads, strip, b.tiles != nil)
 	return b, nil

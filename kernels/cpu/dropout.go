@@ -1,6 +1,6 @@
 package cpu
 
-// #include "args.h"
+// #include "level/args.h"
 import "C"
 
 import (

@@ -1,12 +1,9 @@
 package cpu
 
 /*
-#cgo CFLAGS: -O2 -g0 -std=c11 -D_GNU_SOURCE -Wno-psabi
-#cgo LDFLAGS: -lm
-#include <stdlib.h>
-#include <string.h>
+#cgo CFLAGS: -O2 -g0 -std=c11 -D_GNU_SOURCE
 #include <unistd.h>
-#include "args.h"
+#include "level/args.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -41,18 +38,9 @@ static int has_avx512bf16(void) {
 	return 0;
 #endif
 }
-static int multiplies_pairs(void) {
-#if defined(__x86_64__)
-	return has_avx512bf16() && pairs_are_two_fmas();
-#else
-	return 0;
-#endif
-}
 // has_amx says whether the processor has the matrix unit and AVX512-BF16.
 static int has_amx(void) {
-#if defined(EMULATE_AMX)
-	return has_avx512bf16();
-#elif defined(__x86_64__) && defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__)
 	unsigned a, b, c, d;
 	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
 	return has_avx512bf16() && (d >> 24 & 1) && (d >> 22 & 1); // AMX-TILE, AMX-BF16
@@ -63,34 +51,11 @@ static int has_amx(void) {
 // grants_amx asks the system for the matrix unit's registers. The grant lasts as long as
 // the process.
 static int grants_amx(void) {
-#if defined(EMULATE_AMX)
-	return 1;
-#elif defined(__x86_64__) && defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__)
 	return syscall(SYS_arch_prctl, 0x1023, 18) == 0; // ARCH_REQ_XCOMP_PERM, XTILEDATA
 #else
 	return 0;
 #endif
-}
-#if defined(EMULATE_AMX)
-enum { emulates_amx = 1 };
-#else
-enum { emulates_amx = 0 };
-#endif
-static const struct tile_kernels *tile_table(int level) {
-#if defined(__x86_64__)
-	if (level == 4) return &tiles_amx;
-	if (level == 3) return &tiles_avx512bf16;
-	if (level == 2) return &tiles_avx512;
-	if (level == 1) return &tiles_avx2;
-#endif
-	return &tiles_portable;
-}
-static const struct kernels *table(int level) {
-#if defined(__x86_64__)
-	if (level >= 2) return &kernels_avx512;
-	if (level == 1) return &kernels_avx2;
-#endif
-	return &kernels_portable;
 }
 */
 import "C"
@@ -99,6 +64,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	_ "exp/kernels/cpu/level" // args.h
 )
 
 // ErrUnsupported says that this machine does not run the requested level.
@@ -174,18 +141,19 @@ func BestLevel() Level {
 	return Portable
 }
 
-var multipliesPairs = sync.OnceValue(func() bool { return C.multiplies_pairs() != 0 })
+var multipliesPairs = sync.OnceValue(func() bool { return C.has_avx512bf16() != 0 && pairsAreTwoFMAs() })
 
-var hasAMX = sync.OnceValue(func() bool { return C.has_amx() != 0 && C.grants_amx() != 0 })
-
-// emulatesAMX is set in builds that emulate level AMX for tests (tag emulate_amx).
-const emulatesAMX = C.emulates_amx != 0
+// hasAMX says whether level AMX runs, on a matrix unit or, in builds for tests, on an emulated one.
+var hasAMX = sync.OnceValue(func() bool {
+	if emulatesAMX {
+		return C.has_avx512bf16() != 0
+	}
+	return C.has_amx() != 0 && C.grants_amx() != 0
+})
 
 // RefusesAMX reports whether the processor has a matrix unit but the system does not
 // let this process use it.
 func RefusesAMX() bool { return C.has_amx() != 0 && !hasAMX() }
-
-func (l Level) tileTable() *C.struct_tile_kernels { return C.tile_table(C.int(l)) }
 
 // DefaultLevel returns the level that LevelVariable names in an environment, or
 // BestLevel if it is unset. It returns an error for an unknown level, and
@@ -214,4 +182,8 @@ func (l Level) usable() error {
 	return fmt.Errorf("%w: %s; its best is %s", ErrUnsupported, l, BestLevel())
 }
 
-func (l Level) table() *C.struct_kernels { return C.table(C.int(l)) }
+// tables returns the kernels of classes "cpu/fma" and "cpu/bf16".
+func (l Level) tables() (*C.struct_kernels, *C.struct_tile_kernels) {
+	fma, tiles := tablesOf(l)
+	return (*C.struct_kernels)(fma), (*C.struct_tile_kernels)(tiles)
+}

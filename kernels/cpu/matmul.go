@@ -1,6 +1,6 @@
 package cpu
 
-// #include "args.h"
+// #include "level/args.h"
 import "C"
 
 import (
@@ -175,6 +175,9 @@ func (b *Backend) shareProduct(m, n, k, part, panels int) (rows C.struct_row_blo
 	groups = 1
 	if worth && blocks < threads {
 		groups = min(max(ceilDiv(threads, blocks), min(many, 8*threads)), panels)
+		if blocks == 1 && groups > threads {
+			groups -= groups % threads // each thread gets as many
+		}
 	}
 	return evenBlocks(strips, blocks), groups, true
 }

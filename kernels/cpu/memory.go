@@ -53,7 +53,7 @@ static void give_back(void *p, size_t bytes) {
 	free(p);
 }
 
-#include "args.h"
+#include "level/args.h"
 */
 import "C"
 

@@ -4,7 +4,7 @@
 #ifndef EXP_CPU_POOL_H
 #define EXP_CPU_POOL_H
 
-#include "args.h"
+#include "level/args.h"
 
 struct pool;
 

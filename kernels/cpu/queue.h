@@ -3,7 +3,7 @@
 #ifndef EXP_CPU_QUEUE_H
 #define EXP_CPU_QUEUE_H
 
-#include "args.h"
+#include "level/args.h"
 
 #define QUEUE_OPS 128
 #define QUEUE_SEES 2 // a model's layers have windows or see all

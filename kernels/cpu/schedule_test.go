@@ -41,8 +41,12 @@ func TestThreadsFinishTogether(t *testing.T) {
 			}
 			over := float64(slices.Max(work)*c.threads) / float64(sum)
 			t.Logf("%d threads, %d x %d x %d: the slowest has %.2f of the mean", c.threads, s.m, s.n, s.k, over)
-			if over > c.most {
-				t.Errorf("%d threads, %+v: the slowest has %.2f of the mean, want at most %.2f", c.threads, s, over, c.most)
+			most := c.most
+			if rowBlocks(rows) == 1 && c.threads <= 8 {
+				most = 1.03 // each thread gets as many groups of panels
+			}
+			if over > most {
+				t.Errorf("%d threads, %+v: the slowest has %.2f of the mean, want at most %.2f", c.threads, s, over, most)
 			}
 		}
 	}

@@ -1,9 +1,7 @@
 // The kernels for AVX2 with FMA.
-#if defined(__x86_64__)
 #pragma GCC target("avx2,fma")
 #define LEVEL_AVX2
 #define TABLE kernels_avx2
 #define TILES tiles_avx2
-#include "level.h"
-#include "tiles.h"
-#endif
+#include "../level.h"
+#include "../tiles.h"

@@ -1,10 +1,8 @@
 // The kernels for AVX-512 (F, BW, DQ, VL) with FMA.
-#if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
 #pragma GCC optimize("O3") // gradients of large weights gain a tenth; the other levels gain nothing
 #define LEVEL_AVX512
 #define TABLE kernels_avx512
 #define TILES tiles_avx512
-#include "level.h"
-#include "tiles.h"
-#endif
+#include "../level.h"
+#include "../tiles.h"

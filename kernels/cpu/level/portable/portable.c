@@ -6,5 +6,5 @@
 #define LEVEL_PORTABLE
 #define TABLE kernels_portable
 #define TILES tiles_portable
-#include "level.h"
-#include "tiles.h"
+#include "../level.h"
+#include "../tiles.h"

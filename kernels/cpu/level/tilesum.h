@@ -222,19 +222,51 @@ INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, fl
 			}
 	}
 }
+
+// few_rows is sum_rows of two tiles, for at most FEW_ROWS rows (tile.h). It reads the columns in the
+// order of their addresses, because so few rows wait for memory, which the processor's own
+// prefetching reads fastest.
+INLINE void few_rows(const int R, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {
+	for (long s = 0; s < steps; s++, a += STEP, b += STEP, zero = 0)
+#pragma GCC unroll 2
+		for (int j = 0; j < 2; j++) {
+			vf half[2][FEW_ROWS];
+#pragma GCC unroll 2
+			for (int h = 0; h < 2; h++) {
+#pragma GCC unroll 8
+				for (int r = 0; r < R; r++) half[h][r] = v_zero();
+#pragma GCC unroll 8
+				for (int p = h * 8; p < h * 8 + 8; p++)
+#pragma GCC unroll 8
+					for (int r = 0; r < R; r++) {
+						float pair;
+						memcpy(&pair, a + r * TERMS + 2 * p, sizeof pair);
+						half[h][r] = v_pairs(half[h][r], v_set1(pair), b + j * TILE_LEN + p * 2 * TILE);
+					}
+			}
+#pragma GCC unroll 8
+			for (int r = 0; r < R; r++) {
+				float *at = c + r * ldc + j * TILE;
+				v_store(at, v_add(zero ? v_zero() : v_load(at), v_add(half[0][r], half[1][r])));
+			}
+		}
+}
+
 #define SUM_SOME_ROWS(R)                                                                                                        \
-	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero) { \
-		if (cols > TILE) sum_rows(R, 2, a, b, c, ldc, steps, zero, 0, 0);                                                      \
-		else sum_rows(R, 1, a, b, c, ldc, steps, zero, 0, 0);                                                                  \
-	}                                                                                                                          \
-	static __attribute__((noinline)) void stream_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero, const char *next, long gap) { \
-		sum_rows(R, 2, a, b, c, ldc, steps, zero, next, gap);                                                                  \
+	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero, const char *next, long gap) { \
+		if (cols <= TILE) sum_rows(R, 1, a, b, c, ldc, steps, zero, 0, 0);                                                     \
+		else if (next) sum_rows(R, 2, a, b, c, ldc, steps, zero, next, gap);                                                   \
+		else sum_rows(R, 2, a, b, c, ldc, steps, zero, 0, 0);                                                                  \
+	}
+#define SUM_FEW_ROWS(R)                                                                                                         \
+	static __attribute__((noinline)) void few_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {        \
+		few_rows(R, a, b, c, ldc, steps, zero);                                                                                \
 	}
 SUM_SOME_ROWS(1) SUM_SOME_ROWS(2) SUM_SOME_ROWS(3) SUM_SOME_ROWS(4) SUM_SOME_ROWS(5) SUM_SOME_ROWS(6)
-static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int) = {
+SUM_FEW_ROWS(1) SUM_FEW_ROWS(2) SUM_FEW_ROWS(3) SUM_FEW_ROWS(4)
+static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int, const char *, long) = {
 	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6};
-static void (*const stream_some_rows[])(const bf16 *, const bf16 *, float *, long, long, int, const char *, long) = {
-	0, stream_1, stream_2, stream_3, stream_4, stream_5, stream_6};
+static void (*const sum_few_rows[])(const bf16 *, const bf16 *, float *, long, long, int) = {0, few_1, few_2, few_3, few_4};
 
 #elif defined(LEVEL_PORTABLE)
 #define SUM_ROWS 4
@@ -247,27 +279,36 @@ static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ld
 	rows = rows < BLOCK ? rows : BLOCK;
 	const long strips = (rows + SUM_ROWS - 1) / SUM_ROWS;
 	const char *next = w ? w->next : 0, *end = w ? next + w->ask * steps * 64 : 0;
-	long s = 0, r = 0, n;
+	long s = 0, r = 0;
 #if defined(LEVEL_PAIRS)
-	// The first rows wait for their columns, so each use prefetches one of the next lines. A
-	// strip's whole share at once would evict lines that the strip itself needs.
-	if (cols > TILE && (!w || w->ask >= TILE)) {
-		n = r = (rows + strips - 1) / strips, s = 1;
-		stream_some_rows[n](a, b, c, ldc, steps, zero, w ? next : (const char *)(b + steps * STEP), w && w->ask < 2 * TILE ? 64 : 128);
-		next = end;
+	if (strips == 1 && rows <= FEW_ROWS && cols > TILE) {
+		sum_few_rows[rows](a, b, c, ldc, steps, zero);
+		s = 1, next = end;
 	}
+	if (!w && cols > TILE) next = (const char *)(b + steps * STEP), end = next + steps * STEP * sizeof *b;
 #endif
-	for (; s < strips; s++, r += n) {
+#if !defined(LEVEL_PORTABLE)
+	// Strips prefetch line by line while they multiply, one line for each pair of terms, until all
+	// lines are on their way: many at once would evict lines that the strip itself needs, and wait
+	// for each other. One strip alone takes two lines for each pair.
+	const long gap = strips == 1 ? 128 : 64;
+	const int paced = cols > TILE && (!w || w->ask >= TILE);
+	for (; s < strips; s++) {
+		const long n = (rows - r + strips - s - 1) / (strips - s);
+		const char *from = paced && next < end ? next : 0;
+		if (from) next += steps * TILE * gap;
+		for (const char *some = next + (end - next) / (strips - s); !paced && next < some; next += 64) __builtin_prefetch(next, 0, 2);
+		sum_some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero, from, gap);
+		r += n;
+	}
+	next = end;
+#else
+	for (; s < strips; s++, r += SUM_ROWS) {
 		for (const char *some = next + (end - next) / (strips - s); next < some; next += 64) __builtin_prefetch(next, 0, 2);
-#if defined(LEVEL_PORTABLE)
-		n = SUM_ROWS;
 		for (long j = 0; j < BLOCK && j < cols; j += TILE)
 			four_rows(a + r * TERMS, b + j * TERMS, c + r * ldc + j, ldc, steps, zero);
-#else
-		n = (rows - r + strips - s - 1) / (strips - s);
-		sum_some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero);
-#endif
 	}
+#endif
 	not_flushing(mode);
 	if (w) w->next = next, store_rows(w, w->left);
 }

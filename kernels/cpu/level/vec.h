@@ -1,6 +1,6 @@
 // vec.h: vectors of 16 float32 at one instruction level.
 //
-// Each level_*.c defines LEVEL_AVX512, LEVEL_AVX2 or LEVEL_PORTABLE and includes this
+// Each level's C file defines LEVEL_AVX512, LEVEL_AVX2 or LEVEL_PORTABLE and includes this
 // once. Every function gives the same bits at every level: always 16 lanes, sums of lanes
 // in the fixed tree 8, 4, 2, 1, and fma only where written.
 #include <math.h>
@@ -13,7 +13,10 @@
 
 #define LANES 16
 // Products and sums stay separate unless fma is written. gcc fuses them only in its
-// GNU dialects (level.go asks for ISO C), clang unless told not to here.
+// GNU dialects, clang unless told not to here.
+#if !defined(__STRICT_ANSI__)
+#error "compile with -std=c11: in GNU C, products and sums are fused"
+#endif
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #endif

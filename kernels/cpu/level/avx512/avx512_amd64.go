@@ -1,0 +1,19 @@
+// Package avx512 has the kernels for AVX-512 with FMA.
+package avx512
+
+// #cgo CFLAGS: -O2 -g0 -std=c11 -D_GNU_SOURCE -Wno-psabi
+// #cgo LDFLAGS: -lm
+// #include "../args.h"
+import "C"
+
+import (
+	"unsafe"
+
+	_ "exp/kernels/cpu/level" // the headers
+)
+
+// Kernels returns the table of class "cpu/fma", a struct kernels of args.h.
+func Kernels() unsafe.Pointer { return unsafe.Pointer(&C.kernels_avx512) }
+
+// Tiles returns the table of class "cpu/bf16", a struct tile_kernels of args.h.
+func Tiles() unsafe.Pointer { return unsafe.Pointer(&C.tiles_avx512) }
