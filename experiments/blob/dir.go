@@ -70,26 +70,6 @@ func (d *Dir) Bytes(digest ident.Digest) ([]byte, error) {
 	return b, nil
 }
 
-// Verify rehashes a blob and compares it with its digest and with size. If they differ,
-// the error is an *Error that wraps ErrCorrupt.
-func (d *Dir) Verify(digest ident.Digest, size int64) error {
-	f, err := d.Open(digest)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	got, n, err := ident.SumReader(f)
-	switch {
-	case err != nil:
-		return d.errorOf("verify", digest, err)
-	case n != size:
-		return d.errorOf("verify", digest, corrupt("%d bytes, recorded as %d", n, size))
-	case got != digest:
-		return d.errorOf("verify", digest, corrupt("its bytes have digest %s", got))
-	}
-	return nil
-}
-
 // errorOf returns an *Error for an operation on a blob.
 func (d *Dir) errorOf(op string, digest ident.Digest, err error) error {
 	path := d.Path(digest)

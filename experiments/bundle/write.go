@@ -275,6 +275,8 @@ func (w *writer) keep(table string, at map[string]int, row []any) bool {
 
 // findFiles lists the files of the runs' directories.
 func (w *writer) findFiles(runs []store.Run) error {
+	var paths []string // of w.manifest.Files
+	var sizes []int64
 	for _, r := range runs {
 		root := w.db.RunDir(r.RID)
 		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -295,17 +297,35 @@ func (w *writer) findFiles(runs []store.Run) error {
 			if path, err = w.hold(path); err != nil {
 				return err
 			}
-			f := File{Run: r.RID, Path: rel}
-			if f.SHA256, f.Size, err = sumFile(path); err != nil {
+			info, err := os.Stat(path)
+			if err != nil {
 				return err
 			}
-			w.contents[f.SHA256] = content{path, f.Size}
-			w.manifest.Files = append(w.manifest.Files, f)
+			w.manifest.Files = append(w.manifest.Files, File{Run: r.RID, Path: rel})
+			paths, sizes = append(paths, path), append(sizes, info.Size())
 			return w.ctx.Err()
 		})
 		if err != nil {
 			return err
 		}
+	}
+	return w.sumFiles(paths, sizes)
+}
+
+// sumFiles sets the digests and sizes of w.manifest.Files, whose paths and present sizes are given.
+func (w *writer) sumFiles(paths []string, sizes []int64) error {
+	errs := make([]error, len(paths))
+	ident.OnAllCores(sizes, func(i int) {
+		f := &w.manifest.Files[i]
+		if errs[i] = w.ctx.Err(); errs[i] == nil {
+			f.SHA256, f.Size, errs[i] = sumFile(paths[i])
+		}
+	})
+	for i, f := range w.manifest.Files {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		w.contents[f.SHA256] = content{paths[i], f.Size}
 	}
 	return nil
 }

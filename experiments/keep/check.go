@@ -178,31 +178,44 @@ func (c *check) blobs() error {
 		return err
 	}
 	recorded = slices.DeleteFunc(recorded, func(b store.RecordedBlob) bool { return needed[b.Digest] == nil })
-	var total int64
-	for _, b := range recorded {
-		total += b.Size
+	verified := make([]error, len(recorded))
+	if c.o.Deep {
+		verified = c.verify(recorded)
 	}
-	for _, b := range recorded {
+	for i, b := range recorded {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
 		c.report.Blobs++
 		c.report.Bytes += b.Size
-		if err := c.blob(b, needed[b.Digest]); err != nil {
+		if err := c.blob(b, verified[i], needed[b.Digest]); err != nil {
 			return err
-		}
-		if c.o.Deep && c.o.Progress != nil {
-			c.o.Progress(c.report.Bytes, total)
 		}
 	}
 	return nil
 }
 
-func (c *check) blob(b store.RecordedBlob, runs []int64) error {
+// verify hashes blobs and returns the error of each.
+func (c *check) verify(recorded []store.RecordedBlob) []error {
+	var total int64
+	list := make([]blob.Recorded, len(recorded))
+	for i, b := range recorded {
+		list[i] = blob.Recorded{Digest: b.Digest, Size: b.Size}
+		total += b.Size
+	}
+	return c.db.Blobs.VerifyAll(c.ctx, list, func(_ int, bytes int64) {
+		if c.o.Progress != nil {
+			c.o.Progress(bytes, total)
+		}
+	})
+}
+
+// blob judges a blob; verified is the error of its bytes if Deep.
+func (c *check) blob(b store.RecordedBlob, verified error, runs []int64) error {
 	f := Finding{What: b.Digest.String(), Runs: []Run{}}
 	size, err := c.db.Blobs.Stat(b.Digest)
-	if err == nil && size == b.Size && c.o.Deep {
-		err = c.db.Blobs.Verify(b.Digest, b.Size)
+	if err == nil && size == b.Size {
+		err = verified
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -163,6 +164,20 @@ func fileDigest(path string, wanted bool) (int64, ident.Digest, error) {
 	defer f.Close()
 	d, n, err := ident.SumReader(f)
 	return n, d, err
+}
+
+// fileDigests returns the digests of files in dir, which all cores hash, and the error of each.
+func fileDigests(dir string, names []string) ([]ident.Digest, []error) {
+	sizes, digests, errs := make([]int64, len(names)), make([]ident.Digest, len(names)), make([]error, len(names))
+	for i, name := range names {
+		sizes[i], _, errs[i] = fileDigest(filepath.Join(dir, name), false)
+	}
+	ident.OnAllCores(sizes, func(i int) {
+		if errs[i] == nil {
+			_, digests[i], errs[i] = fileDigest(filepath.Join(dir, names[i]), true)
+		}
+	})
+	return digests, errs
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"exp/eval"
+	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -26,16 +27,22 @@ func (v *verifier) files(ctx context.Context) error {
 	}
 	info := StageInfo{Kind: "blobs", Steps: len(list)}
 	v.Watch.StageStart(info)
+	recorded := make([]blob.Recorded, len(list))
 	for i, b := range list {
-		if err := ctx.Err(); err != nil {
-			v.Watch.StageDone(info, StageEnd{Stopped: true})
-			return err
-		}
-		if err := v.DB.Blobs.Verify(b.Digest, b.Size); err != nil {
-			v.found(false, b.Use, "%v", err)
+		recorded[i] = blob.Recorded{Digest: b.Digest, Size: b.Size}
+	}
+	errs := v.DB.Blobs.VerifyAll(ctx, recorded, func(blobs int, _ int64) {
+		v.Watch.StageProgress(blobs, len(list), nil)
+	})
+	if err := ctx.Err(); err != nil {
+		v.Watch.StageDone(info, StageEnd{Stopped: true})
+		return err
+	}
+	for i, err := range errs {
+		if err != nil {
+			v.found(false, list[i].Use, "%v", err)
 		}
 		v.v.Blobs++
-		v.Watch.StageProgress(i+1, len(list), nil)
 	}
 	err = errors.Join(v.sources(ctx), v.folder(ctx), v.checkpoints(ctx))
 	v.Watch.StageDone(info, StageEnd{Failed: err != nil})
@@ -137,16 +144,21 @@ func (v *verifier) folder(ctx context.Context) error {
 			}
 		}
 	}
-	for _, role := range sortedKeys(made) {
-		name := filepath.Join(stage.FileOf(role))
-		_, got, err := fileDigest(filepath.Join(dir, name), true)
+	roles := sortedKeys(made)
+	names := make([]string, len(roles))
+	for i, role := range roles {
+		names[i] = filepath.Join(stage.FileOf(role))
+	}
+	digests, errs := fileDigests(dir, names)
+	for i, role := range roles {
+		got, err := digests[i], errs[i]
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			return err
 		case !slices.Contains(made[role], got):
-			v.found(false, name, "its bytes have digest %s, but merge made %s", got.Short(), made[role][0].Short())
+			v.found(false, names[i], "its bytes have digest %s, but merge made %s", got.Short(), made[role][0].Short())
 		}
 		v.v.Blobs++
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/ident"
 	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/rl"
@@ -103,20 +104,24 @@ func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 	return err
 }
 
-// putFolder stores the files of a folder; their roles are their names after a prefix.
+// putFolder stores the files of a folder on all cores; their roles are their names after a prefix.
 func (e *Env) putFolder(out *Outcome, dir, prefix string, files []checkpoint.FileInfo) error {
-	for _, f := range files {
+	sizes := make([]int64, len(files))
+	for i, f := range files {
+		sizes[i] = f.Bytes
+	}
+	outputs, errs := make([]Output, len(files)), make([]error, len(files))
+	ident.OnAllCores(sizes, func(i int) {
+		name := files[i].Name
 		kind, put := "text", e.Blobs.PutFile
-		if ext := filepath.Ext(f.Name); ext == ".safetensors" || ext == ".pt" {
+		if ext := filepath.Ext(name); ext == ".safetensors" || ext == ".pt" {
 			kind, put = "weights", e.Blobs.Adopt
 		}
-		d, size, err := put(filepath.Join(dir, f.Name))
-		if err != nil {
-			return err
-		}
-		out.Outputs = append(out.Outputs, Output{Role: prefix + f.Name, Digest: d, Size: size, Kind: kind})
-	}
-	return nil
+		d, size, err := put(filepath.Join(dir, name))
+		outputs[i], errs[i] = Output{Role: prefix + name, Digest: d, Size: size, Kind: kind}, err
+	})
+	out.Outputs = append(out.Outputs, outputs...)
+	return errors.Join(errs...)
 }
 
 // MergedWeights is the role of the merged folder's weights: its file of that name or, if the folder

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/train/checkpoint"
 )
@@ -50,10 +51,12 @@ func (e *Env) openShards(path string) (t *checkpoint.Tensors, ok bool, err error
 		return nil, false, err
 	}
 	paths := make([]string, len(w.Files))
+	list := make([]blob.Recorded, len(w.Files))
 	for i, f := range w.Files {
-		if paths[i], err = e.verifiedPath(f.SHA256); err != nil {
-			return nil, true, err
-		}
+		paths[i], list[i] = e.Blobs.Path(f.SHA256), blob.Recorded{Digest: f.SHA256, Size: f.Size}
+	}
+	if err := e.verify(list); err != nil {
+		return nil, true, err
 	}
 	t, err = checkpoint.OpenFiles(paths)
 	return t, true, err

@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"exp/experiments/blob"
 	"exp/experiments/ident"
@@ -305,24 +306,29 @@ func (e *Env) inputPath(in Inputs, role string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("stage has no input %s", role)
 	}
-	return e.verifiedPath(d)
-}
-
-// verifiedPath returns the path of a blob whose bytes were compared with its digest.
-func (e *Env) verifiedPath(d ident.Digest) (string, error) {
-	if e.verified[d] {
-		return e.Blobs.Path(d), nil
-	}
 	size, err := e.Blobs.Stat(d)
+	if err == nil {
+		err = e.verify([]blob.Recorded{{Digest: d, Size: size}})
+	}
 	if err != nil {
 		return "", err
 	}
-	if err := e.Blobs.Verify(d, size); err != nil {
-		return "", err
+	return e.Blobs.Path(d), nil
+}
+
+// verify compares the bytes of blobs with their digests, once each in a stage.
+func (e *Env) verify(list []blob.Recorded) error {
+	list = slices.DeleteFunc(slices.Clone(list), func(b blob.Recorded) bool { return e.verified[b.Digest] })
+	for _, err := range e.Blobs.VerifyAll(context.Background(), list, nil) {
+		if err != nil {
+			return err
+		}
 	}
 	if e.verified == nil {
 		e.verified = map[ident.Digest]bool{}
 	}
-	e.verified[d] = true
-	return e.Blobs.Path(d), nil
+	for _, b := range list {
+		e.verified[b.Digest] = true
+	}
+	return nil
 }

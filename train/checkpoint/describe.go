@@ -111,18 +111,14 @@ func describe(path string, read func(dir string) (model.Config, error), open fun
 
 // Digest fills in the SHA-256 of every file.
 func (d *Description) Digest() error {
-	for i := range d.Files {
+	return onAllCores(len(d.Files), func(i int, buf []byte) (err error) {
 		path := d.Path
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			path = filepath.Join(path, d.Files[i].Name)
 		}
-		sum, err := fileSHA256(path)
-		if err != nil {
-			return err
-		}
-		d.Files[i].SHA256 = sum
-	}
-	return nil
+		d.Files[i].SHA256, err = fileSHA256(path, buf)
+		return err
+	})
 }
 
 // stop adds a reason.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"os"
 	"runtime"
@@ -68,48 +67,61 @@ func (t *Tensors) fileSets() map[string][]*os.File {
 	return sets
 }
 
-// hash fills in the digests of list[open…]. Large tensors come first, so that the cores
-// finish at about the same time.
+// hash fills in the digests of list[open…].
 func (t *Tensors) hash(list []TensorDigest, open []int) error {
 	slices.SortStableFunc(open, func(a, b int) int { return -cmp.Compare(list[a].Bytes(), list[b].Bytes()) })
+	return onAllCores(len(open), func(i int, buf []byte) (err error) {
+		d := &list[open[i]]
+		if err := t.where[d.Name].agree(); err != nil {
+			return err
+		}
+		d.SHA256, err = sumOf(t.raw(d.Name), buf)
+		return err
+	})
+}
+
+// onAllCores calls f for 0 to n-1 in order, as many at once as there are processors, with a buffer
+// for each. It begins no call after one failed, and returns the error of the lowest number. With
+// the largest inputs first, the last calls end at about the same time.
+func onAllCores(n int, f func(i int, buf []byte) error) error {
 	var next atomic.Int64
-	var wg sync.WaitGroup
-	errs := make([]error, min(runtime.GOMAXPROCS(0), len(open)))
-	for w := range errs {
-		wg.Go(func() {
+	var failed atomic.Bool
+	var calls sync.WaitGroup
+	errs := make([]error, n)
+	for range min(runtime.GOMAXPROCS(0), n) {
+		calls.Go(func() {
 			buf := make([]byte, 1<<20)
-			for errs[w] == nil {
-				i := int(next.Add(1) - 1)
-				if i >= len(open) {
-					return
+			for i := next.Add(1) - 1; i < int64(n) && !failed.Load(); i = next.Add(1) - 1 {
+				if errs[i] = f(int(i), buf); errs[i] != nil {
+					failed.Store(true)
 				}
-				d := &list[open[i]]
-				if errs[w] = t.where[d.Name].agree(); errs[w] != nil {
-					return
-				}
-				h := sha256.New()
-				_, errs[w] = io.CopyBuffer(h, onlyReader{t.raw(d.Name)}, buf)
-				d.SHA256 = [sha256.Size]byte(h.Sum(nil))
 			}
 		})
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	calls.Wait()
+	return cmp.Or(errs...)
+}
+
+// sumOf returns the SHA-256 of what is left of r.
+func sumOf(r io.Reader, buf []byte) ([sha256.Size]byte, error) {
+	h := sha256.New()
+	_, err := io.CopyBuffer(h, onlyReader{r}, buf)
+	return [sha256.Size]byte(h.Sum(nil)), err
 }
 
 // onlyReader hides everything but Read, so that io.CopyBuffer uses its buffer.
 type onlyReader struct{ io.Reader }
 
 // fileSHA256 returns the SHA-256 of a whole file in hexadecimal.
-func fileSHA256(path string) (string, error) {
+func fileSHA256(path string, buf []byte) (string, error) {
 	f, err := openRegular(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	h := sha256.New()
-	if _, err := io.CopyBuffer(h, onlyReader{f}, make([]byte, 1<<20)); err != nil {
+	sum, err := sumOf(f, buf)
+	if err != nil {
 		return "", fileError("read", path, err)
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hex.EncodeToString(sum[:]), nil
 }

@@ -37,7 +37,7 @@ func TestPipesAndDevicesAreRefused(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fileSHA256(path); !errors.Is(err, errNotRegular) {
+	if _, err := fileSHA256(path, nil); !errors.Is(err, errNotRegular) {
 		t.Errorf("the digest of a pipe: %v", err)
 	}
 }

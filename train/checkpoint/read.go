@@ -1,7 +1,7 @@
 package checkpoint
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -31,10 +31,8 @@ func Open(dir string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range m.Files {
-		if err := f.verify(dir); err != nil {
-			return nil, err
-		}
+	if err := m.verify(dir); err != nil {
+		return nil, err
 	}
 	var extra json.RawMessage
 	if string(m.State) != "null" {
@@ -64,8 +62,15 @@ func readManifest(dir string) (manifest, error) {
 	return m, nil
 }
 
+// verify checks all files in dir against the manifest.
+func (m manifest) verify(dir string) error {
+	files := slices.Clone(m.Files)
+	slices.SortStableFunc(files, func(a, b manifestFile) int { return -cmp.Compare(a.Bytes, b.Bytes) })
+	return onAllCores(len(files), func(i int, buf []byte) error { return files[i].verify(dir, buf) })
+}
+
 // verify checks a file against its manifest entry.
-func (f manifestFile) verify(dir string) error {
+func (f manifestFile) verify(dir string, buf []byte) error {
 	path := filepath.Join(dir, f.Name)
 	in, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,11 +87,11 @@ func (f manifestFile) verify(dir string) error {
 	if info.Size() != f.Bytes {
 		return corrupt(path, "", "has %d bytes, but %d were written", info.Size(), f.Bytes)
 	}
-	h := sha256.New()
-	if _, err := io.CopyBuffer(h, io.LimitReader(in, f.Bytes), make([]byte, 1<<20)); err != nil {
+	sum, err := sumOf(io.LimitReader(in, f.Bytes), buf)
+	if err != nil {
 		return fileError("read", path, err)
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != f.SHA256 {
+	if got := hex.EncodeToString(sum[:]); got != f.SHA256 {
 		return corrupt(path, "", "sha256 is %s, but %s was written", got, f.SHA256)
 	}
 	return nil
