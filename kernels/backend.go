@@ -411,7 +411,7 @@ type Sequence interface {
 	// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values, in order.
 	CopyPages(p Pages, pairs Buffer, s AttentionShape)
 
-	// GatherRows sets out[r] = x[rows[r]], C elements each.
+	// GatherRows sets out[r] = x[rows[r]], C elements each; both may be Float instead.
 	GatherRows(out, x, rows Buffer, C int)
 	// ScatterRows sets dx [M,C] to zero, then adds dout[r] to dx[rows[r]], r ascending.
 	ScatterRows(dx, dout, rows Buffer, C int)
@@ -473,7 +473,8 @@ type Output interface {
 	//	q     = fma(dEntropy, (z[v]-lse) + entropy, dLogProb)
 	//	dz[v] = (-(p·q) + dLogProb)·invTemp at the target, -(p·q)·invTemp elsewhere
 	// and with a cap dz[v] = dz[v]·(1 - y·y), y the Tanh, it sets dh [R,C] = dz·W as
-	// MatMulDX does and adds to dw [V,C] as MatMulDW does, unless dw is empty.
+	// MatMulDX does and adds to dw [V,C] as MatMulDW does, unless dw is empty. Target -1 is
+	// none of w's rows: others have them.
 	LogProbBackward(dh, dw, dLogProb, dEntropy Buffer, sc Scores, h Buffer, w Matrix, targets, blocks Buffer,
 		x Softmax)
 	// Sample draws a token for each row of h and fills ids [R] (int32) and out. u

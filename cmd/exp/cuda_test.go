@@ -254,7 +254,8 @@ func TestCUDADoctor(t *testing.T) {
 	e := onGPU(t, "", "doctor", "--quick", "--store", t.TempDir())
 	e.says(t, "cuda:0)", "CUDA 13.0", "1 found; compute.device cuda", "as on every machine of the class cpu/fma",
 		"as on every machine of the class cpu/bf16",
-		"emulated device, 1.00 GiB, compute capability 9.0; can compute the numerics")
+		"emulated device, 1.00 GiB, compute capability 9.0; can compute the numerics",
+		"class matrix/16x25 by wgmma, with the bits of mma.sync")
 	e = onGPU(t, "fail=40:719", "doctor", "--quick", "--store", t.TempDir())
 	if e.code != 7 || !strings.Contains(e.stdout, "a kernel failed (code 719)") ||
 		!strings.Contains(e.stdout, "sandbox") {

@@ -97,6 +97,30 @@ func checkGPU(d *diagnosis) {
 	files, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is well-formed
 	gpus, err := device.FindGPUs()
 	d.judgeGPUs(files, gpus, err)
+	if err != nil {
+		return
+	}
+	for i := range gpus.List {
+		if g := &gpus.List[i]; slices.Contains(g.Classes, config.MatrixNumerics) {
+			products, err := g.Products()
+			d.judgeProducts(g, products, err)
+		}
+	}
+}
+
+// judgeProducts judges how a GPU computes the products of class matrix/16x25. Compute capability 9.0 has wgmma.
+func (d *diagnosis) judgeProducts(g *device.GPU, products string, err error) {
+	name := g.ID() + " products"
+	switch {
+	case err != nil:
+		d.failed(name, err)
+	case g.Capability == "9.0" && !strings.HasPrefix(products, "wgmma"):
+		d.warn(name, "results are right, but large products take about twice the time; report this with "+
+			"exp doctor --json unless you set "+device.WgmmaVariable,
+			"class %s by %s", config.MatrixNumerics, products)
+	default:
+		d.ok(name, "class %s by %s", config.MatrixNumerics, products)
+	}
 }
 
 // judgeGPUs judges what the system shows as files and what the driver says.
@@ -131,7 +155,7 @@ func (d *diagnosis) judgeGPUs(files []string, gpus *device.GPUs, err error) {
 // environment lists the variables that the program reads.
 func environment() []string {
 	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", device.LevelVariable,
-		mpiVariable, rankTimeoutVariable, "EXP_FORCE_TTY"}
+		mpiVariable, rankTimeoutVariable, device.WgmmaVariable, "EXP_FORCE_TTY"}
 }
 
 // probeRecipe is a valid configuration: any error in it comes from the user's own file.

@@ -259,6 +259,30 @@ func TestDoctorJudgesGPUs(t *testing.T) {
 	}
 }
 
+// Doctor says how a GPU computes products, and warns of one that could be faster.
+func TestDoctorProducts(t *testing.T) {
+	for _, tt := range []struct {
+		capability, products string
+		err                  error
+		want                 health
+	}{
+		{"9.0", "wgmma, with the bits of mma.sync", nil, healthy},
+		{"9.0", "mma.sync, not wgmma: element 1 of a MatMul is 1, by mma.sync 2", nil, warning},
+		{"10.0", "mma.sync, not wgmma: compute capability 10.0 has none", nil, healthy},
+		{"9.0", "", errors.New("cuda:0: a kernel failed"), failing},
+	} {
+		d := &diagnosis{}
+		d.judgeProducts(&device.GPU{Capability: tt.capability}, tt.products, tt.err)
+		f := d.Findings[0]
+		if f.Name != "cuda:0 products" || f.Health != tt.want || !strings.Contains(f.Text, tt.products) {
+			t.Errorf("%s, %q, %v: %+v, want %s", tt.capability, tt.products, tt.err, f, tt.want)
+		}
+		if (f.Help != "") != (tt.want == warning) && tt.err == nil {
+			t.Errorf("help %q", f.Help)
+		}
+	}
+}
+
 func TestGravest(t *testing.T) {
 	for _, tt := range []struct {
 		codes []cli.ExitCode

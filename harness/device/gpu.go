@@ -23,6 +23,9 @@ type GPU struct {
 // ID returns the GPU's name in compute.device.
 func (g *GPU) ID() string { return fmt.Sprintf("%s:%d", CUDA, g.Index) }
 
+// WgmmaVariable names the environment variable that keeps products of GPUs off wgmma, where it is "0".
+const WgmmaVariable = "EXP_WGMMA"
+
 var (
 	// ErrNotBuilt is returned by a program without build tag cuda.
 	ErrNotBuilt = errors.New("this program was built without CUDA")

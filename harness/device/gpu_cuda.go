@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"exp/harness/config"
 	"exp/kernels"
 	"exp/kernels/cuda"
 )
@@ -57,3 +58,13 @@ type onGPU struct {
 
 // Where implements Device.
 func (g onGPU) Where() string { return g.about.ID() + ", " + g.about.Name }
+
+// Products opens the GPU in class matrix/16x25 and says how it computes products: by wgmma, or by mma.sync and why.
+func (g *GPU) Products() (string, error) {
+	be, err := cuda.Open(g.Index, config.MatrixNumerics)
+	if err != nil {
+		return "", driverError(err)
+	}
+	defer be.Close()
+	return be.Products(), nil
+}

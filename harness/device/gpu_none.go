@@ -6,3 +6,6 @@ package device
 func FindGPUs() (*GPUs, error) { return nil, ErrNotBuilt }
 
 func openGPU(*GPU, string) (Device, error) { return nil, ErrNotBuilt }
+
+// Products returns ErrNotBuilt.
+func (g *GPU) Products() (string, error) { return "", ErrNotBuilt }

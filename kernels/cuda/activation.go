@@ -54,7 +54,7 @@ func (b *Backend) Dropout(out, x, keys kernels.Buffer, channels int, layer uint3
 	M := rowsOf(out, channels)
 	check(x, out.Len())
 	check(keys, 2*M)
-	b.launch("dropout", out.Len(), unsafe.Pointer(&C.struct_dropout_args{out: floats(out), x: floats(x),
+	b.launchWide("dropout", M, channels, unsafe.Pointer(&C.struct_dropout_args{out: floats(out), x: floats(x),
 		keys: ints(keys), M: C.long(M), C: C.long(channels), layer: C.uint(layer), scale: C.float(1 / (1 - p)),
 		p: C.double(p)}))
 }
@@ -76,6 +76,6 @@ func (b *Backend) columns(kernel string, narrow, wide, dst, src kernels.Buffer, 
 	if offset < 0 || offset+n > stride {
 		panic("cuda: columns out of range")
 	}
-	b.launch(kernel, narrow.Len(), unsafe.Pointer(&C.struct_columns_args{dst: b.either(dst), src: b.either(src),
+	b.launchWide(kernel, M, n, unsafe.Pointer(&C.struct_columns_args{dst: b.either(dst), src: b.either(src),
 		M: C.long(M), n: C.long(n), stride: C.long(stride), offset: C.long(offset), scale: C.float(scale)}))
 }

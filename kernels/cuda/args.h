@@ -136,6 +136,16 @@ struct matrix_matmul_dw_args {
 #define few_matmul_swiglu_args matrix_matmul_swiglu_args
 #define few_logits_args matrix_logits_args
 
+// A tensor map says where a factor lies, to the engine that copies its tiles (cuTensorMapEncodeTiled).
+#if defined(__CUDA_ARCH__)
+#define MAP_ALIGNED __attribute__((aligned(64)))
+#else
+#define MAP_ALIGNED
+#endif
+struct tensor_map {
+	unsigned long word[16];
+} MAP_ALIGNED;
+
 // dst [C] gets the blocked plain sum of the rows of x [M,C].
 struct column_sums_args {
 	float *dst;
@@ -298,6 +308,7 @@ struct attention_backward_args {
 #define attention_dkv_args attention_backward_args
 
 #define matrix_attention_args attention_args
+#define panel_attention_args attention_args
 
 // delta [n] gets the lane sums of dout·out of n rows and heads.
 struct matrix_attention_delta_args {
@@ -315,6 +326,8 @@ struct matrix_attention_backward_args {
 #define matrix_attention_dq_args matrix_attention_backward_args
 #define matrix_attention_dk_args matrix_attention_backward_args
 #define matrix_attention_dv_args matrix_attention_backward_args
+#define panel_attention_dq_args matrix_attention_backward_args
+#define panel_attention_dkv_args matrix_attention_backward_args
 
 // A layer's pages; size is the number of positions in one.
 struct pages {
@@ -340,6 +353,7 @@ struct paged_attention_args {
 };
 
 #define matrix_paged_attention_args paged_attention_args
+#define panel_paged_attention_args paged_attention_args
 
 struct copy_pages_args {
 	struct pages pages;
@@ -350,7 +364,7 @@ struct copy_pages_args {
 struct rows_args {
 	struct operand dst, src;
 	const int *rows;
-	long R, C;
+	long M, R, C;
 };
 #define gather_rows_args rows_args
 #define segment_mean_args rows_args
@@ -470,5 +484,22 @@ struct combine_backward_args {
 };
 #define combine_dx_args combine_backward_args
 #define combine_dw_args combine_backward_args
+
+// Products by wgmma take the arguments of other tiles behind the maps of both factors.
+#define MAPPED_ROOM 192
+#define WGMMA_SHARED (1024 + 4 * (48 * 1024 + 16) + 8 * 2560) // bytes that a launch gives a block
+#define MAPPED(name)                                                                                  \
+	struct wgmma_##name##_args {                                                                       \
+		struct tensor_map map[2];                                                                       \
+		struct matrix_##name##_args of;                                                                 \
+		char room[MAPPED_ROOM - sizeof(struct matrix_##name##_args)];                                   \
+	}
+MAPPED(matmul);
+MAPPED(matmul_dx);
+MAPPED(matmul_swiglu);
+MAPPED(matmul_dx_swiglu);
+MAPPED(matmul_dw);
+MAPPED(logits);
+MAPPED(logits_backward);
 
 #endif

@@ -69,7 +69,12 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	check(stats, M*s.H*2)
 	args := C.struct_attention_args{out: b.operand(out), qkv: b.operand(qkv), stats: floats(stats),
 		room: b.sums(M * s.H * s.D), p: packingOf(M, offsets, groups), s: shape}
-	if b.class.matrix {
+	switch {
+	case b.class.matrix && inPanels(s):
+		args.qkv = b.headFactor(&b.left, qkv, M, s.Stride())
+		b.launchPanels(panelAttention, M, s.H, unsafe.Pointer(&args))
+		return
+	case b.class.matrix:
 		b.launchWarps("matrix_attention", spans(M)*s.H, unsafe.Pointer(&args))
 		return
 	}
@@ -111,7 +116,7 @@ func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels
 	shape, M := attentionShape(s), slots.Len()
 	pages, _ := b.pagesOf(p, s)
 	check(qkv, M*s.Stride())
-	b.launch("append_kv", M*s.K*s.D, unsafe.Pointer(&C.struct_append_kv_args{pages: pages, qkv: b.operand(qkv),
+	b.launchWide("append_kv", M*s.K, s.D, unsafe.Pointer(&C.struct_append_kv_args{pages: pages, qkv: b.operand(qkv),
 		slots: ints(slots), M: C.long(M), s: shape}))
 }
 
@@ -127,8 +132,13 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	args := C.struct_paged_attention_args{out: b.operand(out), qkv: b.operand(qkv), room: b.sums(M * s.H * s.D),
 		pages: pages, table: ints(table), seq: ints(seq), pos: ints(pos), M: C.long(M),
 		table_width: C.long(tableWidth), s: shape}
-	if b.class.matrix {
-		b.launchWarps("matrix_paged_attention", M*s.K*((s.H/s.K+spanRows-1)/spanRows), unsafe.Pointer(&args))
+	warps := M * s.K * ((s.H/s.K + spanRows - 1) / spanRows)
+	switch {
+	case b.class.matrix && inPanels(s) && isFactor(p.Keys, chunk) && isFactor(p.Values, chunk):
+		b.launchPanels(panelPagedAttention, warps, 1, unsafe.Pointer(&args))
+		return
+	case b.class.matrix:
+		b.launchWarps("matrix_paged_attention", warps, unsafe.Pointer(&args))
 		return
 	}
 	b.launch("paged_attention", M*s.H, unsafe.Pointer(&args))
@@ -142,6 +152,6 @@ func (b *Backend) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.Att
 	if n == 0 {
 		return
 	}
-	b.launch("copy_pages", elements, unsafe.Pointer(&C.struct_copy_pages_args{pages: pages, pairs: ints(pairs),
+	b.launchWide("copy_pages", 2, elements, unsafe.Pointer(&C.struct_copy_pages_args{pages: pages, pairs: ints(pairs),
 		n: C.long(n), elements: C.long(elements)}))
 }

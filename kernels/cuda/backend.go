@@ -45,8 +45,10 @@ type Backend struct {
 	used     int            // bytes of it in flight
 	arrivals []arrival      // copies to the host that wait for Sync
 
-	class class
-	pick  func(rows, columns int, forward bool) tiles // pickTiles, or what a test wants
+	class           class
+	pick            func(rows, columns int, forward bool) tiles // pickTiles, pickWithWgmma, or what a test wants
+	multiprocessors int
+	noWgmma         string // why products are not by wgmma
 
 	workspace kernels.Buffer // float32, for operations with intermediate results
 	// Factors for tensor cores, bf16, where an operation's own are not laid out for them.
@@ -118,41 +120,58 @@ func (b *Backend) open() (err error) {
 	if b.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return wrap(b.name, "make a stream", err)
 	}
+	if b.multiprocessors, err = b.dev.Attribute(cu.MultiprocessorCount); err != nil {
+		return wrap(b.name, "count the multiprocessors", err)
+	}
 	b.queued = C.device_open_queue(b.ctx(), b.queue())
 	if err := errorOf(b.name, "pin host memory", int(C.device_pin(b.ctx(), &b.staging, stagingBytes))); err != nil {
 		return err
 	}
-	return b.loadKernels()
+	if err := b.loadKernels(); err != nil {
+		return err
+	}
+	return b.openWgmma()
 }
 
-// loadKernels loads every module and finds its entries.
+// loadKernels loads every module but that of wgmma.
 func (b *Backend) loadKernels() error {
 	files, err := modules.ReadDir(".")
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		text, err := modules.ReadFile(f.Name())
-		if err != nil {
+		if f.Name() == wgmmaModule {
+			continue
+		}
+		if err := b.loadModule(f.Name()); err != nil {
 			return err
 		}
-		m, err := cu.LoadData(string(text))
+	}
+	return nil
+}
+
+// loadModule loads a module and finds its entries.
+func (b *Backend) loadModule(file string) error {
+	text, err := modules.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	m, err := cu.LoadData(string(text))
+	if err != nil {
+		return wrap(b.name, "load "+file, err)
+	}
+	b.modules = append(b.modules, m)
+	for name, bytes := range entries(string(text)) {
+		f, err := m.Function(name)
 		if err != nil {
-			return wrap(b.name, "load "+f.Name(), err)
+			return wrap(b.name, "find kernel "+name, err)
 		}
-		b.modules = append(b.modules, m)
-		for name, bytes := range entries(string(text)) {
-			f, err := m.Function(name)
-			if err != nil {
-				return wrap(b.name, "find kernel "+name, err)
-			}
-			if bytes > C.QUEUE_ARGS {
-				panic("cuda: QUEUE_ARGS is too small for " + name)
-			}
-			b.kernels[name] = kernel{*(*C.CUfunction)(unsafe.Pointer(&f)), bytes} // package cu keeps it in a structure
-			if err := b.allowShared(name); err != nil {
-				return err
-			}
+		if bytes > C.QUEUE_ARGS {
+			panic("cuda: QUEUE_ARGS is too small for " + name)
+		}
+		b.kernels[name] = kernel{*(*C.CUfunction)(unsafe.Pointer(&f)), bytes} // package cu keeps it in a structure
+		if err := b.allowShared(name); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -160,13 +179,22 @@ func (b *Backend) loadKernels() error {
 
 // allowShared lets launches of a kernel give its blocks more memory than blocks may have otherwise.
 func (b *Backend) allowShared(name string) error {
-	for _, t := range []tiles{fewTiles, largeTiles} {
+	shared := 0
+	for _, t := range []tiles{fewTiles, largeTiles, wgmmaTiles} {
 		if strings.HasPrefix(name, t.family) {
-			return errorOf(b.name, "give memory to "+name,
-				int(C.device_share(b.ctx(), b.kernels[name].function, C.int(t.shared))))
+			shared = t.shared
 		}
 	}
-	return nil
+	for _, p := range []panels{panelAttention, panelAttentionDQ, panelAttentionDKV, panelPagedAttention} {
+		if name == p.name {
+			shared = p.shared
+		}
+	}
+	if shared == 0 {
+		return nil
+	}
+	return errorOf(b.name, "give memory to "+name,
+		int(C.device_share(b.ctx(), b.kernels[name].function, C.int(shared))))
 }
 
 // kernel is an entry of a module; bytes is the size of its structure of arguments.

@@ -47,8 +47,11 @@ func openIn(t testing.TB, class string) *Backend {
 		})
 	}
 	if only := os.Getenv(tilesVariable); only != "" {
+		if only == wgmmaTiles.family {
+			needsWgmma(t, b)
+		}
 		b.pick = func(rows, columns int, forward bool) tiles {
-			for _, t := range []tiles{fewTiles, largeTiles} {
+			for _, t := range []tiles{fewTiles, largeTiles, wgmmaTiles} {
 				if t.family == only && (forward || t.family != fewTiles.family) {
 					return t
 				}
@@ -68,7 +71,7 @@ const graphsVariable = "EXP_CUDA_TEST_GRAPHS"
 // Products have the same bits on all tiles.
 func TestTiles(t *testing.T) {
 	fake(t)
-	for _, x := range []tiles{matrixTiles, largeTiles} { // small products are on few rows anyway
+	for _, x := range []tiles{matrixTiles, largeTiles, wgmmaTiles} { // small products are on few rows anyway
 		t.Run(x.family, func(t *testing.T) {
 			again(t, "TestConformance/matrix/(MatMul|Logits|LogProbBackward)", "-test.short", tilesVariable+"="+x.family)
 		})
@@ -86,6 +89,13 @@ func TestPickTiles(t *testing.T) {
 	} {
 		if got := pickTiles(tt.rows, tt.columns, tt.forward); got != tt.want {
 			t.Errorf("%d rows and %d columns are on %v, want %v", tt.rows, tt.columns, got, tt.want)
+		}
+		want := tt.want
+		if tt.rows == 4096 || tt.rows == 2048 {
+			want = wgmmaTiles
+		}
+		if got := pickWithWgmma(tt.rows, tt.columns, tt.forward); got != want {
+			t.Errorf("with wgmma %d rows and %d columns are on %v, want %v", tt.rows, tt.columns, got, want)
 		}
 	}
 }
@@ -113,18 +123,19 @@ func TestConformance(t *testing.T) {
 }
 
 // What the driver may do late, and threads in another order, change no bits; and nothing but
-// kernels touches device memory. With bf16 operands the suite leaves out large shapes; EXP_TEST_ALL=1
-// takes them.
+// kernels touches device memory. The suite leaves out large shapes; EXP_TEST_ALL=1 takes them.
 func TestOrders(t *testing.T) {
 	fake(t)
 	sample := "-test.short=" + strconv.FormatBool(os.Getenv("EXP_TEST_ALL") == "")
 	for _, tt := range []struct{ settings, run, flag string }{
-		{"lazy,order=1", "TestConformance/f32|TestCopies", ""},
-		{"order=2", "TestConformance/f32", ""},
+		{"lazy,order=1", "TestConformance/f32|TestCopies", sample},
+		{"order=2", "TestConformance/f32", sample},
 		{"lazy,order=1", "TestConformance/bf16", sample},
 		{"order=2", "TestConformance/bf16", sample},
 		{"lazy,order=1", "TestConformance/matrix", sample},
 		{"order=2", "TestConformance/matrix", sample},
+		{"order=1", "TestWgmmaBits", ""},
+		{"order=2", "TestWgmmaBits", ""},
 		{"sealed,lazy", "TestConformance//(Alloc|Copy|Zero|Add|Empty|SumSquares|Rope)$|TestCopies", ""},
 	} {
 		t.Run(tt.settings, func(t *testing.T) {
@@ -276,8 +287,15 @@ func failures() map[string]failure {
 		"memory":      {set("memory=64"), failAlloc},
 		"launch":      {set("fail=2:719"), failLaunch},
 		"address":     {set("lazy"), failAddress},
-		"replay":      {set("refuse=246:701"), failReplay}, // 80 launches a step
-		"no graphs":   {set("refuse=246:701,graphs=0"), failReplay},
+		"no wgmma":    {set("capability=100"), failWgmma("10.0")},
+		"no maps":     {set("maps=0"), failWgmma("map a factor of matmul")},
+		"other bits":  {set("differs"), failWgmma("by mma.sync")},
+		"lost wgmma": {set("fail=3:719"), func(t *testing.T) {
+			_, err := Open(0, "matrix/16x25")
+			wantError(t, err, 719, wgmmaVariable+"=0")
+		}},
+		"replay":    {set("refuse=246:701"), failReplay}, // 80 launches a step
+		"no graphs": {set("refuse=246:701,graphs=0"), failReplay},
 	}
 }
 

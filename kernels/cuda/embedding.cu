@@ -1,10 +1,13 @@
 #include "warp.h"
+#include "wide.h"
 
 KERNEL(embed) {
-	const long i = element(), m = i / a.C, c = i % a.C;
+	const long i = element(), m = i / wides(a.C), c = i % wides(a.C) * WIDE;
+	float w[WIDE];
 	if (m >= a.M) return;
-	const float w = load(a.w, a.ids[m] * a.pitch + c);
-	a.out[i] = a.scale * (a.round ? rounded(w) : w);
+	load_wide(w, a.w, a.ids[m] * a.pitch + c, a.C - c);
+	EACH_WIDE(j) w[j] = a.scale * (a.round ? rounded(w[j]) : w[j]);
+	store_wide(floats(a.out), m * a.C + c, a.C - c, w);
 }
 
 // Several rows may have one id. The warp of the first adds them all, in order, for SLICE columns.

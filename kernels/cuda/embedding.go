@@ -24,7 +24,7 @@ func (b *Backend) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer
 	} else {
 		args.w = weightsOf(w)
 	}
-	b.launch("embed", out.Len(), unsafe.Pointer(&args))
+	b.launchWide("embed", ids.Len(), w.In, unsafe.Pointer(&args))
 }
 
 // EmbedBackward implements kernels.Linear.

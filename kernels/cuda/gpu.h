@@ -35,6 +35,7 @@ typedef long int64_t;
 INDEX(threadIdx, tid);
 INDEX(blockIdx, ctaid);
 INDEX(blockDim, ntid);
+INDEX(gridDim, nctaid);
 
 #define DEFINE(name, ...) extern "C" __attribute__((global, ##__VA_ARGS__)) void name(const struct name##_args a)
 #define KERNEL(name) DEFINE(name)
@@ -42,7 +43,11 @@ INDEX(blockDim, ntid);
 // BLOCK_KERNEL defines a kernel whose threads wait for each other: a block has `threads`, and a
 // multiprocessor has registers for `blocks` of them. SHARED declares the array that a block's threads
 // share, and LAUNCH_SHARED one whose memory the launch gives.
+//
+// CLUSTER_KERNEL defines one whose blocks 2i and 2i+1 run at the same time on neighbours, and reach each other's
+// shared memory. ptx.sh writes so into the PTX, because this compiler cannot.
 #define BLOCK_KERNEL(name, threads, blocks) DEFINE(name, launch_bounds(threads, blocks))
+#define CLUSTER_KERNEL(name, threads) DEFINE(name, launch_bounds(threads, 1))
 #define SHARED(type, name, n) static __attribute__((shared, aligned(128))) type name[n]
 #define LAUNCH_SHARED(type, name, n) extern __attribute__((shared, aligned(128))) type name[]
 

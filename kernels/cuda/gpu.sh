@@ -79,6 +79,27 @@ case $code in
 	grep -A 6 -m 1 'plus the products of' "$work/out" >"$differs" ;;
 esac
 
+# The same sums by wgmma, which large products take where its bits are those of mma.sync.
+case $classes in
+*matrix)
+	limited 40 env EXP_CUDA_TEST_TILES=wgmma_ "$TESTS" -test.v -test.run 'TestTensorCore$|TestWgmmaBits$' >"$work/out" 2>&1
+	code=$?
+	case $code in
+	0)
+		if grep -q '^--- PASS: TestWgmmaBits' "$work/out"; then
+			judge "wgmma = mma.sync" "passed: $(grep -c '^ *--- PASS: Test[A-Za-z]*/' "$work/out") shapes and kinds of numbers"
+		else
+			judge "wgmma = mma.sync" "not tried: $(sed -n 's/.*_test.go:[0-9]*: //p' "$work/out" | head -n 1)"
+		fi ;;
+	124) bad=1 && judge "wgmma = mma.sync" "stopped at its time limit; EXP_WGMMA=0 keeps products off wgmma" ;;
+	*)
+		bad=1
+		judge "wgmma = mma.sync" "FAILED: $(grep -o '^ *--- FAIL: Test[A-Za-z]*/[^ ]*' "$work/out" | sed 's/.*: Test//' |
+			paste -sd ' '); EXP_WGMMA=0 keeps products off wgmma"
+		grep -v '^=== ' "$work/out" >&2 ;;
+	esac ;;
+esac
+
 for class in $classes; do
 	limited 60 "$TESTS" -test.v -test.run "TestConformance/$class/$CHECKS" >"$work/out" 2>&1
 	code=$?
@@ -114,10 +135,15 @@ done
 limited 20 "$TESTS" -test.run '^$' -test.bench Memory -test.benchtime 100ms >"$work/memory" 2>&1 ||
 	{ bad=1 && judge "measuring memory" "FAILED" && cat "$work/memory" >&2; }
 : >"$work/products"
+: >"$work/large"
 case $classes in
 *matrix)
 	limited 60 "$TESTS" -test.run '^$' -test.bench "7B/$BENCH" -test.benchtime 20ms >"$work/products" 2>&1
-	case $? in
+	code=$?
+	# Those of a micro-batch by mma.sync too, where wgmma was chosen.
+	timeout 30 env EXP_CUDA_TEST_TILES=large_ "$TESTS" -test.run '^$' -test.bench "7B/$BENCH/.*/M=4096" \
+		-test.benchtime 20ms >"$work/large" 2>&1
+	case $code in
 	0) judge "measuring products of 7B" "done" ;;
 	124) judge "measuring products of 7B" "stopped at its time limit" ;;
 	*) bad=1 && judge "measuring products of 7B" "FAILED" && cat "$work/products" >&2 ;;
@@ -149,9 +175,10 @@ esac
 		printf "| %s | %.1f |\n", part[2], rate("MB/s") / 1000
 	}
 	/^Benchmark7B/ && / ns\/op/ {
-		if (!products++) print "\n| product of 7B | layer | dims | ms | TFLOP/s |\n|---|---|---|---:|---:|"
+		if (!products++) print "\n| product of 7B | layer | dims | tiles | ms | TFLOP/s |\n|---|---|---|---|---:|---:|"
 		gsub(/_/, " ", part[3])
-		printf "| %s | %s | %s %s %s | %.3f | %.1f |\n", part[2], part[3], part[4], part[5], part[6], $3 / 1e6, rate("GFLOP/s") / 1000
+		printf "| %s | %s | %s %s %s | %s | %.3f | %.1f |\n", part[2], part[3], part[4], part[5], part[6],
+			FILENAME ~ /large$/ ? "mma.sync" : "chosen", $3 / 1e6, rate("GFLOP/s") / 1000
 	}
 	/^BenchmarkKernels/ && / ns\/op/ {
 		if (!kernels++) print "\n| kernel | dims | class | ms | GB/s | of Copy | GFLOP/s |\n|---|---|---|---:|---:|---:|---:|"
@@ -160,7 +187,7 @@ esac
 		flops = rate("GFLOP/s")
 		printf "| %s | %s | %s | %.3f | %.1f | %s | %s |\n", part[3], dims, part[2], $3 / 1e6, rate("MB/s") / 1000,
 			copy ? sprintf("%.1f %%", 100 * rate("MB/s") / copy) : "", flops ? sprintf("%.1f", flops) : ""
-	}' "$work/memory" "$work/products" "$work/kernels"
+	}' "$work/memory" "$work/products" "$work/large" "$work/kernels"
 } >"$work/results"
 mkdir -p "$(dirname "$RESULTS")"
 cat "$work/results" >>"$RESULTS"

@@ -29,12 +29,19 @@ case "$*" in
 *TestConformance/bf16*) [ "$CHECK" = SKIP ] || echo "    --- $CHECK: TestConformance/bf16/MatMul (0.1s)"; [ "$CHECK" != FAIL ] ;;
 *TestConformance/matrix*) echo "    --- PASS: TestConformance/matrix/MatMul (0.1s)" ;;
 *TestConformance*) echo "    --- PASS: TestConformance/f32/MatMul (0.1s)" ;;
+*TestWgmmaBits*)
+	[ "$WGMMA" != PASS ] || echo "    --- PASS: TestTensorCore/normal (0.1s)"
+	[ "$WGMMA" != FAIL ] || echo "    --- FAIL: TestWgmmaBits/1,1,1 (0.1s)"
+	[ "$WGMMA" != SKIP ] || echo "    wgmma_test.go:9: mma.sync, not wgmma: element 3 of a MatMul is 1, by mma.sync 2"
+	echo "--- $WGMMA: TestWgmmaBits (0.1s)"
+	[ "$WGMMA" != FAIL ] ;;
 *TestTensorCore*)
 	[ "$CORE" != PASS ] || echo "    --- PASS: TestTensorCore/normal (0.1s)"
 	[ "$CORE" != FAIL ] || printf '    --- FAIL: TestTensorCore/tiny (0.1s)\n    matrix_test.go:9: 1 plus the products of\n        [2]\n        is 3, want 4\n'
 	[ "$CORE" != SKIP ] || echo "    matrix_test.go:9: A100 has compute capability 8.0"
 	echo "--- $CORE: TestTensorCore (0.1s)"
 	[ "$CORE" != FAIL ] ;;
+*7B*M=4096*) echo "Benchmark7B/MatMul/qkv/M=4096/N=8/K=4-16   9   5000000 ns/op   320000 GFLOP/s" ;;
 *7B*) echo "Benchmark7B/MatMul/gate_and_up/M=64/N=8/K=4-16   9   2500000 ns/op   640000 GFLOP/s" ;;
 *Memory*) echo "BenchmarkMemory/Copy-16   50   1000000 ns/op   2000000.00 MB/s" ;;
 *Kernels*) echo "BenchmarkKernels/f32/MatMul/impl=cuda-H100/M=8/N=4-16   9   2500000 ns/op   500000.00 MB/s   640 GFLOP/s   0 B/op" ;;
@@ -53,6 +60,7 @@ func TestGPU(t *testing.T) {
 	}
 	const right = "915b, as on every machine of the class cpu/bf16"
 	cores := map[string]string{"other sums": "FAIL", "older cores": "SKIP"} // what the test of tensor cores does
+	wgmma := map[string]string{"other wgmma": "FAIL", "no wgmma": "SKIP"}
 	for _, tt := range []struct {
 		name, gpu, digest, chain, check string
 		code                            int
@@ -61,7 +69,8 @@ func TestGPU(t *testing.T) {
 		{"passes", "H100, 80 GiB", right, "1f89", "PASS", 0, nil, []string{": H100, 80 GiB\n", "passed: " + right,
 			"| conformance, bf16 | passed: 1 checks |", "| smoke run, f32 | passed: run and chain of the CPU, f2ed41f1 |",
 			"| tensor cores = class matrix/16x25 | passed: 1 kinds of numbers |", "| conformance, matrix | passed: 1 checks |",
-			"| MatMul | gate and up | M=64 N=8 K=4 | 2.500 | 640.0 |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
+			"| MatMul | gate and up | M=64 N=8 K=4 | chosen | 2.500 | 640.0 |",
+			"| MatMul | qkv | M=4096 N=8 K=4 | mma.sync | 5.000 | 320.0 |", "| wgmma = mma.sync | passed: 1 shapes and kinds of numbers |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
 		{"fake", "emulated device, 1 GiB", right, "1f89", "PASS", 0, []string{"not a GPU"}, []string{"the figures mean nothing"}},
 		{"no driver", "", right, "1f89", "PASS", 7, []string{"no CUDA driver is installed", "driver 525"}, nil},
 		{"digest", "H100", "915c; expected 915b", "1f89", "PASS", 1, nil, []string{"FAILED: 915c; expected 915b"}},
@@ -70,6 +79,10 @@ func TestGPU(t *testing.T) {
 		{"check", "H100", right, "1f89", "FAIL", 1, nil, []string{"| conformance, bf16 | FAILED: bf16/MatMul |"}},
 		{"other sums", "B300", right, "1f89", "PASS", 1, nil, []string{"| tensor cores = class matrix/16x25 | FAILED: tiny |",
 			"The first step that differs:\n\n    matrix_test.go:9: 1 plus the products of\n    [2]\n    is 3, want 4\n"}},
+		{"other wgmma", "H100", right, "1f89", "PASS", 1, nil,
+			[]string{"| wgmma = mma.sync | FAILED: WgmmaBits/1,1,1; EXP_WGMMA=0 keeps products off wgmma |"}},
+		{"no wgmma", "B200", right, "1f89", "PASS", 0, nil,
+			[]string{"| wgmma = mma.sync | not tried: mma.sync, not wgmma: element 3 of a MatMul is 1, by mma.sync 2 |"}},
 		{"older cores", "A100", right, "1f89", "PASS", 0, nil,
 			[]string{"| tensor cores = class matrix/16x25 | not tried: A100 has compute capability 8.0 |"}},
 	} {
@@ -78,7 +91,7 @@ func TestGPU(t *testing.T) {
 			cmd := exec.Command("/bin/sh", "gpu.sh")
 			cmd.Env = append(os.Environ(), "EXP="+exp, "TESTS="+tests, "RESULTS="+results, "GPU="+tt.gpu,
 				"DIGEST="+tt.digest, "CHAIN="+tt.chain, "CHECK="+tt.check,
-				"CORE="+cmp.Or(cores[tt.name], "PASS"))
+				"CORE="+cmp.Or(cores[tt.name], "PASS"), "WGMMA="+cmp.Or(wgmma[tt.name], "PASS"))
 			out, err := cmd.CombinedOutput()
 			code := 0
 			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

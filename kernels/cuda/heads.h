@@ -100,7 +100,8 @@ DEVICE int sees(struct step s, int row, int position) {
 
 // is_partial reports whether some element does not count.
 DEVICE int is_partial(struct step s) {
-	return !sees(s, 0, STEP - 1) || !sees(s, STEP - 1, 0) || !sees(s, 0, 0) || !sees(s, STEP - 1, STEP - 1);
+	const int query = s.by_keys ? s.position : s.row, key = s.by_keys ? s.row : s.position;
+	return key + STEP - 1 > query || (s.window > 0 && query + STEP - 1 - key >= s.window);
 }
 
 // has_special reports whether one of two factors is infinite or NaN.
@@ -129,23 +130,23 @@ INLINE void load_group(uint32_t b[GROUP][2], struct rows x, const long *offset, 
 }
 
 // sees_special reports whether a row does not see a position with a factor that is infinite or NaN.
-INLINE int sees_special(uint32_t b[GROUP][2], struct step s) {
+INLINE int sees_special(uint32_t (*b)[2], int tiles, struct step s) {
 	int special = 0;
 	if (!is_partial(s)) return 0;
-	UNROLL for (int i = 0; i < GROUP; i++) special |= has_special(b[i][0]) || has_special(b[i][1]);
+	UNROLL for (int i = 0; i < tiles; i++) special |= has_special(b[i][0]) || has_special(b[i][1]);
 	return any(special);
 }
 
 // add_seen is add_weighted where sees_special: not even the products with weight 0 count. Each row
 // has products of its own.
-INLINE void add_seen(float sum[GROUP][4], const uint32_t *weights, uint32_t b[GROUP][2], struct step s) {
+INLINE void add_seen(float (*sum)[4], const uint32_t *weights, uint32_t (*b)[2], int tiles, struct step s) {
 	ROLLED for (int r = 0; r < 16; r++) {
 		uint32_t mask[2];
 		UNROLL for (int w = 0; w < 2; w++) {
 			const int k = 2 * pair() + 8 * w;
 			mask[w] = (sees(s, r, k) ? 0xffff : 0) | (sees(s, r, k + 1) ? 0xffff0000 : 0);
 		}
-		UNROLL for (int i = 0; i < GROUP; i++) {
+		UNROLL for (int i = 0; i < tiles; i++) {
 			const uint32_t seen[] = {b[i][0] & mask[0], b[i][1] & mask[1]};
 			float one[] = {sum[i][0], sum[i][1], sum[i][2], sum[i][3]};
 			multiply(one, weights, seen);
@@ -154,9 +155,13 @@ INLINE void add_seen(float sum[GROUP][4], const uint32_t *weights, uint32_t b[GR
 	}
 }
 
-// as_weights makes dot's z a factor.
+// as_weights makes powers of e, none of them subnormal, a factor, and gradients_as_weights any z.
 DEVICE void as_weights(uint32_t *weights, float z[2][4]) {
 	UNROLL for (int i = 0; i < 4; i++) weights[i] = both(z[i / 2][i % 2 * 2], z[i / 2][i % 2 * 2 + 1]);
+}
+
+DEVICE void gradients_as_weights(uint32_t *weights, float z[2][4]) {
+	UNROLL for (int i = 0; i < 4; i++) weights[i] = both_flushed(z[i / 2][i % 2 * 2], z[i / 2][i % 2 * 2 + 1]);
 }
 
 // add_weighted adds to sums [16, tiles·8] the products of weights and rows of channels from d on.
@@ -167,7 +172,7 @@ INLINE void add_weighted(float sum[][4], int tiles, const uint32_t *weights, str
 		const long first = d + g / GROUP * GROUP_CHANNELS;
 		if (first >= D) continue;
 		load_group(b, x, offset, first, D);
-		if (sees_special(b, s)) add_seen(sum + g, weights, b, s);
+		if (sees_special(b, GROUP, s)) add_seen(sum + g, weights, b, GROUP, s);
 		else UNROLL for (int i = 0; i < GROUP; i++) multiply(sum[g + i], weights, b[i]);
 	}
 }
@@ -191,26 +196,54 @@ DEVICE float fold_quad(const float *lane) {
 	return even + odd;
 }
 
-// The rows that a warp works on: 16 positions of a sequence from `base` on, those from `lo` to `hi`.
+// The rows that a warp or a block works on: positions of a sequence from `base` on, a multiple of 16. Those from `lo` to
+// `hi` count.
 struct span {
 	struct sequence seq;
 	int base, lo, hi;
 };
 
-// next_span finds the first span that begins at row i or later, before row end. A span begins at
-// multiples of 16, and with a sequence. It returns the span's row, or end.
-DEVICE long next_span(struct packing p, long i, long end, struct span *s) {
-	for (; i < end; i++) {
+// next_span finds the first span that begins at row i or later, before row end. A span begins at multiples of `rows`
+// positions, and with a sequence. It returns the span's row, or end.
+DEVICE int next_span(struct packing p, int i, int end, int rows, struct span *s) {
+	while (i < end) {
 		const long j = last_at_most(p.offsets, p.S, i);
 		s->seq = sequence_of(p, j, group_of(p, j));
-		const long n = s->seq.prefix + i - s->seq.first;
-		if (n % STEP && i > s->seq.first) continue;
-		s->base = (int)(n / STEP * STEP);
-		s->lo = (int)n;
-		s->hi = s->base + STEP < s->seq.prefix + s->seq.own ? s->base + STEP : s->seq.prefix + s->seq.own;
-		return i;
+		const int n = s->seq.prefix + i - s->seq.first, after = n / rows * rows + rows, last = s->seq.prefix + s->seq.own;
+		s->base = n / STEP * STEP;
+		s->lo = n;
+		s->hi = after < last ? after : last;
+		if (n % rows == 0 || i == s->seq.first) return i;
+		i += s->hi - n;
 	}
 	return end;
+}
+
+// The statistics of a query and head: the largest score, one over the sum of the powers, and the lane sum of dout·out.
+struct query {
+	float m, inverse, delta;
+};
+
+DEVICE struct query query_of(const struct matrix_attention_backward_args *a, struct sequence seq, long n, long lo, long hi, long h) {
+	struct query q;
+	q.m = q.inverse = q.delta = 0;
+	if (n < lo || n >= hi) return q;
+	const long at = row_of(seq, n) * a->s.H + h;
+	q.m = a->stats[2 * at];
+	q.inverse = a->stats[2 * at + 1];
+	q.delta = a->delta[at];
+	return q;
+}
+
+// gradient turns the product z of a query and a key, and dp of the query's gradient and the value,
+// into the probability, in z, and the gradient of the product, in dp. Scores have caps if `capping` is set.
+INLINE void gradient(struct attention_shape s, int capping, struct query q, float *z, float *dp) {
+	float w = *z * s.scale, y = 0;
+	if (capping) w = capped(w, s.cap, s.inverse_cap, &y);
+	*z = exp_down(w - q.m) * q.inverse;
+	*dp = *z * (*dp - q.delta);
+	if (capping) *dp = *dp * (1 - y * y);
+	*dp = *dp * s.scale;
 }
 
 #endif

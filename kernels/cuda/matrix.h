@@ -28,31 +28,65 @@ DEVICE uint32_t shared_address(const void *p) {
 }
 
 // copy_later, copy_word_later, commit_copies and await_copies are as in fake/emulator.h; the number is a constant.
-DEVICE void copy_later(void *to, const void *from) {
-	const int n = from ? 16 : 0;
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(n) : "memory");
+DEVICE void copy_to(uint32_t to, const void *from, int there) {
+	const int n = there ? 16 : 0;
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(n) : "memory");
 }
-DEVICE void copy_word_later(void *to, const void *from) {
-	const int n = from ? 4 : 0;
-	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from), "r"(n) : "memory");
+DEVICE void copy_word_to(uint32_t to, const void *from, int there) {
+	const int n = there ? 4 : 0;
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(n) : "memory");
 }
+DEVICE void copy_later(void *to, const void *from) { copy_to(shared_address(to), from, from != 0); }
+DEVICE void copy_word_later(void *to, const void *from) { copy_word_to(shared_address(to), from, from != 0); }
 DEVICE void commit_copies(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 #define await_copies(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
 
 // load_matrices reads four matrices of 8 × 8 numbers of 16 bits: lane 8·i+r names row r of matrix
 // i, and gets two numbers of row lane/4 of each, or of column lane/4 if transposed.
-INLINE void load_matrices(uint32_t *r, const void *row, int transposed) {
-	const uint32_t at = shared_address(row);
+INLINE void load_at(uint32_t *r, uint32_t row, int transposed) {
 	if (transposed)
 		asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-			: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+			: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(row) : "memory");
 	else
 		asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-			: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+			: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(row) : "memory");
+}
+INLINE void load_matrices(uint32_t *r, const void *row, int transposed) { load_at(r, shared_address(row), transposed); }
+#endif
+
+// An address counts the bytes of shared memory; it has 32 bits on a device. load_at, copy_to and copy_word_to are
+// load_matrices, copy_later and copy_word_later; what is not there is zeros.
+// computed_here is x; what is made of it stays in the loop, where it takes no register all the time.
+#if defined(EMULATED)
+typedef char *address;
+DEVICE int computed_here(int x) { return x; }
+DEVICE address address_of(void *p) { return p; }
+INLINE void load_at(uint32_t *r, address row, int transposed) { load_matrices(r, row, transposed); }
+INLINE void copy_to(address to, const void *from, int there) { copy_later(to, there ? from : 0); }
+INLINE void copy_word_to(address to, const void *from, int there) { copy_word_later(to, there ? from : 0); }
+#else
+typedef uint32_t address;
+DEVICE int computed_here(int x) {
+	asm volatile("" : "+r"(x));
+	return x;
+}
+DEVICE address address_of(void *p) { return shared_address(p); }
+#endif
+
+// both packs two factors, none of them subnormal, into a word, and both_flushed any two: a subnormal becomes 0. The
+// sign of a factor 0 shows in no sum.
+#if defined(EMULATED)
+DEVICE uint32_t both(float x, float y) { return round_bf16(x) | (uint32_t)round_bf16(y) << 16; }
+#else
+DEVICE uint32_t both(float x, float y) {
+	uint32_t w;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(y), "f"(x));
+	return w;
 }
 #endif
 
-// both packs two factors into a word.
-DEVICE uint32_t both(float x, float y) { return round_bf16(x) | (uint32_t)round_bf16(y) << 16; }
+DEVICE float flushed(float x) { return x < 0x1p-126f && x > -0x1p-126f ? 0 : x; }
+
+DEVICE uint32_t both_flushed(float x, float y) { return both(flushed(x), flushed(y)); }
 
 #endif

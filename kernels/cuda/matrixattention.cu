@@ -74,7 +74,7 @@ INLINE void attend(const struct attention_args *a, struct span x, long h) {
 			dot_rows(z, a->qkv, width, q_head, q, a->qkv, width, k_head, k, s.D);
 			EACH_SCORE(j, e) {
 				const int seen = sees(step, row_in_tile(e), column_in_tile(j, e));
-				z[j][e] = seen ? exp_of(score(s, z[j][e], &y) - m[e / 2]) : 0;
+				z[j][e] = seen ? exp_down(score(s, z[j][e], &y) - m[e / 2]) : 0;
 				lane[e / 2][j * 2 + e % 2] += z[j][e];
 			}
 			as_weights(weights, z);
@@ -97,43 +97,16 @@ INLINE void attend(const struct attention_args *a, struct span x, long h) {
 }
 
 BLOCK_KERNEL(matrix_attention, HEAD_THREADS, 2) {
-	const long warp = element() / WARP, h = warp % a.s.H, first = warp / a.s.H * STEP;
-	const long end = first + STEP < a.p.M ? first + STEP : a.p.M;
+	const long warp = element() / WARP, h = warp % a.s.H, M = a.p.M;
+	const int first = (int)(warp / a.s.H) * STEP, end = first + STEP < M ? first + STEP : (int)M;
 	struct span x;
-	for (long i = first; (i = next_span(a.p, i, end, &x)) < end; i++) attend(&a, x, h);
+	for (int i = first; (i = next_span(a.p, i, end, STEP, &x)) < end; i++) attend(&a, x, h);
 }
 
 // A thread for each row and head.
 KERNEL(matrix_attention_delta) {
 	const long at = element();
 	if (at < a.n) a.delta[at] = lane_dot(a.dout, at * a.D, a.out, at * a.D, a.D);
-}
-
-// The statistics of a query and head.
-struct query {
-	float m, inverse, delta;
-};
-
-DEVICE struct query query_of(const struct matrix_attention_backward_args *a, struct sequence seq, long n, long lo, long hi, long h) {
-	struct query q;
-	q.m = q.inverse = q.delta = 0;
-	if (n < lo || n >= hi) return q;
-	const long at = row_of(seq, n) * a->s.H + h;
-	q.m = a->stats[2 * at];
-	q.inverse = a->stats[2 * at + 1];
-	q.delta = a->delta[at];
-	return q;
-}
-
-// gradient turns the product z of a query and a key, and dp of the query's gradient and the value,
-// into the probability, in z, and the gradient of the product, in dp.
-DEVICE void gradient(struct attention_shape s, struct query q, float *z, float *dp) {
-	float y;
-	const float w = score(s, *z, &y);
-	*z = exp_of(w - q.m) * q.inverse;
-	*dp = *z * (*dp - q.delta);
-	if (s.cap > 0) *dp = *dp * (1 - y * y);
-	*dp = *dp * s.scale;
 }
 
 INLINE void gradient_of_queries(const struct matrix_attention_backward_args *a, struct span x, long h) {
@@ -159,10 +132,10 @@ INLINE void gradient_of_queries(const struct matrix_attention_backward_args *a, 
 			dot_rows(z, a->qkv, width, q_head, q, a->qkv, width, k_head, k, s.D);
 			dot_rows(dp, a->dout, s.H * s.D, h * s.D, q, a->qkv, width, value_at(s, 0, kv), k, s.D);
 			EACH_SCORE(j, e) {
-				gradient(s, row[e / 2], &z[j][e], &dp[j][e]);
+				gradient(s, s.cap > 0, row[e / 2], &z[j][e], &dp[j][e]);
 				if (!sees(step, row_in_tile(e), column_in_tile(j, e))) dp[j][e] = 0;
 			}
-			as_weights(weights, dp);
+			gradients_as_weights(weights, dp);
 			add_rows(dq, CHANNELS, weights, a->qkv, width, k_head, by, d, s.D, step);
 		}
 		UNROLL for (int e = 0; e < 4; e++) {
@@ -177,10 +150,10 @@ INLINE void gradient_of_queries(const struct matrix_attention_backward_args *a, 
 }
 
 BLOCK_KERNEL(matrix_attention_dq, HEAD_THREADS, 2) {
-	const long warp = element() / WARP, h = warp % a.s.H, first = warp / a.s.H * STEP;
-	const long end = first + STEP < a.p.M ? first + STEP : a.p.M;
+	const long warp = element() / WARP, h = warp % a.s.H, M = a.p.M;
+	const int first = (int)(warp / a.s.H) * STEP, end = first + STEP < M ? first + STEP : (int)M;
 	struct span x;
-	for (long i = first; (i = next_span(a.p, i, end, &x)) < end; i++) gradient_of_queries(&a, x, h);
+	for (int i = first; (i = next_span(a.p, i, end, STEP, &x)) < end; i++) gradient_of_queries(&a, x, h);
 }
 
 #define KEY_CHANNELS GROUP // fewer: the loops around them take registers
@@ -209,11 +182,11 @@ INLINE void add_queries(const struct matrix_attention_backward_args *a, int valu
 			const int column = column_in_tile(j, e), there = n + column >= seq.prefix && n + column < T;
 			const struct query query = query_of(a, seq, n + column, seq.prefix, T, h);
 			UNROLL for (int low = e; low < 4; low += 2) {
-				gradient(s, query, &z[j][low], &dp[j][low]);
+				gradient(s, s.cap > 0, query, &z[j][low], &dp[j][low]);
 				if (!there || !sees(step, row_in_tile(low), column)) z[j][low] = dp[j][low] = 0;
 			}
 		}
-		as_weights(weights, values ? z : dp);
+		gradients_as_weights(weights, values ? z : dp);
 		if (values) add_rows(sum, KEY_CHANNELS, weights, a->dout, s.H * s.D, h * s.D, by, d, s.D, step);
 		else add_rows(sum, KEY_CHANNELS, weights, a->qkv, width, q_head, by, d, s.D, step);
 	}
@@ -227,7 +200,7 @@ INLINE void gradient_of_keys(const struct matrix_attention_backward_args *a, int
 	const int kv = (int)(warp % s.K), first = (int)(warp / s.K) * STEP, share = (int)(s.H / s.K);
 	const int end = first + STEP < a->p.M ? first + STEP : (int)a->p.M;
 	struct span x;
-	for (int i = first; (i = (int)next_span(a->p, i, end, &x)) < end; i++) {
+	for (int i = first; (i = next_span(a->p, i, end, STEP, &x)) < end; i++) {
 		const int j = (int)last_at_most(a->p.offsets, a->p.S, i), group = (int)group_of(a->p, j);
 		const int last = a->p.G && a->p.groups[group] == j ? a->p.groups[group + 1] - 1 : j; // a prefix is seen by its group
 		ROLLED for (int d = 0; d < s.D; d += KEY_CHANNELS * 8) {

@@ -59,7 +59,7 @@ BLOCK_KERNEL(matrix_paged_attention, HEAD_THREADS, 2) {
 			scores_in_pages(z, &a, table, q, kv, t, from, n);
 			EACH_SCORE(j, e) {
 				const long at = t + column_in_tile(j, e);
-				z[j][e] = at >= from && at <= n ? exp_of(z[j][e] - m[e / 2]) : 0;
+				z[j][e] = at >= from && at <= n ? exp_down(z[j][e] - m[e / 2]) : 0;
 				lane[e / 2][j * 2 + e % 2] += z[j][e];
 			}
 			as_weights(weights, z);

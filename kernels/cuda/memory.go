@@ -115,13 +115,9 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 
 // convert queues a copy between types by a kernel.
 func (b *Backend) convert(dst, src kernels.Buffer) {
-	name, n := conversion(dst.DType(), src.DType()), dst.Len()
-	args := unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(), src: src.Addr(), n: C.long(n)})
-	if dst.DType() == kernels.F64 || src.DType() == kernels.F64 {
-		b.launch(name, n, args)
-	} else {
-		b.launchWide(name, 1, n, args)
-	}
+	n := dst.Len()
+	b.launchWide(conversion(dst.DType(), src.DType()), 1, n, unsafe.Pointer(&C.struct_convert_args{dst: dst.Addr(),
+		src: src.Addr(), n: C.long(n)}))
 }
 
 // conversion returns the kernel that converts between two types.

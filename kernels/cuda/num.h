@@ -58,6 +58,28 @@ DEVICE float exp_of(float x) {
 	return y * pow2(h) * pow2((int)n - h);
 }
 
+// exp_down is Exp of x ≤ 0, or of NaN. A sum with 1.5·2²³ is rounded to a whole number, whose low bits are the exponent.
+// The smallest result is normal, so one product with a power of 2 is as exact as two.
+DEVICE float exp_down(float x) {
+	const float shifted = x * 1.44269504088896341f + 12582912.0f, n = shifted - 12582912.0f;
+	float r = fmaf(n, -0.693359375f, x);
+	r = fmaf(n, 2.12194440e-4f, r);
+	float p = 0.001381459878757596f;
+	p = fmaf(p, r, 0.008368716575205326f);
+	p = fmaf(p, r, 0.04166838899254799f);
+	p = fmaf(p, r, 0.1666652113199234f);
+	p = fmaf(p, r, 0.4999999403953552f);
+	const float y = (fmaf(p, r * r, r) + 1) * float_of((bits_of(shifted) << 23) + 0x3f800000);
+	return x < -87.33654022216797f ? 0 : y;
+}
+
+// larger is the larger of two numbers, or the other one of a NaN.
+#if defined(EMULATED)
+DEVICE float larger(float x, float y) { return x > y || y != y ? x : y; }
+#else
+DEVICE float larger(float x, float y) { return __nvvm_fmax_f(x, y); }
+#endif
+
 // log_of is Log.
 DEVICE float log_of(float x) {
 	if (x != x || x == INFINITE) return x;

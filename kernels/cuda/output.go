@@ -46,8 +46,11 @@ func softmaxOf(x kernels.Softmax) C.struct_softmax {
 func (b *Backend) logits(z, h kernels.Buffer, w kernels.Matrix, x C.struct_softmax) {
 	R := rowsOf(h, w.In)
 	if b.onTiles(w.W) {
-		b.launchTiles("logits", R, w.Out, unsafe.Pointer(&C.struct_matrix_logits_args{z: floats(z),
-			h: b.factor(&b.left, h, R, w.In), w: b.weight(w), R: C.long(R), V: C.long(w.Out), C: C.long(w.In), x: x}))
+		left, weight := b.factor(&b.left, h, R, w.In), b.weight(w)
+		args := C.struct_matrix_logits_args{z: floats(z), h: left, w: weight, R: C.long(R), V: C.long(w.Out),
+			C: C.long(w.In), x: x}
+		b.launchTiles(product{"logits", R, w.Out, side{left, R, w.In, true}, side{weight, w.Out, w.In, true},
+			unsafe.Pointer(&args), unsafe.Sizeof(args)})
 		return
 	}
 	b.launch("logits", R*w.Out, unsafe.Pointer(&C.struct_logits_args{z: floats(z), h: b.operand(h), w: weightsOf(w),
@@ -137,10 +140,12 @@ func (b *Backend) logitGradients(dz, dLogProb, dEntropy kernels.Buffer, sc kerne
 	w kernels.Matrix, targets kernels.Buffer, x C.struct_softmax) {
 	R, V := targets.Len(), w.Out
 	if b.onTiles(w.W) {
-		b.launchTiles("logits_backward", R, V, unsafe.Pointer(&C.struct_matrix_logits_backward_args{
-			dz: b.operand(dz), h: b.factor(&b.left, h, R, w.In), w: b.weight(w), dlogprob: floats(dLogProb),
+		left, weight := b.factor(&b.left, h, R, w.In), b.weight(w)
+		args := C.struct_matrix_logits_backward_args{dz: b.operand(dz), h: left, w: weight, dlogprob: floats(dLogProb),
 			dentropy: floats(dEntropy), entropy: floats(sc.Entropy), lse: floats(sc.LSE), targets: ints(targets),
-			R: C.long(R), V: C.long(V), C: C.long(w.In), x: x}))
+			R: C.long(R), V: C.long(V), C: C.long(w.In), x: x}
+		b.launchTiles(product{"logits_backward", R, V, side{left, R, w.In, true}, side{weight, V, w.In, true},
+			unsafe.Pointer(&args), unsafe.Sizeof(args)})
 		return
 	}
 	b.launch("logits_backward", R*V, unsafe.Pointer(&C.struct_logits_backward_args{dz: b.operand(dz),

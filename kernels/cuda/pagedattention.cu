@@ -1,13 +1,17 @@
 #include "sequence.h"
+#include "wide.h"
 
-// A thread for each row, key/value head and component.
+// A thread for each row, key/value head and 8 components.
 KERNEL(append_kv) {
 	const struct attention_shape s = a.s;
-	const long i = element(), d = i % s.D, kv = i / s.D % s.K, m = i / s.D / s.K;
+	const long i = element(), d = i % wides(s.D) * WIDE, kv = i / wides(s.D) % s.K, m = i / wides(s.D) / s.K;
+	float key[WIDE], value[WIDE];
 	if (m >= a.M) return;
 	const long page = a.slots[m] / a.pages.size, at = a.slots[m] % a.pages.size, head = page * s.K + kv;
-	store(a.pages.keys, (head * s.D + d) * a.pages.size + at, load(a.qkv, key_at(s, m, kv) + d));
-	store(a.pages.values, (head * a.pages.size + at) * s.D + d, load(a.qkv, value_at(s, m, kv) + d));
+	load_wide(key, a.qkv, key_at(s, m, kv) + d, s.D - d);
+	load_wide(value, a.qkv, value_at(s, m, kv) + d, s.D - d);
+	EACH_WIDE(j) if (j < s.D - d) store(a.pages.keys, (head * s.D + d + j) * a.pages.size + at, key[j]);
+	store_wide(a.pages.values, (head * a.pages.size + at) * s.D + d, s.D - d, value);
 }
 
 // paged_score is the score of a query at offset q and position t of a row's table, for head kv.
@@ -42,14 +46,25 @@ KERNEL(paged_attention) {
 	for (long d = 0; d < s.D; d++) store(a.out, at * s.D + d, out.acc[d] * inverse);
 }
 
-// A thread for each element of a page copies it for all pairs in order: one may read what
-// another wrote.
+// A thread for each 8 elements of a page's keys, and of its values, copies them for all pairs in order: one may read what
+// another wrote. It loads those of AT_ONCE pairs first if none of them does.
+#define AT_ONCE 4
+
 KERNEL(copy_pages) {
-	const long i = element();
-	if (i >= a.elements) return;
-	for (long k = 0; k < a.n; k++) {
-		const long from = a.pairs[2 * k] * a.elements + i, to = a.pairs[2 * k + 1] * a.elements + i;
-		store(a.pages.keys, to, load(a.pages.keys, from));
-		store(a.pages.values, to, load(a.pages.values, from));
+	const long share = wides(a.elements), i = element(), at = i % share * WIDE, left = a.elements - at;
+	const struct operand x = i < share ? a.pages.keys : a.pages.values;
+	if (i >= 2 * share) return;
+	for (long k = 0, n; k < a.n; k += n) {
+		const int *pair = a.pairs + 2 * k;
+		float v[AT_ONCE][WIDE];
+		for (n = 1; n < AT_ONCE && k + n < a.n; n++) {
+			int written = 0;
+			for (long j = 0; j < n; j++) written |= pair[2 * j + 1] == pair[2 * n];
+			if (written) break;
+		}
+		UNROLL for (long j = 0; j < AT_ONCE; j++)
+			if (j < n) load_wide(v[j], x, pair[2 * j] * a.elements + at, left);
+		UNROLL for (long j = 0; j < AT_ONCE; j++)
+			if (j < n) store_wide(x, pair[2 * j + 1] * a.elements + at, left, v[j]);
 	}
 }

@@ -1,19 +1,21 @@
 #!/bin/sh
-# Compiles each kernel to PTX for compute capability 8.0 and PTX 8.0, which drivers from 525
-# load. The first line of the output is the digest of this script, the headers and the source:
+# Compiles each kernel to PTX for compute capability 8.0 and PTX 8.0, which drivers from 525 load; wgmma*.cu for 9.0
+# alone, in clusters of two blocks. The first line of the output is the digest of this script, the headers and the source:
 # TestPTXIsFresh computes it again.
 set -e
 cd "$(dirname "$0")"
 CLANG=${CLANG:-clang-19}
 for source in *.cu; do
-	stamp=$(cat ptx.sh gpu.h args.h num.h wide.h warp.h sums.h row.h softmax.h sum.h sequence.h matrix.h tile.h products.h heads.h "$source" | sha256sum | cut -d' ' -f1)
+	stamp=$(cat ptx.sh gpu.h args.h num.h wide.h warp.h sums.h row.h softmax.h sum.h sequence.h matrix.h steps.h tile.h products.h wgmma.h heads.h panel.h "$source" | sha256sum | cut -d' ' -f1)
 	ptx=${source%.cu}.ptx
+	case $source in
+	wgmma*) arch=sm_90a clusters='s/^\.maxntid .*/&\n.reqnctapercluster 2, 1, 1/' ;;
+	*) arch=sm_80 clusters= ;;
+	esac
 	if [ "$(head -n 1 "$ptx" 2>/dev/null)" != "// $stamp" ]; then
-		{
-			echo "// $stamp"
-			$CLANG -x cuda --cuda-gpu-arch=sm_80 --cuda-feature=+ptx80 --cuda-device-only -nocudainc -nocudalib \
-				-fdeclspec -std=c++17 -O3 -ffp-contract=off -Wall -Werror -S "$source" -o -
-		} >"$ptx.new"
-		mv "$ptx.new" "$ptx"
+		$CLANG -x cuda --cuda-gpu-arch=$arch --cuda-feature=+ptx80 --cuda-device-only -nocudainc -nocudalib \
+			-fdeclspec -std=c++17 -O3 -ffp-contract=off -Wall -Werror -S "$source" -o "$ptx.new"
+		{ echo "// $stamp" && sed "$clusters" "$ptx.new"; } >"$ptx"
+		rm "$ptx.new"
 	fi
 done

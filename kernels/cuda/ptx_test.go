@@ -31,7 +31,8 @@ func read(t *testing.T, name string) string {
 
 // included are the headers of the kernels, in the order that ptx.sh reads them.
 func included() []string {
-	return []string{"gpu.h", "args.h", "num.h", "wide.h", "warp.h", "sums.h", "row.h", "softmax.h", "sum.h", "sequence.h", "matrix.h", "tile.h", "products.h", "heads.h"}
+	return []string{"gpu.h", "args.h", "num.h", "wide.h", "warp.h", "sums.h", "row.h", "softmax.h", "sum.h", "sequence.h", "matrix.h", "steps.h", "tile.h", "products.h",
+		"wgmma.h", "heads.h", "panel.h"}
 }
 
 // Each PTX carries the digest of what it was compiled from (ptx.sh). `make ptx` compiles it again.
@@ -80,11 +81,29 @@ func TestPTXRounds(t *testing.T) {
 		name := strings.TrimSuffix(source, ".cu") + ".ptx"
 		text := read(t, source)
 		fuses := strings.Contains(text, "fma") || !strings.Contains(text, `#include "gpu.h"`) // the other headers do
-		if !strings.HasPrefix(name, "matrix") && strings.Contains(read(t, name), "mma.") {
+		onCores := strings.HasPrefix(name, "matrix") || strings.HasPrefix(name, "wgmma")
+		if !onCores && strings.Contains(read(t, name), "mma.") {
 			t.Errorf("%s computes on tensor cores, which only class matrix/16x25 does", name)
 		}
 		for _, complaint := range lint(read(t, name), fuses) {
 			t.Errorf("%s: %s", name, complaint)
+		}
+	}
+}
+
+// Products by wgmma are for compute capability 9.0 alone, all in clusters of two blocks; other modules are for all.
+func TestPTXTargets(t *testing.T) {
+	for _, source := range sources(t) {
+		name := strings.TrimSuffix(source, ".cu") + ".ptx"
+		text, target, clusters := read(t, name), "sm_80", 0
+		if name == "wgmmamatmul.ptx" {
+			target, clusters = "sm_90a", strings.Count(text, ".visible .entry ")
+		}
+		if !strings.Contains(text, "\n.version 8.0\n.target "+target+"\n") {
+			t.Errorf("%s is not for %s by PTX 8.0", name, target)
+		}
+		if n := strings.Count(text, "\n.maxntid 384, 1, 1\n.reqnctapercluster 2, 1, 1\n"); n != clusters {
+			t.Errorf("%s has %d kernels with clusters of two blocks of 384 threads, want %d", name, n, clusters)
 		}
 	}
 }

@@ -5,7 +5,7 @@
 
 #include "cuda.h"
 
-enum { QUEUE_WORK = 64, QUEUE_ARGS = 256, QUEUE_GRAPHS = 128 };
+enum { QUEUE_WORK = 64, QUEUE_ARGS = 448, QUEUE_GRAPHS = 128 };
 
 enum work_kind { WORK_LAUNCH, WORK_ZERO, WORK_COPY, WORK_UPLOAD, WORK_DOWNLOAD };
 

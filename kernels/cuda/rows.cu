@@ -1,27 +1,38 @@
-#include "num.h"
+#include "wide.h"
 
 KERNEL(gather_rows) {
-	const long i = element(), r = i / a.C, c = i % a.C;
-	if (r < a.R) store(a.dst, i, load(a.src, a.rows[r] * a.C + c));
+	const long i = element(), r = i / wides(a.C), c = i % wides(a.C) * WIDE;
+	float v[WIDE];
+	if (r >= a.R) return;
+	load_wide(v, a.src, a.rows[r] * a.C + c, a.C - c);
+	store_wide(a.dst, r * a.C + c, a.C - c, v);
 }
 
 // R is the number of segments, and rows holds the bounds of each.
 KERNEL(segment_mean) {
-	const long i = element(), j = i / a.C, c = i % a.C;
-	if (j >= a.R) return;
-	const long lo = a.rows[2 * j], hi = a.rows[2 * j + 1];
-	float sum = 0;
-	for (long m = lo; m < hi; m++) sum += load(a.src, m * a.C + c);
-	store(a.dst, i, lo == hi ? 0 : sum / (float)(hi - lo));
+	const long i = element(), k = i / wides(a.C), c = i % wides(a.C) * WIDE;
+	float v[WIDE], sum[WIDE] = {0};
+	if (k >= a.R) return;
+	const long lo = a.rows[2 * k], hi = a.rows[2 * k + 1];
+	for (long m = lo; m < hi; m++) {
+		load_wide(v, a.src, m * a.C + c, a.C - c);
+		EACH_WIDE(j) sum[j] += v[j];
+	}
+	EACH_WIDE(j) sum[j] = lo == hi ? 0 : sum[j] / (float)(hi - lo);
+	store_wide(a.dst, k * a.C + c, a.C - c, sum);
 }
 
-// A thread for each column adds the segments in order: they may overlap.
+// A row adds the segments that it is in, in order: they may overlap. M is the number of rows.
 KERNEL(segment_mean_backward) {
-	const long c = element();
-	if (c >= a.C) return;
-	for (long j = 0; j < a.R; j++) {
-		const long lo = a.rows[2 * j], hi = a.rows[2 * j + 1];
-		for (long at = lo * a.C + c; at < hi * a.C; at += a.C)
-			store(a.dst, at, load(a.dst, at) + load(a.src, j * a.C + c) / (float)(hi - lo));
+	const long i = element(), m = i / wides(a.C), c = i % wides(a.C) * WIDE;
+	float v[WIDE], sum[WIDE];
+	if (m >= a.M) return;
+	load_wide(sum, a.dst, m * a.C + c, a.C - c);
+	for (long k = 0; k < a.R; k++) {
+		const long lo = a.rows[2 * k], hi = a.rows[2 * k + 1];
+		if (m < lo || m >= hi) continue;
+		load_wide(v, a.src, k * a.C + c, a.C - c);
+		EACH_WIDE(j) sum[j] += v[j] / (float)(hi - lo);
 	}
+	store_wide(a.dst, m * a.C + c, a.C - c, sum);
 }

@@ -22,12 +22,13 @@ type tiles struct {
 	rows, columns, threads, shared int
 }
 
-// The families. fewTiles have forward products only.
+// The families. fewTiles have forward products only; a tile of wgmmaTiles is two blocks'.
 var (
 	chainTiles  = tiles{"chain_", 128, 128, 128, 0}
 	matrixTiles = tiles{"matrix_", 128, 128, 128, 0}
 	fewTiles    = tiles{"few_", 64, 64, 128, 12 * stageBytes / 2}
 	largeTiles  = tiles{"large_", 256, 128, 256, 4 * stageBytes * 3 / 2}
+	wgmmaTiles  = tiles{"wgmma_", 256, 256, 384, C.WGMMA_SHARED}
 )
 
 const (
@@ -54,13 +55,35 @@ func pickTiles(rows, columns int, forward bool) tiles {
 	return matrixTiles
 }
 
-// launchTiles queues a kernel on a block for each tile of [rows,columns].
-func (b *Backend) launchTiles(name string, rows, columns int, args unsafe.Pointer) {
+// product is a product on tiles: kernel name of a family, with a structure of arguments. x has the rows of the
+// result, y its columns.
+type product struct {
+	name          string
+	rows, columns int
+	x, y          side
+	args          unsafe.Pointer
+	bytes         uintptr
+}
+
+// side is a factor of a product: rows of `width` elements each. If byTerms is set, a row has an output's terms, else a
+// term of all outputs.
+type side struct {
+	at          C.struct_factor
+	rows, width int
+	byTerms     bool
+}
+
+// launchTiles queues a kernel on a block for each tile.
+func (b *Backend) launchTiles(p product) {
 	t := chainTiles
 	if b.class.matrix {
-		t = b.pick(rows, columns, name == "matmul" || name == "matmul_swiglu" || name == "logits")
+		t = b.pick(p.rows, p.columns, p.name == "matmul" || p.name == "matmul_swiglu" || p.name == "logits")
 	}
-	b.launchShared(t.family+name, t.of(rows, columns), t.threads, t.shared, args)
+	if t == wgmmaTiles {
+		b.launchWgmma(p)
+		return
+	}
+	b.launchShared(t.family+p.name, t.of(p.rows, p.columns), t.threads, t.shared, p.args)
 }
 
 // onTiles reports whether products with w are on tiles: chains of bf16 weights and tile sums are not.
@@ -125,30 +148,41 @@ func (b *Backend) weight(w kernels.Matrix) C.struct_factor {
 }
 
 func (b *Backend) matMulOnTiles(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer, M int) {
-	b.launchTiles("matmul", M, w.Out, unsafe.Pointer(&C.struct_matrix_matmul_args{out: b.either(out),
-		x: b.factor(&b.left, x, M, w.In), w: b.weight(w), bias: floats(bias), M: C.long(M), N: C.long(w.Out),
-		K: C.long(w.In)}))
+	left, weight := b.factor(&b.left, x, M, w.In), b.weight(w)
+	args := C.struct_matrix_matmul_args{out: b.either(out), x: left, w: weight, bias: floats(bias), M: C.long(M),
+		N: C.long(w.Out), K: C.long(w.In)}
+	b.launchTiles(product{"matmul", M, w.Out, side{left, M, w.In, true}, side{weight, w.Out, w.In, true},
+		unsafe.Pointer(&args), unsafe.Sizeof(args)})
 }
 
 func (b *Backend) matMulDXOnTiles(dx, dout kernels.Buffer, w kernels.Matrix, M int) {
-	b.launchTiles("matmul_dx", M, w.In, unsafe.Pointer(&C.struct_matrix_matmul_dx_args{dx: b.either(dx),
-		dout: b.factor(&b.left, dout, M, w.Out), w: b.weight(w), M: C.long(M), N: C.long(w.Out), K: C.long(w.In)}))
+	left, weight := b.factor(&b.left, dout, M, w.Out), b.weight(w)
+	args := C.struct_matrix_matmul_dx_args{dx: b.either(dx), dout: left, w: weight, M: C.long(M), N: C.long(w.Out),
+		K: C.long(w.In)}
+	b.launchTiles(product{"matmul_dx", M, w.In, side{left, M, w.Out, true}, side{weight, w.Out, w.In, false},
+		unsafe.Pointer(&args), unsafe.Sizeof(args)})
 }
 
 func (b *Backend) swiGLUOnTiles(act, gateUp, x kernels.Buffer, w kernels.Matrix, M int) {
-	b.launchTiles("matmul_swiglu", M, w.Out, unsafe.Pointer(&C.struct_matrix_matmul_swiglu_args{
-		act: b.operand(act), gate_up: b.operand(gateUp), x: b.factor(&b.left, x, M, w.In), w: b.weight(w),
-		M: C.long(M), F: C.long(w.Out / 2), K: C.long(w.In)}))
+	left, weight := b.factor(&b.left, x, M, w.In), b.weight(w)
+	args := C.struct_matrix_matmul_swiglu_args{act: b.operand(act), gate_up: b.operand(gateUp), x: left, w: weight,
+		M: C.long(M), F: C.long(w.Out / 2), K: C.long(w.In)}
+	b.launchTiles(product{"matmul_swiglu", M, w.Out, side{left, M, w.In, true}, side{weight, w.Out, w.In, true},
+		unsafe.Pointer(&args), unsafe.Sizeof(args)})
 }
 
 func (b *Backend) dxSwiGLUOnTiles(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix, M int) {
-	b.launchTiles("matmul_dx_swiglu", M, w.In, unsafe.Pointer(&C.struct_matrix_matmul_dx_swiglu_args{
-		dgate_up: b.operand(dgateUp), gate_up: b.operand(gateUp), dout: b.factor(&b.left, dout, M, w.Out),
-		w: b.weight(w), M: C.long(M), N: C.long(w.Out), F: C.long(w.In)}))
+	left, weight := b.factor(&b.left, dout, M, w.Out), b.weight(w)
+	args := C.struct_matrix_matmul_dx_swiglu_args{dgate_up: b.operand(dgateUp), gate_up: b.operand(gateUp), dout: left,
+		w: weight, M: C.long(M), N: C.long(w.Out), F: C.long(w.In)}
+	b.launchTiles(product{"matmul_dx_swiglu", M, w.In, side{left, M, w.Out, true}, side{weight, w.Out, w.In, false},
+		unsafe.Pointer(&args), unsafe.Sizeof(args)})
 }
 
 func (b *Backend) matMulDWOnTiles(dw, dout, x, blocks kernels.Buffer, M, N, K int) {
-	b.launchTiles("matmul_dw", N, K, unsafe.Pointer(&C.struct_matrix_matmul_dw_args{dw: floats(dw),
-		dout: b.factor(&b.left, dout, M, N), x: b.factor(&b.right, x, M, K), blocks: ints(blocks),
-		B: C.long(blocks.Len() - 1), N: C.long(N), K: C.long(K)}))
+	left, right := b.factor(&b.left, dout, M, N), b.factor(&b.right, x, M, K)
+	args := C.struct_matrix_matmul_dw_args{dw: floats(dw), dout: left, x: right, blocks: ints(blocks),
+		B: C.long(blocks.Len() - 1), N: C.long(N), K: C.long(K)}
+	b.launchTiles(product{"matmul_dw", N, K, side{left, M, N, false}, side{right, M, K, false}, unsafe.Pointer(&args),
+		unsafe.Sizeof(args)})
 }

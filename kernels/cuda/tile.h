@@ -30,6 +30,7 @@ typedef uint16_t number;
 #define CHUNK 8
 #endif
 #define DEPTH (4 * CHUNK) // terms in a stage
+#include "steps.h"
 
 struct chunk {
 	uint32_t word[4];
@@ -65,49 +66,6 @@ DEVICE struct side side_of(struct factor x, long outputs, int by_terms) {
 	s.by_terms = by_terms;
 	s.words = CHUNK == 4 && (((uint64_t)x.at | (uint64_t)x.pitch * sizeof(number)) & 15) != 0;
 	return s;
-}
-
-// Terms from `next` on, in blocks that end at `end`; blocks is null if there is one.
-struct steps {
-	const int *blocks;
-	int left, next, end;
-};
-
-// settle goes to the next block that is not empty.
-DEVICE void settle(struct steps *s) {
-	while (s->next >= s->end && s->left > 0) {
-		s->left--;
-		s->next = s->blocks[0];
-		s->end = s->blocks[1];
-		s->blocks++;
-	}
-}
-
-DEVICE struct steps steps_of(long terms) {
-	struct steps s;
-	s.blocks = 0;
-	s.left = s.next = 0;
-	s.end = (int)terms;
-	return s;
-}
-
-DEVICE struct steps steps_between(long from, long end) {
-	struct steps s = steps_of(end);
-	s.next = (int)from;
-	return s;
-}
-
-DEVICE struct steps steps_of_blocks(const int *blocks, long n) {
-	struct steps s = steps_of(0);
-	s.blocks = blocks;
-	s.left = (int)n;
-	settle(&s);
-	return s;
-}
-
-DEVICE void advance(struct steps *s) {
-	s->next += DEPTH;
-	settle(s);
 }
 
 // slot is where the chunk of terms k… (or of outputs i… of `wide`) lies in a stage, so that what a warp

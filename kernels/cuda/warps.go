@@ -39,8 +39,15 @@ func (b *Backend) attentionBackwardOnWarps(dqkv, dout, out, stats, qkv kernels.B
 	}
 	b.launch("matrix_attention_delta", M*s.H, unsafe.Pointer(&C.struct_matrix_attention_delta_args{
 		delta: floats(delta), dout: b.operand(dout), out: b.operand(out), n: C.long(M * s.H), D: C.long(s.D)}))
-	args := C.struct_matrix_attention_backward_args{dqkv: b.operand(dqkv), dout: b.operand(dout), qkv: b.operand(qkv),
-		stats: floats(stats), delta: floats(delta), p: p, s: shape}
+	args := C.struct_matrix_attention_backward_args{dqkv: b.operand(dqkv), stats: floats(stats), delta: floats(delta),
+		p: p, s: shape}
+	if inPanels(s) {
+		args.qkv, args.dout = b.headFactor(&b.left, qkv, M, s.Stride()), b.headFactor(&b.right, dout, M, s.H*s.D)
+		b.launchPanels(panelAttentionDQ, M, s.H, unsafe.Pointer(&args))
+		b.launchPanels(panelAttentionDKV, M, s.K, unsafe.Pointer(&args))
+		return
+	}
+	args.qkv, args.dout = b.operand(qkv), b.operand(dout)
 	b.launchWarps("matrix_attention_dq", spans(M)*s.H, unsafe.Pointer(&args))
 	b.launchWarps("matrix_attention_dk", spans(M)*s.K, unsafe.Pointer(&args))
 	b.launchWarps("matrix_attention_dv", spans(M)*s.K, unsafe.Pointer(&args))

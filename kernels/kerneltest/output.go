@@ -108,6 +108,7 @@ func (s *subject) checkLogProbBackward(o outputShape, x kernels.Softmax) error {
 	if err != nil {
 		return err
 	}
+	targets = append([]int32{-1}, targets[1:]...)
 	r := newStream(fmt.Sprint("output backward", o))
 	dlp, dent, dw0 := r.floats(o.R), r.floats(o.R), r.floats(o.V*o.C)
 	name := fmt.Sprintf("LogProbBackward %+v %+v", o, x)

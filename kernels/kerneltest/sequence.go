@@ -49,16 +49,22 @@ func checkGatherRows(s *subject) error {
 	const M, R = 29, 17
 	for _, C := range sizes() {
 		r := newStream(fmt.Sprint("gather", C))
-		x := r.floats(M * C)
-		err := s.checkRows(rowCase{
-			name: fmt.Sprintf("GatherRows C=%d", C), op: "GatherRows",
-			rows: []field{{name: "rows", width: 1, i: r.ids(R, M)}},
-			run: func(c *call, in []kernels.Buffer, R int) {
-				c.b.GatherRows(c.outOperands("out", R*C), c.operands("x", x), in[0], C)
-			},
-		}, R)
-		if err != nil {
-			return err
+		x, rows := r.floats(M*C), r.ids(R, M)
+		for _, operands := range []bool{true, false} {
+			err := s.checkRows(rowCase{
+				name: fmt.Sprintf("GatherRows C=%d operands %v", C, operands), op: "GatherRows",
+				rows: []field{{name: "rows", width: 1, i: rows}},
+				run: func(c *call, in []kernels.Buffer, R int) {
+					if operands {
+						c.b.GatherRows(c.outOperands("out", R*C), c.operands("x", x), in[0], C)
+					} else {
+						c.b.GatherRows(c.out("out", R*C), c.floats("x", x), in[0], C)
+					}
+				},
+			}, R)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

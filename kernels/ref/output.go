@@ -44,8 +44,8 @@ func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []in
 //	dz[v] = dz[v] · (1 - y·y)                               with a cap, y its Tanh
 //
 // sets dh [R,C] as MatMulDX of dz and adds to dw [V,C] as MatMulDW of dz and h.
-// blocks are row offsets from 0 to R. Nothing is added if v is not the target. dw
-// may be empty; then it is skipped.
+// blocks are row offsets from 0 to R. Nothing is added if v is not the target, which may
+// be -1, none. dw may be empty; then it is skipped.
 func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T, targets, blocks []int32, C int,
 	x kernels.Softmax) {
 	if len(dh) != len(h) || len(dw) != 0 && len(dw) != len(w) {
@@ -70,7 +70,9 @@ func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w 
 	l := newLogits(V, sum, x.Cap)
 	dz := make([]T, R*V)
 	for r, target := range targets {
-		checkTarget(target, V)
+		if target != -1 {
+			checkTarget(target, V)
+		}
 		l.compute(h[r*C:(r+1)*C], w, it)
 		dzr := dz[r*V : (r+1)*V]
 		for v, z := range l.z {

@@ -7,7 +7,8 @@
 #include <ucontext.h>
 #endif
 
-enum { STACK = 64 << 10, MAX_THREADS = 1024, MAX_COPIES = 128, MAX_GROUPS = 16, OWN_ROOM = 48 << 10, SHARED_ROOM = 256 << 10, PAGE = 4096 };
+enum { STACK = 64 << 10, MAX_COPIES = 128, MAX_GROUPS = 16, OWN_ROOM = 48 << 10, SHARED_ROOM = 256 << 10,
+	PAGE = 4096, MAX_BLOCKS = 2, MAX_GROUP_BARRIERS = 16 };
 
 struct copy {
 	void *to;
@@ -33,17 +34,32 @@ struct meeting {
 	words slot[2][WARP];
 };
 
+// Threads that wait at a barrier.
+struct crowd {
+	int waiting;
+	unsigned generation;
+};
+
+// A block of the running cluster; most clusters have one.
+struct member {
+	struct grid index;
+	int live;
+	struct crowd all, group[MAX_GROUP_BARRIERS];
+	char *shared;
+};
+
 static struct {
 	const struct kernel *kernel;
 	const void *args;
-	int order, threads, running, live, waiting, idle; // idle: turns since a thread last came to a meeting or ended
-	unsigned generation;                               // of barriers
-	unsigned shared_bytes;                             // from the launch
+	int order, threads, blocks, running; // threads of a block
+	int idle;                            // turns since a thread last came to a meeting or ended
+	unsigned shared_bytes;               // from the launch
+	struct member block[MAX_BLOCKS];
 	struct thread *thread;
 	struct meeting warp[MAX_THREADS / WARP];
-	char *stacks, *shared;
+	char *stacks;
 	struct thread main;
-} block;
+} cluster;
 
 #if defined(__x86_64__)
 // change saves the calling thread's registers on its stack and goes on with another's.
@@ -71,82 +87,118 @@ static void prepare(struct thread *t, char *stack, void (*start)(void)) {
 }
 #endif
 
+int running(void) { return cluster.running; }
+int rank(void) { return cluster.running / cluster.threads; }
+int order(void) { return cluster.order; }
+int is_live(int of) { return of < cluster.blocks && cluster.block[of].live; }
+char *block_memory(int of) { return cluster.block[of].shared; }
+void progress(void) { cluster.idle = 0; }
+
+int live_threads(void) {
+	int n = 0;
+	for (int i = 0; i < cluster.blocks; i++) n += cluster.block[i].live;
+	return n;
+}
+
 static void run_thread(int i) {
-	struct thread *from = block.running < 0 ? &block.main : &block.thread[block.running];
-	block.running = i;
-	threadIdx = index_of(i, blockDim);
-	go_on(from, &block.thread[i]);
+	struct thread *from = cluster.running < 0 ? &cluster.main : &cluster.thread[cluster.running];
+	cluster.running = i;
+	threadIdx = index_of(i % cluster.threads, blockDim);
+	blockIdx = cluster.block[rank()].index;
+	go_on(from, &cluster.thread[i]);
 }
 
 // turn lets another live thread run: the next in the order. It returns when the caller's turn comes.
-static void turn(void) {
-	const int me = block.running, n = block.threads;
-	if (++block.idle > 4 * n) give_up("a wait for threads that do not come");
+void turn(void) {
+	const int me = cluster.running, n = cluster.threads * cluster.blocks, o = cluster.order;
+	if (++cluster.idle > 4 * n) give_up("a wait for threads that do not come");
 	for (int k = 1; k <= n; k++) {
-		const int i = block.order == 1 ? (me + n - k) % n : block.order == 2 ? (int)((me + k * 7919L) % n) : (me + k) % n;
-		if (block.thread[i].done) continue;
+		const int i = o == 1 ? (me + n - k) % n : o == 2 ? (int)((me + k * 7919L) % n) : (me + k) % n;
+		if (cluster.thread[i].done) continue;
 		if (i != me) run_thread(i);
 		return;
 	}
-	go_on(&block.thread[me], &block.main);
+	go_on(&cluster.thread[me], &cluster.main);
 }
 
 static void start(void) {
-	block.kernel->call(block.args);
-	struct thread *t = &block.thread[block.running];
+	cluster.kernel->call(cluster.args);
+	struct thread *t = &cluster.thread[cluster.running];
+	struct member *b = &cluster.block[rank()];
 	if (t->copies) give_up("an end with copies that nobody waited for");
 	t->done = 1;
-	block.idle = 0;
-	if (--block.live && block.waiting == block.live) give_up("an end while others wait at a barrier");
+	progress();
+	if (--b->live && b->all.waiting == b->live) give_up("an end while others wait at a barrier");
 	turn();
 	abort();
 }
 
-void run_block(const struct kernel *k, unsigned shared, const void *args, int order) {
-	const int n = block.threads = blockDim.x * blockDim.y * blockDim.z;
-	if (!block.stacks) {
-		block.stacks = mmap(NULL, (size_t)STACK * MAX_THREADS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		block.shared = mmap(NULL, SHARED_ROOM + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		mprotect(block.shared + SHARED_ROOM, PAGE, PROT_NONE);
-		block.thread = calloc(MAX_THREADS, sizeof *block.thread);
+// allocate makes room for the threads and blocks of a cluster.
+static void allocate(void) {
+	if (cluster.stacks) return;
+	const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	cluster.stacks = mmap(NULL, (size_t)STACK * MAX_THREADS, access, flags, -1, 0);
+	for (int i = 0; i < MAX_BLOCKS; i++) {
+		cluster.block[i].shared = mmap(NULL, SHARED_ROOM + PAGE, access, flags, -1, 0);
+		mprotect(cluster.block[i].shared + SHARED_ROOM, PAGE, PROT_NONE);
 	}
-	block.kernel = k;
-	block.args = args;
-	block.order = order;
-	block.live = n;
-	block.waiting = block.idle = 0;
-	memset(block.warp, 0, sizeof block.warp);
-	block.shared_bytes = shared;
-	const size_t poisoned = shared > OWN_ROOM ? shared : OWN_ROOM;
-	memset(block.shared + SHARED_ROOM - poisoned, 0xcd, poisoned);
-	for (int i = 0; i < n; i++) {
-		struct thread *t = &block.thread[i];
-		t->done = t->copies = t->groups = 0;
-		prepare(t, block.stacks + (size_t)STACK * i, start);
-	}
-	block.running = -1;
-	run_thread((int)at(0, n, order));
+	cluster.thread = calloc(MAX_THREADS, sizeof *cluster.thread);
 }
 
-int lane(void) { return block.running % WARP; }
+void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, const void *args, int order) {
+	const int n = cluster.threads = blockDim.x * blockDim.y * blockDim.z;
+	const size_t poisoned = shared > OWN_ROOM ? shared : OWN_ROOM;
+	allocate();
+	cluster.kernel = k;
+	cluster.args = args;
+	cluster.order = order;
+	cluster.blocks = k->blocks;
+	cluster.idle = 0;
+	memset(cluster.warp, 0, sizeof cluster.warp);
+	cluster.shared_bytes = shared;
+	for (int i = 0; i < cluster.blocks; i++) {
+		struct member *b = &cluster.block[i];
+		*b = (struct member){.index = index_of(first + i, gridDim), .live = n, .shared = b->shared};
+		memset(b->shared + SHARED_ROOM - poisoned, 0xcd, poisoned);
+	}
+	for (int i = 0; i < n * cluster.blocks; i++) {
+		struct thread *t = &cluster.thread[i];
+		t->done = t->copies = t->groups = 0;
+		prepare(t, cluster.stacks + (size_t)STACK * i, start);
+	}
+	begin_cluster();
+	cluster.running = -1;
+	run_thread((int)at(0, n * cluster.blocks, order));
+	end_cluster();
+}
 
-void barrier(void) {
-	const unsigned g = block.generation;
-	block.idle = 0;
-	if (++block.waiting == block.live) {
-		block.waiting = 0;
-		block.generation++;
+int lane(void) { return cluster.running % WARP; }
+
+// wait_for waits until `threads` have come.
+static void wait_for(struct crowd *c, int threads) {
+	const unsigned g = c->generation;
+	progress();
+	if (++c->waiting == threads) {
+		c->waiting = 0;
+		c->generation++;
 		return;
 	}
-	while (block.generation == g) turn();
+	while (c->generation == g) turn();
+}
+
+void barrier(void) { wait_for(&cluster.block[rank()].all, cluster.block[rank()].live); }
+
+void group_barrier(int id, int threads) {
+	if (id < 1 || id >= MAX_GROUP_BARRIERS) give_up("no such barrier");
+	wait_for(&cluster.block[rank()].group[id], threads);
 }
 
 words *exchange(const uint32_t *v, int n, void (*combine)(words *all)) {
-	struct meeting *m = &block.warp[block.running / WARP];
+	struct meeting *m = &cluster.warp[cluster.running / WARP];
 	const unsigned g = m->generation;
 	words *slot = m->slot[g % 2];
 	if (n) memcpy(slot[lane()], v, n * sizeof *v);
-	block.idle = 0;
+	progress();
 	if (++m->came == WARP) {
 		if (combine) combine(slot);
 		m->came = 0;
@@ -160,16 +212,16 @@ words *exchange(const uint32_t *v, int n, void (*combine)(words *all)) {
 // The array ends at a page that nothing may touch.
 void *shared_memory(size_t bytes) {
 	if (bytes > OWN_ROOM) give_up("too much shared memory");
-	return block.shared + SHARED_ROOM - (bytes + 15) / 16 * 16;
+	return block_memory(rank()) + SHARED_ROOM - (bytes + 15) / 16 * 16;
 }
 
 void *launch_shared_memory(size_t bytes) {
-	if (bytes != block.shared_bytes) give_up("shared memory of another size than the launch gives");
-	return block.shared + SHARED_ROOM - (bytes + 15) / 16 * 16;
+	if (bytes != cluster.shared_bytes) give_up("shared memory of another size than the launch gives");
+	return block_memory(rank()) + SHARED_ROOM - (bytes + 15) / 16 * 16;
 }
 
 static void queue_copy(void *to, const void *from, size_t bytes) {
-	struct thread *t = &block.thread[block.running];
+	struct thread *t = &cluster.thread[cluster.running];
 	if ((size_t)to % bytes || (size_t)from % bytes) give_up("a copy that is not aligned");
 	if (t->copies == MAX_COPIES) give_up("too many copies in flight");
 	t->copy[t->copies++] = (struct copy){to, from, bytes};
@@ -179,13 +231,13 @@ void copy_later(void *to, const void *from) { queue_copy(to, from, 16); }
 void copy_word_later(void *to, const void *from) { queue_copy(to, from, 4); }
 
 void commit_copies(void) {
-	struct thread *t = &block.thread[block.running];
+	struct thread *t = &cluster.thread[cluster.running];
 	if (t->groups == MAX_GROUPS) give_up("too many groups of copies in flight");
 	t->group[++t->groups] = t->copies;
 }
 
 void await_copies(int n) {
-	struct thread *t = &block.thread[block.running];
+	struct thread *t = &cluster.thread[cluster.running];
 	const int finished = t->groups - n, done = finished > 0 ? t->group[finished] : 0;
 	if (finished <= 0) return;
 	for (int i = 0; i < done; i++) {

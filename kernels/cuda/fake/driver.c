@@ -11,6 +11,8 @@
 //	fail=N:CODE   the N-th launch fails with CODE, which the next synchronisation returns
 //	refuse=N:CODE the call that would start the N-th launch returns CODE
 //	graphs=0      the driver has no graphs
+//	maps=0        the driver has no tensor maps
+//	differs       sums of wgmma differ from those of mma.sync in their last place
 //	lost=PATH     launches fail with 719 as soon as there is a file PATH
 //	devices=N     devices that the driver sees; each process has its own, of the same identity
 //	capability=N  compute capability times ten, 90 if not set
@@ -31,7 +33,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, ALIGNMENT = 256, MAX_BLOCK = 1024, MAX_GRID_Y = 65535, MAX_ARGS = 4096, MAX_MEMORY = 1 << 16, OWN_SHARED = 48 << 10, MAX_SHARED = 227 << 10, MAX_KERNELS = 256 };
+enum { PAGE = 4096, ALIGNMENT = 256, MAX_BLOCK = 1024, MAX_GRID_Y = 65535, MAX_ARGS = 4096, MAX_MEMORY = 1 << 16, OWN_SHARED = 48 << 10, MAX_SHARED = 227 << 10,
+	MAX_KERNELS = 256, MULTIPROCESSORS = 4 };
 
 struct memory {
 	char *start; // whole pages, with a guard page on both sides
@@ -57,7 +60,7 @@ static struct {
 	size_t limit, taken, used;
 	const char *lost;
 	long launches, fail_at, refuse_at;
-	int fail_code, refuse_code, pending, lasting, graphs;
+	int fail_code, refuse_code, pending, lasting, graphs, maps;
 	struct memory memory[MAX_MEMORY];
 	int memories;
 	struct task *queue;
@@ -83,6 +86,8 @@ static void set(char *word) {
 	else if (!strcmp(word, "version")) driver.version = n;
 	else if (!strcmp(word, "init")) driver.init = n;
 	else if (!strcmp(word, "graphs")) driver.graphs = n;
+	else if (!strcmp(word, "maps")) driver.maps = n;
+	else if (!strcmp(word, "differs")) wgmma_differs = 1;
 	else if (!strcmp(word, "refuse") && value && strchr(value + 1, ':')) {
 		driver.refuse_at = n;
 		driver.refuse_code = atoi(strchr(value + 1, ':') + 1);
@@ -96,7 +101,7 @@ static void set(char *word) {
 }
 
 static void configure(void) {
-	driver.devices = driver.graphs = 1;
+	driver.devices = driver.graphs = driver.maps = 1;
 	driver.capability = 90;
 	driver.version = 13000;
 	driver.limit = (size_t)1024 << 20;
@@ -226,6 +231,7 @@ CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d) {
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *v = driver.capability / 10; break;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *v = driver.capability % 10; break;
 	case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: *v = 1; break;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *v = MULTIPROCESSORS; break;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
@@ -353,6 +359,7 @@ CUresult cuStreamQuery(CUstream s) {
 CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	BEGIN;
 	if (!strstr(image, "\n.version ") || !strstr(image, "\n.target ")) return CUDA_ERROR_INVALID_IMAGE;
+	if (strstr(image, "\n.target sm_90a") && driver.capability != 90) return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	*m = (CUmodule)strdup(image);
 	return CUDA_SUCCESS;
 }
@@ -408,7 +415,7 @@ CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
 // fits reports whether the device can start a kernel so.
 static int fits(const struct kernel *k, struct grid grid, struct grid block, unsigned shared) {
 	const unsigned threads = block.x * block.y * block.z;
-	return grid.x && grid.y && grid.z && grid.y <= MAX_GRID_Y && grid.z <= MAX_GRID_Y && threads && threads <= MAX_BLOCK &&
+	return grid.x && grid.x % k->blocks == 0 && grid.y && grid.z && grid.y <= MAX_GRID_Y && grid.z <= MAX_GRID_Y && threads && threads <= MAX_BLOCK &&
 		(shared <= OWN_SHARED || shared <= *shared_of(k)) && k->args <= MAX_ARGS && (!k->threads || k->threads == threads);
 }
 
@@ -418,6 +425,8 @@ CUresult may_launch(const CUDA_KERNEL_NODE_PARAMS *p) {
 	return fits((const struct kernel *)p->func, (struct grid){p->gridDimX, p->gridDimY, p->gridDimZ},
 		(struct grid){p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+int has_maps(void) { return driver.maps; }
 
 CUresult may_start(int n) {
 	BEGIN;

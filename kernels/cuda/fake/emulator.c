@@ -57,12 +57,10 @@ struct grid index_of(unsigned long i, struct grid of) {
 static void run_all(const struct kernel *k, unsigned shared, const void *args, int order) {
 	const unsigned long blocks = (unsigned long)gridDim.x * gridDim.y * gridDim.z;
 	const unsigned long threads = blockDim.x * blockDim.y * blockDim.z;
-	for (unsigned long b = 0; b < blocks; b++) {
+	const unsigned long clusters = k->threads ? blocks / k->blocks : 0;
+	for (unsigned long c = 0; c < clusters; c++) run_cluster(k, at(c, clusters, order) * k->blocks, shared, args, order);
+	for (unsigned long b = 0; b < blocks && !k->threads; b++) {
 		blockIdx = index_of(at(b, blocks, order), gridDim);
-		if (k->threads) {
-			run_block(k, shared, args, order);
-			continue;
-		}
 		for (unsigned long t = 0; t < threads; t++) {
 			threadIdx = index_of(at(t, threads, order), blockDim);
 			k->call(args);

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cluster.h"
+
 struct grid {
 	unsigned x, y, z;
 };
@@ -17,12 +19,12 @@ struct grid {
 extern struct grid threadIdx, blockIdx, blockDim, gridDim;
 
 // A kernel, and the size of the structure of its arguments. If its threads may wait for each other,
-// threads is how many a block has, else 0.
+// threads is how many a block has, else 0, and blocks how many a cluster has.
 struct kernel {
 	const char *name;
 	size_t args;
 	void (*call)(const void *args);
-	unsigned threads;
+	unsigned threads, blocks;
 };
 
 void register_kernel(struct kernel k);
@@ -61,15 +63,16 @@ void matrix_product(words *all);
 
 #define __device__
 
-#define REGISTER(name, threads)                                                                    \
+#define REGISTER(name, threads, blocks)                                                            \
 	static void name##_thread(const struct name##_args a);                                         \
 	static void name##_call(const void *args) { name##_thread(*(const struct name##_args *)args); }  \
 	__attribute__((constructor)) static void name##_register(void) {                               \
-		register_kernel((struct kernel){#name, sizeof(struct name##_args), name##_call, threads});      \
+		register_kernel((struct kernel){#name, sizeof(struct name##_args), name##_call, threads, blocks}); \
 	}                                                                                              \
 	static void name##_thread(const struct name##_args a)
-#define KERNEL(name) REGISTER(name, 0)
-#define BLOCK_KERNEL(name, threads, blocks) REGISTER(name, threads)
+#define KERNEL(name) REGISTER(name, 0, 1)
+#define BLOCK_KERNEL(name, threads, blocks) REGISTER(name, threads, 1)
+#define CLUSTER_KERNEL(name, threads) REGISTER(name, threads, 2)
 
 // load_matrices reads four matrices of 8 × 8 numbers of 16 bits for a warp (ldmatrix).
 void load_matrices(uint32_t *r, const void *row, int transposed);

@@ -1,6 +1,8 @@
 // The sums of tensor cores: MatrixSum of kernels/ref, which a test holds against this, for the
 // 16 × 8 sums of a warp at once. Subnormal factors count, as on the device.
 #include "emulator.h"
+#include "matrixunit.h"
+#include <string.h>
 
 enum { TERMS = 16, ROWS = 16, COLUMNS = 8, PLACES = 25, NONE = -100000 };
 
@@ -116,23 +118,25 @@ static void add_row(uint32_t *acc, const uint16_t *a, const struct factors *b) {
 	}
 }
 
+void add_products(uint32_t sum[ROWS][COLUMNS], uint16_t x[ROWS][TERMS], uint16_t y[COLUMNS][TERMS]) {
+	struct factors b;
+	memcpy(b.bits, y, sizeof b.bits);
+	split(&b);
+	for (int r = 0; r < ROWS; r++) add_row(sum[r], x[r], &b);
+}
+
 // Lane 4·g+q has rows g and g+8 of a, terms 2q, 2q+1, 2q+8 and 2q+9; column g of b, the same terms;
 // and the sums of rows g and g+8 and columns 2q and 2q+1.
 void matrix_product(words *all) {
-	struct factors b;
-	for (int l = 0; l < WARP; l++)
-		for (int i = 0; i < 4; i++) b.bits[l / 4][l % 4 * 2 + i / 2 * 8 + i % 2] = all[l][4 + i / 2] >> i % 2 * 16;
-	split(&b);
-	for (int r = 0; r < ROWS; r++) {
-		uint16_t a[TERMS];
-		uint32_t acc[COLUMNS];
-		for (int q = 0; q < 4; q++) {
-			const uint32_t *w = all[r % 8 * 4 + q];
-			for (int i = 0; i < 4; i++) a[2 * q + i / 2 * 8 + i % 2] = w[r / 8 + i / 2 * 2] >> i % 2 * 16;
-			for (int i = 0; i < 2; i++) acc[2 * q + i] = w[6 + r / 8 * 2 + i];
-		}
-		add_row(acc, a, &b);
-		for (int q = 0; q < 4; q++)
-			for (int i = 0; i < 2; i++) all[r % 8 * 4 + q][6 + r / 8 * 2 + i] = acc[2 * q + i];
+	uint16_t a[ROWS][TERMS], b[COLUMNS][TERMS];
+	uint32_t sum[ROWS][COLUMNS];
+	for (int l = 0; l < WARP; l++) {
+		const int g = l / 4, q = l % 4;
+		for (int i = 0; i < 4; i++) b[g][2 * q + i / 2 * 8 + i % 2] = all[l][4 + i / 2] >> i % 2 * 16;
+		for (int i = 0; i < 8; i++) a[g + i / 2 % 2 * 8][2 * q + i / 4 * 8 + i % 2] = all[l][i / 2] >> i % 2 * 16;
+		for (int i = 0; i < 4; i++) sum[g + i / 2 * 8][2 * q + i % 2] = all[l][6 + i];
 	}
+	add_products(sum, a, b);
+	for (int l = 0; l < WARP; l++)
+		for (int i = 0; i < 4; i++) all[l][6 + i] = sum[l / 4 + i / 2 * 8][l % 4 * 2 + i % 2];
 }

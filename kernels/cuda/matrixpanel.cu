@@ -1,0 +1,141 @@
+// Attention on tensor cores with factors in shared memory (panel.h): a block has the spans that begin within 128 rows,
+// for one head, and a warp 32 rows of them. As the definition says, the largest score comes first: the block goes over the
+// keys twice, the second time with values.
+#define PARTS 2
+#define STEPS 2
+#include "panel.h"
+
+// A block's queries, and two stages of keys and values.
+#define OWN (BLOCK_ROWS * ROW)
+#define STAGE (2 * PANEL * ROW)
+#define ROOM (OWN + 2 * STAGE)
+
+// hide sets scores of keys that a row does not see to -∞: they are not the largest, and their weights are 0.
+INLINE void hide(float (*z)[4], struct step s) {
+	if (!is_partial(s)) return;
+	EACH_SCORE(j, e) if (!sees(s, row_in_tile(e), column_in_tile(j, e))) z[j][e] = -INFINITE;
+}
+
+// as_scores turns products into scores.
+INLINE void as_scores(products_of_panel z, struct attention_shape s, struct step step) {
+	float y;
+	EACH_OF_WARP(p) UNROLL for (int j = 0; j < 2 * STEPS; j++) UNROLL for (int e = 0; e < 4; e++) z[p][j][e] *= s.scale;
+	if (s.cap > 0) {
+		EACH_OF_WARP(p) UNROLL for (int j = 0; j < 2 * STEPS; j++) UNROLL for (int e = 0; e < 4; e++)
+			z[p][j][e] = capped(z[p][j][e], s.cap, s.inverse_cap, &y);
+	}
+	EACH_OF_WARP(p) EACH_STEP(i) {
+		struct step of_part = step;
+		of_part.row = step.row + p * STEP;
+		of_part.position = step.position + i * STEP;
+		hide(z[p] + 2 * i, of_part);
+	}
+}
+
+// What a warp knows of its rows: the largest score of each, and the powers of e added up in lanes.
+struct rows_of_warp {
+	float m[PARTS][2], lane[PARTS][2][4];
+};
+
+// add_values adds a panel of values, of positions from step.position on, to the sums: their weights are the powers of e
+// of scores z.
+INLINE void add_values(sums_of_panel out, struct rows_of_warp *rows, products_of_panel z, address values, int D,
+	struct step step, int parts) {
+	uint32_t weights[STEPS][PARTS][4];
+	EACH_STEP(i) EACH_OF_WARP(p) {
+		float(*const e)[4] = z[p] + 2 * i;
+		EACH_SCORE(j, k) {
+			e[j][k] = exp_down(e[j][k] - rows->m[p][k / 2]);
+			rows->lane[p][k / 2][j * 2 + k % 2] += e[j][k];
+		}
+		as_weights(weights[i][p], e);
+	}
+	EACH_STEP(i) {
+		struct step s = step;
+		s.position = step.position + i * STEP;
+		if (s.position <= step.row + (PARTS - 1) * STEP) // else no row sees it
+			add_panel(out, weights[i], values + i * STEP * ROW, D, s, s.position > step.row, parts);
+	}
+}
+
+INLINE void store_rows(const struct attention_args *a, sums_of_panel out, struct rows_of_warp *rows, struct span x, int base) {
+	const int h = share_of(a->p, a->s.H).head;
+	EACH_OF_WARP(p) {
+		const float inverse[] = {1 / fold_quad(rows->lane[p][0]), 1 / fold_quad(rows->lane[p][1])};
+		UNROLL for (int e = 0; e < 4; e += 2) {
+			const int n = base + p * STEP + row_in_tile(e);
+			const long at = row_in_span(x, n) * a->s.H + h;
+			if (n < x.lo || n >= x.hi) continue;
+			if (pair() == 0) {
+				a->stats[2 * at] = rows->m[p][e / 2];
+				a->stats[2 * at + 1] = inverse[e / 2];
+			}
+			store_sums(a->out, at * a->s.D, out[p], e, inverse[e / 2], (int)a->s.D);
+		}
+	}
+}
+
+// take_panel takes a panel of keys into the largest scores in the first pass, and of keys and values into the sums in the
+// second.
+INLINE void take_panel(struct rows_of_warp *rows, sums_of_panel out, address own, address panel, struct attention_shape s,
+	struct step step, int parts, int pass) {
+	products_of_panel z;
+	dot_panels(z, own, panel, (int)s.D, parts, (step.row + (parts - 1) * STEP - step.position) / STEP + 1);
+	as_scores(z, s, step);
+	if (pass) {
+		add_values(out, rows, z, panel + PANEL * ROW, (int)s.D, step, parts);
+		return;
+	}
+	EACH_OF_WARP(p) UNROLL for (int j = 0; j < 2 * STEPS; j++) UNROLL for (int e = 0; e < 4; e++)
+		rows->m[p][e / 2] = larger(rows->m[p][e / 2], z[p][j][e]);
+}
+
+// first_panel is where the first panel begins that a span's queries see.
+DEVICE int first_panel(struct span x, struct step s) { return seen_from(s, computed_here(x.lo)) / PANEL * PANEL; }
+
+INLINE void attend(const struct panel_attention_args *a, struct span x, address shared) {
+	const int D = (int)a->s.D, h = share_of(a->p, a->s.H).head;
+	const struct attention_shape s = a->s;
+	const long kv = h / (s.H / s.K), width = stride(s);
+	const struct head queries = head_in(a->qkv, width, query_at(s, 0, h)), keys = head_in(a->qkv, width, key_at(s, 0, kv));
+	const int apart = (int)(s.K * s.D);
+	const address ring = shared + OWN;
+	const int base = base_of(x) + row_of_warp(), parts = (x.hi - base + STEP - 1) / STEP;
+	struct step step;
+	step.row = base;
+	step.window = window_of(s);
+	step.by_keys = 0;
+	struct rows_of_warp rows;
+	sums_of_panel out;
+	no_sums_in_panel(out);
+	EACH_OF_WARP(p) UNROLL for (int i = 0; i < 2; i++) {
+		rows.m[p][i] = -INFINITE;
+		UNROLL for (int e = 0; e < 4; e++) rows.lane[p][i][e] = 0;
+	}
+	barrier(); // none still reads a span before
+	fetch_heads(shared, BLOCK_ROWS, queries, 0, D, x.seq, base_of(x), x.lo, x.hi);
+	fetch_heads(ring, PANEL, keys, 0, D, x.seq, first_panel(x, step), 0, x.hi);
+	commit_copies();
+	ROLLED for (int t = first_panel(x, step), pass = 0, stage = 0; pass < 2; stage ^= STAGE) {
+		const int last = t + PANEL >= x.hi, after = last ? first_panel(x, step) : t + PANEL, pass_after = pass + last;
+		await_copies(0);
+		barrier(); // all see this panel, and none still reads the one that is fetched next
+		if (pass_after < 2) fetch_heads(ring + (stage ^ STAGE), PANEL, keys, pass_after ? apart : 0, D, x.seq, after, 0, x.hi);
+		commit_copies();
+		step.position = t;
+		if (parts > 0 && t <= base + (PARTS - 1) * STEP && t + PANEL > seen_from(step, base))
+			take_panel(&rows, out, shared + row_of_warp() * ROW, ring + stage, s, step, parts, pass);
+		if (pass == 0 && pass_after == 1) {
+			EACH_OF_WARP(p) UNROLL for (int i = 0; i < 2; i++) rows.m[p][i] = largest_of(rows.m[p][i]) + 0.0f;
+		}
+		t = after, pass = pass_after;
+	}
+	await_copies(0);
+	store_rows(a, out, &rows, x, base);
+}
+
+BLOCK_KERNEL(panel_attention, HEAD_THREADS, 2) {
+	LAUNCH_SHARED(char, shared, ROOM);
+	struct span x;
+	for (int i = 0; span_of_block(a.p, a.s.H, i, &x); i = row_in_span(x, x.hi)) attend(&a, x, address_of(shared));
+}

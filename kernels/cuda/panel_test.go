@@ -1,0 +1,127 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// The suite's heads are narrow, its sequences shorter than a block's rows, and its pages not aligned. Here is the rest of
+// what panels hold.
+func TestPanels(t *testing.T) {
+	for _, s := range []kernels.AttentionShape{
+		{H: 2, K: 1, D: 128}, {H: 1, K: 1, D: 72, Window: 20}, {H: 2, K: 2, D: 24, Cap: 3}, {H: 2, K: 1, D: 16, Window: 150},
+	} {
+		s.Scale = 1 / math.Sqrt(float64(s.D))
+		for name, groups := range map[string][]int32{"": nil, "groups": {0, 2, 4}} {
+			t.Run(fmt.Sprintf("%+v%s", s, name), func(t *testing.T) {
+				offsets := []int32{0, 21, 23, 165, 186}
+				want := attended(t, ref.NewMatrix(), s, offsets, groups)
+				sameBits(t, attended(t, openIn(t, "matrix/16x25"), s, offsets, groups), want)
+			})
+		}
+	}
+}
+
+func TestPanelsOfPages(t *testing.T) {
+	for _, s := range []kernels.AttentionShape{
+		{H: 14, K: 2, D: 128}, {H: 18, K: 1, D: 24}, {H: 2, K: 1, D: 72, Window: 20}, {H: 2, K: 2, D: 8, Cap: 3},
+	} {
+		s.Scale = 1 / math.Sqrt(float64(s.D))
+		for _, size := range []int{16, 48} {
+			t.Run(fmt.Sprintf("%+v/%d", s, size), func(t *testing.T) {
+				sameBits(t, pagedOn(t, openIn(t, "matrix/16x25"), s, size), pagedOn(t, ref.NewMatrix(), s, size))
+			})
+		}
+	}
+}
+
+// attended returns the results of Attention and AttentionBackward.
+func attended(t *testing.T, b kernels.Backend, s kernels.AttentionShape, offsets, groups []int32) [][]float32 {
+	M := int(offsets[len(offsets)-1])
+	qkv, dout := operands(t, b, spread(M*s.Stride(), 0.37)), operands(t, b, spread(M*s.H*s.D, 1.3))
+	out, dqkv := operands(t, b, make([]float32, M*s.H*s.D)), operands(t, b, make([]float32, M*s.Stride()))
+	stats := upload(t, b, kernels.F32, make([]float32, 2*M*s.H))
+	bounds, shared := upload(t, b, kernels.I32, offsets), kernels.Buffer{}
+	if groups != nil {
+		shared = upload(t, b, kernels.I32, groups)
+	}
+	b.Attention(out, stats, qkv, bounds, shared, s)
+	b.AttentionBackward(dqkv, dout, out, stats, qkv, bounds, shared, s)
+	return [][]float32{read32(b, out), read32(b, stats), read32(b, dqkv)}
+}
+
+// pagedOn returns the attention of the last rows of two sequences, which lie in pages among others that hold NaN.
+func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size int) [][]float32 {
+	const width = 5
+	lengths := []int{61, 17}
+	keys := make([]float32, 2*width*s.K*s.D*size)
+	for i := range keys {
+		keys[i] = float32(math.NaN())
+	}
+	p := kernels.Pages{Keys: operands(t, b, keys), Values: operands(t, b, keys), Size: size}
+	var table, slots, seq, pos []int32
+	for j, n := range lengths {
+		for i := range width {
+			table = append(table, int32((7*(j*width+i)+3)%(2*width)))
+		}
+		for i := range n {
+			slots = append(slots, table[j*width+i/size]*int32(size)+int32(i%size))
+		}
+		seq, pos = append(seq, int32(j), int32(j)), append(pos, int32(n-1), int32(n/2))
+	}
+	b.AppendKV(p, operands(t, b, spread(len(slots)*s.Stride(), 0.37)), upload(t, b, kernels.I32, slots), s)
+	out := operands(t, b, make([]float32, len(seq)*s.H*s.D))
+	b.PagedAttention(out, operands(t, b, spread(len(seq)*s.Stride(), 0.7)), p, upload(t, b, kernels.I32, table),
+		upload(t, b, kernels.I32, seq), upload(t, b, kernels.I32, pos), width, s)
+	return [][]float32{read32(b, out)}
+}
+
+// spread returns numbers of order 2.
+func spread(n int, step float64) []float32 {
+	x := waves(n, step)
+	for i := range x {
+		x[i] *= 3
+	}
+	return x
+}
+
+// operands returns x on the device as operands.
+func operands(t *testing.T, b kernels.Backend, x []float32) kernels.Buffer {
+	t.Helper()
+	y, err := b.Alloc(b.Operand(), len(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Free(y) })
+	b.Copy(y, kernels.Host(x))
+	return y
+}
+
+// read32 returns x.
+func read32(b kernels.Backend, x kernels.Buffer) []float32 {
+	y := make([]float32, x.Len())
+	b.Copy(kernels.Host(y), x)
+	b.Sync()
+	return y
+}
+
+func sameBits(t *testing.T, got, want [][]float32) {
+	t.Helper()
+	for i := range want {
+		for j, w := range want[i] {
+			if g := got[i][j]; math.Float32bits(g) != math.Float32bits(w) {
+				t.Fatalf("result %d differs at %d of %d: %g, want %g", i, j, len(want[i]), g, w)
+			}
+		}
+		if slices.Max(want[i]) == 0 || want[i][0] != want[i][0] {
+			t.Fatalf("result %d shows nothing", i)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+//go:build cuda
+
+package cuda
+
+/*
+#include "args.h"
+#include "device.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// Products by wgmma (wgmma.h), in class matrix/16x25 on devices of compute capability 9.0. Their bits should be those
+// of mma.sync, which other tiles use. A comparison when a device is opened decides.
+
+const (
+	wgmmaModule = "wgmmamatmul.ptx"
+	// wgmmaVariable names the environment variable that keeps products off wgmma, where it is "0".
+	wgmmaVariable = "EXP_WGMMA"
+)
+
+// pickWithWgmma is pickTiles where wgmma has the bits of mma.sync. Less than a tile for each pair of
+// multiprocessors is not worth it.
+func pickWithWgmma(rows, columns int, forward bool) tiles {
+	if rows >= wgmmaTiles.rows/2 && wgmmaTiles.of(rows, columns) >= residentTiles/2 {
+		return wgmmaTiles
+	}
+	return pickTiles(rows, columns, forward)
+}
+
+// mapped are arguments behind the maps of two factors.
+type mapped struct {
+	maps [2]C.struct_tensor_map
+	of   [C.MAPPED_ROOM]byte
+}
+
+// launchWgmma queues a product by wgmma. Two blocks share a tile, and go on with others until none is left.
+func (b *Backend) launchWgmma(p product) {
+	var args mapped
+	const boxRows, blockRows = 64, 128
+	for i, s := range []side{p.x, p.y} {
+		rows := boxRows // of terms
+		if s.byTerms {
+			rows = blockRows
+		}
+		if b.err == nil {
+			b.keep("map a factor of "+p.name, C.device_map(b.ctx(), unsafe.Pointer(&args.maps[i]), s.at.at,
+				C.long(s.rows), C.long(s.width), s.at.pitch, C.int(rows)))
+		}
+	}
+	copy(args.of[:], unsafe.Slice((*byte)(p.args), p.bytes))
+	pairs := min(wgmmaTiles.of(p.rows, p.columns), max(1, b.multiprocessors/2))
+	b.launchShared(wgmmaTiles.family+p.name, 2*pairs, wgmmaTiles.threads, wgmmaTiles.shared, unsafe.Pointer(&args))
+}
+
+// openWgmma decides whether products are by wgmma.
+func (b *Backend) openWgmma() error {
+	switch {
+	case !b.class.matrix || b.about.Major != 9 || b.about.Minor != 0:
+		b.noWgmma = fmt.Sprintf("compute capability %d.%d has none", b.about.Major, b.about.Minor)
+		return nil
+	case os.Getenv(wgmmaVariable) == "0":
+		b.noWgmma = wgmmaVariable + " is 0"
+		return nil
+	}
+	if err := b.loadModule(wgmmaModule); err != nil {
+		b.noWgmma = err.Error()
+		return nil
+	}
+	said, err := b.compareWgmma()
+	if err != nil {
+		return err
+	}
+	if b.noWgmma = said; said == "" {
+		b.pick = pickWithWgmma
+	}
+	return nil
+}
+
+// Products says how products are computed: "wgmma", or "mma.sync" and why. In other classes it is empty.
+func (b *Backend) Products() string {
+	switch {
+	case !b.class.matrix:
+		return ""
+	case b.noWgmma == "":
+		return "wgmma, with the bits of mma.sync"
+	}
+	return "mma.sync, not wgmma: " + b.noWgmma
+}
+
+// compareWgmma computes small products by mma.sync and by wgmma, and says where they differ, or why wgmma cannot be
+// used. After an error the device is lost.
+func (b *Backend) compareWgmma() (said string, err error) {
+	var held []kernels.Buffer
+	said = b.differences(func(t kernels.DType, n int) kernels.Buffer {
+		x, err := b.Alloc(t, n)
+		if b.err == nil {
+			b.err = err
+		}
+		held = append(held, x)
+		return x
+	})
+	var failure *kernels.DeviceError
+	if errors.As(b.err, &failure) && failure.Lasting {
+		failure.Help = "set " + wgmmaVariable + "=0, which keeps products off wgmma, and report this with the " +
+			"output of exp doctor --json"
+		return "", b.err
+	}
+	if b.err != nil {
+		said, b.err = b.err.Error(), nil
+	}
+	for _, x := range append(held, b.left, b.right, b.weights) {
+		b.Free(x)
+	}
+	b.left, b.right, b.weights = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
+	b.peak = b.allocated
+	return said, b.err
+}
+
+// differences compares products for each way in which factors lie, and gradient blocks that end within a step.
+func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer) string {
+	const M, N, K = 72, 88, 104
+	seed := uint32(1)
+	fill := func(n int) kernels.Buffer {
+		x, v := alloc(kernels.F32, n), make([]float32, n)
+		for i := range v {
+			seed = seed*1664525 + 1013904223
+			v[i] = math.Float32frombits(seed&0x807fffff | (115+seed>>8%24)<<23) // so that sums cut addends off
+		}
+		if b.err == nil {
+			b.Copy(x, kernels.Host(v))
+		}
+		return x
+	}
+	x, y, m := fill(M*K), fill(M*N), kernels.Matrix{W: fill(N * K), Out: N, In: K}
+	m.Packed = alloc(kernels.BF16, N*pitch(K))
+	out, blocks := alloc(kernels.F32, N*K), alloc(kernels.I32, 3)
+	if b.err != nil {
+		return ""
+	}
+	b.Pack(m)
+	b.Copy(blocks, kernels.Host([]int32{0, 41, M}))
+	defer func(pick func(rows, columns int, forward bool) tiles) { b.pick = pick }(b.pick)
+	for _, op := range []struct {
+		name string
+		out  kernels.Buffer
+		run  func(out kernels.Buffer)
+	}{
+		{"MatMul", out.Slice(0, M*N), func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }},
+		{"MatMulDX", out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
+		{"MatMulDW", out, func(out kernels.Buffer) {
+			b.Copy(out, m.W)
+			b.MatMulDW(out, kernels.Buffer{}, y, x, blocks)
+		}},
+	} {
+		var results [2][]float32
+		for i, t := range []tiles{matrixTiles, wgmmaTiles} {
+			b.pick = func(int, int, bool) tiles { return t }
+			results[i] = make([]float32, op.out.Len())
+			op.run(op.out)
+			b.Copy(kernels.Host(results[i]), op.out)
+		}
+		if b.drain(); b.err != nil {
+			return ""
+		}
+		for i, v := range results[1] {
+			if math.Float32bits(v) != math.Float32bits(results[0][i]) {
+				return fmt.Sprintf("element %d of a %s is %g, by mma.sync %g", i, op.name, v, results[0][i])
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,348 @@
+// wgmma.h multiplies large matrices on the tensor cores of compute capability 9.0, for class matrix/16x25. Four
+// warps (a warpgroup) give one instruction, wgmma, which reads both factors from shared memory. The device's
+// engine for copies (TMA) brings them there.
+//
+// A cluster of two blocks computes a tile of 256 × 256 sums, each block 128 rows of it. A block has three warpgroups:
+// one thread of the first queues copies, the two others have 64 × 256 sums each, in registers from the first
+// term to the last. Stages of DEPTH terms go round. Each block fetches its own rows, and of the
+// columns one half for both. A cluster goes on with other tiles until none is left.
+#ifndef EXP_CUDA_WGMMA_H
+#define EXP_CUDA_WGMMA_H
+
+#include "matrix.h"
+
+#define DEPTH 64
+#include "steps.h"
+
+#define STAGES 4
+#define BLOCK_ROWS 128
+#define TILE_ROWS 256
+#define TILE_COLUMNS 256
+#define GROUP 128 // threads of a warpgroup
+#define THREADS (3 * GROUP)
+#define EIGHTS (TILE_COLUMNS / 8)
+
+// A copy brings a box: WIDE elements of each of DEPTH rows, or of as many rows as a block has of a factor. A row of
+// a box takes LINE bytes, in chunks of 16 whose places depend on the row (128-byte swizzle).
+#define WIDE 64 // as device_map has it
+#define LINE (WIDE * 2)
+#define BOX (DEPTH * LINE)
+#define X_BYTES (BLOCK_ROWS * DEPTH * 2)
+#define Y_BYTES (TILE_COLUMNS * DEPTH * 2)
+#define STAGE_BYTES (X_BYTES + Y_BYTES)
+#define EIGHT_LINES (8 * LINE) // after which the places repeat
+#define ROOM_BYTES (2 * GROUP / 32 * 16 * 40 * 4)
+#if EIGHT_LINES + STAGES * (STAGE_BYTES + 16) + ROOM_BYTES != WGMMA_SHARED
+#error "WGMMA_SHARED of args.h is not what stages, barriers and rooms take"
+#endif
+
+#if !defined(EMULATED)
+// fake/cluster.h says what these do.
+DEVICE void make_barrier(uint64_t *b, int arrivals) {
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals) : "memory");
+}
+
+DEVICE void publish_barriers(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+DEVICE void expect_bytes(uint64_t *b, int bytes) {
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+		::"r"(shared_address(b)), "r"(bytes) : "memory");
+}
+
+// arrive_at says that this warp is done with a stage. What it read has arrived, and what it wrote, its
+// own products read. A release in the whole cluster would wait for all memory of the device
+// (MEMBAR.ALL.GPU), at every stage.
+DEVICE void arrive_at(uint64_t *b, int rank) {
+	asm volatile("{\n\t.reg .b32 at;\n\tmapa.shared::cluster.u32 at, %0, %1;\n\t"
+		"mbarrier.arrive.shared::cluster.b64 _, [at];\n\t}"
+		::"r"(shared_address(b)), "r"(rank) : "memory");
+}
+
+DEVICE void await_phase(uint64_t *b, int parity) {
+	uint32_t done;
+	do {
+		asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+			"selp.u32 %0, 1, 0, p;\n\t}"
+			: "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
+	} while (!done);
+}
+
+DEVICE void load_box(void *to, const struct tensor_map *map, int column, int row, uint64_t *b) {
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+		"[%0], [%1, {%2, %3}], [%4];"
+		::"r"(shared_address(to)), "l"(map), "r"(column), "r"(row), "r"(shared_address(b)) : "memory");
+}
+
+DEVICE void load_box_for_both(void *to, const struct tensor_map *map, int column, int row, uint64_t *b) {
+	const uint16_t both_blocks = 3;
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+		"[%0], [%1, {%2, %3}], [%4], %5;"
+		::"r"(shared_address(to)), "l"(map), "r"(column), "r"(row), "r"(shared_address(b)), "h"(both_blocks)
+		: "memory");
+}
+
+DEVICE void cluster_barrier(void) {
+	asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+DEVICE void group_barrier(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+
+DEVICE void publish_writes(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// A multiprocessor's registers go to the warpgroups that have sums.
+DEVICE void fewer_registers(void) { asm volatile("setmaxnreg.dec.sync.aligned.u32 40;"); }
+DEVICE void more_registers(void) { asm volatile("setmaxnreg.inc.sync.aligned.u32 232;"); }
+
+DEVICE void open_products(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+DEVICE void commit_products(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+#define await_products(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
+
+#define SUMS_4(j) "+f"(sum[j][0]), "+f"(sum[j][1]), "+f"(sum[j][2]), "+f"(sum[j][3])
+#define SUMS_16(j) SUMS_4(j), SUMS_4(j + 1), SUMS_4(j + 2), SUMS_4(j + 3)
+#define SUMS_64(j) SUMS_16(j), SUMS_16(j + 4), SUMS_16(j + 8), SUMS_16(j + 12)
+#define WGMMA(x_by_outputs, y_by_outputs)                                                              \
+	asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"                               \
+		"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                           \
+		"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                 \
+		"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                 \
+		"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "                 \
+		"%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                 \
+		"%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                 \
+		"%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "     \
+		"%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"    \
+		"}, %128, %129, 1, 1, 1, " #x_by_outputs ", " #y_by_outputs ";"                                    \
+		: SUMS_64(0), SUMS_64(16) : "l"(x), "l"(y))
+
+// wgmma adds 16 products to each of 64 × 256 sums; x and y are descriptors.
+INLINE void wgmma(float sum[EIGHTS][4], uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
+	if (x_by_terms && y_by_terms) WGMMA(0, 0);
+	else if (x_by_terms) WGMMA(0, 1);
+	else WGMMA(1, 1);
+}
+
+// hold keeps the compiler from reading sums before they are complete.
+INLINE void hold(float sum[EIGHTS][4]) {
+	UNROLL for (int j = 0; j < EIGHTS; j++)
+		asm volatile("" : SUMS_4(j)::"memory");
+}
+
+// MAPS is the address of a kernel's maps. The engine takes no copy of them.
+#define MAPS(kernel)                                                                                   \
+	({                                                                                                   \
+		const struct tensor_map *maps_;                                                                    \
+		asm("{\n\t.reg .b64 at;\n\tmov.b64 at, " #kernel "_param_0;\n\tcvta.param.u64 %0, at;\n\t}" : "=l"(maps_)); \
+		maps_;                                                                                             \
+	})
+#else
+#define hold(sum) (void)0
+#define MAPS(kernel) (a.map)
+#endif
+
+// The stages of a block. A stage's `full` counts the bytes that come, and its `empty` the warps of both blocks that are
+// done with it.
+struct pipeline {
+	char *stages;
+	uint64_t *full, *empty;
+	int at, parity; // the next stage, and how often all were filled before, modulo 2
+};
+
+#define WARPS_OF_BOTH (2 * 2 * GROUP / WARP)
+
+INLINE struct pipeline open_pipeline(char *shared) {
+	struct pipeline p;
+	p.stages = shared + (EIGHT_LINES - shared_address(shared) % EIGHT_LINES) % EIGHT_LINES;
+	p.full = (uint64_t *)(p.stages + STAGES * STAGE_BYTES);
+	p.empty = p.full + STAGES;
+	p.at = p.parity = 0;
+	if (threadIdx.x == 0) {
+		for (int s = 0; s < STAGES; s++) {
+			make_barrier(&p.full[s], 1);
+			make_barrier(&p.empty[s], WARPS_OF_BOTH);
+		}
+		publish_barriers();
+	}
+	cluster_barrier();
+	return p;
+}
+
+// close_pipeline waits for the other block, which may still reach this one's memory.
+INLINE void close_pipeline(void) {
+	meet();
+	cluster_barrier();
+}
+
+DEVICE void next_stage(struct pipeline *p) {
+	if (++p->at < STAGES) return;
+	p->at = 0;
+	p->parity ^= 1;
+}
+
+// A tile: the block's first row and the cluster's first column.
+struct tile {
+	long m, n;
+};
+
+DEVICE int rank_of_block(void) { return blockIdx.x % 2; }
+
+DEVICE long up(long x, long y) { return (x + y - 1) / y; }
+
+// tile_at returns tile i of [M,N]. Eight tiles below each other go first: they share the factors of their columns.
+DEVICE struct tile tile_at(long i, long M, long N) {
+	const long down = up(M, TILE_ROWS), across = up(N, TILE_COLUMNS), group = i / (8 * across);
+	const long place = i % (8 * across), high = down - 8 * group < 8 ? down - 8 * group : 8;
+	struct tile t;
+	t.m = (8 * group + place % high) * TILE_ROWS + rank_of_block() * BLOCK_ROWS;
+	t.n = place / high * TILE_COLUMNS;
+	return t;
+}
+
+// half_of returns the first of the tile's columns that the calling block fetches.
+DEVICE long half_of(struct tile t) { return t.n + rank_of_block() * (TILE_COLUMNS / 2); }
+
+// EACH_TILE goes over the tiles of the calling thread's cluster.
+#define EACH_TILE(t, M, N)                                                                             \
+	ROLLED for (long tile_ = blockIdx.x / 2; tile_ < up(M, TILE_ROWS) * up(N, TILE_COLUMNS); tile_ += gridDim.x / 2) \
+		for (struct tile t = tile_at(tile_, M, N), *once_ = &t; once_; once_ = 0)
+
+// fetch_tile queues the copies of a tile's factors: rows of x from t.m, and from `first` the half of y's that this
+// block fetches. A factor is by_terms if a row of the array has an output's terms, else a term of all outputs.
+INLINE void fetch_tile(struct pipeline *p, const struct tensor_map *map, struct tile t, long first, struct steps s,
+	int x_by_terms, int y_by_terms) {
+	ROLLED for (; s.next < s.end; advance(&s)) {
+		char *x = p->stages + p->at * STAGE_BYTES, *y = x + X_BYTES + rank_of_block() * (Y_BYTES / 2);
+		uint64_t *full = &p->full[p->at];
+		await_phase(&p->empty[p->at], p->parity ^ 1);
+		expect_bytes(full, STAGE_BYTES);
+		if (x_by_terms) {
+			load_box(x, &map[0], s.next, (int)t.m, full);
+		} else {
+			load_box(x, &map[0], (int)t.m, s.next, full);
+			load_box(x + BOX, &map[0], (int)t.m + WIDE, s.next, full);
+		}
+		if (y_by_terms) {
+			load_box_for_both(y, &map[1], s.next, (int)first, full);
+		} else {
+			load_box_for_both(y, &map[1], (int)first, s.next, full);
+			load_box_for_both(y + BOX, &map[1], (int)first + WIDE, s.next, full);
+		}
+		next_stage(p);
+	}
+}
+
+// FETCH is the part of a kernel's first warpgroup.
+#define FETCH(kernel, M, N, first, steps, x_by_terms, y_by_terms)                                        \
+	fewer_registers();                                                                                   \
+	if (threadIdx.x == 0) EACH_TILE(t, M, N) fetch_tile(&p, MAPS(kernel), t, first, steps, x_by_terms, y_by_terms)
+
+// descriptor says where a factor of a wgmma starts in a stage, and how far its parts are apart: 8 lines, and, of
+// one that is not by_terms, WIDE outputs. The last bit names the swizzle.
+DEVICE uint64_t descriptor(const void *at, int by_terms) {
+	return (shared_address(at) & 0x3ffff) >> 4 | (uint64_t)(by_terms ? 1 : BOX >> 4) << 16 |
+		(uint64_t)(EIGHT_LINES >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+// STEP_IN is how far a descriptor moves for a step.
+#define STEP_IN(by_terms) (((by_terms) ? STEP * 2 : STEP * LINE) >> 4)
+
+// clear_terms sets the terms from n to the end of their step to 0, in the boxes that the calling
+// warpgroup multiplies. The other does the same, so it does not matter who comes first.
+INLINE void clear_terms(char *stage, int group, int n) {
+	const int lines = STEP - n % STEP, thread = threadIdx.x % GROUP;
+	for (int i = thread; i < (1 + TILE_COLUMNS / WIDE) * lines * 8; i += GROUP) {
+		const int box = i / (8 * lines), line = n + i / 8 % lines;
+		char *from = stage + (box ? X_BYTES + (box - 1) * BOX : group * BOX);
+		uint64_t *to = (uint64_t *)(from + line * LINE + i % 8 * 16);
+		to[0] = to[1] = 0;
+	}
+	publish_writes();
+	group_barrier(1 + group, GROUP);
+}
+
+// leave tells both blocks that the calling warp is done with a stage.
+DEVICE void leave(struct pipeline *p, int stage) {
+	const int lane = threadIdx.x % WARP;
+	if (stage >= 0 && lane < 2) arrive_at(&p->empty[stage], lane);
+}
+
+// add_tile adds the products of a tile to the sums of the calling warpgroup. A stage is left when the products of
+// the next are under way.
+INLINE void add_tile(float sum[EIGHTS][4], struct pipeline *p, struct steps s, int x_by_terms, int y_by_terms) {
+	const int group = threadIdx.x / GROUP - 1;
+	int before = -1;
+	ROLLED for (; s.next < s.end; advance(&s)) {
+		char *stage = p->stages + p->at * STAGE_BYTES;
+		const int terms = s.end - s.next < DEPTH ? s.end - s.next : DEPTH;
+		await_phase(&p->full[p->at], p->parity);
+		if (!x_by_terms && terms % STEP) clear_terms(stage, group, terms);
+		uint64_t x = descriptor(stage + group * BOX, x_by_terms), y = descriptor(stage + X_BYTES, y_by_terms);
+		open_products();
+		ROLLED for (int k = 0; k < terms; k += STEP) {
+			wgmma(sum, x, y, x_by_terms, y_by_terms);
+			x += STEP_IN(x_by_terms);
+			y += STEP_IN(y_by_terms);
+		}
+		commit_products();
+		await_products(1);
+		leave(p, before);
+		before = p->at;
+		next_stage(p);
+	}
+	await_products(0);
+	hold(sum);
+	leave(p, before);
+}
+
+// EACH_PAIR goes over the sums of the calling thread, two neighbours sum[j][2h] and sum[j][2h+1] at a time, and
+// row_of and column_of say where they are.
+#define EACH_PAIR(j, h) UNROLL for (int j = 0; j < EIGHTS; j++) UNROLL for (int h = 0; h < 2; h++)
+
+DEVICE long row_of(struct tile t, int h) {
+	const int thread = threadIdx.x - GROUP;
+	return t.m + thread / WARP * 16 + h * 8 + thread % WARP / 4;
+}
+
+DEVICE long column_of(struct tile t, int j) { return t.n + j * 8 + threadIdx.x % 4 * 2; }
+
+// A pair of float32 or bf16 that one instruction moves.
+typedef float pair __attribute__((vector_size(8), may_alias));
+typedef uint32_t word __attribute__((may_alias));
+
+// has_pairs reports whether elements 2i and 2i+1 of each row of x, `width` elements each, lie in one pair.
+DEVICE int has_pairs(struct operand x, long width) { return width % 2 == 0 && (uint64_t)x.at % (x.bf16 ? 4 : 8) == 0; }
+
+// store_pair sets elements i and i+1 of x, as many as are left.
+INLINE void store_pair(struct operand x, long i, long left, int in_pairs, const float *v) {
+	if (in_pairs && left > 1) {
+		pair w;
+		w[0] = v[0], w[1] = v[1];
+		if (x.bf16) *(word *)((uint16_t *)x.at + i) = both(v[0], v[1]);
+		else *(pair *)((float *)x.at + i) = w;
+		return;
+	}
+	if (left > 0) store(x, i, v[0]);
+	if (left > 1) store(x, i + 1, v[1]);
+}
+
+// Where a sum takes many instructions before it is stored, they are written once: a warp's sums take turns in memory
+// of its own, 16 rows of 32 columns, and a lane goes over them one by one.
+#define ROOM_COLUMNS 32
+#define ROOM_PITCH (ROOM_COLUMNS + 8)
+
+DEVICE float *room_of(struct pipeline p) {
+	return (float *)(p.full + 2 * STAGES) + (threadIdx.x / WARP - GROUP / WARP) * 16 * ROOM_PITCH;
+}
+
+// put_sums writes sums of n × 8 columns to the room, from column 8·first on.
+INLINE void put_sums(float *room, float (*sum)[4], int first, int n) {
+	const int lane = threadIdx.x % WARP;
+	UNROLL for (int j = 0; j < n; j++) UNROLL for (int e = 0; e < 4; e++)
+		room[(lane / 4 + e / 2 * 8) * ROOM_PITCH + (first + j) * 8 + lane % 4 * 2 + e % 2] = sum[j][e];
+}
+
+DEVICE long row_in_room(struct tile t, int r) { return t.m + (threadIdx.x - GROUP) / WARP * 16 + r; }
+
+INLINE void no_sums(float sum[EIGHTS][4]) {
+	EACH_PAIR(j, h) sum[j][2 * h] = sum[j][2 * h + 1] = 0;
+}
+
+#endif
