@@ -1,11 +1,15 @@
 #!/bin/bash
-# Starts a Slurm with one node under DIR, runs COMMAND with SLURM_CONF set, and stops it.
+# Starts a Slurm under DIR, runs COMMAND with SLURM_CONF set, and stops it. Its node is this machine, or the hosts
+# that SLURM_NODES names (node.sh).
 # usage: cluster.sh DIR COMMAND...   as root; packages slurm-wlm and munge
 # Jobs in partition "low" give way to those in "high" and are queued again.
 set -eu
 root=$1; shift
+here=$(dirname "$(realpath "$0")")
 me=$(hostname -s)
-mkdir -p "$root/ctl" "$root/node" "$root/auth"
+nodes=${SLURM_NODES:-$me}
+mkdir -p "$root/ctl" "$root/disk" "$root/auth"
+for n in $nodes; do mkdir -p "$root/node-$n"; done
 chmod 755 "$root"; chmod 700 "$root/auth"
 random_port() { echo $((21000 + (RANDOM * 32768 + RANDOM) % 30000)); }
 export SLURM_CONF=$root/slurm.conf
@@ -13,17 +17,17 @@ export SLURM_CONF=$root/slurm.conf
 	echo "ClusterName=test"
 	echo "SlurmctldHost=$me(127.0.0.1)"
 	echo "SlurmctldPort=$(random_port)"
-	echo "SlurmdPort=$(random_port)"
 	echo "SlurmUser=root"
 	echo "SlurmdUser=root"
 	echo "AuthType=auth/munge"
 	echo "AuthInfo=socket=$root/auth/socket,cred_expire=5"   # a job queued again starts soon
 	echo "StateSaveLocation=$root/ctl"
-	echo "SlurmdSpoolDir=$root/node"
+	echo "SlurmdSpoolDir=$root/node-%n"
 	echo "SlurmctldPidFile=$root/ctl.pid"
-	echo "SlurmdPidFile=$root/node.pid"
+	echo "SlurmdPidFile=$root/node-%n.pid"
 	echo "SlurmctldLogFile=$root/ctl.log"
-	echo "SlurmdLogFile=$root/node.log"
+	echo "SlurmdLogFile=$root/node-%n.log"
+	echo "TmpFS=$root/disk"
 	echo "ProctrackType=proctrack/linuxproc"
 	echo "TaskPlugin=task/none"
 	echo "JobAcctGatherType=jobacct_gather/none"
@@ -38,9 +42,9 @@ export SLURM_CONF=$root/slurm.conf
 	echo "SlurmctldParameters=preempt_send_user_signal"
 	echo "KillWait=2"
 	echo "MinJobAge=600"
-	echo "NodeName=$me NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN"
-	echo "PartitionName=low Nodes=$me Default=YES PriorityTier=1 GraceTime=20 MaxTime=INFINITE State=UP"
-	echo "PartitionName=high Nodes=$me PriorityTier=9 MaxTime=INFINITE State=UP"
+	for n in $nodes; do echo "NodeName=$n NodeAddr=127.0.0.1 Port=$(random_port) CPUs=2 State=UNKNOWN"; done
+	echo "PartitionName=low Nodes=${nodes// /,} Default=YES PriorityTier=1 GraceTime=20 MaxTime=INFINITE State=UP"
+	echo "PartitionName=high Nodes=${nodes// /,} PriorityTier=9 MaxTime=INFINITE State=UP"
 } >"$SLURM_CONF"
 pids=
 finish() {
@@ -54,7 +58,10 @@ munged --foreground --force --key-file="$root/auth/key" --socket="$root/auth/soc
 	--seed-file="$root/auth/seed" --log-file="$root/auth/log" >"$root/munged.out" 2>&1 & pids="$!"
 for i in $(seq 200); do if [ -S "$root/auth/socket" ]; then break; fi; sleep 0.02; done
 slurmctld -D -c -f "$SLURM_CONF" >"$root/ctl.out" 2>&1 & pids="$! $pids"
-slurmd -D -c -f "$SLURM_CONF" >"$root/node.out" 2>&1 & pids="$! $pids"
+for n in $nodes; do
+	if [ "$n" = "$me" ]; then daemon=(slurmd -D -c -f "$SLURM_CONF"); else daemon=("$here/node.sh" "$root" "$n"); fi
+	"${daemon[@]}" >"$root/node-$n.out" 2>&1 & pids="$! $pids"
+done
 for i in $(seq 200); do
 	if [ "$(sinfo -h -p low -o %T 2>/dev/null)" = idle ]; then ready=1; break; fi
 	sleep 0.05
