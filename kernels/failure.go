@@ -22,6 +22,9 @@ func (e *DeviceError) Error() string {
 // Hint says what to do.
 func (e *DeviceError) Hint() string { return e.Help }
 
+// ExitCode is the code for something that the machine lacks.
+func (e *DeviceError) ExitCode() int { return 7 }
+
 // Part is a part of a device's memory.
 type Part string
 
@@ -45,3 +48,20 @@ func (e *RoomError) Error() string { return fmt.Sprintf("%s: %v", e.Part, e.Err)
 
 // Unwrap returns the cause.
 func (e *RoomError) Unwrap() error { return e.Err }
+
+// Hint says what makes the part smaller.
+func (e *RoomError) Hint() string {
+	smaller := "train fewer parameters (train.lora.rank) or a smaller model"
+	switch e.Part {
+	case ActivationRoom:
+		smaller = "set compute.recompute: true, or make compute.micro_batch_tokens smaller"
+	case ScratchRoom:
+		smaller = "make compute.micro_batch_tokens or rollout.max_sequences smaller"
+	case CacheRoom, StepRoom:
+		smaller = "make rollout.max_sequences smaller"
+	}
+	return smaller + "; exp run --dry-run shows the size of every part"
+}
+
+// ExitCode is the code for something that the machine lacks.
+func (e *RoomError) ExitCode() int { return 7 }

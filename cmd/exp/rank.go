@@ -234,7 +234,7 @@ func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
 			}
 		}}
 	if err := g.Meet(n, cli.ReadBuild().String(), world.Library().String()); err != nil {
-		member.Fail(err)
+		fail(member, err)
 		return refuse(world, dir, err), true
 	}
 	switch {
@@ -269,10 +269,16 @@ func follow(world *mpi.World, g *harness.Ranks, member *launch.Member) int {
 	if err == nil {
 		return 0
 	}
-	member.Fail(err)
+	fail(member, err)
 	time.Sleep(3 * time.Second) // the first rank may know, and record it
 	world.Abort(1)
 	return 1
+}
+
+// fail notes why a rank ends the job, for the process that launched it.
+func fail(member *launch.Member, err error) {
+	f := describe(err, nil)
+	member.Fail(err, int(f.Code), f.Help)
 }
 
 // refuse ends a job that must not begin.

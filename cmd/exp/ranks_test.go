@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -17,6 +18,8 @@ import (
 	"exp/experiments/store"
 	"exp/harness/ranks/launch"
 	"exp/harness/ranks/mpi"
+	"exp/kernels"
+	"exp/train/ranks"
 )
 
 // needsMPI skips a test where MPI is not installed.
@@ -302,5 +305,20 @@ func TestBenchRanks(t *testing.T) {
 	if b.Ranks != 3 || b.Floats != 300001 || b.ReduceScatter.Min <= 0 || b.Gather.Min <= 0 || b.AllReduce.Min <= 0 ||
 		b.Ratio != b.Both.Median/b.AllReduce.Median || b.Library == "" {
 		t.Errorf("%+v", b)
+	}
+}
+
+// A rank that fails leaves the exit code and the advice of its error to the process that launched it.
+func TestRankFails(t *testing.T) {
+	dir := t.TempDir()
+	m := launch.Join(ranks.InProcess(1)[0], dir, time.Minute)
+	defer m.Close()
+	fail(m, fmt.Errorf("train: %w", &kernels.RoomError{Part: kernels.CacheRoom, Err: errors.New("out of memory")}))
+	b, err := os.ReadFile(filepath.Join(dir, "0.json"))
+	var c launch.Card
+	if err := errors.Join(err, json.Unmarshal(b, &c)); err != nil || c.Code != 7 ||
+		c.Error != "train: key/value cache of the sampler: out of memory" ||
+		!strings.HasPrefix(c.Help, "make rollout.max_sequences smaller; exp run --dry-run") {
+		t.Errorf("card %+v, %v", c, err)
 	}
 }

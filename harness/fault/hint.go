@@ -7,7 +7,6 @@ import (
 	"exp/experiments/blob"
 	"exp/experiments/query"
 	"exp/experiments/store"
-	"exp/kernels"
 	"exp/train/checkpoint"
 )
 
@@ -15,7 +14,6 @@ import (
 // types, or by its kind. It may be empty.
 func Hint(err error) string {
 	var (
-		room   *kernels.RoomError
 		method interface{ Hint() string }
 		s      *store.Error
 		b      *blob.Error
@@ -26,8 +24,6 @@ func Hint(err error) string {
 		g      *eval.NotGradedError
 	)
 	switch {
-	case errors.As(err, &room):
-		return roomHint(room.Part)
 	case errors.As(err, &method) && method.Hint() != "":
 		return method.Hint()
 	case errors.As(err, &s) && s.Hint != "":
@@ -48,20 +44,6 @@ func Hint(err error) string {
 		return "nothing was scored; fix the cause and run again: the completions are kept"
 	}
 	return ""
-}
-
-// roomHint says what makes a part of a device's memory smaller.
-func roomHint(p kernels.Part) string {
-	smaller := "train fewer parameters (train.lora.rank) or a smaller model"
-	switch p {
-	case kernels.ActivationRoom:
-		smaller = "set compute.recompute: true, or make compute.micro_batch_tokens smaller"
-	case kernels.ScratchRoom:
-		smaller = "make compute.micro_batch_tokens or rollout.max_sequences smaller"
-	case kernels.CacheRoom, kernels.StepRoom:
-		smaller = "make rollout.max_sequences smaller"
-	}
-	return smaller + "; exp run --dry-run shows the size of every part"
 }
 
 func divergenceHint(d *store.DivergenceError) string {

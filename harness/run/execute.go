@@ -142,16 +142,18 @@ func (x *execution) learn(ctx context.Context, e *stage.Env, i int, sid ident.Di
 	return out, err
 }
 
-// recovered, deferred, turns a panic into an error: the failure of a device or of another
-// rank as it is, anything else with its stack.
+// recovered, deferred, turns a panic into an error: the failure of a device, its lack of room or the failure
+// of another rank as it is, anything else with its stack.
 func recovered(err *error) {
 	p := recover()
 	if p == nil {
 		return
 	}
 	var failure *kernels.DeviceError
+	var room *kernels.RoomError
 	var lost *ranks.Error
-	if cause, ok := p.(error); ok && (errors.As(cause, &failure) || errors.As(cause, &lost)) {
+	if cause, ok := p.(error); ok && (errors.As(cause, &failure) || errors.As(cause, &room) ||
+		errors.As(cause, &lost)) {
 		*err = errors.Join(cause, *err)
 		return
 	}

@@ -17,6 +17,8 @@ type Card struct {
 	Host  string `json:"host"`
 	PID   int    `json:"pid"`
 	Error string `json:"error,omitempty"` // why it ends the job
+	Code  int    `json:"code,omitempty"`  // the exit code of that error, if it has one
+	Help  string `json:"help,omitempty"`  // and its advice
 	// WaitsFor lists ranks that it has waited for too long.
 	WaitsFor []int `json:"waits_for,omitempty"`
 	run.Standing

@@ -164,19 +164,19 @@ type notice struct {
 	hung    *HungError // a rank that left no sign of life, for which the job was ended
 }
 
-// watch looks after the ranks until the job ends. It ends a job with a rank that hangs.
+// watch looks after the ranks until the job ends. It ends a job with a rank that hangs, also if another one
+// is gone, for which the launcher has not ended it.
 func (j Job) watch(launcher *os.Process, ended <-chan struct{}) notice {
 	host, _ := os.Hostname()
-	l := newLife(j.Dir, j.Ranks, j.Timeout)
+	l, saw := newLife(j.Dir, j.Ranks, j.Timeout), notice{missing: -1}
 	for {
-		for r := range j.Ranks {
+		for r := 0; r < j.Ranks && saw.missing < 0; r++ {
 			if c, ok := readCard(j.Dir, r); ok && c.Host == host && gone(c.PID) {
-				return notice{missing: r}
+				saw.missing = r
 			}
 		}
 		if silent := l.silent(); silent != nil {
-			saw := notice{missing: -1}
-			if _, done := exitCode(j.Dir); !done { // else it hangs after the run's end
+			if _, done := exitCode(j.Dir); !done && saw.missing < 0 { // else it hangs after the run's end
 				saw.hung = newHungError(j.Dir, silent, j.Ranks, j.Timeout)
 			}
 			j.end(launcher, ended)
@@ -184,7 +184,7 @@ func (j Job) watch(launcher *os.Process, ended <-chan struct{}) notice {
 		}
 		select {
 		case <-ended:
-			return notice{missing: -1}
+			return saw
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

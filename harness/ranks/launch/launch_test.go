@@ -2,9 +2,11 @@ package launch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,14 +62,18 @@ func TestRun(t *testing.T) {
 		name, commands string
 		change         func(c *Card)
 		cards          bool
-		code           int
-		want           string
+		code           int // of the job, or of its error
+		want, hint     string
 	}{
 		{name: "done", commands: "echo -n 5 > $DIR/exit; exit 1", cards: true, code: 5},
 		{name: "killed", commands: "echo 'process rank 1 with PID 0 on node node7 exited on signal 9' >&2; exit 137", cards: true,
 			want: "rank 1 on node7 (pid 4711) was killed by signal 9 in step 57, phase policy; last checkpoint: step 50"},
 		{name: "failed", commands: "exit 1", cards: true, change: func(c *Card) { c.Error = "no room" },
 			want: "rank 1 on node7 (pid 4711) failed in step 57, phase policy: no room; last checkpoint: step 50"},
+		{name: "failed for want of room", commands: "exit 1", cards: true,
+			change: func(c *Card) { c.Error, c.Code, c.Help = "no room", 7, "make it smaller" }, code: 7,
+			want: "rank 1 on node7 (pid 4711) failed in step 57, phase policy: no room; last checkpoint: step 50",
+			hint: "make it smaller; then exp resume e3b0c442"},
 		{name: "unknown", commands: "exit 3", cards: true, want: "a rank ended without a word; last checkpoint: step 50"},
 		{name: "not started", commands: "exit 3", want: "did not start the ranks: exit status 3"},
 	}
@@ -84,10 +90,10 @@ func TestRun(t *testing.T) {
 			}
 			var out, stderr bytes.Buffer
 			job := Job{Launcher: script(t, dir, tt.commands), Ranks: 2, Dir: dir, Stdout: &out, Stderr: &stderr}
-			code, err := job.Run(context.Background())
+			got, err := job.Run(context.Background())
 			if tt.want == "" {
-				if code != tt.code || err != nil {
-					t.Errorf("code %d, %v; want %d", code, err, tt.code)
+				if got != tt.code || err != nil {
+					t.Errorf("code %d, %v; want %d", got, err, tt.code)
 				}
 				return
 			}
@@ -95,7 +101,8 @@ func TestRun(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 			var lost *LostError
-			if tt.cards && (!errors.As(err, &lost) || lost.ExitCode() != 10 || !strings.HasPrefix(lost.Hint(), "exp resume e3b0c442")) {
+			code, hint := cmp.Or(tt.code, 10), cmp.Or(tt.hint, "exp resume e3b0c442")
+			if tt.cards && (!errors.As(err, &lost) || lost.ExitCode() != code || !strings.HasPrefix(lost.Hint(), hint)) {
 				t.Errorf("%+v", lost)
 			}
 		})
@@ -119,7 +126,13 @@ func TestStop(t *testing.T) {
 
 // A rank that leaves no sign of life ends its job, unless the run has ended; the others go on.
 func TestHung(t *testing.T) {
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	host, _ := os.Hostname()
 	for _, tt := range []struct{ name, code, want string }{
+		{"after the run, and the first rank has ended", "echo -n 5 > $DIR/exit; ", ""},
 		{"within the run", "", "rank 1 on node7 (pid 4711) hangs in step 57, phase policy: no answer for 100ms; " +
 			"last checkpoint: step 50"},
 		{"after the run", "echo -n 5 > $DIR/exit; ", ""},
@@ -129,6 +142,9 @@ func TestHung(t *testing.T) {
 			at := Card{Rank: 1, Host: "node7", PID: 4711, Standing: run.Standing{Run: ident.Sum(nil), Step: 57, Phase: "policy"}}
 			at.Leave(dir)
 			first := Card{Rank: 0, Host: "node1", PID: 12, Standing: at.Standing}
+			if strings.Contains(tt.name, "ended") {
+				first.Host, first.PID = host, ended.Process.Pid
+			}
 			first.Checkpoint = 50
 			first.Leave(dir)
 			live := "echo 1 > $DIR/1.life; while sleep 0.02; do date +%N > $DIR/0.life; done"
@@ -250,6 +266,17 @@ func TestHere(t *testing.T) {
 	} {
 		if got := Here(func(name string) string { return tt.env[name] }, 8); got != tt.want {
 			t.Errorf("%v: %d ranks here, want %d", tt.env, got, tt.want)
+		}
+	}
+}
+
+// A member that is closed writes nothing more, so that its job's folder can go.
+func TestClose(t *testing.T) {
+	for range 100 {
+		dir := t.TempDir()
+		Join(ranks.InProcess(1)[0], dir, time.Minute).Close()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -32,22 +32,36 @@ func (e *LostError) Error() string {
 }
 
 // Hint says how to go on.
-func (e *LostError) Hint() string { return e.Last.again(e.Ranks) }
+func (e *LostError) Hint() string {
+	if e.Card.known() && e.Card.Help != "" {
+		return e.Card.Help + "; then " + e.Last.again(e.Ranks)
+	}
+	return e.Last.again(e.Ranks)
+}
 
 // exitLost is the exit code of a job that lost a rank. Batch systems start such a job again.
 const exitLost = 10
 
-// ExitCode is the code of a lost rank.
-func (e *LostError) ExitCode() int { return exitLost }
+// ExitCode is the code of the error that the rank had, if it is a known one, else that of a lost rank.
+func (e *LostError) ExitCode() int {
+	if e.Card.known() {
+		return e.Card.Code
+	}
+	return exitLost
+}
+
+// known reports whether the rank's error has an exit code of its own.
+func (c Card) known() bool { return c.Code > 1 && c.Code != exitLost }
 
 // lost says what ended the job: a rank that wrote why, one that the launcher names, or the
 // one that was missed first.
 func (j Job) lost(missed int, status error, stderr string) error {
 	e := &LostError{Rank: missed, Cause: "ended without a word", Ranks: j.Ranks}
 	e.Last, _ = readCard(j.Dir, 0)
+	var failed Card // others may fail because of a rank with an error of its own
 	for r := range j.Ranks {
-		if c, ok := readCard(j.Dir, r); ok && c.Error != "" {
-			e.Rank, e.Cause = r, "failed"
+		if c, ok := readCard(j.Dir, r); ok && c.Error != "" && (failed.Error == "" || c.known() && !failed.known()) {
+			e.Rank, e.Cause, failed = r, "failed", c
 		}
 	}
 	if rank, signal, ok := named(stderr); ok && strings.HasPrefix(e.Cause, "ended") {

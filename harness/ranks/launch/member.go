@@ -20,12 +20,14 @@ type Member struct {
 	timeout time.Duration
 	card    Card
 	stop    chan struct{}
+	ended   chan struct{} // closed after the last sign of life
 }
 
 // Join makes a rank a member of the job in dir. It leaves its card, and a sign of life until
 // Close. Other ranks may take as long as timeout to answer.
 func Join(g ranks.Group, dir string, timeout time.Duration) *Member {
-	m := &Member{Group: g, dir: dir, timeout: timeout, card: NewCard(g.Rank()), stop: make(chan struct{})}
+	m := &Member{Group: g, dir: dir, timeout: timeout, card: NewCard(g.Rank()), stop: make(chan struct{}),
+		ended: make(chan struct{})}
 	m.card.Leave(dir)
 	go m.live()
 	return m
@@ -38,6 +40,7 @@ func signOfLife(timeout time.Duration) time.Duration { return min(timeout/4, 5*t
 // live leaves a sign of life again and again: a number that grows. A process that is stopped,
 // or whose machine is gone, leaves none.
 func (m *Member) live() {
+	defer close(m.ended)
 	for n := 0; ; n++ {
 		_ = write(lifeFile(m.dir, m.Rank()), []byte(strconv.Itoa(n)))
 		select {
@@ -51,8 +54,11 @@ func (m *Member) live() {
 // lifeFile is where a rank leaves its signs of life.
 func lifeFile(dir string, rank int) string { return filepath.Join(dir, strconv.Itoa(rank)+".life") }
 
-// Close ends the signs of life.
-func (m *Member) Close() { close(m.stop) }
+// Close ends the signs of life. Afterwards nothing is written to the job's folder.
+func (m *Member) Close() {
+	close(m.stop)
+	<-m.ended
+}
 
 // At notes where the rank is in its work.
 func (m *Member) At(s run.Standing) {
@@ -60,9 +66,9 @@ func (m *Member) At(s run.Standing) {
 	m.card.Leave(m.dir)
 }
 
-// Fail notes why the rank ends the job.
-func (m *Member) Fail(err error) {
-	m.card.Error = err.Error()
+// Fail notes why the rank ends the job, with the exit code and the advice of the error.
+func (m *Member) Fail(err error, code int, help string) {
+	m.card.Error, m.card.Code, m.card.Help = err.Error(), code, help
 	m.card.Leave(m.dir)
 }
 
