@@ -54,6 +54,9 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 			Text: "the recorded rollouts have no log-probs: training treats the policy before each step as their " +
 				"sampler, and rollout correction is off"})
 	}
+	if err := t.PrepareSampler(); err != nil {
+		return nil, err
+	}
 	seen := make(map[int]bool)
 	var dropped []int
 	for batch := 0; batch == 0 || len(got.groups) < c.PromptsPerStep && batch < c.Filter.MaxBatches; batch++ {

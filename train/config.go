@@ -129,6 +129,11 @@ func (c Config) Needs() Needs {
 	return n
 }
 
+// SamplersNeedReference reports whether sampling reads the reference policy: a filter may.
+func (c Config) SamplersNeedReference() bool {
+	return c.Filter.By == MetricFinal && c.KL.RewardCoef != 0
+}
+
 func (k KL) used() bool { return k.LossCoef != 0 || k.RewardCoef != 0 }
 
 // Validate reports settings that training cannot run with.

@@ -67,6 +67,29 @@ func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim, slic
 	return l, nil
 }
 
+// allocate makes the learners, and workspaces for sequences of at most longest tokens.
+func (t *Trainer) allocate(longest int) (err error) {
+	c, keep := t.cfg, model.KeepNothing
+	if !t.onlySamples() {
+		keep = keptBy(c.Recompute)
+		if t.policy, err = t.newLearner("actor", t.Policy, c.Policy); err != nil {
+			return err
+		}
+		if t.needs.Critic {
+			if t.critic, err = t.newLearner("critic", t.Critic, c.Critic); err != nil {
+				return err
+			}
+		}
+	}
+	t.passes, err = newPasses(t.Backend, t.data, t.Policy.Config, t.Policy.Heads, c.MicroBatchTokens, longest, keep)
+	return err
+}
+
+// newLearner makes the learner of a model on this rank.
+func (t *Trainer) newLearner(name string, m *model.Model, cfg Optim) (*learner, error) {
+	return newLearner(t.Backend, name, m, cfg, t.cfg.Slices, t.cfg.Offload, t.learning, t.data)
+}
+
 func (l *learner) close() {
 	l.opt.Close()
 	l.sum.Close()

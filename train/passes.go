@@ -16,8 +16,8 @@ type passes struct {
 	budget int // tokens of a micro-batch
 	bundle int // tokens of sequences whose prompt is computed once
 	infer  *model.Workspace
-	train  *model.Workspace
-	passed func(rows int) // told of each micro-batch; may be nil
+	train  *model.Workspace // nil on a rank that only samples
+	passed func(rows int)   // told of each micro-batch; may be nil
 }
 
 // bundleTokens returns the token limit of sequences that share a prompt when a single
@@ -32,18 +32,18 @@ func MicroBatchCapacity(budget, longest int) model.Capacity {
 }
 
 // newPasses allocates workspaces for micro-batches of budget tokens and sequences of
-// at most longest tokens.
+// at most longest tokens. keep says what training keeps of a forward pass; KeepNothing: nothing is
+// trained here.
 func newPasses(be kernels.Backend, g ranks.Group, c model.Config, h model.Heads, budget, longest int,
-	recompute bool) (*passes, error) {
+	keep model.Keep) (*passes, error) {
 	limit := MicroBatchCapacity(budget, longest)
 	p := &passes{be: be, group: g, budget: budget, bundle: max(longest, bundleTokens)}
-	keep := model.KeepAll
-	if recompute {
-		keep = model.KeepInputs
-	}
 	var err error
 	if p.infer, err = model.NewWorkspace(be, c, h, limit, model.KeepNothing); err != nil {
 		return nil, err
+	}
+	if keep == model.KeepNothing {
+		return p, nil
 	}
 	if p.train, err = model.NewWorkspace(be, c, h, limit, keep); err != nil {
 		p.infer.Close()
@@ -52,9 +52,19 @@ func newPasses(be kernels.Backend, g ranks.Group, c model.Config, h model.Heads,
 	return p, nil
 }
 
+// keptBy returns what training keeps of a forward pass.
+func keptBy(recompute bool) model.Keep {
+	if recompute {
+		return model.KeepInputs
+	}
+	return model.KeepAll
+}
+
 func (p *passes) close() {
 	p.infer.Close()
-	p.train.Close()
+	if p.train != nil {
+		p.train.Close()
+	}
 }
 
 // each loads rows lo to hi of b into ws, one micro-batch after the other, and calls

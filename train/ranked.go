@@ -13,13 +13,20 @@ import (
 // dataGroup returns the ranks of g that share mini-batches with this one, where tensor neighbouring
 // ranks share products; 0 stands for 1.
 func dataGroup(g ranks.Group, tensor, slices int) (ranks.Group, error) {
+	data, err := groupOf(g, tensor)
+	if err == nil && data.Size() > slices {
+		return nil, fmt.Errorf("train: %d ranks for %d slices: every rank needs one", data.Size(), slices)
+	}
+	return data, err
+}
+
+// groupOf returns the ranks of g that divide work with this one, where tensor neighbouring ranks share
+// products; 0 stands for 1.
+func groupOf(g ranks.Group, tensor int) (ranks.Group, error) {
 	if g.Size()%max(1, tensor) != 0 {
 		return nil, fmt.Errorf("train: %d ranks for products shared by %d: want a multiple", g.Size(), tensor)
 	}
 	data, _ := ranks.Grid(g, max(1, tensor))
-	if data.Size() > slices {
-		return nil, fmt.Errorf("train: %d ranks for %d slices: every rank needs one", data.Size(), slices)
-	}
 	return data, nil
 }
 

@@ -42,6 +42,21 @@ type rankedResult struct {
 	checkpoint string // its manifest, which names the digests of its files
 }
 
+// same fails if a result differs from that of one rank; format and args name its ranks.
+func (got rankedResult) same(t *testing.T, want rankedResult, format string, args ...any) {
+	t.Helper()
+	who := fmt.Sprintf(format, args...)
+	if got.trace != want.trace {
+		t.Errorf("%s: %s", who, firstLineThatDiffers(got.trace, want.trace))
+	}
+	if at := differentBit(got.params, want.params); at >= 0 {
+		t.Errorf("%s: parameters differ at %d", who, at)
+	}
+	if got.checkpoint != want.checkpoint {
+		t.Errorf("%s: the checkpoint is\n%s\nwant\n%s", who, got.checkpoint, want.checkpoint)
+	}
+}
+
 // runRanked runs the toys that build makes, one for each rank, and returns what the first
 // one recorded, after checking that the others recorded and learned the same.
 func runRanked(t *testing.T, size int, build func() *toyRun) rankedResult {
@@ -226,15 +241,7 @@ func TestRanks(t *testing.T) {
 			want := runRanked(t, 1, cases[name])
 			for _, size := range []int{2, 3, 4, 8} {
 				got := runRanked(t, size, cases[name])
-				if got.trace != want.trace {
-					t.Errorf("%d ranks: %s", size, firstLineThatDiffers(got.trace, want.trace))
-				}
-				if at := differentBit(got.params, want.params); at >= 0 {
-					t.Errorf("%d ranks: parameters differ at %d", size, at)
-				}
-				if got.checkpoint != want.checkpoint {
-					t.Errorf("%d ranks: the checkpoint is\n%s\nwant\n%s", size, got.checkpoint, want.checkpoint)
-				}
+				got.same(t, want, "%d ranks", size)
 			}
 		})
 	}
@@ -281,16 +288,7 @@ func TestTensorRanks(t *testing.T) {
 			want := runRanked(t, 1, build)
 			for _, x := range [][2]int{{2, 2}, {4, 4}, {4, 2}, {6, 2}} {
 				got := runShared(t, x[0], x[1], build)
-				if got.trace != want.trace {
-					t.Errorf("%d ranks, %d to a product: %s", x[0], x[1], firstLineThatDiffers(got.trace, want.trace))
-				}
-				if at := differentBit(got.params, want.params); at >= 0 {
-					t.Errorf("%d ranks, %d to a product: parameters differ at %d", x[0], x[1], at)
-				}
-				if got.checkpoint != want.checkpoint {
-					t.Errorf("%d ranks, %d to a product: the checkpoint is\n%s\nwant\n%s", x[0], x[1], got.checkpoint,
-						want.checkpoint)
-				}
+				got.same(t, want, "%d ranks, %d to a product", x[0], x[1])
 			}
 		})
 	}

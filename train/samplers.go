@@ -6,8 +6,6 @@ import (
 	"errors"
 
 	"exp/kernels"
-	"exp/train/model"
-	"exp/train/optim"
 	"exp/train/ranks"
 )
 
@@ -21,6 +19,9 @@ func (t *Trainer) joinRanks() (err error) {
 	if t.Ranks == nil {
 		t.Ranks = ranks.Alone{}
 	}
+	if t.RolloutTensor == 0 {
+		t.RolloutTensor = t.Tensor
+	}
 	size := t.Ranks.Size() - t.Samplers
 	switch {
 	case t.Samplers == 0:
@@ -28,48 +29,31 @@ func (t *Trainer) joinRanks() (err error) {
 		return errors.New("train: all ranks sample, and none learns")
 	case t.cfg.Staleness == 0:
 		return errors.New("train: ranks that only sample need staleness of 1 or more")
-	case t.Tensor > 1:
-		return errors.New("train: ranks that share products cannot be told to sample only")
 	}
 	t.learning, t.sampling = t.Ranks, t.Ranks
 	if t.Samplers > 0 {
 		t.learning, t.sampling = ranks.Between(t.Ranks, 0, size), ranks.Between(t.Ranks, size, t.Ranks.Size())
 	}
-	if t.onlySamples() {
-		t.data = t.sampling
-	} else if t.data, err = dataGroup(t.learning, t.Tensor, t.cfg.Slices); err != nil {
+	if !t.onlySamples() {
+		if t.data, err = dataGroup(t.learning, t.Tensor, t.cfg.Slices); err != nil || t.Samplers > 0 {
+			return err
+		}
+	}
+	drawing, err := groupOf(t.sampling, t.RolloutTensor)
+	if err != nil {
 		return err
 	}
-	if t.data.Size() > 1 {
-		t.Sampler = dealtSampler{t.Sampler, t.data}
+	if t.onlySamples() {
+		t.data = drawing
+	}
+	if drawing.Size() > 1 {
+		t.Sampler = dealtSampler{t.Sampler, drawing}
 	}
 	return nil
 }
 
 // onlySamples reports whether this rank learns nothing.
 func (t *Trainer) onlySamples() bool { return t.Ranks.Rank() >= t.Ranks.Size()-t.Samplers }
-
-// newStudent returns the learner of a rank that gets its weights from others: it has no moments.
-func newStudent(be kernels.Backend, name string, m *model.Model, cfg Optim) (*learner, error) {
-	sum, err := ranks.NewSum(be, ranks.Alone{}, 1, m.Grads().Slice(0, 0))
-	if err != nil {
-		return nil, err
-	}
-	opt, err := optim.NewAdamW(be, 0, cfg.Beta1, cfg.Beta2, cfg.Eps, cfg.WeightDecay)
-	if err != nil {
-		return nil, err
-	}
-	return &learner{name: name, be: be, m: m, opt: opt, cfg: cfg, all: ranks.Alone{}, group: ranks.Alone{},
-		sum: sum}, nil
-}
-
-// newLearner makes the learner of a model on this rank.
-func (t *Trainer) newLearner(name string, m *model.Model, cfg Optim) (*learner, error) {
-	if t.onlySamples() {
-		return newStudent(t.Backend, name, m, cfg)
-	}
-	return newLearner(t.Backend, name, m, cfg, t.cfg.Slices, t.cfg.Offload, t.learning, t.data)
-}
 
 // material makes sure that the next step has its completions.
 func (t *Trainer) material(ctx context.Context, clock *stopwatch) error {
@@ -164,16 +148,35 @@ func (t *Trainer) problemIndex() map[string]int {
 	return problem
 }
 
-// teach gives the samplers the policy's weights, of which each learning rank sends a part, and
-// the coefficient that filters use.
+// teach gives the samplers the policy's weights and the coefficient that filters use.
 func (t *Trainer) teach() error {
-	coef := []float64{t.klCoef}
+	give := t.copyWeights
+	if t.Policy.Heads.Adapters != nil {
+		give = t.giveAdapters
+	}
+	if err := give(); err != nil {
+		return err
+	}
+	coef, ends := []float64{t.klCoef}, make([]int, t.Ranks.Size())
+	for r := range ends {
+		ends[r] = 1 // the first rank's
+	}
+	if err := ranks.Gather(t.Ranks, kernels.Host(coef), ends); err != nil {
+		return err
+	}
+	if t.onlySamples() {
+		t.klCoef = coef[0]
+	}
+	return nil
+}
+
+// giveAdapters gives the samplers the policy's adapters, of which each learning rank sends a part.
+func (t *Trainer) giveAdapters() error {
 	rank, learning := t.Ranks.Rank(), t.learning.Size()
-	params := t.policy.m.Params()
-	ends := ranks.Shards(params.Len(), learning)
+	params := t.Policy.Params()
 	var parts []ranks.Part
 	lo := 0
-	for r, hi := range ends {
+	for r, hi := range ranks.Shards(params.Len(), learning) {
 		for s := learning; s < t.Ranks.Size() && lo < hi; s++ {
 			if r == rank {
 				parts = append(parts, ranks.Part{Data: params.Slice(lo, hi), Peer: s, Send: true})
@@ -184,24 +187,15 @@ func (t *Trainer) teach() error {
 		lo = hi
 	}
 	t.Backend.Sync()
-	if err := t.Ranks.Exchange(parts); err != nil {
-		return err
+	err := t.Ranks.Exchange(parts)
+	if err == nil && t.onlySamples() {
+		t.Policy.Refresh()
 	}
-	coefEnds := make([]int, t.Ranks.Size())
-	for r := range coefEnds {
-		coefEnds[r] = 1 // the first rank's
-	}
-	if err := ranks.Gather(t.Ranks, kernels.Host(coef), coefEnds); err != nil {
-		return err
-	}
-	if t.onlySamples() {
-		t.klCoef = coef[0]
-		t.policy.m.Refresh()
-	}
-	return nil
+	return err
 }
 
-// spread gives a restored state to all ranks, with the weights and moments that belong to each.
+// spread gives a restored state to all ranks, with the weights and moments that belong to each; Run
+// teaches the samplers.
 func (t *Trainer) spread(s *State, learners ...*learner) error {
 	if t.Samplers == 0 {
 		return spread(t.Ranks, s, learners...)
@@ -211,9 +205,5 @@ func (t *Trainer) spread(s *State, learners ...*learner) error {
 			return err
 		}
 	}
-	if err := shareState(t.Ranks, s); err != nil {
-		return err
-	}
-	t.klCoef = s.KLCoef
-	return t.teach()
+	return shareState(t.Ranks, s)
 }

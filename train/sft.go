@@ -81,7 +81,7 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 		return nil, err
 	}
 	if t.passes, err = newPasses(p.Backend, data, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest,
-		c.Recompute); err != nil {
+		keptBy(c.Recompute)); err != nil {
 		t.learner.close()
 		return nil, err
 	}

@@ -16,7 +16,10 @@ type State struct {
 
 // State returns the loop's state after the last finished step.
 func (t *Trainer) State() State {
-	s := State{Step: t.step, KLCoef: t.klCoef, PolicyUpdates: t.policy.opt.Steps(), Batches: t.batches}
+	s := State{Step: t.step, KLCoef: t.klCoef, Batches: t.batches}
+	if t.policy != nil {
+		s.PolicyUpdates = t.policy.opt.Steps()
+	}
 	if t.critic != nil {
 		s.CriticUpdates = t.critic.opt.Steps()
 	}
@@ -58,9 +61,11 @@ func (t *Trainer) WithBuffers(f func(list []NamedBuffer) error) error {
 // gives the state and the parameters to the others. It returns an error if the state
 // belongs to other problems.
 func (t *Trainer) Restore(s State) error {
-	learners := []*learner{t.policy}
-	if t.critic != nil {
-		learners = append(learners, t.critic)
+	var learners []*learner
+	for _, l := range []*learner{t.policy, t.critic} {
+		if l != nil {
+			learners = append(learners, l)
+		}
 	}
 	if err := t.spread(&s, learners...); err != nil {
 		return err
@@ -80,7 +85,9 @@ func (t *Trainer) Restore(s State) error {
 			t.pending = append(t.pending, c)
 		}
 	}
-	t.policy.restore(s.PolicyUpdates)
+	if t.policy != nil {
+		t.policy.restore(s.PolicyUpdates)
+	}
 	if t.critic != nil {
 		t.critic.restore(s.CriticUpdates)
 	}

@@ -90,6 +90,7 @@ type toyRun struct {
 	recorded *Recording
 	ranks    ranks.Group // nil: alone
 	tensor   int         // neighbouring ranks that share products
+	rollout  int         // those that share products of sampling; 0: as many
 	samplers int         // ranks that only sample
 	wait     func(on bool)
 	cutText  bool // the tokens are cutLetters
@@ -211,15 +212,7 @@ func (r *toyRun) backbone(be kernels.Backend) *model.Backbone {
 }
 
 // device returns the backend, or this rank's share of it.
-func (r *toyRun) device() kernels.Backend {
-	if r.tensor <= 1 {
-		return r.be
-	}
-	_, g := ranks.Grid(r.ranks, r.tensor)
-	b := tensor.New(r.be, g)
-	r.t.Cleanup(b.Close)
-	return b
-}
+func (r *toyRun) device() kernels.Backend { return r.share(r.ranks, r.tensor) }
 
 // start makes the trainer.
 func (r *toyRun) start() *Trainer {
@@ -229,7 +222,8 @@ func (r *toyRun) start() *Trainer {
 		r.onLevel(cpu.BestLevel(), 1)
 	}
 	r.cfg.Settings = listed(r.cfg)
-	needs, be := r.cfg.Needs(), r.device()
+	needs := r.cfg.Needs()
+	be, sampling, only := r.devices()
 	make := func(h model.Heads, trainable bool) *model.Model {
 		on := func() (*model.Model, error) { return model.New(be, r.model, h, trainable) }
 		switch {
@@ -254,7 +248,7 @@ func (r *toyRun) start() *Trainer {
 	if needs.LogZ {
 		heads.LogZ = &r.cfg.LogZ
 	}
-	p := Parts{Backend: be, Tensor: r.tensor, Policy: make(heads, true), Grader: r.grade, Prompt: letters{}.prompt,
+	p := Parts{Backend: be, Tensor: r.tensor, RolloutTensor: r.rollout, Grader: r.grade, Prompt: letters{}.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
 		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers, Wait: r.wait,
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
@@ -264,23 +258,36 @@ func (r *toyRun) start() *Trainer {
 	if r.together {
 		p.Grader = batchGrader{r.grade}
 	}
-	if needs.Reference {
+	if needs.Reference && (!only || r.cfg.SamplersNeedReference()) {
 		p.Reference = make(model.Heads{LM: true}, false)
 		r.ref = p.Reference
 	}
-	if needs.Critic {
+	if needs.Critic && !only {
 		p.Critic = make(model.Heads{Value: true}, true)
 	}
-	var vocab generate.Vocabulary = letters{}
-	if r.cutText {
-		vocab = cutLetters{}
+	if only && r.adapters == nil {
+		p.Policy = r.copied(be, &p)
+	} else {
+		p.Policy = make(heads, !only)
 	}
-	e, err := generate.New(be, p.Policy, vocab, r.options)
-	if err != nil {
-		r.t.Fatal(err)
+	drawn := p.Policy
+	if sampling != be && r.adapters != nil {
+		drawn = p.Policy.On(sampling)
+	} else if sampling != be {
+		drawn = r.copied(sampling, &p)
 	}
-	r.t.Cleanup(e.Close)
-	p.Sampler = e
+	if r.samplers == 0 || only {
+		var vocab generate.Vocabulary = letters{}
+		if r.cutText {
+			vocab = cutLetters{}
+		}
+		e, err := generate.New(sampling, drawn, vocab, r.options)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.t.Cleanup(e.Close)
+		p.Sampler = e
+	}
 	tr, err := New(r.cfg, p)
 	if err != nil {
 		r.t.Fatal(err)

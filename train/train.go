@@ -35,12 +35,16 @@ type Parts struct {
 	Policy    *model.Model    // trainable; has the log Z head if Needs().LogZ
 	Reference *model.Model    // frozen; nil unless needed
 	Critic    *model.Model    // trainable, with a value head; nil unless needed
-	Sampler   rollout.Sampler // draws from Policy
+	Sampler   rollout.Sampler // draws from Policy or Copy; nil on a rank that only learns
 	Grader    rollout.Grader
 	Prompt    func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
 	Problems  []rollout.Problem
 	Seed      func(label string) uint64
 	Recorder  Recorder
+	// Copy, if not nil, holds the weights that Sampler draws from, and the Trainer takes them from
+	// Policy: on each rank if RolloutTensor differs from Tensor, and on ranks that only sample, whose
+	// Policy is on it. Adapters have no copy.
+	Copy *model.Backbone
 	// Recorded, if not nil, replaces sampling; the Sampler then draws only greedy
 	// completions.
 	Recorded *Recording
@@ -48,7 +52,8 @@ type Parts struct {
 	// the same Config and Parts, and all Trainers call the same methods. They record and learn
 	// the same, with the bits of a rank alone.
 	Ranks ranks.Group
-	// Samplers is the number of Ranks that only sample, the last ones.
+	// Samplers is the number of Ranks that only sample, the last ones. Their Policy is frozen. They
+	// need no Critic, and a Reference only if Config.SamplersNeedReference.
 	Samplers int
 	// Wait, if not nil, is called with true before this rank waits for ranks that sample or learn
 	// a whole step, and with false afterwards: no limit of an exchange may apply meanwhile.
@@ -56,6 +61,9 @@ type Parts struct {
 	// Tensor is the number of neighbouring ranks whose Backend shares products (package
 	// tensor) and that compute the same rows; 0 stands for 1.
 	Tensor int
+	// RolloutTensor is the number of neighbouring ranks that sample the same completions and share the
+	// products of the Sampler's model; 0 stands for Tensor.
+	RolloutTensor int
 	// Clock measures phases; results do not depend on it.
 	Clock func() time.Time
 	// Phase, if not nil, is called with the phase of a step and its progress, in completions; total
@@ -71,12 +79,13 @@ type Trainer struct {
 	Parts
 	cfg    Config
 	needs  Needs
-	policy *learner
+	policy *learner // nil on a rank that only samples
 	critic *learner
 	passes *passes
 	data   ranks.Group // of Ranks, those that share mini-batches with this one
 	// Of Ranks, those that learn and those that sample: all, or without Samplers and only they.
 	learning, sampling ranks.Group
+	copier             *copier // made when copies are first set
 	order              order
 	prompt             [][]int32 // encoded prompts, by problem
 
@@ -142,18 +151,7 @@ func New(c Config, p Parts) (*Trainer, error) {
 	}
 	t.order = order{n: len(p.Problems), perStep: c.PromptsPerStep, shuffled: c.Shuffled, seed: p.Seed}
 
-	var err error
-	if t.policy, err = t.newLearner("actor", p.Policy, c.Policy); err != nil {
-		return nil, err
-	}
-	if t.needs.Critic {
-		if t.critic, err = t.newLearner("critic", p.Critic, c.Critic); err != nil {
-			t.Close()
-			return nil, err
-		}
-	}
-	if t.passes, err = newPasses(p.Backend, t.data, p.Policy.Config, p.Policy.Heads, c.MicroBatchTokens, longest,
-		c.Recompute); err != nil {
+	if err := t.allocate(longest); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -175,6 +173,11 @@ func (t *Trainer) Close() {
 // Run takes the remaining steps. Between steps it calls stop and returns ErrStopped if that
 // is true; all ranks stop if one is asked to. If ctx is cancelled it abandons the current step.
 func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
+	if t.Samplers > 0 {
+		if err := t.teach(); err != nil {
+			return err
+		}
+	}
 	for t.step < t.cfg.Steps {
 		if stopped, err := ranks.Any(t.Ranks, stop != nil && stop()); err != nil {
 			return err

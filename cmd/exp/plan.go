@@ -15,10 +15,8 @@ import (
 	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/explain"
-	"exp/harness/fault"
 	"exp/harness/plan"
 	"exp/harness/preview"
-	harness "exp/harness/run"
 	"exp/harness/stage"
 )
 
@@ -47,11 +45,6 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 		r, err := machine.Of(ctx, j.Config, j.Seed)
 		if err != nil {
 			return err
-		}
-		if ranks > 1 {
-			if err := harness.CheckShared(&j.Config.Run); err != nil {
-				r.Missing, r.ToDo = append(r.Missing, err.Error()), append(r.ToDo, fault.Hint(err))
-			}
 		}
 		list = append(list, r)
 	}

@@ -83,11 +83,6 @@ func (a *app) launchRanks(c *cli.Context, configs []*config.Resolved) (done bool
 	if n == 1 || a.ranks != nil {
 		return false, nil
 	}
-	for _, r := range configs {
-		if err := harness.CheckShared(&r.Run); err != nil {
-			return true, cli.Usagef("--ranks %d: %w", n, err).Advise(fault.Hint(err))
-		}
-	}
 	timeout, err := a.rankTimeout(c)
 	if err != nil {
 		return true, err

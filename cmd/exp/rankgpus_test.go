@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -106,8 +107,37 @@ func TestCUDARanksRefused(t *testing.T) {
 			}
 		})
 	}
-	smoke(t, filepath.Join(t.TempDir(), "store"), "--ranks", "2", "--device", "cuda", "--set", "compute.tensor_parallel=2",
-		"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64}").
-		refuses(t, 2, "ranks that share products (compute.tensor_parallel) compute on CPUs only",
-			"help: --device cpu computes on CPUs")
+}
+
+// Ranks on GPUs that share products record the run of one process in the memory that they plan: in float32
+// the run of the CPU, on tensor cores that of one GPU.
+func TestCUDARanksShareProducts(t *testing.T) {
+	brief := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64}", "--set", "sft.steps=2",
+		"--set", "sft.optim.warmup_steps=0", "--set", "train.steps=2", "--set", "eval.final.n=1"}
+	for _, tt := range []struct{ name, ranks, sampling, alone string }{
+		{"algo.kind=flowrl", "4", "0", "cpu"}, {"algo.kind=ppo", "2", "1", "cpu"},
+		{"compute.numerics=matrix/16x25", "2", "0", "cuda"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			env := onGPUs(t, "FAKECUDA=devices=4")
+			args := append(slices.Clone(brief), "--set", tt.name)
+			if tt.alone == "cuda" {
+				args = append(args, "--set", "model.dtype=bf16")
+			}
+			executed := func(more ...string) (string, record) {
+				dir := filepath.Join(t.TempDir(), "store")
+				p := startWith(t, env, slices.Concat([]string{"run", smokeRecipe, "--store", dir}, args, more)...)
+				if code := p.end(); code != 0 {
+					t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+				}
+				return dir, consistent(t, dir)
+			}
+			_, want := executed("--device", tt.alone)
+			dir, got := executed("--device", "cuda", "--ranks", tt.ranks, "--set", "compute.tensor_parallel=2",
+				"--set", "compute.rollout_tensor_parallel="+tt.sampling)
+			got.same(t, want)
+			planned(t, dir, 1.25) // rooms grow with micro-batches, which so short a run does not fill
+		})
+	}
 }

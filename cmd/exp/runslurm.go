@@ -9,9 +9,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/harness/cluster"
 	"exp/harness/config"
-	"exp/harness/fault"
 	"exp/harness/plan"
-	harness "exp/harness/run"
 )
 
 // runSlurm submits the runs that are missing, or prints the scripts.
@@ -41,9 +39,6 @@ func (a *app) checkRankJobs(c *cli.Context, configs []*config.Resolved) error {
 		return err
 	}
 	for _, r := range configs {
-		if err := harness.CheckShared(&r.Run); err != nil {
-			return cli.Usagef("--ranks %d: %w", n, err).Advise(fault.Hint(err))
-		}
 		if err := cluster.CheckRanks(&r.Run, n); err != nil {
 			return err
 		}

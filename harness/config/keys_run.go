@@ -143,9 +143,15 @@ func computeKeys() []Key {
 				"result"},
 		{Path: "compute.tensor_parallel", Kind: Int, Default: is(1), Range: between(1, 64), Unit: "ranks",
 			Role: Nonsemantic, Stages: at(SFT, Train),
-			Help: "neighbouring ranks that share the products and weights of the layers, on CPUs only; --ranks must " +
-				"be a multiple of it, and the layers' widths multiples of 32 times it; not with " +
-				"compute.rollout_ranks; without --ranks it has no effect; changes no result"},
+			Help: "neighbouring ranks that share the products and weights of the layers; --ranks must " +
+				"be a multiple of it, and the layers' widths multiples of 32 times it; without --ranks it has " +
+				"no effect; changes no result"},
+		{Path: "compute.rollout_tensor_parallel", Kind: Int, Default: is(0), Range: between(0, 64), Unit: "ranks",
+			Role: Nonsemantic, Stages: at(Train),
+			Help: "neighbouring ranks that share the products, weights and cache of sampling; 0: as many as " +
+				"compute.tensor_parallel. Another number takes memory for a second copy of the weights, which ranks " +
+				"gather before they sample, unless compute.rollout_ranks sets ranks apart for sampling; " +
+				"without --ranks it has no effect; changes no result"},
 		{Path: "compute.rollout_ranks", Kind: Int, Default: is(0), Range: between(0, 4095), Unit: "ranks",
 			Role: Nonsemantic, Stages: at(Train),
 			Help: "ranks that only sample and grade, ahead of the others, which only learn; needs " +

@@ -433,7 +433,16 @@ type Compute struct {
 	Recompute        bool   `key:"recompute"`
 	Offload          string `key:"offload"`
 	TensorParallel   int    `key:"tensor_parallel"`
+	RolloutTensor    int    `key:"rollout_tensor_parallel"`
 	RolloutRanks     int    `key:"rollout_ranks"`
+}
+
+// SampleTensor returns how many ranks share the products of sampling.
+func (c Compute) SampleTensor() int {
+	if c.RolloutTensor == 0 {
+		return c.TensorParallel
+	}
+	return c.RolloutTensor
 }
 
 // Cluster says how a batch system executes runs.

@@ -22,6 +22,9 @@ type Estimate struct {
 	Device     string  `json:"device,omitempty"`      // the GPU planned for, also where it is missing
 	Memory     []Part  `json:"memory"`                // on the device, by part
 	HostMemory []Part  `json:"host_memory,omitempty"` // pinned, for a GPU, by part
+	// Ranks that only sample, and the memory of each. Memory is then a learning rank's.
+	Samplers      int    `json:"samplers,omitempty"`
+	SamplerMemory []Part `json:"sampler_memory,omitempty"`
 	// Room of the sampler's cache, if it is less than its sequences may need; 0 else.
 	CacheTokens     int   `json:"cache_tokens,omitempty"`
 	FullCacheTokens int   `json:"full_cache_tokens,omitempty"`
@@ -102,11 +105,7 @@ func NewEstimateOn(r *config.Resolved, ranks int) (Estimate, error) { return new
 
 // estimate is NewEstimate for this run.
 func (x *execution) estimate() (Estimate, error) {
-	size := 1
-	if x.Ranks != nil {
-		size = x.Ranks.Size()
-	}
-	return newEstimate(x.p.Config, x.p.External.Prompter.Tokenizer.VocabSize(), size)
+	return newEstimate(x.p.Config, x.p.External.Prompter.Tokenizer.VocabSize(), x.size())
 }
 
 func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
@@ -128,12 +127,17 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	if ranks > 1 {
 		e.Ranks = ranks
 	}
-	p := planOf(config.Train, c, arch, longest, learning(c, ranks))
+	w := learnersOf(c, ranks)
+	p := planOf(config.Train, c, arch, longest, w)
 	e.take(p, engineOptions(c, arch, longest))
+	if w.ranks < ranks {
+		e.takeSamplers(ranks-w.ranks, planLike(p, config.Train, c, arch, longest, samplersOf(c, ranks)),
+			engineOptions(c, arch, longest))
+	}
 	if ranks > 1 || e.onGPU {
 		e.Phases = phasesOf(c, arch, longest, ranks, p)
 	}
-	e.fineTuning = planOf(config.SFT, c, arch, longest, ranks).device
+	e.fineTuning = planOf(config.SFT, c, arch, longest, everyone(c, ranks)).device
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)
 	if needs.Critic {
@@ -178,11 +182,19 @@ func (e *Estimate) take(p planned, engine generate.Options) {
 	}
 }
 
+// takeSamplers sets the memory of n ranks that only sample; their cache is the one that counts.
+func (e *Estimate) takeSamplers(n int, p planned, engine generate.Options) {
+	e.Samplers, e.SamplerMemory, e.CacheTokens, e.FullCacheTokens = n, p.device, 0, 0
+	if tokens := p.placement.CacheTokens; tokens > 0 && tokens < engine.FullCache() {
+		e.CacheTokens, e.FullCacheTokens = tokens, engine.FullCache()
+	}
+}
+
 // evaluationEstimate estimates what an evaluation without training needs.
 func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
 	e := Estimate{Model: modelName(c), Program: programBytes(c), onGPU: device.UsesGPU(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
-	e.take(planOf(config.EvalGen, c, arch, longestOf(config.EvalGen, c, arch), 1),
+	e.take(planOf(config.EvalGen, c, arch, longestOf(config.EvalGen, c, arch), everyone(c, 1)),
 		stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens))
 	e.weights = 4 * int64(e.Parameters)
 	e.Disk = e.weights
@@ -221,6 +233,3 @@ func (e *Estimate) stageBytes(kind config.Stage) int64 {
 	}
 	return 0
 }
-
-// learning returns how many of some ranks share the work of learning.
-func learning(c *config.Run, ranks int) int { return max(1, ranks-c.Compute.RolloutRanks) }

@@ -24,71 +24,58 @@ import (
 // top (programBytes).
 //
 // Each of several ranks has its shard of the optimizer's moments, fewer gradients that wait
-// in the tree, and its share of the threads.
+// in the tree, and its share of the threads; those that only learn or only sample have what that
+// needs.
 //
 // On a GPU, at says which parts the host's pinned memory holds instead, and how large the sampler's
 // cache is. On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU they
 // have none.
-func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest, size int,
+func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w crew,
 	at stage.Placement) (device, host []Part) {
-	var parts, pinned parts
-	add := parts.add
-	operand, copies, shared := stage.Operand(c), copiesOf(c), 1
-	if size > 1 {
-		shared = c.Compute.TensorParallel
-	}
-	learner := func(name string, bytes func(trainable bool, copies model.PackedLen) int, n int) {
-		parts.addLearner(&pinned, name, bytes, n, copies, at.Offload, c.Train.Slices, size/shared)
-	}
-	var needs train.Needs
-	heads := model.Heads{LM: true}
-	if kind == config.Train {
-		needs, heads = policyOf(c)
-	}
 	if kind == config.EvalGen {
 		return evalMemory(c, arch, longest, at), nil
 	}
-	if adapted := stage.WithAdapters(heads, c, arch); kind == config.Train && adapted.Adapters != nil {
-		heads = adapted
-		add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand, 1))
-		adapted := func(name string, h model.Heads) {
-			_, n := model.AdapterLayout(arch, h, h.Adapters)
-			learner(name+": adapters", func(trainable bool, copies model.PackedLen) int {
-				return arch.AdapterBytes(h, trainable, copies, operand)
-			}, n)
-		}
-		adapted("policy", heads)
-		if needs.Reference && c.Model.HasAdapter() && c.SFT.Steps == 0 {
-			add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: heads.Adapters},
-				false, copies, operand))
-		}
-		if needs.Critic {
-			adapted("critic", stage.WithAdapters(model.Heads{Value: true}, c, arch))
-		}
-	} else {
-		whole := func(name string, h model.Heads) {
-			learner(name+": weights", func(trainable bool, copies model.PackedLen) int {
-				return arch.ModelBytes(h, trainable, copies, operand, shared)
-			}, arch.ArenaLen(h, shared))
-		}
-		whole("policy", heads)
-		if needs.Reference {
-			add("reference policy", referenceBytes(c, arch, shared))
-		}
-		if needs.Critic {
-			whole("critic", model.Heads{Value: true})
+	var parts, pinned parts
+	add := parts.add
+	operand, copies := stage.Operand(c), copiesOf(c)
+	heads := model.Heads{LM: true}
+	var needs train.Needs
+	if kind == config.Train {
+		needs, heads = policyOf(c)
+		heads = stage.WithAdapters(heads, c, arch)
+	}
+	switch {
+	case heads.Adapters != nil:
+		parts.addAdapted(&pinned, c, arch, heads, needs, w, at.Offload)
+	case w.learns:
+		parts.addModels(&pinned, c, arch, heads, needs, w, at.Offload)
+	default:
+		heads = model.Heads{LM: true}
+		add("policy: weights", train.CopyBytes(arch, w.rollout, operand, copies))
+		if stage.TrainConfig(c).SamplersNeedReference() {
+			add("reference policy", referenceBytes(c, arch, w.rollout))
 		}
 	}
-	if kind == config.Train && c.Reward.Kind == "model" {
+	if kind == config.Train && c.Reward.Kind == "model" && w.judges() {
 		add("reward model", rewardBytes(c))
 	}
 	limit := train.MicroBatchCapacity(c.Compute.MicroBatchTokens, longest)
-	add(string(kernels.ActivationRoom), activationBytes(c, arch, heads, limit, operand, shared))
-	if kind == config.Train {
-		parts.addEngine(engineOptions(c, arch, longest), at, arch, heads, operand, shared)
+	add(string(kernels.ActivationRoom), activationBytes(c, arch, heads, limit, operand, w))
+	rows := 0 // of a sampling step by the ranks that share products in training
+	scratch := scratchBytes(c, arch, limit.Tokens, longest, w.all, w.tensor)
+	if kind == config.Train && w.samples {
+		engine := engineOptions(c, arch, longest)
+		if rows = engine.Rows(); w.copies() {
+			scratch += tensor.SampleRoomBytes(arch, rows, w.rollout, operand)
+			rows = 0
+		}
+		if w.copies() && heads.Adapters == nil {
+			add("policy: copy of weights for sampling", train.CopyBytes(arch, w.rollout, operand, copies))
+		}
+		parts.addEngine(engine, at, arch, heads, operand, w.rollout)
 	}
-	add(string(kernels.ScratchRoom), scratchBytes(c, arch, limit.Tokens, longest, size, shared)+
-		tensor.RoomBytes(arch, limit.Tokens, shared, operand, copies))
+	scratch += tensor.RoomBytes(arch, limit.Tokens, rows, w.tensor, operand, copies)
+	add(string(kernels.ScratchRoom), scratch)
 	return parts, pinned
 }
 
@@ -123,13 +110,16 @@ func rewardBytes(c *config.Run) int {
 
 // activationBytes returns the memory of a micro-batch's forward and backward passes.
 func activationBytes(c *config.Run, arch model.Config, h model.Heads, limit model.Capacity,
-	operand kernels.DType, shared int) int {
+	operand kernels.DType, w crew) int {
 	keep := model.KeepAll
 	if c.Compute.Recompute {
 		keep = model.KeepInputs
 	}
-	return arch.WorkspaceBytes(h, limit, keep, operand, shared) +
-		arch.WorkspaceBytes(h, limit, model.KeepNothing, operand, shared)
+	bytes := arch.WorkspaceBytes(h, limit, model.KeepNothing, operand, w.tensor)
+	if w.learns {
+		bytes += arch.WorkspaceBytes(h, limit, keep, operand, w.tensor)
+	}
+	return bytes
 }
 
 // policyOf returns the policy's heads and which other models training needs.
@@ -255,16 +245,19 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest, size, share
 
 // gpuScratch returns the bytes of a GPU's workspace: the largest of the gradients of a
 // micro-batch's logits (LogProbBackward), a piece of its logits (LogProb), and the logits,
-// weights and order of the tokens in a piece of a sampling step (Sample). In bf16 also sums in
-// progress of all heads, three for each, in training and in a sampling step (attention). Tensor
-// cores need none of these, and have factors of their own.
+// weights and order of the tokens in a piece of a sampling step (Sample); ranks that share
+// products have their part of each. In bf16 also sums in progress of all heads, three for each,
+// in training and in a sampling step (attention). Tensor cores need none of these, and have
+// factors of their own.
 func gpuScratch(c *config.Run, arch model.Config, tokens, shared int, engine generate.Options) int {
 	const piece = 1 << 24 // elements
 	V, operand := arch.Vocab, stage.Operand(c)
-	rows := min(c.Rollout.MaxSequences, max(1, piece/(3*V)))
-	bytes := max(tokens*V*operand.Size()/shared, 4*V*min(tokens, max(1, piece/V)), 4*3*rows*V)
+	own := func(n int) int { return (n + shared - 1) / shared } // a rank's part of rows or tokens
+	rows := min(own(c.Rollout.MaxSequences), max(1, piece/(3*V)))
+	gradients := max(own(tokens)*V, tokens*own(V)) * operand.Size()
+	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*3*rows*V)
 	if device.UsesTensorCores(c) {
-		return max(bytes, 4*tokens*arch.Heads) + factorBytes(arch, tokens)
+		return max(bytes, 4*tokens*arch.Heads) + factorBytes(arch, tokens, shared)
 	}
 	if operand == kernels.BF16 {
 		heads := max(tokens*max(arch.Heads, 2*arch.KVHeads), max(engine.StepRows, engine.MaxSequences+1)*arch.Heads)
@@ -276,9 +269,10 @@ func gpuScratch(c *config.Run, arch model.Config, tokens, shared int, engine gen
 // factorBytes returns the bytes of the factors that tensor cores need in another layout than a
 // micro-batch's activations have: gradients of the residual stream, which are float32, and operands
 // whose rows are no whole chunks.
-func factorBytes(arch model.Config, tokens int) int {
+func factorBytes(arch model.Config, tokens, shared int) int {
 	left, right := roundUp(arch.Width, factorChunk), 0
-	for _, width := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, arch.QKV(), 2 * arch.FFN, arch.Vocab} {
+	vocab := (arch.Vocab + shared - 1) / shared
+	for _, width := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, arch.QKV(), 2 * arch.FFN, vocab} {
 		if width%factorChunk != 0 {
 			left = max(left, roundUp(width, factorChunk))
 			right = max(right, roundUp(min(width, arch.Width), factorChunk))

@@ -3,6 +3,7 @@ package run
 import (
 	"strings"
 
+	"exp/harness/config"
 	"exp/harness/stage"
 	"exp/kernels"
 	"exp/train"
@@ -31,13 +32,56 @@ func (p *parts) addEngine(o generate.Options, at stage.Placement, arch model.Con
 	p.add(string(kernels.StepRoom), step)
 }
 
+// addModels adds the models of a rank that learns.
+func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h model.Heads, needs train.Needs,
+	w crew, off train.Offload) {
+	operand, copies := stage.Operand(c), copiesOf(c)
+	whole := func(name string, h model.Heads) {
+		p.addLearner(pinned, name+": weights", func(trainable bool, copies model.PackedLen) int {
+			return arch.ModelBytes(h, trainable, copies, operand, w.tensor)
+		}, arch.ArenaLen(h, w.tensor), copies, off, c.Train.Slices, w.groups())
+	}
+	whole("policy", h)
+	if needs.Reference {
+		p.add("reference policy", referenceBytes(c, arch, w.tensor))
+	}
+	if needs.Critic {
+		whole("critic", model.Heads{Value: true})
+	}
+}
+
+// addAdapted adds the models of a rank if only adapters learn.
+func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h model.Heads, needs train.Needs,
+	w crew, off train.Offload) {
+	operand, copies := stage.Operand(c), copiesOf(c)
+	p.add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand, 1))
+	adapted := func(name string, h model.Heads) {
+		if !w.learns {
+			p.add(name+": adapters", arch.AdapterBytes(h, false, copies, operand))
+			return
+		}
+		_, n := model.AdapterLayout(arch, h, h.Adapters)
+		p.addLearner(pinned, name+": adapters", func(trainable bool, copies model.PackedLen) int {
+			return arch.AdapterBytes(h, trainable, copies, operand)
+		}, n, copies, off, c.Train.Slices, w.groups())
+	}
+	adapted("policy", h)
+	if (w.learns && needs.Reference || stage.TrainConfig(c).SamplersNeedReference()) && c.Model.HasAdapter() &&
+		c.SFT.Steps == 0 {
+		p.add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: h.Adapters}, false,
+			copies, operand))
+	}
+	if w.learns && needs.Critic {
+		adapted("critic", stage.WithAdapters(model.Heads{Value: true}, c, arch))
+	}
+}
+
 // addLearner adds the memory of n parameters in training. bytes returns what their model takes: weights,
 // the copies that products read, and gradients. A learner also has gradients that wait in the tree of
 // slices, with pieces of other ranks' gradients. It has the optimizer's moments of its shard: size ranks
 // share a mini-batch. off says which of these two parts are pinned.
 func (p *parts) addLearner(pinned *parts, name string, bytes func(trainable bool, copies model.PackedLen) int,
 	n int, copies model.PackedLen, off train.Offload, slices, size int) {
-	none := func(out, in int) (packed, packedT int) { return 0, 0 }
 	who, _, _ := strings.Cut(name, ":")
 	place := func(onHost bool) *parts {
 		if onHost {
@@ -45,9 +89,9 @@ func (p *parts) addLearner(pinned *parts, name string, bytes func(trainable bool
 		}
 		return p
 	}
-	p.add(name, bytes(false, none))
-	p.add(who+": copies of weights for products", bytes(true, copies)-bytes(true, none))
-	p.add(who+": gradients", bytes(true, none)-bytes(false, none))
+	p.add(name, bytes(false, nil))
+	p.add(who+": copies of weights for products", bytes(true, copies)-bytes(true, nil))
+	p.add(who+": gradients", bytes(true, nil)-bytes(false, nil))
 	place(off.Sums).add(who+": gradients of slices that wait", int(4*ranks.Room(slices, size, n)))
 	place(off.Moments).add(who+": moments of the optimizer", int(8*ranks.Shards(n, size)[0]))
 }

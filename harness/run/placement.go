@@ -46,50 +46,54 @@ type planned struct {
 // planOf plans the memory of a stage: on a GPU with the least that the host must hold. If no
 // offload lets a sampler keep all sequences at full length, its cache gets what is left. Of several
 // GPUs it takes the first with room.
-func planOf(kind config.Stage, c *config.Run, arch model.Config, longest, size int) planned {
+func planOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) planned {
 	list := gpuOf(c)
 	if len(list) == 0 {
 		at := stage.Placement{CacheTokens: cacheTokens(kind, c, arch, longest)}
-		return planOn(figures{}, at, kind, c, arch, longest, size)
+		return planOn(figures{}, at, kind, c, arch, longest, w)
 	}
 	var p planned
 	for _, g := range list {
-		if p = planOnGPU(g, kind, c, arch, longest, size); p.fits() {
+		if p = planOnGPU(g, kind, c, arch, longest, w); p.fits() {
 			break
 		}
 	}
 	return p
 }
 
+// planLike is planOf for the device of another plan.
+func planLike(p planned, kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) planned {
+	if p.gpu.Memory == 0 {
+		return planOf(kind, c, arch, longest, w)
+	}
+	return planOnGPU(p.gpu, kind, c, arch, longest, w)
+}
+
 func planOn(g figures, at stage.Placement, kind config.Stage, c *config.Run, arch model.Config,
-	longest, size int) planned {
+	longest int, w crew) planned {
 	p := planned{gpu: g, placement: at}
-	p.device, p.host = memoryOf(kind, c, arch, longest, size, at)
+	p.device, p.host = memoryOf(kind, c, arch, longest, w, at)
 	return p
 }
 
 // planOnGPU is planOf for one GPU.
-func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, longest, size int) planned {
+func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) planned {
 	var p planned
-	shared := 1
-	if size > 1 {
-		shared = c.Compute.TensorParallel
-	}
-	for _, off := range offloads(kind, c, size/shared) {
+	for _, off := range offloads(kind, c, w) {
 		at := stage.Placement{Offload: off, CacheTokens: cacheTokens(kind, c, arch, longest)}
-		if p = planOn(g, at, kind, c, arch, longest, size); p.fits() {
+		if p = planOn(g, at, kind, c, arch, longest, w); p.fits() {
 			return p
 		}
 	}
-	if c.Rollout.CacheTokens > 0 || kind == config.SFT {
+	if c.Rollout.CacheTokens > 0 || kind == config.SFT || !w.samples {
 		return p
 	}
 	engine := engineOf(kind, c, arch, longest)
 	operand := stage.Operand(c)
-	perToken := arch.CacheBytes(1, engine.PageTokens, operand, shared) / engine.PageTokens
+	perToken := arch.CacheBytes(1, engine.PageTokens, operand, w.rollout) / engine.PageTokens
 	over := sumParts(p.device) - g.usable()
 	p.placement.CacheTokens = max(engine.LeastCache(), engine.FullCache()-int(over)/perToken-engine.PageTokens)
-	return planOn(g, p.placement, kind, c, arch, longest, size)
+	return planOn(g, p.placement, kind, c, arch, longest, w)
 }
 
 // engineOf returns the options of a stage's sampler.
@@ -109,14 +113,14 @@ func cacheTokens(kind config.Stage, c *config.Run, arch model.Config, longest in
 	return max(c.Rollout.CacheTokens, engineOf(kind, c, arch, longest).LeastCache())
 }
 
-// offloads returns what a stage on each of some groups of ranks may keep on the host, the least first.
-// Groups exchange gradients, which therefore stay in device memory.
-func offloads(kind config.Stage, c *config.Run, groups int) []train.Offload {
+// offloads returns what a stage on some ranks may keep on the host, the least first. Groups of ranks
+// exchange gradients, which therefore stay in device memory.
+func offloads(kind config.Stage, c *config.Run, w crew) []train.Offload {
 	none, moments, all := train.Offload{}, train.Offload{Moments: true}, train.Offload{Moments: true, Sums: true}
 	switch {
-	case kind == config.EvalGen:
+	case kind == config.EvalGen || !w.learns:
 		return []train.Offload{none}
-	case c.Compute.Offload == config.OffloadAuto && groups > 1:
+	case c.Compute.Offload == config.OffloadAuto && w.groups() > 1:
 		return []train.Offload{none, moments}
 	case c.Compute.Offload == config.OffloadAuto:
 		return []train.Offload{none, moments, all}
@@ -145,14 +149,19 @@ func (x *execution) placement(kind config.Stage) stage.Placement {
 	if err != nil {
 		return stage.Placement{}
 	}
-	size := 1
-	if x.Ranks != nil {
-		size = x.Ranks.Size()
-	}
+	w := everyone(c, x.size())
 	if kind == config.Train {
-		size = learning(c, size)
+		w = learnersOf(c, x.size())
 	}
-	return planOf(kind, c, arch, longestOf(kind, c, arch), size).placement
+	return planOf(kind, c, arch, longestOf(kind, c, arch), w).placement
+}
+
+// size returns the number of ranks.
+func (x *execution) size() int {
+	if x.Ranks == nil {
+		return 1
+	}
+	return x.Ranks.Size()
 }
 
 // samplerPlacement returns where a rank that only samples keeps its memory.
@@ -162,17 +171,7 @@ func (x *execution) samplerPlacement() stage.Placement {
 	if err != nil {
 		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
 	}
-	return placementOfSampler(c, func(c *config.Run) planned {
-		return planOf(config.Train, c, arch, longestOf(config.Train, c, arch), 1)
-	})
-}
-
-// placementOfSampler is samplerPlacement for a plan of training. A rank that only samples holds no
-// moments and no gradients that wait: its device has the room of one that keeps both on the host.
-func placementOfSampler(c *config.Run, plan func(c *config.Run) planned) stage.Placement {
-	offloaded := *c
-	offloaded.Compute.Offload = config.OffloadAll
-	return stage.Placement{CacheTokens: plan(&offloaded).placement.CacheTokens}
+	return planOf(config.Train, c, arch, longestOf(config.Train, c, arch), samplersOf(c, x.size())).placement
 }
 
 // longestOf returns the length of the longest sequence of a stage.

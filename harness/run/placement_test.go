@@ -23,7 +23,7 @@ func TestPlacement(t *testing.T) {
 		if !ok {
 			t.Fatal("no architecture")
 		}
-		return planOnGPU(g, config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), 1)
+		return planOnGPU(g, config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), everyone(&r.Run, 1))
 	}
 	small, large := published()[0], published()[1]
 	p := plan(large)
@@ -66,7 +66,7 @@ func TestPlacementOnRanks(t *testing.T) {
 		t.Fatal("no architecture")
 	}
 	plan := func(ranks int) planned {
-		return planOnGPU(published()[0], config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), ranks)
+		return planOnGPU(published()[0], config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), everyone(&r.Run, ranks))
 	}
 	if p := plan(8); !p.fits() || !p.placement.Moments || !p.placement.Sums {
 		t.Errorf("8 ranks: %d bytes, %+v", sumParts(p.device), p.placement)
@@ -88,18 +88,16 @@ func TestPlacementOfSamplers(t *testing.T) {
 		t.Fatal("no architecture")
 	}
 	r := recipe(t, "flowrl_7b_math.yaml", "rollout.staleness=1", "compute.rollout_ranks=2")
-	plan := func(memory int64, size int) func(c *config.Run) planned {
-		return func(c *config.Run) planned {
-			return planOnGPU(figures{"", memory}, config.Train, c, arch, longestOf(config.Train, c, arch), size)
-		}
+	plan := func(memory int64, w crew) stage.Placement {
+		return planOnGPU(figures{"", memory}, config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), w).placement
 	}
 	large := published()[1].Memory
-	learner := plan(large, 6)(&r.Run).placement
-	sampler := placementOfSampler(&r.Run, plan(large, 1))
-	if learner.CacheTokens == 0 || sampler.Offload != (train.Offload{}) || sampler.CacheTokens < 3*learner.CacheTokens {
-		t.Errorf("a learner has %+v, a sampler %+v", learner, sampler)
+	learner, sampler := plan(large, learnersOf(&r.Run, 8)), plan(large, samplersOf(&r.Run, 8))
+	both := plan(large, everyone(&r.Run, 8))
+	if both.CacheTokens == 0 || sampler.Offload != (train.Offload{}) || sampler.CacheTokens < 2*both.CacheTokens {
+		t.Errorf("a rank that does both has %+v, a sampler %+v", both, sampler)
 	}
-	if got := placementOfSampler(&r.Run, plan(1<<40, 1)); got != (stage.Placement{}) {
+	if got := plan(1<<40, samplersOf(&r.Run, 8)); got != (stage.Placement{}) {
 		t.Errorf("with room a sampler has %+v", got)
 	}
 	o := order{Kind: config.Train, Placement: learner, Sampling: sampler}

@@ -55,25 +55,28 @@ type rankPlan struct {
 // phasesOf returns the phases of a training step on some ranks, for completions of full length. learner is
 // the plan of a rank that learns.
 func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planned) []Phase {
-	size, at := learning(c, all), learner.placement
+	w, at := learnersOf(c, all), learner.placement
 	needs, heads := policyOf(c)
 	heads = stage.WithAdapters(heads, c, arch)
 	r := c.Rollout
-	shared := 1
-	if size > 1 {
-		shared = c.Compute.TensorParallel
-	}
-	p := rankPlan{c: c, arch: arch, heads: heads, needs: needs, ranks: size, shared: shared,
+	p := rankPlan{c: c, arch: arch, heads: heads, needs: needs, ranks: w.ranks, shared: w.tensor,
 		offload: at.Offload, cacheTokens: at.CacheTokens,
 		length: float64(longest), operand: float64(stage.Operand(c).Size()), float: float64(kernels.F32.Size()),
 		sequences: float64(c.Train.PromptsPerStep * r.N), onGPU: device.UsesGPU(c)}
 	fresh := float64(min(r.MaxNewTokens, longest))
 	p.tokens = float64(c.Train.PromptsPerStep)*(p.length-fresh) + p.sequences*fresh
-	list := []Phase{p.sampling(fresh)}
-	if size < all {
-		s := p
-		s.ranks, s.shared, s.cacheTokens = all-size, 1, samplerCache(c, arch, longest, learner.gpu)
-		list = s.ahead(fresh, size)
+	s := p
+	s.shared = w.rollout
+	var list []Phase
+	if w.copies() && heads.Adapters == nil {
+		list = append(list, p.copying(w.rollout))
+	}
+	list = append(list, s.sampling(fresh))
+	if w.ranks < all {
+		others := samplersOf(c, all)
+		s.ranks, s.shared = others.ranks, others.rollout
+		s.cacheTokens = planLike(learner, config.Train, c, arch, longest, others).placement.CacheTokens
+		list = s.ahead(fresh, w.ranks)
 	}
 	if needs.Reference {
 		list = append(list, p.pass("reference log-probs", 1, false))
@@ -133,6 +136,9 @@ func (p rankPlan) pass(name string, times float64, backward bool) Phase {
 		}
 	}
 	sent := times * p.tokens / p.groups() * bytes * p.others()
+	if backward && p.onGPU {
+		sent += times * p.tokens / p.groups() / float64(p.c.Compute.MicroBatchTokens) * p.columnBytes()
+	}
 	x := Phase{Name: name, Sent: int64(sent)}
 	if p.onGPU {
 		token := p.arch.ForwardFLOPs(1, 1)
@@ -170,23 +176,26 @@ func (p rankPlan) sampling(fresh float64) Phase {
 	return x
 }
 
-// samplerCache returns the room for tokens of the cache of a rank that only samples; 0: enough. It has
-// neither moments nor gradients that wait, as if its host had them.
-func samplerCache(c *config.Run, arch model.Config, longest int, g figures) int {
-	sampler := *c
-	sampler.Compute.Offload = config.OffloadAll
-	return planOnGPU(g, config.Train, &sampler, arch, longest, 1).placement.CacheTokens
+// copying is the phase in which a group gives each of its ranks a copy of the weights, cut for so many ranks.
+func (p rankPlan) copying(rollout int) Phase {
+	n := p.float * float64(p.arch.ArenaLen(model.Heads{LM: true}, rollout))
+	sent := n * p.others()
+	x := Phase{Name: "weights for sampling", Sent: int64(sent)}
+	if p.onGPU {
+		x.Seconds = sent/p.productLink() + n*(1+p.operand/p.float)/gpuMemory
+	}
+	return x
 }
 
 // ahead returns the phases of ranks that only sample: they sample, hand the completions to all ranks, and
-// get the weights from those that learn, of which each sends its part to every sampler.
+// get the weights from those that learn, which send each what it needs.
 func (p rankPlan) ahead(fresh float64, learners int) []Phase {
 	sampling := p.sampling(fresh)
 	sampling.Ahead = true
 	const record = 3*4*4/3 + bytesPerToken // of a token: three numbers in base64, and its text
 	others := float64(p.ranks + learners - 1)
 	completions := float64(sampledPerStep(p.c)) * fresh * record * others // the first sampler's
-	n := p.float * p.trained()
+	n := p.float * p.sampled()
 	sent := n * float64(p.ranks) / float64(learners)
 	give := Phase{Name: "completions to all ranks", Sent: int64(completions), Ahead: true}
 	teach := Phase{Name: "weights to ranks that sample", Sent: int64(sent)}
@@ -200,6 +209,14 @@ func (p rankPlan) ahead(fresh float64, learners int) []Phase {
 	return []Phase{sampling, give, teach}
 }
 
+// sampled returns the number of parameters that a rank which only samples gets.
+func (p rankPlan) sampled() float64 {
+	if p.heads.Adapters != nil {
+		return p.trained()
+	}
+	return float64(p.arch.ArenaLen(model.Heads{LM: true}, p.shared))
+}
+
 // trained returns the number of a policy's parameters on a rank that are trained.
 func (p rankPlan) trained() float64 {
 	if p.heads.Adapters != nil {
@@ -209,14 +226,30 @@ func (p rankPlan) trained() float64 {
 	return float64(p.arch.ArenaLen(p.heads, p.shared))
 }
 
+// columnBytes returns the bytes that a rank sends when its group exchanges the columns of the layers'
+// weights for the backward pass: a CPU packs them once an update, a GPU takes them for each micro-batch.
+func (p rankPlan) columnBytes() float64 {
+	if p.heads.Adapters != nil {
+		return 0
+	}
+	tables := 2
+	if p.arch.TieEmbeddings {
+		tables = 1
+	}
+	rows := float64(int(tables*p.arch.Vocab*p.arch.Width)) / float64(p.shared) // of embedding and output projection
+	return p.float * (p.trained() - rows) * p.others()
+}
+
 // update is the phase that sums gradients, updates and packs.
 func (p rankPlan) update(updates float64) Phase {
 	n, groups := p.trained(), p.groups()
 	across := 2 * p.float * n * (groups - 1) / groups // gradients to their shards, parameters from them
 	within := 0.0
-	if p.heads.Adapters == nil { // columns for the backward pass, and the output projection for all
-		output := float64(int(p.arch.Vocab * p.arch.Width))
-		within = p.float * (n + output) * p.others()
+	if p.heads.Adapters == nil { // the output projection for all
+		within = p.float * float64(int(p.arch.Vocab*p.arch.Width)) * p.others()
+		if !p.onGPU {
+			within += p.columnBytes()
+		}
 	}
 	x := Phase{Name: "gradients and parameters", Sent: int64(updates * (across + within))}
 	if p.onGPU {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,8 +108,8 @@ func TestPhasesAhead(t *testing.T) {
 			t.Errorf("%s ranks: completions take %d bytes, want %d", k, got, want)
 		}
 		samplers := float64(k[0] - '0')
-		want := 4 * float64(e.Parameters+e.Heads) * samplers / (8 - samplers)
-		if got := float64(list["weights to ranks that sample"].Sent); got < want || got > 1.001*want {
+		want := 4 * float64(e.Parameters) * samplers / (8 - samplers)
+		if got := float64(list["weights to ranks that sample"].Sent); got < want-1 || got > 1.001*want {
 			t.Errorf("%s ranks: weights take %v bytes, want %v", k, got, want)
 		}
 		if _, seconds := e.step(); seconds != max(sampling.Seconds+give.Seconds, learning) {
@@ -116,6 +117,73 @@ func TestPhasesAhead(t *testing.T) {
 		}
 		if text := e.Text(""); !strings.Contains(text, "work on sampling and completions to all ranks while the others learn") {
 			t.Errorf("the text does not say what overlaps:\n%s", text)
+		}
+	}
+}
+
+// partOf returns a part of a plan's memory.
+func partOf(list []Part, name string) int64 {
+	for _, p := range list {
+		if p.Name == name {
+			return p.Bytes
+		}
+	}
+	return 0
+}
+
+// Sampling with another T takes a copy of the weights and a cache that are cut by it, and is planned
+// with what ranks send for the copy.
+func TestPlanOfRolloutTensor(t *testing.T) {
+	const copied, cache = "policy: copy of weights for sampling", "key/value cache of the sampler"
+	plan := func(sets ...string) Estimate {
+		t.Helper()
+		e, err := NewEstimateOn(recipe(t, "flowrl_32b_math.yaml", append(sets, noGPU, "rollout.cache_tokens=100000")...), 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	same, other := plan(), plan("compute.rollout_tensor_parallel=2")
+	if partOf(same.Memory, copied) != 0 || partOf(other.Memory, cache) != 4*partOf(same.Memory, cache) {
+		t.Errorf("T' = T: %v\nT' = 2: %v", same.Memory, other.Memory)
+	}
+	half := int64(other.Parameters) // bytes in bf16
+	if got := partOf(other.Memory, copied); got < half || got > half+half/5 {
+		t.Errorf("a copy of half the weights takes %d bytes, want about %d", got, half)
+	}
+	weights := other.Phases[0]
+	if want := 4 * half / 2 * 7 / 8; weights.Name != "weights for sampling" || weights.Sent < want || weights.Sent > want+want/50 {
+		t.Errorf("the first phase is %+v, want %d bytes", weights, want)
+	}
+	if a, b := same.Phases[0], other.Phases[1]; a.Name != "sampling" || b.Name != "sampling" || b.Seconds > a.Seconds*2/3 {
+		t.Errorf("sampling takes %v s with T' = T, and %v s with T' = 2", a.Seconds, b.Seconds)
+	}
+}
+
+// The plan of ranks that only sample has nothing that learns, and those that only learn have no sampler
+// unless they validate.
+func TestPlanOfRoles(t *testing.T) {
+	const cache, moments = "key/value cache of the sampler", "policy: moments of the optimizer"
+	apart := []string{"train.slices=8", "rollout.staleness=1", "compute.rollout_ranks=2"}
+	for _, validates := range []bool{false, true} {
+		sets := append(slices.Clone(apart), noGPU, "eval.online.every_steps=0")
+		if validates {
+			sets[len(sets)-1] = "eval.online.every_steps=10"
+		}
+		e, err := NewEstimateOn(recipe(t, "flowrl_7b_math.yaml", sets...), 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		learner := slices.Concat(e.Memory, e.HostMemory)
+		if (partOf(learner, cache) > 0) != validates || partOf(learner, moments) == 0 ||
+			partOf(e.SamplerMemory, cache) == 0 || partOf(e.SamplerMemory, moments) != 0 ||
+			partOf(e.SamplerMemory, "policy: gradients") != 0 || partOf(e.SamplerMemory, "reference policy") != 0 {
+			t.Errorf("validation %v: learners have %v\nsamplers %v", validates, e.Memory, e.SamplerMemory)
+		}
+		for _, want := range []string{"on each of 6 ranks that learn", "on each of 2 ranks that only sample"} {
+			if text := e.Text(""); !strings.Contains(text, want) {
+				t.Errorf("the text lacks %q:\n%s", want, text)
+			}
 		}
 	}
 }

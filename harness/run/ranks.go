@@ -12,7 +12,6 @@ import (
 
 	"exp/experiments/blob"
 	"exp/experiments/ident"
-	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/hub"
@@ -130,111 +129,46 @@ func (o order) placement(c *config.Run, rank, size int) stage.Placement {
 // still be within it.
 var errBroken = errors.New("an earlier stage failed, and its ranks are lost")
 
-// SharingError says why ranks cannot share the work of a configuration.
-type SharingError struct{ problem, do string }
-
-func (e *SharingError) Error() string { return e.problem }
-
-// Hint says what to change.
-func (e *SharingError) Hint() string { return e.do }
-
-// learners returns how many of n ranks learn at the same time in some stage, and what they are called.
-func learners(c *config.Run, n int) (count int, who string) {
-	switch count = learning(c, n); {
-	case count == n:
-		return n, "every rank"
-	case c.SFT.Steps > 0:
-		return n, "in SFT (sft.steps) every rank"
-	}
-	return count, "every rank that learns"
-}
-
-// checkSlices returns an error if n ranks cannot all have a slice that need one.
-func checkSlices(c *config.Run, n int) error {
-	t, slices := c.Compute.TensorParallel, c.Train.Slices
-	count, who := learners(c, n)
-	if count/t <= slices {
-		return nil
-	}
-	if t > 1 {
-		who = fmt.Sprintf("every group of %d ranks (compute.tensor_parallel)", t)
-	}
-	return &SharingError{fmt.Sprintf("--ranks %d: %s has %s (train.slices), and %s needs one", n, c.Name,
-		quantity.Plural(slices, "slice"), who),
-		fmt.Sprintf("--ranks %d is the most; a larger compute.tensor_parallel lets more share the run, and so does "+
-			"train.slices, which makes another run", slices*t+n-count)}
-}
-
-// CheckRanks returns an error if the work of a configuration cannot be cut for n ranks.
-func CheckRanks(r *config.Resolved, n int) error {
-	c := &r.Run
-	t := c.Compute.TensorParallel
-	if n%t != 0 {
-		return fmt.Errorf("--ranks %d: %s has compute.tensor_parallel: %d, and ranks must be a multiple", n, c.Name, t)
-	}
-	if err := checkSlices(c, n); err != nil {
-		return err
-	}
-	count, who := learners(c, n)
-	if count > t && c.Compute.Offload == config.OffloadAll && device.UsesGPU(c) {
-		return fmt.Errorf("--ranks %d: %s has compute.offload: all, but %s exchanges gradients, which must lie "+
-			"in its GPU's memory; set it to moments or auto", n, c.Name, who)
-	}
-	if err := checkSamplers(c, n); err != nil || t == 1 {
-		return err
-	}
-	arch, err := architectureOf(c, 0)
-	if err != nil {
-		return nil // what it lacks is said elsewhere
-	}
-	if err := tensor.Check(arch, t); err != nil {
-		return fmt.Errorf("--ranks %d: %s: %w", n, c.Name, err)
-	}
-	return nil
-}
-
-// checkSamplers returns an error if compute.rollout_ranks of n ranks cannot only sample.
-func checkSamplers(c *config.Run, n int) error {
-	k := c.Compute.RolloutRanks
-	text := ""
-	switch {
-	case k == 0 || n == 1:
-		return nil
-	case k >= n:
-		text = fmt.Sprintf("no rank of %d learns", n)
-	case c.Rollout.Staleness == 0:
-		text = "ranks that only sample do so ahead of the others, and rollout.staleness is 0; set it to 1 or " +
-			"more, which makes another run"
-	case c.Compute.TensorParallel > 1:
-		text = "ranks that share products (compute.tensor_parallel) take part in everything"
-	default:
-		return nil
-	}
-	return fmt.Errorf("--ranks %d: %s has compute.rollout_ranks: %d, but %s", n, c.Name, k, text)
-}
-
-// CheckShared returns an error if ranks cannot share the products of a configuration on its device.
-func CheckShared(c *config.Run) error {
-	if c.Compute.TensorParallel > 1 && device.UsesGPU(c) {
-		return &SharingError{"ranks that share products (compute.tensor_parallel) compute on CPUs only",
-			"--device cpu computes on CPUs; on GPUs set compute.tensor_parallel=1, for up to one rank per slice"}
-	}
-	return nil
-}
-
 // join makes a stage's environment one of the ranks', with their Wait, with a link between GPUs, or with this
-// rank's share of the device if ranks share products. leave ends the link or frees the share.
-func (g *Ranks) join(e *stage.Env) (leave func(), err error) {
-	group, leave, err := g.link(e.Backend)
+// rank's shares of the device if ranks share products. leave ends the link and frees the shares.
+func (g *Ranks) join(e *stage.Env, kind config.Stage) (leave func(), err error) {
+	group, unlink, err := g.link(e.Backend)
 	e.Ranks, e.Wait = group, g.Wait
-	t := e.Config.Run.Compute.TensorParallel
-	if t == 1 || err != nil {
-		return leave, err
+	if err != nil {
+		return unlink, err
 	}
-	_, products := ranks.Grid(group, t)
-	share := tensor.New(e.Backend, products)
-	e.Backend = share
-	return share.Close, nil
+	var shares []*tensor.Backend
+	own, among := e.Backend, group
+	share := func(n int) kernels.Backend {
+		if n == 1 {
+			return own
+		}
+		_, products := ranks.Grid(among, n)
+		shares = append(shares, tensor.New(own, products))
+		return shares[len(shares)-1]
+	}
+	c, size := &e.Config.Run, group.Size()
+	w := everyone(c, size)
+	w.rollout = w.tensor
+	if kind == config.Train {
+		w = learnersOf(c, size)
+	}
+	switch learn := w.ranks; {
+	case group.Rank() >= learn:
+		w, among = samplersOf(c, size), ranks.Between(group, learn, size)
+	case learn < size:
+		among = ranks.Between(group, 0, learn)
+	}
+	e.Backend = share(w.tensor)
+	if w.copies() {
+		e.Sampling = share(w.rollout)
+	}
+	return func() {
+		for _, x := range shares {
+			x.Close()
+		}
+		unlink()
+	}, nil
 }
 
 // lead asks the other ranks to execute stage i with this one. leave must be called once it
@@ -266,7 +200,7 @@ func (x *execution) lead(e *stage.Env, i int, sid ident.Digest, in map[string]id
 	if err := ranks.Agree(g, nil); err != nil {
 		return leave, err
 	}
-	if leave, err = g.join(e); err != nil {
+	if leave, err = g.join(e, x.p.Stages[i].Kind); err != nil {
 		return leave, err
 	}
 	g.attend(e, x.p.RID, string(x.p.Stages[i].Kind))
@@ -358,7 +292,7 @@ func (g *Ranks) follow(ctx context.Context, o order, sources map[config.Stage]pl
 	}
 	e.Placement = o.placement(&e.Config.Run, g.Rank(), g.Size())
 	defer recovered(&err)
-	leave, err := g.join(e)
+	leave, err := g.join(e, o.Kind)
 	defer leave()
 	if err != nil {
 		return err

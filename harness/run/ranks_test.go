@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"exp/harness/config"
 	"exp/harness/ranks/nccl"
 	"exp/harness/stage"
 	"exp/kernels/ref"
@@ -84,7 +85,7 @@ func TestJoin(t *testing.T) {
 			g := &Ranks{Group: group, hosts: []string{"A", "B"}, Wait: func(on bool) { lifted = on }}
 			r := recipe(t, "countdown_cpu_flowrl.yaml")
 			e := &stage.Env{Config: r, Backend: ref.New[float32]()}
-			leave, err := g.join(e)
+			leave, err := g.join(e, config.Train)
 			defer leave()
 			if err != nil || e.Ranks != ranks.Group(g) {
 				t.Errorf("join = %v, ranks %v", err, e.Ranks)

@@ -65,34 +65,7 @@ func (e *Estimate) Text(indent string) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
 	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
-	switch {
-	case e.Ranks > 0 && e.onGPU:
-		add("         memory   %s of the GPU's and %s of its machine's on each of %d ranks", quantity.Bytes(e.Total()),
-			quantity.Bytes(e.Program+sumParts(e.HostMemory)), e.Ranks)
-	case e.Ranks > 0:
-		add("         memory   %s on each of %d ranks", quantity.Bytes(e.Resident()), e.Ranks)
-	case e.onGPU:
-		add("         memory   %s of the GPU's, %s of this machine's", quantity.Bytes(e.Total()),
-			quantity.Bytes(e.Program+sumParts(e.HostMemory)))
-	default:
-		add("         memory   %s in all", quantity.Bytes(e.Resident()))
-	}
-	for _, p := range e.Memory {
-		add("                  %9s  %s", quantity.Bytes(p.Bytes), p.Name)
-	}
-	for _, p := range e.HostMemory {
-		add("                  %9s  %s, in this machine's pinned memory", quantity.Bytes(p.Bytes), p.Name)
-	}
-	if !e.onGPU {
-		add("                  %9s  the program: code, Go's heap, database", quantity.Bytes(e.Program))
-	}
-	if e.onGPU && e.Device != "" {
-		add("                  planned for %s, which has %s", e.Device, quantity.Bytes(e.deviceBytes))
-	}
-	if e.CacheTokens > 0 {
-		add("                  the cache holds %s tokens, %.0f%% of all sequences at full length; others restart",
-			quantity.Count(int64(e.CacheTokens)), 100*float64(e.CacheTokens)/float64(e.FullCacheTokens))
-	}
+	e.memoryText(add)
 	add("         disk     up to %s in the store", quantity.Bytes(e.Disk))
 	if e.Completions == 0 {
 		return strings.Join(lines, "\n")
@@ -232,7 +205,7 @@ func Require(r *config.Resolved, on Processes) error {
 // that the plan assumes.
 func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processes) {
 	p := e.Estimate
-	needs, where, who, more := int64(on.Here)*p.Resident(), "this machine has", "the run needs", ""
+	needs, where, who, more := p.resident(on.Here), "this machine has", "the run needs", ""
 	switch {
 	case on.Ranks == 1:
 		more = " or train.slices: 1"
@@ -243,7 +216,7 @@ func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processe
 		who = fmt.Sprintf("%d ranks here need", on.Here)
 	}
 	if p.onGPU || gpu != nil {
-		needs, who = p.Total(), "the run needs"
+		needs, who = p.most(), "the run needs"
 		more += "; or let GPUs share the model: more --ranks with compute.tensor_parallel"
 		if on.Ranks > 1 {
 			who = "each rank needs"

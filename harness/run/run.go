@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -230,8 +231,12 @@ func (x *execution) hit(ctx context.Context, kind config.Stage, sid ident.Digest
 	if hit == nil || err != nil || !x.Options.VerifyCache {
 		return hit, err
 	}
-	for _, o := range hit.Outputs {
-		if err := x.DB.Blobs.Verify(o.Digest, o.Size); err != nil {
+	outputs := make([]blob.Recorded, len(hit.Outputs))
+	for i, o := range hit.Outputs {
+		outputs[i] = blob.Recorded{Digest: o.Digest, Size: o.Size}
+	}
+	for _, err := range x.DB.Blobs.VerifyAll(ctx, outputs, nil) {
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -68,7 +68,7 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	conf := evalConfig(c)
 	earlier, first := e.earlier(problems, conf.N)
 	total := len(problems) * (conf.N - first)
-	engine, err := e.newEngine(m, prompts.Vocabulary(), conf.Params.MaxNewTokens, total)
+	engine, err := e.newEngine(e.Backend, m, prompts.Vocabulary(), conf.Params.MaxNewTokens, total)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -8,6 +9,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/kernels"
 	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/generate"
@@ -23,8 +25,7 @@ type reinforcement struct {
 	context context.Context
 	cfg     train.Config
 	task    rollout.Grader
-	policy  *model.Model
-	engine  *generate.Engine
+	engine  *generate.Engine // nil on a rank that samples nothing
 	trainer *train.Trainer
 	saver   *saver
 	online  *onlineEval
@@ -88,30 +89,12 @@ func (c *closers) close() {
 // build makes models, engine and trainer.
 func (r *reinforcement) build(in Inputs, owned *closers) error {
 	c := r.run()
-	needs := r.cfg.Needs()
-	heads := model.Heads{LM: true}
-	if needs.LogZ {
-		heads.LogZ = &r.cfg.LogZ
-	}
-	load, err := r.loader(in, owned)
+	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep, Wait: r.Wait,
+		Ranks: r.Ranks, Tensor: r.tensor(), RolloutTensor: r.rolloutTensor(), Samplers: r.samplers(),
+		Phase: r.Hooks.Phase}
+	drawn, err := r.loadModels(in, &parts, owned)
 	if err != nil {
 		return err
-	}
-	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep, Wait: r.Wait,
-		Ranks: r.Ranks, Tensor: r.tensor(), Samplers: r.samplers(), Phase: r.Hooks.Phase}
-	if r.policy, err = load(heads, true, "policy"); err != nil {
-		return err
-	}
-	parts.Policy = r.policy
-	if needs.Reference {
-		if parts.Reference, err = load(model.Heads{LM: true}, false, "reference"); err != nil {
-			return err
-		}
-	}
-	if needs.Critic {
-		if parts.Critic, err = load(model.Heads{Value: true}, true, "critic"); err != nil {
-			return err
-		}
 	}
 	var end func() error
 	if r.task, end, err = r.newTask(r.context); err != nil {
@@ -132,11 +115,14 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	}
 	owned.add(func() { _ = r.reward() }) // a second time if training failed
 	parts.Prompt = prompts.Encode
-	if r.engine, err = r.newEngine(r.policy, tok, c.Rollout.MaxNewTokens, c.Rollout.MaxSequences); err != nil {
-		return err
+	if r.samples() {
+		if r.engine, err = r.newEngine(cmp.Or(r.Sampling, r.Backend), drawn, tok, c.Rollout.MaxNewTokens,
+			c.Rollout.MaxSequences); err != nil {
+			return err
+		}
+		owned.add(r.engine.Close)
+		parts.Sampler = r.engine
 	}
-	owned.add(r.engine.Close)
-	parts.Sampler = r.engine
 	if c.Rollout.Source == recordedSource {
 		var others int
 		if parts.Recorded, others, err = r.recording(in, tok, parts.Problems); err != nil {
@@ -157,59 +143,14 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	return nil
 }
 
-// loader returns a function that makes the models of training from the input's weights.
-// With adapters all models share one base and differ in adapters and heads.
-func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Heads, trainable bool,
-	part string) (*model.Model, error), err error) {
-	seeds := func(part string) func(label string) uint64 {
-		return func(label string) uint64 { return ident.Seed(r.Seed, part+"/"+label) }
-	}
-	if r.run().Train.LoRA.Rank == 0 {
-		return func(h model.Heads, trainable bool, part string) (*model.Model, error) {
-			m, err := r.loadModel(in, RoleWeights, h, trainable)
-			if err != nil {
-				return nil, err
-			}
-			owned.add(m.Close)
-			m.InitHeads(seeds(part))
-			return m, nil
-		}, nil
-	}
-	t, byReference, err := r.openWeights(in, RoleWeights)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	adapted := byReference && r.run().Model.HasAdapter()
-	base, err := r.newBackbone(r.uncut(), t, true)
-	if err != nil {
-		return nil, err
-	}
-	owned.add(base.Close)
-	return func(h model.Heads, trainable bool, part string) (*model.Model, error) {
-		if trainable || adapted {
-			h = WithAdapters(h, r.run(), base.Config)
-		}
-		m, err := model.NewOn(base, h, trainable)
-		if err != nil {
-			return nil, err
-		}
-		owned.add(m.Close)
-		m.Init(seeds(part))
-		if adapted {
-			err = r.startFrom(m)
-		}
-		return m, err
-	}, nil
-}
-
-// newEngine makes a sampler for m that samples at most `most` completions at a time, each of at
+// newEngine makes a sampler for m on a device that samples at most `most` completions at a time, each of at
 // most maxNew tokens.
-func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary, maxNew, most int) (*generate.Engine, error) {
+func (e *Env) newEngine(be kernels.Backend, m *model.Model, vocab generate.Vocabulary, maxNew,
+	most int) (*generate.Engine, error) {
 	o := EngineOptions(e.run(), m.Config, maxNew)
 	o.MaxSequences = max(1, min(o.MaxSequences, most))
 	o.StepRows, o.CacheTokens = o.MaxSequences+prefillRows, e.CacheTokens
-	return generate.New(e.Backend, m, vocab, o)
+	return generate.New(be, m, vocab, o)
 }
 
 // prefillRows is the number of prompt tokens that a sampling step may compute next to the running
@@ -227,7 +168,7 @@ func (r *reinforcement) Step(s *train.Step) error {
 	for _, m := range s.System {
 		measured[m.Name] = m.Value
 	}
-	if r.online.due(s.Step, s.Of) {
+	if r.validationDue(s.Step, s.Of) {
 		start := time.Now()
 		val, ungraded, err := r.validate(s.Step)
 		if err != nil {
@@ -242,9 +183,11 @@ func (r *reinforcement) Step(s *train.Step) error {
 		measured["timing_s/testing"] = time.Since(start).Seconds()
 		s.System = append(s.System, val...)
 	}
-	if all := r.engine.Stats().Restarts; all > r.restarts {
-		m := rl.Metric{Name: "perf/sampler_restarts", Value: float64(all - r.restarts)}
-		measured[m.Name], s.System, r.restarts = m.Value, append(s.System, m), all
+	if r.engine != nil {
+		if all := r.engine.Stats().Restarts; all > r.restarts {
+			m := rl.Metric{Name: "perf/sampler_restarts", Value: float64(all - r.restarts)}
+			measured[m.Name], s.System, r.restarts = m.Value, append(s.System, m), all
+		}
 	}
 	det := detOf(s)
 	if digest {
@@ -272,8 +215,8 @@ func (r *reinforcement) Step(s *train.Step) error {
 
 // follow does what the first rank needs of this one to record a step.
 func (r *reinforcement) follow(s *train.Step, digest bool) error {
-	if r.online.due(s.Step, s.Of) {
-		if err := r.online.assist(); err != nil {
+	if r.validationDue(s.Step, s.Of) {
+		if err := r.assist(); err != nil {
 			return err
 		}
 	}

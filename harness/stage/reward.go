@@ -20,10 +20,16 @@ import (
 	"exp/train/tokenizer"
 )
 
+// ownReward is the kind of reward that the task's grader gives.
+const ownReward = "task"
+
 // newReward returns the grader of training and the function that closes it: the task itself, or the
-// task with the configured reward.
+// task with the configured reward, whose scorer only the rank has that judges.
 func (e *Env) newReward(t rollout.Grader) (g rollout.Grader, end func() error, err error) {
 	c := e.run().Reward
+	if c.Kind != ownReward && !e.judges() {
+		return reward.NewGrader(t, nil, c.Components), func() error { return nil }, nil
+	}
 	s, err := e.newScorer()
 	switch {
 	case err != nil:

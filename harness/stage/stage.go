@@ -69,6 +69,9 @@ type Env struct {
 	// Ranks are the processes that execute a learning stage together; nil: this one alone.
 	// The first of them records and saves; the others return no outcome.
 	Ranks ranks.Group
+	// Sampling is Backend as those ranks share it that sample together, if not the ones that share it in
+	// training; else nil.
+	Sampling kernels.Backend
 	// Wait is train.Parts.Wait; it may be nil.
 	Wait    func(on bool)
 	Hooks   Hooks
@@ -231,22 +234,6 @@ func (e *Env) event(kind, format string, args ...any) {
 // leads reports whether this process records and saves what the stage does.
 func (e *Env) leads() bool { return e.Ranks == nil || e.Ranks.Rank() == 0 }
 
-// tensor returns how many neighbouring ranks share products.
-func (e *Env) tensor() int {
-	if e.Ranks == nil {
-		return 1
-	}
-	return e.run().Compute.TensorParallel
-}
-
-// samplers returns how many ranks only sample.
-func (e *Env) samplers() int {
-	if e.Ranks == nil || e.Ranks.Size() == 1 {
-		return 0
-	}
-	return e.run().Compute.RolloutRanks
-}
-
 // alone returns the device without the share of other ranks in it.
 func (e *Env) alone() kernels.Backend {
 	if b, ok := e.Backend.(interface{ Whole() kernels.Backend }); ok {
@@ -262,10 +249,6 @@ func (e *Env) uncut() kernels.Backend {
 	}
 	return e.Backend
 }
-
-// samplesWithFirst reports whether this rank shares products with the first one, which samples
-// for evaluations.
-func (e *Env) samplesWithFirst() bool { return e.leads() || e.Ranks.Rank() < e.tensor() }
 
 // group returns the processes that execute the stage.
 func (e *Env) group() ranks.Group {

@@ -15,7 +15,7 @@ import (
 // onlineEval samples a few validation problems from the current policy, with separate
 // random streams, so it does not affect training.
 type onlineEval struct {
-	every, n int
+	n        int
 	source   string // names the problems in verl's metrics
 	problems []rollout.Problem
 	gen      eval.Generator
@@ -25,7 +25,7 @@ type onlineEval struct {
 // newOnlineEval returns nil if none is configured, or if this rank does not sample for it.
 func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval, error) {
 	o := r.run().Eval.Online
-	if o.EverySteps == 0 || !r.samplesWithFirst() {
+	if !r.validates() {
 		return nil, nil
 	}
 	problems, err := r.problemsOf(in, RoleVal)
@@ -38,17 +38,24 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval
 	r.warnTruncated(prompts, "data.val", problems)
 	params := samplingParams(r.run().Rollout)
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
-	return &onlineEval{every: o.EverySteps, n: o.N, source: r.run().Task.Kind, problems: problems, grader: r.task,
+	return &onlineEval{n: o.N, source: r.run().Task.Kind, problems: problems, grader: r.task,
 		gen: eval.Generator{Sampler: r.engine, Prompt: prompts.Encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
 
-// due reports whether to evaluate after a step: every so many steps and, like verl, at the end.
-func (o *onlineEval) due(step, of int) bool { return o != nil && (step%o.every == 0 || step == of) }
+// validationDue reports whether to validate after a step: every so many steps and, like verl, at the end.
+func (e *Env) validationDue(step, of int) bool {
+	every := e.run().Eval.Online.EverySteps
+	return every > 0 && (step%every == 0 || step == of)
+}
 
-// assist samples with the first rank, which shares its products with this one and keeps the
-// completions.
-func (o *onlineEval) assist() error {
+// assist does what the first rank needs of this one for a validation: it gives its part of the weights,
+// and samples if it shares products with the first one, which keeps the completions.
+func (r *reinforcement) assist() error {
+	if err := r.trainer.PrepareSampler(); err != nil || r.online == nil {
+		return err
+	}
+	o := r.online
 	_, err := o.gen.Generate(context.Background(), o.problems, 0, o.n, nil)
 	return err
 }
@@ -64,10 +71,10 @@ func (r *reinforcement) validateStart() error {
 	}
 	stop, err := ranks.Any(r.group(), r.Hooks.Stop != nil && r.Hooks.Stop())
 	switch {
-	case err != nil || stop || r.online == nil:
+	case err != nil || stop:
 		return err
 	case !r.leads():
-		return r.online.assist()
+		return r.assist()
 	}
 	val, ungraded, err := r.validate(0)
 	if err != nil {
@@ -93,6 +100,9 @@ func (r *reinforcement) validateStart() error {
 // validate returns our val/ metrics of the policy after a step, and verl's. If the grader fails it
 // returns why and no metrics: training does not need them.
 func (r *reinforcement) validate(step int) (list []rl.Metric, ungraded string, err error) {
+	if err := r.trainer.PrepareSampler(); err != nil {
+		return nil, "", err
+	}
 	total := len(r.online.problems) * r.online.n
 	list, err = r.online.measure(context.Background(), func(done int) {
 		if r.Hooks.Phase != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"exp/eval"
+	"exp/harness/config"
 	"exp/train/rollout"
 )
 
@@ -66,13 +67,14 @@ func TestValidation(t *testing.T) {
 
 // Evaluations come at the cadence and, as in verl, after the last step.
 func TestOnlineEvalIsDue(t *testing.T) {
-	o := &onlineEval{every: 3}
+	e := &Env{Config: &config.Resolved{}}
+	if e.validationDue(7, 7) {
+		t.Error("due where none is configured")
+	}
+	e.Config.Run.Eval.Online.EverySteps = 3
 	for step, want := range map[int]bool{1: false, 3: true, 4: false, 6: true, 7: true} {
-		if got := o.due(step, 7); got != want {
+		if got := e.validationDue(step, 7); got != want {
 			t.Errorf("step %d of 7: %t", step, got)
 		}
-	}
-	if (*onlineEval)(nil).due(7, 7) {
-		t.Error("due where none is configured")
 	}
 }

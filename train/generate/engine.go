@@ -70,13 +70,14 @@ func (o Options) FullCache() int { return int(o.table() * o.PageTokens) }
 // LeastCache returns the least room of a cache.
 func (o Options) LeastCache() int { return int(o.leastPages() * o.PageTokens) }
 
-func (o Options) rows() int { return max(o.StepRows, o.MaxSequences+1) }
+// Rows returns the most rows of a step.
+func (o Options) Rows() int { return max(o.StepRows, o.MaxSequences+1) }
 
 // Bytes returns the bytes that an engine for models of configuration c allocates on a
 // device with operands of that type, for its cache and for its steps, on each of some ranks that
 // share products.
 func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType, shared int) (cache, step int) {
-	return c.CacheBytes(o.pages(), o.PageTokens, operand, shared), c.DecoderBytes(h, o.rows(), o.table(), operand)
+	return c.CacheBytes(o.pages(), o.PageTokens, operand, shared), c.DecoderBytes(h, o.Rows(), o.table(), operand)
 }
 
 // Stats count an engine's work since it was made.
@@ -114,7 +115,7 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 		return nil, fmt.Errorf("generate: max_tokens is %d, must be within the model's %d positions", o.MaxTokens,
 			m.Config.MaxPositions)
 	}
-	o.StepRows = o.rows()
+	o.StepRows = o.Rows()
 	e := &Engine{m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
 	e.pages = newPagePool(o.pages())
 	var err error

@@ -225,6 +225,17 @@ func (y *linear) adaptersBackward(be kernels.Backend, dx, dout, x, blocks kernel
 	}
 }
 
+// On returns a model with the weights of m, all of them whole on this rank, that computes on another
+// share of m's device. It must not outlive m.
+func (m *Model) On(be kernels.Backend) *Model {
+	if len(m.cut) > 0 {
+		panic("model: ranks hold parts of the weights")
+	}
+	v := *m
+	v.be, v.owned, v.ownsBackbone = be, nil, false
+	return &v
+}
+
 // FoldAdapters adds from's adapters to the weights of m, which has its own backbone on the
 // same backend: W = fma(Alpha/Rank, B·A, W), B·A as computed by MatMulDX. Call Refresh
 // afterwards.

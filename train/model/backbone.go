@@ -74,7 +74,7 @@ func (b *Backbone) allocate() error {
 	for _, s := range c.allLinears() {
 		first, _ := s.weights()
 		rows := s.out()
-		if b.cuts(s) {
+		if Cuts(s.out(), s.in, b.size) {
 			lo, hi := partOf(rows, b.rank, b.size)
 			rows = hi - lo
 		}
@@ -100,12 +100,6 @@ func (b *Backbone) allocate() error {
 		b.matrices[name] = *w
 	}
 	return nil
-}
-
-// cuts reports whether ranks hold parts of a linear map of a layer.
-func (b *Backbone) cuts(s linearSpec) bool {
-	n, _ := b.packed(s.out(), s.in)
-	return n > 0 && Cuts(s.out(), s.in, b.size)
 }
 
 // packed returns the length and the type of a packed matrix; the length is 0 where the
@@ -203,6 +197,37 @@ func (b *Backbone) Pieces() (list []Piece) {
 	return list
 }
 
+// Fill is a step that sets weights from elements Lo to Hi of a model's arena (Layout).
+type Fill struct {
+	Lo, Hi int
+	set    func(x kernels.Buffer)
+}
+
+// Set sets the weights to x [Hi-Lo], floats on the host or the device.
+func (f Fill) Set(x kernels.Buffer) { f.set(x) }
+
+// Fills returns the steps that set all weights of this rank from a model's arena, instead of Load.
+func (b *Backbone) Fills() (list []Fill) {
+	tensors := make(map[string]Tensor, len(b.tensors))
+	for _, t := range b.tensors {
+		tensors[t.Name] = t
+	}
+	for _, f := range b.fills() { // its pieces follow one another in the arena
+		first, last := f.pieces[0], f.pieces[len(f.pieces)-1]
+		lo, hi := tensors[first.Name].row(first.From), tensors[last.Name].row(last.From+last.N)
+		list = append(list, Fill{lo, hi, f.set})
+	}
+	return list
+}
+
+// row returns the place in the arena where row i begins. A vector is one row.
+func (t Tensor) row(i int) int {
+	if len(t.Shape) == 1 {
+		return t.off + int(i*t.Len())
+	}
+	return t.off + int(i*t.Shape[1])
+}
+
 // Load sets all weights. It returns the error of rows.
 func (b *Backbone) Load(rows Rows) error {
 	var stage hostRows
@@ -265,7 +290,10 @@ func (b *Backbone) embeddingFills() (list []fill) {
 		return list
 	}
 	step := rowsAtATime(c.Width)
-	first, last := partOf(c.Vocab, b.rank, b.size)
+	first, last := 0, c.Vocab
+	if b.embed.W.Len() < int(c.Vocab*c.Width) {
+		first, last = partOf(c.Vocab, b.rank, b.size)
+	}
 	for lo := first; lo < last; lo += step {
 		n := min(step, last-lo)
 		at := lo - first
@@ -288,7 +316,11 @@ func rowsAtATime(in int) int {
 // rows from two tensors on the host.
 func (b *Backbone) matrixFills(w kernels.Matrix, s linearSpec) (list []fill) {
 	begin, end := 0, w.Out
-	if whole, _ := b.packed(w.Out, w.In); w.Packed.Len() < whole {
+	whole, _ := b.packed(w.Out, w.In)
+	if whole == 0 {
+		whole = int(w.Out * w.In)
+	}
+	if w.Packed.Len()+w.W.Len() < whole {
 		begin, end = partOf(w.Out, b.rank, b.size)
 		w.Out = end - begin
 	}

@@ -47,7 +47,7 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 
 const floatSize = 4
 
-// PackedLen is a backend's function, for a weight [out,in].
+// PackedLen is a backend's function, for a weight [out,in]; nil counts no copies.
 type PackedLen func(out, in int) (packed, packedT int)
 
 // tables returns the number of elements of the rotary tables.
@@ -89,13 +89,17 @@ func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand ke
 			add(s.out(), s.in)
 			continue
 		}
-		operands += packedElements(packed, s.out()/size, s.in, false)
-		if _, pt := packed(s.out(), s.in/size); trainable {
-			operands += pt
-		}
+		forward := packedElements(packed, s.out()/size, s.in, false)
+		columns := packedElements(packed, s.out(), s.in/size, trainable) -
+			packedElements(packed, s.out(), s.in/size, false)
+		operands += forward + columns
 	}
 	if h.LM {
-		add(c.Vocab, c.Width)
+		output := packedElements(packed, c.Vocab, c.Width, trainable)
+		if output == 0 && packed != nil && size > 1 { // products read a copy of all rows
+			output = int(c.Vocab * c.Width)
+		}
+		operands += output
 	}
 	c.addHeads(h, add)
 	return floatSize*floats + operand.Size()*operands
@@ -106,6 +110,9 @@ func mostRows(n, size int) int { return (n + size - 1) / size }
 
 // packedElements returns the length of a weight's packed copies.
 func packedElements(packed PackedLen, out, in int, trainable bool) int {
+	if packed == nil {
+		return 0
+	}
 	p, pt := packed(out, in)
 	if !trainable {
 		pt = 0
@@ -149,7 +156,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 	}
 	for _, s := range c.allLinears() {
 		out := s.out()
-		if p, _ := packed(out, s.in); p > 0 && Cuts(out, s.in, size) {
+		if Cuts(out, s.in, size) {
 			out /= size
 		}
 		add(out, s.in)
@@ -177,6 +184,19 @@ func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand 
 	}
 	c.addHeads(h, add)
 	return floatSize*floats + operand.Size()*operands
+}
+
+// LongestFill returns the most elements of a Fill of a Backbone on one of size ranks that share products.
+func (c Config) LongestFill(size int) int {
+	most := int(min(c.Vocab, rowsAtATime(c.Width)) * c.Width)
+	for _, s := range c.allLinears() {
+		rows := s.out()
+		if Cuts(rows, s.in, size) {
+			rows /= size
+		}
+		most = max(most, int(min(rows, rowsAtATime(s.in))*s.in))
+	}
+	return most
 }
 
 // counter returns an allocator that only adds the sizes to n.

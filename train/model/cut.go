@@ -14,6 +14,8 @@ type Cutter interface {
 	Part() (rank, size int)
 	// CutLen returns the lengths of a rank's packed copies as PackedLen does of whole ones.
 	CutLen(out, in int) (packed, packedT int)
+	// OutputLen returns those of the output projection, of which each rank has a copy of all rows.
+	OutputLen(out, in int) (packed, packedT int)
 	// Complete gives each rank all rows of x [M,width]; before, each has its part.
 	Complete(x kernels.Buffer, width int)
 }

@@ -169,6 +169,15 @@ func (b *binder) cut(w kernels.Buffer, out, in int) kernels.Matrix {
 	return b.matrix(w, out, in)
 }
 
+// projection is matrix for the output projection.
+func (b *binder) projection(w kernels.Buffer) kernels.Matrix {
+	length := b.be.PackedLen
+	if c, ok := b.be.(Cutter); ok {
+		length = c.OutputLen
+	}
+	return b.packed(w, b.Config.Vocab, b.Config.Width, length)
+}
+
 func (b *binder) packed(w kernels.Buffer, out, in int, length func(out, in int) (int, int)) kernels.Matrix {
 	p, pt := length(out, in)
 	x := kernels.Matrix{W: w, Out: out, In: in}
@@ -292,7 +301,7 @@ func (m *Model) bindEmbedding(b *binder) {
 	if c.TieEmbeddings {
 		name = embedName
 	}
-	m.output = linear{w: b.matrix(m.params.view(name), c.Vocab, c.Width), dw: b.grad(name)}
+	m.output = linear{w: b.projection(m.params.view(name)), dw: b.grad(name)}
 	if m.trainable && c.TieEmbeddings {
 		m.dEmbed = m.tied
 	}

@@ -263,6 +263,21 @@ func TestErrors(t *testing.T) {
 			g.Rank() != 1 && err.Error() != "rank 1: step 3: rank 5: torn" {
 			t.Errorf("rank %d: Agree = %v", g.Rank(), err)
 		}
+		for _, lack := range []error{&kernels.RoomError{Part: kernels.CacheRoom, Err: errors.New("out of memory")},
+			&kernels.DeviceError{Device: "cuda:1", Op: "synchronize", Code: 719, Help: "start again"}} {
+			var mine error
+			if g.Rank() == 1 {
+				mine = fmt.Errorf("step 3: %w", lack)
+			}
+			var known interface {
+				ExitCode() int
+				Hint() string
+			}
+			if err := Agree(g, mine); !errors.As(err, &known) || known.ExitCode() != 7 ||
+				known.Hint() != lack.(interface{ Hint() string }).Hint() {
+				t.Errorf("rank %d: Agree = %v", g.Rank(), err)
+			}
+		}
 		if err := Agree(g, nil); err != nil {
 			t.Errorf("rank %d: Agree = %v", g.Rank(), err)
 		}

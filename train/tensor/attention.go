@@ -14,20 +14,25 @@ func (b *Backend) heads(s kernels.AttentionShape) (own kernels.AttentionShape, o
 
 // ownHeads returns this rank's heads of the rows of qkv.
 func (b *Backend) ownHeads(qkv kernels.Buffer, s, own kernels.AttentionShape) kernels.Buffer {
-	M, rank, size := qkv.Len()/s.Stride(), b.group.Rank(), qkv.DType().Size()
+	M, rank := qkv.Len()/s.Stride(), b.group.Rank()
+	each, all := own.H+2*own.K, s.H+2*s.K
+	heads := b.list("heads of rows", [4]int{M, s.H, s.K, s.D}, int(M*each), func(to []int32) {
+		for m := range M {
+			at := to[int(m*each):]
+			for h := range each {
+				switch k := h - own.H; {
+				case k < 0:
+					at[h] = int32(int(m*all) + int(rank*own.H) + h)
+				case k < own.K:
+					at[h] = int32(int(m*all) + s.H + int(rank*own.K) + k)
+				default:
+					at[h] = int32(int(m*all) + s.H + s.K + int(rank*own.K) + k - own.K)
+				}
+			}
+		}
+	})
 	x := b.room("heads", qkv.DType(), int(M*own.Stride()))
-	b.Sync()
-	from, to := bytesOf(qkv), bytesOf(x)
-	copyHeads := func(row, at, first, heads int) {
-		n := int(heads * s.D * size)
-		src := int(row*s.Stride()*size) + int(first*s.D*size)
-		copy(to[int(row*own.Stride()*size)+int(at*s.D*size):][:n], from[src:])
-	}
-	for m := range M {
-		copyHeads(m, 0, int(rank*own.H), own.H)
-		copyHeads(m, own.H, s.H+int(rank*own.K), own.K)
-		copyHeads(m, own.H+own.K, s.H+s.K+int(rank*own.K), own.K)
-	}
+	b.GatherRows(x, qkv, heads, s.D)
 	return x
 }
 
@@ -50,9 +55,8 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 		b.Backend.PagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
 		return
 	}
-	part := b.room("attention", out.DType(), out.Len()/b.group.Size())
-	b.Backend.PagedAttention(part, b.ownHeads(qkv, s, own), p, table, seq, pos, tableWidth, own)
-	b.gather(out, part, int(s.H*s.D))
+	b.Backend.PagedAttention(b.own(out), b.ownHeads(qkv, s, own), p, table, seq, pos, tableWidth, own)
+	b.gather(out, int(s.H*s.D))
 }
 
 // CopyPages implements kernels.Sequence.

@@ -5,23 +5,46 @@ import (
 	"exp/train/model"
 )
 
-// RoomBytes returns the memory of the rooms of n ranks for micro-batches of so many tokens; packed
-// is the device's PackedLen.
-func RoomBytes(c model.Config, tokens, n int, operand kernels.DType, packed model.PackedLen) int {
+// RoomBytes returns the memory of the rooms of n ranks for micro-batches of so many tokens and sampling
+// steps of so many rows; packed is the device's PackedLen.
+func RoomBytes(c model.Config, tokens, rows, n int, operand kernels.DType, packed model.PackedLen) int {
 	if n == 1 {
 		return 0
 	}
+	const float = 4
+	return partBytes(c, tokens, n, operand) + headBytes(c, rows, n, operand) + packBytes(c, n, operand, packed) +
+		int(3*tokens*c.Width*float) + int(4*tokens*kernels.I32.Size()) // dh, embeddings, their places and tokens
+}
+
+// SampleRoomBytes returns the memory of the rooms of n ranks that only sample, for steps of so many rows.
+func SampleRoomBytes(c model.Config, rows, n int, operand kernels.DType) int {
+	if n == 1 {
+		return 0
+	}
+	const float = 4
+	return partBytes(c, rows, n, operand) + headBytes(c, rows, n, operand) + int(rows*c.Width*float) // embeddings
+}
+
+// headBytes returns the memory of a rank's heads of so many rows, and of their places.
+func headBytes(c model.Config, rows, n int, operand kernels.DType) int {
+	if c.KVHeads%n != 0 {
+		return 0
+	}
+	return int(rows*(c.Heads+2*c.KVHeads)/n) * (int(c.Head*operand.Size()) + kernels.I32.Size())
+}
+
+// partBytes returns the memory of the rooms for parts of activations.
+func partBytes(c model.Config, tokens, n int, operand kernels.DType) int {
 	const float = 4
 	wide := max(c.QKV(), 2*c.FFN, c.Heads*c.Head) // operands; floats are of the residual stream's width
 	parts := int(tokens*wide*operand.Size()) + int(tokens*c.Width*float)
 	if operand == kernels.F32 {
 		parts = int(tokens * max(wide, c.Width) * float)
 	}
-	parts += parts/n + int(tokens*2*c.FFN*operand.Size())
-	return parts + packBytes(c, n, operand, packed) + int(3*tokens*c.Width*float) // dh and embeddings
+	return parts + parts/n + int(tokens*2*c.FFN*operand.Size()) + int(tokens*n*kernels.I32.Size()) // rows of parts
 }
 
-// packBytes returns the memory of the rooms for packing.
+// packBytes returns the memory of the rooms for packing and for columns.
 func packBytes(c model.Config, n int, operand kernels.DType, packed model.PackedLen) int {
 	const float = 4
 	p, pt := packed((c.Vocab+n-1)/n, c.Width)
@@ -29,8 +52,11 @@ func packBytes(c model.Config, n int, operand kernels.DType, packed model.Packed
 	whole := min(packElements, int(c.Vocab*c.Width))
 	if pt > 0 {
 		whole = int(c.Vocab * c.Width)
-		columns := int(c.Width*max(c.QKV(), 2*c.FFN)) / n
-		bytes += int(columns * (2*float + operand.Size()))
 	}
-	return bytes + int(whole*float)
+	columns := int(c.Width*max(c.QKV(), 2*c.FFN)) / n
+	bytes += int((whole + 2*columns) * float)
+	if p > 0 {
+		bytes += int(columns * operand.Size())
+	}
+	return bytes
 }

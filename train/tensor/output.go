@@ -8,9 +8,14 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 	rows := targets.Len()
 	lo, hi := b.part(rows)
 	if lo < hi {
-		b.Backend.LogProb(slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), w, targets.Slice(lo, hi), x)
+		b.Backend.LogProb(slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), targets.Slice(lo, hi), x)
 	}
 	b.completeScores(out, b.ends(rows))
+}
+
+// Logits implements kernels.Output: every rank computes them all.
+func (b *Backend) Logits(out, h kernels.Buffer, w kernels.Matrix, limit float64) {
+	b.Backend.Logits(out, h, b.whole(w), limit)
 }
 
 // Sample implements kernels.Output.
@@ -19,7 +24,8 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	rows := ids.Len()
 	lo, hi := b.part(rows)
 	if lo < hi {
-		b.Backend.Sample(ids.Slice(lo, hi), slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), w, u.Slice(lo, hi), p)
+		b.Backend.Sample(ids.Slice(lo, hi), slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), u.Slice(lo, hi),
+			p)
 	}
 	b.complete(ids, 1, b.ends(rows))
 	b.completeScores(out, b.ends(rows))
@@ -48,13 +54,14 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 	lo, hi := b.part(rows)
 	if lo < hi {
 		b.Backend.LogProbBackward(dh.Slice(lo*w.In, hi*w.In), kernels.Buffer{}, dLogProb.Slice(lo, hi),
-			dEntropy.Slice(lo, hi), slice(sc, lo, hi), h.Slice(lo*w.In, hi*w.In), w, targets.Slice(lo, hi), blocks, x)
+			dEntropy.Slice(lo, hi), slice(sc, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), targets.Slice(lo, hi),
+			blocks, x)
 	}
 	b.complete(dh, w.In, b.ends(rows))
 	if rows == 0 {
 		return
 	}
-	own := b.rows(w)
+	own := kernels.Matrix{W: w.W, Out: b.rows(w).Out, In: w.In}
 	packed, packedT := b.PackedLen(own.Out, own.In)
 	if packed > 0 {
 		own.Packed = b.room("packed tokens", w.Packed.DType(), packed)
@@ -64,17 +71,14 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 		b.Backend.Pack(own)
 	}
 	first, _ := b.part(w.Out)
-	b.Sync()
-	shifted := b.room("targets", kernels.I32, rows)
-	to := kernels.Elems[int32](shifted)
-	for i, id := range kernels.Elems[int32](targets) {
-		to[i] = -1 // no token of this rank
-		if at := int(id) - first; at >= 0 && at < own.Out {
-			to[i] = int32(at)
+	shifted := b.download(targets)
+	for i, id := range shifted {
+		if shifted[i] = id - int32(first); shifted[i] < 0 || int(shifted[i]) >= own.Out {
+			shifted[i] = -1 // no token of this rank
 		}
 	}
-	b.Backend.LogProbBackward(b.room("dh", dh.DType(), dh.Len()), dw, dLogProb, dEntropy, sc, h, own, shifted, blocks,
-		x)
+	b.Backend.LogProbBackward(b.room("dh", dh.DType(), dh.Len()), dw, dLogProb, dEntropy, sc, h, own,
+		b.upload("targets", shifted), blocks, x)
 	b.Sync()
 }
 
@@ -85,34 +89,29 @@ func (b *Backend) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer
 		return
 	}
 	b.vocab = w.Out
-	b.Sync()
-	all := b.ends(w.Out)
-	at := make([][]int32, len(all)) // rows of out, by the rank that embeds them
-	for i, id := range kernels.Elems[int32](ids) {
+	tokens, all := b.download(ids), b.ends(w.Out)
+	by := make([][]int32, len(all)) // rows of out, by the rank that embeds them
+	for i, id := range tokens {
 		r := b.owner(int(id), w.Out)
-		at[r] = append(at[r], int32(i))
+		by[r] = append(by[r], int32(i))
 	}
-	room := b.room("embeddings", out.DType(), out.Len())
+	room, places := b.room("embeddings", out.DType(), out.Len()), make([]int32, len(tokens))
 	ends, n := make([]int, len(all)), 0
-	for r := range at {
-		n += len(at[r])
+	for r, list := range by {
+		for _, i := range list {
+			places[i] = int32(n)
+			n++
+		}
 		ends[r] = n
 	}
 	rank := b.group.Rank()
-	if own := at[rank]; len(own) > 0 {
-		first, _ := b.part(w.Out)
-		shifted := b.shifted(ids, own, first)
+	if own := by[rank]; len(own) > 0 {
 		end := ends[rank]
-		b.Backend.Embed(room.Slice(int((end-len(own))*w.In), int(end*w.In)), b.rows(w), shifted, scale)
+		to := room.Slice(int((end-len(own))*w.In), int(end*w.In))
+		b.Backend.Embed(to, b.rows(w), b.shifted(tokens, own, w.Out), scale)
 	}
-	b.complete(room.Slice(0, int(n*w.In)), w.In, ends)
-	from := 0
-	for _, list := range at {
-		for _, i := range list {
-			b.Copy(out.Slice(int(int(i)*w.In), int((int(i)+1)*w.In)), room.Slice(int(from*w.In), int((from+1)*w.In)))
-			from++
-		}
-	}
+	b.complete(room, w.In, ends)
+	b.GatherRows(out, room, b.upload("places", places), w.In)
 	b.Sync()
 }
 
@@ -122,9 +121,9 @@ func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C int, scale 
 		b.Backend.EmbedBackward(dweight, dout, ids, C, scale)
 		return
 	}
-	b.Sync()
 	var own []int32
-	for i, id := range kernels.Elems[int32](ids) {
+	tokens := b.download(ids)
+	for i, id := range tokens {
 		if b.owner(int(id), b.vocab) == b.group.Rank() {
 			own = append(own, int32(i))
 		}
@@ -132,11 +131,9 @@ func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C int, scale 
 	if len(own) == 0 {
 		return
 	}
-	first, _ := b.part(b.vocab)
-	rows, part := b.room("own rows", kernels.I32, len(own)), b.room("own gradients", dout.DType(), int(len(own)*C))
-	copy(kernels.Elems[int32](rows), own)
-	b.GatherRows(part, dout, rows, C)
-	b.Backend.EmbedBackward(dweight, part, b.shifted(ids, own, first), C, scale)
+	part := b.room("own gradients", dout.DType(), int(len(own)*C))
+	b.GatherRows(part, dout, b.upload("own rows", own), C)
+	b.Backend.EmbedBackward(dweight, part, b.shifted(tokens, own, b.vocab), C, scale)
 	b.Sync()
 }
 
@@ -150,12 +147,12 @@ func (b *Backend) owner(i, n int) int {
 	return r
 }
 
-// shifted returns the ids at some places, counted from the first token of this rank.
-func (b *Backend) shifted(ids kernels.Buffer, places []int32, first int) kernels.Buffer {
-	x, from := b.room("own ids", kernels.I32, len(places)), kernels.Elems[int32](ids)
-	to := kernels.Elems[int32](x)
+// shifted returns the tokens at some places, counted from the first of n that this rank holds.
+func (b *Backend) shifted(tokens, places []int32, n int) kernels.Buffer {
+	first, _ := b.part(n)
+	own := make([]int32, len(places))
 	for k, i := range places {
-		to[k] = from[i] - int32(first)
+		own[k] = tokens[i] - int32(first)
 	}
-	return x
+	return b.upload("own ids", own)
 }

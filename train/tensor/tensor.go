@@ -14,23 +14,27 @@
 //	paged attention   its heads                   its heads of the cache
 //
 // A rank holds only its rows of these weights and of their gradients (model.Span), packs only
-// its rows and columns of the layers' weights, and keeps its rows of the layers' inputs where
-// the backward pass recomputes the rest. The packed output projection, all other parameters and
-// the activations of a layer are whole on each rank, which computes norms and training's
-// attention like the others. All ranks must call the same operations in the same order, on a CPU.
+// its rows of the layers' weights, and keeps its rows of the layers' inputs where the backward pass
+// recomputes the rest. It packs its columns too where the device multiplies dx from such a copy, as
+// a CPU does; elsewhere the ranks exchange a weight's columns for each product of dx. The copy of the
+// output projection, all other parameters and the activations of a layer are whole on each rank,
+// which computes norms and training's attention like the others. All ranks must call the same
+// operations in the same order.
 package tensor
 
 import (
 	"fmt"
-	"unsafe"
 
 	"exp/kernels"
 	"exp/train/model"
 	"exp/train/ranks"
 )
 
-// Check returns an error if the layers of c cannot be cut into n parts.
-func Check(c model.Config, n int) error {
+// Check returns an error if the layers of c cannot be cut into n parts, which a key asks for.
+func Check(key string, c model.Config, n int) error {
+	if n == 1 {
+		return nil
+	}
 	for _, x := range []struct {
 		what string
 		size int
@@ -39,12 +43,12 @@ func Check(c model.Config, n int) error {
 		{"feed-forward width", c.FFN},
 	} {
 		if x.size%(model.CutUnit*n) != 0 {
-			return fmt.Errorf("compute.tensor_parallel is %d, but the model's %s of %d is not a multiple of %d", n,
-				x.what, x.size, model.CutUnit*n)
+			return fmt.Errorf("%s is %d, but the model's %s of %d is not a multiple of %d", key, n, x.what, x.size,
+				model.CutUnit*n)
 		}
 	}
 	if c.Vocab < n {
-		return fmt.Errorf("compute.tensor_parallel is %d, but the vocabulary has only %d tokens", n, c.Vocab)
+		return fmt.Errorf("%s is %d, but the vocabulary has only %d tokens", key, n, c.Vocab)
 	}
 	return nil
 }
@@ -55,7 +59,8 @@ type Backend struct {
 	kernels.Backend
 	group ranks.Group
 	rooms map[use]kernels.Buffer
-	vocab int // tokens of the last cut embedding
+	lists map[string][4]int // what the lists of rows on the device are for
+	vocab int               // tokens of the last cut embedding
 }
 
 // use is the purpose of a room.
@@ -66,7 +71,7 @@ type use struct {
 
 // New shares be with the ranks of g. Close it before be.
 func New(be kernels.Backend, g ranks.Group) *Backend {
-	return &Backend{Backend: be, group: g, rooms: map[use]kernels.Buffer{}}
+	return &Backend{Backend: be, group: g, rooms: map[use]kernels.Buffer{}, lists: map[string][4]int{}}
 }
 
 // Whole returns the device, for models that this rank computes alone.
@@ -87,11 +92,17 @@ func (b *Backend) Close() {
 		b.Free(x)
 	}
 	clear(b.rooms)
+	clear(b.lists)
 }
 
 // AllocSparse implements kernels.SparseMemory.
 func (b *Backend) AllocSparse(t kernels.DType, n int) (kernels.Buffer, error) {
 	return kernels.AllocSparse(b.Backend, t, n)
+}
+
+// AllocHost implements kernels.HostMemory.
+func (b *Backend) AllocHost(t kernels.DType, n int) (kernels.Buffer, error) {
+	return kernels.OnHost(b.Backend).Alloc(t, n)
 }
 
 // room returns scratch memory of n elements, valid until the next call for the same use.
@@ -133,10 +144,22 @@ func (b *Backend) CutLen(out, in int) (packed, packedT int) {
 	return packed, packedT
 }
 
-// cut reports whether w has only this rank's parts packed.
+// OutputLen implements model.Cutter. Where products read the weight itself, they read a copy of all
+// its rows.
+func (b *Backend) OutputLen(out, in int) (packed, packedT int) {
+	if packed, packedT = b.PackedLen(out, in); packed == 0 {
+		packed = int(out * in)
+	}
+	return packed, packedT
+}
+
+// cut reports whether this rank multiplies only from its parts of w.
 func (b *Backend) cut(w kernels.Matrix) bool {
-	if w.Packed.Empty() || !model.Cuts(w.Out, w.In, b.group.Size()) {
+	if !model.Cuts(w.Out, w.In, b.group.Size()) {
 		return false
+	}
+	if w.Packed.Empty() {
+		return partial(w)
 	}
 	whole, _ := b.PackedLen(w.Out, w.In)
 	return w.Packed.Len() < whole
@@ -148,13 +171,38 @@ func (b *Backend) rows(w kernels.Matrix) kernels.Matrix {
 	return kernels.Matrix{W: w.W, Out: hi - lo, In: w.In, Packed: w.Packed}
 }
 
+// whole returns w as operations read it that need all rows.
+func (b *Backend) whole(w kernels.Matrix) kernels.Matrix {
+	if packed, _ := b.PackedLen(w.Out, w.In); packed == 0 && !w.Packed.Empty() {
+		return kernels.Matrix{W: w.Packed, Out: w.Out, In: w.In}
+	}
+	return w
+}
+
 // partial reports whether this rank holds only its rows of w.
 func partial(w kernels.Matrix) bool { return !w.W.Empty() && w.W.Len() < int(w.Out*w.In) }
 
 // columns returns this rank's columns of w, as MatMulDX reads them.
 func (b *Backend) columns(w kernels.Matrix) kernels.Matrix {
+	if w.PackedT.Empty() {
+		return b.exchanged(w)
+	}
 	lo, hi := b.part(w.In)
 	return kernels.Matrix{Out: w.Out, In: hi - lo, PackedT: w.PackedT}
+}
+
+// exchanged returns this rank's columns of w, whose rows lie on their ranks, in a room; PackedT too,
+// unless it is empty.
+func (b *Backend) exchanged(w kernels.Matrix) kernels.Matrix {
+	lo, hi := b.part(w.In)
+	c := kernels.Matrix{Out: w.Out, In: hi - lo, PackedT: w.PackedT}
+	c.W = b.room("columns", w.W.DType(), int(c.Out*c.In))
+	b.exchangeColumns(c.W, w)
+	if packed, _ := b.PackedLen(c.Out, c.In); packed > 0 {
+		c.Packed = b.room("packed columns", w.Packed.DType(), packed)
+		b.Backend.Pack(c)
+	}
+	return c
 }
 
 // Pack implements kernels.Linear.
@@ -168,15 +216,9 @@ func (b *Backend) Pack(w kernels.Matrix) {
 		return
 	}
 	b.Backend.Pack(b.rows(w))
-	if w.PackedT.Empty() {
-		return
+	if !w.PackedT.Empty() {
+		b.exchanged(w)
 	}
-	c := b.columns(w)
-	c.W = b.room("columns", w.W.DType(), int(c.Out*c.In))
-	packed, _ := b.PackedLen(c.Out, c.In)
-	c.Packed = b.room("packed columns", w.Packed.DType(), packed)
-	b.exchangeColumns(c.W, w)
-	b.Backend.Pack(c)
 }
 
 // exchangeColumns sets columns [Out,In/ranks] to this rank's columns of w, whose rows lie on their
@@ -201,8 +243,8 @@ func (b *Backend) exchangeColumns(columns kernels.Buffer, w kernels.Matrix) {
 	ranks.Must(b.group.Exchange(list))
 }
 
-// packWhole packs all of w, whose rows lie on their ranks: some rows at a time where only MatMul
-// needs it.
+// packWhole packs or copies all of w, whose rows lie on their ranks: some rows at a time where only
+// MatMul needs it.
 func (b *Backend) packWhole(w kernels.Matrix) {
 	step := w.Out
 	if w.PackedT.Empty() {
@@ -227,7 +269,7 @@ func (b *Backend) packWhole(w kernels.Matrix) {
 		}
 		b.complete(x, w.In, ends)
 		if w.PackedT.Empty() {
-			b.PackRows(w, lo, x)
+			b.PackRows(b.whole(w), lo, x)
 		} else {
 			b.Backend.Pack(kernels.Matrix{W: x, Out: w.Out, In: w.In, Packed: w.Packed, PackedT: w.PackedT})
 		}
@@ -248,9 +290,8 @@ func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.B
 	if !bias.Empty() {
 		bias = bias.Slice(lo, hi)
 	}
-	part := b.room("part", out.DType(), out.Len()/b.group.Size())
-	b.Backend.MatMul(part, x, b.rows(w), bias)
-	b.gather(out, part, w.Out)
+	b.Backend.MatMul(b.own(out), x, b.rows(w), bias)
+	b.gather(out, w.Out)
 }
 
 // MatMulDX implements kernels.Linear.
@@ -259,9 +300,10 @@ func (b *Backend) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 		b.Backend.MatMulDX(dx, dout, w)
 		return
 	}
-	part := b.room("part", dx.DType(), dx.Len()/b.group.Size())
-	b.Backend.MatMulDX(part, dout, b.columns(w))
-	b.gather(dx, part, w.In)
+	if !dx.Empty() {
+		b.Backend.MatMulDX(b.own(dx), dout, b.columns(w))
+		b.gather(dx, w.In)
+	}
 }
 
 // MatMulSwiGLU implements kernels.Linear: the product, then the gate.
@@ -290,9 +332,7 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 
 // MatMulDW implements kernels.Linear.
 func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
-	b.Sync()
-	offsets := kernels.Elems[int32](blocks)
-	m := int(offsets[len(offsets)-1])
+	m := int(b.download(blocks.Slice(blocks.Len()-1, blocks.Len()))[0])
 	if m == 0 {
 		return
 	}
@@ -339,41 +379,4 @@ func (b *Backend) complete(x kernels.Buffer, width int, ends []int) {
 	}
 	b.Sync()
 	ranks.Must(ranks.Gather(b.group, x, ends))
-}
-
-// gather sets out [M,N] to the ranks' parts of its columns; part [M,N/ranks] is this rank's.
-func (b *Backend) gather(out, part kernels.Buffer, N int) {
-	if out.Empty() {
-		b.Sync()
-		return
-	}
-	size, each := b.group.Size(), part.Len()
-	all := b.room("parts", part.DType(), int(size*each))
-	var list []ranks.Part
-	for r := range size {
-		if r == b.group.Rank() {
-			continue
-		}
-		list = append(list, ranks.Part{Data: part, Peer: r, Send: true},
-			ranks.Part{Data: all.Slice(r*each, (r+1)*each), Peer: r})
-	}
-	b.Sync()
-	ranks.Must(b.group.Exchange(list))
-	bytes := part.DType().Size()
-	width, stride := int(N/size*bytes), int(N*bytes)
-	to := bytesOf(out)
-	for r := range size {
-		from := bytesOf(part)
-		if r != b.group.Rank() {
-			from = bytesOf(all.Slice(r*each, (r+1)*each))
-		}
-		for m := 0; m < len(to)/stride; m++ {
-			copy(to[m*stride+r*width:][:width], from[m*width:][:width])
-		}
-	}
-}
-
-// bytesOf returns the memory of a buffer of the CPU.
-func bytesOf(x kernels.Buffer) []byte {
-	return unsafe.Slice((*byte)(x.Addr()), int(x.Len()*x.DType().Size()))
 }

@@ -1,0 +1,132 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+
+	"exp/experiments/quantity"
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/train/tensor"
+)
+
+// SharingError says why ranks cannot share the work of a configuration.
+type SharingError struct{ problem, do string }
+
+func (e *SharingError) Error() string { return e.problem }
+
+// Hint says what to change.
+func (e *SharingError) Hint() string { return e.do }
+
+// learners returns how many of n ranks learn at the same time in some stage, and what they are called.
+func learners(c *config.Run, n int) (count int, who string) {
+	switch count = learning(c, n); {
+	case count == n:
+		return n, "every rank"
+	case c.SFT.Steps > 0:
+		return n, "in SFT (sft.steps) every rank"
+	}
+	return count, "every rank that learns"
+}
+
+// checkSlices returns an error if n ranks cannot all have a slice that need one.
+func checkSlices(c *config.Run, n int) error {
+	t, slices := c.Compute.TensorParallel, c.Train.Slices
+	count, who := learners(c, n)
+	if count/t <= slices {
+		return nil
+	}
+	if t > 1 {
+		who = fmt.Sprintf("every group of %d ranks (compute.tensor_parallel)", t)
+	}
+	return &SharingError{fmt.Sprintf("--ranks %d: %s has %s (train.slices), and %s needs one", n, c.Name,
+		quantity.Plural(slices, "slice"), who),
+		fmt.Sprintf("--ranks %d is the most; a larger compute.tensor_parallel lets more share the run, and so does "+
+			"train.slices, which makes another run", slices*t+n-count)}
+}
+
+// CheckRanks returns an error if the work of a configuration cannot be cut for n ranks.
+func CheckRanks(r *config.Resolved, n int) error {
+	c := &r.Run
+	if err := checkSamplers(c, n); err != nil {
+		return err
+	}
+	if err := checkMultiples(c, n); err != nil {
+		return err
+	}
+	if err := checkSlices(c, n); err != nil {
+		return err
+	}
+	t := c.Compute.TensorParallel
+	count, who := learners(c, n)
+	if count > t && c.Compute.Offload == config.OffloadAll && device.UsesGPU(c) {
+		return fmt.Errorf("--ranks %d: %s has compute.offload: all, but %s exchanges gradients, which must lie "+
+			"in its GPU's memory; set it to moments or auto", n, c.Name, who)
+	}
+	arch, err := architectureOf(c, 0)
+	if err != nil {
+		return nil // what it lacks is said elsewhere
+	}
+	for _, x := range products(c) {
+		if err := tensor.Check(x.key, arch, x.ranks); err != nil {
+			return fmt.Errorf("--ranks %d: %s: %w", n, c.Name, err)
+		}
+	}
+	return nil
+}
+
+// shared is a number of ranks that share products.
+type shared struct {
+	key   string
+	ranks int
+}
+
+// products returns how many ranks share the products of training and of sampling.
+func products(c *config.Run) [2]shared {
+	sampling := shared{"compute.rollout_tensor_parallel", c.Compute.RolloutTensor}
+	train := shared{"compute.tensor_parallel", c.Compute.TensorParallel}
+	if sampling.ranks == 0 {
+		sampling = train
+	}
+	return [2]shared{train, sampling}
+}
+
+// checkMultiples returns an error if n ranks make no whole groups that share products.
+func checkMultiples(c *config.Run, n int) error {
+	list := products(c)
+	check := func(count int, x shared, who string) error {
+		if count%x.ranks == 0 {
+			return nil
+		}
+		return fmt.Errorf("--ranks %d: %s has %s: %d, and %s must be a multiple", n, c.Name, x.key, x.ranks, who)
+	}
+	learn := learning(c, n)
+	if learn == n {
+		return cmp.Or(check(n, list[0], "ranks"), check(n, list[1], "ranks"))
+	}
+	if c.SFT.Steps > 0 {
+		if err := check(n, list[0], "in SFT (sft.steps) all ranks"); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(check(learn, list[0], fmt.Sprintf("the number of ranks that learn (%d)", learn)),
+		check(n-learn, list[1], fmt.Sprintf("compute.rollout_ranks: %d", n-learn)))
+}
+
+// checkSamplers returns an error if compute.rollout_ranks of n ranks cannot only sample.
+func checkSamplers(c *config.Run, n int) error {
+	k := c.Compute.RolloutRanks
+	text := ""
+	switch {
+	case k == 0 || n == 1:
+		return nil
+	case k >= n:
+		text = fmt.Sprintf("no rank of %d learns", n)
+	case c.Rollout.Staleness == 0:
+		text = "ranks that only sample do so ahead of the others, and rollout.staleness is 0; set it to 1 or " +
+			"more, which makes another run"
+	default:
+		return nil
+	}
+	return fmt.Errorf("--ranks %d: %s has compute.rollout_ranks: %d, but %s", n, c.Name, k, text)
+}

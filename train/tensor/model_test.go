@@ -1,0 +1,129 @@
+package tensor
+
+import (
+	"hash/fnv"
+	"slices"
+	"testing"
+
+	"exp/kernels"
+	"exp/train/model"
+)
+
+// small is a model that 4 ranks can share, with an odd number of tokens.
+var small = model.Config{Vocab: 37, Layers: 1, Width: 128, Heads: 4, KVHeads: 2, Head: 32, FFN: 128, RopeTheta: 1e4,
+	NormEps: 1e-6, QKVBias: true, QKNorm: true, TieEmbeddings: true, MaxPositions: 32, InitStd: 0.1}
+
+// batches are micro-batches of the capacity.
+var (
+	batches = []model.Batch{{Tokens: []int32{1, 36, 3, 20, 30, 2, 12, 6, 7, 7, 9, 10, 11, 12, 13, 14, 0},
+		Offsets: []int32{0, 6, 12, 17}, Prompt: []int32{2, 2, 1}},
+		{Tokens: []int32{5, 4, 3, 2}, Offsets: []int32{0, 4}, Prompt: []int32{1}}}
+	capacity = model.Capacity{Tokens: 17, Sequences: 3}
+)
+
+// step is a sampling step of two sequences, with a page for each.
+var step = model.Step{Tokens: []int32{1, 36, 3, 4, 20}, Pos: []int32{0, 1, 2, 0, 1}, Seq: []int32{0, 0, 0, 1, 1},
+	Slots: []int32{0, 1, 2, 16, 17}, Table: []int32{0, 1}, Width: 1, Sample: []int32{2, 3, 4}, U: []float32{0.3, 0.8, 0.1}}
+
+// learned are numbers of a model on a rank.
+type learned struct {
+	passes, grads []float32
+	spans         []model.Span // of the gradients
+	drawn         model.Drawn  // after an update
+	rooms         int          // bytes
+}
+
+// learn takes a model through passes, an update and a sampling step.
+func (d device) learn(c model.Config) (x learned) {
+	heads := model.Heads{LM: true}
+	m := made(model.New(d.Backend, c, heads, true))
+	defer m.Close()
+	m.Init(func(label string) uint64 {
+		h := fnv.New64a()
+		h.Write([]byte(label))
+		return h.Sum64()
+	})
+	ws := made(model.NewWorkspace(d.Backend, c, heads, capacity, model.KeepInputs))
+	defer ws.Close()
+	m.ZeroGrads()
+	for _, b := range batches {
+		ws.Load(b)
+		m.Forward(ws)
+		m.Scores(ws, 0.9)
+		x.passes = slices.Concat(x.passes, d.host(ws.LogProb()), d.host(ws.Entropy()))
+		d.Copy(ws.DLogProb(), d.random(kernels.F32, ws.Rows(), 1))
+		d.Copy(ws.DEntropy(), d.random(kernels.F32, ws.Rows(), 2))
+		m.Backward(ws, model.Upstream{Scores: true})
+	}
+	m.FinishGrads()
+	x.grads = d.host(m.Grads())
+	rank := 0
+	b, shares := d.Backend.(*Backend)
+	if shares {
+		rank, _ = b.Part()
+	}
+	x.spans = m.Spans(rank)
+	d.Add(m.Params(), m.Grads())
+	m.Refresh()
+
+	cache := made(model.NewCache(d.Backend, c, 2, 16))
+	defer cache.Close()
+	decoder := made(model.NewDecoder(d.Backend, c, heads, len(step.Tokens), len(step.Table)))
+	defer decoder.Close()
+	n := len(step.Sample)
+	x.drawn = model.Drawn{IDs: make([]int32, n), LogProb: make([]float32, n), Entropy: make([]float32, n)}
+	m.Step(decoder, cache, step, kernels.Sampling{Temperature: 1, TopP: 0.9}, x.drawn)
+	if shares {
+		x.rooms = int(4 * c.Vocab * c.Width) // of packWhole, which frees it
+		for use, room := range b.rooms {
+			x.rooms += int(room.Len() * use.t.Size())
+		}
+	}
+	return x
+}
+
+// made returns what a constructor made.
+func made[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// A model that ranks share has the log-probs, gradients and draws of one rank's, whether it is tied or
+// not, in the room that RoomBytes says.
+func TestModel(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) { sameModel(t, k, 2, 4) })
+	}
+}
+
+func sameModel(t *testing.T, k kind, sizes ...int) {
+	for _, tied := range []bool{true, false} {
+		c := small
+		c.TieEmbeddings = tied
+		want := device{k.open(t), t}.learn(c)
+		for _, size := range sizes {
+			together(t, size, k.open, func(r int, d device) {
+				got := d.learn(c)
+				if at := firstDifferent(bitsOf(got.passes), bitsOf(want.passes)); at >= 0 {
+					t.Errorf("rank %d of %d: log-probs and entropies differ at %d", r, size, at)
+				}
+				for _, s := range got.spans {
+					own := got.grads[s.At:][:s.Hi-s.Lo]
+					if at := firstDifferent(bitsOf(own), bitsOf(want.grads[s.Lo:s.Hi])); at >= 0 {
+						t.Errorf("rank %d of %d: gradients differ at %d", r, size, s.Lo+at)
+					}
+				}
+				if !slices.Equal(got.drawn.IDs, want.drawn.IDs) || !slices.Equal(got.drawn.LogProb, want.drawn.LogProb) ||
+					!slices.Equal(got.drawn.Entropy, want.drawn.Entropy) {
+					t.Errorf("rank %d of %d drew %v, want %v", r, size, got.drawn, want.drawn)
+				}
+				planned := RoomBytes(c, capacity.Tokens, len(step.Tokens), size, d.Operand(), d.PackedLen)
+				if got.rooms > planned || planned > got.rooms+got.rooms/3 {
+					t.Errorf("rank %d of %d has rooms of %d bytes, planned %d", r, size, got.rooms, planned)
+				}
+			})
+		}
+	}
+}
