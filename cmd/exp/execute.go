@@ -142,6 +142,8 @@ func (a *app) explainStop(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &stopped):
 		return cli.Stoppedf(ctx, "%v; saved%s", stopped, a.again())
+	case fault.DeviceLost(err) && a.ranks != nil:
+		return lostDevice(describe(fmt.Errorf("%w%s", err, a.again()), nil))
 	case fault.DeviceLost(err):
 		return fmt.Errorf("%w%s", err, a.again())
 	}

@@ -272,8 +272,17 @@ func follow(world *mpi.World, g *harness.Ranks, member *launch.Member) int {
 
 // fail notes why a rank ends the job, for the process that launched it.
 func fail(member *launch.Member, err error) {
-	f := describe(err, nil)
+	f := lostDevice(describe(err, nil))
 	member.Fail(err, int(f.Code), f.Help)
+}
+
+// lostDevice gives the error of a rank whose device is lost the code of a lost rank: on another device the run
+// goes on, so that batch systems start the job again.
+func lostDevice(f *cli.Failure) *cli.Failure {
+	if fault.DeviceLost(f) {
+		f.Code = cli.ExitRank
+	}
+	return f
 }
 
 // refuse ends a job that must not begin.

@@ -112,7 +112,7 @@ func TestCUDARanksRefused(t *testing.T) {
 // Ranks on GPUs that share products record the run of one process in the memory that they plan: in float32
 // the run of the CPU, on tensor cores that of one GPU.
 func TestCUDARanksShareProducts(t *testing.T) {
-	brief := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64}", "--set", "sft.steps=2",
+	brief := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64, qkv_bias: true}", "--set", "sft.steps=2",
 		"--set", "sft.optim.warmup_steps=0", "--set", "train.steps=2", "--set", "eval.final.n=1"}
 	for _, tt := range []struct{ name, ranks, sampling, alone string }{
 		{"algo.kind=flowrl", "4", "0", "cpu"}, {"algo.kind=ppo", "2", "1", "cpu"},

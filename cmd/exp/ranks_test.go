@@ -56,7 +56,7 @@ func TestRanks(t *testing.T) {
 
 // Ranks that share products record the run of one, in the memory that they plan.
 func TestRanksShareProducts(t *testing.T) {
-	wide := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64}"}
+	wide := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64, qkv_bias: true}"}
 	dir := filepath.Join(t.TempDir(), "store")
 	pairs := append(slices.Clone(wide), "--set", "compute.tensor_parallel=2")
 	smoke(t, dir, append(slices.Clone(pairs), "--ranks", "3")...).refuses(t, 2, "smoke has compute.tensor_parallel: 2",
@@ -83,7 +83,7 @@ func TestRanksShareProducts(t *testing.T) {
 // they plan; so do ranks that only sample, and then no rank has a copy for sampling.
 func TestRanksSampleOtherwise(t *testing.T) {
 	needsMPI(t)
-	wide := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64}"}
+	wide := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64, qk_norm: true}"}
 	run := func(ranks string, sets ...string) {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "store")
@@ -354,5 +354,9 @@ func TestRankFails(t *testing.T) {
 		c.Error != "train: key/value cache of the sampler: out of memory" ||
 		!strings.HasPrefix(c.Help, "make rollout.max_sequences smaller; exp run --dry-run") {
 		t.Errorf("card %+v, %v", c, err)
+	}
+	fail(m, &kernels.DeviceError{Device: "cuda:0", Lasting: true})
+	if b, err = os.ReadFile(filepath.Join(dir, "0.json")); err != nil || json.Unmarshal(b, &c) != nil || c.Code != 10 {
+		t.Errorf("a lost device has code %d, %v", c.Code, err)
 	}
 }

@@ -46,8 +46,8 @@ func (d *Dir) VerifyAll(ctx context.Context, list []Recorded, progress func(blob
 		ident.OnAllCores(sizes, func(i int) {
 			if errs[i] = ctx.Err(); errs[i] == nil {
 				errs[i] = d.Verify(list[i].Digest, list[i].Size)
+				ended <- i
 			}
-			ended <- i
 		})
 		close(ended)
 	}()

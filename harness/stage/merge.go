@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -121,7 +122,7 @@ func (e *Env) putFolder(out *Outcome, dir, prefix string, files []checkpoint.Fil
 		outputs[i], errs[i] = Output{Role: prefix + name, Digest: d, Size: size, Kind: kind}, err
 	})
 	out.Outputs = append(out.Outputs, outputs...)
-	return errors.Join(errs...)
+	return cmp.Or(errs...) // one full disk fails all
 }
 
 // MergedWeights is the role of the merged folder's weights: its file of that name or, if the folder

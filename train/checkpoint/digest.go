@@ -91,7 +91,11 @@ func onAllCores(n int, f func(i int, buf []byte) error) error {
 	for range min(runtime.GOMAXPROCS(0), n) {
 		calls.Go(func() {
 			buf := make([]byte, 1<<20)
-			for i := next.Add(1) - 1; i < int64(n) && !failed.Load(); i = next.Add(1) - 1 {
+			for !failed.Load() { // before it takes a number: those below one that failed are called
+				i := next.Add(1) - 1
+				if i >= int64(n) {
+					return
+				}
 				if errs[i] = f(int(i), buf); errs[i] != nil {
 					failed.Store(true)
 				}

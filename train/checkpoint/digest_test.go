@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,4 +111,14 @@ func stampOfPath(t *testing.T, path string) (fileStamp, bool) {
 	defer f.Close()
 	_, s, ok := OpenDigestCache("").stampsOf([]*os.File{f})
 	return append(s, fileStamp{})[0], ok
+}
+
+// The error is that of the lowest number, whichever call fails first.
+func TestOnAllCoresFails(t *testing.T) {
+	for range 2000 {
+		err := onAllCores(64, func(i int, _ []byte) error { return fmt.Errorf("%d", i) })
+		if err == nil || err.Error() != "0" {
+			t.Fatalf("the error is %v, want 0's", err)
+		}
+	}
 }

@@ -144,10 +144,10 @@ func newArena(buf kernels.Buffer, tensors []Tensor, spans []Span) arena {
 	return a
 }
 
-// covers reports whether every rank holds elements lo to hi.
+// covers reports whether every rank holds elements lo to hi: they lie in one span that is whole.
 func (a arena) covers(lo, hi int) bool {
 	i := a.find(lo)
-	return i < len(a.spans) && a.spans[i].Whole && hi <= a.spans[i].Hi
+	return i < len(a.spans) && a.spans[i].Whole && a.spans[i].Lo <= lo && hi <= a.spans[i].Hi
 }
 
 // find returns the first span that ends after an element.

@@ -29,6 +29,7 @@ var step = model.Step{Tokens: []int32{1, 36, 3, 4, 20}, Pos: []int32{0, 1, 2, 0,
 type learned struct {
 	passes, grads []float32
 	spans         []model.Span // of the gradients
+	cut           []string     // tensors of which ranks hold parts
 	drawn         model.Drawn  // after an update
 	rooms         int          // bytes
 }
@@ -63,6 +64,11 @@ func (d device) learn(c model.Config) (x learned) {
 		rank, _ = b.Part()
 	}
 	x.spans = m.Spans(rank)
+	for _, t := range m.Tensors() {
+		if m.IsCut(t) {
+			x.cut = append(x.cut, t.Name)
+		}
+	}
 	d.Add(m.Params(), m.Grads())
 	m.Refresh()
 
@@ -103,11 +109,22 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 		c := small
 		c.TieEmbeddings = tied
 		want := device{k.open(t), t}.learn(c)
+		cut := []string{"model.embed_tokens.weight"}
+		for _, w := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+			"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"} {
+			cut = append(cut, "model.layers.0."+w+".weight")
+		}
+		if !tied {
+			cut = append(cut, "lm_head.weight")
+		}
 		for _, size := range sizes {
 			together(t, size, k.open, func(r int, d device) {
 				got := d.learn(c)
 				if at := firstDifferent(bitsOf(got.passes), bitsOf(want.passes)); at >= 0 {
 					t.Errorf("rank %d of %d: log-probs and entropies differ at %d", r, size, at)
+				}
+				if slices.Sort(got.cut); !slices.Equal(got.cut, slices.Sorted(slices.Values(cut))) {
+					t.Errorf("rank %d of %d: ranks hold parts of %q, want %q", r, size, got.cut, cut)
 				}
 				for _, s := range got.spans {
 					own := got.grads[s.At:][:s.Hi-s.Lo]

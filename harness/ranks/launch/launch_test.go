@@ -74,6 +74,9 @@ func TestRun(t *testing.T) {
 			change: func(c *Card) { c.Error, c.Code, c.Help = "no room", 7, "make it smaller" }, code: 7,
 			want: "rank 1 on node7 (pid 4711) failed in step 57, phase policy: no room; last checkpoint: step 50",
 			hint: "make it smaller; then exp resume e3b0c442"},
+		{name: "killed, and another failed for it", cards: true, change: func(c *Card) { c.Error, c.Code = "no room", 7 },
+			commands: "echo 'process rank 0 with PID 0 on node node1 exited on signal 9' >&2; exit 137",
+			want:     "was killed by signal 9 in step 57, phase policy; last checkpoint: step 50"},
 		{name: "unknown", commands: "exit 3", cards: true, want: "a rank ended without a word; last checkpoint: step 50"},
 		{name: "not started", commands: "exit 3", want: "did not start the ranks: exit status 3"},
 	}

@@ -53,8 +53,8 @@ func (e *LostError) ExitCode() int {
 // known reports whether the rank's error has an exit code of its own.
 func (c Card) known() bool { return c.Code > 1 && c.Code != exitLost }
 
-// lost says what ended the job: a rank that wrote why, one that the launcher names, or the
-// one that was missed first.
+// lost says what ended the job: a rank that a signal killed, as the launcher says, and that others may have
+// failed for; a rank that wrote why; or the one that was missed first.
 func (j Job) lost(missed int, status error, stderr string) error {
 	e := &LostError{Rank: missed, Cause: "ended without a word", Ranks: j.Ranks}
 	e.Last, _ = readCard(j.Dir, 0)
@@ -64,7 +64,8 @@ func (j Job) lost(missed int, status error, stderr string) error {
 			e.Rank, e.Cause, failed = r, "failed", c
 		}
 	}
-	if rank, signal, ok := named(stderr); ok && strings.HasPrefix(e.Cause, "ended") {
+	rank, signal, killed := named(stderr)
+	if c, ok := readCard(j.Dir, rank); killed && (failed.Error == "" || ok && c.Error == "") {
 		if rank >= 0 {
 			e.Rank = rank
 		}
