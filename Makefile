@@ -47,9 +47,9 @@ test: build      ## every test; needs no GPU, no network once the modules are th
 
 # The last lines are for what a plain `go build ./cmd/exp` compiles.
 cuda: fake build ## the backend for GPUs on a driver without hardware, and a build without it
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all ./kernels/cuda ./harness/ranks/nccl ./train/tensor
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -timeout 20m ./kernels/cuda ./harness/ranks/nccl ./train/tensor
 	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -run 'CUDA' ./cmd/exp ./harness/run
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run
 	$(GO) test -c -o build/cuda.test ./kernels/cuda
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake BENCH='Rope$$' CHECKS=Rope kernels/cuda/gpu.sh
 	GOFLAGS=-trimpath $(GO) build -o /dev/null ./cmd/exp

@@ -488,18 +488,22 @@ struct combine_backward_args {
 // Products by wgmma take the arguments of other tiles behind the maps of both factors.
 #define MAPPED_ROOM 192
 #define WGMMA_SHARED (1024 + 4 * (48 * 1024 + 16) + 8 * 2560) // bytes that a launch gives a block
-#define MAPPED(name)                                                                                  \
-	struct wgmma_##name##_args {                                                                       \
+#define THIN_SHARED (1024 + 4 * (24 * 1024 + 16) + 4 * 2560)
+#define MAPPED(family, name)                                                                          \
+	struct family##_##name##_args {                                                                    \
 		struct tensor_map map[2];                                                                       \
 		struct matrix_##name##_args of;                                                                 \
 		char room[MAPPED_ROOM - sizeof(struct matrix_##name##_args)];                                   \
 	}
-MAPPED(matmul);
-MAPPED(matmul_dx);
-MAPPED(matmul_swiglu);
-MAPPED(matmul_dx_swiglu);
-MAPPED(matmul_dw);
-MAPPED(logits);
-MAPPED(logits_backward);
+MAPPED(wgmma, matmul);
+MAPPED(wgmma, matmul_dx);
+MAPPED(wgmma, matmul_swiglu);
+MAPPED(wgmma, matmul_dx_swiglu);
+MAPPED(wgmma, matmul_dw);
+MAPPED(wgmma, logits);
+MAPPED(wgmma, logits_backward);
+MAPPED(thin, matmul);
+MAPPED(thin, matmul_swiglu);
+MAPPED(thin, logits);
 
 #endif

@@ -12,6 +12,7 @@ import (
 	"embed"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -133,14 +134,15 @@ func (b *Backend) open() (err error) {
 	return b.openWgmma()
 }
 
-// loadKernels loads every module but that of wgmma.
+// loadKernels loads every module but those of wgmma, and those for tensor cores in their class alone: a driver takes
+// seconds to compile them.
 func (b *Backend) loadKernels() error {
 	files, err := modules.ReadDir(".")
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if f.Name() == wgmmaModule {
+		if slices.Contains(wgmmaModules[:], f.Name()) || strings.HasPrefix(f.Name(), "matrix") && !b.class.matrix {
 			continue
 		}
 		if err := b.loadModule(f.Name()); err != nil {
@@ -180,7 +182,7 @@ func (b *Backend) loadModule(file string) error {
 // allowShared lets launches of a kernel give its blocks more memory than blocks may have otherwise.
 func (b *Backend) allowShared(name string) error {
 	shared := 0
-	for _, t := range []tiles{fewTiles, largeTiles, wgmmaTiles} {
+	for _, t := range []tiles{fewTiles, largeTiles, wgmmaTiles, thinTiles} {
 		if strings.HasPrefix(name, t.family) {
 			shared = t.shared
 		}

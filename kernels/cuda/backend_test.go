@@ -47,12 +47,12 @@ func openIn(t testing.TB, class string) *Backend {
 		})
 	}
 	if only := os.Getenv(tilesVariable); only != "" {
-		if only == wgmmaTiles.family {
+		if only == wgmmaTiles.family || only == thinTiles.family {
 			needsWgmma(t, b)
 		}
 		b.pick = func(rows, columns int, forward bool) tiles {
-			for _, t := range []tiles{fewTiles, largeTiles, wgmmaTiles} {
-				if t.family == only && (forward || t.family != fewTiles.family) {
+			for _, t := range []tiles{fewTiles, largeTiles, wgmmaTiles, thinTiles} {
+				if t.family == only && (forward || t != fewTiles && t != thinTiles) {
 					return t
 				}
 			}
@@ -71,7 +71,7 @@ const graphsVariable = "EXP_CUDA_TEST_GRAPHS"
 // Products have the same bits on all tiles.
 func TestTiles(t *testing.T) {
 	fake(t)
-	for _, x := range []tiles{matrixTiles, largeTiles, wgmmaTiles} { // small products are on few rows anyway
+	for _, x := range []tiles{matrixTiles, largeTiles, wgmmaTiles, thinTiles} { // small products are on few rows anyway
 		t.Run(x.family, func(t *testing.T) {
 			again(t, "TestConformance/matrix/(MatMul|Logits|LogProbBackward)", "-test.short", tilesVariable+"="+x.family)
 		})
@@ -86,13 +86,18 @@ func TestPickTiles(t *testing.T) {
 	}{
 		{64, 37888, true, fewTiles}, {256, 3584, true, fewTiles}, {256, 4608, true, matrixTiles}, {256, 3584, false, matrixTiles},
 		{4096, 4608, true, largeTiles}, {4096, 3584, false, largeTiles}, {2048, 3584, true, matrixTiles}, {1, 1, true, fewTiles},
+		{256, 37888, true, largeTiles}, {256, 152064, true, largeTiles}, {100, 3584, true, fewTiles}, {100, 3584, false, matrixTiles},
+		{1024, 3584, false, matrixTiles},
 	} {
 		if got := pickTiles(tt.rows, tt.columns, tt.forward); got != tt.want {
 			t.Errorf("%d rows and %d columns are on %v, want %v", tt.rows, tt.columns, got, tt.want)
 		}
 		want := tt.want
-		if tt.rows == 4096 || tt.rows == 2048 {
+		switch {
+		case tt.rows >= 1024, tt.rows == 256 && tt.columns > 4608:
 			want = wgmmaTiles
+		case tt.rows > 64 && tt.columns == 3584 && tt.forward:
+			want = thinTiles
 		}
 		if got := pickWithWgmma(tt.rows, tt.columns, tt.forward); got != want {
 			t.Errorf("with wgmma %d rows and %d columns are on %v, want %v", tt.rows, tt.columns, got, want)

@@ -44,10 +44,10 @@ INDEX(gridDim, nctaid);
 // multiprocessor has registers for `blocks` of them. SHARED declares the array that a block's threads
 // share, and LAUNCH_SHARED one whose memory the launch gives.
 //
-// CLUSTER_KERNEL defines one whose blocks 2i and 2i+1 run at the same time on neighbours, and reach each other's
-// shared memory. ptx.sh writes so into the PTX, because this compiler cannot.
+// CLUSTER_KERNEL defines one of THREADS and BLOCKS whose blocks, CLUSTER at a time from a multiple of it, run at the same
+// time on neighbours, and reach each other's shared memory. ptx.sh writes so into the PTX, because this compiler cannot.
 #define BLOCK_KERNEL(name, threads, blocks) DEFINE(name, launch_bounds(threads, blocks))
-#define CLUSTER_KERNEL(name, threads) DEFINE(name, launch_bounds(threads, 1))
+#define CLUSTER_KERNEL(name) DEFINE(name, launch_bounds(THREADS, BLOCKS))
 #define SHARED(type, name, n) static __attribute__((shared, aligned(128))) type name[n]
 #define LAUNCH_SHARED(type, name, n) extern __attribute__((shared, aligned(128))) type name[]
 

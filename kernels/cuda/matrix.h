@@ -56,6 +56,7 @@ INLINE void load_matrices(uint32_t *r, const void *row, int transposed) { load_a
 
 // An address counts the bytes of shared memory; it has 32 bits on a device. load_at, copy_to and copy_word_to are
 // load_matrices, copy_later and copy_word_later; what is not there is zeros.
+//
 // computed_here is x; what is made of it stays in the loop, where it takes no register all the time.
 #if defined(EMULATED)
 typedef char *address;
@@ -76,7 +77,9 @@ DEVICE address address_of(void *p) { return shared_address(p); }
 // both packs two factors, none of them subnormal, into a word, and both_flushed any two: a subnormal becomes 0. The
 // sign of a factor 0 shows in no sum.
 #if defined(EMULATED)
-DEVICE uint32_t both(float x, float y) { return round_bf16(x) | (uint32_t)round_bf16(y) << 16; }
+// The instruction keeps subnormals.
+DEVICE uint32_t upper_half(float x) { return x != x ? 0x7fff : (bits_of(x) + 0x7fff + (bits_of(x) >> 16 & 1)) >> 16; }
+DEVICE uint32_t both(float x, float y) { return upper_half(x) | upper_half(y) << 16; }
 #else
 DEVICE uint32_t both(float x, float y) {
 	uint32_t w;

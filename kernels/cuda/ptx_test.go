@@ -91,19 +91,25 @@ func TestPTXRounds(t *testing.T) {
 	}
 }
 
-// Products by wgmma are for compute capability 9.0 alone, all in clusters of two blocks; other modules are for all.
+// Products by wgmma are for compute capability 9.0 alone, all in clusters; other modules are for all.
 func TestPTXTargets(t *testing.T) {
 	for _, source := range sources(t) {
 		name := strings.TrimSuffix(source, ".cu") + ".ptx"
 		text, target, clusters := read(t, name), "sm_80", 0
-		if name == "wgmmamatmul.ptx" {
+		threads, blocks := 384, 2
+		if strings.HasPrefix(name, "wgmma") {
 			target, clusters = "sm_90a", strings.Count(text, ".visible .entry ")
+		}
+		if name == "wgmmathin.ptx" {
+			threads, blocks = 256, 4
 		}
 		if !strings.Contains(text, "\n.version 8.0\n.target "+target+"\n") {
 			t.Errorf("%s is not for %s by PTX 8.0", name, target)
 		}
-		if n := strings.Count(text, "\n.maxntid 384, 1, 1\n.reqnctapercluster 2, 1, 1\n"); n != clusters {
-			t.Errorf("%s has %d kernels with clusters of two blocks of 384 threads, want %d", name, n, clusters)
+		bounds := fmt.Sprintf(".maxntid %d, 1, 1\n.explicitcluster\n.reqnctapercluster %d, 1, 1\n", threads, blocks)
+		if n := strings.Count(text, bounds); n != clusters {
+			t.Errorf("%s has %d kernels with clusters of %d blocks of %d threads, want %d", name, n, blocks, threads,
+				clusters)
 		}
 	}
 }

@@ -16,19 +16,24 @@ import (
 // Products on tiles (tile.h), in classes matrix/16x25 and cpu/fma.
 
 // tiles is a family of kernels of products: a block of some threads computes rows × columns outputs, with
-// shared bytes of memory from the launch.
+// shared bytes of memory from the launch. An H100 works on `resident` tiles at once. Its second-level cache allows them
+// a share of its tensor limit, and each multiprocessor a share of its own (DESIGN.md, products on paper).
 type tiles struct {
 	family                         string
 	rows, columns, threads, shared int
+	resident                       int
+	cache, core                    float64
 }
 
-// The families. fewTiles have forward products only; a tile of wgmmaTiles is two blocks'.
+// The families. fewTiles and thinTiles have forward products only; a tile of wgmmaTiles is two blocks', one of
+// thinTiles four blocks'.
 var (
-	chainTiles  = tiles{"chain_", 128, 128, 128, 0}
-	matrixTiles = tiles{"matrix_", 128, 128, 128, 0}
-	fewTiles    = tiles{"few_", 64, 64, 128, 12 * stageBytes / 2}
-	largeTiles  = tiles{"large_", 256, 128, 256, 4 * stageBytes * 3 / 2}
-	wgmmaTiles  = tiles{"wgmma_", 256, 256, 384, C.WGMMA_SHARED}
+	chainTiles  = tiles{"chain_", 128, 128, 128, 0, 132, 0, 0} // never compared with others
+	matrixTiles = tiles{"matrix_", 128, 128, 128, 0, 132, 0.37, 0.62}
+	fewTiles    = tiles{"few_", 64, 64, 128, 12 * stageBytes / 2, 132, 0.18, 0.62}
+	largeTiles  = tiles{"large_", 256, 128, 256, 4 * stageBytes * 3 / 2, 132, 0.49, 0.62}
+	wgmmaTiles  = tiles{"wgmma_", 256, 256, 384, C.WGMMA_SHARED, 66, 0.74, 1}
+	thinTiles   = tiles{"thin_", 128, 256, 256, C.THIN_SHARED, 33, 0.49, 0.67}
 )
 
 const (
@@ -41,6 +46,17 @@ const (
 // of returns the number of tiles of [rows,columns].
 func (t tiles) of(rows, columns int) int {
 	return (rows + t.rows - 1) / t.rows * ((columns + t.columns - 1) / t.columns)
+}
+
+// share returns the share of an H100's tensor limit for [rows,columns]. A round of tiles takes as long as the cache or a
+// multiprocessor needs; in the last one there may be few tiles, and parts of tiles lie outside.
+func (t tiles) share(rows, columns int) float64 {
+	n, all := t.of(rows, columns), float64(t.resident)
+	time := float64(n/t.resident) * max(1/t.core, 1/t.cache)
+	if rest := n % t.resident; rest > 0 {
+		time += max(1/t.core, float64(rest)/all/t.cache)
+	}
+	return float64(rows) * float64(columns) / (float64(t.rows) * float64(t.columns) * all * time)
 }
 
 // pickTiles chooses a family for [rows,columns]: the largest that has work for the whole device. Bits
@@ -79,8 +95,12 @@ func (b *Backend) launchTiles(p product) {
 	if b.class.matrix {
 		t = b.pick(p.rows, p.columns, p.name == "matmul" || p.name == "matmul_swiglu" || p.name == "logits")
 	}
-	if t == wgmmaTiles {
+	switch t {
+	case wgmmaTiles:
 		b.launchWgmma(p)
+		return
+	case thinTiles:
+		b.launchThin(p)
 		return
 	}
 	b.launchShared(t.family+p.name, t.of(p.rows, p.columns), t.threads, t.shared, p.args)

@@ -21,19 +21,25 @@ import (
 // Products by wgmma (wgmma.h), in class matrix/16x25 on devices of compute capability 9.0. Their bits should be those
 // of mma.sync, which other tiles use. A comparison when a device is opened decides.
 
-const (
-	wgmmaModule = "wgmmamatmul.ptx"
-	// wgmmaVariable names the environment variable that keeps products off wgmma, where it is "0".
-	wgmmaVariable = "EXP_WGMMA"
-)
+// wgmmaVariable names the environment variable that keeps products off wgmma, where it is "0".
+const wgmmaVariable = "EXP_WGMMA"
 
-// pickWithWgmma is pickTiles where wgmma has the bits of mma.sync. Less than a tile for each pair of
-// multiprocessors is not worth it.
+// wgmmaModules have the kernels of wgmmaTiles and thinTiles.
+var wgmmaModules = [...]string{"wgmmamatmul.ptx", "wgmmathin.ptx"}
+
+// pickWithWgmma is pickTiles where wgmma has the bits of mma.sync: it chooses the family with the largest share. Few
+// rows wait for memory in any case.
 func pickWithWgmma(rows, columns int, forward bool) tiles {
-	if rows >= wgmmaTiles.rows/2 && wgmmaTiles.of(rows, columns) >= residentTiles/2 {
-		return wgmmaTiles
+	best := pickTiles(rows, columns, forward)
+	if forward && rows <= fewTiles.rows {
+		return best
 	}
-	return pickTiles(rows, columns, forward)
+	for _, t := range []tiles{wgmmaTiles, thinTiles} {
+		if (forward || t != thinTiles) && t.share(rows, columns) > best.share(rows, columns) {
+			best = t
+		}
+	}
+	return best
 }
 
 // mapped are arguments behind the maps of two factors.
@@ -42,23 +48,48 @@ type mapped struct {
 	of   [C.MAPPED_ROOM]byte
 }
 
+// Rows of the boxes in which the kernels fetch factors.
+const (
+	boxTerms    = 64  // of a factor whose rows are terms
+	wgmmaBox    = 128 // of another, by a block of wgmmaTiles
+	thinBox     = 64  // a weight's, by a block of thinTiles
+	thinGateBox = 8   // its gates and ups
+	thinPart    = 32  // what a block of thinTiles fetches of x for all four
+)
+
 // launchWgmma queues a product by wgmma. Two blocks share a tile, and go on with others until none is left.
 func (b *Backend) launchWgmma(p product) {
-	var args mapped
-	const boxRows, blockRows = 64, 128
+	var boxes [2]int
 	for i, s := range []side{p.x, p.y} {
-		rows := boxRows // of terms
-		if s.byTerms {
-			rows = blockRows
+		if boxes[i] = boxTerms; s.byTerms {
+			boxes[i] = wgmmaBox
 		}
+	}
+	b.launchMapped(wgmmaTiles, 2, b.multiprocessors, p, [2]side{p.x, p.y}, boxes)
+}
+
+// launchThin queues a forward product by wgmma for few rows. Four blocks share a tile, and a multiprocessor has room for
+// two blocks. The weight is the first factor.
+func (b *Backend) launchThin(p product) {
+	box := thinBox
+	if p.name == "matmul_swiglu" {
+		box = thinGateBox
+	}
+	b.launchMapped(thinTiles, 4, int(2*b.multiprocessors), p, [2]side{p.y, p.x}, [2]int{box, thinPart})
+}
+
+// launchMapped queues a product on clusters of blocks, of which the device has room for some, with maps of two factors.
+func (b *Backend) launchMapped(t tiles, cluster, room int, p product, factors [2]side, boxes [2]int) {
+	var args mapped
+	for i, s := range factors {
 		if b.err == nil {
 			b.keep("map a factor of "+p.name, C.device_map(b.ctx(), unsafe.Pointer(&args.maps[i]), s.at.at,
-				C.long(s.rows), C.long(s.width), s.at.pitch, C.int(rows)))
+				C.long(s.rows), C.long(s.width), s.at.pitch, C.int(boxes[i])))
 		}
 	}
 	copy(args.of[:], unsafe.Slice((*byte)(p.args), p.bytes))
-	pairs := min(wgmmaTiles.of(p.rows, p.columns), max(1, b.multiprocessors/2))
-	b.launchShared(wgmmaTiles.family+p.name, 2*pairs, wgmmaTiles.threads, wgmmaTiles.shared, unsafe.Pointer(&args))
+	clusters := min(t.of(p.rows, p.columns), max(1, room/cluster))
+	b.launchShared(t.family+p.name, cluster*clusters, t.threads, t.shared, unsafe.Pointer(&args))
 }
 
 // openWgmma decides whether products are by wgmma.
@@ -71,9 +102,11 @@ func (b *Backend) openWgmma() error {
 		b.noWgmma = wgmmaVariable + " is 0"
 		return nil
 	}
-	if err := b.loadModule(wgmmaModule); err != nil {
-		b.noWgmma = err.Error()
-		return nil
+	for _, m := range wgmmaModules {
+		if err := b.loadModule(m); err != nil {
+			b.noWgmma = err.Error()
+			return nil
+		}
 	}
 	said, err := b.compareWgmma()
 	if err != nil {
@@ -125,9 +158,10 @@ func (b *Backend) compareWgmma() (said string, err error) {
 	return said, b.err
 }
 
-// differences compares products for each way in which factors lie, and gradient blocks that end within a step.
+// differences compares products for each way in which factors lie: with sums of all blocks and warps, several tiles
+// one after another, stages that are filled again, and gradient blocks that end within a step.
 func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer) string {
-	const M, N, K = 72, 88, 104
+	const M, N, K = 136, 264, 136
 	seed := uint32(1)
 	fill := func(n int) kernels.Buffer {
 		x, v := alloc(kernels.F32, n), make([]float32, n)
@@ -142,29 +176,33 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 	}
 	x, y, m := fill(M*K), fill(M*N), kernels.Matrix{W: fill(N * K), Out: N, In: K}
 	m.Packed = alloc(kernels.BF16, N*pitch(K))
-	out, blocks := alloc(kernels.F32, N*K), alloc(kernels.I32, 3)
+	out, rounded, blocks := alloc(kernels.F32, N*K), alloc(kernels.BF16, M*N), alloc(kernels.I32, 3)
 	if b.err != nil {
 		return ""
 	}
 	b.Pack(m)
 	b.Copy(blocks, kernels.Host([]int32{0, 41, M}))
-	defer func(pick func(rows, columns int, forward bool) tiles) { b.pick = pick }(b.pick)
+	defer func(pick func(rows, columns int, forward bool) tiles, n int) {
+		b.pick, b.multiprocessors = pick, n
+	}(b.pick, b.multiprocessors)
+	b.multiprocessors = 2 // one cluster does all tiles
 	for _, op := range []struct {
-		name string
-		out  kernels.Buffer
-		run  func(out kernels.Buffer)
+		name   string
+		family tiles
+		out    kernels.Buffer
+		run    func(out kernels.Buffer)
 	}{
-		{"MatMul", out.Slice(0, M*N), func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }},
-		{"MatMulDX", out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
-		{"MatMulDW", out, func(out kernels.Buffer) {
-			b.Copy(out, m.W)
-			b.MatMulDW(out, kernels.Buffer{}, y, x, blocks)
-		}},
+		{"MatMul", wgmmaTiles, out.Slice(0, M*N), func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }},
+		{"MatMul to bf16", wgmmaTiles, rounded, func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }},
+		{"MatMul of few rows", thinTiles, out.Slice(0, M*N), func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }},
+		{"MatMulDX", wgmmaTiles, out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
+		{"MatMulDW", wgmmaTiles, out, func(out kernels.Buffer) { b.MatMulDW(out, kernels.Buffer{}, y, x, blocks) }},
 	} {
 		var results [2][]float32
-		for i, t := range []tiles{matrixTiles, wgmmaTiles} {
+		for i, t := range []tiles{matrixTiles, op.family} {
 			b.pick = func(int, int, bool) tiles { return t }
 			results[i] = make([]float32, op.out.Len())
+			b.Copy(op.out, m.W.Slice(0, op.out.Len())) // DW adds to it, the others replace it
 			op.run(op.out)
 			b.Copy(kernels.Host(results[i]), op.out)
 		}

@@ -1,11 +1,12 @@
-// wgmma.h multiplies large matrices on the tensor cores of compute capability 9.0, for class matrix/16x25. Four
+// wgmma.h multiplies matrices on the tensor cores of compute capability 9.0, for class matrix/16x25. Four
 // warps (a warpgroup) give one instruction, wgmma, which reads both factors from shared memory. The device's
 // engine for copies (TMA) brings them there.
 //
-// A cluster of two blocks computes a tile of 256 × 256 sums, each block 128 rows of it. A block has three warpgroups:
-// one thread of the first queues copies, the two others have 64 × 256 sums each, in registers from the first
-// term to the last. Stages of DEPTH terms go round. Each block fetches its own rows, and of the
-// columns one half for both. A cluster goes on with other tiles until none is left.
+// A cluster of CLUSTER blocks computes a tile of TILE_ROWS × TILE_COLUMNS sums, each block BLOCK_ROWS of its rows. A
+// block has 1 + GROUPS warpgroups: one thread of the first queues copies, the others have 64 rows of sums each, in
+// registers from the first term to the last. Stages of DEPTH terms go round. Each block fetches its own rows, and
+// of the columns a part for all blocks. A cluster goes on with other tiles until none is left. A .cu file defines
+// GROUPS, CLUSTER, BLOCKS (for which a multiprocessor has room), TILE_COLUMNS, ROOMS and SHARED_BYTES.
 #ifndef EXP_CUDA_WGMMA_H
 #define EXP_CUDA_WGMMA_H
 
@@ -15,11 +16,12 @@
 #include "steps.h"
 
 #define STAGES 4
-#define BLOCK_ROWS 128
-#define TILE_ROWS 256
-#define TILE_COLUMNS 256
-#define GROUP 128 // threads of a warpgroup
-#define THREADS (3 * GROUP)
+#define GROUP_ROWS 64
+#define BLOCK_ROWS (GROUPS * GROUP_ROWS)
+#define TILE_ROWS (CLUSTER * BLOCK_ROWS)
+#define PART_COLUMNS (TILE_COLUMNS / CLUSTER) // that a block fetches for all
+#define GROUP 128                             // threads of a warpgroup
+#define THREADS ((1 + GROUPS) * GROUP)
 #define EIGHTS (TILE_COLUMNS / 8)
 
 // A copy brings a box: WIDE elements of each of DEPTH rows, or of as many rows as a block has of a factor. A row of
@@ -31,9 +33,9 @@
 #define Y_BYTES (TILE_COLUMNS * DEPTH * 2)
 #define STAGE_BYTES (X_BYTES + Y_BYTES)
 #define EIGHT_LINES (8 * LINE) // after which the places repeat
-#define ROOM_BYTES (2 * GROUP / 32 * 16 * 40 * 4)
-#if EIGHT_LINES + STAGES * (STAGE_BYTES + 16) + ROOM_BYTES != WGMMA_SHARED
-#error "WGMMA_SHARED of args.h is not what stages, barriers and rooms take"
+#define ROOM_BYTES (16 * 40 * 4) // of a warp
+#if EIGHT_LINES + STAGES * (STAGE_BYTES + 16) + ROOMS * ROOM_BYTES != SHARED_BYTES
+#error "SHARED_BYTES is not what stages, barriers and rooms take"
 #endif
 
 #if !defined(EMULATED)
@@ -49,9 +51,9 @@ DEVICE void expect_bytes(uint64_t *b, int bytes) {
 		::"r"(shared_address(b)), "r"(bytes) : "memory");
 }
 
-// arrive_at says that this warp is done with a stage. What it read has arrived, and what it wrote, its
-// own products read. A release in the whole cluster would wait for all memory of the device
-// (MEMBAR.ALL.GPU), at every stage.
+// arrive_at says that this warp is done with a stage. It has waited for its products, and publish_writes has put its
+// zeros before them, so it needs no release in the whole cluster, which would wait for all memory of the device
+// (MEMBAR.ALL.GPU) at every stage.
 DEVICE void arrive_at(uint64_t *b, int rank) {
 	asm volatile("{\n\t.reg .b32 at;\n\tmapa.shared::cluster.u32 at, %0, %1;\n\t"
 		"mbarrier.arrive.shared::cluster.b64 _, [at];\n\t}"
@@ -73,11 +75,11 @@ DEVICE void load_box(void *to, const struct tensor_map *map, int column, int row
 		::"r"(shared_address(to)), "l"(map), "r"(column), "r"(row), "r"(shared_address(b)) : "memory");
 }
 
-DEVICE void load_box_for_both(void *to, const struct tensor_map *map, int column, int row, uint64_t *b) {
-	const uint16_t both_blocks = 3;
+DEVICE void load_box_for_all(void *to, const struct tensor_map *map, int column, int row, uint64_t *b) {
+	const uint16_t all_blocks = (1 << CLUSTER) - 1;
 	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
 		"[%0], [%1, {%2, %3}], [%4], %5;"
-		::"r"(shared_address(to)), "l"(map), "r"(column), "r"(row), "r"(shared_address(b)), "h"(both_blocks)
+		::"r"(shared_address(to)), "l"(map), "r"(column), "r"(row), "r"(shared_address(b)), "h"(all_blocks)
 		: "memory");
 }
 
@@ -89,9 +91,14 @@ DEVICE void group_barrier(int id, int threads) { asm volatile("bar.sync %0, %1;"
 
 DEVICE void publish_writes(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// A multiprocessor's registers go to the warpgroups that have sums.
+// A multiprocessor's registers go to the warpgroups that have sums, if these need more than all others.
+#if TILE_COLUMNS == 256
 DEVICE void fewer_registers(void) { asm volatile("setmaxnreg.dec.sync.aligned.u32 40;"); }
 DEVICE void more_registers(void) { asm volatile("setmaxnreg.inc.sync.aligned.u32 232;"); }
+#else
+DEVICE void fewer_registers(void) {}
+DEVICE void more_registers(void) {}
+#endif
 
 DEVICE void open_products(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void commit_products(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -100,21 +107,36 @@ DEVICE void commit_products(void) { asm volatile("wgmma.commit_group.sync.aligne
 #define SUMS_4(j) "+f"(sum[j][0]), "+f"(sum[j][1]), "+f"(sum[j][2]), "+f"(sum[j][3])
 #define SUMS_16(j) SUMS_4(j), SUMS_4(j + 1), SUMS_4(j + 2), SUMS_4(j + 3)
 #define SUMS_64(j) SUMS_16(j), SUMS_16(j + 4), SUMS_16(j + 8), SUMS_16(j + 12)
+#if TILE_COLUMNS == 256
+#define SHAPE "m64n256k16"
+#define SUMS                                                                                           \
+	"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                             \
+	"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                   \
+	"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                   \
+	"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "                   \
+	"%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                   \
+	"%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                   \
+	"%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "       \
+	"%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define FACTORS "%128, %129"
+#define ALL_SUMS SUMS_64(0), SUMS_64(16)
+#else
+#define SHAPE "m64n128k16"
+#define SUMS                                                                                           \
+	"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                             \
+	"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                   \
+	"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                   \
+	"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define FACTORS "%64, %65"
+#define ALL_SUMS SUMS_64(0)
+#endif
 #define WGMMA(x_by_outputs, y_by_outputs)                                                              \
-	asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"                               \
-		"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                           \
-		"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                 \
-		"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                 \
-		"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "                 \
-		"%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                 \
-		"%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                 \
-		"%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "     \
-		"%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"    \
-		"}, %128, %129, 1, 1, 1, " #x_by_outputs ", " #y_by_outputs ";"                                    \
-		: SUMS_64(0), SUMS_64(16) : "l"(x), "l"(y))
+	asm volatile("wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 {" SUMS "}, " FACTORS             \
+		", 1, 1, 1, " #x_by_outputs ", " #y_by_outputs ";" : ALL_SUMS : "l"(x), "l"(y))
 
-// wgmma adds 16 products to each of 64 × 256 sums; x and y are descriptors.
-INLINE void wgmma(float sum[EIGHTS][4], uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
+// wgmma adds 16 products to each of 64 × TILE_COLUMNS sums; x and y are descriptors.
+INLINE void wgmma(float sum[EIGHTS][4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
+	(void)eights; // the emulator needs it
 	if (x_by_terms && y_by_terms) WGMMA(0, 0);
 	else if (x_by_terms) WGMMA(0, 1);
 	else WGMMA(1, 1);
@@ -138,7 +160,7 @@ INLINE void hold(float sum[EIGHTS][4]) {
 #define MAPS(kernel) (a.map)
 #endif
 
-// The stages of a block. A stage's `full` counts the bytes that come, and its `empty` the warps of both blocks that are
+// The stages of a block. A stage's `full` counts the bytes that come, and its `empty` the warps of all blocks that are
 // done with it.
 struct pipeline {
 	char *stages;
@@ -146,7 +168,7 @@ struct pipeline {
 	int at, parity; // the next stage, and how often all were filled before, modulo 2
 };
 
-#define WARPS_OF_BOTH (2 * 2 * GROUP / WARP)
+#define WARPS_OF_ALL (CLUSTER * GROUPS * GROUP / WARP)
 
 INLINE struct pipeline open_pipeline(char *shared) {
 	struct pipeline p;
@@ -157,7 +179,7 @@ INLINE struct pipeline open_pipeline(char *shared) {
 	if (threadIdx.x == 0) {
 		for (int s = 0; s < STAGES; s++) {
 			make_barrier(&p.full[s], 1);
-			make_barrier(&p.empty[s], WARPS_OF_BOTH);
+			make_barrier(&p.empty[s], WARPS_OF_ALL);
 		}
 		publish_barriers();
 	}
@@ -165,7 +187,7 @@ INLINE struct pipeline open_pipeline(char *shared) {
 	return p;
 }
 
-// close_pipeline waits for the other block, which may still reach this one's memory.
+// close_pipeline waits for the other blocks, which may still reach this one's memory.
 INLINE void close_pipeline(void) {
 	meet();
 	cluster_barrier();
@@ -182,7 +204,7 @@ struct tile {
 	long m, n;
 };
 
-DEVICE int rank_of_block(void) { return blockIdx.x % 2; }
+DEVICE int rank_of_block(void) { return blockIdx.x % CLUSTER; }
 
 DEVICE long up(long x, long y) { return (x + y - 1) / y; }
 
@@ -196,43 +218,61 @@ DEVICE struct tile tile_at(long i, long M, long N) {
 	return t;
 }
 
-// half_of returns the first of the tile's columns that the calling block fetches.
-DEVICE long half_of(struct tile t) { return t.n + rank_of_block() * (TILE_COLUMNS / 2); }
+// part_of returns the first of the tile's columns that the calling block fetches.
+DEVICE long part_of(struct tile t) { return t.n + rank_of_block() * PART_COLUMNS; }
 
 // EACH_TILE goes over the tiles of the calling thread's cluster.
 #define EACH_TILE(t, M, N)                                                                             \
-	ROLLED for (long tile_ = blockIdx.x / 2; tile_ < up(M, TILE_ROWS) * up(N, TILE_COLUMNS); tile_ += gridDim.x / 2) \
+	ROLLED for (long tile_ = blockIdx.x / CLUSTER; tile_ < up(M, TILE_ROWS) * up(N, TILE_COLUMNS);        \
+		tile_ += gridDim.x / CLUSTER)                                                                      \
 		for (struct tile t = tile_at(tile_, M, N), *once_ = &t; once_; once_ = 0)
 
-// fetch_tile queues the copies of a tile's factors: rows of x from t.m, and from `first` the half of y's that this
-// block fetches. A factor is by_terms if a row of the array has an output's terms, else a term of all outputs.
-INLINE void fetch_tile(struct pipeline *p, const struct tensor_map *map, struct tile t, long first, struct steps s,
-	int x_by_terms, int y_by_terms) {
+// A factor is by_terms if a row of the array has an output's terms, else a term of all outputs.
+
+// fetch_rows queues the copies of the block's rows of x, from t.m. Where `half` is not 0, 16 rows are 8 gates and,
+// `half` rows further in the array, their ups.
+INLINE void fetch_rows(char *x, const struct tensor_map *map, struct tile t, int term, long half, int by_terms,
+	uint64_t *full) {
+	if (half) {
+		UNROLL for (int i = 0; i < BLOCK_ROWS / 8; i++)
+			load_box(x + i * EIGHT_LINES, map, term, (int)(t.m / 2 + i / 2 * 8 + i % 2 * half), full);
+	} else if (by_terms) {
+		load_box(x, map, term, (int)t.m, full);
+	} else {
+		load_box(x, map, (int)t.m, term, full);
+		load_box(x + BOX, map, (int)t.m + WIDE, term, full);
+	}
+}
+
+// fetch_columns queues the copies of the part of y's columns that the block fetches, from `first`.
+INLINE void fetch_columns(char *y, const struct tensor_map *map, long first, int term, int by_terms, uint64_t *full) {
+	if (by_terms) {
+		load_box_for_all(y, map, term, (int)first, full);
+	} else {
+		load_box_for_all(y, map, (int)first, term, full);
+		load_box_for_all(y + BOX, map, (int)first + WIDE, term, full);
+	}
+}
+
+// fetch_tile queues the copies of a tile's factors.
+INLINE void fetch_tile(struct pipeline *p, const struct tensor_map *map, struct tile t, long first, long half,
+	struct steps s, int x_by_terms, int y_by_terms) {
 	ROLLED for (; s.next < s.end; advance(&s)) {
-		char *x = p->stages + p->at * STAGE_BYTES, *y = x + X_BYTES + rank_of_block() * (Y_BYTES / 2);
+		char *x = p->stages + p->at * STAGE_BYTES, *y = x + X_BYTES + rank_of_block() * (Y_BYTES / CLUSTER);
 		uint64_t *full = &p->full[p->at];
 		await_phase(&p->empty[p->at], p->parity ^ 1);
 		expect_bytes(full, STAGE_BYTES);
-		if (x_by_terms) {
-			load_box(x, &map[0], s.next, (int)t.m, full);
-		} else {
-			load_box(x, &map[0], (int)t.m, s.next, full);
-			load_box(x + BOX, &map[0], (int)t.m + WIDE, s.next, full);
-		}
-		if (y_by_terms) {
-			load_box_for_both(y, &map[1], s.next, (int)first, full);
-		} else {
-			load_box_for_both(y, &map[1], (int)first, s.next, full);
-			load_box_for_both(y + BOX, &map[1], (int)first + WIDE, s.next, full);
-		}
+		fetch_rows(x, &map[0], t, s.next, half, x_by_terms, full);
+		fetch_columns(y, &map[1], first, s.next, y_by_terms, full);
 		next_stage(p);
 	}
 }
 
 // FETCH is the part of a kernel's first warpgroup.
-#define FETCH(kernel, M, N, first, steps, x_by_terms, y_by_terms)                                        \
+#define FETCH(kernel, M, N, first, half, steps, x_by_terms, y_by_terms)                                  \
 	fewer_registers();                                                                                   \
-	if (threadIdx.x == 0) EACH_TILE(t, M, N) fetch_tile(&p, MAPS(kernel), t, first, steps, x_by_terms, y_by_terms)
+	if (threadIdx.x == 0)                                                                                \
+	EACH_TILE(t, M, N) fetch_tile(&p, MAPS(kernel), t, first, half, steps, x_by_terms, y_by_terms)
 
 // descriptor says where a factor of a wgmma starts in a stage, and how far its parts are apart: 8 lines, and, of
 // one that is not by_terms, WIDE outputs. The last bit names the swizzle.
@@ -258,10 +298,10 @@ INLINE void clear_terms(char *stage, int group, int n) {
 	group_barrier(1 + group, GROUP);
 }
 
-// leave tells both blocks that the calling warp is done with a stage.
+// leave tells all blocks that the calling warp is done with a stage.
 DEVICE void leave(struct pipeline *p, int stage) {
 	const int lane = threadIdx.x % WARP;
-	if (stage >= 0 && lane < 2) arrive_at(&p->empty[stage], lane);
+	if (stage >= 0 && lane < CLUSTER) arrive_at(&p->empty[stage], lane);
 }
 
 // add_tile adds the products of a tile to the sums of the calling warpgroup. A stage is left when the products of
@@ -276,12 +316,18 @@ INLINE void add_tile(float sum[EIGHTS][4], struct pipeline *p, struct steps s, i
 		if (!x_by_terms && terms % STEP) clear_terms(stage, group, terms);
 		uint64_t x = descriptor(stage + group * BOX, x_by_terms), y = descriptor(stage + X_BYTES, y_by_terms);
 		open_products();
-		ROLLED for (int k = 0; k < terms; k += STEP) {
-			wgmma(sum, x, y, x_by_terms, y_by_terms);
-			x += STEP_IN(x_by_terms);
-			y += STEP_IN(y_by_terms);
+		if (terms > DEPTH - STEP) { // in a loop each product would be a group of its own
+			UNROLL for (int k = 0; k < DEPTH / STEP; k++)
+				wgmma(sum, EIGHTS, x + k * STEP_IN(x_by_terms), y + k * STEP_IN(y_by_terms), x_by_terms, y_by_terms);
+			commit_products();
+		} else {
+			ROLLED for (int k = 0; k < terms; k += STEP) {
+				wgmma(sum, EIGHTS, x, y, x_by_terms, y_by_terms);
+				x += STEP_IN(x_by_terms);
+				y += STEP_IN(y_by_terms);
+			}
+			commit_products();
 		}
-		commit_products();
 		await_products(1);
 		leave(p, before);
 		before = p->at;
@@ -315,7 +361,7 @@ INLINE void store_pair(struct operand x, long i, long left, int in_pairs, const 
 	if (in_pairs && left > 1) {
 		pair w;
 		w[0] = v[0], w[1] = v[1];
-		if (x.bf16) *(word *)((uint16_t *)x.at + i) = both(v[0], v[1]);
+		if (x.bf16) *(word *)((uint16_t *)x.at + i) = round_bf16(v[0]) | (uint32_t)round_bf16(v[1]) << 16;
 		else *(pair *)((float *)x.at + i) = w;
 		return;
 	}

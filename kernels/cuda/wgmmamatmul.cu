@@ -1,12 +1,19 @@
 // Products on tensor cores by wgmma (wgmma.h), of compute capability 9.0 alone. They have the bits of products.h.
+// Tiles are 256 × 256.
+#define GROUPS 2
+#define CLUSTER 2
+#define BLOCKS 1
+#define TILE_COLUMNS 256
+#define ROOMS 8
+#define SHARED_BYTES WGMMA_SHARED
 #include "wgmma.h"
 #include "softmax.h"
 
-CLUSTER_KERNEL(wgmma_matmul, THREADS) {
-	LAUNCH_SHARED(char, shared, WGMMA_SHARED);
+CLUSTER_KERNEL(wgmma_matmul) {
+	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
 	if (threadIdx.x < GROUP) {
-		FETCH(wgmma_matmul, a.of.M, a.of.N, half_of(t), steps_of(a.of.K), 1, 1);
+		FETCH(wgmma_matmul, a.of.M, a.of.N, part_of(t), 0, steps_of(a.of.K), 1, 1);
 	} else {
 		more_registers();
 		const int pairs = has_pairs(a.of.out, a.of.N);
@@ -26,11 +33,11 @@ CLUSTER_KERNEL(wgmma_matmul, THREADS) {
 	close_pipeline();
 }
 
-CLUSTER_KERNEL(wgmma_matmul_dx, THREADS) {
-	LAUNCH_SHARED(char, shared, WGMMA_SHARED);
+CLUSTER_KERNEL(wgmma_matmul_dx) {
+	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
 	if (threadIdx.x < GROUP) {
-		FETCH(wgmma_matmul_dx, a.of.M, a.of.K, half_of(t), steps_of(a.of.N), 1, 0);
+		FETCH(wgmma_matmul_dx, a.of.M, a.of.K, part_of(t), 0, steps_of(a.of.N), 1, 0);
 	} else {
 		more_registers();
 		const int pairs = has_pairs(a.of.dx, a.of.K);
@@ -48,11 +55,11 @@ CLUSTER_KERNEL(wgmma_matmul_dx, THREADS) {
 }
 
 // The sums continue in the gradient: a step is 16 rows of one block.
-CLUSTER_KERNEL(wgmma_matmul_dw, THREADS) {
-	LAUNCH_SHARED(char, shared, WGMMA_SHARED);
+CLUSTER_KERNEL(wgmma_matmul_dw) {
+	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
 	if (threadIdx.x < GROUP) {
-		FETCH(wgmma_matmul_dw, a.of.N, a.of.K, half_of(t),
+		FETCH(wgmma_matmul_dw, a.of.N, a.of.K, part_of(t), 0,
 			steps_of_blocks(a.of.blocks, a.of.B), 0, 0);
 	} else {
 		more_registers();
@@ -75,12 +82,12 @@ CLUSTER_KERNEL(wgmma_matmul_dw, THREADS) {
 }
 
 // Columns of a tile are gates in the first half and, in the second, which the other block fetches, their ups.
-CLUSTER_KERNEL(wgmma_matmul_swiglu, THREADS) {
-	LAUNCH_SHARED(char, shared, WGMMA_SHARED);
+CLUSTER_KERNEL(wgmma_matmul_swiglu) {
+	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
 	const long across = up(a.of.F, TILE_COLUMNS / 2) * TILE_COLUMNS;
 	if (threadIdx.x < GROUP) {
-		FETCH(wgmma_matmul_swiglu, a.of.M, across, t.n / 2 + rank_of_block() * a.of.F, steps_of(a.of.K), 1, 1);
+		FETCH(wgmma_matmul_swiglu, a.of.M, across, t.n / 2 + rank_of_block() * a.of.F, 0, steps_of(a.of.K), 1, 1);
 	} else {
 		more_registers();
 		float sum[EIGHTS][4], *room = room_of(p);
@@ -108,11 +115,11 @@ CLUSTER_KERNEL(wgmma_matmul_swiglu, THREADS) {
 	close_pipeline();
 }
 
-CLUSTER_KERNEL(wgmma_matmul_dx_swiglu, THREADS) {
-	LAUNCH_SHARED(char, shared, WGMMA_SHARED);
+CLUSTER_KERNEL(wgmma_matmul_dx_swiglu) {
+	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
 	if (threadIdx.x < GROUP) {
-		FETCH(wgmma_matmul_dx_swiglu, a.of.M, a.of.F, half_of(t), steps_of(a.of.N), 1, 0);
+		FETCH(wgmma_matmul_dx_swiglu, a.of.M, a.of.F, part_of(t), 0, steps_of(a.of.N), 1, 0);
 	} else {
 		more_registers();
 		float sum[EIGHTS][4], *room = room_of(p);
@@ -139,11 +146,11 @@ CLUSTER_KERNEL(wgmma_matmul_dx_swiglu, THREADS) {
 }
 
 // The output layer: a tile of logits. output.cu does the rest.
-CLUSTER_KERNEL(wgmma_logits, THREADS) {
-	LAUNCH_SHARED(char, shared, WGMMA_SHARED);
+CLUSTER_KERNEL(wgmma_logits) {
+	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
 	if (threadIdx.x < GROUP) {
-		FETCH(wgmma_logits, a.of.R, a.of.V, half_of(t), steps_of(a.of.C), 1, 1);
+		FETCH(wgmma_logits, a.of.R, a.of.V, part_of(t), 0, steps_of(a.of.C), 1, 1);
 	} else {
 		more_registers();
 		const struct operand z = floats(a.of.z);
@@ -163,11 +170,11 @@ CLUSTER_KERNEL(wgmma_logits, THREADS) {
 	close_pipeline();
 }
 
-CLUSTER_KERNEL(wgmma_logits_backward, THREADS) {
-	LAUNCH_SHARED(char, shared, WGMMA_SHARED);
+CLUSTER_KERNEL(wgmma_logits_backward) {
+	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
 	if (threadIdx.x < GROUP) {
-		FETCH(wgmma_logits_backward, a.of.R, a.of.V, half_of(t), steps_of(a.of.C), 1, 1);
+		FETCH(wgmma_logits_backward, a.of.R, a.of.V, part_of(t), 0, steps_of(a.of.C), 1, 1);
 	} else {
 		more_registers();
 		float sum[EIGHTS][4], y, *room = room_of(p);

@@ -8,7 +8,7 @@
 #endif
 
 enum { STACK = 64 << 10, MAX_COPIES = 128, MAX_GROUPS = 16, OWN_ROOM = 48 << 10, SHARED_ROOM = 256 << 10,
-	PAGE = 4096, MAX_BLOCKS = 2, MAX_GROUP_BARRIERS = 16 };
+	PAGE = 4096, MAX_BLOCKS = 4, MAX_GROUP_BARRIERS = 16 };
 
 struct copy {
 	void *to;
@@ -89,6 +89,7 @@ static void prepare(struct thread *t, char *stack, void (*start)(void)) {
 
 int running(void) { return cluster.running; }
 int rank(void) { return cluster.running / cluster.threads; }
+int blocks(void) { return cluster.blocks; }
 int order(void) { return cluster.order; }
 int is_live(int of) { return of < cluster.blocks && cluster.block[of].live; }
 char *block_memory(int of) { return cluster.block[of].shared; }

@@ -12,10 +12,12 @@ void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, c
 void begin_cluster(void);
 void end_cluster(void);
 
-// running is the number of the running thread in its cluster, and rank that of its block. live_threads
+// running is the number of the running thread in its cluster, and rank that of its block, of which
+// there are `blocks`. live_threads
 // counts those that have not ended, and is_live says whether a block has any.
 int running(void);
 int rank(void);
+int blocks(void);
 int live_threads(void);
 int is_live(int of);
 char *block_memory(int of);

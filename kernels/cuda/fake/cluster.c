@@ -3,7 +3,7 @@
 #include "tensormap.h"
 #include <string.h>
 
-enum { MAX_LOADS = 64, MAX_QUEUED = 16, MADE = 0x5a, TERMS = 16, WIDE = 64, MAP_BYTES = 128 };
+enum { MAX_LOADS = 256, MAX_QUEUED = 16, MADE = 0x5a, TERMS = 16, WIDE = 64, MAP_BYTES = 128 };
 
 // A barrier that counts, in 8 bytes of shared memory. bytes is what is announced and has not come.
 struct counter {
@@ -24,7 +24,7 @@ struct load {
 struct product {
 	float (*sum)[4];
 	uint64_t x, y;
-	int x_by_terms, y_by_terms;
+	int eights, x_by_terms, y_by_terms; // eights: columns of sums, 8 at a time
 };
 struct queue {
 	int open, n, groups, group[MAX_QUEUED + 1];
@@ -133,20 +133,20 @@ void load_box(void *to, const struct tensor_map *map, int column, int row, uint6
 	load_to(rank(), to, map, column, row, b, arrives_late());
 }
 
-void load_box_for_both(void *to, const struct tensor_map *map, int column, int row, uint64_t *b) {
+void load_box_for_all(void *to, const struct tensor_map *map, int column, int row, uint64_t *b) {
 	const int late = arrives_late();
-	for (int of = 0; of < 2; of++) load_to(of, to, map, column, row, b, late);
+	for (int of = 0; of < blocks(); of++) load_to(of, to, map, column, row, b, late);
 }
 
 static struct queue *own_queue(void) { return &cluster.queue[running()]; }
 
 void open_products(void) { own_queue()->open = 1; }
 
-void wgmma(float (*sum)[4], uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
+void wgmma(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
 	struct queue *q = own_queue();
 	if (!q->open) give_up("products before wgmma.fence");
 	if (q->n == MAX_QUEUED) give_up("too many products in flight");
-	q->product[q->n++] = (struct product){sum, x, y, x_by_terms, y_by_terms};
+	q->product[q->n++] = (struct product){sum, x, y, eights, x_by_terms, y_by_terms};
 }
 
 // element returns term k of output i of the factor at a descriptor: the place of the factor, and how far apart
@@ -167,7 +167,7 @@ static void multiply_warp(int first, int n) {
 	if (p.x >> 62 != 1 || p.y >> 62 != 1) give_up("a descriptor without 128-byte swizzle");
 	for (int r = 0; r < 16; r++)
 		for (int k = 0; k < TERMS; k++) x[r][k] = element(memory, p.x, p.x_by_terms, first / WARP % 4 * 16 + r, k);
-	for (int j = 0; j < 32; j++) {
+	for (int j = 0; j < p.eights; j++) {
 		for (int c = 0; c < 8; c++)
 			for (int k = 0; k < TERMS; k++) y[c][k] = element(memory, p.y, p.y_by_terms, 8 * j + c, k);
 		for (int out = 0; out < 2; out++) {

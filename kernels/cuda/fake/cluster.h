@@ -19,14 +19,14 @@ void arrive_at(uint64_t *b, int rank);
 void await_phase(uint64_t *b, int parity);
 
 // load_box queues the copy of the box of a map at a column and a row, whose bytes go to the barrier, and
-// load_box_for_both to both blocks. In order 0 it arrives when it is awaited, in order 1 at once,
+// load_box_for_all to all blocks of the cluster. In order 0 it arrives when it is awaited, in order 1 at once,
 // in order 2 one box so and the next otherwise. A copy that nobody awaits fails the launch.
 void load_box(void *to, const struct tensor_map *map, int column, int row, uint64_t *b);
-void load_box_for_both(void *to, const struct tensor_map *map, int column, int row, uint64_t *b);
+void load_box_for_all(void *to, const struct tensor_map *map, int column, int row, uint64_t *b);
 
-// wgmma queues 16 products for each of a warpgroup's 64 × 256 sums. They are added when they are awaited, in order 1
+// wgmma queues 16 products for each of a warpgroup's 64 × 8·eights sums. They are added when they are awaited, in order 1
 // as soon as they are committed, warp by warp, of the factors that the shared memory has then.
-void wgmma(float (*sum)[4], uint64_t x, uint64_t y, int x_by_terms, int y_by_terms);
+void wgmma(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms);
 void open_products(void);
 void commit_products(void);
 void await_products(int n);

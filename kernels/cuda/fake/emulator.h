@@ -72,7 +72,7 @@ void matrix_product(words *all);
 	static void name##_thread(const struct name##_args a)
 #define KERNEL(name) REGISTER(name, 0, 1)
 #define BLOCK_KERNEL(name, threads, blocks) REGISTER(name, threads, 1)
-#define CLUSTER_KERNEL(name, threads) REGISTER(name, threads, 2)
+#define CLUSTER_KERNEL(name) REGISTER(name, THREADS, CLUSTER)
 
 // load_matrices reads four matrices of 8 × 8 numbers of 16 bits for a warp (ldmatrix).
 void load_matrices(uint32_t *r, const void *row, int transposed);
