@@ -345,7 +345,7 @@ struct append_kv_args {
 
 struct paged_attention_args {
 	struct operand out, qkv;
-	float *room; // as in attention_args
+	float *room; // as in attention_args; scores in panel_paged_attention, which may have none
 	struct pages pages;
 	const int *table, *seq, *pos;
 	long M, table_width;

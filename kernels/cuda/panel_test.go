@@ -36,7 +36,18 @@ func TestPanelsOfPages(t *testing.T) {
 		s.Scale = 1 / math.Sqrt(float64(s.D))
 		for _, size := range []int{16, 48} {
 			t.Run(fmt.Sprintf("%+v/%d", s, size), func(t *testing.T) {
-				sameBits(t, pagedOn(t, openIn(t, "matrix/16x25"), s, size), pagedOn(t, ref.NewMatrix(), s, size))
+				const width = 5
+				want := pagedOn(t, ref.NewMatrix(), s, size, width)
+				b := openIn(t, "matrix/16x25")
+				sameBits(t, pagedOn(t, b, s, size, width), want)
+				if n := kernels.PagedScores(width*size, s); b.workspace.Len() != n {
+					t.Errorf("scores have %d numbers, want %d", b.workspace.Len(), n)
+				}
+				b = openIn(t, "matrix/16x25")
+				sameBits(t, pagedOn(t, b, s, size, 1<<20), want) // too long a row to keep scores
+				if n := b.workspace.Len(); n != 0 {
+					t.Errorf("there is room for %d scores of very many keys", n)
+				}
 			})
 		}
 	}
@@ -58,18 +69,20 @@ func attended(t *testing.T, b kernels.Backend, s kernels.AttentionShape, offsets
 }
 
 // pagedOn returns the attention of the last rows of two sequences, which lie in pages among others that hold NaN.
-func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size int) [][]float32 {
-	const width = 5
+// A row of the page table has width entries, of which five are used.
+func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size, width int) [][]float32 {
+	const used = 5
 	lengths := []int{61, 17}
-	keys := make([]float32, 2*width*s.K*s.D*size)
+	keys := make([]float32, 2*used*s.K*s.D*size)
 	for i := range keys {
 		keys[i] = float32(math.NaN())
 	}
 	p := kernels.Pages{Keys: operands(t, b, keys), Values: operands(t, b, keys), Size: size}
-	var table, slots, seq, pos []int32
+	var slots, seq, pos []int32
+	table := make([]int32, 2*width)
 	for j, n := range lengths {
-		for i := range width {
-			table = append(table, int32((7*(j*width+i)+3)%(2*width)))
+		for i := range used {
+			table[j*width+i] = int32((7*(j*used+i) + 3) % (2 * used))
 		}
 		for i := range n {
 			slots = append(slots, table[j*width+i/size]*int32(size)+int32(i%size))
