@@ -5,10 +5,12 @@
 #
 #	BENCH=MatMul   the kernels to measure; "." is all
 #	CHECKS=MatMul  the checks of the conformance suite to run; "." is all
+#	LIMIT=590      seconds for everything; each part has a limit of its own too
 #
 # Exit code 7: no GPU can compute. 1: a test failed, which the tables name.
 cd "$(dirname "$0")/../.."
 EXP=${EXP:-bin/exp} TESTS=${TESTS:-build/cuda.test} BENCH=${BENCH:-.} CHECKS=${CHECKS:-.}
+end=$(($(date +%s) + ${LIMIT:-590}))
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 export NO_COLOR=1
 bad=0
@@ -16,11 +18,27 @@ bad=0
 # judge prints a row of the table of tests: name, result, seconds.
 judge() { echo "| $1 | $2 | $(($(date +%s) - began)) |" >>"$work/tests"; echo "$1: $2" >&2; }
 
-# limited runs a command with a time limit in seconds.
+# within runs a command with a time limit in seconds, or what is left for everything. It returns 124 if the
+# command was stopped, also where it took SIGKILL (137) to stop it.
+within() {
+	start=$(date +%s) limit=$1
+	shift
+	[ "$((end - start))" -ge "$limit" ] || limit=$((end - start))
+	[ "$limit" -gt 0 ] || return 124
+	timeout -k 5 "$limit" "$@"
+	status=$?
+	[ "$status" != 137 ] || [ "$(date +%s)" -lt "$((start + limit))" ] || status=124
+	return "$status"
+}
+
+# limited is within for a part of its own: judge tells its seconds.
 limited() {
 	began=$(date +%s)
-	timeout "$@"
+	within "$@"
 }
+
+# messages prints what tests and benchmarks logged.
+messages() { sed -n 's/.*_test.go:[0-9]*: //p' "$1"; }
 
 # field NAME prints the text of a check of exp doctor.
 field() {
@@ -64,7 +82,7 @@ case $code in
 		judge "tensor cores = class matrix/16x25" "passed: $(grep -c '^ *--- PASS: TestTensorCore/' "$work/out") kinds of numbers"
 		classes="f32 bf16 matrix"
 	else
-		judge "tensor cores = class matrix/16x25" "not tried: $(sed -n 's/.*_test.go:[0-9]*: //p' "$work/out" | head -n 1)"
+		judge "tensor cores = class matrix/16x25" "not tried: $(messages "$work/out" | head -n 1)"
 		classes="f32 bf16"
 	fi ;;
 124)
@@ -89,7 +107,7 @@ case $classes in
 		if grep -q '^--- PASS: TestWgmmaBits' "$work/out"; then
 			judge "wgmma = mma.sync" "passed: $(grep -c '^ *--- PASS: Test[A-Za-z]*/' "$work/out") shapes and kinds of numbers"
 		else
-			judge "wgmma = mma.sync" "not tried: $(sed -n 's/.*_test.go:[0-9]*: //p' "$work/out" | head -n 1)"
+			judge "wgmma = mma.sync" "not tried: $(messages "$work/out" | head -n 1)"
 		fi ;;
 	124) bad=1 && judge "wgmma = mma.sync" "stopped at its time limit; EXP_WGMMA=0 keeps products off wgmma" ;;
 	*)
@@ -113,16 +131,21 @@ for class in $classes; do
 	esac
 done
 
+# settings CLASS prints the smoke recipe's in a numerics class.
+settings() {
+	case $1 in
+	matrix) # one CPU thread emulates the class
+		echo --set model.dtype=bf16 --set compute.numerics=matrix/16x25 --set sft.steps=2 \
+			--set sft.optim.warmup_steps=0 --set train.steps=2 --set eval.final.n=1 ;;
+	*) echo --set model.dtype="$1" ;;
+	esac
+}
+
 for class in $classes; do
 	began=$(date +%s)
-	case $class in
-	matrix) # one CPU thread emulates the class
-		sets="--set model.dtype=bf16 --set compute.numerics=matrix/16x25 --set sft.steps=2 --set sft.optim.warmup_steps=0"
-		sets="$sets --set train.steps=2 --set eval.final.n=1" ;;
-	*) sets="--set model.dtype=$class" ;;
-	esac
+	sets=$(settings "$class")
 	for where in cpu cuda; do
-		timeout 25 "$EXP" -q run configs/smoke_cpu.yaml --device $where $sets --store "$work/$where" 2>&1 &&
+		within 25 "$EXP" -q run configs/smoke_cpu.yaml --device $where $sets --store "$work/$where" 2>&1 &&
 			"$EXP" show @last --json --store "$work/$where" | grep -m 2 -E '"(run|chain)":' >"$work/ids.$where"
 	done >"$work/out"
 	if [ -s "$work/ids.cuda" ] && cmp -s "$work/ids.cpu" "$work/ids.cuda"; then
@@ -141,7 +164,7 @@ case $classes in
 	limited 60 "$TESTS" -test.run '^$' -test.bench "7B/$BENCH" -test.benchtime 20ms >"$work/products" 2>&1
 	code=$?
 	# Those of a micro-batch by mma.sync too, where wgmma was chosen.
-	timeout 30 env EXP_CUDA_TEST_TILES=large_ "$TESTS" -test.run '^$' -test.bench "7B/$BENCH/.*/M=4096" \
+	within 30 env EXP_CUDA_TEST_TILES=large_ "$TESTS" -test.run '^$' -test.bench "7B/$BENCH/.*/M=4096" \
 		-test.benchtime 20ms >"$work/large" 2>&1
 	case $code in
 	0) judge "measuring products of 7B" "done" ;;
@@ -155,6 +178,32 @@ case $? in
 124) judge "measuring kernels" "stopped at its time limit" ;;
 *) bad=1 && judge "measuring kernels" "FAILED" && cat "$work/kernels" >&2 ;;
 esac
+
+# sanitize TOOL runs the smoke recipe in the last class under a tool of compute-sanitizer, which slows kernels down
+# many times. It does not report calls of the driver that fail: the program tries some that a device may refuse.
+sanitize() {
+	limited 45 compute-sanitizer --tool "$1" --target-processes application-only --report-api-errors no \
+		--error-exitcode 9 "$EXP" -q run configs/smoke_cpu.yaml --device cuda $sets --store "$work/$1" >"$work/out" 2>&1
+	code=$?
+	summary=$(sed -n 's/^=* *\([A-Z]* *SUMMARY: \)/\1/p' "$work/out" | tail -n 1)
+	[ $code != 124 ] || summary=$(sed -n 's/^=* *\(Invalid \|Error: Race \)/\1/p' "$work/out" | head -n 1)
+	case $code:$summary in
+	0:?*) judge "$1, smoke run, $class" "passed: $summary" ;;
+	124:) judge "$1, smoke run, $class" "stopped at its time limit" ;;
+	*:?*) bad=1 && judge "$1, smoke run, $class" "FAILED: $summary; exit code $code" && cat "$work/out" >&2 ;;
+	*) judge "$1, smoke run, $class" "not tried: $(sed -n '$s/^=* *//p' "$work/out")" ;;
+	esac
+}
+
+began=$(date +%s)
+if [ -n "$fake" ]; then
+	judge "compute-sanitizer" "not tried: the driver is fake"
+elif command -v compute-sanitizer >/dev/null; then
+	sanitize memcheck
+	sanitize racecheck
+else
+	judge "compute-sanitizer" "not tried: PATH does not have it; it is part of NVIDIA's toolkit"
+fi
 
 {
 	[ -s "$RESULTS" ] || printf '# Results on GPUs\n\n`make gpu` appends to this file.\n'

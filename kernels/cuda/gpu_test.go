@@ -44,22 +44,40 @@ case "$*" in
 *7B*M=4096*) echo "Benchmark7B/MatMul/qkv/M=4096/N=8/K=4-16   9   5000000 ns/op   320000 GFLOP/s" ;;
 *7B*) echo "Benchmark7B/MatMul/gate_and_up/M=64/N=8/K=4-16   9   2500000 ns/op   640000 GFLOP/s" ;;
 *Memory*) echo "BenchmarkMemory/Copy-16   50   1000000 ns/op   2000000.00 MB/s" ;;
-*Kernels*) echo "BenchmarkKernels/f32/MatMul/impl=cuda-H100/M=8/N=4-16   9   2500000 ns/op   500000.00 MB/s   640 GFLOP/s   0 B/op" ;;
+*Kernels*) [ -z "$SLOW" ] || sleep 60
+	echo "BenchmarkKernels/f32/MatMul/impl=cuda-H100/M=8/N=4-16   9   2500000 ns/op   500000.00 MB/s   640 GFLOP/s   0 B/op" ;;
 esac
 `
 )
 
+// sanitizer is a stand-in for compute-sanitizer, which runs a program and then sums up what it found.
+const sanitizer = `#!/bin/sh
+[ "$SANITIZER" != OLD ] || { echo "========= Error: the device is not supported"; exit 1; }
+case "$*" in *"$EXP -q run configs/smoke_cpu.yaml --device cuda "*matrix/16x25*) ;; *) exit 1 ;; esac
+case "$SANITIZER $2" in
+"LATE memcheck") exit 124 ;;
+"LATE racecheck") echo "========= Error: Race reported between Read access and Write access"; exit 124 ;;
+*memcheck) echo "========= ERROR SUMMARY: 0 errors" ;;
+"RACE racecheck") echo "========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)"; exit 9 ;;
+*) echo "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)" ;;
+esac
+`
+
 // `make gpu` says what failed, or what is missing, and writes what it measured.
 func TestGPU(t *testing.T) {
 	dir := t.TempDir()
-	exp, tests := filepath.Join(dir, "exp"), filepath.Join(dir, "tests")
-	for name, text := range map[string]string{exp: program, tests: suite} {
+	exp, tests, tools := filepath.Join(dir, "exp"), filepath.Join(dir, "tests"), filepath.Join(dir, "tools")
+	if err := os.Mkdir(tools, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{exp: program, tests: suite, filepath.Join(tools, "compute-sanitizer"): sanitizer} {
 		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const right = "915b, as on every machine of the class cpu/bf16"
 	cores := map[string]string{"other sums": "FAIL", "older cores": "SKIP"} // what the test of tensor cores does
+	sanitizers := map[string]string{"race": "RACE", "old sanitizer": "OLD", "late sanitizer": "LATE"}
 	wgmma := map[string]string{"other wgmma": "FAIL", "no wgmma": "SKIP"}
 	for _, tt := range []struct {
 		name, gpu, digest, chain, check string
@@ -70,8 +88,12 @@ func TestGPU(t *testing.T) {
 			"| conformance, bf16 | passed: 1 checks |", "| smoke run, f32 | passed: run and chain of the CPU, f2ed41f1 |",
 			"| tensor cores = class matrix/16x25 | passed: 1 kinds of numbers |", "| conformance, matrix | passed: 1 checks |",
 			"| MatMul | gate and up | M=64 N=8 K=4 | chosen | 2.500 | 640.0 |",
-			"| MatMul | qkv | M=4096 N=8 K=4 | mma.sync | 5.000 | 320.0 |", "| wgmma = mma.sync | passed: 1 shapes and kinds of numbers |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
-		{"fake", "emulated device, 1 GiB", right, "1f89", "PASS", 0, []string{"not a GPU"}, []string{"the figures mean nothing"}},
+			"| MatMul | qkv | M=4096 N=8 K=4 | mma.sync | 5.000 | 320.0 |",
+			"| memcheck, smoke run, matrix | passed: ERROR SUMMARY: 0 errors |",
+			"| racecheck, smoke run, matrix | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
+			"| wgmma = mma.sync | passed: 1 shapes and kinds of numbers |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
+		{"fake", "emulated device, 1 GiB", right, "1f89", "PASS", 0, []string{"not a GPU"}, []string{"the figures mean nothing",
+			"| compute-sanitizer | not tried: the driver is fake |"}},
 		{"no driver", "", right, "1f89", "PASS", 7, []string{"no CUDA driver is installed", "driver 525"}, nil},
 		{"digest", "H100", "915c; expected 915b", "1f89", "PASS", 1, nil, []string{"FAILED: 915c; expected 915b"}},
 		{"run", "H100", right, "1f88", "PASS", 1, nil, []string{"| smoke run, bf16 | FAILED: not the run of the CPU"}},
@@ -85,13 +107,31 @@ func TestGPU(t *testing.T) {
 			[]string{"| wgmma = mma.sync | not tried: mma.sync, not wgmma: element 3 of a MatMul is 1, by mma.sync 2 |"}},
 		{"older cores", "A100", right, "1f89", "PASS", 0, nil,
 			[]string{"| tensor cores = class matrix/16x25 | not tried: A100 has compute capability 8.0 |"}},
+		{"race", "H100", right, "1f89", "PASS", 1, []string{"2 hazards"}, []string{"| memcheck, smoke run, matrix | passed: ERROR SUMMARY: 0 errors |",
+			"| racecheck, smoke run, matrix | FAILED: RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning); exit code 9 |"}},
+		{"old sanitizer", "H100", right, "1f89", "PASS", 0, nil,
+			[]string{"| racecheck, smoke run, matrix | not tried: Error: the device is not supported |"}},
+		{"late sanitizer", "H100", right, "1f89", "PASS", 1, nil, []string{"| memcheck, smoke run, matrix | stopped at its time limit |",
+			"| racecheck, smoke run, matrix | FAILED: Error: Race reported between Read access and Write access; exit code 124 |"}},
+		{"no sanitizer", "H100", right, "1f89", "PASS", 0, nil, []string{"| compute-sanitizer | not tried: PATH does not have it"}},
+		{"late", "H100", right, "1f89", "PASS", 0, nil, []string{"| measuring kernels | stopped at its time limit |",
+			"| memcheck, smoke run, matrix | stopped at its time limit | 0 |"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			results := filepath.Join(t.TempDir(), "results.md")
 			cmd := exec.Command("/bin/sh", "gpu.sh")
 			cmd.Env = append(os.Environ(), "EXP="+exp, "TESTS="+tests, "RESULTS="+results, "GPU="+tt.gpu,
 				"DIGEST="+tt.digest, "CHAIN="+tt.chain, "CHECK="+tt.check,
+				"SANITIZER="+sanitizers[tt.name],
 				"CORE="+cmp.Or(cores[tt.name], "PASS"), "WGMMA="+cmp.Or(wgmma[tt.name], "PASS"))
+			if tt.name != "no sanitizer" {
+				cmd.Env = append(cmd.Env, "PATH="+tools+":"+os.Getenv("PATH"))
+			} else if at, err := exec.LookPath("compute-sanitizer"); err == nil {
+				t.Skip("there is one: " + at)
+			}
+			if tt.name == "late" {
+				cmd.Env = append(cmd.Env, "SLOW=1", "LIMIT=6")
+			}
 			out, err := cmd.CombinedOutput()
 			code := 0
 			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
