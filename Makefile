@@ -47,7 +47,7 @@ test: build      ## every test; needs no GPU, no network once the modules are th
 
 # The last lines are for what a plain `go build ./cmd/exp` compiles.
 cuda: fake build ## the backend for GPUs on a driver without hardware, and a build without it
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -timeout 20m ./kernels/cuda ./harness/ranks/nccl ./train/tensor
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -timeout 20m ./kernels/cuda/... ./harness/ranks/nccl ./train/tensor
 	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run
 	$(GO) test -c -o build/cuda.test ./kernels/cuda
@@ -56,8 +56,9 @@ cuda: fake build ## the backend for GPUs on a driver without hardware, and a bui
 	GOFLAGS=-trimpath $(GO) test -vet=all -run '^$$' ./kernels/cuda
 	GOFLAGS=-trimpath $(GO) test -vet=all ./harness/device
 
-fake:            ## in build/fake, a CUDA driver for tests that runs kernels on the CPU, and its NCCL
+fake:            ## in build/fake, a CUDA driver for tests that runs kernels on the CPU, its NCCL and its cuBLASLt
 	@$(MAKE) --no-print-directory -f kernels/cuda/fake/Makefile
+	@$(MAKE) --no-print-directory -f kernels/cuda/cublaslt/fake/Makefile
 	@$(MAKE) --no-print-directory -f harness/ranks/nccl/fake/Makefile
 
 ptx:             ## compile changed kernels for GPUs again; needs clang-19 (Debian and Ubuntu have it)

@@ -14,6 +14,7 @@ import "embed"
 //go:embed kernels/*.go kernels/*/*.go kernels/*/*.c kernels/*/*.h kernels/*/*/*.c kernels/*/*/*.h
 //go:embed kernels/cpu/level/*.go kernels/cpu/level/*/*.go kernels/cpu/level/*/*.c
 //go:embed kernels/cuda/*.cu kernels/cuda/*.ptx kernels/cuda/*.sh kernels/cuda/lib/libcuda.a
+//go:embed kernels/cuda/cublaslt/*.go kernels/cuda/cublaslt/*/*.c
 //go:embed kernels/peers/*.py kernels/peers/*.sh
 //go:embed train/*.go train/*/*.go train/*/*/*.go
 //go:embed eval/*.go eval/*/*.go eval/*/*/*.go

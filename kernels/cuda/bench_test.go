@@ -3,12 +3,14 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"testing"
 
 	"exp/kernels"
+	"exp/kernels/cuda/cublaslt"
 	"exp/kernels/kerneltest"
 )
 
@@ -59,9 +61,84 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // Benchmark7B measures the products of a model with 7B parameters on tensor cores: of a micro-batch,
-// and of a sampling step. On the fake driver all sizes are a fraction.
+// and of a sampling step.
 func Benchmark7B(b *testing.B) {
-	be, part := openIn(b, "matrix/16x25"), 1
+	be := openIn(b, "matrix/16x25")
+	each7B(b, be, func(b *testing.B, m linear, op string) func() {
+		w := kernels.Matrix{W: m.dw, Packed: m.w, Out: m.N, In: m.K}
+		switch op {
+		case "MatMul":
+			return func() { be.MatMul(m.y, m.x, w, kernels.Buffer{}) }
+		case "MatMulDX":
+			return func() { be.MatMulDX(m.x, m.y, w) }
+		default:
+			blocks := upload(b, be, kernels.I32, []int32{0, int32(m.M)})
+			return func() { be.MatMulDW(m.dw, kernels.Buffer{}, m.y, m.x, blocks) }
+		}
+	})
+}
+
+// cublasLtWorkspace is what the vendor's guide recommends for compute capability 9.0: 32 MiB.
+const cublasLtWorkspace = 32 << 20
+
+// BenchmarkCublasLt measures the same products by NVIDIA's library, where there is one.
+func BenchmarkCublasLt(b *testing.B) {
+	be := openIn(b, "matrix/16x25")
+	workspace, err := be.Alloc(kernels.F32, cublasLtWorkspace/4)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { be.Free(workspace) })
+	l, err := cublaslt.Open(os.Getenv("EXP_CUBLASLT"), be, workspace)
+	if missing := (*cublaslt.LibraryError)(nil); errors.As(err, &missing) {
+		b.Skip(err)
+	} else if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(l.Close)
+	b.Log(l)
+	each7B(b, be, func(b *testing.B, m linear, op string) func() { return vendorProduct(b, l, m, op) })
+}
+
+// vendorProduct returns a call of the library that computes what an operation of ours does.
+func vendorProduct(b *testing.B, l *cublaslt.Library, m linear, op string) func() {
+	x := cublaslt.Matrix{Data: m.x, Rows: m.M, Cols: m.K, Pitch: m.K}
+	y := cublaslt.Matrix{Data: m.y, Rows: m.M, Cols: m.N, Pitch: m.N}
+	w := cublaslt.Matrix{Data: m.w, Rows: m.N, Cols: m.K, Pitch: pitch(m.K)}
+	dw := cublaslt.Matrix{Data: m.dw, Rows: m.N, Cols: m.K, Pitch: m.K}
+	var p *cublaslt.Product
+	var err error
+	switch op {
+	case "MatMul":
+		w.Transposed = true
+		p, err = l.Product(y, x, w, false)
+	case "MatMulDX":
+		p, err = l.Product(x, y, w, false)
+	default:
+		y.Transposed = true
+		p, err = l.Product(dw, y, x, true)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(p.Close)
+	return func() {
+		if err := p.Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// linear is a linear map of M rows: its arrays in device memory.
+type linear struct {
+	M, N, K     int
+	x, y, w, dw kernels.Buffer // [M,K], [M,N], [N,pitch(K)] in bf16; [N,K] in float32
+}
+
+// each7B measures products of a 7B model; prepare returns a call of one. On the fake driver all sizes
+// are a fraction.
+func each7B(b *testing.B, be *Backend, prepare func(b *testing.B, m linear, op string) func()) {
+	part := 1
 	if _, fake := os.LookupEnv(fakeVariable); fake {
 		part = 32
 	}
@@ -70,35 +147,30 @@ func Benchmark7B(b *testing.B) {
 		out, in int
 	}{{"qkv", 4608, 3584}, {"o", 3584, 3584}, {"gate and up", 37888, 3584}, {"down", 3584, 18944}} {
 		for _, M := range []int{64, 256, 4096} {
-			benchProducts(b, be, layer.name, M/part, layer.out/part, layer.in/part, M == 4096)
+			m := linear{M: M / part, N: layer.out / part, K: layer.in / part}
+			m.x, m.y = random(b, be, kernels.BF16, m.M*m.K), random(b, be, kernels.BF16, m.M*m.N)
+			m.w, m.dw = random(b, be, kernels.BF16, m.N*pitch(m.K)), random(b, be, kernels.F32, m.N*m.K)
+			for _, op := range []string{"MatMul", "MatMulDX", "MatMulDW"} {
+				if op != "MatMul" && M != 4096 {
+					continue // a sampling step has no gradients
+				}
+				b.Run(fmt.Sprintf("%s/%s/M=%d/N=%d/K=%d", op, layer.name, m.M, m.N, m.K), func(b *testing.B) {
+					measureProduct(b, be, m, prepare(b, m, op))
+				})
+			}
 		}
 	}
 }
 
-// benchProducts measures a linear map of M rows, and its gradients if wanted.
-func benchProducts(b *testing.B, be *Backend, name string, M, N, K int, gradients bool) {
-	x, y, dw := random(b, be, kernels.BF16, M*K), random(b, be, kernels.BF16, M*N), random(b, be, kernels.F32, N*K)
-	w := kernels.Matrix{W: dw, Packed: random(b, be, kernels.BF16, N*pitch(K)), Out: N, In: K}
-	blocks := upload(b, be, kernels.I32, []int32{0, int32(M)})
-	for _, op := range []struct {
-		name string
-		run  func()
-	}{
-		{"MatMul", func() { be.MatMul(y, x, w, kernels.Buffer{}) }},
-		{"MatMulDX", func() { be.MatMulDX(x, y, w) }},
-		{"MatMulDW", func() { be.MatMulDW(dw, kernels.Buffer{}, y, x, blocks) }},
-	} {
-		if op.name != "MatMul" && !gradients {
-			continue
-		}
-		b.Run(fmt.Sprintf("%s/%s/M=%d/N=%d/K=%d", op.name, name, M, N, K), func(b *testing.B) {
-			for b.Loop() {
-				op.run()
-				be.Sync()
-			}
-			b.ReportMetric(2*float64(M)*float64(N)*float64(K)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-		})
+// measureProduct reports the rate of a call. The first call, which may load a kernel, does not count.
+func measureProduct(b *testing.B, be *Backend, m linear, run func()) {
+	run()
+	be.Sync()
+	for b.Loop() {
+		run()
+		be.Sync()
 	}
+	b.ReportMetric(2*float64(m.M)*float64(m.N)*float64(m.K)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
 // random returns n numbers on the device; zeros would take less power than numbers do.

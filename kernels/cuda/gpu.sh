@@ -3,9 +3,10 @@
 # tables to RESULTS (kernels/cuda/RESULTS.md; on the fake driver build/fake/RESULTS.md).
 # `make gpu` builds EXP, the program, and TESTS, the package's tests.
 #
-#	BENCH=MatMul   the kernels to measure; "." is all
-#	CHECKS=MatMul  the checks of the conformance suite to run; "." is all
-#	LIMIT=590      seconds for everything; each part has a limit of its own too
+#	BENCH=MatMul       the kernels to measure; "." is all
+#	CHECKS=MatMul      the checks of the conformance suite to run; "." is all
+#	LIMIT=590          seconds for everything; each part has a limit of its own too
+#	EXP_CUBLASLT=PATH  NVIDIA's library to compare products with, where the system finds none
 #
 # Exit code 7: no GPU can compute. 1: a test failed, which the tables name.
 cd "$(dirname "$0")/../.."
@@ -159,6 +160,7 @@ limited 20 "$TESTS" -test.run '^$' -test.bench Memory -test.benchtime 100ms >"$w
 	{ bad=1 && judge "measuring memory" "FAILED" && cat "$work/memory" >&2; }
 : >"$work/products"
 : >"$work/large"
+: >"$work/vendor"
 case $classes in
 *matrix)
 	limited 60 "$TESTS" -test.run '^$' -test.bench "7B/$BENCH" -test.benchtime 20ms >"$work/products" 2>&1
@@ -170,6 +172,14 @@ case $classes in
 	0) judge "measuring products of 7B" "done" ;;
 	124) judge "measuring products of 7B" "stopped at its time limit" ;;
 	*) bad=1 && judge "measuring products of 7B" "FAILED" && cat "$work/products" >&2 ;;
+	esac
+	# The same by NVIDIA's library: a yardstick, which fails nothing.
+	limited 60 "$TESTS" -test.v -test.run '^$' -test.bench "CublasLt/$BENCH" -test.benchtime 20ms >"$work/vendor" 2>&1
+	case $?:$(grep -c '^--- SKIP' "$work/vendor") in
+	0:0) judge "measuring cuBLASLt" "done: $(messages "$work/vendor" | head -n 1)" ;;
+	0:*) judge "measuring cuBLASLt" "not tried: $(messages "$work/vendor" | head -n 1)" ;;
+	124:*) judge "measuring cuBLASLt" "stopped at its time limit" ;;
+	*) judge "measuring cuBLASLt" "failed: $(messages "$work/vendor" | tail -n 1)" && cat "$work/vendor" >&2 ;;
 	esac ;;
 esac
 limited 60 "$TESTS" -test.run '^$' -test.bench "Kernels//$BENCH" -test.benchtime 20ms >"$work/kernels" 2>&1
@@ -216,18 +226,26 @@ fi
 	cat "$work/tests"
 	[ ! -s "$work/differs" ] || { printf '\nThe first step that differs:\n\n' && sed 's/^ */    /' "$work/differs"; }
 	awk '
+	function product() { return part[2] "/" part[3] "/" part[4] "/" part[5] "/" part[6] }
 	function rate(unit,   i) { for (i = 4; i < NF; i++) if ($(i + 1) == unit) return $i; return 0 }
 	/^Benchmark/ && / ns\/op/ { sub(/-[0-9]+$/, "", $1); n = split($1, part, "/") }
+	/^BenchmarkCublasLt/ && / ns\/op/ { vendor[product()] = rate("GFLOP/s") / 1000 }
 	/^BenchmarkMemory/ && / ns\/op/ {
 		if (part[2] == "Copy") copy = rate("MB/s")
 		if (!memory++) print "\n| memory | GB/s |\n|---|---:|"
 		printf "| %s | %.1f |\n", part[2], rate("MB/s") / 1000
 	}
 	/^Benchmark7B/ && / ns\/op/ {
-		if (!products++) print "\n| product of 7B | layer | dims | tiles | ms | TFLOP/s |\n|---|---|---|---|---:|---:|"
+		if (!products++) {
+			print "\n| product of 7B | layer | dims | tiles | ms | TFLOP/s | cuBLASLt TFLOP/s | of cuBLASLt |"
+			print "|---|---|---|---|---:|---:|---:|---:|"
+		}
+		by = vendor[product()]
+		tflops = rate("GFLOP/s") / 1000
 		gsub(/_/, " ", part[3])
-		printf "| %s | %s | %s %s %s | %s | %.3f | %.1f |\n", part[2], part[3], part[4], part[5], part[6],
-			FILENAME ~ /large$/ ? "mma.sync" : "chosen", $3 / 1e6, rate("GFLOP/s") / 1000
+		printf "| %s | %s | %s %s %s | %s | %.3f | %.1f | %s | %s |\n", part[2], part[3], part[4], part[5], part[6],
+			FILENAME ~ /large$/ ? "mma.sync" : "chosen", $3 / 1e6, tflops, by ? sprintf("%.1f", by) : "",
+			by ? sprintf("%.1f %%", 100 * tflops / by) : ""
 	}
 	/^BenchmarkKernels/ && / ns\/op/ {
 		if (!kernels++) print "\n| kernel | dims | class | ms | GB/s | of Copy | GFLOP/s |\n|---|---|---|---:|---:|---:|---:|"
@@ -236,7 +254,7 @@ fi
 		flops = rate("GFLOP/s")
 		printf "| %s | %s | %s | %.3f | %.1f | %s | %s |\n", part[3], dims, part[2], $3 / 1e6, rate("MB/s") / 1000,
 			copy ? sprintf("%.1f %%", 100 * rate("MB/s") / copy) : "", flops ? sprintf("%.1f", flops) : ""
-	}' "$work/memory" "$work/products" "$work/large" "$work/kernels"
+	}' "$work/vendor" "$work/memory" "$work/products" "$work/large" "$work/kernels"
 } >"$work/results"
 mkdir -p "$(dirname "$RESULTS")"
 cat "$work/results" >>"$RESULTS"

@@ -41,6 +41,12 @@ case "$*" in
 	[ "$CORE" != SKIP ] || echo "    matrix_test.go:9: A100 has compute capability 8.0"
 	echo "--- $CORE: TestTensorCore (0.1s)"
 	[ "$CORE" != FAIL ] ;;
+*CublasLt*)
+	[ "$VENDOR" != FAIL ] || { echo "    bench_test.go:9: cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED (status 1)"; exit 1; }
+	[ "$VENDOR" != SKIP ] || { printf "    bench_test.go:9: no cuBLASLt: no such file\n--- SKIP: BenchmarkCublasLt\n"; exit 0; }
+	echo "    bench_test.go:9: libcublasLt.so.13: cuBLASLt 13.1.5"
+	echo "BenchmarkCublasLt/MatMul/gate_and_up/M=64/N=8/K=4"
+	echo "BenchmarkCublasLt/MatMul/gate_and_up/M=64/N=8/K=4-16   9   2000000 ns/op   800000 GFLOP/s" ;;
 *7B*M=4096*) echo "Benchmark7B/MatMul/qkv/M=4096/N=8/K=4-16   9   5000000 ns/op   320000 GFLOP/s" ;;
 *7B*) echo "Benchmark7B/MatMul/gate_and_up/M=64/N=8/K=4-16   9   2500000 ns/op   640000 GFLOP/s" ;;
 *Memory*) echo "BenchmarkMemory/Copy-16   50   1000000 ns/op   2000000.00 MB/s" ;;
@@ -77,6 +83,7 @@ func TestGPU(t *testing.T) {
 	}
 	const right = "915b, as on every machine of the class cpu/bf16"
 	cores := map[string]string{"other sums": "FAIL", "older cores": "SKIP"} // what the test of tensor cores does
+	vendor := map[string]string{"no library": "SKIP", "library fails": "FAIL"}
 	sanitizers := map[string]string{"race": "RACE", "old sanitizer": "OLD", "late sanitizer": "LATE"}
 	wgmma := map[string]string{"other wgmma": "FAIL", "no wgmma": "SKIP"}
 	for _, tt := range []struct {
@@ -87,8 +94,9 @@ func TestGPU(t *testing.T) {
 		{"passes", "H100, 80 GiB", right, "1f89", "PASS", 0, nil, []string{": H100, 80 GiB\n", "passed: " + right,
 			"| conformance, bf16 | passed: 1 checks |", "| smoke run, f32 | passed: run and chain of the CPU, f2ed41f1 |",
 			"| tensor cores = class matrix/16x25 | passed: 1 kinds of numbers |", "| conformance, matrix | passed: 1 checks |",
-			"| MatMul | gate and up | M=64 N=8 K=4 | chosen | 2.500 | 640.0 |",
-			"| MatMul | qkv | M=4096 N=8 K=4 | mma.sync | 5.000 | 320.0 |",
+			"| MatMul | gate and up | M=64 N=8 K=4 | chosen | 2.500 | 640.0 | 800.0 | 80.0 % |",
+			"| MatMul | qkv | M=4096 N=8 K=4 | mma.sync | 5.000 | 320.0 |  |  |",
+			"| measuring cuBLASLt | done: libcublasLt.so.13: cuBLASLt 13.1.5 |",
 			"| memcheck, smoke run, matrix | passed: ERROR SUMMARY: 0 errors |",
 			"| racecheck, smoke run, matrix | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
 			"| wgmma = mma.sync | passed: 1 shapes and kinds of numbers |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
@@ -107,6 +115,10 @@ func TestGPU(t *testing.T) {
 			[]string{"| wgmma = mma.sync | not tried: mma.sync, not wgmma: element 3 of a MatMul is 1, by mma.sync 2 |"}},
 		{"older cores", "A100", right, "1f89", "PASS", 0, nil,
 			[]string{"| tensor cores = class matrix/16x25 | not tried: A100 has compute capability 8.0 |"}},
+		{"no library", "H100", right, "1f89", "PASS", 0, nil, []string{"| measuring cuBLASLt | not tried: no cuBLASLt: no such file |",
+			"| MatMul | gate and up | M=64 N=8 K=4 | chosen | 2.500 | 640.0 |  |  |"}},
+		{"library fails", "H100", right, "1f89", "PASS", 0, []string{"CUBLAS_STATUS_NOT_INITIALIZED"},
+			[]string{"| measuring cuBLASLt | failed: cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED (status 1) |"}},
 		{"race", "H100", right, "1f89", "PASS", 1, []string{"2 hazards"}, []string{"| memcheck, smoke run, matrix | passed: ERROR SUMMARY: 0 errors |",
 			"| racecheck, smoke run, matrix | FAILED: RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning); exit code 9 |"}},
 		{"old sanitizer", "H100", right, "1f89", "PASS", 0, nil,
@@ -122,7 +134,7 @@ func TestGPU(t *testing.T) {
 			cmd := exec.Command("/bin/sh", "gpu.sh")
 			cmd.Env = append(os.Environ(), "EXP="+exp, "TESTS="+tests, "RESULTS="+results, "GPU="+tt.gpu,
 				"DIGEST="+tt.digest, "CHAIN="+tt.chain, "CHECK="+tt.check,
-				"SANITIZER="+sanitizers[tt.name],
+				"VENDOR="+vendor[tt.name], "SANITIZER="+sanitizers[tt.name],
 				"CORE="+cmp.Or(cores[tt.name], "PASS"), "WGMMA="+cmp.Or(wgmma[tt.name], "PASS"))
 			if tt.name != "no sanitizer" {
 				cmd.Env = append(cmd.Env, "PATH="+tools+":"+os.Getenv("PATH"))
