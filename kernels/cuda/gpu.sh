@@ -49,7 +49,8 @@ field() {
 	on && key == "\"text\":" { print; exit }' "$work/doctor"
 }
 
-limited 60 "$EXP" doctor --quick --json --store "$work/none" >"$work/doctor" 2>"$work/err"
+# The first command waits for the driver to compile the kernels, about half a minute of one core.
+limited 150 "$EXP" doctor --quick --json --store "$work/none" >"$work/doctor" 2>"$work/err"
 device=$(field cuda:0)
 case $device in
 *"can compute"*) ;;
@@ -98,10 +99,12 @@ case $code in
 	grep -A 6 -m 1 'plus the products of' "$work/out" >"$differs" ;;
 esac
 
-# The same sums by wgmma, which large products take where its bits are those of mma.sync.
+# The same sums, and all products, by wgmma, which they take where its bits are those of mma.sync.
 case $classes in
 *matrix)
-	limited 40 env EXP_CUDA_TEST_TILES=wgmma_ "$TESTS" -test.v -test.run 'TestTensorCore$|TestWgmmaBits$' >"$work/out" 2>&1
+	limited 60 sh -c 'for tiles in wgmma_ thin_; do
+		EXP_CUDA_TEST_TILES=$tiles "$0" -test.short -test.v -test.run "$1" || exit
+	done' "$TESTS" 'TestTensorCore$|TestWgmmaBits$|TestConformance/matrix/(MatMul|Logits|LogProbBackward)' >"$work/out" 2>&1
 	code=$?
 	case $code in
 	0)
