@@ -147,8 +147,7 @@ func (d *diagnosis) judgeGPUs(files []string, gpus *device.GPUs, err error) {
 			}
 			d.ok(name, "%s; can compute the numerics classes %s", text, strings.Join(g.Classes, ", "))
 		}
-		d.ok("devices", "%d found; compute.device cuda, cuda:N or auto computes on them in float32 and bf16 "+
-			"(classes cpu/fma and cpu/bf16)", len(gpus.List))
+		d.ok("devices", "%d found; compute.device cuda, cuda:N or auto computes on them", len(gpus.List))
 	}
 }
 

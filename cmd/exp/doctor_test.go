@@ -245,7 +245,7 @@ func TestDoctorJudgesGPUs(t *testing.T) {
 		}}, nil, "ok driver: CUDA 12.4\n" +
 			"ok cuda:0: NVIDIA H100, 80.0 GiB, compute capability 9.0; can compute the numerics classes cpu/fma, cpu/bf16\n" +
 			"warning cuda:1: Tesla T4, 15.0 GiB, compute capability 7.5\n" +
-			"ok devices: 2 found; compute.device cuda, cuda:N or auto computes on them in float32 and bf16 (classes cpu/fma and cpu/bf16)\n"},
+			"ok devices: 2 found; compute.device cuda, cuda:N or auto computes on them\n"},
 	} {
 		d := &diagnosis{}
 		d.judgeGPUs(tt.files, tt.gpus, tt.err)
