@@ -97,16 +97,22 @@ func (t *Trainer) finish(clock *stopwatch, fresh []*collected, failed ...error) 
 	return err
 }
 
-// receive gives every rank the steps that the samplers have sampled, or their error. Samplers and
-// learners wait here for as long as the others take for a step.
-func (t *Trainer) receive(fresh []*collected, failed ...error) error {
-	if t.Wait != nil {
+// Meet waits until all ranks call it, for as long as that takes: some may sample, learn, validate or save
+// before. It returns an error on every rank if any has one, as ranks.Agree does. Ranks should meet before they
+// exchange device memory, where the limit of an exchange always applies.
+//
+// A rank that has an error waits only until the limit: another rank, the cause of the error, may never come.
+func (t *Trainer) Meet(failed error) error {
+	if t.Wait != nil && failed == nil {
 		t.Wait(true)
+		defer t.Wait(false)
 	}
-	err := ranks.Agree(t.Ranks, errors.Join(failed...))
-	if t.Wait != nil {
-		t.Wait(false)
-	}
+	return ranks.Agree(t.Ranks, failed)
+}
+
+// receive gives every rank the steps that the samplers have sampled, or their error.
+func (t *Trainer) receive(fresh []*collected, failed ...error) error {
+	err := t.Meet(errors.Join(failed...))
 	if err != nil {
 		return err
 	}

@@ -193,14 +193,14 @@ func TestSamplersFail(t *testing.T) {
 
 // impatient is a group whose exchanges fail after a limit, unless it is lifted.
 type impatient struct {
-	ranks.Group
+	*ranks.Local
 	limit  time.Duration
 	lifted bool
 }
 
 func (g *impatient) Exchange(parts []ranks.Part) error {
 	start := time.Now()
-	if err := g.Group.Exchange(parts); err != nil || g.lifted || time.Since(start) < g.limit {
+	if err := g.Local.Exchange(parts); err != nil || g.lifted || time.Since(start) < g.limit {
 		return err
 	}
 	return &ranks.LateError{Limit: g.limit}
@@ -214,7 +214,7 @@ func TestSlowSampler(t *testing.T) {
 	list := make([]*impatient, 2)
 	for i := range toys {
 		r := samplerCases(t)["ReMax, graded together"]()
-		list[i] = &impatient{Group: groups[i], limit: limit}
+		list[i] = &impatient{Local: groups[i], limit: limit}
 		toys[i], r.ranks, r.samplers = r, list[i], 1
 		r.wait = func(on bool) { list[i].lifted = on }
 		r.cfg.Steps = 2

@@ -48,13 +48,15 @@ func (t *Trainer) Buffers() []NamedBuffer {
 }
 
 // WithBuffers calls f on the first rank with Buffers, to save or to fill them, while the
-// other ranks serve their shards. All ranks call it. It returns f's error, except on ranks that
-// only sample.
-func (t *Trainer) WithBuffers(f func(list []NamedBuffer) error) error {
-	if t.onlySamples() {
-		return nil
+// other ranks serve their shards. All ranks call it. It returns f's error.
+func (t *Trainer) WithBuffers(f func(list []NamedBuffer) error) (err error) {
+	if !t.onlySamples() {
+		err = withBuffers(t.learning, t.Backend, t.Buffers(), f)
 	}
-	return withBuffers(t.learning, t.Backend, t.Buffers(), f)
+	if t.Samplers == 0 {
+		return err
+	}
+	return t.Meet(err)
 }
 
 // Restore continues from a state whose Buffers have been filled on the first rank, which

@@ -55,8 +55,8 @@ type Parts struct {
 	// Samplers is the number of Ranks that only sample, the last ones. Their Policy is frozen. They
 	// need no Critic, and a Reference only if Config.SamplersNeedReference.
 	Samplers int
-	// Wait, if not nil, is called with true before this rank waits for ranks that sample or learn
-	// a whole step, and with false afterwards: no limit of an exchange may apply meanwhile.
+	// Wait, if not nil, is called with true before this rank waits for as long as the work of others
+	// takes (Trainer.Meet), and with false afterwards: no limit of an exchange may apply meanwhile.
 	Wait func(on bool)
 	// Tensor is the number of neighbouring ranks whose Backend shares products (package
 	// tensor) and that compute the same rows; 0 stands for 1.
@@ -174,6 +174,9 @@ func (t *Trainer) Close() {
 // is true; all ranks stop if one is asked to. If ctx is cancelled it abandons the current step.
 func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
 	if t.Samplers > 0 {
+		if err := t.Meet(nil); err != nil { // the others may have work before
+			return err
+		}
 		if err := t.teach(); err != nil {
 			return err
 		}
