@@ -59,7 +59,7 @@ func (s dealtSampler) deal(reqs []rollout.Request) [][]draw {
 	return out
 }
 
-// Sample implements rollout.Sampler. done counts this rank's completions.
+// Sample implements rollout.Sampler. done counts as if all ranks were as fast as this one.
 func (s dealtSampler) Sample(ctx context.Context, reqs []rollout.Request, p rollout.Params,
 	done func(n int)) ([][]rollout.Completion, error) {
 	dealt := s.deal(reqs)
@@ -76,7 +76,7 @@ func (s dealtSampler) Sample(ctx context.Context, reqs []rollout.Request, p roll
 	var err error
 	if len(own) > 0 {
 		var got [][]rollout.Completion
-		got, err = s.Sampler.Sample(ctx, own, p, done)
+		got, err = s.Sampler.Sample(ctx, own, p, s.progress(dealt, done))
 		for i := range got {
 			list = append(list, got[i]...)
 		}
@@ -95,6 +95,19 @@ func (s dealtSampler) Sample(ctx context.Context, reqs []rollout.Request, p roll
 		}
 	}
 	return out, nil
+}
+
+// progress returns a function for the number of this rank's completions, which tells done of all ranks'.
+func (s dealtSampler) progress(dealt [][]draw, done func(n int)) func(n int) {
+	if done == nil {
+		return nil
+	}
+	all := 0
+	for _, list := range dealt {
+		all += len(list)
+	}
+	own := len(dealt[s.group.Rank()])
+	return func(n int) { done(n * all / own) }
 }
 
 // share returns every rank's list, by rank. If a rank failed, all ranks return an error.

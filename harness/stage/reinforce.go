@@ -139,6 +139,9 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		return err
 	}
 	owned.add(r.trainer.Close)
+	if r.online != nil {
+		r.online.gen.Sampler = r.trainer.Sampler // which deals problems among the ranks that sample
+	}
 	r.saver = r.Env.saver(string(config.Train), r.trainer)
 	return nil
 }
@@ -259,8 +262,14 @@ func sampledTokens(s *train.Step) int64 {
 	return int64(n)
 }
 
-// afterStep saves checkpoints at the configured cadence.
+// afterStep saves checkpoints at the configured cadence. Ranks that only sample record no step, so they wait
+// here for its validation.
 func (r *reinforcement) afterStep(step int) error {
+	if r.onlySamples() && r.validationDue(step, r.cfg.Steps) {
+		if err := r.assist(); err != nil {
+			return err
+		}
+	}
 	if r.Again || step == r.cfg.Steps {
 		return nil
 	}

@@ -35,14 +35,10 @@ func (e *Env) firstSampler() int {
 // onlySamples reports whether this rank learns nothing.
 func (e *Env) onlySamples() bool { return e.samplers() > 0 && e.Ranks.Rank() >= e.firstSampler() }
 
-// validates reports whether this rank samples for validations: the first one does, with those that
-// share the products of its sampler.
+// validates reports whether this rank samples for validations: all do, but if some only sample, these wait, and
+// of the others the first one samples with those that share its products.
 func (e *Env) validates() bool {
-	n := e.rolloutTensor()
-	if e.samplers() > 0 {
-		n = e.tensor()
-	}
-	return e.run().Eval.Online.EverySteps > 0 && (e.leads() || e.Ranks.Rank() < n)
+	return e.run().Eval.Online.EverySteps > 0 && (e.samplers() == 0 || e.Ranks.Rank() < e.tensor())
 }
 
 // samples reports whether this rank needs a sampler.

@@ -22,7 +22,8 @@ type onlineEval struct {
 	grader   rollout.Grader
 }
 
-// newOnlineEval returns nil if none is configured, or if this rank does not sample for it.
+// newOnlineEval returns nil if none is configured, or if this rank does not sample for it. Its generator has no
+// Sampler yet.
 func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval, error) {
 	o := r.run().Eval.Online
 	if !r.validates() {
@@ -39,7 +40,7 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval
 	params := samplingParams(r.run().Rollout)
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
 	return &onlineEval{n: o.N, source: r.run().Task.Kind, problems: problems, grader: r.task,
-		gen: eval.Generator{Sampler: r.engine, Prompt: prompts.Encode, Params: params,
+		gen: eval.Generator{Prompt: prompts.Encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
 
@@ -49,15 +50,17 @@ func (e *Env) validationDue(step, of int) bool {
 	return every > 0 && (step%every == 0 || step == of)
 }
 
-// assist does what the first rank needs of this one for a validation: it gives its part of the weights,
-// and samples if it shares products with the first one, which keeps the completions.
+// assist does what the first rank needs of this one for a validation: it gives its part of the weights and
+// samples its share, or waits if others sample. The first rank then grades alone.
 func (r *reinforcement) assist() error {
-	if err := r.trainer.PrepareSampler(); err != nil || r.online == nil {
-		return err
+	if err := r.trainer.PrepareSampler(); err != nil {
+		return err // others may be within an exchange, so nobody can meet
 	}
-	o := r.online
-	_, err := o.gen.Generate(context.Background(), o.problems, 0, o.n, nil)
-	return err
+	var err error
+	if o := r.online; o != nil {
+		_, err = o.gen.Generate(context.Background(), o.problems, 0, o.n, nil)
+	}
+	return r.trainer.Meet(err)
 }
 
 // validationUngraded is the kind of the event of a validation that its grader failed.
@@ -111,9 +114,9 @@ func (r *reinforcement) validate(step int) (list []rl.Metric, ungraded string, e
 	})
 	var failed *eval.NotGradedError
 	if errors.As(err, &failed) {
-		return nil, failed.Error(), nil
+		list, ungraded, err = nil, failed.Error(), nil
 	}
-	return list, "", err
+	return list, ungraded, r.trainer.Meet(err)
 }
 
 // measure samples and grades completions and tells done how many are sampled. A grader that fails is
