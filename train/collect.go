@@ -54,8 +54,10 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 			Text: "the recorded rollouts have no log-probs: training treats the policy before each step as their " +
 				"sampler, and rollout correction is off"})
 	}
-	if err := t.PrepareSampler(); err != nil {
-		return nil, err
+	if t.Recorded == nil {
+		if err := t.PrepareSampler(); err != nil {
+			return nil, err
+		}
 	}
 	seen := make(map[int]bool)
 	var dropped []int
@@ -223,6 +225,9 @@ func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, t
 	}
 	params := t.cfg.Sampling
 	params.Temperature, params.TopK, params.TopP, params.MinP = 0, 0, 1, 0
+	if err := t.PrepareSampler(); err != nil {
+		return err
+	}
 	out, err := t.Sampler.Sample(ctx, reqs, params, func(n int) { t.phase(step, "greedy", n, len(reqs)) })
 	if err != nil {
 		return fmt.Errorf("sampling the baseline: %w", err)

@@ -187,13 +187,21 @@ func CopyBytes(c model.Config, n int, operand kernels.DType, packed model.Packed
 		int(c.LongestFill(n)*kernels.F32.Size())
 }
 
-// PrepareSampler gives the Sampler the policy's present weights if it draws from a copy of them. All
-// ranks call it before they sample beyond a step.
+// PrepareSampler gives the Sampler the policy's present weights if it draws from a copy of them that lacks the
+// last update. All ranks call it before they sample.
 func (t *Trainer) PrepareSampler() error {
 	if t.Copy == nil || t.Samplers > 0 {
 		return nil
 	}
-	return t.copyWeights()
+	updates := t.policy.opt.Steps() // the same on all ranks
+	if t.copied && t.copiedUpdates == updates {
+		return nil
+	}
+	if err := t.copyWeights(); err != nil {
+		return err
+	}
+	t.copied, t.copiedUpdates = true, updates
+	return nil
 }
 
 // copyWeights sets the weights of the copies.

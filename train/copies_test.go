@@ -3,6 +3,8 @@ package train
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -167,5 +169,88 @@ func TestTurns(t *testing.T) {
 	want = []turn{{send: []transfer{{0, 0, 5, 5}}, take: []transfer{{1, 5, 0, 5}}}, {}}
 	if got := turnsOf(1, halves); !reflect.DeepEqual(got, want) {
 		t.Errorf("rank 1: %v, want %v", got, want)
+	}
+}
+
+// counted is a group that counts its exchanges.
+type counted struct {
+	*ranks.Local
+	exchanges int
+}
+
+func (g *counted) Exchange(parts []ranks.Part) error {
+	g.exchanges++
+	return g.Local.Exchange(parts)
+}
+
+// The weights are copied once for each update, and again after a state is restored.
+func TestWeightsAreCopiedOnce(t *testing.T) {
+	toys := make([]*toyRun, 2)
+	for i, g := range ranks.InProcess(2) {
+		toys[i] = sharedToy(t, GRPO)
+		toys[i].cfg.Steps = 1
+		toys[i].ranks, toys[i].tensor, toys[i].rollout = &counted{Local: g}, 2, 1
+	}
+	startAll(t, toys)
+	inParallel(t, toys, func(r *toyRun) error {
+		prepare := func(when string, copies bool) error {
+			g := r.ranks.(*counted)
+			before := g.exchanges
+			if err := r.trainer.PrepareSampler(); err != nil {
+				return err
+			}
+			if (g.exchanges > before) != copies {
+				return fmt.Errorf("%s: %d exchanges, want copies %v", when, g.exchanges-before, copies)
+			}
+			return nil
+		}
+		if err := errors.Join(prepare("first", true), prepare("again", false)); err != nil {
+			return err
+		}
+		if err := r.trainer.Run(t.Context(), nil); err != nil {
+			return err
+		}
+		if err := errors.Join(prepare("after a step", true), prepare("after a validation", false)); err != nil {
+			return err
+		}
+		if err := r.trainer.Restore(r.trainer.State()); err != nil {
+			return err
+		}
+		return prepare("after it is restored", true)
+	})
+}
+
+// A step with recorded rollouts copies the weights only for what it draws in addition.
+func TestRecordedCopies(t *testing.T) {
+	for _, tt := range []struct {
+		advantage string
+		copies    bool
+	}{{"grpo", false}, {"remax", true}} {
+		build := func() *toyRun {
+			r := sharedToy(t, GRPO)
+			r.cfg.Steps, r.cfg.Advantage = 2, tt.advantage
+			return r
+		}
+		own := build()
+		own.run()
+		again := func() *toyRun {
+			r := build()
+			r.recorded, r.rollout = recordingOf(own.steps, true), 1
+			return r
+		}
+		want := runRanked(t, 1, again)
+		toys := make([]*toyRun, 2)
+		for i, g := range ranks.InProcess(2) {
+			toys[i] = again()
+			toys[i].ranks, toys[i].tensor = g, 2
+		}
+		startAll(t, toys)
+		inParallel(t, toys, func(r *toyRun) error { return r.trainer.Run(t.Context(), nil) })
+		if got := trace(toys[0].steps); got != want.trace {
+			t.Errorf("%s: %s", tt.advantage, firstLineThatDiffers(got, want.trace))
+		}
+		if copied := toys[0].trainer.copier != nil; copied != tt.copies {
+			t.Errorf("%s: copies weights: %v, want %v", tt.advantage, copied, tt.copies)
+		}
 	}
 }

@@ -76,7 +76,7 @@ func (t *Trainer) Restore(s State) error {
 	if s.Batches == 0 {
 		t.batches = s.Step
 	}
-	t.pending = nil
+	t.pending, t.copied = nil, false
 	if len(s.Pending) > 0 {
 		problem := t.problemIndex()
 		for _, p := range s.Pending {

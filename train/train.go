@@ -86,6 +86,8 @@ type Trainer struct {
 	// Of Ranks, those that learn and those that sample: all, or without Samplers and only they.
 	learning, sampling ranks.Group
 	copier             *copier // made when copies are first set
+	copied             bool    // PrepareSampler has set the copy
+	copiedUpdates      int     // of the policy, that the copy has then
 	order              order
 	prompt             [][]int32 // encoded prompts, by problem
 
