@@ -38,14 +38,16 @@ type Estimate struct {
 	Tokens      int `json:"tokens_per_step"` // prompts and completions trained on, at full length
 	Updates     int `json:"updates_per_step"`
 
-	onGPU       bool   // Memory is a GPU's
-	deviceBytes int64  // memory of Device
-	weights     int64  // bytes of a set of weights in float32
-	merged      int64  // bytes that merge writes: folders, and blobs
-	trained     int64  // bytes that training changes
-	initial     int64  // bytes in the store of what training starts from
-	checkpoints int64  // bytes of the checkpoints kept
-	fineTuning  []Part // memory of the sft stage
+	onGPU       bool  // Memory is a GPU's
+	deviceBytes int64 // memory of Device
+	weights     int64 // bytes of a set of weights in float32
+	merged      int64 // bytes that merge writes: folders, and blobs
+	trained     int64 // bytes that training changes
+	initial     int64 // bytes in the store of what training starts from
+	checkpoints int64 // bytes of the checkpoints kept
+
+	// Memory of the sft stage, in which all ranks learn: on the device and pinned. Empty without one.
+	fineTuning, fineTuningHost []Part
 }
 
 // Part is one part of memory.
@@ -128,7 +130,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		e.Ranks = ranks
 	}
 	w := learnersOf(c, ranks)
-	p := planOf(config.Train, c, arch, longest, w)
+	p := e.planStages(c, arch, longest, w)
 	e.take(p, engineOptions(c, arch, longest))
 	if w.ranks < ranks {
 		e.takeSamplers(ranks-w.ranks, planLike(p, config.Train, c, arch, longest, samplersOf(c, ranks)),
@@ -137,7 +139,6 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	if ranks > 1 || e.onGPU {
 		e.Phases = phasesOf(c, arch, longest, ranks, p)
 	}
-	e.fineTuning = planOf(config.SFT, c, arch, longest, everyone(c, ranks)).device
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)
 	if needs.Critic {
@@ -172,6 +173,22 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	}
 	e.Disk = e.checkpoints + e.trained + e.initial + e.merged
 	return e, nil
+}
+
+// planStages plans the memory of learning ranks in training, which it returns, and that of SFT, for one GPU.
+func (e *Estimate) planStages(c *config.Run, arch model.Config, longest int, w crew) planned {
+	p := planOf(config.Train, c, arch, longest, w)
+	if c.SFT.Steps == 0 {
+		return p
+	}
+	all := everyone(c, w.all)
+	tuning := planLike(p, config.SFT, c, arch, longest, all)
+	if !tuning.fits() { // a larger GPU may have room for both
+		tuning = planOf(config.SFT, c, arch, longest, all)
+		p = planLike(tuning, config.Train, c, arch, longest, w)
+	}
+	e.fineTuning, e.fineTuningHost = tuning.device, tuning.host
+	return p
 }
 
 // take sets the memory as planned for a sampler with room for all sequences, or less.

@@ -26,9 +26,7 @@ func (e *Estimate) memoryText(add func(format string, args ...any)) {
 		add("         memory   %s in all", quantity.Bytes(e.Resident()))
 	}
 	e.partsText(add, e.Memory)
-	for _, p := range e.HostMemory {
-		add("                  %9s  %s, in this machine's pinned memory", quantity.Bytes(p.Bytes), p.Name)
-	}
+	e.pinnedText(add, e.HostMemory)
 	e.programText(add)
 	if e.Samplers > 0 {
 		bytes := sumParts(e.SamplerMemory)
@@ -39,6 +37,7 @@ func (e *Estimate) memoryText(add func(format string, args ...any)) {
 		e.partsText(add, e.SamplerMemory)
 		e.programText(add)
 	}
+	e.tuningText(add)
 	if e.onGPU && e.Device != "" {
 		add("                  planned for %s, which has %s", e.Device, quantity.Bytes(e.deviceBytes))
 	}
@@ -54,6 +53,12 @@ func (e *Estimate) partsText(add func(format string, args ...any), list []Part) 
 	}
 }
 
+func (e *Estimate) pinnedText(add func(format string, args ...any), list []Part) {
+	for _, p := range list {
+		add("                  %9s  %s, in this machine's pinned memory", quantity.Bytes(p.Bytes), p.Name)
+	}
+}
+
 // programText renders the program's own memory, which a machine that computes on its CPU has to hold.
 func (e *Estimate) programText(add func(format string, args ...any)) {
 	if !e.onGPU {
@@ -61,15 +66,47 @@ func (e *Estimate) programText(add func(format string, args ...any)) {
 	}
 }
 
-// most returns the memory of a rank's device that needs most.
-func (e *Estimate) most() int64 { return max(e.Total(), sumParts(e.SamplerMemory)) }
-
-// resident returns what so many ranks take of their machine's memory, which computes on its CPU. If it has
-// all ranks, it has those that only sample; else it may have any.
-func (e *Estimate) resident(ranks int) int64 {
-	if ranks == e.Ranks {
-		learn, sample := int64(ranks-e.Samplers), int64(e.Samplers)
-		return learn*e.Resident() + sample*(sumParts(e.SamplerMemory)+e.Program)
+// tuningText renders the memory of SFT if it needs more than training.
+func (e *Estimate) tuningText(add func(format string, args ...any)) {
+	n, bytes := max(1, e.Ranks), sumParts(e.fineTuning)
+	more := bytes > e.mostInTraining()
+	if !e.onGPU {
+		more, bytes = int64(n)*bytes > e.training(n), bytes+e.Program
 	}
-	return int64(ranks) * (e.most() + e.Program)
+	does, where := "needs", ""
+	if !more {
+		if does = "pins"; e.pinned() == sumParts(e.HostMemory) {
+			return
+		}
+	}
+	if e.Ranks > 0 {
+		where = fmt.Sprintf(" on each of %d ranks", e.Ranks)
+	}
+	add("                  %s%s in SFT, which %s more than training", quantity.Bytes(bytes), where, does)
+	e.partsText(add, e.fineTuning)
+	e.pinnedText(add, e.fineTuningHost)
+	e.programText(add)
+}
+
+// mostInTraining returns the memory of the device of a rank that needs most in training.
+func (e *Estimate) mostInTraining() int64 { return max(e.Total(), sumParts(e.SamplerMemory)) }
+
+// most returns the memory of the device of a rank that needs most in some stage.
+func (e *Estimate) most() int64 { return max(e.mostInTraining(), sumParts(e.fineTuning)) }
+
+// pinned returns the memory that a rank which learns pins in some stage.
+func (e *Estimate) pinned() int64 { return max(sumParts(e.HostMemory), sumParts(e.fineTuningHost)) }
+
+// training returns what so many ranks on a machine take in training, without their programs. If it has all
+// ranks, it has those that only sample; else it may have any.
+func (e *Estimate) training(ranks int) int64 {
+	if ranks == e.Ranks {
+		return int64(ranks-e.Samplers)*e.Total() + int64(e.Samplers)*sumParts(e.SamplerMemory)
+	}
+	return int64(ranks) * e.mostInTraining()
+}
+
+// resident returns what so many ranks take of their machine's memory, which computes on its CPU.
+func (e *Estimate) resident(ranks int) int64 {
+	return max(e.training(ranks), int64(ranks)*sumParts(e.fineTuning)) + int64(ranks)*e.Program
 }

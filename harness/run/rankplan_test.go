@@ -187,3 +187,43 @@ func TestPlanOfRoles(t *testing.T) {
 		}
 	}
 }
+
+// SFT, in which all ranks learn all weights, may need more memory than training; the machine must have it, and
+// the text says so.
+func TestPlanOfSFT(t *testing.T) {
+	const says = "in SFT, which needs more than training"
+	for _, tt := range []struct {
+		samplers string
+		more     bool
+	}{{"0", false}, {"3", true}} {
+		e, err := NewEstimateOn(smoke(t, "rollout={staleness: 1, max_sequences: 4}", "train.slices=4",
+			"compute.rollout_ranks="+tt.samplers), 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sft := 4 * (sumParts(e.fineTuning) + e.Program)
+		if got := e.resident(4); got < sft || (got == sft) != tt.more {
+			t.Errorf("%s of 4 ranks only sample: they need %d bytes, in SFT %d", tt.samplers, got, sft)
+		}
+		if text := e.Text(""); strings.Contains(text, "on each of 4 ranks "+says) != tt.more {
+			t.Errorf("%s of 4 ranks only sample:\n%s", tt.samplers, text)
+		}
+		if got, want := e.resident(1), e.most()+e.Program; got != want || e.most() < sumParts(e.fineTuning) {
+			t.Errorf("%s of 4 ranks only sample: one needs %d bytes, want %d", tt.samplers, got, want)
+		}
+	}
+	tuned := []string{"train.lora.rank=4", "sft={steps: 1, optim: {lr: 1e-5}}", noGPU, "rollout.cache_tokens=100000"}
+	for offload, says := range map[string]string{"none": says, "moments": says,
+		"auto": "56.7 GiB  policy: moments of the optimizer, in this machine's pinned memory"} {
+		e, err := NewEstimate(recipe(t, "flowrl_7b_math.yaml", append(tuned, "compute.offload="+offload)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.most() != sumParts(e.fineTuning) || e.most() <= e.Total() || !strings.Contains(e.Text(""), says) {
+			t.Errorf("offload %s: needs %d bytes, in SFT %d:\n%s", offload, e.most(), sumParts(e.fineTuning), e.Text(""))
+		}
+		if got, want := e.pinned(), sumParts(e.fineTuningHost); got != want || (got == 0) != (offload == "none") {
+			t.Errorf("offload %s: pins %d bytes, in SFT %d", offload, got, want)
+		}
+	}
+}

@@ -234,7 +234,7 @@ func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processe
 			"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
 				"compute.recompute: true"+more)
 	}
-	pinned := int64(on.Here) * sumParts(e.Estimate.HostMemory)
+	pinned := int64(on.Here) * p.pinned()
 	if gpu != nil && host > 0 && pinned > host {
 		e.Code = 0
 		who := "the run pins"
