@@ -7,6 +7,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/device"
+	"exp/train/model"
 	"exp/train/tensor"
 )
 
@@ -69,11 +70,37 @@ func CheckRanks(r *config.Resolved, n int) error {
 	}
 	for _, x := range products(c) {
 		if err := tensor.Check(x.key, arch, x.ranks); err != nil {
-			return fmt.Errorf("--ranks %d: %s: %w", n, c.Name, err)
+			return &SharingError{fmt.Sprintf("--ranks %d: %s: %v", n, c.Name, err),
+				fmt.Sprintf("%s: %d is the most for this model and these ranks", x.key, mostTensor(c, arch, x.key, n))}
 		}
 	}
 	return nil
 }
+
+// mostTensor returns the largest value of a key that asks n ranks to share products of this model.
+func mostTensor(c *config.Run, arch model.Config, key string, n int) int {
+	fits := func(value int) bool {
+		other := *c
+		if key == rolloutTensorKey {
+			other.Compute.RolloutTensor = value
+		} else {
+			other.Compute.TensorParallel = value
+		}
+		return multiples(&other, n) && checkSlices(&other, n) == nil && tensor.Check(key, arch, value) == nil
+	}
+	for value := n; value > 1; value-- {
+		if fits(value) {
+			return value
+		}
+	}
+	return 1
+}
+
+// Keys of the numbers of ranks that share products.
+const (
+	tensorKey        = "compute.tensor_parallel"
+	rolloutTensorKey = "compute.rollout_tensor_parallel"
+)
 
 // shared is a number of ranks that share products.
 type shared struct {
@@ -83,22 +110,35 @@ type shared struct {
 
 // products returns how many ranks share the products of training and of sampling.
 func products(c *config.Run) [2]shared {
-	sampling := shared{"compute.rollout_tensor_parallel", c.Compute.RolloutTensor}
-	train := shared{"compute.tensor_parallel", c.Compute.TensorParallel}
+	sampling := shared{rolloutTensorKey, c.Compute.RolloutTensor}
+	train := shared{tensorKey, c.Compute.TensorParallel}
 	if sampling.ranks == 0 {
 		sampling = train
 	}
 	return [2]shared{train, sampling}
 }
 
+// multiples reports whether n ranks make whole groups that share products.
+func multiples(c *config.Run, n int) bool {
+	list, learn := products(c), learning(c, n)
+	if learn == n {
+		return n%list[0].ranks == 0 && n%list[1].ranks == 0
+	}
+	return learn%list[0].ranks == 0 && (n-learn)%list[1].ranks == 0 && (c.SFT.Steps == 0 || n%list[0].ranks == 0)
+}
+
 // checkMultiples returns an error if n ranks make no whole groups that share products.
 func checkMultiples(c *config.Run, n int) error {
+	if multiples(c, n) {
+		return nil
+	}
 	list := products(c)
 	check := func(count int, x shared, who string) error {
 		if count%x.ranks == 0 {
 			return nil
 		}
-		return fmt.Errorf("--ranks %d: %s has %s: %d, and %s must be a multiple", n, c.Name, x.key, x.ranks, who)
+		return &SharingError{fmt.Sprintf("--ranks %d: %s has %s: %d, and %s must be a multiple", n, c.Name, x.key,
+			x.ranks, who), nextRanks(c, n, x)}
 	}
 	learn := learning(c, n)
 	if learn == n {
@@ -111,6 +151,31 @@ func checkMultiples(c *config.Run, n int) error {
 	}
 	return cmp.Or(check(learn, list[0], fmt.Sprintf("the number of ranks that learn (%d)", learn)),
 		check(n-learn, list[1], fmt.Sprintf("compute.rollout_ranks: %d", n-learn)))
+}
+
+// nextRanks says which number of ranks near n makes whole groups, and a smaller x if none does.
+func nextRanks(c *config.Run, n int, x shared) string {
+	other, list := *c, products(c)
+	samplers, add := &other.Compute.RolloutRanks, ""
+	if learning(c, n) < n && *samplers%list[1].ranks != 0 {
+		*samplers = roundUp(*samplers, list[1].ranks)
+		add = fmt.Sprintf(" with compute.rollout_ranks: %d", *samplers)
+	}
+	fits := func(n int) bool {
+		return n > *samplers && multiples(&other, n) && checkSlices(&other, n) == nil
+	}
+	most := n + list[0].ranks*list[1].ranks + *samplers
+	for m := n + 1; m <= most; m++ {
+		if fits(m) {
+			return fmt.Sprintf("--ranks %d%s fits", m, add)
+		}
+	}
+	for m := n - 1; m > 1; m-- {
+		if fits(m) {
+			return fmt.Sprintf("--ranks %d%s fits", m, add)
+		}
+	}
+	return fmt.Sprintf("make %s smaller", x.key)
 }
 
 // checkSamplers returns an error if compute.rollout_ranks of n ranks cannot only sample.

@@ -2,11 +2,13 @@ package run
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"exp/harness/config"
+	"exp/harness/fault"
 	"exp/harness/ranks/nccl"
 	"exp/harness/stage"
 	"exp/kernels/ref"
@@ -147,5 +149,36 @@ func TestLinkRefused(t *testing.T) {
 	if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "rank 2 on C has NCCL 2.23.4, rank 0 on A has NCCL 2.27.3") ||
 		e.ExitCode() != 7 || !strings.Contains(e.Hint(), "EXP_NCCL=") {
 		t.Errorf("releases that differ: %v", err)
+	}
+}
+
+// Refused numbers of ranks come with what fits instead.
+func TestCheckRanksAdvises(t *testing.T) {
+	const arch = "model.arch={width: 128, heads: 8, kv_heads: 2, ffn: 192}" // parts of 32 columns: up to 2
+	ahead := []string{"rollout.staleness=1", "sft.steps=0"}
+	for _, tt := range []struct {
+		ranks int
+		sets  []string
+		want  string
+	}{
+		{4, []string{"compute.tensor_parallel=4"}, "compute.tensor_parallel: 2 is the most for this model and these ranks"},
+		{4, []string{"compute.rollout_tensor_parallel=4"}, "compute.rollout_tensor_parallel: 2 is the most for this model"},
+		{3, []string{"compute.tensor_parallel=3"}, "compute.tensor_parallel: 1 is the most for this model and these ranks"},
+		{3, []string{"compute.tensor_parallel=2"}, "--ranks 4 fits"},
+		{5, []string{"compute.tensor_parallel=2", "compute.rollout_tensor_parallel=4"}, "--ranks 8 fits"},
+		{17, []string{"compute.tensor_parallel=2"}, "--ranks 16 fits"}, // 8 slices
+		{4, append(slices.Clone(ahead), "compute.tensor_parallel=2", "compute.rollout_ranks=1"), // and as many in sampling
+			"--ranks 6 with compute.rollout_ranks: 2 fits"},
+		{4, append(slices.Clone(ahead), "compute.tensor_parallel=2", "compute.rollout_tensor_parallel=1", "compute.rollout_ranks=1"),
+			"--ranks 5 fits"},
+		{4, append(slices.Clone(ahead), "compute.rollout_tensor_parallel=2", "compute.rollout_ranks=1"),
+			"--ranks 5 with compute.rollout_ranks: 2 fits"},
+		{4, append(slices.Clone(ahead), "compute.tensor_parallel=2", "compute.rollout_tensor_parallel=1", "compute.rollout_ranks=1",
+			"sft.steps=1"), "make compute.tensor_parallel smaller"}, // ranks that learn, and all ranks in SFT
+	} {
+		err := CheckRanks(smoke(t, append(tt.sets, arch)...), tt.ranks)
+		if got := fault.Hint(err); err == nil || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%d ranks, %v: %v; %q, want %q", tt.ranks, tt.sets, err, got, tt.want)
+		}
 	}
 }
