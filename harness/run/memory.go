@@ -66,7 +66,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	if kind == config.Train && w.samples {
 		scores = scoreBytes(c, arch, engineOptions(c, arch, longest), w.rollout)
 	}
-	scratch := scratchBytes(c, arch, limit.Tokens, longest, scores, w.all, w.tensor)
+	scratch := scratchBytes(c, arch, limit.Tokens, longest, scores, w)
 	if kind == config.Train && w.samples {
 		engine := engineOptions(c, arch, longest)
 		if rows = engine.Rows(); w.copies() {
@@ -78,7 +78,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		}
 		parts.addEngine(engine, at, arch, heads, operand, w.rollout)
 	}
-	scratch += tensor.RoomBytes(arch, limit.Tokens, rows, w.tensor, operand, copies)
+	scratch += tensor.RoomBytes(arch, limit.Tokens, rows, w.tensor, operand, copies, w.learns)
 	add(string(kernels.ScratchRoom), scratch)
 	return parts, pinned
 }
@@ -95,8 +95,8 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	}
 	engine := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
 	parts.addEngine(engine, at, arch, heads, operand, 1)
-	scores := scoreBytes(c, arch, engine, 1)
-	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, scores, 1, 1))
+	scores, alone := scoreBytes(c, arch, engine, 1), everyone(c, 1)
+	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, scores, alone))
 	return parts
 }
 
@@ -212,17 +212,17 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
 // of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
 // the length of a micro-batch, longest the length of a sequence.
-func scratchBytes(c *config.Run, arch model.Config, tokens, longest, scores, size, shared int) int {
+func scratchBytes(c *config.Run, arch model.Config, tokens, longest, scores int, w crew) int {
 	switch {
 	case device.UsesGPU(c):
-		return gpuScratch(c, arch, tokens, scores, shared, engineOptions(c, arch, longest))
+		return gpuScratch(c, arch, tokens, scores, w, engineOptions(c, arch, longest))
 	case !device.PacksPanels(c):
 		return 0 // an emulation uses Go's heap
 	}
 	const together = 1 << 22 // logit gradients kept at a time
 	threads := c.Compute.Threads
 	if threads == 0 {
-		threads = max(1, runtime.NumCPU()/size)
+		threads = max(1, runtime.NumCPU()/w.all)
 	}
 	operand, V := stage.Operand(c), arch.Vocab
 	perThread := floatScratch
@@ -252,15 +252,18 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest, scores, siz
 // gpuScratch returns the bytes of a GPU's workspace: the largest of the gradients of a
 // micro-batch's logits (LogProbBackward), a piece of its logits (LogProb), and the logits,
 // weights and order of the tokens in a piece of a sampling step (Sample); ranks that share
-// products have their part of each. In bf16 also sums in progress of all heads, three for each,
-// in training and in a sampling step (attention). Tensor cores need none of these; they have
-// factors of their own, and in a sampling step scores (scoreBytes).
-func gpuScratch(c *config.Run, arch model.Config, tokens, scores, shared int, engine generate.Options) int {
+// products have their part of each, and those that do not learn no gradients. In bf16 also sums
+// in progress of all heads, three for each, in training and in a sampling step (attention). Tensor
+// cores need none of these; they have factors of their own, and in a sampling step scores (scoreBytes).
+func gpuScratch(c *config.Run, arch model.Config, tokens, scores int, w crew, engine generate.Options) int {
 	const piece = 1 << 24 // elements
-	V, operand := arch.Vocab, stage.Operand(c)
+	V, operand, shared := arch.Vocab, stage.Operand(c), w.tensor
 	own := func(n int) int { return (n + shared - 1) / shared } // a rank's part of rows or tokens
 	rows := min(own(c.Rollout.MaxSequences), max(1, piece/(3*V)))
-	gradients := max(own(tokens)*V, tokens*own(V)) * operand.Size()
+	gradients := 0
+	if w.learns {
+		gradients = max(own(tokens)*V, tokens*own(V)) * operand.Size()
+	}
 	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*3*rows*V)
 	if device.UsesTensorCores(c) {
 		return max(bytes, 4*tokens*arch.Heads, scores) + factorBytes(arch, tokens, shared)

@@ -227,3 +227,20 @@ func TestPlanOfSFT(t *testing.T) {
 		}
 	}
 }
+
+// Ranks that only sample make no backward pass, whose scratch memory their cache gets.
+func TestPlanOfSamplersScratch(t *testing.T) {
+	const scratch = "scratch memory of the kernels"
+	for _, shared := range []string{"1", "2"} {
+		e, err := NewEstimateOn(recipe(t, "flowrl_7b_math.yaml", "train.slices=4", "rollout.staleness=1", noGPU,
+			"compute.rollout_ranks=4", "compute.tensor_parallel="+shared), 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		learner, sampler := partOf(e.Memory, scratch), partOf(e.SamplerMemory, scratch)
+		t.Logf("products shared by %s: %d bytes, learners %d", shared, sampler, learner)
+		if sampler == 0 || sampler > learner/2 {
+			t.Errorf("products shared by %s: samplers need %d bytes of scratch memory, learners %d", shared, sampler, learner)
+		}
+	}
+}

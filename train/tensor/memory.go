@@ -6,14 +6,21 @@ import (
 )
 
 // RoomBytes returns the memory of the rooms of n ranks for micro-batches of so many tokens and sampling
-// steps of so many rows; packed is the device's PackedLen.
-func RoomBytes(c model.Config, tokens, rows, n int, operand kernels.DType, packed model.PackedLen) int {
+// steps of so many rows; packed is the device's PackedLen. Ranks that do not learn make no backward pass, and
+// pack no weights of others.
+func RoomBytes(c model.Config, tokens, rows, n int, operand kernels.DType, packed model.PackedLen, learns bool) int {
 	if n == 1 {
 		return 0
 	}
 	const float = 4
-	return partBytes(c, tokens, n, operand) + headBytes(c, rows, n, operand) + packBytes(c, n, operand, packed) +
-		int(3*tokens*c.Width*float) + int(4*tokens*kernels.I32.Size()) // dh, embeddings, their places and tokens
+	most := max(tokens, rows)
+	bytes := partBytes(c, most, n, operand) + headBytes(c, rows, n, operand) +
+		int(most*c.Width*float) + int(4*most*kernels.I32.Size()) // embeddings, their places and tokens
+	if learns {
+		bytes += packBytes(c, n, operand, packed) + widestBytes(c, tokens, operand)/n + // its part of a gradient
+			int(2*tokens*c.Width*float) // dh, and those of a rank's embeddings
+	}
+	return bytes
 }
 
 // SampleRoomBytes returns the memory of the rooms of n ranks that only sample, for steps of so many rows.
@@ -33,15 +40,20 @@ func headBytes(c model.Config, rows, n int, operand kernels.DType) int {
 	return int(rows*(c.Heads+2*c.KVHeads)/n) * (int(c.Head*operand.Size()) + kernels.I32.Size())
 }
 
-// partBytes returns the memory of the rooms for parts of activations.
+// partBytes returns the memory of the rooms for parts of activations, and for a gate.
 func partBytes(c model.Config, tokens, n int, operand kernels.DType) int {
+	return widestBytes(c, tokens, operand) + int(tokens*2*c.FFN*operand.Size()) +
+		int(tokens*n*kernels.I32.Size()) // rows of parts
+}
+
+// widestBytes returns the memory of the widest activations of each type that ranks gather.
+func widestBytes(c model.Config, tokens int, operand kernels.DType) int {
 	const float = 4
 	wide := max(c.QKV(), 2*c.FFN, c.Heads*c.Head) // operands; floats are of the residual stream's width
-	parts := int(tokens*wide*operand.Size()) + int(tokens*c.Width*float)
 	if operand == kernels.F32 {
-		parts = int(tokens * max(wide, c.Width) * float)
+		return int(tokens * max(wide, c.Width) * float)
 	}
-	return parts + parts/n + int(tokens*2*c.FFN*operand.Size()) + int(tokens*n*kernels.I32.Size()) // rows of parts
+	return int(tokens*wide*operand.Size()) + int(tokens*c.Width*float)
 }
 
 // packBytes returns the memory of the rooms for packing and for columns.

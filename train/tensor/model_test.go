@@ -72,20 +72,31 @@ func (d device) learn(c model.Config) (x learned) {
 	d.Add(m.Params(), m.Grads())
 	m.Refresh()
 
-	cache := made(model.NewCache(d.Backend, c, 2, 16))
-	defer cache.Close()
-	decoder := made(model.NewDecoder(d.Backend, c, heads, len(step.Tokens), len(step.Table)))
-	defer decoder.Close()
-	n := len(step.Sample)
-	x.drawn = model.Drawn{IDs: make([]int32, n), LogProb: make([]float32, n), Entropy: make([]float32, n)}
-	m.Step(decoder, cache, step, kernels.Sampling{Temperature: 1, TopP: 0.9}, x.drawn)
+	x.drawn = d.draw(m)
 	if shares {
-		x.rooms = int(4 * c.Vocab * c.Width) // of packWhole, which frees it
-		for use, room := range b.rooms {
-			x.rooms += int(room.Len() * use.t.Size())
-		}
+		x.rooms = int(4*c.Vocab*c.Width) + b.roomBytes() // with that of packWhole, which frees it
 	}
 	return x
+}
+
+// draw takes a model through the sampling step.
+func (d device) draw(m *model.Model) model.Drawn {
+	cache := made(model.NewCache(d.Backend, m.Config, 2, 16))
+	defer cache.Close()
+	decoder := made(model.NewDecoder(d.Backend, m.Config, m.Heads, len(step.Tokens), len(step.Table)))
+	defer decoder.Close()
+	n := len(step.Sample)
+	x := model.Drawn{IDs: make([]int32, n), LogProb: make([]float32, n), Entropy: make([]float32, n)}
+	m.Step(decoder, cache, step, kernels.Sampling{Temperature: 1, TopP: 0.9}, x)
+	return x
+}
+
+// roomBytes returns the memory of the rooms.
+func (b *Backend) roomBytes() (n int) {
+	for use, room := range b.rooms {
+		n += int(room.Len() * use.t.Size())
+	}
+	return n
 }
 
 // made returns what a constructor made.
@@ -101,6 +112,50 @@ func made[T any](x T, err error) T {
 func TestModel(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) { sameModel(t, k, 2, 4) })
+	}
+}
+
+// Ranks that only sample and verify have the rooms of no backward pass.
+func TestRoomsWithoutBackward(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			together(t, 2, k.open, func(r int, d device) {
+				base := made(model.NewBackbone(d.Backend, small, true, kernels.F32))
+				defer base.Close()
+				if err := base.Load(rowsOf(base)); err != nil {
+					t.Error(err)
+				}
+				m := made(model.NewOn(base, model.Heads{LM: true}, false))
+				defer m.Close()
+				ws := made(model.NewWorkspace(d.Backend, small, m.Heads, capacity, model.KeepNothing))
+				defer ws.Close()
+				for _, b := range batches {
+					ws.Load(b)
+					m.Forward(ws)
+					m.Scores(ws, 0.9)
+				}
+				d.draw(m)
+				planned := RoomBytes(small, capacity.Tokens, len(step.Tokens), 2, d.Operand(), d.PackedLen, false)
+				if got := d.Backend.(*Backend).roomBytes(); got > planned || planned > got+2*got/3 { // tables may be whole
+					t.Errorf("rank %d has rooms of %d bytes, planned %d", r, got, planned)
+				}
+			})
+		})
+	}
+}
+
+// rowsOf returns the source of some weights.
+func rowsOf(b *model.Backbone) model.Rows {
+	widths := map[string]int{}
+	for _, x := range b.Tensors() {
+		widths[x.Name] = x.Shape[len(x.Shape)-1]
+	}
+	return func(p model.Piece) (kernels.Buffer, error) {
+		x := make([]float32, int(p.N*widths[p.Name]))
+		for i := range x {
+			x[i] = float32(i%7-3) / 16
+		}
+		return kernels.Host(x), nil
 	}
 }
 
@@ -136,7 +191,7 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 					!slices.Equal(got.drawn.Entropy, want.drawn.Entropy) {
 					t.Errorf("rank %d of %d drew %v, want %v", r, size, got.drawn, want.drawn)
 				}
-				planned := RoomBytes(c, capacity.Tokens, len(step.Tokens), size, d.Operand(), d.PackedLen)
+				planned := RoomBytes(c, capacity.Tokens, len(step.Tokens), size, d.Operand(), d.PackedLen, true)
 				if got.rooms > planned || planned > got.rooms+got.rooms/3 {
 					t.Errorf("rank %d of %d has rooms of %d bytes, planned %d", r, size, got.rooms, planned)
 				}
