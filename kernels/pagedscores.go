@@ -9,8 +9,8 @@ const PagedWarps = 132 * 2 * 4
 // mostScores is the most room for scores, 1 GiB. Longer contexts go without.
 const mostScores = 1 << 28
 
-// PagedScores returns the number of float32 in that room, for rows of at most positions keys; 0 if there is none. It does
-// not depend on the number of rows, so that plans need not know it.
+// PagedScores returns the number of float32 in that room, for rows of at most positions keys; 0 if there is none. It
+// does not depend on the number of rows, so that plans need not know it.
 func PagedScores(positions int, s AttentionShape) int {
 	kept := 8 // heads of a group
 	if s.H/s.K > kept {

@@ -16,8 +16,8 @@ import (
 // Products on tiles (tile.h), in classes matrix/16x25 and cpu/fma.
 
 // tiles is a family of kernels of products: a block of some threads computes rows × columns outputs, with
-// shared bytes of memory from the launch. An H100 works on `resident` tiles at once. Its second-level cache allows them
-// a share of its tensor limit, and each multiprocessor a share of its own (DESIGN.md, products on paper).
+// shared bytes of memory from the launch. An H100 works on `resident` tiles at once. Its second-level cache allows
+// them a share of its tensor limit, and each multiprocessor a share of its own (DESIGN.md, products on paper).
 type tiles struct {
 	family                         string
 	rows, columns, threads, shared int
@@ -48,8 +48,8 @@ func (t tiles) of(rows, columns int) int {
 	return (rows + t.rows - 1) / t.rows * ((columns + t.columns - 1) / t.columns)
 }
 
-// share returns the share of an H100's tensor limit for [rows,columns]. A round of tiles takes as long as the cache or a
-// multiprocessor needs; in the last one there may be few tiles, and parts of tiles lie outside.
+// share returns the share of an H100's tensor limit for [rows,columns]. A round of tiles takes as long as the cache or
+// a multiprocessor needs; in the last one there may be few tiles, and parts of tiles lie outside.
 func (t tiles) share(rows, columns int) float64 {
 	n, all := t.of(rows, columns), float64(t.resident)
 	time := float64(n/t.resident) * max(1/t.core, 1/t.cache)

@@ -68,8 +68,8 @@ func (b *Backend) launchWgmma(p product) {
 	b.launchMapped(wgmmaTiles, 2, b.multiprocessors, p, [2]side{p.x, p.y}, boxes)
 }
 
-// launchThin queues a forward product by wgmma for few rows. Four blocks share a tile, and a multiprocessor has room for
-// two blocks. The weight is the first factor.
+// launchThin queues a forward product by wgmma for few rows. Four blocks share a tile, and a multiprocessor has room
+// for two blocks. The weight is the first factor.
 func (b *Backend) launchThin(p product) {
 	box := thinBox
 	if p.name == "matmul_swiglu" {
@@ -78,7 +78,8 @@ func (b *Backend) launchThin(p product) {
 	b.launchMapped(thinTiles, 4, int(2*b.multiprocessors), p, [2]side{p.y, p.x}, [2]int{box, thinPart})
 }
 
-// launchMapped queues a product on clusters of blocks, of which the device has room for some, with maps of two factors.
+// launchMapped queues a product on clusters of blocks, of which the device has room for some, with maps of two
+// factors.
 func (b *Backend) launchMapped(t tiles, cluster, room int, p product, factors [2]side, boxes [2]int) {
 	var args mapped
 	for i, s := range factors {
@@ -186,15 +187,16 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 		b.pick, b.multiprocessors = pick, n
 	}(b.pick, b.multiprocessors)
 	b.multiprocessors = 2 // one cluster does all tiles
+	matMul := func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }
 	for _, op := range []struct {
 		name   string
 		family tiles
 		out    kernels.Buffer
 		run    func(out kernels.Buffer)
 	}{
-		{"MatMul", wgmmaTiles, out.Slice(0, M*N), func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }},
-		{"MatMul to bf16", wgmmaTiles, rounded, func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }},
-		{"MatMul of few rows", thinTiles, out.Slice(0, M*N), func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }},
+		{"MatMul", wgmmaTiles, out.Slice(0, M*N), matMul},
+		{"MatMul to bf16", wgmmaTiles, rounded, matMul},
+		{"MatMul of few rows", thinTiles, out.Slice(0, M*N), matMul},
 		{"MatMulDX", wgmmaTiles, out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
 		{"MatMulDW", wgmmaTiles, out, func(out kernels.Buffer) { b.MatMulDW(out, kernels.Buffer{}, y, x, blocks) }},
 	} {
