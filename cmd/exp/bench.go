@@ -14,6 +14,7 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/harness/bench"
+	"exp/harness/config"
 	"exp/harness/device"
 	harness "exp/harness/run"
 )
@@ -39,11 +40,11 @@ func benchCommand(a *app) *cli.Command {
 		UsageText: strings.Join([]string{
 			"exp bench # 10 million parameters; a few minutes",
 			"exp bench --model 1M --model 50M --only train,sample # two models, two parts",
-			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # a custom " +
-				"model",
+			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # a custom model",
 			"EXP_CPU=avx2 exp bench --only machine,matmul # slower kernels",
 			"exp bench models/Qwen2.5-0.5B --dtype bf16 # prefill and decode of a model, 1, 8 and 64 " +
 				"completions at a time",
+			"exp bench --device cuda --numerics matrix/16x25 --only train,sample # the tensor cores of a GPU",
 			"exp bench --ranks 4 # four processes sum a gradient, and so does the MPI library, in turns",
 			"exp bench --json > bench.json # for programs: exp.bench/1",
 		}, "\n"),
@@ -52,6 +53,9 @@ func benchCommand(a *app) *cli.Command {
 				", "), DefaultText: "10M"},
 		}, archFlags()...), benchRanksFlags()...),
 			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of the matmul operands: f32 or bf16", DefaultText: "f32"},
+			&cli.StringFlag{Name: "numerics", Usage: "`CLASS` of numerics, as compute.numerics: " +
+				config.OwnNumerics + ", or " + config.MatrixNumerics + " for the tensor cores of a GPU (a CPU " +
+				"emulates them, slowly), in bf16", DefaultText: config.OwnNumerics},
 			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " +
 				strings.Join(cli.Words(bench.Parts()), ", ")},
 			&cli.IntFlag{Name: "batch", Value: o.Batch, Usage: "train on `N` sequences at once"},
@@ -126,6 +130,8 @@ func benchCandidates(w cli.Word) []cli.Candidate {
 		return cli.Candidates(benchModelNames())
 	case "dtype":
 		return cli.Candidates(bench.DTypeNames())
+	case "numerics":
+		return cli.Candidates([]string{config.OwnNumerics, config.MatrixNumerics})
 	case "device":
 		return deviceCandidates()
 	case "level":
@@ -261,8 +267,21 @@ func (a *app) measure(c *cli.Context, run func(be bench.Device, single bench.Met
 // benchDevice reads the flags that choose the device.
 func (a *app) benchDevice(c *cli.Context) (device.Options, error) {
 	o := device.Options{Name: c.String("device"), Threads: c.Int("threads")}
-	if name := c.String("dtype"); name != "" {
-		t, err := bench.ParseDType(name)
+	dtype := c.String("dtype")
+	switch o.Numerics = c.String("numerics"); o.Numerics {
+	case "", config.OwnNumerics:
+		o.Numerics = ""
+	case config.MatrixNumerics:
+		if dtype != "" && dtype != "bf16" {
+			return o, cli.Usagef("--numerics %s computes in bf16, not in %s", o.Numerics, dtype)
+		}
+		dtype = "bf16"
+	default:
+		return o, cli.Usagef("--numerics is %q, but must be %s or %s; --dtype chooses the class of a CPU", o.Numerics,
+			config.OwnNumerics, config.MatrixNumerics)
+	}
+	if dtype != "" {
+		t, err := bench.ParseDType(dtype)
 		if err != nil {
 			return o, cli.Usagef("--dtype: %w", err)
 		}

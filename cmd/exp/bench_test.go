@@ -83,6 +83,8 @@ func TestBenchRefuses(t *testing.T) {
 		want string
 	}{
 		{"--model 7B", nil, `--model is "7B", but must be one of 1M, 10M, 50M`},
+		{"--numerics cpu/fma", nil, `--numerics is "cpu/fma", but must be device or matrix/16x25`},
+		{"--numerics matrix/16x25 --dtype f32", nil, "--numerics matrix/16x25 computes in bf16, not in f32"},
 		{"--dtype f8", nil, `--dtype: unknown dtype "f8": want f32 or bf16`},
 		{"--only train,evaluate", nil, `--only is "evaluate", but must be one of machine, matmul, train, logprob, sample`},
 		{"--only train,", nil, "has an empty part"},

@@ -192,6 +192,19 @@ case $? in
 *) bad=1 && judge "measuring kernels" "FAILED" && cat "$work/kernels" >&2 ;;
 esac
 
+# A model of 0.5 billion parameters with random weights: training, log-probs and sampling.
+: >"$work/model"
+case $classes:$BENCH:$fake in
+*matrix:.:)
+	limited 60 "$EXP" bench --device cuda --numerics matrix/16x25 --layers 24 --width 896 --heads 14 --kv-heads 2 --ffn 4864 \
+		--vocab 151936 --only train,logprob,sample --batch 8 --length 1024 --repeat 2 >"$work/model" 2>"$work/out"
+	case $? in
+	0) judge "measuring a model of 0.5B" "done" ;;
+	124) judge "measuring a model of 0.5B" "stopped at its time limit" ;;
+	*) bad=1 && judge "measuring a model of 0.5B" "FAILED" && cat "$work/out" >&2 ;;
+	esac ;;
+esac
+
 # sanitize TOOL runs the smoke recipe in the last class under a tool of compute-sanitizer, which slows kernels down
 # many times. It does not report calls of the driver that fail: the program tries some that a device may refuse.
 sanitize() {
@@ -258,6 +271,7 @@ fi
 		printf "| %s | %s | %s | %.3f | %.1f | %s | %s |\n", part[3], dims, part[2], $3 / 1e6, rate("MB/s") / 1000,
 			copy ? sprintf("%.1f %%", 100 * rate("MB/s") / copy) : "", flops ? sprintf("%.1f", flops) : ""
 	}' "$work/vendor" "$work/memory" "$work/products" "$work/large" "$work/kernels"
+	[ ! -s "$work/model" ] || { printf '\nexp bench of a model of 0.5B:\n\n' && sed 's/^/    /' "$work/model"; }
 } >"$work/results"
 mkdir -p "$(dirname "$RESULTS")"
 cat "$work/results" >>"$RESULTS"

@@ -19,6 +19,8 @@ doctor)
 	printf '  "name": "devices",\n  "text": "no CUDA driver is installed"\n'
 	printf '  "name": "digest",\n  "text": "8a1a, as on every machine of the class cpu/fma"\n'
 	printf '  "name": "bf16 digest",\n  "text": "%s"\n' "$DIGEST" ;;
+bench)
+	case "$*" in *"--numerics matrix/16x25 "*) echo "training  12345 tokens/s" ;; *) exit 1 ;; esac ;;
 show)
 	case "$*" in */cuda) chain=$CHAIN ;; *) chain=1f89 ;; esac
 	printf '  "run": "f2ed41f1502e",\n  "chain": "%s",\n' "$chain" ;;
@@ -103,6 +105,7 @@ func TestGPU(t *testing.T) {
 			"| MatMul | gate and up | M=64 N=8 K=4 | chosen | 2.500 | 640.0 | 800.0 | 80.0 % |",
 			"| MatMul | qkv | M=4096 N=8 K=4 | mma.sync | 5.000 | 320.0 |  |  |",
 			"| measuring cuBLASLt | done: libcublasLt.so.13: cuBLASLt 13.1.5 |",
+			"| measuring a model of 0.5B | done |", "\n    training  12345 tokens/s\n",
 			"| memcheck, smoke run, matrix | passed: ERROR SUMMARY: 0 errors |",
 			"| racecheck, smoke run, matrix | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
 			"| wgmma = mma.sync | passed: 2 shapes and kinds of numbers |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
