@@ -63,14 +63,19 @@ func TestSaveFailsOnAllRanks(t *testing.T) {
 	})
 }
 
-// strict is a group whose exchanges end after a limit, unless it is lifted.
+// strict is a group whose exchanges end after a limit, unless it is lifted. After one that ended so there must be no
+// other.
 type strict struct {
 	*ranks.Local
-	limit  time.Duration
-	lifted bool
+	t            *testing.T
+	limit        time.Duration
+	lifted, late bool
 }
 
 func (g *strict) Exchange(parts []ranks.Part) error {
+	if g.late {
+		g.t.Error("an exchange after one that was late")
+	}
 	if g.lifted {
 		return g.Local.Exchange(parts)
 	}
@@ -80,6 +85,7 @@ func (g *strict) Exchange(parts []ranks.Part) error {
 	case err := <-done:
 		return err
 	case <-time.After(g.limit):
+		g.late = true
 		return &ranks.LateError{Limit: g.limit}
 	}
 }
@@ -92,7 +98,7 @@ func TestStuckSampler(t *testing.T) {
 	awake := make(chan bool)
 	for i := range toys {
 		r := samplerCases(t)["FlowRL"]()
-		g := &strict{Local: groups[i], limit: limit}
+		g := &strict{t: t, Local: groups[i], limit: limit}
 		toys[i], r.ranks, r.samplers = r, g, 2
 		r.wait = func(on bool) { g.lifted = on }
 		grade, stuck := r.grade, i == 2

@@ -101,8 +101,12 @@ func (t *Trainer) finish(clock *stopwatch, fresh []*collected, failed ...error) 
 // before. It returns an error on every rank if any has one, as ranks.Agree does. Ranks should meet before they
 // exchange device memory, where the limit of an exchange always applies.
 //
-// A rank that has an error waits only until the limit: another rank, the cause of the error, may never come.
+// A rank that has an error waits only until the limit: another rank, the cause of the error, may never come. After an
+// exchange that failed there is no other, and the rank returns at once.
 func (t *Trainer) Meet(failed error) error {
+	if ranks.IsBroken(failed) {
+		return failed
+	}
 	if t.Wait != nil && failed == nil {
 		t.Wait(true)
 		defer t.Wait(false)

@@ -90,7 +90,11 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 	}
 	engine := engineOf(kind, c, arch, longest)
 	operand := stage.Operand(c)
-	perToken := arch.CacheBytes(1, engine.PageTokens, operand, w.rollout) / engine.PageTokens
+	shared := w.rollout
+	if kind == config.EvalGen {
+		shared = 1 // a rank samples alone
+	}
+	perToken := arch.CacheBytes(1, engine.PageTokens, operand, shared) / engine.PageTokens
 	over := sumParts(p.device) - g.usable()
 	p.placement.CacheTokens = max(engine.LeastCache(), engine.FullCache()-int(over)/perToken-engine.PageTokens)
 	return planOn(g, p.placement, kind, c, arch, longest, w)

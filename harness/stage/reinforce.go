@@ -219,7 +219,7 @@ func (r *reinforcement) Step(s *train.Step) error {
 // follow does what the first rank needs of this one to record a step.
 func (r *reinforcement) follow(s *train.Step, digest bool) error {
 	if r.validationDue(s.Step, s.Of) {
-		if err := r.assist(); err != nil {
+		if err := r.assist(s.Step); err != nil {
 			return err
 		}
 	}
@@ -266,7 +266,7 @@ func sampledTokens(s *train.Step) int64 {
 // here for its validation.
 func (r *reinforcement) afterStep(step int) error {
 	if r.onlySamples() && r.validationDue(step, r.cfg.Steps) {
-		if err := r.assist(); err != nil {
+		if err := r.assist(step); err != nil {
 			return err
 		}
 	}

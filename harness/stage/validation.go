@@ -52,15 +52,25 @@ func (e *Env) validationDue(step, of int) bool {
 
 // assist does what the first rank needs of this one for a validation: it gives its part of the weights and
 // samples its share, or waits if others sample. The first rank then grades alone.
-func (r *reinforcement) assist() error {
+func (r *reinforcement) assist(step int) error {
 	if err := r.trainer.PrepareSampler(); err != nil {
 		return err // others may be within an exchange, so nobody can meet
 	}
 	var err error
 	if o := r.online; o != nil {
-		_, err = o.gen.Generate(context.Background(), o.problems, 0, o.n, nil)
+		_, err = o.gen.Generate(context.Background(), o.problems, 0, o.n, r.validating(step))
 	}
 	return r.trainer.Meet(err)
+}
+
+// validating returns a function that tells how many completions of a validation are sampled.
+func (r *reinforcement) validating(step int) func(done int) {
+	total := len(r.online.problems) * r.online.n
+	return func(done int) {
+		if r.Hooks.Phase != nil {
+			r.Hooks.Phase(step, "validation", done, total)
+		}
+	}
 }
 
 // validationUngraded is the kind of the event of a validation that its grader failed.
@@ -77,7 +87,7 @@ func (r *reinforcement) validateStart() error {
 	case err != nil || stop:
 		return err
 	case !r.leads():
-		return r.assist()
+		return r.assist(0)
 	}
 	val, ungraded, err := r.validate(0)
 	if err != nil {
@@ -106,12 +116,7 @@ func (r *reinforcement) validate(step int) (list []rl.Metric, ungraded string, e
 	if err := r.trainer.PrepareSampler(); err != nil {
 		return nil, "", err
 	}
-	total := len(r.online.problems) * r.online.n
-	list, err = r.online.measure(context.Background(), func(done int) {
-		if r.Hooks.Phase != nil {
-			r.Hooks.Phase(step, "validation", done, total)
-		}
-	})
+	list, err = r.online.measure(context.Background(), r.validating(step))
 	var failed *eval.NotGradedError
 	if errors.As(err, &failed) {
 		list, ungraded, err = nil, failed.Error(), nil

@@ -205,19 +205,21 @@ case $classes:$BENCH:$fake in
 	esac ;;
 esac
 
-# sanitize TOOL runs the smoke recipe in the last class under a tool of compute-sanitizer, which slows kernels down
-# many times. It does not report calls of the driver that fail: the program tries some that a device may refuse.
+# sanitize TOOL WHAT COMMAND… runs a command under a tool of compute-sanitizer, which slows kernels down many times. It
+# does not report calls of the driver that fail: the program tries some that a device may refuse.
 sanitize() {
-	limited 45 compute-sanitizer --tool "$1" --target-processes application-only --report-api-errors no \
-		--error-exitcode 9 "$EXP" -q run configs/smoke_cpu.yaml --device cuda $sets --store "$work/$1" >"$work/out" 2>&1
+	tool=$1 what=$2
+	shift 2
+	limited 30 compute-sanitizer --tool "$tool" --target-processes application-only --report-api-errors no \
+		--error-exitcode 9 "$@" >"$work/out" 2>&1
 	code=$?
 	summary=$(sed -n 's/^=* *\([A-Z]* *SUMMARY: \)/\1/p' "$work/out" | tail -n 1)
 	[ $code != 124 ] || summary=$(sed -n 's/^=* *\(Invalid \|Error: Race \)/\1/p' "$work/out" | head -n 1)
 	case $code:$summary in
-	0:?*) judge "$1, smoke run, $class" "passed: $summary" ;;
-	124:) judge "$1, smoke run, $class" "stopped at its time limit" ;;
-	*:?*) bad=1 && judge "$1, smoke run, $class" "FAILED: $summary; exit code $code" && cat "$work/out" >&2 ;;
-	*) judge "$1, smoke run, $class" "not tried: $(sed -n '$s/^=* *//p' "$work/out")" ;;
+	0:?*) judge "$tool, $what" "passed: $summary" ;;
+	124:) judge "$tool, $what" "stopped at its time limit" ;;
+	*:?*) bad=1 && judge "$tool, $what" "FAILED: $summary; exit code $code" && cat "$work/out" >&2 ;;
+	*) judge "$tool, $what" "not tried: $(sed -n '$s/^=* *//p' "$work/out")" ;;
 	esac
 }
 
@@ -225,8 +227,18 @@ began=$(date +%s)
 if [ -n "$fake" ]; then
 	judge "compute-sanitizer" "not tried: the driver is fake"
 elif command -v compute-sanitizer >/dev/null; then
-	sanitize memcheck
-	sanitize racecheck
+	for tool in memcheck racecheck; do
+		case $classes in
+		*matrix) # the smoke recipe is too small for wgmma
+			for tiles in wgmma_ thin_; do
+				export EXP_CUDA_TEST_TILES=$tiles
+				sanitize $tool "products of $tiles" "$TESTS" -test.short \
+					-test.run 'TestWgmmaBits$|TestPanelsOfPages|TestConformance/matrix/(Logits|LogProbBackward)'
+			done
+			unset EXP_CUDA_TEST_TILES ;;
+		esac
+		sanitize $tool "smoke run, $class" "$EXP" -q run configs/smoke_cpu.yaml --device cuda $sets --store "$work/$tool"
+	done
 else
 	judge "compute-sanitizer" "not tried: PATH does not have it; it is part of NVIDIA's toolkit"
 fi
@@ -260,7 +272,7 @@ fi
 		tflops = rate("GFLOP/s") / 1000
 		gsub(/_/, " ", part[3])
 		printf "| %s | %s | %s %s %s | %s | %.3f | %.1f | %s | %s |\n", part[2], part[3], part[4], part[5], part[6],
-			FILENAME ~ /large$/ ? "mma.sync" : "chosen", $3 / 1e6, tflops, by ? sprintf("%.1f", by) : "",
+			FILENAME ~ /large$/ ? "mma.sync" : "chosen", rate("ns/product") / 1e6, tflops, by ? sprintf("%.1f", by) : "",
 			by ? sprintf("%.1f %%", 100 * tflops / by) : ""
 	}
 	/^BenchmarkKernels/ && / ns\/op/ {

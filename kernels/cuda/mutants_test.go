@@ -58,6 +58,7 @@ func TestMutants(t *testing.T) {
 		{"gradients of keys that no row sees", "matrixpaneldq.cu", "dp[p][j][e] = 0;", "dp[p][j][e] = dp[p][j][e];", "matrix/AttentionBackward"},
 		{"own keys in panels alone", "matrixpaneldkv.cu", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
 		{"a head twice", "matrixpaneldkv.cu", "if (++n->h % share == 0) {", "if (++n->h % share == 1 % share) {", "matrix/AttentionBackward"},
+		{"rows beyond the warps", "matrixpanelpages.cu", "i += gridDim.x * HEAD_WARPS", "i += 1L << 40", "TestPanelsOfManyPages"},
 		{"scores of the step before", "matrixpanelpages.cu", "take_scores(kept, turn + 1 - steps, ready)", "take_scores(kept, turn > steps ? turn - steps : 0, ready)", "TestPanelsOfPages"},
 		{"values that do not exist", "matrixpanelpages.cu", "there = t >= from && t <= n", "there = t >= from", "TestPanelsOfPages"},
 		{"powers of the wrong sign", "num.h", "(bits_of(shifted) << 23) + 0x3f800000", "(bits_of(shifted) << 23) + 0x3f000000", "matrix/Attention/shapes"},

@@ -53,6 +53,35 @@ func TestPanelsOfPages(t *testing.T) {
 	}
 }
 
+// A warp goes on with other rows: there are more rows and heads than warps. A long row comes before a short one, and the
+// scores of eight heads or sixteen are kept.
+func TestPanelsOfManyPages(t *testing.T) {
+	for _, s := range []kernels.AttentionShape{{H: 8, K: 8, D: 8}, {H: 72, K: 8, D: 8}} {
+		s.Scale = 1 / math.Sqrt(float64(s.D))
+		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
+			sameBits(t, manyRows(t, openIn(t, "matrix/16x25"), s), manyRows(t, ref.NewMatrix(), s))
+		})
+	}
+}
+
+// manyRows returns the attention of 300 rows of one sequence, at positions near its end and near its start in turn.
+func manyRows(t *testing.T, b kernels.Backend, s kernels.AttentionShape) [][]float32 {
+	const size, width, rows = 16, 4, 300
+	n := int(size * width)
+	some := spread(n*s.K*s.D, 0.37)
+	p := kernels.Pages{Keys: operands(t, b, some), Values: operands(t, b, some), Size: size}
+	seq, pos := make([]int32, rows), make([]int32, rows)
+	for i := range pos {
+		if pos[i] = int32(i % 7); i%264 < 132 { // a warp has rows i and i+132
+			pos[i] = int32(n - 1 - i%7)
+		}
+	}
+	out := operands(t, b, make([]float32, rows*s.H*s.D))
+	b.PagedAttention(out, operands(t, b, spread(rows*s.Stride(), 0.7)), p, upload(t, b, kernels.I32, []int32{2, 0, 3, 1}),
+		upload(t, b, kernels.I32, seq), upload(t, b, kernels.I32, pos), width, s)
+	return [][]float32{read32(b, out)}
+}
+
 // attended returns the results of Attention and AttentionBackward.
 func attended(t *testing.T, b kernels.Backend, s kernels.AttentionShape, offsets, groups []int32) [][]float32 {
 	M := int(offsets[len(offsets)-1])

@@ -176,6 +176,7 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 		return x
 	}
 	x, y, m := fill(M*K), fill(M*N), kernels.Matrix{W: fill(N * K), Out: N, In: K}
+	gateUp := alloc(kernels.BF16, M*N)
 	m.Packed = alloc(kernels.BF16, N*pitch(K))
 	out, rounded, blocks := alloc(kernels.F32, N*K), alloc(kernels.BF16, M*N), alloc(kernels.I32, 3)
 	if b.err != nil {
@@ -188,6 +189,7 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 	}(b.pick, b.multiprocessors)
 	b.multiprocessors = 2 // one cluster does all tiles
 	matMul := func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }
+	gate := func(out kernels.Buffer) { b.MatMulSwiGLU(out, gateUp, x, m) }
 	for _, op := range []struct {
 		name   string
 		family tiles
@@ -197,6 +199,8 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 		{"MatMul", wgmmaTiles, out.Slice(0, M*N), matMul},
 		{"MatMul to bf16", wgmmaTiles, rounded, matMul},
 		{"MatMul of few rows", thinTiles, out.Slice(0, M*N), matMul},
+		{"MatMulSwiGLU", wgmmaTiles, rounded.Slice(0, int(M*N/2)), gate},
+		{"MatMulSwiGLU of few rows", thinTiles, rounded.Slice(0, int(M*N/2)), gate},
 		{"MatMulDX", wgmmaTiles, out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
 		{"MatMulDW", wgmmaTiles, out, func(out kernels.Buffer) { b.MatMulDW(out, kernels.Buffer{}, y, x, blocks) }},
 	} {

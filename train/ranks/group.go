@@ -96,8 +96,21 @@ func (e *LateError) Error() string {
 	return fmt.Sprintf("waited %v for ranks %s", e.Limit, strings.Trim(fmt.Sprint(e.Peers), "[]"))
 }
 
+// Broken reports that the ranks cannot exchange anything again.
+func (e *LateError) Broken() bool { return true }
+
+// IsBroken reports whether an exchange failed, with an error of this package or another one with a method Broken:
+// messages may be under way, so that the next exchange could take one for its own.
+func IsBroken(err error) bool {
+	var e interface{ Broken() bool }
+	return errors.As(err, &e) && e.Broken()
+}
+
 // Error says that an exchange failed: another rank is lost, or the transport.
 type Error struct{ Err error }
+
+// Broken reports that the ranks cannot exchange anything again.
+func (e *Error) Broken() bool { return true }
 
 func (e *Error) Error() string { return "ranks: " + e.Err.Error() }
 

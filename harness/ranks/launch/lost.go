@@ -39,6 +39,9 @@ func (e *LostError) Hint() string {
 	return e.Last.again(e.Ranks)
 }
 
+// Broken reports that the ranks cannot exchange anything again.
+func (e *LostError) Broken() bool { return true }
+
 // exitLost is the exit code of a job that lost a rank. Batch systems start such a job again.
 const exitLost = 10
 
@@ -142,6 +145,9 @@ func (e *HungError) Error() string {
 	}
 	return fmt.Sprintf("%s: no answer for %v%s", strings.Join(list, ", "), e.Timeout, e.Last.kept())
 }
+
+// Broken reports that the ranks cannot exchange anything again.
+func (e *HungError) Broken() bool { return true }
 
 // Hint says how to go on.
 func (e *HungError) Hint() string {

@@ -171,6 +171,9 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("NCCL: %s: %s (code %d)", e.Op, e.Text, e.Code) }
 
+// Broken reports that the ranks cannot exchange anything again.
+func (e *Error) Broken() bool { return true }
+
 // Hint says where to look.
 func (e *Error) Hint() string { return "NCCL_DEBUG=INFO makes NCCL say more" }
 
