@@ -24,6 +24,7 @@ done
 
 // `make assemble` fails on kernels that do not lie in registers, or take many more than before.
 func TestAssemble(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ptxas, table := filepath.Join(dir, "ptxas"), filepath.Join(dir, "table.md")
 	if err := os.WriteFile(ptxas, []byte(assembler), 0o755); err != nil {

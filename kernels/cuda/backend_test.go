@@ -73,6 +73,7 @@ func TestTiles(t *testing.T) {
 	fake(t)
 	for _, x := range []tiles{matrixTiles, largeTiles, wgmmaTiles, thinTiles} { // small products are on few rows anyway
 		t.Run(x.family, func(t *testing.T) {
+			t.Parallel()
 			again(t, "TestConformance/matrix/(MatMul|Logits|LogProbBackward)", "-test.short", tilesVariable+"="+x.family)
 		})
 	}
@@ -118,10 +119,18 @@ func classes() map[string]string {
 	return map[string]string{"f32": "cpu/fma", "bf16": "cpu/bf16", "matrix": "matrix/16x25"}
 }
 
-// TestConformance runs the suite in each numerics class.
+// TestConformance runs the suite in each numerics class. The fake driver is one thread, so all of it takes a process
+// for each class.
 func TestConformance(t *testing.T) {
+	_, fake := os.LookupEnv(fakeVariable)
+	side := fake && os.Getenv(againVariable) == "" && !strings.Contains(strings.Join(os.Args, " "), "-test.run")
 	for name, class := range classes() {
 		t.Run(name, func(t *testing.T) {
+			if side {
+				t.Parallel()
+				again(t, "TestConformance/"+name, "-test.short="+strconv.FormatBool(testing.Short()))
+				return
+			}
 			kerneltest.NewSuite().Test(t, func() kernels.Backend { return openIn(t, class) })
 		})
 	}
@@ -153,12 +162,16 @@ func TestOrders(t *testing.T) {
 // Launches in graphs have the bits of others.
 func TestGraphs(t *testing.T) {
 	fake(t)
+	t.Parallel()
 	run := "TestConformance/f32"
 	if os.Getenv("EXP_TEST_ALL") != "" {
 		run = "TestConformance"
 	}
 	again(t, run, "-test.short", graphsVariable+"=all")
 }
+
+// againVariable is set in processes of again.
+const againVariable = "EXP_CUDA_TEST_AGAIN"
 
 // again runs tests of this program in a new process, with a flag if any and changed variables.
 func again(t *testing.T, run, flag string, env ...string) {
@@ -167,7 +180,7 @@ func again(t *testing.T, run, flag string, env ...string) {
 	if flag != "" {
 		cmd.Args = append(cmd.Args, flag)
 	}
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), againVariable+"=1"), env...)
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "--- SKIP") && err == nil {
 		t.Skip(string(out))

@@ -82,6 +82,7 @@ if [ "$*" = +%s ] && [ -e "$LATE" ]; then echo $(($(/bin/date +%s) + 600)); else
 
 // `make gpu` says what failed, or what is missing, and writes what it measured.
 func TestGPU(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	exp, tests, tools := filepath.Join(dir, "exp"), filepath.Join(dir, "tests"), filepath.Join(dir, "tools")
 	if err := os.Mkdir(tools, 0o755); err != nil {

@@ -56,6 +56,7 @@ func TestPTXIsFresh(t *testing.T) {
 
 // Where the compiler is, it must give the text that is committed.
 func TestPTXIsReproducible(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip(err)
 	}
