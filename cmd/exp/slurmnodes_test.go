@@ -80,7 +80,7 @@ func TestSlurmNodes(t *testing.T) {
 	}
 }
 
-// The ranks of a job are on two nodes, of which one fails.
+// The ranks of a job are on two nodes, and one node fails.
 func TestSlurmRanksOnNodes(t *testing.T) {
 	disk := slurmNodes(t)
 	nodes := t // its daemons live on after a part of the test
