@@ -40,21 +40,28 @@ demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the
 	@echo "Open $(DEMO)/report/index.html"
 
 # `go vet` and `go test` vet separately, both with all packages that ours import. So
-# `go test` does it with all analyzers, once.
+# `go test` does it with all analyzers, once: all but cgocall, which opens sources under the
+# name that they had when C was compiled. That may have been another checkout of the same
+# sources, removed since.
+comma := ,
+space := $(subst ,, )
+ANALYZERS = $(subst $(space),$(comma),$(filter-out cgocall,$(shell \
+  $(GO) tool vet help 2>&1 | sed -n '/^Registered/,/^By default/s/^    \([a-z]*\) .*/\1/p')))
+
 test: build      ## every test; needs no GPU, no network once the modules are there
-	$(GO) test -vet=all -timeout 20m ./...
+	$(GO) test -vet=$(ANALYZERS) -timeout 20m ./...
 	$(MAKE) cuda amx
 
 # The last lines are for what a plain `go build ./cmd/exp` compiles.
 cuda: fake build ## the backend for GPUs on a driver without hardware, and a build without it
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -timeout 20m ./kernels/cuda/... ./harness/ranks/nccl ./train/tensor
-	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=all -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -timeout 20m ./kernels/cuda/... ./harness/ranks/nccl ./train/tensor
+	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run
 	$(GO) test -c -o build/cuda.test ./kernels/cuda
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake BENCH='Rope$$' CHECKS=Rope kernels/cuda/gpu.sh
 	GOFLAGS=-trimpath $(GO) build -o /dev/null ./cmd/exp
-	GOFLAGS=-trimpath $(GO) test -vet=all -run '^$$' ./kernels/cuda
-	GOFLAGS=-trimpath $(GO) test -vet=all ./harness/device
+	GOFLAGS=-trimpath $(GO) test -vet=$(ANALYZERS) -run '^$$' ./kernels/cuda
+	GOFLAGS=-trimpath $(GO) test -vet=$(ANALYZERS) ./harness/device
 
 fake:            ## in build/fake, a CUDA driver for tests that runs kernels on the CPU, its NCCL and its cuBLASLt
 	@$(MAKE) --no-print-directory -f kernels/cuda/fake/Makefile
@@ -72,7 +79,7 @@ gpu: build       ## for machines with a GPU: tests and figures in under ten minu
 	kernels/cuda/gpu.sh
 
 amx:             ## the kernels of level amx on an emulated matrix unit, for machines without one
-	$(GO) test -vet=all -tags emulate_amx$(TAGS:%=,%) -run 'Conformance/bf16/amx|Tile/amx|SwiGLUInParts/amx|TestTrain$$' ./kernels/cpu ./harness/selftest
+	$(GO) test -vet=$(ANALYZERS) -tags emulate_amx$(TAGS:%=,%) -run 'Conformance/bf16/amx|Tile/amx|SwiGLUInParts/amx|TestTrain$$' ./kernels/cpu ./harness/selftest
 
 race:            ## the packages whose Go code is concurrent, under the race detector
 	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./sandbox ./train/generate ./train
@@ -81,7 +88,7 @@ race:            ## the packages whose Go code is concurrent, under the race det
 # several packages' tests may be: an artifact, and ranks within one process.
 lint:            ## formatting, vet, staticcheck, unreachable functions, lengths, and the modules' sums
 	@test -z "$$(gofmt -l $(SOURCES))" || { gofmt -l $(SOURCES) ; exit 1; }
-	$(GO) vet ./...
+	$(GO) vet -cgocall=false ./...
 	$(GO) tool staticcheck -tests=false ./...
 	@dead="$$($(GO) tool deadcode ./cmd/exp ./configs/... | grep -v train/ranks/inprocess.go)"; \
 	  test -z "$$dead" || { echo "$$dead"; exit 1; }
