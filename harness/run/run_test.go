@@ -32,11 +32,17 @@ type quiet struct {
 	cached   []string
 	warnings []string
 	notes    []string
+	began    func(stage string)
 	progress func(stage string, done int)
 	ended    func(stage string)
 }
 
-func (q *quiet) StageStart(s StageInfo) { q.started = append(q.started, name(s)) }
+func (q *quiet) StageStart(s StageInfo) {
+	q.started = append(q.started, name(s))
+	if q.began != nil {
+		q.began(name(s))
+	}
+}
 func (q *quiet) StageDone(s StageInfo, r StageEnd) {
 	if r.Cached {
 		q.cached = append(q.cached, name(s))
@@ -346,15 +352,16 @@ func TestStopAndGoOn(t *testing.T) {
 	for _, at := range []struct {
 		stage string
 		step  int
-	}{{"sft", 7}, {"train", 1}, {"train", 3}} {
+	}{{"sft", 0}, {"sft", 7}, {"train", 0}, {"train", 1}, {"train", 3}} {
 		t.Run(fmt.Sprintf("%s at step %d", at.stage, at.step), func(t *testing.T) {
 			l := newLab(t)
 			ctx, cancel := context.WithCancel(context.Background())
-			q := &quiet{progress: func(stage string, done int) {
+			stop := func(stage string, done int) {
 				if stage == at.stage && done == at.step {
 					cancel()
 				}
-			}}
+			}
+			q := &quiet{began: func(stage string) { stop(stage, 0) }, progress: stop}
 			stopped, err := l.try(ctx, l.plan(0), q)
 			var e *InterruptedError
 			if !errors.As(err, &e) || e.Stage != at.stage || stopped.Run.Status != store.Interrupted {
