@@ -72,8 +72,9 @@
 //
 // Class "matrix/16x25" is "cpu/bf16" with the arithmetic of the matrix units in NVIDIA's Hopper and
 // Blackwell: a tile sum becomes a matrix sum (MatrixSum of kernels/ref), whose steps have
-// MatrixTerms (16) terms, and Embed rounds its weights to BF16. kernels/ref computes it on any
-// machine. That the hardware does the same is published, and not yet tried.
+// MatrixTerms (16) terms, and Embed rounds its weights to BF16. Attention goes over the keys once
+// (MatrixKeys), so scores are subtracted from a maximum that may still rise. kernels/ref computes it
+// on any machine. That the hardware does the same is published, and not yet tried.
 //
 // # Gradient blocks
 //
@@ -112,6 +113,15 @@ const TileTerms = 32
 // MatrixTerms is the number of terms in a step of a matrix sum: the depth of a matrix unit's
 // instruction on Hopper and Blackwell.
 const MatrixTerms = 16
+
+// MatrixKeys is the number of keys that attention takes at once in class "matrix/16x25". Before it
+// does, a row's maximum m becomes their largest score, but only if that exceeds m by more than
+// MatrixRise: sums until then are multiplied by Exp of the difference. So no power exceeds Exp(8),
+// and few steps multiply. Milakov and Gimelshein, arXiv:1805.02867; Dao et al., arXiv:2205.14135.
+const (
+	MatrixKeys = 32
+	MatrixRise = 8
+)
 
 // BlockRows is the number of rows in a gradient block. 256 rows of a 32-column
 // panel are 32 KiB: they stay in the first-level cache while a tile of the

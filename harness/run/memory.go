@@ -62,11 +62,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	limit := train.MicroBatchCapacity(c.Compute.MicroBatchTokens, longest)
 	add(string(kernels.ActivationRoom), activationBytes(c, arch, heads, limit, operand, w))
 	rows := 0 // of a sampling step by the ranks that share products in training
-	scores := 0
-	if kind == config.Train && w.samples {
-		scores = scoreBytes(c, arch, engineOptions(c, arch, longest), w.rollout)
-	}
-	scratch := scratchBytes(c, arch, limit.Tokens, longest, scores, w)
+	scratch := scratchBytes(c, arch, limit.Tokens, longest, w)
 	if kind == config.Train && w.samples {
 		engine := engineOptions(c, arch, longest)
 		if rows = engine.Rows(); w.copies() {
@@ -95,8 +91,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	}
 	engine := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
 	parts.addEngine(engine, at, arch, heads, operand, 1)
-	scores, alone := scoreBytes(c, arch, engine, 1), everyone(c, 1)
-	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, scores, alone))
+	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, everyone(c, 1)))
 	return parts
 }
 
@@ -212,10 +207,10 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
 // of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
 // the length of a micro-batch, longest the length of a sequence.
-func scratchBytes(c *config.Run, arch model.Config, tokens, longest, scores int, w crew) int {
+func scratchBytes(c *config.Run, arch model.Config, tokens, longest int, w crew) int {
 	switch {
 	case device.UsesGPU(c):
-		return gpuScratch(c, arch, tokens, scores, w, engineOptions(c, arch, longest))
+		return gpuScratch(c, arch, tokens, w, engineOptions(c, arch, longest))
 	case !device.PacksPanels(c):
 		return 0 // an emulation uses Go's heap
 	}
@@ -254,8 +249,8 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest, scores int,
 // weights and order of the tokens in a piece of a sampling step (Sample); ranks that share
 // products have their part of each, and those that do not learn no gradients. In bf16 also sums
 // in progress of all heads, three for each, in training and in a sampling step (attention). Tensor
-// cores need none of these; they have factors of their own, and in a sampling step scores (scoreBytes).
-func gpuScratch(c *config.Run, arch model.Config, tokens, scores int, w crew, engine generate.Options) int {
+// cores need none of these; they have factors of their own.
+func gpuScratch(c *config.Run, arch model.Config, tokens int, w crew, engine generate.Options) int {
 	const piece = 1 << 24 // elements
 	V, operand, shared := arch.Vocab, stage.Operand(c), w.tensor
 	own := func(n int) int { return (n + shared - 1) / shared } // a rank's part of rows or tokens
@@ -266,26 +261,13 @@ func gpuScratch(c *config.Run, arch model.Config, tokens, scores int, w crew, en
 	}
 	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*3*rows*V)
 	if device.UsesTensorCores(c) {
-		return max(bytes, 4*tokens*arch.Heads, scores) + factorBytes(arch, tokens, shared)
+		return max(bytes, 4*tokens*arch.Heads) + factorBytes(arch, tokens, shared)
 	}
 	if operand == kernels.BF16 {
 		heads := max(tokens*max(arch.Heads, 2*arch.KVHeads), max(engine.StepRows, engine.MaxSequences+1)*arch.Heads)
 		bytes = max(bytes, 4*3*heads*arch.Head)
 	}
 	return bytes
-}
-
-// scoreBytes returns the bytes of the scores that attention keeps in a sampling step on tensor cores, whose products
-// some ranks share.
-func scoreBytes(c *config.Run, arch model.Config, engine generate.Options, shared int) int {
-	if !device.UsesGPU(c) || !device.UsesTensorCores(c) {
-		return 0
-	}
-	s := kernels.AttentionShape{H: arch.Heads, K: arch.KVHeads}
-	if arch.KVHeads%shared == 0 {
-		s.H, s.K = arch.Heads/shared, arch.KVHeads/shared
-	}
-	return 4 * kernels.PagedScores(engine.TablePositions(), s)
 }
 
 // factorBytes returns the bytes of the factors that tensor cores need in another layout than a

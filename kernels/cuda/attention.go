@@ -135,10 +135,6 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	warps := M * s.K * ((s.H/s.K + spanRows - 1) / spanRows)
 	switch {
 	case b.class.matrix && inPanels(s) && isFactor(p.Keys, chunk) && isFactor(p.Values, chunk):
-		if n := kernels.PagedScores(int(tableWidth*p.Size), s); n > 0 {
-			args.room = floats(b.scratch(n))
-			warps = min(warps, kernels.PagedWarps)
-		}
 		b.launchPanels(panelPagedAttention, warps, 1, unsafe.Pointer(&args))
 		return
 	case b.class.matrix:

@@ -196,6 +196,44 @@ DEVICE float fold_quad(const float *lane) {
 	return even + odd;
 }
 
+// KEYS is kernels.MatrixKeys, and RISE kernels.MatrixRise: attention takes so many keys at once, after rows' maxima rose.
+#define KEYS 32
+#define RISE 8
+#define LEAST -3.402823466e38f // the least finite float32
+
+// What a lane knows of 16 rows, of quad and quad+8: the maximum that scores are subtracted from, and the powers of e added up
+// in lanes.
+struct running {
+	float m[2], lane[2][4];
+};
+
+INLINE void no_keys(struct running *r) {
+	UNROLL for (int i = 0; i < 2; i++) {
+		r->m[i] = LEAST;
+		UNROLL for (int e = 0; e < 4; e++) r->lane[i][e] = 0;
+	}
+}
+
+// rise makes the maximum of a row the largest score of the next keys, if that is larger by more than RISE; `top` is the largest
+// that this lane has. Sums until then are multiplied. Mostly no row of a warp rises, and then no lane asks others.
+INLINE void rise(struct running *r, const float *top, float (*sum)[4], int tiles) {
+	if (!any(top[0] > r->m[0] + RISE || top[1] > r->m[1] + RISE)) return;
+	UNROLL for (int i = 0; i < 2; i++) {
+		const float largest = largest_of(top[i]), factor = largest > r->m[i] + RISE ? exp_down(r->m[i] - largest) : 1;
+		if (largest > r->m[i] + RISE) r->m[i] = largest;
+		UNROLL for (int e = 0; e < 4; e++) r->lane[i][e] *= factor;
+		UNROLL for (int j = 0; j < tiles; j++) UNROLL for (int e = 0; e < 2; e++) sum[j][2 * i + e] *= factor;
+	}
+}
+
+// weigh turns scores of 16 keys into powers of e, which it adds to the lanes.
+INLINE void weigh(struct running *r, float z[2][4]) {
+	EACH_SCORE(j, e) {
+		z[j][e] = exp_down(z[j][e] - r->m[e / 2]);
+		r->lane[e / 2][j * 2 + e % 2] += z[j][e];
+	}
+}
+
 // The rows that a warp or a block works on: positions of a sequence from `base` on, a multiple of 16. Those from `lo` to
 // `hi` count.
 struct span {

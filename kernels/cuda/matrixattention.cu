@@ -1,7 +1,6 @@
 #include "heads.h"
 
 // Attention on tensor cores (heads.h). A warp has the spans that begin within 16 rows, for one head.
-// As the definition says, the largest score comes first.
 
 #define CHANNELS (2 * GROUP) // tiles of 8 channels whose sums a warp holds
 
@@ -42,50 +41,50 @@ INLINE void add_rows(float sum[][4], int tiles, const uint32_t *weights, struct 
 // first_step is the first step whose positions a span's queries see.
 DEVICE long first_step(struct attention_shape s, struct span x) { return first_seen(s, x.lo) / STEP * STEP; }
 
-INLINE void attend(const struct attention_args *a, struct span x, long h) {
+INLINE void attend(const struct attention_args *a, struct span x, int h) {
 	const struct attention_shape s = a->s;
-	const long kv = h / (s.H / s.K), width = stride(s), q_head = query_at(s, 0, h), k_head = key_at(s, 0, kv);
+	const int kv = h / (int)(s.H / s.K), width = (int)stride(s), q_head = (int)query_at(s, 0, h), k_head = (int)key_at(s, 0, kv);
 	struct step step;
-	float m[] = {-INFINITE, -INFINITE}, y, z[2][4];
-	uint32_t weights[4];
+	float y, z[KEYS / STEP][2][4];
+	uint32_t weights[KEYS / STEP][4];
 	int q[2], k[2], v[4];
 	step.row = x.base;
 	step.window = window_of(s);
 	step.by_keys = 0;
-	by_quad(q, x.base, x.seq, x.lo, x.hi);
-	ROLLED for (int t = (int)first_step(s, x); t < x.hi; t += STEP) {
-		step.position = t;
-		by_quad(k, t, x.seq, 0, x.hi);
-		dot_rows(z, a->qkv, width, q_head, q, a->qkv, width, k_head, k, s.D);
-		EACH_SCORE(j, e) {
-			const float w = score(s, z[j][e], &y);
-			if (sees(step, row_in_tile(e), column_in_tile(j, e)) && w > m[e / 2]) m[e / 2] = w;
-		}
-	}
-	UNROLL for (int i = 0; i < 2; i++) m[i] = largest_of(m[i]) + 0.0f;
 	ROLLED for (int d = 0; d < s.D; d += CHANNELS * 8) {
-		float out[CHANNELS][4], lane[2][4], inverse[2];
+		float out[CHANNELS][4];
+		struct running rows;
 		UNROLL for (int i = 0; i < CHANNELS; i++) UNROLL for (int e = 0; e < 4; e++) out[i][e] = 0;
-		UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 4; e++) lane[i][e] = 0;
-		ROLLED for (int t = (int)first_step(s, x); t < x.hi; t += STEP) {
-			step.position = t;
-			by_quad(k, t, x.seq, 0, x.hi);
-			by_pair(v, t, x.seq, 0, x.hi);
-			dot_rows(z, a->qkv, width, q_head, q, a->qkv, width, k_head, k, s.D);
-			EACH_SCORE(j, e) {
-				const int seen = sees(step, row_in_tile(e), column_in_tile(j, e));
-				z[j][e] = seen ? exp_down(score(s, z[j][e], &y) - m[e / 2]) : 0;
-				lane[e / 2][j * 2 + e % 2] += z[j][e];
+		no_keys(&rows);
+		ROLLED for (int t = (int)first_seen(s, x.lo) / KEYS * KEYS; t < x.hi; t += KEYS) {
+			float top[] = {-INFINITE, -INFINITE};
+			UNROLL for (int i = 0; i < KEYS / STEP; i++) {
+				step.position = t + i * STEP;
+				by_quad(q, computed_here(x.base), x.seq, x.lo, x.hi);
+				by_quad(k, step.position, x.seq, 0, x.hi);
+				dot_rows(z[i], a->qkv, width, q_head, q, a->qkv, width, k_head, k, s.D);
+				EACH_SCORE(j, e) {
+					z[i][j][e] = sees(step, row_in_tile(e), column_in_tile(j, e)) ? score(s, z[i][j][e], &y) : -INFINITE;
+					top[e / 2] = larger(top[e / 2], z[i][j][e]);
+				}
 			}
-			as_weights(weights, z);
-			add_rows(out, CHANNELS, weights, a->qkv, width, value_at(s, 0, kv), v, d, s.D, step);
+			rise(&rows, top, out, CHANNELS);
+			UNROLL for (int i = 0; i < KEYS / STEP; i++) {
+				weigh(&rows, z[i]);
+				as_weights(weights[i], z[i]);
+			}
+			UNROLL for (int i = 0; i < KEYS / STEP; i++) {
+				step.position = t + i * STEP;
+				by_pair(v, step.position, x.seq, 0, x.hi);
+				add_rows(out, CHANNELS, weights[i], a->qkv, width, value_at(s, 0, kv), v, d, s.D, step);
+			}
 		}
-		UNROLL for (int i = 0; i < 2; i++) inverse[i] = 1 / fold_quad(lane[i]);
+		const float inverse[] = {1 / fold_quad(rows.lane[0]), 1 / fold_quad(rows.lane[1])};
 		UNROLL for (int e = 0; e < 4; e++) {
 			const long n = x.base + row_in_tile(e), at = row_of(x.seq, n) * s.H + h;
 			if (n < x.lo || n >= x.hi) continue;
 			if (d == 0 && pair() == 0 && e % 2 == 0) {
-				a->stats[2 * at] = m[e / 2];
+				a->stats[2 * at] = rows.m[e / 2] + 0.0f;
 				a->stats[2 * at + 1] = inverse[e / 2];
 			}
 			UNROLL for (int i = 0; i < CHANNELS; i++) {
@@ -97,8 +96,8 @@ INLINE void attend(const struct attention_args *a, struct span x, long h) {
 }
 
 BLOCK_KERNEL(matrix_attention, HEAD_THREADS, 2) {
-	const long warp = element() / WARP, h = warp % a.s.H, M = a.p.M;
-	const int first = (int)(warp / a.s.H) * STEP, end = first + STEP < M ? first + STEP : (int)M;
+	const int warp = (int)(element() / WARP), h = warp % (int)a.s.H, M = (int)a.p.M;
+	const int first = warp / (int)a.s.H * STEP, end = first + STEP < M ? first + STEP : M;
 	struct span x;
 	for (int i = first; (i = next_span(a.p, i, end, STEP, &x)) < end; i++) attend(&a, x, h);
 }

@@ -38,34 +38,33 @@ BLOCK_KERNEL(matrix_paged_attention, HEAD_THREADS, 2) {
 	all.row = (int)n;
 	all.position = (int)n - STEP + 1;
 	all.window = all.by_keys = 0;
-	float m[] = {-INFINITE, -INFINITE}, z[2][4];
-	uint32_t weights[4];
-	ROLLED for (long t = from / STEP * STEP; t <= n; t += STEP) {
-		scores_in_pages(z, &a, table, q, kv, t, from, n);
-		EACH_SCORE(j, e) {
-			const long at = t + column_in_tile(j, e);
-			if (at >= from && at <= n && z[j][e] > m[e / 2]) m[e / 2] = z[j][e];
-		}
-	}
-	UNROLL for (int i = 0; i < 2; i++) m[i] = largest_of(m[i]) + 0.0f;
 	ROLLED for (long d = 0; d < s.D; d += CHANNELS * 8) {
-		float out[CHANNELS][4], lane[2][4], inverse[2];
+		float out[CHANNELS][4], z[KEYS / STEP][2][4];
+		uint32_t weights[4];
+		struct running rows;
 		UNROLL for (int i = 0; i < CHANNELS; i++) UNROLL for (int e = 0; e < 4; e++) out[i][e] = 0;
-		UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 4; e++) lane[i][e] = 0;
-		ROLLED for (long t = from / STEP * STEP; t <= n; t += STEP) {
-			long v[4];
-			UNROLL for (int i = 0; i < 4; i++)
-				v[i] = value_in_pages(&a, table, kv, t + 2 * pair() + i / 2 * 8 + i % 2, from, n);
-			scores_in_pages(z, &a, table, q, kv, t, from, n);
-			EACH_SCORE(j, e) {
-				const long at = t + column_in_tile(j, e);
-				z[j][e] = at >= from && at <= n ? exp_down(z[j][e] - m[e / 2]) : 0;
-				lane[e / 2][j * 2 + e % 2] += z[j][e];
+		no_keys(&rows);
+		ROLLED for (long t = from / KEYS * KEYS; t <= n; t += KEYS) {
+			float top[] = {-INFINITE, -INFINITE};
+			UNROLL for (int i = 0; i < KEYS / STEP; i++) {
+				scores_in_pages(z[i], &a, table, q, kv, t + i * STEP, from, n);
+				EACH_SCORE(j, e) {
+					const long at = t + i * STEP + column_in_tile(j, e);
+					if (at < from || at > n) z[i][j][e] = -INFINITE;
+					top[e / 2] = larger(top[e / 2], z[i][j][e]);
+				}
 			}
-			as_weights(weights, z);
-			add_weighted(out, CHANNELS, weights, rows_in(a.pages.values, 1, s.D), v, d, s.D, all);
+			rise(&rows, top, out, CHANNELS);
+			UNROLL for (int i = 0; i < KEYS / STEP; i++) {
+				long v[4];
+				UNROLL for (int k = 0; k < 4; k++)
+					v[k] = value_in_pages(&a, table, kv, t + i * STEP + 2 * pair() + k / 2 * 8 + k % 2, from, n);
+				weigh(&rows, z[i]);
+				as_weights(weights, z[i]);
+				add_weighted(out, CHANNELS, weights, rows_in(a.pages.values, 1, s.D), v, d, s.D, all);
+			}
 		}
-		UNROLL for (int i = 0; i < 2; i++) inverse[i] = 1 / fold_quad(lane[i]);
+		const float inverse[] = {1 / fold_quad(rows.lane[0]), 1 / fold_quad(rows.lane[1])};
 		UNROLL for (int e = 0; e < 4; e++) {
 			const long head = h + row_in_tile(e);
 			if (head >= end) continue;

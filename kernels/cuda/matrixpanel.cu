@@ -1,9 +1,12 @@
 // Attention on tensor cores with factors in shared memory (panel.h): a block has the spans that begin within 128 rows,
-// for one head, and a warp 32 rows of them. As the definition says, the largest score comes first: the block goes over the
-// keys twice, the second time with values.
+// for one head, and a warp 32 rows of them. A panel has the keys that the definition takes at once.
 #define PARTS 2
 #define STEPS 2
 #include "panel.h"
+
+#if PANEL != KEYS
+#error "a panel is not what the definition takes at once"
+#endif
 
 // A block's queries, and two stages of keys and values.
 #define OWN (BLOCK_ROWS * ROW)
@@ -32,62 +35,46 @@ INLINE void as_scores(products_of_panel z, struct attention_shape s, struct step
 	}
 }
 
-// What a warp knows of its rows: the largest score of each, and the powers of e added up in lanes.
-struct rows_of_warp {
-	float m[PARTS][2], lane[PARTS][2][4];
-};
-
-// add_values adds a panel of values, of positions from step.position on, to the sums: their weights are the powers of e
-// of scores z.
-INLINE void add_values(sums_of_panel out, struct rows_of_warp *rows, products_of_panel z, address values, int D,
+// take_panel adds a panel of values to the sums of a warp's rows: their weights are the powers of e of the scores of its keys.
+INLINE void take_panel(struct running rows[PARTS], sums_of_panel out, address own, address panel, struct attention_shape s,
 	struct step step, int parts) {
+	const int D = (int)s.D;
+	products_of_panel z;
 	uint32_t weights[STEPS][PARTS][4];
-	EACH_STEP(i) EACH_OF_WARP(p) {
-		float(*const e)[4] = z[p] + 2 * i;
-		EACH_SCORE(j, k) {
-			e[j][k] = exp_down(e[j][k] - rows->m[p][k / 2]);
-			rows->lane[p][k / 2][j * 2 + k % 2] += e[j][k];
+	dot_panels(z, own, panel, D, parts, (step.row + (parts - 1) * STEP - step.position) / STEP + 1);
+	as_scores(z, s, step);
+	EACH_OF_WARP(p) {
+		float top[] = {-INFINITE, -INFINITE};
+		UNROLL for (int j = 0; j < 2 * STEPS; j++) UNROLL for (int e = 0; e < 4; e++) top[e / 2] = larger(top[e / 2], z[p][j][e]);
+		rise(&rows[p], top, out[p], CHUNKS);
+		EACH_STEP(i) {
+			weigh(&rows[p], z[p] + 2 * i);
+			as_weights(weights[i][p], z[p] + 2 * i);
 		}
-		as_weights(weights[i][p], e);
 	}
 	EACH_STEP(i) {
-		struct step s = step;
-		s.position = step.position + i * STEP;
-		if (s.position <= step.row + (PARTS - 1) * STEP) // else no row sees it
-			add_panel(out, weights[i], values + i * STEP * ROW, D, s, s.position > step.row, parts);
+		struct step at = step;
+		at.position = step.position + i * STEP;
+		if (at.position <= step.row + (PARTS - 1) * STEP) // else no row sees it
+			add_panel(out, weights[i], panel + (PANEL + i * STEP) * ROW, D, at, at.position > step.row, parts);
 	}
 }
 
-INLINE void store_rows(const struct attention_args *a, sums_of_panel out, struct rows_of_warp *rows, struct span x, int base) {
+INLINE void store_rows(const struct attention_args *a, sums_of_panel out, struct running rows[PARTS], struct span x, int base) {
 	const int h = share_of(a->p, a->s.H).head;
 	EACH_OF_WARP(p) {
-		const float inverse[] = {1 / fold_quad(rows->lane[p][0]), 1 / fold_quad(rows->lane[p][1])};
+		const float inverse[] = {1 / fold_quad(rows[p].lane[0]), 1 / fold_quad(rows[p].lane[1])};
 		UNROLL for (int e = 0; e < 4; e += 2) {
 			const int n = base + p * STEP + row_in_tile(e);
 			const long at = row_in_span(x, n) * a->s.H + h;
 			if (n < x.lo || n >= x.hi) continue;
 			if (pair() == 0) {
-				a->stats[2 * at] = rows->m[p][e / 2];
+				a->stats[2 * at] = rows[p].m[e / 2] + 0.0f;
 				a->stats[2 * at + 1] = inverse[e / 2];
 			}
 			store_sums(a->out, at * a->s.D, out[p], e, inverse[e / 2], (int)a->s.D);
 		}
 	}
-}
-
-// take_panel takes a panel of keys into the largest scores in the first pass, and of keys and values into the sums in the
-// second.
-INLINE void take_panel(struct rows_of_warp *rows, sums_of_panel out, address own, address panel, struct attention_shape s,
-	struct step step, int parts, int pass) {
-	products_of_panel z;
-	dot_panels(z, own, panel, (int)s.D, parts, (step.row + (parts - 1) * STEP - step.position) / STEP + 1);
-	as_scores(z, s, step);
-	if (pass) {
-		add_values(out, rows, z, panel + PANEL * ROW, (int)s.D, step, parts);
-		return;
-	}
-	EACH_OF_WARP(p) UNROLL for (int j = 0; j < 2 * STEPS; j++) UNROLL for (int e = 0; e < 4; e++)
-		rows->m[p][e / 2] = larger(rows->m[p][e / 2], z[p][j][e]);
 }
 
 // first_panel is where the first panel begins that a span's queries see.
@@ -105,33 +92,25 @@ INLINE void attend(const struct panel_attention_args *a, struct span x, address 
 	step.row = base;
 	step.window = window_of(s);
 	step.by_keys = 0;
-	struct rows_of_warp rows;
+	struct running rows[PARTS];
 	sums_of_panel out;
 	no_sums_in_panel(out);
-	EACH_OF_WARP(p) UNROLL for (int i = 0; i < 2; i++) {
-		rows.m[p][i] = -INFINITE;
-		UNROLL for (int e = 0; e < 4; e++) rows.lane[p][i][e] = 0;
-	}
+	EACH_OF_WARP(p) no_keys(&rows[p]);
 	barrier(); // none still reads a span before
 	fetch_heads(shared, BLOCK_ROWS, queries, 0, D, x.seq, base_of(x), x.lo, x.hi);
-	fetch_heads(ring, PANEL, keys, 0, D, x.seq, first_panel(x, step), 0, x.hi);
+	fetch_heads(ring, PANEL, keys, apart, D, x.seq, first_panel(x, step), 0, x.hi);
 	commit_copies();
-	ROLLED for (int t = first_panel(x, step), pass = 0, stage = 0; pass < 2; stage ^= STAGE) {
-		const int last = t + PANEL >= x.hi, after = last ? first_panel(x, step) : t + PANEL, pass_after = pass + last;
+	ROLLED for (int t = first_panel(x, step), stage = 0; t < x.hi; t += PANEL, stage ^= STAGE) {
 		await_copies(0);
 		barrier(); // all see this panel, and none still reads the one that is fetched next
-		if (pass_after < 2) fetch_heads(ring + (stage ^ STAGE), PANEL, keys, pass_after ? apart : 0, D, x.seq, after, 0, x.hi);
+		if (t + PANEL < x.hi) fetch_heads(ring + (stage ^ STAGE), PANEL, keys, apart, D, x.seq, t + PANEL, 0, x.hi);
 		commit_copies();
 		step.position = t;
 		if (parts > 0 && t <= base + (PARTS - 1) * STEP && t + PANEL > seen_from(step, base))
-			take_panel(&rows, out, shared + row_of_warp() * ROW, ring + stage, s, step, parts, pass);
-		if (pass == 0 && pass_after == 1) {
-			EACH_OF_WARP(p) UNROLL for (int i = 0; i < 2; i++) rows.m[p][i] = largest_of(rows.m[p][i]) + 0.0f;
-		}
-		t = after, pass = pass_after;
+			take_panel(rows, out, shared + row_of_warp() * ROW, ring + stage, s, step, parts);
 	}
 	await_copies(0);
-	store_rows(a, out, &rows, x, base);
+	store_rows(a, out, rows, x, base);
 }
 
 BLOCK_KERNEL(panel_attention, HEAD_THREADS, 2) {

@@ -31,55 +31,15 @@ func TestPanels(t *testing.T) {
 
 func TestPanelsOfPages(t *testing.T) {
 	for _, s := range []kernels.AttentionShape{
-		{H: 14, K: 2, D: 128}, {H: 18, K: 1, D: 24}, {H: 2, K: 1, D: 72, Window: 20}, {H: 2, K: 2, D: 8, Cap: 3},
+		{H: 14, K: 2, D: 128}, {H: 18, K: 1, D: 24}, {H: 2, K: 1, D: 72, Window: 10}, {H: 2, K: 2, D: 8, Cap: 3},
 	} {
 		s.Scale = 1 / math.Sqrt(float64(s.D))
 		for _, size := range []int{16, 48} {
 			t.Run(fmt.Sprintf("%+v/%d", s, size), func(t *testing.T) {
-				const width = 5
-				want := pagedOn(t, ref.NewMatrix(), s, size, width)
-				b := openIn(t, "matrix/16x25")
-				sameBits(t, pagedOn(t, b, s, size, width), want)
-				if n := kernels.PagedScores(width*size, s); b.workspace.Len() != n {
-					t.Errorf("scores have %d numbers, want %d", b.workspace.Len(), n)
-				}
-				b = openIn(t, "matrix/16x25")
-				sameBits(t, pagedOn(t, b, s, size, 1<<20), want) // too long a row to keep scores
-				if n := b.workspace.Len(); n != 0 {
-					t.Errorf("there is room for %d scores of very many keys", n)
-				}
+				sameBits(t, pagedOn(t, openIn(t, "matrix/16x25"), s, size), pagedOn(t, ref.NewMatrix(), s, size))
 			})
 		}
 	}
-}
-
-// A warp goes on with other rows: there are more rows and heads than warps. A long row comes before a short one, and the
-// scores of eight heads or sixteen are kept.
-func TestPanelsOfManyPages(t *testing.T) {
-	for _, s := range []kernels.AttentionShape{{H: 8, K: 8, D: 8}, {H: 72, K: 8, D: 8}} {
-		s.Scale = 1 / math.Sqrt(float64(s.D))
-		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
-			sameBits(t, manyRows(t, openIn(t, "matrix/16x25"), s), manyRows(t, ref.NewMatrix(), s))
-		})
-	}
-}
-
-// manyRows returns the attention of 300 rows of one sequence, at positions near its end and near its start in turn.
-func manyRows(t *testing.T, b kernels.Backend, s kernels.AttentionShape) [][]float32 {
-	const size, width, rows = 16, 4, 300
-	n := int(size * width)
-	some := spread(n*s.K*s.D, 0.37)
-	p := kernels.Pages{Keys: operands(t, b, some), Values: operands(t, b, some), Size: size}
-	seq, pos := make([]int32, rows), make([]int32, rows)
-	for i := range pos {
-		if pos[i] = int32(i % 7); i%264 < 132 { // a warp has rows i and i+132
-			pos[i] = int32(n - 1 - i%7)
-		}
-	}
-	out := operands(t, b, make([]float32, rows*s.H*s.D))
-	b.PagedAttention(out, operands(t, b, spread(rows*s.Stride(), 0.7)), p, upload(t, b, kernels.I32, []int32{2, 0, 3, 1}),
-		upload(t, b, kernels.I32, seq), upload(t, b, kernels.I32, pos), width, s)
-	return [][]float32{read32(b, out)}
 }
 
 // attended returns the results of Attention and AttentionBackward.
@@ -97,9 +57,9 @@ func attended(t *testing.T, b kernels.Backend, s kernels.AttentionShape, offsets
 	return [][]float32{read32(b, out), read32(b, stats), read32(b, dqkv)}
 }
 
-// pagedOn returns the attention of the last rows of two sequences, which lie in pages among others that hold NaN.
-// A row of the page table has width entries, of which five are used.
-func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size, width int) [][]float32 {
+// pagedOn returns the attention of the last rows of two sequences, which lie in pages among others that hold NaN. Pages
+// before a window are none.
+func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size int) [][]float32 {
 	const used = 5
 	lengths := []int{61, 17}
 	keys := make([]float32, 2*used*s.K*s.D*size)
@@ -108,20 +68,30 @@ func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size, wi
 	}
 	p := kernels.Pages{Keys: operands(t, b, keys), Values: operands(t, b, keys), Size: size}
 	var slots, seq, pos []int32
-	table := make([]int32, 2*width)
+	table := make([]int32, 2*used)
 	for j, n := range lengths {
 		for i := range used {
-			table[j*width+i] = int32((7*(j*used+i) + 3) % (2 * used))
+			table[j*used+i] = int32((7*(j*used+i) + 3) % (2 * used))
 		}
 		for i := range n {
-			slots = append(slots, table[j*width+i/size]*int32(size)+int32(i%size))
+			slots = append(slots, table[j*used+i/size]*int32(size)+int32(i%size))
 		}
 		seq, pos = append(seq, int32(j), int32(j)), append(pos, int32(n-1), int32(n/2))
 	}
 	b.AppendKV(p, operands(t, b, spread(len(slots)*s.Stride(), 0.37)), upload(t, b, kernels.I32, slots), s)
+	for i := range table {
+		page, seen := i%used, false
+		for m, n := range pos {
+			last := int(n)
+			seen = seen || int(seq[m]) == i/used && page >= max(0, last+1-s.Window)/size && page <= last/size || s.Window == 0
+		}
+		if !seen {
+			table[i] = -1 << 20
+		}
+	}
 	out := operands(t, b, make([]float32, len(seq)*s.H*s.D))
 	b.PagedAttention(out, operands(t, b, spread(len(seq)*s.Stride(), 0.7)), p, upload(t, b, kernels.I32, table),
-		upload(t, b, kernels.I32, seq), upload(t, b, kernels.I32, pos), width, s)
+		upload(t, b, kernels.I32, seq), upload(t, b, kernels.I32, pos), used, s)
 	return [][]float32{read32(b, out)}
 }
 

@@ -79,7 +79,9 @@ type factors struct {
 	class string
 	terms int // of a step
 	sum   func(a, b []float32, acc float32) float32
-	embed bool // Embed rounds weights too
+	// attend is one row of attention: wholeRow or byKeys.
+	attend func(f factors, o, z []float32, from int, v []float32) (m, inv float32)
+	embed  bool // Embed rounds weights too
 }
 
 // column copies column j of x [rows,width] to dst [rows] and returns it.
@@ -136,7 +138,7 @@ func (f factors) matMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K 
 // attention is Attention with f's sums.
 func (f factors) attention(out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
-	z, vd := make([]float32, M), make([]float32, M)
+	z, v := make([]float32, M), make([]float32, M*s.D)
 	for _, seq := range sequences(offsets, groups, M) {
 		for last := seq.prefix; last < seq.len(); last++ {
 			n, i := last+1, seq.row(last)
@@ -145,20 +147,68 @@ func (f factors) attention(out, stats, qkv []float32, offsets, groups []int32, s
 				from := firstSeen(last, s)
 				for t := from; t < n; t++ {
 					z[t] = cappedScore(f.sum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
+					copy(v[t*s.D:], value(qkv, seq.row(t), h, s))
 				}
-				m, inv := expSum(z[:n], from)
 				at := i*s.H + h
-				stats[2*at], stats[2*at+1] = m, inv
-				for d := range s.D {
-					clear(vd[:from])
-					for t := from; t < n; t++ {
-						vd[t] = value(qkv, seq.row(t), h, s)[d]
-					}
-					out[at*s.D+d] = f.sum(z[:n], vd[:n], 0) * inv
-				}
+				stats[2*at], stats[2*at+1] = f.attend(f, out[at*s.D:(at+1)*s.D], z[:n], from, v)
 			}
 		}
 	}
+}
+
+// wholeRow sets o [D] to the sum of values v [len(z),D] whose weights come from scores z, those from `from` on. z
+// becomes the powers. It returns the largest score and 1/l, as Attention does.
+func wholeRow(f factors, o, z []float32, from int, v []float32) (m, inv float32) {
+	m, inv = expSum(z, from)
+	clear(v[:from*len(o)])
+	vd := make([]float32, len(z))
+	for d := range o {
+		o[d] = f.sum(z, column(vd, v, len(o), d), 0) * inv
+	}
+	return m, inv
+}
+
+// byKeys is wholeRow with a maximum that rises. For each kernels.MatrixKeys keys, counted from the sequence's start, of
+// which the row sees some, from m = the least finite number, o = 0 and lanes of 0:
+//
+//	top  = max z, -Inf without any, skipping NaN
+//	o, lanes = o·r, lanes·r, r = Exp(m - top), and then m = top   if top > m + kernels.MatrixRise
+//	e[t] = Exp(z[t] - m), which is added to lane t mod Lanes
+//	o[d] = o[d] + the matrix sum of e[t]·v[t,d]
+//
+// In the end l is the fold of the lanes, and o[d] = o[d]·(1/l).
+func byKeys(f factors, o, z []float32, from int, v []float32) (m, inv float32) {
+	var lane [kernels.Lanes]float32
+	vd := make([]float32, len(z))
+	clear(o)
+	clear(v[:from*len(o)])
+	m = -math.MaxFloat32
+	for lo := from / kernels.MatrixKeys * kernels.MatrixKeys; lo < len(z); lo += kernels.MatrixKeys {
+		first, hi := max(lo, from), min(lo+kernels.MatrixKeys, len(z))
+		if top := maxOf(z[first:hi]); top > m+kernels.MatrixRise {
+			r := Exp(m - top)
+			for j := range lane {
+				lane[j] *= r
+			}
+			for d := range o {
+				o[d] *= r
+			}
+			m = top
+		}
+		clear(z[lo:first])
+		for t := first; t < hi; t++ {
+			z[t] = Exp(z[t] - m)
+			lane[t%kernels.Lanes] += z[t]
+		}
+		for d := range o {
+			o[d] = f.sum(z[lo:hi], column(vd[lo:hi], v[lo*len(o):], len(o), d), o[d])
+		}
+	}
+	inv = 1 / foldLanes(&lane)
+	for d := range o {
+		o[d] *= inv
+	}
+	return m + 0, inv
 }
 
 // attentionBackward is AttentionBackward with f's sums.
@@ -227,7 +277,7 @@ func (f factors) pagedAttention(out, qkv []float32, p Pages[float32], table, seq
 	for m := range seq {
 		n := int(pos[m]) + 1
 		row := table[int(seq[m])*tableWidth:][:tableWidth]
-		z, k, v := make([]float32, n), make([]float32, s.D), make([]float32, n)
+		z, k, v := make([]float32, n), make([]float32, s.D), make([]float32, n*s.D)
 		for h := 0; h < s.H; h++ {
 			kh := kvHead(h, s)
 			from := firstSeen(n-1, s)
@@ -237,15 +287,9 @@ func (f factors) pagedAttention(out, qkv []float32, p Pages[float32], table, seq
 					k[d] = p.Keys[((page*s.K+kh)*s.D+d)*p.Size+at]
 				}
 				z[t] = cappedScore(f.sum(head(qkv, m, h, s), k, 0)*float32(s.Scale), s.Cap)
+				copy(v[t*s.D:(t+1)*s.D], p.Values[((page*s.K+kh)*p.Size+at)*s.D:])
 			}
-			_, inv := expSum(z, from)
-			for d := range s.D {
-				for t := from; t < n; t++ {
-					page, at := int(row[t/p.Size]), t%p.Size
-					v[t] = p.Values[((page*s.K+kh)*p.Size+at)*s.D+d]
-				}
-				out[(m*s.H+h)*s.D+d] = f.sum(z, v, 0) * inv
-			}
+			f.attend(f, out[(m*s.H+h)*s.D:][:s.D], z, from, v)
 		}
 	}
 }

@@ -22,12 +22,12 @@ var _ kernels.Backend = Mixed{}
 
 // NewMixed returns a backend of class "cpu/bf16": products are tile sums.
 func NewMixed() Mixed {
-	return Mixed{New[float32](), factors{"ref/bf16", "cpu/bf16", kernels.TileTerms, TileSum, false}}
+	return Mixed{New[float32](), factors{"ref/bf16", "cpu/bf16", kernels.TileTerms, TileSum, wholeRow, false}}
 }
 
 // NewMatrix returns a backend of class "matrix/16x25": products are matrix sums.
 func NewMatrix() Mixed {
-	return Mixed{New[float32](), factors{"ref/matrix", "matrix/16x25", kernels.MatrixTerms, MatrixSum, true}}
+	return Mixed{New[float32](), factors{"ref/matrix", "matrix/16x25", kernels.MatrixTerms, MatrixSum, byKeys, true}}
 }
 
 // Name returns "ref/bf16" or "ref/matrix".

@@ -3,6 +3,8 @@ package ref
 import (
 	"math"
 	"testing"
+
+	"exp/kernels"
 )
 
 func TestRound(t *testing.T) {
@@ -61,5 +63,48 @@ func TestTileSum(t *testing.T) {
 	// Subnormal results are zero.
 	if got := TileSum([]float32{0x1p-100}, []float32{0x1p-30}, 0); got != 0 {
 		t.Errorf("got %v, want 0", got)
+	}
+}
+
+// A row of 33 keys in class matrix/16x25: one head, D = 1, q = 1 in the last row, so that scores are the keys.
+func TestAttentionByKeys(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		first, last float32 // scores of 32 keys with value 1, and of the one after them with value 3
+		out, m, inv float64
+		window      int
+		other       float32 // the value of the first key, if it is not 1
+	}{
+		// l = 32 + 1; out = (32 + 3)/33.
+		{name: "equal", first: 4, last: 4, out: 35.0 / 33, m: 4, inv: 1.0 / 33},
+		// The maximum stays, and the last power is Exp(8).
+		{name: "not enough to rise", first: 0, last: 8, out: (32 + 3*math.Exp(8)) / (32 + math.Exp(8)), m: 0, inv: 1 / (32 + math.Exp(8))},
+		// It rises, and the sums of 32 become 32·Exp(-16).
+		{name: "risen", first: 0, last: 16, out: (32*math.Exp(-16) + 3) / (32*math.Exp(-16) + 1), m: 16, inv: 1 / (32*math.Exp(-16) + 1)},
+		{name: "risen from -Inf", first: float32(math.Inf(-1)), last: -64, out: 3, m: -64, inv: 1},
+		// A window of 1 hides all but the last.
+		{name: "window", first: 64, last: -4, window: 1, out: 3, m: -4, inv: 1},
+		// What the window hides is no number.
+		{name: "hidden", first: 0, last: 0, window: 32, other: float32(math.Inf(1)), out: 34.0 / 32, m: 0, inv: 1.0 / 32},
+	} {
+		s := kernels.AttentionShape{H: 1, K: 1, D: 1, Scale: 1, Window: tt.window}
+		var qkv []float32
+		for range kernels.MatrixKeys {
+			qkv = append(qkv, 0, tt.first, 1)
+		}
+		qkv = append(qkv, 1, tt.last, 3)
+		if tt.other != 0 {
+			qkv[2] = tt.other
+		}
+		n := kernels.MatrixKeys + 1
+		out, stats := make([]float32, n), make([]float32, 2*n)
+		NewMatrix().f.attention(out, stats, qkv, []int32{0, int32(n)}, nil, s)
+		got := []float64{float64(out[n-1]), float64(stats[2*n-2]), float64(stats[2*n-1])}
+		for i, want := range []float64{tt.out, tt.m, tt.inv} {
+			if math.Abs(got[i]-want) > 0.005*math.Abs(want) { // weights have 8 bits
+				t.Errorf("%s: out, m, 1/l = %v, want %v, %v, %v", tt.name, got, tt.out, tt.m, tt.inv)
+				break
+			}
+		}
 	}
 }

@@ -44,9 +44,6 @@ type Options struct {
 // tableWidth returns the number of pages of the longest sequence.
 func (o Options) tableWidth() int { return (o.MaxTokens + o.PageTokens - 1) / o.PageTokens }
 
-// TablePositions returns the number of positions in a row of a step's page table.
-func (o Options) TablePositions() int { return int(o.tableWidth() * o.PageTokens) }
-
 // tableRows returns the number of sequences that a step's page table holds: every slot, and
 // prompts that wait for slots.
 func (o Options) tableRows() int { return o.MaxSequences + max(1, o.MaxSequences/4) }
