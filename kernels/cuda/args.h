@@ -309,6 +309,9 @@ struct attention_backward_args {
 
 #define matrix_attention_args attention_args
 #define panel_attention_args attention_args
+#define wgmma_attention_64_args attention_args
+#define wgmma_attention_128_args attention_args
+#define WGMMA_ATTENTION_SHARED (1024 + 2 * 16 * 1024 + 4 * (32 * 1024 + 16)) // bytes that a launch gives a block
 
 // delta [n] gets the lane sums of dout·out of n rows and heads.
 struct matrix_attention_delta_args {

@@ -48,6 +48,7 @@ type Backend struct {
 
 	class           class
 	pick            func(rows, columns int, forward bool) tiles // pickTiles, pickWithWgmma, or what a test wants
+	wgmmaAttention  func(M, sequences int) bool                 // never, long, or what a test wants
 	multiprocessors int
 	noWgmma         string // why products are not by wgmma
 
@@ -97,7 +98,7 @@ func Open(n int, numerics string) (*Backend, error) {
 				d.Name, d.Major, d.Minor, numerics, needed)}
 	}
 	b := &Backend{about: d, name: deviceName(n), dev: cu.Device(n), kernels: map[string]kernel{},
-		class: classOf(numerics), pick: pickTiles}
+		class: classOf(numerics), pick: pickTiles, wgmmaAttention: never}
 	if err := b.open(); err != nil {
 		b.Close()
 		return nil, err
@@ -187,7 +188,8 @@ func (b *Backend) allowShared(name string) error {
 			shared = t.shared
 		}
 	}
-	for _, p := range []panels{panelAttention, panelAttentionDQ, panelAttentionDKV, panelPagedAttention} {
+	for _, p := range []panels{wgmmaAttention[0], wgmmaAttention[1], panelAttention, panelAttentionDQ,
+		panelAttentionDKV, panelPagedAttention} {
 		if name == p.name {
 			shared = p.shared
 		}

@@ -49,6 +49,7 @@ func openIn(t testing.TB, class string) *Backend {
 	if only := os.Getenv(tilesVariable); only != "" {
 		if only == wgmmaTiles.family || only == thinTiles.family {
 			needsWgmma(t, b)
+			b.wgmmaAttention = func(int, int) bool { return only == wgmmaTiles.family }
 		}
 		b.pick = func(rows, columns int, forward bool) tiles {
 			for _, t := range []tiles{fewTiles, largeTiles, wgmmaTiles, thinTiles} {
@@ -68,13 +69,17 @@ const tilesVariable = "EXP_CUDA_TEST_TILES"
 // graphsVariable makes a graph of every launch.
 const graphsVariable = "EXP_CUDA_TEST_GRAPHS"
 
-// Products have the same bits on all tiles.
+// Products have the same bits on all tiles, and attention by wgmma.
 func TestTiles(t *testing.T) {
 	fake(t)
 	for _, x := range []tiles{matrixTiles, largeTiles, wgmmaTiles, thinTiles} { // small products are on few rows anyway
 		t.Run(x.family, func(t *testing.T) {
 			t.Parallel()
-			again(t, "TestConformance/matrix/(MatMul|Logits|LogProbBackward)", "-test.short", tilesVariable+"="+x.family)
+			run := "TestConformance/matrix/(MatMul|Logits|LogProbBackward)"
+			if x == wgmmaTiles {
+				run += "|TestConformance/matrix/Attention"
+			}
+			again(t, run, "-test.short", tilesVariable+"="+x.family)
 		})
 	}
 }
@@ -148,8 +153,8 @@ func TestOrders(t *testing.T) {
 		{"order=2", "TestConformance/bf16", sample},
 		{"lazy,order=1", "TestConformance/matrix", sample},
 		{"order=2", "TestConformance/matrix", sample},
-		{"order=1", "TestWgmmaBits", ""},
-		{"order=2", "TestWgmmaBits", ""},
+		{"order=1", "TestWgmma(Bits|Attention)", ""},
+		{"order=2", "TestWgmma(Bits|Attention)", ""},
 		{"sealed,lazy", "TestConformance//(Alloc|Copy|Zero|Add|Empty|SumSquares|Rope)$|TestCopies", ""},
 	} {
 		t.Run(tt.settings, func(t *testing.T) {

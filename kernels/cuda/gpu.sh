@@ -99,12 +99,12 @@ case $code in
 	grep -A 6 -m 1 'plus the products of' "$work/out" >"$differs" ;;
 esac
 
-# The same sums, and all products, by wgmma, which they take where its bits are those of mma.sync.
+# The same sums, all products, and attention by wgmma, which they take where its bits are those of mma.sync.
 case $classes in
 *matrix)
 	limited 60 sh -c 'for tiles in wgmma_ thin_; do
 		EXP_CUDA_TEST_TILES=$tiles "$0" -test.short -test.v -test.run "$1" || exit
-	done' "$TESTS" 'TestTensorCore$|TestWgmmaBits$|TestConformance/matrix/(MatMul|Logits|LogProbBackward)' >"$work/out" 2>&1
+	done' "$TESTS" 'TestTensorCore$|TestWgmmaBits$|TestWgmmaAttention$|TestConformance/matrix/(MatMul|Logits|LogProbBackward|Attention)' >"$work/out" 2>&1
 	code=$?
 	case $code in
 	0)
@@ -233,7 +233,7 @@ elif command -v compute-sanitizer >/dev/null; then
 			for tiles in wgmma_ thin_; do
 				export EXP_CUDA_TEST_TILES=$tiles
 				sanitize $tool "products of $tiles" "$TESTS" -test.short \
-					-test.run 'TestWgmmaBits$|TestPanelsOfPages|TestConformance/matrix/(Logits|LogProbBackward)'
+					-test.run 'TestWgmmaBits$|TestWgmmaAttention|TestPanelsOfPages|TestConformance/matrix/(Logits|LogProbBackward)'
 			done
 			unset EXP_CUDA_TEST_TILES ;;
 		esac

@@ -104,6 +104,12 @@ DEVICE int is_partial(struct step s) {
 	return key + STEP - 1 > query || (s.window > 0 && query + STEP - 1 - key >= s.window);
 }
 
+// hide sets scores of keys that a row does not see to -∞: they are not the largest, and their weights are 0.
+INLINE void hide(float (*z)[4], struct step s) {
+	if (!is_partial(s)) return;
+	EACH_SCORE(j, e) if (!sees(s, row_in_tile(e), column_in_tile(j, e))) z[j][e] = -INFINITE;
+}
+
 // has_special reports whether one of two factors is infinite or NaN.
 DEVICE int has_special(uint32_t w) { return (w & 0x7f80) == 0x7f80 || (w & 0x7f800000) == 0x7f800000; }
 

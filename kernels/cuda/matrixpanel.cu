@@ -13,12 +13,6 @@
 #define STAGE (2 * PANEL * ROW)
 #define ROOM (OWN + 2 * STAGE)
 
-// hide sets scores of keys that a row does not see to -∞: they are not the largest, and their weights are 0.
-INLINE void hide(float (*z)[4], struct step s) {
-	if (!is_partial(s)) return;
-	EACH_SCORE(j, e) if (!sees(s, row_in_tile(e), column_in_tile(j, e))) z[j][e] = -INFINITE;
-}
-
 // as_scores turns products into scores.
 INLINE void as_scores(products_of_panel z, struct attention_shape s, struct step step) {
 	float y;

@@ -76,8 +76,8 @@ func TestMutants(t *testing.T) {
 		{"products of the stage before", "wgmma.h", "p->stages + p->at * STAGE_BYTES;\n		const int terms", "p->stages + (p->at + STAGES - 1) % STAGES * STAGE_BYTES;\n		const int terms", "TestWgmmaBits"},
 		{"a stage left too early", "wgmma.h", "leave(p, before);\n		before = p->at;", "leave(p, p->at);\n		before = -1;", "order=2:TestWgmmaBits"},
 		{"terms of the next step", "wgmma.h", "STEP * 2 : STEP * LINE", "STEP * 2 : 2 * STEP * LINE", "TestWgmmaBits"},
-		{"lines of another swizzle", "wgmma.h", "(uint64_t)(EIGHT_LINES >> 4) << 32", "(uint64_t)(EIGHT_LINES >> 5) << 32", "TestWgmmaBits"},
-		{"boxes of another width", "wgmma.h", "by_terms ? 1 : BOX >> 4", "by_terms ? 1 : BOX >> 5", "TestWgmmaBits"},
+		{"lines of another swizzle", "warpgroup.h", "(uint64_t)(EIGHT_LINES >> 4) << 32", "(uint64_t)(EIGHT_LINES >> 5) << 32", "TestWgmmaBits"},
+		{"boxes of another width", "warpgroup.h", "wide ? wide >> 4 : 1", "wide ? wide >> 5 : 1", "TestWgmmaBits"},
 		{"rows of the next block", "wgmma.h", "if (!x_by_terms && terms % STEP) clear_terms", "if (0) clear_terms", "TestWgmmaBits"},
 		{"both halves of the columns the same", "wgmma.h", "return t.n + rank_of_block() * PART_COLUMNS;", "return t.n;", "TestWgmmaBits"},
 		{"half of the warps awaited", "wgmma.h", "(CLUSTER * GROUPS * GROUP / WARP)", "(GROUPS * GROUP / WARP)", "TestWgmmaBits"},
@@ -86,6 +86,12 @@ func TestMutants(t *testing.T) {
 		{"ups of other gates", "wgmma.h", "t.m / 2 + i / 2 * 8", "t.m / 2 + i * 8", "TestWgmmaBits"},
 		{"sums not fenced", "wgmma.h", "		open_products();\n", "", "TestWgmmaBits"},
 		{"no products awaited", "wgmma.h", "	await_products(0);\n", "", "TestWgmmaBits"},
+		{"keys not awaited", "wgmmaattention.cu", "	await_phase(&r->full[at], r->parity);\n", "", "TestWgmmaAttention"},
+		{"a full stage of keys filled again", "wgmmaattention.cu", "		await_phase(&r->empty[r->at], r->parity ^ 1);\n", "", "TestWgmmaAttention"},
+		{"copies told too early", "wgmmaattention.cu", "			await_copies(1);\n", "", "TestWgmmaAttention"},
+		{"queries of the other warpgroup", "wgmmaattention.cu", "group * OWN;", "0 * group;", "TestWgmmaAttention"},
+		{"infinite values by wgmma", "wgmmaattention.cu", "if (!sees_all(step, base) && has_infinite(r, boxes)) break;", "", "TestWgmmaAttention"},
+		{"values left too early", "wgmmaattention.cu", "			leave(r, held);\n			leave(r, keys);", "			leave(r, keys);\n			leave(r, r->at);", "order=2:TestWgmmaAttention"},
 		{"embedding not rounded", "embedding.cu", "a.round ? rounded(w[j]) : w[j]", "w[j]", "matrix/Embed"},
 	} {
 		t.Run(m.name, func(t *testing.T) {

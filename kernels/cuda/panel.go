@@ -15,33 +15,52 @@ import (
 
 // Attention on tensor cores with factors in shared memory (panel.h).
 
-// panels is a kernel whose blocks have the spans that begin within some rows, for a head, with shared bytes of memory
-// from the launch.
+// panels is a kernel whose blocks of some threads have the spans that begin within some rows, for a head, with shared
+// bytes of memory from the launch.
 type panels struct {
-	name         string
-	rows, shared int
+	name                  string
+	rows, threads, shared int
 }
 
 // The kernels. A row in shared memory takes panelRow bytes; two stages of rows are fetched.
 var (
-	panelAttention    = panels{"panel_attention", 128, (128 + 2*2*32) * panelRow}
-	panelAttentionDQ  = panels{"panel_attention_dq", 128, (2*128 + 2*2*16) * panelRow}
-	panelAttentionDKV = panels{"panel_attention_dkv", 64, (2*64+2*2*32)*panelRow + 2*32*3*4}
+	panelAttention    = panels{"panel_attention", 128, headThreads, (128 + 2*2*32) * panelRow}
+	panelAttentionDQ  = panels{"panel_attention_dq", 128, headThreads, (2*128 + 2*2*16) * panelRow}
+	panelAttentionDKV = panels{"panel_attention_dkv", 64, headThreads, (2*64+2*2*32)*panelRow + 2*32*3*4}
+	// By wgmma, for heads of up to 64 channels and up to 128.
+	wgmmaAttention = [...]panels{{"wgmma_attention_64", 128, 384, C.WGMMA_ATTENTION_SHARED},
+		{"wgmma_attention_128", 128, 384, C.WGMMA_ATTENTION_SHARED}}
 	// Rows are warps here.
-	panelPagedAttention = panels{"panel_paged_attention", headWarps, headWarps * 3 * 2 * 16 * panelRow}
+	panelPagedAttention = panels{"panel_paged_attention", headWarps, headThreads, headWarps * 3 * 2 * 16 * panelRow}
 )
 
 const (
 	panelChannels = 128 // the widest head
 	panelRow      = 2 * panelChannels
+	headThreads   = headWarps * warpThreads
+	wgmmaRows     = 64 // of a warpgroup
 )
 
 // inPanels reports whether heads fit into panels: others take the kernels of heads.h.
 func inPanels(s kernels.AttentionShape) bool { return s.D%chunk == 0 && s.D <= panelChannels }
 
+// pickAttention chooses the kernel for M rows of some sequences. By wgmma, caps would take too many registers.
+func (b *Backend) pickAttention(M, sequences int, s kernels.AttentionShape) panels {
+	if s.Cap == 0 && b.wgmmaAttention(M, sequences) {
+		return wgmmaAttention[(s.D-1)/(panelChannels/2)]
+	}
+	return panelAttention
+}
+
+// never keeps attention off wgmma.
+func never(_, _ int) bool { return false }
+
+// long reports whether sequences have rows for both warpgroups of a block on average.
+func long(M, sequences int) bool { return M >= 2*wgmmaRows*sequences }
+
 // launchPanels queues a kernel on blocks for M rows and some heads.
 func (b *Backend) launchPanels(p panels, M, heads int, args unsafe.Pointer) {
-	b.launchShared(p.name, (M+p.rows-1)/p.rows*heads, headWarps*warpThreads, p.shared, args)
+	b.launchShared(p.name, (M+p.rows-1)/p.rows*heads, p.threads, p.shared, args)
 }
 
 // headFactor returns M rows of heads, `width` elements each, aligned to chunks: in room if x is not.

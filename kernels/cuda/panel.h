@@ -9,10 +9,10 @@
 
 // A panel holds a head of some positions of a sequence, each in a row of CHUNKS chunks of 8 channels. Positions
 // that do not exist and channels from D on are zeros.
-#define CHUNKS 16
 #define PANEL (STEPS * STEP)      // positions in a panel that a block fetches while it computes
 #define WARP_ROWS (PARTS * STEP)
 #define BLOCK_ROWS (HEAD_WARPS * WARP_ROWS)
+#include "span.h"
 
 // WANTED is whether a result is read. A device computes the others too, which takes less than a branch; the
 // emulator leaves them out.
@@ -29,20 +29,6 @@
 // channels 8·i to 8·i+7.
 typedef float products_of_panel[PARTS][2 * STEPS][4];
 typedef float sums_of_panel[PARTS][CHUNKS][4];
-
-// A head of the rows of an array, `width` elements apart: of each from element `first` on.
-struct head {
-	const uint16_t *at;
-	int first, width;
-};
-
-DEVICE struct head head_in(struct operand x, long width, long first) {
-	struct head h;
-	h.at = (const uint16_t *)x.at;
-	h.first = (int)first;
-	h.width = (int)width;
-	return h;
-}
 
 // place_in_panel is the byte where chunk c of a row begins, r mod 8 its number: eight rows' chunks, which a warp reads at once,
 // are in different banks.
@@ -122,47 +108,12 @@ INLINE void add_panel(sums_of_panel sum, uint32_t weights[PARTS][4], address y, 
 	}
 }
 
-// store_sums sets a head of x that begins at `at` to row e/2 of the sums of a part, times scale.
-INLINE void store_sums(struct operand x, long at, float (*sum)[4], int e, float scale, int D) {
-	const int c = computed_here(pair() * 2);
-	UNROLL for (int i = 0; i < CHUNKS; i++) UNROLL for (int odd = 0; odd < 2; odd++)
-		if (c + i * 8 + odd < D) store(x, at + c + i * 8 + odd, sum[i][e / 2 * 2 + odd] * scale);
-}
-
 // row_of_warp is the first row of the calling warp in its block.
 DEVICE int row_of_warp(void) { return computed_here(threadIdx.x) / WARP * WARP_ROWS; }
-
-// seen_from returns the first position that a query at position n sees.
-DEVICE int seen_from(struct step s, int n) { return s.window > 0 && n + 1 > s.window ? n + 1 - s.window : 0; }
 
 // no_sums_in_panel sets all sums to 0.
 INLINE void no_sums_in_panel(sums_of_panel sum) {
 	EACH_OF_WARP(p) UNROLL for (int i = 0; i < CHUNKS; i++) UNROLL for (int e = 0; e < 4; e++) sum[p][i][e] = 0;
 }
-
-// The spans of a block are those that begin in rows `first` to `end`, for one head of some. The last rows see most, so
-// their blocks go first. All is computed where it is needed: registers are short.
-struct share {
-	int first, end, head;
-};
-
-DEVICE struct share share_of(struct packing p, long heads) {
-	const int M = (int)p.M, block = computed_here(blockIdx.x), chunk = (M - 1) / BLOCK_ROWS - block / (int)heads;
-	struct share s;
-	s.first = chunk * BLOCK_ROWS;
-	s.end = s.first + BLOCK_ROWS < M ? s.first + BLOCK_ROWS : M;
-	s.head = block % (int)heads;
-	return s;
-}
-
-// span_of_block sets *x to the block's first span that begins at row i or later, 0 for any, and returns whether there is one.
-DEVICE int span_of_block(struct packing p, long heads, int i, struct span *x) {
-	const struct share s = share_of(p, heads);
-	return next_span(p, i > s.first ? i : s.first, s.end, BLOCK_ROWS, x) < s.end;
-}
-
-// base_of is x.base, and row_in_span the row of a position of x; the row of x.hi is the next after the span.
-DEVICE int base_of(struct span x) { return x.lo / STEP * STEP; }
-DEVICE int row_in_span(struct span x, int n) { return x.seq.first - x.seq.prefix + n; }
 
 #endif

@@ -32,7 +32,7 @@ func read(t *testing.T, name string) string {
 // included are the headers of the kernels, in the order that ptx.sh reads them.
 func included() []string {
 	return []string{"gpu.h", "args.h", "num.h", "wide.h", "warp.h", "sums.h", "row.h", "softmax.h", "sum.h", "sequence.h", "matrix.h", "steps.h", "tile.h", "products.h",
-		"wgmma.h", "heads.h", "panel.h"}
+		"warpgroup.h", "wgmma.h", "heads.h", "span.h", "panel.h"}
 }
 
 // Each PTX carries the digest of what it was compiled from (ptx.sh). `make ptx` compiles it again.
@@ -92,7 +92,7 @@ func TestPTXRounds(t *testing.T) {
 	}
 }
 
-// Products by wgmma are for compute capability 9.0 alone, all in clusters; other modules are for all.
+// Kernels by wgmma are for compute capability 9.0 alone, products in clusters; other modules are for all.
 func TestPTXTargets(t *testing.T) {
 	for _, source := range sources(t) {
 		name := strings.TrimSuffix(source, ".cu") + ".ptx"
@@ -101,8 +101,11 @@ func TestPTXTargets(t *testing.T) {
 		if strings.HasPrefix(name, "wgmma") {
 			target, clusters = "sm_90a", strings.Count(text, ".visible .entry ")
 		}
-		if name == "wgmmathin.ptx" {
+		switch name {
+		case "wgmmathin.ptx":
 			threads, blocks = 256, 4
+		case "wgmmaattention.ptx":
+			clusters = 0
 		}
 		if !strings.Contains(text, "\n.version 8.0\n.target "+target+"\n") {
 			t.Errorf("%s is not for %s by PTX 8.0", name, target)
@@ -111,6 +114,9 @@ func TestPTXTargets(t *testing.T) {
 		if n := strings.Count(text, bounds); n != clusters {
 			t.Errorf("%s has %d kernels with clusters of %d blocks of %d threads, want %d", name, n, blocks, threads,
 				clusters)
+		}
+		if clusters == 0 && strings.Contains(text, "ctapercluster") {
+			t.Errorf("%s wants clusters", name)
 		}
 	}
 }

@@ -24,8 +24,8 @@ import (
 // wgmmaVariable names the environment variable that keeps products off wgmma, where it is "0".
 const wgmmaVariable = "EXP_WGMMA"
 
-// wgmmaModules have the kernels of wgmmaTiles and thinTiles.
-var wgmmaModules = [...]string{"wgmmamatmul.ptx", "wgmmathin.ptx"}
+// wgmmaModules have the kernels of wgmmaTiles, thinTiles and wgmmaAttention.
+var wgmmaModules = [...]string{"wgmmamatmul.ptx", "wgmmathin.ptx", "wgmmaattention.ptx"}
 
 // pickWithWgmma is pickTiles where wgmma has the bits of mma.sync: it chooses the family with the largest share. Few
 // rows wait for memory in any case.
@@ -114,7 +114,7 @@ func (b *Backend) openWgmma() error {
 		return err
 	}
 	if b.noWgmma = said; said == "" {
-		b.pick = pickWithWgmma
+		b.pick, b.wgmmaAttention = pickWithWgmma, long
 	}
 	return nil
 }
@@ -159,8 +159,8 @@ func (b *Backend) compareWgmma() (said string, err error) {
 	return said, b.err
 }
 
-// differences compares products for each way in which factors lie: with sums of all blocks and warps, several tiles
-// one after another, stages that are filled again, and gradient blocks that end within a step.
+// differences compares attention, and products for each way in which factors lie: with sums of all blocks and warps,
+// several tiles one after another, stages that are filled again, and gradient blocks that end within a step.
 func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer) string {
 	const M, N, K = 136, 264, 136
 	seed := uint32(1)
@@ -179,46 +179,68 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 	gateUp := alloc(kernels.BF16, M*N)
 	m.Packed = alloc(kernels.BF16, N*pitch(K))
 	out, rounded, blocks := alloc(kernels.F32, N*K), alloc(kernels.BF16, M*N), alloc(kernels.I32, 3)
+	qkv, stats := alloc(kernels.BF16, M*N), alloc(kernels.F32, 2*M)
 	if b.err != nil {
 		return ""
 	}
 	b.Pack(m)
+	b.Copy(qkv, y)
 	b.Copy(blocks, kernels.Host([]int32{0, 41, M}))
 	defer func(pick func(rows, columns int, forward bool) tiles, n int) {
-		b.pick, b.multiprocessors = pick, n
+		b.pick, b.multiprocessors, b.wgmmaAttention = pick, n, never
 	}(b.pick, b.multiprocessors)
 	b.multiprocessors = 2 // one cluster does all tiles
 	matMul := func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }
 	gate := func(out kernels.Buffer) { b.MatMulSwiGLU(out, gateUp, x, m) }
-	for _, op := range []struct {
-		name   string
-		family tiles
-		out    kernels.Buffer
-		run    func(out kernels.Buffer)
-	}{
+	attention := func(D int) func(out kernels.Buffer) {
+		s := kernels.AttentionShape{H: 1, K: 1, D: D, Scale: 0x1p-23}
+		return func(out kernels.Buffer) {
+			b.Attention(out, stats, qkv.Slice(0, M*s.Stride()), blocks, kernels.Buffer{}, s)
+		}
+	}
+	for _, op := range []comparison{
 		{"MatMul", wgmmaTiles, out.Slice(0, M*N), matMul},
 		{"MatMul to bf16", wgmmaTiles, rounded, matMul},
 		{"MatMul of few rows", thinTiles, out.Slice(0, M*N), matMul},
 		{"MatMulSwiGLU", wgmmaTiles, rounded.Slice(0, int(M*N/2)), gate},
 		{"MatMulSwiGLU of few rows", thinTiles, rounded.Slice(0, int(M*N/2)), gate},
+		{"Attention of narrow heads", matrixTiles, rounded.Slice(0, M*24), attention(24)},
+		{"Attention of wide heads", matrixTiles, rounded.Slice(0, M*88), attention(88)},
 		{"MatMulDX", wgmmaTiles, out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
 		{"MatMulDW", wgmmaTiles, out, func(out kernels.Buffer) { b.MatMulDW(out, kernels.Buffer{}, y, x, blocks) }},
 	} {
-		var results [2][]float32
-		for i, t := range []tiles{matrixTiles, op.family} {
-			b.pick = func(int, int, bool) tiles { return t }
-			results[i] = make([]float32, op.out.Len())
-			b.Copy(op.out, m.W.Slice(0, op.out.Len())) // DW adds to it, the others replace it
-			op.run(op.out)
-			b.Copy(kernels.Host(results[i]), op.out)
+		if said := b.compare(op, m.W); said != "" || b.err != nil { // DW adds to it, the others replace it
+			return said
 		}
-		if b.drain(); b.err != nil {
-			return ""
-		}
-		for i, v := range results[1] {
-			if math.Float32bits(v) != math.Float32bits(results[0][i]) {
-				return fmt.Sprintf("element %d of a %s is %g, by mma.sync %g", i, op.name, v, results[0][i])
-			}
+	}
+	return ""
+}
+
+// comparison is an operation that sets out, by mma.sync and with products on tiles of a family.
+type comparison struct {
+	name   string
+	family tiles
+	out    kernels.Buffer
+	run    func(out kernels.Buffer)
+}
+
+// compare computes an operation by mma.sync and by wgmma, and says where results differ. Out begins as `before`.
+func (b *Backend) compare(op comparison, before kernels.Buffer) string {
+	var results [2][]float32
+	for i, t := range []tiles{matrixTiles, op.family} {
+		b.pick = func(int, int, bool) tiles { return t }
+		b.wgmmaAttention = func(int, int) bool { return i > 0 }
+		results[i] = make([]float32, op.out.Len())
+		b.Copy(op.out, before.Slice(0, op.out.Len()))
+		op.run(op.out)
+		b.Copy(kernels.Host(results[i]), op.out)
+	}
+	if b.drain(); b.err != nil {
+		return ""
+	}
+	for i, v := range results[1] {
+		if math.Float32bits(v) != math.Float32bits(results[0][i]) {
+			return fmt.Sprintf("element %d of a %s is %g, by mma.sync %g", i, op.name, v, results[0][i])
 		}
 	}
 	return ""

@@ -1,6 +1,5 @@
-// wgmma.h multiplies matrices on the tensor cores of compute capability 9.0, for class matrix/16x25. Four
-// warps (a warpgroup) give one instruction, wgmma, which reads both factors from shared memory. The device's
-// engine for copies (TMA) brings them there.
+// wgmma.h multiplies matrices by wgmma (warpgroup.h), for class matrix/16x25. Both factors lie in shared memory, where
+// the device's engine for copies (TMA) brings them.
 //
 // A cluster of CLUSTER blocks computes a tile of TILE_ROWS × TILE_COLUMNS sums, each block BLOCK_ROWS of its rows. A
 // block has 1 + GROUPS warpgroups: one thread of the first queues copies, the others have 64 rows of sums each, in
@@ -10,63 +9,31 @@
 #ifndef EXP_CUDA_WGMMA_H
 #define EXP_CUDA_WGMMA_H
 
-#include "matrix.h"
+#include "warpgroup.h"
 
-#define DEPTH 64
+#define DEPTH 64 // rows of a box, as in BOX
 #include "steps.h"
 
 #define STAGES 4
-#define GROUP_ROWS 64
 #define BLOCK_ROWS (GROUPS * GROUP_ROWS)
 #define TILE_ROWS (CLUSTER * BLOCK_ROWS)
 #define PART_COLUMNS (TILE_COLUMNS / CLUSTER) // that a block fetches for all
-#define GROUP 128                             // threads of a warpgroup
-#define THREADS ((1 + GROUPS) * GROUP)
+#define THREADS ((1 + GROUPS) * GROUP_THREADS)
 #define EIGHTS (TILE_COLUMNS / 8)
 
-// A copy brings a box: WIDE elements of each of DEPTH rows, or of as many rows as a block has of a factor. A row of
-// a box takes LINE bytes, in chunks of 16 whose places depend on the row (128-byte swizzle).
-#define WIDE 64 // as device_map has it
-#define LINE (WIDE * 2)
-#define BOX (DEPTH * LINE)
+// A copy brings a box: WIDE elements of each of DEPTH rows, or of as many rows as a block has of a factor.
 #define X_BYTES (BLOCK_ROWS * DEPTH * 2)
 #define Y_BYTES (TILE_COLUMNS * DEPTH * 2)
 #define STAGE_BYTES (X_BYTES + Y_BYTES)
-#define EIGHT_LINES (8 * LINE) // after which the places repeat
 #define ROOM_BYTES (16 * 40 * 4) // of a warp
 #if EIGHT_LINES + STAGES * (STAGE_BYTES + 16) + ROOMS * ROOM_BYTES != SHARED_BYTES
 #error "SHARED_BYTES is not what stages, barriers and rooms take"
 #endif
 
 #if !defined(EMULATED)
-// fake/cluster.h says what these do.
-DEVICE void make_barrier(uint64_t *b, int arrivals) {
-	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals) : "memory");
-}
-
-DEVICE void publish_barriers(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-
 DEVICE void expect_bytes(uint64_t *b, int bytes) {
 	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
 		::"r"(shared_address(b)), "r"(bytes) : "memory");
-}
-
-// arrive_at says that this warp is done with a stage. It has waited for its products, and publish_writes has put its
-// zeros before them, so it needs no release in the whole cluster, which would wait for all memory of the device
-// (MEMBAR.ALL.GPU) at every stage.
-DEVICE void arrive_at(uint64_t *b, int rank) {
-	asm volatile("{\n\t.reg .b32 at;\n\tmapa.shared::cluster.u32 at, %0, %1;\n\t"
-		"mbarrier.arrive.shared::cluster.b64 _, [at];\n\t}"
-		::"r"(shared_address(b)), "r"(rank) : "memory");
-}
-
-DEVICE void await_phase(uint64_t *b, int parity) {
-	uint32_t done;
-	do {
-		asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
-			"selp.u32 %0, 1, 0, p;\n\t}"
-			: "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
-	} while (!done);
 }
 
 DEVICE void load_box(void *to, const struct tensor_map *map, int column, int row, uint64_t *b) {
@@ -87,52 +54,15 @@ DEVICE void cluster_barrier(void) {
 	asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-DEVICE void group_barrier(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
-
-DEVICE void publish_writes(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
-// A multiprocessor's registers go to the warpgroups that have sums, if these need more than all others.
 #if TILE_COLUMNS == 256
-DEVICE void fewer_registers(void) { asm volatile("setmaxnreg.dec.sync.aligned.u32 40;"); }
-DEVICE void more_registers(void) { asm volatile("setmaxnreg.inc.sync.aligned.u32 232;"); }
-#else
-DEVICE void fewer_registers(void) {}
-DEVICE void more_registers(void) {}
-#endif
-
-DEVICE void open_products(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-DEVICE void commit_products(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-#define await_products(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
-
-#define SUMS_4(j) "+f"(sum[j][0]), "+f"(sum[j][1]), "+f"(sum[j][2]), "+f"(sum[j][3])
-#define SUMS_16(j) SUMS_4(j), SUMS_4(j + 1), SUMS_4(j + 2), SUMS_4(j + 3)
-#define SUMS_64(j) SUMS_16(j), SUMS_16(j + 4), SUMS_16(j + 8), SUMS_16(j + 12)
-#if TILE_COLUMNS == 256
-#define SHAPE "m64n256k16"
-#define SUMS                                                                                           \
-	"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                             \
-	"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                   \
-	"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                   \
-	"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "                   \
-	"%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                   \
-	"%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                   \
-	"%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "       \
-	"%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define FACTORS "%128, %129"
-#define ALL_SUMS SUMS_64(0), SUMS_64(16)
-#else
-#define SHAPE "m64n128k16"
-#define SUMS                                                                                           \
-	"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                             \
-	"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                   \
-	"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                   \
-	"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define FACTORS "%64, %65"
-#define ALL_SUMS SUMS_64(0)
-#endif
 #define WGMMA(x_by_outputs, y_by_outputs)                                                              \
-	asm volatile("wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 {" SUMS "}, " FACTORS             \
-		", 1, 1, 1, " #x_by_outputs ", " #y_by_outputs ";" : ALL_SUMS : "l"(x), "l"(y))
+	asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" NAMES_128 "}, %128, %129"     \
+		", 1, 1, 1, " #x_by_outputs ", " #y_by_outputs ";" : SUMS_128 : "l"(x), "l"(y))
+#else
+#define WGMMA(x_by_outputs, y_by_outputs)                                                              \
+	asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" NAMES_64 "}, %64, %65"        \
+		", 1, 1, 1, " #x_by_outputs ", " #y_by_outputs ";" : SUMS_64 : "l"(x), "l"(y))
+#endif
 
 // wgmma adds 16 products to each of 64 × TILE_COLUMNS sums; x and y are descriptors.
 INLINE void wgmma(float sum[EIGHTS][4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
@@ -140,12 +70,6 @@ INLINE void wgmma(float sum[EIGHTS][4], int eights, uint64_t x, uint64_t y, int 
 	if (x_by_terms && y_by_terms) WGMMA(0, 0);
 	else if (x_by_terms) WGMMA(0, 1);
 	else WGMMA(1, 1);
-}
-
-// hold keeps the compiler from reading sums before they are complete.
-INLINE void hold(float sum[EIGHTS][4]) {
-	UNROLL for (int j = 0; j < EIGHTS; j++)
-		asm volatile("" : SUMS_4(j)::"memory");
 }
 
 // MAPS is the address of a kernel's maps. The engine takes no copy of them.
@@ -156,8 +80,16 @@ INLINE void hold(float sum[EIGHTS][4]) {
 		maps_;                                                                                             \
 	})
 #else
-#define hold(sum) (void)0
 #define MAPS(kernel) (a.map)
+#endif
+
+// Only where a tile has 256 columns do those that have sums need more registers than all others.
+#if TILE_COLUMNS == 256
+#define FEWER_REGISTERS() fewer_registers(40)
+#define MORE_REGISTERS() more_registers(232)
+#else
+#define FEWER_REGISTERS()
+#define MORE_REGISTERS()
 #endif
 
 // The stages of a block. A stage's `full` counts the bytes that come, and its `empty` the warps of all blocks that are
@@ -168,7 +100,7 @@ struct pipeline {
 	int at, parity; // the next stage, and how often all were filled before, modulo 2
 };
 
-#define WARPS_OF_ALL (CLUSTER * GROUPS * GROUP / WARP)
+#define WARPS_OF_ALL (CLUSTER * GROUPS * GROUP_THREADS / WARP)
 
 INLINE struct pipeline open_pipeline(char *shared) {
 	struct pipeline p;
@@ -270,32 +202,22 @@ INLINE void fetch_tile(struct pipeline *p, const struct tensor_map *map, struct 
 
 // FETCH is the part of a kernel's first warpgroup.
 #define FETCH(kernel, M, N, first, half, steps, x_by_terms, y_by_terms)                                  \
-	fewer_registers();                                                                                   \
+	FEWER_REGISTERS();                                                                                  \
 	if (threadIdx.x == 0)                                                                                \
 	EACH_TILE(t, M, N) fetch_tile(&p, MAPS(kernel), t, first, half, steps, x_by_terms, y_by_terms)
-
-// descriptor says where a factor of a wgmma starts in a stage, and how far its parts are apart: 8 lines, and, of
-// one that is not by_terms, WIDE outputs. The last bit names the swizzle.
-DEVICE uint64_t descriptor(const void *at, int by_terms) {
-	return (shared_address(at) & 0x3ffff) >> 4 | (uint64_t)(by_terms ? 1 : BOX >> 4) << 16 |
-		(uint64_t)(EIGHT_LINES >> 4) << 32 | (uint64_t)1 << 62;
-}
-
-// STEP_IN is how far a descriptor moves for a step.
-#define STEP_IN(by_terms) (((by_terms) ? STEP * 2 : STEP * LINE) >> 4)
 
 // clear_terms sets the terms from n to the end of their step to 0, in the boxes that the calling
 // warpgroup multiplies. The other does the same, so it does not matter who comes first.
 INLINE void clear_terms(char *stage, int group, int n) {
-	const int lines = STEP - n % STEP, thread = threadIdx.x % GROUP;
-	for (int i = thread; i < (1 + TILE_COLUMNS / WIDE) * lines * 8; i += GROUP) {
+	const int lines = STEP - n % STEP, thread = threadIdx.x % GROUP_THREADS;
+	for (int i = thread; i < (1 + TILE_COLUMNS / WIDE) * lines * 8; i += GROUP_THREADS) {
 		const int box = i / (8 * lines), line = n + i / 8 % lines;
 		char *from = stage + (box ? X_BYTES + (box - 1) * BOX : group * BOX);
 		uint64_t *to = (uint64_t *)(from + line * LINE + i % 8 * 16);
 		to[0] = to[1] = 0;
 	}
 	publish_writes();
-	group_barrier(1 + group, GROUP);
+	group_barrier(1 + group, GROUP_THREADS);
 }
 
 // leave tells all blocks that the calling warp is done with a stage.
@@ -307,14 +229,14 @@ DEVICE void leave(struct pipeline *p, int stage) {
 // add_tile adds the products of a tile to the sums of the calling warpgroup. A stage is left when the products of
 // the next are under way.
 INLINE void add_tile(float sum[EIGHTS][4], struct pipeline *p, struct steps s, int x_by_terms, int y_by_terms) {
-	const int group = threadIdx.x / GROUP - 1;
+	const int group = threadIdx.x / GROUP_THREADS - 1;
 	int before = -1;
 	ROLLED for (; s.next < s.end; advance(&s)) {
 		char *stage = p->stages + p->at * STAGE_BYTES;
 		const int terms = s.end - s.next < DEPTH ? s.end - s.next : DEPTH;
 		await_phase(&p->full[p->at], p->parity);
 		if (!x_by_terms && terms % STEP) clear_terms(stage, group, terms);
-		uint64_t x = descriptor(stage + group * BOX, x_by_terms), y = descriptor(stage + X_BYTES, y_by_terms);
+		uint64_t x = descriptor(stage + group * BOX, x_by_terms ? 0 : BOX), y = descriptor(stage + X_BYTES, y_by_terms ? 0 : BOX);
 		open_products();
 		if (terms > DEPTH - STEP) { // in a loop each product would be a group of its own
 			UNROLL for (int k = 0; k < DEPTH / STEP; k++)
@@ -334,7 +256,7 @@ INLINE void add_tile(float sum[EIGHTS][4], struct pipeline *p, struct steps s, i
 		next_stage(p);
 	}
 	await_products(0);
-	hold(sum);
+	hold_sums(sum, EIGHTS);
 	leave(p, before);
 }
 
@@ -343,7 +265,7 @@ INLINE void add_tile(float sum[EIGHTS][4], struct pipeline *p, struct steps s, i
 #define EACH_PAIR(j, h) UNROLL for (int j = 0; j < EIGHTS; j++) UNROLL for (int h = 0; h < 2; h++)
 
 DEVICE long row_of(struct tile t, int h) {
-	const int thread = threadIdx.x - GROUP;
+	const int thread = threadIdx.x - GROUP_THREADS;
 	return t.m + thread / WARP * 16 + h * 8 + thread % WARP / 4;
 }
 
@@ -375,7 +297,7 @@ INLINE void store_pair(struct operand x, long i, long left, int in_pairs, const 
 #define ROOM_PITCH (ROOM_COLUMNS + 8)
 
 DEVICE float *room_of(struct pipeline p) {
-	return (float *)(p.full + 2 * STAGES) + (threadIdx.x / WARP - GROUP / WARP) * 16 * ROOM_PITCH;
+	return (float *)(p.full + 2 * STAGES) + (threadIdx.x / WARP - GROUP_THREADS / WARP) * 16 * ROOM_PITCH;
 }
 
 // put_sums writes sums of n × 8 columns to the room, from column 8·first on.
@@ -385,7 +307,7 @@ INLINE void put_sums(float *room, float (*sum)[4], int first, int n) {
 		room[(lane / 4 + e / 2 * 8) * ROOM_PITCH + (first + j) * 8 + lane % 4 * 2 + e % 2] = sum[j][e];
 }
 
-DEVICE long row_in_room(struct tile t, int r) { return t.m + (threadIdx.x - GROUP) / WARP * 16 + r; }
+DEVICE long row_in_room(struct tile t, int r) { return t.m + (threadIdx.x - GROUP_THREADS) / WARP * 16 + r; }
 
 INLINE void no_sums(float sum[EIGHTS][4]) {
 	EACH_PAIR(j, h) sum[j][2 * h] = sum[j][2 * h + 1] = 0;

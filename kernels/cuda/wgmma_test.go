@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"exp/kernels"
+	"exp/kernels/ref"
 )
 
 // needsWgmma skips a test where products in class matrix/16x25 cannot be by wgmma. On the fake driver and on compute
@@ -100,6 +101,58 @@ func compareProducts(t *testing.T, b *Backend, r *rand.Rand, M, N, K, exponent i
 				}
 			}
 		}
+	}
+}
+
+// Attention by wgmma has the bits of the class: spans that end within a panel and a warpgroup's rows, more panels than
+// stages, windows, prefixes, and infinite values that some rows of a warpgroup see and others do not.
+func TestWgmmaAttention(t *testing.T) {
+	b := openIn(t, "matrix/16x25")
+	needsWgmma(t, b)
+	for _, tt := range []struct {
+		s        kernels.AttentionShape
+		offsets  []int32
+		groups   []int32
+		infinite bool
+	}{
+		{kernels.AttentionShape{H: 2, K: 1, D: 16}, []int32{0, 700}, nil, false},
+		{kernels.AttentionShape{H: 2, K: 1, D: 128}, []int32{0, 21, 23, 165}, nil, false},
+		{kernels.AttentionShape{H: 1, K: 1, D: 8}, []int32{0, 1, 66, 300}, []int32{0, 3}, false},
+		{kernels.AttentionShape{H: 1, K: 1, D: 72, Window: 20}, []int32{0, 150}, nil, false},
+		{kernels.AttentionShape{H: 1, K: 1, D: 8, Window: 150}, []int32{0, 90, 320}, []int32{0, 2}, false},
+		{kernels.AttentionShape{H: 1, K: 1, D: 88}, []int32{0, 140}, nil, true},
+		{kernels.AttentionShape{H: 1, K: 1, D: 16, Window: 70}, []int32{0, 140}, nil, true},
+	} {
+		tt.s.Scale = 1 / math.Sqrt(float64(tt.s.D))
+		t.Run(fmt.Sprintf("%+v,%v,%v", tt.s, tt.offsets, tt.infinite), func(t *testing.T) {
+			M := int(tt.offsets[len(tt.offsets)-1])
+			x := spread(M*tt.s.Stride(), 0.37)
+			if tt.infinite { // in key 70, which row 69 does not see, and row 71 does
+				x[70*tt.s.Stride()+(tt.s.H+tt.s.K)*tt.s.D+3] = float32(math.Inf(1))
+			}
+			var results [2][2][]float32
+			for i, on := range []kernels.Backend{ref.NewMatrix(), b} {
+				b.wgmmaAttention = func(int, int) bool { return true }
+				out, stats := operands(t, on, make([]float32, M*tt.s.H*tt.s.D)), upload(t, on, kernels.F32, make([]float32, 2*M*tt.s.H))
+				shared := kernels.Buffer{}
+				if tt.groups != nil {
+					shared = upload(t, on, kernels.I32, tt.groups)
+				}
+				on.Attention(out, stats, operands(t, on, x), upload(t, on, kernels.I32, tt.offsets), shared, tt.s)
+				results[i] = [2][]float32{read32(on, out), read32(on, stats)}
+			}
+			for i, want := range results[0] {
+				for j, w := range want {
+					if g := results[1][i][j]; math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
+						t.Fatalf("result %d differs at %d of %d: %g, want %g", i, j, len(want), g, w)
+					}
+				}
+			}
+			seen := results[0][0][71*tt.s.H*tt.s.D+3]
+			if infinite := math.IsInf(float64(seen), 0) || seen != seen; infinite != tt.infinite {
+				t.Errorf("row 71 has %g", seen)
+			}
+		})
 	}
 }
 

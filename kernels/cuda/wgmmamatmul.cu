@@ -12,10 +12,10 @@
 CLUSTER_KERNEL(wgmma_matmul) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(wgmma_matmul, a.of.M, a.of.N, part_of(t), 0, steps_of(a.of.K), 1, 1);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		const int pairs = has_pairs(a.of.out, a.of.N);
 		float sum[EIGHTS][4];
 		EACH_TILE(t, a.of.M, a.of.N) {
@@ -36,10 +36,10 @@ CLUSTER_KERNEL(wgmma_matmul) {
 CLUSTER_KERNEL(wgmma_matmul_dx) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(wgmma_matmul_dx, a.of.M, a.of.K, part_of(t), 0, steps_of(a.of.N), 1, 0);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		const int pairs = has_pairs(a.of.dx, a.of.K);
 		float sum[EIGHTS][4];
 		EACH_TILE(t, a.of.M, a.of.K) {
@@ -58,11 +58,11 @@ CLUSTER_KERNEL(wgmma_matmul_dx) {
 CLUSTER_KERNEL(wgmma_matmul_dw) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(wgmma_matmul_dw, a.of.N, a.of.K, part_of(t), 0,
 			steps_of_blocks(a.of.blocks, a.of.B), 0, 0);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		const struct operand dw = floats(a.of.dw);
 		const int pairs = has_pairs(dw, a.of.K);
 		float sum[EIGHTS][4];
@@ -86,10 +86,10 @@ CLUSTER_KERNEL(wgmma_matmul_swiglu) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
 	const long across = up(a.of.F, TILE_COLUMNS / 2) * TILE_COLUMNS;
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(wgmma_matmul_swiglu, a.of.M, across, t.n / 2 + rank_of_block() * a.of.F, 0, steps_of(a.of.K), 1, 1);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		float sum[EIGHTS][4], *room = room_of(p);
 		EACH_TILE(t, a.of.M, across) {
 			no_sums(sum);
@@ -118,10 +118,10 @@ CLUSTER_KERNEL(wgmma_matmul_swiglu) {
 CLUSTER_KERNEL(wgmma_matmul_dx_swiglu) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(wgmma_matmul_dx_swiglu, a.of.M, a.of.F, part_of(t), 0, steps_of(a.of.N), 1, 0);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		float sum[EIGHTS][4], *room = room_of(p);
 		EACH_TILE(t, a.of.M, a.of.F) {
 			no_sums(sum);
@@ -149,10 +149,10 @@ CLUSTER_KERNEL(wgmma_matmul_dx_swiglu) {
 CLUSTER_KERNEL(wgmma_logits) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(wgmma_logits, a.of.R, a.of.V, part_of(t), 0, steps_of(a.of.C), 1, 1);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		const struct operand z = floats(a.of.z);
 		const int pairs = has_pairs(z, a.of.V);
 		float sum[EIGHTS][4], y;
@@ -173,10 +173,10 @@ CLUSTER_KERNEL(wgmma_logits) {
 CLUSTER_KERNEL(wgmma_logits_backward) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(wgmma_logits_backward, a.of.R, a.of.V, part_of(t), 0, steps_of(a.of.C), 1, 1);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		float sum[EIGHTS][4], y, *room = room_of(p);
 		EACH_TILE(t, a.of.R, a.of.V) {
 			no_sums(sum);

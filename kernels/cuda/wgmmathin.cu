@@ -21,10 +21,10 @@
 CLUSTER_KERNEL(thin_matmul) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(thin_matmul, a.of.N, a.of.M, part_of(t), 0, steps_of(a.of.K), 1, 1);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		float sum[EIGHTS][4];
 		EACH_TILE(t, a.of.N, a.of.M) {
 			EACH_PAIR(j, h) {
@@ -43,10 +43,10 @@ CLUSTER_KERNEL(thin_matmul_swiglu) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
 	const long rows = up(a.of.F, TILE_ROWS / 2) * TILE_ROWS;
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(thin_matmul_swiglu, rows, a.of.M, part_of(t), a.of.F, steps_of(a.of.K), 1, 1);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		float sum[EIGHTS][4], *room = room_of(p);
 		EACH_TILE(t, rows, a.of.M) {
 			no_sums(sum);
@@ -75,10 +75,10 @@ CLUSTER_KERNEL(thin_matmul_swiglu) {
 CLUSTER_KERNEL(thin_logits) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
 	struct pipeline p = open_pipeline(shared);
-	if (threadIdx.x < GROUP) {
+	if (threadIdx.x < GROUP_THREADS) {
 		FETCH(thin_logits, a.of.V, a.of.R, part_of(t), 0, steps_of(a.of.C), 1, 1);
 	} else {
-		more_registers();
+		MORE_REGISTERS();
 		float sum[EIGHTS][4], y;
 		EACH_TILE(t, a.of.V, a.of.R) {
 			no_sums(sum);

@@ -168,8 +168,8 @@ func wholeRow(f factors, o, z []float32, from int, v []float32) (m, inv float32)
 	return m, inv
 }
 
-// byKeys is wholeRow with a maximum that rises. For each kernels.MatrixKeys keys, counted from the sequence's start, of
-// which the row sees some, from m = the least finite number, o = 0 and lanes of 0:
+// byKeys is wholeRow with a maximum that rises. For each kernels.MatrixKeys keys, counted from the sequence's start,
+// if the row sees one, from m = the least finite number, o = 0 and lanes of 0:
 //
 //	top  = max z, -Inf without any, skipping NaN
 //	o, lanes = o·r, lanes·r, r = Exp(m - top), and then m = top   if top > m + kernels.MatrixRise

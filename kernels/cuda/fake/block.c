@@ -38,6 +38,7 @@ struct meeting {
 struct crowd {
 	int waiting;
 	unsigned generation;
+	int any[2]; // of a generation and the next, whether a thread said so (group_any)
 };
 
 // A block of the running cluster; most clusters have one.
@@ -192,6 +193,16 @@ void barrier(void) { wait_for(&cluster.block[rank()].all, cluster.block[rank()].
 void group_barrier(int id, int threads) {
 	if (id < 1 || id >= MAX_GROUP_BARRIERS) give_up("no such barrier");
 	wait_for(&cluster.block[rank()].group[id], threads);
+}
+
+int group_any(int id, int threads, int p) {
+	if (id < 1 || id >= MAX_GROUP_BARRIERS) give_up("no such barrier");
+	struct crowd *c = &cluster.block[rank()].group[id];
+	int *any = &c->any[c->generation % 2];
+	if (c->waiting == 0) *any = 0;
+	*any |= p != 0;
+	wait_for(c, threads);
+	return *any;
 }
 
 words *exchange(const uint32_t *v, int n, void (*combine)(words *all)) {

@@ -25,6 +25,8 @@ struct product {
 	float (*sum)[4];
 	uint64_t x, y;
 	int eights, x_by_terms, y_by_terms; // eights: columns of sums, 8 at a time
+	const uint32_t *rows;               // of x, if they are in registers
+	int anew;                           // sums begin at 0
 };
 struct queue {
 	int open, n, groups, group[MAX_QUEUED + 1];
@@ -82,6 +84,8 @@ void expect_bytes(uint64_t *b, int bytes) {
 	c->bytes += bytes;
 	arrive(c);
 }
+
+void arrive_here(uint64_t *b) { arrive(counter_at(b, rank())); }
 
 void arrive_at(uint64_t *b, int of) {
 	if (!is_live(of)) give_up("an arrival at a block that has ended");
@@ -142,11 +146,23 @@ static struct queue *own_queue(void) { return &cluster.queue[running()]; }
 
 void open_products(void) { own_queue()->open = 1; }
 
-void wgmma(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
+static void queue_product(struct product p) {
 	struct queue *q = own_queue();
 	if (!q->open) give_up("products before wgmma.fence");
 	if (q->n == MAX_QUEUED) give_up("too many products in flight");
-	q->product[q->n++] = (struct product){sum, x, y, eights, x_by_terms, y_by_terms};
+	q->product[q->n++] = p;
+}
+
+void wgmma(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
+	queue_product((struct product){sum, x, y, eights, x_by_terms, y_by_terms, 0, 0});
+}
+
+void wgmma_anew(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
+	queue_product((struct product){sum, x, y, eights, x_by_terms, y_by_terms, 0, 1});
+}
+
+void wgmma_rows(float (*sum)[4], int eights, const uint32_t *x, uint64_t y, int y_by_terms) {
+	queue_product((struct product){sum, 0, y, eights, 1, y_by_terms, x, 0});
 }
 
 // element returns term k of output i of the factor at a descriptor: the place of the factor, and how far apart
@@ -164,9 +180,12 @@ static void multiply_warp(int first, int n) {
 	const char *memory = block_memory(rank());
 	uint16_t x[16][TERMS], y[8][TERMS];
 	uint32_t sum[16][8];
-	if (p.x >> 62 != 1 || p.y >> 62 != 1) give_up("a descriptor without 128-byte swizzle");
+	if ((!p.rows && p.x >> 62 != 1) || p.y >> 62 != 1) give_up("a descriptor without 128-byte swizzle");
 	for (int r = 0; r < 16; r++)
-		for (int k = 0; k < TERMS; k++) x[r][k] = element(memory, p.x, p.x_by_terms, first / WARP % 4 * 16 + r, k);
+		for (int k = 0; k < TERMS; k++) {
+			const uint32_t *words = cluster.queue[first + r % 8 * 4 + k % 8 / 2].product[n].rows; // of the lane that has them
+			x[r][k] = words ? words[r / 8 + k / 8 * 2] >> k % 2 * 16 : element(memory, p.x, p.x_by_terms, first / WARP % 4 * 16 + r, k);
+		}
 	for (int j = 0; j < p.eights; j++) {
 		for (int c = 0; c < 8; c++)
 			for (int k = 0; k < TERMS; k++) y[c][k] = element(memory, p.y, p.y_by_terms, 8 * j + c, k);
@@ -175,6 +194,7 @@ static void multiply_warp(int first, int n) {
 				for (int c = 0; c < 8; c++) {
 					float *at = &cluster.queue[first + r % 8 * 4 + c / 2].product[n].sum[j][r / 8 * 2 + c % 2];
 					if (out) memcpy(at, &sum[r][c], sizeof *at);
+					else if (p.anew) sum[r][c] = 0;
 					else memcpy(&sum[r][c], at, sizeof *at);
 				}
 			if (!out) add_products(sum, x, y);

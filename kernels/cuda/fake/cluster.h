@@ -11,10 +11,11 @@ struct tensor_map;
 uint32_t shared_address(const void *p);
 
 // A barrier in shared memory (mbarrier) ends a phase after so many arrivals and all bytes that were announced.
-// expect_bytes announces some and arrives. arrive_at arrives at the same barrier of another block of
+// expect_bytes announces some and arrives. arrive_here arrives, and arrive_at at the same barrier of another block of
 // the cluster. await_phase waits until the phase of a parity ends; before the first, parity 1 has.
 void make_barrier(uint64_t *b, int arrivals);
 void expect_bytes(uint64_t *b, int bytes);
+void arrive_here(uint64_t *b);
 void arrive_at(uint64_t *b, int rank);
 void await_phase(uint64_t *b, int parity);
 
@@ -26,21 +27,28 @@ void load_box_for_all(void *to, const struct tensor_map *map, int column, int ro
 
 // wgmma queues 16 products for each of a warpgroup's 64 × 8·eights sums. They are added when they are awaited, in order 1
 // as soon as they are committed, warp by warp, of the factors that the shared memory has then.
+//
+// wgmma_anew is wgmma with sums that begin at 0. wgmma_rows takes 16 terms of x's 64 rows from registers, which lie as in
+// multiply and stay until then.
 void wgmma(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms);
+void wgmma_anew(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms);
+void wgmma_rows(float (*sum)[4], int eights, const uint32_t *x, uint64_t y, int y_by_terms);
 void open_products(void);
 void commit_products(void);
 void await_products(int n);
 
-// cluster_barrier waits for all threads of the cluster, and group_barrier for some of the block.
+// cluster_barrier waits for all threads of the cluster, and group_barrier for some of the block. group_any reports whether p
+// is not 0 for any of them.
 void cluster_barrier(void);
 void group_barrier(int id, int threads);
+int group_any(int id, int threads, int p);
 
 // wgmma_differs makes the sums of wgmma other than those of mma.sync.
 extern int wgmma_differs;
 
 static inline void publish_barriers(void) {}
 static inline void publish_writes(void) {}
-static inline void fewer_registers(void) {}
-static inline void more_registers(void) {}
+#define fewer_registers(n) (void)0
+#define more_registers(n) (void)0
 
 #endif
