@@ -133,7 +133,7 @@ func TestBenchText(t *testing.T) {
 	logProb, sample := passes(11000, 220), passes(4200, 90)
 	b := &benchmark{CPU: "Intel(R) Xeon(R) Processor", Cores: 2, Level: "avx512", Where: "2 threads",
 		Build: cli.Build{Version: "v1", Go: "go1.26", Platform: "linux/amd64", Device: "cpu"},
-		Report: bench.Report{Suite: "engine", DType: "f32", Backend: "cpu/avx512", Threads: 2,
+		Report: bench.Report{Suite: "engine", DType: "f32", Class: "cpu/fma", Backend: "cpu/avx512", Threads: 2,
 			Settings: bench.Settings{Batch: 16, Length: 256, Sequences: 64, Prompt: 64, New: 128, Repeat: 5},
 			Machine:  &bench.Peaks{Peak: around(480), PeakOne: &one, Read: &read},
 			Models: []bench.ModelReport{{

@@ -16,7 +16,7 @@ func writeBench(p *cli.Page, b *benchmark) error {
 	s := b.Settings
 	p.Facts(
 		cli.Fact{Name: "processor", Text: fmt.Sprintf("%s, %d cores", cmp.Or(b.CPU, "unknown"), b.Cores)},
-		cli.Fact{Name: "engine", Text: fmt.Sprintf("%s, %s, %s", b.Backend, b.Where, b.DType)},
+		cli.Fact{Name: "engine", Text: fmt.Sprintf("%s, %s, %s (%s)", b.Backend, b.Where, b.DType, b.Class)},
 		cli.Fact{Name: "program", Text: b.Build.String()},
 		cli.Fact{Name: "figures", Text: fmt.Sprintf("median (least–greatest) of %d; peak share: of the median peak",
 			s.Repeat)},

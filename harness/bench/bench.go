@@ -182,7 +182,8 @@ type suite struct {
 
 func newSuite(ctx context.Context, be Device, single Meter, w Watcher) *suite {
 	s := &suite{ctx: ctx, be: be, single: single, w: w}
-	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Backend: be.Name()}
+	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Class: be.Class(),
+		Backend: be.Name()}
 	if m, ok := be.(Meter); ok {
 		s.meter, s.report.Threads, s.report.Machine = m, m.Threads(), &Peaks{}
 	}

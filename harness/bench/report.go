@@ -30,6 +30,7 @@ func (s Spread) times(f float64) Spread { return Spread{s.Median * f, s.Min * f,
 type Report struct {
 	Suite    string        `json:"suite"`
 	DType    string        `json:"dtype"`             // of operands
+	Class    string        `json:"numerics"`          // "cpu/fma", "cpu/bf16" or "matrix/16x25"
 	Backend  string        `json:"backend"`           // "cpu/avx512"
 	Threads  int           `json:"threads,omitempty"` // of the CPU
 	Settings Settings      `json:"settings"`
