@@ -112,7 +112,7 @@ type Error struct{ Err error }
 // Broken reports that the ranks cannot exchange anything again.
 func (e *Error) Broken() bool { return true }
 
-func (e *Error) Error() string { return "ranks: " + e.Err.Error() }
+func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

@@ -291,7 +291,7 @@ func TestErrors(t *testing.T) {
 			Must(err)
 			return nil
 		}()
-		if lost == nil || lost.Error() != "ranks: a rank is lost" {
+		if lost == nil || lost.Error() != "a rank is lost" {
 			t.Errorf("rank %d: after rank 2 has left, Share = %v", g.Rank(), lost)
 		}
 	})
