@@ -25,6 +25,9 @@ type Estimate struct {
 	// Ranks that only sample, and the memory of each. Memory is then a learning rank's.
 	Samplers      int    `json:"samplers,omitempty"`
 	SamplerMemory []Part `json:"sampler_memory,omitempty"`
+	// Memory of the sft stage, in which all ranks learn: on the device and pinned. Empty without one.
+	SFTMemory     []Part `json:"sft_memory,omitempty"`
+	SFTHostMemory []Part `json:"sft_host_memory,omitempty"`
 	// Room of the sampler's cache, if it is less than its sequences may need; 0 else.
 	CacheTokens     int   `json:"cache_tokens,omitempty"`
 	FullCacheTokens int   `json:"full_cache_tokens,omitempty"`
@@ -45,9 +48,6 @@ type Estimate struct {
 	trained     int64 // bytes that training changes
 	initial     int64 // bytes in the store of what training starts from
 	checkpoints int64 // bytes of the checkpoints kept
-
-	// Memory of the sft stage, in which all ranks learn: on the device and pinned. Empty without one.
-	fineTuning, fineTuningHost []Part
 }
 
 // Part is one part of memory.
@@ -65,7 +65,7 @@ func (e Estimate) Resident() int64 { return e.Total() + e.Program }
 // planned is Total for one learning stage.
 func (e Estimate) planned(kind config.Stage) int64 {
 	if kind == config.SFT {
-		return sumParts(e.fineTuning)
+		return sumParts(e.SFTMemory)
 	}
 	return e.Total()
 }
@@ -187,7 +187,7 @@ func (e *Estimate) planStages(c *config.Run, arch model.Config, longest int, w c
 		tuning = planOf(config.SFT, c, arch, longest, all)
 		p = planLike(tuning, config.Train, c, arch, longest, w)
 	}
-	e.fineTuning, e.fineTuningHost = tuning.device, tuning.host
+	e.SFTMemory, e.SFTHostMemory = tuning.device, tuning.host
 	return p
 }
 

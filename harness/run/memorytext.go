@@ -68,7 +68,7 @@ func (e *Estimate) programText(add func(format string, args ...any)) {
 
 // tuningText renders the memory of SFT if it needs more than training.
 func (e *Estimate) tuningText(add func(format string, args ...any)) {
-	n, bytes := max(1, e.Ranks), sumParts(e.fineTuning)
+	n, bytes := max(1, e.Ranks), sumParts(e.SFTMemory)
 	more := bytes > e.mostInTraining()
 	if !e.onGPU {
 		more, bytes = int64(n)*bytes > e.training(n), bytes+e.Program
@@ -83,8 +83,8 @@ func (e *Estimate) tuningText(add func(format string, args ...any)) {
 		where = fmt.Sprintf(" on each of %d ranks", e.Ranks)
 	}
 	add("                  %s%s in SFT, which %s more than training", quantity.Bytes(bytes), where, does)
-	e.partsText(add, e.fineTuning)
-	e.pinnedText(add, e.fineTuningHost)
+	e.partsText(add, e.SFTMemory)
+	e.pinnedText(add, e.SFTHostMemory)
 	e.programText(add)
 }
 
@@ -92,10 +92,10 @@ func (e *Estimate) tuningText(add func(format string, args ...any)) {
 func (e *Estimate) mostInTraining() int64 { return max(e.Total(), sumParts(e.SamplerMemory)) }
 
 // most returns the memory of the device of a rank that needs most in some stage.
-func (e *Estimate) most() int64 { return max(e.mostInTraining(), sumParts(e.fineTuning)) }
+func (e *Estimate) most() int64 { return max(e.mostInTraining(), sumParts(e.SFTMemory)) }
 
 // pinned returns the memory that a rank which learns pins in some stage.
-func (e *Estimate) pinned() int64 { return max(sumParts(e.HostMemory), sumParts(e.fineTuningHost)) }
+func (e *Estimate) pinned() int64 { return max(sumParts(e.HostMemory), sumParts(e.SFTHostMemory)) }
 
 // training returns what so many ranks on a machine take in training, without their programs. If it has all
 // ranks, it has those that only sample; else it may have any.
@@ -108,5 +108,5 @@ func (e *Estimate) training(ranks int) int64 {
 
 // resident returns what so many ranks take of their machine's memory, which computes on its CPU.
 func (e *Estimate) resident(ranks int) int64 {
-	return max(e.training(ranks), int64(ranks)*sumParts(e.fineTuning)) + int64(ranks)*e.Program
+	return max(e.training(ranks), int64(ranks)*sumParts(e.SFTMemory)) + int64(ranks)*e.Program
 }

@@ -201,14 +201,14 @@ func TestPlanOfSFT(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sft := 4 * (sumParts(e.fineTuning) + e.Program)
+		sft := 4 * (sumParts(e.SFTMemory) + e.Program)
 		if got := e.resident(4); got < sft || (got == sft) != tt.more {
 			t.Errorf("%s of 4 ranks only sample: they need %d bytes, in SFT %d", tt.samplers, got, sft)
 		}
 		if text := e.Text(""); strings.Contains(text, "on each of 4 ranks "+says) != tt.more {
 			t.Errorf("%s of 4 ranks only sample:\n%s", tt.samplers, text)
 		}
-		if got, want := e.resident(1), e.most()+e.Program; got != want || e.most() < sumParts(e.fineTuning) {
+		if got, want := e.resident(1), e.most()+e.Program; got != want || e.most() < sumParts(e.SFTMemory) {
 			t.Errorf("%s of 4 ranks only sample: one needs %d bytes, want %d", tt.samplers, got, want)
 		}
 	}
@@ -219,10 +219,10 @@ func TestPlanOfSFT(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.most() != sumParts(e.fineTuning) || e.most() <= e.Total() || !strings.Contains(e.Text(""), says) {
-			t.Errorf("offload %s: needs %d bytes, in SFT %d:\n%s", offload, e.most(), sumParts(e.fineTuning), e.Text(""))
+		if e.most() != sumParts(e.SFTMemory) || e.most() <= e.Total() || !strings.Contains(e.Text(""), says) {
+			t.Errorf("offload %s: needs %d bytes, in SFT %d:\n%s", offload, e.most(), sumParts(e.SFTMemory), e.Text(""))
 		}
-		if got, want := e.pinned(), sumParts(e.fineTuningHost); got != want || (got == 0) != (offload == "none") {
+		if got, want := e.pinned(), sumParts(e.SFTHostMemory); got != want || (got == 0) != (offload == "none") {
 			t.Errorf("offload %s: pins %d bytes, in SFT %d", offload, got, want)
 		}
 	}
