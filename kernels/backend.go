@@ -385,7 +385,8 @@ type Sequence interface {
 	//	l      = lane sum of e[t], lanes counted from t = 0
 	//	out[d] = (chain over t of e[t]·v[t,d]) · (1/l)
 	// stats [M,H,2] holds m and 1/l for the backward pass. The maximum starts from -Inf and
-	// skips NaN, which reaches the result through e; a zero maximum is +0.
+	// skips NaN, which reaches the result through e; a zero maximum is +0. In class
+	// "matrix/16x25" m rises with the keys (MatrixKeys).
 	Attention(out, stats, qkv, offsets, groups Buffer, s AttentionShape)
 	// AttentionBackward sets dqkv [M,Stride]. With z, m, l as in Attention and
 	//	delta = lane sum of dout[d]·out[d]
@@ -406,7 +407,7 @@ type Sequence interface {
 	// PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
 	// values are in pages: row m belongs to sequence seq[m] and sees its positions 0 to
 	// pos[m], or its window; position t is in page table[seq[m], t/Size], table
-	// [sequences,tableWidth]. Table entries outside the visible positions are not read.
+	// [sequences,tableWidth]. Table entries outside the visible positions may be anything.
 	PagedAttention(out, qkv Buffer, p Pages, table, seq, pos Buffer, tableWidth int, s AttentionShape)
 	// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values, in order.
 	CopyPages(p Pages, pairs Buffer, s AttentionShape)

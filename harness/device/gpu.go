@@ -23,7 +23,7 @@ type GPU struct {
 // ID returns the GPU's name in compute.device.
 func (g *GPU) ID() string { return fmt.Sprintf("%s:%d", CUDA, g.Index) }
 
-// WgmmaVariable names the environment variable that keeps products of GPUs off wgmma, where it is "0".
+// WgmmaVariable names the environment variable that keeps GPUs off wgmma, where it is "0".
 const WgmmaVariable = "EXP_WGMMA"
 
 var (

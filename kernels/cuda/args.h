@@ -348,7 +348,7 @@ struct append_kv_args {
 
 struct paged_attention_args {
 	struct operand out, qkv;
-	float *room; // as in attention_args; scores in panel_paged_attention, which may have none
+	float *room; // as in attention_args
 	struct pages pages;
 	const int *table, *seq, *pos;
 	long M, table_width;

@@ -48,9 +48,9 @@ type Backend struct {
 
 	class           class
 	pick            func(rows, columns int, forward bool) tiles // pickTiles, pickWithWgmma, or what a test wants
-	wgmmaAttention  func(M, sequences int) bool                 // never, long, or what a test wants
+	wgmmaAttention  func(M, sequences, window int) bool         // never, long, or what a test wants
 	multiprocessors int
-	noWgmma         string // why products are not by wgmma
+	noWgmma         string // why products and attention are not by wgmma
 
 	workspace kernels.Buffer // float32, for operations with intermediate results
 	// Factors for tensor cores, bf16, where an operation's own are not laid out for them.

@@ -202,7 +202,8 @@ DEVICE float fold_quad(const float *lane) {
 	return even + odd;
 }
 
-// KEYS is kernels.MatrixKeys, and RISE kernels.MatrixRise: attention takes so many keys at once, after rows' maxima rose.
+// KEYS is kernels.MatrixKeys, and RISE kernels.MatrixRise: attention takes KEYS keys at once, and first lets rows' maxima rise
+// by more than RISE.
 #define KEYS 32
 #define RISE 8
 #define LEAST -3.402823466e38f // the least finite float32
@@ -220,16 +221,28 @@ INLINE void no_keys(struct running *r) {
 	}
 }
 
-// rise makes the maximum of a row the largest score of the next keys, if that is larger by more than RISE; `top` is the largest
-// that this lane has. Sums until then are multiplied. Mostly no row of a warp rises, and then no lane asks others.
-INLINE void rise(struct running *r, const float *top, float (*sum)[4], int tiles) {
-	if (!any(top[0] > r->m[0] + RISE || top[1] > r->m[1] + RISE)) return;
+// rise_rows makes the maximum of a row the largest score of the next keys, if that is larger by more than RISE; `top` is the
+// largest that this lane has. It returns whether a row of the warp rose, and then the factors for sums until now, which it
+// applies to the lanes. Mostly no row rises, and then no lane asks others.
+INLINE int rise_rows(struct running *r, const float *top, float *factor) {
+	if (!any(top[0] > r->m[0] + RISE || top[1] > r->m[1] + RISE)) return 0;
 	UNROLL for (int i = 0; i < 2; i++) {
-		const float largest = largest_of(top[i]), factor = largest > r->m[i] + RISE ? exp_down(r->m[i] - largest) : 1;
+		const float largest = largest_of(top[i]);
+		factor[i] = largest > r->m[i] + RISE ? exp_down(r->m[i] - largest) : 1;
 		if (largest > r->m[i] + RISE) r->m[i] = largest;
-		UNROLL for (int e = 0; e < 4; e++) r->lane[i][e] *= factor;
-		UNROLL for (int j = 0; j < tiles; j++) UNROLL for (int e = 0; e < 2; e++) sum[j][2 * i + e] *= factor;
+		UNROLL for (int e = 0; e < 4; e++) r->lane[i][e] *= factor[i];
 	}
+	return 1;
+}
+
+INLINE void scale_sums(float (*sum)[4], int tiles, const float *factor) {
+	UNROLL for (int j = 0; j < tiles; j++) UNROLL for (int e = 0; e < 4; e++) sum[j][e] *= factor[e / 2];
+}
+
+// rise is rise_rows, and applies the factors to the sums.
+INLINE void rise(struct running *r, const float *top, float (*sum)[4], int tiles) {
+	float factor[2];
+	if (rise_rows(r, top, factor)) scale_sums(sum, tiles, factor);
 }
 
 // weigh turns scores of 16 keys into powers of e, which it adds to the lanes.
@@ -263,7 +276,7 @@ DEVICE int next_span(struct packing p, int i, int end, int rows, struct span *s)
 	return end;
 }
 
-// The statistics of a query and head: the largest score, one over the sum of the powers, and the lane sum of dout·out.
+// The statistics of a query and head: the maximum that scores were subtracted from, one over the sum of the powers, and the lane sum of dout·out.
 struct query {
 	float m, inverse, delta;
 };

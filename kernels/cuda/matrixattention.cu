@@ -89,7 +89,7 @@ INLINE void attend(const struct attention_args *a, struct span x, int h) {
 			}
 			UNROLL for (int i = 0; i < CHANNELS; i++) {
 				const long c = d + channel_of(i, e);
-				if (c < s.D) store(a->out, at * s.D + c, out[i][e] * inverse[e / 2]);
+				if (c < s.D) store(a->out, at * s.D + c, out[i][e] * inverse[e / 2] + 0.0f);
 			}
 		}
 	}

@@ -70,7 +70,7 @@ BLOCK_KERNEL(matrix_paged_attention, HEAD_THREADS, 2) {
 			if (head >= end) continue;
 			UNROLL for (int i = 0; i < CHANNELS; i++) {
 				const long c = d + channel_of(i, e);
-				if (c < s.D) store(a.out, (row * s.H + head) * s.D + c, out[i][e] * inverse[e / 2]);
+				if (c < s.D) store(a.out, (row * s.H + head) * s.D + c, out[i][e] * inverse[e / 2] + 0.0f);
 			}
 		}
 	}

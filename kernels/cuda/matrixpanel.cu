@@ -66,7 +66,7 @@ INLINE void store_rows(const struct attention_args *a, sums_of_panel out, struct
 				a->stats[2 * at] = rows[p].m[e / 2] + 0.0f;
 				a->stats[2 * at + 1] = inverse[e / 2];
 			}
-			store_sums(a->out, at * a->s.D, out[p], e, inverse[e / 2], (int)a->s.D);
+			store_sums(a->out, at * a->s.D, out[p], e, inverse[e / 2], 0.0f, (int)a->s.D);
 		}
 	}
 }

@@ -137,8 +137,8 @@ INLINE void gradients_of_keys(const struct panel_attention_dkv_args *a, struct s
 		const int n = base + row_in_tile(e), to = row_in_span(x, n);
 		if (n < x.lo || n >= x.hi) continue;
 		const int head = share_of(a->p, s.K).head;
-		store_sums(a->dqkv, key_at(s, to, head), dk[0], e, 1, (int)s.D);
-		store_sums(a->dqkv, value_at(s, to, head), dv[0], e, 1, (int)s.D);
+		store_sums(a->dqkv, key_at(s, to, head), dk[0], e, 1, -0.0f, (int)s.D);
+		store_sums(a->dqkv, value_at(s, to, head), dv[0], e, 1, -0.0f, (int)s.D);
 	}
 }
 

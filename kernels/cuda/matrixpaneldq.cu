@@ -66,7 +66,7 @@ INLINE void gradient_of_queries(const struct panel_attention_dq_args *a, struct 
 	await_copies(0);
 	EACH_OF_WARP(p) UNROLL for (int e = 0; e < 4; e += 2) {
 		const int n = base + p * STEP + row_in_tile(e);
-		if (n >= x.lo && n < x.hi) store_sums(a->dqkv, query_at(s, row_in_span(x, n), share_of(a->p, s.H).head), dq[p], e, 1, D);
+		if (n >= x.lo && n < x.hi) store_sums(a->dqkv, query_at(s, row_in_span(x, n), share_of(a->p, s.H).head), dq[p], e, 1, -0.0f, D);
 	}
 }
 

@@ -111,7 +111,7 @@ struct pipeline {
 // fetch_stage queues the copies of the next stage, if one is left.
 INLINE void fetch_stage(struct pipeline *p, const struct paged_attention_args *a, const int *table, int kv, int from, int n) {
 	const address to = p->ring + p->ahead % STAGES * STAGE;
-	if (p->values.t <= n) {
+	if (p->values.t / KEYS * KEYS <= n) { // zeros, where the last KEYS positions are fewer
 		if (p->ahead / STEPS_OF_KEYS % 2 == 0) {
 			fetch_keys(to, a, p->keys, kv, from, n);
 			pass(&p->keys, a, table, n);
@@ -171,7 +171,7 @@ INLINE void attend(const struct paged_attention_args *a, address ring, long row,
 	const float inverse[] = {1 / fold_quad(rows.lane[0]), 1 / fold_quad(rows.lane[1])};
 	UNROLL for (int e = 0; e < 4; e += 2) {
 		const long head = h + row_in_tile(e);
-		if (head < end) store_sums(a->out, (row * s->H + head) * s->D, out[0], e, inverse[e / 2], (int)s->D);
+		if (head < end) store_sums(a->out, (row * s->H + head) * s->D, out[0], e, inverse[e / 2], 0.0f, (int)s->D);
 	}
 }
 

@@ -58,7 +58,7 @@ DEVICE float exp_of(float x) {
 	return y * pow2(h) * pow2((int)n - h);
 }
 
-// exp_down is Exp of x ≤ 0, or of NaN. A sum with 1.5·2²³ is rounded to a whole number, whose low bits are the exponent.
+// exp_down is Exp of x ≤ 16, or of NaN. A sum with 1.5·2²³ is rounded to a whole number, whose low bits are the exponent.
 // The smallest result is normal, so one product with a power of 2 is as exact as two.
 DEVICE float exp_down(float x) {
 	const float shifted = x * 1.44269504088896341f + 12582912.0f, n = shifted - 12582912.0f;

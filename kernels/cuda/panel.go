@@ -46,17 +46,20 @@ func inPanels(s kernels.AttentionShape) bool { return s.D%chunk == 0 && s.D <= p
 
 // pickAttention chooses the kernel for M rows of some sequences. By wgmma, caps would take too many registers.
 func (b *Backend) pickAttention(M, sequences int, s kernels.AttentionShape) panels {
-	if s.Cap == 0 && b.wgmmaAttention(M, sequences) {
+	if s.Cap == 0 && b.wgmmaAttention(M, sequences, s.Window) {
 		return wgmmaAttention[(s.D-1)/(panelChannels/2)]
 	}
 	return panelAttention
 }
 
 // never keeps attention off wgmma.
-func never(_, _ int) bool { return false }
+func never(_, _, _ int) bool { return false }
 
-// long reports whether sequences have rows for both warpgroups of a block on average.
-func long(M, sequences int) bool { return M >= 2*wgmmaRows*sequences }
+// long reports whether sequences have rows for both warpgroups of a block on average, and rows see whole panels of
+// keys.
+func long(M, sequences, window int) bool {
+	return M >= 2*wgmmaRows*sequences && (window == 0 || window >= 4*wgmmaRows)
+}
 
 // launchPanels queues a kernel on blocks for M rows and some heads.
 func (b *Backend) launchPanels(p panels, M, heads int, args unsafe.Pointer) {

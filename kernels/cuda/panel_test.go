@@ -137,3 +137,37 @@ func sameBits(t *testing.T, got, want [][]float32) {
 		}
 	}
 }
+
+// A sum that is too small for its row is +0 in every kernel: some add steps of zeros behind it, which would turn -0 into
+// 0, and others do not.
+func TestAttentionZeros(t *testing.T) {
+	for _, D := range []int{8, 5} { // in panels, and not
+		for _, wgmma := range []bool{false, true} {
+			s := kernels.AttentionShape{H: 1, K: 1, D: D, Scale: 1}
+			x := make([]float32, 2*s.Stride())
+			x[D], x[2*D], x[s.Stride()] = -70, -0x1p-60, 1 // a key and a value of row 0, which row 1 weighs with Exp(-70)
+			for _, b := range []kernels.Backend{ref.NewMatrix(), openIn(t, "matrix/16x25")} {
+				if b, ok := b.(*Backend); ok && wgmma && D == 8 {
+					needsWgmma(t, b)
+					b.wgmmaAttention = func(int, int, int) bool { return true }
+				}
+				out := operands(t, b, make([]float32, 2*D))
+				b.Attention(out, upload(t, b, kernels.F32, make([]float32, 4)), operands(t, b, x),
+					upload(t, b, kernels.I32, []int32{0, 2}), kernels.Buffer{}, s)
+				pages := kernels.Pages{Keys: operands(t, b, make([]float32, 16*D)),
+					Values: operands(t, b, make([]float32, 16*D)), Size: 16}
+				b.AppendKV(pages, operands(t, b, x), upload(t, b, kernels.I32, []int32{0, 1}), s)
+				decoded := operands(t, b, make([]float32, D))
+				b.PagedAttention(decoded, operands(t, b, x[s.Stride():]), pages, upload(t, b, kernels.I32, []int32{0}),
+					upload(t, b, kernels.I32, []int32{0}), upload(t, b, kernels.I32, []int32{1}), 1, s)
+				for _, got := range [][]float32{read32(b, out)[D:], read32(b, decoded)} {
+					for i, v := range got {
+						if math.Float32bits(v) != 0 {
+							t.Errorf("%s, D=%d: channel %d is %#x", b.Name(), D, i, math.Float32bits(v))
+						}
+					}
+				}
+			}
+		}
+	}
+}

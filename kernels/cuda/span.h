@@ -21,11 +21,12 @@ DEVICE struct head head_in(struct operand x, long width, long first) {
 	return h;
 }
 
-// store_sums sets a head of x that begins at `at` to row e/2 of the sums of a part, times scale.
-INLINE void store_sums(struct operand x, long at, float (*sum)[4], int e, float scale, int D) {
+// store_sums sets a head of x that begins at `at` to row quad+4·e of a warp's sums, times scale plus zero: +0 makes -0 a 0, and -0
+// changes nothing.
+INLINE void store_sums(struct operand x, long at, float (*sum)[4], int e, float scale, float zero, int D) {
 	const int c = computed_here(pair() * 2);
 	UNROLL for (int i = 0; i < CHUNKS; i++) UNROLL for (int odd = 0; odd < 2; odd++)
-		if (c + i * 8 + odd < D) store(x, at + c + i * 8 + odd, sum[i][e / 2 * 2 + odd] * scale);
+		if (c + i * 8 + odd < D) store(x, at + c + i * 8 + odd, sum[i][e / 2 * 2 + odd] * scale + zero);
 }
 
 // seen_from returns the first position that a query at position n sees.

@@ -22,9 +22,9 @@ DEVICE void make_barrier(uint64_t *b, int arrivals) {
 
 DEVICE void publish_barriers(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-// arrive_here and arrive_at say that the caller is done with a stage. A warp that multiplied has waited for its products,
-// and publish_writes comes before, so they need no release in the whole cluster, which would wait for all memory of the
-// device (MEMBAR.ALL.GPU) at every stage.
+// arrive_here and arrive_at say that a stage has come, or that a warp is done with it. A warp that multiplied has waited for
+// its products, and publish_writes comes before, so they need no release in the whole cluster, which would wait for all memory of
+// the device (MEMBAR.ALL.GPU) at every stage.
 DEVICE void arrive_here(uint64_t *b) {
 	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(b)) : "memory");
 }
@@ -56,10 +56,10 @@ DEVICE int group_any(int id, int threads, int p) {
 	return found;
 }
 
-// uniform is x, which is the same for all lanes of a warp, in a way that shows it to the assembler.
+// uniform returns x, equal in all lanes of a warp, so that the assembler can see it.
 DEVICE int uniform(int x) { return __nvvm_shfl_sync_idx_i32(~0u, x, 0, 0x1f); }
 
-// A multiprocessor's registers go to the warpgroups that have sums, if these need more than all others.
+// Warpgroups that hold sums take registers from the others, if they need them.
 #define fewer_registers(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n))
 #define more_registers(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n))
 
@@ -94,8 +94,8 @@ INLINE void hold_sums(float (*sum)[4], int eights) {
 #define uniform(x) (x)
 #endif
 
-// descriptor says where a factor of a wgmma starts, and how far its parts are apart: 8 lines, and, if the factor is not
-// by_terms, WIDE outputs, `wide` bytes, else 0. The last bit names the swizzle.
+// descriptor says where a factor of a wgmma starts, and how its parts follow each other. 8 lines are EIGHT_LINES apart. If the
+// factor is not by_terms, the next WIDE outputs are `wide` bytes further; else wide is 0. The last bit names the swizzle.
 DEVICE uint64_t descriptor(const void *at, int wide) {
 	return (shared_address(at) & 0x3ffff) >> 4 | (uint64_t)(wide ? wide >> 4 : 1) << 16 |
 		(uint64_t)(EIGHT_LINES >> 4) << 32 | (uint64_t)1 << 62;

@@ -18,10 +18,10 @@ import (
 	"exp/kernels"
 )
 
-// Products by wgmma (wgmma.h), in class matrix/16x25 on devices of compute capability 9.0. Their bits should be those
-// of mma.sync, which other tiles use. A comparison when a device is opened decides.
+// Products (wgmma.h) and attention by wgmma, in class matrix/16x25 on devices of compute capability 9.0. Their bits
+// should be those of mma.sync, which other kernels use. A comparison when a device is opened decides.
 
-// wgmmaVariable names the environment variable that keeps products off wgmma, where it is "0".
+// wgmmaVariable names the environment variable that keeps products and attention off wgmma, where it is "0".
 const wgmmaVariable = "EXP_WGMMA"
 
 // wgmmaModules have the kernels of wgmmaTiles, thinTiles and wgmmaAttention.
@@ -159,16 +159,21 @@ func (b *Backend) compareWgmma() (said string, err error) {
 	return said, b.err
 }
 
-// differences compares attention, and products for each way in which factors lie: with sums of all blocks and warps,
-// several tiles one after another, stages that are filled again, and gradient blocks that end within a step.
+// differences compares products for each way in which factors lie, with sums of all blocks and warps, several tiles
+// one after another, and gradient blocks that end within a step; and attention with maxima that rise, and an infinite
+// value that some rows do not see. Stages are filled again.
 func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer) string {
 	const M, N, K = 136, 264, 136
+	const rows, narrow, wide, infinite = 400, 24, 88, 330
 	seed := uint32(1)
-	fill := func(n int) kernels.Buffer {
+	fill := func(n int, infinite ...int) kernels.Buffer {
 		x, v := alloc(kernels.F32, n), make([]float32, n)
 		for i := range v {
 			seed = seed*1664525 + 1013904223
 			v[i] = math.Float32frombits(seed&0x807fffff | (115+seed>>8%24)<<23) // so that sums cut addends off
+		}
+		for _, i := range infinite {
+			v[i] = float32(math.Inf(1))
 		}
 		if b.err == nil {
 			b.Copy(x, kernels.Host(v))
@@ -179,23 +184,26 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 	gateUp := alloc(kernels.BF16, M*N)
 	m.Packed = alloc(kernels.BF16, N*pitch(K))
 	out, rounded, blocks := alloc(kernels.F32, N*K), alloc(kernels.BF16, M*N), alloc(kernels.I32, 3)
-	qkv, stats := alloc(kernels.BF16, M*N), alloc(kernels.F32, 2*M)
+	first := 3 * wide * rows // element of the narrow heads
+	heads := fill(first+3*narrow*rows, 3*wide*infinite+2*wide, first+3*narrow*infinite+2*narrow)
+	qkv, stats, offsets := alloc(kernels.BF16, heads.Len()), alloc(kernels.F32, 2*rows), alloc(kernels.I32, 3)
 	if b.err != nil {
 		return ""
 	}
 	b.Pack(m)
-	b.Copy(qkv, y)
+	b.Copy(qkv, heads)
 	b.Copy(blocks, kernels.Host([]int32{0, 41, M}))
+	b.Copy(offsets, kernels.Host([]int32{0, 30, rows}))
 	defer func(pick func(rows, columns int, forward bool) tiles, n int) {
 		b.pick, b.multiprocessors, b.wgmmaAttention = pick, n, never
 	}(b.pick, b.multiprocessors)
 	b.multiprocessors = 2 // one cluster does all tiles
 	matMul := func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }
 	gate := func(out kernels.Buffer) { b.MatMulSwiGLU(out, gateUp, x, m) }
-	attention := func(D int) func(out kernels.Buffer) {
-		s := kernels.AttentionShape{H: 1, K: 1, D: D, Scale: 0x1p-23}
+	attention := func(D, first int) func(out kernels.Buffer) {
+		s := kernels.AttentionShape{H: 1, K: 1, D: D, Scale: 0x1p-19}
 		return func(out kernels.Buffer) {
-			b.Attention(out, stats, qkv.Slice(0, M*s.Stride()), blocks, kernels.Buffer{}, s)
+			b.Attention(out, stats, qkv.Slice(first, first+rows*s.Stride()), offsets, kernels.Buffer{}, s)
 		}
 	}
 	for _, op := range []comparison{
@@ -204,12 +212,12 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 		{"MatMul of few rows", thinTiles, out.Slice(0, M*N), matMul},
 		{"MatMulSwiGLU", wgmmaTiles, rounded.Slice(0, int(M*N/2)), gate},
 		{"MatMulSwiGLU of few rows", thinTiles, rounded.Slice(0, int(M*N/2)), gate},
-		{"Attention of narrow heads", matrixTiles, rounded.Slice(0, M*24), attention(24)},
-		{"Attention of wide heads", matrixTiles, rounded.Slice(0, M*88), attention(88)},
+		{"Attention of narrow heads", matrixTiles, rounded.Slice(0, rows*narrow), attention(narrow, first)},
+		{"Attention of wide heads", matrixTiles, rounded.Slice(0, rows*wide), attention(wide, 0)},
 		{"MatMulDX", wgmmaTiles, out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
 		{"MatMulDW", wgmmaTiles, out, func(out kernels.Buffer) { b.MatMulDW(out, kernels.Buffer{}, y, x, blocks) }},
 	} {
-		if said := b.compare(op, m.W); said != "" || b.err != nil { // DW adds to it, the others replace it
+		if said := b.compare(op, stats, m.W); said != "" || b.err != nil { // DW adds to it, the others replace it
 			return said
 		}
 	}
@@ -224,23 +232,26 @@ type comparison struct {
 	run    func(out kernels.Buffer)
 }
 
-// compare computes an operation by mma.sync and by wgmma, and says where results differ. Out begins as `before`.
-func (b *Backend) compare(op comparison, before kernels.Buffer) string {
+// compare computes an operation by mma.sync and by wgmma, and says where results differ: what it sets, and statistics
+// of attention. Out begins as `before`.
+func (b *Backend) compare(op comparison, stats, before kernels.Buffer) string {
 	var results [2][]float32
+	n := op.out.Len()
 	for i, t := range []tiles{matrixTiles, op.family} {
 		b.pick = func(int, int, bool) tiles { return t }
-		b.wgmmaAttention = func(int, int) bool { return i > 0 }
-		results[i] = make([]float32, op.out.Len())
-		b.Copy(op.out, before.Slice(0, op.out.Len()))
+		b.wgmmaAttention = func(int, int, int) bool { return i > 0 }
+		results[i] = make([]float32, n+stats.Len())
+		b.Copy(op.out, before.Slice(0, n))
 		op.run(op.out)
-		b.Copy(kernels.Host(results[i]), op.out)
+		b.Copy(kernels.Host(results[i][:n]), op.out)
+		b.Copy(kernels.Host(results[i][n:]), stats)
 	}
 	if b.drain(); b.err != nil {
 		return ""
 	}
 	for i, v := range results[1] {
-		if math.Float32bits(v) != math.Float32bits(results[0][i]) {
-			return fmt.Sprintf("element %d of a %s is %g, by mma.sync %g", i, op.name, v, results[0][i])
+		if w := results[0][i]; math.Float32bits(v) != math.Float32bits(w) && (v == v || w == w) {
+			return fmt.Sprintf("element %d of a %s is %g, by mma.sync %g", i, op.name, v, w)
 		}
 	}
 	return ""

@@ -117,6 +117,8 @@ func TestWgmmaAttention(t *testing.T) {
 	}{
 		{kernels.AttentionShape{H: 2, K: 1, D: 16}, []int32{0, 700}, nil, false},
 		{kernels.AttentionShape{H: 2, K: 1, D: 128}, []int32{0, 21, 23, 165}, nil, false},
+		{kernels.AttentionShape{H: 1, K: 1, D: 128}, []int32{0, 420}, nil, false},
+		{kernels.AttentionShape{H: 1, K: 1, D: 72}, []int32{0, 300}, nil, true},
 		{kernels.AttentionShape{H: 1, K: 1, D: 8}, []int32{0, 1, 66, 300}, []int32{0, 3}, false},
 		{kernels.AttentionShape{H: 1, K: 1, D: 72, Window: 20}, []int32{0, 150}, nil, false},
 		{kernels.AttentionShape{H: 1, K: 1, D: 8, Window: 150}, []int32{0, 90, 320}, []int32{0, 2}, false},
@@ -132,7 +134,7 @@ func TestWgmmaAttention(t *testing.T) {
 			}
 			var results [2][2][]float32
 			for i, on := range []kernels.Backend{ref.NewMatrix(), b} {
-				b.wgmmaAttention = func(int, int) bool { return true }
+				b.wgmmaAttention = func(int, int, int) bool { return true }
 				out, stats := operands(t, on, make([]float32, M*tt.s.H*tt.s.D)), upload(t, on, kernels.F32, make([]float32, 2*M*tt.s.H))
 				shared := kernels.Buffer{}
 				if tt.groups != nil {

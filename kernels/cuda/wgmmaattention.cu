@@ -1,10 +1,10 @@
-// Attention on tensor cores by wgmma (warpgroup.h), of compute capability 9.0 alone, for heads as in span.h. It has the bits of
-// matrixpanel.cu.
+// Attention by wgmma (warpgroup.h), for compute capability 9.0 only and heads as in span.h. It has the bits of
+// matrixpanel.cu. It takes no cap: tanh would need too many registers.
 //
-// A block has the spans that begin within 128 rows, for one head: two warpgroups have 64 rows each. A third copies the head of
-// 128 positions at a time to stages in shared memory, keys and values in turns. Scores are products of factors in shared memory; their
-// weights stay in registers, as the first factor of the second product. While one warpgroup weighs scores, the other
-// multiplies. Scores with a cap take too many registers.
+// A block has the spans that begin within 128 rows, for one head: two warpgroups have 64 rows each. A third copies keys and
+// values of 128 positions in turns to stages in shared memory. Scores are products of factors in shared memory; their
+// weights stay in registers, as the first factor of the second product. Products go on while a warpgroup weighs scores: its
+// own of the keys before, and those of the other warpgroup.
 #define GROUPS 2
 #define THREADS ((1 + GROUPS) * GROUP_THREADS)
 #define BLOCK_ROWS (GROUPS * GROUP_ROWS)
@@ -27,7 +27,7 @@ struct ring {
 	char *stages;
 	uint64_t *full, *empty;
 	int at, parity; // the next stage, and how often all were filled before, modulo 2
-	int late;       // whether nobody has awaited the copies of the stage before
+	int late;       // whether copies of the stage before are not yet told
 };
 
 INLINE struct ring open_ring(char *shared) {
@@ -145,7 +145,7 @@ INLINE void dot_boxes(float (*z)[4], const char *own, const char *keys, int anew
 }
 
 // dot_heads sets z to the products of a warpgroup's rows and a panel's keys. Sums that were queued before are complete then,
-// too. Heads have channels in so many boxes.
+// too. A head takes `boxes` boxes of 64 channels.
 INLINE void dot_heads(float (*z)[4], float (*out)[4], const char *own, const char *keys, int boxes) {
 	open_products();
 	dot_boxes(z, own, keys, 1);
@@ -199,20 +199,23 @@ INLINE void take_top(float *top, float (*z)[4], int n) {
 	UNROLL for (int j = 0; j < n / 8; j++) UNROLL for (int e = 0; e < 4; e++) top[e / 2] = larger(top[e / 2], z[j][e]);
 }
 
-// add_heads adds a panel of values, whose weights come from scores z, to the sums. The last products are queued.
-INLINE void add_heads(float (*out)[4], struct running *rows, float (*z)[4], const char *values, int boxes) {
+typedef uint32_t weights_of_panel[PANEL / STEP][4];
+
+// add_heads adds a panel of values, whose weights come from scores z, to the sums. It returns with the last products queued, of
+// which the weights are factors.
+INLINE void add_heads(float (*out)[4], struct running *rows, float (*z)[4], weights_of_panel weights, const char *values, int boxes) {
 	const uint64_t y = descriptor(values, PANEL_BOX);
-	uint32_t weights[PANEL / STEP][4];
 	UNROLL for (int first = 0; first < PANEL / STEP; first += KEYS / STEP) {
-		float top[] = {-INFINITE, -INFINITE};
+		float top[] = {-INFINITE, -INFINITE}, factor[2];
 		take_top(top, z + 2 * first, KEYS);
-		await_products(0);
-		hold_sums(out, 8 * boxes);
-		rise(rows, top, out, 8 * boxes);
+		const int rose = rise_rows(rows, top, factor);
 		UNROLL for (int i = first; i < first + KEYS / STEP; i++) {
 			weigh(rows, z + 2 * i);
 			as_weights(weights[i], z + 2 * i);
 		}
+		await_products(0);
+		hold_sums(out, 8 * boxes);
+		if (rose) scale_sums(out, 8 * boxes, factor);
 		open_products();
 		UNROLL for (int i = first; i < first + KEYS / STEP; i++) wgmma_rows(out, 8 * boxes, weights[i], y + i * STEP_IN(0), 0);
 		commit_products();
@@ -264,6 +267,7 @@ INLINE void attend(struct ring *r, const struct attention_args *a, struct span x
 	const int base = base_of(x) + group * GROUP_ROWS, end = base >= x.hi ? 0 : base + GROUP_ROWS < x.hi ? base + GROUP_ROWS : x.hi;
 	char *const own = r->stages + STAGES * STAGE + group * OWN;
 	float out[CHUNKS][4];
+	weights_of_panel weights;
 	struct running rows;
 	int held = -1; // the stage whose values are queued
 	UNROLL for (int j = 0; j < CHUNKS; j++) UNROLL for (int e = 0; e < 4; e++) out[j][e] = 0;
@@ -287,7 +291,7 @@ INLINE void attend(struct ring *r, const struct attention_args *a, struct span x
 			leave(r, keys);
 			score_heads(z, PANEL, a->s.scale, step);
 			held = take_stage(r);
-			add_heads(out, &rows, z, r->stages + held * STAGE, boxes);
+			add_heads(out, &rows, z, weights, r->stages + held * STAGE, boxes);
 		}
 		await_products(0);
 		hold_sums(out, 8 * boxes);
@@ -296,6 +300,7 @@ INLINE void attend(struct ring *r, const struct attention_args *a, struct span x
 		if (t >= end) break;
 		const int keys = take_stage(r), values = take_stage(r);
 		add_seen_heads(out, &rows, own, r->stages + keys * STAGE, r->stages + values * STAGE, a->s.scale, boxes, step);
+		meet(); // all lanes have read them
 		leave(r, keys);
 		leave(r, values);
 		t += PANEL;
@@ -310,7 +315,7 @@ INLINE void attend(struct ring *r, const struct attention_args *a, struct span x
 			a->stats[2 * at] = rows.m[e / 2] + 0.0f;
 			a->stats[2 * at + 1] = inverse[e / 2];
 		}
-		store_sums(a->out, at * a->s.D, out, e, inverse[e / 2], D);
+		store_sums(a->out, at * a->s.D, out, e, inverse[e / 2], 0.0f, D);
 	}
 }
 

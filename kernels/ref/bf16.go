@@ -173,10 +173,10 @@ func wholeRow(f factors, o, z []float32, from int, v []float32) (m, inv float32)
 //
 //	top  = max z, -Inf without any, skipping NaN
 //	o, lanes = o·r, lanes·r, r = Exp(m - top), and then m = top   if top > m + kernels.MatrixRise
-//	e[t] = Exp(z[t] - m), which is added to lane t mod Lanes
-//	o[d] = o[d] + the matrix sum of e[t]·v[t,d]
+//	e[t] = Exp(z[t] - m), which is added to lane t mod Lanes; 0 for keys that the row does not see
+//	o[d] = the matrix sum of e[t]·v[t,d] from the first of the keys on, continued from o[d]
 //
-// In the end l is the fold of the lanes, and o[d] = o[d]·(1/l).
+// In the end l is the fold of the lanes, and o[d] = o[d]·(1/l) + 0, where -0 becomes 0.
 func byKeys(f factors, o, z []float32, from int, v []float32) (m, inv float32) {
 	var lane [kernels.Lanes]float32
 	vd := make([]float32, len(z))
@@ -206,7 +206,7 @@ func byKeys(f factors, o, z []float32, from int, v []float32) (m, inv float32) {
 	}
 	inv = 1 / foldLanes(&lane)
 	for d := range o {
-		o[d] *= inv
+		o[d] = float32(o[d]*inv) + 0
 	}
 	return m + 0, inv
 }

@@ -161,7 +161,7 @@ void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, c
 	for (int i = 0; i < cluster.blocks; i++) {
 		struct member *b = &cluster.block[i];
 		*b = (struct member){.index = index_of(first + i, gridDim), .live = n, .shared = b->shared};
-		memset(b->shared + SHARED_ROOM - poisoned, 0xcd, poisoned);
+		memset(b->shared + SHARED_ROOM - poisoned, 0xff, poisoned); // NaN
 	}
 	for (int i = 0; i < n * cluster.blocks; i++) {
 		struct thread *t = &cluster.thread[i];

@@ -1,4 +1,4 @@
-// cluster.h has what kernels of wgmma.h call: barriers that count, copies of tiles, products of
+// cluster.h has what kernels of wgmma.h and warpgroup.h call: barriers that count, copies of tiles, products of
 // warpgroups. emulator.h includes it.
 #ifndef EXP_CUDA_CLUSTER_H
 #define EXP_CUDA_CLUSTER_H

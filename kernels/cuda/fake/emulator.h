@@ -77,7 +77,7 @@ void matrix_product(words *all);
 // load_matrices reads four matrices of 8 × 8 numbers of 16 bits for a warp (ldmatrix).
 void load_matrices(uint32_t *r, const void *row, int transposed);
 
-// SHARED declares the array that the threads of a block share. It starts as 0xcd in each block. A kernel
+// SHARED declares the array that the threads of a block share. It starts as NaN (0xff) in each block. A kernel
 // with LAUNCH_SHARED wants a launch that gives it as many bytes.
 void *shared_memory(size_t bytes);
 void *launch_shared_memory(size_t bytes);
