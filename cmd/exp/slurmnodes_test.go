@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"exp/harness/cluster"
 )
@@ -36,7 +38,7 @@ func slurmNodes(t *testing.T) (disk string) {
 	return filepath.Join(filepath.Dir(conf), "disk")
 }
 
-// hosts returns where the jobs of a study ran last, each host once, in order.
+// hosts returns where the jobs of a study run, or ran last, each host once, in order.
 func (s *slurmStudy) hosts() (list []string) {
 	s.Helper()
 	jobs, err := s.spool.Submitted()
@@ -54,11 +56,17 @@ func (s *slurmStudy) hosts() (list []string) {
 	return slices.Compact(list)
 }
 
-// failHost fails the node on which a job runs, once all jobs there have published a checkpoint.
+// failHost fails the node on which a job runs, once jobs run on both, and all jobs there have published a checkpoint.
 func (s *slurmStudy) failHost(j cluster.Submitted) error {
 	st, err := s.spool.State(j.ID)
 	if err != nil {
 		return err
+	}
+	for tries := 0; !slices.Equal(s.hosts(), []string{"one", "two"}); tries++ {
+		if tries == 300 {
+			return fmt.Errorf("the jobs run on %v", s.hosts())
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 	if err := s.allPublished(st.Host); err != nil {
 		return err
@@ -75,9 +83,6 @@ func TestSlurmNodes(t *testing.T) {
 	s.run(s.failHost)
 	s.restarted(1)
 	s.same(4, s.alone(runs...))
-	if got := s.hosts(); !slices.Equal(got, []string{"one", "two"}) {
-		t.Errorf("the jobs ran on %v", got)
-	}
 }
 
 // The ranks of a job are on two nodes, and one node fails.
