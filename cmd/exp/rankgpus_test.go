@@ -110,7 +110,7 @@ func TestCUDARanksRefused(t *testing.T) {
 }
 
 // Ranks on GPUs that share products record the run of one process in the memory that they plan: in float32
-// the run of the CPU, on tensor cores that of one GPU.
+// the CPU's run, on tensor cores one GPU's.
 func TestCUDARanksShareProducts(t *testing.T) {
 	brief := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64, qkv_bias: true}", "--set", "sft.steps=2",
 		"--set", "sft.optim.warmup_steps=0", "--set", "train.steps=2", "--set", "eval.final.n=1"}

@@ -79,8 +79,8 @@ func TestRanksShareProducts(t *testing.T) {
 	exp(t, "verify", "@last", "--level", "full", "--store", dir).succeeds(t)
 }
 
-// Ranks of which another number shares the products of sampling record the run of one, in the memory that
-// they plan; so do ranks that only sample, and then no rank has a copy for sampling.
+// If fewer or more ranks share products in sampling than in training, they record the run of one process, in the memory
+// that they plan; so do ranks that only sample, and then no rank has a copy for sampling.
 func TestRanksSampleOtherwise(t *testing.T) {
 	needsMPI(t)
 	wide := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64, qk_norm: true}"}

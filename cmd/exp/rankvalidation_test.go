@@ -36,7 +36,7 @@ func validations(t *testing.T, dir string) map[string][]float64 {
 	return curves
 }
 
-// Ranks that deal the problems of a validation, or of which some sample for it, measure what one process does.
+// A validation by several ranks, all or some of them, measures what one process measures.
 func TestRanksValidate(t *testing.T) {
 	needsMPI(t)
 	one := filepath.Join(t.TempDir(), "one")

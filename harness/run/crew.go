@@ -19,8 +19,8 @@ func everyone(c *config.Run, ranks int) crew {
 	return w
 }
 
-// learnersOf is those of some ranks that learn in training. If others sample, they do so for
-// validations alone, from the weights that they train.
+// learnersOf returns the ranks that learn in training. If others sample, these sample validations only, from the
+// weights that they train.
 func learnersOf(c *config.Run, ranks int) crew {
 	w := everyone(c, ranks)
 	if w.ranks = learning(c, ranks); w.ranks < ranks {
@@ -29,7 +29,7 @@ func learnersOf(c *config.Run, ranks int) crew {
 	return w
 }
 
-// samplersOf is those of some ranks that only sample.
+// samplersOf returns the ranks that only sample.
 func samplersOf(c *config.Run, ranks int) crew {
 	t := c.Compute.SampleTensor()
 	return crew{all: ranks, ranks: ranks - learning(c, ranks), tensor: t, rollout: t, samples: true}

@@ -45,7 +45,7 @@ func (e *LostError) Broken() bool { return true }
 // exitLost is the exit code of a job that lost a rank. Batch systems start such a job again.
 const exitLost = 10
 
-// ExitCode is the code of the error that the rank had, if it is a known one, else that of a lost rank.
+// ExitCode returns the code of the rank's own error if it left one, else a lost rank's.
 func (e *LostError) ExitCode() int {
 	if e.Card.known() {
 		return e.Card.Code
