@@ -58,7 +58,7 @@ func TestMutants(t *testing.T) {
 		{"gradients of keys that no row sees", "matrixpaneldq.cu", "dp[p][j][e] = 0;", "dp[p][j][e] = dp[p][j][e];", "matrix/AttentionBackward"},
 		{"own keys in panels alone", "matrixpaneldkv.cu", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
 		{"a head twice", "matrixpaneldkv.cu", "if (++n->h % share == 0) {", "if (++n->h % share == 1 % share) {", "matrix/AttentionBackward"},
-		{"sums that do not rise", "heads.h", "sum[j][2 * i + e] *= factor", "(void)0", "TestPanels"},
+		{"sums that do not rise", "heads.h", "sum[j][e] *= factor[e / 2]", "(void)0", "TestPanels"},
 		{"lanes that rise alone", "heads.h", "largest = largest_of(top[i])", "largest = top[i]", "TestPanels"},
 		{"values of a step that is not there", "matrixpanelpages.cu", "p->values.t / KEYS * KEYS <= n", "p->values.t <= n", "TestPanelsOfPages"},
 		{"a page that is none", "matrixpanelpages.cu", " && p.t + STEP > from", "", "TestPanelsOfPages"},
