@@ -58,7 +58,7 @@ func TestCUDARanksLost(t *testing.T) {
 	faults := []rankLoss{{signal: syscall.SIGKILL, ranks: 3, rank: 1, then: 2},
 		{signal: syscall.SIGSTOP, ranks: 2, rank: 0, then: 3}, {signal: syscall.SIGSTOP, ranks: 2, rank: 1, then: 1}}
 	if os.Getenv("EXP_TEST_ALL") == "" {
-		faults = faults[:2]
+		faults = faults[:1]
 	}
 	for _, f := range faults {
 		f.env, f.args, f.after = env, []string{"--device", "cuda"}, time.Second
@@ -119,6 +119,9 @@ func TestCUDARanksShareProducts(t *testing.T) {
 		{"compute.numerics=matrix/16x25", "2", "0", "cuda"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.sampling == "1" && os.Getenv("EXP_TEST_ALL") == "" {
+				t.Skip("left out without EXP_TEST_ALL=1")
+			}
 			t.Parallel()
 			env := onGPUs(t, "FAKECUDA=devices=4")
 			args := append(slices.Clone(brief), "--set", tt.name)
