@@ -45,8 +45,8 @@ demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the
 # sources, removed since.
 comma := ,
 space := $(subst ,, )
-ANALYZERS = $(subst $(space),$(comma),$(filter-out cgocall,$(shell \
-  $(GO) tool vet help 2>&1 | sed -n '/^Registered/,/^By default/s/^    \([a-z]*\) .*/\1/p')))
+ANALYZERS = $(or $(subst $(space),$(comma),$(filter-out cgocall,$(shell \
+  $(GO) tool vet help 2>&1 | sed -n '/^Registered/,/^By default/s/^    \([a-z]*\) .*/\1/p'))),$(error go tool vet help lists no analyzers))
 
 test: build      ## every test; needs no GPU, no network once the modules are there
 	$(GO) test -vet=$(ANALYZERS) -timeout 20m ./...

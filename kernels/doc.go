@@ -117,8 +117,8 @@ const MatrixTerms = 16
 // MatrixKeys is the number of keys that attention takes at once in class "matrix/16x25". Before it
 // does, a row's maximum m becomes their largest score, but only if that exceeds m by more than
 // MatrixRise: sums until then are multiplied by Exp of the difference. So no power exceeds Exp(8),
-// but for scores above 2²⁶, and few steps multiply. Milakov and Gimelshein, arXiv:1805.02867;
-// Dao et al., arXiv:2205.14135.
+// except for scores from 2²⁷ on, and few steps multiply. Milakov and Gimelshein,
+// arXiv:1805.02867; Dao et al., arXiv:2205.14135.
 const (
 	MatrixKeys = 32
 	MatrixRise = 8

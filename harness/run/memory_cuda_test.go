@@ -17,13 +17,13 @@ func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
 		t.Skip("needs the fake driver: make cuda")
 	}
 	for i, sets := range [][]string{
-		nil,
+		{"model.dtype=bf16"},
 		{"compute={recompute: true, micro_batch_tokens: 2000}"},
 		{"algo.kind=ppo", "algo.critic.warmup_steps=0", "rollout={max_sequences: 20, page_tokens: 64}"},
 		{"algo.kind=grpo", "algo.kl.loss_coef=0.01", "train.lora.rank=4", "model.arch.tie_embeddings=false"},
-		{"compute.offload=all", "rollout.cache_tokens=2048"},
+		{"compute.offload=all", "rollout.cache_tokens=2048", "algo.kind=ppo", "algo.critic.warmup_steps=0"},
 		{"compute.offload=moments", "algo.kind=ppo", "algo.critic.warmup_steps=0"},
-		{"model.dtype=bf16"},
+		nil,
 		{"model.dtype=bf16", "algo.kind=ppo", "algo.critic.warmup_steps=0"},
 		{"model.dtype=bf16", "compute.numerics=matrix/16x25", "sft.steps=2", "sft.optim.warmup_steps=0", "train.steps=2"},
 	} {

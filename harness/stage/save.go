@@ -205,7 +205,7 @@ func readState(c *checkpoint.Checkpoint, sid ident.Digest) (state savedState, er
 // resume is load for a stage that gathers lines.
 func (s *saver) resume(lines *bytes.Buffer) error {
 	l, ok, err := s.load()
-	if err != nil || !ok || !s.e.leads() || l.log == nil { // it was stopped before the first line
+	if err != nil || !ok || !s.e.leads() || l.log == nil && l.Step == 0 {
 		return err
 	}
 	var text string

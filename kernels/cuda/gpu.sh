@@ -113,11 +113,11 @@ case $classes in
 		else
 			judge "wgmma = mma.sync" "not tried: $(messages "$work/out" | head -n 1)"
 		fi ;;
-	124) bad=1 && judge "wgmma = mma.sync" "stopped at its time limit; EXP_WGMMA=0 keeps products off wgmma" ;;
+	124) bad=1 && judge "wgmma = mma.sync" "stopped at its time limit; EXP_WGMMA=0 keeps products and attention off wgmma" ;;
 	*)
 		bad=1
 		judge "wgmma = mma.sync" "FAILED: $(grep -o '^ *--- FAIL: Test[A-Za-z]*/[^ ]*' "$work/out" | sed 's/.*: Test//' |
-			paste -sd ' '); EXP_WGMMA=0 keeps products off wgmma"
+			paste -sd ' '); EXP_WGMMA=0 keeps products and attention off wgmma"
 		grep -v '^=== ' "$work/out" >&2 ;;
 	esac ;;
 esac

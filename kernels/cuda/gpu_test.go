@@ -125,7 +125,7 @@ func TestGPU(t *testing.T) {
 		{"other sums", "B300", right, "1f89", "PASS", 1, nil, []string{"| tensor cores = class matrix/16x25 | FAILED: tiny |",
 			"The first step that differs:\n\n    matrix_test.go:9: 1 plus the products of\n    [2]\n    is 3, want 4\n"}},
 		{"other wgmma", "H100", right, "1f89", "PASS", 1, nil,
-			[]string{"| wgmma = mma.sync | FAILED: WgmmaBits/1,1,1; EXP_WGMMA=0 keeps products off wgmma |"}},
+			[]string{"| wgmma = mma.sync | FAILED: WgmmaBits/1,1,1; EXP_WGMMA=0 keeps products and attention off wgmma |"}},
 		{"no wgmma", "B200", right, "1f89", "PASS", 0, nil,
 			[]string{"| wgmma = mma.sync | not tried: mma.sync, not wgmma: element 3 of a MatMul is 1, by mma.sync 2 |"}},
 		{"older cores", "A100", right, "1f89", "PASS", 0, nil,

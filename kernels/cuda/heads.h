@@ -276,7 +276,8 @@ DEVICE int next_span(struct packing p, int i, int end, int rows, struct span *s)
 	return end;
 }
 
-// The statistics of a query and head: the maximum that scores were subtracted from, one over the sum of the powers, and the lane sum of dout·out.
+// The statistics of a query and head: the maximum that scores were subtracted from,
+// one over the sum of the powers, and the lane sum of dout·out.
 struct query {
 	float m, inverse, delta;
 };

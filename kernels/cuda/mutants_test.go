@@ -11,7 +11,7 @@ import (
 )
 
 // The suite finds a wrong kernel. Each mutant is a fake driver with one change in its kernels; a
-// check must fail on it. EXP_TEST_ALL=1 takes all of them, else every other one.
+// check must fail on it. EXP_TEST_ALL=1 takes all of them, else every third one.
 func TestMutants(t *testing.T) {
 	fake(t)
 	open(t)

@@ -141,13 +141,16 @@ func sameBits(t *testing.T, got, want [][]float32) {
 // A sum that is too small for its row is +0 in every kernel: some add steps of zeros behind it, which would turn -0 into
 // 0, and others do not.
 func TestAttentionZeros(t *testing.T) {
-	for _, D := range []int{8, 5} { // in panels, and not
+	for _, D := range []int{5, 8} { // not in panels, and in them
 		for _, wgmma := range []bool{false, true} {
+			if wgmma && D == 5 {
+				continue
+			}
 			s := kernels.AttentionShape{H: 1, K: 1, D: D, Scale: 1}
 			x := make([]float32, 2*s.Stride())
 			x[D], x[2*D], x[s.Stride()] = -70, -0x1p-60, 1 // a key and a value of row 0, which row 1 weighs with Exp(-70)
 			for _, b := range []kernels.Backend{ref.NewMatrix(), openIn(t, "matrix/16x25")} {
-				if b, ok := b.(*Backend); ok && wgmma && D == 8 {
+				if b, ok := b.(*Backend); ok && wgmma {
 					needsWgmma(t, b)
 					b.wgmmaAttention = func(int, int, int) bool { return true }
 				}

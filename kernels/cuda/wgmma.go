@@ -144,8 +144,8 @@ func (b *Backend) compareWgmma() (said string, err error) {
 	})
 	var failure *kernels.DeviceError
 	if errors.As(b.err, &failure) && failure.Lasting {
-		failure.Help = "set " + wgmmaVariable + "=0, which keeps products off wgmma, and report this with the " +
-			"output of exp doctor --json"
+		failure.Help = "set " + wgmmaVariable + "=0, which keeps products and attention off wgmma, and report this " +
+			"with the output of exp doctor --json"
 		return "", b.err
 	}
 	if b.err != nil {
@@ -242,6 +242,7 @@ func (b *Backend) compare(op comparison, stats, before kernels.Buffer) string {
 		b.wgmmaAttention = func(int, int, int) bool { return i > 0 }
 		results[i] = make([]float32, n+stats.Len())
 		b.Copy(op.out, before.Slice(0, n))
+		b.Zero(stats)
 		op.run(op.out)
 		b.Copy(kernels.Host(results[i][:n]), op.out)
 		b.Copy(kernels.Host(results[i][n:]), stats)
@@ -251,7 +252,11 @@ func (b *Backend) compare(op comparison, stats, before kernels.Buffer) string {
 	}
 	for i, v := range results[1] {
 		if w := results[0][i]; math.Float32bits(v) != math.Float32bits(w) && (v == v || w == w) {
-			return fmt.Sprintf("element %d of a %s is %g, by mma.sync %g", i, op.name, v, w)
+			what, at := "element", i
+			if i >= n {
+				what, at = "statistic", i-n
+			}
+			return fmt.Sprintf("%s %d of %s is %g, by mma.sync %g", what, at, op.name, v, w)
 		}
 	}
 	return ""

@@ -158,6 +158,26 @@ func TestWgmmaAttention(t *testing.T) {
 	}
 }
 
+// Long sequences without a cap or a small window go by wgmma.
+func TestPickAttention(t *testing.T) {
+	b := &Backend{wgmmaAttention: long}
+	for _, tt := range []struct {
+		M, sequences int
+		s            kernels.AttentionShape
+		want         string
+	}{
+		{128, 1, kernels.AttentionShape{D: 128}, "wgmma_attention_128"},
+		{256, 2, kernels.AttentionShape{D: 64, Window: 256}, "wgmma_attention_64"},
+		{127, 1, kernels.AttentionShape{D: 128}, panelAttention.name},
+		{1024, 1, kernels.AttentionShape{D: 128, Window: 255}, panelAttention.name},
+		{1024, 1, kernels.AttentionShape{D: 128, Cap: 30}, panelAttention.name},
+	} {
+		if got := b.pickAttention(tt.M, tt.sequences, tt.s); got.name != tt.want {
+			t.Errorf("%d rows of %d sequences, %+v: %s, want %s", tt.M, tt.sequences, tt.s, got.name, tt.want)
+		}
+	}
+}
+
 // Where wgmma cannot be used, or has other bits, products are by mma.sync.
 func failWgmma(why string) func(t *testing.T) {
 	return func(t *testing.T) {

@@ -152,14 +152,15 @@ func (j Job) Run(ctx context.Context) (code int, err error) {
 	if saw.hung != nil {
 		return 0, saw.hung
 	}
-	if code, ok := exitCode(j.Dir); ok && !j.onlyEnded(code, tail.String()) {
+	if code, ok := exitCode(j.Dir); ok && (ctx.Err() != nil || !j.onlyEnded(code, tail.String())) {
 		return code, nil
 	}
 	return 0, j.lost(saw.missing, err, tail.String())
 }
 
 // onlyEnded reports whether the first rank stopped, with this code, only because the launcher ended all ranks: one was
-// killed, and nobody asked the job to stop.
+// killed, and nobody asked the job to stop. A batch system that asks the ranks alone, and kills one that is too slow,
+// looks the same.
 func (j Job) onlyEnded(code int, stderr string) bool {
 	_, _, killed := named(stderr)
 	return killed && !Stopped(j.Dir) && (code == 128+int(syscall.SIGTERM) || code == 128+int(syscall.SIGINT))
