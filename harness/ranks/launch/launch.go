@@ -155,7 +155,25 @@ func (j Job) Run(ctx context.Context) (code int, err error) {
 	if code, ok := exitCode(j.Dir); ok && (ctx.Err() != nil || !j.onlyEnded(code, tail.String())) {
 		return code, nil
 	}
+	j.awaitRanks()
 	return 0, j.lost(saw.missing, err, tail.String())
+}
+
+// awaitRanks waits until the ranks of this machine have ended, up to ten seconds: some live on a moment after their
+// launcher, and the first one holds the run, which the caller may want to read or execute.
+func (j Job) awaitRanks() {
+	host, _ := os.Hostname()
+	lives := func(r int) bool {
+		c, ok := readCard(j.Dir, r)
+		return ok && c.Host == host && !gone(c.PID)
+	}
+	for r, tries := 0, 0; r < j.Ranks && tries < 500; tries++ {
+		if lives(r) {
+			time.Sleep(20 * time.Millisecond)
+		} else {
+			r++
+		}
+	}
 }
 
 // onlyEnded reports whether the first rank stopped, with this code, only because the launcher ended all ranks: one was

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,6 +119,22 @@ func TestRun(t *testing.T) {
 }
 
 // A job that is told to stop leaves a message for its first rank and waits for the end.
+// A lost job's ranks have ended when Run returns, though they live longer than their launcher.
+func TestRunAwaitsRanks(t *testing.T) {
+	dir := t.TempDir()
+	end := filepath.Join(dir, "ended")
+	commands := `(sleep 0.4; touch $DIR/ended) >/dev/null 2>&1 & printf '{"rank":0,"host":"%s","pid":%d}' "$(hostname)" $! > $DIR/0.json; exit 137`
+	job := Job{Launcher: script(t, dir, commands), Ranks: 1, Dir: dir, Stdout: io.Discard, Stderr: io.Discard}
+	_, err := job.Run(context.Background())
+	var lost *LostError
+	if !errors.As(err, &lost) {
+		t.Errorf("Run = %v", err)
+	}
+	if _, err := os.Stat(end); err != nil {
+		t.Errorf("the rank lives on: %v", err)
+	}
+}
+
 func TestStop(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
