@@ -84,11 +84,12 @@ amx:             ## the kernels of level amx on an emulated matrix unit, for mac
 race:            ## the packages whose Go code is concurrent, under the race detector
 	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./sandbox ./train/generate ./train
 
+# Vet has all analyzers here, so it compiles this checkout's C under its own name, once.
 # Tests are left out of staticcheck and deadcode: what only tests reach is dead. Fixtures of
 # several packages' tests may be: an artifact, and ranks within one process.
 lint:            ## formatting, vet, staticcheck, unreachable functions, lengths, and the modules' sums
 	@test -z "$$(gofmt -l $(SOURCES))" || { gofmt -l $(SOURCES) ; exit 1; }
-	$(GO) vet -cgocall=false ./...
+	GOFLAGS=$(TAGS:%=-tags=%) $(GO) vet ./...
 	$(GO) tool staticcheck -tests=false ./...
 	@dead="$$($(GO) tool deadcode ./cmd/exp ./configs/... | grep -v train/ranks/inprocess.go)"; \
 	  test -z "$$dead" || { echo "$$dead"; exit 1; }

@@ -26,6 +26,7 @@ func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
 		nil,
 		{"model.dtype=bf16", "algo.kind=ppo", "algo.critic.warmup_steps=0"},
 		{"model.dtype=bf16", "compute.numerics=matrix/16x25", "sft.steps=2", "sft.optim.warmup_steps=0", "train.steps=2"},
+		{"compute.offload=all", "rollout.cache_tokens=2048"},
 	} {
 		t.Run(strings.Join(sets, " "), func(t *testing.T) {
 			if i%4 > 0 && os.Getenv("EXP_TEST_ALL") == "" {

@@ -101,7 +101,7 @@ INLINE void score_positions(float z[2][4], const struct attention_shape *s, uint
 	}
 }
 
-// The stages of a warp, and what is fetched next: for each KEYS positions the keys, then the values.
+// A warp's stages, and what it fetches next: for each KEYS positions first keys, then values.
 struct pipeline {
 	address ring;
 	struct place keys, values;

@@ -91,8 +91,10 @@ func TestMutants(t *testing.T) {
 		{"a full stage of keys filled again", "wgmmaattention.cu", "		await_phase(&r->empty[r->at], r->parity ^ 1);\n", "", "TestWgmmaAttention"},
 		{"copies told too early", "wgmmaattention.cu", "			await_copies(1);\n", "", "TestWgmmaAttention"},
 		{"queries of the other warpgroup", "wgmmaattention.cu", "group * OWN;", "0 * group;", "TestWgmmaAttention"},
-		{"infinite values by wgmma", "wgmmaattention.cu", "if (!sees_all(step, base) && has_infinite(r, boxes)) break;", "", "TestWgmmaAttention"},
-		{"values left too early", "wgmmaattention.cu", "			leave(r, held);\n			leave(r, keys);", "			leave(r, keys);\n			leave(r, r->at);", "order=2:TestWgmmaAttention"},
+		{"infinite values by wgmma", "wgmmaattention.cu",
+			"if (!sees_all(step, base) && has_infinite(r, boxes)) break;", "", "TestWgmmaAttention"},
+		{"values left too early", "wgmmaattention.cu",
+			"			leave(r, held);\n			leave(r, keys);", "			leave(r, keys);\n			leave(r, r->at);", "order=2:TestWgmmaAttention"},
 		{"embedding not rounded", "embedding.cu", "a.round ? rounded(w[j]) : w[j]", "w[j]", "matrix/Embed"},
 	} {
 		t.Run(m.name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// span.h finds the rows that a block of attention works on, BLOCK_ROWS at most, and what it reads and stores of them, for heads
-// of up to 128 channels, a multiple of 8.
+// span.h finds a block's rows of attention, at most BLOCK_ROWS, and stores their heads. A head has up to 128 channels, a
+// multiple of 8.
 #ifndef EXP_CUDA_SPAN_H
 #define EXP_CUDA_SPAN_H
 

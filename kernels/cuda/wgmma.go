@@ -18,8 +18,8 @@ import (
 	"exp/kernels"
 )
 
-// Products (wgmma.h) and attention by wgmma, in class matrix/16x25 on devices of compute capability 9.0. Their bits
-// should be those of mma.sync, which other kernels use. A comparison when a device is opened decides.
+// Products (wgmma.h) and attention by wgmma, in class matrix/16x25 on devices of compute capability 9.0. They should
+// have the bits of mma.sync, which other kernels use: Open compares them and decides.
 
 // wgmmaVariable names the environment variable that keeps products and attention off wgmma, where it is "0".
 const wgmmaVariable = "EXP_WGMMA"
@@ -232,8 +232,8 @@ type comparison struct {
 	run    func(out kernels.Buffer)
 }
 
-// compare computes an operation by mma.sync and by wgmma, and says where results differ: what it sets, and statistics
-// of attention. Out begins as `before`.
+// compare computes an operation by mma.sync and by wgmma, and says where its result or attention's statistics differ.
+// The result begins as `before`.
 func (b *Backend) compare(op comparison, stats, before kernels.Buffer) string {
 	var results [2][]float32
 	n := op.out.Len()

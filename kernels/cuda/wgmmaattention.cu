@@ -3,8 +3,8 @@
 //
 // A block has the spans that begin within 128 rows, for one head: two warpgroups have 64 rows each. A third copies keys and
 // values of 128 positions in turns to stages in shared memory. Scores are products of factors in shared memory; their
-// weights stay in registers, as the first factor of the second product. Products go on while a warpgroup weighs scores: its
-// own of the keys before, and those of the other warpgroup.
+// weights stay in registers, as the first factor of the second product. While a warpgroup weighs scores,
+// its own products of the keys before go on, and so do the other warpgroup's.
 #define GROUPS 2
 #define THREADS ((1 + GROUPS) * GROUP_THREADS)
 #define BLOCK_ROWS (GROUPS * GROUP_ROWS)
@@ -123,7 +123,7 @@ INLINE void wgmma(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_
 	PRODUCTS(1);
 }
 
-INLINE void wgmma_anew(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
+INLINE void wgmma_from_zero(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
 	(void)eights, (void)x_by_terms, (void)y_by_terms; // 16, 1 and 1
 	PRODUCTS(0);
 }
@@ -136,10 +136,10 @@ INLINE void wgmma_rows(float (*sum)[4], int eights, const uint32_t *x, uint64_t 
 #endif
 
 // dot_boxes queues products over 64 channels of a warpgroup's rows and a panel's keys.
-INLINE void dot_boxes(float (*z)[4], const char *own, const char *keys, int anew) {
+INLINE void dot_boxes(float (*z)[4], const char *own, const char *keys, int from_zero) {
 	const uint64_t x = descriptor(own, 0), y = descriptor(keys, 0);
 	UNROLL for (int k = 0; k < WIDE / STEP; k++) {
-		if (k == 0 && anew) wgmma_anew(z, PANEL / 8, x, y, 1, 1);
+		if (k == 0 && from_zero) wgmma_from_zero(z, PANEL / 8, x, y, 1, 1);
 		else wgmma(z, PANEL / 8, x + k * STEP_IN(1), y + k * STEP_IN(1), 1, 1);
 	}
 }
@@ -154,7 +154,7 @@ INLINE void dot_heads(float (*z)[4], float (*out)[4], const char *own, const cha
 	await_products(0);
 	hold_sums(z, PANEL / 8);
 	hold_sums(out, 8 * boxes);
-	(void)out; // what is held
+	(void)out; // the emulator holds nothing
 }
 
 // dot_step sets z to the products of a warp's rows, which begin at row `first` of x, and 16 keys, by mma.sync.

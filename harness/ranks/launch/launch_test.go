@@ -123,7 +123,9 @@ func TestRun(t *testing.T) {
 func TestRunAwaitsRanks(t *testing.T) {
 	dir := t.TempDir()
 	end := filepath.Join(dir, "ended")
-	commands := `(sleep 0.4; touch $DIR/ended) >/dev/null 2>&1 & printf '{"rank":0,"host":"%s","pid":%d}' "$(hostname)" $! > $DIR/0.json; exit 137`
+	commands := `(sleep 0.4; touch $DIR/ended) >/dev/null 2>&1 &
+printf '{"rank":0,"host":"%s","pid":%d}' "$(hostname)" $! > $DIR/0.json
+exit 137`
 	job := Job{Launcher: script(t, dir, commands), Ranks: 1, Dir: dir, Stdout: io.Discard, Stderr: io.Discard}
 	_, err := job.Run(context.Background())
 	var lost *LostError

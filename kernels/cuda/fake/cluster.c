@@ -26,7 +26,7 @@ struct product {
 	uint64_t x, y;
 	int eights, x_by_terms, y_by_terms; // eights: columns of sums, 8 at a time
 	const uint32_t *rows;               // of x, if they are in registers
-	int anew;                           // sums begin at 0
+	int from_zero;                           // sums begin at 0
 };
 struct queue {
 	int open, n, groups, group[MAX_QUEUED + 1];
@@ -157,7 +157,7 @@ void wgmma(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, 
 	queue_product((struct product){sum, x, y, eights, x_by_terms, y_by_terms, 0, 0});
 }
 
-void wgmma_anew(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
+void wgmma_from_zero(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
 	queue_product((struct product){sum, x, y, eights, x_by_terms, y_by_terms, 0, 1});
 }
 
@@ -194,7 +194,7 @@ static void multiply_warp(int first, int n) {
 				for (int c = 0; c < 8; c++) {
 					float *at = &cluster.queue[first + r % 8 * 4 + c / 2].product[n].sum[j][r / 8 * 2 + c % 2];
 					if (out) memcpy(at, &sum[r][c], sizeof *at);
-					else if (p.anew) sum[r][c] = 0;
+					else if (p.from_zero) sum[r][c] = 0;
 					else memcpy(&sum[r][c], at, sizeof *at);
 				}
 			if (!out) add_products(sum, x, y);

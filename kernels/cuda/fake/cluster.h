@@ -28,10 +28,10 @@ void load_box_for_all(void *to, const struct tensor_map *map, int column, int ro
 // wgmma queues 16 products for each of a warpgroup's 64 × 8·eights sums. They are added when they are awaited, in order 1
 // as soon as they are committed, warp by warp, of the factors that the shared memory has then.
 //
-// wgmma_anew is wgmma with sums that begin at 0. wgmma_rows takes 16 terms of x's 64 rows from registers, which lie as in
+// wgmma_from_zero is wgmma with sums that begin at 0. wgmma_rows takes 16 terms of x's 64 rows from registers, which lie as in
 // multiply and stay until then.
 void wgmma(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms);
-void wgmma_anew(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms);
+void wgmma_from_zero(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms);
 void wgmma_rows(float (*sum)[4], int eights, const uint32_t *x, uint64_t y, int y_by_terms);
 void open_products(void);
 void commit_products(void);
