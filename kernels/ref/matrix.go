@@ -17,13 +17,13 @@ const matrixPlaces = 25
 //   - The largest exponent among acc and the products counts, where a product's exponent is the
 //     sum of its factors' exponents, and zeros have none.
 //   - Every addend is cut off, towards zero, 25 binary places below that exponent's.
-//   - The sum of the rest is exact, and is cut to float32, towards zero. A sum of 0 is +0; one that
-//     is cut to 0 keeps its sign.
+//   - The sum of the rest is exact, and is cut to float32, towards zero. A sum that is 0, or is cut
+//     to 0, is +0.
 //
 // A step with an infinity or a NaN is the float64 sum of acc and the products in order.
 //
 // So do the matrix units of NVIDIA's Hopper and Blackwell compute (arXiv:2511.10909,
-// github.com/microsoft/MMA-Sim).
+// github.com/microsoft/MMA-Sim); an H200 showed the sign of 0.
 func MatrixSum(a, b []float32, acc float32) float32 {
 	for len(a) > 0 {
 		n := min(len(a), kernels.MatrixTerms)
@@ -123,6 +123,8 @@ func cutToFloat(sum int64, unit int) float32 {
 		m <<= uint(-drop)
 	}
 	switch {
+	case m == 0:
+		return 0
 	case exponent > 127:
 		return math.Float32frombits(sign | 0x7f800000)
 	case exponent < -126:

@@ -40,7 +40,7 @@ func exactStep(a, b []float32, acc float32) float32 {
 	kept, _ := new(big.Float).SetMantExp(exact, -last).Int(nil)
 	f, _ := new(big.Float).SetMantExp(new(big.Float).SetInt(kept), last).Float64()
 	if kept.Sign() == 0 {
-		return float32(math.Copysign(0, float64(sum.Sign())))
+		return 0
 	}
 	if math.Abs(f) > math.MaxFloat32 {
 		return float32(math.Inf(sum.Sign()))
@@ -107,6 +107,7 @@ func TestMatrixSumCases(t *testing.T) {
 		{"factors are rounded", []float32{1 + 0x1p-8}, []float32{1}, 0, 1},
 		{"subnormal factors are zero", []float32{0x1p-127}, []float32{0x1p100}, 0, 0},
 		{"subnormal result", []float32{0x1p-70}, []float32{0x1p-70}, 0, 0x1p-140},
+		{"cut to zero", []float32{-0x1p-75}, []float32{0x1p-75}, negative, 0},
 		{"overflow", []float32{0x1p100}, []float32{0x1p100}, 0, inf},
 		{"infinity", []float32{inf}, []float32{1}, 5, inf},
 		{"infinities", []float32{inf}, []float32{-1}, inf, nan},

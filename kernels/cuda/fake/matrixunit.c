@@ -28,7 +28,7 @@ static uint32_t cut_to_float(int64_t sum, int unit) {
 	const int drop = last - unit;
 	m = drop > 63 ? 0 : drop > 0 ? m >> drop : m << -drop;
 	if (exponent > 127) return sign | 0x7f800000;
-	if (exponent < -126) return sign | (uint32_t)m;
+	if (exponent < -126) return m ? sign | (uint32_t)m : 0;
 	return sign | (uint32_t)(exponent + 127) << 23 | (uint32_t)(m & 0x7fffff);
 }
 
