@@ -491,7 +491,8 @@ struct combine_backward_args {
 // Products by wgmma take the arguments of other tiles behind the maps of both factors.
 #define MAPPED_ROOM 192
 #define WGMMA_SHARED (1024 + 4 * (48 * 1024 + 16) + 8 * 2560) // bytes that a launch gives a block
-#define THIN_SHARED (1024 + 4 * (24 * 1024 + 16) + 4 * 2560)
+#define THIN_SHARED (1024 + 8 * (24 * 1024 + 16) + 4 * 2560)
+#define SLIM_SHARED (1024 + 12 * (16 * 1024 + 16) + 4 * 2560)
 #define MAPPED(family, name)                                                                          \
 	struct family##_##name##_args {                                                                    \
 		struct tensor_map map[2];                                                                       \
@@ -508,5 +509,8 @@ MAPPED(wgmma, logits_backward);
 MAPPED(thin, matmul);
 MAPPED(thin, matmul_swiglu);
 MAPPED(thin, logits);
+#define slim_matmul_args thin_matmul_args
+#define slim_matmul_swiglu_args thin_matmul_swiglu_args
+#define slim_logits_args thin_logits_args
 
 #endif

@@ -183,7 +183,7 @@ func (b *Backend) loadModule(file string) error {
 // allowShared lets launches of a kernel give its blocks more memory than blocks may have otherwise.
 func (b *Backend) allowShared(name string) error {
 	shared := 0
-	for _, t := range []tiles{fewTiles, largeTiles, wgmmaTiles, thinTiles} {
+	for _, t := range families {
 		if strings.HasPrefix(name, t.family) {
 			shared = t.shared
 		}

@@ -48,13 +48,13 @@ func openIn(t testing.TB, class string) *Backend {
 		})
 	}
 	if only := os.Getenv(tilesVariable); only != "" {
-		if only == wgmmaTiles.family || only == thinTiles.family {
+		if only == wgmmaTiles.family || only == thinTiles.family || only == slimTiles.family {
 			needsWgmma(t, b)
 			b.wgmmaAttention = func(int, int, int) bool { return only == wgmmaTiles.family }
 		}
 		b.pick = func(rows, columns int, forward bool) tiles {
-			for _, t := range []tiles{fewTiles, largeTiles, wgmmaTiles, thinTiles} {
-				if t.family == only && (forward || t != fewTiles && t != thinTiles) {
+			for _, t := range families {
+				if t.family == only && (forward || t != fewTiles && t != thinTiles && t != slimTiles) {
 					return t
 				}
 			}
@@ -73,7 +73,7 @@ const graphsVariable = "EXP_CUDA_TEST_GRAPHS"
 // Products have the same bits on all tiles, and attention by wgmma.
 func TestTiles(t *testing.T) {
 	fake(t)
-	for _, x := range []tiles{matrixTiles, largeTiles, wgmmaTiles, thinTiles} { // small products are on few rows anyway
+	for _, x := range []tiles{matrixTiles, fewTiles, largeTiles, wgmmaTiles, thinTiles} { // small products are on few rows anyway
 		t.Run(x.family, func(t *testing.T) {
 			t.Parallel()
 			run := "TestConformance/matrix/(MatMul|Logits|LogProbBackward)"
@@ -101,6 +101,8 @@ func TestPickTiles(t *testing.T) {
 		}
 		want := tt.want
 		switch {
+		case tt.forward && tt.rows <= 64:
+			want = slimTiles
 		case tt.rows >= 1024, tt.rows == 256 && tt.columns > 4608:
 			want = wgmmaTiles
 		case tt.rows > 64 && tt.columns <= 4608 && tt.forward:

@@ -191,9 +191,11 @@ func random(b *testing.B, be *Backend, t kernels.DType, n int) kernels.Buffer {
 	for i := range some {
 		some[i] = float32(r.NormFloat64()) / 64
 	}
-	for lo := 0; lo < n; lo += len(some) {
-		hi := min(n, lo+len(some))
-		be.Copy(x.Slice(lo, hi), kernels.Host(some[:hi-lo]))
+	be.Copy(x.Slice(0, len(some)), kernels.Host(some))
+	for set := len(some); set < n; {
+		more := min(set, n-set)
+		be.Copy(x.Slice(set, set+more), x.Slice(0, more))
+		set += more
 	}
 	be.Sync()
 	return x

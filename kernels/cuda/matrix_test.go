@@ -70,7 +70,9 @@ func stepKinds() []stepKind {
 			func(r *rand.Rand) float32 { return scaled(r, -126, -120) / 8 }},
 		// Sums that are cut to 0, of either sign.
 		{"vanishing", func(r *rand.Rand, i int) float32 { return scaled(r, -80, -74) },
-			func(r *rand.Rand) float32 { return float32(math.Copysign(0x1p-149*float64(r.IntN(2)), float64(r.IntN(2))-0.5)) }},
+			func(r *rand.Rand) float32 {
+				return float32(math.Copysign(0x1p-149*float64(r.IntN(2)), float64(r.IntN(2))-0.5))
+			}},
 		{"huge", func(r *rand.Rand, _ int) float32 { return scaled(r, 58, 64) },
 			func(r *rand.Rand) float32 { return scaled(r, 120, 127) }},
 		{"special", func(r *rand.Rand, _ int) float32 { return one(r) }, one},

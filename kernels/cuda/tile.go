@@ -25,8 +25,8 @@ type tiles struct {
 	cache, core                    float64
 }
 
-// The families. fewTiles and thinTiles have forward products only; a tile of wgmmaTiles is two blocks', one of
-// thinTiles four blocks'.
+// The families. fewTiles, thinTiles and slimTiles have forward products only; a tile of wgmmaTiles is two blocks', one
+// of thinTiles or slimTiles four blocks'.
 var (
 	chainTiles  = tiles{"chain_", 128, 128, 128, 0, 132, 0, 0} // never compared with others
 	matrixTiles = tiles{"matrix_", 128, 128, 128, 0, 132, 0.54, 0.62}
@@ -34,6 +34,7 @@ var (
 	largeTiles  = tiles{"large_", 256, 128, 256, 4 * stageBytes * 3 / 2, 132, 0.72, 0.62}
 	wgmmaTiles  = tiles{"wgmma_", 256, 256, 384, C.WGMMA_SHARED, 66, 1.08, 1}
 	thinTiles   = tiles{"thin_", 128, 256, 256, C.THIN_SHARED, 33, 0.72, 0.67}
+	slimTiles   = tiles{"slim_", 64, 256, 256, C.SLIM_SHARED, 33, 0.36, 0.67}
 )
 
 const (
@@ -58,6 +59,9 @@ func (t tiles) share(rows, columns int) float64 {
 	}
 	return float64(rows) * float64(columns) / (float64(t.rows) * float64(t.columns) * all * time)
 }
+
+// families are those whose kernels take memory from the launch.
+var families = [...]tiles{fewTiles, largeTiles, wgmmaTiles, thinTiles, slimTiles}
 
 // pickTiles chooses a family for [rows,columns]: the largest that has work for the whole device. Bits
 // do not depend on it.
@@ -99,8 +103,8 @@ func (b *Backend) launchTiles(p product) {
 	case wgmmaTiles:
 		b.launchWgmma(p)
 		return
-	case thinTiles:
-		b.launchThin(p)
+	case thinTiles, slimTiles:
+		b.launchTurned(t, p)
 		return
 	}
 	b.launchShared(t.family+p.name, t.of(p.rows, p.columns), t.threads, t.shared, p.args)

@@ -24,16 +24,15 @@ import (
 // wgmmaVariable names the environment variable that keeps products and attention off wgmma, where it is "0".
 const wgmmaVariable = "EXP_WGMMA"
 
-// wgmmaModules have the kernels of wgmmaTiles, thinTiles and wgmmaAttention.
-var wgmmaModules = [...]string{"wgmmamatmul.ptx", "wgmmathin.ptx", "wgmmaattention.ptx"}
+// wgmmaModules have the kernels of wgmmaTiles, thinTiles, slimTiles and wgmmaAttention.
+var wgmmaModules = [...]string{"wgmmamatmul.ptx", "wgmmathin.ptx", "wgmmaslim.ptx", "wgmmaattention.ptx"}
 
-// pickWithWgmma is pickTiles where wgmma has the bits of mma.sync: it chooses the family with the largest share. Few
-// rows wait for memory in any case.
+// pickWithWgmma is pickTiles where wgmma has the bits of mma.sync: it chooses the family with the largest share.
 func pickWithWgmma(rows, columns int, forward bool) tiles {
-	best := pickTiles(rows, columns, forward)
-	if forward && rows <= fewTiles.rows {
-		return best
+	if forward && rows <= slimTiles.rows {
+		return slimTiles
 	}
+	best := pickTiles(rows, columns, forward)
 	for _, t := range []tiles{wgmmaTiles, thinTiles} {
 		if (forward || t != thinTiles) && t.share(rows, columns) > best.share(rows, columns) {
 			best = t
@@ -52,9 +51,8 @@ type mapped struct {
 const (
 	boxTerms    = 64  // of a factor whose rows are terms
 	wgmmaBox    = 128 // of another, by a block of wgmmaTiles
-	thinBox     = 64  // a weight's, by a block of thinTiles
-	thinGateBox = 8   // its gates and ups
-	thinPart    = 32  // what a block of thinTiles fetches of x for all four
+	turnedBox   = 64  // a weight's, by a block of thinTiles or slimTiles
+	turnedGates = 8   // its gates and ups
 )
 
 // launchWgmma queues a product by wgmma. Two blocks share a tile, and go on with others until none is left.
@@ -68,20 +66,24 @@ func (b *Backend) launchWgmma(p product) {
 	b.launchMapped(wgmmaTiles, 2, b.multiprocessors, p, [2]side{p.x, p.y}, boxes)
 }
 
-// launchThin queues a forward product by wgmma for few rows. Four blocks share a tile, and a multiprocessor has room
-// for two blocks. The weight is the first factor.
-func (b *Backend) launchThin(p product) {
-	box := thinBox
+// launchTurned queues a forward product by wgmma for few rows. Four blocks share a tile, and each fetches a quarter of
+// the rows of x for all. The weight is the first factor.
+func (b *Backend) launchTurned(t tiles, p product) {
+	const cluster = 4
+	box := turnedBox
 	if p.name == "matmul_swiglu" {
-		box = thinGateBox
+		box = turnedGates
 	}
-	b.launchMapped(thinTiles, 4, int(2*b.multiprocessors), p, [2]side{p.y, p.x}, [2]int{box, thinPart})
+	b.launchMapped(t, cluster, int(b.multiprocessors), p, [2]side{p.y, p.x}, [2]int{box, t.rows / cluster})
 }
 
 // launchMapped queues a product on clusters of blocks, of which the device has room for some, with maps of two
 // factors.
 func (b *Backend) launchMapped(t tiles, cluster, room int, p product, factors [2]side, boxes [2]int) {
 	var args mapped
+	if p.rows == 0 {
+		return
+	}
 	for i, s := range factors {
 		if b.err == nil {
 			b.keep("map a factor of "+p.name, C.device_map(b.ctx(), unsafe.Pointer(&args.maps[i]), s.at.at,
@@ -210,8 +212,10 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 		{"MatMul", wgmmaTiles, out.Slice(0, M*N), matMul},
 		{"MatMul to bf16", wgmmaTiles, rounded, matMul},
 		{"MatMul of few rows", thinTiles, out.Slice(0, M*N), matMul},
+		{"MatMul of fewer rows", slimTiles, out.Slice(0, M*N), matMul},
 		{"MatMulSwiGLU", wgmmaTiles, rounded.Slice(0, int(M*N/2)), gate},
 		{"MatMulSwiGLU of few rows", thinTiles, rounded.Slice(0, int(M*N/2)), gate},
+		{"MatMulSwiGLU of fewer rows", slimTiles, rounded.Slice(0, int(M*N/2)), gate},
 		{"Attention of narrow heads", matrixTiles, rounded.Slice(0, rows*narrow), attention(narrow, first)},
 		{"Attention of wide heads", matrixTiles, rounded.Slice(0, rows*wide), attention(wide, 0)},
 		{"MatMulDX", wgmmaTiles, out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},

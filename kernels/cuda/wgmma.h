@@ -5,16 +5,16 @@
 // block has 1 + GROUPS warpgroups: one thread of the first queues copies, the others have 64 rows of sums each, in
 // registers from the first term to the last. Stages of DEPTH terms go round. Each block fetches its own rows, and
 // of the columns a part for all blocks. A cluster goes on with other tiles until none is left. A .cu file defines
-// GROUPS, CLUSTER, BLOCKS (for which a multiprocessor has room), TILE_COLUMNS, ROOMS and SHARED_BYTES.
+// GROUPS, CLUSTER, BLOCKS (for which a multiprocessor has room), TILE_COLUMNS, STAGES, ROOMS and SHARED_BYTES.
 #ifndef EXP_CUDA_WGMMA_H
 #define EXP_CUDA_WGMMA_H
 
+#include "softmax.h"
 #include "warpgroup.h"
 
 #define DEPTH 64 // rows of a box, as in BOX
 #include "steps.h"
 
-#define STAGES 4
 #define BLOCK_ROWS (GROUPS * GROUP_ROWS)
 #define TILE_ROWS (CLUSTER * BLOCK_ROWS)
 #define PART_COLUMNS (TILE_COLUMNS / CLUSTER) // that a block fetches for all
@@ -58,10 +58,14 @@ DEVICE void cluster_barrier(void) {
 #define WGMMA(x_by_outputs, y_by_outputs)                                                              \
 	asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" NAMES_128 "}, %128, %129"     \
 		", 1, 1, 1, " #x_by_outputs ", " #y_by_outputs ";" : SUMS_128 : "l"(x), "l"(y))
-#else
+#elif TILE_COLUMNS == 128
 #define WGMMA(x_by_outputs, y_by_outputs)                                                              \
 	asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" NAMES_64 "}, %64, %65"        \
 		", 1, 1, 1, " #x_by_outputs ", " #y_by_outputs ";" : SUMS_64 : "l"(x), "l"(y))
+#else
+#define WGMMA(x_by_outputs, y_by_outputs)                                                              \
+	asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" NAMES_32 "}, %32, %33"         \
+		", 1, 1, 1, " #x_by_outputs ", " #y_by_outputs ";" : SUMS_32 : "l"(x), "l"(y))
 #endif
 
 // wgmma adds 16 products to each of 64 × TILE_COLUMNS sums; x and y are descriptors.
@@ -231,6 +235,7 @@ DEVICE void leave(struct pipeline *p, int stage) {
 INLINE void add_tile(float sum[EIGHTS][4], struct pipeline *p, struct steps s, int x_by_terms, int y_by_terms) {
 	const int group = threadIdx.x / GROUP_THREADS - 1;
 	int before = -1;
+	hold_sums(sum, EIGHTS);
 	ROLLED for (; s.next < s.end; advance(&s)) {
 		char *stage = p->stages + p->at * STAGE_BYTES;
 		const int terms = s.end - s.next < DEPTH ? s.end - s.next : DEPTH;
@@ -271,43 +276,181 @@ DEVICE long row_of(struct tile t, int h) {
 
 DEVICE long column_of(struct tile t, int j) { return t.n + j * 8 + threadIdx.x % 4 * 2; }
 
-// A pair of float32 or bf16 that one instruction moves.
-typedef float pair __attribute__((vector_size(8), may_alias));
-typedef uint32_t word __attribute__((may_alias));
-
-// has_pairs reports whether elements 2i and 2i+1 of each row of x, `width` elements each, lie in one pair.
-DEVICE int has_pairs(struct operand x, long width) { return width % 2 == 0 && (uint64_t)x.at % (x.bf16 ? 4 : 8) == 0; }
-
-// store_pair sets elements i and i+1 of x, as many as are left.
-INLINE void store_pair(struct operand x, long i, long left, int in_pairs, const float *v) {
-	if (in_pairs && left > 1) {
-		pair w;
-		w[0] = v[0], w[1] = v[1];
-		if (x.bf16) *(word *)((uint16_t *)x.at + i) = round_bf16(v[0]) | (uint32_t)round_bf16(v[1]) << 16;
-		else *(pair *)((float *)x.at + i) = w;
-		return;
-	}
-	if (left > 0) store(x, i, v[0]);
-	if (left > 1) store(x, i + 1, v[1]);
-}
-
-// Where a sum takes many instructions before it is stored, they are written once: a warp's sums take turns in memory
-// of its own, 16 rows of 32 columns, and a lane goes over them one by one.
+// Sums leave through memory of their warp, 16 rows of 32 columns at a time: there a lane finds neighbours, which it stores
+// at once, and what takes many instructions is written once, in a loop. The code that all tiles run has to stay small:
+// unrolled over all sums, it took longer to fetch than a tile of 3,584 terms takes to multiply.
 #define ROOM_COLUMNS 32
 #define ROOM_PITCH (ROOM_COLUMNS + 8)
+
+// EACH_IN_ROOM goes over the sums in a loop: sum[j] to sum[j+3] are 32 columns of the tile, from `first` on.
+#define EACH_IN_ROOM(sum, j, first)                                                                    \
+	ROLLED for (int turn_ = 0; turn_ < EIGHTS; turn_ += 8, move_sums(sum, EIGHTS, 8))                     \
+		UNROLL for (int j = 0, first = turn_ * 8; j < 8; j += 4, first += ROOM_COLUMNS)
+
+// move_sums moves n sums of 8 columns down by some.
+INLINE void move_sums(float (*sum)[4], int n, int by) {
+	UNROLL for (int j = 0; j < n - by; j++) UNROLL for (int e = 0; e < 4; e++) sum[j][e] = sum[j + by][e];
+}
 
 DEVICE float *room_of(struct pipeline p) {
 	return (float *)(p.full + 2 * STAGES) + (threadIdx.x / WARP - GROUP_THREADS / WARP) * 16 * ROOM_PITCH;
 }
 
+// Two and four float32, and two words, that one instruction moves.
+typedef float pair __attribute__((vector_size(8), may_alias));
+typedef float quad __attribute__((vector_size(16), may_alias));
+typedef uint32_t two_words __attribute__((vector_size(8), may_alias));
+
+// pair_in_room is where a lane has sums j and j+1 of a row in the room, h in 0 and 1.
+DEVICE pair *pair_in_room(float *room, int j, int h) {
+	const int lane = threadIdx.x % WARP;
+	return (pair *)&room[(lane / 4 + h * 8) * ROOM_PITCH + j * 8 + lane % 4 * 2];
+}
+
 // put_sums writes sums of n × 8 columns to the room, from column 8·first on.
 INLINE void put_sums(float *room, float (*sum)[4], int first, int n) {
-	const int lane = threadIdx.x % WARP;
-	UNROLL for (int j = 0; j < n; j++) UNROLL for (int e = 0; e < 4; e++)
-		room[(lane / 4 + e / 2 * 8) * ROOM_PITCH + (first + j) * 8 + lane % 4 * 2 + e % 2] = sum[j][e];
+	UNROLL for (int j = 0; j < n; j++) UNROLL for (int h = 0; h < 2; h++) {
+		pair w;
+		w[0] = sum[j][2 * h], w[1] = sum[j][2 * h + 1];
+		*pair_in_room(room, first + j, h) = w;
+	}
 }
 
 DEVICE long row_in_room(struct tile t, int r) { return t.m + (threadIdx.x - GROUP_THREADS) / WARP * 16 + r; }
+
+// has_quads reports whether four elements from 4i on of each row of x, `width` elements each, can be moved at once.
+DEVICE int has_quads(struct operand x, long width) { return width % 4 == 0 && (uint64_t)x.at % (x.bf16 ? 8 : 16) == 0; }
+
+// sign_or is store's rounding of a subnormal, else x.
+DEVICE float sign_or(float x) {
+	const uint32_t u = bits_of(x);
+	return u << 1 < 0x01000000 ? float_of(u & 0x80000000) : x;
+}
+
+// round_quad rounds four numbers to bf16, and spread_quad has them as floats.
+INLINE two_words round_quad(const float *v) {
+	two_words w;
+	w[0] = both(sign_or(v[0]), sign_or(v[1])), w[1] = both(sign_or(v[2]), sign_or(v[3]));
+	return w;
+}
+
+INLINE void spread_quad(float *v, two_words w) {
+	UNROLL for (int e = 0; e < 4; e++) v[e] = float_of(e % 2 ? w[e / 2] & 0xffff0000 : w[e / 2] << 16);
+}
+
+// store_quad sets elements i to i+3 of x.
+INLINE void store_quad(struct operand x, long i, const float *v) {
+	if (x.bf16) {
+		*(two_words *)((uint16_t *)x.at + i) = round_quad(v);
+	} else {
+		quad w;
+		w[0] = v[0], w[1] = v[1], w[2] = v[2], w[3] = v[3];
+		*(quad *)((float *)x.at + i) = w;
+	}
+}
+
+// load_quad sets v to elements i to i+3 of x, bf16.
+INLINE void load_quad(float *v, struct operand x, long i) {
+	spread_quad(v, *(const two_words *)((const uint16_t *)x.at + i));
+}
+
+// store_gates stores four products g and u, and their SwiGLU: of row m, from f on. store_gate does so with one.
+INLINE void store_gates(const struct matrix_matmul_swiglu_args *a, long m, long f, float *g, float *u) {
+	const two_words gates = round_quad(g), ups = round_quad(u);
+	float act[4];
+	spread_quad(g, gates);
+	spread_quad(u, ups);
+	UNROLL for (int e = 0; e < 4; e++) act[e] = g[e] * sigmoid_of(g[e]) * u[e];
+	if (a->gate_up.at) {
+		uint16_t *const at = (uint16_t *)a->gate_up.at + (m * 2 * a->F + f);
+		*(two_words *)at = gates;
+		*(two_words *)(at + a->F) = ups;
+	}
+	*(two_words *)((uint16_t *)a->act.at + m * a->F + f) = round_quad(act);
+}
+
+INLINE void store_gate(const struct matrix_matmul_swiglu_args *a, long m, long f, float g, float u) {
+	const long gate = m * 2 * a->F + f;
+	g = rounded(g), u = rounded(u);
+	if (a->gate_up.at) {
+		store(a->gate_up, gate, g);
+		store(a->gate_up, gate + a->F, u);
+	}
+	store(a->act, m * a->F + f, g * sigmoid_of(g) * u);
+}
+
+// turn_to_logits does so with the products in the room; x may be null.
+INLINE void turn_to_logits(float *room, const struct softmax *x) {
+	float y;
+	if (!x) return;
+	ROLLED for (int r = 0; r < 16; r++) {
+		float *z = &room[r * ROOM_PITCH + threadIdx.x % WARP];
+		*z = logit_of(*z, *x, &y);
+	}
+	meet();
+}
+
+// store_sums sets a tile of out [rows,width] to the sums, or to logits.
+INLINE void store_sums(struct operand out, long rows, long width, struct tile t, float sum[EIGHTS][4], float *room,
+	const struct softmax *logits) {
+	const int quads = has_quads(out, width), lane = threadIdx.x % WARP;
+	EACH_IN_ROOM(sum, j, column) {
+		const long first = t.n + column, n = first + lane % 8 * 4;
+		meet();
+		put_sums(room, &sum[j], 0, ROOM_COLUMNS / 8);
+		meet();
+		turn_to_logits(room, logits);
+		if (quads) {
+			UNROLL for (int r = 0; r < 16; r += 4) {
+				const long m = row_in_room(t, r + lane / 8);
+				if (m < rows && n < width)
+					store_quad(out, m * width + n, &room[(r + lane / 8) * ROOM_PITCH + lane % 8 * 4]);
+			}
+		} else {
+			ROLLED for (int r = 0; r < 16; r++) {
+				const long m = row_in_room(t, r);
+				if (m < rows && first + lane < width) store(out, m * width + first + lane, room[r * ROOM_PITCH + lane]);
+			}
+		}
+	}
+}
+
+// store_turned sets the transposed tile of out [rows,width]: a sum's row is a column of out.
+INLINE void store_turned(struct operand out, long rows, long width, struct tile t, float sum[EIGHTS][4], float *room,
+	const struct softmax *logits) {
+	const int quads = has_quads(out, width), lane = threadIdx.x % WARP;
+	const long n = row_in_room(t, 0);
+	EACH_IN_ROOM(sum, j, column) {
+		const long m = t.n + column + lane;
+		meet();
+		put_sums(room, &sum[j], 0, ROOM_COLUMNS / 8);
+		meet();
+		turn_to_logits(room, logits);
+		if (m >= rows) continue;
+		if (quads) {
+			UNROLL for (int i = 0; i < 16; i += 4) {
+				float v[4];
+				UNROLL for (int e = 0; e < 4; e++) v[e] = room[(i + e) * ROOM_PITCH + lane];
+				if (n + i < width) store_quad(out, m * width + n + i, v);
+			}
+		} else {
+			ROLLED for (int i = 0; i < 16; i++)
+				if (n + i < width) store(out, m * width + n + i, room[i * ROOM_PITCH + lane]);
+		}
+	}
+}
+
+// load_sums begins with a tile of x [rows,width]. Branches here would keep the assembler from letting products overlap.
+INLINE void load_sums(float sum[EIGHTS][4], const float *x, long rows, long width, struct tile t) {
+	UNROLL for (int h = 0; h < 2; h++) {
+		const long m = row_of(t, h);
+		const float *row = x + m * width;
+		UNROLL for (int j = 0; j < EIGHTS; j++) UNROLL for (int e = 0; e < 2; e++) {
+			const long n = column_of(t, j) + e;
+			sum[j][2 * h + e] = m < rows && n < width ? row[n] : 0;
+		}
+	}
+}
 
 INLINE void no_sums(float sum[EIGHTS][4]) {
 	EACH_PAIR(j, h) sum[j][2 * h] = sum[j][2 * h + 1] = 0;

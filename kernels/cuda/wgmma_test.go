@@ -74,10 +74,12 @@ func compareProducts(t *testing.T, b *Backend, r *rand.Rand, M, N, K, exponent i
 	}{
 		{"MatMul", wgmmaTiles, M * N, func(out kernels.Buffer) { b.MatMul(out, x, m, bias) }},
 		{"MatMul", thinTiles, M * N, func(out kernels.Buffer) { b.MatMul(out, x, m, bias) }},
+		{"MatMul", slimTiles, M * N, func(out kernels.Buffer) { b.MatMul(out, x, m, bias) }},
 		{"MatMulDX", wgmmaTiles, M * K, func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
 		{"MatMulDW", wgmmaTiles, N * K, func(out kernels.Buffer) { b.MatMulDW(out, kernels.Buffer{}, y, x, blocks) }},
 		{"MatMulSwiGLU", wgmmaTiles, M * F, func(out kernels.Buffer) { b.MatMulSwiGLU(out, empty(b.Operand(), M*N), x, m) }},
 		{"MatMulSwiGLU", thinTiles, M * F, func(out kernels.Buffer) { b.MatMulSwiGLU(out, empty(b.Operand(), M*N), x, m) }},
+		{"MatMulSwiGLU", slimTiles, M * F, func(out kernels.Buffer) { b.MatMulSwiGLU(out, empty(b.Operand(), M*N), x, m) }},
 	} {
 		for _, d := range []kernels.DType{kernels.F32, kernels.BF16} {
 			if op.name == "MatMulDW" && d == kernels.BF16 || op.name == "MatMulSwiGLU" && (d == kernels.F32 || N%2 > 0) {

@@ -4,10 +4,10 @@
 #define CLUSTER 2
 #define BLOCKS 1
 #define TILE_COLUMNS 256
+#define STAGES 4
 #define ROOMS 8
 #define SHARED_BYTES WGMMA_SHARED
 #include "wgmma.h"
-#include "softmax.h"
 
 CLUSTER_KERNEL(wgmma_matmul) {
 	LAUNCH_SHARED(char, shared, SHARED_BYTES);
@@ -16,18 +16,14 @@ CLUSTER_KERNEL(wgmma_matmul) {
 		FETCH(wgmma_matmul, a.of.M, a.of.N, part_of(t), 0, steps_of(a.of.K), 1, 1);
 	} else {
 		MORE_REGISTERS();
-		const int pairs = has_pairs(a.of.out, a.of.N);
-		float sum[EIGHTS][4];
+		float sum[EIGHTS][4], *room = room_of(p);
 		EACH_TILE(t, a.of.M, a.of.N) {
-			EACH_PAIR(j, h) for (int e = 0; e < 2; e++) {
+			UNROLL for (int j = 0; j < EIGHTS; j++) UNROLL for (int e = 0; e < 2; e++) {
 				const long n = column_of(t, j) + e;
-				sum[j][2 * h + e] = a.of.bias && n < a.of.N ? a.of.bias[n] : 0;
+				sum[j][e] = sum[j][2 + e] = a.of.bias && n < a.of.N ? a.of.bias[n] : 0;
 			}
 			add_tile(sum, &p, steps_of(a.of.K), 1, 1);
-			EACH_PAIR(j, h) {
-				const long m = row_of(t, h), n = column_of(t, j);
-				if (m < a.of.M) store_pair(a.of.out, m * a.of.N + n, a.of.N - n, pairs, &sum[j][2 * h]);
-			}
+			store_sums(a.of.out, a.of.M, a.of.N, t, sum, room, 0);
 		}
 	}
 	close_pipeline();
@@ -40,15 +36,11 @@ CLUSTER_KERNEL(wgmma_matmul_dx) {
 		FETCH(wgmma_matmul_dx, a.of.M, a.of.K, part_of(t), 0, steps_of(a.of.N), 1, 0);
 	} else {
 		MORE_REGISTERS();
-		const int pairs = has_pairs(a.of.dx, a.of.K);
-		float sum[EIGHTS][4];
+		float sum[EIGHTS][4], *room = room_of(p);
 		EACH_TILE(t, a.of.M, a.of.K) {
 			no_sums(sum);
 			add_tile(sum, &p, steps_of(a.of.N), 1, 0);
-			EACH_PAIR(j, h) {
-				const long m = row_of(t, h), n = column_of(t, j);
-				if (m < a.of.M) store_pair(a.of.dx, m * a.of.K + n, a.of.K - n, pairs, &sum[j][2 * h]);
-			}
+			store_sums(a.of.dx, a.of.M, a.of.K, t, sum, room, 0);
 		}
 	}
 	close_pipeline();
@@ -63,19 +55,11 @@ CLUSTER_KERNEL(wgmma_matmul_dw) {
 			steps_of_blocks(a.of.blocks, a.of.B), 0, 0);
 	} else {
 		MORE_REGISTERS();
-		const struct operand dw = floats(a.of.dw);
-		const int pairs = has_pairs(dw, a.of.K);
-		float sum[EIGHTS][4];
+		float sum[EIGHTS][4], *room = room_of(p);
 		EACH_TILE(t, a.of.N, a.of.K) {
-			EACH_PAIR(j, h) for (int e = 0; e < 2; e++) {
-				const long m = row_of(t, h), n = column_of(t, j) + e;
-				sum[j][2 * h + e] = m < a.of.N && n < a.of.K ? a.of.dw[m * a.of.K + n] : 0;
-			}
+			load_sums(sum, a.of.dw, a.of.N, a.of.K, t);
 			add_tile(sum, &p, steps_of_blocks(a.of.blocks, a.of.B), 0, 0);
-			EACH_PAIR(j, h) {
-				const long m = row_of(t, h), n = column_of(t, j);
-				if (m < a.of.N) store_pair(dw, m * a.of.K + n, a.of.K - n, pairs, &sum[j][2 * h]);
-			}
+			store_sums(floats(a.of.dw), a.of.N, a.of.K, t, sum, room, 0);
 		}
 	}
 	close_pipeline();
@@ -91,28 +75,62 @@ CLUSTER_KERNEL(wgmma_matmul_swiglu) {
 	} else {
 		MORE_REGISTERS();
 		float sum[EIGHTS][4], *room = room_of(p);
+		const int lane = threadIdx.x % WARP, quads = has_quads(a.of.act, a.of.F) && has_quads(a.of.gate_up, a.of.F);
 		EACH_TILE(t, a.of.M, across) {
 			no_sums(sum);
 			add_tile(sum, &p, steps_of(a.of.K), 1, 1);
-			UNROLL for (int j = 0; j < EIGHTS / 2; j += 2) {
+			ROLLED for (int turn = 0; turn < EIGHTS / 2; turn += 4, move_sums(sum, EIGHTS / 2, 4), move_sums(sum + EIGHTS / 2, EIGHTS / 2, 4))
+			UNROLL for (int j = 0; j < 4; j += 2) {
+				const long first = t.n / 2 + (turn + j) * 8;
 				meet();
 				put_sums(room, &sum[j], 0, 2);
 				put_sums(room, &sum[j + EIGHTS / 2], 2, 2);
 				meet();
-				ROLLED for (int n = threadIdx.x % WARP; n < 16 * 16; n += WARP) {
-					const long m = row_in_room(t, n / 16), f = t.n / 2 + j * 8 + n % 16, at = m * 2 * a.of.F + f;
-					const float *s = &room[n / 16 * ROOM_PITCH + n % 16], g = rounded(s[0]), u = rounded(s[16]);
-					if (m >= a.of.M || f >= a.of.F) continue;
-					if (a.of.gate_up.at) {
-						store(a.of.gate_up, at, g);
-						store(a.of.gate_up, at + a.of.F, u);
+				if (quads) {
+					ROLLED for (int r = lane / 4; r < 16; r += 8) {
+						const long m = row_in_room(t, r), f = first + lane % 4 * 4;
+						float *s = &room[r * ROOM_PITCH + lane % 4 * 4];
+						if (m < a.of.M && f < a.of.F) store_gates(&a.of, m, f, s, s + 16);
 					}
-					store(a.of.act, m * a.of.F + f, g * sigmoid_of(g) * u);
+				} else {
+					ROLLED for (int n = lane; n < 16 * 16; n += WARP) {
+						const long m = row_in_room(t, n / 16), f = first + n % 16;
+						const float *s = &room[n / 16 * ROOM_PITCH + n % 16];
+						if (m < a.of.M && f < a.of.F) store_gate(&a.of, m, f, s[0], s[16]);
+					}
 				}
 			}
 		}
 	}
 	close_pipeline();
+}
+
+// gradients turns the gradient d of an activation into those of its gate g and its up u.
+INLINE void gradients(float d, float *g, float *u) {
+	const float s = sigmoid_of(*g), dg = d * *u * (s * fmaf(*g, 1 - s, 1));
+	*u = d * (*g * s);
+	*g = dg;
+}
+
+// store_gradients stores the gradients of four gates and their ups: of row m, from f on. store_gradient does so with one.
+INLINE void store_gradients(const struct matrix_matmul_dx_swiglu_args *a, long m, long f, const float *d) {
+	const long gate = m * 2 * a->F + f;
+	float g[4], u[4];
+	if (m >= a->M || f >= a->F) return;
+	load_quad(g, a->gate_up, gate);
+	load_quad(u, a->gate_up, gate + a->F);
+	UNROLL for (int e = 0; e < 4; e++) gradients(rounded(d[e]), &g[e], &u[e]);
+	store_quad(a->dgate_up, gate, g);
+	store_quad(a->dgate_up, gate + a->F, u);
+}
+
+INLINE void store_gradient(const struct matrix_matmul_dx_swiglu_args *a, long m, long f, float d) {
+	const long gate = m * 2 * a->F + f;
+	if (m >= a->M || f >= a->F) return;
+	float g = load(a->gate_up, gate), u = load(a->gate_up, gate + a->F);
+	gradients(rounded(d), &g, &u);
+	store(a->dgate_up, gate, g);
+	store(a->dgate_up, gate + a->F, u);
 }
 
 CLUSTER_KERNEL(wgmma_matmul_dx_swiglu) {
@@ -123,21 +141,21 @@ CLUSTER_KERNEL(wgmma_matmul_dx_swiglu) {
 	} else {
 		MORE_REGISTERS();
 		float sum[EIGHTS][4], *room = room_of(p);
+		const int lane = threadIdx.x % WARP, quads = has_quads(a.of.dgate_up, a.of.F) && has_quads(a.of.gate_up, a.of.F);
 		EACH_TILE(t, a.of.M, a.of.F) {
 			no_sums(sum);
 			add_tile(sum, &p, steps_of(a.of.N), 1, 0);
-			UNROLL for (int j = 0; j < EIGHTS; j += 4) {
+			EACH_IN_ROOM(sum, j, column) {
 				meet();
 				put_sums(room, &sum[j], 0, 4);
 				meet();
-				ROLLED for (int r = 0; r < 16; r++) {
-					const long m = row_in_room(t, r), f = t.n + j * 8 + threadIdx.x % WARP;
-					const long gate = m * 2 * a.of.F + f, up = gate + a.of.F;
-					if (m >= a.of.M || f >= a.of.F) continue;
-					const float d = rounded(room[r * ROOM_PITCH + threadIdx.x % WARP]);
-					const float g = load(a.of.gate_up, gate), u = load(a.of.gate_up, up), s = sigmoid_of(g);
-					store(a.of.dgate_up, gate, d * u * (s * fmaf(g, 1 - s, 1)));
-					store(a.of.dgate_up, up, d * (g * s));
+				if (quads) {
+					ROLLED for (int r = lane / 8; r < 16; r += 4)
+						store_gradients(&a.of, row_in_room(t, r), t.n + column + lane % 8 * 4,
+							&room[r * ROOM_PITCH + lane % 8 * 4]);
+				} else {
+					ROLLED for (int r = 0; r < 16; r++)
+						store_gradient(&a.of, row_in_room(t, r), t.n + column + lane, room[r * ROOM_PITCH + lane]);
 				}
 			}
 		}
@@ -153,21 +171,19 @@ CLUSTER_KERNEL(wgmma_logits) {
 		FETCH(wgmma_logits, a.of.R, a.of.V, part_of(t), 0, steps_of(a.of.C), 1, 1);
 	} else {
 		MORE_REGISTERS();
-		const struct operand z = floats(a.of.z);
-		const int pairs = has_pairs(z, a.of.V);
-		float sum[EIGHTS][4], y;
+		float sum[EIGHTS][4], *room = room_of(p);
 		EACH_TILE(t, a.of.R, a.of.V) {
 			no_sums(sum);
 			add_tile(sum, &p, steps_of(a.of.C), 1, 1);
-			EACH_PAIR(j, h) {
-				const long r = row_of(t, h), v = column_of(t, j);
-				if (r >= a.of.R || v >= a.of.V) continue;
-				UNROLL for (int e = 0; e < 2; e++) sum[j][2 * h + e] = logit_of(sum[j][2 * h + e], a.of.x, &y);
-				store_pair(z, r * a.of.V + v, a.of.V - v, pairs, &sum[j][2 * h]);
-			}
+			store_sums(floats(a.of.z), a.of.R, a.of.V, t, sum, room, &a.of.x);
 		}
 	}
 	close_pipeline();
+}
+
+// gradient_of_logit is logit_gradient for row r and token v.
+INLINE float gradient_of_logit(const struct matrix_logits_backward_args *a, long r, long v, float z, float y) {
+	return logit_gradient(z, y, v == a->targets[r], a->dlogprob[r], a->dentropy[r], a->entropy[r], a->lse[r], a->x);
 }
 
 CLUSTER_KERNEL(wgmma_logits_backward) {
@@ -178,19 +194,29 @@ CLUSTER_KERNEL(wgmma_logits_backward) {
 	} else {
 		MORE_REGISTERS();
 		float sum[EIGHTS][4], y, *room = room_of(p);
+		const int lane = threadIdx.x % WARP, quads = has_quads(a.of.dz, a.of.V) && a.of.x.cap == 0;
 		EACH_TILE(t, a.of.R, a.of.V) {
 			no_sums(sum);
 			add_tile(sum, &p, steps_of(a.of.C), 1, 1);
-			UNROLL for (int j = 0; j < EIGHTS; j += 4) {
+			EACH_IN_ROOM(sum, j, column) {
 				meet();
 				put_sums(room, &sum[j], 0, 4);
 				meet();
-				ROLLED for (int i = 0; i < 16; i++) {
-					const long r = row_in_room(t, i), v = t.n + j * 8 + threadIdx.x % WARP;
-					if (r >= a.of.R || v >= a.of.V) continue;
-					const float z = logit_of(room[i * ROOM_PITCH + threadIdx.x % WARP], a.of.x, &y);
-					store(a.of.dz, r * a.of.V + v, logit_gradient(z, y, v == a.of.targets[r], a.of.dlogprob[r],
-						a.of.dentropy[r], a.of.entropy[r], a.of.lse[r], a.of.x));
+				if (quads) {
+					ROLLED for (int k = lane / 8; k < 16; k += 4) {
+						const long r = row_in_room(t, k), v = t.n + column + lane % 8 * 4;
+						float *d = &room[k * ROOM_PITCH + lane % 8 * 4];
+						if (r >= a.of.R || v >= a.of.V) continue;
+						UNROLL for (int e = 0; e < 4; e++) d[e] = gradient_of_logit(&a.of, r, v + e, d[e] * a.of.x.inverse_temperature, 0);
+						store_quad(a.of.dz, r * a.of.V + v, d);
+					}
+				} else {
+					ROLLED for (int k = 0; k < 16; k++) {
+						const long r = row_in_room(t, k), v = t.n + column + lane;
+						if (r >= a.of.R || v >= a.of.V) continue;
+						const float z = logit_of(room[k * ROOM_PITCH + lane], a.of.x, &y);
+						store(a.of.dz, r * a.of.V + v, gradient_of_logit(&a.of, r, v, z, y));
+					}
 				}
 			}
 		}
