@@ -73,6 +73,13 @@ func stepKinds() []stepKind {
 			func(r *rand.Rand) float32 {
 				return float32(math.Copysign(0x1p-149*float64(r.IntN(2)), float64(r.IntN(2))-0.5))
 			}},
+		// Zeros next to large factors, and small products: a zero has an exponent too.
+		{"zeros", func(r *rand.Rand, i int) float32 {
+			if i%4 > 0 {
+				return scaled(r, -64, -40)
+			}
+			return float32(r.IntN(2)) * scaled(r, 0, 64)
+		}, func(r *rand.Rand) float32 { return scaled(r, -126, -80) }},
 		{"huge", func(r *rand.Rand, _ int) float32 { return scaled(r, 58, 64) },
 			func(r *rand.Rand) float32 { return scaled(r, 120, 127) }},
 		{"special", func(r *rand.Rand, _ int) float32 { return one(r) }, one},
