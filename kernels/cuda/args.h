@@ -331,6 +331,12 @@ struct matrix_attention_backward_args {
 #define matrix_attention_dv_args matrix_attention_backward_args
 #define panel_attention_dq_args matrix_attention_backward_args
 #define panel_attention_dkv_args matrix_attention_backward_args
+#define wgmma_attention_dq_64_args matrix_attention_backward_args
+#define wgmma_attention_dq_128_args matrix_attention_backward_args
+#define wgmma_attention_dkv_64_args matrix_attention_backward_args
+#define wgmma_attention_dkv_128_args matrix_attention_backward_args
+#define WGMMA_DQ_SHARED (1024 + 2 * 32 * 1024 + 4 * (32 * 1024 + 16))
+#define WGMMA_DKV_SHARED (1024 + 2 * 32 * 1024 + 4 * (33 * 1024 + 16))
 
 // A layer's pages; size is the number of positions in one.
 struct pages {

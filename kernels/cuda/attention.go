@@ -72,7 +72,7 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	switch {
 	case b.class.matrix && inPanels(s):
 		args.qkv = b.headFactor(&b.left, qkv, M, s.Stride())
-		b.launchPanels(b.pickAttention(M, offsets.Len()-1, s), M, s.H, unsafe.Pointer(&args))
+		b.launchPanels(b.pickAttention(M, offsets.Len()-1, s).forward, M, s.H, unsafe.Pointer(&args))
 		return
 	case b.class.matrix:
 		b.launchWarps("matrix_attention", spans(M)*s.H, unsafe.Pointer(&args))

@@ -188,8 +188,11 @@ func (b *Backend) allowShared(name string) error {
 			shared = t.shared
 		}
 	}
-	for _, p := range []panels{wgmmaAttention[0], wgmmaAttention[1], panelAttention, panelAttentionDQ,
-		panelAttentionDKV, panelPagedAttention} {
+	all := []panels{panelPagedAttention}
+	for _, h := range append(wgmmaHeads[:], panelHeads) {
+		all = append(all, h.forward, h.dq, h.dkv)
+	}
+	for _, p := range all {
 		if name == p.name {
 			shared = p.shared
 		}

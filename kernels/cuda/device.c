@@ -22,12 +22,12 @@ CUresult device_query(CUcontext ctx, CUstream s) { IN_CONTEXT(cuStreamQuery(s));
 CUresult device_free(CUcontext ctx, CUdeviceptr p) { IN_CONTEXT(cuMemFree(p)); }
 
 CUresult device_map(CUcontext ctx, void *map, void *at, long rows, long width, long pitch, int box_rows) {
-	enum { BF16 = 9, NO_INTERLEAVE = 0, SWIZZLE_128 = 3, PROMOTE_128 = 2, ZEROS = 0 }; // as CU_TENSOR_MAP_…
+	enum { BF16 = 9, NO_INTERLEAVE = 0, SWIZZLE_128 = 3, PROMOTE_256 = 3, ZEROS = 0 }; // as CU_TENSOR_MAP_…
 	const uint64_t dims[] = {width, rows}, strides[] = {2 * pitch};
 	const uint32_t box[] = {64, box_rows}, steps[] = {1, 1};
 	CUtensorMap m; // aligned, which map need not be
 	CUresult r = cuCtxSetCurrent(ctx);
-	if (!r) r = cuTensorMapEncodeTiled(&m, BF16, 2, at, dims, strides, box, steps, NO_INTERLEAVE, SWIZZLE_128, PROMOTE_128, ZEROS);
+	if (!r) r = cuTensorMapEncodeTiled(&m, BF16, 2, at, dims, strides, box, steps, NO_INTERLEAVE, SWIZZLE_128, PROMOTE_256, ZEROS);
 	if (!r) memcpy(map, &m, sizeof m);
 	return r;
 }

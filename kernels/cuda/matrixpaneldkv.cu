@@ -4,45 +4,12 @@
 #define PARTS 1
 #define STEPS 2
 #include "panel.h"
+#include "turns.h"
 
 // A block's keys and values, and two stages of queries, gradients of results and the queries' statistics.
 #define OWN (BLOCK_ROWS * ROW)
 #define STAGE (2 * PANEL * ROW + PANEL * (int)sizeof(struct query))
 #define ROOM (2 * OWN + 2 * STAGE)
-
-// A panel of queries: of sequence `see` and head h, positions from t on. The last sequence is `last`.
-struct turn {
-	struct sequence seq;
-	int see, last, h, t;
-};
-
-// end_of is where the queries of a turn's sequence end that see a span. Queries behind its window have weights 0: one step of
-// them is taken, which may change the sign of a zero.
-DEVICE int end_of(const struct turn *n, struct span x, int window) {
-	const int T = n->seq.prefix + n->seq.own, first = (base_of(x) > n->seq.prefix ? base_of(x) : n->seq.prefix) / STEP * STEP;
-	if (window == 0 || T - x.hi < window) return T;
-	const int seen = (x.hi + window - 2) / STEP * STEP + 2 * STEP, end = seen > first + STEP ? seen : first + STEP;
-	return end < T ? end : T;
-}
-
-// begin goes to the first queries of a sequence and head that see a span.
-DEVICE void begin(struct turn *n, const struct panel_attention_dkv_args *a, struct span x) {
-	n->seq = sequence_of(a->p, n->see, group_of(a->p, n->see));
-	n->t = (base_of(x) > n->seq.prefix ? base_of(x) : n->seq.prefix) / STEP * STEP;
-}
-
-// follow goes to the next panel: of the same head, of the next that shares the keys, or of the next sequence.
-DEVICE void follow(struct turn *n, const struct panel_attention_dkv_args *a, struct span x) {
-	const int share = (int)(a->s.H / a->s.K);
-	n->t += PANEL;
-	if (n->t < end_of(n, x, window_of(a->s))) return;
-	if (++n->h % share == 0) {
-		n->h -= share;
-		do n->see++;
-		while (n->see <= n->last && a->p.offsets[n->see + 1] == a->p.offsets[n->see]);
-	}
-	if (n->see <= n->last) begin(n, a, x);
-}
 
 // fetch_turn queues the copies of a panel of queries, if there is one.
 INLINE void fetch_turn(address to, const struct panel_attention_dkv_args *a, const struct turn *n) {
@@ -60,29 +27,12 @@ INLINE void fetch_turn(address to, const struct panel_attention_dkv_args *a, con
 	copy_word_to(to + 2 * PANEL * ROW + threadIdx.x * 4, from, position >= n->seq.prefix && position < T);
 }
 
-// gradients_of_step turns the products of a warp's keys and 16 queries into probabilities and gradients of products.
-INLINE void gradients_of_step(float (*z)[4], float (*dp)[4], struct attention_shape s, int capping, const struct query *query,
-	const struct turn *n, struct step step) {
-	UNROLL for (int j = 0; j < 2; j++) UNROLL for (int e = 0; e < 2; e++) {
-		const struct query q = query[column_in_tile(j, e)];
-		gradient(s, capping, q, &z[j][e], &dp[j][e]);
-		gradient(s, capping, q, &z[j][e + 2], &dp[j][e + 2]);
-	}
-	if (is_partial(step) || step.position < n->seq.prefix || step.position + STEP > n->seq.prefix + n->seq.own) {
-		EACH_SCORE(j, e) {
-			const int position = step.position + column_in_tile(j, e);
-			const int there = position >= n->seq.prefix && position < n->seq.prefix + n->seq.own;
-			if (!there || !sees(step, row_in_tile(e), column_in_tile(j, e))) z[j][e] = dp[j][e] = 0;
-		}
-	}
-}
-
 // add_turn adds a panel of queries to the gradients of a warp's keys, from position step.row on, and values.
 INLINE void add_turn(sums_of_panel dk, sums_of_panel dv, address own, address panel, const char *stage,
 	struct attention_shape s, const struct turn *n, int end, struct step step) {
 	const address queries = panel, results = panel + PANEL * ROW;
 	const struct query *const statistics = (const struct query *)(stage + 2 * PANEL * ROW);
-	const int D = (int)s.D;
+	const int D = (int)s.D, lo = n->seq.prefix, hi = lo + n->seq.own;
 	const int first = (step.row > n->seq.prefix ? step.row : n->seq.prefix) / STEP * STEP;
 	products_of_panel z, dp;
 	if (n->t + PANEL <= first) return;
@@ -92,8 +42,8 @@ INLINE void add_turn(sums_of_panel dk, sums_of_panel dv, address own, address pa
 		uint32_t weights[PARTS][4];
 		step.position = n->t + i * STEP;
 		if (step.position < first || step.position >= end) continue;
-		if (s.cap > 0) gradients_of_step(z[0] + 2 * i, dp[0] + 2 * i, s, 1, statistics + i * STEP, n, step);
-		else gradients_of_step(z[0] + 2 * i, dp[0] + 2 * i, s, 0, statistics + i * STEP, n, step);
+		if (s.cap > 0) gradients_of_step(z[0] + 2 * i, dp[0] + 2 * i, s, 1, statistics + i * STEP, lo, hi, step);
+		else gradients_of_step(z[0] + 2 * i, dp[0] + 2 * i, s, 0, statistics + i * STEP, lo, hi, step);
 		gradients_as_weights(weights[0], z[0] + 2 * i);
 		add_panel(dv, weights, results + i * STEP * ROW, D, step, 0, 1);
 		gradients_as_weights(weights[0], dp[0] + 2 * i);

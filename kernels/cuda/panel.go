@@ -22,17 +22,27 @@ type panels struct {
 	rows, threads, shared int
 }
 
+// heads are the kernels of attention and of its gradients, with respect to queries, and to keys and values.
+type heads struct {
+	forward, dq, dkv panels
+}
+
 // The kernels. A row in shared memory takes panelRow bytes; two stages of rows are fetched.
 var (
-	panelAttention    = panels{"panel_attention", 128, headThreads, (128 + 2*2*32) * panelRow}
-	panelAttentionDQ  = panels{"panel_attention_dq", 128, headThreads, (2*128 + 2*2*16) * panelRow}
-	panelAttentionDKV = panels{"panel_attention_dkv", 64, headThreads, (2*64+2*2*32)*panelRow + 2*32*3*4}
+	panelHeads = heads{panels{"panel_attention", 128, headThreads, (128 + 2*2*32) * panelRow},
+		panels{"panel_attention_dq", 128, headThreads, (2*128 + 2*2*16) * panelRow},
+		panels{"panel_attention_dkv", 64, headThreads, (2*64+2*2*32)*panelRow + 2*32*3*4}}
 	// By wgmma, for heads of up to 64 channels and up to 128.
-	wgmmaAttention = [...]panels{{"wgmma_attention_64", 128, 384, C.WGMMA_ATTENTION_SHARED},
-		{"wgmma_attention_128", 128, 384, C.WGMMA_ATTENTION_SHARED}}
+	wgmmaHeads = [...]heads{wgmmaHeadsOf("_64"), wgmmaHeadsOf("_128")}
 	// Rows are warps here.
 	panelPagedAttention = panels{"panel_paged_attention", headWarps, headThreads, headWarps * 3 * 2 * 16 * panelRow}
 )
+
+func wgmmaHeadsOf(width string) heads {
+	return heads{panels{"wgmma_attention" + width, 128, 384, C.WGMMA_ATTENTION_SHARED},
+		panels{"wgmma_attention_dq" + width, 128, 384, C.WGMMA_DQ_SHARED},
+		panels{"wgmma_attention_dkv" + width, 128, 384, C.WGMMA_DKV_SHARED}}
+}
 
 const (
 	panelChannels = 128 // the widest head
@@ -44,12 +54,12 @@ const (
 // inPanels reports whether heads fit into panels: others take the kernels of heads.h.
 func inPanels(s kernels.AttentionShape) bool { return s.D%chunk == 0 && s.D <= panelChannels }
 
-// pickAttention chooses the kernel for M rows of some sequences. By wgmma, caps would take too many registers.
-func (b *Backend) pickAttention(M, sequences int, s kernels.AttentionShape) panels {
+// pickAttention chooses the kernels for M rows of some sequences. By wgmma, caps would take too many registers.
+func (b *Backend) pickAttention(M, sequences int, s kernels.AttentionShape) heads {
 	if s.Cap == 0 && b.wgmmaAttention(M, sequences, s.Window) {
-		return wgmmaAttention[(s.D-1)/(panelChannels/2)]
+		return wgmmaHeads[(s.D-1)/(panelChannels/2)]
 	}
-	return panelAttention
+	return panelHeads
 }
 
 // never keeps attention off wgmma.

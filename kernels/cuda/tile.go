@@ -25,16 +25,16 @@ type tiles struct {
 	cache, core                    float64
 }
 
-// The families. fewTiles, thinTiles and slimTiles have forward products only; a tile of wgmmaTiles is two blocks', one
-// of thinTiles or slimTiles four blocks'.
+// The families. fewTiles, thinTiles and slimTiles have forward products only; a tile of wgmmaTiles, thinTiles or
+// slimTiles is two blocks'.
 var (
 	chainTiles  = tiles{"chain_", 128, 128, 128, 0, 132, 0, 0} // never compared with others
 	matrixTiles = tiles{"matrix_", 128, 128, 128, 0, 132, 0.54, 0.62}
 	fewTiles    = tiles{"few_", 64, 64, 128, 12 * stageBytes / 2, 132, 0.27, 0.62}
 	largeTiles  = tiles{"large_", 256, 128, 256, 4 * stageBytes * 3 / 2, 132, 0.72, 0.62}
 	wgmmaTiles  = tiles{"wgmma_", 256, 256, 384, C.WGMMA_SHARED, 66, 1.08, 1}
-	thinTiles   = tiles{"thin_", 128, 256, 256, C.THIN_SHARED, 33, 0.72, 0.67}
-	slimTiles   = tiles{"slim_", 64, 256, 256, C.SLIM_SHARED, 33, 0.36, 0.67}
+	thinTiles   = tiles{"thin_", 128, 128, 256, C.THIN_SHARED, 66, 0.72, 0.67}
+	slimTiles   = tiles{"slim_", 64, 128, 256, C.SLIM_SHARED, 66, 0.36, 0.67}
 )
 
 const (

@@ -1,6 +1,6 @@
 // turned.h has the forward products of few rows by wgmma (wgmma.h), with the bits of products.h. Tiles are turned around: the
-// rows in wgmma.h are the weight's, 64 for each of four blocks, and the columns are the rows of x, of which each block
-// fetches a quarter for all. NAME gives a family's kernels their names. Reading the weight takes the time, and all
+// rows in wgmma.h are the weight's, 64 for each of two blocks, and the columns are the rows of x, of which each block
+// fetches half for both. NAME gives a family's kernels their names. Reading the weight takes the time, and all
 // stages of a multiprocessor are one block's, so that much of it is on the way.
 #define GROUPS 1
 #define BLOCKS 1

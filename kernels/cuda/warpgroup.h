@@ -72,6 +72,7 @@ DEVICE void commit_products(void) { asm volatile("wgmma.commit_group.sync.aligne
 #define SUMS_32 SUMS_16(0), SUMS_16(4)
 #define SUMS_64 SUMS_32, SUMS_16(8), SUMS_16(12)
 #define SUMS_128 SUMS_64, SUMS_16(16), SUMS_16(20), SUMS_16(24), SUMS_16(28)
+#define NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define NAMES_32                                                                                       \
 	"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                             \
 	"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"

@@ -43,8 +43,9 @@ func (b *Backend) attentionBackwardOnWarps(dqkv, dout, out, stats, qkv kernels.B
 		p: p, s: shape}
 	if inPanels(s) {
 		args.qkv, args.dout = b.headFactor(&b.left, qkv, M, s.Stride()), b.headFactor(&b.right, dout, M, s.H*s.D)
-		b.launchPanels(panelAttentionDQ, M, s.H, unsafe.Pointer(&args))
-		b.launchPanels(panelAttentionDKV, M, s.K, unsafe.Pointer(&args))
+		on := b.pickAttention(M, int(p.S), s)
+		b.launchPanels(on.dq, M, s.H, unsafe.Pointer(&args))
+		b.launchPanels(on.dkv, M, s.K, unsafe.Pointer(&args))
 		return
 	}
 	args.qkv, args.dout = b.operand(qkv), b.operand(dout)

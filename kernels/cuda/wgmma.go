@@ -24,8 +24,9 @@ import (
 // wgmmaVariable names the environment variable that keeps products and attention off wgmma, where it is "0".
 const wgmmaVariable = "EXP_WGMMA"
 
-// wgmmaModules have the kernels of wgmmaTiles, thinTiles, slimTiles and wgmmaAttention.
-var wgmmaModules = [...]string{"wgmmamatmul.ptx", "wgmmathin.ptx", "wgmmaslim.ptx", "wgmmaattention.ptx"}
+// wgmmaModules have the kernels of wgmmaTiles, thinTiles, slimTiles and wgmmaHeads.
+var wgmmaModules = [...]string{"wgmmamatmul.ptx", "wgmmathin.ptx", "wgmmaslim.ptx", "wgmmaattention.ptx",
+	"wgmmaattentiondq.ptx", "wgmmaattentiondkv.ptx"}
 
 // pickWithWgmma is pickTiles where wgmma has the bits of mma.sync: it chooses the family with the largest share.
 func pickWithWgmma(rows, columns int, forward bool) tiles {
@@ -66,10 +67,10 @@ func (b *Backend) launchWgmma(p product) {
 	b.launchMapped(wgmmaTiles, 2, b.multiprocessors, p, [2]side{p.x, p.y}, boxes)
 }
 
-// launchTurned queues a forward product by wgmma for few rows. Four blocks share a tile, and each fetches a quarter of
+// launchTurned queues a forward product by wgmma for few rows. Two blocks share a tile, and each fetches half of
 // the rows of x for all. The weight is the first factor.
 func (b *Backend) launchTurned(t tiles, p product) {
-	const cluster = 4
+	const cluster = 2
 	box := turnedBox
 	if p.name == "matmul_swiglu" {
 		box = turnedGates
@@ -185,6 +186,7 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 	x, y, m := fill(M*K), fill(M*N), kernels.Matrix{W: fill(N * K), Out: N, In: K}
 	gateUp := alloc(kernels.BF16, M*N)
 	m.Packed = alloc(kernels.BF16, N*pitch(K))
+	dqkv := alloc(kernels.BF16, 3*wide*rows)
 	out, rounded, blocks := alloc(kernels.F32, N*K), alloc(kernels.BF16, M*N), alloc(kernels.I32, 3)
 	first := 3 * wide * rows // element of the narrow heads
 	heads := fill(first+3*narrow*rows, 3*wide*infinite+2*wide, first+3*narrow*infinite+2*narrow)
@@ -208,6 +210,14 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 			b.Attention(out, stats, qkv.Slice(first, first+rows*s.Stride()), offsets, kernels.Buffer{}, s)
 		}
 	}
+	gradients := func(D, first int) func(out kernels.Buffer) {
+		s := kernels.AttentionShape{H: 1, K: 1, D: D, Scale: 0x1p-19}
+		return func(out kernels.Buffer) {
+			on := qkv.Slice(first, first+rows*s.Stride())
+			attention(D, first)(rounded.Slice(0, rows*D))
+			b.AttentionBackward(out, rounded.Slice(0, rows*D), rounded.Slice(0, rows*D), stats, on, offsets, kernels.Buffer{}, s)
+		}
+	}
 	for _, op := range []comparison{
 		{"MatMul", wgmmaTiles, out.Slice(0, M*N), matMul},
 		{"MatMul to bf16", wgmmaTiles, rounded, matMul},
@@ -218,6 +228,8 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 		{"MatMulSwiGLU of fewer rows", slimTiles, rounded.Slice(0, int(M*N/2)), gate},
 		{"Attention of narrow heads", matrixTiles, rounded.Slice(0, rows*narrow), attention(narrow, first)},
 		{"Attention of wide heads", matrixTiles, rounded.Slice(0, rows*wide), attention(wide, 0)},
+		{"AttentionBackward of narrow heads", matrixTiles, dqkv.Slice(0, 3*rows*narrow), gradients(narrow, first)},
+		{"AttentionBackward of wide heads", matrixTiles, dqkv, gradients(wide, 0)},
 		{"MatMulDX", wgmmaTiles, out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
 		{"MatMulDW", wgmmaTiles, out, func(out kernels.Buffer) { b.MatMulDW(out, kernels.Buffer{}, y, x, blocks) }},
 	} {
@@ -237,7 +249,7 @@ type comparison struct {
 }
 
 // compare computes an operation by mma.sync and by wgmma, and says where its result or attention's statistics differ.
-// The result begins as `before`.
+// The result begins as `before`, as far as that goes.
 func (b *Backend) compare(op comparison, stats, before kernels.Buffer) string {
 	var results [2][]float32
 	n := op.out.Len()
@@ -245,7 +257,8 @@ func (b *Backend) compare(op comparison, stats, before kernels.Buffer) string {
 		b.pick = func(int, int, bool) tiles { return t }
 		b.wgmmaAttention = func(int, int, int) bool { return i > 0 }
 		results[i] = make([]float32, n+stats.Len())
-		b.Copy(op.out, before.Slice(0, n))
+		some := min(n, before.Len())
+		b.Copy(op.out.Slice(0, some), before.Slice(0, some))
 		b.Zero(stats)
 		op.run(op.out)
 		b.Copy(kernels.Host(results[i][:n]), op.out)

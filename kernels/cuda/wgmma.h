@@ -349,11 +349,6 @@ INLINE void store_quad(struct operand x, long i, const float *v) {
 	}
 }
 
-// load_quad sets v to elements i to i+3 of x, bf16.
-INLINE void load_quad(float *v, struct operand x, long i) {
-	spread_quad(v, *(const two_words *)((const uint16_t *)x.at + i));
-}
-
 // store_gates stores four products g and u, and their SwiGLU: of row m, from f on. store_gate does so with one.
 INLINE void store_gates(const struct matrix_matmul_swiglu_args *a, long m, long f, float *g, float *u) {
 	const two_words gates = round_quad(g), ups = round_quad(u);

@@ -106,7 +106,7 @@ func compareProducts(t *testing.T, b *Backend, r *rand.Rand, M, N, K, exponent i
 	}
 }
 
-// Attention by wgmma has the bits of the class: spans that end within a panel and a warpgroup's rows, more panels than
+// Attention and its gradients by wgmma have the bits of the class: spans that end within a panel and a warpgroup's rows, more panels than
 // stages, windows, prefixes, and infinite values that some rows of a warpgroup see and others do not.
 func TestWgmmaAttention(t *testing.T) {
 	b := openIn(t, "matrix/16x25")
@@ -115,26 +115,38 @@ func TestWgmmaAttention(t *testing.T) {
 		s        kernels.AttentionShape
 		offsets  []int32
 		groups   []int32
-		infinite bool
+		infinite string // where key 70 is
 	}{
-		{kernels.AttentionShape{H: 2, K: 1, D: 16}, []int32{0, 700}, nil, false},
-		{kernels.AttentionShape{H: 2, K: 1, D: 128}, []int32{0, 21, 23, 165}, nil, false},
-		{kernels.AttentionShape{H: 1, K: 1, D: 128}, []int32{0, 420}, nil, false},
-		{kernels.AttentionShape{H: 1, K: 1, D: 72}, []int32{0, 300}, nil, true},
-		{kernels.AttentionShape{H: 1, K: 1, D: 8}, []int32{0, 1, 66, 300}, []int32{0, 3}, false},
-		{kernels.AttentionShape{H: 1, K: 1, D: 72, Window: 20}, []int32{0, 150}, nil, false},
-		{kernels.AttentionShape{H: 1, K: 1, D: 8, Window: 150}, []int32{0, 90, 320}, []int32{0, 2}, false},
-		{kernels.AttentionShape{H: 1, K: 1, D: 88}, []int32{0, 140}, nil, true},
-		{kernels.AttentionShape{H: 1, K: 1, D: 16, Window: 70}, []int32{0, 140}, nil, true},
+		{kernels.AttentionShape{H: 2, K: 1, D: 16}, []int32{0, 700}, nil, ""},
+		{kernels.AttentionShape{H: 2, K: 1, D: 128}, []int32{0, 21, 23, 165}, nil, ""},
+		{kernels.AttentionShape{H: 1, K: 1, D: 128}, []int32{0, 420}, nil, ""},
+		{kernels.AttentionShape{H: 1, K: 1, D: 72}, []int32{0, 300}, nil, "value"},
+		{kernels.AttentionShape{H: 1, K: 1, D: 8}, []int32{0, 1, 66, 300}, []int32{0, 3}, ""},
+		{kernels.AttentionShape{H: 1, K: 1, D: 72, Window: 20}, []int32{0, 150}, nil, ""},
+		{kernels.AttentionShape{H: 1, K: 1, D: 8, Window: 150}, []int32{0, 90, 320}, []int32{0, 2}, ""},
+		{kernels.AttentionShape{H: 1, K: 1, D: 88}, []int32{0, 140}, nil, "value"},
+		{kernels.AttentionShape{H: 1, K: 1, D: 16, Window: 70}, []int32{0, 140}, nil, "value"},
+		{kernels.AttentionShape{H: 1, K: 1, D: 16}, []int32{0, 200}, nil, "query"},
+		{kernels.AttentionShape{H: 1, K: 1, D: 80}, []int32{0, 140}, nil, "key"},
+		{kernels.AttentionShape{H: 1, K: 1, D: 80, Window: 70}, []int32{0, 140}, nil, "dout"},
 	} {
 		tt.s.Scale = 1 / math.Sqrt(float64(tt.s.D))
-		t.Run(fmt.Sprintf("%+v,%v,%v", tt.s, tt.offsets, tt.infinite), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%+v,%v,%s", tt.s, tt.offsets, tt.infinite), func(t *testing.T) {
 			M := int(tt.offsets[len(tt.offsets)-1])
 			x := spread(M*tt.s.Stride(), 0.37)
-			if tt.infinite { // in key 70, which row 69 does not see, and row 71 does
-				x[70*tt.s.Stride()+(tt.s.H+tt.s.K)*tt.s.D+3] = float32(math.Inf(1))
+			gradients := spread(M*tt.s.H*tt.s.D, 0.29)
+			infinity := float32(math.Inf(1))
+			switch at := 70*tt.s.Stride() + 3; tt.infinite { // row 69 does not see key 70, and row 71 does
+			case "query":
+				x[at] = infinity
+			case "key":
+				x[at+tt.s.H*tt.s.D] = infinity
+			case "value":
+				x[at+(tt.s.H+tt.s.K)*tt.s.D] = infinity
+			case "dout":
+				gradients[70*tt.s.H*tt.s.D+3] = infinity
 			}
-			var results [2][2][]float32
+			var results [2][3][]float32
 			for i, on := range []kernels.Backend{ref.NewMatrix(), b} {
 				b.wgmmaAttention = func(int, int, int) bool { return true }
 				out, stats := operands(t, on, make([]float32, M*tt.s.H*tt.s.D)), upload(t, on, kernels.F32, make([]float32, 2*M*tt.s.H))
@@ -143,7 +155,10 @@ func TestWgmmaAttention(t *testing.T) {
 					shared = upload(t, on, kernels.I32, tt.groups)
 				}
 				on.Attention(out, stats, operands(t, on, x), upload(t, on, kernels.I32, tt.offsets), shared, tt.s)
-				results[i] = [2][]float32{read32(on, out), read32(on, stats)}
+				dout := operands(t, on, gradients)
+				dqkv := operands(t, on, make([]float32, M*tt.s.Stride()))
+				on.AttentionBackward(dqkv, dout, out, stats, operands(t, on, x), upload(t, on, kernels.I32, tt.offsets), shared, tt.s)
+				results[i] = [3][]float32{read32(on, out), read32(on, stats), read32(on, dqkv)}
 			}
 			for i, want := range results[0] {
 				for j, w := range want {
@@ -153,7 +168,8 @@ func TestWgmmaAttention(t *testing.T) {
 				}
 			}
 			seen := results[0][0][71*tt.s.H*tt.s.D+3]
-			if infinite := math.IsInf(float64(seen), 0) || seen != seen; infinite != tt.infinite {
+			infinite := math.IsInf(float64(seen), 0) || seen != seen
+			if infinite != (tt.infinite == "value") {
 				t.Errorf("row 71 has %g", seen)
 			}
 		})
@@ -170,12 +186,12 @@ func TestPickAttention(t *testing.T) {
 	}{
 		{128, 1, kernels.AttentionShape{D: 128}, "wgmma_attention_128"},
 		{256, 2, kernels.AttentionShape{D: 64, Window: 256}, "wgmma_attention_64"},
-		{127, 1, kernels.AttentionShape{D: 128}, panelAttention.name},
-		{1024, 1, kernels.AttentionShape{D: 128, Window: 255}, panelAttention.name},
-		{1024, 1, kernels.AttentionShape{D: 128, Cap: 30}, panelAttention.name},
+		{127, 1, kernels.AttentionShape{D: 128}, panelHeads.forward.name},
+		{1024, 1, kernels.AttentionShape{D: 128, Window: 255}, panelHeads.forward.name},
+		{1024, 1, kernels.AttentionShape{D: 128, Cap: 30}, panelHeads.forward.name},
 	} {
-		if got := b.pickAttention(tt.M, tt.sequences, tt.s); got.name != tt.want {
-			t.Errorf("%d rows of %d sequences, %+v: %s, want %s", tt.M, tt.sequences, tt.s, got.name, tt.want)
+		if got := b.pickAttention(tt.M, tt.sequences, tt.s); got.forward.name != tt.want {
+			t.Errorf("%d rows of %d sequences, %+v: %s, want %s", tt.M, tt.sequences, tt.s, got.forward.name, tt.want)
 		}
 	}
 }

@@ -6,81 +6,16 @@
 // weights stay in registers, as the first factor of the second product. While a warpgroup weighs scores,
 // its own products of the keys before go on, and so do the other warpgroup's.
 #define GROUPS 2
-#define THREADS ((1 + GROUPS) * GROUP_THREADS)
-#define BLOCK_ROWS (GROUPS * GROUP_ROWS)
-#include "warpgroup.h"
-
-#include "span.h"
-
-#define PANEL 128               // positions in a stage
-#define PANEL_BOX (PANEL * LINE) // bytes of 64 channels of them
-#define STAGE (2 * PANEL_BOX)
-#define OWN (2 * BOX) // bytes of a warpgroup's queries
+#define PANEL 128
+#define STAGE (2 * PANEL_BOX) // keys, or values
 #define STAGES 4
-#if EIGHT_LINES + GROUPS * OWN + STAGES * (STAGE + 16) != WGMMA_ATTENTION_SHARED
+#define OWN (2 * BOX) // bytes of a warpgroup's queries
+#define OWN_ROOM (GROUPS * OWN)
+#include "ring.h"
+
+#if RING_BYTES != WGMMA_ATTENTION_SHARED
 #error "WGMMA_ATTENTION_SHARED is not what queries, stages and barriers take"
 #endif
-
-// The stages of a block. A stage's `full` counts the threads whose copies have come, and its `empty` the warps that are
-// done with it.
-struct ring {
-	char *stages;
-	uint64_t *full, *empty;
-	int at, parity; // the next stage, and how often all were filled before, modulo 2
-	int late;       // whether copies of the stage before are not yet told
-};
-
-INLINE struct ring open_ring(char *shared) {
-	struct ring r;
-	r.stages = shared + (EIGHT_LINES - shared_address(shared) % EIGHT_LINES) % EIGHT_LINES;
-	r.full = (uint64_t *)(r.stages + STAGES * STAGE + GROUPS * OWN);
-	r.empty = r.full + STAGES;
-	r.at = r.parity = r.late = 0;
-	if (threadIdx.x == 0) {
-		for (int s = 0; s < STAGES; s++) {
-			make_barrier(&r.full[s], GROUP_THREADS);
-			make_barrier(&r.empty[s], GROUPS * GROUP_THREADS / WARP);
-		}
-		publish_barriers();
-	}
-	barrier();
-	return r;
-}
-
-DEVICE void next_stage(struct ring *r) {
-	if (++r->at < STAGES) return;
-	r->at = 0;
-	r->parity ^= 1;
-}
-
-// place_of is the byte where chunk c of row r of a head of so many rows begins.
-DEVICE int place_of(int rows, int r, int c) { return c / 8 * (rows * LINE) + r * LINE + (c % 8 ^ r % 8) * (int)sizeof(struct words_16); }
-
-// fetch_head queues the copies of a head of `rows` positions from `first` on, by a warpgroup. Those from lo to hi exist, others
-// are zeros. Of each 64 channels all or none are copied.
-INLINE void fetch_head(char *to, int rows, struct head x, int D, struct sequence seq, int first, int lo, int hi) {
-	const int l = computed_here(threadIdx.x % GROUP_THREADS), c = l % CHUNKS, r = l / CHUNKS, once = GROUP_THREADS / CHUNKS;
-	const int apart = seq.first - seq.prefix, end = first + rows;
-	address at = address_of(to) + place_of(rows, r, c);
-	if (c / 8 * WIDE >= D) return;
-	if (first >= lo && end <= hi && (first >= seq.prefix || end <= seq.prefix)) { // rows one after another
-		const int row = first + r + (first < seq.prefix ? seq.prefix_row : apart);
-		const uint16_t *from = x.at + ((long)row * x.width + (x.first + c * 8));
-		UNROLL for (int i = 0; i < rows; i += once, from += once * x.width) copy_to(at + i * LINE, from, c * 8 < D);
-		return;
-	}
-	ROLLED for (int i = 0; i < rows; i += once, at += once * LINE) {
-		const int position = first + r + i, there = (unsigned)(position - lo) < (unsigned)(hi - lo) && c * 8 < D;
-		const int row = position + (position < seq.prefix ? seq.prefix_row : apart);
-		copy_to(at, x.at + ((long)row * x.width + (x.first + c * 8)), there);
-	}
-}
-
-// tell_stage says that the copies of the stage before the next have come.
-INLINE void tell_stage(struct ring *r) {
-	publish_writes();
-	arrive_here(&r->full[(r->at + STAGES - 1) % STAGES]);
-}
 
 // first_panel is where the first panel begins that a span's queries see.
 DEVICE int first_panel(struct span x, struct step s) { return seen_from(s, computed_here(x.lo)) / PANEL * PANEL; }
@@ -92,7 +27,7 @@ INLINE void fetch_span(struct ring *r, const struct attention_args *a, struct sp
 	struct head head = head_in(a->qkv, stride(s), key_at(s, 0, kv));
 	const int apart = (int)(s.K * s.D);
 	ROLLED for (int t = first_panel(x, step), values = 0; t < x.hi; t += values * PANEL, values ^= 1) {
-		await_phase(&r->empty[r->at], r->parity ^ 1);
+		await_phase(empty_of(r, r->at), r->parity ^ 1);
 		fetch_head(r->stages + r->at * STAGE, PANEL, head, (int)s.D, x.seq, t, 0, x.hi);
 		commit_copies();
 		head.first += values ? -apart : apart;
@@ -105,68 +40,16 @@ INLINE void fetch_span(struct ring *r, const struct attention_args *a, struct sp
 	}
 }
 
-// leave says that the calling warp is done with a stage.
-DEVICE void leave(const struct ring *r, int stage) {
-	if (stage >= 0 && threadIdx.x % WARP == 0) arrive_here(&r->empty[stage]);
-}
-
-#if !defined(EMULATED)
-#define PRODUCTS(more)                                                                                 \
-	asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" NAMES_64 "}, %64, %65"        \
-		", " #more ", 1, 1, 0, 0;" : SUMS_64 : "l"(x), "l"(y))
-#define PRODUCTS_OF_ROWS(shape, names, sums, words, at_y)                                              \
-	asm volatile("wgmma.mma_async.sync.aligned." shape ".f32.bf16.bf16 {" names "}, {" words "}, " at_y  \
-		", 1, 1, 1, 1;" : sums : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y))
-
-INLINE void wgmma(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
-	(void)eights, (void)x_by_terms, (void)y_by_terms; // 16, 1 and 1
-	PRODUCTS(1);
-}
-
-INLINE void wgmma_from_zero(float (*sum)[4], int eights, uint64_t x, uint64_t y, int x_by_terms, int y_by_terms) {
-	(void)eights, (void)x_by_terms, (void)y_by_terms; // 16, 1 and 1
-	PRODUCTS(0);
-}
-
-INLINE void wgmma_rows(float (*sum)[4], int eights, const uint32_t *x, uint64_t y, int y_by_terms) {
-	(void)y_by_terms; // 0
-	if (eights == 16) PRODUCTS_OF_ROWS("m64n128k16", NAMES_64, SUMS_64, "%64, %65, %66, %67", "%68");
-	else PRODUCTS_OF_ROWS("m64n64k16", NAMES_32, SUMS_32, "%32, %33, %34, %35", "%36");
-}
-#endif
-
-// dot_boxes queues products over 64 channels of a warpgroup's rows and a panel's keys.
-INLINE void dot_boxes(float (*z)[4], const char *own, const char *keys, int from_zero) {
-	const uint64_t x = descriptor(own, 0), y = descriptor(keys, 0);
-	UNROLL for (int k = 0; k < WIDE / STEP; k++) {
-		if (k == 0 && from_zero) wgmma_from_zero(z, PANEL / 8, x, y, 1, 1);
-		else wgmma(z, PANEL / 8, x + k * STEP_IN(1), y + k * STEP_IN(1), 1, 1);
-	}
-}
-
 // dot_heads sets z to the products of a warpgroup's rows and a panel's keys. Sums that were queued before are complete then,
 // too. A head takes `boxes` boxes of 64 channels.
 INLINE void dot_heads(float (*z)[4], float (*out)[4], const char *own, const char *keys, int boxes) {
 	open_products();
-	dot_boxes(z, own, keys, 1);
-	if (boxes > 1) dot_boxes(z, own + BOX, keys + PANEL_BOX, 0);
+	dot_head(z, PANEL / 8, own, keys, boxes);
 	commit_products();
 	await_products(0);
 	hold_sums(z, PANEL / 8);
 	hold_sums(out, 8 * boxes);
 	(void)out; // the emulator holds nothing
-}
-
-// dot_step sets z to the products of a warp's rows, which begin at row `first` of x, and 16 keys, by mma.sync.
-INLINE void dot_step(float z[2][4], const char *x, int first, const char *keys, int key, int boxes) {
-	const int l = threadIdx.x % WARP;
-	EACH_SCORE(j, e) z[j][e] = 0;
-	ROLLED for (int k = 0; k < boxes * WIDE / STEP; k++) {
-		uint32_t a[4], b[4];
-		load_at(a, address_of((void *)x) + place_of(GROUP_ROWS, first + l % 16, 2 * k + l / 16), 0);
-		load_at(b, address_of((void *)keys) + place_of(PANEL, key + l % 8 + l / 16 * 8, 2 * k + l / 8 % 2), 0);
-		UNROLL for (int j = 0; j < 2; j++) multiply(z[j], a, &b[2 * j]);
-	}
 }
 
 // score_heads turns the products of n keys into scores. Those of keys that a row does not see are -Inf.
@@ -175,23 +58,11 @@ INLINE void score_heads(float (*z)[4], int n, float scale, struct step step) {
 	UNROLL for (int i = 0; i < n / STEP; i++, step.position += STEP) hide(z + 2 * i, step);
 }
 
-// take_stage waits for the next stage and returns its number.
-INLINE int take_stage(struct ring *r) {
-	const int at = r->at;
-	await_phase(&r->full[at], r->parity);
-	next_stage(r);
-	return at;
-}
-
 // has_infinite reports whether one of the next panel's values is infinite or NaN.
 INLINE int has_infinite(const struct ring *r, int boxes) {
 	struct ring ahead = *r;
 	next_stage(&ahead);
-	const struct words_16 *const values = (const struct words_16 *)(r->stages + take_stage(&ahead) * STAGE);
-	int found = 0;
-	ROLLED for (int i = threadIdx.x % GROUP_THREADS; i < boxes * PANEL_BOX / 16; i += GROUP_THREADS)
-		UNROLL for (int k = 0; k < 4; k++) found |= has_special(values[i].w[k]);
-	return group_any(threadIdx.x / GROUP_THREADS, GROUP_THREADS, found);
+	return finds_special(r->stages + take_stage(&ahead) * STAGE, boxes * PANEL * WIDE);
 }
 
 // take_top takes n scores into a lane's largest of each row.
@@ -241,13 +112,7 @@ INLINE void add_seen_heads(float (*out)[4], struct running *rows, const char *ow
 		score_heads(z, STEP, scale, s);
 		weigh(rows, z);
 		as_weights(weights, z);
-		UNROLL for (int g = 0; g < 8 * boxes; g += 2) {
-			const int l = computed_here(threadIdx.x % WARP);
-			uint32_t pair[4], (*const b)[2] = (uint32_t (*)[2])pair;
-			load_at(pair, address_of((void *)values) + place_of(PANEL, i * STEP + l % 16, g + l / 16), 1);
-			if (sees_special(b, 2, s)) add_seen(out + g, weights, b, 2, s);
-			else UNROLL for (int k = 0; k < 2; k++) multiply(out[g + k], weights, b[k]);
-		}
+		add_seen_rows(out, weights, values, i * STEP, boxes, s);
 	}
 }
 

@@ -112,16 +112,33 @@ INLINE void gradients(float d, float *g, float *u) {
 	*g = dg;
 }
 
-// store_gradients stores the gradients of four gates and their ups: of row m, from f on. store_gradient does so with one.
+// The gates and ups of four rows: what a thread loads before it needs the first.
+struct gates {
+	two_words g[4], u[4];
+};
+
+// store_gradients stores the gradients of gates and their ups: of rows m, m+4, m+8 and m+12, four from f on. d are the
+// activations' gradients in the room. store_gradient does so with one.
 INLINE void store_gradients(const struct matrix_matmul_dx_swiglu_args *a, long m, long f, const float *d) {
 	const long gate = m * 2 * a->F + f;
-	float g[4], u[4];
-	if (m >= a->M || f >= a->F) return;
-	load_quad(g, a->gate_up, gate);
-	load_quad(u, a->gate_up, gate + a->F);
-	UNROLL for (int e = 0; e < 4; e++) gradients(rounded(d[e]), &g[e], &u[e]);
-	store_quad(a->dgate_up, gate, g);
-	store_quad(a->dgate_up, gate + a->F, u);
+	const uint16_t *const from = (const uint16_t *)a->gate_up.at + gate;
+	uint16_t *const to = (uint16_t *)a->dgate_up.at + gate;
+	struct gates x;
+	if (f >= a->F) return;
+	UNROLL for (int i = 0; i < 4; i++) {
+		if (m + 4 * i >= a->M) continue;
+		x.g[i] = *(const two_words *)(from + i * 8 * a->F);
+		x.u[i] = *(const two_words *)(from + i * 8 * a->F + a->F);
+	}
+	UNROLL for (int i = 0; i < 4; i++) {
+		float g[4], u[4];
+		if (m + 4 * i >= a->M) continue;
+		spread_quad(g, x.g[i]);
+		spread_quad(u, x.u[i]);
+		UNROLL for (int e = 0; e < 4; e++) gradients(rounded(d[i * 4 * ROOM_PITCH + e]), &g[e], &u[e]);
+		*(two_words *)(to + i * 8 * a->F) = round_quad(g);
+		*(two_words *)(to + i * 8 * a->F + a->F) = round_quad(u);
+	}
 }
 
 INLINE void store_gradient(const struct matrix_matmul_dx_swiglu_args *a, long m, long f, float d) {
@@ -150,9 +167,8 @@ CLUSTER_KERNEL(wgmma_matmul_dx_swiglu) {
 				put_sums(room, &sum[j], 0, 4);
 				meet();
 				if (quads) {
-					ROLLED for (int r = lane / 8; r < 16; r += 4)
-						store_gradients(&a.of, row_in_room(t, r), t.n + column + lane % 8 * 4,
-							&room[r * ROOM_PITCH + lane % 8 * 4]);
+					store_gradients(&a.of, row_in_room(t, lane / 8), t.n + column + lane % 8 * 4,
+						&room[lane / 8 * ROOM_PITCH + lane % 8 * 4]);
 				} else {
 					ROLLED for (int r = 0; r < 16; r++)
 						store_gradient(&a.of, row_in_room(t, r), t.n + column + lane, room[r * ROOM_PITCH + lane]);

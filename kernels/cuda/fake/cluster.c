@@ -3,7 +3,7 @@
 #include "tensormap.h"
 #include <string.h>
 
-enum { MAX_LOADS = 1024, MAX_QUEUED = 16, MADE = 0x5a, TERMS = 16, WIDE = 64, MAP_BYTES = 128 };
+enum { MAX_LOADS = 1024, MAX_QUEUED = 64, MADE = 0x5a, TERMS = 16, WIDE = 64, MAP_BYTES = 128 };
 
 // A barrier that counts, in 8 bytes of shared memory. bytes is what is announced and has not come.
 struct counter {
