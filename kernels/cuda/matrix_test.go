@@ -73,7 +73,7 @@ func stepKinds() []stepKind {
 			func(r *rand.Rand) float32 {
 				return float32(math.Copysign(0x1p-149*float64(r.IntN(2)), float64(r.IntN(2))-0.5))
 			}},
-		// Zeros next to large factors, and small products: a zero has an exponent too.
+		// Zeros next to large factors, and small products: a zero has no exponent.
 		{"zeros", func(r *rand.Rand, i int) float32 {
 			if i%4 > 0 {
 				return scaled(r, -64, -40)

@@ -11,11 +11,14 @@ import (
 // MatrixSum keeps.
 const matrixPlaces = 25
 
+// matrixLeast is the least exponent of a step's largest addend.
+const matrixLeast = -133
+
 // MatrixSum returns acc plus the matrix sum of a[i]·b[i], both rounded to BF16 first. In each step
 // of kernels.MatrixTerms terms, acc and the exact products are added at once:
 //
-//   - The largest exponent among acc and the products counts, where a product's exponent is the
-//     sum of its factors' exponents, and that of a zero or a subnormal number is -126.
+//   - The largest exponent among acc and the products counts, at least -133. A product's exponent is
+//     the sum of its factors' exponents, and zeros have none.
 //   - Every addend is cut off, towards zero, 25 binary places below that exponent's.
 //   - The sum of the rest is exact, and is cut to float32, towards zero. A sum that is 0, or is cut
 //     to 0, is +0.
@@ -23,7 +26,7 @@ const matrixPlaces = 25
 // A step with an infinity or a NaN is the float64 sum of acc and the products in order.
 //
 // So do the matrix units of NVIDIA's Hopper and Blackwell compute (arXiv:2511.10909,
-// github.com/microsoft/MMA-Sim); the suite compared an H200.
+// github.com/microsoft/MMA-Sim). The least exponent and the sign of 0 are an H200's.
 func MatrixSum(a, b []float32, acc float32) float32 {
 	for len(a) > 0 {
 		n := min(len(a), kernels.MatrixTerms)
@@ -54,21 +57,31 @@ func (x addend) cut(top, places int) int64 {
 func matrixStep(a, b []float32, acc float32) float32 {
 	var products [kernels.MatrixTerms]addend
 	c, special := split(math.Float32bits(acc))
-	top := c.e
+	top := matrixLeast
+	if c.m != 0 {
+		top = c.e
+	}
 	for i, v := range a {
 		x, odd := split(uint32(roundBits(v)) << 16)
 		y, strange := split(uint32(roundBits(b[i])) << 16)
 		special = special || odd || strange
 		p := addend{x.m >> 16 * (y.m >> 16), x.e + y.e, x.negative != y.negative}
-		top = max(top, p.e)
+		if p.m != 0 {
+			top = max(top, p.e)
+		}
 		products[i] = p
 	}
 	if special {
 		return specialStep(a, b, acc)
 	}
-	sum := c.cut(top, 23)
+	sum := int64(0)
+	if c.m != 0 {
+		sum = c.cut(top, 23)
+	}
 	for _, p := range products[:len(a)] {
-		sum += p.cut(top, 14)
+		if p.m != 0 {
+			sum += p.cut(top, 14)
+		}
 	}
 	return cutToFloat(sum, top-matrixPlaces)
 }

@@ -4,7 +4,7 @@
 #include "matrixunit.h"
 #include <string.h>
 
-enum { TERMS = 16, ROWS = 16, COLUMNS = 8, PLACES = 25 };
+enum { TERMS = 16, ROWS = 16, COLUMNS = 8, PLACES = 25, LEAST = -133 };
 
 // One number for each column.
 typedef int32_t column __attribute__((vector_size(4 * COLUMNS)));
@@ -44,14 +44,14 @@ static uint32_t special_sum(const uint16_t *a, const uint16_t *b, uint32_t acc) 
 struct factors {
 	column m[TERMS], e[TERMS], sign[TERMS]; // the mantissa, 7 places; the exponent; 0 or -1
 	uint16_t bits[COLUMNS][TERMS];
-	int special[COLUMNS], large; // large: a product with 0 may matter, for its exponent, or because it is special
+	int special[COLUMNS], infinite; // infinite: any column is special
 };
 
 static int exponent_of(uint16_t x) { return x >> 7 & 0xff; }
 static int mantissa_of(uint16_t x) { return (x & 0x7f) | (exponent_of(x) ? 0x80 : 0); }
 
 static void split(struct factors *f) {
-	f->large = 0;
+	f->infinite = 0;
 	for (int c = 0; c < COLUMNS; c++) {
 		f->special[c] = 0;
 		for (int k = 0; k < TERMS; k++) {
@@ -60,8 +60,8 @@ static void split(struct factors *f) {
 			f->e[k][c] = (exponent_of(x) ? exponent_of(x) : 1) - 127;
 			f->sign[k][c] = x >> 15 ? -1 : 0;
 			f->special[c] |= exponent_of(x) == 0xff;
-			f->large |= exponent_of(x) > 127; // exponent 1, and 0's -126: above the smallest of a sum
 		}
+		f->infinite |= f->special[c];
 	}
 }
 
@@ -71,21 +71,28 @@ static column larger(column x, column y) {
 	return (x & is) | (y & ~is);
 }
 
+// unless_zero is e, or LEAST where m is 0.
+static column unless_zero(column m, column e) {
+	const column zero = m == 0;
+	return (e & ~zero) | (zero & LEAST);
+}
+
 // add_row adds to the sums of a row its products with all columns.
 static void add_row(uint32_t *acc, const uint16_t *a, const struct factors *b) {
 	int zeros = 0;
 	for (int k = 0; k < TERMS; k++) zeros += mantissa_of(a[k]) == 0;
-	if (zeros == TERMS && !b->large) { // as often, in the rows beyond the end of a matrix
+	if (zeros == TERMS && !b->infinite) { // as often, in the rows beyond the end of a matrix
 		for (int c = 0; c < COLUMNS; c++) acc[c] = acc[c] == 1u << 31 ? 0 : acc[c];
 		return;
 	}
-	column p[TERMS], e[TERMS], top, plus = {0}, minus = {0}, m, at, sign;
+	column p[TERMS], e[TERMS], top = (column){0} + LEAST, plus = {0}, minus = {0}, m, at, sign;
 	int special = 0;
 	for (int k = 0; k < TERMS; k++) {
 		const int ea = exponent_of(a[k]);
 		special |= ea == 0xff;
 		p[k] = b->m[k] * mantissa_of(a[k]);
 		e[k] = b->e[k] + ((ea ? ea : 1) - 127);
+		top = larger(top, unless_zero(p[k], e[k]));
 	}
 	for (int c = 0; c < COLUMNS; c++) {
 		const int ec = acc[c] >> 23 & 0xff;
@@ -93,8 +100,7 @@ static void add_row(uint32_t *acc, const uint16_t *a, const struct factors *b) {
 		at[c] = (ec ? ec : 1) - 127;
 		sign[c] = acc[c] >> 31 ? -1 : 0;
 	}
-	top = at;
-	for (int k = 0; k < TERMS; k++) top = larger(top, e[k]);
+	top = larger(top, unless_zero(m, at));
 	// Sums of one sign are below 2^32; a zero addend's shift does not matter.
 	for (int k = 0; k < TERMS; k++) {
 		const column shift = top - e[k], far = shift > 31;
