@@ -7,7 +7,8 @@
 #include <ucontext.h>
 #endif
 
-enum { STACK = 64 << 10, MAX_COPIES = 128, MAX_GROUPS = 16, OWN_ROOM = 48 << 10, SHARED_ROOM = 256 << 10,
+// The size of a stack is no multiple of a cache's, or the ends of all stacks would share a few lines.
+enum { STACK = (64 << 10) + 576, MAX_COPIES = 128, MAX_GROUPS = 16, OWN_ROOM = 48 << 10, SHARED_ROOM = 256 << 10,
 	PAGE = 4096, MAX_BLOCKS = 4, MAX_GROUP_BARRIERS = 16 };
 
 struct copy {
@@ -16,8 +17,10 @@ struct copy {
 	size_t bytes;
 };
 
-// A thread of the running block. group[i] is the number of copies in its first i groups.
+// A thread of the running cluster. group[i] is the number of copies in its first i groups.
 struct thread {
+	struct grid index;
+	struct member *block;
 #if defined(__x86_64__)
 	void *sp;
 #else
@@ -105,17 +108,19 @@ int live_threads(void) {
 static void run_thread(int i) {
 	struct thread *from = cluster.running < 0 ? &cluster.main : &cluster.thread[cluster.running];
 	cluster.running = i;
-	threadIdx = index_of(i % cluster.threads, blockDim);
-	blockIdx = cluster.block[rank()].index;
-	go_on(from, &cluster.thread[i]);
+	struct thread *to = &cluster.thread[i];
+	threadIdx = to->index;
+	blockIdx = to->block->index;
+	go_on(from, to);
 }
 
 // turn lets another live thread run: the next in the order. It returns when the caller's turn comes.
 void turn(void) {
 	const int me = cluster.running, n = cluster.threads * cluster.blocks, o = cluster.order;
 	if (++cluster.idle > 4 * n) give_up("a wait for threads that do not come");
-	for (int k = 1; k <= n; k++) {
-		const int i = o == 1 ? (me + n - k) % n : o == 2 ? (int)((me + k * 7919L) % n) : (me + k) % n;
+	const int step = o == 1 ? n - 1 : o == 2 ? 7919 % n : 1;
+	for (int k = 1, i = me; k <= n; k++) {
+		if ((i += step) >= n) i -= n;
 		if (cluster.thread[i].done) continue;
 		if (i != me) run_thread(i);
 		return;
@@ -166,9 +171,11 @@ void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, c
 	for (int i = 0; i < n * cluster.blocks; i++) {
 		struct thread *t = &cluster.thread[i];
 		t->done = t->copies = t->groups = 0;
+		t->index = index_of(i % n, blockDim);
+		t->block = &cluster.block[i / n];
 		prepare(t, cluster.stacks + (size_t)STACK * i, start);
 	}
-	begin_cluster();
+	begin_cluster(n * cluster.blocks);
 	cluster.running = -1;
 	run_thread((int)at(0, n * cluster.blocks, order));
 	end_cluster();
@@ -265,16 +272,15 @@ void await_copies(int n) {
 // Lane 8·i+r names row r of matrix i, eight numbers of 16 bits, and gets two of each matrix: of row
 // lane/4, or of column lane/4 if transposed.
 static void read_matrices(words *all, int transposed) {
-	uint32_t got[WARP][4];
+	const uint16_t *row[WARP];
+	for (int l = 0; l < WARP; l++) memcpy(&row[l], all[l], sizeof *row);
 	for (int l = 0; l < WARP; l++) {
-		for (int i = 0; i < 4; i++) {
-			const uint16_t *row[8];
-			for (int r = 0; r < 8; r++) memcpy(&row[r], all[8 * i + r], sizeof *row);
-			const int g = l / 4, j = l % 4 * 2;
-			got[l][i] = transposed ? row[j][g] | (uint32_t)row[j + 1][g] << 16 : row[g][j] | (uint32_t)row[g][j + 1] << 16;
+		const int g = l / 4, j = l % 4 * 2;
+		for (int i = 0; i < WARP; i += 8) {
+			if (transposed) all[l][i / 8] = row[i + j][g] | (uint32_t)row[i + j + 1][g] << 16;
+			else memcpy(&all[l][i / 8], &row[i + g][j], sizeof all[l][i / 8]);
 		}
 	}
-	for (int l = 0; l < WARP; l++) memcpy(all[l], got[l], sizeof got[l]);
 }
 
 static void read_rows(words *all) { read_matrices(all, 0); }

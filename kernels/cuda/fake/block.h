@@ -7,9 +7,9 @@
 enum { MAX_THREADS = 1024 }; // of a cluster
 
 // run_cluster runs the threads of a cluster from block `first` of the launch, each block with `shared` bytes from
-// the launch. begin_cluster and end_cluster come before and after.
+// the launch. begin_cluster, with the number of its threads, and end_cluster come before and after.
 void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, const void *args, int order);
-void begin_cluster(void);
+void begin_cluster(int threads);
 void end_cluster(void);
 
 // running is the number of the running thread in its cluster, and rank that of its block, of which

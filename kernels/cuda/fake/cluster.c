@@ -34,7 +34,7 @@ struct queue {
 };
 
 static struct {
-	int loads, boxes, came;
+	int threads, loads, boxes, came;
 	unsigned generation;
 	struct load load[MAX_LOADS];
 	struct queue queue[MAX_THREADS];
@@ -42,14 +42,15 @@ static struct {
 
 int wgmma_differs;
 
-void begin_cluster(void) {
+void begin_cluster(int threads) {
+	cluster.threads = threads;
 	cluster.loads = cluster.boxes = cluster.came = 0;
-	memset(cluster.queue, 0, sizeof cluster.queue);
+	for (int i = 0; i < threads; i++) cluster.queue[i].open = cluster.queue[i].n = cluster.queue[i].groups = 0;
 }
 
 void end_cluster(void) {
 	if (cluster.loads) give_up("an end with copies that nobody waited for");
-	for (int i = 0; i < MAX_THREADS; i++)
+	for (int i = 0; i < cluster.threads; i++)
 		if (cluster.queue[i].n) give_up("an end with products that nobody waited for");
 }
 
@@ -165,44 +166,45 @@ void wgmma_rows(float (*sum)[4], int eights, const uint32_t *x, uint64_t y, int 
 	queue_product((struct product){sum, 0, y, eights, 1, y_by_terms, x, 0});
 }
 
-// element returns term k of output i of the factor at a descriptor: the place of the factor, and how far apart
-// its parts are, 8 lines and WIDE outputs.
-static uint16_t element(const char *memory, uint64_t d, int by_terms, int i, int k) {
+// read_factor reads 16 terms of 8 outputs from output i, a multiple of 8, of the factor at a descriptor: the place of
+// the factor, and how far apart its parts are, 8 lines and WIDE outputs. 8 numbers that lie in a row stay together.
+static void read_factor(uint16_t (*x)[TERMS], const char *memory, uint64_t d, int by_terms, int i) {
 	const uint32_t at = (d & 0x3fff) << 4, wide = (d >> 16 & 0x3fff) << 4, eight = (d >> 32 & 0x3fff) << 4;
-	const uint32_t from = by_terms ? at + i / 8 * eight + i % 8 * 128 + k * 2
-		: at + i / WIDE * wide + i % WIDE * 2 + k / 8 * eight + k % 8 * 128;
-	return *(const uint16_t *)(memory + swizzled(from));
+	for (int n = 0; n < 16; n++) {
+		if (by_terms) { // terms n/8·8 and on of output n%8
+			const uint32_t from = at + i / 8 * eight + n % 8 * 128 + n / 8 * 16;
+			memcpy(&x[n % 8][n / 8 * 8], memory + swizzled(from), 16);
+			continue;
+		}
+		const uint32_t from = at + i / WIDE * wide + i % WIDE * 2 + n / 8 * eight + n % 8 * 128;
+		const uint16_t *row = (const uint16_t *)(memory + swizzled(from)); // term n
+		for (int c = 0; c < 8; c++) x[c][n] = row[c];
+	}
 }
 
 // multiply_warp adds a product to the sums of a warp, whose first thread is `first` of the cluster.
 static void multiply_warp(int first, int n) {
-	const struct product p = cluster.queue[first].product[n];
+	const struct product p = cluster.queue[first].product[n], *of[WARP];
 	const char *memory = block_memory(rank());
 	uint16_t x[16][TERMS], y[8][TERMS];
 	uint32_t sum[16][8];
 	if ((!p.rows && p.x >> 62 != 1) || p.y >> 62 != 1) give_up("a descriptor without 128-byte swizzle");
-	for (int r = 0; r < 16; r++)
-		for (int k = 0; k < TERMS; k++) {
-			const uint32_t *words = cluster.queue[first + r % 8 * 4 + k % 8 / 2].product[n].rows; // of the lane that has them
-			x[r][k] = words ? words[r / 8 + k / 8 * 2] >> k % 2 * 16 : element(memory, p.x, p.x_by_terms, first / WARP % 4 * 16 + r, k);
-		}
+	for (int l = 0; l < WARP; l++) of[l] = &cluster.queue[first + l].product[n];
+	for (int l = 0; l < WARP && p.rows; l++) // the lane's words, two terms in each
+		for (int i = 0; i < 4; i++) memcpy(&x[l / 4 + i % 2 * 8][l % 4 * 2 + i / 2 * 8], &of[l]->rows[i], 4);
+	for (int r = 0; r < 16 && !p.rows; r += 8) read_factor(x + r, memory, p.x, p.x_by_terms, first / WARP % 4 * 16 + r);
 	for (int j = 0; j < p.eights; j++) {
-		for (int c = 0; c < 8; c++)
-			for (int k = 0; k < TERMS; k++) y[c][k] = element(memory, p.y, p.y_by_terms, 8 * j + c, k);
-		for (int out = 0; out < 2; out++) {
-			for (int r = 0; r < 16; r++)
-				for (int c = 0; c < 8; c++) {
-					float *at = &cluster.queue[first + r % 8 * 4 + c / 2].product[n].sum[j][r / 8 * 2 + c % 2];
-					if (out) memcpy(at, &sum[r][c], sizeof *at);
-					else if (p.from_zero) sum[r][c] = 0;
-					else memcpy(&sum[r][c], at, sizeof *at);
-				}
-			if (!out) add_products(sum, x, y);
-		}
+		read_factor(y, memory, p.y, p.y_by_terms, 8 * j);
+		if (p.from_zero) memset(sum, 0, sizeof sum);
+		for (int l = 0; l < WARP && !p.from_zero; l++)
+			for (int i = 0; i < 2; i++) memcpy(&sum[l / 4 + i * 8][l % 4 * 2], &of[l]->sum[j][2 * i], 2 * sizeof **sum);
+		add_products(sum, x, y);
+		for (int l = 0; l < WARP; l++)
+			for (int i = 0; i < 2; i++) memcpy(&of[l]->sum[j][2 * i], &sum[l / 4 + i * 8][l % 4 * 2], 2 * sizeof **sum);
 		// What differs is the last place of sums that are not 0.
 		for (int l = 0; l < WARP && wgmma_differs; l++)
 			for (int e = 0; e < 4; e++) {
-				float *at = &cluster.queue[first + l].product[n].sum[j][e];
+				float *at = &of[l]->sum[j][e];
 				if (*at != 0) *(uint32_t __attribute__((may_alias)) *)at ^= 1;
 			}
 	}

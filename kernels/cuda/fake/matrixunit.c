@@ -130,13 +130,13 @@ void add_products(uint32_t sum[ROWS][COLUMNS], uint16_t x[ROWS][TERMS], uint16_t
 void matrix_product(words *all) {
 	uint16_t a[ROWS][TERMS], b[COLUMNS][TERMS];
 	uint32_t sum[ROWS][COLUMNS];
-	for (int l = 0; l < WARP; l++) {
-		const int g = l / 4, q = l % 4;
-		for (int i = 0; i < 4; i++) b[g][2 * q + i / 2 * 8 + i % 2] = all[l][4 + i / 2] >> i % 2 * 16;
-		for (int i = 0; i < 8; i++) a[g + i / 2 % 2 * 8][2 * q + i / 4 * 8 + i % 2] = all[l][i / 2] >> i % 2 * 16;
-		for (int i = 0; i < 4; i++) sum[g + i / 2 * 8][2 * q + i % 2] = all[l][6 + i];
+	for (int l = 0; l < WARP; l++) { // two numbers at a time
+		const int g = l / 4, q = 2 * (l % 4);
+		for (int i = 0; i < 4; i++) memcpy(&a[g + i % 2 * 8][q + i / 2 * 8], &all[l][i], 4);
+		for (int i = 0; i < 2; i++) memcpy(&b[g][q + i * 8], &all[l][4 + i], 4);
+		for (int i = 0; i < 2; i++) memcpy(&sum[g + i * 8][q], &all[l][6 + 2 * i], 8);
 	}
 	add_products(sum, a, b);
 	for (int l = 0; l < WARP; l++)
-		for (int i = 0; i < 4; i++) all[l][6 + i] = sum[l / 4 + i / 2 * 8][l % 4 * 2 + i % 2];
+		for (int i = 0; i < 2; i++) memcpy(&all[l][6 + 2 * i], &sum[l / 4 + i * 8][2 * (l % 4)], 8);
 }
