@@ -73,6 +73,7 @@ const graphsVariable = "EXP_CUDA_TEST_GRAPHS"
 // Products have the same bits on all tiles, and attention by wgmma.
 func TestTiles(t *testing.T) {
 	fake(t)
+	t.Parallel()
 	for _, x := range []tiles{matrixTiles, fewTiles, largeTiles, wgmmaTiles, thinTiles} { // small products are on few rows anyway
 		t.Run(x.family, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +115,14 @@ func TestPickTiles(t *testing.T) {
 	}
 }
 
+// beside lets a test run beside others on the fake driver. A GPU has one test at a time.
+func beside(t *testing.T) {
+	t.Helper()
+	if _, ok := os.LookupEnv(fakeVariable); ok {
+		t.Parallel()
+	}
+}
+
 // fake skips a test that makes the fake driver fail.
 func fake(t *testing.T) {
 	t.Helper()
@@ -133,6 +142,9 @@ func TestConformance(t *testing.T) {
 	_, fake := os.LookupEnv(fakeVariable)
 	side := fake && os.Getenv(againVariable) == "" && !strings.Contains(strings.Join(os.Args, " "), "-test.run")
 	sampled := testing.Short() || os.Getenv("EXP_TEST_ALL") == ""
+	if side {
+		t.Parallel()
+	}
 	for name, class := range classes() {
 		t.Run(name, func(t *testing.T) {
 			if side {
@@ -149,6 +161,7 @@ func TestConformance(t *testing.T) {
 // kernels touches device memory. The suite leaves out large shapes; EXP_TEST_ALL=1 takes them.
 func TestOrders(t *testing.T) {
 	fake(t)
+	t.Parallel()
 	sample := "-test.short=" + strconv.FormatBool(os.Getenv("EXP_TEST_ALL") == "")
 	for _, tt := range []struct{ settings, run, flag string }{
 		{"lazy,order=1", "TestConformance/f32|TestCopies", sample},

@@ -14,6 +14,7 @@ import (
 // check must fail on it. EXP_TEST_ALL=1 takes all of them, else every third one.
 func TestMutants(t *testing.T) {
 	fake(t)
+	t.Parallel()
 	open(t)
 	base := mutants(t)
 	for i, m := range []struct{ name, file, from, to, check string }{
@@ -138,7 +139,8 @@ func mutants(t *testing.T) string {
 // buildDriver builds a fake driver from the sources in dir; what did not change is kept.
 func buildDriver(t *testing.T, dir, driver string) {
 	t.Helper()
-	make := exec.Command("make", "-C", dir, "-f", "fake/Makefile", "KERNELS=.", "OBJECTS=objects", "DRIVER="+driver)
+	make := exec.Command("make", "-C", dir, "-f", "fake/Makefile", "KERNELS=.", "OBJECTS=objects",
+		"OPTIMIZE=-Og", "DRIVER="+driver)
 	if out, err := make.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

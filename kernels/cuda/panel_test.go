@@ -15,6 +15,7 @@ import (
 // The suite's heads are narrow, its sequences shorter than a block's rows, and its pages not aligned. Here is the rest of
 // what panels hold.
 func TestPanels(t *testing.T) {
+	beside(t)
 	for _, s := range []kernels.AttentionShape{
 		{H: 2, K: 1, D: 128}, {H: 1, K: 1, D: 72, Window: 20}, {H: 2, K: 2, D: 24, Cap: 3}, {H: 2, K: 1, D: 16, Window: 150},
 	} {
@@ -30,6 +31,7 @@ func TestPanels(t *testing.T) {
 }
 
 func TestPanelsOfPages(t *testing.T) {
+	beside(t)
 	for _, s := range []kernels.AttentionShape{
 		{H: 14, K: 2, D: 128}, {H: 18, K: 1, D: 24}, {H: 2, K: 1, D: 72, Window: 10}, {H: 2, K: 2, D: 8, Cap: 3},
 	} {

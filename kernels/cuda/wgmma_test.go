@@ -32,6 +32,7 @@ func needsWgmma(t testing.TB, b *Backend) {
 // step, a stage and a tile, several tiles for each cluster, gradient blocks that are empty or end within a step.
 // An odd number of columns is no SwiGLU.
 func TestWgmmaBits(t *testing.T) {
+	beside(t)
 	b := openIn(t, "matrix/16x25")
 	needsWgmma(t, b)
 	b.multiprocessors = 2 // one cluster does all tiles
@@ -109,6 +110,7 @@ func compareProducts(t *testing.T, b *Backend, r *rand.Rand, M, N, K, exponent i
 // Attention and its gradients by wgmma have the bits of the class: spans that end within a panel and a warpgroup's rows, more panels than
 // stages, windows, prefixes, and infinite values that some rows of a warpgroup see and others do not.
 func TestWgmmaAttention(t *testing.T) {
+	beside(t)
 	b := openIn(t, "matrix/16x25")
 	needsWgmma(t, b)
 	for _, tt := range []struct {
