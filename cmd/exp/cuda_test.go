@@ -65,6 +65,7 @@ func recordOf(t *testing.T, dir string) (run store.Run, outputs map[string]strin
 // A run on a GPU has the ids and the bits of the run on the CPU in each numerics class, with moments and
 // waiting gradients in the host's memory and a small cache; either verifies and continues the other.
 func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
+	t.Parallel()
 	for dtype, class := range map[string]string{"f32": "cpu/fma", "bf16": "cpu/bf16"} {
 		t.Run(dtype, func(t *testing.T) { sameRun(t, 4, class, "--set", "model.dtype="+dtype) })
 	}
@@ -76,6 +77,7 @@ func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
 
 // sameRun compares runs of some steps of training.
 func sameRun(t *testing.T, steps int, class string, set ...string) {
+	t.Parallel()
 	cpu, gpu := t.TempDir(), t.TempDir()
 	e := onGPU(t, "order=1", append([]string{"run", smokeRecipe, "--set", "compute.device=cuda", "--set", "compute.offload=all",
 		"--set", "rollout.cache_tokens=300", "--store", gpu}, set...)...)

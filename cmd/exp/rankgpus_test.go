@@ -28,6 +28,7 @@ func onGPUs(t *testing.T, settings ...string) []string {
 
 // Ranks on GPUs, joined by NCCL, record the run of one process on the CPU, which proves it.
 func TestCUDARanks(t *testing.T) {
+	t.Parallel()
 	env := onGPUs(t, "FAKECUDA=devices=3")
 	want := unbroken(t)
 	for _, n := range []string{"2", "3"} {
@@ -112,6 +113,7 @@ func TestCUDARanksRefused(t *testing.T) {
 // Ranks on GPUs that share products record the run of one process in the memory that they plan: in float32
 // the CPU's run, on tensor cores one GPU's.
 func TestCUDARanksShareProducts(t *testing.T) {
+	t.Parallel()
 	brief := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64, qkv_bias: true}", "--set", "sft.steps=2",
 		"--set", "sft.optim.warmup_steps=0", "--set", "train.steps=2", "--set", "eval.final.n=1"}
 	for i, tt := range []struct{ name, ranks, sampling, alone string }{
