@@ -102,10 +102,15 @@ BLOCK_KERNEL(matrix_attention, HEAD_THREADS, 2) {
 	for (int i = first; (i = next_span(a.p, i, end, STEP, &x)) < end; i++) attend(&a, x, h);
 }
 
-// A thread for each row and head.
-KERNEL(matrix_attention_delta) {
-	const long at = element();
-	if (at < a.n) a.delta[at] = lane_dot(a.dout, at * a.D, a.out, at * a.D, a.D);
+// A half warp for each row and head: a thread has a lane.
+BLOCK_KERNEL(matrix_attention_delta, LANE_THREADS, 4) {
+	const long at = element() / LANES;
+	float lane = 0;
+	if (at < a.n)
+		AHEAD for (long i = threadIdx.x % LANES; i < a.D; i += LANES)
+			lane = fmaf(load(a.dout, at * a.D + i), load(a.out, at * a.D + i), lane);
+	lane = fold_lanes(lane);
+	if (at < a.n && threadIdx.x % LANES == 0) a.delta[at] = lane;
 }
 
 INLINE void gradient_of_queries(const struct matrix_attention_backward_args *a, struct span x, long h) {

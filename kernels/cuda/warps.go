@@ -23,6 +23,9 @@ const (
 	headWarps   = 4
 )
 
+// laneThreads is the number of threads in a block where each half warp has a row.
+const laneThreads = 256
+
 // spans is the number of warps for the spans of M rows.
 func spans(M int) int { return (M + spanRows - 1) / spanRows }
 
@@ -37,8 +40,9 @@ func (b *Backend) attentionBackwardOnWarps(dqkv, dout, out, stats, qkv kernels.B
 	if b.err != nil {
 		return
 	}
-	b.launch("matrix_attention_delta", M*s.H, unsafe.Pointer(&C.struct_matrix_attention_delta_args{
-		delta: floats(delta), dout: b.operand(dout), out: b.operand(out), n: C.long(M * s.H), D: C.long(s.D)}))
+	b.launchBlocks("matrix_attention_delta", (M*s.H*kernels.Lanes+laneThreads-1)/laneThreads, laneThreads,
+		unsafe.Pointer(&C.struct_matrix_attention_delta_args{delta: floats(delta), dout: b.operand(dout),
+			out: b.operand(out), n: C.long(M * s.H), D: C.long(s.D)}))
 	args := C.struct_matrix_attention_backward_args{dqkv: b.operand(dqkv), stats: floats(stats), delta: floats(delta),
 		p: p, s: shape}
 	if inPanels(s) {

@@ -2,7 +2,10 @@ package model
 
 import (
 	"math"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"exp/kernels"
 )
@@ -68,15 +71,30 @@ func isNormBias(t Tensor) bool {
 }
 
 // normal fills x with normal deviates of standard deviation std (Box and Muller), two from
-// each Philox block.
+// each Philox block. Blocks are numbered, so all cores draw.
 func normal(x []float32, seed uint64, std float64) {
+	const piece = 1 << 16
 	key := kernels.PhiloxKey(seed)
-	for i := 0; i < len(x); i += 2 {
+	var next atomic.Int64
+	var drawing sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (len(x)+piece-1)/piece) {
+		drawing.Go(func() {
+			for lo := int(next.Add(piece)) - piece; lo < len(x); lo = int(next.Add(piece)) - piece {
+				normalPiece(x, lo, min(lo+piece, len(x)), key, std)
+			}
+		})
+	}
+	drawing.Wait()
+}
+
+// normalPiece fills elements lo to hi of x; lo is even.
+func normalPiece(x []float32, lo, hi int, key [2]uint32, std float64) {
+	for i := lo; i < hi; i += 2 {
 		w := kernels.Philox(key, [4]uint32{uint32(i / 2), uint32(i / 2 >> 32), 0, 0})
 		r := std * math.Sqrt(-2*math.Log(open(w[0], w[1])))
 		a := 2 * math.Pi * open(w[2], w[3])
 		x[i] = float32(r * math.Cos(a))
-		if i+1 < len(x) {
+		if i+1 < hi {
 			x[i+1] = float32(r * math.Sin(a))
 		}
 	}
