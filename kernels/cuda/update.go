@@ -38,8 +38,9 @@ func (b *Backend) SumSquares(out, x kernels.Buffer) {
 		return
 	}
 	sums := (*C.double)(room.Addr())
-	b.launch("sum_squares", blocks, unsafe.Pointer(&C.struct_sum_squares_args{sums: sums, x: floats(x),
-		n: C.long(x.Len())}))
-	b.launch("sum_blocks", 1, unsafe.Pointer(&C.struct_sum_blocks_args{out: (*C.double)(out.Addr()), sums: sums,
-		blocks: C.long(blocks)}))
+	const threads = 256
+	b.launchBlocks("sum_squares", (blocks*kernels.Lanes+threads-1)/threads, threads,
+		unsafe.Pointer(&C.struct_sum_squares_args{sums: sums, x: floats(x), n: C.long(x.Len())}))
+	b.launchBlocks("sum_blocks", 1, threads, unsafe.Pointer(&C.struct_sum_blocks_args{out: (*C.double)(out.Addr()),
+		sums: sums, blocks: C.long(blocks)}))
 }
