@@ -251,7 +251,7 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int, w crew)
 // in progress of all heads, three for each, in training and in a sampling step (attention). Tensor
 // cores need none of these; they have factors of their own.
 func gpuScratch(c *config.Run, arch model.Config, tokens int, w crew, engine generate.Options) int {
-	const piece = 1 << 24 // elements
+	const piece = 160 << 20 // elements
 	V, operand, shared := arch.Vocab, stage.Operand(c), w.tensor
 	own := func(n int) int { return (n + shared - 1) / shared } // a rank's part of rows or tokens
 	rows := min(own(c.Rollout.MaxSequences), max(1, piece/(3*V)))

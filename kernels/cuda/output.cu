@@ -38,12 +38,8 @@ KERNEL(scores_few) {
 BLOCK_KERNEL(scores, ROW_THREADS, 4) {
 	SHARED(struct row_room, room, 1);
 	const long r = blockIdx.x;
-	const struct row_sums x = row_sums_of(room, a.z + r * a.V, a.V, 0);
-	if (threadIdx.x != 0) return;
-	const float log = log_of(x.sum), lse = x.largest + log;
-	a.logprob[r] = a.z[r * a.V + a.targets[r]] - lse;
-	a.entropy[r] = log - x.dot / x.sum;
-	a.lse[r] = lse;
+	const struct row_sums x = row_sums_of(room, a.z + r * a.V, a.V);
+	if (threadIdx.x == 0) row_scores(a.logprob, a.entropy, a.lse, r, x, a.z[r * a.V + a.targets[r]]);
 }
 
 // A thread for each row and token.

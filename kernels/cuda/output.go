@@ -13,8 +13,9 @@ import (
 	"exp/kernels"
 )
 
-// chunkLogits is how many logits LogProb and Sample hold at once: 64 MiB.
-const chunkLogits = 1 << 24
+// chunkLogits is how many logits LogProb and Sample hold at once: 640 MiB, 1,103 rows of 152,064 tokens, so that the
+// weight is read once for many rows, and each multiprocessor has several.
+const chunkLogits = 160 << 20
 
 // rowThreads is the number of threads that go over a row of logits. A row of fewer than longRow is one
 // thread's.

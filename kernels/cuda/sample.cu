@@ -200,7 +200,8 @@ BLOCK_KERNEL(sample, ROW_THREADS, 3) {
 	const float *z = a.z + r * a.V;
 	float *e = a.e + r * a.V;
 	int id = 0;
-	const struct row_sums x = row_sums_of(&room->u.row, z, a.V, e);
+	const struct row_sums x = row_sums_of(&room->u.row, z, a.V);
+	for (long v = threadIdx.x; v < a.V; v += ROW_THREADS) e[v] = exp_down(z[v] - x.largest);
 	if (x.sum == x.sum) {
 		if (a.greedy) {
 			id = first_of(room, z, a.V, x.largest);

@@ -62,11 +62,13 @@ DEVICE double fold_lanes64(double x) {
 #define BURST 8
 #define EACH_LOAD(k) UNROLL for (int k = 0; k < BURST; k++)
 
-// AHEAD does so in a loop that stores nothing.
+// AHEAD does so in a loop that stores nothing, and AHEAD_4 where an element is four.
 #if defined(EMULATED)
 #define AHEAD
+#define AHEAD_4
 #else
 #define AHEAD _Pragma("unroll 8")
+#define AHEAD_4 _Pragma("unroll 4")
 #endif
 
 // load_burst sets v[k] to element i+k·step of x from `at`, or to 0 from n on.
