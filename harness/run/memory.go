@@ -245,8 +245,8 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int, w crew)
 }
 
 // gpuScratch returns the bytes of a GPU's workspace: the largest of the gradients of a
-// micro-batch's logits (LogProbBackward), a piece of its logits (LogProb), and the logits,
-// weights and order of the tokens in a piece of a sampling step (Sample); ranks that share
+// micro-batch's logits (LogProbBackward), a piece of its logits (LogProb), and the logits in a
+// piece of a sampling step, for short rows with weights and order of the tokens (Sample); ranks that share
 // products have their part of each, and those that do not learn no gradients. In bf16 also sums
 // in progress of all heads, three for each, in training and in a sampling step (attention). Tensor
 // cores need none of these; they have factors of their own.
@@ -254,12 +254,16 @@ func gpuScratch(c *config.Run, arch model.Config, tokens int, w crew, engine gen
 	const piece = 160 << 20 // elements
 	V, operand, shared := arch.Vocab, stage.Operand(c), w.tensor
 	own := func(n int) int { return (n + shared - 1) / shared } // a rank's part of rows or tokens
-	rows := min(own(c.Rollout.MaxSequences), max(1, piece/(3*V)))
+	arrays := 1
+	if V < 1024 {
+		arrays = 3 // for short rows
+	}
+	rows := min(own(c.Rollout.MaxSequences), max(1, piece/(arrays*V)))
 	gradients := 0
 	if w.learns {
 		gradients = max(own(tokens)*V, tokens*own(V)) * operand.Size()
 	}
-	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*3*rows*V)
+	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*arrays*rows*V)
 	if device.UsesTensorCores(c) {
 		return max(bytes, 4*tokens*arch.Heads) + factorBytes(arch, tokens, shared)
 	}

@@ -427,10 +427,10 @@ struct matrix_logits_backward_args {
 	struct softmax x;
 };
 
-// e [R,V] is scratch, and order [R,V] where a thread has a row and top_k or top_p is set.
+// Where a thread has a row, e [R,V] and order [R,V] are scratch. Where a block has one, it sets the scores.
 struct sample_args {
 	int *ids, *order;
-	float *e;
+	float *e, *logprob, *entropy, *lse;
 	const float *z, *u;
 	long R, V, top_k;
 	double top_p, min_p;

@@ -161,8 +161,8 @@ func (b *Backend) Logits(out, h kernels.Buffer, w kernels.Matrix, limit float64)
 	b.logits(out, h, w, softmaxOf(kernels.Softmax{Cap: limit}))
 }
 
-// Sample implements kernels.Output. A row's workspace is its logits, their weights and the
-// order of the tokens.
+// Sample implements kernels.Output. A row's workspace is its logits; short rows also have their weights and the order
+// of the tokens there, and get their scores afterwards.
 func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
 	p kernels.Sampling) {
 	if !(p.Temperature >= 0) || p.TopK < 0 || !(p.TopP > 0 && p.TopP <= 1) || !(p.MinP >= 0 && p.MinP <= 1) {
@@ -171,15 +171,25 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	R, V := ids.Len(), w.Out
 	checkScores(out, h, w, R)
 	check(u, R)
-	x := softmaxOf(kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap})
-	for lo, room := range b.chunks(R, 3*V) {
-		n := room.Len() / (3 * V)
-		hi, z, e, order := lo+n, room.Slice(0, n*V), room.Slice(n*V, 2*n*V), room.Slice(2*n*V, 3*n*V)
+	x, arrays := softmaxOf(kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}), 1
+	if V < longRow {
+		arrays = 3
+	}
+	for lo, room := range b.chunks(R, arrays*V) {
+		n := room.Len() / (arrays * V)
+		hi, z := lo+n, room.Slice(0, n*V)
 		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, x)
-		b.launchRows("sample", n, V, unsafe.Pointer(&C.struct_sample_args{ids: ints(ids.Slice(lo, hi)),
-			order: (*C.int)(order.Addr()), e: floats(e), z: floats(z), u: floats(u.Slice(lo, hi)), R: C.long(n),
+		scores := sliceScores(out, lo, hi)
+		args := C.struct_sample_args{ids: ints(ids.Slice(lo, hi)), logprob: floats(scores.LogProb),
+			entropy: floats(scores.Entropy), lse: floats(scores.LSE), z: floats(z), u: floats(u.Slice(lo, hi)), R: C.long(n),
 			V: C.long(V), top_k: C.long(p.TopK), top_p: C.double(p.TopP), min_p: C.double(p.MinP),
-			greedy: flag(p.Temperature == 0)}))
-		b.scores(sliceScores(out, lo, hi), z, ids.Slice(lo, hi), V)
+			greedy: flag(p.Temperature == 0)}
+		if V < longRow {
+			args.e, args.order = floats(room.Slice(n*V, 2*n*V)), (*C.int)(room.Slice(2*n*V, 3*n*V).Addr())
+		}
+		b.launchRows("sample", n, V, unsafe.Pointer(&args))
+		if V < longRow {
+			b.scores(scores, z, ids.Slice(lo, hi), V)
+		}
 	}
 }

@@ -132,7 +132,7 @@ var (
 	arithmetic  = regexp.MustCompile(`^(?:add|sub|mul|mad|fma|div|rcp|sqrt|rsqrt)\..*f(?:16|16x2|32|64)$`)
 	rounded     = regexp.MustCompile(`^(?:add|sub|mul|fma|div|rcp|sqrt)\.rn\.f(?:32|64)$`)
 	narrowing   = regexp.MustCompile(`^cvt\..*(?:f32\.f64|f(?:32|64)\.[su]\d+)$`)
-	inexact     = regexp.MustCompile(`\.(?:ftz|approx|full|sat)\b|^(?:ex2|lg2|sin|cos|tanh|red|atom)\.`)
+	inexact     = regexp.MustCompile(`\.(?:ftz|approx|full|sat)\b|^(?:ex2|lg2|sin|cos|tanh)\.|^(?:red|atom)\..*[fb]\d+$`)
 )
 
 // lint returns the instructions of a module that the numerics class forbids: float arithmetic
@@ -177,6 +177,7 @@ func TestLint(t *testing.T) {
 		{"ex2.approx.f32 	%f3, %f1;", false, false},
 		{"red.global.add.f32 	[%rd1], %f1;", false, false},
 		{"atom.global.add.f32 	%f2, [%rd1], %f1;", false, false},
+		{"atom.shared.add.u32 	%r2, [%r1], %r3;", false, true},
 		{"cvt.rn.f32.f64 	%f1, %fd1;", false, true},
 		{"cvt.rz.f32.f64 	%f1, %fd1;", false, false},
 		{"cvt.f64.f32 	%fd1, %f1;", false, true},

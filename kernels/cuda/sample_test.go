@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -27,6 +28,48 @@ func TestLongRows(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Where top_p's limit is a running sum of weights that differ too much for exact sums, the kernel adds them in order. The first and
+// the last token weigh 1 each, so u = 1/2 draws from the middle of what is kept of the others.
+func TestLimitAtARunningSum(t *testing.T) {
+	const V = 4099
+	z, e := make([]float32, V), make([]float32, V)
+	for v := 1; v < V-1; v++ {
+		z[v] = -21.3 - float32(v*1009%V)/V
+	}
+	for v := range e {
+		e[v] = ref.Exp(z[v])
+	}
+	sorted, sum, mass := slices.Clone(e), float64(ref.LaneSum(e)), 0.0
+	slices.SortFunc(sorted, func(a, b float32) int { return cmp.Compare(b, a) })
+	for i, x := range sorted {
+		mass += float64(x)
+		if i < 100 || i%211 > 0 || mass >= sum {
+			continue
+		}
+		p, u := kernels.Sampling{Temperature: 1, TopP: mass / sum}, []float32{0.1, 0.5, 0.7}
+		want, got := sampled(t, ref.New[float32](), z, u, p), sampled(t, open(t), z, u, p)
+		if !slices.Equal(want, got) {
+			t.Errorf("%d tokens: %v, want %v", i+1, got, want)
+		}
+	}
+}
+
+// sampled returns tokens of rows of the same logits.
+func sampled(t *testing.T, b kernels.Backend, z, u []float32, p kernels.Sampling) []int32 {
+	R, tokens := len(u), make([]int32, len(u))
+	h := make([]float32, R)
+	for r := range h {
+		h[r] = 1
+	}
+	ids, room := upload(t, b, kernels.I32, tokens), upload(t, b, kernels.F32, make([]float32, 3*R))
+	s := kernels.Scores{LogProb: room.Slice(0, R), Entropy: room.Slice(R, 2*R), LSE: room.Slice(2*R, 3*R)}
+	w := kernels.Matrix{W: upload(t, b, kernels.F32, z), Out: len(z), In: 1}
+	b.Sample(ids, s, upload(t, b, kernels.F32, h), w, upload(t, b, kernels.F32, u), p)
+	b.Copy(kernels.Host(tokens), ids)
+	b.Sync()
+	return tokens
 }
 
 // drawn returns the tokens and the bits of the scores of some rows.

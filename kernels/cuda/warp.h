@@ -6,7 +6,8 @@
 #include "num.h"
 
 // shuffle_word returns the x of lane^mask, and shuffle_xor does so for a float. meet waits for the other lanes of the warp, and sees what they
-// wrote. ballot returns a bit for each lane whose p is not 0.
+// wrote. ballot returns a bit for each lane whose p is not 0. add_shared adds n to a number in shared memory, of which threads may
+// be in any order, and returns what it was.
 #if defined(EMULATED)
 DEVICE uint32_t shuffle_word(uint32_t x, int mask) { return exchange(&x, 1, 0)[lane() ^ mask][0]; }
 
@@ -19,6 +20,8 @@ DEVICE uint32_t ballot(int p) {
 	for (int l = 0; l < WARP; l++) bits |= all[l][0] << l;
 	return bits;
 }
+
+DEVICE uint32_t add_shared(uint32_t *at, uint32_t n) { return (*at += n) - n; }
 #else
 #define WARP 32
 
@@ -29,6 +32,8 @@ DEVICE void meet(void) { __nvvm_bar_warp_sync(~0u); }
 DEVICE uint32_t ballot(int p) { return __nvvm_vote_ballot_sync(~0u, p != 0); }
 
 DEVICE void barrier(void) { __syncthreads(); }
+
+DEVICE uint32_t add_shared(uint32_t *at, uint32_t n) { return __nvvm_atom_add_gen_i((int *)at, (int)n); }
 #endif
 
 DEVICE float shuffle_xor(float x, int mask) { return float_of(shuffle_word(bits_of(x), mask)); }
@@ -42,6 +47,12 @@ DEVICE double shuffle_xor64(double x, int mask) {
 	v.f[0] = shuffle_xor(v.f[0], mask);
 	v.f[1] = shuffle_xor(v.f[1], mask);
 	return v.d;
+}
+
+// shuffle_long is shuffle_word for 64 bits.
+DEVICE uint64_t shuffle_long(uint64_t x, int mask) {
+	const uint64_t high = shuffle_word((uint32_t)(x >> 32), mask);
+	return high << 32 | shuffle_word((uint32_t)x, mask);
 }
 
 // fold_lanes is fold where each thread of a half warp has a lane. All get the sum.

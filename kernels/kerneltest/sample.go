@@ -16,6 +16,7 @@ func sampleChecks() []check {
 		{"Sample/scores", checkSampleScores},
 		{"Sample/distribution", checkSampleDistribution},
 		{"Sample/ties", checkSampleTies},
+		{"Sample/long", checkSampleLong},
 	}
 }
 
@@ -275,3 +276,53 @@ func checkSampleTies(s *subject) error {
 	}
 	return nil
 }
+
+// checkSampleLong compares long rows of unlike distributions, with filters whose last kept token lies among
+// equal logits, among many of nearly the same, or far below the first.
+func checkSampleLong(s *subject) error {
+	if !s.exact {
+		return nil // a running sum that rounding decides would draw another token
+	}
+	kinds := []func(v int, f float32) float32{
+		func(_ int, _ float32) float32 { return 0.5 },
+		func(_ int, f float32) float32 { return f / 1000 },
+		func(_ int, f float32) float32 { return 4 * f },
+		func(v int, f float32) float32 {
+			if v == 700 {
+				return 0
+			}
+			return f - 20
+		},
+		func(v int, _ float32) float32 { return -0.04 * float32(v*389%longSample) },
+		func(v int, _ float32) float32 { return -18 * float32(v%3) },
+	}
+	R := len(kinds)
+	h, w := make([]float32, R*R), make([]float32, longSample*R)
+	f := newStream("long rows").floats(longSample * R)
+	for r, kind := range kinds {
+		h[r*R+r] = 1
+		for v := range longSample {
+			w[v*R+r] = kind(v, f[v*R+r])
+		}
+	}
+	for _, p := range []kernels.Sampling{
+		{TopP: 1}, {TopP: 0.5}, {TopP: 0.95}, {TopP: 0.999999}, {TopP: 1, TopK: 1}, {TopP: 1, TopK: 700}, {TopP: 1, TopK: 1500},
+		{TopP: 1, TopK: longSample + 5}, {TopP: 0.9, TopK: 40}, {TopP: 0.3, TopK: 1400}, {TopP: 0.9, TopK: 1200, MinP: 0.3},
+	} {
+		p.Temperature = 1
+		for i := range 3 {
+			u := newStream(fmt.Sprint("u of long rows", i)).uniforms(R)
+			err := s.compare("Sample", func(c *call) {
+				c.b.Sample(c.outInts("ids", R), scores(c, R), c.operands("h", h), c.matrix("w", w, longSample, R),
+					c.floats("u", u), p)
+			})
+			if err != nil {
+				return fmt.Errorf("%+v: %w", p, err)
+			}
+		}
+	}
+	return nil
+}
+
+// longSample is the length of long rows: a prime.
+const longSample = 1543
