@@ -188,12 +188,16 @@ struct rmsnorm_args {
 	float eps;
 };
 
+#define rmsnorm_wide_args rmsnorm_args
+
 struct rmsnorm_backward_args {
 	struct operand dx, dout, x;
 	const float *weight, *rstd;
 	struct norm_shape s;
 	int set;
 };
+
+#define rmsnorm_backward_wide_args rmsnorm_backward_args
 
 struct rmsnorm_dw_args {
 	float *dweight;

@@ -24,6 +24,8 @@ func TestMutants(t *testing.T) {
 		{"lanes shifted", "num.h", "lane[j] = fmaf(load(x", "lane[j / 2] = fmaf(load(x", "f32/AttentionBackward"},
 		{"lanes folded upwards", "warp.h", "for (int w = LANES / 2; w > 0; w /= 2) x += shuffle_xor(x, w);", "for (int w = 1; w < LANES; w *= 2) x += shuffle_xor(x, w);", "f32/RMSNorm"},
 		{"a norm not awaited", "rmsnorm.cu", "	barrier();\n	if (mine", "	if (mine", "f32/RMSNorm"},
+		{"a long norm not awaited", "rmsnorm.cu", "	barrier();\n	if (threadIdx.x < WARP) {", "	if (threadIdx.x < WARP) {", "TestLongNorms"},
+		{"weights of the first round", "rmsnorm.cu", "scale_of(k ? weight[1][j] :", "scale_of(0 ? weight[1][j] :", "TestLongNorms"},
 		{"blocks in a sum of their own", "sums.h", "float sum = dst[column()];\n		for (long w = 0; w < SUM_WARPS && w < left; w++) sum += sums[w * WARP + threadIdx.x];", "float sum = 0;\n		for (long w = 0; w < SUM_WARPS && w < left; w++) sum += sums[w * WARP + threadIdx.x];\n		sum += dst[column()];", "f32/RMSNormBackward"},
 		{"equal ids backwards", "embedding.cu", "for (long row = k - lane; same; row++, same >>= 1) {\n			if (!(same & 1)) continue;", "for (long row = k - lane + 31; same; row--, same <<= 1) {\n			if (!(same >> 31)) continue;", "f32/EmbedBackward"},
 		{"prefix without its group", "attention.cu", "? a.p.groups[g + 1] - 1 : j;", "? j : j;", "f32/AttentionBackward"},

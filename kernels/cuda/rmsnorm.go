@@ -43,7 +43,7 @@ func (b *Backend) rmsNorm(out, rstd, sum, x, delta, weight kernels.Buffer, s ker
 	check(x, out.Len())
 	check(rstd, vectors)
 	check(weight, s.Dim)
-	b.launchNorm("rmsnorm", vectors, s.Dim, normRoom, unsafe.Pointer(&C.struct_rmsnorm_args{out: b.either(out),
+	b.launchNorm("rmsnorm", vectors, s.Dim, 1, unsafe.Pointer(&C.struct_rmsnorm_args{out: b.either(out),
 		x: b.either(x), rstd: floats(rstd), sum: floats(sum), delta: floats(delta), weight: floats(weight), s: shape,
 		eps: C.float(eps)}))
 }
@@ -63,20 +63,27 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 	b.launchColumns("rmsnorm_dw", s.Dim, unsafe.Pointer(&C.struct_rmsnorm_dw_args{dweight: floats(dweight),
 		dout: b.either(dout), x: b.either(x), rstd: floats(rstd), blocks: ints(blocks), B: C.long(blocks.Len() - 1),
 		s: shape}))
-	b.launchNorm("rmsnorm_backward", vectors, s.Dim, normRoom/2, unsafe.Pointer(&C.struct_rmsnorm_backward_args{
+	b.launchNorm("rmsnorm_backward", vectors, s.Dim, 2, unsafe.Pointer(&C.struct_rmsnorm_backward_args{
 		dx: b.either(dx), dout: b.either(dout), x: b.either(x), weight: floats(weight), rstd: floats(rstd), s: shape,
 		set: flag(set)}))
 }
 
-// A block of a norm has as many vectors as normRoom elements are, up to one for 16 threads.
+// A block of a norm has as many vectors as normRoom elements are, up to one for 16 threads. One of wideNorm elements or more
+// has a block of its own, if it fits behind normHead elements.
 const (
 	normThreads = 256
 	normRoom    = 12288 - normThreads/kernels.Lanes
+	normHead    = 4
+	wideNorm    = 512
 )
 
-// launchNorm queues a kernel on vectors, of which `room` elements fit into a block's memory.
-func (b *Backend) launchNorm(name string, vectors, dim, room int, args unsafe.Pointer) {
-	few := min(max(room/dim, 1), normThreads/kernels.Lanes)
+// launchNorm queues a kernel on vectors, of which a block keeps `arrays` in shared memory.
+func (b *Backend) launchNorm(name string, vectors, dim, arrays int, args unsafe.Pointer) {
+	if elements := arrays * pitch(dim); dim >= wideNorm && elements <= normRoom {
+		b.launchShared(name+"_wide", vectors, normThreads, 4*(normHead+elements), args)
+		return
+	}
+	few := min(max(normRoom/arrays/dim, 1), normThreads/kernels.Lanes)
 	b.launchBlocks(name, (vectors+few-1)/few, normThreads, args)
 }
 
