@@ -181,8 +181,8 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, x)
 		scores := sliceScores(out, lo, hi)
 		args := C.struct_sample_args{ids: ints(ids.Slice(lo, hi)), logprob: floats(scores.LogProb),
-			entropy: floats(scores.Entropy), lse: floats(scores.LSE), z: floats(z), u: floats(u.Slice(lo, hi)), R: C.long(n),
-			V: C.long(V), top_k: C.long(p.TopK), top_p: C.double(p.TopP), min_p: C.double(p.MinP),
+			entropy: floats(scores.Entropy), lse: floats(scores.LSE), z: floats(z), u: floats(u.Slice(lo, hi)),
+			R: C.long(n), V: C.long(V), top_k: C.long(p.TopK), top_p: C.double(p.TopP), min_p: C.double(p.MinP),
 			greedy: flag(p.Temperature == 0)}
 		if V < longRow {
 			args.e, args.order = floats(room.Slice(n*V, 2*n*V)), (*C.int)(room.Slice(2*n*V, 3*n*V).Addr())

@@ -167,7 +167,8 @@ BLOCK_KERNEL(rmsnorm_backward_wide, NORM_THREADS, 4) {
 #define EACH_ROW(k) UNROLL for (int k = 0; k < ROWS; k++)
 
 // sum_rows is the sum of a column of rows lo to hi, whose elements are at `at`, at + stride, and so on.
-INLINE float sum_rows(struct operand dout, struct operand x, const float *rstd, long at, long stride, long lo, long hi) {
+INLINE float sum_rows(struct operand dout, struct operand x, const float *rstd, long at, long stride,
+	long lo, long hi) {
 	float acc = 0;
 	long v = lo;
 	at += lo * stride;

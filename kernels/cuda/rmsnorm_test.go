@@ -10,8 +10,8 @@ import (
 	"exp/kernels/ref"
 )
 
-// The suite has no vector that is longer than a block's memory, and few of wideNorm elements or more: 5,003 take three rounds of
-// a block, and two arrays of them fit.
+// The suite has no vector that is longer than a block's memory, and few of wideNorm elements or more: 5,003 take
+// three rounds of a block, and two arrays of them fit.
 func TestLongNorms(t *testing.T) {
 	for _, dim := range []int{wideNorm, 3584, 5003, 6200, normRoom + 77} {
 		testNorm(t, dim)

@@ -22,7 +22,8 @@ struct row_sums {
 
 // row_largest returns the largest of V numbers.
 DEVICE float row_largest(struct row_room *room, const float *z, long V) {
-	const long odd = -((uint64_t)z / 4) % 4, head = odd < V ? odd : V, n = (V - head) / 4, tail = head + 4 * n + threadIdx.x;
+	const long odd = -((uint64_t)z / 4) % 4, head = odd < V ? odd : V; // z + head is aligned
+	const long n = (V - head) / 4, tail = head + 4 * n + threadIdx.x;
 	const wide *at = (const wide *)(z + head);
 	float m = threadIdx.x < head ? z[threadIdx.x] : -INFINITE;
 	if (tail < V) m = larger(z[tail], m);
@@ -66,8 +67,8 @@ INLINE void raise_piece(float *e, float *t, const float *v, int mine, float larg
 	}
 }
 
-// row_sums_of returns the sums of z [V]. The first warp adds up a piece, 16 lanes the powers and 16 the products, while the
-// others compute the next and load the one after it. Zeros at the end change no sum.
+// row_sums_of returns the sums of z [V]. The first warp adds up a piece, 16 lanes the powers and 16 the products,
+// while the others compute the next and load the one after it. Zeros at the end change no sum.
 DEVICE struct row_sums row_sums_of(struct row_room *room, const float *z, long V) {
 	struct row_sums s;
 	float lane = 0, v[BURST] = {0}, next[BURST];

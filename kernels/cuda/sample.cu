@@ -149,8 +149,8 @@ DEVICE int take_best(struct sample_room *room, struct tokens t, uint64_t lo, uin
 
 DEVICE int is_whole(struct stretch s) { return s.hi == UNSURE; }
 
-// bin_of returns a token's bin in a histogram of a stretch, the highest ranks first, or -1 if the token is not in it. The whole
-// row goes by logits, and its last bin holds all that are far below the largest; others go by ranks.
+// bin_of returns a token's bin in a histogram of a stretch, the highest ranks first, or -1 if the token is not in
+// it. The whole row goes by logits, and its last bin holds all that are far below the largest; others go by ranks.
 DEVICE int bin_of(struct tokens t, struct stretch s, float z, long v) {
 	if (is_whole(s)) {
 		const float d = (t.largest - z) * PER_UNIT;
@@ -160,8 +160,8 @@ DEVICE int bin_of(struct tokens t, struct stretch s, float z, long v) {
 	return r >= s.lo && r <= s.hi ? (int)((s.hi - r) >> s.shift) : -1;
 }
 
-// fill_bins counts the tokens of each bin, or adds up their weights in whole numbers if scale is not 0: a token has 1 at least.
-// The last bin of the whole row stays empty, because all its tokens would wait for each other.
+// fill_bins counts the tokens of each bin, or adds up their weights in whole numbers if scale is not 0: a token
+// has 1 at least. The last bin of the whole row stays empty, because all its tokens would wait for each other.
 DEVICE void fill_bins(struct sample_room *room, struct tokens t, struct stretch s, float scale) {
 	barrier();
 	for (int i = threadIdx.x; i < BINS; i += ROW_THREADS) room->u.bins[i] = 0;
@@ -266,9 +266,9 @@ DEVICE struct stretch part_of(struct sample_room *room, struct tokens t, struct 
 	return p;
 }
 
-// stretch_with returns a stretch of up to BEST tokens that holds the k-th token, or with k = 0 the one at which the running sum
-// of weights reaches `mass`. Counts are exact. Bins of weights are near enough to choose one by; sums in float64 decide whether
-// it is the right one. If that is not clear, no token is in the result.
+// stretch_with returns a stretch of up to BEST tokens that holds the k-th token, or with k = 0 the one at which
+// the running sum of weights reaches `mass`. Counts are exact. Bins of weights are near enough to choose one by;
+// sums in float64 decide whether it is the right one. If that is not clear, no token is in the result.
 DEVICE struct stretch stretch_with(struct sample_room *room, struct tokens t, long k, double mass, float sum) {
 	struct stretch s = {0, UNSURE, 0, sum, 0, t.V, 0};
 	while (s.count > BEST) {
@@ -292,11 +292,11 @@ DEVICE struct stretch stretch_with(struct sample_room *room, struct tokens t, lo
 	return s;
 }
 
-// The definition adds weights one by one, from the highest rank down; `above` was added in another order. Either sum of n numbers
-// that are not negative is within n·2⁻⁵³ of the exact one, and so of the other within 2⁻⁵² n, to first order. So the token is
-// certain where the limit is further than twice that from the running sums before and behind it, and also where no sum is
-// rounded: all weights down to e are multiples of 2⁻²⁴ of the power of 2 below e (twice as fine as e's own digits, should a
-// weight above be smaller), and the sums have fewer than 53 bits then.
+// The definition adds weights one by one, from the highest rank down; `above` was added in another order. Either
+// sum of n numbers that are not negative is within n·2⁻⁵³ of the exact one, and so of the other within 2⁻⁵² n, to
+// first order. So the token is certain where the limit is further than twice that from the running sums before and
+// behind it, and also where no sum is rounded: all weights down to e are multiples of 2⁻²⁴ of the power of 2 below
+// e (twice as fine as e's own digits, should a weight above be smaller), and the sums have fewer than 53 bits.
 DEVICE int is_certain(long n, double before, double behind, double mass, float e) {
 	const double margin = behind * (double)n * 0x1p-51;
 	return behind < (double)e * 0x1p27 || (behind - mass > margin && mass - before > margin);
@@ -316,8 +316,8 @@ DEVICE void walk(struct sample_room *room, struct stretch s, int n, long k, doub
 	room->above = sum;
 }
 
-// last_kept returns the rank of the last token that top_k = k, or with k = 0 top_p, keeps. If it is not certain, weights are
-// added in order from the first on, which takes long.
+// last_kept returns the rank of the last token that top_k = k, or with k = 0 top_p, keeps. If it is not certain,
+// weights are added in order from the first on, which takes long.
 DEVICE uint64_t last_kept(struct sample_room *room, struct tokens t, long k, double mass, float sum) {
 	struct stretch s = stretch_with(room, t, k, mass, sum);
 	int exact = s.count == t.V;
@@ -337,15 +337,16 @@ DEVICE uint64_t last_kept(struct sample_room *room, struct tokens t, long k, dou
 	}
 }
 
-// sum_blocks_from sets room->u.sums to the lane sums in float64 of up to SUMS sample blocks from `first` on, and returns how
-// many there are.
+// sum_blocks_from sets room->u.sums to the lane sums in float64 of up to SUMS sample blocks from `first` on, and
+// returns how many there are.
 DEVICE int sum_blocks_from(struct sample_room *room, struct tokens t, long first) {
 	const long blocks = (t.V + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK;
 	const int n = blocks - first < SUMS ? (int)(blocks - first) : SUMS;
 	barrier();
 	for (int i = 0; i < n; i += ROW_THREADS / LANES) { // all threads take part in the fold
 		const int b = i + threadIdx.x / LANES;
-		const long lo = (first + b) * SAMPLE_BLOCK, end = b >= n ? lo : lo + SAMPLE_BLOCK < t.V ? lo + SAMPLE_BLOCK : t.V;
+		const long lo = (first + b) * SAMPLE_BLOCK, hi = lo + SAMPLE_BLOCK < t.V ? lo + SAMPLE_BLOCK : t.V;
+		const long end = b < n ? hi : lo;
 		double lane = 0;
 		AHEAD for (long v = lo + threadIdx.x % LANES; v < end; v += LANES) lane += (double)kept_weight(t, t.z[v], v);
 		lane = fold_lanes64(lane);

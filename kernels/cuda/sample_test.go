@@ -30,8 +30,9 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
-// Where top_p's limit is a running sum of weights that differ too much for exact sums, the kernel adds them in order. The first and
-// the last token weigh 1 each, so u = 1/2 draws from the middle of what is kept of the others.
+// Where top_p's limit is a running sum of weights that differ too much for exact sums, the kernel adds them in
+// order. The first and the last token weigh 1 each, so u = 1/2 draws from the middle of what is kept of the
+// others.
 func TestLimitAtARunningSum(t *testing.T) {
 	const V = 4099
 	z, e := make([]float32, V), make([]float32, V)

@@ -5,9 +5,9 @@
 
 #include "num.h"
 
-// shuffle_word returns the x of lane^mask, and shuffle_xor does so for a float. meet waits for the other lanes of the warp, and sees what they
-// wrote. ballot returns a bit for each lane whose p is not 0. add_shared adds n to a number in shared memory, of which threads may
-// be in any order, and returns what it was.
+// shuffle_word returns the x of lane^mask, and shuffle_xor does so for a float. meet waits for the other lanes of
+// the warp, and sees what they wrote. ballot returns a bit for each lane whose p is not 0. add_shared adds n to a
+// number in shared memory, of which threads may be in any order, and returns what it was.
 #if defined(EMULATED)
 DEVICE uint32_t shuffle_word(uint32_t x, int mask) { return exchange(&x, 1, 0)[lane() ^ mask][0]; }
 
