@@ -229,7 +229,7 @@ DEVICE struct stretch join(struct sample_room *room, struct stretch s) {
 	if (threadIdx.x % WARP == 0) room->part[threadIdx.x / WARP] = s;
 	barrier();
 	s = room->part[0];
-	for (int w = 1; w < ROW_WARPS; w++) {
+	ROLLED for (int w = 1; w < ROW_WARPS; w++) { // eight of them do not fit into registers
 		const struct stretch p = room->part[w];
 		s.lo = p.lo < s.lo ? p.lo : s.lo;
 		s.hi = p.hi > s.hi ? p.hi : s.hi;
