@@ -187,12 +187,25 @@ case $classes in
 	*) judge "measuring cuBLASLt" "failed: $(messages "$work/vendor" | tail -n 1)" && cat "$work/vendor" >&2 ;;
 	esac ;;
 esac
-limited 60 "$TESTS" -test.run '^$' -test.bench "Kernels//$BENCH" -test.benchtime 20ms >"$work/kernels" 2>&1
-case $? in
-0) judge "measuring kernels" "done" ;;
-124) judge "measuring kernels" "stopped at its time limit" ;;
-*) bad=1 && judge "measuring kernels" "FAILED" && cat "$work/kernels" >&2 ;;
+# What is no plain product in a model of 7B, then every operation of a small model in each class.
+: >"$work/operations"
+: >"$work/kernels"
+measure() { # WHAT SECONDS BENCHMARKS FILE
+	limited "$2" "$TESTS" -test.run '^$' -test.bench "$3" -test.benchtime 10ms >"$work/out" 2>&1
+	code=$?
+	cat "$work/out" >>"$work/$4"
+	case $code in
+	0) judge "measuring $1" "done" ;;
+	124) judge "measuring $1" "stopped at its time limit" ;;
+	*) bad=1 && judge "measuring $1" "FAILED" && cat "$work/out" >&2 ;;
+	esac
+}
+case $classes in
+*matrix) measure "operations of 7B" 60 "7BOperations/$BENCH" operations ;;
 esac
+for class in $classes; do
+	measure "kernels, $class" 30 "Kernels/$class/$BENCH" kernels
+done
 
 # A model of 0.5 billion parameters with random weights: training, log-probs and sampling.
 : >"$work/model"
@@ -265,7 +278,7 @@ fi
 		if (!memory++) print "\n| memory | GB/s |\n|---|---:|"
 		printf "| %s | %.1f |\n", part[2], rate("MB/s") / 1000
 	}
-	/^Benchmark7B/ && / ns\/op/ {
+	/^Benchmark7B\// && / ns\/op/ {
 		if (!products++) {
 			print "\n| product of 7B | layer | dims | tiles | ms | TFLOP/s | cuBLASLt TFLOP/s | of cuBLASLt |"
 			print "|---|---|---|---|---:|---:|---:|---:|"
@@ -277,6 +290,16 @@ fi
 			FILENAME ~ /large$/ ? "mma.sync" : "chosen", rate("ns/product") / 1e6, tflops, by ? sprintf("%.1f", by) : "",
 			by ? sprintf("%.1f %%", 100 * tflops / by) : ""
 	}
+	/^Benchmark7BOperations/ && / ns\/op/ {
+		if (!operations++) print "\n| operation of 7B | dims | ms | TFLOP/s | GB/s | of Copy |\n|---|---|---:|---:|---:|---:|"
+		dims = part[3]
+		for (i = 4; i <= n; i++) dims = dims " " part[i]
+		flops = rate("GFLOP/s")
+		moved = rate("MB/s")
+		printf "| %s | %s | %.3f | %s | %s | %s |\n", part[2], dims, rate("ns/call") / 1e6, flops ? sprintf("%.1f", flops / 1000) : "",
+			moved ? sprintf("%.1f", moved / 1000) : "", moved && copy ? sprintf("%.1f %%", 100 * moved / copy) : ""
+		next
+	}
 	/^BenchmarkKernels/ && / ns\/op/ {
 		if (!kernels++) print "\n| kernel | dims | class | ms | GB/s | of Copy | GFLOP/s |\n|---|---|---|---:|---:|---:|---:|"
 		dims = part[5]
@@ -284,7 +307,7 @@ fi
 		flops = rate("GFLOP/s")
 		printf "| %s | %s | %s | %.3f | %.1f | %s | %s |\n", part[3], dims, part[2], $3 / 1e6, rate("MB/s") / 1000,
 			copy ? sprintf("%.1f %%", 100 * rate("MB/s") / copy) : "", flops ? sprintf("%.1f", flops) : ""
-	}' "$work/vendor" "$work/memory" "$work/products" "$work/large" "$work/kernels"
+	}' "$work/vendor" "$work/memory" "$work/products" "$work/large" "$work/operations" "$work/kernels"
 	[ ! -s "$work/model" ] || { printf '\nexp bench of a model of 0.5B:\n\n' && sed 's/^/    /' "$work/model"; }
 } >"$work/results"
 mkdir -p "$(dirname "$RESULTS")"

@@ -49,6 +49,8 @@ case "$*" in
 	echo "    bench_test.go:9: libcublasLt.so.13: cuBLASLt 13.1.5"
 	echo "BenchmarkCublasLt/MatMul/gate_and_up/M=64/N=8/K=4"
 	echo "BenchmarkCublasLt/MatMul/gate_and_up/M=64/N=8/K=4-16   9   2000000 ns/op   800000 GFLOP/s" ;;
+*7BOperations*) echo "Benchmark7BOperations/Attention/4x1024-16   9   9000000 ns/op   250000 GFLOP/s   400000 ns/call"
+	echo "Benchmark7BOperations/Add-16   9   9000000 ns/op   1500000 MB/s   40000 ns/call" ;;
 *7B*M=4096*) echo "Benchmark7B/MatMul/qkv/M=4096/N=8/K=4-16   9   9000000 ns/op   320000 GFLOP/s   5000000 ns/product" ;;
 *7B*) echo "Benchmark7B/MatMul/gate_and_up/M=64/N=8/K=4-16   9   9000000 ns/op   640000 GFLOP/s   2500000 ns/product" ;;
 *Memory*) echo "BenchmarkMemory/Copy-16   50   1000000 ns/op   2000000.00 MB/s" ;;
@@ -110,6 +112,7 @@ func TestGPU(t *testing.T) {
 			"| MatMul | gate and up | M=64 N=8 K=4 | chosen | 2.500 | 640.0 | 800.0 | 80.0 % |",
 			"| MatMul | qkv | M=4096 N=8 K=4 | mma.sync | 5.000 | 320.0 |  |  |",
 			"| measuring cuBLASLt | done: libcublasLt.so.13: cuBLASLt 13.1.5 |",
+			"| Attention | 4x1024 | 0.400 | 250.0 |  |  |", "| Add |  | 0.040 |  | 1500.0 | 75.0 % |",
 			"| measuring a model of 0.5B | done |", "\n    training  12345 tokens/s\n",
 			"| memcheck, smoke run, matrix | passed: ERROR SUMMARY: 0 errors |",
 			"| racecheck, smoke run, matrix | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
@@ -141,7 +144,7 @@ func TestGPU(t *testing.T) {
 		{"late sanitizer", "H100", right, "1f89", "PASS", 1, nil, []string{"| memcheck, smoke run, matrix | stopped at its time limit |",
 			"| racecheck, smoke run, matrix | FAILED: Error: Race reported between Read access and Write access; exit code 124 |"}},
 		{"no sanitizer", "H100", right, "1f89", "PASS", 0, nil, []string{"| compute-sanitizer | not tried: PATH does not have it"}},
-		{"late", "H100", right, "1f89", "PASS", 0, nil, []string{"| measuring kernels | stopped at its time limit |",
+		{"late", "H100", right, "1f89", "PASS", 0, nil, []string{"| measuring kernels, f32 | stopped at its time limit |",
 			"| memcheck, smoke run, matrix | stopped at its time limit | 0 |"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
