@@ -210,7 +210,7 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 func scratchBytes(c *config.Run, arch model.Config, tokens, longest int, w crew) int {
 	switch {
 	case device.UsesGPU(c):
-		return gpuScratch(c, arch, tokens, w, engineOptions(c, arch, longest))
+		return gpuScratch(c, arch, tokens, w)
 	case !device.PacksPanels(c):
 		return 0 // an emulation uses Go's heap
 	}
@@ -247,10 +247,9 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int, w crew)
 // gpuScratch returns the bytes of a GPU's workspace: the largest of the gradients of a
 // micro-batch's logits (LogProbBackward), a piece of its logits (LogProb), and the logits in a
 // piece of a sampling step, for short rows with weights and order of the tokens (Sample); ranks that share
-// products have their part of each, and those that do not learn no gradients. In bf16 also sums
-// in progress of all heads, three for each, in training and in a sampling step (attention). Tensor
-// cores need none of these; they have factors of their own.
-func gpuScratch(c *config.Run, arch model.Config, tokens int, w crew, engine generate.Options) int {
+// products have their part of each, and those that do not learn no gradients. A number for each row and
+// head is attention's (AttentionBackward). Tensor cores have factors of their own.
+func gpuScratch(c *config.Run, arch model.Config, tokens int, w crew) int {
 	const piece = 160 << 20 // elements
 	V, operand, shared := arch.Vocab, stage.Operand(c), w.tensor
 	own := func(n int) int { return (n + shared - 1) / shared } // a rank's part of rows or tokens
@@ -263,13 +262,9 @@ func gpuScratch(c *config.Run, arch model.Config, tokens int, w crew, engine gen
 	if w.learns {
 		gradients = max(own(tokens)*V, tokens*own(V)) * operand.Size()
 	}
-	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*arrays*rows*V)
+	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*arrays*rows*V, 4*tokens*arch.Heads)
 	if device.UsesTensorCores(c) {
-		return max(bytes, 4*tokens*arch.Heads) + factorBytes(arch, tokens, shared)
-	}
-	if operand == kernels.BF16 {
-		heads := max(tokens*max(arch.Heads, 2*arch.KVHeads), max(engine.StepRows, engine.MaxSequences+1)*arch.Heads)
-		bytes = max(bytes, 4*3*heads*arch.Head)
+		bytes += factorBytes(arch, tokens, shared)
 	}
 	return bytes
 }

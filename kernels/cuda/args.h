@@ -292,24 +292,26 @@ struct packing {
 	long M, S, G;
 };
 
-// In class cpu/bf16 a thread has 3·D floats of room for sums, attention_dkv 6·D; elsewhere room is
-// null.
 struct attention_args {
 	struct operand out, qkv;
-	float *stats, *room;
+	float *stats;
 	struct packing p;
 	struct attention_shape s;
 };
 
+// attention_dq sets delta [M,H] to the lane sums of dout·out, and attention_dkv reads them.
 struct attention_backward_args {
 	struct operand dqkv, dout, out, qkv;
 	const float *stats;
-	float *room;
+	float *delta;
 	struct packing p;
 	struct attention_shape s;
 };
 #define attention_dq_args attention_backward_args
 #define attention_dkv_args attention_backward_args
+#define tile_attention_args attention_args
+#define tile_attention_dq_args attention_backward_args
+#define tile_attention_dkv_args attention_backward_args
 
 #define matrix_attention_args attention_args
 #define panel_attention_args attention_args
@@ -358,13 +360,13 @@ struct append_kv_args {
 
 struct paged_attention_args {
 	struct operand out, qkv;
-	float *room; // as in attention_args
 	struct pages pages;
 	const int *table, *seq, *pos;
 	long M, table_width;
 	struct attention_shape s;
 };
 
+#define tile_paged_attention_args paged_attention_args
 #define matrix_paged_attention_args paged_attention_args
 #define panel_paged_attention_args paged_attention_args
 

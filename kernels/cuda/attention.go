@@ -41,13 +41,23 @@ func packingOf(M int, offsets, groups kernels.Buffer) C.struct_packing {
 		G: C.long(max(groups.Len()-1, 0))}
 }
 
-// sums returns room for n sums in progress (sum.h). Chains and tensor cores need none.
-func (b *Backend) sums(n int) *C.float {
-	if b.class.tile == 0 || b.class.matrix || n == 0 {
-		return nil
+// Attention on plain cores (attend.h): the rows of a block, its threads, and the rows of a block in pages.
+const (
+	attendRows    = 32
+	attendThreads = 128
+	attendHeads   = 8
+)
+
+// launchAttend queues a kernel on blocks of rows, with the sums of the class.
+func (b *Backend) launchAttend(name string, blocks int, args unsafe.Pointer) {
+	if b.class.tile != 0 {
+		name = "tile_" + name
 	}
-	return floats(b.scratch(3 * n))
+	b.launchBlocks(name, blocks, attendThreads, args)
 }
+
+// attendBlocks is the number of blocks for M rows.
+func attendBlocks(M int) int { return (M + attendRows - 1) / attendRows }
 
 // Rope implements kernels.Sequence.
 func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
@@ -68,7 +78,7 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
 	args := C.struct_attention_args{out: b.operand(out), qkv: b.operand(qkv), stats: floats(stats),
-		room: b.sums(M * s.H * s.D), p: packingOf(M, offsets, groups), s: shape}
+		p: packingOf(M, offsets, groups), s: shape}
 	switch {
 	case b.class.matrix && inPanels(s):
 		args.qkv = b.headFactor(&b.left, qkv, M, s.Stride())
@@ -78,7 +88,7 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 		b.launchWarps("matrix_attention", spans(M)*s.H, unsafe.Pointer(&args))
 		return
 	}
-	b.launch("attention", M*s.H, unsafe.Pointer(&args))
+	b.launchAttend("attention", attendBlocks(M)*s.H, unsafe.Pointer(&args))
 }
 
 // AttentionBackward implements kernels.Sequence.
@@ -89,15 +99,18 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(dout, M*s.H*s.D)
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
+	delta := b.scratch(M * s.H)
+	if b.err != nil {
+		return
+	}
 	if b.class.matrix {
-		b.attentionBackwardOnWarps(dqkv, dout, out, stats, qkv, packingOf(M, offsets, groups), shape, M, s)
+		b.attentionBackwardOnWarps(dqkv, dout, out, stats, delta, qkv, packingOf(M, offsets, groups), shape, M, s)
 		return
 	}
 	args := C.struct_attention_backward_args{dqkv: b.operand(dqkv), dout: b.operand(dout), out: b.operand(out),
-		qkv: b.operand(qkv), stats: floats(stats), room: b.sums(M * max(s.H, 2*s.K) * s.D),
-		p: packingOf(M, offsets, groups), s: shape}
-	b.launch("attention_dq", M*s.H, unsafe.Pointer(&args))
-	b.launch("attention_dkv", M*s.K, unsafe.Pointer(&args))
+		qkv: b.operand(qkv), stats: floats(stats), delta: floats(delta), p: packingOf(M, offsets, groups), s: shape}
+	b.launchAttend("attention_dq", attendBlocks(M)*s.H, unsafe.Pointer(&args))
+	b.launchAttend("attention_dkv", attendBlocks(M)*s.K, unsafe.Pointer(&args))
 }
 
 // pagesOf returns a layer's pages, and the number of elements in the keys of one.
@@ -129,9 +142,8 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	check(qkv, M*s.Stride())
 	check(out, M*s.H*s.D)
 	rowsOf(table, tableWidth)
-	args := C.struct_paged_attention_args{out: b.operand(out), qkv: b.operand(qkv), room: b.sums(M * s.H * s.D),
-		pages: pages, table: ints(table), seq: ints(seq), pos: ints(pos), M: C.long(M),
-		table_width: C.long(tableWidth), s: shape}
+	args := C.struct_paged_attention_args{out: b.operand(out), qkv: b.operand(qkv), pages: pages,
+		table: ints(table), seq: ints(seq), pos: ints(pos), M: C.long(M), table_width: C.long(tableWidth), s: shape}
 	warps := M * s.K * ((s.H/s.K + spanRows - 1) / spanRows)
 	switch {
 	case b.class.matrix && inPanels(s) && isFactor(p.Keys, chunk) && isFactor(p.Values, chunk):
@@ -141,7 +153,7 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 		b.launchWarps("matrix_paged_attention", warps, unsafe.Pointer(&args))
 		return
 	}
-	b.launch("paged_attention", M*s.H, unsafe.Pointer(&args))
+	b.launchAttend("paged_attention", M*s.K*((s.H/s.K+attendHeads-1)/attendHeads), unsafe.Pointer(&args))
 }
 
 // CopyPages implements kernels.Sequence.

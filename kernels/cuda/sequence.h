@@ -52,11 +52,6 @@ DEVICE long query_at(struct attention_shape s, long m, long h) { return m * stri
 DEVICE long key_at(struct attention_shape s, long m, long k) { return m * stride(s) + (s.H + k) * s.D; }
 DEVICE long value_at(struct attention_shape s, long m, long k) { return m * stride(s) + (s.H + s.K + k) * s.D; }
 
-// head_dot is the product of two heads, x's at `at` and y's at `by`.
-DEVICE float head_dot(struct operand x, long at, struct operand y, long by, long D) {
-	return product_sum(x.bf16, terms_of(x, at, 1), terms_of(y, by, 1), D, 0);
-}
-
 // score turns the sum of q·k into a score.
 DEVICE float score(struct attention_shape s, float dot, float *y) {
 	return capped(dot * s.scale, s.cap, s.inverse_cap, y);

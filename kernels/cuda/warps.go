@@ -34,12 +34,8 @@ func (b *Backend) launchWarps(name string, n int, args unsafe.Pointer) {
 	b.launchBlocks(name, (n+headWarps-1)/headWarps, headWarps*warpThreads, args)
 }
 
-func (b *Backend) attentionBackwardOnWarps(dqkv, dout, out, stats, qkv kernels.Buffer, p C.struct_packing,
+func (b *Backend) attentionBackwardOnWarps(dqkv, dout, out, stats, delta, qkv kernels.Buffer, p C.struct_packing,
 	shape C.struct_attention_shape, M int, s kernels.AttentionShape) {
-	delta := b.scratch(M * s.H)
-	if b.err != nil {
-		return
-	}
 	b.launchBlocks("matrix_attention_delta", (M*s.H*kernels.Lanes+laneThreads-1)/laneThreads, laneThreads,
 		unsafe.Pointer(&C.struct_matrix_attention_delta_args{delta: floats(delta), dout: b.operand(dout),
 			out: b.operand(out), n: C.long(M * s.H), D: C.long(s.D)}))

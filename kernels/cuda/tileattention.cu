@@ -1,0 +1,6 @@
+// Attention in class cpu/bf16: tile sums of bf16.
+#define NAME(x) tile_##x
+#define TILED 1
+#define FORWARD_BLOCKS 2
+#define BACKWARD_BLOCKS 2
+#include "attend.h"
