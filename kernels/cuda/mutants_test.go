@@ -21,7 +21,7 @@ func TestMutants(t *testing.T) {
 		{"no bound", "matmul.cu", "if (m >= a.M) return;", "", "bf16/MatMul"},
 		{"chain backwards", "attend.h", "add_product(p[i][e], q[j][e], *to)", "add_product(p[i][e ^ 1], q[j][e ^ 1], *to)", "f32/Attention"},
 		{"blocks in one chain", "products.h", "		no_sums(acc);\n		tile_products", "		if (b == 0) no_sums(acc);\n		tile_products", "f32/MatMulDW"},
-		{"lanes shifted", "num.h", "lane[j] = fmaf(load(x", "lane[j / 2] = fmaf(load(x", "matrix/AttentionBackward"},
+		{"lanes shifted", "num.h", "lane[j] = fmaf(load(x", "lane[j / 2] = fmaf(load(x", "f32/Combine"},
 		{"lanes folded upwards", "warp.h", "for (int w = LANES / 2; w > 0; w /= 2) x += shuffle_xor(x, w);", "for (int w = 1; w < LANES; w *= 2) x += shuffle_xor(x, w);", "f32/RMSNorm"},
 		{"a norm not awaited", "rmsnorm.cu", "	barrier();\n	if (mine", "	if (mine", "f32/RMSNorm"},
 		{"a long norm not awaited", "rmsnorm.cu", "	barrier();\n	if (threadIdx.x < WARP) {", "	if (threadIdx.x < WARP) {", "TestLongNorms"},
