@@ -376,11 +376,14 @@ INLINE void store_gate(const struct matrix_matmul_swiglu_args *a, long m, long f
 
 // turn_to_logits does so with the products in the room; x may be null.
 INLINE void turn_to_logits(float *room, const struct softmax *x) {
+	const int lane = threadIdx.x % WARP;
 	float y;
 	if (!x) return;
-	ROLLED for (int r = 0; r < 16; r++) {
-		float *z = &room[r * ROOM_PITCH + threadIdx.x % WARP];
-		*z = logit_of(*z, *x, &y);
+	if (x->cap == 0) {
+		UNROLL for (int r = 0; r < 16; r += 4)
+			*(quad *)&room[(r + lane / 8) * ROOM_PITCH + lane % 8 * 4] *= x->inverse_temperature;
+	} else {
+		ROLLED for (int r = 0; r < 16; r++) room[r * ROOM_PITCH + lane] = logit_of(room[r * ROOM_PITCH + lane], *x, &y);
 	}
 	meet();
 }

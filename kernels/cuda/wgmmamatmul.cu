@@ -112,29 +112,30 @@ INLINE void gradients(float d, float *g, float *u) {
 	*g = dg;
 }
 
-// The gates and ups of four rows: what a thread loads before it needs the first.
+// The gates and ups that a thread needs of 32 columns: four of rows m, m+4, m+8 and m+12 each.
 struct gates {
 	two_words g[4], u[4];
 };
 
-// store_gradients stores the gradients of gates and their ups: of rows m, m+4, m+8 and m+12, four from f on. d are the
-// activations' gradients in the room. store_gradient does so with one.
-INLINE void store_gradients(const struct matrix_matmul_dx_swiglu_args *a, long m, long f, const float *d) {
-	const long gate = m * 2 * a->F + f;
-	const uint16_t *const from = (const uint16_t *)a->gate_up.at + gate;
-	uint16_t *const to = (uint16_t *)a->dgate_up.at + gate;
-	struct gates x;
-	if (f >= a->F) return;
+// load_gates queues their loads, from f on. They take as long as the work on the 32 columns before.
+INLINE void load_gates(struct gates *x, const struct matrix_matmul_dx_swiglu_args *a, long m, long f) {
+	const uint16_t *const from = (const uint16_t *)a->gate_up.at + (m * 2 * a->F + f);
 	UNROLL for (int i = 0; i < 4; i++) {
-		if (m + 4 * i >= a->M) continue;
-		x.g[i] = *(const two_words *)(from + i * 8 * a->F);
-		x.u[i] = *(const two_words *)(from + i * 8 * a->F + a->F);
+		if (f >= a->F || m + 4 * i >= a->M) continue;
+		x->g[i] = *(const two_words *)(from + i * 8 * a->F);
+		x->u[i] = *(const two_words *)(from + i * 8 * a->F + a->F);
 	}
+}
+
+// store_gradients stores the gradients of gates x and their ups; d are the activations' gradients in the room.
+// store_gradient does so with one.
+INLINE void store_gradients(const struct gates *x, const struct matrix_matmul_dx_swiglu_args *a, long m, long f, const float *d) {
+	uint16_t *const to = (uint16_t *)a->dgate_up.at + (m * 2 * a->F + f);
 	UNROLL for (int i = 0; i < 4; i++) {
 		float g[4], u[4];
-		if (m + 4 * i >= a->M) continue;
-		spread_quad(g, x.g[i]);
-		spread_quad(u, x.u[i]);
+		if (f >= a->F || m + 4 * i >= a->M) continue;
+		spread_quad(g, x->g[i]);
+		spread_quad(u, x->u[i]);
 		UNROLL for (int e = 0; e < 4; e++) gradients(rounded(d[i * 4 * ROOM_PITCH + e]), &g[e], &u[e]);
 		*(two_words *)(to + i * 8 * a->F) = round_quad(g);
 		*(two_words *)(to + i * 8 * a->F + a->F) = round_quad(u);
@@ -159,16 +160,19 @@ CLUSTER_KERNEL(wgmma_matmul_dx_swiglu) {
 		MORE_REGISTERS();
 		float sum[EIGHTS][4], *room = room_of(p);
 		const int lane = threadIdx.x % WARP, quads = has_quads(a.of.dgate_up, a.of.F) && has_quads(a.of.gate_up, a.of.F);
+		struct gates x[2];
 		EACH_TILE(t, a.of.M, a.of.F) {
+			const long m = row_in_room(t, lane / 8), f = t.n + lane % 8 * 4;
 			no_sums(sum);
 			add_tile(sum, &p, steps_of(a.of.N), 1, 0);
+			if (quads) load_gates(&x[0], &a.of, m, f);
 			EACH_IN_ROOM(sum, j, column) {
+				if (quads && column + ROOM_COLUMNS < TILE_COLUMNS) load_gates(&x[1 - j / 4], &a.of, m, f + column + ROOM_COLUMNS);
 				meet();
 				put_sums(room, &sum[j], 0, 4);
 				meet();
 				if (quads) {
-					store_gradients(&a.of, row_in_room(t, lane / 8), t.n + column + lane % 8 * 4,
-						&room[lane / 8 * ROOM_PITCH + lane % 8 * 4]);
+					store_gradients(&x[j / 4], &a.of, m, f + column, &room[lane / 8 * ROOM_PITCH + lane % 8 * 4]);
 				} else {
 					ROLLED for (int r = 0; r < 16; r++)
 						store_gradient(&a.of, row_in_room(t, r), t.n + column + lane, room[r * ROOM_PITCH + lane]);
@@ -219,9 +223,9 @@ CLUSTER_KERNEL(wgmma_logits_backward) {
 				put_sums(room, &sum[j], 0, 4);
 				meet();
 				if (quads) {
-					ROLLED for (int k = lane / 8; k < 16; k += 4) {
-						const long r = row_in_room(t, k), v = t.n + column + lane % 8 * 4;
-						float *d = &room[k * ROOM_PITCH + lane % 8 * 4];
+					ROLLED for (int i = lane / 8; i < 16; i += 8) UNROLL for (int h = 0; h < 8; h += 4) {
+						const long r = row_in_room(t, i + h), v = t.n + column + lane % 8 * 4;
+						float *d = &room[(i + h) * ROOM_PITCH + lane % 8 * 4];
 						if (r >= a.of.R || v >= a.of.V) continue;
 						UNROLL for (int e = 0; e < 4; e++) d[e] = gradient_of_logit(&a.of, r, v + e, d[e] * a.of.x.inverse_temperature, 0);
 						store_quad(a.of.dz, r * a.of.V + v, d);
