@@ -250,8 +250,9 @@ elif command -v compute-sanitizer >/dev/null; then
 			sanitize $tool "products by wgmma" "$TESTS" -test.short -test.run 'TestWgmmaBits$'
 			sanitize $tool "attention by wgmma" "$TESTS" -test.short -test.run 'TestWgmmaAttention$|TestPanelsOfPages' ;;
 		esac
-		sanitize $tool "smoke run, $class" "$EXP" -q run configs/smoke_cpu.yaml --device cuda $sets --store "$work/$tool"
+		sanitize $tool "rows in shared memory" "$TESTS" -test.short -test.run 'TestLong|TestAttend'
 	done
+	sanitize memcheck "smoke run, $class" "$EXP" -q run configs/smoke_cpu.yaml --device cuda $sets --store "$work/memcheck"
 else
 	judge "compute-sanitizer" "not tried: PATH does not have it; it is part of NVIDIA's toolkit"
 fi

@@ -65,7 +65,7 @@ const sanitizer = `#!/bin/sh
 [ "$SANITIZER" != OLD ] || { echo "========= Error: the device is not supported"; exit 1; }
 case "$*" in
 *"$EXP -q run configs/smoke_cpu.yaml --device cuda "*matrix/16x25*) ;;
-*"$TESTS -test.short -test.run TestWgmma"*) ;;
+*"$TESTS -test.short -test.run Test"*) ;;
 *) exit 1 ;;
 esac
 case "$SANITIZER $2" in
@@ -115,7 +115,7 @@ func TestGPU(t *testing.T) {
 			"| Attention | 4x1024 | 0.400 | 250.0 |  |  |", "| Add |  | 0.040 |  | 1500.0 | 75.0 % |",
 			"| measuring a model of 0.5B | done |", "\n    training  12345 tokens/s\n",
 			"| memcheck, smoke run, matrix | passed: ERROR SUMMARY: 0 errors |",
-			"| racecheck, smoke run, matrix | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
+			"| racecheck, rows in shared memory | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
 			"| racecheck, attention by wgmma | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
 			"| wgmma = mma.sync | passed: 2 shapes and kinds of numbers |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
 		{"fake", "emulated device, 1 GiB", right, "1f89", "PASS", 0, []string{"not a GPU"}, []string{"the figures mean nothing",
@@ -138,11 +138,11 @@ func TestGPU(t *testing.T) {
 		{"library fails", "H100", right, "1f89", "PASS", 0, []string{"CUBLAS_STATUS_NOT_INITIALIZED"},
 			[]string{"| measuring cuBLASLt | failed: cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED (status 1) |"}},
 		{"race", "H100", right, "1f89", "PASS", 1, []string{"2 hazards"}, []string{"| memcheck, smoke run, matrix | passed: ERROR SUMMARY: 0 errors |",
-			"| racecheck, smoke run, matrix | FAILED: RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning); exit code 9 |"}},
+			"| racecheck, rows in shared memory | FAILED: RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning); exit code 9 |"}},
 		{"old sanitizer", "H100", right, "1f89", "PASS", 0, nil,
-			[]string{"| racecheck, smoke run, matrix | not tried: Error: the device is not supported |"}},
+			[]string{"| racecheck, rows in shared memory | not tried: Error: the device is not supported |"}},
 		{"late sanitizer", "H100", right, "1f89", "PASS", 1, nil, []string{"| memcheck, smoke run, matrix | stopped at its time limit |",
-			"| racecheck, smoke run, matrix | FAILED: Error: Race reported between Read access and Write access; exit code 124 |"}},
+			"| racecheck, rows in shared memory | FAILED: Error: Race reported between Read access and Write access; exit code 124 |"}},
 		{"no sanitizer", "H100", right, "1f89", "PASS", 0, nil, []string{"| compute-sanitizer | not tried: PATH does not have it"}},
 		{"late", "H100", right, "1f89", "PASS", 0, nil, []string{"| measuring kernels, f32 | stopped at its time limit |",
 			"| memcheck, smoke run, matrix | stopped at its time limit | 0 |"}},

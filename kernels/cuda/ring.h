@@ -74,8 +74,9 @@ INLINE void tell_stage(struct ring *r) {
 	arrive_here(full_of(r, (r->at + STAGES - 1) % STAGES));
 }
 
-// leave says that the calling warp is done with a stage.
+// leave says that the calling warp is done with a stage: all its lanes have read it.
 DEVICE void leave(const struct ring *r, int stage) {
+	meet();
 	if (stage >= 0 && threadIdx.x % WARP == 0) arrive_here(empty_of(r, stage));
 }
 

@@ -165,7 +165,6 @@ INLINE void attend(struct ring *r, const struct attention_args *a, struct span x
 		if (t >= end) break;
 		const int keys = take_stage(r), values = take_stage(r);
 		add_seen_heads(out, &rows, own, r->stages + keys * STAGE, r->stages + values * STAGE, a->s.scale, boxes, step);
-		meet(); // all lanes have read them
 		leave(r, keys);
 		leave(r, values);
 		t += PANEL;

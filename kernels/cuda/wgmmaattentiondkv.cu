@@ -165,8 +165,8 @@ INLINE void gradients_of_keys(struct ring *r, const struct matrix_attention_back
 	publish_writes();
 	group_barrier(1 + group, GROUP_THREADS);
 	ROLLED do {
-		const int at = take_stage(r), base = step.row - computed_here(threadIdx.x) % GROUP_THREADS / WARP * STEP;
-		w.stage = r->stages + uniform(at) * STAGE;
+		const int at = uniform(take_stage(r)), base = step.row - computed_here(threadIdx.x) % GROUP_THREADS / WARP * STEP;
+		w.stage = r->stages + at * STAGE;
 		const struct queries *const now = queries_of(w.stage);
 		const int end = now->end - now->t, unseen = base >= x.hi || now->t + PANEL <= base;
 		last = now->last;
@@ -176,7 +176,6 @@ INLINE void gradients_of_keys(struct ring *r, const struct matrix_attention_back
 			hold_sums(dk, 8 * boxes);
 			hold_sums(dv, 8 * boxes);
 			if (!unseen) add_seen_panel(dk, dv, &w, s, now, step);
-			meet(); // all lanes have read the stage
 			if (held) leave(r, before(at));
 			leave(r, at);
 			held = 0;

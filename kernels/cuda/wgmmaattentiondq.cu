@@ -130,7 +130,6 @@ INLINE void gradient_of_queries(struct ring *r, const struct matrix_attention_ba
 			await_products(0);
 			hold_sums(dq, 8 * boxes);
 			add_seen_keys(dq, stage, &w, s, step);
-			meet(); // all lanes have read the stage
 			leave(r, held);
 			leave(r, at);
 			held = -1;
