@@ -23,7 +23,8 @@ type Phase struct {
 }
 
 // What the times rest on: assumed shares of an H100's published rates (989 TFLOP/s dense in bf16, 3.35 TB/s,
-// NVLink at 450 GB/s, a network of 400 Gbit/s, PCIe 5 at 64 GB/s). Nothing here is measured.
+// NVLink at 450 GB/s, a network of 400 Gbit/s, PCIe 5 at 64 GB/s). Of these only products (536 to 733 TFLOP/s without
+// attention) and memory were measured, on an H200 (kernels/cuda/RESULTS.md).
 const (
 	gpuFLOPs    = 400e12  // that products reach, 1/s
 	gpuMemory   = 2.85e12 // bytes/s, 85 % of 3.35

@@ -168,10 +168,10 @@ limited 20 "$TESTS" -test.run '^$' -test.bench Memory -test.benchtime 100ms >"$w
 : >"$work/vendor"
 case $classes in
 *matrix)
-	limited 60 "$TESTS" -test.run '^$' -test.bench "7B/$BENCH" -test.benchtime 20ms >"$work/products" 2>&1
+	limited 60 "$TESTS" -test.run '^$' -test.bench "7B\$/$BENCH" -test.benchtime 20ms >"$work/products" 2>&1
 	code=$?
 	# Those of a micro-batch by mma.sync too, where wgmma was chosen.
-	within 30 env EXP_CUDA_TEST_TILES=large_ "$TESTS" -test.run '^$' -test.bench "7B/$BENCH/.*/M=4096" \
+	within 30 env EXP_CUDA_TEST_TILES=large_ "$TESTS" -test.run '^$' -test.bench "7B\$/$BENCH/.*/M=4096" \
 		-test.benchtime 20ms >"$work/large" 2>&1
 	case $code in
 	0) judge "measuring products of 7B" "done" ;;

@@ -1,6 +1,6 @@
 // ring.h has what kernels of attention by wgmma share: a ring of stages in shared memory, which one warpgroup fills with rows of
 // heads (span.h) and others multiply. A .cu file defines GROUPS (warpgroups that multiply, 64 rows each), PANEL (rows of a
-// head in a stage), STAGE (bytes), STAGES and OWN_ROOM (bytes behind the stages for the warpgroups' own rows).
+// head in a stage), STAGE (bytes), STAGES, OWN_ROOM (bytes behind the stages for the warpgroups' own rows) and TELLERS.
 #ifndef EXP_CUDA_RING_H
 #define EXP_CUDA_RING_H
 
@@ -13,8 +13,8 @@
 #define PANEL_BOX (PANEL * LINE) // bytes of 64 channels of a panel
 #define RING_BYTES (EIGHT_LINES + STAGES * (STAGE + 16) + OWN_ROOM)
 
-// The stages of a block. A stage's `full` counts the threads whose copies have come, and its `empty` the warps that are
-// done with it.
+// The stages of a block. A stage's `full` counts the threads whose copies have come, and its `empty` the lanes that say their warps
+// are done with it.
 struct ring {
 	char *stages;
 	int at, parity; // the next stage, and how often all were filled before, modulo 2
@@ -31,7 +31,7 @@ INLINE struct ring open_ring(char *shared) {
 	if (threadIdx.x == 0) {
 		for (int s = 0; s < STAGES; s++) {
 			make_barrier(full_of(&r, s), GROUP_THREADS);
-			make_barrier(empty_of(&r, s), GROUPS * GROUP_THREADS / WARP);
+			make_barrier(empty_of(&r, s), GROUPS * GROUP_THREADS / WARP * TELLERS);
 		}
 		publish_barriers();
 	}
@@ -74,10 +74,10 @@ INLINE void tell_stage(struct ring *r) {
 	arrive_here(full_of(r, (r->at + STAGES - 1) % STAGES));
 }
 
-// leave says that the calling warp is done with a stage: all its lanes have read it.
+// leave says that the calling warp is done with a stage: all its lanes have read it. As many lanes as TELLERS say so.
 DEVICE void leave(const struct ring *r, int stage) {
 	meet();
-	if (stage >= 0 && threadIdx.x % WARP == 0) arrive_here(empty_of(r, stage));
+	if (stage >= 0 && threadIdx.x % WARP < TELLERS) arrive_here(empty_of(r, stage));
 }
 
 #if !defined(EMULATED)
