@@ -7,9 +7,10 @@ enum { MAX_LOADS = 1024, MAX_QUEUED = 64, MADE = 0x5a, TERMS = 16, WIDE = 64, MA
 
 // A barrier that counts, in 8 bytes of shared memory. bytes is what is announced and has not come.
 struct counter {
-	uint8_t made, phase, expected, pending;
-	int32_t bytes;
+	uint64_t made : 8, phase : 1, expected : 11, pending : 11;
+	int64_t bytes : 33;
 };
+_Static_assert(sizeof(struct counter) == 8, "a barrier has 8 bytes");
 
 // A copy to a block that has not arrived.
 struct load {
