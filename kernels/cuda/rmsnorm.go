@@ -68,8 +68,8 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 		set: flag(set)}))
 }
 
-// A block of a norm has as many vectors as normRoom elements are, up to one for 16 threads. One of wideNorm elements or more
-// has a block of its own, if it fits behind normHead elements.
+// A block of a norm has as many vectors as normRoom elements are, up to one for 16 threads. One of wideNorm elements
+// or more has a block of its own, if it fits behind normHead elements.
 const (
 	normThreads = 256
 	normRoom    = 12288 - normThreads/kernels.Lanes

@@ -204,18 +204,14 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 	b.multiprocessors = 2 // one cluster does all tiles
 	matMul := func(out kernels.Buffer) { b.MatMul(out, x, m, kernels.Buffer{}) }
 	gate := func(out kernels.Buffer) { b.MatMulSwiGLU(out, gateUp, x, m) }
-	attention := func(D, first int) func(out kernels.Buffer) {
+	attention := func(D, first int, gradients bool) func(out kernels.Buffer) {
 		s := kernels.AttentionShape{H: 1, K: 1, D: D, Scale: 0x1p-19}
+		on, results := qkv.Slice(first, first+rows*s.Stride()), rounded.Slice(0, rows*D)
 		return func(out kernels.Buffer) {
-			b.Attention(out, stats, qkv.Slice(first, first+rows*s.Stride()), offsets, kernels.Buffer{}, s)
-		}
-	}
-	gradients := func(D, first int) func(out kernels.Buffer) {
-		s := kernels.AttentionShape{H: 1, K: 1, D: D, Scale: 0x1p-19}
-		return func(out kernels.Buffer) {
-			on := qkv.Slice(first, first+rows*s.Stride())
-			attention(D, first)(rounded.Slice(0, rows*D))
-			b.AttentionBackward(out, rounded.Slice(0, rows*D), rounded.Slice(0, rows*D), stats, on, offsets, kernels.Buffer{}, s)
+			b.Attention(results, stats, on, offsets, kernels.Buffer{}, s)
+			if gradients {
+				b.AttentionBackward(out, results, results, stats, on, offsets, kernels.Buffer{}, s)
+			}
 		}
 	}
 	for _, op := range []comparison{
@@ -226,10 +222,10 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 		{"MatMulSwiGLU", wgmmaTiles, rounded.Slice(0, int(M*N/2)), gate},
 		{"MatMulSwiGLU of few rows", thinTiles, rounded.Slice(0, int(M*N/2)), gate},
 		{"MatMulSwiGLU of fewer rows", slimTiles, rounded.Slice(0, int(M*N/2)), gate},
-		{"Attention of narrow heads", matrixTiles, rounded.Slice(0, rows*narrow), attention(narrow, first)},
-		{"Attention of wide heads", matrixTiles, rounded.Slice(0, rows*wide), attention(wide, 0)},
-		{"AttentionBackward of narrow heads", matrixTiles, dqkv.Slice(0, 3*rows*narrow), gradients(narrow, first)},
-		{"AttentionBackward of wide heads", matrixTiles, dqkv, gradients(wide, 0)},
+		{"Attention of narrow heads", matrixTiles, rounded.Slice(0, rows*narrow), attention(narrow, first, false)},
+		{"Attention of wide heads", matrixTiles, rounded.Slice(0, rows*wide), attention(wide, 0, false)},
+		{"AttentionBackward of narrow heads", matrixTiles, dqkv.Slice(0, 3*rows*narrow), attention(narrow, first, true)},
+		{"AttentionBackward of wide heads", matrixTiles, dqkv, attention(wide, 0, true)},
 		{"MatMulDX", wgmmaTiles, out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
 		{"MatMulDW", wgmmaTiles, out, func(out kernels.Buffer) { b.MatMulDW(out, kernels.Buffer{}, y, x, blocks) }},
 	} {

@@ -306,8 +306,9 @@ func checkSampleLong(s *subject) error {
 		}
 	}
 	for _, p := range []kernels.Sampling{
-		{TopP: 1}, {TopP: 0.5}, {TopP: 0.95}, {TopP: 0.999999}, {TopP: 1, TopK: 1}, {TopP: 1, TopK: 700}, {TopP: 1, TopK: 1500},
-		{TopP: 1, TopK: longSample + 5}, {TopP: 0.9, TopK: 40}, {TopP: 0.3, TopK: 1400}, {TopP: 0.9, TopK: 1200, MinP: 0.3},
+		{TopP: 1}, {TopP: 0.5}, {TopP: 0.95}, {TopP: 0.999999}, {TopP: 1, TopK: 1}, {TopP: 1, TopK: 700},
+		{TopP: 1, TopK: 1500}, {TopP: 1, TopK: longSample + 5}, {TopP: 0.9, TopK: 40}, {TopP: 0.3, TopK: 1400},
+		{TopP: 0.9, TopK: 1200, MinP: 0.3},
 	} {
 		p.Temperature = 1
 		for i := range 3 {
