@@ -224,8 +224,8 @@ func (b *Backend) differences(alloc func(t kernels.DType, n int) kernels.Buffer)
 		{"MatMulSwiGLU of fewer rows", slimTiles, rounded.Slice(0, int(M*N/2)), gate},
 		{"Attention of narrow heads", matrixTiles, rounded.Slice(0, rows*narrow), attention(narrow, first, false)},
 		{"Attention of wide heads", matrixTiles, rounded.Slice(0, rows*wide), attention(wide, 0, false)},
-		{"AttentionBackward of narrow heads", matrixTiles, dqkv.Slice(0, 3*rows*narrow), attention(narrow, first, true)},
-		{"AttentionBackward of wide heads", matrixTiles, dqkv, attention(wide, 0, true)},
+		{"gradients of narrow heads", matrixTiles, dqkv.Slice(0, 3*rows*narrow), attention(narrow, first, true)},
+		{"gradients of wide heads", matrixTiles, dqkv, attention(wide, 0, true)},
 		{"MatMulDX", wgmmaTiles, out.Slice(0, M*K), func(out kernels.Buffer) { b.MatMulDX(out, y, m) }},
 		{"MatMulDW", wgmmaTiles, out, func(out kernels.Buffer) { b.MatMulDW(out, kernels.Buffer{}, y, x, blocks) }},
 	} {
