@@ -154,10 +154,14 @@ func (b *Backend) compareWgmma() (said string, err error) {
 	if b.err != nil {
 		said, b.err = b.err.Error(), nil
 	}
-	for _, x := range append(held, b.left, b.right, b.weights) {
+	rooms := []*kernels.Buffer{&b.left, &b.right, &b.weights, &b.workspace}
+	for _, room := range rooms {
+		held = append(held, *room)
+		*room = kernels.Buffer{}
+	}
+	for _, x := range held {
 		b.Free(x)
 	}
-	b.left, b.right, b.weights = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
 	b.peak = b.allocated
 	return said, b.err
 }

@@ -220,6 +220,9 @@ func TestWgmma(t *testing.T) {
 	if got := b.pick(4096, 4096, false); b.Products() != "wgmma, with the bits of mma.sync" || got != wgmmaTiles {
 		t.Errorf("products are by %q, large ones on %v", b.Products(), got)
 	}
+	if b.Allocated() != 0 || b.TakePeak() != 0 {
+		t.Error("the comparison left memory behind")
+	}
 	t.Setenv(wgmmaVariable, "0")
 	if s := openIn(t, "matrix/16x25").Products(); s != "mma.sync, not wgmma: EXP_WGMMA is 0" {
 		t.Errorf("products are by %q", s)
