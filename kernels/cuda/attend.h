@@ -168,8 +168,7 @@ DEVICE void filled(void) {
 // add_product adds a product to a chain or to a lane of a step.
 DEVICE float add_product(float x, float y, float sum) { return TILED ? flush(fmaf(x, y, sum)) : fmaf(x, y, sum); }
 
-// multiply_rows sets products to those of the block's rows, positions from `first` on, and of columns from t
-// on. A channel that does not exist is -0 in rows and 0 in columns: its product changes no sum.
+// multiply_rows multiplies the block's rows, from position `first` on, by the columns from t on. A channel that does not exist is -0 in rows and 0 in columns: its product changes no sum.
 INLINE void multiply_rows(float *products, struct attend_room *room, int per, struct source rows, int first,
 	struct source columns, int t) {
 	const float *x = room->rows + half_warp() * per * PITCH, *y = room->columns + column_of_thread() * PITCH;
@@ -284,7 +283,7 @@ INLINE struct part part_of(struct packing p, long j, long g, int first) {
 #define EACH_PART(p, j, row)                                                                       \
 	for (long j = last_at_most((p).offsets, (p).S, row); j < (p).S && (p).offsets[j] < (row) + ATTEND_ROWS; j++)
 
-// What the rows of a block attend to. The row at position 0 of `queries` is that of position `first`.
+// What a block's rows attend to. Row 0 of `queries` is at position `first`.
 struct view {
 	struct source queries, keys, values;
 	int first, lo, hi; // positions that some row sees: lo to hi

@@ -115,7 +115,7 @@ func TestPickTiles(t *testing.T) {
 	}
 }
 
-// beside lets a test run beside others on the fake driver. A GPU has one test at a time.
+// beside runs a test in parallel with others on the fake driver. A GPU runs one test at a time.
 func beside(t *testing.T) {
 	t.Helper()
 	if _, ok := os.LookupEnv(fakeVariable); ok {

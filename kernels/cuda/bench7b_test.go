@@ -19,8 +19,8 @@ const (
 
 var heads7B = kernels.AttentionShape{H: 28, K: 4, D: 128, Scale: 0x1p-4}
 
-// Benchmark7BOperations measures what is no plain product in a model with 7B parameters, on tensor cores: attention,
-// norms, gates, the output layer, the update. Bytes are those that must move; operations those of the mathematics.
+// Benchmark7BOperations measures a 7B model's operations other than plain products, on tensor cores: attention, norms,
+// gates, the output layer, the update. It counts the bytes that must move, and the operations of the formulas.
 func Benchmark7BOperations(b *testing.B) {
 	be := openIn(b, "matrix/16x25")
 	if _, fake := os.LookupEnv(fakeVariable); fake {

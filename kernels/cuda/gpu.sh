@@ -104,7 +104,7 @@ case $classes in
 *matrix)
 	checks=$CHECKS
 	[ "$checks" != . ] || checks='(MatMul|Logits|LogProbBackward|^Attention$)'
-	limited 60 sh -c 'for tiles in wgmma_ thin_; do
+	limited 60 sh -c 'for tiles in wgmma_ thin_ slim_; do
 		EXP_CUDA_TEST_TILES=$tiles "$0" -test.short -test.v -test.run "$1" || exit
 	done' "$TESTS" 'TestTensorCore$|TestWgmmaBits$|TestWgmmaAttention$|TestConformance/matrix/'"$checks" >"$work/out" 2>&1
 	code=$?
@@ -248,11 +248,20 @@ elif command -v compute-sanitizer >/dev/null; then
 		case $classes in
 		*matrix) # the smoke recipe is too small for wgmma
 			sanitize $tool "products by wgmma" "$TESTS" -test.short -test.run 'TestWgmmaBits$'
+			for tiles in wgmma_ thin_ slim_; do
+				[ $tool = memcheck ] || break # races take too long
+				export EXP_CUDA_TEST_TILES=$tiles
+				sanitize $tool "products of $tiles" "$TESTS" -test.short \
+					-test.run 'TestConformance/matrix/(MatMul|Logits|LogProbBackward)'
+			done
+			unset EXP_CUDA_TEST_TILES
 			sanitize $tool "attention by wgmma" "$TESTS" -test.short -test.run 'TestWgmmaAttention$|TestPanelsOfPages' ;;
 		esac
 		sanitize $tool "rows in shared memory" "$TESTS" -test.short -test.run 'TestLong|TestAttend'
 	done
-	sanitize memcheck "smoke run, $class" "$EXP" -q run configs/smoke_cpu.yaml --device cuda $sets --store "$work/memcheck"
+	for tool in memcheck racecheck; do
+		sanitize $tool "smoke run, $class" "$EXP" -q run configs/smoke_cpu.yaml --device cuda $sets --store "$work/$tool"
+	done
 else
 	judge "compute-sanitizer" "not tried: PATH does not have it; it is part of NVIDIA's toolkit"
 fi

@@ -65,6 +65,7 @@ const sanitizer = `#!/bin/sh
 [ "$SANITIZER" != OLD ] || { echo "========= Error: the device is not supported"; exit 1; }
 case "$*" in
 *"$EXP -q run configs/smoke_cpu.yaml --device cuda "*matrix/16x25*) ;;
+*"$TESTS -test.short -test.run TestConformance"*) [ -n "$EXP_CUDA_TEST_TILES" ] || exit 1 ;;
 *"$TESTS -test.short -test.run Test"*) ;;
 *) exit 1 ;;
 esac
@@ -115,9 +116,11 @@ func TestGPU(t *testing.T) {
 			"| Attention | 4x1024 | 0.400 | 250.0 |  |  |", "| Add |  | 0.040 |  | 1500.0 | 75.0 % |",
 			"| measuring a model of 0.5B | done |", "\n    training  12345 tokens/s\n",
 			"| memcheck, smoke run, matrix | passed: ERROR SUMMARY: 0 errors |",
+			"| memcheck, products of slim_ | passed: ERROR SUMMARY: 0 errors |",
+			"| racecheck, smoke run, matrix | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
 			"| racecheck, rows in shared memory | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
 			"| racecheck, attention by wgmma | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
-			"| wgmma = mma.sync | passed: 2 shapes and kinds of numbers |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
+			"| wgmma = mma.sync | passed: 3 shapes and kinds of numbers |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
 		{"fake", "emulated device, 1 GiB", right, "1f89", "PASS", 0, []string{"not a GPU"}, []string{"the figures mean nothing",
 			"| compute-sanitizer | not tried: the driver is fake |"}},
 		{"no driver", "", right, "1f89", "PASS", 7, []string{"no CUDA driver is installed", "driver 525"}, nil},

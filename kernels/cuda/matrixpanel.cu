@@ -71,9 +71,6 @@ INLINE void store_rows(const struct attention_args *a, sums_of_panel out, struct
 	}
 }
 
-// first_panel is where the first panel begins that a span's queries see.
-DEVICE int first_panel(struct span x, struct step s) { return seen_from(s, computed_here(x.lo)) / PANEL * PANEL; }
-
 INLINE void attend(const struct panel_attention_args *a, struct span x, address shared) {
 	const int D = (int)a->s.D, h = share_of(a->p, a->s.H).head;
 	const struct attention_shape s = a->s;

@@ -69,7 +69,7 @@ func TestMutants(t *testing.T) {
 		{"own keys in panels alone", "matrixpaneldkv.cu", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
 		{"a head twice", "turns.h", "if (++n->h % share == 0) {", "if (++n->h % share == 1 % share) {", "matrix/AttentionBackward"},
 		{"own queries alone", "wgmmaattentiondkv.cu", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "TestWgmmaAttention"},
-		{"infinite queries before a key", "wgmmaattentiondkv.cu", "!sees_all(step, base, now->t) &&", "0 &&", "TestWgmmaAttention"},
+		{"infinite queries before a key", "wgmmaattentiondkv.cu", "!all_see(step, base, now->t) &&", "0 &&", "TestWgmmaAttention"},
 		{"infinite keys after a query", "wgmmaattentiondq.cu", "!sees_all(step, base) &&", "0 &&", "TestWgmmaAttention"},
 		{"sums that do not move", "wgmma.h", "sum[j + by][e]", "sum[j][e]", "TestWgmmaBits"},
 		{"sums that do not rise", "heads.h", "sum[j][e] *= factor[e / 2]", "(void)0", "TestWgmmaAttention"},

@@ -74,6 +74,31 @@ INLINE void tell_stage(struct ring *r) {
 	arrive_here(full_of(r, (r->at + STAGES - 1) % STAGES));
 }
 
+// end_stage ends the copies to a stage, and tells those of the stage before. end_stages waits for the last.
+INLINE void end_stage(struct ring *r) {
+	commit_copies();
+	if (r->late) {
+		await_copies(1);
+		tell_stage(r);
+	}
+	next_stage(r);
+	r->late = 1;
+}
+
+INLINE void end_stages(struct ring *r) {
+	await_copies(0);
+	if (r->late) tell_stage(r);
+}
+
+// EACH_SPAN goes over the spans of a block.
+#define EACH_SPAN(p, heads, x)                                                                         \
+	ROLLED for (int row_ = 0; span_of_block(p, heads, row_, &x); row_ = row_in_span(x, x.hi))
+
+// sees_all reports whether all of a warpgroup's rows, from position `base` on, see all of a panel.
+DEVICE int sees_all(struct step s, int base) {
+	return s.position + PANEL - 1 <= base && (s.window == 0 || base + GROUP_ROWS - 1 - s.position < s.window);
+}
+
 // leave says that the calling warp is done with a stage: all its lanes have read it. As many lanes as TELLERS say so.
 DEVICE void leave(const struct ring *r, int stage) {
 	meet();

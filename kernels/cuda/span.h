@@ -1,5 +1,5 @@
 // span.h finds a block's rows of attention, at most BLOCK_ROWS, and stores their heads. A head has up to 128 channels, a
-// multiple of 8.
+// multiple of 8. A kernel takes PANEL positions of the other factor at a time.
 #ifndef EXP_CUDA_SPAN_H
 #define EXP_CUDA_SPAN_H
 
@@ -31,6 +31,9 @@ INLINE void store_sums(struct operand x, long at, float (*sum)[4], int e, float 
 
 // seen_from returns the first position that a query at position n sees.
 DEVICE int seen_from(struct step s, int n) { return s.window > 0 && n + 1 > s.window ? n + 1 - s.window : 0; }
+
+// first_panel is where the first panel begins that a span's queries see.
+DEVICE int first_panel(struct span x, struct step s) { return seen_from(s, computed_here(x.lo)) / PANEL * PANEL; }
 
 // The spans of a block are those that begin in rows `first` to `end`, for one head of some. The last rows see most, so
 // their blocks go first. All is computed where it is needed: registers are short.

@@ -18,9 +18,6 @@
 #error "WGMMA_ATTENTION_SHARED is not what queries, stages and barriers take"
 #endif
 
-// first_panel is where the first panel begins that a span's queries see.
-DEVICE int first_panel(struct span x, struct step s) { return seen_from(s, computed_here(x.lo)) / PANEL * PANEL; }
-
 // fetch_span queues the copies of the keys and values that a span's queries see.
 INLINE void fetch_span(struct ring *r, const struct attention_args *a, struct span x, struct step step) {
 	const struct attention_shape s = a->s;
@@ -30,14 +27,8 @@ INLINE void fetch_span(struct ring *r, const struct attention_args *a, struct sp
 	ROLLED for (int t = first_panel(x, step), values = 0; t < x.hi; t += values * PANEL, values ^= 1) {
 		await_phase(empty_of(r, r->at), r->parity ^ 1);
 		fetch_head(r->stages + r->at * STAGE, PANEL, head, (int)s.D, x.seq, t, 0, x.hi);
-		commit_copies();
 		head.first += values ? -apart : apart;
-		if (r->late) {
-			await_copies(1);
-			tell_stage(r);
-		}
-		next_stage(r);
-		r->late = 1;
+		end_stage(r);
 	}
 }
 
@@ -117,11 +108,6 @@ INLINE void add_seen_heads(float (*out)[4], struct running *rows, const char *ow
 	}
 }
 
-// sees_all reports whether all of a warpgroup's rows, from position `base` on, see all of a panel.
-DEVICE int sees_all(struct step s, int base) {
-	return s.position + PANEL - 1 <= base && (s.window == 0 || base + GROUP_ROWS - 1 - s.position < s.window);
-}
-
 // skip_panels takes the stages of panels from t to `end`, which no row of the warpgroup sees.
 INLINE int skip_panels(struct ring *r, int t, int end) {
 	ROLLED for (; t < end; t += PANEL) UNROLL for (int i = 0; i < 2; i++) leave(r, take_stage(r));
@@ -192,12 +178,11 @@ INLINE void attend_spans(const struct attention_args *a, char *shared, int boxes
 	step.by_keys = 0;
 	if (threadIdx.x < GROUP_THREADS) {
 		fewer_registers(40);
-		ROLLED for (int i = 0; span_of_block(a->p, a->s.H, i, &x); i = row_in_span(x, x.hi)) fetch_span(&r, a, x, step);
-		await_copies(0);
-		if (r.late) tell_stage(&r);
+		EACH_SPAN(a->p, a->s.H, x) fetch_span(&r, a, x, step);
+		end_stages(&r);
 	} else {
 		more_registers(232);
-		ROLLED for (int i = 0; span_of_block(a->p, a->s.H, i, &x); i = row_in_span(x, x.hi)) attend(&r, a, x, step, boxes);
+		EACH_SPAN(a->p, a->s.H, x) attend(&r, a, x, step, boxes);
 	}
 }
 

@@ -69,16 +69,10 @@ INLINE void fetch_span(struct ring *r, const struct matrix_attention_backward_ar
 		q.end = end_of(&next, x, window_of(a->s));
 		await_phase(empty_of(r, r->at), r->parity ^ 1);
 		fetch_turn(stage, a, &next);
-		commit_copies();
 		follow(&next, a, x);
 		q.last = next.see > next.last;
 		if (threadIdx.x == 0) *queries_of(stage) = q;
-		if (r->late) {
-			await_copies(1);
-			tell_stage(r);
-		}
-		next_stage(r);
-		r->late = 1;
+		end_stage(r);
 	}
 }
 
@@ -139,8 +133,8 @@ INLINE void add_seen_panel(float (*dk)[4], float (*dv)[4], const struct work *w,
 	}
 }
 
-// sees_all reports whether all queries of a panel see all of a warpgroup's keys, from position `base` on.
-DEVICE int sees_all(struct step s, int base, int t) {
+// all_see reports whether all queries of a panel see all of a warpgroup's keys, from position `base` on.
+DEVICE int all_see(struct step s, int base, int t) {
 	return base + GROUP_ROWS - 1 <= t && (s.window == 0 || t + PANEL - 1 - base < s.window);
 }
 
@@ -171,7 +165,7 @@ INLINE void gradients_of_keys(struct ring *r, const struct matrix_attention_back
 		const struct queries *const now = queries_of(w.stage);
 		const int end = now->end - now->t, unseen = base >= x.hi || now->t + PANEL <= base;
 		last = now->last;
-		if (unseen || (!sees_all(step, base, now->t) && finds_special(w.stage, boxes * PANEL * WIDE) |
+		if (unseen || (!all_see(step, base, now->t) && finds_special(w.stage, boxes * PANEL * WIDE) |
 			finds_special(w.stage + 2 * PANEL_BOX, boxes * PANEL * WIDE))) {
 			await_products(0);
 			hold_sums(dk, 8 * boxes);
@@ -208,12 +202,11 @@ INLINE void gradients_of_spans(const struct matrix_attention_backward_args *a, c
 	step.by_keys = 1;
 	if (threadIdx.x < GROUP_THREADS) {
 		fewer_registers(40);
-		ROLLED for (int i = 0; span_of_block(a->p, a->s.K, i, &x); i = row_in_span(x, x.hi)) fetch_span(&r, a, x);
-		await_copies(0);
-		if (r.late) tell_stage(&r);
+		EACH_SPAN(a->p, a->s.K, x) fetch_span(&r, a, x);
+		end_stages(&r);
 	} else {
 		more_registers(232);
-		ROLLED for (int i = 0; span_of_block(a->p, a->s.K, i, &x); i = row_in_span(x, x.hi))
+		EACH_SPAN(a->p, a->s.K, x)
 			gradients_of_keys(&r, a, x, step, boxes);
 	}
 }

@@ -17,8 +17,6 @@
 #error "WGMMA_DQ_SHARED is not what own rows, stages and barriers take"
 #endif
 
-DEVICE int first_panel(struct span x, struct step s) { return seen_from(s, computed_here(x.lo)) / PANEL * PANEL; }
-
 // fetch_span queues the copies of the keys and values that a span's queries see.
 INLINE void fetch_span(struct ring *r, const struct matrix_attention_backward_args *a, struct span x, struct step step) {
 	const struct attention_shape s = a->s;
@@ -28,13 +26,7 @@ INLINE void fetch_span(struct ring *r, const struct matrix_attention_backward_ar
 		await_phase(empty_of(r, r->at), r->parity ^ 1);
 		fetch_head(r->stages + r->at * STAGE, PANEL, keys, (int)s.D, x.seq, t, 0, x.hi);
 		fetch_head(r->stages + r->at * STAGE + 2 * PANEL_BOX, PANEL, values, (int)s.D, x.seq, t, 0, x.hi);
-		commit_copies();
-		if (r->late) {
-			await_copies(1);
-			tell_stage(r);
-		}
-		next_stage(r);
-		r->late = 1;
+		end_stage(r);
 	}
 }
 
@@ -88,11 +80,6 @@ INLINE void add_seen_keys(float (*dq)[4], const char *stage, const struct work *
 		gradients_of_scores(weights, z, dp, s, w->query, step);
 		add_seen_rows(dq, weights, stage, i * STEP, w->boxes, step);
 	}
-}
-
-// sees_all reports whether all of a warpgroup's rows, from position `base` on, see all of a panel.
-DEVICE int sees_all(struct step s, int base) {
-	return s.position + PANEL - 1 <= base && (s.window == 0 || base + GROUP_ROWS - 1 - s.position < s.window);
 }
 
 // skip_panels takes the stages of panels from t to `end`, which no row of the warpgroup sees.
@@ -158,12 +145,11 @@ INLINE void gradients_of_spans(const struct matrix_attention_backward_args *a, c
 	step.by_keys = 0;
 	if (threadIdx.x < GROUP_THREADS) {
 		fewer_registers(40);
-		ROLLED for (int i = 0; span_of_block(a->p, a->s.H, i, &x); i = row_in_span(x, x.hi)) fetch_span(&r, a, x, step);
-		await_copies(0);
-		if (r.late) tell_stage(&r);
+		EACH_SPAN(a->p, a->s.H, x) fetch_span(&r, a, x, step);
+		end_stages(&r);
 	} else {
 		more_registers(232);
-		ROLLED for (int i = 0; span_of_block(a->p, a->s.H, i, &x); i = row_in_span(x, x.hi))
+		EACH_SPAN(a->p, a->s.H, x)
 			gradient_of_queries(&r, a, x, step, boxes);
 	}
 }
