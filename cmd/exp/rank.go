@@ -14,6 +14,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/harness/cluster"
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/fault"
@@ -232,6 +233,7 @@ func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
 		fail(member, err)
 		return refuse(world, dir, err), true
 	}
+	stayNear(g, os.Getenv)
 	switch {
 	case word == benchRankWord:
 		return measureAsRank(world, member, args, signals, dir), true
@@ -252,6 +254,18 @@ func enterRank(args []string, signals chan os.Signal) (code int, ok bool) {
 		world.Abort(1) // others wait within a stage that failed here
 	}
 	return 0, true
+}
+
+// stayNear keeps this rank on the NUMA node of its share of the machine, where the memory is that
+// its threads touch first. Slurm places its ranks itself.
+func stayNear(g *harness.Ranks, getenv func(string) string) {
+	if getenv("SLURM_JOB_ID") != "" {
+		return
+	}
+	shares := cluster.Divide(os.DirFS("/sys"), cluster.Allowed(), g.Here())
+	if err := cluster.StayOn(shares[g.Before()].CPUs); err != nil {
+		fmt.Fprintln(os.Stderr, "this rank may compute far from its memory:", err)
+	}
 }
 
 // follow executes what the first rank asks for. If this rank fails alone, it ends the job.

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 )
@@ -37,15 +39,11 @@ func startOn(cmd *exec.Cmd, cpus []int) error {
 	if err != nil {
 		return err
 	}
-	var set cpuSet
-	for _, c := range cpus {
-		set[c/64] |= 1 << (c % 64)
-	}
-	if err := setAffinity(&set); err != nil {
+	if err := setAffinity(0, setOf(cpus)); err != nil {
 		return err
 	}
 	err = cmd.Start()
-	if e := setAffinity(before); e != nil && err == nil {
+	if e := setAffinity(0, before); e != nil && err == nil {
 		err = e
 	}
 	return err
@@ -61,11 +59,47 @@ func affinity() (*cpuSet, error) {
 	return &set, nil
 }
 
-func setAffinity(set *cpuSet) error {
-	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(*set),
+// setAffinity sets the processors of a thread; 0 is the caller.
+func setAffinity(thread int, set *cpuSet) error {
+	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, uintptr(thread), unsafe.Sizeof(*set),
 		uintptr(unsafe.Pointer(set)))
 	if errno != 0 {
 		return errno
+	}
+	return nil
+}
+
+func setOf(cpus []int) *cpuSet {
+	var set cpuSet
+	for _, c := range cpus {
+		set[c/64] |= 1 << (c % 64)
+	}
+	return &set
+}
+
+// StayOn keeps all threads of this process, present and future, on some processors; with none,
+// it does nothing. A thread passes its processors on to those that it starts.
+func StayOn(cpus []int) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	set, done := setOf(cpus), map[string]bool{}
+	for found := true; found; { // threads that others start meanwhile
+		found = false
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		for _, t := range threads {
+			id, err := strconv.Atoi(t.Name())
+			if err != nil || done[t.Name()] {
+				continue
+			}
+			if err := setAffinity(id, set); err != nil && err != syscall.ESRCH { // it has ended
+				return err
+			}
+			found, done[t.Name()] = true, true
+		}
 	}
 	return nil
 }

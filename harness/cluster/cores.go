@@ -15,7 +15,8 @@ type Share struct {
 }
 
 // Divide divides processors among n processes. Where there are several NUMA nodes, each
-// process stays on one, near its memory. sys is the file system at /sys.
+// process stays on one, or on some if there are fewer processes, near its memory. Neighbours
+// share a node. sys is the file system at /sys.
 func Divide(sys fs.FS, allowed []int, n int) []Share {
 	nodes := numaNodes(sys, allowed)
 	shares := make([]Share, n)
@@ -25,10 +26,16 @@ func Divide(sys fs.FS, allowed []int, n int) []Share {
 		}
 		return shares
 	}
+	on := map[int]int{} // processes by the node that they start on
 	for i := range shares {
-		node := i % len(nodes)
-		on := (n - node + len(nodes) - 1) / len(nodes) // processes on this node
-		shares[i] = Share{CPUs: nodes[node], Threads: max(1, len(nodes[node])/on)}
+		first := i * len(nodes) / n
+		for _, cpus := range nodes[first:max(first+1, (i+1)*len(nodes)/n)] {
+			shares[i].CPUs = append(shares[i].CPUs, cpus...)
+		}
+		on[first]++
+	}
+	for i := range shares {
+		shares[i].Threads = max(1, len(shares[i].CPUs)/on[i*len(nodes)/n])
 	}
 	return shares
 }

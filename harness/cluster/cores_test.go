@@ -4,10 +4,14 @@ import (
 	"context"
 	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -36,7 +40,9 @@ func TestDivide(t *testing.T) {
 		{"one node", join(node("0", "0-7")), eight, 3, []Share{{nil, 2}, {nil, 2}, {nil, 2}}},
 		{"no nodes known", fstest.MapFS{}, eight[:2], 4, []Share{{nil, 1}, {nil, 1}, {nil, 1}, {nil, 1}}},
 		{"two nodes", join(node("0", "0-2,6"), node("1", "3-5,7")), eight, 3,
-			[]Share{{[]int{0, 1, 2, 6}, 2}, {[]int{3, 4, 5, 7}, 4}, {[]int{0, 1, 2, 6}, 2}}},
+			[]Share{{[]int{0, 1, 2, 6}, 2}, {[]int{0, 1, 2, 6}, 2}, {[]int{3, 4, 5, 7}, 4}}},
+		{"more nodes than processes", join(node("0", "0-1"), node("1", "2-3"), node("2", "4-7")), eight, 2,
+			[]Share{{[]int{0, 1}, 2}, {[]int{2, 3, 4, 5, 6, 7}, 6}}},
 		{"one node is not allowed, one has only memory", join(node("0", "0-3"), node("1", "4-7"), node("2", "")), eight[:4], 1,
 			[]Share{{nil, 4}}},
 	} {
@@ -79,4 +85,55 @@ func TestAffinity(t *testing.T) {
 			t.Errorf("this machine is divided into %+v", got)
 		}
 	}
+}
+
+// A process that stays on a processor has all its threads there, and those that they start.
+func TestStayOn(t *testing.T) {
+	const variable = "EXP_CLUSTER_TEST_STAY"
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux keeps processes on processors")
+	}
+	if os.Getenv(variable) == "" { // this process keeps its processors
+		cmd := exec.Command(os.Args[0], "-test.run=^TestStayOn$", "-test.v")
+		cmd.Env = append(os.Environ(), variable+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "threads stay") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	one := Allowed()[:1]
+	var busy sync.WaitGroup
+	done := make(chan bool)
+	start := func() {
+		for range 8 {
+			busy.Go(func() {
+				runtime.LockOSThread()
+				<-done
+			})
+		}
+	}
+	start()
+	if err := StayOn(one); err != nil {
+		t.Fatal(err)
+	}
+	start()
+	time.Sleep(10 * time.Millisecond)
+	files, err := filepath.Glob("/proc/self/task/*/status")
+	if err != nil || len(files) < 9 {
+		t.Skipf("%d threads: %v", len(files), err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue // the thread has ended
+		}
+		_, list, _ := strings.Cut(string(text), "Cpus_allowed_list:\t")
+		list, _, _ = strings.Cut(list, "\n")
+		if cpus, err := parseCPUs(list); err != nil || !cmp.Equal(cpus, one) {
+			t.Errorf("%s may use %q, want %v", f, list, one)
+		}
+	}
+	t.Logf("%d threads stay", len(files))
+	close(done)
+	busy.Wait()
 }

@@ -16,8 +16,8 @@ type gpu interface {
 	UUID() (string, error)
 }
 
-// local returns how many ranks of this rank's machine come before it.
-func (g *Ranks) local() (n int) {
+// Before returns how many ranks of this rank's machine come before it.
+func (g *Ranks) Before() (n int) {
 	for r := range g.Rank() {
 		if g.hosts[r] == g.hosts[g.Rank()] {
 			n++

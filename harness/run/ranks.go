@@ -283,7 +283,7 @@ func Follow(ctx context.Context, g *Ranks, getenv func(string) string) error {
 // follow executes one stage.
 func (g *Ranks) follow(ctx context.Context, o order, sources map[config.Stage]plan.Code,
 	getenv func(string) string) (err error) {
-	e, be, err := o.env(sources, getenv, g.local())
+	e, be, err := o.env(sources, getenv, g.Before())
 	if be != nil {
 		defer be.Close()
 	}
