@@ -70,8 +70,7 @@ func consistent(t *testing.T, dir string) record {
 func halfWritten(t *testing.T, dir string) (rest []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		name := filepath.Base(p)
-		if err == nil && (filepath.Base(filepath.Dir(p)) == "tmp" || strings.HasSuffix(name, ".partial") || strings.HasPrefix(name, ".weights-")) {
+		if err == nil && (filepath.Base(filepath.Dir(p)) == "tmp" || strings.HasSuffix(p, ".partial")) {
 			rest = append(rest, p)
 		}
 		return err

@@ -85,6 +85,32 @@ func TestPutAgainIsNoOp(t *testing.T) {
 	wantNoTemp(t, root)
 }
 
+// What is written becomes a blob; if writing or storing fails, it leaves nothing and says why.
+func TestPutWritten(t *testing.T) {
+	root := t.TempDir()
+	d := At(root)
+	text := strings.Repeat("0123456789abcdef", 1<<17) // more than the buffers hold
+	write := func(w io.Writer) error {
+		_, err := io.Copy(w, strings.NewReader(text))
+		return err
+	}
+	digest, n, err := d.PutWritten(write)
+	if err != nil || n != int64(len(text)) || digest != ident.Sum([]byte(text)) || d.Verify(digest, n) != nil {
+		t.Errorf("%s of %d bytes: %v", digest.Short(), n, err)
+	}
+	lost := errors.New("a rank is lost")
+	if _, _, err := d.PutWritten(func(w io.Writer) error { _ = write(w); return lost }); err != lost {
+		t.Errorf("a failure to write is told as %v", err)
+	}
+	full := errors.New("no space")
+	d.create = func(string) (file, error) { return nil, full }
+	var stored *Error
+	if _, _, err := d.PutWritten(write); !errors.As(err, &stored) || !errors.Is(err, full) {
+		t.Errorf("a failure to store is told as %v", err)
+	}
+	wantNoTemp(t, root)
+}
+
 func TestPutRepairsTruncatedBlob(t *testing.T) {
 	d := At(t.TempDir())
 	digest, err := d.PutBytes([]byte("abc"))

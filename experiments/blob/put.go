@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"errors"
@@ -40,6 +41,34 @@ func (d *Dir) Put(r io.Reader) (ident.Digest, int64, error) {
 		return digest, n, putError(d.Path(digest), digest, err)
 	}
 	return digest, n, nil
+}
+
+// PutWritten stores what write writes. It is hashed and stored on another thread meanwhile, and
+// needs no second file. An error of write comes back unchanged.
+func (d *Dir) PutWritten(write func(w io.Writer) error) (ident.Digest, int64, error) {
+	type stored struct {
+		digest ident.Digest
+		size   int64
+		err    error
+	}
+	from, to := io.Pipe()
+	end := make(chan stored, 1)
+	go func() {
+		digest, size, err := d.Put(from)
+		from.CloseWithError(err) // write stops
+		end <- stored{digest, size, err}
+	}()
+	w := bufio.NewWriterSize(to, 1<<20)
+	err := write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	to.CloseWithError(err)
+	s := <-end
+	if err != nil && !errors.Is(err, s.err) { // storing failed because write did
+		s.err = err
+	}
+	return s.digest, s.size, s.err
 }
 
 // PutBytes stores b unless the blob already exists.

@@ -70,16 +70,9 @@ func (x *execution) event(kind, text string) {
 // caller holds the run's lock. Checkpoints sweep their own.
 func (x *execution) sweep() error {
 	dir := x.DB.RunDir(x.run.RID)
-	weights, err := filepath.Glob(filepath.Join(dir, stage.UnfinishedWeights))
-	if err != nil {
-		return err
-	}
 	errs := []error{os.RemoveAll(filepath.Join(dir, scratchDir))}
 	for _, folder := range stage.Folders() {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, folder+stage.Unfinished)))
-	}
-	for _, f := range weights {
-		errs = append(errs, os.Remove(f))
 	}
 	return errors.Join(errs...)
 }

@@ -39,7 +39,7 @@ func TestSweep(t *testing.T) {
 	l := newLab(t)
 	p := l.plan(0)
 	dir := l.db.RunDir(p.RID)
-	rests := []string{filepath.Join(dir, ".weights-123"), filepath.Join(dir, "model.partial", "config.json")}
+	rests := []string{filepath.Join(dir, "verify.partial", "weights"), filepath.Join(dir, "model.partial", "config.json")}
 	for _, f := range rests {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(f), 0o777), os.WriteFile(f, []byte("half"), 0o666)); err != nil {
 			t.Fatal(err)

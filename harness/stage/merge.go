@@ -19,12 +19,9 @@ import (
 // MergedDir is the Hugging Face folder within a run's directory.
 const MergedDir = "model"
 
-// Unfinished ends the name of a directory that Materialize is writing; UnfinishedWeights matches a
-// file of weights that will become a blob. A killed process leaves them in a run's directory.
-const (
-	Unfinished        = ".partial"
-	UnfinishedWeights = ".weights-*"
-)
+// Unfinished ends the name of a directory that Materialize is writing. A killed process leaves it in
+// a run's directory.
+const Unfinished = ".partial"
 
 // merge writes the trained weights as a plain Hugging Face folder into the run's directory,
 // auxiliary heads in separate files, and reads the folder again to prove that it holds the bits

@@ -1,10 +1,8 @@
 package stage
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"slices"
@@ -196,17 +194,7 @@ func has(h model.Heads, name string) bool { return h.LM || name != "lm_head.weig
 
 // putWeights stores tensors as one safetensors blob.
 func (e *Env) putWeights(tensors []checkpoint.Source) (Output, error) {
-	f, err := os.CreateTemp(e.Dir, UnfinishedWeights)
-	if err != nil {
-		return Output{}, err
-	}
-	defer os.Remove(f.Name())
-	w := bufio.NewWriterSize(f, 1<<20)
-	err = checkpoint.WriteSafetensors(w, tensors)
-	if err := errors.Join(err, w.Flush(), f.Close()); err != nil {
-		return Output{}, err
-	}
-	d, size, err := e.Blobs.PutFile(f.Name())
+	d, size, err := e.Blobs.PutWritten(func(w io.Writer) error { return checkpoint.WriteSafetensors(w, tensors) })
 	return Output{Role: RoleWeights, Digest: d, Size: size, Kind: "weights"}, err
 }
 
