@@ -129,6 +129,12 @@ func (c Config) Needs() Needs {
 	return n
 }
 
+// Rows returns the rows of a step whose sequences have at most so many tokens.
+func (c Config) Rows(longest int) Rows {
+	return Rows{Problems: c.PromptsPerStep, Update: c.PromptsPerUpdate, Samples: c.Samples, Slices: c.Slices,
+		Longest: longest, New: c.Sampling.MaxNewTokens, Budget: c.MicroBatchTokens}
+}
+
 // SamplersNeedReference reports whether sampling reads the reference policy: a filter may.
 func (c Config) SamplersNeedReference() bool {
 	return c.Filter.By == MetricFinal && c.KL.RewardCoef != 0

@@ -81,7 +81,7 @@ func (t *Trainer) allocate(longest int) (err error) {
 			}
 		}
 	}
-	t.passes, err = newPasses(t.Backend, t.data, t.Policy.Config, t.Policy.Heads, c.MicroBatchTokens, longest, keep)
+	t.passes, err = newPasses(t.Backend, t.data, t.Policy.Config, t.Policy.Heads, c.Rows(longest), true, keep)
 	return err
 }
 

@@ -13,40 +13,29 @@ import (
 type passes struct {
 	be     kernels.Backend
 	group  ranks.Group
-	budget int // tokens of a micro-batch
-	bundle int // tokens of sequences whose prompt is computed once
-	infer  *model.Workspace
+	budget int              // tokens of a micro-batch
+	bundle int              // tokens of sequences whose prompt is computed once
+	infer  *model.Workspace // nil if nothing is scored without training
 	train  *model.Workspace // nil on a rank that only samples
 	passed func(rows int)   // told of each micro-batch; may be nil
 }
 
-// bundleTokens returns the token limit of sequences that share a prompt when a single
-// sequence takes at most longest tokens.
-const bundleTokens = 1024
-
-// MicroBatchCapacity returns the capacity of a workspace for micro-batches of budget tokens
-// and sequences of at most longest tokens.
-func MicroBatchCapacity(budget, longest int) model.Capacity {
-	tokens := max(budget, longest, bundleTokens)
-	return model.Capacity{Tokens: tokens, Sequences: tokens/2 + 1} // a sequence has at least two tokens
-}
-
-// newPasses allocates workspaces for micro-batches of budget tokens and sequences of
-// at most longest tokens. keep says what training keeps of a forward pass; KeepNothing: nothing is
-// trained here.
-func newPasses(be kernels.Backend, g ranks.Group, c model.Config, h model.Heads, budget, longest int,
+// newPasses allocates workspaces for micro-batches of rows. keep says what training keeps of a forward pass;
+// KeepNothing: nothing is trained here. scored says whether completions are scored without training.
+func newPasses(be kernels.Backend, g ranks.Group, c model.Config, h model.Heads, rows Rows, scored bool,
 	keep model.Keep) (*passes, error) {
-	limit := MicroBatchCapacity(budget, longest)
-	p := &passes{be: be, group: g, budget: budget, bundle: max(longest, bundleTokens)}
+	p := &passes{be: be, group: g, budget: rows.Budget, bundle: rows.limit()}
 	var err error
-	if p.infer, err = model.NewWorkspace(be, c, h, limit, model.KeepNothing); err != nil {
-		return nil, err
+	if scored {
+		if p.infer, err = model.NewWorkspace(be, c, h, rows.Scored(), model.KeepNothing); err != nil {
+			return nil, err
+		}
 	}
 	if keep == model.KeepNothing {
 		return p, nil
 	}
-	if p.train, err = model.NewWorkspace(be, c, h, limit, keep); err != nil {
-		p.infer.Close()
+	if p.train, err = model.NewWorkspace(be, c, h, rows.Trained(), keep); err != nil {
+		p.close()
 		return nil, err
 	}
 	return p, nil
@@ -61,9 +50,10 @@ func keptBy(recompute bool) model.Keep {
 }
 
 func (p *passes) close() {
-	p.infer.Close()
-	if p.train != nil {
-		p.train.Close()
+	for _, ws := range []*model.Workspace{p.infer, p.train} {
+		if ws != nil {
+			ws.Close()
+		}
 	}
 }
 
@@ -78,6 +68,7 @@ func (p *passes) each(b *batch, lo, hi int, ws *model.Workspace, f func(r0, r1 i
 	r0, first := lo, 0
 	for _, end := range rollout.MicroBatches(tokens, p.budget) {
 		r1 := all[end-1].end
+		ranks.Must(ws.Reserve(capacityOf(all[first:end], r1-r0)))
 		ws.Load(b.sequences(r0, all[first:end]))
 		f(r0, r1)
 		if p.passed != nil {

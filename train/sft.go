@@ -23,6 +23,12 @@ type SFTConfig struct {
 	Optim            Optim
 }
 
+// Rows returns the rows of a step whose sequences have at most so many tokens.
+func (c SFTConfig) Rows(longest int) Rows {
+	return Rows{Problems: c.ProblemsPerStep, Update: c.ProblemsPerStep, Samples: 1, Slices: c.Slices, Longest: longest,
+		New: longest, Budget: c.MicroBatchTokens}
+}
+
 // SFTParts are the inputs of supervised fine-tuning.
 type SFTParts struct {
 	Backend  kernels.Backend
@@ -80,7 +86,7 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 		data); err != nil {
 		return nil, err
 	}
-	if t.passes, err = newPasses(p.Backend, data, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest,
+	if t.passes, err = newPasses(p.Backend, data, p.Model.Config, p.Model.Heads, c.Rows(longest), false,
 		keptBy(c.Recompute)); err != nil {
 		t.learner.close()
 		return nil, err

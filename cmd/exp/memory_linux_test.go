@@ -40,7 +40,10 @@ func TestPlannedMemory(t *testing.T) {
 		planned += part.Bytes
 	}
 	t.Logf("planned %.0f MiB, peak %.0f", planned/(1<<20), peak/(1<<20))
-	if peak < 0.7*planned || peak > 1.15*planned {
+	// Linux maps up to so much more of a program that was just linked, and collections of so small a heap come
+	// a little earlier or later.
+	const chance = 12 << 20
+	if peak < planned-chance || peak > 1.05*planned {
 		t.Errorf("peak %.0f, planned %.0f: %.2f times", peak, planned, peak/planned)
 	}
 }

@@ -304,7 +304,7 @@ func TestRanksRefused(t *testing.T) {
 	smoke(t, dir, append(tensor, "36")...).refuses(t, 2, "smoke has 8 slices (train.slices), and every group of 4 ranks "+
 		"(compute.tensor_parallel) needs one", "help: --ranks 32 is the most")
 	smoke(t, dir, append(tensor, "1")...).says(t, "policy: weights")
-	smoke(t, dir, "--ranks", "4", "--set", "compute.micro_batch_tokens=1000000000").
+	smoke(t, dir, "--ranks", "4", "--set", "compute.micro_batch_tokens=1000000000", "--set", "rollout.n=10000000").
 		refuses(t, 7, "memory: 4 ranks here need", "on each of 4 ranks")
 	smoke(t, dir, "--ranks", "0").refuses(t, 2, "it must be at least 1")
 	smoke(t, dir, "--ranks", "2", "--rank-timeout", "soon").refuses(t, 2, "--rank-timeout soon: it must be a time", "90s")

@@ -19,33 +19,54 @@ import (
 // and size. It includes only names and contents, sorted by path: no times, owners or
 // modes.
 func (d *Dir) PutTree(fsys fs.FS, paths []string) (ident.Digest, int64, error) {
-	var raw bytes.Buffer
-	enc, err := zstd.NewWriter(&raw, zstd.WithEncoderConcurrency(1))
+	r, w := io.Pipe()
+	written := make(chan error)
+	go func() {
+		err := writeTree(w, fsys, paths)
+		w.CloseWithError(err)
+		written <- err
+	}()
+	digest, size, err := d.Put(r)
+	r.CloseWithError(err) // ends the writer if Put stopped reading
+	if e := <-written; e != nil && !errors.Is(e, err) {
+		return ident.Digest{}, 0, fmt.Errorf("tree: %w", e)
+	}
+	return digest, size, err
+}
+
+// writeTree writes files of fsys as a zstd-compressed tar.
+func writeTree(w io.Writer, fsys fs.FS, paths []string) error {
+	enc, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		panic("blob: " + err.Error()) // only for options out of range
 	}
 	tw := tar.NewWriter(enc)
 	for _, p := range paths {
-		b, err := fs.ReadFile(fsys, p)
-		if err != nil {
-			return ident.Digest{}, 0, fmt.Errorf("tree: %w", err)
-		}
-		// Only the tar format can fail; writing to the buffer cannot.
-		if err := errors.Join(tw.WriteHeader(&tar.Header{Name: p, Mode: 0o644, Size: int64(len(b))}),
-			write(tw, b)); err != nil {
-			return ident.Digest{}, 0, fmt.Errorf("tree: %s: %w", p, err)
+		if err := addFile(tw, fsys, p); err != nil {
+			return errors.Join(err, enc.Close())
 		}
 	}
-	if err := errors.Join(tw.Close(), enc.Close()); err != nil {
-		return ident.Digest{}, 0, fmt.Errorf("tree: %w", err)
-	}
-	digest, err := d.PutBytes(raw.Bytes())
-	return digest, int64(raw.Len()), err
+	return errors.Join(tw.Close(), enc.Close())
 }
 
-func write(w io.Writer, b []byte) error {
-	_, err := w.Write(b)
-	return err
+// addFile adds a file to a tar without reading it into memory: a program's sources are several MiB.
+func addFile(tw *tar.Writer, fsys fs.FS, path string) error {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := tw.WriteHeader(&tar.Header{Name: path, Mode: 0o644, Size: info.Size()}); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if _, err := io.Copy(tw, f); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // ExtractTree writes the files of a tree below dir, which must exist. An existing file is

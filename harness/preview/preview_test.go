@@ -58,7 +58,7 @@ func TestOfMissing(t *testing.T) {
 
 // What ranks lack is stated with what they need.
 func TestOfRanks(t *testing.T) {
-	r, err := config.Load(config.Input{File: smoke, Sets: []string{"compute.micro_batch_tokens=1000000000"}})
+	r, err := config.Load(config.Input{File: smoke, Sets: []string{"compute.micro_batch_tokens=1000000000", "rollout.n=10000000"}})
 	if err != nil {
 		t.Fatal(err)
 	}

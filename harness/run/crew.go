@@ -1,6 +1,10 @@
 package run
 
-import "exp/harness/config"
+import (
+	"exp/harness/config"
+	"exp/harness/stage"
+	"exp/train/generate"
+)
 
 // crew is ranks that do the same work in a stage.
 type crew struct {
@@ -46,3 +50,14 @@ func (w crew) judges() bool { return w.samples && (!w.learns || w.ranks == w.all
 
 // copies reports whether the ranks sample from a copy of the weights that they train.
 func (w crew) copies() bool { return w.learns && w.samples && w.rollout != w.tensor }
+
+// calls returns the largest calls of a rank's sampler in training.
+func (w crew) calls(c *config.Run) []generate.Call {
+	switch {
+	case !w.learns:
+		return stage.Calls(c, true, false, max(1, w.ranks/w.rollout))
+	case w.ranks < w.all: // others sample for training
+		return stage.Calls(c, false, true, 1)
+	}
+	return stage.Calls(c, true, true, max(1, w.ranks/w.rollout))
+}

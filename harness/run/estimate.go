@@ -59,6 +59,14 @@ type Part struct {
 // Total returns the sum of the parts of memory.
 func (e Estimate) Total() int64 { return sumParts(e.Memory) }
 
+// inMachine returns the memory for arrays of this machine that a rank takes at its peak.
+func (e *Estimate) inMachine() int64 {
+	if e.onGPU {
+		return e.pinned()
+	}
+	return max(e.Total(), sumParts(e.SFTMemory))
+}
+
 // Resident returns the memory that the process takes on a machine that computes on its CPU.
 func (e Estimate) Resident() int64 { return e.Total() + e.Program }
 
@@ -125,17 +133,19 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	e.Parameters, e.Heads = model.Parameters(arch, heads)
 	longest := longestOf(config.Train, c, arch)
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
-	e.Program, e.onGPU = programBytes(c), device.UsesGPU(c)
+	e.onGPU = device.UsesGPU(c)
 	if ranks > 1 {
 		e.Ranks = ranks
 	}
 	w := learnersOf(c, ranks)
 	p := e.planStages(c, arch, longest, w)
-	e.take(p, engineOptions(c, arch, longest))
+	e.take(p, engineOf(config.Train, c, arch, longest, w))
 	if w.ranks < ranks {
-		e.takeSamplers(ranks-w.ranks, planLike(p, config.Train, c, arch, longest, samplersOf(c, ranks)),
-			engineOptions(c, arch, longest))
+		others := samplersOf(c, ranks)
+		e.takeSamplers(ranks-w.ranks, planLike(p, config.Train, c, arch, longest, others),
+			engineOf(config.Train, c, arch, longest, others))
 	}
+	e.Program = programBytes(c, longest, e.inMachine())
 	if ranks > 1 || e.onGPU {
 		e.Phases = phasesOf(c, arch, longest, ranks, p)
 	}
@@ -209,10 +219,11 @@ func (e *Estimate) takeSamplers(n int, p planned, engine generate.Options) {
 
 // evaluationEstimate estimates what an evaluation without training needs.
 func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
-	e := Estimate{Model: modelName(c), Program: programBytes(c), onGPU: device.UsesGPU(c)}
+	e := Estimate{Model: modelName(c), onGPU: device.UsesGPU(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
-	e.take(planOf(config.EvalGen, c, arch, longestOf(config.EvalGen, c, arch), everyone(c, 1)),
-		stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens))
+	w, longest := everyone(c, 1), longestOf(config.EvalGen, c, arch)
+	e.take(planOf(config.EvalGen, c, arch, longest, w), engineOf(config.EvalGen, c, arch, longest, w))
+	e.Program = programBytes(c, longest, e.inMachine())
 	e.weights = 4 * int64(e.Parameters)
 	e.Disk = e.weights
 	return e

@@ -39,7 +39,7 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 	info := x.info(i)
 	x.Watch.StageStart(info)
 	start, cpu := time.Now(), cpuSeconds()
-	forget(x.Backend)
+	forget(x.Backend, x.p.Stages[i].Kind)
 	out, err := x.work(ctx, i, row, in)
 	end := StageEnd{Wall: time.Since(start)}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 const (
 	// heapRoom is the least growth of Go's heap between garbage collections. A small run's
 	// heap is a few MiB, which would be collected 20 times a second.
-	heapRoom = 32 << 20
+	heapRoom = 16 << 20
 	// largeModel is the parameters of a model whose steps are so slow that collections
 	// hardly count, and whose memory counts.
 	largeModel = 100e6
@@ -36,22 +36,32 @@ func spaceCollections(c *config.Run) (restore func()) {
 	return func() { runtime.KeepAlive(room) }
 }
 
-// programBytes returns the memory that the process needs on top of the device's: code and tables
-// in use (36 MiB, or up to 70 of a program just linked, which Linux maps in larger pieces), Go's heap
-// with its room between collections, and the database. A published tokenizer adds about three
-// times its file size, usually half of it garbage.
-func programBytes(c *config.Run) int64 {
-	const codeAndHeap = 80 << 20
-	n := int64(codeAndHeap)
-	if spaced(c) {
-		n += heapRoom
-	}
+// programBytes returns the memory that the process needs on top of the device's, whose arrays take so much, for
+// sequences of at most longest tokens. While it computes that is 46 MiB of code, tables, libraries and the
+// database, and Go's heap: 16 MiB, its room between collections, and twice its generated problems. At its
+// start, before it has arrays, it reads all of its own file and stores the sources in it, which takes more. Linux
+// may map some MiB more of a program that was just linked. A published tokenizer adds about three times its file
+// size, usually half of it garbage.
+func programBytes(c *config.Run, longest int, arrays int64) int64 {
+	const (
+		large     = 80 << 20 // with a large model, whose heap has no room
+		computing = 62 << 20
+		starting  = 88 << 20
+	)
+	var more int64
 	if c.Model.Init == "pretrained" {
 		if file, err := os.Stat(filepath.Join(c.Model.Base, "tokenizer.json")); err == nil {
-			n += 6 * file.Size()
+			more = 6 * file.Size()
 		}
 	}
-	return n
+	if !spaced(c) {
+		return large + more
+	}
+	more += heapRoom
+	if data := c.Data.Train; data.Source == config.Generated { // texts, tokens and their headers
+		more += int64(data.Size) * int64(128+6*longest)
+	}
+	return max(computing, starting-arrays) + more
 }
 
 // spaced reports whether the heap gets room: always, unless the model is large.

@@ -59,12 +59,12 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	if kind == config.Train && c.Reward.Kind == "model" && w.judges() {
 		add("reward model", rewardBytes(c))
 	}
-	limit := train.MicroBatchCapacity(c.Compute.MicroBatchTokens, longest)
+	limit := capacityOf(kind, c, longest, w)
 	add(string(kernels.ActivationRoom), activationBytes(c, arch, heads, limit, operand, w))
 	rows := 0 // of a sampling step by the ranks that share products in training
-	scratch := scratchBytes(c, arch, limit.Tokens, longest, w)
+	engine := engineOf(kind, c, arch, longest, w)
+	scratch := scratchBytes(c, arch, engine, limit.tokens(), longest, w)
 	if kind == config.Train && w.samples {
-		engine := engineOptions(c, arch, longest)
 		if rows = engine.Rows(); w.copies() {
 			scratch += tensor.SampleRoomBytes(arch, rows, w.rollout, operand)
 			rows = 0
@@ -74,7 +74,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		}
 		parts.addEngine(engine, at, arch, heads, operand, w.rollout)
 	}
-	scratch += tensor.RoomBytes(arch, limit.Tokens, rows, w.tensor, operand, copies, w.learns)
+	scratch += tensor.RoomBytes(arch, limit.tokens(), rows, w.tensor, operand, copies, w.learns)
 	add(string(kernels.ScratchRoom), scratch)
 	return parts, pinned
 }
@@ -89,9 +89,10 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 		heads.Adapters = a
 		parts.add("adapters", arch.AdapterBytes(heads, false, copiesOf(c), operand))
 	}
-	engine := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
+	w := everyone(c, 1)
+	engine := engineOf(config.EvalGen, c, arch, longest, w)
 	parts.addEngine(engine, at, arch, heads, operand, 1)
-	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, c.Rollout.MaxSequences, longest, everyone(c, 1)))
+	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, engine, engine.MaxSequences, longest, w))
 	return parts
 }
 
@@ -103,22 +104,50 @@ func rewardBytes(c *config.Run) int {
 	if err != nil {
 		return 0
 	}
+	held := kernels.F32
+	if t, err := checkpoint.OpenFolder(c.Reward.Weights); err == nil {
+		held = t.Frozen()
+		t.Close()
+	}
 	heads := model.Heads{Value: true}
 	room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
-	return m.ModelBytes(heads, false, copiesOf(c), operand, 1) +
+	return m.BackboneBytes(false, held, copiesOf(c), operand, 1) + m.AdapterBytes(heads, false, copiesOf(c), operand) +
 		m.WorkspaceBytes(heads, room, model.KeepNothing, operand, 1)
 }
 
+// capacities are those of the workspaces of a stage; the zero value: none.
+type capacities struct{ scored, trained model.Capacity }
+
+// tokens returns the tokens of the largest micro-batch.
+func (c capacities) tokens() int { return max(c.scored.Tokens, c.trained.Tokens) }
+
+// capacityOf returns the capacities of the workspaces of a stage whose sequences have at most longest tokens.
+func capacityOf(kind config.Stage, c *config.Run, longest int, w crew) (x capacities) {
+	rows := stage.TrainConfig(c).Rows(longest)
+	if kind == config.SFT {
+		rows = stage.SFTConfig(c).Rows(longest)
+	} else {
+		x.scored = rows.Scored()
+	}
+	if w.learns {
+		x.trained = rows.Trained()
+	}
+	return x
+}
+
 // activationBytes returns the memory of a micro-batch's forward and backward passes.
-func activationBytes(c *config.Run, arch model.Config, h model.Heads, limit model.Capacity,
+func activationBytes(c *config.Run, arch model.Config, h model.Heads, limit capacities,
 	operand kernels.DType, w crew) int {
 	keep := model.KeepAll
 	if c.Compute.Recompute {
 		keep = model.KeepInputs
 	}
-	bytes := arch.WorkspaceBytes(h, limit, model.KeepNothing, operand, w.tensor)
-	if w.learns {
-		bytes += arch.WorkspaceBytes(h, limit, keep, operand, w.tensor)
+	bytes := 0
+	if limit.scored.Tokens > 0 {
+		bytes += arch.WorkspaceBytes(h, limit.scored, model.KeepNothing, operand, w.tensor)
+	}
+	if limit.trained.Tokens > 0 {
+		bytes += arch.WorkspaceBytes(h, limit.trained, keep, operand, w.tensor)
 	}
 	return bytes
 }
@@ -149,20 +178,31 @@ func frozenType(c *config.Run) kernels.DType {
 }
 
 // referenceBytes returns the memory of the reference policy: a folder's weights as they
-// are, or a stage's in float32, on each of the ranks that share its products.
+// are, or a stage's in float32, on each of the ranks that share its products. Adapters are folded into
+// weights that are held twice: for that and as products read them.
 func referenceBytes(c *config.Run, arch model.Config, shared int) int {
 	h, copies, operand := model.Heads{LM: true}, copiesOf(c), stage.Operand(c)
-	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 || stage.FoldsAdapter(c) {
+	held := kernels.F32
+	switch {
+	case stage.FoldsAdapter(c) && c.SFT.Steps == 0:
 		return arch.ModelBytes(h, false, copies, operand, shared)
+	case c.SFT.Steps == 0:
+		held = frozenType(c)
 	}
-	return arch.BackboneBytes(true, frozenType(c), copies, operand, shared) +
+	return arch.BackboneBytes(true, held, copies, operand, shared) +
 		arch.AdapterBytes(h, false, copies, operand)
 }
 
-// engineOptions returns the sampler's options in training. A published recipe may
-// stretch its model's positions.
-func engineOptions(c *config.Run, arch model.Config, longest int) generate.Options {
-	o := stage.EngineOptions(c, arch, c.Rollout.MaxNewTokens)
+// engineOf returns the options of the sampler of a rank in a stage; none if it never samples. A published
+// recipe may stretch its model's positions in training.
+func engineOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) generate.Options {
+	switch {
+	case kind == config.EvalGen:
+		return stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens, nil)
+	case kind != config.Train || !w.samples:
+		return generate.Options{PageTokens: c.Rollout.PageTokens}
+	}
+	o := stage.EngineOptions(c, arch, c.Rollout.MaxNewTokens, w.calls(c))
 	if c.Model.Init != "random" {
 		o.MaxTokens = longest
 	}
@@ -207,10 +247,10 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
 // of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
 // the length of a micro-batch, longest the length of a sequence.
-func scratchBytes(c *config.Run, arch model.Config, tokens, longest int, w crew) int {
+func scratchBytes(c *config.Run, arch model.Config, engine generate.Options, tokens, longest int, w crew) int {
 	switch {
 	case device.UsesGPU(c):
-		return gpuScratch(c, arch, tokens, w)
+		return gpuScratch(c, arch, engine, tokens, w)
 	case !device.PacksPanels(c):
 		return 0 // an emulation uses Go's heap
 	}
@@ -227,9 +267,9 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int, w crew)
 	gradients := min(max(kernels.BlockRows, together/V), tokens) * V * operand.Size()
 	r := c.Rollout
 	restricted := r.TopK > 0 || r.TopP > 0 && r.TopP < 1 || r.MinP > 0
-	logits := r.MaxSequences * V
+	logits := engine.MaxSequences * V
 	if operand == kernels.BF16 {
-		logits = min(r.MaxSequences, max(32, together/V)) * V
+		logits = min(engine.MaxSequences, max(32, together/V)) * V
 	}
 	if restricted {
 		logits *= 2 // and their exponentials
@@ -240,7 +280,7 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int, w crew)
 		}
 		logits = 0
 	}
-	return 4*threads*perThread(engineOptions(c, arch, longest), arch, (tokens+threads-1)/threads, longest) +
+	return 4*threads*perThread(engine, arch, (tokens+threads-1)/threads, longest) +
 		gradients + 4*logits
 }
 
@@ -249,7 +289,7 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int, w crew)
 // piece of a sampling step, for short rows with weights and order of the tokens (Sample); ranks that share
 // products have their part of each, and those that do not learn no gradients. A number for each row and
 // head is attention's (AttentionBackward). Tensor cores have factors of their own.
-func gpuScratch(c *config.Run, arch model.Config, tokens int, w crew) int {
+func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, tokens int, w crew) int {
 	const piece = 160 << 20 // elements
 	V, operand, shared := arch.Vocab, stage.Operand(c), w.tensor
 	own := func(n int) int { return (n + shared - 1) / shared } // a rank's part of rows or tokens
@@ -257,7 +297,7 @@ func gpuScratch(c *config.Run, arch model.Config, tokens int, w crew) int {
 	if V < 1024 {
 		arrays = 3 // for short rows
 	}
-	rows := min(own(c.Rollout.MaxSequences), max(1, piece/(arrays*V)))
+	rows := min(own(engine.MaxSequences), max(1, piece/(arrays*V)))
 	gradients := 0
 	if w.learns {
 		gradients = max(own(tokens)*V, tokens*own(V)) * operand.Size()
@@ -332,9 +372,13 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	return max(dw, logits, keys, scores)
 }
 
-// forget gives back the memory that earlier stages left, and forgets the device's peak.
-func forget(be kernels.Backend) {
+// forget gives back the memory that earlier stages left, and forgets the device's peak. A stage that learns,
+// which needs most, also gets the pages of the program's file that only the start needed.
+func forget(be kernels.Backend, kind config.Stage) {
 	takePeak(be)
+	if kind.Facts().Learns {
+		checkpoint.DropProgramPages()
+	}
 	debug.FreeOSMemory()
 	heap.Trim()
 }

@@ -5,7 +5,6 @@ import (
 	"exp/harness/device"
 	"exp/harness/stage"
 	"exp/train"
-	"exp/train/generate"
 	"exp/train/model"
 )
 
@@ -49,7 +48,7 @@ type planned struct {
 func planOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) planned {
 	list := gpuOf(c)
 	if len(list) == 0 {
-		at := stage.Placement{CacheTokens: cacheTokens(kind, c, arch, longest)}
+		at := stage.Placement{CacheTokens: cacheTokens(kind, c, arch, longest, w)}
 		return planOn(figures{}, at, kind, c, arch, longest, w)
 	}
 	var p planned
@@ -80,7 +79,7 @@ func planOn(g figures, at stage.Placement, kind config.Stage, c *config.Run, arc
 func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) planned {
 	var p planned
 	for _, off := range offloads(kind, c, w) {
-		at := stage.Placement{Offload: off, CacheTokens: cacheTokens(kind, c, arch, longest)}
+		at := stage.Placement{Offload: off, CacheTokens: cacheTokens(kind, c, arch, longest, w)}
 		if p = planOn(g, at, kind, c, arch, longest, w); p.fits() {
 			return p
 		}
@@ -88,7 +87,7 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 	if c.Rollout.CacheTokens > 0 || kind == config.SFT || !w.samples {
 		return p
 	}
-	engine := engineOf(kind, c, arch, longest)
+	engine := engineOf(kind, c, arch, longest, w)
 	operand := stage.Operand(c)
 	shared := w.rollout
 	if kind == config.EvalGen {
@@ -100,21 +99,13 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 	return planOn(g, p.placement, kind, c, arch, longest, w)
 }
 
-// engineOf returns the options of a stage's sampler.
-func engineOf(kind config.Stage, c *config.Run, arch model.Config, longest int) generate.Options {
-	if kind == config.EvalGen {
-		return stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens)
-	}
-	return engineOptions(c, arch, longest)
-}
-
 // cacheTokens returns the room that rollout.cache_tokens gives the cache of a stage's sampler: at least
 // what an engine takes; 0 if it is not set.
-func cacheTokens(kind config.Stage, c *config.Run, arch model.Config, longest int) int {
+func cacheTokens(kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) int {
 	if c.Rollout.CacheTokens == 0 {
 		return 0
 	}
-	return max(c.Rollout.CacheTokens, engineOf(kind, c, arch, longest).LeastCache())
+	return max(c.Rollout.CacheTokens, engineOf(kind, c, arch, longest, w).LeastCache())
 }
 
 // offloads returns what a stage on some ranks may keep on the host, the least first. Groups of ranks

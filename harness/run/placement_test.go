@@ -124,7 +124,7 @@ func TestLeastCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		engine := engineOptions(&r.Run, arch, longestOf(config.Train, &r.Run, arch))
+		engine := engineOf(config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), everyone(&r.Run, 1))
 		if e.CacheTokens != engine.LeastCache() {
 			t.Errorf("%s: a cache of %d tokens, want %d", set, e.CacheTokens, engine.LeastCache())
 		}

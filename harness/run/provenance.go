@@ -18,6 +18,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/stage"
+	"exp/train/checkpoint"
 )
 
 // storedConfig returns the resolved configuration as stored.
@@ -136,6 +137,7 @@ func (x *execution) keepSources(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			checkpoint.DropProgramPages() // sources that digests read, and what only the start needed
 			if archive, size, err = x.DB.Blobs.PutTree(exp.Sources, paths); err != nil {
 				return err
 			}

@@ -617,7 +617,7 @@ func TestRequire(t *testing.T) {
 	if _, err = RequireAll(t.Context(), nil, r, Alone()); err == nil || !strings.Contains(err.Error(), "the suite nothing") || !strings.Contains(err.Error(), "FooForCausalLM") {
 		t.Errorf("a suite and a folder: %v", err)
 	}
-	r = smoke(t, "compute.micro_batch_tokens=1000000000")
+	r = smoke(t, "compute.micro_batch_tokens=1000000000", "rollout.n=10000000")
 	if err := Require(r, Alone()); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
 		t.Errorf("a batch that no machine holds: %v", err)
 	}

@@ -95,14 +95,22 @@ func samplingParams(r config.Rollout) rollout.Params {
 }
 
 // EngineOptions sizes the sampler by the rollout block, for the longest allowed prompts and
-// completions of at most maxNew tokens.
-func EngineOptions(c *config.Run, arch model.Config, maxNew int) generate.Options {
+// completions of at most maxNew tokens, and for no more completions at once than calls have.
+func EngineOptions(c *config.Run, arch model.Config, maxNew int, calls []generate.Call) generate.Options {
 	r := c.Rollout
-	return generate.Options{
+	o := generate.Options{
 		MaxSequences: r.MaxSequences, PageTokens: r.PageTokens,
-		MaxTokens: min(arch.MaxPositions, c.Data.MaxPromptTokens+maxNew),
-		StepRows:  r.MaxSequences + prefillRows,
+		MaxTokens: min(arch.MaxPositions, c.Data.MaxPromptTokens+maxNew), Calls: calls,
 	}
+	if len(calls) > 0 {
+		most := 1
+		for _, call := range calls {
+			most = max(most, call.Completions())
+		}
+		o.MaxSequences = min(o.MaxSequences, most)
+	}
+	o.StepRows = o.MaxSequences + prefillRows
+	return o
 }
 
 // TrainConfig returns the settings of the RL loop.

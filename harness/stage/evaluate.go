@@ -11,6 +11,7 @@ import (
 	"exp/eval"
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/train/generate"
 	"exp/train/model"
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -68,7 +69,9 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	conf := evalConfig(c)
 	earlier, first := e.earlier(problems, conf.N)
 	total := len(problems) * (conf.N - first)
-	engine, err := e.newEngine(e.Backend, m, prompts.Vocabulary(), conf.Params.MaxNewTokens, total)
+	engine, err := e.newEngine(e.Backend, m, prompts.Vocabulary(), conf.Params.MaxNewTokens,
+		[]generate.Call{{Requests: len(problems), Samples: conf.N - first, Prompt: c.Data.MaxPromptTokens,
+			New: conf.Params.MaxNewTokens}})
 	if err != nil {
 		return nil, err
 	}

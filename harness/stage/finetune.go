@@ -42,11 +42,9 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	}
 	cut := e.warnTruncated(prompts, "data.train", problems)
 	curve := &curve{}
-	t, err := train.NewSFT(train.SFTConfig{
-		Steps: c.SFT.Steps, ProblemsPerStep: c.SFT.ProblemsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
-		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Offload: e.Offload,
-		Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
-	}, train.SFTParts{
+	conf := SFTConfig(c)
+	conf.Offload = e.Offload
+	t, err := train.NewSFT(conf, train.SFTParts{
 		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: prompts.Target, End: end,
 		Seed: seedFunc(c.SFT.Seed), Ranks: e.Ranks, Tensor: e.tensor(), Recorder: e.curveRecorder(curve),
 	})
@@ -112,4 +110,12 @@ func (c *curve) add(s *train.Step) error {
 	}
 	c.lines.Write(append(b, '\n'))
 	return nil
+}
+
+// SFTConfig returns the settings of supervised fine-tuning.
+func SFTConfig(c *config.Run) train.SFTConfig {
+	return train.SFTConfig{
+		Steps: c.SFT.Steps, ProblemsPerStep: c.SFT.ProblemsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
+		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
+	}
 }

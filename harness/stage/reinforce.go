@@ -117,7 +117,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	parts.Prompt = prompts.Encode
 	if r.samples() {
 		if r.engine, err = r.newEngine(cmp.Or(r.Sampling, r.Backend), drawn, tok, c.Rollout.MaxNewTokens,
-			c.Rollout.MaxSequences); err != nil {
+			r.calls()); err != nil {
 			return err
 		}
 		owned.add(r.engine.Close)
@@ -146,13 +146,11 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	return nil
 }
 
-// newEngine makes a sampler for m on a device that samples at most `most` completions at a time, each of at
-// most maxNew tokens.
-func (e *Env) newEngine(be kernels.Backend, m *model.Model, vocab generate.Vocabulary, maxNew,
-	most int) (*generate.Engine, error) {
-	o := EngineOptions(e.run(), m.Config, maxNew)
-	o.MaxSequences = max(1, min(o.MaxSequences, most))
-	o.StepRows, o.CacheTokens = o.MaxSequences+prefillRows, e.CacheTokens
+// newEngine makes a sampler for m on a device, whose completions have at most maxNew tokens.
+func (e *Env) newEngine(be kernels.Backend, m *model.Model, vocab generate.Vocabulary, maxNew int,
+	calls []generate.Call) (*generate.Engine, error) {
+	o := EngineOptions(e.run(), m.Config, maxNew, calls)
+	o.CacheTokens = e.CacheTokens
 	return generate.New(be, m, vocab, o)
 }
 

@@ -115,8 +115,8 @@ func readStandIn(path string, v any) (ok bool, err error) {
 	return err == nil && json.Unmarshal(append(head, rest...), v) == nil, err
 }
 
-// loadModel makes a model with the plain weights of an input. BF16 weights stay BF16 if they are
-// frozen or under adapters that are trained.
+// loadModel makes a model with the plain weights of an input. Frozen weights are held once, in the layout
+// that products read; BF16 weights stay BF16 if they are frozen or under adapters that are trained.
 func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (*model.Model, error) {
 	t, byReference, err := e.openWeights(in, role)
 	if err != nil {
@@ -125,7 +125,7 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 	defer t.Close()
 	adapted := byReference && e.run().Model.HasAdapter()
 	fold := adapted && (trainable || useOfAdapter(e.run()) == foldedIn)
-	if dtype, ok := t.Uniform(); !trainable && !fold && (byReference || ok && dtype == checkpoint.BF16) {
+	if !trainable && !fold {
 		return e.frozenModel(t, h, adapted)
 	}
 	m, err := e.newModel(h, trainable)

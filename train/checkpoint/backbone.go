@@ -44,7 +44,7 @@ func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DTy
 		return nil, err
 	}
 	// What only the start needed makes room for the weights.
-	dropProgramPages()
+	DropProgramPages()
 	debug.FreeOSMemory()
 	b, err := model.NewBackbone(be, c, lm, dtype)
 	if err != nil {

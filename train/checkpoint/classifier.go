@@ -47,7 +47,7 @@ func ReadClassifierConfig(dir string) (model.Config, error) {
 }
 
 // LoadClassifier loads a frozen sequence-classification model from a folder, with row label
-// of its score.weight as value head. Close it afterwards.
+// of its score.weight as value head. It holds weights as a Backbone does. Close it afterwards.
 func LoadClassifier(be kernels.Backend, dir string, label int) (*model.Model, error) {
 	c, err := ReadClassifierConfig(dir)
 	if err != nil {
@@ -85,13 +85,16 @@ func loadClassifier(be kernels.Backend, c model.Config, t *Tensors, label int) (
 	if _, biased := t.Lookup(bias); biased {
 		return nil, &MismatchError{Path: t.path, Unexpected: []string{bias}}
 	}
-	m, err := model.New(be, c, model.Heads{Value: true}, false)
+	base, err := LoadBackbone(be, c, false, t.Frozen(), t)
 	if err != nil {
 		return nil, err
 	}
-	if err := LoadWeights(be, m, t, Plain); err != nil {
-		return m, err
+	m, err := model.NewOn(base, model.Heads{Value: true}, false)
+	if err != nil {
+		base.Close()
+		return nil, err
 	}
+	m.OwnBackbone()
 	rows, err := be.Alloc(be.Float(), score.Len())
 	if err != nil {
 		return m, err

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// dropProgramPages unmaps the pages of the program's file that its start touched: embedded
+// DropProgramPages unmaps the pages of the program's file that its start touched: embedded
 // sources that it hashed, tables, code that ran once. The kernel maps a page again from its
 // cache when it is next used. Without /proc nothing is dropped.
-func dropProgramPages() {
+func DropProgramPages() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return

@@ -46,6 +46,6 @@ func TestDropProgramPages(t *testing.T) {
 	if len(cleanMappings(smaps, program)) == 0 {
 		t.Error("no mapping of the program equals its file; the code's should")
 	}
-	dropProgramPages()
+	DropProgramPages()
 	TestCleanMappings(t)
 }

@@ -2,5 +2,5 @@
 
 package checkpoint
 
-// dropProgramPages does nothing: it is written for Linux alone.
-func dropProgramPages() {}
+// DropProgramPages does nothing: it is written for Linux alone.
+func DropProgramPages() {}

@@ -39,25 +39,44 @@ type Options struct {
 	// CacheTokens is the room of the cache in positions. 0 lets every sequence reach MaxTokens. With
 	// less, sequences that find no page give theirs back and start again later.
 	CacheTokens int
+	// Calls are the largest calls of Sample. None: any call.
+	Calls []Call
 }
 
 // tableWidth returns the number of pages of the longest sequence.
-func (o Options) tableWidth() int { return (o.MaxTokens + o.PageTokens - 1) / o.PageTokens }
+func (o Options) tableWidth() int { return o.pagesOf(o.MaxTokens) }
+
+// pagesOf returns the number of pages of some positions.
+func (o Options) pagesOf(tokens int) int { return (tokens + o.PageTokens - 1) / o.PageTokens }
 
 // tableRows returns the number of sequences that a step's page table holds: every slot, and
 // prompts that wait for slots.
 func (o Options) tableRows() int { return o.MaxSequences + max(1, o.MaxSequences/4) }
 
-// table returns the entries of a step's page table: as many pages let every row reach full length.
+// table returns the entries of a step's page table.
 func (o Options) table() int { return o.tableRows() * o.tableWidth() }
 
 // pages returns the page count of the cache.
 func (o Options) pages() int {
-	n := o.table()
+	n := o.fullPages()
 	if o.CacheTokens > 0 {
 		n = min(n, o.CacheTokens/o.PageTokens)
 	}
 	return max(n, o.leastPages())
+}
+
+// fullPages returns the page count with which every sequence can reach full length. A prompt waits while
+// all slots are taken; another waits for each slot that is free.
+func (o Options) fullPages() int {
+	n := (o.MaxSequences + 1) * o.tableWidth()
+	if len(o.Calls) > 0 {
+		most := 0
+		for _, c := range o.Calls {
+			most = max(most, o.pagesIn(c))
+		}
+		n = min(n, most)
+	}
+	return n + 1 // which a completion finds free when it starts
 }
 
 // leastPages returns the page count with which a sequence can reach full length while its prompt
@@ -65,7 +84,7 @@ func (o Options) pages() int {
 func (o Options) leastPages() int { return o.tableWidth() + 2 }
 
 // FullCache returns the room of a cache, in tokens, that lets every sequence reach full length.
-func (o Options) FullCache() int { return int(o.table() * o.PageTokens) }
+func (o Options) FullCache() int { return int(max(o.fullPages(), o.leastPages()) * o.PageTokens) }
 
 // LeastCache returns the least room of a cache.
 func (o Options) LeastCache() int { return int(o.leastPages() * o.PageTokens) }

@@ -67,7 +67,7 @@ func TestSmallCache(t *testing.T) {
 func TestCacheRoom(t *testing.T) {
 	o := Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 90}
 	full, least := o.FullCache(), o.LeastCache()
-	if full != 10*96 || least != 96+2*16 {
+	if full != 9*96+16 || least != 96+2*16 {
 		t.Errorf("full %d, least %d", full, least)
 	}
 	for tokens, want := range map[int]int{0: full, 1: least, 200: 192, full + 1: full} {
@@ -84,4 +84,53 @@ func TestOneSequence(t *testing.T) {
 	e := newEngine(t, be, newModel(t, be, toy), Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 12})
 	reqs := requests(rand.New(rand.NewPCG(1, 2)), 3, 2, 8)
 	sample(t, e, reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 4})
+}
+
+// A cache is sized by what the largest calls hold at once: the completions of a request share the full pages of
+// its prompt.
+func TestCacheOfCalls(t *testing.T) {
+	o := Options{MaxSequences: 512, PageTokens: 16, MaxTokens: 88}
+	for _, tt := range []struct {
+		calls []Call
+		pages int
+	}{
+		{nil, 513 * 6},
+		{[]Call{{Requests: 128, Samples: 8, Prompt: 48, New: 40}}, 128*3 + 512*4},
+		{[]Call{{Requests: 8, Samples: 4, Prompt: 48, New: 40}}, 8 * (3 + 4*4)},
+		{[]Call{{Requests: 8, Samples: 4, Prompt: 48, New: 40}, {Requests: 64, Samples: 1, Prompt: 48, New: 40}}, 64 * (3 + 4)},
+		{[]Call{{Requests: 1000, Samples: 1, Prompt: 1, New: 88}}, 512 * 6},
+	} {
+		if o.Calls = tt.calls; o.FullCache() != (tt.pages+1)*16 {
+			t.Errorf("%v: %d pages, want %d", tt.calls, o.FullCache()/16, tt.pages+1)
+		}
+	}
+}
+
+// In a cache that is sized by a call, its completions neither start again nor wait, though all reach full length.
+func TestCallsFit(t *testing.T) {
+	be := openAs(t, cpu.Options{Threads: 2})
+	m := newModel(t, be, toy)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 12 {
+		c := Call{Requests: 1 + rng.IntN(6), Samples: 1 + rng.IntN(5), Prompt: 1 + rng.IntN(40), New: 1 + rng.IntN(40)}
+		o := Options{MaxSequences: 1 + rng.IntN(30), PageTokens: 16, MaxTokens: c.Prompt + c.New}
+		reqs := requests(rng, c.Requests, c.Samples, c.Prompt)
+		p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: c.New}
+		steps := func(o Options) int {
+			e, err := New(be, m, unending{}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			sample(t, e, reqs, p)
+			if n := e.Stats().Restarts; n > 0 {
+				t.Errorf("%+v with %d sequences: %d restarts", c, o.MaxSequences, n)
+			}
+			return e.Stats().Steps
+		}
+		want := steps(o)
+		if o.Calls = []Call{c}; steps(o) != want {
+			t.Errorf("%+v with %d sequences: %d steps, want %d", c, o.MaxSequences, steps(o), want)
+		}
+	}
 }

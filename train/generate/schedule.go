@@ -19,6 +19,7 @@ type schedule struct {
 	running []*sequence
 	copies  []int32 // page pairs to copy before the next step
 	nextReq int     // first request without a prompt
+	growing int     // running completions that may need more pages
 	short   bool    // pages ran out: nothing starts until a completion ends
 	ended   int
 	total   int
@@ -48,6 +49,7 @@ type sequence struct {
 	pos    int   // position of the token that the next step computes
 	token  int32 // the token itself
 	pages  []int32
+	most   int // pages at full length
 	drawn  []drawnToken
 	req, k int
 	text   []byte // text of drawn, if there are stop strings
@@ -72,10 +74,6 @@ func (s *schedule) finished() bool { return s.ended == s.total }
 // shared returns how many tokens of a prompt its completions share: all but the last, which
 // each completion computes in its own row.
 func (pr *prompt) shared() int { return len(pr.tokens) - 1 }
-
-func (s *schedule) pagesFor(tokens int) int {
-	return (tokens + s.e.opt.PageTokens - 1) / s.e.opt.PageTokens
-}
 
 // admit gives the running completions the pages that the next step needs, starts the completions
 // of finished prompts while there are slots and pages, then admits new prompts.
@@ -128,13 +126,13 @@ func (s *schedule) completions(pr *prompt) int {
 	return len(s.reqs[pr.req].Seeds)
 }
 
-// enough reports whether n pages may be taken: a page stays for each running completion and for one
-// that starts. Nothing starts while pages are short, unless nothing runs.
+// enough reports whether n pages may be taken: a page stays for each running completion that may need
+// one, and for one that starts. Nothing starts while pages are short, unless nothing runs.
 func (s *schedule) enough(n int) bool {
 	if len(s.running) == 0 {
 		s.short = false
 	}
-	return !s.short && s.e.pages.available() >= n+len(s.running)+1
+	return !s.short && s.e.pages.available() >= n+s.growing+1
 }
 
 // give gives pr its pages, if there are enough.
@@ -142,7 +140,7 @@ func (s *schedule) give(pr *prompt) bool {
 	if pr.admitted {
 		return true
 	}
-	need := s.pagesFor(pr.shared())
+	need := s.e.opt.pagesOf(pr.shared())
 	if !s.enough(need) {
 		return false
 	}
@@ -172,6 +170,9 @@ func (s *schedule) extend() {
 			i++
 		case s.e.pages.available() > 0:
 			s.grow(q)
+			if len(q.pages) == q.most {
+				s.growing--
+			}
 			i++
 		default:
 			s.makeRoom()
@@ -203,10 +204,7 @@ func (s *schedule) makeRoom() {
 func (s *schedule) evict(i int) {
 	q := s.running[i]
 	s.running = slices.Delete(s.running, i, i+1)
-	for _, id := range q.pages {
-		s.e.pages.drop(id)
-	}
-	q.pages = q.pages[:0]
+	s.leave(q)
 	pr := &prompt{req: q.req, again: q, tokens: slices.Clone(s.reqs[q.req].Prompt)}
 	for _, d := range q.drawn {
 		pr.tokens = append(pr.tokens, d.id)
@@ -216,6 +214,17 @@ func (s *schedule) evict(i int) {
 	})
 	s.prompts = slices.Insert(s.prompts, at, pr)
 	s.e.stats.Restarts++
+}
+
+// leave takes the pages of q, which no longer runs.
+func (s *schedule) leave(q *sequence) {
+	if len(q.pages) < q.most {
+		s.growing--
+	}
+	for _, id := range q.pages {
+		s.e.pages.drop(id)
+	}
+	q.pages = q.pages[:0]
 }
 
 // first returns the number of the first completion that pr starts.
@@ -240,6 +249,7 @@ func (s *schedule) start(pr *prompt) bool {
 		q.req, q.k, q.seed = pr.req, pr.nextK, r.Seeds[pr.nextK]
 	}
 	q.pos, q.token = pr.shared(), pr.tokens[pr.shared()]
+	q.most = s.e.opt.pagesOf(len(pr.tokens) - len(q.drawn) + s.p.MaxNewTokens - 1)
 	for _, id := range pr.pages[:full] {
 		s.e.pages.share(id)
 		q.pages = append(q.pages, id)
@@ -252,6 +262,9 @@ func (s *schedule) start(pr *prompt) bool {
 		q.pages = append(q.pages, pr.pages[full])
 	default:
 		s.copies = append(s.copies, pr.pages[full], s.grow(q))
+	}
+	if len(q.pages) < q.most {
+		s.growing++
 	}
 	s.running = append(s.running, q)
 	pr.nextK++
@@ -325,9 +338,7 @@ func (s *schedule) end(q *sequence, finish rollout.Finish) {
 	}
 	c.Text = string(q.text)
 	s.out[q.req][q.k] = c
-	for _, id := range q.pages {
-		s.e.pages.drop(id)
-	}
+	s.leave(q)
 	s.e.idle = append(s.e.idle, q)
 	s.ended++
 	s.short = false

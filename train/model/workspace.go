@@ -26,6 +26,7 @@ type Capacity struct {
 type Workspace struct {
 	be    kernels.Backend
 	c     Config
+	heads Heads
 	keep  Keep
 	cap   Capacity
 	owned []kernels.Buffer
@@ -135,7 +136,7 @@ func (x *indexBuffer) upload(be kernels.Backend) kernels.Buffer {
 // NewWorkspace allocates a workspace for models of configuration c, with room for
 // the heads h.
 func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Keep) (*Workspace, error) {
-	ws := &Workspace{be: be, c: c, keep: keep, cap: limit, adapters: h.Adapters}
+	ws := &Workspace{be: be, c: c, heads: h, keep: keep, cap: limit, adapters: h.Adapters}
 	ws.rank, ws.parts = partOn(be)
 	var err error
 	alloc := func(t kernels.DType, n int) kernels.Buffer {
@@ -157,6 +158,20 @@ func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Ke
 		return nil, err
 	}
 	return ws, nil
+}
+
+// Reserve makes room for batches of that capacity. If it has to allocate, the loaded batch is lost.
+func (ws *Workspace) Reserve(need Capacity) error {
+	limit := Capacity{max(ws.cap.Tokens, need.Tokens), max(ws.cap.Sequences, need.Sequences)}
+	if limit == ws.cap {
+		return nil
+	}
+	ws.Close() // first, where there is no room for both
+	bigger, err := NewWorkspace(ws.be, ws.c, ws.heads, limit, ws.keep)
+	if err == nil {
+		*ws = *bigger
+	}
+	return err
 }
 
 func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {

@@ -1,0 +1,56 @@
+package stage
+
+import (
+	"exp/harness/config"
+	"exp/train/generate"
+	"exp/train/rl"
+)
+
+// Calls returns the largest calls of a sampler in training: those for a step if it samples for training, and
+// those for a validation if it samples for these. So many ranks deal a call among themselves. It returns
+// nil, which stands for any calls, if the configuration does not say how large they are.
+func Calls(c *config.Run, training, validations bool, dealt int) (list []generate.Call) {
+	add := func(requests, samples int) {
+		if requests < dealt { // their completions are dealt instead
+			samples = (requests*samples + dealt - 1) / dealt
+		} else {
+			requests = (requests + dealt - 1) / dealt
+		}
+		list = append(list, generate.Call{Requests: requests, Samples: samples, Prompt: c.Data.MaxPromptTokens,
+			New: c.Rollout.MaxNewTokens})
+	}
+	if training && c.Rollout.Source != recordedSource {
+		add(c.Train.PromptsPerStep, c.Rollout.N)
+	}
+	if e, _ := rl.EstimatorNamed(c.Algo.Advantage); training && e.Greedy {
+		add(c.Train.PromptsPerStep, 1)
+	}
+	if o := c.Eval.Online; validations && o.EverySteps > 0 {
+		problems := o.Problems
+		if val := c.Data.Val; val.Source == config.Generated && (problems == 0 || val.Size < problems) {
+			problems = val.Size
+		}
+		if problems == 0 {
+			return nil // all of a file
+		}
+		add(problems, o.N)
+	}
+	if len(list) == 0 { // nobody calls it
+		add(1, 1)
+	}
+	return list
+}
+
+// calls returns the largest calls of this rank's sampler.
+func (e *Env) calls() []generate.Call {
+	validations := e.validates()
+	switch {
+	case e.Ranks == nil:
+		return Calls(e.run(), true, validations, 1)
+	case e.samplers() == 0:
+		return Calls(e.run(), true, validations, max(1, e.Ranks.Size()/e.rolloutTensor()))
+	case e.onlySamples():
+		return Calls(e.run(), true, false, max(1, e.samplers()/e.rolloutTensor()))
+	}
+	return Calls(e.run(), false, validations, 1)
+}

@@ -1,0 +1,63 @@
+package train
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"exp/train/rollout"
+)
+
+// Workspaces have room for every micro-batch of a step, whatever the lengths of its sequences, and are no larger
+// than its longest completions need.
+func TestCapacity(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		prompt, most := 1+rng.IntN(60), 1+rng.IntN(300)
+		r := Rows{Update: 1 + rng.IntN(20), Samples: 1 + rng.IntN(12), Slices: 1 << rng.IntN(5), Longest: prompt + most,
+			New: most, Budget: 1 + rng.IntN(4000)}
+		r.Problems = r.Update * (1 + rng.IntN(3))
+		scored, trained := r.Scored(), r.Trained()
+		if trained.Tokens > scored.Tokens || trained.Sequences > scored.Sequences {
+			t.Errorf("%+v: training needs %+v, scoring %+v", r, trained, scored)
+		}
+		for _, shortest := range []int{1, most} {
+			b := &batch{rows: []int{0}}
+			for i := range r.Problems * r.Samples {
+				n := shortest + rng.IntN(most-shortest+1)
+				ids := make([]int32, prompt)
+				ids[0] = int32(i / r.Samples)
+				b.traj = append(b.traj, &Trajectory{Prompt: ids, Completion: &rollout.Completion{Tokens: make([]int32, n)}})
+				b.promptLen, b.rows, b.score = append(b.promptLen, prompt), append(b.rows, b.rows[i]+n), append(b.score, 0)
+			}
+			b.mask = make([]bool, b.rows[len(b.rows)-1])
+			largest := func(lo, hi int) (tokens, sequences int) {
+				all := b.bundles(lo, hi, r.limit())
+				var lengths []int
+				for _, u := range all {
+					lengths = append(lengths, u.tokens)
+				}
+				first := 0
+				for _, end := range rollout.MicroBatches(lengths, r.Budget) {
+					c := capacityOf(all[first:end], all[end-1].end-lo)
+					tokens, sequences = max(tokens, c.Tokens), max(sequences, c.Sequences)
+					first, lo = end, all[end-1].end
+				}
+				return tokens, sequences
+			}
+			if n, s := largest(0, len(b.traj)); n > scored.Tokens || s > scored.Sequences {
+				t.Errorf("%+v: %d tokens of %d sequences are scored, planned %+v", r, n, s, scored)
+			}
+			s := b.slice(0, r.Update*r.Samples, r.Slices, r.limit())
+			b = s.batch
+			for i := range s.ends {
+				if n, q := largest(s.start(i), s.ends[i]); n > trained.Tokens || q > trained.Sequences {
+					t.Errorf("%+v: slice %d of %d tokens and %d sequences, planned %+v", r, i, n, q, trained)
+				}
+			}
+		}
+	}
+	r := Rows{Problems: 128, Update: 32, Samples: 8, Slices: 8, Longest: 88, New: 40, Budget: 4096}
+	if scored, trained := r.Scored(), r.Trained(); scored.Tokens != 4096 || trained.Tokens > 1850 || trained.Sequences > 256 {
+		t.Errorf("%+v and %+v", scored, trained)
+	}
+}
