@@ -19,19 +19,12 @@ import (
 // and size. It includes only names and contents, sorted by path: no times, owners or
 // modes.
 func (d *Dir) PutTree(fsys fs.FS, paths []string) (ident.Digest, int64, error) {
-	r, w := io.Pipe()
-	written := make(chan error)
-	go func() {
-		err := writeTree(w, fsys, paths)
-		w.CloseWithError(err)
-		written <- err
-	}()
-	digest, size, err := d.Put(r)
-	r.CloseWithError(err) // ends the writer if Put stopped reading
-	if e := <-written; e != nil && !errors.Is(e, err) {
-		return ident.Digest{}, 0, fmt.Errorf("tree: %w", e)
-	}
-	return digest, size, err
+	return d.PutWritten(func(w io.Writer) error {
+		if err := writeTree(w, fsys, paths); err != nil {
+			return fmt.Errorf("tree: %w", err)
+		}
+		return nil
+	})
 }
 
 // writeTree writes files of fsys as a zstd-compressed tar.
