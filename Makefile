@@ -54,19 +54,21 @@ test: build      ## every test; needs no GPU, no network once the modules are th
 	$(GO) test -vet=$(ANALYZERS) -timeout 20m ./...
 	$(MAKE) cuda amx
 
-# The last lines are for what a plain `go build ./cmd/exp` compiles.
+# PLAIN are tests that need no driver: `go test ./...` runs them. The last lines are for what a plain
+# `go build ./cmd/exp` compiles.
+PLAIN = PTX|Assemble|GPU$$|Lint|FindTheirLines
 cuda: fake build ## the backend for GPUs on a driver without hardware, and a build without it
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -timeout 20m ./kernels/cuda/... ./harness/ranks/nccl ./train/tensor
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -timeout 20m -skip '$(PLAIN)' ./kernels/cuda/... ./harness/ranks/nccl
 	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run ./train/tensor
 	$(GO) test -c -o build/cuda.test ./kernels/cuda
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake BENCH='Rope$$' CHECKS=Rope kernels/cuda/gpu.sh
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake BENCH='Rope$$' CHECKS=Rope RUNS=matrix kernels/cuda/gpu.sh
 	GOFLAGS=-trimpath $(GO) build -o /dev/null ./cmd/exp
 	GOFLAGS=-trimpath $(GO) test -vet=$(ANALYZERS) -run '^$$' ./kernels/cuda
 	GOFLAGS=-trimpath $(GO) test -vet=$(ANALYZERS) ./harness/device
 
 fake:            ## in build/fake, a CUDA driver for tests that runs kernels on the CPU, its NCCL and its cuBLASLt
-	@$(MAKE) --no-print-directory -f kernels/cuda/fake/Makefile
+	@$(MAKE) --no-print-directory -j $$(getconf _NPROCESSORS_ONLN) -f kernels/cuda/fake/Makefile
 	@$(MAKE) --no-print-directory -f kernels/cuda/cublaslt/fake/Makefile
 	@$(MAKE) --no-print-directory -f harness/ranks/nccl/fake/Makefile
 

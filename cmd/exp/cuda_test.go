@@ -75,6 +75,9 @@ func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
 	})
 }
 
+// briefly ends supervised training after a step.
+var briefly = []string{"--set", "sft.steps=1", "--set", "sft.optim.warmup_steps=0"}
+
 // sameRun compares runs of some steps of training.
 func sameRun(t *testing.T, steps int, class string, set ...string) {
 	t.Parallel()
@@ -159,6 +162,7 @@ func TestCUDAWithoutDriver(t *testing.T) {
 
 // If other programs hold the memory, the run names the part that found no room.
 func TestCUDAMemoryTaken(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ taken, set, part, help string }{
 		{"1024", "rollout.page_tokens=16", "weights and gradients", "train.lora.rank"},
 		{"1016", "rollout.page_tokens=16", "activations of a micro-batch: cuda:0: allocate",
@@ -167,9 +171,10 @@ func TestCUDAMemoryTaken(t *testing.T) {
 			"rollout.max_sequences"},
 	} {
 		t.Run(tt.part, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
-			e := onGPU(t, "taken="+tt.taken, "-q", "run", smokeRecipe, "--device", "cuda", "--store", dir,
-				"--set", tt.set)
+			e := onGPU(t, "taken="+tt.taken, append([]string{"-q", "run", smokeRecipe, "--device", "cuda", "--store", dir,
+				"--set", tt.set}, briefly...)...)
 			e.refuses(t, 7, tt.part, "the device is out of memory", tt.help, "--dry-run")
 			if run, _ := recordOf(t, dir); run.Status != store.Failed {
 				t.Errorf("the run is %s", run.Status)
@@ -181,14 +186,15 @@ func TestCUDAMemoryTaken(t *testing.T) {
 // A failing launch ends the attempt with its exit code and advice. The run continues in another
 // process, on either device, and ends with the bits of an undisturbed run.
 func TestCUDADeviceLost(t *testing.T) {
+	t.Parallel()
 	cpu, gpu := t.TempDir(), t.TempDir()
-	smoke(t, cpu).succeeds(t)
+	smoke(t, cpu, briefly...).succeeds(t)
 	undisturbed, want := recordOf(t, cpu)
 	saved, err := filepath.Glob(filepath.Join(cpu, "runs", "*", "ckpt", "*", "step-00000002"))
 	if err != nil || len(saved) != 1 {
 		t.Fatalf("%v, %v", saved, err)
 	}
-	run := []string{"-q", "run", smokeRecipe, "--device", "cuda", "--store", gpu}
+	run := append([]string{"-q", "run", smokeRecipe, "--device", "cuda", "--store", gpu}, briefly...)
 	onGPU(t, "fail=40:719", run...).refuses(t, 7, "sft: cuda:0: ", "a kernel failed (code 719)", "to continue: ",
 		"--device cuda")
 	onGPU(t, "lost="+strings.Replace(saved[0], cpu, gpu, 1), run...).refuses(t, 7, "train: cuda:0: ", "code 719")
@@ -216,6 +222,7 @@ func TestCUDADeviceLost(t *testing.T) {
 
 // Commands that compute without recording a run, or on a folder, take --device too.
 func TestCUDACommands(t *testing.T) {
+	t.Parallel()
 	dir, _, _ := tinyFolder(t)
 	out := t.TempDir()
 	ids := filepath.Join(out, "ids.json")
@@ -253,6 +260,7 @@ func TestCUDACommands(t *testing.T) {
 
 // exp doctor trains on the GPU too, and survives a GPU that fails.
 func TestCUDADoctor(t *testing.T) {
+	t.Parallel()
 	e := onGPU(t, "", "doctor", "--quick", "--store", t.TempDir())
 	e.says(t, "cuda:0)", "CUDA 13.0", "1 found; compute.device cuda", "as on every machine of the class cpu/fma",
 		"as on every machine of the class cpu/bf16",

@@ -19,6 +19,7 @@ func largePages(sets ...string) (args []string) {
 
 // Ranks that only sample give their cache the memory that is left, and no more, also if they share products.
 func TestCUDARanksFillMemory(t *testing.T) {
+	t.Parallel()
 	env := onGPUs(t, "FAKECUDA=devices=3,memory=18")
 	want := unbroken(t, largePages()...)
 	for _, shared := range []string{"1", "2"} {
@@ -41,6 +42,7 @@ func TestCUDARanksFillMemory(t *testing.T) {
 // If a rank other than the first lacks memory, because another program holds some, the process that launched it
 // ends with the code and the advice of that.
 func TestCUDARankLacksMemory(t *testing.T) {
+	t.Parallel()
 	env := onGPUs(t, "FAKECUDA=devices=2,memory=24,taken=8")
 	args := []string{"run", smokeRecipe, "--store", filepath.Join(t.TempDir(), "store"), "--device", "cuda", "--ranks", "2"}
 	p := startWith(t, env, append(args, largePages("compute.rollout_ranks=1")...)...)

@@ -158,42 +158,45 @@ func TestConformance(t *testing.T) {
 }
 
 // What the driver may do late, and threads in another order, change no bits; and nothing but
-// kernels touches device memory. The suite leaves out large shapes; EXP_TEST_ALL=1 takes them.
+// kernels touches device memory. The suite leaves out large shapes; EXP_TEST_ALL=1 takes them, and does without the
+// graphs of TestGraphs.
 func TestOrders(t *testing.T) {
 	fake(t)
 	t.Parallel()
-	sample := "-test.short=" + strconv.FormatBool(os.Getenv("EXP_TEST_ALL") == "")
-	for _, tt := range []struct{ settings, run, flag string }{
-		{"lazy,order=1", "TestConformance/f32|TestCopies", sample},
-		{"lazy,order=1", "TestConformance/bf16", sample},
-		{"lazy,order=1", "TestConformance/matrix", sample},
-		{"order=2", "TestConformance/matrix", sample},
-		{"order=1", "TestWgmma(Bits|Attention)", ""},
-		{"order=2", "TestWgmma(Bits|Attention)", ""},
-		{"sealed,lazy", "TestConformance//(Alloc|Copy|Zero|Add|Empty|SumSquares|Rope)$|TestCopies", ""},
-		{"order=2", "TestConformance/(f32|bf16)", "all"},
+	all := os.Getenv("EXP_TEST_ALL") != ""
+	sample := "-test.short=" + strconv.FormatBool(!all)
+	for _, tt := range []struct{ settings, run, flag, with string }{
+		{"lazy,order=1", "TestConformance/f32|TestCopies", sample, "graphs"},
+		{"lazy,order=1", "TestConformance/bf16", sample, ""},
+		{"lazy,order=1", "TestConformance/matrix", sample, ""},
+		{"order=2", "TestConformance/matrix", sample, ""},
+		{"order=1", "TestWgmma(Bits|Attention)", "", ""},
+		{"order=2", "TestWgmma(Bits|Attention)", "", ""},
+		{"sealed,lazy", "TestConformance//(Alloc|Copy|Zero|Add|Empty|SumSquares|Rope)$|TestCopies", "", ""},
+		{"order=2", "TestConformance/(f32|bf16)", sample, "all"},
 	} {
 		t.Run(tt.settings, func(t *testing.T) {
 			t.Parallel()
-			if tt.flag == "all" {
-				if tt.flag = sample; os.Getenv("EXP_TEST_ALL") == "" {
-					t.Skip("left out without EXP_TEST_ALL=1")
-				}
+			if tt.with == "all" && !all {
+				t.Skip("left out without EXP_TEST_ALL=1")
 			}
-			again(t, tt.run, tt.flag, fakeVariable+"="+tt.settings)
+			env := []string{fakeVariable + "=" + tt.settings}
+			if tt.with == "graphs" && !all {
+				env = append(env, graphsVariable+"=all")
+			}
+			again(t, tt.run, tt.flag, env...)
 		})
 	}
 }
 
-// Launches in graphs have the bits of others.
+// Launches in graphs have the bits of others. Without EXP_TEST_ALL=1, TestOrders takes a class.
 func TestGraphs(t *testing.T) {
 	fake(t)
 	t.Parallel()
-	run := "TestConformance/f32"
-	if os.Getenv("EXP_TEST_ALL") != "" {
-		run = "TestConformance"
+	if os.Getenv("EXP_TEST_ALL") == "" {
+		t.Skip("left out without EXP_TEST_ALL=1")
 	}
-	again(t, run, "-test.short", graphsVariable+"=all")
+	again(t, "TestConformance", "-test.short", graphsVariable+"=all")
 }
 
 // againVariable is set in processes of again.

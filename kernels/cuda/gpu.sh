@@ -5,6 +5,7 @@
 #
 #	BENCH=MatMul       the kernels to measure; "." is all
 #	CHECKS=MatMul      the checks of the conformance suite to run; "." is all
+#	RUNS=f32           the classes of smoke runs, of f32, bf16 and matrix; all if not set
 #	LIMIT=590          seconds for everything; each part has a limit of its own too
 #	EXP_CUBLASLT=PATH  NVIDIA's library to compare products with, where the system finds none
 #
@@ -104,9 +105,11 @@ case $classes in
 *matrix)
 	checks=$CHECKS
 	[ "$checks" != . ] || checks='(MatMul|Logits|LogProbBackward|^Attention$)'
-	limited 60 sh -c 'for tiles in wgmma_ thin_ slim_; do
-		EXP_CUDA_TEST_TILES=$tiles "$0" -test.short -test.v -test.run "$1" || exit
-	done' "$TESTS" 'TestTensorCore$|TestWgmmaBits$|TestWgmmaAttention$|TestConformance/matrix/'"$checks" >"$work/out" 2>&1
+	limited 60 sh -c 'tests="TestWgmmaBits$|TestWgmmaAttention$|" # of all tiles by themselves
+	for tiles in wgmma_ thin_ slim_; do
+		EXP_CUDA_TEST_TILES=$tiles "$0" -test.short -test.v -test.run "$tests$1" || exit
+		tests=
+	done' "$TESTS" 'TestTensorCore$|TestConformance/matrix/'"$checks" >"$work/out" 2>&1
 	code=$?
 	case $code in
 	0)
@@ -150,6 +153,7 @@ settings() {
 for class in $classes; do
 	began=$(date +%s)
 	sets=$(settings "$class")
+	case " ${RUNS:-$classes} " in *" $class "*) ;; *) continue ;; esac
 	for where in cpu cuda; do
 		within 25 "$EXP" -q run configs/smoke_cpu.yaml --device $where $sets --store "$work/$where" 2>&1 &&
 			"$EXP" show @last --json --store "$work/$where" | grep -m 2 -E '"(run|chain)":' >"$work/ids.$where"

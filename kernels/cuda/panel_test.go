@@ -16,6 +16,7 @@ import (
 // what panels hold.
 func TestPanels(t *testing.T) {
 	beside(t)
+	b := openIn(t, "matrix/16x25")
 	for _, s := range []kernels.AttentionShape{
 		{H: 2, K: 1, D: 128}, {H: 1, K: 1, D: 72, Window: 20}, {H: 2, K: 2, D: 24, Cap: 3}, {H: 2, K: 1, D: 16, Window: 150},
 	} {
@@ -24,7 +25,7 @@ func TestPanels(t *testing.T) {
 			t.Run(fmt.Sprintf("%+v%s", s, name), func(t *testing.T) {
 				offsets := []int32{0, 21, 23, 165, 186}
 				want := attended(t, ref.NewMatrix(), s, offsets, groups)
-				sameBits(t, attended(t, openIn(t, "matrix/16x25"), s, offsets, groups), want)
+				sameBits(t, attended(t, b, s, offsets, groups), want)
 			})
 		}
 	}
@@ -32,13 +33,14 @@ func TestPanels(t *testing.T) {
 
 func TestPanelsOfPages(t *testing.T) {
 	beside(t)
+	b := openIn(t, "matrix/16x25")
 	for _, s := range []kernels.AttentionShape{
 		{H: 14, K: 2, D: 128}, {H: 18, K: 1, D: 24}, {H: 2, K: 1, D: 72, Window: 10}, {H: 2, K: 2, D: 8, Cap: 3},
 	} {
 		s.Scale = 1 / math.Sqrt(float64(s.D))
 		for _, size := range []int{16, 48} {
 			t.Run(fmt.Sprintf("%+v/%d", s, size), func(t *testing.T) {
-				sameBits(t, pagedOn(t, openIn(t, "matrix/16x25"), s, size), pagedOn(t, ref.NewMatrix(), s, size))
+				sameBits(t, pagedOn(t, b, s, size), pagedOn(t, ref.NewMatrix(), s, size))
 			})
 		}
 	}
@@ -143,6 +145,7 @@ func sameBits(t *testing.T, got, want [][]float32) {
 // A sum that is too small for its row is +0 in every kernel: some add steps of zeros behind it, which would turn -0 into
 // 0, and others do not.
 func TestAttentionZeros(t *testing.T) {
+	device := openIn(t, "matrix/16x25")
 	for _, D := range []int{5, 8} { // not in panels, and in them
 		for _, wgmma := range []bool{false, true} {
 			if wgmma && D == 5 {
@@ -151,11 +154,11 @@ func TestAttentionZeros(t *testing.T) {
 			s := kernels.AttentionShape{H: 1, K: 1, D: D, Scale: 1}
 			x := make([]float32, 2*s.Stride())
 			x[D], x[2*D], x[s.Stride()] = -70, -0x1p-60, 1 // a key and a value of row 0, which row 1 weighs with Exp(-70)
-			for _, b := range []kernels.Backend{ref.NewMatrix(), openIn(t, "matrix/16x25")} {
-				if b, ok := b.(*Backend); ok && wgmma {
-					needsWgmma(t, b)
-					b.wgmmaAttention = func(int, int, int) bool { return true }
-				}
+			if wgmma {
+				needsWgmma(t, device)
+			}
+			device.wgmmaAttention = func(int, int, int) bool { return wgmma }
+			for _, b := range []kernels.Backend{ref.NewMatrix(), device} {
 				out := operands(t, b, make([]float32, 2*D))
 				b.Attention(out, upload(t, b, kernels.F32, make([]float32, 4)), operands(t, b, x),
 					upload(t, b, kernels.I32, []int32{0, 2}), kernels.Buffer{}, s)

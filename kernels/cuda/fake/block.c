@@ -56,6 +56,7 @@ static struct {
 	const struct kernel *kernel;
 	const void *args;
 	int order, threads, blocks, running; // threads of a block
+	int step;                            // from a thread to the next in the order
 	int idle;                            // turns since a thread last came to a meeting or ended
 	unsigned shared_bytes;               // from the launch
 	struct member block[MAX_BLOCKS];
@@ -92,7 +93,7 @@ static void prepare(struct thread *t, char *stack, void (*start)(void)) {
 #endif
 
 int running(void) { return cluster.running; }
-int rank(void) { return cluster.running / cluster.threads; }
+int rank(void) { return cluster.blocks == 1 ? 0 : cluster.running / cluster.threads; }
 int blocks(void) { return cluster.blocks; }
 int order(void) { return cluster.order; }
 int is_live(int of) { return of < cluster.blocks && cluster.block[of].live; }
@@ -116,9 +117,8 @@ static void run_thread(int i) {
 
 // turn lets another live thread run: the next in the order. It returns when the caller's turn comes.
 void turn(void) {
-	const int me = cluster.running, n = cluster.threads * cluster.blocks, o = cluster.order;
+	const int me = cluster.running, n = cluster.threads * cluster.blocks, step = cluster.step;
 	if (++cluster.idle > 4 * n) give_up("a wait for threads that do not come");
-	const int step = o == 1 ? n - 1 : o == 2 ? 7919 % n : 1;
 	for (int k = 1, i = me; k <= n; k++) {
 		if ((i += step) >= n) i -= n;
 		if (cluster.thread[i].done) continue;
@@ -159,6 +159,7 @@ void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, c
 	cluster.kernel = k;
 	cluster.args = args;
 	cluster.order = order;
+	cluster.step = order == 1 ? n * k->blocks - 1 : order == 2 ? 7919 % (n * k->blocks) : 1;
 	cluster.blocks = k->blocks;
 	cluster.idle = 0;
 	memset(cluster.warp, 0, sizeof cluster.warp);
@@ -241,7 +242,7 @@ void *launch_shared_memory(size_t bytes) {
 
 static void queue_copy(void *to, const void *from, size_t bytes) {
 	struct thread *t = &cluster.thread[cluster.running];
-	if ((size_t)to % bytes || (size_t)from % bytes) give_up("a copy that is not aligned");
+	if (((size_t)to | (size_t)from) & (bytes - 1)) give_up("a copy that is not aligned");
 	if (t->copies == MAX_COPIES) give_up("too many copies in flight");
 	t->copy[t->copies++] = (struct copy){to, from, bytes};
 }
@@ -259,11 +260,14 @@ void await_copies(int n) {
 	struct thread *t = &cluster.thread[cluster.running];
 	const int finished = t->groups - n, done = finished > 0 ? t->group[finished] : 0;
 	if (finished <= 0) return;
+	static const char zeros[16];
 	for (int i = 0; i < done; i++) {
-		if (t->copy[i].from) memcpy(t->copy[i].to, t->copy[i].from, t->copy[i].bytes);
-		else memset(t->copy[i].to, 0, t->copy[i].bytes);
+		const struct copy c = t->copy[i];
+		const void *from = c.from ? c.from : zeros;
+		if (c.bytes == 16) memcpy(c.to, from, 16);
+		else memcpy(c.to, from, 4);
 	}
-	memmove(t->copy, t->copy + done, (t->copies - done) * sizeof *t->copy);
+	if (t->copies > done) memmove(t->copy, t->copy + done, (t->copies - done) * sizeof *t->copy);
 	t->copies -= done;
 	for (int i = 1; i <= n; i++) t->group[i] = t->group[finished + i] - done;
 	t->groups = n;

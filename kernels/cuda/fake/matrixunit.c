@@ -8,6 +8,10 @@ enum { TERMS = 16, ROWS = 16, COLUMNS = 8, PLACES = 25, LEAST = -133 };
 
 // One number for each column.
 typedef int32_t column __attribute__((vector_size(4 * COLUMNS)));
+typedef uint32_t bits __attribute__((vector_size(4 * COLUMNS)));
+typedef float number __attribute__((vector_size(4 * COLUMNS)));
+typedef uint16_t factors __attribute__((vector_size(2 * COLUMNS)));
+typedef int64_t pairs __attribute__((vector_size(4 * COLUMNS)));
 
 static float float_from(uint32_t u) {
 	union { uint32_t u; float f; } v = {u};
@@ -40,88 +44,105 @@ static uint32_t special_sum(const uint16_t *a, const uint16_t *b, uint32_t acc) 
 	return bits_from((float)sum);
 }
 
-// The columns of b, taken apart.
-struct factors {
-	column m[TERMS], e[TERMS], sign[TERMS]; // the mantissa, 7 places; the exponent; 0 or -1
-	uint16_t bits[COLUMNS][TERMS];
-	int special[COLUMNS], infinite; // infinite: any column is special
+static column all(int32_t x) { return (column){0} + x; }
+
+static int any(column x) {
+	const pairs p = (pairs)x;
+	return (p[0] | p[1] | p[2] | p[3]) != 0;
+}
+
+// choose is x where `is` is -1, and y where it is 0.
+static column choose(column is, column x, column y) { return (x & is) | (y & ~is); }
+static column larger(column x, column y) { return choose(x > y, x, y); }
+static column smaller(column x, column y) { return choose(x < y, x, y); }
+
+// Factors, taken apart: mantissas with 7 places; exponents, of zeros below all others; signs, 0 or -1.
+struct row {
+	column m[TERMS / COLUMNS], e[TERMS / COLUMNS], sign[TERMS / COLUMNS], special;
 };
+struct columns {
+	column m[TERMS], e[TERMS], sign[TERMS], special; // m has ABOVE more places
+	uint16_t bits[COLUMNS][TERMS];
+};
+enum { ABOVE = PLACES - 14, ZERO = -9999 };
 
-static int exponent_of(uint16_t x) { return x >> 7 & 0xff; }
-static int mantissa_of(uint16_t x) { return (x & 0x7f) | (exponent_of(x) ? 0x80 : 0); }
+// split takes eight factors apart.
+static void split(const uint16_t *from, column *m, column *e, column *sign, column *special) {
+	factors f;
+	memcpy(&f, from, sizeof f);
+	const column x = __builtin_convertvector(f, column), exponent = x >> 7 & 0xff;
+	*m = (x & 0x7f) | ((exponent != 0) & 0x80);
+	*e = choose((x & 0x7fff) == 0, all(ZERO), larger(exponent, all(1)) - 127);
+	*sign = -(x >> 15);
+	*special |= exponent == 0xff;
+}
 
-static void split(struct factors *f) {
-	f->infinite = 0;
-	for (int c = 0; c < COLUMNS; c++) {
-		f->special[c] = 0;
-		for (int k = 0; k < TERMS; k++) {
-			const uint16_t x = f->bits[c][k];
-			f->m[k][c] = mantissa_of(x);
-			f->e[k][c] = (exponent_of(x) ? exponent_of(x) : 1) - 127;
-			f->sign[k][c] = x >> 15 ? -1 : 0;
-			f->special[c] |= exponent_of(x) == 0xff;
-		}
-		f->infinite |= f->special[c];
+static void split_columns(struct columns *b) {
+	uint16_t turned[TERMS][COLUMNS];
+	for (int c = 0; c < COLUMNS; c++)
+		for (int k = 0; k < TERMS; k++) turned[k][c] = b->bits[c][k];
+	b->special = all(0);
+	for (int k = 0; k < TERMS; k++) {
+		split(turned[k], &b->m[k], &b->e[k], &b->sign[k], &b->special);
+		b->m[k] <<= ABOVE;
 	}
 }
 
-// larger is the larger of two numbers in each column.
-static column larger(column x, column y) {
-	const column is = x > y;
-	return (x & is) | (y & ~is);
-}
-
-// unless_zero is e, or LEAST where m is 0.
-static column unless_zero(column m, column e) {
-	const column zero = m == 0;
-	return (e & ~zero) | (zero & LEAST);
+// cut_normal sets sums to ±m · 2^unit, cut towards zero, and says which are not 0 and not normal.
+static column cut_normal(uint32_t *sum, bits m, column sign, column unit) {
+	bits below = m >> 24; // what is below the 24 places that stay
+	below |= below >> 1;
+	below |= below >> 2;
+	below |= below >> 4;
+	m &= ~below;
+	const number x = __builtin_convertvector((column)(m >> 16), number) * 0x1p16f +
+		__builtin_convertvector((column)(m & 0xffff), number);
+	const column zero = m == 0, exponent = ((column)x >> 23) + unit;
+	const column result = ~zero & ((((column)x & 0x7fffff) | (sign & INT32_MIN)) + (exponent << 23));
+	memcpy(sum, &result, sizeof result);
+	return ~zero & ((exponent < 1) | (exponent > 254));
 }
 
 // add_row adds to the sums of a row its products with all columns.
-static void add_row(uint32_t *acc, const uint16_t *a, const struct factors *b) {
-	int zeros = 0;
-	for (int k = 0; k < TERMS; k++) zeros += mantissa_of(a[k]) == 0;
-	if (zeros == TERMS && !b->infinite) { // as often, in the rows beyond the end of a matrix
+static void add_row(uint32_t *acc, const uint16_t *a, const struct columns *b) {
+	struct row r = {.special = all(0)};
+	for (int i = 0; i < TERMS / COLUMNS; i++) split(a + i * COLUMNS, &r.m[i], &r.e[i], &r.sign[i], &r.special);
+	const int32_t *m = (int32_t *)r.m, *e = (int32_t *)r.e, *s = (int32_t *)r.sign;
+	if (!any(r.m[0] | r.m[1] | b->special)) { // as often, in the rows beyond the end of a matrix
 		for (int c = 0; c < COLUMNS; c++) acc[c] = acc[c] == 1u << 31 ? 0 : acc[c];
 		return;
 	}
-	column p[TERMS], e[TERMS], top = (column){0} + LEAST, plus = {0}, minus = {0}, m, at, sign;
-	int special = 0;
+	column was, sum = all(0), of[TERMS];
+	memcpy(&was, acc, sizeof was);
+	const column exponent = was >> 23 & 0xff, nothing = (was & INT32_MAX) == 0, at = larger(exponent, all(1)) - 127;
+	const column mantissa = (was & 0x7fffff) | ((exponent != 0) & 0x800000), negative = was >> 31;
+	column top = larger(all(LEAST), choose(nothing, all(LEAST), at));
 	for (int k = 0; k < TERMS; k++) {
-		const int ea = exponent_of(a[k]);
-		special |= ea == 0xff;
-		p[k] = b->m[k] * mantissa_of(a[k]);
-		e[k] = b->e[k] + ((ea ? ea : 1) - 127);
-		top = larger(top, unless_zero(p[k], e[k]));
+		of[k] = b->e[k] + e[k];
+		top = larger(top, of[k]);
 	}
-	for (int c = 0; c < COLUMNS; c++) {
-		const int ec = acc[c] >> 23 & 0xff;
-		m[c] = (acc[c] & 0x7fffff) | (ec ? 0x800000 : 0);
-		at[c] = (ec ? ec : 1) - 127;
-		sign[c] = acc[c] >> 31 ? -1 : 0;
-	}
-	top = larger(top, unless_zero(m, at));
-	// Sums of one sign are below 2^32; a zero addend's shift does not matter.
+	// Of 31 bits that move 31 places none stays. The sum of the products has 31 bits, that of all 32.
 	for (int k = 0; k < TERMS; k++) {
-		const column shift = top - e[k], far = shift > 31;
-		const column part = (p[k] << (PLACES - 14)) >> ((shift & ~far) & 31) & ~far;
-		const column negative = b->sign[k] ^ (a[k] >> 15 ? -1 : 0);
-		plus += part & ~negative;
-		minus += part & negative;
+		const column part = (b->m[k] * m[k]) >> smaller(top - of[k], all(31)), sign = b->sign[k] ^ s[k];
+		sum += (part ^ sign) - sign;
 	}
-	const column shift = top - at, far = shift > 31, part = (m << (PLACES - 23)) >> ((shift & ~far) & 31) & ~far;
-	plus += part & ~sign;
-	minus += part & sign;
+	const column part = (mantissa << (PLACES - 23)) >> smaller(top - at, all(31)), last = (part ^ negative) - negative;
+	const column total = (column)((bits)sum + (bits)last);
+	const column sign = ((sum & last) | ((sum | last) & total)) >> 31;
+	const column special = b->special | (exponent == 0xff) | (any(r.special) ? all(-1) : all(0));
+	uint32_t before[COLUMNS];
+	memcpy(before, acc, sizeof before);
+	if (!any(cut_normal(acc, (bits)(total ^ sign) - (bits)sign, sign, top - PLACES) | special)) return;
 	for (int c = 0; c < COLUMNS; c++) {
-		if (special || b->special[c] || (acc[c] >> 23 & 0xff) == 0xff) acc[c] = special_sum(a, b->bits[c], acc[c]);
-		else acc[c] = cut_to_float((int64_t)(uint32_t)plus[c] - (uint32_t)minus[c], top[c] - PLACES);
+		if (special[c]) acc[c] = special_sum(a, b->bits[c], before[c]);
+		else acc[c] = cut_to_float((int64_t)sum[c] + last[c], top[c] - PLACES);
 	}
 }
 
 void add_products(uint32_t sum[ROWS][COLUMNS], uint16_t x[ROWS][TERMS], uint16_t y[COLUMNS][TERMS]) {
-	struct factors b;
+	struct columns b;
 	memcpy(b.bits, y, sizeof b.bits);
-	split(&b);
+	split_columns(&b);
 	for (int r = 0; r < ROWS; r++) add_row(sum[r], x[r], &b);
 }
 
