@@ -64,10 +64,19 @@ func (r Rows) Scored() model.Capacity { return r.capacity(r.tokens(r.Problems), 
 // Trained returns the capacity of a workspace that computes gradients of slices.
 func (r Rows) Trained() model.Capacity { return r.capacity(r.slice(), r.Update) }
 
+// ScoredTokens returns the most tokens of a micro-batch that is scored.
+func (r Rows) ScoredTokens() int { return r.batch(r.tokens(r.Problems)) }
+
+// TrainedTokens returns the most tokens of a micro-batch that gradients are computed of.
+func (r Rows) TrainedTokens() int { return r.batch(r.slice()) }
+
+// batch returns the most tokens of a micro-batch, out of so many.
+func (r Rows) batch(tokens int) int { return min(tokens, max(r.Budget, r.bundle())) }
+
 // capacity returns the capacity for micro-batches of so many tokens, of as many problems. A plan knows only how
 // long sequences may be, so small workspaces are all of one size.
 func (r Rows) capacity(tokens, problems int) model.Capacity {
-	tokens = max(bundleTokens, min(tokens, max(r.Budget, r.bundle())))
+	tokens = max(bundleTokens, r.batch(tokens))
 	return model.Capacity{Tokens: tokens, Sequences: min(tokens/2+1, int(problems*r.Samples))}
 }
 

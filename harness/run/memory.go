@@ -63,7 +63,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	add(string(kernels.ActivationRoom), activationBytes(c, arch, heads, limit, operand, w))
 	rows := 0 // of a sampling step by the ranks that share products in training
 	engine := engineOf(kind, c, arch, longest, w)
-	scratch := scratchBytes(c, arch, engine, limit.tokens(), longest, w)
+	scratch := scratchBytes(c, arch, engine, limit.tokens, longest, w)
 	if kind == config.Train && w.samples {
 		if rows = engine.Rows(); w.copies() {
 			scratch += tensor.SampleRoomBytes(arch, rows, w.rollout, operand)
@@ -74,7 +74,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		}
 		parts.addEngine(engine, at, arch, heads, operand, w.rollout)
 	}
-	scratch += tensor.RoomBytes(arch, limit.tokens(), rows, w.tensor, operand, copies, w.learns)
+	scratch += tensor.RoomBytes(arch, limit.tokens, rows, w.tensor, operand, copies, w.learns)
 	add(string(kernels.ScratchRoom), scratch)
 	return parts, pinned
 }
@@ -115,11 +115,12 @@ func rewardBytes(c *config.Run) int {
 		m.WorkspaceBytes(heads, room, model.KeepNothing, operand, 1)
 }
 
-// capacities are those of the workspaces of a stage; the zero value: none.
-type capacities struct{ scored, trained model.Capacity }
-
-// tokens returns the tokens of the largest micro-batch.
-func (c capacities) tokens() int { return max(c.scored.Tokens, c.trained.Tokens) }
+// capacities are those of the workspaces of a stage; the zero value: none. Micro-batches have at most
+// so many tokens, fewer than a small workspace has room for.
+type capacities struct {
+	scored, trained model.Capacity
+	tokens          int
+}
 
 // capacityOf returns the capacities of the workspaces of a stage whose sequences have at most longest tokens.
 func capacityOf(kind config.Stage, c *config.Run, longest int, w crew) (x capacities) {
@@ -127,10 +128,10 @@ func capacityOf(kind config.Stage, c *config.Run, longest int, w crew) (x capaci
 	if kind == config.SFT {
 		rows = stage.SFTConfig(c).Rows(longest)
 	} else {
-		x.scored = rows.Scored()
+		x.scored, x.tokens = rows.Scored(), rows.ScoredTokens()
 	}
 	if w.learns {
-		x.trained = rows.Trained()
+		x.trained, x.tokens = rows.Trained(), max(x.tokens, rows.TrainedTokens())
 	}
 	return x
 }
