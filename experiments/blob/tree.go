@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -19,6 +20,16 @@ import (
 // and size. It includes only names and contents, sorted by path: no times, owners or
 // modes.
 func (d *Dir) PutTree(fsys fs.FS, paths []string) (ident.Digest, int64, error) {
+	b, err := PackTree(fsys, paths)
+	if err != nil {
+		return ident.Digest{}, 0, err
+	}
+	digest, err := d.PutBytes(b)
+	return digest, int64(len(b)), err
+}
+
+// PackTree returns what PutTree stores.
+func PackTree(fsys fs.FS, paths []string) ([]byte, error) {
 	var raw bytes.Buffer
 	enc, err := zstd.NewWriter(&raw, zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -28,19 +39,18 @@ func (d *Dir) PutTree(fsys fs.FS, paths []string) (ident.Digest, int64, error) {
 	for _, p := range paths {
 		b, err := fs.ReadFile(fsys, p)
 		if err != nil {
-			return ident.Digest{}, 0, fmt.Errorf("tree: %w", err)
+			return nil, fmt.Errorf("tree: %w", err)
 		}
 		// Only the tar format can fail; writing to the buffer cannot.
 		if err := errors.Join(tw.WriteHeader(&tar.Header{Name: p, Mode: 0o644, Size: int64(len(b))}),
 			write(tw, b)); err != nil {
-			return ident.Digest{}, 0, fmt.Errorf("tree: %s: %w", p, err)
+			return nil, fmt.Errorf("tree: %s: %w", p, err)
 		}
 	}
 	if err := errors.Join(tw.Close(), enc.Close()); err != nil {
-		return ident.Digest{}, 0, fmt.Errorf("tree: %w", err)
+		return nil, fmt.Errorf("tree: %w", err)
 	}
-	digest, err := d.PutBytes(raw.Bytes())
-	return digest, int64(raw.Len()), err
+	return raw.Bytes(), nil
 }
 
 func write(w io.Writer, b []byte) error {
@@ -75,13 +85,27 @@ func (d *Dir) ReadTree(digest ident.Digest) (map[string][]byte, error) {
 	return files, err
 }
 
-// SumTree returns the SHA-256 of each file of a tree, by path.
+// sumsOfTrees holds the sums of trees by their digest, once this process has found them:
+// right bytes always have the same.
+var sumsOfTrees sync.Map
+
+// SumTree returns the SHA-256 of each file of a tree, by path. Nobody may write to it.
 func (d *Dir) SumTree(digest ident.Digest) (map[string]ident.Digest, error) {
+	b, err := d.Bytes(digest)
+	if err != nil {
+		return nil, err
+	}
+	if known, ok := sumsOfTrees.Load(digest); ok {
+		return known.(map[string]ident.Digest), nil
+	}
 	sums := map[string]ident.Digest{}
-	err := d.walkTree(digest, func(name string, r io.Reader) (err error) {
+	err = d.walk(digest, b, func(name string, r io.Reader) (err error) {
 		sums[name], _, err = ident.SumReader(r)
 		return err
 	})
+	if err == nil {
+		sumsOfTrees.Store(digest, sums)
+	}
 	return sums, err
 }
 
@@ -91,6 +115,11 @@ func (d *Dir) walkTree(digest ident.Digest, file func(name string, r io.Reader) 
 	if err != nil {
 		return err
 	}
+	return d.walk(digest, b, file)
+}
+
+// walk is walkTree for a tree of bytes b.
+func (d *Dir) walk(digest ident.Digest, b []byte, file func(name string, r io.Reader) error) error {
 	dec, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPack))
 	if err != nil {
 		return d.errorOf("extract", digest, corrupt("%v", err))

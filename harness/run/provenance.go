@@ -11,9 +11,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"exp"
 	"exp/eval/task"
+	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -132,13 +134,14 @@ func (x *execution) keepSources(ctx context.Context) error {
 			return err
 		}
 		if archive.IsZero() {
-			paths, err := stage.SourcePaths()
+			tree, err := packedSources()
 			if err != nil {
 				return err
 			}
-			if archive, size, err = x.DB.Blobs.PutTree(exp.Sources, paths); err != nil {
+			if archive, err = x.DB.Blobs.PutBytes(tree); err != nil {
 				return err
 			}
+			size = int64(len(tree))
 		}
 		if err := x.DB.AddSource(ctx, store.Source{Code: c.Digest, Go: runtime.Version(), Files: c.Files,
 			Archive: archive, Size: size}); err != nil {
@@ -147,6 +150,15 @@ func (x *execution) keepSources(ctx context.Context) error {
 	}
 	return nil
 }
+
+// packedSources packs the module's sources, once per process.
+var packedSources = sync.OnceValues(func() ([]byte, error) {
+	paths, err := stage.SourcePaths()
+	if err != nil {
+		return nil, err
+	}
+	return blob.PackTree(exp.Sources, paths)
+})
 
 // fileDigest returns a file's size and, if wanted, its digest.
 func fileDigest(path string, wanted bool) (int64, ident.Digest, error) {
