@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -19,11 +20,15 @@ var killed = []string{"--set", "train.steps=8", "--set", "eval.online.every_step
 
 // Killed with SIGKILL at random points, again and again, a run ends as if it had not
 // been: the same chain, steps and weights, every step and completion once, a whole
-// database, and nothing half-written.
+// database, and nothing half-written. EXP_TEST_ALL=1 kills twice as often.
 func TestKill(t *testing.T) {
-	kills := 50
-	if testing.Short() {
+	t.Parallel()
+	kills := 25
+	switch {
+	case testing.Short():
 		kills = 4
+	case os.Getenv("EXP_TEST_ALL") != "":
+		kills = 50
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

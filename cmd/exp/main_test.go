@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("EXP_TEST_AS_PROGRAM") != "" {
 		main()
 	}
+	debug.SetGCPercent(400) // a fifteenth of the processor time goes into collecting garbage
 	code := m.Run()
 	if _, err := os.Stat(".exp"); err == nil {
 		fmt.Fprintln(os.Stderr, "a test made a store among the sources: give it --store")

@@ -8,10 +8,12 @@ import (
 // A run in tensor-core arithmetic is computed on the CPU, verified and resumed like any other,
 // and has its own id.
 func TestMatrixNumerics(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	run := func(args ...string) ended {
-		return smoke(t, dir, append([]string{"--set", "model.dtype=bf16", "--set", "sft.steps=2", "--set", "sft.optim.warmup_steps=0",
-			"--set", "train.steps=2", "--set", "eval.final.n=1"}, args...)...)
+		return smoke(t, dir, append([]string{"--set", "model.dtype=bf16", "--set", "sft.steps=2",
+			"--set", "sft.optim.warmup_steps=0", "--set", "train.steps=2", "--set", "rollout.n=2",
+			"--set", "eval.online.every_steps=0", "--set", "eval.final.n=1", "--set", "data.test.size=4"}, args...)...)
 	}
 	run("--set", "compute.numerics=matrix/16x25").succeeds(t)
 	matrix, outputs := recordOf(t, dir)

@@ -115,6 +115,7 @@ func goOn(t *testing.T, stderr string) []string {
 }
 
 func TestInterruptedRun(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs processes for a second")
 	}
@@ -326,6 +327,7 @@ func TestDamagedBlob(t *testing.T) {
 // TestFullDisk gives a run its own disk, first too small, then larger and larger. Mounting
 // a disk takes a namespace where this user is root.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	const inside = "EXP_TEST_IN_NAMESPACE"
 	if os.Getenv(inside) == "" {
 		if testing.Short() {

@@ -100,6 +100,7 @@ func TestTokenizerTrainFromRecipe(t *testing.T) {
 
 // The tokenizer kept with the recipes matches its recipe.
 func TestStoriesTokenizer(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("makes 80,000 problems")
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"exp/experiments/ident"
 )
@@ -16,6 +17,9 @@ import (
 // copyBlock is the number of bytes Put hashes and writes at a time: large enough that
 // system calls are negligible next to hashing at 1 GB/s.
 const copyBlock = 256 << 10
+
+// blocks are buffers of copyBlock bytes that Put uses again: most blobs are much smaller.
+var blocks = sync.Pool{New: func() any { return new([copyBlock]byte) }}
 
 // Put stores the contents of r and returns digest and size. It does not store existing
 // content again, but replaces a file of the wrong size. An error is an *Error and leaves
@@ -26,7 +30,9 @@ func (d *Dir) Put(r io.Reader) (ident.Digest, int64, error) {
 		return ident.Digest{}, 0, putError(filepath.Join(d.root, "tmp"), ident.Digest{}, err)
 	}
 	h := sha256.New()
-	n, err := io.CopyBuffer(io.MultiWriter(tmp, h), onlyReader{r}, make([]byte, copyBlock))
+	block := blocks.Get().(*[copyBlock]byte)
+	n, err := io.CopyBuffer(io.MultiWriter(tmp, h), onlyReader{r}, block[:])
+	blocks.Put(block)
 	if err != nil {
 		tmp.Discard()
 		return ident.Digest{}, n, putError(tmp.Name(), ident.Digest{}, err)

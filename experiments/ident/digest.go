@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // Digest is a SHA-256. The zero value means "none": "" in text and NULL in SQL.
@@ -15,10 +16,15 @@ type Digest [sha256.Size]byte
 // Sum returns the SHA-256 of b.
 func Sum(b []byte) Digest { return sha256.Sum256(b) }
 
+// blocks are buffers that SumReader uses again: there are thousands of small files.
+var blocks = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
 // SumReader returns the SHA-256 of the contents of r and their size in bytes.
 func SumReader(r io.Reader) (Digest, int64, error) {
 	h := sha256.New()
-	n, err := io.Copy(h, r)
+	block := blocks.Get().(*[32 << 10]byte)
+	n, err := io.CopyBuffer(h, r, block[:])
+	blocks.Put(block)
 	if err != nil {
 		return Digest{}, n, err
 	}

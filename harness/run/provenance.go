@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,9 +12,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"exp"
 	"exp/eval/task"
+	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -133,12 +137,8 @@ func (x *execution) keepSources(ctx context.Context) error {
 			return err
 		}
 		if archive.IsZero() {
-			paths, err := stage.SourcePaths()
-			if err != nil {
-				return err
-			}
-			checkpoint.DropProgramPages() // sources that digests read, and what only the start needed
-			if archive, size, err = x.DB.Blobs.PutTree(exp.Sources, paths); err != nil {
+			var err error
+			if archive, size, err = x.putSources(); err != nil {
 				return err
 			}
 		}
@@ -149,6 +149,38 @@ func (x *execution) keepSources(ctx context.Context) error {
 	}
 	return nil
 }
+
+// putSources stores the module's sources, packed. A process that does so for several stores keeps them
+// packed from the second on.
+func (x *execution) putSources() (archive ident.Digest, size int64, err error) {
+	if sourcesPut.Swap(true) {
+		packed, err := packedSources()
+		if err != nil {
+			return archive, 0, err
+		}
+		archive, err = x.DB.Blobs.PutBytes(packed)
+		return archive, int64(len(packed)), err
+	}
+	paths, err := stage.SourcePaths()
+	if err != nil {
+		return archive, 0, err
+	}
+	checkpoint.DropProgramPages() // sources that digests read, and what only the start needed
+	return x.DB.Blobs.PutTree(exp.Sources, paths)
+}
+
+var sourcesPut atomic.Bool
+
+// packedSources packs the module's sources, once per process.
+var packedSources = sync.OnceValues(func() ([]byte, error) {
+	paths, err := stage.SourcePaths()
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	err = blob.WriteTree(&packed, exp.Sources, paths)
+	return packed.Bytes(), err
+})
 
 // fileDigest returns a file's size and, if wanted, its digest.
 func fileDigest(path string, wanted bool) (int64, ident.Digest, error) {

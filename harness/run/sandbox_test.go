@@ -45,9 +45,10 @@ func TestSandboxRequired(t *testing.T) {
 func TestProgramsRun(t *testing.T) {
 	needsSandbox(t)
 	a, b := newLab(t), newLab(t)
-	p := a.plan(0, programs)
+	few := []string{programs, "train.steps=2", "rollout.n=2", "eval.online.every_steps=0", "eval.final.n=2"}
+	p := a.plan(0, few...)
 	first, q := a.execute(p)
-	second, _ := b.execute(b.plan(0, programs))
+	second, _ := b.execute(b.plan(0, few...))
 	sameOutputs(t, a.outputs(first.Run.ID), b.outputs(second.Run.ID))
 	if len(q.warnings) > 0 {
 		t.Errorf("warnings: %q", q.warnings)

@@ -21,7 +21,8 @@ func TestSuiteOfPrograms(t *testing.T) {
 	needsSandbox(t)
 	l := newLab(t)
 	l.addSuite("heads", heads...)
-	res, q := l.execute(l.planSuites(programs, "eval.final.suites=[heads]"))
+	res, q := l.execute(l.planSuites(programs, "train.steps=2", "rollout.n=2", "eval.online.every_steps=0",
+		"eval.final.suites=[heads]"))
 	for _, stage := range []string{"eval.gen[heads]", "eval.score[heads]"} {
 		if !strings.Contains(executedStages(q), stage) {
 			t.Errorf("%s was not executed: %s", stage, executedStages(q))

@@ -68,11 +68,11 @@ func (v *verifier) sources(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if v.DB.Blobs.Verify(src.Archive, src.Size) != nil {
-			continue // found already
-		}
 		stored := trees[src.Archive]
 		if stored == nil {
+			if v.DB.Blobs.Verify(src.Archive, src.Size) != nil {
+				continue // found already
+			}
 			if stored, err = v.DB.Blobs.SumTree(src.Archive); err != nil {
 				return err
 			}

@@ -115,8 +115,27 @@ func closure(fsys fs.FS, dirs []string) ([]string, error) {
 	return out, nil
 }
 
-// importsOf returns the directories of our packages that the sources in dir import.
+// embeddedImports holds what importsOf found in the embedded sources, by directory.
+var embeddedImports sync.Map
+
+// importsOf returns the directories of our packages that the sources in dir import. It reads
+// embedded ones once per process.
 func importsOf(fsys fs.FS, dir string) ([]string, error) {
+	if fsys != exp.Sources {
+		return readImports(fsys, dir)
+	}
+	if known, ok := embeddedImports.Load(dir); ok {
+		return known.([]string), nil
+	}
+	list, err := readImports(fsys, dir)
+	if err == nil {
+		embeddedImports.Store(dir, list)
+	}
+	return list, err
+}
+
+// readImports is importsOf for the first time.
+func readImports(fsys fs.FS, dir string) ([]string, error) {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("sources of %s: %w", dir, err)

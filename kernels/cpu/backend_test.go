@@ -49,6 +49,7 @@ func TestConformance(t *testing.T) {
 					if !l.Supported() {
 						t.Skipf("this machine does not support %s", l)
 					}
+					suite.Small = l < min(best, BestLevel()) && !testsAll()
 					suite.Test(t, func() kernels.Backend {
 						return openAs(t, Options{Level: &l, Threads: threads, Operand: operand})
 					})
@@ -57,3 +58,9 @@ func TestConformance(t *testing.T) {
 		}
 	}
 }
+
+func testsAll() bool { return os.Getenv("EXP_TEST_ALL") != "" }
+
+// triesLarge reports whether large operations are tried at a level. The one in plain C takes most
+// of the time where another is the best; small operations and EXP_TEST_ALL=1 try it.
+func triesLarge(l Level) bool { return l == BestLevel() || l > Portable || testsAll() }

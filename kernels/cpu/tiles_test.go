@@ -12,12 +12,16 @@ import (
 // Large operations of class cpu/bf16 take ways that the small ones of the suite do not.
 // They give the bits of the same operation in parts that are too small for these ways.
 
-// eachTileLevel calls f with a backend of class cpu/bf16 at every level of this machine.
+// eachTileLevel calls f with a backend of class cpu/bf16 at every level of this machine where
+// large operations are tried.
 func eachTileLevel(t *testing.T, f func(t *testing.T, b *Backend)) {
 	for l := AMX; l >= Portable; l-- {
 		t.Run(l.String(), func(t *testing.T) {
 			if !l.Supported() {
 				t.Skipf("this machine does not support %s", l)
+			}
+			if !triesLarge(l) {
+				t.Skip("EXP_TEST_ALL=1 tries it")
 			}
 			f(t, openAs(t, Options{Level: &l, Threads: 3, Operand: kernels.BF16}))
 		})

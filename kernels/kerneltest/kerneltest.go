@@ -31,15 +31,19 @@ import (
 
 // Suite runs the checks on variants of a backend. What the reference computes for the first
 // variant serves the others. It is used by one goroutine at a time.
-type Suite struct{ answers answers }
+type Suite struct {
+	// Small leaves out the large shapes, as -short does. They are for backends that compute in
+	// blocks.
+	Small   bool
+	answers answers
+}
 
 // NewSuite returns a Suite whose reference has computed nothing yet.
-func NewSuite() *Suite { return &Suite{answers{}} }
+func NewSuite() *Suite { return &Suite{answers: answers{}} }
 
-// Test runs the suite on the backend that open returns. With -short it leaves
-// out the large shapes.
+// Test runs the suite on the backend that open returns.
 func (suite *Suite) Test(t *testing.T, open func() kernels.Backend) {
-	s := newSubject(open(), testing.Short())
+	s := newSubject(open(), suite.Small || testing.Short())
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
 			if err := s.check(c, suite.answers); err != nil {

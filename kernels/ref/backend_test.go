@@ -1,6 +1,7 @@
 package ref_test
 
 import (
+	"os"
 	"testing"
 
 	"exp/kernels"
@@ -10,9 +11,11 @@ import (
 
 // The reference against itself, for the laws that need no reference, and its float64 instance
 // against the float32 one, within the tolerances: an error that both share would be in the
-// formula, and finite differences look at that.
+// formula, and finite differences look at that. As it has no blocks, large shapes show nothing new:
+// EXP_TEST_ALL=1 takes them, too.
 func TestBackend(t *testing.T) {
 	suite := kerneltest.NewSuite()
+	suite.Small = os.Getenv("EXP_TEST_ALL") == ""
 	t.Run("float32", func(t *testing.T) { suite.Test(t, open) })
 	t.Run("float64", func(t *testing.T) {
 		if testing.Short() {

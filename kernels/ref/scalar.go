@@ -20,7 +20,7 @@ func is32[T Float]() bool {
 // For float32 the product is exact in float64, and the float64 sum rounds
 // correctly to float32 unless it lies exactly between two float32, where the
 // rounded-off part decides. Those ties go through roundOdd, and so do all results that
-// are subnormal in float32, which have their ties at other bits.
+// are subnormal in float32, which have their ties at other bits. A sum that is 0 is exact.
 func FMA[T Float](a, b, c T) T {
 	if !is32[T]() {
 		return T(math.FMA(float64(a), float64(b), float64(c)))
@@ -28,11 +28,14 @@ func FMA[T Float](a, b, c T) T {
 	p := float64(a) * float64(b)
 	s := float64(p) + float64(c)
 	// A float64 has 29 bits more than a float32; a tie has only the first set.
-	if math.Float64bits(s)&(1<<29-1) == 1<<28 || math.Abs(s) < 0x1p-126 {
+	if u := math.Float64bits(s); u<<35 == 1<<63 || u<<1-1 < leastNormal<<1-1 {
 		s = roundOdd(p, float64(c), s)
 	}
 	return T(s)
 }
+
+// leastNormal has the bits of 0x1p-126, the least normal float32, in float64.
+const leastNormal = (1023 - 126) << 52
 
 // roundOdd returns p + c rounded to odd, given s, the sum rounded to nearest: the
 // last bit is set if anything was lost, so that the second rounding, to float32, sees

@@ -54,7 +54,10 @@ INLINE vf f_add(vf a, vf b) { return v_add(a, b); }
 INLINE unsigned flushing(void) { return 0; }
 INLINE void not_flushing(unsigned old) { (void)old; }
 INLINE float flush1(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
-FUSED vf f_fma(vf a, vf b, vf c) { EACH(flush1(fmaf(a[i], b[i], c[i]))); }
+FUSED vf f_fma(vf a, vf b, vf c) {
+	const vf x = v_fma(a, b, c);
+	EACH(flush1(x[i]));
+}
 FUSED vf f_add(vf a, vf b) { EACH(flush1(flush1(a[i]) + flush1(b[i]))); }
 #endif
 

@@ -9,6 +9,8 @@
 
 #if defined(LEVEL_AVX512) || defined(LEVEL_AVX2)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 #define LANES 16
@@ -270,7 +272,38 @@ INLINE vf v_add(vf a, vf b) { return a + b; }
 INLINE vf v_sub(vf a, vf b) { return a - b; }
 INLINE vf v_mul(vf a, vf b) { return a * b; }
 INLINE vf v_div(vf a, vf b) { return a / b; }
+#if defined(__SSE2__) && !defined(__FP_FAST_FMAF)
+// fma4 is the product of a and b plus c in double, which holds the product, as floats. They are
+// right but where a sum lies between two floats, or is subnormal as a float and not 0; odd is set
+// there.
+INLINE __m128 fma4(__m128 a, __m128 b, __m128 c, __m128i *odd) {
+	const __m128d lo = _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)), _mm_cvtps_pd(c));
+	a = _mm_movehl_ps(a, a), b = _mm_movehl_ps(b, b), c = _mm_movehl_ps(c, c);
+	const __m128d hi = _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)), _mm_cvtps_pd(c));
+	const __m128 x = _mm_castpd_ps(lo), y = _mm_castpd_ps(hi);
+	const __m128i lower = _mm_castps_si128(_mm_shuffle_ps(x, y, 0x88));
+	const __m128i upper = _mm_castps_si128(_mm_shuffle_ps(x, y, 0xdd));
+	const __m128i tie = _mm_cmpeq_epi32(_mm_slli_epi32(lower, 3), _mm_set1_epi32(INT32_MIN));
+	const __m128i size = _mm_and_si128(upper, _mm_set1_epi32(INT32_MAX));
+	const __m128i tiny = _mm_andnot_si128(_mm_cmpeq_epi32(_mm_or_si128(size, lower), _mm_setzero_si128()),
+		_mm_cmplt_epi32(size, _mm_set1_epi32((1023 - 126) << 20)));
+	*odd = _mm_or_si128(*odd, _mm_or_si128(tie, tiny));
+	return _mm_movelh_ps(_mm_cvtpd_ps(lo), _mm_cvtpd_ps(hi));
+}
+FUSED vf v_fma(vf a, vf b, vf c) {
+	vf r;
+	__m128i odd = _mm_setzero_si128();
+	for (int i = 0; i < LANES; i += 4) {
+		const __m128 x = _mm_loadu_ps((float *)&a + i), y = _mm_loadu_ps((float *)&b + i);
+		_mm_storeu_ps((float *)&r + i, fma4(x, y, _mm_loadu_ps((float *)&c + i), &odd));
+	}
+	if (_mm_movemask_epi8(odd))
+		for (int i = 0; i < LANES; i++) r[i] = fmaf(a[i], b[i], c[i]);
+	return r;
+}
+#else
 FUSED vf v_fma(vf a, vf b, vf c) { EACH(fmaf(a[i], b[i], c[i])); }
+#endif
 INLINE vf v_pick(vi mask, vf a, vf b) { return (vf)(((vi)a & mask) | ((vi)b & ~mask)); }
 INLINE vf v_max(vf a, vf b) { return v_pick(a > b, a, b); }
 OUTLINE vf v_sqrt(vf a) { EACH(sqrtf(a[i])); }
