@@ -46,7 +46,7 @@ func programBytes(c *config.Run, longest int, arrays int64) int64 {
 	const (
 		large     = 80 << 20 // with a large model, whose heap has no room
 		computing = 62 << 20
-		starting  = 88 << 20
+		starting  = 81 << 20
 	)
 	var more int64
 	if c.Model.Init == "pretrained" {
