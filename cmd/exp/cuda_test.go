@@ -120,7 +120,7 @@ func TestCUDALacks(t *testing.T) {
 		{"old device", "capability=75", "cuda", 7, []string{"emulated device has compute capability 7.5",
 			"8.0 or newer"}},
 		{"broken driver", "init=803", "cuda", 7, []string{"differ", "reboot"}},
-		{"memory", "memory=8", "cuda", 7, []string{"cuda:0 has 8.00 MiB", "key/value cache of the sampler",
+		{"memory", "memory=5", "cuda", 7, []string{"cuda:0 has 5.00 MiB", "key/value cache of the sampler",
 			"compute.recompute"}},
 		{"auto, old driver", "version=11040", "auto", 0,
 			[]string{"compute.device auto: on the CPU, because cuda: driver for CUDA 11.4"}},
