@@ -40,7 +40,7 @@ func (r Rows) bundles() int {
 
 // tokens returns the most tokens of some problems.
 func (r Rows) tokens(problems int) int {
-	return int(problems * (r.bundles()*r.prompt() + r.Samples*r.more()))
+	return problems * (r.bundles()*r.prompt() + r.Samples*r.more())
 }
 
 // bundle returns the tokens of the longest bundle.
@@ -67,17 +67,17 @@ func (r Rows) Trained() model.Capacity { return r.capacity(r.slice(), r.Update) 
 // ScoredTokens returns the most tokens of a micro-batch that is scored.
 func (r Rows) ScoredTokens() int { return r.batch(r.tokens(r.Problems)) }
 
-// TrainedTokens returns the most tokens of a micro-batch that gradients are computed of.
+// TrainedTokens returns the most tokens of a micro-batch in a backward pass.
 func (r Rows) TrainedTokens() int { return r.batch(r.slice()) }
 
-// batch returns the most tokens of a micro-batch, out of so many.
+// batch returns the most tokens of a micro-batch cut from so many.
 func (r Rows) batch(tokens int) int { return min(tokens, max(r.Budget, r.bundle())) }
 
 // capacity returns the capacity for micro-batches of so many tokens, of as many problems. A plan knows only how
 // long sequences may be, so small workspaces are all of one size.
 func (r Rows) capacity(tokens, problems int) model.Capacity {
 	tokens = max(bundleTokens, r.batch(tokens))
-	return model.Capacity{Tokens: tokens, Sequences: min(tokens/2+1, int(problems*r.Samples))}
+	return model.Capacity{Tokens: tokens, Sequences: min(tokens/2+1, problems*r.Samples)}
 }
 
 // capacityOf returns the capacity that some bundles with so many sequences need.

@@ -7,8 +7,8 @@ import (
 	"exp/train/rollout"
 )
 
-// Workspaces have room for every micro-batch of a step, whatever the lengths of its sequences, and are no larger
-// than its longest completions need.
+// A workspace holds every micro-batch of a step, for any lengths of its sequences. It is no larger than the longest
+// completions need.
 func TestCapacity(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

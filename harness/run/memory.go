@@ -115,11 +115,10 @@ func rewardBytes(c *config.Run) int {
 		m.WorkspaceBytes(heads, room, model.KeepNothing, operand, 1)
 }
 
-// capacities are those of the workspaces of a stage; the zero value: none. Micro-batches have at most
-// so many tokens, fewer than a small workspace has room for.
+// capacities size the workspaces of a stage; a workspace of capacity zero is not allocated.
 type capacities struct {
 	scored, trained model.Capacity
-	tokens          int
+	tokens          int // of the largest micro-batch, which may be less than a small workspace holds
 }
 
 // capacityOf returns the capacities of the workspaces of a stage whose sequences have at most longest tokens.

@@ -166,7 +166,7 @@ func (ws *Workspace) Reserve(need Capacity) error {
 	if limit == ws.cap {
 		return nil
 	}
-	ws.Close() // first, where there is no room for both
+	ws.Close() // first: memory may not hold both
 	bigger, err := NewWorkspace(ws.be, ws.c, ws.heads, limit, ws.keep)
 	if err == nil {
 		*ws = *bigger

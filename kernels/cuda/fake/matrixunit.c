@@ -90,7 +90,7 @@ static void split_columns(struct columns *b) {
 
 // cut_normal sets sums to ±m · 2^unit, cut towards zero, and says which are not 0 and not normal.
 static column cut_normal(uint32_t *sum, bits m, column sign, column unit) {
-	bits below = m >> 24; // what is below the 24 places that stay
+	bits below = m >> 24; // the result keeps 24 bits; these mark how many are cut
 	below |= below >> 1;
 	below |= below >> 2;
 	below |= below >> 4;
@@ -121,7 +121,7 @@ static void add_row(uint32_t *acc, const uint16_t *a, const struct columns *b) {
 		of[k] = b->e[k] + e[k];
 		top = larger(top, of[k]);
 	}
-	// Of 31 bits that move 31 places none stays. The sum of the products has 31 bits, that of all 32.
+	// A shift by 31 clears all 31 bits of a product. The sum of the products has 31 bits, the sum with the addend 32.
 	for (int k = 0; k < TERMS; k++) {
 		const column part = (b->m[k] * m[k]) >> smaller(top - of[k], all(31)), sign = b->sign[k] ^ s[k];
 		sum += (part ^ sign) - sign;
