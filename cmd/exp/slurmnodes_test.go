@@ -89,16 +89,17 @@ func TestSlurmNodes(t *testing.T) {
 func TestSlurmRanksOnNodes(t *testing.T) {
 	disk := slurmNodes(t)
 	nodes := t // its daemons live on after a part of the test
-	for name, fail := range map[string]string{"undisturbed": "", "the first rank's node fails": "one",
-		"the other rank's node fails": "two"} {
-		t.Run(name, func(t *testing.T) {
+	for _, tt := range []struct{ name, fail string }{
+		{"undisturbed", ""}, {"the first rank's node fails", "one"}, {"the other rank's node fails", "two"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			runs := append([]string{"--set", "train.steps=60", "--set", "checkpoint.every_steps=10"}, longSteps...)
 			s := newRankStudy(t, runs...)
 			s.args = append(s.args, "--set", "cluster.slurm.ranks_per_node=1", "--set", "cluster.store="+disk)
-			if fail == "" {
+			if tt.fail == "" {
 				call{}.run(s.args...).check(t, 0, "1 run done\n", "job 1  exp-smoke, 1 task")
 			} else {
-				s.run(func(cluster.Submitted) error { return failNode(nodes, os.Getenv("SLURM_CONF"), fail) })
+				s.run(func(cluster.Submitted) error { return failNode(nodes, os.Getenv("SLURM_CONF"), tt.fail) })
 				s.restarted(1)
 			}
 			exp(t, "show", "@last", "--env", "--store", s.dir).says(t, "rank_hosts", "one two")

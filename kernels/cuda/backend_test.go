@@ -70,15 +70,20 @@ const tilesVariable = "EXP_CUDA_TEST_TILES"
 // graphsVariable makes a graph of every launch.
 const graphsVariable = "EXP_CUDA_TEST_GRAPHS"
 
-// Products have the same bits on all tiles, and attention by wgmma.
+// Products have the same bits on all tiles. EXP_TEST_ALL=1 takes those for few rows too, which small products
+// are on anyway, and the suite's attention by wgmma beside TestWgmmaAttention's.
 func TestTiles(t *testing.T) {
 	fake(t)
 	t.Parallel()
-	for _, x := range []tiles{matrixTiles, fewTiles, largeTiles, wgmmaTiles, thinTiles} { // small products are on few rows anyway
+	for _, x := range []tiles{matrixTiles, fewTiles, largeTiles, wgmmaTiles, thinTiles} {
 		t.Run(x.family, func(t *testing.T) {
 			t.Parallel()
+			all := os.Getenv("EXP_TEST_ALL") != ""
+			if x == fewTiles && !all {
+				t.Skip("left out without EXP_TEST_ALL=1")
+			}
 			run := "TestConformance/matrix/(MatMul|Logits|LogProbBackward)"
-			if x == wgmmaTiles {
+			if x == wgmmaTiles && all {
 				run += "|TestConformance/matrix/^Attention(Backward)?$"
 			}
 			again(t, run, "-test.short", tilesVariable+"="+x.family)
@@ -158,8 +163,8 @@ func TestConformance(t *testing.T) {
 }
 
 // What the driver may do late, and threads in another order, change no bits; and nothing but
-// kernels touches device memory. The suite leaves out large shapes; EXP_TEST_ALL=1 takes them, and does without the
-// graphs of TestGraphs.
+// kernels touches device memory. The suite leaves out large shapes, and one of the orders all kernels without shared
+// memory; EXP_TEST_ALL=1 takes them, and does without the graphs of TestGraphs.
 func TestOrders(t *testing.T) {
 	fake(t)
 	t.Parallel()
@@ -169,11 +174,11 @@ func TestOrders(t *testing.T) {
 		{"lazy,order=1", "TestConformance/f32|TestCopies", sample, "graphs"},
 		{"lazy,order=1", "TestConformance/bf16", sample, ""},
 		{"lazy,order=1", "TestConformance/matrix", sample, ""},
-		{"order=2", "TestConformance/matrix", sample, ""},
+		{"order=2", "TestConformance/matrix/(MatMul|Attention|PagedAttention|Sample|LogProb$|RMSNorm|SumSquares)", sample, ""},
 		{"order=1", "TestWgmma(Bits|Attention)", "", ""},
 		{"order=2", "TestWgmma(Bits|Attention)", "", ""},
 		{"sealed,lazy", "TestConformance//(Alloc|Copy|Zero|Add|Empty|SumSquares|Rope)$|TestCopies", "", ""},
-		{"order=2", "TestConformance/(f32|bf16)", sample, "all"},
+		{"order=2", "TestConformance", sample, "all"},
 	} {
 		t.Run(tt.settings, func(t *testing.T) {
 			t.Parallel()
