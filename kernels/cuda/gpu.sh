@@ -104,12 +104,13 @@ esac
 case $classes in
 *matrix)
 	checks=$CHECKS
-	[ "$checks" != . ] || checks='(MatMul|Logits|LogProbBackward|^Attention$)'
-	limited 60 sh -c 'tests="TestWgmmaBits$|TestWgmmaAttention$|" # of all tiles by themselves
+	tests='TestWgmmaBits$|' # of all tiles by themselves
+	[ "$checks" != . ] || checks='(MatMul|Logits|LogProbBackward|^Attention$)' tests=$tests'TestWgmmaAttention$|'
+	limited 60 sh -c 'tests=$2
 	for tiles in wgmma_ thin_ slim_; do
 		EXP_CUDA_TEST_TILES=$tiles "$0" -test.short -test.v -test.run "$tests$1" || exit
 		tests=
-	done' "$TESTS" 'TestTensorCore$|TestConformance/matrix/'"$checks" >"$work/out" 2>&1
+	done' "$TESTS" 'TestTensorCore$|TestConformance/matrix/'"$checks" "$tests" >"$work/out" 2>&1
 	code=$?
 	case $code in
 	0)
