@@ -1,5 +1,6 @@
 #include "sum.h"
 #include "sums.h"
+#include "wide.h"
 
 // Products (kernels.Linear) that are not on tiles, a thread for each output: tile sums, and chains with
 // bf16 weights. Every sum is one thread's.
@@ -36,14 +37,32 @@ KERNEL(matmul_dw) {
 	}
 }
 
-BLOCK_KERNEL(column_sums, SUM_THREADS, 2) {
+// ROWS loads that many rows before it uses one: a warp has 64 bytes of a row in bf16.
+#define ROWS 32
+
+// sum_rows is the sum of a column of rows lo to hi, whose elements are at `at`, at + stride, and so on.
+INLINE float sum_rows(struct operand x, long at, long stride, long lo, long hi) {
+	float sum = 0;
+	long m = lo;
+	at += lo * stride;
+	for (; m + ROWS <= hi; m += ROWS, at += ROWS * stride) {
+		float v[ROWS];
+		UNROLL for (int k = 0; k < ROWS; k++) v[k] = load(x, at + k * stride);
+		UNROLL for (int k = 0; k < ROWS; k++) sum += v[k];
+	}
+	AHEAD for (; m < hi; m++, at += stride) sum += load(x, at);
+	return sum;
+}
+
+BLOCK_KERNEL(column_sums, SUM_THREADS, 1) {
 	SHARED(float, sums, SUM_THREADS);
 	const long c = column();
 	for (long b = 0; b < a.B; b += SUM_WARPS) {
 		const struct range r = block_rows(a.blocks, a.B, b);
 		float sum = 0;
 		if (c < a.C) {
-			AHEAD for (long m = r.lo; m < r.hi; m++) sum += load(a.x, m * a.C + c);
+			sum = a.x.bf16 ? sum_rows(bf16s(a.x.at), c, a.C, r.lo, r.hi) :
+				sum_rows(floats((const float *)a.x.at), c, a.C, r.lo, r.hi);
 		}
 		add_blocks(a.dst, sums, sum, a.C, a.B - b);
 	}

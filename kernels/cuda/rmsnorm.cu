@@ -79,9 +79,9 @@ BLOCK_KERNEL(rmsnorm, NORM_THREADS, 3) {
 }
 
 // chain_of is a lane's sum of n products in shared memory, for the threads of the first half warp.
-DEVICE float chain_of(const float *x, const float *y, long n) {
+DEVICE float chain_of(const float *x, const float *y, int n) {
 	float lane = 0;
-	AHEAD for (long i = threadIdx.x; i < n; i += LANES) lane = fmaf(x[i], y[i], lane);
+	AHEAD for (int i = (int)threadIdx.x; i < n; i += LANES) lane = fmaf(x[i], y[i], lane);
 	return fold_lanes(lane);
 }
 
@@ -101,9 +101,10 @@ INLINE void kept_wide(float *v, const float *at) {
 // A block for a long vector: its elements lie in shared memory, and go there and back 8 at a time.
 BLOCK_KERNEL(rmsnorm_wide, NORM_THREADS, 4) {
 	LAUNCH_SHARED(float, kept, NORM_WIDE(a.s.dim));
-	const long dim = a.s.dim, at = wide_vector_at(a.s), step = NORM_THREADS * WIDE, first = threadIdx.x * WIDE;
+	const long at = wide_vector_at(a.s);
+	const int dim = (int)a.s.dim, step = NORM_THREADS * WIDE, first = (int)threadIdx.x * WIDE;
 	float v[WIDE], d[WIDE], weight[2][WIDE];
-	for (long i = first; i < dim; i += step) {
+	for (int i = first; i < dim; i += step) {
 		load_wide(v, a.x, at + i, dim - i);
 		if (a.sum) {
 			load_wide(d, floats(a.delta), at + i, dim - i);
@@ -122,7 +123,7 @@ BLOCK_KERNEL(rmsnorm_wide, NORM_THREADS, 4) {
 	}
 	barrier();
 	const float r = kept[0];
-	for (long i = first; i < dim; i += step) {
+	for (int i = first; i < dim; i += step) {
 		const int k = i >= step;
 		if (i >= 2 * step) load_wide(weight[1], floats(a.weight), i, dim - i);
 		kept_wide(v, kept + NORM_HEAD + i);
@@ -132,30 +133,31 @@ BLOCK_KERNEL(rmsnorm_wide, NORM_THREADS, 4) {
 }
 
 // dx may be dout.
-BLOCK_KERNEL(rmsnorm_backward_wide, NORM_THREADS, 4) {
+BLOCK_KERNEL(rmsnorm_backward_wide, NORM_THREADS, 5) {
 	LAUNCH_SHARED(float, kept, NORM_HEAD + 2 * (NORM_WIDE(a.s.dim) - NORM_HEAD));
-	const long dim = a.s.dim, at = wide_vector_at(a.s), step = NORM_THREADS * WIDE, first = threadIdx.x * WIDE;
-	float *x = kept + NORM_HEAD, *gs = x + NORM_WIDE(dim) - NORM_HEAD, v[WIDE], g[WIDE], w[WIDE];
-	const float r = a.rstd[blockIdx.x];
-	for (long i = first; i < dim; i += step) {
+	const long at = wide_vector_at(a.s);
+	const int dim = (int)a.s.dim, step = NORM_THREADS * WIDE, first = (int)threadIdx.x * WIDE;
+	const int gs = NORM_WIDE(dim); // where the gradients' terms begin
+	float v[WIDE], g[WIDE], w[WIDE];
+	for (int i = first; i < dim; i += step) {
 		load_wide(v, a.x, at + i, dim - i);
 		load_wide(g, a.dout, at + i, dim - i);
+		keep_wide(kept + NORM_HEAD + i, v);
 		load_wide(w, floats(a.weight), i, dim - i);
 		EACH_WIDE(j) g[j] = g[j] * scale_of(w[j], a.s);
-		keep_wide(x + i, v);
-		keep_wide(gs + i, g);
+		keep_wide(kept + gs + i, g);
 	}
 	barrier();
 	if (threadIdx.x < WARP) {
-		const float dot = chain_of(gs, x, threadIdx.x < LANES ? dim : 0);
-		if (threadIdx.x == 0) kept[0] = dot * (r * r * r) / (float)dim;
+		const float r = a.rstd[blockIdx.x], dot = chain_of(kept + gs, kept + NORM_HEAD, threadIdx.x < LANES ? dim : 0);
+		if (threadIdx.x == 0) kept[0] = dot * (r * r * r) / (float)dim, kept[1] = r;
 	}
 	barrier();
-	const float k = kept[0];
-	for (long i = first; i < dim; i += step) {
+	const float k = kept[0], r = kept[1];
+	for (int i = first; i < dim; i += step) {
 		if (!a.set) load_wide(w, a.dx, at + i, dim - i);
-		kept_wide(v, x + i);
-		kept_wide(g, gs + i);
+		kept_wide(v, kept + NORM_HEAD + i);
+		kept_wide(g, kept + gs + i);
 		EACH_WIDE(j) v[j] = fmaf(-k, v[j], g[j] * r);
 		if (!a.set) EACH_WIDE(j) v[j] = w[j] + v[j];
 		store_wide(a.dx, at + i, dim - i, v);
