@@ -59,7 +59,11 @@ func programBytes(c *config.Run, longest int, arrays int64) int64 {
 	}
 	more += heapRoom
 	if data := c.Data.Train; data.Source == config.Generated { // texts, tokens and their headers
-		more += int64(data.Size) * int64(128+6*longest)
+		each := 128 + 6*longest
+		if c.Task.Kind == "functions" {
+			each += 1000 // tests
+		}
+		more += int64(data.Size) * int64(each)
 	}
 	return max(computing, starting-arrays) + more
 }
