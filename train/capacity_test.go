@@ -7,8 +7,8 @@ import (
 	"exp/train/rollout"
 )
 
-// A workspace holds every micro-batch of a step, for any lengths of its sequences. It is no larger than the longest
-// completions need.
+// Every micro-batch of a step fits in the workspace, however long its sequences are. The workspace is no larger
+// than the longest completions need.
 func TestCapacity(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -69,7 +69,13 @@ func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
 	short := []string{"--set", "model.dtype=bf16", "--set", "sft.steps=2", "--set", "sft.optim.warmup_steps=0",
 		"--set", "train.steps=2", "--set", "eval.final.n=1"}
 	t.Run("f32", func(t *testing.T) { sameRun(t, 4, "cpu/fma") })
-	t.Run("bf16", func(t *testing.T) { sameRun(t, 2, "cpu/bf16", short...) })
+	t.Run("bf16", func(t *testing.T) {
+		if os.Getenv("EXP_TEST_ALL") != "" {
+			sameRun(t, 4, "cpu/bf16", "--set", "model.dtype=bf16")
+			return
+		}
+		sameRun(t, 2, "cpu/bf16", short...)
+	})
 	t.Run("matrix", func(t *testing.T) {
 		sameRun(t, 2, "matrix/16x25", append(short, "--set", "compute.numerics=matrix/16x25")...)
 	})

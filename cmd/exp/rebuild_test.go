@@ -54,7 +54,8 @@ func TestRebuild(t *testing.T) {
 	}
 	exp(t, "diff", rebuilt.runs[0].RID.Short(), changed.RID.Short(), "--store", dir).says(t, "train/batch.go", "--code shows the lines")
 	// And this program does not pretend to be the other.
-	exp(t, "resume", changed.RID.Short(), "--store", dir).refuses(t, 7, "made by other sources", "train/batch.go", "exp show "+changed.RID.Short()+" --source DIR")
+	exp(t, "resume", changed.RID.Short(), "--store", dir).refuses(t, 7, "made by other sources", "train/batch.go",
+		"exp show "+changed.RID.Short()+" --source DIR")
 }
 
 // buildAndRun builds the program in a folder and trains the smoke recipe with it.

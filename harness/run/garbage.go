@@ -61,7 +61,7 @@ func programBytes(c *config.Run, longest int, arrays int64) int64 {
 	if data := c.Data.Train; data.Source == config.Generated { // texts, tokens and their headers
 		each := 128 + 6*longest
 		if c.Task.Kind == "functions" {
-			each += 1000 // tests
+			each += 170 * c.Task.Functions.HiddenTests
 		}
 		more += int64(data.Size) * int64(each)
 	}

@@ -70,8 +70,8 @@ const tilesVariable = "EXP_CUDA_TEST_TILES"
 // graphsVariable makes a graph of every launch.
 const graphsVariable = "EXP_CUDA_TEST_GRAPHS"
 
-// Products have the same bits on all tiles. EXP_TEST_ALL=1 takes those for few rows too, which small products
-// are on anyway, and the suite's attention by wgmma beside TestWgmmaAttention's.
+// Products have the same bits on all tiles. EXP_TEST_ALL=1 adds the tiles for few rows, which small products
+// take anyway, and the suite's attention by wgmma, which TestWgmmaAttention tests too.
 func TestTiles(t *testing.T) {
 	fake(t)
 	t.Parallel()

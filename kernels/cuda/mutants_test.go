@@ -105,6 +105,8 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"values left too early", "wgmmaattention.cu",
 		"			leave(r, held);\n			leave(r, keys);", "			leave(r, keys);\n			leave(r, r->at);", "order=2:TestWgmmaAttention"},
 	{"embedding not rounded", "embedding.cu", "a.round ? rounded(w[j]) : w[j]", "w[j]", "matrix/Embed"},
+	{"rows of a column out of order", "matmul.cu", "sum += v[k];", "sum += v[k ^ 1];", "f32/MatMulDW"},
+	{"a scale that is not kept", "rmsnorm.cu", "r = kept[1]", "r = kept[2]", "TestLongNorms"},
 }
 
 // A mutant whose line has moved or changed says so here, where no driver is needed.
