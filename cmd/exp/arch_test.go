@@ -25,7 +25,7 @@ func lawOfTheTree() law {
 			"golang.org/x/text":                {"train/tokenizer"},                 // normal forms of Unicode
 			"github.com/aymanbagabas/go-udiff": {"harness/differ"},                  // unified diffs of sources
 			"golang.org/x/term":                {"cmd/exp/term"},
-			"gonum.org/v1/gonum/stat/distuv":   {"eval/stat"},
+			"gonum.org/v1/gonum/mathext":       {"eval/stat"}, // quantiles: package distuv compiles linear algebra as well
 			"gonum.org/v1/plot":                {"reports/figure"},
 			"codeberg.org/go-pdf/fpdf":         {"reports/figure"}, // PDF figures: gonum's own canvas has neither minus signs nor Greek
 			"gorgonia.org/cu":                  {"kernels/cuda"},   // the driver of NVIDIA GPUs

@@ -3,7 +3,7 @@ package stat
 import (
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // EffectSize returns Cohen's d of paired differences: mean(d) / sd(d), sd with divisor N-1 (Lakens 2013,
@@ -39,9 +39,9 @@ func MDE(se, df float64) float64 {
 	if !(df > 0) {
 		panic("stat: no degrees of freedom")
 	}
-	quantile := distuv.UnitNormal.Quantile
+	quantile := mathext.NormalQuantile
 	if !math.IsInf(df, 1) {
-		quantile = student(df).Quantile
+		quantile = student{df}.quantile
 	}
 	return (quantile(0.975) + quantile(0.8)) * se
 }

@@ -3,7 +3,7 @@ package stat
 import (
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // ImprovementInterval returns the interval of a ProbabilityOfImprovement p between arms of m and n runs:
@@ -21,7 +21,7 @@ func ImprovementInterval(p float64, m, n int, level float64) Interval {
 	if m < 1 || n < 1 {
 		panic("stat: an arm without runs")
 	}
-	z := distuv.UnitNormal.Quantile(0.5 + level/2)
+	z := mathext.NormalQuantile(0.5 + level/2)
 	lo := improvementBound(p, m, n, z)
 	hi := 1 - improvementBound(1-p, m, n, z) // V is symmetric
 	return Interval{Lo: lo, Hi: hi, Method: "score"}

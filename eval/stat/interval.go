@@ -3,7 +3,7 @@ package stat
 import (
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // Interval is an interval for a parameter, with the name of its method: "t", "wilson", "score" or
@@ -19,7 +19,7 @@ func TInterval(m Mean, level float64) (iv Interval, ok bool) {
 	if m.DF <= 0 || math.IsInf(m.SE, 1) {
 		return Interval{}, false
 	}
-	t := student(m.DF).Quantile(0.5 + level/2)
+	t := student{m.DF}.quantile(0.5 + level/2)
 	return Interval{Lo: m.Value - t*m.SE, Hi: m.Value + t*m.SE, Method: "t"}, true
 }
 
@@ -35,10 +35,8 @@ func TTest(m Mean) (p float64, ok bool) {
 	case m.SE == 0:
 		return 0, false
 	}
-	return 2 * student(m.DF).CDF(-math.Abs(m.Value)/m.SE), true
+	return student{m.DF}.tails(math.Abs(m.Value) / m.SE), true
 }
-
-func student(df float64) distuv.StudentsT { return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df} }
 
 // Wilson returns the score interval for a proportion of c successes in n independent trials (Wilson 1927;
 // Brown, Cai, DasGupta 2001, eq. 4):
@@ -50,7 +48,7 @@ func Wilson(c, n int, level float64) Interval {
 	if n < 1 || c < 0 || c > n {
 		panic("stat: successes out of range")
 	}
-	z := distuv.UnitNormal.Quantile(0.5 + level/2)
+	z := mathext.NormalQuantile(0.5 + level/2)
 	N := float64(n)
 	p := float64(c) / N
 	centre := p + z*z/(2*N)

@@ -3,7 +3,7 @@
 package cuda
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/include
+#cgo CFLAGS: -O2 -I${SRCDIR}/include
 #cgo LDFLAGS: -L${SRCDIR}/lib -ldl
 #include "cuda.h"
 CUresult shim_load(char *why, size_t room);
