@@ -36,6 +36,14 @@ func (s *subject) reference(f func(c *call)) ([]result, error) {
 	return a.results, a.err
 }
 
+// know makes results of the backend under test the answer to the next question, if that backend is the
+// reference and has not answered it.
+func (s *subject) know(results []result) {
+	if s.itself && !s.answer.given {
+		s.answer.results, s.answer.given = results, true
+	}
+}
+
 // pass leaves a question out.
 func (s *subject) pass() {
 	if s.answer.next == nil {

@@ -14,6 +14,7 @@ func (s *subject) compare(op string, f func(c *call)) error {
 	if err != nil {
 		return err
 	}
+	s.know(got)
 	want, err := s.reference(f)
 	if err != nil {
 		return fmt.Errorf("reference: %w", err)

@@ -159,6 +159,7 @@ func (s *subject) checkPoison(rc rowCase, clean []result, M int) error {
 			s.pass()
 			continue
 		}
+		s.know(got)
 		want, err := s.reference(func(c *call) { bad.invoke(c, upTo(M)) })
 		if err != nil {
 			return fmt.Errorf("reference: %w", err)
