@@ -37,8 +37,10 @@ help:            ## this list
 build:           ## bin/exp
 	GOGC=400 $(GO) build -ldflags=-s -o bin/exp ./cmd/exp
 
+# The recipes of the study in configs/studies/countdown, with two thirds of their steps.
 demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the main job, some minutes
-	bin/exp run configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml --store $(DEMO)/.exp
+	bin/exp run configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml --store $(DEMO)/.exp \
+	  --set sft.steps=500 --set train.steps=80
 	bin/exp compare countdown-flowrl countdown-ppo --store $(DEMO)/.exp
 	bin/exp report countdown-flowrl countdown-ppo --store $(DEMO)/.exp --out $(DEMO)/report
 	@echo "Open $(DEMO)/report/index.html"
