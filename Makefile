@@ -33,9 +33,10 @@ SOURCES = cmd configs eval experiments harness kernels reports sandbox train sou
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-# The compiler takes a fifth less time if it collects garbage less often.
+# The compiler takes a fifth less time if it collects garbage less often. Tests keep the usual GOGC.
+QUICKLY := GOGC=400 $(GO)
 build:           ## bin/exp
-	GOGC=400 $(GO) build -ldflags=-s -o bin/exp ./cmd/exp
+	$(QUICKLY) build -ldflags=-s -o bin/exp ./cmd/exp
 
 # The recipes of the study in configs/studies/countdown, with two thirds of their steps.
 demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the main job, some minutes
@@ -54,22 +55,23 @@ space := $(subst ,, )
 ANALYZERS = $(or $(subst $(space),$(comma),$(filter-out cgocall,$(shell \
   $(GO) tool vet help 2>&1 | sed -n '/^Registered/,/^By default/s/^    \([a-z]*\) .*/\1/p'))),$(error go tool vet help lists no analyzers))
 
+RUN_TESTS = $(QUICKLY) test -exec 'env -u GOGC' -vet=$(ANALYZERS)
 test: build      ## every test; needs no GPU, no network once the modules are there
-	$(GO) test -vet=$(ANALYZERS) -timeout 20m ./...
+	$(RUN_TESTS) -timeout 20m ./...
 	$(MAKE) cuda amx
 
 # PLAIN are tests that need no driver: `go test ./...` runs them. The last lines are for what a plain
 # `go build ./cmd/exp` compiles.
 PLAIN = PTX|Assemble|GPU$$|Lint|FindTheirLines
 cuda: fake build ## the backend for GPUs on a driver without hardware, and a build without it
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -timeout 20m -skip '$(PLAIN)' ./kernels/cuda/... ./harness/ranks/nccl
-	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(GO) test -vet=$(ANALYZERS) -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run ./train/tensor
-	$(GO) test -c -o build/cuda.test ./kernels/cuda
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(RUN_TESTS) -timeout 20m -skip '$(PLAIN)' ./kernels/cuda/... ./harness/ranks/nccl
+	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(RUN_TESTS) -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
+	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(RUN_TESTS) -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run ./train/tensor
+	$(QUICKLY) test -c -o build/cuda.test ./kernels/cuda
 	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake BENCH='Rope$$' CHECKS=Rope RUNS=matrix kernels/cuda/gpu.sh
-	GOFLAGS=-trimpath $(GO) build -o /dev/null ./cmd/exp
-	GOFLAGS=-trimpath $(GO) test -vet=$(ANALYZERS) -run '^$$' ./kernels/cuda
-	GOFLAGS=-trimpath $(GO) test -vet=$(ANALYZERS) ./harness/device
+	GOFLAGS=-trimpath $(QUICKLY) build -o /dev/null ./cmd/exp
+	GOFLAGS=-trimpath $(RUN_TESTS) -run '^$$' ./kernels/cuda
+	GOFLAGS=-trimpath $(RUN_TESTS) ./harness/device
 
 fake:            ## in build/fake, a CUDA driver for tests that runs kernels on the CPU, its NCCL and its cuBLASLt
 	@$(MAKE) --no-print-directory -j $$(getconf _NPROCESSORS_ONLN) -f kernels/cuda/fake/Makefile
@@ -83,11 +85,11 @@ assemble:        ## registers of each kernel on each kind of GPU, by ptxas from 
 	kernels/cuda/assemble.sh
 
 gpu: build       ## for machines with a GPU: tests and figures in under ten minutes, to kernels/cuda/RESULTS.md
-	$(GO) test -c -o build/cuda.test ./kernels/cuda
+	$(QUICKLY) test -c -o build/cuda.test ./kernels/cuda
 	kernels/cuda/gpu.sh
 
 amx:             ## the kernels of level amx on an emulated matrix unit, for machines without one
-	$(GO) test -vet=$(ANALYZERS) -tags emulate_amx$(TAGS:%=,%) -run 'Conformance/bf16/amx|Tile/amx|SwiGLUInParts/amx|TestTrain$$' ./kernels/cpu ./harness/selftest
+	$(RUN_TESTS) -tags emulate_amx$(TAGS:%=,%) -run 'Conformance/bf16/amx|Tile/amx|SwiGLUInParts/amx|TestTrain$$' ./kernels/cpu ./harness/selftest
 
 race:            ## the packages whose Go code is concurrent, under the race detector
 	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./sandbox ./train/generate ./train
