@@ -69,6 +69,21 @@ func TestEvalRun(t *testing.T) {
 		t.Errorf("the run's status changed:\n%s", e.stdout)
 	}
 
+	// A file named like the run's own data is scored, not that data.
+	published := filepath.Join(dir, "published", "test.jsonl")
+	if err := os.Mkdir(filepath.Dir(published), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeRows(t, published, `{"nums":[2,4],"target":8}`)
+	if e := run("eval", "@last", "--suite", published, "--json"); !strings.Contains(e.stdout, `"published-test"`) {
+		t.Errorf("%s\n%s", e.stdout, e.stderr)
+	}
+	run("suite", "add", "test", published).refuses(t, 2, "stands for a run's own data")
+	run("suite", "verify").succeeds(t) // the run's own data too
+	if e := run("suite", "show", "countdown/test"); !strings.Contains(e.stdout, "items    16") {
+		t.Errorf("%s\n%s", e.stdout, e.stderr)
+	}
+
 	// A folder of weights is scored as a separate run, on part of the suite, with the
 	// same results as the run.
 	model, err := filepath.Glob(filepath.Join(dir, "store", "runs", "*", "model"))

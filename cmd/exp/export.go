@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,6 +22,19 @@ import (
 const formatBundle = "bundle"
 
 func exportFormats() []string { return append([]string{formatBundle}, trackers.Formats()...) }
+
+// formatOf is the format that a file's name ends in: a bundle, unless it is another's.
+func formatOf(path string) string {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".csv":
+		return "csv"
+	case ".parquet":
+		return "parquet"
+	case ".db":
+		return "mlflow"
+	}
+	return formatBundle
+}
 
 func exportCommand(a *app) *cli.Command {
 	return &cli.Command{
@@ -45,7 +59,7 @@ func exportCommand(a *app) *cli.Command {
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "write `FORMAT`: " + strings.Join(exportFormats(), ", "),
-				Value: formatBundle},
+				DefaultText: "by FILE's ending: .csv, .parquet, .db; else " + formatBundle, Value: formatBundle},
 			&cli.BoolFlag{Name: "no-weights", Usage: "leave out weights, checkpoints and merged models"},
 			&cli.BoolFlag{Name: "no-samples", Usage: "leave out prompts and completions, but keep their scores"},
 		},
@@ -75,6 +89,9 @@ type exported struct {
 func (a *app) export(c *cli.Context, db *store.DB, args []string) error {
 	selections, path := args[:len(args)-1], args[len(args)-1]
 	form, err := cli.OneOf("--format", c.String("format"), exportFormats())
+	if !c.IsSet("format") {
+		form = formatOf(path)
+	}
 	if c.String("format") == "wandb-offline" {
 		return cli.Usagef("--format wandb-offline cannot be written: the log of an offline run is undocumented, and " +
 			"only wandb's own client writes it").

@@ -80,6 +80,11 @@ func TestExportFormats(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	points := filepath.Join(dir, "points.csv") // the ending says the format
+	call{}.run("export", "smoke#0", points, "--store", from).succeeds(t)
+	if text, err := os.ReadFile(points); err != nil || !strings.HasPrefix(string(text), "run,") {
+		t.Errorf("%.60s, %v", text, err)
+	}
 	for _, tt := range []struct {
 		args string
 		code cli.ExitCode
@@ -127,6 +132,8 @@ func TestImportForeign(t *testing.T) {
 			t.Errorf("exp %s lacks %q: exit code %d\n%s%s", args, want, e.code, e.stdout, e.stderr)
 		}
 	}
+	exp("verify", "theirs", "--level", "blobs").succeeds(t)
+	exp("resume", "theirs").refuses(t, 2, "it cannot be executed again or continued here")
 	exp("compare", "smoke", "theirs").refuses(t, 6, "from another framework (verl), without per-problem scores")
 	out := filepath.Join(dir, "report")
 	e = exp("report", "smoke", "theirs", "--out", out, "--figs", "svg")

@@ -16,6 +16,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 func notDry(c *cli.Context) bool { return !c.Bool("dry-run") }
@@ -189,7 +190,7 @@ func refusePinned(r store.Run, tags []string) error {
 }
 
 func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
-	f := query.Finder{DB: db, Now: a.Clock.Now(), Deleted: true}
+	f := query.Finder{DB: db, Now: a.Clock.Now(), Deleted: true, Lower: metric.Lower}
 	runs, err := a.selectRuns(c.Context, db, f, selections)
 	var none *query.NotFoundError
 	if errors.As(err, &none) {

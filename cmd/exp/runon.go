@@ -45,7 +45,7 @@ func (a *app) checkOn(c *cli.Context) (on bool, err error) {
 	engine := c.String("on")
 	hosts := hostsOf(engine)
 	if hosts == nil {
-		if _, err := cli.OneOf("--on", engine, engines()); err != nil {
+		if _, err := cli.OneOf("--on", engine, append(engines(), "ssh:HOST")); err != nil {
 			return true, err
 		}
 	}

@@ -13,11 +13,12 @@ import (
 	"exp/experiments/query"
 	"exp/experiments/spelling"
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 // finder finds runs; ages count back from now.
 func (a *app) finder(db *store.DB) query.Finder {
-	return query.Finder{DB: db, Now: a.Clock.Now()}
+	return query.Finder{DB: db, Now: a.Clock.Now(), Lower: metric.Lower}
 }
 
 // oneRun returns the run that a reference names, with its current status; a deleted run

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -129,13 +130,13 @@ func (a *app) suiteAdd(c *cli.Context, args []string) error {
 	if len(args) == 2 {
 		name, path = args[0], args[1]
 	}
-	s, err := readSuite(name, path)
+	s, digest, data, err := readNamedSuite(name, path)
 	if err != nil {
 		return err
 	}
-	digest, data, err := suites.Digest(s)
-	if err != nil {
-		return err
+	if slices.Contains(ownSplits, s.Name) {
+		return cli.Usagef("%s cannot be the name of a suite: it stands for a run's own data", s.Name).
+			Advise("exp suite add NAME " + path)
 	}
 	if want := c.String("expect"); !strings.HasPrefix(digest.String(), strings.ToLower(want)) {
 		return cli.Failf(cli.ExitIntegrity, "%s: the problems have the digest %s, not %s", path, digest, want)
@@ -195,16 +196,40 @@ func (a *app) keepSuite(ctx context.Context, db *store.DB, s *suite.Suite, diges
 	return a.Out.PrintTable(suiteTable([]store.Suite{kept}))
 }
 
+// ownSplits name a run's own data among the suites that it is scored on.
+var ownSplits = []string{"train", "val", "test"}
+
+// readNamedSuite reads a suite from a file and returns its canonical records as well. Without a name that the catalog
+// knows, problems that are a known copy of a benchmark become that benchmark, with its graders.
+func readNamedSuite(name, path string) (*suite.Suite, ident.Digest, []byte, error) {
+	s, err := readSuite(name, path)
+	if err != nil {
+		return nil, ident.Digest{}, nil, err
+	}
+	digest, data, err := suites.Digest(s)
+	if err != nil || name != "" {
+		return s, digest, data, err
+	}
+	known, ok := suite.ByDigest(digest.String())
+	if !ok || known.Name == s.Name {
+		return s, digest, data, nil
+	}
+	return readNamedSuite(known.Name, path)
+}
+
 // suiteOfFile returns the store's suite with a file's problems; it adds the suite if
 // they are new.
 func (a *app) suiteOfFile(ctx context.Context, db *store.DB, path string) (store.Suite, error) {
-	s, err := readSuite(suite.KnownName(path), path)
+	s, digest, data, err := readNamedSuite(suite.KnownName(path), path)
 	if err != nil {
 		return store.Suite{}, err
 	}
-	digest, data, err := suites.Digest(s)
-	if err != nil {
-		return store.Suite{}, err
+	if slices.Contains(ownSplits, s.Name) { // the usual names of published files
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return store.Suite{}, err
+		}
+		s.Name = filepath.Base(filepath.Dir(abs)) + "-" + s.Name
 	}
 	if kept, err := suites.Find(ctx, db, digest.String()); err == nil {
 		if newest, err := suites.Find(ctx, db, kept.Name); err != nil || newest.ID != kept.ID {
@@ -287,12 +312,18 @@ func suiteMissing(err error) error {
 }
 
 func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
-	s, err := suites.Load(db, row)
-	if err != nil {
-		return err
+	if suites.OfRun(row) && c.Bool("items") {
+		return cli.Usagef("%s is the data of runs, not a benchmark", row.Name).
+			Advise("exp samples RUN shows its problems")
 	}
-	if c.Bool("items") {
-		return a.Out.PrintTable(problemTable(s, c.Int("limit")))
+	if !suites.OfRun(row) {
+		s, err := suites.Load(db, row)
+		if err != nil {
+			return err
+		}
+		if c.Bool("items") {
+			return a.Out.PrintTable(problemTable(s, c.Int("limit")))
+		}
 	}
 	type shown struct {
 		Name    string   `json:"name"`
@@ -304,7 +335,8 @@ func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
 		Runs    int64    `json:"runs"`
 		Path    string   `json:"path"`
 	}
-	d := shown{row.Name, row.Version, row.Digest.String(), row.License, s.Graders, len(s.Problems), row.Evals,
+	d := shown{row.Name, row.Version, row.Digest.String(), row.License, strings.Split(row.Scorer, ","), int(row.N),
+		row.Evals,
 		db.Blobs.Path(row.Digest)}
 	return a.Out.PrintText("exp.suite.show/1", d, "%s  %s\ndigest   %s\nlicence  %s\ngraders  %s\nitems    %d\n"+
 		"runs     %d scored on it\nfile     %s\n", d.Name, d.Version, d.Digest, cmp.Or(d.License, "unknown"),
@@ -346,6 +378,10 @@ func (a *app) suiteVerify(c *cli.Context, db *store.DB, args []string) error {
 	for _, row := range list {
 		if row.Size == 0 && len(args) == 0 {
 			continue // recorded by a run, without stored problems
+		}
+		if row.Size == 0 {
+			return cli.Usagef("%s is the data of runs, and they keep it", row.Name).
+				Advise("exp verify RUN --level blobs")
 		}
 		err := suites.Check(db, row)
 		problem := ""

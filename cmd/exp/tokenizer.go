@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -47,6 +48,7 @@ func tokenizerCommand(a *app) *cli.Command {
 					&cli.IntFlag{Name: "vocab-size", Usage: "make `N` tokens in all, special ones included"},
 					&cli.StringFlag{Name: "out", Usage: "write to the new folder `DIR`",
 						DefaultText: "tokenizer.path of a recipe"},
+					&cli.BoolFlag{Name: "force", Usage: "replace the tokenizer in DIR if it has one"},
 					&cli.StringSliceFlag{Name: "field", Usage: "learn from the field `NAME`; may be given again",
 						DefaultText: "all texts of a row"},
 					&cli.StringSliceFlag{Name: "special", Usage: "add the special token `TEXT`; may be given again"},
@@ -106,6 +108,10 @@ func (a *app) tokenizerTrain(c *cli.Context, files []string) error {
 		if _, err := os.Stat(f); err != nil {
 			return cli.Failf(cli.ExitNotFound, "%w", err)
 		}
+	}
+	if _, err := os.Lstat(filepath.Join(out, "tokenizer.json")); err == nil && c.IsSet("out") && !c.Bool("force") {
+		return cli.Usagef("%s has a tokenizer already: a model that was trained with it would lose it", out).
+			Advise("name a new folder, or give --force to replace it")
 	}
 	l, err := texts.Learn(c.Context, out, vocab.Options{
 		Size: c.Int("vocab-size"), Pattern: c.String("pattern"), Special: c.StringSlice("special"),

@@ -143,6 +143,7 @@ func TestTokenizerRefuses(t *testing.T) {
 		{"train " + text + " --vocab-size 3 --out " + dir + "/o", cli.ExitUsage, "at least 257"},
 		{"train " + dir + "/none.txt --vocab-size 300 --out " + dir + "/o", cli.ExitNotFound, "none.txt"},
 		{"train " + text + " --vocab-size 300 --pattern ( --out " + dir + "/o", cli.ExitUsage, "unterminated group"},
+		{"train " + text + " --vocab-size 300 --out " + model, cli.ExitUsage, "has a tokenizer already"},
 		{"encode " + dir + "/none a", cli.ExitNotFound, "none"},
 		{"encode " + model + " a", cli.ExitUsage, `type "WordPiece" is not supported`},
 	} {

@@ -103,13 +103,28 @@ func TestGradeErrors(t *testing.T) {
 	}
 }
 
+// TestText: a prediction may be a number.
+func TestText(t *testing.T) {
+	var row Row
+	for in, want := range map[string]Text{`12`: "12", `-0.50`: "-0.50", `"x"`: "x"} {
+		if err := json.Unmarshal([]byte(`{"prediction":`+in+`}`), &row); err != nil || *row.Prediction != want {
+			t.Errorf("%s: %v, %v", in, row.Prediction, err)
+		}
+	}
+	for _, in := range []string{`["x"]`, `true`, `{}`} {
+		if err := json.Unmarshal([]byte(`{"response":`+in+`}`), &row); err == nil || !strings.Contains(err.Error(), "a text or a number") {
+			t.Errorf("%s: error %v", in, err)
+		}
+	}
+}
+
 // TestEndTurns: an answer ends at the first special token.
 func TestEndTurns(t *testing.T) {
 	g, err := peer.ByName("exp")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := `So \boxed{7}.[STOP] And \boxed{8}.`
+	text := Text(`So \boxed{7}.[STOP] And \boxed{8}.`)
 	row := Row{Gold: Golds{"7"}, Response: &text}
 	if row.Judge(g, false).Correct || !row.Judge(EndTurns(g, []string{"[STOP]"}), false).Correct {
 		t.Errorf("whole: %v; up to the token: %v", row.Judge(g, false), row.Judge(EndTurns(g, []string{"[STOP]"}), false))

@@ -19,11 +19,24 @@ import (
 type Row struct {
 	ID         json.RawMessage `json:"id"`
 	Gold       Golds           `json:"gold"`
-	Prediction *string         `json:"prediction"`
-	Response   *string         `json:"response"`
+	Prediction *Text           `json:"prediction"`
+	Response   *Text           `json:"response"`
 	Kind       string          `json:"kind"`
 	Expected   *bool           `json:"expected"`
 	Tags       []string        `json:"tags"`
+}
+
+// Text is a text, or a number as it was written.
+type Text string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	var list Golds
+	if err := list.UnmarshalJSON(data); err != nil || data[0] == '[' {
+		return errors.New("prediction or response is not a text or a number")
+	}
+	*t = Text(list[0])
+	return nil
 }
 
 // Golds is a text, a number, or a list of them; any one is right.
@@ -33,6 +46,7 @@ type Golds []string
 func (g *Golds) UnmarshalJSON(data []byte) error {
 	list := []json.RawMessage{data}
 	if data[0] == '[' {
+		list = nil // its element would be written over data
 		if err := json.Unmarshal(data, &list); err != nil {
 			return err
 		}
@@ -70,11 +84,11 @@ func (r *Row) Judge(g peer.Grader, strict bool) Verdict {
 		var w grade.Verdict
 		switch {
 		case r.Response != nil:
-			w = g.Response(gold, *r.Response)
+			w = g.Response(gold, string(*r.Response))
 		case r.Kind == "response":
-			w = g.Response(gold, *r.Prediction)
+			w = g.Response(gold, string(*r.Prediction))
 		default:
-			w = g.Answer(gold, *r.Prediction)
+			w = g.Answer(gold, string(*r.Prediction))
 		}
 		if strict && !w.Sure {
 			w.Correct = false

@@ -27,6 +27,16 @@ func ByName(name string) (Known, bool) {
 	return list[i], true
 }
 
+// ByDigest finds the benchmark of the catalog that has a copy with this digest.
+func ByDigest(digest string) (Known, bool) {
+	list := Catalog()
+	i := slices.IndexFunc(list, func(k Known) bool { return k.Version(digest) != "" })
+	if i < 0 {
+		return Known{}, false
+	}
+	return list[i], true
+}
+
 // Catalog lists the known benchmarks, with the counts of published evaluations: AMC 2023 has 40 problems
 // (a file with 83 is another selection), OlympiadBench 674 or 675 open problems in English without
 // pictures.

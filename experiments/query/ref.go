@@ -15,6 +15,9 @@ type Finder struct {
 	DB      *store.DB
 	Now     time.Time // reference time for ages
 	Deleted bool      // search deleted runs instead of the others
+	// Lower reports whether less of a metric is better; decided is false if neither less nor more is. nil: more of
+	// any is.
+	Lower func(metric string) (lower, decided bool)
 }
 
 // minDigits is the shortest prefix accepted as an id; anything shorter is probably a
@@ -74,8 +77,9 @@ func (e *AmbiguousError) Hint() string {
 //	xid:PREFIX    an experiment, by id
 //	@last         the newest run; @last~2 the one two before it
 //	@running      the running runs
-//	@best:METRIC  the run whose metric ended highest, or eval.SUITE.NAME was
-//	              highest; the newest of equals
+//	@best:METRIC  the run whose metric, eval.SUITE.NAME or headline result is best:
+//	              highest or lowest, as its direction says or after max: or min:;
+//	              the newest of equals
 func (f Finder) One(ctx context.Context, ref string) (store.Run, error) {
 	runs, err := f.All(ctx, ref)
 	if err != nil {
@@ -128,8 +132,7 @@ func (f Finder) lookUp(ctx context.Context, ref string) (runs []store.Run, hint 
 		runs, err = f.DB.Runs(ctx, q)
 		return runs, "", err
 	case prefix == "@best" && rest != "":
-		runs, err = f.best(ctx, rest)
-		return runs, "no run has a value for it", err
+		return f.best(ctx, rest)
 	case ref[0] == '@':
 		return f.special(ctx, ref)
 	}
@@ -169,27 +172,41 @@ func (f Finder) special(ctx context.Context, ref string) ([]store.Run, string, e
 	return nil, "valid are @last, @last~N, @running and @best:METRIC", nil
 }
 
-// best finds the run with the highest value of a field or metric.
-func (f Finder) best(ctx context.Context, name string) ([]store.Run, error) {
+// best finds the run with the best value of a field, metric or headline result: the lowest after "min:", the highest
+// after "max:", else as the metric's direction says. Of equal runs it is the newest. hint says why there is none.
+func (f Finder) best(ctx context.Context, text string) (found []store.Run, hint string, err error) {
+	name, lower := strings.CutPrefix(text, "min:")
+	name, higher := strings.CutPrefix(name, "max:")
 	field, err := ParseField(name)
 	if err != nil || field.Kind == store.FieldColumn || field.Kind == store.FieldTag {
 		field = store.Field{Kind: store.FieldMetric, Name: name}
 	}
-	runs, values, err := f.DB.RunFields(ctx, store.RunQuery{Deleted: f.Deleted}, []store.Field{field})
-	if err != nil {
-		return nil, err
-	}
-	best := -1
-	var highest float64
-	for i := range runs {
-		if v, ok := values[i][0].(float64); ok && (best < 0 || v > highest) {
-			best, highest = i, v
+	if !lower && !higher && f.Lower != nil {
+		var decided bool
+		if lower, decided = f.Lower(field.Name); !decided {
+			return nil, fmt.Sprintf("neither more nor less of %s is better in itself: write @best:max:%s "+
+				"or @best:min:%s", field.Name, name, name), nil
 		}
 	}
-	if best < 0 {
-		return nil, nil
+	runs, values, err := f.DB.RunFields(ctx, store.RunQuery{Deleted: f.Deleted}, []store.Field{field})
+	if err != nil {
+		return nil, "", err
 	}
-	return runs[best : best+1], nil
+	at := -1
+	var best float64
+	for i := range runs {
+		v, ok := values[i][0].(float64)
+		if !ok {
+			v, ok = Result(&runs[i], name).(float64)
+		}
+		if ok && (at < 0 || lower && v < best || !lower && v > best) {
+			at, best = i, v
+		}
+	}
+	if at < 0 {
+		return nil, "no run has a value for it", nil
+	}
+	return runs[at : at+1], "", nil
 }
 
 // byNameOrID finds runs by name, with or without a seed, or by the beginning of an id. It

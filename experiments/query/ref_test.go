@@ -67,6 +67,8 @@ func fixture(t *testing.T) Finder {
 		switch r.rid {
 		case "11111111":
 			must(db.AddTag(ctx, run.ID, "best one"))
+		case "33330000":
+			must(db.SetHeadline(ctx, run.ID, []store.Headline{{Name: "acc", Value: 0.5}}))
 		case "44440000":
 			lock, err := db.LockRun(rid)
 			must(err)
@@ -77,7 +79,7 @@ func fixture(t *testing.T) Finder {
 			must(db.DeleteRun(ctx, run.ID))
 		}
 	}
-	return Finder{DB: db, Now: now}
+	return Finder{DB: db, Now: now, Lower: func(name string) (bool, bool) { return false, name != "taste" }}
 }
 
 // ids are the first four digits of the runs' ids.
@@ -132,6 +134,11 @@ func TestReferences(t *testing.T) {
 		{"@running", "4444"},
 		{"@best:loss", "5555"}, // 3 twice: the newer
 		{"@best:metric.loss.min", "5555"},
+		{"@best:min:loss", "1111"},
+		{"@best:max:loss", "5555"},
+		{"@best:acc", "3333"}, // a headline result
+		{"@best:taste", ""},   // neither more nor less of it is better
+		{"@best:max:taste", ""},
 		{"@best:none", ""},
 		{"@best:", ""},
 		{"@first", ""},

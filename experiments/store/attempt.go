@@ -33,19 +33,22 @@ type Attempt struct {
 	Status   Status
 	ExitCode int             // meaningful once ended
 	Env      json.RawMessage // CPU, memory, libraries
+	// Aside leaves the run's status alone, as AttemptVerify does: the attempt adds something to a finished run.
+	// It is not stored.
+	Aside bool
 }
 
 // BeginAttempt records that a run is being executed and returns a with ID, N, Started and
 // Status set. The caller holds the run's lock, so any attempt or stage of the run that is
-// still "running" was killed and becomes "interrupted". A verify attempt does not change
-// the run's status.
+// still "running" was killed and becomes "interrupted". A verify attempt and one aside do not
+// change the run's status.
 func (db *DB) BeginAttempt(ctx context.Context, a Attempt) (Attempt, error) {
 	t := db.now()
 	err := db.write(ctx, fmt.Sprintf("begin attempt of run %d", a.Run), func(tx *sql.Tx) error {
 		if err := endKilled(ctx, tx, a.Run); err != nil {
 			return err
 		}
-		if a.Kind != AttemptVerify {
+		if a.Kind != AttemptVerify && !a.Aside {
 			err := execOne(ctx, tx, `UPDATE runs SET status = 'running', device = ?2, started = coalesce(started, ?1), ended = NULL
 				WHERE id = ?3`, t, a.Device, a.Run)
 			if err != nil {
@@ -84,7 +87,7 @@ const sumWall = `UPDATE runs SET wall_s = (SELECT coalesce(sum(ended - started),
 	WHERE run = ?1 AND ended IS NOT NULL AND kind <> 'verify') WHERE id = ?1`
 
 // EndAttempt records how an attempt ended: Done, Failed, Interrupted or Stopped, and the process's
-// exit code. The run gets the same status and end, except for a verify attempt. A run that was done
+// exit code. The run gets the same status and end if BeginAttempt set it running. A run that was done
 // stays done if repeating it ends early.
 func (db *DB) EndAttempt(ctx context.Context, id int64, status Status, exitCode int) error {
 	return db.writeDurable(ctx, fmt.Sprintf("end attempt %d", id), func(tx *sql.Tx) error {
@@ -98,7 +101,7 @@ func (db *DB) EndAttempt(ctx context.Context, id int64, status Status, exitCode 
 				SELECT b.status FROM attempts b WHERE b.run = a.run AND b.n < a.n AND b.kind <> 'verify'
 				AND NOT (b.kind = 'forced' AND b.status IN ('interrupted', 'stopped')) ORDER BY b.n DESC LIMIT 1)
 				THEN 'done' ELSE a.status END
-			FROM attempts a WHERE a.id = ? AND runs.id = a.run AND a.kind <> 'verify'`, id); err != nil {
+			FROM attempts a WHERE a.id = ? AND runs.id = a.run AND a.kind <> 'verify' AND runs.status = 'running'`, id); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, sumWall, run)

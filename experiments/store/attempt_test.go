@@ -138,3 +138,32 @@ func TestAttemptsRepeat(t *testing.T) {
 		}
 	}
 }
+
+// TestAttemptAside: what is added to a finished run, and fails, leaves the run done.
+func TestAttemptAside(t *testing.T) {
+	db := open(t)
+	ctx := context.Background()
+	run := ensure(t, db, newRun("x", 0))
+	if err := db.EndAttempt(ctx, beginAttempt(t, db, run.ID, AttemptRun).ID, Done, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []Status{Interrupted, Failed, Done} {
+		a, err := db.BeginAttempt(ctx, Attempt{Run: run.ID, Kind: AttemptRun, Aside: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := db.RunByID(ctx, run.ID); got.Status != Done {
+			t.Errorf("meanwhile the run is %s", got.Status)
+		}
+		if err := db.EndAttempt(ctx, a.ID, end, 1); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := db.RunByID(ctx, run.ID); got.Status != Done {
+			t.Errorf("after an attempt that ended %s the run is %s", end, got.Status)
+		}
+		all, err := db.Attempts(ctx, run.ID)
+		if err != nil || all[len(all)-1].Status != end {
+			t.Errorf("attempts %+v, %v; want the last %s", all, err, end)
+		}
+	}
+}

@@ -233,7 +233,7 @@ func TestRunFields(t *testing.T) {
 	db := open(t)
 	ctx := context.Background()
 	n := newRun("x", 5)
-	n.Config.JSON = `{"train":{"optim":{"lr":1e-6},"steps":100},"flag":true,"none":null,"list":["a","b"],"od\"d.k":1,"word":"12"}`
+	n.Config.JSON = `{"train":{"optim":{"lr":1e-6},"steps":100},"flag":true,"none":null,"list":["a","b"],"od\"d.k":1,"word":"12","eval":{"final":{"suites":["test"]}}}`
 	run := ensure(t, db, n)
 	suite, err := db.EnsureSuite(ctx, Suite{Digest: digest("s"), Name: "test"})
 	if err != nil {
@@ -261,6 +261,11 @@ func TestRunFields(t *testing.T) {
 			[]Eval{{Suite: suite, Protocol: digest("p"), Metric: "pass@1", Value: 0.25}}),
 		db.FinishStage(ctx, ownStage.ID, nil, StageResult{},
 			[]Eval{{Suite: own, Protocol: digest("p"), Metric: "pass@1", Value: 0.5}}),
+		// Scored again in another way: it replaces the score only on a suite that the configuration lacks.
+		db.FinishStage(ctx, begin(t, db, run.ID, "eval.score", "test", "3").ID, nil, StageResult{},
+			[]Eval{{Suite: suite, Protocol: digest("q"), Metric: "pass@1", Value: 0.75}}),
+		db.FinishStage(ctx, begin(t, db, run.ID, "eval.score", "heldout", "4").ID, nil, StageResult{},
+			[]Eval{{Suite: own, Protocol: digest("q"), Metric: "pass@1", Value: 0.625}}),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +305,7 @@ func TestRunFields(t *testing.T) {
 		{Field{Kind: FieldMetric, Name: "none"}, nil},
 		{Field{Kind: FieldEval, Suite: "test", Name: "pass@1"}, 0.25},
 		{Field{Kind: FieldEval, Suite: "test", Name: "pass@2"}, nil},
-		{Field{Kind: FieldEval, Suite: "heldout", Name: "pass@1"}, 0.5}, // the task's
+		{Field{Kind: FieldEval, Suite: "heldout", Name: "pass@1"}, 0.625}, // the task's
 		{Field{Kind: FieldEval, Suite: "down/heldout", Name: "pass@1"}, nil},
 	}
 	var fields []Field

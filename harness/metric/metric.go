@@ -205,6 +205,13 @@ func Find(name string) (Metric, bool) {
 	return Metric{Name: name}, false
 }
 
+// Lower reports whether less of a metric is better; decided is false if the catalogue says neither less nor more. Of a
+// metric that it does not know more is.
+func Lower(name string) (lower, decided bool) {
+	m, known := Find(name)
+	return m.Direction == eval.Down, m.Direction != "" || !known
+}
+
 // of fills the description of a family with a name's words.
 func (m Metric) of(name string, words []string) Metric {
 	if measured, ok := strings.CutPrefix(name, validationPrefix); ok {

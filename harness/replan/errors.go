@@ -8,6 +8,25 @@ import (
 	"exp/experiments/quantity"
 )
 
+// ForeignError says that another program executed the run: only what it left is recorded.
+type ForeignError struct {
+	Run ident.Digest
+	By  string // "verl"
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("run %s was imported from %s: it cannot be executed again or continued here",
+		e.Run.Short(), e.By)
+}
+
+// Hint says what can be done.
+func (e *ForeignError) Hint() string {
+	return "exp show and exp metrics show its record; exp verify --level blobs checks what is stored"
+}
+
+// ExitCode is the code for a command that does not fit the run.
+func (e *ForeignError) ExitCode() int { return codeUsage }
+
 // NumericsError says that this machine computes in a different numerics class than the
 // run's (results agree bit for bit only within a class).
 type NumericsError struct {

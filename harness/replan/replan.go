@@ -23,6 +23,7 @@ import (
 // Exit codes of the program that the errors carry.
 const (
 	codeIntegrity = 4
+	codeUsage     = 2
 	codeResource  = 7
 )
 
@@ -32,6 +33,9 @@ const (
 // recorded commit if that is still there.
 func Config(ctx context.Context, db *store.DB, run store.Run, values []config.Value,
 	getenv func(string) string) (*config.Resolved, error) {
+	if by := run.Foreign(); by != "" {
+		return nil, &ForeignError{Run: run.RID, By: by}
+	}
 	c, err := db.Config(ctx, run.Config)
 	if err != nil {
 		return nil, err
@@ -59,7 +63,7 @@ type Options struct {
 
 // Plan plans a recorded run and opens the device that it computes on, which the caller
 // closes. It checks that this program on this machine reproduces the recorded bits;
-// otherwise it returns a *NumericsError, *SourcesError or *InputsError.
+// otherwise it returns a *ForeignError, *NumericsError, *SourcesError or *InputsError.
 func Plan(ctx context.Context, db *store.DB, run store.Run, o Options) (*plan.Run, device.Device, error) {
 	r, err := Config(ctx, db, run, o.Values, o.Getenv)
 	if err != nil {

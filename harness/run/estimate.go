@@ -145,7 +145,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		e.takeSamplers(ranks-w.ranks, planLike(p, config.Train, c, arch, longest, others),
 			engineOf(config.Train, c, arch, longest, others))
 	}
-	e.Program = programBytes(c, longest, e.inMachine())
+	e.Program = programBytes(c, longest, e.Completions, e.inMachine())
 	if ranks > 1 || e.onGPU {
 		e.Phases = phasesOf(c, arch, longest, ranks, p)
 	}
@@ -223,7 +223,7 @@ func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
 	w, longest := everyone(c, 1), longestOf(config.EvalGen, c, arch)
 	e.take(planOf(config.EvalGen, c, arch, longest, w), engineOf(config.EvalGen, c, arch, longest, w))
-	e.Program = programBytes(c, longest, e.inMachine())
+	e.Program = programBytes(c, longest, 0, e.inMachine())
 	e.weights = 4 * int64(e.Parameters)
 	e.Disk = e.weights
 	return e

@@ -209,6 +209,7 @@ func (x *execution) begin(ctx context.Context) (err error) {
 	case x.Options.NoCache:
 		a.Kind = store.AttemptForced
 	}
+	a.Aside = x.Options.Joins && x.run.Status == store.Done
 	x.attempt, err = x.DB.BeginAttempt(ctx, a)
 	return err
 }

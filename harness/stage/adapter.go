@@ -91,7 +91,7 @@ func checkStartAdapter(c *config.Run, arch model.Config, bad func(key, code, mes
 		d, err = adapterDigest(a, false)
 	}
 	if err != nil {
-		bad("model.adapter", config.CodeData, err.Error(), "a folder of LoRA adapters for model.base in PEFT's "+
+		bad("model.adapter", config.CodeData, oneLine(err), "a folder of LoRA adapters for model.base in PEFT's "+
 			"layout is needed: adapter_config.json and adapter_model.safetensors")
 		return d
 	}
@@ -146,6 +146,9 @@ func (e *Env) checkFolder(ref folderWeights) error {
 		return fmt.Errorf("the weights in %s are not the ones this run started from: their digest is %s, but %s is "+
 			"recorded", c.Model.Base, d, ref.Weights)
 	}
+	if err := e.checkShape(ref.Shape); err != nil {
+		return err
+	}
 	if !ref.Adapter.IsZero() {
 		d, err := e.adapterNow()
 		if err != nil {
@@ -158,6 +161,23 @@ func (e *Env) checkFolder(ref folderWeights) error {
 	}
 	e.referenced = &ref
 	return nil
+}
+
+// checkShape compares the architecture of model.base with the recorded one, if it is recorded.
+func (e *Env) checkShape(recorded ident.Digest) error {
+	if recorded.IsZero() {
+		return nil
+	}
+	arch, err := e.architecture()
+	if err != nil {
+		return err
+	}
+	d, err := architectureDigest(arch)
+	if err != nil || d == recorded {
+		return err
+	}
+	return fmt.Errorf("config.json in %s describes another model than this run started from: its architecture has "+
+		"digest %s, but %s is recorded", e.run().Model.Base, d, recorded)
 }
 
 // adapterNow returns the present digest of model.adapter; zero if the run has none.

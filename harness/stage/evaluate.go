@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 
 	"exp/eval"
 	"exp/experiments/ident"
@@ -111,6 +113,11 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 func (e *Env) putCompletions(samples []eval.Sample) (o Output, tokens int, err error) {
 	var b bytes.Buffer
 	for _, s := range samples {
+		if at := slices.IndexFunc(s.Completion.LogProbs, notFinite); at >= 0 {
+			return o, 0, fmt.Errorf("problem %s, sample %d, token %d: the model's log-prob is %v: its weights are "+
+				"broken, and every score of them would be; evaluate an earlier checkpoint",
+				s.ProblemID, s.K, at, s.Completion.LogProbs[at])
+		}
 		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs,
 			s.Completion.Entropies,
 			s.Completion.Text, s.Completion.Finish.String()})
@@ -123,6 +130,8 @@ func (e *Env) putCompletions(samples []eval.Sample) (o Output, tokens int, err e
 	o, err = e.put(RoleCompletions, "completions", b.Bytes())
 	return o, tokens, err
 }
+
+func notFinite(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
 
 // readCompletions reads a completions blob.
 func readCompletions(b []byte) ([]eval.Sample, error) {

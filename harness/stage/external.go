@@ -21,6 +21,7 @@ type External struct {
 	// records of each source that is a file, by split; of recorded rollouts by "rollouts"
 	Data      map[string]ident.Digest
 	Weights   ident.Digest // tensors of a pretrained model; zero for random weights
+	Shape     ident.Digest // its architecture; zero for random weights, whose keys say it
 	Adapter   ident.Digest // adapters that it starts with; zero for none
 	Tokenizer ident.Digest
 	Template  ident.Digest // of the chat template; zero for plain text
@@ -66,6 +67,9 @@ func Externals(r *config.Resolved) (External, error) {
 	if c.Model.Init == "pretrained" {
 		arch, broken := ReadArchitecture(c)
 		d, err := modelDigest(c, false)
+		if broken == nil && err == nil {
+			x.Shape, err = architectureDigest(arch)
+		}
 		switch want := c.Model.Digest; {
 		case broken != nil:
 			bad("model.base", config.CodeData, oneLine(broken), "")

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"exp/experiments/ident"
@@ -20,6 +21,15 @@ func ReadArchitecture(c *config.Run) (model.Config, error) {
 		return checkpoint.ReadTextConfig(c.Model.Base)
 	}
 	return checkpoint.ReadConfig(c.Model.Base)
+}
+
+// architectureDigest covers what the model computes from its weights: rotary base, epsilon, window and so on.
+func architectureDigest(arch model.Config) (ident.Digest, error) {
+	text, err := json.Marshal(arch)
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	return ident.Hash("exp/architecture/1", map[string]any{"config": string(text)})
 }
 
 // textPart is the value of model.part for the language model inside a larger one.

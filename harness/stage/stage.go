@@ -39,7 +39,8 @@ const (
 	RoleScores      = config.RoleScores
 	// Inputs from outside the store, which are not blobs.
 	RoleTokenizer = "tokenizer"
-	RoleAdapter   = "adapter" // model.adapter
+	RoleShape     = "architecture" // of model.base
+	RoleAdapter   = "adapter"      // model.adapter
 	RoleTemplate  = "chat template"
 	RoleTools     = "tools"           // data.tools
 	RoleStops     = "stop ids"        // tokens that end a completion

@@ -43,7 +43,8 @@ func (e *Env) newModel(h model.Heads, trainable bool) (*model.Model, error) {
 type folderWeights struct {
 	Kind    string       `json:"kind"`
 	Weights ident.Digest `json:"weights"`
-	Adapter ident.Digest `json:"adapter,omitzero"` // of model.adapter
+	Shape   ident.Digest `json:"architecture,omitzero"` // older records lack it
+	Adapter ident.Digest `json:"adapter,omitzero"`      // of model.adapter
 }
 
 const folderWeightsKind = "exp/weights-by-reference/1"
@@ -54,11 +55,19 @@ func (e *Env) putFolderWeights() (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
+	arch, err := e.architecture()
+	if err != nil {
+		return Output{}, err
+	}
+	shape, err := architectureDigest(arch)
+	if err != nil {
+		return Output{}, err
+	}
 	adapter, err := e.adapterNow()
 	if err != nil {
 		return Output{}, err
 	}
-	return e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d, adapter})
+	return e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d, shape, adapter})
 }
 
 // ReadWeightsDigest returns the digest of the weights of model.base; it reads their files

@@ -14,6 +14,7 @@ import (
 
 	"exp/experiments/query"
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 //go:embed assets
@@ -182,7 +183,9 @@ func (e *PublicError) Hint() string {
 func (e *PublicError) ExitCode() int { return 2 }
 
 // finder finds runs; ages count back from now.
-func (s *Server) finder() query.Finder { return query.Finder{DB: s.db, Now: s.clock()} }
+func (s *Server) finder() query.Finder {
+	return query.Finder{DB: s.db, Now: s.clock(), Lower: metric.Lower}
+}
 
 // readFiles reads the scripts and style sheets.
 func readFiles(tree fs.FS) (map[string]file, error) {

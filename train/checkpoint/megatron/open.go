@@ -107,6 +107,8 @@ func (c *Checkpoint) open(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
+const everyRank = "every rank's folder is needed; fetch it from the machine of that rank"
+
 // readRanks reads the files of all ranks.
 func (c *Checkpoint) readRanks(dir string) (*ranks, error) {
 	entries, err := os.ReadDir(dir)
@@ -125,6 +127,10 @@ func (c *Checkpoint) readRanks(dir string) (*ranks, error) {
 	for _, name := range folders {
 		path := filepath.Join(dir, name, rankFile)
 		f, size, err := c.open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &fault.Error{Op: "read", Path: path, Hint: everyRank,
+				Err: fmt.Errorf("the file of a rank is missing: %w", fs.ErrNotExist)}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +162,7 @@ func (c *Checkpoint) readRanks(dir string) (*ranks, error) {
 			return nil, &fault.Error{Op: "read", Path: filepath.Join(dir, name),
 				Err: fmt.Errorf("the rank TP %d, PP %d, EP %d is missing: %w", rank.TP, rank.PP, rank.EP,
 					fs.ErrNotExist),
-				Hint: "every rank's folder is needed; fetch it from the machine of that rank"}
+				Hint: everyRank}
 		}
 		delete(roots, name)
 		if err := r.addRank(rank, files[name], root); err != nil {
