@@ -84,7 +84,7 @@ func (c *comparer) value(x *formula.Expr) (*formula.Expr, bool) {
 	}
 	last := x.Args[exact-1]
 	for i, a := range x.Args[:exact-1] {
-		if isUnknown(a) {
+		if isUnknown(a) || last.Op == formula.Matrix && isPowerOfName(a) {
 			if shareVariables(a, last) {
 				return nil, false
 			}
@@ -204,7 +204,7 @@ func isSimple(x *formula.Expr) bool {
 		return isInverse(x) || isApplication(x) || !slices.ContainsFunc(x.Args, func(a *formula.Expr) bool {
 			return !isSimple(a) && !(isReciprocal(a) && isSimple(x.Args[0]))
 		})
-	case formula.Tuple, formula.Ratio, formula.List:
+	case formula.Tuple, formula.Ratio, formula.List, formula.Matrix:
 		return !slices.ContainsFunc(x.Args, func(a *formula.Expr) bool { return !isSimple(a) })
 	case formula.Func:
 		return len(formula.Variables(x)) > 0
@@ -212,6 +212,12 @@ func isSimple(x *formula.Expr) bool {
 		return isSimple(x.Args[0])
 	}
 	return false
+}
+
+// isPowerOfName reports whether x is a power, the inverse or the transpose of a matrix with a name: A^{-1}.
+func isPowerOfName(x *formula.Expr) bool {
+	return x.Op == formula.Pow && x.Args[0].Op == formula.Sym && len(x.Args[0].Name) == 1 && x.Args[0].Name < "a" &&
+		(x.Args[1].Op == formula.Num && x.Args[1].Num.IsInt() || x.Args[1].Op == formula.Sym)
 }
 
 func isNegatedName(x *formula.Expr) bool {

@@ -91,8 +91,8 @@ func compare(gold string, p extract.Found) Verdict {
 			r = q
 		}
 	}
-	if !r.equal && strings.Contains(p.Text, " or ") {
-		if q := inOtherWords(goldAnswer(gold), p.Text); q.equal {
+	if ways := orInText.ReplaceAllString(p.Text, " or "); !r.equal && strings.Contains(ways, " or ") {
+		if q := inOtherWords(goldAnswer(gold), ways); q.equal {
 			r = q
 		}
 	}
@@ -139,6 +139,10 @@ func roundsDecimal(left, sign string) bool {
 
 // decimal matches a number at the end of words.
 var decimal = regexp.MustCompile(`[0-9][ $%]*$`)
+
+// orInText matches "or" between two values of a formula.
+var orInText = regexp.MustCompile(`(?:\\[ ,;]|\\q?quad|\s)*` +
+	`\\(?:text|mbox|mathrm|textrm)\{ *or *\}(?:\\[ ,;]|\\q?quad|\s)*`)
 
 // unsolved matches the left side of an equation that does not give the value of its name: 2x = 6, x^2 = 9.
 var unsolved = regexp.MustCompile(`^(?:[^=]*[^a-zA-Z\\])?(?:[0-9]+ ?\\?[a-z]|[a-z]\^\{?[0-9]+\}?|\|[a-z]\|) *$`)
@@ -299,9 +303,10 @@ var powerOfMetres = regexp.MustCompile(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
 // textUnit matches words at the end of a gold answer.
 var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z][a-zA-Z/. ]*)\}(?:\^\{?[23]\}?)?\$?$`)
 
-// withoutDerivative takes the right side of an equation dy/dx = 3x^2, if only one answer is such.
+// withoutDerivative takes the right side of an equation dy/dx = 3x^2 or (f∘g)(x) = 3x, if only one answer is such.
 func withoutDerivative(gold, prediction string) (string, string) {
-	if !strings.Contains(gold, "d") && !strings.Contains(prediction, "d") {
+	if both := gold + prediction; !strings.Contains(both, "d") && !strings.Contains(both, ")(") &&
+		!strings.Contains(both, "circ") && !strings.Contains(both, "∘") {
 		return gold, prediction
 	}
 	g, p := derivative.FindStringSubmatch(gold), derivative.FindStringSubmatch(prediction)
@@ -315,7 +320,8 @@ func withoutDerivative(gold, prediction string) (string, string) {
 }
 
 // derivative matches an equation that names its right side a derivative: dy/dx = 3x^2.
-var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z])[^=]*=([^=]+)$`)
+var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z]|` +
+	`\(? ?[fgh] ?(?:\\circ|∘|[-+]) ?[fgh] ?\)? ?\([a-z]\))[^=]*=([^=]+)$`)
 
 // hyphen matches the hyphen of one-to-one; between single letters it is a minus.
 var hyphen = regexp.MustCompile(`([A-Za-z]{2})-\b`)

@@ -25,6 +25,8 @@ func (c *comparer) texts(g, p *formula.Expr) result {
 // synonyms are wordings of one answer.
 var synonyms = [][]string{
 	{"does not exist", "dne", "undefined", "doesn t exist", "not defined"},
+	{"diverges", "divergent", "is divergent", "series diverges", "integral diverges", "sequence diverges"},
+	{"converges", "convergent", "is convergent", "series converges", "integral converges", "sequence converges"},
 	{"none", "none of these", "none of above"},
 	{"cannot be determined", "can not be determined", "not enough information", "cannot determine"},
 }

@@ -1,6 +1,7 @@
 package latex
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -32,12 +33,20 @@ func (l *lexer) number() {
 		}
 		text += l.s[from:l.i]
 	}
+	if m := decimalComma.FindStringSubmatch(l.s[l.i:]); m != nil && !strings.Contains(text, ".") &&
+		wording.AllDigits(text) && (len(m[1]) != 3 || len(text) > 3 || text == "0") {
+		l.i += len(m[0])
+		text += "." + m[1]
+	}
 	text += l.exponent()
 	if l.repeating(text) || l.cycle(text) {
 		return
 	}
 	l.emit(tokNum, text)
 }
+
+// decimalComma matches a comma that LaTeX sets without a space, as before decimals: 3{,}14.
+var decimalComma = regexp.MustCompile(`^\{,\}([0-9]+)`)
 
 // afterSubscript reports whether what comes next is a subscript: the base of \log_2 125.
 func (l *lexer) afterSubscript() bool {
