@@ -111,7 +111,12 @@ func letterSets(gold, prediction string) (result, bool) {
 		return result{}, false
 	}
 	letters := strings.Split(together, "")
-	slices.Sort(letters)
+	if together == strings.Trim(extract.Unwrapped(gold), " ().") && !slices.IsSorted(letters) {
+		// an order, not a choice
+		apart = lettersListed(prediction)
+	} else {
+		slices.Sort(letters)
+	}
 	if slices.Equal(letters, apart) {
 		return yes("the same letters"), true
 	}

@@ -66,8 +66,17 @@ func Answer(gold, prediction string) Verdict {
 	if f.Text == "" {
 		return Verdict{Reason: "no answer in the text"}
 	}
-	return compare(gold, f)
+	v := compare(gold, f)
+	if !v.Correct && wordsInSentence.MatchString(prediction) {
+		if w := Response(gold, prediction); w.Correct { // The day is Tuesday.
+			return w
+		}
+	}
+	return v
 }
+
+// wordsInSentence matches a sentence without values.
+var wordsInSentence = regexp.MustCompile(`^[A-Z][A-Za-z' -]* (?:is|are|was|were|falls) [A-Za-z' -]+\.$`)
 
 // Response finds the final answer in a whole response and compares it with gold.
 func Response(gold, response string) Verdict {
@@ -236,6 +245,7 @@ func compareTexts(gold, prediction string) result {
 func unitsInText(gold, prediction string) string {
 	if !strings.Contains(gold, "m") {
 		prediction = powerOfMetres.ReplaceAllString(prediction, `$1\text{ m}$2`)
+		prediction = metresPerSecond.ReplaceAllString(prediction, `$1\text{ m/s}$2`)
 	}
 	if m := measured(gold); m != "" && measured(prediction) == "" {
 		if n := letterUnit.FindStringSubmatch(prediction); n != nil {
@@ -297,8 +307,12 @@ var (
 	feetOrInches  = regexp.MustCompile(`\b(?:feet|foot|ft|inch(?:es)?)\b`)
 )
 
-// powerOfMetres matches an area or a volume whose unit is a letter: 378 m^3.
-var powerOfMetres = regexp.MustCompile(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
+var (
+	// powerOfMetres matches an area or a volume whose unit is a letter: 378 m^3.
+	powerOfMetres = regexp.MustCompile(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
+	// metresPerSecond matches a speed or an acceleration whose units are letters: 5 m/s.
+	metresPerSecond = regexp.MustCompile(`^([-−]?[0-9][0-9.,]*) m/s(\^\{?2\}?|²|)$`)
+)
 
 // textUnit matches words at the end of a gold answer.
 var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z][a-zA-Z/. ]*)\}(?:\^\{?[23]\}?)?\$?$`)

@@ -31,8 +31,12 @@ var synonyms = [][]string{
 	{"cannot be determined", "can not be determined", "not enough information", "cannot determine"},
 }
 
+// shortDays are the abbreviations of days of the week.
+var shortDays = map[string]string{"mon": "monday", "tue": "tuesday", "tues": "tuesday", "wed": "wednesday",
+	"thu": "thursday", "thur": "thursday", "thurs": "thursday", "fri": "friday", "sat": "saturday", "sun": "sunday"}
+
 func sameWords(a, b string) bool {
-	if a == b || isKindOf(a, b) || isKindOf(b, a) {
+	if a == b || shortDays[a] == b && b != "" || shortDays[b] == a && a != "" || isKindOf(a, b) || isKindOf(b, a) {
 		return true
 	}
 	for _, list := range synonyms {

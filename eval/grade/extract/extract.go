@@ -261,8 +261,9 @@ func said(s string) string {
 	if m := unsolvable.FindStringSubmatch(s); m != nil {
 		return m[1]
 	}
-	if all := dates.FindAllString(s, -1); len(all) == 1 && len(strings.Fields(s)) > 2 ||
-		len(all) > 1 && strings.HasSuffix(s, all[len(all)-1]) {
+	if all := dates.FindAllString(s, -1); len(all) == 1 && len(strings.Fields(s)) > 2 &&
+		!wording.Unsettled(s) ||
+		len(all) > 1 && strings.HasSuffix(s, all[len(all)-1]) && !wording.Unsettled(lastPart(s)) {
 		return all[len(all)-1]
 	}
 	if m := subject.FindStringSubmatch(s); m != nil {
@@ -275,6 +276,9 @@ func said(s string) string {
 	}
 	return reduce(article.ReplaceAllString(s, "$1"))
 }
+
+// lastPart returns what follows the last comma.
+func lastPart(s string) string { return s[strings.LastIndexByte(s, ',')+1:] }
 
 // unsolvable matches a sentence that denies a solution.
 var unsolvable = regexp.MustCompile(`(?i)\b(?:has|have|is|are|exists?) (no (?:real |integer )?solutions?)$`)

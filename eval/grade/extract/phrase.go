@@ -174,6 +174,9 @@ func bulleted(s string) string {
 	return strings.Join(points, ", ")
 }
 
+// loneBold matches the end of an emphasis whose beginning is cut off, before other words.
+var loneBold = regexp.MustCompile(`^([^*\n]*[^*\s])(\*\*?) [^*\n]*(?:\n|$)`)
+
 // sentence returns what follows an answer phrase: the first nonblank line or a displayed formula, up to "I
 // hope it is correct".
 func sentence(s string) string {
@@ -181,7 +184,12 @@ func sentence(s string) string {
 	if t := strings.TrimLeft(s, " \t\r\n*:：→}"); strings.HasPrefix(t, "_") {
 		s = strings.TrimRight(t, " ._\n")
 	}
-	s = strings.TrimLeft(s, " \t\r\n*:：_→—–}")
+	bare := strings.TrimLeft(s, " \t\r\n*:：_→—–}")
+	if m := loneBold.FindStringSubmatch(bare); m != nil &&
+		(m[2] == "**" || strings.HasSuffix(s[:len(s)-len(bare)], "*")) {
+		bare = m[1] + bare[len(m[1])+len(m[2]):] // **5** apples
+	}
+	s = bare
 	s = strings.TrimLeft(strings.TrimPrefix(s, "..."), " ")
 	s = interjected.ReplaceAllString(s, "")
 	s = roughly.ReplaceAllString(s, "")

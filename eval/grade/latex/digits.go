@@ -18,6 +18,11 @@ func (l *lexer) number() {
 		return
 	}
 	start := l.i
+	if m := pointsAndComma.FindString(l.s[start:]); m != "" && l.thousands && l.brackets == 0 {
+		l.i += len(strings.TrimRight(m, " "))
+		l.emit(tokNum, strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(m, " "), ".", ""), ",", "."))
+		return
+	}
 	for l.i < len(l.s) && wording.IsDigit(l.s[l.i]) {
 		l.i++
 	}
@@ -47,6 +52,9 @@ func (l *lexer) number() {
 
 // decimalComma matches a comma that LaTeX sets without a space, as before decimals: 3{,}14.
 var decimalComma = regexp.MustCompile(`^\{,\}([0-9]+)`)
+
+// pointsAndComma matches a number with points between its thousands and a comma before its decimals: 1.234,5.
+var pointsAndComma = regexp.MustCompile(`^[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]{1,2}(?: |$)`)
 
 // afterSubscript reports whether what comes next is a subscript: the base of \log_2 125.
 func (l *lexer) afterSubscript() bool {

@@ -24,6 +24,7 @@ var notations = []notation{
 		`([-−]?(?:[0-9./]+|\\[dt]?frac(?:[0-9]{2}|\{[^{}]*\}\{[^{}]*\})))\}?$`), `\mathbb{R}\setminus\{$1\}`},
 	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers|values(?: of)?)? *\} *` +
 		`([a-z] *(?:\\neq?\b|≠))`), "$1"},
+	{"U", regexp.MustCompile(`([)\]])\s*(?:\\text\{ *)?U(?: *\})?\s*((?:\\left *)?[(\[])`), `$1 \cup $2`},
 	{"base", regexp.MustCompile(`^([0-9A-F]+)(?:\\text\{|\\[ ,]|[ (~])+(?:in )?base[ -]*\}? *` +
 		`\$?([0-9]+|two|three|four|five|` +
 		`six|seven|eight|nine|twelve|sixteen)[ ).}$]*$`), `${1}_{\text{$2}}`},
