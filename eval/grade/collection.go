@@ -46,9 +46,7 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 			return no("values of one name are not a pair")
 		}
 	case g.Op == formula.Tuple || p.Op == formula.Tuple:
-		if g.Op == formula.Tuple && g.Open != g.Close-1 && g.Open != '[' || p.Op == formula.Tuple &&
-			p.Open != p.Close-1 &&
-			p.Open != '[' {
+		if isInterval(g) || g.Op == formula.Tuple && g.Open == '[' && len(gi) == 2 || isInterval(p) {
 			return no("an interval is not a list")
 		}
 		return c.inOrder(gi, pi).by(Convention)
@@ -62,6 +60,11 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 		defer func() { c.inSet = outer }()
 	}
 	return c.anyOrder(gi, pi)
+}
+
+// isInterval reports whether brackets of two kinds make x an interval.
+func isInterval(x *formula.Expr) bool {
+	return x.Op == formula.Tuple && x.Open != x.Close-1 && x.Open != '['
 }
 
 // isMixedWithAnd reports whether x is "1 and 1/4", a whole number and a proper fraction.

@@ -23,7 +23,9 @@ var notations = []notation{
 		`(?: for)? *(?:x ?= ?)?\}? *(?:x ?= ?)?\$?` +
 		`([-−]?(?:[0-9./]+|\\[dt]?frac(?:[0-9]{2}|\{[^{}]*\}\{[^{}]*\})))\}?$`), `\mathbb{R}\setminus\{$1\}`},
 	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers|values(?: of)?)? *\} *` +
-		`([a-z] *(?:\\neq?\b|≠))`), "$1"},
+		`([a-z] *(?:\\neq?\b|≠|\\in\b|∈))`), "$1"},
+	{"xcept", regexp.MustCompile(`(?i)^(?:\\text\{)?(?:all |the |any )?(?:real )?(?:numbers|values|x|reals),? ` +
+		`except(?: for)? *\}? *([-−]?[0-9./]+) *(?:,|(?:\\text\{)? *and *\}?) *([-−]?[0-9./]+)\}?$`), `\mathbb{R}\setminus\{$1,$2\}`},
 	{"U", regexp.MustCompile(`([)\]])\s*(?:\\text\{ *)?U(?: *\})?\s*((?:\\left *)?[(\[])`), `$1 \cup $2`},
 	{"base", regexp.MustCompile(`^([0-9A-F]+)(?:\\text\{|\\[ ,]|[ (~])+(?:in )?base[ -]*\}? *` +
 		`\$?([0-9]+|two|three|four|five|` +

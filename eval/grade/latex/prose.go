@@ -165,7 +165,8 @@ func (l *lexer) isWord(start int, run string) bool {
 		return alone && l.afterNumber() && (l.i == len(l.s) || l.s[l.i] != ' ' || l.i+1 < len(l.s) &&
 			wording.IsDigit(l.s[l.i+1]))
 	case unit && len(run) > 1 && lower != "in" && len(l.tokens) > 0:
-		return true
+		_, exact := wording.Units[run]
+		return len(run) > 2 || run == lower || exact || l.afterNumber() // the masses of GMm
 	}
 	return alone && (slices.Contains(functionWords, lower) || len(run) > 2 && len(l.tokens) > 0 &&
 		(wording.IsCounted(lower) || wording.Adjectives[lower] || wording.IsNumeral(lower)))
