@@ -28,6 +28,9 @@ func (c *comparer) relations(g, p *formula.Expr) result {
 	if x == p && c.givesRounded(p, g) {
 		return yes("the value that the answer rounds to").by(Convention)
 	}
+	if all := repeated(x, other); all != nil {
+		return c.same(all, other)
+	}
 	if v, ok := c.value(x); ok {
 		if x == g {
 			return c.same(v, p)
@@ -38,6 +41,26 @@ func (c *comparer) relations(g, p *formula.Expr) result {
 		return unsure("an inequality that is not solved")
 	}
 	return no(fmt.Sprintf("%s against %s", describe(p), describe(g)))
+}
+
+// repeated writes x = y = z = 1 as (1, 1, 1) if the other side is a tuple of as many; nil if it is something else.
+func repeated(x, other *formula.Expr) *formula.Expr {
+	n := len(x.Args) - 1
+	if other.Op != formula.Tuple || len(other.Args) != n || len(formula.Variables(x.Args[n])) > 0 ||
+		slices.ContainsFunc(x.Rels, func(r string) bool { return r != "=" }) {
+		return nil
+	}
+	var names []string
+	y := *other
+	y.Args = nil
+	for _, a := range x.Args[:n] {
+		if a.Op != formula.Sym || slices.Contains(names, a.Name) {
+			return nil
+		}
+		names = append(names, a.Name)
+		y.Args = append(y.Args, x.Args[n])
+	}
+	return &y
 }
 
 // oriented writes 5 = x as x = 5.
@@ -84,7 +107,7 @@ func (c *comparer) value(x *formula.Expr) (*formula.Expr, bool) {
 	}
 	last := x.Args[exact-1]
 	for i, a := range x.Args[:exact-1] {
-		if isUnknown(a) {
+		if isUnknown(a) || last.Op == formula.Matrix && isPowerOfName(a) {
 			if shareVariables(a, last) {
 				return nil, false
 			}
@@ -204,7 +227,7 @@ func isSimple(x *formula.Expr) bool {
 		return isInverse(x) || isApplication(x) || !slices.ContainsFunc(x.Args, func(a *formula.Expr) bool {
 			return !isSimple(a) && !(isReciprocal(a) && isSimple(x.Args[0]))
 		})
-	case formula.Tuple, formula.Ratio, formula.List:
+	case formula.Tuple, formula.Ratio, formula.List, formula.Matrix:
 		return !slices.ContainsFunc(x.Args, func(a *formula.Expr) bool { return !isSimple(a) })
 	case formula.Func:
 		return len(formula.Variables(x)) > 0
@@ -212,6 +235,12 @@ func isSimple(x *formula.Expr) bool {
 		return isSimple(x.Args[0])
 	}
 	return false
+}
+
+// isPowerOfName reports whether x is a power, the inverse or the transpose of a matrix with a name: A^{-1}.
+func isPowerOfName(x *formula.Expr) bool {
+	return x.Op == formula.Pow && x.Args[0].Op == formula.Sym && len(x.Args[0].Name) == 1 && x.Args[0].Name < "a" &&
+		(x.Args[1].Op == formula.Num && x.Args[1].Num.IsInt() || x.Args[1].Op == formula.Sym)
 }
 
 func isNegatedName(x *formula.Expr) bool {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"exp/eval/grade/extract"
+	"exp/eval/grade/wording"
 )
 
 // choices compares multiple-choice letters if the gold answer is one. The gold answer (B) 12 is the letter B; the
@@ -32,9 +33,14 @@ func choices(gold, prediction string) (result, bool) {
 	if k := strings.LastIndex(prediction, " is "); !ok && k >= 0 && namesChoice.MatchString(prediction[:k]) {
 		p, ok = extract.ChoiceIn(prediction[k+len(" is "):])
 	}
-	if len(gold) == 1 && len(prediction) == 1 && prediction[0]-'a'+'A' == gold[0] &&
+	if m := lowerLetter.FindStringSubmatch(prediction); m != nil && len(gold) == 1 && m[1][0]-'a'+'A' == gold[0] &&
 		prediction != "e" && prediction != "i" { // which are constants
 		return yes("the same letter in lower case").by(Convention), true
+	}
+	if m := explainedLetter.FindStringSubmatch(extract.Unwrapped(prediction)); m != nil && !ok && g.Value == "" {
+		if words := m[2] + m[3] + m[4]; !wording.Unsettled(words) && !otherLetter.MatchString(words) {
+			p, ok = extract.ChoiceIn("(" + m[1] + ") " + words)
+		}
 	}
 	switch {
 	case ok && p.Letter == g.Letter:
@@ -55,6 +61,16 @@ func choices(gold, prediction string) (result, bool) {
 	}
 	return result{}, false
 }
+
+// lowerLetter matches a letter in lower case, perhaps with the brackets of a choice.
+var lowerLetter = regexp.MustCompile(`^\(?([a-j])\)?$`)
+
+// explainedLetter matches a letter with what it stands for: B (Paris), B – Paris, B, Paris.
+var explainedLetter = regexp.MustCompile(`^\(?([A-J])\)? ?` +
+	`(?:\(((?:[A-Z0-9$\\-]|i\.e)[^()]+)\)|(?: [–—-] |—)([A-Za-z][a-z]{2,}.*)|, ?([A-Z][a-z].*))$`)
+
+// otherLetter matches another letter in such an explanation.
+var otherLetter = regexp.MustCompile(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
 
 // namesChoice matches what a letter after "is" is: the correct option is B.
 var namesChoice = regexp.MustCompile(`(?i)^(?:[a-z]+,? )?(?:the |our |my )?(?:[a-z]+ )?(?:option|choice|answer|letter)$`)
@@ -95,7 +111,12 @@ func letterSets(gold, prediction string) (result, bool) {
 		return result{}, false
 	}
 	letters := strings.Split(together, "")
-	slices.Sort(letters)
+	if together == strings.Trim(extract.Unwrapped(gold), " ().") && !slices.IsSorted(letters) {
+		// an order, not a choice
+		apart = lettersListed(prediction)
+	} else {
+		slices.Sort(letters)
+	}
 	if slices.Equal(letters, apart) {
 		return yes("the same letters"), true
 	}

@@ -46,12 +46,13 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 			return no("values of one name are not a pair")
 		}
 	case g.Op == formula.Tuple || p.Op == formula.Tuple:
-		if g.Op == formula.Tuple && g.Open != g.Close-1 && g.Open != '[' || p.Op == formula.Tuple &&
-			p.Open != p.Close-1 &&
-			p.Open != '[' {
+		if isInterval(g) || g.Op == formula.Tuple && g.Open == '[' && len(gi) == 2 || isInterval(p) {
 			return no("an interval is not a list")
 		}
 		return c.inOrder(gi, pi).by(Convention)
+	}
+	if p.Op == formula.List && namesDiffer(g) && !p.Has(isEquation) { // x = 1, y = 2 gives a list its order
+		return c.inOrder(sortedByName(g).Args, pi)
 	}
 	if slices.ContainsFunc(append(gi[:len(gi):len(gi)], pi...), formula.IsSet) {
 		outer := c.inSet
@@ -59,6 +60,11 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 		defer func() { c.inSet = outer }()
 	}
 	return c.anyOrder(gi, pi)
+}
+
+// isInterval reports whether brackets of two kinds make x an interval.
+func isInterval(x *formula.Expr) bool {
+	return x.Op == formula.Tuple && x.Open != x.Close-1 && x.Open != '['
 }
 
 // isMixedWithAnd reports whether x is "1 and 1/4", a whole number and a proper fraction.
@@ -73,22 +79,44 @@ func isMixedWithAnd(x *formula.Expr) bool {
 
 // byName sorts x = 1, y = 2 by the names on the left if the other side is a tuple without names.
 func byName(x, other *formula.Expr) *formula.Expr {
-	if x.Op != formula.List || other.Op != formula.Tuple ||
-		other.Has(func(n *formula.Expr) bool { return n.Op == formula.Relation }) {
+	if x.Op != formula.List || other.Op != formula.Tuple || other.Has(isEquation) || !isNamed(x) {
 		return x
 	}
+	return sortedByName(x)
+}
+
+func isEquation(x *formula.Expr) bool { return x.Op == formula.Relation }
+
+// isNamed reports whether every element of a list is an equation for another name.
+func isNamed(x *formula.Expr) bool {
 	for i, a := range x.Args {
 		if a.Op != formula.Relation || len(a.Args) != 2 || a.Rels[0] != "=" || a.Args[0].Op != formula.Sym ||
 			i > 0 && slices.ContainsFunc(x.Args[:i],
 				func(b *formula.Expr) bool { return b.Args[0].Name == a.Args[0].Name }) {
-			return x
+			return false
 		}
 	}
+	return true
+}
+
+// namesDiffer reports whether a list gives values to names that differ by more than a subscript: x_1 and x_2 are
+// solutions in any order.
+func namesDiffer(x *formula.Expr) bool {
+	if x.Op != formula.List || len(x.Args) < 2 || !isNamed(x) {
+		return false
+	}
+	first, _, _ := strings.Cut(x.Args[0].Args[0].Name, "_")
+	return slices.ContainsFunc(x.Args, func(a *formula.Expr) bool {
+		name, _, _ := strings.Cut(a.Args[0].Name, "_")
+		return name != first
+	})
+}
+
+func sortedByName(x *formula.Expr) *formula.Expr {
 	y := *x
 	y.Args = slices.Clone(x.Args)
 	slices.SortStableFunc(y.Args, func(a, b *formula.Expr) int {
-		return strings.Compare(a.Args[0].Name,
-			b.Args[0].Name)
+		return strings.Compare(a.Args[0].Name, b.Args[0].Name)
 	})
 	return &y
 }

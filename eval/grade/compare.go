@@ -48,6 +48,9 @@ func (c *comparer) same(g, p *formula.Expr) result {
 		return unsure("too much work")
 	}
 	defer func() { c.depth-- }()
+	if r, ok := c.families(g, p); ok {
+		return r
+	}
 	g, p = c.plain(g), c.plain(p)
 	if c.inSet && formula.IsSet(g) != formula.IsSet(p) {
 		return no("a set against an element")

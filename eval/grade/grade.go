@@ -66,8 +66,17 @@ func Answer(gold, prediction string) Verdict {
 	if f.Text == "" {
 		return Verdict{Reason: "no answer in the text"}
 	}
-	return compare(gold, f)
+	v := compare(gold, f)
+	if !v.Correct && wordsInSentence.MatchString(prediction) {
+		if w := Response(gold, prediction); w.Correct { // The day is Tuesday.
+			return w
+		}
+	}
+	return v
 }
+
+// wordsInSentence matches a sentence without values.
+var wordsInSentence = regexp.MustCompile(`^[A-Z][A-Za-z' -]* (?:is|are|was|were|falls) [A-Za-z' -]+\.$`)
 
 // Response finds the final answer in a whole response and compares it with gold.
 func Response(gold, response string) Verdict {
@@ -91,8 +100,8 @@ func compare(gold string, p extract.Found) Verdict {
 			r = q
 		}
 	}
-	if !r.equal && strings.Contains(p.Text, " or ") {
-		if q := inOtherWords(goldAnswer(gold), p.Text); q.equal {
+	if ways := orInText.ReplaceAllString(p.Text, " or "); !r.equal && strings.Contains(ways, " or ") {
+		if q := inOtherWords(goldAnswer(gold), ways); q.equal {
 			r = q
 		}
 	}
@@ -139,6 +148,10 @@ func roundsDecimal(left, sign string) bool {
 
 // decimal matches a number at the end of words.
 var decimal = regexp.MustCompile(`[0-9][ $%]*$`)
+
+// orInText matches "or" between two values of a formula.
+var orInText = regexp.MustCompile(`(?:\\[ ,;]|\\q?quad|\s)*` +
+	`\\(?:text|mbox|mathrm|textrm)\{ *or *\}(?:\\[ ,;]|\\q?quad|\s)*`)
 
 // unsolved matches the left side of an equation that does not give the value of its name: 2x = 6, x^2 = 9.
 var unsolved = regexp.MustCompile(`^(?:[^=]*[^a-zA-Z\\])?(?:[0-9]+ ?\\?[a-z]|[a-z]\^\{?[0-9]+\}?|\|[a-z]\|) *$`)
@@ -232,6 +245,7 @@ func compareTexts(gold, prediction string) result {
 func unitsInText(gold, prediction string) string {
 	if !strings.Contains(gold, "m") {
 		prediction = powerOfMetres.ReplaceAllString(prediction, `$1\text{ m}$2`)
+		prediction = metresPerSecond.ReplaceAllString(prediction, `$1\text{ m/s}$2`)
 	}
 	if m := measured(gold); m != "" && measured(prediction) == "" {
 		if n := letterUnit.FindStringSubmatch(prediction); n != nil {
@@ -293,15 +307,20 @@ var (
 	feetOrInches  = regexp.MustCompile(`\b(?:feet|foot|ft|inch(?:es)?)\b`)
 )
 
-// powerOfMetres matches an area or a volume whose unit is a letter: 378 m^3.
-var powerOfMetres = regexp.MustCompile(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
+var (
+	// powerOfMetres matches an area or a volume whose unit is a letter: 378 m^3.
+	powerOfMetres = regexp.MustCompile(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
+	// metresPerSecond matches a speed or an acceleration whose units are letters: 5 m/s.
+	metresPerSecond = regexp.MustCompile(`^([-−]?[0-9][0-9.,]*) m/s(\^\{?2\}?|²|)$`)
+)
 
 // textUnit matches words at the end of a gold answer.
 var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z][a-zA-Z/. ]*)\}(?:\^\{?[23]\}?)?\$?$`)
 
-// withoutDerivative takes the right side of an equation dy/dx = 3x^2, if only one answer is such.
+// withoutDerivative takes the right side of an equation dy/dx = 3x^2 or (f∘g)(x) = 3x, if only one answer is such.
 func withoutDerivative(gold, prediction string) (string, string) {
-	if !strings.Contains(gold, "d") && !strings.Contains(prediction, "d") {
+	if both := gold + prediction; !strings.Contains(both, "d") && !strings.Contains(both, ")(") &&
+		!strings.Contains(both, "circ") && !strings.Contains(both, "∘") {
 		return gold, prediction
 	}
 	g, p := derivative.FindStringSubmatch(gold), derivative.FindStringSubmatch(prediction)
@@ -315,7 +334,8 @@ func withoutDerivative(gold, prediction string) (string, string) {
 }
 
 // derivative matches an equation that names its right side a derivative: dy/dx = 3x^2.
-var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z])[^=]*=([^=]+)$`)
+var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z]|` +
+	`\(? ?[fgh] ?(?:\\circ|∘|[-+]) ?[fgh] ?\)? ?\([a-z]\))[^=]*=([^=]+)$`)
 
 // hyphen matches the hyphen of one-to-one; between single letters it is a minus.
 var hyphen = regexp.MustCompile(`([A-Za-z]{2})-\b`)

@@ -17,9 +17,13 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 	if g.Op == formula.Base || p.Op == formula.Base {
 		return c.bases(g, p)
 	}
-	r := c.values(g, sameConstant(g, p))
+	same := sameConstant(g, p)
+	r := c.values(g, same)
 	if r.equal {
 		return r
+	}
+	if c.upToConstant(g, same) {
+		return yes("the same up to the constant of integration").by(Convention)
 	}
 	if g.Has(isArccot) != p.Has(isArccot) {
 		if q := c.values(withoutArccot(g), withoutArccot(p)); q.equal {

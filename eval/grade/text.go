@@ -25,12 +25,18 @@ func (c *comparer) texts(g, p *formula.Expr) result {
 // synonyms are wordings of one answer.
 var synonyms = [][]string{
 	{"does not exist", "dne", "undefined", "doesn t exist", "not defined"},
+	{"diverges", "divergent", "is divergent", "series diverges", "integral diverges", "sequence diverges"},
+	{"converges", "convergent", "is convergent", "series converges", "integral converges", "sequence converges"},
 	{"none", "none of these", "none of above"},
 	{"cannot be determined", "can not be determined", "not enough information", "cannot determine"},
 }
 
+// shortDays are the abbreviations of days of the week.
+var shortDays = map[string]string{"mon": "monday", "tue": "tuesday", "tues": "tuesday", "wed": "wednesday",
+	"thu": "thursday", "thur": "thursday", "thurs": "thursday", "fri": "friday", "sat": "saturday", "sun": "sunday"}
+
 func sameWords(a, b string) bool {
-	if a == b || isKindOf(a, b) || isKindOf(b, a) {
+	if a == b || shortDays[a] == b && b != "" || shortDays[b] == a && a != "" || isKindOf(a, b) || isKindOf(b, a) {
 		return true
 	}
 	for _, list := range synonyms {

@@ -147,14 +147,47 @@ var letterPatterns = []*regexp.Regexp{
 		`(?:(?:the )?(?:correct|right|best)(?: (?:one|answer|option|choice))?|` +
 		`the only (?:one|option|choice|answer) (?:that|which) (?:works|fits|holds|is (?:correct|right|true)))` + reasonAfter),
 	regexp.MustCompile(sentenceAbout + `(?:correct|right|best) (?:option|choice|answer) is \(?([A-J])\)?` + reasonAfter),
+	regexp.MustCompile(sentenceAbout + calledChoice + `\**\(?([A-J])\)?\**(?::\**| [–—-]) (.*)$`),
 	regexp.MustCompile(`\b[Oo]nly (?:option |choice )?\(?([A-J])\)? (?:fits|works|matches|remains|satisfies|` +
 		`is (?:correct|right|true|possible|left))` + reasonAfter),
 }
+
+// calledChoice matches what calls the letter after it the answer.
+const calledChoice = `(?:correct |right |best |final )*(?:option|choice|answer) is (?:option |choice )?`
+
+// letterAndValue matches a letter and the value that it stands for: B, which is 42.
+var letterAndValue = regexp.MustCompile(`^\**\(?([A-J])\)?\**,? (?:which (?:is|equals)|i\.e\.,?|namely) +([^ ].*)$`)
 
 // remainingLetter matches the option that is left after others are called wrong: A is wrong, so B.
 var remainingLetter = regexp.MustCompile(`^(?:(?:[Oo]ptions? |[Cc]hoices? )?\(?[A-J]\)?(?:,| and|, and)? )+(?:is|are) (?:wrong|incorrect|false|impossible|out)` +
 	`,? (?:so|hence|thus|therefore),? (?:(?:it is|it must be|the answer is|(?:I|we) (?:choose|pick)) )?(?:option |choice )?` +
 	`\(?([A-J])\)?(?: is (?:correct|right))?[.!]*$`)
+
+// firstChoice returns the choice that is the first line of a text, if the last line names no other one.
+func firstChoice(s string) string {
+	first, rest, ok := strings.Cut(s, "\n")
+	c, choice := ChoiceIn(first)
+	if !ok || !choice || len(first) > 40 ||
+		c.Value == "" && strings.Trim(Unwrapped(first), "() .*") != string(c.Letter) {
+		return ""
+	}
+	last := lastLine(rest)
+	m := strings.Trim(anyLetter.FindString(last), " ().,")
+	denied := wording.Unsettled(last) || unfit.MatchString(last)
+	if m != "" && denied == (m == string(c.Letter)) || takesBack.MatchString(strings.TrimSpace(rest)) {
+		return ""
+	}
+	return first
+}
+
+// valueOfChoice returns the last value of a text as that of a letter without one; empty if it is a letter too.
+func valueOfChoice(first, last string) string {
+	c, _ := ChoiceIn(first)
+	if _, letter := ChoiceIn(last); letter || c.Value != "" {
+		return ""
+	}
+	return last
+}
 
 // anyLetter matches an option.
 var anyLetter = regexp.MustCompile(`(?:^|[ (])[A-J](?:[ ).,]|$)`)

@@ -27,7 +27,8 @@ func sentenceValue(s string) (value string, open bool) {
 	if m := someOf.FindStringSubmatch(s); m != nil {
 		return m[1], false
 	}
-	if k := strings.LastIndex(s, "("); k > 0 && strings.HasSuffix(strings.TrimRight(s, ". "), ")") &&
+	hidden := strings.TrimRight(masked(s), ". ")
+	if k := strings.LastIndex(hidden, "("); k > 0 && strings.HasSuffix(hidden, ")") &&
 		len(strings.Fields(s[k:])) > 2 { // an aside
 		s = strings.TrimSpace(s[:k])
 	}

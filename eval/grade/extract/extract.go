@@ -189,8 +189,8 @@ func closing(s string) Found {
 	}
 	s = withoutContrast(exclaimed.ReplaceAllString(s, "$1$2."))
 	if len(whole) <= 200 && !strings.Contains(whole, "\n") && enumeration(s) == "" {
-		if t := asAnswer.ReplaceAllString(Statement(opening.ReplaceAllString(Statement(withoutAside(s)), "")),
-			""); concluded(t) == "" && readable(t) && !concluding.MatchString(t) &&
+		if t := asAnswer.ReplaceAllString(unopened(withoutAside(s)), ""); concluded(t) == "" && readable(t) &&
+			!concluding.MatchString(t) &&
 			!(isSentence(t) && (hasUnknownWords(t) || strings.Contains(t, " $"))) &&
 			!(isSentence(t) && verbEnd(t) > 0) && !wordsOnly(t) && !described.MatchString(t) && !falls.MatchString(t) {
 			return Found{Text: t, How: "the whole response", Sure: !strings.ContainsAny(t, "=≡") &&
@@ -198,13 +198,16 @@ func closing(s string) Found {
 		}
 	}
 	s = tail(s, maxStatement)
-	valued := hasValue(s)
-	if !finished(s) {
+	valued, first := hasValue(s), firstChoice(whole)
+	if !finished(s) && first == "" {
 		return Found{How: "no answer: cut off", Sure: true}
 	}
 	s = finalSentence(s)
 	t := givenBy(s)
-	if t == "" {
+	switch {
+	case first != "":
+		return Found{Text: first, How: "the choice in the first line", Also: valueOfChoice(first, t)}
+	case t == "":
 		return Found{How: "no answer", Sure: !valued}
 	}
 	return Found{Text: t, How: "no answer phrase, the last value", Also: howMany(s)}
@@ -258,8 +261,9 @@ func said(s string) string {
 	if m := unsolvable.FindStringSubmatch(s); m != nil {
 		return m[1]
 	}
-	if all := dates.FindAllString(s, -1); len(all) == 1 && len(strings.Fields(s)) > 2 ||
-		len(all) > 1 && strings.HasSuffix(s, all[len(all)-1]) {
+	if all := dates.FindAllString(s, -1); len(all) == 1 && len(strings.Fields(s)) > 2 &&
+		!wording.Unsettled(s) ||
+		len(all) > 1 && strings.HasSuffix(s, all[len(all)-1]) && !wording.Unsettled(lastPart(s)) {
 		return all[len(all)-1]
 	}
 	if m := subject.FindStringSubmatch(s); m != nil {
@@ -272,6 +276,9 @@ func said(s string) string {
 	}
 	return reduce(article.ReplaceAllString(s, "$1"))
 }
+
+// lastPart returns what follows the last comma.
+func lastPart(s string) string { return s[strings.LastIndexByte(s, ',')+1:] }
 
 // unsolvable matches a sentence that denies a solution.
 var unsolvable = regexp.MustCompile(`(?i)\b(?:has|have|is|are|exists?) (no (?:real |integer )?solutions?)$`)

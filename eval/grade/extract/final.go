@@ -249,7 +249,7 @@ func withoutMarker(s string) string {
 }
 
 // ended matches the signs of a finished proof.
-var ended = regexp.MustCompile(`(?:\s*(?:\$?\\(?:blacksquare|qed|square|Box|checkmark)\$?|[∎□■✓✔✅☑]|Q\.?E\.?D\.?|[:;]-?\)))+\s*$`)
+var ended = regexp.MustCompile(`(?:\s*(?:\$?\\(?:blacksquare|qed|square|Box|checkmark)\$?|[∎□■✓✔✅☑]|Q\.?E\.?D\.?|[:;]-?\)))+\.?\s*$`)
 
 // withoutOrnament drops proof marks and pictures, but no units, from the end of a text.
 func withoutOrnament(s string) string {
@@ -274,7 +274,7 @@ func givenBy(s string) string {
 	switch {
 	case s == "":
 		return ""
-	case falls.MatchString(s):
+	case falls.MatchString(s) && !wording.Unsettled(lastPart(s)):
 		return falls.FindStringSubmatch(s)[1]
 	case label.MatchString(s):
 		return reduce(label.ReplaceAllString(s, "$1"))

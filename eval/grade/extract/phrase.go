@@ -12,7 +12,8 @@ import (
 // without a colon only as a heading.
 var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
 	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
-	"answer__:", "answer →", "answer ->", "answer —", "answer –", "ans.", "答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
+	"answer__:", "answer →", "answer ->", "answer —", "answer –", "ans.", "答案是", "答案为", "答案:",
+	"答案：", "故选:", "故选：", "故选", "a:", "ans:"}
 
 // answerPhrase takes the text after the last phrase that has any after it.
 func answerPhrase(s string) (Found, bool) {
@@ -108,7 +109,7 @@ func lastPhrase(s string) (start, after int) {
 			if i+2 >= len(s) || (s[i+1]|0x20 != 'n' || s[i+2]|0x20 != 's') && s[i+1] != ':' {
 				continue // most positions; |0x20 is lower case
 			}
-		case '#', "答"[0]:
+		case '#', "答"[0], "故"[0]:
 		default:
 			continue
 		}
@@ -173,6 +174,9 @@ func bulleted(s string) string {
 	return strings.Join(points, ", ")
 }
 
+// loneBold matches the end of an emphasis whose beginning is cut off, before other words.
+var loneBold = regexp.MustCompile(`^([^*\n]*[^*\s])(\*\*?) [^*\n]*(?:\n|$)`)
+
 // sentence returns what follows an answer phrase: the first nonblank line or a displayed formula, up to "I
 // hope it is correct".
 func sentence(s string) string {
@@ -180,7 +184,12 @@ func sentence(s string) string {
 	if t := strings.TrimLeft(s, " \t\r\n*:：→}"); strings.HasPrefix(t, "_") {
 		s = strings.TrimRight(t, " ._\n")
 	}
-	s = strings.TrimLeft(s, " \t\r\n*:：_→—–}")
+	bare := strings.TrimLeft(s, " \t\r\n*:：_→—–}")
+	if m := loneBold.FindStringSubmatch(bare); m != nil &&
+		(m[2] == "**" || strings.HasSuffix(s[:len(s)-len(bare)], "*")) {
+		bare = m[1] + bare[len(m[1])+len(m[2]):] // **5** apples
+	}
+	s = bare
 	s = strings.TrimLeft(strings.TrimPrefix(s, "..."), " ")
 	s = interjected.ReplaceAllString(s, "")
 	s = roughly.ReplaceAllString(s, "")

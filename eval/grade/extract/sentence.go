@@ -24,8 +24,17 @@ var consequence = regexp.MustCompile(`^[,;.]? +(?:so|which (?:is|equals|gives))\
 
 // opening matches connectives before a value, and a label with a colon.
 var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|ergo|accordingly|overall|in conclusion|` +
-	`as a result|in total|in all|in short|yes,|i\.e\.,?|that is,)(?:\b,? +| +)|(?:giving|leaving|yielding|making)(?: us)? |(we|i) (get|got|find|found|obtain) (that )?|` +
+	`as a result|in total|in all|in short|yes,|i\.e\.,?|that is,)(?:\b,? +| +)|` +
+	`(?:giving|leaving|yielding|making)(?: us)? |(we|i) (get|got|find|found|obtain|have) (that )?|` +
 	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
+
+// unopened drops what opens a sentence before its value: So we get.
+func unopened(s string) string {
+	for range 2 {
+		s = Statement(opening.ReplaceAllString(Statement(s), ""))
+	}
+	return s
+}
 
 // correction matches a value after the one that it replaces.
 var correction = regexp.MustCompile(`^[Nn]ot [^ ]+,? but (?:rather )?([^ ].*)$`)
@@ -61,10 +70,11 @@ func reduce(s string) string {
 		return s
 	}
 	s = withoutAside(restatedAsChoice(s))
-	for range 2 { // So we get
-		s = Statement(opening.ReplaceAllString(Statement(s), ""))
-	}
+	s = unopened(s)
 	s = withoutOtherLetters(adverbs.ReplaceAllString(asAnswer.ReplaceAllString(s, ""), ""))
+	if m := letterAndValue.FindStringSubmatch(s); m != nil && !wording.Unsettled(m[2]) {
+		s = "(" + m[1] + ") " + m[2]
+	}
 	if chance.MatchString(s) {
 		s = outOf.ReplaceAllString(s, "$1/$2")
 	}
@@ -179,7 +189,8 @@ func isSentence(s string) bool {
 	}
 	words, before, value := 0, 0, false
 	for _, f := range strings.Fields(s) {
-		if plain := strings.Trim(f, ".,;:!'’()*"); plain != "" && strings.IndexFunc(plain, notLetter) < 0 {
+		if plain := strings.Trim(f, ".,;:!'’()*"); plain != "" && strings.IndexFunc(plain, notLetter) < 0 &&
+			!isVariable(plain) {
 			words++
 			if !value {
 				before++
@@ -191,6 +202,9 @@ func isSentence(s string) bool {
 	return words >= 3 && (before >= 2 || before >= 1 && words >= 4 || strings.Contains(masked(s), "=") ||
 		clauses.MatchString(s))
 }
+
+// isVariable reports whether a word is a letter that is none, or a minus.
+func isVariable(word string) bool { return len(word) == 1 && !strings.Contains("aAI", word) }
 
 // clauses matches a sentence whose first clause has a value early: Since 3 of them broke, 27 are whole.
 var clauses = regexp.MustCompile(`^[A-Z][a-z]+[ ,].*, `)
@@ -266,6 +280,10 @@ func concluded(s string) string {
 		return t
 	}
 	if t := lastMath(m[1]); t != "" {
+		return t
+	}
+	if t := unopened(m[1]); strings.ContainsAny(t, "0123456789\\") && readable(t) && !isSentence(t) &&
+		!hasUnknownWords(t) {
 		return t
 	}
 	words := strings.Fields(m[1])

@@ -30,6 +30,7 @@ func (l *lexer) backslash() error {
 			l.emit(tokOp, "\\"+string(c))
 		case '\\':
 			l.emit(tokOp, "\\\\")
+			l.i += len(rowSkip.FindString(l.s[l.i:]))
 		case '%':
 			l.emit(tokOp, "%")
 		case '$':
@@ -49,6 +50,10 @@ func (l *lexer) backslash() error {
 	}
 	return l.command(l.s[start:l.i])
 }
+
+// rowSkip matches the star and the height after the end of a row: \\[2mm].
+var rowSkip = regexp.MustCompile(`^\*?` +
+	`(?: *\[ *-?(?:[0-9]*\.?[0-9]+ *(?:pt|mm|cm|in|ex|em|mu|pc|bp|sp|dd)|\\[a-z]+) *\])?`)
 
 // command handles a named command. Most are in the table latexNames.
 func (l *lexer) command(name string) error {

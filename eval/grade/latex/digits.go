@@ -1,6 +1,7 @@
 package latex
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,11 @@ func (l *lexer) number() {
 		return
 	}
 	start := l.i
+	if m := pointsAndComma.FindString(l.s[start:]); m != "" && l.thousands && l.brackets == 0 {
+		l.i += len(strings.TrimRight(m, " "))
+		l.emit(tokNum, strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(m, " "), ".", ""), ",", "."))
+		return
+	}
 	for l.i < len(l.s) && wording.IsDigit(l.s[l.i]) {
 		l.i++
 	}
@@ -32,12 +38,23 @@ func (l *lexer) number() {
 		}
 		text += l.s[from:l.i]
 	}
+	if m := decimalComma.FindStringSubmatch(l.s[l.i:]); m != nil && !strings.Contains(text, ".") &&
+		wording.AllDigits(text) && (len(m[1]) != 3 || len(text) > 3 || text == "0") {
+		l.i += len(m[0])
+		text += "." + m[1]
+	}
 	text += l.exponent()
 	if l.repeating(text) || l.cycle(text) {
 		return
 	}
 	l.emit(tokNum, text)
 }
+
+// decimalComma matches a comma that LaTeX sets without a space, as before decimals: 3{,}14.
+var decimalComma = regexp.MustCompile(`^\{,\}([0-9]+)`)
+
+// pointsAndComma matches a number with points between its thousands and a comma before its decimals: 1.234,5.
+var pointsAndComma = regexp.MustCompile(`^[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]{1,2}(?: |$)`)
 
 // afterSubscript reports whether what comes next is a subscript: the base of \log_2 125.
 func (l *lexer) afterSubscript() bool {

@@ -70,6 +70,9 @@ func (p *parser) function(name string) (*formula.Expr, error) {
 		x = formula.Root(args[0])
 	case name == "nthroot":
 		x = formula.Power(args[0], formula.Power(args[1], formula.Integer(-1)))
+	case name == "cis":
+		x = formula.Sum(formula.Call("cos", args...),
+			formula.Product(formula.Symbol(formula.I), formula.Call("sin", args...)))
 	case areaOf[name] != "":
 		x = areaFunction(areaOf[name], formula.Power(args[0], formula.Integer(-1)))
 	case name == "arcsinh" || name == "arccosh" || name == "arctanh":

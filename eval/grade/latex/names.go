@@ -59,7 +59,7 @@ var functions = map[string]string{
 	"arsech": "arcsech", "arcsch": "arccsch",
 	"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
 	"log": "log", "ln": "ln", "lg": "lg", "exp": "exp", "abs": "abs", "max": "max", "min": "min", "gcd": "gcd",
-	"lcm": "lcm", "det": "det", "floor": "floor", "ceil": "ceil", "Re": "re", "Im": "im",
+	"lcm": "lcm", "det": "det", "floor": "floor", "ceil": "ceil", "cis": "cis", "Re": "re", "Im": "im",
 }
 
 // greek lists letters with the same name in plain text and LaTeX.

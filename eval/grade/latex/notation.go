@@ -20,7 +20,24 @@ var notations = []notation{
 	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)_\{?(?:\\ge|\\geq|\\geqslant|≥|>=) ?0\}?`), `[0,\infty)`},
 	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)(?:\^\{?\+\}?|_\{?(?:>|\\gt) ?0\}?|_\{?\+\}?)`), `(0,\infty)`},
 	{"xcept", regexp.MustCompile(`(?i)^(?:\\text\{)?(?:all |the |any )?(?:real )?(?:numbers|values|x|reals)(?: of x)?,? except` +
-		`(?: for)? (?:x ?= ?)?\}?\$?([-−]?[0-9./]+|\\[dt]?frac\{[^{}]*\}\{[^{}]*\})\}?$`), `\mathbb{R}\setminus\{$1\}`},
+		`(?: for)? *(?:x ?= ?)?\}? *(?:x ?= ?)?\$?` +
+		`([-−]?(?:[0-9./]+|\\[dt]?frac(?:[0-9]{2}|\{[^{}]*\}\{[^{}]*\})))\}?$`), `\mathbb{R}\setminus\{$1\}`},
+	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers|values(?: of)?)? *\} *` +
+		`([a-z] *(?:\\neq?\b|≠|\\in\b|∈))`), "$1"},
+	{"xcept", regexp.MustCompile(`(?i)^(?:\\text\{)?(?:all |the |any )?(?:real )?(?:numbers|values|x|reals),? ` +
+		`except(?: for)? *\}? *([-−]?[0-9./]+) *(?:,|(?:\\text\{)? *and *\}?) *([-−]?[0-9./]+)\}?$`), `\mathbb{R}\setminus\{$1,$2\}`},
+	{"U", regexp.MustCompile(`([)\]])\s*(?:\\text\{ *)?U(?: *\})?\s*((?:\\left *)?[(\[])`), `$1 \cup $2`},
+	{"base", regexp.MustCompile(`^([0-9A-F]+)(?:\\text\{|\\[ ,]|[ (~])+(?:in )?base[ -]*\}? *` +
+		`\$?([0-9]+|two|three|four|five|` +
+		`six|seven|eight|nine|twelve|sixteen)[ ).}$]*$`), `${1}_{\text{$2}}`},
+	{"Z", regexp.MustCompile(`^\\\{(.*[^ ]) *(?:\\mid|[:|]) *([a-z]) *\\in *\\mathbb ?\{?Z\}? *\\\}$`),
+		`$1, $2 \in \mathbb{Z}`},
+	{"Z", regexp.MustCompile(`[ ,;~]*(?:\\[ ,;]|\\q?quad|` +
+		`\\text\{ *,? *(?:for|where|with)(?: any| all| some| every)? *\}| |\()+` +
+		`([a-z]) *\\in *\\mathbb ?\{?Z\}?\)?$`), `, $1 \in \mathbb{Z}`},
+	{"integer", regexp.MustCompile(`[ ,;~]*\\text\{ *,? *(?:for|where|with) *` +
+		`(?:(?:any|all|some|every|each) )?(?:integers? *\} *([a-z])|` +
+		`\} *([a-z]) *\\text\{ *is an(?:y)? integer *\})$`), `, $1$2 \in \mathbb{Z}`},
 	{" be ", regexp.MustCompile(`^\$?([a-z])\$? (?:must|has to|should|can only) be `), "$1 is "},
 	{"ll ", regexp.MustCompile(`(?i)^all (?:real )?(?:numbers?|values?|x)(?: of x)? (?:that are |which are )?` +
 		`(less|greater|smaller|larger|at least|at most|between)`), "$1"},

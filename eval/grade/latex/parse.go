@@ -130,8 +130,8 @@ var lettersInBase = regexp.MustCompile(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0
 	`_\{?(1[1-6])\}?$`)
 
 var (
-	opensOutward  = regexp.MustCompile(`\]([^\[\]()]*,[^\[\]()]*)([\[\]])`)
-	closesOutward = regexp.MustCompile(`\[([^\[\]()]*,[^\[\]()]*)\[`)
+	opensOutward  = regexp.MustCompile(`\]([^\[\]()]*[,;][^\[\]()]*)([\[\]])`)
+	closesOutward = regexp.MustCompile(`\[([^\[\]()]*[,;][^\[\]()]*)\[`)
 )
 
 // outward rewrites open interval ends written as outward brackets, ]a,b[, with round brackets.

@@ -147,10 +147,10 @@ func (p *parser) subscript(x *formula.Expr) (*formula.Expr, error) {
 	case x.Op == formula.Sym:
 		return formula.Symbol(x.Name + "_" + sub), nil
 	case x.Op == formula.Num && x.Num.IsInt() && !x.Decimal, x.Op == formula.Mul && sub != "":
-		sub = strings.TrimSpace(strings.TrimPrefix(sub, "base"))
+		sub = strings.Trim(strings.TrimPrefix(sub, "base"), " ()")
 		base, err := strconv.Atoi(sub)
 		if names := map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-			"nine": 9, "ten": 10}; err != nil && names[sub] != 0 {
+			"nine": 9, "ten": 10, "twelve": 12, "sixteen": 16}; err != nil && names[sub] != 0 {
 			base, err = names[sub], nil
 		}
 		if err != nil || base < 2 || base > 36 {

@@ -137,8 +137,11 @@ func (p *parser) bracket(text string) (*formula.Expr, error) {
 		if p.peek().kind == tokBegin && p.peek().text == "array" { // \left\{ … \right.
 			return p.system()
 		}
-		p.setBuilder()
+		conditions := p.setBuilder()
 		return p.enclosed("\\}", func(x *formula.Expr) *formula.Expr {
+			if x.Op == formula.List && conditions {
+				return x
+			}
 			if x.Op == formula.List {
 				return &formula.Expr{Op: formula.Set, Args: x.Args}
 			}
@@ -213,11 +216,12 @@ func (p *parser) absolute(text string) (*formula.Expr, error) {
 	return formula.Call("abs", x), p.expect(closing)
 }
 
-// setBuilder skips the "x |" or "x ∈ ℝ |" of {x | conditions} and keeps the conditions.
-func (p *parser) setBuilder() {
+// setBuilder skips the "x |" or "x ∈ ℝ |" of {x | conditions} and keeps the conditions. It reports whether there are
+// such.
+func (p *parser) setBuilder() bool {
 	t := p.tokens[p.i:]
 	if len(t) < 3 || t[0].kind != tokSym {
-		return
+		return false
 	}
 	n := 1
 	if len(t) > 3 && t[1].kind == tokOp && t[1].text == "in" && t[2].kind == tokSym && t[2].text == formula.Reals {
@@ -225,7 +229,9 @@ func (p *parser) setBuilder() {
 	}
 	if t[n].kind == tokOp && (t[n].text == "mid" || t[n].text == "|" || t[n].text == ":") {
 		p.i += n + 1
+		return true
 	}
+	return false
 }
 
 // inside reads a list after an opening bracket. The bars of an absolute value outside do not end it.

@@ -23,7 +23,8 @@ func (l *lexer) textCommand(name string) error {
 	}
 	inner := strings.TrimSpace(content)
 	if t, ok := plainNames[strings.ToLower(strings.Trim(inner, " ,"))]; ok && (t.kind == tokOp && t.text != "in" ||
-		name == "operatorname" || (name == "mathrm" || name == "text" && t.kind == tokFunc) && !l.afterNumber()) {
+		name == "operatorname" || t.text == "cis" || (name == "mathrm" || name == "text" && t.kind == tokFunc) &&
+		!l.afterNumber()) {
 		l.emit(t.kind, t.text)
 		return nil
 	}
@@ -37,9 +38,13 @@ func (l *lexer) textCommand(name string) error {
 		l.emit(tokOp, ":")
 	case inner == "\\$":
 		l.emit(tokText, "$")
+	case strings.HasSuffix(inner, ".") && wording.Currencies[inner[:len(inner)-1]] != "": // Rs.
+		l.emit(tokText, inner[:len(inner)-1])
 	case (name == "mathrm" || name == "mathit" || name == "operatorname") && (inner == "e" || inner == "i" ||
 		inner == "d"):
 		l.emit(tokSym, inner)
+	case name != "text" && l.afterNumber() && uprightUnit(inner) != "":
+		l.emit(tokText, uprightUnit(inner))
 	case strings.Trim(inner, "0123456789.,+-()[] ") == "" || strings.ContainsAny(inner, "=\\^$") && name != "text" ||
 		strings.Contains(inner, "\\ge ") || strings.Contains(inner, "\\le ") || strings.ContainsAny(inner, "<>"):
 		return l.formula(inner)
@@ -47,6 +52,21 @@ func (l *lexer) textCommand(name string) error {
 		return l.prose(inner)
 	}
 	return nil
+}
+
+// unitSigns are the spaces and products of LaTeX between the units of a product.
+var unitSigns = strings.NewReplacer("\\,", " ", "\\;", " ", "\\:", " ", "\\ ", " ", "~", " ",
+	"\\cdot", " ", "\\times", " ")
+
+// uprightUnit returns a unit of measure with exponents as words, or "": kg\,m/s^2.
+func uprightUnit(s string) string {
+	if s = unitSigns.Replace(s); !strings.ContainsAny(s, "^/ ") || strings.ContainsAny(s, "\\=$<>+") {
+		return ""
+	}
+	if q := wording.QuantityOf(s); !q.Known || !q.Measured {
+		return ""
+	}
+	return s
 }
 
 // formula reads the tokens of a part.
@@ -145,7 +165,8 @@ func (l *lexer) isWord(start int, run string) bool {
 		return alone && l.afterNumber() && (l.i == len(l.s) || l.s[l.i] != ' ' || l.i+1 < len(l.s) &&
 			wording.IsDigit(l.s[l.i+1]))
 	case unit && len(run) > 1 && lower != "in" && len(l.tokens) > 0:
-		return true
+		_, exact := wording.Units[run]
+		return len(run) > 2 || run == lower || exact || l.afterNumber() // the masses of GMm
 	}
 	return alone && (slices.Contains(functionWords, lower) || len(run) > 2 && len(l.tokens) > 0 &&
 		(wording.IsCounted(lower) || wording.Adjectives[lower] || wording.IsNumeral(lower)))

@@ -75,18 +75,43 @@ func (p *parser) unit() string {
 	return b.String()
 }
 
-// atUnitFraction reports whether \frac{\text{m}}{\text{s}} comes next.
+// atUnitFraction reports whether \frac{\text{m}}{\text{s}^2} comes next.
 func (p *parser) atUnitFraction() bool {
-	t := p.tokens[p.i:]
-	return len(t) >= 7 && p.isOp("frac") && t[1].text == "{" && t[2].kind == tokText && t[3].text == "}" &&
-		t[4].text == "{" && t[5].kind == tokText && t[6].text == "}"
+	if !p.isOp("frac") {
+		return false
+	}
+	_, k := p.unitGroup(p.i + 1)
+	_, k = p.unitGroup(k)
+	return k > 0
 }
 
 func (p *parser) unitFraction() (string, bool) {
 	if !p.atUnitFraction() {
 		return "", false
 	}
-	u := p.tokens[p.i+2].text + "/" + p.tokens[p.i+5].text
-	p.i += 7
-	return u, true
+	above, k := p.unitGroup(p.i + 1)
+	below, k := p.unitGroup(k)
+	p.i = k
+	return above + "/" + below, true
+}
+
+// unitGroup reads words with exponents in braces from token k. It returns the index after them, 0 if there are none.
+func (p *parser) unitGroup(k int) (name string, after int) {
+	if k == 0 || k+1 >= len(p.tokens) || p.tokens[k].text != "{" || p.tokens[k+1].kind != tokText {
+		return "", 0
+	}
+	for k++; k < len(p.tokens); k++ {
+		switch t := p.tokens[k]; {
+		case t.kind == tokText:
+			name += " " + t.text
+		case t.kind == tokOp && t.text == "^" && k+1 < len(p.tokens) && p.tokens[k+1].kind == tokNum:
+			k++
+			name += "^" + p.tokens[k].text
+		case t.kind == tokOp && t.text == "}":
+			return name, k + 1
+		case t.kind != tokOp || t.text != "*":
+			return "", 0
+		}
+	}
+	return "", 0
 }
