@@ -182,6 +182,18 @@ func refuses(t *testing.T, files map[string][]byte, want string) {
 	}
 }
 
+// Each byte of a run that is not UTF-8 is a token of its own for later decoders.
+func TestFallbackOfInvalidBytes(t *testing.T) {
+	tok, err := ReadFiles(map[string][]byte{"tokenizer.json": []byte(`{"model": {"type": "BPE", "vocab": {"<0xC3>": 0, "<0x28>": 1, "b": 2}, "merges": []},
+		"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Strip", "content": "\uFFFD", "start": 1, "stop": 0}]}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tok.Decode([]int32{2, 0, 1, 2}); got != "bb" {
+		t.Errorf("Decode = %q, want bb", got)
+	}
+}
+
 // A completion continues its prompt: its first space stays.
 func TestContinue(t *testing.T) {
 	tok, err := ReadFiles(map[string][]byte{"tokenizer.json": []byte(`{"model": {"type": "BPE", "vocab": {"▁a": 0, "b": 1, "<0xE2>": 2}, "merges": []},
