@@ -148,6 +148,38 @@ func TestConfigWins(t *testing.T) {
 	}
 }
 
+// Without added_tokens_decoder, added_tokens.json adds the tokens that tokenizer.json lacks.
+func TestOlderAddedTokens(t *testing.T) {
+	files := tinyFiles()
+	files["added_tokens.json"] = []byte(`{"<z>": 10, "<y>": 8, "<x>": 9, "<w>": 7}`)
+	tok, err := ReadFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := tok.Encode("<x>a<y><z>", Options{Added: true})
+	if want := []int32{7, 0, 8, 10}; err != nil || !slices.Equal(ids, want) {
+		t.Errorf("Encode = %v, %v, want %v", ids, err, want)
+	}
+	if got, want := tok.Decode(ids), "a<z>"; got != want {
+		t.Errorf("Decode = %q, want %q: <x> and <y> are special", got, want)
+	}
+	if id, ok := tok.TokenID("<w>"); ok {
+		t.Errorf("TokenID of <w> = %d; tokenizer.json has another token with that id", id)
+	}
+	files["tokenizer_config.json"] = []byte(`{"added_tokens_decoder": {}}`)
+	if tok, err = ReadFiles(files); err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := tok.TokenID("<z>"); ok {
+		t.Errorf("TokenID of <z> = %d; added_tokens_decoder replaces added_tokens.json", id)
+	}
+	files["tokenizer_config.json"] = []byte(`{}`)
+	files["added_tokens.json"] = []byte(`{"<z>": -1}`)
+	if _, err := ReadFiles(files); err == nil || !strings.Contains(err.Error(), `added_tokens.json: "<z>" has id -1`) {
+		t.Errorf("error %v, want one with the id", err)
+	}
+}
+
 func TestVocabFiles(t *testing.T) {
 	files := map[string][]byte{
 		"vocab.json":            []byte(`{"a": 0, "b": 1, "ab": 2, "Ġ": 3, "Ġab": 4, "1": 5, "11": 6}`),
