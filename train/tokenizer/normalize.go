@@ -69,13 +69,13 @@ func lowercase(s string) string {
 		if r == 'İ' {
 			return r // two characters; see below
 		}
-		return unicode.ToLower(r)
+		return toLower(r)
 	}, s), "İ", "i̇")
 }
 
 // stripAccents drops all combining marks.
 func stripAccents(r rune) rune {
-	if unicode.IsMark(r) && !laterAccents.has(r) {
+	if unicode.IsMark(r) && !laterAccents.has(r) || r == 0x1CF2 || r == 0x1CF3 { // marks once
 		return -1
 	}
 	return r
