@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -223,6 +224,32 @@ func TestFallbackOfInvalidBytes(t *testing.T) {
 	}
 	if got := tok.Decode([]int32{2, 0, 1, 2}); got != "bb" {
 		t.Errorf("Decode = %q, want bb", got)
+	}
+}
+
+// A text whose start Replace drops, or makes of several characters, is not first for
+// Metaspace, as in Hugging Face's library.
+func TestFirstAfterReplace(t *testing.T) {
+	for _, tt := range []struct{ pattern, content, text, want string }{
+		{`{"String": "bb"}`, "x", "bba", "xa"},
+		{`{"String": "bb"}`, "x", "abba", "▁axa"},
+		{`{"String": "é"}`, "x", "éa", "▁xa"},
+		{`{"String": "a"}`, "", "ab", "b"},
+		{`{"Regex": "^a"}`, "", "aab", "ab"},
+		{`{"Regex": "a+"}`, "x", "ab", "▁xb"},
+		{`{"Regex": "a+"}`, "x", "aab", "xb"},
+	} {
+		tok, err := ReadFiles(map[string][]byte{"tokenizer.json": fmt.Appendf(nil, `{"model": {"type": "BPE",
+			"vocab": {"▁": 0, "a": 1, "b": 2, "x": 3}, "merges": []}, "decoder": {"type": "Fuse"},
+			"normalizer": {"type": "Replace", "pattern": %s, "content": %q},
+			"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}}`, tt.pattern, tt.content)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := tok.Encode(tt.text, Options{})
+		if got := tok.Decode(ids); err != nil || got != tt.want {
+			t.Errorf("%s to %q in %q: %q, %v, want %q", tt.pattern, tt.content, tt.text, got, err, tt.want)
+		}
 	}
 }
 
