@@ -217,8 +217,10 @@ func refuses(t *testing.T, files map[string][]byte, want string) {
 
 // Each byte of a run that is not UTF-8 is a token of its own for later decoders.
 func TestFallbackOfInvalidBytes(t *testing.T) {
-	tok, err := ReadFiles(map[string][]byte{"tokenizer.json": []byte(`{"model": {"type": "BPE", "vocab": {"<0xC3>": 0, "<0x28>": 1, "b": 2}, "merges": []},
-		"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Strip", "content": "\uFFFD", "start": 1, "stop": 0}]}}`)})
+	tok, err := ReadFiles(map[string][]byte{"tokenizer.json": []byte(`{
+		"model": {"type": "BPE", "vocab": {"<0xC3>": 0, "<0x28>": 1, "b": 2}, "merges": []},
+		"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"},
+			{"type": "Strip", "content": "\uFFFD", "start": 1, "stop": 0}]}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func TestOnig(t *testing.T) {
 		{`(?<!a)b`, "abb", "ab|b"},
 		{`x{,2}y`, "xxxy", "x|xxy"},
 		{`a{2}+b`, "aaaab", "aaaab"}, // braces and plus: repeated, not possessive
-		{`\p{Mn}+|\p{Mc}|\p{Sm}+|\p{So}`, "\u0897\U000113b8=\U00010d8e\U0001fae9", "\u0897|\U000113b8|=\U00010d8e|\U0001fae9"},
+		{`\p{Mn}+|\p{Mc}|\p{Sm}+|\p{So}`, "\u0897\U000113b8=\U00010d8e\U0001fae9",
+			"\u0897|\U000113b8|=\U00010d8e|\U0001fae9"},
 		{`[\p{L}&&[^\p{Han}]]+`, "ab漢c，d", "ab|漢|c|，|d"},
 		{`[\p{L}&&[\p{Han}\p{Hiragana}]]+`, "aあ漢b", "a|あ漢|b"},
 		{`[\w&&[^\d_]]+`, "a1_bé²", "a|1_|bé|²"},
