@@ -214,10 +214,6 @@ func jsonString(s string, ascii bool) string {
 			b.WriteByte(`"\nrtfb`[j])
 			continue
 		}
-		if r == 0x7f {
-			b.WriteRune(r)
-			continue
-		}
 		if r > 0xffff {
 			r -= 0x10000
 			fmt.Fprintf(&b, `\u%04x`, 0xd800+r>>10)

@@ -64,7 +64,8 @@ func newAddedTokens(list []addedToken, n normalizer) (*addedTokens, error) {
 			}
 		}
 		if text == "" {
-			continue
+			return nil, fmt.Errorf("added_tokens: the normalizer leaves nothing of %q, and Hugging Face's library "+
+				"then cuts a text at every character; set the token's \"normalized\" to false", t.Content)
 		}
 		if len(text) > mostAdded*8 || time.Since(started) > searchTimeout {
 			return nil, fmt.Errorf("added_tokens: %q: its normalized form is too long, or takes too long",

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,8 +79,8 @@ func (d replaceDecoder) token(t string) (string, error) {
 	return p.text, err
 }
 
-// fallbackDecoder joins runs of byte tokens. A run that is not UTF-8 becomes one
-// U+FFFD for each of its bytes.
+// fallbackDecoder joins runs of byte tokens. A run that is not UTF-8 becomes a token U+FFFD
+// for each of its bytes.
 type fallbackDecoder struct{}
 
 func (fallbackDecoder) decode(tokens []string) ([]string, error) {
@@ -89,7 +90,7 @@ func (fallbackDecoder) decode(tokens []string) ([]string, error) {
 		if utf8.Valid(run) {
 			out = append(out, string(run))
 		} else {
-			out = append(out, strings.Repeat("\uFFFD", len(run)))
+			out = append(out, slices.Repeat([]string{"\uFFFD"}, len(run))...)
 		}
 		run = run[:0]
 	}

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -148,6 +149,38 @@ func TestConfigWins(t *testing.T) {
 	}
 }
 
+// Without added_tokens_decoder, added_tokens.json adds the tokens that tokenizer.json lacks.
+func TestOlderAddedTokens(t *testing.T) {
+	files := tinyFiles()
+	files["added_tokens.json"] = []byte(`{"<z>": 10, "<y>": 8, "<x>": 9, "<w>": 7}`)
+	tok, err := ReadFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := tok.Encode("<x>a<y><z>", Options{Added: true})
+	if want := []int32{7, 0, 8, 10}; err != nil || !slices.Equal(ids, want) {
+		t.Errorf("Encode = %v, %v, want %v", ids, err, want)
+	}
+	if got, want := tok.Decode(ids), "a<z>"; got != want {
+		t.Errorf("Decode = %q, want %q: <x> and <y> are special", got, want)
+	}
+	if id, ok := tok.TokenID("<w>"); ok {
+		t.Errorf("TokenID of <w> = %d; tokenizer.json has another token with that id", id)
+	}
+	files["tokenizer_config.json"] = []byte(`{"added_tokens_decoder": {}}`)
+	if tok, err = ReadFiles(files); err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := tok.TokenID("<z>"); ok {
+		t.Errorf("TokenID of <z> = %d; added_tokens_decoder replaces added_tokens.json", id)
+	}
+	files["tokenizer_config.json"] = []byte(`{}`)
+	files["added_tokens.json"] = []byte(`{"<z>": -1}`)
+	if _, err := ReadFiles(files); err == nil || !strings.Contains(err.Error(), `added_tokens.json: "<z>" has id -1`) {
+		t.Errorf("error %v, want one with the id", err)
+	}
+}
+
 func TestVocabFiles(t *testing.T) {
 	files := map[string][]byte{
 		"vocab.json":            []byte(`{"a": 0, "b": 1, "ab": 2, "Ġ": 3, "Ġab": 4, "1": 5, "11": 6}`),
@@ -179,6 +212,46 @@ func refuses(t *testing.T, files map[string][]byte, want string) {
 	t.Helper()
 	if _, err := ReadFiles(files); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one with %q", err, want)
+	}
+}
+
+// Each byte of a run that is not UTF-8 is a token of its own for later decoders.
+func TestFallbackOfInvalidBytes(t *testing.T) {
+	tok, err := ReadFiles(map[string][]byte{"tokenizer.json": []byte(`{
+		"model": {"type": "BPE", "vocab": {"<0xC3>": 0, "<0x28>": 1, "b": 2}, "merges": []},
+		"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"},
+			{"type": "Strip", "content": "\uFFFD", "start": 1, "stop": 0}]}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tok.Decode([]int32{2, 0, 1, 2}); got != "bb" {
+		t.Errorf("Decode = %q, want bb", got)
+	}
+}
+
+// A text whose start Replace drops, or makes of several characters, is not first for
+// Metaspace, as in Hugging Face's library.
+func TestFirstAfterReplace(t *testing.T) {
+	for _, tt := range []struct{ pattern, content, text, want string }{
+		{`{"String": "bb"}`, "x", "bba", "xa"},
+		{`{"String": "bb"}`, "x", "abba", "▁axa"},
+		{`{"String": "é"}`, "x", "éa", "▁xa"},
+		{`{"String": "a"}`, "", "ab", "b"},
+		{`{"Regex": "^a"}`, "", "aab", "ab"},
+		{`{"Regex": "a+"}`, "x", "ab", "▁xb"},
+		{`{"Regex": "a+"}`, "x", "aab", "xb"},
+	} {
+		tok, err := ReadFiles(map[string][]byte{"tokenizer.json": fmt.Appendf(nil, `{"model": {"type": "BPE",
+			"vocab": {"▁": 0, "a": 1, "b": 2, "x": 3}, "merges": []}, "decoder": {"type": "Fuse"},
+			"normalizer": {"type": "Replace", "pattern": %s, "content": %q},
+			"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}}`, tt.pattern, tt.content)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := tok.Encode(tt.text, Options{})
+		if got := tok.Decode(ids); err != nil || got != tt.want {
+			t.Errorf("%s to %q in %q: %q, %v, want %q", tt.pattern, tt.content, tt.text, got, err, tt.want)
+		}
 	}
 }
 

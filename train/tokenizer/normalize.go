@@ -69,13 +69,13 @@ func lowercase(s string) string {
 		if r == 'İ' {
 			return r // two characters; see below
 		}
-		return unicode.ToLower(r)
+		return toLower(r)
 	}, s), "İ", "i̇")
 }
 
 // stripAccents drops all combining marks.
 func stripAccents(r rune) rune {
-	if unicode.IsMark(r) && !laterAccents.has(r) {
+	if unicode.IsMark(r) && !laterAccents.has(r) || r == 0x1CF2 || r == 0x1CF3 { // marks once
 		return -1
 	}
 	return r
@@ -131,15 +131,21 @@ func (n replace) normalize(p stretch) (stretch, error) {
 		if err := checkGrowth(len(p.text), strings.Count(p.text, string(l))*len(n.content)); err != nil {
 			return p, err
 		}
-		p.first = p.first && (n.content != "" || !strings.HasPrefix(p.text, string(l)))
+		p.first = p.first && !(strings.HasPrefix(p.text, string(l)) && n.losesStart(string(l)))
 		p.text = strings.ReplaceAll(p.text, string(l), n.content)
 		return p, nil
 	}
-	text, err := replaceMatches(n.pattern, p.text, n.content)
-	// A text that loses its start counts as continuing the same text.
-	p.first = p.first && (n.content != "" || text == "" || commonStart(text, p.text))
+	text, at0, err := replaceMatches(n.pattern, p.text, n.content)
+	p.first = p.first && !n.losesStart(p.text[:at0])
 	p.text = text
 	return p, err
+}
+
+// losesStart reports whether a stretch that begins with this match no longer counts as first
+// in the text: if nothing replaces the match, or if the match has several characters, of
+// which the library takes the replacement for the last.
+func (n replace) losesStart(match string) bool {
+	return match != "" && (n.content == "" || utf8.RuneCountInString(match) > 1)
 }
 
 // mostNormal is the largest size in bytes to which replacements may grow a text.
@@ -153,20 +159,18 @@ func checkGrowth(from, to int) error {
 	return nil
 }
 
-// commonStart reports whether two texts begin with the same character.
-func commonStart(a, b string) bool {
-	r, _ := utf8.DecodeRuneInString(a)
-	return strings.HasPrefix(b, string(r))
-}
-
-func replaceMatches(m matcher, s, content string) (string, error) {
+// replaceMatches also returns the length of a match at the start of s.
+func replaceMatches(m matcher, s, content string) (text string, at0 int, err error) {
 	if s == "" {
-		return s, nil // Hugging Face's library does not search an empty text
+		return s, 0, nil // Hugging Face's library does not search an empty text
 	}
 	var out strings.Builder
 	at := 0
 	var grown error
-	err := m.matches(s, func(start, end int) {
+	err = m.matches(s, func(start, end int) {
+		if start == 0 {
+			at0 = end
+		}
 		if grown = checkGrowth(len(s), out.Len()+len(content)); grown != nil {
 			return
 		}
@@ -178,10 +182,10 @@ func replaceMatches(m matcher, s, content string) (string, error) {
 		err = grown
 	}
 	if at == 0 && out.Len() == 0 {
-		return s, err
+		return s, at0, err
 	}
 	out.WriteString(s[at:])
-	return out.String(), err
+	return out.String(), at0, err
 }
 
 // mostMarks is the longest run of consecutive non-starters for which package norm computes

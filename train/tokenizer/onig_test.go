@@ -28,6 +28,17 @@ func TestOnig(t *testing.T) {
 		{`(?<!a)b`, "abb", "ab|b"},
 		{`x{,2}y`, "xxxy", "x|xxy"},
 		{`a{2}+b`, "aaaab", "aaaab"}, // braces and plus: repeated, not possessive
+		{`\p{Mn}+|\p{Mc}|\p{Sm}+|\p{So}`, "\u0897\U000113b8=\U00010d8e\U0001fae9",
+			"\u0897|\U000113b8|=\U00010d8e|\U0001fae9"},
+		{`[\p{L}&&[^\p{Han}]]+`, "ab漢c，d", "ab|漢|c|，|d"},
+		{`[\p{L}&&[\p{Han}\p{Hiragana}]]+`, "aあ漢b", "a|あ漢|b"},
+		{`[\w&&[^\d_]]+`, "a1_bé²", "a|1_|bé|²"},
+		{`[a-z&&[^b]&&[^d]]+`, "abcde", "a|b|c|d|e"},
+		{`[a-z&&[^b[c-d]]]+`, "abcde", "a|bcd|e"},
+		{`[\S&&[^\p{L}]]+`, "a1! ，b", "a|1!| |，|b"},
+		{`[[a-z]&&[^[:space:]b]]+`, "ab c", "a|b |c"},
+		{`[\-\[&&[^\[]]+`, "a-[b", "a|-|[b"},
+		{`(?i:[a-z&&[^k]])+`, "abKkx\u212a", "ab|Kk|x|\u212a"},
 	} {
 		m, err := newRegex(tt.pattern)
 		if err != nil {
@@ -47,17 +58,27 @@ func TestOnig(t *testing.T) {
 
 func TestOnigRefuses(t *testing.T) {
 	for pattern, want := range map[string]string{
-		"(":           "unterminated group",
-		"a)":          "unmatched closing",
-		"[a":          "unterminated class",
-		"*a":          "nothing before",
-		`\K`:          `\K`,
-		`(a)\1`:       `\1`,
-		`[a&&b]`:      "&&",
-		`\p{Nonsens}`: "Nonsens",
-		`(?~a)`:       "(?~",
-		`[z-a]`:       "range",
-		`\x{110000}`:  "not a character",
+		"(":              "unterminated group",
+		"a)":             "unmatched closing",
+		"[a":             "unterminated class",
+		"*a":             "nothing before",
+		`\K`:             `\K`,
+		`(a)\1`:          `\1`,
+		`[a&&b]`:         "&&",
+		`[^a&&[b]]`:      "&&",
+		`[&&[b]]`:        "&&",
+		`[a&&[b]c]`:      "&&",
+		`[a&&[b`:         "unterminated class",
+		`[a&&[^b]`:       "&&",
+		`[x[a&&[b]]]`:    "&&",
+		`[x&&[a&&[b]]]`:  "&&",
+		`[a&&[b]&&[c]]`:  "more than one",
+		`[a&&[^b]&&[c]]`: "more than one",
+		`[x[^a]]`:        "negated class",
+		`\p{Nonsens}`:    "Nonsens",
+		`(?~a)`:          "(?~",
+		`[z-a]`:          "range",
+		`\x{110000}`:     "not a character",
 	} {
 		if _, err := newRegex(pattern); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", pattern, err, want)

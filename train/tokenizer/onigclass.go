@@ -195,6 +195,13 @@ func (p *onigParser) class(f onigFlags) (string, error) {
 		if !first && p.take("]") {
 			break
 		}
+		if p.has("&&") {
+			if first || open == "[^" {
+				return "", fmt.Errorf("the intersection && in a negated class, or of nothing, is not supported")
+			}
+			without, err := p.intersection(f)
+			return open + members.String() + without + "]", err
+		}
 		m, err := p.classMember(f)
 		if err != nil {
 			return "", err
@@ -204,11 +211,38 @@ func (p *onigParser) class(f onigFlags) (string, error) {
 	return open + members.String() + "]", nil
 }
 
+// intersection parses && and the classes after it through the closing bracket. It returns
+// what regexp2 takes away from the members before them: -[b] for &&[^b], -[^b] for &&[b].
+func (p *onigParser) intersection(f onigFlags) (string, error) {
+	open := "-["
+	var members strings.Builder
+	for n := 0; p.take("&&"); n++ {
+		if !p.take("[") || p.has(":") {
+			return "", fmt.Errorf("the intersection && is only supported with a class in brackets")
+		}
+		if !p.has("^") {
+			open = "-[^"
+		}
+		inner, err := p.class(f)
+		if err != nil {
+			return "", err
+		}
+		if n > 0 && open == "-[^" {
+			return "", fmt.Errorf("more than one intersection && is only supported with negated classes")
+		}
+		if members.WriteString(strings.TrimPrefix(inner[1:len(inner)-1], "^")); strings.Contains(inner, "-[") {
+			return "", fmt.Errorf("the intersection && in a class inside a class is not supported")
+		}
+	}
+	if !p.take("]") {
+		return "", fmt.Errorf("the intersection && is only supported at the end of a class")
+	}
+	return open + members.String() + "]", nil
+}
+
 // classMember parses one character, range, escape or nested class.
 func (p *onigParser) classMember(f onigFlags) (string, error) {
 	switch {
-	case p.has("&&"):
-		return "", fmt.Errorf("the intersection && of classes is not supported")
 	case p.take("[:"):
 		end := strings.Index(p.text[p.at:], ":]")
 		if end < 0 {
@@ -226,6 +260,9 @@ func (p *onigParser) classMember(f onigFlags) (string, error) {
 		inner, err := p.class(f)
 		if err == nil && strings.HasPrefix(inner, "[^") {
 			err = fmt.Errorf("a negated class inside a class is not supported")
+		}
+		if err == nil && strings.Contains(inner, "-[") {
+			err = fmt.Errorf("the intersection && in a class inside a class is not supported")
 		}
 		if err != nil {
 			return "", err

@@ -14,7 +14,8 @@ import (
 // settings holds the special tokens and options from tokenizer.json's companion files.
 type settings struct {
 	special Special
-	added   []addedToken // of tokenizer_config.json's added_tokens_decoder, by id
+	added   []addedToken // of tokenizer_config.json's added_tokens_decoder, by id; nil if absent
+	older   []addedToken // of added_tokens.json, by id, if there is no added_tokens_decoder
 	ends    []int64      // eos_token_id of generation_config.json, then of config.json
 	class   string       // tokenizer_class
 	space   *bool        // add_prefix_space, false if absent; nil for null
@@ -52,7 +53,35 @@ func readSettings(files map[string][]byte) (*settings, error) {
 		s.ends = append(s.ends, ids...)
 	}
 	s.special.BOS, s.special.EOS = s.special.Named["bos_token"], s.special.Named["eos_token"]
+	if s.added == nil {
+		return s, s.olderTokens(files)
+	}
 	return s, nil
+}
+
+// olderTokens reads added_tokens.json, {"text": id, …}: the added tokens of folders from
+// before added_tokens_decoder. The named ones are special, the others normalized.
+func (s *settings) olderTokens(files map[string][]byte) error {
+	const name = "added_tokens.json"
+	fields, err := objectOf(files, name)
+	if err != nil {
+		return err
+	}
+	for text, raw := range fields {
+		t := addedToken{Content: text, Special: slices.Contains(s.specialTexts(), text)}
+		t.Normalized = !t.Special
+		if err := json.Unmarshal(raw, &t.ID); err != nil || t.ID < 0 || t.ID > mostID {
+			return fmt.Errorf("%s: %q has id %s; ids must be from 0 to %d", name, clip(text), raw, mostID)
+		}
+		s.older = append(s.older, t)
+	}
+	slices.SortFunc(s.older, func(a, b addedToken) int { return a.ID - b.ID })
+	return nil
+}
+
+// specialTexts lists the special tokens, with and without names.
+func (s *settings) specialTexts() []string {
+	return slices.Concat(slices.Sorted(maps.Values(s.special.Named)), s.special.Additional)
 }
 
 // config reads the encoding settings of tokenizer_config.json.
@@ -145,7 +174,7 @@ func addedDecoder(raw json.RawMessage) ([]addedToken, error) {
 	if err := json.Unmarshal(raw, &byID); err != nil {
 		return nil, fmt.Errorf("added_tokens_decoder: %w", err)
 	}
-	var list []addedToken
+	list := []addedToken{}
 	for key, t := range byID {
 		id, err := strconv.Atoi(key)
 		if err != nil || id < 0 || id > mostID {
@@ -173,8 +202,8 @@ func idList(raw json.RawMessage) ([]int64, error) {
 }
 
 // merge overrides tokenizer.json's added tokens with tokenizer_config.json's, and adds
-// tokens found only there. Tokens named there are special, even if they are plain entries
-// of the vocabulary.
+// tokens found only there or in added_tokens.json. Tokens named there are special, even if
+// they are plain entries of the vocabulary.
 func (s *settings) merge(list []addedToken, v *vocabulary) []addedToken {
 	at := map[string]int{}
 	for i, t := range list {
@@ -192,8 +221,16 @@ func (s *settings) merge(list []addedToken, v *vocabulary) []addedToken {
 	for _, t := range s.added {
 		put(t)
 	}
-	texts := slices.Concat(slices.Sorted(maps.Values(s.special.Named)), s.special.Additional)
-	for _, text := range texts {
+	taken := map[int]bool{}
+	for _, t := range list {
+		taken[t.ID] = true
+	}
+	for _, t := range s.older {
+		if _, known := at[t.Content]; !known && !taken[t.ID] {
+			put(t)
+		}
+	}
+	for _, text := range s.specialTexts() {
 		if i, ok := at[text]; ok {
 			list[i].Special = true
 		} else if _, known := v.id(text); known {

@@ -28,7 +28,8 @@ func TestFormsOfOldTables(t *testing.T) {
 }
 
 func TestMarksAndSignsOfOldTables(t *testing.T) {
-	for r, want := range map[rune]bool{'\u0301': true, '\u0483': true, '\u07fd': false, '\u1abf': false, '\U00011935': false, 'a': false} {
+	for r, want := range map[rune]bool{'\u0301': true, '\u0483': true, '\u1cf2': true, '\u07fd': false,
+		'\u1abf': false, '\U00011935': false, 'a': false} {
 		if got := stripAccents(r) < 0; got != want {
 			t.Errorf("StripAccents drops %U: %v, want %v", r, got, want)
 		}
@@ -37,6 +38,17 @@ func TestMarksAndSignsOfOldTables(t *testing.T) {
 		if got := isPunctuation(r); got != want {
 			t.Errorf("%U is punctuation: %v, want %v", r, got, want)
 		}
+	}
+	for r, want := range map[rune]bool{'1': true, '½': true, '\U00011de0': true, '\U00016ff6': true,
+		'\U00011dea': false} {
+		if got := isNumber(r); got != want {
+			t.Errorf("%U is a number: %v, want %v", r, got, want)
+		}
+	}
+	const upper = "ÀÆ\u1c89\ua7cb\ua7da\ua7dc\U00010d50\U00016eb8"
+	const lower = "àæ\u1c8a\u0264\ua7db\u019b\U00010d70\U00016ed3"
+	if got := lowercase(upper); got != lower {
+		t.Errorf("Lowercase of %+q is %+q, want %+q", upper, got, lower)
 	}
 	han, err := newRegex(`\p{Han}`)
 	if err != nil {
