@@ -23,6 +23,9 @@ import (
 func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) error {
 	keep := context.WithoutCancel(ctx)         // record even if the run is being stopped
 	if err := x.readable(ctx, i); err != nil { // before an attempt begins, which would fail
+		if trial := (*stage.TrialError)(nil); errors.As(err, &trial) {
+			return x.recordTrial(keep, row, err)
+		}
 		return err
 	}
 	if err := x.begin(keep); err != nil {
@@ -174,6 +177,19 @@ func (x *execution) keepOutcome(ctx context.Context, i int, row store.Stage, out
 		return err
 	}
 	return x.DB.FinishStage(ctx, row.ID, row.Outputs, r, evals)
+}
+
+// recordTrial records that the stage to come failed because the reward could not score a row: lists then show why.
+func (x *execution) recordTrial(ctx context.Context, row store.Stage, trial error) error {
+	if err := x.begin(ctx); err != nil {
+		return errors.Join(trial, err)
+	}
+	row.Attempt = x.attempt.ID
+	row, err := x.DB.BeginStage(ctx, row)
+	if err != nil {
+		return errors.Join(trial, err)
+	}
+	return errors.Join(trial, x.DB.FailStage(ctx, row.ID, trial.Error()))
 }
 
 // onlyStopped reports whether a stage ended only because it was told to. A stop that

@@ -144,9 +144,13 @@ func TestCommandRewardThatFails(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho no module >&2; exit 3\n"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.try(context.Background(), l.plan(1, rewarded, "reward={kind: command, retries: 0, command: [sh, "+program+"]}"), &quiet{})
+	res, err := l.try(context.Background(), l.plan(1, rewarded, "reward={kind: command, retries: 0, command: [sh, "+program+"]}"), &quiet{})
 	if !errors.As(err, &tried) || tried.ExitCode() != 8 || !strings.Contains(err.Error(), "ended (exit status 3)") || !strings.Contains(err.Error(), "    no module") {
 		t.Errorf("got %v", err)
+	}
+	// It is recorded although the stage before came from the cache.
+	if why, err := l.db.Reason(t.Context(), res.Run.ID); res.Run.Status != store.Failed || !strings.Contains(why, "exit status 3") {
+		t.Errorf("the run is %s: %q, %v", res.Run.Status, why, err)
 	}
 }
 
