@@ -7,7 +7,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Every micro-batch of a step fits in the workspace, however long its sequences are. The workspace is no larger
+// The workspace holds every micro-batch of a step, however long its sequences are. It is no larger
 // than the longest completions need.
 func TestCapacity(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -122,7 +122,7 @@ func (l *learner) update(step int) (norm float64, event *Event) {
 	if !ok {
 		return norm, &Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: gradient norm of the %s is %v, first in "+
 			"%s; update skipped",
-			step, l.name, norm, l.firstNonFinite())}
+			step, l.name, norm, l.FirstNonFinite())}
 	}
 	lo, hi := l.sum.Shard()
 	l.opt.Update(l.m.Params().Slice(lo, hi), l.m.Grads().Slice(lo, hi), l.cfg.rate(step), factor)
@@ -135,7 +135,7 @@ func (l *learner) update(step int) (norm float64, event *Event) {
 }
 
 // firstNonFinite names the first gradient element that is not finite.
-func (l *learner) firstNonFinite() string {
+func (l *learner) FirstNonFinite() string {
 	places, err := ranks.Share(l.all, []byte(strconv.Itoa(l.firstNonFiniteHere())))
 	ranks.Must(err)
 	first := -1
@@ -167,7 +167,7 @@ func (l *learner) firstNonFiniteHere() int {
 		g := make([]float32, p.hi-p.lo)
 		l.be.Copy(kernels.Host(g), p.slice(l.m.Grads().Slice(lo, hi)))
 		l.be.Sync()
-		if i := firstNonFinite(g); i >= 0 {
+		if i := FirstNonFinite(g); i >= 0 {
 			return p.lo + i
 		}
 	}

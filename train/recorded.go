@@ -96,9 +96,9 @@ func (r *Recording) check(c *rollout.Completion, limit int) error {
 		return fmt.Errorf("%d log-probs for %d tokens", len(c.LogProbs), len(c.Tokens))
 	case !r.LogProbs && c.LogProbs != nil:
 		return fmt.Errorf("unexpected log-probs: the recording is declared without")
-	case firstNonFinite(c.LogProbs) >= 0:
-		return fmt.Errorf("the log-prob of token %d is %v", firstNonFinite(c.LogProbs),
-			c.LogProbs[firstNonFinite(c.LogProbs)])
+	case FirstNonFinite(c.LogProbs) >= 0:
+		return fmt.Errorf("the log-prob of token %d is %v", FirstNonFinite(c.LogProbs),
+			c.LogProbs[FirstNonFinite(c.LogProbs)])
 	}
 	// Rounding may leave a value slightly above 0; a probability is far above.
 	if at := slices.IndexFunc(c.LogProbs, func(x float32) bool { return x > 1e-3 }); at >= 0 {
@@ -146,7 +146,7 @@ func (t *Trainer) adopt(step int, traj []Trajectory) error {
 	for i, tr := range b.traj {
 		lo, hi := b.rows[i], b.rows[i+1]
 		tr.Completion.LogProbs, tr.Completion.Entropies = own.logProb[lo:hi:hi], own.entropy[lo:hi:hi]
-		if at := firstNonFinite(tr.Completion.LogProbs); at >= 0 {
+		if at := FirstNonFinite(tr.Completion.LogProbs); at >= 0 {
 			return &NonFiniteError{Step: step, Problem: tr.Problem.ID, Sample: tr.Sample, Token: at,
 				LogProb: tr.Completion.LogProbs[at]}
 		}

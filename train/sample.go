@@ -32,7 +32,7 @@ func (t *Trainer) sample(ctx context.Context, step int, problems []int) ([]Traje
 	traj := make([]Trajectory, 0, total)
 	for i, p := range problems {
 		for k := range out[i] {
-			if at := firstNonFinite(out[i][k].LogProbs); at >= 0 {
+			if at := FirstNonFinite(out[i][k].LogProbs); at >= 0 {
 				return nil, &NonFiniteError{Step: step, Problem: t.Problems[p].ID, Sample: k, Token: at,
 					LogProb: out[i][k].LogProbs[at]}
 			}
@@ -61,8 +61,8 @@ func (e *NonFiniteError) Error() string {
 		e.Token, e.LogProb)
 }
 
-// firstNonFinite returns the first index of a NaN or an infinity, or -1.
-func firstNonFinite(x []float32) int {
+// FirstNonFinite returns the first index of a NaN or an infinity, or -1.
+func FirstNonFinite(x []float32) int {
 	return slices.IndexFunc(x, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) })
 }
 

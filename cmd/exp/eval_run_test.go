@@ -80,6 +80,7 @@ func TestEvalRun(t *testing.T) {
 	}
 	run("suite", "add", "test", published).refuses(t, 2, "stands for a run's own data")
 	run("suite", "verify").succeeds(t) // the run's own data too
+	run("suite", "verify", "countdown/test@start").refuses(t, 2, "they keep it")
 	if e := run("suite", "show", "countdown/test"); !strings.Contains(e.stdout, "items    16") {
 		t.Errorf("%s\n%s", e.stdout, e.stderr)
 	}

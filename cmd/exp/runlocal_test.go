@@ -143,7 +143,7 @@ func TestRunLocalFails(t *testing.T) {
 		t.Errorf("%v are done, want seed 0", have)
 	}
 
-	call{}.run("run", smokeConfig, "--on", "cloud").check(t, 2, "", "--on")
+	call{}.run("run", smokeConfig, "--on", "cloud").check(t, 2, "", "must be one of local, slurm, kubernetes, ssh:HOST")
 	call{}.run("run", smokeConfig, "-j", "2").check(t, 2, "", "-j needs --on local")
 	call{}.run("run", smokeConfig, "--on", "local", "-j", "0").check(t, 2, "", "it must be at least 1")
 }

@@ -65,7 +65,7 @@ func choices(gold, prediction string) (result, bool) {
 // lowerLetter matches a letter in lower case, perhaps with the brackets of a choice.
 var lowerLetter = regexp.MustCompile(`^\(?([a-j])\)?$`)
 
-// explainedLetter matches a letter with what it stands for: B (Paris), B – Paris, B, Paris.
+// explainedLetter matches a letter and its explanation: B (Paris), B – Paris, B, Paris.
 var explainedLetter = regexp.MustCompile(`^\(?([A-J])\)? ?` +
 	`(?:\(((?:[A-Z0-9$\\-]|i\.e)[^()]+)\)|(?: [–—-] |—)([A-Za-z][a-z]{2,}.*)|, ?([A-Z][a-z].*))$`)
 

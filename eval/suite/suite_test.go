@@ -48,6 +48,9 @@ func TestCatalog(t *testing.T) {
 			}
 			k, _ := ByName(tt.name)
 			digest := fmt.Sprintf("%x", sha256.Sum256(data))
+			if by, ok := ByDigest(digest); !ok || by.Name != tt.name {
+				t.Errorf("its digest names %q", by.Name)
+			}
 			if k.Version(digest) == "" {
 				t.Errorf("digest %s of %d rows, %d problems: not a known version", digest, s.Copies.Rows, len(s.Problems))
 			}

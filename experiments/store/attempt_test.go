@@ -139,7 +139,7 @@ func TestAttemptsRepeat(t *testing.T) {
 	}
 }
 
-// TestAttemptAside: what is added to a finished run, and fails, leaves the run done.
+// TestAttemptAside: a run stays done if an addition to it fails.
 func TestAttemptAside(t *testing.T) {
 	db := open(t)
 	ctx := context.Background()

@@ -233,7 +233,8 @@ func TestRunFields(t *testing.T) {
 	db := open(t)
 	ctx := context.Background()
 	n := newRun("x", 5)
-	n.Config.JSON = `{"train":{"optim":{"lr":1e-6},"steps":100},"flag":true,"none":null,"list":["a","b"],"od\"d.k":1,"word":"12","eval":{"final":{"suites":["test"]}}}`
+	n.Config.JSON = `{"train":{"optim":{"lr":1e-6},"steps":100},"flag":true,"none":null,"list":["a","b"],"od\"d.k":1,` +
+		`"word":"12","eval":{"final":{"suites":["test"]}}}`
 	run := ensure(t, db, n)
 	suite, err := db.EnsureSuite(ctx, Suite{Digest: digest("s"), Name: "test"})
 	if err != nil {

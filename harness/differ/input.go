@@ -58,7 +58,7 @@ func inputName(kind, role string) string {
 	case config.Prepare:
 		return role
 	case config.Init:
-		if role == stage.RoleAdapter || role == stage.RoleShape {
+		if role == stage.RoleAdapter || role == stage.RoleArchitecture {
 			return role
 		}
 	case config.Train:

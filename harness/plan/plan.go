@@ -110,8 +110,8 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	if !x.Tools.IsZero() {
 		data[stage.RoleTools] = x.Tools
 	}
-	if !x.Shape.IsZero() {
-		data[stage.RoleShape] = x.Shape
+	if !x.Architecture.IsZero() {
+		data[stage.RoleArchitecture] = x.Architecture
 	}
 	if !x.Adapter.IsZero() {
 		data[stage.RoleAdapter] = x.Adapter
@@ -326,7 +326,7 @@ func (p *Run) modelOutside() map[string]ident.Digest {
 	m := p.tokenizer()
 	if !p.External.Weights.IsZero() {
 		m["weights"] = p.External.Weights
-		m[stage.RoleShape] = p.External.Shape
+		m[stage.RoleArchitecture] = p.External.Architecture
 	}
 	if !p.External.Adapter.IsZero() {
 		m[stage.RoleAdapter] = p.External.Adapter

@@ -8,7 +8,7 @@ import (
 	"exp/experiments/quantity"
 )
 
-// ForeignError says that another program executed the run: only what it left is recorded.
+// ForeignError says that another program executed the run, so only its results are recorded.
 type ForeignError struct {
 	Run ident.Digest
 	By  string // "verl"

@@ -146,8 +146,15 @@ func (e *Env) checkFolder(ref folderWeights) error {
 		return fmt.Errorf("the weights in %s are not the ones this run started from: their digest is %s, but %s is "+
 			"recorded", c.Model.Base, d, ref.Weights)
 	}
-	if err := e.checkShape(ref.Shape); err != nil {
-		return err
+	if !ref.Architecture.IsZero() {
+		d, err := e.architectureNow()
+		if err != nil {
+			return err
+		}
+		if d != ref.Architecture {
+			return fmt.Errorf("config.json in %s describes another model than this run started from: its "+
+				"architecture has digest %s, but %s is recorded", c.Model.Base, d, ref.Architecture)
+		}
 	}
 	if !ref.Adapter.IsZero() {
 		d, err := e.adapterNow()
@@ -163,21 +170,13 @@ func (e *Env) checkFolder(ref folderWeights) error {
 	return nil
 }
 
-// checkShape compares the architecture of model.base with the recorded one, if it is recorded.
-func (e *Env) checkShape(recorded ident.Digest) error {
-	if recorded.IsZero() {
-		return nil
-	}
+// architectureNow returns the present digest of the architecture of model.base.
+func (e *Env) architectureNow() (d ident.Digest, err error) {
 	arch, err := e.architecture()
 	if err != nil {
-		return err
+		return d, err
 	}
-	d, err := architectureDigest(arch)
-	if err != nil || d == recorded {
-		return err
-	}
-	return fmt.Errorf("config.json in %s describes another model than this run started from: its architecture has "+
-		"digest %s, but %s is recorded", e.run().Model.Base, d, recorded)
+	return architectureDigest(arch)
 }
 
 // adapterNow returns the present digest of model.adapter; zero if the run has none.

@@ -6,13 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"runtime"
-	"slices"
 
 	"exp/eval"
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/train"
 	"exp/train/generate"
 	"exp/train/model"
 	"exp/train/rl"
@@ -113,7 +112,7 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 func (e *Env) putCompletions(samples []eval.Sample) (o Output, tokens int, err error) {
 	var b bytes.Buffer
 	for _, s := range samples {
-		if at := slices.IndexFunc(s.Completion.LogProbs, notFinite); at >= 0 {
+		if at := train.FirstNonFinite(s.Completion.LogProbs); at >= 0 {
 			return o, 0, fmt.Errorf("problem %s, sample %d, token %d: the model's log-prob is %v: its weights are "+
 				"broken, and every score of them would be; evaluate an earlier checkpoint",
 				s.ProblemID, s.K, at, s.Completion.LogProbs[at])
@@ -130,8 +129,6 @@ func (e *Env) putCompletions(samples []eval.Sample) (o Output, tokens int, err e
 	o, err = e.put(RoleCompletions, "completions", b.Bytes())
 	return o, tokens, err
 }
-
-func notFinite(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
 
 // readCompletions reads a completions blob.
 func readCompletions(b []byte) ([]eval.Sample, error) {

@@ -19,17 +19,18 @@ import (
 // External holds the digests of everything that a configuration names but does not contain.
 type External struct {
 	// records of each source that is a file, by split; of recorded rollouts by "rollouts"
-	Data      map[string]ident.Digest
-	Weights   ident.Digest // tensors of a pretrained model; zero for random weights
-	Shape     ident.Digest // its architecture; zero for random weights, whose keys say it
-	Adapter   ident.Digest // adapters that it starts with; zero for none
-	Tokenizer ident.Digest
-	Template  ident.Digest // of the chat template; zero for plain text
-	Stops     ident.Digest // tokens that end a completion
-	Tools     ident.Digest // definitions of data.tools; zero for none
-	Settings  ident.Digest // the keys that prompts depend on
-	Prompter  *Prompter
-	Reward    map[string]ident.Digest // the program, template or model that scores in training, by use
+	Data    map[string]ident.Digest
+	Weights ident.Digest // tensors of a pretrained model; zero for random weights
+	// its architecture; zero for random weights, whose keys say it
+	Architecture ident.Digest
+	Adapter      ident.Digest // adapters that it starts with; zero for none
+	Tokenizer    ident.Digest
+	Template     ident.Digest // of the chat template; zero for plain text
+	Stops        ident.Digest // tokens that end a completion
+	Tools        ident.Digest // definitions of data.tools; zero for none
+	Settings     ident.Digest // the keys that prompts depend on
+	Prompter     *Prompter
+	Reward       map[string]ident.Digest // the program, template or model that scores in training, by use
 }
 
 // Externals reads and digests everything that the configuration names, and checks that a run can
@@ -68,7 +69,7 @@ func Externals(r *config.Resolved) (External, error) {
 		arch, broken := ReadArchitecture(c)
 		d, err := modelDigest(c, false)
 		if broken == nil && err == nil {
-			x.Shape, err = architectureDigest(arch)
+			x.Architecture, err = architectureDigest(arch)
 		}
 		switch want := c.Model.Digest; {
 		case broken != nil:

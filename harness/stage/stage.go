@@ -38,13 +38,13 @@ const (
 	RoleVerdicts    = config.RoleVerdicts
 	RoleScores      = config.RoleScores
 	// Inputs from outside the store, which are not blobs.
-	RoleTokenizer = "tokenizer"
-	RoleShape     = "architecture" // of model.base
-	RoleAdapter   = "adapter"      // model.adapter
-	RoleTemplate  = "chat template"
-	RoleTools     = "tools"           // data.tools
-	RoleStops     = "stop ids"        // tokens that end a completion
-	RolePrompts   = "prompt settings" // keys that prompts depend on
+	RoleTokenizer    = "tokenizer"
+	RoleArchitecture = "architecture" // of model.base
+	RoleAdapter      = "adapter"      // model.adapter
+	RoleTemplate     = "chat template"
+	RoleTools        = "tools"           // data.tools
+	RoleStops        = "stop ids"        // tokens that end a completion
+	RolePrompts      = "prompt settings" // keys that prompts depend on
 )
 
 // StartSuffix ends the label of an evaluation of the weights that training starts from.

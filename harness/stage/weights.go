@@ -41,10 +41,10 @@ func (e *Env) newModel(h model.Heads, trainable bool) (*model.Model, error) {
 // folderWeights is a blob that stands for the weights of a folder outside the store. It names them
 // by digest; stages read them from model.base.
 type folderWeights struct {
-	Kind    string       `json:"kind"`
-	Weights ident.Digest `json:"weights"`
-	Shape   ident.Digest `json:"architecture,omitzero"` // older records lack it
-	Adapter ident.Digest `json:"adapter,omitzero"`      // of model.adapter
+	Kind         string       `json:"kind"`
+	Weights      ident.Digest `json:"weights"`
+	Architecture ident.Digest `json:"architecture,omitzero"` // older records lack it
+	Adapter      ident.Digest `json:"adapter,omitzero"`      // of model.adapter
 }
 
 const folderWeightsKind = "exp/weights-by-reference/1"
@@ -55,11 +55,7 @@ func (e *Env) putFolderWeights() (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	arch, err := e.architecture()
-	if err != nil {
-		return Output{}, err
-	}
-	shape, err := architectureDigest(arch)
+	architecture, err := e.architectureNow()
 	if err != nil {
 		return Output{}, err
 	}
@@ -67,7 +63,7 @@ func (e *Env) putFolderWeights() (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d, shape, adapter})
+	return e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d, architecture, adapter})
 }
 
 // ReadWeightsDigest returns the digest of the weights of model.base; it reads their files

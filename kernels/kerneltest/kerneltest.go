@@ -59,7 +59,7 @@ type subject struct {
 	ref    kernels.Backend
 	answer *answer // of the reference to the next question
 	exact  bool    // compare bits
-	itself bool    // b is the reference: what it computes need not be computed again
+	itself bool    // b is the reference, so its results are the answers
 	short  bool
 }
 

@@ -42,6 +42,11 @@ func TestMegatronRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "the rank TP 1, PP 1, EP 0 is missing"},
+		"missing file": {func(t *testing.T, out string) {
+			if err := os.Remove(filepath.Join(ranks(out, "mp_rank_01_001"), file)); err != nil {
+				t.Fatal(err)
+			}
+		}, "the file of a rank is missing"},
 		"another rank": {func(t *testing.T, out string) {
 			if err := os.CopyFS(ranks(out, "mp_rank_02_000"), os.DirFS(ranks(out, "mp_rank_00_000"))); err != nil {
 				t.Fatal(err)

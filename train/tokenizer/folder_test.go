@@ -39,7 +39,8 @@ func TestReadFolderErrors(t *testing.T) {
 		`{"model": {"type": "BPE", "vocab": {}, "merges": [], "dropout": 0.1}}`:                           "dropout",
 		`{"model": {"type": "Unigram", "vocab": [["a", 0]], "unk_id": 3}}`:                                "unk_id 3",
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "normalizer": {"type": "BertNormalizer"}}`: `normalizer "BertNormalizer"`,
-		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "normalizer": {"type": "Strip"}, "added_tokens": [{"id": 0, "content": " ", "normalized": true}]}`:        `leaves nothing of " "`,
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "normalizer": {"type": "Strip"}, ` +
+			`"added_tokens": [{"id": 0, "content": " ", "normalized": true}]}`: `leaves nothing of " "`,
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "pre_tokenizer": {"type": "UnicodeScripts"}}`:                                                             `pre-tokenizer "UnicodeScripts"`,
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "post_processor": {"type": "Other"}}`:                                                                     `post-processor "Other"`,
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "decoder": {"type": "CTC"}}`:                                                                              `decoder "CTC"`,

@@ -15,7 +15,7 @@ import (
 type settings struct {
 	special Special
 	added   []addedToken // of tokenizer_config.json's added_tokens_decoder, by id; nil if absent
-	older   []addedToken // of added_tokens.json, by id, if there is no added_tokens_decoder
+	older   []addedToken // from added_tokens.json, by id; read if there is no added_tokens_decoder
 	ends    []int64      // eos_token_id of generation_config.json, then of config.json
 	class   string       // tokenizer_class
 	space   *bool        // add_prefix_space, false if absent; nil for null

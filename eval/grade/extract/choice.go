@@ -180,7 +180,8 @@ func firstChoice(s string) string {
 	return first
 }
 
-// valueOfChoice returns the last value of a text as that of a letter without one; empty if it is a letter too.
+// valueOfChoice returns the last value of a text whose first line is a letter alone. It returns "" if the last value
+// is a letter, too.
 func valueOfChoice(first, last string) string {
 	c, _ := ChoiceIn(first)
 	if _, letter := ChoiceIn(last); letter || c.Value != "" {
