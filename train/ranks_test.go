@@ -278,6 +278,12 @@ func TestTensorRanks(t *testing.T) {
 			r.model.FFNBias, r.model.OutBias, r.model.PostNorms, r.model.Gate = true, true, true, kernels.GELUTanh
 			return r
 		},
+		"norms after blocks alone, of all heads, no positions": func() *toyRun {
+			r := sharedToy(t, GRPO)
+			r.model.PostNorms, r.model.NoPreNorms, r.model.WideQKNorm, r.cfg.Recompute = true, true, true, true
+			r.model.NoRope = slices.Repeat([]bool{true}, r.model.Layers)
+			return r
+		},
 		"adapters": func() *toyRun {
 			r := sharedToy(t, FlowRL)
 			r.adapters = &model.Adapters{Rank: 32, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}

@@ -30,6 +30,8 @@ type architecture struct {
 	vocab     int     // vocab_size; 0: the key is required
 	heads     int     // num_attention_heads; 0: the key is required
 
+	experts    bool   // mixtures of experts are read
+	ownRope    bool   // windowed layers have their own, unscaled rotary positions
 	activation string // the key; empty: hidden_act
 	gate       string // its default value; empty: silu
 	layerTypes bool   // layer_types says which layers have a window
@@ -43,9 +45,11 @@ type feature func(r *settings, c *model.Config)
 
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
-	gemma := model.Config{UnitOffset: true, PostNorms: true}
-	normed := gemma
-	normed.QKNorm = true
+	return slices.Concat(llamas(), mixtures(), gemmas(), olmos())
+}
+
+// llamas have Llama's block.
+func llamas() []architecture {
 	return []architecture{
 		{class: "LlamaForCausalLM", kind: "llama", words: "Llama",
 			eps: 1e-6, theta: 1e4, positions: 2048,
@@ -61,16 +65,48 @@ func architectures() []architecture {
 			features: []feature{attentionBias}},
 		{class: "MistralForCausalLM", kind: "mistral", words: "Mistral",
 			eps: 1e-6, theta: 1e4, positions: 131072, kvHeads: 8, window: 4096, windows: windowEverywhere},
+		{class: "Phi3ForCausalLM", kind: "phi3", words: "Phi-3: fused projections",
+			fixed: model.Config{Fused: true},
+			eps:   1e-5, theta: 1e4, positions: 4096, partial: true, windows: windowEverywhere},
+		{class: "SmolLM3ForCausalLM", kind: "smollm3", words: "SmolLM3: some layers without rotary positions",
+			eps: 1e-6, theta: 2e6, positions: 32768, kvHeads: 4, tied: true, layerTypes: true,
+			windows:  windowWithoutRope,
+			features: []feature{attentionBias, feedForwardBias, ropeLayers}},
+		{class: "SeedOssForCausalLM", kind: "seed_oss", words: "Seed-OSS",
+			eps: 1e-6, theta: 1e4, positions: 524288, kvHeads: 8, head: 128,
+			features: []feature{seedBias, feedForwardBias}},
+	}
+}
+
+// mixtures have experts instead of its feed-forward block.
+func mixtures() []architecture {
+	return []architecture{
 		{class: "Qwen3MoeForCausalLM", kind: "qwen3_moe", words: "Qwen3-MoE: norms of queries and keys, experts",
 			fixed: model.Config{QKNorm: true},
-			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 4, window: 4096, windows: windowIfUsed,
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 4, window: 4096, experts: true, windows: windowIfUsed,
 			features: []feature{attentionBias, sparseLayers(model.Experts{Count: 128, Top: 8, FFN: 768})}},
 		{class: "Qwen2MoeForCausalLM", kind: "qwen2_moe",
 			words: "Qwen2-MoE: biases on queries, keys and values, experts, one of them shared",
 			fixed: model.Config{QKVBias: true},
-			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 16, window: 4096, layerTypes: true,
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 16, window: 4096, layerTypes: true, experts: true,
 			windows:  windowDisputed,
 			features: []feature{qkvBias, sparseLayers(model.Experts{Count: 60, Top: 4, FFN: 1408, Shared: 5632})}},
+		{class: "MixtralForCausalLM", kind: "mixtral", words: "Mixtral: experts",
+			eps: 1e-5, theta: 1e6, positions: 131072, kvHeads: 8, experts: true, windows: windowEverywhere,
+			features: []feature{mixtralExperts}},
+		{class: "OlmoeForCausalLM", kind: "olmoe", words: "OLMoE: norms of all queries and all keys, experts",
+			fixed: model.Config{QKNorm: true, WideQKNorm: true},
+			eps:   1e-5, theta: 1e4, positions: 4096, experts: true,
+			features: []feature{attentionBias, olmoExperts}},
+	}
+}
+
+// gemmas have norms that multiply by 1 + weight.
+func gemmas() []architecture {
+	gemma := model.Config{UnitOffset: true, PostNorms: true}
+	normed := gemma
+	normed.QKNorm = true
+	return []architecture{
 		{class: "Gemma2ForCausalLM", kind: "gemma2",
 			words: "Gemma 2: norms 1+g before and after, soft caps, every second layer windowed",
 			fixed: gemma,
@@ -82,12 +118,37 @@ func architectures() []architecture {
 				"windowed",
 			fixed: normed,
 			eps:   1e-6, theta: 1e6, positions: 131072, kvHeads: 4, head: 256, window: 4096, tied: true,
-			vocab: 262208, heads: 8,
+			vocab: 262208, heads: 8, ownRope: true,
 			activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowPattern,
 			features: []feature{attentionBias, embedScale, queryScale, noScoreCap, logitCap(0)}},
-		{class: "Phi3ForCausalLM", kind: "phi3", words: "Phi-3: fused projections",
-			fixed: model.Config{Fused: true},
-			eps:   1e-5, theta: 1e4, positions: 4096, partial: true, windows: windowEverywhere},
+		{class: "GemmaForCausalLM", kind: "gemma", words: "Gemma: norms 1+g",
+			fixed: model.Config{UnitOffset: true},
+			eps:   1e-6, theta: 1e4, positions: 8192, kvHeads: 16, head: 256, tied: true, gate: geluTanh,
+			features: []feature{attentionBias, embedScale, gemmaGate}},
+	}
+}
+
+// olmos have norms after the blocks alone.
+func olmos() []architecture {
+	olmo := model.Config{PostNorms: true, NoPreNorms: true, QKNorm: true, WideQKNorm: true}
+	return []architecture{
+		{class: "Olmo2ForCausalLM", kind: "olmo2",
+			words: "OLMo 2: norms after the blocks alone, and of all queries and all keys",
+			fixed: olmo,
+			eps:   1e-5, theta: 1e4, positions: 2048,
+			features: []feature{attentionBias}},
+		{class: "Olmo3ForCausalLM", kind: "olmo3",
+			words: "OLMo 3: norms after the blocks alone, and of all queries and all keys, most layers windowed",
+			fixed: olmo,
+			eps:   1e-5, theta: olmo3Theta, positions: 2048, window: 4096, layerTypes: true, ownRope: true,
+			windows:  windowFour,
+			features: []feature{attentionBias}},
+		{class: "Exaone4ForCausalLM", kind: "exaone4",
+			words: "EXAONE 4: norms after the blocks alone, and of queries and keys",
+			fixed: model.Config{PostNorms: true, NoPreNorms: true, QKNorm: true},
+			eps:   1e-5, theta: 1e4, positions: 2048, kvHeads: 32, window: 4096, layerTypes: true,
+			windows:  windowPatternOf(4),
+			features: []feature{noRopeUnwindowed}},
 	}
 }
 
@@ -130,7 +191,6 @@ func foreign(class, kind string) string {
 		{"gemma3forconditional", ""}, // has its own message
 		{"deepseek", "multi-head latent attention (MLA) is not supported"},
 		{"kimi", "multi-head latent attention (MLA) is not supported"},
-		{"mixtral", "its experts have other names (block_sparse_moe), which are not supported"},
 		{"nemotronh", "its Mamba layers are not supported"},
 		{"jamba", "its Mamba layers are not supported"},
 		{"bamba", "its Mamba layers are not supported"},

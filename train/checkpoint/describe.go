@@ -273,6 +273,7 @@ func Words(c model.Config, class string) []string {
 	add(true, "%s of width %d, %d heads of %d, %d key/value heads, feed-forward %d, vocabulary %d",
 		layerCount(c.Layers), c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
 	add(true, "rotary positions: %s", ropeWords(c))
+	add(c.NoRope != nil, "%d of %d layers have no rotary positions", countTrue(c.NoRope), c.Layers)
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)
 	add(c.Sparse != nil, "%d of %d layers have %d experts of width %d, %d per token%s", countTrue(c.Sparse), c.Layers,
 		c.Experts.Count, c.Experts.FFN, c.Experts.Top, sharedWords(c.Experts))

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 
@@ -20,6 +21,11 @@ func feedForwardBias(r *settings, c *model.Config) { c.FFNBias = r.flag("mlp_bia
 
 // qkvBias is Qwen2-MoE's: a file may omit biases.
 func qkvBias(r *settings, c *model.Config) { c.QKVBias = r.flag("qkv_bias", true) }
+
+// seedBias is Seed-OSS's: q, k and v have biases, and separately the output projection.
+func seedBias(r *settings, c *model.Config) {
+	c.QKVBias, c.OutBias = r.flag("attention_bias", true), r.flag("attention_out_bias", false)
+}
 
 func embedScale(_ *settings, c *model.Config) { c.EmbedScale = math.Sqrt(float64(c.Width)) }
 
@@ -105,6 +111,103 @@ func sparseLayers(absent model.Experts) feature {
 	}
 }
 
+// mixtralExperts reads a mixture of experts in every layer, whose width is intermediate_size.
+func mixtralExperts(r *settings, c *model.Config) {
+	e := model.Experts{Count: 8, Top: 2, FFN: c.FFN, Renorm: true, Mixtral: true}
+	r.get("num_local_experts", &e.Count)
+	if !r.has("num_local_experts") {
+		r.maybe("num_experts", &e.Count)
+	}
+	r.everywhere(c, e)
+}
+
+// olmoExperts does so for OLMoE.
+func olmoExperts(r *settings, c *model.Config) {
+	e := model.Experts{Count: 64, Top: 8, FFN: c.FFN, Renorm: r.flag("norm_topk_prob", false)}
+	r.get("num_experts", &e.Count)
+	if !r.has("num_experts") {
+		r.maybe("num_local_experts", &e.Count)
+	}
+	if r.has("clip_qkv") {
+		r.problem("clip_qkv: clipping queries, keys and values is not supported")
+	}
+	r.everywhere(c, e)
+}
+
+// everywhere gives every layer the experts e, and reads how many compute a token.
+func (r *settings) everywhere(c *model.Config, e model.Experts) {
+	r.get("num_experts_per_tok", &e.Top)
+	layers := min(max(c.Layers, 0), maxLayers)
+	switch {
+	case e.Count < 1 || e.Count > maxExperts:
+		r.problem("there are %d experts, must be from 1 to %d", e.Count, maxExperts)
+		return
+	case int(layers*e.Count) > maxExpertsInAll:
+		r.problem("there are %d experts in %d layers, over the total limit of %d", e.Count, layers, maxExpertsInAll)
+	case e.Top < 1 || e.Top > e.Count:
+		r.problem("num_experts_per_tok is %d of %d experts", e.Top, e.Count)
+	}
+	c.Sparse, c.Experts = slices.Repeat([]bool{true}, layers), e
+}
+
+// ropeLayers is SmolLM3's: no_rope_layers has 1 for layers with rotary positions, 0 for others.
+func ropeLayers(r *settings, c *model.Config) {
+	var list []int
+	layers := min(max(c.Layers, 0), maxLayers)
+	if r.maybe("no_rope_layers", &list) && len(list) != layers {
+		r.problem("no_rope_layers has %d entries, num_hidden_layers is %d", len(list), c.Layers)
+		return
+	}
+	without := r.withoutRope()
+	none := make([]bool, layers)
+	for i := range none {
+		none[i] = without(i)
+	}
+	if slices.Contains(none, true) {
+		c.NoRope = none
+	}
+}
+
+// withoutRope returns which layers no_rope_layers says are without rotary positions; all but every
+// no_rope_layer_interval-th have them without it.
+func (r *settings) withoutRope() func(layer int) bool {
+	var list []int
+	interval := 4
+	if r.has("no_rope_layers") && json.Unmarshal(r.values["no_rope_layers"], &list) == nil {
+		return func(layer int) bool { return layer < len(list) && list[layer] == 0 }
+	}
+	r.get("no_rope_layer_interval", &interval)
+	if interval < 1 {
+		r.problem("no_rope_layer_interval is %d, must be at least 1", interval)
+		interval = 1
+	}
+	return func(layer int) bool { return (layer+1)%interval == 0 }
+}
+
+// noRopeUnwindowed is EXAONE 4's: where some layers have a window, the others have no rotary
+// positions.
+func noRopeUnwindowed(r *settings, c *model.Config) {
+	if r.null("sliding_window") {
+		return
+	}
+	none := make([]bool, min(max(c.Layers, 0), maxLayers))
+	for i := range none {
+		none[i] = i >= len(c.Windowed) || !c.Windowed[i]
+	}
+	if slices.Contains(none, true) {
+		c.NoRope = none
+	}
+}
+
+// gemmaGate is Gemma's: old files say gelu and mean its approximation, and some repeat the gate in
+// hidden_activation.
+func gemmaGate(r *settings, c *model.Config) {
+	if other := ""; r.maybe("hidden_activation", &other) && gates()[other] != c.Gate {
+		r.problem("hidden_activation is %q, hidden_act another function: transformers 4 and 5 would read different "+
+			"models", other)
+	}
+}
+
 // windowing chooses the layers with a sliding window, of w positions or noWindow.
 // layer_types overrides it.
 type windowing func(r *settings, w int) (window int, in func(layer int) bool)
@@ -151,14 +254,33 @@ func windowEven(_ *settings, w int) (int, func(int) bool) {
 }
 
 // windowPattern is Gemma 3's: all but every sixth layer.
-func windowPattern(r *settings, w int) (int, func(int) bool) {
-	pattern := 6
-	r.maybe("sliding_window_pattern", &pattern)
-	if pattern < 1 {
-		r.problem("sliding_window_pattern is %d, must be at least 1", pattern)
-		pattern = 1
+func windowPattern(r *settings, w int) (int, func(int) bool) { return windowPatternOf(6)(r, w) }
+
+// windowPatternOf is all layers but every so many, usually absent. With layer_types, the pattern
+// may be a text that nothing reads.
+func windowPatternOf(absent int) windowing {
+	return func(r *settings, w int) (int, func(int) bool) {
+		pattern := absent
+		if w != noWindow && !(r.has("layer_types") && r.text("sliding_window_pattern")) {
+			r.maybe("sliding_window_pattern", &pattern)
+		}
+		if pattern < 1 {
+			r.problem("sliding_window_pattern is %d, must be at least 1", pattern)
+			pattern = 1
+		}
+		return w, func(layer int) bool { return (layer+1)%pattern != 0 }
 	}
-	return w, func(layer int) bool { return (layer+1)%pattern != 0 }
+}
+
+// windowFour is OLMo 3's: all but every fourth layer.
+func windowFour(_ *settings, w int) (int, func(int) bool) {
+	return w, func(layer int) bool { return (layer+1)%4 != 0 }
+}
+
+// windowWithoutRope is SmolLM3's: the layers without rotary positions.
+func windowWithoutRope(r *settings, w int) (int, func(int) bool) {
+	w, _ = windowIfUsed(r, w)
+	return w, r.withoutRope()
 }
 
 // window reads which layers have a sliding window and its width.

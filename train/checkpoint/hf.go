@@ -111,7 +111,7 @@ func (r *settings) config(path string) (model.Config, error) {
 	if known {
 		c = r.read(a)
 	}
-	r.refuse(strings.HasSuffix(a.kind, "_moe"))
+	r.refuse(a.experts)
 	if known && len(r.problems) == 0 {
 		if err := c.Validate(); err != nil {
 			r.problems = strings.Split(err.Error(), "\n")
@@ -148,7 +148,7 @@ func (r *settings) architecture() (architecture, bool) {
 
 // layout notes settings that no class supports.
 func (r *settings) layout(a architecture) {
-	if a.fixed.PostNorms && r.flag("use_bidirectional_attention", false) {
+	if a.fixed.UnitOffset && r.flag("use_bidirectional_attention", false) {
 		r.problem("use_bidirectional_attention: only causal attention is supported")
 	}
 	if !r.flag("is_causal", true) {
@@ -235,6 +235,9 @@ func (r *settings) activation(a architecture, c *model.Config) {
 		key, name = a.activation, a.gate
 	}
 	r.maybe(key, &name)
+	if a.kind == "gemma" && name == "gelu" {
+		name = geluTanh // the name in early Gemma files
+	}
 	gate, ok := gates()[name]
 	if !ok {
 		r.problem("%s is %q; supported are silu and %s", key, name, geluTanh)

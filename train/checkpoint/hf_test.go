@@ -202,7 +202,6 @@ func TestParseConfigRefuses(t *testing.T) {
 		changes jsonObject
 		want    string
 	}{
-		{"experts by other names", class("MixtralForCausalLM", nil), "MixtralForCausalLM, qwen2: its experts have other names"},
 		{"latent attention", class("DeepseekV3ForCausalLM", jsonObject{"kv_lora_rank": 512}), "(MLA) is not supported"},
 		{"latent attention by its key", jsonObject{"kv_lora_rank": 512}, "kv_lora_rank is 512"},
 		{"Mamba", class("NemotronHForCausalLM", nil), "its Mamba layers"},

@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"exp/train/model"
 )
@@ -62,21 +63,24 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		v[a.activation] = gateName(c)
 	}
 	switch a.kind {
-	case "llama":
+	case "llama", "smollm3":
 		v["attention_bias"], v["mlp_bias"] = c.OutBias, c.FFNBias
-	case "qwen3", "qwen3_moe", "gemma2", "gemma3_text":
+	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe":
 		v["attention_bias"] = c.OutBias
 	case "qwen2_moe":
 		v["qkv_bias"] = c.QKVBias
+	case "seed_oss":
+		v["attention_bias"], v["attention_out_bias"], v["mlp_bias"] = c.QKVBias, c.OutBias, c.FFNBias
+		v["attention_dropout"], v["residual_dropout"] = number(0), number(0) // the class's defaults are 0.1
 	}
 	windowValues(v, a, c)
 	ropeValues(v, a, c)
 	if c.Sparse != nil {
-		expertValues(v, c)
-	} else if a.kind == "qwen2_moe" || a.kind == "qwen3_moe" {
+		expertValues(v, a, c)
+	} else if a.experts {
 		v["num_experts"] = 0
 	}
-	if a.fixed.UnitOffset {
+	if a.fixed.UnitOffset && a.fixed.PostNorms {
 		v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale,
 			func(s float64) float64 { return math.Pow(s, -0.5) },
 			1/(c.QueryScale*c.QueryScale)))
@@ -96,6 +100,15 @@ func windowValues(v map[string]any, a architecture, c model.Config) {
 	switch a.kind {
 	case "qwen2", "qwen3", "qwen2_moe", "qwen3_moe":
 		v["use_sliding_window"] = c.Windowed != nil
+	case "smollm3":
+		v["use_sliding_window"] = c.Windowed != nil
+		rotated := slices.Repeat([]int{1}, c.Layers)
+		for i := range c.NoRope {
+			if c.NoRope[i] {
+				rotated[i] = 0
+			}
+		}
+		v["no_rope_layers"] = rotated
 	}
 	if first := slices.Index(c.Windowed, true); first >= 0 && (a.kind == "qwen2" || a.kind == "qwen3") {
 		v["max_window_layers"] = first
@@ -113,7 +126,18 @@ func windowValues(v map[string]any, a architecture, c model.Config) {
 	v["layer_types"] = types
 }
 
-func expertValues(v map[string]any, c model.Config) {
+func expertValues(v map[string]any, a architecture, c model.Config) {
+	if !strings.HasSuffix(a.kind, "_moe") { // experts in every layer
+		count := "num_experts"
+		if a.kind == "mixtral" {
+			count = "num_local_experts"
+		} else {
+			v["norm_topk_prob"] = c.Experts.Renorm
+		}
+		v[count], v["num_experts_per_tok"] = c.Experts.Count, c.Experts.Top
+		v["intermediate_size"] = c.Experts.FFN
+		return
+	}
 	dense := []int{}
 	for i, sparse := range c.Sparse {
 		if !sparse {
@@ -158,12 +182,17 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 		v["partial_rotary_factor"], params["partial_rotary_factor"] = number(part), number(part)
 	}
 	v["rope_parameters"] = params
-	if a.kind == "gemma3_text" {
+	if a.ownRope {
 		local := c.LocalTheta
-		if local == 0 {
-			local = 1e4
+		switch {
+		case a.kind == "gemma3_text":
+			if local == 0 {
+				local = 1e4
+			}
+			v["rope_local_base_freq"] = number(local)
+		case local == 0:
+			local = c.RopeTheta
 		}
-		v["rope_local_base_freq"] = number(local)
 		v["rope_parameters"] = map[string]any{fullScope: params,
 			windowScope: map[string]any{"rope_theta": number(local), "rope_type": "default"}}
 	}

@@ -45,10 +45,19 @@ func fileNotes(dir string) []string {
 			break
 		}
 	}
+	if _, kind := r.classNamed(); kind == "gemma" {
+		if name := ""; r.maybe("hidden_act", &name) && name == "gelu" {
+			note("hidden_act is gelu: %s here and in transformers 5; transformers 4 computes the exact function",
+				geluTanh)
+		}
+	}
 	if r.has("dual_chunk_attention_config") {
 		note("dual_chunk_attention_config: not used here, nor by transformers; vLLM uses it for long sequences")
 	}
-	for _, key := range []string{"attention_dropout", "resid_pdrop", "embd_pdrop"} {
+	if noise := 0.0; r.maybe("router_jitter_noise", &noise) && noise > 0 {
+		note("router_jitter_noise is %g: no noise here, while transformers applies it in training", noise)
+	}
+	for _, key := range []string{"attention_dropout", "residual_dropout", "resid_pdrop", "embd_pdrop"} {
 		if p := 0.0; r.maybe(key, &p) && p > 0 {
 			note("%s is %g: no dropout here, while transformers applies it in training", key, p)
 		}

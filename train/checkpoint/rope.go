@@ -24,21 +24,21 @@ func ropeKinds() []string { return []string{"linear", "llama3", "yarn", "dynamic
 // both; they must agree on theta, and rope_scaling takes precedence, as in transformers.
 func (r *settings) rope(a architecture, c *model.Config) {
 	c.RopeTheta = a.theta
-	local := c.Windowed != nil && a.kind == "gemma3_text"
-	if local {
-		c.LocalTheta = 1e4
-	}
+	local := c.Windowed != nil && a.ownRope
 	params, scaling := r.inner("rope_parameters"), r.inner("rope_scaling")
 	var windowed *settings
 	if params != nil && (params.has(fullScope) || params.has(windowScope)) {
 		params, windowed = r.scopes(a, params)
-	} else if params != nil && a.kind == "gemma3_text" {
+	} else if params != nil && a.ownRope {
 		r.problem("rope_parameters: %s has them under %s and %s; transformers ignores others", a.class, fullScope,
 			windowScope)
 	}
 	r.theta("rope_theta", &c.RopeTheta, params, scaling)
+	if a.kind == "olmo3" && !r.has("rope_theta") && !params.holds("rope_theta") && !scaling.holds("rope_theta") {
+		r.problem("rope_theta is missing: transformers 4 takes 10000, transformers 5 takes %g", float64(olmo3Theta))
+	}
 	if local {
-		r.theta("rope_local_base_freq", &c.LocalTheta, windowed)
+		r.localTheta(a, c, windowed)
 		if windowed != nil && windowed.kind() != "default" {
 			r.problem("rope_parameters: %s: windowed layers support only unscaled positions, not %q", windowScope,
 				windowed.kind())
@@ -50,18 +50,40 @@ func (r *settings) rope(a architecture, c *model.Config) {
 		key, in = "rope_parameters", params
 	}
 	r.rotary(a, c, in)
-	if in == nil {
+	if in != nil {
+		in.scaling(a, c, r)
+		r.take(key, in)
+	}
+	if a.kind == "olmo3" && c.LocalTheta == c.RopeTheta && c.Rope.Kind == "" {
+		c.LocalTheta = 0
+	}
+}
+
+// olmo3Theta is transformers 5's rope_theta of OLMo 3.
+const olmo3Theta = 5e5
+
+// localTheta reads the base of windowed layers.
+func (r *settings) localTheta(a architecture, c *model.Config, windowed *settings) {
+	if a.kind == "gemma3_text" {
+		c.LocalTheta = 1e4
+		r.theta("rope_local_base_freq", &c.LocalTheta, windowed)
 		return
 	}
-	in.scaling(a, c, r)
-	r.take(key, in)
+	c.LocalTheta = c.RopeTheta
+	if windowed != nil && windowed.get("rope_theta", &c.LocalTheta) {
+		return
+	}
+	if c.RopeTheta != olmo3Theta {
+		r.problem("rope_theta is %g: transformers 5 takes %g for windowed layers unless rope_parameters has their "+
+			"rope_theta under %s", c.RopeTheta, float64(olmo3Theta), windowScope)
+	}
 }
 
 // scopes splits parameters that differ by layer.
 func (r *settings) scopes(a architecture, params *settings) (full, windowed *settings) {
 	full, windowed = params.inner(fullScope), params.inner(windowScope)
 	r.take("rope_parameters", params)
-	if a.kind != "gemma3_text" {
+	if !a.ownRope {
 		r.problem("rope_parameters: rotary positions that differ by layer are not supported for %s", a.class)
 		return full, nil
 	}

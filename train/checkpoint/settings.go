@@ -24,10 +24,18 @@ func (r *settings) has(key string) bool {
 	return ok && string(v) != "null"
 }
 
+// holds is has for a nested object that may be absent.
+func (r *settings) holds(key string) bool { return r != nil && r.has(key) }
+
 // null reports whether a key is present and null.
 func (r *settings) null(key string) bool {
 	v, ok := r.values[key]
 	return ok && string(v) == "null"
+}
+
+// text reports whether the value of a key is a string.
+func (r *settings) text(key string) bool {
+	return len(r.values[key]) > 0 && r.values[key][0] == '"'
 }
 
 // get sets *v to the value of a key and reports whether it is present. An absent key leaves

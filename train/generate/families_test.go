@@ -41,6 +41,23 @@ func families() map[string]model.Config {
 			gemma(c)
 			c.QKNorm, c.LocalTheta, c.Window, c.Windowed = true, 100, 12, []bool{true, false}
 		}),
+		"olmo3": with(func(c *model.Config) {
+			c.QKNorm, c.WideQKNorm, c.PostNorms, c.NoPreNorms = true, true, true, true
+			c.LocalTheta, c.Window, c.Windowed = c.RopeTheta, 12, []bool{true, false}
+			c.Rope = model.RopeScaling{Kind: "linear", Factor: 8}
+		}),
+		"exaone4": with(func(c *model.Config) {
+			c.QKNorm, c.PostNorms, c.NoPreNorms = true, true, true
+			c.Window, c.Windowed, c.NoRope = 9, []bool{true, false}, []bool{false, true}
+		}),
+		"smollm3": with(func(c *model.Config) { c.NoRope = []bool{true, false} }),
+		"olmoe": with(func(c *model.Config) {
+			c.QKNorm, c.WideQKNorm = true, true
+			c.Sparse, c.Experts = []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24}
+		}),
+		"mixtral": with(func(c *model.Config) {
+			c.Sparse, c.Experts = []bool{true, true}, model.Experts{Count: 5, Top: 2, FFN: 24, Renorm: true, Mixtral: true}
+		}),
 		"qwen2-moe": with(func(c *model.Config) {
 			c.QKVBias, c.Sparse, c.Experts = true, []bool{false, true}, model.Experts{Count: 5, Top: 2, FFN: 24, Shared: 20}
 		}),

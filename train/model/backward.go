@@ -39,7 +39,7 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 // recompute recomputes a layer's activations from its input.
 func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
 	c := m.Config
-	m.be.RMSNorm(a.n1, a.rstd1, x0, y.norm1.w, c.norm(), c.NormEps)
+	m.enter(a.n1, a.rstd1, x0, y.norm1)
 	m.block(ws, y, *a, x0)
 	if y.mix != nil || c.PostNorms {
 		m.feedForward(y, a, &ws.low, ws.delta.Slice(0, ws.n*c.Width))
@@ -56,6 +56,15 @@ func (m *Model) normBackward(dx, dout, x kernels.Buffer, w norm, rstd, blocks ke
 		d = m.sink.Slice(0, s.Dim)
 	}
 	m.be.RMSNormBackward(dx, d, dout, x, w.w, rstd, blocks, s, set)
+}
+
+// enterBackward adds dIn, the gradient of what a block reads of the residual stream x, to dx.
+func (m *Model) enterBackward(dx, dIn, x kernels.Buffer, w norm, rstd, blocks kernels.Buffer) {
+	if m.Config.NoPreNorms {
+		m.be.Add(dx, dIn)
+		return
+	}
+	m.normBackward(dx, dIn, x, w, rstd, blocks, m.Config.norm(), false)
 }
 
 // headsBackward sets dHidden [N,C] from the heads' gradients.
@@ -107,7 +116,7 @@ func (m *Model) ffnBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels
 		be.GateBackward(a.gateUp, a.gateUp, dAct, c.FFN, c.Gate)
 		y.gateUp.backward(be, dNorm, a.gateUp, a.n2, blocks, &ws.low)
 	}
-	m.normBackward(dx, dNorm, a.x1, y.norm2, a.rstd2, blocks, c.norm(), false)
+	m.enterBackward(dx, dNorm, a.x1, y.norm2, a.rstd2, blocks)
 }
 
 // attentionBackward does the same for the attention block.
@@ -122,11 +131,13 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, bloc
 	y.o.backward(be, dAtt, dout, a.att, blocks, &ws.low)
 	offsets, groups := ws.sequences()
 	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, y.attention)
-	be.Rope(dqkv, y.rope.cos, y.rope.sin, ws.pos.dev.Slice(0, n), y.attention, true)
+	if y.rotates {
+		be.Rope(dqkv, y.rope.cos, y.rope.sin, ws.pos.dev.Slice(0, n), y.attention, true)
+	}
 	if c.QKNorm {
-		m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryHeads(), true)
-		m.normBackward(dqkv, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyHeads(), true)
+		m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryNorm(), true)
+		m.normBackward(dqkv, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyNorm(), true)
 	}
 	y.qkv.backward(be, dNorm, dqkv, a.n1, blocks, &ws.low)
-	m.normBackward(dx, dNorm, x0, y.norm1, a.rstd1, blocks, c.norm(), false)
+	m.enterBackward(dx, dNorm, x0, y.norm1, a.rstd1, blocks)
 }

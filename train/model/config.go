@@ -1,12 +1,12 @@
 // Package model is the decoder-only transformer of the published families (Llama,
-// Qwen, Mistral, Gemma, Phi, mixtures of experts), with explicit forward and backward
+// Qwen, Mistral, Gemma, Phi, OLMo, mixtures of experts), with explicit forward and backward
 // passes over packed sequences, written against kernels.Backend alone: the same code
 // runs on every device and, on the float64 reference, under finite differences.
 //
 // Per layer, on the residual stream x [N,C]:
 //
-//	x += PostNorm?(Wo · Attention(Rope(QKNorm?(Wqkv · RMSNorm(x) + bqkv?))) + bo?)
-//	x += PostNorm?(Wdown · Gate(Wgateup · RMSNorm(x)))     or a mixture of experts
+//	x += PostNorm?(Wo · Attention(Rope?(QKNorm?(Wqkv · PreNorm?(x) + bqkv?))) + bo?)
+//	x += PostNorm?(Wdown · Gate(Wgateup · PreNorm?(x)))     or a mixture of experts
 //
 // then a final RMSNorm and up to three heads: the output projection (log-probs),
 // a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may
@@ -57,6 +57,9 @@ type Config struct {
 	Gate       kernels.GateKind // activation of the feed-forward block
 	UnitOffset bool             // Gemma: norms multiply by 1 + weight
 	PostNorms  bool             // Gemma: norms of the attention and feed-forward outputs
+	NoPreNorms bool             // OLMo 2: the blocks read the residual stream as it is; needs PostNorms
+	WideQKNorm bool             // OLMo 2: QKNorm is one norm over all query heads and one over all key heads
+	NoRope     []bool           // [L] SmolLM3: layers without rotary positions; nil: none
 	EmbedScale float64          // Gemma: multiplies the embedding; 0: 1
 	QueryScale float64          // multiplies attention scores; 0: 1/sqrt(Head)
 	ScoreCap   float64          // Gemma 2: soft cap of attention scores; 0: none
@@ -73,6 +76,7 @@ type Experts struct {
 	FFN        int
 	Shared     int  // 0: no shared expert
 	Renorm     bool // divide the weights of the chosen experts by their sum (norm_topk_prob)
+	Mixtral    bool // the tensors have Mixtral's names: block_sparse_moe, w1, w2, w3
 }
 
 // RopeScaling changes the rotary frequencies f_j = theta^(-2j/R) for sequences longer
@@ -130,7 +134,8 @@ func (c Config) validateVariants() (errs []error) {
 	if c.Rotary%2 != 0 || c.Rotary < 0 || c.Rotary > c.Head {
 		bad("%d of %d channels of a head are rotated; the number must be even and at most all", c.Rotary, c.Head)
 	}
-	for name, list := range map[string][]bool{"windowed": c.Windowed, "sparse": c.Sparse} {
+	for name, list := range map[string][]bool{"windowed": c.Windowed, "sparse": c.Sparse,
+		"without rotary positions": c.NoRope} {
 		if list != nil && len(list) != c.Layers {
 			bad("%d entries say which layers are %s; the model has %d layers", len(list), name, c.Layers)
 		}
@@ -146,6 +151,12 @@ func (c Config) validateVariants() (errs []error) {
 		if c.FFNBias {
 			bad("experts have no biases")
 		}
+	}
+	if c.NoPreNorms && !c.PostNorms {
+		bad("the blocks have norms neither before nor after them")
+	}
+	if c.WideQKNorm && !c.QKNorm {
+		bad("the norms of queries and keys cannot be wide: there are none")
 	}
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")
@@ -166,6 +177,9 @@ func (c Config) windowed(l int) bool { return c.Windowed != nil && c.Windowed[l]
 
 // sparse reports whether layer l has a mixture of experts.
 func (c Config) sparse(l int) bool { return c.Sparse != nil && c.Sparse[l] }
+
+// rotates reports whether layer l has rotary positions.
+func (c Config) rotates(l int) bool { return c.NoRope == nil || !c.NoRope[l] }
 
 // routing returns a sparse layer's rule for choosing experts.
 func (c Config) routing() kernels.Routing {

@@ -175,7 +175,7 @@ func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand 
 	_, n := AdapterLayout(c, h, h.Adapters)
 	floats, operands := n+c.tables(), 0
 	if trainable {
-		floats += n + max(c.Width, c.Head)
+		floats += n + c.widestNorm()
 	}
 	add := func(out, in int) { operands += packedElements(packed, out, in, trainable) }
 	for _, t := range adapted(c, h.Adapters) {

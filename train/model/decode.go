@@ -157,9 +157,9 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	for l := range m.layers {
 		y := &m.layers[l]
 		if l == 0 {
-			be.RMSNorm(a.n1, a.rstd1, xs, y.norm1.w, c.norm(), c.NormEps)
+			m.enter(a.n1, a.rstd1, xs, y.norm1)
 		} else {
-			be.AddRMSNorm(xs, a.n1, a.rstd1, xs, delta, y.norm1.w, c.norm(), c.NormEps)
+			m.addEnter(xs, a.n1, a.rstd1, xs, delta, y.norm1)
 		}
 		m.project(y, &a, &d.low, at.pos)
 		be.AppendKV(x.layers[l], a.qkv, at.slots, y.attention)

@@ -12,9 +12,9 @@ func (m *Model) Forward(ws *Workspace) {
 	for l := range m.layers {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
 		if l == 0 {
-			be.RMSNorm(a.n1, a.rstd1, x0, y.norm1.w, c.norm(), c.NormEps)
+			m.enter(a.n1, a.rstd1, x0, y.norm1)
 		} else {
-			be.AddRMSNorm(x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1.w, c.norm(), c.NormEps)
+			m.addEnter(x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1)
 		}
 		ws.keepInput(l)
 		m.block(ws, y, a, x0)
@@ -25,6 +25,29 @@ func (m *Model) Forward(ws *Workspace) {
 	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm.w,
 		c.norm(), c.NormEps)
 	ws.gathered = false
+}
+
+// enter sets in to what a block reads of the residual stream x.
+func (m *Model) enter(in, rstd, x kernels.Buffer, w norm) {
+	if m.Config.NoPreNorms {
+		m.be.Copy(in, x)
+		return
+	}
+	m.be.RMSNorm(in, rstd, x, w.w, m.Config.norm(), m.Config.NormEps)
+}
+
+// addEnter adds delta, the output of the block before, to the residual stream x, as sum, and sets
+// in to what the next block reads of it. sum may be x.
+func (m *Model) addEnter(sum, in, rstd, x, delta kernels.Buffer, w norm) {
+	if !m.Config.NoPreNorms {
+		m.be.AddRMSNorm(sum, in, rstd, x, delta, w.w, m.Config.norm(), m.Config.NormEps)
+		return
+	}
+	if sum != x {
+		m.be.Copy(sum, x)
+	}
+	m.be.Add(sum, delta)
+	m.be.Copy(in, sum)
 }
 
 // block computes a layer's activations from a.n1 up to a.n2.
@@ -42,10 +65,12 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 	y.qkv.apply(be, a.qkv, a.n1, low)
 	if c.QKNorm {
 		be.Copy(a.raw, a.qkv)
-		be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm.w, c.queryHeads(), c.NormEps)
-		be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm.w, c.keyHeads(), c.NormEps)
+		be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm.w, c.queryNorm(), c.NormEps)
+		be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm.w, c.keyNorm(), c.NormEps)
 	}
-	be.Rope(a.qkv, y.rope.cos, y.rope.sin, pos, y.attention, false)
+	if y.rotates {
+		be.Rope(a.qkv, y.rope.cos, y.rope.sin, pos, y.attention, false)
+	}
 }
 
 // join adds the attention output to the residual stream x0, as a.x1, and normalises it. out
@@ -58,7 +83,7 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 		y.o.apply(be, a.rawO, a.att, low)
 		be.RMSNorm(out, a.rstdO, a.rawO, y.post1.w, c.norm(), c.NormEps)
 	}
-	be.AddRMSNorm(a.x1, a.n2, a.rstd2, x0, out, y.norm2.w, c.norm(), c.NormEps)
+	m.addEnter(a.x1, a.n2, a.rstd2, x0, out, y.norm2)
 }
 
 // feedForward computes and returns the feed-forward block's contribution to the residual
@@ -91,14 +116,22 @@ func (m *Model) gate(y *layer, a *acts, low *lowRank) {
 	m.be.Gate(a.act, a.gateUp, m.Config.FFN, m.Config.Gate)
 }
 
-func (c Config) queryHeads() kernels.NormShape {
-	return kernels.NormShape{Heads: c.Heads, Dim: c.Head, Stride: c.QKV(), UnitOffset: c.UnitOffset}
+// queryNorm and keyNorm return the shapes of QKNorm.
+func (c Config) queryNorm() kernels.NormShape { return c.headNorm(c.Heads, 0) }
+
+func (c Config) keyNorm() kernels.NormShape { return c.headNorm(c.KVHeads, c.Heads*c.Head) }
+
+// headNorm returns the shape of a norm of n heads of a row of queries, keys and values.
+func (c Config) headNorm(n, offset int) kernels.NormShape {
+	s := kernels.NormShape{Heads: n, Dim: c.Head, Stride: c.QKV(), Offset: offset, UnitOffset: c.UnitOffset}
+	if c.WideQKNorm {
+		s.Heads, s.Dim = 1, n*c.Head
+	}
+	return s
 }
 
-func (c Config) keyHeads() kernels.NormShape {
-	return kernels.NormShape{Heads: c.KVHeads, Dim: c.Head, Stride: c.QKV(), Offset: c.Heads * c.Head,
-		UnitOffset: c.UnitOffset}
-}
+// widestNorm returns the most elements that a norm's weight has.
+func (c Config) widestNorm() int { return max(c.Width, c.queryNorm().Dim) }
 
 // scoredRows gathers the hidden states that give scores and values.
 func (ws *Workspace) scoredRows() kernels.Buffer {

@@ -53,6 +53,7 @@ type layer struct {
 	mix                        *mixture // instead of gateUp and down
 	attention                  kernels.AttentionShape
 	rope                       rotary
+	rotates                    bool // has rotary positions
 }
 
 // New allocates a model with all parameters zero. It returns an error if the device has no
@@ -122,7 +123,7 @@ func (m *Model) allocate() error {
 			m.tied = alloc(int((hi - lo) * c.Width))
 		}
 		if m.base != nil {
-			m.sink = alloc(max(c.Width, c.Head))
+			m.sink = alloc(c.widestNorm())
 		}
 	}
 	tables := []*rotary{&m.rope}
@@ -197,8 +198,11 @@ func (b *binder) grad(name string) kernels.Buffer {
 	return b.grads.view(name)
 }
 
-// vector returns a non-matrix tensor of the backbone and its gradient.
+// vector returns a non-matrix tensor of the backbone and its gradient; nothing for the name "".
 func (b *binder) vector(name string) norm {
+	if name == "" {
+		return norm{}
+	}
 	if b.base != nil {
 		return norm{w: b.base.vectors.view(name)}
 	}
@@ -311,14 +315,12 @@ func (b *binder) layer(l int) layer {
 	c := b.Config
 	s := c.linears(l)
 	before1, after1, before2, after2 := c.norms(l)
-	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), attention: c.attention(l), rope: b.rotary(l)}
+	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), post1: b.vector(after1), post2: b.vector(after2),
+		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l)}
 	y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
 	if c.QKNorm {
 		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
 		y.qNorm, y.kNorm = b.vector(attn+"q_norm.weight"), b.vector(attn+"k_norm.weight")
-	}
-	if c.PostNorms {
-		y.post1, y.post2 = b.vector(after1), b.vector(after2)
 	}
 	if !c.sparse(l) {
 		y.gateUp, y.down = b.linear(s.gateUp, c.FFNBias), b.linear(s.down, c.FFNBias)

@@ -71,7 +71,8 @@ type layerLinears struct {
 // linears returns the linear maps of layer l under their Hugging Face names.
 func (c Config) linears(l int) layerLinears {
 	p := fmt.Sprintf("model.layers.%d.", l)
-	attn, mlp := p+"self_attn.", p+"mlp."
+	attn := p + "self_attn."
+	mlp, _, _, _ := c.FeedForwardNames(p)
 	kv := c.KVHeads * c.Head
 	x := layerLinears{
 		qkv: linearSpec{[]string{attn + "q_proj", attn + "k_proj", attn + "v_proj"},
@@ -100,19 +101,33 @@ func (c Config) linears(l int) layerLinears {
 	return x
 }
 
+// FeedForwardNames returns how the names of a layer's feed-forward part begin, where the layer's own
+// do, and the last parts of a gated block's: gate, up and down.
+func (c Config) FeedForwardNames(layer string) (begin, gate, up, down string) {
+	if c.Experts.Mixtral {
+		return layer + "block_sparse_moe.", "w1", "w3", "w2"
+	}
+	return layer + "mlp.", "gate_proj", "up_proj", "down_proj"
+}
+
 // feedForward returns the linear maps of a gated block of the given width.
 func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) {
-	gateUp = linearSpec{[]string{prefix + "gate_proj", prefix + "up_proj"}, []int{width, width}, c.Width}
+	_, gate, up, out := c.FeedForwardNames("")
+	gateUp = linearSpec{[]string{prefix + gate, prefix + up}, []int{width, width}, c.Width}
 	if c.Fused {
 		gateUp = linearSpec{[]string{prefix + "gate_up_proj"}, []int{2 * width}, c.Width}
 	}
-	return gateUp, linearSpec{[]string{prefix + "down_proj"}, []int{c.Width}, width}
+	return gateUp, linearSpec{[]string{prefix + out}, []int{c.Width}, width}
 }
 
-// Names of a layer's norms, in families with and without norms after the blocks.
+// norms returns the names of a layer's norms before and after its two blocks, "" for those that
+// the family lacks.
 func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	p := fmt.Sprintf("model.layers.%d.", l)
-	if c.PostNorms {
+	switch {
+	case c.NoPreNorms:
+		return "", p + "post_attention_layernorm.weight", "", p + "post_feedforward_layernorm.weight"
+	case c.PostNorms:
 		return p + "input_layernorm.weight", p + "post_attention_layernorm.weight",
 			p + "pre_feedforward_layernorm.weight", p + "post_feedforward_layernorm.weight"
 	}
@@ -181,18 +196,21 @@ func Layout(c Config, h Heads) (tensors []Tensor, n int) {
 func (x *layout) layer(c Config, l int) {
 	s := c.linears(l)
 	before1, after1, before2, after2 := c.norms(l)
-	x.one(before1, c.Width)
+	norm := func(name string) {
+		if name != "" {
+			x.one(name, c.Width)
+		}
+	}
+	norm(before1)
 	x.linear(s.qkv, c.QKVBias)
 	if c.QKNorm {
 		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
-		x.one(attn+"q_norm.weight", c.Head)
-		x.one(attn+"k_norm.weight", c.Head)
+		x.one(attn+"q_norm.weight", c.queryNorm().Dim)
+		x.one(attn+"k_norm.weight", c.keyNorm().Dim)
 	}
 	x.linear(s.o, c.OutBias)
-	if c.PostNorms {
-		x.one(after1, c.Width)
-	}
-	x.one(before2, c.Width)
+	norm(after1)
+	norm(before2)
 	if c.sparse(l) {
 		x.linear(s.router, false)
 		for _, e := range s.experts {
@@ -202,9 +220,7 @@ func (x *layout) layer(c Config, l int) {
 		x.linear(s.gateUp, c.FFNBias)
 		x.linear(s.down, c.FFNBias)
 	}
-	if c.PostNorms {
-		x.one(after2, c.Width)
-	}
+	norm(after2)
 }
 
 // heads adds the auxiliary heads.

@@ -88,7 +88,7 @@ type Workspace struct {
 type acts struct {
 	n1, rstd1     kernels.Buffer // [N,C], [N]
 	qkv, raw      kernels.Buffer // [N,QKV]; raw is qkv before QK norm
-	qRstd, kRstd  kernels.Buffer // [N,H], [N,K]
+	qRstd, kRstd  kernels.Buffer // [N,H], [N,K]; of wide norms [N]
 	att, stats    kernels.Buffer // [N,HD], [N,H,2]
 	x1, n2, rstd2 kernels.Buffer // [N,C], [N,C], [N]
 	gateUp, act   kernels.Buffer // [N,2F] unless nothing is kept, [N,F]
@@ -105,7 +105,7 @@ func (a *acts) alloc(c Config, ad *Adapters, N int, keep bool, f, o, i func(n in
 	a.att = o(N * c.Heads * c.Head)
 	a.n2, a.rstd2 = o(N*C), f(N)
 	if c.QKNorm {
-		a.raw, a.qRstd, a.kRstd = o(N*c.QKV()), f(N*c.Heads), f(N*c.KVHeads)
+		a.raw, a.qRstd, a.kRstd = o(N*c.QKV()), f(N*c.queryNorm().Heads), f(N*c.keyNorm().Heads)
 	}
 	if slices.Contains(c.Sparse, true) {
 		a.mix.alloc(c, N, f, o, i)
@@ -329,8 +329,8 @@ func (a *acts) cut(c Config, n int) {
 	cut(&a.rstd1, 1)
 	cut(&a.qkv, c.QKV())
 	cut(&a.raw, c.QKV())
-	cut(&a.qRstd, c.Heads)
-	cut(&a.kRstd, c.KVHeads)
+	cut(&a.qRstd, c.queryNorm().Heads)
+	cut(&a.kRstd, c.keyNorm().Heads)
 	cut(&a.att, c.Heads*c.Head)
 	cut(&a.stats, c.Heads*2)
 	cut(&a.x1, c.Width)

@@ -202,6 +202,10 @@ func Unsaid(c model.Config) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%d of %d layers see a window of %d positions: the arguments do not say so",
 			countOf(c.Windowed), c.Layers, c.Window))
 	}
+	if slices.Contains(c.NoRope, true) {
+		notes = append(notes, fmt.Sprintf("%d of %d layers have no rotary positions: the arguments do not say so",
+			countOf(c.NoRope), c.Layers))
+	}
 	s := c.Rope
 	llama := s.Kind == "llama3" && s.LowFactor == scalingLow && s.HighFactor == scalingHigh &&
 		s.Original == scalingOriginal

@@ -80,8 +80,12 @@ func Even(c model.Config, g Grid) (*Layout, error) {
 func fits(c model.Config) error {
 	var errs []error
 	if c.PostNorms || c.UnitOffset {
-		errs = append(errs, errors.New("a GPT layer of Megatron has two plain norms; Gemma's has four, of "+
-			"1 + weight"))
+		errs = append(errs, errors.New("a GPT layer of Megatron has one plain norm before each of its two blocks; "+
+			"this model has norms after them, or of 1 + weight"))
+	}
+	if c.WideQKNorm {
+		errs = append(errs, errors.New("Megatron norms each head of queries and keys; this model norms all heads "+
+			"together"))
 	}
 	if c.OutBias != c.FFNBias || c.OutBias && !c.QKVBias {
 		errs = append(errs, errors.New("in Megatron all linear layers have biases, or only queries, keys and values "+

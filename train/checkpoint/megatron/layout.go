@@ -85,13 +85,14 @@ func (c *chunkOf) layer(number int, to string) {
 	if m.OutBias {
 		c.whole(to+"self_attention.linear_proj.bias", from+"self_attn.o_proj.bias", m.Width)
 	}
+	mlp, _, _, _ := m.FeedForwardNames(from)
 	if m.Sparse != nil && m.Sparse[number] {
 		c.whole(to+"pre_mlp_layernorm.weight", from+"post_attention_layernorm.weight", m.Width)
-		c.experts(to+"mlp.", from+"mlp.")
+		c.experts(to+"mlp.", mlp)
 		return
 	}
 	c.whole(to+"mlp.linear_fc1.layer_norm_weight", from+"post_attention_layernorm.weight", m.Width)
-	c.feedForward(to+"mlp.", from+"mlp.", m.FFN, m.FFNBias)
+	c.feedForward(to+"mlp.", mlp, m.FFN, m.FFNBias)
 }
 
 // qkv returns the rows of the fused projection of queries, keys and values: per group of
@@ -118,7 +119,8 @@ func (c *chunkOf) qkv(from, kind string) []rows {
 
 // feedForward adds a gated block of width channels.
 func (c *chunkOf) feedForward(to, from string, width int, bias bool) {
-	gate, up := rows{from + "gate_proj.", 0, width}, rows{from + "up_proj.", 0, width}
+	_, first, second, last := c.Config.FeedForwardNames("")
+	gate, up := rows{from + first + ".", 0, width}, rows{from + second + ".", 0, width}
 	if c.Config.Fused {
 		fused := from + "gate_up_proj."
 		gate, up = rows{fused, 0, width}, rows{fused, width, width}
@@ -133,9 +135,9 @@ func (c *chunkOf) feedForward(to, from string, width int, bias bool) {
 	if bias {
 		fc1("bias", 0)
 	}
-	c.byColumns(to+"linear_fc2.weight", from+"down_proj.weight", c.Config.Width, width)
+	c.byColumns(to+"linear_fc2.weight", from+last+".weight", c.Config.Width, width)
 	if bias {
-		c.whole(to+"linear_fc2.bias", from+"down_proj.bias", c.Config.Width)
+		c.whole(to+"linear_fc2.bias", from+last+".bias", c.Config.Width)
 	}
 }
 

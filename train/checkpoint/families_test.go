@@ -1,0 +1,167 @@
+package checkpoint
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+	"exp/train/model"
+)
+
+// family is a tiny model of testdata/families.json. Element i of the k-th tensor by name is
+// sin(0.37·i·(1+k%3) + k), halved; in norms, 1 and 0.3 times it. Logits are transformers' after the
+// last token, in float64 throughout.
+type family struct {
+	Name   string
+	Config map[string]any
+	Logits []float64
+}
+
+// eachFamily calls f with every family and its folder.
+func eachFamily(t *testing.T, f func(t *testing.T, x family, dir string, tokens []int32)) {
+	var all struct {
+		Tokens []int32
+		Models []family
+	}
+	if err := json.Unmarshal(readFile(t, filepath.Join("testdata", "families.json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range all.Models {
+		t.Run(x.Name, func(t *testing.T) {
+			dir := t.TempDir()
+			raw, err := json.Marshal(x.Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, filepath.Join(dir, configFile), raw)
+			c, err := ReadConfig(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeTensors(t, filepath.Join(dir, "model.safetensors"), waves(c)...)
+			f(t, x, dir, all.Tokens)
+		})
+	}
+}
+
+// waves are the weights of a family.
+func waves(c model.Config) (list []Source) {
+	tensors, _ := model.Layout(c, model.Heads{LM: true})
+	slices.SortFunc(tensors, func(a, b model.Tensor) int { return cmp.Compare(a.Name, b.Name) })
+	for k, tensor := range tensors {
+		var raw []byte
+		for i := range tensor.Len() {
+			v := math.Sin(0.37*float64(i)*float64(1+k%3) + float64(k))
+			if v /= 2; strings.Contains(tensor.Name, "norm") {
+				v = 1 + 0.6*v
+			}
+			raw = appendF32(raw, float32(v))
+		}
+		list = append(list, source(tensor.Name, F32, tensor.Shape, string(raw)))
+	}
+	return list
+}
+
+func appendF32(b []byte, v float32) []byte {
+	u := math.Float32bits(v)
+	return append(b, byte(u), byte(u>>8), byte(u>>16), byte(u>>24))
+}
+
+func TestFamiliesComputeAsTransformers(t *testing.T) {
+	eachFamily(t, func(t *testing.T, x family, dir string, tokens []int32) {
+		for _, b := range []struct {
+			be    kernels.Backend
+			limit float64
+		}{{ref.New[float64](), 1e-6}, {openCPU(t, kernels.F32), 1e-5}} {
+			m := openGolden(t, b.be, dir, false)
+			got := logitsOf(t, b.be, m, tokens)
+			got = got[len(got)-len(x.Logits):]
+			worst := 0.0
+			for i, w := range x.Logits {
+				worst = max(worst, math.Abs(got[i]-w))
+			}
+			if !(worst <= b.limit) {
+				t.Errorf("%s: logits differ by %g from transformers', over %g", b.be.Name(), worst, b.limit)
+			}
+			m.Close()
+		}
+	})
+}
+
+// TestFamiliesKeepTheirConfig writes the architecture anew and over the file that it came from.
+func TestFamiliesKeepTheirConfig(t *testing.T) {
+	eachFamily(t, func(t *testing.T, x family, dir string, _ []int32) {
+		want, err := ReadConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh, err := configJSON(want, F32, []int32{2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patched, err := patchConfig(readFile(t, filepath.Join(dir, configFile)), want, BF16, []int32{2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, raw := range map[string][]byte{"fresh": fresh, "patched": patched} {
+			got, err := parseConfig(configFile, raw)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	})
+}
+
+func TestFamiliesRefuse(t *testing.T) {
+	class := func(class, kind string, more jsonObject) jsonObject {
+		list := jsonObject{"architectures": []string{class}, "model_type": kind}
+		for k, v := range more {
+			list[k] = v
+		}
+		return list
+	}
+	for _, tt := range []struct {
+		name    string
+		changes jsonObject
+		want    string
+	}{
+		{"OLMo 3 of another base", class("Olmo3ForCausalLM", "olmo3", jsonObject{"rope_theta": 1e6}),
+			"rope_theta is 1e+06: transformers 5 takes 500000 for windowed layers"},
+		{"OLMo 3 without a base", class("Olmo3ForCausalLM", "olmo3", jsonObject{"rope_theta": nil}),
+			"rope_theta is missing: transformers 4 takes 10000, transformers 5 takes 500000"},
+		{"flat parameters of OLMo 3", class("Olmo3ForCausalLM", "olmo3", jsonObject{"rope_theta": 5e5,
+			"rope_parameters": jsonObject{"rope_theta": 5e5, "rope_type": "default"}}), "under full_attention and sliding_attention"},
+		{"SmolLM3 of too few layers", class("SmolLM3ForCausalLM", "smollm3", jsonObject{"no_rope_layers": []int{1, 0}}),
+			"no_rope_layers has 2 entries, num_hidden_layers is 28"},
+		{"SmolLM3 of interval 0", class("SmolLM3ForCausalLM", "smollm3", jsonObject{"no_rope_layer_interval": 0}),
+			"no_rope_layer_interval is 0"},
+		{"a window that SmolLM3 does not use", class("SmolLM3ForCausalLM", "smollm3",
+			jsonObject{"use_sliding_window": false, "layer_types": layerTypes(28, 3)}), "no sliding_window is in use"},
+		{"EXAONE's pattern as a text", class("Exaone4ForCausalLM", "exaone4", jsonObject{"sliding_window_pattern": "LLLG"}),
+			"sliding_window_pattern is \"LLLG\""},
+		{"clipped queries", class("OlmoeForCausalLM", "olmoe", jsonObject{"clip_qkv": 8}), "clip_qkv"},
+		{"more experts than there are", class("MixtralForCausalLM", "mixtral", jsonObject{"num_experts_per_tok": 9}),
+			"num_experts_per_tok is 9 of 8 experts"},
+		{"no experts", class("MixtralForCausalLM", "mixtral", jsonObject{"num_local_experts": 0}), "there are 0 experts"},
+		{"two gates of Gemma", class("GemmaForCausalLM", "gemma", jsonObject{"hidden_act": "gelu", "hidden_activation": "silu"}),
+			"hidden_activation is \"silu\""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := parseConfig(configFile, edit(t, tt.changes))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
