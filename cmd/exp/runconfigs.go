@@ -16,16 +16,17 @@ import (
 // loadConfigs loads each CONFIG with the overlays, the --set expressions and the flags
 // that set keys, once for each arm of the grid.
 func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
-	sets := c.StringSlice("set")
+	var flags []config.Flagged
 	if c.IsSet("device") {
-		sets = append(sets, "compute.device="+c.String("device"))
+		flags = append(flags, config.Flagged{Flag: "--device", Expression: "compute.device=" + c.String("device")})
 	}
 	if c.IsSet("threads") {
-		sets = append(sets, "compute.threads="+strconv.Itoa(c.Int("threads")))
+		flags = append(flags, config.Flagged{Flag: "--threads",
+			Expression: "compute.threads=" + strconv.Itoa(c.Int("threads"))})
 	} else if v := a.Getenv("EXP_THREADS"); v != "" {
-		sets = append(sets, "compute.threads="+v)
+		flags = append(flags, config.Flagged{Flag: "EXP_THREADS", Expression: "compute.threads=" + v})
 	}
-	sets = append(sets, stopSets(c)...)
+	flags = append(flags, stopExpressions(c)...)
 	arms, from, err := armsOf(c)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	var errs config.Errors
 	for _, file := range c.Args().Slice() {
 		list, err := sweep.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"),
-			Sets: sets, Find: a.hubCache().Find}, arms, from)
+			Sets: c.StringSlice("set"), Flagged: flags, Find: a.hubCache().Find}, arms, from)
 		var bad config.Errors
 		if errors.As(err, &bad) {
 			errs = append(errs, bad...)

@@ -68,9 +68,14 @@ func (a *app) beforeAfter(start, score any) any {
 	return quantity.Fixed(before, 3) + arrow + quantity.Fixed(after, 3)
 }
 
-// suggestNext suggests commands for finished runs.
+// suggestNext suggests commands for finished runs, or how runs that --until ended go on.
 func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.Result) error {
 	if !a.Out.ForPeople() || len(results) == 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(results, func(r harness.Result) bool { return r.Run.Status != store.Done }); i >= 0 {
+		id := results[i].Run.RID.Short()
+		a.Note("next:\n  exp show %s\n  exp resume %s  # the other stages", id, id)
 		return nil
 	}
 	var names []string

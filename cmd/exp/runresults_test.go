@@ -18,6 +18,11 @@ func TestNextCommands(t *testing.T) {
 		e.succeeds(t)
 		return e
 	}
+	partly := run(smokeRecipe, "--until", "sft")
+	partly.says(t, "next:", "exp resume ")
+	if strings.Contains(partly.stderr, "exp samples") {
+		t.Errorf("a run without samples suggests to read them:\n%s", partly.stderr)
+	}
 	alone := run(smokeRecipe)
 	alone.says(t, "next:", "exp report smoke --out report")
 	if strings.Contains(alone.stderr, "exp compare") {

@@ -27,16 +27,19 @@ func stopConditions(c *cli.Context) (conditions []string, replace bool) {
 	return conditions, slices.Contains(c.StringSlice(stopIfFlag), config.None)
 }
 
-// stopSets returns --stop-if as expressions of --set: conditions join the configured ones.
-func stopSets(c *cli.Context) (sets []string) {
+// stopExpressions returns --stop-if as expressions: conditions join the configured ones.
+func stopExpressions(c *cli.Context) (list []config.Flagged) {
 	conditions, replace := stopConditions(c)
+	add := func(expression string) {
+		list = append(list, config.Flagged{Flag: "--" + stopIfFlag, Expression: expression})
+	}
 	if replace {
-		sets = append(sets, "run.stop_if=[]")
+		add("run.stop_if=[]")
 	}
 	for _, text := range conditions {
-		sets = append(sets, "run.stop_if+="+strconv.Quote(text))
+		add("run.stop_if+=" + strconv.Quote(text))
 	}
-	return sets
+	return list
 }
 
 // stopValues returns --stop-if as the setting of a recorded run, whose conditions it replaces.

@@ -17,11 +17,16 @@ type Input struct {
 	User     string   // the user's own configuration, for nonsemantic keys; empty: none
 	Overlays []string // files laid over it, left to right
 	Values   []Value  // of flags, laid over the files
-	Sets     []string // expressions path=value or path+=value, left to right
+	Sets     []string // expressions path=value or path+=value of --set, left to right
+	Flagged  []Flagged
 	// Find looks up what the configuration names on a hub, without the network; nil finds
 	// nothing.
 	Find func(hub.Ref) (hub.Found, error)
 }
+
+// Flagged is an expression as in Input.Sets that the program makes of another flag; it comes after
+// them. Errors and origins name the flag.
+type Flagged struct{ Flag, Expression string }
 
 // Load reads, merges and validates a configuration. The error is of type Errors and
 // lists all faults found.
@@ -45,7 +50,10 @@ func Load(in Input) (*Resolved, error) {
 		l.value(v)
 	}
 	for i, expression := range in.Sets {
-		l.expression(i+1, expression)
+		l.expression(&source{name: fmt.Sprintf("--set #%d", i+1), order: l.rank + i, set: true}, expression)
+	}
+	for i, f := range in.Flagged {
+		l.expression(&source{name: f.Flag, order: l.rank + len(in.Sets) + i, set: true, flag: true}, f.Expression)
 	}
 	r := newResolver(&l)
 	res := r.resolve()

@@ -8,10 +8,10 @@ import (
 	"exp/experiments/spelling"
 )
 
-// expression applies one --set expression, path=value or path+=value; n counts from 1.
-// The value is YAML in flow style.
-func (l *loader) expression(n int, text string) {
-	src := &source{name: fmt.Sprintf("--set #%d", n), order: l.rank + n - 1, set: true, lines: []string{text}}
+// expression applies one expression, path=value or path+=value, of a source. The value is YAML in
+// flow style.
+func (l *loader) expression(src *source, text string) {
+	src.lines = []string{text}
 	start := pos{src: src, line: 1, col: 1, width: utf8.RuneCountInString(text)}
 	path, value, ok := strings.Cut(text, "=")
 	if !ok || strings.Trim(path, " +.") == "" {

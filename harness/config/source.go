@@ -24,6 +24,7 @@ type source struct {
 	lines []string // without line ends
 	order int      // of the layers; later ones override earlier ones
 	set   bool     // a --set expression: positions are columns of one line
+	flag  bool     // an expression that nobody wrote: it has no positions
 }
 
 // pos is a place in a source.
@@ -46,6 +47,8 @@ func (p pos) fault(code, message, help string) *Error {
 	e := &Error{Code: code, Source: p.src.name, Line: p.line, Col: p.col, Message: message, Help: help,
 		width: p.width, src: p.src}
 	switch {
+	case p.src.flag:
+		e.Line, e.Col = 0, 0
 	case p.src.set:
 		e.Line = 0
 	case p.line > 0 && p.line <= len(p.src.lines):
