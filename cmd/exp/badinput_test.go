@@ -164,6 +164,10 @@ func TestBadProblems(t *testing.T) {
 		args := []string{"--set", "data={train: {source: " + writeFile(t, "bad.jsonl", "{") + ", size: 0}, val: {source: " + writeFile(t, "bad2.jsonl", "[]") + ", size: 0}}"}
 		smoke(t, filepath.Join(t.TempDir(), "store"), args...).refuses(t, 2, "bad.jsonl:1:", "bad2.jsonl:1:", "2 errors")
 		smoke(t, filepath.Join(t.TempDir(), "store"), "--set", "data.test={source: "+missing+", size: 0}").refuses(t, 7, "none.jsonl cannot be read", "--set data.test.source=PATH")
+		smoke(t, filepath.Join(t.TempDir(), "store"), "--set", "data.test={source: "+writeFile(t, "good.jsonl", "")+", more: ["+missing+"], size: 0}").refuses(t, 7,
+			"none.jsonl cannot be read", "--set data.test.more=[PATH]")
+		smoke(t, filepath.Join(t.TempDir(), "store"), "--set", "data.test.source=[a.jsonl, b.jsonl]").refuses(t, 2, "the others are data.test.more")
+		smoke(t, filepath.Join(t.TempDir(), "store"), "--set", "data.test={source: a.jsonl, size: 0}", "--set", "data.test.more=['hub:a/b/c.jsonl@main', 'hub:d']").refuses(t, 2, "data.test.more: hub:d: a data set is ORG/NAME")
 	})
 	// Generated problems are not looked at before they are made; then they are, and
 	// nothing is trained.

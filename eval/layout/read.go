@@ -79,7 +79,7 @@ func numbered(id string, owner map[string]string) string {
 	return free
 }
 
-// Problems reads the problems of rows. A nil layout is detected from the first row. Rows with the same
+// Problems reads the problems of rows. A nil layout is detected from the first row of each file. Rows with the same
 // problem and answer count as one problem, the first. Rows with a null or empty answer are counted and
 // skipped. Problems returns errors of all, or *rows.Error.
 //
@@ -104,9 +104,10 @@ func ProblemsAt(all iter.Seq2[rows.Row, error], column string) ([]rollout.Proble
 func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout, error)) ([]rollout.Problem, Copies,
 	error) {
 	var l *Layout
+	file := ""
 	var unknown error // of the first row whose layout was not detected
 	problems, copies, err := collect(all, func(r rows.Row) (item, error) {
-		if l == nil {
+		if l == nil || r.Path != file { // each file has its own
 			found, err := detect(r)
 			switch {
 			case err != nil && withoutAnswer(r): // a later row tells
@@ -115,7 +116,7 @@ func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout,
 			case err != nil:
 				return item{}, err
 			}
-			l = &found
+			l, file = &found, r.Path
 		}
 		if r.Empty(l.Answer) {
 			return item{}, errUnanswered

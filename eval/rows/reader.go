@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// Reader reads the rows of a file, or of all files that a pattern matches (see Files), and counts them. The
-// zero value with a Path reads them all. Not safe for concurrent use; Rows may be called once.
+// Reader reads the rows of files, or of all files that patterns match (see Files), and counts them. The
+// zero value with Paths reads them all. Not safe for concurrent use; Rows may be called once.
 type Reader struct {
-	Path string
+	Paths []string
 	// Wanted reports whether to yield the row at an index, from 0; nil: every row. A row that is not wanted
 	// is not decoded.
 	Wanted func(index int) bool
@@ -32,7 +32,7 @@ type takeRow func(content func(to []byte) []byte) (index int, ok bool)
 // Rows yields the rows as Read does. A row keeps its index when others are left out.
 func (r *Reader) Rows() iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		list, err := Files(r.Path)
+		list, err := AllFiles(r.Paths)
 		if err != nil {
 			yield(Row{}, err)
 			return
@@ -71,9 +71,9 @@ func (r *Reader) taking() takeRow {
 	}
 }
 
-// Count returns the number of rows of a file, or of all files that a pattern matches.
-func Count(path string) (int, error) {
-	r := &Reader{Path: path, Wanted: func(int) bool { return false }}
+// Count returns the number of rows of files, or of all files that patterns match.
+func Count(paths ...string) (int, error) {
+	r := &Reader{Paths: paths, Wanted: func(int) bool { return false }}
 	for _, err := range r.Rows() {
 		if err != nil {
 			return 0, err

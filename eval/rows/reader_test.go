@@ -67,7 +67,7 @@ func TestReader(t *testing.T) {
 			{"distinct of the wanted", Reader{Distinct: true, Wanted: func(i int) bool { return i > 0 && i < 5 }}, []int{1, 2, 3}, 1},
 		} {
 			r := tt.r
-			r.Path = path
+			r.Paths = []string{path}
 			var got []int
 			for row, err := range r.Rows() {
 				if err != nil {
@@ -103,7 +103,7 @@ func TestDistinctValues(t *testing.T) {
 	if err := parquet.Write(&b, list); err != nil {
 		t.Fatal(err)
 	}
-	r := Reader{Path: write(t, "x", b.Bytes()), Distinct: true}
+	r := Reader{Paths: []string{write(t, "x", b.Bytes())}, Distinct: true}
 	n := 0
 	for _, err := range r.Rows() {
 		if err != nil {

@@ -64,10 +64,22 @@ func Files(path string) ([]string, error) {
 	return nil, err
 }
 
+// AllFiles is Files of each path, one after the other.
+func AllFiles(paths []string) (all []string, err error) {
+	for _, path := range paths {
+		list, err := Files(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
 // Read yields the rows of a file, or of all files that a pattern matches, one after the other: see Files.
 // Rows are counted through. Read stops after an error, which is a system error or an *Error. A file without
 // rows yields none.
-func Read(path string) iter.Seq2[Row, error] { return (&Reader{Path: path}).Rows() }
+func Read(path string) iter.Seq2[Row, error] { return (&Reader{Paths: []string{path}}).Rows() }
 
 // All reads all rows of a file.
 func All(path string) ([]Row, error) {

@@ -139,7 +139,7 @@ func (t *mathTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]roll
 	}
 	for i := range problems {
 		if err := t.check(&problems[i]); err != nil {
-			return nil, copies, fmt.Errorf("%s: problem %s: %w", from.Path, problems[i].ID, err)
+			return nil, copies, fmt.Errorf("%s: problem %s: %w", strings.Join(from.Paths(), ", "), problems[i].ID, err)
 		}
 	}
 	return problems, copies, nil

@@ -37,13 +37,20 @@ func ReadFile(t Task, path string) ([]rollout.Problem, error) {
 	return problems, err
 }
 
-func readLines(t Task, path string) ([]rollout.Problem, error) {
+// problemLines are the problems of one or several files.
+type problemLines struct {
+	task     Task
+	problems []rollout.Problem
+	seen     map[string]bool // their ids
+}
+
+func (x *problemLines) readFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err // names the path
+		return err // names the path
 	}
 	defer f.Close() // read only: a failed close loses nothing
-	return Read(t, f, path)
+	return x.read(f, path)
 }
 
 // Read reads problems, one JSON object per line; name is the file's, for errors. Blank lines are skipped. A
@@ -52,11 +59,19 @@ func readLines(t Task, path string) ([]rollout.Problem, error) {
 // the ID of the first with #2, #3 … appended; among stored problems equal IDs are an error. Errors in a
 // line are *LineError, for the first bad line.
 func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
-	var problems []rollout.Problem
-	seen := make(map[string]bool) // ids
+	x := problemLines{task: t, seen: map[string]bool{}}
+	err := x.read(r, name)
+	if err != nil {
+		return nil, err
+	}
+	return x.problems, nil
+}
+
+// read is Read; ids are different in all files.
+func (x *problemLines) read(r io.Reader, name string) error {
 	scanner := bufio.NewScanner(r)
 	longest := maxLine
-	if _, ok := t.(*codeTask); ok {
+	if _, ok := x.task.(*codeTask); ok {
 		longest = maxCodeLine
 	}
 	scanner.Buffer(nil, longest)
@@ -67,25 +82,25 @@ func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
 		if len(text) == 0 {
 			continue
 		}
-		p, stored, err := readRow(t, text)
+		p, stored, err := readRow(x.task, text)
 		if err != nil {
-			return nil, &LineError{name, line, err}
+			return &LineError{name, line, err}
 		}
-		if seen[p.ID] && stored {
-			return nil, &LineError{name, line, fmt.Errorf("second problem with id %q", clip(p.ID))}
+		if x.seen[p.ID] && stored {
+			return &LineError{name, line, fmt.Errorf("second problem with id %q", clip(p.ID))}
 		}
-		for id, times := p.ID, 2; seen[p.ID]; times++ {
+		for id, times := p.ID, 2; x.seen[p.ID]; times++ {
 			p.ID = fmt.Sprintf("%s#%d", id, times)
 		}
-		seen[p.ID] = true
-		problems = append(problems, p)
+		x.seen[p.ID] = true
+		x.problems = append(x.problems, p)
 	}
 	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, &LineError{name, line + 1, fmt.Errorf("longer than %d bytes", longest)}
+		return &LineError{name, line + 1, fmt.Errorf("longer than %d bytes", longest)}
 	} else if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	return problems, nil
+	return nil
 }
 
 // rowParser is a task whose published files have one problem per line, in a layout of the task's.

@@ -12,6 +12,7 @@ import (
 // Source is a file of problems, or all files that a pattern matches, and what to take from it.
 type Source struct {
 	Path string
+	More []string // further files or patterns, read after it; rows count through
 	// PromptKey is the column with the prompt; empty: the column of a known layout. Only mathematics and code
 	// have it.
 	PromptKey string
@@ -53,7 +54,7 @@ func (s Source) Read(t Task) ([]rollout.Problem, Counts, error) {
 	if !ok {
 		return s.readStored(t)
 	}
-	reader := &rows.Reader{Path: s.Path, Distinct: true}
+	reader := &rows.Reader{Paths: s.Paths(), Distinct: true}
 	all, left, err := s.selected(reader)
 	if err != nil {
 		return nil, Counts{}, err
@@ -65,7 +66,7 @@ func (s Source) Read(t Task) ([]rollout.Problem, Counts, error) {
 
 // selected returns the rows to take, and how many are not.
 func (s Source) selected(reader *rows.Reader) (all iter.Seq2[rows.Row, error], left int, err error) {
-	order, left, err := s.order(func() (int, error) { return rows.Count(s.Path) })
+	order, left, err := s.order(func() (int, error) { return rows.Count(s.Paths()...) })
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -119,12 +120,22 @@ func (s Source) order(count func() (int, error)) (order []int, left int, err err
 	return order, total - s.MaxRows, nil
 }
 
-// readStored reads a file with a problem on each line.
+// Paths returns Path and More.
+func (s Source) Paths() []string { return append([]string{s.Path}, s.More...) }
+
+// readStored reads files with a problem on each line.
 func (s Source) readStored(t Task) ([]rollout.Problem, Counts, error) {
-	problems, err := readLines(t, s.Path)
+	files, err := rows.AllFiles(s.Paths())
 	if err != nil {
 		return nil, Counts{}, err
 	}
+	lines := problemLines{task: t, seen: map[string]bool{}}
+	for _, path := range files {
+		if err := lines.readFile(path); err != nil {
+			return nil, Counts{}, err
+		}
+	}
+	problems := lines.problems
 	counts := Counts{Rows: len(problems)}
 	order, left, err := s.order(func() (int, error) { return len(problems), nil })
 	if err != nil || order == nil {

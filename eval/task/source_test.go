@@ -72,6 +72,49 @@ func TestSource(t *testing.T) {
 	}
 }
 
+// Rows count through all files. Each file has its own columns; a later problem gets another id.
+func TestSourceOfFiles(t *testing.T) {
+	file := func(name string, rows ...string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	verl := func(source, prompt string, index int) string {
+		return fmt.Sprintf(`{"data_source":"%s","prompt":"%s","reward_model":{"ground_truth":"1"},"extra_info":{"index":%d}}`,
+			source, prompt, index)
+	}
+	s := Source{Path: file("a.jsonl", verl("openai/gsm8k", "A0", 0), verl("openai/gsm8k", "A1", 1)), More: []string{
+		file("b.jsonl", `{"question":"Q0","answer":"so\n#### 5"}`, `{"question":"Q1","answer":"#### 6"}`),
+		file("c.jsonl", verl("lighteval/MATH", "C0", 0), verl("openai/gsm8k", "A1", 1))}}
+	m := mathOf(t, "verl")
+	got, counts, err := s.Read(m)
+	if err != nil || counts != (Counts{Rows: 6, Repeated: 1}) {
+		t.Fatalf("%+v, %v", counts, err)
+	}
+	if d := cmp.Diff([]string{"A0", "A1", "Q0", "Q1", "C0"}, promptsOf(got)); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if got[4].ID != "lighteval/MATH/0" || got[2].Answer != "5" {
+		t.Errorf("%+v", got)
+	}
+	s.MaxRows = 3
+	if got, counts, err = s.Read(m); err != nil || counts.Unselected != 3 || got[2].Prompt != "Q0" {
+		t.Errorf("the first three: %+v, %v, %v", counts, promptsOf(got), err)
+	}
+	s.More = append(s.More, "none.jsonl")
+	if _, _, err = s.Read(m); err == nil || !strings.Contains(err.Error(), "none.jsonl") {
+		t.Errorf("a missing file: %v", err)
+	}
+	problem := `{"nums":[1,2],"target":3}`
+	stored := Source{Path: file("d.jsonl", problem), More: []string{file("e.jsonl", problem)}}
+	list, counts, err := stored.Read(newTestCountdown(t, nil))
+	if err != nil || counts.Rows != 2 || list[0].ID == list[1].ID {
+		t.Errorf("of two files: %+v, %+v, %v", list, counts, err)
+	}
+}
+
 // Stored problems are drawn in the same way.
 func TestSourceOfStored(t *testing.T) {
 	task := newTestCountdown(t, nil)

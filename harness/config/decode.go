@@ -62,7 +62,14 @@ func (d *decoder) value(n *node, name pos) any {
 	case n.kind == scalarNode:
 		return d.scalar(n)
 	default:
-		d.fail(n.pos, CodeType, fmt.Sprintf("%s must be %s, got %s", d.path, article(k), describe(n)), "")
+		help := ""
+		split, ok := strings.CutSuffix(k.Path, ".source")
+		if ok && n.kind == listNode && lookup(split+".more") != nil {
+			help = fmt.Sprintf("the first file is %s, the others are %s.more", k.Path, split)
+		} else if n.kind == mapNode && len(n.fields) == 1 && k.Kind == String {
+			help = "put text that holds : in quotes"
+		}
+		d.fail(n.pos, CodeType, fmt.Sprintf("%s must be %s, got %s", d.path, article(k), describe(n)), help)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ func remoteKeys() map[string]hub.Part {
 	return map[string]hub.Part{
 		"model.base": hub.Weights, "model.adapter": hub.Weights, "reward.weights": hub.Weights,
 		"tokenizer.path": hub.Tokenizer, "data.train.source": hub.Data, "data.val.source": hub.Data,
-		"data.test.source": hub.Data,
+		"data.test.source": hub.Data, "data.train.more": hub.Data, "data.val.more": hub.Data,
+		"data.test.more": hub.Data,
 	}
 }
 
@@ -31,22 +32,41 @@ func (r *Resolved) locate(values map[string]any, find func(hub.Ref) (hub.Found, 
 	parts := remoteKeys()
 	for _, k := range schema().keys {
 		part, remote := parts[k.Path]
-		text, _ := values[k.Path].(string)
-		if !remote || !hub.IsRef(text) {
-			continue
+		switch v := values[k.Path].(type) {
+		case string:
+			if remote {
+				values[k.Path] = r.located(k.Path, v, part, find)
+			}
+		case []any:
+			if remote {
+				list := slices.Clone(v)
+				for i := range list {
+					list[i] = r.located(k.Path, list[i].(string), part, find)
+				}
+				values[k.Path] = list
+			}
 		}
-		ref, err := hub.ParseRef(text, part)
-		if err != nil { // a check reports it
-			continue
-		}
-		x := Remote{Key: k.Path, Ref: ref}
-		if find == nil {
-			x.Err = &hub.MissingError{Ref: ref}
-		} else if x.Found, x.Err = find(ref); x.Err == nil {
-			values[k.Path] = x.Found.Path
-		}
-		r.Remotes = append(r.Remotes, x)
 	}
+}
+
+// located returns the path of a reference in the cache, or the text itself if it is none or not
+// found.
+func (r *Resolved) located(key, text string, part hub.Part, find func(hub.Ref) (hub.Found, error)) string {
+	if !hub.IsRef(text) {
+		return text
+	}
+	ref, err := hub.ParseRef(text, part)
+	if err != nil { // a check reports it
+		return text
+	}
+	x := Remote{Key: key, Ref: ref}
+	if find == nil {
+		x.Err = &hub.MissingError{Ref: ref}
+	} else if x.Found, x.Err = find(ref); x.Err == nil {
+		text = x.Found.Path
+	}
+	r.Remotes = append(r.Remotes, x)
+	return text
 }
 
 // nameRemotes fills in the names that stand for the paths in the cache.
@@ -103,12 +123,13 @@ func remoteChecks() (list []check) {
 	for _, key := range keys {
 		part := remoteKeys()[key]
 		list = append(list, check{[]string{key}, func(r *Run) (string, string) {
-			text := remoteValue(r, key)
-			if !hub.IsRef(text) {
-				return "", ""
-			}
-			if _, err := hub.ParseRef(text, part); err != nil {
-				return fmt.Sprintf("%s: %v", key, err), "write " + remoteForm(part)
+			for _, text := range remoteValues(r, key) {
+				if !hub.IsRef(text) {
+					continue
+				}
+				if _, err := hub.ParseRef(text, part); err != nil {
+					return fmt.Sprintf("%s: %v", key, err), "write " + remoteForm(part)
+				}
 			}
 			return "", ""
 		}})
@@ -123,11 +144,15 @@ func remoteForm(part hub.Part) string {
 	return "hub:ORG/NAME@REVISION, such as hub:Qwen/Qwen2.5-0.5B@main"
 }
 
-// remoteValue is the value of one of the remote keys.
-func remoteValue(r *Run, key string) string {
-	return map[string]string{
+// remoteValues are the values of one of the remote keys.
+func remoteValues(r *Run, key string) []string {
+	if list, ok := map[string][]string{"data.train.more": r.Data.Train.More, "data.val.more": r.Data.Val.More,
+		"data.test.more": r.Data.Test.More}[key]; ok {
+		return list
+	}
+	return []string{map[string]string{
 		"model.base": r.Model.Base, "model.adapter": r.Model.Adapter, "reward.weights": r.Reward.Weights,
 		"tokenizer.path": r.Tokenizer.Path, "data.train.source": r.Data.Train.Source,
 		"data.val.source": r.Data.Val.Source, "data.test.source": r.Data.Test.Source,
-	}[key]
+	}[key]}
 }

@@ -34,8 +34,9 @@ func foreignNames() []foreignName {
 		{"filter_overlong_prompts", "data.filter_overlong", ""},
 		{"train_max_samples", "data.train.max_samples", ""},
 		{"val_max_samples", "data.val.max_samples", ""},
-		{"train_files", "data.train.source", ""},
-		{"val_files", "data.val.source", ""},
+		{"train_files", "data.train.source", "of a list, the first is data.train.source, the others are " +
+			"data.train.more"},
+		{"val_files", "data.val.source", "of a list, the first is data.val.source, the others are data.val.more"},
 		{"shuffle", "data.order", "the order of training is data.order; the rows that max_samples takes are " +
 			"data.select"},
 		{"tool_config_path", "data.tools", ""},

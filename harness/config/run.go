@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"time"
 
 	"exp/train/rl"
@@ -128,10 +129,23 @@ type Data struct {
 
 // Split is one part of the data. Source is Generated, None or a path.
 type Split struct {
-	Source     string `key:"source"`
-	Size       int    `key:"size"`
-	Digest     string `key:"digest"`      // Source is a file
-	MaxSamples int    `key:"max_samples"` // Source is a file; 0: all rows
+	Source     string   `key:"source"`
+	More       []string `key:"more"` // Source is a file
+	Size       int      `key:"size"`
+	Digest     string   `key:"digest"`      // Source is a file
+	MaxSamples int      `key:"max_samples"` // Source is a file; 0: all rows
+}
+
+// Files names the files of a split, for people.
+func (s Split) Files() string {
+	switch n := len(s.More); n {
+	case 0:
+		return s.Source
+	case 1:
+		return s.Source + " and " + s.More[0]
+	default:
+		return fmt.Sprintf("%s and %d more files", s.Source, n)
+	}
 }
 
 // Model is the policy's architecture and start.

@@ -13,6 +13,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
+	"exp/harness/hub"
 	"exp/harness/stage"
 )
 
@@ -290,16 +291,25 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 					"model.adapter=PATH")
 		}
 	}
-	for _, d := range []struct{ key, path string }{
-		{"data.train.source", c.Data.Train.Source}, {"data.val.source", c.Data.Val.Source},
-		{"data.test.source", c.Data.Test.Source},
-	} {
-		if d.path == config.Generated || d.path == config.None || d.path == "" || remote[d.key] {
+	for _, d := range []struct {
+		name string
+		config.Split
+	}{{"train", c.Data.Train}, {"val", c.Data.Val}, {"test", c.Data.Test}} {
+		if d.Source == config.Generated || d.Source == config.None || d.Source == "" {
 			continue
 		}
-		if _, err := rows.Files(d.path); err != nil {
-			lack(fmt.Sprintf("the data of %s: %s cannot be read", d.key, d.path),
-				fmt.Sprintf("get the file, or name another: --set %s=PATH", d.key))
+		key, form := "data."+d.name+".source", "PATH"
+		for i, path := range append([]string{d.Source}, d.More...) {
+			if i > 0 {
+				key, form = "data."+d.name+".more", "[PATH]"
+			}
+			if remote[key] && hub.IsRef(path) {
+				continue
+			}
+			if _, err := rows.Files(path); err != nil {
+				lack(fmt.Sprintf("the data of %s: %s cannot be read", key, path),
+					fmt.Sprintf("get the file, or name another: --set %s=%s", key, form))
+			}
 		}
 	}
 }

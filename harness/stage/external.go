@@ -53,7 +53,7 @@ func Externals(r *config.Resolved) (External, error) {
 		case err != nil:
 			bad(s.key, config.CodeData, err.Error(), "")
 		case want != "" && want != digestPrefix+d.String():
-			bad(s.digestKey(), config.CodeDigest, fmt.Sprintf("%s does not match %q", s.digestKey(), s.conf.Source),
+			bad(s.digestKey(), config.CodeDigest, fmt.Sprintf("%s does not match %q", s.digestKey(), s.conf.Files()),
 				"found "+digestPrefix+d.String())
 		}
 		x.Data[string(s.name)] = d
@@ -204,7 +204,7 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 			err = p.check(problems)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.conf.Source, err)
+			return fmt.Errorf("%s: %w", s.conf.Files(), err)
 		}
 		own, lost := p.withoutTools(problems)
 		p.ownTools, p.lostTools = p.ownTools+own, p.lostTools+lost
@@ -214,7 +214,7 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 	}
 	for _, need := range s.needs(c) {
 		if need.n > len(problems) {
-			return fmt.Errorf("%s has %d problems%s, %s asks for %d", s.conf.Source, len(problems), left, need.key,
+			return fmt.Errorf("%s has %d problems%s, %s asks for %d", s.conf.Files(), len(problems), left, need.key,
 				need.n)
 		}
 	}
@@ -224,7 +224,7 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 	for i := range problems {
 		if problems[i].Target == "" {
 			return fmt.Errorf("%s: problem %s has no target for sft to learn from: give the rows a target, or set "+
-				"sft.steps: 0", s.conf.Source, problems[i].ID)
+				"sft.steps: 0", s.conf.Files(), problems[i].ID)
 		}
 	}
 	return nil

@@ -31,8 +31,8 @@ func splits(c *config.Run) []split {
 	}
 	for i := range list {
 		s := &list[i]
-		s.source = task.Source{Path: s.conf.Source, MaxRows: s.conf.MaxSamples, Drawn: c.Data.Select == "random",
-			Seed: uint64(c.Data.Seed)}
+		s.source = task.Source{Path: s.conf.Source, More: s.conf.More, MaxRows: s.conf.MaxSamples,
+			Drawn: c.Data.Select == "random", Seed: uint64(c.Data.Seed)}
 		if c.Data.PromptKey != config.Auto {
 			s.source.PromptKey = c.Data.PromptKey
 		}
@@ -159,9 +159,9 @@ func (s split) read(t task.Task) ([]rollout.Problem, leftOut, error) {
 	case err != nil:
 		return nil, left, err
 	case len(all) == 0:
-		return nil, left, fmt.Errorf("%s holds no problems", s.conf.Source)
+		return nil, left, fmt.Errorf("%s holds no problems", s.conf.Files())
 	case s.conf.Size > len(all):
-		return nil, left, fmt.Errorf("%s has %d problems%s, data.%s.size asks for %d", s.conf.Source, len(all),
+		return nil, left, fmt.Errorf("%s has %d problems%s, data.%s.size asks for %d", s.conf.Files(), len(all),
 			left.selection(), s.name, s.conf.Size)
 	case s.conf.Size > 0:
 		left.Further = len(all) - s.conf.Size
