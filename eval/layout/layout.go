@@ -31,6 +31,7 @@ type Layout struct {
 	Difficulty string   // optional: a number, or a text with one ("Level 3")
 	Source     string   // optional: the data set; verl picks its grader by it
 	Target     string   // optional: a worked solution to learn from
+	Keep       []string // further columns to keep in Facts.Columns
 }
 
 // Within says where in a text the answer stands.
@@ -47,6 +48,8 @@ type Facts struct {
 	Answers    []string `json:"answers,omitempty"` // further gold answers, as good as the first
 	Source     string   `json:"source,omitempty"`
 	Difficulty *float64 `json:"difficulty,omitempty"`
+	// Columns are further columns of the row that somebody asked for, as JSON has them.
+	Columns map[string]any `json:"columns,omitempty"`
 }
 
 // FactsOf decodes the facts of a problem; they are empty if the problem has none.
@@ -182,7 +185,15 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	if p.Target == "" {
 		p.Target = l.target(r)
 	}
-	if len(facts.Answers) > 0 || facts.Source != "" || facts.Difficulty != nil {
+	for _, name := range l.Keep {
+		if v, ok := r.Value(name); ok {
+			if facts.Columns == nil {
+				facts.Columns = map[string]any{}
+			}
+			facts.Columns[name] = v
+		}
+	}
+	if len(facts.Answers) > 0 || facts.Source != "" || facts.Difficulty != nil || facts.Columns != nil {
 		p.Data, err = json.Marshal(facts)
 	}
 	return p, err

@@ -132,7 +132,7 @@ func TestProblemsAt(t *testing.T) {
 		{"no answer", `{"prompt":"P","right":"1"}`, "prompt", "rows.jsonl:1: no field with the answer; looked for reward_model.ground_truth, answer, "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			problems, _, err := ProblemsAt(rows.Read(file(t, tt.row)), tt.column)
+			problems, _, err := ProblemsAt(rows.Read(file(t, tt.row)), tt.column, nil)
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -143,6 +143,28 @@ func TestProblemsAt(t *testing.T) {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// Columns are kept as they are; one that no row has is an error.
+func TestKeptColumns(t *testing.T) {
+	text := `{"prompt":"P","data_source":"s","reward_model":{"ground_truth":"1"},"extra_info":{"index":4,"hints":["a",2.5]},"topic":"t"}` + "\n" +
+		`{"prompt":"Q","data_source":"s","reward_model":{"ground_truth":"2"},"extra_info":{"index":5}}`
+	problems, _, err := ProblemsAt(rows.Read(file(t, text)), "", []string{"extra_info", "topic", "extra_info.index"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		`{"source":"s","columns":{"extra_info":{"hints":["a",2.5],"index":4},"extra_info.index":4,"topic":"t"}}`,
+		`{"source":"s","columns":{"extra_info":{"index":5},"extra_info.index":5}}`,
+	} {
+		if d := cmp.Diff(want, string(problems[i].Data)); d != "" {
+			t.Errorf("problem %d (-want +got)\n%s", i, d)
+		}
+	}
+	_, _, err = ProblemsAt(rows.Read(file(t, text)), "", []string{"topic", "tpic", "extra"})
+	if err == nil || err.Error() != "no row has the column extra, tpic" {
+		t.Errorf("columns that are not there: %v", err)
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
+	"strings"
 
 	"exp/eval/rows"
 	"exp/train/rollout"
@@ -96,9 +98,33 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Cop
 }
 
 // ProblemsAt is Problems with the problem's text, or its messages, in a column; without a column it is
-// Problems.
-func ProblemsAt(all iter.Seq2[rows.Row, error], column string) ([]rollout.Problem, Copies, error) {
-	return readProblems(all, func(r rows.Row) (Layout, error) { return DetectAt(r, column) })
+// Problems. It keeps further columns in Facts.Columns; a column that no row has is an error.
+func ProblemsAt(all iter.Seq2[rows.Row, error], column string, keep []string) ([]rollout.Problem, Copies, error) {
+	missing := map[string]bool{}
+	for _, name := range keep {
+		missing[name] = true
+	}
+	seen := func(yield func(rows.Row, error) bool) {
+		for r, err := range all {
+			for name := range missing {
+				if _, ok := r.Value(name); ok {
+					delete(missing, name)
+				}
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+	problems, copies, err := readProblems(seen, func(r rows.Row) (Layout, error) {
+		l, err := DetectAt(r, column)
+		l.Keep = keep
+		return l, err
+	})
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("no row has the column %s", strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
+	}
+	return problems, copies, err
 }
 
 func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout, error)) ([]rollout.Problem, Copies,

@@ -133,7 +133,7 @@ func basisOf(b grade.Basis) rollout.Basis {
 // readRows reads rows in any known layout. Repeated problems are dropped: training files hold each a hundred
 // times.
 func (t *mathTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rollout.Problem, layout.Copies, error) {
-	problems, copies, err := layout.ProblemsAt(all, from.PromptKey)
+	problems, copies, err := layout.ProblemsAt(all, from.PromptKey, from.Keep)
 	if err != nil {
 		return nil, copies, err
 	}

@@ -16,6 +16,7 @@ type Source struct {
 	// PromptKey is the column with the prompt; empty: the column of a known layout. Only mathematics and code
 	// have it.
 	PromptKey string
+	Keep      []string // further columns to keep with each problem (layout.Facts.Columns); only mathematics has it
 	// MaxRows is the number of rows to take before anything else is left out, verl's max_samples; 0 takes all.
 	MaxRows int
 	Drawn   bool   // draw these rows, and order them, as verl does; otherwise take the first

@@ -147,7 +147,8 @@ func aboutReward(path string) string {
     {"id": "8", "score": 1, "components": {"style": 0.2, "length": 0.8}}
     {"id": "9", "error": "no unit in the question"}
 
-  extra is the problem's data. The score may depend on this line only: reward.batch and
+  data_source is the row's, or else the task. extra is the problem's data; extra.columns has
+  the columns of the data files that data.keep names. The score may depend on this line only: reward.batch and
   reward.workers must not change it. Standard error goes to the log. A line that is not
   an answer, an unknown id or a second answer ends the run (exit 8). If the program ends
   or is silent for reward.row_limit, it is restarted and asked row by row for what is

@@ -167,6 +167,11 @@ func rowKeys(made, drawn, files Clause) []Key {
 			When:    []Clause{only("task.kind", "math", "code"), files},
 			Help: "column of the files that holds the prompt, a text or a list of messages (verl's prompt_key); " +
 				"auto finds it: prompt, problem, question and others, depending on the other columns"},
+		{Path: "data.keep", Kind: String, List: true, Default: is([]string{}), Stages: at(Prepare),
+			Pattern: pattern("the name of a column", `.+`),
+			When:    []Clause{only("task.kind", "math"), files},
+			Help: "further columns of the files to keep with each problem, such as extra_info, for reward.command, " +
+				"which finds them in extra.columns"},
 		{Path: "data.select", Kind: Enum, Words: []string{"random", "first"}, Default: is("random"),
 			Stages: at(Prepare), When: []Clause{drawn},
 			Help: "rows that data.*.max_samples takes: random draws them from data.seed, the same rows in the same " +

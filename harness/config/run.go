@@ -108,17 +108,18 @@ type Code struct {
 
 // Data says where problems come from.
 type Data struct {
-	Train           Split  `key:"train"`
-	Val             Split  `key:"val"`
-	Test            Split  `key:"test"`
-	Seed            int64  `key:"seed"`       // a split is generated, or rows are drawn
-	PromptKey       string `key:"prompt_key"` // Auto or a column; Task.Kind is "math" or "code"
-	Select          string `key:"select"`     // "random" or "first"; a split has MaxSamples
-	MaxPromptTokens int    `key:"max_prompt_tokens"`
-	Truncate        string `key:"truncate"`
-	FilterOverlong  bool   `key:"filter_overlong"`
-	Order           string `key:"order"`
-	Chat            string `key:"chat"`
+	Train           Split    `key:"train"`
+	Val             Split    `key:"val"`
+	Test            Split    `key:"test"`
+	Seed            int64    `key:"seed"`       // a split is generated, or rows are drawn
+	PromptKey       string   `key:"prompt_key"` // Auto or a column; Task.Kind is "math" or "code"
+	Keep            []string `key:"keep"`       // Task.Kind is "math"
+	Select          string   `key:"select"`     // "random" or "first"; a split has MaxSamples
+	MaxPromptTokens int      `key:"max_prompt_tokens"`
+	Truncate        string   `key:"truncate"`
+	FilterOverlong  bool     `key:"filter_overlong"`
+	Order           string   `key:"order"`
+	Chat            string   `key:"chat"`
 	// Settings of the chat template.
 	Tools         string         `key:"tools"` // None, a path, or a JSON list
 	System        string         `key:"system"`

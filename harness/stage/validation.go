@@ -16,7 +16,7 @@ import (
 // random streams, so it does not affect training.
 type onlineEval struct {
 	n        int
-	source   string // names the problems in verl's metrics
+	sources  map[string]string // of the problems, for verl's metrics, by id
 	problems []rollout.Problem
 	gen      eval.Generator
 	grader   rollout.Grader
@@ -39,7 +39,7 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval
 	r.warnTruncated(prompts, "data.val", problems)
 	params := samplingParams(r.run().Rollout)
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
-	return &onlineEval{n: o.N, source: r.run().Task.Kind, problems: problems, grader: r.task,
+	return &onlineEval{n: o.N, sources: dataSources(problems, r.run().Task.Kind), problems: problems, grader: r.task,
 		gen: eval.Generator{Prompt: prompts.Encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
@@ -147,7 +147,26 @@ func (o *onlineEval) measure(ctx context.Context, done func(int)) ([]rl.Metric, 
 	for _, m := range sum {
 		out = append(out, fact("val/"+m.Name, m.Value))
 	}
-	return append(out, validation(o.source, samples, verdicts)...), nil
+	return append(out, validation(o.sources, samples, verdicts)...), nil
+}
+
+// mostSources limits how many data sets have metrics of their own: each has dozens.
+const mostSources = 32
+
+// dataSources returns the data set of each problem, by id: verl's data_source, or else the task. Many
+// data sets count as one, the task.
+func dataSources(problems []rollout.Problem, kind string) map[string]string {
+	of, all := map[string]string{}, map[string]bool{}
+	for i := range problems {
+		source := problems[i].DataSource(kind)
+		of[problems[i].ID], all[source] = source, true
+	}
+	if len(all) > mostSources {
+		for id := range of {
+			of[id] = kind
+		}
+	}
+	return of
 }
 
 // verlDraws has the number of draws and the seed of verl's bootstrap_metric.
@@ -156,11 +175,11 @@ var verlDraws = stat.SubsetDraws{Draws: 1000, Seed: 42}
 // validation returns verl's validation metrics (val-core/…, val-aux/…; stat.Validation) of the
 // graded samples of a validation; verdicts are in the samples' order. The variables are the
 // verdict's reward and acc, 1 if it is correct; the vote is over answers, where no answer counts as
-// one too. source names the set of problems.
+// one too. sources has each problem's data set.
 //
 // Its best@n is lower than the pass@n next to it, the chance that one of n samples is right. It
 // counts no turns.
-func validation(source string, samples []eval.Sample, verdicts []rollout.Verdict) []rl.Metric {
+func validation(sources map[string]string, samples []eval.Sample, verdicts []rollout.Verdict) []rl.Metric {
 	v := stat.Validation{Answer: []string{}, Variables: []stat.Variable{{Name: "reward"}, {Name: "acc"}}}
 	for i, s := range samples {
 		x := verdicts[i]
@@ -171,7 +190,7 @@ func validation(source string, samples []eval.Sample, verdicts []rollout.Verdict
 		if x.Correct {
 			acc = 1
 		}
-		v.Source, v.Problem, v.Answer = append(v.Source, source), append(v.Problem, s.ProblemID),
+		v.Source, v.Problem, v.Answer = append(v.Source, sources[s.ProblemID]), append(v.Problem, s.ProblemID),
 			append(v.Answer, x.Answer)
 		v.Variables[0].Values = append(v.Variables[0].Values, x.Reward)
 		v.Variables[1].Values = append(v.Variables[1].Values, acc)

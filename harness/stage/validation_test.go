@@ -1,8 +1,12 @@
 package stage
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"exp/eval"
 	"exp/harness/config"
@@ -29,7 +33,8 @@ func TestValidation(t *testing.T) {
 	add("c", 1, rollout.Graded, false, -1, "")
 
 	got := map[string]float64{}
-	for _, m := range validation("countdown", samples, verdicts) {
+	sources := map[string]string{"a": "countdown", "b": "countdown", "c": "countdown"}
+	for _, m := range validation(sources, samples, verdicts) {
 		got[m.Name] = m.Value
 	}
 	for name, want := range map[string]float64{
@@ -60,8 +65,30 @@ func TestValidation(t *testing.T) {
 	if n := len(got); n != 2*(1+1+1+2*6) { // of each variable mean@1, mean@4, std@4, and two moments of three at two sizes
 		t.Errorf("%d metrics: %v", n, got)
 	}
-	if got := validation("countdown", samples[:0], nil); got != nil {
+	if got := validation(sources, samples[:0], nil); got != nil {
 		t.Errorf("of nothing: %v", got)
+	}
+	sources["b"] = "openai/gsm8k"
+	for _, m := range validation(sources, samples, verdicts) {
+		got[m.Name] = m.Value
+	}
+	if a, b := got["val-core/countdown/acc/mean@4"], got["val-core/openai/gsm8k/acc/mean@4"]; a != 1 || b != 0.25 {
+		t.Errorf("accuracy %v and %v by data set, want 1 and 0.25", a, b)
+	}
+}
+
+// Problems count by their data_source, unless there are too many.
+func TestDataSources(t *testing.T) {
+	problems := []rollout.Problem{{ID: "1", Data: json.RawMessage(`{"source":"openai/gsm8k"}`)}, {ID: "2"},
+		{ID: "3", Data: json.RawMessage(`{"source":["no","name"],"data_source":"aime24"}`)}}
+	if d := cmp.Diff(map[string]string{"1": "openai/gsm8k", "2": "math", "3": "aime24"}, dataSources(problems, "math")); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	for i := range mostSources + 1 {
+		problems = append(problems, rollout.Problem{ID: fmt.Sprint("p", i), Data: json.RawMessage(fmt.Sprintf(`{"source":"s%d"}`, i))})
+	}
+	if of := dataSources(problems, "math"); of["1"] != "math" || of["p1"] != "math" {
+		t.Errorf("of %d data sets: %v", mostSources+3, of)
 	}
 }
 

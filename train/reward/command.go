@@ -82,20 +82,9 @@ func (c *Command) rows(items []rollout.Item) []row {
 		p := it.Problem
 		out[i] = row{ID: fmt.Sprint(c.last), Problem: p.ID, Prompt: p.Prompt, Response: it.Completion.Text,
 			Gold:       p.Answer,
-			DataSource: dataSource(p, c.opt.DataSource), Extra: p.Data}
+			DataSource: p.DataSource(c.opt.DataSource), Extra: p.Data}
 	}
 	return out
-}
-
-// dataSource returns the data_source of a problem's data, or "".
-func dataSource(p *rollout.Problem, otherwise string) string {
-	var d struct {
-		Source string `json:"data_source"`
-	}
-	if json.Unmarshal(p.Data, &d) == nil && d.Source != "" {
-		return d.Source
-	}
-	return otherwise
 }
 
 // Score implements Scorer.

@@ -34,3 +34,21 @@ type Problem struct {
 	// Data is further input of the task's grader, in the form the task wrote.
 	Data json.RawMessage `json:"data,omitempty"`
 }
+
+// DataSource names the data set that the problem comes from, as its Data says in data_source or
+// source, or else returns otherwise.
+func (p *Problem) DataSource(otherwise string) string {
+	var d struct {
+		DataSource any `json:"data_source"`
+		Source     any `json:"source"`
+	}
+	if len(p.Data) == 0 || json.Unmarshal(p.Data, &d) != nil {
+		return otherwise
+	}
+	for _, v := range []any{d.DataSource, d.Source} {
+		if name, ok := v.(string); ok && name != "" {
+			return name
+		}
+	}
+	return otherwise
+}
