@@ -20,6 +20,7 @@ require (
 	gonum.org/v1/plot v0.17.0
 	google.golang.org/protobuf v1.34.2
 	gorgonia.org/cu v0.9.6
+	mvdan.cc/sh/v3 v3.14.1
 )
 
 require (

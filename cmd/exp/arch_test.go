@@ -15,10 +15,11 @@ func lawOfTheTree() law {
 	return law{
 		modules: map[string][]string{
 			"github.com/mattn/go-sqlite3":      {"experiments/store"},
-			"google.golang.org/protobuf":       {"experiments/trackers"},                        // wire format of TensorBoard files
-			"github.com/klauspost/compress":    {"experiments/blob"},                            // zstd of sources and packs
-			"github.com/goccy/go-yaml":         {"harness/config", "eval/suite", "cmd/exp/cli"}, // configurations; definitions of suites; -o yaml
-			"github.com/parquet-go/parquet-go": {"eval/rows", "experiments/trackers"},           // data sets of other programs; metrics for them
+			"google.golang.org/protobuf":       {"experiments/trackers"},                                             // wire format of TensorBoard files
+			"github.com/klauspost/compress":    {"experiments/blob"},                                                 // zstd of sources and packs
+			"github.com/goccy/go-yaml":         {"harness/config", "harness/translate", "eval/suite", "cmd/exp/cli"}, // configurations; definitions of suites; -o yaml
+			"mvdan.cc/sh/v3":                   {"harness/translate"},                                                // other trainers' scripts, read without executing them
+			"github.com/parquet-go/parquet-go": {"eval/rows", "experiments/trackers"},                                // data sets of other programs; metrics for them
 			"github.com/urfave/cli/v2":         {"cmd/exp/cli"},
 			"github.com/rivo/uniseg":           {"cmd/exp/term", "train/tokenizer"}, // columns of what a terminal shows; graphemes of SentencePiece's table
 			"github.com/dlclark/regexp2":       {"train/tokenizer"},                 // split patterns of tokenizer files: look-ahead, \p{…}

@@ -35,6 +35,7 @@ func configCommand(a *app) *cli.Command {
 			"exp config schema algo.flowrl # what the keys of a block mean",
 		Subcommands: []*cli.Command{
 			a.configNewCommand(),
+			a.configTranslateCommand(),
 			{
 				Name: "check", ArgsUsage: "CONFIG...", Usage: "report every error of configurations",
 				UsageText: "exp config check configs/*.yaml # all errors, with their places\n" +

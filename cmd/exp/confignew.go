@@ -75,20 +75,28 @@ func (a *app) configNew(c *cli.Context, args []string) error {
 		_, err := io.WriteString(a.Stdout, text)
 		return err
 	}
-	if err := checkOutputFolder(args[0]); err != nil {
+	if err := writeRecipe(args[0], text); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	a.Note("wrote %s; next: exp run %s", args[0], args[0])
+	return nil
+}
+
+// writeRecipe writes a file that is not there yet.
+func writeRecipe(path, text string) error {
+	if err := checkOutputFolder(path); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
-		return cli.Usagef("%s exists and is not overwritten", args[0])
+		return cli.Usagef("%s exists and is not overwritten", path)
 	}
 	if err != nil {
 		return err
 	}
 	_, err = io.WriteString(f, text)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", args[0], err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
-	a.Note("wrote %s; next: exp run %s", args[0], args[0])
 	return nil
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"io"
+	"math"
+	"strings"
+
+	"exp/cmd/exp/cli"
+	"exp/harness/translate"
+)
+
+func (a *app) configTranslateCommand() *cli.Command {
+	return &cli.Command{
+		Name: "translate", ArgsUsage: "FILE [NAME=VALUE...]", Usage: "write a recipe of a script for verl",
+		Description: "FILE is a shell script that starts verl's RL trainer (main_ppo, main_dapo, main_flowrl), the " +
+			"overrides.yaml or config.yaml that Hydra left of a run, or a resolved configuration. Nothing in it is " +
+			"executed. NAME=VALUE gives a variable that the script reads and does not set. The recipe has what " +
+			"differs from our defaults; its comments, and standard error, say what has no place here and what is " +
+			"left to set. Settings that say where and how fast to compute are left out.",
+		UsageText: "exp config translate run_qwen2-7b.sh > qwen2-7b.yaml # then: exp config check qwen2-7b.yaml\n" +
+			"exp config translate run.sh MODEL_PATH=models/Qwen2.5-7B --out my.yaml\n" +
+			"exp config translate outputs/2026-01-05/10-20-30/.hydra/overrides.yaml",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write `FILE`", DefaultText: "stdout"}},
+		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
+			return cli.PathCandidates(w.Text, cli.HasExt(".sh", ".yaml", ".yml"))
+		}),
+		Action: cli.WithArgs(1, math.MaxInt, a.configTranslate),
+	}
+}
+
+func (a *app) configTranslate(c *cli.Context, args []string) error {
+	set := map[string]string{}
+	for _, text := range args[1:] {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return cli.Usagef("%q is not of the form NAME=VALUE", text)
+		}
+		set[name] = value
+	}
+	r, err := translate.FromVerl(args[0], set)
+	if err != nil {
+		return err
+	}
+	if out := c.String("out"); out != "" {
+		if err := writeRecipe(out, r.Text); err != nil {
+			return err
+		}
+	} else if _, err := io.WriteString(a.Stdout, r.Text); err != nil {
+		return err
+	}
+	for _, n := range r.Notes {
+		a.Note("%s", n)
+	}
+	if r.Errs != nil {
+		a.Note("the recipe is not complete:\n%v", r.Errs)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"exp/harness/config"
+)
+
+// Recipe is a configuration of ours that stands for another trainer's.
+type Recipe struct {
+	Text  string   // YAML, with the notes as comments
+	Notes []string // what has no place here, or needs a person's eye
+	Errs  error    // what exp config check says about the text; nil if it is complete
+}
+
+// FromVerl translates a script that starts verl, overrides that Hydra left (overrides.yaml), or a resolved
+// configuration of verl. set has values of the script's variables.
+func FromVerl(path string, set map[string]string) (*Recipe, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var in overrides
+	module := ""
+	var unset map[string][]string // variables that a setting needs and nobody sets
+	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+		if in, err = readTree(text, path); err != nil {
+			return nil, err
+		}
+	} else {
+		s, err := readScript(string(text), path, set)
+		if err != nil {
+			return nil, err
+		}
+		in, unset = overrides{}, map[string][]string{}
+		for _, w := range s.words {
+			module += " " + w.text
+			if key, value, ok := setting(w.text); ok {
+				in[key], unset[key] = value, w.unset
+			}
+		}
+	}
+	if !trainsPolicy(in) {
+		return nil, fmt.Errorf("%s has no settings of verl's RL trainers (python3 -m verl.trainer.main_ppo "+
+			"algorithm.adv_estimator=grpo …)", path)
+	}
+	t := translateVerl(in, module)
+	r := &Recipe{Notes: append(t.unset(unset), t.notes...)}
+	keys := r.fitting(t.out)
+	header := "# " + filepath.Base(path) + " of verl, translated: exp config translate\n"
+	for _, n := range r.Notes {
+		header += "# - " + strings.ReplaceAll(n, "\n", " ") + "\n"
+	}
+	r.Text = header + "\n" + written(keys)
+	return r, nil
+}
+
+// trainsPolicy reports whether settings are an RL trainer's.
+func trainsPolicy(in overrides) bool {
+	for key := range in {
+		if strings.HasPrefix(key, "actor_rollout_ref.") || strings.HasPrefix(key, "algorithm.") {
+			return true
+		}
+	}
+	return false
+}
+
+// fitting leaves out keys that have no effect under the others, and those that repeat a default.
+func (r *Recipe) fitting(keys map[string]string) (fit map[string]string) {
+	keys = maps.Clone(keys)
+	keys["version"] = "1"
+	if _, ok := keys["train.steps"]; !ok { // known only with the data
+		keys["train.steps"] = "1000"
+		defer func() { delete(fit, "train.steps") }()
+	}
+	full, err := load(keys)
+	for range 8 { // a key that goes may take others with it
+		var list config.Errors
+		if !errors.As(err, &list) {
+			break
+		}
+		gone := false
+		for _, e := range list {
+			if key, _, ok := strings.Cut(e.Message, " has no effect"); ok && e.Code == config.CodeIneffective {
+				delete(keys, key)
+				gone = true
+			}
+		}
+		if !gone {
+			break
+		}
+		full, err = load(keys)
+	}
+	if r.Errs = err; err != nil {
+		return keys
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if slices.Contains(stated(), key) {
+			continue
+		}
+		without := maps.Clone(keys)
+		delete(without, key)
+		if short, err := load(without); err == nil && same(full, short) {
+			keys = without
+		}
+	}
+	return keys
+}
+
+// stated are the keys that a recipe states even if they repeat a default: a reader looks for them.
+func stated() []string {
+	return []string{"version", "name", "algo.kind", "data.max_prompt_tokens", "rollout.n", "rollout.max_new_tokens",
+		"train.prompts_per_step", "train.prompts_per_update", "train.optim.lr"}
+}
+
+// same reports whether two configurations have the same values.
+func same(a, b *config.Resolved) bool {
+	for _, k := range config.Keys() {
+		x, hasX := a.Value(k.Path)
+		y, hasY := b.Value(k.Path)
+		if hasX != hasY || !reflect.DeepEqual(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+func load(keys map[string]string) (*config.Resolved, error) {
+	return config.Load(config.Input{File: "recipe", Data: []byte(written(keys))})
+}
+
+// written returns keys as YAML, in the order of the table.
+func written(keys map[string]string) string {
+	var b strings.Builder
+	var at []string
+	for _, k := range config.Keys() {
+		value, ok := keys[k.Path]
+		if !ok {
+			continue
+		}
+		parts := strings.Split(k.Path, ".")
+		common := 0
+		for common < len(at) && common < len(parts)-1 && at[common] == parts[common] {
+			common++
+		}
+		for i := common; i < len(parts)-1; i++ {
+			fmt.Fprintf(&b, "%s%s:\n", strings.Repeat("  ", i), parts[i])
+		}
+		at = parts[:len(parts)-1]
+		fmt.Fprintf(&b, "%s%s: %s\n", strings.Repeat("  ", len(at)), parts[len(parts)-1], value)
+	}
+	return b.String()
+}

@@ -1,0 +1,576 @@
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"exp/eval/layout"
+	"exp/eval/rows"
+)
+
+// verl translates settings of verl's trainers. Defaults are those of verl's ppo_trainer.yaml at b178a3cd5.
+type verl struct {
+	in    overrides
+	used  map[string]bool
+	out   map[string]string // our keys, values in YAML
+	notes []string          // what a person should know
+}
+
+const (
+	actor   = "actor_rollout_ref.actor."
+	rollout = "actor_rollout_ref.rollout."
+	policy  = "actor_rollout_ref.model."
+)
+
+// plainRules are settings that mean the same under another name: verl's key, its default, ours.
+func plainRules() [][3]string {
+	return [][3]string{
+		{"data.max_prompt_length", "512", "data.max_prompt_tokens"},
+		{"data.max_response_length", "512", "rollout.max_new_tokens"},
+		{"data.truncation", "error", "data.truncate"},
+		{"data.filter_overlong_prompts", "false", "data.filter_overlong"},
+		{"data.train_batch_size", "1024", "train.prompts_per_step"},
+		{actor + "ppo_mini_batch_size", "256", "train.prompts_per_update"},
+		{actor + "ppo_epochs", "1", "algo.epochs"},
+		{actor + "clip_ratio_c", "3.0", "algo.clip.dual"},
+		{actor + "loss_agg_mode", "token-mean", "algo.aggregation"},
+		{actor + "entropy_coeff", "0", "algo.entropy_coef"},
+		{actor + "tau_pos", "1.0", "algo.sapo.tau_pos"},
+		{actor + "tau_neg", "1.05", "algo.sapo.tau_neg"},
+		{actor + "policy_loss.clip_cov_lb", "1.0", "algo.cov.low"},
+		{actor + "policy_loss.clip_cov_ub", "5.0", "algo.cov.high"},
+		{actor + "policy_loss.ppo_kl_coef", "0.1", "algo.cov.kl_weight"},
+		{actor + "grad_clip", "1.0", "train.optim.grad_clip"},
+		{actor + "calculate_sum_pi_squared", "false", "algo.variance_proxies"},
+		{"algorithm.gamma", "1.0", "algo.gamma"},
+		{"algorithm.lam", "1.0", "algo.lambda"},
+		{"algorithm.norm_adv_by_std_in_grpo", "true", "algo.scale_std"},
+		{"critic.cliprange_value", "0.5", "algo.critic.clip_value"},
+		{"critic.grad_clip", "1.0", "algo.critic.optim.grad_clip"},
+		{"trainer.critic_warmup", "0", "algo.critic.warmup_steps"},
+		{rollout + "n", "1", "rollout.n"},
+		{rollout + "temperature", "1.0", "rollout.temperature"},
+		{rollout + "top_p", "1", "rollout.top_p"},
+		{policy + "enable_gradient_checkpointing", "true", "compute.recompute"},
+	}
+}
+
+// placeless says which settings have no counterpart because they say how and where to compute, not
+// what, or name what the record always has. They are matched by a part of their path.
+var placeless = regexp.MustCompile(`(^|\.)(fsdp_config|megatron|profiler|nsys|micro_batch\w*|\w+_micro_batch_size\w*|` +
+	`\w*use_dynamic_bsz|\w*max_token_len_per_gpu|ulysses\w*|use_torch_compile|use_remove_padding|use_fused_kernels|` +
+	`use_liger|use_shm|\w*parallel_size|gpu_memory_utilization|enforce_eager|free_cache_engine|enable_chunked_prefill|` +
+	`enable_prefix_caching|max_num_batched_tokens|max_num_seqs|max_model_len|load_format|engine_kwargs|disable_log_stats|` +
+	`cudagraph\w*|layered_summon|strategy|nnodes|n_gpus_per_node|logger|project_name|resume_mode|default_local_dir|` +
+	`balance_batch|ray_kwargs|ray_init|checkpoint|checkpoint_engine|filter_overlong_prompts_workers|dataloader_num_workers|` +
+	`trust_remote_code|hybrid_engine|nccl_timeout|device|use_legacy_worker_impl|log_val_generations|fused_kernel_options|` +
+	`return_raw_chat|return_raw_input_ids|return_full_prompt|entropy_from_logits_with_chunking|entropy_checkpointing|` +
+	`offload\w*|\w*offload|name|mode|num_workers|agent|prometheus|trace|rollout_data_dir|validation_data_dir|` +
+	`val_before_train|image_key|video_key|override_config|rollout_n|dtype|calculate_log_probs|default_hdfs_dir|` +
+	`max_critic_ckpt_to_keep|image_patch_size|return_multi_modal_inputs|val_batch_size|validation_shuffle|_target_|` +
+	`kl_loss_type_unused|response_length|prompt_length|reward_fn_key|multi_stage_wake_up|update_weights_bucket_megabytes)` +
+	`(\.|$)`)
+
+// text returns a setting, or absent if it is not set or null.
+func (t *verl) text(key, absent string) string {
+	v, ok := t.in[key]
+	t.used[key] = true
+	if !ok || v == "null" || v == "None" || v == "" {
+		return absent
+	}
+	return v
+}
+
+// on returns a setting that is true or false.
+func (t *verl) on(key string, absent bool) bool {
+	return strings.EqualFold(t.text(key, strconv.FormatBool(absent)), "true")
+}
+
+// number returns a setting that is a number; one that is none is noted and counts as absent.
+func (t *verl) number(key string, absent float64) float64 {
+	text := t.text(key, "")
+	if text == "" {
+		return absent
+	}
+	v, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+	if err != nil {
+		t.note("%s is %q, not a number", key, text)
+		return absent
+	}
+	return v
+}
+
+func (t *verl) note(format string, args ...any) {
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}
+
+// put sets a key of ours to a text or number as YAML has it.
+func (t *verl) put(key, value string) { t.out[key] = value }
+
+// putText sets a key to a text.
+func (t *verl) putText(key, value string) { t.out[key] = strconv.Quote(value) }
+
+func (t *verl) putNumber(key string, v float64) { t.out[key] = strconv.FormatFloat(v, 'g', -1, 64) }
+
+// translateVerl returns our keys for settings of verl. module is the trainer's, if it is known.
+func translateVerl(in overrides, module string) *verl {
+	t := &verl{in: in, used: map[string]bool{}, out: map[string]string{}}
+	for _, r := range plainRules() {
+		t.put(r[2], plain(t.text(r[0], r[1])))
+	}
+	t.putText("name", slug(t.text("trainer.experiment_name", "verl")))
+	t.model()
+	t.data()
+	t.algorithm(module)
+	t.regularizers()
+	t.optimizer(actor+"optim.", "train.optim.", "1e-6")
+	t.optimizer("critic.optim.", "algo.critic.optim.", "1e-5")
+	t.sampling()
+	t.rewards()
+	t.steps()
+	t.rest()
+	return t
+}
+
+// plain writes a scalar of Python's as YAML.
+func plain(v string) string {
+	switch v {
+	case "True", "False":
+		return strings.ToLower(v)
+	}
+	return v
+}
+
+// slug makes a run's name of a text.
+func slug(name string) string {
+	name = strings.Trim(regexp.MustCompile(`[^A-Za-z0-9_.-]+`).ReplaceAllString(name, "-"), "-_.")
+	return strings.ToLower(name[:min(len(name), 64)])
+}
+
+var hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
+
+// place returns a path with its ~ expanded, or the reference to a repository.
+func place(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	if _, err := os.Stat(path); err != nil && hubName.MatchString(path) {
+		return "hub:" + path + "@main"
+	}
+	return path
+}
+
+func (t *verl) model() {
+	t.put("model.init", "pretrained")
+	path := t.text(policy+"path", "")
+	if path == "" {
+		t.note("the model is not named: set model.base")
+	} else {
+		t.putText("model.base", place(path))
+	}
+	if critic := t.text("critic.model.path", path); critic != path {
+		t.note("critic.model.path %s: the critic starts from the policy's weights here", critic)
+	}
+	t.put("model.dtype", "bf16") // verl computes products in bfloat16
+	if template := t.text(policy+"custom_chat_template", ""); template != "" {
+		t.note("%scustom_chat_template: write the template to a file and name it in data.chat", policy)
+	}
+	if rank := t.number(policy+"lora_rank", 0); rank > 0 {
+		t.putNumber("train.lora.rank", rank)
+		t.putNumber("train.lora.alpha", t.number(policy+"lora_alpha", 16))
+		targets := listOf(t.text(policy+"target_modules", "all-linear"))
+		if slices.Equal(targets, []string{"all-linear"}) {
+			targets = []string{"all"}
+		}
+		t.put("train.lora.targets", "["+strings.Join(targets, ", ")+"]")
+		if adapter := t.text(policy+"lora_adapter_path", ""); adapter != "" {
+			t.putText("model.adapter", place(adapter))
+		}
+	} else {
+		t.used[policy+"lora_alpha"], t.used[policy+"target_modules"] = true, true
+	}
+}
+
+func (t *verl) data() {
+	t.put("task.kind", "math")
+	t.put("task.math.grader", "verl")
+	train := t.files("train")
+	val := t.files("val")
+	if len(val) == 0 {
+		t.put("data.val.source", "none")
+		t.put("eval.final.suites", "[]")
+	} else {
+		t.put("eval.final.suites", "[val]")
+	}
+	if programs(train) {
+		delete(t.out, "task.math.grader")
+		t.put("task.kind", "code")
+	}
+	for _, split := range []string{"train", "val"} {
+		if n := t.number("data."+split+"_max_samples", -1); n > 0 {
+			t.putNumber("data."+split+".max_samples", n)
+		}
+	}
+	if key := t.text("data.prompt_key", "prompt"); key != "prompt" {
+		t.putText("data.prompt_key", key)
+	}
+	if seed := t.text("data.seed", ""); seed != "" {
+		t.put("data.seed", seed)
+	}
+	if !t.on("data.shuffle", true) {
+		t.put("data.order", "sequential")
+	}
+	if tools := t.text("data.tool_config_path", ""); tools != "" {
+		t.note("data.tool_config_path: the policy answers in one turn here; data.tools offers tools in the prompt")
+	}
+	var vars []string
+	for _, key := range slices.Sorted(maps.Keys(t.in)) {
+		if name, ok := strings.CutPrefix(key, "data.apply_chat_template_kwargs."); ok {
+			t.used[key] = true
+			vars = append(vars, name+": "+plain(t.in[key]))
+		}
+	}
+	if len(vars) > 0 {
+		t.put("data.template_vars", "{"+strings.Join(vars, ", ")+"}")
+	}
+}
+
+// files puts the files of a split and returns them.
+func (t *verl) files(split string) (paths []string) {
+	value := t.text("data."+split+"_files", "")
+	if value == "" {
+		if split == "train" {
+			t.note("the training files are not named: set data.train.source")
+		}
+		return nil
+	}
+	var rest []string
+	for i, path := range listOf(value) {
+		path = place(path)
+		paths = append(paths, path)
+		if i == 0 {
+			t.putText("data."+split+".source", path)
+			continue
+		}
+		rest = append(rest, strconv.Quote(path))
+	}
+	if len(rest) > 0 {
+		t.put("data."+split+".more", "["+strings.Join(rest, ", ")+"]")
+	}
+	return paths
+}
+
+// programs reports whether the first row of files that are here is a programming problem.
+func programs(paths []string) bool {
+	for _, path := range paths {
+		for row, err := range rows.Read(path) {
+			return err == nil && layout.OfPrograms(row)
+		}
+	}
+	return false
+}
+
+// estimators maps verl's advantage estimators to the algorithm, or to estimators of GRPO.
+var estimators = map[string]string{"gae": "ppo", "grpo": "grpo", "reinforce_plus_plus": "reinforce_plus_plus",
+	"reinforce_plus_plus_baseline": "reinforce_plus_plus_baseline", "remax": "remax", "rloo": "rloo", "opo": "opo",
+	"grpo_passk": "grpo_passk", "gpg": "gpg", "gdpo": "gdpo", "tir_optimal_token_baseline": "otb"}
+
+// lossModes maps verl's policy losses to ours where their names differ.
+var lossModes = map[string]string{"vanilla": "ppo", "gpg": "reinforce", "geo_mean": "gmpo"}
+
+func (t *verl) algorithm(module string) {
+	estimator := t.text("algorithm.adv_estimator", "gae")
+	kind, ok := estimators[estimator]
+	if !ok {
+		kind = "grpo"
+		t.put("algo.advantage", estimator)
+	}
+	if t.on("algorithm.use_pf_ppo", false) {
+		kind = "pf_ppo"
+		t.put("algo.pf_ppo.method", t.text("algorithm.pf_ppo.reweight_method", "pow"))
+		t.putNumber("algo.pf_ppo.power", t.number("algorithm.pf_ppo.weight_pow", 2))
+	}
+	loss := t.text(actor+"policy_loss.loss_mode", "vanilla")
+	if ours, ok := lossModes[loss]; ok {
+		loss = ours
+	}
+	if strings.Contains(module, "flowrl") {
+		kind, loss = "flowrl", "flowrl"
+		delete(t.out, "algo.advantage")
+	}
+	t.put("algo.kind", kind)
+	t.put("algo.loss", loss)
+	ratio := actor + "policy_loss." + map[bool]string{true: "kl_cov_ratio", false: "clip_cov_ratio"}[loss == "kl_cov"]
+	t.putNumber("algo.cov.ratio", t.number(ratio, 0.0002))
+	t.put("algo.clip.low", t.text(actor+"clip_ratio_low", "0.2"))
+	if t.number(actor+"clip_ratio_low", 0.2) > 1 { // no ratio is below 0
+		t.put("algo.clip.low", "1")
+	}
+	t.put("algo.clip.high", t.text(actor+"clip_ratio_high", "0.2"))
+	both := t.text(actor+"clip_ratio", "0.2")
+	_, low := t.in[actor+"clip_ratio_low"]
+	if _, high := t.in[actor+"clip_ratio_high"]; both != "0.2" && !low && !high {
+		t.note("clip_ratio %s has no effect in verl, where clip_ratio_low and clip_ratio_high are 0.2 unless "+
+			"set; versions before them clipped at it: algo.clip", both)
+	}
+	if factor := t.text(actor+"loss_scale_factor", ""); factor != "" {
+		t.put("algo.loss_scale_factor", factor)
+	}
+}
+
+// klEstimator translates the name of an estimator of the KL divergence.
+func (t *verl) klEstimator(key, absent string) string {
+	name := t.text(key, absent)
+	base, straight := strings.CutSuffix(name, "+")
+	ours, ok := map[string]string{"kl": "k1", "mse": "k2", "low_var_kl": "k3", "k1": "k1", "k2": "k2", "k3": "k3",
+		"abs": "abs"}[base]
+	if !ok {
+		t.note("%s is %q, which is not offered", key, name)
+		return "k3"
+	}
+	if straight {
+		ours += "+"
+	}
+	return ours
+}
+
+// regularizers are KL terms, group filtering, overlong shaping and rollout correction.
+func (t *verl) regularizers() {
+	coef, estimator := t.number(actor+"kl_loss_coef", 0.001), t.klEstimator(actor+"kl_loss_type", "low_var_kl")
+	if t.on(actor+"use_kl_loss", false) {
+		t.putNumber("algo.kl.loss_coef", coef)
+		t.put("algo.kl.loss_estimator", estimator)
+	}
+	const control = "algorithm.kl_ctrl."
+	coef, estimator = t.number(control+"kl_coef", 0.001), t.klEstimator("algorithm.kl_penalty", "kl")
+	kind, target, horizon := t.text(control+"type", "fixed"), t.text(control+"target_kl", "0.1"),
+		t.text(control+"horizon", "10000")
+	if t.on("algorithm.use_kl_in_reward", false) {
+		t.putNumber("algo.kl.reward_coef", coef)
+		t.put("algo.kl.reward_estimator", estimator)
+		t.put("algo.kl.controller", kind)
+		t.put("algo.kl.target", target)
+		t.put("algo.kl.horizon", horizon)
+	}
+	metric, batches := t.text("algorithm.filter_groups.metric", "acc"),
+		t.text("algorithm.filter_groups.max_num_gen_batches", "0")
+	if t.on("algorithm.filter_groups.enable", false) {
+		t.put("algo.filter_groups.metric", metric)
+		if batches != "0" {
+			t.put("algo.filter_groups.max_batches", batches)
+		}
+		if n := t.text("data.gen_batch_size", ""); n != "" {
+			t.note("data.gen_batch_size %s: a step samples train.prompts_per_step problems at a time here", n)
+		}
+	}
+	for _, at := range []string{"reward_model.overlong_buffer.", "reward_model.reward_kwargs.overlong_buffer_cfg.",
+		"reward.reward_kwargs.overlong_buffer_cfg."} {
+		length, penalty := t.number(at+"len", 0), t.text(at+"penalty_factor", "1.0")
+		t.used[at+"log"] = true
+		if limit := t.number("data.max_response_length", 512); t.on(at+"enable", false) && limit > 0 {
+			t.putNumber("algo.overlong.buffer", length/limit)
+			t.put("algo.overlong.penalty", penalty)
+		}
+	}
+	t.used["reward_model.reward_kwargs.max_resp_len"], t.used["reward.reward_kwargs.max_resp_len"] = true, true
+	const correct = "algorithm.rollout_correction."
+	if weights := t.text(correct+"rollout_is", ""); weights != "" {
+		t.put("algo.rollout_correction.weights", weights)
+		t.put("algo.rollout_correction.weight_high", t.text(correct+"rollout_is_threshold", "2.0"))
+		t.put("algo.rollout_correction.normalize", plain(t.text(correct+"rollout_is_batch_normalize", "false")))
+	}
+	if reject := t.text(correct+"rollout_rs", ""); reject != "" {
+		t.put("algo.rollout_correction.reject", "["+strings.Join(split(reject), ", ")+"]")
+		if bounds := t.text(correct+"rollout_rs_threshold", ""); bounds != "" {
+			t.put("algo.rollout_correction.reject_bounds", `["`+strings.Join(split(bounds), `", "`)+`"]`)
+		}
+	}
+	loss := t.text(correct+"loss_type", "ppo_clip")
+	if t.on(correct+"bypass_mode", false) {
+		t.put("algo.rollout_correction.mode", "bypass")
+		if loss == "reinforce" {
+			t.put("algo.loss", "reinforce")
+		}
+	}
+	t.used[correct+"rollout_is_threshold"], t.used[correct+"rollout_rs_threshold"] = true, true
+}
+
+// optimizer translates a block of AdamW's settings.
+func (t *verl) optimizer(from, to, lr string) {
+	t.put(to+"lr", t.text(from+"lr", lr))
+	t.put(to+"weight_decay", t.text(from+"weight_decay", "0.01"))
+	if betas := listOf(t.text(from+"betas", "[0.9,0.999]")); len(betas) == 2 {
+		t.put(to+"beta1", betas[0])
+		t.put(to+"beta2", betas[1])
+	}
+	if clip := t.text(from+"clip_grad", ""); clip != "" {
+		t.put(to+"grad_clip", clip)
+	}
+	old := t.text(from+"warmup_style", t.text(from+"lr_decay_style", "constant"))
+	t.put(to+"schedule", t.text(from+"lr_scheduler_type", old))
+	t.put(to+"min_lr_ratio", t.text(from+"min_lr_ratio", "0.0"))
+	if steps := t.number(from+"lr_warmup_steps", -1); steps >= 0 {
+		t.putNumber(to+"warmup_steps", steps)
+		t.used[from+"lr_warmup_steps_ratio"] = true
+		return
+	}
+	if ratio := t.number(from+"lr_warmup_steps_ratio", 0); ratio > 0 {
+		if n, ok := t.length(); ok {
+			t.put(to+"warmup_steps", strconv.Itoa(int(ratio*float64(n))))
+		} else {
+			t.note("%slr_warmup_steps_ratio: set %swarmup_steps to %g of train.steps", from, to, ratio)
+		}
+	}
+}
+
+// sampling translates rollouts and validation.
+func (t *verl) sampling() {
+	t.putNumber("rollout.top_k", max(t.number(rollout+"top_k", -1), 0))
+	longest := t.number("data.max_prompt_length", 512) + t.number("data.max_response_length", 512)
+	if longest > 4096 { // the default; a sequence must fit
+		t.putNumber("compute.micro_batch_tokens", longest)
+	}
+	if t.on(rollout+"multi_turn.enable", false) {
+		t.note("%smulti_turn: the policy answers in one turn here", rollout)
+	}
+	const val = rollout + "val_kwargs."
+	every := max(t.number("trainer.test_freq", -1), 0)
+	if t.out["data.val.source"] == "none" {
+		every = 0
+	}
+	t.putNumber("eval.online.every_steps", every)
+	temperature, n := t.text(val+"temperature", "0"), t.text(val+"n", "1")
+	if !t.on(val+"do_sample", false) {
+		temperature = "0"
+	}
+	top, share := t.number(val+"top_k", -1), t.number(val+"top_p", 1)
+	if every > 0 {
+		t.put("eval.online.n", n)
+		t.put("eval.online.temperature", temperature)
+		if top > 0 || share < 1 {
+			t.note("%stop_k, top_p: validation samples from the whole distribution here", val)
+		}
+	} else if t.out["data.val.source"] != "none" {
+		t.note("trainer.test_freq is not set: verl validates before and after training; eval.online.every_steps " +
+			"does it on the way")
+	}
+	if save := t.number("trainer.save_freq", -1); save > 0 {
+		t.putNumber("checkpoint.every_steps", save)
+	}
+	if keep := t.text("trainer.max_actor_ckpt_to_keep", ""); keep != "" {
+		t.put("checkpoint.keep", keep)
+	}
+}
+
+// adapter runs a compute_score of verl's as a program of reward.command: a line of JSON in, one out.
+const adapter = `import importlib.util, inspect, json, sys
+spec = importlib.util.spec_from_file_location("custom", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+score = getattr(module, sys.argv[2])
+out, sys.stdout = sys.stdout, sys.stderr
+for line in sys.stdin:
+    row = json.loads(line)
+    extra = row.get("extra") or {}
+    got = score(data_source=row["data_source"], solution_str=row["response"], ground_truth=row["gold"],
+                extra_info=(extra.get("columns") or {}).get("extra_info"))
+    if isinstance(got, dict):
+        got = got["score"]
+    elif isinstance(got, (list, tuple)):
+        got = got[0]
+    print(json.dumps({"id": row["id"], "score": float(got)}), file=out, flush=True)
+`
+
+func (t *verl) rewards() {
+	path, name := t.text("custom_reward_function.path", t.text("reward.custom_reward_function.path", "")), ""
+	t.used["reward.custom_reward_function.path"] = true
+	name = t.text("custom_reward_function.name", t.text("reward.custom_reward_function.name", "compute_score"))
+	if path != "" {
+		t.put("reward.kind", "command")
+		t.put("reward.command", fmt.Sprintf("[python3, -c, %q, %q, %q]", adapter, place(path), name))
+		if t.out["task.kind"] == "math" {
+			t.put("data.keep", "[extra_info]")
+		}
+	}
+	if t.on("reward_model.enable", t.on("reward.reward_model.enable", false)) {
+		t.put("reward.kind", "model")
+		weights := t.text("reward_model.model.path", t.text("reward.reward_model.model_path", ""))
+		t.putText("reward.weights", place(weights))
+	}
+	const fusion = "reward_model.sandbox_fusion."
+	if url := t.text(fusion+"url", ""); url != "" {
+		t.note("%surl: programs run in the sandbox here", fusion)
+	}
+	t.used[fusion+"max_concurrent"], t.used[fusion+"memory_limit_mb"] = true, true
+	manager := t.text("reward_model.reward_manager", t.text("reward_manager.name", "naive"))
+	if !slices.Contains([]string{"naive", "dapo", "prime", "batch", "remote"}, manager) {
+		t.note("the reward manager %s: see reward.kind", manager)
+	}
+}
+
+// steps puts the number of steps: given, or passes over the training files, if they are here.
+func (t *verl) steps() {
+	n, ok := t.length()
+	if ok {
+		t.put("train.steps", strconv.Itoa(n))
+		return
+	}
+	t.note("train.steps: set it to trainer.total_epochs (%s) times the problems, divided by %s",
+		t.text("trainer.total_epochs", "30"), t.out["train.prompts_per_step"])
+}
+
+// length returns the number of steps; ok is false if it depends on files that are not here.
+func (t *verl) length() (n int, ok bool) {
+	if steps := t.number("trainer.total_training_steps", -1); steps > 0 {
+		t.used["trainer.total_epochs"] = true
+		return int(steps), true
+	}
+	var paths []string
+	for _, path := range listOf(t.text("data.train_files", "")) {
+		paths = append(paths, place(path))
+	}
+	count, err := rows.Count(paths...)
+	if limit := int(t.number("data.train_max_samples", -1)); err == nil && limit > 0 {
+		count = min(count, limit)
+	}
+	batch := int(t.number("data.train_batch_size", 1024))
+	if err != nil || count == 0 || batch < 1 {
+		return 0, false
+	}
+	return max(1, count/batch*int(t.number("trainer.total_epochs", 30))), true
+}
+
+// unset notes the variables of a script that a translated setting needs.
+func (t *verl) unset(of map[string][]string) (notes []string) {
+	needed := map[string][]string{} // settings, by variable
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		if t.used[key] && !placeless.MatchString(key) && key != "trainer.experiment_name" {
+			for _, name := range of[key] {
+				needed[name] = append(needed[name], key)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(needed)) {
+		notes = append(notes, fmt.Sprintf("the script does not set %s, which %s needs: give it, %s=VALUE", name,
+			strings.Join(needed[name], ", "), name))
+	}
+	return notes
+}
+
+// rest notes the settings that nothing here has translated and that are not about where to compute.
+func (t *verl) rest() {
+	for _, key := range slices.Sorted(maps.Keys(t.in)) {
+		if !t.used[key] && !placeless.MatchString(key) && !strings.HasPrefix(key, "critic.model.") &&
+			!strings.HasPrefix(key, "actor_rollout_ref.ref.") {
+			t.note("not translated: %s=%s", key, t.in[key])
+		}
+	}
+}
