@@ -387,6 +387,8 @@ func TestAsserts(t *testing.T) {
 		{"syntax", "def double(x", test, CompileError},
 		{"raises at import", "1/0", test, RuntimeError},
 		{"raises as it must", "def double(x): raise ValueError('v')", "try: double(1)\nexcept ValueError as e: assert str(e) == 'v'\nelse: assert False", OK},
+		{"ends the loop of the tests", "def double(x): raise StopIteration", "for got, want in zip(map(double, (1, 2)), (2, 4)): assert got == want", WrongAnswer},
+		{"ends it by a reply", "import os\ndef double(x):\n  os.write(5, b'{\"error\":\"StopIteration\"}\\n'); os._exit(0)", "assert all(map(lambda x: double(x) == 2 * x, (1, 2)))", WrongAnswer},
 		{"exceptions are caught by no test", "import os\ndef double(x): os._exit(0)", "try: double(1)\nexcept Exception: pass", WrongAnswer},
 		{"values", "def double(x): return x", "import math\nfor v in (None, True, -5, 1 << 99, -0.0, math.inf, 1j, 'a\\ud800', b'\\xff', [1], (1, (2,)), {1, 2}, frozenset({3}), {(1, 2): [3]}):\n  assert double(v) == v and type(double(v)) is type(v), v\nassert math.isnan(double(math.nan))", OK},
 	} {
