@@ -85,6 +85,7 @@ type fence struct {
 func fences(text string) (list []fence) {
 	var mark string // of the open block, which is the last; empty: none is open
 	var indent int
+	var block strings.Builder // its text
 	for line := range strings.Lines(text) {
 		body := strings.TrimRight(line, "\n")
 		trimmed := strings.TrimLeft(body, " \t")
@@ -96,7 +97,7 @@ func fences(text string) (list []fence) {
 		b := len(list) - 1
 		switch {
 		case closes:
-			list[b].open, mark = false, ""
+			list[b].text, list[b].open, mark = block.String(), false, ""
 			if _, known := languages()[next.tag]; !nested || !known {
 				continue
 			}
@@ -105,19 +106,22 @@ func fences(text string) (list []fence) {
 			for cut < indent && cut < len(line) && (line[cut] == ' ' || line[cut] == '\t') {
 				cut++
 			}
-			list[b].text += line[cut:]
+			block.WriteString(line[cut:])
 			continue
 		case !nested:
 			continue
 		}
 		list = append(list, fence{tag: next.tag, open: true})
 		mark, indent = next.mark, next.indent
+		block.Reset()
 	}
-	if mark != "" && mark[0] == '`' {
-		b := &list[len(list)-1]
-		if at := fenceAfterCode.FindStringIndex(b.text); at != nil {
-			b.text, b.open = b.text[:at[0]]+"\n", false
-		}
+	if mark == "" {
+		return list
+	}
+	b := &list[len(list)-1]
+	b.text = block.String()
+	if at := fenceAfterCode.FindStringIndex(b.text); at != nil && mark[0] == '`' {
+		b.text, b.open = b.text[:at[0]]+"\n", false
 	}
 	return list
 }

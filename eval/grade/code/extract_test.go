@@ -3,6 +3,7 @@ package code
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestExtract(t *testing.T) {
@@ -53,6 +54,20 @@ func TestExtract(t *testing.T) {
 		}
 		if got.How == "" {
 			t.Errorf("%s: it is not said how", tt.name)
+		}
+	}
+}
+
+// TestExtractLong: the time grows with the length of the response, not with its square.
+func TestExtractLong(t *testing.T) {
+	for _, n := range []int{0, 1 << 20} {
+		block := strings.Repeat("\n", n) + "x = 1\n"
+		start := time.Now()
+		if got := Extract("```python\n" + block + "```"); got.Text != block {
+			t.Errorf("%d lines: another text of %d bytes", n, len(got.Text))
+		}
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%d lines took %v", n, took)
 		}
 	}
 }
