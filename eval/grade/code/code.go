@@ -100,6 +100,12 @@ func (p *Problem) Check() error {
 	case p.Entry != "" && !identifier.MatchString(p.Entry):
 		return fmt.Errorf("problem %s: %q is not the name of a function", p.ID, p.Entry)
 	}
+	for i, test := range p.Asserts {
+		if regexp.MustCompile(`(?m)^(async[ \t]+)?def[ \t]+` + regexp.QuoteMeta(p.Entry) + `\b`).MatchString(test) {
+			return fmt.Errorf("problem %s: test %d defines %s itself, so that every program would pass", p.ID, i+1,
+				p.Entry)
+		}
+	}
 	for i, t := range p.Tests {
 		if p.Entry == "" {
 			continue

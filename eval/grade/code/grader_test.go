@@ -313,6 +313,8 @@ func TestBadProblems(t *testing.T) {
 		"no id":        {Tests: []Test{{}}},
 		"no tests":     {ID: "x"},
 		"no entry":     {ID: "x", Asserts: []string{"f()"}},
+		"no name":      {ID: "x", Entry: "f g", Asserts: []string{"f(1)"}},
+		"own function": {ID: "x", Entry: "f", Asserts: []string{"def f(x): return 1\nassert f(1) == 1"}},
 		"two kinds":    {ID: "x", Asserts: []string{"f()"}, Tests: []Test{{}}},
 		"no arguments": {ID: "x", Entry: "f", Tests: []Test{{Args: json.RawMessage("1"), Expect: json.RawMessage("1")}}},
 		"no value":     {ID: "x", Entry: "f", Tests: []Test{{Args: json.RawMessage("[1]"), Expect: json.RawMessage("nan")}}},
