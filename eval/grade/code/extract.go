@@ -137,8 +137,8 @@ type opener struct {
 	indent    int // of the block's lines
 }
 
-// opening reports whether a line begins a block. After words, the fence must name a language that we know,
-// and end the line with it.
+// opening reports whether a line begins a block. After words the fence must end the line, with a language
+// that we know or after the end of a sentence.
 func opening(line string) (o opener, ok bool) {
 	at := len(line) - len(strings.TrimLeft(line, " \t"))
 	o.indent = at
@@ -158,6 +158,10 @@ func opening(line string) (o opener, ok bool) {
 		return o, true
 	}
 	_, known := languages()[o.tag]
+	if info == "" {
+		before := strings.TrimRight(line[:at], " *")
+		known = strings.TrimRight(before, ":.!?") != before
+	}
 	return o, at == o.indent || known && !strings.ContainsAny(info, " \t")
 }
 

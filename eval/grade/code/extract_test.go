@@ -27,6 +27,8 @@ func TestExtract(t *testing.T) {
 		{"a version", fence + "Python3.11\nx = 1\n" + fence, "x = 1\n", "python"},
 		{"lines to highlight", fence + "python{1,3}\nx = 1\n" + fence, "x = 1\n", "python"},
 		{"after words", "Here it is: " + fence + "python\nif x:\n    y = 1\n" + fence + "\nDone.", "if x:\n    y = 1\n", "python"},
+		{"after words, without a language", "**The program:** " + fence + "\nx = 1\n" + fence + "\nIt ends with " + fence, "x = 1\n", ""},
+		{"after a sentence", "Sure! " + fence + "\nx = 1\n" + fence, "x = 1\n", ""},
 		{"words about a fence", "Write " + fence + "python before it.\n" + fence + "\nx = 1\n" + fence, "x = 1\n", ""},
 		{"a tag that is no language, after words", "a " + fence + "b\n" + fence + "\nx = 1\n" + fence, "x = 1\n", ""},
 		{"an item of a list", "1. " + fence + "python\n   def f():\n       return 1\n   " + fence, "def f():\n    return 1\n", "python"},
