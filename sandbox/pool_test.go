@@ -44,6 +44,7 @@ var honest = map[string]string{
 	"hash":       "print(hash('a'), [*{'a', 'b', 'c', 'd'}])",
 	"env":        "import os; print(os.environ['LANG'], os.environ['TZ'])",
 	"local time": "import time; print(time.localtime(0)[:6])",
+	"locale":     "import locale\nprint(locale.getlocale(), locale.setlocale(locale.LC_ALL, ''))",
 	"sigalrm":    "import signal\nsignal.signal(signal.SIGALRM, lambda *a: print('alarm'))\nsignal.setitimer(signal.ITIMER_REAL, .01); signal.pause()",
 	"raises":     "def f(): raise KeyError('k')\nf()",
 	"excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[0].__name__)\n1/0",
