@@ -190,7 +190,8 @@ func leadingMarks(s string) int {
 // Lines that start a program, and lines that are code if the previous line was.
 var (
 	beginsCode = regexp.MustCompile(
-		`^(import [\w.]+|from [\w.]+ import |def \w+\s*\(|async def \w+|class \w+|@\w+|#!|if __name__|for \w[\w, ]* in .*:|while .*:|with .*:|print\(|[A-Za-z_]\w*(\[[^\]]*\]|\.\w+)*(\s*,\s*[A-Za-z_]\w*)*\s*[-+*/%&|^]?=[^=])`)
+		`^(import [\w.]+|from [\w.]+ import |def \w+\s*\(|async def \w+|class \w+|@\w+|#!|if __name__|for \w[\w, ]* in .*:|while .*:|with .*:|try:\s*(#.*\s*)?$|print\(|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\(.*\)\s*(#.*\s*)?$|` +
+			`\*?[A-Za-z_]\w*(\[[^\]]*\]|\.\w+)*(\s*,\s*\*?[A-Za-z_]\w*)*(\s*:\s*(int|str|float|bool|[Ll]ist|[Dd]ict|[Ss]et|[Tt]uple|Optional)\b[^=]*)?\s*[-+*/%&|^]?=[^=])`)
 	goesOn = regexp.MustCompile(
 		`^(\s|#|[)\]}]|(elif|else|try|except|finally|return|raise|pass|global|nonlocal|assert|del|if|for|while|with|yield|break|continue|async|await|match)\b.*|[A-Za-z_][\w.]*\(.*|"""|''')`)
 )
