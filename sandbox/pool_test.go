@@ -388,6 +388,8 @@ func TestAsserts(t *testing.T) {
 		{"syntax", "def double(x", test, CompileError},
 		{"raises at import", "1/0", test, RuntimeError},
 		{"raises as it must", "def double(x): raise ValueError('v')", "try: double(1)\nexcept ValueError as e: assert str(e) == 'v'\nelse: assert False", OK},
+		{"tests that do not compile", "def double(x): return 2 * x", "assert double(1) ==", InfraError},
+		{"tests that end during a call", "import time\ndef double(x): time.sleep(.3)", "import os, threading\nthreading.Timer(.05, os._exit, (1,)).start()\ndouble(1)", WrongAnswer},
 		{"ends the loop of the tests", "def double(x): raise StopIteration", "for got, want in zip(map(double, (1, 2)), (2, 4)): assert got == want", WrongAnswer},
 		{"ends it by a reply", "import os\ndef double(x):\n  os.write(5, b'{\"error\":\"StopIteration\"}\\n'); os._exit(0)", "assert all(map(lambda x: double(x) == 2 * x, (1, 2)))", WrongAnswer},
 		{"exceptions are caught by no test", "import os\ndef double(x): os._exit(0)", "try: double(1)\nexcept Exception: pass", WrongAnswer},
