@@ -226,6 +226,8 @@ func (p *Pool) runAsserts(ctx context.Context, r Request) (Run, error) {
 	case t.Status == OK && string(t.result) == "pass":
 		// What the program does after its last answer does not count.
 		c.Status, c.Detail = OK, ""
+	case t.Status == CompileError:
+		return c, fmt.Errorf("the tests do not compile: %s", t.Detail)
 	case c.Status != OK:
 	case t.Status == TimeLimit || t.Status == MemoryLimit:
 		c.Status, c.Detail = t.Status, "tests: "+t.Detail

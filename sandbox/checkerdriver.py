@@ -34,6 +34,8 @@ def ask(of, do, given):
             kind = getattr(builtins, str(reply["error"]), None)
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
                 kind = Exception
+            if kind is StopIteration:
+                kind = RuntimeError  # as in generators: it would end a loop of the tests, and they would pass
             error = kind.__new__(kind)
             error.args = (str(reply.get("text", "")),)
         else:

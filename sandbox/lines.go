@@ -172,11 +172,20 @@ func parseRequest(line []byte, err error) (Request, error) {
 	if err != nil {
 		return r, err
 	}
+	if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
+		return r, errors.New("not a JSON object")
+	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err = d.Decode(&r); err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("more than one value on the line")
+		}
+	}
+	if err == nil && r.Source == "" {
+		var given struct{ Source *string }
+		if _ = json.Unmarshal(line, &given); given.Source == nil {
+			err = errors.New("no source")
 		}
 	}
 	if err != nil {

@@ -24,6 +24,8 @@ func TestServeLines(t *testing.T) {
 		`{"id":"bad","sauce":""}`: "bad infra_error",
 		`{"id":"bad"} {}`:         "bad infra_error",
 		`nonsense`:                " infra_error",
+		`null`:                    " infra_error",
+		`{"id":"bad","stdin":""}`: "bad infra_error",
 		`{"id":"bad","source":"","limits":{"cpu_ms":-1}}`:            "bad infra_error",
 		`{"id":"bad","source":"","mode":"fast"}`:                     "bad infra_error",
 		`{"id":"bad","source":"","files":{"../x":""}}`:               "bad infra_error",

@@ -116,8 +116,10 @@ func (p python) view() (binds []bind, links map[string]string, err error) {
 	for _, dir := range folders {
 		binds = append(binds, bind{Source: dir, Target: dir})
 	}
-	if _, err := os.Stat("/etc/ld.so.cache"); err == nil {
-		binds = append(binds, bind{Source: "/etc/ld.so.cache", Target: "/etc/ld.so.cache"})
+	for _, path := range []string{"/etc/ld.so.cache", "/usr/lib/locale/C.utf8"} { // the locale in LANG
+		if _, err := os.Stat(path); err == nil {
+			binds = append(binds, bind{Source: path, Target: path})
+		}
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		binds = append(binds, bind{Source: "/dev/" + name, Target: "/dev/" + name, Device: true})

@@ -205,9 +205,9 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchMBPP: EvalPlus's ids are MBPP's in either direction.
+// TestMatchMBPP: EvalPlus's ids are MBPP's in either direction, and so are the numbers in its own files.
 func TestMatchMBPP(t *testing.T) {
-	for _, tt := range [][2]string{{"MBPP/11", "Mbpp/11"}, {"Mbpp/11", "MBPP/11"}} {
+	for _, tt := range [][2]string{{"MBPP/11", "Mbpp/11"}, {"Mbpp/11", "MBPP/11"}, {"MBPP/11", "11"}, {"11", "11"}} {
 		f := &File{Responses: []Response{{Item: tt[1]}}}
 		if _, err := f.Match([]rollout.Problem{{ID: tt[0], Prompt: "Remove the first."}}); err != nil || f.Responses[0].Item != tt[0] {
 			t.Errorf("%s in a suite with %s: %s, %v", tt[1], tt[0], f.Responses[0].Item, err)

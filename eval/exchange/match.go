@@ -69,9 +69,12 @@ func newMatcher(problems []rollout.Problem) *matcher {
 
 func spaced(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// otherSpelling returns the id that EvalPlus gives a problem of MBPP, or MBPP's own for EvalPlus's: Mbpp/11 is
-// MBPP/11.
+// otherSpelling returns the id that EvalPlus gives a problem of MBPP, or ours for EvalPlus's or for the number
+// in MBPP's own files: Mbpp/11 and 11 are MBPP/11.
 func otherSpelling(item string) string {
+	if item != "" && strings.Trim(item, "0123456789") == "" {
+		return "MBPP/" + item
+	}
 	if number, ok := strings.CutPrefix(item, "Mbpp/"); ok {
 		return "MBPP/" + number
 	}

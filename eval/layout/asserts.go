@@ -51,6 +51,9 @@ func humanEval(r row) (code.Problem, error) {
 	if err != nil {
 		return p, err
 	}
+	if !usesName(test, "check") {
+		return p, errors.New("test does not define the function check")
+	}
 	completes(&p, test+"\ncheck("+p.Entry+")\n")
 	p.Solution = p.Starter + body
 	return p, nil

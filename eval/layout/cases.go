@@ -27,6 +27,12 @@ type testCase struct {
 	} `json:"metadata"`
 }
 
+// kind reports whether the test calls a function; known is false if it does not say.
+func (c testCase) kind() (functional, known bool) {
+	functional = c.TestType == "functional" || c.Type == "function_call"
+	return functional, functional || c.TestType == "stdin" || c.Type == "stdin_stdout"
+}
+
 // setCases turns cases, all of one kind, into tests.
 func setCases(p *code.Problem, cases []testCase, statement string) error {
 	wrapped := len(cases) > 0
@@ -38,7 +44,10 @@ func setCases(p *code.Problem, cases []testCase, statement string) error {
 		if i == 0 {
 			p.Entry = name
 		}
-		if functional := c.TestType == "functional" || c.Type == "function_call"; functional && p.Entry == "" {
+		switch functional, known := c.kind(); {
+		case i > 0 && known && functional != (p.Entry != ""):
+			return fmt.Errorf("test %d is not of the same kind as test 1: one calls a function, one reads stdin", i+1)
+		case functional && p.Entry == "":
 			return fmt.Errorf("test %d calls an unnamed function", i+1)
 		}
 		var t code.Test
@@ -118,12 +127,16 @@ func callTest(input, output json.RawMessage, wrapped *bool) (t code.Test, err er
 		}
 		args := []json.RawMessage{}
 		for line := range strings.SplitSeq(text, "\n") {
-			if line = strings.TrimSpace(line); line != "" {
-				args = append(args, json.RawMessage(line))
+			if line = strings.TrimSpace(line); line == "" {
+				continue
 			}
+			if !json.Valid([]byte(line)) {
+				return t, fmt.Errorf("input: each line must be a JSON value, and %.100q is not", line)
+			}
+			args = append(args, json.RawMessage(line))
 		}
 		if t.Args, err = json.Marshal(args); err != nil {
-			return t, fmt.Errorf("input: each line must be a JSON value: %w", err)
+			return t, fmt.Errorf("input: %w", err)
 		}
 		if len(output) > 0 && output[0] == '"' {
 			if err := decode(output, &want); err != nil {

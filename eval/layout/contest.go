@@ -214,6 +214,9 @@ func verl(r row) (code.Problem, error) {
 		return p, errors.New("prompt has no messages")
 	}
 	p.Prompt = prompt[len(prompt)-1].Content
+	if truth := string(model.GroundTruth); truth == "" || truth == "null" || truth == `""` {
+		return p, errors.New("reward_model.ground_truth is missing or empty")
+	}
 	index := strings.Trim(string(extra.Index), `"`)
 	if index == "" || index == "null" {
 		index = fmt.Sprint(r.Index + 1)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -241,9 +243,15 @@ func (r row) into(name string, to any) error {
 	return nil
 }
 
-// decode reads one JSON value and keeps numbers as written.
+// decode reads exactly one JSON value and keeps numbers as written.
 func decode(text []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	return d.Decode(to)
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more text after the JSON value")
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ package code
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 
 	"exp/sandbox"
 )
@@ -82,6 +83,9 @@ type Test struct {
 // Total is the number of tests.
 func (p *Problem) Total() int { return max(len(p.Tests), len(p.Asserts)) }
 
+// identifier matches a name of Python.
+var identifier = regexp.MustCompile(`^[\p{L}\p{Nl}_][\p{L}\p{N}\p{M}_]*$`)
+
 // Check validates a problem.
 func (p *Problem) Check() error {
 	switch {
@@ -93,6 +97,14 @@ func (p *Problem) Check() error {
 		return fmt.Errorf("problem %s has two kinds of tests", p.ID)
 	case len(p.Asserts) > 0 && p.Entry == "":
 		return fmt.Errorf("problem %s does not say which function its tests call", p.ID)
+	case p.Entry != "" && !identifier.MatchString(p.Entry):
+		return fmt.Errorf("problem %s: %q is not the name of a function", p.ID, p.Entry)
+	}
+	for i, test := range p.Asserts {
+		if regexp.MustCompile(`(?m)^(async[ \t]+)?def[ \t]+` + regexp.QuoteMeta(p.Entry) + `\b`).MatchString(test) {
+			return fmt.Errorf("problem %s: test %d defines %s itself, so that every program would pass", p.ID, i+1,
+				p.Entry)
+		}
 	}
 	for i, t := range p.Tests {
 		if p.Entry == "" {

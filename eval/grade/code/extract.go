@@ -73,41 +73,110 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 
 // fence is a fenced block of Markdown.
 type fence struct {
-	tag  string // the first word after the fence, in lower case
+	tag  string // the language after the fence, in lower case
 	text string
 	open bool // the text ends inside the block
 }
 
 // fences lists the blocks between lines of three or more ` or ~ (CommonMark 0.31 §4.5, but with any
-// indentation, as in lists, which is removed from each line).
+// indentation, as in lists, which is removed from each line). It also sees what models write and CommonMark
+// does not: a block that begins after words on the line, one that ends with words after the fence or with
+// the fence after the last line of code, and one that begins before the previous one was closed.
 func fences(text string) (list []fence) {
-	var b *fence
-	var mark string // that opened b
+	var mark string // of the open block, which is the last; empty: none is open
 	var indent int
+	var block strings.Builder // its text
 	for line := range strings.Lines(text) {
 		body := strings.TrimRight(line, "\n")
 		trimmed := strings.TrimLeft(body, " \t")
-		run := leadingMarks(trimmed)
+		next, nested := opening(body)
+		closes := mark != "" && leadingMarks(trimmed) >= len(mark) && trimmed[0] == mark[0]
+		if closes && mark[0] == '~' && strings.Trim(trimmed, "~ \t") != "" {
+			closes = false // may be code
+		}
+		b := len(list) - 1
 		switch {
-		case b == nil && run >= 3:
-			info := strings.TrimSpace(trimmed[run:])
-			if trimmed[0] == '`' && strings.Contains(info, "`") {
-				continue // inline code
+		case closes:
+			list[b].text, list[b].open, mark = block.String(), false, ""
+			if _, known := languages()[next.tag]; !nested || !known {
+				continue
 			}
-			tag, _, _ := strings.Cut(strings.Trim(info, "{}. "), " ")
-			list = append(list, fence{tag: strings.ToLower(tag), open: true})
-			b, mark, indent = &list[len(list)-1], trimmed[:run], len(body)-len(trimmed)
-		case b != nil && run >= len(mark) && trimmed[0] == mark[0] && strings.TrimSpace(trimmed[run:]) == "":
-			b.open, b = false, nil
-		case b != nil:
+		case mark != "":
 			cut := 0
 			for cut < indent && cut < len(line) && (line[cut] == ' ' || line[cut] == '\t') {
 				cut++
 			}
-			b.text += line[cut:]
+			block.WriteString(line[cut:])
+			continue
+		case !nested:
+			continue
 		}
+		list = append(list, fence{tag: next.tag, open: true})
+		mark, indent = next.mark, next.indent
+		block.Reset()
+	}
+	if mark == "" {
+		return list
+	}
+	b := &list[len(list)-1]
+	b.text = block.String()
+	if at := fenceAfterCode.FindStringIndex(b.text); at != nil && mark[0] == '`' {
+		b.text, b.open = b.text[:at[0]]+"\n", false
 	}
 	return list
+}
+
+var (
+	fenceAfterCode = regexp.MustCompile("(?m)```+[ \t]*$")
+	listItem       = regexp.MustCompile(`^[ \t]*([-*+]|\d+[.)])[ \t]+$`)
+)
+
+// opener is a fence that begins a block.
+type opener struct {
+	mark, tag string
+	indent    int // of the block's lines
+}
+
+// opening reports whether a line begins a block. After words the fence must end the line, with a language
+// that we know or after the end of a sentence.
+func opening(line string) (o opener, ok bool) {
+	at := len(line) - len(strings.TrimLeft(line, " \t"))
+	o.indent = at
+	if leadingMarks(line[at:]) < 3 {
+		if at = strings.Index(line, "```"); at < 0 || strings.Contains(line[:at], "`") {
+			return o, false
+		}
+	}
+	run := leadingMarks(line[at:])
+	info := strings.TrimSpace(line[at+run:])
+	if line[at] == '`' && strings.Contains(info, "`") {
+		return o, false // inline code
+	}
+	o.mark, o.tag = line[at:at+run], languageTag(info)
+	if listItem.MatchString(line[:at]) {
+		o.indent = at
+		return o, true
+	}
+	_, known := languages()[o.tag]
+	if info == "" {
+		before := strings.TrimRight(line[:at], " *")
+		known = strings.TrimRight(before, ":.!?") != before
+	}
+	return o, at == o.indent || known && !strings.ContainsAny(info, " \t")
+}
+
+// languageTag returns the language that the text after a fence names: python for "python", "{.python #a}",
+// "python:main.py" and "Python3.11".
+func languageTag(info string) string {
+	tag := strings.ToLower(strings.Trim(info, "{}. "))
+	if i := strings.IndexAny(tag, " \t:,;{(["); i >= 0 {
+		tag = tag[:i]
+	}
+	names := languages()
+	if plain := strings.TrimRight(tag, "0123456789."); names[tag] == "" && names[plain] != "" {
+		return plain
+	}
+	return tag
 }
 
 // leadingMarks counts the leading ` or ~ of s.
@@ -121,7 +190,8 @@ func leadingMarks(s string) int {
 // Lines that start a program, and lines that are code if the previous line was.
 var (
 	beginsCode = regexp.MustCompile(
-		`^(import [\w.]+|from [\w.]+ import |def \w+\s*\(|async def \w+|class \w+|@\w+|#!|if __name__|for \w[\w, ]* in .*:|while .*:|with .*:|print\(|[A-Za-z_]\w*(\[[^\]]*\]|\.\w+)*(\s*,\s*[A-Za-z_]\w*)*\s*[-+*/%&|^]?=[^=])`)
+		`^(import [\w.]+|from [\w.]+ import |def \w+\s*\(|async def \w+|class \w+|@\w+|#!|if __name__|for \w[\w, ]* in .*:|while .*:|with .*:|try:\s*(#.*\s*)?$|print\(|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\(.*\)\s*(#.*\s*)?$|` +
+			`\*?[A-Za-z_]\w*(\[[^\]]*\]|\.\w+)*(\s*,\s*\*?[A-Za-z_]\w*)*(\s*:\s*(int|str|float|bool|[Ll]ist|[Dd]ict|[Ss]et|[Tt]uple|Optional)\b[^=]*)?\s*[-+*/%&|^]?=[^=])`)
 	goesOn = regexp.MustCompile(
 		`^(\s|#|[)\]}]|(elif|else|try|except|finally|return|raise|pass|global|nonlocal|assert|del|if|for|while|with|yield|break|continue|async|await|match)\b.*|[A-Za-z_][\w.]*\(.*|"""|''')`)
 )

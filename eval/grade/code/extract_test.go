@@ -3,6 +3,7 @@ package code
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestExtract(t *testing.T) {
@@ -22,6 +23,20 @@ func TestExtract(t *testing.T) {
 		{"indented in a list", "1. so\n   " + fence + "python\n   def f():\n       return 1\n   " + fence, "def f():\n    return 1\n", "python"},
 		{"longer fence holds a shorter", fence + "`python\nx = '''\n" + fence + "\n'''\n" + fence + "`", "x = '''\n" + fence + "\n'''\n", "python"},
 		{"tildes", "~~~python\nx = 1\n~~~", "x = 1\n", "python"},
+		{"a file after the language", fence + "python:main.py\nx = 1\n" + fence, "x = 1\n", "python"},
+		{"a version", fence + "Python3.11\nx = 1\n" + fence, "x = 1\n", "python"},
+		{"lines to highlight", fence + "python{1,3}\nx = 1\n" + fence, "x = 1\n", "python"},
+		{"after words", "Here it is: " + fence + "python\nif x:\n    y = 1\n" + fence + "\nDone.", "if x:\n    y = 1\n", "python"},
+		{"after words, without a language", "**The program:** " + fence + "\nx = 1\n" + fence + "\nIt ends with " + fence, "x = 1\n", ""},
+		{"after a sentence", "Sure! " + fence + "\nx = 1\n" + fence, "x = 1\n", ""},
+		{"words about a fence", "Write " + fence + "python before it.\n" + fence + "\nx = 1\n" + fence, "x = 1\n", ""},
+		{"a tag that is no language, after words", "a " + fence + "b\n" + fence + "\nx = 1\n" + fence, "x = 1\n", ""},
+		{"an item of a list", "1. " + fence + "python\n   def f():\n       return 1\n   " + fence, "def f():\n    return 1\n", "python"},
+		{"words after the closing fence", fence + "python\nx = 1\n" + fence + " This is it.", "x = 1\n", "python"},
+		{"the closing fence after code", fence + "python\nx = 1" + fence, "x = 1\n", "python"},
+		{"the closing fence after code, then words", fence + "python\nx = 1" + fence + "\nThis is it.", "x = 1\n", "python"},
+		{"begun again", fence + "python\nx = 1\n\nBetter:\n" + fence + "python\nx = 2\n" + fence, "x = 2\n", "python"},
+		{"tildes that are code", "~~~python\n~~~x\n~~~", "~~~x\n", "python"},
 		{"empty block", fence + "python\nx = 1\n" + fence + "\n" + fence + "python\n\n" + fence, "x = 1\n", "python"},
 		{"carriage returns", fence + "python\r\nx = 1\r\n" + fence + "\r\n", "x = 1\n", "python"},
 		{"after the reasoning", "<think>" + fence + "python\nbad\n" + fence + "</think>\n" + fence + "python\ngood\n" + fence, "good\n", "python"},
@@ -29,6 +44,11 @@ func TestExtract(t *testing.T) {
 		{"reasoning that does not end", "<think>" + fence + "python\nbad\n" + fence, "", ""},
 		{"nothing after the reasoning", "<think>" + fence + "python\nbad\n" + fence + "</think>", "", ""},
 		{"unfenced", "import sys\n\ndef f(x):\n    return x\n\nprint(f(1))\n", "import sys\n\ndef f(x):\n    return x\n\nprint(f(1))\n", ""},
+		{"unfenced, the rest in a list", "Read it.\na, *b = input().split()\nprint(b)\n", "a, *b = input().split()\nprint(b)\n", ""},
+		{"unfenced, a type", "n: int = int(input())\nx: list[int] = [n]\nprint(x)\n", "n: int = int(input())\nx: list[int] = [n]\nprint(x)\n", ""},
+		{"unfenced, a method's call", "sys.setrecursionlimit(10**6)  # deep\nprint(f(1))\n", "sys.setrecursionlimit(10**6)  # deep\nprint(f(1))\n", ""},
+		{"unfenced, try", "try:\n    n = int(input())\nexcept EOFError:\n    n = 0\nprint(n)\n", "try:\n    n = int(input())\nexcept EOFError:\n    n = 0\nprint(n)\n", ""},
+		{"unfenced, words that are no code", "Note: n = 5 here.\nmath.sqrt(x) is a float.\nprint(1)\n", "print(1)\n", ""},
 		{"unfenced with prose around", "Sure, here is my program.\n\nn = int(input())\nfor i in range(n):\n    print(i)\n\nThis prints them all.\n", "n = int(input())\nfor i in range(n):\n    print(i)\n", ""},
 		{"unfenced, a text in quotes", "def f():\n    '''\nThis is no prose\n'''\n    return 1\n\nIt works.", "def f():\n    '''\nThis is no prose\n'''\n    return 1\n", ""},
 		{"the body of a function", "    if x:\n        return 1\n    return 2\n", "    if x:\n        return 1\n    return 2\n", ""},
@@ -41,6 +61,20 @@ func TestExtract(t *testing.T) {
 		}
 		if got.How == "" {
 			t.Errorf("%s: it is not said how", tt.name)
+		}
+	}
+}
+
+// TestExtractLong: the time grows with the length of the response, not with its square.
+func TestExtractLong(t *testing.T) {
+	for _, n := range []int{0, 1 << 20} {
+		block := strings.Repeat("\n", n) + "x = 1\n"
+		start := time.Now()
+		if got := Extract("```python\n" + block + "```"); got.Text != block {
+			t.Errorf("%d lines: another text of %d bytes", n, len(got.Text))
+		}
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%d lines took %v", n, took)
 		}
 	}
 }

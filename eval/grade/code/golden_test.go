@@ -153,6 +153,8 @@ func TestSpecifiedOutputs(t *testing.T) {
 		{LiveCodeBench, "1e0", "1.00", true, true},
 		{LiveCodeBench, "1\n\n2", "1\n2", false, false},
 		{LiveCodeBench, " 1", "1", true, true},
+		{LiveCodeBench, "\n 1\n", "1", true, true},
+		{LiveCodeBench, "1", "\r\n\n1", true, true},
 		{LiveCodeBench, "1  2", "1 2", true, true},
 		{LiveCodeBench, "a  b", "a b", false, true},
 		{LiveCodeBench, "", "\n", true, true},

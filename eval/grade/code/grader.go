@@ -293,17 +293,22 @@ func unlucky(r sandbox.Run) bool {
 }
 
 // fromFuture matches an import that must come first in a program.
-var fromFuture = regexp.MustCompile(`(?m)^from __future__ import`)
+var fromFuture = regexp.MustCompile(`(?m)^from __future__ import [\w ,]+$`)
 
-// assemble returns the program to run: the problem's code, then the program found.
+// assemble returns the program to run: the problem's code, then the program found. What that imports from
+// __future__ goes first.
 func (g *Grader) assemble(p *Problem, text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	before := ""
-	switch {
-	case fromFuture.MatchString(text):
-		return text
-	case p.Prelude:
-		before = prelude()
+	for _, line := range fromFuture.FindAllString(text, -1) {
+		before += line + "\n"
+	}
+	text = fromFuture.ReplaceAllString(text, "")
+	if strings.Contains(text, "from __future__ import") { // in a way that is not seen through here
+		return before + text
+	}
+	if p.Prelude {
+		before += prelude()
 	}
 	if p.Starter == "" {
 		return before + text

@@ -47,7 +47,7 @@ func squareCall() *Problem {
 }
 
 func squareAsserts() *Problem {
-	return &Problem{ID: "square/asserts", Family: HumanEval, Entry: "square", Starter: "def square(x):\n    \"\"\"The square of x.\"\"\"\n",
+	return &Problem{ID: "square/asserts", Family: HumanEval, Entry: "square", Starter: "from math import isqrt\n\ndef square(x):\n    \"\"\"The square of x.\"\"\"\n",
 		Asserts: []string{"assert square(3) == 9", "assert square(-4) == 16", "assert square(0) == 0"}}
 }
 
@@ -62,6 +62,9 @@ func TestGrade(t *testing.T) {
 		{"stdio, the block of __main__ runs", "if __name__ == '__main__':\n    print(int(input()) ** 2)", squareStdio(), sandbox.OK},
 		{"stdio, names of the prelude", "print(floor(pow(int(sys.stdin.readline()), 2)))", squareStdio(), sandbox.OK},
 		{"stdio, from __future__", "from __future__ import annotations\nprint(int(input()) ** 2)", squareStdio(), sandbox.OK},
+		{"stdio, names of the prelude and __future__", "\"\"\"The square.\"\"\"\nfrom __future__ import annotations\nprint(floor(int(input()) ** 2))", squareStdio(), sandbox.OK},
+		{"stdio, __future__ in brackets", "from __future__ import (\n    annotations)\nprint(int(input()) ** 2)", squareStdio(), sandbox.OK},
+		{"stdio, a byte order mark", "\ufeffprint(int(input()) ** 2)", squareStdio(), sandbox.OK},
 		{"stdio, wrong", "print(abs(int(input())) * 3)", squareStdio(), sandbox.WrongAnswer},
 		{"stdio, raises after its output", "print(int(input()) ** 2); 1/0", squareStdio(), sandbox.RuntimeError},
 		{"stdio, no program", "print(", squareStdio(), sandbox.CompileError},
@@ -74,6 +77,7 @@ func TestGrade(t *testing.T) {
 		{"asserts, the whole function", "def square(x):\n    return x * x", squareAsserts(), sandbox.OK},
 		{"asserts, the body", "    return x * x\n", squareAsserts(), sandbox.OK},
 		{"asserts, the body without indentation", "y = x\nreturn x * y\n", squareAsserts(), sandbox.OK},
+		{"asserts, __future__ and the head's import", "from __future__ import annotations\ndef square(x: Thing): return isqrt(x ** 4)", squareAsserts(), sandbox.OK},
 		{"asserts, a name", "square = lambda x: x * x", squareAsserts(), sandbox.OK},
 		{"asserts, wrong", "def square(x): return 9", squareAsserts(), sandbox.WrongAnswer},
 		{"asserts, only the head", "x = 1", squareAsserts(), sandbox.WrongAnswer},
@@ -309,6 +313,8 @@ func TestBadProblems(t *testing.T) {
 		"no id":        {Tests: []Test{{}}},
 		"no tests":     {ID: "x"},
 		"no entry":     {ID: "x", Asserts: []string{"f()"}},
+		"no name":      {ID: "x", Entry: "f g", Asserts: []string{"f(1)"}},
+		"own function": {ID: "x", Entry: "f", Asserts: []string{"def f(x): return 1\nassert f(1) == 1"}},
 		"two kinds":    {ID: "x", Asserts: []string{"f()"}, Tests: []Test{{}}},
 		"no arguments": {ID: "x", Entry: "f", Tests: []Test{{Args: json.RawMessage("1"), Expect: json.RawMessage("1")}}},
 		"no value":     {ID: "x", Entry: "f", Tests: []Test{{Args: json.RawMessage("[1]"), Expect: json.RawMessage("nan")}}},

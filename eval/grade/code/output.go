@@ -9,9 +9,10 @@ import (
 )
 
 // sameOutput is Strict on stdout: equal numbers of lines, equal numbers of tokens per line, all tokens
-// equal. It ignores white space between tokens and at line ends, and blank lines at the end. Tokens are
-// equal if their texts are. If the expected one has a fraction or an exponent, or a tolerance is declared,
-// they are also equal as numbers, exactly or within the tolerance.
+// equal. It ignores white space between tokens and at line ends, and blank lines at the beginning and end,
+// as all published comparators do. Tokens are equal if their texts are. If the expected one has a fraction
+// or an exponent, or a tolerance is declared, they are also equal as numbers, exactly or within the
+// tolerance.
 func sameOutput(got, want string, tolerance float64) bool {
 	g, w := outputLines(got), outputLines(want)
 	if len(g) != len(w) {
@@ -31,9 +32,9 @@ func sameOutput(got, want string, tolerance float64) bool {
 	return true
 }
 
-// outputLines returns the lines without trailing blank ones.
+// outputLines returns the lines without blank ones at the beginning and end.
 func outputLines(s string) []string {
-	s = strings.TrimRight(s, " \t\r\n")
+	s = strings.Trim(s, " \t\r\n")
 	if s == "" {
 		return nil
 	}
