@@ -91,15 +91,12 @@ func Open(dir string, known *model.Config, vocab int) (c *Checkpoint, err error)
 
 // open opens a file for reading.
 func (c *Checkpoint) open(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
+	f, err := fault.OpenRegular(path)
 	if err != nil {
-		return nil, 0, fault.File("read", path, err)
+		return nil, 0, err
 	}
 	c.Files = append(c.Files, f)
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("is not a regular file")
-	}
 	if err != nil {
 		return nil, 0, fault.File("read", path, err)
 	}
