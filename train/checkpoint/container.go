@@ -231,7 +231,7 @@ func looksTorch(path string) bool {
 	case ".safetensors":
 		return false
 	}
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return false
 	}

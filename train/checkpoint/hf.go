@@ -251,6 +251,9 @@ func (r *settings) refuse(experts bool) {
 	if r.has("quantization_config") || r.has("compression_config") {
 		r.problem("quantization_config: quantized weights are not supported; use the unquantized model")
 	}
+	if layers := r.inner("per_layer_config"); layers != nil {
+		r.problem("per_layer_config: layers with settings of their own are not supported")
+	}
 	rank := 0
 	if r.maybe("kv_lora_rank", &rank); rank > 0 {
 		r.problem("kv_lora_rank is %d: multi-head latent attention is not supported", rank)

@@ -260,6 +260,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"activation", jsonObject{"hidden_act": "gelu"}, `hidden_act is "gelu"`},
 		{"experts", jsonObject{"num_experts": 8}, "num_experts is 8"},
 		{"quantized", jsonObject{"quantization_config": jsonObject{"bits": 4}}, "quantization_config"},
+		{"layers of their own", jsonObject{"per_layer_config": jsonObject{"0": jsonObject{"rms_norm_eps": 0.5}}},
+			"per_layer_config: layers with settings of their own"},
 		{"no width", jsonObject{"hidden_size": nil}, "hidden_size is missing"},
 		{"null epsilon", jsonObject{"rms_norm_eps": null}, "rms_norm_eps is null"},
 		{"null head size", class("Qwen3ForCausalLM", jsonObject{"head_dim": null}), "head_dim is null"},

@@ -75,6 +75,9 @@ func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byt
 			set[key] = want[key]
 		}
 	}
+	if reflect.DeepEqual(from.Rope, c.Rope) {
+		r.respell(set, want)
+	}
 	raw, err := setKeys(old, set)
 	if err != nil {
 		return nil, err

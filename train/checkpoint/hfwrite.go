@@ -168,6 +168,11 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 			scaling["rope_type"] = s.Kind
 		}
 		v["rope_scaling"] = scaling
+		// Without this key, the positions before scaling are the model's.
+		if s.Kind == "yarn" && s.Original == c.MaxPositions && s.Factor > 1 {
+			delete(scaling, originalKey)
+			delete(params, originalKey)
+		}
 	}
 	if s.Kind == "longrope" {
 		v["original_max_position_embeddings"] = s.Original

@@ -4,37 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"reflect"
+
+	"exp/train/checkpoint/fault"
 )
 
-// errNotRegular refuses pipes, devices and folders: opening one can block for ever, and
-// reading one may never end.
-var errNotRegular = errors.New("is not a regular file")
-
 // openRegular opens a file for reading, or a link to one.
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNotRegular
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		if to, linked := os.Readlink(path); linked == nil {
-			return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("is a link to %s, which does not exist", to),
-				Hint: "the download is not complete; fetch it again"}
-		}
-	}
-	if err != nil {
-		return nil, fileError("read", path, err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fileError("read", path, err)
-	}
-	return f, nil
-}
+func openRegular(path string) (*os.File, error) { return fault.OpenRegular(path) }
 
 // standIn returns the error for a placeholder file, recognized by its first bytes: a
 // git-lfs pointer, or a web page that a server sent instead. It is nil for other files.

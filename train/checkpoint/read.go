@@ -72,12 +72,12 @@ func (m manifest) verify(dir string) error {
 // verify checks a file against its manifest entry.
 func (f manifestFile) verify(dir string, buf []byte) error {
 	path := filepath.Join(dir, f.Name)
-	in, err := os.Open(path)
+	in, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return corrupt(path, "", "missing")
 	}
 	if err != nil {
-		return fileError("read", path, err)
+		return err
 	}
 	defer in.Close()
 	info, err := in.Stat()

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 
 	"exp/train/model"
 )
@@ -39,13 +40,69 @@ func (r *settings) spellings(scaling, params *settings) {
 	}
 	delete(was, "rope_theta") // theta is compared on reading
 	delete(is, "rope_theta")
-	if is["partial_rotary_factor"] == 1.0 {
+	part := 1.0 // transformers 5 takes the top of the file's, as transformers 4 does
+	r.maybe("partial_rotary_factor", &part)
+	if is["partial_rotary_factor"] == part {
 		delete(is, "partial_rotary_factor")
+	}
+	if n := 0; was[originalKey] == nil && r.maybe(originalKey, &n) && is[originalKey] == float64(n) {
+		delete(is, originalKey) // where both look without one in rope_scaling
 	}
 	if !reflect.DeepEqual(was, is) {
 		r.problem("rope_scaling and rope_parameters differ; transformers uses rope_scaling: remove " +
 			"one of them")
 	}
+}
+
+// respell adds the missing one of rope_scaling and rope_parameters to set, with the values of
+// the other one as the file has them. want holds both for the file's class.
+func (r *settings) respell(set, want map[string]any) {
+	scaling, params := r.inner("rope_scaling"), r.inner("rope_parameters")
+	full, _ := want["rope_parameters"].(map[string]any)
+	scopes := full
+	if inner, ok := full[fullScope].(map[string]any); ok {
+		full = inner
+		if params != nil {
+			params = params.inner(fullScope)
+		}
+	}
+	const part = "partial_rotary_factor" // transformers 4 reads it at the top of the file alone
+	if params != nil && params.has(part) && !r.has(part) {
+		set[part] = params.values[part]
+	}
+	switch {
+	case scaling != nil && params == nil:
+		spelled := scaling.respelled("type")
+		spelled["rope_type"], spelled["rope_theta"] = scaling.kind(), full["rope_theta"]
+		if r.has(part) {
+			spelled[part] = r.values[part]
+		}
+		set["rope_parameters"] = spelled
+		if local, ok := scopes[windowScope]; ok {
+			set["rope_parameters"] = map[string]any{fullScope: spelled, windowScope: local}
+		}
+	case params != nil && scaling == nil && params.kind() != "default":
+		spelled := params.respelled("rope_theta", part)
+		spelled["type"] = params.kind()
+		if now, _ := want["rope_scaling"].(map[string]any); now["rope_type"] == nil {
+			delete(spelled, "rope_type") // Phi-3 allows only three keys
+			if r.has(originalKey) {
+				delete(spelled, originalKey)
+			}
+		}
+		set["rope_scaling"] = spelled
+	}
+}
+
+// respelled returns the values without some.
+func (r *settings) respelled(without ...string) map[string]any {
+	list := map[string]any{}
+	for key, v := range r.values {
+		if !slices.Contains(without, key) {
+			list[key] = v
+		}
+	}
+	return list
 }
 
 // plain returns the non-null values under their current names.

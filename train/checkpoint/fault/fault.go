@@ -1,5 +1,5 @@
-// Package fault holds the errors about files of weights. They name the file, the tensor, the
-// trouble and the cure. All readers of checkpoints return them.
+// Package fault opens files of weights and holds the errors about them. They name the file,
+// the tensor, the trouble and the cure. All readers of checkpoints return them.
 package fault
 
 import (
@@ -11,9 +11,36 @@ import (
 	"syscall"
 )
 
-// ErrCorrupt means that a file is not as written: truncated, changed, or never in this
-// format.
-var ErrCorrupt = errors.New("corrupt file")
+var (
+	// ErrCorrupt means that a file is not as written: truncated, changed, or never in this
+	// format.
+	ErrCorrupt = errors.New("corrupt file")
+	// ErrNotRegular refuses pipes, devices and folders: opening one can block for ever, and
+	// reading one may never end.
+	ErrNotRegular = errors.New("is not a regular file")
+)
+
+// OpenRegular opens a file for reading, or a link to one. Its errors are *Error.
+func OpenRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNotRegular
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if to, linked := os.Readlink(path); linked == nil {
+			return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("is a link to %s, which does not exist", to),
+				Hint: "the download is not complete; fetch it again"}
+		}
+	}
+	if err != nil {
+		return nil, File("read", path, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, File("read", path, err)
+	}
+	return f, nil
+}
 
 // Error is a failed operation on a file or folder. Use errors.Is(err, syscall.ENOSPC) for a
 // full disk, fs.ErrNotExist for a missing file, ErrCorrupt for a damaged one.

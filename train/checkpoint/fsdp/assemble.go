@@ -85,7 +85,7 @@ func distributed(name string, ranks []rank, parts []torchfile.Distributed) (exte
 func members(name string, ranks []rank, x torchfile.Distributed) (group []int, cut int, err error) {
 	cutting := -1 // the axis of the mesh
 	for k, p := range x.Placements {
-		if p.Replicated {
+		if p.Replicated || k < len(x.MeshShape) && x.MeshShape[k] == 1 { // one rank has the whole
 			continue
 		}
 		if cutting >= 0 {

@@ -77,7 +77,7 @@ func worldSize(dir string) (int, error) {
 	var config struct {
 		WorldSize int `json:"world_size"`
 	}
-	f, err := os.Open(filepath.Join(dir, configFile))
+	f, err := fault.OpenRegular(filepath.Join(dir, configFile))
 	if err == nil {
 		var raw []byte
 		raw, err = io.ReadAll(io.LimitReader(f, 1<<20))
@@ -125,14 +125,14 @@ func Open(dir string, wanted Wanted) (files []*os.File, tensors []extent.Tensor,
 	var names []string
 	for i := range n {
 		path := filepath.Join(dir, fmt.Sprintf("model_world_size_%d_rank_%d.pt", n, i))
-		f, err := os.Open(path)
+		f, err := fault.OpenRegular(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return files, nil, &fault.Error{Op: "read", Path: path,
 				Err:  fmt.Errorf("rank %d of %d (counted from 0) is missing: %w", i, n, fs.ErrNotExist),
 				Hint: "every rank's file is needed; fetch it from the machine of that rank"}
 		}
 		if err != nil {
-			return files, nil, fault.File("read", path, err)
+			return files, nil, err
 		}
 		files = append(files, f)
 		r, list, err := readRank(f)
@@ -167,9 +167,6 @@ func named(name string, err error) error {
 // readRank decodes the file of a rank and returns the names of its tensors in order.
 func readRank(f *os.File) (r rank, names []string, err error) {
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("is not a regular file")
-	}
 	if err != nil {
 		return r, nil, fault.File("read", f.Name(), err)
 	}

@@ -29,7 +29,8 @@ type saved struct {
 	meshShape  []int
 	placements []string // "0", "1", …: the axis of a Shard; "r": Replicate
 	// layout says how the mesh is stored: 0 as a tensor; as torch 2.10 and newer do, 1 with
-	// sizes and strides, 2 with axes that have them.
+	// sizes and strides, 2 with axes that have them, none for a size of 1; 3 the same with
+	// axes of several sizes.
 	layout int
 }
 
@@ -62,7 +63,7 @@ func write(t testing.TB, path string, list []saved) {
 			if x.layout == 0 {
 				mesh = text("mesh") + view("LongStorage", key, x.meshShape)
 			} else {
-				mesh = text("_layout") + layout(x.meshShape, x.layout == 2) + text("_rank_map") +
+				mesh = text("_layout") + layout(x.meshShape, x.layout) + text("_rank_map") +
 					view("LongStorage", key, []int{len(x.mesh)})
 			}
 			value = x.distributed(value, mesh)
@@ -97,7 +98,7 @@ func (x saved) distributed(local, mesh string) string {
 }
 
 // layout pickles a mesh without its ranks.
-func layout(shape []int, axes bool) string {
+func layout(shape []int, how int) string {
 	sizes, strides := "(", "("
 	list := "("
 	for k, n := range shape {
@@ -106,9 +107,16 @@ func layout(shape []int, axes bool) string {
 			step *= m
 		}
 		sizes, strides = sizes+integer(n), strides+integer(step)
-		list += "claid\nFlat\n)\x81}(" + text("shape") + ints([]int{n}) + text("stride") + ints([]int{step}) + "ub"
+		size, stride := []int{n}, []int{step}
+		switch {
+		case n == 1:
+			size, stride = nil, nil
+		case how == 3 && n%2 == 0:
+			size, stride = []int{n / 2, 2}, []int{2 * step, step}
+		}
+		list += "claid\nFlat\n)\x81}(" + text("shape") + ints(size) + text("stride") + ints(stride) + "ub"
 	}
-	if axes {
+	if how >= 2 {
 		return "claid\nOut\n)\x81}" + text("axes") + list + "tsb"
 	}
 	if len(shape) == 1 { // without tuples
@@ -183,7 +191,8 @@ func random(r *rand.Rand, shape []int) []byte {
 // Tensors of many shapes on many ranks, with and without copies, along any axis.
 func TestOpenGenerated(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, tt := range []struct{ copies, ranks int }{{1, 1}, {1, 2}, {1, 3}, {1, 7}, {1, 16}, {2, 2}, {3, 2}, {2, 5}} {
+	for _, tt := range []struct{ copies, ranks int }{{1, 1}, {1, 2}, {1, 3}, {1, 7}, {1, 16}, {2, 2}, {3, 2}, {2, 5},
+		{3, 1}, {4, 2}} {
 		t.Run(fmt.Sprintf("%d x %d", tt.copies, tt.ranks), func(t *testing.T) {
 			dir := t.TempDir()
 			want := map[string][]byte{}
@@ -208,7 +217,7 @@ func TestOpenGenerated(t *testing.T) {
 					}
 					from, to := chunk(shape[axis], tt.ranks, part)
 					x := saved{name: name, global: shape, mesh: order, meshShape: []int{len(files)},
-						placements: []string{fmt.Sprint(axis)}, layout: k % 3}
+						placements: []string{fmt.Sprint(axis)}, layout: k % 4}
 					if tt.copies > 1 {
 						x.meshShape, x.placements = []int{tt.copies, tt.ranks}, []string{"r", fmt.Sprint(axis)}
 						if k%2 == 1 {
@@ -337,8 +346,9 @@ func TestOpenErrors(t *testing.T) {
 		return dir
 	}
 	for name, tt := range map[string]struct{ dir, want string }{
-		"two cuts": {both(func(x *saved) { x.meshShape, x.placements = []int{1, 2}, []string{"0", "0"} }),
-			"cut along two axes of the mesh"},
+		"two cuts": {both(func(x *saved) {
+			x.mesh, x.meshShape, x.placements = []int{0, 1, 2, 3}, []int{2, 2}, []string{"0", "0"}
+		}), "cut along two axes of the mesh"},
 		"unknown ranks":  {both(func(x *saved) { x.mesh = []int{0, 2} }), "on a mesh of the ranks [0 2]"},
 		"repeated ranks": {both(func(x *saved) { x.mesh = []int{0, 0} }), "on a mesh of the ranks [0 0]"},
 		"no such axis":   {both(func(x *saved) { x.placements = []string{"2"} }), "cut along axis 2"},
@@ -354,6 +364,9 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 	}
+	// An axis of one rank cuts nothing.
+	holds(t, both(func(x *saved) { x.meshShape, x.placements = []int{1, 2}, []string{"0", "0"} }), nil,
+		map[string][]byte{"w": {1, 2, 3, 4, 1, 2, 3, 4}})
 }
 
 func TestMissingRank(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 )
 
 // Args are the arguments of Megatron that a checkpoint keeps if they are numbers, texts, truth
-// values or lists of these; None is absent. Integers are int, others float64.
+// values or lists of numbers; None is absent. Integers are int, others and those of lists
+// float64.
 type Args map[string]any
 
 // number returns an argument that is a number.
@@ -63,6 +64,18 @@ const (
 	scalingOriginal = 8192
 )
 
+// changing lists arguments that make Megatron compute something else than package model,
+// unless they are absent, false, zero, all zeros or empty.
+func changing() []string {
+	return []string{"apply_layernorm_1p", "rotary_interleaved", "multi_latent_attention", "attention_output_gate",
+		"heterogeneous_layers_config_path", "heterogeneous_layers_config_encoded_json", "mtp_num_layers",
+		"qk_l2_norm", "softmax_scale", "no_rope_freq", "linear_attention_freq", "experimental_attention_variant",
+		"apply_residual_connection_post_layernorm", "activation_func_clamp_value", "glu_linear_offset",
+		"quick_geglu", "squared_relu", "moe_expert_capacity_factor", "moe_router_group_topk",
+		"moe_router_topk_limited_devices", "moe_router_enable_expert_bias", "moe_apply_probs_on_input",
+		"moe_latent_size"}
+}
+
 // unsupported lists what the arguments ask for and package model does not compute.
 func (a Args) unsupported() (problems []string) {
 	bad := func(is bool, format string, args ...any) {
@@ -74,19 +87,42 @@ func (a Args) unsupported() (problems []string) {
 	bad(norm != "" && norm != "RMSNorm", "normalization is %s; only RMSNorm is supported", norm)
 	bad(position != "" && position != "rope", "position_embedding_type is %s; only rope is supported", position)
 	bad(!a.flag("swiglu", true), "swiglu is false: only gated feed-forward blocks with SiLU are supported")
-	for _, name := range []string{"apply_layernorm_1p", "rotary_interleaved", "multi_latent_attention",
-		"attention_output_gate", "heterogeneous_layers_config_path", "mtp_num_layers"} {
-		v, there := a[name]
-		bad(there && v != false && v != 0, "%s is %v: not supported", name, v)
+	for _, name := range changing() {
+		bad(!a.neutral(name), "%s is %v: not supported", name, a[name])
 	}
+	window, limited := a["window_size"].([]float64) // positions before and after a query; -1 for all
+	bad(limited && len(window) > 0 && window[0] >= 0, "window_size is %v: windows are not supported without the "+
+		"model's config.json", window)
 	percent, ok := a.number("rotary_percent")
 	bad(ok && percent != 1, "rotary_percent is %g: no Hugging Face class rotates a part of Megatron's heads",
 		percent)
+	softmax := a.text("softmax_type")
+	bad(softmax != "" && softmax != "vanilla", "softmax_type is %s; only vanilla is supported", softmax)
 	score := a.text("moe_router_score_function")
 	bad(score != "" && score != "softmax", "moe_router_score_function is %s; only softmax is supported", score)
-	factor, ok := a.number("moe_router_topk_scaling_factor")
-	bad(ok && factor != 1, "moe_router_topk_scaling_factor is %g: not supported", factor)
+	balance := a.text("moe_router_load_balancing_type")
+	bad(balance == "sinkhorn", "moe_router_load_balancing_type is sinkhorn, which chooses experts otherwise")
+	for _, name := range []string{"rotary_seq_len_interpolation_factor", "moe_router_topk_scaling_factor"} {
+		factor, ok := a.number(name)
+		bad(ok && factor != 1, "%s is %g: not supported", name, factor)
+	}
 	return problems
+}
+
+// neutral reports whether an argument is absent or as good as absent.
+func (a Args) neutral(name string) bool {
+	switch v := a[name].(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case []float64:
+		return !slices.ContainsFunc(v, func(x float64) bool { return x != 0 })
+	}
+	n, ok := a.number(name)
+	return ok && n == 0
 }
 
 // expertsApart reports whether the ranks cut experts otherwise than the other layers.

@@ -91,15 +91,12 @@ func Open(dir string, known *model.Config, vocab int) (c *Checkpoint, err error)
 
 // open opens a file for reading.
 func (c *Checkpoint) open(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
+	f, err := fault.OpenRegular(path)
 	if err != nil {
-		return nil, 0, fault.File("read", path, err)
+		return nil, 0, err
 	}
 	c.Files = append(c.Files, f)
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("is not a regular file")
-	}
 	if err != nil {
 		return nil, 0, fault.File("read", path, err)
 	}
@@ -217,9 +214,27 @@ func readArgs(n torchfile.Node) Args {
 			args[name] = f
 		} else if s, ok := v.Text(); ok {
 			args[name] = s
+		} else if list, ok := numbers(v); ok {
+			args[name] = list
 		}
 	}
 	return args
+}
+
+// numbers returns the items of a list or tuple of numbers.
+func numbers(n torchfile.Node) (list []float64, ok bool) {
+	const most = 1 << 12 // an item for each layer
+	if k := n.Kind(); k != torchfile.List && k != torchfile.Tuple || n.Len() > most {
+		return nil, false
+	}
+	for item := range n.Items() {
+		v, ok := item.Float()
+		if !ok {
+			return nil, false
+		}
+		list = append(list, v)
+	}
+	return list, true
 }
 
 // addRank reads the tensors of a rank's file.

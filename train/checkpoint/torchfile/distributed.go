@@ -128,19 +128,31 @@ func (n Node) rankList() (ranks, shape []int, err error) {
 	return ranks, t.Shape, err
 }
 
-// laidOut reads a mesh that is stored as all ranks and a layout: for each axis a size and a
-// stride in the list of ranks.
+// laidOut reads a mesh that is stored as all ranks and a layout: for each axis sizes and
+// strides in the list of ranks. An axis has no sizes if it has one rank only, and several if
+// it was made of several axes: the last one runs fastest.
 func (n Node) laidOut(layout, all Node) (mesh, shape []int, err error) {
 	ranks, _, err := all.rankList()
 	if err != nil {
 		return nil, nil, err
 	}
-	var strides []int
+	mesh = []int{0}
 	add := func(size, stride Node) bool {
-		s, ok := size.one()
-		t, fits := stride.one()
-		shape, strides = append(shape, s), append(strides, t)
-		return ok && fits && s >= 1 && s <= len(ranks) && t >= 0 && t <= len(ranks) && len(shape) <= maxAxes
+		sizes, ok := size.oneOrMore()
+		strides, fits := stride.oneOrMore()
+		if !ok || !fits || len(sizes) != len(strides) || len(shape) == maxAxes {
+			return false
+		}
+		length := 1
+		for k, s := range sizes {
+			if s < 1 || len(mesh) > len(ranks)/s || strides[k] < 0 || strides[k] > len(ranks) {
+				return false
+			}
+			mesh = repeat(mesh, s, strides[k])
+			length *= s
+		}
+		shape = append(shape, length)
+		return true
 	}
 	ok := true
 	if axes := layout.Get("axes"); axes.Kind() == Tuple {
@@ -154,19 +166,6 @@ func (n Node) laidOut(layout, all Node) (mesh, shape []int, err error) {
 	} else {
 		ok = add(sizes, layout.Get("stride"))
 	}
-	mesh = []int{0}
-	for k := range shape {
-		if ok = ok && len(mesh)*shape[k] <= len(ranks); !ok {
-			break
-		}
-		var next []int
-		for _, at := range mesh {
-			for i := range shape[k] {
-				next = append(next, at+i*strides[k])
-			}
-		}
-		mesh = next
-	}
 	if !ok || len(mesh) != len(ranks) {
 		return nil, nil, n.refuse("is on a part of the mesh of all %d ranks, which is not supported", len(ranks))
 	}
@@ -179,11 +178,22 @@ func (n Node) laidOut(layout, all Node) (mesh, shape []int, err error) {
 	return mesh, shape, nil
 }
 
-// one returns an integer, or the only item of a tuple.
-func (n Node) one() (int, bool) {
-	if n.Kind() == Tuple && n.Len() == 1 {
-		n = n.At(0)
+// repeat returns every place with size-1 more behind it, stride apart.
+func repeat(places []int, size, stride int) []int {
+	var list []int
+	for _, at := range places {
+		for i := range size {
+			list = append(list, at+i*stride)
+		}
+	}
+	return list
+}
+
+// oneOrMore returns an integer, or those of a tuple.
+func (n Node) oneOrMore() ([]int, bool) {
+	if n.Kind() == Tuple {
+		return n.ints(maxAxes)
 	}
 	v, ok := n.Int()
-	return int(v), ok
+	return []int{int(v)}, ok
 }
