@@ -308,7 +308,8 @@ func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid 
 		return nil
 	}
 	g.Note = text("Δ is paired by problem. %s; p Holm is p with Holm’s correction for the %s in this report. "+
-		"MDE (minimum detectable effect): the true difference that would be found 80\u202f%% of the time. α = %g.",
+		"MDE (minimum detectable effect): the true difference that would give p ≤ 0.05, uncorrected, "+
+		"80\u202f%% of the time. α = %g.",
 		testNote(suite), quantity.Plural(s.result.Tests, "test"), s.result.Alpha)
 	return g
 }
@@ -318,7 +319,13 @@ func testNote(suite *compare.Suite) string {
 	if suite.SeedVariance {
 		return "p is from the t test that gives the interval, and covers other seeds and problems"
 	}
-	return "An arm has too few seeds, so p is from a sign-flip test over problems and holds for these runs only"
+	few := "from a sign-flip test over problems and holds for these runs only"
+	for i := range suite.Metrics {
+		if _, kinds := suite.Metrics[i].Kinds(); len(kinds) > 1 {
+			return "p is from the t test that gives the interval; of arms with too few seeds it is " + few
+		}
+	}
+	return "An arm has too few seeds, so p is " + few
 }
 
 // verdictCell names the arm that a verdict favours.

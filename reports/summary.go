@@ -166,7 +166,8 @@ func (s *source) sentence(m *compare.Metric, p compare.Pair) line {
 	first, second, what := s.arms[a].span(), s.arms[b].span(), metricWord(m.Name)
 	reach := "The differences do not vary, so the detectable difference is unknown."
 	if p.MDE != nil {
-		reach = fmt.Sprintf("A true difference of %s would be found 80\u202f%% of the time.", value(valueOf(p.MDE)))
+		reach = fmt.Sprintf("A true difference of %s would give p ≤ 0.05, uncorrected, 80\u202f%% of the time.",
+			value(valueOf(p.MDE)))
 	}
 	if lo > 0 || hi < 0 {
 		reach = "The interval excludes zero, but the corrected test is not significant."
