@@ -234,8 +234,12 @@ func (s *source) metricCell(m *compare.Metric) line {
 func (s *source) intervalNote(suite *compare.Suite) string {
 	level := fixed(100*s.result.Level, 0)
 	over := "over problems only: an arm has too few seeds to cover other training seeds"
-	if suite.SeedVariance {
+	switch {
+	case suite.SeedVariance:
 		over = "Student's t, for other seeds and other problems"
+	case mixed(suite):
+		over = fmt.Sprintf("Student's t, for other seeds and other problems; of arms with fewer than %d seeds over "+
+			"problems only", compare.MinSeeds)
 	}
 	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ show the better direction, bold metrics were "+
 		"tested. Brackets are %s\u202f%% intervals, %s%s.",
@@ -312,6 +316,14 @@ func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid 
 		"80\u202f%% of the time. α = %g.",
 		testNote(suite), quantity.Plural(s.result.Tests, "test"), s.result.Alpha)
 	return g
+}
+
+// mixed reports whether the intervals of some arms cover other seeds and those of others do not.
+func mixed(suite *compare.Suite) bool {
+	return slices.ContainsFunc(suite.Metrics, func(m compare.Metric) bool {
+		arms, _ := m.Kinds()
+		return len(arms) > 1
+	})
 }
 
 // testNote explains p.
