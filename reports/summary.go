@@ -184,13 +184,21 @@ func (s *source) sentence(m *compare.Metric, p compare.Pair) line {
 			word = " is higher than "
 		}
 		return line{first, styled(strong, word), second,
-			{Text: fmt.Sprintf(" in %s: %s against %s (%s).", what, meanA, meanB, diff)}}
+			{Text: fmt.Sprintf(" in %s%s: %s against %s (%s).", what, ofTheseRuns(p), meanA, meanB, diff)}}
 	case compare.NoDifference:
 		return slices.Concat(line{styled(strong, "No difference shown"), {Text: " in " + what + ": "}}, both,
 			line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
 	}
 	return slices.Concat(line{styled(strong, "Underpowered"), {Text: " in " + what + ": "}}, both,
 		line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
+}
+
+// ofTheseRuns limits a verdict that does not cover other training seeds.
+func ofTheseRuns(p compare.Pair) string {
+	if p.Test == compare.SignFlips {
+		return " of these runs"
+	}
+	return ""
 }
 
 // belowStart names the arms that training left with less pass@k than they started with;

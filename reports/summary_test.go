@@ -126,3 +126,19 @@ func TestAloneBelowStart(t *testing.T) {
 		t.Errorf("got\n%s", all)
 	}
 }
+
+// A verdict from a test that ignores training seeds is about these runs alone.
+func TestSentenceOfTheseRuns(t *testing.T) {
+	s := &source{result: &compare.Result{Alpha: 0.05}, arms: []*arm{{Name: "a"}, {Name: "b"}}}
+	m := passAt4([2]float64{.1, .5}, [2]float64{.1, .25})
+	delta := 0.25
+	for test, want := range map[compare.Test]string{
+		compare.SignFlips: "a is better than b in pass@4 of these runs: 0.500 against 0.250 (Δ = +0.250).",
+		compare.TTest:     "a is better than b in pass@4: 0.500 against 0.250 (Δ = +0.250).",
+	} {
+		p := compare.Pair{A: 0, B: 1, Delta: &delta, Test: test, Verdict: compare.Better}
+		if got := s.sentence(m, p).String(); got != want {
+			t.Errorf("%s: got %q, want %q", test, got, want)
+		}
+	}
+}
