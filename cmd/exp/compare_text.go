@@ -119,11 +119,11 @@ func (p *comparePage) waivers() string {
 }
 
 func (p *comparePage) suite(s *compare.Suite) error {
-	size := fmt.Sprintf("%d problems", s.Items)
+	size := quantity.Plural(s.Items, "problem")
 	if s.Clusters != s.Items {
 		size += fmt.Sprintf(" in %d clusters", s.Clusters)
 	}
-	p.Heading(fmt.Sprintf("%s  %s, %d samples each", s.Name, size, s.Samples))
+	p.Heading(fmt.Sprintf("%s  %s, %s each", s.Name, size, quantity.Plural(s.Samples, "sample")))
 	shown := p.shown(s)
 	unanimous := ""
 	if slices.ContainsFunc(shown, func(m *compare.Metric) bool { return slices.ContainsFunc(m.Arms, atEnd) }) {

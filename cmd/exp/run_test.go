@@ -101,6 +101,11 @@ func TestRunOtherProtocol(t *testing.T) {
 	if after := fields("pass@1,pass@4", "ls"); !strings.HasPrefix(before, strings.TrimSpace(after)) {
 		t.Errorf("lists show %q after %q", after, before)
 	}
+	fields("pass@1", "run", smokeConfig, "--set", "eval.final.n=1")
+	got := call{}.run("show", "@last", "--store", dir)
+	if !strings.Contains(got.stdout, "results on countdown/test (16 problems, 1 sample each; 95 % intervals)") {
+		t.Errorf("show says %s", got.stdout)
+	}
 }
 
 // TestRunInterrupted: an interrupted run prints the command that continues it.
