@@ -40,8 +40,8 @@ func (s *source) whySideBySide() line {
 		}
 	}
 	return text("The curves are shown side by side and nothing is tested. Imported from other frameworks: %s. For "+
-		"these, the store has no configuration, "+
-		"data or sources, and no scores on the other arms' problems.", listed(foreign))
+		"these, the store has no configuration, data or sources; exp compare tests arms with completions of the same "+
+		"problems.", listed(foreign))
 }
 
 // verdicts returns one sentence per tested metric, suite and pair, the limits of the
