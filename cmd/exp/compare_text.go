@@ -129,11 +129,7 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	if slices.ContainsFunc(shown, func(m *compare.Metric) bool { return slices.ContainsFunc(m.Arms, atEnd) }) {
 		unanimous = ", ≤ and ≥ its other end where every problem scored 0 or 1"
 	}
-	legend := fmt.Sprintf("± reaches to the farther end of a %s interval over %s%s", quantity.Percent(p.r.Level, 0),
-		overText(shown), unanimous)
-	for _, line := range term.Wrap(legend, p.ProseWidth()) {
-		p.Line("%s", line)
-	}
+	p.legend(overText(shown) + unanimous)
 	if err := p.means(shown); err != nil {
 		return err
 	}
@@ -145,6 +141,14 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	}
 	p.Heading("pass@k")
 	return p.curves(s)
+}
+
+// legend explains ±.
+func (p *comparePage) legend(over string) {
+	text := fmt.Sprintf("± reaches to the farther end of a %s interval over %s", quantity.Percent(p.r.Level, 0), over)
+	for _, line := range term.Wrap(text, p.ProseWidth()) {
+		p.Line("%s", line)
+	}
 }
 
 // kindText says what an interval covers.
@@ -310,9 +314,8 @@ func (p *comparePage) across() error {
 	if x == nil || len(x.Suites) < 2 || p.chosen {
 		return nil
 	}
-	p.Heading(fmt.Sprintf("across %d suites  pass@1; ± reaches to the farther end of a %s interval over %s, "+
-		"stratified by suite",
-		len(x.Suites), quantity.Percent(p.r.Level, 0), x.Kind))
+	p.Heading(fmt.Sprintf("across %d suites  pass@1", len(x.Suites)))
+	p.legend(kindText(compare.IntervalKind(x.Kind)) + ", stratified by suite")
 	cell := func(a compare.Aggregate) string {
 		text := optional(a.Value, 3)
 		if a.Interval != nil {
