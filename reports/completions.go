@@ -9,7 +9,6 @@ import (
 
 	"exp/experiments/blob"
 	"exp/experiments/store"
-	"exp/harness/config"
 )
 
 const (
@@ -137,13 +136,13 @@ func (s *source) problems(ctx context.Context, picked []pick) ([]problem, error)
 func (s *source) answers(ctx context.Context, packs *blob.PackReader, a *arm, p pick) (answers, string, error) {
 	out := answers{Arm: a.span()}
 	r := a.Runs[0]
-	generation, err := s.db.NewestStage(ctx, r.ID, string(config.EvalGen), p.Suite)
-	if err != nil {
-		return out, "", err
-	}
-	samples, err := s.db.Samples(ctx, r.ID, store.SampleQuery{Scope: "eval", Stage: generation.Home, Item: p.Problem})
-	if err != nil {
-		return out, "", err
+	var samples []store.Sample
+	if home := r.counted[p.Suite].Sampled.Home; home != 0 {
+		var err error
+		samples, err = s.db.Samples(ctx, r.ID, store.SampleQuery{Scope: "eval", Stage: home, Item: p.Problem})
+		if err != nil {
+			return out, "", err
+		}
 	}
 	slices.SortFunc(samples, func(a, b store.Sample) int { return cmp.Compare(a.K, b.K) })
 	type group struct {

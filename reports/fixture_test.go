@@ -21,6 +21,7 @@ type study struct {
 	flowrl  []store.Run
 	ppo     []store.Run
 	elapsed time.Duration // of the store's clock
+	again   string        // settings of further evaluations
 }
 
 // What a policy wrote that must not be taken for markup, a table, or a terminal.
@@ -132,13 +133,13 @@ func (s *study) evaluate(run store.Run, attempt int64, label string, seed int64,
 			verdicts = append(verdicts, k < c)
 		}
 	}
-	gen, err := s.db.BeginStage(ctx, store.Stage{SID: digestOf("gen" + label + run.RID.String()), Run: run.ID, Attempt: attempt, Kind: "eval.gen", Label: label, Code: digestOf("code")})
+	gen, err := s.db.BeginStage(ctx, store.Stage{SID: digestOf("gen" + label + run.RID.String() + s.again), Run: run.ID, Attempt: attempt, Kind: "eval.gen", Label: label, Code: digestOf("code")})
 	s.must(err)
 	s.keep(gen.Home, pack, samples)
 	s.must(s.db.FinishStage(ctx, gen.ID, nil, store.StageResult{WallS: 1}, nil))
-	s.judge(run, label, verdicts)
+	s.judge(run, gen.Home, verdicts)
 
-	score, err := s.db.BeginStage(ctx, store.Stage{SID: digestOf("score" + label + run.RID.String()), Run: run.ID, Attempt: attempt, Kind: "eval.score", Label: label, Code: digestOf("code")})
+	score, err := s.db.BeginStage(ctx, store.Stage{SID: digestOf("score" + label + run.RID.String() + s.again), Run: run.ID, Attempt: attempt, Kind: "eval.score", Label: label, Code: digestOf("code")})
 	s.must(err)
 	b, err := json.Marshal(map[string]any{"items": items})
 	s.must(err)
@@ -160,9 +161,9 @@ func (s *study) keep(home int64, pack []keptText, samples []store.Sample) {
 	s.must(s.db.AddSamples(context.Background(), samples, []blob.Pack(packs)))
 }
 
-func (s *study) judge(run store.Run, label string, right []bool) {
+func (s *study) judge(run store.Run, home int64, right []bool) {
 	ctx := context.Background()
-	all, err := s.db.Samples(ctx, run.ID, store.SampleQuery{Scope: "eval", Label: label})
+	all, err := s.db.Samples(ctx, run.ID, store.SampleQuery{Scope: "eval", Stage: home})
 	s.must(err)
 	var list []store.Verdict
 	for i, smp := range all {
@@ -184,7 +185,7 @@ func (s *study) metrics(run store.Run, label string, items []item) []store.Eval 
 	id, err := s.db.EnsureSuite(context.Background(), suite)
 	s.must(err)
 	one := func(metric string, v float64) store.Eval {
-		return store.Eval{Suite: id, Protocol: digestOf("protocol"), N: 2, Metric: metric, Value: v, SE: math.NaN(), Lo: v - 0.1, Hi: v + 0.1, Items: 3, Clusters: 3}
+		return store.Eval{Suite: id, Protocol: digestOf("protocol" + s.again), N: 2, Metric: metric, Value: v, SE: math.NaN(), Lo: v - 0.1, Hi: v + 0.1, Items: 3, Clusters: 3}
 	}
 	return []store.Eval{one("pass@1", p1), one("pass@2", p2), one("distinct_correct", p2)}
 }

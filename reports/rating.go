@@ -183,39 +183,37 @@ func (s *source) ratingsOf(run *run, r *rated, byID map[string]*stat.Contest) ([
 // the unsolved ones.
 func (s *source) firstRight(run *run, suite string) (map[string]map[string]int, error) {
 	first := map[string]map[string]int{}
-	for _, st := range run.stages {
-		for _, o := range st.Outputs {
-			if st.Kind != string(config.EvalScore) || st.Label != suite || o.Role != config.RoleVerdicts {
+	for _, o := range run.counted[suite].Scored.Outputs {
+		if o.Role != config.RoleVerdicts {
+			continue
+		}
+		b, err := s.db.Blobs.Bytes(o.Digest)
+		if err != nil {
+			return nil, err
+		}
+		lines := bufio.NewScanner(bytes.NewReader(b))
+		lines.Buffer(nil, len(b)+1)
+		for lines.Scan() {
+			var v struct {
+				Problem string `json:"problem"`
+				K       int    `json:"k"`
+				Correct bool   `json:"correct"`
+			}
+			if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
+				return nil, fmt.Errorf("verdicts: %w", err)
+			}
+			m := contestProblem.FindStringSubmatch(v.Problem)
+			if m == nil || !v.Correct {
 				continue
 			}
-			b, err := s.db.Blobs.Bytes(o.Digest)
-			if err != nil {
-				return nil, err
+			if first[m[1]] == nil {
+				first[m[1]] = map[string]int{}
 			}
-			lines := bufio.NewScanner(bytes.NewReader(b))
-			lines.Buffer(nil, len(b)+1)
-			for lines.Scan() {
-				var v struct {
-					Problem string `json:"problem"`
-					K       int    `json:"k"`
-					Correct bool   `json:"correct"`
-				}
-				if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-					return nil, fmt.Errorf("verdicts: %w", err)
-				}
-				m := contestProblem.FindStringSubmatch(v.Problem)
-				if m == nil || !v.Correct {
-					continue
-				}
-				if first[m[1]] == nil {
-					first[m[1]] = map[string]int{}
-				}
-				if at, ok := first[m[1]][m[2]]; !ok || v.K < at {
-					first[m[1]][m[2]] = v.K
-				}
+			if at, ok := first[m[1]][m[2]]; !ok || v.K < at {
+				first[m[1]][m[2]] = v.K
 			}
-			return first, lines.Err()
 		}
+		return first, lines.Err()
 	}
 	return nil, errors.New("it has no verdicts")
 }

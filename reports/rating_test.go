@@ -10,6 +10,7 @@ import (
 
 	"exp/eval/stat"
 	"exp/experiments/store"
+	"exp/reports/compare"
 )
 
 func TestReadContests(t *testing.T) {
@@ -61,7 +62,7 @@ func TestRate(t *testing.T) {
 		d, err := s.db.Blobs.PutBytes([]byte(text))
 		s.must(err)
 		return &run{Run: store.Run{Seed: seed}, scores: map[string][]item{"cf": {{"cf/7A", 2, 1}, {"cf/8A", 2, 0}, {"cf/9A", 2, 0}}, "test": {{"p0", 2, 1}}},
-			stages: []store.Stage{{Kind: "eval.score", Label: "cf", Outputs: []store.IO{{Role: "verdicts", Digest: d}}}}}
+			counted: map[string]compare.Evaluation{"cf": {Scored: store.Stage{Outputs: []store.IO{{Role: "verdicts", Digest: d}}}}}}
 	}
 	src := &source{db: s.db, contests: contests7(), arms: []*arm{{Name: "a", Runs: []*run{made(0, true), made(1, true)}}, {Name: "b", Runs: []*run{made(0, false)}}}}
 	var err error

@@ -13,6 +13,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/reports/compare"
 )
 
 // arm is a set of replicate runs and its name in the report.
@@ -33,6 +34,7 @@ type run struct {
 	config   map[string]any // by dotted path
 	yaml     string
 	curves   map[string]store.Curve
+	counted  map[string]compare.Evaluation // by suite label; evals, scores and policies are theirs
 	evals    []store.Eval
 	stages   []store.Stage
 	attempts []store.Attempt
@@ -60,10 +62,13 @@ type outcome struct {
 	RefLogProb float64 `json:"reference_logprob"`
 }
 
-// readRun reads a run from the store.
-func readRun(ctx context.Context, db *store.DB, r store.Run) (*run, error) {
-	out := &run{Run: r, curves: map[string]store.Curve{}, scores: map[string][]item{},
-		policies: map[string][]outcome{}}
+// readRun reads a run from the store, with the evaluations that count.
+func readRun(ctx context.Context, db *store.DB, r store.Run, counted []compare.Evaluation) (*run, error) {
+	out := &run{Run: r, curves: map[string]store.Curve{}, counted: map[string]compare.Evaluation{},
+		scores: map[string][]item{}, policies: map[string][]outcome{}}
+	for _, e := range counted {
+		out.counted[e.Scored.Label] = e
+	}
 	c, err := db.Config(ctx, r.Config)
 	if err != nil {
 		return nil, err
@@ -79,9 +84,13 @@ func readRun(ctx context.Context, db *store.DB, r store.Run) (*run, error) {
 	for _, c := range curves {
 		out.curves[c.Name] = c
 	}
-	if out.evals, err = db.Evals(ctx, r.ID); err != nil {
+	evals, err := db.Evals(ctx, r.ID)
+	if err != nil {
 		return nil, err
 	}
+	out.evals = slices.DeleteFunc(evals, func(e store.Eval) bool {
+		return !slices.ContainsFunc(counted, func(c compare.Evaluation) bool { return c.Scored.ID == e.StageScore })
+	})
 	if out.stages, err = db.Stages(ctx, r.ID); err != nil {
 		return nil, err
 	}
@@ -99,26 +108,23 @@ func readRun(ctx context.Context, db *store.DB, r store.Run) (*run, error) {
 
 // readBlobs reads the problems' scores and exact policies.
 func (r *run) readBlobs(db *store.DB) error {
-	for _, s := range r.stages {
-		if s.Status != store.Done && s.Status != store.Cached && s.Status != store.Repeated {
-			continue
-		}
-		for _, o := range s.Outputs {
-			switch {
-			case s.Kind == string(config.EvalScore) && o.Role == config.RoleScores:
+	for label, e := range r.counted {
+		for _, o := range slices.Concat(e.Sampled.Outputs, e.Scored.Outputs) {
+			switch o.Role {
+			case config.RoleScores:
 				var scores struct {
 					Items []item `json:"items"`
 				}
 				if err := readJSON(db, o.Digest, &scores); err != nil {
-					return fmt.Errorf("scores of run %s on %s: %w", r.RID.Short(), s.Label, err)
+					return fmt.Errorf("scores of run %s on %s: %w", r.RID.Short(), label, err)
 				}
-				r.scores[s.Label] = scores.Items
-			case s.Kind == string(config.EvalGen) && o.Role == config.RolePolicy:
+				r.scores[label] = scores.Items
+			case config.RolePolicy:
 				var policy []outcome
 				if err := readJSON(db, o.Digest, &policy); err != nil {
-					return fmt.Errorf("policy of run %s on %s: %w", r.RID.Short(), s.Label, err)
+					return fmt.Errorf("policy of run %s on %s: %w", r.RID.Short(), label, err)
 				}
-				r.policies[s.Label] = policy
+				r.policies[label] = policy
 			}
 		}
 	}

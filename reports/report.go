@@ -89,13 +89,21 @@ func read(ctx context.Context, in Input) (*source, error) {
 			return nil, err
 		}
 	}
+	var runs []store.Run
+	for _, a := range arms {
+		runs = append(runs, a.Runs...)
+	}
+	counted, err := compare.Counted(ctx, in.DB, runs)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
 	for i, a := range arms {
 		if len(a.Runs) == 0 {
 			return nil, fmt.Errorf("report: arm %q has no runs", a.Label)
 		}
 		out := &arm{Name: cmp.Or(a.Label, a.Runs[0].Name), Place: i}
 		for _, r := range a.Runs {
-			full, err := readRun(ctx, in.DB, r)
+			full, err := readRun(ctx, in.DB, r, counted[r.ID])
 			if err != nil {
 				return nil, fmt.Errorf("report: %w", err)
 			}

@@ -67,8 +67,12 @@ func (s *source) scored() []scoredSuite {
 func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
 	out := scoredSuite{name: suite.Name, items: suite.Items, samples: suite.Samples,
 		interval: "95 %, over problems, not training seeds"}
-	if suite.SeedVariance {
+	switch {
+	case suite.SeedVariance:
 		out.interval = "95 %, Student's t over seeds and problems"
+	case mixed(suite):
+		out.interval = fmt.Sprintf("95 %%, Student's t over seeds and problems; of arms with fewer than %d seeds "+
+			"over problems, not training seeds", compare.MinSeeds)
 	}
 	out.interval += unanimousNote(suite, "pass@")
 	out.metric = func(name string) []figure.Estimate {

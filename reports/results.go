@@ -234,8 +234,12 @@ func (s *source) metricCell(m *compare.Metric) line {
 func (s *source) intervalNote(suite *compare.Suite) string {
 	level := fixed(100*s.result.Level, 0)
 	over := "over problems only: an arm has too few seeds to cover other training seeds"
-	if suite.SeedVariance {
+	switch {
+	case suite.SeedVariance:
 		over = "Student's t, for other seeds and other problems"
+	case mixed(suite):
+		over = fmt.Sprintf("Student's t, for other seeds and other problems; of arms with fewer than %d seeds over "+
+			"problems only", compare.MinSeeds)
 	}
 	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ show the better direction, bold metrics were "+
 		"tested. Brackets are %s\u202f%% intervals, %s%s.",
@@ -308,9 +312,18 @@ func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid 
 		return nil
 	}
 	g.Note = text("Δ is paired by problem. %s; p Holm is p with Holm’s correction for the %s in this report. "+
-		"MDE (minimum detectable effect): the true difference that would be found 80\u202f%% of the time. α = %g.",
+		"MDE (minimum detectable effect): the true difference that would give p ≤ 0.05, uncorrected, "+
+		"80\u202f%% of the time. α = %g.",
 		testNote(suite), quantity.Plural(s.result.Tests, "test"), s.result.Alpha)
 	return g
+}
+
+// mixed reports whether the intervals of some arms cover other seeds and those of others do not.
+func mixed(suite *compare.Suite) bool {
+	return slices.ContainsFunc(suite.Metrics, func(m compare.Metric) bool {
+		arms, _ := m.Kinds()
+		return len(arms) > 1
+	})
 }
 
 // testNote explains p.
@@ -318,7 +331,13 @@ func testNote(suite *compare.Suite) string {
 	if suite.SeedVariance {
 		return "p is from the t test that gives the interval, and covers other seeds and problems"
 	}
-	return "An arm has too few seeds, so p is from a sign-flip test over problems and holds for these runs only"
+	few := "from a sign-flip test over problems and holds for these runs only"
+	for i := range suite.Metrics {
+		if _, kinds := suite.Metrics[i].Kinds(); len(kinds) > 1 {
+			return "p is from the t test that gives the interval; of arms with too few seeds it is " + few
+		}
+	}
+	return "An arm has too few seeds, so p is " + few
 }
 
 // verdictCell names the arm that a verdict favours.

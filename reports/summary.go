@@ -40,8 +40,8 @@ func (s *source) whySideBySide() line {
 		}
 	}
 	return text("The curves are shown side by side and nothing is tested. Imported from other frameworks: %s. For "+
-		"these, the store has no configuration, "+
-		"data or sources, and no scores on the other arms' problems.", listed(foreign))
+		"these, the store has no configuration, data or sources; exp compare tests arms with completions of the same "+
+		"problems.", listed(foreign))
 }
 
 // verdicts returns one sentence per tested metric, suite and pair, the limits of the
@@ -166,7 +166,8 @@ func (s *source) sentence(m *compare.Metric, p compare.Pair) line {
 	first, second, what := s.arms[a].span(), s.arms[b].span(), metricWord(m.Name)
 	reach := "The differences do not vary, so the detectable difference is unknown."
 	if p.MDE != nil {
-		reach = fmt.Sprintf("A true difference of %s would be found 80\u202f%% of the time.", value(valueOf(p.MDE)))
+		reach = fmt.Sprintf("A true difference of %s would give p ≤ 0.05, uncorrected, 80\u202f%% of the time.",
+			value(valueOf(p.MDE)))
 	}
 	if lo > 0 || hi < 0 {
 		reach = "The interval excludes zero, but the corrected test is not significant."
@@ -183,13 +184,21 @@ func (s *source) sentence(m *compare.Metric, p compare.Pair) line {
 			word = " is higher than "
 		}
 		return line{first, styled(strong, word), second,
-			{Text: fmt.Sprintf(" in %s: %s against %s (%s).", what, meanA, meanB, diff)}}
+			{Text: fmt.Sprintf(" in %s%s: %s against %s (%s).", what, ofTheseRuns(p), meanA, meanB, diff)}}
 	case compare.NoDifference:
 		return slices.Concat(line{styled(strong, "No difference shown"), {Text: " in " + what + ": "}}, both,
 			line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
 	}
 	return slices.Concat(line{styled(strong, "Underpowered"), {Text: " in " + what + ": "}}, both,
 		line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
+}
+
+// ofTheseRuns limits a verdict that does not cover other training seeds.
+func ofTheseRuns(p compare.Pair) string {
+	if p.Test == compare.SignFlips {
+		return " of these runs"
+	}
+	return ""
 }
 
 // belowStart names the arms that training left with less pass@k than they started with;

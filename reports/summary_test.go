@@ -73,7 +73,7 @@ func TestManyOpenPairs(t *testing.T) {
 	m.Name = "pass@1"
 	list = s.sentences(&compare.Suite{Metrics: []compare.Metric{*m}})
 	want := "No difference shown in accuracy (pass@1) for 9 of 10 pairs of arms, 3 of them underpowered: means at most 0.100 " +
-		"apart (a and b). True differences of 0.050 to 0.200, depending on the pair, would be found 80\u202f% of the time."
+		"apart (a and b). True differences of 0.050 to 0.200, depending on the pair, would give p ≤ 0.05, uncorrected, 80\u202f% of the time."
 	if len(list) != 3 || list[1].String() != want || !strings.HasPrefix(list[0].String(), "d is better than e") {
 		t.Errorf("%q, want %q in the middle", list, want)
 	}
@@ -93,7 +93,7 @@ func TestOpenPairs(t *testing.T) {
 	}{
 		{[]compare.Pair{{A: 0, B: 1, Delta: &nan, MDE: &mde}, {A: 2, B: 1, Delta: &near, MDE: &mde}, {A: 0, B: 2}},
 			"No difference shown in pass@4 for 3 of 4 pairs of arms: means at most 0.125 apart (c and b). " +
-				"A true difference of 0.050 would be found 80\u202f% of the time. " +
+				"A true difference of 0.050 would give p ≤ 0.05, uncorrected, 80\u202f% of the time. " +
 				"For 1 pair the detectable difference is unknown: the differences do not vary."},
 		{[]compare.Pair{{A: 0, B: 1}, {A: 0, B: 2}}, "No difference shown in pass@4 for 2 of 4 pairs of arms. " +
 			"The differences do not vary, so the detectable difference is unknown."},
@@ -124,5 +124,21 @@ func TestAloneBelowStart(t *testing.T) {
 	all := strings.Join(got, "\n")
 	if !strings.Contains(all, "0.668, below the 0.754 before training.") || strings.Count(all, "below the") != 1 || !strings.Contains(all, "before training 0.1") {
 		t.Errorf("got\n%s", all)
+	}
+}
+
+// A verdict from a test that ignores training seeds is about these runs alone.
+func TestSentenceOfTheseRuns(t *testing.T) {
+	s := &source{result: &compare.Result{Alpha: 0.05}, arms: []*arm{{Name: "a"}, {Name: "b"}}}
+	m := passAt4([2]float64{.1, .5}, [2]float64{.1, .25})
+	delta := 0.25
+	for test, want := range map[compare.Test]string{
+		compare.SignFlips: "a is better than b in pass@4 of these runs: 0.500 against 0.250 (Δ = +0.250).",
+		compare.TTest:     "a is better than b in pass@4: 0.500 against 0.250 (Δ = +0.250).",
+	} {
+		p := compare.Pair{A: 0, B: 1, Delta: &delta, Test: test, Verdict: compare.Better}
+		if got := s.sentence(m, p).String(); got != want {
+			t.Errorf("%s: got %q, want %q", test, got, want)
+		}
 	}
 }

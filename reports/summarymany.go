@@ -55,9 +55,9 @@ func (s *source) openPairs(m *compare.Metric, open []compare.Pair) line {
 	if unknown == len(open) {
 		return l.with(span{Text: " The differences do not vary, so the detectable difference is unknown."})
 	}
-	text := fmt.Sprintf(" A true difference of %s would be found", value(most))
+	text := fmt.Sprintf(" A true difference of %s would give p ≤ 0.05, uncorrected,", value(most))
 	if value(least) != value(most) {
-		text = fmt.Sprintf(" True differences of %s to %s, depending on the pair, would be found",
+		text = fmt.Sprintf(" True differences of %s to %s, depending on the pair, would give p ≤ 0.05, uncorrected,",
 			value(least), value(most))
 	}
 	text += " 80\u202f% of the time."

@@ -33,7 +33,7 @@ func compareCommand(a *app) *cli.Command {
 			"that one. With at least 3 runs per arm, intervals and p values also cover the variation between " +
 			"seeds. A verdict needs Holm's corrected p at most --alpha and an interval that excludes zero. " +
 			"Otherwise it is \"no difference shown\" if a relevant difference (0.05 of a share, 10 % of other " +
-			"means) would have been found 80 % of the time, else \"underpowered\".\n" +
+			"means) would have given p ≤ 0.05 before the correction 80 % of the time, else \"underpowered\".\n" +
 			"The gain row is the score minus the one before training; exp help glossary explains the other " +
 			"words.\n" +
 			"--fail-if ends with exit code 9 if a condition holds for any pair of arms:\n" +

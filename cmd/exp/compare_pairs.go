@@ -15,7 +15,7 @@ func (p *comparePage) pairs(shown []*compare.Metric) error {
 			left++
 			continue
 		}
-		p.Heading(pairName(p.r, pair.A, pair.B))
+		p.Heading(pairName(p.r, pair.A, pair.B) + coverage(shown, i))
 		if err := p.differences(shown, i); err != nil {
 			return err
 		}
@@ -25,6 +25,16 @@ func (p *comparePage) pairs(shown []*compare.Metric) error {
 		p.Line("no difference shown in any tested metric; -o json has the numbers")
 	}
 	return nil
+}
+
+// coverage says what a pair's intervals cover if those of other pairs cover something else.
+func coverage(shown []*compare.Metric, pair int) string {
+	for _, m := range shown {
+		if _, kinds := m.Kinds(); len(kinds) > 1 && m.Pairs[pair].Interval != nil {
+			return "  over " + kindText(m.Pairs[pair].Interval.Kind)
+		}
+	}
+	return ""
 }
 
 // mostPairs is how many pairs get a table each whatever they show.

@@ -292,11 +292,11 @@ func recordedMetrics(t *testing.T, dir string) map[string]map[string]float64 {
 func TestCompareLegendWraps(t *testing.T) {
 	got := call{env: map[string]string{"EXP_FORCE_TTY": "60", "NO_COLOR": "1"}}.
 		run("compare", "--store", comparedSmoke(t), "smoke-flowrl", "smoke-ppo")
-	_, legend, ok := strings.Cut(got.stdout, "± is half a")
+	_, legend, ok := strings.Cut(got.stdout, "± reaches")
 	if !ok {
 		t.Fatalf("no legend in %q", got.stdout)
 	}
-	legend, _, _ = strings.Cut("± is half a"+legend, "\n\n")
+	legend, _, _ = strings.Cut("± reaches"+legend, "\n\n")
 	lines := strings.Split(legend, "\n")
 	if len(lines) < 2 || utf8.RuneCountInString(lines[0]) > 60 || utf8.RuneCountInString(lines[1]) > 60 {
 		t.Errorf("%q does not wrap at 60 columns", lines)

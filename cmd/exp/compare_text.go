@@ -119,24 +119,17 @@ func (p *comparePage) waivers() string {
 }
 
 func (p *comparePage) suite(s *compare.Suite) error {
-	over := "problems of these runs"
-	if s.SeedVariance {
-		over = "seeds and problems"
-	}
-	size := fmt.Sprintf("%d problems", s.Items)
+	size := quantity.Plural(s.Items, "problem")
 	if s.Clusters != s.Items {
 		size += fmt.Sprintf(" in %d clusters", s.Clusters)
 	}
-	p.Heading(fmt.Sprintf("%s  %s, %d samples each", s.Name, size, s.Samples))
+	p.Heading(fmt.Sprintf("%s  %s, %s each", s.Name, size, quantity.Plural(s.Samples, "sample")))
 	shown := p.shown(s)
 	unanimous := ""
 	if slices.ContainsFunc(shown, func(m *compare.Metric) bool { return slices.ContainsFunc(m.Arms, atEnd) }) {
 		unanimous = ", ≤ and ≥ its other end where every problem scored 0 or 1"
 	}
-	legend := fmt.Sprintf("± is half a %s interval over %s%s", quantity.Percent(p.r.Level, 0), over, unanimous)
-	for _, line := range term.Wrap(legend, p.ProseWidth()) {
-		p.Line("%s", line)
-	}
+	p.legend(overText(shown) + unanimous)
 	if err := p.means(shown); err != nil {
 		return err
 	}
@@ -148,6 +141,40 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	}
 	p.Heading("pass@k")
 	return p.curves(s)
+}
+
+// legend explains ±.
+func (p *comparePage) legend(over string) {
+	text := fmt.Sprintf("± reaches to the farther end of a %s interval over %s", quantity.Percent(p.r.Level, 0), over)
+	for _, line := range term.Wrap(text, p.ProseWidth()) {
+		p.Line("%s", line)
+	}
+}
+
+// kindText says what an interval covers.
+func kindText(kind compare.IntervalKind) string {
+	if kind == compare.OverItems {
+		return "problems of these runs"
+	}
+	return string(kind)
+}
+
+// overText says what the arms' intervals cover.
+func overText(shown []*compare.Metric) string {
+	var kinds []string
+	for _, m := range shown {
+		arms, _ := m.Kinds()
+		for _, k := range arms {
+			if text := kindText(k); !slices.Contains(kinds, text) {
+				kinds = append(kinds, text)
+			}
+		}
+	}
+	if len(kinds) > 1 {
+		return fmt.Sprintf("%s, of arms with fewer than %d runs over %s", kindText(compare.TwoLevel),
+			compare.MinSeeds, kindText(compare.OverItems))
+	}
+	return strings.Join(kinds, "")
 }
 
 // shown returns the tested metrics, and others worth a look.
@@ -206,7 +233,7 @@ func (p *comparePage) means(shown []*compare.Metric) error {
 			case atEnd(e):
 				text += " ≥" + quantity.Fixed(iv.Lo, digitsOf(m))
 			default:
-				text += " ±" + quantity.Fixed((iv.Hi-iv.Lo)/2, digitsOf(m))
+				text += " ±" + quantity.Fixed(iv.Reach(*e.Mean), digitsOf(m))
 			}
 			return text
 		}))
@@ -287,12 +314,12 @@ func (p *comparePage) across() error {
 	if x == nil || len(x.Suites) < 2 || p.chosen {
 		return nil
 	}
-	p.Heading(fmt.Sprintf("across %d suites  pass@1; ± is half a %s interval over %s, stratified by suite",
-		len(x.Suites), quantity.Percent(p.r.Level, 0), x.Kind))
+	p.Heading(fmt.Sprintf("across %d suites  pass@1", len(x.Suites)))
+	p.legend(kindText(compare.IntervalKind(x.Kind)) + ", stratified by suite")
 	cell := func(a compare.Aggregate) string {
 		text := optional(a.Value, 3)
 		if a.Interval != nil {
-			text += " ±" + quantity.Fixed((a.Interval.Hi-a.Interval.Lo)/2, 3)
+			text += " ±" + quantity.Fixed(a.Interval.Reach(*a.Value), 3)
 		}
 		return text
 	}
@@ -345,7 +372,7 @@ func (p *comparePage) notes() {
 		return
 	}
 	lines = append(lines, "gain is the score after training minus the one before; MDE is the true difference that "+
-		"these data would find 80 % of the time; exp help glossary explains the other words")
+		"would give p ≤ 0.05 80 % of the time; exp help glossary explains the other words")
 	p.Heading("notes")
 	for _, line := range lines {
 		for i, part := range term.Wrap(line, p.ProseWidth()-2) {

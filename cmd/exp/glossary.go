@@ -34,9 +34,10 @@ func glossary() cli.Topic {
 			{"2+ ways", "the share of problems with two or more different correct answers"},
 			{"gain", "the score after training minus the score before"},
 			{"± and intervals", "95 % confidence intervals, over problems and, with at least 3 runs an arm, over " +
-				"seeds; other levels by --alpha"},
+				"seeds; ± reaches to the farther end"},
 			{"p, p Holm", "the p value of a difference, and the same corrected for the number of tests"},
-			{"MDE", "minimum detectable effect: the true difference that these data would find 80 % of the time"},
+			{"MDE", "minimum detectable effect: the true difference that would give p ≤ 0.05 80 % of the " +
+				"time. A verdict needs p Holm, so with many tests it takes more"},
 			{"ev, expl var", "explained variance: the share of the variance of returns that the critic predicts; " +
 				"1 is perfect, at most 0 is useless"},
 			{"dropped", "inherited settings that have no effect in this configuration"},

@@ -78,6 +78,36 @@ func TestRunResultsForPrograms(t *testing.T) {
 	}
 }
 
+// TestRunOtherProtocol: a run that is not evaluated under a new protocol has no start score under it, and keeps
+// the results of the old one in lists.
+func TestRunOtherProtocol(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	fields := func(names string, args ...string) string {
+		args = append(args, "--store", dir, "-q", "--no-header", "-o", "csv", "--fields", names)
+		got := call{}.run(args...)
+		if got.code != 0 {
+			t.Fatalf("%v: %+v", args, got)
+		}
+		return got.stdout
+	}
+	before := fields("pass@1,pass@4,start_pass@1", "run", smokeConfig)
+	if strings.Contains(before, ",,") || strings.HasSuffix(before, ",\n") {
+		t.Fatalf("no scores: %q", before)
+	}
+	other := fields("start_pass@1,executed", "run", smokeConfig, "--set", "eval.final.n=2", "--until", "merge")
+	if other != ",0\n" {
+		t.Errorf("start score and executed stages under another protocol: %q", other)
+	}
+	if after := fields("pass@1,pass@4", "ls"); !strings.HasPrefix(before, strings.TrimSpace(after)) {
+		t.Errorf("lists show %q after %q", after, before)
+	}
+	fields("pass@1", "run", smokeConfig, "--set", "eval.final.n=1")
+	got := call{}.run("show", "@last", "--store", dir)
+	if !strings.Contains(got.stdout, "results on countdown/test (16 problems, 1 sample each; 95 % intervals)") {
+		t.Errorf("show says %s", got.stdout)
+	}
+}
+
 // TestRunInterrupted: an interrupted run prints the command that continues it.
 func TestRunInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a store")

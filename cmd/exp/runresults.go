@@ -32,13 +32,9 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 	t.Columns = append(t.Columns, cli.Column{Key: "start_pass@1", Wide: true, Digits: 3},
 		cli.Column{Key: "executed", Wide: true}, cli.Column{Key: "cached", Wide: true})
 	for i, r := range results {
-		score, ok, err := harness.StartScore(ctx, db, r.Run.ID)
-		if err != nil {
-			return err
-		}
 		var start any
-		if ok {
-			start = score
+		if r.Start != nil {
+			start = *r.Start
 		}
 		row := []any{cli.HexID(r.Run.RID.String()), r.Run.Name, r.Run.Algo, r.Run.Seed, string(r.Run.Status),
 			r.Run.Steps}

@@ -207,8 +207,8 @@ func (p *showPage) results() error {
 		{Title: "change", Style: changeStyle}}
 	for len(list) > 0 {
 		suite := list[0].Suite
-		p.Heading(fmt.Sprintf("results on %s (%d problems, %d samples each; 95 %% intervals)",
-			suite, list[0].Items, list[0].N))
+		p.Heading(fmt.Sprintf("results on %s (%s, %s each; 95 %% intervals)", suite,
+			quantity.Plural(int(list[0].Items), "problem"), quantity.Plural(int(list[0].N), "sample")))
 		var rows [][]any
 		for len(list) > 0 && list[0].Suite == suite {
 			r := list[0]

@@ -54,10 +54,10 @@ func ProbabilityOfImprovement(a, b [][]float64) float64 {
 		for _, x := range a[s] {
 			for _, y := range b[s] {
 				switch {
+				case same(x, y):
+					wins += 0.5
 				case x > y:
 					wins++
-				case x == y:
-					wins += 0.5
 				}
 			}
 		}

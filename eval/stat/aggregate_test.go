@@ -42,6 +42,7 @@ func TestProbabilityOfImprovement(t *testing.T) {
 		{"always", [][]float64{{2, 3}}, [][]float64{{0, 1}}, 1},
 		{"never", [][]float64{{0, 1}}, [][]float64{{2, 3}}, 0},
 		{"equal", [][]float64{{1, 1}}, [][]float64{{1}}, 0.5},
+		{"equal but for rounding", [][]float64{{0.6000000000000001}}, [][]float64{{0.6}}, 0.5}, // .1+.2+.3
 		{"one suite", [][]float64{{1, 3}}, [][]float64{{2, 1, 0}}, (0.5 + 1 + 3) / 6}, // 1 ties 1, beats 0; 3 beats all
 		{"two suites", [][]float64{{1}, {0, 2}}, [][]float64{{0}, {1}}, 0.75},         // 1 and one half
 	}

@@ -7,8 +7,8 @@ type Mean struct {
 	N     int     // values
 	G     int     // clusters
 	Value float64 // Σ x / N
-	// SE is the cluster-robust standard error; +Inf with fewer than two clusters, which leave the spread
-	// unknown.
+	// SE is the cluster-robust standard error; 0 where only rounding tells the values apart, +Inf with
+	// fewer than two clusters, which leave the spread unknown.
 	SE float64
 	DF float64 // degrees of freedom of SE: G-1 unless stated otherwise
 }
@@ -44,8 +44,17 @@ func ClusterMean(xs []float64, clusters []string) Mean {
 		ss += float64(d * d)
 	}
 	m.SE = math.Sqrt(float64(G)/float64(G-1)*ss) / float64(m.N)
+	if m.SE < rounding*math.Abs(m.Value) {
+		m.SE = 0
+	}
 	return m
 }
+
+// rounding is the relative size of what rounding leaves between sums of equal numbers: 3·0.1 is not 0.3.
+const rounding = 1e-12
+
+// same reports whether only rounding tells x and y apart.
+func same(x, y float64) bool { return math.Abs(x-y) <= rounding*max(math.Abs(x), math.Abs(y)) }
 
 // Clusters numbers clusters by first appearance: index [n] holds each item's cluster, G counts them. names
 // is as in ClusterMean.

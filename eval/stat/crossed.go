@@ -56,10 +56,6 @@ func (m Mean) crossed(cells float64, seeds ...variance) Mean {
 	return m
 }
 
-// rounding is the relative standard error that rounding leaves in sums of equal numbers, whose true
-// standard error is 0.
-const rounding = 1e-12
-
 // variance is an estimated variance with its degrees of freedom.
 type variance struct{ value, df float64 }
 

@@ -13,19 +13,11 @@ func EffectSize(d []float64) (value float64, ok bool) {
 	if len(d) < 2 {
 		return 0, false
 	}
-	var sum float64
-	for _, x := range d {
-		sum += x
-	}
-	mean := sum / float64(len(d))
-	var ss float64
-	for _, x := range d {
-		ss += float64((x - mean) * (x - mean))
-	}
-	if ss == 0 && mean == 0 {
+	m := ClusterMean(d, nil)
+	if m.SE == 0 && m.Value == 0 {
 		return 0, true
 	}
-	return mean / math.Sqrt(ss/float64(len(d)-1)), true
+	return m.Value / (m.SE * math.Sqrt(float64(m.N))), true
 }
 
 // MDE returns the minimum detectable effect: the true difference that a two-sided test at 5 % finds with a

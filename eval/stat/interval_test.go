@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -35,6 +36,28 @@ func TestClusterMean(t *testing.T) {
 }
 
 // Student's t quantiles of the usual table (Abramowitz and Stegun 26.10).
+// The sum of equal numbers may round. That is no spread, which would make any difference significant.
+func TestEqualValues(t *testing.T) {
+	for _, v := range []float64{0.1, 0.7, -0.172, 1e6 + 0.1} {
+		for n := 2; n < 20; n++ {
+			x := slices.Repeat([]float64{v}, n)
+			m := ClusterMean(x, nil)
+			if m.SE != 0 {
+				t.Errorf("%d times %v: SE %v, want 0", n, v, m.SE)
+			}
+			if p, ok := TTest(m); ok {
+				t.Errorf("%d times %v: p = %v, want none", n, v, p)
+			}
+			if p, ok := TTest(Welch(m, ClusterMean([]float64{0, 0, 0}, nil))); ok {
+				t.Errorf("%d times %v against zeros: p = %v, want none", n, v, p)
+			}
+			if e, _ := EffectSize(x); !math.IsInf(e, 0) {
+				t.Errorf("%d times %v: effect %v, want ±Inf", n, v, e)
+			}
+		}
+	}
+}
+
 func TestTInterval(t *testing.T) {
 	tests := []struct {
 		G     int

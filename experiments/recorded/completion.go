@@ -145,7 +145,8 @@ func FirstTrained(suites []string) string {
 }
 
 // OfSuite narrows a query to the completions of a suite, or of training. A suite may
-// have been sampled several times, by stages of kind generation; only the newest counts.
+// have been sampled several times, by stages of kind generation; only the newest counts,
+// unless the query names another.
 func OfSuite(
 	ctx context.Context, db *store.DB, run store.Run, generation, suite string, q store.SampleQuery,
 ) (store.SampleQuery, error) {
@@ -154,6 +155,9 @@ func OfSuite(
 		return q, nil
 	}
 	q.Scope, q.Label = "eval", suite
+	if q.Stage != 0 {
+		return q, nil
+	}
 	newest, err := db.NewestStage(ctx, run.ID, generation, suite)
 	if err == nil {
 		q.Stage = newest.Home

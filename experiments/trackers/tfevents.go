@@ -22,6 +22,10 @@ const (
 	typeFloat, typeDouble                                = 1, 2
 )
 
+// scalarsPlugin is the part of TensorBoard that shows scalars. Its Python reader warns of a tag with
+// metadata that names none.
+const scalarsPlugin = "scalars"
+
 // eventsVersion is the version in the first event of a file.
 const eventsVersion = "brain.Event:2"
 
@@ -40,7 +44,8 @@ func appendDescribed(dst []byte, wall time.Time, step int64, tag string, value f
 	}
 	v := appendFloat(appendString(nil, valueTag, tag), valueSimple, float32(value))
 	if about != "" {
-		v = appendBytes(v, valueMetadata, appendString(nil, metadataDescription, about))
+		m := appendBytes(nil, metadataPlugin, appendString(nil, pluginName, scalarsPlugin))
+		v = appendBytes(v, valueMetadata, appendString(m, metadataDescription, about))
 	}
 	e = appendVarint(e, eventStep, uint64(step))
 	return appendRecord(dst, appendBytes(e, eventSummary, appendBytes(nil, summaryValue, v)))

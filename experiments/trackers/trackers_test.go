@@ -372,8 +372,10 @@ func TestWriteDescriptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Value.metadata is field 9, its summary_description field 3.
-	if n := bytes.Count(b, []byte("\x4a\x14\x1a\x12**Policy entropy**")); n != 1 {
+	// Value.metadata is field 9, its plugin_data field 1 with the plugin_name in field 1, its summary_description
+	// field 3.
+	metadata := "\x4a\x1f\x0a\x09\x0a\x07scalars\x1a\x12**Policy entropy**"
+	if n := bytes.Count(b, []byte(metadata)); n != 1 {
 		t.Errorf("the description is there %d times, want once", n)
 	}
 	if bytes.Index(b, []byte("**Policy")) > bytes.LastIndex(b, []byte("actor/entropy")) {

@@ -41,6 +41,9 @@ func (r Results) InStore(ctx context.Context, db *store.DB, jobs []Job, ends []E
 		if ends[i].Err == nil || row.Status != store.Running {
 			result := r[j.Index]
 			result.Run = row
+			if result.Start, err = run.StartScore(ctx, db, j.Run, row.ID); err != nil {
+				return nil, err
+			}
 			list = append(list, result)
 		}
 	}

@@ -143,3 +143,15 @@ func TestInSentence(t *testing.T) {
 		}
 	}
 }
+
+// What compares the samples of a problem is also missing if online evaluation draws one.
+func TestAbsentValidation(t *testing.T) {
+	for name, several := range map[string]bool{"val/pass@1": false, "val/pass@4": true, "val/majority": false,
+		"val/distinct_correct": false, "val/distinct_correct_solved": false, "val/solution_clusters": true,
+		"val/self_bleu": true, "val/distinct_2": true, "val/two_correct_clusters": true, "val/unheard_of": false} {
+		m, _ := Find(name)
+		if got := strings.HasSuffix(m.Absent, "or eval.online.n is 1"); got != several {
+			t.Errorf("%s is absent since %q; needs several samples: %v", name, m.Absent, several)
+		}
+	}
+}

@@ -9,6 +9,9 @@ const validationPrefix = "val/"
 // onlyOnline explains why a run may lack validation metrics.
 const onlyOnline = "eval.online.every_steps is 0"
 
+// onlySeveral is onlyOnline for metrics that compare the samples of a problem.
+const onlySeveral = onlyOnline + ", or eval.online.n is 1"
+
 // validation describes metrics on validation problems during training: our
 // evaluation's, and verl's (process_validation_metrics).
 func validation() []Metric {
@@ -24,7 +27,7 @@ func validation() []Metric {
 			Diversity: true, Axis: Axis{Label: "different right answers"},
 			Definition: "different right answers among the samples of a validation problem, mean over problems"},
 		{Name: "val/solution_clusters", Unit: "groups", Per: "problem",
-			Title: "Groups of similar solutions" + onValidation, Absent: onlyOnline,
+			Title: "Groups of similar solutions" + onValidation, Absent: onlySeveral,
 			Diversity: true, Axis: Axis{Label: "effective groups"},
 			Definition: "effective number of groups of similar texts among the samples of a validation problem, " +
 				"mean over problems"},
@@ -49,6 +52,28 @@ func onValidation(name, measured string) Metric {
 		return Metric{Name: name, Title: measured + " on validation problems", Absent: onlyOnline}
 	}
 	m.Name, m.Title, m.Heading, m.Shown, m.Absent = name, m.Title+" on validation problems", "", 0, onlyOnline
+	if needsSeveral(measured) {
+		m.Absent = onlySeveral
+	}
 	m.Definition += "; on validation problems, sampled from the weights after the step; step 0 is the start"
 	return m
+}
+
+// needsSeveral reports whether an evaluation metric has no value for a problem with one sample, whose texts
+// cannot be compared.
+func needsSeveral(name string) bool {
+	if k, ok := PassK(name); ok {
+		return k > 1
+	}
+	one := eval.Item{Samples: 1, Graded: 1, Tokens: 1}
+	several := one
+	several.Texts = &eval.Texts{}
+	for _, d := range eval.Definitions(nil) {
+		if d.Name == name {
+			_, alone := d.Value(one)
+			_, compared := d.Value(several)
+			return compared && !alone
+		}
+	}
+	return false
 }

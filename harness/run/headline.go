@@ -54,24 +54,12 @@ func factsOf(out *stage.Outcome) []rl.Metric {
 	return list
 }
 
-// setHeadline stores the results of the first suite for lists.
+// setHeadline stores the results of the first suite for lists. A run without an
+// evaluation under its protocol keeps its former ones.
 func (x *execution) setHeadline(ctx context.Context) error {
-	evals, err := x.DB.Evals(ctx, x.run.ID)
-	if err != nil || len(evals) == 0 {
+	names, value, err := scores(ctx, x.DB, x.p, x.run.ID, "")
+	if err != nil || len(names) == 0 {
 		return err
-	}
-	protocol, err := x.p.Protocol()
-	if err != nil {
-		return err
-	}
-	suite := x.suiteName(x.p.Config.Run.Eval.Final.Suites[0])
-	var names []string
-	value := map[string]float64{}
-	for _, e := range evals {
-		if e.SuiteName == suite && e.Protocol == protocol {
-			names = append(names, e.Metric)
-			value[e.Metric] = e.Value
-		}
 	}
 	var list []store.Headline
 	for _, name := range listed(names) {

@@ -13,6 +13,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/metric"
+	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/train/rollout"
 )
@@ -236,17 +237,18 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 
 // suiteName returns the name of a label in results: the suite's for a suite in the
 // store, the task's for the run's own data.
-func (x *execution) suiteName(label string) string {
-	if x.p.Suite(label) != nil {
+func suiteName(p *plan.Run, label string) string {
+	if p.Suite(label) != nil {
 		return label
 	}
-	return x.p.Config.Run.Task.Kind + "/" + label
+	return p.Config.Run.Task.Kind + "/" + label
 }
 
 // evalRows returns the rows of an evaluation's metrics.
 func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) ([]store.Eval, error) {
 	problems, _ := x.output(0, "problems/"+stage.SuiteOf(ev.Label))
-	suite := store.Suite{Digest: problems, Name: x.suiteName(ev.Label), Version: "1", Scorer: x.scorer(ev.Label).Name}
+	suite := store.Suite{Digest: problems, Name: suiteName(x.p, ev.Label), Version: "1",
+		Scorer: x.scorer(ev.Label).Name}
 	if s := x.p.Suite(ev.Label); s != nil {
 		problems, suite.Digest, suite.Version = s.Digest, s.Digest, s.Version
 	}

@@ -3,22 +3,43 @@ package run
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"exp/experiments/store"
+	"exp/harness/plan"
 	"exp/harness/stage"
 )
 
-// StartScore returns pass@1, on the first suite, of the weights that a run's training
-// started from; ok is false if they were not evaluated.
-func StartScore(ctx context.Context, db *store.DB, run int64) (score float64, ok bool, err error) {
+// StartScore returns pass@1, on the plan's first suite under its protocol, of the weights
+// that a run's training started from; nil if they were not evaluated.
+func StartScore(ctx context.Context, db *store.DB, p *plan.Run, run int64) (*float64, error) {
+	_, value, err := scores(ctx, db, p, run, stage.StartSuffix)
+	if v, ok := value["pass@1"]; ok {
+		return &v, err
+	}
+	return nil, err
+}
+
+// scores returns a run's metrics on the plan's first suite under its protocol: of the
+// trained weights, or of those before training with their suffix.
+func scores(ctx context.Context, db *store.DB, p *plan.Run, run int64, suffix string) (names []string,
+	value map[string]float64, err error) {
 	evals, err := db.Evals(ctx, run)
+	if err != nil || len(evals) == 0 {
+		return nil, nil, err
+	}
+	protocol, err := p.Protocol()
+	if err != nil {
+		return nil, nil, err
+	}
+	suite := suiteName(p, p.Config.Run.Eval.Final.Suites[0]) + suffix
+	value = map[string]float64{}
 	for _, e := range evals {
-		if e.Metric == "pass@1" && strings.HasSuffix(e.SuiteName, stage.StartSuffix) {
-			return e.Value, true, err
+		if e.SuiteName == suite && e.Protocol == protocol {
+			names = append(names, e.Metric)
+			value[e.Metric] = e.Value
 		}
 	}
-	return 0, false, err
+	return names, value, nil
 }
 
 // OtherArms returns the names of finished runs, among the few newest, that learned the

@@ -87,7 +87,8 @@ type Result struct {
 	Run      store.Run
 	Executed int // stages
 	Cached   int
-	Partial  bool // Options.Until skipped stages
+	Partial  bool     // Options.Until skipped stages
+	Start    *float64 // StartScore
 }
 
 // execution is one call of Execute.
@@ -114,8 +115,9 @@ func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
 		return x.result, err
 	}
 	err := x.stages(ctx)
-	err = errors.Join(err, x.finish(err))
-	x.result.Run = x.run
+	start, e := StartScore(context.WithoutCancel(ctx), r.DB, p, x.run.ID)
+	err = errors.Join(err, x.finish(err), e)
+	x.result.Start, x.result.Run = start, x.run
 	if fresh, e := r.DB.RunByID(context.WithoutCancel(ctx), x.run.ID); e == nil {
 		x.result.Run = fresh
 	}

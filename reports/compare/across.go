@@ -175,9 +175,7 @@ func (a *aggregation) share(w stat.Weights, i int) []float64 {
 func (a *aggregation) fill(point []float64, intervals []stat.Interval) {
 	at := 0
 	next := func() Aggregate {
-		e := Aggregate{Value: known(point[at]),
-			Interval: &Interval{Lo: intervals[at].Lo, Hi: intervals[at].Hi, Kind: IntervalKind(a.result.Kind),
-				Method: intervals[at].Method}}
+		e := Aggregate{Value: known(point[at]), Interval: interval(intervals[at], true, IntervalKind(a.result.Kind))}
 		at++
 		return e
 	}

@@ -259,3 +259,9 @@ func (c *comparison) records(f func(arm int, r *record)) {
 		}
 	}
 }
+
+// allRecords lists the runs that count.
+func (c *comparison) allRecords() (list []*record) {
+	c.records(func(_ int, r *record) { list = append(list, r) })
+	return list
+}

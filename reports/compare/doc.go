@@ -34,8 +34,9 @@
 //	p Holm    p adjusted for all tests of the comparison (Result.Tests): suites ×
 //	          pairs of arms × tested metrics
 //	SE        standard error of Δ, as in the interval
-//	MDE       minimum detectable effect, the true difference that would be found 80 %
-//	          of the time: 2.8·SE, more if few runs make SE uncertain (stat.MDE)
+//	MDE       minimum detectable effect, the true difference that would give p ≤ 0.05,
+//	          before Holm's correction, 80 % of the time: 2.8·SE, more if few runs
+//	          make SE uncertain (stat.MDE)
 //	effect    mean(d_i) / sd(d_i)
 //
 // Across aggregates over all suites.

@@ -24,9 +24,11 @@ func (c *comparison) fillMetric(t *table, p *panel, m *Metric) {
 func (c *comparison) estimate(t *table, p *panel, arm int) Estimate {
 	mean := stat.ClusterMean(p.mean[arm], p.clusters)
 	e := Estimate{Mean: known(mean.Value), Seeds: c.seedValues(arm, p.ofRun[arm])}
+	kind := OverItems
 	switch {
 	case len(p.values[arm]) >= MinSeeds:
-		e.Interval = tInterval(stat.CrossedMean(p.values[arm], p.clusters), TwoLevel)
+		kind = TwoLevel
+		e.Interval = tInterval(stat.CrossedMean(p.values[arm], p.clusters), kind)
 	case p.def.K > 1:
 		iv, ok := stat.Bootstrap(p.mean[arm], p.clusters,
 			stat.Resampling{Draws: c.o.Draws, Seed: t.seed, Level: level})
@@ -34,7 +36,7 @@ func (c *comparison) estimate(t *table, p *panel, arm int) Estimate {
 	default:
 		e.Interval = c.itemInterval(p, mean, arm)
 	}
-	e.Interval = p.honest(e.Interval, p.mean[arm])
+	e.Interval = p.honest(e.Interval, kind, p.mean[arm])
 	if rows := p.starts[arm]; len(rows) > 0 {
 		var sum float64
 		for _, row := range rows {
@@ -42,7 +44,7 @@ func (c *comparison) estimate(t *table, p *panel, arm int) Estimate {
 		}
 		e.Start = known(sum / float64(len(rows)))
 		if len(rows) == 1 && len(rows[0]) == len(p.clusters) {
-			e.StartInterval = p.honest(tInterval(stat.ClusterMean(rows[0], p.clusters), OverItems), rows[0])
+			e.StartInterval = p.honest(tInterval(stat.ClusterMean(rows[0], p.clusters), OverItems), OverItems, rows[0])
 		}
 		e.Gain = known(*e.Mean - *e.Start)
 	}
@@ -67,12 +69,8 @@ func (c *comparison) itemInterval(p *panel, mean stat.Mean, arm int) *Interval {
 
 // honest cuts an interval to the values that the metric can take, or replaces the interval of a share
 // without spread (stat.Unanimous).
-func (p *panel) honest(iv *Interval, values []float64) *Interval {
+func (p *panel) honest(iv *Interval, kind IntervalKind, values []float64) *Interval {
 	if same, ok := stat.Unanimous(values, p.clusters, level); ok && p.def.Unit == metric.Share {
-		kind := OverItems
-		if iv != nil {
-			kind = iv.Kind
-		}
 		return &Interval{Lo: same.Lo, Hi: same.Hi, Kind: kind, Method: same.Method}
 	}
 	iv.cut(p.def.Unit)
@@ -85,8 +83,10 @@ func tInterval(m stat.Mean, kind IntervalKind) *Interval {
 	return interval(iv, ok, kind)
 }
 
+// interval returns nil for an interval without width, which values without spread give: they do not show how
+// far off they may be.
 func interval(iv stat.Interval, ok bool, kind IntervalKind) *Interval {
-	if !ok || math.IsInf(iv.Hi-iv.Lo, 0) || math.IsNaN(iv.Hi-iv.Lo) {
+	if !ok || !(iv.Hi > iv.Lo) || math.IsInf(iv.Hi-iv.Lo, 0) {
 		return nil
 	}
 	return &Interval{Lo: iv.Lo, Hi: iv.Hi, Kind: kind, Method: iv.Method}
@@ -125,10 +125,7 @@ func (c *comparison) pair(t *table, p *panel, ab [2]int, m *Metric) Pair {
 	if len(p.values[a]) >= MinSeeds && len(p.values[b]) >= MinSeeds {
 		mean, kind = stat.CrossedDifference(p.values[a], p.values[b], p.clusters), TwoLevel
 	}
-	out := Pair{A: a, B: b, Delta: known(mean.Value), PairedSeeds: c.sameSeeds(a, b)}
-	if mean.SE > 0 || mean.Value != 0 { // equal scores everywhere do not show how far apart the arms may be
-		out.Interval = tInterval(mean, kind)
-	}
+	out := Pair{A: a, B: b, Delta: known(mean.Value), Interval: tInterval(mean, kind), PairedSeeds: c.sameSeeds(a, b)}
 	out.setSE(mean)
 	out.setMargin(m)
 	if v, ok := stat.EffectSize(d); ok {

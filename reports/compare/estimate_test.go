@@ -3,7 +3,9 @@ package compare
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"exp/eval"
@@ -69,6 +71,33 @@ func TestIntervalsOfSharesAreCut(t *testing.T) {
 	f.must(err)
 	if iv := r.Suites[0].Metric("pass@1").Arms[0].Interval; iv.Lo != 0 || iv.Hi != 1 {
 		t.Errorf("interval %+v, want [0, 1]", *iv)
+	}
+}
+
+// Values that are all equal do not show how far off they may be: counts of zero everywhere, a difference
+// of 1 on every problem and means over suites have no interval. The test of signs still tells
+// arms apart: p = 2/2^8.
+func TestNoSpread(t *testing.T) {
+	f := newFixture(t)
+	a := f.put(plainRun("flow", "flowrl", 0, answers(2, 2, 2, 2, 2, 2, 2, 2)...))
+	b := f.put(plainRun("ppo", "ppo", 0, answers(0, 0, 0, 0, 0, 0, 0, 0)...))
+	r, err := f.compareRuns(Options{}, []store.Run{a}, []store.Run{b})
+	f.must(err)
+	for _, name := range []string{"distinct_correct", "length_mean", "reward_mean"} {
+		if iv := r.Suites[0].Metric(name).Arms[1].Interval; iv != nil {
+			t.Errorf("%s: interval %+v of values without spread", name, *iv)
+		}
+	}
+	p := r.Suites[0].Metric("pass@1").Pairs[0]
+	if p.Interval != nil || p.Verdict != Better {
+		t.Errorf("difference %+v, want no interval, and better", p)
+	}
+	near(t, "delta", p.Delta, 1)
+	near(t, "p", p.P, 2.0/256)
+	for _, x := range r.Across.Arms {
+		if x.Mean.Interval != nil || x.IQM.Interval != nil || x.Gap.Interval != nil {
+			t.Errorf("across suites: mean %+v, want no interval", x.Mean)
+		}
 	}
 }
 
@@ -147,5 +176,39 @@ func BenchmarkCompare(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Of 16 answers one is right: Wilson's interval reaches from .0625 down to .011 and up to .283.
+func TestReach(t *testing.T) {
+	iv := &Interval{Lo: 0.011, Hi: 0.283}
+	if got := iv.Reach(0.0625); math.Abs(got-0.2205) > 1e-9 {
+		t.Errorf("up: %v, want .2205", got)
+	}
+	if got := (&Interval{Lo: 0.7, Hi: 1}).Reach(0.9); math.Abs(got-0.2) > 1e-9 {
+		t.Errorf("down: %v, want .2", got)
+	}
+}
+
+// Two arms of three runs are compared over seeds, each of them with an arm of one run over problems: the note
+// names the arm that it is about.
+func TestMixedCoverage(t *testing.T) {
+	f := newFixture(t)
+	var arms [3][]store.Run
+	for seed, c := range [][]int{{2, 0, 1}, {2, 2, 0}, {0, 0, 1}} {
+		arms[0] = append(arms[0], f.put(plainRun("flow", "flowrl", int64(seed), answers(c...)...)))
+		arms[1] = append(arms[1], f.put(plainRun("ppo", "ppo", int64(seed), answers(1, 1, 0)...)))
+	}
+	arms[2] = append(arms[2], f.put(plainRun("grpo", "grpo", 0, answers(1, 2, 0)...)))
+	r, err := f.compareRuns(Options{}, arms[:]...)
+	f.must(err)
+	own, pairs := r.Suites[0].Metric("pass@1").Kinds()
+	if want := []IntervalKind{TwoLevel, OverItems}; !slices.Equal(own, want) || !slices.Equal(pairs, want) {
+		t.Errorf("arms cover %q, pairs %q, want %q", own, pairs, want)
+	}
+	want := "training-seed variance not measured (grpo has 1 of the 3 runs needed): intervals and verdicts with " +
+		"grpo hold for these runs only"
+	if !slices.Contains(r.Notes, want) {
+		t.Errorf("notes %q lack %q", r.Notes, want)
 	}
 }

@@ -186,6 +186,9 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 			SE: math.NaN(), Lo: math.NaN(), Hi: math.NaN()})
 	}
 	for _, d := range definitions([]int{1, 2}) {
+		if run.Foreign() != "" && d.K == 0 {
+			continue // imported
+		}
 		if row, mean := valuesOf(d, items); len(row) > 0 && !math.IsNaN(mean) {
 			add(d.Name, mean)
 		}

@@ -38,12 +38,14 @@ func (c *comparison) addNotes() {
 
 // noteSeeds notes the limits set by the number of runs.
 func (c *comparison) noteSeeds(note func(format string, args ...any)) {
-	wanted, same := 0, true
-	var few []string
+	wanted, same, enough := 0, true, 0
+	var few, names []string
 	for a, s := range c.arms {
 		same = same && c.sameSeeds(0, a)
 		if n := len(s.runs); n < MinSeeds {
-			few = append(few, fmt.Sprintf("%s has %d", s.label, n))
+			few, names = append(few, fmt.Sprintf("%s has %d", s.label, n)), append(names, s.label)
+		} else {
+			enough++
 		}
 		for _, r := range s.runs {
 			wanted = max(wanted, r.minSeeds)
@@ -51,8 +53,12 @@ func (c *comparison) noteSeeds(note func(format string, args ...any)) {
 	}
 	fewest := len(slices.MinFunc(c.arms, func(a, b *side) int { return cmp.Compare(len(a.runs), len(b.runs)) }).runs)
 	if len(few) > 0 {
-		note("training-seed variance not measured (%s of the %d runs needed): intervals and verdicts hold for these "+
-			"runs only", strings.Join(few, ", "), MinSeeds)
+		with := ""
+		if enough > 1 { // the others are compared over seeds too
+			with = " with " + strings.Join(names, " or ")
+		}
+		note("training-seed variance not measured (%s of the %d runs needed): intervals and verdicts%s hold for "+
+			"these runs only", strings.Join(few, ", "), MinSeeds, with)
 	}
 	if wanted > MinSeeds && fewest < wanted {
 		note("compare.min_seeds asks for %d runs per arm", wanted)

@@ -28,7 +28,8 @@ type evaluation struct {
 	digest   ident.Digest
 	protocol ident.Digest
 	samples  int
-	stage    int64             // that scored; the newest is the largest
+	gen      store.Stage       // that sampled; zero if unknown
+	score    store.Stage       // that scored; the newest has the largest ID
 	settings map[string]string // text of the protocol's keys, by path
 	how      string            // the settings that a score depends on, as one text
 	code     [2]ident.Digest   // of the sources that generated and scored
@@ -91,12 +92,11 @@ func (r *record) addEvaluations(evals []store.Eval, byID map[int64]store.Stage, 
 		if !ok {
 			i = len(r.evaluations)
 			at[e.StageScore] = i
-			ev := evaluation{suite: e.SuiteName, digest: e.SuiteDigest, protocol: e.Protocol, samples: int(e.N),
-				stage:    e.StageScore,
-				settings: map[string]string{}, values: map[string]float64{}}
 			score := byID[e.StageScore]
-			gen := generation(stages, score, e.StageGen)
-			if err := ev.describe(gen, score); err != nil {
+			ev := evaluation{suite: e.SuiteName, digest: e.SuiteDigest, protocol: e.Protocol, samples: int(e.N),
+				gen: generation(stages, score, e.StageGen), score: score,
+				settings: map[string]string{}, values: map[string]float64{}}
+			if err := ev.describe(); err != nil {
 				return fmt.Errorf("stage %s of run %s: %w", score.Kind, r.run.RID.Short(), err)
 			}
 			r.evaluations = append(r.evaluations, ev)
@@ -121,14 +121,14 @@ func generation(stages []store.Stage, score store.Stage, id int64) (gen store.St
 }
 
 // describe fills in an evaluation from its stages.
-func (ev *evaluation) describe(gen, score store.Stage) error {
-	ev.code = [2]ident.Digest{gen.Code, score.Code}
-	for _, o := range score.Outputs {
+func (ev *evaluation) describe() error {
+	ev.code = [2]ident.Digest{ev.gen.Code, ev.score.Code}
+	for _, o := range ev.score.Outputs {
 		if o.Role == config.RoleScores {
 			ev.scores = o.Digest
 		}
 	}
-	for _, st := range []store.Stage{gen, score} {
+	for _, st := range []store.Stage{ev.gen, ev.score} {
 		if len(st.Params) == 0 {
 			continue
 		}
@@ -163,7 +163,7 @@ func (r *record) find(suite, how string) *evaluation {
 	var found *evaluation
 	for i := range r.evaluations {
 		ev := &r.evaluations[i]
-		if ev.suite == suite && (how == "" || ev.how == how) && (found == nil || ev.stage > found.stage) {
+		if ev.suite == suite && (how == "" || ev.how == how) && (found == nil || ev.score.ID > found.score.ID) {
 			found = ev
 		}
 	}

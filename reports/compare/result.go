@@ -1,5 +1,7 @@
 package compare
 
+import "slices"
+
 // Result is a comparison. Its numbers are finite; unknown ones are nil. Slices named for
 // arms follow the order of Arms.
 type Result struct {
@@ -138,6 +140,25 @@ type Metric struct {
 	Pairs      []Pair     `json:"pairs"` // as in Result.Baseline
 }
 
+// Kinds lists what the intervals of arms and pairs cover; several where only some arms have
+// MinSeeds runs.
+func (m *Metric) Kinds() (arms, pairs []IntervalKind) {
+	for i := range m.Arms {
+		arms = addKind(arms, m.Arms[i].Interval)
+	}
+	for i := range m.Pairs {
+		pairs = addKind(pairs, m.Pairs[i].Interval)
+	}
+	return arms, pairs
+}
+
+func addKind(list []IntervalKind, iv *Interval) []IntervalKind {
+	if iv == nil || slices.Contains(list, iv.Kind) {
+		return list
+	}
+	return append(list, iv.Kind)
+}
+
 // Estimate is an arm's value of a metric.
 type Estimate struct {
 	Mean     *float64    `json:"mean"` // over problems and runs
@@ -163,6 +184,10 @@ type Interval struct {
 	Kind   IntervalKind `json:"kind"`
 	Method string       `json:"method"` // "t"; "bootstrap" for pass@k of an arm with few runs, "wilson" for right or wrong
 }
+
+// Reach returns the distance from a mean to the farther end of its interval, so that mean ± reach
+// covers all of it: an interval of a share is cut at 0 and 1, or lies askew.
+func (iv *Interval) Reach(mean float64) float64 { return max(iv.Hi-mean, mean-iv.Lo) }
 
 // IntervalKind names the sources of variation that an interval covers.
 type IntervalKind string
@@ -205,11 +230,12 @@ const (
 // Verdict classifies a tested difference. With α from the options and the metric's margin
 // (Pair.Margin):
 //
-//	better, worse        arm A's side, if p Holm ≤ α and the interval excludes zero;
-//	                     the metric's direction decides which
+//	better, worse        arm A's side, if p Holm ≤ α and the interval, if there is one,
+//	                     excludes zero; the metric's direction decides which
 //	higher, lower        the same for a metric without a direction
 //	no difference shown  otherwise, if MDE ≤ margin and |Δ| ≤ margin: a difference
-//	                     that matters would have been found 80 % of the time
+//	                     that matters would have given p ≤ 0.05, before Holm's
+//	                     correction, 80 % of the time
 //	underpowered         otherwise: there may be one
 type Verdict string
 

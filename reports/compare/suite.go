@@ -89,40 +89,12 @@ func suiteIs(name, want string) bool { return name == want || strings.HasSuffix(
 
 func (c *comparison) evaluationsOn(name string) *measured {
 	m := &measured{name: name, of: map[*record]*evaluation{}, start: map[*record]*evaluation{}}
-	how := c.commonProtocol(name)
+	how := sharedSettings(c.allRecords(), name)
 	c.records(func(_ int, r *record) {
 		m.of[r] = r.find(name, how)
 		m.start[r] = r.find(name+startSuffix, m.of[r].how)
 	})
 	return m
-}
-
-// commonProtocol returns the newest scoring settings that all runs share on a suite, ""
-// if there are none.
-func (c *comparison) commonProtocol(name string) string {
-	times, newest, runs := map[string]int{}, map[string]int64{}, 0
-	c.records(func(_ int, r *record) {
-		runs++
-		own := map[string]bool{}
-		for i := range r.evaluations {
-			ev := &r.evaluations[i]
-			if ev.suite != name {
-				continue
-			}
-			newest[ev.how] = max(newest[ev.how], ev.stage)
-			if !own[ev.how] {
-				own[ev.how] = true
-				times[ev.how]++
-			}
-		}
-	})
-	best := ""
-	for _, how := range sortedKeys(times) {
-		if times[how] == runs && (best == "" || newest[how] > newest[best]) {
-			best = how
-		}
-	}
-	return best
 }
 
 // measure computes the metrics of all suites.

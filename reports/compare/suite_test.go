@@ -99,3 +99,23 @@ func TestSameTrajectory(t *testing.T) {
 		t.Errorf("%d runs count, excluded %+v; want the newer one of the trajectory", len(s.runs), s.excluded)
 	}
 }
+
+// The scores of an imported run have what its files had: no answers to count and no lengths.
+func TestImportedScores(t *testing.T) {
+	f := newFixture(t)
+	put := func(name string, correct ...int) store.Run {
+		r := plainRun(name, "unknown", 0, answers(correct...)...)
+		r.numerics = store.ForeignNumerics("verl")
+		return f.put(r)
+	}
+	a, b := put("ours", 2, 1, 1, 0), put("theirs", 1, 1, 0, 0)
+	r, err := f.compareRuns(Options{}, []store.Run{a}, []store.Run{b})
+	f.must(err)
+	var names []string
+	for _, m := range r.Suites[0].Metrics {
+		names = append(names, m.Name)
+	}
+	if want := []string{"pass@1", "pass@2", "reward_mean"}; !slices.Equal(names, want) {
+		t.Errorf("metrics %q, want %q", names, want)
+	}
+}

@@ -50,11 +50,25 @@ func (c *comparison) tableOf(m *measured, ks []int) *table {
 	}
 	t.identify(c, m)
 	for _, d := range definitions(ks) {
+		if !c.measuredBy(m, d) {
+			continue
+		}
 		if p, ok := c.panelOf(t, m, d); ok {
 			t.panels = append(t.panels, p)
 		}
 	}
 	return t
+}
+
+// measuredBy reports whether all runs measured a metric. The problems of an imported run
+// have right samples and rewards; their answers, texts and lengths are unknown, not 0.
+func (c *comparison) measuredBy(m *measured, d eval.Definition) bool {
+	all := true
+	c.records(func(_ int, r *record) {
+		_, recorded := m.of[r].values[d.Name]
+		all = all && (recorded || d.K > 0 || d.Name == "reward_mean" || r.run.Foreign() == "")
+	})
+	return all
 }
 
 // identify derives the resampling seed from the scores.

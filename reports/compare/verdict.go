@@ -62,7 +62,7 @@ func (c *comparison) judge() {
 
 // verdict returns the verdict on a pair, as defined at Verdict.
 func verdict(p *Pair, direction string, alpha float64) Verdict {
-	shown := p.PHolm != nil && *p.PHolm <= alpha && p.Interval != nil && (p.Interval.Lo > 0 || p.Interval.Hi < 0)
+	shown := p.PHolm != nil && *p.PHolm <= alpha && (p.Interval == nil || p.Interval.Lo > 0 || p.Interval.Hi < 0)
 	switch {
 	case p.Delta == nil:
 		return Underpowered

@@ -62,6 +62,9 @@ func (f Forest) Draw() (Figure, error) {
 		return Figure{}, f.noData("no row has a finite difference")
 	}
 	x.add(f.X, f.Null)
+	if x.lo == x.hi { // no row differs
+		x.add(f.X, f.Null-1, f.Null+1)
+	}
 	x.add(f.X, f.Null-sideRoom*(x.hi-f.Null), f.Null+sideRoom*(f.Null-x.lo))
 	const others = 100 // heading, axis, the meaning of the sides
 	return f.render(picture{

@@ -89,3 +89,25 @@ func TestForestNote(t *testing.T) {
 		t.Error("the note is split or joined to the numbers")
 	}
 }
+
+// Where no row differs, both sides have room for their labels.
+func TestForestWithoutDifferences(t *testing.T) {
+	f, err := Forest{Head: Head{Name: "f", Title: "t"}, X: Axis{Label: "difference"}, Less: "countdown-ppo higher",
+		More: "countdown-flowrl higher", Rows: []ForestRow{{Name: "pass@1", Diff: Point(0)}}}.Draw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Styled("report", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg, err := f.Render("svg", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range []string{"← countdown-ppo higher<", "→ countdown-flowrl higher<"} {
+		if !bytes.Contains(svg, []byte(label)) {
+			t.Errorf("%q is cut", label)
+		}
+	}
+}

@@ -45,7 +45,7 @@ func TestWriteLaTeX(t *testing.T) {
 
 \begin{table}[t]
   \centering\small
-  \caption{math500: 500 problems, 16 samples each. Means over 3 seeds. $\pm$ is half a 95\,\% interval over seeds and problems. Bold: the best mean after training. $^{*}$: differs from ppo (Holm-corrected $p \le 0.05$ over 4 tests, and its interval excludes zero).}
+  \caption{math500: 500 problems, 16 samples each. Means over 3 seeds. $\pm$ reaches to the farther end of a 95\,\% interval over seeds and problems. Bold: the best mean after training. $^{*}$: differs from ppo (Holm-corrected $p \le 0.05$ over 4 tests, and its interval excludes zero).}
   \label{tab:flow-rl-grpo-ppo-1}
   \begin{tabular}{lcc}
     \toprule

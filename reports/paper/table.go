@@ -22,9 +22,10 @@ const mostColumns = 6
 // write writes the tables of a comparison, with the metrics of each suite that are tested.
 // Suites share a table as long as their columns fit on a page.
 //
-// Shares are in percent. A cell holds the mean ± half its interval; the best mean of a column
-// is bold, and equal ones with it. A star marks an arm that differs from the baseline by the
-// comparison's corrected test; without a baseline, the best arm if it differs from every other.
+// Shares are in percent. A cell holds the mean ± the distance to the farther end of its
+// interval; the best mean of a column is bold, and equal ones with it. A star marks an arm
+// that differs from the baseline by the comparison's corrected test; without a baseline, the
+// best arm if it differs from every other.
 func (l *language) write(w io.Writer, r *compare.Result) error {
 	d := &document{language: l, r: r}
 	var group []column
@@ -93,8 +94,8 @@ type language struct {
 	// table writes the n-th table.
 	table func(d *document, columns []column, n int)
 
-	// Parts of cells: a cell of a number, the number in bold, behind it a star, then half its
-	// interval or the interval's other end.
+	// Parts of cells: a cell of a number, the number in bold, behind it a star, then the reach of
+	// its interval or the interval's other end.
 	cell, bold                             func(text string) string
 	star, plusMinus, atMost, atLeast, none string
 
@@ -197,7 +198,7 @@ func (d *document) value(c column, arm int) string {
 	case iv.Lo < iv.Hi && *e.Mean == iv.Hi:
 		mean += d.atLeast + number(c, iv.Lo) + ")"
 	default:
-		mean += d.plusMinus + number(c, (iv.Hi-iv.Lo)/2)
+		mean += d.plusMinus + number(c, iv.Reach(*e.Mean))
 	}
 	return d.cell(mean)
 }
@@ -279,8 +280,8 @@ func (d *document) caption(columns []column) string {
 	level := strings.TrimSuffix(quantity.Percent(d.r.Level, 0), "%") + d.percent
 	if len(over) > 0 {
 		kinds := slices.Sorted(maps.Keys(over))
-		parts = append(parts, fmt.Sprintf("%s is half a %s interval over %s.", d.plusMinusSign, level,
-			strings.Join(kinds, " or ")))
+		parts = append(parts, fmt.Sprintf("%s reaches to the farther end of a %s interval over %s.",
+			d.plusMinusSign, level, strings.Join(kinds, " or ")))
 	}
 	if ends {
 		parts = append(parts, d.atMostSign+" and "+d.atLeastSign+

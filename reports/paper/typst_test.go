@@ -16,7 +16,7 @@ func TestWriteTypst(t *testing.T) {
 // two lines
 
 #figure(
-  caption: [math500: 500 problems, 16 samples each. Means over 3 seeds. ± is half a 95 % interval over seeds and problems. Bold: the best mean after training. #super[\*]: differs from ppo (Holm-corrected _p_ ≤ 0.05 over 4 tests, and its interval excludes zero).],
+  caption: [math500: 500 problems, 16 samples each. Means over 3 seeds. ± reaches to the farther end of a 95 % interval over seeds and problems. Bold: the best mean after training. #super[\*]: differs from ppo (Holm-corrected _p_ ≤ 0.05 over 4 tests, and its interval excludes zero).],
   table(
     columns: 3,
     align: (left, center, center,),

@@ -15,6 +15,7 @@ import (
 	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/metric"
+	"exp/reports/compare"
 )
 
 // benchmarkRuns is how many runs the page of benchmarks reads unless some are chosen.
@@ -34,6 +35,8 @@ type benchmarkSuite struct {
 	About   string
 	Metrics []headCell
 	Rows    []benchmarkRow
+	items   int64
+	samples []int64 // per problem, of any run
 }
 
 type benchmarkRow struct {
@@ -59,6 +62,10 @@ func (s *Server) benchmarksPage(ctx context.Context, r *http.Request) (page, err
 		return p, err
 	}
 	body.Note = note
+	counted, err := compare.Counted(ctx, s.db, runs)
+	if err != nil {
+		return p, err
+	}
 	for _, run := range runs {
 		evals, err := s.db.Evals(ctx, run.ID)
 		if err != nil {
@@ -68,13 +75,17 @@ func (s *Server) benchmarksPage(ctx context.Context, r *http.Request) (page, err
 		if err != nil {
 			return p, err
 		}
-		body.add(run, evals)
+		body.add(run, slices.DeleteFunc(evals, func(e store.Eval) bool {
+			return !slices.ContainsFunc(counted[run.ID],
+				func(c compare.Evaluation) bool { return c.Scored.ID == e.StageScore })
+		}))
 		if len(q["sel"]) > 0 { // every checkpoint of all runs would be a long page
 			body.addValidation(run, curves)
 		}
 	}
 	for i := range body.Suites {
 		body.Suites[i].markBest()
+		body.Suites[i].describe()
 	}
 	slices.SortStableFunc(body.Suites, func(a, b benchmarkSuite) int { return strings.Compare(a.Name, b.Name) })
 	p.Body = body
@@ -119,14 +130,30 @@ func (b *benchmarksBody) add(run store.Run, evals []store.Eval) {
 		if start {
 			checkpoint, order = "start", 0
 		}
-		about := fmt.Sprintf("%s, %s each; 95 %% intervals", quantity.Plural(int(e.Items), "problem"),
-			quantity.Plural(int(e.N), "sample"))
 		c := scoreCell{Text: quantity.Fixed(e.Value, 3), value: e.Value}
 		if e.Lo < e.Hi {
 			c.Interval = "[" + quantity.Fixed(e.Lo, 3) + ", " + quantity.Fixed(e.Hi, 3) + "]"
 		}
-		b.put(name, about, e.Metric, run, checkpoint, order, c)
+		if s := b.put(name, e.Metric, run, checkpoint, order, c); s != nil {
+			s.items = max(s.items, e.Items)
+			s.samples = append(s.samples, e.N)
+		}
 	}
+}
+
+// describe says how much the scores rest on. Runs without settings in common may have
+// different numbers of samples.
+func (s *benchmarkSuite) describe() {
+	if len(s.samples) == 0 {
+		s.About = "validation problems, during training"
+		return
+	}
+	least, most := slices.Min(s.samples), slices.Max(s.samples)
+	each := quantity.Plural(int(most), "sample") + " each"
+	if least < most {
+		each = fmt.Sprintf("%d to %s each, by run", least, quantity.Plural(int(most), "sample"))
+	}
+	s.About = fmt.Sprintf("%s, %s; 95 %% intervals", quantity.Plural(int(s.items), "problem"), each)
 }
 
 // addValidation adds the scores on validation problems during training.
@@ -134,25 +161,25 @@ func (b *benchmarksBody) addValidation(run store.Run, curves []store.Curve) {
 	for _, c := range curves {
 		name := strings.TrimPrefix(c.Name, "val/")
 		for i, v := range c.Values {
-			b.put(run.Task+"/validation", "validation problems, during training", name, run,
+			b.put(run.Task+"/validation", name, run,
 				"step "+strconv.FormatInt(c.Steps[i], 10), c.Steps[i], scoreCell{Text: quantity.Fixed(v, 3), value: v})
 		}
 	}
 }
 
 // put sets a cell, and adds its suite, row and column if they are new. Only metrics that
-// comparisons show have a column.
+// comparisons show have a column; it returns nil for others, else the suite.
 func (b *benchmarksBody) put(
-	suite, about, name string, run store.Run, checkpoint string, order int64, c scoreCell,
-) {
+	suite, name string, run store.Run, checkpoint string, order int64, c scoreCell,
+) *benchmarkSuite {
 	m, _ := metric.Find(name)
 	if m.Shown&(metric.InLists|metric.Tested|metric.Described) == 0 {
-		return
+		return nil
 	}
 	at := slices.IndexFunc(b.Suites, func(s benchmarkSuite) bool { return s.Name == suite })
 	if at < 0 {
 		at = len(b.Suites)
-		b.Suites = append(b.Suites, benchmarkSuite{Name: suite, About: about})
+		b.Suites = append(b.Suites, benchmarkSuite{Name: suite})
 	}
 	s := &b.Suites[at]
 	column := slices.IndexFunc(s.Metrics, func(h headCell) bool { return h.Link == name })
@@ -176,6 +203,7 @@ func (b *benchmarksBody) put(
 		s.Rows[row].Cells = append(s.Rows[row].Cells, scoreCell{})
 	}
 	s.Rows[row].Cells[column] = c
+	return s
 }
 
 // markBest marks the best score of each column in its metric's direction, and fills the

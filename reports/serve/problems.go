@@ -15,6 +15,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/reports"
+	"exp/reports/compare"
 )
 
 // problemsBody is the data of problems.tmpl.
@@ -120,6 +121,21 @@ func (s *Server) chooseSuite(ctx context.Context, body *problemsBody, runs []sto
 	return nil
 }
 
+// sampledBy returns, by run, the home of the evaluation of a suite that counts: one that the
+// runs share, as in a comparison. Runs that have not been scored have none.
+func (s *Server) sampledBy(ctx context.Context, runs []store.Run, suite string) (map[int64]int64, error) {
+	homes := map[int64]int64{}
+	counted, err := compare.Counted(ctx, s.db, runs)
+	for run, list := range counted {
+		for _, e := range list {
+			if e.Scored.Label == suite {
+				homes[run] = e.Sampled.Home
+			}
+		}
+	}
+	return homes, err
+}
+
 // problemRows counts each run's right completions by problem. Problems where the first two
 // runs differ most come first.
 func (s *Server) problemRows(ctx context.Context, body *problemsBody, runs []store.Run, q url.Values) error {
@@ -127,10 +143,15 @@ func (s *Server) problemRows(ctx context.Context, body *problemsBody, runs []sto
 		body.Note = "No suite was evaluated for all of these runs."
 		return nil
 	}
+	homes, err := s.sampledBy(ctx, runs, body.Suite)
+	if err != nil {
+		return err
+	}
 	items := map[string][]store.ItemCount{}
 	var order []string
 	for i, run := range runs {
-		wanted, err := recorded.OfSuite(ctx, s.db, run, string(config.EvalGen), body.Suite, store.SampleQuery{})
+		wanted, err := recorded.OfSuite(ctx, s.db, run, string(config.EvalGen), body.Suite,
+			store.SampleQuery{Stage: homes[run.ID]})
 		if err != nil {
 			return err
 		}
@@ -214,9 +235,14 @@ func countsText(order []string, items map[string][]store.ItemCount, runs int) st
 // problemSides puts the runs' completions of one problem next to each other, equal texts
 // once.
 func (s *Server) problemSides(ctx context.Context, body *problemsBody, runs []store.Run) error {
+	homes, err := s.sampledBy(ctx, runs, body.Suite)
+	if err != nil {
+		return err
+	}
 	for i, run := range runs {
 		side := problemSide{Run: body.Runs[i]}
-		list, _, err := s.completions(ctx, run, body.Suite, store.SampleQuery{Item: body.Item}, nil, 0)
+		wanted := store.SampleQuery{Item: body.Item, Stage: homes[run.ID]}
+		list, _, err := s.completions(ctx, run, body.Suite, wanted, nil, 0)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}

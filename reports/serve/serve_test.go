@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -297,5 +298,38 @@ func TestHref(t *testing.T) {
 	}
 	if got := quoted("it's"); got != `'it'\''s'` {
 		t.Errorf("%s", got)
+	}
+}
+
+// A run that was evaluated in two ways is shown in the way that the other runs have, not with some numbers of
+// each; alone, in the newest.
+func TestEvaluationsThatCount(t *testing.T) {
+	study := newStudy(t)
+	study.run("flow", "flowrl", 0, 0.3)
+	study.run("ppo", "ppo", 0, 0.2)
+	s := newSite(t, study)
+	run, err := s.db.Run(context.Background(), digestOf("rid"+fmt.Sprint("flow", 0)))
+	s.must(err)
+	at, err := s.db.BeginAttempt(context.Background(), store.Attempt{Run: run.ID, Kind: store.AttemptRun})
+	s.must(err)
+	s.n = 1
+	s.score(run, at.ID, "test", digestOf("weights"), 0.7, 0)
+	s.must(s.db.EndAttempt(context.Background(), at.ID, store.Done, 0))
+	for _, tt := range []struct {
+		path       string
+		want, less string
+	}{
+		{"/benchmarks", "3 problems, 4 samples each", "0.950"},
+		{"/benchmarks", "<b>0.550</b>", "1 sample"},
+		{"/benchmarks?sel=flow", "3 problems, 1 sample each", "0.550"},
+		{"/problems?sel=flow&sel=ppo", "1/4", "1/1"},
+		{"/problems?sel=flow&sel=ppo&suite=test&item=3,4,5%3D16", "1 of 4 right", "of 1 right"},
+		{"/problems?sel=flow", "1/1", "1/4"},
+	} {
+		page := s.get(tt.path)
+		if !strings.Contains(page, tt.want) || strings.Contains(page, tt.less) {
+			t.Errorf("%s: want %q (%v) and not %q (%v)", tt.path, tt.want, strings.Contains(page, tt.want), tt.less,
+				strings.Contains(page, tt.less))
+		}
 	}
 }

@@ -23,13 +23,14 @@ type study struct {
 	t    testing.TB
 	db   *store.DB
 	tick time.Time
+	n    int // samples of a problem in evaluations
 }
 
 func digestOf(text string) ident.Digest { return ident.Sum([]byte(text)) }
 
 func newStudy(t testing.TB) *study {
 	t.Helper()
-	s := &study{t: t, tick: now.Add(-5 * time.Hour)}
+	s := &study{t: t, tick: now.Add(-5 * time.Hour), n: 4}
 	db, err := store.Open(t.TempDir(), store.Options{Create: true, Clock: func() time.Time {
 		s.tick = s.tick.Add(time.Second)
 		return s.tick
@@ -91,6 +92,9 @@ func (s *study) completions(stage store.Stage, scope string, step int64, right b
 	ctx := context.Background()
 	w := s.db.Blobs.NewPackWriter()
 	texts := []string{hostile, "3*4+5", "(7-2)*3 = 15, so the answer is 15", "12"}
+	if scope == "eval" {
+		texts = texts[:s.n]
+	}
 	var samples []store.Sample
 	for item := range 3 {
 		for k, text := range texts {
@@ -108,8 +112,9 @@ func (s *study) completions(stage store.Stage, scope string, step int64, right b
 	for _, name := range []string{"countdown/1", "strict/1"} {
 		var list []store.Verdict
 		for i, x := range samples {
-			good := i%4 == 0 || right && i%4 == 2
-			list = append(list, store.Verdict{Sample: x.ID, Graded: true, Correct: good && !(name == "strict/1" && i%4 == 2), Reward: 0.5,
+			k := i % len(texts)
+			good := k == 0 || right && k == 2
+			list = append(list, store.Verdict{Sample: x.ID, Graded: true, Correct: good && !(name == "strict/1" && k == 2), Reward: 0.5,
 				Answer: "15", Reason: name + " says so"})
 		}
 		s.must(s.db.AddVerdicts(ctx, store.Scorer{Digest: digestOf(name), Name: name}, list))
@@ -147,8 +152,8 @@ func (s *study) runOf(name, algo string, seed int64, rate float64, steps int64) 
 func (s *study) score(run store.Run, attempt int64, label string, weights ident.Digest, rate float64, seed int64) {
 	ctx := context.Background()
 	input := []store.IO{{Role: "weights", Digest: weights}}
-	gen, err := s.db.BeginStage(ctx, store.Stage{SID: digestOf("gen" + label + run.RID.String()), Run: run.ID, Attempt: attempt, Kind: "eval.gen",
-		Label: label, Code: digestOf("code"), Params: json.RawMessage(`{"eval.final.n":4}`), Inputs: input})
+	gen, err := s.db.BeginStage(ctx, store.Stage{SID: digestOf(fmt.Sprint("gen", label, run.RID, s.n)), Run: run.ID, Attempt: attempt, Kind: "eval.gen",
+		Label: label, Code: digestOf("code"), Params: fmt.Appendf(nil, `{"eval.final.n":%d}`, s.n), Inputs: input})
 	s.must(err)
 	trained := label == "test"
 	s.completions(gen, "eval", 0, trained)
@@ -156,7 +161,7 @@ func (s *study) score(run store.Run, attempt int64, label string, weights ident.
 	suite, err := s.db.EnsureSuite(ctx, store.Suite{Digest: digestOf("suite " + label), Name: "countdown/" + label, Items: []store.Item{
 		{ID: "3,4,5=15", Cluster: "a"}, {ID: "3,4,5=16", Cluster: "b"}, {ID: "3,4,5=17", Cluster: "c"}}})
 	s.must(err)
-	st, err := s.db.BeginStage(ctx, store.Stage{SID: digestOf("score" + label + run.RID.String()), Run: run.ID, Attempt: attempt, Kind: "eval.score",
+	st, err := s.db.BeginStage(ctx, store.Stage{SID: digestOf(fmt.Sprint("score", label, run.RID, s.n)), Run: run.ID, Attempt: attempt, Kind: "eval.score",
 		Label: label, Code: digestOf("code")})
 	s.must(err)
 	right, value := 1, 0.25
@@ -176,7 +181,7 @@ func (s *study) score(run store.Run, attempt int64, label string, weights ident.
 	s.must(err)
 	scores, err := s.db.Blobs.PutBytes(text)
 	s.must(err)
-	eval := store.Eval{StageGen: gen.ID, Suite: suite, Protocol: digestOf("protocol"), N: 4, Metric: "pass@1", Value: value, SE: 0.02,
+	eval := store.Eval{StageGen: gen.ID, Suite: suite, Protocol: digestOf(fmt.Sprint("protocol", s.n)), N: int64(s.n), Metric: "pass@1", Value: value, SE: 0.02,
 		Lo: value - 0.04, Hi: value + 0.04, Items: 3, Clusters: 3}
 	s.must(s.db.FinishStage(ctx, st.ID, []store.IO{{Role: "scores", Digest: scores, Size: int64(len(text)), Kind: "scores"}},
 		store.StageResult{WallS: 1}, []store.Eval{eval}))
