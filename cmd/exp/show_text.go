@@ -220,6 +220,13 @@ func (p *showPage) results() error {
 		if err := p.Table(columns, rows); err != nil {
 			return err
 		}
+		for _, r := range p.s.Earlier {
+			if r.Suite == suite {
+				p.Line("evaluated before with other settings: pass@1 %s, %s, %s each",
+					quantity.Fixed(r.After.Value, 3), quantity.Plural(int(r.Items), "problem"),
+					quantity.Plural(int(r.N), "sample"))
+			}
+		}
 	}
 	return nil
 }

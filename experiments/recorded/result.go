@@ -28,7 +28,7 @@ type Score struct {
 
 func (r reader) results() error {
 	evals, err := r.db.Evals(r.ctx, r.row.ID)
-	r.run.Results = Results(evals)
+	r.run.Results, r.run.Earlier = Results(evals), Earlier(evals)
 	return err
 }
 
@@ -48,6 +48,30 @@ func Results(evals []store.Eval) []Result {
 			list[i].After = scoreOf(e)
 		}
 	}
+	return list
+}
+
+// Earlier returns pass@1 of the trained weights by evaluations that Results leaves out, the newest of
+// each protocol, in recording order.
+func Earlier(evals []store.Eval) (list []Result) {
+	type setting struct {
+		suite    string
+		protocol ident.Digest
+	}
+	last := map[setting]store.Eval{}
+	for _, e := range newestOfSuites(evals) {
+		last[setting{e.SuiteName, e.Protocol}] = store.Eval{}
+	}
+	for i := len(evals) - 1; i >= 0; i-- {
+		e := evals[i]
+		key := setting{e.SuiteName, e.Protocol}
+		if _, seen := last[key]; seen || e.Metric != "pass@1" || strings.HasSuffix(e.SuiteName, ident.StartSuffix) {
+			continue
+		}
+		last[key] = e
+		list = append(list, Result{Suite: e.SuiteName, Metric: e.Metric, N: e.N, Items: e.Items, After: scoreOf(e)})
+	}
+	slices.Reverse(list)
 	return list
 }
 

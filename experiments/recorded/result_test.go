@@ -36,11 +36,19 @@ func TestResultsOfNewestEvaluations(t *testing.T) {
 		}
 		got = append(got, text)
 	}
+	for _, r := range Earlier([]store.Eval{
+		eval(2, "test", "4", "pass@1", 4, .3), eval(2, "test", "4", "pass@4", 4, .4), eval(3, "test", "2", "pass@1", 2, .25),
+		eval(4, "test", "4", "pass@1", 4, .35), eval(5, "test@start", "8", "pass@1", 8, .1), eval(5, "test", "8", "pass@1", 8, .33),
+	}) {
+		got = append(got, fmt.Sprintf("earlier %s n=%d %v", r.Suite, r.N, r.After.Value))
+	}
 	want := []string{
 		"test pass@1 n=8 before 0.11 after 0.33",
 		"test pass@8 n=8 before 0.22 after 0.44",
 		"other pass@1 n=4 after 0.5",
 		"begun pass@1 n=4 before 0.6",
+		"earlier test n=2 0.25",
+		"earlier test n=4 0.35",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

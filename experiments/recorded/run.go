@@ -66,6 +66,8 @@ type Run struct {
 
 	Stages        []Stage         `json:"stages,omitempty"`
 	Results       []Result        `json:"results,omitempty"`
+	// Earlier are the accuracies of earlier evaluations on the same suites under other settings.
+	Earlier []Result `json:"earlier,omitempty"`
 	Metrics       []store.Curve   `json:"metrics,omitempty"`
 	Checkpoints   []Checkpoint    `json:"checkpoints,omitempty"`
 	ModelDir      string          `json:"model_dir,omitempty"`
