@@ -50,6 +50,8 @@ func foreignNames() []foreignName {
 		{"clip_ratio", "algo.clip", "there are algo.clip.low and algo.clip.high"},
 		{"loss_mode", "algo.loss", "it is called algo.loss here; vanilla is ppo, gpg reinforce, geo_mean gmpo, " +
 			"bypass_mode algo.rollout_correction.mode"},
+		{"critic_warmup", "algo.critic.warmup_steps", "it is algo.critic.warmup_steps here, one less: verl's policy " +
+			"learns in the step of that number"},
 		{"use_pf_ppo", "algo.pf_ppo.method", "PF-PPO is on where algo.pf_ppo.method is not none"},
 		{"calculate_sum_pi_squared", "algo.variance_proxies", "the token baselines record what they need"},
 		{"max_num_gen_batches", "algo.filter_groups.max_batches", ""},
