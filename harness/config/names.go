@@ -18,9 +18,9 @@ func renamed(name string) (now, why string, ok bool) {
 // foreignName is a key's name in another program.
 type foreignName struct{ name, now, why string }
 
-// foreignNames returns the names below and the ones that settings declare.
+// foreignNames returns the names below, the ones that settings declare, and further ones of verl.
 func foreignNames() []foreignName {
-	return append(settingNames(), []foreignName{
+	return append(append(settingNames(), verlNames()...), []foreignName{
 		// verl: ppo_trainer.yaml. Batch sizes count prompts there too.
 		{"train_batch_size", "train.prompts_per_step", ""},
 		{"ppo_mini_batch_size", "train.prompts_per_update", ""},
