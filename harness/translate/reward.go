@@ -136,7 +136,7 @@ func (t *verl) arguments() string {
 }
 
 // wrong puts what a wrong answer scores: -1 by the grader that verl has for DAPO's data and AIME, else 0.
-// The first rows of the training files tell.
+// The first rows of the training files tell, or the names that verl's preparation gives the files.
 func (t *verl) wrong() {
 	const dapo = "math_dapo"
 	graders := map[string]bool{}
@@ -157,7 +157,7 @@ func (t *verl) wrong() {
 func graderOf(path string) string {
 	for row, err := range rows.Read(path) {
 		if err != nil {
-			return ""
+			return guessed(path)
 		}
 		source, err := row.Text("data_source")
 		if err != nil {
@@ -168,6 +168,18 @@ func graderOf(path string) string {
 			return "none"
 		}
 		return name
+	}
+	return ""
+}
+
+// guessed returns the grader of a file that is not here, by its name; "" if that says nothing.
+func guessed(path string) string {
+	path = strings.ToLower(path)
+	for _, known := range [][2]string{{"dapo-math", "math_dapo"}, {"dapo_math", "math_dapo"}, {"aime", "math_dapo"},
+		{"gsm8k", "gsm8k"}, {"/math/", "math_reward"}} {
+		if strings.Contains(path, known[0]) {
+			return known[1]
+		}
 	}
 	return ""
 }

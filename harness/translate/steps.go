@@ -12,7 +12,10 @@ import (
 func (t *verl) batch() {
 	train := t.number("data.train_batch_size", 1024)
 	drawn := t.number("data.gen_batch_size", train)
-	if drawn != train && !t.filters() {
+	switch {
+	case t.async:
+		train = t.streamed()
+	case drawn != train && !t.filters():
 		t.note("data.gen_batch_size %g: without group filtering verl's trainer trains on all problems that it draws, "+
 			"not on data.train_batch_size (%g)", drawn, train)
 		train = drawn
@@ -20,6 +23,24 @@ func (t *verl) batch() {
 	t.putNumber("train.prompts_per_step", train)
 	// verl's policy learns in the step that has this number, counted from 1.
 	t.putNumber("algo.critic.warmup_steps", max(t.number("trainer.critic_warmup", 0)-1, 0))
+}
+
+// streamed returns the problems of a step of the fully asynchronous trainer, between two copies of its
+// weights to the sampler. Their ages are mixed there; here all have one.
+func (t *verl) streamed() float64 {
+	const at = "async_training."
+	problems := t.number(actor+"ppo_mini_batch_size", 256) * t.number(at+"require_batches", 1) *
+		t.number(at+"trigger_parameter_sync_step", 4)
+	age := math.Ceil(t.number(at+"staleness_threshold", 0.1))
+	own, anew := t.on(at+"use_rollout_log_probs", true), t.on(at+"compute_prox_log_prob", false)
+	t.used[at+"partial_rollout"], t.used["rollout.total_epochs"] = true, true
+	t.putNumber("rollout.staleness", age)
+	if age > 0 && own && !anew {
+		t.put("algo.rollout_correction.mode", "bypass")
+	}
+	t.note("async_training: a step is what verl trains on between two copies of the weights, %g problems, and all "+
+		"are %g steps old; verl mixes ages", problems, age)
+	return problems
 }
 
 // filters reports whether groups are filtered.
@@ -76,11 +97,23 @@ func (t *verl) steps() {
 // length returns the number of steps over which verl's schedules run; ok is false if it depends on files
 // that are not here.
 func (t *verl) length() (n int, ok bool) {
+	if all := t.number("rollout.total_rollout_steps", -1); t.async && all > 0 {
+		return max(1, int(all)/t.problems()), true
+	}
 	if steps := t.number("trainer.total_training_steps", -1); steps > 0 {
 		t.used["trainer.total_epochs"] = true
 		return int(steps), true
 	}
 	return t.passes()
+}
+
+// problems returns the problems of a step, as put.
+func (t *verl) problems() int {
+	n, err := strconv.Atoi(t.out["train.prompts_per_step"])
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
 }
 
 // passes returns the steps in trainer.total_epochs passes over the training files.
@@ -94,6 +127,9 @@ func (t *verl) passes() (n int, ok bool) {
 		count = min(count, limit)
 	}
 	batch := int(t.number("data.gen_batch_size", t.number("data.train_batch_size", 1024)))
+	if t.async {
+		batch = t.problems()
+	}
 	if err != nil || count == 0 || batch < 1 {
 		return 0, false
 	}
@@ -124,6 +160,9 @@ func (t *verl) sampling() {
 func (t *verl) validation() {
 	const val = rollout + "val_kwargs."
 	every := max(t.number("trainer.test_freq", -1), 0)
+	if t.async {
+		every = max(t.number("rollout.test_freq", every), 0)
+	}
 	if t.out["data.val.source"] == "none" {
 		every = 0
 	}

@@ -190,6 +190,15 @@ func TestRecipes(t *testing.T) {
 		{"a smaller type", "actor_rollout_ref.actor.fsdp_config.model_dtype=bf16", []string{"master weights and moments are float32 here"}},
 		{"IcePop", "algorithm.adv_estimator=grpo algorithm.rollout_correction.rollout_is=token algorithm.rollout_correction.rollout_is_threshold=0.5_5.0",
 			[]string{"weight_low: 0.5", "weight_high: 5.0"}},
+		{"criteria of older versions", "algorithm.adv_estimator=grpo algorithm.rollout_correction.rollout_is=geometric " +
+			"algorithm.rollout_correction.rollout_rs=geometric algorithm.rollout_correction.rollout_rs_threshold=1.001 " +
+			"algorithm.rollout_correction.rollout_rs_threshold_lower=0.999 algorithm.rollout_correction.rollout_token_veto_threshold=1e-4",
+			[]string{"weights: sequence_mean", "reject: [geometric, token_veto]", `reject_bounds: ["0.999_1.001", "1e-4"]`}},
+		// 4·2·32 problems between two copies of the weights; 1024/256 steps
+		{"fully asynchronous", "algorithm.adv_estimator=grpo data.train_batch_size=0 data.gen_batch_size=1 actor_rollout_ref.actor.ppo_mini_batch_size=32 " +
+			"async_training.require_batches=2 async_training.trigger_parameter_sync_step=4 async_training.staleness_threshold=0.5 " +
+			"rollout.total_rollout_steps=1024 rollout.test_freq=3 data.val_files=v.parquet",
+			[]string{"prompts_per_step: 256", "prompts_per_update: 32", " steps: 4\n", "staleness: 1", "mode: bypass", "every_steps: 3"}},
 		{"DRO", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=dro actor_rollout_ref.actor.policy_loss.dro_beta=0.3",
 			[]string{"loss: dro", "beta: 0.3"}},
 		{"the optimizer", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.optim.lr=2e-6 actor_rollout_ref.actor.optim.min_lr=2e-7 " +
@@ -207,6 +216,9 @@ func TestRecipes(t *testing.T) {
 			text := base + tt.more
 			if tt.name == "FlowRL" {
 				text = strings.Replace(text, "verl.trainer.main_ppo", "recipe.flowrl.main_flowrl", 1)
+			}
+			if tt.name == "fully asynchronous" {
+				text = strings.Replace(text, "verl.trainer.main_ppo", "verl.experimental.fully_async_policy.fully_async_main", 1)
 			}
 			r := translated(t, "run.sh", text, nil)
 			if r.Errs != nil {
@@ -284,6 +296,8 @@ func TestWrongAnswers(t *testing.T) {
 		{list("openai/gsm8k", "math_dapo"), false, true},
 		{list("math_dapo") + " custom_reward_function.path=mine.py", false, false},
 		{"data.train_files=/none/t.parquet", false, true},
+		{"data.train_files=/none/dapo-math-17k.parquet", true, false},
+		{"data.train_files=/none/gsm8k/train.parquet", false, false},
 	} {
 		r := translated(t, "run.sh", script+tt.files, nil)
 		if got := strings.Contains(r.Text, "wrong: -1"); got != tt.minus {

@@ -22,6 +22,7 @@ type verl struct {
 	notes []string          // what a person should know
 
 	plainTrainer bool // verl's own, not a recipe's
+	async        bool // the fully asynchronous one
 }
 
 const (
@@ -74,7 +75,8 @@ var placeless = regexp.MustCompile(`(^|\.)(fsdp_config|megatron|profiler|nsys|mi
 	`offload\w*|\w*offload|name|mode|num_workers|agent|prometheus|trace|rollout_data_dir|validation_data_dir|` +
 	`val_before_train|image_key|video_key|override_config|rollout_n|dtype|calculate_log_probs|default_hdfs_dir|` +
 	`max_critic_ckpt_to_keep|image_patch_size|return_multi_modal_inputs|val_batch_size|validation_shuffle|_target_|` +
-	`kl_loss_type_unused|response_length|prompt_length|reward_fn_key|multi_stage_wake_up|update_weights_bucket_megabytes)` +
+	`optimizer_offload_fraction|overlap_cpu_optimizer_d2h_h2d|use_precision_aware_optimizer|global_profiler|` +
+	`use_reward_loop|enable_resource_pool|response_length|prompt_length|reward_fn_key|multi_stage_wake_up|update_weights_bucket_megabytes)` +
 	`(\.|$)`)
 
 // text returns a setting, or absent if it is not set or null.
@@ -121,7 +123,7 @@ func (t *verl) putNumber(key string, v float64) { t.out[key] = strconv.FormatFlo
 // translateVerl returns our keys for settings of verl. module is the trainer's, if it is known.
 func translateVerl(in overrides, module string) *verl {
 	t := &verl{in: in, used: map[string]bool{}, out: map[string]string{},
-		plainTrainer: strings.Contains(module, "main_ppo")}
+		plainTrainer: strings.Contains(module, "main_ppo"), async: strings.Contains(module, "fully_async")}
 	for _, r := range plainRules() {
 		t.put(r[2], plain(t.text(r[0], r[1])))
 	}
@@ -220,7 +222,7 @@ func (t *verl) data() {
 		t.put("data.order", "sequential")
 		t.put("data.select", "first")
 	}
-	if tools := t.text("data.tool_config_path", ""); tools != "" {
+	if tools := t.text("data.tool_config_path", t.text(rollout+"multi_turn.tool_config_path", "")); tools != "" {
 		t.note("data.tool_config_path: the policy answers in one turn here; data.tools offers tools in the prompt")
 	}
 	var vars []string
@@ -359,6 +361,9 @@ func (t *verl) regularizers() {
 	t.overlong()
 	const correct = "algorithm.rollout_correction."
 	if weights := t.text(correct+"rollout_is", ""); weights != "" {
+		if weights == "geometric" { // of older versions
+			weights = "sequence_mean"
+		}
 		t.put("algo.rollout_correction.weights", weights)
 		low, high, band := strings.Cut(t.text(correct+"rollout_is_threshold", "2.0"), "_")
 		if band { // IcePop
@@ -369,12 +374,7 @@ func (t *verl) regularizers() {
 		t.put("algo.rollout_correction.weight_high", high)
 		t.put("algo.rollout_correction.normalize", plain(t.text(correct+"rollout_is_batch_normalize", "false")))
 	}
-	if reject := t.text(correct+"rollout_rs", ""); reject != "" {
-		t.put("algo.rollout_correction.reject", "["+strings.Join(split(reject), ", ")+"]")
-		if bounds := t.text(correct+"rollout_rs_threshold", ""); bounds != "" {
-			t.put("algo.rollout_correction.reject_bounds", `["`+strings.Join(split(bounds), `", "`)+`"]`)
-		}
-	}
+	t.rejections(correct)
 	loss := t.text(correct+"loss_type", "ppo_clip")
 	if t.on(correct+"bypass_mode", false) {
 		t.put("algo.rollout_correction.mode", "bypass")
@@ -383,6 +383,32 @@ func (t *verl) regularizers() {
 		}
 	}
 	t.used[correct+"rollout_is_threshold"], t.used[correct+"rollout_rs_threshold"] = true, true
+}
+
+// rejections translates rejection sampling: lists, or a criterion of older versions with a lower bound of
+// its own and a veto.
+func (t *verl) rejections(at string) {
+	reject, bounds := t.text(at+"rollout_rs", ""), t.text(at+"rollout_rs_threshold", "")
+	low, veto := t.text(at+"rollout_rs_threshold_lower", ""), t.text(at+"rollout_token_veto_threshold", "")
+	var names, limits []string
+	if reject != "" {
+		names = split(reject)
+	}
+	if reject != "" && bounds != "" {
+		limits = split(bounds)
+		if low != "" {
+			limits = []string{low + "_" + bounds}
+		}
+	}
+	if veto != "" {
+		names, limits = append(names, "token_veto"), append(limits, veto)
+	}
+	if len(names) > 0 {
+		t.put("algo.rollout_correction.reject", "["+strings.Join(names, ", ")+"]")
+	}
+	if len(limits) > 0 {
+		t.put("algo.rollout_correction.reject_bounds", `["`+strings.Join(limits, `", "`)+`"]`)
+	}
 }
 
 // unset notes the variables of a script that a translated setting needs.
