@@ -244,6 +244,29 @@ func TestYAML(t *testing.T) {
 	}
 }
 
+// Of a resolved configuration, only what has an effect is noted.
+func TestResolved(t *testing.T) {
+	const base = "algorithm: {adv_estimator: gae, pf_ppo: {weight_pow: 2.0}, use_pf_ppo: false}\ndata: {train_files: t.parquet, sampler: {class_path: null}}\n" +
+		"trainer: {total_training_steps: 3, esi_redundant_time: 0}\n" +
+		"reward_model: {enable: false, model: {path: ~/rm}, launch_reward_fn_async: false}\n"
+	quiet := translated(t, "config.yaml", base+"actor_rollout_ref:\n  model: {path: ./m, mtp: {enable: false, method: mtp}, lora: {rank: 0, alpha: 32}}\n"+
+		"  actor: {ppo_epochs: 2, shuffle: false, optim: {optimizer_impl: torch.optim, total_training_steps: -1}}\n"+
+		"  rollout: {multi_turn: {enable: false, format: hermes}, ignore_eos: false}\n"+
+		"critic: {ppo_epochs: 2, ppo_mini_batch_size: '${oc.select:actor_rollout_ref.actor.ppo_mini_batch_size,256}', loss_agg_mode: token-mean}\n", nil)
+	if len(quiet.Notes) > 1 || !strings.Contains(quiet.Notes[0], "a wrong answer scores") {
+		t.Errorf("notes of defaults: %q", quiet.Notes)
+	}
+	loud := translated(t, "config.yaml", base+"actor_rollout_ref:\n  model: {path: ./m, mtp: {enable: true, method: mtp}}\n"+
+		"  actor: {ppo_epochs: 2, shuffle: true}\n  rollout: {multi_turn: {enable: true, format: hermes}, ignore_eos: true}\n"+
+		"critic: {ppo_epochs: 4}\n", nil)
+	for _, want := range []string{"critic.ppo_epochs is 4, the policy's 2", "actor.shuffle=true", "multi_turn.format=hermes", "mtp.method=mtp",
+		"ignore_eos=true"} {
+		if !strings.Contains(strings.Join(loud.Notes, "\n"), want) {
+			t.Errorf("no note says %q: %q", want, loud.Notes)
+		}
+	}
+}
+
 // Passes over files that are here give the number of steps.
 func TestPasses(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "train.jsonl")

@@ -76,14 +76,16 @@ var placeless = regexp.MustCompile(`(^|\.)(fsdp_config|megatron|profiler|nsys|mi
 	`val_before_train|image_key|video_key|override_config|rollout_n|dtype|calculate_log_probs|default_hdfs_dir|` +
 	`max_critic_ckpt_to_keep|image_patch_size|return_multi_modal_inputs|val_batch_size|validation_shuffle|_target_|` +
 	`optimizer_offload_fraction|overlap_cpu_optimizer_d2h_h2d|use_precision_aware_optimizer|global_profiler|` +
-	`use_reward_loop|enable_resource_pool|response_length|prompt_length|reward_fn_key|multi_stage_wake_up|update_weights_bucket_megabytes)` +
+	`use_reward_loop|enable_resource_pool|calculate_entropy|data_loader_seed|use_prefix_grouper|tiled_mlp|` +
+	`sum_pi_squared_checkpointing|scheduling_policy|skip_tokenizer_init|del_local_ckpt_after_load|esi_redundant_time|` +
+	`ray_wait_register_center_timeout|load_weight|layer_name_map|external_lib|response_length|prompt_length|reward_fn_key|multi_stage_wake_up|update_weights_bucket_megabytes)` +
 	`(\.|$)`)
 
-// text returns a setting, or absent if it is not set or null.
+// text returns a setting, or absent if it is not set, null, or another's value.
 func (t *verl) text(key, absent string) string {
 	v, ok := t.in[key]
 	t.used[key] = true
-	if !ok || v == "null" || v == "None" || v == "" {
+	if !ok || v == "null" || v == "None" || v == "" || strings.HasPrefix(v, "${oc.select:") {
 		return absent
 	}
 	return v
@@ -139,6 +141,7 @@ func translateVerl(in overrides, module string) *verl {
 	t.sampling()
 	t.rewards()
 	t.steps()
+	t.shared()
 	t.rest()
 	return t
 }
@@ -426,14 +429,4 @@ func (t *verl) unset(of map[string][]string) (notes []string) {
 			strings.Join(needed[name], ", "), name))
 	}
 	return notes
-}
-
-// rest notes the settings that nothing here has translated and that are not about where to compute.
-func (t *verl) rest() {
-	for _, key := range slices.Sorted(maps.Keys(t.in)) {
-		if !t.used[key] && !placeless.MatchString(key) && !strings.HasPrefix(key, "critic.model.") &&
-			!strings.HasPrefix(key, "actor_rollout_ref.ref.") {
-			t.note("not translated: %s=%s", key, t.in[key])
-		}
-	}
 }
