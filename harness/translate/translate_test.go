@@ -176,6 +176,8 @@ func TestRecipes(t *testing.T) {
 			[]string{"prompts_per_step: 1536", "trains on all problems that it draws, not on data.train_batch_size (512)"}},
 		// fit updates the policy where critic_warmup <= global_steps, which starts at 1.
 		{"the critic alone", "trainer.critic_warmup=3", []string{"critic:\n    warmup_steps: 2\n"}},
+		{"PF-PPO", "algorithm.use_pf_ppo=True", []string{"kind: pf_ppo"}},
+		{"PF-PPO without GAE", "algorithm.adv_estimator=rloo algorithm.use_pf_ppo=True", []string{"kind: rloo", "no effect in verl with the estimator rloo"}},
 		{"rows from the start", "data.shuffle=False data.train_max_samples=100", []string{"order: sequential", "select: first"}},
 		{"validation without do_sample", "data.val_files=v.parquet trainer.test_freq=2 actor_rollout_ref.rollout.val_kwargs.temperature=0.6 " +
 			"actor_rollout_ref.rollout.val_kwargs.top_p=0.95",

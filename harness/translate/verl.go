@@ -290,7 +290,10 @@ func (t *verl) algorithm(module string) {
 		kind = "grpo"
 		t.put("algo.advantage", estimator)
 	}
-	if t.on("algorithm.use_pf_ppo", false) {
+	switch on := t.on("algorithm.use_pf_ppo", false); {
+	case on && estimator != "gae":
+		t.note("algorithm.use_pf_ppo has no effect in verl with the estimator %s", estimator)
+	case on:
 		kind = "pf_ppo"
 		t.put("algo.pf_ppo.method", t.text("algorithm.pf_ppo.reweight_method", "pow"))
 		t.putNumber("algo.pf_ppo.power", t.number("algorithm.pf_ppo.weight_pow", 2))
