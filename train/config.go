@@ -15,8 +15,8 @@ type Optim struct {
 	LR, Beta1, Beta2, Eps, WeightDecay float64
 	// GradClip bounds the global L2 norm of a mini-batch's gradient.
 	GradClip float64
-	// Schedule multiplies LR. It is read once per step, counted from 1: verl counts from 0,
-	// so its warm-up starts with a learning rate of 0.
+	// Schedule multiplies LR. It is read once per step that updates the model, counted from 1:
+	// verl counts from 0, so its warm-up starts with a learning rate of 0.
 	Schedule optim.Schedule
 }
 
@@ -133,6 +133,20 @@ func (c Config) Needs() Needs {
 func (c Config) Rows(longest int) Rows {
 	return Rows{Problems: c.PromptsPerStep, Update: c.PromptsPerUpdate, Samples: c.Samples, Slices: c.Slices,
 		Longest: longest, New: c.Sampling.MaxNewTokens, Budget: c.MicroBatchTokens}
+}
+
+// criticWarmup returns the number of first steps in which only the critic learns.
+func (c Config) criticWarmup() int {
+	if !c.Needs().Critic {
+		return 0
+	}
+	return c.Settings.Int(rl.CriticWarmup)
+}
+
+// policyRate returns the policy's learning rate in step, counted from 1. As in verl its schedule
+// begins with its first update, after the critic's warm-up; the schedule's length is the run's.
+func (c Config) policyRate(step int) float64 {
+	return c.Policy.rate(step - c.criticWarmup())
 }
 
 // SamplersNeedReference reports whether sampling reads the reference policy: a filter may.

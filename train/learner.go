@@ -109,10 +109,10 @@ func (l *learner) gradient(b *sliced, rows func(r0, r1 int)) {
 }
 
 // update clips the summed gradient to the global norm limit and takes one optimizer step
-// at the learning rate of the given trainer step. It returns the norm before clipping. It
+// at the given learning rate; step is the trainer's. It returns the norm before clipping. It
 // skips the update if the gradient is not finite: parameters and moments stay, and the
 // event names the first bad element.
-func (l *learner) update(step int) (norm float64, event *Event) {
+func (l *learner) update(step int, rate float64) (norm float64, event *Event) {
 	norm = l.norm()
 	limit := l.cfg.GradClip
 	if limit == 0 {
@@ -125,7 +125,7 @@ func (l *learner) update(step int) (norm float64, event *Event) {
 			step, l.name, norm, l.FirstNonFinite())}
 	}
 	lo, hi := l.sum.Shard()
-	l.opt.Update(l.m.Params().Slice(lo, hi), l.m.Grads().Slice(lo, hi), l.cfg.rate(step), factor)
+	l.opt.Update(l.m.Params().Slice(lo, hi), l.m.Grads().Slice(lo, hi), rate, factor)
 	if l.group.Size() > 1 {
 		l.be.Sync()
 		ranks.Must(ranks.Gather(l.group, l.m.Params(), l.sum.Ends()))

@@ -136,7 +136,7 @@ func (t *SFT) Step() (rec *Step, err error) {
 	b := newBatch(batch, rl.Overlong{}, nil)
 	rec = &Step{Step: step, Of: t.cfg.Steps}
 	loss, entropy := t.learner.imitate(t.passes, b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle))
-	norm, event := t.learner.update(step)
+	norm, event := t.learner.update(step, t.cfg.Optim.rate(step))
 	if event != nil {
 		rec.Events = append(rec.Events, *event)
 	}

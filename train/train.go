@@ -327,13 +327,13 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 		rec.Events = append(rec.Events, events...)
 		clock.lap("update_critic")
 	}
-	if t.needs.Critic && step <= t.cfg.Settings.Int(rl.CriticWarmup) {
+	if step <= t.cfg.criticWarmup() {
 		return
 	}
 	t.rows(step, "policy", len(b.traj)*t.cfg.Epochs)
 	lists, events := t.updateActor(b, step)
 	rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
-		rl.Metric{Name: "actor/lr", Value: t.cfg.Policy.rate(step)})
+		rl.Metric{Name: "actor/lr", Value: t.cfg.policyRate(step)})
 	rec.Events = append(rec.Events, events...)
 	clock.lap("update_actor")
 }

@@ -234,6 +234,26 @@ func TestCriticWarmup(t *testing.T) {
 	}
 }
 
+// As verl's workers do, each optimizer counts its own steps: the policy's warm-up of two steps follows the
+// critic's of two.
+func TestSchedulesCountOwnSteps(t *testing.T) {
+	r := newToyRun(t, PPO, 1)
+	r.cfg.Steps, r.cfg.Settings = 4, with(r.cfg.Settings, "critic.warmup_steps", 2)
+	r.cfg.Policy.LR, r.cfg.Critic.LR = 3e-3, 1e-2
+	r.run()
+	for name, want := range map[string][]float64{"critic/lr": {0.5e-2, 1e-2, 1e-2, 1e-2}, "actor/lr": {0, 0, 1.5e-3, 3e-3}} {
+		for i, s := range r.steps {
+			if want[i] == 0 {
+				if hasMetric(s, name) {
+					t.Errorf("step %d has %s", i+1, name)
+				}
+			} else if got := metric(t, s, name); got != want[i] {
+				t.Errorf("step %d: %s = %v, want %v", i+1, name, got, want[i])
+			}
+		}
+	}
+}
+
 // A completion without a verdict takes no part in training, and is told.
 func TestNotGraded(t *testing.T) {
 	r := newToyRun(t, FlowRL, 1)
@@ -277,7 +297,7 @@ func TestNonFiniteGradient(t *testing.T) {
 	tr.policy.m.ZeroGrads()
 	r.be.Copy(tr.policy.m.Grad("model.norm.weight").Slice(3, 4), kernels.Host([]float32{inf}))
 	before := r.params()
-	norm, event := tr.policy.update(7)
+	norm, event := tr.policy.update(7, 1e-3)
 	if !math.IsInf(norm, 1) || event == nil || event.Kind != "nonfinite" ||
 		!strings.Contains(event.Text, "model.norm.weight[3]") || !strings.Contains(event.Text, "step 7") {
 		t.Errorf("update = %v, %+v", norm, event)

@@ -46,7 +46,7 @@ func (t *Trainer) updateActor(b *batch, step int) (lists [][]rl.Metric, events [
 			mini := b.slice(r[0], r[1], c.Slices, t.passes.bundle)
 			loss := t.newLoss(mini.batch, stream)
 			t.policyGradient(mini, loss, stream)
-			norm, event := t.policy.update(step)
+			norm, event := t.policy.update(step, t.cfg.policyRate(step))
 			if event != nil {
 				events = append(events, *event)
 			}
@@ -156,7 +156,7 @@ func (t *Trainer) updateCritic(b *batch, step int) (lists [][]rl.Metric, events 
 			}
 			stream := fmt.Sprintf("critic/step=%d/epoch=%d", step, epoch)
 			stats := t.valueGradient(b.slice(r[0], r[1], c.Slices, t.passes.bundle), stream)
-			norm, event := t.critic.update(step)
+			norm, event := t.critic.update(step, t.cfg.Critic.rate(step))
 			if event != nil {
 				events = append(events, *event)
 			}

@@ -18,9 +18,9 @@ func renamed(name string) (now, why string, ok bool) {
 // foreignName is a key's name in another program.
 type foreignName struct{ name, now, why string }
 
-// foreignNames returns the names below and the ones that settings declare.
+// foreignNames returns the names below, the ones that settings declare, and further ones of verl.
 func foreignNames() []foreignName {
-	return append(settingNames(), []foreignName{
+	return append(append(settingNames(), verlNames()...), []foreignName{
 		// verl: ppo_trainer.yaml. Batch sizes count prompts there too.
 		{"train_batch_size", "train.prompts_per_step", ""},
 		{"ppo_mini_batch_size", "train.prompts_per_update", ""},
@@ -50,6 +50,8 @@ func foreignNames() []foreignName {
 		{"clip_ratio", "algo.clip", "there are algo.clip.low and algo.clip.high"},
 		{"loss_mode", "algo.loss", "it is called algo.loss here; vanilla is ppo, gpg reinforce, geo_mean gmpo, " +
 			"bypass_mode algo.rollout_correction.mode"},
+		{"critic_warmup", "algo.critic.warmup_steps", "it is algo.critic.warmup_steps here, one less: verl's policy " +
+			"learns in the step of that number"},
 		{"use_pf_ppo", "algo.pf_ppo.method", "PF-PPO is on where algo.pf_ppo.method is not none"},
 		{"calculate_sum_pi_squared", "algo.variance_proxies", "the token baselines record what they need"},
 		{"max_num_gen_batches", "algo.filter_groups.max_batches", ""},

@@ -20,6 +20,7 @@ type onlineEval struct {
 	problems []rollout.Problem
 	gen      eval.Generator
 	grader   rollout.Grader
+	overlong rl.Overlong // counts in verl's reward
 }
 
 // newOnlineEval returns nil if none is configured, or if this rank does not sample for it. Its generator has no
@@ -40,6 +41,7 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval
 	params := samplingParams(r.run().Rollout)
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
 	return &onlineEval{n: o.N, sources: dataSources(problems, r.run().Task.Kind), problems: problems, grader: r.task,
+		overlong: r.cfg.Overlong,
 		gen: eval.Generator{Prompt: prompts.Encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
@@ -147,7 +149,7 @@ func (o *onlineEval) measure(ctx context.Context, done func(int)) ([]rl.Metric, 
 	for _, m := range sum {
 		out = append(out, fact("val/"+m.Name, m.Value))
 	}
-	return append(out, validation(o.sources, samples, verdicts)...), nil
+	return append(out, validation(o.sources, samples, verdicts, o.overlong)...), nil
 }
 
 // mostSources limits how many data sets have metrics of their own: each has dozens.
@@ -173,13 +175,15 @@ func dataSources(problems []rollout.Problem, kind string) map[string]string {
 var verlDraws = stat.SubsetDraws{Draws: 1000, Seed: 42}
 
 // validation returns verl's validation metrics (val-core/…, val-aux/…; stat.Validation) of the
-// graded samples of a validation; verdicts are in the samples' order. The variables are the
-// verdict's reward and acc, 1 if it is correct; the vote is over answers, where no answer counts as
-// one too. sources has each problem's data set.
+// graded samples of a validation; verdicts are in the samples' order. The variables are reward, the
+// verdict's less the overlong penalty, which verl's dapo manager subtracts here as in training, and
+// acc, 1 if it is correct; the vote is over answers, where no answer counts as one too. sources has
+// each problem's data set.
 //
 // Its best@n is lower than the pass@n next to it, the chance that one of n samples is right. It
 // counts no turns.
-func validation(sources map[string]string, samples []eval.Sample, verdicts []rollout.Verdict) []rl.Metric {
+func validation(sources map[string]string, samples []eval.Sample, verdicts []rollout.Verdict,
+	overlong rl.Overlong) []rl.Metric {
 	v := stat.Validation{Answer: []string{}, Variables: []stat.Variable{{Name: "reward"}, {Name: "acc"}}}
 	for i, s := range samples {
 		x := verdicts[i]
@@ -192,7 +196,7 @@ func validation(sources map[string]string, samples []eval.Sample, verdicts []rol
 		}
 		v.Source, v.Problem, v.Answer = append(v.Source, sources[s.ProblemID]), append(v.Problem, s.ProblemID),
 			append(v.Answer, x.Answer)
-		v.Variables[0].Values = append(v.Variables[0].Values, x.Reward)
+		v.Variables[0].Values = append(v.Variables[0].Values, x.Reward+overlong.Reward(len(s.Completion.Tokens)))
 		v.Variables[1].Values = append(v.Variables[1].Values, acc)
 	}
 	var out []rl.Metric

@@ -110,10 +110,13 @@ train:
 eval:
   online:
     every_steps: 5
+    problems: 0
     n: 4
     temperature: 0.7
   final:
     suites: [val]
+    n: 4
+    temperature: 0.7
 compute:
   micro_batch_tokens: 4608
   recompute: true
@@ -121,7 +124,9 @@ compute:
 	if d := cmp.Diff(want, body(r)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if d := cmp.Diff([]string{"not translated: algorithm.new_thing=7"}, r.Notes); d != "" {
+	wantNotes := []string{"a wrong answer scores reward.wrong, 0; in verl -1 where data_source is math_dapo, math or aime…",
+		"not translated: algorithm.new_thing=7"}
+	if d := cmp.Diff(wantNotes, r.Notes); d != "" {
 		t.Errorf("notes (-want +got)\n%s", d)
 	}
 	if _, err := config.Load(config.Input{File: "run.yaml", Data: []byte(r.Text)}); err != nil {
@@ -162,7 +167,46 @@ func TestRecipes(t *testing.T) {
 		{"KL in the reward", "algorithm.use_kl_in_reward=True algorithm.kl_ctrl.type=adaptive",
 			[]string{"reward_coef: 0.001", "controller: adaptive"}},
 		{"group filtering", "algorithm.adv_estimator=grpo algorithm.filter_groups.enable=True algorithm.filter_groups.max_num_gen_batches=5",
-			[]string{"metric: acc", "max_batches: 5"}},
+			[]string{"metric: acc", "max_batches: 5", "main_ppo filters only since it has trainer.use_v1"}},
+		{"group filtering in other batches", "algorithm.adv_estimator=grpo algorithm.filter_groups.enable=True " +
+			"algorithm.filter_groups.max_num_gen_batches=5 data.train_batch_size=512 data.gen_batch_size=1280",
+			[]string{"prompts_per_step: 512", "max_batches: 13"}}, // 5·1280/512 = 12.5
+		{"group filtering without a limit", "algorithm.adv_estimator=grpo algorithm.filter_groups.enable=True", []string{"max_batches: 1000"}},
+		{"more problems than trained on", "algorithm.adv_estimator=grpo data.train_batch_size=512 data.gen_batch_size=1536",
+			[]string{"prompts_per_step: 1536", "trains on all problems that it draws, not on data.train_batch_size (512)"}},
+		// fit updates the policy where critic_warmup <= global_steps, which starts at 1.
+		{"the critic alone", "trainer.critic_warmup=3", []string{"critic:\n    warmup_steps: 2\n"}},
+		{"PF-PPO", "algorithm.use_pf_ppo=True", []string{"kind: pf_ppo"}},
+		{"PF-PPO without GAE", "algorithm.adv_estimator=rloo algorithm.use_pf_ppo=True", []string{"kind: rloo", "no effect in verl with the estimator rloo"}},
+		{"rows from the start", "data.shuffle=False data.train_max_samples=100", []string{"order: sequential", "select: first"}},
+		{"validation without do_sample", "data.val_files=v.parquet trainer.test_freq=2 actor_rollout_ref.rollout.val_kwargs.temperature=0.6 " +
+			"actor_rollout_ref.rollout.val_kwargs.top_p=0.95",
+			[]string{"verl's agent loop samples at actor_rollout_ref.rollout.val_kwargs.temperature 0.6", "top_p: 0.95", "n: 1\n    temperature: 0.6"}},
+		{"validation alone", "trainer.val_only=True", []string{"steps: 0"}},
+		{"DAPO's buffer without its manager", "+reward_model.reward_kwargs.overlong_buffer_cfg.enable=True +reward_model.reward_kwargs.overlong_buffer_cfg.len=100",
+			[]string{"the reward manager is naive, not dapo"}},
+		{"DAPO's buffer", "reward.reward_manager.name=dapo reward_model.overlong_buffer.enable=True reward_model.overlong_buffer.len=128 " +
+			"reward_model.overlong_buffer.penalty_factor=0.5", []string{"buffer: 0.25", "penalty: 0.5"}}, // of 512 tokens
+		{"Megatron's adapters", "actor_rollout_ref.model.lora.rank=8 actor_rollout_ref.model.lora.target_modules=[linear_qkv,linear_fc2]",
+			[]string{"rank: 8", "targets: [q_proj, k_proj, v_proj, down_proj]", "critic.model.lora_rank is 0"}},
+		{"a smaller type", "actor_rollout_ref.actor.fsdp_config.model_dtype=bf16", []string{"master weights and moments are float32 here"}},
+		{"IcePop", "algorithm.adv_estimator=grpo algorithm.rollout_correction.rollout_is=token algorithm.rollout_correction.rollout_is_threshold=0.5_5.0",
+			[]string{"weight_low: 0.5", "weight_high: 5.0"}},
+		{"criteria of older versions", "algorithm.adv_estimator=grpo algorithm.rollout_correction.rollout_is=geometric " +
+			"algorithm.rollout_correction.rollout_rs=geometric algorithm.rollout_correction.rollout_rs_threshold=1.001 " +
+			"algorithm.rollout_correction.rollout_rs_threshold_lower=0.999 algorithm.rollout_correction.rollout_token_veto_threshold=1e-4",
+			[]string{"weights: sequence_mean", "reject: [geometric, token_veto]", `reject_bounds: ["0.999_1.001", "1e-4"]`}},
+		// 4·2·32 problems between two copies of the weights; 1024/256 steps
+		{"fully asynchronous", "algorithm.adv_estimator=grpo data.train_batch_size=0 data.gen_batch_size=1 actor_rollout_ref.actor.ppo_mini_batch_size=32 " +
+			"async_training.require_batches=2 async_training.trigger_parameter_sync_step=4 async_training.staleness_threshold=0.5 " +
+			"rollout.total_rollout_steps=1024 rollout.test_freq=3 data.val_files=v.parquet",
+			[]string{"prompts_per_step: 256", "prompts_per_update: 32", " steps: 4\n", "staleness: 1", "mode: bypass", "every_steps: 3"}},
+		{"DRO", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=dro actor_rollout_ref.actor.policy_loss.dro_beta=0.3",
+			[]string{"loss: dro", "beta: 0.3"}},
+		{"the optimizer", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.optim.lr=2e-6 actor_rollout_ref.actor.optim.min_lr=2e-7 " +
+			"actor_rollout_ref.actor.optim.lr_decay_style=cosine actor_rollout_ref.actor.optim.override_optimizer_config.eps=1e-5 " +
+			"actor_rollout_ref.actor.optim.num_cycles=1.5 actor_rollout_ref.actor.optim.lr_warmup_steps_ratio=0.2",
+			[]string{"schedule: cosine", "min_lr_ratio: 0.1", "eps: 1e-5", "num_cycles 1.5", "warmup_steps: 2\n"}},
 		{"a ratio that verl ignores", "actor_rollout_ref.actor.clip_ratio=0.3", []string{"clip_ratio 0.3 has no effect in verl"}},
 		{"no lower bound", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=cispo actor_rollout_ref.actor.clip_ratio_low=10",
 			[]string{"loss: cispo", "low: 1"}},
@@ -174,6 +218,9 @@ func TestRecipes(t *testing.T) {
 			text := base + tt.more
 			if tt.name == "FlowRL" {
 				text = strings.Replace(text, "verl.trainer.main_ppo", "recipe.flowrl.main_flowrl", 1)
+			}
+			if tt.name == "fully asynchronous" {
+				text = strings.Replace(text, "verl.trainer.main_ppo", "verl.experimental.fully_async_policy.fully_async_main", 1)
 			}
 			r := translated(t, "run.sh", text, nil)
 			if r.Errs != nil {
@@ -199,6 +246,29 @@ func TestYAML(t *testing.T) {
 	}
 }
 
+// Of a resolved configuration, only what has an effect is noted.
+func TestResolved(t *testing.T) {
+	const base = "algorithm: {adv_estimator: gae, pf_ppo: {weight_pow: 2.0}, use_pf_ppo: false}\ndata: {train_files: t.parquet, sampler: {class_path: null}}\n" +
+		"trainer: {total_training_steps: 3, esi_redundant_time: 0}\n" +
+		"reward_model: {enable: false, model: {path: ~/rm}, launch_reward_fn_async: false}\n"
+	quiet := translated(t, "config.yaml", base+"actor_rollout_ref:\n  model: {path: ./m, mtp: {enable: false, method: mtp}, lora: {rank: 0, alpha: 32}}\n"+
+		"  actor: {ppo_epochs: 2, shuffle: false, optim: {optimizer_impl: torch.optim, total_training_steps: -1}}\n"+
+		"  rollout: {multi_turn: {enable: false, format: hermes}, ignore_eos: false}\n"+
+		"critic: {ppo_epochs: 2, ppo_mini_batch_size: '${oc.select:actor_rollout_ref.actor.ppo_mini_batch_size,256}', loss_agg_mode: token-mean}\n", nil)
+	if len(quiet.Notes) > 1 || !strings.Contains(quiet.Notes[0], "a wrong answer scores") {
+		t.Errorf("notes of defaults: %q", quiet.Notes)
+	}
+	loud := translated(t, "config.yaml", base+"actor_rollout_ref:\n  model: {path: ./m, mtp: {enable: true, method: mtp}}\n"+
+		"  actor: {ppo_epochs: 2, shuffle: true}\n  rollout: {multi_turn: {enable: true, format: hermes}, ignore_eos: true}\n"+
+		"critic: {ppo_epochs: 4}\n", nil)
+	for _, want := range []string{"critic.ppo_epochs is 4, the policy's 2", "actor.shuffle=true", "multi_turn.format=hermes", "mtp.method=mtp",
+		"ignore_eos=true"} {
+		if !strings.Contains(strings.Join(loud.Notes, "\n"), want) {
+			t.Errorf("no note says %q: %q", want, loud.Notes)
+		}
+	}
+}
+
 // Passes over files that are here give the number of steps.
 func TestPasses(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "train.jsonl")
@@ -210,9 +280,57 @@ func TestPasses(t *testing.T) {
 	if r := translated(t, "run.sh", script+data, nil); !strings.Contains(r.Text, "steps: 6\n") {
 		t.Errorf("3 passes over 10 rows, 4 a step:\n%s", r.Text)
 	}
-	r := translated(t, "run.sh", script+"/none/train.parquet", nil)
+	r := translated(t, "run.sh", script+data+" trainer.total_training_steps=9 actor_rollout_ref.actor.optim.lr_warmup_steps_ratio=0.34", nil)
+	if !strings.Contains(r.Text, " steps: 6\n") || !strings.Contains(r.Text, "verl ends after trainer.total_epochs, 6 steps") ||
+		!strings.Contains(r.Text, "warmup_steps: 3\n") {
+		t.Errorf("more steps than the passes have:\n%s", r.Text)
+	}
+	r = translated(t, "run.sh", script+data+" data.filter_overlong_prompts=True", nil)
+	if !strings.Contains(r.Text, "without them verl's passes are shorter") {
+		t.Errorf("with a filter:\n%s", r.Text)
+	}
+	r = translated(t, "run.sh", script+"/none/train.parquet", nil)
 	if strings.Contains(r.Text, " steps:") || !strings.Contains(strings.Join(r.Notes, "\n"), "trainer.total_epochs (3) times the problems, divided by 4") {
 		t.Errorf("of a file that is not here:\n%s%v", r.Text, r.Errs)
+	}
+}
+
+// A wrong answer scores what verl's grader of the data gives.
+func TestWrongAnswers(t *testing.T) {
+	dir := t.TempDir()
+	list := func(sources ...string) string {
+		var paths []string
+		for _, s := range sources {
+			path := filepath.Join(dir, strings.ReplaceAll(s, "/", "_")+".jsonl")
+			row := `{"data_source":"` + s + `","prompt":[{"role":"user","content":"q"}],"reward_model":{"ground_truth":"1"}}` + "\n"
+			if err := os.WriteFile(path, []byte(row), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			paths = append(paths, path)
+		}
+		return "'data.train_files=[" + strings.Join(paths, ",") + "]'"
+	}
+	script := "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.model.path=./m actor_rollout_ref.rollout.n=2 " +
+		"trainer.total_training_steps=3 "
+	for _, tt := range []struct {
+		files      string
+		minus, say bool
+	}{
+		{list("math_dapo", "aime24"), true, false},
+		{list("openai/gsm8k"), false, false},
+		{list("openai/gsm8k", "math_dapo"), false, true},
+		{list("math_dapo") + " custom_reward_function.path=mine.py", false, false},
+		{"data.train_files=/none/t.parquet", false, true},
+		{"data.train_files=/none/dapo-math-17k.parquet", true, false},
+		{"data.train_files=/none/gsm8k/train.parquet", false, false},
+	} {
+		r := translated(t, "run.sh", script+tt.files, nil)
+		if got := strings.Contains(r.Text, "wrong: -1"); got != tt.minus {
+			t.Errorf("%s: a wrong answer scores -1: %t\n%s", tt.files, got, r.Text)
+		}
+		if got := strings.Contains(r.Text, "a wrong answer scores"); got != tt.say {
+			t.Errorf("%s: a note says so: %t\n%s", tt.files, got, r.Text)
+		}
 	}
 }
 
@@ -246,35 +364,52 @@ func TestExecutesNothing(t *testing.T) {
 	}
 }
 
-// The program that stands for a compute_score of verl's answers reward.command's lines.
+// The program that stands for a compute_score of verl's answers reward.command's lines. Its arguments are
+// those of verl's reward managers.
 func TestAdapter(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("no python3")
 	}
-	path := filepath.Join(t.TempDir(), "score.py")
-	code := "def mine(data_source, solution_str, ground_truth, extra_info=None):\n    print('noise')\n" +
-		"    return {'score': float(solution_str == ground_truth) + extra_info['bonus'], 'acc': 1}\n"
-	if err := os.WriteFile(path, []byte(code), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r := translated(t, "run.sh", "python3 -m verl.trainer.main_ppo data.train_files=t.parquet actor_rollout_ref.model.path=./m "+
-		"trainer.total_training_steps=3 custom_reward_function.path="+path+" custom_reward_function.name=mine", nil)
-	if r.Errs != nil {
-		t.Fatal(r.Errs)
-	}
-	c, err := config.Load(config.Input{File: "run.yaml", Data: []byte(r.Text)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	argv := c.Run.Reward.Command
-	if len(argv) != 5 || argv[3] != path || argv[4] != "mine" || c.Run.Data.Keep[0] != "extra_info" {
-		t.Fatalf("command %q, kept %q", argv, c.Run.Data.Keep)
-	}
-	cmd := exec.Command(python, argv[1:]...)
-	cmd.Stdin = strings.NewReader(`{"id":"7","response":"x","gold":"x","data_source":"s","extra":{"columns":{"extra_info":{"bonus":0.5}}}}` + "\n")
-	out, err := cmd.Output()
-	if got := string(out); err != nil || got != `{"id": "7", "score": 1.5}`+"\n" {
-		t.Errorf("%q, %v", got, err)
+	base := "python3 -m verl.trainer.main_ppo data.train_files=t.parquet actor_rollout_ref.model.path=./m trainer.total_training_steps=3 "
+	row := `{"id":"7","response":"x","gold":"x","data_source":"s","extra":{"columns":{"extra_info":{"bonus":0.5}}}}` + "\n"
+	for _, tt := range []struct{ name, code, more, in, want string }{
+		{"a dictionary", "def mine(data_source, solution_str, ground_truth, extra_info=None):\n    print('noise')\n" +
+			"    return {'score': float(solution_str == ground_truth) + extra_info['bonus'], 'acc': 1}\n", "", row, "1.5"},
+		{"extra_info is never None", "def mine(data_source, solution_str, ground_truth, extra_info=None):\n" +
+			"    return extra_info.get('bonus', 3) + extra_info['num_turns'] + len(extra_info['rollout_reward_scores'])\n",
+			"", `{"id":"7","response":"x","gold":"x","data_source":"s","extra":null}` + "\n", "5.0"},
+		{"reward_kwargs", "def mine(data_source, solution_str, ground_truth, extra_info=None, scale=1, names=None, deep=None):\n" +
+			"    return scale * len(names) + deep['x'] + (data_source == 'other')\n",
+			"+custom_reward_function.reward_kwargs.scale=2.5 '+custom_reward_function.reward_kwargs.names=[a,b]' " +
+				"+custom_reward_function.reward_kwargs.deep.x=4 +custom_reward_function.reward_kwargs.data_source=other", row, "10.0"},
+		{"awaited", "async def mine(data_source, solution_str, ground_truth, extra_info=None):\n    return [0.25, 'why']\n", "", row, "0.25"},
+		{"the batch manager's", "def mine(data_sources, solution_strs, ground_truths, extra_infos):\n" +
+			"    return [{'score': len(s) + e['bonus']} for s, e in zip(solution_strs, extra_infos, strict=True)]\n", "reward_model.reward_manager=batch", row, "1.5"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "score.py")
+			if err := os.WriteFile(path, []byte(tt.code), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			r := translated(t, "run.sh", base+"custom_reward_function.path="+path+" custom_reward_function.name=mine "+tt.more, nil)
+			if r.Errs != nil {
+				t.Fatal(r.Errs)
+			}
+			c, err := config.Load(config.Input{File: "run.yaml", Data: []byte(r.Text)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			argv := c.Run.Reward.Command
+			if len(argv) < 5 || argv[3] != path || argv[4] != "mine" || c.Run.Data.Keep[0] != "extra_info" || len(r.Notes) > 0 {
+				t.Fatalf("command %q, kept %q, notes %q", argv, c.Run.Data.Keep, r.Notes)
+			}
+			cmd := exec.Command(python, argv[1:]...)
+			cmd.Stdin, cmd.Stderr = strings.NewReader(tt.in), os.Stderr
+			out, err := cmd.Output()
+			if got, want := string(out), `{"id": "7", "score": `+tt.want+"}\n"; err != nil || got != want {
+				t.Errorf("%q, %v, want %q", got, err, want)
+			}
+		})
 	}
 }

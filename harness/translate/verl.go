@@ -20,6 +20,9 @@ type verl struct {
 	used  map[string]bool
 	out   map[string]string // our keys, values in YAML
 	notes []string          // what a person should know
+
+	plainTrainer bool // verl's own, not a recipe's
+	async        bool // the fully asynchronous one
 }
 
 const (
@@ -35,7 +38,6 @@ func plainRules() [][3]string {
 		{"data.max_response_length", "512", "rollout.max_new_tokens"},
 		{"data.truncation", "error", "data.truncate"},
 		{"data.filter_overlong_prompts", "false", "data.filter_overlong"},
-		{"data.train_batch_size", "1024", "train.prompts_per_step"},
 		{actor + "ppo_mini_batch_size", "256", "train.prompts_per_update"},
 		{actor + "ppo_epochs", "1", "algo.epochs"},
 		{actor + "clip_ratio_c", "3.0", "algo.clip.dual"},
@@ -53,7 +55,6 @@ func plainRules() [][3]string {
 		{"algorithm.norm_adv_by_std_in_grpo", "true", "algo.scale_std"},
 		{"critic.cliprange_value", "0.5", "algo.critic.clip_value"},
 		{"critic.grad_clip", "1.0", "algo.critic.optim.grad_clip"},
-		{"trainer.critic_warmup", "0", "algo.critic.warmup_steps"},
 		{rollout + "n", "1", "rollout.n"},
 		{rollout + "temperature", "1.0", "rollout.temperature"},
 		{rollout + "top_p", "1", "rollout.top_p"},
@@ -74,14 +75,17 @@ var placeless = regexp.MustCompile(`(^|\.)(fsdp_config|megatron|profiler|nsys|mi
 	`offload\w*|\w*offload|name|mode|num_workers|agent|prometheus|trace|rollout_data_dir|validation_data_dir|` +
 	`val_before_train|image_key|video_key|override_config|rollout_n|dtype|calculate_log_probs|default_hdfs_dir|` +
 	`max_critic_ckpt_to_keep|image_patch_size|return_multi_modal_inputs|val_batch_size|validation_shuffle|_target_|` +
-	`kl_loss_type_unused|response_length|prompt_length|reward_fn_key|multi_stage_wake_up|update_weights_bucket_megabytes)` +
+	`optimizer_offload_fraction|overlap_cpu_optimizer_d2h_h2d|use_precision_aware_optimizer|global_profiler|` +
+	`use_reward_loop|enable_resource_pool|calculate_entropy|data_loader_seed|use_prefix_grouper|tiled_mlp|` +
+	`sum_pi_squared_checkpointing|scheduling_policy|skip_tokenizer_init|del_local_ckpt_after_load|esi_redundant_time|` +
+	`ray_wait_register_center_timeout|load_weight|layer_name_map|external_lib|response_length|prompt_length|reward_fn_key|multi_stage_wake_up|update_weights_bucket_megabytes)` +
 	`(\.|$)`)
 
-// text returns a setting, or absent if it is not set or null.
+// text returns a setting, or absent if it is not set, null, or another's value.
 func (t *verl) text(key, absent string) string {
 	v, ok := t.in[key]
 	t.used[key] = true
-	if !ok || v == "null" || v == "None" || v == "" {
+	if !ok || v == "null" || v == "None" || v == "" || strings.HasPrefix(v, "${oc.select:") {
 		return absent
 	}
 	return v
@@ -120,12 +124,15 @@ func (t *verl) putNumber(key string, v float64) { t.out[key] = strconv.FormatFlo
 
 // translateVerl returns our keys for settings of verl. module is the trainer's, if it is known.
 func translateVerl(in overrides, module string) *verl {
-	t := &verl{in: in, used: map[string]bool{}, out: map[string]string{}}
+	t := &verl{in: in, used: map[string]bool{}, out: map[string]string{},
+		plainTrainer: strings.Contains(module, "main_ppo"), async: strings.Contains(module, "fully_async")}
 	for _, r := range plainRules() {
 		t.put(r[2], plain(t.text(r[0], r[1])))
 	}
+	t.batch()
 	t.putText("name", slug(t.text("trainer.experiment_name", "verl")))
 	t.model()
+	t.adapters()
 	t.data()
 	t.algorithm(module)
 	t.regularizers()
@@ -134,6 +141,7 @@ func translateVerl(in overrides, module string) *verl {
 	t.sampling()
 	t.rewards()
 	t.steps()
+	t.shared()
 	t.rest()
 	return t
 }
@@ -183,20 +191,7 @@ func (t *verl) model() {
 	if template := t.text(policy+"custom_chat_template", ""); template != "" {
 		t.note("%scustom_chat_template: write the template to a file and name it in data.chat", policy)
 	}
-	if rank := t.number(policy+"lora_rank", 0); rank > 0 {
-		t.putNumber("train.lora.rank", rank)
-		t.putNumber("train.lora.alpha", t.number(policy+"lora_alpha", 16))
-		targets := listOf(t.text(policy+"target_modules", "all-linear"))
-		if slices.Equal(targets, []string{"all-linear"}) {
-			targets = []string{"all"}
-		}
-		t.put("train.lora.targets", "["+strings.Join(targets, ", ")+"]")
-		if adapter := t.text(policy+"lora_adapter_path", ""); adapter != "" {
-			t.putText("model.adapter", place(adapter))
-		}
-	} else {
-		t.used[policy+"lora_alpha"], t.used[policy+"target_modules"] = true, true
-	}
+	t.precision()
 }
 
 func (t *verl) data() {
@@ -213,6 +208,7 @@ func (t *verl) data() {
 	if programs(train) {
 		delete(t.out, "task.math.grader")
 		t.put("task.kind", "code")
+		t.put("task.code.partial", "true") // default_compute_score gives the share of tests passed
 	}
 	for _, split := range []string{"train", "val"} {
 		if n := t.number("data."+split+"_max_samples", -1); n > 0 {
@@ -225,10 +221,11 @@ func (t *verl) data() {
 	if seed := t.text("data.seed", ""); seed != "" {
 		t.put("data.seed", seed)
 	}
-	if !t.on("data.shuffle", true) {
+	if !t.on("data.shuffle", true) { // verl then takes max_samples from the start, too
 		t.put("data.order", "sequential")
+		t.put("data.select", "first")
 	}
-	if tools := t.text("data.tool_config_path", ""); tools != "" {
+	if tools := t.text("data.tool_config_path", t.text(rollout+"multi_turn.tool_config_path", "")); tools != "" {
 		t.note("data.tool_config_path: the policy answers in one turn here; data.tools offers tools in the prompt")
 	}
 	var vars []string
@@ -293,7 +290,10 @@ func (t *verl) algorithm(module string) {
 		kind = "grpo"
 		t.put("algo.advantage", estimator)
 	}
-	if t.on("algorithm.use_pf_ppo", false) {
+	switch on := t.on("algorithm.use_pf_ppo", false); {
+	case on && estimator != "gae":
+		t.note("algorithm.use_pf_ppo has no effect in verl with the estimator %s", estimator)
+	case on:
 		kind = "pf_ppo"
 		t.put("algo.pf_ppo.method", t.text("algorithm.pf_ppo.reweight_method", "pow"))
 		t.putNumber("algo.pf_ppo.power", t.number("algorithm.pf_ppo.weight_pow", 2))
@@ -321,8 +321,11 @@ func (t *verl) algorithm(module string) {
 		t.note("clip_ratio %s has no effect in verl, where clip_ratio_low and clip_ratio_high are 0.2 unless "+
 			"set; versions before them clipped at it: algo.clip", both)
 	}
-	if factor := t.text(actor+"loss_scale_factor", ""); factor != "" {
-		t.put("algo.loss_scale_factor", factor)
+	for key, ours := range map[string]string{"loss_scale_factor": "algo.loss_scale_factor",
+		"policy_loss.dro_beta": "algo.dro.beta"} {
+		if value := t.text(actor+key, ""); value != "" {
+			t.put(ours, value)
+		}
 	}
 }
 
@@ -360,39 +363,24 @@ func (t *verl) regularizers() {
 		t.put("algo.kl.target", target)
 		t.put("algo.kl.horizon", horizon)
 	}
-	metric, batches := t.text("algorithm.filter_groups.metric", "acc"),
-		t.text("algorithm.filter_groups.max_num_gen_batches", "0")
-	if t.on("algorithm.filter_groups.enable", false) {
-		t.put("algo.filter_groups.metric", metric)
-		if batches != "0" {
-			t.put("algo.filter_groups.max_batches", batches)
-		}
-		if n := t.text("data.gen_batch_size", ""); n != "" {
-			t.note("data.gen_batch_size %s: a step samples train.prompts_per_step problems at a time here", n)
-		}
-	}
-	for _, at := range []string{"reward_model.overlong_buffer.", "reward_model.reward_kwargs.overlong_buffer_cfg.",
-		"reward.reward_kwargs.overlong_buffer_cfg."} {
-		length, penalty := t.number(at+"len", 0), t.text(at+"penalty_factor", "1.0")
-		t.used[at+"log"] = true
-		if limit := t.number("data.max_response_length", 512); t.on(at+"enable", false) && limit > 0 {
-			t.putNumber("algo.overlong.buffer", length/limit)
-			t.put("algo.overlong.penalty", penalty)
-		}
-	}
-	t.used["reward_model.reward_kwargs.max_resp_len"], t.used["reward.reward_kwargs.max_resp_len"] = true, true
+	t.filter()
+	t.overlong()
 	const correct = "algorithm.rollout_correction."
 	if weights := t.text(correct+"rollout_is", ""); weights != "" {
+		if weights == "geometric" { // of older versions
+			weights = "sequence_mean"
+		}
 		t.put("algo.rollout_correction.weights", weights)
-		t.put("algo.rollout_correction.weight_high", t.text(correct+"rollout_is_threshold", "2.0"))
+		low, high, band := strings.Cut(t.text(correct+"rollout_is_threshold", "2.0"), "_")
+		if band { // IcePop
+			t.put("algo.rollout_correction.weight_low", low)
+		} else {
+			high = low
+		}
+		t.put("algo.rollout_correction.weight_high", high)
 		t.put("algo.rollout_correction.normalize", plain(t.text(correct+"rollout_is_batch_normalize", "false")))
 	}
-	if reject := t.text(correct+"rollout_rs", ""); reject != "" {
-		t.put("algo.rollout_correction.reject", "["+strings.Join(split(reject), ", ")+"]")
-		if bounds := t.text(correct+"rollout_rs_threshold", ""); bounds != "" {
-			t.put("algo.rollout_correction.reject_bounds", `["`+strings.Join(split(bounds), `", "`)+`"]`)
-		}
-	}
+	t.rejections(correct)
 	loss := t.text(correct+"loss_type", "ppo_clip")
 	if t.on(correct+"bypass_mode", false) {
 		t.put("algo.rollout_correction.mode", "bypass")
@@ -403,149 +391,30 @@ func (t *verl) regularizers() {
 	t.used[correct+"rollout_is_threshold"], t.used[correct+"rollout_rs_threshold"] = true, true
 }
 
-// optimizer translates a block of AdamW's settings.
-func (t *verl) optimizer(from, to, lr string) {
-	t.put(to+"lr", t.text(from+"lr", lr))
-	t.put(to+"weight_decay", t.text(from+"weight_decay", "0.01"))
-	if betas := listOf(t.text(from+"betas", "[0.9,0.999]")); len(betas) == 2 {
-		t.put(to+"beta1", betas[0])
-		t.put(to+"beta2", betas[1])
+// rejections translates rejection sampling: lists, or a criterion of older versions with a lower bound of
+// its own and a veto.
+func (t *verl) rejections(at string) {
+	reject, bounds := t.text(at+"rollout_rs", ""), t.text(at+"rollout_rs_threshold", "")
+	low, veto := t.text(at+"rollout_rs_threshold_lower", ""), t.text(at+"rollout_token_veto_threshold", "")
+	var names, limits []string
+	if reject != "" {
+		names = split(reject)
 	}
-	if clip := t.text(from+"clip_grad", ""); clip != "" {
-		t.put(to+"grad_clip", clip)
-	}
-	old := t.text(from+"warmup_style", t.text(from+"lr_decay_style", "constant"))
-	t.put(to+"schedule", t.text(from+"lr_scheduler_type", old))
-	t.put(to+"min_lr_ratio", t.text(from+"min_lr_ratio", "0.0"))
-	if steps := t.number(from+"lr_warmup_steps", -1); steps >= 0 {
-		t.putNumber(to+"warmup_steps", steps)
-		t.used[from+"lr_warmup_steps_ratio"] = true
-		return
-	}
-	if ratio := t.number(from+"lr_warmup_steps_ratio", 0); ratio > 0 {
-		if n, ok := t.length(); ok {
-			t.put(to+"warmup_steps", strconv.Itoa(int(ratio*float64(n))))
-		} else {
-			t.note("%slr_warmup_steps_ratio: set %swarmup_steps to %g of train.steps", from, to, ratio)
+	if reject != "" && bounds != "" {
+		limits = split(bounds)
+		if low != "" {
+			limits = []string{low + "_" + bounds}
 		}
 	}
-}
-
-// sampling translates rollouts and validation.
-func (t *verl) sampling() {
-	t.putNumber("rollout.top_k", max(t.number(rollout+"top_k", -1), 0))
-	longest := t.number("data.max_prompt_length", 512) + t.number("data.max_response_length", 512)
-	if longest > 4096 { // the default; a sequence must fit
-		t.putNumber("compute.micro_batch_tokens", longest)
+	if veto != "" {
+		names, limits = append(names, "token_veto"), append(limits, veto)
 	}
-	if t.on(rollout+"multi_turn.enable", false) {
-		t.note("%smulti_turn: the policy answers in one turn here", rollout)
+	if len(names) > 0 {
+		t.put("algo.rollout_correction.reject", "["+strings.Join(names, ", ")+"]")
 	}
-	const val = rollout + "val_kwargs."
-	every := max(t.number("trainer.test_freq", -1), 0)
-	if t.out["data.val.source"] == "none" {
-		every = 0
+	if len(limits) > 0 {
+		t.put("algo.rollout_correction.reject_bounds", `["`+strings.Join(limits, `", "`)+`"]`)
 	}
-	t.putNumber("eval.online.every_steps", every)
-	temperature, n := t.text(val+"temperature", "0"), t.text(val+"n", "1")
-	if !t.on(val+"do_sample", false) {
-		temperature = "0"
-	}
-	top, share := t.number(val+"top_k", -1), t.number(val+"top_p", 1)
-	if every > 0 {
-		t.put("eval.online.n", n)
-		t.put("eval.online.temperature", temperature)
-		if top > 0 || share < 1 {
-			t.note("%stop_k, top_p: validation samples from the whole distribution here", val)
-		}
-	} else if t.out["data.val.source"] != "none" {
-		t.note("trainer.test_freq is not set: verl validates before and after training; eval.online.every_steps " +
-			"does it on the way")
-	}
-	if save := t.number("trainer.save_freq", -1); save > 0 {
-		t.putNumber("checkpoint.every_steps", save)
-	}
-	if keep := t.text("trainer.max_actor_ckpt_to_keep", ""); keep != "" {
-		t.put("checkpoint.keep", keep)
-	}
-}
-
-// adapter runs a compute_score of verl's as a program of reward.command: a line of JSON in, one out.
-const adapter = `import importlib.util, inspect, json, sys
-spec = importlib.util.spec_from_file_location("custom", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-score = getattr(module, sys.argv[2])
-out, sys.stdout = sys.stdout, sys.stderr
-for line in sys.stdin:
-    row = json.loads(line)
-    extra = row.get("extra") or {}
-    got = score(data_source=row["data_source"], solution_str=row["response"], ground_truth=row["gold"],
-                extra_info=(extra.get("columns") or {}).get("extra_info"))
-    if isinstance(got, dict):
-        got = got["score"]
-    elif isinstance(got, (list, tuple)):
-        got = got[0]
-    print(json.dumps({"id": row["id"], "score": float(got)}), file=out, flush=True)
-`
-
-func (t *verl) rewards() {
-	path, name := t.text("custom_reward_function.path", t.text("reward.custom_reward_function.path", "")), ""
-	t.used["reward.custom_reward_function.path"] = true
-	name = t.text("custom_reward_function.name", t.text("reward.custom_reward_function.name", "compute_score"))
-	if path != "" {
-		t.put("reward.kind", "command")
-		t.put("reward.command", fmt.Sprintf("[python3, -c, %q, %q, %q]", adapter, place(path), name))
-		if t.out["task.kind"] == "math" {
-			t.put("data.keep", "[extra_info]")
-		}
-	}
-	if t.on("reward_model.enable", t.on("reward.reward_model.enable", false)) {
-		t.put("reward.kind", "model")
-		weights := t.text("reward_model.model.path", t.text("reward.reward_model.model_path", ""))
-		t.putText("reward.weights", place(weights))
-	}
-	const fusion = "reward_model.sandbox_fusion."
-	if url := t.text(fusion+"url", ""); url != "" {
-		t.note("%surl: programs run in the sandbox here", fusion)
-	}
-	t.used[fusion+"max_concurrent"], t.used[fusion+"memory_limit_mb"] = true, true
-	manager := t.text("reward_model.reward_manager", t.text("reward_manager.name", "naive"))
-	if !slices.Contains([]string{"naive", "dapo", "prime", "batch", "remote"}, manager) {
-		t.note("the reward manager %s: see reward.kind", manager)
-	}
-}
-
-// steps puts the number of steps: given, or passes over the training files, if they are here.
-func (t *verl) steps() {
-	n, ok := t.length()
-	if ok {
-		t.put("train.steps", strconv.Itoa(n))
-		return
-	}
-	t.note("train.steps: set it to trainer.total_epochs (%s) times the problems, divided by %s",
-		t.text("trainer.total_epochs", "30"), t.out["train.prompts_per_step"])
-}
-
-// length returns the number of steps; ok is false if it depends on files that are not here.
-func (t *verl) length() (n int, ok bool) {
-	if steps := t.number("trainer.total_training_steps", -1); steps > 0 {
-		t.used["trainer.total_epochs"] = true
-		return int(steps), true
-	}
-	var paths []string
-	for _, path := range listOf(t.text("data.train_files", "")) {
-		paths = append(paths, place(path))
-	}
-	count, err := rows.Count(paths...)
-	if limit := int(t.number("data.train_max_samples", -1)); err == nil && limit > 0 {
-		count = min(count, limit)
-	}
-	batch := int(t.number("data.train_batch_size", 1024))
-	if err != nil || count == 0 || batch < 1 {
-		return 0, false
-	}
-	return max(1, count/batch*int(t.number("trainer.total_epochs", 30))), true
 }
 
 // unset notes the variables of a script that a translated setting needs.
@@ -563,14 +432,4 @@ func (t *verl) unset(of map[string][]string) (notes []string) {
 			strings.Join(needed[name], ", "), name))
 	}
 	return notes
-}
-
-// rest notes the settings that nothing here has translated and that are not about where to compute.
-func (t *verl) rest() {
-	for _, key := range slices.Sorted(maps.Keys(t.in)) {
-		if !t.used[key] && !placeless.MatchString(key) && !strings.HasPrefix(key, "critic.model.") &&
-			!strings.HasPrefix(key, "actor_rollout_ref.ref.") {
-			t.note("not translated: %s=%s", key, t.in[key])
-		}
-	}
 }

@@ -5,8 +5,8 @@ import "math"
 // Settings of the critic.
 var (
 	CriticWarmup = Setting{Key: "critic.warmup_steps", Default: 0, Range: "[0, inf)", Unit: "steps",
-		Verl: []string{"critic_warmup"},
-		Help: "steps in which only the critic learns, before the policy does"}
+		Help: "steps in which only the critic learns, before the policy and its learning rate's schedule begin; " +
+			"verl's critic_warmup is one more"}
 	ValueClip = Setting{Key: "critic.clip_value", Default: 0.5, Range: "(0, inf)", Verl: []string{"cliprange_value"},
 		Help: "how far a value may move from the old one before its loss is clipped"}
 )

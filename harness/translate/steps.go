@@ -1,0 +1,195 @@
+package translate
+
+import (
+	"math"
+	"strconv"
+
+	"exp/eval/rows"
+)
+
+// batch puts the problems of a step. verl draws data.gen_batch_size of them and trains on all, unless it
+// filters groups: then it draws until data.train_batch_size have passed.
+func (t *verl) batch() {
+	train := t.number("data.train_batch_size", 1024)
+	drawn := t.number("data.gen_batch_size", train)
+	switch {
+	case t.async:
+		train = t.streamed()
+	case drawn != train && !t.filters():
+		t.note("data.gen_batch_size %g: without group filtering verl's trainer trains on all problems that it draws, "+
+			"not on data.train_batch_size (%g)", drawn, train)
+		train = drawn
+	}
+	t.putNumber("train.prompts_per_step", train)
+	// verl's policy learns in the step that has this number, counted from 1.
+	t.putNumber("algo.critic.warmup_steps", max(t.number("trainer.critic_warmup", 0)-1, 0))
+}
+
+// streamed returns the problems of a step of the fully asynchronous trainer, between two copies of its
+// weights to the sampler. Their ages are mixed there; here all have one.
+func (t *verl) streamed() float64 {
+	const at = "async_training."
+	problems := t.number(actor+"ppo_mini_batch_size", 256) * t.number(at+"require_batches", 1) *
+		t.number(at+"trigger_parameter_sync_step", 4)
+	age := math.Ceil(t.number(at+"staleness_threshold", 0.1))
+	own, anew := t.on(at+"use_rollout_log_probs", true), t.on(at+"compute_prox_log_prob", false)
+	t.used[at+"partial_rollout"], t.used["rollout.total_epochs"] = true, true
+	t.putNumber("rollout.staleness", age)
+	if age > 0 && own && !anew {
+		t.put("algo.rollout_correction.mode", "bypass")
+	}
+	t.note("async_training: a step is what verl trains on between two copies of the weights, %g problems, and all "+
+		"are %g steps old; verl mixes ages", problems, age)
+	return problems
+}
+
+// filters reports whether groups are filtered.
+func (t *verl) filters() bool { return t.on("algorithm.filter_groups.enable", false) }
+
+// endless is the number of batches that stands for no limit in group filtering.
+const endless = 1000
+
+// filter translates group filtering. verl counts batches of data.gen_batch_size, we of
+// data.train_batch_size.
+func (t *verl) filter() {
+	metric, batches := t.text("algorithm.filter_groups.metric", "acc"),
+		t.number("algorithm.filter_groups.max_num_gen_batches", 0)
+	t.used["algorithm.filter_groups.max_inflight_gen_batches"] = true
+	if !t.filters() {
+		return
+	}
+	t.put("algo.filter_groups.metric", metric)
+	train := t.number("data.train_batch_size", 1024)
+	if batches <= 0 {
+		batches = endless
+	} else {
+		batches = math.Ceil(batches * t.number("data.gen_batch_size", train) / train)
+	}
+	t.putNumber("algo.filter_groups.max_batches", batches)
+	if t.plainTrainer {
+		t.note("algorithm.filter_groups: main_ppo filters only since it has trainer.use_v1; before, only the DAPO " +
+			"recipe does")
+	}
+}
+
+// steps puts the number of steps: given, or passes over the training files, if they are here.
+func (t *verl) steps() {
+	if t.on("trainer.val_only", false) {
+		t.put("train.steps", "0")
+		return
+	}
+	n, ok := t.length()
+	passes, counted := t.passes()
+	switch {
+	case !ok:
+		t.note("train.steps: set it to trainer.total_epochs (%s) times the problems, divided by %s",
+			t.text("trainer.total_epochs", "30"), t.out["train.prompts_per_step"])
+		return
+	case counted && passes < n:
+		t.note("trainer.total_training_steps %d: verl ends after trainer.total_epochs, %d steps", n, passes)
+		n = passes
+	case counted && passes == n && t.on("data.filter_overlong_prompts", false):
+		t.note("train.steps counts overlong prompts, too: without them verl's passes are shorter")
+	}
+	t.put("train.steps", strconv.Itoa(n))
+}
+
+// length returns the number of steps over which verl's schedules run; ok is false if it depends on files
+// that are not here.
+func (t *verl) length() (n int, ok bool) {
+	if all := t.number("rollout.total_rollout_steps", -1); t.async && all > 0 {
+		return max(1, int(all)/t.problems()), true
+	}
+	if steps := t.number("trainer.total_training_steps", -1); steps > 0 {
+		t.used["trainer.total_epochs"] = true
+		return int(steps), true
+	}
+	return t.passes()
+}
+
+// problems returns the problems of a step, as put.
+func (t *verl) problems() int {
+	n, err := strconv.Atoi(t.out["train.prompts_per_step"])
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
+}
+
+// passes returns the steps in trainer.total_epochs passes over the training files.
+func (t *verl) passes() (n int, ok bool) {
+	var paths []string
+	for _, path := range listOf(t.text("data.train_files", "")) {
+		paths = append(paths, place(path))
+	}
+	count, err := rows.Count(paths...)
+	if limit := int(t.number("data.train_max_samples", -1)); err == nil && limit > 0 {
+		count = min(count, limit)
+	}
+	batch := int(t.number("data.gen_batch_size", t.number("data.train_batch_size", 1024)))
+	if t.async {
+		batch = t.problems()
+	}
+	if err != nil || count == 0 || batch < 1 {
+		return 0, false
+	}
+	return max(1, count/batch*int(t.number("trainer.total_epochs", 30))), true
+}
+
+// sampling translates rollouts and validation.
+func (t *verl) sampling() {
+	t.putNumber("rollout.top_k", max(t.number(rollout+"top_k", -1), 0))
+	longest := t.number("data.max_prompt_length", 512) + t.number("data.max_response_length", 512)
+	if longest > 4096 { // the default; a sequence must fit
+		t.putNumber("compute.micro_batch_tokens", longest)
+	}
+	if t.on(rollout+"multi_turn.enable", false) {
+		t.note("%smulti_turn: the policy answers in one turn here", rollout)
+	}
+	t.validation()
+	if save := t.number("trainer.save_freq", -1); save > 0 {
+		t.putNumber("checkpoint.every_steps", save)
+	}
+	if keep := t.text("trainer.max_actor_ckpt_to_keep", ""); keep != "" {
+		t.put("checkpoint.keep", keep)
+	}
+}
+
+// validation translates val_kwargs, for evaluations on the way and the final one. verl validates on all
+// problems.
+func (t *verl) validation() {
+	const val = rollout + "val_kwargs."
+	every := max(t.number("trainer.test_freq", -1), 0)
+	if t.async {
+		every = max(t.number("rollout.test_freq", every), 0)
+	}
+	if t.out["data.val.source"] == "none" {
+		every = 0
+	}
+	t.putNumber("eval.online.every_steps", every)
+	temperature, n := t.text(val+"temperature", "0"), t.text(val+"n", "1")
+	if hot := t.number(val+"temperature", 0); !t.on(val+"do_sample", false) && hot > 0 {
+		t.note("%sdo_sample is off: verl's agent loop samples at %stemperature %g all the same; versions "+
+			"before it took the likeliest token", val, val, hot)
+	}
+	top, share := max(t.number(val+"top_k", -1), 0), t.number(val+"top_p", 1)
+	if t.out["data.val.source"] == "none" {
+		return
+	}
+	t.put("eval.final.n", n)
+	t.put("eval.final.temperature", temperature)
+	t.putNumber("eval.final.top_k", top)
+	t.putNumber("eval.final.top_p", share)
+	if every == 0 {
+		t.note("trainer.test_freq is not set: verl validates once, before training; eval.online.every_steps does it " +
+			"on the way")
+		return
+	}
+	t.put("eval.online.problems", "0")
+	t.put("eval.online.n", n)
+	t.put("eval.online.temperature", temperature)
+	if top > 0 || share < 1 {
+		t.note("%stop_k, top_p: the final evaluation has them, those on the way sample from the whole distribution",
+			val)
+	}
+}
