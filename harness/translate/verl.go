@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -79,13 +80,19 @@ var placeless = regexp.MustCompile(`(^|\.)(fsdp_config|megatron|profiler|nsys|mi
 
 // text returns a setting, or absent if it is not set or null.
 func (t *verl) text(key, absent string) string {
-	v, ok := t.in[key]
+	v := t.in.resolved(key)
+	if !t.used[key] && computed.MatchString(v) {
+		t.note("%s is %s: only Hydra or a shell can compute it", key, v)
+	}
 	t.used[key] = true
-	if !ok || v == "null" || v == "None" || v == "" {
+	if v == "null" || v == "None" || v == "" {
 		return absent
 	}
 	return v
 }
+
+// computed matches what is left of interpolations and of the shell's substitutions.
+var computed = regexp.MustCompile("[$][{(]|`|^<[(]")
 
 // on returns a setting that is true or false.
 func (t *verl) on(key string, absent bool) bool {
@@ -100,7 +107,9 @@ func (t *verl) number(key string, absent float64) float64 {
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	if err != nil {
-		t.note("%s is %q, not a number", key, text)
+		if !computed.MatchString(text) { // text has noted it
+			t.note("%s is %q, not a number", key, text)
+		}
 		return absent
 	}
 	return v
@@ -110,11 +119,24 @@ func (t *verl) note(format string, args ...any) {
 	t.notes = append(t.notes, fmt.Sprintf(format, args...))
 }
 
-// put sets a key of ours to a text or number as YAML has it.
-func (t *verl) put(key, value string) { t.out[key] = value }
+// put sets a key of ours to a number, a name of our choices, true or false.
+func (t *verl) put(key, value string) { t.out[key] = plain(value) }
 
 // putText sets a key to a text.
 func (t *verl) putText(key, value string) { t.out[key] = strconv.Quote(value) }
+
+// putList sets a key to a list of them, putTexts to a list of texts.
+func (t *verl) putList(key string, list ...string) { t.out[key] = listIn(list, plain) }
+
+func (t *verl) putTexts(key string, list []string) { t.out[key] = listIn(list, strconv.Quote) }
+
+func listIn(list []string, write func(string) string) string {
+	var values []string
+	for _, v := range list {
+		values = append(values, write(v))
+	}
+	return "[" + strings.Join(values, ", ") + "]"
+}
 
 func (t *verl) putNumber(key string, v float64) { t.out[key] = strconv.FormatFloat(v, 'g', -1, 64) }
 
@@ -122,7 +144,7 @@ func (t *verl) putNumber(key string, v float64) { t.out[key] = strconv.FormatFlo
 func translateVerl(in overrides, module string) *verl {
 	t := &verl{in: in, used: map[string]bool{}, out: map[string]string{}}
 	for _, r := range plainRules() {
-		t.put(r[2], plain(t.text(r[0], r[1])))
+		t.put(r[2], t.text(r[0], r[1]))
 	}
 	t.putText("name", slug(t.text("trainer.experiment_name", "verl")))
 	t.model()
@@ -138,30 +160,40 @@ func translateVerl(in overrides, module string) *verl {
 	return t
 }
 
-// plain writes a scalar of Python's as YAML.
+// plain writes a scalar of Python's as YAML, in quotes if it is neither a word nor a number.
 func plain(v string) string {
-	switch v {
-	case "True", "False":
+	switch {
+	case v == "True" || v == "False":
 		return strings.ToLower(v)
+	case bare.MatchString(v):
+		return v
 	}
-	return v
+	return strconv.Quote(v)
 }
+
+var bare = regexp.MustCompile(`^[\w.+-]*[\w.+]$`)
 
 // slug makes a run's name of a text.
 func slug(name string) string {
 	name = strings.Trim(regexp.MustCompile(`[^A-Za-z0-9_.-]+`).ReplaceAllString(name, "-"), "-_.")
-	return strings.ToLower(name[:min(len(name), 64)])
+	return cmp.Or(strings.ToLower(name[:min(len(name), 64)]), "verl")
 }
 
 var hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
 
-// place returns a path with its ~ expanded, or the reference to a repository.
+// place returns a path with its ~ expanded.
 func place(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
 			return filepath.Join(home, rest)
 		}
 	}
+	return path
+}
+
+// weights returns the place of a model, or the reference to a repository.
+func weights(path string) string {
+	path = place(path)
 	if _, err := os.Stat(path); err != nil && hubName.MatchString(path) {
 		return "hub:" + path + "@main"
 	}
@@ -174,7 +206,7 @@ func (t *verl) model() {
 	if path == "" {
 		t.note("the model is not named: set model.base")
 	} else {
-		t.putText("model.base", place(path))
+		t.putText("model.base", weights(path))
 	}
 	if critic := t.text("critic.model.path", path); critic != path {
 		t.note("critic.model.path %s: the critic starts from the policy's weights here", critic)
@@ -190,9 +222,9 @@ func (t *verl) model() {
 		if slices.Equal(targets, []string{"all-linear"}) {
 			targets = []string{"all"}
 		}
-		t.put("train.lora.targets", "["+strings.Join(targets, ", ")+"]")
+		t.putList("train.lora.targets", targets...)
 		if adapter := t.text(policy+"lora_adapter_path", ""); adapter != "" {
-			t.putText("model.adapter", place(adapter))
+			t.putText("model.adapter", weights(adapter))
 		}
 	} else {
 		t.used[policy+"lora_alpha"], t.used[policy+"target_modules"] = true, true
@@ -206,9 +238,9 @@ func (t *verl) data() {
 	val := t.files("val")
 	if len(val) == 0 {
 		t.put("data.val.source", "none")
-		t.put("eval.final.suites", "[]")
+		t.putList("eval.final.suites")
 	} else {
-		t.put("eval.final.suites", "[val]")
+		t.putList("eval.final.suites", "val")
 	}
 	if programs(train) {
 		delete(t.out, "task.math.grader")
@@ -235,11 +267,11 @@ func (t *verl) data() {
 	for _, key := range slices.Sorted(maps.Keys(t.in)) {
 		if name, ok := strings.CutPrefix(key, "data.apply_chat_template_kwargs."); ok {
 			t.used[key] = true
-			vars = append(vars, name+": "+plain(t.in[key]))
+			vars = append(vars, plain(name)+": "+plain(t.in[key]))
 		}
 	}
 	if len(vars) > 0 {
-		t.put("data.template_vars", "{"+strings.Join(vars, ", ")+"}")
+		t.out["data.template_vars"] = "{" + strings.Join(vars, ", ") + "}"
 	}
 }
 
@@ -260,10 +292,10 @@ func (t *verl) files(split string) (paths []string) {
 			t.putText("data."+split+".source", path)
 			continue
 		}
-		rest = append(rest, strconv.Quote(path))
+		rest = append(rest, path)
 	}
 	if len(rest) > 0 {
-		t.put("data."+split+".more", "["+strings.Join(rest, ", ")+"]")
+		t.putTexts("data."+split+".more", rest)
 	}
 	return paths
 }
@@ -310,19 +342,32 @@ func (t *verl) algorithm(module string) {
 	t.put("algo.loss", loss)
 	ratio := actor + "policy_loss." + map[bool]string{true: "kl_cov_ratio", false: "clip_cov_ratio"}[loss == "kl_cov"]
 	t.putNumber("algo.cov.ratio", t.number(ratio, 0.0002))
-	t.put("algo.clip.low", t.text(actor+"clip_ratio_low", "0.2"))
-	if t.number(actor+"clip_ratio_low", 0.2) > 1 { // no ratio is below 0
-		t.put("algo.clip.low", "1")
-	}
-	t.put("algo.clip.high", t.text(actor+"clip_ratio_high", "0.2"))
-	both := t.text(actor+"clip_ratio", "0.2")
-	_, low := t.in[actor+"clip_ratio_low"]
-	if _, high := t.in[actor+"clip_ratio_high"]; both != "0.2" && !low && !high {
-		t.note("clip_ratio %s has no effect in verl, where clip_ratio_low and clip_ratio_high are 0.2 unless "+
-			"set; versions before them clipped at it: algo.clip", both)
-	}
+	t.clip()
 	if factor := t.text(actor+"loss_scale_factor", ""); factor != "" {
 		t.put("algo.loss_scale_factor", factor)
+	}
+}
+
+// clip translates the bounds of the ratio. In verl clip_ratio counts only where the others are null.
+func (t *verl) clip() {
+	both := t.text(actor+"clip_ratio", "0.2")
+	given := false
+	for _, side := range []string{"low", "high"} {
+		key := actor + "clip_ratio_" + side
+		value, ok := t.in[key]
+		given = given || ok
+		absent := "0.2"
+		if ok && value == "null" {
+			absent = both
+		}
+		t.put("algo.clip."+side, t.text(key, absent))
+		if side == "low" && t.number(key, 0.2) > 1 { // no ratio is below 0
+			t.put("algo.clip.low", "1")
+		}
+	}
+	if both != "0.2" && !given {
+		t.note("clip_ratio %s has no effect in verl, where clip_ratio_low and clip_ratio_high are 0.2 unless "+
+			"set; versions before them clipped at it: algo.clip", both)
 	}
 }
 
@@ -385,12 +430,12 @@ func (t *verl) regularizers() {
 	if weights := t.text(correct+"rollout_is", ""); weights != "" {
 		t.put("algo.rollout_correction.weights", weights)
 		t.put("algo.rollout_correction.weight_high", t.text(correct+"rollout_is_threshold", "2.0"))
-		t.put("algo.rollout_correction.normalize", plain(t.text(correct+"rollout_is_batch_normalize", "false")))
+		t.put("algo.rollout_correction.normalize", t.text(correct+"rollout_is_batch_normalize", "false"))
 	}
 	if reject := t.text(correct+"rollout_rs", ""); reject != "" {
-		t.put("algo.rollout_correction.reject", "["+strings.Join(split(reject), ", ")+"]")
+		t.putList("algo.rollout_correction.reject", split(reject)...)
 		if bounds := t.text(correct+"rollout_rs_threshold", ""); bounds != "" {
-			t.put("algo.rollout_correction.reject_bounds", `["`+strings.Join(split(bounds), `", "`)+`"]`)
+			t.putTexts("algo.rollout_correction.reject_bounds", split(bounds))
 		}
 	}
 	loss := t.text(correct+"loss_type", "ppo_clip")
@@ -411,7 +456,9 @@ func (t *verl) optimizer(from, to, lr string) {
 		t.put(to+"beta1", betas[0])
 		t.put(to+"beta2", betas[1])
 	}
-	if clip := t.text(from+"clip_grad", ""); clip != "" {
+	_, other := t.in[strings.TrimSuffix(from, "optim.")+"grad_clip"]
+	megatron := t.text(actor+"strategy", "fsdp") == "megatron"
+	if clip := t.text(from+"clip_grad", ""); clip != "" && (megatron || !other) {
 		t.put(to+"grad_clip", clip)
 	}
 	old := t.text(from+"warmup_style", t.text(from+"lr_decay_style", "constant"))
@@ -471,7 +518,7 @@ func (t *verl) sampling() {
 }
 
 // adapter runs a compute_score of verl's as a program of reward.command: a line of JSON in, one out.
-const adapter = `import importlib.util, inspect, json, sys
+const adapter = `import importlib.util, json, sys
 spec = importlib.util.spec_from_file_location("custom", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
@@ -495,15 +542,15 @@ func (t *verl) rewards() {
 	name = t.text("custom_reward_function.name", t.text("reward.custom_reward_function.name", "compute_score"))
 	if path != "" {
 		t.put("reward.kind", "command")
-		t.put("reward.command", fmt.Sprintf("[python3, -c, %q, %q, %q]", adapter, place(path), name))
+		t.out["reward.command"] = fmt.Sprintf("[python3, -c, %q, %q, %q]", adapter, place(path), name)
 		if t.out["task.kind"] == "math" {
-			t.put("data.keep", "[extra_info]")
+			t.putList("data.keep", "extra_info")
 		}
 	}
 	if t.on("reward_model.enable", t.on("reward.reward_model.enable", false)) {
 		t.put("reward.kind", "model")
-		weights := t.text("reward_model.model.path", t.text("reward.reward_model.model_path", ""))
-		t.putText("reward.weights", place(weights))
+		path := t.text("reward_model.model.path", t.text("reward.reward_model.model_path", ""))
+		t.putText("reward.weights", weights(path))
 	}
 	const fusion = "reward_model.sandbox_fusion."
 	if url := t.text(fusion+"url", ""); url != "" {
@@ -570,7 +617,7 @@ func (t *verl) rest() {
 	for _, key := range slices.Sorted(maps.Keys(t.in)) {
 		if !t.used[key] && !placeless.MatchString(key) && !strings.HasPrefix(key, "critic.model.") &&
 			!strings.HasPrefix(key, "actor_rollout_ref.ref.") {
-			t.note("not translated: %s=%s", key, t.in[key])
+			t.note("not translated: %s", strings.TrimSuffix(key+"="+t.in[key], "="))
 		}
 	}
 }
