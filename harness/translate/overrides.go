@@ -69,15 +69,23 @@ func readTree(text []byte, name string) (overrides, error) {
 		return o, nil
 	case map[string]any:
 		o := overrides{}
-		o.add("", root)
+		if o.add("", root); len(o) >= mostSettings {
+			return nil, fmt.Errorf("%s holds over %d settings", name, mostSettings)
+		}
 		return o, nil
 	}
 	return nil, fmt.Errorf("%s holds no settings", name)
 }
 
-// add flattens a tree.
+// mostSettings limits what a few aliases of YAML can make; verl has some 600 settings.
+const mostSettings = 1 << 16
+
+// add flattens a tree, up to mostSettings.
 func (o overrides) add(path string, tree map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		if len(o) >= mostSettings {
+			return
+		}
 		key := strings.TrimPrefix(path+"."+name, ".")
 		switch v := tree[name].(type) {
 		case map[string]any:

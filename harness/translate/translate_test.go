@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -278,12 +279,21 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+// aliases doubles the first of names once for each of the others.
+func aliases(names string) (text string) {
+	for i := range len(names) - 1 {
+		text += fmt.Sprintf("  %c: &%[1]c {x: *%c, y: *%[2]c}\n", names[i+1], names[i])
+	}
+	return text
+}
+
 func TestRefuses(t *testing.T) {
 	for name, tt := range map[string][2]string{
 		"another program": {"run.sh", "echo hello"},
 		"sft":             {"run.sh", "torchrun -m verl.trainer.fsdp_sft_trainer data.train_files=a.parquet optim.lr=1e-4 model.lora_rank=8"},
 		"no script":       {"run.sh", "if then ("},
 		"no YAML":         {"run.yaml", "a: [b"},
+		"many aliases":    {"run.yaml", "algorithm:\n  a: &a {x: 1, y: 1}\n" + aliases("abcdefghijklmnopqrs")},
 	} {
 		path := filepath.Join(t.TempDir(), tt[0])
 		if err := os.WriteFile(path, []byte(tt[1]), 0o644); err != nil {
