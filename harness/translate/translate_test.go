@@ -256,9 +256,12 @@ func TestYAML(t *testing.T) {
 	list := translated(t, "overrides.yaml", "- algorithm.adv_estimator=rloo\n- data.train_files=t.parquet\n- actor_rollout_ref.model.path=./m\n"+
 		"- actor_rollout_ref.rollout.n=4\n- trainer.total_training_steps=3\n", nil)
 	tree := translated(t, "config.yaml", "algorithm: {adv_estimator: rloo}\ndata:\n  train_files: [t.parquet]\nactor_rollout_ref:\n"+
-		"  model: {path: ./m}\n  rollout: {n: 4}\ntrainer: {total_training_steps: 3, total_epochs: null}\n", nil)
+		"  model: {path: ./m}\n  rollout: {n: 4}\ntrainer: {total_training_steps: 3, total_epochs: null, new: null, newer: '${trainer.new}'}\n", nil)
 	if d := cmp.Diff(body(list), body(tree)); d != "" || list.Errs != nil {
 		t.Errorf("%v (-list +tree)\n%s", list.Errs, d)
+	}
+	if d := cmp.Diff(list.Notes, tree.Notes); d != "" {
+		t.Errorf("notes (-list +tree)\n%s", d)
 	}
 }
 

@@ -612,9 +612,13 @@ func (t *verl) unset(of map[string][]string) (notes []string) {
 	return notes
 }
 
-// rest notes the settings that nothing here has translated and that are not about where to compute.
+// rest notes the settings that nothing here has translated, that are not null and that are not about where to
+// compute.
 func (t *verl) rest() {
 	for _, key := range slices.Sorted(maps.Keys(t.in)) {
+		if t.in.resolved(key) == "null" { // verl's defaults, in a resolved configuration
+			continue
+		}
 		if !t.used[key] && !placeless.MatchString(key) && !strings.HasPrefix(key, "critic.model.") &&
 			!strings.HasPrefix(key, "actor_rollout_ref.ref.") {
 			t.note("not translated: %s", strings.TrimSuffix(key+"="+t.in[key], "="))
