@@ -78,8 +78,8 @@ func TestRunResultsForPrograms(t *testing.T) {
 	}
 }
 
-// TestRunOtherProtocol: a run that is not evaluated under a new protocol has no start score under it, and keeps
-// the results of the old one in lists.
+// TestRunOtherProtocol: a run that is not evaluated under a new protocol, or no longer on any suite, has no
+// start score under it, and keeps the results of the old one in lists.
 func TestRunOtherProtocol(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	fields := func(names string, args ...string) string {
@@ -97,6 +97,9 @@ func TestRunOtherProtocol(t *testing.T) {
 	other := fields("start_pass@1,executed", "run", smokeConfig, "--set", "eval.final.n=2", "--until", "merge")
 	if other != ",0\n" {
 		t.Errorf("start score and executed stages under another protocol: %q", other)
+	}
+	if none := fields("start_pass@1,executed", "run", smokeConfig, "--set", "eval.final.suites=[]"); none != ",0\n" {
+		t.Errorf("start score and executed stages without a suite: %q", none)
 	}
 	if after := fields("pass@1,pass@4", "ls"); !strings.HasPrefix(before, strings.TrimSpace(after)) {
 		t.Errorf("lists show %q after %q", after, before)

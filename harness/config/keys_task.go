@@ -169,9 +169,9 @@ func rowKeys(made, drawn, files Clause) []Key {
 				"auto finds it: prompt, problem, question and others, depending on the other columns"},
 		{Path: "data.keep", Kind: String, List: true, Default: is([]string{}), Stages: at(Prepare),
 			Pattern: pattern("the name of a column", `.+`),
-			When:    []Clause{only("task.kind", "math"), files},
-			Help: "further columns of the files to keep with each problem, such as extra_info, for reward.command, " +
-				"which finds them in extra.columns"},
+			When:    []Clause{only("task.kind", "math"), except("data.train.source", Generated, None)},
+			Help: "further columns of the training files to keep with each problem, such as extra_info, for " +
+				"reward.command, which finds them in extra.columns"},
 		{Path: "data.select", Kind: Enum, Words: []string{"random", "first"}, Default: is("random"),
 			Stages: at(Prepare), When: []Clause{drawn},
 			Help: "rows that data.*.max_samples takes: random draws them from data.seed, the same rows in the same " +

@@ -113,7 +113,7 @@ type Data struct {
 	Test            Split    `key:"test"`
 	Seed            int64    `key:"seed"`       // a split is generated, or rows are drawn
 	PromptKey       string   `key:"prompt_key"` // Auto or a column; Task.Kind is "math" or "code"
-	Keep            []string `key:"keep"`       // Task.Kind is "math"
+	Keep            []string `key:"keep"`       // Task.Kind is "math" and Train.Source a file
 	Select          string   `key:"select"`     // "random" or "first"; a split has MaxSamples
 	MaxPromptTokens int      `key:"max_prompt_tokens"`
 	Truncate        string   `key:"truncate"`

@@ -20,9 +20,14 @@ func StartScore(ctx context.Context, db *store.DB, p *plan.Run, run int64) (*flo
 }
 
 // scores returns a run's metrics on the plan's first suite under its protocol: of the
-// trained weights, or of those before training with their suffix.
+// trained weights, or of those before training with their suffix. A plan without suites has
+// none, though the run may have been evaluated before.
 func scores(ctx context.Context, db *store.DB, p *plan.Run, run int64, suffix string) (names []string,
 	value map[string]float64, err error) {
+	suites := p.Config.Run.Eval.Final.Suites
+	if len(suites) == 0 {
+		return nil, nil, nil
+	}
 	evals, err := db.Evals(ctx, run)
 	if err != nil || len(evals) == 0 {
 		return nil, nil, err
@@ -31,7 +36,7 @@ func scores(ctx context.Context, db *store.DB, p *plan.Run, run int64, suffix st
 	if err != nil {
 		return nil, nil, err
 	}
-	suite := suiteName(p, p.Config.Run.Eval.Final.Suites[0]) + suffix
+	suite := suiteName(p, suites[0]) + suffix
 	value = map[string]float64{}
 	for _, e := range evals {
 		if e.SuiteName == suite && e.Protocol == protocol {

@@ -32,7 +32,10 @@ func splits(c *config.Run) []split {
 	for i := range list {
 		s := &list[i]
 		s.source = task.Source{Path: s.conf.Source, More: s.conf.More, MaxRows: s.conf.MaxSamples,
-			Drawn: c.Data.Select == "random", Seed: uint64(c.Data.Seed), Keep: c.Data.Keep}
+			Drawn: c.Data.Select == "random", Seed: uint64(c.Data.Seed)}
+		if s.role == RoleTrain { // only training asks reward.command
+			s.source.Keep = c.Data.Keep
+		}
 		if c.Data.PromptKey != config.Auto {
 			s.source.PromptKey = c.Data.PromptKey
 		}

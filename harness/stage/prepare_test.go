@@ -26,3 +26,14 @@ func TestCheckGolds(t *testing.T) {
 		}
 	}
 }
+
+// Columns are kept for reward.command, which grades nothing but training: validation and test files
+// may lack them, and the digests of their problems do not depend on data.keep.
+func TestKeepsColumnsOfTraining(t *testing.T) {
+	c := &config.Run{Data: config.Data{Keep: []string{"extra_info"}}}
+	for _, s := range splits(c) {
+		if kept := s.source.Keep != nil; kept != (s.role == RoleTrain) {
+			t.Errorf("%s: %t", s.role, kept)
+		}
+	}
+}

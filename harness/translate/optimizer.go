@@ -18,7 +18,9 @@ func (t *verl) optimizer(from, to, lr string) {
 	if eps := t.text(from+"override_optimizer_config.eps", ""); eps != "" {
 		t.put(to+"eps", eps)
 	}
-	if clip := t.text(from+"clip_grad", ""); clip != "" {
+	_, other := t.in[strings.TrimSuffix(from, "optim.")+"grad_clip"]
+	megatron := t.text(actor+"strategy", "fsdp") == "megatron"
+	if clip := t.text(from+"clip_grad", ""); clip != "" && (megatron || !other) {
 		t.put(to+"grad_clip", clip)
 	}
 	if name := t.text(from+"optimizer", "AdamW"); !strings.EqualFold(name, "AdamW") && name != "adam" {
@@ -89,12 +91,12 @@ func (t *verl) adapters() {
 			names = append(names, name)
 		}
 	}
-	t.put("train.lora.targets", "["+strings.Join(names, ", ")+"]")
+	t.putList("train.lora.targets", names...)
 	if inBlock > 0 {
 		t.putNumber("train.lora.dropout", dropout)
 	}
 	if start != "" {
-		t.putText("model.adapter", place(start))
+		t.putText("model.adapter", weights(start))
 		if slices.ContainsFunc(usesReference(), func(key string) bool { return t.on(key, false) }) {
 			t.note("the reference policy starts with the adapters of model.adapter here; verl's is the base alone")
 		}

@@ -3,8 +3,10 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,13 +16,41 @@ import (
 // overrides are settings of Hydra by path; values are as written, without quotes.
 type overrides map[string]string
 
-// setting returns the key and the value of a word KEY=VALUE; ok is false for other words.
-func setting(text string) (key, value string, ok bool) {
+// override matches a word KEY=VALUE of Hydra's command line, with its +, and ~KEY or ~KEY=VALUE.
+var override = regexp.MustCompile(`^([+]*[A-Za-z_]\w*(\.\w+)+=|~[A-Za-z_]\w*(\.\w+)+(=|$))`)
+
+// take takes over a word that sets or, with ~, removes something, and returns its key; "" for other words.
+func (o overrides) take(text string) (key string) {
 	if !override.MatchString(text) {
-		return "", "", false
+		return ""
 	}
-	key, value, _ = strings.Cut(text, "=")
-	return strings.TrimLeft(key, "+~"), unquoted(strings.TrimSpace(value)), true
+	key, value, _ := strings.Cut(text, "=")
+	key = strings.TrimLeft(key, "+")
+	if gone, ok := strings.CutPrefix(key, "~"); ok {
+		maps.DeleteFunc(o, func(k, _ string) bool { return k == gone || strings.HasPrefix(k, gone+".") })
+	}
+	o[key] = unquoted(strings.TrimSpace(value))
+	return key
+}
+
+// reference matches an interpolation of another setting, which may have a default.
+var reference = regexp.MustCompile(`^\$\{(?:oc\.select:)?\s*([A-Za-z_][\w.]*)\s*(?:,\s*([^{}]*))?\}$`)
+
+// resolved returns a setting, or the one that it refers to.
+func (o overrides) resolved(key string) string {
+	v := o[key]
+	for range 8 {
+		m := reference.FindStringSubmatch(v)
+		if m == nil {
+			break
+		}
+		other, ok := o[m[1]]
+		if !ok && m[2] == "" {
+			break
+		}
+		v = cmp.Or(other, m[2])
+	}
+	return v
 }
 
 // readTree returns the settings of a YAML file: a resolved configuration, or a list of overrides as Hydra
@@ -34,22 +64,28 @@ func readTree(text []byte, name string) (overrides, error) {
 	case []any:
 		o := overrides{}
 		for _, w := range root {
-			if key, value, ok := setting(fmt.Sprint(w)); ok {
-				o[key] = value
-			}
+			o.take(fmt.Sprint(w))
 		}
 		return o, nil
 	case map[string]any:
 		o := overrides{}
-		o.add("", root)
+		if o.add("", root); len(o) >= mostSettings {
+			return nil, fmt.Errorf("%s holds over %d settings", name, mostSettings)
+		}
 		return o, nil
 	}
 	return nil, fmt.Errorf("%s holds no settings", name)
 }
 
-// add flattens a tree.
+// mostSettings limits what a few aliases of YAML can make; verl has some 600 settings.
+const mostSettings = 1 << 16
+
+// add flattens a tree, up to mostSettings.
 func (o overrides) add(path string, tree map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		if len(o) >= mostSettings {
+			return
+		}
 		key := strings.TrimPrefix(path+"."+name, ".")
 		switch v := tree[name].(type) {
 		case map[string]any:
@@ -57,7 +93,7 @@ func (o overrides) add(path string, tree map[string]any) {
 		case []any:
 			var list []string
 			for _, x := range v {
-				list = append(list, fmt.Sprint(x))
+				list = append(list, quoted(fmt.Sprint(x)))
 			}
 			o[key] = "[" + strings.Join(list, ",") + "]"
 		case nil:
@@ -76,18 +112,47 @@ func unquoted(s string) string {
 	return s
 }
 
+// quoted writes an element of a list.
+func quoted(s string) string {
+	if !strings.ContainsAny(s, `,'"[] `) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `\'`) + "'"
+}
+
 // listOf returns the elements of a list, or the value alone.
 func listOf(value string) (list []string) {
 	inner, isList := strings.CutPrefix(value, "[")
 	if !isList {
 		return []string{value}
 	}
-	for _, part := range strings.Split(strings.TrimSuffix(inner, "]"), ",") {
-		if part = unquoted(strings.TrimSpace(part)); part != "" {
-			list = append(list, part)
+	inner = strings.TrimSuffix(inner, "]")
+	var quote, begin = byte(0), 0
+	for i := 0; i <= len(inner); i++ {
+		switch {
+		case i == len(inner) || inner[i] == ',' && quote == 0:
+			if part := element(strings.TrimSpace(inner[begin:i])); part != "" {
+				list = append(list, part)
+			}
+			begin = i + 1
+		case inner[i] == '\\' && quote != 0 && i+1 < len(inner) && inner[i+1] == quote:
+			i++
+		case inner[i] == quote:
+			quote = 0
+		case quote == 0 && (inner[i] == '\'' || inner[i] == '"'):
+			quote = inner[i]
 		}
 	}
 	return list
+}
+
+// element returns an element of a list without its quotes and their escapes.
+func element(s string) string {
+	inner := unquoted(s)
+	if inner == s {
+		return s
+	}
+	return strings.ReplaceAll(inner, `\`+s[:1], s[:1])
 }
 
 // split returns the elements of a list, with or without brackets.

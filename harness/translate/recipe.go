@@ -29,6 +29,7 @@ func FromVerl(path string, set map[string]string) (*Recipe, error) {
 	}
 	var in overrides
 	module := ""
+	var start []string
 	var unset map[string][]string // variables that a setting needs and nobody sets
 	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
 		if in, err = readTree(text, path); err != nil {
@@ -42,24 +43,41 @@ func FromVerl(path string, set map[string]string) (*Recipe, error) {
 		in, unset = overrides{}, map[string][]string{}
 		for _, w := range s.words {
 			module += " " + w.text
-			if key, value, ok := setting(w.text); ok {
-				in[key], unset[key] = value, w.unset
+			if key := in.take(w.text); key != "" {
+				unset[key] = w.unset
 			}
 		}
+		start = startNote(s.words)
 	}
 	if !trainsPolicy(in) {
 		return nil, fmt.Errorf("%s has no settings of verl's RL trainers (python3 -m verl.trainer.main_ppo "+
 			"algorithm.adv_estimator=grpo …)", path)
 	}
 	t := translateVerl(in, module)
-	r := &Recipe{Notes: append(t.unset(unset), t.notes...)}
+	r := &Recipe{Notes: slices.Concat(start, t.unset(unset), t.notes)}
 	keys := r.fitting(t.out)
 	header := "# " + filepath.Base(path) + " of verl, translated: exp config translate\n"
 	for _, n := range r.Notes {
-		header += "# - " + strings.ReplaceAll(n, "\n", " ") + "\n"
+		header += "# - " + strings.Join(strings.Fields(n), " ") + "\n"
 	}
 	r.Text = header + "\n" + written(keys)
 	return r, nil
+}
+
+// startNote says that a command starts from a configuration other than verl's main ones.
+func startNote(words []word) (notes []string) {
+	for i, w := range words {
+		flag, name, ok := strings.Cut(w.text, "=")
+		if !ok && i+1 < len(words) {
+			name = words[i+1].text
+		}
+		name = strings.TrimSuffix(unquoted(name), ".yaml")
+		if (flag == "--config-name" || flag == "-cn") && name != "ppo_trainer" && name != "ppo_megatron_trainer" {
+			notes = append(notes, fmt.Sprintf("the settings of %s.yaml, from which it starts, are not known "+
+				"here: add them, or translate the config.yaml that Hydra leaves", name))
+		}
+	}
+	return notes
 }
 
 // trainsPolicy reports whether settings are an RL trainer's.

@@ -57,13 +57,16 @@ func (t *verl) idle(key string) bool {
 	return strings.HasPrefix(key, policy+"lora.") && t.number(policy+"lora.rank", 0) <= 0
 }
 
-// rest notes the settings that nothing here has translated, that are not about where to compute, and that
-// have an effect.
+// rest notes the settings that nothing here has translated, that are not null or about where to compute,
+// and that have an effect.
 func (t *verl) rest() {
 	for _, key := range slices.Sorted(maps.Keys(t.in)) {
+		if t.in.resolved(key) == "null" { // verl's defaults, in a resolved configuration
+			continue
+		}
 		if !t.used[key] && !placeless.MatchString(key) && !strings.HasPrefix(key, "critic.model.") &&
 			!strings.HasPrefix(key, "actor_rollout_ref.ref.") && !t.idle(key) {
-			t.note("not translated: %s=%s", key, t.in[key])
+			t.note("not translated: %s", strings.TrimSuffix(key+"="+t.in[key], "="))
 		}
 	}
 }

@@ -65,17 +65,17 @@ func (t *verl) rewards() {
 		if more != "" {
 			argv += fmt.Sprintf(", %q", more)
 		}
-		t.put("reward.command", "["+argv+"]")
+		t.out["reward.command"] = "[" + argv + "]"
 		if t.out["task.kind"] == "math" {
-			t.put("data.keep", "[extra_info]")
+			t.putList("data.keep", "extra_info")
 		}
 	case t.out["task.kind"] == "math" && !model:
 		t.wrong()
 	}
 	if model {
 		t.put("reward.kind", "model")
-		weights := t.text("reward_model.model.path", t.text("reward.reward_model.model_path", ""))
-		t.putText("reward.weights", place(weights))
+		from := t.text("reward_model.model.path", t.text("reward.reward_model.model_path", ""))
+		t.putText("reward.weights", weights(from))
 	}
 	for _, fusion := range []string{"reward_model.sandbox_fusion.", "reward.sandbox_fusion.", "sandbox_fusion."} {
 		if url := t.text(fusion+"url", ""); url != "" {
@@ -108,7 +108,7 @@ func (t *verl) arguments() string {
 			}
 			t.used[key] = true
 			var value any
-			if err := yaml.Unmarshal([]byte(plain(t.in[key])), &value); err != nil || t.in[key] == "None" {
+			if err := yaml.Unmarshal([]byte(lowered(t.in[key])), &value); err != nil || t.in[key] == "None" {
 				value = nil
 			}
 			parts := strings.Split(path, ".")

@@ -29,9 +29,6 @@ type word struct {
 // trainers match the modules and files that start verl's trainers.
 var trainers = regexp.MustCompile(`(^|[./])main_[a-z_]+(\.py)?$`)
 
-// override matches a word KEY=VALUE of Hydra's command line, with its + and ~.
-var override = regexp.MustCompile(`^[+~]*[A-Za-z_]\w*(\.\w+)+=`)
-
 // readScript finds the trainer's command in a shell script. Assignments take effect in the order of the
 // text: of branches the last one counts. set has variables that the user gives.
 func readScript(text, name string, set map[string]string) (*script, error) {
@@ -40,24 +37,20 @@ func readScript(text, name string, set map[string]string) (*script, error) {
 		return nil, fmt.Errorf("%s is no shell script: %w", name, err)
 	}
 	s := &script{}
-	vars := variables{given: set, set: map[string]expand.Variable{}, lacks: map[string][]string{}}
-	config := &expand.Config{Env: vars, CmdSubst: here}
-	var broken error
+	vars := variables{given: set, set: map[string]expand.Variable{}, lacks: map[string][]string{},
+		elements: map[string][]word{}}
+	config := &expand.Config{Env: vars, CmdSubst: here,
+		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "", errors.New("a command") }}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.DeclClause:
 			vars.assign(config, n.Args)
 		case *syntax.CallExpr:
 			vars.assign(config, n.Assigns)
-			if broken == nil {
-				broken = s.call(config, vars, n)
-			}
+			s.call(config, vars, n)
 		}
 		return true
 	})
-	if broken != nil {
-		return nil, fmt.Errorf("%s: %w", name, broken)
-	}
 	return s, nil
 }
 
@@ -78,20 +71,10 @@ func here(w io.Writer, n *syntax.CmdSubst) error {
 
 // call keeps the words of the first command that starts a trainer, and of later ones that are nothing but
 // settings: a comment after a backslash ends a command early.
-func (s *script) call(config *expand.Config, vars variables, n *syntax.CallExpr) error {
+func (s *script) call(config *expand.Config, vars variables, n *syntax.CallExpr) {
 	var words []word
 	for _, w := range n.Args {
-		fields, err := expand.Fields(config, w)
-		if err != nil { // a command substitution, for one: the word as it stands
-			var b strings.Builder
-			if err := syntax.NewPrinter().Print(&b, w); err != nil {
-				return err
-			}
-			fields = []string{b.String()}
-		}
-		for _, f := range fields {
-			words = append(words, word{f, vars.needs(w)})
-		}
+		words = append(words, vars.words(config, w)...)
 	}
 	settings := 0
 	for _, w := range words {
@@ -106,7 +89,6 @@ func (s *script) call(config *expand.Config, vars variables, n *syntax.CallExpr)
 	case s.found && settings > 0 && settings == len(words):
 		s.words = append(s.words, words...)
 	}
-	return nil
 }
 
 // variables are those of a script, as far as its text sets them.
@@ -114,6 +96,50 @@ type variables struct {
 	given map[string]string
 	set   map[string]expand.Variable
 	lacks map[string][]string // the variables that a variable's value needs and nobody sets
+	// elements has the elements of arrays: each lacks variables of its own.
+	elements map[string][]word
+}
+
+// words expands a word. One that only a shell can compute, with a command substitution, stands as it is.
+func (v variables) words(config *expand.Config, w *syntax.Word) (list []word) {
+	if name, ok := allOf(w); ok {
+		if _, given := v.given[name]; !given && v.elements[name] != nil {
+			return v.elements[name]
+		}
+	}
+	fields, err := expand.Fields(config, w)
+	if err != nil {
+		fields = []string{source(w)}
+	}
+	for _, f := range fields {
+		list = append(list, word{f, v.needs(w)})
+	}
+	return list
+}
+
+// allOf returns the name in "${name[@]}".
+func allOf(w *syntax.Word) (name string, ok bool) {
+	if len(w.Parts) != 1 {
+		return "", false
+	}
+	quoted, ok := w.Parts[0].(*syntax.DblQuoted)
+	if !ok || len(quoted.Parts) != 1 {
+		return "", false
+	}
+	p, ok := quoted.Parts[0].(*syntax.ParamExp)
+	if !ok || p.Param == nil || source(w) != `"${`+p.Param.Value+`[@]}"` {
+		return "", false
+	}
+	return p.Param.Value, true
+}
+
+// source returns a part of the text as it stands.
+func source(n syntax.Node) string {
+	var b strings.Builder
+	if syntax.NewPrinter().Print(&b, n) != nil {
+		return ""
+	}
+	return b.String()
 }
 
 // needs returns the variables that a part of the text needs and nobody sets.
@@ -124,7 +150,9 @@ func (v variables) needs(n syntax.Node) (list []string) {
 			return true
 		}
 		name := p.Param.Value
-		list = append(list, v.lacks[name]...)
+		if _, given := v.given[name]; !given {
+			list = append(list, v.lacks[name]...)
+		}
 		if !v.Get(name).IsSet() && name != "@" && name != "*" {
 			list = append(list, name)
 		}
@@ -152,6 +180,14 @@ func (v variables) Get(name string) expand.Variable {
 	return expand.Variable{}
 }
 
+// Set implements expand.WriteEnviron, for ${NAME:=VALUE}.
+func (v variables) Set(name string, x expand.Variable) error {
+	delete(v.lacks, name)
+	delete(v.elements, name)
+	v.set[name] = x
+	return nil
+}
+
 // Each implements expand.Environ.
 func (v variables) Each(f func(name string, x expand.Variable) bool) {
 	for name, x := range v.set {
@@ -167,38 +203,48 @@ func (v variables) assign(config *expand.Config, list []*syntax.Assign) {
 		if a.Name == nil || a.Naked && a.Array == nil {
 			continue
 		}
-		name := a.Name.Value
-		delete(v.lacks, name)
 		if a.Array != nil {
-			x := expand.Variable{Set: true, Kind: expand.Indexed}
-			if a.Append {
-				x.List = slices.Clone(v.set[name].List)
-			}
-			for _, e := range a.Array.Elems {
-				if e.Value == nil {
-					continue
-				}
-				if fields, err := expand.Fields(config, e.Value); err == nil {
-					x.List = append(x.List, fields...)
-				}
-			}
-			v.set[name] = x
+			v.assignArray(config, a)
 			continue
 		}
-		text, err := "", error(nil)
-		if a.Value != nil {
-			text, err = expand.Literal(config, a.Value)
-		}
-		if err != nil {
-			delete(v.set, name)
-			continue
-		}
-		if a.Value != nil {
-			v.lacks[name] = v.needs(a.Value)
-		}
+		name, text := a.Name.Value, ""
+		var lacks []string
 		if a.Append {
-			text = v.set[name].Str + text
+			text, lacks = v.set[name].Str, v.lacks[name]
 		}
+		delete(v.lacks, name)
+		delete(v.elements, name)
+		if a.Value != nil {
+			more, err := expand.Literal(config, a.Value)
+			if err != nil {
+				delete(v.set, name)
+				continue
+			}
+			text += more
+			lacks = append(lacks, v.needs(a.Value)...)
+		}
+		v.lacks[name] = lacks
 		v.set[name] = expand.Variable{Set: true, Kind: expand.String, Str: text}
 	}
+}
+
+// assignArray takes the assignment of an array over.
+func (v variables) assignArray(config *expand.Config, a *syntax.Assign) {
+	name := a.Name.Value
+	var list []word
+	if a.Append {
+		list = slices.Clone(v.elements[name])
+	}
+	for _, e := range a.Array.Elems {
+		if e.Value != nil {
+			list = append(list, v.words(config, e.Value)...)
+		}
+	}
+	x := expand.Variable{Set: true, Kind: expand.Indexed}
+	var lacks []string
+	for _, w := range list {
+		x.List = append(x.List, w.text)
+		lacks = append(lacks, w.unset...)
+	}
+	v.set[name], v.elements[name], v.lacks[name] = x, list, lacks
 }

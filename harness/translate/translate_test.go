@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -235,14 +236,79 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
+// What a shell does to words.
+func TestShell(t *testing.T) {
+	for _, tt := range []struct {
+		name, script string
+		want         []string // in the recipe
+		notes        []string
+	}{
+		{"defaults that assignments give", ": \"${LR:=2e-6}\"\n$RUN actor_rollout_ref.actor.optim.lr=$LR actor_rollout_ref.rollout.n=${N:=16}",
+			[]string{"lr: 2e-6", "n: 16"}, nil},
+		{"a process substitution", "$RUN data.val_files=<(ls) trainer.test_freq=5", nil, []string{"data.val_files is <(ls): only Hydra or a shell can compute it"}},
+		{"a command substitution in an array", "A=(actor_rollout_ref.rollout.top_k=$(f))\n$RUN \"${A[@]}\"", nil,
+			[]string{"actor_rollout_ref.rollout.top_k is $(f): only"}},
+		{"a variable that an element of an array needs", "A=(actor_rollout_ref.actor.optim.lr=$LR actor_rollout_ref.rollout.n=4)\n$RUN \"${A[@]}\"",
+			nil, []string{"does not set LR, which actor_rollout_ref.actor.optim.lr needs"}},
+		{"a variable that is given", "GIVEN=$ROOT/8\n$RUN actor_rollout_ref.rollout.n=$GIVEN", []string{"n: 5"}, nil},
+		{"a text that grows", "X=$ROOT\nX+=8\n$RUN actor_rollout_ref.rollout.n=$X", []string{"n: 8"}, []string{"does not set ROOT, which actor_rollout_ref.rollout.n"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			script := strings.Replace(tt.script, "$RUN", "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=./m data.train_files=gsm8k.parquet "+
+				"trainer.total_training_steps=1", 1)
+			r := translated(t, "run.sh", script, map[string]string{"GIVEN": "5"})
+			for _, want := range tt.want {
+				if !strings.Contains(r.Text, want) {
+					t.Errorf("it lacks %q:\n%s", want, r.Text)
+				}
+			}
+			if len(r.Notes) != len(tt.notes) {
+				t.Fatalf("notes %q, want %q", r.Notes, tt.notes)
+			}
+			for i, want := range tt.notes {
+				if !strings.Contains(r.Notes[i], want) {
+					t.Errorf("note %q, want %q", r.Notes[i], want)
+				}
+			}
+		})
+	}
+}
+
+// What Hydra does to words, and texts that are no plain scalars of YAML.
+func TestHydra(t *testing.T) {
+	base := "python3 -m verl.trainer.main_ppo --config-name=mine actor_rollout_ref.model.path=./m trainer.total_training_steps=10 " +
+		"data.train_files=\"['data/a,b.parquet', data/c.parquet]\" actor_rollout_ref.actor.use_kl_loss=True "
+	r := translated(t, "run.sh", base+`~actor_rollout_ref.actor.use_kl_loss=True +data.apply_chat_template_kwargs.x='a: b # c' `+
+		`actor_rollout_ref.actor.clip_ratio=0.3 actor_rollout_ref.actor.clip_ratio_high=null trainer.experiment_name=测试 `+
+		`data.val_files='${data.train_files}' actor_rollout_ref.actor.ppo_mini_batch_size='${oc.select:data.none,32}' `+
+		`data.seed='${oc.env:SEED,7}' actor_rollout_ref.actor.entropy_coeff=0.`, nil)
+	for _, want := range []string{"name: \"verl\"", "    source: \"data/a,b.parquet\"\n    more: [\"data/c.parquet\"]\n  val:\n    source: \"data/a,b.parquet\"",
+		`template_vars: {x: "a: b # c"}`, "high: 0.3", "prompts_per_update: 32", "# - data.seed is ${oc.env:SEED,7}: only Hydra",
+		"# - the settings of mine.yaml, from which it starts", "# - not translated: ~actor_rollout_ref.actor.use_kl_loss=True\n"} {
+		if !strings.Contains(r.Text, want) {
+			t.Errorf("it lacks %q:\n%s", want, r.Text)
+		}
+	}
+	if strings.Contains(r.Text, "loss_coef") {
+		t.Errorf("a setting that ~ removes:\n%s", r.Text)
+	}
+	r = translated(t, "run.sh", base+"algorithm.gamma='1 # x\nname: evil' actor_rollout_ref.actor.grad_clip=0.5 actor_rollout_ref.actor.optim.clip_grad=1.0", nil)
+	if r.Errs == nil || !strings.Contains(r.Text, `gamma: "1 # x\nname: evil"`) || !strings.Contains(r.Text, "grad_clip: 0.5") {
+		t.Errorf("%v:\n%s", r.Errs, r.Text)
+	}
+}
+
 // The configurations that Hydra leaves of a run.
 func TestYAML(t *testing.T) {
 	list := translated(t, "overrides.yaml", "- algorithm.adv_estimator=rloo\n- data.train_files=t.parquet\n- actor_rollout_ref.model.path=./m\n"+
 		"- actor_rollout_ref.rollout.n=4\n- trainer.total_training_steps=3\n", nil)
 	tree := translated(t, "config.yaml", "algorithm: {adv_estimator: rloo}\ndata:\n  train_files: [t.parquet]\nactor_rollout_ref:\n"+
-		"  model: {path: ./m}\n  rollout: {n: 4}\ntrainer: {total_training_steps: 3, total_epochs: null}\n", nil)
+		"  model: {path: ./m}\n  rollout: {n: 4}\ntrainer: {total_training_steps: 3, total_epochs: null, new: null, newer: '${trainer.new}'}\n", nil)
 	if d := cmp.Diff(body(list), body(tree)); d != "" || list.Errs != nil {
 		t.Errorf("%v (-list +tree)\n%s", list.Errs, d)
+	}
+	if d := cmp.Diff(list.Notes, tree.Notes); d != "" {
+		t.Errorf("notes (-list +tree)\n%s", d)
 	}
 }
 
@@ -334,12 +400,21 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
+// aliases doubles the first of names once for each of the others.
+func aliases(names string) (text string) {
+	for i := range len(names) - 1 {
+		text += fmt.Sprintf("  %c: &%[1]c {x: *%c, y: *%[2]c}\n", names[i+1], names[i])
+	}
+	return text
+}
+
 func TestRefuses(t *testing.T) {
 	for name, tt := range map[string][2]string{
 		"another program": {"run.sh", "echo hello"},
 		"sft":             {"run.sh", "torchrun -m verl.trainer.fsdp_sft_trainer data.train_files=a.parquet optim.lr=1e-4 model.lora_rank=8"},
 		"no script":       {"run.sh", "if then ("},
 		"no YAML":         {"run.yaml", "a: [b"},
+		"many aliases":    {"run.yaml", "algorithm:\n  a: &a {x: 1, y: 1}\n" + aliases("abcdefghijklmnopqrs")},
 	} {
 		path := filepath.Join(t.TempDir(), tt[0])
 		if err := os.WriteFile(path, []byte(tt[1]), 0o644); err != nil {

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -83,13 +84,19 @@ var placeless = regexp.MustCompile(`(^|\.)(fsdp_config|megatron|profiler|nsys|mi
 
 // text returns a setting, or absent if it is not set, null, or another's value.
 func (t *verl) text(key, absent string) string {
-	v, ok := t.in[key]
+	v := t.in.resolved(key)
+	if !t.used[key] && computed.MatchString(v) {
+		t.note("%s is %s: only Hydra or a shell can compute it", key, v)
+	}
 	t.used[key] = true
-	if !ok || v == "null" || v == "None" || v == "" || strings.HasPrefix(v, "${oc.select:") {
+	if v == "null" || v == "None" || v == "" || strings.HasPrefix(v, "${oc.select:") {
 		return absent
 	}
 	return v
 }
+
+// computed matches what is left of interpolations and of the shell's substitutions.
+var computed = regexp.MustCompile("[$][{(]|`|^<[(]")
 
 // on returns a setting that is true or false.
 func (t *verl) on(key string, absent bool) bool {
@@ -104,7 +111,9 @@ func (t *verl) number(key string, absent float64) float64 {
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	if err != nil {
-		t.note("%s is %q, not a number", key, text)
+		if !computed.MatchString(text) { // text has noted it
+			t.note("%s is %q, not a number", key, text)
+		}
 		return absent
 	}
 	return v
@@ -114,11 +123,24 @@ func (t *verl) note(format string, args ...any) {
 	t.notes = append(t.notes, fmt.Sprintf(format, args...))
 }
 
-// put sets a key of ours to a text or number as YAML has it.
-func (t *verl) put(key, value string) { t.out[key] = value }
+// put sets a key of ours to a number, a name of our choices, true or false.
+func (t *verl) put(key, value string) { t.out[key] = plain(value) }
 
 // putText sets a key to a text.
 func (t *verl) putText(key, value string) { t.out[key] = strconv.Quote(value) }
+
+// putList sets a key to a list of them, putTexts to a list of texts.
+func (t *verl) putList(key string, list ...string) { t.out[key] = listIn(list, plain) }
+
+func (t *verl) putTexts(key string, list []string) { t.out[key] = listIn(list, strconv.Quote) }
+
+func listIn(list []string, write func(string) string) string {
+	var values []string
+	for _, v := range list {
+		values = append(values, write(v))
+	}
+	return "[" + strings.Join(values, ", ") + "]"
+}
 
 func (t *verl) putNumber(key string, v float64) { t.out[key] = strconv.FormatFloat(v, 'g', -1, 64) }
 
@@ -127,7 +149,7 @@ func translateVerl(in overrides, module string) *verl {
 	t := &verl{in: in, used: map[string]bool{}, out: map[string]string{},
 		plainTrainer: strings.Contains(module, "main_ppo"), async: strings.Contains(module, "fully_async")}
 	for _, r := range plainRules() {
-		t.put(r[2], plain(t.text(r[0], r[1])))
+		t.put(r[2], t.text(r[0], r[1]))
 	}
 	t.batch()
 	t.putText("name", slug(t.text("trainer.experiment_name", "verl")))
@@ -146,30 +168,45 @@ func translateVerl(in overrides, module string) *verl {
 	return t
 }
 
-// plain writes a scalar of Python's as YAML.
-func plain(v string) string {
-	switch v {
-	case "True", "False":
+// lowered writes Python's True and False as YAML does.
+func lowered(v string) string {
+	if v == "True" || v == "False" {
 		return strings.ToLower(v)
 	}
 	return v
 }
 
+// plain writes a scalar of Python's as YAML, in quotes if it is neither a word nor a number.
+func plain(v string) string {
+	if bare.MatchString(v) {
+		return lowered(v)
+	}
+	return strconv.Quote(v)
+}
+
+var bare = regexp.MustCompile(`^[\w.+-]*[\w.+]$`)
+
 // slug makes a run's name of a text.
 func slug(name string) string {
 	name = strings.Trim(regexp.MustCompile(`[^A-Za-z0-9_.-]+`).ReplaceAllString(name, "-"), "-_.")
-	return strings.ToLower(name[:min(len(name), 64)])
+	return cmp.Or(strings.ToLower(name[:min(len(name), 64)]), "verl")
 }
 
 var hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
 
-// place returns a path with its ~ expanded, or the reference to a repository.
+// place returns a path with its ~ expanded.
 func place(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
 			return filepath.Join(home, rest)
 		}
 	}
+	return path
+}
+
+// weights returns the place of a model, or the reference to a repository.
+func weights(path string) string {
+	path = place(path)
 	if _, err := os.Stat(path); err != nil && hubName.MatchString(path) {
 		return "hub:" + path + "@main"
 	}
@@ -182,7 +219,7 @@ func (t *verl) model() {
 	if path == "" {
 		t.note("the model is not named: set model.base")
 	} else {
-		t.putText("model.base", place(path))
+		t.putText("model.base", weights(path))
 	}
 	if critic := t.text("critic.model.path", path); critic != path {
 		t.note("critic.model.path %s: the critic starts from the policy's weights here", critic)
@@ -201,9 +238,9 @@ func (t *verl) data() {
 	val := t.files("val")
 	if len(val) == 0 {
 		t.put("data.val.source", "none")
-		t.put("eval.final.suites", "[]")
+		t.putList("eval.final.suites")
 	} else {
-		t.put("eval.final.suites", "[val]")
+		t.putList("eval.final.suites", "val")
 	}
 	if programs(train) {
 		delete(t.out, "task.math.grader")
@@ -232,11 +269,11 @@ func (t *verl) data() {
 	for _, key := range slices.Sorted(maps.Keys(t.in)) {
 		if name, ok := strings.CutPrefix(key, "data.apply_chat_template_kwargs."); ok {
 			t.used[key] = true
-			vars = append(vars, name+": "+plain(t.in[key]))
+			vars = append(vars, plain(name)+": "+plain(t.in[key]))
 		}
 	}
 	if len(vars) > 0 {
-		t.put("data.template_vars", "{"+strings.Join(vars, ", ")+"}")
+		t.out["data.template_vars"] = "{" + strings.Join(vars, ", ") + "}"
 	}
 }
 
@@ -257,10 +294,10 @@ func (t *verl) files(split string) (paths []string) {
 			t.putText("data."+split+".source", path)
 			continue
 		}
-		rest = append(rest, strconv.Quote(path))
+		rest = append(rest, path)
 	}
 	if len(rest) > 0 {
-		t.put("data."+split+".more", "["+strings.Join(rest, ", ")+"]")
+		t.putTexts("data."+split+".more", rest)
 	}
 	return paths
 }
@@ -310,22 +347,35 @@ func (t *verl) algorithm(module string) {
 	t.put("algo.loss", loss)
 	ratio := actor + "policy_loss." + map[bool]string{true: "kl_cov_ratio", false: "clip_cov_ratio"}[loss == "kl_cov"]
 	t.putNumber("algo.cov.ratio", t.number(ratio, 0.0002))
-	t.put("algo.clip.low", t.text(actor+"clip_ratio_low", "0.2"))
-	if t.number(actor+"clip_ratio_low", 0.2) > 1 { // no ratio is below 0
-		t.put("algo.clip.low", "1")
-	}
-	t.put("algo.clip.high", t.text(actor+"clip_ratio_high", "0.2"))
-	both := t.text(actor+"clip_ratio", "0.2")
-	_, low := t.in[actor+"clip_ratio_low"]
-	if _, high := t.in[actor+"clip_ratio_high"]; both != "0.2" && !low && !high {
-		t.note("clip_ratio %s has no effect in verl, where clip_ratio_low and clip_ratio_high are 0.2 unless "+
-			"set; versions before them clipped at it: algo.clip", both)
-	}
+	t.clip()
 	for key, ours := range map[string]string{"loss_scale_factor": "algo.loss_scale_factor",
 		"policy_loss.dro_beta": "algo.dro.beta"} {
 		if value := t.text(actor+key, ""); value != "" {
 			t.put(ours, value)
 		}
+	}
+}
+
+// clip translates the bounds of the ratio. In verl clip_ratio counts only where the others are null.
+func (t *verl) clip() {
+	both := t.text(actor+"clip_ratio", "0.2")
+	given := false
+	for _, side := range []string{"low", "high"} {
+		key := actor + "clip_ratio_" + side
+		value, ok := t.in[key]
+		given = given || ok
+		absent := "0.2"
+		if ok && value == "null" {
+			absent = both
+		}
+		t.put("algo.clip."+side, t.text(key, absent))
+		if side == "low" && t.number(key, 0.2) > 1 { // no ratio is below 0
+			t.put("algo.clip.low", "1")
+		}
+	}
+	if both != "0.2" && !given {
+		t.note("clip_ratio %s has no effect in verl, where clip_ratio_low and clip_ratio_high are 0.2 unless "+
+			"set; versions before them clipped at it: algo.clip", both)
 	}
 }
 
@@ -378,7 +428,7 @@ func (t *verl) regularizers() {
 			high = low
 		}
 		t.put("algo.rollout_correction.weight_high", high)
-		t.put("algo.rollout_correction.normalize", plain(t.text(correct+"rollout_is_batch_normalize", "false")))
+		t.put("algo.rollout_correction.normalize", t.text(correct+"rollout_is_batch_normalize", "false"))
 	}
 	t.rejections(correct)
 	loss := t.text(correct+"loss_type", "ppo_clip")
@@ -410,10 +460,10 @@ func (t *verl) rejections(at string) {
 		names, limits = append(names, "token_veto"), append(limits, veto)
 	}
 	if len(names) > 0 {
-		t.put("algo.rollout_correction.reject", "["+strings.Join(names, ", ")+"]")
+		t.putList("algo.rollout_correction.reject", names...)
 	}
 	if len(limits) > 0 {
-		t.put("algo.rollout_correction.reject_bounds", `["`+strings.Join(limits, `", "`)+`"]`)
+		t.putTexts("algo.rollout_correction.reject_bounds", limits)
 	}
 }
 

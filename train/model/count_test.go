@@ -13,7 +13,7 @@ import (
 func TestCounts(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 9))
-		c, h := anyConfig(r), anyHeads(r)
+		c, h := anyVariant(r), anyHeads(r)
 		level, operand := cpu.Level(r.IntN(int(cpu.BestLevel())+1)), []kernels.DType{kernels.F32, kernels.BF16}[seed%2]
 		be, err := cpu.Open(cpu.Options{Level: &level, Threads: 1, Operand: operand})
 		if err != nil {

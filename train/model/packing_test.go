@@ -20,6 +20,31 @@ func anyConfig(r *rand.Rand) Config {
 		TieEmbeddings: flag(), MaxPositions: 600, InitStd: 0.2}
 }
 
+// anyVariant draws one with the parts of other families: norms after the blocks, wide norms, layers with
+// windows or without rotary positions, experts.
+func anyVariant(r *rand.Rand) Config {
+	c := anyConfig(r)
+	flag := func() bool { return r.IntN(2) == 0 }
+	some := func() []bool {
+		list := make([]bool, c.Layers)
+		for i := range list {
+			list[i] = flag()
+		}
+		return list
+	}
+	c.PostNorms = flag()
+	c.NoPreNorms, c.WideQKNorm = c.PostNorms && flag(), c.QKNorm && flag()
+	c.NoRope, c.Windowed, c.Window = some(), some(), 1+r.IntN(9)
+	c.LocalTheta = float64(r.IntN(2) * 50)
+	if flag() {
+		c.Sparse = some()
+		c.Experts = Experts{Count: 3, Top: 1 + r.IntN(3), FFN: 1 + r.IntN(20), Renorm: flag(), Mixtral: flag()}
+	} else {
+		c.OutBias, c.FFNBias = flag(), flag()
+	}
+	return c
+}
+
 // anyHeads draws a policy, a policy with a log Z head, or a critic.
 func anyHeads(r *rand.Rand) Heads {
 	switch r.IntN(3) {
@@ -281,7 +306,7 @@ func TestAnyCut(t *testing.T) {
 	}
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		c, h := anyConfig(r), anyHeads(r)
+		c, h := anyVariant(r), anyHeads(r)
 		n := 1 + r.IntN(9)
 		b := anyBatch(r, c.Vocab, n, 2+r.IntN(350))
 		operand := anyOperand(r)

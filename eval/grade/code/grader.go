@@ -292,8 +292,12 @@ func unlucky(r sandbox.Run) bool {
 	return r.Borderline || r.Status == sandbox.TimeLimit && strings.HasSuffix(r.Detail, "wall") && 20*r.CPU > r.Wall
 }
 
-// fromFuture matches an import that must come first in a program.
-var fromFuture = regexp.MustCompile(`(?m)^from __future__ import [\w ,]+$`)
+// fromFuture matches an import that must come first in a program, otherFuture one in brackets, before a comment
+// or behind a semicolon.
+var (
+	fromFuture  = regexp.MustCompile(`(?m)^from __future__ import [\w ,]+$`)
+	otherFuture = regexp.MustCompile(`(?m)^([^#\n]*;)?[ \t]*from __future__ import`)
+)
 
 // assemble returns the program to run: the problem's code, then the program found. What that imports from
 // __future__ goes first.
@@ -304,7 +308,7 @@ func (g *Grader) assemble(p *Problem, text string) string {
 		before += line + "\n"
 	}
 	text = fromFuture.ReplaceAllString(text, "")
-	if strings.Contains(text, "from __future__ import") { // in a way that is not seen through here
+	if otherFuture.MatchString(text) { // not seen through here
 		return before + text
 	}
 	if p.Prelude {

@@ -64,6 +64,8 @@ func TestGrade(t *testing.T) {
 		{"stdio, from __future__", "from __future__ import annotations\nprint(int(input()) ** 2)", squareStdio(), sandbox.OK},
 		{"stdio, names of the prelude and __future__", "\"\"\"The square.\"\"\"\nfrom __future__ import annotations\nprint(floor(int(input()) ** 2))", squareStdio(), sandbox.OK},
 		{"stdio, __future__ in brackets", "from __future__ import (\n    annotations)\nprint(int(input()) ** 2)", squareStdio(), sandbox.OK},
+		{"stdio, __future__ after a text", "\"The square.\"; from __future__ import annotations\nprint(int(input()) ** 2)", squareStdio(), sandbox.OK},
+		{"stdio, __future__ in a comment", "# without from __future__ import annotations\nprint(floor(int(input()) ** 2))", squareStdio(), sandbox.OK},
 		{"stdio, a byte order mark", "\ufeffprint(int(input()) ** 2)", squareStdio(), sandbox.OK},
 		{"stdio, wrong", "print(abs(int(input())) * 3)", squareStdio(), sandbox.WrongAnswer},
 		{"stdio, raises after its output", "print(int(input()) ** 2); 1/0", squareStdio(), sandbox.RuntimeError},
