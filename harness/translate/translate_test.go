@@ -119,6 +119,7 @@ eval:
     n: 4
     temperature: 0.7
 compute:
+  device: auto
   micro_batch_tokens: 4608
   recompute: true
 `

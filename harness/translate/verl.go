@@ -215,6 +215,7 @@ func weights(path string) string {
 
 func (t *verl) model() {
 	t.put("model.init", "pretrained")
+	t.put("compute.device", "auto")
 	path := t.text(policy+"path", "")
 	if path == "" {
 		t.note("the model is not named: set model.base")
