@@ -43,8 +43,8 @@ func TestProbabilityOfImprovement(t *testing.T) {
 		{"never", [][]float64{{0, 1}}, [][]float64{{2, 3}}, 0},
 		{"equal", [][]float64{{1, 1}}, [][]float64{{1}}, 0.5},
 		{"equal but for rounding", [][]float64{{0.6000000000000001}}, [][]float64{{0.6}}, 0.5}, // .1+.2+.3
-		{"one suite", [][]float64{{1, 3}}, [][]float64{{2, 1, 0}}, (0.5 + 1 + 3) / 6}, // 1 ties 1, beats 0; 3 beats all
-		{"two suites", [][]float64{{1}, {0, 2}}, [][]float64{{0}, {1}}, 0.75},         // 1 and one half
+		{"one suite", [][]float64{{1, 3}}, [][]float64{{2, 1, 0}}, (0.5 + 1 + 3) / 6},          // 1 ties 1, beats 0; 3 beats all
+		{"two suites", [][]float64{{1}, {0, 2}}, [][]float64{{0}, {1}}, 0.75},                  // 1 and one half
 	}
 	for _, tt := range tests {
 		if got := ProbabilityOfImprovement(tt.a, tt.b); !near(got, tt.want, 1e-15) {
