@@ -84,8 +84,8 @@ func fits(c model.Config) error {
 			"this model has norms after them, or of 1 + weight"))
 	}
 	if c.WideQKNorm {
-		errs = append(errs, errors.New("Megatron norms each head of queries and keys; this model norms all heads "+
-			"together"))
+		errs = append(errs, errors.New("each head of queries and keys has its own norm in Megatron; this model "+
+			"norms all heads together"))
 	}
 	if c.OutBias != c.FFNBias || c.OutBias && !c.QKVBias {
 		errs = append(errs, errors.New("in Megatron all linear layers have biases, or only queries, keys and values "+
