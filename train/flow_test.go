@@ -47,7 +47,7 @@ func (f *goldenFlow) batch(greedy bool) *batch {
 	return b
 }
 
-// The order in which a step turns verdicts into advantages is that of verl's fit.
+// A step turns verdicts into advantages in the order of verl's fit.
 func TestGoldenFlow(t *testing.T) {
 	text, err := os.ReadFile("testdata/flow.json")
 	if err != nil {

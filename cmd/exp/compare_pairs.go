@@ -27,7 +27,7 @@ func (p *comparePage) pairs(shown []*compare.Metric) error {
 	return nil
 }
 
-// coverage says what a pair's intervals cover if those of other pairs cover something else.
+// coverage says what a pair's intervals cover where other pairs' intervals cover something else.
 func coverage(shown []*compare.Metric, pair int) string {
 	for _, m := range shown {
 		if _, kinds := m.Kinds(); len(kinds) > 1 && m.Pairs[pair].Interval != nil {

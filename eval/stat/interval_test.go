@@ -36,7 +36,7 @@ func TestClusterMean(t *testing.T) {
 }
 
 // Student's t quantiles of the usual table (Abramowitz and Stegun 26.10).
-// The sum of equal numbers may round. That is no spread, which would make any difference significant.
+// The sum of equal numbers may round. Taken for spread, the rounding would make any difference significant.
 func TestEqualValues(t *testing.T) {
 	for _, v := range []float64{0.1, 0.7, -0.172, 1e6 + 0.1} {
 		for n := 2; n < 20; n++ {

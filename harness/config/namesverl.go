@@ -1,6 +1,6 @@
 package config
 
-// verlNames returns further names of verl's configuration, with those of sharedReasons.
+// verlNames returns more names of verl's configuration, which share a reason or have one each.
 func verlNames() []foreignName {
 	var list []foreignName
 	for why, names := range sharedReasons() {

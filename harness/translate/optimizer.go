@@ -58,7 +58,7 @@ func (t *verl) warmup(from, to string) {
 	}
 }
 
-// layers maps Megatron's linear layers, which its LoRA names, to those of a Hugging Face model.
+// layers maps the names that Megatron's LoRA has for linear layers to Hugging Face's.
 var layers = map[string][]string{"linear_qkv": {"q_proj", "k_proj", "v_proj"}, "linear_proj": {"o_proj"},
 	"linear_fc1": {"gate_proj", "up_proj"}, "linear_fc2": {"down_proj"}, "all-linear": {"all"}}
 

@@ -64,7 +64,7 @@ func (t *verl) rest() {
 		if t.in.resolved(key) == "null" { // verl's defaults, in a resolved configuration
 			continue
 		}
-		if !t.used[key] && !placeless.MatchString(key) && !strings.HasPrefix(key, "critic.model.") &&
+		if !t.used[key] && !placeless(key) && !strings.HasPrefix(key, "critic.model.") &&
 			!strings.HasPrefix(key, "actor_rollout_ref.ref.") && !t.idle(key) {
 			t.note("not translated: %s", strings.TrimSuffix(key+"="+t.in[key], "="))
 		}

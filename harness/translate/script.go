@@ -91,7 +91,7 @@ func (s *script) call(config *expand.Config, vars variables, n *syntax.CallExpr)
 	}
 }
 
-// variables are those of a script, as far as its text sets them.
+// variables are a script's variables, as far as its text sets them.
 type variables struct {
 	given map[string]string
 	set   map[string]expand.Variable

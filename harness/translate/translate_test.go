@@ -212,6 +212,7 @@ func TestRecipes(t *testing.T) {
 		{"a ratio that verl ignores", "actor_rollout_ref.actor.clip_ratio=0.3", []string{"clip_ratio 0.3 has no effect in verl"}},
 		{"no lower bound", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=cispo actor_rollout_ref.actor.clip_ratio_low=10",
 			[]string{"loss: cispo", "low: 1"}},
+		{"another model", "actor_rollout_ref.model.override_config.rope_theta=1e6", []string{"not translated: actor_rollout_ref.model.override_config.rope_theta=1e6"}},
 		{"several turns", "actor_rollout_ref.rollout.multi_turn.enable=True", []string{"the policy answers in one turn here"}},
 		{"bypass", "algorithm.adv_estimator=grpo algorithm.rollout_correction.bypass_mode=True algorithm.rollout_correction.rollout_rs=seq_mean_k1,token_k2 " +
 			"algorithm.rollout_correction.rollout_rs_threshold=0.5_2.0,3", []string{"mode: bypass", "reject: [seq_mean_k1, token_k2]", `["0.5_2.0", "3"]`}},
@@ -275,7 +276,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// What Hydra does to words, and texts that are no plain scalars of YAML.
+// Hydra's syntax, and texts that YAML needs in quotes.
 func TestHydra(t *testing.T) {
 	base := "python3 -m verl.trainer.main_ppo --config-name=mine actor_rollout_ref.model.path=./m trainer.total_training_steps=10 " +
 		"data.train_files=\"['data/a,b.parquet', data/c.parquet]\" actor_rollout_ref.actor.use_kl_loss=True "
@@ -440,8 +441,8 @@ func TestExecutesNothing(t *testing.T) {
 	}
 }
 
-// The program that stands for a compute_score of verl's answers reward.command's lines. Its arguments are
-// those of verl's reward managers.
+// The program around a compute_score for verl answers reward.command's lines. It passes on what verl's
+// reward managers pass.
 func TestAdapter(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

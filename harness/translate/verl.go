@@ -15,7 +15,8 @@ import (
 	"exp/eval/rows"
 )
 
-// verl translates settings of verl's trainers. Defaults are those of verl's ppo_trainer.yaml at b178a3cd5.
+// verl translates settings of verl's trainers. A missing setting has the value of ppo_trainer.yaml at
+// verl's b178a3cd5.
 type verl struct {
 	in    overrides
 	used  map[string]bool
@@ -63,39 +64,20 @@ func plainRules() [][3]string {
 	}
 }
 
-// placeless says which settings have no counterpart because they say how and where to compute, not
-// what, or name what the record always has. They are matched by a part of their path.
-var placeless = regexp.MustCompile(`(^|\.)(fsdp_config|megatron|profiler|nsys|micro_batch\w*|\w+_micro_batch_size\w*|` +
-	`\w*use_dynamic_bsz|\w*max_token_len_per_gpu|ulysses\w*|use_torch_compile|use_remove_padding|use_fused_kernels|` +
-	`use_liger|use_shm|\w*parallel_size|gpu_memory_utilization|enforce_eager|free_cache_engine|enable_chunked_prefill|` +
-	`enable_prefix_caching|max_num_batched_tokens|max_num_seqs|max_model_len|load_format|engine_kwargs|disable_log_stats|` +
-	`cudagraph\w*|layered_summon|strategy|nnodes|n_gpus_per_node|logger|project_name|resume_mode|default_local_dir|` +
-	`balance_batch|ray_kwargs|ray_init|checkpoint|checkpoint_engine|filter_overlong_prompts_workers|dataloader_num_workers|` +
-	`trust_remote_code|hybrid_engine|nccl_timeout|device|use_legacy_worker_impl|log_val_generations|fused_kernel_options|` +
-	`return_raw_chat|return_raw_input_ids|return_full_prompt|entropy_from_logits_with_chunking|entropy_checkpointing|` +
-	`offload\w*|\w*offload|name|mode|num_workers|agent|prometheus|trace|rollout_data_dir|validation_data_dir|` +
-	`val_before_train|image_key|video_key|override_config|rollout_n|dtype|calculate_log_probs|default_hdfs_dir|` +
-	`max_critic_ckpt_to_keep|image_patch_size|return_multi_modal_inputs|val_batch_size|validation_shuffle|_target_|` +
-	`optimizer_offload_fraction|overlap_cpu_optimizer_d2h_h2d|use_precision_aware_optimizer|global_profiler|` +
-	`use_reward_loop|enable_resource_pool|calculate_entropy|data_loader_seed|use_prefix_grouper|tiled_mlp|` +
-	`sum_pi_squared_checkpointing|scheduling_policy|skip_tokenizer_init|del_local_ckpt_after_load|esi_redundant_time|` +
-	`ray_wait_register_center_timeout|load_weight|layer_name_map|external_lib|response_length|prompt_length|reward_fn_key|multi_stage_wake_up|update_weights_bucket_megabytes)` +
-	`(\.|$)`)
-
-// text returns a setting, or absent if it is not set, null, or another's value.
+// text returns a setting, or absent if it is not set or null.
 func (t *verl) text(key, absent string) string {
 	v := t.in.resolved(key)
 	if !t.used[key] && computed.MatchString(v) {
 		t.note("%s is %s: only Hydra or a shell can compute it", key, v)
 	}
 	t.used[key] = true
-	if v == "null" || v == "None" || v == "" || strings.HasPrefix(v, "${oc.select:") {
+	if v == "null" || v == "None" || v == "" {
 		return absent
 	}
 	return v
 }
 
-// computed matches what is left of interpolations and of the shell's substitutions.
+// computed matches interpolations and substitutions that nobody has expanded.
 var computed = regexp.MustCompile("[$][{(]|`|^<[(]")
 
 // on returns a setting that is true or false.
@@ -472,7 +454,7 @@ func (t *verl) rejections(at string) {
 func (t *verl) unset(of map[string][]string) (notes []string) {
 	needed := map[string][]string{} // settings, by variable
 	for _, key := range slices.Sorted(maps.Keys(of)) {
-		if t.used[key] && !placeless.MatchString(key) && key != "trainer.experiment_name" {
+		if t.used[key] && !placeless(key) && key != "trainer.experiment_name" {
 			for _, name := range of[key] {
 				needed[name] = append(needed[name], key)
 			}
