@@ -47,6 +47,11 @@ struct arguments {
 	struct append_args append;
 	struct attention_args attention;
 	struct output_args output;
+	struct conv_args conv;
+	struct delta_gates_args delta_gates;
+	struct delta_args delta;
+	struct gated_norm_args gated_norm;
+	struct output_gate_args output_gate;
 	struct adamw_args adamw;
 	struct vector_args vector;
 	struct peak_args peak;

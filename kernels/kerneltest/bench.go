@@ -71,7 +71,7 @@ func (m benchmark) measure(b *testing.B, dev kernels.Backend) {
 func benchmarks() []benchmark {
 	var all []benchmark
 	for _, list := range [][]benchmark{memoryBenchmarks(), linearBenchmarks(), normBenchmarks(), sequenceBenchmarks(),
-		outputBenchmarks(), gateBenchmarks(), columnBenchmarks(), expertBenchmarks()} {
+		outputBenchmarks(), gateBenchmarks(), recurrenceBenchmarks(), columnBenchmarks(), expertBenchmarks()} {
 		all = append(all, list...)
 	}
 	return all
