@@ -80,18 +80,26 @@ func (b *Backend) conv(x, weight kernels.Buffer, r kernels.Runs, slots int, s ke
 	g := &b.a.conv
 	*g = C.struct_conv_args{}
 	sizes := b.runs(&g.runs, r, m, slots)
+	if b.striped != s {
+		b.makeStrips(s)
+	}
+	g.strip, g.strips = ints(b.strips), C.long(b.stripCount)
+	g.x, g.weight = x.Addr(), floats(weight)
+	g.m, g.mixed, g.stride, g.taps = C.long(m), C.long(s.Mixed()), C.long(s.Stride()), C.long(s.Taps)
+	return g, sizes
+}
+
+// makeStrips sets b.strips to the strips of channels of a shape.
+func (b *Backend) makeStrips(s kernels.DeltaShape) {
 	var list []int32
 	for _, block := range s.Blocks() {
 		for i := 0; i < block.N; i += convStrip {
 			list = append(list, int32(block.Mixed+i), int32(block.At+i), int32(min(convStrip, block.N-i)))
 		}
 	}
-	strips := b.indices(len(list))
-	copy(kernels.Elems[int32](strips), list)
-	g.strip, g.strips = ints(strips), C.long(len(list)/3)
-	g.x, g.weight = x.Addr(), floats(weight)
-	g.m, g.mixed, g.stride, g.taps = C.long(m), C.long(s.Mixed()), C.long(s.Stride()), C.long(s.Taps)
-	return g, sizes
+	b.grow(&b.strips, kernels.I32, len(list), len(list))
+	copy(kernels.Elems[int32](b.strips), list)
+	b.striped, b.stripCount = s, len(list)/3
 }
 
 // ShortConv computes the short convolution and its activation.
@@ -162,8 +170,8 @@ func (b *Backend) DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, b
 }
 
 // delta fills what DeltaRule and its gradients share.
-func (b *Backend) delta(u, gates kernels.Buffer, r kernels.Runs, slots int, s kernels.DeltaShape) (*C.struct_delta_args,
-	int) {
+func (b *Backend) delta(u, gates kernels.Buffer, r kernels.Runs, slots int,
+	s kernels.DeltaShape) (*C.struct_delta_args, int) {
 	deltaRows(kernels.Buffer{}, s)
 	m := u.Len() / s.Mixed()
 	check(u, m*s.Mixed())

@@ -35,7 +35,8 @@ func recurrenceBenchmarks() []benchmark {
 		{"DeltaRuleBackward", dims, 4 * flops, 0, func(c *call) func() {
 			du, dg, dout := c.outOperands("du", M*s.Mixed()), c.out("dgates", M*2*s.Values),
 				c.operands("dout", r.floats(M*s.Out()))
-			u, gates, runs := c.operands("u", r.floats(M*s.Mixed())), c.floats("gates", r.gates(M*2*s.Values)), whole(c)
+			u, gates := c.operands("u", r.floats(M*s.Mixed())), c.floats("gates", r.gates(M*2*s.Values))
+			runs := whole(c)
 			return func() { c.b.DeltaRuleBackward(du, dg, dout, u, gates, runs, s) }
 		}},
 	}
@@ -63,7 +64,8 @@ func deltaRowBenchmarks(s kernels.DeltaShape, M int) []benchmark {
 			return func() { c.b.DeltaGatesBackward(dx, dl, db, g, g, x, l, l, b, s) }
 		}},
 		{"GatedNorm", dims, 0, 12 * M * s.Out(), func(c *call) func() {
-			out, rstd, x := c.outOperands("out", M*s.Out()), c.out("rstd", M*s.Values), c.operands("x", r.floats(M*s.Out()))
+			out, rstd := c.outOperands("out", M*s.Out()), c.out("rstd", M*s.Values)
+			x := c.operands("x", r.floats(M*s.Out()))
 			p, w := c.operands("p", r.floats(M*s.Stride())), c.floats("weight", r.floats(s.ValueDim))
 			return func() { c.b.GatedNorm(out, rstd, x, p, w, s, eps) }
 		}},
@@ -88,8 +90,8 @@ func deltaRowBenchmarks(s kernels.DeltaShape, M int) []benchmark {
 			return func() { c.b.OutputGate(out, att, x, a) }
 		}},
 		{"OutputGateBackward", dims, 0, 20 * M * a.H * a.D, func(c *call) func() {
-			d, dx, att := c.outOperands("datt", M*a.H*a.D), c.outOperands("dx", M*wide), c.operands("att", r.floats(M*a.H*a.D))
-			x := c.operands("x", r.floats(M*wide))
+			d, dx := c.outOperands("datt", M*a.H*a.D), c.outOperands("dx", M*wide)
+			att, x := c.operands("att", r.floats(M*a.H*a.D)), c.operands("x", r.floats(M*wide))
 			return func() { c.b.OutputGateBackward(d, dx, att, att, x, a) }
 		}},
 	}

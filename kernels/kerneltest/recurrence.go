@@ -227,7 +227,8 @@ func (s *subject) checkSteps(op string, width int, x []float32, start func(c *ca
 			done[j] += l[j]
 			n += l[j]
 		}
-		if err := same(rowsOf(got[1+i:2+i], n, upTo(n)), rowsOf(want, total[0]+total[1]+total[2], rows), exactly); err != nil {
+		whole := rowsOf(want, total[0]+total[1]+total[2], rows)
+		if err := same(rowsOf(got[1+i:2+i], n, upTo(n)), whole, exactly); err != nil {
 			return fmt.Errorf("step %d is not what it is in whole sequences: %w", i, err)
 		}
 	}
@@ -241,8 +242,8 @@ func checkConvSteps(s *subject) error {
 		err := s.checkSteps("ShortConv", d.Stride(), r.floats(54*d.Stride()),
 			func(c *call) kernels.Buffer { return c.inoutOperands("tails", tails) },
 			func(c *call, x []float32, memory kernels.Buffer, runs kernels.Runs) {
-				c.b.ShortConv(c.outOperands("u", len(x)/d.Stride()*d.Mixed()), c.operands("x", x), c.floats("weight", w),
-					memory, runs, d)
+				u := c.outOperands("u", len(x)/d.Stride()*d.Mixed())
+				c.b.ShortConv(u, c.operands("x", x), c.floats("weight", w), memory, runs, d)
 			})
 		if err != nil {
 			return fmt.Errorf("%+v: %w", d, err)
@@ -380,7 +381,8 @@ func checkGatedNorm(s *subject) error {
 				blocks: r.cuts(M, 9),
 				setup: func(c *call) func(lo, hi int, blocks []int32) {
 					dpb, dwb := c.inoutOperands("dp", dp), c.inout("dweight", dw)
-					xb, pb, wb, rb := c.operands("x", x), c.operands("p", p), c.floats("weight", w), c.floats("rstd", rstd)
+					xb, pb, wb := c.operands("x", x), c.operands("p", p), c.floats("weight", w)
+					rb := c.floats("rstd", rstd)
 					dx := c.inoutOperands("dx", dout)
 					do := dx
 					if !place {
@@ -389,7 +391,8 @@ func checkGatedNorm(s *subject) error {
 					return func(lo, hi int, blocks []int32) {
 						view := func(x kernels.Buffer, width int) kernels.Buffer { return x.Slice(lo*width, hi*width) }
 						c.b.GatedNormBackward(view(dx, d.Out()), view(dpb, d.Stride()), dwb, view(do, d.Out()),
-							view(xb, d.Out()), view(pb, d.Stride()), wb, view(rb, d.Values), c.ints("blocks", blocks), d)
+							view(xb, d.Out()), view(pb, d.Stride()), wb, view(rb, d.Values),
+							c.ints("blocks", blocks), d)
 					}
 				},
 			}); err != nil {
@@ -415,6 +418,12 @@ func checkOutputGate(s *subject) error {
 		dx := field{name: "dx", width: wide, f: r.floats(M * wide), operand: true, inout: true}
 		over, back := att, dout
 		over.inout, back.inout = true, true
+		apart := func(c *call, in []kernels.Buffer, M int) {
+			c.b.OutputGateBackward(c.outOperands("datt", M*HD), in[3], in[0], in[1], in[2], a)
+		}
+		inPlace := func(c *call, in []kernels.Buffer, M int) {
+			c.b.OutputGateBackward(in[0], in[3], in[0], in[1], in[2], a)
+		}
 		for _, rc := range []rowCase{
 			{op: "OutputGate", rows: []field{att, x}, run: func(c *call, in []kernels.Buffer, M int) {
 				c.b.OutputGate(c.outOperands("out", M*HD), in[0], in[1], a)
@@ -422,12 +431,8 @@ func checkOutputGate(s *subject) error {
 			{op: "OutputGate", rows: []field{over, x}, run: func(c *call, in []kernels.Buffer, M int) {
 				c.b.OutputGate(in[0], in[0], in[1], a)
 			}},
-			{op: "OutputGateBackward", rows: []field{dout, att, x, dx}, run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.OutputGateBackward(c.outOperands("datt", M*HD), in[3], in[0], in[1], in[2], a)
-			}},
-			{op: "OutputGateBackward", rows: []field{back, att, x, dx}, run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.OutputGateBackward(in[0], in[3], in[0], in[1], in[2], a)
-			}},
+			{op: "OutputGateBackward", rows: []field{dout, att, x, dx}, run: apart},
+			{op: "OutputGateBackward", rows: []field{back, att, x, dx}, run: inPlace},
 		} {
 			rc.name = fmt.Sprintf("%s %+v", rc.op, a)
 			if err := s.checkRows(rc, M); err != nil {

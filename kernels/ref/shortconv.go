@@ -100,7 +100,8 @@ func ShortConv[T Float](u, x, weight, tails []T, offsets, groups, slots []int32,
 
 // ShortConvBackward sets the columns q, k and v of dx [M,Stride] and adds to dweight
 // [Mixed,Taps], see kernels.Recurrence.
-func ShortConvBackward[T Float](dx, dweight, du, x, weight []T, blocks, offsets, groups []int32, s kernels.DeltaShape) {
+func ShortConvBackward[T Float](dx, dweight, du, x, weight []T, blocks, offsets, groups []int32,
+	s kernels.DeltaShape) {
 	M := deltaRows(x, s)
 	if len(dx) != len(x) || len(du) != M*s.Mixed() || len(weight) != s.Mixed()*s.Taps || len(dweight) != len(weight) {
 		panic("ref: ShortConvBackward: length mismatch")

@@ -96,7 +96,8 @@ func (o Options) Rows() int { return max(o.StepRows, o.MaxSequences+1) }
 // device with operands of that type, for its cache and for its steps, on each of some ranks that
 // share products.
 func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType, shared int) (cache, step int) {
-	return c.CacheBytes(o.pages(), o.PageTokens, operand, shared), c.DecoderBytes(h, o.Rows(), o.table(), operand)
+	cache = c.CacheBytes(o.pages(), o.PageTokens, operand, shared) + int(o.stateSlots(c)*c.StateBytes(operand))
+	return cache, c.DecoderBytes(h, o.Rows(), o.table(), operand)
 }
 
 // Stats count an engine's work since it was made.
@@ -116,6 +117,7 @@ type Engine struct {
 	cache *model.Cache
 	dec   *model.Decoder
 	pages *pagePool
+	state statePool
 	stats Stats
 	step  stepBuilder
 	idle  []*sequence // ended sequences, whose arrays are reused
@@ -137,8 +139,9 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 	o.StepRows = o.Rows()
 	e := &Engine{m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
 	e.pages = newPagePool(o.pages())
+	e.state.slots = o.stateSlots(m.Config)
 	var err error
-	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens); err != nil {
+	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens, e.state.slots); err != nil {
 		return nil, err
 	}
 	if e.dec, err = model.NewDecoder(be, m.Config, m.Heads, o.StepRows, o.table()); err != nil {
@@ -164,6 +167,7 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 		return nil, err
 	}
 	e.pages.reset()
+	e.state.reset()
 	s := newSchedule(e, reqs, p)
 	sampling := kernels.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP}
 	reported := 0
@@ -184,6 +188,7 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 func (e *Engine) advance(s *schedule, p kernels.Sampling) {
 	s.admit()
 	e.m.CopyPages(e.dec, e.cache, s.copies)
+	e.m.CopyStates(e.dec, e.cache, e.state.copies)
 	st := e.step.build(e, s)
 	out := e.step.drawn(len(st.Sample))
 	e.m.Step(e.dec, e.cache, st, p, out)

@@ -95,7 +95,7 @@ func decodeStep(t testing.TB, threads int, c Config, sequences int, p kernels.Sa
 	m.Init(testSeed)
 	const page = 16
 	width := c.MaxPositions / page
-	cache, err := NewCache(be, c, sequences*width, page)
+	cache, err := NewCache(be, c, sequences*width, page, sequences)
 	if err != nil {
 		t.Fatal(err)
 	}

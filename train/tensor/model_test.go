@@ -81,7 +81,7 @@ func (d device) learn(c model.Config) (x learned) {
 
 // draw takes a model through the sampling step.
 func (d device) draw(m *model.Model) model.Drawn {
-	cache := made(model.NewCache(d.Backend, m.Config, 2, 16))
+	cache := made(model.NewCache(d.Backend, m.Config, 2, 16, 2))
 	defer cache.Close()
 	decoder := made(model.NewDecoder(d.Backend, m.Config, m.Heads, len(step.Tokens), len(step.Table)))
 	defer decoder.Close()
