@@ -203,13 +203,13 @@ func (b *Backend) DeltaRuleBackward(du, dgates, dout, u, gates kernels.Buffer, r
 	check(dgates, m*2*s.Values)
 	check(dout, m*s.Out())
 	g.du, g.dgates, g.dout, g.bf16 = du.Addr(), floats(dgates), dout.Addr(), isBF16(du, dout, u)
-	g.scratch, g.scratch_len = b.roomFor(DeltaBackRoom(s, int(g.longest), int(g.most)))
+	g.scratch, g.scratch_len = b.roomFor(deltaBackRoom(s, int(g.longest), int(g.most)))
 	b.run(b.k.delta_rule_backward, unsafe.Pointer(g), int(g.runs.count)*s.Keys, 1)
 }
 
-// DeltaBackRoom returns the elements of a thread's memory in DeltaRuleBackward, for sequences of at
+// deltaBackRoom returns the elements of a thread's memory in DeltaRuleBackward, for sequences of at
 // most longest rows without prefix and groups of at most most rows. It is delta_back_room's.
-func DeltaBackRoom(s kernels.DeltaShape, longest, most int) int {
+func deltaBackRoom(s kernels.DeltaShape, longest, most int) int {
 	states := 3 + C.DELTA_KEEP + 1 + 2*(longest/C.DELTA_KEEP+1)
 	return states*s.KeyDim*kernels.Lanes + C.DELTA_KEEP*kernels.Lanes + most*4*s.KeyDim
 }

@@ -198,6 +198,9 @@ func (t *Tensors) textOnly() error {
 	if !linear {
 		return nil
 	}
+	if err := t.splitExperts(); err != nil {
+		return err
+	}
 	return t.rename(func(name string) (string, bool) {
 		for _, part := range []string{"mtp.", "model.visual.", "visual."} {
 			if strings.HasPrefix(name, part) {
@@ -209,4 +212,41 @@ func (t *Tensors) textOnly() error {
 		}
 		return name, true
 	})
+}
+
+// splitExperts replaces tensors that hold all experts of a layer, gates and ups [E,2F,C] and downs [E,C,F], as
+// published models have them, by one for each expert and map.
+func (t *Tensors) splitExperts() error {
+	for name, p := range maps.Clone(t.where) {
+		prefix, part, ok := strings.Cut(name, ".mlp.experts.")
+		if !ok || len(p.Shape) != 3 || p.Shape[0] < 1 || p.Shape[0] > maxExperts {
+			continue
+		}
+		names := []string{"down_proj"}
+		if part == "gate_up_proj" {
+			names = []string{"gate_proj", "up_proj"}
+		}
+		rows := p.Shape[1] / len(names)
+		if part != "gate_up_proj" && part != "down_proj" || rows*len(names) != p.Shape[1] {
+			continue
+		}
+		delete(t.where, name)
+		bytes := p.Bytes() / int64(p.Shape[0]*len(names))
+		for i := range p.Shape[0] * len(names) {
+			own := p
+			own.Name = fmt.Sprintf("%s.mlp.experts.%d.%s.weight", prefix, i/len(names), names[i%len(names)])
+			own.Shape, own.composed, own.replicas = []int{rows, p.Shape[2]}, true, nil
+			own.data = p.data.Slice(int64(i)*bytes, bytes)
+			for _, r := range p.replicas {
+				own.replicas = append(own.replicas, r.Slice(int64(i)*bytes, bytes))
+			}
+			if f, at := own.data.First(); f != nil {
+				own.file, own.begin = f, at
+			}
+			if err := t.put(t.path, own); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

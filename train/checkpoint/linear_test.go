@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -36,11 +37,45 @@ func imagesOf(t *testing.T, x family, dir, class, kind string) {
 			list[i].Name = "model.language_model." + name
 		}
 	}
+	list = fusedExperts(list)
 	for _, name := range []string{"model.visual.merger.norm.weight", "mtp.fc.weight", "mtp.layers.0.input_layernorm.weight"} {
 		list = append(list, source(name, F32, []int{1}, "abcd"))
 	}
 	writeFile(t, filepath.Join(dir, configFile), raw)
 	writeTensors(t, filepath.Join(dir, "model.safetensors"), list...)
+}
+
+// fusedExperts joins the experts of each layer into one tensor of gates and ups and one of downs.
+func fusedExperts(list []Source) (out []Source) {
+	joined := map[string][]Source{}
+	for _, x := range list {
+		prefix, rest, ok := strings.Cut(x.Name, ".mlp.experts.")
+		if !ok {
+			out = append(out, x)
+			continue
+		}
+		name := prefix + ".mlp.experts.gate_up_proj" // sorted by expert, then down, gate, up
+		if strings.Contains(rest, "down_proj") {
+			name = prefix + ".mlp.experts.down_proj"
+		}
+		joined[name] = append(joined[name], x)
+	}
+	for _, name := range slices.Sorted(maps.Keys(joined)) {
+		parts := joined[name]
+		shape := []int{len(parts), parts[0].Shape[0], parts[0].Shape[1]}
+		if strings.HasSuffix(name, "gate_up_proj") {
+			shape[0], shape[1] = shape[0]/2, 2*shape[1]
+		}
+		out = append(out, Source{Tensor: Tensor{Name: name, DType: F32, Shape: shape}, Raw: func(w io.Writer) error {
+			for _, x := range parts {
+				if err := x.Raw(w); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+	}
+	return out
 }
 
 // The text part of Qwen3.5 is read from the folder of the whole model, and written as a text model.

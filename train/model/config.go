@@ -68,9 +68,10 @@ type Config struct {
 	Sparse     []bool           // [L] layers with experts instead of one feed-forward block; nil: none
 
 	// Qwen3-Next and Qwen3.5: layers whose attention is linear (delta.go), and the gate of the others.
-	Linear     []bool             // [L] layers with linear attention; nil: none
-	Delta      kernels.DeltaShape // of those layers
-	OutputGate bool               // a query head comes with a gate of the head's output
+	// JSON, from which digests are made, leaves them out of other models.
+	Linear     []bool             `json:",omitempty"` // [L] layers with linear attention; nil: none
+	Delta      kernels.DeltaShape `json:",omitzero"`  // of those layers
+	OutputGate bool               `json:",omitempty"` // a query head comes with a gate of the head's output
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,

@@ -148,6 +148,15 @@ func (c Config) Projected() int {
 	return c.QKV()
 }
 
+// WidestMap returns the most outputs of a layer's linear maps.
+func (c Config) WidestMap() int {
+	n := max(c.Projected(), 2*c.FFN)
+	if c.hasLinear() {
+		n = max(n, c.Delta.Stride())
+	}
+	return n
+}
+
 // layerParts says which kinds of attention activations serve.
 type layerParts struct{ attention, linear bool }
 
