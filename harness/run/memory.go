@@ -338,7 +338,7 @@ func floatScratch(engine generate.Options, arch model.Config, rows, longest int)
 		queries = 96        // rows of a sequence whose probabilities the backward pass keeps
 	)
 	dw := 0
-	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, arch.Delta.Out()} {
+	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, max(arch.Delta.Out(), arch.Width)} {
 		n := max(arch.WidestMap(), arch.Vocab)
 		cols := (k + 511) / 512
 		width := roundUp((roundUp(k, panel)/panel+cols-1)/cols*panel, panel)
@@ -363,7 +363,7 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 		group  = 4              // blocks of queries per backward pass
 	)
 	dw := 0
-	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, arch.Delta.Out()} {
+	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, max(arch.Delta.Out(), arch.Width)} {
 		kBlock := min(roundUp(k, block), 512)
 		nBlock := min(roundUp(max(arch.WidestMap(), arch.Vocab), block), 1<<18/kBlock/block*block)
 		dw = max(dw, nBlock*kBlock+(nBlock+kBlock)/block*pieces*step)
