@@ -9,7 +9,8 @@
 // the other's full pages while any completion keeps them in the cache. Completions take
 // slots in order; an ended one frees its slot for the next at once. If the cache is too small
 // for all, the completion that started last gives its pages back. Later its prompt and the
-// tokens that it has drawn are computed again like a prompt, and it continues. None of this
+// tokens that it has drawn are computed again like a prompt, and it continues. Layers with linear
+// attention have a state of each prompt and completion instead (states.go). None of this
 // affects results: a completion depends on weights, prompt, seed and parameters alone.
 package generate
 

@@ -1,5 +1,5 @@
 // Package model is the decoder-only transformer of the published families (Llama,
-// Qwen, Mistral, Gemma, Phi, OLMo, mixtures of experts), with explicit forward and backward
+// Qwen, Mistral, Gemma, Phi, OLMo, mixtures of experts, linear attention), with explicit forward and backward
 // passes over packed sequences, written against kernels.Backend alone: the same code
 // runs on every device and, on the float64 reference, under finite differences.
 //
@@ -8,6 +8,7 @@
 //	x += PostNorm?(Wo · Attention(Rope?(QKNorm?(Wqkv · PreNorm?(x) + bqkv?))) + bo?)
 //	x += PostNorm?(Wdown · Gate(Wgateup · PreNorm?(x)))     or a mixture of experts
 //
+// with linear attention instead of the first in some layers of some families (delta.go);
 // then a final RMSNorm and up to three heads: the output projection (log-probs),
 // a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may
 // have a low-rank adapter.
