@@ -377,13 +377,13 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 
 // deltaScratch is floatScratch for linear attention: the states that DeltaRuleBackward keeps for some columns of
 // a group of sequences, all tokens of which it scales, and two numbers of ShortConvBackward for each row and
-// lane.
+// channel of a strip.
 func deltaScratch(arch model.Config, tokens, longest int) int {
-	const keep = 32 // rows from a kept state to the next
+	const keep, strip = 32, 64 // rows from a kept state to the next; channels of a strip
 	s := arch.Delta
 	states := 3 + keep + 1 + 2*(longest/keep+1)
 	back := states*s.KeyDim*kernels.Lanes + keep*kernels.Lanes + 4*tokens*s.KeyDim
-	return max(back, 2*tokens*kernels.Lanes, 2*s.State()/s.Values+2*s.KeyDim)
+	return max(back, 2*tokens*strip, 2*s.State()/s.Values+2*s.KeyDim)
 }
 
 // forget gives back the memory that earlier stages left, and forgets the device's peak. A stage that learns,

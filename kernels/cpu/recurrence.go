@@ -67,7 +67,7 @@ func slotsOf(x kernels.Buffer, n int) int {
 }
 
 // convStrip is the most channels in a unit of a convolution.
-const convStrip = 4 * kernels.Lanes
+const convStrip = C.CONV_STRIP
 
 // conv fills what ShortConv and its gradients share.
 func (b *Backend) conv(x, weight kernels.Buffer, r kernels.Runs, slots int, s kernels.DeltaShape) (*C.struct_conv_args,
@@ -120,7 +120,7 @@ func (b *Backend) ShortConvBackward(dx, dweight, du, x, weight, blocks kernels.B
 	check(du, m*s.Mixed())
 	check(dweight, weight.Len())
 	g.dx, g.du, g.dweight, g.block, g.bf16 = dx.Addr(), du.Addr(), floats(dweight), ints(blocks), isBF16(dx, du, x)
-	g.scratch, g.scratch_len = b.roomFor(2 * m * kernels.Lanes)
+	g.scratch, g.scratch_len = b.roomFor(2 * m * convStrip)
 	b.run(b.k.short_conv_backward, unsafe.Pointer(g), int(g.strips), 1)
 }
 

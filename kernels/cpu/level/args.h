@@ -185,7 +185,9 @@ struct rope_args {
 // Sequences with what comes before them (kernels.Runs). count: groups, or sequences if groups is null.
 struct run_list { const int32_t *offsets, *groups, *slots; long count; };
 
-#define CONV_TAPS 16 // most taps of a short convolution
+#define CONV_TAPS 16   // most taps of a short convolution
+#define CONV_VECTORS 4 // vectors of channels in a strip
+#define CONV_STRIP (16 * CONV_VECTORS)
 
 // strip: [strips][3] first mixed channel, first projected column, channels.
 struct conv_args {
