@@ -255,7 +255,7 @@ func detOf(s *train.Step) ident.Det {
 func sampledTokens(s *train.Step) int64 {
 	n := 0
 	for i := range s.Trajectories {
-		n += len(s.Trajectories[i].Completion.Tokens)
+		n += s.Trajectories[i].Completion.SampledTokens()
 	}
 	return int64(n)
 }
