@@ -103,6 +103,7 @@ type job struct {
 	program *made  // executed instead of source; nil: source is Python
 	view    string // the slots that have what it needs; "": Python's
 	frozen  bool   // the scratch directory is read-only
+	seed    int64  // of module random; 0: none
 
 	channel []int // descriptors 4 and 5 of the program; run closes them
 }
@@ -149,7 +150,8 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 			one = r.decide(i, one)
 		}
 		if !ok || one.Status != OK {
-			j := job{source: r.Source, args: r.Args, files: r.Files, stdin: []byte(t.Stdin), limits: r.Limits}
+			j := job{source: r.Source, args: r.Args, files: r.Files, stdin: []byte(t.Stdin), limits: r.Limits,
+				seed: r.Seed}
 			if r.Mode == "call" {
 				j.driver, j.names = "call", map[string]string{"ENTRY": r.Entry, "ARGS": string(t.Args)}
 			}

@@ -32,6 +32,8 @@ type Request struct {
 	// asserts: further names of the program that TestCode uses, such as classes
 	Uses   []string `json:"uses"`
 	RunAll bool     `json:"run_all"` // continue after a failed test
+	// Seed is what module random of a Python program in mode stdio begins with; 0: other numbers every time.
+	Seed int64 `json:"seed"`
 	Limits Limits   `json:"limits"`
 
 	// Judge judges the run of a test, from how it ended and its output, instead of comparing with Test; nil

@@ -180,9 +180,9 @@ def main(cfg):
         """The forked child: ends as the program's exit status, never returns."""
         request, status = fds[0], fds[-1]
         try:
-            seed(generator)
             sock.detach()
             req, _ = parse(os.pread(request, size, 0).decode("utf-8"), 0)
+            seed(generator, req.get("seed"))
             # Descriptors: 0, 1, 2, the channel as 3 if there is one, and the status until the program runs.
             keep = fds[1:-1]
             high = [fd for fd in keep]
