@@ -33,8 +33,8 @@ type Request struct {
 	Uses   []string `json:"uses"`
 	RunAll bool     `json:"run_all"` // continue after a failed test
 	// Seed is what module random of a Python program in mode stdio begins with; 0: other numbers every time.
-	Seed int64 `json:"seed"`
-	Limits Limits   `json:"limits"`
+	Seed   int64  `json:"seed"`
+	Limits Limits `json:"limits"`
 
 	// Judge judges the run of a test, from how it ended and its output, instead of comparing with Test; nil
 	// compares with Test. It is called in order, and again for a test that failed in a shared visit and is

@@ -72,7 +72,7 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 //	train/inserted            share of completion tokens that the environment wrote
 //	train/out_of_turns        share of completions that ended with a call beyond the limit of turns
 func (t *Trainer) turnMetrics(b *batch) []rl.Metric {
-	several := t.cfg.Sampling.Environment != nil
+	several := t.cfg.Turns
 	var turns []float64
 	var sum, tokens, sampled, over float64
 	for _, tr := range b.traj {

@@ -54,7 +54,7 @@ func (s smudged) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 // withTurns changes a toy so that its completions have turns.
 func (r *toyRun) withTurns() {
 	r.cfg.Sampling.Environment, r.cfg.Sampling.MaxNewTokens = echo{}, 16
-	r.cfg.VerifyRate = 1
+	r.cfg.VerifyRate, r.cfg.Turns = 1, true
 }
 
 // Inserted tokens are context: no algorithm reads what is recorded of them, and the numbers of a step count the

@@ -95,7 +95,6 @@ func conversation() []Metric {
 			Definition: "share of completions that ended with a call beyond rollout.tools.max_turns"})
 }
 
-
 // filtering describes which groups and completions a step trains on.
 func filtering() []Metric {
 	const onlyFilter = "only runs that filter groups have it (algo.filter_groups)"

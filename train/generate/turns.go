@@ -49,7 +49,8 @@ func (t *turns) close() {
 
 // after reads the token that q has drawn, and decides how q goes on: finish is 0 if it draws another one, or
 // leaves for a reply, as reply says.
-func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) ([]int32, error), finish rollout.Finish) {
+func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) ([]int32, error),
+	finish rollout.Finish) {
 	stopped, marked := s.read(q, id)
 	full := len(q.drawn) >= s.p.MaxNewTokens
 	ended := slices.Contains(s.e.end, id)

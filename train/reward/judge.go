@@ -297,7 +297,8 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 	c := got.Choices[0]
 	switch {
 	case c.Finish == "length":
-		return "", fmt.Errorf("its answer was cut at reward.judge.max_tokens: %s", program.Excerpt([]byte(c.Message.Content)))
+		return "", fmt.Errorf("its answer was cut at reward.judge.max_tokens: %s",
+			program.Excerpt([]byte(c.Message.Content)))
 	case len(c.Message.Content) > maxContent:
 		return "", fmt.Errorf("its answer has %d bytes, more than %d", len(c.Message.Content), maxContent)
 	}

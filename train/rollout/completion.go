@@ -125,8 +125,8 @@ func (c *Completion) joined(without []Span) *Completion {
 func (c *Completion) CheckInserted() error {
 	at, text := 0, 0
 	for i, s := range c.Inserted {
-		if s.Start < at || s.End <= s.Start || s.End >= len(c.Tokens) || s.TextStart < text || s.TextEnd < s.TextStart ||
-			s.TextEnd > len(c.Text) {
+		if s.Start < at || s.End <= s.Start || s.End >= len(c.Tokens) ||
+			s.TextStart < text || s.TextEnd < s.TextStart || s.TextEnd > len(c.Text) {
 			return fmt.Errorf("inserted part %d, tokens %d to %d and bytes %d to %d, does not lie between sampled "+
 				"tokens: the completion has %d tokens and %d bytes", i+1, s.Start, s.End, s.TextStart, s.TextEnd,
 				len(c.Tokens), len(c.Text))

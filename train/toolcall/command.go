@@ -169,8 +169,8 @@ func (c *Command) exchange(ctx context.Context, p *program.Process, line []byte)
 			switch {
 			case !ok:
 				<-p.Ended()
-				return rollout.ToolAnswer{}, c.broken(&silence{fmt.Sprintf("it ended (%s) before it answered%s", p.State(),
-					p.Said())})
+				return rollout.ToolAnswer{}, c.broken(&silence{fmt.Sprintf("it ended (%s) before it answered%s",
+					p.State(), p.Said())})
 			case l.Err != nil:
 				return rollout.ToolAnswer{}, c.broken(fmt.Errorf("line %d of its output: %w", l.Number, l.Err))
 			case len(l.Text) == 0:
