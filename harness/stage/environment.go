@@ -237,10 +237,10 @@ func (g writtenBatchGrader) GradeAll(ctx context.Context, items []rollout.Item) 
 	return g.batch.GradeAll(ctx, list)
 }
 
-// gradesWritten wraps a task's grader where completions have tools.
+// gradesWritten wraps a task's grader where completions have tools, or recorded ones may.
 func (e *Env) gradesWritten(g rollout.Grader) rollout.Grader {
 	t := e.run().Rollout.Tools
-	if !t.Used() {
+	if !t.Used() && e.run().Rollout.Source != recordedSource {
 		return g
 	}
 	w := writtenGrader{g, t}
