@@ -34,7 +34,8 @@ type CommandOptions struct {
 // Command scores with a program and keeps one process per worker running. The
 // program reads one row per line from its standard input,
 //
-//	{"id": "7", "problem": "…", "prompt": "…", "response": "…", "gold": "…", "data_source": "…", "extra": {…}}
+//	{"id": "7", "problem": "…", "prompt": "…", "response": "…", "turns": 1, "gold": "…", "data_source": "…",
+//	 "extra": {…}}
 //
 // and writes one answer per line to its standard output, in any order:
 //
@@ -42,7 +43,8 @@ type CommandOptions struct {
 //	{"id": "7", "error": "why it has no score"}
 //
 // It may read ahead, but nothing marks the end of a batch: it must answer the rows it has
-// without waiting for more, and flush. "gold" is the problem's answer, "extra" its data. At
+// without waiting for more, and flush. "turns" counts the policy's turns, "gold" is the
+// problem's answer, "extra" its data. At
 // the end its standard input is closed, and the remains of its process group are killed.
 //
 // A process that ends or falls silent is restarted, and its unanswered rows are asked one
@@ -70,6 +72,7 @@ type row struct {
 	Problem    string          `json:"problem"`
 	Prompt     string          `json:"prompt"`
 	Response   string          `json:"response"`
+	Turns      int             `json:"turns"`
 	Gold       string          `json:"gold"`
 	DataSource string          `json:"data_source"`
 	Extra      json.RawMessage `json:"extra"`
@@ -82,8 +85,7 @@ func (c *Command) rows(items []rollout.Item) []row {
 		c.last++
 		p := it.Problem
 		out[i] = row{ID: fmt.Sprint(c.last), Problem: p.ID, Prompt: p.Prompt, Response: it.Completion.Text,
-			Gold:       p.Answer,
-			DataSource: p.DataSource(c.opt.DataSource), Extra: p.Data}
+			Turns: it.Completion.Turns(), Gold: p.Answer, DataSource: p.DataSource(c.opt.DataSource), Extra: p.Data}
 	}
 	return out
 }

@@ -143,8 +143,8 @@ func TestCommandScores(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{
-		`{"id":"5","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
-		`{"id":"10","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
+		`{"id":"5","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","turns":1,"gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
+		`{"id":"10","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","turns":1,"gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
 	}
 	if diff := cmp.Diff(want, log); diff != "" {
 		t.Errorf("what the program read (-want +got):\n%s", diff)
