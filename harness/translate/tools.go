@@ -56,10 +56,12 @@ func (t *verl) turns() {
 	path := t.text("data.tool_config_path", "")
 	path = t.text(at+"tool_config_path", path)
 	talk := t.text(at+"interaction_config_path", "")
-	if !t.on(at+"enable", false) || path == "" && talk == "" {
-		if t.on(at+"enable", false) {
-			t.note("%senable without tools or interactions: the policy answers in one turn", at)
-		}
+	some := path != "" || talk != "" // a script with tools leaves enable to a file of Hydra's
+	switch enabled := t.on(at+"enable", some); {
+	case enabled && !some:
+		t.note("%senable without tools or interactions: the policy answers in one turn", at)
+		return
+	case !enabled:
 		return
 	}
 	answers := t.number(at+"max_assistant_turns", math.Inf(1))
@@ -96,6 +98,9 @@ func (t *verl) tools(path string) {
 		err = yaml.Unmarshal(b, &conf)
 	}
 	switch {
+	case err != nil && strings.Contains(path, "sandbox_fusion"):
+		t.put("rollout.tools.kind", "python")
+		t.note("the tools' file is not here, and its name says that it runs Python (%v)", err)
 	case err != nil:
 		t.note("the tools' file is not here: give data.tools the definitions in it; without them no prompt offers a "+
 			"tool (%v)", err)

@@ -216,6 +216,8 @@ func TestRecipes(t *testing.T) {
 		{"several turns without tools", "actor_rollout_ref.rollout.multi_turn.enable=True", []string{"the policy answers in one turn"}},
 		{"tools that are not here", "actor_rollout_ref.rollout.multi_turn.enable=True actor_rollout_ref.rollout.multi_turn.tool_config_path=/nowhere/tools.yaml",
 			[]string{"the tools' file is not here", "kind: command", "max_turns: 1000", "max_output: 256"}},
+		{"Python by name", "actor_rollout_ref.rollout.multi_turn.tool_config_path=recipe/retool/sandbox_fusion_tool_config.yaml",
+			[]string{"kind: python", "its name says that it runs Python"}},
 		{"a user", "actor_rollout_ref.rollout.multi_turn.enable=True actor_rollout_ref.rollout.multi_turn.interaction_config_path=i.yaml " +
 			"actor_rollout_ref.rollout.multi_turn.max_user_turns=2 actor_rollout_ref.rollout.multi_turn.max_assistant_turns=9",
 			[]string{"format: user", "max_turns: 3", "write a program ./interaction"}},
