@@ -32,6 +32,9 @@ type Request struct {
 	// asserts: further names of the program that TestCode uses, such as classes
 	Uses   []string `json:"uses"`
 	RunAll bool     `json:"run_all"` // continue after a failed test
+	// Echo prints the value of the expression that ends a Python program in mode stdio, as an interactive session
+	// does; None prints nothing.
+	Echo bool `json:"echo"`
 	// Seed is what module random of a Python program in mode stdio begins with; 0: other numbers every time.
 	Seed   int64  `json:"seed"`
 	Limits Limits `json:"limits"`

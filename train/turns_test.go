@@ -25,8 +25,8 @@ func (echo) Read(t rollout.Turn) rollout.Action {
 	if t.Number == 3 {
 		return rollout.Action{Over: true}
 	}
-	return rollout.Action{Reply: func(context.Context) ([]int32, error) {
-		return []int32{1, 3, 1, 3}[:1+(len(t.Text)+len(t.Problem.ID))%4], nil
+	return rollout.Action{Reply: func(context.Context) (rollout.Reply, error) {
+		return rollout.Reply{Tokens: []int32{1, 3, 1, 3}[:1+(len(t.Text)+len(t.Problem.ID))%4]}, nil
 	}}
 }
 

@@ -17,7 +17,7 @@ const Name = "code_interpreter"
 // Definition describes the tool for chat templates: a JSON list of one function.
 const Definition = `[{"type":"function","function":{"name":"code_interpreter","description":"Run a Python program and ` +
 	`return what it prints.","parameters":{"type":"object","properties":{"code":{"type":"string","description":` +
-	`"The program. Use print() for what you want to see; nothing is kept between calls."}},"required":["code"]}}}]`
+	`"The program. It prints what you want to see, or ends with an expression; nothing is kept between calls."}},"required":["code"]}}}]`
 
 // Runner runs programs: a *sandbox.Pool.
 type Runner interface {
@@ -47,13 +47,14 @@ func (e *BrokenError) Hint() string {
 	return "exp sandbox check shows what it lacks; then run again: the run continues from its last checkpoint"
 }
 
-// Answer implements rollout.Tool: what the program printed, and after it how it failed.
+// Answer implements rollout.Tool: what the program printed, the value of an expression that ends it, and how it
+// failed.
 func (p *Python) Answer(ctx context.Context, c rollout.ToolCall) (rollout.ToolAnswer, error) {
 	code, wrong := program(c)
 	if wrong != "" {
 		return rollout.ToolAnswer{Text: wrong}, nil
 	}
-	r := p.Run.Run(ctx, sandbox.Request{Source: code, Seed: seed, Limits: p.Limits})
+	r := p.Run.Run(ctx, sandbox.Request{Source: code, Seed: seed, Echo: true, Limits: p.Limits})
 	if err := ctx.Err(); err != nil {
 		return rollout.ToolAnswer{}, err
 	}

@@ -15,10 +15,11 @@ func toolsKeys() []Key {
 			Default: is("hermes"),
 			Help: "how calls are written: JSON in <tool_call> tags, a fenced block of Python, text between " +
 				"rollout.tools.call, or every turn, which a user answers"},
-		{Path: toolsPath + "call", Kind: String, List: true, Default: is([]string{"<code>", "</code>"}),
+		{Path: toolsPath + "call", Kind: String, List: true, Pattern: anyText(),
+			Default: is([]string{"<code>", "</code>"}),
 			When: ofFormat("tags"),
-			Help: "the two texts around a call"},
-		{Path: toolsPath + "answer", Kind: String, List: true,
+			Help: "the two texts around a call; an empty first one is the beginning of the line"},
+		{Path: toolsPath + "answer", Kind: String, List: true, Pattern: anyText(),
 			Default: is([]string{"\n<interpreter>\n", "\n</interpreter>\n"}), When: ofFormat("tags"),
 			Help: "the two texts around an answer"},
 		{Path: toolsPath + "max_turns", Kind: Int, Default: is(5), Range: atLeast(1), Unit: "turns",
@@ -58,6 +59,9 @@ func toolsKeys() []Key {
 	return append(append(append([]Key{kind}, used...), python...), command...)
 }
 
+// anyText allows empty texts, too.
+func anyText() *Pattern { return pattern("a text", `(?s).*`) }
+
 func toolsChecks() []check {
 	pair := func(path string, of func(t Tools) []string) check {
 		return check{[]string{path}, func(r *Run) (string, string) {
@@ -71,16 +75,8 @@ func toolsChecks() []check {
 		pair(toolsPath+"call", func(t Tools) []string { return t.Call }),
 		pair(toolsPath+"answer", func(t Tools) []string { return t.Answer }),
 		{[]string{toolsPath + "call"}, func(r *Run) (string, string) {
-			c := r.Rollout.Tools.Call
-			if r.Rollout.Tools.Format == "tags" && len(c) == 2 && (c[0] == "" || c[1] == "") {
-				return toolsPath + "call has an empty text", "name what begins and what ends a call"
-			}
-			return "", ""
-		}},
-		{[]string{toolsPath + "answer"}, func(r *Run) (string, string) {
-			if a := r.Rollout.Tools.Answer; r.Rollout.Tools.Format == "tags" && len(a) == 2 && a[0]+a[1] == "" {
-				return toolsPath + "answer has only empty texts",
-					"name what the policy reads before or after an answer"
+			if c := r.Rollout.Tools.Call; r.Rollout.Tools.Format == "tags" && len(c) == 2 && c[1] == "" {
+				return toolsPath + "call has no text that ends a call", `such as ["<code>", "</code>"]`
 			}
 			return "", ""
 		}},
@@ -141,6 +137,7 @@ func aboutTools(path string) string {
     rollout: {max_new_tokens: 4096, tools: {kind: python}}           # Qwen, Hermes: JSON calls
     rollout: {tools: {kind: python, format: fence}}                  # a fenced block, then its output
     rollout: {tools: {kind: python, format: tags}}                   # <code> and <interpreter> (ReTool)
+    rollout: {tools: {kind: python, format: tags, call: ["", "="], answer: ["", ""]}}  # 6*7=42
     rollout:                                                         # Search-R1
       tools: {kind: command, command: [./search], format: tags, call: ["<search>", "</search>"],
               answer: ["\n\n<information>", "</information>\n\n"]}

@@ -446,9 +446,11 @@ func (r recordedRow) place(c *rollout.Completion, tok tokenizer.Tokenizer, text 
 	c.Text = b.String()
 	for _, x := range r.Inserted {
 		if x[0] < 0 || x[1] < x[0] || x[1] >= len(bytes) {
-			return fmt.Errorf("inserted has tokens %d to %d, but %d of the response can be inserted", x[0], x[1], len(text))
+			return fmt.Errorf("inserted has tokens %d to %d, but %d of the response can be inserted", x[0], x[1],
+				len(text))
 		}
-		c.Inserted = append(c.Inserted, rollout.Span{Start: x[0], End: x[1], TextStart: bytes[x[0]], TextEnd: bytes[x[1]]})
+		c.Inserted = append(c.Inserted, rollout.Span{Start: x[0], End: x[1], TextStart: bytes[x[0]],
+			TextEnd: bytes[x[1]]})
 	}
 	return c.CheckInserted()
 }

@@ -112,8 +112,8 @@ func (t *verl) tools(path string) {
 	default:
 		for _, tool := range conf.Tools {
 			if strings.HasSuffix(tool.Class, pythonTool) {
-				t.note("%s runs Python, which rollout.tools.kind: python does without a server, but next to other tools "+
-					"the program below must", tool.Class)
+				t.note("%s runs Python, which rollout.tools.kind: python does without a server, but next to other "+
+					"tools the program below must", tool.Class)
 			}
 		}
 	}
@@ -128,8 +128,8 @@ func (t *verl) tools(path string) {
 	if t.out["task.kind"] == "math" {
 		t.putList("data.keep", "extra_info")
 	}
-	t.note("the program that runs verl's tools needs verl, and keeps nothing from one call to the next; rewards that " +
-		"tools give are dropped")
+	t.note("the program that runs verl's tools needs verl, and keeps nothing from one call to the next; rewards " +
+		"that tools give are dropped")
 }
 
 // schemas returns the definitions of tools as JSON; empty for none.

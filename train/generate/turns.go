@@ -24,9 +24,9 @@ type turns struct {
 
 // reply is what the environment inserts into a completion.
 type reply struct {
-	q      *sequence
-	tokens []int32
-	err    error
+	q *sequence
+	rollout.Reply
+	err error
 }
 
 // newTurns returns nil without an environment. total bounds the replies that wait to be taken.
@@ -49,7 +49,7 @@ func (t *turns) close() {
 
 // after reads the token that q has drawn, and decides how q goes on: finish is 0 if it draws another one, or
 // leaves for a reply, as reply says.
-func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) ([]int32, error),
+func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) (rollout.Reply, error),
 	finish rollout.Finish) {
 	stopped, marked := s.read(q, id)
 	full := len(q.drawn) >= s.p.MaxNewTokens
@@ -105,15 +105,15 @@ func (s *schedule) read(q *sequence, id int32) (stopped, marked bool) {
 }
 
 // ask sends q away for a reply.
-func (s *schedule) ask(q *sequence, answer func(context.Context) ([]int32, error)) {
+func (s *schedule) ask(q *sequence, answer func(context.Context) (rollout.Reply, error)) {
 	if len(q.pages) < q.most {
 		s.growing--
 	}
 	t := s.turns
 	t.away = append(t.away, q)
 	t.work.Go(func() {
-		tokens, err := answer(t.ctx)
-		t.replies <- reply{q, tokens, err}
+		r, err := answer(t.ctx)
+		t.replies <- reply{q, r, err}
 	})
 }
 
@@ -152,21 +152,23 @@ func (s *schedule) returned(r reply) {
 	s.turns.away = slices.Delete(s.turns.away, at, at+1)
 	q.most = len(q.pages) // it counts among no growing ones
 	switch room := s.p.MaxNewTokens - len(q.drawn); {
-	case len(r.tokens) == 0:
+	case r.Over:
 		s.end(q, rollout.FinishStop)
 		return
-	case len(r.tokens) >= room: // no token could follow
+	case len(r.Tokens) >= room: // no token could follow
 		s.end(q, rollout.FinishLength)
 		return
 	}
 	cached := q.pos + 1 // tokens; the last drawn one is not among them
-	span := rollout.Span{Start: len(q.drawn), End: len(q.drawn) + len(r.tokens), TextStart: len(q.text)}
-	for _, id := range r.tokens {
-		q.drawn = append(q.drawn, drawnToken{id: id})
-		q.text = append(q.text, s.e.vocab.Piece(id)...)
+	if len(r.Tokens) > 0 {
+		span := rollout.Span{Start: len(q.drawn), End: len(q.drawn) + len(r.Tokens), TextStart: len(q.text)}
+		for _, id := range r.Tokens {
+			q.drawn = append(q.drawn, drawnToken{id: id})
+			q.text = append(q.text, s.e.vocab.Piece(id)...)
+		}
+		span.TextEnd = len(q.text)
+		q.inserted = append(q.inserted, span)
 	}
-	span.TextEnd = len(q.text)
-	q.inserted = append(q.inserted, span)
 	pr := s.again(q)
 	if len(q.pages) > 0 {
 		pr.pages, pr.done = slices.Clone(q.pages), cached

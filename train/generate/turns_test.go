@@ -33,23 +33,22 @@ func (o oracle) Read(t rollout.Turn) rollout.Action {
 	case t.Number == o.turns:
 		return rollout.Action{Over: true}
 	}
-	return rollout.Action{Reply: func(ctx context.Context) ([]int32, error) {
+	return rollout.Action{Reply: func(ctx context.Context) (r rollout.Reply, err error) {
 		select {
 		case <-time.After(o.delay()):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return r, ctx.Err()
 		}
 		if o.fails != "" && strings.Contains(t.Text, o.fails) {
-			return nil, errors.New("the oracle is mute")
+			return r, errors.New("the oracle is mute")
 		}
 		if strings.Contains(turn, "d") {
-			return nil, nil
+			return rollout.Reply{Over: true}, nil
 		}
-		var tokens []int32
-		for i := range 1 + len(t.Text)*7%23 {
-			tokens = append(tokens, int32(1+(int(t.Text[i%len(t.Text)])+i+int(t.Problem.ID[0]))%(toy.Vocab-1)))
+		for i := range len(t.Text) * 7 % 23 { // sometimes nothing
+			r.Tokens = append(r.Tokens, int32(1+(int(t.Text[i%len(t.Text)])+i+int(t.Problem.ID[0]))%(toy.Vocab-1)))
 		}
-		return tokens, nil
+		return r, nil
 	}}
 }
 

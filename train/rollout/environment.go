@@ -24,9 +24,15 @@ type Turn struct {
 
 // Action says how a completion continues.
 type Action struct {
-	// Reply computes the tokens to insert. None end the completion. Nil: there is nothing to insert; the policy
-	// goes on after a mark, and the completion ends after an end token.
-	Reply func(ctx context.Context) ([]int32, error)
+	// Reply computes what to insert. Nil: nothing; the policy goes on after a mark, and the completion ends after
+	// an end token.
+	Reply func(ctx context.Context) (Reply, error)
 	// Over says that the completion ends here, because it has no turn left.
 	Over bool
+}
+
+// Reply is what an Environment inserts.
+type Reply struct {
+	Tokens []int32
+	Over   bool // the completion ends instead
 }

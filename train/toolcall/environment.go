@@ -59,11 +59,11 @@ func (e *Environment) Read(t rollout.Turn) rollout.Action {
 		return rollout.Action{Over: true}
 	}
 	calls = calls[:min(len(calls), max(1, e.o.MaxCalls))]
-	return rollout.Action{Reply: func(ctx context.Context) ([]int32, error) { return e.reply(ctx, t, calls) }}
+	return rollout.Action{Reply: func(ctx context.Context) (rollout.Reply, error) { return e.reply(ctx, t, calls) }}
 }
 
-// reply asks the tool for each call in turn. No tokens end the completion.
-func (e *Environment) reply(ctx context.Context, t rollout.Turn, calls []found) ([]int32, error) {
+// reply asks the tool for each call in turn.
+func (e *Environment) reply(ctx context.Context, t rollout.Turn, calls []found) (r rollout.Reply, err error) {
 	var texts []string
 	for _, c := range calls {
 		if c.wrong != "" {
@@ -73,21 +73,23 @@ func (e *Environment) reply(ctx context.Context, t rollout.Turn, calls []found) 
 		a, err := e.o.Tool.Answer(ctx, rollout.ToolCall{Problem: t.Problem, Turn: t.Number, Name: c.name,
 			Arguments: c.arguments, Input: c.input, Response: t.Text})
 		if err != nil {
-			return nil, fmt.Errorf("problem %s: %w", t.Problem.ID, err)
+			return r, fmt.Errorf("problem %s: %w", t.Problem.ID, err)
 		}
 		if a.End {
-			return nil, nil
+			return rollout.Reply{Over: true}, nil
 		}
 		texts = append(texts, cut(strings.ToValidUTF8(a.Text, "\uFFFD"), e.o.MaxOutput, e.o.Side))
 	}
 	if !e.o.Format.chat() {
-		return e.o.Text(e.before(t.Text), texts[0], e.o.Format.After)
+		r.Tokens, err = e.o.Text(e.before(t.Text), texts[0], e.o.Format.After)
+		return r, err
 	}
 	messages := make([]rollout.Message, len(texts))
 	for i, x := range texts {
 		messages[i] = rollout.Message{Role: e.o.Format.role(), Content: x}
 	}
-	return e.o.Chat(t.End, messages)
+	r.Tokens, err = e.o.Chat(t.End, messages)
+	return r, err
 }
 
 // before returns the text before an answer, without a line end that the policy has written.

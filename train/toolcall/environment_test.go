@@ -65,7 +65,7 @@ func TestEnvironment(t *testing.T) {
 		{Tags, rollout.Turn{Number: 3, Text: "a <b>", End: -1}, over},
 		{Tags, rollout.Turn{Number: 3, Text: "a b>", End: -1}, silent},
 		{Tags, rollout.Turn{Number: 1, Text: "a", End: 5}, silent},
-		{Tags, rollout.Turn{Number: 1, Text: "<bye>", End: -1}, ""},
+		{Tags, rollout.Turn{Number: 1, Text: "<bye>", End: -1}, over},
 		{Tags, rollout.Turn{Number: 1, Text: "<" + strings.Repeat("x", 60) + ">", End: -1}, "\n[1:" + strings.Repeat("x", 38) + "...(truncated)]"},
 		{Tags, rollout.Turn{Number: 1, Text: "<boom>", End: -1}, "problem p: broken"},
 		{Hermes, rollout.Turn{Number: 1, Text: `<tool_call>{"name":"f"}</tool_call>`, End: 9}, `9|tool:1:f{"name":"f"}`},
@@ -83,13 +83,16 @@ func TestEnvironment(t *testing.T) {
 		case a.Over:
 			got = over
 		case a.Reply != nil:
-			ids, err := a.Reply(context.Background())
+			r, err := a.Reply(context.Background())
 			var b []byte
-			for _, id := range ids {
+			for _, id := range r.Tokens {
 				b = append(b, byte(id))
 			}
-			if got = string(b); err != nil {
+			switch got = string(b); {
+			case err != nil:
 				got = err.Error()
+			case r.Over:
+				got = over
 			}
 		}
 		if got != tt.want {

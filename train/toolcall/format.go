@@ -13,7 +13,7 @@ import (
 
 // Format says how a policy writes calls and how answers are written.
 type Format struct {
-	// Open and Close enclose a call.
+	// Open and Close enclose a call. An empty Open is the beginning of the line, or of the turn.
 	Open, Close string
 	// JSON: a call is {"name": …, "arguments": {…}} as in Hermes and Qwen, a turn may have several, and it ends
 	// with an end token; the chat template writes the answers as messages of the role tool. Else a call is
@@ -96,6 +96,13 @@ func (f Format) calls(t rollout.Turn) []found {
 	end := strings.LastIndex(text, f.Close)
 	if end < 0 {
 		return nil
+	}
+	if f.Open == "" {
+		line := text[strings.LastIndexByte(text[:end], '\n')+1 : end]
+		if strings.TrimSpace(line) == "" {
+			return nil
+		}
+		return []found{{input: line}}
 	}
 	start := strings.LastIndex(text[:end], f.Open)
 	if start < 0 || f.Open == f.Close && strings.Count(text[:end], f.Open)%2 == 0 {

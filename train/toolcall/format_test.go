@@ -68,6 +68,13 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%q between the same marks: %v", text, got)
 		}
 	}
+	line := Format{Close: "="}
+	for text, want := range map[string]string{"1+2=": "1+2", "so\n 1+2=": " 1+2", "=": "", "so\n=": ""} {
+		got := line.calls(rollout.Turn{Text: text, End: -1})
+		if (len(got) == 1) != (want != "") || want != "" && got[0].input != want {
+			t.Errorf("%q: %v, want %q", text, got, want)
+		}
+	}
 	if _, err := Named("xml", [2]string{}, [2]string{}); err == nil {
 		t.Error("an unknown format has no error")
 	}
