@@ -46,7 +46,7 @@ func (g *Generator) Generate(ctx context.Context, problems []rollout.Problem, fi
 		if err != nil {
 			return nil, fmt.Errorf("problem %s: prompt: %w", p.ID, err)
 		}
-		reqs[i] = rollout.Request{Prompt: prompt, Seeds: make([]uint64, n-first)}
+		reqs[i] = rollout.Request{Prompt: prompt, Seeds: make([]uint64, n-first), Problem: p}
 		for k := range reqs[i].Seeds {
 			reqs[i].Seeds[k] = g.Seed(SampleLabel(p.ID, first+k))
 		}

@@ -99,7 +99,7 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 // add counts a completion.
 func (it *Item) add(c *rollout.Completion) {
 	it.Samples++
-	it.Tokens += len(c.Tokens)
+	it.Tokens += c.SampledTokens()
 	if c.Finish == rollout.FinishLength {
 		it.Truncated++
 	}

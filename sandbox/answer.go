@@ -103,6 +103,8 @@ type job struct {
 	program *made  // executed instead of source; nil: source is Python
 	view    string // the slots that have what it needs; "": Python's
 	frozen  bool   // the scratch directory is read-only
+	seed    int64  // of module random; 0: none
+	echo    bool   // print the last expression
 
 	channel []int // descriptors 4 and 5 of the program; run closes them
 }
@@ -149,7 +151,8 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 			one = r.decide(i, one)
 		}
 		if !ok || one.Status != OK {
-			j := job{source: r.Source, args: r.Args, files: r.Files, stdin: []byte(t.Stdin), limits: r.Limits}
+			j := job{source: r.Source, args: r.Args, files: r.Files, stdin: []byte(t.Stdin), limits: r.Limits,
+				seed: r.Seed, echo: r.Echo}
 			if r.Mode == "call" {
 				j.driver, j.names = "call", map[string]string{"ENTRY": r.Entry, "ARGS": string(t.Args)}
 			}

@@ -208,6 +208,12 @@ func (s *slot) request(j *job) map[string]any {
 	if j.driver != "" {
 		r["driver"], r["names"] = j.driver, j.names
 	}
+	if j.echo {
+		r["echo"] = true
+	}
+	if j.seed != 0 {
+		r["seed"] = j.seed
+	}
 	return r
 }
 

@@ -68,6 +68,13 @@ func TestFreshProcess(t *testing.T) {
 	if a, b := run(draw), run(draw); a == b {
 		t.Errorf("two programs drew the same numbers: %s", a)
 	}
+	for range 2 {
+		r := p.Run(context.Background(), Request{Source: draw, Seed: 7}).Runs[0]
+		plain := run("import random; random.seed(7); print(random.getrandbits(128), random.gauss(0, 1))")
+		if string(r.Stdout) != plain {
+			t.Errorf("with a seed the program drew %s, want %s", r.Stdout, plain)
+		}
+	}
 	if got := run("print(open('/proc/self/oom_score_adj').read().strip())"); got != "1000\n" {
 		t.Errorf("oom_score_adj is %q, want 1000", got)
 	}

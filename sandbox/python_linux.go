@@ -72,6 +72,12 @@ func findPython(ctx context.Context, name string) (python, error) {
 	return p, nil
 }
 
+// PythonVersion returns the version of the interpreter that runs programs, python3 in PATH.
+func PythonVersion(ctx context.Context) (string, error) {
+	p, err := findPython(ctx, "")
+	return p.Version, err
+}
+
 // view returns the content of a slot's root: the interpreter under /python, wherever it is on the host; the
 // folders of the libraries it maps; and five devices.
 func (p python) view() (binds []bind, links map[string]string, err error) {

@@ -32,7 +32,12 @@ type Request struct {
 	// asserts: further names of the program that TestCode uses, such as classes
 	Uses   []string `json:"uses"`
 	RunAll bool     `json:"run_all"` // continue after a failed test
-	Limits Limits   `json:"limits"`
+	// Echo prints the value of the expression that ends a Python program in mode stdio, as an interactive session
+	// does; None prints nothing.
+	Echo bool `json:"echo"`
+	// Seed is what module random of a Python program in mode stdio begins with; 0: other numbers every time.
+	Seed   int64  `json:"seed"`
+	Limits Limits `json:"limits"`
 
 	// Judge judges the run of a test, from how it ended and its output, instead of comparing with Test; nil
 	// compares with Test. It is called in order, and again for a test that failed in a shared visit and is

@@ -29,6 +29,9 @@ func Check(context.Context, Config) (Level, []Probe, error) {
 	return Unusable, unsupported().Probes, nil
 }
 
+// PythonVersion returns a *LevelError.
+func PythonVersion(context.Context) (string, error) { return "", unsupported() }
+
 // Level returns Unusable.
 func (*Pool) Level() Level { return Unusable }
 

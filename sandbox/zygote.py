@@ -9,7 +9,7 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 
 
 def main(cfg):
-    import _io, _socket, _thread, ctypes, gc, importlib, json, select, signal, socket, struct, threading, time, types, builtins, atexit, random, resource, site, traceback, linecache
+    import _ast, _io, _socket, _thread, ctypes, gc, importlib, json, select, signal, socket, struct, threading, time, types, builtins, atexit, random, resource, site, traceback, linecache
 
     libc = ctypes.CDLL(None, use_errno=True)
     # Not os.fork, whose child first repairs the locks of other threads: there are none
@@ -87,6 +87,7 @@ def main(cfg):
         fd = os.pidfd_open(pid)
         return pid, fd
 
+    ONLY_AST = 0x400  # PyCF_ONLY_AST
     null = os.open("/dev/null", os.O_RDWR)
     quiet = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (1, 2)]  # 0 is a pipe that the harness holds open
 
@@ -180,9 +181,9 @@ def main(cfg):
         """The forked child: ends as the program's exit status, never returns."""
         request, status = fds[0], fds[-1]
         try:
-            seed(generator)
             sock.detach()
             req, _ = parse(os.pread(request, size, 0).decode("utf-8"), 0)
+            seed(generator, req.get("seed"))
             # Descriptors: 0, 1, 2, the channel as 3 if there is one, and the status until the program runs.
             keep = fds[1:-1]
             high = [fd for fd in keep]
@@ -228,7 +229,14 @@ def main(cfg):
         try:
             source = req["files"][name].encode("utf-8", "surrogatepass")
             try:
-                program = compile(source, path, "exec", dont_inherit=True)
+                last = None
+                if req.get("echo"):
+                    tree = compile(source, path, "exec", ONLY_AST, dont_inherit=True)
+                    if tree.body and isinstance(tree.body[-1], _ast.Expr):
+                        last = compile(_ast.Expression(tree.body.pop().value), path, "eval", dont_inherit=True)
+                    program = compile(tree, path, "exec", dont_inherit=True)
+                else:
+                    program = compile(source, path, "exec", dont_inherit=True)
             except (SyntaxError, ValueError, RecursionError, OverflowError) as e:
                 os.write(status, b"S")
                 sys.stderr.write("".join(traceback.format_exception_only(type(e), e)))
@@ -242,6 +250,8 @@ def main(cfg):
             if driver is None:
                 own = module.__dict__
                 exec(program, own)
+                if last is not None:
+                    sys.displayhook(eval(last, own))
             else:
                 exec(drivers[driver], {"__name__": "<driver>", "program": program, "module": module, **names})
             exit_status = 0

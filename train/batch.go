@@ -9,12 +9,12 @@ import (
 )
 
 // batch holds the graded trajectories of a step, in problem order, as the flat arrays that
-// package rl works on. Tokens are completion tokens; all are trained on.
+// package rl works on. Tokens are completion tokens; those that the policy sampled are trained on.
 type batch struct {
 	traj  []*Trajectory // [B]
 	group []int         // [B] number of the problem within the step
 	rows  rl.Rows       // [B+1]
-	mask  []bool        // [N] trained tokens: all that rollout correction does not reject
+	mask  []bool        // [N] trained tokens: all sampled ones that rollout correction does not reject
 
 	roll     []float32 // [N] log-probs the sampler recorded
 	old, ref []float32 // [N] log-probs before the first update, and of the reference
@@ -68,8 +68,8 @@ func newBatch(all []Trajectory, overlong rl.Overlong, greedy map[*rollout.Proble
 	b.old = b.roll // one engine: see Trainer.oldLogProbs
 	n := len(b.old)
 	b.mask = make([]bool, n)
-	for i := range b.mask {
-		b.mask[i] = true
+	for i, t := range b.traj {
+		t.Completion.Sampled(b.mask[b.rows[i]:b.rows[i+1]])
 	}
 	b.reward, b.adv, b.ret = make([]float32, n), make([]float32, n), make([]float32, n)
 	for i, s := range b.score {

@@ -221,7 +221,8 @@ func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, t
 	for i := 0; i < len(train); i += t.cfg.Samples {
 		tr := &train[i]
 		problems = append(problems, tr.Problem)
-		reqs = append(reqs, rollout.Request{Prompt: tr.Prompt, Seeds: []uint64{0}}) // greedy: no randomness
+		reqs = append(reqs, rollout.Request{Prompt: tr.Prompt, Seeds: []uint64{0}, // greedy: no randomness
+			Problem: tr.Problem})
 	}
 	params := t.cfg.Sampling
 	params.Temperature, params.TopK, params.TopP, params.MinP = 0, 0, 1, 0

@@ -41,6 +41,8 @@ type Config struct {
 	Shuffled         bool // problems in a new random order each epoch
 
 	Sampling rollout.Params
+	// Turns says that completions have an Environment, on the ranks that sample: metrics count their turns.
+	Turns bool
 	// Staleness is the number of policy steps between sampling a step's completions and
 	// training on them; the first steps have fewer. The old policy is then the one before
 	// the step's updates, unless Correction.Bypass is set, and Correction may account for

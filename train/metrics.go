@@ -1,6 +1,7 @@
 package train
 
 import (
+	"slices"
 	"time"
 
 	"exp/train/rl"
@@ -18,6 +19,8 @@ import (
 //	reward/suspicious     share of graded completions that are right on a weak basis
 //	actor/entropy         mean over tokens of the policy's entropy, nats
 //	kl/ref_k1, kl/ref_k3  mean over tokens of the estimates of KL(policy‖reference)
+//
+// turnMetrics adds its own where completions have several turns.
 func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 	var response, prompt []int
 	for i, tr := range b.traj {
@@ -30,6 +33,7 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 		MaxResponse: t.cfg.Sampling.MaxNewTokens,
 	})
 	m = append(m, t.verdictMetrics(rec.Trajectories)...)
+	m = append(m, t.turnMetrics(b)...)
 
 	var entropy, k1, k3, n float64
 	for i, tr := range b.traj {
@@ -37,7 +41,12 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 		if b.entropy != nil {
 			entropies = b.entropy[b.rows[i]:b.rows[i+1]]
 		}
+		sampled := make([]bool, len(entropies))
+		tr.Completion.Sampled(sampled)
 		for j, h := range entropies {
+			if !sampled[j] {
+				continue
+			}
 			entropy += float64(h)
 			n++
 			if b.ref != nil {
@@ -54,6 +63,37 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 		m = append(m, rl.Metric{Name: "kl/ref_k1", Value: k1 / n}, rl.Metric{Name: "kl/ref_k3", Value: k3 / n})
 	}
 	return m
+}
+
+// turnMetrics returns the metrics of completions with an environment:
+//
+//	num_turns/mean, max, min  messages of the conversation, as in verl: the prompt, the policy's turns and the
+//	                          environment's
+//	train/inserted            share of completion tokens that the environment wrote
+//	train/out_of_turns        share of completions that ended with a call beyond the limit of turns
+func (t *Trainer) turnMetrics(b *batch) []rl.Metric {
+	several := t.cfg.Turns
+	var turns []float64
+	var sum, tokens, sampled, over float64
+	for _, tr := range b.traj {
+		c := tr.Completion
+		several = several || len(c.Inserted) > 0
+		turns = append(turns, float64(2*c.Turns()))
+		sum += float64(2 * c.Turns())
+		tokens, sampled = tokens+float64(len(c.Tokens)), sampled+float64(c.SampledTokens())
+		if c.Finish == rollout.FinishTurns {
+			over++
+		}
+	}
+	if !several {
+		return nil
+	}
+	n := float64(len(turns))
+	return []rl.Metric{
+		{Name: "num_turns/mean", Value: sum / n}, {Name: "num_turns/max", Value: slices.Max(turns)},
+		{Name: "num_turns/min", Value: slices.Min(turns)},
+		{Name: "train/inserted", Value: 1 - sampled/tokens}, {Name: "train/out_of_turns", Value: over / n},
+	}
 }
 
 func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {

@@ -36,6 +36,7 @@ type PendingRow struct {
 	Entropies []byte         `json:"entropies"`
 	Text      ExactText      `json:"text"`
 	Finish    rollout.Finish `json:"finish"`
+	Inserted  []rollout.Span `json:"inserted,omitempty"`
 	Verdict   PendingVerdict `json:"verdict"`
 }
 
@@ -93,7 +94,7 @@ func pendingOf(c *collected) Pending {
 		p.Rows = append(p.Rows, PendingRow{Problem: t.Problem.ID, Sample: t.Sample,
 			Tokens:   littleEndian(t.Completion.Tokens),
 			LogProbs: littleEndian(t.Completion.LogProbs), Entropies: littleEndian(t.Completion.Entropies),
-			Text: ExactText(t.Completion.Text), Finish: t.Completion.Finish,
+			Text: ExactText(t.Completion.Text), Finish: t.Completion.Finish, Inserted: t.Completion.Inserted,
 			Verdict: PendingVerdict{t.Verdict, ExactText(t.Verdict.Answer), ExactText(t.Verdict.Reason)}})
 	}
 	for _, e := range c.events {
@@ -122,7 +123,7 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 		if !ok {
 			return nil, fmt.Errorf("train: checkpoint refers to problem %s, which is not in the data", r.Problem)
 		}
-		done := &rollout.Completion{Text: string(r.Text), Finish: r.Finish}
+		done := &rollout.Completion{Text: string(r.Text), Finish: r.Finish, Inserted: r.Inserted}
 		if err := fromLittleEndian(&done.Tokens, r.Tokens); err != nil {
 			return nil, err
 		}

@@ -67,7 +67,8 @@ func (s dealtSampler) Sample(ctx context.Context, reqs []rollout.Request, p roll
 	last := -1
 	for _, d := range dealt[s.group.Rank()] {
 		if d.request != last {
-			own, last = append(own, rollout.Request{Prompt: reqs[d.request].Prompt}), d.request
+			r := reqs[d.request]
+			own, last = append(own, rollout.Request{Prompt: r.Prompt, Problem: r.Problem}), d.request
 		}
 		seeds := &own[len(own)-1].Seeds
 		*seeds = append(*seeds, reqs[d.request].Seeds[d.seed])

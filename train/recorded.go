@@ -104,7 +104,7 @@ func (r *Recording) check(c *rollout.Completion, limit int) error {
 	if at := slices.IndexFunc(c.LogProbs, func(x float32) bool { return x > 1e-3 }); at >= 0 {
 		return fmt.Errorf("the log-prob of token %d is %v, above 0", at, c.LogProbs[at])
 	}
-	return nil
+	return c.CheckInserted()
 }
 
 // foreign reports whether the completions carry log-probs of a policy outside this run.
@@ -146,6 +146,10 @@ func (t *Trainer) adopt(step int, traj []Trajectory) error {
 	for i, tr := range b.traj {
 		lo, hi := b.rows[i], b.rows[i+1]
 		tr.Completion.LogProbs, tr.Completion.Entropies = own.logProb[lo:hi:hi], own.entropy[lo:hi:hi]
+		for _, s := range tr.Completion.Inserted {
+			clear(tr.Completion.LogProbs[s.Start:s.End])
+			clear(tr.Completion.Entropies[s.Start:s.End])
+		}
 		if at := FirstNonFinite(tr.Completion.LogProbs); at >= 0 {
 			return &NonFiniteError{Step: step, Problem: tr.Problem.ID, Sample: tr.Sample, Token: at,
 				LogProb: tr.Completion.LogProbs[at]}

@@ -18,7 +18,7 @@ func (t *Trainer) sample(ctx context.Context, step int, problems []int) ([]Traje
 	reqs := make([]rollout.Request, len(problems))
 	for i, p := range problems {
 		stream := fmt.Sprintf("rollout/step=%d/prompt=%s/sample=", step, t.Problems[p].ID)
-		reqs[i] = rollout.Request{Prompt: t.prompt[p], Seeds: make([]uint64, t.cfg.Samples)}
+		reqs[i] = rollout.Request{Prompt: t.prompt[p], Seeds: make([]uint64, t.cfg.Samples), Problem: &t.Problems[p]}
 		for k := range reqs[i].Seeds {
 			reqs[i].Seeds[k] = t.Seed(stream + strconv.Itoa(k))
 		}
@@ -257,13 +257,13 @@ func (t *Trainer) verify(b *batch, step int) error {
 	return t.compare(b, t.passes.logProbs(t.Policy, b, lo, hi, t.cfg.Sampling.Temperature), lo, hi, step)
 }
 
-// compare returns an error where the recorded log-probs of rows lo to hi differ from those
-// the trainer computed.
+// compare returns an error where the recorded log-probs of sampled tokens in rows lo to hi differ from
+// those the trainer computed.
 func (t *Trainer) compare(b *batch, got []float32, lo, hi, step int) error {
 	for i := lo; i < hi; i++ {
 		for k := b.rows[i]; k < b.rows[i+1]; k++ {
 			g := got[k-b.rows[lo]]
-			if math.Float32bits(g) != math.Float32bits(b.roll[k]) {
+			if b.mask[k] && math.Float32bits(g) != math.Float32bits(b.roll[k]) {
 				return &MismatchError{Step: step, Problem: b.traj[i].Problem.ID, Sample: b.traj[i].Sample,
 					Token: k - b.rows[i], Sampler: b.roll[k], Trainer: g}
 			}

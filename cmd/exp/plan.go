@@ -145,7 +145,7 @@ func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 		if p.NoTools {
 			how = "but the template ignores them"
 		}
-		say("", "data.tools: %d definitions, %s", p.Tools, how)
+		say("", "tools offered: %s, %s", quantity.Plural(p.Tools, "definition"), how)
 	}
 	if p.OwnTools > 0 {
 		say("", "%d problems have their own tools; %d of their prompts do not show them", p.OwnTools, p.LostTools)
@@ -159,9 +159,12 @@ func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 	say("", "a vocabulary of %d; prompts of more than %d tokens %s", p.Tokens, p.Limit, long)
 	if len(p.Stops) == 0 {
 		say("stop ids", "none: completions run to their maximum length; set rollout.stop_ids")
-		return
+	} else {
+		say("stop ids", "%s", stage.StopText(p.Stops))
 	}
-	say("stop ids", "%s", stage.StopText(p.Stops))
+	for i, line := range p.Calls {
+		say([]string{"tools", ""}[min(i, 1)], "%s", line)
+	}
 }
 
 // userConfig returns the user's own configuration file, if it exists.

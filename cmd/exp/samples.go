@@ -106,6 +106,12 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 			}})
 	}
 	t := a.sampleTable(list)
+	addColumns(&t, list, c.Bool("token-ids"))
+	return a.Out.PrintTable(t)
+}
+
+// addColumns adds what some completions have, and with tokens what rollout.recorded reads.
+func addColumns(t *cli.Table, list []recorded.Completion, tokens bool) {
 	if slices.ContainsFunc(list, func(s recorded.Completion) bool { return s.Components != nil }) {
 		t.Columns = append(t.Columns, cli.Column{Key: "components", Wide: true})
 		for i, s := range list {
@@ -116,14 +122,19 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 			t.Rows[i] = append(t.Rows[i], parts)
 		}
 	}
-	if c.Bool("token-ids") {
+	if tokens {
 		t.Columns = append(t.Columns, cli.Column{Key: "token_ids", Wide: true},
 			cli.Column{Key: "logprobs", Wide: true})
 		for i, s := range list {
 			t.Rows[i] = append(t.Rows[i], s.TokenIDs, s.LogProbs)
 		}
 	}
-	return a.Out.PrintTable(t)
+	if slices.ContainsFunc(list, func(s recorded.Completion) bool { return len(s.Inserted) > 0 }) {
+		t.Columns = append(t.Columns, cli.Column{Key: "inserted", Wide: true})
+		for i, s := range list {
+			t.Rows[i] = append(t.Rows[i], append([]recorded.Span{}, s.Inserted...))
+		}
+	}
 }
 
 // sampleQuery turns flags into a query and the name of the suite.
@@ -256,8 +267,24 @@ func writeSamples(p *cli.Page, list []recorded.Completion) {
 		}
 		fmt.Fprintln(p, term.Faint.Paint("  prompt", p.Layout.Color))
 		p.Text("    ", s.Prompt)
-		fmt.Fprintln(p, term.Faint.Paint("  completion", p.Layout.Color))
-		p.Text("    ", s.Text)
+		writeTurns(p, &s)
+	}
+}
+
+// writeTurns writes a completion, and apart from it what tools wrote.
+func writeTurns(p *cli.Page, s *recorded.Completion) {
+	parts := s.Parts()
+	if len(parts) == 0 {
+		parts = []recorded.Part{{}}
+	}
+	title := "  completion"
+	for _, x := range parts {
+		if x.Tool {
+			title = "  tool"
+		}
+		fmt.Fprintln(p, term.Faint.Paint(title, p.Layout.Color))
+		p.Text("    ", strings.Trim(x.Text, "\n"))
+		title = "  completion, continued"
 	}
 }
 

@@ -35,6 +35,39 @@ type Completion struct {
 	TokenIDs   []int32
 	LogProbs   []float32
 	Components map[string]float64 // named parts of the reward; nil if it has none
+	Inserted   []Span             // parts that tools wrote, in order
+}
+
+// Span is a part of a completion: TokenIDs[Start:End] and Text[TextStart:TextEnd].
+type Span struct {
+	Start     int `json:"start"`
+	End       int `json:"end"`
+	TextStart int `json:"text_start"`
+	TextEnd   int `json:"text_end"`
+}
+
+// Part is a piece of a completion's text.
+type Part struct {
+	Text string
+	Tool bool // a tool wrote it, and what stands around its answer
+}
+
+// Parts cuts the text where the policy and tools take turns.
+func (c *Completion) Parts() []Part {
+	var list []Part
+	at := 0
+	add := func(end int, tool bool) {
+		if end > at && end <= len(c.Text) {
+			list = append(list, Part{c.Text[at:end], tool})
+			at = end
+		}
+	}
+	for _, s := range c.Inserted {
+		add(s.TextStart, false)
+		add(s.TextEnd, true)
+	}
+	add(len(c.Text), false)
+	return list
 }
 
 // Verdict says how the completion was graded.
@@ -57,6 +90,8 @@ type keptText struct {
 	LogProbs []float32 `json:"logprobs"`
 
 	Components map[string]float64 `json:"components"`
+
+	Inserted []Span `json:"inserted"`
 }
 
 // Completions reads a run's completions with their texts.
@@ -118,7 +153,8 @@ func (c Completions) read(packs *blob.PackReader, row store.Sample) (Completion,
 		return out, fmt.Errorf("sample %d of problem %s: %w", row.K, row.Item, err)
 	}
 	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
-	out.TokenIDs, out.LogProbs, out.Components = kept.Tokens, kept.LogProbs, kept.Components
+	out.TokenIDs, out.LogProbs, out.Inserted = kept.Tokens, kept.LogProbs, kept.Inserted
+	out.Components = kept.Components
 	return out, nil
 }
 

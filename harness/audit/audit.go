@@ -187,6 +187,9 @@ func (a *auditor) recorded(ctx context.Context, packs *blob.PackReader, rows []s
 		if err := packs.Read(row.Ref, &c.kept); err != nil {
 			return nil, fmt.Errorf("sample %d of problem %s: %w", row.K, row.Item, err)
 		}
+		if c.kept.Graded != nil {
+			c.kept.Text = *c.kept.Graded
+		}
 		switch c.verdict = rewarding(row, of[row.ID]); {
 		case c.verdict == nil:
 			a.report.NoVerdict++

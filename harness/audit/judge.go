@@ -15,8 +15,10 @@ const ownGrader = "exp"
 
 // kept is the part of a recorded completion that is read (harness/run writes it).
 type kept struct {
-	Text  string `json:"text"`
-	Basis string `json:"basis"` // of the recorded verdict; "" if its grader does not say
+	Text string `json:"text"`
+	// Graded is what the task's grader read of Text; nil: all of it.
+	Graded *string `json:"graded"`
+	Basis  string  `json:"basis"` // of the recorded verdict; "" if its grader does not say
 }
 
 // completion is a recorded completion.

@@ -53,7 +53,7 @@ func TestJudgeByTheRecord(t *testing.T) {
 		{"another grader reads the last line", "\\boxed{12}.\nAnswer: 13", "math_dapo", "", false, Disagreement, "exp"},
 		{"a grader that is gone", "\\boxed{12}", "gone", "", false, Disagreement, "exp"},
 	} {
-		c := completion{problem: &rollout.Problem{ID: "p", Answer: "12"}, kept: kept{tt.text, tt.basis},
+		c := completion{problem: &rollout.Problem{ID: "p", Answer: "12"}, kept: kept{Text: tt.text, Basis: tt.basis},
 			verdict: &store.Verdict{Graded: true, Correct: tt.right, Scorer: store.Scorer{Name: tt.grader + "/1"}}}
 		f, err := a.judge(t.Context(), c)
 		if err != nil || f.cause != tt.want || f.right != tt.right || len(f.accepted) == 0 || f.accepted[0] != tt.accepted {

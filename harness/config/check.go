@@ -53,6 +53,7 @@ func checks() []check {
 	var all []check
 	all = append(all, taskChecks()...)
 	all = append(all, rewardChecks()...)
+	all = append(all, toolsChecks()...)
 	all = append(all, dataChecks()...)
 	all = append(all, modelChecks()...)
 	all = append(all, remoteChecks()...)

@@ -73,6 +73,7 @@ func describeKey(k *Key) string {
 	b.WriteString(aboutReward(k.Path))
 	b.WriteString(aboutModel(k.Path))
 	b.WriteString(aboutRollout(k.Path))
+	b.WriteString(aboutTools(k.Path))
 	return b.String()
 }
 

@@ -139,7 +139,8 @@ func aboutReward(path string) string {
   with your rights and environment and without a sandbox. For every completion it reads a
   line like
 
-    {"id": "7", "problem": "cd-12", "prompt": "…", "response": "…", "gold": "…", "data_source": "countdown", "extra": {…}}
+    {"id": "7", "problem": "cd-12", "prompt": "…", "response": "…", "turns": 1, "gold": "…",
+     "data_source": "countdown", "extra": {…}}
 
   and writes a line, in any order, flushed before it waits for more input:
 
@@ -147,7 +148,7 @@ func aboutReward(path string) string {
     {"id": "8", "score": 1, "components": {"style": 0.2, "length": 0.8}}
     {"id": "9", "error": "no unit in the question"}
 
-  data_source is the row's, or else the task. extra is the problem's data; extra.columns has
+  turns counts the policy's turns (rollout.tools). data_source is the row's, or else the task. extra is the problem's data; extra.columns has
   the columns of the data files that data.keep names. The score may depend on this line only: reward.batch and
   reward.workers must not change it. Standard error goes to the log. A line that is not
   an answer, an unknown id or a second answer ends the run (exit 8). If the program ends

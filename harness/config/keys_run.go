@@ -83,7 +83,7 @@ func sandboxKeys() []Key {
 	return []Key{
 		{Path: "sandbox.require", Kind: Enum, Words: []string{"full", "namespaces", "landlock"},
 			Default: is("namespaces"), Role: Nonsemantic,
-			Stages: at(Train, EvalScore),
+			Stages: at(Train, EvalGen, EvalScore),
 			Help: "least isolation for running programs that the model wrote; exp doctor shows what this machine " +
 				"offers"},
 		{Path: "sandbox.compile", Kind: Int, Default: is(10), Range: between(1, 600), Unit: "seconds",

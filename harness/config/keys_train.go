@@ -67,7 +67,9 @@ func aboutRollout(path string) string {
             response. Without them the response is encoded, with the end token
   logprobs  of each token, under temperature-scaled full softmax; in all rows or none
   reward    replaces the grader's reward (also: score), where it gave a verdict
-  finish    stop, or length if the token limit cut it off
+  finish    stop, length if the token limit cut it off, or turns (rollout.tools)
+  inserted  the tokens that tools wrote, as [from, to] for each part; or response_mask (also:
+            loss_mask), 0 for each of these tokens. They are not trained on
 
   A step draws its problems as usual and takes the next rollout.n rows of each, in file
   order; after a problem's last row comes its first. A problem with fewer rows is an

@@ -61,7 +61,7 @@ func trainingNames() []foreignName {
 		{"rollout_n", "rollout.n", ""},
 		{"reward_fn_key", "", "the column data_source names the data set of a problem"},
 		{"tokenizer_path", "tokenizer.path", ""},
-		{"multi_turn", "", "the policy answers in one turn"},
+		{"multi_turn", "rollout.tools", "tools that the policy calls"},
 		{"reward_model", "reward.kind", "there is reward.kind; a model that scores is reward.kind: model with " +
 			"reward.weights"},
 		{"reward_kwargs", "reward.command", "further arguments of your program stand in reward.command"},

@@ -288,7 +288,30 @@ type Rollout struct {
 	MaxSequences int      `key:"max_sequences"`
 	CacheTokens  int      `key:"cache_tokens"`
 	PageTokens   int      `key:"page_tokens"`
+	Tools        Tools    `key:"tools"`
 }
+
+// Tools answer the policy's calls within completions; fields are zero where they have no effect.
+type Tools struct {
+	Kind      string        `key:"kind"` // None, "python" or "command"
+	Format    string        `key:"format"`
+	Call      []string      `key:"call"`   // Format is "tags"
+	Answer    []string      `key:"answer"` // Format is "tags"
+	MaxTurns  int           `key:"max_turns"`
+	MaxCalls  int           `key:"max_calls"` // Format is "hermes"
+	MaxOutput int           `key:"max_output"`
+	Keep      string        `key:"keep"`
+	CPULimit  time.Duration `key:"cpu_limit"` // Kind is "python"
+	MemLimit  int64         `key:"mem_limit"` // Kind is "python"
+	Command   []string      `key:"command"`   // Kind is "command"
+	Files     []string      `key:"files"`     // Kind is "command"
+	Workers   int           `key:"workers"`   // Kind is "command"
+	Limit     time.Duration `key:"limit"`     // Kind is "command"
+	Retries   int           `key:"retries"`   // Kind is "command"
+}
+
+// Used reports whether completions have tools.
+func (t Tools) Used() bool { return t.Kind != None && t.Kind != "" }
 
 // Reward scores completions in training; zero if the task defines the reward
 // (outcomes).

@@ -31,9 +31,9 @@ var schema = sync.OnceValue(func() *table {
 		}
 	}
 	for _, block := range [][]Key{
-		rootKeys(), taskKeys(), dataKeys(), modelKeys(), sftKeys(), algoKeys(), rolloutKeys(), rewardKeys(),
-		trainKeys(), mergeKeys(), checkpointKeys(), evalKeys(), compareKeys(), storeKeys(), sandboxKeys(),
-		verifyKeys(), controlKeys(), noticeKeys(), computeKeys(), clusterKeys(),
+		rootKeys(), taskKeys(), dataKeys(), modelKeys(), sftKeys(), algoKeys(), rolloutKeys(), toolsKeys(),
+		rewardKeys(), trainKeys(), mergeKeys(), checkpointKeys(), evalKeys(), compareKeys(), storeKeys(),
+		sandboxKeys(), verifyKeys(), controlKeys(), noticeKeys(), computeKeys(), clusterKeys(),
 	} {
 		for i := range block {
 			t.add(&block[i])

@@ -77,7 +77,22 @@ func learning() []Metric {
 	list = append(list, extent(Metric{Name: "critic/returns", Unit: Reward, Title: "Return",
 		Definition: "discounted sum of the rewards from a token on, or what the advantage's estimator takes for " +
 			"it"}, counted)...)
-	return append(list, filtering()...)
+	return append(append(list, conversation()...), filtering()...)
+}
+
+// conversation describes completions of several turns.
+func conversation() []Metric {
+	const onlyTurns = "only runs with tools have it (rollout.tools)"
+	list := extent(Metric{Name: "num_turns", Unit: "messages", Title: "Messages", Absent: onlyTurns,
+		Definition: "messages of a conversation: the prompt, the policy's turns and the tools' answers (verl's " +
+			"num_turns)"}, "completions")
+	return append(list,
+		Metric{Name: "train/inserted", Unit: Share, Per: "tokens", Title: "Tokens from tools", Absent: onlyTurns,
+			Definition: "share of completion tokens that tools and the text around their output wrote; they are " +
+				"not trained on"},
+		Metric{Name: "train/out_of_turns", Unit: Share, Per: "completions", Title: "Completions out of turns",
+			Absent: onlyTurns, Direction: eval.Down,
+			Definition: "share of completions that ended with a call beyond rollout.tools.max_turns"})
 }
 
 // filtering describes which groups and completions a step trains on.

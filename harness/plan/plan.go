@@ -104,6 +104,7 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	}
 	data := maps.Clone(x.Data)
 	maps.Copy(data, x.Reward)
+	maps.Copy(data, x.Called)
 	if !x.Template.IsZero() {
 		data[stage.RoleTemplate] = x.Template
 	}
@@ -220,6 +221,7 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 		scored[stage.RoleProblems] = s.Digest
 		outside[stage.RoleProblems] = s.Digest
 	}
+	maps.Copy(outside, p.External.Called)
 	p.add(m, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Outside: outside})
 	if slices.ContainsFunc(stage.GradersOf(&p.Config.Run, p.suite(suite)), task.OwnGrader) {
 		// Its special tokens end the graded text.
@@ -309,6 +311,7 @@ func (p *Run) dataOutside() map[string]ident.Digest {
 func (p *Run) trainOutside() map[string]ident.Digest {
 	m := p.prompts()
 	maps.Copy(m, p.External.Reward)
+	maps.Copy(m, p.External.Called)
 	return m
 }
 

@@ -24,6 +24,8 @@ type completionRecord struct {
 	rate   float64 // share of completions to keep
 	// text returns a problem's prompt as the model reads it; nil: Problem.Prompt.
 	text func(p *rollout.Problem) (string, error)
+	// graded returns what the task's grader reads of a completion; nil, or nil for one: its whole text.
+	graded func(c *rollout.Completion) *string
 
 	working chan error // result of the work on the last step; nil: already reported
 	// Owned by the worker while it runs.
@@ -55,6 +57,10 @@ type keptSample struct {
 	Components map[string]float64 `json:"components,omitempty"`
 	// Basis is the basis of the training verdict "right"; absent if the answer is wrong or the grader does not say.
 	Basis string `json:"basis,omitempty"`
+	// Inserted are the parts that tools wrote; absent if there are none.
+	Inserted []rollout.Span `json:"inserted,omitempty"`
+	// Graded is the text that the task's grader reads; absent if it is Text.
+	Graded *string `json:"graded,omitempty"`
 }
 
 // basisOf names what a verdict "right" rests on; "" for another verdict.
@@ -75,6 +81,14 @@ func componentsOf(names []string, v rollout.Verdict) map[string]float64 {
 		m[name] = v.Components[i]
 	}
 	return m
+}
+
+// gradedText calls graded.
+func (r *completionRecord) gradedText(c *rollout.Completion) *string {
+	if r.graded == nil {
+		return nil
+	}
+	return r.graded(c)
 }
 
 // add hands over the kept completions of a step. Nothing changes a step's trajectories
@@ -124,7 +138,7 @@ func (r *completionRecord) write(s stage.Step) error {
 		}
 		c := t.Completion
 		if err := r.pack.Add(keptSample{prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies,
-			componentsOf(s.Components, t.Verdict), basisOf(t.Verdict)}); err != nil {
+			componentsOf(s.Components, t.Verdict), basisOf(t.Verdict), c.Inserted, r.gradedText(c)}); err != nil {
 			return err
 		}
 		r.rows = append(r.rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})

@@ -98,8 +98,10 @@ func (x *execution) provenance() store.Attempt {
 	if gpu, ok := x.Backend.(interface{ Driver() string }); ok {
 		facts["cuda"] = gpu.Driver()
 	}
-	if x.p != nil && task.RunsPrograms(x.p.Config.Run.Task.Kind) { // checking files needs no plan
-		facts["sandbox"] = sandboxFacts(&x.p.Config.Run)
+	if x.p != nil { // checking files needs no plan
+		if c := &x.p.Config.Run; task.RunsPrograms(c.Task.Kind) || c.Rollout.Tools.Kind == "python" {
+			facts["sandbox"] = sandboxFacts(c)
+		}
 	}
 	env, err := json.Marshal(facts)
 	if err != nil {

@@ -33,7 +33,12 @@ func (x *execution) newStepRecord(row store.Stage) *stepRecord {
 	return &stepRecord{x: x, writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, metric.Unit),
 		texts: &completionRecord{db: x.DB, stage: row.Home, scorer: x.scorer(trainLabel),
 			rate: x.p.Config.Run.Store.Samples.Train,
-			text: x.p.External.Prompter.Text}, board: x.openBoard(context.Background())}
+			text: x.p.External.Prompter.Text, graded: x.graded}, board: x.openBoard(context.Background())}
+}
+
+// graded returns what the task's grader reads of a completion; nil: its whole text.
+func (x *execution) graded(c *rollout.Completion) *string {
+	return stage.GradedText(&x.p.Config.Run, c)
 }
 
 // step hands a finished step to the store's goroutine.
@@ -218,7 +223,8 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 			continue
 		}
 		c := s.Completion
-		if err := pack.Add(keptSample{prompts[s.ProblemID], c.Text, c.Tokens, c.LogProbs, nil, nil, ""}); err != nil {
+		if err := pack.Add(keptSample{Prompt: prompts[s.ProblemID], Text: c.Text, Tokens: c.Tokens,
+			LogProbs: c.LogProbs, Inserted: c.Inserted, Graded: x.graded(&c)}); err != nil {
 			return err
 		}
 		sample := evalSample(row.Home, s)

@@ -28,9 +28,11 @@ func roots(kind config.Stage) []string {
 	case config.SFT:
 		return append(engine, "train/tokenizer", "train")
 	case config.Train:
-		return append(engine, "train/tokenizer", "train", "train/generate", "train/reward", "eval/task")
+		return append(engine, "train/tokenizer", "train", "train/generate", "train/reward", "train/toolcall",
+			"eval/task", "eval/interpreter")
 	case config.EvalGen:
-		return append(engine, "train/tokenizer", "train/generate", "eval", "eval/task", "eval/suite")
+		return append(engine, "train/tokenizer", "train/generate", "train/toolcall", "eval", "eval/task",
+			"eval/suite", "eval/interpreter")
 	case config.EvalScore:
 		return []string{"train/tokenizer", "eval", "eval/task", "eval/suite"}
 	}

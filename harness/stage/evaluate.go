@@ -41,6 +41,8 @@ type record struct {
 	Entropies []float32 `json:"entropies"`
 	Text      string    `json:"text"`
 	Finish    string    `json:"finish"`
+
+	Inserted []rollout.Span `json:"inserted,omitempty"`
 }
 
 func evalConfig(c *config.Run) eval.Config {
@@ -68,6 +70,12 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 		return nil, err
 	}
 	conf := evalConfig(c)
+	env, end, err := e.newEnvironment(ctx, prompts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = end() }() // all calls have ended
+	conf.Params.Environment = env
 	earlier, first := e.earlier(problems, conf.N)
 	total := len(problems) * (conf.N - first)
 	engine, err := e.newEngine(e.Backend, m, prompts.Vocabulary(), conf.Params.MaxNewTokens,
@@ -119,7 +127,7 @@ func (e *Env) putCompletions(samples []eval.Sample) (o Output, tokens int, err e
 		}
 		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs,
 			s.Completion.Entropies,
-			s.Completion.Text, s.Completion.Finish.String()})
+			s.Completion.Text, s.Completion.Finish.String(), s.Completion.Inserted})
 		if err != nil {
 			return o, 0, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
 		}
@@ -141,9 +149,13 @@ func readCompletions(b []byte) ([]eval.Sample, error) {
 			return nil, fmt.Errorf("completions, line %d: %w", len(out)+1, err)
 		}
 		c := rollout.Completion{Tokens: r.Tokens, LogProbs: r.LogProbs, Entropies: r.Entropies, Text: r.Text,
-			Finish: rollout.FinishLength}
-		if r.Finish == rollout.FinishStop.String() {
-			c.Finish = rollout.FinishStop
+			Inserted: r.Inserted}
+		var err error
+		if c.Finish, err = rollout.ParseFinish(r.Finish); err == nil {
+			err = c.CheckInserted()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("completions, line %d: %w", len(out)+1, err)
 		}
 		out = append(out, eval.Sample{ProblemID: r.Problem, K: r.K, Completion: c})
 	}

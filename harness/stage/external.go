@@ -31,6 +31,7 @@ type External struct {
 	Settings     ident.Digest // the keys that prompts depend on
 	Prompter     *Prompter
 	Reward       map[string]ident.Digest // the program, template or model that scores in training, by use
+	Called       map[string]ident.Digest // what answers the policy's calls, by use
 }
 
 // Externals reads and digests everything that the configuration names, and checks that a run can
@@ -91,6 +92,7 @@ func Externals(r *config.Resolved) (External, error) {
 		checkSpread(c, ModelConfig(c, 1), bad)
 	}
 	x.Reward = rewardDigests(c, prompter, bad)
+	x.Called = toolDigests(c, prompter, bad)
 	if errs != nil {
 		return x, errs
 	}

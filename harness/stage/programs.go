@@ -34,5 +34,5 @@ func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, 
 	if err != nil {
 		return nil, nil, errors.Join(err, end())
 	}
-	return g, end, nil
+	return e.gradesWritten(g), end, nil
 }

@@ -25,6 +25,7 @@ type Prompter struct {
 	Stops     []StopID // tokens that end a completion
 
 	data     config.Data
+	tools    config.Tools
 	template *template // nil: plain text
 	own      bool      // the tokenizer is one of characters or bytes of ours: prompts are text only
 	vocab    int       // of the model; 0: unknown, or the tokenizer's
@@ -44,7 +45,7 @@ func NewPrompter(c *config.Run) (*Prompter, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prompter{Tokenizer: tok, data: c.Data, own: own, bos: -1}
+	p := &Prompter{Tokenizer: tok, data: c.Data, tools: c.Rollout.Tools, own: own, bos: -1}
 	p.folder = sync.OnceValue(p.openFolder)
 	if p.template, err = newTemplate(c, tok); err != nil {
 		return nil, &ChatError{err}

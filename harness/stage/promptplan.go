@@ -1,6 +1,13 @@
 package stage
 
-import "exp/harness/config"
+import (
+	"fmt"
+	"strings"
+
+	"exp/experiments/quantity"
+	"exp/harness/config"
+	"exp/train/toolcall"
+)
 
 // PromptPlan says how a run turns problems into prompts, and which tokens end a completion.
 type PromptPlan struct {
@@ -23,6 +30,7 @@ type PromptPlan struct {
 	Escape    bool     `json:"escape,omitempty"` // text that spells a token stays text
 	Filter    bool     `json:"filter,omitempty"` // problems with prompts that are too long are left out
 	Stops     []StopID `json:"stop_ids"`
+	Calls     []string `json:"calls,omitempty"` // what answers the policy's calls, and how
 }
 
 // Plan describes the prompter.
@@ -32,6 +40,7 @@ func (p *Prompter) Plan() PromptPlan {
 	if plan.Stops == nil {
 		plan.Stops = []StopID{}
 	}
+	plan.Calls = callsPlan(p.tools)
 	plan.Tools, plan.NoTools = p.toolsPlan()
 	plan.OwnTools, plan.LostTools = p.ownTools, p.lostTools
 	for _, id := range p.before {
@@ -49,4 +58,25 @@ func (p *Prompter) Plan() PromptPlan {
 		plan.Plain = "the tokenizer's folder has no chat template"
 	}
 	return plan
+}
+
+// callsPlan describes rollout.tools; nothing for none.
+func callsPlan(t config.Tools) []string {
+	if !t.Used() {
+		return nil
+	}
+	who := fmt.Sprintf("Python in the sandbox, %v of processor time and %s for a program", t.CPULimit,
+		quantity.Bytes(t.MemLimit))
+	if t.Kind == "command" {
+		who = "the program " + strings.Join(t.Command, " ")
+	}
+	how := map[string]string{toolcall.Hermes: "JSON in <tool_call> tags; the chat template writes the answers",
+		toolcall.Fence: "fenced blocks of Python; answers are fenced blocks of output",
+		toolcall.User:  "every turn is one; the chat template writes the answers as the user's"}[t.Format]
+	if t.Format == toolcall.Tags {
+		how = fmt.Sprintf("text between %q and %q; answers stand between %q and %q", t.Call[0], t.Call[1], t.Answer[0],
+			t.Answer[1])
+	}
+	return []string{who, "calls: " + how, fmt.Sprintf("at most %s, answers of at most %s, within "+
+		"rollout.max_new_tokens", quantity.Plural(t.MaxTurns, "turn"), quantity.Plural(t.MaxOutput, "character"))}
 }

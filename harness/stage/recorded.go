@@ -29,6 +29,7 @@ type recordedRow struct {
 	LogProbs []float32 `json:"logprobs,omitempty"`
 	Reward   *float64  `json:"reward,omitempty"`
 	Finish   string    `json:"finish,omitempty"`
+	Inserted [][2]int  `json:"inserted,omitempty"` // tokens that tools wrote, from and to
 }
 
 // recordedSource is the value of rollout.source that selects them.
@@ -43,7 +44,9 @@ const recordedSource = "recorded"
 //	token_ids, tokens     its ids, the end token included; or both
 //	logprobs              of each of them, or none in the whole file
 //	reward, score         takes the place of the grader's
-//	finish                stop or length
+//	finish                stop, length or turns
+//	inserted              the tokens that tools wrote: [from, to] or {"start": from, "end": to} for each part
+//	response_mask         or for each token, 0 if a tool wrote it (also: loss_mask)
 //
 // These are the fields of exp samples --token-ids -o jsonl too, where tokens is a number, which is
 // ignored.
@@ -115,11 +118,71 @@ func readRecordedRow(r rows.Row) (row recordedRow, err error) {
 		row.Reward = &x
 	}
 	if r.Has("finish") {
-		if row.Finish, err = r.Text("finish"); err == nil && row.Finish != "stop" && row.Finish != "length" {
-			err = r.Errorf("finish", "%q is neither stop nor length", row.Finish)
+		if row.Finish, err = r.Text("finish"); err == nil {
+			if _, wrong := rollout.ParseFinish(row.Finish); wrong != nil {
+				err = r.Errorf("finish", "%w", wrong)
+			}
+		}
+		if err != nil {
+			return row, err
 		}
 	}
+	row.Inserted, err = insertedOf(r)
+	if err == nil && len(row.Inserted) > 0 && row.Tokens == nil {
+		err = r.Errorf("inserted", "the row has no tokens, of which tools wrote some")
+	}
 	return row, err
+}
+
+// insertedOf returns the tokens that tools wrote.
+func insertedOf(r rows.Row) (list [][2]int, err error) {
+	for _, name := range []string{"response_mask", "loss_mask"} {
+		if !r.Has(name) {
+			continue
+		}
+		mask, err := numbers(r, name, parseToken)
+		if err != nil {
+			return nil, err
+		}
+		for i, on := range mask {
+			switch n := len(list); {
+			case on != 0:
+			case n > 0 && list[n-1][1] == i:
+				list[n-1][1]++
+			default:
+				list = append(list, [2]int{i, i + 1})
+			}
+		}
+		return list, nil
+	}
+	if !r.Has("inserted") {
+		return nil, nil
+	}
+	v, ok := value(r, "inserted").([]any)
+	if !ok {
+		return nil, r.Errorf("inserted", "it is not a list")
+	}
+	for i, x := range v {
+		pair, ok := x.([]any)
+		if m, object := x.(map[string]any); object {
+			pair, ok = []any{m["start"], m["end"]}, true
+		}
+		var ends [2]int
+		for k := 0; ok && k < 2; k++ {
+			var n int32
+			if number, is := pair[min(k, len(pair)-1)].(json.Number); is && len(pair) == 2 {
+				n, err = parseToken(number.String())
+			} else {
+				ok = false
+			}
+			ends[k], ok = int(n), ok && err == nil
+		}
+		if !ok {
+			return nil, r.Errorf("inserted", `item %d is neither [from, to] nor {"start": from, "end": to}`, i+1)
+		}
+		list = append(list, ends)
+	}
+	return list, nil
 }
 
 func value(r rows.Row, path string) any { v, _ := r.Value(path); return v }
@@ -322,7 +385,7 @@ func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []strin
 		if int(id) >= tok.VocabSize() {
 			return c, fmt.Errorf("token %d is %d, the vocabulary ends at %d", i+1, id, tok.VocabSize()-1)
 		}
-		if i+1 < len(c.Tokens) && slices.Contains(ends, id) {
+		if i+1 < len(c.Tokens) && slices.Contains(ends, id) && !r.answered(i+1) {
 			return c, fmt.Errorf("token %d, %d, ends a completion, but %d follow", i+1, id, len(c.Tokens)-i-1)
 		}
 	}
@@ -332,10 +395,16 @@ func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []strin
 		text = text[:len(text)-1]
 	}
 	c.Text = tokenizer.Continue(tok, text)
-	cut := -1
+	if err = r.place(&c, tok, text); err != nil {
+		return c, err
+	}
+	cut, last := -1, 0 // a stop string ends the last turn
+	if n := len(c.Inserted); n > 0 {
+		last = c.Inserted[n-1].TextEnd
+	}
 	for _, s := range stop {
-		if i := strings.Index(c.Text, s); i >= 0 && (cut < 0 || i < cut) {
-			cut = i
+		if i := strings.Index(c.Text[last:], s); i >= 0 && (cut < 0 || last+i < cut) {
+			cut = last + i
 		}
 	}
 	whole := c.Text
@@ -346,11 +415,44 @@ func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []strin
 		return c, fmt.Errorf("the tokens decode to %q, the response is %q: another tokenizer?", clipText(whole),
 			clipText(*r.Text))
 	}
-	c.Finish = rollout.FinishStop
-	if r.Finish == "length" || r.Finish == "" && !ended && cut < 0 && len(c.Tokens) == limit {
+	switch {
+	case r.Finish != "":
+		c.Finish, err = rollout.ParseFinish(r.Finish)
+	case !ended && cut < 0 && len(c.Tokens) == limit:
 		c.Finish = rollout.FinishLength
+	default:
+		c.Finish = rollout.FinishStop
 	}
-	return c, nil
+	return c, err
+}
+
+// answered reports whether a tool wrote the i-th token, or some before it.
+func (r recordedRow) answered(i int) bool {
+	return slices.ContainsFunc(r.Inserted, func(x [2]int) bool { return x[0] <= i && i <= x[1] })
+}
+
+// place finds the inserted parts in the completion's text, which text decodes to.
+func (r recordedRow) place(c *rollout.Completion, tok tokenizer.Tokenizer, text []int32) error {
+	if len(r.Inserted) == 0 {
+		return nil
+	}
+	// Pieces concatenate, as in the sampler.
+	bytes := make([]int, 1, len(c.Tokens)+1)
+	var b strings.Builder
+	for _, id := range text {
+		b.Write(tok.Piece(id))
+		bytes = append(bytes, b.Len())
+	}
+	c.Text = b.String()
+	for _, x := range r.Inserted {
+		if x[0] < 0 || x[1] < x[0] || x[1] >= len(bytes) {
+			return fmt.Errorf("inserted has tokens %d to %d, but %d of the response can be inserted", x[0], x[1],
+				len(text))
+		}
+		c.Inserted = append(c.Inserted, rollout.Span{Start: x[0], End: x[1], TextStart: bytes[x[0]],
+			TextEnd: bytes[x[1]]})
+	}
+	return c.CheckInserted()
 }
 
 // clipText shortens a text for an error.

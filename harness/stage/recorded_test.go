@@ -1,6 +1,8 @@
 package stage_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +15,8 @@ import (
 	"exp/harness/config"
 	"exp/harness/plan"
 	"exp/harness/stage"
+	"exp/sandbox"
+	"exp/train/rollout"
 )
 
 // What a run sampled, written to a file and read back, trains to the same weights in
@@ -50,6 +54,62 @@ func TestRecordedRollouts(t *testing.T) {
 		}
 		if in[stage.RoleTrain] != tr.in[stage.RoleTrain] {
 			t.Fatal("other problems")
+		}
+		if got := weights(tr.env, in, source); got != want {
+			t.Errorf("%s: weights %s, want %s", name, got.Short(), want.Short())
+		}
+	}
+}
+
+// Completions with turns, too: the file says what tools wrote.
+func TestRecordedTurns(t *testing.T) {
+	if _, _, err := sandbox.Check(context.Background(), sandbox.Config{}); err != nil {
+		t.Skip(err)
+	}
+	tr := newTrial(t)
+	var spans, masks strings.Builder
+	inserted := 0
+	e := tr.env
+	e.Hooks.Step = func(s stage.Step) error {
+		for i := range s.Trajectories {
+			x := &s.Trajectories[i]
+			c := x.Completion
+			row := fmt.Sprintf("{\"id\": %q, \"response\": %q, \"tokens\": %s, \"logprobs\": %s, \"finish\": %q, ", x.Problem.ID, c.Text,
+				list(c.Tokens), list(c.LogProbs), c.Finish)
+			b, err := json.Marshal(append([]rollout.Span{}, c.Inserted...))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&spans, "%s\"inserted\": %s}\n", row, b)
+			mask := make([]bool, len(c.Tokens))
+			c.Sampled(mask)
+			var bits []int32
+			for _, on := range mask {
+				bits = append(bits, map[bool]int32{true: 1}[on])
+			}
+			fmt.Fprintf(&masks, "%s\"response_mask\": %s}\n", row, list(bits))
+			inserted += len(c.Inserted)
+		}
+		return nil
+	}
+	weights := func(e stage.Env, in stage.Inputs, sets ...string) ident.Digest {
+		t.Helper()
+		own := &trial{t: t, env: e, in: in}
+		return own.run(config.Train, in, append([]string{"algo.kind=grpo", "train.steps=1"}, sets...)...).Outputs[0].Digest
+	}
+	want := weights(e, tr.in, `rollout.tools={kind: python, format: tags, call: ["(", ")"], answer: ["=", ","], max_turns: 3}`)
+	if inserted == 0 {
+		t.Fatal("no tool was called")
+	}
+	for name, text := range map[string]string{"spans": spans.String(), "masks": masks.String()} {
+		path := filepath.Join(t.TempDir(), name+".jsonl")
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		source := "rollout={source: recorded, recorded: " + path + "}"
+		in := maps.Clone(tr.in)
+		for _, o := range tr.run(config.Prepare, in, source).Outputs {
+			in[o.Role] = o.Digest
 		}
 		if got := weights(tr.env, in, source); got != want {
 			t.Errorf("%s: weights %s, want %s", name, got.Short(), want.Short())
@@ -113,7 +173,11 @@ func TestRecordedErrors(t *testing.T) {
 		"character":      {`{"id": "x", "response": "ü"}`, ":1: "},
 		"long":           {`{"id": "x", "response": "` + strings.Repeat("1", 200) + `"}`, "rollout.max_new_tokens is"},
 		"tokens missing": {`{"id": "x", "response": "", "finish": "length"}`, "has no tokens"},
-		"finish":         {`{"id": "x", "response": "1", "finish": "eos"}`, `field "finish": "eos" is neither stop nor length`},
+		"finish":         {`{"id": "x", "response": "1", "finish": "eos"}`, `field "finish": "eos" is none of stop, length and turns`},
+		"inserted":       {`{"id": "x", "tokens": [5, 6], "inserted": [[0, 2]]}`, "does not lie between sampled tokens"},
+		"far inserted":   {`{"id": "x", "tokens": [5, 6], "inserted": [{"start": 1, "end": 9}]}`, "inserted has tokens 1 to 9"},
+		"inserted text":  {`{"id": "x", "response": "1", "inserted": [[0, 1]]}`, "the row has no tokens"},
+		"bad inserted":   {`{"id": "x", "tokens": [5, 6], "inserted": [[0]]}`, `item 1 is neither [from, to] nor {"start": from, "end": to}`},
 		"messages":       {`{"prompt": [{"role": "user"}], "response": "1"}`, "it is not text; name the problem by its id"},
 	} {
 		path := filepath.Join(t.TempDir(), "r.jsonl")

@@ -115,6 +115,9 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	}
 	owned.add(func() { _ = r.reward() }) // a second time if training failed
 	parts.Prompt = prompts.Encode
+	if err := r.buildEnvironment(prompts, owned); err != nil {
+		return err
+	}
 	if r.samples() {
 		if r.engine, err = r.newEngine(cmp.Or(r.Sampling, r.Backend), drawn, tok, c.Rollout.MaxNewTokens,
 			r.calls()); err != nil {
@@ -143,6 +146,20 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		r.online.gen.Sampler = r.trainer.Sampler // which deals problems among the ranks that sample
 	}
 	r.saver = r.Env.saver(string(config.Train), r.trainer)
+	return nil
+}
+
+// buildEnvironment makes what answers calls, on ranks that sample.
+func (r *reinforcement) buildEnvironment(prompts *Prompter, owned *closers) error {
+	if !r.samples() {
+		return nil
+	}
+	env, end, err := r.newEnvironment(r.context, prompts)
+	if err != nil {
+		return err
+	}
+	owned.add(func() { _ = end() }) // all calls have ended
+	r.cfg.Sampling.Environment = env
 	return nil
 }
 
@@ -255,7 +272,7 @@ func detOf(s *train.Step) ident.Det {
 func sampledTokens(s *train.Step) int64 {
 	n := 0
 	for i := range s.Trajectories {
-		n += len(s.Trajectories[i].Completion.Tokens)
+		n += s.Trajectories[i].Completion.SampledTokens()
 	}
 	return int64(n)
 }

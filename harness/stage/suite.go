@@ -138,13 +138,20 @@ func (e *Env) grader(ctx context.Context, label, name string,
 // verdicts of the first and the panel of all.
 func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error {
 	names := GradersOf(e.run(), e.suiteOf(ev.Label))
-	ev.Panel = &eval.Panel{Problems: ev.Problems, Samples: ev.Samples}
+	samples := ev.Samples
+	if t := e.run().Rollout.Tools; t.Used() {
+		samples = slices.Clone(samples)
+		for i := range samples {
+			samples[i].Completion = *ofPolicy(t, &samples[i].Completion)
+		}
+	}
+	ev.Panel = &eval.Panel{Problems: ev.Problems, Samples: samples}
 	for i, name := range names {
 		g, end, err := e.grader(ctx, ev.Label, name, i == 0)
 		if err != nil {
 			return err
 		}
-		verdicts, err := eval.Score(ctx, g, ev.Problems, ev.Samples, parallelism)
+		verdicts, err := eval.Score(ctx, g, ev.Problems, samples, parallelism)
 		_ = end() // all programs have ended
 		if err != nil {
 			return err

@@ -8,19 +8,25 @@ import (
 	"os"
 	"strings"
 
+	"exp/eval/interpreter"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train/chat"
 	"exp/train/rollout"
+	"exp/train/toolcall"
 )
 
 // mostTools bounds a list of tools, in bytes.
 const mostTools = 4 << 20
 
-// readTools returns data.tools as compact JSON with its keys in the original order; nil for none.
+// readTools returns data.tools as compact JSON with its keys in the original order; for none the definition of
+// Python where calls name tools, else nil.
 func readTools(c *config.Run) (json.RawMessage, error) {
 	text := c.Data.Tools
 	if text == "" || text == config.None {
+		if t := c.Rollout.Tools; t.Kind == "python" && t.Format == toolcall.Hermes {
+			return json.RawMessage(interpreter.Definition), nil
+		}
 		return nil, nil
 	}
 	raw, where := []byte(text), ""

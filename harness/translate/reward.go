@@ -27,7 +27,7 @@ out, sys.stdout = sys.stdout, sys.stderr
 for line in sys.stdin:
     row = json.loads(line)
     info = ((row.get("extra") or {}).get("columns") or {}).get("extra_info") or {}
-    info = {**info, "num_turns": 2, "rollout_reward_scores": {}}
+    info = {**info, "num_turns": 2 * row.get("turns", 1), "rollout_reward_scores": {}}
     args = {"data_source": row["data_source"], "solution_str": row["response"], "ground_truth": row["gold"],
             "extra_info": info}
     if lists:

@@ -143,9 +143,7 @@ func (t *verl) sampling() {
 	if longest > 4096 { // the default; a sequence must fit
 		t.putNumber("compute.micro_batch_tokens", longest)
 	}
-	if t.on(rollout+"multi_turn.enable", false) {
-		t.note("%smulti_turn: the policy answers in one turn here", rollout)
-	}
+	t.turns()
 	t.validation()
 	if save := t.number("trainer.save_freq", -1); save > 0 {
 		t.putNumber("checkpoint.every_steps", save)

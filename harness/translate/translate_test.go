@@ -213,7 +213,14 @@ func TestRecipes(t *testing.T) {
 		{"no lower bound", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=cispo actor_rollout_ref.actor.clip_ratio_low=10",
 			[]string{"loss: cispo", "low: 1"}},
 		{"another model", "actor_rollout_ref.model.override_config.rope_theta=1e6", []string{"not translated: actor_rollout_ref.model.override_config.rope_theta=1e6"}},
-		{"several turns", "actor_rollout_ref.rollout.multi_turn.enable=True", []string{"the policy answers in one turn here"}},
+		{"several turns without tools", "actor_rollout_ref.rollout.multi_turn.enable=True", []string{"the policy answers in one turn"}},
+		{"tools that are not here", "actor_rollout_ref.rollout.multi_turn.enable=True actor_rollout_ref.rollout.multi_turn.tool_config_path=/nowhere/tools.yaml",
+			[]string{"the tools' file is not here", "kind: command", "max_turns: 1000", "max_output: 256"}},
+		{"Python by name", "actor_rollout_ref.rollout.multi_turn.tool_config_path=recipe/retool/sandbox_fusion_tool_config.yaml",
+			[]string{"kind: python", "its name says that it runs Python"}},
+		{"a user", "actor_rollout_ref.rollout.multi_turn.enable=True actor_rollout_ref.rollout.multi_turn.interaction_config_path=i.yaml " +
+			"actor_rollout_ref.rollout.multi_turn.max_user_turns=2 actor_rollout_ref.rollout.multi_turn.max_assistant_turns=9",
+			[]string{"format: user", "max_turns: 3", "write a program ./interaction"}},
 		{"bypass", "algorithm.adv_estimator=grpo algorithm.rollout_correction.bypass_mode=True algorithm.rollout_correction.rollout_rs=seq_mean_k1,token_k2 " +
 			"algorithm.rollout_correction.rollout_rs_threshold=0.5_2.0,3", []string{"mode: bypass", "reject: [seq_mean_k1, token_k2]", `["0.5_2.0", "3"]`}},
 	} {

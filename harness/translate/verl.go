@@ -245,9 +245,6 @@ func (t *verl) data() {
 		t.put("data.order", "sequential")
 		t.put("data.select", "first")
 	}
-	if tools := t.text("data.tool_config_path", t.text(rollout+"multi_turn.tool_config_path", "")); tools != "" {
-		t.note("data.tool_config_path: the policy answers in one turn here; data.tools offers tools in the prompt")
-	}
 	var vars []string
 	for _, key := range slices.Sorted(maps.Keys(t.in)) {
 		if name, ok := strings.CutPrefix(key, "data.apply_chat_template_kwargs."); ok {

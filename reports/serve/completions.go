@@ -50,7 +50,8 @@ type completionRow struct {
 	Finish         string
 	Answer, Reason string
 	Prompt, Text   string
-	Spans          []wordSpan // of Text, with what another run's has not; nil: not compared
+	Turns          []recorded.Part // Text where tools wrote parts of it; nil: they did not
+	Spans          []wordSpan      // of Text, with what another run's has not; nil: not compared
 	Kept           bool
 	Parts          []fact   // of the reward
 	Graders        []grader // if there are several
@@ -237,6 +238,11 @@ func rowOf(c *recorded.Completion) completionRow {
 		Score: finite(c.Reward, 2), Tokens: strconv.FormatInt(c.OutTokens, 10), LogProb: finite(c.LogProbSum, 2),
 		Finish: c.Finish, Answer: c.Answer, Reason: c.Reason, Kept: c.Kept,
 		Prompt: reports.Visible(c.Prompt), Text: reports.Visible(c.Text)}
+	if len(c.Inserted) > 0 {
+		for _, p := range c.Parts() {
+			row.Turns = append(row.Turns, recorded.Part{Text: reports.Visible(p.Text), Tool: p.Tool})
+		}
+	}
 	if c.Step > 0 {
 		row.Step = strconv.FormatInt(c.Step, 10)
 	}

@@ -12,6 +12,9 @@
 // tokens that it has drawn are computed again like a prompt, and it continues. Layers with linear
 // attention have a state of each prompt and completion instead (states.go). None of this
 // affects results: a completion depends on weights, prompt, seed and parameters alone.
+//
+// With an environment (rollout.Environment) a completion has turns: what a tool says is inserted
+// after the call, computed like a prompt, and the completion goes on.
 package generate
 
 import (
@@ -170,13 +173,17 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 	e.pages.reset()
 	e.state.reset()
 	s := newSchedule(e, reqs, p)
+	s.turns = newTurns(ctx, p.Environment, s.total)
+	defer s.turns.close()
 	sampling := kernels.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP}
 	reported := 0
 	for !s.finished() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e.advance(s, sampling)
+		if err := s.takeReplies(ctx, !e.advance(s, sampling)); err != nil {
+			return nil, fmt.Errorf("generate: %w", err)
+		}
 		if done != nil && s.ended > reported {
 			reported = s.ended
 			done(reported)
@@ -185,18 +192,23 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 	return s.out, nil
 }
 
-// advance takes one step. It allocates only where completions begin or end.
-func (e *Engine) advance(s *schedule, p kernels.Sampling) {
+// advance takes one step, or reports that there is nothing to compute until a reply comes. It allocates only
+// where completions begin or end.
+func (e *Engine) advance(s *schedule, p kernels.Sampling) bool {
 	s.admit()
 	e.m.CopyPages(e.dec, e.cache, s.copies)
 	e.m.CopyStates(e.dec, e.cache, e.state.copies)
 	st := e.step.build(e, s)
+	if len(st.Tokens) == 0 {
+		return !s.waits()
+	}
 	out := e.step.drawn(len(st.Sample))
 	e.m.Step(e.dec, e.cache, st, p, out)
 	e.stats.Steps++
 	e.stats.SampledTokens += len(st.Sample)
 	e.stats.PromptTokens += len(st.Tokens) - len(st.Sample)
 	s.take(out)
+	return true
 }
 
 func (e *Engine) check(reqs []rollout.Request, p rollout.Params) error {

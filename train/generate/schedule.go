@@ -21,6 +21,7 @@ type schedule struct {
 	nextReq int     // first request without a prompt
 	growing int     // running completions that may need more pages
 	short   bool    // pages ran out: nothing starts until a completion ends
+	turns   *turns  // nil: completions are one turn
 	ended   int
 	total   int
 
@@ -30,11 +31,11 @@ type schedule struct {
 }
 
 // prompt is a request whose prompt is in the cache or being computed, or a completion that starts
-// again, whose drawn tokens then belong to its prompt.
+// again or goes on after a reply, whose drawn tokens then belong to its prompt.
 type prompt struct {
 	req      int
 	tokens   []int32
-	again    *sequence // the completion that starts again; nil for a request
+	again    *sequence // the completion that continues; nil for a request
 	admitted bool      // it has its pages
 	pages    []int32
 	done     int   // tokens in the cache, out of shared()
@@ -54,7 +55,9 @@ type sequence struct {
 	most   int   // pages at full length
 	drawn  []drawnToken
 	req, k int
-	text   []byte // text of drawn, if there are stop strings
+	text   []byte // text of drawn, if there are stop strings or turns
+
+	inserted []rollout.Span // parts of drawn that the environment wrote
 }
 
 type drawnToken struct {
@@ -88,7 +91,7 @@ func (s *schedule) admit() {
 			break
 		}
 		if !s.start(pr) {
-			if len(s.running) > 0 {
+			if len(s.running) > 0 || s.waits() {
 				break
 			}
 			s.makeRoom() // of a later prompt: nothing else will give pages back
@@ -102,8 +105,13 @@ func (s *schedule) admit() {
 	// Keep enough prompts ahead to fill the free slots.
 	waiting := 0
 	for i, pr := range s.prompts {
-		if i > 0 && len(s.running)+waiting >= s.e.opt.MaxSequences || !s.give(pr) {
+		if i > 0 && len(s.running)+waiting >= s.e.opt.MaxSequences {
 			return
+		}
+		for !s.give(pr) {
+			if i > 0 || len(s.running) > 0 || s.waits() || !s.takeBack(pr) {
+				return
+			}
 		}
 		waiting += s.completions(pr) - pr.nextK
 	}
@@ -142,7 +150,7 @@ func (s *schedule) give(pr *prompt) bool {
 	if pr.admitted {
 		return true
 	}
-	need := s.e.opt.pagesOf(pr.shared())
+	need := s.e.opt.pagesOf(pr.shared()) - len(pr.pages)
 	if !s.enough(need) || s.e.state.short() {
 		return false
 	}
@@ -187,14 +195,25 @@ func (s *schedule) extend() {
 	}
 }
 
+// takeBack takes the pages of the last prompt that has some, other than keep, and reports whether there was one.
+func (s *schedule) takeBack(keep *prompt) bool {
+	for _, pr := range slices.Backward(s.prompts) {
+		if pr != keep && len(pr.pages) > 0 {
+			if pr.again != nil {
+				s.e.stats.Restarts++
+			}
+			s.release(pr)
+			return true
+		}
+	}
+	return false
+}
+
 // makeRoom takes the pages of a prompt or a completion.
 func (s *schedule) makeRoom() {
 	s.short = true
-	for _, pr := range slices.Backward(s.prompts) {
-		if pr.admitted {
-			s.release(pr)
-			return
-		}
+	if s.takeBack(nil) || s.emptied() {
+		return
 	}
 	last := 0
 	for k, q := range s.running {
@@ -211,15 +230,25 @@ func (s *schedule) evict(i int) {
 	q := s.running[i]
 	s.running = slices.Delete(s.running, i, i+1)
 	s.leave(q)
+	s.insert(s.again(q))
+	s.e.stats.Restarts++
+}
+
+// again returns the prompt with which q continues.
+func (s *schedule) again(q *sequence) *prompt {
 	pr := &prompt{req: q.req, again: q, tokens: slices.Clone(s.reqs[q.req].Prompt)}
 	for _, d := range q.drawn {
 		pr.tokens = append(pr.tokens, d.id)
 	}
+	return pr
+}
+
+// insert puts the prompt of a completion that continues before all that are behind it in order.
+func (s *schedule) insert(pr *prompt) {
 	at, _ := slices.BinarySearchFunc(s.prompts, pr, func(a, b *prompt) int {
 		return cmp.Or(cmp.Compare(a.req, b.req), cmp.Compare(a.first(), b.first()))
 	})
 	s.prompts = slices.Insert(s.prompts, at, pr)
-	s.e.stats.Restarts++
 }
 
 // leave takes the pages of q, which no longer runs.
@@ -287,7 +316,7 @@ func (e *Engine) sequence() *sequence {
 	}
 	q := e.idle[len(e.idle)-1]
 	e.idle = e.idle[:len(e.idle)-1]
-	q.pages, q.drawn, q.text = q.pages[:0], q.drawn[:0], q.text[:0]
+	q.pages, q.drawn, q.text, q.inserted = q.pages[:0], q.drawn[:0], q.text[:0], nil
 	return q
 }
 
@@ -305,11 +334,11 @@ func (s *schedule) take(out drawn) {
 	for i, q := range s.running {
 		id := out.IDs[i]
 		q.drawn = append(q.drawn, drawnToken{id, out.LogProb[i], out.Entropy[i]})
-		switch {
-		case s.stops(q, id):
-			s.end(q, rollout.FinishStop)
-		case len(q.drawn) == s.p.MaxNewTokens:
-			s.end(q, rollout.FinishLength)
+		switch answer, finish := s.after(q, id); {
+		case finish != 0:
+			s.end(q, finish)
+		case answer != nil:
+			s.ask(q, answer)
 		default:
 			q.pos++
 			q.token = id
@@ -320,28 +349,14 @@ func (s *schedule) take(out drawn) {
 	s.running = live
 }
 
-// stops reports whether q ends with the last drawn token id, and updates q.text.
-func (s *schedule) stops(q *sequence, id int32) bool {
-	if len(s.p.Stop) > 0 {
-		if piece := s.e.vocab.Piece(id); len(piece) > 0 {
-			q.text = append(q.text, piece...)
-			if at := s.stopAt(q.text, len(piece)); at >= 0 {
-				q.text = q.text[:at]
-				return true
-			}
-		}
-	}
-	return slices.Contains(s.e.end, id)
-}
-
 // end stores q's result and frees its pages and its arrays.
 func (s *schedule) end(q *sequence, finish rollout.Finish) {
 	n := len(q.drawn)
 	c := rollout.Completion{Tokens: cut(&s.tokens, n), LogProbs: cut(&s.numbers, n), Entropies: cut(&s.numbers, n),
-		Finish: finish}
+		Finish: finish, Inserted: q.inserted}
 	for i, d := range q.drawn {
 		c.Tokens[i], c.LogProbs[i], c.Entropies[i] = d.id, d.logProb, d.entropy
-		if len(s.p.Stop) == 0 {
+		if len(s.p.Stop) == 0 && s.turns == nil {
 			q.text = append(q.text, s.e.vocab.Piece(d.id)...)
 		}
 	}
@@ -363,14 +378,14 @@ func cut[T any](room *[]T, n int) []T {
 	return x
 }
 
-// stopAt returns the start of the first stop string that the last n bytes of text
-// completed, or -1.
-func (s *schedule) stopAt(text []byte, n int) int {
+// completed returns the start of the first of some strings that the last n bytes of text completed, within
+// text[from:], or -1.
+func completed(strings []string, text []byte, n, from int) int {
 	at := -1
-	for _, stop := range s.p.Stop {
-		from := max(0, len(text)-n-len(stop)+1)
-		if i := bytes.Index(text[from:], []byte(stop)); i >= 0 && (at < 0 || from+i < at) {
-			at = from + i
+	for _, x := range strings {
+		lo := max(from, len(text)-n-len(x)+1)
+		if i := bytes.Index(text[lo:], []byte(x)); i >= 0 && (at < 0 || lo+i < at) {
+			at = lo + i
 		}
 	}
 	return at

@@ -43,7 +43,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	}
 	for _, pr := range s.prompts {
 		if !pr.admitted {
-			break
+			continue
 		}
 		s.adopt(pr)
 		n := min(pr.shared()-pr.done, e.opt.StepRows-len(st.Tokens))

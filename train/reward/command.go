@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"exp/train/program"
 	"exp/train/rollout"
 )
 
@@ -33,7 +34,8 @@ type CommandOptions struct {
 // Command scores with a program and keeps one process per worker running. The
 // program reads one row per line from its standard input,
 //
-//	{"id": "7", "problem": "…", "prompt": "…", "response": "…", "gold": "…", "data_source": "…", "extra": {…}}
+//	{"id": "7", "problem": "…", "prompt": "…", "response": "…", "turns": 1, "gold": "…", "data_source": "…",
+//	 "extra": {…}}
 //
 // and writes one answer per line to its standard output, in any order:
 //
@@ -41,7 +43,8 @@ type CommandOptions struct {
 //	{"id": "7", "error": "why it has no score"}
 //
 // It may read ahead, but nothing marks the end of a batch: it must answer the rows it has
-// without waiting for more, and flush. "gold" is the problem's answer, "extra" its data. At
+// without waiting for more, and flush. "turns" counts the policy's turns, "gold" is the
+// problem's answer, "extra" its data. At
 // the end its standard input is closed, and the remains of its process group are killed.
 //
 // A process that ends or falls silent is restarted, and its unanswered rows are asked one
@@ -50,8 +53,8 @@ type CommandOptions struct {
 // are *BrokenError.
 type Command struct {
 	opt       CommandOptions
-	processes []*process // by worker; nil before the first row and after a failure
-	last      int64      // id of the last row sent
+	processes []*program.Process // by worker; nil before the first row and after a failure
+	last      int64              // id of the last row sent
 	grace     time.Duration
 }
 
@@ -60,7 +63,7 @@ func NewCommand(o CommandOptions) *Command {
 	if len(o.Argv) == 0 || o.Workers < 1 || o.Batch < 1 || o.RowLimit <= 0 || o.BatchLimit <= 0 {
 		panic("reward: command without program, workers, batch or limits")
 	}
-	return &Command{opt: o, processes: make([]*process, o.Workers), grace: closeGrace}
+	return &Command{opt: o, processes: make([]*program.Process, o.Workers), grace: closeGrace}
 }
 
 // row is a line of the program's input.
@@ -69,6 +72,7 @@ type row struct {
 	Problem    string          `json:"problem"`
 	Prompt     string          `json:"prompt"`
 	Response   string          `json:"response"`
+	Turns      int             `json:"turns"`
 	Gold       string          `json:"gold"`
 	DataSource string          `json:"data_source"`
 	Extra      json.RawMessage `json:"extra"`
@@ -81,8 +85,7 @@ func (c *Command) rows(items []rollout.Item) []row {
 		c.last++
 		p := it.Problem
 		out[i] = row{ID: fmt.Sprint(c.last), Problem: p.ID, Prompt: p.Prompt, Response: it.Completion.Text,
-			Gold:       p.Answer,
-			DataSource: p.DataSource(c.opt.DataSource), Extra: p.Data}
+			Turns: it.Completion.Turns(), Gold: p.Answer, DataSource: p.DataSource(c.opt.DataSource), Extra: p.Data}
 	}
 	return out
 }
@@ -171,7 +174,7 @@ func (s *scoring) ask(ctx context.Context, k int, batch []int) error {
 		return err
 	}
 	if s.processes[k] == nil {
-		p, err := startProcess(s.opt.Argv)
+		p, err := program.Start(s.opt.Argv)
 		if err != nil {
 			return s.broken(err, "set reward.command to the program and its arguments")
 		}
@@ -181,7 +184,7 @@ func (s *scoring) ask(ctx context.Context, k int, batch []int) error {
 	for j, i := range batch {
 		rows[j] = s.rows[i]
 	}
-	answers, err := s.processes[k].exchange(ctx, rows, s.opt)
+	answers, err := exchange(ctx, s.processes[k], rows, s.opt)
 	for j, a := range answers {
 		if a.ID != "" {
 			s.scores[batch[j]] = a.score()
@@ -202,7 +205,7 @@ func (s *scoring) ask(ctx context.Context, k int, batch []int) error {
 			s.failed = append(s.failed, batch[j])
 		}
 	}
-	s.said = append(s.said, s.processes[k].stderr.take()...)
+	s.said = append(s.said, s.processes[k].TakeLog()...)
 	s.processes[k] = nil
 	if s.restarts++; s.restarts > s.opt.Restarts {
 		return s.broken(fmt.Errorf("it failed %d times in one step; the last failure: %w", s.restarts, failure),
@@ -229,7 +232,7 @@ func (o CommandOptions) logTo(lines []string) {
 func (c *Command) log() {
 	for _, p := range c.processes {
 		if p != nil {
-			c.opt.logTo(p.stderr.take())
+			c.opt.logTo(p.TakeLog())
 		}
 	}
 }
@@ -238,8 +241,8 @@ func (c *Command) log() {
 func (c *Command) kill() {
 	for k, p := range c.processes {
 		if p != nil {
-			p.stop(0)
-			c.opt.logTo(p.stderr.take())
+			p.Stop(0)
+			c.opt.logTo(p.TakeLog())
 			c.processes[k] = nil
 		}
 	}
@@ -256,11 +259,11 @@ func (c *Command) Close() error {
 		if p == nil {
 			continue
 		}
-		left := p.stop(c.grace)
-		c.opt.logTo(p.stderr.take())
+		left := p.Stop(c.grace)
+		c.opt.logTo(p.TakeLog())
 		if l := left; l != nil {
 			errs = append(errs, c.broken(fmt.Errorf("line %d of its output is not an answer to any row, or a "+
-				"second one: %s", l.number, excerpt(l.text)),
+				"second one: %s", l.Number, program.Excerpt(l.Text)),
 				"a row is answered once, by one line"))
 		}
 		c.processes[k] = nil

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,21 +17,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/train/program"
 	"exp/train/rollout"
 )
 
 // TestMain makes the test binary a reward program where its first argument says so.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "reward-program" {
-		program(os.Args[2:])
+		rewardProgram(os.Args[2:])
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// program answers rows as a well-behaved program does, score = length of the response,
+// rewardProgram answers rows as a well-behaved program does, score = length of the response,
 // except for responses that name a fault to show.
-func program(args []string) {
+func rewardProgram(args []string) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	say := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
@@ -75,7 +75,7 @@ func program(args []string) {
 		case strings.HasPrefix(r.Response, "empty"):
 			say(`{"id": %q}`, r.ID)
 		case strings.HasPrefix(r.Response, "long"):
-			say(`{"id": %q, "score": 1, "note": %q}`, r.ID, strings.Repeat("x", maxAnswer))
+			say(`{"id": %q, "score": 1, "note": %q}`, r.ID, strings.Repeat("x", program.MaxLine))
 		case strings.HasPrefix(r.Response, "fields"):
 			b, _ := json.Marshal(r)
 			fmt.Fprintln(os.Stderr, string(b))
@@ -143,8 +143,8 @@ func TestCommandScores(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{
-		`{"id":"5","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
-		`{"id":"10","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
+		`{"id":"5","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","turns":1,"gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
+		`{"id":"10","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","turns":1,"gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
 	}
 	if diff := cmp.Diff(want, log); diff != "" {
 		t.Errorf("what the program read (-want +got):\n%s", diff)
@@ -322,19 +322,5 @@ func TestCommandEndsItsChildren(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		_ = c.Close()
-	}
-}
-
-func TestLogOfAFlood(t *testing.T) {
-	g := &lineLog{}
-	for i := range 150 {
-		fmt.Fprintf(g, "line %d\nand ", i)
-	}
-	got := g.take()
-	if len(got) != 101 || got[0] != "line 0" || got[1] != "and line 1" || got[100] != "(50 more lines)" {
-		t.Errorf("got %d lines, the last %q", len(got), got[len(got)-1])
-	}
-	if !slices.Equal(g.take(), nil) {
-		t.Error("taken twice")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"exp/train/program"
 	"exp/train/rollout"
 )
 
@@ -288,15 +289,16 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(raw, &got); err != nil {
-		return "", fmt.Errorf("its answer is not a chat completion: %w: %s", err, excerpt(raw))
+		return "", fmt.Errorf("its answer is not a chat completion: %w: %s", err, program.Excerpt(raw))
 	}
 	if len(got.Choices) == 0 {
-		return "", fmt.Errorf("its answer has no choices: %s", excerpt(raw))
+		return "", fmt.Errorf("its answer has no choices: %s", program.Excerpt(raw))
 	}
 	c := got.Choices[0]
 	switch {
 	case c.Finish == "length":
-		return "", fmt.Errorf("its answer was cut at reward.judge.max_tokens: %s", excerpt([]byte(c.Message.Content)))
+		return "", fmt.Errorf("its answer was cut at reward.judge.max_tokens: %s",
+			program.Excerpt([]byte(c.Message.Content)))
 	case len(c.Message.Content) > maxContent:
 		return "", fmt.Errorf("its answer has %d bytes, more than %d", len(c.Message.Content), maxContent)
 	}
@@ -305,7 +307,7 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 
 // refused returns the error for a status other than 200.
 func (j *Judge) refused(resp *http.Response, raw []byte) error {
-	err := fmt.Errorf("%s answered %s: %s", j.opt.URL, resp.Status, excerpt(bytes.TrimSpace(raw)))
+	err := fmt.Errorf("%s answered %s: %s", j.opt.URL, resp.Status, program.Excerpt(bytes.TrimSpace(raw)))
 	switch code := resp.StatusCode; {
 	case code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500:
 		return &passingError{err: err, after: retryAfter(resp.Header.Get("Retry-After"), j.opt.Now())}
@@ -344,7 +346,7 @@ func (j *Judge) read(content string) Score {
 		}
 	}
 	if err != nil {
-		return Score{Reason: j.clean(fmt.Sprintf("the judge: %v: %s", err, excerpt([]byte(content))))}
+		return Score{Reason: j.clean(fmt.Sprintf("the judge: %v: %s", err, program.Excerpt([]byte(content))))}
 	}
 	s.Graded = true
 	return s
@@ -373,7 +375,7 @@ func (j *Judge) extract(content string) (Score, error) {
 			return 0, fmt.Errorf("no field %q in its answer", name)
 		}
 		if err := json.Unmarshal(raw, &x); err != nil || string(raw) == "null" {
-			return 0, fmt.Errorf("the field %q is %s, not a number", name, excerpt(raw))
+			return 0, fmt.Errorf("the field %q is %s, not a number", name, program.Excerpt(raw))
 		}
 		return x, nil
 	}

@@ -9,6 +9,8 @@ type Request struct {
 	// Seeds has one entry per wanted completion. A completion depends on the weights, the
 	// prompt, its seed and the Params alone, not on other requests or other seeds.
 	Seeds []uint64
+	// Problem is the problem that the prompt asks; only an Environment reads it.
+	Problem *Problem
 }
 
 // Params shape the sampling of all requests of a call.
@@ -17,8 +19,10 @@ type Params struct {
 	TopK         int      // 0 means off
 	TopP         float64  // 1 means off
 	MinP         float64  // 0 means off
-	MaxNewTokens int      // per completion, the end token included
+	MaxNewTokens int      // per completion, end tokens and inserted ones included
 	Stop         []string // end a completion where one of these appears in its text
+	// Environment writes between turns; nil: a completion is one turn. MaxNewTokens covers what it writes.
+	Environment Environment
 }
 
 // Sampler draws completions from the current policy.

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package reward
+package program
 
 import "os/exec"
 

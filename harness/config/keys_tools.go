@@ -1,0 +1,166 @@
+package config
+
+import "time"
+
+// Keys of the tools that a policy calls within a completion.
+
+// toolsPath begins their paths.
+const toolsPath = "rollout.tools."
+
+func toolsKeys() []Key {
+	ofKind := func(kinds ...string) []Clause { return []Clause{only(toolsPath+"kind", kinds...)} }
+	ofFormat := func(names ...string) []Clause { return []Clause{only(toolsPath+"format", names...)} }
+	used := block(ofKind("python", "command"), at(Train, EvalGen), []Key{
+		{Path: toolsPath + "format", Kind: Enum, Words: []string{"hermes", "fence", "tags", "user"},
+			Default: is("hermes"),
+			Help: "how calls are written: JSON in <tool_call> tags, a fenced block of Python, text between " +
+				"rollout.tools.call, or every turn, which a user answers"},
+		{Path: toolsPath + "call", Kind: String, List: true, Pattern: anyText(),
+			Default: is([]string{"<code>", "</code>"}),
+			When:    ofFormat("tags"),
+			Help:    "the two texts around a call; an empty first one is the beginning of the line"},
+		{Path: toolsPath + "answer", Kind: String, List: true, Pattern: anyText(),
+			Default: is([]string{"\n<interpreter>\n", "\n</interpreter>\n"}), When: ofFormat("tags"),
+			Help: "the two texts around an answer"},
+		{Path: toolsPath + "max_turns", Kind: Int, Default: is(5), Range: atLeast(1), Unit: "turns",
+			Help: "turns of the policy; a call at the end of the last one ends the completion"},
+		{Path: toolsPath + "max_calls", Kind: Int, Default: is(1), Range: atLeast(1), Unit: "calls",
+			When: ofFormat("hermes"),
+			Help: "calls of a turn that are answered, in order; further ones are dropped"},
+		{Path: toolsPath + "max_output", Kind: Int, Default: is(1024), Range: atLeast(1), Unit: "characters",
+			Help: "longest answer; longer ones are cut"},
+		{Path: toolsPath + "keep", Kind: Enum, Words: []string{"left", "middle", "right"}, Default: is("middle"),
+			Help: "what stays of an answer that is cut: its beginning, both ends or its end"},
+	})
+	python := block(ofKind("python"), at(Train, EvalGen), []Key{
+		{Path: toolsPath + "cpu_limit", Kind: Duration, Default: is(5 * time.Second),
+			Range: above(0).upTo(float64(time.Hour)),
+			Help:  "CPU time that a program may use"},
+		{Path: toolsPath + "mem_limit", Kind: Size, Default: is(512 << 20), Range: atLeast(1 << 20),
+			Help: "memory that a program and its processes may use"},
+	})
+	command := block(ofKind("command"), at(Train, EvalGen), []Key{
+		{Path: toolsPath + "command", Kind: String, List: true,
+			Help: "program and arguments that answer calls, one JSON line in and one out for each"},
+		{Path: toolsPath + "files", Kind: String, List: true, Default: is([]string{}), Role: External,
+			Help: "files and folders that the program reads in addition to those on its command line"},
+		{Path: toolsPath + "workers", Kind: Int, Default: is(1), Range: between(1, 256), Unit: "processes",
+			Role: Nonsemantic,
+			Help: "copies of the program that run at once"},
+		{Path: toolsPath + "limit", Kind: Duration, Default: is(time.Minute), Range: above(0), Role: Nonsemantic,
+			Help: "longest time for an answer; then the program is restarted and asked again"},
+		{Path: toolsPath + "retries", Kind: Int, Default: is(2), Range: between(0, 100), Role: Nonsemantic,
+			Help: "how often to ask again about a call after the program died or fell silent"},
+	})
+	kind := Key{Path: toolsPath + "kind", Kind: Enum, Words: []string{None, "python", "command"},
+		Default: is(None), Stages: at(Train, EvalGen),
+		Help: "what answers the policy's calls within a completion: nothing, Python in the sandbox, or a program " +
+			"of yours"}
+	return append(append(append([]Key{kind}, used...), python...), command...)
+}
+
+// anyText allows empty texts, too.
+func anyText() *Pattern { return pattern("a text", `(?s).*`) }
+
+func toolsChecks() []check {
+	pair := func(path string, of func(t Tools) []string) check {
+		return check{[]string{path}, func(r *Run) (string, string) {
+			if r.Rollout.Tools.Format == "tags" && len(of(r.Rollout.Tools)) != 2 {
+				return path + " needs two texts, before and after", `such as ["<code>", "</code>"]`
+			}
+			return "", ""
+		}}
+	}
+	return []check{
+		pair(toolsPath+"call", func(t Tools) []string { return t.Call }),
+		pair(toolsPath+"answer", func(t Tools) []string { return t.Answer }),
+		{[]string{toolsPath + "call"}, func(r *Run) (string, string) {
+			if c := r.Rollout.Tools.Call; r.Rollout.Tools.Format == "tags" && len(c) == 2 && c[1] == "" {
+				return toolsPath + "call has no text that ends a call", `such as ["<code>", "</code>"]`
+			}
+			return "", ""
+		}},
+		{[]string{toolsPath + "command"}, func(r *Run) (string, string) {
+			if t := r.Rollout.Tools; t.Kind == "command" && (len(t.Command) == 0 || t.Command[0] == "") {
+				return toolsPath + "command names no program",
+					"list the program and its arguments: [./my-tool, --strict]"
+			}
+			return "", ""
+		}},
+		{[]string{toolsPath + "format", toolsPath + "kind"}, func(r *Run) (string, string) {
+			switch t := r.Rollout.Tools; {
+			case t.Kind == "python" && t.Format == "user":
+				return toolsPath + "format is user, but Python answers programs, not every turn",
+					toolsPath + "kind: command, with a program that answers as the user"
+			case t.Kind == "command" && t.Format == "fence":
+				return toolsPath + "format is fence, which marks programs in Python",
+					toolsPath + "kind: python, or another format"
+			}
+			return "", ""
+		}},
+		{[]string{toolsPath + "kind", "rollout.source"}, func(r *Run) (string, string) {
+			if r.Rollout.Tools.Used() && r.Rollout.Source == "recorded" {
+				return toolsPath + "kind is " + r.Rollout.Tools.Kind + ", but recorded rollouts are not sampled",
+					toolsPath + "kind: none; rows say which of their tokens tools wrote (inserted)"
+			}
+			return "", ""
+		}},
+		{[]string{toolsPath + "kind", "compute.tensor_parallel"}, func(r *Run) (string, string) {
+			if r.Rollout.Tools.Used() && r.Compute.TensorParallel > 1 {
+				return "ranks that share products (compute.tensor_parallel) cannot sample with tools yet",
+					"compute.tensor_parallel: 1, or " + toolsPath + "kind: none"
+			}
+			return "", ""
+		}},
+	}
+}
+
+// aboutTools returns help that does not fit on a key's help line; empty for most keys.
+func aboutTools(path string) string {
+	switch path {
+	case toolsPath + "kind":
+		return `
+  python   runs the program of each call in a fresh process of the sandbox, without network
+           or files, with the standard library. The policy reads what it prints, and its
+           traceback if it fails. Programs that read no clock print the same every time:
+           hashes, addresses and module random begin alike.
+  command  asks a program of yours: a search engine, a game, a user (exp config describe
+           rollout.tools.command)
+
+  After a call the completion waits, and goes on when its answer is there. What tools write
+  is context: no algorithm trains on it, but rollout.max_new_tokens covers it. If an answer
+  leaves no room for a further token, the completion ends before it, with finish "length";
+  a call beyond rollout.tools.max_turns ends it with "turns". Our graders see what the policy
+  itself wrote: its last turn (hermes, user), or all of it (fence, tags). reward.command gets
+  the whole conversation. Evaluations use the same tools.
+
+    rollout: {max_new_tokens: 4096, tools: {kind: python}}           # Qwen, Hermes: JSON calls
+    rollout: {tools: {kind: python, format: fence}}                  # a fenced block, then its output
+    rollout: {tools: {kind: python, format: tags}}                   # <code> and <interpreter> (ReTool)
+    rollout: {tools: {kind: python, format: tags, call: ["", "="], answer: ["", ""]}}  # 6*7=42
+    rollout:                                                         # Search-R1
+      tools: {kind: command, command: [./search], format: tags, call: ["<search>", "</search>"],
+              answer: ["\n\n<information>", "</information>\n\n"]}
+`
+	case toolsPath + "command":
+		return `
+  The program is started once for each of rollout.tools.workers, with your rights and
+  environment and without a sandbox. For every call it reads a line like
+
+    {"id": "7", "problem": "gsm-12", "turn": 1, "name": "search", "arguments": {"query": "…"},
+     "input": "…", "response": "…", "prompt": "…", "gold": "…", "data_source": "…", "extra": {…}}
+
+  and writes a line, flushed before it waits for more input:
+
+    {"id": "7", "output": "what the policy reads"}
+    {"id": "7", "end": true}                        ends the completion
+    {"id": "7", "error": "the index is missing"}    ends the run (exit 8)
+
+  name and arguments are those of a JSON call, absent in other formats; input is the text of
+  the call, response the completion so far. extra is the problem's data; extra.columns has the
+  columns that data.keep names. The answer must depend on this line only, or a run cannot be
+  repeated. Program, arguments and the files among them are part of the experiment.
+`
+	}
+	return ""
+}

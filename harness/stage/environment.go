@@ -1,0 +1,251 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"exp/eval/interpreter"
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/sandbox"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+	"exp/train/toolcall"
+)
+
+// toolFormat returns the format of a run's calls.
+func toolFormat(t config.Tools) (toolcall.Format, error) {
+	pair := func(list []string) (p [2]string) {
+		copy(p[:], list)
+		return p
+	}
+	return toolcall.Named(t.Format, pair(t.Call), pair(t.Answer))
+}
+
+// callsByMessage reports whether answers are messages of the chat template.
+func callsByMessage(t config.Tools) bool {
+	return t.Used() && (t.Format == toolcall.Hermes || t.Format == toolcall.User)
+}
+
+// newEnvironment makes what answers the policy's calls, nil for nothing; end frees it when no call is under way.
+func (e *Env) newEnvironment(ctx context.Context, prompts *Prompter) (env rollout.Environment, end func() error,
+	err error) {
+	c := e.run().Rollout.Tools
+	end = func() error { return nil }
+	if !c.Used() {
+		return nil, end, nil
+	}
+	o := toolcall.Options{MaxTurns: c.MaxTurns, MaxCalls: max(1, c.MaxCalls), MaxOutput: c.MaxOutput,
+		Side: toolcall.Side(c.Keep), Chat: prompts.reply, Text: prompts.inserted}
+	if o.Format, err = toolFormat(c); err != nil {
+		return nil, nil, err
+	}
+	switch c.Kind {
+	case "python":
+		pool, err := sandbox.Open(ctx, SandboxConfig(e.run()))
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Tool, end = &interpreter.Python{Run: pool, Limits: toolLimits(c)}, pool.Close
+	case "command":
+		t := toolcall.NewCommand(toolcall.CommandOptions{Argv: c.Command, DataSource: e.run().Task.Kind,
+			Workers: c.Workers, Limit: c.Limit, Retries: c.Retries,
+			Log: func(line string) { e.warn("tool: %s", line) }})
+		o.Tool, end = t, t.Close
+	default:
+		return nil, nil, fmt.Errorf("rollout.tools.kind: unknown kind %q", c.Kind)
+	}
+	return toolcall.New(o), end, nil
+}
+
+// toolLimits returns the limits of a program. It may wait as long as it may compute, and somewhat more on a busy
+// machine.
+func toolLimits(c config.Tools) sandbox.Limits {
+	cpu := c.CPULimit.Milliseconds()
+	return sandbox.Limits{CPUMS: cpu, WallMS: 2*cpu + 5000, MemoryMB: c.MemLimit >> 20, StdoutKB: 64, StderrKB: 64}
+}
+
+// toolDigests returns the digests of what answers calls: a program and its files, or the interpreter. It tells bad
+// the problems of each key, among them formats that the chat template cannot write.
+func toolDigests(c *config.Run, p *Prompter, bad func(key, code, message, help string)) map[string]ident.Digest {
+	t := c.Rollout.Tools
+	x := map[string]ident.Digest{}
+	add := func(key, use string, digest func() (ident.Digest, error)) {
+		d, err := digest()
+		if err != nil {
+			bad(key, config.CodeData, err.Error(), "")
+			return
+		}
+		x["tool/"+use] = d
+	}
+	switch t.Kind {
+	case "command":
+		add("rollout.tools.command", "command", func() (ident.Digest, error) { return commandDigest(t.Command) })
+		if len(t.Files) > 0 {
+			add("rollout.tools.files", "files", func() (ident.Digest, error) { return pathsDigest(t.Files) })
+		}
+	case "python":
+		add("rollout.tools.kind", "python", func() (ident.Digest, error) {
+			v, err := sandbox.PythonVersion(context.Background())
+			return ident.Sum([]byte(v)), err
+		})
+	}
+	if p != nil && callsByMessage(t) {
+		if err := p.checkReply(t); err != nil {
+			bad("rollout.tools.format", config.CodeConflict, fmt.Sprintf("rollout.tools.format is %s: %v",
+				t.Format, err),
+				"data.chat: a template that writes tool messages, or rollout.tools.format: fence or tags")
+		}
+	}
+	return x
+}
+
+// checkReply returns an error unless the chat template can write answers.
+func (p *Prompter) checkReply(t config.Tools) error {
+	end, err := p.End()
+	if err != nil {
+		return err
+	}
+	const said = "oX7said"
+	role := "tool"
+	if t.Format == toolcall.User {
+		role = "user"
+	}
+	text, _, err := p.replyText(end, []rollout.Message{{Role: role, Content: said}})
+	if err == nil && !strings.Contains(text, said) {
+		err = fmt.Errorf("the chat template drops messages of the role %s", role)
+	}
+	return err
+}
+
+// The messages before an answer, which only show where it begins.
+const (
+	askedBefore  = "qX7only"
+	answerBefore = "aX7only"
+)
+
+// replyText returns what the template writes from the end of a turn, which token end ended, to where the assistant
+// speaks after messages. mark stands where text of the messages that spells a token is cut.
+func (p *Prompter) replyText(end int32, list []rollout.Message) (text string, mark rune, err error) {
+	if p.template == nil {
+		return "", 0, errors.New("the run has no chat template, which writes the answers")
+	}
+	if list, _, mark, err = p.untrusted().chat(list, nil); err != nil {
+		return "", 0, err
+	}
+	before := []rollout.Message{{Role: "user", Content: askedBefore}, {Role: "assistant", Content: answerBefore}}
+	if text, err = p.template.render(append(before, list...), nil, true); err != nil {
+		return "", 0, err
+	}
+	_, text, found := strings.Cut(text, answerBefore)
+	if !found {
+		return "", 0, errors.New("the chat template drops the assistant's message before an answer")
+	}
+	// The sampled token is not written twice.
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), p.Tokenizer.Token(end)); ok {
+		text = rest
+	}
+	return text, mark, nil
+}
+
+// reply returns the tokens of replyText.
+func (p *Prompter) reply(end int32, list []rollout.Message) ([]int32, error) {
+	text, mark, err := p.replyText(end, list)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := p.untrusted().encode(p.Tokenizer, text, mark, tokenizer.Options{Added: true})
+	if err == nil {
+		err = p.known(ids)
+	}
+	return ids, err
+}
+
+// inserted returns the tokens of a tool's answer between two texts. Text of the answer that spells a token stays
+// text. Characters that a small alphabet lacks are left out.
+func (p *Prompter) inserted(before, answer, after string) (ids []int32, err error) {
+	if p.own {
+		var known strings.Builder
+		for _, r := range before + answer + after {
+			if _, err := p.Tokenizer.Encode(string(r), tokenizer.Options{}); err == nil {
+				known.WriteRune(r)
+			}
+		}
+		return p.Tokenizer.Encode(known.String(), tokenizer.Options{})
+	}
+	mark, err := freeMark([]byte(before + answer + after))
+	if err != nil {
+		return nil, err
+	}
+	e := p.untrusted()
+	ids, err = e.encode(p.Tokenizer, before+e.cut(answer, mark)+after, mark, tokenizer.Options{Added: true})
+	if err == nil {
+		err = p.known(ids)
+	}
+	return ids, err
+}
+
+// untrusted returns the run's escaper, or one for text that is never trusted.
+func (p *Prompter) untrusted() *escaper {
+	return cmp.Or(p.escaper, &escaper{addedTokens(p.Tokenizer)})
+}
+
+// ofPolicy returns what a grader of answers reads of a completion with tools: the policy's last turn where turns are
+// messages, else all that it wrote.
+func ofPolicy(t config.Tools, c *rollout.Completion) *rollout.Completion {
+	if callsByMessage(t) {
+		return c.LastTurn()
+	}
+	return c.Own()
+}
+
+// GradedText returns the text of a completion that its task's grader reads; nil where tools wrote nothing.
+func GradedText(c *config.Run, x *rollout.Completion) *string {
+	if len(x.Inserted) == 0 {
+		return nil
+	}
+	return &ofPolicy(c.Rollout.Tools, x).Text
+}
+
+// writtenGrader grades what the policy wrote.
+type writtenGrader struct {
+	rollout.Grader
+	tools config.Tools
+}
+
+// Grade implements rollout.Grader.
+func (g writtenGrader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+	return g.Grader.Grade(ctx, p, ofPolicy(g.tools, c))
+}
+
+// writtenBatchGrader is writtenGrader for a grader that judges many completions at once.
+type writtenBatchGrader struct {
+	writtenGrader
+	batch rollout.BatchGrader
+}
+
+// GradeAll implements rollout.BatchGrader.
+func (g writtenBatchGrader) GradeAll(ctx context.Context, items []rollout.Item) ([]rollout.Verdict, error) {
+	list := make([]rollout.Item, len(items))
+	for i, it := range items {
+		it.Completion = ofPolicy(g.tools, it.Completion)
+		list[i] = it
+	}
+	return g.batch.GradeAll(ctx, list)
+}
+
+// gradesWritten wraps a task's grader where completions have tools, or recorded ones may.
+func (e *Env) gradesWritten(g rollout.Grader) rollout.Grader {
+	t := e.run().Rollout.Tools
+	if !t.Used() && e.run().Rollout.Source != recordedSource {
+		return g
+	}
+	w := writtenGrader{g, t}
+	if batch, ok := g.(rollout.BatchGrader); ok {
+		return writtenBatchGrader{w, batch}
+	}
+	return w
+}

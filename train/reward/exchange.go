@@ -1,0 +1,162 @@
+package reward
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"exp/train/program"
+)
+
+// failure says why a process cannot answer: it ended or is silent. The rows may be retried.
+type failure struct{ text string }
+
+func (f *failure) Error() string { return f.text }
+
+// answer is a line of output. ID is empty until a line arrives.
+type answer struct {
+	ID         string             `json:"id"`
+	Score      *float64           `json:"score"`
+	Components map[string]float64 `json:"components"`
+	Error      string             `json:"error"`
+}
+
+// refusal begins the reason of a row that the program answered with an error.
+const refusal = "the reward command: "
+
+// Refused reports whether a completion has no score because the program said so, not because it
+// failed.
+func Refused(reason string) bool { return strings.HasPrefix(reason, refusal) }
+
+func (a answer) score() Score {
+	if a.Error != "" {
+		return Score{Reason: refusal + a.Error}
+	}
+	return Score{Graded: true, Value: *a.Score, Parts: a.Components}
+}
+
+// exchange sends rows and waits for their answers, by index; rows without an answer have no
+// ID. The error is a *failure, a *BrokenError or ctx's.
+func exchange(ctx context.Context, p *program.Process, rows []row, o CommandOptions) ([]answer, error) {
+	answers := make([]answer, len(rows))
+	waiting := make(map[string]int, len(rows))
+	var input bytes.Buffer
+	enc := json.NewEncoder(&input)
+	enc.SetEscapeHTML(false)
+	for i, r := range rows {
+		waiting[r.ID] = i
+		if err := enc.Encode(r); err != nil {
+			return answers, fmt.Errorf("problem %s: %w", r.Problem, err)
+		}
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		p.Write(input.Bytes()) // a broken pipe shows as the end of the output
+	}()
+
+	silence, whole := time.NewTimer(o.RowLimit), time.NewTimer(o.BatchLimit)
+	defer silence.Stop()
+	defer whole.Stop()
+	fail := func(err error) ([]answer, error) {
+		p.Stop(0)
+		<-written
+		return answers, err
+	}
+	for len(waiting) > 0 {
+		select {
+		case <-ctx.Done():
+			return fail(ctx.Err())
+		case <-silence.C:
+			return fail(&failure{fmt.Sprintf("the reward command gave no answer within %v (reward.row_limit)%s",
+				o.RowLimit, p.Said())})
+		case <-whole.C:
+			return fail(&failure{fmt.Sprintf("the reward command did not answer the batch within %v "+
+				"(reward.batch_limit)%s", o.BatchLimit, p.Said())})
+		case l, ok := <-p.Lines():
+			if !ok {
+				<-p.Ended()
+				return fail(&failure{fmt.Sprintf("the reward command ended (%s) before it answered%s", p.State(),
+					p.Said())})
+			}
+			if len(l.Text) == 0 && l.Err == nil {
+				continue
+			}
+			a, i, err := parseAnswer(l, waiting, rows, o)
+			if err != nil {
+				return fail(&BrokenError{What: "reward command " + o.Argv[0], Err: err,
+					Help: "write answers to standard output, one per line, and everything else to standard error"})
+			}
+			answers[i] = a
+			delete(waiting, a.ID)
+			silence.Reset(o.RowLimit)
+		}
+	}
+	<-written
+	return answers, nil
+}
+
+// parseAnswer reads a line of output as the answer to a waiting row, and returns the row's
+// index.
+func parseAnswer(l program.Line, waiting map[string]int, rows []row, o CommandOptions) (answer, int, error) {
+	bad := func(format string, args ...any) (answer, int, error) {
+		return answer{}, 0, fmt.Errorf("line %d of its output: %s", l.Number, fmt.Sprintf(format, args...))
+	}
+	if l.Err != nil {
+		return bad("%v", l.Err)
+	}
+	var a answer
+	if err := json.Unmarshal(l.Text, &a); err != nil {
+		first := firstWaiting(waiting, rows)
+		return bad("not a JSON answer, while the row with id %s (problem %s) waits: %v: %s", first.ID, first.Problem,
+			err, program.Excerpt(l.Text))
+	}
+	i, ok := waiting[a.ID]
+	if !ok {
+		return bad("%s", notWaiting(a.ID, rows, firstWaiting(waiting, rows)))
+	}
+	where := fmt.Sprintf("the row with id %s (problem %s)", a.ID, rows[i].Problem)
+	switch {
+	case a.Error != "":
+		return a, i, nil
+	case a.Score == nil:
+		return bad(`%s has neither "score" nor "error": %s`, where, program.Excerpt(l.Text))
+	}
+	for _, name := range o.Parts {
+		if _, ok := a.Components[name]; !ok {
+			return bad("%s lacks the component %q of reward.components: %s", where, name, program.Excerpt(l.Text))
+		}
+	}
+	return a, i, nil
+}
+
+// firstWaiting returns the first row without an answer.
+func firstWaiting(waiting map[string]int, rows []row) row {
+	for _, r := range rows {
+		if _, ok := waiting[r.ID]; ok {
+			return r
+		}
+	}
+	return row{}
+}
+
+// notWaiting says why no row waits with this id.
+func notWaiting(id string, rows []row, waits row) string {
+	if id == "" {
+		return fmt.Sprintf(`no "id" (a text), while the row with id %s waits`, waits.ID)
+	}
+	for _, r := range rows {
+		if r.ID == id {
+			return fmt.Sprintf("a second answer to the row with id %s (problem %s)", id, r.Problem)
+		}
+	}
+	first, _ := strconv.ParseInt(rows[0].ID, 10, 64)
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && n > 0 && n < first {
+		return fmt.Sprintf("the id %s belongs to an earlier row, which has been answered", id)
+	}
+	return fmt.Sprintf("the id %q is unknown; the row with id %s waits", id, waits.ID)
+}
