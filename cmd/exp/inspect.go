@@ -131,8 +131,12 @@ func writeInspection(p *cli.Page, r *inspect.Report) error {
 	p.Facts(facts...)
 	if n := r.Needs; n != nil {
 		p.Heading("memory on a CPU, without activations")
+		state := ""
+		if n.State > 0 {
+			state = fmt.Sprintf(", %s a sequence", quantity.Bytes(n.State))
+		}
 		p.Facts(cli.Fact{Name: "evaluate", Text: fmt.Sprintf("%s in float32, %s frozen in bf16; and %s a token "+
-			"of context", quantity.Bytes(n.Evaluate), quantity.Bytes(n.Frozen), quantity.Bytes(n.Cache))},
+			"of context%s", quantity.Bytes(n.Evaluate), quantity.Bytes(n.Frozen), quantity.Bytes(n.Cache), state)},
 			cli.Fact{Name: "train", Text: quantity.Bytes(n.Train) + " with gradients and moments"})
 	}
 	if r.Adapter != nil {
