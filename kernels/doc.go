@@ -69,6 +69,8 @@
 //
 // Terms that a definition leaves out, such as keys after a query, count as
 // products 0, which change no sum.
+// The chains of linear attention (Recurrence) stay chains, of factors that are not rounded: its states are
+// float32.
 //
 // Class "matrix/16x25" is "cpu/bf16" with the arithmetic of the matrix units in NVIDIA's Hopper and
 // Blackwell: a tile sum becomes a matrix sum (MatrixSum of kernels/ref), whose steps have
