@@ -1,0 +1,106 @@
+package model
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// The architecture of a model without linear attention reads as it did before there was any: digests of runs are
+// made from it.
+func TestPlainArchitecturesKeepTheirText(t *testing.T) {
+	text, err := json.Marshal(variants["qwen3"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"Linear", "Delta", "OutputGate"} {
+		if strings.Contains(string(text), key) {
+			t.Errorf("%s has %s", text, key)
+		}
+	}
+}
+
+// plainDevice computes no linear attention.
+type plainDevice struct{ kernels.Backend }
+
+func (plainDevice) Recurrent() bool { return false }
+
+// A device without kernels for linear attention is an error that says what to do, for models and for frozen bases.
+func TestDeviceWithoutRecurrence(t *testing.T) {
+	be := plainDevice{ref.New[float32]()}
+	_, whole := New(be, variants["qwen3.5"], Heads{LM: true}, true)
+	_, base := NewBackbone(be, variants["qwen3.5"], true, kernels.F32)
+	for _, err := range []error{whole, base} {
+		if err == nil || !strings.Contains(err.Error(), "1 of the model's 2 layers have; compute on the CPU") {
+			t.Errorf("error %v", err)
+		}
+	}
+	m, err := New(be, variants["qwen3"], Heads{LM: true}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+}
+
+func TestDeltaValidation(t *testing.T) {
+	for _, tt := range []struct {
+		change func(c *Config)
+		want   string
+	}{
+		{func(c *Config) { c.Delta.Values = 3; c.Delta.Keys = 2 }, "3 value heads, must be a multiple of its 2 key heads"},
+		{func(c *Config) { c.Delta.KeyDim = 0 }, "heads of 0 and 2 channels"},
+		{func(c *Config) { c.Delta.Taps = 17 }, "17 taps, must be from 1 to 16"},
+		{func(c *Config) { c.QKVBias = true }, "not supported with norms after the blocks, biases"},
+		{func(c *Config) { c.Linear = []bool{true} }, "1 entries say which layers are with linear attention"},
+	} {
+		c := variants["qwen3.5"]
+		tt.change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %q", err, tt.want)
+		}
+	}
+}
+
+// The initial tensors of linear attention are transformers': A_log is the logarithm of a uniform number up to 16.
+func TestDeltaInitial(t *testing.T) {
+	be := ref.New[float64]()
+	m, err := New(be, variants["qwen3.5"], Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Init(testSeed)
+	conv, logs, bias, norm := deltaNames(0)
+	for _, v := range kernels.Elems[float64](m.View(logs)) {
+		if a := math.Exp(v); a < 0.01 || a > 16 {
+			t.Errorf("A_log is the logarithm of %g", a)
+		}
+	}
+	for _, name := range []string{bias, norm} {
+		for _, v := range kernels.Elems[float64](m.View(name)) {
+			if v != 1 {
+				t.Errorf("%s is %g", name, v)
+			}
+		}
+	}
+	sum := 0.0
+	for _, v := range kernels.Elems[float64](m.View(conv)) {
+		sum += v * v
+	}
+	if std := math.Sqrt(sum / float64(m.View(conv).Len())); std < 0.3 || std > 1 {
+		t.Errorf("the convolution has standard deviation %g, want about %g", std, m.Config.InitStd)
+	}
+}
+
+// The work of a token does not depend on its position in a layer of linear attention.
+func TestDeltaFLOPs(t *testing.T) {
+	c := variants["qwen3.5"]
+	c.Linear = []bool{true, true}
+	if one, many := c.ForwardFLOPs(1, 0), c.ForwardFLOPs(10, 0); many != 10*one {
+		t.Errorf("10 tokens take %g operations, one %g", many, one)
+	}
+}
