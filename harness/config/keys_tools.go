@@ -105,13 +105,6 @@ func toolsChecks() []check {
 			}
 			return "", ""
 		}},
-		{[]string{toolsPath + "kind", "compute.tensor_parallel"}, func(r *Run) (string, string) {
-			if r.Rollout.Tools.Used() && r.Compute.TensorParallel > 1 {
-				return "ranks that share products (compute.tensor_parallel) cannot sample with tools yet",
-					"compute.tensor_parallel: 1, or " + toolsPath + "kind: none"
-			}
-			return "", ""
-		}},
 	}
 }
 
