@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -49,6 +50,9 @@ func known(err error) *cli.Failure {
 	case isBadPath(err):
 		f.Code = cli.ExitNotFound
 		f.Help = cmp.Or(f.Help, "check the path: nothing can have this name")
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		f.Code = cli.ExitResource
+		f.Help = cmp.Or(f.Help, "check its permissions, or name another place")
 	case f.Help == "":
 		return nil
 	default:
