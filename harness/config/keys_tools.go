@@ -117,7 +117,7 @@ func aboutTools(path string) string {
            or files, with the standard library. The policy reads what it prints, and its
            traceback if it fails. Programs that read no clock print the same every time:
            hashes, addresses and module random begin alike.
-  command  asks a program of yours: a search engine, a game, a user (exp config describe
+  command  asks a program of yours: a search engine, a game, a user (exp config explain
            rollout.tools.command)
 
   After a call the completion waits, and goes on when its answer is there. What tools write
