@@ -37,6 +37,7 @@ type Backend interface {
 	Gates
 	Columns
 	Experts
+	Recurrence
 }
 
 // Memory allocates and moves data.

@@ -1,5 +1,5 @@
 // Package kernels defines the operations a compute device needs to train and
-// sample decoder-only transformers: about forty coarse operations on typed
+// sample decoder-only transformers: about sixty coarse operations on typed
 // buffers (Backend), each specified down to the bits of its result.
 //
 // It has no implementation. kernels/ref is the specification in plain loops,

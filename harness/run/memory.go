@@ -280,8 +280,11 @@ func scratchBytes(c *config.Run, arch model.Config, engine generate.Options, tok
 		}
 		logits = 0
 	}
-	return 4*threads*perThread(engine, arch, (tokens+threads-1)/threads, longest) +
-		gradients + 4*logits
+	scratch := perThread(engine, arch, (tokens+threads-1)/threads, longest)
+	if arch.Recurrent() {
+		scratch = max(scratch, deltaScratch(arch, tokens, min(longest, tokens)))
+	}
+	return 4*threads*scratch + gradients + 4*logits
 }
 
 // gpuScratch returns the bytes of a GPU's workspace: the largest of the gradients of a
@@ -335,8 +338,8 @@ func floatScratch(engine generate.Options, arch model.Config, rows, longest int)
 		queries = 96        // rows of a sequence whose probabilities the backward pass keeps
 	)
 	dw := 0
-	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head} {
-		n := max(arch.QKV(), 2*arch.FFN, arch.Vocab)
+	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, max(arch.Delta.Out(), arch.Width)} {
+		n := max(arch.WidestMap(), arch.Vocab)
 		cols := (k + 511) / 512
 		width := roundUp((roundUp(k, panel)/panel+cols-1)/cols*panel, panel)
 		height := min(n, product/roundUp(width, 128))
@@ -360,9 +363,9 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 		group  = 4              // blocks of queries per backward pass
 	)
 	dw := 0
-	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head} {
+	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, max(arch.Delta.Out(), arch.Width)} {
 		kBlock := min(roundUp(k, block), 512)
-		nBlock := min(roundUp(max(arch.QKV(), 2*arch.FFN, arch.Vocab), block), 1<<18/kBlock/block*block)
+		nBlock := min(roundUp(max(arch.WidestMap(), arch.Vocab), block), 1<<18/kBlock/block*block)
 		dw = max(dw, nBlock*kBlock+(nBlock+kBlock)/block*pieces*step)
 	}
 	logits := block*(roundUp(arch.Vocab, block)+kernels.Lanes) + roundUp(arch.Width, 32)/32*step
@@ -370,6 +373,17 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	keys := (64*ts+block)*ds*32 + 64*ts + (3*ts*ds+ds+group*(4*ds+ts+2))*step
 	scores := 2 * (roundUp(engine.MaxTokens, max(engine.PageTokens, block)) + 2*roundUp(arch.Head, block))
 	return max(dw, logits, keys, scores)
+}
+
+// deltaScratch is floatScratch for linear attention: the states that DeltaRuleBackward keeps for some columns of
+// a group of sequences, all tokens of which it scales, and two numbers of ShortConvBackward for each row and
+// channel of a strip.
+func deltaScratch(arch model.Config, tokens, longest int) int {
+	const keep, strip = 32, 64 // rows from a kept state to the next; channels of a strip
+	s := arch.Delta
+	states := 3 + keep + 1 + 2*(longest/keep+1)
+	back := states*s.KeyDim*kernels.Lanes + keep*kernels.Lanes + 4*tokens*s.KeyDim
+	return max(back, 2*tokens*strip, 2*s.State()/s.Values+2*s.KeyDim)
 }
 
 // forget gives back the memory that earlier stages left, and forgets the device's peak. A stage that learns,

@@ -74,7 +74,18 @@ func memoryOfRun(t *testing.T, file string, sets []string) map[string]memoryUse 
 	}
 	l.options.Until = config.Train
 	res, _ := l.execute(p)
-	stages, err := l.db.Stages(context.Background(), res.Run.ID)
+	out := l.memoryOf(res.Run.ID)
+	if len(out) != 2 {
+		t.Fatalf("memory is recorded of %v, want sft and train", out)
+	}
+	return out
+}
+
+// memoryOf returns the recorded memory of a run's stages.
+func (l *lab) memoryOf(run int64) map[string]memoryUse {
+	t := l.t
+	t.Helper()
+	stages, err := l.db.Stages(context.Background(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +100,6 @@ func memoryOfRun(t *testing.T, file string, sets []string) map[string]memoryUse 
 		if result.Memory != nil {
 			out[s.Kind] = *result.Memory
 		}
-	}
-	if len(out) != 2 {
-		t.Fatalf("memory is recorded of %v, want sft and train", out)
 	}
 	return out
 }

@@ -104,7 +104,7 @@ func (p rankPlan) others() float64 { return float64(p.shared-1) / float64(p.shar
 // queries, keys and values, gate and up, and what two products add to the residual stream.
 func (p rankPlan) forwardBytes() float64 {
 	a := p.arch
-	layer := p.operand*float64(a.QKV()+2*a.FFN) + 2*p.float*float64(a.Width)
+	layer := p.operand*float64(a.Projected()+2*a.FFN) + 2*p.float*float64(a.Width)
 	return float64(a.Layers)*layer + p.float*float64(a.Width) // and the embedding
 }
 

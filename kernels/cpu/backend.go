@@ -47,6 +47,11 @@ struct arguments {
 	struct append_args append;
 	struct attention_args attention;
 	struct output_args output;
+	struct conv_args conv;
+	struct delta_gates_args delta_gates;
+	struct delta_args delta;
+	struct gated_norm_args gated_norm;
+	struct output_gate_args output_gate;
 	struct adamw_args adamw;
 	struct vector_args vector;
 	struct peak_args peak;
@@ -88,6 +93,9 @@ type Backend struct {
 	sums       kernels.Buffer // workspace: float64 partial sums
 	half       kernels.Buffer // workspace: bf16 gradients of logits
 	across     kernels.Buffer // workspace: a frozen weight in bf16, transposed
+	strips     kernels.Buffer // workspace: strips of channels of striped, stripCount of them
+	striped    kernels.DeltaShape
+	stripCount int
 	steps      []int32        // of the last MatMulDW in bf16
 	stepBuf    kernels.Buffer // steps, for the kernels
 }
@@ -161,6 +169,8 @@ func (b *Backend) Close() {
 	b.Free(b.half)
 	b.Free(b.across)
 	b.Free(b.stepBuf)
+	b.Free(b.strips)
+	b.strips, b.striped = kernels.Buffer{}, kernels.DeltaShape{}
 	b.scratch, b.scratchLen = kernels.Buffer{}, 0
 	b.dz, b.blocks, b.sums, b.half, b.across, b.stepBuf = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{},
 		kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}

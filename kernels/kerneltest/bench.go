@@ -35,6 +35,9 @@ func Bench(b *testing.B, open func() kernels.Backend) {
 		return
 	}
 	for _, m := range benchmarks() {
+		if recurrent(m.op) && !dev.Recurrent() {
+			continue
+		}
 		b.Run(m.op+"/"+impl+"/"+m.dims, func(b *testing.B) { m.measure(b, dev) })
 	}
 }
@@ -71,7 +74,7 @@ func (m benchmark) measure(b *testing.B, dev kernels.Backend) {
 func benchmarks() []benchmark {
 	var all []benchmark
 	for _, list := range [][]benchmark{memoryBenchmarks(), linearBenchmarks(), normBenchmarks(), sequenceBenchmarks(),
-		outputBenchmarks(), gateBenchmarks(), columnBenchmarks(), expertBenchmarks()} {
+		outputBenchmarks(), gateBenchmarks(), recurrenceBenchmarks(), columnBenchmarks(), expertBenchmarks()} {
 		all = append(all, list...)
 	}
 	return all

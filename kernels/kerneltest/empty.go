@@ -103,7 +103,11 @@ func checkEmpty(s *subject) error {
 		}},
 		{"AdamW", func(c *call) { c.b.AdamW(none(c), none(c), none(c), none(c), kernels.AdamW{Step: 1}) }},
 		{"SumSquares", func(c *call) { c.b.SumSquares(c.outDoubles("out", 1), none(c)) }},
+		{"recurrence", func(c *call) { noRecurrence(c, none, first) }},
 	} {
+		if e.op == "recurrence" && !s.b.Recurrent() {
+			continue
+		}
 		// One output at least, so that there is something to compare.
 		g := func(c *call) {
 			c.inout("next", row)
@@ -122,4 +126,27 @@ func checkEmpty(s *subject) error {
 		}
 	}
 	return nil
+}
+
+// noRecurrence calls the operations of linear attention with no rows.
+func noRecurrence(c *call, none, first func(c *call) kernels.Buffer) {
+	a := kernels.AttentionShape{H: 2, K: 1, D: 4}
+	d := kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 2, ValueDim: 3, Taps: 2}
+	w := func() kernels.Buffer { return c.inout("weight", make([]float32, d.Mixed()*d.Taps)) }
+	head := func() kernels.Buffer { return c.inout("head", make([]float32, d.Values)) }
+	norm := func() kernels.Buffer { return c.inout("norm", make([]float32, d.ValueDim)) }
+	r := kernels.Runs{Offsets: first(c)}
+	c.b.ShortConv(none(c), none(c), w(), kernels.Buffer{}, r, d)
+	c.b.ShortConvBackward(none(c), w(), none(c), none(c), w(), first(c), r, d)
+	c.b.DeltaGates(none(c), none(c), head(), head(), d)
+	c.b.DeltaGatesBackward(none(c), head(), head(), none(c), none(c), none(c), head(), head(), first(c), d)
+	c.b.DeltaRule(none(c), none(c), none(c), kernels.Buffer{}, r, d)
+	c.b.DeltaRuleBackward(none(c), none(c), none(c), none(c), none(c), r, d)
+	c.b.GatedNorm(none(c), none(c), none(c), none(c), norm(), d, eps)
+	c.b.GatedNormBackward(none(c), none(c), norm(), none(c), none(c), none(c), norm(), none(c), first(c), d)
+	c.b.CopyStates(c.inout("states", make([]float32, 6)), c.ints("pairs", []int32{}), 3)
+	c.b.SplitGates(none(c), none(c), a)
+	c.b.JoinGates(none(c), none(c), a)
+	c.b.OutputGate(none(c), none(c), none(c), a)
+	c.b.OutputGateBackward(none(c), none(c), none(c), none(c), none(c), a)
 }

@@ -15,7 +15,9 @@ func operations() []string {
 		"RMSNormBackward", "LayerNorm", "LayerNormBackward", "GELU", "GELUBackward", "Dropout",
 		"Rope", "Attention", "AttentionBackward", "AppendKV", "PagedAttention", "CopyPages", "GatherRows", "ScatterRows",
 		"SegmentMean", "SegmentMeanBackward", "LogProb", "LogProbBackward", "Logits", "Sample", "AdamW", "SumSquares",
-		"Gate", "GateBackward", "TakeColumns", "AddColumns", "Route", "RouteBackward", "Combine", "CombineBackward"}
+		"Gate", "GateBackward", "TakeColumns", "AddColumns", "Route", "RouteBackward", "Combine", "CombineBackward",
+		"ShortConv", "ShortConvBackward", "DeltaGates", "DeltaGatesBackward", "DeltaRule", "DeltaRuleBackward", "GatedNorm",
+		"GatedNormBackward", "CopyStates", "SplitGates", "JoinGates", "OutputGate", "OutputGateBackward"}
 }
 
 // TestFindsSpoiledBuffers spoils each buffer of each operation in turn: one bit

@@ -228,6 +228,75 @@ func (t *watched) CombineBackward(dx, dweight, dout, x, slot, weight kernels.Buf
 	t.after("CombineBackward", bufs(dx, dweight), bufs(dout, x, slot, weight))
 }
 
+func (t *watched) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	t.Backend.ShortConv(u, x, weight, tails, r, s)
+	t.after("ShortConv", bufs(u, tails), bufs(x, weight, r.Offsets, r.Groups, r.Slots))
+}
+
+func (t *watched) ShortConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	t.Backend.ShortConvBackward(dx, dweight, du, x, weight, blocks, r, s)
+	t.after("ShortConvBackward", bufs(dx, dweight), bufs(du, x, weight, blocks, r.Offsets, r.Groups))
+}
+
+func (t *watched) DeltaGates(gates, x, logs, bias kernels.Buffer, s kernels.DeltaShape) {
+	t.Backend.DeltaGates(gates, x, logs, bias, s)
+	t.after("DeltaGates", bufs(gates), bufs(x, logs, bias))
+}
+
+func (t *watched) DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, bias, blocks kernels.Buffer,
+	s kernels.DeltaShape) {
+	t.Backend.DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, bias, blocks, s)
+	t.after("DeltaGatesBackward", bufs(dx, dlogs, dbias), bufs(dgates, gates, x, logs, bias, blocks))
+}
+
+func (t *watched) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	t.Backend.DeltaRule(out, u, gates, states, r, s)
+	t.after("DeltaRule", bufs(out, states), bufs(u, gates, r.Offsets, r.Groups, r.Slots))
+}
+
+func (t *watched) DeltaRuleBackward(du, dgates, dout, u, gates kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	t.Backend.DeltaRuleBackward(du, dgates, dout, u, gates, r, s)
+	t.after("DeltaRuleBackward", bufs(du, dgates), bufs(dout, u, gates, r.Offsets, r.Groups))
+}
+
+func (t *watched) GatedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
+	t.Backend.GatedNorm(out, rstd, x, p, weight, s, eps)
+	t.after("GatedNorm", bufs(out, rstd), bufs(x, p, weight))
+}
+
+func (t *watched) GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
+	s kernels.DeltaShape) {
+	t.Backend.GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks, s)
+	t.after("GatedNormBackward", bufs(dx, dp, dweight), bufs(x, p, weight, rstd, blocks))
+}
+
+func (t *watched) CopyStates(x, pairs kernels.Buffer, n int) {
+	t.Backend.CopyStates(x, pairs, n)
+	t.after("CopyStates", bufs(x), bufs(pairs))
+}
+
+func (t *watched) SplitGates(qkv, x kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.SplitGates(qkv, x, s)
+	t.after("SplitGates", bufs(qkv), bufs(x))
+}
+
+func (t *watched) JoinGates(dx, dqkv kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.JoinGates(dx, dqkv, s)
+	t.after("JoinGates", bufs(dx), bufs(dqkv))
+}
+
+func (t *watched) OutputGate(out, att, x kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.OutputGate(out, att, x, s)
+	t.after("OutputGate", bufs(out), bufs(x))
+}
+
+func (t *watched) OutputGateBackward(datt, dx, dout, att, x kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.OutputGateBackward(datt, dx, dout, att, x, s)
+	t.after("OutputGateBackward", bufs(datt, dx), bufs(att, x))
+}
+
 // flip changes the last bit of element i of b, which may lie outside of it.
 func flip(b kernels.Buffer, i int) {
 	if b.Empty() {

@@ -30,12 +30,14 @@ type architecture struct {
 	vocab     int     // vocab_size; 0: the key is required
 	heads     int     // num_attention_heads; 0: the key is required
 
-	experts    bool   // mixtures of experts are read
-	ownRope    bool   // windowed layers have their own, unscaled rotary positions
-	activation string // the key; empty: hidden_act
-	gate       string // its default value; empty: silu
-	layerTypes bool   // layer_types says which layers have a window
-	partial    bool   // partial_rotary_factor is honoured
+	experts    bool    // mixtures of experts are read
+	ownRope    bool    // windowed layers have their own, unscaled rotary positions
+	activation string  // the key; empty: hidden_act
+	gate       string  // its default value; empty: silu
+	layerTypes bool    // layer_types says which layers have a window
+	partial    bool    // partial_rotary_factor is honoured
+	part       float64 // its default value; 0: 1
+	noFFN      bool    // intermediate_size may be absent: no layer is dense
 	windows    windowing
 	features   []feature
 }
@@ -45,7 +47,7 @@ type feature func(r *settings, c *model.Config)
 
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
-	return slices.Concat(llamas(), mixtures(), gemmas(), olmos())
+	return slices.Concat(llamas(), mixtures(), gemmas(), olmos(), linears())
 }
 
 // llamas have Llama's block.
@@ -199,7 +201,8 @@ func foreign(class, kind string) string {
 		{"falconh1", "its Mamba layers are not supported"},
 		{"granitemoehybrid", "its Mamba layers are not supported"},
 		{"rwkv", "its recurrent layers are not supported"},
-		{"qwen3next", "its linear attention is not supported"},
+		{"kimilinear", "its linear attention is not supported"},
+		{"olmohybrid", "its linear attention is not supported"},
 		{"gptoss", "its attention sinks are not supported"},
 		{"llama4", "its chunked attention and shared experts are not supported"},
 		{"vl", "its vision tower is not supported"},

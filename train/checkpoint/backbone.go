@@ -12,7 +12,7 @@ import (
 // do not count: a BF16 model may have F32 norms.
 func (t *Tensors) Uniform() (d DType, ok bool) {
 	for _, p := range t.where {
-		if len(p.Shape) < 2 {
+		if len(p.Shape) != 2 {
 			continue
 		}
 		if d != "" && d != p.DType {
@@ -73,7 +73,7 @@ func (t *Tensors) fillBackbone(b *model.Backbone) error {
 // rows returns the job of a piece: vectors are F32, matrices have type as.
 func (t *Tensors) rows(p model.Piece, as kernels.DType) job {
 	width := t.where[p.Name].Len()
-	if shape := t.where[p.Name].Shape; len(shape) > 1 {
+	if shape := t.where[p.Name].Shape; len(shape) == 2 {
 		width /= max(shape[0], 1)
 	} else {
 		as = kernels.F32

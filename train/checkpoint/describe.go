@@ -274,6 +274,9 @@ func Words(c model.Config, class string) []string {
 		layerCount(c.Layers), c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
 	add(true, "rotary positions: %s", ropeWords(c))
 	add(c.NoRope != nil, "%d of %d layers have no rotary positions", countTrue(c.NoRope), c.Layers)
+	add(c.Linear != nil, "%d of %d layers have linear attention: %d key and %d value heads of %d and %d, "+
+		"convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys, c.Delta.Values, c.Delta.KeyDim,
+		c.Delta.ValueDim, c.Delta.Taps)
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)
 	add(c.Sparse != nil, "%d of %d layers have %d experts of width %d, %d per token%s", countTrue(c.Sparse), c.Layers,
 		c.Experts.Count, c.Experts.FFN, c.Experts.Top, sharedWords(c.Experts))

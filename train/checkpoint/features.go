@@ -78,7 +78,7 @@ func sparseLayers(absent model.Experts) feature {
 		if absent.Shared > 0 {
 			r.get("shared_expert_intermediate_size", &e.Shared)
 		}
-		e.Renorm = r.flag("norm_topk_prob", false)
+		e.Renorm = r.flag("norm_topk_prob", absent.Renorm)
 		step, dense := 1, []int{}
 		r.get("decoder_sparse_step", &step)
 		r.maybe("mlp_only_layers", &dense)
@@ -285,6 +285,9 @@ func windowWithoutRope(r *settings, w int) (int, func(int) bool) {
 
 // window reads which layers have a sliding window and its width.
 func (r *settings) window(a architecture, c *model.Config) {
+	if a.fixed.OutputGate {
+		return // layer_types says where attention is linear, see linearLayers
+	}
 	w, in := noWindow, everyLayer
 	if a.windows != nil {
 		if w = a.window; w == 0 || r.null("sliding_window") { // 0: the class's default is null

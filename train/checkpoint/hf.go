@@ -50,6 +50,10 @@ func ReadTextConfig(path string) (model.Config, error) {
 		return model.Config{}, corrupt(path, "", "%v", err)
 	}
 	r := settings{values: values}
+	if _, inside := r.textPart(); inside {
+		return model.Config{}, &ConfigError{Path: path, Problems: []string{"the text part of this class is what is " +
+			"read anyway: leave out model.part or --part"}}
+	}
 	if class, _ := r.classNamed(); class != gemma3Images {
 		return model.Config{}, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architecture is %s, not %s: "+
 			"it has no text part to extract", class, gemma3Images)}}
@@ -103,6 +107,7 @@ func parseConfig(path string, raw []byte) (model.Config, error) {
 
 // config returns the architecture described by the settings.
 func (r *settings) config(path string) (model.Config, error) {
+	r, _ = r.textPart()
 	a, known := r.architecture()
 	if known {
 		r.layout(a)
@@ -190,7 +195,9 @@ func (r *settings) dims(a architecture, c *model.Config) {
 	r.need("hidden_size", &c.Width, 0)
 	r.need("num_hidden_layers", &c.Layers, 0)
 	r.need("num_attention_heads", &c.Heads, a.heads)
-	r.need("intermediate_size", &c.FFN, 0)
+	if !a.noFFN || r.has("intermediate_size") {
+		r.need("intermediate_size", &c.FFN, 0)
+	}
 	c.KVHeads = a.kvHeads
 	if c.KVHeads == 0 || r.null("num_key_value_heads") {
 		c.KVHeads = c.Heads

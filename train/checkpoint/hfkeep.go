@@ -53,6 +53,7 @@ func ReadOrigin(path string) (*Origin, error) {
 // stay where and as they were written, and both spellings of types and rotary positions are
 // present afterwards. It falls back to a new file if the old class does not support c.
 func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
+	old = textPartJSON(old)
 	from, err := parseConfig(configFile, old)
 	if err != nil {
 		return configJSON(c, dtype, endIDs) // such as the text part of a larger model

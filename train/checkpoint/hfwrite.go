@@ -8,7 +8,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 
 	"exp/train/model"
 )
@@ -65,7 +64,8 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 	switch a.kind {
 	case "llama", "smollm3":
 		v["attention_bias"], v["mlp_bias"] = c.OutBias, c.FFNBias
-	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe":
+	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe",
+		"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next":
 		v["attention_bias"] = c.OutBias
 	case "qwen2_moe":
 		v["qkv_bias"] = c.QKVBias
@@ -74,6 +74,9 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		v["attention_dropout"], v["residual_dropout"] = number(0), number(0) // the class's defaults are 0.1
 	}
 	windowValues(v, a, c)
+	if a.fixed.OutputGate {
+		deltaValues(v, c)
+	}
 	ropeValues(v, a, c)
 	if c.Sparse != nil {
 		expertValues(v, a, c)
@@ -127,7 +130,7 @@ func windowValues(v map[string]any, a architecture, c model.Config) {
 }
 
 func expertValues(v map[string]any, a architecture, c model.Config) {
-	if !strings.HasSuffix(a.kind, "_moe") { // experts in every layer
+	if a.kind == "mixtral" || a.kind == "olmoe" { // experts in every layer
 		count := "num_experts"
 		if a.kind == "mixtral" {
 			count = "num_local_experts"

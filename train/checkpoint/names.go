@@ -14,6 +14,9 @@ const backbonePrefix = "model."
 // canonical renames tensors to package model's names: AutoModel saves backbones without
 // "model.".
 func (t *Tensors) canonical() error {
+	if err := t.textOnly(); err != nil {
+		return err
+	}
 	_, plain := t.where[embedding]
 	_, bare := t.where[strings.TrimPrefix(embedding, backbonePrefix)]
 	if plain || !bare {

@@ -51,6 +51,7 @@ func fileNotes(dir string) []string {
 				geluTanh)
 		}
 	}
+	list = append(list, r.partNotes()...)
 	if r.has("dual_chunk_attention_config") {
 		note("dual_chunk_attention_config: not used here, nor by transformers; vLLM uses it for long sequences")
 	}

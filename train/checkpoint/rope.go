@@ -110,6 +110,9 @@ func (r *settings) theta(key string, v *float64, others ...*settings) {
 // rotary reads the number of rotated channels of a head.
 func (r *settings) rotary(a architecture, c *model.Config, in *settings) {
 	part := 1.0
+	if a.part > 0 {
+		part = a.part
+	}
 	r.maybe("partial_rotary_factor", &part)
 	if in != nil {
 		in.maybe("partial_rotary_factor", &part)

@@ -8,6 +8,7 @@ import (
 
 	"exp/kernels"
 	"exp/kernels/cpu"
+	"exp/train/model"
 	"exp/train/rollout"
 )
 
@@ -46,17 +47,18 @@ func bits(c rollout.Completion) string {
 // others, whatever the sizes of pages and table, and whatever lies in unused memory.
 func TestAnyAdmission(t *testing.T) {
 	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
-		t.Run(operand.String(), func(t *testing.T) { checkAdmission(t, operand) })
+		t.Run(operand.String(), func(t *testing.T) { checkAdmission(t, operand, toy) })
+		t.Run(operand.String()+" linear", func(t *testing.T) { checkAdmission(t, operand, linearToy()) })
 	}
 }
 
-func checkAdmission(t *testing.T, operand kernels.DType) {
+func checkAdmission(t *testing.T, operand kernels.DType, c model.Config) {
 	const n = 16
 	p := rollout.Params{Temperature: 0.9, TopP: 1, MaxNewTokens: 20}
 	one := openAs(t, cpu.Options{Threads: 1, Operand: operand})
 	reqs := requests(rand.New(rand.NewPCG(12, 1)), 5, n, 60)
 	want := map[uint64]string{} // by seed
-	for i, list := range sample(t, newEngine(t, one, newModel(t, one, toy), Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96, StepRows: 200}), reqs, p) {
+	for i, list := range sample(t, newEngine(t, one, newModel(t, one, c), Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96, StepRows: 200}), reqs, p) {
 		for k, c := range list {
 			want[reqs[i].Seeds[k]] = bits(c)
 		}
@@ -76,7 +78,7 @@ func checkAdmission(t *testing.T, operand kernels.DType) {
 			}
 			some = append(some, q)
 		}
-		e, err := New(dirty{be}, newModel(t, be, toy), letters{}, o)
+		e, err := New(dirty{be}, newModel(t, be, c), letters{}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,8 @@
 // the other's full pages while any completion keeps them in the cache. Completions take
 // slots in order; an ended one frees its slot for the next at once. If the cache is too small
 // for all, the completion that started last gives its pages back. Later its prompt and the
-// tokens that it has drawn are computed again like a prompt, and it continues. None of this
+// tokens that it has drawn are computed again like a prompt, and it continues. Layers with linear
+// attention have a state of each prompt and completion instead (states.go). None of this
 // affects results: a completion depends on weights, prompt, seed and parameters alone.
 //
 // With an environment (rollout.Environment) a completion has turns: what a tool says is inserted
@@ -103,7 +104,8 @@ func (o Options) Rows() int { return max(o.StepRows, o.MaxSequences+1) }
 // device with operands of that type, for its cache and for its steps, on each of some ranks that
 // share products.
 func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType, shared int) (cache, step int) {
-	return c.CacheBytes(o.pages(), o.PageTokens, operand, shared), c.DecoderBytes(h, o.Rows(), o.table(), operand)
+	cache = c.CacheBytes(o.pages(), o.PageTokens, operand, shared) + int(o.stateSlots(c)*c.StateBytes(operand))
+	return cache, c.DecoderBytes(h, o.Rows(), o.table(), operand)
 }
 
 // Stats count an engine's work since it was made.
@@ -123,6 +125,7 @@ type Engine struct {
 	cache *model.Cache
 	dec   *model.Decoder
 	pages *pagePool
+	state statePool
 	stats Stats
 	step  stepBuilder
 	idle  []*sequence // ended sequences, whose arrays are reused
@@ -144,8 +147,9 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 	o.StepRows = o.Rows()
 	e := &Engine{m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
 	e.pages = newPagePool(o.pages())
+	e.state.slots = o.stateSlots(m.Config)
 	var err error
-	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens); err != nil {
+	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens, e.state.slots); err != nil {
 		return nil, err
 	}
 	if e.dec, err = model.NewDecoder(be, m.Config, m.Heads, o.StepRows, o.table()); err != nil {
@@ -171,6 +175,7 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 		return nil, err
 	}
 	e.pages.reset()
+	e.state.reset()
 	s := newSchedule(e, reqs, p)
 	s.turns = newTurns(ctx, p.Environment, s.total, e.opt.Products)
 	defer s.turns.close()
@@ -196,6 +201,7 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 func (e *Engine) advance(s *schedule, p kernels.Sampling) bool {
 	s.admit()
 	e.m.CopyPages(e.dec, e.cache, s.copies)
+	e.m.CopyStates(e.dec, e.cache, e.state.copies)
 	st := e.step.build(e, s)
 	if len(st.Tokens) == 0 {
 		return !s.waits()

@@ -3,7 +3,6 @@ package generate
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"exp/kernels"
@@ -64,7 +63,27 @@ func families() map[string]model.Config {
 		"qwen3-moe": with(func(c *model.Config) {
 			c.QKNorm, c.Sparse, c.Experts = true, []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24, Renorm: true}
 		}),
+		"qwen3.5":            with(func(c *model.Config) { recurrent(c, []bool{true, false}) }),
+		"qwen3.5 all linear": with(func(c *model.Config) { recurrent(c, []bool{true, true}) }),
+		"qwen3-next": with(func(c *model.Config) {
+			recurrent(c, []bool{false, true})
+			c.Delta.ByKey = true
+			c.Sparse, c.Experts = []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24, Shared: 20, Renorm: true}
+		}),
 	}
+}
+
+// recurrent gives a toy layers with linear attention, and the others output gates.
+func recurrent(c *model.Config, layers []bool) {
+	c.QKNorm, c.QKVBias, c.UnitOffset, c.OutputGate, c.Rotary, c.Linear = true, false, true, true, 4, layers
+	c.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 12, ValueDim: 10, Taps: 4}
+}
+
+// linearToy is toy with a layer of linear attention.
+func linearToy() model.Config {
+	c := toy
+	recurrent(&c, []bool{true, false})
+	return c
 }
 
 // TestFamiliesSampleAsTheyTrain is TestSamplerEqualsTrainer for every family, in both
@@ -83,8 +102,13 @@ func TestFamiliesSampleAsTheyTrain(t *testing.T) {
 
 // Adapters on frozen weights do, too.
 func TestAdaptersSampleAsTheyTrain(t *testing.T) {
-	c := toy
-	for _, targets := range [][]string{c.AdapterTargets(), {"q_proj", "down_proj"}, {"gate_proj"}} {
+	linear := linearToy()
+	for i, targets := range [][]string{toy.AdapterTargets(), {"q_proj", "down_proj"}, {"gate_proj"},
+		linear.AdapterTargets(), {"in_proj_a", "out_proj"}} {
+		c := toy
+		if i > 2 {
+			c = linear
+		}
 		r := rand.New(rand.NewPCG(5, 5))
 		be := openCPU(t, 2)
 		frozen, err := model.NewBackbone(be, c, true, kernels.F32)
@@ -92,12 +116,14 @@ func TestAdaptersSampleAsTheyTrain(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(frozen.Close)
-		shapes := map[string][]int{}
+		widths := map[string]int{} // of a row; a vector is one
 		for _, x := range frozen.Tensors() {
-			shapes[x.Name] = x.Shape
+			if widths[x.Name] = x.Len(); len(x.Shape) == 2 {
+				widths[x.Name] = x.Shape[1]
+			}
 		}
 		err = frozen.Load(func(p model.Piece) (kernels.Buffer, error) {
-			x := make([]float32, p.N*slices.Max([]int{1, shapes[p.Name][len(shapes[p.Name])-1]}))
+			x := make([]float32, p.N*widths[p.Name])
 			for i := range x {
 				x[i] = float32(r.NormFloat64()) / 4
 			}

@@ -59,6 +59,9 @@ func before(pages []int32, i int) int32 {
 // after the same prefix.
 func (s *schedule) adopt(pr *prompt) {
 	size, tokens := s.e.opt.PageTokens, pr.tokens
+	if s.e.state.exist() {
+		return // the state at the end of those pages is gone
+	}
 	for pr.done%size == 0 && pr.done+size <= pr.shared() {
 		i := pr.done / size
 		page, ok := s.e.pages.prefixes.pages[newPrefixKey(before(pr.pages, i), tokens[pr.done:pr.done+size])]

@@ -7,6 +7,7 @@ import (
 
 	"exp/kernels"
 	"exp/kernels/cpu"
+	"exp/train/model"
 	"exp/train/rollout"
 )
 
@@ -18,9 +19,10 @@ func (unending) EndIDs() []int32 { return nil }
 // TestSmallCache: completions have the same bits if the cache holds a part of them, and sequences
 // give their pages back and start again.
 func TestSmallCache(t *testing.T) {
-	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+	for i, c := range []model.Config{toy, toy, linearToy()} {
+		operand := []kernels.DType{kernels.F32, kernels.BF16}[i%2]
 		be := openAs(t, cpu.Options{Threads: 2, Operand: operand})
-		m := newModel(t, be, toy)
+		m := newModel(t, be, c)
 		o := Options{MaxSequences: 12, PageTokens: 16, MaxTokens: 90}
 		p := rollout.Params{Temperature: 1.5, TopP: 1, MaxNewTokens: 60, Stop: []string{"qq", "ab"}}
 		reqs := requests(rand.New(rand.NewPCG(5, 7)), 6, 5, 30)
@@ -54,6 +56,9 @@ func TestSmallCache(t *testing.T) {
 			}
 			if pages := e.pages.available(); pages != small.pages() {
 				t.Errorf("%s, %d tokens: %d of %d pages are free afterwards", operand, tokens, pages, small.pages())
+			}
+			if n := len(e.state.free); n != e.state.slots {
+				t.Errorf("%d tokens: %d of %d slots of states are free afterwards", tokens, n, e.state.slots)
 			}
 			t.Logf("%s: %d tokens, %+v", operand, tokens, e.Stats())
 			if n := e.Stats().Restarts; (n > 0) != (tokens < 1000 && tokens > 0) {

@@ -38,9 +38,10 @@ type prompt struct {
 	again    *sequence // the completion that continues; nil for a request
 	admitted bool      // it has its pages
 	pages    []int32
-	done     int // tokens in the cache, out of shared()
-	found    int // leading pages that other prompts can find, or that were found elsewhere
-	nextK    int // first completion that has not started
+	done     int   // tokens in the cache, out of shared()
+	found    int   // leading pages that other prompts can find, or that were found elsewhere
+	nextK    int   // first completion that has not started
+	state    int32 // slot of its state; noState: none yet
 }
 
 // sequence is a completion in a slot. With hundreds of them, a step finds none in the
@@ -50,7 +51,8 @@ type sequence struct {
 	pos    int   // position of the token that the next step computes
 	token  int32 // the token itself
 	pages  []int32
-	most   int // pages at full length
+	state  int32 // slot of its state
+	most   int   // pages at full length
 	drawn  []drawnToken
 	req, k int
 	text   []byte // text of drawn, if there are stop strings or turns
@@ -81,7 +83,7 @@ func (pr *prompt) shared() int { return len(pr.tokens) - 1 }
 // admit gives the running completions the pages that the next step needs, starts the completions
 // of finished prompts while there are slots and pages, then admits new prompts.
 func (s *schedule) admit() {
-	s.copies = s.copies[:0]
+	s.copies, s.e.state.copies = s.copies[:0], s.e.state.copies[:0]
 	s.extend()
 	for len(s.prompts) > 0 && len(s.running) < s.e.opt.MaxSequences {
 		pr := s.prompts[0]
@@ -115,7 +117,7 @@ func (s *schedule) admit() {
 	}
 	for s.nextReq < len(s.reqs) && (len(s.prompts) == 0 || len(s.running)+waiting < s.e.opt.MaxSequences) {
 		if r := s.reqs[s.nextReq]; len(r.Seeds) > 0 {
-			pr := &prompt{req: s.nextReq, tokens: r.Prompt}
+			pr := &prompt{req: s.nextReq, tokens: r.Prompt, state: noState}
 			if !s.give(pr) {
 				return
 			}
@@ -149,8 +151,11 @@ func (s *schedule) give(pr *prompt) bool {
 		return true
 	}
 	need := s.e.opt.pagesOf(pr.shared()) - len(pr.pages)
-	if !s.enough(need) {
+	if !s.enough(need) || pr.state == noState && s.e.state.short() {
 		return false
+	}
+	if pr.state == noState {
+		pr.state = s.e.state.take()
 	}
 	for range need {
 		pr.pages = append(pr.pages, s.e.pages.take())
@@ -164,6 +169,7 @@ func (s *schedule) release(pr *prompt) {
 	for _, id := range pr.pages {
 		s.e.pages.drop(id)
 	}
+	s.e.state.drop(&pr.state)
 	pr.pages, pr.done, pr.found, pr.admitted = pr.pages[:0], 0, 0, false
 }
 
@@ -230,7 +236,7 @@ func (s *schedule) evict(i int) {
 
 // again returns the prompt with which q continues.
 func (s *schedule) again(q *sequence) *prompt {
-	pr := &prompt{req: q.req, again: q, tokens: slices.Clone(s.reqs[q.req].Prompt)}
+	pr := &prompt{req: q.req, again: q, tokens: slices.Clone(s.reqs[q.req].Prompt), state: noState}
 	for _, d := range q.drawn {
 		pr.tokens = append(pr.tokens, d.id)
 	}
@@ -254,6 +260,7 @@ func (s *schedule) leave(q *sequence) {
 		s.e.pages.drop(id)
 	}
 	q.pages = q.pages[:0]
+	s.e.state.drop(&q.state)
 }
 
 // first returns the number of the first completion that pr starts.
@@ -268,7 +275,8 @@ func (pr *prompt) first() int {
 func (s *schedule) start(pr *prompt) bool {
 	size := s.e.opt.PageTokens
 	full := pr.shared() / size // pages that will not be written again
-	if !s.enough(1) {
+	last := pr.nextK+1 == s.completions(pr)
+	if !s.enough(1) || !last && s.e.state.short() {
 		return false
 	}
 	q := pr.again
@@ -283,7 +291,8 @@ func (s *schedule) start(pr *prompt) bool {
 		s.e.pages.share(id)
 		q.pages = append(q.pages, id)
 	}
-	switch last := pr.nextK+1 == s.completions(pr); {
+	s.e.state.start(pr, q, last)
+	switch {
 	case full == len(pr.pages):
 		s.grow(q)
 	case last: // no later completion copies the page

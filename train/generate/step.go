@@ -17,7 +17,7 @@ type stepBuilder struct {
 func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	st := &b.st
 	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
-	st.Table, st.Sample, st.U = st.Table[:0], st.Sample[:0], st.U[:0]
+	st.Table, st.Sample, st.U, st.States = st.Table[:0], st.Sample[:0], st.U[:0], st.States[:0]
 	st.Width = e.opt.tableWidth()
 	size := e.opt.PageTokens
 	seq := int32(0)
@@ -35,6 +35,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	}
 	for i, q := range s.running {
 		table(q.pages)
+		st.States = append(st.States, q.state)
 		row(q.token, q.pos, q.pages)
 		st.Sample = append(st.Sample, int32(i))
 		st.U = append(st.U, uniform(q.seed, len(q.drawn)))
@@ -53,6 +54,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 			break
 		}
 		table(pr.pages)
+		st.States = append(st.States, pr.state)
 		for range n {
 			row(pr.tokens[pr.done], pr.done, pr.pages)
 			pr.done++

@@ -232,6 +232,7 @@ func (s *schedule) returned(r reply) {
 	if len(q.pages) > 0 {
 		pr.pages, pr.done = slices.Clone(q.pages), cached
 		q.pages = q.pages[:0]
+		pr.state, q.state = q.state, noState
 	}
 	s.insert(pr)
 }

@@ -32,6 +32,9 @@ func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*B
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if err := c.runsOn(be); err != nil {
+		return nil, err
+	}
 	if dtype != kernels.F32 && dtype != kernels.BF16 {
 		panic("model: a base is f32 or bf16")
 	}
@@ -57,7 +60,7 @@ func (b *Backbone) allocate() error {
 	c := b.Config
 	x, end := &layout{}, -1
 	for _, t := range b.tensors {
-		if len(t.Shape) != 1 {
+		if !t.vector() {
 			continue
 		}
 		if t.off != end { // else it continues the tensor before
@@ -222,7 +225,7 @@ func (b *Backbone) Fills() (list []Fill) {
 
 // row returns the place in the arena where row i begins. A vector is one row.
 func (t Tensor) row(i int) int {
-	if len(t.Shape) == 1 {
+	if t.vector() {
 		return t.off + int(i*t.Len())
 	}
 	return t.off + int(i*t.Shape[1])
@@ -271,7 +274,7 @@ func (b *Backbone) fills() []fill {
 	}
 	list := b.embeddingFills()
 	for _, t := range b.tensors {
-		if len(t.Shape) == 1 {
+		if t.vector() {
 			list = append(list, fill{[]Piece{{t.Name, 0, 1}},
 				func(x kernels.Buffer) { b.be.Copy(b.vectors.view(t.Name), x) }})
 		} else if s, ok := linears[t.Name]; ok { // else it is set with the first tensor of its map

@@ -121,14 +121,31 @@ func (m *Model) ffnBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels
 
 // attentionBackward does the same for the attention block.
 func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, blocks kernels.Buffer) {
-	c, be, n := m.Config, m.be, ws.n
-	dAtt, dqkv, dNorm := ws.dAtt.Slice(0, n*c.Heads*c.Head), ws.dqkv.Slice(0, n*c.QKV()), ws.dNorm.Slice(0, n*c.Width)
-	dout := dx
+	c, n := m.Config, ws.n
+	dNorm, dout := ws.dNorm.Slice(0, n*c.Width), dx
 	if c.PostNorms {
 		dout = ws.dPost.Slice(0, n*c.Width)
 		m.normBackward(dout, dx, a.rawO, y.post1, a.rstdO, blocks, c.norm(), true)
 	}
-	y.o.backward(be, dAtt, dout, a.att, blocks, &ws.low)
+	if y.delta != nil {
+		m.linearAttentionBackward(ws, y, a, dNorm, dout, blocks)
+	} else {
+		m.headsOfAttentionBackward(ws, y, a, dNorm, dout, blocks)
+	}
+	m.enterBackward(dx, dNorm, x0, y.norm1, a.rstd1, blocks)
+}
+
+// headsOfAttentionBackward sets dNorm, the gradient of the layer's normed input, from dout, that of the
+// output projection's result.
+func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
+	c, be, n := m.Config, m.be, ws.n
+	dAtt, dqkv := ws.dAtt.Slice(0, n*c.Heads*c.Head), ws.dqkv.Slice(0, n*c.QKV())
+	y.o.backward(be, dAtt, dout, a.joined(c, y), blocks, &ws.low)
+	dProjected := dqkv
+	if c.OutputGate {
+		dProjected = ws.dProjected.Slice(0, n*c.Projected())
+		be.OutputGateBackward(dAtt, dProjected, dAtt, a.att, a.wide, y.attention)
+	}
 	offsets, groups := ws.sequences()
 	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, y.attention)
 	if y.rotates {
@@ -138,6 +155,8 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, bloc
 		m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryNorm(), true)
 		m.normBackward(dqkv, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyNorm(), true)
 	}
-	y.qkv.backward(be, dNorm, dqkv, a.n1, blocks, &ws.low)
-	m.enterBackward(dx, dNorm, x0, y.norm1, a.rstd1, blocks)
+	if c.OutputGate {
+		be.JoinGates(dProjected, dqkv, y.attention)
+	}
+	y.qkv.backward(be, dNorm, dProjected, a.n1, blocks, &ws.low)
 }

@@ -1,5 +1,5 @@
 // Package model is the decoder-only transformer of the published families (Llama,
-// Qwen, Mistral, Gemma, Phi, OLMo, mixtures of experts), with explicit forward and backward
+// Qwen, Mistral, Gemma, Phi, OLMo, mixtures of experts, linear attention), with explicit forward and backward
 // passes over packed sequences, written against kernels.Backend alone: the same code
 // runs on every device and, on the float64 reference, under finite differences.
 //
@@ -8,6 +8,7 @@
 //	x += PostNorm?(Wo · Attention(Rope?(QKNorm?(Wqkv · PreNorm?(x) + bqkv?))) + bo?)
 //	x += PostNorm?(Wdown · Gate(Wgateup · PreNorm?(x)))     or a mixture of experts
 //
+// with linear attention instead of the first in some layers of some families (delta.go);
 // then a final RMSNorm and up to three heads: the output projection (log-probs),
 // a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may
 // have a low-rank adapter.
@@ -66,6 +67,12 @@ type Config struct {
 	LogitCap   float64          // Gemma 2: soft cap of logits; 0: none
 	Experts    Experts          // mixture of experts of the sparse layers
 	Sparse     []bool           // [L] layers with experts instead of one feed-forward block; nil: none
+
+	// Qwen3-Next and Qwen3.5: layers whose attention is linear (delta.go), and the gate of the others.
+	// JSON, from which digests are made, leaves them out of other models.
+	Linear     []bool             `json:",omitempty"` // [L] layers with linear attention; nil: none
+	Delta      kernels.DeltaShape `json:",omitzero"`  // of those layers
+	OutputGate bool               `json:",omitempty"` // a query head comes with a gate of the head's output
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -135,7 +142,7 @@ func (c Config) validateVariants() (errs []error) {
 		bad("%d of %d channels of a head are rotated; the number must be even and at most all", c.Rotary, c.Head)
 	}
 	for name, list := range map[string][]bool{"windowed": c.Windowed, "sparse": c.Sparse,
-		"without rotary positions": c.NoRope} {
+		"without rotary positions": c.NoRope, "with linear attention": c.Linear} {
 		if list != nil && len(list) != c.Layers {
 			bad("%d entries say which layers are %s; the model has %d layers", len(list), name, c.Layers)
 		}
@@ -158,6 +165,7 @@ func (c Config) validateVariants() (errs []error) {
 	if c.WideQKNorm && !c.QKNorm {
 		bad("the norms of queries and keys cannot be wide: there are none")
 	}
+	errs = append(errs, c.validateDelta()...)
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")
 	}

@@ -18,9 +18,10 @@ func Parameters(c Config, h Heads) (backbone, heads int) {
 
 // ForwardFLOPs returns the floating-point operations of a forward pass over one sequence of
 // n tokens when scored of them get logits: two per weight that a token meets, and 4·HD per
-// token and key it attends to. A backward pass costs twice as much.
+// token and key it attends to; linear attention does eight per element of its state. A backward pass
+// costs twice as much.
 func (c Config) ForwardFLOPs(n, scored int) float64 {
-	var weights, keys float64
+	var weights, keys, states float64
 	for l := range c.Layers {
 		s := c.linears(l)
 		met := []linearSpec{s.qkv, s.o, s.gateUp, s.down}
@@ -33,13 +34,18 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 		for _, x := range met {
 			weights += float64(x.out()) * float64(x.in)
 		}
+		if c.linear(l) {
+			states += float64(c.Delta.State())
+			continue
+		}
 		seen := float64(n) * float64(n+1) / 2
 		if w := float64(c.Window); c.windowed(l) && n > c.Window {
 			seen = w*(w+1)/2 + (float64(n)-w)*w
 		}
 		keys += seen
 	}
-	return 2*float64(n)*weights + 4*keys*float64(c.Heads*c.Head) + 2*float64(scored)*float64(c.Vocab*c.Width)
+	return 2*float64(n)*(weights+4*states) + 4*keys*float64(c.Heads*c.Head) +
+		2*float64(scored)*float64(c.Vocab*c.Width)
 }
 
 // The following functions return the bytes allocated on a device whose floats are float32
@@ -142,7 +148,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 	tensors, _ := Layout(c, Heads{LM: lm})
 	n := 0
 	for _, t := range tensors {
-		if len(t.Shape) == 1 {
+		if t.vector() {
 			n += floatSize * (t.Len() + kernels.Lanes)
 		}
 	}
@@ -175,7 +181,7 @@ func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand 
 	_, n := AdapterLayout(c, h, h.Adapters)
 	floats, operands := n+c.tables(), 0
 	if trainable {
-		floats += n + c.widestNorm()
+		floats += n + c.widestVector()
 	}
 	add := func(out, in int) { operands += packedElements(packed, out, in, trainable) }
 	for _, t := range adapted(c, h.Adapters) {
@@ -213,11 +219,18 @@ func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kerne
 	return n
 }
 
-// CacheBytes returns the size of a Cache on each of some ranks that share products.
+// CacheBytes returns the size of a Cache on each of some ranks that share products, without the states of
+// linear attention (StateBytes).
 func (c Config) CacheBytes(pages, size int, operand kernels.DType, shared int) int {
 	c = c.cacheOf(shared)
 	_, stride := c.layerPages(pages, size)
-	return 2 * c.Layers * stride * operand.Size()
+	return 2 * c.attentionLayers() * stride * operand.Size()
+}
+
+// StateBytes returns the size of a sequence's state in the layers with linear attention, which every
+// rank holds whole.
+func (c Config) StateBytes(operand kernels.DType) int {
+	return (c.Layers - c.attentionLayers()) * (floatSize*c.Delta.State() + operand.Size()*c.Delta.Tail())
 }
 
 // layerPages returns the elements of a layer's keys in a Cache, and how far apart layers start.

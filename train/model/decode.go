@@ -2,29 +2,53 @@ package model
 
 import "exp/kernels"
 
-// Cache holds the keys and values of many sequences in pages, for all layers.
+// Cache holds the keys and values of many sequences in pages, for all layers, and in slots what layers
+// with linear attention keep of a sequence.
 type Cache struct {
 	be     kernels.Backend
-	layers []kernels.Pages
+	layers []kernels.Pages // empty for layers with linear attention
+	memory []deltaMemory   // of those layers
 	pages  int
-	pool   kernels.Buffer // of all layers
+	owned  []kernels.Buffer
 }
 
-// NewCache allocates pages of size positions, for models of configuration c. It asks for the
-// pages of all layers at once: most are never touched, and only a large buffer is sparse. Ranks
-// that share products hold the keys and values of their heads.
-func NewCache(be kernels.Backend, c Config, pages, size int) (*Cache, error) {
+// NewCache allocates pages of size positions, for models of configuration c, and slots for the states of
+// that many sequences, if the model has any. It asks for the pages of all layers at once: most are never
+// touched, and only a large buffer is sparse. Ranks that share products hold the keys and values of their
+// heads.
+func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, error) {
 	_, shared := partOn(be)
 	c = c.cacheOf(shared)
 	n, stride := c.layerPages(pages, size)
-	pool, err := kernels.AllocSparse(be, be.Operand(), 2*c.Layers*stride)
-	if err != nil {
-		return nil, &kernels.RoomError{Part: kernels.CacheRoom, Err: err}
+	x := &Cache{be: be, layers: make([]kernels.Pages, c.Layers), memory: make([]deltaMemory, c.Layers), pages: pages}
+	var err error
+	alloc := func(t kernels.DType, n int) kernels.Buffer {
+		b, e := kernels.AllocSparse(be, t, n)
+		if e != nil && err == nil {
+			err = &kernels.RoomError{Part: kernels.CacheRoom, Err: e}
+		}
+		x.owned = append(x.owned, b)
+		return b
 	}
-	x := &Cache{be: be, layers: make([]kernels.Pages, c.Layers), pages: pages, pool: pool}
+	pool := alloc(be.Operand(), 2*c.attentionLayers()*stride)
+	linear := c.Layers - c.attentionLayers()
+	states, tails := slots*c.Delta.State(), slots*c.Delta.Tail()
+	memory := deltaMemory{alloc(be.Operand(), linear*tails), alloc(be.Float(), linear*states)}
+	if err != nil {
+		x.Close()
+		return nil, err
+	}
+	with, without := 0, 0
 	for l := range x.layers {
-		keys, values := 2*l*stride, (2*l+1)*stride
+		if c.linear(l) {
+			x.memory[l] = deltaMemory{memory.tails.Slice(with*tails, (with+1)*tails),
+				memory.states.Slice(with*states, (with+1)*states)}
+			with++
+			continue
+		}
+		keys, values := 2*without*stride, (2*without+1)*stride
 		x.layers[l] = kernels.Pages{Keys: pool.Slice(keys, keys+n), Values: pool.Slice(values, values+n), Size: size}
+		without++
 	}
 	return x, nil
 }
@@ -34,8 +58,10 @@ func (x *Cache) Pages() int { return x.pages }
 
 // Close frees the cache's memory.
 func (x *Cache) Close() {
-	x.be.Free(x.pool)
-	x.pool = kernels.Buffer{}
+	for _, b := range x.owned {
+		x.be.Free(b)
+	}
+	x.owned = nil
 }
 
 // Step is one forward pass over rows whose keys and values go to a cache: prompt tokens
@@ -49,6 +75,7 @@ type Step struct {
 	Slots  []int32   // [M] page·size + position in the page, where the row's key goes
 	Table  []int32   // [sequences, Width] pages of each sequence, in order
 	Width  int       // pages a sequence can have
+	States []int32   // [sequences] slot of each sequence's state; empty without linear attention
 	Sample []int32   // [Q] rows after which to draw a token
 	U      []float32 // [Q] uniform numbers in [0,1) that decide the draws
 }
@@ -75,6 +102,7 @@ type Decoder struct {
 	tokens, pos, seq, slots kernels.Buffer
 	table, sample, ids      kernels.Buffer
 	pairs                   kernels.Buffer
+	runEnds, runSlots       indexBuffer // runs of rows of one sequence, of linear attention
 }
 
 // NewDecoder allocates room for steps of at most rows rows and page tables of at
@@ -104,13 +132,16 @@ func NewDecoder(be kernels.Backend, c Config, h Heads, rows, table int) (*Decode
 func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Buffer) {
 	c := d.c
 	C := c.Width
-	d.acts.alloc(c, h.Adapters, rows, false, f, o, i)
+	d.acts.alloc(c, c.parts(), h.Adapters, rows, false, f, o, i)
 	d.low.alloc(c, h.Adapters, rows, false, f, o)
 	d.x, d.o, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), o(rows*C)
 	d.u = f(rows)
 	d.scores = kernels.Scores{LogProb: f(rows), Entropy: f(rows), LSE: f(rows)}
 	d.tokens, d.pos, d.seq, d.slots, d.sample, d.ids = i(rows), i(rows), i(rows), i(rows), i(rows), i(rows)
 	d.table, d.pairs = i(table), i(2*rows)
+	if c.hasLinear() {
+		d.runEnds.dev, d.runSlots.dev = i(rows+1), i(rows)
+	}
 }
 
 // Close frees the decoder's memory.
@@ -149,6 +180,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	at := paged{load(d.pos, st.Pos), load(d.seq, st.Seq), load(d.slots, st.Slots), load(d.table, st.Table), st.Width}
 	tokens, sample, u := load(d.tokens, st.Tokens), load(d.sample, st.Sample), d.u.Slice(0, len(st.U))
 	be.Copy(u, kernels.Host(st.U))
+	runs := d.runs(st)
 	a := d.acts
 	a.cut(c, n)
 	xs, delta := d.x.Slice(0, n*C), d.delta.Slice(0, n*C)
@@ -161,9 +193,13 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		} else {
 			m.addEnter(xs, a.n1, a.rstd1, xs, delta, y.norm1)
 		}
-		m.project(y, &a, &d.low, at.pos)
-		be.AppendKV(x.layers[l], a.qkv, at.slots, y.attention)
-		be.PagedAttention(a.att, a.qkv, x.layers[l], at.table, at.seq, at.pos, at.width, y.attention)
+		if y.delta != nil {
+			m.linearAttention(y, &a, &d.low, x.memory[l], runs)
+		} else {
+			m.project(y, &a, &d.low, at.pos)
+			be.AppendKV(x.layers[l], a.qkv, at.slots, y.attention)
+			be.PagedAttention(a.att, a.qkv, x.layers[l], at.table, at.seq, at.pos, at.width, y.attention)
+		}
 		m.join(y, &a, &d.low, xs, d.o.Slice(0, n*C))
 		m.feedForward(y, &a, &d.low, delta)
 	}
@@ -194,7 +230,9 @@ func (m *Model) CopyPages(d *Decoder, x *Cache, pairs []int32) {
 	v := d.pairs.Slice(0, len(pairs))
 	m.be.Copy(v, kernels.Host(pairs))
 	for _, p := range x.layers {
-		m.be.CopyPages(p, v, m.Config.attention(0))
+		if !p.Keys.Empty() {
+			m.be.CopyPages(p, v, m.Config.attention(0))
+		}
 	}
 	m.be.Sync()
 }

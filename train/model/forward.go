@@ -52,17 +52,26 @@ func (m *Model) addEnter(sum, in, rstd, x, delta kernels.Buffer, w norm) {
 
 // block computes a layer's activations from a.n1 up to a.n2.
 func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
-	pos := ws.pos.dev.Slice(0, ws.n)
-	m.project(y, &a, &ws.low, pos)
-	offsets, groups := ws.sequences()
-	m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, y.attention)
+	if y.delta != nil {
+		m.linearAttention(y, &a, &ws.low, deltaMemory{}, ws.runs())
+	} else {
+		m.project(y, &a, &ws.low, ws.pos.dev.Slice(0, ws.n))
+		offsets, groups := ws.sequences()
+		m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, y.attention)
+	}
 	m.join(y, &a, &ws.low, x0, ws.attOut())
 }
 
 // project computes queries, keys and values of rows at positions pos from a.n1.
 func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 	c, be := m.Config, m.be
-	y.qkv.apply(be, a.qkv, a.n1, low)
+	switch {
+	case c.OutputGate:
+		y.qkv.apply(be, a.wide, a.n1, low)
+		be.SplitGates(a.qkv, a.wide, y.attention)
+	default:
+		y.qkv.apply(be, a.qkv, a.n1, low)
+	}
 	if c.QKNorm {
 		be.Copy(a.raw, a.qkv)
 		be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm.w, c.queryNorm(), c.NormEps)
@@ -77,10 +86,13 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 // is scratch [N,C].
 func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 	c, be := m.Config, m.be
+	if c.OutputGate && y.delta == nil {
+		be.OutputGate(a.gated, a.att, a.wide, y.attention)
+	}
 	if !c.PostNorms {
-		y.o.apply(be, out, a.att, low)
+		y.o.apply(be, out, a.joined(c, y), low)
 	} else {
-		y.o.apply(be, a.rawO, a.att, low)
+		y.o.apply(be, a.rawO, a.joined(c, y), low)
 		be.RMSNorm(out, a.rstdO, a.rawO, y.post1.w, c.norm(), c.NormEps)
 	}
 	m.addEnter(a.x1, a.n2, a.rstd2, x0, out, y.norm2)
@@ -130,8 +142,15 @@ func (c Config) headNorm(n, offset int) kernels.NormShape {
 	return s
 }
 
-// widestNorm returns the most elements that a norm's weight has.
-func (c Config) widestNorm() int { return max(c.Width, c.queryNorm().Dim) }
+// widestVector returns the most elements that a norm's weight has, or what the gradients of linear attention's
+// frozen tensors need together.
+func (c Config) widestVector() int {
+	n := max(c.Width, c.queryNorm().Dim)
+	if c.hasLinear() {
+		n = max(n, c.Delta.Mixed()*c.Delta.Taps, 2*c.Delta.Values, c.Delta.ValueDim)
+	}
+	return n
+}
 
 // scoredRows gathers the hidden states that give scores and values.
 func (ws *Workspace) scoredRows() kernels.Buffer {

@@ -55,6 +55,15 @@ var variants = map[string]Config{
 	"qwen3-moe": {Vocab: 9, Layers: 1, Width: 6, Heads: 2, KVHeads: 1, Head: 4, QKNorm: true,
 		RopeTheta: 50, NormEps: 1e-5, MaxPositions: 12, InitStd: 0.5, Sparse: []bool{true},
 		Experts: Experts{Count: 3, Top: 2, FFN: 3, Renorm: true}},
+	"qwen3.5": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, QKNorm: true, UnitOffset: true,
+		TieEmbeddings: true, RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.6, Rotary: 2, OutputGate: true,
+		Linear: []bool{true, false}, Delta: kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 3, ValueDim: 2, Taps: 4}},
+	"qwen3-next": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, QKNorm: true, UnitOffset: true,
+		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.6, Rotary: 2, OutputGate: true,
+		Linear:  []bool{true, false},
+		Delta:   kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 5, ValueDim: 3, Taps: 3, ByKey: true},
+		Sparse:  []bool{false, true},
+		Experts: Experts{Count: 3, Top: 2, FFN: 3, Shared: 4, Renorm: true}},
 }
 
 // toyBatch has sequences of several lengths, one without a completion.

@@ -15,6 +15,8 @@ import (
 //
 //   - Weights of linear maps and the embedding: normal with standard deviation
 //     Config.InitStd (Hugging Face's initializer_range); biases 0; norms 1 (0 where 1 is added to them).
+//   - Linear attention: the convolution as linear maps, its norm and dt_bias 1, A_log the logarithm of a uniform
+//     number up to 16, as in transformers.
 //   - Adapters: A uniform in ±1/√in, B 0, as in PEFT: they change nothing at first.
 //   - The log Z head: linear weights and biases uniform in ±1/√C, the layer norms 1
 //     and 0, as its published code gets from its framework's defaults.
@@ -42,6 +44,7 @@ func initial(t Tensor, c Config, seed uint64) []float32 {
 		strings.HasSuffix(t.Name, ".weight")
 	linear := len(t.Shape) == 2
 	switch {
+	case deltaInitial(out, t, c, seed):
 	case norm && c.UnitOffset && !head, strings.HasSuffix(t.Name, ".lora_B.weight"):
 	case norm:
 		for i := range out {

@@ -51,6 +51,7 @@ type layer struct {
 	qkv, o, gateUp, down       linear
 	fused                      bool     // the gate is computed within the product
 	mix                        *mixture // instead of gateUp and down
+	delta                      *delta   // instead of attention
 	attention                  kernels.AttentionShape
 	rope                       rotary
 	rotates                    bool // has rotary positions
@@ -60,6 +61,9 @@ type layer struct {
 // room or the configuration is impossible.
 func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) {
 	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := c.runsOn(be); err != nil {
 		return nil, err
 	}
 	if h.Adapters != nil {
@@ -123,7 +127,7 @@ func (m *Model) allocate() error {
 			m.tied = alloc(int((hi - lo) * c.Width))
 		}
 		if m.base != nil {
-			m.sink = alloc(c.widestNorm())
+			m.sink = alloc(c.widestVector())
 		}
 	}
 	tables := []*rotary{&m.rope}
@@ -317,8 +321,13 @@ func (b *binder) layer(l int) layer {
 	before1, after1, before2, after2 := c.norms(l)
 	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), post1: b.vector(after1), post2: b.vector(after2),
 		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l)}
-	y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
-	if c.QKNorm {
+	if c.linear(l) {
+		y.qkv, y.o = b.linear(s.qkv, false), b.linear(s.o, false)
+		y.delta = b.delta(l)
+	} else {
+		y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
+	}
+	if c.QKNorm && !c.linear(l) {
 		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
 		y.qNorm, y.kNorm = b.vector(attn+"q_norm.weight"), b.vector(attn+"k_norm.weight")
 	}

@@ -42,7 +42,19 @@ func anyVariant(r *rand.Rand) Config {
 	} else {
 		c.OutBias, c.FFNBias = flag(), flag()
 	}
+	if flag() {
+		anyLinear(r, &c, some())
+	}
 	return c
+}
+
+// anyLinear gives c layers with linear attention, and the others output gates.
+func anyLinear(r *rand.Rand, c *Config, layers []bool) {
+	c.PostNorms, c.NoPreNorms, c.WideQKNorm, c.QKVBias, c.OutBias = false, false, false, false, false
+	c.Linear, c.OutputGate, c.UnitOffset = layers, r.IntN(2) == 0, true
+	keys := 1 + r.IntN(3)
+	c.Delta = kernels.DeltaShape{Keys: keys, Values: keys * (1 + r.IntN(3)), KeyDim: 1 + r.IntN(20),
+		ValueDim: 1 + r.IntN(20), Taps: 1 + r.IntN(4), ByKey: r.IntN(2) == 0}
 }
 
 // anyHeads draws a policy, a policy with a log Z head, or a critic.
@@ -68,7 +80,7 @@ func anyBatch(r *rand.Rand, vocab, sequences, longest int) Batch {
 	}
 	room := 0
 	for s := range sequences {
-		if n := r.IntN(24); r.IntN(2) == 0 && n <= room {
+		if n := r.IntN(24); r.IntN(2) == 0 && s > 0 && n <= room {
 			room -= n
 			prompt := b.Tokens[b.Offsets[s-1]:][:b.Prompt[s-1]]
 			b.Tokens = append(b.Tokens, prompt...)

@@ -60,7 +60,12 @@ func (s linearSpec) weights() (first, last string) {
 	return s.names[0] + ".weight", s.names[len(s.names)-1] + ".weight"
 }
 
-// layerLinears are the linear maps of a layer. gateUp and down belong to a dense layer, the
+// vector reports whether the tensor is none of a linear map's weights: a norm, a bias, or what linear
+// attention has besides its maps.
+func (t Tensor) vector() bool { return len(t.Shape) != 2 }
+
+// layerLinears are the linear maps of a layer; qkv and o are the first and the last of its attention, linear
+// or not. gateUp and down belong to a dense layer, the
 // others to a sparse one: expert i at experts[2i] and experts[2i+1], the shared one last.
 type layerLinears struct {
 	qkv, o, gateUp, down linearSpec
@@ -79,7 +84,12 @@ func (c Config) linears(l int) layerLinears {
 			[]int{c.Heads * c.Head, kv, kv}, c.Width},
 		o: linearSpec{[]string{attn + "o_proj"}, []int{c.Width}, c.Heads * c.Head},
 	}
-	if c.Fused {
+	switch {
+	case c.linear(l):
+		x.qkv, x.o = c.deltaLinears(p)
+	case c.OutputGate:
+		x.qkv.rows[0] *= 2
+	case c.Fused:
 		x.qkv = linearSpec{[]string{attn + "qkv_proj"}, []int{c.QKV()}, c.Width}
 	}
 	if !c.sparse(l) {
@@ -202,13 +212,11 @@ func (x *layout) layer(c Config, l int) {
 		}
 	}
 	norm(before1)
-	x.linear(s.qkv, c.QKVBias)
-	if c.QKNorm {
-		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
-		x.one(attn+"q_norm.weight", c.queryNorm().Dim)
-		x.one(attn+"k_norm.weight", c.keyNorm().Dim)
+	if c.linear(l) {
+		x.delta(c, l, s)
+	} else {
+		x.attention(c, l, s)
 	}
-	x.linear(s.o, c.OutBias)
 	norm(after1)
 	norm(before2)
 	if c.sparse(l) {
@@ -221,6 +229,17 @@ func (x *layout) layer(c Config, l int) {
 		x.linear(s.down, c.FFNBias)
 	}
 	norm(after2)
+}
+
+// attention adds the attention of layer l.
+func (x *layout) attention(c Config, l int, s layerLinears) {
+	x.linear(s.qkv, c.QKVBias)
+	if c.QKNorm {
+		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
+		x.one(attn+"q_norm.weight", c.queryNorm().Dim)
+		x.one(attn+"k_norm.weight", c.keyNorm().Dim)
+	}
+	x.linear(s.o, c.OutBias)
 }
 
 // heads adds the auxiliary heads.

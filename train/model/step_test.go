@@ -95,7 +95,7 @@ func decodeStep(t testing.TB, threads int, c Config, sequences int, p kernels.Sa
 	m.Init(testSeed)
 	const page = 16
 	width := c.MaxPositions / page
-	cache, err := NewCache(be, c, sequences*width, page)
+	cache, err := NewCache(be, c, sequences*width, page, sequences)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +106,9 @@ func decodeStep(t testing.TB, threads int, c Config, sequences int, p kernels.Sa
 	}
 	t.Cleanup(d.Close)
 	st := Step{Width: width}
+	for s := range int32(sequences) {
+		st.States = append(st.States, s)
+	}
 	for s := range int32(sequences) {
 		st.Tokens, st.Pos, st.Seq = append(st.Tokens, s%int32(c.Vocab)), append(st.Pos, 0), append(st.Seq, s)
 		for p := range int32(width) {
@@ -140,10 +143,22 @@ func TestStepsAllocateNothing(t *testing.T) {
 				}
 			}
 		}
-		step := decodeStep(t, threads, bitsConfig, 8, kernels.Sampling{Temperature: 1, TopP: 1})
-		step()
-		if n := testing.AllocsPerRun(20, step); n != 0 {
-			t.Errorf("%d threads: a decoding step allocates %v times", threads, n)
+		linear := bitsConfig
+		linear.QKVBias, linear.Linear, linear.OutputGate = false, []bool{true, false}, true
+		linear.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 10, ValueDim: 20, Taps: 4, ByKey: true}
+		for _, keep := range []Keep{KeepAll, KeepInputs} {
+			step, _ := trainStep(t, threads, linear, Heads{LM: true}, keep, 4)
+			step()
+			if n := testing.AllocsPerRun(10, step); n != 0 {
+				t.Errorf("%d threads: a training step with linear attention, keep %d, allocates %v times", threads, keep, n)
+			}
+		}
+		for name, c := range map[string]Config{"": bitsConfig, " with linear attention": linear} {
+			step := decodeStep(t, threads, c, 8, kernels.Sampling{Temperature: 1, TopP: 1})
+			step()
+			if n := testing.AllocsPerRun(20, step); n != 0 {
+				t.Errorf("%d threads: a decoding step%s allocates %v times", threads, name, n)
+			}
 		}
 	}
 }

@@ -74,6 +74,8 @@ type Workspace struct {
 	dh                         kernels.Buffer    // [R,C]
 	dx, dNorm                  kernels.Buffer    // [N,C]
 	dqkv, dAtt                 kernels.Buffer    // [N,QKV], [N,HD]
+	dProjected                 kernels.Buffer    // [N,Projected] or [N,Delta.Stride]
+	dMixed, dGates             kernels.Buffer    // [N,Delta.Mixed], [N,2·Delta.Values]
 	dPost                      kernels.Buffer    // [N,C], with norms after the blocks
 	dAct                       kernels.Buffer    // [N,F], if the gate is not fused
 	mixGrads                   mixtureGrads
@@ -89,6 +91,8 @@ type acts struct {
 	n1, rstd1     kernels.Buffer // [N,C], [N]
 	qkv, raw      kernels.Buffer // [N,QKV]; raw is qkv before QK norm
 	qRstd, kRstd  kernels.Buffer // [N,H], [N,K]; of wide norms [N]
+	wide, gated   kernels.Buffer // [N,Projected], [N,HD]: with output gates, before and after them
+	delta         deltaActs      // of a layer with linear attention
 	att, stats    kernels.Buffer // [N,HD], [N,H,2]
 	x1, n2, rstd2 kernels.Buffer // [N,C], [N,C], [N]
 	gateUp, act   kernels.Buffer // [N,2F] unless nothing is kept, [N,F]
@@ -97,15 +101,23 @@ type acts struct {
 	mix           mixtureActs
 }
 
-// alloc allocates the activations of a layer of c for N rows: f floats, o operands, i
-// indices. keep includes what only a backward pass reads.
-func (a *acts) alloc(c Config, ad *Adapters, N int, keep bool, f, o, i func(n int) kernels.Buffer) {
+// alloc allocates the activations of a layer of c for N rows, with linear attention, the other or both: f
+// floats, o operands, i indices. keep includes what only a backward pass reads.
+func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f, o, i func(n int) kernels.Buffer) {
 	C := c.Width
-	a.n1, a.rstd1, a.qkv = o(N*C), f(N), o(N*c.QKV())
-	a.att = o(N * c.Heads * c.Head)
+	a.n1, a.rstd1 = o(N*C), f(N)
+	if in.attention {
+		a.qkv, a.att = o(N*c.QKV()), o(N*c.Heads*c.Head)
+	}
 	a.n2, a.rstd2 = o(N*C), f(N)
-	if c.QKNorm {
+	if c.QKNorm && in.attention {
 		a.raw, a.qRstd, a.kRstd = o(N*c.QKV()), f(N*c.queryNorm().Heads), f(N*c.keyNorm().Heads)
+	}
+	if c.OutputGate && in.attention {
+		a.wide, a.gated = o(N*c.Projected()), o(N*c.Heads*c.Head)
+	}
+	if in.linear {
+		a.delta.alloc(c.Delta, N, f, o)
 	}
 	if slices.Contains(c.Sparse, true) {
 		a.mix.alloc(c, N, f, o, i)
@@ -193,16 +205,23 @@ func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 // two matmuls), index int32.
 func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer, h Heads) {
 	c, N, S := ws.c, ws.cap.Tokens, ws.cap.Sequences
-	C, HD := c.Width, c.Heads*c.Head
+	C := c.Width
 	train := ws.keep != KeepNothing
 	sets := c.Layers
 	if ws.keep != KeepAll {
 		sets = 1
 	}
-	for range sets {
+	for l := range sets {
 		var a acts
-		a.alloc(c, h.Adapters, N, train, alloc, operand, index)
-		a.stats, a.x1 = alloc(N*c.Heads*2), alloc(N*C)
+		in := c.parts()
+		if ws.keep == KeepAll {
+			in = c.partsOf(l)
+		}
+		a.alloc(c, in, h.Adapters, N, train, alloc, operand, index)
+		if in.attention {
+			a.stats = alloc(N * c.Heads * 2)
+		}
+		a.x1 = alloc(N * C)
 		ws.acts = append(ws.acts, a)
 	}
 	for l := range c.Layers {
@@ -234,7 +253,7 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	}
 	ws.dLogProb, ws.dEntropy, ws.dValue, ws.dLogZ = alloc(N), alloc(N), alloc(N), alloc(S)
 	ws.dh, ws.dx, ws.dNorm = alloc(N*C), alloc(N*C), alloc(N*C)
-	ws.dqkv, ws.dAtt = operand(N*c.QKV()), operand(N*HD)
+	ws.allocAttentionGradients(alloc, operand)
 	if c.PostNorms {
 		ws.dPost = alloc(N * C)
 	}
@@ -333,6 +352,9 @@ func (a *acts) cut(c Config, n int) {
 	cut(&a.kRstd, c.keyNorm().Heads)
 	cut(&a.att, c.Heads*c.Head)
 	cut(&a.stats, c.Heads*2)
+	cut(&a.wide, c.Projected())
+	cut(&a.gated, c.Heads*c.Head)
+	a.delta.cut(c.Delta, n)
 	cut(&a.x1, c.Width)
 	cut(&a.n2, c.Width)
 	cut(&a.rstd2, 1)
@@ -360,6 +382,12 @@ func (ws *Workspace) sequences() (offsets, groups kernels.Buffer) {
 		groups = ws.groups.dev.Slice(0, len(ws.groups.host))
 	}
 	return offsets, groups
+}
+
+// runs returns them for linear attention.
+func (ws *Workspace) runs() kernels.Runs {
+	offsets, groups := ws.sequences()
+	return kernels.Runs{Offsets: offsets, Groups: groups}
 }
 
 func (ws *Workspace) rowBlocks() kernels.Buffer {

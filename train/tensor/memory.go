@@ -49,7 +49,7 @@ func partBytes(c model.Config, tokens, n int, operand kernels.DType) int {
 // widestBytes returns the memory of the widest activations of each type that ranks gather.
 func widestBytes(c model.Config, tokens int, operand kernels.DType) int {
 	const float = 4
-	wide := max(c.QKV(), 2*c.FFN, c.Heads*c.Head) // operands; floats are of the residual stream's width
+	wide := max(c.WidestMap(), c.Heads*c.Head, c.Delta.Out()) // operands; floats are of the residual stream's width
 	if operand == kernels.F32 {
 		return int(tokens * max(wide, c.Width) * float)
 	}
@@ -65,7 +65,7 @@ func packBytes(c model.Config, n int, operand kernels.DType, packed model.Packed
 	if pt > 0 {
 		whole = int(c.Vocab * c.Width)
 	}
-	columns := int(c.Width*max(c.QKV(), 2*c.FFN)) / n
+	columns := int(c.Width*c.WidestMap()) / n
 	bytes += int((whole + 2*columns) * float)
 	if p > 0 {
 		bytes += int(columns * operand.Size())

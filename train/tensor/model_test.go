@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"testing"
@@ -13,6 +14,14 @@ import (
 var small = model.Config{Vocab: 37, Layers: 1, Width: 128, Heads: 4, KVHeads: 2, Head: 32, FFN: 128, RopeTheta: 1e4,
 	NormEps: 1e-6, QKVBias: true, QKNorm: true, TieEmbeddings: true, MaxPositions: 32, InitStd: 0.1}
 
+// linear is small with output gates, after a layer of linear attention.
+func linear() model.Config {
+	c := small
+	c.Layers, c.Linear, c.OutputGate, c.QKVBias, c.UnitOffset = 2, []bool{true, false}, true, false, true
+	c.Delta = kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 20, ValueDim: 64, Taps: 4}
+	return c
+}
+
 // batches are micro-batches of the capacity.
 var (
 	batches = []model.Batch{{Tokens: []int32{1, 36, 3, 20, 30, 2, 12, 6, 7, 7, 9, 10, 11, 12, 13, 14, 0},
@@ -23,7 +32,7 @@ var (
 
 // step is a sampling step of two sequences, with a page for each.
 var step = model.Step{Tokens: []int32{1, 36, 3, 4, 20}, Pos: []int32{0, 1, 2, 0, 1}, Seq: []int32{0, 0, 0, 1, 1},
-	Slots: []int32{0, 1, 2, 16, 17}, Table: []int32{0, 1}, Width: 1, Sample: []int32{2, 3, 4}, U: []float32{0.3, 0.8, 0.1}}
+	States: []int32{1, 0}, Slots: []int32{0, 1, 2, 16, 17}, Table: []int32{0, 1}, Width: 1, Sample: []int32{2, 3, 4}, U: []float32{0.3, 0.8, 0.1}}
 
 // learned are numbers of a model on a rank.
 type learned struct {
@@ -81,7 +90,7 @@ func (d device) learn(c model.Config) (x learned) {
 
 // draw takes a model through the sampling step.
 func (d device) draw(m *model.Model) model.Drawn {
-	cache := made(model.NewCache(d.Backend, m.Config, 2, 16))
+	cache := made(model.NewCache(d.Backend, m.Config, 2, 16, 2))
 	defer cache.Close()
 	decoder := made(model.NewDecoder(d.Backend, m.Config, m.Heads, len(step.Tokens), len(step.Table)))
 	defer decoder.Close()
@@ -160,14 +169,23 @@ func rowsOf(b *model.Backbone) model.Rows {
 }
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
-	for _, tied := range []bool{true, false} {
-		c := small
+	for i, c := range []model.Config{small, small, linear()} {
+		tied := i == 0
 		c.TieEmbeddings = tied
-		want := device{k.open(t), t}.learn(c)
+		one := device{k.open(t), t}
+		if c.Recurrent() && !one.Recurrent() {
+			continue
+		}
+		want := one.learn(c)
 		cut := []string{"model.embed_tokens.weight"}
 		for _, w := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
 			"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"} {
-			cut = append(cut, "model.layers.0."+w+".weight")
+			cut = append(cut, fmt.Sprintf("model.layers.%d.%s.weight", c.Layers-1, w))
+		}
+		if c.Recurrent() { // the other maps of linear attention have too few rows
+			for _, w := range []string{"linear_attn.out_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"} {
+				cut = append(cut, "model.layers.0."+w+".weight")
+			}
 		}
 		if !tied {
 			cut = append(cut, "lm_head.weight")

@@ -39,7 +39,7 @@ func Check(key string, c model.Config, n int) error {
 		what string
 		size int
 	}{
-		{"width", c.Width}, {"queries, keys and values", c.QKV()}, {"heads' width", c.Heads * c.Head},
+		{"width", c.Width}, {"queries, keys and values", c.Projected()}, {"heads' width", c.Heads * c.Head},
 		{"feed-forward width", c.FFN},
 	} {
 		if x.size%(model.CutUnit*n) != 0 {

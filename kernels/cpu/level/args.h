@@ -182,6 +182,56 @@ struct rope_args {
 	int inverse, bf16;
 };
 
+// Sequences with what comes before them (kernels.Runs). count: groups, or sequences if groups is null.
+struct run_list { const int32_t *offsets, *groups, *slots; long count; };
+
+#define CONV_TAPS 16   // most taps of a short convolution
+#define CONV_VECTORS 4 // vectors of channels in a strip
+#define CONV_STRIP (16 * CONV_VECTORS)
+
+// strip: [strips][3] first mixed channel, first projected column, channels.
+struct conv_args {
+	void *u, *dx, *tails; const void *x, *du; float *dweight; const float *weight; const int32_t *block, *strip;
+	struct run_list runs;
+	float *scratch; long scratch_len; // per thread
+	long m, mixed, stride, taps, strips;
+	int bf16;
+};
+
+struct delta_gates_args {
+	float *gates, *dlogs, *dbias; void *dx; const void *x; const float *dgates, *logs, *bias; const int32_t *block;
+	long heads, keys, stride, at, blocks; // at: the first column of logits
+	int by_key, bf16;
+};
+
+#define DELTA_KEEP 32 // rows from one state that delta_rule_backward keeps to the next
+#define DELTA_EPS 1e-6f
+
+struct delta_args {
+	void *out, *du; float *states, *dgates; const void *u, *dout; const float *gates;
+	struct run_list runs;
+	float *scratch; long scratch_len; // per thread
+	long keys, values, key_dim, value_dim, mixed;
+	long longest, most; // rows of the longest sequence without prefix, and of the largest group
+	float scale;
+	int bf16;
+};
+
+// The gates of value head v begin at column v/per_group·group + at + v%per_group·dim.
+struct gated_norm_args {
+	void *out, *dx, *dp; float *rstd, *parts; const void *x, *p, *dout; const float *weight; const int32_t *block;
+	float *scratch; long scratch_len; // per thread
+	long heads, dim, stride, at, group, per_group;
+	float eps;
+	int bf16;
+};
+
+struct output_gate_args {
+	void *qkv, *out, *dx, *x; const void *att, *dout;
+	long h, kv, d;
+	int back, bf16;
+};
+
 #define ZERO_BYTES 65536 // cleared at a time
 
 struct zero_args { void *at; long bytes; };
@@ -253,6 +303,8 @@ struct kernels {
 	kernel take_columns, add_columns, route, route_backward, combine, combine_backward;
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, cap_logits, logprob, logprob_backward, sample;
+	kernel short_conv, short_conv_backward, delta_gates, delta_gates_backward, delta_rule, delta_rule_backward;
+	kernel gated_norm, gated_norm_backward, move_heads, output_gate;
 	kernel adamw, sum_squares, add, zero, copy_pages;
 	long peak_chains; // chains of peak_fma
 	kernel peak_fma, peak_read;

@@ -22,6 +22,11 @@
 #include "attention.h"
 #include "pagedattention.h"
 #include "output.h"
+#include "shortconv.h"
+#include "deltagates.h"
+#include "deltarule.h"
+#include "deltaback.h"
+#include "gatednorm.h"
 #include "vector.h"
 #include "memory.h"
 #include "peak.h"
@@ -70,6 +75,16 @@ const struct kernels TABLE = {
 	.logprob = (kernel)logprob,
 	.logprob_backward = (kernel)logprob_backward,
 	.sample = (kernel)sample,
+	.short_conv = (kernel)short_conv,
+	.short_conv_backward = (kernel)short_conv_backward,
+	.delta_gates = (kernel)delta_gates,
+	.delta_gates_backward = (kernel)delta_gates_backward,
+	.delta_rule = (kernel)delta_rule,
+	.delta_rule_backward = (kernel)delta_rule_backward,
+	.gated_norm = (kernel)gated_norm,
+	.gated_norm_backward = (kernel)gated_norm_backward,
+	.move_heads = (kernel)move_heads,
+	.output_gate = (kernel)output_gate,
 	.adamw = (kernel)adamw,
 	.sum_squares = (kernel)sum_squares,
 	.add = (kernel)add,

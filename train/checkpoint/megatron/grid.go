@@ -83,6 +83,10 @@ func fits(c model.Config) error {
 		errs = append(errs, errors.New("a GPT layer of Megatron has one plain norm before each of its two blocks; "+
 			"this model has norms after them, or of 1 + weight"))
 	}
+	if c.Recurrent() || c.OutputGate {
+		errs = append(errs, errors.New("a GPT layer of Megatron has plain attention; this model has linear "+
+			"attention, or gates of the attention's output"))
+	}
 	if c.WideQKNorm {
 		errs = append(errs, errors.New("each head of queries and keys has its own norm in Megatron; this model "+
 			"norms all heads together"))

@@ -1,0 +1,109 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/harness/stage"
+	"exp/kernels"
+	"exp/kernels/ref"
+	"exp/train/checkpoint"
+	"exp/train/checkpoint/checkpointtest"
+	"exp/train/model"
+)
+
+// linearFolder is a folder with the texts of dir and a toy of Qwen3.5's architecture.
+func linearFolder(t *testing.T, dir string) string {
+	t.Helper()
+	old, err := checkpoint.ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := model.Config{Vocab: old.Vocab, Layers: 2, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48, RopeTheta: 1e4,
+		NormEps: 1e-6, QKNorm: true, UnitOffset: true, OutputGate: true, TieEmbeddings: true, MaxPositions: 256,
+		InitStd: 0.1, Rotary: 4, Linear: []bool{true, false},
+		Delta: kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 16, ValueDim: 16, Taps: 4}}
+	be := ref.New[float32]()
+	m, err := model.New(be, c, model.Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Init(func(label string) uint64 { return uint64(len(label)) })
+	to := filepath.Join(t.TempDir(), "qwen3.5")
+	checkpointtest.WriteFolder(t, be, m, to, checkpoint.MergeOptions{DType: checkpoint.F32})
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "generation_config.json",
+		"special_tokens_map.json", "chat_template.jinja"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+// A model with linear attention learns, with all weights and by adapters, with and without recomputation and
+// in both classes of the CPU: what the sampler draws has the trainer's bits (every step checks it), the run can
+// be verified, and the merged folder has the architecture.
+func TestLinearAttention(t *testing.T) {
+	dir, data := linearFolder(t, bf16Folder(newLab(t))), verlFile(t)
+	want, err := checkpoint.ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labs := map[kernels.DType]*lab{kernels.F32: newLab(t), kernels.BF16: labOf(t, kernels.BF16)}
+	for i, more := range [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}, {"grpo", "model.dtype=bf16"},
+		{"ppo", "compute.recompute=true"}} {
+		sets := loraSets(dir, data, more[0])
+		if i > 1 { // all weights learn
+			sets = slices.DeleteFunc(sets, func(s string) bool { return strings.HasPrefix(s, "train.lora=") })
+		}
+		l := labs[kernels.F32]
+		if slices.Contains(more, "model.dtype=bf16") {
+			l = labs[kernels.BF16]
+		}
+		p := l.plan(0, append(sets, append(more[1:], fmt.Sprint("name=linear", i))...)...)
+		res, _ := l.execute(p)
+		for kind, use := range l.memoryOf(res.Run.ID) {
+			p, planned := float64(use.Peak), float64(use.Planned)
+			t.Logf("%v, %s: %.2f times the planned memory", more, kind, p/planned)
+			if !(p > 0 && p <= 1.05*planned && planned <= 1.25*p) {
+				t.Errorf("%v, %s: peak %d bytes, planned %d: %.2f times", more, kind, use.Peak, use.Planned, p/planned)
+			}
+		}
+		merged := filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
+		if got, err := checkpoint.ReadConfig(merged); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v: merged architecture %+v, %v; want %+v", more, got, err, want)
+		}
+		if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+			t.Errorf("%v: verify: %+v", more, v)
+		}
+	}
+}
+
+// A plan says by name what a GPU does not compute.
+func TestLinearAttentionOnGPU(t *testing.T) {
+	l := newLab(t)
+	dir := linearFolder(t, bf16Folder(l))
+	r := l.plan(0, loraSets(dir, verlFile(t), "grpo")...).Config
+	var missing []string
+	lackKernels(&r.Run, func(m, do string) { missing = append(missing, m, do) })
+	text := strings.Join(missing, "\n")
+	for _, part := range []string{"1 of the 2 layers of", "linear attention (Gated DeltaNet)", "compute.device: cpu"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q, want %q", text, part)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// deltaback.h: the gradients of the recurrence of linear attention (deltarule.h). A thread takes
+// LANES columns of a state at a time through the rows of a group and back. It keeps the state of
+// every DELTA_KEEP-th row and computes those between again.
+
+// delta_back is a thread's memory: states are [key_dim][LANES].
+struct delta_back {
+	float *dS, *end, *d_end; // gradient of the state; state and its gradient at the prefix's end
+	float *between, *p;      // [DELTA_KEEP+1] states; [DELTA_KEEP][LANES] predictions
+	float *prefix, *own;     // kept states
+	float *qk, *dqk;         // [rows][2·key_dim] of the group from row `first` on
+	long first;
+};
+
+// delta_back_room lays the memory out and returns its length; see deltaBackRoom in recurrence.go.
+INLINE void delta_back_room(const struct delta_args *g, struct delta_back *b, float *at) {
+	const long size = g->key_dim * LANES;
+	b->dS = at, at += size;
+	b->end = at, at += size;
+	b->d_end = at, at += size;
+	b->between = at, at += (DELTA_KEEP + 1) * size;
+	b->p = at, at += DELTA_KEEP * LANES;
+	b->prefix = at, at += (g->longest / DELTA_KEEP + 1) * size;
+	b->own = at, at += (g->longest / DELTA_KEEP + 1) * size;
+	b->qk = at, at += g->most * 2 * g->key_dim;
+	b->dqk = at;
+}
+
+// v_sums returns the sums of the lanes of 16 vectors.
+INLINE vf v_sums(vf r[LANES]) {
+	v_transpose(r);
+#pragma GCC unroll 4
+	for (int s = LANES / 2; s > 0; s /= 2)
+		for (int i = 0; i < s; i++) r[i] = v_add(r[i], r[i + s]);
+	return r[0];
+}
+
+// live returns n lanes of x and zeros.
+INLINE vf live(vf x, int n) { return n < LANES ? v_keep(x, n, v_zero()) : x; }
+
+// delta_forth takes a state through rows first..first+n and keeps every DELTA_KEEP-th.
+INLINE void delta_forth(const struct delta_args *g, const struct delta_back *b, float *S, float *kept, long first, long n, long vh, long j, int some, const int h) {
+	const long size = g->key_dim * LANES;
+	for (long r = 0; r < n; r++) {
+		if (r % DELTA_KEEP == 0) memcpy(kept + r / DELTA_KEEP * size, S, size * sizeof *S);
+		const float *q = b->qk + (first + r - b->first) * 2 * g->key_dim;
+		delta_step(g, S, LANES, first + r, vh, j, q, q + g->key_dim, 1, some, 0, h);
+	}
+}
+
+// delta_row takes the gradient dS back through row m, from state S to P, p being the prediction.
+INLINE void delta_row(const struct delta_args *g, const struct delta_back *b, const float *P, const float *S, vf p, long m, long vh, long j, int some, const int h) {
+	const long n = g->key_dim;
+	const float *q = b->qk + (m - b->first) * 2 * n, *k = q + n;
+	float *dq = b->dqk + (m - b->first) * 2 * n, *dk = dq + n, *dS = b->dS, *dgate = g->dgates + m * 2 * g->values + vh;
+	const vf keep = v_set1(g->gates[m * 2 * g->values + vh]), w = v_set1(g->gates[m * 2 * g->values + g->values + vh]);
+	const vf dout = ld(g->dout, (m * g->values + vh) * g->value_dim + j, some, h);
+	const long v0 = m * g->mixed + 2 * g->keys * n + vh * g->value_dim + j;
+	vf dd = v_zero(), r[LANES], kept = v_zero();
+	for (long i0 = 0; i0 < n; i0 += LANES) {
+		const int rows = lanes_left(n - i0);
+		for (int i = 0; i < LANES; i++) {
+			if (i >= rows) {
+				r[i] = v_zero();
+				continue;
+			}
+			float *d = dS + (i0 + i) * LANES;
+			const vf s = v_fma(v_set1(q[i0 + i]), dout, v_load(d));
+			v_store(d, s);
+			dd = v_fma(v_set1(k[i0 + i]), s, dd);
+			r[i] = live(v_mul(v_load(S + (i0 + i) * LANES), dout), some);
+		}
+		v_storet(dq + i0, v_add(v_loadt(dq + i0, rows), v_sums(r)), rows);
+	}
+	const vf e = v_sub(ld(g->u, v0, some, h), v_mul(keep, p)), d = v_mul(w, e), dv = v_mul(w, dd);
+	const vf dp = v_neg(v_mul(keep, dv));
+	st(g->du, v0, dv, some, h);
+	dgate[g->values] += v_sum(live(v_mul(dd, e), some));
+	for (long i0 = 0; i0 < n; i0 += LANES) {
+		const int rows = lanes_left(n - i0);
+		for (int i = 0; i < LANES; i++) {
+			if (i >= rows) {
+				r[i] = v_zero();
+				continue;
+			}
+			const vf before = v_load(P + (i0 + i) * LANES), s = v_load(dS + (i0 + i) * LANES);
+			r[i] = live(v_fma(before, dp, v_mul(s, d)), some);
+			kept = v_fma(s, before, kept);
+			v_store(dS + (i0 + i) * LANES, v_fma(v_set1(k[i0 + i]), dp, v_mul(keep, s)));
+		}
+		v_storet(dk + i0, v_add(v_loadt(dk + i0, rows), v_sums(r)), rows);
+	}
+	*dgate += v_sum(live(v_fma(v_neg(dv), p, kept), some));
+}
+
+// delta_back_rows takes dS back through rows first..first+n, whose kept states are given.
+INLINE void delta_back_rows(const struct delta_args *g, const struct delta_back *b, const float *kept, long first, long n, long vh, long j, int some, const int h) {
+	const long size = g->key_dim * LANES;
+	for (long part = (n + DELTA_KEEP - 1) / DELTA_KEEP - 1; part >= 0; part--) {
+		const long from = first + part * DELTA_KEEP, rows = n - part * DELTA_KEEP < DELTA_KEEP ? n - part * DELTA_KEEP : DELTA_KEEP;
+		memcpy(b->between, kept + part * size, size * sizeof *kept);
+		for (long r = 0; r < rows; r++) {
+			const float *q = b->qk + (from + r - b->first) * 2 * g->key_dim, *S = b->between + r * size;
+			vf p;
+			delta_predicted(S, LANES, q + g->key_dim, g->key_dim, &p, 1, LANES);
+			v_store(b->p + r * LANES, p);
+			memcpy(b->between + (r + 1) * size, S, size * sizeof *S);
+			delta_step(g, b->between + (r + 1) * size, LANES, from + r, vh, j, q, q + g->key_dim, 1, some, 0, h);
+		}
+		for (long r = rows - 1; r >= 0; r--)
+			delta_row(g, b, b->between + r * size, b->between + (r + 1) * size, v_load(b->p + r * LANES), from + r, vh, j, some, h);
+	}
+}
+
+// delta_back_columns does so for LANES columns from j of value head vh, over all sequences of a group.
+INLINE void delta_back_columns(const struct delta_args *g, const struct delta_back *b, long lead, long to, long vh, long j, const int h) {
+	const long size = g->key_dim * LANES;
+	const int some = lanes_left(g->value_dim - j);
+	const struct run prefix = run_at(&g->runs, lead, lead);
+	memset(b->end, 0, size * sizeof *b->end);
+	memset(b->d_end, 0, size * sizeof *b->end);
+	delta_forth(g, b, b->end, b->prefix, prefix.first, prefix.own, vh, j, some, h);
+	for (long s = lead + 1; s < to; s++) {
+		const struct run q = run_at(&g->runs, s, lead);
+		memcpy(b->dS, b->end, size * sizeof *b->end); // the state, for now
+		delta_forth(g, b, b->dS, b->own, q.first, q.own, vh, j, some, h);
+		memset(b->dS, 0, size * sizeof *b->end);
+		delta_back_rows(g, b, b->own, q.first, q.own, vh, j, some, h);
+		for (long i = 0; i < size; i += LANES) v_store(b->d_end + i, v_add(v_load(b->d_end + i), v_load(b->dS + i)));
+	}
+	memcpy(b->dS, b->d_end, size * sizeof *b->end);
+	delta_back_rows(g, b, b->prefix, prefix.first, prefix.own, vh, j, some, h);
+}
+
+// delta_unscale stores the gradient of a query or key of the mixed rows, from element `at`, given d,
+// that of the scaled one.
+INLINE void delta_unscale(const struct delta_args *g, long at, const float *d, float c, const int h) {
+	const long n = g->key_dim;
+	const float r = delta_length(g->u, at, n, h);
+	vf f = v_zero();
+	for (long i = 0; i < n; i += LANES) {
+		const int some = lanes_left(n - i);
+		f = v_fma(v_loadt(d + i, some), ld(g->u, at + i, some, h), f);
+	}
+	const vf a = v_set1(-(v_sum(f) * ((r * r) * r))), rv = v_set1(r), cv = v_set1(c);
+	for (long i = 0; i < n; i += LANES) {
+		const int some = lanes_left(n - i);
+		st(g->du, at + i, v_mul(v_fma(a, ld(g->u, at + i, some, h), v_mul(v_loadt(d + i, some), rv)), cv), some, h);
+	}
+}
+
+INLINE void delta_back_units(const struct delta_args *g, long lo, long hi, float *scratch, const int h) {
+	struct delta_back b;
+	delta_back_room(g, &b, scratch);
+	const long n = g->key_dim, shared = g->values / g->keys;
+	for (long u = lo; u < hi; u++) {
+		const long group = u / g->keys, kh = u % g->keys;
+		const long lead = group_from(&g->runs, group), to = group_to(&g->runs, group);
+		if (lead == to) continue;
+		b.first = g->runs.offsets[lead];
+		const long rows = g->runs.offsets[to] - b.first;
+		for (long m = 0; m < rows; m++) {
+			delta_scaled(g, b.first + m, kh, b.qk + m * 2 * n, b.qk + m * 2 * n + n, h);
+			for (long i = 0; i < shared; i++) {
+				float *dgate = g->dgates + (b.first + m) * 2 * g->values + kh * shared + i;
+				dgate[0] = dgate[g->values] = 0;
+			}
+		}
+		memset(b.dqk, 0, rows * 2 * n * sizeof *b.dqk);
+		for (long vh = kh * shared; vh < (kh + 1) * shared; vh++)
+			for (long j = 0; j < g->value_dim; j += LANES) delta_back_columns(g, &b, lead, to, vh, j, h);
+		for (long m = 0; m < rows; m++) {
+			const long at = (b.first + m) * g->mixed + kh * n;
+			delta_unscale(g, at, b.dqk + m * 2 * n, g->scale, h);
+			delta_unscale(g, at + g->keys * n, b.dqk + m * 2 * n + n, 1.0f, h);
+		}
+	}
+}
+
+// delta_rule_backward computes units lo..hi: a group of sequences × a key head.
+static void delta_rule_backward(const struct delta_args *g, long lo, long hi, int tid) {
+	float *scratch = g->scratch + tid * g->scratch_len;
+	if (g->bf16) delta_back_units(g, lo, hi, scratch, 1);
+	else delta_back_units(g, lo, hi, scratch, 0);
+}

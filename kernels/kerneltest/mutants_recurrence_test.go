@@ -1,0 +1,190 @@
+package kerneltest
+
+import (
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// TestFindsRecurrenceMutants is TestFindsMutants for linear attention.
+func TestFindsRecurrenceMutants(t *testing.T) {
+	r := ref.New[float32]()
+	findsMutants(t, []slip{
+		{"sequences of a group begin anew", "ShortConv/sequences", false, apart{r}},
+		{"states of a group begin anew", "DeltaRule/sequences", false, apart{r}},
+		{"a prefix gets no gradient of its group's sequences", "DeltaRuleBackward", false, apart{r}},
+		{"a prefix's last inputs get none", "ShortConvBackward", false, apart{r}},
+		{"the end of a sequence is not kept", "ShortConv/steps", false, forgetful{r}},
+		{"the state of a sequence is not kept", "DeltaRule/steps", false, forgetful{r}},
+		{"the first rows go on from what a slot held", "ShortConv/steps", false, unclean{r}},
+		{"the first state is what a slot held", "DeltaRule/steps", false, unclean{r}},
+		{"rows go key head by key head", "ShortConv/sequences", false, otherLayout{r}},
+		{"gates go key head by key head", "DeltaGates", false, otherLayout{r}},
+		{"the norm's gates do", "GatedNorm", false, otherLayout{r}},
+		{"value heads read key heads in turn", "DeltaRule/sequences", false, inTurn{r}},
+		{"the norm adds 1 to its weight", "GatedNorm", false, unitNorm{r}},
+		{"gates follow all queries", "SplitGates", false, gatesLast{r}},
+		{"the output's gates follow all queries", "OutputGate", false, gatesLast{r}},
+		{"states are copied from the last", "CopyStates", false, backwards{r}},
+	})
+}
+
+// apart does not know groups.
+type apart struct{ kernels.Backend }
+
+func (b apart) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	r.Groups = kernels.Buffer{}
+	b.Backend.ShortConv(u, x, weight, tails, r, s)
+}
+
+func (b apart) ShortConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	r.Groups = kernels.Buffer{}
+	b.Backend.ShortConvBackward(dx, dweight, du, x, weight, blocks, r, s)
+}
+
+func (b apart) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	r.Groups = kernels.Buffer{}
+	b.Backend.DeltaRule(out, u, gates, states, r, s)
+}
+
+func (b apart) DeltaRuleBackward(du, dgates, dout, u, gates kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	r.Groups = kernels.Buffer{}
+	b.Backend.DeltaRuleBackward(du, dgates, dout, u, gates, r, s)
+}
+
+// forgetful leaves slots as they were.
+type forgetful struct{ kernels.Backend }
+
+func (b forgetful) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.ShortConv(u, x, weight, copied(b, tails), r, s)
+}
+
+func (b forgetful) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.DeltaRule(out, u, gates, copied(b, states), r, s)
+}
+
+func copied(b kernels.Backend, x kernels.Buffer) kernels.Buffer {
+	y, err := b.Alloc(b.Float(), x.Len())
+	if err != nil {
+		panic(err)
+	}
+	b.Copy(y, x)
+	return y
+}
+
+// unclean continues every sequence.
+type unclean struct{ kernels.Backend }
+
+func (b unclean) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.ShortConv(u, x, weight, tails, continued(b, r), s)
+}
+
+func (b unclean) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.DeltaRule(out, u, gates, states, continued(b, r), s)
+}
+
+func continued(b kernels.Backend, r kernels.Runs) kernels.Runs {
+	if r.Slots.Empty() {
+		return r
+	}
+	var list []int32
+	for _, slot := range kernels.Elems[int32](r.Slots) {
+		list = append(list, max(slot, -1-slot))
+	}
+	slots, err := b.Alloc(kernels.I32, len(list))
+	if err != nil {
+		panic(err)
+	}
+	b.Copy(slots, kernels.Host(list))
+	r.Slots = slots
+	return r
+}
+
+// otherLayout takes one layout for the other.
+type otherLayout struct{ kernels.Backend }
+
+func (b otherLayout) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	s.ByKey = !s.ByKey
+	b.Backend.ShortConv(u, x, weight, tails, r, s)
+}
+
+func (b otherLayout) DeltaGates(gates, x, logs, bias kernels.Buffer, s kernels.DeltaShape) {
+	s.ByKey = !s.ByKey
+	b.Backend.DeltaGates(gates, x, logs, bias, s)
+}
+
+func (b otherLayout) GatedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
+	s.ByKey = !s.ByKey
+	b.Backend.GatedNorm(out, rstd, x, p, weight, s, eps)
+}
+
+// inTurn gives value head h key head h mod Keys: it moves the value heads before and after.
+type inTurn struct{ kernels.Backend }
+
+func (b inTurn) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	R, M := s.Values/s.Keys, u.Len()/s.Mixed()
+	y, g := copied(b, u), copied(b, gates)
+	from, to := kernels.Elems[float32](u), kernels.Elems[float32](y)
+	fromGates, toGates := kernels.Elems[float32](gates), kernels.Elems[float32](g)
+	place := func(h int) int { return h%s.Keys*R + h/s.Keys }
+	v0 := 2 * s.Keys * s.KeyDim
+	for m := range M {
+		for h := range s.Values {
+			copy(to[m*s.Mixed()+v0+place(h)*s.ValueDim:][:s.ValueDim], from[m*s.Mixed()+v0+h*s.ValueDim:])
+			toGates[m*2*s.Values+place(h)] = fromGates[m*2*s.Values+h]
+			toGates[m*2*s.Values+s.Values+place(h)] = fromGates[m*2*s.Values+s.Values+h]
+		}
+	}
+	moved := copied(b, out)
+	b.Backend.DeltaRule(moved, y, g, states, r, s)
+	for m := range M {
+		for h := range s.Values {
+			copy(kernels.Elems[float32](out)[(m*s.Values+h)*s.ValueDim:][:s.ValueDim],
+				kernels.Elems[float32](moved)[(m*s.Values+place(h))*s.ValueDim:])
+		}
+	}
+}
+
+// unitNorm multiplies by 1 + weight.
+type unitNorm struct{ kernels.Backend }
+
+func (b unitNorm) GatedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
+	w := copied(b, weight)
+	for i := range kernels.Elems[float32](w) {
+		kernels.Elems[float32](w)[i]++
+	}
+	b.Backend.GatedNorm(out, rstd, x, p, w, s, eps)
+}
+
+// gatesLast expects all gates behind all queries.
+type gatesLast struct{ kernels.Backend }
+
+func (b gatesLast) reordered(x kernels.Buffer, s kernels.AttentionShape) kernels.Buffer {
+	y, wide := copied(b, x), s.Stride()+s.H*s.D
+	for m := range x.Len() / wide {
+		for h := range s.H {
+			from, to := kernels.Elems[float32](x)[m*wide:], kernels.Elems[float32](y)[m*wide:]
+			copy(to[2*h*s.D:(2*h+1)*s.D], from[h*s.D:])
+			copy(to[(2*h+1)*s.D:(2*h+2)*s.D], from[(s.H+h)*s.D:])
+		}
+	}
+	return y
+}
+
+func (b gatesLast) SplitGates(qkv, x kernels.Buffer, s kernels.AttentionShape) {
+	b.Backend.SplitGates(qkv, b.reordered(x, s), s)
+}
+
+func (b gatesLast) OutputGate(out, att, x kernels.Buffer, s kernels.AttentionShape) {
+	b.Backend.OutputGate(out, att, b.reordered(x, s), s)
+}
+
+// backwards copies the last pair first.
+type backwards struct{ kernels.Backend }
+
+func (b backwards) CopyStates(x, pairs kernels.Buffer, n int) {
+	for i := pairs.Len() - 2; i >= 0; i -= 2 {
+		b.Backend.CopyStates(x, pairs.Slice(i, i+2), n)
+	}
+}

@@ -1,0 +1,295 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"exp/kernels"
+)
+
+// This file has the layers with linear attention: Gated DeltaNet (kernels.Recurrence). Where other
+// layers have
+//
+//	x += Wo · Attention(…)
+//
+// they have, with p = Wqkv · PreNorm(x) of queries, keys, values, gates and the logits of two more gates per
+// head,
+//
+//	x += Wo · GatedNorm(DeltaRule(ShortConv(p), DeltaGates(p)), p)
+
+// delta holds the parameters of such a layer besides its linear maps, and their gradients.
+type delta struct {
+	conv, logs, bias, norm norm // [Mixed,Taps], [Values], [Values], [ValueDim]
+}
+
+// deltaNames returns the names of those tensors.
+func deltaNames(l int) (conv, logs, bias, norm string) {
+	p := fmt.Sprintf("model.layers.%d.linear_attn.", l)
+	return p + "conv1d.weight", p + "A_log", p + "dt_bias", p + "norm.weight"
+}
+
+// deltaLinears returns the linear maps of such a layer, whose names begin with p.
+func (c Config) deltaLinears(p string) (in, out linearSpec) {
+	d := c.Delta
+	p += "linear_attn."
+	in = linearSpec{[]string{p + "in_proj_qkv", p + "in_proj_z", p + "in_proj_b", p + "in_proj_a"},
+		[]int{d.Mixed(), d.Out(), d.Values, d.Values}, c.Width}
+	if d.ByKey {
+		in.names, in.rows = []string{p + "in_proj_qkvz", p + "in_proj_ba"}, []int{d.Mixed() + d.Out(), 2 * d.Values}
+	}
+	return in, linearSpec{[]string{p + "out_proj"}, []int{c.Width}, d.Out()}
+}
+
+// delta adds the tensors of such a layer.
+func (x *layout) delta(c Config, l int, s layerLinears) {
+	conv, logs, bias, norm := deltaNames(l)
+	x.linear(s.qkv, false)
+	x.one(conv, c.Delta.Mixed(), 1, c.Delta.Taps)
+	x.one(logs, c.Delta.Values)
+	x.one(bias, c.Delta.Values)
+	x.one(norm, c.Delta.ValueDim)
+	x.linear(s.o, false)
+}
+
+// delta binds them.
+func (b *binder) delta(l int) *delta {
+	conv, logs, bias, norm := deltaNames(l)
+	return &delta{b.vector(conv), b.vector(logs), b.vector(bias), b.vector(norm)}
+}
+
+// deltaInitial sets out to the initial values of a tensor of linear attention that is no weight of a linear
+// map, and reports whether it is one.
+func deltaInitial(out []float32, t Tensor, c Config, seed uint64) bool {
+	at := strings.Index(t.Name, ".linear_attn.")
+	if at < 0 {
+		return false
+	}
+	switch t.Name[at+len(".linear_attn."):] {
+	case "conv1d.weight":
+		normal(out, seed, c.InitStd)
+	case "A_log":
+		uniform(out, seed, 1)
+		for i, v := range out {
+			out[i] = float32(math.Log(0.01 + 15.99*(float64(v)+1)/2))
+		}
+	case "dt_bias", "norm.weight":
+		for i := range out {
+			out[i] = 1
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// maxTaps bounds the width of a short convolution.
+const maxTaps = 16
+
+// validateDelta reports invalid settings of linear attention.
+func (c Config) validateDelta() (errs []error) {
+	if !c.hasLinear() {
+		return nil
+	}
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
+	d := c.Delta
+	if d.Keys < 1 || d.Values < 1 || d.Values%d.Keys != 0 {
+		bad("linear attention has %d value heads, must be a multiple of its %d key heads", d.Values, d.Keys)
+	}
+	if d.KeyDim < 1 || d.ValueDim < 1 {
+		bad("linear attention has heads of %d and %d channels, must be at least 1", d.KeyDim, d.ValueDim)
+	}
+	if d.Taps < 1 || d.Taps > maxTaps {
+		bad("the convolution of linear attention has %d taps, must be from 1 to %d", d.Taps, maxTaps)
+	}
+	if c.PostNorms || c.QKVBias || c.OutBias || c.Fused || c.WideQKNorm {
+		bad("linear attention is not supported with norms after the blocks, biases or fused projections")
+	}
+	return errs
+}
+
+// runsOn returns an error if the device cannot compute the model.
+func (c Config) runsOn(be kernels.Backend) error {
+	if c.hasLinear() && !be.Recurrent() {
+		return fmt.Errorf("model: %s has no kernels for linear attention (Gated DeltaNet), which %d of the model's "+
+			"%d layers have; compute on the CPU, or take a model without it", be.Name(),
+			c.Layers-c.attentionLayers(), c.Layers)
+	}
+	return nil
+}
+
+// linear reports whether layer l has linear attention.
+func (c Config) linear(l int) bool { return c.Linear != nil && c.Linear[l] }
+
+// hasLinear reports whether any layer does.
+func (c Config) hasLinear() bool { return slices.Contains(c.Linear, true) }
+
+// Recurrent reports whether any layer keeps a state of a sequence instead of its keys and values.
+func (c Config) Recurrent() bool { return c.hasLinear() }
+
+// attentionLayers returns the number of layers with keys and values.
+func (c Config) attentionLayers() int {
+	n := c.Layers
+	for _, linear := range c.Linear {
+		if linear {
+			n--
+		}
+	}
+	return n
+}
+
+// Projected returns the width of an attention layer's row of queries, their gates if it has any, keys and
+// values.
+func (c Config) Projected() int {
+	if c.OutputGate {
+		return c.QKV() + c.Heads*c.Head
+	}
+	return c.QKV()
+}
+
+// WidestMap returns the most outputs of a layer's linear maps.
+func (c Config) WidestMap() int {
+	n := max(c.Projected(), 2*c.FFN)
+	if c.hasLinear() {
+		n = max(n, c.Delta.Stride())
+	}
+	return n
+}
+
+// layerParts says which kinds of attention activations serve.
+type layerParts struct{ attention, linear bool }
+
+// parts returns the kinds that the model has, partsOf that of layer l.
+func (c Config) parts() layerParts { return layerParts{c.attentionLayers() > 0, c.hasLinear()} }
+
+func (c Config) partsOf(l int) layerParts { return layerParts{!c.linear(l), c.linear(l)} }
+
+// deltaActs are a layer's activations for N rows.
+type deltaActs struct {
+	x, u        kernels.Buffer // [N,Stride], [N,Mixed]: before and after the convolution
+	gates       kernels.Buffer // [N,2·Values]
+	out, normed kernels.Buffer // [N,Out]
+	rstd        kernels.Buffer // [N,Values]
+}
+
+func (a *deltaActs) alloc(s kernels.DeltaShape, N int, f, o func(n int) kernels.Buffer) {
+	a.x, a.u, a.gates = o(N*s.Stride()), o(N*s.Mixed()), f(N*2*s.Values)
+	a.out, a.normed, a.rstd = o(N*s.Out()), o(N*s.Out()), f(N*s.Values)
+}
+
+// cut cuts the buffers to n rows.
+func (a *deltaActs) cut(s kernels.DeltaShape, n int) {
+	if a.x.Empty() {
+		return
+	}
+	a.x, a.u, a.gates = a.x.Slice(0, n*s.Stride()), a.u.Slice(0, n*s.Mixed()), a.gates.Slice(0, n*2*s.Values)
+	a.out, a.normed, a.rstd = a.out.Slice(0, n*s.Out()), a.normed.Slice(0, n*s.Out()), a.rstd.Slice(0, n*s.Values)
+}
+
+// joined returns what the output projection reads.
+func (a *acts) joined(c Config, y *layer) kernels.Buffer {
+	switch {
+	case y.delta != nil:
+		return a.delta.normed
+	case c.OutputGate:
+		return a.gated
+	}
+	return a.att
+}
+
+// deltaMemory is what a layer keeps of many sequences, in slots: the last inputs of the convolution and the
+// states. It is empty in training.
+type deltaMemory struct{ tails, states kernels.Buffer }
+
+// linearAttention computes a layer's activations from a.n1 up to what the output projection reads.
+func (m *Model) linearAttention(y *layer, a *acts, low *lowRank, memory deltaMemory, r kernels.Runs) {
+	be, s, d := m.be, m.Config.Delta, &a.delta
+	y.qkv.apply(be, d.x, a.n1, low)
+	be.ShortConv(d.u, d.x, y.delta.conv.w, memory.tails, r, s)
+	be.DeltaGates(d.gates, d.x, y.delta.logs.w, y.delta.bias.w, s)
+	be.DeltaRule(d.out, d.u, d.gates, memory.states, r, s)
+	be.GatedNorm(d.normed, d.rstd, d.out, d.x, y.delta.norm.w, s, m.Config.NormEps)
+}
+
+// linearAttentionBackward sets dNorm, the gradient of a.n1, from dout, that of the output projection's
+// result.
+func (m *Model) linearAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
+	be, s, d, n := m.be, m.Config.Delta, &a.delta, ws.n
+	dOut, dx := ws.dAtt.Slice(0, n*s.Out()), ws.dProjected.Slice(0, n*s.Stride())
+	dMixed, dGates := ws.dMixed.Slice(0, n*s.Mixed()), ws.dGates.Slice(0, n*2*s.Values)
+	y.o.backward(be, dOut, dout, d.normed, blocks, &ws.low)
+	p, r := y.delta, ws.runs()
+	be.GatedNormBackward(dOut, dx, m.gradient(p.norm, 0), dOut, d.out, d.x, p.norm.w, d.rstd, blocks, s)
+	be.DeltaRuleBackward(dMixed, dGates, dOut, d.u, d.gates, r, s)
+	be.DeltaGatesBackward(dx, m.gradient(p.logs, 0), m.gradient(p.bias, s.Values), dGates, d.gates, d.x, p.logs.w,
+		p.bias.w, blocks, s)
+	be.ShortConvBackward(dx, m.gradient(p.conv, 0), dMixed, d.x, p.conv.w, blocks, r, s)
+	y.qkv.backward(be, dNorm, dx, a.n1, blocks, &ws.low)
+}
+
+// gradient returns the gradient of w, which goes to the sink from element `at` if w is frozen.
+func (m *Model) gradient(w norm, at int) kernels.Buffer {
+	if w.d.Empty() {
+		return m.sink.Slice(at, at+w.w.Len())
+	}
+	return w.d
+}
+
+// allocAttentionGradients makes room for the gradients of a layer's attention, linear or not.
+func (ws *Workspace) allocAttentionGradients(alloc, operand func(n int) kernels.Buffer) {
+	c, N := ws.c, ws.cap.Tokens
+	out, projected := 0, 0
+	if c.attentionLayers() > 0 {
+		ws.dqkv, out = operand(N*c.QKV()), c.Heads*c.Head
+		if c.OutputGate {
+			projected = c.Projected()
+		}
+	}
+	if c.hasLinear() {
+		out, projected = max(out, c.Delta.Out()), max(projected, c.Delta.Stride())
+		ws.dMixed, ws.dGates = operand(N*c.Delta.Mixed()), alloc(N*2*c.Delta.Values)
+	}
+	ws.dAtt = operand(N * out)
+	if projected > 0 {
+		ws.dProjected = operand(N * projected)
+	}
+}
+
+// runs returns the runs of a step's rows: neighbours of one sequence, from its slot.
+func (d *Decoder) runs(st Step) kernels.Runs {
+	if !d.c.hasLinear() {
+		return kernels.Runs{}
+	}
+	d.runEnds.host, d.runSlots.host = append(d.runEnds.host[:0], 0), d.runSlots.host[:0]
+	for m, seq := range st.Seq {
+		if m+1 < len(st.Seq) && st.Seq[m+1] == seq {
+			continue
+		}
+		first := d.runEnds.host[len(d.runEnds.host)-1]
+		slot := st.States[seq]
+		if st.Pos[first] == 0 {
+			slot = -1 - slot
+		}
+		d.runEnds.host, d.runSlots.host = append(d.runEnds.host, int32(m+1)), append(d.runSlots.host, slot)
+	}
+	return kernels.Runs{Offsets: d.runEnds.upload(d.be), Slots: d.runSlots.upload(d.be)}
+}
+
+// CopyStates copies slot pairs[2i] to slot pairs[2i+1] in all layers.
+func (m *Model) CopyStates(d *Decoder, x *Cache, pairs []int32) {
+	if len(pairs) == 0 {
+		return
+	}
+	v := d.pairs.Slice(0, len(pairs))
+	m.be.Copy(v, kernels.Host(pairs))
+	for _, memory := range x.memory {
+		if !memory.states.Empty() {
+			if n := m.Config.Delta.Tail(); n > 0 {
+				m.be.CopyStates(memory.tails, v, n)
+			}
+			m.be.CopyStates(memory.states, v, m.Config.Delta.State())
+		}
+	}
+	m.be.Sync()
+}
