@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"slices"
 
 	"exp/eval/stat"
 	"exp/train/rollout"
@@ -37,6 +38,7 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 	if len(samples) != len(verdicts) {
 		panic("eval: length mismatch")
 	}
+	samples = ownOf(samples)
 	index := make(map[string]int, len(problems))
 	for i, p := range problems {
 		index[p.ID] = i
@@ -94,6 +96,19 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 		items = append(items, item)
 	}
 	return items, nil
+}
+
+// ownOf returns samples without what tools wrote: items describe the policy.
+func ownOf(samples []Sample) []Sample {
+	some := func(s Sample) bool { return len(s.Completion.Inserted) > 0 }
+	if !slices.ContainsFunc(samples, some) {
+		return samples
+	}
+	samples = slices.Clone(samples)
+	for i := range samples {
+		samples[i].Completion = *samples[i].Completion.Own()
+	}
+	return samples
 }
 
 // add counts a completion.

@@ -285,6 +285,11 @@ func TestTensorRanks(t *testing.T) {
 			r.model.NoRope = slices.Repeat([]bool{true}, r.model.Layers)
 			return r
 		},
+		"turns": func() *toyRun {
+			r := sharedToy(t, GRPO)
+			r.withTurns()
+			return r
+		},
 		"adapters": func() *toyRun {
 			r := sharedToy(t, FlowRL)
 			r.adapters = &model.Adapters{Rank: 32, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}

@@ -281,6 +281,9 @@ func (r *toyRun) start() *Trainer {
 		if r.cutText {
 			vocab = cutLetters{}
 		}
+		if b, ok := sampling.(*tensor.Backend); ok {
+			r.options.Products = b.Products()
+		}
 		e, err := generate.New(sampling, drawn, vocab, r.options)
 		if err != nil {
 			r.t.Fatal(err)

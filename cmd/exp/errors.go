@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -45,6 +47,12 @@ func known(err error) *cli.Failure {
 		f.Code = cli.ExitFailure
 		f.Kind = "panic"
 		f.Help = "this is a bug in exp; please report it with the stack"
+	case isBadPath(err):
+		f.Code = cli.ExitNotFound
+		f.Help = cmp.Or(f.Help, "check the path: nothing can have this name")
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		f.Code = cli.ExitResource
+		f.Help = cmp.Or(f.Help, "check its permissions, or name another place")
 	case f.Help == "":
 		return nil
 	default:
@@ -100,6 +108,11 @@ func knownConfig(err error) *cli.Failure {
 func isAny[E error](err error) bool {
 	var e E
 	return errors.As(err, &e)
+}
+
+// isBadPath reports whether a path leads through a file or in circles, or is too long.
+func isBadPath(err error) bool {
+	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // isResource reports whether the machine, not the program, is at fault.

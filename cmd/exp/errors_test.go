@@ -36,6 +36,8 @@ func TestKnownErrors(t *testing.T) {
 		{"no store", &store.Error{Op: "open store", Path: "d", Err: store.ErrNoStore, Hint: "exp run creates one"}, cli.ExitNotFound, "exp run creates one"},
 		{"no run", &query.NotFoundError{Ref: "x", Hint: "exp ls shows names"}, cli.ExitNotFound, "exp ls shows names"},
 		{"several runs", &query.AmbiguousError{Ref: "x", Candidates: []store.Run{{Seed: 0}, {Seed: 1}}}, cli.ExitNotFound, "name#seed"},
+		{"no permission", &fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, cli.ExitResource, "check its permissions"},
+		{"path through a file", &fs.PathError{Op: "open", Path: "x/y", Err: syscall.ENOTDIR}, cli.ExitNotFound, "check the path"},
 		{"damaged database", &store.Error{Err: store.ErrCorrupt, Hint: "restore it"}, cli.ExitIntegrity, "restore it"},
 		{"damaged blob", &blob.Error{Op: "read", Err: blob.ErrCorrupt, Hint: "move it away"}, cli.ExitIntegrity, "move it away"},
 		{"missing blob", &blob.Error{Op: "open", Err: fs.ErrNotExist, Hint: "running its stage again"}, cli.ExitIntegrity, "running its stage"},

@@ -113,7 +113,7 @@ func TestRunOtherProtocol(t *testing.T) {
 
 // TestRunInterrupted: an interrupted run prints the command that continues it.
 func TestRunInterrupted(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a store")
+	dir := filepath.Join(t.TempDir(), "a [*] store")
 	args := []string{"run", smokeConfig, "--set", "train.steps=40", "--store", dir, "--threads", "1"}
 	got := call{signals: interruptedAtWork(dir)}.run(args...)
 	if got.code == 0 {

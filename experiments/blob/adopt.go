@@ -27,7 +27,7 @@ func (d *Dir) Adopt(path string) (ident.Digest, int64, error) {
 	if err != nil {
 		return digest, n, putError(path, digest, err)
 	}
-	if d.Has(digest, n) && d.renew(digest) {
+	if d.Keep(digest, n) {
 		return digest, n, nil
 	}
 	for _, put := range []func(*os.File, ident.Digest, int64) error{d.clone, d.link} {
@@ -87,6 +87,6 @@ func (d *Dir) link(f *os.File, digest ident.Digest, size int64) error {
 	case err != nil: // another file system, or one without links
 		return errors.Join(errors.ErrUnsupported, f.Chmod(info.Mode().Perm()))
 	}
-	d.renew(digest)
+	d.Keep(digest, size)
 	return syncDir(filepath.Dir(path))
 }

@@ -38,7 +38,7 @@ func (d *Dir) Put(r io.Reader) (ident.Digest, int64, error) {
 		return ident.Digest{}, n, putError(tmp.Name(), ident.Digest{}, err)
 	}
 	digest := ident.Digest(h.Sum(nil))
-	if d.Has(digest, n) && d.renew(digest) {
+	if d.Keep(digest, n) {
 		tmp.Discard()
 		return digest, n, nil
 	}
@@ -80,7 +80,7 @@ func (d *Dir) PutWritten(write func(w io.Writer) error) (ident.Digest, int64, er
 // PutBytes stores b unless the blob already exists.
 func (d *Dir) PutBytes(b []byte) (ident.Digest, error) {
 	digest := ident.Sum(b)
-	if d.Has(digest, int64(len(b))) && d.renew(digest) {
+	if d.Keep(digest, int64(len(b))) {
 		return digest, nil
 	}
 	_, _, err := d.Put(bytes.NewReader(b))

@@ -88,9 +88,12 @@ func (d *Dir) Quarantine(digest ident.Digest, now time.Time) (string, error) {
 	return to, nil
 }
 
-// renew sets a blob's time to now: gc then spares it for an hour (keep.Grace), in which a
-// run can record it. It returns false if the blob no longer exists.
-func (d *Dir) renew(digest ident.Digest) bool {
+// Keep is Has, and makes the blob young: gc then spares it for an hour (keep.Grace), in which a
+// run can record it.
+func (d *Dir) Keep(digest ident.Digest, size int64) bool {
+	if !d.Has(digest, size) {
+		return false
+	}
 	now := time.Now()
 	err := os.Chtimes(d.Path(digest), now, now)
 	return !errors.Is(err, fs.ErrNotExist)

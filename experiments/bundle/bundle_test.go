@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -160,6 +161,32 @@ func TestImportTwice(t *testing.T) {
 	}
 	if done, err = load(t, path, to); err != nil || !done.Present[1].Restored {
 		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// Blobs that are there already are young again: gc leaves them alone until the rows are there.
+func TestImportKeepsBlobs(t *testing.T) {
+	from, b := record(t, t.TempDir())
+	path, m := write(t, from, Options{}, b)
+	to := open(t, t.TempDir())
+	now := time.Now()
+	old := now.Add(-2 * time.Hour)
+	for _, d := range m.Blobs {
+		content, err := from.Blobs.Bytes(d.SHA256)
+		if err == nil {
+			_, err = to.Blobs.PutBytes(content)
+		}
+		if err := errors.Join(err, os.Chtimes(to.Blobs.Path(d.SHA256), old, old)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := load(t, path, to); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range m.Blobs {
+		if gone, err := to.Blobs.Remove(d.SHA256, now.Add(-time.Hour)); gone || err != nil {
+			t.Errorf("blob %s: removed %v, %v", d.SHA256.Short(), gone, err)
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ func (in *importing) lock() error {
 // plan determines what to copy and checks the free space.
 func (in *importing) plan() error {
 	for _, d := range in.Manifest.Blobs {
-		if !in.db.Blobs.Has(d.SHA256, d.Size) {
+		if !in.db.Blobs.Keep(d.SHA256, d.Size) {
 			in.blobs = append(in.blobs, d)
 			in.of += d.Size
 		}

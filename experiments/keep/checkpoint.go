@@ -2,6 +2,7 @@ package keep
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,12 +21,14 @@ type SavedCheckpoint struct {
 
 // Saved returns the checkpoints in a run's folder, by stage and step, readable or not.
 func Saved(db *store.DB, rid ident.Digest) ([]SavedCheckpoint, error) {
-	dirs, err := filepath.Glob(filepath.Join(db.RunDir(rid), "ckpt", "*", "step-*"))
+	run := db.RunDir(rid)
+	dirs, err := fs.Glob(os.DirFS(run), "ckpt/*/step-*") // run itself is no pattern
 	if err != nil {
 		return nil, err
 	}
 	var list []SavedCheckpoint
 	for _, dir := range dirs { // Glob sorts, and steps have leading zeros
+		dir = filepath.Join(run, dir)
 		c := SavedCheckpoint{Stage: filepath.Base(filepath.Dir(dir)), Dir: dir}
 		if _, err := fmt.Sscanf(filepath.Base(dir), "step-%d", &c.Step); err != nil {
 			continue

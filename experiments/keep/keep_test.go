@@ -35,7 +35,7 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	tick := now.Add(-24 * time.Hour)
-	db, err := store.Open(t.TempDir(), store.Options{Create: true, Clock: func() time.Time {
+	db, err := store.Open(filepath.Join(t.TempDir(), `a [store]`), store.Options{Create: true, Clock: func() time.Time {
 		tick = tick.Add(time.Second)
 		return tick
 	}})

@@ -40,6 +40,8 @@ var (
 	// ErrInUse means that something to be removed is needed, by other rows or because it
 	// was restored.
 	ErrInUse = errors.New("still in use")
+	// ErrGone means that a stage to be reused was removed since it was looked up.
+	ErrGone = errors.New("removed meanwhile")
 )
 
 // Error is a failed store operation.

@@ -89,7 +89,8 @@ func (db *DB) BeginStage(ctx context.Context, s Stage) (Stage, error) {
 
 // ReuseStage records that a run takes the outputs of hit, from Hit, instead of executing
 // s. The evaluations of hit become the run's too. If the run already has a finished stage
-// with this sid, ReuseStage returns it and writes nothing.
+// with this sid, ReuseStage returns it and writes nothing. The error
+// wraps ErrGone if exp gc removed hit meanwhile.
 func (db *DB) ReuseStage(ctx context.Context, s Stage, hit *Stage) (Stage, error) {
 	op := fmt.Sprintf("reuse stage %s", s.Kind)
 	had, err := db.stages(ctx, `s.run = ? AND s.sid = ? AND s.status IN ('done', 'cached', 'repeated')`, s.Run, s.SID)
@@ -97,9 +98,16 @@ func (db *DB) ReuseStage(ctx context.Context, s Stage, hit *Stage) (Stage, error
 		return first(had), db.fail(op, err)
 	}
 	err = db.write(ctx, op, func(tx *sql.Tx) error {
+		there, err := queryOne(ctx, tx, scanInt, `SELECT count(*) FROM stages WHERE id = ? AND sid = ? AND run = ?`,
+			hit.ID, s.SID, hit.Run)
+		if err == nil && there == 0 {
+			err = ErrGone
+		}
+		if err != nil {
+			return err
+		}
 		s.Status, s.ReusedFrom = Cached, hit.ID
 		s.Outputs, s.Result = hit.Outputs, hit.Result
-		var err error
 		if s.ReusedRun, err = rid(ctx, tx, hit.Run); err != nil {
 			return err
 		}

@@ -244,6 +244,30 @@ func TestDivergenceErrorText(t *testing.T) {
 	}
 }
 
+// A stage that exp gc removes between Hit and ReuseStage is not reused, even if another stage got
+// its row.
+func TestReuseGoneStage(t *testing.T) {
+	db := open(t)
+	ctx := context.Background()
+	other, run := ensure(t, db, newRun("x", 1)), ensure(t, db, newRun("x", 0))
+	s := begin(t, db, run.ID, "init", "", "1")
+	out := output(t, db, "weights", "abc")
+	if err := db.FinishStage(ctx, s.ID, []IO{out}, StageResult{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h := hit(t, db, "1")
+	if err := errors.Join(db.DeleteRun(ctx, run.ID), db.RemoveRun(ctx, run.ID)); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, db, ensure(t, db, newRun("x", 2)).ID, "init", "", "2")
+	if _, err := db.ReuseStage(ctx, spec(other.ID, "init", "", "1"), h); !errors.Is(err, ErrGone) {
+		t.Errorf("error %v", err)
+	}
+	if got, err := db.Stages(ctx, other.ID); err != nil || len(got) != 0 {
+		t.Errorf("stages %+v, %v", got, err)
+	}
+}
+
 func TestReuseStage(t *testing.T) {
 	db := open(t)
 	ctx := context.Background()

@@ -93,7 +93,7 @@ func names(list []Submitted) (out []string) {
 // Damaged and divergent bundles hold up no other run; a run waits for the one whose stage it
 // reuses.
 func TestCollect(t *testing.T) {
-	spool := Spool{t.TempDir()}
+	spool := Spool{filepath.Join(t.TempDir(), "a [spool]")} // no pattern
 	if err := spool.Make(); err != nil {
 		t.Fatal(err)
 	}

@@ -185,14 +185,15 @@ func (s Spool) State(id string) (st State, err error) {
 
 // Submitted returns the jobs that were submitted, by their names.
 func (s Spool) Submitted() ([]Submitted, error) {
-	files, err := filepath.Glob(s.Path("submitted/*.json"))
+	dir := s.Path("submitted")
+	files, err := fs.Glob(os.DirFS(dir), "*.json")
 	if err != nil {
 		return nil, err
 	}
 	var list []Submitted
 	for _, f := range files {
 		var j Submitted
-		if err := readJSON(f, &j); err != nil {
+		if err := readJSON(filepath.Join(dir, f), &j); err != nil {
 			return nil, err
 		}
 		list = append(list, j)

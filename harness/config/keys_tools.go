@@ -105,13 +105,6 @@ func toolsChecks() []check {
 			}
 			return "", ""
 		}},
-		{[]string{toolsPath + "kind", "compute.tensor_parallel"}, func(r *Run) (string, string) {
-			if r.Rollout.Tools.Used() && r.Compute.TensorParallel > 1 {
-				return "ranks that share products (compute.tensor_parallel) cannot sample with tools yet",
-					"compute.tensor_parallel: 1, or " + toolsPath + "kind: none"
-			}
-			return "", ""
-		}},
 	}
 }
 
@@ -124,7 +117,7 @@ func aboutTools(path string) string {
            or files, with the standard library. The policy reads what it prints, and its
            traceback if it fails. Programs that read no clock print the same every time:
            hashes, addresses and module random begin alike.
-  command  asks a program of yours: a search engine, a game, a user (exp config describe
+  command  asks a program of yours: a search engine, a game, a user (exp config explain
            rollout.tools.command)
 
   After a call the completion waits, and goes on when its answer is there. What tools write

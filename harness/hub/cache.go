@@ -208,9 +208,10 @@ func (c Cache) setRef(r Repo, revision, commit string) error {
 	return writeFile(path, []byte(commit))
 }
 
-// markAbsent records that a commit does not have the file.
-func (c Cache) markAbsent(r Repo, commit, path string) error {
-	return writeFile(c.noExist(r, commit, path), nil)
+// markAbsent records that a commit does not have the file, if it can: of a/b and a, one mark is a file
+// where the other needs a folder. Only advice depends on marks.
+func (c Cache) markAbsent(r Repo, commit, path string) {
+	_ = writeFile(c.noExist(r, commit, path), nil)
 }
 
 // writeFile replaces a small file at once.

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 )
@@ -44,10 +43,7 @@ func (r Request) Command() string {
 		words = append(words, "--dataset")
 	}
 	for _, p := range r.Include {
-		if isPattern(p) {
-			p = "'" + p + "'"
-		}
-		words = append(words, "--include "+p)
+		words = append(words, "--include "+quoted(p))
 	}
 	return strings.Join(words, " ")
 }
@@ -67,10 +63,10 @@ func Carry(cache string, list []Request) []string {
 	}
 }
 
-// quoted quotes a path for a shell if it needs it.
-func quoted(p string) string {
-	if strings.ContainsAny(p, " \t'\"\\$&|;<>()[]{}*?#`!") {
-		return "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+// quoted quotes a word for a shell if it needs it.
+func quoted(word string) string {
+	if strings.ContainsAny(word, " \t\n'\"\\$&|;<>()[]{}*?#`!~") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
-	return path.Clean(p)
+	return word
 }

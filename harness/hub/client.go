@@ -32,6 +32,7 @@ type Client struct {
 	// The clock and the file system; tests replace them.
 	now      func() time.Time
 	sleep    func(ctx context.Context, d time.Duration) error
+	stall    time.Duration // the longest silence within an answer
 	symlink  func(target, path string) error
 	hardlink func(target, path string) error
 }
@@ -63,7 +64,7 @@ func NewClient(s Settings) (*Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout, transport.DisableCompression = time.Minute, true
 	return &Client{Settings: s, Cache: s.Cache, base: base, token: token, now: time.Now, sleep: wait,
-		symlink: os.Symlink, hardlink: os.Link,
+		stall: time.Minute, symlink: os.Symlink, hardlink: os.Link,
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}}}, nil
@@ -98,7 +99,7 @@ func (c *Client) send(ctx context.Context, method string, u *url.URL, header htt
 		if trusted && c.token != "" {
 			req.Header.Set("Authorization", "Bearer "+string(c.token))
 		}
-		resp, err := c.http.Do(req)
+		resp, err := c.do(req)
 		if err != nil {
 			return nil, c.unreachable(ctx, u, err)
 		}
@@ -108,12 +109,51 @@ func (c *Client) send(ctx context.Context, method string, u *url.URL, header htt
 		resp.Body.Close()
 		next, err := u.Parse(resp.Header.Get("Location"))
 		if err != nil || next.Scheme != "http" && next.Scheme != "https" {
-			return nil, fmt.Errorf("%s redirects to no address", publicURL(u))
+			return nil, c.lost(u, "it redirects to no address")
 		}
 		trusted = trusted && sameHost(next, c.base)
 		u = next
 	}
-	return nil, fmt.Errorf("%s redirects more than %d times", publicURL(c.base), maxRedirects)
+	return nil, c.lost(u, fmt.Sprintf("it redirects more than %d times", maxRedirects))
+}
+
+// lost is the error of a redirect that leads nowhere.
+func (c *Client) lost(u *url.URL, why string) error {
+	return &Error{What: publicURL(&url.URL{Scheme: u.Scheme, Host: u.Host}), exit: exitResource,
+		Err: fmt.Errorf("%w: %s", ErrUnreachable, why), Advice: "check HF_ENDPOINT; it is " + c.Settings.Endpoint()}
+}
+
+// do sends a request. The body of its answer fails once it has been silent for too long.
+func (c *Client) do(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	resp, err := c.http.Do(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &watched{body: resp.Body, stop: cancel, limit: c.stall}
+	return resp, nil
+}
+
+// watched is a body that must not stay silent.
+type watched struct {
+	body  io.ReadCloser
+	stop  context.CancelFunc
+	limit time.Duration
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	t := time.AfterFunc(w.limit, w.stop)
+	n, err := w.body.Read(b)
+	if !t.Stop() && err != nil && err != io.EOF {
+		err = fmt.Errorf("no byte came for %v", w.limit)
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	defer w.stop()
+	return w.body.Close()
 }
 
 func redirects(resp *http.Response) bool {

@@ -16,7 +16,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // download brings one file of a commit into the cache.
@@ -168,12 +167,13 @@ type transfer struct {
 	*download
 	file    *os.File
 	counted int64 // bytes of the file that count was told of
+	most    int64 // bytes that the file had when it was longest
 	fetched int64
 }
 
-// partial is a connection that broke after some bytes.
+// partial is a connection that broke.
 type partial struct {
-	bytes int64
+	bytes int64 // how much longer the file is than it ever was
 	err   error
 }
 
@@ -192,6 +192,7 @@ func (t *transfer) try(ctx context.Context) error {
 		}
 	}
 	t.told(have)
+	t.most = max(t.most, have)
 	if have < t.Size {
 		if err := t.receive(ctx, have); err != nil {
 			return err
@@ -218,8 +219,6 @@ func (t *transfer) restart() error {
 
 // receive asks for the bytes from have onwards.
 func (t *transfer) receive(ctx context.Context, have int64) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	header := identity()
 	if have > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", have))
@@ -243,7 +242,7 @@ func (t *transfer) receive(ctx context.Context, have int64) error {
 	if err != nil {
 		return err
 	}
-	body := bufio.NewReaderSize(&watched{r: resp.Body, stop: cancel, limit: stall}, 1<<20)
+	body := bufio.NewReaderSize(resp.Body, 1<<20)
 	if have == 0 && resp.ContentLength >= 0 && resp.ContentLength != t.Size {
 		head, _ := body.Peek(256)
 		return t.wrong(head, fmt.Errorf("%d bytes instead of %d", resp.ContentLength, t.Size))
@@ -257,8 +256,10 @@ func (t *transfer) receive(ctx context.Context, have int64) error {
 		if err == nil {
 			err = io.ErrUnexpectedEOF
 		}
-		broken := &transient{err: t.c.broken(ctx, t.what(), have+n, t.Size, err)}
-		return &partial{bytes: n, err: broken}
+		broken := &transient{err: t.c.broken(t.what(), have+n, t.Size, err)}
+		more := have + n - t.most
+		t.most += max(0, more)
+		return &partial{bytes: more, err: broken}
 	}
 	if _, err := body.ReadByte(); err == nil {
 		return t.wrong(nil, fmt.Errorf("more than %d bytes", t.Size))
@@ -267,30 +268,11 @@ func (t *transfer) receive(ctx context.Context, have int64) error {
 }
 
 // broken is the error of a body that ended early.
-func (c *Client) broken(ctx context.Context, what string, have, size int64, err error) error {
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = fmt.Errorf("no byte came for %v", stall)
-	}
+func (c *Client) broken(what string, have, size int64, err error) error {
 	return &Error{What: what, exit: exitResource,
 		Err: fmt.Errorf("%w: the connection broke after %d of %d bytes: %s", ErrUnreachable, have, size,
 			c.hide(bare(err).Error())),
 		Advice: "run the same command again: it continues where it stopped"}
-}
-
-// stall is the longest silence of a connection within a file.
-const stall = time.Minute
-
-// watched stops a request whose body stays silent.
-type watched struct {
-	r     io.Reader
-	stop  context.CancelFunc
-	limit time.Duration
-}
-
-func (w *watched) Read(b []byte) (int, error) {
-	t := time.AfterFunc(w.limit, w.stop)
-	defer t.Stop()
-	return w.r.Read(b)
 }
 
 // counting writes to the file of a transfer.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -150,6 +151,67 @@ func TestRangeRefused(t *testing.T) {
 		h.get(c)
 		if b, err := os.ReadFile(blob); err != nil || string(b) != text {
 			t.Errorf("%s: %d bytes, %v", name, len(b), err)
+		}
+	}
+}
+
+// A server without ranges whose connection always breaks ends the tries.
+func TestNoProgress(t *testing.T) {
+	h := newHub(t)
+	h.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if r.URL.Path != "/model.safetensors" || n > 100 {
+			return false
+		}
+		w.Header().Set("Content-Length", "8000")
+		_, _ = w.Write([]byte(h.files["model.safetensors"][:4000]))
+		return true
+	}
+	h.fails(h.client(t.TempDir()), ErrUnreachable)
+	if tries := h.logged("GET /model.safetensors"); tries != retries+1 {
+		t.Errorf("%d tries", tries)
+	}
+}
+
+// An answer that begins and then stays silent is asked for again.
+func TestSilence(t *testing.T) {
+	for _, part := range []string{"/revision/", "/tree/", "/model.safetensors"} {
+		h := newHub(t)
+		h.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+			if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, part) || n > 0 {
+				return false
+			}
+			w.Header().Set("Content-Length", "8000")
+			_, _ = w.Write([]byte("["))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return true
+		}
+		c := h.client(t.TempDir())
+		c.stall = 50 * time.Millisecond
+		h.get(c)
+	}
+}
+
+// Names of which one would be a folder of the other can both be absent.
+func TestAbsentNames(t *testing.T) {
+	h := newHub(t)
+	r := Request{Ref: toy, Include: []string{"none/file", "none", "none/file", "config.json"}}
+	if _, err := h.client(t.TempDir()).Get(context.Background(), r); err != nil {
+		t.Error(err)
+	}
+}
+
+// A hub that redirects in circles or to nowhere is said to be unreachable.
+func TestRedirects(t *testing.T) {
+	for _, to := range []string{"/api/models/Org/Toy/revision/main", "mailto:someone"} {
+		h := newHub(t)
+		h.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+			w.Header().Set("Location", to)
+			w.WriteHeader(http.StatusFound)
+			return true
+		}
+		if e := h.fails(h.client(t.TempDir()), ErrUnreachable); !strings.Contains(e.Error(), "redirects") {
+			t.Error(e)
 		}
 	}
 }

@@ -112,13 +112,14 @@ func TestWholeModel(t *testing.T) {
 // The commands for several references name each repository once.
 func TestCommands(t *testing.T) {
 	data := func(file string) Ref { r, _ := ParseRef("hub:o/d/"+file+"@main", Data); return r }
-	list := Requests([]Ref{toy, data("a.parquet"), data("b-*.parquet"), toy})
+	list := Requests([]Ref{toy, data("a.parquet"), data("b-*.parquet"), data("c d.parquet"), toy})
 	var got []string
 	for _, r := range list {
 		got = append(got, r.Command())
 	}
 	got = append(got, Carry("/my cache", list)...)
-	want := []string{"exp hub get Org/Toy@main", "exp hub get o/d@main --dataset --include a.parquet --include 'b-*.parquet'",
+	want := []string{"exp hub get Org/Toy@main", "exp hub get o/d@main --dataset --include a.parquet --include 'b-*.parquet' " +
+		"--include 'c d.parquet'",
 		"tar -C ~/.cache/huggingface/hub -cf hub.tar models--Org--Toy datasets--o--d",
 		"mkdir -p '/my cache' && tar -C '/my cache' -xf hub.tar"}
 	if diff := cmp.Diff(want, got); diff != "" {

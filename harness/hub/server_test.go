@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,7 +133,7 @@ func (h *fakeHub) answer(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Linked-Etag", `"`+h.digest(name)+`"`)
 			w.Header().Set("X-Linked-Size", fmt.Sprint(len(h.files[name])))
 			w.Header().Set("X-Xet-Hash", "abc")
-			http.Redirect(w, r, h.store.URL+"/"+name+"?X-Signature=signed", http.StatusFound)
+			http.Redirect(w, r, h.store.URL+(&url.URL{Path: "/" + name}).EscapedPath()+"?X-Signature=signed", http.StatusFound)
 			return
 		}
 		w.Header().Set("ETag", `W/"`+h.digest(name)+`"`)

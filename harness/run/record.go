@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 
 	"exp/eval"
@@ -296,12 +297,12 @@ func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) (
 
 // manifestOf returns the digest of a checkpoint's manifest and the size of its files.
 func manifestOf(dir string) (d ident.Digest, size int64, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		return d, 0, err
 	}
 	for _, f := range files {
-		n, sum, err := fileDigest(f, filepath.Base(f) == "manifest.json")
+		n, sum, err := fileDigest(filepath.Join(dir, f.Name()), f.Name() == "manifest.json")
 		if err != nil {
 			return d, 0, err
 		}

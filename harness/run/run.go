@@ -188,7 +188,8 @@ func (x *execution) stages(ctx context.Context) error {
 		}
 		if hit != nil {
 			err = x.reuse(keep, i, row, hit)
-		} else {
+		}
+		if hit == nil || errors.Is(err, store.ErrGone) {
 			err = x.execute(ctx, i, row, all)
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -178,12 +179,13 @@ func (v *verifier) checkpoints(ctx context.Context) error {
 		return err
 	}
 	for _, c := range list {
-		dirs, err := filepath.Glob(filepath.Join(stage.CheckpointsDir(v.DB.RunDir(v.run.RID)), "train-*",
-			fmt.Sprintf("step-%08d", c.Step)))
+		all := stage.CheckpointsDir(v.DB.RunDir(v.run.RID))
+		dirs, err := fs.Glob(os.DirFS(all), fmt.Sprintf("train-*/step-%08d", c.Step))
 		if err != nil {
 			return err
 		}
 		for _, dir := range dirs {
+			dir = filepath.Join(all, dir)
 			where := fmt.Sprintf("checkpoint of step %d", c.Step)
 			if err := CheckCheckpoint(dir); err != nil {
 				v.found(false, where, "%v", err)

@@ -93,6 +93,9 @@ func toolDigests(c *config.Run, p *Prompter, bad func(key, code, message, help s
 			return ident.Sum([]byte(v)), err
 		})
 	}
+	if p != nil && t.Used() {
+		p.checkCalls(t, bad)
+	}
 	if p != nil && callsByMessage(t) {
 		if err := p.checkReply(t); err != nil {
 			bad("rollout.tools.format", config.CodeConflict, fmt.Sprintf("rollout.tools.format is %s: %v",
@@ -101,6 +104,26 @@ func toolDigests(c *config.Run, p *Prompter, bad func(key, code, message, help s
 		}
 	}
 	return x
+}
+
+// checkCalls tells bad of texts of calls that completions never have: tokens without text.
+func (p *Prompter) checkCalls(t config.Tools, bad func(key, code, message, help string)) {
+	f, err := toolFormat(t)
+	if err != nil {
+		bad("rollout.tools.format", config.CodeConflict, err.Error(), "")
+		return
+	}
+	for _, text := range []string{f.Open, f.Close} {
+		if id, ok := p.Tokenizer.TokenID(text); ok && text != "" && len(p.Tokenizer.Piece(id)) == 0 {
+			key := "rollout.tools.format"
+			if t.Format == toolcall.Tags {
+				key = "rollout.tools.call"
+			}
+			bad(key, config.CodeConflict, fmt.Sprintf("%s is a special token of this tokenizer, which a "+
+				"completion's text leaves out: no call would be found", text),
+				"rollout.tools.format: tags, with rollout.tools.call that are text")
+		}
+	}
 }
 
 // checkReply returns an error unless the chat template can write answers.

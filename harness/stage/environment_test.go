@@ -140,3 +140,22 @@ func TestOfPolicy(t *testing.T) {
 		}
 	}
 }
+
+// A mark that is a special token would never be found in a text.
+func TestCheckCalls(t *testing.T) {
+	p, err := prompterOf(t, modelFolder(t, false, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		call []string
+		want string
+	}{{[]string{"<code>", "</code>"}, ""}, {[]string{"<code>", "</s>"}, "rollout.tools.call: </s> is a special token"}} {
+		got := ""
+		p.checkCalls(config.Tools{Kind: "python", Format: "tags", Call: tt.call, Answer: []string{"", ""}},
+			func(key, _, message, _ string) { got = key + ": " + message })
+		if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("%v: %q, want %q", tt.call, got, tt.want)
+		}
+	}
+}

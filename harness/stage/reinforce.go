@@ -168,6 +168,9 @@ func (e *Env) newEngine(be kernels.Backend, m *model.Model, vocab generate.Vocab
 	calls []generate.Call) (*generate.Engine, error) {
 	o := EngineOptions(e.run(), m.Config, maxNew, calls)
 	o.CacheTokens = e.CacheTokens
+	if b, ok := be.(interface{ Products() ranks.Group }); ok {
+		o.Products = b.Products()
+	}
 	return generate.New(be, m, vocab, o)
 }
 

@@ -79,7 +79,7 @@ func (t *verl) turns() {
 		t.put("rollout.tools.kind", "command")
 		t.put("rollout.tools.format", "user")
 		t.out["rollout.tools.command"] = "[./interaction]"
-		t.note("%sinteraction_config_path: write a program ./interaction that answers each turn; exp config describe "+
+		t.note("%sinteraction_config_path: write a program ./interaction that answers each turn; exp config explain "+
 			"rollout.tools.command shows what it reads", at)
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
+	"exp/reports/figure"
 )
 
 // page is the content of the frame.
@@ -147,7 +148,7 @@ func explain(ctx context.Context, err error) page {
 	case errors.As(err, &several):
 		p.Title, p.Status = "Several runs", http.StatusNotFound
 		n = notice{Text: "Several runs match.", Pre: several.Error(), Hint: several.Hint()}
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, figure.ErrNoData):
 		p.Title, p.Status = "Not found", http.StatusNotFound
 	case errors.Is(err, errRequest):
 		p.Title, p.Status = "Bad request", http.StatusBadRequest

@@ -174,7 +174,7 @@ func TestErrors(t *testing.T) {
 		"/curves?sel=seed+%3D":                "400 column 7",
 		"/curves?sel=flow&x=y":                "400 it is step, tokens or time",
 		"/curves?sel=flow&by=nosuch":          "400 is neither a field of runs nor a key",
-		"/points?sel=flow&metric=nosuch":      "500 nothing to draw",
+		"/points?sel=flow&metric=nosuch":      "404 nothing to draw",
 		"/points?sel=flow&metric=a&from=-1":   "400 it is a step",
 		"/report":                             "400 a report needs runs",
 		"/compare?sel=broken&sel=flow":        "400 no complete run",

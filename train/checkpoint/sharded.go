@@ -69,7 +69,7 @@ func noWeights(dir string) error {
 		Err: fmt.Errorf("neither %s nor %s: %w", weightsFile, indexFile, fs.ErrNotExist),
 		Hint: "name a folder with a model's files in Hugging Face's layout, or a checkpoint of verl: global_step_N, " +
 			"or the folder with its model_world_size_W_rank_R.pt; or of Megatron: iter_NNNNNNN"}
-	if pickled, _ := filepath.Glob(filepath.Join(dir, "pytorch_model*.bin")); len(pickled) > 0 {
+	if pickled, _ := fs.Glob(os.DirFS(dir), "pytorch_model*.bin"); len(pickled) > 0 {
 		e.Hint = "it has shards of pytorch_model.bin, but not their index: fetch " + torchIndexFile
 	}
 	return e

@@ -23,6 +23,7 @@ import (
 
 	"exp/kernels"
 	"exp/train/model"
+	"exp/train/ranks"
 	"exp/train/rollout"
 )
 
@@ -45,6 +46,9 @@ type Options struct {
 	CacheTokens int
 	// Calls are the largest calls of Sample. None: any call.
 	Calls []Call
+	// Products are the ranks that share the model's products, and so take every step together; nil: this one
+	// alone. They wait for replies together, and the first one's Environment writes them.
+	Products ranks.Group
 }
 
 // tableWidth returns the number of pages of the longest sequence.
@@ -173,7 +177,7 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 	e.pages.reset()
 	e.state.reset()
 	s := newSchedule(e, reqs, p)
-	s.turns = newTurns(ctx, p.Environment, s.total)
+	s.turns = newTurns(ctx, p.Environment, s.total, e.opt.Products)
 	defer s.turns.close()
 	sampling := kernels.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP}
 	reported := 0

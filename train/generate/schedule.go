@@ -41,7 +41,7 @@ type prompt struct {
 	done     int   // tokens in the cache, out of shared()
 	found    int   // leading pages that other prompts can find, or that were found elsewhere
 	nextK    int   // first completion that has not started
-	state    int32 // slot of its state
+	state    int32 // slot of its state; noState: none yet
 }
 
 // sequence is a completion in a slot. With hundreds of them, a step finds none in the
@@ -117,7 +117,7 @@ func (s *schedule) admit() {
 	}
 	for s.nextReq < len(s.reqs) && (len(s.prompts) == 0 || len(s.running)+waiting < s.e.opt.MaxSequences) {
 		if r := s.reqs[s.nextReq]; len(r.Seeds) > 0 {
-			pr := &prompt{req: s.nextReq, tokens: r.Prompt}
+			pr := &prompt{req: s.nextReq, tokens: r.Prompt, state: noState}
 			if !s.give(pr) {
 				return
 			}
@@ -151,10 +151,12 @@ func (s *schedule) give(pr *prompt) bool {
 		return true
 	}
 	need := s.e.opt.pagesOf(pr.shared()) - len(pr.pages)
-	if !s.enough(need) || s.e.state.short() {
+	if !s.enough(need) || pr.state == noState && s.e.state.short() {
 		return false
 	}
-	pr.state = s.e.state.take()
+	if pr.state == noState {
+		pr.state = s.e.state.take()
+	}
 	for range need {
 		pr.pages = append(pr.pages, s.e.pages.take())
 	}
@@ -167,9 +169,7 @@ func (s *schedule) release(pr *prompt) {
 	for _, id := range pr.pages {
 		s.e.pages.drop(id)
 	}
-	if pr.admitted {
-		s.e.state.drop(&pr.state)
-	}
+	s.e.state.drop(&pr.state)
 	pr.pages, pr.done, pr.found, pr.admitted = pr.pages[:0], 0, 0, false
 }
 
@@ -236,7 +236,7 @@ func (s *schedule) evict(i int) {
 
 // again returns the prompt with which q continues.
 func (s *schedule) again(q *sequence) *prompt {
-	pr := &prompt{req: q.req, again: q, tokens: slices.Clone(s.reqs[q.req].Prompt)}
+	pr := &prompt{req: q.req, again: q, tokens: slices.Clone(s.reqs[q.req].Prompt), state: noState}
 	for _, d := range q.drawn {
 		pr.tokens = append(pr.tokens, d.id)
 	}

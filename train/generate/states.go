@@ -2,10 +2,10 @@ package generate
 
 import "exp/train/model"
 
-// statePool hands out the slots of the states of linear attention. Each prompt with pages and each running
-// completion has one; without such layers there are no slots. Unlike pages, slots are not shared: a
-// completion starts with a copy of its prompt's state, the last one with the state itself. One that waits for a
-// reply has none: it is computed again from its beginning when the reply is there.
+// statePool hands out the slots of the states of linear attention. Each prompt with pages and each
+// completion that runs or waits for a reply has one; without such layers there are no slots. Unlike pages,
+// slots are not shared: a completion starts with a copy of its prompt's state, the last one with the state
+// itself.
 type statePool struct {
 	free   []int32
 	slots  int

@@ -1,11 +1,14 @@
 package generate
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"fmt"
 	"slices"
 	"sync"
 
+	"exp/train/ranks"
 	"exp/train/rollout"
 )
 
@@ -20,6 +23,9 @@ type turns struct {
 	replies chan reply
 	work    sync.WaitGroup
 	away    []*sequence // completions that wait for a reply
+	// Of ranks that share products: they, and the replies that this step asked for.
+	products ranks.Group
+	asked    []func(context.Context) (rollout.Reply, error) // [len(away)]
 }
 
 // reply is what the environment inserts into a completion.
@@ -30,11 +36,14 @@ type reply struct {
 }
 
 // newTurns returns nil without an environment. total bounds the replies that wait to be taken.
-func newTurns(ctx context.Context, env rollout.Environment, total int) *turns {
+func newTurns(ctx context.Context, env rollout.Environment, total int, products ranks.Group) *turns {
 	if env == nil {
 		return nil
 	}
 	t := &turns{env: env, marks: env.Marks(), replies: make(chan reply, total)}
+	if products != nil && products.Size() > 1 {
+		t.products = products
+	}
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	return t
 }
@@ -106,14 +115,15 @@ func (s *schedule) read(q *sequence, id int32) (stopped, marked bool) {
 
 // ask sends q away for a reply.
 func (s *schedule) ask(q *sequence, answer func(context.Context) (rollout.Reply, error)) {
-	switch {
-	case s.e.state.exist():
-		s.leave(q) // slots of states are for what runs: its tokens are computed again
-	case len(q.pages) < q.most:
+	if len(q.pages) < q.most {
 		s.growing--
 	}
 	t := s.turns
 	t.away = append(t.away, q)
+	if t.products != nil {
+		t.asked = append(t.asked, answer)
+		return
+	}
 	t.work.Go(func() {
 		r, err := answer(t.ctx)
 		t.replies <- reply{q, r, err}
@@ -122,8 +132,11 @@ func (s *schedule) ask(q *sequence, answer func(context.Context) (rollout.Reply,
 
 // takeReplies brings back the completions whose replies are there. With wait it waits for one.
 func (s *schedule) takeReplies(ctx context.Context, wait bool) error {
-	if s.turns == nil {
+	switch {
+	case s.turns == nil:
 		return nil
+	case s.turns.products != nil:
+		return s.meet()
 	}
 	for {
 		var r reply
@@ -146,6 +159,49 @@ func (s *schedule) takeReplies(ctx context.Context, wait bool) error {
 		s.returned(r)
 		wait = false
 	}
+}
+
+// meet takes the replies of a step on ranks that share products: the first of them asks for all and tells the
+// others, so that all go on alike.
+func (s *schedule) meet() error {
+	t := s.turns
+	if len(t.away) == 0 {
+		return nil
+	}
+	list := make([]rollout.Reply, len(t.away))
+	var failed error
+	if t.products.Rank() == 0 {
+		errs := make([]error, len(list))
+		for i, answer := range t.asked {
+			t.work.Go(func() { list[i], errs[i] = answer(t.ctx) })
+		}
+		t.work.Wait()
+		if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+			q := t.away[i]
+			failed = fmt.Errorf("request %d, completion %d, turn %d: %w", q.req, q.k, len(q.inserted)+1, errs[i])
+		}
+	}
+	if err := ranks.Agree(t.products, failed); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(list); err != nil {
+		panic("generate: " + err.Error()) // memory takes everything
+	}
+	all, err := ranks.Share(t.products, b.Bytes())
+	if err != nil {
+		return err
+	}
+	list = nil
+	if err := gob.NewDecoder(bytes.NewReader(all[0])).Decode(&list); err != nil {
+		return fmt.Errorf("replies of the first rank: %w", err)
+	}
+	away := slices.Clone(t.away)
+	t.asked = t.asked[:0]
+	for i, q := range away {
+		s.returned(reply{q: q, Reply: list[i]})
+	}
+	return nil
 }
 
 // returned ends q, or lets it go on after its reply.
@@ -176,6 +232,7 @@ func (s *schedule) returned(r reply) {
 	if len(q.pages) > 0 {
 		pr.pages, pr.done = slices.Clone(q.pages), cached
 		q.pages = q.pages[:0]
+		pr.state, q.state = q.state, noState
 	}
 	s.insert(pr)
 }

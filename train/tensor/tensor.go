@@ -74,6 +74,9 @@ func New(be kernels.Backend, g ranks.Group) *Backend {
 	return &Backend{Backend: be, group: g, rooms: map[use]kernels.Buffer{}, lists: map[string][4]int{}}
 }
 
+// Products returns the ranks that share b's products, and so must take the same steps.
+func (b *Backend) Products() ranks.Group { return b.group }
+
 // Whole returns the device, for models that this rank computes alone.
 func (b *Backend) Whole() kernels.Backend { return b.Backend }
 

@@ -93,8 +93,8 @@ func (e *BrokenError) ExitCode() int { return 8 }
 
 // Hint says how to continue.
 func (e *BrokenError) Hint() string {
-	return "run it by hand on a call to see why (exp help tools shows one), then run again: the run continues from " +
-		"its last checkpoint"
+	return "run it by hand on a call to see why (exp config explain rollout.tools.command shows one), then run " +
+		"again: the run continues from its last checkpoint"
 }
 
 // silence says that a process ended or gave no answer in time; the call may be retried.

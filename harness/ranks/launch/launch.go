@@ -23,6 +23,7 @@ type Launcher struct {
 	Path    string
 	Version string // its first line
 	args    []string
+	name    string // as PATH has it; empty: started by its path
 }
 
 // NoLauncherError says that no launcher is installed.
@@ -61,7 +62,7 @@ func Find(getenv func(string) string) (Launcher, error) {
 		if err != nil {
 			continue
 		}
-		l := Launcher{Path: path, Version: firstLine(path)}
+		l := Launcher{Path: path, Version: firstLine(path), name: name}
 		if l.openMPI() {
 			// Fewer cores than ranks are allowed; --threads sets the threads of a rank.
 			l.args = []string{"--oversubscribe", "--bind-to", "none"}
@@ -134,6 +135,9 @@ type Job struct {
 func (j Job) Run(ctx context.Context) (code int, err error) {
 	args := append(append([]string{}, j.Launcher.args...), "-n", strconv.Itoa(j.Ranks))
 	cmd := exec.Command(j.Launcher.Path, append(args, j.Args...)...)
+	if j.Launcher.name != "" { // by its path, Open MPI would put its folder before those of PATH
+		cmd.Args[0] = j.Launcher.name
+	}
 	tail := &lastBytes{to: j.Stderr}
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = j.Stdout, tail, attributes()
 	cmd.Env = append(os.Environ(), j.Env...)
