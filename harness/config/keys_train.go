@@ -112,8 +112,8 @@ func loraKeys() []Key {
 		{Path: "train.lora.alpha", Kind: Float, Default: is(32.0), Range: above(0),
 			Help: "adapters are multiplied by alpha/rank"},
 		{Path: "train.lora.targets", Kind: String, List: true, Default: is([]string{AllTargets}),
-			Help: "linear layers with an adapter: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj; or " +
-				"all"},
+			Help: "linear layers with an adapter: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, in " +
+				"linear attention in_proj_qkv, in_proj_z, in_proj_b, in_proj_a and out_proj; or all"},
 		{Path: "train.lora.dropout", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction",
 			Help: "dropout on the adapters' input, in updates"},
 	})...)
