@@ -31,6 +31,9 @@ func (x *execution) readable(ctx context.Context, i int) error {
 		return err
 	}
 	e.Hooks.Warn = x.Watch.Warn
+	if err := stage.TryTool(e); err != nil {
+		return err
+	}
 	return stage.TryReward(ctx, e, stage.Inputs{stage.RoleTrain: problems})
 }
 

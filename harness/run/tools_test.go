@@ -104,6 +104,15 @@ func TestPythonTool(t *testing.T) {
 	}
 }
 
+// A program that ends at once is found before any work.
+func TestToolEnds(t *testing.T) {
+	l := newLab(t)
+	_, err := l.try(context.Background(), l.plan(1, "rollout.tools={kind: command, format: tags, command: [sh, -c, exit 3]}"), &quiet{})
+	if err == nil || !strings.Contains(err.Error(), "tool sh: it ended (exit status 3) before any call") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // A program may answer every turn as a user, between messages of the chat template.
 func TestCommandTool(t *testing.T) {
 	template := filepath.Join(t.TempDir(), "chat.jinja")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"exp/eval/interpreter"
 	"exp/experiments/ident"
@@ -51,14 +52,28 @@ func (e *Env) newEnvironment(ctx context.Context, prompts *Prompter) (env rollou
 		}
 		o.Tool, end = &interpreter.Python{Run: pool, Limits: toolLimits(c)}, pool.Close
 	case "command":
-		t := toolcall.NewCommand(toolcall.CommandOptions{Argv: c.Command, DataSource: e.run().Task.Kind,
-			Workers: c.Workers, Limit: c.Limit, Retries: c.Retries,
-			Log: func(line string) { e.warn("tool: %s", line) }})
+		t := e.toolCommand()
 		o.Tool, end = t, t.Close
 	default:
 		return nil, nil, fmt.Errorf("rollout.tools.kind: unknown kind %q", c.Kind)
 	}
 	return toolcall.New(o), end, nil
+}
+
+// toolCommand returns the program that answers calls.
+func (e *Env) toolCommand() *toolcall.Command {
+	c := e.run().Rollout.Tools
+	return toolcall.NewCommand(toolcall.CommandOptions{Argv: c.Command, DataSource: e.run().Task.Kind,
+		Workers: c.Workers, Limit: c.Limit, Retries: c.Retries, Log: func(line string) { e.warn("tool: %s", line) }})
+}
+
+// TryTool starts the program that answers calls, if there is one. A program that ends at once ends the run before
+// any work.
+func TryTool(e *Env) error {
+	if e.run().Rollout.Tools.Kind != "command" {
+		return nil
+	}
+	return e.toolCommand().Try(time.Second)
 }
 
 // toolLimits returns the limits of a program. It may wait as long as it may compute, and somewhat more on a busy

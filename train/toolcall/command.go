@@ -102,6 +102,22 @@ type silence struct{ text string }
 
 func (s *silence) Error() string { return s.text }
 
+// Try starts the program once and returns a *BrokenError if it ends within a while: a program that works waits for
+// calls.
+func (c *Command) Try(while time.Duration) error {
+	p, err := program.Start(c.opt.Argv)
+	if err != nil {
+		return c.broken(err)
+	}
+	select {
+	case <-p.Ended():
+		err = c.broken(fmt.Errorf("it ended (%s) before any call%s", p.State(), p.Said()))
+	case <-time.After(while):
+	}
+	p.Stop(0)
+	return err
+}
+
 // Answer implements rollout.Tool.
 func (c *Command) Answer(ctx context.Context, call rollout.ToolCall) (rollout.ToolAnswer, error) {
 	p := call.Problem

@@ -117,6 +117,13 @@ func TestCommand(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+	if err := c.Try(20 * time.Millisecond); err != nil {
+		t.Errorf("a program that waits: %v", err)
+	}
+	c = NewCommand(CommandOptions{Argv: []string{"sh", "-c", "echo no index >&2; exit 3"}, Workers: 1, Limit: time.Second})
+	if err := c.Try(time.Minute); err == nil || !strings.Contains(err.Error(), "it ended (exit status 3) before any call; it said: no index") {
+		t.Errorf("a program that ends: %v", err)
+	}
 	c = NewCommand(CommandOptions{Argv: []string{"/no/such/program"}, Workers: 1, Limit: time.Second})
 	if _, err := ask("hello"); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("a missing program: %v", err)
