@@ -114,8 +114,8 @@ func aboutTools(path string) string {
 	case toolsPath + "kind":
 		return `
   python   runs the program of each call in a fresh process of the sandbox, without network
-           or files, with the standard library. The policy reads what it prints, and its
-           traceback if it fails. Programs that read no clock print the same every time:
+           or files, with the standard library. The policy reads what it prints, the value of
+           an expression that ends it, and its traceback if it fails. Programs that read no clock print the same every time:
            hashes, addresses and module random begin alike.
   command  asks a program of yours: a search engine, a game, a user (exp config explain
            rollout.tools.command)

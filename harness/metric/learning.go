@@ -83,9 +83,12 @@ func learning() []Metric {
 // conversation describes completions of several turns.
 func conversation() []Metric {
 	const onlyTurns = "only runs with tools have it (rollout.tools)"
-	list := extent(Metric{Name: "num_turns", Unit: "messages", Title: "Messages", Absent: onlyTurns,
-		Definition: "messages of a conversation: the prompt, the policy's turns and the tools' answers (verl's " +
-			"num_turns)"}, "completions")
+	const messages = "messages of a conversation: the prompt, the policy's turns and the tools' answers (verl's " +
+		"num_turns)"
+	list := extentWith(Metric{Unit: "messages", Title: "Mean number of messages", Heading: "messages",
+		Absent: onlyTurns, Shown: OverSteps, Axis: Axis{Label: "messages"}, Definition: messages + ", mean over completions"},
+		Metric{Name: "num_turns", Unit: "messages", Title: "Messages", Absent: onlyTurns, Definition: messages},
+		"completions")
 	return append(list,
 		Metric{Name: "train/inserted", Unit: Share, Per: "tokens", Title: "Tokens from tools", Absent: onlyTurns,
 			Definition: "share of completion tokens that tools and the text around their output wrote; they are " +

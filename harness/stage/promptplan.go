@@ -74,8 +74,13 @@ func callsPlan(t config.Tools) []string {
 		toolcall.Fence: "fenced blocks of Python; answers are fenced blocks of output",
 		toolcall.User:  "every turn is one; the chat template writes the answers as the user's"}[t.Format]
 	if t.Format == toolcall.Tags {
-		how = fmt.Sprintf("text between %q and %q; answers stand between %q and %q", t.Call[0], t.Call[1], t.Answer[0],
-			t.Answer[1])
+		how = fmt.Sprintf("text between %q and %q", t.Call[0], t.Call[1])
+		if t.Call[0] == "" {
+			how = fmt.Sprintf("a line up to %q", t.Call[1])
+		}
+		if t.Answer[0]+t.Answer[1] != "" {
+			how += fmt.Sprintf("; answers stand between %q and %q", t.Answer[0], t.Answer[1])
+		}
 	}
 	return []string{who, "calls: " + how, fmt.Sprintf("at most %s, answers of at most %s, within "+
 		"rollout.max_new_tokens", quantity.Plural(t.MaxTurns, "turn"), quantity.Plural(t.MaxOutput, "character"))}
