@@ -86,7 +86,8 @@ func conversation() []Metric {
 	const messages = "messages of a conversation: the prompt, the policy's turns and the tools' answers (verl's " +
 		"num_turns)"
 	list := extentWith(Metric{Unit: "messages", Title: "Mean number of messages", Heading: "messages",
-		Absent: onlyTurns, Shown: OverSteps, Axis: Axis{Label: "messages"}, Definition: messages + ", mean over completions"},
+		Absent: onlyTurns, Shown: OverSteps, Axis: Axis{Label: "messages"},
+		Definition: messages + ", mean over completions"},
 		Metric{Name: "num_turns", Unit: "messages", Title: "Messages", Absent: onlyTurns, Definition: messages},
 		"completions")
 	return append(list,
