@@ -68,7 +68,7 @@ func (p *Python) Answer(ctx context.Context, c rollout.ToolCall) (rollout.ToolAn
 	return rollout.ToolAnswer{Text: p.said(r.Runs[0])}, nil
 }
 
-// program returns the program of a call, or what is wrong with the call.
+// program returns what a call asks to run, or what is wrong with it.
 func program(c rollout.ToolCall) (code, wrong string) {
 	if c.Name == "" {
 		return unfenced(c.Input), ""

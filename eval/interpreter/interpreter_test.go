@@ -84,7 +84,7 @@ func (brokenRunner) Run(context.Context, sandbox.Request) sandbox.Result {
 	return sandbox.Result{Verdict: sandbox.InfraError, Runs: []sandbox.Run{{Status: sandbox.InfraError, Detail: "no fork"}}}
 }
 
-// A sandbox that fails is no answer.
+// A failing sandbox is an error; the policy reads nothing of it.
 func TestBrokenSandbox(t *testing.T) {
 	_, err := (&Python{Run: brokenRunner{}}).Answer(context.Background(), rollout.ToolCall{Input: "print(1)"})
 	var broken *BrokenError

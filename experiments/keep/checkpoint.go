@@ -22,7 +22,7 @@ type SavedCheckpoint struct {
 // Saved returns the checkpoints in a run's folder, by stage and step, readable or not.
 func Saved(db *store.DB, rid ident.Digest) ([]SavedCheckpoint, error) {
 	run := db.RunDir(rid)
-	dirs, err := fs.Glob(os.DirFS(run), "ckpt/*/step-*") // run itself is no pattern
+	dirs, err := fs.Glob(os.DirFS(run), "ckpt/*/step-*") // names in run may have brackets
 	if err != nil {
 		return nil, err
 	}

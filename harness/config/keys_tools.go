@@ -116,7 +116,8 @@ func aboutTools(path string) string {
   python   runs the program of each call in a fresh process of the sandbox, without network
            or files, with the standard library. The policy reads what it prints, the value of
            an expression that ends it, and its traceback if it fails. Programs that read no clock print the same every time:
-           hashes, addresses and module random begin alike.
+           hashes, addresses and module random begin alike. The interpreter's version is part
+           of the experiment.
   command  asks a program of yours: a search engine, a game, a user (exp config explain
            rollout.tools.command)
 

@@ -192,7 +192,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Names of which one would be a folder of the other can both be absent.
+// Two names may be absent although one would be the other's folder.
 func TestAbsentNames(t *testing.T) {
 	h := newHub(t)
 	r := Request{Ref: toy, Include: []string{"none/file", "none", "none/file", "config.json"}}

@@ -11,7 +11,7 @@ import (
 func lackKernels(c *config.Run, lack func(missing, do string)) {
 	arch, err := architectureOf(c, 0)
 	if err != nil || !arch.Recurrent() {
-		return // what it lacks is said elsewhere
+		return // others report a broken model
 	}
 	lack(noKernels(c.Model.Name(), arch),
 		"compute.device: cpu computes it; a model with attention in all layers, such as Qwen3, runs on a GPU")

@@ -375,9 +375,9 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	return max(dw, logits, keys, scores)
 }
 
-// deltaScratch is floatScratch for linear attention: the states that DeltaRuleBackward keeps for some columns of
-// a group of sequences, all tokens of which it scales, and two numbers of ShortConvBackward for each row and
-// channel of a strip.
+// deltaScratch is floatScratch for linear attention. DeltaRuleBackward keeps states for some columns of a group of
+// sequences, and the scaled queries and keys of all its tokens; ShortConvBackward keeps two numbers for each row
+// and channel of a strip.
 func deltaScratch(arch model.Config, tokens, longest int) int {
 	const keep, strip = 32, 64 // rows from a kept state to the next; channels of a strip
 	s := arch.Delta

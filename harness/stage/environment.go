@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,15 +86,7 @@ func toolLimits(c config.Tools) sandbox.Limits {
 // the problems of each key, among them formats that the chat template cannot write.
 func toolDigests(c *config.Run, p *Prompter, bad func(key, code, message, help string)) map[string]ident.Digest {
 	t := c.Rollout.Tools
-	x := map[string]ident.Digest{}
-	add := func(key, use string, digest func() (ident.Digest, error)) {
-		d, err := digest()
-		if err != nil {
-			bad(key, config.CodeData, err.Error(), "")
-			return
-		}
-		x["tool/"+use] = d
-	}
+	x, add := digestsByUse("tool/", bad)
 	switch t.Kind {
 	case "command":
 		add("rollout.tools.command", "command", func() (ident.Digest, error) { return commandDigest(t.Command) })
@@ -171,7 +162,7 @@ func (p *Prompter) replyText(end int32, list []rollout.Message) (text string, ma
 	if p.template == nil {
 		return "", 0, errors.New("the run has no chat template, which writes the answers")
 	}
-	if list, _, mark, err = p.untrusted().chat(list, nil); err != nil {
+	if list, _, mark, err = p.untrusted.chat(list, nil); err != nil {
 		return "", 0, err
 	}
 	before := []rollout.Message{{Role: "user", Content: askedBefore}, {Role: "assistant", Content: answerBefore}}
@@ -195,7 +186,7 @@ func (p *Prompter) reply(end int32, list []rollout.Message) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := p.untrusted().encode(p.Tokenizer, text, mark, tokenizer.Options{Added: true})
+	ids, err := p.untrusted.encode(p.Tokenizer, text, mark, tokenizer.Options{Added: true})
 	if err == nil {
 		err = p.known(ids)
 	}
@@ -218,17 +209,12 @@ func (p *Prompter) inserted(before, answer, after string) (ids []int32, err erro
 	if err != nil {
 		return nil, err
 	}
-	e := p.untrusted()
+	e := p.untrusted
 	ids, err = e.encode(p.Tokenizer, before+e.cut(answer, mark)+after, mark, tokenizer.Options{Added: true})
 	if err == nil {
 		err = p.known(ids)
 	}
 	return ids, err
-}
-
-// untrusted returns the run's escaper, or one for text that is never trusted.
-func (p *Prompter) untrusted() *escaper {
-	return cmp.Or(p.escaper, &escaper{addedTokens(p.Tokenizer)})
 }
 
 // ofPolicy returns what a grader of answers reads of a completion with tools: the policy's last turn where turns are

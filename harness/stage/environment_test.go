@@ -90,7 +90,7 @@ func countOf(ids []int32, id int32) (n int) {
 	return n
 }
 
-// A small alphabet leaves out what it lacks.
+// Characters outside a small alphabet are dropped.
 func TestInsertedInSmallAlphabet(t *testing.T) {
 	tok, err := tokenizer.NewChar("0123456789=")
 	if err != nil {

@@ -32,8 +32,10 @@ type Prompter struct {
 	before   []int32   // what the post-processor puts before a text
 	bos      int32     // -1: none
 	escaper  *escaper  // nil: text of problems may be tokens
-	cache    promptCache
-	folder   func() *promptFolder // opens it once; nil: none
+	// untrusted is for what tools say, which is never a token; nil if own.
+	untrusted *escaper
+	cache     promptCache
+	folder    func() *promptFolder // opens it once; nil: none
 	// ownTools and lostTools are of the files that the plan read: see PromptPlan.
 	ownTools, lostTools int
 }
@@ -58,8 +60,11 @@ func NewPrompter(c *config.Run) (*Prompter, error) {
 			p.vocab = arch.Vocab
 		}
 	}
-	if c.Data.EscapeSpecial && !own {
-		p.escaper = &escaper{addedTokens(tok)}
+	if !own {
+		p.untrusted = &escaper{addedTokens(tok)}
+	}
+	if c.Data.EscapeSpecial {
+		p.escaper = p.untrusted
 	}
 	return p, p.findBefore()
 }

@@ -129,7 +129,7 @@ func readRecordedRow(r rows.Row) (row recordedRow, err error) {
 	}
 	row.Inserted, err = insertedOf(r)
 	if err == nil && len(row.Inserted) > 0 && row.Tokens == nil {
-		err = r.Errorf("inserted", "the row has no tokens, of which tools wrote some")
+		err = r.Errorf("inserted", "the row has no tokens, so it cannot say which ones tools wrote")
 	}
 	return row, err
 }

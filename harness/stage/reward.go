@@ -117,15 +117,7 @@ func (e *KeyError) ExitCode() int { return 7 }
 // prompts of the run. It tells bad the problems of each key.
 func rewardDigests(c *config.Run, policy *Prompter,
 	bad func(key, code, message, help string)) map[string]ident.Digest {
-	x := map[string]ident.Digest{}
-	add := func(key, use string, digest func() (ident.Digest, error)) {
-		d, err := digest()
-		if err != nil {
-			bad(key, config.CodeData, err.Error(), "")
-			return
-		}
-		x["reward/"+use] = d
-	}
+	x, add := digestsByUse("reward/", bad)
 	switch r := c.Reward; r.Kind {
 	case "command":
 		add("reward.command", "command", func() (ident.Digest, error) { return commandDigest(r.Command) })
@@ -143,6 +135,21 @@ func rewardDigests(c *config.Run, policy *Prompter,
 		}
 	}
 	return x
+}
+
+// digestsByUse returns an empty map and a function that fills it, under a prefix. It tells bad the key of a digest
+// that cannot be computed.
+func digestsByUse(prefix string, bad func(key, code, message, help string)) (x map[string]ident.Digest,
+	add func(key, use string, digest func() (ident.Digest, error))) {
+	x = map[string]ident.Digest{}
+	return x, func(key, use string, digest func() (ident.Digest, error)) {
+		d, err := digest()
+		if err != nil {
+			bad(key, config.CodeData, err.Error(), "")
+			return
+		}
+		x[prefix+use] = d
+	}
 }
 
 // commandDigest covers a program and its arguments that are files or folders. The text of the

@@ -144,7 +144,7 @@ type Hooks struct {
 	Resumed func(Saved)
 	// Pinned lists the checkpoints to keep although there are enough newer ones; nil: none.
 	Pinned func(step int) bool
-	// Warn receives messages for a person.
+	// Warn receives messages for a person, also while a stage works on something else.
 	Warn func(text string)
 	// Event receives messages for the record that belong to no step.
 	Event func(kind, text string)

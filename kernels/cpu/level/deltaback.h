@@ -131,8 +131,8 @@ INLINE void delta_back_columns(const struct delta_args *g, const struct delta_ba
 	delta_back_rows(g, b, b->prefix, prefix.first, prefix.own, vh, j, some, h);
 }
 
-// delta_unscale stores the gradient of a query or key of the mixed rows, from element `at`, given d,
-// that of the scaled one.
+// delta_unscale stores the gradient of a query or key of the mixed rows, from element `at`, given the
+// gradient d of the scaled one.
 INLINE void delta_unscale(const struct delta_args *g, long at, const float *d, float c, const int h) {
 	const long n = g->key_dim;
 	const float r = delta_length(g->u, at, n, h);

@@ -53,7 +53,7 @@ static void delta_gates(const struct delta_gates_args *g, long lo, long hi, int 
 	else delta_gates_rows(g, lo, hi, 0);
 }
 
-// delta_gates_heads computes the gradients of LANES value heads from i on, n of which there are.
+// delta_gates_heads computes the gradients of n value heads from i on, at most LANES.
 INLINE void delta_gates_heads(const struct delta_gates_args *g, long i, int n, const int h) {
 	const vf one = v_set1(1.0f), rate = v_exp(v_loadt(g->logs + i, n));
 	vf dlogs = v_loadt(g->dlogs + i, n), dbias = v_loadt(g->dbias + i, n);
