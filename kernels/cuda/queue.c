@@ -8,6 +8,7 @@ struct graph {
 	uint64_t hash;
 	int batch, first, n; // the run's place since the last wait
 	int seen, refused;
+	long used; // counts.runs when the run last came
 	CUgraph graph;
 	CUgraphExec exec;
 	CUgraphNode node[QUEUE_WORK];
@@ -71,19 +72,35 @@ static int same(const struct graph *g, uint64_t hash, int batch, int first, cons
 	return 1;
 }
 
+// place_of returns where the graph of a run is, or else where it shall be: of the places that its hash
+// allows, the one whose run came the longest ago. The hash differs between processes with the addresses of
+// the kernels, so with one place alone some processes would have runs that displace each other forever.
+static struct graph **place_of(struct queue *q, uint64_t hash, int first, const struct work *w, int n) {
+	struct graph **oldest = 0;
+	for (int i = 0; i < QUEUE_PLACES; i++) {
+		struct graph **place = &q->graph[((hash >> 32) + i) % QUEUE_GRAPHS];
+		if (*place && same(*place, hash, q->batch, first, w, n)) return place;
+		if (!oldest || (*oldest && (!*place || (*place)->used < (*oldest)->used))) oldest = place;
+	}
+	return oldest;
+}
+
 // graph_of returns the graph of a run, null without memory. A new one takes the place of another.
 static struct graph *graph_of(struct queue *q, int first, struct work *w, int n) {
 	uint64_t hash = mix(mix(n, q->batch), first);
 	for (int i = 0; i < n; i++)
 		hash = mix(mix(hash, (uintptr_t)w[i].f), (uint64_t)w[i].blocks << 32 ^ w[i].threads << 20 ^ w[i].shared);
-	struct graph **slot = &q->graph[(hash >> 32) % QUEUE_GRAPHS], *g = *slot;
-	if (g && same(g, hash, q->batch, first, w, n)) return g;
-	if (g) forget(g);
-	else g = *slot = malloc(sizeof *g);
-	if (!g) return 0;
-	memset(g, 0, sizeof *g);
-	g->hash = hash, g->batch = q->batch, g->first = first, g->n = n;
-	memcpy(g->work, w, n * sizeof *w);
+	struct graph **place = place_of(q, hash, first, w, n), *g = *place;
+	const long now = q->counts.runs++;
+	if (!g || !same(g, hash, q->batch, first, w, n)) {
+		if (g) forget(g);
+		else g = *place = malloc(sizeof *g);
+		if (!g) return 0;
+		memset(g, 0, sizeof *g);
+		g->hash = hash, g->batch = q->batch, g->first = first, g->n = n;
+		memcpy(g->work, w, n * sizeof *w);
+	}
+	g->used = now;
 	return g;
 }
 

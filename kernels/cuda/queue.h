@@ -5,7 +5,7 @@
 
 #include "cuda.h"
 
-enum { QUEUE_WORK = 64, QUEUE_ARGS = 448, QUEUE_GRAPHS = 128 };
+enum { QUEUE_WORK = 64, QUEUE_ARGS = 448, QUEUE_GRAPHS = 128, QUEUE_PLACES = 8 };
 
 enum work_kind { WORK_LAUNCH, WORK_ZERO, WORK_COPY, WORK_UPLOAD, WORK_DOWNLOAD };
 
@@ -20,10 +20,10 @@ struct work {
 	char args[QUEUE_ARGS];
 };
 
-// Calls of C, calls of the driver that a launch, a change of a graph or a start of one took, and launches
-// in graphs.
+// Calls of C, calls of the driver that a launch, a change of a graph or a start of one took, launches in
+// graphs, and runs that are long enough for a graph.
 struct queue_counts {
-	long crossings, launches, changes, starts, replayed;
+	long crossings, launches, changes, starts, replayed, runs;
 };
 
 struct queue {

@@ -120,6 +120,26 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// Many runs have graphs side by side, wherever their hashes put them.
+func TestReplayMany(t *testing.T) {
+	b := open(t)
+	b.queued.least, b.queued.sights = 8, 1
+	d := newDecoder(t, b)
+	const runs, full = 48, 64 // launches that fill a queue
+	pass := func() step {
+		before := since(step{}, b)
+		for range runs * full {
+			b.Add(d.x, d.y)
+		}
+		b.Sync()
+		return since(before, b)
+	}
+	first, second := pass(), pass()
+	if first.starts != 0 || second.starts != runs || second.replayed != runs*full {
+		t.Errorf("the first pass %+v, the second %+v, which has no graph for some of %d runs", first, second, runs)
+	}
+}
+
 // An error in a replayed step names its operation, as without graphs.
 func failReplay(t *testing.T) {
 	b := open(t)
