@@ -96,9 +96,6 @@ type Runs struct{ Offsets, Groups, Slots Buffer }
 // never in chunks, so that a prefill, decode steps and training give the same bits. In no class
 // are its chains tile sums, nor its factors rounded.
 type Recurrence interface {
-	// Recurrent reports whether the device computes these operations. Where it does not, they panic.
-	Recurrent() bool
-
 	// ShortConv sets u [M,Mixed] from projected rows x: for channel c of row t of a sequence, prefix
 	// included, j ascending from the oldest,
 	//	y      = chain over j < Taps of weight[c,j]·x[t-(Taps-1)+j,c], from 0

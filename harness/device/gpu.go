@@ -3,6 +3,9 @@ package device
 import (
 	"errors"
 	"fmt"
+
+	"exp/kernels"
+	"exp/kernels/cuda"
 )
 
 // GPUs are the devices that the CUDA driver lists.
@@ -32,3 +35,9 @@ var (
 	// ErrNoDriver is returned where no CUDA driver is installed.
 	ErrNoDriver = errors.New("no CUDA driver is installed")
 )
+
+// DeltaScratch returns the most elements of a GPU's workspace that a layer with linear attention takes
+// (cuda.DeltaScratch).
+func DeltaScratch(s kernels.DeltaShape, rows, sequences int, learns bool) int {
+	return cuda.DeltaScratch(s, rows, sequences, learns)
+}

@@ -92,18 +92,3 @@ func TestLinearAttention(t *testing.T) {
 		}
 	}
 }
-
-// A plan says by name what a GPU does not compute.
-func TestLinearAttentionOnGPU(t *testing.T) {
-	l := newLab(t)
-	dir := linearFolder(t, bf16Folder(l))
-	r := l.plan(0, loraSets(dir, verlFile(t), "grpo")...).Config
-	var missing []string
-	lackKernels(&r.Run, func(m, do string) { missing = append(missing, m, do) })
-	text := strings.Join(missing, "\n")
-	for _, part := range []string{"1 of the 2 layers of", "linear attention (Gated DeltaNet)", "compute.device: cpu"} {
-		if !strings.Contains(text, part) {
-			t.Errorf("%q, want %q", text, part)
-		}
-	}
-}

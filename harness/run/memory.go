@@ -63,7 +63,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	add(string(kernels.ActivationRoom), activationBytes(c, arch, heads, limit, operand, w))
 	rows := 0 // of a sampling step by the ranks that share products in training
 	engine := engineOf(kind, c, arch, longest, w)
-	scratch := scratchBytes(c, arch, engine, limit.tokens, longest, w)
+	scratch := scratchBytes(c, arch, engine, limit.scratch(), longest, w)
 	if kind == config.Train && w.samples {
 		if rows = engine.Rows(); w.copies() {
 			scratch += tensor.SampleRoomBytes(arch, rows, w.rollout, operand)
@@ -92,7 +92,8 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	w := everyone(c, 1)
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
 	parts.addEngine(engine, at, arch, heads, operand, 1)
-	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, engine, engine.MaxSequences, longest, w))
+	step := model.Capacity{Tokens: engine.MaxSequences}
+	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, engine, step, longest, w))
 	return parts
 }
 
@@ -133,6 +134,11 @@ func capacityOf(kind config.Stage, c *config.Run, longest int, w crew) (x capaci
 		x.trained, x.tokens = rows.Trained(), max(x.tokens, rows.TrainedTokens())
 	}
 	return x
+}
+
+// scratch returns the largest micro-batch, for the workspace of operations.
+func (x capacities) scratch() model.Capacity {
+	return model.Capacity{Tokens: x.tokens, Sequences: x.trained.Sequences}
 }
 
 // activationBytes returns the memory of a micro-batch's forward and backward passes.
@@ -245,12 +251,14 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // MatMulDW); a chunk of logits that fits in cache (LogProb); a sequence's keys and values
 // (AttentionBackward); a row's scores against the cache (PagedAttention). All threads
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
-// of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
-// the length of a micro-batch, longest the length of a sequence.
-func scratchBytes(c *config.Run, arch model.Config, engine generate.Options, tokens, longest int, w crew) int {
+// of a sampling step, in float32 only if it restricts the choice of tokens. batch is
+// the largest micro-batch, longest the length of a sequence.
+func scratchBytes(c *config.Run, arch model.Config, engine generate.Options, batch model.Capacity, longest int,
+	w crew) int {
+	tokens := batch.Tokens
 	switch {
 	case device.UsesGPU(c):
-		return gpuScratch(c, arch, engine, tokens, w)
+		return gpuScratch(c, arch, engine, batch, w)
 	case !device.PacksPanels(c):
 		return 0 // an emulation uses Go's heap
 	}
@@ -291,8 +299,10 @@ func scratchBytes(c *config.Run, arch model.Config, engine generate.Options, tok
 // micro-batch's logits (LogProbBackward), a piece of its logits (LogProb), and the logits in a
 // piece of a sampling step, for short rows with weights and order of the tokens (Sample); ranks that share
 // products have their part of each, and those that do not learn no gradients. A number for each row and
-// head is attention's (AttentionBackward). Tensor cores have factors of their own.
-func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, tokens int, w crew) int {
+// head is attention's (AttentionBackward). Linear attention keeps states (DeltaRuleBackward) of the sequences and of
+// their prompts. Tensor cores have factors of their own.
+func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch model.Capacity, w crew) int {
+	tokens := batch.Tokens
 	const piece = 160 << 20 // elements
 	V, operand, shared := arch.Vocab, stage.Operand(c), w.tensor
 	own := func(n int) int { return (n + shared - 1) / shared } // a rank's part of rows or tokens
@@ -306,6 +316,9 @@ func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, token
 		gradients = max(own(tokens)*V, tokens*own(V)) * operand.Size()
 	}
 	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*arrays*rows*V, 4*tokens*arch.Heads)
+	if arch.Recurrent() {
+		bytes = max(bytes, 4*device.DeltaScratch(arch.Delta, tokens, min(tokens, 2*batch.Sequences), w.learns))
+	}
 	if device.UsesTensorCores(c) {
 		bytes += factorBytes(arch, tokens, shared)
 	}

@@ -3,10 +3,14 @@
 package run
 
 import (
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/harness/device"
 )
@@ -39,5 +43,46 @@ func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// On the fake driver (make cuda) a model with linear attention learns as on the CPU, in the memory that its plan says.
+func TestLinearAttentionOnCUDA(t *testing.T) {
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	dir, data := linearFolder(t, bf16Folder(newLab(t))), verlFile(t)
+	for i, more := range [][]string{{"compute.recompute=true"}, {"model.dtype=bf16", "compute.numerics=matrix/16x25"},
+		{"model.dtype=bf16"}} {
+		if i > 1 && os.Getenv("EXP_TEST_ALL") == "" {
+			continue
+		}
+		more = append(more, "train.steps=1")
+		var outputs [2]map[string]ident.Digest
+		for j, on := range []string{"cpu", device.CUDA} {
+			sets := append(loraSets(dir, data, "grpo"), append(more, fmt.Sprint("name=linear", i))...)
+			if i != 1 { // all weights learn
+				sets = slices.DeleteFunc(sets, func(s string) bool { return strings.HasPrefix(s, "train.lora=") })
+			}
+			r := newLab(t).plan(0, sets...).Config
+			r.Run.Compute.Device = on
+			be, err := device.ForRun(&r.Run, os.Getenv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(be.Close)
+			l := labOn(t, be)
+			res, _ := l.execute(l.plan(0, append(sets, "compute.device="+on)...))
+			outputs[j] = l.outputs(res.Run.ID)
+			for kind, use := range l.memoryOf(res.Run.ID) {
+				if p, planned := float64(use.Peak), float64(use.Planned); on == device.CUDA && !(p > 0 && p <= 1.02*planned && planned <= 1.2*p) {
+					t.Errorf("%v, %s: peak %s, planned %s: %.2f times", more, kind, quantity.Bytes(use.Peak),
+						quantity.Bytes(use.Planned), p/planned)
+				}
+			}
+		}
+		if len(outputs[0]) < 8 || !maps.Equal(outputs[0], outputs[1]) {
+			t.Errorf("%v: on the GPU %v, on the CPU %v", more, outputs[1], outputs[0])
+		}
 	}
 }

@@ -174,9 +174,6 @@ func Require(r *config.Resolved, on Processes) error {
 		lack("a GPU: "+missing.Error(), missing.Hint())
 		lack("", "the CPU recipes run on any machine: exp run configs/countdown_cpu_flowrl.yaml")
 	}
-	if choice.GPU != nil {
-		lackKernels(c, lack)
-	}
 	if _, err := task.New(task.Config{Kind: c.Task.Kind}); errors.Is(err, task.ErrUnknownKind) {
 		lack(fmt.Sprintf("the task %q: this build has %s", c.Task.Kind, strings.Join(task.Kinds(), ", ")), "")
 	}

@@ -10,9 +10,6 @@ import (
 	"exp/kernels"
 )
 
-// Recurrent returns true.
-func (b *Backend) Recurrent() bool { return true }
-
 // runSizes are the most rows of a sequence without its prefix, and of a group.
 type runSizes struct{ longest, most int }
 

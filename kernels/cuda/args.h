@@ -525,4 +525,139 @@ MAPPED(thin, logits);
 #define slim_matmul_swiglu_args thin_matmul_swiglu_args
 #define slim_logits_args thin_logits_args
 
+// dst [n] plus parts [B,n], in order.
+struct add_parts_args {
+	float *dst;
+	const float *parts;
+	long n, B;
+};
+
+// The layout of rows of linear attention (kernels.DeltaShape).
+struct delta_shape {
+	long keys, values, key_dim, value_dim, taps, mixed, stride;
+	int by_key;
+};
+
+// u [M,mixed] from x [M,stride] and tails [slots,taps-1,mixed], which has no address without slots [S].
+struct short_conv_args {
+	struct operand u, x, tails;
+	const float *weight; // [mixed,taps]
+	const int *slots;
+	struct packing p;
+	struct delta_shape s;
+};
+#define short_conv_tails_args short_conv_args
+
+// short_conv_slopes sets dy [M,mixed]; short_conv_dx and short_conv_dw read it. parts is [B,mixed,taps].
+struct short_conv_backward_args {
+	struct operand dx, du, x;
+	float *dy, *parts;
+	const float *weight;
+	const int *blocks; // [B+1]
+	struct packing p;
+	struct delta_shape s;
+	long B;
+};
+#define short_conv_slopes_args short_conv_backward_args
+#define short_conv_dx_args short_conv_backward_args
+#define short_conv_dw_args short_conv_backward_args
+
+// gates [M,2·values]
+struct delta_gates_args {
+	float *gates;
+	struct operand x;
+	const float *logs, *bias;
+	struct delta_shape s;
+	long M;
+};
+
+// parts is [2,B,values]: of logs, then of bias.
+struct delta_gates_backward_args {
+	struct operand dx, x;
+	const float *dgates, *gates, *logs, *bias;
+	const int *blocks;
+	float *parts;
+	struct delta_shape s;
+	long B;
+};
+
+#define DELTA_THREADS 128 // the most columns of a state in a block
+#define DELTA_KEY 128     // channels of the heads whose states lie in registers
+#define DELTA_KEEP 32     // rows from one state that is kept to the next
+
+// The recurrence. delta_lengths sets lengths [M,2·keys] to 1 over those of queries and keys. A block takes `columns`
+// columns from `column` on of one of `heads` value heads, head, head+step and so on, through a sequence. It
+// writes out if that has an address, and keeps states before its own rows in `kept` if that has one: those of a head's
+// sequence j lie from offsets[j]/DELTA_KEEP+j on.
+struct delta_rule_args {
+	struct operand out, u;
+	const float *gates;
+	float *lengths, *states, *kept; // kept [heads,kept_rows,key_dim,DELTA_THREADS]
+	const int *slots;
+	struct packing p;
+	struct delta_shape s;
+	long head, step, heads, column, columns, tiles, kept_rows;
+	float scale;
+	int zero; // 0
+};
+#define delta_lengths_args delta_rule_args
+#define delta_rule_any_args delta_rule_args
+
+// Backwards, for one tile of columns. `ahead` says whether the sequences of a group are computed that follow its first:
+// they write starts [heads,S,key_dim,DELTA_THREADS], the gradients of the states that they began with, and the first ones read
+// them. dqk [M,2·keys·key_dim] has the gradients of scaled queries and keys; `first` says that nothing is there yet.
+struct delta_rule_backward_args {
+	struct operand du, dout, u;
+	const float *gates, *lengths, *kept;
+	float *dgates, *dqk, *starts, *between; // between [blocks,DELTA_KEEP,key_dim+1,DELTA_THREADS]
+	struct packing p;
+	struct delta_shape s;
+	long head, step, heads, column, columns, kept_rows;
+	float scale;
+	int ahead, first, zero; // zero is 0
+};
+#define delta_rule_backward_any_args delta_rule_backward_args
+#define delta_unscale_args delta_rule_backward_args
+
+// rstd [M,values]; p are projected rows.
+struct gated_norm_args {
+	struct operand out, x, p;
+	float *rstd;
+	const float *weight;
+	struct delta_shape s;
+	long M;
+	float eps;
+};
+
+// parts [B,value_dim]
+struct gated_norm_backward_args {
+	struct operand dx, dp, dout, x, p;
+	const float *weight, *rstd;
+	const int *blocks;
+	float *parts;
+	struct delta_shape s;
+	long M, B;
+};
+#define gated_norm_dw_args gated_norm_backward_args
+
+// Rows x [M,stride+H·D] with gates, and qkv [M,stride] without; `back` copies to x.
+struct move_heads_args {
+	struct operand qkv, x;
+	struct attention_shape s;
+	long M;
+	int back;
+};
+
+struct output_gate_args {
+	struct operand out, att, x;
+	struct attention_shape s;
+	long M;
+};
+
+struct output_gate_backward_args {
+	struct operand datt, dx, dout, att, x;
+	struct attention_shape s;
+	long M;
+};
+
 #endif

@@ -58,6 +58,7 @@ type Backend struct {
 
 	allocated, peak int64  // bytes
 	pinned          []span // what AllocHost returned
+	deltaKept       int    // deltaKeptRoom
 
 	err error
 }
@@ -98,7 +99,8 @@ func Open(n int, numerics string) (*Backend, error) {
 				d.Name, d.Major, d.Minor, numerics, needed)}
 	}
 	b := &Backend{about: d, name: deviceName(n), dev: cu.Device(n), kernels: map[string]kernel{},
-		class: classOf(numerics), pick: pickTiles, wgmmaAttention: never}
+		class: classOf(numerics), pick: pickTiles, wgmmaAttention: never,
+		deltaKept: deltaKeptRoom}
 	if err := b.open(); err != nil {
 		b.Close()
 		return nil, err
@@ -135,15 +137,16 @@ func (b *Backend) open() (err error) {
 	return b.openWgmma()
 }
 
-// loadKernels loads every module but those of wgmma, and those for tensor cores in their class alone: a driver takes
-// seconds to compile them.
+// loadKernels loads every module but those of wgmma and of linear attention, and those for tensor cores in their class
+// alone: a driver takes seconds to compile them.
 func (b *Backend) loadKernels() error {
 	files, err := modules.ReadDir(".")
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if slices.Contains(wgmmaModules[:], f.Name()) || strings.HasPrefix(f.Name(), "matrix") && !b.class.matrix {
+		if slices.Contains(wgmmaModules[:], f.Name()) || strings.HasPrefix(f.Name(), "matrix") && !b.class.matrix ||
+			slices.Contains(recurrenceModules, f.Name()) {
 			continue
 		}
 		if err := b.loadModule(f.Name()); err != nil {
@@ -187,6 +190,9 @@ func (b *Backend) allowShared(name string) error {
 		if strings.HasPrefix(name, t.family) {
 			shared = t.shared
 		}
+	}
+	if strings.HasPrefix(name, "delta_rule") && strings.HasSuffix(name, "_any") {
+		shared = 4 * deltaShared
 	}
 	all := []panels{panelPagedAttention}
 	for _, h := range append(wgmmaHeads[:], panelHeads) {

@@ -107,6 +107,20 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"embedding not rounded", "embedding.cu", "a.round ? rounded(w[j]) : w[j]", "w[j]", "matrix/Embed"},
 	{"rows of a column out of order", "matmul.cu", "sum += v[k];", "sum += v[k ^ 1];", "f32/MatMulDW"},
 	{"a scale that is not kept", "rmsnorm.cu", "r = kept[1]", "r = kept[2]", "TestLongNorms"},
+	{"a row not awaited", "deltarule.cu", "		barrier(); // the row is there", "		// the row is there", "f32/DeltaRule/sequences"},
+	{"keys of another head", "deltarow.h", "(int)(vh / shared_by(s))", "(int)(vh % s.keys)", "f32/DeltaRule/sequences"},
+	{"states kept late", "deltarule.cu", "own % DELTA_KEEP == 0", "own % DELTA_KEEP == 1", "f32/DeltaRuleBackward"},
+	{"columns of the first lanes", "deltaruleback.cu", "k < halves; k++) sum += room.sums", "k < 1; k++) sum += room.sums", "f32/DeltaRuleBackward"},
+	{"the last sequence of a group", "deltaruleback.cu", "dS[(i + j) * step] += start", "dS[(i + j) * step] = start", "f32/DeltaRuleBackward"},
+	{"heads that share a key apart", "deltaruleback.cu", "sum = a->first ? 0 : *to;", "sum = 0;", "f32/DeltaRuleBackward"},
+	{"gates of the last columns", "deltaruleback.cu", "sum = a->column ? *to : 0;", "sum = 0;", "f32/DeltaRuleBackward"},
+	{"a row filled too early", "deltaruleback.cu", "	barrier(); // the one before it has been read\n", "", "f32/DeltaRuleBackward"},
+	{"lanes spread upwards", "deltaruleback.cu", "(high ? up : low) + shuffle_xor(high ? low : up, w)", "(high ? low : up) + shuffle_xor(high ? up : low, w)", "f32/DeltaRuleBackward"},
+	{"an end moved over itself", "shortconv.cu", "for (long k = 0; k < taps - 1; k++) {\n		load_input", "for (long k = taps - 2; k >= 0; k--) {\n		load_input", "f32/ShortConv/steps"},
+	{"own rows of a prompt", "shortconv.cu", "a.p.groups[at.g] == at.j &&", "0 &&", "f32/ShortConvBackward"},
+	{"softplus of large numbers", "deltagates.cu", "	if (x > 20) return x;\n", "", "f32/DeltaGates"},
+	{"gates of the first head by key", "delta.h", "(shared_by(s) + h % shared_by(s))", "shared_by(s)", "f32/GatedNorm"},
+	{"a gate's own head", "outputgate.cu", "(2 * h + 1) * s.D", "(2 * h) * s.D", "f32/OutputGate"},
 }
 
 // A mutant whose line has moved or changed says so here, where no driver is needed.

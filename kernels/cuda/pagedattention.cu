@@ -14,14 +14,14 @@ KERNEL(append_kv) {
 	store_wide(a.pages.values, (head * a.pages.size + at) * s.D + d, s.D - d, value);
 }
 
-// A thread for each 8 elements of a page's keys, and of its values, copies them for all pairs in order: one may read what
+// A thread for each 8 elements of a page's keys, and of its values if it has any, copies them for all pairs in order: one may read what
 // another wrote. It loads those of AT_ONCE pairs first if none of them does.
 #define AT_ONCE 4
 
 KERNEL(copy_pages) {
 	const long share = wides(a.elements), i = element(), at = i % share * WIDE, left = a.elements - at;
 	const struct operand x = i < share ? a.pages.keys : a.pages.values;
-	if (i >= 2 * share) return;
+	if (i >= 2 * share || !x.at) return;
 	for (long k = 0, n; k < a.n; k += n) {
 		const int *pair = a.pairs + 2 * k;
 		float v[AT_ONCE][WIDE];

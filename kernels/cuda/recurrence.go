@@ -2,60 +2,332 @@
 
 package cuda
 
-import "exp/kernels"
+/*
+#include "args.h"
+*/
+import "C"
 
-// noRecurrence is what the operations of linear attention panic with. Plans refuse such models on a
-// GPU, and package model does not make them.
-const noRecurrence = "cuda: no kernels for linear attention"
+import (
+	"math"
+	"runtime"
+	"unsafe"
 
-// Recurrent returns false: there are no kernels for linear attention yet.
-func (b *Backend) Recurrent() bool { return false }
+	"gorgonia.org/cu"
 
-func (b *Backend) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
-	panic(noRecurrence)
+	"exp/kernels"
+)
+
+// recurrenceModules have the kernels of linear attention. They are loaded when a model wants them.
+var recurrenceModules = []string{"shortconv.ptx", "deltagates.ptx", "deltarule.ptx", "deltaruleback.ptx",
+	"gatednorm.ptx"}
+
+// loadRecurrence loads them, once. A failure is kept.
+func (b *Backend) loadRecurrence() {
+	if _, ok := b.kernels["delta_rule"]; ok || b.err != nil {
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cu.SetCurrentContext(b.context); err != nil {
+		b.err = wrap(b.name, "enter the device", err)
+		return
+	}
+	for _, m := range recurrenceModules {
+		if err := b.loadModule(m); err != nil {
+			b.err = err
+			return
+		}
+	}
 }
 
+// deltaShape returns the shape for kernels, and M for rows x of so many elements each.
+func (b *Backend) deltaShape(x kernels.Buffer, width int, s kernels.DeltaShape) (C.struct_delta_shape, int) {
+	if s.Keys < 1 || s.Values < 1 || s.Values%s.Keys != 0 || s.KeyDim < 1 || s.ValueDim < 1 || s.Taps < 1 {
+		panic("cuda: value heads are not a multiple of key heads")
+	}
+	b.loadRecurrence()
+	return C.struct_delta_shape{keys: C.long(s.Keys), values: C.long(s.Values), key_dim: C.long(s.KeyDim),
+		value_dim: C.long(s.ValueDim), taps: C.long(s.Taps), mixed: C.long(s.Mixed()), stride: C.long(s.Stride()),
+		by_key: flag(s.ByKey)}, rowsOf(x, width)
+}
+
+// slotsOf panics unless r has a slot for each sequence, and no groups, or none at all.
+func slotsOf(r kernels.Runs) *C.int {
+	if !r.Slots.Empty() && (r.Slots.Len() != r.Offsets.Len()-1 || !r.Groups.Empty()) {
+		panic("cuda: runs: one slot for each sequence, and no groups")
+	}
+	return ints(r.Slots)
+}
+
+// launchStrips queues a kernel on the strips of mixed rows.
+func (b *Backend) launchStrips(name string, rows int, s kernels.DeltaShape, args unsafe.Pointer) {
+	strips := pitch(s.Mixed()) / chunk
+	if s.ByKey {
+		strips = s.Keys * (2*pitch(s.KeyDim) + pitch(s.Values/s.Keys*s.ValueDim)) / chunk
+	}
+	b.launch(name, rows*strips, args)
+}
+
+// ShortConv implements kernels.Recurrence.
+func (b *Backend) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	shape, M := b.deltaShape(x, s.Stride(), s)
+	check(u, M*s.Mixed())
+	check(weight, s.Mixed()*s.Taps)
+	args := C.struct_short_conv_args{u: b.operand(u), x: b.operand(x), tails: b.operand(tails), weight: floats(weight),
+		slots: slotsOf(r), p: packingOf(M, r.Offsets, r.Groups), s: shape}
+	b.launchStrips("short_conv", M, s, unsafe.Pointer(&args))
+	if n := r.Slots.Len(); s.Taps > 1 {
+		b.launchStrips("short_conv_tails", n, s, unsafe.Pointer(&args))
+	}
+}
+
+// ShortConvBackward implements kernels.Recurrence.
 func (b *Backend) ShortConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
 	s kernels.DeltaShape) {
-	panic(noRecurrence)
+	shape, M := b.deltaShape(x, s.Stride(), s)
+	check(dx, x.Len())
+	check(du, M*s.Mixed())
+	check(weight, s.Mixed()*s.Taps)
+	check(dweight, weight.Len())
+	B := blocks.Len() - 1
+	room := b.scratch(M*s.Mixed() + B*weight.Len())
+	if b.err != nil || M == 0 {
+		return
+	}
+	parts := room.Slice(M*s.Mixed(), room.Len())
+	args := C.struct_short_conv_backward_args{dx: b.operand(dx), du: b.operand(du), x: b.operand(x), dy: floats(room),
+		parts: floats(parts), weight: floats(weight), blocks: ints(blocks), p: packingOf(M, r.Offsets, r.Groups),
+		s: shape, B: C.long(B)}
+	b.launchStrips("short_conv_slopes", M, s, unsafe.Pointer(&args))
+	b.launchStrips("short_conv_dx", M, s, unsafe.Pointer(&args))
+	b.launch("short_conv_dw", B*s.Mixed(), unsafe.Pointer(&args))
+	b.addParts(dweight, parts, B)
 }
 
+// addParts adds to dst the first B sums of parts, in order.
+func (b *Backend) addParts(dst, parts kernels.Buffer, B int) {
+	n := dst.Len()
+	b.launch("add_parts", n, unsafe.Pointer(&C.struct_add_parts_args{dst: floats(dst), parts: floats(parts),
+		n: C.long(n), B: C.long(B)}))
+}
+
+// DeltaGates implements kernels.Recurrence.
 func (b *Backend) DeltaGates(gates, x, logs, bias kernels.Buffer, s kernels.DeltaShape) {
-	panic(noRecurrence)
+	shape, M := b.deltaShape(x, s.Stride(), s)
+	check(gates, M*2*s.Values)
+	check(logs, s.Values)
+	check(bias, s.Values)
+	b.launch("delta_gates", M*s.Values, unsafe.Pointer(&C.struct_delta_gates_args{gates: floats(gates),
+		x: b.operand(x), logs: floats(logs), bias: floats(bias), s: shape, M: C.long(M)}))
 }
 
+// DeltaGatesBackward implements kernels.Recurrence.
 func (b *Backend) DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, bias, blocks kernels.Buffer,
 	s kernels.DeltaShape) {
-	panic(noRecurrence)
+	shape, M := b.deltaShape(x, s.Stride(), s)
+	check(dx, x.Len())
+	check(gates, M*2*s.Values)
+	check(dgates, gates.Len())
+	for _, v := range []kernels.Buffer{logs, bias, dlogs, dbias} {
+		check(v, s.Values)
+	}
+	B := blocks.Len() - 1
+	parts := b.scratch(2 * B * s.Values)
+	if b.err != nil || M == 0 {
+		return
+	}
+	b.launch("delta_gates_backward", B*s.Values, unsafe.Pointer(&C.struct_delta_gates_backward_args{
+		dx: b.operand(dx), x: b.operand(x), dgates: floats(dgates), gates: floats(gates), logs: floats(logs),
+		bias: floats(bias), blocks: ints(blocks), parts: floats(parts), s: shape, B: C.long(B)}))
+	b.addParts(dlogs, parts, B)
+	b.addParts(dbias, parts.Slice(B*s.Values, parts.Len()), B)
 }
 
+// launchDelta queues a kernel of the recurrence. Where states do not lie in registers, a block gets shared memory for
+// columns of one behind `rows` elements.
+func (b *Backend) launchDelta(name string, blocks, rows int, s kernels.DeltaShape, args unsafe.Pointer) {
+	if inRegisters(s) {
+		b.launchBlocks(name, blocks, deltaColumns, args)
+		return
+	}
+	room := rows + deltaTile(s)*s.KeyDim
+	if room > deltaShared {
+		panic("cuda: keys of linear attention have too many channels")
+	}
+	b.launchShared(name+"_any", blocks, deltaColumns, 4*room, args)
+}
+
+// launchLanes queues a kernel on n half warps or a few more.
+func (b *Backend) launchLanes(name string, n int, args unsafe.Pointer) {
+	b.launchBlocks(name, (n*kernels.Lanes+laneThreads-1)/laneThreads, laneThreads, args)
+}
+
+// keyScale is the factor of queries of length 1.
+func keyScale(s kernels.DeltaShape) C.float { return C.float(1 / math.Sqrt(float64(s.KeyDim))) }
+
+// DeltaRule implements kernels.Recurrence.
 func (b *Backend) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
-	panic(noRecurrence)
+	shape, M := b.deltaShape(u, s.Mixed(), s)
+	check(out, M*s.Out())
+	check(gates, M*2*s.Values)
+	lengths := b.scratch(M * 2 * s.Keys)
+	columns := deltaTile(s)
+	args := C.struct_delta_rule_args{out: b.operand(out), u: b.operand(u), gates: floats(gates),
+		lengths: floats(lengths), states: floats(states), slots: slotsOf(r), p: packingOf(M, r.Offsets, r.Groups),
+		s: shape, step: 1, heads: C.long(s.Values), columns: C.long(columns),
+		tiles: C.long((s.ValueDim + columns - 1) / columns), scale: keyScale(s)}
+	b.launchLanes("delta_lengths", M*2*s.Keys, unsafe.Pointer(&args))
+	b.launchRule(&args, s)
 }
 
+// launchRule takes sequences through the recurrence.
+func (b *Backend) launchRule(args *C.struct_delta_rule_args, s kernels.DeltaShape) {
+	b.launchDelta("delta_rule", int(args.p.S*args.heads*args.tiles), 4*s.KeyDim, s, unsafe.Pointer(args))
+}
+
+// DeltaRuleBackward implements kernels.Recurrence. Value heads that share keys follow one another, and so
+// do the tiles of a head's columns.
 func (b *Backend) DeltaRuleBackward(du, dgates, dout, u, gates kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
-	panic(noRecurrence)
+	r.Slots = kernels.Buffer{}
+	shape, M := b.deltaShape(u, s.Mixed(), s)
+	check(du, u.Len())
+	check(gates, M*2*s.Values)
+	check(dgates, gates.Len())
+	check(dout, M*s.Out())
+	S := r.Offsets.Len() - 1
+	room := deltaRoom(s, M, S, !r.Groups.Empty(), b.deltaKept)
+	memory := b.scratch(room.all())
+	if b.err != nil || M == 0 {
+		return
+	}
+	take := func(n int) *C.float {
+		x := memory.Slice(0, n)
+		memory = memory.Slice(n, memory.Len())
+		return floats(x)
+	}
+	back := C.struct_delta_rule_backward_args{du: b.operand(du), dout: b.operand(dout), u: b.operand(u),
+		gates: floats(gates), dgates: floats(dgates), lengths: take(room.lengths), dqk: take(room.dqk),
+		kept: take(room.kept), starts: take(room.starts), between: take(room.between),
+		p: packingOf(M, r.Offsets, r.Groups), s: shape, step: C.long(s.Values / s.Keys),
+		columns: C.long(room.columns), kept_rows: C.long(room.keptRows), scale: keyScale(s)}
+	forth := C.struct_delta_rule_args{u: back.u, gates: back.gates, lengths: back.lengths, kept: back.kept, p: back.p,
+		s: shape, step: back.step, columns: back.columns, tiles: 1, kept_rows: back.kept_rows, scale: back.scale}
+	b.launchLanes("delta_lengths", M*2*s.Keys, unsafe.Pointer(&forth))
+	for key := 0; key < s.Keys; key += room.heads {
+		back.heads = C.long(min(room.heads, s.Keys-key))
+		for i := range s.Values / s.Keys {
+			for column := 0; column < s.ValueDim; column += room.columns {
+				back.head, back.column = C.long(key)*back.step+C.long(i), C.long(column)
+				back.first = flag(i == 0 && column == 0)
+				b.launchBack(&forth, &back, s)
+			}
+		}
+	}
+	b.launchLanes("delta_unscale", M*2*s.Keys, unsafe.Pointer(&back))
 }
 
+// launchBack takes sequences through the recurrence and back, first those that follow the first of their group.
+func (b *Backend) launchBack(forth *C.struct_delta_rule_args, back *C.struct_delta_rule_backward_args,
+	s kernels.DeltaShape) {
+	forth.head, forth.heads, forth.column = back.head, back.heads, back.column
+	b.launchRule(forth, s)
+	const sums = 2 * deltaColumns / kernels.Lanes
+	units := int(back.p.S * back.heads)
+	for ahead := flag(back.p.G > 0); ahead >= 0; ahead-- {
+		back.ahead = ahead
+		b.launchDelta("delta_rule_backward", min(units, deltaBlocks), (2+sums)*s.KeyDim+sums, s, unsafe.Pointer(back))
+	}
+}
+
+// gatedNorm returns what GatedNorm and its gradients share.
+func (b *Backend) gatedNorm(rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape) (C.struct_delta_shape, int) {
+	shape, M := b.deltaShape(p, s.Stride(), s)
+	check(x, M*s.Out())
+	check(rstd, M*s.Values)
+	check(weight, s.ValueDim)
+	return shape, M
+}
+
+// GatedNorm implements kernels.Recurrence.
 func (b *Backend) GatedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
-	panic(noRecurrence)
+	shape, M := b.gatedNorm(rstd, x, p, weight, s)
+	check(out, x.Len())
+	b.launchLanes("gated_norm", M*s.Values, unsafe.Pointer(&C.struct_gated_norm_args{out: b.operand(out),
+		x: b.operand(x), p: b.operand(p), rstd: floats(rstd), weight: floats(weight), s: shape, M: C.long(M),
+		eps: C.float(eps)}))
 }
 
+// GatedNormBackward implements kernels.Recurrence. The weight's gradient comes first: dx may be dout.
 func (b *Backend) GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
 	s kernels.DeltaShape) {
-	panic(noRecurrence)
+	shape, M := b.gatedNorm(rstd, x, p, weight, s)
+	check(dx, x.Len())
+	check(dout, x.Len())
+	check(dp, p.Len())
+	check(dweight, s.ValueDim)
+	B := blocks.Len() - 1
+	parts := b.scratch(B * s.ValueDim)
+	if b.err != nil || M == 0 {
+		return
+	}
+	args := C.struct_gated_norm_backward_args{dx: b.operand(dx), dp: b.operand(dp), dout: b.operand(dout),
+		x: b.operand(x), p: b.operand(p), weight: floats(weight), rstd: floats(rstd), blocks: ints(blocks),
+		parts: floats(parts), s: shape, M: C.long(M), B: C.long(B)}
+	b.launch("gated_norm_dw", B*s.ValueDim, unsafe.Pointer(&args))
+	b.addParts(dweight, parts, B)
+	b.launchLanes("gated_norm_backward", M*s.Values, unsafe.Pointer(&args))
 }
 
-func (b *Backend) CopyStates(x, pairs kernels.Buffer, n int) { panic(noRecurrence) }
+// CopyStates implements kernels.Recurrence.
+func (b *Backend) CopyStates(x, pairs kernels.Buffer, n int) {
+	rowsOf(x, n)
+	count := rowsOf(pairs, 2)
+	if count == 0 {
+		return
+	}
+	b.launchWide("copy_pages", 1, n, unsafe.Pointer(&C.struct_copy_pages_args{pages: C.struct_pages{keys: array(x)},
+		pairs: ints(pairs), n: C.long(count), elements: C.long(n)}))
+}
 
-func (b *Backend) SplitGates(qkv, x kernels.Buffer, s kernels.AttentionShape) { panic(noRecurrence) }
+// gatedRows panics unless x [M,stride+H·D] has M rows.
+func gatedRows(x kernels.Buffer, s kernels.AttentionShape) (C.struct_attention_shape, int) {
+	return attentionShape(s), rowsOf(x, s.Stride()+s.H*s.D)
+}
 
-func (b *Backend) JoinGates(dx, dqkv kernels.Buffer, s kernels.AttentionShape) { panic(noRecurrence) }
+// SplitGates implements kernels.Recurrence.
+func (b *Backend) SplitGates(qkv, x kernels.Buffer, s kernels.AttentionShape) {
+	b.moveHeads(qkv, x, s, false)
+}
 
+// JoinGates implements kernels.Recurrence.
+func (b *Backend) JoinGates(dx, dqkv kernels.Buffer, s kernels.AttentionShape) {
+	b.moveHeads(dqkv, dx, s, true)
+}
+
+func (b *Backend) moveHeads(qkv, x kernels.Buffer, s kernels.AttentionShape, back bool) {
+	shape, M := gatedRows(x, s)
+	check(qkv, M*s.Stride())
+	b.launchWide("move_heads", M*(s.H+2*s.K), s.D, unsafe.Pointer(&C.struct_move_heads_args{qkv: b.operand(qkv),
+		x: b.operand(x), s: shape, M: C.long(M), back: flag(back)}))
+}
+
+// OutputGate implements kernels.Recurrence.
 func (b *Backend) OutputGate(out, att, x kernels.Buffer, s kernels.AttentionShape) {
-	panic(noRecurrence)
+	shape, M := gatedRows(x, s)
+	check(out, M*s.H*s.D)
+	check(att, out.Len())
+	b.launchWide("output_gate", M*s.H, s.D, unsafe.Pointer(&C.struct_output_gate_args{out: b.operand(out),
+		att: b.operand(att), x: b.operand(x), s: shape, M: C.long(M)}))
 }
 
+// OutputGateBackward implements kernels.Recurrence.
 func (b *Backend) OutputGateBackward(datt, dx, dout, att, x kernels.Buffer, s kernels.AttentionShape) {
-	panic(noRecurrence)
+	shape, M := gatedRows(x, s)
+	check(datt, M*s.H*s.D)
+	check(dout, datt.Len())
+	check(att, datt.Len())
+	check(dx, x.Len())
+	b.launchWide("output_gate_backward", M*s.H, s.D, unsafe.Pointer(&C.struct_output_gate_backward_args{
+		datt: b.operand(datt), dx: b.operand(dx), dout: b.operand(dout), att: b.operand(att), x: b.operand(x),
+		s: shape, M: C.long(M)}))
 }

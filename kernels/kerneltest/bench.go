@@ -35,9 +35,6 @@ func Bench(b *testing.B, open func() kernels.Backend) {
 		return
 	}
 	for _, m := range benchmarks() {
-		if recurrent(m.op) && !dev.Recurrent() {
-			continue
-		}
 		b.Run(m.op+"/"+impl+"/"+m.dims, func(b *testing.B) { m.measure(b, dev) })
 	}
 }

@@ -46,9 +46,6 @@ func (suite *Suite) Test(t *testing.T, open func() kernels.Backend) {
 	s := newSubject(open(), suite.Small || testing.Short())
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
-			if c.recurrent() && !s.b.Recurrent() {
-				t.Skip("this backend has no kernels for linear attention")
-			}
 			if err := s.check(c, suite.answers); err != nil {
 				t.Error(err)
 			}

@@ -4,9 +4,6 @@ import "exp/kernels"
 
 // This file has the operations of kernels.Recurrence, of both backends.
 
-// Recurrent returns true.
-func (b *Backend[T]) Recurrent() bool { return true }
-
 func (b *Backend[T]) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
 	ShortConv(floats[T](u), floats[T](x), floats[T](weight), floats[T](tails), ints(r.Offsets), ints(r.Groups),
 		ints(r.Slots), s)

@@ -32,9 +32,6 @@ func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*B
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := c.runsOn(be); err != nil {
-		return nil, err
-	}
 	if dtype != kernels.F32 && dtype != kernels.BF16 {
 		panic("model: a base is f32 or bf16")
 	}

@@ -109,16 +109,6 @@ func (c Config) validateDelta() (errs []error) {
 	return errs
 }
 
-// runsOn returns an error if the device cannot compute the model.
-func (c Config) runsOn(be kernels.Backend) error {
-	if c.hasLinear() && !be.Recurrent() {
-		return fmt.Errorf("model: %s has no kernels for linear attention (Gated DeltaNet), which %d of the model's "+
-			"%d layers have; compute on the CPU, or take a model without it", be.Name(),
-			c.Layers-c.attentionLayers(), c.Layers)
-	}
-	return nil
-}
-
 // linear reports whether layer l has linear attention.
 func (c Config) linear(l int) bool { return c.Linear != nil && c.Linear[l] }
 

@@ -24,28 +24,6 @@ func TestPlainArchitecturesKeepTheirText(t *testing.T) {
 	}
 }
 
-// plainDevice computes no linear attention.
-type plainDevice struct{ kernels.Backend }
-
-func (plainDevice) Recurrent() bool { return false }
-
-// A device without kernels for linear attention is an error that says what to do, for models and for frozen bases.
-func TestDeviceWithoutRecurrence(t *testing.T) {
-	be := plainDevice{ref.New[float32]()}
-	_, whole := New(be, variants["qwen3.5"], Heads{LM: true}, true)
-	_, base := NewBackbone(be, variants["qwen3.5"], true, kernels.F32)
-	for _, err := range []error{whole, base} {
-		if err == nil || !strings.Contains(err.Error(), "1 of the model's 2 layers have; compute on the CPU") {
-			t.Errorf("error %v", err)
-		}
-	}
-	m, err := New(be, variants["qwen3"], Heads{LM: true}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Close()
-}
-
 func TestDeltaValidation(t *testing.T) {
 	for _, tt := range []struct {
 		change func(c *Config)

@@ -63,9 +63,6 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := c.runsOn(be); err != nil {
-		return nil, err
-	}
 	if h.Adapters != nil {
 		panic("model: adapters need a Backbone")
 	}

@@ -1,0 +1,67 @@
+package cuda
+
+import "exp/kernels"
+
+// How the gradients of linear attention use a device: the most columns of a state in a block, and the blocks of a
+// launch; the channels of heads whose states lie in registers, the elements of other states and all elements that a
+// block has in shared memory; the rows from one kept state to the next; and the elements of kept states and of
+// gradients beyond which heads wait for others. args.h has some of these for kernels.
+const (
+	deltaColumns  = 128
+	deltaBlocks   = 256
+	deltaKey      = 128
+	deltaState    = 1 << 14
+	deltaShared   = 24 << 10
+	deltaKeep     = 32
+	deltaKeptRoom = 1 << 27
+)
+
+// inRegisters reports whether a thread holds a column of a state in registers. Published models have such heads.
+func inRegisters(s kernels.DeltaShape) bool { return s.KeyDim == deltaKey && s.ValueDim == deltaKey }
+
+// deltaTile returns the columns of a block: whole lane sums, or all.
+func deltaTile(s kernels.DeltaShape) int {
+	most := deltaColumns
+	if !inRegisters(s) {
+		most = max(min(most, deltaState/s.KeyDim/kernels.Lanes*kernels.Lanes), kernels.Lanes)
+	}
+	return min(most, s.ValueDim)
+}
+
+// rooms are the parts of the memory of DeltaRuleBackward, in elements, and how it divides its work.
+type rooms struct {
+	lengths, dqk, kept, starts, between int
+	heads, columns, keptRows            int // key heads and columns at a time, kept states of a value head
+}
+
+func (r rooms) all() int { return r.lengths + r.dqk + r.kept + r.starts + r.between }
+
+// deltaRoom returns the memory for M rows of S sequences, with about `most` elements of kept states and gradients.
+func deltaRoom(s kernels.DeltaShape, M, S int, grouped bool, most int) rooms {
+	r := rooms{lengths: M * 2 * s.Keys, dqk: M * 2 * s.Keys * s.KeyDim, columns: deltaTile(s)}
+	r.keptRows = M/deltaKeep + S
+	states, each := r.keptRows, s.KeyDim*deltaColumns
+	if grouped {
+		states += S
+	}
+	r.heads = min(max(most/max(states*each, 1), 1), s.Keys)
+	r.kept = r.heads * r.keptRows * each
+	r.starts = r.heads*states*each - r.kept
+	r.between = min(S*r.heads, deltaBlocks) * deltaKeep * (each + deltaColumns)
+	return r
+}
+
+// DeltaScratch returns the most elements of workspace that a layer with linear attention takes, for up to M rows of
+// up to S sequences.
+func DeltaScratch(s kernels.DeltaShape, M, S int, learns bool) int {
+	r := deltaRoom(s, M, S, true, deltaKeptRoom)
+	if !learns {
+		return r.lengths
+	}
+	state := s.KeyDim * deltaColumns
+	states := (r.keptRows + S) * state // of a head
+	kept := max(states, min(s.Keys*states, deltaKeptRoom))
+	between := min(S*s.Keys, deltaBlocks) * deltaKeep * (state + deltaColumns)
+	blocks := M/kernels.BlockRows + S
+	return max(r.lengths+r.dqk+kept+between, M*s.Mixed()+blocks*s.Mixed()*s.Taps, 2*blocks*s.Values, blocks*s.ValueDim)
+}

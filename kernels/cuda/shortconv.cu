@@ -1,0 +1,136 @@
+#include "delta.h"
+
+// The short convolution of linear attention. A thread has up to 8 channels of a row.
+
+// load_input sets v to the channels of position t of a sequence, which before its rows are those of `slot` of tails, or 0
+// if slot is negative.
+INLINE void load_input(float *v, struct operand x, struct operand tails, long slot, struct sequence q, long t,
+	struct delta_shape s, struct strip r) {
+	if (t >= 0) load_wide(v, x, row_of(q, t) * s.stride + r.at, r.left);
+	else if (slot >= 0) load_wide(v, tails, (slot * (s.taps - 1) + s.taps - 1 + t) * s.mixed + r.c, r.left);
+	else EACH_WIDE(i) v[i] = 0;
+}
+
+// A sequence's inputs.
+struct inputs {
+	struct operand x, tails;
+	long slot;
+	struct sequence q;
+	struct delta_shape s;
+};
+
+// convolve sets y to the sums of products at position t.
+INLINE void convolve(float *y, const struct inputs *in, const float *weight, long t, struct strip r) {
+	const long taps = in->s.taps;
+	float v[WIDE];
+	EACH_WIDE(i) y[i] = 0;
+	if (taps == 4 && r.left >= WIDE) {
+		float w[4 * WIDE];
+		UNROLL for (int k = 0; k < 4; k++) load_wide(w + k * WIDE, floats(weight), 4 * r.c + k * WIDE, WIDE);
+		UNROLL for (int j = 0; j < 4; j++) {
+			load_input(v, in->x, in->tails, in->slot, in->q, t - 3 + j, in->s, r);
+			EACH_WIDE(i) y[i] = fmaf(w[4 * i + j], v[i], y[i]);
+		}
+		return;
+	}
+	for (long j = 0; j < taps; j++) {
+		load_input(v, in->x, in->tails, in->slot, in->q, t - (taps - 1) + j, in->s, r);
+		EACH_WIDE(i) if (i < r.left) y[i] = fmaf(weight[(r.c + i) * taps + j], v[i], y[i]);
+	}
+}
+
+KERNEL(short_conv) {
+	const long i = element(), n = strips(a.s), m = i / n;
+	if (m >= a.p.M) return;
+	const struct strip r = strip_of(a.s, i % n);
+	const struct place at = place_of(a.p, m);
+	struct inputs in = {a.x, a.tails, -1, at.q, a.s};
+	int first = 1;
+	const long slot = a.slots ? slot_of(a.slots, at.j, &first) : -1;
+	if (!first) in.slot = slot;
+	float y[WIDE];
+	convolve(y, &in, a.weight, at.t, r);
+	EACH_WIDE(k) y[k] = y[k] * sigmoid_of(y[k]);
+	store_wide(a.u, m * a.s.mixed + r.c, r.left, y);
+}
+
+// short_conv_tails leaves in the slots what the next rows read. A thread moves its channels towards the
+// front, so it reads nothing that it wrote.
+KERNEL(short_conv_tails) {
+	const long i = element(), n = strips(a.s), j = i / n, taps = a.s.taps;
+	if (j >= a.p.S) return;
+	const struct strip r = strip_of(a.s, i % n);
+	const struct sequence q = sequence_of(a.p, j, 0);
+	int first;
+	const long slot = slot_of(a.slots, j, &first);
+	float v[WIDE];
+	for (long k = 0; k < taps - 1; k++) {
+		load_input(v, a.x, a.tails, first ? -1 : slot, q, q.own - (taps - 1) + k, a.s, r);
+		store_wide(a.tails, (slot * (taps - 1) + k) * a.s.mixed + r.c, r.left, v);
+	}
+}
+
+// short_conv_slopes sets dy to the gradients before the activation.
+KERNEL(short_conv_slopes) {
+	const long i = element(), n = strips(a.s), m = i / n;
+	if (m >= a.p.M) return;
+	const struct strip r = strip_of(a.s, i % n);
+	const struct place at = place_of(a.p, m);
+	const struct inputs in = {a.x, a.x, -1, at.q, a.s};
+	float y[WIDE], d[WIDE];
+	convolve(y, &in, a.weight, at.t, r);
+	load_wide(d, a.du, m * a.s.mixed + r.c, r.left);
+	EACH_WIDE(k) {
+		const float g = sigmoid_of(y[k]);
+		d[k] = d[k] * (g * fmaf(y[k], 1 - g, 1));
+	}
+	store_wide(floats(a.dy), m * a.s.mixed + r.c, r.left, d);
+}
+
+// add_slope adds to sum what the row m reads of the row `back` before it.
+INLINE void add_slope(float *sum, const struct short_conv_backward_args *a, long m, long back, struct strip r) {
+	const long taps = a->s.taps;
+	float d[WIDE];
+	load_wide(d, floats(a->dy), m * a->s.mixed + r.c, r.left);
+	EACH_WIDE(k) if (k < r.left) sum[k] = fmaf(a->weight[(r.c + k) * taps + taps - 1 - back], d[k], sum[k]);
+}
+
+// The rows of its own sequence that read a row, then those of the sequences that follow it.
+KERNEL(short_conv_dx) {
+	const long i = element(), n = strips(a.s), m = i / n, taps = a.s.taps;
+	if (m >= a.p.M) return;
+	const struct strip r = strip_of(a.s, i % n);
+	const struct place at = place_of(a.p, m);
+	const long end = at.q.first + at.q.own;
+	float sum[WIDE] = {0};
+	for (long back = 0; back < taps && m + back < end; back++) add_slope(sum, &a, m + back, back, r);
+	if (a.p.G && a.p.groups[at.g] == at.j && at.q.own - at.t < taps) {
+		for (long j = at.j + 1; j < a.p.groups[at.g + 1]; j++) {
+			const struct sequence q = sequence_of(a.p, j, at.g);
+			for (long row = 0; row < q.own && q.prefix + row - at.t < taps; row++)
+				add_slope(sum, &a, q.first + row, q.prefix + row - at.t, r);
+		}
+	}
+	store_wide(a.dx, m * a.s.stride + r.at, r.left, sum);
+}
+
+// A thread for each gradient block and channel, 4 taps at a time.
+KERNEL(short_conv_dw) {
+	const long i = element(), b = i / a.s.mixed, c = i % a.s.mixed, taps = a.s.taps;
+	if (b >= a.B) return;
+	const long lo = a.blocks[b], hi = a.blocks[b + 1], at = projected(a.s, c);
+	for (long j0 = 0; j0 < taps; j0 += 4) {
+		float sum[4] = {0};
+		struct place now = place_of(a.p, lo);
+		for (long m = lo; m < hi; m++) {
+			if (m >= now.q.first + now.q.own) now = place_of(a.p, m);
+			const long t = now.q.prefix + m - now.q.first - (taps - 1) + j0;
+			const float d = a.dy[m * a.s.mixed + c];
+			UNROLL for (int k = 0; k < 4; k++) {
+				const float v = t + k < 0 || j0 + k >= taps ? 0 : load(a.x, row_of(now.q, t + k) * a.s.stride + at);
+				sum[k] = fmaf(d, v, sum[k]);
+			}
+		}
+		UNROLL for (int k = 0; k < 4; k++) if (j0 + k < taps) a.parts[(b * a.s.mixed + c) * taps + j0 + k] = sum[k];
+	}
+}
