@@ -165,6 +165,9 @@ func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 	for i, line := range p.Calls {
 		say([]string{"tools", ""}[min(i, 1)], "%s", line)
 	}
+	if t := p.SFT; t != nil {
+		say("sft", "%s", t)
+	}
 }
 
 // userConfig returns the user's own configuration file, if it exists.

@@ -18,7 +18,7 @@ import (
 
 // External holds the digests of everything that a configuration names but does not contain.
 type External struct {
-	// records of each source that is a file, by split; of recorded rollouts by "rollouts"
+	// records of each source that is a file, by split; of recorded rollouts and conversations by their roles
 	Data    map[string]ident.Digest
 	Weights ident.Digest // tensors of a pretrained model; zero for random weights
 	// its architecture; zero for random weights, whose keys say it
@@ -65,6 +65,18 @@ func Externals(r *config.Resolved) (External, error) {
 			bad("rollout.recorded", config.CodeData, err.Error(), "")
 		}
 		x.Data[RoleRollouts] = d
+	}
+	if c.SFT.Talks() {
+		d, err := conversationsDigest(c, prompter)
+		if err != nil {
+			key := "sft.source"
+			var long *longError
+			if errors.As(err, &long) {
+				key = "sft.max_tokens"
+			}
+			bad(key, config.CodeData, err.Error(), "")
+		}
+		x.Data[RoleConversations] = d
 	}
 	if c.Model.Init == "pretrained" {
 		arch, broken := ReadArchitecture(c)
@@ -220,7 +232,7 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 				need.n)
 		}
 	}
-	if s.name != task.Train || c.SFT.Steps == 0 {
+	if s.name != task.Train || c.SFT.Steps == 0 || c.SFT.Talks() {
 		return nil
 	}
 	for i := range problems {
@@ -240,7 +252,7 @@ type need struct {
 
 func (s split) needs(c *config.Run) []need {
 	switch {
-	case s.name == task.Train && c.SFT.Steps > 0:
+	case s.name == task.Train && c.SFT.Steps > 0 && !c.SFT.Talks():
 		return []need{{"train.prompts_per_step", c.Train.PromptsPerStep},
 			{"sft.problems_per_step", c.SFT.ProblemsPerStep}}
 	case s.name == task.Train:

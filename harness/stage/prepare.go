@@ -101,6 +101,15 @@ func prepare(e *Env) (*Outcome, error) {
 		summary["rollouts"] = n
 		out.Facts = append(out.Facts, fact("rollouts", float64(n)))
 	}
+	if e.run().SFT.Talks() {
+		o, n, err := e.putConversations()
+		if err != nil {
+			return nil, err
+		}
+		out.Outputs = append(out.Outputs, o)
+		summary[RoleConversations] = n
+		out.Facts = append(out.Facts, fact(RoleConversations, float64(n)))
+	}
 	out.Summary = summary
 	return out, nil
 }
