@@ -123,7 +123,8 @@ func checkTurns(list []rollout.Message) error {
 		if i == 0 {
 			return fmt.Errorf("message 1 is the assistant's: a message must come before it, of system or user")
 		}
-		if m.Content == "" && len(m.More) == 0 {
+		says := func(f rollout.Field) bool { return f.Name != WeightField }
+		if m.Content == "" && !slices.ContainsFunc(m.More, says) {
 			return fmt.Errorf("message %d: the assistant says and calls nothing", i+1)
 		}
 		learned = learned || Learned(m)
@@ -220,6 +221,9 @@ func fieldsOf(m rollout.Message) (list []rollout.Field, err error) {
 			}
 		case f.Name == WeightField:
 			continue
+		case f.Name == "function_call": // of OpenAI's old files
+			f.Name, f.Value = "tool_calls", callList(v)
+			fallthrough
 		case f.Name == "tool_calls":
 			if f.Value, err = toolCalls(f.Value); err != nil {
 				return nil, err

@@ -113,8 +113,8 @@ func sftKeys() []Key {
 			Help: "conversations to learn from, on the tokens of the assistant alone: a file as for " +
 				"data.train.source; none takes the targets of the training problems"},
 		{Path: "sft.max_tokens", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", When: talks,
-			Help: "longest conversation, its prompt included; longer ones are cut on the right. 0: no limit, and one " +
-				"that is longer than the model's positions is an error"},
+			Help: "longest conversation, its prompt included; longer ones are cut on the right. 0: no limit, and " +
+				"one that is longer than the model's positions is an error"},
 		{Path: "sft.mask", Kind: String, List: true, Default: is([]string{}), Late: true, Pattern: anyText(),
 			Help: "two texts around what tools said within an answer, such as rollout.tools.answer: they and what " +
 				"they enclose are read, not learned; empty learns all"},

@@ -197,7 +197,11 @@ func (p *Run) addStages() {
 			m[role] = start
 		}
 	}
-	if c.Data.Train.Source == config.None { // an evaluation without training
+	if c.Data.Train.Source == config.None { // an evaluation without training, or after SFT alone
+		if c.SFT.Talks() {
+			merge := p.add(m, Stage{Kind: config.Merge, Outside: p.mergeOutside()})
+			start = Need{From: merge, Output: stage.MergedWeights}
+		}
 		for _, suite := range c.Eval.Final.Suites {
 			p.addSuite(m, suite, suite, p.Seed, start)
 		}

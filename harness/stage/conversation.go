@@ -214,7 +214,7 @@ func (p *Prompter) answerText(turn []rollout.Message, tools json.RawMessage) (te
 	text, ok := strings.CutPrefix(whole, head)
 	if !ok {
 		return "", 0, errors.New("the chat template does not write a message with calls or reasoning as the " +
-			"continuation of a prompt; write it as text into the content")
+			"continuation of a prompt; write all of it as text into the content")
 	}
 	end, err := p.End()
 	if err != nil {
@@ -224,8 +224,8 @@ func (p *Prompter) answerText(turn []rollout.Message, tools json.RawMessage) (te
 		return "", 0, fmt.Errorf("the chat template does not end it with %s", p.Tokenizer.Token(end))
 	}
 	if lost := lostIn(m, text); lost != "" {
-		return "", 0, fmt.Errorf("the chat template drops its %s; use another one (data.chat), or write the text into "+
-			"the content", lost)
+		return "", 0, fmt.Errorf("the chat template drops its %s; use another one (data.chat), or write the text "+
+			"into the content", lost)
 	}
 	return text, mark, nil
 }
@@ -347,26 +347,30 @@ func readConversations(c *config.Run) ([]layout.Conversation, error) {
 	return list, err
 }
 
-// conversationsDigest covers the conversations, whatever their file's form. It checks them, unless p is nil.
-func conversationsDigest(c *config.Run, p *Prompter) (d ident.Digest, err error) {
-	list, err := readConversations(c)
-	if err != nil {
-		return d, err
-	}
+// conversationsDigest covers the conversations, whatever their file's form. It checks them, unless p is nil, and
+// tells bad what is wrong.
+func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message, help string)) ident.Digest {
 	records := ident.NewRecords()
-	for i := range list {
-		b, err := json.Marshal(&list[i].Problem)
-		if err != nil {
-			return d, err
-		}
-		if err := records.Add(b); err != nil {
-			return d, err
+	list, err := readConversations(c)
+	for i := 0; i < len(list) && err == nil; i++ {
+		var b []byte
+		if b, err = json.Marshal(&list[i].Problem); err == nil {
+			err = records.Add(b)
 		}
 	}
-	if p != nil {
+	if err == nil && p != nil {
 		err = p.checkTalks(c, list)
 	}
-	return records.Digest(), err
+	if err == nil {
+		return records.Digest()
+	}
+	key := "sft.source"
+	var long *longError
+	if errors.As(err, &long) {
+		key = "sft.max_tokens"
+	}
+	bad(key, config.CodeData, err.Error(), "")
+	return ident.Digest{}
 }
 
 // checkTalks finds conversations that the run cannot learn from, and notes what the others hold.

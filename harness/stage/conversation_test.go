@@ -154,6 +154,11 @@ func TestTalkIsWhatSamplersSee(t *testing.T) {
 	if !slices.Equal(x.Tokens, want) {
 		t.Errorf("tokens %v, want %v", x.Tokens, want)
 	}
+	// They begin the ids of the text that the template makes of the whole conversation.
+	whole, err := p.encodeChat(q.Messages[:9], q.Tools, false)
+	if err != nil || !slices.Equal(whole[:len(whole)-1], slices.Concat(x.prompt, x.Tokens)) {
+		t.Errorf("%v, the template's ids are %v", err, whole)
+	}
 	if call, ok := p.Tokenizer.TokenID("<tool_call>"); !ok || countOf(x.Tokens, call) != 2 {
 		t.Errorf("%d tokens <tool_call>, want 2", countOf(x.Tokens, call))
 	}

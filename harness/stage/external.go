@@ -67,16 +67,7 @@ func Externals(r *config.Resolved) (External, error) {
 		x.Data[RoleRollouts] = d
 	}
 	if c.SFT.Talks() {
-		d, err := conversationsDigest(c, prompter)
-		if err != nil {
-			key := "sft.source"
-			var long *longError
-			if errors.As(err, &long) {
-				key = "sft.max_tokens"
-			}
-			bad(key, config.CodeData, err.Error(), "")
-		}
-		x.Data[RoleConversations] = d
+		x.Data[RoleConversations] = conversationsDigest(c, prompter, bad)
 	}
 	if c.Model.Init == "pretrained" {
 		arch, broken := ReadArchitecture(c)
