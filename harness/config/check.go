@@ -109,7 +109,11 @@ func dataChecks() []check {
 	generates := func(r *Run) bool { return r.Task.Kind != "math" && r.Task.Kind != "code" }
 	list := []check{
 		{[]string{"data.train.source", "train.steps", "sft.steps"}, func(r *Run) (string, string) {
-			if r.Data.Train.Source == None && (r.Train.Steps > 0 || r.SFT.Steps > 0 && !r.SFT.Talks()) {
+			switch {
+			case r.Data.Train.Source != None:
+			case r.Train.Steps > 0 && r.SFT.Talks():
+				return "data.train.source is none: nothing to train on after sft", "give a file, or set train.steps: 0"
+			case r.Train.Steps > 0, r.SFT.Steps > 0 && !r.SFT.Talks():
 				return "data.train.source is none: nothing to train on", "give a file, or generated"
 			}
 			return "", ""

@@ -76,7 +76,7 @@ func TestConversationRun(t *testing.T) {
 // Conversations alone are enough: the run ends with the evaluation of the fine-tuned weights.
 func TestConversationsOnly(t *testing.T) {
 	l := newLab(t)
-	p := talkRun(l, talkFile(t, "99"), "train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0", "algo.kind=grpo")
+	p := talkRun(l, talkFile(t, "99"), "train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0")
 	res, q := l.execute(p)
 	if got := executedStages(q); got != "prepare init sft merge eval.gen[test] eval.score[test]" {
 		t.Errorf("stages %s", got)
