@@ -111,9 +111,9 @@ func dataChecks() []check {
 		{[]string{"data.train.source", "train.steps", "sft.steps"}, func(r *Run) (string, string) {
 			switch {
 			case r.Data.Train.Source != None:
-			case r.Train.Steps > 0 && r.SFT.Talks():
+			case r.Train.Steps > 0 && r.SFT.OnConversations():
 				return "data.train.source is none: nothing to train on after sft", "give a file, or set train.steps: 0"
-			case r.Train.Steps > 0, r.SFT.Steps > 0 && !r.SFT.Talks():
+			case r.Train.Steps > 0, r.SFT.Steps > 0 && !r.SFT.OnConversations():
 				return "data.train.source is none: nothing to train on", "give a file, or generated"
 			}
 			return "", ""
@@ -133,7 +133,7 @@ func dataChecks() []check {
 		if r.SFT.DataSize > 0 && (n == 0 || r.SFT.DataSize < n) {
 			n, key = r.SFT.DataSize, "sft.data_size"
 		}
-		if n > 0 && r.SFT.ProblemsPerStep > n && !r.SFT.Talks() {
+		if n > 0 && r.SFT.ProblemsPerStep > n && !r.SFT.OnConversations() {
 			return fmt.Sprintf("sft.problems_per_step (%d) is above %s (%d): a step would see a problem twice",
 					r.SFT.ProblemsPerStep, key, n),
 				"fit fewer problems in a step, or use more data"

@@ -105,14 +105,14 @@ func sftKeys() []Key {
 		{Path: "sft.steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "updates", Stages: at(SFT),
 			Help: "updates of supervised fine-tuning before reinforcement learning; 0 skips the stage"},
 	}
-	talks := []Clause{except("sft.source", None)}
+	conversations := []Clause{except("sft.source", None)}
 	keys = append(keys, block(on, at(SFT), []Key{
 		{Path: "sft.source", Kind: String, Role: External, Default: is(None), Late: true, Stages: at(Prepare),
 			Pattern: pattern("none, a path ending in .jsonl, .json or .parquet, or hub:ORG/NAME/FILE@REVISION",
 				`none|hub:.+|.*\.(jsonl?(\.gz)?|parquet)`),
 			Help: "conversations to learn from, on the tokens of the assistant alone: a file as for " +
 				"data.train.source; none takes the targets of the training problems"},
-		{Path: "sft.max_tokens", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", When: talks,
+		{Path: "sft.max_tokens", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", When: conversations,
 			Help: "longest conversation, its prompt included; longer ones are cut on the right. 0: no limit, and " +
 				"one that is longer than the model's positions is an error"},
 		{Path: "sft.mask", Kind: String, List: true, Default: is([]string{}), Late: true, Pattern: anyText(),

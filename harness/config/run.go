@@ -201,8 +201,8 @@ type FineTuning struct {
 	Optim           Optim    `key:"optim"`
 }
 
-// Talks reports whether the stage learns from conversations instead of the problems' targets.
-func (f *FineTuning) Talks() bool { return f.Steps > 0 && f.Source != "" && f.Source != None }
+// OnConversations reports whether the stage learns from conversations instead of the problems' targets.
+func (f *FineTuning) OnConversations() bool { return f.Steps > 0 && f.Source != "" && f.Source != None }
 
 // Optim configures one AdamW optimizer and its schedule.
 type Optim struct {

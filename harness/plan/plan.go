@@ -146,7 +146,7 @@ func (p *Run) makes(role string) bool {
 	case stage.RoleRollouts:
 		return c.Rollout.Source == "recorded"
 	case stage.RoleConversations:
-		return c.SFT.Talks()
+		return c.SFT.OnConversations()
 	case stage.RoleVal:
 		return c.Eval.Online.EverySteps > 0
 	case stage.RolePolicy, stage.RoleReference:
@@ -160,9 +160,9 @@ func (p *Run) makes(role string) bool {
 // needs returns the inputs that a stage of a kind takes from earlier stages.
 func (m made) needs(kind config.Stage) []Need {
 	var list []Need
-	_, talks := m[stage.RoleConversations]
+	_, replaced := m[stage.RoleConversations]
 	for _, role := range kind.Facts().Takes {
-		if talks && kind == config.SFT && role == stage.RoleTrain {
+		if replaced && kind == config.SFT && role == stage.RoleTrain {
 			continue // it learns from the conversations instead
 		}
 		if n, ok := m[role]; ok {
@@ -198,7 +198,7 @@ func (p *Run) addStages() {
 		}
 	}
 	if c.Data.Train.Source == config.None { // an evaluation without training, or after SFT alone
-		if c.SFT.Talks() {
+		if c.SFT.OnConversations() {
 			merge := p.add(m, Stage{Kind: config.Merge, Outside: p.mergeOutside()})
 			start = Need{From: merge, Output: stage.MergedWeights}
 		}

@@ -12,8 +12,8 @@ import (
 	"exp/harness/stage"
 )
 
-// talkFile writes conversations with a tool that says output; the last one never ends.
-func talkFile(t *testing.T, output string) string {
+// conversationFile writes conversations with a tool that says output; the last one never ends.
+func conversationFile(t *testing.T, output string) string {
 	t.Helper()
 	var b strings.Builder
 	for i := range 8 {
@@ -28,8 +28,8 @@ func talkFile(t *testing.T, output string) string {
 	return path
 }
 
-// talkRun plans a run that learns conversations.
-func talkRun(l *lab, file string, sets ...string) *plan.Run {
+// conversationRun plans a run that learns conversations.
+func conversationRun(l *lab, file string, sets ...string) *plan.Run {
 	l.t.Helper()
 	return chatRun(l, testTemplate, append([]string{"train.steps=1", "sft={steps: 30, problems_per_step: 4, max_tokens: 60, optim: {lr: 0.01}}", "sft.source=" + file}, sets...)...)
 }
@@ -38,8 +38,8 @@ func talkRun(l *lab, file string, sets ...string) *plan.Run {
 // do not matter to it.
 func TestConversationRun(t *testing.T) {
 	l := newLab(t)
-	file := talkFile(t, "99")
-	p := talkRun(l, file)
+	file := conversationFile(t, "99")
+	p := conversationRun(l, file)
 	// <system>Add.\n<user>0+1?\n<assistant> =0+1■\n<tool>99\n<assistant> 1■, and <user>?\n<assistant>, 60 in all.
 	const prompt, own, heard, again = 13 + 11 + 11, 4 + 1, 1 + 9 + 11, 1 + 1
 	const whole, cut = prompt + own + heard + again, 19
@@ -64,11 +64,11 @@ func TestConversationRun(t *testing.T) {
 		t.Errorf("nobody is told of the cut: %q", q.warnings)
 	}
 	before := l.stageOf(res.Run.ID, "sft").SID
-	other, _ := l.execute(talkRun(l, file, "data.train.size=12"))
+	other, _ := l.execute(conversationRun(l, file, "data.train.size=12"))
 	if l.stageOf(other.Run.ID, "sft").SID != before {
 		t.Error("other training problems are another fine-tuning")
 	}
-	if p := talkRun(l, talkFile(t, "98")); p.RID == res.Run.RID {
+	if p := conversationRun(l, conversationFile(t, "98")); p.RID == res.Run.RID {
 		t.Error("other conversations are the same run")
 	}
 }
@@ -76,7 +76,7 @@ func TestConversationRun(t *testing.T) {
 // Conversations alone are enough: the run ends with the evaluation of the fine-tuned weights.
 func TestConversationsOnly(t *testing.T) {
 	l := newLab(t)
-	p := talkRun(l, talkFile(t, "99"), "train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0")
+	p := conversationRun(l, conversationFile(t, "99"), "train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0")
 	res, q := l.execute(p)
 	if got := executedStages(q); got != "prepare init sft merge eval.gen[test] eval.score[test]" {
 		t.Errorf("stages %s", got)
@@ -89,7 +89,7 @@ func TestConversationsOnly(t *testing.T) {
 // A conversation that does not fit is found before any work, with its line.
 func TestConversationErrorsInPlan(t *testing.T) {
 	l := newLab(t)
-	file := talkFile(t, "99")
+	file := conversationFile(t, "99")
 	for set, want := range map[string]string{
 		"model.arch.max_positions=100":   "sft.max_tokens: " + file + ":9: the conversation has 120 tokens, the model has 100 positions; sft.max_tokens: 100 cuts it",
 		"sft.problems_per_step=10":       "sft.source: " + file + " has 9 conversations to learn from, sft.problems_per_step asks for 10",

@@ -22,8 +22,8 @@ import (
 	"exp/train/tokenizer"
 )
 
-// TalkPlan says what SFT learns from.
-type TalkPlan struct {
+// ConversationPlan says what SFT learns from.
+type ConversationPlan struct {
 	Conversations int `json:"conversations"`
 	Tokens        int `json:"tokens"`
 	Learned       int `json:"learned"` // of them
@@ -34,7 +34,7 @@ type TalkPlan struct {
 }
 
 // String describes it in a line.
-func (t *TalkPlan) String() string {
+func (t *ConversationPlan) String() string {
 	s := fmt.Sprintf("%s of up to %d tokens; %.0f %% of all %d are learned, those of the assistant",
 		quantity.Plural(t.Conversations, "conversation"), t.Longest, 100*float64(t.Learned)/float64(max(1, t.Tokens)),
 		t.Tokens)
@@ -47,8 +47,8 @@ func (t *TalkPlan) String() string {
 	return s
 }
 
-// talk is a conversation as the model learns it. Inserted are the parts that it only reads.
-type talk struct {
+// conversation is a conversation as the model learns it. Inserted are the parts that it only reads.
+type conversation struct {
 	prompt []int32
 	rollout.Completion
 	cut bool
@@ -57,11 +57,10 @@ type talk struct {
 // longError is returned for a conversation that the model has no positions for.
 type longError struct{ error }
 
-// talk encodes a conversation as sampling encodes its turns: the prompt up to the first answer, then each answer
-// with the token that ends it and what the chat template writes from there to where the assistant speaks again.
-// What follows the last answer to learn is left out. The second result is nil if sft.max_tokens leaves nothing to
-// learn.
-func (p *Prompter) talk(q *rollout.Problem) (*talk, error) {
+// conversation encodes a conversation as sampling encodes its turns: the prompt up to the first answer, then each
+// answer with the token that ends it and what the chat template writes from there to where the assistant speaks
+// again. What follows the last answer to learn is left out. It returns nil if sft.max_tokens leaves nothing to learn.
+func (p *Prompter) conversation(q *rollout.Problem) (*conversation, error) {
 	if p.template == nil {
 		return nil, errors.New("the run has no chat template, which writes the messages: name one, data.chat")
 	}
@@ -73,7 +72,7 @@ func (p *Prompter) talk(q *rollout.Problem) (*talk, error) {
 	answer := func(m rollout.Message) bool { return m.Role == "assistant" }
 	at := slices.IndexFunc(list, answer)
 	first := 1 - (len(list) - len(q.Messages)) // number of list[0] in the row, which lacks data.system
-	x := &talk{}
+	x := &conversation{}
 	if x.prompt, err = p.encodeChat(list[:max(at, 0)], tools, true); err == nil {
 		err = p.known(x.prompt)
 	}
@@ -105,7 +104,7 @@ func (p *Prompter) talk(q *rollout.Problem) (*talk, error) {
 }
 
 // add appends tokens; those that are not learned become an inserted part, or the end of the last one.
-func (x *talk) add(ids []int32, learned bool) {
+func (x *conversation) add(ids []int32, learned bool) {
 	from := len(x.Tokens)
 	x.Tokens = append(x.Tokens, ids...)
 	n := len(x.Inserted)
@@ -120,7 +119,7 @@ func (x *talk) add(ids []int32, learned bool) {
 
 // answer adds the assistant's message that turn begins with, and end. The messages after it show the template what
 // its calls were answered.
-func (p *Prompter) answer(x *talk, turn []rollout.Message, tools json.RawMessage, end int32) error {
+func (p *Prompter) answer(x *conversation, turn []rollout.Message, tools json.RawMessage, end int32) error {
 	text, mark, err := p.answerText(turn, tools)
 	if err != nil {
 		return err
@@ -134,7 +133,7 @@ func (p *Prompter) answer(x *talk, turn []rollout.Message, tools json.RawMessage
 }
 
 // split adds a text; what sft.mask encloses is not learned. mark stands at cuts in the text, which own encodes.
-func (p *Prompter) split(x *talk, text string, mark rune, learned bool,
+func (p *Prompter) split(x *conversation, text string, mark rune, learned bool,
 	own func(text string, mark rune) ([]int32, error)) error {
 	for text != "" {
 		before, inner, after, found := text, "", "", false
@@ -266,7 +265,7 @@ func squeeze(s string) string {
 }
 
 // shortened cuts a conversation at sft.max_tokens, and then after its last token to learn; nil if none is left.
-func (p *Prompter) shortened(x *talk) *talk {
+func (p *Prompter) shortened(x *conversation) *conversation {
 	room := p.sft.MaxTokens - len(x.prompt)
 	if p.sft.MaxTokens == 0 || room >= len(x.Tokens) {
 		return x
@@ -284,12 +283,12 @@ func (p *Prompter) shortened(x *talk) *talk {
 	return x
 }
 
-// targetTalk encodes a problem's prompt and its target, whose tool output sft.mask encloses.
-func (p *Prompter) targetTalk(q *rollout.Problem, end int32) (x *talk, err error) {
+// maskedTarget encodes a problem's prompt and its target, whose tool output sft.mask encloses.
+func (p *Prompter) maskedTarget(q *rollout.Problem, end int32) (x *conversation, err error) {
 	if q.Target == "" {
 		return nil, errors.New("it has no target")
 	}
-	x = &talk{}
+	x = &conversation{}
 	if x.prompt, err = p.Encode(q); err != nil {
 		return nil, fmt.Errorf("prompt: %w", err)
 	}
@@ -301,20 +300,21 @@ func (p *Prompter) targetTalk(q *rollout.Problem, end int32) (x *talk, err error
 	return x, nil
 }
 
-// talks encodes conversations on all processors. Those with nothing to learn are nil.
-func (p *Prompter) talks(ctx context.Context, list []layout.Conversation) ([]*talk, TalkPlan, error) {
-	out, errs := make([]*talk, len(list)), make([]error, len(list))
+// conversations encodes conversations on all processors. Those with nothing to learn are nil.
+func (p *Prompter) conversations(ctx context.Context, list []layout.Conversation) ([]*conversation, ConversationPlan,
+	error) {
+	out, errs := make([]*conversation, len(list)), make([]error, len(list))
 	var all sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(list))
 	for w := range workers {
 		all.Go(func() {
 			for i := w; i < len(list) && ctx.Err() == nil; i += workers {
-				out[i], errs[i] = p.talk(&list[i].Problem)
+				out[i], errs[i] = p.conversation(&list[i].Problem)
 			}
 		})
 	}
 	all.Wait()
-	var plan TalkPlan
+	var plan ConversationPlan
 	if err := ctx.Err(); err != nil {
 		return nil, plan, err
 	}
@@ -359,7 +359,7 @@ func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message
 		}
 	}
 	if err == nil && p != nil {
-		err = p.checkTalks(c, list)
+		err = p.checkConversations(c, list)
 	}
 	if err == nil {
 		return records.Digest()
@@ -373,13 +373,13 @@ func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message
 	return ident.Digest{}
 }
 
-// checkTalks finds conversations that the run cannot learn from, and notes what the others hold.
-func (p *Prompter) checkTalks(c *config.Run, list []layout.Conversation) error {
-	talks, plan, err := p.talks(context.Background(), list)
+// checkConversations finds conversations that the run cannot learn from, and notes what the others hold.
+func (p *Prompter) checkConversations(c *config.Run, list []layout.Conversation) error {
+	examples, plan, err := p.conversations(context.Background(), list)
 	if err != nil {
 		return err
 	}
-	p.talkPlan = &plan
+	p.learns = &plan
 	if n := c.SFT.ProblemsPerStep; plan.Conversations < n {
 		return fmt.Errorf("%s has %d conversations to learn from, sft.problems_per_step asks for %d", c.SFT.Source,
 			plan.Conversations, n)
@@ -392,7 +392,7 @@ func (p *Prompter) checkTalks(c *config.Run, list []layout.Conversation) error {
 	} else {
 		arch = ModelConfig(c, p.Tokenizer.VocabSize())
 	}
-	for i, x := range talks {
+	for i, x := range examples {
 		if x == nil {
 			continue
 		}

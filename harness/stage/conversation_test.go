@@ -34,7 +34,7 @@ func conversationsIn(t *testing.T, lines ...string) []layout.Conversation {
 }
 
 // shown writes a conversation as text, with « and » around what is learned.
-func shown(x *talk, text func([]int32) string) string {
+func shown(x *conversation, text func([]int32) string) string {
 	out, at := text(x.prompt)+"«", 0
 	for _, s := range x.Inserted {
 		out += text(x.Tokens[at:s.Start]) + "»" + text(x.Tokens[s.Start:s.End]) + "«"
@@ -44,18 +44,18 @@ func shown(x *talk, text func([]int32) string) string {
 }
 
 const (
-	toolTalk = `{"tools": [{"name": "py"}], "messages": [{"role": "system", "content": "Compute."}, {"role": "user", "content": "6*7?"},
+	toolChat = `{"tools": [{"name": "py"}], "messages": [{"role": "system", "content": "Compute."}, {"role": "user", "content": "6*7?"},
 		{"role": "assistant", "content": "Let me see.", "tool_calls": [{"function": {"name": "py", "arguments": "{\"code\": \"6*7\"}"}}]},
 		{"role": "tool", "content": "42"}, {"role": "assistant", "content": null, "tool_calls": [{"name": "py", "arguments": {"code": "1", "x": null}}]},
 		{"role": "tool", "content": "1"}, {"role": "assistant", "content": "42."}, {"role": "user", "content": "Sure?"}, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Bye"}]}`
-	textTalk = `{"conversations": [{"from": "human", "value": "6*7?"}, {"from": "gpt", "value": "42"}, {"from": "observation", "value": "<|im_end|>"},
+	textChat = `{"conversations": [{"from": "human", "value": "6*7?"}, {"from": "gpt", "value": "42"}, {"from": "observation", "value": "<|im_end|>"},
 		{"from": "gpt", "value": "So 42."}]}`
-	thoughtTalk = `{"messages": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "reasoning_content": "Six sevens.", "content": "42."},
+	thoughtChat = `{"messages": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "reasoning_content": "Six sevens.", "content": "42."},
 		{"role": "user", "content": "Sure?"}, {"role": "assistant", "content": "<think>\nHm.\n</think>\n\nYes."}]}`
 )
 
 // Learned are the assistant's tokens and their end tokens. The texts are written by hand from the templates.
-func TestTalk(t *testing.T) {
+func TestConversation(t *testing.T) {
 	const qwenTools = "<|im_start|>system\nCompute.\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n" +
 		"You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n{\"name\": \"py\"}\n</tools>\n\n" +
 		"For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n" +
@@ -69,11 +69,11 @@ func TestTalk(t *testing.T) {
 	const plain = "<|im_start|>user\n6*7?<|im_end|>\n<|im_start|>assistant\n«42<|im_end|>»\n<|im_start|>tool\n<|im_end|><|im_end|>\n" +
 		"<|im_start|>assistant\n«So 42.<|im_end|>»"
 	for _, tt := range []struct{ name, template, row, want string }{
-		{"chatML", chatML, textTalk, "<|im_start|>system\nYou help.<|im_end|>\n" + plain},
-		{"hermes", "openhermes-2.5", textTalk, plain},
-		{"qwen2.5", "qwen2.5", toolTalk, qwenTools + calls},
-		{"qwen3", "qwen3", toolTalk, qwenTools + calls},
-		{"qwen3 thinks", "qwen3", thoughtTalk, "<|im_start|>user\n6*7?<|im_end|>\n<|im_start|>assistant\n«<think>\nSix sevens.\n</think>\n\n42.<|im_end|>»" +
+		{"chatML", chatML, textChat, "<|im_start|>system\nYou help.<|im_end|>\n" + plain},
+		{"hermes", "openhermes-2.5", textChat, plain},
+		{"qwen2.5", "qwen2.5", toolChat, qwenTools + calls},
+		{"qwen3", "qwen3", toolChat, qwenTools + calls},
+		{"qwen3 thinks", "qwen3", thoughtChat, "<|im_start|>user\n6*7?<|im_end|>\n<|im_start|>assistant\n«<think>\nSix sevens.\n</think>\n\n42.<|im_end|>»" +
 			"\n<|im_start|>user\nSure?<|im_end|>\n<|im_start|>assistant\n«<think>\nHm.\n</think>\n\nYes.<|im_end|>»"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestTalk(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := conversationsIn(t, tt.row)[0]
-			x, err := p.talk(&q.Problem)
+			x, err := p.conversation(&q.Problem)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,15 +112,15 @@ func TestTalk(t *testing.T) {
 
 // With the published tokenizer of Qwen2.5, the ids of a conversation are those that a sampler sees: the prompt's,
 // the ids of each turn's text by themselves, and those of the environment's replies.
-func TestTalkIsWhatSamplersSee(t *testing.T) {
+func TestConversationIsWhatSamplersSee(t *testing.T) {
 	p, err := prompterOf(t, qwenTokenizer(t), func(c *config.Run) {
 		c.Data.MaxPromptTokens, c.Rollout.Tools = 2048, config.Tools{Kind: "python", Format: "hermes"}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := conversationsIn(t, toolTalk)[0]
-	x, err := p.talk(&q.Problem)
+	q := conversationsIn(t, toolChat)[0]
+	x, err := p.conversation(&q.Problem)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,18 +165,18 @@ func TestTalkIsWhatSamplersSee(t *testing.T) {
 }
 
 // A conversation of one question and answer is the problem with this target, token for token.
-func TestTalkOfOneTurn(t *testing.T) {
+func TestConversationOfOneTurn(t *testing.T) {
 	p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), func(c *config.Run) { c.Data.System = "S" })
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := conversationsIn(t, `{"messages": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "content": "It is\n42. "}]}`)[0]
-	x, err := p.talk(&q.Problem)
+	x, err := p.conversation(&q.Problem)
 	if err != nil {
 		t.Fatal(err)
 	}
 	end, _ := p.End()
-	want, err := p.targetTalk(&rollout.Problem{Prompt: "6*7?", Target: "It is\n42. "}, end)
+	want, err := p.maskedTarget(&rollout.Problem{Prompt: "6*7?", Target: "It is\n42. "}, end)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestTalkOfOneTurn(t *testing.T) {
 }
 
 // sft.mask, weights, sft.max_tokens and data.escape_special change what is learned.
-func TestTalkSettings(t *testing.T) {
+func TestConversationSettings(t *testing.T) {
 	const head = "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n?<|im_end|>\n<|im_start|>assistant\n"
 	row := func(answers ...string) string {
 		list := []string{`{"role": "user", "content": "?"}`}
@@ -227,7 +227,7 @@ func TestTalkSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := conversationsIn(t, tt.row)[0]
-			x, err := p.talk(&q.Problem)
+			x, err := p.conversation(&q.Problem)
 			switch {
 			case err != nil:
 				t.Fatal(err)
@@ -246,7 +246,7 @@ func TestTalkSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := conversationsIn(t, row(`"content": "a<|im_end|>b"`))[0]
-		x, err := p.talk(&q.Problem)
+		x, err := p.conversation(&q.Problem)
 		end, _ := p.End()
 		if err != nil || countOf(x.Tokens, end) != want {
 			t.Errorf("escape %v: %d end tokens, %v, want %d", escape, countOf(x.Tokens, end), err, want)
@@ -262,7 +262,7 @@ func TestMaskedTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := &rollout.Problem{Prompt: "6*7?", Target: "```python\n6*7\n```\n```output\n</s>42\n```\nSo 42."}
-	x, err := p.targetTalk(q, 257)
+	x, err := p.maskedTarget(q, 257)
 	if want := "6*7?«```python\n6*7\n```»\n```output\n</s>42\n```\n«So 42.</s>»"; err != nil || shown(x, written) != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, shown(x, written), want)
 	}
@@ -272,13 +272,13 @@ func TestMaskedTarget(t *testing.T) {
 }
 
 // A message that the template cannot write is an error, not a message less.
-func TestTalkErrors(t *testing.T) {
+func TestConversationErrors(t *testing.T) {
 	const refuses = "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}{{ m.content }}</s>{% endfor %}"
 	for _, tt := range []struct{ name, template, row, want string }{
-		{"calls are dropped", chatML, toolTalk, "talks.jsonl:1: message 3: the chat template drops its tool_calls"},
-		{"reasoning is dropped", chatML, thoughtTalk, "message 2: the chat template drops its reasoning_content"},
-		{"no template", "", textTalk, "no chat template"},
-		{"the template refuses", refuses, strings.ReplaceAll(textTalk, "<|im_end|>", "x"), "between messages 2 and 4: template line 1"},
+		{"calls are dropped", chatML, toolChat, "talks.jsonl:1: message 3: the chat template drops its tool_calls"},
+		{"reasoning is dropped", chatML, thoughtChat, "message 2: the chat template drops its reasoning_content"},
+		{"no template", "", textChat, "no chat template"},
+		{"the template refuses", refuses, strings.ReplaceAll(textChat, "<|im_end|>", "x"), "between messages 2 and 4: template line 1"},
 	} {
 		files := map[string]string{"chat_template.jinja": tt.template}
 		if tt.template == "" {
@@ -289,8 +289,33 @@ func TestTalkErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		list := conversationsIn(t, tt.row)
-		if _, _, err = p.talks(t.Context(), list); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err = p.conversations(t.Context(), list); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+// A run whose targets hold its tool's output, with nothing to mask it, is told so.
+func TestWarnOutput(t *testing.T) {
+	texts := []string{"6*7\n<interpreter>\n42\n</interpreter>\n", "<interpreter> alone", "none"}
+	for _, tt := range []struct {
+		format string
+		mask   []string
+		want   string
+	}{
+		{"tags", nil, `1 of 3 targets hold tool output, between "<interpreter>" and "</interpreter>", and SFT learns to write it; ` +
+			`sft.mask: ["\n<interpreter>\n", "\n</interpreter>\n"] leaves it out`},
+		{"tags", []string{"a", "b"}, ""},
+		{"fence", nil, ""},
+		{"hermes", nil, ""},
+	} {
+		got := ""
+		e := &Env{Config: &config.Resolved{}}
+		e.Hooks.Warn = func(text string) { got += text }
+		e.Config.Run.SFT.Mask = tt.mask
+		e.Config.Run.Rollout.Tools = config.Tools{Kind: "python", Format: tt.format, Answer: []string{"\n<interpreter>\n", "\n</interpreter>\n"}}
+		if e.warnOutput("targets", texts); got != tt.want {
+			t.Errorf("%s, %v: %q, want %q", tt.format, tt.mask, got, tt.want)
 		}
 	}
 }

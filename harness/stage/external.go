@@ -66,7 +66,7 @@ func Externals(r *config.Resolved) (External, error) {
 		}
 		x.Data[RoleRollouts] = d
 	}
-	if c.SFT.Talks() {
+	if c.SFT.OnConversations() {
 		x.Data[RoleConversations] = conversationsDigest(c, prompter, bad)
 	}
 	if c.Model.Init == "pretrained" {
@@ -223,7 +223,7 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 				need.n)
 		}
 	}
-	if s.name != task.Train || c.SFT.Steps == 0 || c.SFT.Talks() {
+	if s.name != task.Train || c.SFT.Steps == 0 || c.SFT.OnConversations() {
 		return nil
 	}
 	for i := range problems {
@@ -243,7 +243,7 @@ type need struct {
 
 func (s split) needs(c *config.Run) []need {
 	switch {
-	case s.name == task.Train && c.SFT.Steps > 0 && !c.SFT.Talks():
+	case s.name == task.Train && c.SFT.Steps > 0 && !c.SFT.OnConversations():
 		return []need{{"train.prompts_per_step", c.Train.PromptsPerStep},
 			{"sft.problems_per_step", c.SFT.ProblemsPerStep}}
 	case s.name == task.Train:

@@ -71,8 +71,8 @@ func (e *Env) examples(ctx context.Context, in Inputs) (x train.SFTParts, counts
 	if err != nil {
 		return x, nil, err
 	}
-	if c.Talks() {
-		return e.talkExamples(ctx, in, prompts)
+	if c.OnConversations() {
+		return e.conversationExamples(ctx, in, prompts)
 	}
 	if x.Problems, err = e.problemsOf(in, RoleTrain); err != nil {
 		return x, nil, err
@@ -89,7 +89,7 @@ func (e *Env) examples(ctx context.Context, in Inputs) (x train.SFTParts, counts
 	}
 	if len(c.Mask) == 2 {
 		x.Example = func(q *rollout.Problem) ([]int32, *rollout.Completion, error) {
-			t, err := prompts.targetTalk(q, x.End)
+			t, err := prompts.maskedTarget(q, x.End)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -104,20 +104,20 @@ func (e *Env) examples(ctx context.Context, in Inputs) (x train.SFTParts, counts
 	return x, counts, nil
 }
 
-// talkExamples are the examples of sft.source.
-func (e *Env) talkExamples(ctx context.Context, in Inputs, prompts *Prompter) (x train.SFTParts,
+// conversationExamples are the examples of sft.source.
+func (e *Env) conversationExamples(ctx context.Context, in Inputs, prompts *Prompter) (x train.SFTParts,
 	counts map[string]float64, err error) {
 	list, err := e.conversationsOf(in)
 	if err != nil {
 		return x, nil, err
 	}
-	talks, plan, err := prompts.talks(ctx, list)
+	examples, plan, err := prompts.conversations(ctx, list)
 	if err != nil {
 		return x, nil, err
 	}
-	byID := make(map[string]*talk, len(list))
+	byID := make(map[string]*conversation, len(list))
 	var texts []string
-	for i, t := range talks {
+	for i, t := range examples {
 		for _, m := range list[i].Messages {
 			if m.Role == "assistant" {
 				texts = append(texts, m.Content)

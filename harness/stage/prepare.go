@@ -101,7 +101,7 @@ func prepare(e *Env) (*Outcome, error) {
 		summary["rollouts"] = n
 		out.Facts = append(out.Facts, fact("rollouts", float64(n)))
 	}
-	if e.run().SFT.Talks() {
+	if e.run().SFT.OnConversations() {
 		o, n, err := e.putConversations()
 		if err != nil {
 			return nil, err

@@ -34,7 +34,7 @@ type Prompter struct {
 	escaper   *escaper  // nil: text of problems may be tokens
 	untrusted *escaper  // for what tools say, which is never a token
 	sft       config.FineTuning
-	talkPlan  *TalkPlan // of the file that the plan read
+	learns    *ConversationPlan // of the file that the plan read
 	cache     promptCache
 	folder    func() *promptFolder // opens it once; nil: none
 	// ownTools and lostTools are of the files that the plan read: see PromptPlan.

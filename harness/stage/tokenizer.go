@@ -77,7 +77,7 @@ func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 			}
 		}
 	}
-	if c.SFT.Talks() {
+	if c.SFT.OnConversations() {
 		if err := addConversations(found, tmpl, c); err != nil {
 			return "", err
 		}
