@@ -106,3 +106,47 @@ func TestConversationErrors(t *testing.T) {
 		}
 	}
 }
+
+// Parquet files give every message the fields of all, and every call the arguments of all tools.
+func TestConversationsInParquet(t *testing.T) {
+	type arguments struct {
+		Query *string `parquet:"query,optional"`
+		Code  *string `parquet:"code,optional"`
+	}
+	type function struct {
+		Name      string    `parquet:"name"`
+		Arguments arguments `parquet:"arguments"`
+	}
+	type call struct {
+		Function function `parquet:"function"`
+	}
+	type message struct {
+		Role    string  `parquet:"role"`
+		Content *string `parquet:"content,optional"`
+		Calls   []call  `parquet:"tool_calls,list"`
+	}
+	type row struct {
+		Messages []message `parquet:"messages,list"`
+	}
+	text := func(s string) *string { return &s }
+	path := filepath.Join(t.TempDir(), "talks.parquet")
+	f, err := os.Create(path)
+	if err == nil {
+		err = rows.WriteParquet(f, []row{{Messages: []message{{Role: "user", Content: text("?")},
+			{Role: "assistant", Calls: []call{{function{"py", arguments{Code: text("6*7")}}}}}, {Role: "tool", Content: text("42")},
+			{Role: "assistant", Content: text("42.")}}}})
+	}
+	if err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+	list, err := Conversations(rows.Read(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(list[0].Messages)
+	want := `[{"role":"user","content":"?"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"py","arguments":{"code":"6*7"}}}]},` +
+		`{"role":"tool","content":"42"},{"role":"assistant","content":"42."}]`
+	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
