@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,6 +107,15 @@ func TestConversationErrorsInPlan(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(want[strings.Index(want, ": ")+1:], " ")) {
 			t.Errorf("%s: %v, want %q", set, err, want)
 		}
+	}
+}
+
+// A file that is not there is named before anything else.
+func TestConversationFileIsMissing(t *testing.T) {
+	err := RequireFiles(smoke(t, "sft={steps: 1, source: nowhere.jsonl}"))
+	var lack *RequireError
+	if !errors.As(err, &lack) || len(lack.Missing) != 1 || lack.Missing[0] != "the data of sft.source: nowhere.jsonl cannot be read" {
+		t.Errorf("%v", err)
 	}
 }
 

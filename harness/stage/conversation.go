@@ -31,6 +31,14 @@ type ConversationPlan struct {
 	Cut           int `json:"cut,omitempty"`
 	// Lost are the conversations left out because nothing to learn is within sft.max_tokens.
 	Lost int `json:"lost,omitempty"`
+	// First is the first conversation, as the model reads it.
+	First []ConversationPart `json:"first"`
+}
+
+// ConversationPart is text that is learned, or only read.
+type ConversationPart struct {
+	Learned bool   `json:"learned"`
+	Text    string `json:"text"` // with special tokens
 }
 
 // String describes it in a line.
@@ -338,6 +346,35 @@ func (p *Prompter) conversations(ctx context.Context, list []layout.Conversation
 	return out, plan, nil
 }
 
+// parts returns the text of a conversation.
+func (p *Prompter) parts(x *conversation) (list []ConversationPart) {
+	add := func(learned bool, ids []int32) {
+		text := ""
+		for _, id := range ids {
+			if piece := p.Tokenizer.Piece(id); len(piece) > 0 {
+				text += string(piece)
+			} else {
+				text += p.Tokenizer.Token(id)
+			}
+		}
+		if text != "" {
+			list = append(list, ConversationPart{learned, text})
+		}
+	}
+	read, at := x.prompt, 0
+	for _, s := range append(slices.Clone(x.Inserted), rollout.Span{Start: len(x.Tokens), End: len(x.Tokens)}) {
+		if s.Start == 0 {
+			read = slices.Concat(read, x.Tokens[:s.End])
+		} else {
+			add(false, read)
+			add(true, x.Tokens[at:s.Start])
+			read = x.Tokens[s.Start:s.End]
+		}
+		at = s.End
+	}
+	return list
+}
+
 // readConversations reads the file of sft.source.
 func readConversations(c *config.Run) ([]layout.Conversation, error) {
 	list, err := layout.Conversations(rows.Read(c.SFT.Source))
@@ -378,6 +415,9 @@ func (p *Prompter) checkConversations(c *config.Run, list []layout.Conversation)
 	examples, plan, err := p.conversations(context.Background(), list)
 	if err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(examples, func(x *conversation) bool { return x != nil }); i >= 0 {
+		plan.First = p.parts(examples[i])
 	}
 	p.learns = &plan
 	if n := c.SFT.ProblemsPerStep; plan.Conversations < n {

@@ -100,6 +100,15 @@ func TestConversation(t *testing.T) {
 			if err := x.CheckInserted(); err != nil {
 				t.Error(err)
 			}
+			parts := ""
+			for _, part := range p.parts(x) {
+				if parts += part.Text; part.Learned {
+					parts = strings.TrimSuffix(parts, part.Text) + "«" + part.Text + "»"
+				}
+			}
+			if diff := cmp.Diff(tt.want, parts); diff != "" {
+				t.Errorf("the plan (-want +got):\n%s", diff)
+			}
 			// What a tool says is text, the turns' ends are tokens.
 			end, _ := p.Tokenizer.TokenID("<|im_end|>")
 			if n, want := countOf(x.Tokens, end), strings.Count(strings.ReplaceAll(tt.want, "tool\n<|im_end|>", ""), "<|im_end|>")-
