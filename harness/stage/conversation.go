@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,11 +12,7 @@ import (
 	"unicode"
 
 	"exp/eval/layout"
-	"exp/eval/rows"
-	"exp/experiments/ident"
 	"exp/experiments/quantity"
-	"exp/harness/config"
-	"exp/train/model"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
@@ -59,8 +54,12 @@ func (t *ConversationPlan) String() string {
 type conversation struct {
 	prompt []int32
 	rollout.Completion
-	cut bool
+	cut     bool
+	thought bool // the template begins every answer with thought
 }
+
+// thoughtMark begins the thoughts of an answer; some templates end a prompt with it.
+const thoughtMark = "<think>"
 
 // longError is returned for a conversation that the model has no positions for.
 type longError struct{ error }
@@ -87,6 +86,7 @@ func (p *Prompter) conversation(q *rollout.Problem) (*conversation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the prompt, before message %d: %w", at+first, err)
 	}
+	x.thought = strings.HasSuffix(strings.TrimSpace(p.written(x.prompt[max(0, len(x.prompt)-16):])), thoughtMark)
 	last := len(list) - 1
 	for !answer(list[last]) || !layout.Learned(list[last]) {
 		last--
@@ -132,6 +132,14 @@ func (p *Prompter) answer(x *conversation, turn []rollout.Message, tools json.Ra
 	if err != nil {
 		return err
 	}
+	if x.thought && !slices.ContainsFunc(turn[0].More, func(f rollout.Field) bool { return rendered(f.Name) }) {
+		rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), thoughtMark)
+		if !ok {
+			return fmt.Errorf("the chat template begins every answer with %s, and this one does not; write %s…</think> "+
+				"into the content, or use another template (data.chat)", thoughtMark, thoughtMark)
+		}
+		text = strings.TrimPrefix(rest, "\n")
+	}
 	learned := layout.Learned(turn[0])
 	if err := p.split(x, text, mark, learned, p.ownIDs); err != nil {
 		return err
@@ -140,30 +148,39 @@ func (p *Prompter) answer(x *conversation, turn []rollout.Message, tools json.Ra
 	return nil
 }
 
-// split adds a text; what sft.mask encloses is not learned. mark stands at cuts in the text, which own encodes.
+// split adds a text; what sft.mask encloses is not learned. mark stands at cuts in the text, which own encodes; 0: it
+// has none.
 func (p *Prompter) split(x *conversation, text string, mark rune, learned bool,
 	own func(text string, mark rune) ([]int32, error)) error {
+	var open, shut string
+	if m := p.sft.Mask; len(m) == 2 {
+		if open, shut = m[0], m[1]; mark != 0 {
+			open, shut = p.special().cut(open, mark), p.special().cut(shut, mark)
+		}
+	}
 	for text != "" {
-		before, inner, after, found := text, "", "", false
-		if len(p.sft.Mask) == 2 {
-			open, shut := p.special().cut(p.sft.Mask[0], mark), p.special().cut(p.sft.Mask[1], mark)
-			if before, inner, found = strings.Cut(text, open); found {
-				inner, after, _ = strings.Cut(inner, shut) // an answer that is cut goes on to the end
-			}
+		before, inner, found := text, "", false
+		if open != "" {
+			before, inner, found = strings.Cut(text, open)
 		}
 		ids, err := own(before, mark)
 		if err != nil {
 			return err
 		}
-		x.add(ids, learned)
-		if found {
-			ids, err := p.inserted(p.sft.Mask[0], strings.ReplaceAll(inner, string(mark), ""), p.sft.Mask[1])
-			if err != nil {
-				return err
-			}
-			x.add(ids, false)
+		if x.add(ids, learned); !found {
+			return nil
 		}
-		text = after
+		end := p.sft.Mask[1]
+		if inner, text, found = strings.Cut(inner, shut); !found {
+			end = "" // what a tool said goes on to the end
+		}
+		if mark != 0 {
+			inner = strings.ReplaceAll(inner, string(mark), "")
+		}
+		if ids, err = p.inserted(p.sft.Mask[0], inner, end); err != nil {
+			return err
+		}
+		x.add(ids, false)
 	}
 	return nil
 }
@@ -349,16 +366,8 @@ func (p *Prompter) conversations(ctx context.Context, list []layout.Conversation
 // parts returns the text of a conversation.
 func (p *Prompter) parts(x *conversation) (list []ConversationPart) {
 	add := func(learned bool, ids []int32) {
-		text := ""
-		for _, id := range ids {
-			if piece := p.Tokenizer.Piece(id); len(piece) > 0 {
-				text += string(piece)
-			} else {
-				text += p.Tokenizer.Token(id)
-			}
-		}
-		if text != "" {
-			list = append(list, ConversationPart{learned, text})
+		if len(ids) > 0 {
+			list = append(list, ConversationPart{learned, p.written(ids)})
 		}
 	}
 	read, at := x.prompt, 0
@@ -375,105 +384,15 @@ func (p *Prompter) parts(x *conversation) (list []ConversationPart) {
 	return list
 }
 
-// readConversations reads the file of sft.source.
-func readConversations(c *config.Run) ([]layout.Conversation, error) {
-	list, err := layout.Conversations(rows.Read(c.SFT.Source))
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("%s holds no conversations", c.SFT.Source)
-	}
-	return list, err
-}
-
-// conversationsDigest covers the conversations, whatever their file's form. It checks them, unless p is nil, and
-// tells bad what is wrong.
-func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message, help string)) ident.Digest {
-	records := ident.NewRecords()
-	list, err := readConversations(c)
-	for i := 0; i < len(list) && err == nil; i++ {
-		var b []byte
-		if b, err = json.Marshal(&list[i].Problem); err == nil {
-			err = records.Add(b)
+// written returns the text of tokens, with special ones.
+func (p *Prompter) written(ids []int32) string {
+	var b strings.Builder
+	for _, id := range ids {
+		if piece := p.Tokenizer.Piece(id); len(piece) > 0 {
+			b.Write(piece)
+		} else {
+			b.WriteString(p.Tokenizer.Token(id))
 		}
 	}
-	if err == nil && p != nil {
-		err = p.checkConversations(c, list)
-	}
-	if err == nil {
-		return records.Digest()
-	}
-	key := "sft.source"
-	var long *longError
-	if errors.As(err, &long) {
-		key = "sft.max_tokens"
-	}
-	bad(key, config.CodeData, err.Error(), "")
-	return ident.Digest{}
-}
-
-// checkConversations finds conversations that the run cannot learn from, and notes what the others hold.
-func (p *Prompter) checkConversations(c *config.Run, list []layout.Conversation) error {
-	examples, plan, err := p.conversations(context.Background(), list)
-	if err != nil {
-		return err
-	}
-	if i := slices.IndexFunc(examples, func(x *conversation) bool { return x != nil }); i >= 0 {
-		plan.First = p.parts(examples[i])
-	}
-	p.learns = &plan
-	if n := c.SFT.ProblemsPerStep; plan.Conversations < n {
-		return fmt.Errorf("%s has %d conversations to learn from, sft.problems_per_step asks for %d", c.SFT.Source,
-			plan.Conversations, n)
-	}
-	arch := model.Config{}
-	if c.Model.Init == "pretrained" {
-		if arch, err = ReadArchitecture(c); err != nil {
-			return nil // the model is at fault, and another check says so
-		}
-	} else {
-		arch = ModelConfig(c, p.Tokenizer.VocabSize())
-	}
-	for i, x := range examples {
-		if x == nil {
-			continue
-		}
-		if n := len(x.prompt) + len(x.Tokens); n > arch.MaxPositions {
-			return &longError{fmt.Errorf("%s: the conversation has %d tokens, the model has %d positions; "+
-				"sft.max_tokens: %d cuts it", list[i].Where, n, arch.MaxPositions, arch.MaxPositions)}
-		}
-	}
-	return nil
-}
-
-// putConversations stores the conversations as JSON lines.
-func (e *Env) putConversations() (Output, int, error) {
-	list, err := readConversations(e.run())
-	if err != nil {
-		return Output{}, 0, err
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	for i := range list {
-		if err := enc.Encode(&list[i].Problem); err != nil {
-			return Output{}, 0, err
-		}
-	}
-	o, err := e.put(RoleConversations, "problems", b.Bytes())
-	return o, len(list), err
-}
-
-// conversationsOf reads them back.
-func (e *Env) conversationsOf(in Inputs) (list []layout.Conversation, err error) {
-	b, err := e.input(in, RoleConversations)
-	if err != nil {
-		return nil, err
-	}
-	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
-		var c layout.Conversation
-		if err := d.Decode(&c.Problem); err != nil {
-			return nil, err
-		}
-		list = append(list, c)
-	}
-	return list, nil
+	return b.String()
 }

@@ -54,6 +54,9 @@ const (
 		{"role": "user", "content": "Sure?"}, {"role": "assistant", "content": "<think>\nHm.\n</think>\n\nYes."}]}`
 )
 
+// opened is a template that begins answers with <think>, as R1's.
+const opened = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content.split('</think>')[-1] }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}"
+
 // Learned are the assistant's tokens and their end tokens. The texts are written by hand from the templates.
 func TestConversation(t *testing.T) {
 	const qwenTools = "<|im_start|>system\nCompute.\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n" +
@@ -73,12 +76,15 @@ func TestConversation(t *testing.T) {
 		{"hermes", "openhermes-2.5", textChat, plain},
 		{"qwen2.5", "qwen2.5", toolChat, qwenTools + calls},
 		{"qwen3", "qwen3", toolChat, qwenTools + calls},
+		{"opened thoughts", opened, `{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "<think>\na</think>b"},
+			{"role": "user", "content": "!"}, {"role": "assistant", "content": "<think>c</think>d"}]}`,
+			"<|im_start|>user\n?<|im_end|>\n<|im_start|>assistant\n<think>\n«a</think>b<|im_end|>»\n<|im_start|>user\n!<|im_end|>\n<|im_start|>assistant\n<think>\n«c</think>d<|im_end|>»"},
 		{"qwen3 thinks", "qwen3", thoughtChat, "<|im_start|>user\n6*7?<|im_end|>\n<|im_start|>assistant\n«<think>\nSix sevens.\n</think>\n\n42.<|im_end|>»" +
 			"\n<|im_start|>user\nSure?<|im_end|>\n<|im_start|>assistant\n«<think>\nHm.\n</think>\n\nYes.<|im_end|>»"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := tt.template
-			if text != chatML {
+			if !strings.Contains(text, "{") {
 				b, err := os.ReadFile(dataPath(t, "chat_templates/"+tt.template+".jinja"))
 				if err != nil {
 					t.Fatal(err)
@@ -218,7 +224,7 @@ func TestConversationSettings(t *testing.T) {
 		want      string // after head; empty: nothing
 	}{
 		{"mask", row(`"content": "<c>1</c><out>x</out> so <out>y</out>"`), mask, "«<c>1</c>»<out>x</out>« so »<out>y</out>«<|im_end|>»"},
-		{"mask at the start, and without an end", row(`"content": "<out>x</out>1<out>y"`), mask, "«»<out>x</out>«1»<out>y</out>«<|im_end|>»"},
+		{"mask at the start, and without an end", row(`"content": "<out>x</out>1<out>y"`), mask, "«»<out>x</out>«1»<out>y«<|im_end|>»"},
 		{"no mask", row(`"content": "<out>x</out>"`), nil, "«<out>x</out><|im_end|>»"},
 		{"weight", row(`"content": "a", "weight": 0`, `"content": "b", "weight": 1.0`, `"content": "c", "weight": 0.0`), nil, "«»a" + again + "«b<|im_end|>»"},
 		{"all fits", row(`"content": "abc"`), most(4), "«abc<|im_end|>»"},
@@ -286,6 +292,7 @@ func TestConversationErrors(t *testing.T) {
 	for _, tt := range []struct{ name, template, row, want string }{
 		{"calls are dropped", chatML, toolChat, "talks.jsonl:1: message 3: the chat template drops its tool_calls"},
 		{"reasoning is dropped", chatML, thoughtChat, "message 2: the chat template drops its reasoning_content"},
+		{"no thoughts", opened, textChat, "message 2: the chat template begins every answer with <think>, and this one does not"},
 		{"no template", "", textChat, "no chat template"},
 		{"the template refuses", refuses, strings.ReplaceAll(textChat, "<|im_end|>", "x"), "between messages 2 and 4: template line 1"},
 	} {

@@ -1,13 +1,16 @@
 package stage
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"exp/eval/layout"
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
@@ -290,4 +293,64 @@ func digestCache() *checkpoint.DigestCache {
 		return nil
 	}
 	return checkpoint.OpenDigestCache(filepath.Join(dir, "exp", "weights.json"))
+}
+
+// conversationsDigest covers the conversations, whatever their file's form. It checks them, unless p is nil, and
+// tells bad what is wrong.
+func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message, help string)) ident.Digest {
+	records := ident.NewRecords()
+	list, err := readConversations(c)
+	for i := 0; i < len(list) && err == nil; i++ {
+		var b []byte
+		if b, err = json.Marshal(&list[i].Problem); err == nil {
+			err = records.Add(b)
+		}
+	}
+	if err == nil && p != nil {
+		err = p.checkConversations(c, list)
+	}
+	if err == nil {
+		return records.Digest()
+	}
+	key := "sft.source"
+	var long *longError
+	if errors.As(err, &long) {
+		key = "sft.max_tokens"
+	}
+	bad(key, config.CodeData, err.Error(), "")
+	return ident.Digest{}
+}
+
+// checkConversations finds conversations that the run cannot learn from, and notes what the others hold.
+func (p *Prompter) checkConversations(c *config.Run, list []layout.Conversation) error {
+	examples, plan, err := p.conversations(context.Background(), list)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(examples, func(x *conversation) bool { return x != nil }); i >= 0 {
+		plan.First = p.parts(examples[i])
+	}
+	p.learns = &plan
+	if n := c.SFT.ProblemsPerStep; plan.Conversations < n {
+		return fmt.Errorf("%s has %d conversations to learn from, sft.problems_per_step asks for %d", c.SFT.Source,
+			plan.Conversations, n)
+	}
+	arch := model.Config{}
+	if c.Model.Init == "pretrained" {
+		if arch, err = ReadArchitecture(c); err != nil {
+			return nil // the model is at fault, and another check says so
+		}
+	} else {
+		arch = ModelConfig(c, p.Tokenizer.VocabSize())
+	}
+	for i, x := range examples {
+		if x == nil {
+			continue
+		}
+		if n := len(x.prompt) + len(x.Tokens); n > arch.MaxPositions {
+			return &longError{fmt.Errorf("%s: the conversation has %d tokens, the model has %d positions; "+
+				"sft.max_tokens: %d cuts it", list[i].Where, n, arch.MaxPositions, arch.MaxPositions)}
+		}
+	}
+	return nil
 }
