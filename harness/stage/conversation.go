@@ -135,8 +135,8 @@ func (p *Prompter) answer(x *conversation, turn []rollout.Message, tools json.Ra
 	if x.thought && !slices.ContainsFunc(turn[0].More, func(f rollout.Field) bool { return rendered(f.Name) }) {
 		rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), thoughtMark)
 		if !ok {
-			return fmt.Errorf("the chat template begins every answer with %s, and this one does not; write %s…</think> "+
-				"into the content, or use another template (data.chat)", thoughtMark, thoughtMark)
+			return fmt.Errorf("the chat template begins every answer with %s, and this one does not; write "+
+				"%s…</think> into the content, or use another template (data.chat)", thoughtMark, thoughtMark)
 		}
 		text = strings.TrimPrefix(rest, "\n")
 	}
