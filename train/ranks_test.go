@@ -378,13 +378,16 @@ func resumeRanked(t *testing.T, toy func(t *testing.T, kind Kind) *toyRun, befor
 	}
 }
 
-// Fine-tuning on any number of ranks is fine-tuning on one.
+// Fine-tuning on any number of ranks is fine-tuning on one, with masks too.
 func TestRanksSFT(t *testing.T) {
 	var problems []rollout.Problem
 	for _, p := range []string{"A", "B", "C", "AB", "BC", "CA", "ABC", "CBA"} {
 		problems = append(problems, rollout.Problem{ID: p, Prompt: p + "E", Target: p + p})
 	}
-	run := func(size, shared int) (string, []float32) {
+	read := func(p *rollout.Problem) ([]int32, *rollout.Completion, error) {
+		return masked(p.Prompt+"D"+p.Prompt, rollout.Span{Start: 1, End: 1 + len(p.Prompt)})(p)
+	}
+	run := func(size, shared int, example func(p *rollout.Problem) ([]int32, *rollout.Completion, error)) (string, []float32) {
 		toys, groups := make([]*toyRun, size), ranks.InProcess(size)
 		for i := range toys {
 			r := sharedToy(t, GRPO)
@@ -400,7 +403,7 @@ func TestRanksSFT(t *testing.T) {
 			m.Init(hashSeed(99))
 			fit, err := NewSFT(SFTConfig{Steps: 6, ProblemsPerStep: 7, MicroBatchTokens: 12, Slices: 8, Optim: r.cfg.Policy},
 				SFTParts{Backend: be, Tensor: shared, Model: m, Problems: problems, Prompt: letters{}.prompt,
-					Encode: letters{}.encode, Seed: hashSeed(2), Ranks: r.ranks,
+					Encode: letters{}.encode, Example: example, Seed: hashSeed(2), Ranks: r.ranks,
 					Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })})
 			if err != nil {
 				return err
@@ -413,15 +416,17 @@ func TestRanksSFT(t *testing.T) {
 		})
 		return trace(toys[size-1].steps), toys[0].whole
 	}
-	want, params := run(1, 1)
-	for _, layout := range [][2]int{{2, 1}, {3, 1}, {8, 1}, {4, 4}, {4, 2}} {
-		size := layout[0]
-		got, x := run(size, layout[1])
-		if got != want {
-			t.Errorf("%d ranks: %s", size, firstLineThatDiffers(got, want))
-		}
-		if at := differentBit(x, params); at >= 0 {
-			t.Errorf("%d ranks: parameters differ at %d", size, at)
+	for _, example := range []func(p *rollout.Problem) ([]int32, *rollout.Completion, error){nil, read} {
+		want, params := run(1, 1, example)
+		for _, layout := range [][2]int{{2, 1}, {3, 1}, {8, 1}, {4, 4}, {4, 2}} {
+			size := layout[0]
+			got, x := run(size, layout[1], example)
+			if got != want {
+				t.Errorf("%d ranks: %s", size, firstLineThatDiffers(got, want))
+			}
+			if at := differentBit(x, params); at >= 0 {
+				t.Errorf("%d ranks: parameters differ at %d", size, at)
+			}
 		}
 	}
 }

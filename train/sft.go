@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,6 +38,9 @@ type SFTParts struct {
 	Prompt   func(p *rollout.Problem) ([]int32, error)
 	Encode   func(target string) ([]int32, error)
 	End      int32 // token that ends a target
+	// Example returns the prompt of a problem and a completion to learn from, without its inserted parts; nil:
+	// Prompt, and the problem's target by Encode with End.
+	Example  func(p *rollout.Problem) (prompt []int32, c *rollout.Completion, err error)
 	Seed     func(label string) uint64
 	Recorder Recorder
 	Clock    func() time.Time
@@ -45,8 +49,10 @@ type SFTParts struct {
 }
 
 // SFT is supervised fine-tuning: it minimises the mean negative log-prob of the tokens of
-// the problems' targets, each followed by the end token. Problems come in a new random
-// order each epoch. Create it with NewSFT, then Run it.
+// the problems' targets, each followed by the end token. Inserted parts of a target are
+// context: they have no loss and do not count in the mean, which is over all trained tokens
+// of a step. Problems come in a new random order each epoch. Create it with NewSFT, then Run
+// it.
 type SFT struct {
 	SFTParts
 	cfg      SFTConfig
@@ -174,10 +180,16 @@ func (t *SFT) Restore(s State) error {
 	return nil
 }
 
-// imitate computes the gradient of the mean negative log-prob of b's completions
-// and returns the loss and the mean entropy.
+// imitate computes the gradient of the mean negative log-prob of b's trained tokens
+// and returns the loss and the mean entropy, over the same tokens.
 func (l *learner) imitate(p *passes, b *sliced) (loss, entropy float64) {
-	n := float64(len(b.mask))
+	trained := 0
+	for _, on := range b.mask {
+		if on {
+			trained++
+		}
+	}
+	n := float64(trained)
 	lp, h := make([]float32, len(b.mask)), make([]float32, len(b.mask))
 	var grad []float32
 	ws := p.train
@@ -189,8 +201,10 @@ func (l *learner) imitate(p *passes, b *sliced) (loss, entropy float64) {
 			p.read(h[b.rows[r0]:], ws.Entropy())
 			take(&grad, ws.Rows())
 			p.write(ws.DEntropy(), grad)
-			for i := range grad {
-				grad[i] = float32(-1 / n)
+			for i, on := range b.mask[b.rows[r0]:][:len(grad)] {
+				if on {
+					grad[i] = float32(-1 / n)
+				}
 			}
 			p.write(ws.DLogProb(), grad)
 			l.m.Backward(ws, model.Upstream{Scores: true})
@@ -200,40 +214,54 @@ func (l *learner) imitate(p *passes, b *sliced) (loss, entropy float64) {
 	p.gather(lp, tokens)
 	p.gather(h, tokens)
 	var sumLP, sumH float64
-	for i := range lp {
-		sumLP += float64(lp[i])
-		sumH += float64(h[i])
+	for i, on := range b.mask {
+		if on {
+			sumLP += float64(lp[i])
+			sumH += float64(h[i])
+		}
 	}
 	return -sumLP / n, sumH / n
 }
 
-// encode turns problems with targets into trajectories.
+// encode turns problems into trajectories to imitate.
 func (p SFTParts) encode() (out []Trajectory, longest int, err error) {
+	example := p.Example
+	if example == nil {
+		example = p.target
+	}
+	limit := p.Model.Config.MaxPositions
 	for i := range p.Problems {
 		q := &p.Problems[i]
-		if q.Target == "" {
-			return nil, 0, fmt.Errorf("sft: problem %s has no target", q.ID)
-		}
-		prompt, err := p.Prompt(q)
-		if err != nil {
-			return nil, 0, fmt.Errorf("sft: problem %s: prompt: %w", q.ID, err)
-		}
-		target, err := p.Encode(q.Target)
-		if err != nil {
-			return nil, 0, fmt.Errorf("sft: problem %s: target: %w", q.ID, err)
-		}
-		if len(prompt) == 0 {
+		prompt, c, err := example(q)
+		switch {
+		case err != nil:
+			return nil, 0, fmt.Errorf("sft: problem %s: %w", q.ID, err)
+		case len(prompt) == 0:
 			return nil, 0, fmt.Errorf("sft: problem %s has an empty prompt", q.ID)
 		}
-		c := &rollout.Completion{Tokens: append(target, p.End), Text: q.Target, Finish: rollout.FinishStop}
 		c.LogProbs = make([]float32, len(c.Tokens))
 		out = append(out, Trajectory{Problem: q, Prompt: prompt, Completion: c,
 			Verdict: rollout.Verdict{Status: rollout.Graded}})
 		longest = max(longest, len(prompt)+len(c.Tokens))
 	}
-	if limit := p.Model.Config.MaxPositions; longest > limit {
+	if longest > limit {
 		return nil, 0, fmt.Errorf("sft: the longest example has %d tokens, the model holds %d positions",
 			longest, limit)
 	}
 	return out, longest, nil
+}
+
+// target is Example for problems with a target.
+func (p SFTParts) target(q *rollout.Problem) (prompt []int32, c *rollout.Completion, err error) {
+	if q.Target == "" {
+		return nil, nil, errors.New("it has no target")
+	}
+	if prompt, err = p.Prompt(q); err != nil {
+		return nil, nil, fmt.Errorf("prompt: %w", err)
+	}
+	target, err := p.Encode(q.Target)
+	if err != nil {
+		return nil, nil, fmt.Errorf("target: %w", err)
+	}
+	return prompt, &rollout.Completion{Tokens: append(target, p.End), Text: q.Target, Finish: rollout.FinishStop}, nil
 }

@@ -165,6 +165,23 @@ func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 	for i, line := range p.Calls {
 		say([]string{"tools", ""}[min(i, 1)], "%s", line)
 	}
+	if p.SFT != nil {
+		say("sft", "%s", p.SFT)
+		const most = 6 // parts of the first conversation
+		for _, part := range p.SFT.First[:min(len(p.SFT.First), most)] {
+			say("", "%-6s %q", map[bool]string{true: "learns", false: "reads"}[part.Learned], shortened(part.Text))
+		}
+	}
+}
+
+// shortened returns both ends of a long text.
+func shortened(text string) string {
+	const most = 36 // characters of an end
+	r := []rune(text)
+	if len(r) <= 2*most {
+		return text
+	}
+	return string(r[:most]) + " … " + string(r[len(r)-most:])
 }
 
 // userConfig returns the user's own configuration file, if it exists.

@@ -54,6 +54,7 @@ func checks() []check {
 	all = append(all, taskChecks()...)
 	all = append(all, rewardChecks()...)
 	all = append(all, toolsChecks()...)
+	all = append(all, sftChecks()...)
 	all = append(all, dataChecks()...)
 	all = append(all, modelChecks()...)
 	all = append(all, remoteChecks()...)
@@ -108,7 +109,11 @@ func dataChecks() []check {
 	generates := func(r *Run) bool { return r.Task.Kind != "math" && r.Task.Kind != "code" }
 	list := []check{
 		{[]string{"data.train.source", "train.steps", "sft.steps"}, func(r *Run) (string, string) {
-			if r.Data.Train.Source == None && (r.Train.Steps > 0 || r.SFT.Steps > 0) {
+			switch {
+			case r.Data.Train.Source != None:
+			case r.Train.Steps > 0 && r.SFT.OnConversations():
+				return "data.train.source is none: nothing to train on after sft", "give a file, or set train.steps: 0"
+			case r.Train.Steps > 0, r.SFT.Steps > 0 && !r.SFT.OnConversations():
 				return "data.train.source is none: nothing to train on", "give a file, or generated"
 			}
 			return "", ""
@@ -128,7 +133,7 @@ func dataChecks() []check {
 		if r.SFT.DataSize > 0 && (n == 0 || r.SFT.DataSize < n) {
 			n, key = r.SFT.DataSize, "sft.data_size"
 		}
-		if n > 0 && r.SFT.ProblemsPerStep > n {
+		if n > 0 && r.SFT.ProblemsPerStep > n && !r.SFT.OnConversations() {
 			return fmt.Sprintf("sft.problems_per_step (%d) is above %s (%d): a step would see a problem twice",
 					r.SFT.ProblemsPerStep, key, n),
 				"fit fewer problems in a step, or use more data"

@@ -60,6 +60,8 @@ func TestConflicts(t *testing.T) {
 		{"generated data are counted", "data.val.size=1", "data.val.size=0", "data.val.size is 0"},
 		{"a size of nothing", "data.val={source: none,size: 0}", "data.val={source: none,size: 1}", "data.val.size is 1, but data.val.source is none"},
 		{"separate sft data", "sft={steps: 3,data_size: 9,problems_per_step: 4,optim: {lr: 1e-3}}", math + " sft={steps: 3,data_size: 9,problems_per_step: 4,optim: {lr: 1e-3}}", "separate data for sft can only be generated"},
+		{"conversations, and nothing to train on", "sft={steps: 3,source: a.jsonl,optim: {lr: 1e-3}}", "sft={steps: 3,source: a.jsonl,optim: {lr: 1e-3}} data.train.source=none", "nothing to train on after sft"},
+		{"a mask of one text", "sft={steps: 3,mask: [a,b],optim: {lr: 1e-3}}", "sft={steps: 3,mask: [a],optim: {lr: 1e-3}}", "sft.mask needs two texts"},
 		{"sft step above its data", "sft={steps: 3,data_size: 9,problems_per_step: 9,optim: {lr: 1e-3}}", "sft={steps: 3,data_size: 9,problems_per_step: 10,optim: {lr: 1e-3}}", "sft.problems_per_step (10) is above sft.data_size (9)"},
 		{"modes", "task={kind: outcomes,outcomes: {count: 4,modes: [{center: 3,width: 1,height: 1}]}}", "task={kind: outcomes,outcomes: {count: 3,modes: [{center: 3,width: 1,height: 1}]}}", "modes[0].center (3) is not below task.outcomes.count (3)"},
 		{"no modes", "rollout.n=3", "task={kind: outcomes,outcomes: {modes: []}}", "task.outcomes.modes is empty"},

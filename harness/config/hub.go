@@ -22,7 +22,7 @@ func remoteKeys() map[string]hub.Part {
 		"model.base": hub.Weights, "model.adapter": hub.Weights, "reward.weights": hub.Weights,
 		"tokenizer.path": hub.Tokenizer, "data.train.source": hub.Data, "data.val.source": hub.Data,
 		"data.test.source": hub.Data, "data.train.more": hub.Data, "data.val.more": hub.Data,
-		"data.test.more": hub.Data,
+		"data.test.more": hub.Data, "sft.source": hub.Data,
 	}
 }
 
@@ -154,5 +154,6 @@ func remoteValues(r *Run, key string) []string {
 		"model.base": r.Model.Base, "model.adapter": r.Model.Adapter, "reward.weights": r.Reward.Weights,
 		"tokenizer.path": r.Tokenizer.Path, "data.train.source": r.Data.Train.Source,
 		"data.val.source": r.Data.Val.Source, "data.test.source": r.Data.Test.Source,
+		"sft.source": r.SFT.Source,
 	}[key]}
 }

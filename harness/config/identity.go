@@ -2,6 +2,7 @@ package config
 
 import (
 	"path"
+	"reflect"
 	"strings"
 )
 
@@ -36,7 +37,7 @@ func (r *Resolved) Params(stage Stage) map[string]any {
 func (r *Resolved) view(wanted func(k *Key) bool) map[string]any {
 	values := map[string]any{}
 	for _, k := range r.Keys() {
-		if !wanted(k) {
+		if !wanted(k) || k.Late && r.isDefault(k) {
 			continue
 		}
 		switch k.Role {
@@ -47,6 +48,11 @@ func (r *Resolved) view(wanted func(k *Key) bool) map[string]any {
 		}
 	}
 	return values
+}
+
+// isDefault reports whether an active key has its fixed default.
+func (r *Resolved) isDefault(k *Key) bool {
+	return k.Default.hasFixed && reflect.DeepEqual(r.cells[k.Path].value, k.Default.fixed)
 }
 
 // located keeps the words that are not paths.

@@ -244,3 +244,22 @@ func TestDiff(t *testing.T) {
 		t.Errorf("a configuration differs from itself: %+v", d)
 	}
 }
+
+// Keys that came late leave the ids of configurations that do not set them.
+func TestLateDefaultsStayOut(t *testing.T) {
+	on := []string{"sft={steps: 1, optim: {lr: 0.1}}"}
+	before := load(t, Input{File: "testdata/base.yaml", Sets: on}).Semantic(experiment()...)
+	for _, path := range []string{"sft.source", "sft.mask", "sft.max_tokens"} {
+		if v, ok := before[path]; ok {
+			t.Errorf("%s = %v is in the view", path, v)
+		}
+	}
+	if _, ok := before["sft.steps"]; !ok {
+		t.Error("sft.steps is not in the view")
+	}
+	after := load(t, Input{File: "testdata/base.yaml", Sets: append(on, "sft={source: talks.jsonl, mask: [a, b]}")}).Semantic(experiment()...)
+	got := map[string]any{"sft.source": after["sft.source"], "sft.mask": after["sft.mask"], "sft.max_tokens": after["sft.max_tokens"]}
+	if diff := cmp.Diff(map[string]any{"sft.source": "external", "sft.mask": []any{"a", "b"}, "sft.max_tokens": int64(0)}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -73,7 +73,9 @@ type Key struct {
 	Role    Role
 	Stages  []Stage  // kinds that read it
 	When    []Clause // it has an effect only if all hold
-	Help    string   // one line
+	// Late: the key came when runs had ids, which its default must not change.
+	Late bool
+	Help string // one line
 }
 
 // Name is the last component of the path.

@@ -105,10 +105,23 @@ func sftKeys() []Key {
 		{Path: "sft.steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "updates", Stages: at(SFT),
 			Help: "updates of supervised fine-tuning before reinforcement learning; 0 skips the stage"},
 	}
+	conversations := []Clause{except("sft.source", None)}
 	keys = append(keys, block(on, at(SFT), []Key{
+		{Path: "sft.source", Kind: String, Role: External, Default: is(None), Late: true, Stages: at(Prepare),
+			Pattern: pattern("none, a path ending in .jsonl, .json or .parquet, or hub:ORG/NAME/FILE@REVISION",
+				`none|hub:.+|.*\.(jsonl?(\.gz)?|parquet)`),
+			Help: "conversations to learn from, on the tokens of the assistant alone: a file as for " +
+				"data.train.source; none takes the targets of the training problems"},
+		{Path: "sft.max_tokens", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", When: conversations,
+			Help: "longest conversation, its prompt included; longer ones are cut on the right. 0: no limit, and " +
+				"one that is longer than the model's positions is an error"},
+		{Path: "sft.mask", Kind: String, List: true, Default: is([]string{}), Late: true, Pattern: anyText(),
+			Help: "two texts around what tools said within an answer, such as rollout.tools.answer: they and what " +
+				"they enclose are read, not learned; empty learns all"},
 		{Path: "sft.problems_per_step", Kind: Int, Default: is(64), Range: atLeast(1), Unit: "problems",
 			Help: "problems per update"},
 		{Path: "sft.data_size", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "problems", Stages: at(Prepare),
+			When: []Clause{only("sft.source", None)},
 			Help: "problems to take targets from, generated apart from the train set; 0 uses the train set"},
 		{Path: "sft.seed", Kind: Int, Default: is(0), Range: atLeast(0),
 			Help: "root of the order of examples; independent of the run's seed"},
@@ -116,9 +129,44 @@ func sftKeys() []Key {
 	return append(keys, adamw("sft.optim", "updates", Default{}, on, SFT)...)
 }
 
+func sftChecks() []check {
+	return []check{{[]string{"sft.mask"}, func(r *Run) (string, string) {
+		if m := r.SFT.Mask; len(m) != 0 && (len(m) != 2 || m[0] == "" || m[1] == "") {
+			return "sft.mask needs two texts, before and after", `such as ["<interpreter>", "</interpreter>"]`
+		}
+		return "", ""
+	}}}
+}
+
 // aboutModel returns help that does not fit on a key's help line; empty for most keys.
 func aboutModel(path string) string {
 	switch path {
+	case "sft.source":
+		return `
+  A row is a conversation, a list of messages in the column messages or conversations:
+
+    {"messages": [{"role": "user", "content": "6*7?"},
+                  {"role": "assistant", "content": "I compute it.", "tool_calls": [{"function":
+                     {"name": "code_interpreter", "arguments": {"code": "6*7"}}}]},
+                  {"role": "tool", "content": "42"},
+                  {"role": "assistant", "content": "It is 42."}], "tools": […]}
+    {"conversations": [{"from": "human", "value": "6*7?"}, {"from": "gpt", "value": "42"}]}
+
+  The chat template writes them as it does in sampling: the prompt up to the first answer,
+  then turn by turn each answer with the token that ends it, and what tools and users say in
+  between. Learned are the answers with their end tokens, nothing else; the loss is the mean
+  over these tokens of a step. A message with "weight": 0 is read, not learned, and what
+  follows the last answer is left out. The text of an answer is learned as the row has it;
+  the template writes its tool_calls and reasoning_content, and it is an error if it drops
+  them. Arguments may be an object or its text. Optional columns are tools (a list of
+  definitions), system and id. data.max_prompt_tokens and data.truncate do not apply.
+
+  Answers with tool output in the text, as in ReTool's data, need sft.mask. With
+  data.train.source: none the run ends after sft and the evaluations.
+
+    sft: {steps: 100, source: talks.jsonl, max_tokens: 4096}
+    sft: {steps: 100, source: retool.parquet, mask: ["<interpreter>", "</interpreter>"]}
+`
 	case "model.adapter":
 		return `
   nothing is trained        the adapters are computed next to the weights of model.base

@@ -191,12 +191,18 @@ type Tokenizer struct {
 
 // FineTuning is the supervised stage. Steps 0 skips it; the other fields are then zero.
 type FineTuning struct {
-	Steps           int   `key:"steps"`
-	ProblemsPerStep int   `key:"problems_per_step"`
-	DataSize        int   `key:"data_size"`
-	Seed            int64 `key:"seed"`
-	Optim           Optim `key:"optim"`
+	Steps           int      `key:"steps"`
+	Source          string   `key:"source"`
+	MaxTokens       int      `key:"max_tokens"`
+	Mask            []string `key:"mask"`
+	ProblemsPerStep int      `key:"problems_per_step"`
+	DataSize        int      `key:"data_size"`
+	Seed            int64    `key:"seed"`
+	Optim           Optim    `key:"optim"`
 }
+
+// OnConversations reports whether the stage learns from conversations instead of the problems' targets.
+func (f *FineTuning) OnConversations() bool { return f.Steps > 0 && f.Source != "" && f.Source != None }
 
 // Optim configures one AdamW optimizer and its schedule.
 type Optim struct {

@@ -4,19 +4,20 @@ import "slices"
 
 // Roles of the inputs and outputs of stages.
 const (
-	RoleTrain       = "problems/train"
-	RoleVal         = "problems/val"
-	RoleProblems    = "problems" // of a suite
-	RoleRollouts    = "rollouts" // recorded ones
-	RoleWeights     = "weights"
-	RoleReference   = "reference" // weights to compare the exact policy with
-	RoleBase        = "base"      // weights that trained adapters belong to
-	RoleCurve       = "curve"     // metrics of fine-tuning, by step
-	RoleFiles       = "files"     // the model's folder; each file has its own role
-	RoleCompletions = "completions"
-	RolePolicy      = "policy" // exact probabilities of an enumerable task
-	RoleVerdicts    = "verdicts"
-	RoleScores      = "scores"
+	RoleTrain         = "problems/train"
+	RoleVal           = "problems/val"
+	RoleProblems      = "problems"      // of a suite
+	RoleRollouts      = "rollouts"      // recorded ones
+	RoleConversations = "conversations" // to fine-tune on
+	RoleWeights       = "weights"
+	RoleReference     = "reference" // weights to compare the exact policy with
+	RoleBase          = "base"      // weights that trained adapters belong to
+	RoleCurve         = "curve"     // metrics of fine-tuning, by step
+	RoleFiles         = "files"     // the model's folder; each file has its own role
+	RoleCompletions   = "completions"
+	RolePolicy        = "policy" // exact probabilities of an enumerable task
+	RoleVerdicts      = "verdicts"
+	RoleScores        = "scores"
 )
 
 // Part is the purpose of a stage.
@@ -41,10 +42,11 @@ type StageFacts struct {
 // stageTable lists the stages in execution order. The stages of an evaluation run once
 // per suite.
 var stageTable = []StageFacts{
-	{Stage: Prepare, Part: Upstream, Makes: []string{RoleTrain, RoleVal, RoleProblems, RoleRollouts}},
+	{Stage: Prepare, Part: Upstream, Makes: []string{RoleTrain, RoleVal, RoleProblems, RoleRollouts,
+		RoleConversations}},
 	{Stage: Init, Part: Upstream, Makes: []string{RoleWeights}},
 	{Stage: SFT, Part: Upstream, Learns: true,
-		Takes: []string{RoleWeights, RoleTrain}, Makes: []string{RoleWeights, RoleCurve}},
+		Takes: []string{RoleWeights, RoleTrain, RoleConversations}, Makes: []string{RoleWeights, RoleCurve}},
 	{Stage: Train, Part: Learning, Learns: true,
 		Takes: []string{RoleWeights, RoleTrain, RoleRollouts, RoleVal}, Makes: []string{RoleWeights}},
 	{Stage: Merge, Part: Publishing, Takes: []string{RoleWeights, RoleBase}, Makes: []string{RoleFiles}},

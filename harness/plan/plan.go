@@ -145,6 +145,8 @@ func (p *Run) makes(role string) bool {
 	switch role {
 	case stage.RoleRollouts:
 		return c.Rollout.Source == "recorded"
+	case stage.RoleConversations:
+		return c.SFT.OnConversations()
 	case stage.RoleVal:
 		return c.Eval.Online.EverySteps > 0
 	case stage.RolePolicy, stage.RoleReference:
@@ -158,7 +160,11 @@ func (p *Run) makes(role string) bool {
 // needs returns the inputs that a stage of a kind takes from earlier stages.
 func (m made) needs(kind config.Stage) []Need {
 	var list []Need
+	_, replaced := m[stage.RoleConversations]
 	for _, role := range kind.Facts().Takes {
+		if replaced && kind == config.SFT && role == stage.RoleTrain {
+			continue // it learns from the conversations instead
+		}
 		if n, ok := m[role]; ok {
 			n.Role = role
 			list = append(list, n)
@@ -191,7 +197,11 @@ func (p *Run) addStages() {
 			m[role] = start
 		}
 	}
-	if c.Data.Train.Source == config.None { // an evaluation without training
+	if c.Data.Train.Source == config.None { // an evaluation without training, or after SFT alone
+		if c.SFT.OnConversations() {
+			merge := p.add(m, Stage{Kind: config.Merge, Outside: p.mergeOutside()})
+			start = Need{From: merge, Output: stage.MergedWeights}
+		}
 		for _, suite := range c.Eval.Final.Suites {
 			p.addSuite(m, suite, suite, p.Seed, start)
 		}

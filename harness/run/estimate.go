@@ -192,10 +192,11 @@ func (e *Estimate) planStages(c *config.Run, arch model.Config, longest int, w c
 		return p
 	}
 	all := everyone(c, w.all)
+	longest = longestOf(config.SFT, c, arch)
 	tuning := planLike(p, config.SFT, c, arch, longest, all)
 	if !tuning.fits() { // a larger GPU may have room for both
 		tuning = planOf(config.SFT, c, arch, longest, all)
-		p = planLike(tuning, config.Train, c, arch, longest, w)
+		p = planLike(tuning, config.Train, c, arch, longestOf(config.Train, c, arch), w)
 	}
 	e.SFTMemory, e.SFTHostMemory = tuning.device, tuning.host
 	return p

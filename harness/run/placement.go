@@ -174,6 +174,9 @@ func longestOf(kind config.Stage, c *config.Run, arch model.Config) int {
 	if kind == config.EvalGen {
 		return min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens)
 	}
+	if n := c.SFT.MaxTokens; kind == config.SFT && n > 0 {
+		return min(arch.MaxPositions, n)
+	}
 	longest := c.Data.MaxPromptTokens + c.Rollout.MaxNewTokens
 	if c.Model.Init == "random" {
 		longest = min(longest, arch.MaxPositions)

@@ -303,13 +303,21 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 			if i > 0 {
 				key, form = "data."+d.name+".more", "[PATH]"
 			}
-			if remote[key] && hub.IsRef(path) {
-				continue
-			}
-			if _, err := rows.Files(path); err != nil {
-				lack(fmt.Sprintf("the data of %s: %s cannot be read", key, path),
-					fmt.Sprintf("get the file, or name another: --set %s=%s", key, form))
-			}
+			lackData(key, path, form, remote, lack)
 		}
+	}
+	if c.SFT.OnConversations() {
+		lackData("sft.source", c.SFT.Source, "PATH", remote, lack)
+	}
+}
+
+// lackData reports a file of data that is missing.
+func lackData(key, path, form string, remote map[string]bool, lack func(missing, do string)) {
+	if remote[key] && hub.IsRef(path) {
+		return
+	}
+	if _, err := rows.Files(path); err != nil {
+		lack(fmt.Sprintf("the data of %s: %s cannot be read", key, path),
+			fmt.Sprintf("get the file, or name another: --set %s=%s", key, form))
 	}
 }

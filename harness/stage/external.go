@@ -1,13 +1,16 @@
 package stage
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"exp/eval/layout"
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
@@ -18,7 +21,7 @@ import (
 
 // External holds the digests of everything that a configuration names but does not contain.
 type External struct {
-	// records of each source that is a file, by split; of recorded rollouts by "rollouts"
+	// records of each source that is a file, by split; of recorded rollouts and conversations by their roles
 	Data    map[string]ident.Digest
 	Weights ident.Digest // tensors of a pretrained model; zero for random weights
 	// its architecture; zero for random weights, whose keys say it
@@ -65,6 +68,9 @@ func Externals(r *config.Resolved) (External, error) {
 			bad("rollout.recorded", config.CodeData, err.Error(), "")
 		}
 		x.Data[RoleRollouts] = d
+	}
+	if c.SFT.OnConversations() {
+		x.Data[RoleConversations] = conversationsDigest(c, prompter, bad)
 	}
 	if c.Model.Init == "pretrained" {
 		arch, broken := ReadArchitecture(c)
@@ -220,7 +226,7 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 				need.n)
 		}
 	}
-	if s.name != task.Train || c.SFT.Steps == 0 {
+	if s.name != task.Train || c.SFT.Steps == 0 || c.SFT.OnConversations() {
 		return nil
 	}
 	for i := range problems {
@@ -240,7 +246,7 @@ type need struct {
 
 func (s split) needs(c *config.Run) []need {
 	switch {
-	case s.name == task.Train && c.SFT.Steps > 0:
+	case s.name == task.Train && c.SFT.Steps > 0 && !c.SFT.OnConversations():
 		return []need{{"train.prompts_per_step", c.Train.PromptsPerStep},
 			{"sft.problems_per_step", c.SFT.ProblemsPerStep}}
 	case s.name == task.Train:
@@ -287,4 +293,64 @@ func digestCache() *checkpoint.DigestCache {
 		return nil
 	}
 	return checkpoint.OpenDigestCache(filepath.Join(dir, "exp", "weights.json"))
+}
+
+// conversationsDigest covers the conversations, whatever their file's form. It checks them, unless p is nil, and
+// tells bad what is wrong.
+func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message, help string)) ident.Digest {
+	records := ident.NewRecords()
+	list, err := readConversations(c)
+	for i := 0; i < len(list) && err == nil; i++ {
+		var b []byte
+		if b, err = json.Marshal(&list[i].Problem); err == nil {
+			err = records.Add(b)
+		}
+	}
+	if err == nil && p != nil {
+		err = p.checkConversations(c, list)
+	}
+	if err == nil {
+		return records.Digest()
+	}
+	key := "sft.source"
+	var long *longError
+	if errors.As(err, &long) {
+		key = "sft.max_tokens"
+	}
+	bad(key, config.CodeData, err.Error(), "")
+	return ident.Digest{}
+}
+
+// checkConversations finds conversations that the run cannot learn from, and notes what the others hold.
+func (p *Prompter) checkConversations(c *config.Run, list []layout.Conversation) error {
+	examples, plan, err := p.conversations(context.Background(), list)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(examples, func(x *conversation) bool { return x != nil }); i >= 0 {
+		plan.First = p.parts(examples[i])
+	}
+	p.learns = &plan
+	if n := c.SFT.ProblemsPerStep; plan.Conversations < n {
+		return fmt.Errorf("%s has %d conversations to learn from, sft.problems_per_step asks for %d", c.SFT.Source,
+			plan.Conversations, n)
+	}
+	arch := model.Config{}
+	if c.Model.Init == "pretrained" {
+		if arch, err = ReadArchitecture(c); err != nil {
+			return nil // the model is at fault, and another check says so
+		}
+	} else {
+		arch = ModelConfig(c, p.Tokenizer.VocabSize())
+	}
+	for i, x := range examples {
+		if x == nil {
+			continue
+		}
+		if n := len(x.prompt) + len(x.Tokens); n > arch.MaxPositions {
+			return &longError{fmt.Errorf("%s: the conversation has %d tokens, the model has %d positions; "+
+				"sft.max_tokens: %d cuts it", list[i].Where, n, arch.MaxPositions, arch.MaxPositions)}
+		}
+	}
+	return nil
 }

@@ -5,19 +5,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 
 	"exp/harness/config"
 	"exp/train"
 	"exp/train/model"
 	"exp/train/rl"
+	"exp/train/rollout"
 )
 
 func fact(name string, v float64) rl.Metric { return rl.Metric{Name: name, Value: v} }
 
 func metrics(m ...rl.Metric) []rl.Metric { return m }
 
-// fineTune teaches the initial weights the form of answers from the problems' targets. It does not
-// depend on the run's seed, so all runs with the same upstream configuration share its result.
+// fineTune teaches the initial weights the form of answers from conversations or the problems' targets. It does
+// not depend on the run's seed, so all runs with the same upstream configuration share its result.
 func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	c := e.run()
 	m, err := e.loadModel(in, RoleWeights, model.Heads{LM: true}, true)
@@ -25,29 +28,16 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		return nil, err
 	}
 	defer m.Close()
-	problems, err := e.problemsOf(in, RoleTrain)
+	parts, counts, err := e.examples(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	if n := c.SFT.DataSize; n > 0 && n < len(problems) {
-		problems = problems[:n]
-	}
-	prompts, err := e.prompter()
-	if err != nil {
-		return nil, err
-	}
-	end, err := prompts.End()
-	if err != nil {
-		return nil, err
-	}
-	cut := e.warnTruncated(prompts, "data.train", problems)
 	curve := &curve{}
 	conf := SFTConfig(c)
 	conf.Offload = e.Offload
-	t, err := train.NewSFT(conf, train.SFTParts{
-		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: prompts.Target, End: end,
-		Seed: seedFunc(c.SFT.Seed), Ranks: e.Ranks, Tensor: e.tensor(), Recorder: e.curveRecorder(curve),
-	})
+	parts.Backend, parts.Model, parts.Seed, parts.Recorder = e.Backend, m, seedFunc(c.SFT.Seed), e.curveRecorder(curve)
+	parts.Ranks, parts.Tensor = e.Ranks, e.tensor()
+	t, err := train.NewSFT(conf, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +57,107 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cut > 0 && curve.last != nil {
-		curve.last["truncated"] = float64(cut)
+	if curve.last != nil {
+		maps.Copy(curve.last, counts)
 	}
 	return &Outcome{Outputs: []Output{w, points}, Summary: curve.last,
 		Facts: metrics(fact("steps", float64(c.SFT.Steps)), fact("loss", curve.last["sft/loss"]))}, nil
+}
+
+// examples returns what SFT learns from, and counts for its summary.
+func (e *Env) examples(ctx context.Context, in Inputs) (x train.SFTParts, counts map[string]float64, err error) {
+	c := e.run().SFT
+	prompts, err := e.prompter()
+	if err != nil {
+		return x, nil, err
+	}
+	if c.OnConversations() {
+		return e.conversationExamples(ctx, in, prompts)
+	}
+	if x.Problems, err = e.problemsOf(in, RoleTrain); err != nil {
+		return x, nil, err
+	}
+	if n := c.DataSize; n > 0 && n < len(x.Problems) {
+		x.Problems = x.Problems[:n]
+	}
+	if x.End, err = prompts.End(); err != nil {
+		return x, nil, err
+	}
+	x.Prompt, x.Encode, counts = prompts.Encode, prompts.Target, map[string]float64{}
+	if n := e.warnTruncated(prompts, "data.train", x.Problems); n > 0 {
+		counts["truncated"] = float64(n)
+	}
+	if len(c.Mask) == 2 {
+		x.Example = func(q *rollout.Problem) ([]int32, *rollout.Completion, error) {
+			t, err := prompts.maskedTarget(q, x.End)
+			if err != nil {
+				return nil, nil, err
+			}
+			return t.prompt, &t.Completion, nil
+		}
+	}
+	texts := make([]string, len(x.Problems))
+	for i := range texts {
+		texts[i] = x.Problems[i].Target
+	}
+	e.warnOutput("targets of data.train", texts)
+	return x, counts, nil
+}
+
+// conversationExamples are the examples of sft.source.
+func (e *Env) conversationExamples(ctx context.Context, in Inputs, prompts *Prompter) (x train.SFTParts,
+	counts map[string]float64, err error) {
+	list, err := e.conversationsOf(in)
+	if err != nil {
+		return x, nil, err
+	}
+	examples, plan, err := prompts.conversations(ctx, list)
+	if err != nil {
+		return x, nil, err
+	}
+	byID := make(map[string]*conversation, len(list))
+	var texts []string
+	for i, t := range examples {
+		for _, m := range list[i].Messages {
+			if m.Role == "assistant" {
+				texts = append(texts, m.Content)
+			}
+		}
+		if t != nil {
+			byID[list[i].ID] = t
+			x.Problems = append(x.Problems, list[i].Problem)
+		}
+	}
+	e.warnOutput("answers of sft.source", texts)
+	if plan.Cut+plan.Lost > 0 {
+		e.event("conversations-cut", "sft.source: %s", &plan)
+	}
+	x.Example = func(q *rollout.Problem) ([]int32, *rollout.Completion, error) {
+		t := byID[q.ID]
+		return t.prompt, &t.Completion, nil
+	}
+	return x, map[string]float64{"conversations": float64(plan.Conversations), "tokens": float64(plan.Tokens),
+		"learned_tokens": float64(plan.Learned), "cut": float64(plan.Cut), "left_out": float64(plan.Lost)}, nil
+}
+
+// warnOutput warns of texts to learn that hold tool output as the run's tools write it, if nothing masks it.
+func (e *Env) warnOutput(name string, texts []string) {
+	c := e.run()
+	f, err := toolFormat(c.Rollout.Tools)
+	before, after := strings.TrimSpace(f.Before), strings.TrimSpace(f.After)
+	if err != nil || !c.Rollout.Tools.Used() || len(c.SFT.Mask) > 0 || before == "" || after == "" {
+		return
+	}
+	n := 0
+	for _, text := range texts {
+		if _, rest, ok := strings.Cut(text, before); ok && strings.Contains(rest, after) {
+			n++
+		}
+	}
+	if n > 0 {
+		e.event("output-learned", "%d of %d %s hold tool output, between %q and %q, and SFT learns to write it; "+
+			"sft.mask: [%q, %q] leaves it out", n, len(texts), name, before, after, f.Before, f.After)
+	}
 }
 
 // curveRecorder tells of finished steps and adds them to the curve, on the rank that leads.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"exp/experiments/ident"
+	"exp/harness/config"
 	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/rl"
@@ -126,7 +127,7 @@ func (e *Env) putFolder(out *Outcome, dir, prefix string, files []checkpoint.Fil
 // has several files, a list of them (shardedWeights).
 const MergedWeights = "model.safetensors"
 
-// trained returns the weights of the train stage with their heads, and their files, which the
+// trained returns the weights of the last stage that learned with their heads, and their files, which the
 // caller closes.
 func (e *Env) trained(in Inputs) (x checkpoint.Trained, owned closers, err error) {
 	defer func() {
@@ -138,11 +139,13 @@ func (e *Env) trained(in Inputs) (x checkpoint.Trained, owned closers, err error
 		return x, owned, err
 	}
 	x.Heads = model.Heads{LM: true}
-	cfg := TrainConfig(e.run())
-	if cfg.Needs().LogZ {
-		x.Heads.LogZ = &cfg.LogZ
+	if e.run().Data.Train.Source != config.None { // else the weights are those of fine-tuning
+		cfg := TrainConfig(e.run())
+		if cfg.Needs().LogZ {
+			x.Heads.LogZ = &cfg.LogZ
+		}
+		x.Heads = WithAdapters(x.Heads, e.run(), x.Config)
 	}
-	x.Heads = WithAdapters(x.Heads, e.run(), x.Config)
 	if x.Learned, _, err = e.openWeights(in, RoleWeights); err != nil {
 		return x, owned, err
 	}

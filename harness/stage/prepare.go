@@ -2,9 +2,12 @@ package stage
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
+	"exp/eval/layout"
+	"exp/eval/rows"
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
@@ -100,6 +103,15 @@ func prepare(e *Env) (*Outcome, error) {
 		out.Outputs = append(out.Outputs, o)
 		summary["rollouts"] = n
 		out.Facts = append(out.Facts, fact("rollouts", float64(n)))
+	}
+	if e.run().SFT.OnConversations() {
+		o, n, err := e.putConversations()
+		if err != nil {
+			return nil, err
+		}
+		out.Outputs = append(out.Outputs, o)
+		summary[RoleConversations] = n
+		out.Facts = append(out.Facts, fact(RoleConversations, float64(n)))
 	}
 	out.Summary = summary
 	return out, nil
@@ -219,4 +231,47 @@ func (e *Env) problemsOf(in Inputs, role string) ([]rollout.Problem, error) {
 		return nil, err
 	}
 	return task.Read(t, bytes.NewReader(b), role)
+}
+
+// readConversations reads the file of sft.source.
+func readConversations(c *config.Run) ([]layout.Conversation, error) {
+	list, err := layout.Conversations(rows.Read(c.SFT.Source))
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s holds no conversations", c.SFT.Source)
+	}
+	return list, err
+}
+
+// putConversations stores the conversations as JSON lines.
+func (e *Env) putConversations() (Output, int, error) {
+	list, err := readConversations(e.run())
+	if err != nil {
+		return Output{}, 0, err
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for i := range list {
+		if err := enc.Encode(&list[i].Problem); err != nil {
+			return Output{}, 0, err
+		}
+	}
+	o, err := e.put(RoleConversations, "problems", b.Bytes())
+	return o, len(list), err
+}
+
+// conversationsOf reads them back.
+func (e *Env) conversationsOf(in Inputs) (list []layout.Conversation, err error) {
+	b, err := e.input(in, RoleConversations)
+	if err != nil {
+		return nil, err
+	}
+	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
+		var c layout.Conversation
+		if err := d.Decode(&c.Problem); err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
 }

@@ -24,16 +24,17 @@ type Prompter struct {
 	Tokenizer tokenizer.Tokenizer
 	Stops     []StopID // tokens that end a completion
 
-	data     config.Data
-	tools    config.Tools
-	template *template // nil: plain text
-	own      bool      // the tokenizer is one of characters or bytes of ours: prompts are text only
-	vocab    int       // of the model; 0: unknown, or the tokenizer's
-	before   []int32   // what the post-processor puts before a text
-	bos      int32     // -1: none
-	escaper  *escaper  // nil: text of problems may be tokens
-	// untrusted is for what tools say, which is never a token; nil if own.
-	untrusted *escaper
+	data      config.Data
+	tools     config.Tools
+	template  *template // nil: plain text
+	own       bool      // the tokenizer is one of characters or bytes of ours: prompts are text only
+	vocab     int       // of the model; 0: unknown, or the tokenizer's
+	before    []int32   // what the post-processor puts before a text
+	bos       int32     // -1: none
+	escaper   *escaper  // nil: text of problems may be tokens
+	untrusted *escaper  // for what tools say, which is never a token
+	sft       config.FineTuning
+	learns    *ConversationPlan // of the file that the plan read
 	cache     promptCache
 	folder    func() *promptFolder // opens it once; nil: none
 	// ownTools and lostTools are of the files that the plan read: see PromptPlan.
@@ -47,7 +48,8 @@ func NewPrompter(c *config.Run) (*Prompter, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prompter{Tokenizer: tok, data: c.Data, tools: c.Rollout.Tools, own: own, bos: -1}
+	p := &Prompter{Tokenizer: tok, data: c.Data, tools: c.Rollout.Tools, own: own, bos: -1,
+		sft: c.SFT, untrusted: &escaper{}}
 	p.folder = sync.OnceValue(p.openFolder)
 	if p.template, err = newTemplate(c, tok); err != nil {
 		return nil, &ChatError{err}

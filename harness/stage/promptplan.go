@@ -22,15 +22,16 @@ type PromptPlan struct {
 	NoTools bool `json:"tools_ignored,omitempty"`
 	// OwnTools counts the problems of files that bring their own tools; LostTools counts the
 	// ones whose prompts do not show them.
-	OwnTools  int      `json:"own_tools,omitempty"`
-	LostTools int      `json:"own_tools_ignored,omitempty"`
-	Before    string   `json:"before,omitempty"` // token that the tokenizer puts before a text
-	Truncate  string   `json:"truncate"`         // what happens to prompts that are too long
-	Limit     int      `json:"limit"`            // tokens of a prompt
-	Escape    bool     `json:"escape,omitempty"` // text that spells a token stays text
-	Filter    bool     `json:"filter,omitempty"` // problems with prompts that are too long are left out
-	Stops     []StopID `json:"stop_ids"`
-	Calls     []string `json:"calls,omitempty"` // what answers the policy's calls, and how
+	OwnTools  int               `json:"own_tools,omitempty"`
+	LostTools int               `json:"own_tools_ignored,omitempty"`
+	Before    string            `json:"before,omitempty"` // token that the tokenizer puts before a text
+	Truncate  string            `json:"truncate"`         // what happens to prompts that are too long
+	Limit     int               `json:"limit"`            // tokens of a prompt
+	Escape    bool              `json:"escape,omitempty"` // text that spells a token stays text
+	Filter    bool              `json:"filter,omitempty"` // problems with prompts that are too long are left out
+	Stops     []StopID          `json:"stop_ids"`
+	Calls     []string          `json:"calls,omitempty"` // what answers the policy's calls, and how
+	SFT       *ConversationPlan `json:"sft,omitempty"`   // conversations of sft.source
 }
 
 // Plan describes the prompter.
@@ -40,7 +41,7 @@ func (p *Prompter) Plan() PromptPlan {
 	if plan.Stops == nil {
 		plan.Stops = []StopID{}
 	}
-	plan.Calls = callsPlan(p.tools)
+	plan.Calls, plan.SFT = callsPlan(p.tools), p.learns
 	plan.Tools, plan.NoTools = p.toolsPlan()
 	plan.OwnTools, plan.LostTools = p.ownTools, p.lostTools
 	for _, id := range p.before {

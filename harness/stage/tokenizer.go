@@ -77,6 +77,11 @@ func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 			}
 		}
 	}
+	if c.SFT.OnConversations() {
+		if err := addConversations(found, tmpl, c); err != nil {
+			return "", err
+		}
+	}
 	var all []rune
 	for r := range found {
 		all = append(all, r)
@@ -93,6 +98,32 @@ func addCharacters(found map[rune]bool, tmpl *template, p *rollout.Problem) (err
 		}
 	}
 	for _, text := range []string{prompt, p.Answer, p.Target} {
+		for _, r := range text {
+			found[r] = true
+		}
+	}
+	return nil
+}
+
+// addConversations adds the characters of sft.source.
+func addConversations(found map[rune]bool, tmpl *template, c *config.Run) error {
+	list, err := readConversations(c)
+	if err != nil {
+		return &DataError{err}
+	}
+	for i := range list {
+		for _, m := range list[i].Messages {
+			for _, r := range m.Content {
+				found[r] = true
+			}
+		}
+		if tmpl == nil {
+			continue
+		}
+		text, err := tmpl.prompt(tmpl.messagesOf(&list[i].Problem), tmpl.toolsOf(&list[i].Problem))
+		if err != nil {
+			return &ChatError{fmt.Errorf("%s: %w", list[i].Where, err)}
+		}
 		for _, r := range text {
 			found[r] = true
 		}

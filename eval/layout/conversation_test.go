@@ -1,0 +1,152 @@
+package layout
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/eval/rows"
+)
+
+func readConversations(t *testing.T, lines ...string) ([]Conversation, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "talks.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return Conversations(rows.Read(path))
+}
+
+// Messages come out as chat templates take them, whoever wrote the row.
+func TestConversations(t *testing.T) {
+	const user, ok = `{"role":"user","content":"?"}`, `{"role":"assistant","content":"ok"}`
+	for _, tt := range []struct{ name, row, want string }{
+		{"OpenAI", `{"messages": [` + user + `,` + ok + `]}`, user + ok},
+		{"ShareGPT", `{"conversations": [{"from": "system", "value": "s"}, {"from": "human", "value": "?"},
+			{"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {\"b\": 1, \"a\": 2}}"}, {"from": "observation", "value": "3"}, {"from": "gpt", "value": "ok"}]}`,
+			`{"role":"system","content":"s"}` + user + `{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":{"b":1,"a":2}}}]}` +
+				`{"role":"tool","content":"3"}` + ok},
+		{"ShareGPT's column with roles", `{"conversations": [` + user + `,` + ok + `]}`, user + ok},
+		{"a text", `{"messages": "[{\"role\": \"user\", \"content\": \"?\"}, {\"role\": \"assistant\", \"content\": \"ok\"}]"}`, user + ok},
+		{"system column", `{"system": "s", "messages": [` + user + `,` + ok + `]}`, `{"role":"system","content":"s"}` + user + ok},
+		{"system column next to a message", `{"system": "t", "messages": [{"role":"system","content":"s"},` + ok + `]}`, `{"role":"system","content":"s"}` + ok},
+		{"nulls", `{"messages": [{"role": "user", "content": "?", "tool_calls": null, "name": null}, {"role": "assistant", "content": null, "reasoning_content": null,
+			"tool_calls": [{"id": null, "function": {"name": "f", "arguments": {"a": null, "b": {"c": null, "d": [1.0, null]}}}}]}]}`,
+			user + `{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"b":{"d":[1.0,null]}}}}]}`},
+		{"arguments as text", `{"messages": [` + user + `,{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{\"z\": null, \"a\": \"<x>\"}"}},
+			{"function": {"name": "g", "arguments": ""}}]}]}`,
+			user + `{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"z":null,"a":"<x>"}}},{"function":{"name":"g","arguments":{}}}]}`},
+		{"OpenAI's old calls", `{"messages": [` + user + `,{"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}, {"role": "function", "name": "f", "content": "3"}]}`,
+			user + `{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":{}}}]}{"role":"tool","content":"3","name":"f"}`},
+		{"parts", `{"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},` + ok + `]}`, `{"role":"user","content":"ab"}` + ok},
+		{"weight", `{"messages": [` + user + `,{"role":"assistant","content":"no","weight":0},` + ok + `]}`, user + `{"role":"assistant","content":"no","weight":0}` + ok},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			list, err := readConversations(t, strings.ReplaceAll(tt.row, "\n", " "))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, m := range list[0].Messages {
+				b, err := json.Marshal(m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(b))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Equal rows and ids stay apart.
+func TestConversationIDs(t *testing.T) {
+	const rest = `"tools": [{"name": "f"}], "messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "ok"}]}`
+	list, err := readConversations(t, `{"id": "a", `+rest, `{"id": "a", `+rest, `{`+rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, c := range list {
+		got += c.ID + " " + c.Prompt + string(c.Tools) + ","
+	}
+	if want := `a ?[{"name":"f"}],a#2 ?[{"name":"f"}],2 ?[{"name":"f"}],`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Errors name file, line and message.
+func TestConversationErrors(t *testing.T) {
+	const user = `{"role":"user","content":"?"}`
+	for _, tt := range []struct{ row, want string }{
+		{`{"messages": [` + user + `,{"role":"narrator","content":"x"}]}`, `message 2: unknown role "narrator"; known are system, developer`},
+		{`{"messages": [` + user + `]}`, "no message of the assistant to learn from, among 1"},
+		{`{"messages": []}`, "no message of the assistant to learn from, among 0"},
+		{`{"messages": [` + user + `,{"role":"assistant","content":"x","weight":0}]}`, "no message of the assistant to learn from"},
+		{`{"messages": [{"role":"assistant","content":"x"}]}`, "message 1 is the assistant's: a message must come before it"},
+		{`{"messages": [` + user + `,{"role":"assistant","content":""}]}`, "message 2: the assistant says and calls nothing"},
+		{`{"messages": [` + user + `,{"role":"assistant","content":"x","weight":0.5}]}`, "message 2: its weight is 0.5"},
+		{`{"messages": [` + user + `,{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"6*7"}}]}]}`, `the arguments "6*7" spell no JSON object`},
+		{`{"messages": [` + user + `,{"role":"assistant","tool_calls":[{"function":{}}]}]}`, "tool call 1 has no name"},
+		{`{"messages": [{"role":"user","content":[{"type":"image_url"}]}]}`, `message 1: its content has a part of type "image_url"; only text is supported`},
+		{`{"conversations": [{"from":"human"}]}`, "message 1: it has no value"},
+		{`{"messages": ["x"]}`, "message 1: it is not an object with role and content"},
+		{`{"messages": 3}`, "not a list of messages"},
+		{`{"prompt": "x"}`, "no conversation: looked for the columns messages, conversations, conversation"},
+	} {
+		_, err := readConversations(t, `{"messages": [`+user+`,{"role":"assistant","content":"x"}]}`, tt.row)
+		if err == nil || !strings.Contains(err.Error(), "talks.jsonl:2") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.row, err, tt.want)
+		}
+	}
+}
+
+// Parquet files give every message the fields of all, and every call the arguments of all tools.
+func TestConversationsInParquet(t *testing.T) {
+	type arguments struct {
+		Query *string `parquet:"query,optional"`
+		Code  *string `parquet:"code,optional"`
+	}
+	type function struct {
+		Name      string    `parquet:"name"`
+		Arguments arguments `parquet:"arguments"`
+	}
+	type call struct {
+		Function function `parquet:"function"`
+	}
+	type message struct {
+		Role    string  `parquet:"role"`
+		Content *string `parquet:"content,optional"`
+		Calls   []call  `parquet:"tool_calls,list"`
+	}
+	type row struct {
+		Messages []message `parquet:"messages,list"`
+	}
+	text := func(s string) *string { return &s }
+	path := filepath.Join(t.TempDir(), "talks.parquet")
+	f, err := os.Create(path)
+	if err == nil {
+		err = rows.WriteParquet(f, []row{{Messages: []message{{Role: "user", Content: text("?")},
+			{Role: "assistant", Calls: []call{{function{"py", arguments{Code: text("6*7")}}}}}, {Role: "tool", Content: text("42")},
+			{Role: "assistant", Content: text("42.")}}}})
+	}
+	if err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+	list, err := Conversations(rows.Read(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(list[0].Messages)
+	want := `[{"role":"user","content":"?"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"py","arguments":{"code":"6*7"}}}]},` +
+		`{"role":"tool","content":"42"},{"role":"assistant","content":"42."}]`
+	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}

@@ -1,0 +1,398 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"exp/eval/layout"
+	"exp/experiments/quantity"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// ConversationPlan says what SFT learns from.
+type ConversationPlan struct {
+	Conversations int `json:"conversations"`
+	Tokens        int `json:"tokens"`
+	Learned       int `json:"learned"` // of them
+	Longest       int `json:"longest"` // tokens of a conversation
+	Cut           int `json:"cut,omitempty"`
+	// Lost are the conversations left out because nothing to learn is within sft.max_tokens.
+	Lost int `json:"lost,omitempty"`
+	// First is the first conversation, as the model reads it.
+	First []ConversationPart `json:"first"`
+}
+
+// ConversationPart is text that is learned, or only read.
+type ConversationPart struct {
+	Learned bool   `json:"learned"`
+	Text    string `json:"text"` // with special tokens
+}
+
+// String describes it in a line.
+func (t *ConversationPlan) String() string {
+	s := fmt.Sprintf("%s of up to %d tokens; %.0f %% of all %d are learned, those of the assistant",
+		quantity.Plural(t.Conversations, "conversation"), t.Longest, 100*float64(t.Learned)/float64(max(1, t.Tokens)),
+		t.Tokens)
+	if t.Cut > 0 {
+		s += fmt.Sprintf("; sft.max_tokens cuts %d", t.Cut)
+	}
+	if t.Lost > 0 {
+		s += fmt.Sprintf("; %d left out, as it leaves nothing of them to learn", t.Lost)
+	}
+	return s
+}
+
+// conversation is a conversation as the model learns it. Inserted are the parts that it only reads.
+type conversation struct {
+	prompt []int32
+	rollout.Completion
+	cut     bool
+	thought bool // the template begins every answer with thought
+}
+
+// thoughtMark begins the thoughts of an answer; some templates end a prompt with it.
+const thoughtMark = "<think>"
+
+// longError is returned for a conversation that the model has no positions for.
+type longError struct{ error }
+
+// conversation encodes a conversation as sampling encodes its turns: the prompt up to the first answer, then each
+// answer with the token that ends it and what the chat template writes from there to where the assistant speaks
+// again. What follows the last answer to learn is left out. It returns nil if sft.max_tokens leaves nothing to learn.
+func (p *Prompter) conversation(q *rollout.Problem) (*conversation, error) {
+	if p.template == nil {
+		return nil, errors.New("the run has no chat template, which writes the messages: name one, data.chat")
+	}
+	end, err := p.End()
+	if err != nil {
+		return nil, err
+	}
+	list, tools := p.template.messagesOf(q), p.template.toolsOf(q)
+	answer := func(m rollout.Message) bool { return m.Role == "assistant" }
+	at := slices.IndexFunc(list, answer)
+	first := 1 - (len(list) - len(q.Messages)) // number of list[0] in the row, which lacks data.system
+	x := &conversation{}
+	if x.prompt, err = p.encodeChat(list[:max(at, 0)], tools, true); err == nil {
+		err = p.known(x.prompt)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the prompt, before message %d: %w", at+first, err)
+	}
+	x.thought = strings.HasSuffix(strings.TrimSpace(p.written(x.prompt[max(0, len(x.prompt)-16):])), thoughtMark)
+	last := len(list) - 1
+	for !answer(list[last]) || !layout.Learned(list[last]) {
+		last--
+	}
+	for {
+		next := at + 1
+		for next < len(list) && !answer(list[next]) {
+			next++
+		}
+		if err := p.answer(x, list[at:next], tools, end); err != nil {
+			return nil, fmt.Errorf("message %d: %w", at+first, err)
+		}
+		if at == last {
+			return p.shortened(x), nil
+		}
+		ids, err := p.reply(end, list[at+1:next])
+		if err != nil {
+			return nil, fmt.Errorf("between messages %d and %d: %w", at+first, next+first, err)
+		}
+		x.add(ids, false)
+		at = next
+	}
+}
+
+// add appends tokens; those that are not learned become an inserted part, or the end of the last one.
+func (x *conversation) add(ids []int32, learned bool) {
+	from := len(x.Tokens)
+	x.Tokens = append(x.Tokens, ids...)
+	n := len(x.Inserted)
+	switch {
+	case learned || len(ids) == 0:
+	case n > 0 && x.Inserted[n-1].End == from:
+		x.Inserted[n-1].End = len(x.Tokens)
+	default:
+		x.Inserted = append(x.Inserted, rollout.Span{Start: from, End: len(x.Tokens)})
+	}
+}
+
+// answer adds the assistant's message that turn begins with, and end. The messages after it show the template what
+// its calls were answered.
+func (p *Prompter) answer(x *conversation, turn []rollout.Message, tools json.RawMessage, end int32) error {
+	text, mark, err := p.answerText(turn, tools)
+	if err != nil {
+		return err
+	}
+	if x.thought && !slices.ContainsFunc(turn[0].More, func(f rollout.Field) bool { return rendered(f.Name) }) {
+		rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), thoughtMark)
+		if !ok {
+			return fmt.Errorf("the chat template begins every answer with %s, and this one does not; write "+
+				"%s…</think> into the content, or use another template (data.chat)", thoughtMark, thoughtMark)
+		}
+		text = strings.TrimPrefix(rest, "\n")
+	}
+	learned := layout.Learned(turn[0])
+	if err := p.split(x, text, mark, learned, p.ownIDs); err != nil {
+		return err
+	}
+	x.add([]int32{end}, learned)
+	return nil
+}
+
+// split adds a text; what sft.mask encloses is not learned. mark stands at cuts in the text, which own encodes; 0: it
+// has none.
+func (p *Prompter) split(x *conversation, text string, mark rune, learned bool,
+	own func(text string, mark rune) ([]int32, error)) error {
+	var open, shut string
+	if m := p.sft.Mask; len(m) == 2 {
+		if open, shut = m[0], m[1]; mark != 0 {
+			open, shut = p.special().cut(open, mark), p.special().cut(shut, mark)
+		}
+	}
+	for text != "" {
+		before, inner, found := text, "", false
+		if open != "" {
+			before, inner, found = strings.Cut(text, open)
+		}
+		ids, err := own(before, mark)
+		if err != nil {
+			return err
+		}
+		if x.add(ids, learned); !found {
+			return nil
+		}
+		end := p.sft.Mask[1]
+		if inner, text, found = strings.Cut(inner, shut); !found {
+			end = "" // what a tool said goes on to the end
+		}
+		if mark != 0 {
+			inner = strings.ReplaceAll(inner, string(mark), "")
+		}
+		if ids, err = p.inserted(p.sft.Mask[0], inner, end); err != nil {
+			return err
+		}
+		x.add(ids, false)
+	}
+	return nil
+}
+
+// special keeps text of an assistant from becoming a special token, if data.escape_special says so. Other added
+// tokens, such as <think>, are what the policy itself would write.
+func (p *Prompter) special() *escaper {
+	if p.escaper == nil {
+		return &escaper{}
+	}
+	return &escaper{tokenizer.SpecialTexts(p.Tokenizer)}
+}
+
+// ownIDs returns the tokens of a text of the assistant.
+func (p *Prompter) ownIDs(text string, mark rune) (ids []int32, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	if ids, err = p.special().encode(p.Tokenizer, text, mark, tokenizer.Options{Added: true}); err == nil {
+		err = p.known(ids)
+	}
+	return ids, err
+}
+
+// rendered reports whether the chat template writes a field of an assistant's message into its text.
+func rendered(name string) bool {
+	return name == "tool_calls" || strings.HasPrefix(name, "reasoning") || name == "thinking"
+}
+
+// answerText returns the text of the assistant's message that turn begins with, up to the token that ends it: its
+// content, or what the chat template makes of a message with calls or reasoning. mark stands at its cuts.
+func (p *Prompter) answerText(turn []rollout.Message, tools json.RawMessage) (text string, mark rune, err error) {
+	m := turn[0]
+	m.More = slices.DeleteFunc(slices.Clone(m.More), func(f rollout.Field) bool { return !rendered(f.Name) })
+	n := 1 // with the tools' answers, which some templates count
+	for n < len(turn) && turn[n].Role == "tool" {
+		n++
+	}
+	list := append([]rollout.Message{{Role: "user", Content: askedBefore}, m}, turn[1:n]...)
+	if list, _, mark, err = p.special().chat(list, nil); err != nil {
+		return "", 0, err
+	}
+	m = list[1]
+	if len(m.More) == 0 {
+		return m.Content, mark, nil
+	}
+	head, err := p.template.render(list[:1], tools, true)
+	if err != nil {
+		return "", 0, err
+	}
+	whole, err := p.template.render(list, tools, false)
+	if err != nil {
+		return "", 0, err
+	}
+	text, ok := strings.CutPrefix(whole, head)
+	if !ok {
+		return "", 0, errors.New("the chat template does not write a message with calls or reasoning as the " +
+			"continuation of a prompt; write all of it as text into the content")
+	}
+	end, err := p.End()
+	if err != nil {
+		return "", 0, err
+	}
+	if text, _, ok = strings.Cut(text, p.Tokenizer.Token(end)); !ok && n > 1 {
+		return "", 0, fmt.Errorf("the chat template does not end it with %s", p.Tokenizer.Token(end))
+	}
+	if lost := lostIn(m, text); lost != "" {
+		return "", 0, fmt.Errorf("the chat template drops its %s; use another one (data.chat), or write the text "+
+			"into the content", lost)
+	}
+	return text, mark, nil
+}
+
+// lostIn names the part of a message that its text lacks, in other white space; empty for none.
+func lostIn(m rollout.Message, text string) string {
+	text = squeeze(text)
+	if !strings.Contains(text, squeeze(m.Content)) {
+		return "content"
+	}
+	for _, f := range m.More {
+		var calls []struct {
+			Function struct{ Name string }
+		}
+		var reason string
+		switch {
+		case f.Name == "tool_calls" && json.Unmarshal(f.Value, &calls) == nil:
+			for _, c := range calls {
+				if !strings.Contains(text, squeeze(c.Function.Name)) {
+					return f.Name
+				}
+			}
+		case json.Unmarshal(f.Value, &reason) == nil && !strings.Contains(text, squeeze(reason)):
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// squeeze removes white space.
+func squeeze(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// shortened cuts a conversation at sft.max_tokens, and then after its last token to learn; nil if none is left.
+func (p *Prompter) shortened(x *conversation) *conversation {
+	room := p.sft.MaxTokens - len(x.prompt)
+	if p.sft.MaxTokens == 0 || room >= len(x.Tokens) {
+		return x
+	}
+	room = max(room, 0)
+	x.cut = true
+	for n := len(x.Inserted); n > 0 && x.Inserted[n-1].End >= room; n-- {
+		room = min(room, x.Inserted[n-1].Start)
+		x.Inserted = x.Inserted[:n-1]
+	}
+	if x.Tokens = x.Tokens[:room]; room == 0 {
+		return nil
+	}
+	x.Finish = rollout.FinishLength
+	return x
+}
+
+// maskedTarget encodes a problem's prompt and its target, whose tool output sft.mask encloses.
+func (p *Prompter) maskedTarget(q *rollout.Problem, end int32) (x *conversation, err error) {
+	if q.Target == "" {
+		return nil, errors.New("it has no target")
+	}
+	x = &conversation{}
+	if x.prompt, err = p.Encode(q); err != nil {
+		return nil, fmt.Errorf("prompt: %w", err)
+	}
+	own := func(text string, _ rune) ([]int32, error) { return p.Target(text) }
+	if err := p.split(x, q.Target, 0, true, own); err != nil {
+		return nil, fmt.Errorf("target: %w", err)
+	}
+	x.add([]int32{end}, true)
+	return x, nil
+}
+
+// conversations encodes conversations on all processors. Those with nothing to learn are nil.
+func (p *Prompter) conversations(ctx context.Context, list []layout.Conversation) ([]*conversation, ConversationPlan,
+	error) {
+	out, errs := make([]*conversation, len(list)), make([]error, len(list))
+	var all sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), len(list))
+	for w := range workers {
+		all.Go(func() {
+			for i := w; i < len(list) && ctx.Err() == nil; i += workers {
+				out[i], errs[i] = p.conversation(&list[i].Problem)
+			}
+		})
+	}
+	all.Wait()
+	var plan ConversationPlan
+	if err := ctx.Err(); err != nil {
+		return nil, plan, err
+	}
+	for i, x := range out {
+		switch {
+		case errs[i] != nil && list[i].Where == "":
+			return nil, plan, fmt.Errorf("conversation %s: %w", list[i].ID, errs[i])
+		case errs[i] != nil:
+			return nil, plan, fmt.Errorf("%s: %w", list[i].Where, errs[i])
+		case x == nil:
+			plan.Lost++
+			continue
+		case x.cut:
+			plan.Cut++
+		}
+		plan.Conversations++
+		plan.Tokens += len(x.prompt) + len(x.Tokens)
+		plan.Learned += x.SampledTokens()
+		plan.Longest = max(plan.Longest, len(x.prompt)+len(x.Tokens))
+	}
+	return out, plan, nil
+}
+
+// parts returns the text of a conversation.
+func (p *Prompter) parts(x *conversation) (list []ConversationPart) {
+	add := func(learned bool, ids []int32) {
+		if len(ids) > 0 {
+			list = append(list, ConversationPart{learned, p.written(ids)})
+		}
+	}
+	read, at := x.prompt, 0
+	for _, s := range append(slices.Clone(x.Inserted), rollout.Span{Start: len(x.Tokens), End: len(x.Tokens)}) {
+		if s.Start == 0 {
+			read = slices.Concat(read, x.Tokens[:s.End])
+		} else {
+			add(false, read)
+			add(true, x.Tokens[at:s.Start])
+			read = x.Tokens[s.Start:s.End]
+		}
+		at = s.End
+	}
+	return list
+}
+
+// written returns the text of tokens, with special ones.
+func (p *Prompter) written(ids []int32) string {
+	var b strings.Builder
+	for _, id := range ids {
+		if piece := p.Tokenizer.Piece(id); len(piece) > 0 {
+			b.Write(piece)
+		} else {
+			b.WriteString(p.Tokenizer.Token(id))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,337 @@
+package stage
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/eval/layout"
+	"exp/eval/rows"
+	"exp/harness/config"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// conversationsIn reads rows of conversations.
+func conversationsIn(t *testing.T, lines ...string) []layout.Conversation {
+	t.Helper()
+	path := t.TempDir() + "/talks.jsonl"
+	text := ""
+	for _, line := range lines {
+		text += strings.ReplaceAll(line, "\n", " ") + "\n"
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list, err := layout.Conversations(rows.Read(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// shown writes a conversation as text, with « and » around what is learned.
+func shown(x *conversation, text func([]int32) string) string {
+	out, at := text(x.prompt)+"«", 0
+	for _, s := range x.Inserted {
+		out += text(x.Tokens[at:s.Start]) + "»" + text(x.Tokens[s.Start:s.End]) + "«"
+		at = s.End
+	}
+	return out + text(x.Tokens[at:]) + "»"
+}
+
+const (
+	toolChat = `{"tools": [{"name": "py"}], "messages": [{"role": "system", "content": "Compute."}, {"role": "user", "content": "6*7?"},
+		{"role": "assistant", "content": "Let me see.", "tool_calls": [{"function": {"name": "py", "arguments": "{\"code\": \"6*7\"}"}}]},
+		{"role": "tool", "content": "42"}, {"role": "assistant", "content": null, "tool_calls": [{"name": "py", "arguments": {"code": "1", "x": null}}]},
+		{"role": "tool", "content": "1"}, {"role": "assistant", "content": "42."}, {"role": "user", "content": "Sure?"}, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Bye"}]}`
+	textChat = `{"conversations": [{"from": "human", "value": "6*7?"}, {"from": "gpt", "value": "42"}, {"from": "observation", "value": "<|im_end|>"},
+		{"from": "gpt", "value": "So 42."}]}`
+	thoughtChat = `{"messages": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "reasoning_content": "Six sevens.", "content": "42."},
+		{"role": "user", "content": "Sure?"}, {"role": "assistant", "content": "<think>\nHm.\n</think>\n\nYes."}]}`
+)
+
+// opened is a template that begins answers with <think>, as R1's.
+const opened = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content.split('</think>')[-1] }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}"
+
+// Learned are the assistant's tokens and their end tokens. The texts are written by hand from the templates.
+func TestConversation(t *testing.T) {
+	const qwenTools = "<|im_start|>system\nCompute.\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n" +
+		"You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n{\"name\": \"py\"}\n</tools>\n\n" +
+		"For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n" +
+		"{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call><|im_end|>\n"
+	const calls = "<|im_start|>user\n6*7?<|im_end|>\n<|im_start|>assistant\n" +
+		"«Let me see.\n<tool_call>\n{\"name\": \"py\", \"arguments\": {\"code\": \"6*7\"}}\n</tool_call><|im_end|>»" +
+		"\n<|im_start|>user\n<tool_response>\n42\n</tool_response><|im_end|>\n<|im_start|>assistant\n" +
+		"«<tool_call>\n{\"name\": \"py\", \"arguments\": {\"code\": \"1\"}}\n</tool_call><|im_end|>»" +
+		"\n<|im_start|>user\n<tool_response>\n1\n</tool_response><|im_end|>\n<|im_start|>assistant\n" +
+		"«42.<|im_end|>»\n<|im_start|>user\nSure?<|im_end|>\n<|im_start|>assistant\n«Yes.<|im_end|>»"
+	const plain = "<|im_start|>user\n6*7?<|im_end|>\n<|im_start|>assistant\n«42<|im_end|>»\n<|im_start|>tool\n<|im_end|><|im_end|>\n" +
+		"<|im_start|>assistant\n«So 42.<|im_end|>»"
+	for _, tt := range []struct{ name, template, row, want string }{
+		{"chatML", chatML, textChat, "<|im_start|>system\nYou help.<|im_end|>\n" + plain},
+		{"hermes", "openhermes-2.5", textChat, plain},
+		{"qwen2.5", "qwen2.5", toolChat, qwenTools + calls},
+		{"qwen3", "qwen3", toolChat, qwenTools + calls},
+		{"opened thoughts", opened, `{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "<think>\na</think>b"},
+			{"role": "user", "content": "!"}, {"role": "assistant", "content": "<think>c</think>d"}]}`,
+			"<|im_start|>user\n?<|im_end|>\n<|im_start|>assistant\n<think>\n«a</think>b<|im_end|>»\n<|im_start|>user\n!<|im_end|>\n<|im_start|>assistant\n<think>\n«c</think>d<|im_end|>»"},
+		{"qwen3 thinks", "qwen3", thoughtChat, "<|im_start|>user\n6*7?<|im_end|>\n<|im_start|>assistant\n«<think>\nSix sevens.\n</think>\n\n42.<|im_end|>»" +
+			"\n<|im_start|>user\nSure?<|im_end|>\n<|im_start|>assistant\n«<think>\nHm.\n</think>\n\nYes.<|im_end|>»"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			text := tt.template
+			if !strings.Contains(text, "{") {
+				b, err := os.ReadFile(dataPath(t, "chat_templates/"+tt.template+".jinja"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = string(b)
+			}
+			p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": text}), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := conversationsIn(t, tt.row)[0]
+			x, err := p.conversation(&q.Problem)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, shown(x, written)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if err := x.CheckInserted(); err != nil {
+				t.Error(err)
+			}
+			parts := ""
+			for _, part := range p.parts(x) {
+				if parts += part.Text; part.Learned {
+					parts = strings.TrimSuffix(parts, part.Text) + "«" + part.Text + "»"
+				}
+			}
+			if diff := cmp.Diff(tt.want, parts); diff != "" {
+				t.Errorf("the plan (-want +got):\n%s", diff)
+			}
+			// What a tool says is text, the turns' ends are tokens.
+			end, _ := p.Tokenizer.TokenID("<|im_end|>")
+			if n, want := countOf(x.Tokens, end), strings.Count(strings.ReplaceAll(tt.want, "tool\n<|im_end|>", ""), "<|im_end|>")-
+				countOf(x.prompt, end); n != want {
+				t.Errorf("%d end tokens, want %d", n, want)
+			}
+		})
+	}
+}
+
+// With the published tokenizer of Qwen2.5, the ids of a conversation are those that a sampler sees: the prompt's,
+// the ids of each turn's text by themselves, and those of the environment's replies.
+func TestConversationIsWhatSamplersSee(t *testing.T) {
+	p, err := prompterOf(t, qwenTokenizer(t), func(c *config.Run) {
+		c.Data.MaxPromptTokens, c.Rollout.Tools = 2048, config.Tools{Kind: "python", Format: "hermes"}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := conversationsIn(t, toolChat)[0]
+	x, err := p.conversation(&q.Problem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt, err := p.Encode(&rollout.Problem{Messages: q.Messages[:2], Tools: q.Tools})
+	if err != nil || !slices.Equal(x.prompt, prompt) {
+		t.Errorf("prompt %v, %v, want %v", x.prompt, err, prompt)
+	}
+	end, _ := p.End()
+	var want []int32
+	say := func(text string) {
+		ids, err := p.Tokenizer.Encode(text, tokenizer.Options{Added: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(append(want, ids...), end)
+	}
+	hear := func(role, text string) {
+		ids, err := p.reply(end, []rollout.Message{{Role: role, Content: text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, ids...)
+	}
+	say("Let me see.\n<tool_call>\n{\"name\": \"py\", \"arguments\": {\"code\": \"6*7\"}}\n</tool_call>")
+	hear("tool", "42")
+	say("<tool_call>\n{\"name\": \"py\", \"arguments\": {\"code\": \"1\"}}\n</tool_call>")
+	hear("tool", "1")
+	say("42.")
+	hear("user", "Sure?")
+	say("Yes.")
+	if !slices.Equal(x.Tokens, want) {
+		t.Errorf("tokens %v, want %v", x.Tokens, want)
+	}
+	// They begin the ids of the text that the template makes of the whole conversation.
+	whole, err := p.encodeChat(q.Messages[:9], q.Tools, false)
+	if err != nil || !slices.Equal(whole[:len(whole)-1], slices.Concat(x.prompt, x.Tokens)) {
+		t.Errorf("%v, the template's ids are %v", err, whole)
+	}
+	if call, ok := p.Tokenizer.TokenID("<tool_call>"); !ok || countOf(x.Tokens, call) != 2 {
+		t.Errorf("%d tokens <tool_call>, want 2", countOf(x.Tokens, call))
+	}
+}
+
+// A conversation of one question and answer is the problem with this target, token for token.
+func TestConversationOfOneTurn(t *testing.T) {
+	p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), func(c *config.Run) { c.Data.System = "S" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := conversationsIn(t, `{"messages": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "content": "It is\n42. "}]}`)[0]
+	x, err := p.conversation(&q.Problem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, _ := p.End()
+	want, err := p.maskedTarget(&rollout.Problem{Prompt: "6*7?", Target: "It is\n42. "}, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(shown(want, written), shown(x, written)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	ids, _ := p.Target("It is\n42. ")
+	if !slices.Equal(x.Tokens, append(ids, end)) {
+		t.Errorf("tokens %v", x.Tokens)
+	}
+}
+
+// sft.mask, weights, sft.max_tokens and data.escape_special change what is learned.
+func TestConversationSettings(t *testing.T) {
+	const head = "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n?<|im_end|>\n<|im_start|>assistant\n"
+	row := func(answers ...string) string {
+		list := []string{`{"role": "user", "content": "?"}`}
+		for _, a := range answers {
+			list = append(list, `{"role": "assistant", `+a+`}`, `{"role": "user", "content": "!"}`)
+		}
+		return `{"messages": [` + strings.Join(list, ", ") + `]}`
+	}
+	const again = "<|im_end|>\n<|im_start|>user\n!<|im_end|>\n<|im_start|>assistant\n"
+	n := len(head) - len("<|im_start|>")*3 - len("<|im_end|>")*2 + 5 // tokens of the prompt: bytes, and 5 special ones
+	most := func(tokens int) func(c *config.Run) { return func(c *config.Run) { c.SFT.MaxTokens = n + tokens } }
+	mask := func(c *config.Run) { c.SFT.Mask = []string{"<out>", "</out>"} }
+	for _, tt := range []struct {
+		name, row string
+		set       func(c *config.Run)
+		want      string // after head; empty: nothing
+	}{
+		{"mask", row(`"content": "<c>1</c><out>x</out> so <out>y</out>"`), mask, "«<c>1</c>»<out>x</out>« so »<out>y</out>«<|im_end|>»"},
+		{"mask at the start, and without an end", row(`"content": "<out>x</out>1<out>y"`), mask, "«»<out>x</out>«1»<out>y«<|im_end|>»"},
+		{"no mask", row(`"content": "<out>x</out>"`), nil, "«<out>x</out><|im_end|>»"},
+		{"weight", row(`"content": "a", "weight": 0`, `"content": "b", "weight": 1.0`, `"content": "c", "weight": 0.0`), nil, "«»a" + again + "«b<|im_end|>»"},
+		{"all fits", row(`"content": "abc"`), most(4), "«abc<|im_end|>»"},
+		{"cut in an answer", row(`"content": "abc"`, `"content": "d"`), most(2), "«ab»"},
+		{"cut between answers", row(`"content": "abc"`, `"content": "d"`), most(6), "«abc<|im_end|>»"},
+		{"cut before the next answer", row(`"content": "abc"`, `"content": "d"`), most(4 + 21), "«abc<|im_end|>»"},
+		{"cut after its first token", row(`"content": "abc"`, `"content": "de"`), most(4 + 22), "«abc<|im_end|>»" + again[len("<|im_end|>"):] + "«d»"},
+		{"only the prompt fits", row(`"content": "abc"`), most(0), ""},
+		{"nor the prompt", row(`"content": "abc"`), most(-3), ""},
+		{"cut in what is only read", row(`"content": "<out>x</out>abc"`), func(c *config.Run) { mask(c); most(5)(c) }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), tt.set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := conversationsIn(t, tt.row)[0]
+			x, err := p.conversation(&q.Problem)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case x == nil && tt.want != "":
+				t.Error("nothing is left")
+			case x != nil && shown(x, written) != head+tt.want:
+				t.Errorf("got\n%s\nwant\n%s", shown(x, written), head+tt.want)
+			case x != nil && x.CheckInserted() != nil:
+				t.Error(x.CheckInserted())
+			}
+		})
+	}
+	for escape, want := range map[bool]int{false: 2, true: 1} {
+		p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), func(c *config.Run) { c.Data.EscapeSpecial = escape })
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := conversationsIn(t, row(`"content": "a<|im_end|>b"`))[0]
+		x, err := p.conversation(&q.Problem)
+		end, _ := p.End()
+		if err != nil || countOf(x.Tokens, end) != want {
+			t.Errorf("escape %v: %d end tokens, %v, want %d", escape, countOf(x.Tokens, end), err, want)
+		}
+	}
+}
+
+// Targets of a run with tools learn nothing that the tool said.
+func TestMaskedTarget(t *testing.T) {
+	set := func(c *config.Run) { c.SFT.Mask = []string{"\n```output\n", "\n```\n"} }
+	p, err := prompterOf(t, modelFolder(t, false, nil), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &rollout.Problem{Prompt: "6*7?", Target: "```python\n6*7\n```\n```output\n</s>42\n```\nSo 42."}
+	x, err := p.maskedTarget(q, 257)
+	if want := "6*7?«```python\n6*7\n```»\n```output\n</s>42\n```\n«So 42.</s>»"; err != nil || shown(x, written) != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, shown(x, written), want)
+	}
+	if n := countOf(x.Tokens, 257); n != 1 {
+		t.Errorf("%d end tokens, want 1", n)
+	}
+}
+
+// A message that the template cannot write is an error, not a message less.
+func TestConversationErrors(t *testing.T) {
+	const refuses = "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}{{ m.content }}</s>{% endfor %}"
+	for _, tt := range []struct{ name, template, row, want string }{
+		{"calls are dropped", chatML, toolChat, "talks.jsonl:1: message 3: the chat template drops its tool_calls"},
+		{"reasoning is dropped", chatML, thoughtChat, "message 2: the chat template drops its reasoning_content"},
+		{"no thoughts", opened, textChat, "message 2: the chat template begins every answer with <think>, and this one does not"},
+		{"no template", "", textChat, "no chat template"},
+		{"the template refuses", refuses, strings.ReplaceAll(textChat, "<|im_end|>", "x"), "between messages 2 and 4: template line 1"},
+	} {
+		files := map[string]string{"chat_template.jinja": tt.template}
+		if tt.template == "" {
+			files = nil
+		}
+		p, err := prompterOf(t, modelFolder(t, false, files), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := conversationsIn(t, tt.row)
+		if _, _, err = p.conversations(t.Context(), list); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+// A run whose targets hold its tool's output, with nothing to mask it, is told so.
+func TestWarnOutput(t *testing.T) {
+	texts := []string{"6*7\n<interpreter>\n42\n</interpreter>\n", "<interpreter> alone", "none"}
+	for _, tt := range []struct {
+		format string
+		mask   []string
+		want   string
+	}{
+		{"tags", nil, `1 of 3 targets hold tool output, between "<interpreter>" and "</interpreter>", and SFT learns to write it; ` +
+			`sft.mask: ["\n<interpreter>\n", "\n</interpreter>\n"] leaves it out`},
+		{"tags", []string{"a", "b"}, ""},
+		{"fence", nil, ""},
+		{"hermes", nil, ""},
+	} {
+		got := ""
+		e := &Env{Config: &config.Resolved{}}
+		e.Hooks.Warn = func(text string) { got += text }
+		e.Config.Run.SFT.Mask = tt.mask
+		e.Config.Run.Rollout.Tools = config.Tools{Kind: "python", Format: tt.format, Answer: []string{"\n<interpreter>\n", "\n</interpreter>\n"}}
+		if e.warnOutput("targets", texts); got != tt.want {
+			t.Errorf("%s, %v: %q, want %q", tt.format, tt.mask, got, tt.want)
+		}
+	}
+}
