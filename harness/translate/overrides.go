@@ -3,7 +3,6 @@
 package translate
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -31,26 +30,6 @@ func (o overrides) take(text string) (key string) {
 	}
 	o[key] = unquoted(strings.TrimSpace(value))
 	return key
-}
-
-// reference matches an interpolation of another setting, which may have a default.
-var reference = regexp.MustCompile(`^\$\{(?:oc\.select:)?\s*([A-Za-z_][\w.]*)\s*(?:,\s*([^{}]*))?\}$`)
-
-// resolved returns a setting, or the one that it refers to.
-func (o overrides) resolved(key string) string {
-	v := o[key]
-	for range 8 {
-		m := reference.FindStringSubmatch(v)
-		if m == nil {
-			break
-		}
-		other, ok := o[m[1]]
-		if !ok && m[2] == "" {
-			break
-		}
-		v = cmp.Or(other, m[2])
-	}
-	return v
 }
 
 // readTree returns the settings of a YAML file: a resolved configuration, or a list of overrides as Hydra
