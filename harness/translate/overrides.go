@@ -1,5 +1,6 @@
-// Package translate writes recipes of other trainers' configurations: verl's scripts, lists of overrides
-// and resolved configurations. It executes nothing of theirs.
+// Package translate writes recipes of other trainers' configurations: verl's scripts, with the files of
+// Hydra's that they name, lists of overrides and resolved configurations; and arguments of Megatron-LM's RL
+// trainer. It executes nothing of theirs.
 package translate
 
 import (

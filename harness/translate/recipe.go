@@ -26,8 +26,8 @@ type Options struct {
 	Folders []string          // where to look for the files that it names, before its own folder
 }
 
-// From translates a script that starts verl, overrides that Hydra left (overrides.yaml), or a resolved
-// configuration of verl.
+// From translates a script that starts verl, overrides that Hydra left (overrides.yaml), a resolved
+// configuration of verl, or a script, a list of arguments or a test's configuration of Megatron-LM's RL trainer.
 func From(file string, opt Options) (*Recipe, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -35,15 +35,24 @@ func From(file string, opt Options) (*Recipe, error) {
 	}
 	places := placesOf(file, opt.Folders)
 	if ext := filepath.Ext(file); ext == ".yaml" || ext == ".yml" {
+		if words := megatronYAML(text, opt.Set); words != nil {
+			return fromMegatron(file, words, true, places)
+		}
 		in, err := readTree(text, file)
 		if err != nil {
 			return nil, err
 		}
 		return fromVerl(file, "", &verl{in: in, env: opt.Set, places: places})
 	}
-	s, err := readScript(string(text), file, opt.Set, places)
+	s, err := readScript(string(text), file, opt.Set, places, false)
 	if err != nil {
 		return nil, err
+	}
+	if s.startsMegatron() {
+		if s, err = readScript(string(text), file, opt.Set, places, true); err != nil {
+			return nil, err
+		}
+		return fromMegatron(file, s.megatronWords(), s.found, places)
 	}
 	h := &hydra{places: places}
 	in, err := h.command(s.words)
@@ -57,7 +66,8 @@ func From(file string, opt Options) (*Recipe, error) {
 			unset[key] = w.unset
 		}
 	}
-	return fromVerl(file, module, &verl{in: in, env: s.env, places: places, unset: unset, notes: h.notes})
+	return fromVerl(file, module, &verl{in: in, env: s.env, places: places, unset: unset,
+		draft: draft{notes: h.notes}})
 }
 
 // fromVerl writes the recipe of settings of verl. module is the trainer's, if it is known.

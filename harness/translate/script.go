@@ -21,7 +21,7 @@ type script struct {
 	words []word
 	found bool // the command
 	env   map[string]string
-	loose []word // words of variables that hold Megatron's arguments, for a script without a command
+	loose []word // Megatron's arguments in variables and lines, for a script that leaves the command to others
 }
 
 // word is a word of a command, and the variables that it needs and nobody sets.
@@ -39,15 +39,15 @@ type reader struct {
 	vars   variables
 	config *expand.Config
 	places places
-	name   string // of the script that is read
 	depth  int
 }
 
 // readScript finds the trainer's command in a shell script. Assignments take effect in the order of the
 // text: of branches whose condition only a shell can decide, the last one counts. set has variables that the
-// user gives; scripts that it sources are looked for in places.
-func readScript(text, name string, set map[string]string, places places) (*script, error) {
-	r := &reader{places: places, name: name, vars: variables{given: set, set: map[string]expand.Variable{},
+// user gives; scripts that it sources are looked for in places. With marks a variable that nobody sets leaves
+// its name in the words that need it, as unset reads it.
+func readScript(text, name string, set map[string]string, places places, marks bool) (*script, error) {
+	r := &reader{places: places, vars: variables{given: set, set: map[string]expand.Variable{}, marks: marks,
 		lacks: map[string][]string{}, elements: map[string][]word{}, computed: map[string]bool{}}}
 	r.config = &expand.Config{Env: r.vars, CmdSubst: r.command,
 		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "", errCommand }}
@@ -57,11 +57,12 @@ func readScript(text, name string, set map[string]string, places places) (*scrip
 	}
 	r.walk(file)
 	r.env = map[string]string{}
-	for name, x := range r.vars.set {
-		r.env[name] = x.String()
+	for _, name := range slices.Sorted(maps.Keys(r.vars.set)) {
+		text := r.vars.set[name].String()
+		r.env[name] = text
+		r.loose = append(r.loose, arguments(text)...)
 	}
 	maps.Copy(r.env, set)
-	r.arguments()
 	return &r.script, nil
 }
 
@@ -150,6 +151,9 @@ func (r *reader) call(n *syntax.CallExpr) {
 		r.source(words[1].text)
 		return
 	}
+	if len(words) > 0 && isArgument(words[0].text) {
+		r.loose = append(r.loose, words...)
+	}
 	settings := 0
 	for _, w := range words {
 		if override.MatchString(w.text) || ofMegatron.MatchString(w.text) {
@@ -173,10 +177,12 @@ type variables struct {
 	// elements has the elements of arrays: each lacks variables of its own.
 	elements map[string][]word
 	computed map[string]bool // variables whose values only a shell can compute
+	marks    bool
 }
 
 // words expands a word. One that only a shell can compute, with a command substitution, stands as it is.
 func (v variables) words(config *expand.Config, w *syntax.Word) (list []word) {
+	v.mark(w.Parts)
 	if name, ok := allOf(w); ok {
 		if _, given := v.given[name]; !given && v.elements[name] != nil {
 			return v.elements[name]
@@ -292,6 +298,7 @@ func (v variables) assign(config *expand.Config, list []*syntax.Assign) {
 		delete(v.elements, name)
 		delete(v.computed, name)
 		if a.Value != nil {
+			v.mark(a.Value.Parts)
 			more, err := expand.Literal(config, a.Value)
 			if err != nil {
 				delete(v.set, name)

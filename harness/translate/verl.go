@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -22,9 +21,8 @@ type verl struct {
 	env    map[string]string // the script's variables
 	places places
 	used   map[string]bool
-	out    map[string]string   // our keys, values in YAML
-	notes  []string            // what a person should know
-	unset  map[string][]string // variables that a setting needs and nobody sets
+	draft
+	unset map[string][]string // variables that a setting needs and nobody sets
 
 	plainTrainer bool // verl's own, not a recipe's
 	async        bool // the fully asynchronous one
@@ -104,31 +102,6 @@ func (t *verl) number(key string, absent float64) float64 {
 	return v
 }
 
-func (t *verl) note(format string, args ...any) {
-	t.notes = append(t.notes, fmt.Sprintf(format, args...))
-}
-
-// put sets a key of ours to a number, a name of our choices, true or false.
-func (t *verl) put(key, value string) { t.out[key] = plain(value) }
-
-// putText sets a key to a text.
-func (t *verl) putText(key, value string) { t.out[key] = strconv.Quote(value) }
-
-// putList sets a key to a list of them, putTexts to a list of texts.
-func (t *verl) putList(key string, list ...string) { t.out[key] = listIn(list, plain) }
-
-func (t *verl) putTexts(key string, list []string) { t.out[key] = listIn(list, strconv.Quote) }
-
-func listIn(list []string, write func(string) string) string {
-	var values []string
-	for _, v := range list {
-		values = append(values, write(v))
-	}
-	return "[" + strings.Join(values, ", ") + "]"
-}
-
-func (t *verl) putNumber(key string, v float64) { t.out[key] = strconv.FormatFloat(v, 'g', -1, 64) }
-
 // translate sets our keys for settings of verl. module is the trainer's, if it is known.
 func (t *verl) translate(module string) {
 	t.used, t.out = map[string]bool{}, map[string]string{}
@@ -158,22 +131,6 @@ func lowered(v string) string {
 		return strings.ToLower(v)
 	}
 	return v
-}
-
-// plain writes a scalar of Python's as YAML, in quotes if it is neither a word nor a number.
-func plain(v string) string {
-	if bare.MatchString(v) {
-		return lowered(v)
-	}
-	return strconv.Quote(v)
-}
-
-var bare = regexp.MustCompile(`^[\w.+-]*[\w.+]$`)
-
-// slug makes a run's name of a text.
-func slug(name string) string {
-	name = strings.Trim(regexp.MustCompile(`[^A-Za-z0-9_.-]+`).ReplaceAllString(name, "-"), "-_.")
-	return cmp.Or(strings.ToLower(name[:min(len(name), 64)]), "verl")
 }
 
 var hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
