@@ -11,6 +11,10 @@ import (
 
 // branch walks the part of an if that runs. Where only a shell can tell it asks for all parts, with true.
 func (r *reader) branch(n *syntax.IfClause) (all bool) {
+	if r.all {
+		return true
+	}
+	r.left = true
 	for ; n != nil; n = n.Else {
 		holds := true
 		if len(n.Cond) > 0 {

@@ -160,6 +160,10 @@ func TestBranches(t *testing.T) {
 			}
 		})
 	}
+	// A command in a branch that does not run is read all the same: a caller's variable leads there.
+	if r := translated(t, "run.sh", "if [ \"$TRAIN\" = 1 ]; then\n  LR=3e-5\n  "+base+"\nfi\n", nil); !strings.Contains(r.Text, "lr: 3e-5") {
+		t.Errorf("in a branch:\n%s", r.Text)
+	}
 	dir := tree(t, map[string]string{"env/common.sh": "LR=4e-5\nsource circle.sh\n", "env/circle.sh": "source common.sh\n",
 		"jobs/run.sh": "source $(dirname ${BASH_SOURCE[0]})/../env/common.sh\n" + base})
 	checkRecipe(t, filepath.Join(dir, "jobs/run.sh"), Options{}, true, "lr: 4e-5")

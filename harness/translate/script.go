@@ -40,6 +40,8 @@ type reader struct {
 	config *expand.Config
 	places places
 	depth  int
+	all    bool // branches are taken
+	left   bool // a branch was left out
 }
 
 // readScript finds the trainer's command in a shell script. Assignments take effect in the order of the
@@ -47,15 +49,16 @@ type reader struct {
 // user gives; scripts that it sources are looked for in places. With marks a variable that nobody sets leaves
 // its name in the words that need it, as unset reads it.
 func readScript(text, name string, set map[string]string, places places, marks bool) (*script, error) {
-	r := &reader{places: places, vars: variables{given: set, set: map[string]expand.Variable{}, marks: marks,
-		lacks: map[string][]string{}, elements: map[string][]word{}, computed: map[string]bool{}}}
-	r.config = &expand.Config{Env: r.vars, CmdSubst: r.command,
-		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "", errCommand }}
+	r := newReader(set, places, marks)
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), name)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no shell script: %w", name, err)
 	}
-	r.walk(file)
+	if r.walk(file); r.left && !r.found { // the command may stand where only a caller's variables lead
+		r = newReader(set, places, marks)
+		r.all = true
+		r.walk(file)
+	}
 	r.env = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.vars.set)) {
 		text := r.vars.set[name].String()
@@ -64,6 +67,14 @@ func readScript(text, name string, set map[string]string, places places, marks b
 	}
 	maps.Copy(r.env, set)
 	return &r.script, nil
+}
+
+func newReader(set map[string]string, places places, marks bool) *reader {
+	r := &reader{places: places, vars: variables{given: set, set: map[string]expand.Variable{}, marks: marks,
+		lacks: map[string][]string{}, elements: map[string][]word{}, computed: map[string]bool{}}}
+	r.config = &expand.Config{Env: r.vars, CmdSubst: r.command,
+		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "", errCommand }}
+	return r
 }
 
 // walk takes the assignments and the command of a part of a script.
