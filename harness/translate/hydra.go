@@ -25,6 +25,27 @@ type hydra struct {
 	notes    []string
 }
 
+// file returns the settings of a YAML file: those with a list of defaults start from other files.
+func (h *hydra) file(text []byte, name string) (overrides, error) {
+	if !listsDefaults.Match(text) {
+		return readTree(text, name)
+	}
+	in := overrides{}
+	err := h.layer(in, name, "", 0)
+	h.engine(in)
+	return in, err
+}
+
+// listsDefaults matches the key of a list of defaults.
+var listsDefaults = regexp.MustCompile(`(?m)^defaults:`)
+
+// engine puts what verl's base for Megatron has in place of the other one's.
+func (h *hydra) engine(in overrides) {
+	if _, ok := in[actor+"strategy"]; h.megatron && !ok {
+		in[actor+"strategy"] = "megatron"
+	}
+}
+
 // megatronBase is verl's main file for models computed by Megatron.
 const megatronBase = "ppo_megatron_trainer"
 
@@ -72,7 +93,7 @@ func (h *hydra) command(words []word) (overrides, error) {
 		}
 	}
 	in := overrides{}
-	folder, name := h.main(given)
+	folder, name := h.main(in, given)
 	if err := h.read(in, folder, name, given["--config-dir"]); err != nil {
 		return nil, err
 	}
@@ -92,11 +113,7 @@ func (h *hydra) command(words []word) (overrides, error) {
 			h.note("the file that %s names is not here: --config-path FOLDER says where it is", m[0])
 		}
 	}
-	if h.megatron {
-		if _, ok := in[actor+"strategy"]; !ok {
-			in[actor+"strategy"] = "megatron"
-		}
-	}
+	h.engine(in)
 	return in, nil
 }
 
@@ -104,11 +121,15 @@ func (h *hydra) command(words []word) (overrides, error) {
 var decorator = regexp.MustCompile(`@hydra\.main\(([^)]*)\)`)
 var named = regexp.MustCompile(`config_(path|name)\s*=\s*["']([^"']+)["']`)
 
-// known are the trainers whose own files hold nothing but what this translation knows.
-var known = regexp.MustCompile(`(^|/)(main_ppo|main_dapo|main_flowrl|fully_async_main)(\.py)?$`)
+// known are the trainers whose own files hold nothing but what this translation knows; ofDAPO those that
+// start from the reward manager dapo.
+var (
+	known  = regexp.MustCompile(`(^|/)(main_ppo|main_dapo|main_flowrl|fully_async_main)\.py$`)
+	ofDAPO = regexp.MustCompile(`(^|/)(main_dapo|main_flowrl)\.py$`)
+)
 
 // main returns folder and name of the main file; the trainer's Python file tells what a command does not.
-func (h *hydra) main(given map[string]string) (folder, name string) {
+func (h *hydra) main(in overrides, given map[string]string) (folder, name string) {
 	folder, name = "config", "ppo_trainer"
 	file, ok := h.places.find(h.module)
 	if text, err := os.ReadFile(file); ok && h.module != "" && err == nil {
@@ -122,7 +143,9 @@ func (h *hydra) main(given map[string]string) (folder, name string) {
 				}
 			}
 		}
-	} else if _, says := given["--config-name"]; !says && h.module != "" && !known.MatchString(h.module) {
+	} else if _, says := given["--config-name"]; !says && ofDAPO.MatchString(h.module) {
+		in["reward_model.reward_manager"] = "dapo"
+	} else if !says && h.module != "" && !known.MatchString(h.module) {
 		h.note("the settings from which %s starts are not known here: --config-path FOLDER says where its file is",
 			path.Base(h.module))
 	}

@@ -96,6 +96,28 @@ python3 -m verl.trainer.main_ppo --config-path="$CONFIG" --config-name='agent' a
 	checkRecipe(t, alone, Options{Folders: []string{filepath.Join(dir, "examples/agent/config")}}, true, "max_prompt_tokens: 300", "n: 2")
 }
 
+// A file with a list of defaults may stand alone, and flags have short names.
+func TestHydraAlone(t *testing.T) {
+	rest := "data: {train_files: t.parquet}\nactor_rollout_ref: {model: {path: ./m}, rollout: {n: 4}}\ntrainer: {total_training_steps: 10}\n"
+	command := " algorithm.adv_estimator=grpo data.train_files=t.parquet actor_rollout_ref.model.path=./m actor_rollout_ref.rollout.n=4 " +
+		"trainer.total_training_steps=10 reward_model.overlong_buffer.enable=True reward_model.overlong_buffer.len=128 reward_model.overlong_buffer.penalty_factor=1.0"
+	dir := tree(t, map[string]string{
+		"a/main.yaml":   "defaults:\n  - one/b\n  - _self_\nalgorithm: {adv_estimator: rloo}\n" + rest,
+		"a/one/b.yaml":  "defaults:\n  - override /one@algorithm: [none, null]\nalgorithm: {adv_estimator: gae}\ndata: {max_prompt_length: 77}\n",
+		"run.sh":        "python3 recipe/main_x.py -cp a -cn one/b --config-dir nowhere" + command,
+		"dapo.sh":       "python3 -m recipe.dapo.main_dapo" + command,
+		"a/broken.yaml": "defaults: [\n",
+	})
+	checkRecipe(t, filepath.Join(dir, "a/main.yaml"), Options{}, true, "kind: rloo", "77", "one/b.yaml, which main.yaml starts from",
+		"one/none, which", "!defaults=")
+	checkRecipe(t, filepath.Join(dir, "run.sh"), Options{}, true, "kind: grpo", "77", "the reward manager is naive, not dapo", "!main_x.py starts")
+	// DAPO's trainer starts from its own reward manager, even if its files are not here.
+	checkRecipe(t, filepath.Join(dir, "dapo.sh"), Options{}, true, "buffer: 0.25", "!the reward manager is naive")
+	if _, err := From(filepath.Join(dir, "a/broken.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), "is not YAML") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A trainer's Python file names the settings from which it starts. It is read, never run.
 func TestHydraTrainer(t *testing.T) {
 	const command = "python3 -m recipe.mine.main_mine algorithm.adv_estimator=grpo data.train_files=t.parquet actor_rollout_ref.model.path=./m " +

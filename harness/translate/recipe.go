@@ -38,11 +38,12 @@ func From(file string, opt Options) (*Recipe, error) {
 		if words := megatronYAML(text, opt.Set); words != nil {
 			return fromMegatron(file, words, true, places)
 		}
-		in, err := readTree(text, file)
+		h := &hydra{places: places}
+		in, err := h.file(text, file)
 		if err != nil {
 			return nil, err
 		}
-		return fromVerl(file, "", &verl{in: in, env: opt.Set, places: places})
+		return fromVerl(file, "", &verl{in: in, env: opt.Set, places: places, draft: draft{notes: h.notes}})
 	}
 	s, err := readScript(string(text), file, opt.Set, places, false)
 	if err != nil {
