@@ -73,12 +73,13 @@ func TestHydraFiles(t *testing.T) {
 			fmt.Sprintf(schema, "code_interpreter"),
 		"base/config/extra/kl.yaml": "use_kl_in_reward: true\nkl_ctrl: {kl_coef: 0.25}\n",
 		"examples/agent/late.yaml":  "defaults: [_self_, config/agent]\ndata: {max_prompt_length: 9, truncation: left}\n",
+		"examples/agent/none.yaml":  "defaults: [config/agent]\nactor_rollout_ref: {rollout: {n: 3, multi_turn: null}}\n",
 		"examples/agent/run.sh": `PROJECT_DIR="$(pwd)"
 CONFIG="$PROJECT_DIR/examples/agent/config"
 python3 -m verl.trainer.main_ppo --config-path="$CONFIG" --config-name='agent' algorithm.adv_estimator=grpo \
 	data.train_files=t.parquet actor_rollout_ref.actor.entropy_coeff=0.125 trainer.total_training_steps=10 "$@"
 `,
-		"examples/agent/far.sh": `python3 -m verl.trainer.main_ppo --config-path "$AUTHORS/checkout/examples/agent" --config-name late \
+		"examples/agent/far.sh": `python3 -m verl.trainer.main_ppo --config-path "$AUTHORS/checkout/examples/agent" --config-name ${NAME:-late} \
 	algorithm.adv_estimator=grpo data.train_files=t.parquet trainer.total_training_steps=10
 `,
 	})
@@ -89,6 +90,9 @@ python3 -m verl.trainer.main_ppo --config-path="$CONFIG" --config-name='agent' a
 	checkRecipe(t, filepath.Join(dir, "examples/agent/run.sh"), Options{Set: map[string]string{"MODEL": "./other"}}, true, `base: "./other"`)
 	// Its list has _self_ first: what follows is above it.
 	checkRecipe(t, filepath.Join(dir, "examples/agent/far.sh"), Options{}, true, "max_prompt_tokens: 300", "truncate: left", "late.yaml")
+
+	// A value in the place of a block takes the block away.
+	checkRecipe(t, filepath.Join(dir, "examples/agent/far.sh"), Options{Set: map[string]string{"NAME": "none"}}, true, "n: 3", "!max_turns", "!tools:")
 
 	alone := filepath.Join(tree(t, map[string]string{"run.sh": "python3 -m verl.trainer.main_ppo --config-name agent algorithm.adv_estimator=grpo " +
 		"data.train_files=t.parquet actor_rollout_ref.model.path=./m actor_rollout_ref.rollout.n=2 trainer.total_training_steps=10"}), "run.sh")
@@ -161,19 +165,21 @@ func TestBranches(t *testing.T) {
 	base := "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=t.parquet actor_rollout_ref.model.path=./m " +
 		"actor_rollout_ref.rollout.n=4 trainer.total_training_steps=10 actor_rollout_ref.actor.optim.lr=$LR"
 	for condition, want := range map[string]string{
-		`[ "$(basename "$ENV")" = "b.yaml" ]`:       "1e-5",
-		`[ "$(basename "$ENV")" = "c.yaml" ]`:       "2e-5",
-		`[[ -z "$NOBODY" && $N -ge 3 ]]`:            "1e-5",
-		`[[ ! ( $N == 3 || -n "" ) ]]`:              "2e-5",
-		`test $N -lt 3 || ! [ "$N" != 3 ]`:          "1e-5",
-		`[ ! -z "$N" ]`:                             "1e-5",
-		`${LOW:-false}`:                             "2e-5",
-		`[ $(hostname) = a ]`:                       "2e-5", // a shell's: the last counts
-		`[ -f nowhere ]`:                            "2e-5",
-		`[ "$1" = "" ]`:                             "2e-5",
-		`[[ $ENV == *b.yaml ]]`:                     "2e-5",
-		`X=$(date); [ -z "$X" ]`:                    "2e-5",
-		`[ "$N" = 3 ]; then :; fi; if [ $N -eq 3 ]`: "1e-5",
+		`[ "$(basename "$ENV")" = "b.yaml" ]`:            "1e-5",
+		`[ "$(basename "$ENV")" = "c.yaml" ]`:            "2e-5",
+		`[[ -z "$NOBODY" && $N -ge 3 ]]`:                 "1e-5",
+		`[[ ! ( $N == 3 || -n "" ) ]]`:                   "2e-5",
+		`[ $N -le 3 ] && [ $N -gt 2 ] && [ "$N" -ne 4 ]`: "1e-5",
+		`[ $N -like 3 ]`:                                 "2e-5",
+		`test $N -lt 3 || ! [ "$N" != 3 ]`:               "1e-5",
+		`[ ! -z "$N" ]`:                                  "1e-5",
+		`${LOW:-false}`:                                  "2e-5",
+		`[ $(hostname) = a ]`:                            "2e-5", // a shell's: the last counts
+		`[ -f nowhere ]`:                                 "2e-5",
+		`[ "$1" = "" ]`:                                  "2e-5",
+		`[[ $ENV == *b.yaml ]]`:                          "2e-5",
+		`X=$(date); [ -z "$X" ]`:                         "2e-5",
+		`[ "$N" = 3 ]; then :; fi; if [ $N -eq 3 ]`:      "1e-5",
 	} {
 		t.Run(condition, func(t *testing.T) {
 			script := "ENV=a/b.yaml\nN=3\nif " + condition + "; then\n  LR=${LR:-1e-5}\nelse\n  LR=2e-5\nfi\n" + base

@@ -162,7 +162,7 @@ func megatronRecipe(t *testing.T, name, text string) *Recipe {
 func TestMegatronForms(t *testing.T) {
 	base := "--langrl-env-config count.yaml\n--perform-rl-step\n--tokenizer-model org/m\n--lr 1e-6\n--train-iters 10\n--global-batch-size 64\n"
 	yaml := "MODEL_ARGS:\n  --langrl-env-config: count.yaml\n  --perform-rl-step: true\n  --tokenizer-model: ${ROOT}/m\n  --lr: 0.000001\n" +
-		"  --train-iters: 10\n  --global-batch-size: 64\n  --lr: 0.000001\n  --bf16: false\n"
+		"  --train-iters: 10\n  --global-batch-size: 64\n  --lr: 0.000001\n  --bf16: false\n  --rl-inference-parsers: [qwen, other]\n"
 	variables := "OPTIONS=\"" + strings.ReplaceAll(base, "\n", " \\\n") + "\"\n"
 	for name, text := range map[string]string{"args.txt": base, "model_config.yaml": yaml, "options.sh": variables} {
 		t.Run(name, func(t *testing.T) {
@@ -178,6 +178,9 @@ func TestMegatronForms(t *testing.T) {
 				if !strings.Contains(r.Text, want) {
 					t.Errorf("it lacks %q:\n%s", want, r.Text)
 				}
+			}
+			if told := strings.Contains(r.Text, "not offered: --rl-inference-parsers qwen other: "); told != (name == "model_config.yaml") {
+				t.Errorf("a list of values: %t\n%s", told, r.Text)
 			}
 			for _, absent := range []string{"dtype: bf16", "staleness", "epochs:", "loss_coef", "clip:", "top_p", "--perform-rl-step is not"} {
 				if strings.Contains(r.Text, absent) {
@@ -205,6 +208,7 @@ func TestMegatronArguments(t *testing.T) {
 			[]string{"aggregation: seq-mean-token-mean"}},
 		{"parts of groups", "--grpo-group-size 3", []string{"--global-batch-size 64 is no multiple", "prompts_per_update: 21"}},
 		{"more than a step", "--global-batch-size 640", []string{"more than the 64 completions", "prompts_per_update: 32"}},
+		{"no size of an update", "--global-batch-size $NONE", []string{"--global-batch-size is not given", "prompts_per_update: 32"}},
 		{"requests in flight", "--rl-partial-rollouts --rl-max-inflight-requests 192", []string{"staleness: 2"}}, // 192/64 − 1
 		{"an age that the engine decides", "--rl-partial-rollouts", []string{"takes what its engine can hold"}},
 		{"no bound of the weights", "--rl-inference-logprobs-is-correction", []string{"weights: token", "weight_high: 1000000000"}},
