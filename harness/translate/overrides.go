@@ -1,9 +1,9 @@
-// Package translate writes recipes of other trainers' configurations: verl's scripts, lists of overrides
-// and resolved configurations. It executes nothing of theirs.
+// Package translate writes recipes of other trainers' configurations: verl's scripts, with the files of
+// Hydra's that they name, lists of overrides and resolved configurations; and arguments of Megatron-LM's RL
+// trainer. It executes nothing of theirs.
 package translate
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -31,26 +31,6 @@ func (o overrides) take(text string) (key string) {
 	}
 	o[key] = unquoted(strings.TrimSpace(value))
 	return key
-}
-
-// reference matches an interpolation of another setting, which may have a default.
-var reference = regexp.MustCompile(`^\$\{(?:oc\.select:)?\s*([A-Za-z_][\w.]*)\s*(?:,\s*([^{}]*))?\}$`)
-
-// resolved returns a setting, or the one that it refers to.
-func (o overrides) resolved(key string) string {
-	v := o[key]
-	for range 8 {
-		m := reference.FindStringSubmatch(v)
-		if m == nil {
-			break
-		}
-		other, ok := o[m[1]]
-		if !ok && m[2] == "" {
-			break
-		}
-		v = cmp.Or(other, m[2])
-	}
-	return v
 }
 
 // readTree returns the settings of a YAML file: a resolved configuration, or a list of overrides as Hydra

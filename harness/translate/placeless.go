@@ -27,7 +27,9 @@ const placelessParts = `
 	logger project_name log_val_generations rollout_data_dir validation_data_dir trace prometheus
 	profiler global_profiler nsys
 	checkpoint resume_mode default_local_dir default_hdfs_dir max_critic_ckpt_to_keep
-	del_local_ckpt_after_load esi_redundant_time`
+	del_local_ckpt_after_load esi_redundant_time
+	use_trainer_do_validate use_dynamic_resource_scheduling dynamic_schedule_* concurrent_samples_per_replica
+	transfer_queue hydra`
 
 var placelessPatterns = strings.Fields(placelessParts)
 

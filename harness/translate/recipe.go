@@ -20,64 +20,79 @@ type Recipe struct {
 	Errs  error    // what exp config check says about the text; nil if it is complete
 }
 
-// FromVerl translates a script that starts verl, overrides that Hydra left (overrides.yaml), or a resolved
-// configuration of verl. set has values of the script's variables.
-func FromVerl(path string, set map[string]string) (*Recipe, error) {
-	text, err := os.ReadFile(path)
+// Options are what a user adds to a script.
+type Options struct {
+	Set     map[string]string // values of its variables
+	Folders []string          // where to look for the files that it names, before its own folder
+}
+
+// From translates a script that starts verl, overrides that Hydra left (overrides.yaml), a resolved
+// configuration of verl, or a script, a list of arguments or a test's configuration of Megatron-LM's RL trainer.
+func From(file string, opt Options) (*Recipe, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	var in overrides
-	module := ""
-	var start []string
-	var unset map[string][]string // variables that a setting needs and nobody sets
-	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
-		if in, err = readTree(text, path); err != nil {
-			return nil, err
+	places := placesOf(file, opt.Folders)
+	if ext := filepath.Ext(file); ext == ".yaml" || ext == ".yml" {
+		if words := megatronYAML(text, opt.Set); words != nil {
+			return fromMegatron(file, words, true, places)
 		}
-	} else {
-		s, err := readScript(string(text), path, set)
+		h := &hydra{places: places}
+		in, err := h.file(text, file)
 		if err != nil {
 			return nil, err
 		}
-		in, unset = overrides{}, map[string][]string{}
-		for _, w := range s.words {
-			module += " " + w.text
-			if key := in.take(w.text); key != "" {
-				unset[key] = w.unset
-			}
+		return fromVerl(file, "", &verl{in: in, env: opt.Set, places: places, draft: draft{notes: h.notes}})
+	}
+	s, err := readScript(string(text), file, opt.Set, places, false)
+	if err != nil {
+		return nil, err
+	}
+	if s.startsMegatron() {
+		if s, err = readScript(string(text), file, opt.Set, places, true); err != nil {
+			return nil, err
 		}
-		start = startNote(s.words)
+		return fromMegatron(file, s.megatronWords(), s.found, places)
 	}
-	if !trainsPolicy(in) {
+	h := &hydra{places: places}
+	in, err := h.command(s.words)
+	if err != nil {
+		return nil, err
+	}
+	module, unset := "", map[string][]string{} // variables that a setting needs and nobody sets
+	for _, w := range s.words {
+		module += " " + w.text
+		if key := in.take(w.text); key != "" {
+			unset[key] = w.unset
+		}
+	}
+	return fromVerl(file, module, &verl{in: in, env: s.env, places: places, unset: unset,
+		draft: draft{notes: h.notes}})
+}
+
+// fromVerl writes the recipe of settings of verl. module is the trainer's, if it is known.
+func fromVerl(file, module string, t *verl) (*Recipe, error) {
+	if !trainsPolicy(t.in) {
 		return nil, fmt.Errorf("%s has no settings of verl's RL trainers (python3 -m verl.trainer.main_ppo "+
-			"algorithm.adv_estimator=grpo …)", path)
+			"algorithm.adv_estimator=grpo …)", file)
 	}
-	t := translateVerl(in, module)
-	r := &Recipe{Notes: slices.Concat(start, t.unset(unset), t.notes)}
-	keys := r.fitting(t.out)
-	header := "# " + filepath.Base(path) + " of verl, translated: exp config translate\n"
+	start := t.notes
+	t.notes = nil
+	t.translate(module)
+	return newRecipe(file+" of verl", t.out, slices.Concat(start, t.lacking(), t.notes)), nil
+}
+
+// newRecipe writes keys as a recipe. what names the source.
+func newRecipe(what string, keys map[string]string, notes []string) *Recipe {
+	r := &Recipe{Notes: notes}
+	keys = r.fitting(keys)
+	header := "# " + filepath.Base(what) + ", translated: exp config translate\n"
 	for _, n := range r.Notes {
 		header += "# - " + strings.Join(strings.Fields(n), " ") + "\n"
 	}
 	r.Text = header + "\n" + written(keys)
-	return r, nil
-}
-
-// startNote says that a command starts from a configuration other than verl's main ones.
-func startNote(words []word) (notes []string) {
-	for i, w := range words {
-		flag, name, ok := strings.Cut(w.text, "=")
-		if !ok && i+1 < len(words) {
-			name = words[i+1].text
-		}
-		name = strings.TrimSuffix(unquoted(name), ".yaml")
-		if (flag == "--config-name" || flag == "-cn") && name != "ppo_trainer" && name != "ppo_megatron_trainer" {
-			notes = append(notes, fmt.Sprintf("the settings of %s.yaml, from which it starts, are not known "+
-				"here: add them, or translate the config.yaml that Hydra leaves", name))
-		}
-	}
-	return notes
+	return r
 }
 
 // trainsPolicy reports whether settings are an RL trainer's.

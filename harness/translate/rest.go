@@ -61,7 +61,7 @@ func (t *verl) idle(key string) bool {
 // and that have an effect.
 func (t *verl) rest() {
 	for _, key := range slices.Sorted(maps.Keys(t.in)) {
-		if t.in.resolved(key) == "null" { // verl's defaults, in a resolved configuration
+		if t.resolved(key) == "null" { // verl's defaults, in a resolved configuration
 			continue
 		}
 		if !t.used[key] && !placeless(key) && !strings.HasPrefix(key, "critic.model.") &&

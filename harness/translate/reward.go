@@ -61,7 +61,7 @@ func (t *verl) rewards() {
 	switch {
 	case path != "":
 		t.put("reward.kind", "command")
-		argv := fmt.Sprintf("python3, -c, %q, %q, %q", adapter, place(path), name)
+		argv := fmt.Sprintf("python3, -c, %q, %q, %q", adapter, t.places.found(path), name)
 		if more != "" {
 			argv += fmt.Sprintf(", %q", more)
 		}

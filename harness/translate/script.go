@@ -1,9 +1,11 @@
 package translate
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -18,6 +20,8 @@ import (
 type script struct {
 	words []word
 	found bool // the command
+	env   map[string]string
+	loose []word // Megatron's arguments in variables and lines, for a script that leaves the command to others
 }
 
 // word is a word of a command, and the variables that it needs and nobody sets.
@@ -26,68 +30,153 @@ type word struct {
 	unset []string
 }
 
-// trainers match the modules and files that start verl's trainers.
-var trainers = regexp.MustCompile(`(^|[./])main_[a-z_]+(\.py)?$`)
+// trainers match the modules and files that start verl's trainers and Megatron's.
+var trainers = regexp.MustCompile(`(^|[./])(main_[a-z_]+(\.py)?|train_rl\.py)$`)
+
+// reader goes through a script and the ones that it sources.
+type reader struct {
+	script
+	vars   variables
+	config *expand.Config
+	places places
+	depth  int
+	all    bool // branches are taken
+	left   bool // a branch was left out
+}
 
 // readScript finds the trainer's command in a shell script. Assignments take effect in the order of the
-// text: of branches the last one counts. set has variables that the user gives.
-func readScript(text, name string, set map[string]string) (*script, error) {
+// text: of branches whose condition only a shell can decide, the last one counts. set has variables that the
+// user gives; scripts that it sources are looked for in places. With marks a variable that nobody sets leaves
+// its name in the words that need it, as unset reads it.
+func readScript(text, name string, set map[string]string, places places, marks bool) (*script, error) {
+	r := newReader(set, places, marks)
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), name)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no shell script: %w", name, err)
 	}
-	s := &script{}
-	vars := variables{given: set, set: map[string]expand.Variable{}, lacks: map[string][]string{},
-		elements: map[string][]word{}}
-	config := &expand.Config{Env: vars, CmdSubst: here,
-		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "", errors.New("a command") }}
-	syntax.Walk(file, func(n syntax.Node) bool {
+	if r.walk(file); r.left && !r.found { // the command may stand where only a caller's variables lead
+		r = newReader(set, places, marks)
+		r.all = true
+		r.walk(file)
+	}
+	r.env = map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.vars.set)) {
+		text := r.vars.set[name].String()
+		r.env[name] = text
+		r.loose = append(r.loose, arguments(text)...)
+	}
+	maps.Copy(r.env, set)
+	return &r.script, nil
+}
+
+func newReader(set map[string]string, places places, marks bool) *reader {
+	r := &reader{places: places, vars: variables{given: set, set: map[string]expand.Variable{}, marks: marks,
+		lacks: map[string][]string{}, elements: map[string][]word{}, computed: map[string]bool{}}}
+	r.config = &expand.Config{Env: r.vars, CmdSubst: r.command,
+		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "", errCommand }}
+	return r
+}
+
+// walk takes the assignments and the command of a part of a script.
+func (r *reader) walk(n syntax.Node) {
+	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.DeclClause:
-			vars.assign(config, n.Args)
+			r.vars.assign(r.config, n.Args)
 		case *syntax.CallExpr:
-			vars.assign(config, n.Assigns)
-			s.call(config, vars, n)
+			r.vars.assign(r.config, n.Assigns)
+			r.call(n)
+		case *syntax.IfClause:
+			return r.branch(n)
 		}
 		return true
 	})
-	return s, nil
 }
 
-// here computes the one command substitution that needs no shell: $(pwd).
-func here(w io.Writer, n *syntax.CmdSubst) error {
-	var b strings.Builder
-	for _, stmt := range n.Stmts {
-		if err := syntax.NewPrinter().Print(&b, stmt); err != nil {
-			return err
+// errCommand stands for what only a shell can compute.
+var errCommand = errors.New("a command")
+
+// command computes the command substitutions that need no shell: $(pwd), dirname and basename.
+func (r *reader) command(w io.Writer, n *syntax.CmdSubst) error {
+	if len(n.Stmts) != 1 {
+		return errCommand
+	}
+	call, ok := n.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 {
+		return errCommand
+	}
+	var words []string
+	for _, arg := range call.Args {
+		text, err := expand.Literal(r.config, arg)
+		if err != nil {
+			return errCommand
 		}
+		words = append(words, text)
 	}
-	if strings.TrimSpace(b.String()) != "pwd" {
-		return errors.New("a command")
+	text := ""
+	switch {
+	case len(words) == 1 && words[0] == "pwd":
+		text = "."
+	case len(words) == 2 && words[0] == "dirname":
+		text = path.Dir(words[1])
+	case len(words) == 2 && words[0] == "basename" && words[1] != "":
+		text = path.Base(words[1])
+	case len(words) == 2 && words[0] == "basename":
+	default:
+		return errCommand
 	}
-	_, err := io.WriteString(w, ".")
+	_, err := io.WriteString(w, text)
 	return err
+}
+
+// deepestSource limits how far scripts source each other: they can do so in a circle.
+const deepestSource = 8
+
+// source reads a script that another one sources, if it is here and a shell script.
+func (r *reader) source(name string) {
+	file, ok := r.places.find(name)
+	if !ok || r.depth >= deepestSource {
+		return
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	tree, err := syntax.NewParser().Parse(bytes.NewReader(text), file)
+	if err != nil {
+		return
+	}
+	r.depth++
+	r.walk(tree)
+	r.depth--
 }
 
 // call keeps the words of the first command that starts a trainer, and of later ones that are nothing but
 // settings: a comment after a backslash ends a command early.
-func (s *script) call(config *expand.Config, vars variables, n *syntax.CallExpr) {
+func (r *reader) call(n *syntax.CallExpr) {
 	var words []word
 	for _, w := range n.Args {
-		words = append(words, vars.words(config, w)...)
+		words = append(words, r.vars.words(r.config, w)...)
+	}
+	if len(words) > 1 && (words[0].text == "source" || words[0].text == ".") {
+		r.source(words[1].text)
+		return
+	}
+	if len(words) > 0 && isArgument(words[0].text) {
+		r.loose = append(r.loose, words...)
 	}
 	settings := 0
 	for _, w := range words {
-		if override.MatchString(w.text) {
+		if override.MatchString(w.text) || ofMegatron.MatchString(w.text) {
 			settings++
 		}
 	}
 	starts := slices.ContainsFunc(words, func(w word) bool { return trainers.MatchString(path.Clean(w.text)) })
 	switch {
-	case !s.found && (starts || settings > 2):
-		s.words, s.found = words, true
-	case s.found && settings > 0 && settings == len(words):
-		s.words = append(s.words, words...)
+	case !r.found && (starts || settings > 2):
+		r.words, r.found = words, true
+	case r.found && settings > 0 && settings == len(words):
+		r.words = append(r.words, words...)
 	}
 }
 
@@ -98,10 +187,13 @@ type variables struct {
 	lacks map[string][]string // the variables that a variable's value needs and nobody sets
 	// elements has the elements of arrays: each lacks variables of its own.
 	elements map[string][]word
+	computed map[string]bool // variables whose values only a shell can compute
+	marks    bool
 }
 
 // words expands a word. One that only a shell can compute, with a command substitution, stands as it is.
 func (v variables) words(config *expand.Config, w *syntax.Word) (list []word) {
+	v.mark(w.Parts)
 	if name, ok := allOf(w); ok {
 		if _, given := v.given[name]; !given && v.elements[name] != nil {
 			return v.elements[name]
@@ -184,6 +276,7 @@ func (v variables) Get(name string) expand.Variable {
 func (v variables) Set(name string, x expand.Variable) error {
 	delete(v.lacks, name)
 	delete(v.elements, name)
+	delete(v.computed, name)
 	v.set[name] = x
 	return nil
 }
@@ -214,10 +307,13 @@ func (v variables) assign(config *expand.Config, list []*syntax.Assign) {
 		}
 		delete(v.lacks, name)
 		delete(v.elements, name)
+		delete(v.computed, name)
 		if a.Value != nil {
+			v.mark(a.Value.Parts)
 			more, err := expand.Literal(config, a.Value)
 			if err != nil {
 				delete(v.set, name)
+				v.computed[name] = true
 				continue
 			}
 			text += more

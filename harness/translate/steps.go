@@ -33,7 +33,10 @@ func (t *verl) streamed() float64 {
 		t.number(at+"trigger_parameter_sync_step", 4)
 	age := math.Ceil(t.number(at+"staleness_threshold", 0.1))
 	own, anew := t.on(at+"use_rollout_log_probs", true), t.on(at+"compute_prox_log_prob", false)
-	t.used[at+"partial_rollout"], t.used["rollout.total_epochs"] = true, true
+	for _, key := range []string{at + "partial_rollout", "rollout.total_epochs", "rollout.n",
+		actor + "use_rollout_log_probs"} {
+		t.used[key] = true
+	}
 	t.putNumber("rollout.staleness", age)
 	if age > 0 && own && !anew {
 		t.put("algo.rollout_correction.mode", "bypass")
@@ -60,7 +63,7 @@ func (t *verl) filter() {
 	}
 	t.put("algo.filter_groups.metric", metric)
 	train := t.number("data.train_batch_size", 1024)
-	if batches <= 0 {
+	if batches <= 0 || math.IsInf(batches, 1) {
 		batches = endless
 	} else {
 		batches = math.Ceil(batches * t.number("data.gen_batch_size", train) / train)
@@ -166,6 +169,10 @@ func (t *verl) validation() {
 	}
 	t.putNumber("eval.online.every_steps", every)
 	temperature, n := t.text(val+"temperature", "0"), t.text(val+"n", "1")
+	if t.number(val+"temperature", 0) == 0 && t.number(val+"n", 1) > 1 && t.out["data.val.source"] != "none" {
+		t.note("%sn %s: at temperature 0 all completions of a problem are the same, so there is one", val, n)
+		n = "1"
+	}
 	if hot := t.number(val+"temperature", 0); !t.on(val+"do_sample", false) && hot > 0 {
 		t.note("%sdo_sample is off: verl's agent loop samples at %stemperature %g all the same; versions "+
 			"before it took the likeliest token", val, val, hot)

@@ -87,7 +87,7 @@ func (t *verl) turns() {
 	if talk != "" {
 		t.note("%sinteraction_config_path: a run has tools or a user who answers every turn, not both", at)
 	}
-	t.tools(place(path))
+	t.tools(t.places.found(path))
 }
 
 // tools translates a file of tools.

@@ -20,7 +20,7 @@ func translated(t *testing.T, name, text string, set map[string]string) *Recipe 
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r, err := FromVerl(path, set)
+	r, err := From(path, Options{Set: set})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,6 +212,12 @@ func TestRecipes(t *testing.T) {
 		{"a ratio that verl ignores", "actor_rollout_ref.actor.clip_ratio=0.3", []string{"clip_ratio 0.3 has no effect in verl"}},
 		{"no lower bound", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=cispo actor_rollout_ref.actor.clip_ratio_low=10",
 			[]string{"loss: cispo", "low: 1"}},
+		{"a loss that bypass ignores", "algorithm.adv_estimator=grpo algorithm.rollout_correction.bypass_mode=True " +
+			"actor_rollout_ref.actor.policy_loss.loss_mode=geo_mean", []string{"mode: bypass", "loss_mode gmpo has no effect in verl"}},
+		{"copies of one completion", "data.val_files=v.parquet trainer.test_freq=2 actor_rollout_ref.rollout.val_kwargs.n=5",
+			[]string{"n: 1\n    temperature: 0", "val_kwargs.n 5: at temperature 0 all completions"}},
+		{"group filtering to infinity", "algorithm.adv_estimator=grpo algorithm.filter_groups.enable=True " +
+			"algorithm.filter_groups.max_num_gen_batches=inf", []string{"max_batches: 1000"}},
 		{"another model", "actor_rollout_ref.model.override_config.rope_theta=1e6", []string{"not translated: actor_rollout_ref.model.override_config.rope_theta=1e6"}},
 		{"several turns without tools", "actor_rollout_ref.rollout.multi_turn.enable=True", []string{"the policy answers in one turn"}},
 		{"tools that are not here", "actor_rollout_ref.rollout.multi_turn.enable=True actor_rollout_ref.rollout.multi_turn.tool_config_path=/nowhere/tools.yaml",
@@ -290,10 +296,10 @@ func TestHydra(t *testing.T) {
 	r := translated(t, "run.sh", base+`~actor_rollout_ref.actor.use_kl_loss=True +data.apply_chat_template_kwargs.x='a: b # c' `+
 		`actor_rollout_ref.actor.clip_ratio=0.3 actor_rollout_ref.actor.clip_ratio_high=null trainer.experiment_name=测试 `+
 		`data.val_files='${data.train_files}' actor_rollout_ref.actor.ppo_mini_batch_size='${oc.select:data.none,32}' `+
-		`data.seed='${oc.env:SEED,7}' actor_rollout_ref.actor.entropy_coeff=0.`, nil)
-	for _, want := range []string{"name: \"verl\"", "    source: \"data/a,b.parquet\"\n    more: [\"data/c.parquet\"]\n  val:\n    source: \"data/a,b.parquet\"",
-		`template_vars: {x: "a: b # c"}`, "high: 0.3", "prompts_per_update: 32", "# - data.seed is ${oc.env:SEED,7}: only Hydra",
-		"# - the settings of mine.yaml, from which it starts", "# - not translated: ~actor_rollout_ref.actor.use_kl_loss=True\n"} {
+		`data.seed='${oc.env:SEED,7}' data.train_max_samples=9 actor_rollout_ref.actor.entropy_coeff=0.`, nil)
+	for _, want := range []string{"name: \"verl\"", "    source: \"data/a,b.parquet\"\n    more: [\"data/c.parquet\"]\n    max_samples: 9\n  val:\n    source: \"data/a,b.parquet\"",
+		`template_vars: {x: "a: b # c"}`, "high: 0.3", "prompts_per_update: 32", "seed: 7",
+		"# - mine.yaml, from which it starts, is not here", "# - not translated: ~actor_rollout_ref.actor.use_kl_loss=True\n"} {
 		if !strings.Contains(r.Text, want) {
 			t.Errorf("it lacks %q:\n%s", want, r.Text)
 		}
@@ -429,11 +435,11 @@ func TestRefuses(t *testing.T) {
 		if err := os.WriteFile(path, []byte(tt[1]), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := FromVerl(path, nil); err == nil || !strings.Contains(err.Error(), path) {
+		if r, err := From(path, Options{Set: nil}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}
 	}
-	if _, err := FromVerl("none.sh", nil); err == nil {
+	if _, err := From("none.sh", Options{Set: nil}); err == nil {
 		t.Error("a missing file is no error")
 	}
 }

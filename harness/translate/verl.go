@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -18,10 +17,12 @@ import (
 // verl translates settings of verl's trainers. A missing setting has the value of ppo_trainer.yaml at
 // verl's b178a3cd5.
 type verl struct {
-	in    overrides
-	used  map[string]bool
-	out   map[string]string // our keys, values in YAML
-	notes []string          // what a person should know
+	in     overrides
+	env    map[string]string // the script's variables
+	places places
+	used   map[string]bool
+	draft
+	unset map[string][]string // variables that a setting needs and nobody sets
 
 	plainTrainer bool // verl's own, not a recipe's
 	async        bool // the fully asynchronous one
@@ -66,7 +67,7 @@ func plainRules() [][3]string {
 
 // text returns a setting, or absent if it is not set or null.
 func (t *verl) text(key, absent string) string {
-	v := t.in.resolved(key)
+	v := t.resolved(key)
 	if !t.used[key] && computed.MatchString(v) {
 		t.note("%s is %s: only Hydra or a shell can compute it", key, v)
 	}
@@ -101,35 +102,10 @@ func (t *verl) number(key string, absent float64) float64 {
 	return v
 }
 
-func (t *verl) note(format string, args ...any) {
-	t.notes = append(t.notes, fmt.Sprintf(format, args...))
-}
-
-// put sets a key of ours to a number, a name of our choices, true or false.
-func (t *verl) put(key, value string) { t.out[key] = plain(value) }
-
-// putText sets a key to a text.
-func (t *verl) putText(key, value string) { t.out[key] = strconv.Quote(value) }
-
-// putList sets a key to a list of them, putTexts to a list of texts.
-func (t *verl) putList(key string, list ...string) { t.out[key] = listIn(list, plain) }
-
-func (t *verl) putTexts(key string, list []string) { t.out[key] = listIn(list, strconv.Quote) }
-
-func listIn(list []string, write func(string) string) string {
-	var values []string
-	for _, v := range list {
-		values = append(values, write(v))
-	}
-	return "[" + strings.Join(values, ", ") + "]"
-}
-
-func (t *verl) putNumber(key string, v float64) { t.out[key] = strconv.FormatFloat(v, 'g', -1, 64) }
-
-// translateVerl returns our keys for settings of verl. module is the trainer's, if it is known.
-func translateVerl(in overrides, module string) *verl {
-	t := &verl{in: in, used: map[string]bool{}, out: map[string]string{},
-		plainTrainer: strings.Contains(module, "main_ppo"), async: strings.Contains(module, "fully_async")}
+// translate sets our keys for settings of verl. module is the trainer's, if it is known.
+func (t *verl) translate(module string) {
+	t.used, t.out = map[string]bool{}, map[string]string{}
+	t.plainTrainer, t.async = strings.Contains(module, "main_ppo"), strings.Contains(module, "fully_async")
 	for _, r := range plainRules() {
 		t.put(r[2], t.text(r[0], r[1]))
 	}
@@ -147,7 +123,6 @@ func translateVerl(in overrides, module string) *verl {
 	t.steps()
 	t.shared()
 	t.rest()
-	return t
 }
 
 // lowered writes Python's True and False as YAML does.
@@ -156,22 +131,6 @@ func lowered(v string) string {
 		return strings.ToLower(v)
 	}
 	return v
-}
-
-// plain writes a scalar of Python's as YAML, in quotes if it is neither a word nor a number.
-func plain(v string) string {
-	if bare.MatchString(v) {
-		return lowered(v)
-	}
-	return strconv.Quote(v)
-}
-
-var bare = regexp.MustCompile(`^[\w.+-]*[\w.+]$`)
-
-// slug makes a run's name of a text.
-func slug(name string) string {
-	name = strings.Trim(regexp.MustCompile(`[^A-Za-z0-9_.-]+`).ReplaceAllString(name, "-"), "-_.")
-	return cmp.Or(strings.ToLower(name[:min(len(name), 64)]), "verl")
 }
 
 var hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
@@ -395,6 +354,11 @@ func (t *verl) regularizers() {
 	}
 	t.filter()
 	t.overlong()
+	t.correction()
+}
+
+// correction translates rollout correction.
+func (t *verl) correction() {
 	const correct = "algorithm.rollout_correction."
 	if weights := t.text(correct+"rollout_is", ""); weights != "" {
 		if weights == "geometric" { // of older versions
@@ -416,6 +380,10 @@ func (t *verl) regularizers() {
 		t.put("algo.rollout_correction.mode", "bypass")
 		if loss == "reinforce" {
 			t.put("algo.loss", "reinforce")
+		} else if other := t.out["algo.loss"]; other != "ppo" && other != "flowrl" {
+			t.put("algo.loss", "ppo")
+			t.note("policy_loss.loss_mode %s has no effect in verl, where the loss of %sbypass_mode is PPO's", other,
+				correct)
 		}
 	}
 	t.used[correct+"rollout_is_threshold"], t.used[correct+"rollout_rs_threshold"] = true, true
@@ -447,16 +415,21 @@ func (t *verl) rejections(at string) {
 	}
 }
 
-// unset notes the variables of a script that a translated setting needs.
-func (t *verl) unset(of map[string][]string) (notes []string) {
+// lacking notes the variables of the script that a translated setting needs.
+func (t *verl) lacking() (notes []string) {
 	needed := map[string][]string{} // settings, by variable
-	for _, key := range slices.Sorted(maps.Keys(of)) {
+	for _, key := range slices.Sorted(maps.Keys(t.unset)) {
 		if t.used[key] && !placeless(key) && key != "trainer.experiment_name" {
-			for _, name := range of[key] {
+			for _, name := range t.unset[key] {
 				needed[name] = append(needed[name], key)
 			}
 		}
 	}
+	return missing(needed)
+}
+
+// missing notes variables that settings need and a script does not set.
+func missing(needed map[string][]string) (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(needed)) {
 		notes = append(notes, fmt.Sprintf("the script does not set %s, which %s needs: give it, %s=VALUE", name,
 			strings.Join(needed[name], ", "), name))

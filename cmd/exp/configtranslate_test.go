@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A script's files lie where --config-path says, and the recipe plans: only its inputs are missing.
+func TestConfigTranslate(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	environments := filepath.Dir(write("environments/count.yaml", "- {agent_type: CountdownAgent, agent_args: {}, weight: 1.0}\n"))
+	write("hydra/mine.yaml", "defaults: [ppo_trainer]\ndata: {train_batch_size: 48}\nactor_rollout_ref: {actor: {ppo_mini_batch_size: 24}}\n")
+	megatron := write("scripts/megatron.sh", "torchrun train_rl.py --perform-rl-step --langrl-env-config $ENVS --tokenizer-model none/m "+
+		"--lr 1e-6 --train-iters 8 --global-batch-size 64\n")
+	verl := write("scripts/verl.sh", "python3 -m verl.trainer.main_ppo --config-path=$HERE/hydra --config-name=mine algorithm.adv_estimator=grpo "+
+		"data.train_files=none/t.parquet actor_rollout_ref.model.path=none/m actor_rollout_ref.rollout.n=4 trainer.total_training_steps=5\n")
+	for i, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{megatron, "ENVS=count.yaml", "--config-path", environments}, []string{"kind: megatron_grpo", "steps: 4", "kind: countdown"}},
+		{[]string{verl, "--config-path", dir}, []string{"prompts_per_step: 48", "prompts_per_update: 24", "read "}},
+	} {
+		out := filepath.Join(dir, fmt.Sprintf("recipe%d.yaml", i))
+		exp(t, append([]string{"config", "translate", "--out", out}, tt.args...)...).succeeds(t)
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%v: it lacks %q:\n%s", tt.args, want, text)
+			}
+		}
+		exp(t, "config", "check", out).succeeds(t)
+		if got := exp(t, "run", out, "--dry-run", "--store", filepath.Join(dir, "store")).stdout; !strings.Contains(got, "missing  model.base") {
+			t.Errorf("the plan does not name what is missing:\n%s", got)
+		}
+	}
+	exp(t, "config", "translate", write("wrong.sh", "torchrun train_rl.py --grpo-clamp-eps 0.2\n")).refuses(t, 1, "--grpo-clamp-eps")
+}
