@@ -263,6 +263,8 @@ elif command -v compute-sanitizer >/dev/null; then
 			sanitize $tool "attention by wgmma" "$TESTS" -test.short -test.run 'TestWgmmaAttention$|TestPanelsOfPages' ;;
 		esac
 		sanitize $tool "rows in shared memory" "$TESTS" -test.short -test.run 'TestLong|TestAttend'
+		sanitize $tool "linear attention" "$TESTS" -test.short \
+			-test.run 'TestDeltaHeads|TestConformance/f32/(ShortConv|Delta|GatedNorm)'
 	done
 	for tool in memcheck racecheck; do
 		sanitize $tool "smoke run, $class" "$EXP" -q run configs/smoke_cpu.yaml --device cuda $sets --store "$work/$tool"

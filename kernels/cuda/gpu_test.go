@@ -119,6 +119,7 @@ func TestGPU(t *testing.T) {
 			"| memcheck, products of slim_ | passed: ERROR SUMMARY: 0 errors |",
 			"| racecheck, smoke run, matrix | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
 			"| racecheck, rows in shared memory | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
+			"| racecheck, linear attention | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
 			"| racecheck, attention by wgmma | passed: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings) |",
 			"| wgmma = mma.sync | passed: 3 shapes and kinds of numbers |", "| Copy | 2000.0 |", "| MatMul | M=8 N=4 | f32 | 2.500 | 500.0 | 25.0 % | 640.0 |"}},
 		{"fake", "emulated device, 1 GiB", right, "1f89", "PASS", 0, []string{"not a GPU"}, []string{"the figures mean nothing",
