@@ -158,6 +158,11 @@ func onlineKeys() []Key {
 			Help: "completions per problem"},
 		{Path: "eval.online.temperature", Kind: Float, Default: is(1.0), Range: atLeast(0), When: []Clause{on},
 			Help: "sampling temperature; 0 is greedy"},
+		{Path: "eval.online.top_k", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", When: []Clause{on},
+			Late: true, Help: "sample from this many likeliest tokens; 0 is off"},
+		{Path: "eval.online.top_p", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction",
+			When: []Clause{on}, Late: true,
+			Help: "sample from the likeliest tokens of this total probability; 1 is off"},
 	})
 }
 

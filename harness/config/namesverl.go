@@ -72,8 +72,8 @@ func trainingNames() []foreignName {
 // recordNames returns verl's names of validation, checkpoints and the record.
 func recordNames() []foreignName {
 	return []foreignName{
-		{"val_kwargs", "eval.online", "there are eval.online.n and temperature, and for the final evaluation " +
-			"eval.final"},
+		{"val_kwargs", "eval.online", "there are eval.online.n, temperature, top_k and top_p, and for the " +
+			"final evaluation eval.final"},
 		{"do_sample", "eval.online.temperature", "a temperature of 0 takes the likeliest token: " +
 			"eval.online.temperature"},
 		{"val_before_train", "eval.online.every_steps", "evaluations begin before training wherever " +

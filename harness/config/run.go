@@ -411,6 +411,8 @@ type Online struct {
 	Problems    int     `key:"problems"`
 	N           int     `key:"n"`
 	Temperature float64 `key:"temperature"`
+	TopK        int     `key:"top_k"`
+	TopP        float64 `key:"top_p"`
 }
 
 // Final is the protocol for evaluating the trained model.

@@ -63,7 +63,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	add(string(kernels.ActivationRoom), activationBytes(c, arch, heads, limit, operand, w))
 	rows := 0 // of a sampling step by the ranks that share products in training
 	engine := engineOf(kind, c, arch, longest, w)
-	scratch := scratchBytes(c, arch, engine, limit.scratch(), longest, w)
+	scratch := scratchBytes(kind, c, arch, engine, limit.scratch(), longest, w)
 	if kind == config.Train && w.samples {
 		if rows = engine.Rows(); w.copies() {
 			scratch += tensor.SampleRoomBytes(arch, rows, w.rollout, operand)
@@ -93,7 +93,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
 	parts.addEngine(engine, at, arch, heads, operand, 1)
 	step := model.Capacity{Tokens: engine.MaxSequences}
-	parts.add(string(kernels.ScratchRoom), scratchBytes(c, arch, engine, step, longest, w))
+	parts.add(string(kernels.ScratchRoom), scratchBytes(config.EvalGen, c, arch, engine, step, longest, w))
 	return parts
 }
 
@@ -253,8 +253,8 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
 // of a sampling step, in float32 only if it restricts the choice of tokens. batch is
 // the largest micro-batch, longest the length of a sequence.
-func scratchBytes(c *config.Run, arch model.Config, engine generate.Options, batch model.Capacity, longest int,
-	w crew) int {
+func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine generate.Options, batch model.Capacity,
+	longest int, w crew) int {
 	tokens := batch.Tokens
 	switch {
 	case device.UsesGPU(c):
@@ -273,8 +273,7 @@ func scratchBytes(c *config.Run, arch model.Config, engine generate.Options, bat
 		perThread = tileScratch
 	}
 	gradients := min(max(kernels.BlockRows, together/V), tokens) * V * operand.Size()
-	r := c.Rollout
-	restricted := r.TopK > 0 || r.TopP > 0 && r.TopP < 1 || r.MinP > 0
+	restricted := restricts(kind, c)
 	logits := engine.MaxSequences * V
 	if operand == kernels.BF16 {
 		logits = min(engine.MaxSequences, max(32, together/V)) * V
@@ -293,6 +292,18 @@ func scratchBytes(c *config.Run, arch model.Config, engine generate.Options, bat
 		scratch = max(scratch, deltaScratch(arch, tokens, min(longest, tokens)))
 	}
 	return 4*threads*scratch + gradients + 4*logits
+}
+
+// restricts reports whether a stage samples from some of the tokens only.
+func restricts(kind config.Stage, c *config.Run) bool {
+	less := func(k int, p float64) bool { return k > 0 || p > 0 && p < 1 }
+	if r, f := c.Rollout, c.Eval.Final; kind == config.EvalGen {
+		return less(f.TopK, f.TopP)
+	} else if less(r.TopK, r.TopP) || r.MinP > 0 {
+		return true
+	}
+	o := c.Eval.Online
+	return o.EverySteps > 0 && less(o.TopK, o.TopP)
 }
 
 // gpuScratch returns the bytes of a GPU's workspace: the largest of the gradients of a

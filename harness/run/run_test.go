@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -342,6 +343,39 @@ func TestNonsemanticKeys(t *testing.T) {
 	l := newLab(t)
 	got, _ := l.execute(l.plan(2, "eval.online.every_steps=0"))
 	sameOutputs(t, l.outputs(got.Run.ID), outputs)
+}
+
+// An evaluation on the way draws from the tokens that eval.online allows: from one alone it is greedy. Whoever allows
+// all keeps the run's id.
+func TestOnlineSampling(t *testing.T) {
+	l := newLab(t)
+	few := func(sets ...string) *plan.Run {
+		return l.plan(0, append(sets, "train.steps=2", "eval.online.every_steps=1", "eval.online.n=1")...)
+	}
+	curves := map[string]map[string]string{}
+	for name, sets := range map[string][]string{"greedy": {"eval.online.temperature=0"}, "all": nil,
+		"one": {"eval.online.top_k=1"}, "likeliest": {"eval.online.top_p=1e-9"}} {
+		res, _ := l.execute(few(sets...))
+		all, err := l.db.Metrics(t.Context(), res.Run.ID, "val*", 0, 100)
+		if err != nil || len(all) == 0 {
+			t.Fatalf("%s: %d curves, %v", name, len(all), err)
+		}
+		curves[name] = map[string]string{}
+		for _, c := range all {
+			curves[name][c.Series.Name] = fmt.Sprint(c.Values)
+		}
+	}
+	for _, name := range []string{"one", "likeliest"} {
+		if !maps.Equal(curves["greedy"], curves[name]) {
+			t.Errorf("%s: %v, greedy %v", name, curves[name], curves["greedy"])
+		}
+	}
+	if maps.Equal(curves["greedy"], curves["all"]) {
+		t.Errorf("the likeliest tokens score as all do: %v", curves["all"])
+	}
+	if a, b := few(), few("eval.online.top_k=0", "eval.online.top_p=1"); a.RID != b.RID {
+		t.Errorf("run ids %s and %s", a.RID, b.RID)
+	}
 }
 
 // A stopped run continues where it was, and ends with the bits of an undisturbed run.

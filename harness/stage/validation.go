@@ -39,7 +39,7 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval
 	}
 	r.warnTruncated(prompts, "data.val", problems)
 	params := samplingParams(r.run().Rollout)
-	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
+	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, o.TopK, o.TopP, 0
 	params.Environment = r.cfg.Sampling.Environment
 	return &onlineEval{n: o.N, sources: dataSources(problems, r.run().Task.Kind), problems: problems, grader: r.task,
 		overlong: r.cfg.Overlong,

@@ -193,8 +193,6 @@ func (t *verl) validation() {
 	t.put("eval.online.problems", "0")
 	t.put("eval.online.n", n)
 	t.put("eval.online.temperature", temperature)
-	if top > 0 || share < 1 {
-		t.note("%stop_k, top_p: the final evaluation has them, those on the way sample from the whole distribution",
-			val)
-	}
+	t.putNumber("eval.online.top_k", top)
+	t.putNumber("eval.online.top_p", share)
 }
