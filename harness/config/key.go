@@ -118,7 +118,11 @@ func (k *Key) Type() string {
 		s += " (or a percentage)"
 	}
 	if k.List {
-		s = "list of " + s
+		of := "list of "
+		if k.Pattern != nil { // which says what one is: "a line of text"
+			of = "list, each "
+		}
+		s = of + s
 	}
 	if k.Null {
 		s += ", or null"
