@@ -111,13 +111,13 @@ func (b *Backend) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, 
 func (b *Backend) ShortConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
 	s kernels.DeltaShape) {
 	r.Slots = kernels.Buffer{}
-	g, _ := b.conv(x, weight, r, 0, s)
+	g, sizes := b.conv(x, weight, r, 0, s)
 	m := int(g.m)
 	check(dx, m*s.Stride())
 	check(du, m*s.Mixed())
 	check(dweight, weight.Len())
 	g.dx, g.du, g.dweight, g.block, g.bf16 = dx.Addr(), du.Addr(), floats(dweight), ints(blocks), isBF16(dx, du, x)
-	g.scratch, g.scratch_len = b.roomFor(2 * m * convStrip)
+	g.scratch, g.scratch_len = b.roomFor(sizes.most * convStrip)
 	b.run(b.k.short_conv_backward, unsafe.Pointer(g), int(g.strips), 1)
 }
 
@@ -188,7 +188,7 @@ func (b *Backend) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs
 	g, m := b.delta(u, gates, r, slotsOf(states, s.State()), s)
 	check(out, m*s.Out())
 	g.out, g.states, g.bf16 = out.Addr(), floats(states), isBF16(out, u)
-	g.scratch, g.scratch_len = b.roomFor(2*s.KeyDim*s.ValueDim + 2*s.KeyDim)
+	g.scratch, g.scratch_len = b.roomFor(2*s.KeyDim*s.ValueDim + 2*C.DELTA_ROWS*s.KeyDim)
 	b.run(b.k.delta_rule, unsafe.Pointer(g), int(g.runs.count)*s.Values, 1)
 }
 

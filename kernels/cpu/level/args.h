@@ -204,6 +204,7 @@ struct delta_gates_args {
 	int by_key, bf16;
 };
 
+#define DELTA_ROWS 32 // rows that delta_rule scales queries and keys of at a time
 #define DELTA_KEEP 32 // rows from one state that delta_rule_backward keeps to the next
 #define DELTA_EPS 1e-6f
 

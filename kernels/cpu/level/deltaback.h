@@ -25,70 +25,130 @@ INLINE void delta_back_room(const struct delta_args *g, struct delta_back *b, fl
 	b->dqk = at;
 }
 
-// v_sums returns the sums of the lanes of 16 vectors.
-INLINE vf v_sums(vf r[LANES]) {
+// lane_sums returns the sums of the lanes of 16 vectors, by halves: of lanes 8 apart, 4, 2, 1.
+#if defined(LEVEL_AVX2)
+INLINE __m256 quarter_sums(__m256 a, __m256 b) {
+	return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+INLINE __m256 pair_sums(__m256 a, __m256 b) {
+	return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+}
+INLINE __m256 lane_sums8(const __m256 r[8]) {
+	const __m256 a = pair_sums(quarter_sums(r[0], r[4]), quarter_sums(r[1], r[5]));
+	const __m256 b = pair_sums(quarter_sums(r[2], r[6]), quarter_sums(r[3], r[7]));
+	return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd));
+}
+typedef __m256 half;
+INLINE half v_halves(vf x) { return _mm256_add_ps(x.a, x.b); }
+INLINE vf lane_sums(half r[LANES]) { return v_of(lane_sums8(r), lane_sums8(r + 8)); }
+#else
+typedef vf half;
+INLINE half v_halves(vf x) { return x; }
+INLINE vf lane_sums(half r[LANES]) {
 	v_transpose(r);
 #pragma GCC unroll 4
 	for (int s = LANES / 2; s > 0; s /= 2)
 		for (int i = 0; i < s; i++) r[i] = v_add(r[i], r[i + s]);
 	return r[0];
 }
+#endif
 
 // live returns n lanes of x and zeros.
 INLINE vf live(vf x, int n) { return n < LANES ? v_keep(x, n, v_zero()) : x; }
 
+// delta_walk is delta_pass for a vector of columns of a state [n][LANES].
+static __attribute__((noinline)) void delta_walk(const float *from, float *S, const float *k, const float *next, long n, vf keep, const vf *d, vf *p) {
+	delta_pass(from, S, LANES, 0, k, next, n, keep, d, 0, p, 1, LANES, 0, 1);
+}
+
+// delta_through takes a state through rows first..first+n, from S + r·step to S + (r+1)·step, and sets the
+// predictions ps [n][LANES] unless they are null.
+INLINE void delta_through(const struct delta_args *g, const struct delta_back *b, float *S, long step, float *ps, long first, long n, long vh, long j, int some, const int h) {
+	const long dim = g->key_dim;
+	const float *k = b->qk + (first - b->first) * 2 * dim + dim;
+	vf p;
+	delta_predicted(S, LANES, k, dim, &p, 1, LANES);
+	for (long r = 0; r < n; r++, k += 2 * dim, S += step) {
+		const vf d = delta_written(g, first + r, vh, j, p, some, h);
+		if (ps) v_store(ps + r * LANES, p);
+		delta_walk(S, S + step, k, r + 1 < n ? k + 2 * dim : k, dim, v_set1(g->gates[(first + r) * 2 * g->values + vh]), &d, &p);
+	}
+}
+
 // delta_forth takes a state through rows first..first+n and keeps every DELTA_KEEP-th.
 INLINE void delta_forth(const struct delta_args *g, const struct delta_back *b, float *S, float *kept, long first, long n, long vh, long j, int some, const int h) {
 	const long size = g->key_dim * LANES;
-	for (long r = 0; r < n; r++) {
-		if (r % DELTA_KEEP == 0) memcpy(kept + r / DELTA_KEEP * size, S, size * sizeof *S);
-		const float *q = b->qk + (first + r - b->first) * 2 * g->key_dim;
-		delta_step(g, S, LANES, first + r, vh, j, q, q + g->key_dim, 1, some, 0, h);
+	for (long r = 0; r < n; r += DELTA_KEEP, kept += size) {
+		memcpy(kept, S, size * sizeof *S);
+		delta_through(g, b, S, 0, 0, first + r, n - r < DELTA_KEEP ? n - r : DELTA_KEEP, vh, j, some, h);
 	}
+}
+
+// delta_read adds to dS [n][LANES] what comes through the output, whose gradient is dout, and to dq what
+// comes through S. It sets dd to what key k reads of dS.
+INLINE void delta_read(float *dS, const float *S, const float *q, const float *k, float *dq, long n, vf dout, vf *dd, int some) {
+	vf sum = v_zero();
+	half r[LANES];
+	for (long i0 = 0; i0 < n; i0 += LANES) {
+		const int rows = lanes_left(n - i0);
+		for (int i = 0; i < rows; i++) {
+			const long at = (i0 + i) * LANES;
+			const vf s = v_fma(v_set1(q[i0 + i]), dout, v_load(dS + at));
+			v_store(dS + at, s);
+			sum = v_fma(v_set1(k[i0 + i]), s, sum);
+			r[i] = v_halves(live(v_mul(v_load(S + at), dout), some));
+		}
+		for (int i = rows; i < LANES; i++) r[i] = v_halves(v_zero());
+		v_storet(dq + i0, v_add(v_loadt(dq + i0, rows), lane_sums(r)), rows);
+	}
+	*dd = sum;
+}
+
+// delta_wrote takes dS [n][LANES] back from a row to state P before it, and adds to dk. It returns the
+// chain of dS·P.
+INLINE vf delta_wrote(float *dS, const float *P, const float *k, float *dk, long n, vf keep, vf d, vf dp, int some) {
+	vf kept = v_zero();
+	half r[LANES];
+	for (long i0 = 0; i0 < n; i0 += LANES) {
+		const int rows = lanes_left(n - i0);
+		for (int i = 0; i < rows; i++) {
+			const long at = (i0 + i) * LANES;
+			const vf before = v_load(P + at), s = v_load(dS + at);
+			r[i] = v_halves(live(v_fma(before, dp, v_mul(s, d)), some));
+			kept = v_fma(s, before, kept);
+			v_store(dS + at, v_fma(v_set1(k[i0 + i]), dp, v_mul(keep, s)));
+		}
+		for (int i = rows; i < LANES; i++) r[i] = v_halves(v_zero());
+		v_storet(dk + i0, v_add(v_loadt(dk + i0, rows), lane_sums(r)), rows);
+	}
+	return kept;
+}
+
+static __attribute__((noinline)) void delta_read_some(float *dS, const float *S, const float *q, const float *k, float *dq, long n, const vf *dout, vf *dd, int some) {
+	if (some == LANES) delta_read(dS, S, q, k, dq, n, *dout, dd, LANES);
+	else delta_read(dS, S, q, k, dq, n, *dout, dd, some);
+}
+
+static __attribute__((noinline)) void delta_wrote_some(float *dS, const float *P, const float *k, float *dk, long n, float keep, const vf *d, const vf *dp, vf *kept, int some) {
+	if (some == LANES) *kept = delta_wrote(dS, P, k, dk, n, v_set1(keep), *d, *dp, LANES);
+	else *kept = delta_wrote(dS, P, k, dk, n, v_set1(keep), *d, *dp, some);
 }
 
 // delta_row takes the gradient dS back through row m, from state S to P, p being the prediction.
 INLINE void delta_row(const struct delta_args *g, const struct delta_back *b, const float *P, const float *S, vf p, long m, long vh, long j, int some, const int h) {
 	const long n = g->key_dim;
-	const float *q = b->qk + (m - b->first) * 2 * n, *k = q + n;
-	float *dq = b->dqk + (m - b->first) * 2 * n, *dk = dq + n, *dS = b->dS, *dgate = g->dgates + m * 2 * g->values + vh;
-	const vf keep = v_set1(g->gates[m * 2 * g->values + vh]), w = v_set1(g->gates[m * 2 * g->values + g->values + vh]);
+	const float *q = b->qk + (m - b->first) * 2 * n, *gate = g->gates + m * 2 * g->values + vh;
+	float *dq = b->dqk + (m - b->first) * 2 * n, *dgate = g->dgates + m * 2 * g->values + vh;
+	const vf keep = v_set1(gate[0]), w = v_set1(gate[g->values]);
 	const vf dout = ld(g->dout, (m * g->values + vh) * g->value_dim + j, some, h);
 	const long v0 = m * g->mixed + 2 * g->keys * n + vh * g->value_dim + j;
-	vf dd = v_zero(), r[LANES], kept = v_zero();
-	for (long i0 = 0; i0 < n; i0 += LANES) {
-		const int rows = lanes_left(n - i0);
-		for (int i = 0; i < LANES; i++) {
-			if (i >= rows) {
-				r[i] = v_zero();
-				continue;
-			}
-			float *d = dS + (i0 + i) * LANES;
-			const vf s = v_fma(v_set1(q[i0 + i]), dout, v_load(d));
-			v_store(d, s);
-			dd = v_fma(v_set1(k[i0 + i]), s, dd);
-			r[i] = live(v_mul(v_load(S + (i0 + i) * LANES), dout), some);
-		}
-		v_storet(dq + i0, v_add(v_loadt(dq + i0, rows), v_sums(r)), rows);
-	}
+	vf dd, kept;
+	delta_read_some(b->dS, S, q, q + n, dq, n, &dout, &dd, some);
 	const vf e = v_sub(ld(g->u, v0, some, h), v_mul(keep, p)), d = v_mul(w, e), dv = v_mul(w, dd);
 	const vf dp = v_neg(v_mul(keep, dv));
 	st(g->du, v0, dv, some, h);
 	dgate[g->values] += v_sum(live(v_mul(dd, e), some));
-	for (long i0 = 0; i0 < n; i0 += LANES) {
-		const int rows = lanes_left(n - i0);
-		for (int i = 0; i < LANES; i++) {
-			if (i >= rows) {
-				r[i] = v_zero();
-				continue;
-			}
-			const vf before = v_load(P + (i0 + i) * LANES), s = v_load(dS + (i0 + i) * LANES);
-			r[i] = live(v_fma(before, dp, v_mul(s, d)), some);
-			kept = v_fma(s, before, kept);
-			v_store(dS + (i0 + i) * LANES, v_fma(v_set1(k[i0 + i]), dp, v_mul(keep, s)));
-		}
-		v_storet(dk + i0, v_add(v_loadt(dk + i0, rows), v_sums(r)), rows);
-	}
+	delta_wrote_some(b->dS, P, q + n, dq + n, n, gate[0], &d, &dp, &kept, some);
 	*dgate += v_sum(live(v_fma(v_neg(dv), p, kept), some));
 }
 
@@ -98,14 +158,7 @@ INLINE void delta_back_rows(const struct delta_args *g, const struct delta_back 
 	for (long part = (n + DELTA_KEEP - 1) / DELTA_KEEP - 1; part >= 0; part--) {
 		const long from = first + part * DELTA_KEEP, rows = n - part * DELTA_KEEP < DELTA_KEEP ? n - part * DELTA_KEEP : DELTA_KEEP;
 		memcpy(b->between, kept + part * size, size * sizeof *kept);
-		for (long r = 0; r < rows; r++) {
-			const float *q = b->qk + (from + r - b->first) * 2 * g->key_dim, *S = b->between + r * size;
-			vf p;
-			delta_predicted(S, LANES, q + g->key_dim, g->key_dim, &p, 1, LANES);
-			v_store(b->p + r * LANES, p);
-			memcpy(b->between + (r + 1) * size, S, size * sizeof *S);
-			delta_step(g, b->between + (r + 1) * size, LANES, from + r, vh, j, q, q + g->key_dim, 1, some, 0, h);
-		}
+		delta_through(g, b, b->between, size, b->p, from, rows, vh, j, some, h);
 		for (long r = rows - 1; r >= 0; r--)
 			delta_row(g, b, b->between + r * size, b->between + (r + 1) * size, v_load(b->p + r * LANES), from + r, vh, j, some, h);
 	}

@@ -1,9 +1,13 @@
 // deltarule.h: the recurrence of linear attention. Vectors run along the columns of a state.
 // The constant h says whether rows are BF16 (bf16.h).
 
-// DELTA_VECTORS is the most vectors of columns that a sequence is computed for at a time: with
-// 128 rows of 64 columns the state fits in the first-level cache.
+// DELTA_VECTORS is the most vectors of columns that a sequence is computed for at a time: their
+// sums stay in registers, and 128 rows of the state in the first-level cache.
+#if defined(LEVEL_AVX512)
 #define DELTA_VECTORS 4
+#else
+#define DELTA_VECTORS 2
+#endif
 
 // delta_length returns 1 over the length of n elements of u from element `at`.
 INLINE float delta_length(const void *u, long at, long n, const int h) {
@@ -36,51 +40,78 @@ INLINE void delta_predicted(const float *S, long ld_, const float *k, long n, vf
 	}
 }
 
-// delta_step takes V vectors of columns, from column j, of value head vh through row m: it updates S
-// and, with read, a constant, sets out. Of one vector, `some` columns count.
-INLINE void delta_step(const struct delta_args *g, float *S, long ld_, long m, long vh, long j, const float *q, const float *k,
-	const int V, int some, const int read, const int h) {
-	vf d[DELTA_VECTORS], out[DELTA_VECTORS];
-	const vf keep = v_set1(g->gates[m * 2 * g->values + vh]), w = v_set1(g->gates[m * 2 * g->values + g->values + vh]);
-	const long v0 = m * g->mixed + 2 * g->keys * g->key_dim + vh * g->value_dim + j;
-	delta_predicted(S, ld_, k, g->key_dim, d, V, some);
+// delta_pass updates V vectors of a state with key k, which writes d, from `from` to S; both may be one.
+// With read, it sets out to what query q reads of S, with more, p to what key `next` does. V, read and
+// more are constants.
+INLINE void delta_pass(const float *from, float *S, long ld_, const float *q, const float *k, const float *next, long n, vf keep, const vf *d, vf *out, vf *p,
+	const int V, int some, const int read, const int more) {
+	vf dv[DELTA_VECTORS], o[DELTA_VECTORS], s[DELTA_VECTORS];
 #pragma GCC unroll 4
-	for (int v = 0; v < V; v++) {
-		d[v] = v_mul(w, v_sub(ld(g->u, v0 + v * LANES, some, h), v_mul(keep, d[v])));
-		out[v] = v_zero();
-	}
-	for (long i = 0; i < g->key_dim; i++) {
-		const vf ki = v_set1(k[i]), qi = v_set1(q[i]);
+	for (int v = 0; v < V; v++) dv[v] = d[v], o[v] = s[v] = v_zero();
+	for (long i = 0; i < n; i++) {
+		const vf ki = v_set1(k[i]), qi = v_set1(read ? q[i] : 0), ni = v_set1(more ? next[i] : 0);
+		float *row = S + i * ld_;
 #pragma GCC unroll 4
 		for (int v = 0; v < V; v++) {
-			float *p = S + i * ld_ + v * LANES;
-			const vf s = v_fma(ki, d[v], v_mul(keep, v_loadt(p, some)));
-			v_storet(p, s, some);
-			if (read) out[v] = v_fma(qi, s, out[v]);
+			const vf x = v_fma(ki, dv[v], v_mul(keep, v_loadt(from + i * ld_ + v * LANES, some)));
+			v_storet(row + v * LANES, x, some);
+			if (read) o[v] = v_fma(qi, x, o[v]);
+			if (more) s[v] = v_fma(ni, x, s[v]);
 		}
 	}
-	if (!read) return;
-	const long at = (m * g->values + vh) * g->value_dim + j;
-	for (int v = 0; v < V; v++) st(g->out, at + v * LANES, out[v], some, h);
+#pragma GCC unroll 4
+	for (int v = 0; v < V; v++) {
+		if (read) out[v] = o[v];
+		if (more) p[v] = s[v];
+	}
 }
 
-// delta_columns takes columns of value head vh through the own rows of a sequence.
+// delta_written returns what row m writes to columns j.. of value head vh, p being the prediction.
+INLINE vf delta_written(const struct delta_args *g, long m, long vh, long j, vf p, int some, const int h) {
+	const float *gate = g->gates + m * 2 * g->values + vh;
+	const vf v = ld(g->u, m * g->mixed + 2 * g->keys * g->key_dim + vh * g->value_dim + j, some, h);
+	return v_mul(v_set1(gate[g->values]), v_sub(v, v_mul(v_set1(gate[0]), p)));
+}
+
+// delta_rows takes columns j.. of value head vh through rows first..first+n, whose scaled queries and
+// keys are qk: V vectors, a constant. Of one vector, `some` columns count.
+INLINE void delta_rows(const struct delta_args *g, float *S, long first, long n, long vh, long j, const float *qk, const int V, int some,
+	const int h) {
+	vf d[DELTA_VECTORS], out[DELTA_VECTORS], p[DELTA_VECTORS];
+	const long dim = g->key_dim, ld_ = g->value_dim;
+	delta_predicted(S, ld_, qk + dim, dim, p, V, some);
+	for (long r = 0; r < n; r++, qk += 2 * dim) {
+		const long m = first + r;
+		const vf keep = v_set1(g->gates[m * 2 * g->values + vh]);
+		for (int v = 0; v < V; v++) d[v] = delta_written(g, m, vh, j + v * LANES, p[v], some, h);
+		if (r + 1 < n) delta_pass(S, S, ld_, qk, qk + dim, qk + 3 * dim, dim, keep, d, out, p, V, some, 1, 1);
+		else delta_pass(S, S, ld_, qk, qk + dim, 0, dim, keep, d, out, p, V, some, 1, 0);
+		for (int v = 0; v < V; v++) st(g->out, (m * g->values + vh) * ld_ + j + v * LANES, out[v], some, h);
+	}
+}
+
+// delta_columns takes the columns of value head vh through the own rows of a sequence, DELTA_ROWS at a
+// time.
 INLINE void delta_columns(const struct delta_args *g, float *S, long first, long own, long vh, float *qk, const int h) {
-	const long kh = vh / (g->values / g->keys), ld_ = g->value_dim;
-	for (long j = 0; j < ld_;) {
-		const long left = ld_ - j;
-		const int V = left >= DELTA_VECTORS * LANES ? DELTA_VECTORS : 1;
-		for (long m = first; m < first + own; m++) {
-			delta_scaled(g, m, kh, qk, qk + g->key_dim, h);
-			if (V == DELTA_VECTORS) delta_step(g, S + j, ld_, m, vh, j, qk, qk + g->key_dim, DELTA_VECTORS, LANES, 1, h);
-			else delta_step(g, S + j, ld_, m, vh, j, qk, qk + g->key_dim, 1, lanes_left(left), 1, h);
+	const long kh = vh / (g->values / g->keys);
+	for (long r = 0; r < own; r += DELTA_ROWS) {
+		const long n = own - r < DELTA_ROWS ? own - r : DELTA_ROWS;
+		for (long i = 0; i < n; i++) {
+			float *q = qk + i * 2 * g->key_dim;
+			delta_scaled(g, first + r + i, kh, q, q + g->key_dim, h);
 		}
-		j += V * LANES;
+		for (long j = 0; j < g->value_dim;) {
+			const long left = g->value_dim - j;
+			const int V = left >= DELTA_VECTORS * LANES ? DELTA_VECTORS : 1;
+			if (V == DELTA_VECTORS) delta_rows(g, S + j, first + r, n, vh, j, qk, DELTA_VECTORS, LANES, h);
+			else delta_rows(g, S + j, first + r, n, vh, j, qk, 1, lanes_left(left), h);
+			j += V * LANES;
+		}
 	}
 }
 
-// delta_units computes units lo..hi: a group of sequences × a value head. scratch: two states, a
-// query and a key.
+// delta_units computes units lo..hi: a group of sequences × a value head. scratch: two states, and
+// queries and keys of DELTA_ROWS rows.
 INLINE void delta_units(const struct delta_args *g, long lo, long hi, float *scratch, const int h) {
 	const long size = g->key_dim * g->value_dim;
 	float *ending = scratch, *S = ending + size, *qk = S + size;

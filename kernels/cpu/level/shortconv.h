@@ -1,6 +1,8 @@
 // shortconv.h: the short convolution of linear attention, and its gradients.
 // The constant h says whether rows are BF16 (bf16.h).
 
+#define CONV_AHEAD 6 // rows from which prefetches are made
+
 // A sequence of a run list: its prefix's rows come before its own.
 struct run { long prefix_row, prefix, first, own; };
 
@@ -39,27 +41,51 @@ INLINE void conv_strip_at(const struct conv_args *g, long u, struct conv_strip *
 		}
 }
 
-INLINE vf conv_sum(const struct conv_args *g, const struct run *q, const char *tail, const vf *w, long t, long at, long c, int n, const int h) {
+// conv_ahead fetches n elements of the row CONV_AHEAD rows after the one at element i: a strip's lines lie a
+// row apart, where the processor looks for none.
+INLINE void conv_ahead(const void *x, long i, long stride, long n, const int write, const int h) {
+	const char *p = (const char *)x + (i + CONV_AHEAD * stride) * (h ? 2 : 4);
+	for (long k = 0; k < n * (h ? 2 : 4); k += 64) __builtin_prefetch(p + k, write);
+}
+
+// conv_inside says whether all inputs of position t are rows one after another.
+INLINE int conv_inside(const struct run *q, long t, long taps) { return t - (taps - 1) >= q->prefix; }
+
+// conv_sum returns the convolution at position t, row m. taps, a constant or g->taps, are unrolled if few.
+INLINE vf conv_sum(const struct conv_args *g, const struct run *q, const char *tail, const vf *w, long t, long m, int inside, long at, long c,
+	int n, long taps, const int h) {
 	vf y = v_zero();
-	for (long j = 0; j < g->taps; j++) y = v_fma(w[j], conv_input(g, q, tail, t - (g->taps - 1) + j, at, c, n, h), y);
+	if (inside) {
+		const long x = (m - (taps - 1)) * g->stride + at;
+#pragma GCC unroll 4
+		for (long j = 0; j < taps; j++) y = v_fma(w[j], ld(g->x, x + j * g->stride, n, h), y);
+		return y;
+	}
+	for (long j = 0; j < taps; j++) y = v_fma(w[j], conv_input(g, q, tail, t - (taps - 1) + j, at, c, n, h), y);
 	return y;
 }
 
 // conv_run computes a strip of a sequence's own rows, and what it leaves in its slot.
-INLINE void conv_run(const struct conv_args *g, const struct run *q, char *slot, const char *tail, const struct conv_strip *s, const int h) {
+INLINE void conv_run(const struct conv_args *g, const struct run *q, char *slot, const char *tail, const struct conv_strip *s, long taps,
+	const int h) {
 	const long last = q->prefix + q->own;
-	for (long t = q->prefix; t < last; t++)
+	for (long t = q->prefix; t < last; t++) {
+		const long m = q->first + t - q->prefix;
+		const int inside = conv_inside(q, t, taps);
+		conv_ahead(g->x, m * g->stride + s->at, g->stride, s->n, 0, h);
+		conv_ahead(g->u, m * g->mixed + s->c, g->mixed, s->n, 1, h);
 		for (long i = 0; i < s->n; i += LANES) {
 			const int n = lanes_left(s->n - i);
-			const vf y = conv_sum(g, q, tail, s->w[i / LANES], t, s->at + i, s->c + i, n, h);
-			st(g->u, run_row(q, t) * g->mixed + s->c + i, v_mul(y, v_sigmoid(y)), n, h);
+			const vf y = conv_sum(g, q, tail, s->w[i / LANES], t, m, inside, s->at + i, s->c + i, n, taps, h);
+			st(g->u, m * g->mixed + s->c + i, v_mul(y, v_sigmoid(y)), n, h);
 		}
+	}
 	for (long i = 0; slot && i < s->n; i += LANES) {
 		const int n = lanes_left(s->n - i);
 		vf end[CONV_TAPS];
-		for (long k = 0; k < g->taps - 1; k++)
-			end[k] = conv_input(g, q, tail, last - (g->taps - 1) + k, s->at + i, s->c + i, n, h);
-		for (long k = 0; k < g->taps - 1; k++) st(slot, k * g->mixed + s->c + i, end[k], n, h);
+		for (long k = 0; k < taps - 1; k++)
+			end[k] = conv_input(g, q, tail, last - (taps - 1) + k, s->at + i, s->c + i, n, h);
+		for (long k = 0; k < taps - 1; k++) st(slot, k * g->mixed + s->c + i, end[k], n, h);
 	}
 }
 
@@ -77,7 +103,8 @@ INLINE void conv_units(const struct conv_args *g, long lo, long hi, const int h)
 				slot = (char *)g->tails + (s < 0 ? -1 - s : s) * (g->taps - 1) * g->mixed * (h ? 2 : 4);
 				if (s >= 0) tail = slot;
 			}
-			conv_run(g, &q, slot, tail, &strip, h);
+			if (g->taps == 4) conv_run(g, &q, slot, tail, &strip, 4, h);
+			else conv_run(g, &q, slot, tail, &strip, g->taps, h);
 		}
 	}
 }
@@ -88,22 +115,20 @@ static void short_conv(const struct conv_args *g, long lo, long hi, int tid) {
 	else conv_units(g, lo, hi, 0);
 }
 
-// conv_slopes sets dy [rows][CONV_STRIP] to the gradients before the activation, and clears dx.
-INLINE void conv_slopes(const struct conv_args *g, const struct conv_strip *s, float *dy, float *dx, const int h) {
+// conv_slopes sets dy [rows][CONV_STRIP] to the gradients before the activation of sequences lead..to.
+INLINE void conv_slopes(const struct conv_args *g, const struct conv_strip *s, float *dy, long lead, long to, long taps, const int h) {
 	const vf one = v_set1(1.0f);
-	for (long group = 0; group < g->runs.count; group++) {
-		const long lead = group_from(&g->runs, group);
-		for (long j = lead; j < group_to(&g->runs, group); j++) {
-			const struct run q = run_at(&g->runs, j, lead);
-			for (long t = q.prefix; t < q.prefix + q.own; t++) {
-				const long m = run_row(&q, t);
-				for (long i = 0; i < s->n; i += LANES) {
-					const int n = lanes_left(s->n - i);
-					const vf y = conv_sum(g, &q, 0, s->w[i / LANES], t, s->at + i, s->c + i, n, h), sg = v_sigmoid(y);
-					const vf d = ld(g->du, m * g->mixed + s->c + i, n, h);
-					v_store(dy + m * CONV_STRIP + i, v_mul(d, v_mul(sg, v_fma(y, v_sub(one, sg), one))));
-					v_store(dx + m * CONV_STRIP + i, v_zero());
-				}
+	for (long j = lead; j < to; j++) {
+		const struct run q = run_at(&g->runs, j, lead);
+		for (long t = q.prefix, m = q.first; m < q.first + q.own; t++, m++, dy += CONV_STRIP) {
+			const int inside = conv_inside(&q, t, taps);
+			conv_ahead(g->x, m * g->stride + s->at, g->stride, s->n, 0, h);
+			conv_ahead(g->du, m * g->mixed + s->c, g->mixed, s->n, 0, h);
+			for (long i = 0; i < s->n; i += LANES) {
+				const int n = lanes_left(s->n - i);
+				const vf y = conv_sum(g, &q, 0, s->w[i / LANES], t, m, inside, s->at + i, s->c + i, n, taps, h), sg = v_sigmoid(y);
+				const vf d = ld(g->du, m * g->mixed + s->c + i, n, h);
+				v_store(dy + i, v_mul(d, v_mul(sg, v_fma(y, v_sub(one, sg), one))));
 			}
 		}
 	}
@@ -120,48 +145,75 @@ INLINE void conv_add(const struct conv_args *g, const struct conv_strip *s, vf a
 		}
 }
 
-// conv_back computes the gradients of a strip.
-INLINE void conv_back(const struct conv_args *g, float *scratch, const struct conv_strip *s, const int h) {
-	float *dy = scratch, *dx = scratch + g->m * CONV_STRIP;
-	vf acc[CONV_VECTORS][CONV_TAPS];
-	conv_slopes(g, s, dy, dx, h);
-	long block = 0;
-	for (long i = 0; i < CONV_VECTORS; i++)
-		for (long k = 0; k < g->taps; k++) acc[i][k] = v_zero();
-	for (long group = 0; group < g->runs.count; group++) {
-		const long lead = group_from(&g->runs, group);
-		for (long j = lead; j < group_to(&g->runs, group); j++) {
-			const struct run q = run_at(&g->runs, j, lead);
-			for (long t = q.prefix; t < q.prefix + q.own; t++) {
-				const long m = run_row(&q, t);
-				for (long k = 0; k < g->taps; k++) {
-					const long from = t - (g->taps - 1) + k;
-					float *p = from >= 0 ? dx + run_row(&q, from) * CONV_STRIP : 0;
-					for (long i = 0; i < s->n; i += LANES) {
-						const vf d = v_load(dy + m * CONV_STRIP + i);
-						vf *sum = &acc[i / LANES][k];
-						if (p) v_store(p + i, v_fma(s->w[i / LANES][k], d, v_load(p + i)));
-						*sum = v_fma(d, conv_input(g, &q, 0, from, s->at + i, s->c + i, lanes_left(s->n - i), h), *sum);
-					}
-				}
-				if (m + 1 < g->block[block + 1]) continue;
-				block++;
-				conv_add(g, s, acc);
-			}
-		}
+// conv_shared continues the chain x of the gradient of a prefix's row, `after` rows before the prefix's end,
+// over the sequences lead+1..to. dy is the prefix's end.
+INLINE vf conv_shared(const struct conv_args *g, const vf *w, const float *dy, long after, long lead, long to, long taps, vf x) {
+	for (long j = lead + 1; j < to; j++) {
+		const long own = g->runs.offsets[j + 1] - g->runs.offsets[j];
+		for (long r = 0; r < own && after + r < taps; r++) x = v_fma(w[taps - 1 - after - r], v_load(dy + r * CONV_STRIP), x);
+		dy += own * CONV_STRIP;
 	}
-	for (long m = 0; m < g->m; m++)
-		for (long i = 0; i < s->n; i += LANES)
-			st(g->dx, m * g->stride + s->at + i, v_load(dx + m * CONV_STRIP + i), lanes_left(s->n - i), h);
+	return x;
 }
 
-// short_conv_backward computes strips lo..hi. scratch: [2][rows][CONV_STRIP].
+// conv_rows sets dx of sequences lead..to and adds to the sums of dweight, which it empties where a
+// gradient block ends.
+INLINE void conv_rows(const struct conv_args *g, const struct conv_strip *s, const float *dy, vf acc[CONV_VECTORS][CONV_TAPS], long *block,
+	long lead, long to, long taps, const int h) {
+	for (long j = lead; j < to; j++) {
+		const struct run q = run_at(&g->runs, j, lead);
+		const long last = q.first + q.own;
+		for (long t = q.prefix, m = q.first; m < last; t++, m++, dy += CONV_STRIP) {
+			const int inside = conv_inside(&q, t, taps);
+			const long seen = last - m < taps ? last - m : taps;
+			conv_ahead(g->dx, m * g->stride + s->at, g->stride, s->n, 1, h);
+			for (long i = 0; i < s->n; i += LANES) {
+				const int n = lanes_left(s->n - i);
+				const vf *w = s->w[i / LANES], d = v_load(dy + i);
+				vf x = v_zero(), *sum = acc[i / LANES];
+				if (inside && seen == taps) {
+					const long at = (m - (taps - 1)) * g->stride + s->at + i;
+#pragma GCC unroll 4
+					for (long k = 0; k < taps; k++) x = v_fma(w[taps - 1 - k], v_load(dy + k * CONV_STRIP + i), x);
+#pragma GCC unroll 4
+					for (long k = 0; k < taps; k++) sum[k] = v_fma(d, ld(g->x, at + k * g->stride, n, h), sum[k]);
+				} else {
+					for (long k = 0; k < seen; k++) x = v_fma(w[taps - 1 - k], v_load(dy + k * CONV_STRIP + i), x);
+					if (j == lead && seen < taps) x = conv_shared(g, w, dy + (last - m) * CONV_STRIP + i, last - m, lead, to, taps, x);
+					for (long k = 0; k < taps; k++)
+						sum[k] = v_fma(d, conv_input(g, &q, 0, t - (taps - 1) + k, s->at + i, s->c + i, n, h), sum[k]);
+				}
+				st(g->dx, m * g->stride + s->at + i, x, n, h);
+			}
+			if (m + 1 < g->block[*block + 1]) continue;
+			++*block;
+			conv_add(g, s, acc);
+		}
+	}
+}
+
+// conv_back computes the gradients of a strip.
+INLINE void conv_back(const struct conv_args *g, float *dy, const struct conv_strip *s, long taps, const int h) {
+	vf acc[CONV_VECTORS][CONV_TAPS];
+	for (long i = 0; i < CONV_VECTORS; i++)
+		for (long k = 0; k < taps; k++) acc[i][k] = v_zero();
+	for (long group = 0, block = 0; group < g->runs.count; group++) {
+		const long lead = group_from(&g->runs, group), to = group_to(&g->runs, group);
+		conv_slopes(g, s, dy, lead, to, taps, h);
+		conv_rows(g, s, dy, acc, &block, lead, to, taps, h);
+	}
+}
+
+// short_conv_backward computes strips lo..hi. scratch: [rows of a group][CONV_STRIP].
 static void short_conv_backward(const struct conv_args *g, long lo, long hi, int tid) {
 	float *scratch = g->scratch + tid * g->scratch_len;
 	for (long u = lo; u < hi; u++) {
 		struct conv_strip s;
 		conv_strip_at(g, u, &s);
-		if (g->bf16) conv_back(g, scratch, &s, 1);
-		else conv_back(g, scratch, &s, 0);
+		if (g->bf16) {
+			if (g->taps == 4) conv_back(g, scratch, &s, 4, 1);
+			else conv_back(g, scratch, &s, g->taps, 1);
+		} else if (g->taps == 4) conv_back(g, scratch, &s, 4, 0);
+		else conv_back(g, scratch, &s, g->taps, 0);
 	}
 }
