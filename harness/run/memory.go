@@ -400,14 +400,14 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 }
 
 // deltaScratch is floatScratch for linear attention. DeltaRuleBackward keeps states for some columns of a group of
-// sequences, and the scaled queries and keys of all its tokens; ShortConvBackward keeps two numbers for each row
-// and channel of a strip.
+// sequences, and the scaled queries and keys of all its tokens; ShortConvBackward keeps a number for each row and
+// channel of a strip; DeltaRule keeps two states, and scaled queries and keys of some rows.
 func deltaScratch(arch model.Config, tokens, longest int) int {
-	const keep, strip = 32, 64 // rows from a kept state to the next; channels of a strip
+	const keep, strip, scaled = 32, 64, 32 // rows from a kept state to the next; channels of a strip; rows
 	s := arch.Delta
 	states := 3 + keep + 1 + 2*(longest/keep+1)
 	back := states*s.KeyDim*kernels.Lanes + keep*kernels.Lanes + 4*tokens*s.KeyDim
-	return max(back, 2*tokens*strip, 2*s.State()/s.Values+2*s.KeyDim)
+	return max(back, tokens*strip, 2*s.State()/s.Values+2*scaled*s.KeyDim)
 }
 
 // forget gives back the memory that earlier stages left, and forgets the device's peak. A stage that learns,
