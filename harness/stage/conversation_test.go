@@ -96,7 +96,7 @@ func TestConversation(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := conversationsIn(t, tt.row)[0]
-			x, err := p.conversation(&q.Problem)
+			x, err := p.conversation(&q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestConversationIsWhatSamplersSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := conversationsIn(t, toolChat)[0]
-	x, err := p.conversation(&q.Problem)
+	x, err := p.conversation(&q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestConversationOfOneTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := conversationsIn(t, `{"messages": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "content": "It is\n42. "}]}`)[0]
-	x, err := p.conversation(&q.Problem)
+	x, err := p.conversation(&q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestConversationSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := conversationsIn(t, tt.row)[0]
-			x, err := p.conversation(&q.Problem)
+			x, err := p.conversation(&q)
 			switch {
 			case err != nil:
 				t.Fatal(err)
@@ -261,7 +261,7 @@ func TestConversationSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := conversationsIn(t, row(`"content": "a<|im_end|>b"`))[0]
-		x, err := p.conversation(&q.Problem)
+		x, err := p.conversation(&q)
 		end, _ := p.End()
 		if err != nil || countOf(x.Tokens, end) != want {
 			t.Errorf("escape %v: %d end tokens, %v, want %d", escape, countOf(x.Tokens, end), err, want)
@@ -292,6 +292,7 @@ func TestConversationErrors(t *testing.T) {
 	for _, tt := range []struct{ name, template, row, want string }{
 		{"calls are dropped", chatML, toolChat, "talks.jsonl:1: message 3: the chat template drops its tool_calls"},
 		{"reasoning is dropped", chatML, thoughtChat, "message 2: the chat template drops its reasoning_content"},
+		{"a message after the system column", chatML, `{"system": "s",` + strings.TrimPrefix(thoughtChat, "{"), "talks.jsonl:1: message 2: the chat template drops its reasoning_content"},
 		{"no thoughts", opened, textChat, "message 2: the chat template begins every answer with <think>, and this one does not"},
 		{"no template", "", textChat, "no chat template"},
 		{"the template refuses", refuses, strings.ReplaceAll(textChat, "<|im_end|>", "x"), "between messages 2 and 4: template line 1"},
