@@ -215,7 +215,16 @@ func (p *Prompter) answerText(turn []rollout.Message, tools json.RawMessage) (te
 		n++
 	}
 	list := append([]rollout.Message{{Role: "user", Content: askedBefore}, m}, turn[1:n]...)
-	if list, _, mark, err = p.special().chat(list, nil); err != nil {
+	end, err := p.End()
+	if err != nil {
+		return "", 0, err
+	}
+	cuts := p.special()
+	if p.escaper == nil { // the end token in an argument does not end the answer
+		cuts = &escaper{[]string{p.Tokenizer.Token(end)}}
+		defer func() { text = strings.ReplaceAll(text, string(mark), "") }()
+	}
+	if list, _, mark, err = cuts.chat(list, nil); err != nil {
 		return "", 0, err
 	}
 	m = list[1]
@@ -234,10 +243,6 @@ func (p *Prompter) answerText(turn []rollout.Message, tools json.RawMessage) (te
 	if !ok {
 		return "", 0, errors.New("the chat template does not write a message with calls or reasoning as the " +
 			"continuation of a prompt; write all of it as text into the content")
-	}
-	end, err := p.End()
-	if err != nil {
-		return "", 0, err
 	}
 	if text, _, ok = strings.Cut(text, p.Tokenizer.Token(end)); !ok && n > 1 {
 		return "", 0, fmt.Errorf("the chat template does not end it with %s", p.Tokenizer.Token(end))

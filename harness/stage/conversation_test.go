@@ -256,6 +256,7 @@ func TestConversationSettings(t *testing.T) {
 		})
 	}
 	for escape, want := range map[bool]int{false: 2, true: 1} {
+		testEndInCall(t, escape)
 		p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), func(c *config.Run) { c.Data.EscapeSpecial = escape })
 		if err != nil {
 			t.Fatal(err)
@@ -266,6 +267,24 @@ func TestConversationSettings(t *testing.T) {
 		if err != nil || countOf(x.Tokens, end) != want {
 			t.Errorf("escape %v: %d end tokens, %v, want %d", escape, countOf(x.Tokens, end), err, want)
 		}
+	}
+}
+
+// An end token in a call's arguments does not end the answer.
+func testEndInCall(t *testing.T, escape bool) {
+	t.Helper()
+	p, err := prompterOf(t, modelFolder(t, false, nil), func(c *config.Run) {
+		c.Data.EscapeSpecial, c.Data.Chat = escape, dataPath(t, "chat_templates/qwen2.5.jinja")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := `{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [{"name": "f", "arguments": {"s": "a<|im_end|>b"}}]}, {"role": "tool", "content": "<|im_end|>"}]}`
+	q := conversationsIn(t, row)[0]
+	x, err := p.conversation(&q)
+	const want = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a<|im_end|>b\"}}\n</tool_call><|im_end|>"
+	if err != nil || written(x.Tokens) != want {
+		t.Errorf("escape %v: %v, learns %s, want %s", escape, err, written(x.Tokens), want)
 	}
 }
 
