@@ -159,11 +159,11 @@ func (x *execution) size() int {
 	return x.Ranks.Size()
 }
 
-// samplerPlacement returns where a rank that only samples keeps its memory.
+// samplerPlacement returns where a rank that only samples keeps its memory. A run that only fine-tunes has none.
 func (x *execution) samplerPlacement() stage.Placement {
 	c := &x.p.Config.Run
 	arch, err := architectureOf(c, x.p.External.Prompter.Tokenizer.VocabSize())
-	if err != nil {
+	if err != nil || c.Train.Steps == 0 {
 		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
 	}
 	return planOf(config.Train, c, arch, longestOf(config.Train, c, arch), samplersOf(c, x.size())).placement
