@@ -138,4 +138,8 @@ func TestConversationsOnRanks(t *testing.T) {
 	if got := x.samplerPlacement(); got != (stage.Placement{}) {
 		t.Errorf("a placement to sample: %+v", got)
 	}
+	p.Config.Run.Compute.Device = "cuda"
+	for _, kind := range []config.Stage{config.Prepare, config.SFT, config.Merge} {
+		x.placement(kind) // panics if it plans training
+	}
 }

@@ -134,9 +134,12 @@ func (f figures) usable() int64 { return f.Memory - f.Memory/64 }
 // fits reports whether the device has room for the plan.
 func (p planned) fits() bool { return p.gpu.Memory == 0 || sumParts(p.device) <= p.gpu.usable() }
 
-// placement returns where a stage of this run keeps its memory.
+// placement returns where a stage of this run keeps its memory, if it learns or samples.
 func (x *execution) placement(kind config.Stage) stage.Placement {
 	c := &x.p.Config.Run
+	if kind != config.Train && kind != config.SFT && kind != config.EvalGen {
+		return stage.Placement{}
+	}
 	if !device.UsesGPU(c) {
 		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
 	}
