@@ -31,6 +31,7 @@ func roles() map[string]string {
 type Conversation struct {
 	rollout.Problem // Messages are all of them, the assistant's too
 	Where           string
+	Before          int // how many messages come before those of the list: one of the column system, or none
 }
 
 // Conversations reads a conversation from each row: a list of messages in the column messages, conversations or
@@ -86,13 +87,14 @@ func conversation(r rows.Row) (c Conversation, err error) {
 			c.Prompt = m.Content
 		}
 	}
-	if err := checkTurns(c.Messages); err != nil {
+	text, _ := r.Value("system")
+	system, _ := text.(string)
+	if err := checkTurns(c.Messages, system != ""); err != nil {
 		return c, r.Errorf(field, "%w", err)
 	}
-	if text, _ := r.Value("system"); c.Messages[0].Role != "system" && c.Messages[0].Role != "developer" {
-		if s, _ := text.(string); s != "" {
-			c.Messages = append([]rollout.Message{{Role: "system", Content: s}}, c.Messages...)
-		}
+	if system != "" && c.Messages[0].Role != "system" && c.Messages[0].Role != "developer" {
+		c.Messages = append([]rollout.Message{{Role: "system", Content: system}}, c.Messages...)
+		c.Before = 1
 	}
 	return c, nil
 }
@@ -113,17 +115,18 @@ func messageItems(r rows.Row, field string) (items []json.RawMessage, err error)
 	return items, nil
 }
 
-// checkTurns returns an error unless something asks, and an assistant answers.
-func checkTurns(list []rollout.Message) error {
+// checkTurns returns an error unless something asks, and an assistant answers. led says that another message comes
+// before them.
+func checkTurns(list []rollout.Message, led bool) error {
 	learned := false
 	for i, m := range list {
 		if m.Role != "assistant" {
 			continue
 		}
-		if i == 0 {
+		if i == 0 && !led {
 			return fmt.Errorf("message 1 is the assistant's: a message must come before it, of system or user")
 		}
-		says := func(f rollout.Field) bool { return f.Name != WeightField }
+		says := func(f rollout.Field) bool { return Rendered(f.Name) }
 		if m.Content == "" && !slices.ContainsFunc(m.More, says) {
 			return fmt.Errorf("message %d: the assistant says and calls nothing", i+1)
 		}
@@ -133,6 +136,11 @@ func checkTurns(list []rollout.Message) error {
 		return fmt.Errorf("no message of the assistant to learn from, among %d", len(list))
 	}
 	return nil
+}
+
+// Rendered reports whether chat templates write a field of an assistant's message into its text.
+func Rendered(name string) bool {
+	return name == "tool_calls" || strings.HasPrefix(name, "reasoning") || name == "thinking"
 }
 
 // Learned reports whether an assistant's message is to be learned: its weight is not 0.
@@ -149,6 +157,7 @@ func isOne(raw json.RawMessage) bool {
 func message(raw json.RawMessage) (m rollout.Message, err error) {
 	var share struct {
 		Role, From, Value *string
+		Weight            json.RawMessage
 	}
 	if err := json.Unmarshal(raw, &share); err != nil {
 		return m, fmt.Errorf("it is not an object with role and content")
@@ -160,6 +169,9 @@ func message(raw json.RawMessage) (m rollout.Message, err error) {
 			return m, fmt.Errorf("it has no value")
 		}
 		m.Content = *share.Value
+		if share.Weight != nil {
+			m.More = []rollout.Field{{Name: WeightField, Value: share.Weight}}
+		}
 	} else if err := json.Unmarshal(raw, &m); err != nil {
 		return m, err
 	}
@@ -170,7 +182,10 @@ func message(raw json.RawMessage) (m rollout.Message, err error) {
 	}
 	m.Role = role
 	if source == "function_call" {
-		m.More, m.Content = []rollout.Field{{Name: "tool_calls", Value: callList(m.Content)}}, ""
+		m.More, m.Content = append(m.More, rollout.Field{Name: "tool_calls", Value: callList(m.Content)}), ""
+	}
+	if role != "assistant" && m.Parts != nil && len(m.Parts) == 0 {
+		return m, fmt.Errorf("it has no content")
 	}
 	if m, err = plainContent(m); err != nil {
 		return m, err
@@ -240,13 +255,16 @@ func toolCalls(raw json.RawMessage) (json.RawMessage, error) {
 	if json.Unmarshal(raw, &text) == nil {
 		raw = json.RawMessage(text)
 	}
-	raw, err := filled(raw)
+	var calls []json.RawMessage
+	if json.Unmarshal(raw, &calls) != nil {
+		return nil, fmt.Errorf("tool_calls is not a list of calls in JSON")
+	}
+	raw, err := filled(raw, true)
 	if err != nil {
 		return nil, fmt.Errorf("tool_calls: %w", err)
 	}
-	var calls []json.RawMessage
 	if err := json.Unmarshal(raw, &calls); err != nil {
-		return nil, fmt.Errorf("tool_calls is not a list of calls")
+		return nil, err
 	}
 	for i, call := range calls {
 		var c struct {
@@ -263,9 +281,9 @@ func toolCalls(raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(calls)
 }
 
-// filled returns JSON without the fields of objects that are null. Arguments that are a text become the object that
-// the text spells. The order of fields stays.
-func filled(raw json.RawMessage) (json.RawMessage, error) {
+// filled returns JSON without the fields of objects that are null. calls: it is calls of tools, whose arguments, if
+// they are a text or null, become the object that is meant. The order of fields stays.
+func filled(raw json.RawMessage, calls bool) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -290,17 +308,17 @@ func filled(raw json.RawMessage) (json.RawMessage, error) {
 		}
 		switch {
 		case start == json.Delim('['):
-			if v, err = filled(v); err != nil {
+			if v, err = filled(v, calls); err != nil {
 				return nil, err
 			}
 			parts = append(parts, v)
 			continue
+		case calls && name == "arguments" && (v[0] == '"' || string(v) == "null"):
+			v, err = arguments(v)
 		case string(v) == "null":
 			continue
-		case name == "arguments" && v[0] == '"':
-			v, err = arguments(v)
 		default:
-			v, err = filled(v)
+			v, err = filled(v, calls && name == "function")
 		}
 		if err != nil {
 			return nil, err
@@ -317,7 +335,7 @@ func filled(raw json.RawMessage) (json.RawMessage, error) {
 	return slices.Concat(raw[:1], bytes.Join(parts, []byte(",")), raw[len(raw)-1:]), nil
 }
 
-// arguments returns the object that a text of arguments spells.
+// arguments returns the object that a text of arguments spells; an empty one for none.
 func arguments(raw json.RawMessage) (json.RawMessage, error) {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {

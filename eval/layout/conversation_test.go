@@ -43,6 +43,14 @@ func TestConversations(t *testing.T) {
 		{"OpenAI's old calls", `{"messages": [` + user + `,{"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}, {"role": "function", "name": "f", "content": "3"}]}`,
 			user + `{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":{}}}]}{"role":"tool","content":"3","name":"f"}`},
 		{"parts", `{"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},` + ok + `]}`, `{"role":"user","content":"ab"}` + ok},
+		{"system column before an answer", `{"system": "s", "messages": [` + ok + `]}`, `{"role":"system","content":"s"}` + ok},
+		{"arguments that are null, and arguments in arguments", `{"messages": [` + user + `,{"role": "assistant", "tool_calls": [{"name": "f", "arguments": null},
+			{"function": {"name": "g", "arguments": {"arguments": "-v", "function": {"arguments": "-w"}}}}]}]}`,
+			user + `{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":{}}},` +
+				`{"function":{"name":"g","arguments":{"arguments":"-v","function":{"arguments":"-w"}}}}]}`},
+		{"weights in ShareGPT's form", `{"conversations": [{"from": "human", "value": "?"}, {"from": "gpt", "value": "no", "weight": 0},
+			{"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {}}", "weight": 0}, {"from": "gpt", "value": "ok", "weight": null}]}`,
+			user + `{"role":"assistant","content":"no","weight":0}{"role":"assistant","content":"","weight":0,"tool_calls":[{"type":"function","function":{"name":"f","arguments":{}}}]}` + ok},
 		{"weight", `{"messages": [` + user + `,{"role":"assistant","content":"no","weight":0},` + ok + `]}`, user + `{"role":"assistant","content":"no","weight":0}` + ok},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,6 +99,10 @@ func TestConversationErrors(t *testing.T) {
 		{`{"messages": [` + user + `,{"role":"assistant","content":"x","weight":0}]}`, "no message of the assistant to learn from"},
 		{`{"messages": [{"role":"assistant","content":"x"}]}`, "message 1 is the assistant's: a message must come before it"},
 		{`{"messages": [` + user + `,{"role":"assistant","content":""}]}`, "message 2: the assistant says and calls nothing"},
+		{`{"messages": [` + user + `,{"role":"assistant","text":"ok","name":"x"}]}`, "message 2: the assistant says and calls nothing"},
+		{`{"messages": [{"role":"user","value":"?"},{"role":"assistant","content":"x"}]}`, "message 1: it has no content"},
+		{`{"messages": [` + user + `,{"role":"assistant","tool_calls":"f(1)"}]}`, "message 2: tool_calls is not a list of calls in JSON"},
+		{`{"conversations": [{"from":"human","value":"?"},{"from":"gpt","value":"x","weight":"1"}]}`, `message 2: its weight is "1"; 1 learns it, 0 does not`},
 		{`{"messages": [` + user + `,{"role":"assistant","content":"x","weight":0.5}]}`, "message 2: its weight is 0.5"},
 		{`{"messages": [` + user + `,{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"6*7"}}]}]}`, `the arguments "6*7" spell no JSON object`},
 		{`{"messages": [` + user + `,{"role":"assistant","tool_calls":[{"function":{}}]}]}`, "tool call 1 has no name"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/harness/config"
 	"exp/harness/plan"
 	"exp/harness/stage"
 )
@@ -126,4 +127,19 @@ func chatFile(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Ranks of a run that only fine-tunes, which has no algorithm, need no room to sample.
+func TestConversationsOnRanks(t *testing.T) {
+	l := newLab(t)
+	p := conversationRun(l, conversationFile(t, "99"), "train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0")
+	p.Config.Run.Algo = config.Algo{}
+	x := &execution{Runner: &Runner{}, p: p}
+	if got := x.samplerPlacement(); got != (stage.Placement{}) {
+		t.Errorf("a placement to sample: %+v", got)
+	}
+	p.Config.Run.Compute.Device = "cuda"
+	for _, kind := range []config.Stage{config.Prepare, config.SFT, config.Merge} {
+		x.placement(kind) // panics if it plans training
+	}
 }

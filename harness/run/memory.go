@@ -124,10 +124,11 @@ type capacities struct {
 
 // capacityOf returns the capacities of the workspaces of a stage whose sequences have at most longest tokens.
 func capacityOf(kind config.Stage, c *config.Run, longest int, w crew) (x capacities) {
-	rows := stage.TrainConfig(c).Rows(longest)
-	if kind == config.SFT {
+	var rows train.Rows
+	if kind == config.SFT { // the run may have no algorithm
 		rows = stage.SFTConfig(c).Rows(longest)
 	} else {
+		rows = stage.TrainConfig(c).Rows(longest)
 		x.scored, x.tokens = rows.Scored(), rows.ScoredTokens()
 	}
 	if w.learns {

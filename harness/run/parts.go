@@ -66,7 +66,8 @@ func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h mo
 		}, n, copies, off, c.Train.Slices, w.groups())
 	}
 	adapted("policy", h)
-	if (w.learns && needs.Reference || stage.TrainConfig(c).SamplersNeedReference()) && c.Model.HasAdapter() &&
+	if (w.learns && needs.Reference || c.Train.Steps > 0 && stage.TrainConfig(c).SamplersNeedReference()) &&
+		c.Model.HasAdapter() &&
 		c.SFT.Steps == 0 {
 		p.add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: h.Adapters}, false,
 			copies, operand))

@@ -134,9 +134,12 @@ func (f figures) usable() int64 { return f.Memory - f.Memory/64 }
 // fits reports whether the device has room for the plan.
 func (p planned) fits() bool { return p.gpu.Memory == 0 || sumParts(p.device) <= p.gpu.usable() }
 
-// placement returns where a stage of this run keeps its memory.
+// placement returns where a stage of this run keeps its memory, if it learns or samples.
 func (x *execution) placement(kind config.Stage) stage.Placement {
 	c := &x.p.Config.Run
+	if kind != config.Train && kind != config.SFT && kind != config.EvalGen {
+		return stage.Placement{}
+	}
 	if !device.UsesGPU(c) {
 		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
 	}
@@ -159,11 +162,11 @@ func (x *execution) size() int {
 	return x.Ranks.Size()
 }
 
-// samplerPlacement returns where a rank that only samples keeps its memory.
+// samplerPlacement returns where a rank that only samples keeps its memory. A run that only fine-tunes has none.
 func (x *execution) samplerPlacement() stage.Placement {
 	c := &x.p.Config.Run
 	arch, err := architectureOf(c, x.p.External.Prompter.Tokenizer.VocabSize())
-	if err != nil {
+	if err != nil || c.Train.Steps == 0 {
 		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
 	}
 	return planOf(config.Train, c, arch, longestOf(config.Train, c, arch), samplersOf(c, x.size())).placement

@@ -67,7 +67,7 @@ type longError struct{ error }
 // conversation encodes a conversation as sampling encodes its turns: the prompt up to the first answer, then each
 // answer with the token that ends it and what the chat template writes from there to where the assistant speaks
 // again. What follows the last answer to learn is left out. It returns nil if sft.max_tokens leaves nothing to learn.
-func (p *Prompter) conversation(q *rollout.Problem) (*conversation, error) {
+func (p *Prompter) conversation(q *layout.Conversation) (*conversation, error) {
 	if p.template == nil {
 		return nil, errors.New("the run has no chat template, which writes the messages: name one, data.chat")
 	}
@@ -75,10 +75,10 @@ func (p *Prompter) conversation(q *rollout.Problem) (*conversation, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, tools := p.template.messagesOf(q), p.template.toolsOf(q)
+	list, tools := p.template.messagesOf(&q.Problem), p.template.toolsOf(&q.Problem)
 	answer := func(m rollout.Message) bool { return m.Role == "assistant" }
 	at := slices.IndexFunc(list, answer)
-	first := 1 - (len(list) - len(q.Messages)) // number of list[0] in the row, which lacks data.system
+	first := 1 - (len(list) - len(q.Messages)) - q.Before // number of list[0] in the row's list
 	x := &conversation{}
 	if x.prompt, err = p.encodeChat(list[:max(at, 0)], tools, true); err == nil {
 		err = p.known(x.prompt)
@@ -132,7 +132,7 @@ func (p *Prompter) answer(x *conversation, turn []rollout.Message, tools json.Ra
 	if err != nil {
 		return err
 	}
-	if x.thought && !slices.ContainsFunc(turn[0].More, func(f rollout.Field) bool { return rendered(f.Name) }) {
+	if x.thought && !slices.ContainsFunc(turn[0].More, func(f rollout.Field) bool { return layout.Rendered(f.Name) }) {
 		rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), thoughtMark)
 		if !ok {
 			return fmt.Errorf("the chat template begins every answer with %s, and this one does not; write "+
@@ -205,22 +205,26 @@ func (p *Prompter) ownIDs(text string, mark rune) (ids []int32, err error) {
 	return ids, err
 }
 
-// rendered reports whether the chat template writes a field of an assistant's message into its text.
-func rendered(name string) bool {
-	return name == "tool_calls" || strings.HasPrefix(name, "reasoning") || name == "thinking"
-}
-
 // answerText returns the text of the assistant's message that turn begins with, up to the token that ends it: its
 // content, or what the chat template makes of a message with calls or reasoning. mark stands at its cuts.
 func (p *Prompter) answerText(turn []rollout.Message, tools json.RawMessage) (text string, mark rune, err error) {
 	m := turn[0]
-	m.More = slices.DeleteFunc(slices.Clone(m.More), func(f rollout.Field) bool { return !rendered(f.Name) })
+	m.More = slices.DeleteFunc(slices.Clone(m.More), func(f rollout.Field) bool { return !layout.Rendered(f.Name) })
 	n := 1 // with the tools' answers, which some templates count
 	for n < len(turn) && turn[n].Role == "tool" {
 		n++
 	}
 	list := append([]rollout.Message{{Role: "user", Content: askedBefore}, m}, turn[1:n]...)
-	if list, _, mark, err = p.special().chat(list, nil); err != nil {
+	end, err := p.End()
+	if err != nil {
+		return "", 0, err
+	}
+	cuts := p.special()
+	if p.escaper == nil { // the end token in an argument does not end the answer
+		cuts = &escaper{[]string{p.Tokenizer.Token(end)}}
+		defer func() { text = strings.ReplaceAll(text, string(mark), "") }()
+	}
+	if list, _, mark, err = cuts.chat(list, nil); err != nil {
 		return "", 0, err
 	}
 	m = list[1]
@@ -239,10 +243,6 @@ func (p *Prompter) answerText(turn []rollout.Message, tools json.RawMessage) (te
 	if !ok {
 		return "", 0, errors.New("the chat template does not write a message with calls or reasoning as the " +
 			"continuation of a prompt; write all of it as text into the content")
-	}
-	end, err := p.End()
-	if err != nil {
-		return "", 0, err
 	}
 	if text, _, ok = strings.Cut(text, p.Tokenizer.Token(end)); !ok && n > 1 {
 		return "", 0, fmt.Errorf("the chat template does not end it with %s", p.Tokenizer.Token(end))
@@ -334,7 +334,7 @@ func (p *Prompter) conversations(ctx context.Context, list []layout.Conversation
 	for w := range workers {
 		all.Go(func() {
 			for i := w; i < len(list) && ctx.Err() == nil; i += workers {
-				out[i], errs[i] = p.conversation(&list[i].Problem)
+				out[i], errs[i] = p.conversation(&list[i])
 			}
 		})
 	}

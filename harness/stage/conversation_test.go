@@ -96,7 +96,7 @@ func TestConversation(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := conversationsIn(t, tt.row)[0]
-			x, err := p.conversation(&q.Problem)
+			x, err := p.conversation(&q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestConversationIsWhatSamplersSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := conversationsIn(t, toolChat)[0]
-	x, err := p.conversation(&q.Problem)
+	x, err := p.conversation(&q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestConversationOfOneTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := conversationsIn(t, `{"messages": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "content": "It is\n42. "}]}`)[0]
-	x, err := p.conversation(&q.Problem)
+	x, err := p.conversation(&q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestConversationSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := conversationsIn(t, tt.row)[0]
-			x, err := p.conversation(&q.Problem)
+			x, err := p.conversation(&q)
 			switch {
 			case err != nil:
 				t.Fatal(err)
@@ -256,16 +256,35 @@ func TestConversationSettings(t *testing.T) {
 		})
 	}
 	for escape, want := range map[bool]int{false: 2, true: 1} {
+		testEndInCall(t, escape)
 		p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), func(c *config.Run) { c.Data.EscapeSpecial = escape })
 		if err != nil {
 			t.Fatal(err)
 		}
 		q := conversationsIn(t, row(`"content": "a<|im_end|>b"`))[0]
-		x, err := p.conversation(&q.Problem)
+		x, err := p.conversation(&q)
 		end, _ := p.End()
 		if err != nil || countOf(x.Tokens, end) != want {
 			t.Errorf("escape %v: %d end tokens, %v, want %d", escape, countOf(x.Tokens, end), err, want)
 		}
+	}
+}
+
+// An end token in a call's arguments does not end the answer.
+func testEndInCall(t *testing.T, escape bool) {
+	t.Helper()
+	p, err := prompterOf(t, modelFolder(t, false, nil), func(c *config.Run) {
+		c.Data.EscapeSpecial, c.Data.Chat = escape, dataPath(t, "chat_templates/qwen2.5.jinja")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := `{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [{"name": "f", "arguments": {"s": "a<|im_end|>b"}}]}, {"role": "tool", "content": "<|im_end|>"}]}`
+	q := conversationsIn(t, row)[0]
+	x, err := p.conversation(&q)
+	const want = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a<|im_end|>b\"}}\n</tool_call><|im_end|>"
+	if err != nil || written(x.Tokens) != want {
+		t.Errorf("escape %v: %v, learns %s, want %s", escape, err, written(x.Tokens), want)
 	}
 }
 
@@ -292,6 +311,7 @@ func TestConversationErrors(t *testing.T) {
 	for _, tt := range []struct{ name, template, row, want string }{
 		{"calls are dropped", chatML, toolChat, "talks.jsonl:1: message 3: the chat template drops its tool_calls"},
 		{"reasoning is dropped", chatML, thoughtChat, "message 2: the chat template drops its reasoning_content"},
+		{"a message after the system column", chatML, `{"system": "s",` + strings.TrimPrefix(thoughtChat, "{"), "talks.jsonl:1: message 2: the chat template drops its reasoning_content"},
 		{"no thoughts", opened, textChat, "message 2: the chat template begins every answer with <think>, and this one does not"},
 		{"no template", "", textChat, "no chat template"},
 		{"the template refuses", refuses, strings.ReplaceAll(textChat, "<|im_end|>", "x"), "between messages 2 and 4: template line 1"},

@@ -22,6 +22,7 @@ type hydra struct {
 	folder   string // of the main file
 	search   []string
 	megatron bool // the base is ppo_megatron_trainer
+	read     int  // files
 	notes    []string
 }
 
@@ -94,7 +95,7 @@ func (h *hydra) command(words []word) (overrides, error) {
 	}
 	in := overrides{}
 	folder, name := h.main(in, given)
-	if err := h.read(in, folder, name, given["--config-dir"]); err != nil {
+	if err := h.readMain(in, folder, name, given["--config-dir"]); err != nil {
 		return nil, err
 	}
 	for _, m := range choices {
@@ -152,8 +153,8 @@ func (h *hydra) main(in overrides, given map[string]string) (folder, name string
 	return cmp.Or(given["--config-path"], folder), cmp.Or(given["--config-name"], name)
 }
 
-// read reads the main file. One with the name of verl's own is verl's.
-func (h *hydra) read(in overrides, folder, name, more string) error {
+// readMain reads the main file. One with the name of verl's own is verl's.
+func (h *hydra) readMain(in overrides, folder, name, more string) error {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".yaml"), ".yml")
 	if base := path.Base(name); base == "ppo_trainer" || base == megatronBase {
 		h.megatron = base == megatronBase
@@ -189,8 +190,11 @@ func (h *hydra) lookup(name string) (file string, ok bool) {
 	return "", false
 }
 
-// deepest limits how far lists of defaults nest: they can name each other in a circle.
-const deepest = 16
+// deepest limits how far lists of defaults nest, and mostFiles what they name: they can name each other in a circle.
+const (
+	deepest   = 16
+	mostFiles = 1024
+)
 
 // packageLine matches the comment with which a file says where its settings belong.
 var packageLine = regexp.MustCompile(`(?m)^# *@package +(\S+)`)
@@ -200,6 +204,9 @@ func (h *hydra) layer(in overrides, file, pkg string, depth int) error {
 	if depth > deepest {
 		return fmt.Errorf("%s: lists of defaults nest over %d deep", file, deepest)
 	}
+	if h.read++; h.read > mostFiles {
+		return fmt.Errorf("%s: lists of defaults name over %d files", file, mostFiles)
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -207,6 +214,9 @@ func (h *hydra) layer(in overrides, file, pkg string, depth int) error {
 	var tree map[string]any
 	if err := yaml.Unmarshal(text, &tree); err != nil {
 		return fmt.Errorf("%s is not YAML: %w", file, err)
+	}
+	if err := moderate(tree, file); err != nil {
+		return err
 	}
 	switch m := packageLine.FindSubmatch(text); {
 	case m != nil && string(m[1]) == "_global_":
@@ -228,7 +238,7 @@ func (h *hydra) layer(in overrides, file, pkg string, depth int) error {
 	}
 	for _, x := range entries {
 		if x == "_self_" {
-			err = in.over(tree, pkg, file)
+			in.over(tree, pkg)
 		} else {
 			err = h.entry(in, x, file, pkg, depth)
 		}
@@ -301,12 +311,9 @@ func (h *hydra) note(format string, args ...any) {
 }
 
 // over puts a tree of settings over those that are there.
-func (o overrides) over(tree map[string]any, pkg, file string) error {
+func (o overrides) over(tree map[string]any, pkg string) {
 	more := overrides{}
 	more.add(pkg, tree)
-	if len(more) >= mostSettings {
-		return fmt.Errorf("%s holds over %d settings", file, mostSettings)
-	}
 	blocks := map[string]bool{}
 	for key := range o {
 		for at := key; at != ""; {
@@ -321,5 +328,4 @@ func (o overrides) over(tree map[string]any, pkg, file string) error {
 		}
 		o[key] = value
 	}
-	return nil
 }

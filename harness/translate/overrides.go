@@ -40,6 +40,9 @@ func readTree(text []byte, name string) (overrides, error) {
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return nil, fmt.Errorf("%s is not YAML: %w", name, err)
 	}
+	if err := moderate(root, name); err != nil {
+		return nil, err
+	}
 	switch root := root.(type) {
 	case []any:
 		o := overrides{}
@@ -49,23 +52,48 @@ func readTree(text []byte, name string) (overrides, error) {
 		return o, nil
 	case map[string]any:
 		o := overrides{}
-		if o.add("", root); len(o) >= mostSettings {
-			return nil, fmt.Errorf("%s holds over %d settings", name, mostSettings)
-		}
+		o.add("", root)
 		return o, nil
 	}
 	return nil, fmt.Errorf("%s holds no settings", name)
 }
 
+// moderate returns an error for a tree of over mostSettings values.
+func moderate(tree any, name string) error {
+	left := mostSettings
+	if take(tree, &left); left <= 0 {
+		return fmt.Errorf("%s holds over %d settings", name, mostSettings)
+	}
+	return nil
+}
+
+// take subtracts the values in a tree from left, until it is 0.
+func take(tree any, left *int) {
+	if *left--; *left <= 0 {
+		return
+	}
+	switch x := tree.(type) {
+	case map[string]any:
+		for _, v := range x {
+			if take(v, left); *left <= 0 {
+				return
+			}
+		}
+	case []any:
+		for _, v := range x {
+			if take(v, left); *left <= 0 {
+				return
+			}
+		}
+	}
+}
+
 // mostSettings limits what a few aliases of YAML can make; verl has some 600 settings.
 const mostSettings = 1 << 16
 
-// add flattens a tree, up to mostSettings.
+// add flattens a moderate tree.
 func (o overrides) add(path string, tree map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
-		if len(o) >= mostSettings {
-			return
-		}
 		key := strings.TrimPrefix(path+"."+name, ".")
 		switch v := tree[name].(type) {
 		case map[string]any:

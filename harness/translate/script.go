@@ -40,6 +40,8 @@ type reader struct {
 	config *expand.Config
 	places places
 	depth  int
+	read   int  // scripts that others source
+	within int  // command substitutions around the present one
 	all    bool // branches are taken
 	left   bool // a branch was left out
 }
@@ -96,11 +98,23 @@ func (r *reader) walk(n syntax.Node) {
 // errCommand stands for what only a shell can compute.
 var errCommand = errors.New("a command")
 
+// Limits of what a script that is not written to be read can make: variables double in each line, scripts source
+// each other in a circle, substitutions nest.
+const (
+	deepestSource       = 8
+	mostSources         = 256
+	deepestSubstitution = 8
+	longestVariable     = 1 << 20 // bytes; Linux passes programs 2 MiB of arguments in all
+	mostElements        = 1 << 14
+)
+
 // command computes the command substitutions that need no shell: $(pwd), dirname and basename.
 func (r *reader) command(w io.Writer, n *syntax.CmdSubst) error {
-	if len(n.Stmts) != 1 {
+	if len(n.Stmts) != 1 || r.within >= deepestSubstitution {
 		return errCommand
 	}
+	r.within++
+	defer func() { r.within-- }()
 	call, ok := n.Stmts[0].Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Assigns) > 0 {
 		return errCommand
@@ -129,15 +143,13 @@ func (r *reader) command(w io.Writer, n *syntax.CmdSubst) error {
 	return err
 }
 
-// deepestSource limits how far scripts source each other: they can do so in a circle.
-const deepestSource = 8
-
 // source reads a script that another one sources, if it is here and a shell script.
 func (r *reader) source(name string) {
 	file, ok := r.places.find(name)
-	if !ok || r.depth >= deepestSource {
+	if !ok || r.depth >= deepestSource || r.read >= mostSources {
 		return
 	}
+	r.read++
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return
@@ -290,7 +302,7 @@ func (v variables) Each(f func(name string, x expand.Variable) bool) {
 	}
 }
 
-// assign takes assignments over. Values that only a shell can compute leave a variable unset.
+// assign takes assignments over. Values that only a shell can compute, or that are too long, leave a variable unset.
 func (v variables) assign(config *expand.Config, list []*syntax.Assign) {
 	for _, a := range list {
 		if a.Name == nil || a.Naked && a.Array == nil {
@@ -311,7 +323,7 @@ func (v variables) assign(config *expand.Config, list []*syntax.Assign) {
 		if a.Value != nil {
 			v.mark(a.Value.Parts)
 			more, err := expand.Literal(config, a.Value)
-			if err != nil {
+			if err != nil || len(text)+len(more) > longestVariable {
 				delete(v.set, name)
 				v.computed[name] = true
 				continue
@@ -324,7 +336,7 @@ func (v variables) assign(config *expand.Config, list []*syntax.Assign) {
 	}
 }
 
-// assignArray takes the assignment of an array over.
+// assignArray takes the assignment of an array over. One that is too long leaves it unset.
 func (v variables) assignArray(config *expand.Config, a *syntax.Assign) {
 	name := a.Name.Value
 	var list []word
@@ -335,6 +347,13 @@ func (v variables) assignArray(config *expand.Config, a *syntax.Assign) {
 		if e.Value != nil {
 			list = append(list, v.words(config, e.Value)...)
 		}
+	}
+	if len(list) > mostElements {
+		delete(v.set, name)
+		delete(v.lacks, name)
+		delete(v.elements, name)
+		v.computed[name] = true
+		return
 	}
 	x := expand.Variable{Set: true, Kind: expand.Indexed}
 	var lacks []string
