@@ -109,6 +109,28 @@ func sameRun(t *testing.T, steps int, class string, set ...string) {
 	onGPU(t, "", append([]string{"run", smokeRecipe, "--device", "auto", "--store", cpu, "--dry-run"}, set...)...).
 		says(t, "compute.device auto: on cuda:0, emulated device", "cached")
 	onGPU(t, "", "show", "@last", "--store", gpu).says(t, class+" on cuda/emulated device")
+	if class == "cpu/fma" {
+		sameScores(t, gpu)
+	}
+}
+
+// sameScores scores the folder that a run left, which has no algorithm, on both devices.
+func sameScores(t *testing.T, dir string) {
+	t.Helper()
+	model, err := filepath.Glob(filepath.Join(dir, "runs", "*", "model"))
+	if err != nil || len(model) != 1 {
+		t.Fatal(model, err)
+	}
+	puzzles := filepath.Join(t.TempDir(), "puzzles.jsonl")
+	writeRows(t, puzzles, `{"nums":[3,4],"target":12}`, `{"nums":[5,6],"target":11}`)
+	score := []string{"eval", model[0], "--suite", puzzles, "--n", "2", "--max-new-tokens", "24", "--json", "--store"}
+	gpu, cpu := t.TempDir(), t.TempDir()
+	on := onGPU(t, "", append(score, gpu, "--device", "cuda")...)
+	on.succeeds(t)
+	off := exp(t, append(score, cpu, "--device", "cpu")...)
+	if got := strings.ReplaceAll(on.stdout, gpu, cpu); got != off.stdout {
+		t.Errorf("on the GPU %s, on the CPU %s", got, off.stdout)
+	}
 }
 
 // Plans say what a device lacks, and what to do, before any work.
