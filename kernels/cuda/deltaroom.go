@@ -60,8 +60,8 @@ func DeltaScratch(s kernels.DeltaShape, M, S int, learns bool) int {
 	}
 	state := s.KeyDim * deltaColumns
 	states := (r.keptRows + S) * state // of a head
-	kept := max(states, min(s.Keys*states, deltaKeptRoom))
-	between := min(S*s.Keys, deltaBlocks) * deltaKeep * (state + deltaColumns)
+	r.kept, r.starts = max(states, min(s.Keys*states, deltaKeptRoom)), 0
+	r.between = min(S*s.Keys, deltaBlocks) * deltaKeep * (state + deltaColumns)
 	blocks := M/kernels.BlockRows + S
-	return max(r.lengths+r.dqk+kept+between, M*s.Mixed()+blocks*s.Mixed()*s.Taps, 2*blocks*s.Values, blocks*s.ValueDim)
+	return max(r.all(), M*s.Mixed()+blocks*s.Mixed()*s.Taps, 2*blocks*s.Values, blocks*s.ValueDim)
 }
