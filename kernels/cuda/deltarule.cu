@@ -64,12 +64,14 @@ INLINE float take_row(float *S, const long step, const long n, const float *quer
 	return out;
 }
 
-// take_rows takes a column through a sequence. Its n elements are step apart in S; rows are [2][2n].
-INLINE void take_rows(const struct delta_rule_args *a, float *S, const long step, const long n, float *rows) {
+// take_rows takes a column through a sequence. Its n elements are step apart in S; rows are [2][2n]. whole, a constant, says that
+// the state is [DELTA_KEY][DELTA_KEY].
+INLINE void take_rows(const struct delta_rule_args *a, float *S, const long step, const long n, float *rows,
+	const int whole) {
 	const long tile = blockIdx.x % a->tiles, h = blockIdx.x / a->tiles % a->heads, j = blockIdx.x / a->tiles / a->heads;
-	const struct column c = column_of(a->s, a->head + h * a->step, a->column + tile * a->columns, a->columns, n);
+	const struct column c = column_of(a->s, a->head + h * a->step, a->column + tile * a->columns, a->columns, whole ? DELTA_KEY : 0);
 	const struct sequence q = sequence_of(a->p, j, group_of(a->p, j));
-	const long width = n == DELTA_KEY ? DELTA_KEY : a->s.value_dim;
+	const long width = whole ? DELTA_KEY : a->s.value_dim;
 	const int end = q.prefix + q.own;
 	int first = 1;
 	float *state = 0, *kept = 0;
@@ -104,11 +106,11 @@ INLINE void take_rows(const struct delta_rule_args *a, float *S, const long step
 BLOCK_KERNEL(delta_rule, DELTA_THREADS, 2) {
 	SHARED(float, rows, 4 * DELTA_KEY);
 	float S[DELTA_KEY];
-	take_rows(&a, S, 1, DELTA_KEY, rows);
+	take_rows(&a, S, 1, DELTA_KEY, rows, 1);
 }
 
 // The launch gives [4][key_dim] for rows and [key_dim][columns] for the state.
 BLOCK_KERNEL(delta_rule_any, DELTA_THREADS, 2) {
 	LAUNCH_SHARED(float, room, (4 + a.columns) * a.s.key_dim);
-	take_rows(&a, room + 4 * a.s.key_dim + threadIdx.x, a.columns, a.s.key_dim, room);
+	take_rows(&a, room + 4 * a.s.key_dim + threadIdx.x, a.columns, a.s.key_dim, room, 0);
 }

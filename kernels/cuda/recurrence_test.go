@@ -93,3 +93,21 @@ func TestDeltaConstants(t *testing.T) {
 		}
 	}
 }
+
+// Heads whose keys alone have the channels of published models do not lie in registers.
+func TestDeltaKeysAlone(t *testing.T) {
+	s := kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: deltaKey, ValueDim: 18, Taps: 1}
+	offsets := []int32{0, 3, 8}
+	const M = 8
+	u, gates, want := waves(M*s.Mixed(), 0.3), waves(M*2*s.Values, 0.9), make([]float32, M*s.Out())
+	ref.DeltaRule(want, u, gates, nil, offsets, nil, nil, s)
+	b := open(t)
+	out := upload(t, b, kernels.F32, make([]float32, M*s.Out()))
+	b.DeltaRule(out, operands(t, b, u), upload(t, b, kernels.F32, gates), kernels.Buffer{},
+		kernels.Runs{Offsets: upload(t, b, kernels.I32, offsets)}, s)
+	for i, x := range read32(b, out) {
+		if math.Float32bits(x) != math.Float32bits(want[i]) {
+			t.Fatalf("output %d is %v, want %v", i, x, want[i])
+		}
+	}
+}
