@@ -46,8 +46,8 @@ func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
 	}
 }
 
-// On the fake driver (make cuda) a model with linear attention learns as on the CPU, in no more memory than its plan
-// says. A plan has room for the states of as many sequences as a micro-batch may hold; for toys that is most of it.
+// On the fake driver (make cuda) a model with linear attention learns as on the CPU, in the memory that its plan
+// says.
 func TestLinearAttentionOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
@@ -76,7 +76,7 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 			res, _ := l.execute(l.plan(0, append(sets, "compute.device="+on)...))
 			outputs[j] = l.outputs(res.Run.ID)
 			for kind, use := range l.memoryOf(res.Run.ID) {
-				if p, planned := float64(use.Peak), float64(use.Planned); on == device.CUDA && !(p > 0 && p <= 1.02*planned && planned <= 2*p) {
+				if p, planned := float64(use.Peak), float64(use.Planned); on == device.CUDA && !(p > 0 && p <= 1.02*planned && planned <= 1.2*p) {
 					t.Errorf("%v, %s: peak %s, planned %s: %.2f times", more, kind, quantity.Bytes(use.Peak),
 						quantity.Bytes(use.Planned), p/planned)
 				}

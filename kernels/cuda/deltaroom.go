@@ -28,6 +28,14 @@ func deltaTile(s kernels.DeltaShape) int {
 	return min(most, s.ValueDim)
 }
 
+// deltaFar returns how far elements of a column lie apart in memory.
+func deltaFar(s kernels.DeltaShape) int {
+	if s.KeyDim == deltaKey {
+		return deltaColumns
+	}
+	return deltaTile(s)
+}
+
 // rooms are the parts of the memory of DeltaRuleBackward, in elements, and how it divides its work.
 type rooms struct {
 	lengths, dqk, kept, starts, between int
@@ -40,14 +48,14 @@ func (r rooms) all() int { return r.lengths + r.dqk + r.kept + r.starts + r.betw
 func deltaRoom(s kernels.DeltaShape, M, S int, grouped bool, most int) rooms {
 	r := rooms{lengths: M * 2 * s.Keys, dqk: M * 2 * s.Keys * s.KeyDim, columns: deltaTile(s)}
 	r.keptRows = M/deltaKeep + S
-	states, each := r.keptRows, s.KeyDim*deltaColumns
+	states, each := r.keptRows, s.KeyDim*deltaFar(s)
 	if grouped {
 		states += S
 	}
 	r.heads = min(max(most/max(states*each, 1), 1), s.Keys)
 	r.kept = r.heads * r.keptRows * each
 	r.starts = r.heads*states*each - r.kept
-	r.between = min(S*r.heads, deltaBlocks) * deltaKeep * (each + deltaColumns)
+	r.between = min(S*r.heads, deltaBlocks) * deltaKeep * (each + deltaFar(s))
 	return r
 }
 
@@ -58,10 +66,10 @@ func DeltaScratch(s kernels.DeltaShape, M, S int, learns bool) int {
 	if !learns {
 		return r.lengths
 	}
-	state := s.KeyDim * deltaColumns
+	state := s.KeyDim * deltaFar(s)
 	states := (r.keptRows + S) * state // of a head
 	r.kept, r.starts = max(states, min(s.Keys*states, deltaKeptRoom)), 0
-	r.between = min(S*s.Keys, deltaBlocks) * deltaKeep * (state + deltaColumns)
+	r.between = min(S*s.Keys, deltaBlocks) * deltaKeep * (state + deltaFar(s))
 	blocks := M/kernels.BlockRows + S
 	return max(r.all(), M*s.Mixed()+blocks*s.Mixed()*s.Taps, 2*blocks*s.Values, blocks*s.ValueDim)
 }

@@ -1,5 +1,8 @@
 #include "deltarow.h"
 
+// FAR is how far elements of a column lie apart in memory: a constant where states lie in registers.
+#define FAR(a, n) ((n) == DELTA_KEY ? DELTA_THREADS : (a)->columns)
+
 // The recurrence of linear attention. A thread takes a column of a value head's state through the rows of a sequence, in
 // registers if its head has DELTA_KEY channels. Sequences that share a prefix compute its states again, side by side.
 
@@ -79,7 +82,7 @@ INLINE void take_rows(const struct delta_rule_args *a, float *S, const long step
 		const long slot = slot_of(a->slots, j, &first);
 		state = a->states + (slot * a->s.values + c.vh) * n * width + c.at;
 	}
-	if (a->kept) kept = a->kept + ((h * a->kept_rows) + q.first / DELTA_KEEP + j) * n * DELTA_THREADS + threadIdx.x;
+	if (a->kept) kept = a->kept + ((h * a->kept_rows) + q.first / DELTA_KEEP + j) * n * FAR(a, n) + threadIdx.x;
 	if (c.live) UNROLL for (long i = 0; i < n; i++) S[i * step] = 0;
 	if (c.live && !first) UNROLL for (long i = 0; i < n; i++) S[i * step] = state[i * width];
 	struct fetched now, next = {{0}, 0, 0, 0};
@@ -94,7 +97,7 @@ INLINE void take_rows(const struct delta_rule_args *a, float *S, const long step
 		if (ahead) fetch(&next, a, row_of(q, t + 1), c);
 		if (c.live) {
 			if (kept && own >= 0 && own % DELTA_KEEP == 0)
-				UNROLL for (long i = 0; i < n; i++) kept[(own / DELTA_KEEP * n + i) * DELTA_THREADS] = S[i * step];
+				UNROLL for (long i = 0; i < n; i++) kept[(own / DELTA_KEEP * n + i) * FAR(a, n)] = S[i * step];
 			const float out = take_row(S, step, n, rows + t % 2 * 2 * n, &now, a->zero);
 			if (a->out.at && own >= 0) store(a->out, ((long)m * a->s.values + c.vh) * width + c.at, out);
 		}

@@ -1,5 +1,8 @@
 #include "deltarow.h"
 
+// FAR is how far elements of a column lie apart in memory: a constant where states lie in registers.
+#define FAR(a, n) ((n) == DELTA_KEY ? DELTA_THREADS : (a)->columns)
+
 // The gradients of the recurrence. A thread takes a column of the state's gradient back through the rows of a sequence, in
 // registers if its head has DELTA_KEY channels. From every DELTA_KEEP-th state, which the recurrence kept, a block computes
 // those of the next rows again.
@@ -54,7 +57,7 @@ INLINE const float *state_before(struct between b, long r, long size) {
 // compute_again sets the states before rows m to m+rows.
 INLINE void compute_again(const struct delta_rule_backward_args *a, struct between b, float *row, int m, int rows,
 	struct column c, const long n) {
-	const long step = DELTA_THREADS, size = n * step;
+	const long step = FAR(a, n), size = n * step;
 	for (int r = 0; r < rows; r++, m++) {
 		const float *P = state_before(b, r, size), *key = row + n;
 		float *S = b.states + r * size, p = 0;
@@ -90,7 +93,7 @@ INLINE void add_row(const struct delta_rule_backward_args *a, struct back_room r
 // back_row takes the gradient dS of a column back through row m, before which the state is P and gives *read to the row's key.
 INLINE void back_row(const struct delta_rule_backward_args *a, float *dS, const long step, const float *P, const float *read, long m,
 	struct column c, struct back_room room, const long n) {
-	const int far = DELTA_THREADS, lane = threadIdx.x % LANES, half = threadIdx.x / LANES;
+	const int far = FAR(a, n), lane = threadIdx.x % LANES, half = threadIdx.x / LANES;
 	const float keep = a->gates[keep_at(a->s, m, c)], w = a->gates[keep_at(a->s, m, c) + a->s.values];
 	const float dout = load(a->dout, (m * a->s.values + c.vh) * a->s.value_dim + c.at);
 	const float *query = room.row, *key = query + n;
@@ -138,14 +141,14 @@ INLINE void back_row(const struct delta_rule_backward_args *a, float *dS, const 
 // begin sets dS to the gradient of the state at a sequence's end: of the first of a group the sum over the others, else 0.
 INLINE void begin(const struct delta_rule_backward_args *a, float *dS, const long step, long j, long g, long h,
 	struct column c, const long n) {
-	const long last = a->ahead || !a->p.G ? j : a->p.groups[g + 1] - 1, size = n * DELTA_THREADS;
+	const long last = a->ahead || !a->p.G ? j : a->p.groups[g + 1] - 1, size = n * FAR(a, n);
 	if (!c.live) return;
 	UNROLL for (long i = 0; i < n; i++) dS[i * step] = 0;
 	for (long k = j + 1; k <= last; k++) {
 		const float *start = a->starts + (h * a->p.S + k) * size + threadIdx.x;
 		EACH_PART(i, 8, n) {
 			if (n == DELTA_KEY && i) start += after(dS[(i - 1) * step], a->zero);
-			UNROLL for (int j = 0; j < 8; j++) if (i + j < n) dS[(i + j) * step] += start[(i + j) * DELTA_THREADS];
+			UNROLL for (int j = 0; j < 8; j++) if (i + j < n) dS[(i + j) * step] += start[(i + j) * FAR(a, n)];
 		}
 	}
 }
@@ -153,7 +156,7 @@ INLINE void begin(const struct delta_rule_backward_args *a, float *dS, const lon
 // take_back takes columns back through sequences. A column's n elements are step apart in dS.
 INLINE void take_back(const struct delta_rule_backward_args *a, float *dS, const long step, const long n, float *shared) {
 	const struct back_room room = back_room_of(shared, n);
-	const long size = n * DELTA_THREADS;
+	const long size = n * FAR(a, n);
 	const int units = (int)(a->p.S * a->heads);
 	for (int unit = (int)blockIdx.x; unit < units; unit += (int)gridDim.x) {
 		const int h = unit % (int)a->heads, j = unit / (int)a->heads, g = (int)group_of(a->p, j);
@@ -161,7 +164,7 @@ INLINE void take_back(const struct delta_rule_backward_args *a, float *dS, const
 		if (a->ahead != (a->p.G && a->p.groups[g] < j)) continue;
 		const struct column c = column_of(a->s, a->head + h * a->step, a->column, a->columns, 0);
 		struct between b;
-		b.states = a->between + blockIdx.x * DELTA_KEEP * (size + DELTA_THREADS) + threadIdx.x;
+		b.states = a->between + blockIdx.x * DELTA_KEEP * (size + FAR(a, n)) + threadIdx.x;
 		b.reads = b.states + DELTA_KEEP * size;
 		begin(a, dS, step, j, g, h, c, n);
 		for (int part = (q.own - 1) / DELTA_KEEP; part >= 0 && q.own; part--) {
@@ -170,11 +173,11 @@ INLINE void take_back(const struct delta_rule_backward_args *a, float *dS, const
 			b.kept = a->kept + (h * a->kept_rows + q.first / DELTA_KEEP + j + part) * size + threadIdx.x;
 			compute_again(a, b, room.row, m, rows, c, n);
 			for (int r = rows - 1; r >= 0; r--)
-				back_row(a, dS, step, state_before(b, r, size), b.reads + r * DELTA_THREADS, m + r, c, room, n);
+				back_row(a, dS, step, state_before(b, r, size), b.reads + r * FAR(a, n), m + r, c, room, n);
 		}
 		if (!a->ahead || !c.live) continue;
 		float *start = a->starts + (h * a->p.S + j) * size + threadIdx.x;
-		UNROLL for (long i = 0; i < n; i++) start[i * DELTA_THREADS] = dS[i * step];
+		UNROLL for (long i = 0; i < n; i++) start[i * FAR(a, n)] = dS[i * step];
 	}
 }
 
