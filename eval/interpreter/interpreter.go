@@ -68,7 +68,7 @@ func (p *Python) Answer(ctx context.Context, c rollout.ToolCall) (rollout.ToolAn
 	return rollout.ToolAnswer{Text: p.said(r.Runs[0])}, nil
 }
 
-// program returns what a call asks to run, or what is wrong with it.
+// program returns the code that a call wants to run, or an error message for the model.
 func program(c rollout.ToolCall) (code, wrong string) {
 	if c.Name == "" {
 		return unfenced(c.Input), ""

@@ -20,7 +20,7 @@ const WeightField = "weight"
 // conversationFields are the columns with the messages, in the order they are looked for.
 func conversationFields() []string { return []string{"messages", "conversations", "conversation"} }
 
-// roles maps the roles of published conversations to those of chat templates.
+// roles maps each role found in published conversations to the chat template's name for it.
 func roles() map[string]string {
 	return map[string]string{"system": "system", "developer": "developer", "user": "user", "assistant": "assistant",
 		"tool": "tool", "function": "tool", // OpenAI's, the last of old files
@@ -31,13 +31,13 @@ func roles() map[string]string {
 type Conversation struct {
 	rollout.Problem // Messages are all of them, the assistant's too
 	Where           string
-	Before          int // how many messages come before those of the list: one of the column system, or none
+	Before          int // messages added in front of the row's list: 1 if the column system gave one, else 0
 }
 
 // Conversations reads a conversation from each row: a list of messages in the column messages, conversations or
 // conversation, as OpenAI writes them (role, content, tool_calls) or ShareGPT (from, value). Further columns are
-// tools (see Tools), system, a text to put before a conversation without a system message, and id. Equal rows stay:
-// a data set may repeat what is to weigh more.
+// tools (see Tools), system, a text to put before a conversation without a system message, and id. Duplicate
+// rows stay: repeating a row is a way to weight it.
 //
 // Messages come out as chat templates take them. Content is text. Fields that are null are left out, in tool calls
 // too, where parquet files have them for the arguments of other tools. Arguments that are a text become the object

@@ -36,8 +36,8 @@ func conversationRun(l *lab, file string, sets ...string) *plan.Run {
 	return chatRun(l, testTemplate, append([]string{"train.steps=1", "sft={steps: 30, problems_per_step: 4, max_tokens: 60, optim: {lr: 0.01}}", "sft.source=" + file}, sets...)...)
 }
 
-// A run learns conversations, counts what it learned of them, and starts training from there. The training problems
-// do not matter to it.
+// A run fine-tunes on conversations, counts the tokens it trained on, and starts RL from the result. Changing the RL
+// problems leaves the fine-tuning stage alone.
 func TestConversationRun(t *testing.T) {
 	l := newLab(t)
 	file := conversationFile(t, "99")

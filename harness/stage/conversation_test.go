@@ -33,7 +33,7 @@ func conversationsIn(t *testing.T, lines ...string) []layout.Conversation {
 	return list
 }
 
-// shown writes a conversation as text, with « and » around what is learned.
+// shown returns the text of a conversation with « and » around the trained spans.
 func shown(x *conversation, text func([]int32) string) string {
 	out, at := text(x.prompt)+"«", 0
 	for _, s := range x.Inserted {
@@ -125,8 +125,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// With the published tokenizer of Qwen2.5, the ids of a conversation are those that a sampler sees: the prompt's,
-// the ids of each turn's text by themselves, and those of the environment's replies.
+// With the published tokenizer of Qwen2.5, a conversation gets the token ids that a sampler sees: the prompt, each
+// turn tokenized by itself, and the environment's replies.
 func TestConversationIsWhatSamplersSee(t *testing.T) {
 	p, err := prompterOf(t, qwenTokenizer(t), func(c *config.Run) {
 		c.Data.MaxPromptTokens, c.Rollout.Tools = 2048, config.Tools{Kind: "python", Format: "hermes"}
@@ -204,7 +204,7 @@ func TestConversationOfOneTurn(t *testing.T) {
 	}
 }
 
-// sft.mask, weights, sft.max_tokens and data.escape_special change what is learned.
+// sft.mask, weights, sft.max_tokens and data.escape_special decide which tokens the loss covers.
 func TestConversationSettings(t *testing.T) {
 	const head = "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n?<|im_end|>\n<|im_start|>assistant\n"
 	row := func(answers ...string) string {

@@ -585,6 +585,8 @@ struct delta_gates_backward_args {
 #define DELTA_KEY 128     // channels of the heads whose states lie in registers
 #define DELTA_KEEP 32     // rows from one state that is kept to the next
 
+// Elements of a column of states lie `far` apart in memory: DELTA_THREADS where states lie in registers, else `columns`.
+
 // The recurrence. delta_lengths sets lengths [M,2·keys] to 1 over those of queries and keys. A block takes `columns`
 // columns from `column` on of one of `heads` value heads, head, head+step and so on, through a sequence. It
 // writes out if that has an address, and keeps states before its own rows in `kept` if that has one: those of a head's
@@ -592,7 +594,7 @@ struct delta_gates_backward_args {
 struct delta_rule_args {
 	struct operand out, u;
 	const float *gates;
-	float *lengths, *states, *kept; // kept [heads,kept_rows,key_dim,DELTA_THREADS]
+	float *lengths, *states, *kept; // kept [heads,kept_rows,key_dim,far]
 	const int *slots;
 	struct packing p;
 	struct delta_shape s;
@@ -604,12 +606,12 @@ struct delta_rule_args {
 #define delta_rule_any_args delta_rule_args
 
 // Backwards, for one tile of columns. `ahead` says whether the sequences of a group are computed that follow its first:
-// they write starts [heads,S,key_dim,DELTA_THREADS], the gradients of the states that they began with, and the first ones read
-// them. dqk [M,2·keys·key_dim] has the gradients of scaled queries and keys; `first` says that nothing is there yet.
+// they write starts [heads,S,key_dim,far], the gradients of the states that they began with, and the first ones read them.
+// dqk [M,2·keys·key_dim] has the gradients of scaled queries and keys; `first` says that nothing is there yet.
 struct delta_rule_backward_args {
 	struct operand du, dout, u;
 	const float *gates, *lengths, *kept;
-	float *dgates, *dqk, *starts, *between; // between [blocks,DELTA_KEEP,key_dim+1,DELTA_THREADS]
+	float *dgates, *dqk, *starts, *between; // between [blocks,DELTA_KEEP,key_dim+1,far]
 	struct packing p;
 	struct delta_shape s;
 	long head, step, heads, column, columns, kept_rows;

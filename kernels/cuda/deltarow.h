@@ -6,6 +6,9 @@
 #include "delta.h"
 #include "warp.h"
 
+// FAR is how far elements of a column lie apart in memory: a constant where states lie in registers.
+#define FAR(a, n) ((n) == DELTA_KEY ? DELTA_THREADS : (a)->columns)
+
 // A thread's column of a value head's state [key_dim][columns]. Some have none.
 struct column {
 	int vh, kh; // value and key head

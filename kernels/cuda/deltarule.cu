@@ -1,8 +1,5 @@
 #include "deltarow.h"
 
-// FAR is how far elements of a column lie apart in memory: a constant where states lie in registers.
-#define FAR(a, n) ((n) == DELTA_KEY ? DELTA_THREADS : (a)->columns)
-
 // The recurrence of linear attention. A thread takes a column of a value head's state through the rows of a sequence, in
 // registers if its head has DELTA_KEY channels. Sequences that share a prefix compute its states again, side by side.
 

@@ -1,8 +1,5 @@
 #include "deltarow.h"
 
-// FAR is how far elements of a column lie apart in memory: a constant where states lie in registers.
-#define FAR(a, n) ((n) == DELTA_KEY ? DELTA_THREADS : (a)->columns)
-
 // The gradients of the recurrence. A thread takes a column of the state's gradient back through the rows of a sequence, in
 // registers if its head has DELTA_KEY channels. From every DELTA_KEEP-th state, which the recurrence kept, a block computes
 // those of the next rows again.
