@@ -295,8 +295,8 @@ func digestCache() *checkpoint.DigestCache {
 	return checkpoint.OpenDigestCache(filepath.Join(dir, "exp", "weights.json"))
 }
 
-// conversationsDigest is the digest of the conversations, whatever form their file has. Unless p is nil, it also checks
-// them and reports problems to bad.
+// conversationsDigest is the digest of the conversations, whatever form their file has. Unless p is nil, it also
+// checks them and reports problems to bad.
 func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message, help string)) ident.Digest {
 	records := ident.NewRecords()
 	list, err := readConversations(c)
