@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -14,19 +15,25 @@ import (
 // sources that it hashed, tables, code that ran once. The kernel maps a page again from its
 // cache when it is next used. Without /proc nothing is dropped.
 func DropProgramPages() {
-	program, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return
-	}
-	smaps, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		return
-	}
-	for _, m := range cleanMappings(bytes.NewReader(smaps), program) {
+	for _, m := range programMappings() {
 		// An error leaves the pages where they are.
 		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m[0], m[1]-m[0], syscall.MADV_DONTNEED)
 	}
 }
+
+// programMappings reads once where the program's file is mapped: the linker and the loader have done their work, and
+// the kernel takes long to list the mappings of a process that has many.
+var programMappings = sync.OnceValue(func() [][2]uintptr {
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		return nil
+	}
+	return cleanMappings(bytes.NewReader(smaps), program)
+})
 
 // cleanMappings reads /proc/PID/smaps and returns start and end of the mappings of file that
 // are read-only and equal the file. A page that relocation or a debugger changed counts as
