@@ -34,8 +34,10 @@ import (
 type Suite struct {
 	// Small leaves out the large shapes, as -short does. They are for backends that compute in
 	// blocks.
-	Small   bool
-	answers answers
+	Small bool
+	// Every takes one check of so many, beginning with number Turn; 0 and 1 take all.
+	Every, Turn int
+	answers     answers
 }
 
 // NewSuite returns a Suite whose reference has computed nothing yet.
@@ -44,7 +46,10 @@ func NewSuite() *Suite { return &Suite{answers: answers{}} }
 // Test runs the suite on the backend that open returns.
 func (suite *Suite) Test(t *testing.T, open func() kernels.Backend) {
 	s := newSubject(open(), suite.Small || testing.Short())
-	for _, c := range checks() {
+	for i, c := range checks() {
+		if !sampled(i, suite.Turn, suite.Every) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			if err := s.check(c, suite.answers); err != nil {
 				t.Error(err)
@@ -52,6 +57,9 @@ func (suite *Suite) Test(t *testing.T, open func() kernels.Backend) {
 		})
 	}
 }
+
+// sampled reports whether element i is one of every `every`, of which turn is the first.
+func sampled(i, turn, every int) bool { return every < 2 || i%every == turn%every }
 
 // subject is a backend under test, and the reference.
 type subject struct {
