@@ -16,7 +16,7 @@ import "embed"
 //go:embed kernels/cuda/*.cu kernels/cuda/*.ptx kernels/cuda/*.sh kernels/cuda/lib/libcuda.a
 //go:embed kernels/cuda/cublaslt/*.go kernels/cuda/cublaslt/*/*.c
 //go:embed kernels/peers/*.py kernels/peers/*.sh
-//go:embed train/*.go train/*/*.go train/*/*/*.go
+//go:embed train/*.go train/*/*.go train/*/*/*.go train/published/models.jsonl
 //go:embed eval/*.go eval/*/*.go eval/*/*/*.go
 //go:embed eval/layout/*.py eval/published/*.json
 //go:embed experiments/*/*.go

@@ -8,6 +8,7 @@ import (
 	"exp/harness/stage"
 	"exp/train/generate"
 	"exp/train/model"
+	"exp/train/published"
 	"exp/train/rl"
 )
 
@@ -92,7 +93,7 @@ func architectureOf(c *config.Run, vocab int) (model.Config, error) {
 		if arch, err := stage.ReadArchitecture(c); err == nil {
 			return arch, nil
 		}
-		if arch, ok := model.Published(c.Model.Name()); ok {
+		if arch, ok := published.Model(c.Model.Name()); ok {
 			return arch, nil
 		}
 		return model.Config{}, fmt.Errorf("the architecture of %q is not known", c.Model.Name())

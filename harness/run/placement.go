@@ -14,8 +14,8 @@ type figures struct {
 	Memory int64 // bytes, as its driver reports
 }
 
-// published are the GPUs that a plan assumes where there is none, the smaller first.
-func published() []figures {
+// publishedGPUs are the GPUs that a plan assumes where there is none, the smaller first.
+func publishedGPUs() []figures {
 	return []figures{
 		{"NVIDIA H100, 80 GB", 81559 << 20},
 		{"NVIDIA H200, 141 GB", 143771 << 20},
@@ -28,7 +28,7 @@ func gpuOf(c *config.Run) []figures {
 	choice, err := device.OfRun(c)
 	switch {
 	case err != nil:
-		return published()
+		return publishedGPUs()
 	case choice.GPU != nil:
 		return []figures{{choice.GPU.Name, choice.GPU.Memory}}
 	}

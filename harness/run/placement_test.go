@@ -7,7 +7,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/stage"
 	"exp/train"
-	"exp/train/model"
+	"exp/train/published"
 )
 
 // The 7B recipe fits on one GPU of 141 GB, with moments and waiting gradients on the host and a cache
@@ -19,13 +19,13 @@ func TestPlacement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		arch, ok := model.Published("Qwen/Qwen2.5-7B")
+		arch, ok := published.Model("Qwen/Qwen2.5-7B")
 		if !ok {
 			t.Fatal("no architecture")
 		}
 		return planOnGPU(g, config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), everyone(&r.Run, 1))
 	}
-	small, large := published()[0], published()[1]
+	small, large := publishedGPUs()[0], publishedGPUs()[1]
 	p := plan(large)
 	if !p.fits() || !p.placement.Moments || !p.placement.Sums || p.placement.CacheTokens < 700_000 {
 		t.Errorf("on %s: %d bytes, %+v", large.Name, sumParts(p.device), p.placement)
@@ -61,12 +61,12 @@ func TestPlacement(t *testing.T) {
 // ranks exchange gradients, which then stay on the device.
 func TestPlacementOnRanks(t *testing.T) {
 	r := recipe(t, "flowrl_32b_math.yaml")
-	arch, ok := model.Published("Qwen/Qwen2.5-32B")
+	arch, ok := published.Model("Qwen/Qwen2.5-32B")
 	if !ok {
 		t.Fatal("no architecture")
 	}
 	plan := func(ranks int) planned {
-		return planOnGPU(published()[0], config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), everyone(&r.Run, ranks))
+		return planOnGPU(publishedGPUs()[0], config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), everyone(&r.Run, ranks))
 	}
 	if p := plan(8); !p.fits() || !p.placement.Moments || !p.placement.Sums {
 		t.Errorf("8 ranks: %d bytes, %+v", sumParts(p.device), p.placement)
@@ -83,7 +83,7 @@ func TestPlacementOnRanks(t *testing.T) {
 // A rank that only samples gets the memory that a learner needs for moments and waiting gradients, as
 // a larger cache, and moves nothing to the host.
 func TestPlacementOfSamplers(t *testing.T) {
-	arch, ok := model.Published("Qwen/Qwen2.5-7B")
+	arch, ok := published.Model("Qwen/Qwen2.5-7B")
 	if !ok {
 		t.Fatal("no architecture")
 	}
@@ -91,7 +91,7 @@ func TestPlacementOfSamplers(t *testing.T) {
 	plan := func(memory int64, w crew) stage.Placement {
 		return planOnGPU(figures{"", memory}, config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), w).placement
 	}
-	large := published()[1].Memory
+	large := publishedGPUs()[1].Memory
 	learner, sampler := plan(large, learnersOf(&r.Run, 8)), plan(large, samplersOf(&r.Run, 8))
 	both := plan(large, everyone(&r.Run, 8))
 	if both.CacheTokens == 0 || sampler.Offload != (train.Offload{}) || sampler.CacheTokens < 2*both.CacheTokens {

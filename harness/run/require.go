@@ -15,6 +15,7 @@ import (
 	"exp/harness/device"
 	"exp/harness/hub"
 	"exp/harness/stage"
+	"exp/train/published"
 )
 
 // RequireError says, before any work, why a run cannot execute with this program on
@@ -277,12 +278,8 @@ func DeviceMemory(c *config.Run) int64 {
 
 // lackFiles reports the weights, adapters and data of this machine that are missing.
 func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do string)) {
-	if c.Model.Init == "pretrained" && !remote["model.base"] {
-		if _, err := os.Stat(c.Model.Base); err != nil {
-			lack(fmt.Sprintf("the weights of %s: no such folder", c.Model.Base),
-				"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name "+
-					"the folder: --set model.base=PATH")
-		}
+	if c.Model.Init == "pretrained" {
+		lackModel(c, remote["model.base"], lack)
 	}
 	if c.Model.HasAdapter() && !remote["model.adapter"] {
 		if _, err := os.Stat(c.Model.Adapter); err != nil {
@@ -308,6 +305,27 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 	}
 	if c.SFT.OnConversations() {
 		lackData("sft.source", c.SFT.Source, "PATH", remote, lack)
+	}
+}
+
+// lackModel reports missing weights, and what a plan of memory and disk lacks. Those of a remote model
+// have been reported.
+func lackModel(c *config.Run, remote bool, lack func(missing, do string)) {
+	_, published := published.Model(c.Model.Name())
+	if !remote {
+		if _, err := os.Stat(c.Model.Base); err == nil {
+			return
+		}
+		lack(fmt.Sprintf("the weights of %s: no such folder", c.Model.Base),
+			"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name "+
+				"the folder: --set model.base=PATH")
+		if published {
+			lack("", "or fetch it from the hub: --set model.base=hub:"+c.Model.Base+"@main --get")
+		}
+	}
+	if !published {
+		lack("", "to see first what memory and disk it takes, put its config.json alone into a folder and name that: "+
+			"--set model.base=PATH --dry-run")
 	}
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -69,6 +70,28 @@ func TestRequirePinned(t *testing.T) {
 		missing, do := strings.Join(e.Missing, ""), strings.Join(e.Do, "")
 		if (missing == "") != (tt.missing == "") || !strings.HasPrefix(missing, tt.missing) || do != tt.do {
 			t.Errorf("%+v of %d bytes: %q, %q", tt.on, tt.host, missing, do)
+		}
+	}
+}
+
+// A model that is not here is planned if its sizes are published; otherwise the advice says how to plan it.
+func TestRequireModel(t *testing.T) {
+	const advice = "put its config.json alone into a folder"
+	for base, want := range map[string]string{
+		"Qwen/Qwen3.5-4B":             "or fetch it from the hub: --set model.base=hub:Qwen/Qwen3.5-4B@main --get",
+		"Org/Unheard-Of":              advice,
+		"hub:Qwen/Qwen3-8B-Base@main": "exp hub get Qwen/Qwen3-8B-Base@main",
+		"hub:Org/Unheard-Of@main":     advice,
+	} {
+		t.Setenv("HF_HUB_CACHE", t.TempDir())
+		r := smoke(t, "model={init: pretrained, base: "+base+"}", "tokenizer.kind=model")
+		var e *RequireError
+		if err := Require(r, Alone()); !errors.As(err, &e) {
+			t.Fatalf("%s: %v", base, err)
+		}
+		do := strings.Join(e.Do, "\n")
+		if !strings.Contains(do, want) || (want != advice) != (e.Estimate != nil) || strings.Contains(do, advice) != (want == advice) {
+			t.Errorf("%s: an estimate: %v; to do\n%s", base, e.Estimate != nil, do)
 		}
 	}
 }

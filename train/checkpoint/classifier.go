@@ -41,7 +41,7 @@ func ReadClassifierConfig(dir string) (model.Config, error) {
 	if raw, err = json.Marshal(values); err != nil {
 		return model.Config{}, err
 	}
-	c, err := parseConfig(path, raw)
+	c, err := ParseConfig(path, raw)
 	c.TieEmbeddings = false // it has no output projection to tie
 	return c, err
 }

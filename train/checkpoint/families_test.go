@@ -112,7 +112,7 @@ func TestFamiliesKeepTheirConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, raw := range map[string][]byte{"fresh": fresh, "patched": patched} {
-			got, err := parseConfig(configFile, raw)
+			got, err := ParseConfig(configFile, raw)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -158,7 +158,7 @@ func TestFamiliesRefuse(t *testing.T) {
 			"hidden_activation is \"silu\""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := parseConfig(configFile, edit(t, tt.changes))
+			_, err := ParseConfig(configFile, edit(t, tt.changes))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

@@ -34,7 +34,7 @@ func ReadConfig(path string) (model.Config, error) {
 	if err != nil {
 		return model.Config{}, err
 	}
-	return parseConfig(path, raw)
+	return ParseConfig(path, raw)
 }
 
 // ReadTextConfig is ReadConfig for the text model inside a model of text and images:
@@ -97,7 +97,8 @@ const (
 	maxPositions = 1 << 27
 )
 
-func parseConfig(path string, raw []byte) (model.Config, error) {
+// ParseConfig is ReadConfig for the text of a config.json; errors name path.
+func ParseConfig(path string, raw []byte) (model.Config, error) {
 	r := settings{}
 	if err := json.Unmarshal(raw, &r.values); err != nil {
 		return model.Config{}, cmp.Or(standIn(path, raw), error(corrupt(path, "", "%s", jsonWords(err))))

@@ -54,7 +54,7 @@ func ReadOrigin(path string) (*Origin, error) {
 // present afterwards. It falls back to a new file if the old class does not support c.
 func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
 	old = textPartJSON(old)
-	from, err := parseConfig(configFile, old)
+	from, err := ParseConfig(configFile, old)
 	if err != nil {
 		return configJSON(c, dtype, endIDs) // such as the text part of a larger model
 	}
@@ -83,7 +83,7 @@ func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if got, err := parseConfig(configFile, raw); err != nil || !reflect.DeepEqual(got, c) {
+	if got, err := ParseConfig(configFile, raw); err != nil || !reflect.DeepEqual(got, c) {
 		return configJSON(c, dtype, endIDs)
 	}
 	return raw, nil

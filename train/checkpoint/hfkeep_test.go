@@ -33,7 +33,7 @@ func TestPatchConfigKeepsScaledFiles(t *testing.T) {
 			"rope_theta": 10000.0, "original_max_position_embeddings": 64, "partial_rotary_factor": 0.5, ` + factors + `}`, "", `{"type": "longrope", ` + factors + `}`},
 	} {
 		old := fmt.Sprintf(`{"architectures": [%q], %s, %s}`, tt.class, dims, tt.rope)
-		c, err := parseConfig("old", []byte(old))
+		c, err := ParseConfig("old", []byte(old))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ const (
 func configJSON(c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
 	for _, a := range architectures() {
 		raw := indented(configValues(a, c, dtype, endIDs))
-		if got, err := parseConfig(configFile, raw); err == nil && reflect.DeepEqual(got, c) {
+		if got, err := ParseConfig(configFile, raw); err == nil && reflect.DeepEqual(got, c) {
 			return raw, nil
 		}
 	}

@@ -196,7 +196,7 @@ func TestLinearLayersRefuse(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			changes := maps.Clone(base)
 			maps.Copy(changes, tt.changes)
-			_, err := parseConfig(configFile, edit(t, changes))
+			_, err := ParseConfig(configFile, edit(t, changes))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

@@ -141,7 +141,7 @@ func TestWrittenConfigsOfGoldenModels(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
-				got, err := parseConfig(what, raw)
+				got, err := ParseConfig(what, raw)
 				if diff := cmp.Diff(c, got); err != nil || diff != "" {
 					t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
 				}
@@ -173,7 +173,7 @@ func asMap(raw []byte) (keys []string, byName map[string]json.RawMessage, err er
 func TestPatchConfigKeepsTheRest(t *testing.T) {
 	old := []byte(`{"architectures": ["Qwen2ForCausalLM"], "zebra": {"b": 1.50, "a": "é<"}, "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 1,
 "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 4, "torch_dtype": "bfloat16", "rope_theta": 1000000.0}`)
-	c, err := parseConfig("old", old)
+	c, err := ParseConfig("old", old)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestJSONWords(t *testing.T) {
 		if strings.HasPrefix(text, "{") {
 			full = `{"model_type": "llama", ` + text[1:]
 		}
-		if _, err := parseConfig("f", []byte(full)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseConfig("f", []byte(full)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}

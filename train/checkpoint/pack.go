@@ -180,7 +180,7 @@ func (p *packer) note(format string, args ...any) {
 // divide returns the model's tensors, without a tied output projection, and the tensors of
 // auxiliary heads by file.
 func (p *packer) divide() (plain []packedTensor, heads map[string][]packedTensor, err error) {
-	c, notKnown := parseConfig(filepath.Join(p.c.Texts, configFile), p.config)
+	c, notKnown := ParseConfig(filepath.Join(p.c.Texts, configFile), p.config)
 	tied := c.TieEmbeddings
 	if notKnown != nil {
 		tied = p.saysTied()
@@ -259,7 +259,7 @@ func (p *packer) patched(plain []packedTensor) ([]byte, error) {
 	if p.config == nil {
 		return nil, nil
 	}
-	if c, err := parseConfig(configFile, p.config); err == nil {
+	if c, err := ParseConfig(configFile, p.config); err == nil {
 		return patchConfig(p.config, c, p.out.DType, nil)
 	}
 	name := torchName(p.out.DType)

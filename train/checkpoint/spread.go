@@ -90,7 +90,7 @@ func (c *Container) architecture() (model.Config, []byte, error) {
 	if err != nil {
 		return model.Config{}, nil, err
 	}
-	conf, err := parseConfig(filepath.Join(c.Texts, configFile), raw)
+	conf, err := ParseConfig(filepath.Join(c.Texts, configFile), raw)
 	return conf, raw, err
 }
 
