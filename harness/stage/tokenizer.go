@@ -117,7 +117,10 @@ func addConversations(found map[rune]bool, tmpl *template, c *config.Run) error 
 				found[r] = true
 			}
 		}
-		if tmpl == nil {
+		if tmpl == nil || len(list[i].Messages) == 0 {
+			for _, r := range list[i].Prompt + list[i].Target {
+				found[r] = true
+			}
 			continue
 		}
 		text, err := tmpl.prompt(tmpl.messagesOf(&list[i].Problem), tmpl.toolsOf(&list[i].Problem))
