@@ -143,3 +143,29 @@ func TestConversationsOnRanks(t *testing.T) {
 		x.placement(kind) // panics if it plans training
 	}
 }
+
+// A run that only fine-tunes is planned with the memory that this takes, and a sampler's only if it has suites.
+func TestConversationsInPlan(t *testing.T) {
+	only := []string{"train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0",
+		"sft.optim.warmup_steps=0", "compute.threads=2"}
+	for suites, says := range map[string]string{"[]": "moments of the optimizer", "[test]": "in SFT, which needs more than sampling"} {
+		l := newLab(t)
+		p := conversationRun(l, conversationFile(t, "99"), append(only, "rollout={max_sequences: 1, page_tokens: 16}", "eval.final.suites="+suites)...)
+		e, err := NewEstimate(p.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := e.Text("")
+		if strings.Contains(text, "key/value cache") != (suites != "[]") || !strings.Contains(text, says) {
+			t.Errorf("%s: the plan is\n%s", suites, text)
+		}
+		if got, want := e.resident(1), max(e.Total(), sumParts(e.SFTMemory))+e.Program; got != want || e.stageBytes(config.Merge) == 0 {
+			t.Errorf("%s: needs %d bytes, want %d; merge writes %d", suites, got, want, e.stageBytes(config.Merge))
+		}
+		res, _ := l.execute(p)
+		use := l.memoryOf(res.Run.ID)["sft"]
+		if x := float64(use.Peak) / float64(use.Planned); !(x > 0.8 && x <= 1.05) {
+			t.Errorf("%s: peak %d bytes, planned %d", suites, use.Peak, use.Planned)
+		}
+	}
+}

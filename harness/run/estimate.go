@@ -125,7 +125,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		return Estimate{}, err
 	}
 	if c.Data.Train.Source == config.None {
-		return evaluationEstimate(c, arch), nil
+		return untrainedEstimate(c, arch, ranks), nil
 	}
 	needs, heads := policyOf(c)
 	e := Estimate{Model: modelName(c), Completions: c.Train.PromptsPerStep * c.Rollout.N,
@@ -218,16 +218,49 @@ func (e *Estimate) takeSamplers(n int, p planned, engine generate.Options) {
 	}
 }
 
-// evaluationEstimate estimates what an evaluation without training needs.
-func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
+// untrainedEstimate estimates what a run without training needs, on each of several ranks: to learn conversations,
+// if it does, and to sample, if it has suites.
+func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
 	e := Estimate{Model: modelName(c), onGPU: device.UsesGPU(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
+	if e.weights = 4 * int64(e.Parameters); ranks > 1 {
+		e.Ranks = ranks
+	}
 	w, longest := everyone(c, 1), longestOf(config.EvalGen, c, arch)
-	e.take(planOf(config.EvalGen, c, arch, longest, w), engineOf(config.EvalGen, c, arch, longest, w))
-	e.Program = programBytes(c, longest, 0, e.inMachine())
-	e.weights = 4 * int64(e.Parameters)
+	engine := engineOf(config.EvalGen, c, arch, longest, w)
+	sampled, tuned := planned{}, len(c.Eval.Final.Suites) == 0 && c.SFT.OnConversations()
+	if !tuned {
+		sampled = planOf(config.EvalGen, c, arch, longest, w)
+	}
 	e.Disk = e.weights
+	if c.SFT.OnConversations() {
+		all, longest := everyone(c, ranks), longestOf(config.SFT, c, arch)
+		p := planLike(sampled, config.SFT, c, arch, longest, all)
+		if !p.fits() { // a larger GPU may have room for both
+			p = planOf(config.SFT, c, arch, longest, all)
+		}
+		switch e.SFTMemory, e.SFTHostMemory = p.device, p.host; {
+		case tuned:
+			sampled = p
+		case p.gpu != sampled.gpu:
+			sampled = planLike(p, config.EvalGen, c, arch, longestOf(config.EvalGen, c, arch), w)
+		}
+		e.addDisk(c)
+	}
+	e.take(sampled, engine)
+	e.Program = programBytes(c, longest, 0, e.inMachine())
 	return e
+}
+
+// addDisk sets what a run that only fine-tunes writes: its start, the weights with a checkpoint, and the folder.
+func (e *Estimate) addDisk(c *config.Run) {
+	if e.initial = e.weights; c.Model.Init == "pretrained" {
+		e.initial = 1 << 12
+	}
+	if e.merged = 2 * e.weights; c.Merge.Format != "hf" {
+		e.merged *= 2
+	}
+	e.Disk = e.initial + e.stageBytes(config.SFT) + e.merged
 }
 
 // bytesPerToken is the assumed length of a token's text.
