@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/plan"
 	"exp/harness/stage"
+	"exp/kernels"
 )
 
 // conversationFile writes conversations with a tool that says output; the last one never ends.
@@ -167,5 +169,56 @@ func TestConversationsInPlan(t *testing.T) {
 		if x := float64(use.Peak) / float64(use.Planned); !(x > 0.8 && x <= 1.05) {
 			t.Errorf("%s: peak %d bytes, planned %d", suites, use.Peak, use.Planned)
 		}
+	}
+}
+
+// stopping is a backend that calls stop in the n-th update of parameters.
+type stopping struct {
+	kernels.Backend
+	updates, at int
+	stop        func()
+}
+
+func (b *stopping) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
+	if b.updates++; b.updates == b.at {
+		b.stop()
+	}
+	b.Backend.AdamW(p, m, v, g, a)
+}
+
+// Fine-tuning on conversations that was stopped, or died, in the middle of an epoch ends as one that was not, bit for
+// bit: weights, curve and merged folder. One that was stopped goes on from the step it had reached.
+func TestConversationsResume(t *testing.T) {
+	file := conversationFile(t, "99")
+	only := []string{"train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0", "eval.final.suites=[]"}
+	const steps, at = 30, 13 // 9 conversations, 4 a step
+	whole := newLab(t)
+	want, _ := whole.execute(conversationRun(whole, file, only...))
+	if n := len(whole.outputs(want.Run.ID)); n < 5 {
+		t.Fatalf("%d outputs", n)
+	}
+	for name, again := range map[string]int{"stopped": steps - at, "died": steps} {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := newLab(t)
+		good := l.be
+		stop := cancel
+		if name == "died" {
+			stop = func() { panic("broken") }
+		}
+		l.be = &stopping{Backend: good, at: at, stop: stop}
+		if _, err := l.try(ctx, conversationRun(l, file, only...), &quiet{}); err == nil {
+			t.Fatalf("%s: it ended", name)
+		}
+		cancel()
+		count := &stopping{Backend: good}
+		l.be, l.options.Resume = count, true
+		got, _ := l.execute(conversationRun(l, file, only...))
+		if count.updates != again {
+			t.Errorf("%s: %d more updates, want %d", name, count.updates, again)
+		}
+		if got.Run.RID != want.Run.RID {
+			t.Errorf("%s: another run", name)
+		}
+		sameOutputs(t, l.outputs(got.Run.ID), whole.outputs(want.Run.ID))
 	}
 }
