@@ -187,7 +187,8 @@ func (b *stopping) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
 }
 
 // Fine-tuning on conversations that was stopped, or died, in the middle of an epoch ends as one that was not, bit for
-// bit: weights, curve and merged folder. One that was stopped goes on from the step it had reached.
+// bit: weights, curve and merged folder. It goes on from the step it had reached, or from its last checkpoint, and leaves
+// no checkpoints.
 func TestConversationsResume(t *testing.T) {
 	file := conversationFile(t, "99")
 	only := []string{"train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0", "eval.final.suites=[]"}
@@ -197,12 +198,16 @@ func TestConversationsResume(t *testing.T) {
 	if n := len(whole.outputs(want.Run.ID)); n < 5 {
 		t.Fatalf("%d outputs", n)
 	}
-	for name, again := range map[string]int{"stopped": steps - at, "died": steps} {
+	for name, again := range map[string]int{"stopped": steps - at, "died": steps, "died after a checkpoint": steps - 10} {
+		only := append([]string{"checkpoint={every_steps: 0, every_minutes: 0}"}, only...)
+		if name == "died after a checkpoint" {
+			only[0] = "checkpoint={every_steps: 5, keep: 1}"
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		l := newLab(t)
 		good := l.be
 		stop := cancel
-		if name == "died" {
+		if name != "stopped" {
 			stop = func() { panic("broken") }
 		}
 		l.be = &stopping{Backend: good, at: at, stop: stop}
@@ -210,6 +215,10 @@ func TestConversationsResume(t *testing.T) {
 			t.Fatalf("%s: it ended", name)
 		}
 		cancel()
+		left, err := filepath.Glob(filepath.Join(stage.CheckpointsDir(l.db.RunDir(want.Run.RID)), "sft-*", "step-*"))
+		if err != nil || (len(left) == 1) != (again < steps) {
+			t.Errorf("%s: it left %q, %v", name, left, err)
+		}
 		count := &stopping{Backend: good}
 		l.be, l.options.Resume = count, true
 		got, _ := l.execute(conversationRun(l, file, only...))
@@ -220,5 +229,8 @@ func TestConversationsResume(t *testing.T) {
 			t.Errorf("%s: another run", name)
 		}
 		sameOutputs(t, l.outputs(got.Run.ID), whole.outputs(want.Run.ID))
+		if left, err := filepath.Glob(filepath.Join(stage.CheckpointsDir(l.db.RunDir(want.Run.RID)), "sft-*")); err != nil || len(left) > 0 {
+			t.Errorf("%s: in the end it left %q, %v", name, left, err)
+		}
 	}
 }

@@ -48,6 +48,7 @@ type Estimate struct {
 	trained     int64 // bytes that training changes
 	initial     int64 // bytes in the store of what training starts from
 	checkpoints int64 // bytes of the checkpoints kept
+	tuned       int64 // bytes of what fine-tuning learns, and of its checkpoints, which go when it is done
 }
 
 // Part is one part of memory.
@@ -164,15 +165,11 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		}
 		e.Adapters = n
 	}
-	keep := 0
-	if c.Checkpoint.EverySteps > 0 || c.Checkpoint.EveryMinutes > 0 {
-		keep = c.Checkpoint.Keep
-	}
-	// A stopped run always writes a checkpoint. If sampling runs ahead, it holds the
-	// waiting completions: three numbers per token in base64, and the text.
+	// If sampling runs ahead, a checkpoint holds the waiting completions: three numbers per token in base64, and the
+	// text.
 	waiting := int64(c.Rollout.Staleness) * int64(e.Sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 +
 		bytesPerToken)
-	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), (12*learning+waiting)*int64(max(1, keep))
+	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), (12*learning+waiting)*keptCheckpoints(c)
 	e.trained, e.initial = 4*trained, e.weights
 	if c.Model.Init == "pretrained" {
 		e.initial = 1 << 12 // a reference to weights outside the store
@@ -181,8 +178,20 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	if c.Merge.Format != "hf" {
 		e.merged *= 2
 	}
+	e.tuned = (1 + 3*keptCheckpoints(c)) * e.weights
 	e.Disk = e.checkpoints + e.trained + e.initial + e.merged
+	if c.SFT.Steps > 0 {
+		e.Disk = max(e.checkpoints+e.trained, e.tuned) + e.initial + e.merged
+	}
 	return e, nil
+}
+
+// keptCheckpoints returns how many checkpoints a learning stage keeps. One that stops always writes one.
+func keptCheckpoints(c *config.Run) int64 {
+	if c.Checkpoint.EverySteps > 0 || c.Checkpoint.EveryMinutes > 0 {
+		return int64(max(1, c.Checkpoint.Keep))
+	}
+	return 1
 }
 
 // planStages plans the memory of learning ranks in training, which it returns, and that of SFT, for one GPU.
@@ -260,7 +269,8 @@ func (e *Estimate) addDisk(c *config.Run) {
 	if e.merged = 2 * e.weights; c.Merge.Format != "hf" {
 		e.merged *= 2
 	}
-	e.Disk = e.initial + e.stageBytes(config.SFT) + e.merged
+	e.tuned = (1 + 3*keptCheckpoints(c)) * e.weights
+	e.Disk = e.initial + e.tuned + e.merged
 }
 
 // bytesPerToken is the assumed length of a token's text.
@@ -287,7 +297,7 @@ func (e *Estimate) stageBytes(kind config.Stage) int64 {
 	case config.Init:
 		return e.initial
 	case config.SFT:
-		return 4 * e.weights // and a checkpoint if it is stopped
+		return e.tuned
 	case config.Train:
 		return e.checkpoints + e.trained
 	case config.Merge:

@@ -37,14 +37,22 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	curve := &curve{}
 	conf := SFTConfig(c)
 	conf.Offload = e.Offload
-	parts.Backend, parts.Model, parts.Seed, parts.Recorder = e.Backend, m, seedFunc(c.SFT.Seed), e.curveRecorder(curve)
+	parts.Backend, parts.Model, parts.Seed = e.Backend, m, seedFunc(c.SFT.Seed)
+	var saved *saver
+	record := e.curveRecorder(curve)
+	parts.Recorder = recorder(func(s *train.Step) error {
+		if err := record(s); err != nil {
+			return err
+		}
+		return saved.afterStep(s.Step, s.Of, curve.lines.Bytes())
+	})
 	parts.Ranks, parts.Tensor = e.Ranks, e.tensor()
 	t, err := train.NewSFT(conf, parts)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	saved := e.saver(string(config.SFT), t)
+	saved = e.saver(string(config.SFT), t)
 	if err := saved.resume(&curve.lines); err != nil {
 		return nil, err
 	}
@@ -56,6 +64,9 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		return nil, err
 	}
 	points, err := e.put(RoleCurve, "curve", curve.lines.Bytes())
+	if err == nil {
+		err = saved.drop()
+	}
 	if err != nil {
 		return nil, err
 	}
