@@ -25,6 +25,7 @@ func mergeCommand(a *app) *cli.Command {
 			"checkpoint is executed, and no Python is needed. SRC is one of:\n" +
 			"  verl's global_step_N, its actor or critic, or all steps (takes the latest)\n" +
 			"  Megatron's iter_NNNNNNN (torch or torch_dist), or the folder above it\n" +
+			"  a folder of torch.distributed.checkpoint (.metadata and .distcp) with Hugging Face's names\n" +
 			"  a folder with pytorch_model.bin or its shards; one .bin, .pt or .pth file\n" +
 			"  a folder with model.safetensors, to change its type\n" +
 			"config.json, the tokenizer, chat templates and generation_config.json are copied from where the " +

@@ -27,17 +27,21 @@ func roles() map[string]string {
 		"human": "user", "gpt": "assistant", "function_call": "assistant", "observation": "tool"} // ShareGPT's
 }
 
-// Conversation is a conversation to learn from, and the place of its row.
+// Conversation is a conversation to learn from, and the place of its row. One without messages is a text, Prompt, and
+// what to learn after it, Target.
 type Conversation struct {
 	rollout.Problem // Messages are all of them, the assistant's too
-	Where           string
-	Before          int // messages added in front of the row's list: 1 if the column system gave one, else 0
+	// Asked are the first messages, which ask: nothing of them is learned, and the chat template writes all of
+	// them at once. 0: those before the first answer.
+	Asked  int    `json:"asked,omitempty"`
+	Where  string `json:"-"`
+	Before int    `json:"-"` // messages added in front of the row's list: 1 if the column system gave one, else 0
 }
 
 // Conversations reads a conversation from each row: a list of messages in the column messages, conversations or
-// conversation, as OpenAI writes them (role, content, tool_calls) or ShareGPT (from, value). Further columns are
-// tools (see Tools), system, a text to put before a conversation without a system message, and id. Duplicate
-// rows stay: repeating a row is a way to weight it.
+// conversation, as OpenAI writes them (role, content, tool_calls) or ShareGPT (from, value). Or it has TRL's columns
+// prompt and completion, two such lists or two texts. Further columns are tools (see Tools), system, a text to put
+// before a conversation without a system message, and id. Duplicate rows stay: repeating a row is a way to weight it.
 //
 // Messages come out as chat templates take them. Content is text. Fields that are null are left out, in tool calls
 // too, where parquet files have them for the arguments of other tools. Arguments that are a text become the object
@@ -61,41 +65,29 @@ func Conversations(all iter.Seq2[rows.Row, error]) (list []Conversation, err err
 
 func conversation(r rows.Row) (c Conversation, err error) {
 	c.Where, c.ID, c.Tools = r.Where, strconv.Itoa(r.Index), Tools(r)
-	fields := conversationFields()
-	i := slices.IndexFunc(fields, func(name string) bool { return r.Has(name) })
-	if i < 0 {
-		return c, r.Errorf("", "no conversation: looked for the columns %s, lists of messages",
-			strings.Join(fields, ", "))
-	}
-	field := fields[i]
 	if r.Has("id") {
 		if c.ID, err = r.Text("id"); err != nil {
 			return c, err
 		}
 	}
-	items, err := messageItems(r, field)
-	if err != nil {
+	fields := conversationFields()
+	i := slices.IndexFunc(fields, func(name string) bool { return r.Has(name) })
+	switch {
+	case i >= 0:
+	case r.Has(promptField, completionField):
+		return c, c.readCompletion(r)
+	default:
+		return c, r.Errorf("", "no conversation: looked for the columns %s, lists of messages, and for %s with %s",
+			strings.Join(fields, ", "), promptField, completionField)
+	}
+	field := fields[i]
+	if err := c.readMessages(r, field); err != nil {
 		return c, err
 	}
-	for k, item := range items {
-		m, err := message(item)
-		if err != nil {
-			return c, r.Errorf(field, "message %d: %w", k+1, err)
-		}
-		c.Messages = append(c.Messages, m)
-		if m.Role == "user" && c.Prompt == "" {
-			c.Prompt = m.Content
-		}
-	}
-	text, _ := r.Value("system")
-	system, _ := text.(string)
-	if err := checkTurns(c.Messages, system != ""); err != nil {
+	if err := checkTurns(c.Messages, systemOf(r) != ""); err != nil {
 		return c, r.Errorf(field, "%w", err)
 	}
-	if system != "" && c.Messages[0].Role != "system" && c.Messages[0].Role != "developer" {
-		c.Messages = append([]rollout.Message{{Role: "system", Content: system}}, c.Messages...)
-		c.Before = 1
-	}
+	c.lead(r)
 	return c, nil
 }
 

@@ -89,6 +89,36 @@ func TestConversationIDs(t *testing.T) {
 	}
 }
 
+// TRL's rows say what is context: the messages of prompt, an assistant's too, or a text.
+func TestCompletions(t *testing.T) {
+	const turn = `{"role":"user","content":"?"},{"role":"assistant","content":"old"},{"role":"user","content":"!"}`
+	for _, tt := range []struct {
+		row                  string
+		messages, asked      int
+		before               int
+		prompt, target, last string
+	}{
+		{`{"prompt": [` + turn + `], "completion": [{"role":"assistant","content":"ok"}]}`, 4, 3, 0, "?", "", "ok"},
+		{`{"system": "s", "prompt": [` + turn + `], "completion": [{"role":"assistant","content":"ok"}]}`, 5, 4, 1, "?", "", "ok"},
+		{`{"prompt": "[]", "completion": " 42 "}`, 0, 0, 0, "[]", " 42 ", ""},
+		{`{"prompt": "", "completion": "x"}`, 0, 0, 0, "", "x", ""},
+		{`{"prompt": "p", "completion": "c", "messages": [` + turn + `]}`, 3, 0, 0, "?", "", "!"},
+	} {
+		list, err := readConversations(t, tt.row)
+		if err != nil {
+			t.Errorf("%s: %v", tt.row, err)
+			continue
+		}
+		c, last := list[0], ""
+		if n := len(c.Messages); n > 0 {
+			last = c.Messages[n-1].Content
+		}
+		if len(c.Messages) != tt.messages || c.Asked != tt.asked || c.Before != tt.before || c.Prompt != tt.prompt || c.Target != tt.target || last != tt.last {
+			t.Errorf("%s: %+v", tt.row, c)
+		}
+	}
+}
+
 // Errors name file, line and message.
 func TestConversationErrors(t *testing.T) {
 	const user = `{"role":"user","content":"?"}`
@@ -110,7 +140,15 @@ func TestConversationErrors(t *testing.T) {
 		{`{"conversations": [{"from":"human"}]}`, "message 1: it has no value"},
 		{`{"messages": ["x"]}`, "message 1: it is not an object with role and content"},
 		{`{"messages": 3}`, "not a list of messages"},
-		{`{"prompt": "x"}`, "no conversation: looked for the columns messages, conversations, conversation"},
+		{`{"prompt": "x"}`, "no conversation: looked for the columns messages, conversations, conversation, lists of messages, and for prompt with completion"},
+		{`{"prompt": [` + user + `], "completion": "x"}`, "one of prompt and completion is a list of messages, the other a text"},
+		{`{"prompt": "x", "completion": {"content": "x"}}`, `field "completion": neither a list of messages nor a text`},
+		{`{"prompt": "x", "completion": ""}`, `field "completion": empty text: nothing to learn`},
+		{`{"prompt": "x", "completion": "y", "system": "s"}`, `field "system": it has no place before a prompt that is a text`},
+		{`{"prompt": [], "completion": [` + user + `]}`, `field "prompt": no messages`},
+		{`{"prompt": [` + user + `,{"role":"assistant","content":"x"}], "completion": [` + user + `]}`, "its last message is the assistant's"},
+		{`{"prompt": [` + user + `], "completion": [` + user + `]}`, `field "completion": no message of the assistant to learn from, among 1`},
+		{`{"prompt": [` + user + `], "completion": [{"role":"narrator"}]}`, `field "completion": message 1: unknown role "narrator"`},
 	} {
 		_, err := readConversations(t, `{"messages": [`+user+`,{"role":"assistant","content":"x"}]}`, tt.row)
 		if err == nil || !strings.Contains(err.Error(), "talks.jsonl:2") || !strings.Contains(err.Error(), tt.want) {

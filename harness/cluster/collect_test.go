@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"exp/experiments/bundle"
@@ -155,5 +156,33 @@ func TestCollect(t *testing.T) {
 	cancel()
 	if got, err := Collect(stopped, home.db, spool); !errors.Is(err, context.Canceled) || len(got.Failed) != 0 {
 		t.Errorf("after Ctrl-C: %+v, %v", got, err)
+	}
+}
+
+// A damaged file of a spool is named, with what to do.
+func TestDamagedSpool(t *testing.T) {
+	spool := Spool{t.TempDir()}
+	if err := spool.Make(); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]string{"submitted/a.json": "remove the file; the same exp run … --on then submits what is missing",
+		"state/a.json": "use another spool"} {
+		if err := os.WriteFile(spool.Path(name), []byte(`{"id": "a`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := spool.Submitted()
+		if strings.HasPrefix(name, "state/") {
+			_, err = spool.State("a")
+		}
+		var damaged *DamagedError
+		if !errors.As(err, &damaged) || damaged.ExitCode() != 4 || !strings.Contains(err.Error(), spool.Path(name)+" is damaged") || !strings.Contains(damaged.Hint(), do) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.Remove(spool.Path(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := spool.Submitted(); len(list) != 0 || err != nil {
+		t.Errorf("%v, %v", list, err)
 	}
 }

@@ -20,7 +20,7 @@ type Listed struct {
 
 // Exists reports whether the directory is a spool.
 func (s Spool) Exists() bool {
-	_, err := os.Stat(s.Path("submitted"))
+	_, err := os.Stat(s.Path(submittedFolder))
 	return err == nil
 }
 

@@ -39,7 +39,7 @@ type Spool struct{ Dir string }
 func (s Spool) Path(name string) string { return filepath.Join(s.Dir, filepath.FromSlash(name)) }
 
 func spoolFolders() []string {
-	return []string{"bin", "config", "suites", "jobs", "submitted", "state", "in", "out", "log"}
+	return []string{"bin", "config", "suites", "jobs", submittedFolder, "state", "in", "out", "log"}
 }
 
 // Make creates the spool's folders.
@@ -147,13 +147,16 @@ func (s State) Finished() bool { return s.Status == Done || s.Status == StoppedE
 // ended reports whether the job ended, and nothing starts it again.
 func (s State) ended() bool { return s.Finished() || s.Status == Failed || s.Status == Stopped }
 
+// submittedFolder has a file for each submitted job.
+const submittedFolder = "submitted"
+
 // note records the number of a job at the batch system.
-func (s Spool) note(j Submitted) error { return writeJSON(s.Path("submitted/"+j.ID+".json"), j) }
+func (s Spool) note(j Submitted) error { return writeJSON(s.Path(submittedFolder+"/"+j.ID+".json"), j) }
 
 // numberOf returns the number of a job's last submission, "" if there was none.
 func (s Spool) numberOf(id string) (string, error) {
 	var j Submitted
-	err := readJSON(s.Path("submitted/"+id+".json"), &j)
+	err := readJSON(s.Path(submittedFolder+"/"+id+".json"), &j)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -185,7 +188,7 @@ func (s Spool) State(id string) (st State, err error) {
 
 // Submitted returns the jobs that were submitted, by their names.
 func (s Spool) Submitted() ([]Submitted, error) {
-	dir := s.Path("submitted")
+	dir := s.Path(submittedFolder)
 	files, err := fs.Glob(os.DirFS(dir), "*.json")
 	if err != nil {
 		return nil, err
@@ -274,10 +277,32 @@ func readJSON(path string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return &DamagedError{path, err}
 	}
 	return nil
 }
+
+// DamagedError says that a file of a spool is not what was written.
+type DamagedError struct {
+	Path string
+	Err  error
+}
+
+func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.Path, e.Err) }
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Hint says what to do.
+func (e *DamagedError) Hint() string {
+	if filepath.Base(filepath.Dir(e.Path)) == submittedFolder {
+		return "it only says which job was submitted, and under which number. Once that job has ended, remove the " +
+			"file; the same exp run … --on then submits what is missing"
+	}
+	return "copy it from a backup, or use another spool: --set cluster.spool=DIR"
+}
+
+// ExitCode returns the code for damaged data.
+func (e *DamagedError) ExitCode() int { return 4 }
 
 // replace writes a file aside and renames it into place.
 func replace(path string, mode fs.FileMode, write func(io.Writer) error) error {

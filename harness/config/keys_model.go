@@ -152,6 +152,14 @@ func aboutModel(path string) string {
                   {"role": "assistant", "content": "It is 42."}], "tools": […]}
     {"conversations": [{"from": "human", "value": "6*7?"}, {"from": "gpt", "value": "42"}]}
 
+  Or it is one of TRL's, with the columns prompt and completion, and only the latter is
+  learned. Two lists of messages: the template writes the prompt as in sampling, answers in
+  it too. Two texts are learned without a template, with data.chat: none:
+
+    {"prompt": [{"role": "user", "content": "6*7?"}],
+     "completion": [{"role": "assistant", "content": "42"}]}
+    {"prompt": "6*7=", "completion": "42"}
+
   The chat template writes them as it does in sampling: the prompt up to the first answer,
   then turn by turn each answer with the token that ends it, and what tools and users say in
   between. Learned are the answers with their end tokens, nothing else; the loss is the mean

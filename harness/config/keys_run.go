@@ -40,14 +40,14 @@ func noticeKeys() []Key {
 }
 
 func checkpointKeys() []Key {
-	return block(nil, at(Train), []Key{
+	return block(nil, at(SFT, Train), []Key{
 		{Path: "checkpoint.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps",
 			Role: Nonsemantic,
 			Help: "steps between checkpoints to resume from; 0 leaves them to checkpoint.every_minutes; a run that " +
 				"stops is always saved"},
 		{Path: "checkpoint.every_minutes", Kind: Float, Default: is(15.0), Range: atLeast(0), Unit: "minutes",
 			Role: Nonsemantic,
-			Help: "training saves a checkpoint after a step if the last one is at least this old; 0: only " +
+			Help: "training and sft save a checkpoint after a step if the last one is at least this old; 0: only " +
 				"checkpoint.every_steps decides. A killed run loses at most this and a step"},
 		{Path: "checkpoint.keep", Kind: Int, Default: is(2), Range: atLeast(1), Unit: "checkpoints",
 			Role: Nonsemantic,

@@ -41,3 +41,6 @@ var (
 func DeltaScratch(s kernels.DeltaShape, rows, sequences int, learns bool) int {
 	return cuda.DeltaScratch(s, rows, sequences, learns)
 }
+
+// DeltaFits reports whether a GPU's kernels can take heads of a shape through linear attention (cuda.DeltaFits).
+func DeltaFits(s kernels.DeltaShape, learns bool) bool { return cuda.DeltaFits(s, learns) }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/plan"
 	"exp/harness/stage"
+	"exp/kernels"
 )
 
 // conversationFile writes conversations with a tool that says output; the last one never ends.
@@ -141,5 +143,94 @@ func TestConversationsOnRanks(t *testing.T) {
 	p.Config.Run.Compute.Device = "cuda"
 	for _, kind := range []config.Stage{config.Prepare, config.SFT, config.Merge} {
 		x.placement(kind) // panics if it plans training
+	}
+}
+
+// A run that only fine-tunes is planned with the memory that this takes, and a sampler's only if it has suites.
+func TestConversationsInPlan(t *testing.T) {
+	only := []string{"train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0",
+		"sft.optim.warmup_steps=0", "compute.threads=2"}
+	for suites, says := range map[string]string{"[]": "moments of the optimizer", "[test]": "in SFT, which needs more than sampling"} {
+		l := newLab(t)
+		p := conversationRun(l, conversationFile(t, "99"), append(only, "rollout={max_sequences: 1, page_tokens: 16}", "eval.final.suites="+suites)...)
+		e, err := NewEstimate(p.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := e.Text("")
+		if strings.Contains(text, "key/value cache") != (suites != "[]") || !strings.Contains(text, says) {
+			t.Errorf("%s: the plan is\n%s", suites, text)
+		}
+		if got, want := e.resident(1), max(e.Total(), sumParts(e.SFTMemory))+e.Program; got != want || e.stageBytes(config.Merge) == 0 {
+			t.Errorf("%s: needs %d bytes, want %d; merge writes %d", suites, got, want, e.stageBytes(config.Merge))
+		}
+		res, _ := l.execute(p)
+		use := l.memoryOf(res.Run.ID)["sft"]
+		if x := float64(use.Peak) / float64(use.Planned); !(x > 0.8 && x <= 1.05) {
+			t.Errorf("%s: peak %d bytes, planned %d", suites, use.Peak, use.Planned)
+		}
+	}
+}
+
+// stopping is a backend that calls stop in the n-th update of parameters.
+type stopping struct {
+	kernels.Backend
+	updates, at int
+	stop        func()
+}
+
+func (b *stopping) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
+	if b.updates++; b.updates == b.at {
+		b.stop()
+	}
+	b.Backend.AdamW(p, m, v, g, a)
+}
+
+// Fine-tuning on conversations that was stopped, or died, in the middle of an epoch ends as one that was not, bit for
+// bit: weights, curve and merged folder. It goes on from the step it had reached, or from its last checkpoint, and leaves
+// no checkpoints.
+func TestConversationsResume(t *testing.T) {
+	file := conversationFile(t, "99")
+	only := []string{"train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0", "eval.final.suites=[]"}
+	const steps, at = 30, 13 // 9 conversations, 4 a step
+	whole := newLab(t)
+	want, _ := whole.execute(conversationRun(whole, file, only...))
+	if n := len(whole.outputs(want.Run.ID)); n < 5 {
+		t.Fatalf("%d outputs", n)
+	}
+	for name, again := range map[string]int{"stopped": steps - at, "died": steps, "died after a checkpoint": steps - 10} {
+		only := append([]string{"checkpoint={every_steps: 0, every_minutes: 0}"}, only...)
+		if name == "died after a checkpoint" {
+			only[0] = "checkpoint={every_steps: 5, keep: 1}"
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		l := newLab(t)
+		good := l.be
+		stop := cancel
+		if name != "stopped" {
+			stop = func() { panic("broken") }
+		}
+		l.be = &stopping{Backend: good, at: at, stop: stop}
+		if _, err := l.try(ctx, conversationRun(l, file, only...), &quiet{}); err == nil {
+			t.Fatalf("%s: it ended", name)
+		}
+		cancel()
+		left, err := filepath.Glob(filepath.Join(stage.CheckpointsDir(l.db.RunDir(want.Run.RID)), "sft-*", "step-*"))
+		if err != nil || (len(left) == 1) != (again < steps) {
+			t.Errorf("%s: it left %q, %v", name, left, err)
+		}
+		count := &stopping{Backend: good}
+		l.be, l.options.Resume = count, true
+		got, _ := l.execute(conversationRun(l, file, only...))
+		if count.updates != again {
+			t.Errorf("%s: %d more updates, want %d", name, count.updates, again)
+		}
+		if got.Run.RID != want.Run.RID {
+			t.Errorf("%s: another run", name)
+		}
+		sameOutputs(t, l.outputs(got.Run.ID), whole.outputs(want.Run.ID))
+		if left, err := filepath.Glob(filepath.Join(stage.CheckpointsDir(l.db.RunDir(want.Run.RID)), "sft-*")); err != nil || len(left) > 0 {
+			t.Errorf("%s: in the end it left %q, %v", name, left, err)
+		}
 	}
 }

@@ -49,6 +49,7 @@ type Estimate struct {
 	trained     int64 // bytes that training changes
 	initial     int64 // bytes in the store of what training starts from
 	checkpoints int64 // bytes of the checkpoints kept
+	tuned       int64 // bytes of what fine-tuning learns, and of its checkpoints, which go when it is done
 }
 
 // Part is one part of memory.
@@ -126,7 +127,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		return Estimate{}, err
 	}
 	if c.Data.Train.Source == config.None {
-		return evaluationEstimate(c, arch), nil
+		return untrainedEstimate(c, arch, ranks), nil
 	}
 	needs, heads := policyOf(c)
 	e := Estimate{Model: modelName(c), Completions: c.Train.PromptsPerStep * c.Rollout.N,
@@ -165,15 +166,11 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		}
 		e.Adapters = n
 	}
-	keep := 0
-	if c.Checkpoint.EverySteps > 0 || c.Checkpoint.EveryMinutes > 0 {
-		keep = c.Checkpoint.Keep
-	}
-	// A stopped run always writes a checkpoint. If sampling runs ahead, it holds the
-	// waiting completions: three numbers per token in base64, and the text.
+	// If sampling runs ahead, a checkpoint holds the waiting completions: three numbers per token in base64, and the
+	// text.
 	waiting := int64(c.Rollout.Staleness) * int64(e.Sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 +
 		bytesPerToken)
-	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), (12*learning+waiting)*int64(max(1, keep))
+	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), (12*learning+waiting)*keptCheckpoints(c)
 	e.trained, e.initial = 4*trained, e.weights
 	if c.Model.Init == "pretrained" {
 		e.initial = 1 << 12 // a reference to weights outside the store
@@ -182,8 +179,20 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	if c.Merge.Format != "hf" {
 		e.merged *= 2
 	}
+	e.tuned = (1 + 3*keptCheckpoints(c)) * e.weights
 	e.Disk = e.checkpoints + e.trained + e.initial + e.merged
+	if c.SFT.Steps > 0 {
+		e.Disk = max(e.checkpoints+e.trained, e.tuned) + e.initial + e.merged
+	}
 	return e, nil
+}
+
+// keptCheckpoints returns how many checkpoints a learning stage keeps. One that stops always writes one.
+func keptCheckpoints(c *config.Run) int64 {
+	if c.Checkpoint.EverySteps > 0 || c.Checkpoint.EveryMinutes > 0 {
+		return int64(max(1, c.Checkpoint.Keep))
+	}
+	return 1
 }
 
 // planStages plans the memory of learning ranks in training, which it returns, and that of SFT, for one GPU.
@@ -219,16 +228,50 @@ func (e *Estimate) takeSamplers(n int, p planned, engine generate.Options) {
 	}
 }
 
-// evaluationEstimate estimates what an evaluation without training needs.
-func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
+// untrainedEstimate estimates what a run without training needs, on each of several ranks: to learn conversations,
+// if it does, and to sample, if it has suites.
+func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
 	e := Estimate{Model: modelName(c), onGPU: device.UsesGPU(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
+	if e.weights = 4 * int64(e.Parameters); ranks > 1 {
+		e.Ranks = ranks
+	}
 	w, longest := everyone(c, 1), longestOf(config.EvalGen, c, arch)
-	e.take(planOf(config.EvalGen, c, arch, longest, w), engineOf(config.EvalGen, c, arch, longest, w))
-	e.Program = programBytes(c, longest, 0, e.inMachine())
-	e.weights = 4 * int64(e.Parameters)
+	engine := engineOf(config.EvalGen, c, arch, longest, w)
+	sampled, tuned := planned{}, len(c.Eval.Final.Suites) == 0 && c.SFT.OnConversations()
+	if !tuned {
+		sampled = planOf(config.EvalGen, c, arch, longest, w)
+	}
 	e.Disk = e.weights
+	if c.SFT.OnConversations() {
+		all, longest := everyone(c, ranks), longestOf(config.SFT, c, arch)
+		p := planLike(sampled, config.SFT, c, arch, longest, all)
+		if !p.fits() { // a larger GPU may have room for both
+			p = planOf(config.SFT, c, arch, longest, all)
+		}
+		switch e.SFTMemory, e.SFTHostMemory = p.device, p.host; {
+		case tuned:
+			sampled = p
+		case p.gpu != sampled.gpu:
+			sampled = planLike(p, config.EvalGen, c, arch, longestOf(config.EvalGen, c, arch), w)
+		}
+		e.addDisk(c)
+	}
+	e.take(sampled, engine)
+	e.Program = programBytes(c, longest, 0, e.inMachine())
 	return e
+}
+
+// addDisk sets what a run that only fine-tunes writes: its start, the weights with a checkpoint, and the folder.
+func (e *Estimate) addDisk(c *config.Run) {
+	if e.initial = e.weights; c.Model.Init == "pretrained" {
+		e.initial = 1 << 12
+	}
+	if e.merged = 2 * e.weights; c.Merge.Format != "hf" {
+		e.merged *= 2
+	}
+	e.tuned = (1 + 3*keptCheckpoints(c)) * e.weights
+	e.Disk = e.initial + e.tuned + e.merged
 }
 
 // bytesPerToken is the assumed length of a token's text.
@@ -255,7 +298,7 @@ func (e *Estimate) stageBytes(kind config.Stage) int64 {
 	case config.Init:
 		return e.initial
 	case config.SFT:
-		return 4 * e.weights // and a checkpoint if it is stopped
+		return e.tuned
 	case config.Train:
 		return e.checkpoints + e.trained
 	case config.Merge:

@@ -19,7 +19,10 @@ import (
 )
 
 // linearFolder is a folder with the texts of dir and a toy of Qwen3.5's architecture.
-func linearFolder(t *testing.T, dir string) string {
+func linearFolder(t *testing.T, dir string) string { return linearFolderOf(t, dir, 16) }
+
+// linearFolderOf is one with keys of so many channels.
+func linearFolderOf(t *testing.T, dir string, channels int) string {
 	t.Helper()
 	old, err := checkpoint.ReadConfig(dir)
 	if err != nil {
@@ -28,7 +31,7 @@ func linearFolder(t *testing.T, dir string) string {
 	c := model.Config{Vocab: old.Vocab, Layers: 2, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48, RopeTheta: 1e4,
 		NormEps: 1e-6, QKNorm: true, UnitOffset: true, OutputGate: true, TieEmbeddings: true, MaxPositions: 256,
 		InitStd: 0.1, Rotary: 4, Linear: []bool{true, false},
-		Delta: kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 16, ValueDim: 16, Taps: 4}}
+		Delta: kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: channels, ValueDim: 16, Taps: 4}}
 	be := ref.New[float32]()
 	m, err := model.New(be, c, model.Heads{LM: true}, false)
 	if err != nil {
@@ -89,6 +92,26 @@ func TestLinearAttention(t *testing.T) {
 		}
 		if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 			t.Errorf("%v: verify: %+v", more, v)
+		}
+	}
+}
+
+// Keys that do not fit into a GPU's shared memory are refused before any work, with what to do.
+func TestLinearAttentionTooWideForGPU(t *testing.T) {
+	plain, data := bf16Folder(newLab(t)), verlFile(t)
+	for channels, want := range map[int]string{16: "", 1000: "kernels for linear attention with keys of 1000 and values of 16 channels"} {
+		r := smoke(t, loraSets(linearFolderOf(t, plain, channels), data, "grpo")...)
+		for on, refused := range map[string]bool{"cpu": false, "cuda": want != ""} {
+			r.Run.Compute.Device = on
+			text := fmt.Sprint(Require(r, Alone()))
+			if strings.Contains(text, "kernels for linear attention") != refused || refused && (!strings.Contains(text, want) ||
+				!strings.Contains(text, "to do    compute on the CPU: compute.device: cpu")) {
+				t.Errorf("%d channels on %s: %s", channels, on, text)
+			}
+		}
+		r.Run.Train.Steps = 0 // sampling alone needs less
+		if text := fmt.Sprint(Require(r, Alone())); strings.Contains(text, "kernels for linear") {
+			t.Errorf("%d channels, without training: %s", channels, text)
 		}
 	}
 }

@@ -82,7 +82,11 @@ func (e *Estimate) tuningText(add func(format string, args ...any)) {
 	if e.Ranks > 0 {
 		where = fmt.Sprintf(" on each of %d ranks", e.Ranks)
 	}
-	add("                  %s%s in SFT, which %s more than training", quantity.Bytes(bytes), where, does)
+	than := "training"
+	if e.Completions == 0 {
+		than = "sampling"
+	}
+	add("                  %s%s in SFT, which %s more than %s", quantity.Bytes(bytes), where, does, than)
 	e.partsText(add, e.SFTMemory)
 	e.pinnedText(add, e.SFTHostMemory)
 	e.programText(add)

@@ -175,6 +175,7 @@ func Require(r *config.Resolved, on Processes) error {
 		lack("a GPU: "+missing.Error(), missing.Hint())
 		lack("", "the CPU recipes run on any machine: exp run configs/countdown_cpu_flowrl.yaml")
 	}
+	lackKernels(c, lack)
 	if _, err := task.New(task.Config{Kind: c.Task.Kind}); errors.Is(err, task.ErrUnknownKind) {
 		lack(fmt.Sprintf("the task %q: this build has %s", c.Task.Kind, strings.Join(task.Kinds(), ", ")), "")
 	}
@@ -249,6 +250,19 @@ func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processe
 		}
 		e.lack(fmt.Sprintf("memory: %s %s of this machine's, which has %s", who, quantity.Bytes(pinned),
 			quantity.Bytes(host)), do)
+	}
+}
+
+// lackKernels reports a model that the kernels of the configuration's GPU cannot compute.
+func lackKernels(c *config.Run, lack func(missing, do string)) {
+	if !device.UsesGPU(c) {
+		return
+	}
+	arch, err := architectureOf(c, 0)
+	if err == nil && arch.Recurrent() && !device.DeltaFits(arch.Delta, c.Train.Steps > 0 || c.SFT.Steps > 0) {
+		lack(fmt.Sprintf("kernels for linear attention with keys of %d and values of %d channels: a state of so many "+
+			"does not fit into the shared memory of a GPU's multiprocessor", arch.Delta.KeyDim, arch.Delta.ValueDim),
+			"compute on the CPU: compute.device: cpu")
 	}
 }
 

@@ -68,6 +68,9 @@ type longError struct{ error }
 // answer with the token that ends it and what the chat template writes from there to where the assistant speaks
 // again. What follows the last answer to learn is left out. It returns nil if sft.max_tokens leaves nothing to learn.
 func (p *Prompter) conversation(q *layout.Conversation) (*conversation, error) {
+	if len(q.Messages) == 0 {
+		return p.continuation(q)
+	}
 	if p.template == nil {
 		return nil, errors.New("the run has no chat template, which writes the messages: name one, data.chat")
 	}
@@ -77,10 +80,11 @@ func (p *Prompter) conversation(q *layout.Conversation) (*conversation, error) {
 	}
 	list, tools := p.template.messagesOf(&q.Problem), p.template.toolsOf(&q.Problem)
 	answer := func(m rollout.Message) bool { return m.Role == "assistant" }
-	at := slices.IndexFunc(list, answer)
+	at := len(list) - len(q.Messages) + q.Asked
+	at += max(0, slices.IndexFunc(list[at:], answer))
 	first := 1 - (len(list) - len(q.Messages)) - q.Before // number of list[0] in the row's list
 	x := &conversation{}
-	if x.prompt, err = p.encodeChat(list[:max(at, 0)], tools, true); err == nil {
+	if x.prompt, err = p.encodeChat(list[:at], tools, true); err == nil {
 		err = p.known(x.prompt)
 	}
 	if err != nil {
@@ -306,23 +310,6 @@ func (p *Prompter) shortened(x *conversation) *conversation {
 	}
 	x.Finish = rollout.FinishLength
 	return x
-}
-
-// maskedTarget encodes a problem's prompt and its target, whose tool output sft.mask encloses.
-func (p *Prompter) maskedTarget(q *rollout.Problem, end int32) (x *conversation, err error) {
-	if q.Target == "" {
-		return nil, errors.New("it has no target")
-	}
-	x = &conversation{}
-	if x.prompt, err = p.Encode(q); err != nil {
-		return nil, fmt.Errorf("prompt: %w", err)
-	}
-	own := func(text string, _ rune) ([]int32, error) { return p.Target(text) }
-	if err := p.split(x, q.Target, 0, true, own); err != nil {
-		return nil, fmt.Errorf("target: %w", err)
-	}
-	x.add([]int32{end}, true)
-	return x, nil
 }
 
 // conversations encodes conversations on all processors. Those with nothing to learn are nil.

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -120,6 +121,48 @@ func TestConversation(t *testing.T) {
 			if n, want := countOf(x.Tokens, end), strings.Count(strings.ReplaceAll(tt.want, "tool\n<|im_end|>", ""), "<|im_end|>")-
 				countOf(x.prompt, end); n != want {
 				t.Errorf("%d end tokens, want %d", n, want)
+			}
+		})
+	}
+}
+
+// Of TRL's rows the completion is learned. The template writes all of the prompt, as in sampling: Qwen3's drops the
+// thoughts of an answer there.
+func TestCompletionRows(t *testing.T) {
+	const ask, said = `{"role": "user", "content": "6*7?"}`, `{"role": "assistant", "content": "<think>\nHm.\n</think>\n\n41."}`
+	chat := `{"prompt": [` + ask + `, ` + said + `, {"role": "user", "content": "Sure?"}], "completion": [{"role": "assistant", "content": "42."},
+		{"role": "user", "content": "So?"}, {"role": "assistant", "content": "42!"}]}`
+	const text = `{"prompt": "6*7=", "completion": "4<c>x</c>2"}`
+	for _, tt := range []struct{ name, template, row, want string }{
+		{"messages", "chat_templates/qwen3.jinja", chat, "<|im_start|>user\n6*7?<|im_end|>\n<|im_start|>assistant\n41.<|im_end|>\n<|im_start|>user\nSure?<|im_end|>\n" +
+			"<|im_start|>assistant\n«42.<|im_end|>»\n<|im_start|>user\nSo?<|im_end|>\n<|im_start|>assistant\n«42!<|im_end|>»"},
+		{"texts", "", text, "6*7=«4»<c>x</c>«2</s>»"},
+		{"texts and a template", "chat_templates/qwen3.jinja", text, "talks.jsonl:1: prompt and completion are texts, which are learned as they are, and the run " +
+			"samples with a chat template; make them lists of messages, or set data.chat: none"},
+		{"an empty prompt", "", `{"prompt": "", "completion": "x"}`, "talks.jsonl:1: prompt: it is empty"},
+		{"messages without a template", "", chat, "no chat template"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := prompterOf(t, modelFolder(t, false, nil), func(c *config.Run) {
+				c.SFT.Mask, c.Data.MaxPromptTokens = []string{"<c>", "</c>"}, 1
+				if tt.template != "" {
+					c.Data.Chat = dataPath(t, tt.template)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := conversationsIn(t, tt.row)
+			b, err := json.Marshal(&q[0]) // as stage prepare keeps it
+			kept := []layout.Conversation{{Where: q[0].Where}}
+			if err != nil || json.Unmarshal(b, &kept[0]) != nil {
+				t.Fatal(err)
+			}
+			switch list, _, err := p.conversations(t.Context(), kept); {
+			case err != nil && !strings.Contains(err.Error(), tt.want):
+				t.Errorf("%v, want %q", err, tt.want)
+			case err == nil && shown(list[0], written) != tt.want:
+				t.Errorf("got\n%s\nwant\n%s", shown(list[0], written), tt.want)
 			}
 		})
 	}

@@ -302,7 +302,7 @@ func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message
 	list, err := readConversations(c)
 	for i := 0; i < len(list) && err == nil; i++ {
 		var b []byte
-		if b, err = json.Marshal(&list[i].Problem); err == nil {
+		if b, err = json.Marshal(&list[i]); err == nil {
 			err = records.Add(b)
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
 
+	"exp/eval/layout"
 	"exp/harness/config"
 	"exp/train"
 	"exp/train/model"
@@ -35,14 +37,22 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	curve := &curve{}
 	conf := SFTConfig(c)
 	conf.Offload = e.Offload
-	parts.Backend, parts.Model, parts.Seed, parts.Recorder = e.Backend, m, seedFunc(c.SFT.Seed), e.curveRecorder(curve)
+	parts.Backend, parts.Model, parts.Seed = e.Backend, m, seedFunc(c.SFT.Seed)
+	var saved *saver
+	record := e.curveRecorder(curve)
+	parts.Recorder = recorder(func(s *train.Step) error {
+		if err := record(s); err != nil {
+			return err
+		}
+		return saved.afterStep(s.Step, s.Of, curve.lines.Bytes())
+	})
 	parts.Ranks, parts.Tensor = e.Ranks, e.tensor()
 	t, err := train.NewSFT(conf, parts)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	saved := e.saver(string(config.SFT), t)
+	saved = e.saver(string(config.SFT), t)
 	if err := saved.resume(&curve.lines); err != nil {
 		return nil, err
 	}
@@ -54,6 +64,9 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		return nil, err
 	}
 	points, err := e.put(RoleCurve, "curve", curve.lines.Bytes())
+	if err == nil {
+		err = saved.drop()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +131,9 @@ func (e *Env) conversationExamples(ctx context.Context, in Inputs, prompts *Prom
 	byID := make(map[string]*conversation, len(list))
 	var texts []string
 	for i, t := range examples {
+		if target := list[i].Target; target != "" {
+			texts = append(texts, target)
+		}
 		for _, m := range list[i].Messages {
 			if m.Role == "assistant" {
 				texts = append(texts, m.Content)
@@ -138,6 +154,54 @@ func (e *Env) conversationExamples(ctx context.Context, in Inputs, prompts *Prom
 	}
 	return x, map[string]float64{"conversations": float64(plan.Conversations), "tokens": float64(plan.Tokens),
 		"learned_tokens": float64(plan.Learned), "cut": float64(plan.Cut), "left_out": float64(plan.Lost)}, nil
+}
+
+// continuation encodes a text and what to learn after it, without a chat template.
+func (p *Prompter) continuation(q *layout.Conversation) (*conversation, error) {
+	if p.template != nil {
+		return nil, errors.New("prompt and completion are texts, which are learned as they are, and the run samples " +
+			"with a chat template; make them lists of messages, or set data.chat: none")
+	}
+	end, err := p.End()
+	if err != nil {
+		return nil, err
+	}
+	x := &conversation{}
+	if x.prompt, err = p.plain(q.Prompt); err == nil {
+		err = p.known(x.prompt)
+	}
+	if err == nil && len(x.prompt) == 0 {
+		err = errors.New("it is empty, and the model's texts begin with no token of their own")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("prompt: %w", err)
+	}
+	if err := p.target(x, q.Target, end); err != nil {
+		return nil, err
+	}
+	return p.shortened(x), nil
+}
+
+// maskedTarget encodes a problem's prompt and its target, whose tool output sft.mask encloses.
+func (p *Prompter) maskedTarget(q *rollout.Problem, end int32) (x *conversation, err error) {
+	if q.Target == "" {
+		return nil, errors.New("it has no target")
+	}
+	x = &conversation{}
+	if x.prompt, err = p.Encode(q); err != nil {
+		return nil, fmt.Errorf("prompt: %w", err)
+	}
+	return x, p.target(x, q.Target, end)
+}
+
+// target adds a text to learn, and end; what sft.mask encloses is not learned.
+func (p *Prompter) target(x *conversation, text string, end int32) error {
+	own := func(text string, _ rune) ([]int32, error) { return p.Target(text) }
+	if err := p.split(x, text, 0, true, own); err != nil {
+		return fmt.Errorf("target: %w", err)
+	}
+	x.add([]int32{end}, true)
+	return nil
 }
 
 // warnOutput warns of texts to learn that hold tool output as the run's tools write it, if nothing masks it.

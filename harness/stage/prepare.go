@@ -252,7 +252,7 @@ func (e *Env) putConversations() (Output, int, error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	for i := range list {
-		if err := enc.Encode(&list[i].Problem); err != nil {
+		if err := enc.Encode(&list[i]); err != nil {
 			return Output{}, 0, err
 		}
 	}
@@ -268,7 +268,7 @@ func (e *Env) conversationsOf(in Inputs) (list []layout.Conversation, err error)
 	}
 	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
 		var c layout.Conversation
-		if err := d.Decode(&c.Problem); err != nil {
+		if err := d.Decode(&c); err != nil {
 			return nil, err
 		}
 		list = append(list, c)

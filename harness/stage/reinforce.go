@@ -30,7 +30,6 @@ type reinforcement struct {
 	saver   *saver
 	online  *onlineEval
 	chain   ident.Digest
-	saved   time.Time // when the last checkpoint was saved, or training began
 	last    []rl.Metric
 	cut     int          // training prompts that are too long
 	reward  func() error // closes the grader
@@ -59,7 +58,6 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 			e.warn("resuming from the checkpoint of step %d", saved.Step)
 		}
 	}
-	r.saved = time.Now()
 	if err = r.validateStart(); err == nil {
 		err = r.trainer.Run(ctx, e.Hooks.Stop)
 	}
@@ -291,21 +289,11 @@ func (r *reinforcement) afterStep(step int) error {
 	if r.Again || step == r.cfg.Steps {
 		return nil
 	}
-	c := r.run().Checkpoint
-	due := c.EverySteps > 0 && step%c.EverySteps == 0
-	if !due && c.EveryMinutes > 0 {
-		var err error // the first rank's clock counts
-		late := r.leads() && time.Since(r.saved).Minutes() >= c.EveryMinutes
-		if due, err = ranks.Any(r.group(), late); err != nil {
-			return err
-		}
+	due, err := r.saver.due(step)
+	if err != nil || !due {
+		return err
 	}
-	if !due {
-		return nil
-	}
-	err := r.checkpoint()
-	r.saved = time.Now()
-	return err
+	return r.checkpoint()
 }
 
 func (r *reinforcement) checkpoint() error {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"exp/experiments/ident"
 	"exp/train"
@@ -30,10 +32,47 @@ type saver struct {
 	kind string
 	dir  string
 	t    learns
+	last time.Time // of the last checkpoint, or of the start
 }
 
 func (e *Env) saver(kind string, t learns) *saver {
-	return &saver{e: e, kind: kind, t: t, dir: checkpointDir(e.Dir, kind, e.SID)}
+	return &saver{e: e, kind: kind, t: t, dir: checkpointDir(e.Dir, kind, e.SID), last: time.Now()}
+}
+
+// due reports whether the configured cadence wants a checkpoint after a step.
+func (s *saver) due(step int) (bool, error) {
+	c := s.e.run().Checkpoint
+	if c.EverySteps > 0 && step%c.EverySteps == 0 {
+		return true, nil
+	}
+	if c.EveryMinutes == 0 {
+		return false, nil
+	}
+	late := s.e.leads() && time.Since(s.last).Minutes() >= c.EveryMinutes // the first rank's clock counts
+	return ranks.Any(s.e.group(), late)
+}
+
+// afterStep saves a stage that gathers lines, if that is due, and removes older checkpoints.
+func (s *saver) afterStep(step, of int, log []byte) error {
+	if s.e.Again || step == of {
+		return nil
+	}
+	if due, err := s.due(step); err != nil || !due {
+		return err
+	}
+	if _, err := s.save(ident.Digest{}, log); err != nil || !s.e.leads() {
+		return err
+	}
+	_, err := checkpoint.Prune(s.dir, max(1, s.e.run().Checkpoint.Keep), nil)
+	return err
+}
+
+// drop removes the checkpoints of a stage that is done.
+func (s *saver) drop() error {
+	if s.e.Again || !s.e.leads() {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
 }
 
 // checkpointDir returns the directory of a stage's checkpoints in a run's directory.
@@ -84,6 +123,7 @@ func buffersOf(list []train.NamedBuffer) (out []checkpoint.NamedBuffer) {
 
 // save writes a checkpoint of the finished steps and returns its directory.
 func (s *saver) save(chain ident.Digest, log []byte) (dir string, err error) {
+	defer func() { s.last = time.Now() }()
 	state := savedState{SID: s.e.SID, Chain: chain, Train: s.t.State()}
 	if log != nil {
 		text, err := json.Marshal(string(log))

@@ -28,9 +28,12 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 		tok, err = tokenizer.ReadFolder(checkpoint.TextsFolder(c.Model.Base))
 		return tok, false, err
 	case "file":
-		if tok, err = tokenizer.ReadFolder(c.Tokenizer.Path); errors.Is(err, fs.ErrNotExist) {
+		switch tok, err = tokenizer.ReadFolder(c.Tokenizer.Path); {
+		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("tokenizer.path: %w; exp tokenizer train RECIPE --vocab-size N learns one from the "+
 				"recipe's training texts and writes it there", err)
+		case err != nil:
+			err = fmt.Errorf("tokenizer.path: %w", err)
 		}
 		return tok, false, err
 	}
@@ -117,7 +120,10 @@ func addConversations(found map[rune]bool, tmpl *template, c *config.Run) error 
 				found[r] = true
 			}
 		}
-		if tmpl == nil {
+		if tmpl == nil || len(list[i].Messages) == 0 {
+			for _, r := range list[i].Prompt + list[i].Target {
+				found[r] = true
+			}
 			continue
 		}
 		text, err := tmpl.prompt(tmpl.messagesOf(&list[i].Problem), tmpl.toolsOf(&list[i].Problem))

@@ -28,6 +28,23 @@ func deltaTile(s kernels.DeltaShape) int {
 	return min(most, s.ValueDim)
 }
 
+// deltaShare returns the elements of shared memory that a block has for a state outside registers: rows, and its
+// columns of a state.
+func deltaShare(s kernels.DeltaShape, back bool) int {
+	const sums = 2 * deltaColumns / kernels.Lanes
+	rows := 4 * s.KeyDim
+	if back {
+		rows = (2+sums)*s.KeyDim + sums
+	}
+	return rows + deltaTile(s)*s.KeyDim
+}
+
+// DeltaFits reports whether the kernels can take heads of a shape through linear attention, and back if it learns.
+// Only keys of several hundred channels do not fit.
+func DeltaFits(s kernels.DeltaShape, learns bool) bool {
+	return inRegisters(s) || deltaShare(s, false) <= deltaShared && (!learns || deltaShare(s, true) <= deltaShared)
+}
+
 // deltaFar returns how far elements of a column lie apart in memory.
 func deltaFar(s kernels.DeltaShape) int {
 	if s.KeyDim == deltaKey {

@@ -143,18 +143,17 @@ func (b *Backend) DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, b
 	b.addParts(dbias, parts.Slice(B*s.Values, parts.Len()), B)
 }
 
-// launchDelta queues a kernel of the recurrence. Where states do not lie in registers, a block gets shared memory for
-// columns of one behind `rows` elements.
-func (b *Backend) launchDelta(name string, blocks, rows int, s kernels.DeltaShape, args unsafe.Pointer) {
+// launchDelta queues a kernel of the recurrence, or of the way back. Where states do not lie in registers, a block
+// gets shared memory.
+func (b *Backend) launchDelta(name string, blocks int, back bool, s kernels.DeltaShape, args unsafe.Pointer) {
 	if inRegisters(s) {
 		b.launchBlocks(name, blocks, deltaColumns, args)
 		return
 	}
-	room := rows + deltaTile(s)*s.KeyDim
-	if room > deltaShared {
+	if !DeltaFits(s, back) {
 		panic("cuda: keys of linear attention have too many channels")
 	}
-	b.launchShared(name+"_any", blocks, deltaColumns, 4*room, args)
+	b.launchShared(name+"_any", blocks, deltaColumns, 4*deltaShare(s, back), args)
 }
 
 // launchLanes queues a kernel on n half warps or a few more.
@@ -182,7 +181,7 @@ func (b *Backend) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs
 
 // launchRule takes sequences through the recurrence.
 func (b *Backend) launchRule(args *C.struct_delta_rule_args, s kernels.DeltaShape) {
-	b.launchDelta("delta_rule", int(args.p.S*args.heads*args.tiles), 4*s.KeyDim, s, unsafe.Pointer(args))
+	b.launchDelta("delta_rule", int(args.p.S*args.heads*args.tiles), false, s, unsafe.Pointer(args))
 }
 
 // DeltaRuleBackward implements kernels.Recurrence. Value heads that share keys follow one another, and so
@@ -231,11 +230,10 @@ func (b *Backend) launchBack(forth *C.struct_delta_rule_args, back *C.struct_del
 	s kernels.DeltaShape) {
 	forth.head, forth.heads, forth.column = back.head, back.heads, back.column
 	b.launchRule(forth, s)
-	const sums = 2 * deltaColumns / kernels.Lanes
 	units := int(back.p.S * back.heads)
 	for ahead := flag(back.p.G > 0); ahead >= 0; ahead-- {
 		back.ahead = ahead
-		b.launchDelta("delta_rule_backward", min(units, deltaBlocks), (2+sums)*s.KeyDim+sums, s, unsafe.Pointer(back))
+		b.launchDelta("delta_rule_backward", min(units, deltaBlocks), true, s, unsafe.Pointer(back))
 	}
 }
 

@@ -111,3 +111,18 @@ func TestDeltaKeysAlone(t *testing.T) {
 		}
 	}
 }
+
+// Heads that do not fit into a block's shared memory are those that DeltaFits refuses, and keys of 128 channels, which
+// published models have, always fit.
+func TestDeltaFits(t *testing.T) {
+	for _, tt := range []struct {
+		key, value      int
+		samples, learns bool
+	}{{128, 128, true, true}, {128, 4096, true, true}, {64, 64, true, true}, {448, 448, true, true}, {491, 64, true, true}, {492, 64, true, false},
+		{512, 16, true, true}, {512, 64, true, false}, {1000, 64, true, false}, {1228, 64, true, false}, {1229, 64, false, false}} {
+		s := kernels.DeltaShape{Keys: 1, Values: 1, KeyDim: tt.key, ValueDim: tt.value, Taps: 1}
+		if a, b := DeltaFits(s, false), DeltaFits(s, true); a != tt.samples || b != tt.learns {
+			t.Errorf("heads of %d and %d channels: %v, %v, want %v, %v", tt.key, tt.value, a, b, tt.samples, tt.learns)
+		}
+	}
+}

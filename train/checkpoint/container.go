@@ -20,7 +20,7 @@ import (
 // Container is the weights of a model in files of some format.
 type Container struct {
 	Path string // of its file, or of the folder of its files
-	Kind string // the format: "safetensors", "torch", "verl FSDP", "Megatron"
+	Kind string // the format: "safetensors", "torch", "verl FSDP", "Megatron", "torch DCP"
 	// Ranks is how many ranks wrote it; 0 if it is not of several.
 	Ranks int
 	// Texts is the folder with config.json and the tokenizer; empty if there is none.
@@ -41,6 +41,7 @@ const (
 	torchFiles
 	fsdpShards
 	megatronRanks
+	plainDistributed
 )
 
 // Names of verl's folders.
@@ -48,6 +49,7 @@ const (
 	actorFolder = "actor"
 	distFolder  = "dist_ckpt" // of its Megatron backend
 	textsFolder = "huggingface"
+	accelFolder = "pytorch_model_fsdp_0" // of accelerate, in a step of transformers' Trainer
 	latestFile  = "latest_checkpointed_iteration.txt"
 	stepPrefix  = "global_step_"
 )
@@ -60,6 +62,8 @@ const (
 //     folder named actor;
 //   - a folder of Megatron's ranks or of torch_dist: iter_NNNNNNN, or verl's dist_ckpt, or a
 //     folder with that one, with config.json in or next to it;
+//   - a folder of torch.distributed.checkpoint (.metadata and .distcp) with Hugging Face's names, or one with such
+//     a folder named pytorch_model_fsdp_0;
 //   - a folder whose latest_checkpointed_iteration.txt names one of those.
 //
 // It reads no weights.
@@ -89,26 +93,35 @@ func FindContainer(path string) (*Container, error) {
 		c.Kind, c.format, c.Ranks = "verl FSDP", fsdpShards, fsdp.Ranks(path)
 	case fsdp.Has(filepath.Join(path, actorFolder)):
 		return FindContainer(filepath.Join(path, actorFolder))
+	case megatron.IsPlain(path):
+		c.Kind, c.format = "torch DCP", plainDistributed
 	case megatron.Has(path):
 		c.megatron()
 	case megatron.Has(filepath.Join(path, distFolder)):
 		return FindContainer(filepath.Join(path, distFolder))
 	case megatron.Has(filepath.Join(path, actorFolder, distFolder)):
 		return FindContainer(filepath.Join(path, actorFolder, distFolder))
+	case megatron.IsPlain(filepath.Join(path, accelFolder)):
+		return c.inner(filepath.Join(path, accelFolder))
 	case has(latestFile):
 		next, err := latestIn(path)
 		if err != nil {
 			return nil, err
 		}
-		found, err := FindContainer(next)
-		if err == nil && found.Texts == "" {
-			found.Texts = c.Texts
-		}
-		return found, err
+		return c.inner(next)
 	default:
 		return nil, noWeights(path)
 	}
 	return c, nil
+}
+
+// inner returns the weights in a folder inside this one, whose config.json may describe them.
+func (c *Container) inner(path string) (*Container, error) {
+	found, err := FindContainer(path)
+	if err == nil && found.Texts == "" {
+		found.Texts = c.Texts
+	}
+	return found, err
 }
 
 func count(n int, what string) string {
@@ -176,6 +189,12 @@ func (c *Container) Open() (*Tensors, error) {
 		return newTensors(c.Path, files, list)
 	case megatronRanks:
 		return c.openMegatron()
+	case plainDistributed:
+		files, list, err := megatron.OpenPlain(c.Path)
+		if err != nil {
+			return nil, err
+		}
+		return newTensors(c.Path, files, list)
 	}
 	if info, err := os.Stat(c.Path); err == nil && !info.IsDir() {
 		return OpenFile(c.Path)

@@ -3,7 +3,9 @@ package checkpoint
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -29,7 +31,12 @@ func ReadConfig(path string) (model.Config, error) {
 	if c, err := FindContainer(path); err == nil && c.format == megatronRanks && c.Texts == "" {
 		return c.argsConfig()
 	}
-	path = filepath.Join(TextsFolder(path), configFile)
+	dir := TextsFolder(path)
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return model.Config{}, &Error{Op: "read", Path: path, Err: errors.New("is a file, and no config.json lies " +
+			"next to it; name a folder with config.json, the tokenizer and the weights")}
+	}
+	path = filepath.Join(dir, configFile)
 	raw, err := readSmall(path, maxConfig)
 	if err != nil {
 		return model.Config{}, err

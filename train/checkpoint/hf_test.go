@@ -330,3 +330,11 @@ func FuzzParseConfig(f *testing.F) {
 		}
 	})
 }
+
+// A file without a config.json is no model.
+func TestReadConfigOfFile(t *testing.T) {
+	path := writeFile(t, filepath.Join(t.TempDir(), "model.yaml"), []byte("x: 1"))
+	if _, err := ReadConfig(path); err == nil || !strings.Contains(err.Error(), path+": is a file, and no config.json lies next to it; name a folder") {
+		t.Errorf("%v", err)
+	}
+}

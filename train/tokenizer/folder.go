@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // mostBytes bounds the size of a file: the largest published tokenizer.json has about 40
@@ -44,7 +45,23 @@ func ReadFolder(dir string) (Tokenizer, error) {
 	return t, nil
 }
 
+// checkFolder returns an error if dir, or what should hold it, is a file.
+func checkFolder(dir string) error {
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		switch {
+		case err == nil && !info.IsDir():
+			return fmt.Errorf("%s is a file; name a folder with tokenizer.json", at)
+		case !errors.Is(err, syscall.ENOTDIR) || at == filepath.Dir(at):
+			return nil // what reads it says why it cannot
+		}
+	}
+}
+
 func readFiles(dir string) (map[string][]byte, error) {
+	if err := checkFolder(dir); err != nil {
+		return nil, err
+	}
 	files := map[string][]byte{}
 	names := append(tokenizerFiles(), "config.json")
 	entries, err := os.ReadDir(filepath.Join(dir, templateFolder))

@@ -1,6 +1,8 @@
 package tokenizer
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,5 +70,23 @@ func TestReadFolderKnowsPointers(t *testing.T) {
 	}
 	if _, err := ReadFolder(dir); err == nil || !strings.Contains(err.Error(), path+" is a pointer of git-lfs") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A path that is a file, or goes through one, is refused with that file's name.
+func TestReadFolderOfFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokenizer.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, filepath.Join(file, "x"), filepath.Join(file, "x", "y")} {
+		want := "tokenizer: " + file + " is a file; name a folder with tokenizer.json"
+		if _, err := ReadFolder(path); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+	none := filepath.Join(filepath.Dir(file), "none")
+	if _, err := ReadFolder(none); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v", none, err)
 	}
 }

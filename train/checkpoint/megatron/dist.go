@@ -35,21 +35,27 @@ type storedChunk struct {
 	data           extent.Extent
 }
 
-// readDistributed reads a checkpoint of torch_dist: as if one rank held the whole model.
-func (c *Checkpoint) readDistributed(dir string) (*ranks, error) {
+// metadata decodes the file that says where tensors lie, and returns how many parts so large a file may have.
+func (c *Checkpoint) metadata(dir string) (root torchfile.Node, limit int, err error) {
 	path := filepath.Join(dir, metadataFile)
 	f, size, err := c.open(path)
 	if err != nil {
-		return nil, err
+		return root, 0, err
 	}
 	if size > maxMetadata {
-		return nil, fault.Corrupt(path, "", "has %d bytes, over the limit of %d", size, maxMetadata)
+		return root, 0, fault.Corrupt(path, "", "has %d bytes, over the limit of %d", size, maxMetadata)
 	}
 	raw := make([]byte, size)
 	if _, err := f.ReadAt(raw, 0); err != nil {
-		return nil, fault.File("read", path, err)
+		return root, 0, fault.File("read", path, err)
 	}
-	root, err := torchfile.Decode(path, raw)
+	root, err = torchfile.Decode(path, raw)
+	return root, few + len(raw)/32, err
+}
+
+// readDistributed reads a checkpoint of torch_dist: as if one rank held the whole model.
+func (c *Checkpoint) readDistributed(dir string) (*ranks, error) {
+	root, parts, err := c.metadata(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +63,7 @@ func (c *Checkpoint) readDistributed(dir string) (*ranks, error) {
 	if r.args, err = c.commonArgs(filepath.Join(dir, commonFile)); err != nil {
 		return nil, err
 	}
-	tensors, err := c.stacks(dir, path, root, few+len(raw)/32)
+	tensors, err := c.stacks(dir, filepath.Join(dir, metadataFile), root, parts, isWeight)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +71,7 @@ func (c *Checkpoint) readDistributed(dir string) (*ranks, error) {
 	limit := int(min(few+c.bytes/64, maxSlices))
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		if err := tensors[name].unstack(name, limit, all); err != nil {
-			return nil, fault.Corrupt(path, name, "%v", err)
+			return nil, fault.Corrupt(filepath.Join(dir, metadataFile), name, "%v", err)
 		}
 	}
 	r.chunks = map[Rank][]map[string]extent.Tensor{{}: {all}}
@@ -94,14 +100,15 @@ func (c *Checkpoint) commonArgs(path string) (Args, error) {
 	return args, nil
 }
 
-// stacks locates the chunks of all weights, at most limit: each takes some 100 bytes of the
+// stacks locates the chunks of all wanted tensors, at most limit: each takes some 100 bytes of the
 // pickle, unless one is named again and again.
-func (c *Checkpoint) stacks(dir, path string, root torchfile.Node, limit int) (map[string]*stacked, error) {
+func (c *Checkpoint) stacks(dir, path string, root torchfile.Node, limit int, wanted func(name string) bool) (
+	map[string]*stacked, error) {
 	list := map[string]*stacked{}
 	for k, v := range root.Get("state_dict_metadata").Pairs() {
 		name, _ := k.Text()
 		size := v.Get("size")
-		if size.Kind() == torchfile.Missing || ignored(name) || !isWeight(name) {
+		if size.Kind() == torchfile.Missing || ignored(name) || !wanted(name) {
 			continue // bytes, and states of optimizers
 		}
 		if limit -= v.Get("chunks").Len(); limit < 0 || len(name) > maxName {

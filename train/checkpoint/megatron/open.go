@@ -65,9 +65,7 @@ func Open(dir string, known *model.Config, vocab int) (c *Checkpoint, err error)
 	c = &Checkpoint{}
 	defer func() {
 		if err != nil {
-			for _, f := range c.Files {
-				f.Close()
-			}
+			c.close()
 		}
 	}()
 	read := c.readRanks
@@ -87,6 +85,13 @@ func Open(dir string, known *model.Config, vocab int) (c *Checkpoint, err error)
 	}
 	c.Tensors, err = r.assemble(c.Config)
 	return c, err
+}
+
+// close closes the files.
+func (c *Checkpoint) close() {
+	for _, f := range c.Files {
+		f.Close()
+	}
 }
 
 // open opens a file for reading.

@@ -1,0 +1,106 @@
+package layout
+
+import (
+	"slices"
+
+	"exp/eval/rows"
+	"exp/train/rollout"
+)
+
+// The columns of TRL's rows for fine-tuning: what is read, and what is learned after it.
+const (
+	promptField     = "prompt"
+	completionField = "completion"
+)
+
+// readCompletion reads a row with the columns prompt and completion: two lists of messages, or two texts. Texts
+// become Prompt and Target, and no Messages.
+func (c *Conversation) readCompletion(r rows.Row) (err error) {
+	var list [2]bool
+	var texts [2]string
+	for i, field := range []string{promptField, completionField} {
+		v, _ := r.Value(field)
+		if _, list[i] = v.([]any); list[i] {
+			continue
+		}
+		if texts[i], err = r.Text(field); err != nil {
+			return r.Errorf(field, "neither a list of messages nor a text")
+		}
+	}
+	switch {
+	case list[0] != list[1]:
+		return r.Errorf("", "one of %s and %s is a list of messages, the other a text; make both lists, or both texts",
+			promptField, completionField)
+	case list[0]:
+		return c.readMessagesAfter(r)
+	case texts[1] == "":
+		return r.Errorf(completionField, "empty text: nothing to learn")
+	case r.Has("system"):
+		return r.Errorf("system", "it has no place before a %s that is a text; make %s and %s lists of messages",
+			promptField, promptField, completionField)
+	}
+	c.Prompt, c.Target = texts[0], texts[1]
+	return nil
+}
+
+// readMessagesAfter reads two lists of messages.
+func (c *Conversation) readMessagesAfter(r rows.Row) (err error) {
+	if err := c.readMessages(r, promptField); err != nil {
+		return err
+	}
+	n := len(c.Messages)
+	switch {
+	case n == 0:
+		return r.Errorf(promptField, "no messages")
+	case c.Messages[n-1].Role == "assistant":
+		return r.Errorf(promptField, "its last message is the assistant's, and %s would go on after it; put the "+
+			"whole answer into %s", completionField, completionField)
+	}
+	if err := c.readMessages(r, completionField); err != nil {
+		return err
+	}
+	if err := checkTurns(c.Messages[n:], true); err != nil {
+		return r.Errorf(completionField, "%w", err)
+	}
+	c.Asked = n
+	c.lead(r)
+	return nil
+}
+
+// readMessages appends the messages in a column.
+func (c *Conversation) readMessages(r rows.Row, field string) error {
+	items, err := messageItems(r, field)
+	if err != nil {
+		return err
+	}
+	for k, item := range items {
+		m, err := message(item)
+		if err != nil {
+			return r.Errorf(field, "message %d: %w", k+1, err)
+		}
+		c.Messages = append(c.Messages, m)
+		if m.Role == "user" && c.Prompt == "" {
+			c.Prompt = m.Content
+		}
+	}
+	return nil
+}
+
+// lead puts the column system before a conversation without a system message.
+func (c *Conversation) lead(r rows.Row) {
+	system := systemOf(r)
+	if system == "" || c.Messages[0].Role == "system" || c.Messages[0].Role == "developer" {
+		return
+	}
+	c.Messages = slices.Insert(c.Messages, 0, rollout.Message{Role: "system", Content: system})
+	c.Before = 1
+	if c.Asked > 0 {
+		c.Asked++
+	}
+}
+
+func systemOf(r rows.Row) string {
+	v, _ := r.Value("system")
+	text, _ := v.(string)
+	return text
+}
