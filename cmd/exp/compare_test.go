@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -286,6 +287,23 @@ func recordedMetrics(t *testing.T, dir string) map[string]map[string]float64 {
 		}
 	}
 	return all
+}
+
+// Long names of arms wrap, so arms that begin alike can be told apart.
+func TestCompareLongNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(dir, os.DirFS(smokeStore(t))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openRaw(t, dir).Exec(`UPDATE runs SET name = 'the-common-beginning-of-names-' || algo`); err != nil {
+		t.Fatal(err)
+	}
+	got := call{env: map[string]string{"EXP_FORCE_TTY": "60", "NO_COLOR": "1"}}.run("compare",
+		"the-common-beginning-of-names-flowrl", "--vs", "the-common-beginning-of-names-ppo", "--store", dir)
+	_, cost, _ := strings.Cut(got.stdout, "cost of a run")
+	if got.code != 0 || strings.Contains(cost, "…") || !strings.Contains(cost, "flowrl") || !strings.Contains(cost, "ppo") {
+		t.Errorf("exit code %d, the arms' names are cut:\n%s%s", got.code, got.stdout, got.stderr)
+	}
 }
 
 // The legend wraps at the terminal's width.

@@ -43,7 +43,7 @@ func (p *comparePage) write() error {
 
 // arms lists the arms and the treatment.
 func (p *comparePage) arms() error {
-	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "algo"}, {Title: "xid"}, {Title: "runs"},
+	columns := []cli.Column{armColumn("arm", 12), {Title: "algo"}, {Title: "xid"}, {Title: "runs"},
 		{Title: "seeds"}}
 	var rows [][]any
 	for _, a := range p.r.Arms {
@@ -143,6 +143,12 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	return p.curves(s)
 }
 
+// armColumn has names of arms. They wrap: names that begin alike, as those of --grid do, would be cut to the
+// same text.
+func armColumn(title string, least int) cli.Column {
+	return cli.Column{Title: title, Rank: 1, Min: least, Wrap: true}
+}
+
 // legend explains ±.
 func (p *comparePage) legend(over string) {
 	text := fmt.Sprintf("± reaches to the farther end of a %s interval over %s", quantity.Percent(p.r.Level, 0), over)
@@ -213,7 +219,7 @@ func atEnd(e compare.Estimate) bool {
 // means prints a row for each arm with its gain, and one for the score before training,
 // or one per arm if those differ.
 func (p *comparePage) means(shown []*compare.Metric) error {
-	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 15}}
+	columns := []cli.Column{armColumn("arm", 15)}
 	for i, m := range shown {
 		c := cli.Column{Title: metric.Heading(m.Name)}
 		if !m.Tested {
@@ -323,7 +329,7 @@ func (p *comparePage) across() error {
 		}
 		return text
 	}
-	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "scores"}, {Title: "mean"}, {Title: "IQM"}}
+	columns := []cli.Column{armColumn("arm", 12), {Title: "scores"}, {Title: "mean"}, {Title: "IQM"}}
 	var rows [][]any
 	for i, a := range x.Arms {
 		rows = append(rows, []any{p.r.Arms[i].Label, a.Scores, cell(a.Mean), cell(a.IQM)})
@@ -343,13 +349,13 @@ func (p *comparePage) across() error {
 		return nil
 	}
 	p.Heading("probability of improvement")
-	return p.Table([]cli.Column{{Title: "arms", Rank: 1, Min: 12}, {Title: "P"},
+	return p.Table([]cli.Column{armColumn("arms", 12), {Title: "P"},
 		{Title: quantity.Percent(p.r.Level, 0) + " interval"}}, rows)
 }
 
 func (p *comparePage) cost() error {
 	p.Heading("cost of a run (mean)")
-	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "steps"}, {Title: "tokens"}, {Title: "training"},
+	columns := []cli.Column{armColumn("arm", 12), {Title: "steps"}, {Title: "tokens"}, {Title: "training"},
 		{Title: "before (shared)"},
 		{Title: "evaluation"}, {Title: "device"}}
 	var rows [][]any

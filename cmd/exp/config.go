@@ -236,11 +236,7 @@ func (a *app) schemaLines(facts []config.Facts) error {
 func (a *app) printFacts(schema string, facts []config.Facts, text string) error {
 	return a.Out.PrintDocument(cli.Document{Schema: schema, Data: facts, Human: func(w io.Writer) error {
 		if s := a.Out.Stream; s.TTY {
-			var lines []string
-			for line := range strings.SplitSeq(text, "\n") {
-				lines = append(lines, term.Hang(line, s.Width())...)
-			}
-			text = strings.Join(lines, "\n")
+			text = strings.Join(term.Reflow(text, s.Width()), "\n")
 		}
 		_, err := io.WriteString(w, text)
 		return err

@@ -166,7 +166,7 @@ func (a *app) scoreSuites(c *cli.Context, db *store.DB, j plan.Wanted, suites []
 		return err
 	}
 	a.CloseProgress()
-	return a.printSuites(c.Context, db, res.Run, j.Config, suites)
+	return a.printSuites(c.Context, db, res.Run, j.Config, suites, c.IsSet("k"))
 }
 
 // evalValues returns the protocol flags as settings.
@@ -192,9 +192,10 @@ func evalValues(c *cli.Context, suites []string) []config.Value {
 	return values
 }
 
-// printSuites prints the run's scores on suites under the configured protocol.
+// printSuites prints the run's scores on suites under the configured protocol; people see all its k of
+// pass@k only if they chose them.
 func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *config.Resolved,
-	suites []string) error {
+	suites []string, allK bool) error {
 	evals, err := db.Evals(ctx, run.ID)
 	if err != nil {
 		return err
@@ -216,7 +217,7 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 			return r.Suite != name || r.After == nil
 		})
 		if a.Out.ForPeople() {
-			list = mainResults(list)
+			list = mainResults(list, allK)
 		}
 		for _, r := range list {
 			row := []any{cli.HexID(run.RID.String()), r.Suite, r.Metric, r.N, r.Items, nil, r.After.Value, nil, nil}

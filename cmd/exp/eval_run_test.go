@@ -55,6 +55,9 @@ func TestEvalRun(t *testing.T) {
 	if m := rows("--n", "3", "--temperature", "0.5", "--rescore"); m["n"] != 3 {
 		t.Errorf("%v", m)
 	}
+	if e := run("eval", "@last", "--suite", "puzzles", "-n", "3", "-k", "1,2,3"); e.code != 0 || !strings.Contains(e.stdout, "pass@2 ") {
+		t.Errorf("the chosen k is not shown:\n%s", e.stdout)
+	}
 	if after := run("ls", "--json", "--fields", "pass@1,pass@4"); after.stdout != before.stdout {
 		t.Errorf("the run's headline changed:\n%s\n%s", before.stdout, after.stdout)
 	}

@@ -107,7 +107,7 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j plan.Wanted, index
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
 		Ranks: a.ranks, Endpoint: hub.FromEnv(a.Getenv).Endpoint(), Getenv: a.Getenv,
-		Code: func(err error) int { return int(describe(err, context.Cause(ctx)).Code) }}
+		Code: func(err error) int { return int(describe(a.explainStop(ctx, err), context.Cause(ctx)).Code) }}
 	res, err := r.Execute(ctx, p)
 	outcome := term.Outcome{Status: term.Done, Wall: time.Since(start)}
 	var stopped *harness.InterruptedError

@@ -21,7 +21,9 @@ func gcCommand(a *app) *cli.Command {
 			"blobs (stored files) that no run needs, and deleted runs (exp rm) that no other run depends on, " +
 			"with the blobs that only they need.\n" +
 			"It never removes what a run that is not deleted needs, pinned runs and checkpoints (exp pin), runs " +
-			"being executed, or files younger than an hour. It is safe while runs execute.\n" +
+			"being executed, or files younger than an hour that are not a deleted run's. A deleted run goes at " +
+			"once, and exp restore cannot bring it back then; --older-than spares recent ones. It is safe while " +
+			"runs execute.\n" +
 			"With --budget the store is brought down to a size, in this order and no further than needed: " +
 			"unfinished files, unreferenced blobs, texts of training samples (their rewards stay), all " +
 			"checkpoints but the newest of a stage, deleted runs. The database file does not shrink; its free " +

@@ -106,20 +106,20 @@ func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir
 }
 
 // mainResults are the results on the narrow page, suite by suite, in this order, with the
-// first and the last k of pass@k.
-func mainResults(list []recorded.Result) (out []recorded.Result) {
+// first and the last k of pass@k, or with all.
+func mainResults(list []recorded.Result, allK bool) (out []recorded.Result) {
 	for len(list) > 0 {
 		n := slices.IndexFunc(list, func(r recorded.Result) bool { return r.Suite != list[0].Suite })
 		if n < 0 {
 			n = len(list)
 		}
-		out = append(out, mainResultsOf(list[:n])...)
+		out = append(out, mainResultsOf(list[:n], allK)...)
 		list = list[n:]
 	}
 	return out
 }
 
-func mainResultsOf(list []recorded.Result) []recorded.Result {
+func mainResultsOf(list []recorded.Result, allK bool) []recorded.Result {
 	var passes, rest []recorded.Result
 	for _, r := range list {
 		switch {
@@ -130,7 +130,7 @@ func mainResultsOf(list []recorded.Result) []recorded.Result {
 			rest = append(rest, r)
 		}
 	}
-	if len(passes) > 2 {
+	if len(passes) > 2 && !allK {
 		passes = []recorded.Result{passes[0], passes[len(passes)-1]}
 	}
 	return append(passes, rest...)

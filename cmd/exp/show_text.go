@@ -201,7 +201,7 @@ func (p *showPage) results() error {
 		return nil
 	}
 	if p.Out.Format != cli.FormatWide {
-		list = mainResults(list)
+		list = mainResults(list, false)
 	}
 	columns := []cli.Column{{Title: "score"}, {Title: "before"}, {Title: ""}, {Title: "after"}, {Title: ""},
 		{Title: "change", Style: changeStyle}}

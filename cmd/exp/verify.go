@@ -30,7 +30,8 @@ func verifyCommand(a *app) *cli.Command {
 		Description: "Each level includes the ones before:\n" +
 			"  blobs   every stored file matches its digest, and the chain (the digest of the " +
 			"run's steps) follows from the recorded steps\n" +
-			"  score   grading the stored completions gives the recorded verdicts and scores\n" +
+			"  score   grading the stored completions gives the recorded verdicts and scores, of every " +
+			"evaluation that the run has\n" +
 			"  prefix  re-executing training steps gives the recorded bits: the first --steps, " +
 			"or those after a checkpoint; without --steps as many of the first 20 as " +
 			"fit into 2 minutes, at least one, and it says how far it came\n" +
@@ -93,13 +94,18 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	}}
 	var p *plan.Run
 	if o.Level != harness.LevelBlobs {
-		o := replan.Options{Kinds: stageNames(), Values: computeValues(c), Getenv: a.Getenv}
-		same, be, err := replan.Plan(c.Context, db, run, o)
+		recorded := replan.Options{Kinds: stageNames(), Values: computeValues(c), Getenv: a.Getenv}
+		same, be, err := replan.Plan(c.Context, db, run, recorded)
 		if err != nil {
 			return err
 		}
 		defer be.Close()
 		p, r.Backend = same, be
+		var failed []error
+		o.Evaluations, failed = replan.Evaluations(c.Context, db, run, same, be.Class(), recorded)
+		for _, err := range failed {
+			display.Warn("not checked: " + err.Error())
+		}
 	}
 	display.RunStart(term.Run{ID: run.RID.Short(), Seed: run.Seed})
 	v, err := r.Verify(c.Context, run, p, o)
@@ -149,11 +155,15 @@ func verifiedText(v *harness.Verification) string {
 	if n := len(v.Stages); n > 0 {
 		did = append(did, fmt.Sprintf("%d stages repeated", n))
 	}
-	text := fmt.Sprintf("run %s: %s ", v.Run.Short(), v.Level)
-	if v.OK {
-		return text + "ok: " + strings.Join(did, ", ")
+	outcome := "ok"
+	if !v.OK {
+		outcome = "NOT ok"
 	}
-	return text + "NOT ok: " + strings.Join(did, ", ")
+	text := fmt.Sprintf("run %s: %s %s: %s", v.Run.Short(), v.Level, outcome, strings.Join(did, ", "))
+	if len(v.Unchecked) > 0 {
+		text += "; NOT checked: the scores on " + strings.Join(v.Unchecked, "; ")
+	}
+	return text
 }
 
 // foundError returns the error of a verification with findings.

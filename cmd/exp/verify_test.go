@@ -175,3 +175,46 @@ func openRaw(t *testing.T, dir string) *sql.DB {
 	t.Cleanup(func() { db.Close() })
 	return db
 }
+
+// exp verify also regrades what joined a run later: other suites, and its own with other settings. What it
+// cannot regrade it names.
+func TestVerifyJoinedEvaluations(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(dir, os.DirFS(smokeStore(t))); err != nil {
+		t.Fatal(err)
+	}
+	puzzles := filepath.Join(t.TempDir(), "puzzles.jsonl")
+	writeRows(t, puzzles, `{"nums":[3,4],"target":12}`, `{"nums":[5,6],"target":11}`)
+	run := func(args ...string) ended { return call{}.run(append(args, "--store", dir)...) }
+	run("eval", "smoke#0", "--suite", puzzles, "--n", "3").succeeds(t)
+	run("eval", "smoke#0", "--suite", "test", "--n", "6", "--temperature", "0.5").succeeds(t)
+	// Before and after training: 16 problems with 4 completions each; 2 with 3; 16 with 6.
+	e := run("verify", "smoke#0", "--level", "full")
+	e.succeeds(t)
+	if !strings.Contains(e.stdout, "332 verdicts regraded") || strings.Contains(e.stdout, "NOT") {
+		t.Errorf("%s", e.stdout)
+	}
+
+	db := openRaw(t, dir)
+	change := func(text string) {
+		t.Helper()
+		res, err := db.Exec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			t.Fatalf("%s: changed %d rows, %v", text, n, err)
+		}
+	}
+	change(`UPDATE evals SET value = value + 0.25 WHERE n = 6 AND metric = 'pass@1'`)
+	if e := run("verify", "smoke#0", "--level", "score"); e.code != 4 || !strings.Contains(e.stderr, "was changed: test@start: pass@1 (and 1 more)") {
+		t.Errorf("exit code %d\n%s", e.code, e.stderr)
+	}
+	change(`UPDATE evals SET value = value - 0.25 WHERE n = 6 AND metric = 'pass@1'`)
+	change(`UPDATE stages SET sid = zeroblob(32) WHERE kind = 'eval.score' AND label = 'puzzles'`)
+	e = run("verify", "smoke#0", "--level", "score")
+	e.succeeds(t)
+	if !strings.Contains(e.stdout, "326 verdicts regraded, 5 stages repeated; NOT checked: the scores on puzzles, 3 samples each") {
+		t.Errorf("%s", e.stdout)
+	}
+}

@@ -142,6 +142,7 @@ func (rd *rowReader) split(line []byte) error {
 	body := bytes.TrimSuffix(bytes.TrimPrefix(line, []byte{'['}), []byte("]\n"))
 	rd.values = rd.values[:0]
 	if bytes.ContainsAny(body, "\\{[") || len(body)+3 != len(line) {
+		rd.values = nil // the parser would write into the old values, which may be parts of this line by now
 		if err := json.Unmarshal(line, &rd.values); err != nil {
 			return corrupt("a row: %v", err)
 		}

@@ -70,6 +70,7 @@ func describeKey(k *Key) string {
 	if k.Path == "algo.kind" {
 		b.WriteString(describeAlgorithms())
 	}
+	b.WriteString(aboutTask(k.Path))
 	b.WriteString(aboutReward(k.Path))
 	b.WriteString(aboutModel(k.Path))
 	b.WriteString(aboutRollout(k.Path))

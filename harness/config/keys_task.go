@@ -235,3 +235,31 @@ func splitKeys(split string, size int, otherwise Default, help string, stages ..
 			Help:    "how many problems to generate, or to take from the start of the file; 0 takes the whole file"},
 	}
 }
+
+// aboutTask returns help that does not fit on a key's help line; empty for most keys.
+func aboutTask(path string) string {
+	switch path {
+	case "data.train.source", "data.val.source", "data.test.source":
+		return `
+  A row of a file is a problem and its gold answer, for task math in one of these forms:
+
+    {"question": "6*7?", "answer": "42"}
+    {"id": "a1", "problem": "6*7?", "answer": ["42", "42.0"], "target": "6*7 = \\boxed{42}"}
+    {"prompt": [{"role": "user", "content": "6*7?"}], "gold": "42"}
+    {"data_source": "mine", "prompt": [{"role": "user", "content": "6*7?"}],
+     "reward_model": {"ground_truth": "42"}, "extra_info": {"index": 7}}
+
+  The problem is in question, problem, prompt or messages, as a text or a chat, and the gold
+  answer in answer, gold or reward_model.ground_truth; GSM8K's answers after ####, MATH's in
+  a solution's last \boxed{…} and the fields of other published files are found too. A list
+  holds equally right answers. Optional are id (default: the row's number from 0), tools,
+  and target, a right completion that sft.steps learns (default: the solution, if the file
+  is of a form that has one). data.keep names further columns for a reward of your own.
+
+  A row of countdown is {"nums": [3, 5], "target": 8, "solution": "3+5"}. Task code takes the
+  rows of HumanEval, MBPP, EvalPlus, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, verl
+  and DeepCoder.
+`
+	}
+	return ""
+}

@@ -69,27 +69,34 @@ func Plan(ctx context.Context, db *store.DB, run store.Run, o Options) (*plan.Ru
 	if err != nil {
 		return nil, nil, err
 	}
-	sources, err := plan.Sources()
-	if err != nil {
-		return nil, nil, err
-	}
 	be, err := device.ForRun(&r.Run, o.Getenv)
 	if err != nil {
 		return nil, nil, err
 	}
-	var p *plan.Run
-	suites, err := harness.Suites(ctx, db, r)
-	if err == nil {
-		p, err = plan.New(r, run.Seed, be.Class(), sources, suites...)
-	}
-	if err == nil {
-		err = same(ctx, db, run, p, o.Kinds)
-	}
+	p, err := planned(ctx, db, run, r, be.Class(), o.Kinds)
 	if err != nil {
 		be.Close()
 		return nil, nil, err
 	}
 	return p, be, nil
+}
+
+// planned plans a recorded run with its configuration for a device of a numerics class, as Plan does.
+func planned(ctx context.Context, db *store.DB, run store.Run, r *config.Resolved, class string,
+	kinds []string) (*plan.Run, error) {
+	sources, err := plan.Sources()
+	if err != nil {
+		return nil, err
+	}
+	suites, err := harness.Suites(ctx, db, r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.New(r, run.Seed, class, sources, suites...)
+	if err != nil {
+		return nil, err
+	}
+	return p, same(ctx, db, run, p, kinds)
 }
 
 // Longer returns the configuration of a run with n more training steps, which is

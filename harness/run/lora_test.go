@@ -86,6 +86,30 @@ func TestLoRA(t *testing.T) {
 	}
 }
 
+// Adapters that were trained after sft are not those of the model that sft began with: they name none.
+func TestLoRAAfterFineTuning(t *testing.T) {
+	l := newLab(t)
+	dir, data := bf16Folder(l), verlFile(t)
+	base := func(sets ...string) string {
+		res, q := l.execute(l.plan(0, append(loraSets(dir, data, "grpo"), sets...)...))
+		name, err := checkpoint.AdapterBase(filepath.Join(l.db.RunDir(res.Run.RID), stage.AdapterDir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := slices.ContainsFunc(q.warnings, func(w string) bool { return strings.Contains(w, "for the weights after sft") })
+		if said != (name == "") {
+			t.Errorf("base %q: %q", name, q.warnings)
+		}
+		return name
+	}
+	if name := base("train.steps=1"); name != dir {
+		t.Errorf("base %q, want %q", name, dir)
+	}
+	if name := base("train.steps=1", "sft={steps: 2, problems_per_step: 4, max_tokens: 60, optim: {lr: 0.01}}", "sft.source="+conversationFile(t, "99")); name != "" {
+		t.Errorf("after sft the base is %q", name)
+	}
+}
+
 // Maps that the model does not have are refused before anything runs.
 func TestLoRATargets(t *testing.T) {
 	l := newLab(t)

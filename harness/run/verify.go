@@ -44,6 +44,9 @@ type VerifyOptions struct {
 	// Limit ends LevelPrefix after the step that exceeds it; 0: no limit.
 	Limit time.Duration
 	From  int // LevelPrefix begins at the newest checkpoint of at most that step; 0: at the start
+	// Evaluations are plans of the run with other suites, or with other settings of the evaluation, whose
+	// scores the run has too (replan.Evaluations). LevelBlobs ignores them.
+	Evaluations []*plan.Run
 }
 
 // Finding is something that differs from the record.
@@ -66,8 +69,10 @@ type Verification struct {
 	ToStep   int64        `json:"to_step"`
 	CutAt    int64        `json:"cut_at,omitempty"` // the step it would have gone to, had time allowed
 	Stages   []string     `json:"stages"`           // stages executed again to their end
-	Findings []Finding    `json:"findings"`
-	WallS    float64      `json:"wall_s"`
+	// Unchecked are evaluations of the run whose scores no plan gives: "svamp, 4 samples each".
+	Unchecked []string  `json:"unchecked,omitempty"`
+	Findings  []Finding `json:"findings"`
+	WallS     float64   `json:"wall_s"`
 }
 
 // Diverged reports whether some work gave other bits than recorded.
@@ -97,6 +102,8 @@ type verifier struct {
 	o       VerifyOptions
 	v       Verification
 	scratch string // directory for re-executed stages
+	// repeated are the ids of stages that were executed again; zero of a stage that was never finished.
+	repeated map[ident.Digest]bool
 }
 
 // Verify proves a run's record at a level, and records the outcome. Findings are in the
@@ -104,7 +111,8 @@ type verifier struct {
 // changes nothing recorded of the run.
 func (r *Runner) Verify(ctx context.Context, run store.Run, p *plan.Run, o VerifyOptions) (Verification, error) {
 	v := &verifier{execution: &execution{Runner: r, p: p, run: run, checked: true}, o: o,
-		v: Verification{Run: run.RID, Level: o.Level, Findings: []Finding{}, Stages: []string{}}}
+		repeated: map[ident.Digest]bool{},
+		v:        Verification{Run: run.RID, Level: o.Level, Findings: []Finding{}, Stages: []string{}}}
 	lock, err := r.DB.LockRun(run.RID)
 	if err != nil {
 		return v.v, err
@@ -164,18 +172,33 @@ func (v *verifier) verify(ctx context.Context) error {
 	}
 	v.scratch = filepath.Join(v.DB.RunDir(v.run.RID), scratchDir)
 	err := v.sweep() // remove the files of a killed verification
-	for i, s := range v.p.Stages {
-		if err == nil {
-			err = ctx.Err()
-		}
-		switch {
-		case err != nil, v.v.Diverged(), !v.wanted(s.Kind):
-		case v.done[i].ID == 0 && s.Kind != config.Train: // never done
-		default:
-			err = v.again(ctx, i)
-		}
+	if err == nil {
+		err = v.repeat(ctx)
+	}
+	if err == nil {
+		err = v.evaluations(ctx)
 	}
 	return errors.Join(err, os.RemoveAll(v.scratch))
+}
+
+// repeat executes the stages that the level asks for again, each once.
+func (v *verifier) repeat(ctx context.Context) error {
+	for i, s := range v.p.Stages {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch {
+		case v.v.Diverged(), !v.wanted(s.Kind):
+		case v.done[i].ID == 0 && s.Kind != config.Train: // never done
+		case v.repeated[v.done[i].SID]: // by another plan
+		default:
+			if err := v.again(ctx, i); err != nil {
+				return err
+			}
+			v.repeated[v.done[i].SID] = true
+		}
+	}
+	return nil
 }
 
 // scratchDir is where stages are executed again, within a run's directory.

@@ -76,10 +76,10 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	}
 	defer func() { _ = end() }() // all calls have ended
 	conf.Params.Environment = env
-	earlier, first := e.earlier(problems, conf.N)
-	total := len(problems) * (conf.N - first)
+	had := e.earlier(problems, conf.N)
+	total := len(problems) * (conf.N - had.each)
 	engine, err := e.newEngine(e.Backend, m, prompts.Vocabulary(), conf.Params.MaxNewTokens,
-		[]generate.Call{{Requests: len(problems), Samples: conf.N - first, Prompt: c.Data.MaxPromptTokens,
+		[]generate.Call{{Requests: len(problems), Samples: conf.N - had.each, Prompt: c.Data.MaxPromptTokens,
 			New: conf.Params.MaxNewTokens}})
 	if err != nil {
 		return nil, err
@@ -88,24 +88,28 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	cut := e.warnTruncated(prompts, label, problems)
 	gen := eval.Generator{Sampler: engine, Prompt: prompts.Encode, Params: conf.Params,
 		Seed: func(l string) uint64 { return ident.Seed(e.Seed, "eval/suite="+label+"/"+l) }}
-	fresh, err := gen.Generate(ctx, problems, first, conf.N, func(n int) { e.progress(n, total) })
+	fresh, err := gen.Generate(ctx, problems, had.each, conf.N, func(n int) { e.progress(n, total) })
 	if err != nil {
 		return nil, err
 	}
-	samples := joined(earlier, fresh, len(problems))
-	o, tokens, err := e.putCompletions(samples)
+	lines, err := completionLines(fresh)
 	if err != nil {
 		return nil, err
 	}
-	summary := map[string]any{"samples": len(samples), "tokens": tokens, "reused": len(earlier)}
+	samples := joined(had.samples, fresh, len(problems))
+	o, err := e.put(RoleCompletions, "completions", bytes.Join(joined(had.lines, lines, len(problems)), nil))
+	if err != nil {
+		return nil, err
+	}
+	summary := map[string]any{"samples": len(samples), "tokens": tokensOf(samples), "reused": len(had.samples)}
 	if cut > 0 {
 		summary["truncated"] = cut
 	}
 	out := &Outcome{Outputs: []Output{o}, Evaluation: &Evaluation{Label: label, N: conf.N, Problems: problems,
 		Samples: samples},
 		Summary: summary, Facts: []rl.Metric{fact("samples", float64(len(samples)))}}
-	if len(earlier) > 0 {
-		out.Facts = append(out.Facts, fact("reused", float64(len(earlier))))
+	if n := len(had.samples); n > 0 {
+		out.Facts = append(out.Facts, fact("reused", float64(n)))
 	}
 	policy, err := e.exactPolicy(in, m, prompts, problems)
 	if err != nil || policy == nil {
@@ -116,12 +120,12 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	return out, err
 }
 
-// putCompletions stores samples, and counts their tokens.
-func (e *Env) putCompletions(samples []eval.Sample) (o Output, tokens int, err error) {
-	var b bytes.Buffer
-	for _, s := range samples {
+// completionLines returns the lines of samples in the completions blob.
+func completionLines(samples []eval.Sample) ([][]byte, error) {
+	lines := make([][]byte, len(samples))
+	for i, s := range samples {
 		if at := train.FirstNonFinite(s.Completion.LogProbs); at >= 0 {
-			return o, 0, fmt.Errorf("problem %s, sample %d, token %d: the model's log-prob is %v: its weights are "+
+			return nil, fmt.Errorf("problem %s, sample %d, token %d: the model's log-prob is %v: its weights are "+
 				"broken, and every score of them would be; evaluate an earlier checkpoint",
 				s.ProblemID, s.K, at, s.Completion.LogProbs[at])
 		}
@@ -129,13 +133,18 @@ func (e *Env) putCompletions(samples []eval.Sample) (o Output, tokens int, err e
 			s.Completion.Entropies,
 			s.Completion.Text, s.Completion.Finish.String(), s.Completion.Inserted})
 		if err != nil {
-			return o, 0, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
+			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
 		}
-		b.Write(append(line, '\n'))
-		tokens += len(s.Completion.Tokens)
+		lines[i] = append(line, '\n')
 	}
-	o, err = e.put(RoleCompletions, "completions", b.Bytes())
-	return o, tokens, err
+	return lines, nil
+}
+
+func tokensOf(samples []eval.Sample) (n int) {
+	for _, s := range samples {
+		n += len(s.Completion.Tokens)
+	}
+	return n
 }
 
 // readCompletions reads a completions blob.

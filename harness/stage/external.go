@@ -231,8 +231,8 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 	}
 	for i := range problems {
 		if problems[i].Target == "" {
-			return fmt.Errorf("%s: problem %s has no target for sft to learn from: give the rows a target, or set "+
-				"sft.steps: 0", s.conf.Files(), problems[i].ID)
+			return fmt.Errorf("%s: problem %s has no target for sft to learn from: give the rows a field "+
+				"target, a right completion, or set sft.steps: 0", s.conf.Files(), problems[i].ID)
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	}
 	if x.Heads.Adapters != nil {
 		dir := filepath.Join(e.Dir, AdapterDir)
-		files, err := x.WriteAdapterTensors(e.Backend, dir, e.run().Model.Name())
+		files, err := x.WriteAdapterTensors(e.Backend, dir, e.adapterBase())
 		if err != nil {
 			return nil, err
 		}
@@ -81,6 +81,18 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	out.Summary = map[string]any{"files": len(out.Outputs), "bytes": bytes, "probe": "tensors equal, bit for bit"}
 	out.Facts = []rl.Metric{fact("files", float64(len(out.Outputs)))}
 	return out, nil
+}
+
+// adapterBase names the model that the trained adapters belong to. After sft that is no folder's: without a
+// name nobody adds them to the model that fine-tuning began with.
+func (e *Env) adapterBase() string {
+	c := e.run()
+	if c.SFT.Steps == 0 {
+		return c.Model.Name()
+	}
+	e.event("adapters-after-sft", "the folder %s holds adapters for the weights after sft, not for those of %s; the "+
+		"folder %s holds their sum", AdapterDir, cmp.Or(c.Model.Name(), "model.init"), MergedDir)
+	return ""
 }
 
 // AdapterDir is the folder of trained adapters in PEFT's layout within a run's directory,

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"fmt"
 
 	"exp/eval"
@@ -17,53 +18,62 @@ type Sampled struct {
 	N           int // of each problem
 }
 
-// earlier returns the completions in Env.Sampled that are among the first n of each problem, and
-// their number per problem. If they cannot be read it says so and returns none: all are sampled
-// again.
-func (e *Env) earlier(problems []rollout.Problem, n int) (samples []eval.Sample, each int) {
-	if e.Sampled == nil {
-		return nil, 0
-	}
-	samples, err := e.readSampled(problems, n)
-	if err != nil {
-		e.event("sampled-again", "the earlier completions are unusable, sampling all again: %v", err)
-		return nil, 0
-	}
-	return samples, min(n, e.Sampled.N)
+// earlier are completions that were sampled before, and their lines in the completions blob. The lines are
+// written again as they are: JSON keeps bytes that are not UTF-8 as escapes, which a text read back has not.
+type earlier struct {
+	samples []eval.Sample
+	lines   [][]byte
+	each    int // of each problem
 }
 
-func (e *Env) readSampled(problems []rollout.Problem, n int) ([]eval.Sample, error) {
+// earlier returns the completions in Env.Sampled that are among the first n of each problem. If they cannot
+// be read it says so and returns none: all are sampled again.
+func (e *Env) earlier(problems []rollout.Problem, n int) earlier {
+	if e.Sampled == nil {
+		return earlier{}
+	}
+	had, err := e.readSampled(problems, n)
+	if err != nil {
+		e.event("sampled-again", "the earlier completions are unusable, sampling all again: %v", err)
+		return earlier{}
+	}
+	return had
+}
+
+func (e *Env) readSampled(problems []rollout.Problem, n int) (had earlier, err error) {
 	b, err := e.Blobs.Bytes(e.Sampled.Completions)
 	if err != nil {
-		return nil, err
+		return had, err
 	}
 	all, err := readCompletions(b)
 	if err != nil {
-		return nil, err
+		return had, err
 	}
 	if want := len(problems) * e.Sampled.N; len(all) != want {
-		return nil, fmt.Errorf("there are %d, not %d of each of %d problems", len(all), e.Sampled.N, len(problems))
+		return had, fmt.Errorf("there are %d, not %d of each of %d problems", len(all), e.Sampled.N, len(problems))
 	}
-	var first []eval.Sample
+	lines := bytes.SplitAfter(b, []byte{'\n'})
+	had.each = min(n, e.Sampled.N)
 	for i, s := range all {
 		if p, k := problems[i/e.Sampled.N].ID, i%e.Sampled.N; s.ProblemID != p || s.K != k {
-			return nil, fmt.Errorf("completion %d is number %d of problem %s, not number %d of %s", i, s.K,
+			return earlier{}, fmt.Errorf("completion %d is number %d of problem %s, not number %d of %s", i, s.K,
 				s.ProblemID, k, p)
 		}
 		if s.K < n {
-			first = append(first, s)
+			had.samples = append(had.samples, s)
+			had.lines = append(had.lines, lines[i])
 		}
 	}
-	return first, nil
+	return had, nil
 }
 
-// joined puts the fresh completions of each problem after its earlier ones; all problems have the
+// joined puts the fresh completions, or lines, of each problem after its earlier ones; all problems have the
 // same number of each.
-func joined(earlier, fresh []eval.Sample, problems int) []eval.Sample {
+func joined[T any](earlier, fresh []T, problems int) []T {
 	if len(earlier) == 0 {
 		return fresh
 	}
-	all := make([]eval.Sample, 0, len(earlier)+len(fresh))
+	all := make([]T, 0, len(earlier)+len(fresh))
 	had, added := len(earlier)/problems, len(fresh)/problems
 	for i := range problems {
 		all = append(all, earlier[i*had:(i+1)*had]...)

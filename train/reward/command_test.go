@@ -231,6 +231,24 @@ func TestCommandThatBreaksTheProtocol(t *testing.T) {
 	}
 }
 
+// Answers of wrong kinds are refused in the words of the protocol.
+func TestAnswersOfWrongKinds(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"id": 1, "score": 1}`:                             `"id" must be a text, got a number`,
+		`{"id": "1", "score": "1"}`:                         `"score" must be a number, got a text`,
+		`{"id": "1", "score": true}`:                        `"score" must be a number, got true or false`,
+		`{"id": "1", "score": 1e400}`:                       `"score" is 1e400, which no float64 can hold`,
+		`{"id": "1", "score": 1, "components": [1]}`:        `"components" must be an object of numbers, got a list`,
+		`{"id": "1", "score": 1, "components": {"a": "b"}}`: `must be a number, got a text`,
+		`0.5`: "want an object, got a number",
+	} {
+		var a answer
+		if err := json.Unmarshal([]byte(text), &a); err == nil || !strings.Contains(answerWords(err), want) {
+			t.Errorf("%s: %v, %q", text, err, answerWords(err))
+		}
+	}
+}
+
 func TestCommandLacksComponent(t *testing.T) {
 	o := options(t)
 	o.Parts = []string{"a", "style"}

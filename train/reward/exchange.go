@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -112,8 +114,8 @@ func parseAnswer(l program.Line, waiting map[string]int, rows []row, o CommandOp
 	var a answer
 	if err := json.Unmarshal(l.Text, &a); err != nil {
 		first := firstWaiting(waiting, rows)
-		return bad("not a JSON answer, while the row with id %s (problem %s) waits: %v: %s", first.ID, first.Problem,
-			err, program.Excerpt(l.Text))
+		return bad("not a JSON answer, while the row with id %s (problem %s) waits: %s: %s", first.ID, first.Problem,
+			answerWords(err), program.Excerpt(l.Text))
 	}
 	i, ok := waiting[a.ID]
 	if !ok {
@@ -132,6 +134,39 @@ func parseAnswer(l program.Line, waiting map[string]int, rows []row, o CommandOp
 		}
 	}
 	return a, i, nil
+}
+
+// answerWords says in the words of the protocol why a line is no answer.
+func answerWords(err error) string {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return err.Error()
+	}
+	if kind.Field == "" {
+		return "want an object, got " + article(kind.Value)
+	}
+	want := map[reflect.Kind]string{reflect.String: "a text", reflect.Float64: "a number",
+		reflect.Map: "an object of numbers"}[kind.Type.Kind()]
+	if number, ok := strings.CutPrefix(kind.Value, "number "); ok && kind.Type.Kind() == reflect.Float64 {
+		return fmt.Sprintf("%q is %s, which no float64 can hold", kind.Field, number)
+	}
+	return fmt.Sprintf("%q must be %s, got %s", kind.Field, want, article(kind.Value))
+}
+
+// article puts an article before encoding/json's name of a kind of value.
+func article(kind string) string {
+	name, _, _ := strings.Cut(kind, " ")
+	switch name {
+	case "string":
+		return "a text"
+	case "bool":
+		return "true or false"
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	}
+	return "a " + name
 }
 
 // firstWaiting returns the first row without an answer.

@@ -122,3 +122,43 @@ func TestLinesCached(t *testing.T) {
 		t.Errorf("the stage continues: %s", buf)
 	}
 }
+
+// Paragraphs and entries are joined before they are wrapped; examples keep their lines.
+func TestReflow(t *testing.T) {
+	text := `key
+  what it is, in a few words
+  type     one of a, b
+  default  a
+
+  A paragraph that was broken
+  for a width of thirty columns,
+  not of forty.
+
+  word     an entry that was broken
+           for that width
+  another  entry
+
+    {"an": "example"}
+    {"of": "two lines"}
+      below: it
+`
+	want := `key
+  what it is, in a few words
+  type     one of a, b
+  default  a
+
+  A paragraph that was broken for a
+  width of thirty columns, not of forty.
+
+  word     an entry that was broken for
+           that width
+  another  entry
+
+    {"an": "example"}
+    {"of": "two lines"}
+      below: it
+`
+	if got := strings.Join(Reflow(text, 40), "\n"); got != want {
+		t.Errorf("got:\n%s", got)
+	}
+}

@@ -295,7 +295,7 @@ func TestNewChoosesKind(t *testing.T) {
 		{"dumb", KindAuto, true, []string{"TERM", "dumb"}, "*term.plain"},
 		{"asked for", KindTTY, false, []string{"CI", "true"}, "*term.live"},
 		{"json", KindJSON, true, nil, "*term.jsonLines"},
-		{"none", KindNone, true, nil, "term.Silent"},
+		{"none", KindNone, true, nil, "*term.warnings"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -305,6 +305,19 @@ func TestNewChoosesKind(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestWarningsAlone: without progress there are still warnings.
+func TestWarningsAlone(t *testing.T) {
+	var out strings.Builder
+	p := New(KindNone, &out, Stream{}, newClock().clock(), env())
+	p.RunStart(Run{ID: "abc"})
+	p.Note("a note")
+	p.Warn("data.train: 1 row \x1b is left out")
+	p.Close()
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "warning: data.train: 1 row ") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -1,7 +1,9 @@
 package term
 
 import (
+	"fmt"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -169,9 +171,23 @@ func New(kind Kind, w io.Writer, s Stream, c Clock, getenv func(string) string) 
 	case KindJSON:
 		return newJSONLines(w, c)
 	case KindNone:
-		return Silent{}
+		return &warnings{w: w}
 	}
 	return newPlain(w, c)
+}
+
+// warnings shows nothing but warnings, which are no progress. It is safe for concurrent use.
+type warnings struct {
+	Silent
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Warn prints a line.
+func (p *warnings) Warn(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.w, "warning: %s\n", Clean(text))
 }
 
 // Silent is the progress that shows nothing.

@@ -64,6 +64,45 @@ func Hang(line string, width int) []string {
 	return lines
 }
 
+// Reflow wraps a text whose lines have a margin of two spaces. Lines that go on with a paragraph, or below
+// the text of an entry ("  score  grading the"), are joined first, since they were broken for another width.
+// Lines with a wider margin, such as examples, stay lines.
+func Reflow(text string, width int) []string {
+	const margin = 2
+	var out []string
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		indent, column := indents(line)
+		if indent == margin {
+			for i+1 < len(lines) {
+				at, text := indents(lines[i+1])
+				if at != column || text != at { // an empty line, another entry
+					break
+				}
+				line += " " + strings.TrimLeft(lines[i+1], " ")
+				i++
+			}
+		}
+		out = append(out, Hang(line, width)...)
+	}
+	return out
+}
+
+// indents returns the width of a line's margin, and the column where its text begins: the margin, or what
+// follows the word of an entry. An empty line has none, -1.
+func indents(line string) (margin, text int) {
+	rest := strings.TrimLeft(line, " ")
+	if rest == "" {
+		return -1, -1
+	}
+	margin = len(line) - len(rest)
+	if _, after, gap := strings.Cut(rest, "  "); gap {
+		return margin, Width(line) - Width(strings.TrimLeft(after, " "))
+	}
+	return margin, margin
+}
+
 func wrapParagraph(s string, width int) []string {
 	var lines []string
 	line := ""
