@@ -7,7 +7,7 @@ func rootKeys() []Key {
 		{Path: "version", Kind: Int, Range: between(1, 1), Role: Nonsemantic,
 			Help: "version of this configuration format"},
 		{Path: "name", Kind: String, Role: Nonsemantic,
-			Pattern: pattern("a name (letters, digits, '.', '_', '-')", `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`),
+			Pattern: pattern("a name (letters of ASCII, digits, '.', '_', '-')", `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`),
 			Help:    "name of the runs in listings and reports"},
 		{Path: "seed", Kind: Int, Default: is(0), Range: atLeast(0), Role: Replicate, Stages: at(Train, EvalGen),
 			Help: "root of all random streams of a run; runs that differ only in it are replicates"},

@@ -10,6 +10,7 @@ import (
 	"exp/eval/rows"
 	"exp/eval/task"
 	"exp/experiments/quantity"
+	"exp/experiments/spelling"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
@@ -325,7 +326,7 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 // lackModel reports missing weights, and what a plan of memory and disk lacks. Those of a remote model
 // have been reported.
 func lackModel(c *config.Run, remote bool, lack func(missing, do string)) {
-	_, published := published.Model(c.Model.Name())
+	_, known := published.Model(c.Model.Name())
 	if !remote {
 		if _, err := os.Stat(c.Model.Base); err == nil {
 			return
@@ -333,11 +334,14 @@ func lackModel(c *config.Run, remote bool, lack func(missing, do string)) {
 		lack(fmt.Sprintf("the weights of %s: no such folder", c.Model.Base),
 			"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name "+
 				"the folder: --set model.base=PATH")
-		if published {
+		if known {
 			lack("", "or fetch it from the hub: --set model.base=hub:"+c.Model.Base+"@main --get")
 		}
 	}
-	if !published {
+	if near := spelling.Nearest(c.Model.Name(), published.Names()); !known && near != "" {
+		lack("", "is it "+near+"?")
+	}
+	if !known {
 		lack("", "to see first what memory and disk it takes, put its config.json alone into a folder and name that: "+
 			"--set model.base=PATH --dry-run")
 	}
