@@ -137,6 +137,9 @@ func (t *importTable) noteRun(row []any, id int64) error {
 // standIn finds the row that other runs' rows refer to in place of an existing run's row:
 // for a stage, the one with the same sid; otherwise none.
 func (t *importTable) standIn(row []any) error {
+	if err := t.flushNumbered(); err != nil { // the queued rows come before this one
+		return err
+	}
 	if t.p.name != "stages" {
 		t.number(0, true)
 		return nil
