@@ -144,8 +144,12 @@ func (t *importTable) standIn(row []any) error {
 		t.number(0, true)
 		return nil
 	}
-	found, err := query(t.ctx, t.tx, scanInt,
-		`SELECT id FROM stages WHERE sid = ? ORDER BY status = 'done' DESC, id LIMIT 1`, row[t.at["sid"]])
+	sid := row[t.at["sid"]]
+	found, err := query(t.ctx, t.tx, scanInt, `SELECT id FROM stages WHERE sid = ? AND status = 'done'`, sid)
+	if err == nil && len(found) == 0 {
+		t.noteUndone(row)
+		found, err = query(t.ctx, t.tx, scanInt, `SELECT min(id) FROM stages WHERE sid = ? HAVING count(*) > 0`, sid)
+	}
 	t.number(first(found), true)
 	return err
 }
