@@ -102,3 +102,29 @@ func TestImportOfOtherOutputs(t *testing.T) {
 		t.Errorf("%d runs, %v; want the one that was here", len(runs), err)
 	}
 }
+
+// A run that is here stays as it is, and the import says which scores it lacks.
+func TestImportOfMoreScores(t *testing.T) {
+	ctx := context.Background()
+	from, to := open(t, t.TempDir()), open(t, t.TempDir())
+	score := func(db *store.DB, suites ...string) store.Run {
+		m := maker{t, db}
+		r := m.run("a", 0)
+		for _, name := range suites {
+			suite, err := db.EnsureSuite(ctx, store.Suite{Digest: digestOf("suite %s", name), Name: name})
+			m.must(err)
+			m.stage(r, "eval.score", name, []store.IO{m.blob("scores", "scores", name)}, func(store.Stage) []store.Eval {
+				return []store.Eval{{Suite: suite, Protocol: digestOf("p"), Metric: "pass@1"}, {Suite: suite, Protocol: digestOf("p"), Metric: "pass@4"}}
+			})
+		}
+		return r
+	}
+	path, _ := write(t, from, Options{}, score(from, "x", "y", "z"))
+	score(to, "other", "y")
+	for range 2 {
+		done, err := load(t, path, to)
+		if err != nil || len(done.Present) != 1 || done.Present[0].Scores != 4 {
+			t.Errorf("%+v, %v; want 4 scores that are not here", done, err)
+		}
+	}
+}

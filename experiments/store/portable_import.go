@@ -25,7 +25,8 @@ func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error))
 	var in *importer
 	err := db.writeDurable(ctx, "import", func(tx *sql.Tx) error {
 		in = &importer{db: db, ctx: ctx, tx: tx, numbers: map[string][]int64{}, had: map[string][]bool{},
-			homes: map[int64]int64{}, fresh: map[int64]bool{}, undone: map[string]*undone{}}
+			homes: map[int64]int64{}, fresh: map[int64]bool{}, undone: map[string]*undone{},
+			present: map[int64]int{}}
 		return in.all(next)
 	})
 	if err != nil {
@@ -46,6 +47,7 @@ type importer struct {
 	demoted [][2]int64         // stages that became repeated, and the original of each
 	undone  map[string]*undone // by sid
 	adopted bool               // whether a stage was adopted
+	present map[int64]int      // index in done.Present of a run, by number
 	done    Imported
 }
 
@@ -129,7 +131,7 @@ func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error
 	needed := append([]string{p.key, p.owner}, map[string][]string{
 		"blobs": {"size"}, "stages": {"sid", "status"}, "steps": {"step", "chain"},
 		"samples": {"scope", "step", "item", "k"}, "metrics": {"step", "series", "value"},
-		"stage_io": {"dir", "role", "digest"},
+		"stage_io": {"dir", "role", "digest"}, "evals": {"suite", "protocol", "metric"},
 	}[p.name]...)
 	for _, needed := range needed {
 		if _, ok := t.at[needed]; needed != "" && !ok {
@@ -156,6 +158,8 @@ func (t *importTable) add(row []any) error {
 			return t.compareStep(row)
 		case "stage_io":
 			return t.compareOutput(row)
+		case "evals":
+			return t.noteScore(row)
 		}
 		if t.p.id {
 			return t.standIn(row)

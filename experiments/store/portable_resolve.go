@@ -130,8 +130,23 @@ func (t *importTable) noteRun(row []any, id int64) error {
 		}
 		p.Restored = n == 1
 	}
+	t.present[id] = len(t.done.Present)
 	t.done.Present = append(t.done.Present, p)
 	return nil
+}
+
+// noteScore counts a score of an existing run that is not here.
+func (t *importTable) noteScore(row []any) error {
+	run, _ := row[t.at["run"]].(int64)
+	i, ok := t.present[run]
+	if !ok {
+		return nil
+	}
+	n, err := queryOne(t.ctx, t.tx, scanInt, `SELECT NOT EXISTS (SELECT 1 FROM evals
+		WHERE run = ? AND suite = ? AND protocol = ? AND metric = ?)`, run, row[t.at["suite"]], row[t.at["protocol"]],
+		row[t.at["metric"]])
+	t.done.Present[i].Scores += n
+	return err
 }
 
 // standIn finds the row that other runs' rows refer to in place of an existing run's row:
