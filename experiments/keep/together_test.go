@@ -2,6 +2,8 @@ package keep
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"exp/experiments/store"
@@ -42,4 +44,21 @@ func TestApplyTogether(t *testing.T) {
 	if left := h.check(CheckOptions{}); !left.OK || left.Blobs != 0 || h.db.Blobs.Has(weights.Digest, weights.Size) {
 		t.Errorf("left: %+v", left)
 	}
+}
+
+// A folder in tmp is as young as what lies in it: an import writes for hours below one that does not
+// change.
+func TestSweepSparesWriting(t *testing.T) {
+	h := newHouse(t)
+	top := filepath.Join(h.db.Dir(), "tmp", "import-1")
+	file := filepath.Join(top, "rid", "ckpt", "weights")
+	h.must(os.MkdirAll(filepath.Dir(file), 0o777))
+	h.must(os.WriteFile(file, nil, 0o666))
+	for _, path := range []string{filepath.Dir(file), filepath.Join(top, "rid"), top} {
+		h.age(path)
+	}
+	h.must(os.Chtimes(file, now, now))
+	h.same("while it is written", h.brief(h.sweep(Options{Budget: -1}), nil), nil)
+	h.age(file)
+	h.same("a day later", h.brief(h.sweep(Options{Budget: -1}), nil), []string{"unfinished: file tmp/import-1 0"})
 }
