@@ -128,3 +128,23 @@ func TestImportOfMoreScores(t *testing.T) {
 		}
 	}
 }
+
+// What a run was imported without is not among the blobs that it needs; a blob without bytes is.
+func TestBlobsOfLeftOut(t *testing.T) {
+	ctx := context.Background()
+	from, to := open(t, t.TempDir()), open(t, t.TempDir())
+	m := maker{t, from}
+	r := m.run("a", 0)
+	m.stage(r, "sft", "", []store.IO{m.blob("weights", "weights", "weights"), m.blob("curve", "curve", "")}, nil)
+	path, _ := write(t, from, Options{NoWeights: true}, r)
+	if _, err := load(t, path, to); err != nil {
+		t.Fatal(err)
+	}
+	for db, want := range map[*store.DB]int{from: 2, to: 1} {
+		r, err := db.Run(ctx, r.RID)
+		m.must(err)
+		if list, err := db.BlobsOf(ctx, r.ID); err != nil || len(list) != want || list[0].Use != "stage sft: curve" {
+			t.Errorf("%+v, %v; want %d blobs", list, err, want)
+		}
+	}
+}
