@@ -25,7 +25,8 @@ func importCommand(a *app) *cli.Command {
 		Usage:     "add the runs of a bundle, or of another framework, to the store",
 		ArgsUsage: "FILE...",
 		Description: "A bundle of exp export is checked bit by bit, then added whole or not at all. Runs that " +
-			"are already there stay unchanged, so importing twice changes nothing.\n" +
+			"are already there stay unchanged, so importing twice changes nothing; a warning says if the bundle has " +
+			"more of one.\n" +
 			"With --from, the files belong to one run of another framework: verl's console log, its file " +
 			"logger, dumps of completions (a folder of STEP.jsonl); TensorBoard event files or their folder; a " +
 			"table of metrics with a column step (csv, or jsonl with an object per line). exp ls and exp show " +
@@ -121,6 +122,8 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 			if p.Theirs > p.Steps {
 				a.Warn("run %s has %d steps here and %d in the bundle; it is left unchanged", p.RID.Short(), p.Steps,
 					p.Theirs)
+			} else if p.Scores > 0 {
+				a.Warn("run %s lacks %d scores that the bundle has; it is left unchanged", p.RID.Short(), p.Scores)
 			}
 		}
 		return a.printImported(out)

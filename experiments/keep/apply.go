@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"exp/experiments/ident"
@@ -36,17 +37,14 @@ type KeptItem struct {
 func Apply(ctx context.Context, db *store.DB, p *Plan) (*Freed, error) {
 	a := &applying{ctx: ctx, db: db, before: p.opts.Now.Add(-max(Grace, p.opts.OlderThan)), freed: &Freed{}}
 	// Deleted runs may depend on each other: a run that another one needs waits for the
-	// next round.
+	// next round. Those that wait for each other go together.
 	for items := p.Items; len(items) > 0; {
 		waiting, err := a.round(items)
 		if err != nil {
 			return a.freed, err
 		}
 		if len(waiting) == len(items) {
-			for _, it := range waiting {
-				a.keep(it, "another run depends on it, or it was restored")
-			}
-			break
+			return a.freed, a.together(waiting)
 		}
 		items = waiting
 	}
@@ -163,6 +161,11 @@ func (a *applying) run(it Item) error {
 	if err := a.db.RemoveRun(a.ctx, it.run.ID); err != nil {
 		return err
 	}
+	return a.leftBy(it)
+}
+
+// leftBy removes the blobs and the folder of a run whose rows are gone.
+func (a *applying) leftBy(it Item) error {
 	gone, err := a.removeBlobs(it.digests)
 	var bytes int64
 	for _, size := range gone {
@@ -171,6 +174,34 @@ func (a *applying) run(it Item) error {
 	freed, e := a.discard(it.path)
 	a.went(it, bytes+freed)
 	return errors.Join(err, e)
+}
+
+// together removes deleted runs that depend on each other.
+func (a *applying) together(items []Item) error {
+	var ids []int64
+	for _, it := range items {
+		lock, err := a.db.LockRun(it.run.RID)
+		if errors.Is(err, store.ErrBusy) {
+			continue // it stays, and what it depends on
+		}
+		if err != nil {
+			return err
+		}
+		defer lock.Release()
+		ids = append(ids, it.run.ID)
+	}
+	removed, err := a.db.RemoveRuns(a.ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		if !slices.Contains(removed, it.run.ID) {
+			a.keep(it, "another run depends on it, or it was restored")
+		} else if err := a.leftBy(it); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // folder removes a file or folder of the store, a checkpoint under its run's lock.

@@ -195,20 +195,18 @@ func (s *sweep) unfinished() error {
 			return err
 		}
 		for _, e := range entries {
-			info, err := e.Info()
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
 			path := filepath.Join(dir, e.Name())
 			size, err := treeSize(filepath.Join(s.db.Dir(), path))
+			// A folder does not change when a file in it does: a long import writes there.
+			last, e := youngest(filepath.Join(s.db.Dir(), path))
+			if err = cmp.Or(err, e); errors.Is(err, fs.ErrNotExist) {
+				continue // just removed
+			}
 			if err != nil {
 				return err
 			}
-			if s.old(info.ModTime(), Grace) {
-				s.add(Item{Kind: Unfinished, What: "file", Name: path, Bytes: size, Time: info.ModTime(), path: path})
+			if s.old(last, Grace) {
+				s.add(Item{Kind: Unfinished, What: "file", Name: path, Bytes: size, Time: last, path: path})
 			}
 		}
 	}
@@ -375,4 +373,21 @@ func treeSize(path string) (n int64, err error) {
 		return err
 	})
 	return n, err
+}
+
+// youngest returns when the youngest of the files and folders at and below path was written.
+func youngest(path string) (t time.Time, err error) {
+	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err == nil {
+			var info fs.FileInfo
+			if info, err = d.Info(); err == nil && info.ModTime().After(t) {
+				t = info.ModTime()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) && p != path {
+			return nil // just removed
+		}
+		return err
+	})
+	return t, err
 }

@@ -218,6 +218,7 @@ type Present struct {
 	RID      ident.Digest
 	Steps    int64 // that the store has
 	Theirs   int64 // that the bundle has
+	Scores   int64 // that the bundle has and the store lacks
 	Restored bool  // it was deleted and is restored
 }
 

@@ -17,14 +17,16 @@ import (
 // already be stored.
 //
 // An existing run stays unchanged if its steps are the same. A stage that was already done
-// here becomes Repeated. If the bundle's record of the same work differs, ImportRows
+// here becomes Repeated. A new run adopts the work it shares with an existing run that got
+// less far here. If the bundle's record of the same work differs, ImportRows
 // returns a *DivergenceError and adds nothing. Errors about contradictory rows wrap
 // ErrConstraint.
 func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error)) (*Imported, error) {
 	var in *importer
 	err := db.writeDurable(ctx, "import", func(tx *sql.Tx) error {
 		in = &importer{db: db, ctx: ctx, tx: tx, numbers: map[string][]int64{}, had: map[string][]bool{},
-			homes: map[int64]int64{}, fresh: map[int64]bool{}}
+			homes: map[int64]int64{}, fresh: map[int64]bool{}, undone: map[string]*undone{},
+			present: map[int64]int{}}
 		return in.all(next)
 	})
 	if err != nil {
@@ -43,6 +45,9 @@ type importer struct {
 	homes   map[int64]int64    // of stages, by number
 	fresh   map[int64]bool     // stages that this import added, by number
 	demoted [][2]int64         // stages that became repeated, and the original of each
+	undone  map[string]*undone // by sid
+	adopted bool               // whether a stage was adopted
+	present map[int64]int      // index in done.Present of a run, by number
 	done    Imported
 }
 
@@ -126,6 +131,7 @@ func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error
 	needed := append([]string{p.key, p.owner}, map[string][]string{
 		"blobs": {"size"}, "stages": {"sid", "status"}, "steps": {"step", "chain"},
 		"samples": {"scope", "step", "item", "k"}, "metrics": {"step", "series", "value"},
+		"stage_io": {"dir", "role", "digest"}, "evals": {"suite", "protocol", "metric"},
 	}[p.name]...)
 	for _, needed := range needed {
 		if _, ok := t.at[needed]; needed != "" && !ok {
@@ -147,8 +153,13 @@ func (t *importTable) add(row []any) error {
 		}
 	}
 	if owned {
-		if t.p.name == "steps" {
+		switch t.p.name {
+		case "steps":
 			return t.compareStep(row)
+		case "stage_io":
+			return t.compareOutput(row)
+		case "evals":
+			return t.noteScore(row)
 		}
 		if t.p.id {
 			return t.standIn(row)
@@ -193,10 +204,12 @@ func (t *importTable) addStage(row []any) error {
 			row[status] = string(Repeated)
 		}
 	}
+	work := t.adopts(row)
 	id, err := t.insertOne(row)
 	if err != nil {
 		return err
 	}
+	t.adopt(work, id)
 	t.fresh[id] = true
 	if original != 0 {
 		t.demoted = append(t.demoted, [2]int64{id, original})

@@ -147,12 +147,12 @@ func (t *importTable) flush() (err error) {
 }
 
 // statement returns the statement that inserts n rows. Rows identified by a digest, and
-// verdicts, may already exist.
+// verdicts, may already exist; an adopted stage reads what the one that did the work read.
 func (t *importTable) statement(n int) string {
 	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(t.columns)), ", ") + ")"
 	text := `INSERT INTO ` + t.p.name + ` ("` + strings.Join(t.columns, `", "`) + `") VALUES ` +
 		strings.TrimSuffix(strings.Repeat(row+", ", n), ", ")
-	if t.p.key != "" && !t.p.id || t.p.name == "verdicts" {
+	if t.p.key != "" && !t.p.id || t.p.name == "verdicts" || t.p.name == "stage_io" && t.adopted {
 		text += ` ON CONFLICT DO NOTHING`
 	}
 	return text

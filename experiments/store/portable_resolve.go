@@ -130,19 +130,41 @@ func (t *importTable) noteRun(row []any, id int64) error {
 		}
 		p.Restored = n == 1
 	}
+	t.present[id] = len(t.done.Present)
 	t.done.Present = append(t.done.Present, p)
 	return nil
+}
+
+// noteScore counts a score of an existing run that is not here.
+func (t *importTable) noteScore(row []any) error {
+	run, _ := row[t.at["run"]].(int64)
+	i, ok := t.present[run]
+	if !ok {
+		return nil
+	}
+	n, err := queryOne(t.ctx, t.tx, scanInt, `SELECT NOT EXISTS (SELECT 1 FROM evals
+		WHERE run = ? AND suite = ? AND protocol = ? AND metric = ?)`, run, row[t.at["suite"]], row[t.at["protocol"]],
+		row[t.at["metric"]])
+	t.done.Present[i].Scores += n
+	return err
 }
 
 // standIn finds the row that other runs' rows refer to in place of an existing run's row:
 // for a stage, the one with the same sid; otherwise none.
 func (t *importTable) standIn(row []any) error {
+	if err := t.flushNumbered(); err != nil { // the queued rows come before this one
+		return err
+	}
 	if t.p.name != "stages" {
 		t.number(0, true)
 		return nil
 	}
-	found, err := query(t.ctx, t.tx, scanInt,
-		`SELECT id FROM stages WHERE sid = ? ORDER BY status = 'done' DESC, id LIMIT 1`, row[t.at["sid"]])
+	sid := row[t.at["sid"]]
+	found, err := query(t.ctx, t.tx, scanInt, `SELECT id FROM stages WHERE sid = ? AND status = 'done'`, sid)
+	if err == nil && len(found) == 0 {
+		t.noteUndone(row)
+		found, err = query(t.ctx, t.tx, scanInt, `SELECT min(id) FROM stages WHERE sid = ? HAVING count(*) > 0`, sid)
+	}
 	t.number(first(found), true)
 	return err
 }

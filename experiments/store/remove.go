@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"exp/experiments/ident"
 )
@@ -39,19 +41,77 @@ func (db *DB) RemoveRun(ctx context.Context, run int64) error {
 		if len(on) > 0 {
 			return fmt.Errorf("%w: run %d %s", ErrInUse, on[0].Run, on[0].Why)
 		}
-		var config ident.Digest
-		err = tx.QueryRowContext(ctx, `DELETE FROM runs WHERE id = ? AND deleted IS NOT NULL RETURNING config`,
-			run).Scan(&config)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: the run is not deleted", ErrInUse)
-		}
-		if err != nil {
+		return deleteRun(ctx, tx, run)
+	})
+}
+
+// RemoveRuns is RemoveRun for runs that depend on each other, such as two that took one stage each
+// from the other. It returns the runs that it removed: all but those that are not deleted, and those
+// that a remaining run depends on.
+func (db *DB) RemoveRuns(ctx context.Context, runs []int64) (removed []int64, err error) {
+	err = db.writeDurable(ctx, "remove runs", func(tx *sql.Tx) error {
+		if removed, err = removable(ctx, tx, runs); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx,
-			`DELETE FROM configs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE config = ?1)`, config)
-		return err
+		// Their rows refer to each other; SQLite checks references at the end. This lasts
+		// until then.
+		if _, err := tx.ExecContext(ctx, "PRAGMA defer_foreign_keys = ON"); err != nil {
+			return err
+		}
+		for _, run := range removed {
+			if err := deleteRun(ctx, tx, run); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+	return removed, err
+}
+
+// removable returns the deleted runs among some that no run outside the result depends on.
+func removable(ctx context.Context, tx *sql.Tx, runs []int64) ([]int64, error) {
+	list, err := json.Marshal(runs)
+	if err != nil {
+		return nil, err
+	}
+	left, err := query(ctx, tx, scanInt, `SELECT id FROM runs WHERE deleted IS NOT NULL
+		AND id IN (SELECT value FROM json_each(?)) ORDER BY id`, string(list))
+	if err != nil {
+		return nil, err
+	}
+	depends, err := query(ctx, tx, scanDependency, dependencies)
+	if err != nil {
+		return nil, err
+	}
+	going := make(map[int64]bool, len(left))
+	for _, run := range left {
+		going[run] = true
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, d := range depends {
+			if going[d.On] && !going[d.Run] {
+				going[d.On], changed = false, true
+			}
+		}
+	}
+	return slices.DeleteFunc(left, func(run int64) bool { return !going[run] }), nil
+}
+
+// deleteRun deletes a deleted run's rows, and its configuration if no other run has it.
+func deleteRun(ctx context.Context, tx *sql.Tx, run int64) error {
+	var config ident.Digest
+	err := tx.QueryRowContext(ctx, `DELETE FROM runs WHERE id = ? AND deleted IS NOT NULL RETURNING config`,
+		run).Scan(&config)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: the run is not deleted", ErrInUse)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx,
+		`DELETE FROM configs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE config = ?1)`, config)
+	return err
 }
 
 // RemoveBlobs removes the records of blobs that no run uses, and calls remove for each to

@@ -101,15 +101,16 @@ type BlobUse struct {
 
 // BlobsOf returns the blobs that a run's record needs, each once: the outputs of its
 // finished stages, the packs of its samples, its files, the sources of its stages, and
-// the problems of the suites it was scored on.
+// the problems of the suites it was scored on. It omits what the run was imported without.
 func (db *DB) BlobsOf(ctx context.Context, run int64) ([]BlobUse, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (b BlobUse, err error) {
 		err = r.Scan(&b.Use, &b.Digest, &b.Size)
 		return b, err
 	}, `WITH mine AS (SELECT * FROM stages WHERE run = ?1 AND status IN ('done', 'cached', 'repeated')),
 		uses (part, place, use, digest, size) AS (
-			SELECT 1, m.id, 'stage ' || rtrim(m.kind || ' ' || m.label) || ': ' || io.role, io.digest, io.size
+			SELECT 1, m.id, 'stage ' || rtrim(m.kind || ' ' || m.label) || ': ' || io.role, io.digest, coalesce(io.size, b.size)
 				FROM mine m JOIN stage_io io ON io.stage = coalesce(m.reused_from, m.id) AND io.dir = 'out'
+				LEFT JOIN blobs b ON b.digest = io.digest WHERE coalesce(io.size, b.size) IS NOT NULL
 			UNION ALL
 			SELECT 2, min(m.id), 'samples of ' || rtrim(m.kind || ' ' || m.label), s.pack, b.size
 				FROM stages m JOIN samples s ON s.stage = m.home JOIN blobs b ON b.digest = s.pack WHERE m.run = ?1 GROUP BY s.pack
