@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"exp/experiments/ident"
@@ -38,15 +37,5 @@ func TestGridOfMetric(t *testing.T) {
 	}
 	if n := len(page["actor/log_z"][0].Seeds[0].Y); n > curvePoints {
 		t.Errorf("%d points, more than %d", n, curvePoints)
-	}
-}
-
-// The mean over one step is not over 1 steps.
-func TestPhasesOfOneStep(t *testing.T) {
-	study := newStudy(t)
-	run, at, _ := study.begin("one", "ppo", 0, 100)
-	study.steps(run, at.ID, 1, 1, 0.3)
-	if page := newSite(t, study).get("/run/" + run.RID.String()[:selDigits]); !strings.Contains(page, "mean of 1 step<") {
-		t.Error("no mean of 1 step")
 	}
 }

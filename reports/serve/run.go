@@ -138,6 +138,9 @@ func (s *Server) runPage(ctx context.Context, r *http.Request) (page, error) {
 func (s *Server) moreOfRun(ctx context.Context, body *runBody, rec *recorded.Run) error {
 	run := body.Run
 	body.Facts, body.Machine = s.facts(rec), machineFacts(rec)
+	if !run.Deleted.IsZero() {
+		body.Trouble = append(body.Trouble, "deleted; until exp gc removes it, exp restore brings it back")
+	}
 	for _, d := range rec.Divergences {
 		body.Trouble = append(body.Trouble, "diverged: "+d.Text)
 	}
