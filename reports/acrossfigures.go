@@ -30,7 +30,7 @@ func (s *source) acrossFigures() []drawing {
 		Order: labels(s.arms),
 		About: "Chance that a run of the first arm scores more than a run of the second on the same suite, ties " +
 			"counting half, mean over suites (arXiv:2108.13264)"},
-		X: figure.Axis{Label: "probability that the first arm's run scores more"}, Null: 0.5,
+		X: figure.Axis{Label: "probability that the first arm's run scores more"}, Null: 0.5, Seeds: s.seedText(),
 		Less: "second arm ahead", More: "first arm ahead"}
 	if s.result == nil || s.result.Across == nil {
 		none := notTheirs{"only comparisons with per-problem scores have it"}
@@ -46,7 +46,8 @@ func (s *source) acrossFigures() []drawing {
 		profile.Interval = fmt.Sprintf("%s\u202f%%, Student's t, over seeds (jackknife) and problems (bootstrap "+
 			"stratified by suite, %s draws)", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
 	}
-	dots.Interval, odds.Interval = profile.Interval, profile.Interval
+	dots.Interval = profile.Interval
+	odds.Interval = fixed(100*s.result.Level, 0) + "\u202f%, score test, over seeds"
 	profile.Thresholds = x.Thresholds
 	least := math.MaxInt
 	for i, a := range x.Arms {

@@ -225,7 +225,7 @@ func TestServedPage(t *testing.T) {
 			t.Errorf("section %s has a figure or names a file", sec.ID)
 		}
 	}
-	if want := []string{"summary", "comparability", "configuration", "results"}; !slices.Equal(ids, want) {
+	if want := []string{"summary", "comparability", "configuration", "results", "diversity"}; !slices.Equal(ids, want) {
 		t.Errorf("sections %q, want %q", ids, want)
 	}
 	if got := string(presented([]byte(`<path style="fill:none;stroke:#fff"/>`))); got != `<path fill="none" stroke="#fff"/>` {

@@ -229,6 +229,9 @@ func (r *Report) layout(ctx context.Context) (page, error) {
 	}
 	if s.brief {
 		p.Sections = append(p.Sections, s.configSection(), s.resultsSection(r.drawn))
+		if sec := s.diversitySection(r.drawn); len(sec.Blocks) > 1 { // more than its introduction
+			p.Sections = append(p.Sections, sec)
+		}
 		return p, nil
 	}
 	samples, err := s.samplesSection(ctx)

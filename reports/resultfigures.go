@@ -298,7 +298,7 @@ func (s *source) forest(unit string) *figure.Forest {
 	f := &figure.Forest{Head: figure.Head{Name: "differences-" + slug(unit), Title: "Paired differences, " +
 		unitWord(unit), Order: labels(s.arms),
 		About: "Difference between two arms on the same problems, first minus second"},
-		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) +
+		X: figure.Axis{Label: "difference", Unit: unit}, Seeds: s.seedText(), Interval: fixed(100*s.result.Level, 0) +
 			" %, without Holm's correction; p Holm includes it"}
 	if len(s.arms) > mostArms && s.result.Baseline < 0 {
 		f.About += ". Only pairs with each metric's best arm; the tables have all"

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"exp/reports/compare"
+	"exp/reports/figure"
 )
 
 // Where one arm has too few seeds, its intervals cover problems only, and the others' seeds too.
@@ -40,5 +41,37 @@ func TestMixedIntervals(t *testing.T) {
 		if got := testNote(tt.suite); strings.Contains(got, "of arms with too few seeds it is") != tt.pairs {
 			t.Errorf("%s: %q", tt.name, got)
 		}
+	}
+}
+
+// Captions of differences name each arm's seeds and the interval that was computed.
+func TestForestCaptions(t *testing.T) {
+	num := func(v float64) *float64 { return &v }
+	iv := &compare.Interval{Lo: 0.2, Hi: 0.8, Kind: compare.OverSeeds}
+	s := &source{arms: []*arm{{Name: "flow", label: "flow", Runs: []*run{{}, {}, {}}},
+		{Name: "ppo", label: "ppo", Runs: []*run{{}, {}, {}, {}}}},
+		result: &compare.Result{Level: 0.95, Across: &compare.Across{Draws: 2000, Kind: string(compare.TwoLevel),
+			Arms: []compare.AcrossArm{{Scores: 6}, {Scores: 8}},
+			Pairs: []compare.AcrossPair{{A: 0, B: 1,
+				Improvement: compare.Aggregate{Value: num(0.5), Interval: iv}}}},
+			Suites: []compare.Suite{{Name: "countdown/test", Metrics: []compare.Metric{{Name: "pass@1", Unit: "share",
+				Tested: true, Pairs: []compare.Pair{{A: 0, B: 1, Delta: num(0.1), Interval: iv}}}}}}}}
+	odds, err := s.acrossFigures()[2].draw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	differences := s.forest("share")
+	differences.Rows = s.forestRows(s.result.Suites[0], &s.result.Suites[0].Metrics[0])
+	pairs, err := differences.Draw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []figure.Figure{odds, pairs} {
+		if got := f.Caption.Seeds; got != "flow 3 seeds, ppo 4 seeds" {
+			t.Errorf("%s: %q", f.Name, got)
+		}
+	}
+	if got := odds.Caption.Interval; got != "Error bars: 95\u202f%, score test, over seeds" {
+		t.Errorf("%q", got)
 	}
 }

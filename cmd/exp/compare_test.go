@@ -433,3 +433,14 @@ func TestCompareTablesOfManyPairs(t *testing.T) {
 		t.Error("few pairs have all tables")
 	}
 }
+
+// One key more than those that are listed is not 1 more keys.
+func TestTreatmentLine(t *testing.T) {
+	r := &compare.Result{Arms: make([]compare.ArmResult, 2)}
+	r.Comparability.Differences = []compare.Difference{
+		{Key: "algo.kind", Class: compare.Treatment, Values: []string{"grpo", "rloo"}},
+		{Key: "algo.scale_std", Class: compare.Treatment, Values: []string{"true", ""}}}
+	if got, want := (&comparePage{r: r}).treatment(), "algo.kind grpo | rloo, 1 more key"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -102,7 +102,7 @@ func (p *comparePage) treatment() string {
 	case len(parts) == 0 && more == 0:
 		return "none: the arms have the same configuration"
 	case more > 0:
-		parts = append(parts, fmt.Sprintf("%d more keys", more))
+		parts = append(parts, quantity.Plural(more, "more key"))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -32,6 +32,17 @@ func TestOutputsText(t *testing.T) {
 	}
 }
 
+// An interval of a metric that cannot be negative does not reach below zero.
+func TestScoreText(t *testing.T) {
+	lo, hi := -0.036, 0.203
+	score := &recorded.Score{Value: 0.083, Lo: &lo, Hi: &hi}
+	for metric, want := range map[string]string{"distinct_correct": "[0.000, 0.203]", "reward_mean": "[-0.036, 0.203]"} {
+		if _, got := scoreText(metric, score); got != want {
+			t.Errorf("%s: %v, want %s", metric, got, want)
+		}
+	}
+}
+
 // TestShowFits: lines fit the terminal, however narrow, except paths, which people copy.
 func TestShowFits(t *testing.T) {
 	dir := smokeStore(t)

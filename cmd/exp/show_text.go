@@ -18,6 +18,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/hub"
+	"exp/reports/compare"
 )
 
 // showPage writes a run for people.
@@ -212,8 +213,8 @@ func (p *showPage) results() error {
 		var rows [][]any
 		for len(list) > 0 && list[0].Suite == suite {
 			r := list[0]
-			before, beforeIn := scoreText(r.Before)
-			after, afterIn := scoreText(r.After)
+			before, beforeIn := scoreText(r.Metric, r.Before)
+			after, afterIn := scoreText(r.Metric, r.After)
 			rows = append(rows, []any{resultTitle(r.Metric), before, beforeIn, after, afterIn, changeText(r)})
 			list = list[1:]
 		}
@@ -239,14 +240,15 @@ func resultTitle(name string) string {
 	return strings.ReplaceAll(name, "_", " ")
 }
 
-func scoreText(s *recorded.Score) (value, interval any) {
+func scoreText(name string, s *recorded.Score) (value, interval any) {
 	if s == nil {
 		return nil, nil
 	}
 	if s.Lo == nil || *s.Lo == *s.Hi {
 		return quantity.Fixed(s.Value, 3), nil
 	}
-	return quantity.Fixed(s.Value, 3), "[" + quantity.Fixed(*s.Lo, 3) + ", " + quantity.Fixed(*s.Hi, 3) + "]"
+	lo, hi := compare.Cut(name, *s.Lo, *s.Hi)
+	return quantity.Fixed(s.Value, 3), "[" + quantity.Fixed(lo, 3) + ", " + quantity.Fixed(hi, 3) + "]"
 }
 
 func changeText(r recorded.Result) any {

@@ -17,6 +17,7 @@ type Forest struct {
 	X        Axis // what the difference is of, e.g. "FlowRL − PPO, accuracy"; linear
 	Rows     []ForestRow
 	Interval string  // what Lo and Hi are
+	Seeds    string  // of the arms, for the caption; "": the rows say it
 	Null     float64 // of no difference, where a line is drawn; 0.5 for probabilities
 	Less     string  // what a difference below Null means, e.g. "PPO better"; may be ""
 	More     string  // and above
@@ -178,6 +179,8 @@ func (f Forest) caption() Caption {
 		out.Units += "; above " + f.null() + ": " + clean(f.More)
 	}
 	switch {
+	case f.Seeds != "":
+		out.Seeds = clean(f.Seeds)
 	case said && slices.Min(counts) == slices.Max(counts):
 		out.Seeds = quantity.Plural(counts[0], "seed") + " per arm"
 	case said:

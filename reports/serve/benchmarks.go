@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -130,9 +131,9 @@ func (b *benchmarksBody) add(run store.Run, evals []store.Eval) {
 		if start {
 			checkpoint, order = "start", 0
 		}
-		c := scoreCell{Text: quantity.Fixed(e.Value, 3), value: e.Value}
+		c := scoreCell{Text: quantity.Typeset(quantity.Fixed(e.Value, 3)), value: e.Value}
 		if e.Lo < e.Hi {
-			c.Interval = "[" + quantity.Fixed(e.Lo, 3) + ", " + quantity.Fixed(e.Hi, 3) + "]"
+			c.Interval = intervalText(e.Metric, e.Lo, e.Hi)
 		}
 		if s := b.put(name, e.Metric, run, checkpoint, order, c); s != nil {
 			s.items = max(s.items, e.Items)
@@ -161,8 +162,8 @@ func (b *benchmarksBody) addValidation(run store.Run, curves []store.Curve) {
 	for _, c := range curves {
 		name := strings.TrimPrefix(c.Name, "val/")
 		for i, v := range c.Values {
-			b.put(run.Task+"/validation", name, run,
-				"step "+strconv.FormatInt(c.Steps[i], 10), c.Steps[i], scoreCell{Text: quantity.Fixed(v, 3), value: v})
+			cell := scoreCell{Text: quantity.Typeset(quantity.Fixed(v, 3)), value: v}
+			b.put(run.Task+"/validation", name, run, "step "+strconv.FormatInt(c.Steps[i], 10), c.Steps[i], cell)
 		}
 	}
 }
@@ -206,8 +207,8 @@ func (b *benchmarksBody) put(
 	return s
 }
 
-// markBest marks the best score of each column in its metric's direction, and fills the
-// rows.
+// markBest marks the best score of each column in its metric's direction, none if all are equal, and
+// fills the rows.
 func (s *benchmarkSuite) markBest() {
 	for i := range s.Rows {
 		for len(s.Rows[i].Cells) < len(s.Metrics) {
@@ -219,19 +220,19 @@ func (s *benchmarkSuite) markBest() {
 		if m.Direction != eval.Up && m.Direction != eval.Down || len(s.Rows) < 2 {
 			continue
 		}
-		best := ""
-		var value float64
+		least, most := math.Inf(1), math.Inf(-1)
 		for i := range s.Rows {
-			c := &s.Rows[i].Cells[column]
-			better := c.Text != "" && (best == "" || m.Direction == eval.Up && c.value > value ||
-				m.Direction == eval.Down && c.value < value)
-			if better && c.value == c.value {
-				best, value = c.Text, c.value
+			if c := &s.Rows[i].Cells[column]; c.Text != "" && !math.IsNaN(c.value) {
+				least, most = min(least, c.value), max(most, c.value)
 			}
+		}
+		best := most
+		if m.Direction == eval.Down {
+			best = least
 		}
 		for i := range s.Rows {
 			c := &s.Rows[i].Cells[column]
-			c.Best = best != "" && c.value == value && c.Text != ""
+			c.Best = c.Text != "" && c.value == best && least < most
 		}
 	}
 }

@@ -83,6 +83,38 @@ func TestBrowserPages(t *testing.T) {
 	}
 }
 
+// The ids of problems come from files of others: long ones do not widen a page, and controls are shown.
+func TestBrowserProblemIDs(t *testing.T) {
+	s := newStudy(t)
+	run, _, st := s.begin("ids", "grpo", 0, 1)
+	id := strings.Repeat("L", 300) + "\u202e"
+	sample := store.Sample{Stage: st.Home, Scope: "train", Step: 1, Item: id, OutTokens: 1, Reward: 1}
+	s.must(s.db.AddSamples(context.Background(), []store.Sample{sample}, nil))
+	s.must(s.db.AddSamples(context.Background(), []store.Sample{{Stage: st.Home, Scope: "train", Step: 1,
+		Item: "short", OutTokens: 1, Reward: 1}}, nil))
+	rid := run.RID.String()[:selDigits]
+	paths := []string{"/run/" + rid + "/completions?suite=train", "/problems?suite=train&sel=" + rid, "/run/" + rid}
+	site := newSite(t, s)
+	for _, path := range paths[:1] {
+		if body := site.get(path); strings.Contains(body, "\u202e") || !strings.Contains(body, `L\u202e</a>`) {
+			t.Errorf("%s: the direction of text changes", path)
+		}
+	}
+	c := startChromium(t)
+	origin, first := served(t, s)
+	p := c.open(400, 800, false)
+	p.load(first)
+	p.until(`location.href == "` + origin + `/"`)
+	for _, path := range paths {
+		p.load(origin + path)
+		var wide int
+		p.eval("document.documentElement.scrollWidth", &wide)
+		if wide > 400 {
+			t.Errorf("%s is %d wide on a screen of 400", path, wide)
+		}
+	}
+}
+
 // A page follows its run without being loaded again, and keeps what the reader did.
 func TestBrowserLive(t *testing.T) {
 	c := startChromium(t)

@@ -98,25 +98,37 @@ type lastValue struct {
 	Text string
 }
 
-// readCurves reads metrics of arms on a common grid: by metric, the arms' series.
+// readCurves reads metrics of arms, each on a grid for the steps that have it: by metric, the arms' series.
 func (s *Server) readCurves(
 	ctx context.Context, arms []arm, metrics []string, p plotted,
 ) (map[string][]figure.Arm, error) {
-	grid, err := s.gridOf(ctx, arms, metrics, p)
+	grids, err := s.gridsOf(ctx, arms, metrics, p)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string][]figure.Arm{}
+	for grid, names := range grids {
+		if err := s.readOn(ctx, grid, arms, names, p.x, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// readOn adds the series of metrics on a grid to out.
+func (s *Server) readOn(
+	ctx context.Context, grid store.Grid, arms []arm, metrics []string, x string, out map[string][]figure.Arm,
+) error {
 	for _, a := range arms {
 		drawn := map[string]figure.Arm{}
 		for _, r := range a.Runs {
 			spans, err := s.spans.read(ctx, s.db, r, metrics, grid)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			at, err := s.places(ctx, r, grid, p.x)
+			at, err := s.places(ctx, r, grid, x)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			for name, list := range spans {
 				line := drawn[name]
@@ -133,30 +145,35 @@ func (s *Server) readCurves(
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
-// gridOf returns a grid that holds the steps of all arms, or those asked for.
-func (s *Server) gridOf(ctx context.Context, arms []arm, metrics []string, p plotted) (store.Grid, error) {
-	g := store.Grid{From: p.from, To: p.to, N: curvePoints}
+// gridsOf returns the metrics by grid, which holds all steps that have a metric, or those asked for. It
+// does not depend on the other metrics: a chart and its values are read apart.
+func (s *Server) gridsOf(
+	ctx context.Context, arms []arm, metrics []string, p plotted,
+) (map[store.Grid][]string, error) {
 	if p.to > 0 {
-		return g, nil
+		return map[store.Grid][]string{{From: p.from, To: p.to, N: curvePoints}: metrics}, nil
 	}
+	last := map[string]int64{}
 	for _, a := range arms {
 		for _, r := range a.Runs {
 			series, err := s.db.Series(ctx, r.ID, "")
 			if err != nil {
-				return g, err
+				return nil, err
 			}
 			for _, x := range series {
-				if slices.Contains(metrics, x.Name) {
-					g.To = max(g.To, x.LastStep)
-				}
+				last[x.Name] = max(last[x.Name], x.LastStep)
 			}
 		}
 	}
-	g.To = roundedUp(g.To)
-	return g, nil
+	grids := map[store.Grid][]string{}
+	for _, name := range metrics {
+		g := store.Grid{From: p.from, To: roundedUp(last[name]), N: curvePoints}
+		grids[g] = append(grids[g], name)
+	}
+	return grids, nil
 }
 
 // roundedUp returns a step at most an eighth larger that stays the same for a while: the

@@ -19,6 +19,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
+	"exp/reports"
 	"exp/reports/figure"
 )
 
@@ -55,10 +56,11 @@ func (s *Server) parse(tree fs.FS) (*template.Template, error) {
 			err := t.ExecuteTemplate(&out, p.Use+".tmpl", p.Body)
 			return template.HTML(out.String()), err
 		},
-		"asset": func(name string) string { return "/assets/" + name + "?v=" + s.files[name].tag },
-		"clock": clockText,
-		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"age":   func(t time.Time) string { return quantity.Ago(s.clock(), t) },
+		"asset":   func(name string) string { return "/assets/" + name + "?v=" + s.files[name].tag },
+		"clock":   clockText,
+		"visible": reports.Visible,
+		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"age":     func(t time.Time) string { return quantity.Ago(s.clock(), t) },
 	})
 	return t.ParseFS(tree, "assets/*.tmpl")
 }

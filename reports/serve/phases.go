@@ -16,7 +16,7 @@ type phases struct {
 	Step  int64
 	Total string
 	Parts []phase
-	Over  int // steps of the mean
+	Over  string // steps of the mean: "6 steps"
 }
 
 // phase is a part of a step.
@@ -34,7 +34,7 @@ func (s *Server) phasesOf(ctx context.Context, run store.Run) (p phases, err err
 		return p, err
 	}
 	last := len(step[0].Steps) - 1
-	p.Step, p.Over = step[0].Steps[last], last+1
+	p.Step, p.Over = step[0].Steps[last], quantity.Plural(last+1, "step")
 	curves, err := s.db.Metrics(ctx, run.ID, "timing_s/*", step[0].Steps[0], p.Step)
 	if err != nil {
 		return p, err
@@ -56,7 +56,7 @@ func (s *Server) phasesOf(ctx context.Context, run store.Run) (p phases, err err
 			if math.IsNaN(v) {
 				continue
 			}
-			x.mean += v / float64(p.Over)
+			x.mean += v / float64(last+1)
 			if curves[at].Steps[k] == p.Step {
 				x.last = v
 			}

@@ -138,6 +138,9 @@ func (s *Server) runPage(ctx context.Context, r *http.Request) (page, error) {
 func (s *Server) moreOfRun(ctx context.Context, body *runBody, rec *recorded.Run) error {
 	run := body.Run
 	body.Facts, body.Machine = s.facts(rec), machineFacts(rec)
+	if !run.Deleted.IsZero() {
+		body.Trouble = append(body.Trouble, "deleted; until exp gc removes it, exp restore brings it back")
+	}
 	for _, d := range rec.Divergences {
 		body.Trouble = append(body.Trouble, "diverged: "+d.Text)
 	}
@@ -282,8 +285,8 @@ func resultsOf(rec *recorded.Run) (list []suiteResults) {
 		}
 		m, _ := metric.Find(r.Metric)
 		row := resultRow{Name: r.Metric, Title: m.Title}
-		row.Before, row.BeforeIn = scoreText(r.Before)
-		row.After, row.AfterIn = scoreText(r.After)
+		row.Before, row.BeforeIn = scoreText(r.Metric, r.Before)
+		row.After, row.AfterIn = scoreText(r.Metric, r.After)
 		if r.Before != nil && r.After != nil {
 			row.Change = quantity.Typeset(quantity.Signed(r.After.Value-r.Before.Value, 3))
 		}
@@ -297,14 +300,20 @@ func resultsOf(rec *recorded.Run) (list []suiteResults) {
 	return list
 }
 
-func scoreText(v *recorded.Score) (value, interval string) {
+func scoreText(name string, v *recorded.Score) (value, interval string) {
 	switch {
 	case v == nil:
 		return "", ""
 	case v.Lo == nil || *v.Lo == *v.Hi:
-		return quantity.Fixed(v.Value, 3), ""
+		return quantity.Typeset(quantity.Fixed(v.Value, 3)), ""
 	}
-	return quantity.Fixed(v.Value, 3), "[" + quantity.Fixed(*v.Lo, 3) + ", " + quantity.Fixed(*v.Hi, 3) + "]"
+	return quantity.Typeset(quantity.Fixed(v.Value, 3)), intervalText(name, *v.Lo, *v.Hi)
+}
+
+// intervalText is the interval of a metric's mean: "[0.125, 0.250]".
+func intervalText(name string, lo, hi float64) string {
+	lo, hi = compare.Cut(name, lo, hi)
+	return quantity.Typeset("[" + quantity.Fixed(lo, 3) + ", " + quantity.Fixed(hi, 3) + "]")
 }
 
 func stageRows(rec *recorded.Run) (list []stageRow) {
