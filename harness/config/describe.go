@@ -22,14 +22,17 @@ func Describe(path string) (string, bool) {
 	if g == nil {
 		return fmt.Sprintf("unknown key %q: %s", path, Suggest(path)), false
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var list []*Key
+	wide := 0
 	for _, k := range schema().keys {
 		if path == "" || strings.HasPrefix(k.Path, path+".") {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", k.Path, k.Default.text(k), k.Help)
+			list, wide = append(list, k), max(wide, len(k.Path))
 		}
 	}
-	w.Flush()
+	var b strings.Builder
+	for _, k := range list { // few defaults are longer than 12
+		fmt.Fprintf(&b, "%-*s  %-12s  %s\n", wide, k.Path, k.Default.text(k), k.Help)
+	}
 	return b.String(), true
 }
 
