@@ -143,8 +143,7 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	return p.curves(s)
 }
 
-// armColumn has names of arms. They wrap: names that begin alike, as those of --grid do, would be cut to the
-// same text.
+// armColumn is a column of arm names. Long names wrap: cut short, the names that --grid makes would look alike.
 func armColumn(title string, least int) cli.Column {
 	return cli.Column{Title: title, Rank: 1, Min: least, Wrap: true}
 }

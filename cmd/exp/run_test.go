@@ -123,8 +123,9 @@ func TestRunInterrupted(t *testing.T) {
 	got.check(t, 130, "", "stopping after the current step and saving it; Ctrl-C again stops at once", "interrupted: run ", "recorded steps; saved\n  to continue: "+command+"\n")
 	status := call{}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status")
 	status.check(t, 0, "interrupted\n")
-	if log := (call{}).run("log", "@last", "--store", dir); !strings.Contains(log.stdout, "interrupted after") || !strings.Contains(log.stdout, ", exit code 130\n") {
-		t.Errorf("the record has another exit code:\n%s", log.stdout)
+	log := call{}.run("log", "@last", "--store", dir).stdout
+	if !strings.Contains(log, "interrupted after") || !strings.Contains(log, ", exit code 130\n") {
+		t.Errorf("the record has another exit code:\n%s", log)
 	}
 	if again := (call{}).run(append(args, "-q")...); again.code != 0 {
 		t.Errorf("going on: %+v", again)

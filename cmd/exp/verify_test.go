@@ -207,7 +207,8 @@ func TestVerifyJoinedEvaluations(t *testing.T) {
 		}
 	}
 	change(`UPDATE evals SET value = value + 0.25 WHERE n = 6 AND metric = 'pass@1'`)
-	if e := run("verify", "smoke#0", "--level", "score"); e.code != 4 || !strings.Contains(e.stderr, "was changed: test@start: pass@1 (and 1 more)") {
+	if e := run("verify", "smoke#0", "--level", "score"); e.code != 4 ||
+		!strings.Contains(e.stderr, "was changed: test@start: pass@1 (and 1 more)") {
 		t.Errorf("exit code %d\n%s", e.code, e.stderr)
 	}
 	change(`UPDATE evals SET value = value - 0.25 WHERE n = 6 AND metric = 'pass@1'`)

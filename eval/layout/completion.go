@@ -7,7 +7,7 @@ import (
 	"exp/train/rollout"
 )
 
-// The columns of TRL's rows for fine-tuning: what is read, and what is learned after it.
+// TRL's columns for fine-tuning: the context, and the text to train on.
 const (
 	promptField     = "prompt"
 	completionField = "completion"

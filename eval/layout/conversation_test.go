@@ -89,7 +89,7 @@ func TestConversationIDs(t *testing.T) {
 	}
 }
 
-// TRL's rows say what is context: the messages of prompt, an assistant's too, or a text.
+// The column prompt is context as a whole, its assistant messages included; only completion is trained on.
 func TestCompletions(t *testing.T) {
 	const turn = `{"role":"user","content":"?"},{"role":"assistant","content":"old"},{"role":"user","content":"!"}`
 	for _, tt := range []struct {
@@ -113,7 +113,8 @@ func TestCompletions(t *testing.T) {
 		if n := len(c.Messages); n > 0 {
 			last = c.Messages[n-1].Content
 		}
-		if len(c.Messages) != tt.messages || c.Asked != tt.asked || c.Before != tt.before || c.Prompt != tt.prompt || c.Target != tt.target || last != tt.last {
+		if len(c.Messages) != tt.messages || c.Asked != tt.asked || c.Before != tt.before ||
+			c.Prompt != tt.prompt || c.Target != tt.target || last != tt.last {
 			t.Errorf("%s: %+v", tt.row, c)
 		}
 	}
@@ -140,7 +141,8 @@ func TestConversationErrors(t *testing.T) {
 		{`{"conversations": [{"from":"human"}]}`, "message 1: it has no value"},
 		{`{"messages": ["x"]}`, "message 1: it is not an object with role and content"},
 		{`{"messages": 3}`, "not a list of messages"},
-		{`{"prompt": "x"}`, "no conversation: looked for the columns messages, conversations, conversation, lists of messages, and for prompt with completion"},
+		{`{"prompt": "x"}`, "no conversation: looked for the columns messages, conversations, conversation, " +
+			"lists of messages, and for prompt with completion"},
 		{`{"prompt": [` + user + `], "completion": "x"}`, "one of prompt and completion is a list of messages, the other a text"},
 		{`{"prompt": "x", "completion": {"content": "x"}}`, `field "completion": neither a list of messages nor a text`},
 		{`{"prompt": "x", "completion": ""}`, `field "completion": empty text: nothing to learn`},

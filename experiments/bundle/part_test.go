@@ -37,7 +37,10 @@ func newPart(t *testing.T, byA bool) part {
 	}
 	m.stage(p.b, "init", "", []store.IO{m.blob("weights", "weights", "start")}, nil)
 	p.gen = m.stage(p.b, "eval.gen", "test", out, nil)
-	rows := []store.Sample{{Stage: p.gen.Home, Scope: "eval", Item: "p1", Reward: 1}, {Stage: p.gen.Home, Scope: "eval", Item: "p2", Reward: 2}}
+	rows := []store.Sample{
+		{Stage: p.gen.Home, Scope: "eval", Item: "p1", Reward: 1},
+		{Stage: p.gen.Home, Scope: "eval", Item: "p2", Reward: 2},
+	}
 	m.must(db.AddSamples(ctx, rows, nil))
 	m.must(db.AddVerdicts(ctx, store.Scorer{Digest: digestOf("scorer"), Name: "countdown/1"},
 		[]store.Verdict{{Sample: rows[0].ID, Graded: true, Answer: "1"}, {Sample: rows[1].ID, Graded: true, Answer: "2"}}))

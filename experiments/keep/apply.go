@@ -182,7 +182,7 @@ func (a *applying) together(items []Item) error {
 	for _, it := range items {
 		lock, err := a.db.LockRun(it.run.RID)
 		if errors.Is(err, store.ErrBusy) {
-			continue // it stays, and what it depends on
+			continue // in use: it stays, and so do the runs it depends on
 		}
 		if err != nil {
 			return err

@@ -86,7 +86,7 @@ func TestLoRA(t *testing.T) {
 	}
 }
 
-// Adapters that were trained after sft are not those of the model that sft began with: they name none.
+// Adapters trained after sft belong to the fine-tuned weights, so their folder must not name model.base.
 func TestLoRAAfterFineTuning(t *testing.T) {
 	l := newLab(t)
 	dir, data := bf16Folder(l), verlFile(t)

@@ -8,8 +8,8 @@ import (
 	"exp/experiments/ident"
 )
 
-// evaluations verifies the evaluations that joined the run by other plans, and lists the ones that no
-// plan reaches, such as those of a program with other sources.
+// evaluations verifies the evaluations added to the run after it was planned. It lists those that this program
+// cannot plan again, for example because other sources made them.
 func (v *verifier) evaluations(ctx context.Context) error {
 	dir := v.scratch
 	for k, p := range v.o.Evaluations {

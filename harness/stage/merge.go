@@ -83,8 +83,8 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	return out, nil
 }
 
-// adapterBase names the model that the trained adapters belong to. After sft that is no folder's: without a
-// name nobody adds them to the model that fine-tuning began with.
+// adapterBase returns the name of the model that the trained adapters belong to. After sft it is empty: no folder
+// holds the fine-tuned weights, and naming model.base would invite adding the adapters to the wrong model.
 func (e *Env) adapterBase() string {
 	c := e.run()
 	if c.SFT.Steps == 0 {

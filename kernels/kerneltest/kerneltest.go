@@ -58,7 +58,7 @@ func (suite *Suite) Test(t *testing.T, open func() kernels.Backend) {
 	}
 }
 
-// sampled reports whether element i is one of every `every`, of which turn is the first.
+// sampled reports whether check i runs when only one in every `every` does, starting with number turn.
 func sampled(i, turn, every int) bool { return every < 2 || i%every == turn%every }
 
 // subject is a backend under test, and the reference.

@@ -6,7 +6,7 @@ import (
 	"exp/experiments/recorded"
 )
 
-// Intervals hold only values that a metric can have; minus signs are no hyphens.
+// Intervals are clipped to the metric's range, and negative numbers have a real minus sign.
 func TestScoreIntervals(t *testing.T) {
 	lo, hi := -0.036, 1.203
 	for metric, want := range map[string]string{

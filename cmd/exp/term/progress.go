@@ -176,7 +176,7 @@ func New(kind Kind, w io.Writer, s Stream, c Clock, getenv func(string) string) 
 	return newPlain(w, c)
 }
 
-// warnings shows nothing but warnings, which are no progress. It is safe for concurrent use.
+// warnings prints warnings and hides progress. It is safe for concurrent use.
 type warnings struct {
 	Silent
 	mu sync.Mutex
