@@ -62,9 +62,6 @@ func TestLanguages(t *testing.T) {
 	for _, level := range []Level{Full, Namespaces} {
 		for _, l := range languages() {
 			t.Run(string(level)+"/"+l.name, func(t *testing.T) {
-				if level != Full && l.name != "c" && os.Getenv("EXP_TEST_ALL") == "" {
-					t.Skip("EXP_TEST_ALL=1 runs it at each level")
-				}
 				needLanguage(t, l.name)
 				p := openAt(t, level, Config{Slots: 1})
 				for want, source := range sources[l.name] {

@@ -20,10 +20,10 @@ var killed = []string{"--set", "train.steps=8", "--set", "eval.online.every_step
 
 // Killed with SIGKILL at random points, again and again, a run ends as if it had not
 // been: the same chain, steps and weights, every step and completion once, a whole
-// database, and nothing half-written. EXP_TEST_ALL=1 kills four times as often.
+// database, and nothing half-written. EXP_TEST_ALL=1 kills twice as often.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	kills := 12
+	kills := 25
 	switch {
 	case testing.Short():
 		kills = 4

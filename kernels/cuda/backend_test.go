@@ -157,24 +157,20 @@ func TestConformance(t *testing.T) {
 				again(t, "TestConformance/"+name, "-test.short="+strconv.FormatBool(sampled))
 				return
 			}
-			suite := kerneltest.NewSuite()
-			if turn, err := strconv.Atoi(os.Getenv(halfVariable)); err == nil {
-				suite.Every, suite.Turn = 2, turn
-			}
-			suite.Test(t, func() kernels.Backend { return openIn(t, class) })
+			kerneltest.NewSuite().Test(t, func() kernels.Backend { return openIn(t, class) })
 		})
 	}
 }
 
 // What the driver may do late, and threads in another order, change no bits; and nothing but
-// kernels touches device memory. The suite leaves out large shapes and, in each class, every other check, and one of
-// the orders all kernels without shared memory; EXP_TEST_ALL=1 takes them, and does without the graphs of TestGraphs.
+// kernels touches device memory. The suite leaves out large shapes, and one of the orders all kernels without shared
+// memory; EXP_TEST_ALL=1 takes them, and does without the graphs of TestGraphs.
 func TestOrders(t *testing.T) {
 	fake(t)
 	t.Parallel()
 	all := os.Getenv("EXP_TEST_ALL") != ""
 	sample := "-test.short=" + strconv.FormatBool(!all)
-	for i, tt := range []struct{ settings, run, flag, with string }{
+	for _, tt := range []struct{ settings, run, flag, with string }{
 		{"lazy,order=1", "TestConformance/f32|TestCopies", sample, "graphs"},
 		{"lazy,order=1", "TestConformance/bf16", sample, ""},
 		{"lazy,order=1", "TestConformance/matrix", sample, ""},
@@ -190,9 +186,6 @@ func TestOrders(t *testing.T) {
 				t.Skip("left out without EXP_TEST_ALL=1")
 			}
 			env := []string{fakeVariable + "=" + tt.settings}
-			if i < 3 && !all {
-				env = append(env, halfVariable+"="+strconv.Itoa(i%2))
-			}
 			if tt.with == "graphs" && !all {
 				env = append(env, graphsVariable+"=all")
 			}
@@ -210,9 +203,6 @@ func TestGraphs(t *testing.T) {
 	}
 	again(t, "TestConformance", "-test.short", graphsVariable+"=all")
 }
-
-// halfVariable says which half of the suite's checks TestConformance runs: 0 or 1.
-const halfVariable = "EXP_CUDA_TEST_HALF"
 
 // againVariable is set in processes of again.
 const againVariable = "EXP_CUDA_TEST_AGAIN"

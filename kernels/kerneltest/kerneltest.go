@@ -34,10 +34,8 @@ import (
 type Suite struct {
 	// Small leaves out the large shapes, as -short does. They are for backends that compute in
 	// blocks.
-	Small bool
-	// Every takes one check of so many, beginning with number Turn; 0 and 1 take all.
-	Every, Turn int
-	answers     answers
+	Small   bool
+	answers answers
 }
 
 // NewSuite returns a Suite whose reference has computed nothing yet.
@@ -46,10 +44,7 @@ func NewSuite() *Suite { return &Suite{answers: answers{}} }
 // Test runs the suite on the backend that open returns.
 func (suite *Suite) Test(t *testing.T, open func() kernels.Backend) {
 	s := newSubject(open(), suite.Small || testing.Short())
-	for i, c := range checks() {
-		if !sampled(i, suite.Turn, suite.Every) {
-			continue
-		}
+	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
 			if err := s.check(c, suite.answers); err != nil {
 				t.Error(err)
@@ -57,9 +52,6 @@ func (suite *Suite) Test(t *testing.T, open func() kernels.Backend) {
 		})
 	}
 }
-
-// sampled reports whether check i runs when only one in every `every` does, starting with number turn.
-func sampled(i, turn, every int) bool { return every < 2 || i%every == turn%every }
 
 // subject is a backend under test, and the reference.
 type subject struct {
