@@ -124,6 +124,9 @@ func TestFMARoundsOnce(t *testing.T) {
 	// the sum is first rounded to float64.
 	tie := []struct{ a, b, c float32 }{
 		{0x1p-24, 1 + 0x1p-23, 1},
+		// Sums 2^-70 beside a tie, which float64 rounds to the tie, and ties to even then to the wrong side.
+		{1 + 0x1p-23, 0x1p-24 - 0x1p-47, 1 + 0x1p-23},
+		{-1 - 0x1p-23, 0x1p-24 - 0x1p-47, 1 + 0x1p-23},
 		{0x1p-12 + 0x1p-35, 0x1p-12, 1},
 		{-0x1p-12 - 0x1p-35, 0x1p-12, 1},
 		{0x1.000002p0, 0x1.000002p-60, 0x1.000003p0},
