@@ -43,6 +43,9 @@ func advantages(c Config, b *batch) error {
 	if err := e.Estimate(s, settings); err != nil {
 		return fmt.Errorf("advantage %s: %w", e.Name, err)
 	}
+	if c.Distill.Coef != 0 {
+		c.Distill.Teach(b.adv, b.old, b.ref, b.mask)
+	}
 	return nil
 }
 

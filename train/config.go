@@ -66,7 +66,8 @@ type Config struct {
 	Aggregation rl.Aggregation
 	LossScale   float64 // tokens; for seq-mean-token-sum-norm
 	KL          KL
-	EntropyCoef float64 // weight of the entropy bonus
+	Distill     rl.Distillation // adds the reference's part to the advantages of the estimator
+	EntropyCoef float64         // weight of the entropy bonus
 
 	// VarianceProxies records rl.VarianceProxies, as the token baselines always do.
 	VarianceProxies bool
@@ -123,7 +124,8 @@ type Needs struct {
 func (c Config) Needs() Needs {
 	e, _ := c.estimator()
 	l := c.policyLoss()
-	n := Needs{Reference: c.KL.used(), Critic: e.Values, SumPiSquared: c.VarianceProxies || e.SumPiSquared}
+	n := Needs{Reference: c.KL.used() || c.Distill.Coef != 0, Critic: e.Values,
+		SumPiSquared: c.VarianceProxies || e.SumPiSquared}
 	if l.Reads != nil {
 		reference, logZ := l.Reads(c.Settings)
 		n.Reference, n.LogZ = n.Reference || reference, logZ
@@ -169,6 +171,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("train: the loss %s brings its own advantages, so %s cannot be chosen", c.Loss, c.Advantage)
 	case loss.Advantages == nil && !knownAdvantage:
 		return fmt.Errorf("train: unknown advantage estimator %q", c.Advantage)
+	case loss.Advantages != nil && c.Distill.Coef != 0:
+		return fmt.Errorf("train: the loss %s brings its own advantages, to which distillation cannot add", c.Loss)
 	case c.Correction.Bypass != 0 && loss.Bypass != c.Correction.Bypass:
 		return fmt.Errorf("train: the loss %s does not support rollout correction in bypass mode", c.Loss)
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:

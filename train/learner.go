@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 
 	"exp/kernels"
@@ -81,7 +82,15 @@ func (t *Trainer) allocate(longest int) (err error) {
 			}
 		}
 	}
-	t.passes, err = newPasses(t.Backend, t.data, t.Policy.Config, t.Policy.Heads, c.Rows(longest), true, keep)
+	if t.passes, err = newPasses(t.Backend, t.data, t.Policy.Config, t.Policy.Heads, c.Rows(longest), true,
+		keep); err != nil {
+		return err
+	}
+	t.reference = t.passes
+	if ref := t.Reference; ref != nil && !reflect.DeepEqual(ref.Config, t.Policy.Config) {
+		t.reference, err = newPasses(t.Backend, t.data, ref.Config, ref.Heads, c.Rows(longest), true,
+			model.KeepNothing)
+	}
 	return err
 }
 

@@ -197,10 +197,11 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		}
 	}
 	return map[string]func() *toyRun{
-		"FlowRL": toy(FlowRL, func(r *toyRun) {}),
-		"PPO":    toy(PPO, func(r *toyRun) { r.cfg.KL.RewardCoef, r.cfg.EntropyCoef = 0.05, 0.01 }),
-		"GRPO":   toy(GRPO, func(r *toyRun) {}),
-		"KL-Cov": toy(GRPO, func(r *toyRun) { r.cfg.Loss = "kl_cov" }),
+		"FlowRL":  toy(FlowRL, func(r *toyRun) {}),
+		"PPO":     toy(PPO, func(r *toyRun) { r.cfg.KL.RewardCoef, r.cfg.EntropyCoef = 0.05, 0.01 }),
+		"GRPO":    toy(GRPO, func(r *toyRun) {}),
+		"teacher": toy(Distill, func(r *toyRun) { r.cfg.Advantage, r.cfg.Distill.Max = "grpo", 2 }),
+		"KL-Cov":  toy(GRPO, func(r *toyRun) { r.cfg.Loss = "kl_cov" }),
 		"Clip-Cov": toy(GRPO, func(r *toyRun) {
 			r.cfg.Loss = "clip_cov"
 		}),
@@ -263,6 +264,13 @@ func TestTensorRanks(t *testing.T) {
 	for name, build := range map[string]func() *toyRun{
 		"FlowRL": func() *toyRun { return sharedToy(t, FlowRL) },
 		"PPO":    func() *toyRun { return sharedToy(t, PPO) },
+		"teacher": func() *toyRun {
+			r := sharedToy(t, Distill)
+			own := r.model
+			own.Layers, own.Vocab, own.QKNorm = 2, 8, false
+			r.teacher = &own
+			return r
+		},
 		"bf16, frozen reference": func() *toyRun {
 			r := sharedToy(t, GRPO)
 			r.bf16, r.frozen = true, true

@@ -97,8 +97,9 @@ type toyRun struct {
 	together bool // the grader judges a step's completions in one call
 	bf16     bool // open another backend, of bf16
 	adapters *model.Adapters
-	frozen   bool      // the reference policy has a backbone
-	whole    []float32 // parameters of all ranks, on the first one
+	frozen   bool          // the reference policy has a backbone
+	teacher  *model.Config // the reference's architecture, if it is another
+	whole    []float32     // parameters of all ranks, on the first one
 }
 
 // Kind is an algorithm that most tests of the loop run.
@@ -108,6 +109,8 @@ const (
 	FlowRL Kind = "flowrl"
 	PPO    Kind = "ppo"
 	GRPO   Kind = "grpo"
+	// Distill has a teacher that is deeper and knows more tokens.
+	Distill Kind = "distill"
 )
 
 func toyConfig(kind Kind) Config {
@@ -117,9 +120,11 @@ func toyConfig(kind Kind) Config {
 		advantage, loss = "", "flowrl"
 	case PPO:
 		advantage = "gae"
+	case Distill:
+		advantage = rl.NoAdvantage
 	}
 	o := Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, GradClip: 1, Schedule: optim.Schedule{Kind: optim.Constant, Warmup: 2}}
-	return Config{
+	c := Config{
 		Advantage: advantage, Loss: loss, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 8, Steps: 3, Epochs: 1, Slices: 4, Shuffled: true,
 		MaxPromptTokens: 3, Sampling: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 6},
 		MicroBatchTokens: 100, Policy: o, Critic: o,
@@ -129,6 +134,10 @@ func toyConfig(kind Kind) Config {
 		LogZ:       model.LogZConfig{Layers: 2, Dropout: 0.1},
 		VerifyRate: 0.1,
 	}
+	if kind == Distill {
+		c.KL.LossCoef, c.Distill = 0, rl.Distillation{Coef: 1, Max: math.Inf(1)}
+	}
+	return c
 }
 
 // toySettings are all settings, at their defaults but for a few; start leaves those
@@ -165,6 +174,11 @@ func newToyRun(t testing.TB, kind Kind, threads int) *toyRun {
 		model: model.Config{Vocab: 6, Layers: 1, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48,
 			RopeTheta: 1e4, NormEps: 1e-6, TieEmbeddings: true, MaxPositions: 32, InitStd: 0.1},
 		options: generate.Options{MaxSequences: 16, PageTokens: 16, MaxTokens: 32},
+	}
+	if kind == Distill {
+		own := r.model
+		own.Vocab, own.Layers, own.FFN, own.InitStd = 8, 2, 64, 0.4
+		r.teacher = &own
 	}
 	for i := range 10 {
 		r.problems = append(r.problems, rollout.Problem{ID: fmt.Sprint("p", i), Prompt: "ABC"[:1+i%3]})
@@ -259,7 +273,7 @@ func (r *toyRun) start() *Trainer {
 		p.Grader = batchGrader{r.grade}
 	}
 	if needs.Reference && (!only || r.cfg.SamplersNeedReference()) {
-		p.Reference = make(model.Heads{LM: true}, false)
+		p.Reference = r.reference(be, make)
 		r.ref = p.Reference
 	}
 	if needs.Critic && !only {
@@ -300,6 +314,22 @@ func (r *toyRun) start() *Trainer {
 	return tr
 }
 
+// reference makes the reference policy: the start, or the teacher.
+func (r *toyRun) reference(be kernels.Backend, start func(h model.Heads, trainable bool) *model.Model) *model.Model {
+	r.t.Helper()
+	h := model.Heads{LM: true}
+	if r.teacher == nil {
+		return start(h, false)
+	}
+	m, err := model.New(be, *r.teacher, h, false)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(m.Close)
+	m.Init(hashSeed(7))
+	return m
+}
+
 func (r *toyRun) run() {
 	r.t.Helper()
 	if err := r.start().Run(context.Background(), nil); err != nil {
@@ -315,7 +345,7 @@ func (r *toyRun) params() []float32 { return r.host(r.trainer.Policy.Params()) }
 func (r *toyRun) policy(m *model.Model, prompt string) []float64 {
 	r.t.Helper()
 	ids, _ := letters{}.encode(prompt)
-	ws, err := model.NewWorkspace(r.be, r.model, m.Heads, model.Capacity{Tokens: len(ids) + 1, Sequences: 1}, model.KeepNothing)
+	ws, err := model.NewWorkspace(r.be, m.Config, m.Heads, model.Capacity{Tokens: len(ids) + 1, Sequences: 1}, model.KeepNothing)
 	if err != nil {
 		r.t.Fatal(err)
 	}

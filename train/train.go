@@ -33,7 +33,7 @@ import (
 type Parts struct {
 	Backend   kernels.Backend
 	Policy    *model.Model    // trainable; has the log Z head if Needs().LogZ
-	Reference *model.Model    // frozen; nil unless needed
+	Reference *model.Model    // frozen, of any architecture with the policy's tokens; nil unless needed
 	Critic    *model.Model    // trainable, with a value head; nil unless needed
 	Sampler   rollout.Sampler // draws from Policy or Copy; nil on a rank that only learns
 	Grader    rollout.Grader
@@ -82,7 +82,9 @@ type Trainer struct {
 	policy *learner // nil on a rank that only samples
 	critic *learner
 	passes *passes
-	data   ranks.Group // of Ranks, those that share mini-batches with this one
+	// reference are the passes of Reference: the policy's, or of another architecture its own.
+	reference *passes
+	data      ranks.Group // of Ranks, those that share mini-batches with this one
 	// Of Ranks, those that learn and those that sample: all, or without Samplers and only they.
 	learning, sampling ranks.Group
 	copier             *copier // made when copies are first set
@@ -140,6 +142,11 @@ func New(c Config, p Parts) (*Trainer, error) {
 		return nil, fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the model holds %d "+
 			"positions", longest, limit)
 	}
+	if ref := p.Reference; ref != nil {
+		if err := follows(ref.Config, p.Policy.Config, longest); err != nil {
+			return nil, err
+		}
+	}
 	if p.Recorded != nil {
 		if c.Staleness != 0 {
 			return nil, errors.New("train: recorded rollouts cannot be sampled ahead: staleness must be 0")
@@ -160,12 +167,27 @@ func New(c Config, p Parts) (*Trainer, error) {
 	return t, nil
 }
 
+// follows returns an error unless a reference of another architecture can read the policy's sequences.
+func follows(reference, policy model.Config, longest int) error {
+	switch {
+	case reference.Vocab < policy.Vocab:
+		return fmt.Errorf("train: the reference has %d tokens, the policy %d", reference.Vocab, policy.Vocab)
+	case longest > reference.MaxPositions:
+		return fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the reference holds %d "+
+			"positions", longest, reference.MaxPositions)
+	}
+	return nil
+}
+
 // Close frees the optimizers and workspaces.
 func (t *Trainer) Close() {
 	for _, l := range []*learner{t.policy, t.critic} {
 		if l != nil {
 			l.close()
 		}
+	}
+	if t.reference != nil && t.reference != t.passes {
+		t.reference.close()
 	}
 	if t.passes != nil {
 		t.passes.close()
@@ -227,12 +249,12 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	}
 	clock.lap("old_log_prob")
 	if t.needs.Reference {
-		t.rows(step, "reference", len(b.traj))
-		b.ref = t.passes.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
+		t.rows(t.reference, step, "reference", len(b.traj))
+		b.ref = t.reference.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
 		clock.lap("ref")
 	}
 	if t.needs.Critic {
-		t.rows(step, "values", len(b.traj))
+		t.rows(t.passes, step, "values", len(b.traj))
 		b.value = t.passes.values(t.Critic, b)
 		clock.lap("values")
 	}
@@ -295,7 +317,7 @@ func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 	if !stale && !t.needs.SumPiSquared {
 		return t.sameProbs(), nil
 	}
-	t.rows(got.step, "old log-probs", len(b.traj))
+	t.rows(t.passes, got.step, "old log-probs", len(b.traj))
 	old := t.passes.scores(t.Policy, b, t.cfg.Sampling.Temperature, t.needs.SumPiSquared)
 	b.sumPiSquared = old.sumPiSquared
 	if !stale {
@@ -320,7 +342,7 @@ func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 // learn updates the critic, then the policy unless the critic is still warming up.
 func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 	if t.needs.Critic {
-		t.rows(step, "critic", len(b.traj)*t.cfg.Epochs)
+		t.rows(t.passes, step, "critic", len(b.traj)*t.cfg.Epochs)
 		lists, events := t.updateCritic(b, step)
 		rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
 			rl.Metric{Name: "critic/lr", Value: t.cfg.Critic.rate(step)})
@@ -330,7 +352,7 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 	if step <= t.cfg.criticWarmup() {
 		return
 	}
-	t.rows(step, "policy", len(b.traj)*t.cfg.Epochs)
+	t.rows(t.passes, step, "policy", len(b.traj)*t.cfg.Epochs)
 	lists, events := t.updateActor(b, step)
 	rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
 		rl.Metric{Name: "actor/lr", Value: t.cfg.policyRate(step)})
@@ -390,10 +412,10 @@ func checkFinite(rec *Step) {
 
 // rows begins a phase that takes total completions through a model. Each micro-batch tells of its
 // progress; where ranks share the work, as if all were as fast as this one.
-func (t *Trainer) rows(step int, phase string, total int) {
+func (t *Trainer) rows(p *passes, step int, phase string, total int) {
 	done := 0
 	t.phase(step, phase, 0, total)
-	t.passes.passed = func(n int) {
+	p.passed = func(n int) {
 		done += n * t.data.Size()
 		t.phase(step, phase, min(done, total), total)
 	}

@@ -54,7 +54,7 @@ func firstLineThatDiffers(a, b string) string {
 // TestSizesChangeNoBit: the number of threads, the budget of a micro-batch and the
 // sizes of the sampler change neither a metric, nor a sample, nor a parameter.
 func TestSizesChangeNoBit(t *testing.T) {
-	for _, kind := range []Kind{FlowRL, PPO, GRPO} {
+	for _, kind := range []Kind{FlowRL, PPO, GRPO, Distill} {
 		t.Run(string(kind), func(t *testing.T) {
 			want := newToyRun(t, kind, 1)
 			want.cfg.EntropyCoef, want.cfg.KL.RewardCoef, want.cfg.Epochs = 0.01, 0.05, 2

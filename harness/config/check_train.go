@@ -65,6 +65,18 @@ func trainChecks() []check {
 			}
 			return "", ""
 		}},
+		{[]string{"algo.advantage", "algo.kind"}, func(r *Run) (string, string) {
+			a := r.Algo
+			if a.Advantage != rl.NoAdvantage || a.HasTeacher() && (a.Distill.Coef > 0 || a.KL.LossCoef > 0) {
+				return "", ""
+			}
+			if a.Distill.Coef == 0 && a.KL.LossCoef == 0 {
+				return "algo.advantage none learns nothing from rewards, and nothing else teaches the policy",
+					"algo.reference: FOLDER with algo.distill.coef: 1, or another algo.advantage"
+			}
+			return "the policy would learn from the weights that it starts from: algo.reference is start",
+				"algo.reference: FOLDER, a model with the same tokens that knows more"
+		}},
 		{[]string{"rollout.n", "algo.filter_groups.max_batches"}, func(r *Run) (string, string) {
 			if r.Rollout.N < 2 {
 				return "rollout.n is 1, but algo.filter_groups compares the completions of a problem",

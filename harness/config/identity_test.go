@@ -231,6 +231,7 @@ func TestDiff(t *testing.T) {
 		`algo.kl.loss_coef: ["" "0.1"] treatment`,
 		`algo.kl.loss_estimator: ["" "k3"] treatment`,
 		`algo.kl.reward_coef: ["" "0"] treatment`,
+		`algo.distill.coef: ["" "0"] treatment`,
 		`algo.entropy_coef: ["" "0"] treatment`,
 		`algo.aggregation: ["" "token-mean"] treatment`,
 		`rollout.n: ["4" "2"] controlled`,

@@ -19,7 +19,7 @@ func algoKeys() []Key {
 			Help: "the learning algorithm; it sets the defaults of the other algo keys"},
 		{Path: "algo.advantage", Kind: Enum, Words: estimators(func(rl.Estimator) bool { return true }),
 			Default: byKind("algo.advantage", is("grpo")), Stages: at(Train), When: token,
-			Help: "advantage estimator; score is the reward itself"},
+			Help: "advantage estimator; score is the reward itself, none learns nothing from rewards"},
 		{Path: "algo.loss", Kind: Enum, Words: losses(func(rl.PolicyLoss) bool { return true }),
 			Default: byKind("algo.loss", is("ppo")), Stages: at(Train),
 			Help: "policy loss; ppo is verl's vanilla, reinforce its gpg, gmpo its geo_mean"},
@@ -30,6 +30,7 @@ func algoKeys() []Key {
 	keys = append(keys, settingKeys("algo.loss", lossReaders())...)
 	keys = append(keys, estimatorKeys()...)
 	keys = append(keys, klKeys(token)...)
+	keys = append(keys, distillKeys(token)...)
 	keys = append(keys, Key{Path: "algo.entropy_coef", Kind: Float, Default: byKind("algo.entropy_coef", is(0.0)),
 		Range: atLeast(0), Stages: at(Train), When: token,
 		Help: "weight of the entropy bonus; the loss megatron takes -p log p of the sampled token, which does not " +
@@ -75,6 +76,31 @@ func estimatorKeys() []Key {
 	slices.SortStableFunc(keys, func(a, b Key) int { return cmp.Compare(place(a), place(b)) })
 	return keys
 }
+
+// distillKeys returns the keys of the reference policy, and of learning from it as from a teacher.
+func distillKeys(token []Clause) []Key {
+	coef := positive("algo.distill.coef")
+	keys := block(token, at(Train), []Key{
+		{Path: "algo.distill.coef", Kind: Float, Default: byKind("algo.distill.coef", is(0.0)), Range: atLeast(0),
+			Late: true,
+			Help: "weight of reference logprob - old logprob, which each token's advantage gains: on-policy " +
+				"distillation, beside what algo.advantage makes of rewards; 0 is off"},
+		{Path: "algo.distill.max", Kind: Float, Null: true, Default: null(), Range: above(0), Unit: "nats",
+			When: []Clause{coef}, Late: true,
+			Help: "bound of that difference on both sides; null: none"},
+	})
+	read := Clause{{Path: "algo.kl.loss_coef", Above: true}, {Path: "algo.kl.reward_coef", Above: true},
+		{Path: "algo.distill.coef", Above: true}, {Path: "algo.flowrl.reference", Words: []string{"ref"}},
+		{Path: "algo.flowrl.ratio_fractions", Above: true}}
+	return append(keys, Key{Path: "algo.reference", Kind: String, Role: External, Default: is(StartWeights),
+		Late: true, Stages: at(Train), When: []Clause{read}, Pattern: pattern("start, a path, or "+
+			"hub:ORG/NAME@REVISION", `.+`),
+		Help: "the reference policy: start, the weights that training starts from, or a teacher: the folder of " +
+			"another model with the same tokens, of any size"})
+}
+
+// StartWeights is the value of algo.reference for the weights that training starts from.
+const StartWeights = "start"
 
 func klKeys(token []Clause) []Key {
 	estimators := []string{"k1", "k2", "k3", "abs"}

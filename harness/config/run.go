@@ -230,6 +230,8 @@ type Algo struct {
 	VarianceProxies   bool        `key:"variance_proxies"`
 	Critic            Critic      `key:"critic"`            // Advantage has a critic
 	KL                KL          `key:"kl"`                // Loss is not "flowrl"
+	Distill           Distill     `key:"distill"`           // Loss is not "flowrl"
+	Reference         string      `key:"reference"`         // something reads the reference policy
 	EntropyCoef       float64     `key:"entropy_coef"`      // Loss is not "flowrl"
 	Aggregation       string      `key:"aggregation"`       // Loss is a sum over tokens
 	LossScaleFactor   float64     `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
@@ -277,6 +279,15 @@ type KL struct {
 	Target          float64 `key:"target"`           // Controller is "adaptive"
 	Horizon         int     `key:"horizon"`          // Controller is "adaptive"
 }
+
+// Distill lets the reference policy teach.
+type Distill struct {
+	Coef float64  `key:"coef"`
+	Max  *float64 `key:"max"` // Coef > 0; nil: no bound
+}
+
+// HasTeacher reports whether the reference policy is another model than the one that training starts from.
+func (a *Algo) HasTeacher() bool { return a.Reference != "" && a.Reference != StartWeights }
 
 // Rollout configures sampling in training.
 type Rollout struct {

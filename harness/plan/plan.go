@@ -117,6 +117,9 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	if !x.Adapter.IsZero() {
 		data[stage.RoleAdapter] = x.Adapter
 	}
+	if !x.Teacher.IsZero() {
+		data[stage.RoleTeacher] = x.Teacher
+	}
 	data[stage.RoleStops] = x.Stops
 	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: data, Weights: x.Weights,
 		Tokenizer: x.Tokenizer, Code: codes}.XID()
@@ -322,6 +325,9 @@ func (p *Run) trainOutside() map[string]ident.Digest {
 	m := p.prompts()
 	maps.Copy(m, p.External.Reward)
 	maps.Copy(m, p.External.Called)
+	if !p.External.Teacher.IsZero() {
+		m[stage.RoleTeacher] = p.External.Teacher
+	}
 	return m
 }
 

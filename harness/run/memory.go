@@ -53,14 +53,15 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		heads = model.Heads{LM: true}
 		add("policy: weights", train.CopyBytes(arch, w.rollout, operand, copies))
 		if stage.TrainConfig(c).SamplersNeedReference() {
-			add("reference policy", referenceBytes(c, arch, w.rollout))
+			add("reference policy", heldReference(c, arch, w.rollout))
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" && w.judges() {
 		add("reward model", rewardBytes(c))
 	}
 	limit := capacityOf(kind, c, longest, w)
-	add(string(kernels.ActivationRoom), activationBytes(c, arch, heads, limit, operand, w))
+	activations, teaching := teacherRooms(kind, c, limit, longest, w)
+	add(string(kernels.ActivationRoom), activations+activationBytes(c, arch, heads, limit, operand, w))
 	rows := 0 // of a sampling step by the ranks that share products in training
 	engine := engineOf(kind, c, arch, longest, w)
 	scratch := scratchBytes(kind, c, arch, engine, limit.scratch(), longest, w)
@@ -75,7 +76,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		parts.addEngine(engine, at, arch, heads, operand, w.rollout)
 	}
 	scratch += tensor.RoomBytes(arch, limit.tokens, rows, w.tensor, operand, copies, w.learns)
-	add(string(kernels.ScratchRoom), scratch)
+	add(string(kernels.ScratchRoom), max(scratch, teaching))
 	return parts, pinned
 }
 

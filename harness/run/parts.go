@@ -43,7 +43,7 @@ func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h mod
 	}
 	whole("policy", h)
 	if needs.Reference {
-		p.add("reference policy", referenceBytes(c, arch, w.tensor))
+		p.add("reference policy", heldReference(c, arch, w.tensor))
 	}
 	if needs.Critic {
 		whole("critic", model.Heads{Value: true})
@@ -66,9 +66,11 @@ func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h mo
 		}, n, copies, off, c.Train.Slices, w.groups())
 	}
 	adapted("policy", h)
-	if (w.learns && needs.Reference || c.Train.Steps > 0 && stage.TrainConfig(c).SamplersNeedReference()) &&
-		c.Model.HasAdapter() &&
-		c.SFT.Steps == 0 {
+	referred := w.learns && needs.Reference || c.Train.Steps > 0 && stage.TrainConfig(c).SamplersNeedReference()
+	switch {
+	case referred && c.Algo.HasTeacher():
+		p.add("reference policy", heldReference(c, arch, w.tensor))
+	case referred && c.Model.HasAdapter() && c.SFT.Steps == 0:
 		p.add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: h.Adapters}, false,
 			copies, operand))
 	}

@@ -74,6 +74,11 @@ func CheckRanks(r *config.Resolved, n int) error {
 				fmt.Sprintf("%s: %d is the most for this model and these ranks", x.key, mostTensor(c, arch, x.key, n))}
 		}
 	}
+	if own, ok := teacherOf(c); ok {
+		if err := tensor.Check(tensorKey, own, c.Compute.TensorParallel); err != nil {
+			return &SharingError{fmt.Sprintf("--ranks %d: %s: the teacher: %v", n, c.Name, err), ""}
+		}
+	}
 	return nil
 }
 

@@ -80,7 +80,11 @@ func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planne
 		list = s.ahead(fresh, w.ranks)
 	}
 	if needs.Reference {
-		list = append(list, p.pass("reference log-probs", 1, false))
+		q := p
+		if own, ok := teacherOf(c); ok {
+			q.arch, q.heads = own, model.Heads{LM: true}
+		}
+		list = append(list, q.pass("reference log-probs", 1, false))
 	}
 	if needs.Critic {
 		list = append(list, p.pass("values", 1, false))

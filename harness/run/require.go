@@ -68,6 +68,9 @@ func (e *Estimate) Text(indent string) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
 	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
+	if e.Teacher != "" {
+		add("         teacher  %s: %s parameters", e.Teacher, quantity.Parameters(int64(e.TeacherParameters)))
+	}
 	e.memoryText(add)
 	add("         disk     up to %s in the store", quantity.Bytes(e.Disk))
 	if e.Completions == 0 {
@@ -303,6 +306,9 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 					"model.adapter=PATH")
 		}
 	}
+	if c.Algo.HasTeacher() && !remote["algo.reference"] {
+		lackTeacher(c.Algo.Reference, lack)
+	}
 	for _, d := range []struct {
 		name string
 		config.Split
@@ -320,6 +326,18 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 	}
 	if c.SFT.OnConversations() {
 		lackData("sft.source", c.SFT.Source, "PATH", remote, lack)
+	}
+}
+
+// lackTeacher reports a missing model of algo.reference.
+func lackTeacher(folder string, lack func(missing, do string)) {
+	if _, err := os.Stat(folder); err == nil {
+		return
+	}
+	lack(fmt.Sprintf("the weights of the teacher %s: no such folder", folder),
+		"put its Hugging Face folder on this machine and name the folder: --set algo.reference=PATH")
+	if _, known := published.Model(folder); known {
+		lack("", "or fetch it from the hub: --set algo.reference=hub:"+folder+"@main --get")
 	}
 }
 

@@ -137,6 +137,10 @@ func TrainConfig(c *config.Run) train.Config {
 		t.Aggregation, t.LossScale = must(rl.ParseAggregation(a.Aggregation)), a.LossScaleFactor
 	}
 	t.Settings, t.EntropyCoef, t.KL, t.VarianceProxies = a.Settings, a.EntropyCoef, klConfig(a.KL), a.VarianceProxies
+	t.Distill = rl.Distillation{Coef: a.Distill.Coef, Max: math.Inf(1)}
+	if m := a.Distill.Max; m != nil {
+		t.Distill.Max = *m
+	}
 	needs := t.Needs()
 	if needs.Critic {
 		t.Critic = optimConfig(a.Critic.Optim, c.Train.Steps)

@@ -27,6 +27,7 @@ type External struct {
 	// its architecture; zero for random weights, whose keys say it
 	Architecture ident.Digest
 	Adapter      ident.Digest // adapters that it starts with; zero for none
+	Teacher      ident.Digest // the model that algo.reference names; zero for the start itself
 	Tokenizer    ident.Digest
 	Template     ident.Digest // of the chat template; zero for plain text
 	Stops        ident.Digest // tokens that end a completion
@@ -72,37 +73,50 @@ func Externals(r *config.Resolved) (External, error) {
 	if c.SFT.OnConversations() {
 		x.Data[RoleConversations] = conversationsDigest(c, prompter, bad)
 	}
-	if c.Model.Init == "pretrained" {
-		arch, broken := ReadArchitecture(c)
-		d, err := modelDigest(c, false)
-		if broken == nil && err == nil {
-			x.Architecture, err = architectureDigest(arch)
-		}
-		switch want := c.Model.Digest; {
-		case broken != nil:
-			bad("model.base", config.CodeData, oneLine(broken), "")
-		case err != nil:
-			bad("model.base", config.CodeData, err.Error(), "")
-		case want != "" && want != digestPrefix+d.String():
-			bad("model.digest", config.CodeDigest, fmt.Sprintf("model.digest does not match %q", c.Model.Name()),
-				"found "+digestPrefix+d.String())
-		}
-		x.Weights = d
-		if broken == nil {
-			checkAdapters(c, arch, bad)
-			checkSpread(c, arch, bad)
-			x.Adapter = checkStartAdapter(c, arch, bad)
-		}
-	} else {
-		checkAdapters(c, ModelConfig(c, 1), bad)
-		checkSpread(c, ModelConfig(c, 1), bad)
-	}
+	x.model(c, prompter, bad)
 	x.Reward = rewardDigests(c, prompter, bad)
 	x.Called = toolDigests(c, prompter, bad)
 	if errs != nil {
 		return x, errs
 	}
 	return x, x.prompts(c, prompter)
+}
+
+// model digests the model that training starts from and the one that teaches, and checks that the run can use
+// them. p is nil if prompts are broken.
+func (x *External) model(c *config.Run, p *Prompter, bad func(key, code, message, help string)) {
+	if c.Model.Init != "pretrained" {
+		checkAdapters(c, ModelConfig(c, 1), bad)
+		checkSpread(c, ModelConfig(c, 1), bad)
+		if p != nil {
+			x.Teacher = teacherDigest(c, ModelConfig(c, p.Tokenizer.VocabSize()), p, bad)
+		}
+		return
+	}
+	arch, broken := ReadArchitecture(c)
+	d, err := modelDigest(c, false)
+	if broken == nil && err == nil {
+		x.Architecture, err = architectureDigest(arch)
+	}
+	switch want := c.Model.Digest; {
+	case broken != nil:
+		bad("model.base", config.CodeData, oneLine(broken), "")
+	case err != nil:
+		bad("model.base", config.CodeData, err.Error(), "")
+	case want != "" && want != digestPrefix+d.String():
+		bad("model.digest", config.CodeDigest, fmt.Sprintf("model.digest does not match %q", c.Model.Name()),
+			"found "+digestPrefix+d.String())
+	}
+	x.Weights = d
+	if broken != nil {
+		return
+	}
+	checkAdapters(c, arch, bad)
+	checkSpread(c, arch, bad)
+	x.Adapter = checkStartAdapter(c, arch, bad)
+	if p != nil {
+		x.Teacher = teacherDigest(c, arch, p, bad)
+	}
 }
 
 // oneLine is an error whose list of reasons follows on the same line.

@@ -1,10 +1,15 @@
 package stage
 
 import (
+	"fmt"
+
 	"exp/experiments/ident"
+	"exp/harness/config"
 	"exp/kernels"
 	"exp/train"
+	"exp/train/checkpoint"
 	"exp/train/model"
+	"exp/train/tokenizer"
 )
 
 // referencePart is the part of training that never has adapters of its own.
@@ -32,7 +37,12 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 		return nil, err
 	}
 	if learns && needs.Reference || !learns && r.cfg.SamplersNeedReference() {
-		if parts.Reference, err = load(model.Heads{LM: true}, false, referencePart); err != nil {
+		if r.run().Algo.HasTeacher() {
+			parts.Reference, err = r.loadTeacher(owned)
+		} else {
+			parts.Reference, err = load(model.Heads{LM: true}, false, referencePart)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -48,6 +58,91 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 		return parts.Policy.On(r.Sampling), nil
 	}
 	return r.newCopy(r.Sampling, parts, owned)
+}
+
+// loadTeacher makes the reference policy from the folder that algo.reference names.
+func (r *reinforcement) loadTeacher(owned *closers) (*model.Model, error) {
+	folder := r.run().Algo.Reference
+	arch, err := ReadTeacher(folder)
+	if err != nil {
+		return nil, err
+	}
+	t, err := checkpoint.OpenFolder(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	base, err := checkpoint.LoadBackbone(r.Backend, arch, true, t.Frozen(), t)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.NewOn(base, model.Heads{LM: true}, false)
+	if err != nil {
+		base.Close()
+		return nil, err
+	}
+	m.OwnBackbone()
+	owned.add(m.Close)
+	return m, nil
+}
+
+// ReadTeacher returns the architecture of the model in a folder that algo.reference names.
+func ReadTeacher(folder string) (model.Config, error) {
+	if checkpoint.IsAdapterFolder(folder) {
+		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), not a model: merge them first", folder)
+	}
+	return checkpoint.ReadConfig(folder)
+}
+
+// teacherDigest covers the architecture and the weights of algo.reference; it is zero without a teacher. It
+// tells bad why the policy, of architecture arch, cannot learn from it. policy makes the run's prompts.
+func teacherDigest(c *config.Run, arch model.Config, policy *Prompter,
+	bad func(key, code, message, help string)) (d ident.Digest) {
+	if !c.Algo.HasTeacher() {
+		return d
+	}
+	folder := c.Algo.Reference
+	own, err := ReadTeacher(folder)
+	if err == nil {
+		err = sameTokens(folder, own, arch, policy.Tokenizer)
+	}
+	if n := c.Data.MaxPromptTokens + c.Rollout.MaxNewTokens; err == nil && n > own.MaxPositions {
+		err = fmt.Errorf("%s has %d positions: data.max_prompt_tokens and rollout.max_new_tokens are %d together",
+			folder, own.MaxPositions, n)
+	}
+	var shape, weights ident.Digest
+	if err == nil {
+		shape, err = architectureDigest(own)
+	}
+	if err == nil {
+		weights, err = weightsDigest(folder, false)
+	}
+	if err == nil {
+		d, err = ident.Hash("exp/teacher/1", map[string]any{"architecture": shape, "weights": weights})
+	}
+	if err != nil {
+		bad("algo.reference", config.CodeData, oneLine(err), "")
+	}
+	return d
+}
+
+// sameTokens returns an error unless the teacher in a folder reads every token of the policy as the policy does.
+func sameTokens(folder string, own, arch model.Config, policy tokenizer.Tokenizer) error {
+	if own.Vocab < arch.Vocab {
+		return fmt.Errorf("%s has an output for %d tokens, the policy for %d: a teacher must know each token that "+
+			"the policy can write", folder, own.Vocab, arch.Vocab)
+	}
+	t, err := tokenizer.ReadFolder(folder)
+	if err != nil {
+		return err
+	}
+	for id := range int32(policy.VocabSize()) {
+		if here, there := policy.Token(id), t.Token(id); here != there && here != "" {
+			return fmt.Errorf("token %d is %q in %s and %q for the policy: a teacher must have the policy's tokens",
+				id, there, folder, here)
+		}
+	}
+	return nil
 }
 
 // newCopy makes a model for the policy's weights, from which ranks sample.

@@ -42,6 +42,7 @@ const (
 	RoleTokenizer    = "tokenizer"
 	RoleArchitecture = "architecture" // of model.base
 	RoleAdapter      = "adapter"      // model.adapter
+	RoleTeacher      = "teacher"      // algo.reference
 	RoleTemplate     = "chat template"
 	RoleTools        = "tools"           // data.tools
 	RoleStops        = "stop ids"        // tokens that end a completion

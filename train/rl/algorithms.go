@@ -131,6 +131,10 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 			"verl-project/verl #3635, until #6348",
 			"A = (S - mean)/(max(std, 1e-3) + 1e-6); loss as ppo",
 			flooredGroupEstimator(), ppoLoss(), clipped},
+		{"distill", "on-policy distillation from a teacher (algo.reference)",
+			"arXiv:2306.08543; Lu et al., On-Policy Distillation, Thinking Machines Lab 2025",
+			"A = distill.coef·(reference logprob - old logprob) of each token; loss as ppo",
+			noEstimator(), ppoLoss(), with(clipped, sets{"algo.distill.coef": 1.0})},
 		{"megatron_grpo", "GRPO as in Megatron-LM", "megatron/rl/rl_utils.py at d98e8a64dd",
 			"-min(r·A, clip(r)·A) + kl.loss_coef·k3 + entropy_coef·p·log p; A = (S - mean)/(std + 1e-4), std of the " +
 				"population",

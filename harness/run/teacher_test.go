@@ -1,0 +1,119 @@
+package run
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/plan"
+	"exp/harness/stage"
+)
+
+// teacher trains a model wider and deeper than the recipe's and returns its merged folder.
+func (l *lab) teacher(sets ...string) string {
+	l.t.Helper()
+	res, _ := l.execute(l.plan(0, append([]string{"name=teacher", "algo.kind=grpo", "model.arch={width: 64, layers: 3, ffn: 128}",
+		"train.steps=1", "eval.online.every_steps=0"}, sets...)...))
+	return filepath.Join(l.db.RunDir(res.Run.RID), "model")
+}
+
+// taught are the settings of a run that learns from a teacher alone.
+func taught(folder string) []string {
+	return []string{"algo.kind=distill", "algo.reference=" + folder, "train.steps=12", "train.optim.lr=5e-3", "rollout.n=8",
+		"eval.online.every_steps=0"}
+}
+
+// A run learns from another model: it comes closer, verifies, has the memory that its plan says, and another
+// teacher makes another run.
+func TestTeacher(t *testing.T) {
+	l := newLab(t)
+	folder := l.teacher()
+	p := l.plan(1, taught(folder)...)
+	res, _ := l.execute(p)
+	curves, err := l.db.Metrics(context.Background(), res.Run.ID, "kl/ref_k1", 1, 12)
+	if err != nil || len(curves) != 1 {
+		t.Fatalf("%d curves, %v", len(curves), err)
+	}
+	kl := curves[0].Values
+	if first, last := kl[0], kl[len(kl)-1]; !(first > 0.1 && last < 0.9*first) {
+		t.Errorf("the distance to the teacher went from %.3f to %.3f", first, last)
+	}
+	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+		t.Errorf("verification: %+v", v)
+	}
+	if other := l.plan(1, taught(l.teacher("model.seed=5"))...); other.RID == p.RID || other.XID == p.XID {
+		t.Error("another teacher is the same run")
+	}
+	for kind, use := range memoryOfRun(t, "smoke_cpu.yaml", append(taught(folder), "compute.threads=2")) {
+		if x := float64(use.Peak) / float64(use.Planned); kind == string(config.Train) && !(x <= 1.05 && x > 0.8) {
+			t.Errorf("the peak is %.2f of the plan", x)
+		}
+	}
+}
+
+// With adapters the teacher is a model of its own beside the frozen base. A policy can also mix a teacher with
+// rewards, in FlowRL's residual or as a KL in the loss.
+func TestTeacherElsewhere(t *testing.T) {
+	l := newLab(t)
+	folder := l.teacher()
+	for name, sets := range map[string][]string{
+		"adapters":       append(taught(folder), "train.lora={rank: 2, alpha: 4}", "train.steps=1"),
+		"FlowRL":         {"algo.kind=flowrl", "algo.reference=" + folder, "train.steps=1"},
+		"KL in the loss": {"algo.kind=grpo", "algo.kl={loss_coef: 0.5, loss_estimator: k2}", "algo.reference=" + folder, "train.steps=1"},
+		"with rewards":   {"algo.kind=grpo", "algo.distill={coef: 0.3, max: 2}", "algo.reference=" + folder, "train.steps=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l.t = t
+			p := l.plan(1, sets...)
+			res, _ := l.execute(p)
+			if res.Run.Status != store.Done {
+				t.Fatalf("the run ended as %s", res.Run.Status)
+			}
+			curves, err := l.db.Metrics(context.Background(), res.Run.ID, "*ref*k*", 1, 1)
+			if err != nil || len(curves) == 0 || curves[0].Values[0] == 0 {
+				t.Errorf("no distance to the teacher: %+v, %v", curves, err)
+			}
+		})
+	}
+}
+
+func TestTeacherRefused(t *testing.T) {
+	l := newLab(t)
+	folder := l.teacher()
+	bend := func(file, old, text string) string {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, file)
+		b, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(b), old) {
+			t.Fatalf("%s lacks %q: %v", path, old, err)
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Replace(string(b), old, text, 1)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	for want, sets := range map[string][]string{
+		"a teacher must have the policy's tokens": taught(bend("tokenizer.json", `"7"`, `"q"`)),
+		"a teacher must know each token":          taught(bend("config.json", `"vocab_size": 20`, `"vocab_size": 9`)),
+		"data.max_prompt_tokens and rollout.max":  taught(bend("config.json", `"max_position_embeddings": 64`, `"max_position_embeddings": 20`)),
+		"no such file":                            taught(filepath.Join(t.TempDir(), "nothing")),
+	} {
+		_, err := stage.Externals(smoke(t, sets...))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+		if _, err := plan.New(smoke(t, sets...), 0, l.be.Class(), l.sources); err == nil {
+			t.Errorf("%s: planned", want)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package train
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// A policy that learns from a teacher alone, deeper than itself, comes close to it: in the metric and in the exact
+// probabilities of first tokens. Rewards teach it nothing.
+func TestDistills(t *testing.T) {
+	r := newToyRun(t, Distill, 2)
+	r.cfg.Steps, r.cfg.Samples, r.cfg.Policy.LR = 300, 16, 5e-3
+	trainer := r.start()
+	before := r.fromTeacher()
+	if err := trainer.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	first, last := metric(t, r.steps[0], "kl/ref_k1"), metric(t, r.steps[299], "kl/ref_k1")
+	if !(first > 0.1 && last < first/5) {
+		t.Errorf("the distance to the teacher went from %.4f to %.4f", first, last)
+	}
+	if after := r.fromTeacher(); after > before/3 {
+		t.Errorf("the policies of first tokens were %.3f nats from the teacher's, then %.3f", before, after)
+	}
+	if adv := metric(t, r.steps[0], "critic/advantages/mean"); math.Abs(adv+first) > 1e-6 {
+		t.Errorf("the mean advantage is %.6f, less than the teacher's %.6f", adv, -first)
+	}
+}
+
+// fromTeacher returns the mean distance of the policy from the reference, on the first tokens after all prompts.
+func (r *toyRun) fromTeacher() (kl float64) {
+	prompts := []string{"A", "AB", "ABC"}
+	for _, prompt := range prompts {
+		p, q := r.policy(r.trainer.Policy, prompt), r.policy(r.ref, prompt)
+		for v, x := range p {
+			kl += x * math.Log(x/q[v]) / float64(len(prompts))
+		}
+	}
+	return kl
+}
+
+// With an estimator of its own, a token's advantage is the sum of both parts.
+func TestDistillAddsToRewards(t *testing.T) {
+	mean := func(change func(c *Config)) float64 {
+		r := newToyRun(t, Distill, 1)
+		r.cfg.Steps, r.cfg.Advantage = 1, "score"
+		change(&r.cfg)
+		r.run()
+		return metric(t, r.steps[0], "critic/advantages/mean")
+	}
+	both := mean(func(*Config) {})
+	reward := mean(func(c *Config) { c.Distill.Coef = 0 })
+	teacher := mean(func(c *Config) { c.Advantage = "none" })
+	if math.Abs(both-reward-teacher) > 1e-5 || reward == 0 || teacher == 0 {
+		t.Errorf("mean advantage %.6f, of rewards %.6f, of the teacher %.6f", both, reward, teacher)
+	}
+}
+
+func TestTeacherThatCannotFollow(t *testing.T) {
+	for want, change := range map[string]func(r *toyRun){
+		"the reference has 5 tokens": func(r *toyRun) { r.teacher.Vocab = 5 },
+		"the reference holds":        func(r *toyRun) { r.teacher.MaxPositions = 8 },
+	} {
+		r := newToyRun(t, Distill, 1)
+		change(r)
+		r.cfg.Settings = listed(r.cfg)
+		_, err := New(r.cfg, Parts{Backend: r.be, Policy: newToyRun(t, GRPO, 1).start().Policy, Reference: r.reference(r.be, nil),
+			Prompt: letters{}.prompt, Problems: r.problems, Seed: hashSeed(1)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", want, err)
+		}
+	}
+}
