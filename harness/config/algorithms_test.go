@@ -18,6 +18,9 @@ func TestAlgorithms(t *testing.T) {
 		if a.Name == "dro" {
 			sets = append(sets, "algo.dro.beta=0.5")
 		}
+		if a.Name == "distill" {
+			sets = append(sets, "algo.reference=teacher")
+		}
 		r := load(t, Input{File: recipes + "smoke_cpu.yaml", Sets: sets})
 		for path, want := range a.Sets {
 			k, ok := Lookup(path)

@@ -54,7 +54,8 @@ func trainingNames() []foreignName {
 		{"staleness_threshold", "rollout.staleness", "the age of rollouts is rollout.staleness, in steps"},
 		{"calculate_log_probs", "", "the sampler always records log-probs"},
 		{"calculate_entropy", "", "actor/entropy is always recorded"},
-		{"distillation", "", "learning from a teacher is not offered"},
+		{"distillation", "algo.distill", "algo.reference names the teacher, and algo.distill is its weight"},
+		{"teacher_models", "algo.reference", "a run has one teacher: algo.reference"},
 		// Prompts, rollouts, rewards.
 		{"response_length", "rollout.max_new_tokens", ""},
 		{"prompt_length", "data.max_prompt_tokens", ""},

@@ -189,6 +189,8 @@ algo:
 {{- if eq .Task "outcomes"}}
     reward: raw             # group normalisation would change the target
 {{- end}}
+{{- else if eq .Algo "distill"}}
+  reference: models/teacher   # a folder, or hub:ORG/NAME@REVISION: a model with the same tokens that knows more
 {{- else if eq .Algo "megatron_grpo"}}
   kl: {loss_coef: 0.001}    # stay near the start; 0 drops the reference policy
 {{- else}}

@@ -69,7 +69,11 @@ func (e *Estimate) Text(indent string) string {
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
 	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
 	if e.Teacher != "" {
-		add("         teacher  %s: %s parameters", e.Teacher, quantity.Parameters(int64(e.TeacherParameters)))
+		size := "of unknown size, so it is not counted below"
+		if e.TeacherParameters > 0 {
+			size = quantity.Parameters(int64(e.TeacherParameters)) + " parameters"
+		}
+		add("         teacher  %s: %s", e.Teacher, size)
 	}
 	e.memoryText(add)
 	add("         disk     up to %s in the store", quantity.Bytes(e.Disk))

@@ -1,6 +1,7 @@
 package stage_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -20,6 +21,8 @@ import (
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/kernels/cpu"
+	"exp/train/checkpoint"
+	"exp/train/model"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -80,6 +83,49 @@ func (tr *trial) chain(sets ...string) string {
 	return summary["chain"].(ident.Digest).String()
 }
 
+// teacher writes the folder of a model that is deeper than smoke_cpu's.
+func teacher(t *testing.T) string {
+	t.Helper()
+	be, err := cpu.Open(cpu.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: []string{"model.arch.layers=3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := stage.Tokenizer(&r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := stage.ModelConfig(&r.Run, tok.VocabSize())
+	c.InitStd = 0.3
+	m, err := model.New(be, c, model.Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Init(func(label string) uint64 { return ident.Seed(3, label) })
+	var weights bytes.Buffer
+	if err := checkpoint.WriteSafetensors(&weights, checkpoint.Weights(be, m, checkpoint.Plain)); err != nil {
+		t.Fatal(err)
+	}
+	files := tok.Files()
+	files["model.safetensors"] = weights.Bytes()
+	files["config.json"] = fmt.Appendf(nil, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": %d, "hidden_size": %d,
+		"num_hidden_layers": %d, "num_attention_heads": %d, "num_key_value_heads": %d, "head_dim": %d, "intermediate_size": %d,
+		"rms_norm_eps": %g, "rope_theta": %g, "max_position_embeddings": %d, "tie_word_embeddings": true}`,
+		c.Vocab, c.Width, c.Layers, c.Heads, c.KVHeads, c.Head, c.FFN, c.NormEps, c.RopeTheta, c.MaxPositions)
+	dir := t.TempDir()
+	for name, b := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // trials are the cases of TestAlgorithmsTrain by name: every kind, every variant of
 // FlowRL and every rollout correction, as settings of smoke_cpu.
 func trials(t *testing.T) map[string][]string {
@@ -95,6 +141,7 @@ func trials(t *testing.T) map[string][]string {
 		"dapo by final reward":    {"algo={kind: dapo, filter_groups: {metric: seq_final_reward}, kl: {reward_coef: 0.1}}"},
 		"flowrl ratio fractions":  {"algo.flowrl.ratio_fractions=true"},
 		"pf_ppo by best or worst": {"algo={kind: pf_ppo, pf_ppo: {method: max_min}}"},
+		"grpo with a teacher":     {"algo={kind: grpo, distill: {coef: 0.5, max: 1}, reference: " + teacher(t) + "}"},
 	}
 	words := func(path string) []string {
 		k, ok := config.Lookup(path)
@@ -106,6 +153,7 @@ func trials(t *testing.T) map[string][]string {
 	with := map[string]string{ // what a kind wants to be told, or to differ from others here
 		"dro":            ", dro: {beta: 0.1}",
 		"grpo_std_floor": ", overlong: {buffer: 1, penalty: 0.002}",
+		"distill":        ", reference: " + teacher(t),
 	}
 	for _, kind := range words("algo.kind") {
 		cases[kind] = []string{"algo={kind: " + kind + with[kind] + "}"}

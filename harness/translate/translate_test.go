@@ -205,6 +205,18 @@ func TestRecipes(t *testing.T) {
 			[]string{"prompts_per_step: 256", "prompts_per_update: 32", " steps: 4\n", "staleness: 1", "mode: bypass", "every_steps: 3"}},
 		{"DRO", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=dro actor_rollout_ref.actor.policy_loss.dro_beta=0.3",
 			[]string{"loss: dro", "beta: 0.3"}},
+		{"a teacher alone", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.entropy_coeff=0.01 distillation.enabled=True distillation.n_gpus_per_node=4 " +
+			"distillation.teacher_models.teacher_model.model_path=./t distillation.teacher_models.teacher_model.inference.tensor_model_parallel_size=2 " +
+			"distillation.distillation_loss.loss_mode=k1 distillation.distillation_loss.use_task_rewards=False distillation.distillation_loss.topk=64 " +
+			"distillation.distillation_loss.use_policy_gradient=True distillation.distillation_loss.loss_max_clamp=10.0",
+			[]string{"kind: distill", "max: 10", `reference: "./t"`}},
+		{"a teacher beside rewards", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.use_kl_loss=True distillation.enabled=True distillation.distillation_loss.loss_mode=k2 " +
+			"distillation.teacher_models.teacher_model.model_path=./t distillation.distillation_loss.distillation_loss_coef=0.25 actor_rollout_ref.rollout.n=4",
+			[]string{"kind: grpo", "loss_coef: 0.25", "loss_estimator: k2", `reference: "./t"`, "the KL from the start is left out"}},
+		{"several teachers", "algorithm.adv_estimator=grpo distillation.enabled=True distillation.distillation_loss.use_policy_gradient=True actor_rollout_ref.rollout.n=4 " +
+			"distillation.distillation_loss.loss_mode=forward_kl_topk distillation.teacher_models.teacher_model.model_path=./t " +
+			"+distillation.teacher_models.b.model_path=./b +distillation.teacher_models.a.model_path=./a",
+			[]string{"coef: 1", `reference: "./a"`, "teachers a, b: a run has one teacher here", "forward KL over the teacher's likeliest tokens is not offered"}},
 		{"the optimizer", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.optim.lr=2e-6 actor_rollout_ref.actor.optim.min_lr=2e-7 " +
 			"actor_rollout_ref.actor.optim.lr_decay_style=cosine actor_rollout_ref.actor.optim.override_optimizer_config.eps=1e-5 " +
 			"actor_rollout_ref.actor.optim.num_cycles=1.5 actor_rollout_ref.actor.optim.lr_warmup_steps_ratio=0.2",

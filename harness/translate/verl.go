@@ -116,6 +116,7 @@ func (t *verl) translate(module string) {
 	t.data()
 	t.algorithm(module)
 	t.regularizers()
+	t.distillation()
 	t.optimizer(actor+"optim.", "train.optim.", "1e-6")
 	t.optimizer("critic.optim.", "algo.critic.optim.", "1e-5")
 	t.sampling()

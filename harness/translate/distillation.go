@@ -1,0 +1,128 @@
+package translate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"exp/train/rl"
+)
+
+// distillation translates verl's on-policy distillation (as of 2026-05). It follows regularizers, since a run
+// has one reference policy here, and that is then the teacher.
+func (t *verl) distillation() {
+	const at, loss = "distillation.", "distillation.distillation_loss."
+	if !t.on(at+"enabled", false) {
+		return
+	}
+	teacher := t.teacher(at + "teacher_models.")
+	for key := range t.in {
+		if strings.HasPrefix(key, at+"teacher_models.") || placedTeacher[strings.TrimPrefix(key, at)] {
+			t.used[key] = true // where it computes
+		}
+	}
+	if teacher == "" {
+		t.note("distillation names no teacher: set algo.reference")
+		teacher = "TEACHER"
+	}
+	mode, gradient := t.text(loss+"loss_mode", "k3"), t.on(loss+"use_policy_gradient", false)
+	rewards, coef := t.on(loss+"use_task_rewards", true), t.number(loss+"distillation_loss_coef", 1)
+	bound := t.number(loss+"loss_max_clamp", 0)
+	for _, name := range []string{"topk", "log_prob_min_clamp", "policy_loss_mode", "use_chunked_topk",
+		"chunked_topk_chunk_size"} {
+		t.used[loss+name] = true // of top-k losses, or of one possible value
+	}
+	if mode == "forward_kl_topk" {
+		t.note("%sloss_mode forward_kl_topk: the forward KL over the teacher's likeliest tokens is not offered; this "+
+			"is the reverse KL of the sampled token", loss)
+		mode, gradient = "k1", true
+	}
+	if !rewards {
+		coef = 1
+	}
+	t.onlyReference(rewards)
+	t.putText("algo.reference", weights(teacher))
+	if gradient {
+		t.taughtByGradient(loss, mode, coef, bound, rewards)
+		return
+	}
+	t.putNumber("algo.kl.loss_coef", coef)
+	t.in[loss+"loss_mode"] = mode
+	t.put("algo.kl.loss_estimator", t.klEstimator(loss+"loss_mode", "k3"))
+	if bound > 0 && (bound < 10 || t.out["algo.kl.loss_estimator"] != "k3") { // k3 has this bound itself
+		t.note("%sloss_max_clamp %g: a KL in the loss has no bound of its own here", loss, bound)
+	}
+	if !rewards {
+		t.put("algo.advantage", rl.NoAdvantage)
+	}
+}
+
+// placedTeacher are settings of where and how fast the teacher computes.
+var placedTeacher = map[string]bool{"n_gpus_per_node": true, "nnodes": true, "teacher_key": true}
+
+// teacher returns the path of the only teacher. verl drops the one named teacher_model beside others.
+func (t *verl) teacher(at string) string {
+	paths := map[string]string{}
+	for key := range t.in {
+		if name, ok := strings.CutSuffix(strings.TrimPrefix(key, at), ".model_path"); ok && strings.HasPrefix(key, at) {
+			if path := t.text(key, ""); path != "" {
+				paths[name] = path
+			}
+		}
+	}
+	if len(paths) > 1 {
+		delete(paths, "teacher_model")
+	}
+	names := slices.Sorted(maps.Keys(paths))
+	if len(names) == 0 {
+		return ""
+	}
+	if len(names) > 1 {
+		t.note("teachers %s: a run has one teacher here; this is the first", strings.Join(names, ", "))
+	}
+	return paths[names[0]]
+}
+
+// onlyReference takes out the terms that compare with the start, and without rewards also the entropy's: verl
+// has the whole loss of the policy then only for its metrics.
+func (t *verl) onlyReference(rewards bool) {
+	for _, key := range []string{"algo.kl.loss_coef", "algo.kl.reward_coef"} {
+		if t.out[key] != "" && (rewards || key == "algo.kl.reward_coef") {
+			t.note("the KL from the start is left out: a run has one reference policy here, and it is the teacher")
+		}
+	}
+	for key := range t.out {
+		if strings.HasPrefix(key, "algo.kl.") {
+			delete(t.out, key)
+		}
+	}
+	if !rewards {
+		delete(t.out, "algo.entropy_coef")
+	}
+}
+
+// taughtByGradient translates distillation by a policy gradient: in verl a loss of its own with the distance
+// under the present parameters, here a part of each token's advantage.
+func (t *verl) taughtByGradient(loss, mode string, coef, bound float64, rewards bool) {
+	if mode != "k1" && mode != "kl" {
+		t.note("%sloss_mode %s with a policy gradient: the advantage is k1's here, the one whose gradient is the "+
+			"KL's", loss, mode)
+	}
+	t.putNumber("algo.distill.coef", coef)
+	if bound > 0 {
+		t.putNumber("algo.distill.max", bound)
+	}
+	low, high := t.text(loss+"clip_ratio_low", "0.2"), t.text(loss+"clip_ratio_high", "0.2")
+	t.used[loss+"clip_ratio"] = true // verl reads the other two
+	switch {
+	case !rewards:
+		t.put("algo.kind", "distill")
+		t.put("algo.loss", "ppo")
+		delete(t.out, "algo.advantage")
+		t.put("algo.clip.low", low)
+		t.put("algo.clip.high", high)
+	case low != t.out["algo.clip.low"] || high != t.out["algo.clip.high"]:
+		t.note("%sclip_ratio_low and _high are %s and %s: the teacher's part has the policy's bounds here", loss, low,
+			high)
+	}
+}
