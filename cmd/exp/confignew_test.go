@@ -12,7 +12,7 @@ import (
 	"exp/harness/config"
 )
 
-// exp run plans each recipe that exp config new writes, without another flag.
+// exp run plans each recipe that exp config new writes, without another flag; distillation lacks a teacher.
 func TestConfigNew(t *testing.T) {
 	dir := t.TempDir()
 	help := strings.Join(strings.Fields(exp(t, "config", "new", "--help").stdout), " ")
@@ -24,7 +24,7 @@ func TestConfigNew(t *testing.T) {
 		for _, task := range config.StarterTasks() {
 			// Planning functions takes a second, for the sandbox; package config loads every task.
 			if slices.Contains(config.StartersFromFiles(), task) || task == "outcomes" && algo == "gdpo" ||
-				task == "functions" && i > 0 {
+				algo == "distill" || task == "functions" && i > 0 {
 				continue
 			}
 			text, err := config.NewRecipe(config.Starter{Task: task, Algo: algo})
@@ -42,6 +42,10 @@ func TestConfigNew(t *testing.T) {
 	if n := strings.Count(plan.stdout, "train  "); n < len(files) || len(files) < 100 {
 		t.Errorf("%d trainings planned for %d recipes", n, len(files))
 	}
+	taught := filepath.Join(dir, "taught.yaml")
+	exp(t, "config", "new", taught, "--task", "countdown", "--algo", "distill").succeeds(t)
+	exp(t, "run", "--dry-run", "--store", filepath.Join(dir, "store"), taught).says(t,
+		"the weights of the teacher models/teacher: no such folder", "--set algo.reference=PATH")
 }
 
 // A recipe on the user's files plans with them.
