@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 
 	"exp/train/rl"
 )
@@ -31,10 +32,16 @@ func batchKeys() []Key {
 	return append(keys, correctionKeys()...)
 }
 
+// Making these tables takes longer than all other keys, and nobody changes them.
+var (
+	correctionPresets = sync.OnceValue(rl.CorrectionPresets)
+	flowRLVariants    = sync.OnceValue(rl.FlowRLVariants)
+)
+
 // corrections returns the names of the rollout correction presets, the one that only
 // measures first.
 func corrections() []string {
-	names := slices.Sorted(maps.Keys(rl.CorrectionPresets()))
+	names := slices.Sorted(maps.Keys(correctionPresets()))
 	at := slices.Index(names, "disabled")
 	return slices.Insert(slices.Delete(names, at, at+1), 0, "disabled")
 }
@@ -44,7 +51,7 @@ func corrections() []string {
 func byCorrection(d any, value func(c rl.Correction) (x any, ok bool)) Default {
 	var cases []Case
 	for _, name := range corrections() {
-		if x, ok := value(rl.CorrectionPresets()[name]); ok {
+		if x, ok := value(correctionPresets()[name]); ok {
 			cases = append(cases, when(name, is(x)))
 		}
 	}
@@ -65,8 +72,8 @@ func correctionKeys() []Key {
 	var variants []Case
 	for _, name := range rl.FlowRLPresets() {
 		for _, preset := range corrections() {
-			if c := rl.FlowRLVariants()[name].Rollout; preset != "disabled" &&
-				reflect.DeepEqual(c, rl.CorrectionPresets()[preset]) {
+			if c := flowRLVariants()[name].Rollout; preset != "disabled" &&
+				reflect.DeepEqual(c, correctionPresets()[preset]) {
 				variants = append(variants, when(name, is(preset)))
 			}
 		}

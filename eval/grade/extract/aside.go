@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,11 +11,11 @@ import (
 
 // counterfactual matches a sentence whose values are all in its condition: If it were 12, we would get a
 // contradiction.
-var counterfactual = regexp.MustCompile(`(?i)^(?:but |now |then )?(?:if|suppose|supposing|assuming|were) [^,]*, ` +
+var counterfactual = lazy(`(?i)^(?:but |now |then )?(?:if|suppose|supposing|assuming|were) [^,]*, ` +
 	`[^0-9$\\]*\b(?:would|contradict|impossible|wrong|cannot|not)\b[^0-9$\\]*$`)
 
 // undecided matches a clause that does not know whether its value holds, or does not believe it. Formulas are masked.
-var undecided = regexp.MustCompile(`\b(?:unclear|uncertain|unknown|unsure|undecided|doubtful|` +
+var undecided = lazy(`\b(?:unclear|uncertain|unknown|unsure|undecided|doubtful|` +
 	`not (?:clear|certain|sure|known|obvious)|(?:do not|don't|cannot|can't|can not) (?:know|tell|decide|say|see)|wonder|` +
 	`question is) (?:whether|if)\b[^,;]*[0-9\x01][^,;]*$|` +
 	`\b(?:(?:false|untrue|wrong|incorrect|impossible|absurd|not (?:true|right|correct|the case|possible))|` +
@@ -35,11 +34,11 @@ func disbelieved(s string) bool {
 }
 
 // conditional matches a value that would hold, and its condition.
-var conditional = regexp.MustCompile(`\bwould (?:be|have been) (?:exactly |about )?(\$[^$]+\$|[$€£]?[-−]?[0-9][0-9.,/]*%?)` +
+var conditional = lazy(`\bwould (?:be|have been) (?:exactly |about )?(\$[^$]+\$|[$€£]?[-−]?[0-9][0-9.,/]*%?)` +
 	`[^,;0-9]*? (?:if|had|were) ([^,;]*)$`)
 
 // ownSlip matches a condition on the solution rather than on the matter of the question: if we had used another sign.
-var ownSlip = regexp.MustCompile(`\banswer\b|^(?:we|i|you|one) (?:had|used|took|have)\b|\bsigns?\b`)
+var ownSlip = lazy(`\banswer\b|^(?:we|i|you|one) (?:had|used|took|have)\b|\bsigns?\b`)
 
 // isContraryToFact reports whether a sentence gives a value only under a condition on the value or on the solution.
 // Other conditions belong to the question: it would be 250 dollars if there were no tax.
@@ -49,11 +48,11 @@ func isContraryToFact(s string) bool {
 }
 
 // onlyOne matches what remains of several candidates: only $3$ works.
-var onlyOne = regexp.MustCompile(`(?i)(?:^|[;,.] )(?:(?:and|but|so|of (?:these|which|them)),? )?only (\$[^$]+\$|[-−]?[0-9][0-9.,/]*) ` +
+var onlyOne = lazy(`(?i)(?:^|[;,.] )(?:(?:and|but|so|of (?:these|which|them)),? )?only (\$[^$]+\$|[-−]?[0-9][0-9.,/]*) ` +
 	`(?:works?|fits?|remains?|holds?|survives?|satisfies|is (?:valid|possible|admissible|positive|left|allowed))\b[^0-9$]*$`)
 
 // restated matches what leads to the same value in another form: 4^3, i.e., 64.
-var restated = regexp.MustCompile(`, (?:i\.e\.,?|that is,|in other words,|(?:or )?equivalently,?) `)
+var restated = lazy(`, (?:i\.e\.,?|that is,|in other words,|(?:or )?equivalently,?) `)
 
 // restatedAsChoice joins a value and its restatement by "or": the comparison asks both to be equal.
 func restatedAsChoice(s string) string {
@@ -75,24 +74,24 @@ func isValue(s string) bool {
 }
 
 // valueAside matches what may follow a value in its sentence: a reason, an apposition, the end of the solution.
-var valueAside = regexp.MustCompile(`,? (?:since|because) |(?:,| [—–-]) an? [a-z]{2,}[^0-9$\\]*$|` +
+var valueAside = lazy(`,? (?:since|because) |(?:,| [—–-]) an? [a-z]{2,}[^0-9$\\]*$|` +
 	`,? (?:and (?:so )?we(?: are|'re) done|as (?:desired|required|claimed|needed|wanted|was to be shown))[.!]*$`)
 
 // settledReason matches a reason that may deny other things: since the other coins are not needed.
-var settledReason = regexp.MustCompile(`^,? (?:since|because) (?:the |any |all |no |every )?(?:other|others|larger|smaller|` +
+var settledReason = lazy(`^,? (?:since|because) (?:the |any |all |no |every )?(?:other|others|larger|smaller|` +
 	`remaining|rest|[a-z]+ [a-z]+ (?:is|are|does|do) not)\b[^0-9$\\]*$`)
 
 // bracketAside matches words between brackets at the end of a text, ofAside those that leave the value before them as
 // it is: (total), (not 14, since both ends count), (rounded to two places).
 var (
-	bracketAside = regexp.MustCompile(`^(.*[^ ]) \(([A-Za-z][^()]*)\)[ .!*]*$`)
-	ofAside      = regexp.MustCompile(`(?i)^(?:(?:not|rather than|instead of) (?:[-−€£]?[0-9][^$\\]*|\$[^$]+\$)|` +
+	bracketAside = lazy(`^(.*[^ ]) \(([A-Za-z][^()]*)\)[ .!*]*$`)
+	ofAside      = lazy(`(?i)^(?:(?:not|rather than|instead of) (?:[-−€£]?[0-9][^$\\]*|\$[^$]+\$)|` +
 		`see (?:above|below|(?:the|my|our) [a-z]+|[a-z]+ [0-9]+)|(?:since|because|as|which) [^$\\]*|` +
 		`(?:rounded|correct|to) [a-z ]*(?:[0-9]+ )?(?:decimal )?[a-z]+|(?:in )?base (?:10|ten)|exact(?:ly)?|only|final)$`)
 )
 
 // calculationAfter matches a number after a word and, between brackets, the calculation that gives it: 42 (20 + 22).
-var calculationAfter = regexp.MustCompile(`^(.*[a-z,:=] [$€£]?[0-9][0-9.,]*(?: [a-z]+)?) \([$€£0-9.,]+(?: ?[-+*/×÷−] ?[$€£0-9.,]+)+\)([.!]?)$`)
+var calculationAfter = lazy(`^(.*[a-z,:=] [$€£]?[0-9][0-9.,]*(?: [a-z]+)?) \([$€£0-9.,]+(?: ?[-+*/×÷−] ?[$€£0-9.,]+)+\)([.!]?)$`)
 
 // withoutCalculation drops such a calculation.
 func withoutCalculation(s string) string {

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
 
 	"exp/eval/grade/wording"
@@ -23,19 +22,19 @@ import (
 // asserts decides 1 to 3 and the sentence's part of 5, leavesIt the rest of 5; reduce decides 4.
 
 // consequent matches words that introduce a consequence, or oppose a value to one that is not meant.
-var consequent = regexp.MustCompile(`(?:[;:→]|, (?:this|that|it|which) (?:is|gives|makes|means|leaves|yields)) | (?:so|thus|hence|therefore|giving|yielding|leaving|making|gives us|yields|to get|to obtain|to find that|` +
+var consequent = lazy(`(?:[;:→]|, (?:this|that|it|which) (?:is|gives|makes|means|leaves|yields)) | (?:so|thus|hence|therefore|giving|yielding|leaving|making|gives us|yields|to get|to obtain|to find that|` +
 	`(?:we|you) (?:get|obtain|find|have|conclude|arrive at)|and (?:get|obtain|find)|it follows that|for an? [a-z]+ of|` +
 	`but (?:in fact|rather|it is)) `)
 
 // connective matches words before a sentence that join it to the one before, or vouch for it.
-var connective = regexp.MustCompile(`^(?:(?:so|thus|hence|therefore|then|and|but|now|next|finally|ok|okay|alright|well|hmm+|yes|also|` +
+var connective = lazy(`^(?:(?:so|thus|hence|therefore|then|and|but|now|next|finally|ok|okay|alright|well|hmm+|yes|also|` +
 	`first|again|here|however|instead|to (?:sum up|conclude|summari[sz]e)|putting (?:it|this|that|everything)(?: all)? together|` +
 	`(?:i|we)(?: can| have| therefore| thus| then)? (?:have|see|find|found|conclude|deduce|show|shown|proved|established|(?:am|are) (?:confident|sure|certain)) that)` +
 	`(?:[,.:]? +|[,.:]$)|["'*_(>-]+ *)+`)
 
 var (
 	// working matches the start of a sentence that commands, plans or supposes.
-	working = regexp.MustCompile(`^(?:(?:let|say|let's|suppos(?:e|ing)|assum(?:e|ing)|consider|recall|remember|note|notice|observe|imagine|` +
+	working = lazy(`^(?:(?:let|say|let's|suppos(?:e|ing)|assum(?:e|ing)|consider|recall|remember|note|notice|observe|imagine|` +
 		`take|try|trying|put|plug|insert|substitute|use|start|begin|continue|test|testing|verify|look|compare|proceed|pretend|` +
 		`without loss|tell|please|feel|to [a-z]+|presumably|perhaps|maybe|possibly|probably|unless|` +
 		`it (?:remains|suffices|is (?:enough|unclear|not clear))|(?:some|many|most|other) (?:people|students)|someone|somebody|` +
@@ -43,22 +42,22 @@ var (
 		`(?:goal|aim|plan|idea|task|step|problem|question|exercise|textbook|book|author|strategy|approach|mistake|error|trap)` +
 		`(?: here| now)? (?:(?:is|was|would be) to|asks|wants|says|states|gives|claims|tells))\b|unless )`)
 	// person matches a sentence about the writer, and its first verb.
-	person = regexp.MustCompile(`^(?:i|we)(?:'(?:ll|ve|re|d|m))?\b(?: (?:therefore|thus|hence|then|now|also|finally|just|simply|can|have|will|` +
+	person = lazy(`^(?:i|we)(?:'(?:ll|ve|re|d|m))?\b(?: (?:therefore|thus|hence|then|now|also|finally|just|simply|can|have|will|` +
 		`are|only|must|now))* ?([a-z']*)`)
 	// reached matches verbs of such a sentence that state a result, or deny one.
-	reached = regexp.MustCompile(`^(?:|g[eo]t|had|find|found|obtain(?:ed)?|see|conclude|arrived?|end|ended|reach(?:ed)?|deduced?|` +
+	reached = lazy(`^(?:|g[eo]t|had|find|found|obtain(?:ed)?|see|conclude|arrived?|end|ended|reach(?:ed)?|deduced?|` +
 		`derived?|choose|chose|select(?:ed)?|pick|take|count(?:ed)?|left|done|say|answer|spend|pay|buy|make|expect|` +
 		`need|an?|the|exactly|seen|shown|established|determined?|computed?|calculated?|believe|think|reject|exclude|discard|rule)$`)
 	// staged matches words that place a value before the end of the work.
-	staged = regexp.MustCompile(`\b(?:so far\b[^a-z=]* [a-z]|(?:if|when) (?:you|one|we|i) (?:forget|ignore|skip|overlook)|as (?:stated|given) in|up to (?:now|here)\b|for now\b|at this (?:point|stage)\b|before the (?:last|final|next) step|case [0-9ivx]+[:.,])`)
+	staged = lazy(`\b(?:so far\b[^a-z=]* [a-z]|(?:if|when) (?:you|one|we|i) (?:forget|ignore|skip|overlook)|as (?:stated|given) in|up to (?:now|here)\b|for now\b|at this (?:point|stage)\b|before the (?:last|final|next) step|case [0-9ivx]+[:.,])`)
 	// pending matches words that announce work, wherever they stand after a subject.
-	pending = regexp.MustCompile(`\b(?:(?:needs?|wants?|try|trying|tried|have|has|going|like|hope|plan|asked|required|remains|left) to ` +
+	pending = lazy(`\b(?:(?:needs?|wants?|try|trying|tried|have|has|going|like|hope|plan|asked|required|remains|left) to ` +
 		`(?:be )?(?:find|found|show|shown|prove|proved|check|checked|know|verify|verified|determine|determined|compute|computed|decide|subtract|` +
 		`divide|multiply|remove|account|exclude|include|consider|calculate|start|stop|substitute|confirm|justify)|` +
 		`(?:we|i) must (?:also |still |now )?(?:find|show|prove|check|compute|subtract|divide|add|remove|account|exclude|include)|` +
 		`(?:and|but) (?:we|i) (?:still |now )?(?:need|want|must|have)|next step|(?:was|were|is|are) given(?: in| at| that|[.]|$))\b`)
 	// unvouched matches words by which the writer does not answer for a value.
-	unvouched = regexp.MustCompile(`\b(?:presumably|supposedly|allegedly|seems? (?:that|to|like|plausible)|appears (?:that|to)|looks (?:like|plausible)|` +
+	unvouched = lazy(`\b(?:presumably|supposedly|allegedly|seems? (?:that|to|like|plausible)|appears (?:that|to)|looks (?:like|plausible)|` +
 		`(?:a|my|best|wild|rough) guess|guessing|unable to|not able to|(?:i|we|one) (?:could|can|did)(?: not|n't|not) (?:reproduce|confirm|verify|finish|` +
 		`solve|complete|evaluate|determine|compute|continue|justify|conclude|decide|tell|say|be sure|trust|know|find|give|provide|` +
 		`access|view|help|answer|calculate|go on)|(?:do not|don't) (?:know|trust)|` +
@@ -68,21 +67,21 @@ var (
 		`(?:says?|said|thinks|believes|wrote|would (?:say|write|get|answer|think)|(?:may|might|could)(?: well)? (?:be|have|say|equal)|` +
 		`might) |tempting|probably|possibly|(?:not enough|insufficient|no) information|one of which|the ones (?:we|that)|could (?:work|be)|as an ai)\b`)
 	// infinitive matches a value under an infinitive that a copula or a duty governs: the next thing is to divide 12.
-	infinitive = regexp.MustCompile(`\b(?:(?:is|was|be)(?: [a-z]+)? to (?:[a-z]+)|(?:we|i) (?:now |still )?(?:need|want|have) to [a-z]+) `)
+	infinitive = lazy(`\b(?:(?:is|was|be)(?: [a-z]+)? to (?:[a-z]+)|(?:we|i) (?:now |still )?(?:need|want|have) to [a-z]+) `)
 	// evaluated matches what is said of a value rather than with it: $x = 3$ leads to a contradiction.
-	evaluated = regexp.MustCompile(`\x01,? (?:(?:leads?|makes?|violates?|vanish(?:es)?|fails?|would|there|both|is one of|is (?:wrong|incorrect|too))\b)|` +
+	evaluated = lazy(`\x01,? (?:(?:leads?|makes?|violates?|vanish(?:es)?|fails?|would|there|both|is one of|is (?:wrong|incorrect|too))\b)|` +
 		`(?:[0-9]|\x01)(?: [a-z]+)? (?:is|are|would be|was)(?: [a-z]+)? (?:wrong|incorrect|too|not (?:possible|right|correct|valid|the)|impossible|rejected|extraneous)\b|,? (?:is|are) rejected\b`)
 	// either matches two values of one kind.
-	either = regexp.MustCompile(`[0-9](?: [a-z]+)? or [0-9]`)
+	either = lazy(`[0-9](?: [a-z]+)? or [0-9]`)
 	// fronted matches a clause at the start of a sentence, up to its main clause, ofCondition one that sets a
 	// condition.
-	fronted = regexp.MustCompile(`^(?:(?:for|when|whenever|if|in (?:the )?case|with|from|unless|once|at|by|before|after|given|starting|substituting|because|since|as|assuming|supposing)\b` +
+	fronted = lazy(`^(?:(?:for|when|whenever|if|in (?:the )?case|with|from|unless|once|at|by|before|after|given|starting|substituting|because|since|as|assuming|supposing)\b` +
 		`(?:[^,]*, |[^,]*? (?:we|i|there|it)\b)|to [^,]*, )`)
-	ofCondition = regexp.MustCompile(`^(?:for|when|whenever|if|in (?:the )?case|given|substituting|with|from|unless|once|at|starting|assuming|supposing)\b`)
+	ofCondition = lazy(`^(?:for|when|whenever|if|in (?:the )?case|given|substituting|with|from|unless|once|at|starting|assuming|supposing)\b`)
 )
 
 // ordinary matches an infinitive that belongs to the matter of the question or to the verb.
-var ordinary = regexp.MustCompile(` to (?:be|buy|have|make|order|pay|save|sell|score|bring|collect|walk|drive|get|reach|equal|find that) `)
+var ordinary = lazy(` to (?:be|buy|have|make|order|pay|save|sell|score|bring|collect|walk|drive|get|reach|equal|find that) `)
 
 // plain returns a sentence in lower case, its formulas as single signs.
 func plain(s string) string {
@@ -105,12 +104,12 @@ func conclusionOf(t string) string {
 }
 
 // declined matches the start of a sentence that gives no answer: Skipping this; 42.
-var declined = regexp.MustCompile(`^(?:(?:i |i'm |i am |i'll |i will |we )?(?:skip(?:ping|ped)?|pass(?:ing)?|abstain(?:ing)?)` +
+var declined = lazy(`^(?:(?:i |i'm |i am |i'll |i will |we )?(?:skip(?:ping|ped)?|pass(?:ing)?|abstain(?:ing)?)` +
 	`(?: on)?(?: (?:this|it|that)(?: (?:one|problem|question))?| the (?:problem|question))?|(?:there is )?no (?:final )?answer(?: given| from me)?|` +
 	`(?:i |we )give up|i (?:do not|don't) know)(?:[.;:!,—–]|$)`)
 
 // tag matches the question after a value that asks for agreement: It must be 42, right?
-var tag = regexp.MustCompile(`^([^?]*[0-9$)][^?,]*), (?:right|correct|no|yes|ok(?:ay)?|isn't it)\?$`)
+var tag = lazy(`^([^?]*[0-9$)][^?,]*), (?:right|correct|no|yes|ok(?:ay)?|isn't it)\?$`)
 
 // asserts reports whether a sentence asserts its value, by the rule above.
 func asserts(s string) bool {
@@ -147,7 +146,7 @@ func asserts(s string) bool {
 }
 
 // resuming matches a sentence without a value that opposes the value before it, or announces more work.
-var resuming = regexp.MustCompile(`^(?:but|however|yet|still|actually|hmm+|wait|now|next|then|let|also|unfortunately)\b|` +
+var resuming = lazy(`^(?:but|however|yet|still|actually|hmm+|wait|now|next|then|let|also|unfortunately)\b|` +
 	`^(?:(?:so|and),? )?(?:i|we)(?:'ll| will| must| need| still| should| want| would| can't| cannot| have to)\b`)
 
 // leavesIt reports whether a sentence without a value lets the value before it stand.

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
 
 	"exp/eval/grade/latex"
@@ -68,10 +67,10 @@ func LastBox(s string) (string, bool) {
 }
 
 // bareBox matches a box that lost its backslash.
-var bareBox = regexp.MustCompile(`(?:^|[^\\a-zA-Z])boxed\{([^{}]+)\}`)
+var bareBox = lazy(`(?:^|[^\\a-zA-Z])boxed\{([^{}]+)\}`)
 
 // wholeBareBox matches a text that is nothing but such a box.
-var wholeBareBox = regexp.MustCompile(`^[ *]*\$?boxed\{([^{}]+)\}\$?[ .*]*$`)
+var wholeBareBox = lazy(`^[ *]*\$?boxed\{([^{}]+)\}\$?[ .*]*$`)
 
 // lastBareBox returns the last box without backslash, unless its sentence denies it or the text emphasises a value.
 func lastBareBox(s string) (string, bool) {
@@ -99,7 +98,7 @@ func isRefused(content, before, after string) bool {
 
 // revoked matches a sentence after a box that calls it wrong: On second thought, that is wrong. The sentence must end
 // there or give its reason: "That was wrong in my first attempt" revokes nothing.
-var revoked = regexp.MustCompile(`^[$*.!?\s]*(?:(?:on second thought|on reflection|wait|hmm+|no|oops|` +
+var revoked = lazy(`^[$*.!?\s]*(?:(?:on second thought|on reflection|wait|hmm+|no|oops|` +
 	`sorry|actually|but|however|unfortunately)\b[,.!]* *)*(?:i doubt (?:it|that|this)\b|` +
 	`(?:scrap|scratch|strike|forget) (?:that|this)\b|correction:|(?:` +
 	`(?:that|this|it)(?: (?:answer|value|result))?(?: (?:is|was|must be|seems|looks)|'s) ` +
@@ -112,7 +111,7 @@ var revoked = regexp.MustCompile(`^[$*.!?\s]*(?:(?:on second thought|on reflecti
 	`(?:[.!,;:]|\s*$|\n| [—–-]| (?:so|because|since|but)\b))`)
 
 // truthValue matches a box that says whether something holds: what follows speaks of the statement, not of the box.
-var truthValue = regexp.MustCompile(`(?i)^[^a-z]*(?:\\(?:text|textbf|mathrm|mbox)\{ *)?(?:yes|no|true|false|impossible)\b`)
+var truthValue = lazy(`(?i)^[^a-z]*(?:\\(?:text|textbf|mathrm|mbox)\{ *)?(?:yes|no|true|false|impossible)\b`)
 
 // lastBoxCommand returns the index of the last \boxed or \fbox.
 func lastBoxCommand(s string) int {
@@ -167,7 +166,7 @@ func joins(s string) bool {
 }
 
 // orOfOthers matches "or" in other languages between two values.
-var orOfOthers = regexp.MustCompile(`^[ $)\]\\]*(?:` + orAbroad + `)[ $(\[\\]*$`)
+var orOfOthers = lazy(`^[ $)\]\\]*(?:` + orAbroad + `)[ $(\[\\]*$`)
 
 // conjunction returns what joins two values that the text between them joins.
 func conjunction(between string) string {
@@ -178,4 +177,4 @@ func conjunction(between string) string {
 }
 
 // named matches the name and the equals sign before a box.
-var named = regexp.MustCompile(`^[a-z](?:_\{?[a-z0-9]+\}?)?[ $]*=$`)
+var named = lazy(`^[a-z](?:_\{?[a-z0-9]+\}?)?[ $]*=$`)

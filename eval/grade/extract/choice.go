@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
 
 	"exp/eval/grade/latex"
@@ -52,14 +51,14 @@ func ChoiceIn(s string) (Choice, bool) {
 
 // reasonedLetter matches a letter, perhaps with a number, and a reason that may name other letters: (B) because (A) is
 // wrong.
-var reasonedLetter = regexp.MustCompile(`^((?:\*\*)?\(?[A-J]\)?(?: \$?[0-9][^ ,]*)?(?:\*\*)?)(?:,? (?:because|since|while|whereas)\b|` +
+var reasonedLetter = lazy(`^((?:\*\*)?\(?[A-J]\)?(?: \$?[0-9][^ ,]*)?(?:\*\*)?)(?:,? (?:because|since|while|whereas)\b|` +
 	`,? as (?:\(?[A-J]\)?|none|no|all|the|it) |,? (?:and |but )?(?:not|rather than) \(?[A-J]\)?(?: (?:and|or|nor) \(?[A-J]\)?)*[.!]*$|` +
 	`[.;] (?:[Oo]ptions? |[Cc]hoices? |[Aa]nswers? )?\(?[A-J]\)?(?:,| (?:and|or|is|are|was|cannot|can|does|do|fails?|would|has|gives)\b)|` +
 	`[.;] (?:[Tt]he |[Aa]ll |[Nn]one of the )?(?:others?|remaining|rest)\b)`)
 
 // otherOptions matches a sentence about the options that are not chosen: Option (A) is wrong because it is
 // too small.
-var otherOptions = regexp.MustCompile(`^(?:(?:[Oo]ptions?|[Cc]hoices?|[Aa]nswers?) )?\(?[A-J]\)?(?:(?:,| and|, and| or) \(?[A-J]\)?)* ` +
+var otherOptions = lazy(`^(?:(?:[Oo]ptions?|[Cc]hoices?|[Aa]nswers?) )?\(?[A-J]\)?(?:(?:,| and|, and| or) \(?[A-J]\)?)* ` +
 	`(?:all |both |also )?(?:fails?\b|(?:is|are|was|were|does|do|cannot|would|contradicts?|ignores?)\b.*` +
 	`(?:wrong|incorrect|false|impossible|too|not|fail|contradict|cannot|ignore))|^(?:[Tt]he |[Aa]ll |[Nn]one of the )(?:others?|remaining|rest)\b`)
 
@@ -73,14 +72,14 @@ func withoutOtherLetters(s string) string {
 
 // otherLetter matches another letter after the value of one, refusing words that deny the letter.
 var (
-	otherLetter = regexp.MustCompile(`\([A-J]\)|\b(?:or|and) [A-J](?:[^a-zA-Z_^]|$)`)
-	refusing    = regexp.MustCompile(`(?i)^(?:is|are|was|can|could|would|does|did|has|must|should)(?: ?not|n't)\b|^(?:cannot|fails?)\b|` +
+	otherLetter = lazy(`\([A-J]\)|\b(?:or|and) [A-J](?:[^a-zA-Z_^]|$)`)
+	refusing    = lazy(`(?i)^(?:is|are|was|can|could|would|does|did|has|must|should)(?: ?not|n't)\b|^(?:cannot|fails?)\b|` +
 		`^(?:is |are |was )?(?:clearly |obviously |also )?(?:wrong|incorrect|false|impossible|out|ruled out|eliminated|rejected|` +
 		`excluded)\b`)
 )
 
 // withdrawing matches words after a letter that take it back: B. No wait, 12.
-var withdrawing = regexp.MustCompile(`(?i)^(?:no,? )?wait\b|^(?:nope|sorry|oops|hmm+|just kidding|correction|scratch that|i mean)\b`)
+var withdrawing = lazy(`(?i)^(?:no,? )?wait\b|^(?:nope|sorry|oops|hmm+|just kidding|correction|scratch that|i mean)\b`)
 
 // several reports whether what follows a letter is another letter.
 func several(rest string) bool {
@@ -123,16 +122,16 @@ func Unwrapped(s string) string {
 }
 
 // chosenLetter matches a sentence that names one choice: option C is correct; the correct option is (C).
-var chosenLetter = regexp.MustCompile(`(?i:^(?:(?:so|thus|hence|therefore|then),? +)?(?:the )?(?:correct |right |best )?` +
+var chosenLetter = lazy(`(?i:^(?:(?:so|thus|hence|therefore|then),? +)?(?:the )?(?:correct |right |best )?` +
 	`(?:option|choice|answer)? ?(?:is )?)(?:\*\*)?\(?([A-J])\)?(?:\*\*)?(?: is (?:the |our )?(?:only |final )?` +
 	`(?:(?:correct|right|best|true)(?: (?:one|answer|option|choice))?|answer|choice))?[.!]*(?:\*\*)?$`)
 
 // labelledLetter matches a letter behind a label that calls it the choice: My choice: C.
-var labelledLetter = regexp.MustCompile(`^\**(?i:(?:(?:my|our|the) )?(?:final |correct |right |best )?(?:option|choice|pick|letter)` +
+var labelledLetter = lazy(`^\**(?i:(?:(?:my|our|the) )?(?:final |correct |right |best )?(?:option|choice|pick|letter)` +
 	`(?: is|:))\**:? \**\(?([A-J])\)?[.!]*\**$`)
 
 // pickedLetter matches the choice of a letter in the first person.
-var pickedLetter = regexp.MustCompile(`(?i:\b(?:choose|pick|select|go with|option|choice)) \(?([A-J])\)?[.!]*$`)
+var pickedLetter = lazy(`(?i:\b(?:choose|pick|select|go with|option|choice)) \(?([A-J])\)?[.!]*$`)
 
 // sentenceAbout begins a sentence about an option, reasonAfter ends it with a reason or with the others.
 const (
@@ -142,13 +141,13 @@ const (
 
 // letterPatterns match sentences that call one option right: A is correct because …; the correct option is C, as …;
 // only C fits.
-var letterPatterns = []*regexp.Regexp{
-	regexp.MustCompile(sentenceAbout + `(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer) )?\(?([A-J])\)? is ` +
+var letterPatterns = []*pattern{
+	lazy(sentenceAbout + `(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer) )?\(?([A-J])\)? is ` +
 		`(?:(?:the )?(?:correct|right|best)(?: (?:one|answer|option|choice))?|` +
 		`the only (?:one|option|choice|answer) (?:that|which) (?:works|fits|holds|is (?:correct|right|true)))` + reasonAfter),
-	regexp.MustCompile(sentenceAbout + `(?:correct|right|best) (?:option|choice|answer) is \(?([A-J])\)?` + reasonAfter),
-	regexp.MustCompile(sentenceAbout + calledChoice + `\**\(?([A-J])\)?\**(?::\**| [–—-]) (.*)$`),
-	regexp.MustCompile(`\b[Oo]nly (?:option |choice )?\(?([A-J])\)? (?:fits|works|matches|remains|satisfies|` +
+	lazy(sentenceAbout + `(?:correct|right|best) (?:option|choice|answer) is \(?([A-J])\)?` + reasonAfter),
+	lazy(sentenceAbout + calledChoice + `\**\(?([A-J])\)?\**(?::\**| [–—-]) (.*)$`),
+	lazy(`\b[Oo]nly (?:option |choice )?\(?([A-J])\)? (?:fits|works|matches|remains|satisfies|` +
 		`is (?:correct|right|true|possible|left))` + reasonAfter),
 }
 
@@ -156,10 +155,10 @@ var letterPatterns = []*regexp.Regexp{
 const calledChoice = `(?:correct |right |best |final )*(?:option|choice|answer) is (?:option |choice )?`
 
 // letterAndValue matches a letter and the value that it stands for: B, which is 42.
-var letterAndValue = regexp.MustCompile(`^\**\(?([A-J])\)?\**,? (?:which (?:is|equals)|i\.e\.,?|namely) +([^ ].*)$`)
+var letterAndValue = lazy(`^\**\(?([A-J])\)?\**,? (?:which (?:is|equals)|i\.e\.,?|namely) +([^ ].*)$`)
 
 // remainingLetter matches the option that is left after others are called wrong: A is wrong, so B.
-var remainingLetter = regexp.MustCompile(`^(?:(?:[Oo]ptions? |[Cc]hoices? )?\(?[A-J]\)?(?:,| and|, and)? )+(?:is|are) (?:wrong|incorrect|false|impossible|out)` +
+var remainingLetter = lazy(`^(?:(?:[Oo]ptions? |[Cc]hoices? )?\(?[A-J]\)?(?:,| and|, and)? )+(?:is|are) (?:wrong|incorrect|false|impossible|out)` +
 	`,? (?:so|hence|thus|therefore),? (?:(?:it is|it must be|the answer is|(?:I|we) (?:choose|pick)) )?(?:option |choice )?` +
 	`\(?([A-J])\)?(?: is (?:correct|right))?[.!]*$`)
 
@@ -191,7 +190,7 @@ func valueOfChoice(first, last string) string {
 }
 
 // anyLetter matches an option.
-var anyLetter = regexp.MustCompile(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
+var anyLetter = lazy(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
 
 // calledRight returns the letter of such a sentence, which may deny other letters in its reason.
 func calledRight(s string) string {
@@ -219,7 +218,7 @@ func chosen(s string) string {
 	if len(s) > 80 || !strings.Contains(s, " ") || wording.Unsettled(s) {
 		return ""
 	}
-	for _, pattern := range []*regexp.Regexp{chosenLetter, labelledLetter, pickedLetter} {
+	for _, pattern := range []*pattern{chosenLetter, labelledLetter, pickedLetter} {
 		if m := pattern.FindStringSubmatch(s); m != nil {
 			return m[1]
 		}
@@ -235,4 +234,4 @@ func chosen(s string) string {
 }
 
 // asked matches what a sentence calls the right choice.
-var asked = regexp.MustCompile(`(?i)\b(?:option|choice|answer)$`)
+var asked = lazy(`(?i)\b(?:option|choice|answer)$`)

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -80,12 +79,12 @@ func sentenceValue(s string) (value string, open bool) {
 }
 
 // restating matches the start of a clause that gives a quantity in other units.
-var restating = regexp.MustCompile(`^, (?:i\.e\.|ie|that is|in other words|equivalently|which is)[ ,]`)
+var restating = lazy(`^, (?:i\.e\.|ie|that is|in other words|equivalently|which is)[ ,]`)
 
 // unitAtEnd matches the unit of a value, unitsWithin all of them.
 var (
-	unitAtEnd   = regexp.MustCompile(`\\text\{ ?([^{}]*)\}$`)
-	unitsWithin = regexp.MustCompile(`\\text\{[^{}]*\}`)
+	unitAtEnd   = lazy(`\\text\{ ?([^{}]*)\}$`)
+	unitsWithin = lazy(`\\text\{[^{}]*\}`)
 )
 
 // sameDimension reports whether two values have units of measure that convert.
@@ -102,7 +101,7 @@ func sameDimension(a, b string) bool {
 }
 
 // rejected matches a clause that takes back the value before it.
-var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|which))?|and (?:this|that|it)) ` +
+var rejected = lazy(`(?i)^(?:which|that|but(?: (?:this|that|it|which))?|and (?:this|that|it)) ` +
 	`(?:(?:(?:does|do|did|can|could|is|was|would)(?: ?not|n't|not|n’t)|cannot) (?:be )?(?:[a-z]+ )?` +
 	`(?:fit|work|hold|satisfy|equal|match|agree|apply|possible|valid|right|correct|true|allowed|acceptable|admissible|` +
 	`answer|solution|happen|occur|in (?:the|our) (?:domain|range)|positive|integer)|fails?|contradicts?|violates?|` +
@@ -110,14 +109,14 @@ var rejected = regexp.MustCompile(`(?i)^(?:which|that|but(?: (?:this|that|it|whi
 	`discarded|excluded|spurious)|we (?:refute|reject|discard|exclude|dismiss|rule out))\b`)
 
 // attained matches what begins the place of an extremum, which may be several equations.
-var attained = regexp.MustCompile(`,? (?:which (?:occurs?|happens|is (?:attained|achieved|reached))|attained|achieved|` +
+var attained = lazy(`,? (?:which (?:occurs?|happens|is (?:attained|achieved|reached))|attained|achieved|` +
 	`occurring|occurs|happens|is (?:attained|achieved|reached)) (?:when|at|for|if|by)\b`)
 
 // listAside matches a list between brackets.
-var listAside = regexp.MustCompile(` \((?:[^()$,]*\$[^$]*\$[^()$,]*,)+[^()$]*\$[^$]*\$[^()$]*\)`)
+var listAside = lazy(` \((?:[^()$,]*\$[^$]*\$[^()$,]*,)+[^()$]*\$[^$]*\$[^()$]*\)`)
 
 // bounds matches several inequalities that commas join: $x \ge 0$, $x \ne 1$.
-var bounds = regexp.MustCompile(`\$[^$]*(?:<|>|\\[gl]e|\\ne)[^$]*\$(?:, (?:and )?\$[^$]*(?:<|>|\\[gl]e|\\ne)[^$]*\$)+`)
+var bounds = lazy(`\$[^$]*(?:<|>|\\[gl]e|\\ne)[^$]*\$(?:, (?:and )?\$[^$]*(?:<|>|\\[gl]e|\\ne)[^$]*\$)+`)
 
 // maskedBounds is masked with joined inequalities as one formula.
 func maskedBounds(s string) string {
@@ -131,27 +130,27 @@ func maskedBounds(s string) string {
 }
 
 // someOf matches a sentence about some of a number of things: 27 of the 50 students play football.
-var someOf = regexp.MustCompile(`^([0-9][0-9,]*) (?:out )?of (?:the |these |his |her |its |their |all )?` +
+var someOf = lazy(`^([0-9][0-9,]*) (?:out )?of (?:the |these |his |her |its |their |all )?` +
 	`[0-9][0-9,]* [a-z]+ [a-z][^0-9]*$`)
 
 // circumstance matches a condition on people or things, which the question sets: if she works 10 hours. A condition
 // on a variable, or an even number, sets a case.
-var circumstance = regexp.MustCompile(`^if (?:he|she|they|there|no|nobody|it|we|you|his|her|their|the|each|every|all|both) ` +
+var circumstance = lazy(`^if (?:he|she|they|there|no|nobody|it|we|you|his|her|their|the|each|every|all|both) ` +
 	`(?:(?:[a-z'-]{2,}|a|[$]?[0-9][0-9.,]*%?)[ ,.]*)+$`)
 
 // afterGiving matches what makes "giving" no consequence: after giving 4 apples to Tom.
-var afterGiving = regexp.MustCompile(`(?i)\b(after|before|by|for|of|without|when|while)$`)
+var afterGiving = lazy(`(?i)\b(after|before|by|for|of|without|when|while)$`)
 
 // subordinate matches the start of a clause that says where or why rather than what.
-var subordinate = regexp.MustCompile(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
+var subordinate = lazy(`(?i)^(attained|achieved|reached|obtained|occurring|when|where|independent|with|` +
 	`without|including|excluding|compared|after|before|since|because|while|whereas|assuming|given|although|even|if|as|that (?:every|each|the|he|she|they|it|we|all|no|there)|` +
 	`which (?:occurs?|happens|includes?|contains?|is (?:attained|achieved|reached))|(?:which|that) is (?:about|approximately|roughly|around|nearly|almost|close to)) `)
 
 // calculating matches a calculation in words.
-var calculating = regexp.MustCompile(`\b(?:times|plus|minus|divided|multiplied|half|twice|double|percent of|% of)\b`)
+var calculating = lazy(`\b(?:times|plus|minus|divided|multiplied|half|twice|double|percent of|% of)\b`)
 
 // apiece matches an apposition about one of several: 64 in total, 16 kilograms each.
-var apiece = regexp.MustCompile(`(?i)\b(?:each|apiece)[.!]?$|^[0-9]+ of (?:whom|which|them)\b`)
+var apiece = lazy(`(?i)\b(?:each|apiece)[.!]?$|^[0-9]+ of (?:whom|which|them)\b`)
 
 // clauseValue returns the value that a clause states. decided is false if it states none, or only denies one. An
 // empty value with decided true means that the clause leaves the value open.
@@ -220,45 +219,45 @@ func clauseValue(clause string) (value string, decided bool) {
 }
 
 // laterTime matches the second of two times of day: leaves at 7:30 and arrives at 9:00.
-var laterTime = regexp.MustCompile(`[0-9]:[0-9]{2}\b.* and ([a-z]+ at [0-9]{1,2}:[0-9]{2}\b.*)$`)
+var laterTime = lazy(`[0-9]:[0-9]{2}\b.* and ([a-z]+ at [0-9]{1,2}:[0-9]{2}\b.*)$`)
 
 // times matches an adjective between a verb and what is counted: he was wrong 4 times.
-var times = regexp.MustCompile(`\b(was|were|is|are|been) (?:wrong|incorrect|mistaken|right|correct|late) $`)
+var times = lazy(`\b(was|were|is|are|been) (?:wrong|incorrect|mistaken|right|correct|late) $`)
 
 // missed matches what is not done to some of several things: Tom did not find 4 of the coins.
-var missed = regexp.MustCompile(`\b(did|does|do|has|have|had|will|would)(?: not|n't) [a-z]+ $`)
+var missed = lazy(`\b(did|does|do|has|have|had|will|would)(?: not|n't) [a-z]+ $`)
 
 // relative matches the start of a clause about part of what precedes it: of which 36 are sour.
-var relative = regexp.MustCompile(`^of (?:which|whom|these|those|them),? `)
+var relative = lazy(`^of (?:which|whom|these|those|them),? `)
 
 // replacing matches a value and the one that replaces it: not 38 but 36.
-var replacing = regexp.MustCompile(`(?:\bnot|n't)(?: [a-z]+)? [$]?[0-9][^ ]*(?: [a-z]+)?,? but (?:rather )?(.*)$`)
+var replacing = lazy(`(?:\bnot|n't)(?: [a-z]+)? [$]?[0-9][^ ]*(?: [a-z]+)?,? but (?:rather )?(.*)$`)
 
 // capable matches words that make a bound or a difference the answer: she can buy at most 36; he is taller than her
 // by 5.
-var capable = regexp.MustCompile(`\bcan [a-z ]*(?:at most|up to) $|\bthan [a-z ]+ by $`)
+var capable = lazy(`\bcan [a-z ]*(?:at most|up to) $|\bthan [a-z ]+ by $`)
 
 // compared matches a difference that the sentence states: 36 more than last year. With a number after "than", or a
 // variable, it is a step of a calculation.
-var compared = regexp.MustCompile(`^(?:more|less|fewer) than [a-z]{3}[^0-9$\\]*$`)
+var compared = lazy(`^(?:more|less|fewer) than [a-z]{3}[^0-9$\\]*$`)
 
 // amounts matches the verb before a difference that does not give the amount: the total is 48 more than before.
-var amounts = regexp.MustCompile(`\b(?:is|are|was|were) $`)
+var amounts = lazy(`\b(?:is|are|was|were) $`)
 
 // pronoun matches a subject that is the difference: that is 36 more than last year.
-var pronoun = regexp.MustCompile(`^(?:that|this|it|which) (?:is|was) $`)
+var pronoun = lazy(`^(?:that|this|it|which) (?:is|was) $`)
 
 // failing matches words after a value that say it is none: 36 does not work.
-var failing = regexp.MustCompile(`^(?:[a-z]+ |is divided by [^ ]+ )?(?:is|are) not (?:needed|required|relevant|asked)\b|` +
+var failing = lazy(`^(?:[a-z]+ |is divided by [^ ]+ )?(?:is|are) not (?:needed|required|relevant|asked)\b|` +
 	`^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|can)(?: not|n't|not|n’t)|cannot|fails?|` +
 	`(?:do|did|could|would|will)(?: not|n't|n’t) (?:work|fit|hold|satisfy|match|give|lead|divide|yield|be))\b`)
 
 // another matches a second value that "and", or "or" in another language, joins: 36 bottles in one minute and 2160 in
 // an hour, 12 o 13.
-var another = regexp.MustCompile(`^and [a-z][^0-9]* at [0-9]+:[0-9]|^(?:[a-z][^0-9]* and|(?:` + orAbroad + `)) +(?:[$€£]?[0-9]|\\)`)
+var another = lazy(`^and [a-z][^0-9]* at [0-9]+:[0-9]|^(?:[a-z][^0-9]* and|(?:` + orAbroad + `)) +(?:[$€£]?[0-9]|\\)`)
 
 // anotherFormula matches a second formula that "and" joins after words about the first.
-var anotherFormula = regexp.MustCompile(`^[$)\\]* (?:in|for|when|if|on) [^0-9$,;]* and \$`)
+var anotherFormula = lazy(`^[$)\\]* (?:in|for|when|if|on) [^0-9$,;]* and \$`)
 
 // orAbroad are words for "or".
 const orAbroad = `o|u|ou|oder|oppure|или|або|lub|albo|veya|ya da|nebo|vagy|eller|tai|atau|hoặc|sau|या|أو|` +
@@ -272,18 +271,18 @@ func denied(before string) bool {
 }
 
 // deniedAbroad matches "is not" in other languages: no es, non è.
-var deniedAbroad = regexp.MustCompile(`\b(?:no|non) (?:es|son|è|é|era|sono)(?:[^a-z]|$)`)
+var deniedAbroad = lazy(`\b(?:no|non) (?:es|son|è|é|era|sono)(?:[^a-z]|$)`)
 
 // continued matches a calculation without a result that a value begins: 48 choose 2 ways, 48 times 47 ways.
-var continued = regexp.MustCompile(`^(?:(?:choose|times|multiplied by|divided by|plus|minus) \$?[0-9][^=]*$|` +
+var continued = lazy(`^(?:(?:choose|times|multiplied by|divided by|plus|minus) \$?[0-9][^=]*$|` +
 	`(?:plus|minus|times) (?:some|an?\b)|` +
 	`(?:raised )?to the (?:[a-z0-9]+ )?power\b)`)
 
 // relatedTo matches words that make a value a step of a calculation: 12 more coins than twice the other's.
-var relatedTo = regexp.MustCompile(`^(?:more|fewer|less) (?:[a-z]+ )?than (?:twice|half|double|thrice|[a-z]+ times|[0-9$])`)
+var relatedTo = lazy(`^(?:more|fewer|less) (?:[a-z]+ )?than (?:twice|half|double|thrice|[a-z]+ times|[0-9$])`)
 
 // limited matches words after a value that make it a bound or turn its sign: 12 at most, 12 degrees below zero.
-var limited = regexp.MustCompile(`^(?:[a-z]+ ){0,2}(?:at (?:most|least|minimum|maximum)|or (?:more|less|fewer|so|thereabouts)|` +
+var limited = lazy(`^(?:[a-z]+ ){0,2}(?:at (?:most|least|minimum|maximum)|or (?:more|less|fewer|so|thereabouts)|` +
 	`(?:below|under) (?:zero|freezing|sea level))\b`)
 
 // unsettledBefore reports whether the words before a value keep it from being the answer. Words that compare do so
@@ -316,7 +315,7 @@ func lastWords(s string, n int) string {
 }
 
 // clauseEnds separate clauses.
-var clauseEnds = regexp.MustCompile(`[,;:] | (so|thus|hence|therefore|which means|giving) `)
+var clauseEnds = lazy(`[,;:] | (so|thus|hence|therefore|which means|giving) `)
 
 // lastClause returns the last value of the last clause that has one. It skips clauses that deny a value; if a
 // clause leaves the value open, it returns none.
@@ -350,7 +349,7 @@ func lastClause(s string) string {
 }
 
 // isAbroad matches "the answer is" in other languages.
-var isAbroad = regexp.MustCompile(`^ *\p{L}+(?: \p{L}+){0,2} (?:är|er|je|jest|este|adalah|ist|est|es|és|è|é|là|lautet|beträgt|vastaus on) ` +
+var isAbroad = lazy(`^ *\p{L}+(?: \p{L}+){0,2} (?:är|er|je|jest|este|adalah|ist|est|es|és|è|é|là|lautet|beträgt|vastaus on) ` +
 	`[$€£]?[-−]?[0-9]|^ *vastaus on `)
 
 // strange reports whether a phrase without a verb has words that may change the value in it.

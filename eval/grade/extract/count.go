@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
 
 	"exp/eval/grade/wording"
@@ -10,7 +9,7 @@ import (
 // How many values a sentence lists.
 
 // listedCount matches how many values a sentence lists.
-var listedCount = regexp.MustCompile(`(?i)\b(?:is|are|has|have|find|get) (?:exactly |only |precisely )?\$?\{?([0-9]+|[a-z]+)\}?\$? ` +
+var listedCount = lazy(`(?i)\b(?:is|are|has|have|find|get) (?:exactly |only |precisely )?\$?\{?([0-9]+|[a-z]+)\}?\$? ` +
 	`(?:[a-z-]+ ){0,3}[a-z]+(?: to \$[^$]*\$)?(?::|,? namely|,? which are) [^:]*$`)
 
 // howMany returns how many values a sentence says that it lists; "" if it does not.

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,7 +10,7 @@ import (
 // Values that a sentence names only to deny them.
 
 // deniedBefore matches words right before a value that deny it: we reject 36, the sum is hardly 36, 答案不是12.
-var deniedBefore = regexp.MustCompile(`(?:\b(?:for example|for instance|e\.g\.|such as),?|` +
+var deniedBefore = lazy(`(?:\b(?:for example|for instance|e\.g\.|such as),?|` +
 	`\b(?:such that|never|except|anything but|different from|differs? from|distinct from|unequal to|other than|no longer|far from|` +
 	`nothing to do with|unrelated to|` +
 	`unlike|(?:wrong|incorrect|false|mistaken) (?:answer|value|result|solution)(?: [a-z]+){0,3} (?:is|was|would be)|(?:answer|solution|result|value|it|this|that) would have been|` + mistaken + `)|` +
@@ -29,7 +28,7 @@ const mistaken = `(?:(?:common|frequent|usual|typical|careless|classic|sign|arit
 
 // rejectedBefore matches our own words that take a value back, or only try it: we reject 36. What other persons
 // reject is the matter of the question: she rejects 5 offers.
-var rejectedBefore = regexp.MustCompile(`(?:^(?:(?:so|thus|hence|therefore|then|now|next|first|and|but),? )*|` +
+var rejectedBefore = lazy(`(?:^(?:(?:so|thus|hence|therefore|then|now|next|first|and|but),? )*|` +
 	`\b(?:we|i|one|you|this|that|which|let us|let's|let me) (?:(?:must|can|could|should|may|have to|has to|now|then|also|` +
 	`therefore|thus|hence|first) )*|[,;:] )` +
 	`(?:(?:(?:reject|discard|exclud|eliminat|dismiss|disregard|avoid)(?:e|es|s|ed|ing)?|` +
@@ -37,14 +36,14 @@ var rejectedBefore = regexp.MustCompile(`(?:^(?:(?:so|thus|hence|therefore|then|
 	`try|tried|trying) ?\$?$`)
 
 // countedAfter matches a noun in the plural right after a value.
-var countedAfter = regexp.MustCompile(`^[$ ]*[a-z]{3,}s\b`)
+var countedAfter = lazy(`^[$ ]*[a-z]{3,}s\b`)
 
 // countedVerb matches such a noun and the words that call it wrong: 12 apples are wrong. That 4 bulbs were rejected is
 // an answer.
-var countedVerb = regexp.MustCompile(`^[$ ]*[a-z]{3,}s( (?:are|were) (?:wrong|incorrect)\b)`)
+var countedVerb = lazy(`^[$ ]*[a-z]{3,}s( (?:are|were) (?:wrong|incorrect)\b)`)
 
 // attributive matches an adjective of a noun in the plural, which belongs to what is counted: 3 wrong answers.
-var attributive = regexp.MustCompile(`^ (?:wrong|incorrect|false|invalid|rejected|excluded|discarded|impossible) [a-z]{3,}s\b|` +
+var attributive = lazy(`^ (?:wrong|incorrect|false|invalid|rejected|excluded|discarded|impossible) [a-z]{3,}s\b|` +
 	`^[$ ]*,? ?which (?:is|are) too [a-z]+ to `)
 
 // isDeniedBetween reports whether the words before a value, or those after it, deny it.
@@ -56,7 +55,7 @@ func isDeniedBetween(before, after string) bool {
 }
 
 // deniedAfter matches words right after a value that deny it: 36 would be too many, 12ではない, 12 °C below zero.
-var deniedAfter = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
+var deniedAfter = lazy(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
 	`(?:is|are|was|were|(?:would|will|must|can|should|may|could|has to) be|seems|looks|has been)` +
 	`(?: clearly| obviously| also| far| much| still| simply| therefore| an?)? ` +
 	`(?:too|wrong|incorrect|impossible|false|invalid|extraneous|rejected|excluded|discarded|ruled out|absurd|` +
@@ -71,7 +70,7 @@ var deniedAfter = regexp.MustCompile(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
 	`(?:では|じゃ|で)(?:ない|ありません|なく)|不是|不对|不對|(?:가|이) ?아[니닙닌])`)
 
 // denial is a fast check for both.
-var denial = regexp.MustCompile(`(?i)cannot|n't|fail|reject|discard|exclud|eliminat|dismiss|disregard|(?:rul|throw)[a-z]* out|` +
+var denial = lazy(`(?i)cannot|n't|fail|reject|discard|exclud|eliminat|dismiss|disregard|(?:rul|throw)[a-z]* out|` +
 	`nearly|almost|` +
 	`hardly|barely|scarcely|exceed|surpass|divides|at first |just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |` +
 	`[不并並]|too|wrong|` +
@@ -112,7 +111,7 @@ func withoutDenied(s string) string {
 }
 
 // denyingLabel matches a label that turns or denies the value after it: The value is negative: 12.
-var denyingLabel = regexp.MustCompile(`(?i)(?:^|[.!?] )[^0-9:.$]*\b(?:not (?:the|an?|our|my) (?:[a-z]+ )?(?:answer|solution|result|value)|(?:common|frequent|usual) (?:mistake|error)|` +
+var denyingLabel = lazy(`(?i)(?:^|[.!?] )[^0-9:.$]*\b(?:not (?:the|an?|our|my) (?:[a-z]+ )?(?:answer|solution|result|value)|(?:common|frequent|usual) (?:mistake|error)|` +
 	`opposite|not|except|` +
 	`never|wrong|incorrect|` +
 	`false|rejected|excluded|impossible): *\**[-−$\\(0-9]|(?:^|[.!?] )[^0-9:.$]*\b(?:negative|minus): *\**[$\\(]*[0-9]`)
@@ -130,10 +129,10 @@ const somethingOf = `\b(?:(?:opposite|negative|reciprocal|inverse|square|cube|ro
 	`multiple|factor|part|digits?) of|twice|double|triple|half|thrice) (?:the|our|my) (?:final |correct )?`
 
 // aboutAnswer matches a value of something else about the answer: the opposite of the answer is 12.
-var aboutAnswer = regexp.MustCompile(`(?i)` + somethingOf + `answer\b|\banswer (?:squared|cubed|doubled|plus|minus|times|ends|starts|begins)\b`)
+var aboutAnswer = lazy(`(?i)` + somethingOf + `answer\b|\banswer (?:squared|cubed|doubled|plus|minus|times|ends|starts|begins)\b`)
 
 // certain matches a "no" that denies nothing.
-var certain = regexp.MustCompile(`\bno (?:doubt|matter|wonder)\b`)
+var certain = lazy(`\bno (?:doubt|matter|wonder)\b`)
 
 // isDenied reports whether a clause has values and denies all of them.
 func isDenied(clause string) bool {
@@ -156,7 +155,7 @@ func isDenied(clause string) bool {
 }
 
 // contrast matches a value after the answer that it is not: 36, not 40.
-var contrast = regexp.MustCompile(`^(.*[0-9}$)%][^,]{0,20})(?:, (?:and |but )?not|,? rather than|,? instead of) ` +
+var contrast = lazy(`^(.*[0-9}$)%][^,]{0,20})(?:, (?:and |but )?not|,? rather than|,? instead of) ` +
 	`(?:\$[^$]+\$|[$€£]?[-−]?[0-9][0-9.,/%]*\$?)(?: [a-z]+)?([.!]?)$`)
 
 // withoutContrast drops such a value, and one before the answer: Not 40, but 36.
@@ -171,7 +170,7 @@ func withoutContrast(s string) string {
 }
 
 // withdrawal matches words that replace the value before them: 36 ... wait, 37.
-var withdrawal = regexp.MustCompile(`(?i)(?:\.{2,}|…|[,;—–]|--+| -) *(?:(?:wait|no|sorry|hmm+|oops|` +
+var withdrawal = lazy(`(?i)(?:\.{2,}|…|[,;—–]|--+| -) *(?:(?:wait|no|sorry|hmm+|oops|` +
 	`nope)\b *(?:[,.:!—–-]|$)|` +
 	`(?:actually|correction|scratch that|make that|i mean|or rather)\b[,:]? *[^a-z]*[0-9])`)
 
@@ -190,21 +189,21 @@ func withoutWithdrawn(s string) string {
 }
 
 // withdrawn matches the words of a withdrawal.
-var withdrawn = regexp.MustCompile(`(?i)^[^a-z0-9]*(?:wait|no|sorry|hmm+|oops|nope|actually|correction|` +
+var withdrawn = lazy(`(?i)^[^a-z0-9]*(?:wait|no|sorry|hmm+|oops|nope|actually|correction|` +
 	`scratch that|make that|` +
 	`i mean|or rather)\b`)
 
 // aboutOthers matches a negation inside a phrase about other things: the probability that it is not red is 36, that it
 // does not is 36.
-var aboutOthers = regexp.MustCompile(`\b(?:(?:that|which|who|whose|where) (?:[a-z]+ ){0,4}` +
+var aboutOthers = lazy(`\b(?:(?:that|which|who|whose|where) (?:[a-z]+ ){0,4}` +
 	`(?:(?:is|are|was|were|do|does|did|has|have|can|could|will)(?: not|n't)|cannot) |(?:of|for) not )((?:[a-z]+ ){0,7})` +
 	`(?:is|are|was|were|equals|=) `)
 
 // counting matches what a number counts, before its verb: the number of incorrect answers is 3.
-var counting = regexp.MustCompile(`\bnumber of (?:[a-z]+-)?(?:[a-z]+ ){1,3}(?:(?:who|that|which) [a-z]+ neither )?(is|are|was|equals|=) `)
+var counting = lazy(`\bnumber of (?:[a-z]+-)?(?:[a-z]+ ){1,3}(?:(?:who|that|which) [a-z]+ neither )?(is|are|was|equals|=) `)
 
 // opinion matches words that carry a negation over to what follows: does not mean that it is 36.
-var opinion = regexp.MustCompile(`\b(?:that|think|say|believe|mean|imply|know|see|follow|seem|true|the case|` +
+var opinion = lazy(`\b(?:that|think|say|believe|mean|imply|know|see|follow|seem|true|the case|` +
 	`correct|since|because|` +
 	`so|when|and|but)\b`)
 
@@ -233,15 +232,15 @@ func isOpen(s, formula string) bool {
 
 // relatedBefore matches words before a formula that turn it into another value: twice $x$, is at least $x$, might be
 // $x$, between $x$ and $y$.
-var relatedBefore = regexp.MustCompile(`\b(?:(?:the |an? )?(?:twice|thrice|double|triple|half|(?:half|negative|opposite|` +
+var relatedBefore = lazy(`\b(?:(?:the |an? )?(?:twice|thrice|double|triple|half|(?:half|negative|opposite|` +
 	`reciprocal|inverse|square|cube|square root|root|multiple|factor|divisor|third|quarter|complement|part) of|` +
 	`close to|near)|(?:could|might|may)(?: [a-z]+)? be|` +
 	`(?:is|are|be)(?: strictly| certainly)? (?:at (?:least|most)|(?:less|greater|more|fewer|smaller|larger|bigger) than)|` +
 	`between [^a-z]* and)$`)
 
 // negatedBefore matches a negation right before a formula: the derivative is not $2x$.
-var negatedBefore = regexp.MustCompile(`(?:\bnot|n't|\bcannot|\bnever|\bunlikely|\bnicht|\bniet|\bpas|(?:^| )(?:не|(?:no|non) (?:es|è|é)))` +
+var negatedBefore = lazy(`(?:\bnot|n't|\bcannot|\bnever|\bunlikely|\bnicht|\bniet|\bpas|(?:^| )(?:не|(?:no|non) (?:es|è|é)))` +
 	`(?: possibly| really| ever)?(?: to)?(?: be| equal| be equal to| equal to| given by)?$`)
 
 // increased matches a calculation without numbers after a formula.
-var increased = regexp.MustCompile(`^(?:plus|minus|times) (?:some|an?\b)`)
+var increased = lazy(`^(?:plus|minus|times) (?:some|an?\b)`)

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,17 +11,17 @@ import (
 // Whether a text ends or breaks off.
 
 // assumption matches words that begin a thought rather than end it.
-var assumption = regexp.MustCompile(`(?i)\b(note|let|consider|suppose|assume|recall|first|since|if|` +
+var assumption = lazy(`(?i)\b(note|let|consider|suppose|assume|recall|first|since|if|` +
 	`because|when|using|try)\b`)
 
 // labelled matches a label in any language, a number and a word.
-var labelled = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**[-−]?[$€£]?[0-9][0-9.,]*(?: (\p{L}+))?$`)
+var labelled = lazy(`^\**[\p{L} ]{2,30}\**: ?\**[-−]?[$€£]?[0-9][0-9.,]*(?: (\p{L}+))?$`)
 
 // equation matches a calculation with its result.
-var equation = regexp.MustCompile(`[0-9%)a-z$] ?= ?[$€£]?[-−]?[0-9.]|[0-9] equals [$€£]?[-−]?[0-9.]`)
+var equation = lazy(`[0-9%)a-z$] ?= ?[$€£]?[-−]?[0-9.]|[0-9] equals [$€£]?[-−]?[0-9.]`)
 
 // operator matches signs that make the words after a number more than a noun; tune-ups and eggs/child are nouns.
-var operator = regexp.MustCompile(`[,.;:=+*×^(]|(?:^|[^a-z])-|-(?:[^a-z]|$)|/(?: ?[^a-z ]|$)`)
+var operator = lazy(`[,.;:=+*×^(]|(?:^|[^a-z])-|-(?:[^a-z]|$)|/(?: ?[^a-z ]|$)`)
 
 // going are words that lead on from a result; dangling are words that do not end a sentence.
 var (

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,13 +19,13 @@ const (
 
 var (
 	// enumerations matches a list after a verb. At most two words, such as a unit, follow it in the sentence.
-	enumerations = regexp.MustCompile(`(?:\b(?:are|is|were|be|include|equals?|gives?|get|yields?|have|by)|[:=])(?: either)? ` +
+	enumerations = lazy(`(?:\b(?:are|is|were|be|include|equals?|gives?|get|yields?|have|by)|[:=])(?: either)? ` +
 		`(` + enumerated + `)((?: [a-z]+){0,2})[.!]?$`)
-	braces = regexp.MustCompile(`(?:\b(?:is|are|equals|be)|[:=]) (\{[^{}]*[0-9][^{}]*\})[.!]?$`)
+	braces = lazy(`(?:\b(?:is|are|equals|be)|[:=]) (\{[^{}]*[0-9][^{}]*\})[.!]?$`)
 	// labelledList matches two values or more after a label in the plural.
-	labelledList = regexp.MustCompile(`(?i)^\**(?:the )?(?:[a-z]+ )?(?:solutions|roots|answers|zeros|values|numbers)\**:\** ` +
+	labelledList = lazy(`(?i)^\**(?:the )?(?:[a-z]+ )?(?:solutions|roots|answers|zeros|values|numbers)\**:\** ` +
 		`(` + listed + `(?:, ` + listed + `)+)[.!]?$`)
-	separator = regexp.MustCompile(`,? (?:and|or|&) |, `)
+	separator = lazy(`,? (?:and|or|&) |, `)
 )
 
 // enumeration returns the values that a sentence ends in: 2, 3 and 5. A choice between them is left as written.

@@ -4,7 +4,6 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -111,8 +110,8 @@ func FromAnswer(s string) Found {
 
 // totalOf and calledNumber match words before a value that only call it a total or a number.
 var (
-	totalOf      = regexp.MustCompile(`(?i)^(?:an? |the )?(?:grand )?total of `)
-	calledNumber = regexp.MustCompile(`(?i)^(?:the )?(?:number|value|integer) (-?[0-9][0-9.,]*)$`)
+	totalOf      = lazy(`(?i)^(?:an? |the )?(?:grand )?total of `)
+	calledNumber = lazy(`(?i)^(?:the )?(?:number|value|integer) (-?[0-9][0-9.,]*)$`)
 )
 
 // readable reports whether the text is an answer as it stands.
@@ -214,10 +213,10 @@ func closing(s string) Found {
 }
 
 // concluding matches a value after a calculation that gives it: 20 + 22 = 42, so 42 apples.
-var concluding = regexp.MustCompile(`^[^$\\]*=[^=]*[0-9],? (?:so|hence|thus|therefore),? `)
+var concluding = lazy(`^[^$\\]*=[^=]*[0-9],? (?:so|hence|thus|therefore),? `)
 
 // exclaimed matches a sentence whose last number has an exclamation mark, not a factorial sign: That is 27!
-var exclaimed = regexp.MustCompile(`(?i)^((?:(?:so|that|this|it|there|and|in|the|he|she|we|i)\b.*[a-z, ])[$€£]?[0-9][0-9.,]*)!+$|^([0-9][0-9.,]*)!!+$`)
+var exclaimed = lazy(`(?i)^((?:(?:so|that|this|it|there|and|in|the|he|she|we|i)\b.*[a-z, ])[$€£]?[0-9][0-9.,]*)!+$|^([0-9][0-9.,]*)!!+$`)
 
 // wordsOnly reports whether a text states something in words alone: the probability is one half.
 func wordsOnly(s string) bool {
@@ -225,10 +224,10 @@ func wordsOnly(s string) bool {
 }
 
 // label matches a label in any language before a value.
-var label = regexp.MustCompile(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?|[(\[][^()\[\]]+[)\]])\**$`)
+var label = lazy(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?|[(\[][^()\[\]]+[)\]])\**$`)
 
 // boldLabel matches an emphasised label before a value: **Result:** 65 miles.
-var boldLabel = regexp.MustCompile(`^\*\*([\p{L} ]{2,30}:)\*\*`)
+var boldLabel = lazy(`^\*\*([\p{L} ]{2,30}:)\*\*`)
 
 // labelledFormula returns the formula without delimiters after a label; empty if there is none.
 func labelledFormula(s string) string {
@@ -240,19 +239,19 @@ func labelledFormula(s string) string {
 }
 
 // described matches a sentence that gives a formula a quality.
-var described = regexp.MustCompile(`\$ is (?:an? [a-z]+(?: [a-z]+)?|[a-z]+)\.?$`)
+var described = lazy(`\$ is (?:an? [a-z]+(?: [a-z]+)?|[a-z]+)\.?$`)
 
 // quality matches a sentence that says in words what follows from a formula: Since $f(-x)=-f(x)$, the function is odd.
-var quality = regexp.MustCompile(`^(?:Since|Because|As) .*, ((?:the|this) [a-z ]+ is (?:an? )?[a-z]+(?: [a-z]+)?\.?)$`)
+var quality = lazy(`^(?:Since|Because|As) .*, ((?:the|this) [a-z ]+ is (?:an? )?[a-z]+(?: [a-z]+)?\.?)$`)
 
 // subject matches a sentence that says what its subject is: Bob is the fastest runner.
-var subject = regexp.MustCompile(`^(?:(?:So|Thus|Hence|Therefore|Then|Clearly),? )?([A-Z][a-z]+) is (?:the|our) [a-z]`)
+var subject = lazy(`^(?:(?:So|Thus|Hence|Therefore|Then|Clearly),? )?([A-Z][a-z]+) is (?:the|our) [a-z]`)
 
 // falls matches a sentence that ends in a day of the week.
-var falls = regexp.MustCompile(`\b(?:is|was|be|falls? on|place on|lands on)(?: an?)? ((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\.?$`)
+var falls = lazy(`\b(?:is|was|be|falls? on|place on|lands on)(?: an?)? ((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\.?$`)
 
 // dates matches the names of days and months.
-var dates = regexp.MustCompile(`\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April|May|June|July|` +
+var dates = lazy(`\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April|May|June|July|` +
 	`August|September|October|November|December)\b`)
 
 // said returns the words that a sentence without a value ends in: the function is odd.
@@ -281,13 +280,13 @@ func said(s string) string {
 func lastPart(s string) string { return s[strings.LastIndexByte(s, ',')+1:] }
 
 // unsolvable matches a sentence that denies a solution.
-var unsolvable = regexp.MustCompile(`(?i)\b(?:has|have|is|are|exists?) (no (?:real |integer )?solutions?)$`)
+var unsolvable = lazy(`(?i)\b(?:has|have|is|are|exists?) (no (?:real |integer )?solutions?)$`)
 
 // limiting matches a sentence about convergence.
-var limiting = regexp.MustCompile(`^[A-Z][^0-9]*[a-z] ((?:converges|diverges)(?: absolutely| conditionally)?)$`)
+var limiting = lazy(`^[A-Z][^0-9]*[a-z] ((?:converges|diverges)(?: absolutely| conditionally)?)$`)
 
 // article matches an article at the start, before a word.
-var article = regexp.MustCompile(`^(?:an?|An|[Tt]he) ([a-z])`)
+var article = lazy(`^(?:an?|An|[Tt]he) ([a-z])`)
 
 // printed returns the last line of a block of output, and a block of a single value.
 func printed(block string) string {

@@ -2,7 +2,6 @@ package extract
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 )
 
@@ -16,10 +15,10 @@ const (
 
 var (
 	// fields matches the answer: a value, a list of values, or an object of one field.
-	fields = regexp.MustCompile(`"(?:final[_ ]?)?(?:answer|result)"\s*:\s*(` + jsonScalar + `|` + jsonList + `|` +
+	fields = lazy(`"(?:final[_ ]?)?(?:answer|result)"\s*:\s*(` + jsonScalar + `|` + jsonList + `|` +
 		jsonObject + `)\s*[,}]`)
-	scalars  = regexp.MustCompile(jsonScalar)
-	onlyName = regexp.MustCompile(`^\{\s*"[^"]*"\s*:\s*`)
+	scalars  = lazy(jsonScalar)
+	onlyName = lazy(`^\{\s*"[^"]*"\s*:\s*`)
 )
 
 // answerField returns the last {"answer": …} of a text; empty and true if it is null.
@@ -60,4 +59,4 @@ func unquoted(s string) string {
 }
 
 // escapedSign matches a sign of LaTeX behind a backslash that JSON doubled.
-var escapedSign = regexp.MustCompile(`\\\\([$%{}_&#])`)
+var escapedSign = lazy(`\\\\([$%{}_&#])`)

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -16,7 +15,7 @@ import (
 const backEnd = `(?:["')*]*\s*$|[.!?,;:]| [—–-]| (?:so|because|since|but|and|as|either|after)\b)`
 
 // takesBack matches a sentence that takes back the one before it: That is wrong. No, because … Wait, I forgot …
-var takesBack = regexp.MustCompile(`(?i)^[^a-z]*(?:(?:nope|wait|hmm+|oops|hold on|hang on)\b|` +
+var takesBack = lazy(`(?i)^[^a-z]*(?:(?:nope|wait|hmm+|oops|hold on|hang on)\b|` +
 	`(?:no|wrong|incorrect|sorry)(?:[.,!?:;—–-]|\s*$| (?:wait|because|that|this|it|the|i|my|we|sorry)\b| [-−—–$\\0-9])|` +
 	`scrap that\b|correction:|` +
 	`(?:actually|correction|on second thought|on reflection),? (?:it|this|that|no|wait|i (?:made|was|forgot|missed)|` +
@@ -33,27 +32,27 @@ var takesBack = regexp.MustCompile(`(?i)^[^a-z]*(?:(?:nope|wait|hmm+|oops|hold o
 	`(?:[a-z]+ ){0,2}(?:true|possible)` + backEnd + `)`)
 
 // courtesy matches a line that only takes leave.
-var courtesy = regexp.MustCompile(`(?i)\b(?:hope (?:this|that|it)|let me know|feel free|thank|happy to help|good luck|` +
+var courtesy = lazy(`(?i)\b(?:hope (?:this|that|it)|let me know|feel free|thank|happy to help|good luck|` +
 	`any (?:other |more |further )?questions|anything else)`)
 
 // calculation matches a calculation with its result.
-var calculation = regexp.MustCompile(`[-+*/×÷] ?[$€£]?[0-9][0-9.,]*[a-z /]*= ?[$€£]?[-−]?[0-9.]`)
+var calculation = lazy(`[-+*/×÷] ?[$€£]?[0-9][0-9.,]*[a-z /]*= ?[$€£]?[-−]?[0-9.]`)
 
 // sentenceEnds matches the end of a sentence that another follows.
-var sentenceEnds = regexp.MustCompile(`(?:(?:[.!?。]["'*)]*\s+["'*(]*|\x01|\\end\{[a-z]+\*?\})[A-Z$\\∴→]|` +
+var sentenceEnds = lazy(`(?:(?:[.!?。]["'*)]*\s+["'*(]*|\x01|\\end\{[a-z]+\*?\})[A-Z$\\∴→]|` +
 	`[.!?。]["'*)]*\s+(?:[*]{2}\x01|[0-9]))`)
 
 // title matches an abbreviation whose full stop ends no sentence.
-var title = regexp.MustCompile(`\b(?:Mr|Mrs|Ms|Dr|St|Prof|No|vs|approx|etc|e\.g|i\.e)$`)
+var title = lazy(`\b(?:Mr|Mrs|Ms|Dr|St|Prof|No|vs|approx|etc|e\.g|i\.e)$`)
 
 var (
 	// abbreviated matches an abbreviation before a number, mostly of a unit: 7 ft. 2 in., No. 5.
-	abbreviated = regexp.MustCompile(`(?i)(?:[0-9$] ?(?:ft|in|yds?|mi|h|hrs?|mins?|m|s|secs?|lbs?|oz|gal|qt|pt|cups?|[cmk]m|[mk]?g|` +
+	abbreviated = lazy(`(?i)(?:[0-9$] ?(?:ft|in|yds?|mi|h|hrs?|mins?|m|s|secs?|lbs?|oz|gal|qt|pt|cups?|[cmk]m|[mk]?g|` +
 		`m?l|cu|sq)|\b(?:no|nos|approx|ca|fig|eq|ex|ch|vol|sec|p|pp|vs|etc|e\.g|i\.e|cf|jan|feb|mar|apr|jun|jul|aug|sept?|` +
 		`oct|nov|dec))$`)
 	// wordsAfterNumber matches a number at the start of a sentence, verbAfterNumber one that a verb follows soon.
-	wordsAfterNumber = regexp.MustCompile(`^[0-9][0-9.,/%]* [a-z]{2,}`)
-	verbAfterNumber  = regexp.MustCompile(`^[0-9][0-9.,/%]* (?:[a-z]+ ){0,3}(?:is|are|was|were|would|does|did|do|has|have|had|` +
+	wordsAfterNumber = lazy(`^[0-9][0-9.,/%]* [a-z]{2,}`)
+	verbAfterNumber  = lazy(`^[0-9][0-9.,/%]* (?:[a-z]+ ){0,3}(?:is|are|was|were|would|does|did|do|has|have|had|` +
 		`will|can|cannot|could|should|might|must|seems?|looks?)\b`)
 )
 
@@ -140,18 +139,18 @@ func finalSentence(s string) string {
 }
 
 // recalled matches a sentence that recalls what is asked and answers it: The question asks for the sum, so 42.
-var recalled = regexp.MustCompile(`(?i)\basks? (?:for|about|us|how|what)\b.*(?:, so|:|, which is) (?:the answer is )?[$−-]?[0-9\\][^ ]*$`)
+var recalled = lazy(`(?i)\basks? (?:for|about|us|how|what)\b.*(?:, so|:|, which is) (?:the answer is )?[$−-]?[0-9\\][^ ]*$`)
 
 // remark matches the start of a sentence after the answer: To check, we see that …
-var remark = regexp.MustCompile(`(?i)^\(?(?:to (?:check|verify|double-check)|check(?:ing)?\b|note\b|notice\b|see if\b|` +
+var remark = lazy(`(?i)^\(?(?:to (?:check|verify|double-check)|check(?:ing)?\b|note\b|notice\b|see if\b|` +
 	`as (?:an? )?(?:extra|additional|further|exercise)|alternatively|remark|this (?:matches|agrees)|` +
 	`(?:we|you) can (?:also |even )?(?:check|verify)|it is (?:also )?easy to (?:check|verify))`)
 
 // unfit matches words that say an answer does not do, opposing those that lead to another answer.
 var (
-	unfit = regexp.MustCompile(`\b(?:(?:not|n't) (?:work|right|correct|satisf|hold|fit|possible|equal|match|valid)|` +
+	unfit = lazy(`\b(?:(?:not|n't) (?:work|right|correct|satisf|hold|fit|possible|equal|match|valid)|` +
 		`fails?\b|wrong|incorrect|contradict|impossible)`)
-	opposing = regexp.MustCompile(`\b(?:however|but|instead|actually|answer|should)\b`)
+	opposing = lazy(`\b(?:however|but|instead|actually|answer|should)\b`)
 )
 
 // isRemark reports whether a sentence only adds something to an answer before it, and does not take it back.
@@ -168,7 +167,7 @@ func isAdded(s string) bool {
 }
 
 // praise matches a sentence that calls what precedes it the answer, or ends the solution.
-var praise = regexp.MustCompile(`(?i)^(?:and |so )?(?:(?:this|that)(?: is|'s) (?:the|our|my|your) (?:[a-z]+ )?` +
+var praise = lazy(`(?i)^(?:and |so )?(?:(?:this|that)(?: is|'s) (?:the|our|my|your) (?:[a-z]+ )?` +
 	`(?:answer|result|solution)|(?:we are|we're) done|done)[.!]*$`)
 
 // addsOnly reports whether a sentence leaves the answer of the one before it as it is.
@@ -204,7 +203,7 @@ func rejects(s string) bool {
 }
 
 // instead matches an answer after "no": No: it is 36.
-var instead = regexp.MustCompile(`^(?:No|Nope)[,:;.!—-]+ (?:it|that|this) is ([$€£]?[-−]?[0-9][^ ]*)$`)
+var instead = lazy(`^(?:No|Nope)[,:;.!—-]+ (?:it|that|this) is ([$€£]?[-−]?[0-9][^ ]*)$`)
 
 // standsBack reports whether an answer phrase asks, or what follows its sentence takes it back.
 func standsBack(after string) bool {
@@ -230,7 +229,7 @@ func tailless(s string) string {
 }
 
 // marker matches what begins a heading, a point of a list or a quotation: "## ", "3. ", "- ", "Step 3: ".
-var marker = regexp.MustCompile(`^(?:[-*•>+] +|#{1,6} +|\(?[0-9]{1,2}[.)] +(?:[A-Za-z*$])|(?:\*\*)?[Ss]tep [0-9]+[:.)]+(?:\*\*)? *)`)
+var marker = lazy(`^(?:[-*•>+] +|#{1,6} +|\(?[0-9]{1,2}[.)] +(?:[A-Za-z*$])|(?:\*\*)?[Ss]tep [0-9]+[:.)]+(?:\*\*)? *)`)
 
 // withoutMarker drops the marker of a point of a list.
 func withoutMarker(s string) string {
@@ -249,7 +248,7 @@ func withoutMarker(s string) string {
 }
 
 // ended matches the signs of a finished proof.
-var ended = regexp.MustCompile(`(?:\s*(?:\$?\\(?:blacksquare|qed|square|Box|checkmark)\$?|[∎□■✓✔✅☑]|Q\.?E\.?D\.?|[:;]-?\)))+\.?\s*$`)
+var ended = lazy(`(?:\s*(?:\$?\\(?:blacksquare|qed|square|Box|checkmark)\$?|[∎□■✓✔✅☑]|Q\.?E\.?D\.?|[:;]-?\)))+\.?\s*$`)
 
 // withoutOrnament drops proof marks and pictures, but no units, from the end of a text.
 func withoutOrnament(s string) string {

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -62,15 +61,15 @@ func firstValue(s string) string {
 
 var (
 	// answerInWords matches answers without a value.
-	answerInWords = regexp.MustCompile(`(?i)^(?:none|unknown|undefined|nothing|nobody|infinit(?:y|e)|impossible|indeterminate|` +
+	answerInWords = lazy(`(?i)^(?:none|unknown|undefined|nothing|nobody|infinit(?:y|e)|impossible|indeterminate|` +
 		`inconclusive|no (?:real |such |integer )?(?:solutions?|answer|value|number|limit)|(?:it )?(?:does not|doesn't) exist|dne|` +
 		`(?:it )?(?:cannot|can't) be determined|not defined|(?:the )?empty set|(?:i )?(?:do not|don't) know)$`)
 	// nameOnly matches a name.
-	nameOnly = regexp.MustCompile(`^[A-Z][a-z]+$`)
+	nameOnly = lazy(`^[A-Z][a-z]+$`)
 )
 
 // noAnswer matches words before an answer phrase that make it name none: No answer equals 36, the wrong answer is 36.
-var noAnswer = regexp.MustCompile(`(?i)\b(?:no|not an?|not the|wrong|incorrect|false|neither)(?: (?:other|` +
+var noAnswer = lazy(`(?i)\b(?:no|not an?|not the|wrong|incorrect|false|neither)(?: (?:other|` +
 	`final|correct|` +
 	`right|possible))* $|\b(?:not|n't|never|cannot) (?:think|believe|say|mean|claim|imply|true|correct|right|` +
 	`the case|certain|` +
@@ -87,7 +86,7 @@ func isSupposed(before, phrase string) bool {
 }
 
 // supposition matches what makes the answer after it an assumption.
-var supposition = regexp.MustCompile(
+var supposition = lazy(
 	`\b(?:suppose|supposing|assume|assuming|if|whether|imagine|pretend|say)(?: that)?(?: (?:the|our|my|final|` +
 		`correct))* $`)
 
@@ -149,13 +148,13 @@ func lastIndex(s, sub string) int {
 }
 
 // interjected matches an adverb between commas.
-var interjected = regexp.MustCompile(`^, (?:again|therefore|thus|hence|then|of course|indeed|as before|once again|finally), `)
+var interjected = lazy(`^, (?:again|therefore|thus|hence|then|of course|indeed|as before|once again|finally), `)
 
 // roughly matches an adverb between brackets.
-var roughly = regexp.MustCompile(`^\((?:approximately|about|roughly|exactly)\) `)
+var roughly = lazy(`^\((?:approximately|about|roughly|exactly)\) `)
 
 // bullets matches the points of a list, or a quotation, after a line that ends.
-var bullets = regexp.MustCompile(`^[ *:_]*\n\s*((?:[-*•>] [^\n]+(?:\n|$))+)`)
+var bullets = lazy(`^[ *:_]*\n\s*((?:[-*•>] [^\n]+(?:\n|$))+)`)
 
 // bulleted returns the points of a list that begins the text with commas between them, else the text.
 func bulleted(s string) string {
@@ -175,7 +174,7 @@ func bulleted(s string) string {
 }
 
 // loneBold matches the end of an emphasis whose beginning is cut off, before other words.
-var loneBold = regexp.MustCompile(`^([^*\n]*[^*\s])(\*\*?) [^*\n]*(?:\n|$)`)
+var loneBold = lazy(`^([^*\n]*[^*\s])(\*\*?) [^*\n]*(?:\n|$)`)
 
 // sentence returns what follows an answer phrase: the first nonblank line or a displayed formula, up to "I
 // hope it is correct".

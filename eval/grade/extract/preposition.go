@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,15 +10,15 @@ import (
 // Values that belong to a preposition or another word before them, not to the sentence.
 
 // governor matches a preposition before a value, with articles and the like between them.
-var governor = regexp.MustCompile(`\b(?:of|in|for|with|from|by|at|on|after|before|per|between|over|under|within|during|` +
+var governor = lazy(`\b(?:of|in|for|with|from|by|at|on|after|before|per|between|over|under|within|during|` +
 	`among|into)(?: (?:the|a|an|all|these|those|each|every|her|his|its|their|our|my|only|just|first|last|next|of|other|` +
 	`remaining))* \$?\\?\(?$`)
 
 // definite matches an article before a value that the question gave: the 18 plants.
-var definite = regexp.MustCompile(`\bthe \$?$`)
+var definite = lazy(`\bthe \$?$`)
 
 // stated matches words before the value that a sentence states: a total of 36, adds up to 36.
-var stated = regexp.MustCompile(`\b(?:(?:grand |final )?(?:total|sum|result|answer|count)(?: [a-z]+)? of|` +
+var stated = lazy(`\b(?:(?:grand |final )?(?:total|sum|result|answer|count)(?: [a-z]+)? of|` +
 	`(?:adds? up|comes? (?:out )?|amounts?|sums?(?: up)?|simplif(?:y|ies)|reduces?|evaluates?|works? out|equal|rounds?|` +
 	`multipl(?:y|ies)) to)(?: exactly| about| a total of| approximately)? \$?\\?\(?$`)
 
@@ -56,7 +55,7 @@ func ungoverned(clause string, list []span) []span {
 }
 
 // quantityOf matches a quantity whose amount follows: an area of 36.
-var quantityOf = regexp.MustCompile(`\b(?:` + strings.Join(quantities, "|") + `)(?: (?:value|values))? of \$?\\?\(?$`)
+var quantityOf = lazy(`\b(?:` + strings.Join(quantities, "|") + `)(?: (?:value|values))? of \$?\\?\(?$`)
 
 // partOfPhrase reports whether the words between the last verb, or value, and a value make something else of it: a
 // third of 8, a prime below 8, a number with 8 digits.

@@ -1,14 +1,13 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
 )
 
 // Values that hold only under a condition.
 
 // opined matches words after a marked answer by which the writer vouches for it: 42, I think.
-var opined = regexp.MustCompile(`(?i)^(.*[^,; ]),? I(?: think| believe|'m (?:[a-z]+ )?(?:sure|confident)| am (?:[a-z]+ )?` +
+var opined = lazy(`(?i)^(.*[^,; ]),? I(?: think| believe|'m (?:[a-z]+ )?(?:sure|confident)| am (?:[a-z]+ )?` +
 	`(?:sure|confident))[.!]*$`)
 
 // reduceMarked is reduce for a text that a phrase or a tag marks as the answer. A value with a condition stays as it
@@ -24,16 +23,16 @@ func reduceMarked(s string) string {
 }
 
 // restricted matches a value and the condition on a variable that limits it: 42 for n = 1, $42$ for even $n$.
-var restricted = regexp.MustCompile(`^(?:[a-zA-Z] = )?(\$[^$]+\$|\\\(.*?\\\)|[-−$€£]*[0-9][0-9.,/]*%?)(?: [a-z]+)?,? (?:\(|only )?` +
+var restricted = lazy(`^(?:[a-zA-Z] = )?(\$[^$]+\$|\\\(.*?\\\)|[-−$€£]*[0-9][0-9.,/]*%?)(?: [a-z]+)?,? (?:\(|only )?` +
 	`(?:(?:for|when|whenever|if|provided(?: that)?|as long as) ` +
 	`(?:\$|\\\()?([a-zA-Z])(?:\$|\\\))? ?(?:=|<|>|≤|≥|≠|\\[lg]eq?\b|\\neq?\b|is (?:even|odd|prime|positive|negative|[0-9]))|` +
 	`(?:for|when|whenever|if) (?:even|odd|prime|positive|negative|nonzero|large|small) (?:\$|\\\()?([a-zA-Z])\b)`)
 
 // otherwise matches a value and the word for the other cases.
-var otherwise = regexp.MustCompile(`(?i)^(?:\$[^$]+\$|[-−$€£]*[0-9][0-9.,/]*%?)[^.;]*\b(?:otherwise|or else)\b`)
+var otherwise = lazy(`(?i)^(?:\$[^$]+\$|[-−$€£]*[0-9][0-9.,/]*%?)[^.;]*\b(?:otherwise|or else)\b`)
 
 // commands matches the names of commands, whose letters are no variables.
-var commands = regexp.MustCompile(`\\[a-zA-Z]+`)
+var commands = lazy(`\\[a-zA-Z]+`)
 
 // isRestricted reports whether a marked answer holds only under a condition. A condition on a variable of the value
 // says where a formula is defined, and restricts nothing: $1/x$ for $x > 0$.

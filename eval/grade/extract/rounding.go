@@ -2,17 +2,16 @@ package extract
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 )
 
 // rounding matches a decimal and the same rounded: 12.46 cm ≈ 12.5 cm, 12.46 (about 12.5).
-var rounding = regexp.MustCompile(`(?:^|[ $])([-−]?[0-9]+\.[0-9]+)((?: [a-z]+)?,?(?: which is| or)?) ?` +
+var rounding = lazy(`(?:^|[ $])([-−]?[0-9]+\.[0-9]+)((?: [a-z]+)?,?(?: which is| or)?) ?` +
 	`\(?(?:≈|\\approx|approximately|about|roughly) ?([-−]?[0-9]+(?:\.[0-9]+)?)(?: [a-z]+)?\)?([ $.]*)$`)
 
 // about matches what an exact value is about: 2/3, or about 66.7%; $\sqrt{5}$ cm, approximately $2.24$ cm.
-var about = regexp.MustCompile(`^(.*[0-9}$)])(?: [a-z]+)?(?:,? (?:or|which is|i\.e\.,?)|,) (?:approximately|about|roughly|around) ` +
+var about = lazy(`^(.*[0-9}$)])(?: [a-z]+)?(?:,? (?:or|which is|i\.e\.,?)|,) (?:approximately|about|roughly|around) ` +
 	`\$?([0-9]+\.[0-9]+(?:\\?%)?)\$?(?: [a-z]+)?([ .]*)$`)
 
 // roundedAside writes it as a rounding.

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,16 +13,16 @@ import (
 // The value that a sentence gives.
 
 // conclusion matches "5 is the answer", after the value.
-var conclusion = regexp.MustCompile(`(?i)^(.*?\S) +(?:is|are) +((?:the|our|your|my) [a-z -]+)[.!*]*$`)
+var conclusion = lazy(`(?i)^(.*?\S) +(?:is|are) +((?:the|our|your|my) [a-z -]+)[.!*]*$`)
 
 // aside matches what may follow a value between delimiters.
-var aside = regexp.MustCompile(`^[,;.]? +(as|which|because|since|by|so|that|where|when we)\b`)
+var aside = lazy(`^[,;.]? +(as|which|because|since|by|so|that|where|when we)\b`)
 
 // consequence matches an aside that may go on to the answer: $a=3$, so the sum is $7$.
-var consequence = regexp.MustCompile(`^[,;.]? +(?:so|which (?:is|equals|gives))\b`)
+var consequence = lazy(`^[,;.]? +(?:so|which (?:is|equals|gives))\b`)
 
 // opening matches connectives before a value, and a label with a colon.
-var opening = regexp.MustCompile(`(?i)^((so|thus|hence|therefore|then|finally|consequently|ergo|accordingly|overall|in conclusion|` +
+var opening = lazy(`(?i)^((so|thus|hence|therefore|then|finally|consequently|ergo|accordingly|overall|in conclusion|` +
 	`as a result|in total|in all|in short|yes,|i\.e\.,?|that is,)(?:\b,? +| +)|` +
 	`(?:giving|leaving|yielding|making)(?: us)? |(we|i) (get|got|find|found|obtain|have) (that )?|` +
 	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
@@ -37,15 +36,15 @@ func unopened(s string) string {
 }
 
 // correction matches a value after the one that it replaces.
-var correction = regexp.MustCompile(`^[Nn]ot [^ ]+,? but (?:rather )?([^ ].*)$`)
+var correction = lazy(`^[Nn]ot [^ ]+,? but (?:rather )?([^ ].*)$`)
 
 // asAnswer matches what only calls a value the answer.
-var asAnswer = regexp.MustCompile(` (?:as (?:the|our|my) (?:final )?(?:answer|result)|it is)$`)
+var asAnswer = lazy(` (?:as (?:the|our|my) (?:final )?(?:answer|result)|it is)$`)
 
 // chance matches a sentence about a share, and outOf a share in words: 3 out of 8.
 var (
-	chance = regexp.MustCompile(`(?i)\b(?:chances?|probability|odds|likelihood|fraction|proportion)\b`)
-	outOf  = regexp.MustCompile(`\b([0-9]+) (?:in|out of) (?:every )?([0-9]+)\b`)
+	chance = lazy(`(?i)\b(?:chances?|probability|odds|likelihood|fraction|proportion)\b`)
+	outOf  = lazy(`\b([0-9]+) (?:in|out of) (?:every )?([0-9]+)\b`)
 )
 
 // reduce extracts the answer from a sentence.
@@ -151,12 +150,12 @@ func likeliest(s string) string {
 }
 
 // besides matches a sign between a formula and another.
-var besides = regexp.MustCompile(`^ *(?:[|/&;]|vs\.?|versus) *\$`)
+var besides = lazy(`^ *(?:[|/&;]|vs\.?|versus) *\$`)
 
 func startsWithDigit(s string) bool { return s != "" && wording.IsDigit(s[0]) }
 
 // anyOf matches lists that a sentence does not choose from: one of 12, 13.
-var anyOf = regexp.MustCompile(`(?i)\b(?:one|any|some|none) of (?:(?:the )?(?:numbers|values|integers|following|these|` +
+var anyOf = lazy(`(?i)\b(?:one|any|some|none) of (?:(?:the )?(?:numbers|values|integers|following|these|` +
 	`options|candidates):? *)?\$?[-−]?[0-9][^ ]* (?:[$0-9-]|(?:or|and) )`)
 
 // hasUnknownWords reports whether words that are not a unit follow a value.
@@ -169,11 +168,11 @@ func hasUnknownWords(s string) bool {
 }
 
 // countedAtStart matches a sentence that begins with what it counts: 26 students did not …, 40% of them walk.
-var countedAtStart = regexp.MustCompile(`^[0-9][0-9.,/]*(?:(%| percent| of the| of her| of his| of all)(?: of)? [a-z]+|` +
+var countedAtStart = lazy(`^[0-9][0-9.,/]*(?:(%| percent| of the| of her| of his| of all)(?: of)? [a-z]+|` +
 	` ([A-Za-z]+)) [a-z]+ [a-z]`)
 
 // placedAtStart matches a sentence that begins with its value: 27 for this one.
-var placedAtStart = regexp.MustCompile(`^[0-9][0-9.,/]* (?:(?:for|in|on|from|after|during|as) [a-z]+|of (?:the|a|an|her|his|their|its|all) [a-z]+ [a-z])`)
+var placedAtStart = lazy(`^[0-9][0-9.,/]* (?:(?:for|in|on|from|after|during|as) [a-z]+|of (?:the|a|an|her|his|their|its|all) [a-z]+ [a-z])`)
 
 // isSentence reports whether s has at least three words outside formulas, and two of them or an equals sign
 // before a value.
@@ -207,10 +206,10 @@ func isSentence(s string) bool {
 func isVariable(word string) bool { return len(word) == 1 && !strings.Contains("aAI", word) }
 
 // clauses matches a sentence whose first clause has a value early: Since 3 of them broke, 27 are whole.
-var clauses = regexp.MustCompile(`^[A-Z][a-z]+[ ,].*, `)
+var clauses = lazy(`^[A-Z][a-z]+[ ,].*, `)
 
 // equalTo matches a verb after a formula, and the start of its value.
-var equalTo = regexp.MustCompile(`^ (?:equals|is|becomes|gives) [$\\0-9(-]`)
+var equalTo = lazy(`^ (?:equals|is|becomes|gives) [$\\0-9(-]`)
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '’' }
 
@@ -255,7 +254,7 @@ func isMoney(s string) bool {
 }
 
 // defined matches a sentence that begins with its value: 36 is the least common multiple of 12 and 18.
-var defined = regexp.MustCompile(`^([-−]?[0-9][0-9,.]*) is (?:the|our) (?:[a-z-]+ )*(?:of|for|in|that|which|whose|such|to) [^=;]*$`)
+var defined = lazy(`^([-−]?[0-9][0-9,.]*) is (?:the|our) (?:[a-z-]+ )*(?:of|for|in|that|which|whose|such|to) [^=;]*$`)
 
 // concluded returns the value of "Therefore, 5 is the answer".
 func concluded(s string) string {
@@ -294,7 +293,7 @@ func concluded(s string) string {
 }
 
 // reason matches the start of a clause that says why, or what else holds.
-var reason = regexp.MustCompile(`(?i)^(?:since|because|as|where|whereas|while|although|though) `)
+var reason = lazy(`(?i)^(?:since|because|as|where|whereas|while|although|though) `)
 
 // lastSentence returns the last sentence of a text.
 func lastSentence(s string) string {
@@ -360,7 +359,7 @@ func startsNegated(s string) bool {
 }
 
 // adverbs may stand between a verb and a formula.
-var adverbs = regexp.MustCompile(`^(?:(?:therefore|thus|hence|then|simply|just|exactly|precisely|also|indeed|clearly|obviously|certainly|surely|equal to|` +
+var adverbs = lazy(`^(?:(?:therefore|thus|hence|then|simply|just|exactly|precisely|also|indeed|clearly|obviously|certainly|surely|equal to|` +
 	`given by),? )+`)
 
 // functions are the words of a formula without delimiters.
@@ -383,7 +382,7 @@ func isFormula(s string) bool {
 }
 
 // allNumbers matches a set in words: all numbers greater than 4.
-var allNumbers = regexp.MustCompile(`\b(?:all|any|every) (?:real )?(?:numbers?|values?|reals?|x) (?:that are |which are |that is )?` +
+var allNumbers = lazy(`\b(?:all|any|every) (?:real )?(?:numbers?|values?|reals?|x) (?:that are |which are |that is )?` +
 	`((?:greater|less|more|smaller|larger|at least|at most) [^,;]*)$`)
 
 // plainFormula returns the formula without delimiters that a sentence ends in, after a verb: f(x) is therefore 2x + 3.

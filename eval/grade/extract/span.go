@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,16 +18,16 @@ type span struct {
 }
 
 // circumstances matches what begins the part of a clause that says when or why.
-var circumstances = regexp.MustCompile(` (?:after|before|when|while|because|since|until|once|to make|in order to|` +
+var circumstances = lazy(` (?:after|before|when|while|because|since|until|once|to make|in order to|` +
 	`by the time|assuming|given that|provided|if|out of|(?:in|within|over|during) (?:the (?:first|last|next) )?[0-9][0-9.]* ` +
 	`(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b) ?`)
 
 // purpose matches what a clause says the value is for: to finish the book in 2 weeks. After other words, "to" leads to
 // the value: it comes to exactly 12.
-var purpose = regexp.MustCompile(` to ([a-z]{2,}) `)
+var purpose = lazy(` to ([a-z]{2,}) `)
 
 // moreTo matches an amount missing for a purpose, whatever the verb: 18 more shells to have 50.
-var moreTo = regexp.MustCompile(` (?:more|another)(?: [a-z]+){0,2} to `)
+var moreTo = lazy(` (?:more|another)(?: [a-z]+){0,2} to `)
 
 // noPurpose are words after "to" that begin no purpose.
 var noPurpose = []string{"the", "an", "about", "just", "exactly", "only", "be", "around", "approximately", "roughly",
@@ -38,18 +37,18 @@ var noPurpose = []string{"the", "an", "about", "just", "exactly", "only", "be", 
 var yielding = []string{"get", "give", "obtain", "find", "yield", "make"}
 
 // instruction matches the start of one.
-var instruction = regexp.MustCompile(`^(?:(?:now|then|so|next|finally|we|you|can|must|just|simply)[, ]+)*(?:divide|add|multiply|` +
+var instruction = lazy(`^(?:(?:now|then|so|next|finally|we|you|can|must|just|simply)[, ]+)*(?:divide|add|multiply|` +
 	`subtract|sum|combine|square|double|take|use|plug|substitute|solve|simplify|factor|expand|evaluate|compute)\b`)
 
 // obliged matches the verb whose object begins with "to": she needs to read 27 pages.
-var obliged = regexp.MustCompile(`\b(?:needs?|needed|has|have|had|wants?|wanted|going|able|ought|used|plans?|hopes?|` +
+var obliged = lazy(`\b(?:needs?|needed|has|have|had|wants?|wanted|going|able|ought|used|plans?|hopes?|` +
 	`continues?|starts?|begins?|decides?|decided|managed|manages|get|gets)$`)
 
 // atName matches the place of an extremum: at x = 1.
-var atName = regexp.MustCompile(`^ (?:at|for|when|if|where) \$?\\?\(? ?\(?[a-z](?:, ?[a-z]\))? ?=`)
+var atName = lazy(`^ (?:at|for|when|if|where) \$?\\?\(? ?\(?[a-z](?:, ?[a-z]\))? ?=`)
 
 // atPlace matches the start of such a place.
-var atPlace = regexp.MustCompile(` (?:at|for) [$a-z(\\]`)
+var atPlace = lazy(` (?:at|for) [$a-z(\\]`)
 
 // circumstancesAt returns where the circumstances of a clause begin, -1 if it gives none.
 func circumstancesAt(clause string) int {
@@ -156,7 +155,7 @@ func choiceOfSpan(clause string, list []span) (span, bool) {
 }
 
 // assigned matches what stands before the equals sign of a name.
-var assigned = regexp.MustCompile(`(?:^|[ (])[a-z] ?$`)
+var assigned = lazy(`(?:^|[ (])[a-z] ?$`)
 
 // unlistedVerb returns the index of a word before a value that ends as verbs do: lays 64 eggs.
 func unlistedVerb(clause string, list []span) int {
@@ -173,7 +172,7 @@ func unlistedVerb(clause string, list []span) int {
 }
 
 // inflected matches a last word in -s or -ed.
-var inflected = regexp.MustCompile(`[a-z] ([a-z]+(?:s|ed)) $`)
+var inflected = lazy(`[a-z] ([a-z]+(?:s|ed)) $`)
 
 // noVerbs are words in -s and -ed before a number that are not verbs.
 var noVerbs = []string{"its", "his", "this", "as", "plus", "minus", "times", "less", "unless", "these", "those",
@@ -181,10 +180,10 @@ var noVerbs = []string{"its", "his", "this", "as", "plus", "minus", "times", "le
 	"perhaps", "thus", "is", "was", "across", "besides", "divided", "multiplied", "increased", "decreased"}
 
 // resultSign matches an equals sign before a number.
-var resultSign = regexp.MustCompile(`^= ?[$€£]?[-−]?[0-9.]`)
+var resultSign = lazy(`^= ?[$€£]?[-−]?[0-9.]`)
 
 // step matches what joins the numbers of a calculation.
-var step = regexp.MustCompile(`^[-+*/×÷·x=()−–$ ]*$`)
+var step = lazy(`^[-+*/×÷·x=()−–$ ]*$`)
 
 // calculated follows 130 + 45 = 175 to its result; without an equals sign it returns the first value.
 func calculated(clause string, list []span) span {
@@ -241,13 +240,13 @@ func spans(clause string) []span {
 }
 
 // pair matches the coordinates of a point, or an interval, in prose.
-var pair = regexp.MustCompile(`^[(\[][-−]?(?:[0-9][0-9./]*|∞)(?:, ?[-−+]?(?:[0-9][0-9./]*|∞))+[)\]]`)
+var pair = lazy(`^[(\[][-−]?(?:[0-9][0-9./]*|∞)(?:, ?[-−+]?(?:[0-9][0-9./]*|∞))+[)\]]`)
 
 // rootCall matches a root in the notation of programs.
-var rootCall = regexp.MustCompile(`^[-−]?(?:[0-9]+ ?\*? ?)?sqrt\([^()]*\)(?: ?/ ?[0-9]+)?`)
+var rootCall = lazy(`^[-−]?(?:[0-9]+ ?\*? ?)?sqrt\([^()]*\)(?: ?/ ?[0-9]+)?`)
 
 // plainRelation matches an inequality without delimiters.
-var plainRelation = regexp.MustCompile(`^(?:` + bound + ` ?(?:<=?|≤|>=?|≥) ?)?[a-z] ?(?:<=?|≤|>=?|≥|≠) ?` + bound)
+var plainRelation = lazy(`^(?:` + bound + ` ?(?:<=?|≤|>=?|≥) ?)?[a-z] ?(?:<=?|≤|>=?|≥|≠) ?` + bound)
 
 // bound is a number in an inequality.
 const bound = `[-−]?[0-9]+(?:[./][0-9]+)?`
@@ -277,11 +276,11 @@ func lastSide(s string) string {
 }
 
 // plainValue matches a number in prose, with currency, fraction and per cent sign, or a time of day.
-var plainValue = regexp.MustCompile(`^(?:[0-9]+(?::| : )[0-9]+(?:(?::| : )[0-9]+)?|[-−]?(?:[0-9]+(?:/[0-9]+)?)?√(?:[0-9]+|\([^()]*\))(?:/[0-9]+)?|[0-9]{1,2}:[0-9]{2}(?i: ?[ap]\.?m\b\.?)?|[$€£] ?[0-9]{1,3}(?: [0-9]{3})+\b|(?:[$€£¥] ?)?[-−]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)` +
+var plainValue = lazy(`^(?:[0-9]+(?::| : )[0-9]+(?:(?::| : )[0-9]+)?|[-−]?(?:[0-9]+(?:/[0-9]+)?)?√(?:[0-9]+|\([^()]*\))(?:/[0-9]+)?|[0-9]{1,2}:[0-9]{2}(?i: ?[ap]\.?m\b\.?)?|[$€£] ?[0-9]{1,3}(?: [0-9]{3})+\b|(?:[$€£¥] ?)?[-−]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)` +
 	`(?: ?/ ?[0-9]+|(?: [0-9]+/[0-9]+))?(?: ?\\?%|°(?:[CF]\b)?)?(?: ?(?:π|pi\b))?)`)
 
 // factorial matches the exclamation mark of a factorial, which more follows: 8! ways.
-var factorial = regexp.MustCompile(`^! ?[a-z=+*/×·-]`)
+var factorial = lazy(`^! ?[a-z=+*/×·-]`)
 
 // numberAt returns the length of the number at clause[i:], 0 if it is part of a name.
 func numberAt(clause string, i int, money bool) int {

@@ -1,14 +1,12 @@
 package extract
 
-import "regexp"
-
 // Answers that say yes or no.
 
 // truthAndReason matches a yes or no with its reason: no, because it is not possible.
-var truthAndReason = regexp.MustCompile(`(?i)^\**(yes|no|true|false)\**(?:,? (?:because|since|as) .*|[.,;:] [^0-9$\\]*)$`)
+var truthAndReason = lazy(`(?i)^\**(yes|no|true|false)\**(?:,? (?:because|since|as) .*|[.,;:] [^0-9$\\]*)$`)
 
 // affirmation matches a yes or no and the short sentence that repeats it: Yes, it is.
-var affirmation = regexp.MustCompile(`(?i)^\**(?:(yes)\**, (?:it|he|she|they|this|that|there|we|you|i) (?:is|are|does|do|can|will|was|were|has|have|did)|` +
+var affirmation = lazy(`(?i)^\**(?:(yes)\**, (?:it|he|she|they|this|that|there|we|you|i) (?:is|are|does|do|can|will|was|were|has|have|did)|` +
 	`(no)\**, (?:it|he|she|they|this|that|there|we|you|i) (?:(?:is|are|does|do|can|will|was|were|has|have|did)(?: not|n't)|cannot|can't))[.!]?$`)
 
 // affirmedBriefly returns the yes or no of such a text; empty if it is another.
@@ -21,4 +19,4 @@ func affirmedBriefly(s string) string {
 }
 
 // affirmed matches a sentence that says yes or no.
-var affirmed = regexp.MustCompile(`(?i)^(?:(?:so|thus|hence|therefore),? +)?\**(yes|no)(?:[,.:;—-]|\**$)`)
+var affirmed = lazy(`(?i)^(?:(?:so|thus|hence|therefore),? +)?\**(yes|no)(?:[,.:;—-]|\**$)`)

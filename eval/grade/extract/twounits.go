@@ -1,15 +1,13 @@
 package extract
 
 import (
-	"regexp"
-
 	"exp/eval/grade/wording"
 )
 
 // Values in two units: 5 feet 3 inches.
 
 // larger matches the 5 feet of "5 feet 3 inches".
-var larger = regexp.MustCompile(`([0-9][0-9.,]*) ?([A-Za-z]+),?(?: and)? $`)
+var larger = lazy(`([0-9][0-9.,]*) ?([A-Za-z]+),?(?: and)? $`)
 
 // largerUnit returns the larger part of a value in two units that stands before the smaller.
 func largerUnit(before, unit string) string {
