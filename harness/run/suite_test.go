@@ -185,4 +185,13 @@ func TestGradersSideBySide(t *testing.T) {
 	if err != nil || len(samples) == 0 || samples[0].Verdict.Scorer.Name != "math_dapo/1" {
 		t.Errorf("%v, %+v", err, samples)
 	}
+	// Other samples, which the older of these graders judged last.
+	sets = append(sets, "eval.final.temperature=0.5")
+	graders("math_dapo")
+	graders("exp")
+	samples, err = l.db.Samples(t.Context(), 2, store.SampleQuery{Scope: "eval", Label: "sums"})
+	if err != nil || samples[0].Verdict.Scorer.Name != "math_dapo/1" ||
+		samples[len(samples)-1].Verdict.Scorer.Name != "exp/1" {
+		t.Errorf("judged again: %v, %+v … %+v", err, samples[0].Verdict, samples[len(samples)-1].Verdict)
+	}
 }
