@@ -22,6 +22,7 @@ type run struct {
 	text    int  // that has it
 	several bool // others have it too
 	trained int  // training texts with it
+	newest  int  // of them, counted from 1
 }
 
 // NewContamination indexes the texts of an evaluation.
@@ -43,12 +44,35 @@ func NewContamination(texts []string) *Contamination {
 	return c
 }
 
-// runsOf returns the runs of words, hashed; none of a shorter text.
+// runsOf returns the runs of words, hashed; none of a shorter text. The hash rolls: training sets hold
+// 10^8 words.
 func runsOf(words []string) []uint64 {
 	if len(words) < sharedRun {
 		return nil
 	}
-	return Shingles(words, sharedRun)
+	const base = 0x9e3779b97f4a7c15 // odd
+	oldest := uint64(1)             // base^sharedRun
+	for range sharedRun {
+		oldest *= base
+	}
+	hashes := make([]uint64, len(words))
+	list := make([]uint64, 0, len(words)-sharedRun+1)
+	sum := uint64(0)
+	for i, w := range words {
+		h := uint64(14695981039346656037) // FNV-1a
+		for _, c := range []byte(w) {
+			h = (h ^ uint64(c)) * 1099511628211
+		}
+		hashes[i] = h
+		sum = sum*base + h
+		if i >= sharedRun {
+			sum -= hashes[i-sharedRun] * oldest
+		}
+		if i >= sharedRun-1 {
+			list = append(list, sum)
+		}
+	}
+	return list
 }
 
 // Train adds a training text.
@@ -59,7 +83,8 @@ func (c *Contamination) Train(text string) {
 		c.found[i] = true
 	}
 	for _, h := range runsOf(words) {
-		if r := c.runs[h]; r != nil {
+		if r := c.runs[h]; r != nil && r.newest != c.trained {
+			r.newest = c.trained
 			r.trained++
 		}
 	}
