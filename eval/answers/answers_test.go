@@ -103,6 +103,16 @@ func TestGradeErrors(t *testing.T) {
 	}
 }
 
+// Files of Windows programs begin with a mark and end lines with \r\n.
+func TestGradeByteOrderMark(t *testing.T) {
+	var out strings.Builder
+	in := "\ufeff{\"gold\":\"2\",\"prediction\":\"2\"}\r\n{\"gold\":\"2\",\"prediction\":\"3\"}\r\n"
+	_, err := Grade(t.Context(), strings.NewReader(in), &out, &Tally{}, own(t))
+	if err != nil || strings.Count(out.String(), `"correct":true`) != 1 {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
 // TestText: a prediction may be a number.
 func TestText(t *testing.T) {
 	var row Row

@@ -120,6 +120,18 @@ type RowError struct {
 func (e *RowError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 func (e *RowError) Unwrap() error { return e.Err }
 
+// inWords rephrases errors of encoding/json about the kind of a value.
+func inWords(err error) error {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &kind):
+		return err
+	case kind.Field == "":
+		return fmt.Errorf("a JSON %s, not an object", kind.Value)
+	}
+	return fmt.Errorf("%q is a JSON %s, not a %s", kind.Field, kind.Value, kind.Type)
+}
+
 // batch is how many rows are in memory at a time.
 const batch = 512
 
@@ -131,10 +143,13 @@ func read(r *bufio.Reader, line int) (rows []Row, last int, more bool, err error
 			return nil, line, false, err
 		}
 		line++
+		if line == 1 {
+			text = bytes.TrimPrefix(text, []byte("\ufeff"))
+		}
 		if text = bytes.TrimSpace(text); len(text) > 0 {
 			var row Row
 			if err := json.Unmarshal(text, &row); err != nil {
-				return nil, line, false, &RowError{line, err}
+				return nil, line, false, &RowError{line, inWords(err)}
 			}
 			switch {
 			case len(row.Gold) == 0:

@@ -80,6 +80,24 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// Rows that differ in what rewards depend on, the other right answers or a kept column, are no copies.
+func TestDifferentFactsAreNoCopies(t *testing.T) {
+	const text = `{"prompt":"P","answer":["1","2"],"rubric":"cats"}
+{"prompt":"P","answer":["1","2"],"rubric":"dogs"}
+{"prompt":"P","answer":["1","3"],"rubric":"cats"}
+{"prompt":"P","answer":["1","2"],"rubric":"cats","seen":true}
+`
+	for _, tt := range []struct {
+		keep   []string
+		unique int
+	}{{nil, 2}, {[]string{"rubric"}, 3}} {
+		problems, copies, err := ProblemsAt(rows.Read(file(t, text)), "", tt.keep)
+		if err != nil || len(problems) != tt.unique || copies != (Copies{Rows: 4, Unique: tt.unique}) {
+			t.Errorf("keeping %v: %d problems, %+v, %v", tt.keep, len(problems), copies, err)
+		}
+	}
+}
+
 // A hundred copies of two problems are two problems.
 func TestCopies(t *testing.T) {
 	var b strings.Builder

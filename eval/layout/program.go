@@ -2,6 +2,7 @@ package layout
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -105,10 +106,22 @@ func Programs(all iter.Seq2[rows.Row, error]) ([]rollout.Problem, Copies, error)
 
 // ProgramsAt reads the programming problems to train on: rows as package task writes them, or in a published
 // layout. If column is not empty, the prompt stands there, and the tests where verl has them. Equal rows
-// count as one problem; the id of a different problem with a known id gets #2, #3 … appended.
+// count as one problem; the id of a different problem with a known id gets #2, #3 … appended. Rows without
+// tests, of which APPS has some, are counted and skipped, unless no row has any.
 func ProgramsAt(all iter.Seq2[rows.Row, error], column string) ([]rollout.Problem, Copies, error) {
-	return collect(all, func(r rows.Row) (item, error) { return trainingProgram(r, column) },
-		func(_ rows.Row, id string, owner map[string]string) (string, error) { return numbered(id, owner), nil })
+	var untested error // of the first row without tests
+	problems, copies, err := collect(all, func(r rows.Row) (item, error) {
+		i, err := trainingProgram(r, column)
+		if errors.Is(err, code.ErrNoTests) {
+			untested = cmp.Or(untested, err)
+			err = errUnanswered
+		}
+		return i, err
+	}, func(_ rows.Row, id string, owner map[string]string) (string, error) { return numbered(id, owner), nil })
+	if err == nil && len(problems) == 0 {
+		err = untested
+	}
+	return problems, copies, err
 }
 
 func trainingProgram(r rows.Row, column string) (i item, err error) {

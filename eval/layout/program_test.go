@@ -261,3 +261,22 @@ func TestMissingFile(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Rows to train on that lack tests are counted and left out; a file of nothing else is an error.
+func TestProgramsWithoutTests(t *testing.T) {
+	const none = `{"problem_id":1,"question":"a","solutions":"","input_output":"","difficulty":"x","url":"u","starter_code":""}`
+	const empty = `{"problem_id":2,"question":"b","solutions":"","input_output":"{\"inputs\":[],\"outputs\":[]}","difficulty":"x","url":"u",` +
+		`"starter_code":""}`
+	const one = `{"problem_id":3,"question":"c","solutions":"","input_output":"{\"inputs\":[\"1\"],\"outputs\":[\"2\"]}","difficulty":"x",` +
+		`"url":"u","starter_code":""}`
+	problems, copies, err := ProgramsAt(rows.Read(file(t, none+"\n"+one+"\n"+empty+"\n")), "")
+	if err != nil || len(problems) != 1 || copies != (Copies{Rows: 1, Unique: 1, Unanswered: 2}) {
+		t.Errorf("%d problems, %+v, %v", len(problems), copies, err)
+	}
+	if _, _, err := ProgramsAt(rows.Read(file(t, none+"\n"+empty+"\n")), ""); !errors.Is(err, code.ErrNoTests) {
+		t.Errorf("no tests at all: %v", err)
+	}
+	if _, _, err := Programs(rows.Read(file(t, one+"\n"+none+"\n"))); !errors.Is(err, code.ErrNoTests) {
+		t.Errorf("a benchmark: %v", err)
+	}
+}

@@ -82,7 +82,7 @@ func numbered(id string, owner map[string]string) string {
 }
 
 // Problems reads the problems of rows. A nil layout is detected from the first row of each file. Rows with the same
-// problem and answer count as one problem, the first. Rows with a null or empty answer are counted and
+// problem, answers and kept columns count as one problem, the first. Rows with a null or empty answer are counted and
 // skipped. Problems returns errors of all, or *rows.Error.
 //
 // Two different problems with one id are an error, unless the layout names the problems' source, as verl's
@@ -155,17 +155,24 @@ func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout,
 	return problems, copies, err
 }
 
-// item reads a problem; problems with the same text, chat, tools and answer are the same.
+// item reads a problem; problems with the same text, chat, tools, answers and kept columns are the same.
 func (l Layout) item(r rows.Row) (item, error) {
 	p, err := l.Parse(r)
 	if err != nil {
 		return item{}, err
 	}
+	var graded struct{ Answers, Columns json.RawMessage } // what rewards depend on, of Facts
+	if len(p.Data) > 0 {
+		if err := json.Unmarshal(p.Data, &graded); err != nil {
+			return item{}, r.Errorf("", "%w", err)
+		}
+	}
 	messages, err := json.Marshal(p.Messages)
 	if err != nil {
 		return item{}, r.Errorf(l.Problem[0], "%w", err)
 	}
-	return item{p, [4]string{p.Prompt, p.Answer, string(messages), string(p.Tools)}}, nil
+	return item{p, [6]string{p.Prompt, p.Answer, string(messages), string(p.Tools), string(graded.Answers),
+		string(graded.Columns)}}, nil
 }
 
 // withoutAnswer reports whether a row has a field of answers that is empty.

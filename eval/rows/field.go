@@ -59,6 +59,18 @@ func (r Row) Raw(path string) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
+// JSON returns the whole row as JSON, as Raw does for a field.
+func (r Row) JSON() (json.RawMessage, error) {
+	if r.text != nil {
+		return r.text, nil
+	}
+	var b bytes.Buffer
+	if err := r.order.encode(&b, r.Fields); err != nil {
+		return nil, r.Errorf("", "%w", err)
+	}
+	return b.Bytes(), nil
+}
+
 // WithField returns the row with the value of the field at a path as a further column, or in place of the
 // column of that name.
 func (r Row) WithField(name, path string) Row {

@@ -207,15 +207,25 @@ func countdownProblem(key string, data countdownData) rollout.Problem {
 }
 
 // parseRow reads {"nums": [3, 5], "target": 8, "solution": "3 + 5"}, TinyZero's layout with an optional
-// solution. The solution must be right; its normal form becomes the Target.
+// solution, or the same numbers in verl's {"reward_model": {"ground_truth": {"numbers": [3, 5], "target": 8}}}.
+// The solution must be right; its normal form becomes the Target.
 func (t *countdown) parseRow(line []byte) (rollout.Problem, error) {
 	var row struct {
 		Nums     []int64 `json:"nums"`
 		Target   *int64  `json:"target"`
 		Solution string  `json:"solution"`
+		Model    struct {
+			Truth struct {
+				Numbers []int64 `json:"numbers"`
+				Target  *int64  `json:"target"`
+			} `json:"ground_truth"`
+		} `json:"reward_model"`
 	}
 	if err := json.Unmarshal(line, &row); err != nil {
 		return rollout.Problem{}, err
+	}
+	if truth := row.Model.Truth; row.Nums == nil && row.Target == nil {
+		row.Nums, row.Target = truth.Numbers, truth.Target
 	}
 	if row.Target == nil {
 		return rollout.Problem{}, fmt.Errorf(`no "target"`)

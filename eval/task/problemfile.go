@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"unicode/utf8"
 
+	"exp/eval/rows"
 	"exp/train/rollout"
 )
 
@@ -44,18 +44,44 @@ type problemLines struct {
 	seen     map[string]bool // their ids
 }
 
+// readFile reads a file in any form that package rows reads. Errors are system errors or *rows.Error.
 func (x *problemLines) readFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err // names the path
+	for row, err := range rows.Read(path) {
+		if err != nil {
+			return err
+		}
+		text, err := row.JSON()
+		if err != nil {
+			return err
+		}
+		if err := x.add(text); err != nil {
+			return &rows.Error{Where: row.Where, Err: err}
+		}
 	}
-	defer f.Close() // read only: a failed close loses nothing
-	return x.read(f, path)
+	return nil
+}
+
+// add reads the problem of a row.
+func (x *problemLines) add(text []byte) error {
+	p, stored, err := readRow(x.task, text)
+	if err != nil {
+		return err
+	}
+	if x.seen[p.ID] && stored {
+		return fmt.Errorf("second problem with id %q", clip(p.ID))
+	}
+	for id, times := p.ID, 2; x.seen[p.ID]; times++ {
+		p.ID = fmt.Sprintf("%s#%d", id, times)
+	}
+	x.seen[p.ID] = true
+	x.problems = append(x.problems, p)
+	return nil
 }
 
 // Read reads problems, one JSON object per line; name is the file's, for errors. Blank lines are skipped. A
-// row with a "prompt" is a rollout.Problem as Write writes it; any other row has the layout of the task's
-// published files, if any (countdown: nums, target, solution). In published files a repeated problem gets
+// row with a "prompt" is a rollout.Problem as Write writes it; any other row, or one with verl's
+// "reward_model", has the layout of the task's published files, if any (countdown: nums, target, solution).
+// In published files a repeated problem gets
 // the ID of the first with #2, #3 … appended; among stored problems equal IDs are an error. Errors in a
 // line are *LineError, for the first bad line.
 func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
@@ -82,18 +108,9 @@ func (x *problemLines) read(r io.Reader, name string) error {
 		if len(text) == 0 {
 			continue
 		}
-		p, stored, err := readRow(x.task, text)
-		if err != nil {
+		if err := x.add(text); err != nil {
 			return &LineError{name, line, err}
 		}
-		if x.seen[p.ID] && stored {
-			return &LineError{name, line, fmt.Errorf("second problem with id %q", clip(p.ID))}
-		}
-		for id, times := p.ID, 2; x.seen[p.ID]; times++ {
-			p.ID = fmt.Sprintf("%s#%d", id, times)
-		}
-		x.seen[p.ID] = true
-		x.problems = append(x.problems, p)
 	}
 	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return &LineError{name, line + 1, fmt.Errorf("longer than %d bytes", longest)}
@@ -117,13 +134,15 @@ func readRow(t Task, text []byte) (p rollout.Problem, stored bool, err error) {
 	if err := json.Unmarshal(text, &keys); err != nil {
 		return p, false, rowError(err)
 	}
-	if _, stored = keys["prompt"]; !stored {
-		published, ok := t.(rowParser)
-		if !ok {
-			return p, false, errors.New(`no "prompt"`)
-		}
+	_, stored = keys["prompt"]
+	_, verl := keys["reward_model"]
+	published, parses := t.(rowParser)
+	switch {
+	case parses && (verl || !stored):
 		p, err = published.parseRow(text)
 		return p, false, rowError(err)
+	case !stored:
+		return p, false, errors.New(`no "prompt"`)
 	}
 	if err := json.Unmarshal(text, &p); err != nil {
 		return p, true, rowError(err)

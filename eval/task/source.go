@@ -48,8 +48,8 @@ func (onlyRead) Alphabet() string { return "" }
 // Generate returns ErrNotGenerated.
 func (onlyRead) Generate(Split, int, uint64) ([]rollout.Problem, error) { return nil, ErrNotGenerated }
 
-// Read reads the problems of a JSONL file; see Read. Mathematics and code files may be in any form that
-// package rows reads, and repeated problems are returned once.
+// Read reads the problems of a file in any form that package rows reads; see Read for its rows. Of mathematics
+// and code, repeated problems are returned once.
 func (s Source) Read(t Task) ([]rollout.Problem, Counts, error) {
 	p, ok := t.(publishedTask)
 	if !ok {
@@ -124,7 +124,7 @@ func (s Source) order(count func() (int, error)) (order []int, left int, err err
 // Paths returns Path and More.
 func (s Source) Paths() []string { return append([]string{s.Path}, s.More...) }
 
-// readStored reads files with a problem on each line.
+// readStored reads files with a problem in each row.
 func (s Source) readStored(t Task) ([]rollout.Problem, Counts, error) {
 	files, err := rows.AllFiles(s.Paths())
 	if err != nil {

@@ -1,6 +1,8 @@
 package task
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/eval/rows"
 	"exp/train/rollout"
 )
 
@@ -112,6 +115,38 @@ func TestSourceOfFiles(t *testing.T) {
 	list, counts, err := stored.Read(newTestCountdown(t, nil))
 	if err != nil || counts.Rows != 2 || list[0].ID == list[1].ID {
 		t.Errorf("of two files: %+v, %+v, %v", list, counts, err)
+	}
+}
+
+// Files of a task that reads its problems from rows may have every form that mathematics has, and verl's rows.
+func TestSourceForms(t *testing.T) {
+	type countdownRow struct {
+		Nums   []int64 `parquet:"nums,list"`
+		Target int64   `parquet:"target"`
+	}
+	const line, other = `{"nums":[3,5],"target":8}`, `{"nums":[2,7],"target":9}`
+	const verl = `{"prompt":[{"role":"user","content":"?"}],"reward_model":{"ground_truth":{"numbers":[3,5],"target":8}}}`
+	var columns, zipped bytes.Buffer
+	if err := rows.WriteParquet(&columns, []countdownRow{{[]int64{3, 5}, 8}, {[]int64{2, 7}, 9}}); err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(&zipped)
+	fmt.Fprintln(z, line+"\n"+other)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"lines.jsonl": line + "\n" + other, "mark.jsonl": "\ufeff" + line + "\r\n" + other + "\r\n", "verl.jsonl": verl + "\n" + other,
+		"array.json": "[" + line + ",\n" + other + "]", "rows.parquet": columns.String(), "lines.jsonl.gz": zipped.String(),
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, counts, err := Source{Path: path}.Read(newTestCountdown(t, nil))
+		if want := "3,5=8: 2,7=9:"; err != nil || strings.Join(promptsOf(got), " ") != want || counts.Rows != 2 {
+			t.Errorf("%s: %v, %+v, %v", name, promptsOf(got), counts, err)
+		}
 	}
 }
 

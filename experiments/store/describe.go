@@ -79,7 +79,8 @@ func views() []Description {
 		{"v_results", "view for other programs: the newest scores of every evaluation", map[string]string{
 			"samples": "per problem", "problems": "number of problems", "protocol": "equal ones may be compared"}},
 		{"v_samples", "view for other programs: every completion with its verdict", map[string]string{
-			"k": "counts among the problem's samples", "tokens": "of the completion"}},
+			"k": "counts among the problem's samples", "tokens": "of the completion",
+			"protocol": "as in v_results, of the newest score; NULL in training"}},
 		{"run_list", "view: the runs that are not deleted, for reading", map[string]string{
 			"run": "the first 8 digits of rid", "rid": "hexadecimal", "xid": "experiment id",
 			"created": "UTC, as text", "id": "runs.id",

@@ -17,6 +17,7 @@ var migrations = []migration{
 	migration0002,
 	migration0003,
 	migration0004,
+	migration0005,
 }
 
 // migrate brings the database to the last version. It first backs up a store that holds

@@ -112,21 +112,33 @@ func (db *DB) Samples(ctx context.Context, run int64, q SampleQuery) ([]Sample, 
 		limit = q.Limit
 	}
 	args = append(args, limit)
-	all, err := query(ctx, db.r, scanSample, `SELECT s.id, s.stage, s.scope, s.step, s.item, s.k, s.prompt_tokens, s.out_tokens, s.finish,
+	all, err := query(ctx, db.r, scanSample, newest+`SELECT s.id, s.stage, s.scope, s.step, s.item, s.k, s.prompt_tokens, s.out_tokens, s.finish,
 			s.reward, s.logprob_sum, s.pack, coalesce(s.off, 0), coalesce(s.len, 0), `+verdictColumns+`
 		FROM `+judged+` LEFT JOIN scorers c ON c.id = v.scorer
 		WHERE `+where+` ORDER BY s.id LIMIT ?`, args...)
 	return all, db.fail("read samples", err)
 }
 
-// judged joins samples with the verdict of scorer ?1, or of the newest scorer of each.
-const judged = `samples s LEFT JOIN verdicts v ON v.sample = s.id
-	AND v.scorer = iif(?1 IS NULL, (SELECT max(scorer) FROM verdicts WHERE sample = s.id), (SELECT id FROM scorers WHERE digest = ?1))`
+// newest names the scorer that last scored the samples of each stage of run ?2: the first
+// grader of the newest score. A scorer may be older than the one before it.
+const newest = `WITH newest AS MATERIALIZED (
+	SELECT o.stage, json_extract(t.params, '$."eval.final.graders"[0]') || '/1' AS scorer, max(t.id)
+	FROM stage_io o JOIN stage_io i ON i.digest = o.digest AND i.dir = 'in' AND i.role = o.role
+		JOIN stages t ON t.id = i.stage AND t.kind = 'eval.score' AND t.status IN ('done', 'cached', 'repeated')
+	WHERE o.dir = 'out' AND o.role = 'completions' AND o.stage IN (SELECT home FROM stages WHERE run = ?2)
+	GROUP BY o.stage) `
+
+// judged joins samples with the verdict of scorer ?1, or of the scorer that newest names,
+// or else of the newest scorer of each.
+const judged = `samples s LEFT JOIN newest n ON n.stage = s.stage LEFT JOIN verdicts v ON v.sample = s.id
+	AND v.scorer = iif(?1 IS NULL, coalesce(
+		(SELECT max(x.scorer) FROM verdicts x JOIN scorers y ON y.id = x.scorer AND y.name = n.scorer WHERE x.sample = s.id),
+		(SELECT max(scorer) FROM verdicts WHERE sample = s.id)), (SELECT id FROM scorers WHERE digest = ?1))`
 
 // where returns the condition on judged samples of a run, with its parameters. The first
-// is the scorer.
+// two are the scorer and the run.
 func (q SampleQuery) where(run int64) (text string, args []any) {
-	where := []string{`s.stage IN (SELECT home FROM stages WHERE run = ?)`}
+	where := []string{`s.stage IN (SELECT home FROM stages WHERE run = ?2)`}
 	args = []any{q.Scorer, run}
 	add := func(condition string, set bool, params ...any) {
 		if set {
@@ -170,7 +182,7 @@ func (db *DB) ItemCounts(ctx context.Context, run int64, q SampleQuery) ([]ItemC
 	all, err := query(ctx, db.r, func(r *sql.Rows) (c ItemCount, err error) {
 		err = r.Scan(&c.Item, &c.N, &c.Graded, &c.Right, &c.Tokens)
 		return c, err
-	}, `SELECT s.item, count(*), count(v.correct), coalesce(sum(v.correct), 0), avg(s.out_tokens)
+	}, newest+`SELECT s.item, count(*), count(v.correct), coalesce(sum(v.correct), 0), avg(s.out_tokens)
 		FROM `+judged+` WHERE `+where+` GROUP BY s.item ORDER BY s.item`, args...)
 	return all, db.fail("count samples", err)
 }

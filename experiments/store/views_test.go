@@ -21,7 +21,7 @@ func TestViewsKeepTheirColumns(t *testing.T) {
 		"v_metrics": "run name seed metric unit step value",
 		"v_results": "run name seed suite evaluation metric value se lo hi samples problems infra_errors protocol",
 		"v_samples": "run name seed scope evaluation step problem k prompt_tokens tokens finish reward logprob_sum " +
-			"correct answer reason scorer",
+			"correct answer reason scorer protocol",
 	} {
 		rows, err := db.r.Query("SELECT * FROM " + view)
 		if err != nil {

@@ -256,9 +256,10 @@ func aboutTask(path string) string {
   and target, a right completion that sft.steps learns (default: the solution, if the file
   is of a form that has one). data.keep names further columns for a reward of your own.
 
-  A row of countdown is {"nums": [3, 5], "target": 8, "solution": "3+5"}. Task code takes the
-  rows of HumanEval, MBPP, EvalPlus, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, verl
-  and DeepCoder.
+  A row of countdown is {"nums": [3, 5], "target": 8, "solution": "3+5"}, or has numbers and
+  target in verl's reward_model.ground_truth. Task code takes the rows of HumanEval, MBPP,
+  EvalPlus, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, verl and DeepCoder. Training
+  skips rows without an answer or tests, and equal ones (answers and data.keep included).
 `
 	}
 	return ""

@@ -109,6 +109,9 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 			return nil, err
 		}
 	}
+	if err := x.warnContamination(e, x.p.Stages[i]); err != nil {
+		return nil, err
+	}
 	if !kind.Facts().Learns {
 		return stage.Run(ctx, e, kind, x.p.Stages[i].Label, in)
 	}

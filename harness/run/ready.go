@@ -12,6 +12,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/plan"
 	"exp/harness/stage"
 )
 
@@ -35,6 +36,17 @@ func (x *execution) readable(ctx context.Context, i int) error {
 		return err
 	}
 	return stage.TryReward(ctx, e, stage.Inputs{stage.RoleTrain: problems})
+}
+
+// warnContamination reports problems of evaluations among those of training, before training or, where that
+// is done, before an evaluation.
+func (x *execution) warnContamination(e *stage.Env, s plan.Stage) error {
+	later := s.Kind == config.EvalGen && !x.compared && s.Label == stage.SuiteOf(s.Label)
+	if s.Kind != config.Train && !later {
+		return nil
+	}
+	x.compared = x.compared || s.Kind == config.Train
+	return stage.WarnContamination(e, func(role string) (ident.Digest, bool) { return x.output(0, role) }, s.Label)
 }
 
 // room checks that a stage's files fit on the disk. It ignores rows and samples, which

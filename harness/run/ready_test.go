@@ -34,6 +34,40 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// Problems of an evaluation that the run trains on are reported: before training, or when a suite joins later.
+func TestContaminationIsReported(t *testing.T) {
+	told := func(q *quiet) (list []string) {
+		for _, w := range q.warnings {
+			if strings.Contains(w, "word for word") {
+				list = append(list, w)
+			}
+		}
+		return list
+	}
+	l := newLab(t)
+	rows := []string{`{"nums":[13,14],"target":27}`, `{"nums":[15,16],"target":31}`, `{"nums":[17,18],"target":35}`}
+	file := filepath.Join(t.TempDir(), "train.jsonl")
+	if err := os.WriteFile(file, []byte(strings.Join(rows[:2], "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l.addSuite("puzzles", rows...)
+	sets := []string{"data.train={source: " + file + ", size: 0}", "sft.steps=0", "train.prompts_per_step=2",
+		"train.prompts_per_update=2"}
+	if _, q := l.execute(l.plan(0, sets...)); told(q) != nil {
+		t.Errorf("of other problems: %q", told(q))
+	}
+	_, q := l.execute(l.planSuites(append(sets, "eval.final.suites=[test,puzzles]")...))
+	want := "suite puzzles: of 3 problems, data.train holds word for word 2 (13,14=27, 15,16=31): scores on them say " +
+		"little about new problems"
+	if got := told(q); len(got) != 1 || got[0] != want {
+		t.Errorf("a suite that joins later: %q", got)
+	}
+	_, q = l.execute(l.planSuites(append(sets, "eval.final.suites=[test,puzzles]", "train.optim.lr=1e-5")...))
+	if got := told(q); len(got) != 1 || got[0] != want {
+		t.Errorf("with training: %q", got)
+	}
+}
+
 // Rests of a killed process in a run's directory are removed by the next.
 func TestSweep(t *testing.T) {
 	l := newLab(t)

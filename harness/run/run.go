@@ -94,15 +94,16 @@ type Result struct {
 // execution is one call of Execute.
 type execution struct {
 	*Runner
-	p       *plan.Run
-	run     store.Run
-	attempt store.Attempt
-	lock    *store.Lock
-	result  Result
-	done    []store.Stage // by index in the plan; zero ID if not reached
-	checked bool          // the problems' prompts were checked
-	stops   stopConditions
-	stopped *StoppedError // a condition held
+	p        *plan.Run
+	run      store.Run
+	attempt  store.Attempt
+	lock     *store.Lock
+	result   Result
+	done     []store.Stage // by index in the plan; zero ID if not reached
+	checked  bool          // the problems' prompts were checked
+	compared bool          // the evaluations' problems were compared with those of training
+	stops    stopConditions
+	stopped  *StoppedError // a condition held
 }
 
 // Execute finishes a run, or runs it up to Options.Until. If ctx is cancelled, it

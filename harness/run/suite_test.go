@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -184,5 +185,28 @@ func TestGradersSideBySide(t *testing.T) {
 	samples, err := l.db.Samples(t.Context(), 2, store.SampleQuery{Scope: "eval", Label: "sums"})
 	if err != nil || len(samples) == 0 || samples[0].Verdict.Scorer.Name != "math_dapo/1" {
 		t.Errorf("%v, %+v", err, samples)
+	}
+	// Other samples, which the older of these graders judged last.
+	sets = append(sets, "eval.final.temperature=0.5")
+	graders("math_dapo")
+	graders("exp")
+	samples, err = l.db.Samples(t.Context(), 2, store.SampleQuery{Scope: "eval", Label: "sums"})
+	if err != nil || samples[0].Verdict.Scorer.Name != "math_dapo/1" ||
+		samples[len(samples)-1].Verdict.Scorer.Name != "exp/1" {
+		t.Errorf("judged again: %v, %+v … %+v", err, samples[0].Verdict, samples[len(samples)-1].Verdict)
+	}
+	// The view for other programs has the same verdicts, and tells the samples of the two evaluations apart.
+	view, err := sql.Open("sqlite3", "file:"+filepath.Join(l.db.Dir(), "exp.db")+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	var got string
+	if err := view.QueryRow(`SELECT group_concat(scorer || ' ' || n, ', ') FROM (SELECT scorer, count(*) AS n FROM v_samples
+		WHERE evaluation = 'sums' GROUP BY protocol, scorer ORDER BY scorer)`).Scan(&got); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("exp/1 %d, math_dapo/1 %[1]d", len(samples)/2); got != want {
+		t.Errorf("the view has %q, want %q", got, want)
 	}
 }

@@ -2,10 +2,14 @@ package stage
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"exp/eval/stat"
 	"exp/eval/task"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/train/rollout"
 )
@@ -53,6 +57,83 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 		}
 	}
 	return nil
+}
+
+// WarnContamination reports problems of evaluations that the run trains on too, given the outputs of
+// prepare: of a label of an evaluation, or of all. Splits that the task generates have no common problems.
+func WarnContamination(e *Env, problems func(role string) (ident.Digest, bool), label string) error {
+	d, ok := problems(RoleTrain)
+	if !ok || !e.leads() {
+		return nil
+	}
+	wanted := func(name string) bool { return label == "" || SuiteOf(label) == name }
+	others := map[string][]rollout.Problem{}
+	for _, s := range splits(e.run()) {
+		d, ok := problems(s.role)
+		own := s.conf.Source == config.Generated && e.run().Data.Train.Source == config.Generated
+		if !ok || own || s.name == task.Train || !wanted(string(s.name)) {
+			continue
+		}
+		list, err := e.problemsOf(Inputs{s.role: d}, s.role)
+		if err != nil {
+			return err
+		}
+		others["data."+string(s.name)] = list
+	}
+	for _, s := range e.Suites {
+		if !wanted(s.Name) {
+			continue
+		}
+		list, err := e.suiteProblems(Inputs{RoleProblems: s.Digest}, s.Name)
+		if err != nil {
+			return err
+		}
+		others["suite "+s.Name] = list
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	train, err := e.problemsOf(Inputs{RoleTrain: d}, RoleTrain)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		e.warnContamination(name, others[name], train)
+	}
+	return nil
+}
+
+func (e *Env) warnContamination(name string, problems, train []rollout.Problem) {
+	texts := make([]string, len(problems))
+	for i := range problems {
+		texts[i] = problems[i].Prompt
+	}
+	c := stat.NewContamination(texts)
+	for i := range train {
+		c.Train(train[i].Prompt)
+	}
+	counted := func(list []int) string {
+		ids := make([]string, min(len(list), shownGolds))
+		for i := range ids {
+			ids[i] = problems[list[i]].ID
+		}
+		if len(ids) < len(list) {
+			ids = append(ids, "…")
+		}
+		return fmt.Sprintf("%d (%s)", len(list), strings.Join(ids, ", "))
+	}
+	same, similar := c.Found()
+	var parts []string
+	if len(same) > 0 {
+		parts = append(parts, "word for word "+counted(same))
+	}
+	if len(similar) > 0 {
+		parts = append(parts, "half or more of the runs of 13 words of "+counted(similar))
+	}
+	if len(parts) > 0 {
+		e.event("contamination", "%s: of %s, data.train holds %s: scores on them say little about new problems", name,
+			quantity.Plural(len(problems), "problem"), strings.Join(parts, ", and "))
+	}
 }
 
 // checkPositions checks that the longest prompt and the longest answer to it fit into the model's

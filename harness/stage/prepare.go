@@ -199,13 +199,17 @@ func (e *Env) countRows(s split, left leftOut, problems int, summary map[string]
 		return
 	}
 	summary[string(s.name)+"_rows"] = left.Rows
+	withoutAnswer := "without an answer"
+	if task.RunsPrograms(e.run().Task.Kind) {
+		withoutAnswer = "without tests"
+	}
 	var parts []string
 	for _, part := range []struct {
 		name, text string
 		n          int
 	}{
 		{"unselected", "not selected (data." + string(s.name) + ".max_samples)", left.Unselected},
-		{"unanswered", "without an answer", left.Unanswered},
+		{"unanswered", withoutAnswer, left.Unanswered},
 		{"repeated", "copies of another", left.Repeated},
 		{"further", "after the first data." + string(s.name) + ".size", left.Further},
 	} {

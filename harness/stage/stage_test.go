@@ -93,7 +93,7 @@ func TestExternalErrors(t *testing.T) {
 		want []string // one for each error
 	}{
 		{"missing", []string{"data.train={source: nowhere.jsonl, size: 0}"}, []string{"nowhere.jsonl: no such file"}},
-		{"two", []string{"data.train={source: nowhere.jsonl, size: 0}", "data.test={source: " + file("[]") + ", size: 0}"}, []string{"nowhere.jsonl", "p.jsonl:1: a JSON array"}},
+		{"two", []string{"data.train={source: nowhere.jsonl, size: 0}", "data.test={source: " + file("[3]") + ", size: 0}"}, []string{"nowhere.jsonl", "p.jsonl: item 1: a number, not an object"}},
 		{"empty", []string{"data.test={source: " + file("") + ", size: 0}"}, []string{"p.jsonl holds no problems"}},
 		{"size", []string{"data.test={source: " + few + ", size: 3}"}, []string{"has 2 problems, data.test.size asks for 3"}},
 		{"step", []string{"data.train={source: " + few + ", size: 0}", "sft.steps=0"}, []string{"has 2 problems, train.prompts_per_step asks for 8"}},

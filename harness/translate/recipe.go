@@ -1,10 +1,12 @@
 package translate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -60,18 +62,19 @@ func From(file string, opt Options) (*Recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, unset := "", map[string][]string{} // variables that a setting needs and nobody sets
+	other, unset := "", map[string][]string{} // variables that a setting needs and nobody sets
 	for _, w := range s.words {
-		module += " " + w.text
 		if key := in.take(w.text); key != "" {
 			unset[key] = w.unset
+		} else if other == "" && trainers.MatchString(path.Clean(w.text)) {
+			other = w.text
 		}
 	}
-	return fromVerl(file, module, &verl{in: in, env: s.env, places: places, unset: unset,
+	return fromVerl(file, path.Base(cmp.Or(h.module, other)), &verl{in: in, env: s.env, places: places, unset: unset,
 		draft: draft{notes: h.notes}})
 }
 
-// fromVerl writes the recipe of settings of verl. module is the trainer's, if it is known.
+// fromVerl writes the recipe of settings of verl. module is the trainer's file, without folders, if it is known.
 func fromVerl(file, module string, t *verl) (*Recipe, error) {
 	if !trainsPolicy(t.in) {
 		return nil, fmt.Errorf("%s has no settings of verl's RL trainers (python3 -m verl.trainer.main_ppo "+

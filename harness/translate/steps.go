@@ -46,8 +46,8 @@ func (t *verl) streamed() float64 {
 	return problems
 }
 
-// filters reports whether groups are filtered.
-func (t *verl) filters() bool { return t.on("algorithm.filter_groups.enable", false) }
+// filters reports whether groups are filtered. FlowRL's trainers never do.
+func (t *verl) filters() bool { return t.on("algorithm.filter_groups.enable", false) && !t.flow }
 
 // endless is the number of batches that stands for no limit in group filtering.
 const endless = 1000
@@ -59,6 +59,9 @@ func (t *verl) filter() {
 		t.number("algorithm.filter_groups.max_num_gen_batches", 0)
 	t.used["algorithm.filter_groups.max_inflight_gen_batches"] = true
 	if !t.filters() {
+		if t.on("algorithm.filter_groups.enable", false) {
+			t.note("algorithm.filter_groups has no effect in FlowRL's trainer")
+		}
 		return
 	}
 	t.put("algo.filter_groups.metric", metric)
@@ -85,8 +88,8 @@ func (t *verl) steps() {
 	passes, counted := t.passes()
 	switch {
 	case !ok:
-		t.note("train.steps: set it to trainer.total_epochs (%s) times the problems, divided by %s",
-			t.text("trainer.total_epochs", "30"), t.out["train.prompts_per_step"])
+		t.note("train.steps: set it to trainer.total_epochs (%s) times the problems, divided by %d",
+			t.text("trainer.total_epochs", "30"), t.drawn())
 		return
 	case counted && passes < n:
 		t.note("trainer.total_training_steps %d: verl ends after trainer.total_epochs, %d steps", n, passes)
@@ -119,6 +122,14 @@ func (t *verl) problems() int {
 	return max(n, 1)
 }
 
+// drawn returns the problems of a batch of the training files, which a pass counts.
+func (t *verl) drawn() int {
+	if t.async {
+		return t.problems()
+	}
+	return int(t.number("data.gen_batch_size", t.number("data.train_batch_size", 1024)))
+}
+
 // passes returns the steps in trainer.total_epochs passes over the training files.
 func (t *verl) passes() (n int, ok bool) {
 	var paths []string
@@ -129,10 +140,7 @@ func (t *verl) passes() (n int, ok bool) {
 	if limit := int(t.number("data.train_max_samples", -1)); err == nil && limit > 0 {
 		count = min(count, limit)
 	}
-	batch := int(t.number("data.gen_batch_size", t.number("data.train_batch_size", 1024)))
-	if t.async {
-		batch = t.problems()
-	}
+	batch := t.drawn()
 	if err != nil || count == 0 || batch < 1 {
 		return 0, false
 	}

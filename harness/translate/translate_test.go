@@ -155,6 +155,52 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// A name does not make a trainer: the started file does, or settings that only FlowRL's released code has.
+func TestFlowRLScripts(t *testing.T) {
+	const settings = " data.train_files=/data/flowrl/dapo-math-17k.parquet actor_rollout_ref.model.path=./m " +
+		"algorithm.adv_estimator=grpo actor_rollout_ref.rollout.n=4 trainer.total_training_steps=10 " +
+		"trainer.project_name=flowrl trainer.experiment_name=fully_async_flowrl_grpo "
+	const released = "+actor_rollout_ref.actor.tb_type=tempered_important_sampling +actor_rollout_ref.actor.porj_layer=4"
+	for _, tt := range []struct {
+		name, script string
+		want, not    []string
+	}{
+		{"GRPO in FlowRL's project", "python3 -m verl.trainer.main_ppo" + settings, []string{"kind: grpo"}, []string{"kind: flowrl", "staleness"}},
+		{"GRPO in a folder", "python3 /data/flowrl/verl/trainer/main_ppo.py" + settings, []string{"kind: grpo"}, []string{"kind: flowrl"}},
+		{"the released code", "python3 -m verl.trainer.main_ppo" + settings + released,
+			[]string{"kind: flowrl", "preset: release", "layers: 4", "grader: math_dapo_original", "its weight is unclipped"}, []string{"not translated"}},
+		{"verl's recipe", "python3 -m recipe.flowrl.main_flowrl" + settings + "+actor_rollout_ref.actor.proj_layer=2 data.train_batch_size=512 " +
+			"data.gen_batch_size=1536 algorithm.filter_groups.enable=True",
+			[]string{"kind: flowrl", "layers: 2", "grader: verl", "prompts_per_step: 1536", "filter_groups has no effect"}, []string{"preset", "metric: acc"}},
+		{"a variant", "export FLOWRL_LOSS_VARIANT=flowrl_clip\npython3 -m recipe.flowrl.main_flowrl" + settings, []string{"preset: flowrl_clip"}, nil},
+	} {
+		r := translated(t, "run.sh", tt.script, nil)
+		if r.Errs != nil {
+			t.Errorf("%s: it is not complete: %v", tt.name, r.Errs)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(r.Text, want) {
+				t.Errorf("%s: it lacks %q:\n%s", tt.name, want, r.Text)
+			}
+		}
+		for _, not := range tt.not {
+			if strings.Contains(r.Text, not) {
+				t.Errorf("%s: it has %q:\n%s", tt.name, not, r.Text)
+			}
+		}
+	}
+}
+
+// Where the files are not here, a comment counts as verl does: its passes draw gen_batch_size problems at a time.
+func TestPassesCountDrawnProblems(t *testing.T) {
+	r := translated(t, "run.sh", "python3 -m recipe.dapo.main_dapo data.train_files=/nowhere/t.parquet actor_rollout_ref.model.path=./m "+
+		"algorithm.adv_estimator=grpo algorithm.filter_groups.enable=True data.train_batch_size=512 data.gen_batch_size=1536 "+
+		"actor_rollout_ref.rollout.n=4", nil)
+	if want := "times the problems, divided by 1536"; !strings.Contains(r.Text, want) {
+		t.Errorf("it lacks %q:\n%s", want, r.Text)
+	}
+}
+
 func TestRecipes(t *testing.T) {
 	base := "python3 -m verl.trainer.main_ppo data.train_files=t.parquet actor_rollout_ref.model.path=./m " +
 		"actor_rollout_ref.rollout.n=4 trainer.total_training_steps=10 "

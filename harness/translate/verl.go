@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -26,6 +27,8 @@ type verl struct {
 
 	plainTrainer bool // verl's own, not a recipe's
 	async        bool // the fully asynchronous one
+	flow         bool // FlowRL's
+	release      bool // of FlowRL's own repository, which has its loss in verl's plain trainer
 }
 
 const (
@@ -102,10 +105,12 @@ func (t *verl) number(key string, absent float64) float64 {
 	return v
 }
 
-// translate sets our keys for settings of verl. module is the trainer's, if it is known.
+// translate sets our keys for settings of verl. module is the trainer's file, if it is known.
 func (t *verl) translate(module string) {
 	t.used, t.out = map[string]bool{}, map[string]string{}
 	t.plainTrainer, t.async = strings.Contains(module, "main_ppo"), strings.Contains(module, "fully_async")
+	t.release = t.text(actor+"tb_type", "") != "" || t.text(actor+"porj_layer", "") != "" // its scripts set both
+	t.flow = t.release || strings.Contains(module, "flowrl")
 	for _, r := range plainRules() {
 		t.put(r[2], t.text(r[0], r[1]))
 	}
@@ -114,7 +119,7 @@ func (t *verl) translate(module string) {
 	t.model()
 	t.adapters()
 	t.data()
-	t.algorithm(module)
+	t.algorithm()
 	t.regularizers()
 	t.distillation()
 	t.optimizer(actor+"optim.", "train.optim.", "1e-6")
@@ -260,7 +265,7 @@ var estimators = map[string]string{"gae": "ppo", "grpo": "grpo", "reinforce_plus
 // lossModes maps verl's policy losses to ours where their names differ.
 var lossModes = map[string]string{"vanilla": "ppo", "gpg": "reinforce", "geo_mean": "gmpo"}
 
-func (t *verl) algorithm(module string) {
+func (t *verl) algorithm() {
 	estimator := t.text("algorithm.adv_estimator", "gae")
 	kind, ok := estimators[estimator]
 	if !ok {
@@ -279,9 +284,10 @@ func (t *verl) algorithm(module string) {
 	if ours, ok := lossModes[loss]; ok {
 		loss = ours
 	}
-	if strings.Contains(module, "flowrl") {
+	if t.flow {
 		kind, loss = "flowrl", "flowrl"
 		delete(t.out, "algo.advantage")
+		t.flowRL()
 	}
 	t.put("algo.kind", kind)
 	t.put("algo.loss", loss)
@@ -292,6 +298,25 @@ func (t *verl) algorithm(module string) {
 		"policy_loss.dro_beta": "algo.dro.beta"} {
 		if value := t.text(actor+key, ""); value != "" {
 			t.put(ours, value)
+		}
+	}
+}
+
+// flowRL translates the settings of FlowRL's trainers. The released code grades without a fallback to boxes.
+func (t *verl) flowRL() {
+	t.put("algo.flowrl.logz.layers", t.text(actor+"proj_layer", t.text(actor+"porj_layer", "3")))
+	if t.release {
+		t.put("algo.flowrl.preset", "release")
+		if t.out["task.kind"] == "math" {
+			t.put("task.math.grader", "math_dapo_original")
+		}
+		t.note("%sporj_layer and tb_type are of FlowRL's released code: its weight is unclipped "+
+			"(algo.flowrl.preset), and its grader reads no boxes (task.math.grader)", actor)
+	}
+	for _, name := range []string{"FLOWRL_LOSS_VARIANT", "FLOWRL_CLIP_ABLATION"} {
+		if variant := t.env[name]; variant != "" {
+			t.put("algo.flowrl.preset", cmp.Or(map[string]string{"cispo": "flowrl_cispo", "vanilla": "release",
+				"recipe": "recipe"}[variant], variant))
 		}
 	}
 }

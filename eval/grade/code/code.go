@@ -14,6 +14,7 @@ package code
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -86,13 +87,16 @@ func (p *Problem) Total() int { return max(len(p.Tests), len(p.Asserts)) }
 // identifier matches a name of Python.
 var identifier = regexp.MustCompile(`^[\p{L}\p{Nl}_][\p{L}\p{N}\p{M}_]*$`)
 
+// ErrNoTests is wrapped by Check's error for a problem without tests.
+var ErrNoTests = errors.New("no tests")
+
 // Check validates a problem.
 func (p *Problem) Check() error {
 	switch {
 	case p.ID == "":
 		return fmt.Errorf("problem without id")
 	case len(p.Tests) == 0 && len(p.Asserts) == 0:
-		return fmt.Errorf("problem %s has no tests", p.ID)
+		return fmt.Errorf("problem %s has %w", p.ID, ErrNoTests)
 	case len(p.Tests) > 0 && len(p.Asserts) > 0:
 		return fmt.Errorf("problem %s has two kinds of tests", p.ID)
 	case len(p.Asserts) > 0 && p.Entry == "":

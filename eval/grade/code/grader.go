@@ -159,7 +159,7 @@ func longest(lengths []int) []int {
 func (g *Grader) tests(ctx context.Context, p *Problem, source string, v *Verdict) error {
 	order := g.picked(p)
 	v.Total = len(order)
-	r := sandbox.Request{ID: p.ID, Source: source, Entry: p.Entry, Limits: p.Limits, RunAll: g.opts.Partial ||
+	r := sandbox.Request{ID: p.ID, Source: source, Entry: p.Entry, Limits: p.roomy(), RunAll: g.opts.Partial ||
 		g.opts.Both}
 	if p.Entry != "" {
 		r.Mode = "call"
@@ -186,6 +186,19 @@ func (g *Grader) tests(ctx context.Context, p *Problem, source string, v *Verdic
 		return status, detail
 	}
 	return g.request(ctx, p, r, v)
+}
+
+// roomy returns the problem's limits with room for twice its longest expected output: a right answer must
+// not end at the limit.
+func (p *Problem) roomy() sandbox.Limits {
+	limits := p.Limits
+	if limits.StdoutKB == 0 {
+		limits.StdoutKB = sandbox.DefaultLimits().StdoutKB
+	}
+	for _, t := range p.Tests {
+		limits.StdoutKB = max(limits.StdoutKB, int64(len(t.Stdout))>>9)
+	}
+	return limits
 }
 
 // judge compares the output of one run. Faults that the sandbox found stand, except that TACO's and
@@ -341,10 +354,11 @@ func indented(body string) string {
 }
 
 // prelude returns, as one line, the imports that published graders put before a program: these modules and
-// all their names (testing_util.py of LiveCodeBench), without those outside the standard library.
+// all their names (testing_util.py of LiveCodeBench), without those outside the standard library, and the
+// bounds of recursion and of printed integers that they set.
 func prelude() string {
 	modules := strings.Fields("string re datetime collections heapq bisect copy math random statistics itertools " +
 		"functools operator io sys json builtins typing")
 	return "from " + strings.Join(modules, " import *; from ") + " import *; import " + strings.Join(modules, ", ") +
-		"; sys.setrecursionlimit(50000)\n"
+		"; sys.setrecursionlimit(50000); getattr(sys, 'set_int_max_str_digits', int)(50000)\n"
 }

@@ -157,6 +157,25 @@ def square(x): return int(found.group(1)) if found else -1`,
 	"swallowed":            "def square(x): raise KeyboardInterrupt",
 }
 
+// A right answer may be longer than the sandbox keeps by default, and an integer as long as LiveCodeBench prints.
+func TestLongOutput(t *testing.T) {
+	g := grader(t, openPool(t), Options{})
+	long := strings.Repeat("1234567\n", 200_000)
+	lines := &Problem{ID: "lines", Family: LiveCodeBench, Prelude: true, Tests: []Test{{Stdin: "200000", Stdout: long}}}
+	digits := &Problem{ID: "digits", Family: LiveCodeBench, Prelude: true,
+		Tests: []Test{{Stdin: "5000", Stdout: "1" + strings.Repeat("0", 5000)}}}
+	for program, p := range map[string]*Problem{"for _ in range(int(input())): print(1234567)": lines,
+		"print(10**int(input()))": digits} {
+		if v, err := g.Program(t.Context(), p, Program{Text: program}); err != nil || !v.Correct {
+			t.Errorf("%s: %s, %v", p.ID, v.Reason, err)
+		}
+	}
+	endless := Program{Text: "while True: print(1234567)"}
+	if v, err := g.Program(t.Context(), lines, endless); err != nil || v.Status != sandbox.OutputLimit {
+		t.Errorf("endless output: %s, %v", v.Status, err)
+	}
+}
+
 func TestCheatsDoNotPass(t *testing.T) {
 	p := openPool(t)
 	strict, upstream := grader(t, p, Options{}), grader(t, p, Options{Rules: Upstream})
