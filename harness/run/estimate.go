@@ -136,12 +136,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	e := Estimate{Model: modelName(c), Completions: c.Train.PromptsPerStep * c.Rollout.N,
 		Updates: c.Train.PromptsPerStep / c.Train.PromptsPerUpdate * c.Algo.Epochs}
 	e.Parameters, e.Heads = model.Parameters(arch, heads)
-	if c.Algo.HasTeacher() {
-		e.Teacher = c.Algo.Reference
-		if own, ok := teacherOf(c); ok {
-			e.TeacherParameters, _ = model.Parameters(own, model.Heads{LM: true})
-		}
-	}
+	e.Teacher, e.TeacherParameters = teacherSize(c)
 	longest := longestOf(config.Train, c, arch)
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
 	e.onGPU = device.UsesGPU(c)

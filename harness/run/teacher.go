@@ -26,6 +26,18 @@ func teacherOf(c *config.Run) (model.Config, bool) {
 	return published.Model(name)
 }
 
+// teacherSize returns the name of the teacher and its parameters, 0 if its architecture is not known; "" and 0 without
+// one.
+func teacherSize(c *config.Run) (name string, parameters int) {
+	if !c.Algo.HasTeacher() {
+		return "", 0
+	}
+	if own, ok := teacherOf(c); ok {
+		parameters, _ = model.Parameters(own, model.Heads{LM: true})
+	}
+	return c.Algo.Reference, parameters
+}
+
 // heldReference returns the memory of the reference policy's weights in training, on each of the ranks that
 // share its products.
 func heldReference(c *config.Run, arch model.Config, shared int) int {

@@ -64,10 +64,13 @@ var placedTeacher = map[string]bool{"n_gpus_per_node": true, "nnodes": true, "te
 func (t *verl) teacher(at string) string {
 	paths := map[string]string{}
 	for key := range t.in {
-		if name, ok := strings.CutSuffix(strings.TrimPrefix(key, at), ".model_path"); ok && strings.HasPrefix(key, at) {
-			if path := t.text(key, ""); path != "" {
-				paths[name] = path
-			}
+		rest, ours := strings.CutPrefix(key, at)
+		name, ok := strings.CutSuffix(rest, ".model_path")
+		if !ours || !ok {
+			continue
+		}
+		if path := t.text(key, ""); path != "" {
+			paths[name] = path
 		}
 	}
 	if len(paths) > 1 {
