@@ -87,6 +87,9 @@ func trainChecks() []check {
 			}
 			return "", ""
 		}},
+		unreadReward("algo.kl.reward_coef", func(a Algo) bool { return a.KL.RewardCoef > 0 }, "seq_final_reward"),
+		unreadReward("algo.overlong.buffer", func(a Algo) bool { return a.Overlong.Buffer > 0 }, "seq_reward",
+			"seq_final_reward"),
 		{[]string{"algo.rollout_correction.weight_low", "algo.rollout_correction.weight_high"},
 			func(r *Run) (string, string) {
 				if c := r.Algo.RolloutCorrection; c.WeightLow > c.WeightHigh {
@@ -129,6 +132,14 @@ func trainChecks() []check {
 				}
 				return "", ""
 			}},
+		{[]string{"rollout.page_tokens"}, func(r *Run) (string, string) {
+			const lanes = 16 // kernels.Lanes, which attention adds at once
+			if n := r.Rollout.PageTokens; n%lanes != 0 {
+				return fmt.Sprintf("rollout.page_tokens (%d) is not a multiple of %d", n, lanes),
+					fmt.Sprintf("%d", (n/lanes+1)*lanes)
+			}
+			return "", ""
+		}},
 		{[]string{"compute.micro_batch_tokens", "data.max_prompt_tokens", "rollout.max_new_tokens"},
 			func(r *Run) (string, string) {
 				if need := r.Data.MaxPromptTokens + r.Rollout.MaxNewTokens; r.Compute.MicroBatchTokens < need {
@@ -140,6 +151,19 @@ func trainChecks() []check {
 				return "", ""
 			}},
 	}
+}
+
+// unreadReward checks that something reads what the key at path subtracts from a reward: the
+// advantages, unless they are of the reward's parts, or the filter of groups by one of these metrics.
+func unreadReward(path string, set func(a Algo) bool, metrics ...string) check {
+	return check{[]string{path, "algo.advantage"}, func(r *Run) (string, string) {
+		e, _ := rl.EstimatorNamed(r.Algo.Advantage)
+		if !e.Components || !set(r.Algo) || slices.Contains(metrics, r.Algo.FilterGroups.Metric) {
+			return "", ""
+		}
+		return fmt.Sprintf("%s changes the reward, but %s reads its parts alone (reward.components)", path,
+			r.Algo.Advantage), path + ": 0"
+	}}
 }
 
 // below2 returns the largest power of two below n; n is not one.
