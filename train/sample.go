@@ -84,8 +84,9 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 					tr.Problem.ID, len(v.Components), parts)
 			}
 			for _, x := range append([]float64{v.Reward}, v.Components...) {
-				if math.IsNaN(x) || math.IsInf(x, 0) {
-					*v = rollout.Verdict{Status: rollout.NotGraded, Reason: fmt.Sprintf("reward is %v", x)}
+				if !(math.Abs(x) <= math.MaxFloat32) { // NaN too
+					*v = rollout.Verdict{Status: rollout.NotGraded, Reason: fmt.Sprintf("reward is %v, no finite "+
+						"float32", x)}
 					break
 				}
 			}
