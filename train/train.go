@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"exp/kernels"
@@ -324,7 +325,7 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 		lists, events := t.updateCritic(b, step)
 		rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
 			rl.Metric{Name: "critic/lr", Value: t.cfg.Critic.rate(step)})
-		rec.Events = append(rec.Events, events...)
+		rec.Events = append(rec.Events, tallied(events)...)
 		clock.lap("update_critic")
 	}
 	if step <= t.cfg.criticWarmup() {
@@ -334,7 +335,7 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 	lists, events := t.updateActor(b, step)
 	rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
 		rl.Metric{Name: "actor/lr", Value: t.cfg.policyRate(step)})
-	rec.Events = append(rec.Events, events...)
+	rec.Events = append(rec.Events, tallied(events)...)
 	clock.lap("update_actor")
 }
 
@@ -378,13 +379,17 @@ func find(list []rl.Metric, name string) float64 {
 	return math.NaN()
 }
 
-// checkFinite records an event for each metric that is not finite.
+// checkFinite records an event that names the metrics that are not finite.
 func checkFinite(rec *Step) {
+	var bad []string
 	for _, m := range rec.Metrics {
 		if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
-			rec.Events = append(rec.Events, Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: %s is %v", rec.Step,
-				m.Name, m.Value)})
+			bad = append(bad, fmt.Sprintf("%s is %v", m.Name, m.Value))
 		}
+	}
+	if bad != nil {
+		rec.Events = append(rec.Events, Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: %s", rec.Step,
+			strings.Join(bad, ", "))})
 	}
 }
 
