@@ -220,7 +220,8 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 		return nil, err
 	}
 	got := t.pending[0]
-	rec = &Step{Step: step, Of: t.cfg.Steps, Trajectories: got.all, Events: got.events}
+	rec = &Step{Step: step, Of: t.cfg.Steps, Trajectories: got.all, GreedyTokens: got.greedyTokens,
+		Events: got.events}
 	b := got.batch(t.cfg)
 	diff, err := t.oldLogProbs(b, got)
 	if err != nil {

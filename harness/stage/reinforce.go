@@ -271,7 +271,7 @@ func detOf(s *train.Step) ident.Det {
 }
 
 func sampledTokens(s *train.Step) int64 {
-	n := 0
+	n := s.GreedyTokens
 	for i := range s.Trajectories {
 		n += s.Trajectories[i].Completion.SampledTokens()
 	}
