@@ -93,6 +93,8 @@ type Trainer struct {
 	prompt             [][]int32 // encoded prompts, by problem
 
 	step    int          // finished steps
+	told    int          // steps that Recorder has
+	within  bool         // a step has begun to change the state
 	pending []*collected // later steps, sampled but not trained on
 	batches int          // batches of problems sampled so far
 	klCoef  float64      // coefficient of the KL in the reward
@@ -199,6 +201,7 @@ func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
 				return err
 			}
 		}
+		t.told = t.step
 		if t.AfterStep != nil {
 			if err := t.AfterStep(t.step); err != nil {
 				return err
@@ -219,6 +222,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	if err := t.material(ctx, clock); err != nil {
 		return nil, err
 	}
+	t.within = true
 	got := t.pending[0]
 	rec = &Step{Step: step, Of: t.cfg.Steps, Trajectories: got.all, GreedyTokens: got.greedyTokens,
 		Events: got.events}
@@ -255,7 +259,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.part(0, len(b.traj), b.old), b.sumPiSquared,
 			find(rec.Metrics, "actor/grad_norm"))...)
 	}
-	t.step, t.pending = step, t.pending[1:]
+	t.step, t.pending, t.within = step, t.pending[1:], false
 	if err := t.finish(clock, nil); err != nil {
 		return nil, err
 	}
