@@ -36,6 +36,15 @@ func trainChecks() []check {
 		warmup("algo.critic.warmup_steps", "train.steps", func(r *Run) (int, int) {
 			return r.Algo.Settings.Int(rl.CriticWarmup), r.Train.Steps
 		}),
+		{[]string{"train.optim.warmup_steps", "algo.critic.warmup_steps", "train.steps"},
+			func(r *Run) (string, string) {
+				warm, critic, all := r.Train.Optim.WarmupSteps, r.Algo.Settings.Int(rl.CriticWarmup), r.Train.Steps
+				if warm == 0 || warm >= all || critic >= all || warm+critic < all {
+					return "", "" // fine, or told above
+				}
+				return fmt.Sprintf("train.optim.warmup_steps (%d) does not end before train.steps (%d): it begins "+
+					"after algo.critic.warmup_steps (%d)", warm, all, critic), ""
+			}},
 		{[]string{"rollout.n", "algo.flowrl.reward"}, func(r *Run) (string, string) {
 			l, _ := rl.PolicyLossNamed(r.Algo.Loss)
 			if e, _ := l.Advantages(r.Algo.Settings); r.Rollout.N < 2 && e.Groups {
