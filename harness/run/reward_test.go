@@ -142,6 +142,14 @@ func TestCommandRewardThatFails(t *testing.T) {
 	if !errors.As(err, &tried) || tried.ExitCode() != 8 || !strings.Contains(err.Error(), "the reward command: no") {
 		t.Errorf("got %v", err)
 	}
+	// No answer needs a score, so the trial is a warning.
+	tried, q = nil, &quiet{}
+	_, err = l.try(context.Background(), l.plan(1, rewarded, "reward={kind: command, max_not_graded: 1, command: [sh, "+
+		program+"]}"), q)
+	if errors.As(err, &tried) || len(q.warnings) == 0 ||
+		!strings.Contains(q.warnings[0], "no score for a trial answer to 3 problems: the reward command: no") {
+		t.Errorf("got %v, warnings %q", err, q.warnings)
+	}
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho no module >&2; exit 3\n"), 0o777); err != nil {
 		t.Fatal(err)
 	}
