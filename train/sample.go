@@ -200,13 +200,16 @@ func judgeApart(ctx context.Context, g rollout.Grader, all []Trajectory, judged 
 // Config.MaxNotGraded allows: the grader is broken, not the policy.
 type NotGradedError struct {
 	NotGraded, Completions int
-	Limit                  float64 // share
+	Limit                  float64 // share; 0: none has one, whatever the limit
 	Problem                string  // of the first completion without a verdict
 	Sample                 int
 	Reason                 string // why it has none
 }
 
 func (e *NotGradedError) Error() string {
+	if e.Limit == 0 {
+		return fmt.Sprintf("none of %d completions could be graded: %s", e.Completions, e.Reason)
+	}
 	return fmt.Sprintf("%d of %d completions could not be graded, more than %g %%; the first is sample %d of "+
 		"problem %s: %s",
 		e.NotGraded, e.Completions, 100*e.Limit, e.Sample, e.Problem, e.Reason)

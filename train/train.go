@@ -280,8 +280,9 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 		}
 		b := got.batch(t.cfg)
 		if len(b.traj) == 0 {
-			return fmt.Errorf("step %d: none of %d completions could be graded: %s", last, len(got.all),
-				got.all[0].Verdict.Reason)
+			first := &got.all[0]
+			return fmt.Errorf("step %d: %w", last, &NotGradedError{NotGraded: len(got.all), Completions: len(got.all),
+				Problem: first.Problem.ID, Sample: first.Sample, Reason: first.Verdict.Reason})
 		}
 		if err := t.verify(b, last); err != nil {
 			return err
