@@ -251,6 +251,9 @@ func TestReMax(t *testing.T) {
 		if got := metric(t, s, "critic/advantages/mean"); math.Abs(got-want) > 1e-6 {
 			t.Errorf("step %d: mean advantage %v, want %v", s.Step, got, want)
 		}
+		if s.GreedyTokens != 4 { // one a problem
+			t.Errorf("step %d: %d tokens of the baseline, want 4", s.Step, s.GreedyTokens)
+		}
 	}
 
 	r = newToyRun(t, GRPO, 1)

@@ -10,16 +10,17 @@ import (
 
 // collected is the material a step learns from and records.
 type collected struct {
-	step    int
-	sampled int          // steps the policy had finished when it sampled
-	all     []Trajectory // recorded, in problem order
-	groups  []int        // groups trained on: the index of each one's first completion in all, in problem order
-	greedy  map[*rollout.Problem]float64
-	batches int // batches of problems sampled up to the end of this step
-	epoch   int
-	metrics []rl.Metric
-	events  []Event
-	laid    *batch // see batch
+	step         int
+	sampled      int          // steps the policy had finished when it sampled
+	all          []Trajectory // recorded, in problem order
+	groups       []int        // groups trained on: the index of each one's first completion in all, in problem order
+	greedy       map[*rollout.Problem]float64
+	greedyTokens int // of the greedy completions, which are not recorded
+	batches      int // batches of problems sampled up to the end of this step
+	epoch        int
+	metrics      []rl.Metric
+	events       []Event
+	laid         *batch // see batch
 }
 
 // batch lays out the completions the step learns from.
@@ -245,6 +246,7 @@ func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, t
 	got.greedy = make(map[*rollout.Problem]float64, len(problems))
 	var sum float64
 	for i := range greedy {
+		got.greedyTokens += greedy[i].Completion.SampledTokens()
 		if g := &greedy[i]; g.Verdict.Status == rollout.Graded {
 			score := scoreOf(g.Verdict, g.Completion, t.cfg.Overlong)
 			got.greedy[g.Problem] = score

@@ -22,8 +22,11 @@ type Pending struct {
 	Rows    []PendingRow       `json:"rows"`
 	Groups  []int              `json:"groups"`
 	Greedy  map[string]float64 `json:"greedy,omitempty"` // by problem
-	Metrics []PendingMetric    `json:"metrics,omitempty"`
-	Events  []PendingEvent     `json:"events,omitempty"`
+	// GreedyTokens counts the tokens of those completions.
+	GreedyTokens int `json:"greedy_tokens,omitempty"`
+
+	Metrics []PendingMetric `json:"metrics,omitempty"`
+	Events  []PendingEvent  `json:"events,omitempty"`
 }
 
 // PendingRow is a completion with its verdict. Numbers are little-endian bytes, so they
@@ -88,7 +91,8 @@ type PendingMetric struct {
 
 // pendingOf encodes a collected step.
 func pendingOf(c *collected) Pending {
-	p := Pending{Step: c.step, Sampled: c.sampled, Batches: c.batches, Epoch: c.epoch, Groups: c.groups}
+	p := Pending{Step: c.step, Sampled: c.sampled, Batches: c.batches, Epoch: c.epoch, Groups: c.groups,
+		GreedyTokens: c.greedyTokens}
 	for i := range c.all {
 		t := &c.all[i]
 		p.Rows = append(p.Rows, PendingRow{Problem: t.Problem.ID, Sample: t.Sample,
@@ -114,7 +118,8 @@ func pendingOf(c *collected) Pending {
 
 // collectedOf decodes it. problem finds a problem and its encoded prompt.
 func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, error) {
-	c := &collected{step: p.Step, sampled: p.Sampled, batches: p.Batches, epoch: p.Epoch, groups: p.Groups}
+	c := &collected{step: p.Step, sampled: p.Sampled, batches: p.Batches, epoch: p.Epoch, groups: p.Groups,
+		greedyTokens: p.GreedyTokens}
 	for _, e := range p.Events {
 		c.events = append(c.events, Event{Kind: e.Kind, Text: string(e.Text)})
 	}

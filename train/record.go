@@ -1,6 +1,8 @@
 package train
 
 import (
+	"fmt"
+
 	"exp/train/rl"
 	"exp/train/rollout"
 )
@@ -17,6 +19,8 @@ type Step struct {
 	System []rl.Metric
 	// Trajectories are all completions of the step in problem order.
 	Trajectories []Trajectory
+	// GreedyTokens counts the sampled tokens of ReMax's baselines, which are no Trajectories.
+	GreedyTokens int
 	Events       []Event
 }
 
@@ -33,6 +37,22 @@ type Trajectory struct {
 type Event struct {
 	Kind string // "nonfinite", "not-graded", …
 	Text string
+}
+
+// tallied joins equal neighbours and says how many there were.
+func tallied(all []Event) []Event {
+	var out []Event
+	for i, n := 0, 1; i < len(all); i, n = i+n, 1 {
+		e := all[i]
+		for i+n < len(all) && all[i+n] == e {
+			n++
+		}
+		if n > 1 {
+			e.Text = fmt.Sprintf("%s (%d times)", e.Text, n)
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // Recorder receives finished steps.

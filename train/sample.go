@@ -84,8 +84,9 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 					tr.Problem.ID, len(v.Components), parts)
 			}
 			for _, x := range append([]float64{v.Reward}, v.Components...) {
-				if math.IsNaN(x) || math.IsInf(x, 0) {
-					*v = rollout.Verdict{Status: rollout.NotGraded, Reason: fmt.Sprintf("reward is %v", x)}
+				if !(math.Abs(x) <= math.MaxFloat32) { // NaN too
+					*v = rollout.Verdict{Status: rollout.NotGraded, Reason: fmt.Sprintf("reward is %v, no finite "+
+						"float32", x)}
 					break
 				}
 			}
@@ -199,13 +200,16 @@ func judgeApart(ctx context.Context, g rollout.Grader, all []Trajectory, judged 
 // Config.MaxNotGraded allows: the grader is broken, not the policy.
 type NotGradedError struct {
 	NotGraded, Completions int
-	Limit                  float64 // share
+	Limit                  float64 // share; 0: none has one, whatever the limit
 	Problem                string  // of the first completion without a verdict
 	Sample                 int
 	Reason                 string // why it has none
 }
 
 func (e *NotGradedError) Error() string {
+	if e.Limit == 0 {
+		return fmt.Sprintf("none of %d completions could be graded: %s", e.Completions, e.Reason)
+	}
 	return fmt.Sprintf("%d of %d completions could not be graded, more than %g %%; the first is sample %d of "+
 		"problem %s: %s",
 		e.NotGraded, e.Completions, 100*e.Limit, e.Sample, e.Problem, e.Reason)

@@ -158,7 +158,7 @@ func TestSamplersFail(t *testing.T) {
 		code   int
 		hint   string
 	}{
-		{func(r *toyRun) { r.cfg.MaxNotGraded = 0 }, "none of 12 completions could be graded", 1, ""},
+		{func(r *toyRun) { r.cfg.MaxNotGraded = 0 }, "none of 12 completions could be graded", 8, "fix the cause"},
 		{func(r *toyRun) { r.cfg.MaxNotGraded = 0.5 }, "12 of 12 completions could not be graded", 8, "fix the cause"},
 	} {
 		build := func() *toyRun {

@@ -29,6 +29,10 @@ func (t *Trainer) State() State {
 	return s
 }
 
+// Whole reports whether State and Buffers are those after the last recorded step, whatever error Run
+// returned.
+func (t *Trainer) Whole() bool { return !t.within && t.told == t.step }
+
 // NamedBuffer is a device buffer that a checkpoint saves.
 type NamedBuffer struct {
 	Name   string
@@ -72,7 +76,7 @@ func (t *Trainer) Restore(s State) error {
 	if err := t.spread(&s, learners...); err != nil {
 		return err
 	}
-	t.step, t.klCoef, t.batches = s.Step, s.KLCoef, s.Batches
+	t.step, t.told, t.klCoef, t.batches = s.Step, s.Step, s.KLCoef, s.Batches
 	if s.Batches == 0 {
 		t.batches = s.Step
 	}

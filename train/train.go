@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"exp/kernels"
@@ -94,6 +95,8 @@ type Trainer struct {
 	prompt             [][]int32 // encoded prompts, by problem
 
 	step    int          // finished steps
+	told    int          // steps that Recorder has
+	within  bool         // a step has begun to change the state
 	pending []*collected // later steps, sampled but not trained on
 	batches int          // batches of problems sampled so far
 	klCoef  float64      // coefficient of the KL in the reward
@@ -220,6 +223,7 @@ func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
 				return err
 			}
 		}
+		t.told = t.step
 		if t.AfterStep != nil {
 			if err := t.AfterStep(t.step); err != nil {
 				return err
@@ -240,8 +244,10 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	if err := t.material(ctx, clock); err != nil {
 		return nil, err
 	}
+	t.within = true
 	got := t.pending[0]
-	rec = &Step{Step: step, Of: t.cfg.Steps, Trajectories: got.all, Events: got.events}
+	rec = &Step{Step: step, Of: t.cfg.Steps, Trajectories: got.all, GreedyTokens: got.greedyTokens,
+		Events: got.events}
 	b := got.batch(t.cfg)
 	diff, err := t.oldLogProbs(b, got)
 	if err != nil {
@@ -275,7 +281,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.part(0, len(b.traj), b.old), b.sumPiSquared,
 			find(rec.Metrics, "actor/grad_norm"))...)
 	}
-	t.step, t.pending = step, t.pending[1:]
+	t.step, t.pending, t.within = step, t.pending[1:], false
 	if err := t.finish(clock, nil); err != nil {
 		return nil, err
 	}
@@ -296,8 +302,9 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 		}
 		b := got.batch(t.cfg)
 		if len(b.traj) == 0 {
-			return fmt.Errorf("step %d: none of %d completions could be graded: %s", last, len(got.all),
-				got.all[0].Verdict.Reason)
+			first := &got.all[0]
+			return fmt.Errorf("step %d: %w", last, &NotGradedError{NotGraded: len(got.all), Completions: len(got.all),
+				Problem: first.Problem.ID, Sample: first.Sample, Reason: first.Verdict.Reason})
 		}
 		if err := t.verify(b, last); err != nil {
 			return err
@@ -346,7 +353,7 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 		lists, events := t.updateCritic(b, step)
 		rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
 			rl.Metric{Name: "critic/lr", Value: t.cfg.Critic.rate(step)})
-		rec.Events = append(rec.Events, events...)
+		rec.Events = append(rec.Events, tallied(events)...)
 		clock.lap("update_critic")
 	}
 	if step <= t.cfg.criticWarmup() {
@@ -356,7 +363,7 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) {
 	lists, events := t.updateActor(b, step)
 	rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
 		rl.Metric{Name: "actor/lr", Value: t.cfg.policyRate(step)})
-	rec.Events = append(rec.Events, events...)
+	rec.Events = append(rec.Events, tallied(events)...)
 	clock.lap("update_actor")
 }
 
@@ -400,13 +407,17 @@ func find(list []rl.Metric, name string) float64 {
 	return math.NaN()
 }
 
-// checkFinite records an event for each metric that is not finite.
+// checkFinite records an event that names the metrics that are not finite.
 func checkFinite(rec *Step) {
+	var bad []string
 	for _, m := range rec.Metrics {
 		if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
-			rec.Events = append(rec.Events, Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: %s is %v", rec.Step,
-				m.Name, m.Value)})
+			bad = append(bad, fmt.Sprintf("%s is %v", m.Name, m.Value))
 		}
+	}
+	if bad != nil {
+		rec.Events = append(rec.Events, Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: %s", rec.Step,
+			strings.Join(bad, ", "))})
 	}
 }
 

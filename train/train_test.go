@@ -265,6 +265,8 @@ func TestNotGraded(t *testing.T) {
 			return rollout.Verdict{Reason: "grader is away"}
 		case len(c.Tokens) == 1:
 			return rollout.Verdict{Status: rollout.Graded, Reward: math.NaN()}
+		case len(c.Tokens) == 2:
+			return rollout.Verdict{Status: rollout.Graded, Reward: 1e39} // rewards are float32
 		}
 		return grade(p, c)
 	}
@@ -304,6 +306,26 @@ func TestNonFiniteGradient(t *testing.T) {
 	}
 	if !slices.Equal(r.params(), before) || tr.policy.opt.Steps() != 0 {
 		t.Error("the update was not skipped")
+	}
+}
+
+// Skipped updates and metrics that are not finite are told once a step, whatever their number.
+func TestNonFiniteEvents(t *testing.T) {
+	r := newToyRun(t, GRPO, 1)
+	r.cfg.Epochs = 3
+	n := r.cfg.Sampling.MaxNewTokens
+	r.cfg.Overlong = rl.Overlong{MaxResponse: n, Buffer: n, Penalty: 1e39}
+	r.run()
+	var text []string
+	for _, e := range r.steps[0].Events {
+		if e.Kind != "nonfinite" {
+			t.Errorf("event %+v", e)
+		}
+		text = append(text, e.Text)
+	}
+	if len(text) != 2 || !strings.HasSuffix(text[0], "update skipped (6 times)") ||
+		!strings.HasPrefix(text[1], "step 1: critic/score/") || !strings.HasSuffix(text[1], ", actor/grad_norm is NaN") {
+		t.Errorf("events:\n%s\nwant the updates and the metrics, each once", strings.Join(text, "\n"))
 	}
 }
 

@@ -96,10 +96,7 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 		next = append(next, "exp compare "+arms)
 	}
 	next = append(next, "exp report "+arms+" --out report")
-	a.Note("next:")
-	for _, line := range next {
-		a.Note("  %s", line)
-	}
+	a.Note("next:\n  %s", strings.Join(next, "\n  "))
 	return nil
 }
 

@@ -348,7 +348,7 @@ func (p *showPage) events() error {
 	}
 	p.Heading("warnings")
 	if left := len(list) - shownEvents; left > 0 {
-		p.Line("%d earlier warnings: exp show %s --json --fields events", left, p.s.Run.Short())
+		p.Line("%s: exp show %s --json --fields events", quantity.Plural(left, "earlier warning"), p.s.Run.Short())
 		list = list[left:]
 	}
 	var rows [][]any

@@ -1,10 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"exp/experiments/ident"
@@ -92,12 +96,13 @@ func (w *StepWriter) recordStart(ctx context.Context, tx *sql.Tx, s *Step, t int
 	return w.recordEvents(ctx, tx, s, t)
 }
 
-// recordEvents writes the events of a step, and an event that names its NaN metrics: the
-// database cannot tell NaN from NULL.
+// recordEvents writes the events of a step, and an event that names its NaN metrics unless the
+// others do: the database cannot tell NaN from NULL.
 func (w *StepWriter) recordEvents(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
 	events := s.Events
 	if names := w.nanNames(s); len(names) > 0 {
-		data, err := json.Marshal(map[string]any{"step": s.Det.Step, "metrics": names})
+		data, err := json.Marshal(map[string]any{"step": s.Det.Step, "metrics": names,
+			"text": fmt.Sprintf("step %d: NaN in %s", s.Det.Step, strings.Join(names, ", "))})
 		if err != nil {
 			return err
 		}
@@ -112,9 +117,14 @@ func (w *StepWriter) recordEvents(ctx context.Context, tx *sql.Tx, s *Step, t in
 	return nil
 }
 
+// nanNames returns the NaN metrics that no event names.
 func (w *StepWriter) nanNames(s *Step) (names []string) {
 	for _, name := range w.metricNames(s) {
-		if math.IsNaN(s.Det.Metrics[name]) || math.IsNaN(s.Measured[name]) {
+		if !math.IsNaN(s.Det.Metrics[name]) && !math.IsNaN(s.Measured[name]) {
+			continue
+		}
+		said := func(e Event) bool { return bytes.Contains(e.Data, []byte(name+" is NaN")) }
+		if !slices.ContainsFunc(s.Events, said) {
 			names = append(names, name)
 		}
 	}

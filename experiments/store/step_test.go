@@ -150,6 +150,8 @@ func TestNonFiniteMetrics(t *testing.T) {
 	var steps []Step
 	for i, v := range values {
 		steps = append(steps, metricStep(int64(i+1), map[string]float64{"loss": v, "z": math.NaN(), "ok": 1}))
+		steps[i].Events = []Event{{Level: LevelWarn, Kind: "nonfinite", Data: json.RawMessage(`{"text":"y is NaN"}`)}}
+		steps[i].Det.Metrics["y"] = math.NaN()
 	}
 	if err := record(t, db, run.ID, steps...); err != nil {
 		t.Fatal(err)
@@ -171,13 +173,14 @@ func TestNonFiniteMetrics(t *testing.T) {
 		t.Errorf("a series of NaN: %+v, %v", z, err)
 	}
 	events, err := db.Events(ctx, run.ID, 0)
-	if err != nil || len(events) != 5 {
-		t.Fatalf("%d events, %v, want one a step", len(events), err)
+	if err != nil || len(events) != 10 {
+		t.Fatalf("%d events, %v, want one a step, and one more for NaN that it does not name", len(events), err)
 	}
-	if e := events[0]; e.Kind != "nan" || e.Level != LevelWarn || string(e.Data) != `{"metrics":["loss","z"],"step":1}` {
+	if e := events[1]; e.Kind != "nan" || e.Level != LevelWarn || string(e.Data) !=
+		`{"metrics":["loss","z"],"step":1,"text":"step 1: NaN in loss, z"}` {
 		t.Errorf("event %+v", e)
 	}
-	if e := events[1]; string(e.Data) != `{"metrics":["z"],"step":2}` {
+	if e := events[3]; string(e.Data) != `{"metrics":["z"],"step":2,"text":"step 2: NaN in z"}` {
 		t.Errorf("event %+v", e)
 	}
 }

@@ -36,6 +36,15 @@ func trainChecks() []check {
 		warmup("algo.critic.warmup_steps", "train.steps", func(r *Run) (int, int) {
 			return r.Algo.Settings.Int(rl.CriticWarmup), r.Train.Steps
 		}),
+		{[]string{"train.optim.warmup_steps", "algo.critic.warmup_steps", "train.steps"},
+			func(r *Run) (string, string) {
+				warm, critic, all := r.Train.Optim.WarmupSteps, r.Algo.Settings.Int(rl.CriticWarmup), r.Train.Steps
+				if warm == 0 || warm >= all || critic >= all || warm+critic < all {
+					return "", "" // fine, or told above
+				}
+				return fmt.Sprintf("train.optim.warmup_steps (%d) does not end before train.steps (%d): it begins "+
+					"after algo.critic.warmup_steps (%d)", warm, all, critic), ""
+			}},
 		{[]string{"rollout.n", "algo.flowrl.reward"}, func(r *Run) (string, string) {
 			l, _ := rl.PolicyLossNamed(r.Algo.Loss)
 			if e, _ := l.Advantages(r.Algo.Settings); r.Rollout.N < 2 && e.Groups {
@@ -99,6 +108,9 @@ func trainChecks() []check {
 			}
 			return "", ""
 		}},
+		unreadReward("algo.kl.reward_coef", func(a Algo) bool { return a.KL.RewardCoef > 0 }, "seq_final_reward"),
+		unreadReward("algo.overlong.buffer", func(a Algo) bool { return a.Overlong.Buffer > 0 }, "seq_reward",
+			"seq_final_reward"),
 		{[]string{"algo.rollout_correction.weight_low", "algo.rollout_correction.weight_high"},
 			func(r *Run) (string, string) {
 				if c := r.Algo.RolloutCorrection; c.WeightLow > c.WeightHigh {
@@ -141,6 +153,14 @@ func trainChecks() []check {
 				}
 				return "", ""
 			}},
+		{[]string{"rollout.page_tokens"}, func(r *Run) (string, string) {
+			const lanes = 16 // kernels.Lanes, which attention adds at once
+			if n := r.Rollout.PageTokens; n%lanes != 0 {
+				return fmt.Sprintf("rollout.page_tokens (%d) is not a multiple of %d", n, lanes),
+					fmt.Sprintf("%d", (n/lanes+1)*lanes)
+			}
+			return "", ""
+		}},
 		{[]string{"compute.micro_batch_tokens", "data.max_prompt_tokens", "rollout.max_new_tokens"},
 			func(r *Run) (string, string) {
 				if need := r.Data.MaxPromptTokens + r.Rollout.MaxNewTokens; r.Compute.MicroBatchTokens < need {
@@ -152,6 +172,19 @@ func trainChecks() []check {
 				return "", ""
 			}},
 	}
+}
+
+// unreadReward checks that something reads what the key at path subtracts from a reward: the
+// advantages, unless they are of the reward's parts, or the filter of groups by one of these metrics.
+func unreadReward(path string, set func(a Algo) bool, metrics ...string) check {
+	return check{[]string{path, "algo.advantage"}, func(r *Run) (string, string) {
+		e, _ := rl.EstimatorNamed(r.Algo.Advantage)
+		if !e.Components || !set(r.Algo) || slices.Contains(metrics, r.Algo.FilterGroups.Metric) {
+			return "", ""
+		}
+		return fmt.Sprintf("%s changes the reward, but %s reads its parts alone (reward.components)", path,
+			r.Algo.Advantage), path + ": 0"
+	}}
 }
 
 // below2 returns the largest power of two below n; n is not one.

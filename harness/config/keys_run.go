@@ -21,8 +21,9 @@ func rootKeys() []Key {
 func controlKeys() []Key {
 	return block(nil, at(Train), []Key{
 		{Path: "run.stop_if", Kind: String, List: true, Default: is([]string{}), Role: Nonsemantic,
-			Help: "conditions on a step's metrics, such as kl/ref_k3 > 1 or actor/entropy < 0.1; after a step where " +
-				"one holds, the run saves a checkpoint and stops"},
+			Help: "conditions on a step's metrics, such as kl/ref_k3 > 1, actor/entropy < 0.1 or nonfinite > 0 (the " +
+				"number of metrics that are NaN or infinite); after a step where one holds, the run saves a " +
+				"checkpoint and stops"},
 	})
 }
 

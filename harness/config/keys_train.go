@@ -46,7 +46,7 @@ func rolloutKeys() []Key {
 			Help: "completions decoded at once"},
 		{Path: "rollout.page_tokens", Kind: Int, Default: is(16), Range: between(1, 4096), Unit: "tokens",
 			Role: Nonsemantic, Stages: at(Train, EvalGen),
-			Help: "positions in one page of the KV cache"},
+			Help: "positions in one page of the KV cache, a multiple of 16"},
 	})
 }
 

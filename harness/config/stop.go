@@ -13,9 +13,13 @@ import (
 )
 
 // StopCondition is an entry of run.stop_if: a condition on what a step measured, in the grammar
-// of query.Language with the names of metrics as operands and numbers as literals. It is
-// immutable.
+// of query.Language with the names of metrics, or NonFinite, as operands and numbers as literals. It
+// is immutable.
 type StopCondition struct{ expr *query.Expr[string] }
+
+// NonFinite is the operand that counts the metrics of a step that are NaN or infinite. No comparison
+// of a NaN metric holds.
+const NonFinite = "nonfinite"
 
 // ParseStop reads a condition. The error is a *query.SyntaxError.
 func ParseStop(text string) (*StopCondition, error) {
@@ -26,7 +30,7 @@ func ParseStop(text string) (*StopCondition, error) {
 	return &StopCondition{e}, nil
 }
 
-// stopOperand reads the name of a metric that steps measure.
+// stopOperand reads the name of a metric that steps measure, or NonFinite.
 func stopOperand(r *query.Reader) (string, error) {
 	w, err := r.Word("expected the name of a metric")
 	if err != nil {
@@ -34,6 +38,8 @@ func stopOperand(r *query.Reader) (string, error) {
 	}
 	m, known := metric.Find(w.Text)
 	switch {
+	case w.Text == NonFinite:
+		return w.Text, nil
 	case known && m.OfSteps():
 		return w.Text, nil
 	case known:
@@ -47,9 +53,9 @@ func stopOperand(r *query.Reader) (string, error) {
 	return "", &query.SyntaxError{Col: w.Col, Msg: fmt.Sprintf("no metric %q", w.Text), Help: help}
 }
 
-// stepMetrics lists the metrics with fixed names that steps measure.
+// stepMetrics lists NonFinite and the metrics with fixed names that steps measure.
 func stepMetrics() []string {
-	var names []string
+	names := []string{NonFinite}
 	for _, m := range metric.All() {
 		if m.OfSteps() && m.Name == strings.ToLower(m.Name) {
 			names = append(names, m.Name)
@@ -61,15 +67,29 @@ func stepMetrics() []string {
 // String returns the condition as written.
 func (c *StopCondition) String() string { return c.expr.String() }
 
-// Metrics returns the metrics that the condition names, each once.
+// Metrics returns the metrics that the condition names, each once; NonFinite is one.
 func (c *StopCondition) Metrics() []string { return c.expr.Fields() }
 
-// Holds reports whether the condition holds for the values of a step. It holds only if the step
-// measured all its metrics, and each is a number.
+// StopValue returns the value of an operand for the metrics of a step.
+func StopValue(name string, measured map[string]float64) (v float64, ok bool) {
+	if name != NonFinite {
+		v, ok = measured[name]
+		return v, ok
+	}
+	for _, x := range measured {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			v++
+		}
+	}
+	return v, true
+}
+
+// Holds reports whether the condition holds for all metrics of a step. It holds only if the step
+// measured those it names, and each is a number.
 func (c *StopCondition) Holds(measured map[string]float64) bool {
 	values := make([]any, len(c.Metrics()))
 	for i, name := range c.Metrics() {
-		v, ok := measured[name]
+		v, ok := StopValue(name, measured)
 		if !ok || math.IsNaN(v) {
 			return false
 		}

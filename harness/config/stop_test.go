@@ -22,6 +22,9 @@ func TestStopCondition(t *testing.T) {
 		"not actor/grad_norm < 1e9":                false,
 		"kl/ref_k3 > 1 or critic/rewards/mean < 1": false,
 		"kl/ref_k3 != 1":                           true,
+		"nonfinite > 0":                            true,
+		"nonfinite >= 2":                           false,
+		"kl/ref_k3 > 2 or nonfinite = 1":           true,
 	} {
 		c, err := ParseStop(text)
 		if err != nil {
@@ -42,6 +45,7 @@ func TestStopIfErrors(t *testing.T) {
 		"sft/loss < 1":    {"no training step measures sft/loss"},
 		"val/pass@1 < .1": {"never measured: eval.online.every_steps is 0"},
 		"kl/ref_k3 > big": {"expected a number", "column 13"},
+		"nonfinit > 1":    {`did you mean "nonfinite"?`},
 		"zzz > 1":         {`no metric "zzz"`, "exp metrics"},
 		"> 1":             {"expected the name of a metric"},
 	} {

@@ -22,7 +22,8 @@ func flowRL() []Metric {
 			Axis: Axis{Label: "|residual|"},
 			Definition: "absolute residual of FlowRL's balance, |log Z + log π − β·reward − log π_ref| with " +
 				"log-probs averaged over tokens, mean over completions"},
-		{Name: "actor/residual_std", Unit: nats, Title: "Spread of the flow balance's residual", Absent: onlyFlowRL,
+		{Name: "actor/residual_std", Unit: nats, Title: "Spread of the flow balance's residual",
+			Absent:     onlyFlowRL + ", in updates on two completions or more",
 			Axis:       Axis{Label: "standard deviation of the residual"},
 			Definition: "sample standard deviation over completions of the residual of FlowRL's balance"},
 		{Name: "actor/residual_mean", Unit: nats, Title: "Mean residual of the flow balance", Absent: onlyFlowRL,

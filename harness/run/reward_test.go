@@ -20,6 +20,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/stage"
+	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/reward"
@@ -141,6 +142,14 @@ func TestCommandRewardThatFails(t *testing.T) {
 	if !errors.As(err, &tried) || tried.ExitCode() != 8 || !strings.Contains(err.Error(), "the reward command: no") {
 		t.Errorf("got %v", err)
 	}
+	// No answer needs a score, so the trial is a warning.
+	tried, q = nil, &quiet{}
+	_, err = l.try(context.Background(), l.plan(1, rewarded, "reward={kind: command, max_not_graded: 1, command: [sh, "+
+		program+"]}"), q)
+	if errors.As(err, &tried) || len(q.warnings) == 0 ||
+		!strings.Contains(q.warnings[0], "no score for a trial answer to 3 problems: the reward command: no") {
+		t.Errorf("got %v, warnings %q", err, q.warnings)
+	}
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho no module >&2; exit 3\n"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +160,48 @@ func TestCommandRewardThatFails(t *testing.T) {
 	// It is recorded although the stage before came from the cache.
 	if why, err := l.db.Reason(t.Context(), res.Run.ID); res.Run.Status != store.Failed || !strings.Contains(why, "exit status 3") {
 		t.Errorf("the run is %s: %q, %v", res.Run.Status, why, err)
+	}
+}
+
+// A run whose grading fails keeps the steps before: it goes on after the last of them.
+func TestCommandRewardThatIsDown(t *testing.T) {
+	dir := t.TempDir()
+	program, down := filepath.Join(dir, "reward.sh"), filepath.Join(dir, "down")
+	script := `#!/bin/sh
+n=0
+while read row; do
+	n=$((n+1)); id=${row#*id\":\"}; answer='"score": 0.5'
+	if [ $n -gt 70 ] && [ -e ` + down + ` ]; then answer='"error": "down"'; fi
+	echo "{\"id\": \"${id%%\"*}\", $answer}"
+done
+`
+	for name, text := range map[string]string{program: script, down: ""} {
+		if err := os.WriteFile(name, []byte(text), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sets := []string{rewarded, "train.steps=4", "checkpoint.every_steps=0", "reward={kind: command, command: [sh, " +
+		program + "]}"}
+	l := newLab(t)
+	res, err := l.try(context.Background(), l.plan(1, sets...), &quiet{})
+	var ungraded *train.NotGradedError
+	if !errors.As(err, &ungraded) || res.Run.Status != store.Failed || res.Run.Steps != 2 {
+		t.Fatalf("%v; the run is %s after %d steps, want failed after 2", err, res.Run.Status, res.Run.Steps)
+	}
+	if saved, err := l.db.Checkpoints(t.Context(), res.Run.ID); err != nil || len(saved) != 1 || saved[0].Step != 2 {
+		t.Errorf("checkpoints %+v, %v; want one of step 2", saved, err)
+	}
+	if err := os.Remove(down); err != nil {
+		t.Fatal(err)
+	}
+	l.options.Resume = true
+	got, q := l.execute(l.plan(1, sets...))
+	if len(q.notes) == 0 || !strings.HasPrefix(q.notes[0], "checkpoint step 2 ok") {
+		t.Errorf("notes %q", q.notes)
+	}
+	whole := newLab(t)
+	if want, _ := whole.execute(whole.plan(1, sets...)); got.Run.Chain != want.Run.Chain {
+		t.Errorf("chain %s, want %s", got.Run.Chain.Short(), want.Run.Chain.Short())
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -79,7 +78,7 @@ func (x *execution) checkStop(step int64, measured map[string]float64) {
 		}
 		x.stopped = &StoppedError{RID: x.p.RID, Step: step, Of: of, Condition: c.String()}
 		for _, name := range c.Metrics() {
-			if v, ok := measured[name]; ok {
+			if v, ok := config.StopValue(name, measured); ok {
 				x.stopped.Values = append(x.stopped.Values, Metric{Name: name, Value: v})
 			}
 		}
@@ -103,7 +102,7 @@ func (x *execution) checkStep(s stage.Step) {
 		x.stops.warned = true
 		for _, c := range x.stops.list {
 			for _, name := range c.Metrics() {
-				_, ok := measured[name]
+				_, ok := config.StopValue(name, measured)
 				if ok || strings.HasPrefix(name, "val") || name == "timing_s/testing" {
 					continue
 				}
@@ -128,28 +127,17 @@ func (x *execution) criticWarmup() int64 {
 // checkRecorded is checkStop for the last recorded step, so that a stopped run that is executed
 // again stays where it stopped.
 func (x *execution) checkRecorded(last int64) error {
-	var fields []store.Field
-	for _, c := range x.stops.list {
-		for _, name := range c.Metrics() {
-			f := store.Field{Kind: store.FieldMetric, Name: name, Agg: store.AggAt, Step: last}
-			if !slices.Contains(fields, f) {
-				fields = append(fields, f)
-			}
-		}
-	}
-	if last == 0 || len(fields) == 0 {
+	if last == 0 || len(x.stops.list) == 0 {
 		return nil
 	}
-	_, values, err := x.DB.RunFields(context.Background(), store.RunQuery{IDPrefix: x.p.RID.String()}, fields)
+	curves, err := x.DB.Metrics(context.Background(), x.run.ID, "*", last, last)
 	if err != nil {
 		return err
 	}
 	measured := map[string]float64{}
-	for _, row := range values { // there is one
-		for i, f := range fields {
-			if v, ok := row[i].(float64); ok {
-				measured[f.Name] = v
-			}
+	for _, c := range curves {
+		for _, v := range c.Values { // there is one, unless the step did not measure it
+			measured[c.Name] = v
 		}
 	}
 	x.checkStop(last, measured)

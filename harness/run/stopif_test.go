@@ -68,6 +68,24 @@ func TestStopIfAtTheEnd(t *testing.T) {
 	}
 }
 
+// A run whose updates are skipped stops at once, and stays there.
+func TestStopIfNonFinite(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0, "train.steps=3", "algo={kind: grpo, entropy_coef: 1e300}",
+		"run.stop_if=[actor/grad_norm > 10, nonfinite > 0]")
+	for attempt := 1; attempt <= 2; attempt++ {
+		_, err := l.try(context.Background(), p, &quiet{})
+		var held *StoppedError
+		if !errors.As(err, &held) || held.Step != 1 || held.reason() != "nonfinite > 0 at step 1 of 3 (nonfinite = 1)" {
+			t.Errorf("attempt %d: %v; want stopped at step 1 by one metric", attempt, err)
+		}
+	}
+	if res, q := l.execute(l.plan(0, "train.steps=3", "run.stop_if=[nonfinite > 0]")); res.Run.Status != store.Done ||
+		len(q.warnings) > 0 {
+		t.Errorf("status %s, warnings %q; want done, none", res.Run.Status, q.warnings)
+	}
+}
+
 // The steps of a critic's warm-up stop nothing and warn of nothing: later ones measure the policy.
 func TestStopIfWarmup(t *testing.T) {
 	l := newLab(t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,6 +115,9 @@ func readRecordedRow(r rows.Row) (row recordedRow, err error) {
 		x, err := r.Number(name)
 		if err != nil {
 			return row, err
+		}
+		if math.Abs(x) > math.MaxFloat32 {
+			return row, r.Errorf(name, "%v is no finite float32, the type of rewards", x)
 		}
 		row.Reward = &x
 	}

@@ -68,9 +68,25 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		return nil, errors.Join(err, r.checkpoint())
 	}
 	if err != nil {
-		return nil, err
+		return nil, r.keepGraded(err)
 	}
 	return r.outcome()
+}
+
+// keepGraded saves the finished steps if the next one could not be graded: a program or a server is
+// down, and the run goes on when it is up again. Several ranks might disagree about the error, so they
+// save nothing.
+func (r *reinforcement) keepGraded(err error) error {
+	const ungraded = 8 // exit code of an evaluation whose infrastructure failed
+	var coded interface{ ExitCode() int }
+	if r.Again || r.group().Size() > 1 || !errors.As(err, &coded) || coded.ExitCode() != ungraded ||
+		!r.trainer.Whole() || r.trainer.State().Step == r.saver.at {
+		return err
+	}
+	if failed := r.checkpoint(); failed != nil {
+		return errors.Join(err, failed)
+	}
+	return err
 }
 
 // closers frees things in reverse order.
@@ -271,7 +287,7 @@ func detOf(s *train.Step) ident.Det {
 }
 
 func sampledTokens(s *train.Step) int64 {
-	n := 0
+	n := s.GreedyTokens
 	for i := range s.Trajectories {
 		n += s.Trajectories[i].Completion.SampledTokens()
 	}

@@ -33,6 +33,7 @@ type saver struct {
 	dir  string
 	t    learns
 	last time.Time // of the last checkpoint, or of the start
+	at   int       // its step, or the one that the stage continues from
 }
 
 func (e *Env) saver(kind string, t learns) *saver {
@@ -123,8 +124,8 @@ func buffersOf(list []train.NamedBuffer) (out []checkpoint.NamedBuffer) {
 
 // save writes a checkpoint of the finished steps and returns its directory.
 func (s *saver) save(chain ident.Digest, log []byte) (dir string, err error) {
-	defer func() { s.last = time.Now() }()
 	state := savedState{SID: s.e.SID, Chain: chain, Train: s.t.State()}
+	defer func() { s.last, s.at = time.Now(), state.Train.Step }()
 	if log != nil {
 		text, err := json.Marshal(string(log))
 		if err != nil {
@@ -171,6 +172,7 @@ func (s *saver) load() (l loaded, ok bool, err error) {
 	}); err != nil {
 		return l, false, err
 	}
+	s.at = state.Step
 	return l, true, s.t.Restore(state)
 }
 

@@ -45,7 +45,7 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 		return ctx.Err()
 	case err == nil && refused == "":
 		return nil
-	case err == nil && r.Reward.MaxNotGraded == 0:
+	case err == nil && r.Reward.MaxNotGraded == 1:
 		e.warn("the reward has no score for a trial answer to %s: %s", quantity.Plural(tried, "problem"), refused)
 		return nil
 	case err == nil:

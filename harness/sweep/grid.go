@@ -4,6 +4,7 @@ package sweep
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -144,8 +145,15 @@ func shortKey(axes []Axis, i int) string {
 }
 
 // nameOf makes a value fit for a run's name: other characters than letters, digits, '.', '_'
-// and '-' become '-'.
+// and '-' become '-'. A number keeps its sign, and an exponent has only a negative one: 1e+6 is 1e6.
 func nameOf(value string) string {
+	sign := ""
+	if x, err := strconv.ParseFloat(value, 64); err == nil {
+		value = strings.ReplaceAll(value, "+", "")
+		if x < 0 {
+			sign = "-"
+		}
+	}
 	text := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
 			strings.ContainsRune("._-", r)) {
@@ -156,7 +164,7 @@ func nameOf(value string) string {
 	if text = strings.Trim(text, "-"); text == "" {
 		return "none"
 	}
-	return text
+	return sign + text
 }
 
 // distinguish numbers labels that stand for several arms.

@@ -93,6 +93,7 @@ func TestLabels(t *testing.T) {
 		{[]string{"a.k=[1, 2],[1 2]"}, []string{"k-1--2", "k-1-2"}},
 		{[]string{`a.k="",ü`}, []string{"k-none", "k-none.2"}},
 		{[]string{`a.k="a b",a-b,a-b.2`}, []string{"k-a-b", "k-a-b.2", "k-a-b.2.2"}},
+		{[]string{"a.k=1e+6,1e-6,+2,-0.5,0.5,a+b"}, []string{"k-1e6", "k-1e-6", "k-2", "k--0.5", "k-0.5", "k-a-b"}},
 		{[]string{"lr=1", "train.lr=2"}, []string{"lr-1_train.lr-2"}},
 	} {
 		arms, err := Grid(axes(t, tt.axes...))

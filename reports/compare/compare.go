@@ -67,7 +67,7 @@ func Compare(ctx context.Context, db *store.DB, arms []Arm, o Options) (*Result,
 		return nil, err
 	}
 	c.addNotes()
-	return &c.result, nil
+	return &c.result, c.noteSkipped(ctx)
 }
 
 // Check returns the error of Compare for arms that cannot be compared, and measures

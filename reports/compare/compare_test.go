@@ -298,6 +298,13 @@ func TestExcluded(t *testing.T) {
 	if !errors.As(err, &none) || none.ExitCode() != 6 || !strings.Contains(err.Error(), "interrupted at step 0 of 4") || !strings.Contains(none.Hint(), "--seeds 1") {
 		t.Errorf("error %v, want an incomplete arm and what to run", err)
 	}
+
+	halted := plainRun("stop", "opo", 3)
+	halted.status = store.Stopped
+	_, err = f.compareRuns(Options{}, []store.Run{f.put(halted)}, b)
+	if !errors.As(err, &none) || !strings.HasSuffix(none.Hint(), " --stop-if none") {
+		t.Errorf("error %v, want how to go on without the condition", err)
+	}
 }
 
 func TestOptionErrors(t *testing.T) {

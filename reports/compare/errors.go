@@ -59,6 +59,9 @@ func (e *IncompleteArmError) Hint() string {
 		return "import it again with dumps of its completions; exp metrics shows its series, and exp report draws " +
 			"them next to other runs'"
 	}
+	if strings.HasPrefix(x.Reason, string(store.Stopped)) { // running it again would stop there again
+		return fmt.Sprintf("a condition stopped it; to continue without: exp resume %.8s --stop-if none", x.RID)
+	}
 	return fmt.Sprintf("run the configuration of %s again with exp run --seeds %d: it resumes where it stopped (exp "+
 		"show %.8s shows it)", x.Name, x.Seed, x.RID)
 }

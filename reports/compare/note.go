@@ -2,9 +2,13 @@ package compare
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"exp/experiments/store"
 )
 
 // fewClusters is the number of clusters below which standard errors are unreliable.
@@ -66,6 +70,34 @@ func (c *comparison) noteSeeds(note func(format string, args ...any)) {
 	if !same {
 		note("the arms have runs of different seeds: problems are paired, seeds are not")
 	}
+}
+
+// noteSkipped notes arms whose gradients were not finite at some steps: training skips such an
+// update, so a run of them alone is its start.
+func (c *comparison) noteSkipped(ctx context.Context) error {
+	for _, s := range c.arms {
+		steps, skipped := map[string]int{}, map[string]int{}
+		for _, r := range s.runs {
+			curves, err := c.db.Metrics(ctx, r.run.ID, "*/grad_norm", 1, store.AllSteps)
+			if err != nil {
+				return err
+			}
+			for _, curve := range curves {
+				of, _, _ := strings.Cut(curve.Name, "/")
+				steps[of] += len(curve.Values)
+				for _, v := range curve.Values {
+					if math.IsNaN(v) || math.IsInf(v, 0) {
+						skipped[of]++
+					}
+				}
+			}
+		}
+		for _, of := range sortedKeys(skipped) {
+			c.result.Notes = append(c.result.Notes, fmt.Sprintf("%s skipped updates of the %s at %d of %d steps: the "+
+				"gradient was not finite", s.label, of, skipped[of], steps[of]))
+		}
+	}
+	return nil
 }
 
 // valuesText lists a difference's values by arm.

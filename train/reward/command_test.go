@@ -240,11 +240,12 @@ func TestAnswersOfWrongKinds(t *testing.T) {
 		`{"id": "1", "score": 1e400}`:                       `"score" is 1e400, which no float64 can hold`,
 		`{"id": "1", "score": 1, "components": [1]}`:        `"components" must be an object of numbers, got a list`,
 		`{"id": "1", "score": 1, "components": {"a": "b"}}`: `must be a number, got a text`,
-		`0.5`: "want an object, got a number",
+		`{"id": "1", "score": NaN}`:                         `JSON has no NaN; a row without a score has an "error": invalid character 'N'`,
+		`0.5`:                                               "want an object, got a number",
 	} {
 		var a answer
-		if err := json.Unmarshal([]byte(text), &a); err == nil || !strings.Contains(answerWords(err), want) {
-			t.Errorf("%s: %v, %q", text, err, answerWords(err))
+		if err := json.Unmarshal([]byte(text), &a); err == nil || !strings.Contains(answerWords(err, []byte(text)), want) {
+			t.Errorf("%s: %v, %q", text, err, answerWords(err, []byte(text)))
 		}
 	}
 }

@@ -115,7 +115,7 @@ func parseAnswer(l program.Line, waiting map[string]int, rows []row, o CommandOp
 	if err := json.Unmarshal(l.Text, &a); err != nil {
 		first := firstWaiting(waiting, rows)
 		return bad("not a JSON answer, while the row with id %s (problem %s) waits: %s: %s", first.ID, first.Problem,
-			answerWords(err), program.Excerpt(l.Text))
+			answerWords(err, l.Text), program.Excerpt(l.Text))
 	}
 	i, ok := waiting[a.ID]
 	if !ok {
@@ -137,9 +137,14 @@ func parseAnswer(l program.Line, waiting map[string]int, rows []row, o CommandOp
 }
 
 // answerWords says in the words of the protocol why a line is no answer.
-func answerWords(err error) string {
+func answerWords(err error, line []byte) string {
 	var kind *json.UnmarshalTypeError
 	if !errors.As(err, &kind) {
+		for _, word := range []string{"NaN", "Infinity"} { // as Python writes them
+			if bytes.Contains(line, []byte(word)) {
+				return fmt.Sprintf(`JSON has no %s; a row without a score has an "error": %v`, word, err)
+			}
+		}
 		return err.Error()
 	}
 	if kind.Field == "" {

@@ -252,6 +252,19 @@ func TestFlowRLMetrics(t *testing.T) {
 	}
 }
 
+// One term has no spread.
+func TestFlowRLMetricsOfOneTerm(t *testing.T) {
+	b := &Batch[float32]{Rows: Rows{0, 1}, Mask: []bool{on}, LogProb: []float32{-1}, OldLogProb: []float32{-1},
+		RefLogProb: []float32{-1}, Adv: []float32{1}, Coef: []float64{1}}
+	var s FlowRLStats
+	FlowRL(make([]float32, 1), make([]float32, 1), b, []float32{1}, 1, recipe, &s)
+	for _, m := range s.Metrics() {
+		if math.IsNaN(m.Value) || m.Name == "actor/residual_std" {
+			t.Errorf("%s = %g", m.Name, m.Value)
+		}
+	}
+}
+
 // Weights of e^±1000 neither overflow nor produce NaN.
 func TestFlowRLExtremeWeights(t *testing.T) {
 	for _, d := range []float64{1000, -1000} {

@@ -119,7 +119,7 @@ func countRatios[T Float](s *FlowRLStats, b *Batch[T], lo, hi int) {
 //	actor/ref_kl                                 mean of refLogProb - logProb: minus k1
 //
 // and our own actor/residual_mean, _std (sample) and _abs of delta over terms. Without log
-// Z or a reference policy their metrics are absent. Settings and data beyond the recipe
+// Z, a reference policy or a second term their metrics are absent. Settings and data beyond the recipe
 // add:
 //
 //	WeightLow    actor/pg_clipfrac, _high, _low    fraction of terms whose weight a bound changed
@@ -144,9 +144,11 @@ func (s *FlowRLStats) Metrics() []Metric {
 		{"actor/importance_weight_raw", s.raw / s.terms},
 		{"actor/ppo_kl", (s.old - s.logProb) / tokens},
 		{"actor/residual_mean", s.delta.mean},
-		{"actor/residual_std", math.Sqrt(s.delta.sampleVar())},
-		{"actor/residual_abs", s.absDelta / s.terms},
 	}
+	if s.terms > 1 {
+		m = append(m, Metric{"actor/residual_std", math.Sqrt(s.delta.sampleVar())})
+	}
+	m = append(m, Metric{"actor/residual_abs", s.absDelta / s.terms})
 	if s.config.UseLogZ {
 		m = append(m, Metric{"actor/log_z", s.logZ / s.rows})
 	}

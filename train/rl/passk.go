@@ -23,7 +23,17 @@ func PassKAdvantage[T Float](dst, score []T, group []int, scale bool) error {
 			return ErrAlone
 		}
 	}
+	leads(dst, score, groups, scale)
+	return nil
+}
+
+// leads is PassKAdvantage; a row alone in its group beats none, so its advantage is zero.
+func leads[T Float](dst, score []T, groups [][]int, scale bool) {
 	for _, members := range groups {
+		if len(members) == 1 {
+			dst[members[0]] = 0
+			continue
+		}
 		_, factor := groupScale(score, members, scale)
 		best, second := members[0], members[1]
 		if score[second] > score[best] {
@@ -42,13 +52,13 @@ func PassKAdvantage[T Float](dst, score []T, group []int, scale bool) error {
 		}
 		dst[best] = T(lead * factor)
 	}
-	return nil
 }
 
-// passKEstimator is the estimator "grpo_passk".
+// passKEstimator is the estimator "grpo_passk". Rows without a verdict may leave one alone.
 func passKEstimator() Estimator {
 	estimate := ofRows(func(s *Graded, c Settings) error {
-		return PassKAdvantage(s.Score, s.Score, s.Group, c.Bool(scaleStd))
+		leads(s.Score, s.Score, groupMembers(s.Group), c.Bool(scaleStd))
+		return nil
 	})
 	return Estimator{Name: "grpo_passk", Groups: true, Settings: []Setting{scaleStd}, Estimate: estimate}
 }

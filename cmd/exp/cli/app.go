@@ -267,12 +267,16 @@ func (a *App) Warn(format string, args ...any) {
 }
 
 // Note prints a remark on stderr, unless -q is given. A terminal wraps it, except lines that
-// start with a space: commands, which people copy.
+// start with a space: commands, which people copy. --progress json makes it a line like its others.
 func (a *App) Note(format string, args ...any) {
 	if a.quiet {
 		return
 	}
 	s := a.errStream()
+	if a.progressKind == term.KindJSON {
+		term.New(term.KindJSON, a.Stderr, s, a.Clock, a.Getenv).Note(fmt.Sprintf(format, args...))
+		return
+	}
 	for line := range strings.SplitSeq(term.CleanLines(fmt.Sprintf(format, args...)), "\n") {
 		lines := []string{line}
 		if s.TTY && !strings.HasPrefix(line, " ") {

@@ -86,6 +86,23 @@ func TestWarningsKeepTheLiveBlock(t *testing.T) {
 	call{list: list}.run("x", "-q").check(t, 0, "", "warning: careful\n")
 }
 
+// Lines of JSON stay lines of JSON after the display has closed.
+func TestNotesAsJSON(t *testing.T) {
+	list := func(a *App) []*Command {
+		return []*Command{{Name: "x", Action: func(c *Context) error {
+			a.Progress().RunStart(term.Run{ID: "5e8d10b4"})
+			a.CloseProgress()
+			a.Note("next:\n  exp show")
+			return nil
+		}}}
+	}
+	got := call{list: list}.run("x", "--progress", "json")
+	lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
+	if len(lines) != 2 || !strings.HasSuffix(lines[1], `"event":"note","text":"next:\n  exp show"}`) {
+		t.Errorf("stderr %q", got.stderr)
+	}
+}
+
 func TestLogLevels(t *testing.T) {
 	list := func(a *App) []*Command {
 		return []*Command{{Name: "x", Action: func(*Context) error {
