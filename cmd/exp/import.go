@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
@@ -25,8 +26,9 @@ func importCommand(a *app) *cli.Command {
 		Usage:     "add the runs of a bundle, or of another framework, to the store",
 		ArgsUsage: "FILE...",
 		Description: "A bundle of exp export is checked bit by bit, then added whole or not at all. Runs that " +
-			"are already there stay unchanged, so importing twice changes nothing; a warning says if the bundle has " +
-			"more of one.\n" +
+			"are already there stay unchanged, so importing twice changes nothing; but a run that was imported " +
+			"without weights or texts gets those that the bundle has. A warning says if the bundle has more of a " +
+			"run.\n" +
 			"With --from, the files belong to one run of another framework: verl's console log, its file " +
 			"logger, dumps of completions (a folder of STEP.jsonl); TensorBoard event files or their folder; a " +
 			"table of metrics with a column step (csv, or jsonl with an object per line). exp ls and exp show " +
@@ -80,6 +82,7 @@ type importedRun struct {
 	Seed     int64        `json:"seed"`
 	Steps    int64        `json:"steps"` // that the store has
 	Restored bool         `json:"restored,omitempty"`
+	Gained   []string     `json:"gained,omitempty"` // what it lacked here: weights, texts
 }
 
 func (a *app) importBundle(c *cli.Context, args []string) error {
@@ -118,7 +121,7 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 		for _, p := range done.Present {
 			r := of[p.RID]
 			out.Present = append(out.Present, importedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Steps: p.Steps,
-				Restored: p.Restored})
+				Restored: p.Restored, Gained: gained(p)})
 			if p.Theirs > p.Steps {
 				a.Warn("run %s has %d steps here and %d in the bundle; it is left unchanged", p.RID.Short(), p.Steps,
 					p.Theirs)
@@ -187,9 +190,13 @@ func (a *app) printImported(out *imported) error {
 			if r.Restored {
 				text = "was deleted here and is restored"
 			}
+			if len(r.Gained) > 0 {
+				text += "; it lacked " + strings.Join(r.Gained, " and ") + " and has them now"
+			}
 			fmt.Fprintf(w, "%s  %s#%d %s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, text)
 		}
-		if len(out.Added) == 0 {
+		if !slices.ContainsFunc(out.Present, func(r importedRun) bool { return r.Restored || len(r.Gained) > 0 }) &&
+			len(out.Added) == 0 {
 			fmt.Fprintln(w, "nothing was added")
 		}
 		if len(out.LeftOut) > 0 {
@@ -197,6 +204,17 @@ func (a *app) printImported(out *imported) error {
 		}
 		return nil
 	}})
+}
+
+// gained names what a run got that it had been imported without.
+func gained(p store.Present) (list []string) {
+	if p.Weights {
+		list = append(list, bundle.LeftWeights)
+	}
+	if p.Texts {
+		list = append(list, bundle.LeftTexts)
+	}
+	return list
 }
 
 // detail adds the origin of a run of another framework.

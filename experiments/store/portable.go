@@ -220,6 +220,8 @@ type Present struct {
 	Theirs   int64 // that the bundle has
 	Scores   int64 // that the bundle has and the store lacks
 	Restored bool  // it was deleted and is restored
+	Weights  bool  // it lacked weights and has them now
+	Texts    bool  // it lacked texts of completions and has them now
 }
 
 // Imported is the result of ImportRows, by rid.

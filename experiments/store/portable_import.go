@@ -16,7 +16,8 @@ import (
 // order and form of ExportRows, in one durable transaction: all or nothing. Blobs must
 // already be stored.
 //
-// An existing run stays unchanged if its steps are the same. A stage that was already done
+// An existing run stays unchanged if its steps are the same, but gets weights and texts that it lacks
+// (portable_fill.go). A stage that was already done
 // here becomes Repeated. A new run adopts the work it shares with an existing run that got
 // less far here. If the bundle's record of the same work differs, ImportRows
 // returns a *DivergenceError and adds nothing. Errors about contradictory rows wrap
@@ -26,7 +27,7 @@ func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error))
 	err := db.writeDurable(ctx, "import", func(tx *sql.Tx) error {
 		in = &importer{db: db, ctx: ctx, tx: tx, numbers: map[string][]int64{}, had: map[string][]bool{},
 			homes: map[int64]int64{}, fresh: map[int64]bool{}, undone: map[string]*undone{},
-			present: map[int64]int{}}
+			present: map[int64]int{}, textless: map[int64]bool{}}
 		return in.all(next)
 	})
 	if err != nil {
@@ -48,7 +49,9 @@ type importer struct {
 	undone  map[string]*undone // by sid
 	adopted bool               // whether a stage was adopted
 	present map[int64]int      // index in done.Present of a run, by number
-	done    Imported
+	// textless tells of a stage, by number, whether a sample of it has no text.
+	textless map[int64]bool
+	done     Imported
 }
 
 func (in *importer) all(next func() (PortableRows, error)) error {
@@ -70,7 +73,10 @@ func (in *importer) all(next func() (PortableRows, error)) error {
 		}
 		list = list[at+1:]
 	}
-	return in.compareDemoted()
+	if err := in.compareDemoted(); err != nil {
+		return err
+	}
+	return in.fillOutputs()
 }
 
 // table imports the rows of one table.
@@ -160,6 +166,10 @@ func (t *importTable) add(row []any) error {
 			return t.compareOutput(row)
 		case "evals":
 			return t.noteScore(row)
+		case "samples":
+			if err := t.fillText(row); err != nil {
+				return err
+			}
 		}
 		if t.p.id {
 			return t.standIn(row)
@@ -179,6 +189,9 @@ func (t *importTable) add(row []any) error {
 			return err
 		}
 		here, err := t.find(row)
+		if err == nil && here != 0 && t.p.name == "samples" {
+			err = t.fillText(row)
+		}
 		if err != nil || here != 0 {
 			t.number(here, true)
 			return err

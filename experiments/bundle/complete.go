@@ -1,0 +1,88 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// lockPresent finds the folders of weights that a run in the store lacks and the bundle has, and takes the
+// run's lock if there are any. A run that is being executed makes its own.
+func (in *importing) lockPresent(run store.Run) error {
+	lacks := map[string]bool{}
+	asked := map[string]bool{}
+	for _, f := range in.Manifest.Files {
+		folder := folderOf(f.Path)
+		if f.Run != run.RID || folder == "" || asked[folder] {
+			continue
+		}
+		asked[folder] = true
+		lacking, err := in.lacking(run, folder)
+		if err != nil {
+			return err
+		}
+		if lacking {
+			lacks[folder] = true
+		}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	l, err := in.db.LockRun(run.RID)
+	if errors.Is(err, store.ErrBusy) {
+		return nil
+	}
+	if err == nil {
+		in.locks = append(in.locks, l)
+		in.lacks[run.RID] = lacks
+	}
+	return err
+}
+
+// lacking reports whether a run lacks a folder of weights. It does not lack a checkpoint of a step that is
+// not recorded here, nor one that is older than one it has, nor one of a stage before training once that is
+// done.
+func (in *importing) lacking(run store.Run, folder string) (bool, error) {
+	dir := filepath.Join(in.db.RunDir(run.RID), filepath.FromSlash(folder))
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	step := int64(0)
+	if n, _ := fmt.Sscanf(path.Base(folder), "step-%d", &step); n == 0 {
+		return true, nil
+	}
+	list, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	for _, e := range list {
+		if e.Name() > path.Base(folder) { // steps have leading zeros
+			return false, nil
+		}
+	}
+	if strings.HasPrefix(folder, checkpointFolder+"/train-") {
+		return step <= run.Steps, nil
+	}
+	return run.Steps == 0 && run.Status != store.Done, nil // the stage removes them at its end
+}
+
+// placeFolder moves a folder of weights into the directory of a run in the store.
+func (in *importing) placeFolder(rid ident.Digest, folder string) error {
+	from := filepath.Join(in.tmp, rid.String(), filepath.FromSlash(folder))
+	to := filepath.Join(in.db.RunDir(rid), filepath.FromSlash(folder))
+	err := os.MkdirAll(filepath.Dir(to), 0o777)
+	if err == nil {
+		err = os.Rename(from, to)
+	}
+	if err == nil {
+		in.placed = append(in.placed, to)
+	}
+	return err
+}
