@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/experiments/ident"
@@ -46,9 +47,9 @@ func (in *importing) lockPresent(run store.Run) error {
 	return err
 }
 
-// lacking reports whether a run lacks a folder of weights. It does not lack a checkpoint of a step that is
-// not recorded here, nor one that is older than one it has, nor one of a stage before training once that is
-// done.
+// lacking reports whether a run lacks a folder of weights. It does not lack what it has not made here: a merged
+// model, a checkpoint of a step that is not recorded. Nor does it lack a checkpoint that is older than one it
+// has, or one of a stage before training once that is done.
 func (in *importing) lacking(run store.Run, folder string) (bool, error) {
 	dir := filepath.Join(in.db.RunDir(run.RID), filepath.FromSlash(folder))
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +57,7 @@ func (in *importing) lacking(run store.Run, folder string) (bool, error) {
 	}
 	step := int64(0)
 	if n, _ := fmt.Sscanf(path.Base(folder), "step-%d", &step); n == 0 {
-		return true, nil
+		return in.merged(run)
 	}
 	list, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -71,6 +72,14 @@ func (in *importing) lacking(run store.Run, folder string) (bool, error) {
 		return step <= run.Steps, nil
 	}
 	return run.Steps == 0 && run.Status != store.Done, nil // the stage removes them at its end
+}
+
+// merged reports whether the merged folders of a run are recorded here.
+func (in *importing) merged(run store.Run) (bool, error) {
+	stages, err := in.db.Stages(in.ctx, run.ID)
+	return slices.ContainsFunc(stages, func(s store.Stage) bool {
+		return s.Kind == "merge" && slices.Contains([]store.Status{store.Done, store.Cached, store.Repeated}, s.Status)
+	}), err
 }
 
 // placeFolder moves a folder of weights into the directory of a run in the store.

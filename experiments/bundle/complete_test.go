@@ -98,6 +98,27 @@ func TestImportLeavesFolders(t *testing.T) {
 	}
 }
 
+// A run that got less far here gets neither checkpoints nor models of what it has not done.
+func TestImportOfContinuedRun(t *testing.T) {
+	from, b := record(t, t.TempDir())
+	whole, _ := write(t, from, Options{}, b)
+	to := open(t, t.TempDir())
+	m := maker{t, to}
+	here, _, err := to.EnsureRun(context.Background(), store.NewRun{RID: b.RID, XID: b.XID, Name: "b", Seed: 1, Numerics: "cpu/fma",
+		StepsTotal: 3, Config: store.Config{Digest: digestOf("config b"), JSON: `{"name":"b"}`}})
+	m.must(err)
+	m.steps(here, 1, 0.25)
+	done, err := load(t, whole, to)
+	if err != nil || len(done.Present) != 1 || done.Present[0].Weights || done.Present[0].Theirs != 3 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	for _, folder := range WeightFolders() {
+		if _, err := os.Stat(filepath.Join(to.RunDir(b.RID), folder)); err == nil {
+			t.Errorf("it has a folder %s", folder)
+		}
+	}
+}
+
 // Work done again in a store without its results is done.
 func TestRepeatedWorkIsDone(t *testing.T) {
 	ctx := context.Background()
@@ -109,7 +130,7 @@ func TestRepeatedWorkIsDone(t *testing.T) {
 	}
 	r := b1(t, to, b.RID)
 	left, err := to.LeftOut(ctx, r.ID)
-	if err != nil || len(left) != 2 || left[ident.Sum([]byte("weights of b"))] != "train" {
+	if err != nil || len(left) != 2 || left[ident.Sum([]byte("weights of b"))] == "" {
 		t.Errorf("left out: %v, %v", left, err)
 	}
 	m := maker{t, to}
