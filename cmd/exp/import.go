@@ -123,7 +123,8 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 			out.Present = append(out.Present, importedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Steps: p.Steps,
 				Restored: p.Restored, Gained: gained(p)})
 			if p.Theirs > p.Steps {
-				a.Warn("run %s has %d steps here and %d in the bundle; it is left unchanged", p.RID.Short(), p.Steps,
+				a.Warn("run %s has %d steps here and %d in the bundle; it is left unchanged: exp resume %[1]s "+
+					"continues it, or remove it (exp rm, exp gc --apply) and import again", p.RID.Short(), p.Steps,
 					p.Theirs)
 			} else if p.Scores > 0 {
 				a.Warn("run %s lacks %d scores that the bundle has; it is left unchanged", p.RID.Short(), p.Scores)
