@@ -26,9 +26,11 @@ func importCommand(a *app) *cli.Command {
 		Usage:     "add the runs of a bundle, or of another framework, to the store",
 		ArgsUsage: "FILE...",
 		Description: "A bundle of exp export is checked bit by bit, then added whole or not at all. Runs that " +
-			"are already there stay unchanged, so importing twice changes nothing; but a run that was imported " +
-			"without weights or texts gets those that the bundle has. A warning says if the bundle has more of a " +
-			"run.\n" +
+			"are already there stay unchanged, so importing twice changes nothing; but a run that was " +
+			"imported without weights or texts gets those that the bundle has, and a run that was exported " +
+			"from here, continued elsewhere and comes back is continued here. That needs a bundle with all " +
+			"attempts made here, and no other run here that depends on it; otherwise a warning says that the " +
+			"bundle has more.\n" +
 			"With --from, the files belong to one run of another framework: verl's console log, its file " +
 			"logger, dumps of completions (a folder of STEP.jsonl); TensorBoard event files or their folder; a " +
 			"table of metrics with a column step (csv, or jsonl with an object per line). exp ls and exp show " +
@@ -71,9 +73,11 @@ type imported struct {
 	From    string        `json:"from"` // "bundle" or the framework
 	Added   []importedRun `json:"added"`
 	Present []importedRun `json:"present"` // already in the store, unchanged
-	LeftOut []string      `json:"left_out,omitempty"`
-	Points  int64         `json:"points,omitempty"`
-	Remarks []string      `json:"remarks,omitempty"`
+	// Continued are runs that got less far in the store.
+	Continued []continuedRun `json:"continued,omitempty"`
+	LeftOut   []string       `json:"left_out,omitempty"`
+	Points    int64          `json:"points,omitempty"`
+	Remarks   []string       `json:"remarks,omitempty"`
 }
 
 type importedRun struct {
@@ -83,6 +87,14 @@ type importedRun struct {
 	Steps    int64        `json:"steps"` // that the store has
 	Restored bool         `json:"restored,omitempty"`
 	Gained   []string     `json:"gained,omitempty"` // what it lacked here: weights, texts
+}
+
+type continuedRun struct {
+	Run   ident.Digest `json:"run"`
+	Name  string       `json:"name"`
+	Seed  int64        `json:"seed"`
+	Had   int64        `json:"had"`   // steps before
+	Steps int64        `json:"steps"` // that the store has now
 }
 
 func (a *app) importBundle(c *cli.Context, args []string) error {
@@ -117,6 +129,11 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 				return err
 			}
 			out.Added = append(out.Added, importedRun{Run: rid, Name: r.Name, Seed: r.Seed, Steps: r.Steps})
+		}
+		for _, p := range done.Continued {
+			r := of[p.RID]
+			out.Continued = append(out.Continued, continuedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Had: p.Steps,
+				Steps: p.Theirs})
 		}
 		for _, p := range done.Present {
 			r := of[p.RID]
@@ -186,6 +203,10 @@ func (a *app) printImported(out *imported) error {
 			fmt.Fprintf(w, "added %s  %s#%d, %d steps%s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, r.Steps,
 				out.detail())
 		}
+		for _, r := range out.Continued {
+			fmt.Fprintf(w, "%s  %s#%d is continued: it had %d steps and has %d now\n", r.Run.Short(),
+				term.Clean(r.Name), r.Seed, r.Had, r.Steps)
+		}
 		for _, r := range out.Present {
 			text := "is already here"
 			if r.Restored {
@@ -197,7 +218,7 @@ func (a *app) printImported(out *imported) error {
 			fmt.Fprintf(w, "%s  %s#%d %s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, text)
 		}
 		if !slices.ContainsFunc(out.Present, func(r importedRun) bool { return r.Restored || len(r.Gained) > 0 }) &&
-			len(out.Added) == 0 {
+			len(out.Added)+len(out.Continued) == 0 {
 			fmt.Fprintln(w, "nothing was added")
 		}
 		if len(out.LeftOut) > 0 {

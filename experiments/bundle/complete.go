@@ -14,9 +14,13 @@ import (
 	"exp/experiments/store"
 )
 
-// lockPresent finds the folders of weights that a run in the store lacks and the bundle has, and takes the
-// run's lock if there are any. A run that is being executed makes its own.
+// lockPresent finds whether the bundle continues a run in the store, and the folders of weights that it lacks
+// and the bundle has. If there is anything, it takes the run's lock. A run that is being executed goes on by itself.
 func (in *importing) lockPresent(run store.Run) error {
+	over, err := in.continues(run)
+	if err != nil {
+		return err
+	}
 	lacks := map[string]bool{}
 	asked := map[string]bool{}
 	for _, f := range in.Manifest.Files {
@@ -25,7 +29,7 @@ func (in *importing) lockPresent(run store.Run) error {
 			continue
 		}
 		asked[folder] = true
-		lacking, err := in.lacking(run, folder)
+		lacking, err := in.lacking(run, folder, over)
 		if err != nil {
 			return err
 		}
@@ -33,7 +37,7 @@ func (in *importing) lockPresent(run store.Run) error {
 			lacks[folder] = true
 		}
 	}
-	if len(lacks) == 0 {
+	if len(lacks) == 0 && !over {
 		return nil
 	}
 	l, err := in.db.LockRun(run.RID)
@@ -43,17 +47,18 @@ func (in *importing) lockPresent(run store.Run) error {
 	if err == nil {
 		in.locks = append(in.locks, l)
 		in.lacks[run.RID] = lacks
+		in.over[run.RID] = over
 	}
 	return err
 }
 
 // lacking reports whether a run lacks a folder of weights. It does not lack what it has not made here: a merged
 // model, a checkpoint of a step that is not recorded. Nor does it lack a checkpoint that is older than one it
-// has, or one of a stage before training once that is done.
-func (in *importing) lacking(run store.Run, folder string) (bool, error) {
+// has, or one of a stage before training once that is done. One that the bundle continues lacks whatever is missing.
+func (in *importing) lacking(run store.Run, folder string, over bool) (bool, error) {
 	dir := filepath.Join(in.db.RunDir(run.RID), filepath.FromSlash(folder))
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+	if _, err := os.Stat(dir); over || !errors.Is(err, fs.ErrNotExist) {
+		return errors.Is(err, fs.ErrNotExist), notMissing(err)
 	}
 	step := int64(0)
 	if n, _ := fmt.Sscanf(path.Base(folder), "step-%d", &step); n == 0 {
@@ -72,6 +77,13 @@ func (in *importing) lacking(run store.Run, folder string) (bool, error) {
 		return step <= run.Steps, nil
 	}
 	return run.Steps == 0 && run.Status != store.Done, nil // the stage removes them at its end
+}
+
+func notMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // merged reports whether the merged folders of a run are recorded here.

@@ -107,7 +107,10 @@ func TestImportOfContinuedRun(t *testing.T) {
 	here, _, err := to.EnsureRun(context.Background(), store.NewRun{RID: b.RID, XID: b.XID, Name: "b", Seed: 1, Numerics: "cpu/fma",
 		StepsTotal: 3, Config: store.Config{Digest: digestOf("config b"), JSON: `{"name":"b"}`}})
 	m.must(err)
+	a, err := to.BeginAttempt(context.Background(), store.Attempt{Run: here.ID, Kind: store.AttemptRun, Host: "host", PID: 7})
+	m.must(err)
 	m.steps(here, 1, 0.25)
+	m.must(to.EndAttempt(context.Background(), a.ID, store.Interrupted, 0))
 	done, err := load(t, whole, to)
 	if err != nil || len(done.Present) != 1 || done.Present[0].Weights || done.Present[0].Theirs != 3 {
 		t.Fatalf("%+v, %v", done, err)

@@ -33,14 +33,15 @@ const spareSpace = 64 << 20
 
 // Import adds the runs of the bundle to a store: first blobs and files, then all rows in
 // one transaction (store.DB.ImportRows), so a run is imported whole or not at all.
-// Existing runs stay unchanged, but get what they were imported without. progress, if not
+// Existing runs stay unchanged, but get what they were imported without; one that got less
+// far, and whose attempts the bundle all has, is continued (continue.go). progress, if not
 // nil, receives the bytes done and in total.
 func (b *Bundle) Import(ctx context.Context, db *store.DB, progress func(done, of int64)) (*store.Imported, error) {
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
 	in := &importing{Bundle: b, ctx: ctx, db: db, progress: progress, fresh: map[ident.Digest]bool{},
-		lacks: map[ident.Digest]map[string]bool{}, put: map[ident.Digest]bool{}}
+		lacks: map[ident.Digest]map[string]bool{}, over: map[ident.Digest]bool{}, put: map[ident.Digest]bool{}}
 	defer in.release()
 	for _, step := range []func() error{in.lock, in.plan, in.putBlobs, in.stageFiles} {
 		if err := step(); err != nil {
@@ -69,6 +70,8 @@ type importing struct {
 	progress func(done, of int64)
 	fresh    map[ident.Digest]bool            // runs not in the store
 	lacks    map[ident.Digest]map[string]bool // folders of weights, of runs in the store
+	over     map[ident.Digest]bool            // runs in the store that the bundle continues
+	read     map[ident.Digest]*progress       // see recordedProgress; nil until then
 	locks    []*store.Lock
 	blobs    []Data                // not in the store
 	put      map[ident.Digest]bool // blobs that this import wrote
@@ -237,7 +240,7 @@ func (in *importing) place(rid ident.Digest) error {
 // rows adds the rows.
 func (in *importing) rows() (*store.Imported, error) {
 	tables := in.Manifest.Tables
-	return in.db.ImportRows(in.ctx, func() (store.PortableRows, error) {
+	return in.db.ImportRowsOver(in.ctx, in.over, func() (store.PortableRows, error) {
 		if len(tables) == 0 {
 			return store.PortableRows{}, io.EOF
 		}

@@ -228,6 +228,8 @@ type Present struct {
 type Imported struct {
 	Added   []ident.Digest
 	Present []Present
+	// Continued are runs that got less far here; the bundle's record has taken the place of theirs.
+	Continued []Present
 }
 
 // orEOF returns err, or io.EOF for nil.

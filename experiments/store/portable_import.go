@@ -23,11 +23,19 @@ import (
 // returns a *DivergenceError and adds nothing. Errors about contradictory rows wrap
 // ErrConstraint.
 func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error)) (*Imported, error) {
+	return db.ImportRowsOver(ctx, nil, next)
+}
+
+// ImportRowsOver is ImportRows, but the record of a run in over takes the place of the one here, unless another
+// run depends on it (portable_over.go). The caller holds their locks, and knows that the bundle has all their
+// attempts.
+func (db *DB) ImportRowsOver(ctx context.Context, over map[ident.Digest]bool,
+	next func() (PortableRows, error)) (*Imported, error) {
 	var in *importer
 	err := db.writeDurable(ctx, "import", func(tx *sql.Tx) error {
 		in = &importer{db: db, ctx: ctx, tx: tx, numbers: map[string][]int64{}, had: map[string][]bool{},
 			homes: map[int64]int64{}, fresh: map[int64]bool{}, undone: map[string]*undone{},
-			present: map[int64]int{}, textless: map[int64]bool{}}
+			present: map[int64]int{}, textless: map[int64]bool{}, over: over}
 		return in.all(next)
 	})
 	if err != nil {
@@ -51,6 +59,8 @@ type importer struct {
 	present map[int64]int      // index in done.Present of a run, by number
 	// textless tells of a stage, by number, whether a sample of it has no text.
 	textless map[int64]bool
+	over     map[ident.Digest]bool // runs to replace
+	replaced []replaced
 	done     Imported
 }
 
@@ -74,6 +84,9 @@ func (in *importer) all(next func() (PortableRows, error)) error {
 		list = list[at+1:]
 	}
 	if err := in.compareDemoted(); err != nil {
+		return err
+	}
+	if err := in.finishReplaced(); err != nil {
 		return err
 	}
 	return in.fillOutputs()
