@@ -121,6 +121,9 @@ func (a *app) runWithWeights(c *cli.Context, db *store.DB, ref string) (store.Ru
 			return run, a.Usagef("--%s needs a FOLDER: a run's prompts are built as in its training", flag)
 		}
 	}
+	if by := run.Foreign(); by != "" {
+		return run, &replan.ForeignError{Run: run.RID, By: by}
+	}
 	there, err := replan.HasWeights(c.Context, db, run)
 	if err == nil && !there {
 		return run, cli.Failf(cli.ExitNotFound, "run %s has no final weights yet", run.RID.Short()).

@@ -183,6 +183,7 @@ func TestImportForeign(t *testing.T) {
 	}
 	exp("verify", "theirs", "--level", "blobs").succeeds(t)
 	exp("resume", "theirs").refuses(t, 2, "it cannot be executed again or continued here")
+	exp("eval", "theirs", "--suite", "test").refuses(t, 2, "it cannot be executed again or continued here")
 	exp("compare", "smoke", "theirs").refuses(t, 6, "from another framework (verl), without per-problem scores")
 	out := filepath.Join(dir, "report")
 	e = exp("report", "smoke", "theirs", "--out", out, "--figs", "svg")
