@@ -28,8 +28,8 @@ func importCommand(a *app) *cli.Command {
 		Description: "A bundle of exp export is checked bit by bit, then added whole or not at all. Runs that " +
 			"are already there stay unchanged, so importing twice changes nothing; but a run that was " +
 			"imported without weights or texts gets those that the bundle has, and a run that was exported " +
-			"from here, continued elsewhere and comes back is continued here. That needs a bundle with all " +
-			"attempts made here, and no other run here that depends on it; otherwise a warning says that the " +
+			"from here, continued or scored elsewhere and comes back is continued here. That needs a bundle with " +
+			"all attempts made here, and no other run here that depends on it; otherwise a warning says that the " +
 			"bundle has more.\n" +
 			"With --from, the files belong to one run of another framework: verl's console log, its file " +
 			"logger, dumps of completions (a folder of STEP.jsonl); TensorBoard event files or their folder; a " +
@@ -141,8 +141,8 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 				Restored: p.Restored, Gained: gained(p)})
 			if p.Theirs > p.Steps {
 				a.Warn("run %s has %d steps here and %d in the bundle; it is left unchanged: exp resume %[1]s "+
-					"continues it, or remove it (exp rm, exp gc --apply) and import again", p.RID.Short(), p.Steps,
-					p.Theirs)
+					"continues it, or remove it and what depends on it (exp rm, exp gc --apply) and import again",
+					p.RID.Short(), p.Steps, p.Theirs)
 			} else if p.Scores > 0 {
 				a.Warn("run %s lacks %d scores that the bundle has; it is left unchanged", p.RID.Short(), p.Scores)
 			}
@@ -204,8 +204,11 @@ func (a *app) printImported(out *imported) error {
 				out.detail())
 		}
 		for _, r := range out.Continued {
-			fmt.Fprintf(w, "%s  %s#%d is continued: it had %d steps and has %d now\n", r.Run.Short(),
-				term.Clean(r.Name), r.Seed, r.Had, r.Steps)
+			text := fmt.Sprintf("is continued: it had %d steps and has %d now", r.Had, r.Steps)
+			if r.Had == r.Steps {
+				text = "is brought up to date: the bundle has later attempts"
+			}
+			fmt.Fprintf(w, "%s  %s#%d %s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, text)
 		}
 		for _, r := range out.Present {
 			text := "is already here"

@@ -12,7 +12,6 @@ import (
 type progress struct {
 	rid      ident.Digest
 	steps    int64
-	status   store.Status
 	attempts map[attempt]bool
 }
 
@@ -33,8 +32,6 @@ func (in *importing) recordedProgress() (map[ident.Digest]*progress, error) {
 		r := &progress{attempts: map[attempt]bool{}}
 		copy(r.rid[:], rid)
 		r.steps, _ = row["steps"].(int64)
-		status, _ := row["status"].(string)
-		r.status = store.Status(status)
 		list = append(list, r)
 		return nil
 	})
@@ -89,23 +86,26 @@ func (in *importing) eachRow(table string, do func(row map[string]any) error) er
 	}
 }
 
-// continues reports whether the bundle continues a run of the store: it got further, and has all attempts that
-// the store has.
+// continues reports whether the bundle continues a run of the store: it has all attempts that the store has, and
+// more of them or of their steps, and no other run depends on the run's rows.
 func (in *importing) continues(run store.Run) (bool, error) {
-	records, err := in.recordedProgress()
+	read, err := in.recordedProgress()
 	if err != nil {
 		return false, err
 	}
-	r := records[run.RID]
-	finishes := r != nil && r.steps == run.Steps && r.status == store.Done && run.Status != store.Done
-	if r == nil || r.steps <= run.Steps && !finishes {
+	p := read[run.RID]
+	if p == nil || p.steps < run.Steps {
 		return false, nil
 	}
 	attempts, err := in.db.Attempts(in.ctx, run.ID)
 	for _, a := range attempts {
-		if !r.attempts[attempt{int64(a.N), int64(a.PID), a.Started.UnixMilli(), a.Host}] {
+		if !p.attempts[attempt{int64(a.N), int64(a.PID), a.Started.UnixMilli(), a.Host}] {
 			return false, err
 		}
 	}
-	return err == nil, err
+	if err != nil || len(p.attempts) == len(attempts) && p.steps == run.Steps {
+		return false, err
+	}
+	on, err := in.db.Dependants(in.ctx, run.ID)
+	return len(on) == 0, err
 }

@@ -29,6 +29,14 @@ func travelled(t *testing.T, score float64) (here maker, r store.Run, there *sto
 		m.must(m.db.EndAttempt(ctx, a.ID, end, 0))
 	}
 	attempt(here, r, 1, 2, score, store.Interrupted)
+	train, err := here.db.BeginStage(ctx, store.Stage{SID: digestOf("sid of training"), Run: r.ID, Kind: "train"})
+	here.must(err)
+	pack := here.db.Blobs.NewPackWriter()
+	here.must(pack.Add("a text"))
+	refs, packs, err := pack.Close()
+	here.must(err)
+	here.must(here.db.AddSamples(ctx, []store.Sample{{Stage: train.Home, Scope: "train", Step: 1, Item: "p", Ref: refs[0]}}, packs))
+	here.must(here.db.InterruptStage(ctx, train.ID))
 	first, _ := write(t, here.db, Options{}, r)
 	there = open(t, t.TempDir())
 	m := maker{t, there}
@@ -80,6 +88,55 @@ func TestImportContinues(t *testing.T) {
 	}
 }
 
+// What a bundle leaves out stays: texts, weights, events that belong to no attempt. One of more attempts at the
+// same steps, such as an evaluation, continues a run too.
+func TestImportContinuesWithoutLoss(t *testing.T) {
+	ctx := context.Background()
+	here, r, there, path := travelled(t, 0.5)
+	here.must(here.db.AddEvent(ctx, store.Event{Run: r.ID, Level: store.LevelWarn, Kind: "seen", Data: []byte(`{"text":"here"}`)}))
+	if _, err := load(t, path, here.db); err != nil {
+		t.Fatal(err)
+	}
+	m := maker{t, there}
+	far := b1(t, there, r.RID)
+	a, err := there.BeginAttempt(ctx, store.Attempt{Run: far.ID, Kind: store.AttemptRun, Host: "host", PID: 3, Aside: true})
+	m.must(err)
+	m.stage(far, "eval.gen", "more", []store.IO{m.blob("completions", "completions", "more")}, nil)
+	m.must(there.EndAttempt(ctx, a.ID, store.Done, 0))
+	small, _ := write(t, there, Options{NoWeights: true, NoTexts: true}, far)
+	done, err := load(t, small, here.db)
+	if err != nil || len(done.Continued) != 1 || done.Continued[0].Steps != 3 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	got := b1(t, here.db, r.RID)
+	samples, err := here.db.Samples(ctx, got.ID, store.SampleQuery{})
+	if err != nil || len(samples) != 4 {
+		t.Fatalf("%d samples, %v", len(samples), err)
+	}
+	for _, s := range samples {
+		if s.Ref.Pack.IsZero() {
+			t.Errorf("the text of a sample of %s is lost", s.Scope)
+		}
+	}
+	stages, err := here.db.Stages(ctx, got.ID)
+	here.must(err)
+	added := false
+	for _, s := range stages {
+		if s.Label == "more" { // its completions were left out
+			added = true
+			continue
+		}
+		if hit, err := here.db.Hit(ctx, s.SID); s.Status == store.Done && (err != nil || hit == nil) {
+			t.Errorf("stage %s lost its outputs: %v", s.Kind, err)
+		}
+	}
+	events, err := here.db.Events(ctx, got.ID, 0)
+	if !added || err != nil || !slices.ContainsFunc(events, func(e store.Event) bool { return e.Kind == "seen" }) {
+		t.Errorf("the evaluation is here: %t; events %+v, %v", added, events, err)
+	}
+	here.must(here.db.Check(ctx))
+}
+
 // It stays as it is if its record would lose something, or contradicts the bundle.
 func TestImportDoesNotContinue(t *testing.T) {
 	ctx := context.Background()
@@ -109,6 +166,9 @@ func TestImportDoesNotContinue(t *testing.T) {
 			}
 			if got := b1(t, here.db, r.RID); got.Steps != 2 || got.ID != r.ID {
 				t.Errorf("it has %d steps", got.Steps)
+			}
+			if _, err := os.Stat(filepath.Join(here.db.RunDir(r.RID), "model")); err == nil {
+				t.Error("files of the bundle are there")
 			}
 		})
 	}
