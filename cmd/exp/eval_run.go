@@ -121,12 +121,29 @@ func (a *app) runWithWeights(c *cli.Context, db *store.DB, ref string) (store.Ru
 			return run, a.Usagef("--%s needs a FOLDER: a run's prompts are built as in its training", flag)
 		}
 	}
+	if by := run.Foreign(); by != "" {
+		return run, &replan.ForeignError{Run: run.RID, By: by}
+	}
 	there, err := replan.HasWeights(c.Context, db, run)
 	if err == nil && !there {
 		return run, cli.Failf(cli.ExitNotFound, "run %s has no final weights yet", run.RID.Short()).
 			Advise("exp resume " + run.RID.Short() + " continues it")
 	}
+	if err != nil {
+		return run, err
+	}
+	lacks, err := replan.LacksWeights(c.Context, db, run)
+	if err == nil && lacks {
+		return run, cli.Failf(cli.ExitNotFound, "the weights of run %s are not in this store", run.RID.Short()).
+			Advise(withoutWeights(run))
+	}
 	return run, err
+}
+
+// withoutWeights says how to get the weights of a run that are not in the store.
+func withoutWeights(run store.Run) string {
+	return fmt.Sprintf("import a bundle with weights over it (exp export without --no-weights), or compute them "+
+		"again: exp resume %s; exp show %[1]s prints the scores that it has", run.RID.Short())
 }
 
 // noFolder extends "no such run" where the folder is missing too.

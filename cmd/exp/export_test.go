@@ -5,11 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"exp/cmd/exp/cli"
+	"exp/experiments/bundle"
 	"exp/experiments/store"
+	"exp/harness/stage"
 )
 
 // withoutAges replaces a store's path and the ages of runs: a second may pass between two commands.
@@ -71,6 +74,52 @@ func TestExportImport(t *testing.T) {
 	}
 }
 
+// TestImportWithoutWeights: what needs weights says that the bundle had none, and works once they are here, from
+// another bundle or computed again.
+func TestImportWithoutWeights(t *testing.T) {
+	from, dir := smokeStore(t), t.TempDir()
+	whole, part := filepath.Join(dir, "whole.tar"), filepath.Join(dir, "part.tar")
+	call{}.run("export", "smoke#0", whole, "--store", from).succeeds(t)
+	call{}.run("export", "smoke#0", part, "--no-weights", "--store", from).succeeds(t)
+	for _, complete := range []string{"import", "resume"} {
+		t.Run(complete, func(t *testing.T) {
+			to := filepath.Join(t.TempDir(), "store")
+			exp := func(args ...string) ended {
+				t.Helper()
+				return call{}.run(append(args, "--store", to)...)
+			}
+			exp("import", part).succeeds(t)
+			exp("verify", "smoke#0", "--level", "score").succeeds(t)
+			exp("verify", "smoke#0").refuses(t, 3, "was imported without weights", "nothing is damaged", "--level score")
+			exp("eval", "smoke#0", "--suite", "val").refuses(t, 3, "are not in this store", "import a bundle with weights",
+				"exp resume")
+			if complete == "import" {
+				e := exp("import", whole)
+				e.succeeds(t)
+				if !strings.Contains(e.stdout, "it lacked weights and has them now") {
+					t.Errorf("import says %q", e.stdout)
+				}
+			} else {
+				exp("resume", "smoke#0").succeeds(t)
+			}
+			exp("verify", "smoke#0").succeeds(t)
+			exp("eval", "smoke#0", "--suite", "val").succeeds(t)
+			if e := exp("resume", "smoke#0"); e.code != 0 || !strings.Contains(e.stderr, "nothing is left to do") {
+				t.Errorf("resume says %q", e.stderr)
+			}
+		})
+	}
+}
+
+// TestWeightFolders: a bundle without weights leaves out every folder that merge writes.
+func TestWeightFolders(t *testing.T) {
+	for _, folder := range stage.Folders() {
+		if !slices.Contains(bundle.WeightFolders(), folder) {
+			t.Errorf("the folder %s is not one of weights", folder)
+		}
+	}
+}
+
 func TestExportFormats(t *testing.T) {
 	from, dir := smokeStore(t), t.TempDir()
 	for _, format := range []string{"tensorboard", "csv", "parquet", "mlflow"} {
@@ -106,9 +155,9 @@ func TestImportForeign(t *testing.T) {
 	dir := t.TempDir()
 	to := filepath.Join(dir, "store")
 	exp := func(args ...string) ended { return call{}.run(append(args, "--store", to)...) }
-	bundle := filepath.Join(dir, "ours.tar")
-	call{}.run("export", "smoke", bundle, "--store", smokeStore(t)).succeeds(t)
-	exp("import", bundle).succeeds(t)
+	ours := filepath.Join(dir, "ours.tar")
+	call{}.run("export", "smoke", ours, "--store", smokeStore(t)).succeeds(t)
+	exp("import", ours).succeeds(t)
 	log := filepath.Join(dir, "train.log")
 	if err := os.WriteFile(log, []byte("step:1 - actor/entropy:0.5 - critic/score/mean:0.1\nstep:2 - actor/entropy:0.4 - critic/score/mean:0.2\n"), 0o666); err != nil {
 		t.Fatal(err)
@@ -134,6 +183,7 @@ func TestImportForeign(t *testing.T) {
 	}
 	exp("verify", "theirs", "--level", "blobs").succeeds(t)
 	exp("resume", "theirs").refuses(t, 2, "it cannot be executed again or continued here")
+	exp("eval", "theirs", "--suite", "test").refuses(t, 2, "it cannot be executed again or continued here")
 	exp("compare", "smoke", "theirs").refuses(t, 6, "from another framework (verl), without per-problem scores")
 	out := filepath.Join(dir, "report")
 	e = exp("report", "smoke", "theirs", "--out", out, "--figs", "svg")

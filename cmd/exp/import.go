@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
@@ -25,8 +26,11 @@ func importCommand(a *app) *cli.Command {
 		Usage:     "add the runs of a bundle, or of another framework, to the store",
 		ArgsUsage: "FILE...",
 		Description: "A bundle of exp export is checked bit by bit, then added whole or not at all. Runs that " +
-			"are already there stay unchanged, so importing twice changes nothing; a warning says if the bundle has " +
-			"more of one.\n" +
+			"are already there stay unchanged, so importing twice changes nothing; but a run that was " +
+			"imported without weights or texts gets those that the bundle has, and a run that was exported " +
+			"from here, continued or scored elsewhere and comes back is continued here. That needs a bundle with " +
+			"all attempts made here, and no other run here that depends on it; otherwise a warning says that the " +
+			"bundle has more.\n" +
 			"With --from, the files belong to one run of another framework: verl's console log, its file " +
 			"logger, dumps of completions (a folder of STEP.jsonl); TensorBoard event files or their folder; a " +
 			"table of metrics with a column step (csv, or jsonl with an object per line). exp ls and exp show " +
@@ -69,9 +73,11 @@ type imported struct {
 	From    string        `json:"from"` // "bundle" or the framework
 	Added   []importedRun `json:"added"`
 	Present []importedRun `json:"present"` // already in the store, unchanged
-	LeftOut []string      `json:"left_out,omitempty"`
-	Points  int64         `json:"points,omitempty"`
-	Remarks []string      `json:"remarks,omitempty"`
+	// Continued are runs that got less far in the store.
+	Continued []continuedRun `json:"continued,omitempty"`
+	LeftOut   []string       `json:"left_out,omitempty"`
+	Points    int64          `json:"points,omitempty"`
+	Remarks   []string       `json:"remarks,omitempty"`
 }
 
 type importedRun struct {
@@ -80,6 +86,15 @@ type importedRun struct {
 	Seed     int64        `json:"seed"`
 	Steps    int64        `json:"steps"` // that the store has
 	Restored bool         `json:"restored,omitempty"`
+	Gained   []string     `json:"gained,omitempty"` // what it lacked here: weights, texts
+}
+
+type continuedRun struct {
+	Run   ident.Digest `json:"run"`
+	Name  string       `json:"name"`
+	Seed  int64        `json:"seed"`
+	Had   int64        `json:"had"`   // steps before
+	Steps int64        `json:"steps"` // that the store has now
 }
 
 func (a *app) importBundle(c *cli.Context, args []string) error {
@@ -115,13 +130,19 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 			}
 			out.Added = append(out.Added, importedRun{Run: rid, Name: r.Name, Seed: r.Seed, Steps: r.Steps})
 		}
+		for _, p := range done.Continued {
+			r := of[p.RID]
+			out.Continued = append(out.Continued, continuedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Had: p.Steps,
+				Steps: p.Theirs})
+		}
 		for _, p := range done.Present {
 			r := of[p.RID]
 			out.Present = append(out.Present, importedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Steps: p.Steps,
-				Restored: p.Restored})
+				Restored: p.Restored, Gained: gained(p)})
 			if p.Theirs > p.Steps {
-				a.Warn("run %s has %d steps here and %d in the bundle; it is left unchanged", p.RID.Short(), p.Steps,
-					p.Theirs)
+				a.Warn("run %s has %d steps here and %d in the bundle; it is left unchanged: exp resume %[1]s "+
+					"continues it, or remove it and what depends on it (exp rm, exp gc --apply) and import again",
+					p.RID.Short(), p.Steps, p.Theirs)
 			} else if p.Scores > 0 {
 				a.Warn("run %s lacks %d scores that the bundle has; it is left unchanged", p.RID.Short(), p.Scores)
 			}
@@ -182,14 +203,25 @@ func (a *app) printImported(out *imported) error {
 			fmt.Fprintf(w, "added %s  %s#%d, %d steps%s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, r.Steps,
 				out.detail())
 		}
+		for _, r := range out.Continued {
+			text := fmt.Sprintf("is continued: it had %d steps and has %d now", r.Had, r.Steps)
+			if r.Had == r.Steps {
+				text = "is brought up to date: the bundle has later attempts"
+			}
+			fmt.Fprintf(w, "%s  %s#%d %s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, text)
+		}
 		for _, r := range out.Present {
 			text := "is already here"
 			if r.Restored {
 				text = "was deleted here and is restored"
 			}
+			if len(r.Gained) > 0 {
+				text += "; it lacked " + strings.Join(r.Gained, " and ") + " and has them now"
+			}
 			fmt.Fprintf(w, "%s  %s#%d %s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, text)
 		}
-		if len(out.Added) == 0 {
+		if !slices.ContainsFunc(out.Present, func(r importedRun) bool { return r.Restored || len(r.Gained) > 0 }) &&
+			len(out.Added)+len(out.Continued) == 0 {
 			fmt.Fprintln(w, "nothing was added")
 		}
 		if len(out.LeftOut) > 0 {
@@ -197,6 +229,17 @@ func (a *app) printImported(out *imported) error {
 		}
 		return nil
 	}})
+}
+
+// gained names what a run got that it had been imported without.
+func gained(p store.Present) (list []string) {
+	if p.Weights {
+		list = append(list, bundle.LeftWeights)
+	}
+	if p.Texts {
+		list = append(list, bundle.LeftTexts)
+	}
+	return list
 }
 
 // detail adds the origin of a run of another framework.

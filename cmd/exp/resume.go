@@ -38,7 +38,7 @@ func resumeCommand(a *app) *cli.Command {
 				DefaultText: "the newest"},
 			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` more steps", DefaultText: "none"},
 			&cli.StringSliceFlag{Name: "stop-if", Usage: "save and stop after a step where `EXPR` holds " +
-				"(run.stop_if); none drops the recorded ones", DefaultText: "recorded"},
+				"(run.stop_if); none drops the run's", DefaultText: "those of its last attempt"},
 			ranksFlag(),
 			rankTimeoutFlag(),
 		}, computeFlags()...),
@@ -108,7 +108,15 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 // steps; o then names the parent.
 func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *harness.Options) (*config.Resolved,
 	error) {
-	values := append(computeValues(c), stopValues(c)...)
+	stops := stopValues(c)
+	if stops == nil {
+		had, err := harness.Conditions(c.Context, db, *run)
+		if err != nil {
+			return nil, err
+		}
+		stops = []config.Value{{Path: stopIfKey, Value: append([]string{}, had...), From: "the run's record"}}
+	}
+	values := append(computeValues(c), stops...)
 	// Check first that it is the same run: a child has another id.
 	p, be, err := replan.Plan(c.Context, db, *run, replan.Options{Kinds: trainingStages(), Values: values,
 		Getenv: a.Getenv})

@@ -11,6 +11,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/experiments/ident"
 	"exp/experiments/lineage"
 	"exp/experiments/quantity"
 	"exp/experiments/recorded"
@@ -230,14 +231,20 @@ func outputsText(st *recorded.Stage) string {
 	const most = 4
 	if len(st.Outputs) > most {
 		var bytes int64
+		absent := ""
+		n := 0
 		for _, o := range st.Outputs {
 			bytes += o.Size
+			if leftOut(o) {
+				n++
+				absent = fmt.Sprintf(" (%d not here)", n)
+			}
 		}
-		return fmt.Sprintf("%d files, %s", len(st.Outputs), quantity.Bytes(bytes))
+		return fmt.Sprintf("%d files%s, %s", len(st.Outputs), absent, quantity.Bytes(bytes))
 	}
 	var parts []string
 	for _, o := range st.Outputs {
-		name, size := o.Role, quantity.Bytes(o.Size)
+		name, size := o.Role, sizeText(o)
 		if split, ok := strings.CutPrefix(o.Role, "problems/"); ok {
 			name = split
 			if rows := rowsText(st, split); rows != "" {
@@ -247,6 +254,16 @@ func outputsText(st *recorded.Stage) string {
 		parts = append(parts, name+" "+size)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// leftOut reports whether the bundle that an output came with was without it.
+func leftOut(o store.IO) bool { return o.Size == 0 && o.Digest != ident.Sum(nil) }
+
+func sizeText(o store.IO) string {
+	if leftOut(o) {
+		return "not here"
+	}
+	return quantity.Bytes(o.Size)
 }
 
 // rowsText says how many problems a split has of the rows of its file, where they differ.
@@ -278,7 +295,7 @@ func (p *showPage) stagesWide() error {
 			rows = append(rows, []any{"in", o.Role, o.Digest.Short(), nil})
 		}
 		for _, o := range st.Outputs {
-			rows = append(rows, []any{"out", o.Role, o.Digest.Short(), quantity.Bytes(o.Size)})
+			rows = append(rows, []any{"out", o.Role, o.Digest.Short(), sizeText(o)})
 		}
 		if len(rows) == 0 {
 			continue

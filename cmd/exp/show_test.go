@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/ident"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 )
@@ -26,8 +27,16 @@ func TestShowPages(t *testing.T) {
 // cache.
 func TestOutputsText(t *testing.T) {
 	st := &recorded.Stage{Result: recorded.Decode([]byte(`{"train":17917,"train_rows":1791700,"val":30,"val_rows":30,"test":8}`)),
-		Outputs: []store.IO{{Role: "problems/train", Size: 2048}, {Role: "problems/val", Size: 1024}, {Role: "problems/test", Size: 10}, {Role: "rollouts", Size: 0}}}
+		Outputs: []store.IO{{Role: "problems/train", Size: 2048}, {Role: "problems/val", Size: 1024}, {Role: "problems/test", Size: 10}, {Role: "rollouts", Digest: ident.Sum(nil)}}}
 	if got, want := outputsText(st), "train 17917 of 1.79M rows (2.00 KiB), val 1.00 KiB, test 10 B, rollouts 0 B"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	st = &recorded.Stage{Outputs: []store.IO{{Role: "curve", Size: 4096}, {Role: "weights"}}}
+	if got, want := outputsText(st), "curve 4.00 KiB, weights not here"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	st.Outputs = append(st.Outputs, st.Outputs[1], st.Outputs[1], st.Outputs[0])
+	if got, want := outputsText(st), "5 files (3 not here), 8.00 KiB"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

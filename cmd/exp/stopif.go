@@ -12,7 +12,10 @@ import (
 	harness "exp/harness/run"
 )
 
-const stopIfFlag = "stop-if"
+const (
+	stopIfFlag = "stop-if"
+	stopIfKey  = "run.stop_if"
+)
 
 // stopConditions returns the conditions given by --stop-if. replace reports whether they replace the
 // configured ones.
@@ -51,7 +54,7 @@ func stopValues(c *cli.Context) []config.Value {
 	if conditions == nil {
 		conditions = []string{}
 	}
-	return []config.Value{{Path: "run.stop_if", Value: conditions, From: "--" + stopIfFlag}}
+	return []config.Value{{Path: stopIfKey, Value: conditions, From: "--" + stopIfFlag}}
 }
 
 // onlyCondition returns the error of a run that its condition stopped, nil if anything else went

@@ -52,6 +52,29 @@ func TestStopIf(t *testing.T) {
 	}
 }
 
+// A condition given to a run that is recorded without one holds when it is resumed, until another is given. One
+// that comes after training says that it stops nothing.
+func TestStopIfOfRecordedRun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	at := func(args ...string) ended { return exp(t, append(args, "--store", dir)...) }
+	at("run", smokeRecipe, "--until", "sft").succeeds(t)
+	const condition = "training/global_step >= 2"
+	for _, args := range [][]string{{"run", smokeRecipe, "--stop-if", condition}, {"resume", "@last"}} {
+		if got := at(args...); got.code != 9 || !strings.Contains(got.stderr, condition+" at step 2 of 4") {
+			t.Fatalf("exp %s: exit code %d, want 9\n%s", strings.Join(args, " "), got.code, got.stderr)
+		}
+	}
+	at("log", "@last").says(t, "it stops if "+condition)
+	at("resume", "@last", "--stop-if", "none").says(t, "done")
+	at("log", "@last").says(t, "no condition stops it")
+	for _, args := range [][]string{{"run", smokeRecipe}, {"resume", "@last"}} {
+		got := at(append(args, "--stop-if", condition)...)
+		if got.code != 0 || !strings.Contains(got.stderr, "this condition stops nothing: "+condition) {
+			t.Errorf("exp %s of a complete run: exit code %d\n%s", args[0], got.code, got.stderr)
+		}
+	}
+}
+
 // A failed run does not hide the stopped ones, and each stopped run is named with the command that
 // continues it.
 func TestEndError(t *testing.T) {

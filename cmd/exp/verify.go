@@ -37,8 +37,9 @@ func verifyCommand(a *app) *cli.Command {
 			"fit into 2 minutes, at least one, and it says how far it came\n" +
 			"  full    re-executing every stage gives the recorded bits\n" +
 			"The outcome is recorded, and exp ls and exp show print it; nothing else in the record changes. The " +
-			"exit code is 4 if stored data was changed, 5 if re-execution gave different bits, and 7 on a " +
-			"machine of another numerics class (machines of one class compute the same bits).",
+			"exit code is 4 if stored data was changed, 5 if re-execution gave different bits, 7 on a " +
+			"machine of another numerics class (machines of one class compute the same bits), and 3 if the run " +
+			"was imported without the weights or texts that the level needs; --level full makes them again.",
 		UsageText: strings.Join([]string{
 			"exp verify @last --level blobs # are all files unchanged?",
 			"exp verify 5e8d # also re-execute the first 20 steps",

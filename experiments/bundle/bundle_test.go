@@ -286,12 +286,18 @@ func TestImportDiverges(t *testing.T) {
 
 func TestLeavingOut(t *testing.T) {
 	from, b := record(t, t.TempDir())
+	for _, folder := range WeightFolders() {
+		path := filepath.Join(from.RunDir(b.RID), folder, "more.safetensors")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte("more weights"), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	path, m := write(t, from, Options{NoWeights: true, NoTexts: true}, b)
 	if diff := cmp.Diff([]string{LeftWeights, LeftTexts}, m.LeftOut); diff != "" {
 		t.Error(diff)
 	}
 	whole := read(t, path)
-	for _, text := range []string{"weights of b", "initial weights", "moments", "completions of b"} {
+	for _, text := range []string{"weights of b", "initial weights", "moments", "completions of b", "more weights"} {
 		if bytes.Contains(whole, []byte(text)) {
 			t.Errorf("%q is in it", text)
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"exp/experiments/ident"
@@ -85,9 +86,32 @@ func ours(p string) bool {
 	return p != "lock"
 }
 
-// heavy reports whether a path of a run's directory holds weights: checkpoints and
-// the merged model.
-func heavy(p string) bool { return strings.HasPrefix(p, "ckpt/") || strings.HasPrefix(p, "model/") }
+// checkpointFolder holds a folder for each stage that saves checkpoints, with a folder for each of them.
+const checkpointFolder = "ckpt"
+
+// WeightFolders are the folders of a run's directory that hold weights: checkpoints and what merge made.
+func WeightFolders() []string {
+	return []string{checkpointFolder, "model", "adapter", "megatron", "fsdp"}
+}
+
+// heavy reports whether a path of a run's directory holds weights.
+func heavy(p string) bool {
+	folder, _, within := strings.Cut(p, "/")
+	return within && slices.Contains(WeightFolders(), folder)
+}
+
+// folderOf returns the folder of weights that a file belongs to: its checkpoint's or merge's. It is empty for
+// other files.
+func folderOf(p string) string {
+	if !heavy(p) {
+		return ""
+	}
+	parts := strings.Split(p, "/")
+	if parts[0] != checkpointFolder {
+		return parts[0]
+	}
+	return path.Join(parts[:min(3, len(parts)-1)]...)
+}
 
 // sealSize is the length of a bundle's end: the seal's header and text and the two empty
 // blocks that end a tar, 512 bytes each.

@@ -33,14 +33,15 @@ const spareSpace = 64 << 20
 
 // Import adds the runs of the bundle to a store: first blobs and files, then all rows in
 // one transaction (store.DB.ImportRows), so a run is imported whole or not at all.
-// Existing runs stay unchanged. progress, if not nil, receives the bytes done and in
-// total.
+// Existing runs stay unchanged, but get what they were imported without; one that got less
+// far, and whose attempts the bundle all has, is continued (continue.go). progress, if not
+// nil, receives the bytes done and in total.
 func (b *Bundle) Import(ctx context.Context, db *store.DB, progress func(done, of int64)) (*store.Imported, error) {
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
 	in := &importing{Bundle: b, ctx: ctx, db: db, progress: progress, fresh: map[ident.Digest]bool{},
-		put: map[ident.Digest]bool{}}
+		lacks: map[ident.Digest]map[string]bool{}, over: map[ident.Digest]bool{}, put: map[ident.Digest]bool{}}
 	defer in.release()
 	for _, step := range []func() error{in.lock, in.plan, in.putBlobs, in.stageFiles} {
 		if err := step(); err != nil {
@@ -54,6 +55,9 @@ func (b *Bundle) Import(ctx context.Context, db *store.DB, progress func(done, o
 	}
 	if err == nil {
 		in.placed = nil // they stay
+		for i, p := range done.Present {
+			done.Present[i].Weights = p.Weights || len(in.lacks[p.RID]) > 0
+		}
 	}
 	return done, b.fail(err)
 }
@@ -64,22 +68,28 @@ type importing struct {
 	ctx      context.Context
 	db       *store.DB
 	progress func(done, of int64)
-	fresh    map[ident.Digest]bool // runs not in the store
+	fresh    map[ident.Digest]bool            // runs not in the store
+	lacks    map[ident.Digest]map[string]bool // folders of weights, of runs in the store
+	over     map[ident.Digest]bool            // runs in the store that the bundle continues
+	read     map[ident.Digest]*progress       // see recordedProgress; nil until then
 	locks    []*store.Lock
 	blobs    []Data                // not in the store
 	put      map[ident.Digest]bool // blobs that this import wrote
-	files    []File                // of fresh runs
+	files    []File                // to add
 	tmp      string
 	placed   []string // to remove on failure
 	done, of int64
 }
 
-// lock takes the locks of the runs to add, so that nobody starts executing them.
+// lock takes the locks of the runs to add or complete, so that nobody starts executing them.
 func (in *importing) lock() error {
 	for _, r := range in.Manifest.Runs {
-		_, err := in.db.Run(in.ctx, r.RID)
+		here, err := in.db.Run(in.ctx, r.RID)
 		if err == nil {
-			continue
+			err = in.lockPresent(here)
+			if err == nil {
+				continue
+			}
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -103,7 +113,7 @@ func (in *importing) plan() error {
 		}
 	}
 	for _, f := range in.Manifest.Files {
-		if in.fresh[f.Run] {
+		if in.fresh[f.Run] || in.lacks[f.Run][folderOf(f.Path)] {
 			in.files = append(in.files, f)
 			in.of += f.Size
 		}
@@ -145,7 +155,7 @@ func (in *importing) next(d Data) error {
 	return in.ctx.Err()
 }
 
-// stageFiles writes the files of fresh runs next to their destination and moves them
+// stageFiles writes files next to their destination and moves them
 // there. Files of an unknown run are left over from a killed import and are replaced.
 func (in *importing) stageFiles() error {
 	if len(in.files) == 0 {
@@ -166,6 +176,13 @@ func (in *importing) stageFiles() error {
 	for rid := range in.fresh {
 		if err := in.place(rid); err != nil {
 			return err
+		}
+	}
+	for rid, folders := range in.lacks {
+		for folder := range folders {
+			if err := in.placeFolder(rid, folder); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -223,7 +240,7 @@ func (in *importing) place(rid ident.Digest) error {
 // rows adds the rows.
 func (in *importing) rows() (*store.Imported, error) {
 	tables := in.Manifest.Tables
-	return in.db.ImportRows(in.ctx, func() (store.PortableRows, error) {
+	return in.db.ImportRowsOver(in.ctx, in.over, func() (store.PortableRows, error) {
 		if len(tables) == 0 {
 			return store.PortableRows{}, io.EOF
 		}

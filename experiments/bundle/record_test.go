@@ -160,6 +160,7 @@ func record(t testing.TB, dir string) (*store.DB, store.Run) {
 	m.must(err)
 	m.stage(b, "init", "", initial, nil)
 	m.stage(b, "train", "", []store.IO{m.blob("weights", "weights", "weights of b")}, nil)
+	m.stage(b, "merge", "", []store.IO{m.blob("model.safetensors", "weights", "weights of b")}, nil)
 	m.steps(b, 3, 0.25)
 	m.finish(b)
 	m.must(db.EndAttempt(ctx, at.ID, store.Done, 0))

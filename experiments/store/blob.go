@@ -20,5 +20,8 @@ func (db *DB) addBlob(ctx context.Context, tx *sql.Tx, digest ident.Digest, size
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO blobs (digest, size, kind, created) VALUES (?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`, digest, size, kind, db.now())
-	return err
+	if err != nil {
+		return err
+	}
+	return fillOutputs(ctx, tx, digest, size)
 }

@@ -152,6 +152,9 @@ func classify(err error) (hint string, _ error) {
 	case errors.Is(err, ErrCorrupt):
 		return "restore it from a backup, or move it away and start a new store; blobs are kept apart and are not " +
 			"affected", err
+	case errors.Is(err, ErrReadOnly):
+		return "make it writable, or copy runs to a store of yours: exp export SEL FILE, then exp import FILE " +
+			"--store DIR", err
 	}
 	return "", err
 }

@@ -116,8 +116,8 @@ func TestOpenReadOnly(t *testing.T) {
 	if err != nil || len(runs) != 1 {
 		t.Errorf("Runs = %d, %v, want 1", len(runs), err)
 	}
-	if _, _, err := db.EnsureRun(context.Background(), newRun("y", 0)); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("EnsureRun: error %v, want ErrReadOnly", err)
+	if _, _, err := db.EnsureRun(context.Background(), newRun("y", 0)); !errors.Is(err, ErrReadOnly) || !strings.Contains(hintOf(err), "exp export") {
+		t.Errorf("EnsureRun: error %v, want ErrReadOnly and what to do", err)
 	}
 	if after, _ := os.ReadFile(filepath.Join(dir, "exp.db")); !bytes.Equal(before, after) {
 		t.Error("reading changed the database")
@@ -411,4 +411,10 @@ func TestOpenAfterKilledCreation(t *testing.T) {
 	if runs, err := db.Runs(t.Context(), RunQuery{}); err != nil || len(runs) != 0 {
 		t.Errorf("%d runs, %v", len(runs), err)
 	}
+}
+
+func hintOf(err error) string {
+	var e *Error
+	errors.As(err, &e)
+	return e.Hint
 }

@@ -220,12 +220,16 @@ type Present struct {
 	Theirs   int64 // that the bundle has
 	Scores   int64 // that the bundle has and the store lacks
 	Restored bool  // it was deleted and is restored
+	Weights  bool  // it lacked weights and has them now
+	Texts    bool  // it lacked texts of completions and has them now
 }
 
 // Imported is the result of ImportRows, by rid.
 type Imported struct {
 	Added   []ident.Digest
 	Present []Present
+	// Continued are runs that got less far here; the bundle's record has taken the place of theirs.
+	Continued []Present
 }
 
 // orEOF returns err, or io.EOF for nil.

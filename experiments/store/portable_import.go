@@ -16,17 +16,26 @@ import (
 // order and form of ExportRows, in one durable transaction: all or nothing. Blobs must
 // already be stored.
 //
-// An existing run stays unchanged if its steps are the same. A stage that was already done
+// An existing run stays unchanged if its steps are the same, but gets weights and texts that it lacks
+// (portable_fill.go). A stage that was already done
 // here becomes Repeated. A new run adopts the work it shares with an existing run that got
 // less far here. If the bundle's record of the same work differs, ImportRows
 // returns a *DivergenceError and adds nothing. Errors about contradictory rows wrap
 // ErrConstraint.
 func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error)) (*Imported, error) {
+	return db.ImportRowsOver(ctx, nil, next)
+}
+
+// ImportRowsOver is ImportRows, but the record of a run in over takes the place of the one here, unless another
+// run depends on it (portable_over.go). The caller holds their locks, and knows that the bundle has all their
+// attempts.
+func (db *DB) ImportRowsOver(ctx context.Context, over map[ident.Digest]bool,
+	next func() (PortableRows, error)) (*Imported, error) {
 	var in *importer
 	err := db.writeDurable(ctx, "import", func(tx *sql.Tx) error {
 		in = &importer{db: db, ctx: ctx, tx: tx, numbers: map[string][]int64{}, had: map[string][]bool{},
 			homes: map[int64]int64{}, fresh: map[int64]bool{}, undone: map[string]*undone{},
-			present: map[int64]int{}}
+			present: map[int64]int{}, textless: map[int64]bool{}, over: over}
 		return in.all(next)
 	})
 	if err != nil {
@@ -48,7 +57,11 @@ type importer struct {
 	undone  map[string]*undone // by sid
 	adopted bool               // whether a stage was adopted
 	present map[int64]int      // index in done.Present of a run, by number
-	done    Imported
+	// textless tells of a stage, by number, whether a sample of it has no text.
+	textless map[int64]bool
+	over     map[ident.Digest]bool // runs to replace
+	replaced []replaced
+	done     Imported
 }
 
 func (in *importer) all(next func() (PortableRows, error)) error {
@@ -70,7 +83,13 @@ func (in *importer) all(next func() (PortableRows, error)) error {
 		}
 		list = list[at+1:]
 	}
-	return in.compareDemoted()
+	if err := in.compareDemoted(); err != nil {
+		return err
+	}
+	if err := in.finishReplaced(); err != nil {
+		return err
+	}
+	return in.fillOutputs()
 }
 
 // table imports the rows of one table.
@@ -160,6 +179,10 @@ func (t *importTable) add(row []any) error {
 			return t.compareOutput(row)
 		case "evals":
 			return t.noteScore(row)
+		case "samples":
+			if err := t.fillText(row); err != nil {
+				return err
+			}
 		}
 		if t.p.id {
 			return t.standIn(row)
@@ -179,6 +202,9 @@ func (t *importTable) add(row []any) error {
 			return err
 		}
 		here, err := t.find(row)
+		if err == nil && here != 0 && t.p.name == "samples" {
+			err = t.fillText(row)
+		}
 		if err != nil || here != 0 {
 			t.number(here, true)
 			return err

@@ -96,20 +96,21 @@ func (t *importTable) find(row []any) (int64, error) {
 	if err != nil || t.p.name != "runs" {
 		return first(found), err
 	}
-	return first(found), t.noteRun(row, first(found))
+	return t.noteRun(row, first(found))
 }
 
 // noteRun notes that a run exists with number id, or is added if id is 0. It restores a
-// deleted run, unless the bundle's is deleted too.
-func (t *importTable) noteRun(row []any, id int64) error {
+// deleted run, unless the bundle's is deleted too. It returns 0 for a run to add, which may be one
+// whose record here it has removed.
+func (t *importTable) noteRun(row []any, id int64) (int64, error) {
 	raw, _ := row[t.at["rid"]].([]byte)
 	if len(raw) != len(ident.Digest{}) {
-		return fmt.Errorf("%w: a rid of %d bytes", ErrConstraint, len(raw))
+		return 0, fmt.Errorf("%w: a rid of %d bytes", ErrConstraint, len(raw))
 	}
 	rid := ident.Digest(raw)
 	if id == 0 {
 		t.done.Added = append(t.done.Added, rid)
-		return nil
+		return 0, nil
 	}
 	p := Present{RID: rid}
 	if i, ok := t.at["steps"]; ok {
@@ -117,22 +118,25 @@ func (t *importTable) noteRun(row []any, id int64) error {
 	}
 	var err error
 	if p.Steps, err = queryOne(t.ctx, t.tx, scanInt, `SELECT steps FROM runs WHERE id = ?`, id); err != nil {
-		return err
+		return 0, err
+	}
+	if gone, err := t.replace(rid, id, p); gone || err != nil {
+		return 0, err
 	}
 	if i, ok := t.at["deleted"]; !ok || row[i] == nil {
 		res, err := t.tx.ExecContext(t.ctx, `UPDATE runs SET deleted = NULL WHERE id = ? AND deleted IS NOT NULL`, id)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		n, err := res.RowsAffected()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		p.Restored = n == 1
 	}
 	t.present[id] = len(t.done.Present)
 	t.done.Present = append(t.done.Present, p)
-	return nil
+	return id, nil
 }
 
 // noteScore counts a score of an existing run that is not here.

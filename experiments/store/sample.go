@@ -29,7 +29,8 @@ type Sample struct {
 
 // AddSamples records samples and the packs with their texts, and sets the samples' IDs.
 // An existing sample (same stage, scope, step, item and k) stays unchanged, so a resumed
-// stage may record its samples again. Each transaction holds a thousand samples.
+// stage may record its samples again; one whose text was not kept gets its text. Each
+// transaction holds a thousand samples.
 func (db *DB) AddSamples(ctx context.Context, samples []Sample, packs []blob.Pack) error {
 	err := db.write(ctx, "record packs", func(tx *sql.Tx) error {
 		for _, p := range packs {
@@ -83,6 +84,10 @@ func insertSample(ctx context.Context, tx *sql.Tx, insert *sql.Stmt, s *Sample) 
 	s.ID, err = queryOne(ctx, tx, scanInt,
 		`SELECT id FROM samples WHERE stage = ? AND scope = ? AND step = ? AND item = ? AND k = ?`,
 		s.Stage, s.Scope, s.Step, s.Item, s.K)
+	if err == nil && off != nil {
+		_, err = tx.ExecContext(ctx, `UPDATE samples SET pack = ?, off = ?, len = ? WHERE id = ? AND pack IS NULL`,
+			s.Ref.Pack, off, length, s.ID)
+	}
 	return err
 }
 

@@ -246,3 +246,23 @@ func HasWeights(ctx context.Context, db *store.DB, run store.Run) (bool, error) 
 		return made && slices.Contains([]store.Status{store.Done, store.Cached, store.Repeated}, s.Status)
 	}), nil
 }
+
+// LacksWeights reports whether a run's weights, which it has made, are not in the store: it was imported without
+// them, or their files are gone. Executing it would train again.
+func LacksWeights(ctx context.Context, db *store.DB, run store.Run) (bool, error) {
+	stages, err := db.Stages(ctx, run.ID)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range stages {
+		kind := config.Stage(s.Kind)
+		if !kind.Facts().Learns && kind != config.Init && kind != config.Merge ||
+			!slices.Contains([]store.Status{store.Done, store.Cached, store.Repeated}, s.Status) {
+			continue
+		}
+		if hit, err := db.Hit(ctx, s.SID); err != nil || hit == nil {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}

@@ -229,8 +229,10 @@ func (x *execution) begin(ctx context.Context) (err error) {
 		a.Kind = store.AttemptForced
 	}
 	a.Aside = x.Options.Joins && x.run.Status == store.Done
-	x.attempt, err = x.DB.BeginAttempt(ctx, a)
-	return err
+	if x.attempt, err = x.DB.BeginAttempt(ctx, a); err != nil {
+		return err
+	}
+	return x.recordConditions(ctx)
 }
 
 // finish ends the attempt and sets what lists show of the run.

@@ -276,7 +276,7 @@ func (x *execution) reuse(ctx context.Context, i int, row store.Stage, hit *stor
 	}
 	x.result.Cached++
 	x.Watch.StageDone(x.info(i), end)
-	return nil
+	return x.noteUnheeded(ctx, x.p.Stages[i].Kind)
 }
 
 func outputsOf(list []store.IO) []stage.Output {

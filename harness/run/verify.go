@@ -113,6 +113,9 @@ func (r *Runner) Verify(ctx context.Context, run store.Run, p *plan.Run, o Verif
 	v := &verifier{execution: &execution{Runner: r, p: p, run: run, checked: true}, o: o,
 		repeated: map[ident.Digest]bool{},
 		v:        Verification{Run: run.RID, Level: o.Level, Findings: []Finding{}, Stages: []string{}}}
+	if err := v.inputsLeftOut(ctx); err != nil {
+		return v.v, err
+	}
 	lock, err := r.DB.LockRun(run.RID)
 	if err != nil {
 		return v.v, err
