@@ -175,15 +175,21 @@ func trainChecks() []check {
 }
 
 // unreadReward checks that something reads what the key at path subtracts from a reward: the
-// advantages, unless they are of the reward's parts, or the filter of groups by one of these metrics.
+// advantages, unless they are of the reward's parts or of none, or the filter of groups by one of these metrics.
 func unreadReward(path string, set func(a Algo) bool, metrics ...string) check {
 	return check{[]string{path, "algo.advantage"}, func(r *Run) (string, string) {
 		e, _ := rl.EstimatorNamed(r.Algo.Advantage)
-		if !e.Components || !set(r.Algo) || slices.Contains(metrics, r.Algo.FilterGroups.Metric) {
+		unread := ""
+		switch {
+		case e.Components:
+			unread = r.Algo.Advantage + " reads its parts alone (reward.components)"
+		case e.Name == rl.NoAdvantage:
+			unread = "algo.advantage none reads no reward"
+		}
+		if unread == "" || !set(r.Algo) || slices.Contains(metrics, r.Algo.FilterGroups.Metric) {
 			return "", ""
 		}
-		return fmt.Sprintf("%s changes the reward, but %s reads its parts alone (reward.components)", path,
-			r.Algo.Advantage), path + ": 0"
+		return fmt.Sprintf("%s changes the reward, but %s", path, unread), path + ": 0"
 	}}
 }
 

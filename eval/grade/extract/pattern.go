@@ -9,14 +9,9 @@ import (
 // took most of the time that the program needs to start.
 type pattern struct{ compiled func() *regexp.Regexp }
 
-// patterns are all of the package, for the test that compiles them.
-var patterns []*pattern
-
 // lazy returns the pattern of an expression in Go's syntax. The first use panics if it has errors.
 func lazy(expr string) *pattern {
-	p := &pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })}
-	patterns = append(patterns, p)
-	return p
+	return &pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })}
 }
 
 // The methods are those of a regexp.Regexp.
