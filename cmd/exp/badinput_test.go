@@ -132,9 +132,9 @@ func TestBadProblems(t *testing.T) {
 		sets       []string
 		want       []string
 	}{
-		{"broken line", good + `{"nums": [1, 2], "target":` + "\n", nil, []string{"bad.jsonl:3: not JSON at byte"}},
+		{"broken line", good + `{"nums": [1, 2], "target":` + "\n", nil, []string{"bad.jsonl:3: not JSON: text ends inside a value"}},
 		{"wrong type", good + `{"nums": "1 2", "target": 3}` + "\n", nil, []string{`bad.jsonl:3: "nums" is a JSON string`}},
-		{"list", good + "[1]\n", nil, []string{"bad.jsonl:3: a JSON array, not an object"}},
+		{"list", good + "[1]\n", nil, []string{"bad.jsonl:3: a list, not an object"}},
 		{"not UTF-8", good + "{\"nums\": [1], \"x\": \"\xff\"}\n", nil, []string{"bad.jsonl:3: not UTF-8"}},
 		{"binary", "\x00\x01\x02\n", nil, []string{"bad.jsonl:1: not JSON"}},
 		{"id twice", stored + stored, nil, []string{`bad.jsonl:2: second problem with id "a"`}},
@@ -162,7 +162,7 @@ func TestBadProblems(t *testing.T) {
 	t.Run("several files", func(t *testing.T) {
 		missing := filepath.Join(t.TempDir(), "none.jsonl")
 		args := []string{"--set", "data={train: {source: " + writeFile(t, "bad.jsonl", "{") + ", size: 0}, val: {source: " + writeFile(t, "bad2.jsonl", "[]") + ", size: 0}}"}
-		smoke(t, filepath.Join(t.TempDir(), "store"), args...).refuses(t, 2, "bad.jsonl:1:", "bad2.jsonl:1:", "2 errors")
+		smoke(t, filepath.Join(t.TempDir(), "store"), args...).refuses(t, 2, "bad.jsonl:1:", "bad2.jsonl holds no problems", "2 errors")
 		smoke(t, filepath.Join(t.TempDir(), "store"), "--set", "data.test={source: "+missing+", size: 0}").refuses(t, 7, "none.jsonl cannot be read", "--set data.test.source=PATH")
 		smoke(t, filepath.Join(t.TempDir(), "store"), "--set", "data.test={source: "+writeFile(t, "good.jsonl", "")+", more: ["+missing+"], size: 0}").refuses(t, 7,
 			"none.jsonl cannot be read", "--set data.test.more=[PATH]")
