@@ -39,7 +39,7 @@ func special(key string) bool {
 	case "data":
 		return rest == "" || strings.HasPrefix(rest, "problems/")
 	}
-	return key == "tokenizer"
+	return key == "tokenizer" || slices.ContainsFunc(outsiders(), func(o outsider) bool { return o.key == key })
 }
 
 func matches(glob, key string) bool {
@@ -253,6 +253,33 @@ func (d *differences) inputs() {
 	d.add("chat template", d.classed("data.chat", follows(config.Init)), input("chat template"))
 	d.add("tools", d.classed("data.tools", follows(config.Init)), input("tools"))
 	d.add("stop ids", d.classed("rollout.stop_ids", follows(config.Init)), input("stop ids"))
+	for _, o := range outsiders() {
+		d.add(o.key, d.classed(o.key, o.class), input(o.role))
+	}
+}
+
+// outsider is an input of training from outside the store. Its key is the configuration's that names the
+// files, or, where the configuration holds the command itself, one for the program's contents.
+type outsider struct {
+	key, role string
+	class     Class
+}
+
+// outsiders lists them: without them, runs with another teacher or another reward program behind equal
+// settings would pass as equal.
+func outsiders() []outsider {
+	return []outsider{
+		{"algo.reference", "teacher", Controlled},
+		{"rollout.recorded", "rollouts", Controlled},
+		{"reward.files", "reward/files", Controlled},
+		{"reward.judge.template", "reward/template", Controlled},
+		{"reward.weights", "reward/model", Controlled},
+		{"reward.program", "reward/command", Controlled},
+		{"reward.template", "reward/chat template", Controlled},
+		{"rollout.tools.files", "tool/files", Controlled},
+		{"rollout.tools.program", "tool/command", Controlled},
+		{"rollout.tools.python", "tool/python", Flagged}, // its version, which machines differ in
+	}
 }
 
 // machines flags runs of several numerics classes; they may be compared.

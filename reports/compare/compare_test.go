@@ -189,6 +189,13 @@ func TestRefused(t *testing.T) {
 		{name: "weights that follow from the treatment", change: func(r *fakeRun) {
 			r.weights, r.config = "other", map[string]string{"model.seed": "1"}
 		}, o: Options{Vary: []string{"model.seed"}}},
+		{name: "a teacher, where algo varies", change: func(r *fakeRun) { r.outside = map[string]string{"teacher": "t"} }},
+		{name: "a reward program behind the same command", change: func(r *fakeRun) { r.outside = map[string]string{"reward/command": "t"} }, want: "reward.program"},
+		{name: "a reward program as the treatment", change: func(r *fakeRun) { r.outside = map[string]string{"reward/command": "t"} }, o: Options{Vary: []string{"reward"}}},
+		{name: "a reward model, waived", change: func(r *fakeRun) { r.outside = map[string]string{"reward/model": "t"} },
+			o: Options{Allow: []string{"reward.weights"}}, waived: "reward.weights"},
+		{name: "a tool's files", change: func(r *fakeRun) { r.outside = map[string]string{"tool/files": "t"} }, want: "rollout.tools.files"},
+		{name: "Python's version is flagged", change: func(r *fakeRun) { r.outside = map[string]string{"tool/python": "3.13"} }},
 		{name: "several at once", change: func(r *fakeRun) {
 			r.weights, r.config = "other", map[string]string{"train.steps": "9"}
 		}, want: "train.steps weights.start"},

@@ -50,6 +50,7 @@ type fakeRun struct {
 	config     map[string]string      // JSON of keys, over plainRun's
 	code       map[string]string      // by stage kind; "c" where nothing is said
 	weights    string                 // that training began with
+	outside    map[string]string      // further inputs of training, by role
 	protocol   map[string]string      // JSON of eval.final keys
 	suites     map[string][]eval.Item // by label, "test" or "test@start"
 	extra      map[string]float64
@@ -78,7 +79,11 @@ func (f *fixture) put(r fakeRun) store.Run {
 	a, err := f.db.BeginAttempt(ctx, store.Attempt{Run: run.ID, Kind: store.AttemptRun, Device: "cpu/test"})
 	f.must(err)
 	f.stage(r, run, store.Stage{Kind: "prepare"}, 1, nil, nil)
-	f.stage(r, run, store.Stage{Kind: "train", Inputs: []store.IO{{Role: "weights", Digest: digest(r.weights)}, {Role: "problems/train", Digest: digest("p")}}}, 2, nil, nil)
+	inputs := []store.IO{{Role: "weights", Digest: digest(r.weights)}, {Role: "problems/train", Digest: digest("p")}}
+	for role, text := range r.outside {
+		inputs = append(inputs, store.IO{Role: role, Digest: digest(text)})
+	}
+	f.stage(r, run, store.Stage{Kind: "train", Inputs: inputs}, 2, nil, nil)
 	for _, label := range sortedKeys(r.suites) {
 		f.evaluate(r, run, label)
 	}
