@@ -12,26 +12,14 @@ var ErrAlone = errors.New("a group needs at least two rows")
 //	A[best] =  r[best] - r[second]                   otherwise
 //	A[i]    =  0                                     all other rows
 //
-// dst, score, group and std are as for GroupAdvantage; if two rows are best, A is zero. It
-// returns ErrAlone, and leaves dst alone, if a group has one row. This is verl's
-// grpo_passk.
-func PassKAdvantage[T Float](dst, score []T, group []int, scale bool) error {
+// dst, score, group and std are as for GroupAdvantage; if two rows are best, A is zero. So it
+// is for a row alone in its group, and PassKAdvantage then returns ErrAlone, where verl's
+// grpo_passk, which this is, ends the run.
+func PassKAdvantage[T Float](dst, score []T, group []int, scale bool) (err error) {
 	sameLen(len(group), len(dst), len(score))
-	groups := groupMembers(group)
-	for _, members := range groups {
-		if len(members) < 2 {
-			return ErrAlone
-		}
-	}
-	leads(dst, score, groups, scale)
-	return nil
-}
-
-// leads is PassKAdvantage; a row alone in its group beats none, so its advantage is zero.
-func leads[T Float](dst, score []T, groups [][]int, scale bool) {
-	for _, members := range groups {
+	for _, members := range groupMembers(group) {
 		if len(members) == 1 {
-			dst[members[0]] = 0
+			dst[members[0]], err = 0, ErrAlone
 			continue
 		}
 		_, factor := groupScale(score, members, scale)
@@ -52,12 +40,13 @@ func leads[T Float](dst, score []T, groups [][]int, scale bool) {
 		}
 		dst[best] = T(lead * factor)
 	}
+	return err
 }
 
 // passKEstimator is the estimator "grpo_passk". Rows without a verdict may leave one alone.
 func passKEstimator() Estimator {
 	estimate := ofRows(func(s *Graded, c Settings) error {
-		leads(s.Score, s.Score, groupMembers(s.Group), c.Bool(scaleStd))
+		_ = PassKAdvantage(s.Score, s.Score, s.Group, c.Bool(scaleStd)) // rows alone learn nothing
 		return nil
 	})
 	return Estimator{Name: "grpo_passk", Groups: true, Settings: []Setting{scaleStd}, Estimate: estimate}
