@@ -175,6 +175,12 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 			f.About += ": " + m.Absent
 		}
 	}
+	if taught := taughtArms(arms); len(taught) > 0 && strings.HasPrefix(k.Metric, "kl/ref") {
+		f.About += ". The reference of " + listed(taught) + " is a teacher (algo.reference)"
+		if len(taught) < len(arms) {
+			f.About += ", otherwise it is the start"
+		}
+	}
 	if k.Start != "" {
 		var said string
 		if f.Reference, said = startOf(arms, k.Start); said != "" {
@@ -182,6 +188,24 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 		}
 	}
 	return f
+}
+
+// taughtArms returns the labels of the arms whose reference policy is another model than their start.
+func taughtArms(arms []*arm) (taught []string) {
+	for _, a := range arms {
+		if slices.ContainsFunc(a.Runs, (*run).taught) {
+			taught = append(taught, a.label)
+		}
+	}
+	return taught
+}
+
+// taught reports whether a teacher was an input of training.
+func (r *run) taught() bool {
+	teacher := func(in store.IO) bool { return in.Role == "teacher" }
+	return slices.ContainsFunc(r.stages, func(s store.Stage) bool {
+		return s.Kind == "train" && slices.ContainsFunc(s.Inputs, teacher)
+	})
 }
 
 // valuesOf returns the values of a metric for each arm.
