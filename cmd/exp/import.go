@@ -86,7 +86,7 @@ type importedRun struct {
 	Seed     int64        `json:"seed"`
 	Steps    int64        `json:"steps"` // that the store has
 	Restored bool         `json:"restored,omitempty"`
-	Gained   []string     `json:"gained,omitempty"` // what it lacked here: weights, texts
+	Gained   []string     `json:"gained,omitempty"` // parts that were missing here: weights, texts
 }
 
 type continuedRun struct {

@@ -80,7 +80,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// Rows that differ in what rewards depend on, the other right answers or a kept column, are no copies.
+// Rewards read the other right answers and the kept columns, so rows that differ in them are different problems.
 func TestDifferentFactsAreNoCopies(t *testing.T) {
 	const text = `{"prompt":"P","answer":["1","2"],"rubric":"cats"}
 {"prompt":"P","answer":["1","2"],"rubric":"dogs"}

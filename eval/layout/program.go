@@ -106,8 +106,8 @@ func Programs(all iter.Seq2[rows.Row, error]) ([]rollout.Problem, Copies, error)
 
 // ProgramsAt reads the programming problems to train on: rows as package task writes them, or in a published
 // layout. If column is not empty, the prompt stands there, and the tests where verl has them. Equal rows
-// count as one problem; the id of a different problem with a known id gets #2, #3 … appended. Rows without
-// tests, of which APPS has some, are counted and skipped, unless no row has any.
+// count as one problem; the id of a different problem with a known id gets #2, #3 … appended. APPS has
+// some rows without tests: they are counted and skipped, unless every row is one.
 func ProgramsAt(all iter.Seq2[rows.Row, error], column string) ([]rollout.Problem, Copies, error) {
 	var untested error // of the first row without tests
 	problems, copies, err := collect(all, func(r rows.Row) (item, error) {

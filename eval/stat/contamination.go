@@ -7,9 +7,9 @@ const (
 	commonplace = 10 // a run in more training texts than this is a phrase, as there
 )
 
-// Contamination finds the texts of an evaluation that training texts hold too. Words are what white space
-// separates. Runs of words that stand in several texts of the evaluation, such as those of a prompt's
-// template, tell nothing and do not count.
+// Contamination finds the texts of an evaluation that training texts hold too. White space separates
+// words. A run of words that several texts of the evaluation share, such as a prompt template's, does not
+// count.
 type Contamination struct {
 	whole   map[string][]int // texts, their words joined
 	runs    map[uint64]*run

@@ -52,9 +52,9 @@ func (in *importing) lockPresent(run store.Run) error {
 	return err
 }
 
-// lacking reports whether a run lacks a folder of weights. It does not lack what it has not made here: a merged
-// model, a checkpoint of a step that is not recorded. Nor does it lack a checkpoint that is older than one it
-// has, or one of a stage before training once that is done. One that the bundle continues lacks whatever is missing.
+// lacking reports whether the bundle should add a folder of weights to a run. A run that the bundle continues gets
+// every missing folder. Another gets what it has made itself: the merged model if it has merged, checkpoints up to
+// its last step but none older than one it has, and those of earlier stages only before training's first step.
 func (in *importing) lacking(run store.Run, folder string, over bool) (bool, error) {
 	dir := filepath.Join(in.db.RunDir(run.RID), filepath.FromSlash(folder))
 	if _, err := os.Stat(dir); over || !errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"exp/experiments/store"
 )
 
-// A run that came without weights or texts is completed by a bundle that has them, and then is what it would be
-// had that come first.
+// A bundle with weights and texts completes a run that came without them: the run is then the same as if this bundle
+// had come first.
 func TestImportCompletes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		without        Options
@@ -98,7 +98,7 @@ func TestImportLeavesFolders(t *testing.T) {
 	}
 }
 
-// A run that got less far here gets neither checkpoints nor models of what it has not done.
+// A run that has fewer steps here gets no checkpoint or model of the steps that it lacks.
 func TestImportOfContinuedRun(t *testing.T) {
 	from, b := record(t, t.TempDir())
 	whole, _ := write(t, from, Options{}, b)

@@ -5,9 +5,9 @@ import (
 	"database/sql"
 )
 
-// migration0005 gives v_samples the protocol of the evaluation, at its end: the samples of a
-// suite that was evaluated in several ways stood together. Verdicts are those of the newest
-// score, as in Samples.
+// migration0005 adds a last column to v_samples, the evaluation's protocol. Without it nothing
+// told apart the samples of a suite that was evaluated in several ways. The view now takes the
+// newest score's verdicts, as Samples does.
 func migration0005(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, `
 DROP VIEW v_samples;

@@ -76,7 +76,8 @@ func CheckRanks(r *config.Resolved, n int) error {
 	}
 	if own, ok := teacherOf(c); ok {
 		if err := tensor.Check(tensorKey, own, c.Compute.TensorParallel); err != nil {
-			return &SharingError{fmt.Sprintf("--ranks %d: %s: the teacher: %v", n, c.Name, err), ""}
+			return &SharingError{fmt.Sprintf("--ranks %d: %s: the teacher: %v", n, c.Name, err),
+				tensorKey + ": 1, or another teacher"}
 		}
 	}
 	return nil

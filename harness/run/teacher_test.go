@@ -117,3 +117,16 @@ func TestTeacherRefused(t *testing.T) {
 		}
 	}
 }
+
+// Ranks share the teacher's products too, so they must be able to.
+func TestTeacherThatRanksCannotShare(t *testing.T) {
+	l := newLab(t)
+	sets := []string{"model.arch={width: 128, heads: 4, kv_heads: 2, head_size: 32, ffn: 256}", "compute.tensor_parallel=2"}
+	if err := CheckRanks(smoke(t, append(sets, "algo.kind=grpo")...), 2); err != nil {
+		t.Fatal(err)
+	}
+	err := CheckRanks(smoke(t, append(taught(l.teacher()), sets...)...), 2)
+	if err == nil || !strings.Contains(err.Error(), "the teacher: compute.tensor_parallel is 2") {
+		t.Errorf("a teacher of width 64 for two ranks: %v", err)
+	}
+}

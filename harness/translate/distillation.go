@@ -47,7 +47,6 @@ func (t *verl) distillation() {
 		return
 	}
 	t.putNumber("algo.kl.loss_coef", coef)
-	t.in[loss+"loss_mode"] = mode
 	t.put("algo.kl.loss_estimator", t.klEstimator(loss+"loss_mode", "k3"))
 	if bound > 0 && (bound < 10 || t.out["algo.kl.loss_estimator"] != "k3") { // k3 has this bound itself
 		t.note("%sloss_max_clamp %g: a KL in the loss has no bound of its own here", loss, bound)

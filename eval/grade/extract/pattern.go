@@ -14,7 +14,7 @@ func lazy(expr string) *pattern {
 	return &pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })}
 }
 
-// The methods are those of a regexp.Regexp.
+// Each method does what the one of its name does in regexp.Regexp.
 
 func (p *pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
 
