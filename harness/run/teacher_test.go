@@ -45,8 +45,12 @@ func TestTeacher(t *testing.T) {
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("verification: %+v", v)
 	}
-	if other := l.plan(1, taught(l.teacher("model.seed=5"))...); other.RID == p.RID || other.XID == p.XID {
+	other := l.plan(1, taught(l.teacher("model.seed=5"))...)
+	if other.RID == p.RID || other.XID == p.XID {
 		t.Error("another teacher is the same run")
+	}
+	if again, _ := l.execute(other); l.stageOf(again.Run.ID, "train").Status != store.Done {
+		t.Error("a run with another teacher takes over what the first one taught")
 	}
 	for kind, use := range memoryOfRun(t, "smoke_cpu.yaml", append(taught(folder), "compute.threads=2")) {
 		if x := float64(use.Peak) / float64(use.Planned); kind == string(config.Train) && !(x <= 1.05 && x > 0.8) {
