@@ -45,6 +45,10 @@ func (r *settings) rope(a architecture, c *model.Config) {
 		}
 	}
 	r.spellings(scaling, params)
+	if a.ownRope && scaling.holds("type") && !scaling.holds("rope_type") && scaling.kind() != "default" {
+		r.problem("rope_scaling: type is %q: transformers 5 ignores it in this class; call it rope_type",
+			scaling.kind())
+	}
 	key, in := "rope_scaling", scaling
 	if in == nil {
 		key, in = "rope_parameters", params
