@@ -72,10 +72,17 @@ func (e *MismatchError) Error() string {
 	}
 	list("missing", e.Missing)
 	list("unexpected", e.Unexpected)
-	var shapes []string
+	var types, shapes []string
 	for _, m := range e.Misshaped {
+		got, shape, _ := strings.Cut(m.Got, " ")
+		if m.Want == string(F32)+" "+shape && !DType(got).convertible() {
+			types = append(types, fmt.Sprintf("%s: the file has %s; only F32, BF16, F16 and F64 can be read", m.Name,
+				got))
+			continue
+		}
 		shapes = append(shapes, fmt.Sprintf("%s: the file has %s, wanted %s", m.Name, m.Got, m.Want))
 	}
+	list("type", types)
 	list("shape", shapes)
 	return b.String()
 }

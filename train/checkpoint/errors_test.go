@@ -42,3 +42,14 @@ func TestProbeErrorText(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestMismatchErrorNamesTypes(t *testing.T) {
+	e := &MismatchError{Path: "d", Misshaped: []Misshape{{Name: "a", Got: "F8_E4M3 [4]", Want: "F32 [4]"},
+		{Name: "b", Got: "F8_E4M3 [3]", Want: "F32 [4]"}}}
+	want := "read d: the tensors do not fit:" +
+		"\n  type: a: the file has F8_E4M3; only F32, BF16, F16 and F64 can be read" +
+		"\n  shape: b: the file has F8_E4M3 [3], wanted F32 [4]"
+	if got := e.Error(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
