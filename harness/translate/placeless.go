@@ -3,6 +3,7 @@ package translate
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -41,4 +42,30 @@ func placeless(key string) bool {
 			return ok
 		})
 	})
+}
+
+// effects are settings in placeless blocks that change what a run learns, by the end of their paths, with the values
+// under which they do not.
+var effects = map[string][]string{
+	"override_transformer_config.moe_aux_loss_coeff": {"0"},
+	"override_transformer_config.moe_z_loss_coeff":   {"0"},
+	"override_transformer_config.hidden_dropout":     {"0"},
+	"override_transformer_config.attention_dropout":  {"0"},
+	"qat.enable":                   {"false"},
+	"agent.agent_loop_config_path": nil,
+	"agent.default_agent_loop":     {"single_turn_agent", "tool_agent"},
+}
+
+// effective reports whether a setting in a placeless block changes what a run learns.
+func effective(key, value string) bool {
+	for end, none := range effects {
+		if !strings.HasSuffix(key, "."+end) {
+			continue
+		}
+		if x, err := strconv.ParseFloat(value, 64); err == nil && x == 0 {
+			return false
+		}
+		return !slices.Contains(none, lowered(value))
+	}
+	return false
 }

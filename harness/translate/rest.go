@@ -64,7 +64,8 @@ func (t *verl) rest() {
 		if t.resolved(key) == "null" { // verl's defaults, in a resolved configuration
 			continue
 		}
-		if !t.used[key] && !placeless(key) && !strings.HasPrefix(key, "critic.model.") &&
+		if !t.used[key] && (!placeless(key) || effective(key, t.resolved(key))) &&
+			!strings.HasPrefix(key, "critic.model.") &&
 			!strings.HasPrefix(key, "actor_rollout_ref.ref.") && !t.idle(key) {
 			t.note("not translated: %s", strings.TrimSuffix(key+"="+t.in[key], "="))
 		}

@@ -309,6 +309,45 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
+// Settings in blocks without a counterpart here that change what a run learns are named, or translated.
+func TestPlacelessEffects(t *testing.T) {
+	const base = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=t.parquet " +
+		"actor_rollout_ref.model.path=./m actor_rollout_ref.rollout.n=4 trainer.total_training_steps=10 "
+	for _, tt := range []struct {
+		name, more string
+		want       []string // in the recipe; not there after !
+	}{
+		{"losses of experts", "+actor_rollout_ref.actor.megatron.override_transformer_config.moe_aux_loss_coeff=0.01 " +
+			"+actor_rollout_ref.actor.megatron.override_transformer_config.moe_z_loss_coeff=0.0 " +
+			"+actor_rollout_ref.actor.megatron.override_transformer_config.moe_permute_fusion=True",
+			[]string{"not translated: actor_rollout_ref.actor.megatron.override_transformer_config.moe_aux_loss_coeff=0.01",
+				"!moe_z_loss_coeff", "!moe_permute_fusion"}},
+		{"quantized training", "actor_rollout_ref.actor.fsdp_config.qat.enable=True",
+			[]string{"not translated: actor_rollout_ref.actor.fsdp_config.qat.enable=True"}},
+		{"an agent of its own", "actor_rollout_ref.rollout.agent.agent_loop_config_path=agent.yaml " +
+			"actor_rollout_ref.rollout.agent.default_agent_loop=mine actor_rollout_ref.rollout.agent.num_workers=4",
+			[]string{"not translated: actor_rollout_ref.rollout.agent.agent_loop_config_path=agent.yaml",
+				"not translated: actor_rollout_ref.rollout.agent.default_agent_loop=mine", "!num_workers"}},
+		{"an agent of verl's", "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent", []string{"!agent_loop"}},
+		{"another reference model", "actor_rollout_ref.actor.use_kl_loss=True +actor_rollout_ref.ref.model.path=./r",
+			[]string{`reference: "./r"`, "loss_coef: 0.001"}},
+		{"a reference model that nothing reads", "+actor_rollout_ref.ref.model.path=./r", []string{"!./r"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := translated(t, "run.sh", base+tt.more, nil)
+			if r.Errs != nil {
+				t.Errorf("it is not complete: %v", r.Errs)
+			}
+			for _, want := range tt.want {
+				text, absent := strings.CutPrefix(want, "!")
+				if strings.Contains(r.Text, text) == absent {
+					t.Errorf("want %q in:\n%s", want, r.Text)
+				}
+			}
+		})
+	}
+}
+
 // What a shell does to words.
 func TestShell(t *testing.T) {
 	for _, tt := range []struct {

@@ -169,6 +169,10 @@ func (t *verl) model() {
 	} else {
 		t.putText("model.base", weights(path))
 	}
+	// of versions before 2026, whose reference policy may be another model
+	if ref := t.text("actor_rollout_ref.ref.model.path", path); ref != path {
+		t.putText("algo.reference", weights(ref))
+	}
 	if critic := t.text("critic.model.path", path); critic != path {
 		t.note("critic.model.path %s: the critic starts from the policy's weights here", critic)
 	}
