@@ -11,7 +11,6 @@
 #define STAGES 4
 #define OWN (2 * BOX) // bytes of a warpgroup's queries
 #define OWN_ROOM (GROUPS * OWN)
-#define TELLERS 1
 #include "ring.h"
 
 #if RING_BYTES != WGMMA_ATTENTION_SHARED

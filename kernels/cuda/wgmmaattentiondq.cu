@@ -10,7 +10,6 @@
 #define STAGES 4
 #define OWN (4 * BOX) // bytes of a warpgroup's queries and gradients of results
 #define OWN_ROOM (GROUPS * OWN)
-#define TELLERS 1
 #include "ring.h"
 
 #if RING_BYTES != WGMMA_DQ_SHARED
