@@ -1,6 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,4 +79,32 @@ func TestHelpOfCommands(t *testing.T) {
 		out.WriteString("-- exp help " + name + "\n" + got.stdout)
 	}
 	golden(t, "help_commands", out.String())
+}
+
+// TestDocumentedCommandsExist checks the commands that README.md and docs name in code.
+func TestDocumentedCommandsExist(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	names := []string{"help", "completion"} // which package cli adds
+	for _, cmd := range commandList() {
+		names = append(names, cmd.Name)
+	}
+	named := regexp.MustCompile("(?m)(?:`|^ *\\$? ?)exp ([a-z]+)")
+	found := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			if found++; !slices.Contains(names, m[1]) {
+				t.Errorf("%s: exp has no command %s", filepath.Base(page), m[1])
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("found %d commands in the documentation", found)
+	}
 }

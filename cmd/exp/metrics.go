@@ -40,7 +40,7 @@ func metricsCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "steps", Usage: "only steps `A:B`, inclusive; A: and :B are open"},
 			&cli.IntFlag{Name: "every", Usage: "only steps divisible by `N`", DefaultText: "for people, what fits"},
 			&cli.IntFlag{Name: "decimate", Usage: "one row for each of at most `N` spans of steps, with the " +
-				"smallest and the largest value"},
+				"smallest and the largest value", DefaultText: "none"},
 			&cli.BoolFlag{Name: "explain",
 				Usage: "describe metrics: unit, title, definition, and which direction is better"},
 			&cli.BoolFlag{Name: "list", Usage: "list the metrics with unit, last, smallest and largest value"},
@@ -155,7 +155,11 @@ func (a *app) noMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 			names = append(names, s.Name)
 		}
 		for _, g := range c.StringSlice("metric") {
-			if s := spelling.Nearest(g, names); s != "" && s != g {
+			matched, err := db.Series(c.Context, r.ID, g)
+			if err != nil {
+				return err
+			}
+			if s := spelling.Nearest(g, names); s != "" && len(matched) == 0 {
 				f.Help = "did you mean " + s + "?"
 			}
 		}

@@ -102,6 +102,7 @@ func TestMetricsErrors(t *testing.T) {
 	}{
 		{"metrics flowrl-a -m actor/entrpy", 3, "did you mean actor/entropy?"},
 		{"metrics flowrl-a --steps 30:40", 3, "has no matching point"},
+		{"metrics flowrl-a -m 'actor/*' --steps 30:40", 3, "--list shows its metrics"},
 		{"metrics grpo-c", 3, "these runs have no recorded steps yet"},
 		{"metrics flowrl-a --steps 5:2", 2, "not a range of steps"},
 		{"metrics flowrl-a --steps x", 2, "not a range of steps"},

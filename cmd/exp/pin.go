@@ -27,7 +27,7 @@ func pinCommand(a *app) *cli.Command {
 			"exp pin @last --ckpt 50 --remove # unpin it",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.Int64Flag{Name: "ckpt", Usage: "pin the checkpoint of `STEP`"},
+			&cli.Int64Flag{Name: "ckpt", Usage: "pin the checkpoint of `STEP`", DefaultText: "none"},
 			&cli.BoolFlag{Name: "remove", Aliases: []string{"r"}, Usage: "unpin"},
 		},
 		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {

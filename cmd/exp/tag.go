@@ -113,7 +113,8 @@ func noteCommand(a *app) *cli.Command {
 		Description: "exp show prints the remarks with the time they were made. The text may be several words " +
 			"without quotes.",
 		Flags: []cli.Flag{
-			&cli.Int64Flag{Name: "remove", Aliases: []string{"r"}, Usage: "remove remark number `N`"},
+			&cli.Int64Flag{Name: "remove", Aliases: []string{"r"}, Usage: "remove remark number `N`",
+				DefaultText: "none"},
 		},
 		BashComplete: a.completesRuns(1, true, nil),
 		Action: cli.WithArgs(1, -1, func(c *cli.Context, args []string) error {

@@ -131,7 +131,7 @@ func (p *helpPage) program(root *urfave.App) {
 		{"3", "not found, or an ambiguous reference"}, {"4", "stored data is damaged"},
 		{"5", "re-execution gave different bits"}, {"6", "the arms are not comparable"},
 		{"7", "disk, memory, device or lock not available"}, {"8", "evaluation could not grade"},
-		{"9", "a --fail-if condition held"},
+		{"9", "a --fail-if or --stop-if condition held"},
 		{"10", "a rank was lost or hung; can be resumed"}, {"130, 143", "stopped by a signal; can be resumed"},
 	})
 }
