@@ -321,11 +321,11 @@ type Norm interface {
 	Dropout(out, x, keys Buffer, C int, layer uint32, p float64)
 }
 
-// Scores are the per-row results of the output layer, each [R].
+// Scores are the results of the output layer for R rows.
 type Scores struct {
-	LogProb Buffer // log-prob of the row's target under softmax(z)
-	Entropy Buffer // of softmax(z), nats
-	LSE     Buffer // logsumexp(z)
+	LogProb Buffer // [R,K] log-probs of the row's targets under softmax(z); K is 1 but for LogProb and TopTokens
+	Entropy Buffer // [R] of softmax(z), nats
+	LSE     Buffer // [R] logsumexp(z)
 }
 
 // Sampling shapes a draw. The recorded log-prob is always under the full softmax at
@@ -360,18 +360,19 @@ type Softmax struct {
 // invTemp is 1/temperature rounded to float. h is an operand. In numerics class
 // "cpu/bf16" the chain is a tile sum, and products round dz to BF16.
 type Output interface {
-	// LogProb fills out for rows h [R,C], weight w [V,C] and targets [R].
+	// LogProb fills out for rows h [R,C], weight w [V,C] and targets [R,K], K ≥ 1.
 	LogProb(out Scores, h Buffer, w Matrix, targets Buffer, x Softmax)
 	// Logits sets out [R,V], float, to the chains, capped if cap > 0, not divided by a
 	// temperature.
 	Logits(out, h Buffer, w Matrix, cap float64)
-	// LogProbBackward takes the gradients with respect to LogProb and Entropy,
-	// each [R], and the scores of the forward pass. With p = Exp(z[v]-lse),
-	//	q     = fma(dEntropy, (z[v]-lse) + entropy, dLogProb)
-	//	dz[v] = (-(p·q) + dLogProb)·invTemp at the target, -(p·q)·invTemp elsewhere
+	// LogProbBackward takes the gradients with respect to LogProb [R,K] and Entropy [R],
+	// and the scores of the forward pass, LogProb unread. With D the sum of a row's dLogProb in order and
+	// p = Exp(z[v]-lse),
+	//	q     = fma(dEntropy, (z[v]-lse) + entropy, D)
+	//	dz[v] = (-(p·q) + dLogProb[k] + …)·invTemp with the k whose target is v, in order
 	// and with a cap dz[v] = dz[v]·(1 - y·y), y the Tanh, it sets dh [R,C] = dz·W as
-	// MatMulDX does and adds to dw [V,C] as MatMulDW does, unless dw is empty. Target -1 is
-	// none of w's rows: others have them.
+	// MatMulDX does and adds to dw [V,C] as MatMulDW does, unless dw is empty. Targets [R,K] may repeat in
+	// a row. Target -1 is none of w's rows: others have them.
 	LogProbBackward(dh, dw, dLogProb, dEntropy Buffer, sc Scores, h Buffer, w Matrix, targets, blocks Buffer,
 		x Softmax)
 	// Sample draws a token for each row of h and fills ids [R] (int32) and out. u
@@ -389,7 +390,14 @@ type Output interface {
 	// At temperature 0 it draws the first token in that order, with scores at
 	// temperature 1. If s is NaN it draws token 0, with NaN scores.
 	Sample(ids Buffer, out Scores, h Buffer, w Matrix, u Buffer, p Sampling)
+	// TopTokens sets ids [R,K] (int32) to the K most probable tokens of each row of h, K ≤ MaxTopTokens
+	// and ≤ V, by z descending, then id ascending, and fills out as LogProb does with them as targets. If
+	// s is NaN they are tokens 0 to K-1.
+	TopTokens(ids Buffer, out Scores, h Buffer, w Matrix, x Softmax)
 }
+
+// MaxTopTokens is the largest K of TopTokens.
+const MaxTopTokens = 1024
 
 // SampleBlock is the number of token ids that Sample sums before it searches among
 // them.

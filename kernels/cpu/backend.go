@@ -90,6 +90,7 @@ type Backend struct {
 	scratchLen int
 	dz         kernels.Buffer // workspace: logits or their gradients
 	blocks     kernels.Buffer // workspace: block offsets
+	rowSums    kernels.Buffer // workspace: a number for each row of the output layer
 	sums       kernels.Buffer // workspace: float64 partial sums
 	half       kernels.Buffer // workspace: bf16 gradients of logits
 	across     kernels.Buffer // workspace: a frozen weight in bf16, transposed
@@ -165,6 +166,7 @@ func (b *Backend) Close() {
 	b.Free(b.queue.room)
 	b.Free(b.dz)
 	b.Free(b.blocks)
+	b.Free(b.rowSums)
 	b.Free(b.sums)
 	b.Free(b.half)
 	b.Free(b.across)
@@ -172,6 +174,7 @@ func (b *Backend) Close() {
 	b.Free(b.strips)
 	b.strips, b.striped = kernels.Buffer{}, kernels.DeltaShape{}
 	b.scratch, b.scratchLen = kernels.Buffer{}, 0
+	b.rowSums = kernels.Buffer{}
 	b.dz, b.blocks, b.sums, b.half, b.across, b.stepBuf = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{},
 		kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
 	C.free(unsafe.Pointer(b.queue.c))

@@ -16,14 +16,13 @@ func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix,
 	x kernels.Softmax) *C.struct_output_args {
 	rows := h.Len() / w.In
 	check(h, rows*w.In)
-	check(sc.LogProb, rows)
 	check(sc.Entropy, rows)
 	check(sc.LSE, rows)
 	factor, _ := b.forward(w)
 	g := &b.a.output
 	g.logprob, g.entropy, g.lse = floats(sc.LogProb), floats(sc.Entropy), floats(sc.LSE)
 	g.h, g.w = floats(h), factor
-	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
+	g.rows, g.c, g.v, g.k, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 1, 0
 	g.inv_temp, g.cap = C.float(1/x.Temperature), capOf(x.Cap)
 	g.chunk, g.given = C.long(b.chunk(rows, w.Out)), 0
 	return g
@@ -66,12 +65,31 @@ func (b *Backend) eachPart(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix
 		z, hn := b.workspace(many*n), h.Slice(lo*w.In, hi*w.In)
 		factor, panels := b.forward(w)
 		b.matmul(z.Slice(0, n), hn, factor, panels, kernels.Buffer{}, hi-lo)
-		part := kernels.Scores{LogProb: sc.LogProb.Slice(lo, hi), Entropy: sc.Entropy.Slice(lo, hi),
-			LSE: sc.LSE.Slice(lo, hi)}
-		g := b.output(part, hn, w, x)
+		g := b.output(scoresOf(sc, lo, hi, rows), hn, w, x)
 		g.z, g.given, g.chunk = floats(z), 1, 1
 		f(g, lo, hi)
 	}
+}
+
+// scoresOf returns the scores of rows lo to hi.
+func scoresOf(sc kernels.Scores, lo, hi, rows int) kernels.Scores {
+	return kernels.Scores{LogProb: rowsOf(sc.LogProb, lo, hi, rows), Entropy: sc.Entropy.Slice(lo, hi),
+		LSE: sc.LSE.Slice(lo, hi)}
+}
+
+// rowsOf returns rows lo to hi of x [rows,K].
+func rowsOf(x kernels.Buffer, lo, hi, rows int) kernels.Buffer {
+	k := perRow(x, rows)
+	return x.Slice(lo*k, hi*k)
+}
+
+// perRow returns how many elements each of x's rows has.
+func perRow(x kernels.Buffer, rows int) int {
+	if rows == 0 {
+		return 1
+	}
+	check(x, max(1, x.Len()/rows)*rows)
+	return x.Len() / rows
 }
 
 // chunk returns how many rows have their logits computed at a time: few enough that
@@ -105,9 +123,11 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 		b.tileLogProb(out, h, w, targets, x)
 		return
 	}
-	check(targets, h.Len()/w.In)
+	rows := h.Len() / w.In
+	k := perRow(targets, rows)
+	check(out.LogProb, rows*k)
 	b.eachPart(out, h, w, x, 1, func(g *C.struct_output_args, lo, hi int) {
-		g.targets = ints(targets.Slice(lo, hi))
+		g.targets, g.k = ints(rowsOf(targets, lo, hi, rows)), C.long(k)
 		b.outputScratch(g, 0, rowLength(w.Out))
 		b.run(b.k.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
 	})
@@ -123,9 +143,9 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 	if !dw.Empty() {
 		check(dw, w.Out*w.In)
 	}
-	check(dLogProb, rows)
 	check(dEntropy, rows)
-	check(targets, rows)
+	check(dLogProb, rows*perRow(targets, rows))
+	all := b.sumTargets(dLogProb, rows)
 	const cached = 1 << 22 // float32 elements: 16 MiB of logit gradients at a time
 	limit := max(kernels.BlockRows, cached/w.Out)
 	offsets := kernels.Elems[int32](blocks)
@@ -145,20 +165,36 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 		for hi+1 < len(offsets) && int(offsets[hi+1]-offsets[lo]) <= limit {
 			hi++
 		}
-		b.logProbBackwardChunk(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets[lo:hi+1], x)
+		b.logProbBackwardChunk(dh, dw, dLogProb, all, dEntropy, sc, h, w, targets, offsets[lo:hi+1], x)
 		lo = hi
 	}
 }
 
-func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
-	w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
+// sumTargets returns the sums of the rows' gradients [rows,K] in order, in memory that lives until the next call.
+func (b *Backend) sumTargets(dLogProb kernels.Buffer, rows int) kernels.Buffer {
+	k := perRow(dLogProb, rows)
+	if k == 1 {
+		return dLogProb
+	}
+	b.grow(&b.rowSums, kernels.F32, rows, 2*rows)
+	d, sums := kernels.Elems[float32](dLogProb), kernels.Elems[float32](b.rowSums)
+	b.runGo(func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			sums[r] = ref.SumInOrder(d[r*k : (r+1)*k])
+		}
+	}, rows, max(1, 1<<14/k))
+	return b.rowSums.Slice(0, rows)
+}
+
+func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, all, dEntropy kernels.Buffer, sc kernels.Scores,
+	h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
 	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
 	n := r1 - r0
 	if n == 0 {
 		return
 	}
 	if b.tiles != nil {
-		b.tileLogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets, x)
+		b.tileLogProbBackward(dh, dw, dLogProb, all, dEntropy, sc, h, w, targets, offsets, x)
 		return
 	}
 	var dz kernels.Buffer
@@ -166,7 +202,8 @@ func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer
 		dz = b.workspace(n * w.Out)
 	}
 	g := b.output(sc, h, w, x)
-	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
+	g.targets, g.dlogprob, g.dall, g.dentropy = ints(targets), floats(dLogProb), floats(all), floats(dEntropy)
+	g.k = C.long(perRow(targets, all.Len()))
 	g.dz, g.dh, g.row0, g.rows = floats(dz), floats(dh), C.long(r0), C.long(r1)
 	g.wt, _ = b.backward(w)
 
@@ -226,14 +263,15 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	if x.Temperature == 0 {
 		x.Temperature = 1
 	}
-	if b.tiles != nil {
-		b.tileSample(ids, out, h, w, u, p, x)
-		return
-	}
 	check(ids, h.Len()/w.In)
 	check(u, h.Len()/w.In)
+	check(out.LogProb, h.Len()/w.In)
 	if p.Temperature != 0 && restricted(p, w.Out) {
 		b.sampleRestricted(ids, out, h, w, u, p)
+		return
+	}
+	if b.tiles != nil {
+		b.tileSample(ids, out, h, w, u, p, x)
 		return
 	}
 	b.eachPart(out, h, w, x, 1, func(g *C.struct_output_args, lo, hi int) {
@@ -256,17 +294,65 @@ func restricted(p kernels.Sampling, v int) bool {
 // probabilities.
 func (b *Backend) sampleRestricted(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
 	u kernels.Buffer, p kernels.Sampling) {
-	b.eachPart(out, h, w, kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}, 2,
-		func(g *C.struct_output_args, lo, hi int) {
-			rows, v := hi-lo, w.Out
-			ws := b.workspace(2 * rows * v) // holds the logits, if they are given
-			g.z, g.dz = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
-			b.outputScratch(g, 0, 0)
-			b.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
-			part := kernels.Scores{LogProb: out.LogProb.Slice(lo, hi), Entropy: out.Entropy.Slice(lo, hi),
-				LSE: out.LSE.Slice(lo, hi)}
-			b.pick(ws, rows, v, ids.Slice(lo, hi), part, u.Slice(lo, hi), p)
+	x := kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}
+	b.eachLogits(out, h, w, x, func(ws kernels.Buffer, lo, hi int) {
+		b.pick(ws, hi-lo, w.Out, ids.Slice(lo, hi), scoresOf(out, lo, hi, ids.Len()), u.Slice(lo, hi), p)
+	})
+}
+
+// TopTokens takes the most probable tokens of each row, which kernels/ref chooses among its logits.
+func (b *Backend) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	x kernels.Softmax) {
+	rows, v := h.Len()/w.In, w.Out
+	check(out.LogProb, rows*perRow(ids, rows))
+	b.grow(&b.rowSums, kernels.F32, rows, 2*rows)
+	sums := kernels.Scores{LogProb: b.rowSums.Slice(0, rows), Entropy: out.Entropy, LSE: out.LSE}
+	const cached = 1 << 22 // 16 MiB of logits, and of their exponentials, at a time
+	for r0, some := 0, max(tileBlock, cached/v); r0 < rows; r0 += some {
+		r1 := min(r0+some, rows)
+		part, top := scoresOf(sums, r0, r1, rows), rowsOf(ids, r0, r1, rows)
+		logProb := rowsOf(out.LogProb, r0, r1, rows)
+		b.eachLogits(part, h.Slice(r0*w.In, r1*w.In), w, x, func(ws kernels.Buffer, lo, hi int) {
+			n := r1 - r0
+			b.pickTop(ws, hi-lo, v, rowsOf(top, lo, hi, n), rowsOf(logProb, lo, hi, n), scoresOf(part, lo, hi, n))
 		})
+	}
+}
+
+// eachLogits calls f with z [n,V] and exp(z-max) [n,V] of rows lo to hi in ws, part by part. The rows' sums of
+// exponentials are then in sc.LogProb.
+func (b *Backend) eachLogits(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax,
+	f func(ws kernels.Buffer, lo, hi int)) {
+	if b.tiles != nil {
+		b.eachTileLogits(sc, h, w, x, f)
+		return
+	}
+	b.eachPart(sc, h, w, x, 2, func(g *C.struct_output_args, lo, hi int) {
+		n := (hi - lo) * w.Out
+		ws := b.workspace(2 * n) // holds the logits, if they are given
+		g.z, g.dz = floats(ws), floats(ws.Slice(n, 2*n))
+		b.outputScratch(g, 0, 0)
+		b.run(b.k.logits, unsafe.Pointer(g), ceilDiv(hi-lo, int(g.chunk)), 1)
+		f(ws, lo, hi)
+	})
+}
+
+// pickTop takes the most probable tokens of each row from z [rows,v], which ws begins with. sc has the rows' sums and
+// their log-sum-exps.
+func (b *Backend) pickTop(ws kernels.Buffer, rows, v int, ids, logProb kernels.Buffer, sc kernels.Scores) {
+	z, k := kernels.Elems[float32](ws)[:rows*v], perRow(ids, rows)
+	sums, lse := kernels.Elems[float32](sc.LogProb), kernels.Elems[float32](sc.LSE)
+	id, lp := kernels.Elems[int32](ids), kernels.Elems[float32](logProb)
+	b.runGo(func(lo, hi int) {
+		order := make([]int32, v)
+		for r := lo; r < hi; r++ {
+			zr := z[r*v : (r+1)*v]
+			ref.PickTop(id[r*k:(r+1)*k], zr, sums[r], order)
+			for i := r * k; i < (r+1)*k; i++ {
+				lp[i] = zr[id[i]] - lse[r]
+			}
+		}
+	}, rows, max(1, rows/(2*b.pool.n)))
 }
 
 // pick draws a token for each row from z [rows,v] and exp(z-max) [rows,v] in ws, whose

@@ -286,14 +286,13 @@ func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 	x kernels.Softmax) *C.struct_tile_output_args {
 	rows := h.Len() / w.In
 	check(h, rows*w.In)
-	check(sc.LogProb, rows)
 	check(sc.Entropy, rows)
 	check(sc.LSE, rows)
 	check(w.Packed, tilesLen(w.Out, w.In))
 	g := &b.a.tile_output
 	g.logprob, g.entropy, g.lse = floats(sc.LogProb), floats(sc.Entropy), floats(sc.LSE)
 	g.h, g.w = halves(h), halves(w.Packed)
-	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
+	g.rows, g.c, g.v, g.k, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 1, 0
 	g.inv_temp, g.cap = C.float(1/x.Temperature), capOf(x.Cap)
 	ldz := ceilDiv(w.Out, tileBlock)*tileBlock + kernels.Lanes // tileoutput.h's logits_ld
 	g.scratch, g.scratch_len = b.roomFor(tileBlock*ldz +
@@ -304,15 +303,16 @@ func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
 	x kernels.Softmax) {
 	g := b.tileOutput(out, h, w, x)
-	check(targets, int(g.rows))
-	g.targets = ints(targets)
+	k := perRow(targets, int(g.rows))
+	check(out.LogProb, int(g.rows)*k)
+	g.targets, g.k = ints(targets), C.long(k)
 	b.run(b.tiles.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), tileBlock), 1)
 }
 
 // tileLogProbBackward takes rows offsets[0] up to the last offset through the output
 // layer.
-func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
-	w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
+func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, all, dEntropy kernels.Buffer, sc kernels.Scores,
+	h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
 	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
 	n, steps := r1-r0, tileSteps(w.In)
 	var dz kernels.Buffer
@@ -320,7 +320,8 @@ func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer,
 		dz = b.halfWorkspace(tilesLen(n, w.Out))
 	}
 	g := b.tileOutput(sc, h, w, x)
-	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
+	g.targets, g.dlogprob, g.dall, g.dentropy = ints(targets), floats(dLogProb), floats(all), floats(dEntropy)
+	g.k = C.long(perRow(targets, all.Len()))
 	g.dh, g.dh_bf16 = dh.Addr(), isBF16(dh)
 	g.dz, g.wt, g.row0, g.rows = halves(dz), halves(w.PackedT), C.long(r0), C.long(r1)
 	// The tiles of a block of rows, their sums, and the weights of a group of panels,
@@ -350,36 +351,40 @@ func (b *Backend) halfWorkspace(n int) kernels.Buffer {
 // weight once for all of them, and draws row by row.
 func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
 	u kernels.Buffer, p kernels.Sampling, x kernels.Softmax) {
+	b.eachTilePart(out, h, w, x, 1, func(g *C.struct_tile_output_args, _ kernels.Buffer, lo, hi int) {
+		g.ids, g.u, g.greedy = ints(ids.Slice(lo, hi)), floats(u.Slice(lo, hi)), 0
+		if p.Temperature == 0 {
+			g.greedy = 1
+		}
+		b.run(b.tiles.sample, unsafe.Pointer(g), hi-lo, max(1, 1<<15/w.Out))
+	})
+}
+
+// eachTileLogits is eachLogits in class "cpu/bf16".
+func (b *Backend) eachTileLogits(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax,
+	f func(ws kernels.Buffer, lo, hi int)) {
+	b.eachTilePart(sc, h, w, x, 2, func(g *C.struct_tile_output_args, ws kernels.Buffer, lo, hi int) {
+		n := (hi - lo) * w.Out
+		g.e = floats(ws.Slice(n, 2*n))
+		b.run(b.tiles.logits, unsafe.Pointer(g), hi-lo, max(1, 1<<15/w.Out))
+		f(ws, lo, hi)
+	})
+}
+
+// eachTilePart computes the logits of some rows at a time as a linear map, and calls f with their arguments and them
+// in ws, which has `many` times their room.
+func (b *Backend) eachTilePart(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax, many int,
+	f func(g *C.struct_tile_output_args, ws kernels.Buffer, lo, hi int)) {
 	rows, v := h.Len()/w.In, w.Out
-	check(ids, rows)
-	check(u, rows)
-	choice := p.Temperature != 0 && restricted(p, v)
 	const cached = 1 << 22 // 16 MiB of logits at a time
 	for lo, some := 0, max(tileBlock, cached/v); lo < rows; lo += some {
 		hi := min(lo+some, rows)
 		n := hi - lo
-		size := n * v
-		if choice {
-			size *= 2
-		}
-		ws, hn, un := b.workspace(size), h.Slice(lo*w.In, hi*w.In), u.Slice(lo, hi)
+		ws, hn := b.workspace(many*n*v), h.Slice(lo*w.In, hi*w.In)
 		z := ws.Slice(0, n*v)
 		b.tileMatMul(z, hn, w.Packed, kernels.Buffer{}, n, v, w.In)
-		sc := kernels.Scores{LogProb: out.LogProb.Slice(lo, hi), Entropy: out.Entropy.Slice(lo, hi),
-			LSE: out.LSE.Slice(lo, hi)}
-		g := b.tileOutput(sc, hn, w, x)
+		g := b.tileOutput(scoresOf(sc, lo, hi, rows), hn, w, x)
 		g.z = floats(z)
-		grain := max(1, 1<<15/v)
-		if choice {
-			g.e = floats(ws.Slice(n*v, 2*n*v))
-			b.run(b.tiles.logits, unsafe.Pointer(g), n, grain)
-			b.pick(ws, n, v, ids.Slice(lo, hi), sc, un, p)
-			continue
-		}
-		g.ids, g.u, g.greedy = ints(ids.Slice(lo, hi)), floats(un), 0
-		if p.Temperature == 0 {
-			g.greedy = 1
-		}
-		b.run(b.tiles.sample, unsafe.Pointer(g), n, grain)
+		f(g, ws, lo, hi)
 	}
 }

@@ -406,14 +406,33 @@ struct matrix_logits_args {
 	struct softmax x;
 };
 
+// logprob and targets are [R,K].
 struct scores_args {
 	float *logprob, *entropy, *lse;
 	const float *z;
 	const int *targets;
-	long R, V;
+	long R, V, K;
 };
 
 #define scores_few_args scores_args
+
+// Logits z [R,V] are products, before their cap and temperature; dlogprob and targets are [R,K].
+struct target_gradients_args {
+	struct operand dz;
+	const float *z, *dlogprob, *dentropy, *entropy, *lse;
+	const int *targets;
+	long R, V, K;
+	struct softmax x;
+};
+#define target_gradients_few_args target_gradients_args
+
+// ids are [R,K]. Where a thread has a row, order [R,V] is scratch.
+struct top_tokens_args {
+	int *ids, *order;
+	const float *z;
+	long R, V, K;
+};
+#define top_tokens_few_args top_tokens_args
 
 struct logits_backward_args {
 	struct operand dz, h, w;

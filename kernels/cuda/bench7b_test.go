@@ -15,6 +15,7 @@ const (
 	width7B, hidden7B, vocab7B = 3584, 18944, 152064
 	rows7B                     = 4096 // of a micro-batch
 	decode7B                   = 256  // sequences of a sampling step
+	taught7B                   = 64   // likeliest tokens of a teacher
 )
 
 var heads7B = kernels.AttentionShape{H: 28, K: 4, D: 128, Scale: 0x1p-4}
@@ -174,6 +175,26 @@ func output7B() (list []operation) {
 			blocks := upload(b, be, kernels.I32, evenly(2, R))
 			return func() {
 				be.LogProbBackward(dh, dw, d, d, sc, h, w, targets, blocks, kernels.Softmax{Temperature: 1})
+			}
+		}}, operation{fmt.Sprintf("TopTokens/R=%d/K=%d", R, taught7B), flops, 0, func(b *testing.B, be *Backend) func() {
+			sc, h, w, _ := setup(b, be)
+			sc.LogProb = random(b, be, kernels.F32, R*taught7B)
+			ids := upload(b, be, kernels.I32, evenly(R*taught7B, 7))
+			return func() { be.TopTokens(ids, sc, h, w, kernels.Softmax{Temperature: 1}) }
+		}}, operation{fmt.Sprintf("LogProb/R=%d/K=%d", R, 1+taught7B), flops, 0, func(b *testing.B, be *Backend) func() {
+			sc, h, w, _ := setup(b, be)
+			sc.LogProb = random(b, be, kernels.F32, R*(1+taught7B))
+			targets := upload(b, be, kernels.I32, evenly(R*(1+taught7B), 2))
+			return func() { be.LogProb(sc, h, w, targets, kernels.Softmax{Temperature: 1}) }
+		}}, operation{fmt.Sprintf("LogProbBackward/R=%d/K=%d", R, 1+taught7B), 3 * flops, 0, func(b *testing.B, be *Backend) func() {
+			sc, h, w, _ := setup(b, be)
+			sc.LogProb = random(b, be, kernels.F32, R*(1+taught7B))
+			targets := upload(b, be, kernels.I32, evenly(R*(1+taught7B), 2))
+			be.LogProb(sc, h, w, targets, kernels.Softmax{Temperature: 1})
+			dh, dw, d := random(b, be, kernels.F32, R*C), random(b, be, kernels.F32, V*C), random(b, be, kernels.F32, R)
+			dlp, blocks := random(b, be, kernels.F32, R*(1+taught7B)), upload(b, be, kernels.I32, evenly(2, R))
+			return func() {
+				be.LogProbBackward(dh, dw, dlp, d, sc, h, w, targets, blocks, kernels.Softmax{Temperature: 1})
 			}
 		}})
 	}

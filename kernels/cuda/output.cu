@@ -29,7 +29,7 @@ KERNEL(scores_few) {
 			dot[j] = fmaf(e, z[v + j] - m, dot[j]);
 		}
 	const float s = fold(sum), log = log_of(s), lse = m + log;
-	a.logprob[r] = z[a.targets[r]] - lse;
+	for (long i = r * a.K; i < (r + 1) * a.K; i++) a.logprob[i] = z[a.targets[i]] - lse;
 	a.entropy[r] = log - fold(dot) / s;
 	a.lse[r] = lse;
 }
@@ -38,8 +38,11 @@ KERNEL(scores_few) {
 BLOCK_KERNEL(scores, ROW_THREADS, 4) {
 	SHARED(struct row_room, room, 1);
 	const long r = blockIdx.x;
-	const struct row_sums x = row_sums_of(room, a.z + r * a.V, a.V);
-	if (threadIdx.x == 0) row_scores(a.logprob, a.entropy, a.lse, r, x, a.z[r * a.V + a.targets[r]]);
+	const float *z = a.z + r * a.V;
+	const struct row_sums x = row_sums_of(room, z, a.V);
+	if (threadIdx.x >= a.K) return; // there is one target, or few
+	const float lse = row_scores(a.entropy, a.lse, r, x);
+	for (long i = threadIdx.x; i < a.K; i += ROW_THREADS) a.logprob[r * a.K + i] = z[a.targets[r * a.K + i]] - lse;
 }
 
 // A thread for each row and token.

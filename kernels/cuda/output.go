@@ -60,22 +60,34 @@ func (b *Backend) logits(z, h kernels.Buffer, w kernels.Matrix, x C.struct_softm
 
 // scores queues the scores of rows of z.
 func (b *Backend) scores(out kernels.Scores, z, targets kernels.Buffer, V int) {
-	R := targets.Len()
+	R := out.LSE.Len()
 	b.launchRows("scores", R, V, unsafe.Pointer(&C.struct_scores_args{logprob: floats(out.LogProb),
 		entropy: floats(out.Entropy), lse: floats(out.LSE), z: floats(z), targets: ints(targets), R: C.long(R),
-		V: C.long(V)}))
+		V: C.long(V), K: C.long(perRow(targets, R))}))
 }
 
-// checkScores panics unless out and h have R rows.
-func checkScores(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, R int) {
-	check(out.LogProb, R)
+// checkScores panics unless out and h have rows for targets [R,K], and returns R and K.
+func checkScores(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer) (R, K int) {
+	R = rowsOf(h, w.In)
+	K = perRow(targets, R)
+	check(targets, R*K)
+	check(out.LogProb, R*K)
 	check(out.Entropy, R)
 	check(out.LSE, R)
-	check(h, R*w.In)
+	return R, K
+}
+
+// perRow returns how many elements each of R rows of x has, at least one.
+func perRow(x kernels.Buffer, R int) int { return max(1, x.Len()/max(1, R)) }
+
+// sliceRows returns rows lo to hi of x [R,K].
+func sliceRows(x kernels.Buffer, lo, hi, R int) kernels.Buffer {
+	return x.Slice(lo*perRow(x, R), hi*perRow(x, R))
 }
 
 func sliceScores(s kernels.Scores, lo, hi int) kernels.Scores {
-	return kernels.Scores{LogProb: s.LogProb.Slice(lo, hi), Entropy: s.Entropy.Slice(lo, hi), LSE: s.LSE.Slice(lo, hi)}
+	return kernels.Scores{LogProb: sliceRows(s.LogProb, lo, hi, s.LSE.Len()), Entropy: s.Entropy.Slice(lo, hi),
+		LSE: s.LSE.Slice(lo, hi)}
 }
 
 // chunks yields the first row and the workspace of each chunk of R rows: perRow floats for a
@@ -100,11 +112,39 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 		panic("cuda: temperature is not positive")
 	}
 	V := w.Out
-	checkScores(out, h, w, targets.Len())
-	for lo, room := range b.chunks(targets.Len(), V) {
+	R, _ := checkScores(out, h, w, targets)
+	for lo, room := range b.chunks(R, V) {
 		hi := lo + room.Len()/V
 		b.logits(room, h.Slice(lo*w.In, hi*w.In), w, softmaxOf(x))
-		b.scores(sliceScores(out, lo, hi), room, targets.Slice(lo, hi), V)
+		b.scores(sliceScores(out, lo, hi), room, sliceRows(targets, lo, hi, R), V)
+	}
+}
+
+// TopTokens implements kernels.Output. Short rows also have the order of their tokens in the workspace.
+func (b *Backend) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	x kernels.Softmax) {
+	if !(x.Temperature > 0) {
+		panic("cuda: temperature is not positive")
+	}
+	V, arrays := w.Out, 1
+	if V < longRow {
+		arrays = 2
+	}
+	R, K := checkScores(out, h, w, ids)
+	if K > min(V, kernels.MaxTopTokens) {
+		panic("cuda: TopTokens: too many tokens")
+	}
+	for lo, room := range b.chunks(R, arrays*V) {
+		n := room.Len() / (arrays * V)
+		hi, z := lo+n, room.Slice(0, n*V)
+		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, softmaxOf(x))
+		top := sliceRows(ids, lo, hi, R)
+		args := C.struct_top_tokens_args{ids: ints(top), z: floats(z), R: C.long(n), V: C.long(V), K: C.long(K)}
+		if arrays == 2 {
+			args.order = (*C.int)(room.Slice(n*V, 2*n*V).Addr())
+		}
+		b.launchRows("top_tokens", n, V, unsafe.Pointer(&args))
+		b.scores(sliceScores(out, lo, hi), z, top, V)
 	}
 }
 
@@ -115,8 +155,8 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 	if !(x.Temperature > 0) {
 		panic("cuda: temperature is not positive")
 	}
-	R, V := targets.Len(), w.Out
-	checkScores(kernels.Scores{LogProb: dLogProb, Entropy: dEntropy, LSE: sc.LSE}, h, w, R)
+	V := w.Out
+	R, K := checkScores(kernels.Scores{LogProb: dLogProb, Entropy: dEntropy, LSE: sc.LSE}, h, w, targets)
 	check(sc.Entropy, R)
 	check(dh, h.Len())
 	if !dw.Empty() {
@@ -125,11 +165,17 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 	if R == 0 {
 		return
 	}
-	dz := b.scratchOperands(R * V)
+	var dz kernels.Buffer
+	if K == 1 {
+		if dz = b.scratchOperands(R * V); b.err == nil {
+			b.logitGradients(dz, dLogProb, dEntropy, sc, h, w, targets, softmaxOf(x))
+		}
+	} else {
+		dz = b.targetGradients(dLogProb, dEntropy, sc, h, w, targets, softmaxOf(x))
+	}
 	if b.err != nil {
 		return
 	}
-	b.logitGradients(dz, dLogProb, dEntropy, sc, h, w, targets, softmaxOf(x))
 	b.MatMulDX(dh, dz, w)
 	if !dw.Empty() {
 		b.MatMulDW(dw, kernels.Buffer{}, dz, h, blocks)
@@ -155,6 +201,33 @@ func (b *Backend) logitGradients(dz, dLogProb, dEntropy kernels.Buffer, sc kerne
 		C: C.long(w.In), x: x, tile: b.class.tile}))
 }
 
+// targetGradients queues dz [R,V] of rows with several targets, in chunks whose products come first, and returns it. Both are
+// in the workspace.
+func (b *Backend) targetGradients(dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
+	w kernels.Matrix, targets kernels.Buffer, x C.struct_softmax) kernels.Buffer {
+	R, V, t := dEntropy.Len(), w.Out, b.Operand()
+	const aligned = 64 // floats
+	gradients := (R*V*t.Size()/4/aligned + 1) * aligned
+	rows := min(R, max(1, chunkLogits/V))
+	room := b.scratch(gradients + rows*V)
+	if b.err != nil {
+		return kernels.Buffer{}
+	}
+	dz := kernels.NewBuffer(room.Addr(), R*V, t)
+	for lo := 0; lo < R; lo += rows {
+		hi := min(lo+rows, R)
+		z := room.Slice(gradients, gradients+(hi-lo)*V)
+		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, softmaxOf(kernels.Softmax{}))
+		dlp, to := sliceRows(dLogProb, lo, hi, R), sliceRows(targets, lo, hi, R)
+		b.launchRows("target_gradients", hi-lo, V, unsafe.Pointer(&C.struct_target_gradients_args{
+			dz: b.operand(dz.Slice(lo*V, hi*V)), z: floats(z), dlogprob: floats(dlp),
+			dentropy: floats(dEntropy.Slice(lo, hi)), entropy: floats(sc.Entropy.Slice(lo, hi)),
+			lse: floats(sc.LSE.Slice(lo, hi)), targets: ints(to), R: C.long(hi - lo), V: C.long(V),
+			K: C.long(perRow(to, hi-lo)), x: x}))
+	}
+	return dz
+}
+
 // Logits implements kernels.Output.
 func (b *Backend) Logits(out, h kernels.Buffer, w kernels.Matrix, limit float64) {
 	check(out, rowsOf(h, w.In)*w.Out)
@@ -169,7 +242,7 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 		panic("cuda: Sample: a setting is out of range")
 	}
 	R, V := ids.Len(), w.Out
-	checkScores(out, h, w, R)
+	checkScores(out, h, w, ids)
 	check(u, R)
 	x, arrays := softmaxOf(kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}), 1
 	if V < longRow {

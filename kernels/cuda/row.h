@@ -102,12 +102,12 @@ DEVICE struct row_sums row_sums_of(struct row_room *room, const float *z, long V
 	return s;
 }
 
-// row_scores sets the scores of row r, whose target has logit z.
-DEVICE void row_scores(float *logprob, float *entropy, float *lse, long r, struct row_sums x, float z) {
+// row_scores sets the scores of row r but log-probs, and returns what these are less than logits.
+DEVICE float row_scores(float *entropy, float *lse, long r, struct row_sums x) {
 	const float log = log_of(x.sum), all = x.largest + log;
-	logprob[r] = z - all;
 	entropy[r] = log - x.dot / x.sum;
 	lse[r] = all;
+	return all;
 }
 
 #endif

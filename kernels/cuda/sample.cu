@@ -433,5 +433,18 @@ BLOCK_KERNEL(sample, ROW_THREADS, 2) {
 	const int id = pick(room, &a, t, x.sum, a.u[r]);
 	if (threadIdx.x != 0) return;
 	a.ids[r] = id;
-	row_scores(a.logprob, a.entropy, a.lse, r, x, z[id]);
+	a.logprob[r] = z[id] - row_scores(a.entropy, a.lse, r, x);
+}
+
+// The first K tokens, a block for each row of logits.
+BLOCK_KERNEL(top_tokens, ROW_THREADS, 2) {
+	SHARED(struct sample_room, room, 1);
+	const long r = blockIdx.x;
+	const float *z = a.z + r * a.V;
+	const struct row_sums x = row_sums_of(&room->u.row, z, a.V);
+	const struct tokens t = {z, a.V, x.largest, 0, 0};
+	const int known = x.sum == x.sum;
+	if (known) take_best(room, t, last_kept(room, t, a.K, 0, x.sum), UNSURE);
+	for (long i = threadIdx.x; i < a.K; i += ROW_THREADS)
+		a.ids[r * a.K + i] = known ? (int)(uint32_t)~room->u.best.token[i] : (int)i;
 }

@@ -16,16 +16,25 @@ DEVICE void sift_down(int *heap, const float *z, long n, long i) {
 	}
 }
 
+// make_heap orders all V tokens, and drop_first removes the first of n.
+DEVICE void make_heap(int *heap, const float *z, long V) {
+	for (long v = 0; v < V; v++) heap[v] = (int)v;
+	for (long i = V / 2 - 1; i >= 0; i--) sift_down(heap, z, V, i);
+}
+
+DEVICE void drop_first(int *heap, const float *z, long n) {
+	heap[0] = heap[n - 1];
+	sift_down(heap, z, n - 1, 0);
+}
+
 // keep_prefix sets e to 0 past the prefix that top_k and top_p keep.
 DEVICE void keep_prefix(const struct sample_args *a, const float *z, float *e, int *heap, float s) {
 	long n = a->V;
-	for (long v = 0; v < n; v++) heap[v] = (int)v;
-	for (long i = n / 2 - 1; i >= 0; i--) sift_down(heap, z, n, i);
+	make_heap(heap, z, n);
 	double mass = 0;
 	for (long kept = 1; n > 0; kept++) {
 		mass += (double)e[heap[0]];
-		heap[0] = heap[--n];
-		sift_down(heap, z, n, 0);
+		drop_first(heap, z, n--);
 		if (kept == a->top_k || (a->top_p < 1 && mass >= a->top_p * (double)s)) break;
 	}
 	for (long i = 0; i < n; i++) e[heap[i]] = 0;
@@ -88,4 +97,20 @@ KERNEL(sample_few) {
 	for (long v = 0; v < a.V; v++)
 		if ((double)e[v] < a.min_p) e[v] = 0;
 	a.ids[r] = draw(e, a.V, a.u[r]);
+}
+
+// The first K tokens, a thread for each row. The order of the sum is of no account: it tells only whether there is a NaN.
+KERNEL(top_tokens_few) {
+	const long r = element();
+	if (r >= a.R) return;
+	const float *z = a.z + r * a.V;
+	int *ids = a.ids + r * a.K, *heap = a.order + r * a.V, known = 1;
+	for (long v = 0; v < a.V; v++) known &= z[v] < INFINITE;
+	for (long i = 0; i < a.K && !known; i++) ids[i] = (int)i;
+	if (!known) return;
+	make_heap(heap, z, a.V);
+	for (long i = 0; i < a.K; i++) {
+		ids[i] = heap[0];
+		drop_first(heap, z, a.V - i);
+	}
 }

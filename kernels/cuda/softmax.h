@@ -17,15 +17,26 @@ DEVICE float logit_of(float product, struct softmax x, float *y) {
 	return capped(product, x.cap, x.inverse_cap, y) * x.inverse_temperature;
 }
 
-// logit_gradient is the gradient of a product whose logit is z and whose cap's Tanh is y.
-DEVICE float logit_gradient(float z, float y, int target, float dlogprob, float dentropy, float entropy, float lse,
-	struct softmax x) {
+// target_gradient is the gradient of logit z but for that of the targets, whose log-probs have gradients that sum to
+// dlogprob.
+DEVICE float target_gradient(float z, float dlogprob, float dentropy, float entropy, float lse) {
 	const float p = exp_of(z - lse), q = fmaf(dentropy, z - lse + entropy, dlogprob);
-	float d = -(p * q);
-	if (target) d += dlogprob;
+	return -(p * q);
+}
+
+// product_gradient is the gradient of a product, whose cap's Tanh is y, for that of its logit.
+DEVICE float product_gradient(float d, float y, struct softmax x) {
 	d *= x.inverse_temperature;
 	if (x.cap > 0) d *= 1 - y * y;
 	return d;
+}
+
+// logit_gradient is the gradient of a product whose logit is z and whose cap's Tanh is y.
+DEVICE float logit_gradient(float z, float y, int target, float dlogprob, float dentropy, float entropy, float lse,
+	struct softmax x) {
+	float d = target_gradient(z, dlogprob, dentropy, entropy, lse);
+	if (target) d += dlogprob;
+	return product_gradient(d, y, x);
 }
 
 #endif

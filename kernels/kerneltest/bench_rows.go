@@ -245,6 +245,16 @@ func outputBenchmarks() []benchmark {
 					keep(kernels.Sampling{Temperature: 1, TopP: 1})},
 				benchmark{"Sample", dims + "/keep=0.95", 2 * R * C * V, bytes,
 					keep(kernels.Sampling{Temperature: 1, TopP: 0.95})},
+				benchmark{"LogProb", dims + "/targets=65", 2 * R * C * V, bytes, func(c *call) func() {
+					h, w := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C)
+					targets, sc := c.ints("targets", r.ids(R*65, V)), scoresOf(c, R, 65)
+					return func() { c.b.LogProb(sc, h, w, targets, x) }
+				}},
+				benchmark{"TopTokens", dims + "/K=64", 2 * R * C * V, bytes, func(c *call) func() {
+					h, w := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C)
+					ids, sc := c.outInts("ids", R*64), scoresOf(c, R, 64)
+					return func() { c.b.TopTokens(ids, sc, h, w, x) }
+				}},
 				benchmark{"Logits", dims, 2 * R * C * V, bytes + 4*R*V, func(c *call) func() {
 					out, h, w := c.out("out", R*V), c.operands("h", r.scaled(R*C, logitScale)),
 						c.matrix("w", r.floats(V*C), V, C)

@@ -85,6 +85,9 @@ func checkEmpty(s *subject) error {
 			c.b.Sample(no(c), scores(c, 0), none(c), c.matrix("w", w, V, C), none(c),
 				kernels.Sampling{Temperature: 1, TopP: 0.5})
 		}},
+		{"TopTokens", func(c *call) {
+			c.b.TopTokens(no(c), scores(c, 0), none(c), c.matrix("w", w, V, C), kernels.Softmax{Temperature: 1})
+		}},
 		{"Logits", func(c *call) { c.b.Logits(none(c), none(c), c.matrix("w", w, V, C), 30) }},
 		{"LogProbBackward of a frozen layer", func(c *call) {
 			c.b.LogProbBackward(none(c), kernels.Buffer{}, none(c), none(c), scores(c, 0), none(c),

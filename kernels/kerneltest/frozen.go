@@ -245,6 +245,8 @@ func checkFrozenOutput(s *subject) error {
 			m, hb := c.frozen("w", w, o.V, o.C, kind), c.operands("h", h)
 			c.b.LogProb(scores(c, o.R), hb, m, c.ints("targets", targets), kernels.Softmax{Temperature: 0.7})
 			c.b.Logits(c.out("logits", o.R*o.V), hb, m, 0)
+			K := min(7, o.V)
+			c.b.TopTokens(c.outInts("top", o.R*K), scoresOf(c, o.R, K), hb, m, kernels.Softmax{Temperature: 0.7})
 			for _, p := range settings(true) {
 				c.b.Sample(c.outInts("ids", o.R), scores(c, o.R), hb, m, c.floats("u", u), p)
 			}

@@ -14,7 +14,7 @@ func operations() []string {
 	return []string{"Copy", "Zero", "Add", "MatMul", "MatMulDX", "MatMulSwiGLU", "MatMulDXSwiGLU", "MatMulDW", "Embed", "EmbedBackward", "RMSNorm", "AddRMSNorm",
 		"RMSNormBackward", "LayerNorm", "LayerNormBackward", "GELU", "GELUBackward", "Dropout",
 		"Rope", "Attention", "AttentionBackward", "AppendKV", "PagedAttention", "CopyPages", "GatherRows", "ScatterRows",
-		"SegmentMean", "SegmentMeanBackward", "LogProb", "LogProbBackward", "Logits", "Sample", "AdamW", "SumSquares",
+		"SegmentMean", "SegmentMeanBackward", "LogProb", "LogProbBackward", "Logits", "Sample", "TopTokens", "AdamW", "SumSquares",
 		"Gate", "GateBackward", "TakeColumns", "AddColumns", "Route", "RouteBackward", "Combine", "CombineBackward",
 		"ShortConv", "ShortConvBackward", "DeltaGates", "DeltaGatesBackward", "DeltaRule", "DeltaRuleBackward", "GatedNorm",
 		"GatedNormBackward", "CopyStates", "SplitGates", "JoinGates", "OutputGate", "OutputGateBackward"}

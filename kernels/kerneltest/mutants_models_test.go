@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"slices"
 	"testing"
 
 	"exp/kernels"
@@ -99,6 +100,21 @@ type flatCap struct{ kernels.Backend }
 func (b flatCap) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
 	x.Cap = 0
 	b.Backend.LogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, blocks, x)
+}
+
+// firstTarget takes the other targets' gradients for 0.
+type firstTarget struct{ kernels.Backend }
+
+func (b firstTarget) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
+	d := slices.Clone(kernels.Elems[float32](dLogProb))
+	if R := dEntropy.Len(); R > 0 {
+		for i := range d {
+			if i%(len(d)/R) != 0 {
+				d[i] = 0
+			}
+		}
+	}
+	b.Backend.LogProbBackward(dh, dw, kernels.Host(d), dEntropy, sc, h, w, targets, blocks, x)
 }
 
 // noFrozen does nothing without a gradient of the weights.

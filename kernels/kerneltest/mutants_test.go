@@ -119,6 +119,13 @@ func TestFindsMutants(t *testing.T) {
 			}
 			r.Sample(ids, out, h, w, u, p)
 		}}},
+		{"equal logits are not by id", "TopTokens", true, mutant{Backend: r, top: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax) {
+			r.TopTokens(ids, out, h, w, x)
+			if id := kernels.Elems[int32](ids); len(id) > 1 && f(out.LogProb)[0] == f(out.LogProb)[1] {
+				id[0], id[1] = id[1], id[0]
+			}
+		}}},
+		{"only one target has a gradient", "LogProbBackward", false, firstTarget{r}},
 		{"the score comes from the restricted softmax", "Sample/scores", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
 			r.Sample(ids, out, h, w, u, p)
 			for i := range f(out.LogProb) {
@@ -175,6 +182,15 @@ type mutant struct {
 	scatter   func(dx, dout, rows kernels.Buffer, C int)
 	paged     func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape)
 	sample    func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling)
+	top       func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax)
+}
+
+func (t mutant) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax) {
+	if t.top == nil {
+		t.Backend.TopTokens(ids, out, h, w, x)
+		return
+	}
+	t.top(ids, out, h, w, x)
 }
 
 func (t mutant) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {

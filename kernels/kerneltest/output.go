@@ -11,6 +11,9 @@ func outputChecks() []check {
 		{"LogProb", checkLogProb},
 		{"Logits", checkLogits},
 		{"LogProbBackward", checkLogProbBackward},
+		{"TopTokens/rows", checkTopRows},
+		{"TopTokens/capped", checkTopCapped},
+		{"TopTokens/long", checkTopLong},
 	}
 }
 
@@ -39,8 +42,11 @@ func (o outputShape) data() (h, w []float32, targets []int32) {
 	return h, w, r.ids(o.R, o.V)
 }
 
-func scores(c *call, R int) kernels.Scores {
-	return kernels.Scores{LogProb: c.out("logProb", R), Entropy: c.out("entropy", R), LSE: c.out("lse", R)}
+func scores(c *call, R int) kernels.Scores { return scoresOf(c, R, 1) }
+
+// scoresOf returns scores of R rows with K targets each.
+func scoresOf(c *call, R, K int) kernels.Scores {
+	return kernels.Scores{LogProb: c.out("logProb", R*K), Entropy: c.out("entropy", R), LSE: c.out("lse", R)}
 }
 
 // softmaxes are temperatures without a cap, with a cap that most logits reach, and with a
@@ -50,19 +56,47 @@ func softmaxes() []kernels.Softmax {
 		{Temperature: 1, Cap: 30}}
 }
 
+// targetsOf returns K targets for each of o.R rows: from the second on, the first is repeated in some.
+func (o outputShape) targetsOf(K int) []int32 {
+	_, _, first := o.data()
+	if K == 1 {
+		return first
+	}
+	r := newStream(fmt.Sprint("targets", o, K))
+	targets := r.ids(o.R*K, o.V)
+	for i := range first {
+		targets[i*K] = first[i]
+		if i%2 == 1 {
+			targets[i*K+K-1] = first[i]
+		}
+	}
+	return targets
+}
+
+// targetCounts are the numbers of targets that a row is checked with.
+func targetCounts(x kernels.Softmax) []int {
+	if x.Temperature == 1 && x.Cap == 0 || x.Cap == 30 {
+		return []int{1}
+	}
+	return []int{1, 3, 70}
+}
+
 func checkLogProb(s *subject) error {
 	for _, o := range outputShapes(s.short) {
-		h, w, targets := o.data()
+		h, w, _ := o.data()
 		for _, x := range softmaxes() {
-			err := s.checkRows(rowCase{
-				name: fmt.Sprintf("LogProb %+v %+v", o, x), op: "LogProb", large: o.large(),
-				rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: 1, i: targets}},
-				run: func(c *call, in []kernels.Buffer, R int) {
-					c.b.LogProb(scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], x)
-				},
-			}, o.R)
-			if err != nil {
-				return err
+			for _, K := range targetCounts(x) {
+				err := s.checkRows(rowCase{
+					name: fmt.Sprintf("LogProb %+v %+v %d targets", o, x, K), op: "LogProb", large: o.large() || K > 3,
+					rows: []field{{name: "h", width: o.C, f: h, operand: true},
+						{name: "targets", width: K, i: o.targetsOf(K)}},
+					run: func(c *call, in []kernels.Buffer, R int) {
+						c.b.LogProb(scoresOf(c, R, K), in[0], c.matrix("w", w, o.V, o.C), in[1], x)
+					},
+				}, o.R)
+				if err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -91,33 +125,36 @@ func checkLogits(s *subject) error {
 func checkLogProbBackward(s *subject) error {
 	for _, o := range outputShapes(s.short) {
 		for _, x := range softmaxes() {
-			if err := s.checkLogProbBackward(o, x); err != nil {
-				return err
+			for _, K := range targetCounts(x) {
+				if err := s.checkLogProbBackward(o, x, K); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-func (s *subject) checkLogProbBackward(o outputShape, x kernels.Softmax) error {
-	h, w, targets := o.data()
+func (s *subject) checkLogProbBackward(o outputShape, x kernels.Softmax, K int) error {
+	h, w, _ := o.data()
+	targets := o.targetsOf(K)
 	// The forward pass of the reference, so that errors do not add up.
 	fwd, err := s.reference(func(c *call) {
-		c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), x)
+		c.b.LogProb(scoresOf(c, o.R, K), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), x)
 	})
 	if err != nil {
 		return err
 	}
 	targets = append([]int32{-1}, targets[1:]...)
 	r := newStream(fmt.Sprint("output backward", o))
-	dlp, dent, dw0 := r.floats(o.R), r.floats(o.R), r.floats(o.V*o.C)
-	name := fmt.Sprintf("LogProbBackward %+v %+v", o, x)
+	dlp, dent, dw0 := r.scaled(o.R*K, 1/float32(K)), r.floats(o.R), r.floats(o.V*o.C)
+	name := fmt.Sprintf("LogProbBackward %+v %+v %d targets", o, x, K)
 
 	rc := rowCase{
-		name: name, op: "LogProbBackward", large: o.large(),
-		rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: 1, i: targets},
-			{name: "dLogProb", width: 1, f: dlp},
-			{name: "dEntropy", width: 1, f: dent}, {name: "logProb", width: 1, f: fwd[0].f},
+		name: name, op: "LogProbBackward", large: o.large() || K > 3,
+		rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: K, i: targets},
+			{name: "dLogProb", width: K, f: dlp},
+			{name: "dEntropy", width: 1, f: dent}, {name: "logProb", width: K, f: fwd[0].f},
 			{name: "entropy", width: 1, f: fwd[1].f},
 			{name: "lse", width: 1, f: fwd[2].f}},
 		run: func(c *call, in []kernels.Buffer, R int) {
@@ -140,9 +177,9 @@ func (s *subject) checkLogProbBackward(o outputShape, x kernels.Softmax) error {
 				c.floats("dEntropy", dent)
 			lp, ent, lse := c.floats("logProb", fwd[0].f), c.floats("entropy", fwd[1].f), c.floats("lse", fwd[2].f)
 			return func(lo, hi int, blocks []int32) {
-				sc := kernels.Scores{LogProb: lp.Slice(lo, hi), Entropy: ent.Slice(lo, hi), LSE: lse.Slice(lo, hi)}
-				c.b.LogProbBackward(dh.Slice(lo*o.C, hi*o.C), dw, dl.Slice(lo, hi), de.Slice(lo, hi), sc,
-					hb.Slice(lo*o.C, hi*o.C), m, t.Slice(lo, hi), c.ints("blocks", blocks), x)
+				sc := kernels.Scores{LogProb: lp.Slice(lo*K, hi*K), Entropy: ent.Slice(lo, hi), LSE: lse.Slice(lo, hi)}
+				c.b.LogProbBackward(dh.Slice(lo*o.C, hi*o.C), dw, dl.Slice(lo*K, hi*K), de.Slice(lo, hi), sc,
+					hb.Slice(lo*o.C, hi*o.C), m, t.Slice(lo*K, hi*K), c.ints("blocks", blocks), x)
 			}
 		},
 	})

@@ -283,28 +283,7 @@ func checkSampleLong(s *subject) error {
 	if !s.exact {
 		return nil // a running sum that rounding decides would draw another token
 	}
-	kinds := []func(v int, f float32) float32{
-		func(_ int, _ float32) float32 { return 0.5 },
-		func(_ int, f float32) float32 { return f / 1000 },
-		func(_ int, f float32) float32 { return 4 * f },
-		func(v int, f float32) float32 {
-			if v == 700 {
-				return 0
-			}
-			return f - 20
-		},
-		func(v int, _ float32) float32 { return -0.04 * float32(v*389%longSample) },
-		func(v int, _ float32) float32 { return -18 * float32(v%3) },
-	}
-	R := len(kinds)
-	h, w := make([]float32, R*R), make([]float32, longSample*R)
-	f := newStream("long rows").floats(longSample * R)
-	for r, kind := range kinds {
-		h[r*R+r] = 1
-		for v := range longSample {
-			w[v*R+r] = kind(v, f[v*R+r])
-		}
-	}
+	h, w, R := longRows()
 	for _, p := range []kernels.Sampling{
 		{TopP: 1}, {TopP: 0.5}, {TopP: 0.95}, {TopP: 0.999999}, {TopP: 1, TopK: 1}, {TopP: 1, TopK: 700},
 		{TopP: 1, TopK: 1500}, {TopP: 1, TopK: longSample + 5}, {TopP: 0.9, TopK: 40}, {TopP: 0.3, TopK: 1400},
@@ -323,6 +302,34 @@ func checkSampleLong(s *subject) error {
 		}
 	}
 	return nil
+}
+
+// longRows returns R rows and weights [longSample,R] of unlike distributions: the logits of the first are equal,
+// others are nearly the same, or far below the first.
+func longRows() (h, w []float32, R int) {
+	kinds := []func(v int, f float32) float32{
+		func(_ int, _ float32) float32 { return 0.5 },
+		func(_ int, f float32) float32 { return f / 1000 },
+		func(_ int, f float32) float32 { return 4 * f },
+		func(v int, f float32) float32 {
+			if v == 700 {
+				return 0
+			}
+			return f - 20
+		},
+		func(v int, _ float32) float32 { return -0.04 * float32(v*389%longSample) },
+		func(v int, _ float32) float32 { return -18 * float32(v%3) },
+	}
+	R = len(kinds)
+	h, w = make([]float32, R*R), make([]float32, longSample*R)
+	f := newStream("long rows").floats(longSample * R)
+	for r, kind := range kinds {
+		h[r*R+r] = 1
+		for v := range longSample {
+			w[v*R+r] = kind(v, f[v*R+r])
+		}
+	}
+	return h, w, R
 }
 
 // longSample is the length of long rows: a prime.

@@ -81,6 +81,7 @@ func bounds() map[string]bound {
 		"LogProb":             {512, 32, softmax + "; logits are chains of ≤ 64 terms"},
 		"LogProbBackward":     {4096, 64, softmax + "; " + gradient},
 		"Sample":              {512, 32, softmax},
+		"TopTokens":           {512, 32, softmax},
 		"Logits":              {4096, 16, chain},
 		"Gate":                {4, 16, single + "; exp multiplies the error of an argument of order 10 by 1"},
 		"GateBackward":        {16, 32, single + "; two products"},

@@ -173,6 +173,11 @@ func (t *watched) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	t.after("Sample", bufs(ids, out.LogProb, out.Entropy, out.LSE), bufs(h, w.W, u))
 }
 
+func (t *watched) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax) {
+	t.Backend.TopTokens(ids, out, h, w, x)
+	t.after("TopTokens", bufs(ids, out.LogProb, out.Entropy, out.LSE), bufs(h, w.W))
+}
+
 func (t *watched) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
 	t.Backend.AdamW(p, m, v, g, a)
 	t.after("AdamW", bufs(p, m, v), bufs(g))

@@ -224,7 +224,7 @@ func (b Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc ker
 	x, W := wide(h), weights[float32](w)
 	dz := logitGradients(b.f.sum, floats[float32](dLogProb), floats[float32](dEntropy), floats[float32](sc.Entropy),
 		floats[float32](sc.LSE), x, W, ints(targets), w.In, t)
-	R := dLogProb.Len()
+	R := dEntropy.Len()
 	b.f.matMulDX(floats[float32](dh), dz, W, R, w.Out, w.In)
 	if !dw.Empty() {
 		b.f.matMulDW(floats[float32](dw), nil, dz, x, ints(blocks), R, w.Out, w.In)
@@ -241,6 +241,13 @@ func (b Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, 
 	checkMatrix(w)
 	samples(b.f.sum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE),
 		wide(h), weights[float32](w), floats[float32](u), w.In, p)
+}
+
+func (b Mixed) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	x kernels.Softmax) {
+	checkMatrix(w)
+	topTokens(b.f.sum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE),
+		wide(h), weights[float32](w), w.In, x)
 }
 
 func (b Mixed) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {

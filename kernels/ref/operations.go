@@ -175,6 +175,13 @@ func (*Backend[T]) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buff
 		floats[T](u), w.In, p)
 }
 
+func (*Backend[T]) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	x kernels.Softmax) {
+	checkMatrix(w)
+	TopTokens(ints(ids), floats[T](out.LogProb), floats[T](out.Entropy), floats[T](out.LSE), floats[T](h),
+		weights[T](w), w.In, x)
+}
+
 func (*Backend[T]) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
 	AdamW(floats[T](p), floats[T](m), floats[T](v), floats[T](g), a)
 }

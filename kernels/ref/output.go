@@ -10,10 +10,10 @@ import "exp/kernels"
 //	e[v] = Exp(z[v]-m)
 //	s    = lane sum of e[v]
 //	lse     = m + Log(s)
-//	logProb = z[target] - lse
+//	logProb[k] = z[targets[k]] - lse
 //	entropy = Log(s) - (lane sum of e[v]·(z[v]-m)) / s
 //
-// logProb, entropy, lse and targets are [R], h [R,C]. The maximum starts from
+// entropy and lse are [R], logProb and targets [R,K], h [R,C]. The maximum starts from
 // -Inf and skips NaN, which reaches the result through e.
 func LogProb[T Float](logProb, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) {
 	logProbs(chain[T], logProb, entropy, lse, h, w, targets, C, x)
@@ -23,35 +23,71 @@ func LogProb[T Float](logProb, entropy, lse, h, w []T, targets []int32, C int, x
 type dot[T Float] func(a, b []T, acc T) T
 
 func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) {
-	R, V := scoreDims(logProb, entropy, lse, h, w, C)
-	if len(targets) != R {
+	R, V := scoreDims(entropy, lse, h, w, C)
+	K := perRow(len(targets), R)
+	if len(logProb) != R*K {
 		panic("ref: LogProb: length mismatch")
 	}
 	l := newLogits(V, sum, x.Cap)
-	for r, target := range targets {
-		checkTarget(target, V)
+	for r := range R {
 		l.compute(h[r*C:(r+1)*C], w, inverse[T](x.Temperature))
-		logProb[r], entropy[r], lse[r] = l.scores(int(target))
+		for k := r * K; k < (r+1)*K; k++ {
+			checkTarget(targets[k], V)
+			logProb[k], entropy[r], lse[r] = l.scores(int(targets[k]))
+		}
 	}
 }
 
-// LogProbBackward takes the gradients with respect to logProb and entropy, and
-// entropy and lse from the forward pass, each [R]. With p = Exp(z[v]-lse) it
-// computes
+// TopTokens sets ids [R,K] to the K tokens of each row with the largest z, by z descending, then id ascending, and the
+// scores as LogProb does for them. If a row's s is NaN they are tokens 0 to K-1.
+func TopTokens[T Float](ids []int32, logProb, entropy, lse, h, w []T, C int, x kernels.Softmax) {
+	topTokens(chain[T], ids, logProb, entropy, lse, h, w, C, x)
+}
+
+func topTokens[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w []T, C int, x kernels.Softmax) {
+	R, V := scoreDims(entropy, lse, h, w, C)
+	K := perRow(len(ids), R)
+	if len(logProb) != R*K || K > V || K > kernels.MaxTopTokens {
+		panic("ref: TopTokens: length mismatch")
+	}
+	l, order := newLogits(V, sum, x.Cap), make([]int32, V)
+	for r := range R {
+		l.compute(h[r*C:(r+1)*C], w, inverse[T](x.Temperature))
+		PickTop(ids[r*K:(r+1)*K], l.z, l.s, order)
+		for k := r * K; k < (r+1)*K; k++ {
+			logProb[k], entropy[r], lse[r] = l.scores(int(ids[k]))
+		}
+	}
+}
+
+// perRow returns how many of n elements each of R rows has.
+func perRow(n, R int) int {
+	if R == 0 {
+		return 1
+	}
+	if n == 0 || n%R != 0 {
+		panic("ref: scores: want the same number of targets for each row")
+	}
+	return n / R
+}
+
+// LogProbBackward takes the gradients with respect to logProb [R,K] and entropy [R], and
+// entropy and lse from the forward pass. With D the sum of a row's dLogProb in order and
+// p = Exp(z[v]-lse) it computes
 //
-//	q     = fma(dEntropy, (z[v]-lse) + entropy, dLogProb)
-//	dz[v] = (-(p·q) + (dLogProb if v is the target)) · it
+//	q     = fma(dEntropy, (z[v]-lse) + entropy, D)
+//	dz[v] = (-(p·q) + dLogProb[k] + …) · it                 with the k whose target is v, in order
 //	dz[v] = dz[v] · (1 - y·y)                               with a cap, y its Tanh
 //
 // sets dh [R,C] as MatMulDX of dz and adds to dw [V,C] as MatMulDW of dz and h.
-// blocks are row offsets from 0 to R. Nothing is added if v is not the target, which may
+// blocks are row offsets from 0 to R. Nothing is added where no target is v; a target may
 // be -1, none. dw may be empty; then it is skipped.
 func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T, targets, blocks []int32, C int,
 	x kernels.Softmax) {
 	if len(dh) != len(h) || len(dw) != 0 && len(dw) != len(w) {
 		panic("ref: LogProbBackward: length mismatch")
 	}
-	R, V := scoreDims(dLogProb, entropy, lse, h, w, C)
+	R, V := scoreDims(entropy, lse, h, w, C)
 	dz := logitGradients(chain[T], dLogProb, dEntropy, entropy, lse, h, w, targets, C, x)
 	MatMulDX(dh, dz, w, R, V, C)
 	if len(dw) > 0 {
@@ -62,33 +98,46 @@ func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T
 // logitGradients returns dz [R,V] of LogProbBackward.
 func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w []T, targets []int32, C int,
 	x kernels.Softmax) []T {
-	R, V := scoreDims(dLogProb, entropy, lse, h, w, C)
-	if len(dEntropy) != R || len(targets) != R {
+	R, V := scoreDims(entropy, lse, h, w, C)
+	K := perRow(len(targets), R)
+	if len(dEntropy) != R || len(dLogProb) != R*K {
 		panic("ref: LogProbBackward: length mismatch")
 	}
 	it := inverse[T](x.Temperature)
 	l := newLogits(V, sum, x.Cap)
 	dz := make([]T, R*V)
-	for r, target := range targets {
-		if target != -1 {
-			checkTarget(target, V)
-		}
+	for r := range R {
 		l.compute(h[r*C:(r+1)*C], w, it)
-		dzr := dz[r*V : (r+1)*V]
+		dzr, dl := dz[r*V:(r+1)*V], dLogProb[r*K:(r+1)*K]
+		all := SumInOrder(dl)
 		for v, z := range l.z {
 			p := Exp(z - lse[r])
-			q := FMA(dEntropy[r], (z-lse[r])+entropy[r], dLogProb[r])
-			d := -T(p * q)
-			if v == int(target) {
-				d += dLogProb[r]
+			q := FMA(dEntropy[r], (z-lse[r])+entropy[r], all)
+			dzr[v] = -T(p * q)
+		}
+		for k, target := range targets[r*K : (r+1)*K] {
+			if target != -1 {
+				checkTarget(target, V)
+				dzr[target] += dl[k]
 			}
-			dzr[v] = d * it
+		}
+		for v := range dzr {
+			dzr[v] *= it
 			if x.Cap > 0 {
 				dzr[v] *= 1 - T(l.y[v]*l.y[v])
 			}
 		}
 	}
 	return dz
+}
+
+// SumInOrder returns the sum of x, from the first element on. x is not empty.
+func SumInOrder[T Float](x []T) T {
+	sum := x[0]
+	for _, v := range x[1:] {
+		sum += v
+	}
+	return sum
 }
 
 // logits is the workspace of one row of the output layer. It is not safe for
@@ -160,11 +209,11 @@ func checkTarget(id int32, V int) {
 	}
 }
 
-// scoreDims returns R and V. It panics if the lengths of the scores, h [R,C] and
+// scoreDims returns R and V. It panics if the lengths of a row's scores, h [R,C] and
 // w [V,C] do not match.
-func scoreDims[T Float](a, b, c, h, w []T, C int) (R, V int) {
-	R, V = len(a), len(w)/C
-	if len(b) != R || len(c) != R || len(h) != R*C || len(w) != V*C || V == 0 {
+func scoreDims[T Float](entropy, lse, h, w []T, C int) (R, V int) {
+	R, V = len(entropy), len(w)/C
+	if len(lse) != R || len(h) != R*C || len(w) != V*C || V == 0 {
 		panic("ref: scores: length mismatch")
 	}
 	return R, V

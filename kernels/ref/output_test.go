@@ -2,6 +2,7 @@ package ref
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"exp/kernels"
@@ -30,6 +31,48 @@ func TestLogProbKnown(t *testing.T) {
 	dw = zeros(3)
 	LogProbBackward(dh, dw, []float64{0}, []float64{8}, ent[1:], lse[1:], []float64{2}, w, []int32{1}, []int32{0, 1}, 1, kernels.Softmax{Temperature: 2})
 	wantNear(t, "dw of the entropy", dw, []float64{ln2, -2 * ln2, ln2}, 1e-14)
+}
+
+// With several targets each adds its gradient; one may repeat.
+func TestLogProbTargets(t *testing.T) {
+	// The distribution [¼ ½ ¼] of TestLogProbKnown, targets 1, 0 and 1.
+	ln2 := math.Ln2
+	w, x := []float64{0, ln2, 0}, kernels.Softmax{Temperature: 2}
+	lp, ent, lse := zeros(3), zeros(1), zeros(1)
+	LogProb(lp, ent, lse, []float64{2}, w, []int32{1, 0, 1}, 1, x)
+	wantNear(t, "logProb", lp, []float64{-ln2, -2 * ln2, -ln2}, 1e-15)
+
+	// dLogProb = [1 2 3]: dz = ([2 4 0] - 6·[¼ ½ ¼])/2 = [¼ ½ -¾]; dh = ln2/2; dw = 2·dz.
+	dh, dw := zeros(1), zeros(3)
+	LogProbBackward(dh, dw, []float64{1, 2, 3}, []float64{0}, ent, lse, []float64{2}, w, []int32{1, 0, 1}, []int32{0, 1}, 1, x)
+	wantNear(t, "dh", dh, []float64{ln2 / 2}, 1e-14)
+	wantNear(t, "dw", dw, []float64{0.5, 1, -1.5}, 1e-14)
+
+	// Another row, whose target 2 is none of w's.
+	dw = zeros(3)
+	LogProbBackward(dh, dw, []float64{1, 3}, []float64{0}, ent, lse, []float64{2}, w, []int32{0, -1}, []int32{0, 1}, 1, x)
+	wantNear(t, "dw without a target", dw, []float64{0, -2, -1}, 1e-14)
+}
+
+func TestTopTokensKnown(t *testing.T) {
+	// z = [0 ln2 0] for the first row, [0 -ln2 0] for the second: equal logits are in the order of their ids.
+	ln2 := math.Ln2
+	w, x := []float64{0, ln2, 0}, kernels.Softmax{Temperature: 2}
+	ids, lp, ent, lse := make([]int32, 4), zeros(4), zeros(2), zeros(2)
+	TopTokens(ids, lp, ent, lse, []float64{2, -2}, w, 1, x)
+	if want := []int32{1, 0, 0, 2}; !slices.Equal(ids, want) {
+		t.Errorf("ids %v, want %v", ids, want)
+	}
+	wantNear(t, "logProb", lp, []float64{-ln2, -2 * ln2, -math.Log(2.5), -math.Log(2.5)}, 1e-15)
+	wantNear(t, "lse", lse, []float64{2 * ln2, math.Log(2.5)}, 1e-15)
+
+	TopTokens(ids[:2], lp[:2], ent[:1], lse[:1], []float64{math.NaN()}, w, 1, x)
+	if want := []int32{0, 1}; !slices.Equal(ids[:2], want) || lp[0] == lp[0] {
+		t.Errorf("of NaN: ids %v, want %v; scores %v", ids[:2], want, lp[:2])
+	}
+	wantPanic(t, "ref: TopTokens: length mismatch", func() {
+		TopTokens(make([]int32, 4), zeros(4), ent[:1], lse[:1], []float64{2}, w, 1, x)
+	})
 }
 
 func TestLogProbCapKnown(t *testing.T) {
@@ -95,10 +138,11 @@ func TestLogProbPanics(t *testing.T) {
 			LogProb(x[:R], x[:1], x[:1], x[:2], x, []int32{target}, 2, kernels.Softmax{Temperature: temperature})
 		}
 	}
-	wantPanic(t, "ref: scores: length mismatch", call(2, 0, 1))
+	wantPanic(t, "ref: LogProb: length mismatch", call(2, 0, 1))
 	wantPanic(t, "ref: target out of range", call(1, 3, 1))
 	wantPanic(t, "ref: temperature is not positive", call(1, 0, 0))
-	wantPanic(t, "ref: LogProb: length mismatch", func() { LogProb(x[:1], x[:1], x[:1], x[:2], x, nil, 2, kernels.Softmax{Temperature: 1}) })
+	wantPanic(t, "ref: scores: length mismatch", func() { LogProb(x[:1], x[:1], x[:2], x[:2], x, []int32{0}, 2, kernels.Softmax{Temperature: 1}) })
+	wantPanic(t, "ref: scores: want the same number of targets for each row", func() { LogProb(x[:1], x[:1], x[:1], x[:2], x, nil, 2, kernels.Softmax{Temperature: 1}) })
 	wantPanic(t, "ref: Logits: length mismatch", func() { Logits(x[:2], x[:2], x, 2, 0) })
 	wantPanic(t, "ref: LogProbBackward: length mismatch", func() {
 		LogProbBackward(x[:2], x, x[:1], x[:2], x[:1], x[:1], x[:2], x, []int32{0}, []int32{0, 1}, 2, kernels.Softmax{Temperature: 1})

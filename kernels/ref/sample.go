@@ -13,8 +13,8 @@ func Sample[T Float](ids []int32, logProb, entropy, lse, h, w, u []T, C int, p k
 }
 
 func samples[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
-	R, V := scoreDims(logProb, entropy, lse, h, w, C)
-	if len(ids) != R || len(u) != R {
+	R, V := scoreDims(entropy, lse, h, w, C)
+	if len(ids) != R || len(u) != R || len(logProb) != R {
 		panic("ref: Sample: length mismatch")
 	}
 	checkSampling(p)
@@ -77,20 +77,11 @@ func argMax[T Float](z []T) int {
 // keepPrefix sets e to 0 for all tokens past the prefix that TopK and TopP keep.
 // It pops the prefix from a heap, so that a short one costs O(V).
 func keepPrefix[T Float](z, e []T, s T, p kernels.Sampling, order []int32) {
-	heap := order[:len(z)]
-	for v := range heap {
-		heap[v] = int32(v)
-	}
-	for i := len(heap)/2 - 1; i >= 0; i-- {
-		siftDown(heap, z, i)
-	}
+	heap := heapOf(z, order)
 	var mass float64
 	for n := 1; len(heap) > 0; n++ {
-		last := len(heap) - 1
 		mass += float64(e[heap[0]])
-		heap[0] = heap[last]
-		heap = heap[:last]
-		siftDown(heap, z, 0)
+		heap = popTop(heap, z)
 		if n == p.TopK || p.TopP < 1 && mass >= p.TopP*float64(s) {
 			break
 		}
@@ -98,6 +89,43 @@ func keepPrefix[T Float](z, e []T, s T, p kernels.Sampling, order []int32) {
 	for _, v := range heap {
 		e[v] = 0
 	}
+}
+
+// PickTop sets ids to the tokens with the largest z [V], by z descending, then id ascending, or to 0, 1, … if s is
+// NaN. order [V] is scratch.
+func PickTop[T Float](ids []int32, z []T, s T, order []int32) {
+	if s != s {
+		for k := range ids {
+			ids[k] = int32(k)
+		}
+		return
+	}
+	heap := heapOf(z, order)
+	for k := range ids {
+		ids[k] = heap[0]
+		heap = popTop(heap, z)
+	}
+}
+
+// heapOf makes a heap of all tokens in order [V], by z descending, then id ascending.
+func heapOf[T Float](z []T, order []int32) []int32 {
+	heap := order[:len(z)]
+	for v := range heap {
+		heap[v] = int32(v)
+	}
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		siftDown(heap, z, i)
+	}
+	return heap
+}
+
+// popTop removes the first token of a heap.
+func popTop[T Float](heap []int32, z []T) []int32 {
+	last := len(heap) - 1
+	heap[0] = heap[last]
+	heap = heap[:last]
+	siftDown(heap, z, 0)
+	return heap
 }
 
 // siftDown restores the heap below i: a parent comes before its children, by z

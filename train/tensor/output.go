@@ -5,11 +5,23 @@ import "exp/kernels"
 // LogProb implements kernels.Output.
 func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
 	x kernels.Softmax) {
-	rows := targets.Len()
+	rows := out.LSE.Len()
 	lo, hi := b.part(rows)
 	if lo < hi {
-		b.Backend.LogProb(slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), targets.Slice(lo, hi), x)
+		b.Backend.LogProb(slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), cutRows(targets, lo, hi, rows), x)
 	}
+	b.completeScores(out, b.ends(rows))
+}
+
+// TopTokens implements kernels.Output.
+func (b *Backend) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	x kernels.Softmax) {
+	rows := out.LSE.Len()
+	lo, hi := b.part(rows)
+	if lo < hi {
+		b.Backend.TopTokens(cutRows(ids, lo, hi, rows), slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), x)
+	}
+	b.complete(ids, ids.Len()/max(1, rows), b.ends(rows))
 	b.completeScores(out, b.ends(rows))
 }
 
@@ -33,13 +45,20 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 
 // slice returns rows lo to hi of scores.
 func slice(s kernels.Scores, lo, hi int) kernels.Scores {
-	return kernels.Scores{LogProb: s.LogProb.Slice(lo, hi), Entropy: s.Entropy.Slice(lo, hi), LSE: s.LSE.Slice(lo, hi)}
+	return kernels.Scores{LogProb: cutRows(s.LogProb, lo, hi, s.LSE.Len()), Entropy: s.Entropy.Slice(lo, hi),
+		LSE: s.LSE.Slice(lo, hi)}
+}
+
+// cutRows returns rows lo to hi of x [rows,K].
+func cutRows(x kernels.Buffer, lo, hi, rows int) kernels.Buffer {
+	k := x.Len() / rows
+	return x.Slice(lo*k, hi*k)
 }
 
 func (b *Backend) completeScores(s kernels.Scores, ends []int) {
-	for _, x := range []kernels.Buffer{s.LogProb, s.Entropy, s.LSE} {
-		b.complete(x, 1, ends)
-	}
+	b.complete(s.LogProb, s.LogProb.Len()/max(1, s.LSE.Len()), ends)
+	b.complete(s.Entropy, 1, ends)
+	b.complete(s.LSE, 1, ends)
 }
 
 // LogProbBackward implements kernels.Output: dh by rows, and this rank's rows of dw, those of its
@@ -50,12 +69,12 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 		b.Backend.LogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, blocks, x)
 		return
 	}
-	rows := targets.Len()
+	rows := dEntropy.Len()
 	lo, hi := b.part(rows)
 	if lo < hi {
-		b.Backend.LogProbBackward(dh.Slice(lo*w.In, hi*w.In), kernels.Buffer{}, dLogProb.Slice(lo, hi),
-			dEntropy.Slice(lo, hi), slice(sc, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), targets.Slice(lo, hi),
-			blocks, x)
+		b.Backend.LogProbBackward(dh.Slice(lo*w.In, hi*w.In), kernels.Buffer{}, cutRows(dLogProb, lo, hi, rows),
+			dEntropy.Slice(lo, hi), slice(sc, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w),
+			cutRows(targets, lo, hi, rows), blocks, x)
 	}
 	b.complete(dh, w.In, b.ends(rows))
 	if rows == 0 {

@@ -377,9 +377,10 @@ func (b *Backend) Complete(x kernels.Buffer, width int) { b.complete(x, width, b
 
 // complete gives every rank all rows of x, of so many elements; ends cuts them by rank.
 func (b *Backend) complete(x kernels.Buffer, width int, ends []int) {
-	for r := range ends {
-		ends[r] *= width
+	wide := make([]int, len(ends))
+	for r, end := range ends {
+		wide[r] = end * width
 	}
 	b.Sync()
-	ranks.Must(ranks.Gather(b.group, x, ends))
+	ranks.Must(ranks.Gather(b.group, x, wide))
 }

@@ -260,11 +260,11 @@ struct attention_args {
 #define GRADIENT_PANELS 8 // panels of logits that logprob_backward holds at a time
 
 struct output_args {
-	float *logprob, *entropy, *lse, *dz, *z, *dh; const float *h; struct factor w, wt; const int32_t *targets;
-	const float *dlogprob, *dentropy;
+	float *logprob, *entropy, *lse, *dz, *z, *dh; const float *h; struct factor w, wt; const int32_t *targets; // [rows][k]
+	const float *dlogprob, *dentropy, *dall; // [rows][k], [rows], the sums of dlogprob's rows
 	int32_t *ids; const float *u;
 	float *scratch; long scratch_len; // per thread
-	long rows, c, v, chunk, row0;
+	long rows, c, v, k, chunk, row0;
 	int given; // z holds the logits
 	float inv_temp;
 	struct cap cap;
@@ -356,10 +356,10 @@ struct tile_attention_args {
 
 struct tile_output_args {
 	float *logprob, *entropy, *lse, *z, *e; void *dh; uint16_t *dz; const uint16_t *h, *w, *wt; const int32_t *targets;
-	const float *dlogprob, *dentropy;
+	const float *dlogprob, *dentropy, *dall;
 	int32_t *ids; const float *u;
 	float *scratch; long scratch_len; // per thread
-	long rows, c, v, row0;
+	long rows, c, v, k, row0;
 	long row_block, panel_group; // for logprob_backward
 	float inv_temp;
 	struct cap cap;

@@ -94,11 +94,26 @@ static void logprob(const struct output_args *g, long lo, long hi, int tid) {
 			float *zr = z + (r - r0) * ldz;
 			cap_row(zr, g->v, &g->cap);
 			const struct row_stats s = row_softmax(zr, g->v, g->inv_temp, 0);
-			g->logprob[r] = zr[g->targets[r]] * g->inv_temp - s.lse;
+			for (long k = r * g->k; k < (r + 1) * g->k; k++) g->logprob[k] = zr[g->targets[k]] * g->inv_temp - s.lse;
 			g->entropy[r] = s.entropy;
 			g->lse[r] = s.lse;
 		}
 	}
+}
+
+// add_targets adds the gradients of n targets to those among the logits z [width] from column j on.
+INLINE void add_targets(float *z, long width, long j, const int32_t *targets, const float *dlogprob, long n) {
+	for (long k = 0; k < n; k++) {
+		const long t = targets[k] - j;
+		if (t >= 0 && t < width) z[t] += dlogprob[k];
+	}
+}
+
+// any_target reports whether one of n targets is among `width` columns from j on.
+INLINE int any_target(long width, long j, const int32_t *targets, long n) {
+	int found = 0;
+	for (long k = 0; k < n; k++) found |= targets[k] - j >= 0 && targets[k] - j < width;
+	return found;
 }
 
 // panel_gradients turns a panel of logits z [rows][NR], of rows r.. and columns j.., into
@@ -107,8 +122,7 @@ static void logprob(const struct output_args *g, long lo, long hi, int tid) {
 INLINE void panel_gradients(const struct output_args *g, long r, long rows, long j, float *z, float *dz, int past, const int capped) {
 	const vf it = v_set1(g->inv_temp), one = v_set1(1.0f), cap = v_set1(g->cap.cap), inverse = v_set1(g->cap.inverse);
 	for (long i = 0; i < rows; i++, r++, z += NR, dz += dz ? g->v : 0) {
-		const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dlogprob[r]), dh = v_set1(g->dentropy[r]);
-		const long t = g->targets[r] - j;
+		const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dall[r]), dh = v_set1(g->dentropy[r]);
 		vf y[NV], th[NV];
 		for (int v = 0; v < NV; v++) {
 			vf zv = v_load(z + v * LANES);
@@ -116,9 +130,9 @@ INLINE void panel_gradients(const struct output_args *g, long r, long rows, long
 			const vf x = v_sub(v_mul(zv, it), lse);
 			y[v] = v_neg(v_mul(v_exp(x), v_fma(dh, v_add(x, ent), dl)));
 		}
-		if (t >= 0 && t < NR) {
+		if (any_target(NR, j, g->targets + r * g->k, g->k)) {
 			for (int v = 0; v < NV; v++) v_store(z + v * LANES, y[v]);
-			z[t] += g->dlogprob[r];
+			add_targets(z, NR, j, g->targets + r * g->k, g->dlogprob + r * g->k, g->k);
 			for (int v = 0; v < NV; v++) y[v] = v_load(z + v * LANES);
 		}
 		for (int v = 0; v < NV; v++) {

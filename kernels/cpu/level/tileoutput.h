@@ -27,7 +27,8 @@ static void tile_logprob(const struct tile_output_args *g, long lo, long hi, int
 			float *z = logits + r * ldz;
 			cap_row(z, g->v, &g->cap);
 			const struct row_stats s = row_softmax(z, g->v, g->inv_temp, 0);
-			g->logprob[r0 + r] = z[g->targets[r0 + r]] * g->inv_temp - s.lse;
+			for (long k = (r0 + r) * g->k; k < (r0 + r + 1) * g->k; k++)
+				g->logprob[k] = z[g->targets[k]] * g->inv_temp - s.lse;
 			g->entropy[r0 + r] = s.entropy;
 			g->lse[r0 + r] = s.lse;
 		}
@@ -42,7 +43,7 @@ INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows,
 	const vf it = v_set1(g->inv_temp), one = v_set1(1.0f), cap = v_set1(g->cap.cap), inverse = v_set1(g->cap.inverse);
 	const long cols = g->v - j;
 	for (const long end = r + rows; r < end; r++, z += BLOCK, dz += BLOCK) {
-		const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dlogprob[r]), dh = v_set1(g->dentropy[r]);
+		const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dall[r]), dh = v_set1(g->dentropy[r]);
 		vf z0 = v_load(z), z1 = v_load(z + LANES), th0, th1;
 		if (capped) {
 			th0 = v_tanh(v_mul(z0, inverse)), th1 = v_tanh(v_mul(z1, inverse));
@@ -51,11 +52,10 @@ INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows,
 		const vf x0 = v_sub(v_mul(z0, it), lse), x1 = v_sub(v_mul(z1, it), lse);
 		vf y0 = v_neg(v_mul(v_exp(x0), v_fma(dh, v_add(x0, ent), dl)));
 		vf y1 = v_neg(v_mul(v_exp(x1), v_fma(dh, v_add(x1, ent), dl)));
-		const long t = g->targets[r] - j;
-		if (t >= 0 && t < BLOCK) {
+		if (any_target(BLOCK, j, g->targets + r * g->k, g->k)) {
 			float y[BLOCK];
 			v_store(y, y0), v_store(y + LANES, y1);
-			y[t] += g->dlogprob[r];
+			add_targets(y, BLOCK, j, g->targets + r * g->k, g->dlogprob + r * g->k, g->k);
 			y0 = v_load(y), y1 = v_load(y + LANES);
 		}
 		y0 = v_mul(y0, it), y1 = v_mul(y1, it);
