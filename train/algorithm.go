@@ -43,7 +43,7 @@ func advantages(c Config, b *batch) error {
 	if err := e.Estimate(s, settings); err != nil {
 		return fmt.Errorf("advantage %s: %w", e.Name, err)
 	}
-	if c.Distill.Coef != 0 {
+	if c.Distill.Teaches() {
 		c.Distill.Teach(b.adv, b.old, b.ref, b.mask)
 	}
 	return nil

@@ -18,6 +18,7 @@ type batch struct {
 
 	roll     []float32 // [N] log-probs the sampler recorded
 	old, ref []float32 // [N] log-probs before the first update, and of the reference
+	taught   taught    // the reference's likeliest tokens, if the policy learns them
 	entropy  []float32 // [N] before the first update; nil: as the sampler recorded
 
 	// [N] Σ_v π(v)² of the old policy; nil unless needed.
@@ -207,6 +208,7 @@ func (b *batch) chosen(index []int) *batch {
 			*x = rl.PickRows(*x, b.rows, index)
 		}
 	}
+	c.taught = b.taught.chosen(b.rows, index)
 	c.traj, c.score, c.promptLen, c.group, c.baseline = nil, nil, nil, nil, nil
 	for _, i := range index {
 		c.traj, c.score = append(c.traj, b.traj[i]), append(c.score, b.score[i])

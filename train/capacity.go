@@ -21,6 +21,7 @@ type Rows struct {
 	Longest  int // tokens of the longest sequence
 	New      int // tokens of the longest completion
 	Budget   int // tokens of a micro-batch
+	Taught   int // likeliest tokens of a teacher at each place
 }
 
 // limit returns the token limit of a bundle, which changes bits.
@@ -77,7 +78,7 @@ func (r Rows) batch(tokens int) int { return min(tokens, max(r.Budget, r.bundle(
 // long sequences may be, so small workspaces are all of one size.
 func (r Rows) capacity(tokens, problems int) model.Capacity {
 	tokens = max(bundleTokens, r.batch(tokens))
-	return model.Capacity{Tokens: tokens, Sequences: min(tokens/2+1, problems*r.Samples)}
+	return model.Capacity{Tokens: tokens, Sequences: min(tokens/2+1, problems*r.Samples), Taught: r.Taught}
 }
 
 // capacityOf returns the capacity that some bundles with so many sequences need.

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 
+	"exp/kernels"
 	"exp/train/model"
 	"exp/train/optim"
 	"exp/train/ranks"
@@ -136,7 +137,17 @@ func (c Config) Needs() Needs {
 // Rows returns the rows of a step whose sequences have at most so many tokens.
 func (c Config) Rows(longest int) Rows {
 	return Rows{Problems: c.PromptsPerStep, Update: c.PromptsPerUpdate, Samples: c.Samples, Slices: c.Slices,
-		Longest: longest, New: c.Sampling.MaxNewTokens, Budget: c.MicroBatchTokens}
+		Longest: longest, New: c.Sampling.MaxNewTokens, Budget: c.MicroBatchTokens,
+		Taught: c.taught()}
+}
+
+// taught returns how many of the teacher's likeliest tokens the policy learns at each place; 0: only the sampled one,
+// or nothing.
+func (c Config) taught() int {
+	if c.Distill.Coef == 0 {
+		return 0
+	}
+	return c.Distill.TopK
 }
 
 // criticWarmup returns the number of first steps in which only the critic learns.
@@ -171,8 +182,13 @@ func (c Config) Validate() error {
 		return fmt.Errorf("train: the loss %s brings its own advantages, so %s cannot be chosen", c.Loss, c.Advantage)
 	case loss.Advantages == nil && !knownAdvantage:
 		return fmt.Errorf("train: unknown advantage estimator %q", c.Advantage)
-	case loss.Advantages != nil && c.Distill.Coef != 0:
+	case loss.Advantages != nil && c.Distill.Teaches():
 		return fmt.Errorf("train: the loss %s brings its own advantages, to which distillation cannot add", c.Loss)
+	case c.taught() > 0 && c.Aggregation == 0:
+		return fmt.Errorf("train: the loss %s has no token weights, which distillation as a loss needs", c.Loss)
+	case c.Distill.TopK < 0 || c.Distill.TopK > kernels.MaxTopTokens:
+		return fmt.Errorf("train: distillation of the %d likeliest tokens: want 0 to %d", c.Distill.TopK,
+			kernels.MaxTopTokens)
 	case c.Correction.Bypass != 0 && loss.Bypass != c.Correction.Bypass:
 		return fmt.Errorf("train: the loss %s does not support rollout correction in bypass mode", c.Loss)
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:

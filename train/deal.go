@@ -16,11 +16,16 @@ func (p *passes) mine(ends []int) (lo, hi int) {
 	return lo, ends[p.group.Rank()]
 }
 
-// gather completes x; rank r has computed the part from ends[r-1] (0 for rank 0) to ends[r].
-func (p *passes) gather(x []float32, ends []int) {
-	if p.many() {
-		ranks.Must(ranks.Gather(p.group, kernels.Host(x), ends))
+// gather completes x [N,width]; rank r has computed the places from ends[r-1] (0 for rank 0) to ends[r].
+func (p *passes) gather(x kernels.Buffer, ends []int, width int) {
+	if !p.many() {
+		return
 	}
+	wide := make([]int, len(ends))
+	for r, end := range ends {
+		wide[r] = end * width
+	}
+	ranks.Must(ranks.Gather(p.group, x, wide))
 }
 
 // deal divides rows lo to hi among the ranks, at the ends of bundles and with about the same
@@ -50,9 +55,19 @@ func (p *passes) deal(b *batch, lo, hi int) []int {
 // inference, and then gathers the parts of the other ranks into the arrays [N] in out. It
 // skips nil arrays.
 func (p *passes) dealt(b *batch, lo, hi int, f func(r0, r1 int), out ...*[]float32) {
+	ends := p.dealtTo(b, lo, hi, f)
+	for _, x := range out {
+		if *x != nil {
+			p.gather(kernels.Host(*x), ends, 1)
+		}
+	}
+}
+
+// dealtTo is dealt without the gathering. It returns the place where each rank's part ends.
+func (p *passes) dealtTo(b *batch, lo, hi int, f func(r0, r1 int)) []int {
 	if !p.many() {
 		p.each(b, lo, hi, p.infer, f)
-		return
+		return nil
 	}
 	ends := p.deal(b, lo, hi)
 	from := lo
@@ -63,9 +78,5 @@ func (p *passes) dealt(b *batch, lo, hi int, f func(r0, r1 int), out ...*[]float
 	for i, row := range ends {
 		ends[i] = b.rows[row] - b.rows[lo]
 	}
-	for _, x := range out {
-		if *x != nil {
-			p.gather(*x, ends)
-		}
-	}
+	return ends
 }

@@ -28,6 +28,31 @@ func TestDistills(t *testing.T) {
 	}
 }
 
+// With its likeliest tokens in the loss the policy comes closer in fewer steps.
+func TestDistillsTopK(t *testing.T) {
+	r := newToyRun(t, Distill, 2)
+	r.cfg.Steps, r.cfg.Samples, r.cfg.Policy.LR, r.cfg.Distill.TopK = 100, 16, 5e-3, 6
+	trainer := r.start()
+	before := r.fromTeacher()
+	if err := trainer.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	first, last := r.steps[0], r.steps[99]
+	if a, b := metric(t, first, "actor/distill_loss"), metric(t, last, "actor/distill_loss"); !(a > 0.1 && b < a/5) {
+		t.Errorf("the loss went from %.4f to %.4f", a, b)
+	}
+	if after := r.fromTeacher(); after > before/5 {
+		t.Errorf("the policies of first tokens were %.3f nats from the teacher's, then %.3f", before, after)
+	}
+	if adv := metric(t, first, "critic/advantages/mean"); adv != 0 {
+		t.Errorf("the mean advantage is %g, want 0", adv)
+	}
+	// The policy knows 6 of the teacher's 8 tokens.
+	if mass := metric(t, last, "distill/teacher_mass"); !(mass > 0.3 && mass <= 1) {
+		t.Errorf("the teacher's mass is %g", mass)
+	}
+}
+
 // fromTeacher returns the mean distance of the policy from the reference, on the first tokens after all prompts.
 func (r *toyRun) fromTeacher() (kl float64) {
 	prompts := []string{"A", "AB", "ABC"}
@@ -61,6 +86,7 @@ func TestTeacherThatCannotFollow(t *testing.T) {
 	for want, change := range map[string]func(r *toyRun){
 		"the reference has 5 tokens": func(r *toyRun) { r.teacher.Vocab = 5 },
 		"the reference holds":        func(r *toyRun) { r.teacher.MaxPositions = 8 },
+		"top_k is 7, but the model":  func(r *toyRun) { r.cfg.Distill.TopK = 7 },
 	} {
 		r := newToyRun(t, Distill, 1)
 		change(r)

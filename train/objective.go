@@ -11,12 +11,13 @@ import (
 type gradients struct {
 	logProb, entropy []float32 // [N]
 	logZ             []float32 // [B]
+	student          []float32 // [N,K] of the teacher's likeliest tokens
 }
 
 // objective computes the gradient of a mini-batch's loss, micro-batch by micro-batch, in
 // order. The loss is the policy loss and, unless that is whole, its optional terms:
 //
-//	L = policy + KL.LossCoef·KL - EntropyCoef·H
+//	L = policy + KL.LossCoef·KL - EntropyCoef·H + Distill.Coef·ForwardKL
 type objective struct {
 	c           Config
 	n           rl.Counts
@@ -24,6 +25,7 @@ type objective struct {
 	policy      rl.LossRun
 	whole       bool
 	kl, entropy float64
+	distill     rl.DistillStats
 
 	// Of the whole mini-batch; at counts its tokens added so far.
 	picked []bool // nil unless the loss picks tokens
@@ -86,8 +88,8 @@ func (l *objective) from(token int) *objective {
 }
 
 // add adds the gradient of the rows of p. entropy [N] holds p's tokens, logZ [B] its rows
-// (nil without a log Z head).
-func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, g gradients) {
+// (nil without a log Z head), x the teacher's likeliest tokens (none if K is 0).
+func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, x rl.Taught, g gradients) {
 	if l.c.Aggregation != 0 { // FlowRL's row terms have none
 		l.c.Aggregation.Coefficients(p.Coef, p.Mask, p.Rows, l.n)
 	}
@@ -108,6 +110,9 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, g gradien
 		l.policy.Add(m)
 	}
 	l.at = end
+	if x.K > 0 {
+		l.c.Distill.ForwardKL(g.student, x, p.Mask, p.Coef, &l.distill)
+	}
 	if l.whole {
 		return
 	}
@@ -122,6 +127,9 @@ func (l *objective) metrics() []rl.Metric {
 	m := l.policy.Metrics()
 	if l.bypass != nil {
 		m = l.bypass.stats.Metrics()
+	}
+	if l.c.taught() > 0 {
+		m = append(m, l.distill.Metrics()...)
 	}
 	if l.whole {
 		return m

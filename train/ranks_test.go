@@ -201,7 +201,10 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"PPO":     toy(PPO, func(r *toyRun) { r.cfg.KL.RewardCoef, r.cfg.EntropyCoef = 0.05, 0.01 }),
 		"GRPO":    toy(GRPO, func(r *toyRun) {}),
 		"teacher": toy(Distill, func(r *toyRun) { r.cfg.Advantage, r.cfg.Distill.Max = "grpo", 2 }),
-		"KL-Cov":  toy(GRPO, func(r *toyRun) { r.cfg.Loss = "kl_cov" }),
+		"teacher's likeliest tokens": toy(Distill, func(r *toyRun) {
+			r.cfg.Distill.TopK, r.cfg.Distill.Floor, r.cfg.Distill.Max = 4, -4, 0.5
+		}),
+		"KL-Cov": toy(GRPO, func(r *toyRun) { r.cfg.Loss = "kl_cov" }),
 		"Clip-Cov": toy(GRPO, func(r *toyRun) {
 			r.cfg.Loss = "clip_cov"
 		}),
@@ -269,6 +272,13 @@ func TestTensorRanks(t *testing.T) {
 			own := r.model
 			own.Layers, own.Vocab, own.QKNorm = 2, 8, false
 			r.teacher = &own
+			return r
+		},
+		"teacher's likeliest tokens": func() *toyRun {
+			r := sharedToy(t, Distill)
+			own := r.model
+			own.Layers, own.Vocab = 2, 8
+			r.teacher, r.cfg.Distill.TopK = &own, 5
 			return r
 		},
 		"bf16, frozen reference": func() *toyRun {

@@ -211,8 +211,8 @@ func (l *learner) imitate(p *passes, b *sliced) (loss, entropy float64) {
 		})
 	})
 	tokens := b.tokenEnds(p.group.Size())
-	p.gather(lp, tokens)
-	p.gather(h, tokens)
+	p.gather(kernels.Host(lp), tokens, 1)
+	p.gather(kernels.Host(h), tokens, 1)
 	var sumLP, sumH float64
 	for i, on := range b.mask {
 		if on {

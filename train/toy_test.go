@@ -135,7 +135,7 @@ func toyConfig(kind Kind) Config {
 		VerifyRate: 0.1,
 	}
 	if kind == Distill {
-		c.KL.LossCoef, c.Distill = 0, rl.Distillation{Coef: 1, Max: math.Inf(1)}
+		c.KL.LossCoef, c.Distill = 0, rl.Distillation{Coef: 1, Max: math.Inf(1), Floor: math.Inf(-1)}
 	}
 	return c
 }

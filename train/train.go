@@ -150,6 +150,10 @@ func New(c Config, p Parts) (*Trainer, error) {
 			return nil, err
 		}
 	}
+	if k := c.taught(); k > p.Policy.Config.Vocab {
+		return nil, fmt.Errorf("train: algo.distill.top_k is %d, but the model has %d tokens", k,
+			p.Policy.Config.Vocab)
+	}
 	if p.Recorded != nil {
 		if c.Staleness != 0 {
 			return nil, errors.New("train: recorded rollouts cannot be sampled ahead: staleness must be 0")
@@ -256,7 +260,11 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	clock.lap("old_log_prob")
 	if t.needs.Reference {
 		t.rows(t.reference, step, "reference", len(b.traj))
-		b.ref = t.reference.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
+		if k := t.cfg.taught(); k > 0 {
+			b.ref, b.taught = t.reference.teacher(t.Reference, b, k, t.Policy.Config.Vocab, t.cfg.Sampling.Temperature)
+		} else {
+			b.ref = t.reference.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
+		}
 		clock.lap("ref")
 	}
 	if t.needs.Critic {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"exp/kernels"
 	"exp/train/model"
 	"exp/train/rl"
 )
@@ -13,6 +14,7 @@ type scratch struct {
 	logProb, entropy, value, logZ []float32
 	g                             gradients
 	dValue                        []float32
+	student, taught               []float32 // [N,K], [N,1+K]
 	mini                          miniScores
 }
 
@@ -21,6 +23,7 @@ type scratch struct {
 type miniScores struct {
 	logProb, entropy, value []float32 // [N]
 	logZ                    []float32 // [B]
+	student                 []float32 // [N,K]
 }
 
 // take returns x with length n, zeroed.
@@ -73,17 +76,20 @@ func (t *Trainer) policyGradient(mini *sliced, loss *objective, stream string) {
 	}
 	s := &t.scratch.mini
 	tokens := mini.tokenEnds(p.group.Size())
-	p.gather(s.logProb, tokens)
-	p.gather(s.entropy, tokens)
-	n := len(mini.mask)
-	discard := gradients{logProb: take(&t.scratch.g.logProb, n), entropy: take(&t.scratch.g.entropy, n)}
+	p.gather(kernels.Host(s.logProb), tokens, 1)
+	p.gather(kernels.Host(s.entropy), tokens, 1)
+	n, k := len(mini.mask), mini.taught.k
+	discard := gradients{logProb: take(&t.scratch.g.logProb, n), entropy: take(&t.scratch.g.entropy, n),
+		student: take(&t.scratch.g.student, n*k)}
+	p.gather(kernels.Host(s.student), tokens, k)
 	var logZ []float32
 	if t.needs.LogZ {
 		logZ = s.logZ
-		p.gather(logZ, mini.rankEnds(p.group.Size()))
+		p.gather(kernels.Host(logZ), mini.rankEnds(p.group.Size()), 1)
 		discard.logZ = take(&t.scratch.g.logZ, len(mini.traj))
 	}
-	loss.add(mini.part(0, len(mini.traj), s.logProb), s.entropy, logZ, discard)
+	x := rl.Taught{K: k, Teacher: mini.taught.logProb, Student: s.student}
+	loss.add(mini.part(0, len(mini.traj), s.logProb), s.entropy, logZ, x, discard)
 }
 
 // resize makes room for the scores of a mini-batch.
@@ -91,6 +97,7 @@ func (s *miniScores) resize(b *batch) {
 	take(&s.logProb, len(b.mask))
 	take(&s.entropy, len(b.mask))
 	take(&s.logZ, len(b.traj))
+	take(&s.student, len(b.mask)*b.taught.k)
 }
 
 // rowGradient takes rows r0 to r1, loaded in the training workspace, through the forward
@@ -100,11 +107,17 @@ func (t *Trainer) rowGradient(b *batch, r0, r1 int, loss *objective, stream stri
 	n := ws.Rows()
 	t.dropAdapters(m, b, r0, r1, stream)
 	m.Forward(ws)
-	m.Scores(ws, t.cfg.Sampling.Temperature)
-	t.passes.read(take(&s.logProb, n), ws.LogProb())
+	x, k := b.taught.between(b.rows[r0], b.rows[r1]), b.taught.k
+	take(&s.logProb, n)
+	if k > 0 {
+		t.taughtScores(m, x, s.logProb, take(&s.student, n*k))
+	} else {
+		m.Scores(ws, t.cfg.Sampling.Temperature)
+		t.passes.read(s.logProb, ws.LogProb())
+	}
 	t.passes.read(take(&s.entropy, n), ws.Entropy())
-	up := model.Upstream{Scores: true, LogZ: t.needs.LogZ}
-	g := gradients{logProb: take(&s.g.logProb, n), entropy: take(&s.g.entropy, n)}
+	up := model.Upstream{Scores: k == 0, Taught: k > 0, LogZ: t.needs.LogZ}
+	g := gradients{logProb: take(&s.g.logProb, n), entropy: take(&s.g.entropy, n), student: take(&s.g.student, n*k)}
 	var logZ []float32
 	if up.LogZ {
 		ws.SetDropoutKeys(t.dropoutSeeds(b, r0, r1, stream))
@@ -117,9 +130,15 @@ func (t *Trainer) rowGradient(b *batch, r0, r1 int, loss *objective, stream stri
 		copy(s.mini.logProb[b.rows[r0]:], s.logProb)
 		copy(s.mini.entropy[b.rows[r0]:], s.entropy)
 		copy(s.mini.logZ[r0:], logZ)
+		copy(s.mini.student[b.rows[r0]*k:], s.student[:n*k])
 	}
-	loss.add(b.part(r0, r1, s.logProb), s.entropy, logZ, g)
-	t.passes.write(ws.DLogProb(), g.logProb)
+	loss.add(b.part(r0, r1, s.logProb), s.entropy, logZ,
+		rl.Taught{K: k, Teacher: x.logProb, Student: s.student[:n*k]}, g)
+	if k > 0 {
+		t.writeTaught(g, k)
+	} else {
+		t.passes.write(ws.DLogProb(), g.logProb)
+	}
 	t.passes.write(ws.DEntropy(), g.entropy)
 	if up.LogZ {
 		t.passes.write(ws.DLogZ(), g.logZ)
@@ -195,7 +214,7 @@ func (t *Trainer) valueGradient(mini *sliced, stream string) *rl.ValueStats {
 	if !p.many() {
 		return stats
 	}
-	p.gather(s.mini.value, mini.tokenEnds(p.group.Size()))
+	p.gather(kernels.Host(s.mini.value), mini.tokenEnds(p.group.Size()), 1)
 	stats = new(rl.ValueStats)
 	loss(0, len(mini.traj), s.mini.value, take(&s.dValue, len(mini.mask)), stats)
 	return stats

@@ -85,9 +85,18 @@ func distillKeys(token []Clause) []Key {
 			Late: true,
 			Help: "weight of reference logprob - old logprob, which each token's advantage gains: on-policy " +
 				"distillation, beside what algo.advantage makes of rewards; 0 is off"},
+		{Path: "algo.distill.top_k", Kind: Int, Default: is(0), Range: between(0, rl.MaxTopK), Unit: "tokens",
+			When: []Clause{coef}, Late: true,
+			Help: "instead, coef weighs the forward KL in the loss, over this many of the reference's likeliest " +
+				"tokens at each place (verl's forward_kl_topk); 0: the advantage of the sampled token"},
 		{Path: "algo.distill.max", Kind: Float, Null: true, Default: null(), Range: above(0), Unit: "nats",
 			When: []Clause{coef}, Late: true,
-			Help: "bound of that difference on both sides; null: none"},
+			Help: "bound of that difference on both sides, or of a token's forward KL, which then teaches nothing; " +
+				"null: none"},
+		{Path: "algo.distill.floor", Kind: Float, Null: true, Default: null(), Range: Range{}.below(0), Unit: "nats",
+			When: []Clause{positive("algo.distill.top_k")}, Late: true,
+			Help: "log-probs below it count as this in the forward KL, and the policy's then learn nothing; " +
+				"null: none"},
 	})
 	read := Clause{{Path: "algo.kl.loss_coef", Above: true}, {Path: "algo.kl.reward_coef", Above: true},
 		{Path: "algo.distill.coef", Above: true}, {Path: "algo.flowrl.reference", Words: []string{"ref"}},

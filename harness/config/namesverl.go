@@ -55,6 +55,9 @@ func trainingNames() []foreignName {
 		{"calculate_log_probs", "", "the sampler always records log-probs"},
 		{"calculate_entropy", "", "actor/entropy is always recorded"},
 		{"distillation", "algo.distill", "algo.reference names the teacher, and algo.distill is its weight"},
+		{"forward_kl_topk", "algo.distill.top_k", "it is a number of tokens here, algo.distill.top_k"},
+		{"loss_max_clamp", "algo.distill.max", ""},
+		{"log_prob_min_clamp", "algo.distill.floor", ""},
 		{"teacher_models", "algo.reference", "a run has one teacher: algo.reference"},
 		// Prompts, rollouts, rewards.
 		{"response_length", "rollout.max_new_tokens", ""},

@@ -282,8 +282,10 @@ type KL struct {
 
 // Distill lets the reference policy teach.
 type Distill struct {
-	Coef float64  `key:"coef"`
-	Max  *float64 `key:"max"` // Coef > 0; nil: no bound
+	Coef  float64  `key:"coef"`
+	TopK  int      `key:"top_k"` // Coef > 0
+	Max   *float64 `key:"max"`   // Coef > 0; nil: no bound
+	Floor *float64 `key:"floor"` // TopK > 0; nil: none
 }
 
 // HasTeacher reports whether the reference policy is another model than the one that training starts from.

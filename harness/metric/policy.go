@@ -56,6 +56,7 @@ func lengths(name string, mean, cut Metric, what, over string) []Metric {
 // names, and the parts of the objective.
 func optimization() []Metric {
 	const onlyClip = "only losses that clip the ratio have it"
+	const onlyTaught = "only distillation of the teacher's likeliest tokens has it (algo.distill.top_k)"
 	const onlyKLLoss = "only objectives with a KL term have it (algo.kl.loss_coef)"
 	const onlyKLReward = "only runs that charge KL to the reward have it (algo.kl.reward_coef)"
 	list := []Metric{
@@ -84,6 +85,18 @@ func optimization() []Metric {
 				"(verl's actor/kl_loss)"},
 		{Name: "actor/kl_coef", Title: "Coefficient of KL in the objective", Absent: onlyKLLoss,
 			Definition: "algo.kl.loss_coef, the factor of actor/kl_loss (verl's actor/kl_coef)"},
+		{Name: "actor/distill_loss", Unit: nats, Title: "Distillation in the objective", Absent: onlyTaught,
+			Axis: Axis{Label: "forward KL from the teacher", Zero: true},
+			Definition: "forward KL of the teacher's likeliest tokens, aggregated as the loss is, before its " +
+				"coefficient algo.distill.coef (arXiv:2306.13649 eq. 2; verl's distillation/loss)"},
+		{Name: "distill/teacher_mass", Per: "token", Title: "Probability of the teacher's likeliest tokens",
+			Absent: onlyTaught, Axis: Axis{Label: "probability"},
+			Definition: "the teacher's probability of its algo.distill.top_k likeliest tokens, mean over tokens " +
+				"(verl's distillation/teacher_mass)"},
+		{Name: "distill/student_mass", Per: "token", Title: "Policy's probability of them",
+			Absent: onlyTaught, Axis: Axis{Label: "probability"},
+			Definition: "the policy's probability of the same tokens, mean over tokens (verl's " +
+				"distillation/student_mass)"},
 		{Name: "actor/reward_kl_penalty", Unit: nats, Per: "token", Title: "KL charged to the reward",
 			Absent: onlyKLReward, Axis: Axis{Label: "KL to the reference"},
 			Definition: "estimate of KL(old‖reference), mean over a completion's tokens, then over completions " +

@@ -65,6 +65,7 @@ func recorded(t *testing.T) []string {
 	add((&rl.PolicyStats{}).Metrics())
 	add((&rl.ValueStats{}).Metrics())
 	add((&rl.MegatronStats{}).Metrics())
+	add((&rl.DistillStats{}).Metrics())
 	add(rl.ProbDiff([]float32{-1, -1}, []float32{-1, -1}, data.Mask))
 	add(rl.ThroughputMetrics(2, 1, 1))
 	add(rl.LengthMetrics([]int{3}, [][]int{{0}}))

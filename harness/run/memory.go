@@ -283,6 +283,13 @@ func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine ge
 	if restricted {
 		logits *= 2 // and their exponentials
 	}
+	if kind == config.Train && c.Algo.Distill.TopK > 0 { // all logits of some rows, to choose from
+		top := 2 * min(max(32, together/V), tokens) * V
+		if operand == kernels.F32 {
+			gradients = max(gradients, 4*top)
+		}
+		logits = max(logits, top)
+	}
 	if operand == kernels.F32 {
 		if restricted {
 			gradients = max(gradients, 4*logits) // one buffer serves both
@@ -326,7 +333,11 @@ func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch
 	rows := min(own(engine.MaxSequences), max(1, piece/(arrays*V)))
 	gradients := 0
 	if w.learns {
-		gradients = max(own(tokens)*V, tokens*own(V)) * operand.Size()
+		logits := max(own(tokens)*V, tokens*own(V))
+		gradients = logits * operand.Size()
+		if c.Algo.Distill.TopK > 0 { // and products of some rows beside them
+			gradients += 4 * min(logits, max(piece, V))
+		}
 	}
 	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*arrays*rows*V, 4*tokens*arch.Heads)
 	if arch.Recurrent() {

@@ -52,9 +52,12 @@ func TestTeacher(t *testing.T) {
 	if again, _ := l.execute(other); l.stageOf(again.Run.ID, "train").Status != store.Done {
 		t.Error("a run with another teacher takes over what the first one taught")
 	}
-	for kind, use := range memoryOfRun(t, "smoke_cpu.yaml", append(taught(folder), "compute.threads=2")) {
-		if x := float64(use.Peak) / float64(use.Planned); kind == string(config.Train) && !(x <= 1.05 && x > 0.8) {
-			t.Errorf("the peak is %.2f of the plan", x)
+	for _, k := range []string{"0", "9"} {
+		sets := append(taught(folder), "compute.threads=2", "algo.distill.top_k="+k)
+		for kind, use := range memoryOfRun(t, "smoke_cpu.yaml", sets) {
+			if x := float64(use.Peak) / float64(use.Planned); kind == string(config.Train) && !(x <= 1.05 && x > 0.8) {
+				t.Errorf("top_k=%s: the peak is %.2f of the plan", k, x)
+			}
 		}
 	}
 }
@@ -65,10 +68,13 @@ func TestTeacherElsewhere(t *testing.T) {
 	l := newLab(t)
 	folder := l.teacher()
 	for name, sets := range map[string][]string{
-		"adapters":       append(taught(folder), "train.lora={rank: 2, alpha: 4}", "train.steps=1"),
-		"FlowRL":         {"algo.kind=flowrl", "algo.reference=" + folder, "train.steps=1"},
-		"KL in the loss": {"algo.kind=grpo", "algo.kl={loss_coef: 0.5, loss_estimator: k2}", "algo.reference=" + folder, "train.steps=1"},
-		"with rewards":   {"algo.kind=grpo", "algo.distill={coef: 0.3, max: 2}", "algo.reference=" + folder, "train.steps=1"},
+		"adapters":         append(taught(folder), "train.lora={rank: 2, alpha: 4}", "train.steps=1"),
+		"FlowRL":           {"algo.kind=flowrl", "algo.reference=" + folder, "train.steps=1"},
+		"KL in the loss":   {"algo.kind=grpo", "algo.kl={loss_coef: 0.5, loss_estimator: k2}", "algo.reference=" + folder, "train.steps=1"},
+		"likeliest tokens": append(taught(folder), "algo.distill={top_k: 9, max: 2, floor: -8}", "train.steps=1"),
+		"likeliest tokens and adapters": append(taught(folder), "algo.distill.top_k=9", "train.lora={rank: 2, alpha: 4}",
+			"train.steps=1"),
+		"with rewards": {"algo.kind=grpo", "algo.distill={coef: 0.3, max: 2}", "algo.reference=" + folder, "train.steps=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l.t = t

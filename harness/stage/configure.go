@@ -137,10 +137,7 @@ func TrainConfig(c *config.Run) train.Config {
 		t.Aggregation, t.LossScale = must(rl.ParseAggregation(a.Aggregation)), a.LossScaleFactor
 	}
 	t.Settings, t.EntropyCoef, t.KL, t.VarianceProxies = a.Settings, a.EntropyCoef, klConfig(a.KL), a.VarianceProxies
-	t.Distill = rl.Distillation{Coef: a.Distill.Coef, Max: math.Inf(1)}
-	if m := a.Distill.Max; m != nil {
-		t.Distill.Max = *m
-	}
+	t.Distill = distillation(a.Distill)
 	needs := t.Needs()
 	if needs.Critic {
 		t.Critic = optimConfig(a.Critic.Optim, c.Train.Steps)
@@ -192,4 +189,16 @@ func must[T any](v T, err error) T {
 		panic("stage: " + err.Error())
 	}
 	return v
+}
+
+// distillation returns what the reference policy teaches.
+func distillation(d config.Distill) rl.Distillation {
+	x := rl.Distillation{Coef: d.Coef, TopK: d.TopK, Max: math.Inf(1), Floor: math.Inf(-1)}
+	if d.Max != nil {
+		x.Max = *d.Max
+	}
+	if d.Floor != nil {
+		x.Floor = *d.Floor
+	}
+	return x
 }

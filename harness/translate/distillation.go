@@ -32,17 +32,20 @@ func (t *verl) distillation() {
 		"chunked_topk_chunk_size"} {
 		t.used[loss+name] = true // of top-k losses, or of one possible value
 	}
-	if mode == "forward_kl_topk" {
-		t.note("%sloss_mode forward_kl_topk: the forward KL over the teacher's likeliest tokens is not offered; this "+
-			"is the reverse KL of the sampled token", loss)
-		mode, gradient = "k1", true
-	}
 	if !rewards {
 		coef = 1
 	}
 	t.onlyReference(rewards)
 	t.putText("algo.reference", weights(teacher))
-	if gradient {
+	switch {
+	case mode == "forward_kl_topk":
+		if gradient {
+			t.note("%suse_policy_gradient with forward_kl_topk: the forward KL is a loss here, as verl recommends",
+				loss)
+		}
+		t.taughtTokens(loss, coef, bound, rewards)
+		return
+	case gradient:
 		t.taughtByGradient(loss, mode, coef, bound, rewards)
 		return
 	}
@@ -100,6 +103,28 @@ func (t *verl) onlyReference(rewards bool) {
 	}
 	if !rewards {
 		delete(t.out, "algo.entropy_coef")
+	}
+}
+
+// taughtTokens translates the forward KL over the teacher's likeliest tokens.
+func (t *verl) taughtTokens(loss string, coef, bound float64, rewards bool) {
+	t.putNumber("algo.distill.coef", coef)
+	k := t.number(loss+"topk", 32)
+	if k > rl.MaxTopK {
+		t.note("%stopk %g: this takes the %d likeliest tokens", loss, k, rl.MaxTopK)
+		k = rl.MaxTopK
+	}
+	t.putNumber("algo.distill.top_k", k)
+	if bound > 0 {
+		t.putNumber("algo.distill.max", bound)
+	}
+	if floor := t.number(loss+"log_prob_min_clamp", 0); floor < 0 {
+		t.putNumber("algo.distill.floor", floor)
+	}
+	if !rewards {
+		t.put("algo.kind", "distill")
+		t.put("algo.loss", "ppo")
+		delete(t.out, "algo.advantage")
 	}
 }
 

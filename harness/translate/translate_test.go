@@ -262,7 +262,11 @@ func TestRecipes(t *testing.T) {
 		{"several teachers", "algorithm.adv_estimator=grpo distillation.enabled=True distillation.distillation_loss.use_policy_gradient=True actor_rollout_ref.rollout.n=4 " +
 			"distillation.distillation_loss.loss_mode=forward_kl_topk distillation.teacher_models.teacher_model.model_path=./t " +
 			"+distillation.teacher_models.b.model_path=./b +distillation.teacher_models.a.model_path=./a",
-			[]string{"coef: 1", `reference: "./a"`, "teachers a, b: a run has one teacher here", "forward KL over the teacher's likeliest tokens is not offered"}},
+			[]string{"coef: 1", `reference: "./a"`, "teachers a, b: a run has one teacher here", "top_k: 32", "the forward KL is a loss here"}},
+		{"a teacher's likeliest tokens", "algorithm.adv_estimator=grpo distillation.enabled=True distillation.distillation_loss.use_task_rewards=False " +
+			"distillation.distillation_loss.loss_mode=forward_kl_topk distillation.teacher_models.teacher_model.model_path=./t " +
+			"distillation.distillation_loss.topk=64 distillation.distillation_loss.loss_max_clamp=10 distillation.distillation_loss.log_prob_min_clamp=-10",
+			[]string{"kind: distill", "top_k: 64", "max: 10", "floor: -10", `reference: "./t"`}},
 		{"the optimizer", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.optim.lr=2e-6 actor_rollout_ref.actor.optim.min_lr=2e-7 " +
 			"actor_rollout_ref.actor.optim.lr_decay_style=cosine actor_rollout_ref.actor.optim.override_optimizer_config.eps=1e-5 " +
 			"actor_rollout_ref.actor.optim.num_cycles=1.5 actor_rollout_ref.actor.optim.lr_warmup_steps_ratio=0.2",

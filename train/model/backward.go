@@ -7,6 +7,7 @@ type Upstream struct {
 	Scores bool // ws.DLogProb and ws.DEntropy
 	Values bool // ws.DValue
 	LogZ   bool // ws.DLogZ
+	Taught bool // ws.DTaught, which with ws.DEntropy takes the place of Scores
 }
 
 // Backward adds to the gradients of all parameters, for the batch of the last Forward. Take
@@ -72,8 +73,13 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 	C, be := m.Config.Width, m.be
 	dh, rows := ws.dh.Slice(0, ws.r*C), ws.rows.dev.Slice(0, ws.r)
 	switch {
-	case up.Scores && up.Values:
+	case (up.Scores || up.Taught) && up.Values:
 		panic("model: cannot train an output projection and a value head together")
+	case up.Taught:
+		sc, tokens := ws.taughtScores()
+		be.LogProbBackward(dh, m.output.dw, ws.DTaught(), ws.DEntropy(), sc, ws.scoredRows(), m.output.w, tokens,
+			ws.rowBlocks(), ws.softmax)
+		be.ScatterRows(dHidden, dh, rows, C)
 	case up.Scores:
 		be.LogProbBackward(dh, m.output.dw, ws.DLogProb(), ws.DEntropy(), ws.currentScores(), ws.scoredRows(),
 			m.output.w, ws.targets.dev.Slice(0, ws.r), ws.rowBlocks(), ws.softmax)

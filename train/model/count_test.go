@@ -33,7 +33,7 @@ func TestCounts(t *testing.T) {
 		trainable := r.IntN(2) == 0
 		m, err := New(be, c, h, trainable)
 		count("model", c.ModelBytes(h, trainable, be.PackedLen, operand, 1), m, err)
-		limit, keep := Capacity{Tokens: 1 + r.IntN(99), Sequences: 1 + r.IntN(9)}, Keep(r.IntN(3))
+		limit, keep := Capacity{Tokens: 1 + r.IntN(99), Sequences: 1 + r.IntN(9), Taught: r.IntN(4)}, Keep(r.IntN(3))
 		ws, err := NewWorkspace(be, c, h, limit, keep)
 		count("workspace", c.WorkspaceBytes(h, limit, keep, operand, 1), ws, err)
 		pages := 1 + r.IntN(9)

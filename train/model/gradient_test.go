@@ -88,6 +88,7 @@ type objective struct {
 	up       Upstream
 	wLP, wH  []float64 // [R] weights of log-probs and entropies
 	wV, wZ   []float64 // [R] values, [S] log Zs
+	taught   []int32   // [R,K] teacher's tokens, whose log-probs wLP [R,1+K] weighs too
 	batch    Batch
 	temp     float64
 	dropKeys []uint64
@@ -148,6 +149,11 @@ func (o *objective) value() float64 {
 		dot(o.wLP, o.ws.LogProb())
 		dot(o.wH, o.ws.Entropy())
 	}
+	if o.up.Taught {
+		o.ws.SetTaught(o.taught)
+		dot(o.wLP, o.m.TaughtScores(o.ws, o.temp))
+		dot(o.wH, o.ws.Entropy())
+	}
 	if o.up.Values {
 		o.m.Values(o.ws)
 		dot(o.wV, o.ws.Value())
@@ -165,6 +171,10 @@ func (o *objective) gradient() []float64 {
 	o.value()
 	if o.up.Scores {
 		o.be.Copy(o.ws.DLogProb(), kernels.Host(o.wLP))
+		o.be.Copy(o.ws.DEntropy(), kernels.Host(o.wH))
+	}
+	if o.up.Taught {
+		o.be.Copy(o.ws.DTaught(), kernels.Host(o.wLP))
 		o.be.Copy(o.ws.DEntropy(), kernels.Host(o.wH))
 	}
 	if o.up.Values {

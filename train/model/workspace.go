@@ -18,6 +18,7 @@ const (
 // Capacity bounds what a Workspace can hold. Tokens of a shared prompt count once.
 type Capacity struct {
 	Tokens, Sequences int
+	Taught            int // a teacher's likeliest tokens at each place; 0: none
 }
 
 // Workspace holds the activations of one micro-batch and every input and output of the
@@ -66,6 +67,7 @@ type Workspace struct {
 	zActs    []logZActs
 	dropout  float64
 	softmax  kernels.Softmax // of the last Scores
+	taught   taught
 
 	// Gradients.
 	dLogProb, dEntropy, dValue kernels.Buffer    // [R]
@@ -174,7 +176,7 @@ func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Ke
 
 // Reserve makes room for batches of that capacity. If it has to allocate, the loaded batch is lost.
 func (ws *Workspace) Reserve(need Capacity) error {
-	limit := Capacity{max(ws.cap.Tokens, need.Tokens), max(ws.cap.Sequences, need.Sequences)}
+	limit := Capacity{max(ws.cap.Tokens, need.Tokens), max(ws.cap.Sequences, need.Sequences), ws.cap.Taught}
 	if limit == ws.cap {
 		return nil
 	}
@@ -192,6 +194,9 @@ func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 	ws.ids, ws.pos, ws.offsets, ws.groups = index(N), index(N), index(2*S+1), index(S+1)
 	ws.blocks, ws.rowBlocksBuf = index(maxBlocks), index(maxBlocks)
 	ws.rows, ws.targets = index(N), index(N)
+	if K := ws.cap.Taught; K > 0 {
+		ws.taught.tokens = index(N * (1 + K))
+	}
 	ws.segmentsBuf, ws.seqBlocksBuf, ws.dropKeysBuf = index(2*S), index(S+1), index(2*S)
 	if slices.Contains(ws.c.Sparse, true) && ws.keep != KeepNothing {
 		ws.mixGrads.blocks = index(maxBlocks)
@@ -238,6 +243,12 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	ws.h = operand(N * C)
 	ws.scores = kernels.Scores{LogProb: alloc(N), Entropy: alloc(N), LSE: alloc(N)}
 	ws.values = alloc(N)
+	if K := ws.cap.Taught; K > 0 {
+		ws.taught.logProb = alloc(N * (1 + K))
+		if train {
+			ws.taught.dLogProb = alloc(N * (1 + K))
+		}
+	}
 	if h.LogZ != nil {
 		ws.pooled, ws.logZ = alloc(S*C), alloc(S)
 		for range h.LogZ.Layers - 1 {

@@ -27,7 +27,7 @@ var (
 	batches = []model.Batch{{Tokens: []int32{1, 36, 3, 20, 30, 2, 12, 6, 7, 7, 9, 10, 11, 12, 13, 14, 0},
 		Offsets: []int32{0, 6, 12, 17}, Prompt: []int32{2, 2, 1}},
 		{Tokens: []int32{5, 4, 3, 2}, Offsets: []int32{0, 4}, Prompt: []int32{1}}}
-	capacity = model.Capacity{Tokens: 17, Sequences: 3}
+	capacity = model.Capacity{Tokens: 17, Sequences: 3, Taught: 2}
 )
 
 // step is a sampling step of two sequences, with a page for each.
@@ -64,6 +64,7 @@ func (d device) learn(c model.Config) (x learned) {
 		d.Copy(ws.DLogProb(), d.random(kernels.F32, ws.Rows(), 1))
 		d.Copy(ws.DEntropy(), d.random(kernels.F32, ws.Rows(), 2))
 		m.Backward(ws, model.Upstream{Scores: true})
+		x.passes = append(x.passes, d.taught(m, ws)...)
 	}
 	m.FinishGrads()
 	x.grads = d.host(m.Grads())
@@ -86,6 +87,23 @@ func (d device) learn(c model.Config) (x learned) {
 		x.rooms = int(4*c.Vocab*c.Width) + b.roomBytes() // with that of packWhole, which frees it
 	}
 	return x
+}
+
+// taught takes the loaded rows through the passes with a teacher's tokens, its own.
+func (d device) taught(m *model.Model, ws *model.Workspace) []float32 {
+	tokens, logProb := m.TopTokens(ws, 0.9)
+	top := d.host(logProb)
+	ids := make([]int32, tokens.Len())
+	d.Copy(kernels.Host(ids), tokens)
+	d.Sync()
+	ws.SetTaught(ids)
+	scores := d.host(m.TaughtScores(ws, 0.9))
+	d.Copy(ws.DTaught(), d.random(kernels.F32, ws.DTaught().Len(), 3))
+	m.Backward(ws, model.Upstream{Taught: true})
+	for _, id := range ids {
+		top = append(top, float32(id))
+	}
+	return append(top, scores...)
 }
 
 // draw takes a model through the sampling step.
