@@ -12,6 +12,9 @@ import "C"
 import (
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"exp/kernels"
@@ -75,7 +78,7 @@ func (b *Backend) Zero(x kernels.Buffer) {
 	case x.Empty() || b.err != nil:
 	case b.isPinned(x):
 		if b.drain(); b.err == nil {
-			clear(unsafe.Slice((*byte)(x.Addr()), bytesOf(x)))
+			clearHost(x.Addr(), bytesOf(x))
 		}
 	default:
 		b.move("zero memory", C.WORK_ZERO, x, kernels.Buffer{})
@@ -190,8 +193,36 @@ func (b *Backend) Sync() {
 	}
 }
 
+// copyThreads bounds the threads that copy within the host's memory. One alone is far slower than the bus, above all where
+// it is the first to touch a page.
+const copyThreads = 8
+
+// inParts calls f for parts of n elements, in several threads if there are many.
+func inParts(n int, f func(lo, hi int)) {
+	const part = 1 << 19
+	threads := min(copyThreads, runtime.GOMAXPROCS(0), (n+part-1)/part)
+	if threads < 2 {
+		f(0, n)
+		return
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range threads {
+		all.Go(func() {
+			for lo := int(next.Add(part)) - part; lo < n; lo = int(next.Add(part)) - part {
+				f(lo, min(lo+part, n))
+			}
+		})
+	}
+	all.Wait()
+}
+
 // convert copies between buffers that the host can address.
 func convert(dst, src kernels.Buffer) {
+	inParts(dst.Len(), func(lo, hi int) { convertPart(dst.Slice(lo, hi), src.Slice(lo, hi)) })
+}
+
+func convertPart(dst, src kernels.Buffer) {
 	if dst.DType() == src.DType() {
 		copy(unsafe.Slice((*byte)(dst.Addr()), bytesOf(dst)), unsafe.Slice((*byte)(src.Addr()), bytesOf(src)))
 		return
@@ -218,6 +249,12 @@ func convert(dst, src kernels.Buffer) {
 			d[i] = math.Float32frombits(uint32(v) << 16)
 		}
 	}
+}
+
+// clearHost zeroes memory of the host.
+func clearHost(p unsafe.Pointer, bytes int) {
+	x := unsafe.Slice((*byte)(p), bytes)
+	inParts(bytes, func(lo, hi int) { clear(x[lo:hi]) })
 }
 
 func bytesOf(x kernels.Buffer) int { return x.Len() * x.DType().Size() }

@@ -48,7 +48,7 @@ func (b *Backend) AllocHost(t kernels.DType, n int) (kernels.Buffer, error) {
 		}
 		return kernels.Buffer{}, err
 	}
-	clear(unsafe.Slice((*byte)(p), bytes))
+	clearHost(p, bytes)
 	b.pinned = append(b.pinned, span{p, bytes})
 	return kernels.NewBuffer(p, n, t), nil
 }
