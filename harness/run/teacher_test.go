@@ -116,6 +116,7 @@ func TestTeacherRefused(t *testing.T) {
 		"a teacher must have the policy's tokens": taught(bend("tokenizer.json", `"7"`, `"q"`)),
 		"a teacher must know each token":          taught(bend("config.json", `"vocab_size": 20`, `"vocab_size": 9`)),
 		"data.max_prompt_tokens and rollout.max":  taught(bend("config.json", `"max_position_embeddings": 64`, `"max_position_embeddings": 20`)),
+		"but the policy has 20 tokens":            append(taught(folder), "algo.distill.top_k=21"),
 		"no such file":                            taught(filepath.Join(t.TempDir(), "nothing")),
 	} {
 		_, err := stage.Externals(smoke(t, sets...))

@@ -106,6 +106,9 @@ func teacherDigest(c *config.Run, arch model.Config, policy *Prompter,
 	if err == nil {
 		err = sameTokens(folder, own, arch, policy.Tokenizer)
 	}
+	if k := c.Algo.Distill.TopK; err == nil && k > arch.Vocab {
+		err = fmt.Errorf("algo.distill.top_k is %d, but the policy has %d tokens", k, arch.Vocab)
+	}
 	if n := c.Data.MaxPromptTokens + c.Rollout.MaxNewTokens; err == nil && n > own.MaxPositions {
 		err = fmt.Errorf("%s has %d positions: data.max_prompt_tokens and rollout.max_new_tokens are %d together",
 			folder, own.MaxPositions, n)
