@@ -193,8 +193,8 @@ func (b *Backend) Sync() {
 	}
 }
 
-// copyThreads bounds the threads that copy within the host's memory. One alone is far slower than the bus, above all where
-// it is the first to touch a page.
+// copyThreads bounds the threads that copy within the host's memory. One alone is far slower than the bus, above all
+// where it is the first to touch a page.
 const copyThreads = 8
 
 // inParts calls f for parts of n elements, in several threads if there are many.

@@ -201,8 +201,8 @@ func (b *Backend) logitGradients(dz, dLogProb, dEntropy kernels.Buffer, sc kerne
 		C: C.long(w.In), x: x, tile: b.class.tile}))
 }
 
-// targetGradients queues dz [R,V] of rows with several targets, in chunks whose products come first, and returns it. Both are
-// in the workspace.
+// targetGradients queues dz [R,V] of rows with several targets, in chunks whose products come first, and returns it.
+// Both are in the workspace.
 func (b *Backend) targetGradients(dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
 	w kernels.Matrix, targets kernels.Buffer, x C.struct_softmax) kernels.Buffer {
 	R, V, t := dEntropy.Len(), w.Out, b.Operand()

@@ -69,7 +69,7 @@ INLINE void raise_piece(float *e, float *t, const float *v, int mine, float larg
 
 // row_sums_of returns the sums of z [V]. The first warp adds up a piece, 16 lanes the powers and 16 the products,
 // while the others compute the next and load the one after it. Zeros at the end change no sum.
-DEVICE struct row_sums row_sums_of(struct row_room *room, const float *z, long V) {
+INLINE struct row_sums row_sums_of(struct row_room *room, const float *z, long V) {
 	struct row_sums s;
 	float lane = 0, v[BURST] = {0}, next[BURST];
 	const int first = threadIdx.x % LANES, dots = threadIdx.x / LANES, mine = (int)threadIdx.x - WARP;

@@ -215,7 +215,7 @@ DEVICE int next_bin(struct sample_room *room, struct stretch s, int bin, int ste
 }
 
 // join puts the threads' parts of a stretch together.
-DEVICE struct stretch join(struct sample_room *room, struct stretch s) {
+INLINE struct stretch join(struct sample_room *room, struct stretch s) {
 	for (int w = WARP / 2; w > 0; w /= 2) {
 		const uint64_t lo = shuffle_long(s.lo, w), hi = shuffle_long(s.hi, w);
 		s.lo = lo < s.lo ? lo : s.lo;
@@ -242,7 +242,7 @@ DEVICE struct stretch join(struct sample_room *room, struct stretch s) {
 }
 
 // part_of returns the stretch of a bin of another.
-DEVICE struct stretch part_of(struct sample_room *room, struct tokens t, struct stretch s, int bin) {
+INLINE struct stretch part_of(struct sample_room *room, struct tokens t, struct stretch s, int bin) {
 	struct stretch p = {~0ul, 0, 0, 0, 0, 0, 0};
 	AHEAD_4 for (long v = threadIdx.x; v < t.V; v += ROW_THREADS) {
 		const float z = t.z[v], e = weight_of(t, z);
@@ -269,7 +269,7 @@ DEVICE struct stretch part_of(struct sample_room *room, struct tokens t, struct 
 // stretch_with returns a stretch of up to BEST tokens that holds the k-th token, or with k = 0 the one at which
 // the running sum of weights reaches `mass`. Counts are exact. Bins of weights are near enough to choose one by;
 // sums in float64 decide whether it is the right one. If that is not clear, no token is in the result.
-DEVICE struct stretch stretch_with(struct sample_room *room, struct tokens t, long k, double mass, float sum) {
+INLINE struct stretch stretch_with(struct sample_room *room, struct tokens t, long k, double mass, float sum) {
 	struct stretch s = {0, UNSURE, 0, sum, 0, t.V, 0};
 	while (s.count > BEST) {
 		const float scale = k ? 0 : 0x1p31f / (float)s.mass;
@@ -318,7 +318,7 @@ DEVICE void walk(struct sample_room *room, struct stretch s, int n, long k, doub
 
 // last_kept returns the rank of the last token that top_k = k, or with k = 0 top_p, keeps. If it is not certain,
 // weights are added in order from the first on, which takes long.
-DEVICE uint64_t last_kept(struct sample_room *room, struct tokens t, long k, double mass, float sum) {
+INLINE uint64_t last_kept(struct sample_room *room, struct tokens t, long k, double mass, float sum) {
 	struct stretch s = stretch_with(room, t, k, mass, sum);
 	int exact = s.count == t.V;
 	for (;;) {
