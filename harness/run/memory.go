@@ -331,15 +331,19 @@ func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch
 		arrays = 3 // for short rows
 	}
 	rows := min(own(engine.MaxSequences), max(1, piece/(arrays*V)))
+	logits := V // of a row that is scored
+	if c.Algo.Distill.TopK > 0 && V < 1024 {
+		logits *= 2 // and the order of its tokens
+	}
 	gradients := 0
 	if w.learns {
-		logits := max(own(tokens)*V, tokens*own(V))
-		gradients = logits * operand.Size()
+		all := max(own(tokens)*V, tokens*own(V))
+		gradients = all * operand.Size()
 		if c.Algo.Distill.TopK > 0 { // and products of some rows beside them
-			gradients += 4 * min(logits, max(piece, V))
+			gradients += 4 * min(all, max(piece, V))
 		}
 	}
-	bytes := max(gradients, 4*V*min(own(tokens), max(1, piece/V)), 4*arrays*rows*V, 4*tokens*arch.Heads)
+	bytes := max(gradients, 4*logits*min(own(tokens), max(1, piece/logits)), 4*arrays*rows*V, 4*tokens*arch.Heads)
 	if arch.Recurrent() {
 		bytes = max(bytes, 4*device.DeltaScratch(arch.Delta, tokens, min(tokens, 2*batch.Sequences), w.learns))
 	}

@@ -46,6 +46,21 @@ func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
 	}
 }
 
+// On the fake driver (make cuda) learning a teacher's likeliest tokens takes the device memory that the plan says.
+func TestTeacherMemoryOnCUDA(t *testing.T) {
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	folder := newLab(t).teacher()
+	for _, dtype := range []string{"f32", "bf16"} {
+		sets := append(taught(folder), "algo.distill.top_k=9", "model.dtype="+dtype, "train.steps=2", "compute.device="+device.CUDA)
+		use := memoryOfRun(t, "smoke_cpu.yaml", sets)["train"]
+		if p, planned := float64(use.Peak), float64(use.Planned); !(p > 0 && p <= 1.02*planned && planned <= 1.1*p) {
+			t.Errorf("%s: peak %s, planned %s: %.2f times", dtype, quantity.Bytes(use.Peak), quantity.Bytes(use.Planned), p/planned)
+		}
+	}
+}
+
 // On the fake driver (make cuda) a model with linear attention learns as on the CPU, in the memory that its plan
 // says.
 func TestLinearAttentionOnCUDA(t *testing.T) {
