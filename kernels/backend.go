@@ -328,6 +328,12 @@ type Scores struct {
 	LSE     Buffer // [R] logsumexp(z)
 }
 
+// Rows returns a view of the scores of rows lo to hi.
+func (s Scores) Rows(lo, hi int) Scores {
+	return Scores{LogProb: s.LogProb.Rows(lo, hi, s.LSE.Len()), Entropy: s.Entropy.Slice(lo, hi),
+		LSE: s.LSE.Slice(lo, hi)}
+}
+
 // Sampling shapes a draw. The recorded log-prob is always under the full softmax at
 // this temperature. The zero value is invalid: TopP must be in (0,1]. A token is kept
 // if every filter keeps it; each filter sees the whole distribution.

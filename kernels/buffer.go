@@ -118,6 +118,24 @@ func (b Buffer) Slice(lo, hi int) Buffer {
 	return b
 }
 
+// PerRow returns how many elements each of n rows has, and 1 if n is 0. It panics unless they have the same number,
+// which is not 0.
+func (b Buffer) PerRow(n int) int {
+	if n == 0 {
+		return 1
+	}
+	if b.n == 0 || b.n%n != 0 {
+		panic("kernels: not the same number of elements for each row")
+	}
+	return b.n / n
+}
+
+// Rows returns a view of rows lo to hi of n.
+func (b Buffer) Rows(lo, hi, n int) Buffer {
+	k := b.PerRow(n)
+	return b.Slice(lo*k, hi*k)
+}
+
 // Bits returns a BF16 buffer as the upper halves of its float32. Like Elems, it is
 // for backends.
 func Bits(b Buffer) []uint16 {

@@ -65,31 +65,10 @@ func (b *Backend) eachPart(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix
 		z, hn := b.workspace(many*n), h.Slice(lo*w.In, hi*w.In)
 		factor, panels := b.forward(w)
 		b.matmul(z.Slice(0, n), hn, factor, panels, kernels.Buffer{}, hi-lo)
-		g := b.output(scoresOf(sc, lo, hi, rows), hn, w, x)
+		g := b.output(sc.Rows(lo, hi), hn, w, x)
 		g.z, g.given, g.chunk = floats(z), 1, 1
 		f(g, lo, hi)
 	}
-}
-
-// scoresOf returns the scores of rows lo to hi.
-func scoresOf(sc kernels.Scores, lo, hi, rows int) kernels.Scores {
-	return kernels.Scores{LogProb: rowsOf(sc.LogProb, lo, hi, rows), Entropy: sc.Entropy.Slice(lo, hi),
-		LSE: sc.LSE.Slice(lo, hi)}
-}
-
-// rowsOf returns rows lo to hi of x [rows,K].
-func rowsOf(x kernels.Buffer, lo, hi, rows int) kernels.Buffer {
-	k := perRow(x, rows)
-	return x.Slice(lo*k, hi*k)
-}
-
-// perRow returns how many elements each of x's rows has.
-func perRow(x kernels.Buffer, rows int) int {
-	if rows == 0 {
-		return 1
-	}
-	check(x, max(1, x.Len()/rows)*rows)
-	return x.Len() / rows
 }
 
 // chunk returns how many rows have their logits computed at a time: few enough that
@@ -124,10 +103,10 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 		return
 	}
 	rows := h.Len() / w.In
-	k := perRow(targets, rows)
+	k := targets.PerRow(rows)
 	check(out.LogProb, rows*k)
 	b.eachPart(out, h, w, x, 1, func(g *C.struct_output_args, lo, hi int) {
-		g.targets, g.k = ints(rowsOf(targets, lo, hi, rows)), C.long(k)
+		g.targets, g.k = ints(targets.Rows(lo, hi, rows)), C.long(k)
 		b.outputScratch(g, 0, rowLength(w.Out))
 		b.run(b.k.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
 	})
@@ -144,7 +123,7 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 		check(dw, w.Out*w.In)
 	}
 	check(dEntropy, rows)
-	check(dLogProb, rows*perRow(targets, rows))
+	check(dLogProb, rows*targets.PerRow(rows))
 	all := b.sumTargets(dLogProb, rows)
 	const cached = 1 << 22 // float32 elements: 16 MiB of logit gradients at a time
 	limit := max(kernels.BlockRows, cached/w.Out)
@@ -172,7 +151,7 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 
 // sumTargets returns the sums of the rows' gradients [rows,K] in order, in memory that lives until the next call.
 func (b *Backend) sumTargets(dLogProb kernels.Buffer, rows int) kernels.Buffer {
-	k := perRow(dLogProb, rows)
+	k := dLogProb.PerRow(rows)
 	if k == 1 {
 		return dLogProb
 	}
@@ -203,7 +182,7 @@ func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, all, dEntropy kernels.B
 	}
 	g := b.output(sc, h, w, x)
 	g.targets, g.dlogprob, g.dall, g.dentropy = ints(targets), floats(dLogProb), floats(all), floats(dEntropy)
-	g.k = C.long(perRow(targets, all.Len()))
+	g.k = C.long(targets.PerRow(all.Len()))
 	g.dz, g.dh, g.row0, g.rows = floats(dz), floats(dh), C.long(r0), C.long(r1)
 	g.wt, _ = b.backward(w)
 
@@ -296,7 +275,7 @@ func (b *Backend) sampleRestricted(ids kernels.Buffer, out kernels.Scores, h ker
 	u kernels.Buffer, p kernels.Sampling) {
 	x := kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}
 	b.eachLogits(out, h, w, x, func(ws kernels.Buffer, lo, hi int) {
-		b.pick(ws, hi-lo, w.Out, ids.Slice(lo, hi), scoresOf(out, lo, hi, ids.Len()), u.Slice(lo, hi), p)
+		b.pick(ws, hi-lo, w.Out, ids.Slice(lo, hi), out.Rows(lo, hi), u.Slice(lo, hi), p)
 	})
 }
 
@@ -304,17 +283,17 @@ func (b *Backend) sampleRestricted(ids kernels.Buffer, out kernels.Scores, h ker
 func (b *Backend) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
 	x kernels.Softmax) {
 	rows, v := h.Len()/w.In, w.Out
-	check(out.LogProb, rows*perRow(ids, rows))
+	check(out.LogProb, rows*ids.PerRow(rows))
 	b.grow(&b.rowSums, kernels.F32, rows, 2*rows)
 	sums := kernels.Scores{LogProb: b.rowSums.Slice(0, rows), Entropy: out.Entropy, LSE: out.LSE}
 	const cached = 1 << 22 // 16 MiB of logits, and of their exponentials, at a time
 	for r0, some := 0, max(tileBlock, cached/v); r0 < rows; r0 += some {
 		r1 := min(r0+some, rows)
-		part, top := scoresOf(sums, r0, r1, rows), rowsOf(ids, r0, r1, rows)
-		logProb := rowsOf(out.LogProb, r0, r1, rows)
+		part, top := sums.Rows(r0, r1), ids.Rows(r0, r1, rows)
+		logProb := out.LogProb.Rows(r0, r1, rows)
 		b.eachLogits(part, h.Slice(r0*w.In, r1*w.In), w, x, func(ws kernels.Buffer, lo, hi int) {
 			n := r1 - r0
-			b.pickTop(ws, hi-lo, v, rowsOf(top, lo, hi, n), rowsOf(logProb, lo, hi, n), scoresOf(part, lo, hi, n))
+			b.pickTop(ws, hi-lo, v, top.Rows(lo, hi, n), logProb.Rows(lo, hi, n), part.Rows(lo, hi))
 		})
 	}
 }
@@ -340,7 +319,7 @@ func (b *Backend) eachLogits(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 // pickTop takes the most probable tokens of each row from z [rows,v], which ws begins with. sc has the rows' sums and
 // their log-sum-exps.
 func (b *Backend) pickTop(ws kernels.Buffer, rows, v int, ids, logProb kernels.Buffer, sc kernels.Scores) {
-	z, k := kernels.Elems[float32](ws)[:rows*v], perRow(ids, rows)
+	z, k := kernels.Elems[float32](ws)[:rows*v], ids.PerRow(rows)
 	sums, lse := kernels.Elems[float32](sc.LogProb), kernels.Elems[float32](sc.LSE)
 	id, lp := kernels.Elems[int32](ids), kernels.Elems[float32](logProb)
 	b.runGo(func(lo, hi int) {

@@ -303,7 +303,7 @@ func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
 	x kernels.Softmax) {
 	g := b.tileOutput(out, h, w, x)
-	k := perRow(targets, int(g.rows))
+	k := targets.PerRow(int(g.rows))
 	check(out.LogProb, int(g.rows)*k)
 	g.targets, g.k = ints(targets), C.long(k)
 	b.run(b.tiles.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), tileBlock), 1)
@@ -321,7 +321,7 @@ func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, all, dEntropy kernels.Bu
 	}
 	g := b.tileOutput(sc, h, w, x)
 	g.targets, g.dlogprob, g.dall, g.dentropy = ints(targets), floats(dLogProb), floats(all), floats(dEntropy)
-	g.k = C.long(perRow(targets, all.Len()))
+	g.k = C.long(targets.PerRow(all.Len()))
 	g.dh, g.dh_bf16 = dh.Addr(), isBF16(dh)
 	g.dz, g.wt, g.row0, g.rows = halves(dz), halves(w.PackedT), C.long(r0), C.long(r1)
 	// The tiles of a block of rows, their sums, and the weights of a group of panels,
@@ -383,7 +383,7 @@ func (b *Backend) eachTilePart(sc kernels.Scores, h kernels.Buffer, w kernels.Ma
 		ws, hn := b.workspace(many*n*v), h.Slice(lo*w.In, hi*w.In)
 		z := ws.Slice(0, n*v)
 		b.tileMatMul(z, hn, w.Packed, kernels.Buffer{}, n, v, w.In)
-		g := b.tileOutput(scoresOf(sc, lo, hi, rows), hn, w, x)
+		g := b.tileOutput(sc.Rows(lo, hi), hn, w, x)
 		g.z = floats(z)
 		f(g, ws, lo, hi)
 	}

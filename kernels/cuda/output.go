@@ -63,31 +63,18 @@ func (b *Backend) scores(out kernels.Scores, z, targets kernels.Buffer, V int) {
 	R := out.LSE.Len()
 	b.launchRows("scores", R, V, unsafe.Pointer(&C.struct_scores_args{logprob: floats(out.LogProb),
 		entropy: floats(out.Entropy), lse: floats(out.LSE), z: floats(z), targets: ints(targets), R: C.long(R),
-		V: C.long(V), K: C.long(perRow(targets, R))}))
+		V: C.long(V), K: C.long(targets.PerRow(R))}))
 }
 
 // checkScores panics unless out and h have rows for targets [R,K], and returns R and K.
 func checkScores(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer) (R, K int) {
 	R = rowsOf(h, w.In)
-	K = perRow(targets, R)
+	K = targets.PerRow(R)
 	check(targets, R*K)
 	check(out.LogProb, R*K)
 	check(out.Entropy, R)
 	check(out.LSE, R)
 	return R, K
-}
-
-// perRow returns how many elements each of R rows of x has, at least one.
-func perRow(x kernels.Buffer, R int) int { return max(1, x.Len()/max(1, R)) }
-
-// sliceRows returns rows lo to hi of x [R,K].
-func sliceRows(x kernels.Buffer, lo, hi, R int) kernels.Buffer {
-	return x.Slice(lo*perRow(x, R), hi*perRow(x, R))
-}
-
-func sliceScores(s kernels.Scores, lo, hi int) kernels.Scores {
-	return kernels.Scores{LogProb: sliceRows(s.LogProb, lo, hi, s.LSE.Len()), Entropy: s.Entropy.Slice(lo, hi),
-		LSE: s.LSE.Slice(lo, hi)}
 }
 
 // chunks yields the first row and the workspace of each chunk of R rows: perRow floats for a
@@ -116,7 +103,7 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 	for lo, room := range b.chunks(R, V) {
 		hi := lo + room.Len()/V
 		b.logits(room, h.Slice(lo*w.In, hi*w.In), w, softmaxOf(x))
-		b.scores(sliceScores(out, lo, hi), room, sliceRows(targets, lo, hi, R), V)
+		b.scores(out.Rows(lo, hi), room, targets.Rows(lo, hi, R), V)
 	}
 }
 
@@ -138,13 +125,13 @@ func (b *Backend) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Bu
 		n := room.Len() / (arrays * V)
 		hi, z := lo+n, room.Slice(0, n*V)
 		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, softmaxOf(x))
-		top := sliceRows(ids, lo, hi, R)
+		top := ids.Rows(lo, hi, R)
 		args := C.struct_top_tokens_args{ids: ints(top), z: floats(z), R: C.long(n), V: C.long(V), K: C.long(K)}
 		if arrays == 2 {
 			args.order = (*C.int)(room.Slice(n*V, 2*n*V).Addr())
 		}
 		b.launchRows("top_tokens", n, V, unsafe.Pointer(&args))
-		b.scores(sliceScores(out, lo, hi), z, top, V)
+		b.scores(out.Rows(lo, hi), z, top, V)
 	}
 }
 
@@ -218,12 +205,12 @@ func (b *Backend) targetGradients(dLogProb, dEntropy kernels.Buffer, sc kernels.
 		hi := min(lo+rows, R)
 		z := room.Slice(gradients, gradients+(hi-lo)*V)
 		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, softmaxOf(kernels.Softmax{}))
-		dlp, to := sliceRows(dLogProb, lo, hi, R), sliceRows(targets, lo, hi, R)
+		dlp, to := dLogProb.Rows(lo, hi, R), targets.Rows(lo, hi, R)
 		b.launchRows("target_gradients", hi-lo, V, unsafe.Pointer(&C.struct_target_gradients_args{
 			dz: b.operand(dz.Slice(lo*V, hi*V)), z: floats(z), dlogprob: floats(dlp),
 			dentropy: floats(dEntropy.Slice(lo, hi)), entropy: floats(sc.Entropy.Slice(lo, hi)),
 			lse: floats(sc.LSE.Slice(lo, hi)), targets: ints(to), R: C.long(hi - lo), V: C.long(V),
-			K: C.long(perRow(to, hi-lo)), x: x}))
+			K: C.long(to.PerRow(hi - lo)), x: x}))
 	}
 	return dz
 }
@@ -252,7 +239,7 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 		n := room.Len() / (arrays * V)
 		hi, z := lo+n, room.Slice(0, n*V)
 		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, x)
-		scores := sliceScores(out, lo, hi)
+		scores := out.Rows(lo, hi)
 		args := C.struct_sample_args{ids: ints(ids.Slice(lo, hi)), logprob: floats(scores.LogProb),
 			entropy: floats(scores.Entropy), lse: floats(scores.LSE), z: floats(z), u: floats(u.Slice(lo, hi)),
 			R: C.long(n), V: C.long(V), top_k: C.long(p.TopK), top_p: C.double(p.TopP), min_p: C.double(p.MinP),

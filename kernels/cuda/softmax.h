@@ -17,14 +17,14 @@ DEVICE float logit_of(float product, struct softmax x, float *y) {
 	return capped(product, x.cap, x.inverse_cap, y) * x.inverse_temperature;
 }
 
-// target_gradient is the gradient of logit z but for that of the targets, whose log-probs have gradients that sum to
-// dlogprob.
-DEVICE float target_gradient(float z, float dlogprob, float dentropy, float entropy, float lse) {
+// softmax_gradient is what the gradients of a row's scores give each of its logits. dlogprob is the sum over the row's targets;
+// a target's logit gains its own on top.
+DEVICE float softmax_gradient(float z, float dlogprob, float dentropy, float entropy, float lse) {
 	const float p = exp_of(z - lse), q = fmaf(dentropy, z - lse + entropy, dlogprob);
 	return -(p * q);
 }
 
-// product_gradient is the gradient of a product, whose cap's Tanh is y, for that of its logit.
+// product_gradient takes the gradient d of a logit back through the temperature and the cap, whose Tanh is y.
 DEVICE float product_gradient(float d, float y, struct softmax x) {
 	d *= x.inverse_temperature;
 	if (x.cap > 0) d *= 1 - y * y;
@@ -34,7 +34,7 @@ DEVICE float product_gradient(float d, float y, struct softmax x) {
 // logit_gradient is the gradient of a product whose logit is z and whose cap's Tanh is y.
 DEVICE float logit_gradient(float z, float y, int target, float dlogprob, float dentropy, float entropy, float lse,
 	struct softmax x) {
-	float d = target_gradient(z, dlogprob, dentropy, entropy, lse);
+	float d = softmax_gradient(z, dlogprob, dentropy, entropy, lse);
 	if (target) d += dlogprob;
 	return product_gradient(d, y, x);
 }

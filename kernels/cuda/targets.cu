@@ -1,7 +1,7 @@
 #include "row.h"
 #include "softmax.h"
 
-// Gradients of logits of rows with several targets, which products.h and output.cu compute for one.
+// Gradients of logits in rows with several targets. products.h and output.cu have rows with one.
 
 // sum_in_order is the sum of n numbers.
 DEVICE float sum_in_order(const float *x, long n) {
@@ -10,11 +10,11 @@ DEVICE float sum_in_order(const float *x, long n) {
 	return sum;
 }
 
-// store_gradient sets the gradient of token v of row r. n is K, or 0 if v is no target.
+// store_gradient sets the gradient of token v in row r. With n = K it adds what the targets give; with n = 0 it leaves that out.
 DEVICE void store_gradient(const struct target_gradients_args *a, long r, long v, float all, long n) {
 	float y;
 	const float z = logit_of(a->z[r * a->V + v], a->x, &y);
-	float d = target_gradient(z, all, a->dentropy[r], a->entropy[r], a->lse[r]);
+	float d = softmax_gradient(z, all, a->dentropy[r], a->entropy[r], a->lse[r]);
 	for (long i = r * a->K; i < r * a->K + n; i++)
 		if (a->targets[i] == v) d += a->dlogprob[i];
 	store(a->dz, r * a->V + v, product_gradient(d, y, a->x));

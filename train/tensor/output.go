@@ -8,7 +8,7 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 	rows := out.LSE.Len()
 	lo, hi := b.part(rows)
 	if lo < hi {
-		b.Backend.LogProb(slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), cutRows(targets, lo, hi, rows), x)
+		b.Backend.LogProb(out.Rows(lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), targets.Rows(lo, hi, rows), x)
 	}
 	b.completeScores(out, b.ends(rows))
 }
@@ -19,9 +19,9 @@ func (b *Backend) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Bu
 	rows := out.LSE.Len()
 	lo, hi := b.part(rows)
 	if lo < hi {
-		b.Backend.TopTokens(cutRows(ids, lo, hi, rows), slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), x)
+		b.Backend.TopTokens(ids.Rows(lo, hi, rows), out.Rows(lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), x)
 	}
-	b.complete(ids, ids.Len()/max(1, rows), b.ends(rows))
+	b.complete(ids, ids.PerRow(rows), b.ends(rows))
 	b.completeScores(out, b.ends(rows))
 }
 
@@ -36,27 +36,15 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	rows := ids.Len()
 	lo, hi := b.part(rows)
 	if lo < hi {
-		b.Backend.Sample(ids.Slice(lo, hi), slice(out, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), u.Slice(lo, hi),
+		b.Backend.Sample(ids.Slice(lo, hi), out.Rows(lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w), u.Slice(lo, hi),
 			p)
 	}
 	b.complete(ids, 1, b.ends(rows))
 	b.completeScores(out, b.ends(rows))
 }
 
-// slice returns rows lo to hi of scores.
-func slice(s kernels.Scores, lo, hi int) kernels.Scores {
-	return kernels.Scores{LogProb: cutRows(s.LogProb, lo, hi, s.LSE.Len()), Entropy: s.Entropy.Slice(lo, hi),
-		LSE: s.LSE.Slice(lo, hi)}
-}
-
-// cutRows returns rows lo to hi of x [rows,K].
-func cutRows(x kernels.Buffer, lo, hi, rows int) kernels.Buffer {
-	k := x.Len() / rows
-	return x.Slice(lo*k, hi*k)
-}
-
 func (b *Backend) completeScores(s kernels.Scores, ends []int) {
-	b.complete(s.LogProb, s.LogProb.Len()/max(1, s.LSE.Len()), ends)
+	b.complete(s.LogProb, s.LogProb.PerRow(s.LSE.Len()), ends)
 	b.complete(s.Entropy, 1, ends)
 	b.complete(s.LSE, 1, ends)
 }
@@ -72,9 +60,9 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 	rows := dEntropy.Len()
 	lo, hi := b.part(rows)
 	if lo < hi {
-		b.Backend.LogProbBackward(dh.Slice(lo*w.In, hi*w.In), kernels.Buffer{}, cutRows(dLogProb, lo, hi, rows),
-			dEntropy.Slice(lo, hi), slice(sc, lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w),
-			cutRows(targets, lo, hi, rows), blocks, x)
+		b.Backend.LogProbBackward(dh.Slice(lo*w.In, hi*w.In), kernels.Buffer{}, dLogProb.Rows(lo, hi, rows),
+			dEntropy.Slice(lo, hi), sc.Rows(lo, hi), h.Slice(lo*w.In, hi*w.In), b.whole(w),
+			targets.Rows(lo, hi, rows), blocks, x)
 	}
 	b.complete(dh, w.In, b.ends(rows))
 	if rows == 0 {
