@@ -333,13 +333,13 @@ func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch
 	rows := min(own(engine.MaxSequences), max(1, piece/(arrays*V)))
 	logits := V // of a row that is scored
 	if c.Algo.Distill.TopK > 0 && V < 1024 {
-		logits *= 2 // and the order of its tokens
+		logits *= 2 // TopTokens keeps the order of its tokens, too
 	}
 	gradients := 0
 	if w.learns {
 		all := max(own(tokens)*V, tokens*own(V))
 		gradients = all * operand.Size()
-		if c.Algo.Distill.TopK > 0 { // and products of some rows beside them
+		if c.Algo.Distill.TopK > 0 { // their kernels also need the products of some rows
 			gradients += 4 * min(all, max(piece, V))
 		}
 	}
