@@ -60,8 +60,8 @@ func (p *passes) teacher(m *model.Model, b *batch, k, vocab int, temperature flo
 	return ref, x
 }
 
-// taughtScores computes the policy's scores of the loaded rows with the teacher's tokens. It returns the log-probs
-// [R] of the targets, and sets student [R,K] to those of the teacher's tokens.
+// taughtScores scores the loaded rows under the policy. It sets logProb [R] to the log-probs of the targets, and
+// student [R,K] to those of the teacher's tokens.
 func (t *Trainer) taughtScores(m *model.Model, x taught, logProb, student []float32) {
 	ws := t.passes.train
 	ws.SetTaught(x.tokens)

@@ -9,7 +9,7 @@ import (
 	"exp/kernels"
 )
 
-// taught makes o an objective of the log-probs of targets and of K tokens more at each place.
+// taughtBy makes o an objective of log-probs: of the target at each place, and of K more tokens.
 func (o *objective) taughtBy(t *testing.T, K int, keep Keep) {
 	t.Helper()
 	o.ws.Close()
@@ -30,7 +30,7 @@ func (o *objective) taughtBy(t *testing.T, K int, keep Keep) {
 	}
 }
 
-// The gradients of several tokens at each place are those of central differences.
+// Central differences check the gradients of several tokens at each place.
 func TestTaughtGradients(t *testing.T) {
 	o := newObjective(t, variants["llama"], Heads{LM: true}, KeepAll)
 	o.taughtBy(t, 3, KeepInputs)
