@@ -173,6 +173,13 @@ type GateKind uint8
 const (
 	SiLU     GateKind = iota // g·Sigmoid(g): Llama, Qwen, Mistral, Phi
 	GELUTanh                 // g·(1+tanh(√(2/π)·(g+0.044715·g³)))/2: Gemma
+	Clamped                  // c·Sigmoid(1.702·c), c = min(g, 7); the other factor is 1 + u, u from -7 to 7: gpt-oss
+)
+
+// GateLimit and GateSlope are Clamped's limit and the factor within its Sigmoid (gpt-oss, arXiv:2508.10925).
+const (
+	GateLimit = 7
+	GateSlope = 1.702
 )
 
 // Gates is the gated activations on their own, for feed-forward blocks that
@@ -182,12 +189,18 @@ type Gates interface {
 	// Gate sets, with g = gateUp[m,f] and u = gateUp[m,F+f],
 	//	act[m,f] = a(g)·u
 	// For SiLU this is MatMulSwiGLU's act. GELUTanh is computed in float64 as in
-	// kernels/ref and rounded once before the product with u.
+	// kernels/ref and rounded once before the product with u. For Clamped, with c = g or 7
+	// if that is less, v = u or the nearest of -7 and 7 if it is beyond, and
+	// s = Sigmoid(1.702·c),
+	//	act[m,f] = (c·s)·(v + 1)
 	Gate(act, gateUp Buffer, F int, kind GateKind)
 	// GateBackward sets dgateUp from d = dact: for SiLU as MatMulDXSwiGLU does; for
 	// GELUTanh, with the derivative a' computed in float64 and rounded once,
 	//	dgateUp[m,F+f] = d·a(g)
 	//	dgateUp[m,f] = (d·u)·a'(g)
+	// for Clamped, and 0 where g > 7 or u is beyond its bounds,
+	//	dgateUp[m,F+f] = d·(c·s)
+	//	dgateUp[m,f] = (d·(v + 1)) · (s·fma(1.702·c, 1-s, 1))
 	// dgateUp may be gateUp.
 	GateBackward(dgateUp, gateUp, dact Buffer, F int, kind GateKind)
 }

@@ -81,6 +81,19 @@ type Sequence interface {
 	//	          t's head, within a head the query rows, all ascending.
 	AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups Buffer, s AttentionShape)
 
+	// Sink makes each query head h of att [M,H·D], from Attention with its stats [M,H,2], attend to one more
+	// key, with score sinks[h] and a value of zeros (gpt-oss, arXiv:2508.10925; Xiao et al.,
+	// arXiv:2309.17453 §3.3). With x = Exp(sinks[h] - m)·(1/l) for the row and head,
+	//	out[m,h·D+d] = att[m,h·D+d] · (1/(1 + x))
+	// sinks [H] are Floats; out and att [M,H·D] are operands, and out may be att.
+	Sink(out, att, stats, sinks Buffer, s AttentionShape)
+	// SinkBackward sets datt, from which AttentionBackward, with Sink's out in the place of Attention's,
+	// computes the gradients of queries, keys and values. With g = 1/(1 + x) and
+	// t = lane sum over d of dout[d]·out[d],
+	//	datt[m,h·D+d] = dout[m,h·D+d]·g
+	// It adds to dsinks [H] the blocked plain sum over rows of -(t·(1-g)). datt may be dout.
+	SinkBackward(datt, dsinks, dout, out, stats, sinks, blocks Buffer, s AttentionShape)
+
 	// AppendKV stores the keys and values of every row of qkv [M,Stride] in a
 	// layer's pages. slots [M] holds page·Size + position within the page.
 	AppendKV(p Pages, qkv, slots Buffer, s AttentionShape)
@@ -88,7 +101,8 @@ type Sequence interface {
 	// values are in pages: row m belongs to sequence seq[m] and sees its positions 0 to
 	// pos[m], or its window; position t is in page table[seq[m], t/Size], table
 	// [sequences,tableWidth]. Table entries outside the visible positions may be anything.
-	PagedAttention(out, qkv Buffer, p Pages, table, seq, pos Buffer, tableWidth int, s AttentionShape)
+	// stats [M,H,2] gets what Attention sets; it may be empty.
+	PagedAttention(out, stats, qkv Buffer, p Pages, table, seq, pos Buffer, tableWidth int, s AttentionShape)
 	// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values, in order.
 	CopyPages(p Pages, pairs Buffer, s AttentionShape)
 

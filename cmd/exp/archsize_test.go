@@ -24,6 +24,7 @@ func longFunctions() map[string]string {
 		"eval/suite.Catalog":                "a table",
 		"harness/config.foreignNames":       "a table",
 		"harness/config.trainChecks":        "a list of checks, each a line or two",
+		"kernels/kerneltest.bounds":         "a table",
 		"kernels/kerneltest.checkEmpty":     "every operation once, on nothing",
 		"kernels/kerneltest.normBenchmarks": "a table of benchmarks",
 		"train/chat.directiveOf":            "one switch over the directives of strftime",

@@ -143,29 +143,32 @@ func pagedWork(pos kernels.Buffer, s kernels.AttentionShape) int {
 }
 
 // PagedAttention computes attention of single rows against the cache.
-func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+func (b *Backend) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
 	tableWidth int, s kernels.AttentionShape) {
 	m := pos.Len()
 	check(qkv, m*s.Stride())
 	check(out, m*s.H*s.D)
 	check(seq, m)
+	if !stats.Empty() {
+		check(stats, m*s.H*2)
+	}
 	if p.Size%kernels.Lanes != 0 {
 		panic("cpu: page size must be a multiple of 16")
 	}
 	if b.tiles != nil {
-		b.tilePagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
+		b.tilePagedAttention(out, stats, qkv, p, table, seq, pos, tableWidth, s)
 		return
 	}
 	g := b.attention(qkv, s)
 	g.out, g.keys, g.values, g.page = floats(out), floats(p.Keys), floats(p.Values), C.long(p.Size)
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	g.scratch, g.scratch_len = b.roomFor(2 * b.panels(tableWidth*p.Size))
-	g.slots = nil
+	g.slots, g.stats = nil, floats(stats)
 	wait, seeing := b.queue.wait(p, table, seq, pos, tableWidth, s)
 	b.queued(rowCall{kernel: b.k.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K,
 		grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
 		wait: wait, seeing: seeing},
-		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads},
-		use{seq, byRow}, use{pos, byRow})
+		use{out, byRow | writes}, use{stats, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged},
+		use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
 	b.foldAppend(p, qkv)
 }

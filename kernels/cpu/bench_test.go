@@ -31,6 +31,8 @@ func BenchmarkAttentionBackward(b *testing.B)   { bench(b) }
 func BenchmarkAppendKV(b *testing.B)            { bench(b) }
 func BenchmarkPagedAttention(b *testing.B)      { bench(b) }
 func BenchmarkCopyPages(b *testing.B)           { bench(b) }
+func BenchmarkSink(b *testing.B)                { bench(b) }
+func BenchmarkSinkBackward(b *testing.B)        { bench(b) }
 func BenchmarkGatherRows(b *testing.B)          { bench(b) }
 func BenchmarkScatterRows(b *testing.B)         { bench(b) }
 func BenchmarkSegmentMean(b *testing.B)         { bench(b) }

@@ -32,11 +32,18 @@ func (b *Backend) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind
 
 // gates fills the arguments that Gate and GateBackward share.
 func (b *Backend) gates(F int, kind kernels.GateKind, bf16 C.int) *C.struct_gate_args {
-	if kind != kernels.SiLU && kind != kernels.GELUTanh {
+	g := &b.a.gate
+	switch kind {
+	case kernels.SiLU:
+		g.kind = C.SILU
+	case kernels.GELUTanh:
+		g.kind = C.GELU_TANH
+	case kernels.Clamped:
+		g.kind = C.CLAMPED
+	default:
 		panic("cpu: Gate: unknown activation")
 	}
-	g := &b.a.gate
-	g.f, g.parts, g.gelu, g.bf16 = C.long(F), C.long(ceilDiv(F, C.GATE_PART)), flag(kind == kernels.GELUTanh), bf16
+	g.f, g.parts, g.bf16 = C.long(F), C.long(ceilDiv(F, C.GATE_PART)), bf16
 	return g
 }
 
@@ -44,7 +51,7 @@ func (b *Backend) gates(F int, kind kernels.GateKind, bf16 C.int) *C.struct_gate
 func (b *Backend) runGates(kernel C.kernel, m int, uses ...use) {
 	g := &b.a.gate
 	cost := 16 // multiply-adds that take as long as one element
-	if g.gelu != 0 {
+	if g.kind == C.GELU_TANH {
 		cost = 128
 	}
 	part := int(min(g.f, C.GATE_PART))

@@ -195,7 +195,7 @@ func (d *decoder) step(tokens, seq, pos, slots, table []int32) {
 		b.MatMul(qkv, n, d.qkvW, kernels.Buffer{})
 		b.Rope(qkv, d.cos, d.cos, ps, s, false)
 		b.AppendKV(p, qkv, sl, s)
-		b.PagedAttention(att, qkv, p, tb, sq, ps, d.width, s)
+		b.PagedAttention(att, kernels.Buffer{}, qkv, p, tb, sq, ps, d.width, s)
 		b.MatMul(delta, att, d.oW, kernels.Buffer{})
 		b.AddRMSNorm(x, n, rstd, x, delta, d.ones, kernels.NormShape{Heads: 1, Dim: decoderC, Stride: decoderC}, 1e-6)
 		b.MatMulSwiGLU(rows(d.act, 48), kernels.Buffer{}, n, d.upW)

@@ -264,20 +264,20 @@ func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv kernels.Buff
 	b.run(b.tiles.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
-func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+func (b *Backend) tilePagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
 	tableWidth int, s kernels.AttentionShape) {
 	m := pos.Len()
 	g := b.tileHeads(qkv, s)
 	g.out, g.keys, g.values, g.page = halves(out), halves(p.Keys), halves(p.Values), C.long(p.Size)
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	g.scratch, g.scratch_len = b.roomFor(2 * (b.panels(tableWidth*p.Size) + 2*b.panels(s.D)))
-	g.slots = nil
+	g.slots, g.stats = nil, floats(stats)
 	wait, seeing := b.queue.wait(p, table, seq, pos, tableWidth, s)
 	b.queued(rowCall{kernel: b.tiles.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m,
 		perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
 		wait: wait, seeing: seeing},
-		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads},
-		use{seq, byRow}, use{pos, byRow})
+		use{out, byRow | writes}, use{stats, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged},
+		use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
 	b.foldAppend(p, qkv)
 }
 

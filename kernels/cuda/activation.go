@@ -33,7 +33,20 @@ func (b *Backend) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind)
 	M := rowsOf(act, F)
 	check(gateUp, 2*act.Len())
 	b.launchWide("gate", M, F, unsafe.Pointer(&C.struct_gate_args{act: b.operand(act),
-		gate_up: b.operand(gateUp), M: C.long(M), F: C.long(F), gelu: flag(kind == kernels.GELUTanh)}))
+		gate_up: b.operand(gateUp), M: C.long(M), F: C.long(F), kind: gateKind(kind)}))
+}
+
+// gateKind returns the kernels' number of an activation.
+func gateKind(kind kernels.GateKind) C.int {
+	switch kind {
+	case kernels.SiLU:
+		return C.SILU
+	case kernels.GELUTanh:
+		return C.GELU_TANH
+	case kernels.Clamped:
+		return C.CLAMPED
+	}
+	panic("cuda: Gate: unknown activation")
 }
 
 // GateBackward implements kernels.Gates.
@@ -43,7 +56,7 @@ func (b *Backend) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind
 	check(dgateUp, 2*dact.Len())
 	b.launchWide("gate_backward", M, F, unsafe.Pointer(&C.struct_gate_backward_args{dgate_up: b.operand(dgateUp),
 		gate_up: b.operand(gateUp), dact: b.operand(dact), M: C.long(M), F: C.long(F),
-		gelu: flag(kind == kernels.GELUTanh)}))
+		kind: gateKind(kind)}))
 }
 
 // Dropout implements kernels.Norm.

@@ -250,17 +250,20 @@ struct dropout_args {
 	double p;
 };
 
-// gelu is 0 for SiLU.
+enum gate_kind { SILU, GELU_TANH, CLAMPED };
+#define GATE_LIMIT 7.0f
+#define GATE_SLOPE 1.702f
+
 struct gate_args {
 	struct operand act, gate_up;
 	long M, F;
-	int gelu;
+	int kind; // enum gate_kind
 };
 
 struct gate_backward_args {
 	struct operand dgate_up, gate_up, dact;
 	long M, F;
-	int gelu;
+	int kind; // enum gate_kind
 };
 
 struct columns_args {
@@ -358,8 +361,10 @@ struct append_kv_args {
 	struct attention_shape s;
 };
 
+// stats may be null.
 struct paged_attention_args {
 	struct operand out, qkv;
+	float *stats;
 	struct pages pages;
 	const int *table, *seq, *pos;
 	long M, table_width;
@@ -668,6 +673,23 @@ struct move_heads_args {
 	long M;
 	int back;
 };
+
+// att [M,H·D] with its stats, and sinks [H].
+struct sink_args {
+	struct operand out, att;
+	const float *stats, *sinks;
+	long M, H, D;
+};
+
+// terms [M,H] of dsinks, and the sums of a block's, parts [B,H].
+struct sink_backward_args {
+	struct operand datt, dout, out;
+	const float *stats, *sinks;
+	const int *blocks;
+	float *terms, *parts;
+	long M, H, D, B;
+};
+#define sink_parts_args sink_backward_args
 
 struct output_gate_args {
 	struct operand out, att, x;

@@ -344,10 +344,11 @@ INLINE void attend(struct attend_room *room, int per, struct view v, int n, int 
 			}
 			const float inverse = 1 / fold_lanes(lane[i]);
 			if (i >= count) continue;
+			if (d == 0 && v.stats && column_of_thread() == 0) {
+				v.stats[2 * (at + i * step)] = m[i];
+				v.stats[2 * (at + i * step) + 1] = inverse;
+			}
 			store_row(v.out, (at + i * step) * v.s.D, v.s.D, d, acc, i, inverse);
-			if (!v.stats || column_of_thread() != 0) continue;
-			v.stats[2 * (at + i * step)] = m[i];
-			v.stats[2 * (at + i * step) + 1] = inverse;
 		}
 	}
 }
@@ -413,7 +414,7 @@ BLOCK_KERNEL(NAME(paged_attention), ATTEND_THREADS, FORWARD_BLOCKS) {
 	v.lo = lo;
 	v.hi = hi;
 	v.out = a.out;
-	v.stats = 0;
+	v.stats = a.stats;
 	v.s = s;
 	attend(room, 1, v, there ? a.pos[mine] : 0, there, mine * s.H + kv * share + g + row % heads, 0);
 }

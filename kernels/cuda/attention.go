@@ -134,7 +134,7 @@ func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels
 }
 
 // PagedAttention implements kernels.Sequence.
-func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+func (b *Backend) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
 	tableWidth int, s kernels.AttentionShape) {
 	shape, M := attentionShape(s), seq.Len()
 	pages, _ := b.pagesOf(p, s)
@@ -142,7 +142,10 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	check(qkv, M*s.Stride())
 	check(out, M*s.H*s.D)
 	rowsOf(table, tableWidth)
-	args := C.struct_paged_attention_args{out: b.operand(out), qkv: b.operand(qkv), pages: pages,
+	if !stats.Empty() {
+		check(stats, M*s.H*2)
+	}
+	args := C.struct_paged_attention_args{out: b.operand(out), qkv: b.operand(qkv), stats: floats(stats), pages: pages,
 		table: ints(table), seq: ints(seq), pos: ints(pos), M: C.long(M), table_width: C.long(tableWidth), s: shape}
 	warps := M * s.K * ((s.H/s.K + spanRows - 1) / spanRows)
 	switch {

@@ -102,7 +102,7 @@ func attention7B() (list []operation) {
 				last[i] = int32(T - 1)
 			}
 			pos := upload(b, be, kernels.I32, last)
-			return func() { be.PagedAttention(out, x, p, table, seq, pos, pages, s) }
+			return func() { be.PagedAttention(out, kernels.Buffer{}, x, p, table, seq, pos, pages, s) }
 		}})
 	}
 	return list

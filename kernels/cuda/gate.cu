@@ -16,6 +16,18 @@ DEVICE struct activation gelu_tanh(double x) {
 	return y;
 }
 
+// clamped is gpt-oss's activation (clampedGate of kernels/ref), with its slope below the limit, and clamped_up the
+// other factor less 1. A NaN stays one.
+DEVICE struct activation clamped(float g) {
+	const float c = g > GATE_LIMIT ? GATE_LIMIT : g, z = GATE_SLOPE * c, s = sigmoid_of(z);
+	struct activation y;
+	y.value = c * s;
+	y.slope = s * fmaf(z, 1 - s, 1);
+	return y;
+}
+
+DEVICE float clamped_up(float u) { return u > GATE_LIMIT ? GATE_LIMIT : u < -GATE_LIMIT ? -GATE_LIMIT : u; }
+
 // A thread has some columns of a row.
 KERNEL(gate) {
 	const long t = element(), m = t / wides(a.F), f = t % wides(a.F) * WIDE, at = m * 2 * a.F + f, left = a.F - f;
@@ -23,7 +35,10 @@ KERNEL(gate) {
 	float g[WIDE], u[WIDE];
 	load_wide(g, a.gate_up, at, left);
 	load_wide(u, a.gate_up, at + a.F, left);
-	EACH_WIDE(j) u[j] = (a.gelu ? gelu_tanh(g[j]).value : g[j] * sigmoid_of(g[j])) * u[j];
+	EACH_WIDE(j) {
+		if (a.kind == CLAMPED) u[j] = clamped(g[j]).value * (clamped_up(u[j]) + 1);
+		else u[j] = (a.kind == GELU_TANH ? gelu_tanh(g[j]).value : g[j] * sigmoid_of(g[j])) * u[j];
+	}
 	store_wide(a.act, m * a.F + f, left, u);
 }
 
@@ -43,7 +58,15 @@ KERNEL(gate_backward) {
 	load_wide(u, a.gate_up, at + a.F, left);
 	load_wide(d, a.dact, m * a.F + f, left);
 	EACH_WIDE(j) {
-		const struct activation y = a.gelu ? gelu_tanh(g[j]) : silu(g[j]);
+		if (a.kind == CLAMPED) {
+			const struct activation y = clamped(g[j]);
+			const float up = clamped_up(u[j]) + 1;
+			const int beyond = u[j] > GATE_LIMIT || u[j] < -GATE_LIMIT;
+			u[j] = beyond ? 0 : d[j] * y.value;
+			g[j] = g[j] > GATE_LIMIT ? 0 : d[j] * up * y.slope;
+			continue;
+		}
+		const struct activation y = a.kind == GELU_TANH ? gelu_tanh(g[j]) : silu(g[j]);
 		g[j] = d[j] * u[j] * y.slope;
 		u[j] = d[j] * y.value;
 	}

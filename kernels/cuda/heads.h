@@ -282,6 +282,12 @@ struct query {
 	float m, inverse, delta;
 };
 
+// keep_stats sets the stats of a row and head: m, where a zero is +0, and 1/l.
+DEVICE void keep_stats(float *stats, long at, float m, float inverse) {
+	stats[2 * at] = m + 0.0f;
+	stats[2 * at + 1] = inverse;
+}
+
 DEVICE struct query query_of(const struct matrix_attention_backward_args *a, struct sequence seq, long n, long lo, long hi, long h) {
 	struct query q;
 	q.m = q.inverse = q.delta = 0;

@@ -83,10 +83,7 @@ INLINE void attend(const struct attention_args *a, struct span x, int h) {
 		UNROLL for (int e = 0; e < 4; e++) {
 			const long n = x.base + row_in_tile(e), at = row_of(x.seq, n) * s.H + h;
 			if (n < x.lo || n >= x.hi) continue;
-			if (d == 0 && pair() == 0 && e % 2 == 0) {
-				a->stats[2 * at] = rows.m[e / 2] + 0.0f;
-				a->stats[2 * at + 1] = inverse[e / 2];
-			}
+			if (d == 0 && pair() == 0 && e % 2 == 0) keep_stats(a->stats, at, rows.m[e / 2], inverse[e / 2]);
 			UNROLL for (int i = 0; i < CHANNELS; i++) {
 				const long c = d + channel_of(i, e);
 				if (c < s.D) store(a->out, at * s.D + c, out[i][e] * inverse[e / 2] + 0.0f);

@@ -68,6 +68,7 @@ BLOCK_KERNEL(matrix_paged_attention, HEAD_THREADS, 2) {
 		UNROLL for (int e = 0; e < 4; e++) {
 			const long head = h + row_in_tile(e);
 			if (head >= end) continue;
+			if (d == 0 && a.stats && pair() == 0 && e % 2 == 0) keep_stats(a.stats, row * s.H + head, rows.m[e / 2], inverse[e / 2]);
 			UNROLL for (int i = 0; i < CHANNELS; i++) {
 				const long c = d + channel_of(i, e);
 				if (c < s.D) store(a.out, (row * s.H + head) * s.D + c, out[i][e] * inverse[e / 2] + 0.0f);

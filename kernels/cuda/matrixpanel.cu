@@ -62,10 +62,7 @@ INLINE void store_rows(const struct attention_args *a, sums_of_panel out, struct
 			const int n = base + p * STEP + row_in_tile(e);
 			const long at = row_in_span(x, n) * a->s.H + h;
 			if (n < x.lo || n >= x.hi) continue;
-			if (pair() == 0) {
-				a->stats[2 * at] = rows[p].m[e / 2] + 0.0f;
-				a->stats[2 * at + 1] = inverse[e / 2];
-			}
+			if (pair() == 0) keep_stats(a->stats, at, rows[p].m[e / 2], inverse[e / 2]);
 			store_sums(a->out, at * a->s.D, out[p], e, inverse[e / 2], 0.0f, (int)a->s.D);
 		}
 	}

@@ -171,6 +171,7 @@ INLINE void attend(const struct paged_attention_args *a, address ring, long row,
 	const float inverse[] = {1 / fold_quad(rows.lane[0]), 1 / fold_quad(rows.lane[1])};
 	UNROLL for (int e = 0; e < 4; e += 2) {
 		const long head = h + row_in_tile(e);
+		if (head < end && a->stats && pair() == 0) keep_stats(a->stats, row * s->H + head, rows.m[e / 2], inverse[e / 2]);
 		if (head < end) store_sums(a->out, (row * s->H + head) * s->D, out[0], e, inverse[e / 2], 0.0f, (int)s->D);
 	}
 }

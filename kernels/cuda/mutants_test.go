@@ -123,6 +123,11 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"own rows of a prompt", "shortconv.cu", "a.p.groups[at.g] == at.j &&", "0 &&", "f32/ShortConvBackward"},
 	{"softplus of large numbers", "deltagates.cu", "	if (x > 20) return x;\n", "", "f32/DeltaGates"},
 	{"gates of the first head by key", "delta.h", "(shared_by(s) + h % shared_by(s))", "shared_by(s)", "f32/GatedNorm"},
+	{"a sink of another head", "sink.cu", "sinks[v % H]", "sinks[v / H % H]", "f32/Sink"},
+	{"a sink's term of the keys", "sink.cu", "t * (1 - share)", "t * share", "f32/SinkBackward"},
+	{"a block's first row alone", "sink.cu", "sum -= a.terms[m * a.H + h]", "sum = -a.terms[m * a.H + h]", "f32/SinkBackward"},
+	{"ups that are not clamped below", "gate.cu", "u < -GATE_LIMIT ? -GATE_LIMIT : u", "u", "f32/Gate"},
+	{"stats of the last columns", "attend.h", "d == 0 && v.stats", "d > 0 && v.stats", "f32/PagedAttention/rows"},
 	{"a gate's own head", "outputgate.cu", "(2 * h + 1) * s.D", "(2 * h) * s.D", "f32/OutputGate"},
 }
 

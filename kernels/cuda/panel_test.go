@@ -94,7 +94,7 @@ func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size int
 		}
 	}
 	out := operands(t, b, make([]float32, len(seq)*s.H*s.D))
-	b.PagedAttention(out, operands(t, b, spread(len(seq)*s.Stride(), 0.7)), p, upload(t, b, kernels.I32, table),
+	b.PagedAttention(out, kernels.Buffer{}, operands(t, b, spread(len(seq)*s.Stride(), 0.7)), p, upload(t, b, kernels.I32, table),
 		upload(t, b, kernels.I32, seq), upload(t, b, kernels.I32, pos), used, s)
 	return [][]float32{read32(b, out)}
 }
@@ -166,7 +166,7 @@ func TestAttentionZeros(t *testing.T) {
 					Values: operands(t, b, make([]float32, 16*D)), Size: 16}
 				b.AppendKV(pages, operands(t, b, x), upload(t, b, kernels.I32, []int32{0, 1}), s)
 				decoded := operands(t, b, make([]float32, D))
-				b.PagedAttention(decoded, operands(t, b, x[s.Stride():]), pages, upload(t, b, kernels.I32, []int32{0}),
+				b.PagedAttention(decoded, kernels.Buffer{}, operands(t, b, x[s.Stride():]), pages, upload(t, b, kernels.I32, []int32{0}),
 					upload(t, b, kernels.I32, []int32{0}), upload(t, b, kernels.I32, []int32{1}), 1, s)
 				for _, got := range [][]float32{read32(b, out)[D:], read32(b, decoded)} {
 					for i, v := range got {

@@ -161,10 +161,7 @@ INLINE void attend(struct ring *r, const struct attention_args *a, struct span x
 		const int n = step.row + row_in_tile(e);
 		const long at = row_in_span(x, n) * a->s.H + h;
 		if (n < x.lo || n >= x.hi) continue;
-		if (pair() == 0) {
-			a->stats[2 * at] = rows.m[e / 2] + 0.0f;
-			a->stats[2 * at + 1] = inverse[e / 2];
-		}
+		if (pair() == 0) keep_stats(a->stats, at, rows.m[e / 2], inverse[e / 2]);
 		store_sums(a->out, at * a->s.D, out, e, inverse[e / 2], 0.0f, D);
 	}
 }

@@ -71,7 +71,8 @@ func (m benchmark) measure(b *testing.B, dev kernels.Backend) {
 func benchmarks() []benchmark {
 	var all []benchmark
 	for _, list := range [][]benchmark{memoryBenchmarks(), linearBenchmarks(), normBenchmarks(), sequenceBenchmarks(),
-		outputBenchmarks(), gateBenchmarks(), recurrenceBenchmarks(), columnBenchmarks(), expertBenchmarks()} {
+		outputBenchmarks(), gateBenchmarks(), sinkBenchmarks(), recurrenceBenchmarks(), columnBenchmarks(),
+		expertBenchmarks()} {
 		all = append(all, list...)
 	}
 	return all

@@ -7,7 +7,7 @@ func gateBenchmarks() []benchmark {
 	const F = 1024
 	var list []benchmark
 	for _, M := range []int{64, 2048} {
-		for kind, name := range []string{"silu", "gelu-tanh"} {
+		for kind, name := range []string{"silu", "gelu-tanh", "clamped"} {
 			r, kind := benchStream("bench gate"), kernels.GateKind(kind)
 			dims := dimsOf("M", M, "F", F, "kind", name)
 			list = append(list, benchmark{"Gate", dims, 0, 12 * M * F, func(c *call) func() {

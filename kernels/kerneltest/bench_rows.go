@@ -199,7 +199,7 @@ func decodeBenchmarks(shapes ...kernels.AttentionShape) []benchmark {
 				out, qkv, table := c.outOperands("out", S*outs), c.operands("qkv", r.floats(S*stride)),
 					c.ints("table", k.table)
 				pages, seq, pos := pagesOf(c, k), c.ints("seq", last(k.seq)), c.ints("pos", last(k.pos))
-				return func() { c.b.PagedAttention(out, qkv, pages, table, seq, pos, k.width, a) }
+				return func() { c.b.PagedAttention(out, kernels.Buffer{}, qkv, pages, table, seq, pos, k.width, a) }
 			}})
 	}
 	return append(list,

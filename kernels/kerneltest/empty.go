@@ -66,8 +66,14 @@ func checkEmpty(s *subject) error {
 		}},
 		{"AppendKV", func(c *call) { c.b.AppendKV(cached(c), none(c), no(c), a) }},
 		{"PagedAttention", func(c *call) {
-			c.b.PagedAttention(none(c), none(c), cached(c), no(c), no(c),
+			c.b.PagedAttention(none(c), none(c), none(c), cached(c), no(c), no(c),
 				no(c), 1, a)
+		}},
+		{"Sink", func(c *call) { c.b.Sink(none(c), none(c), none(c), c.floats("sinks", make([]float32, a.H)), a) }},
+		{"SinkBackward", func(c *call) {
+			sinks := make([]float32, a.H)
+			c.b.SinkBackward(none(c), c.inout("dsinks", sinks), none(c), none(c), none(c), c.floats("sinks", sinks),
+				first(c), a)
 		}},
 		{"CopyPages", func(c *call) { c.b.CopyPages(cached(c), no(c), a) }},
 		{"GatherRows", func(c *call) { c.b.GatherRows(none(c), c.operands("x", w), no(c), C) }},

@@ -18,7 +18,7 @@ func checkGate(s *subject) error {
 	for _, F := range append(sizes(), 300, 1100) {
 		r := newStream(fmt.Sprint("gate", F))
 		gateUp, dact := r.activations(M*2*F), r.floats(M*F)
-		for kind, name := range []string{"silu", "gelu-tanh"} {
+		for kind, name := range []string{"silu", "gelu-tanh", "clamped"} {
 			kind := kernels.GateKind(kind)
 			both := field{name: "gateUp", width: 2 * F, f: gateUp, operand: true}
 			over := both

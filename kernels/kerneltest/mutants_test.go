@@ -69,12 +69,12 @@ func TestFindsMutants(t *testing.T) {
 			}
 			r.Attention(out, stats, qkv, offsets, groups, s)
 		}}},
-		{"a window of pages is one too long", "PagedAttention/prefill", false, mutant{Backend: r, paged: func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
-			r.PagedAttention(out, qkv, p, table, seq, pos, width, longer(s, 1))
+		{"a window of pages is one too long", "PagedAttention/prefill", false, mutant{Backend: r, paged: func(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
+			r.PagedAttention(out, stats, qkv, p, table, seq, pos, width, longer(s, 1))
 		}}},
-		{"pages before the window are read", "PagedAttention/window", false, mutant{Backend: r, paged: func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
-			r.PagedAttention(out, qkv, p, table, seq, pos, width, s)
-			r.PagedAttention(kernels.Host(make([]float32, out.Len())), qkv, p, table, seq, pos, width, longer(s, 1<<20))
+		{"pages before the window are read", "PagedAttention/window", false, mutant{Backend: r, paged: func(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
+			r.PagedAttention(out, stats, qkv, p, table, seq, pos, width, s)
+			r.PagedAttention(kernels.Host(make([]float32, out.Len())), kernels.Buffer{}, qkv, p, table, seq, pos, width, longer(s, 1<<20))
 		}}},
 		{"the backward pass ignores windows", "AttentionBackward", false, mutant{Backend: r, back: func(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 			r.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, longer(s, 1<<20))
@@ -98,8 +98,8 @@ func TestFindsMutants(t *testing.T) {
 				}
 			}
 		}}},
-		{"positions past the last are read", "PagedAttention/prefill", false, mutant{Backend: r, paged: func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
-			r.PagedAttention(out, qkv, p, table, seq, pos, width, s)
+		{"positions past the last are read", "PagedAttention/prefill", false, mutant{Backend: r, paged: func(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
+			r.PagedAttention(out, stats, qkv, p, table, seq, pos, width, s)
 			for m, at := range kernels.Elems[int32](pos) {
 				if next := int(at) + 1; next%p.Size != 0 {
 					page := int(kernels.Elems[int32](table)[int(kernels.Elems[int32](seq)[m])*width+next/p.Size])
@@ -107,6 +107,19 @@ func TestFindsMutants(t *testing.T) {
 				}
 			}
 		}}},
+		{"a sink's share ignores the sum", "Sink", true, strayed{r, func(stats kernels.Buffer) kernels.Buffer {
+			for i := 1; i < stats.Len(); i += 2 {
+				f(stats)[i] = 1
+			}
+			return stats
+		}}},
+		{"a sink's share ignores the largest score", "SinkBackward", true, strayed{r, func(stats kernels.Buffer) kernels.Buffer {
+			for i := 0; i < stats.Len(); i += 2 {
+				f(stats)[i] = 0
+			}
+			return stats
+		}}},
+		{"the clamped gate is not", "Gate", true, unclamped{r}},
 		{"draws ignore the temperature", "Sample/distribution", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
 			if p.Temperature > 0 {
 				p.Temperature = 1
@@ -163,6 +176,30 @@ func findsMutants(t *testing.T, list []slip) {
 	}
 }
 
+// strayed is a backend whose sinks read other stats.
+type strayed struct {
+	kernels.Backend
+	other func(stats kernels.Buffer) kernels.Buffer
+}
+
+func (b strayed) Sink(out, att, stats, sinks kernels.Buffer, s kernels.AttentionShape) {
+	b.Backend.Sink(out, att, b.other(copied(b, stats)), sinks, s)
+}
+
+func (b strayed) SinkBackward(datt, dsinks, dout, out, stats, sinks, blocks kernels.Buffer, s kernels.AttentionShape) {
+	b.Backend.SinkBackward(datt, dsinks, dout, out, b.other(copied(b, stats)), sinks, blocks, s)
+}
+
+// unclamped takes SiLU for Clamped.
+type unclamped struct{ kernels.Backend }
+
+func (b unclamped) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
+	if kind == kernels.Clamped {
+		kind = kernels.SiLU
+	}
+	b.Backend.Gate(act, gateUp, F, kind)
+}
+
 // longer returns s with a window, if it has one, that is longer by n.
 func longer(s kernels.AttentionShape, n int) kernels.AttentionShape {
 	if s.Window > 0 {
@@ -180,7 +217,7 @@ type mutant struct {
 	rope      func(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool)
 	matMulDW  func(dw, dbias, dout, x, blocks kernels.Buffer)
 	scatter   func(dx, dout, rows kernels.Buffer, C int)
-	paged     func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape)
+	paged     func(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape)
 	sample    func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling)
 	top       func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax)
 }
@@ -241,12 +278,12 @@ func (t mutant) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape
 	t.rope(qkv, cos, sin, pos, s, inverse)
 }
 
-func (t mutant) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+func (t mutant) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
 	if t.paged == nil {
-		t.Backend.PagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
+		t.Backend.PagedAttention(out, stats, qkv, p, table, seq, pos, tableWidth, s)
 		return
 	}
-	t.paged(out, qkv, p, table, seq, pos, tableWidth, s)
+	t.paged(out, stats, qkv, p, table, seq, pos, tableWidth, s)
 }
 
 func (t mutant) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {

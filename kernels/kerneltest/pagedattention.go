@@ -140,8 +140,8 @@ func checkPagedAttentionRows(s *subject) error {
 				{name: "pos", width: 1, i: k.pos}},
 			run: func(c *call, in []kernels.Buffer, M int) {
 				p := kernels.Pages{Keys: c.operands("keys", keys), Values: c.operands("values", values), Size: k.size}
-				c.b.PagedAttention(c.outOperands("out", M*a.H*a.D), in[0], p, c.ints("table", k.table), in[1],
-					in[2], k.width, a)
+				c.b.PagedAttention(c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2), in[0], p,
+					c.ints("table", k.table), in[1], in[2], k.width, a)
 			},
 		}, k.rows())
 		if err != nil {
@@ -181,7 +181,7 @@ func checkPagedAttentionWindow(s *subject) error {
 		}
 		err = s.compare("PagedAttention", func(c *call) {
 			p := kernels.Pages{Keys: c.operands("keys", keys), Values: c.operands("values", values), Size: k.size}
-			c.b.PagedAttention(c.outOperands("out", len(seq)*a.H*a.D), c.operands("qkv", qkv), p,
+			c.b.PagedAttention(c.outOperands("out", len(seq)*a.H*a.D), kernels.Buffer{}, c.operands("qkv", qkv), p,
 				c.ints("table", table), c.ints("seq", seq), c.ints("pos", pos), k.width, a)
 		})
 		if err != nil {
@@ -204,7 +204,7 @@ func (k *cache) clear(keys, values []float32, slot int) {
 
 // checkPrefill checks that Attention over whole sequences, chunks of rows that
 // are appended and attended one after another, and single steps give the same
-// bits.
+// bits, their stats included.
 func checkPrefill(s *subject) error {
 	for _, k := range allCaches(s.short) {
 		whole, err := run(s.b, func(c *call) { k.attend(c, k.qkv) })
@@ -217,7 +217,7 @@ func checkPrefill(s *subject) error {
 			if err != nil {
 				return err
 			}
-			if err := same(got, whole[:1], exactly); err != nil {
+			if err := same(got, whole[:2], exactly); err != nil {
 				return fmt.Errorf("%v in chunks of %d is not Attention: %w", k, chunk, err)
 			}
 		}
@@ -229,7 +229,7 @@ func checkPrefill(s *subject) error {
 // positions not yet written show if they are read.
 func (k *cache) decode(c *call, chunk int) {
 	a, M := k.shape, k.rows()
-	out := c.outOperands("out", M*a.H*a.D)
+	out, stats := c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2)
 	p := kernels.Pages{Keys: c.spareOperands("keys", nans(k.elements())), Values: c.spareOperands("values",
 		nans(k.elements())), Size: k.size}
 	qkv, slots := c.operands("qkv", k.qkv), c.ints("slots", k.slots)
@@ -238,7 +238,7 @@ func (k *cache) decode(c *call, chunk int) {
 		hi := min(lo+chunk, M)
 		rows := qkv.Slice(lo*a.Stride(), hi*a.Stride())
 		c.b.AppendKV(p, rows, slots.Slice(lo, hi), a)
-		c.b.PagedAttention(out.Slice(lo*a.H*a.D, hi*a.H*a.D), rows, p, table, seq.Slice(lo, hi),
-			pos.Slice(lo, hi), k.width, a)
+		c.b.PagedAttention(out.Slice(lo*a.H*a.D, hi*a.H*a.D), stats.Slice(lo*a.H*2, hi*a.H*2), rows, p, table,
+			seq.Slice(lo, hi), pos.Slice(lo, hi), k.width, a)
 	}
 }

@@ -104,6 +104,8 @@ func bounds() map[string]bound {
 		"JoinGates":           {0, 0, moved},
 		"OutputGate":          {0, 16, single},
 		"OutputGateBackward":  {16, 32, single},
+		"Sink":                {4, 64, softmax},
+		"SinkBackward":        {512, 64, softmax + "; " + gradient},
 		"AdamW":               {16, 64, update},
 		"SumSquares":          {0, 1, "summed in float64 whatever the float type; only inputs round"},
 	}

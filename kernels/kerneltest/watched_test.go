@@ -128,9 +128,19 @@ func (t *watched) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels
 	t.after("AppendKV", bufs(p.Keys, p.Values), bufs(qkv, slots))
 }
 
-func (t *watched) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
-	t.Backend.PagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
-	t.after("PagedAttention", bufs(out), bufs(qkv, p.Keys, p.Values, table, seq, pos))
+func (t *watched) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+	t.Backend.PagedAttention(out, stats, qkv, p, table, seq, pos, tableWidth, s)
+	t.after("PagedAttention", bufs(out, stats), bufs(qkv, p.Keys, p.Values, table, seq, pos))
+}
+
+func (t *watched) Sink(out, att, stats, sinks kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.Sink(out, att, stats, sinks, s)
+	t.after("Sink", bufs(out), bufs(att, stats, sinks))
+}
+
+func (t *watched) SinkBackward(datt, dsinks, dout, out, stats, sinks, blocks kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.SinkBackward(datt, dsinks, dout, out, stats, sinks, blocks, s)
+	t.after("SinkBackward", bufs(datt, dsinks), bufs(dout, out, stats, sinks, blocks))
 }
 
 func (t *watched) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {

@@ -271,7 +271,7 @@ func (f factors) attentionBackward(dqkv, dout, out, stats, qkv []float32, offset
 }
 
 // pagedAttention is PagedAttention with f's sums.
-func (f factors) pagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []int32, tableWidth int,
+func (f factors) pagedAttention(out, stats, qkv []float32, p Pages[float32], table, seq, pos []int32, tableWidth int,
 	s kernels.AttentionShape) {
 	pageCount(p, s)
 	for m := range seq {
@@ -289,7 +289,8 @@ func (f factors) pagedAttention(out, qkv []float32, p Pages[float32], table, seq
 				z[t] = cappedScore(f.sum(head(qkv, m, h, s), k, 0)*float32(s.Scale), s.Cap)
 				copy(v[t*s.D:(t+1)*s.D], p.Values[((page*s.K+kh)*p.Size+at)*s.D:])
 			}
-			f.attend(f, out[(m*s.H+h)*s.D:][:s.D], z, from, v)
+			largest, inv := f.attend(f, out[(m*s.H+h)*s.D:][:s.D], z, from, v)
+			keepStats(stats, m*s.H+h, largest, inv)
 		}
 	}
 }

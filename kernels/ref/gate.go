@@ -8,7 +8,7 @@ import (
 
 // Gate sets act[m,f] = a(g)·u with g = gateUp[m,f] and u = gateUp[m,F+f]; act [M,F],
 // gateUp [M,2F]. For SiLU it is SwiGLU; for GELUTanh, a is computed in float64 and
-// rounded once. Shazeer, arXiv:2002.05202 eq. 6, without the projections.
+// rounded once; for Clamped see clampedGate. Shazeer, arXiv:2002.05202 eq. 6, without the projections.
 func Gate[T Float](act, gateUp []T, F int, kind kernels.GateKind) {
 	if kind == kernels.SiLU {
 		SwiGLU(act, gateUp, F)
@@ -21,6 +21,11 @@ func Gate[T Float](act, gateUp []T, F int, kind kernels.GateKind) {
 	for m := range M {
 		row := gateUp[m*2*F : (m+1)*2*F]
 		for f := range F {
+			if kind == kernels.Clamped {
+				x := clampedGate(row[f], row[F+f])
+				act[m*F+f] = T(x.c*x.s) * x.up
+				continue
+			}
 			a, _ := geluTanh(float64(row[f]))
 			act[m*F+f] = T(a) * row[F+f]
 		}
@@ -32,6 +37,11 @@ func Gate[T Float](act, gateUp []T, F int, kind kernels.GateKind) {
 //
 //	du = dact·a(g)
 //	dg = (dact·u)·a'(g)
+//
+// and for Clamped, with c, s and up of clampedGate, 0 where g or u is beyond its bounds,
+//
+//	du = dact·(c·s)
+//	dg = (dact·up)·(s·fma(1.702·c, 1-s, 1))
 //
 // dact is [M,F]. dgateUp may be gateUp.
 func GateBackward[T Float](dgateUp, dact, gateUp []T, F int, kind kernels.GateKind) {
@@ -47,11 +57,49 @@ func GateBackward[T Float](dgateUp, dact, gateUp []T, F int, kind kernels.GateKi
 		row, drow := gateUp[m*2*F:(m+1)*2*F], dgateUp[m*2*F:(m+1)*2*F]
 		for f := range F {
 			u, d := row[F+f], dact[m*F+f]
+			if kind == kernels.Clamped {
+				x := clampedGate(row[f], u)
+				drow[f] = x.within(x.gateOut, T(d*x.up)*T(x.s*FMA(x.z, 1-x.s, 1)))
+				drow[F+f] = x.within(x.upOut, d*T(x.c*x.s))
+				continue
+			}
 			a, slope := geluTanh(float64(row[f]))
 			drow[f] = T(d*u) * T(slope)
 			drow[F+f] = d * T(a)
 		}
 	}
+}
+
+// clamped are the parts of gpt-oss's gate: act = (c·s)·up.
+type clamped[T Float] struct {
+	c, s, up       T // the clamped gate, its Sigmoid, 1 + the clamped up
+	z              T // 1.702·c, of which s is the Sigmoid
+	gateOut, upOut bool
+}
+
+// clampedGate returns c = min(g, 7), s = Sigmoid(1.702·c) and up = 1 + u, u clamped to -7 to 7.
+// gpt-oss, arXiv:2508.10925. A NaN stays one.
+func clampedGate[T Float](g, u T) (x clamped[T]) {
+	const limit = kernels.GateLimit
+	x.c, x.gateOut = g, g > limit
+	if x.gateOut {
+		x.c = limit
+	}
+	x.upOut = u > limit || u < -limit
+	if x.upOut {
+		u = min(max(u, -limit), limit)
+	}
+	x.z = T(kernels.GateSlope) * x.c
+	x.s, x.up = Sigmoid(x.z), u+1
+	return x
+}
+
+// within returns a gradient, or 0 if what it is of is out of bounds.
+func (clamped[T]) within(out bool, d T) T {
+	if out {
+		return 0
+	}
+	return d
 }
 
 // geluTanh returns x·(1+tanh(y))/2 with y = √(2/π)·(x+0.044715·x³), and its derivative

@@ -32,6 +32,29 @@ func TestGateKnown(t *testing.T) {
 		0, 0.8411919906082768, -0.15880800939172324}, 1e-12)
 }
 
+// Clamped: with Sigmoid(1.702·c) = 3/4 at c = ln 3/1.702; what is beyond a bound counts as the bound and has no gradient.
+func TestClampedGateKnown(t *testing.T) {
+	const c = 1.0986122886681098 / 1.702
+	row := []float64{c, 0, 100, -100, c, c, 1, 5, -1, 3, 8, -8}
+	act := zeros(6)
+	Gate(act, row, 6, kernels.Clamped)
+	top := 7 / (1 + math.Exp(-1.702*7))
+	wantNear(t, "Clamped", act, []float64{0.75 * c * 2, 0, 0, -100 * math.Exp(-170.2) * 4, 0.75 * c * 8, -0.75 * c * 6}, 1e-14)
+	row[8] = 1
+	Gate(act, row, 6, kernels.Clamped)
+	wantNear(t, "above", act[2:3], []float64{top * 2}, 1e-13)
+
+	d := zeros(12)
+	GateBackward(d, []float64{1, 1, 1, 0, 1, 1}, row, 6, kernels.Clamped)
+	slope := 0.75 * (1 + 1.702*c*0.25)
+	wantNear(t, "gradients", d, []float64{2 * slope, 6 * 0.5, 0, 0, 8 * slope, -6 * slope, 0.75 * c, 0, top, 0, 0, 0}, 1e-13)
+
+	Gate(act, []float64{math.NaN(), 1, 1, 1, 1, 1, 1, math.NaN(), 1, 1, 1, 1}, 6, kernels.Clamped)
+	if act[0] == act[0] || act[1] == act[1] {
+		t.Errorf("a NaN became %v", act[:2])
+	}
+}
+
 func TestGELUTanh(t *testing.T) {
 	// math.Tanh loses digits of 1+tanh(y) for negative y: the bound is absolute.
 	for x := -12.0; x <= 12; x += 1.0 / 64 {
@@ -71,9 +94,14 @@ func TestGateRoundsOnce(t *testing.T) {
 
 func TestGateGradient(t *testing.T) {
 	const M, F = 3, 7
-	for _, kind := range []kernels.GateKind{kernels.SiLU, kernels.GELUTanh} {
+	for _, kind := range []kernels.GateKind{kernels.SiLU, kernels.GELUTanh, kernels.Clamped} {
 		r := source(6)
 		x, c := normal(r, M*2*F), normal(r, M*F)
+		for i := range x {
+			if kind == kernels.Clamped {
+				x[i] *= 6 // some are beyond 7
+			}
+		}
 		out, dx := zeros(M*F), zeros(M*2*F)
 		loss := func() float64 {
 			Gate(out, x, F, kind)

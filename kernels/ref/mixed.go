@@ -188,11 +188,25 @@ func (b Mixed) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.At
 	storeKV(p, kv)
 }
 
-func (b Mixed) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int,
-	s kernels.AttentionShape) {
+func (b Mixed) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+	tableWidth int, s kernels.AttentionShape) {
 	y := wide(out)
-	b.f.pagedAttention(y, wide(qkv), wideKV(p), ints(table), ints(seq), ints(pos), tableWidth, s)
+	b.f.pagedAttention(y, floats[float32](stats), wide(qkv), wideKV(p), ints(table), ints(seq), ints(pos),
+		tableWidth, s)
 	store(out, y)
+}
+
+func (b Mixed) Sink(out, att, stats, sinks kernels.Buffer, s kernels.AttentionShape) {
+	y := wide(out)
+	Sink(y, wide(att), floats[float32](stats), floats[float32](sinks), s)
+	store(out, y)
+}
+
+func (b Mixed) SinkBackward(datt, dsinks, dout, out, stats, sinks, blocks kernels.Buffer, s kernels.AttentionShape) {
+	y := wide(datt)
+	SinkBackward(y, floats[float32](dsinks), wide(dout), wide(out), floats[float32](stats), floats[float32](sinks),
+		ints(blocks), s)
+	store(datt, y)
 }
 
 func (b Mixed) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {

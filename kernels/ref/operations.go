@@ -124,9 +124,20 @@ func (*Backend[T]) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernel
 	AppendKV(pages[T](p), floats[T](qkv), ints(slots), s)
 }
 
-func (*Backend[T]) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+func (*Backend[T]) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
 	tableWidth int, s kernels.AttentionShape) {
-	PagedAttention(floats[T](out), floats[T](qkv), pages[T](p), ints(table), ints(seq), ints(pos), tableWidth, s)
+	PagedAttention(floats[T](out), floats[T](stats), floats[T](qkv), pages[T](p), ints(table), ints(seq), ints(pos),
+		tableWidth, s)
+}
+
+func (*Backend[T]) Sink(out, att, stats, sinks kernels.Buffer, s kernels.AttentionShape) {
+	Sink(floats[T](out), floats[T](att), floats[T](stats), floats[T](sinks), s)
+}
+
+func (*Backend[T]) SinkBackward(datt, dsinks, dout, out, stats, sinks, blocks kernels.Buffer,
+	s kernels.AttentionShape) {
+	SinkBackward(floats[T](datt), floats[T](dsinks), floats[T](dout), floats[T](out), floats[T](stats),
+		floats[T](sinks), ints(blocks), s)
 }
 
 func (*Backend[T]) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {

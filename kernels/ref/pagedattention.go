@@ -37,13 +37,13 @@ func AppendKV[T Float](p Pages[T], qkv []T, slots []int32, s kernels.AttentionSh
 // values are in pages: row m of qkv [M,Stride] belongs to sequence seq[m] and
 // sees its positions 0 to pos[m], or its window; position t is in page
 // table[seq[m], t/Size], table [sequences,tableWidth]. Positions that no row sees are
-// not read, nor are their table entries.
-func PagedAttention[T Float](out, qkv []T, p Pages[T], table, seq, pos []int32, tableWidth int,
+// not read, nor are their table entries. stats [M,H,2] gets m and 1/l, unless it is empty.
+func PagedAttention[T Float](out, stats, qkv []T, p Pages[T], table, seq, pos []int32, tableWidth int,
 	s kernels.AttentionShape) {
 	pages := pageCount(p, s)
 	M := len(seq)
 	if len(pos) != M || len(qkv) != M*s.Stride() || len(out) != M*s.H*s.D ||
-		tableWidth < 1 || len(table)%tableWidth != 0 {
+		len(stats) != 0 && len(stats) != M*s.H*2 || tableWidth < 1 || len(table)%tableWidth != 0 {
 		panic("ref: PagedAttention: length mismatch")
 	}
 	var e []T
@@ -63,14 +63,15 @@ func PagedAttention[T Float](out, qkv []T, p Pages[T], table, seq, pos []int32, 
 		}
 		for h := 0; h < s.H; h++ {
 			o := out[(m*s.H+h)*s.D:][:s.D]
-			attendPages(o, e[:n], head(qkv, m, h, s), p, row, kvHead(h, s), s)
+			largest, inv := attendPages(o, e[:n], head(qkv, m, h, s), p, row, kvHead(h, s), s)
+			keepStats(stats, m*s.H+h, largest, inv)
 		}
 	}
 }
 
 // attendPages computes one head of one row: o [D] from q [D] and the first
-// len(z) positions of the pages in row. z is scratch.
-func attendPages[T Float](o, z, q []T, p Pages[T], row []int32, kh int, s kernels.AttentionShape) {
+// len(z) positions of the pages in row, and returns m and 1/l. z is scratch.
+func attendPages[T Float](o, z, q []T, p Pages[T], row []int32, kh int, s kernels.AttentionShape) (m, inv T) {
 	from := firstSeen(len(z)-1, s)
 	for t := from; t < len(z); t++ {
 		page, at := int(row[t/p.Size]), t%p.Size
@@ -81,7 +82,7 @@ func attendPages[T Float](o, z, q []T, p Pages[T], row []int32, kh int, s kernel
 		}
 		z[t] = cappedScore(T(acc*T(s.Scale)), s.Cap)
 	}
-	_, inv := expSum(z, from)
+	m, inv = expSum(z, from)
 	clear(o)
 	for t := from; t < len(z); t++ {
 		page, at := int(row[t/p.Size]), t%p.Size
@@ -89,6 +90,14 @@ func attendPages[T Float](o, z, q []T, p Pages[T], row []int32, kh int, s kernel
 	}
 	for d := range o {
 		o[d] *= inv
+	}
+	return m, inv
+}
+
+// keepStats sets the i-th pair of stats, unless they are empty.
+func keepStats[T Float](stats []T, i int, m, inv T) {
+	if len(stats) > 0 {
+		stats[2*i], stats[2*i+1] = m, inv
 	}
 }
 

@@ -55,7 +55,7 @@ func TestPagedAttentionKnown(t *testing.T) {
 	table := []int32{-7, -7, 2, 0}
 	out := make([]float64, 2)
 	// 16/32·4 + 16/32·10 = 7; with positions 0-15 alone: 4.
-	PagedAttention(out, []float64{1, nan, nan, 1, nan, nan}, p, table, []int32{1, 1}, []int32{16, 15}, 2, s)
+	PagedAttention(out, nil, []float64{1, nan, nan, 1, nan, nan}, p, table, []int32{1, 1}, []int32{16, 15}, 2, s)
 	wantNear(t, "out", out, []float64{7, 4}, 1e-14)
 }
 
@@ -74,10 +74,10 @@ func TestPagedAttentionWindowKnown(t *testing.T) {
 	}
 	p.Keys[0], p.Values[0] = math.Log(15), 10
 	out := zeros(1)
-	PagedAttention(out, []float64{1, nan, nan}, p, []int32{2, 0}, []int32{0}, []int32{16}, 2, s)
+	PagedAttention(out, nil, []float64{1, nan, nan}, p, []int32{2, 0}, []int32{0}, []int32{16}, 2, s)
 	wantNear(t, "window 16", out, []float64{7}, 1e-14) // (4 + 10)/2
 	s.Window = 1
-	PagedAttention(out, []float64{1, nan, nan}, p, []int32{-7, 0}, []int32{0}, []int32{16}, 2, s)
+	PagedAttention(out, nil, []float64{1, nan, nan}, p, []int32{-7, 0}, []int32{0}, []int32{16}, 2, s)
 	wantNear(t, "window 1", out, []float64{10}, 0)
 }
 
@@ -86,7 +86,7 @@ func TestPagedAttentionPanics(t *testing.T) {
 	p := Pages[float64]{Keys: zeros(32), Values: zeros(32), Size: 16}
 	out, qkv := zeros(1), zeros(3)
 	call := func(table, seq, pos []int32) func() {
-		return func() { PagedAttention(out, qkv, p, table, seq, pos, 1, s) }
+		return func() { PagedAttention(out, nil, qkv, p, table, seq, pos, 1, s) }
 	}
 	wantPanic(t, "ref: PagedAttention: page out of range", call([]int32{2}, []int32{0}, []int32{0}))
 	wantPanic(t, "ref: PagedAttention: sequence or position out of range", call([]int32{0}, []int32{1}, []int32{0}))

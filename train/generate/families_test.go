@@ -63,6 +63,11 @@ func families() map[string]model.Config {
 		"qwen3-moe": with(func(c *model.Config) {
 			c.QKNorm, c.Sparse, c.Experts = true, []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24, Renorm: true}
 		}),
+		"gpt-oss": with(func(c *model.Config) {
+			c.QKVBias, c.OutBias, c.Sinks, c.Gate = true, true, true, kernels.Clamped
+			c.Window, c.Windowed = 9, []bool{true, false}
+			c.Sparse, c.Experts = []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24, Renorm: true, Bias: true}
+		}),
 		"qwen3.5":            with(func(c *model.Config) { recurrent(c, []bool{true, false}) }),
 		"qwen3.5 all linear": with(func(c *model.Config) { recurrent(c, []bool{true, true}) }),
 		"qwen3-next": with(func(c *model.Config) {

@@ -54,7 +54,7 @@ func (m *Model) normBackward(dx, dout, x kernels.Buffer, w norm, rstd, blocks ke
 	s kernels.NormShape, set bool) {
 	d := w.d
 	if d.Empty() {
-		d = m.sink.Slice(0, s.Dim)
+		d = m.unread.Slice(0, s.Dim)
 	}
 	m.be.RMSNormBackward(dx, d, dout, x, w.w, rstd, blocks, s, set)
 }
@@ -151,6 +151,13 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 	if c.OutputGate {
 		dProjected = ws.dProjected.Slice(0, n*c.Projected())
 		be.OutputGateBackward(dAtt, dProjected, dAtt, a.att, a.wide, y.attention)
+	}
+	if c.Sinks {
+		d := y.sinks.d
+		if d.Empty() {
+			d = m.unread.Slice(0, c.Heads)
+		}
+		be.SinkBackward(dAtt, d, dAtt, a.att, a.stats, y.sinks.w, blocks, y.attention)
 	}
 	offsets, groups := ws.sequences()
 	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, y.attention)

@@ -1,5 +1,5 @@
 // Package model is the decoder-only transformer of the published families (Llama,
-// Qwen, Mistral, Gemma, Phi, OLMo, mixtures of experts, linear attention), with explicit forward and backward
+// Qwen, Mistral, Gemma, Phi, OLMo, gpt-oss, mixtures of experts, linear attention), with explicit forward and backward
 // passes over packed sequences, written against kernels.Backend alone: the same code
 // runs on every device and, on the float64 reference, under finite differences.
 //
@@ -73,6 +73,8 @@ type Config struct {
 	Linear     []bool             `json:",omitempty"` // [L] layers with linear attention; nil: none
 	Delta      kernels.DeltaShape `json:",omitzero"`  // of those layers
 	OutputGate bool               `json:",omitempty"` // a query head comes with a gate of the head's output
+
+	Sinks bool `json:",omitempty"` // gpt-oss: each query head has a sink of its attention (kernels.Sequence)
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -84,6 +86,8 @@ type Experts struct {
 	Shared     int  // 0: no shared expert
 	Renorm     bool // divide the weights of the chosen experts by their sum (norm_topk_prob)
 	Mixtral    bool // the tensors have Mixtral's names: block_sparse_moe, w1, w2, w3
+	// Bias is gpt-oss's: the router, which is called router, and gates, ups and downs have biases.
+	Bias bool `json:",omitempty"`
 }
 
 // RopeScaling changes the rotary frequencies f_j = theta^(-2j/R) for sequences longer
@@ -98,6 +102,8 @@ type RopeScaling struct {
 	BetaFast   float64 // yarn
 	BetaSlow   float64 // yarn
 	Attention  float64 // yarn, longrope: multiplies cos and sin; 0: none
+	// Exact is yarn's truncate: false: the channels that bound the blend are not rounded.
+	Exact bool `json:",omitempty"`
 	// Short and Long divide each frequency of longrope, [R/2]: Short for sequences of at
 	// most Original tokens.
 	Short, Long []float64
@@ -157,6 +163,9 @@ func (c Config) validateVariants() (errs []error) {
 		}
 		if c.FFNBias {
 			bad("experts have no biases")
+		}
+		if c.Experts.Bias && (c.Experts.Mixtral || c.Experts.Shared > 0 || c.fusedGate()) {
+			bad("experts with biases have names of their own, no shared expert and another gate than silu")
 		}
 	}
 	if c.NoPreNorms && !c.PostNorms {

@@ -133,6 +133,9 @@ func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Bu
 	c := d.c
 	C := c.Width
 	d.acts.alloc(c, c.parts(), h.Adapters, rows, false, f, o, i)
+	if c.Sinks {
+		d.acts.stats = f(rows * c.Heads * 2)
+	}
 	d.low.alloc(c, h.Adapters, rows, false, f, o)
 	d.x, d.o, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), o(rows*C)
 	d.u = f(rows)
@@ -198,7 +201,8 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		} else {
 			m.project(y, &a, &d.low, at.pos)
 			be.AppendKV(x.layers[l], a.qkv, at.slots, y.attention)
-			be.PagedAttention(a.att, a.qkv, x.layers[l], at.table, at.seq, at.pos, at.width, y.attention)
+			be.PagedAttention(a.att, a.stats, a.qkv, x.layers[l], at.table, at.seq, at.pos, at.width, y.attention)
+			m.sink(y, &a)
 		}
 		m.join(y, &a, &d.low, xs, d.o.Slice(0, n*C))
 		m.feedForward(y, &a, &d.low, delta)

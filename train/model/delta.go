@@ -221,7 +221,7 @@ func (m *Model) linearAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm,
 // gradient returns the gradient of w, which goes to the sink from element `at` if w is frozen.
 func (m *Model) gradient(w norm, at int) kernels.Buffer {
 	if w.d.Empty() {
-		return m.sink.Slice(at, at+w.w.Len())
+		return m.unread.Slice(at, at+w.w.Len())
 	}
 	return w.d
 }

@@ -68,7 +68,7 @@ func (a *mixtureActs) cut(c Config, M int) mixtureActs {
 func (a *mixtureActs) route(be kernels.Backend, c Config, router *linear, x kernels.Buffer) {
 	r := c.routing()
 	M, J := x.Len()/c.Width, r.Choices()
-	be.MatMul(a.logits, x, router.w, kernels.Buffer{})
+	be.MatMul(a.logits, x, router.w, router.bias)
 	be.Route(a.choice, a.weight, a.probs, a.logits, r)
 	if need := M*J + M*J + M*r.Top; cap(a.host) < need {
 		a.host = make([]int32, need)
@@ -112,7 +112,7 @@ func (y *mixture) forward(be kernels.Backend, c Config, a *mixtureActs, out, x k
 		}
 		act := a.act.Slice(lo*F, hi*F)
 		y.experts[e].gate(be, c, act, a.gateUp.Slice(lo*2*F, hi*2*F), a.x.Slice(lo*C, hi*C))
-		be.MatMul(a.y.Slice(lo*C, hi*C), act, y.experts[e].down.w, kernels.Buffer{})
+		be.MatMul(a.y.Slice(lo*C, hi*C), act, y.experts[e].down.w, y.experts[e].down.bias)
 	}
 	if r.Shared {
 		shared := &y.experts[r.Experts]
@@ -128,7 +128,7 @@ func (y *expert) gate(be kernels.Backend, c Config, act, gateUp, x kernels.Buffe
 		be.MatMulSwiGLU(act, gateUp, x, y.gateUp.w)
 		return
 	}
-	be.MatMul(gateUp, x, y.gateUp.w, kernels.Buffer{})
+	be.MatMul(gateUp, x, y.gateUp.w, y.gateUp.bias)
 	be.Gate(act, gateUp, y.down.w.In, c.Gate)
 }
 

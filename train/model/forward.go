@@ -58,8 +58,16 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
 		m.project(y, &a, &ws.low, ws.pos.dev.Slice(0, ws.n))
 		offsets, groups := ws.sequences()
 		m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, y.attention)
+		m.sink(y, &a)
 	}
 	m.join(y, &a, &ws.low, x0, ws.attOut())
+}
+
+// sink gives each head of a.att its sink, if the model has them.
+func (m *Model) sink(y *layer, a *acts) {
+	if m.Config.Sinks {
+		m.be.Sink(a.att, a.att, a.stats, y.sinks.w, y.attention)
+	}
 }
 
 // project computes queries, keys and values of rows at positions pos from a.n1.
@@ -146,6 +154,9 @@ func (c Config) headNorm(n, offset int) kernels.NormShape {
 // frozen tensors need together.
 func (c Config) widestVector() int {
 	n := max(c.Width, c.queryNorm().Dim)
+	if c.Sinks {
+		n = max(n, c.Heads)
+	}
 	if c.hasLinear() {
 		n = max(n, c.Delta.Mixed()*c.Delta.Taps, 2*c.Delta.Values, c.Delta.ValueDim)
 	}

@@ -14,7 +14,8 @@ import (
 // changes no other tensor. seed maps the label "init/NAME" to a seed.
 //
 //   - Weights of linear maps and the embedding: normal with standard deviation
-//     Config.InitStd (Hugging Face's initializer_range); biases 0; norms 1 (0 where 1 is added to them).
+//     Config.InitStd (Hugging Face's initializer_range); biases 0; norms 1 (0 where 1 is added to them);
+//     attention sinks as linear maps.
 //   - Linear attention: the convolution as linear maps, its norm and dt_bias 1, A_log the logarithm of a uniform
 //     number up to 16, as in transformers.
 //   - Adapters: A uniform in ±1/√in, B 0, as in PEFT: they change nothing at first.
@@ -54,7 +55,7 @@ func initial(t Tensor, c Config, seed uint64) []float32 {
 		uniform(out, seed, 1/math.Sqrt(float64(t.Shape[1])))
 	case head && (linear || !isNormBias(t)):
 		uniform(out, seed, 1/math.Sqrt(float64(c.Width)))
-	case linear:
+	case linear, strings.HasSuffix(t.Name, ".sinks"):
 		normal(out, seed, c.InitStd)
 	}
 	return out

@@ -26,7 +26,7 @@ type Model struct {
 	params       arena
 	grads        arena          // empty unless trainable
 	tied         kernels.Buffer // gradient of the embedding as input, if it is also the output
-	sink         kernels.Buffer // gradients of frozen norms, never read
+	unread       kernels.Buffer // gradients of frozen norms
 	owned        []kernels.Buffer
 
 	layers          []layer
@@ -41,13 +41,13 @@ type Model struct {
 	length          int    // of the sequences that their frequencies are for; 0 below the fixed length
 }
 
-// norm is the weight of a norm and its gradient, empty if frozen.
+// norm is the weight of a norm, or another vector, and its gradient, empty if frozen.
 type norm struct{ w, d kernels.Buffer }
 
 // layer holds the parameters of one layer and, if trainable, their gradients.
 type layer struct {
 	norm1, norm2, post1, post2 norm
-	qNorm, kNorm               norm
+	qNorm, kNorm, sinks        norm
 	qkv, o, gateUp, down       linear
 	fused                      bool     // the gate is computed within the product
 	mix                        *mixture // instead of gateUp and down
@@ -124,7 +124,7 @@ func (m *Model) allocate() error {
 			m.tied = alloc(int((hi - lo) * c.Width))
 		}
 		if m.base != nil {
-			m.sink = alloc(c.widestVector())
+			m.unread = alloc(c.widestVector())
 		}
 	}
 	tables := []*rotary{&m.rope}
@@ -328,14 +328,18 @@ func (b *binder) layer(l int) layer {
 		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
 		y.qNorm, y.kNorm = b.vector(attn+"q_norm.weight"), b.vector(attn+"k_norm.weight")
 	}
+	if c.Sinks && !c.linear(l) {
+		y.sinks = b.vector(sinksName(l))
+	}
 	if !c.sparse(l) {
 		y.gateUp, y.down = b.linear(s.gateUp, c.FFNBias), b.linear(s.down, c.FFNBias)
 		y.fused = c.fusedGate() && len(y.gateUp.adapters) == 0
 		return y
 	}
-	y.mix = &mixture{router: b.linear(s.router, false)}
+	bias := c.Experts.Bias
+	y.mix = &mixture{router: b.linear(s.router, bias)}
 	for i := 0; i < len(s.experts); i += 2 {
-		y.mix.experts = append(y.mix.experts, expert{b.linear(s.experts[i], false), b.linear(s.experts[i+1], false)})
+		y.mix.experts = append(y.mix.experts, expert{b.linear(s.experts[i], bias), b.linear(s.experts[i+1], bias)})
 	}
 	return y
 }

@@ -35,10 +35,13 @@ func anyVariant(r *rand.Rand) Config {
 	c.PostNorms = flag()
 	c.NoPreNorms, c.WideQKNorm = c.PostNorms && flag(), c.QKNorm && flag()
 	c.NoRope, c.Windowed, c.Window = some(), some(), 1+r.IntN(9)
-	c.LocalTheta = float64(r.IntN(2) * 50)
+	c.LocalTheta, c.Sinks = float64(r.IntN(2)*50), flag()
 	if flag() {
 		c.Sparse = some()
 		c.Experts = Experts{Count: 3, Top: 1 + r.IntN(3), FFN: 1 + r.IntN(20), Renorm: flag(), Mixtral: flag()}
+		if flag() {
+			c.Experts.Mixtral, c.Experts.Bias, c.Gate = false, true, kernels.Clamped
+		}
 	} else {
 		c.OutBias, c.FFNBias = flag(), flag()
 	}

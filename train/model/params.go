@@ -97,6 +97,9 @@ func (c Config) linears(l int) layerLinears {
 		return x
 	}
 	x.router = linearSpec{[]string{mlp + "gate"}, []int{c.Experts.Count}, c.Width}
+	if c.Experts.Bias {
+		x.router.names[0] = mlp + "router"
+	}
 	add := func(prefix string, width int) {
 		gateUp, down := c.feedForward(prefix, width)
 		x.experts = append(x.experts, gateUp, down)
@@ -220,9 +223,9 @@ func (x *layout) layer(c Config, l int) {
 	norm(after1)
 	norm(before2)
 	if c.sparse(l) {
-		x.linear(s.router, false)
+		x.linear(s.router, c.Experts.Bias)
 		for _, e := range s.experts {
-			x.linear(e, false)
+			x.linear(e, c.Experts.Bias)
 		}
 	} else {
 		x.linear(s.gateUp, c.FFNBias)
@@ -239,8 +242,14 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 		x.one(attn+"q_norm.weight", c.queryNorm().Dim)
 		x.one(attn+"k_norm.weight", c.keyNorm().Dim)
 	}
+	if c.Sinks {
+		x.one(sinksName(l), c.Heads)
+	}
 	x.linear(s.o, c.OutBias)
 }
+
+// sinksName returns the name of the scores of layer l's sinks.
+func sinksName(l int) string { return fmt.Sprintf("model.layers.%d.self_attn.sinks", l) }
 
 // heads adds the auxiliary heads.
 func (x *layout) heads(c Config, h Heads) {

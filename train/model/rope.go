@@ -118,8 +118,11 @@ func (r RopeScaling) yarn(freq []float64, theta float64, R int) {
 	turns := func(beta float64) float64 { // the channel that turns beta times
 		return float64(R) * math.Log(float64(r.Original)/(beta*2*math.Pi)) / (2 * math.Log(theta))
 	}
-	low := max(math.Floor(turns(r.BetaFast)), 0)
-	high := min(math.Ceil(turns(r.BetaSlow)), float64(R-1))
+	low, high := turns(r.BetaFast), turns(r.BetaSlow)
+	if !r.Exact {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	low, high = max(low, 0), min(high, float64(R-1))
 	if low == high {
 		high += 0.001
 	}

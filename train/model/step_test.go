@@ -153,7 +153,9 @@ func TestStepsAllocateNothing(t *testing.T) {
 				t.Errorf("%d threads: a training step with linear attention, keep %d, allocates %v times", threads, keep, n)
 			}
 		}
-		for name, c := range map[string]Config{"": bitsConfig, " with linear attention": linear} {
+		sinks := bitsConfig
+		sinks.Sinks = true
+		for name, c := range map[string]Config{"": bitsConfig, " with linear attention": linear, " with sinks": sinks} {
 			step := decodeStep(t, threads, c, 8, kernels.Sampling{Temperature: 1, TopP: 1})
 			step()
 			if n := testing.AllocsPerRun(20, step); n != 0 {

@@ -48,15 +48,22 @@ func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels
 }
 
 // PagedAttention implements kernels.Sequence: each rank attends with its heads.
-func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+func (b *Backend) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
 	tableWidth int, s kernels.AttentionShape) {
 	own, ok := b.heads(s)
 	if !ok {
-		b.Backend.PagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
+		b.Backend.PagedAttention(out, stats, qkv, p, table, seq, pos, tableWidth, s)
 		return
 	}
-	b.Backend.PagedAttention(b.own(out), b.ownHeads(qkv, s, own), p, table, seq, pos, tableWidth, own)
+	all, ownStats := stats, stats
+	if !stats.Empty() {
+		all, ownStats = b.ownStats(stats)
+	}
+	b.Backend.PagedAttention(b.own(out), ownStats, b.ownHeads(qkv, s, own), p, table, seq, pos, tableWidth, own)
 	b.gather(out, int(s.H*s.D))
+	if !stats.Empty() {
+		b.gatherParts(stats, all, int(s.H*2))
+	}
 }
 
 // CopyPages implements kernels.Sequence.

@@ -11,13 +11,25 @@ func (b *Backend) own(x kernels.Buffer) kernels.Buffer {
 	return b.parts(x).Slice(lo, hi)
 }
 
+// ownStats is own of attention's stats, which are needed beside another part.
+func (b *Backend) ownStats(x kernels.Buffer) (all, own kernels.Buffer) {
+	all = b.room("parts of stats", x.DType(), x.Len())
+	lo, hi := b.part(x.Len())
+	return all, all.Slice(lo, hi)
+}
+
 // gather sets out [M,N] to the ranks' parts of its columns; this rank's lies in own(out).
 func (b *Backend) gather(out kernels.Buffer, N int) {
 	if out.Empty() {
 		b.Sync()
 		return
 	}
-	size, M, all := b.group.Size(), out.Len()/N, b.parts(out)
+	b.gatherParts(out, b.parts(out), N)
+}
+
+// gatherParts sets out [M,N] to the ranks' parts of its columns, of which all holds this rank's.
+func (b *Backend) gatherParts(out, all kernels.Buffer, N int) {
+	size, M := b.group.Size(), out.Len()/N
 	b.complete(all, 1, b.ends(all.Len()))
 	rows := b.list("rows of parts", [4]int{M}, int(M*size), func(to []int32) {
 		for i := range to {

@@ -42,8 +42,13 @@ func headBytes(c model.Config, rows, n int, operand kernels.DType) int {
 
 // partBytes returns the memory of the rooms for parts of activations, and for a gate.
 func partBytes(c model.Config, tokens, n int, operand kernels.DType) int {
-	return widestBytes(c, tokens, operand) + int(tokens*2*c.FFN*operand.Size()) +
+	bytes := widestBytes(c, tokens, operand) + int(tokens*2*c.FFN*operand.Size()) +
 		int(tokens*n*kernels.I32.Size()) // rows of parts
+	if c.Sinks && c.KVHeads%n == 0 {
+		const float = 4
+		bytes += int(tokens * c.Heads * 2 * float) // attention's stats
+	}
+	return bytes
 }
 
 // widestBytes returns the memory of the widest activations of each type that ranks gather.

@@ -22,6 +22,13 @@ func linear() model.Config {
 	return c
 }
 
+// sunk is small with attention sinks.
+func sunk() model.Config {
+	c := small
+	c.Sinks = true
+	return c
+}
+
 // batches are micro-batches of the capacity.
 var (
 	batches = []model.Batch{{Tokens: []int32{1, 36, 3, 20, 30, 2, 12, 6, 7, 7, 9, 10, 11, 12, 13, 14, 0},
@@ -187,7 +194,7 @@ func rowsOf(b *model.Backbone) model.Rows {
 }
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
-	for i, c := range []model.Config{small, small, linear()} {
+	for i, c := range []model.Config{small, small, linear(), sunk()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}

@@ -119,10 +119,15 @@ struct gelu_args {
 
 #define GATE_PART 1024 // columns in a unit of gates
 
+enum gate_kind { SILU, GELU_TANH, CLAMPED };
+#define GATE_LIMIT 7.0f
+#define GATE_SLOPE 1.702f
+
 struct gate_args {
 	void *act, *dgate_up; const void *gate_up, *dact;
 	long f, parts; // parts of a row
-	int gelu, bf16;
+	enum gate_kind kind;
+	int bf16;
 };
 
 struct columns_args {
@@ -233,6 +238,13 @@ struct output_gate_args {
 	int back, bf16;
 };
 
+// att is attention's output, with the sinks in backward, where out is datt.
+struct sink_args {
+	void *out; const void *att, *dout; const float *stats, *sinks; float *parts; const int32_t *block;
+	long h, d;
+	int bf16;
+};
+
 #define ZERO_BYTES 65536 // cleared at a time
 
 struct zero_args { void *at; long bytes; };
@@ -305,7 +317,7 @@ struct kernels {
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, cap_logits, logprob, logprob_backward, sample;
 	kernel short_conv, short_conv_backward, delta_gates, delta_gates_backward, delta_rule, delta_rule_backward;
-	kernel gated_norm, gated_norm_backward, move_heads, output_gate;
+	kernel gated_norm, gated_norm_backward, move_heads, output_gate, sink, sink_backward;
 	kernel adamw, sum_squares, add, zero, copy_pages;
 	long peak_chains; // chains of peak_fma
 	kernel peak_fma, peak_read;

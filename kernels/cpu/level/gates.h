@@ -22,8 +22,27 @@ INLINE vf gelu_tanh(vf gate, vf *slope, const int back) {
 	return d_round(y);
 }
 
+// clamped_up returns 1 + ups, which are clamped, and clamped gpt-oss's activation of gates times that (kernels/ref).
+INLINE vf clamped_up(vf up) {
+	const vf most = v_set1(GATE_LIMIT), least = v_set1(-GATE_LIMIT);
+	return v_add(v_above(up, most, most, v_above(least, up, least, up)), v_set1(1.0f));
+}
+INLINE vf clamped(vf gate, vf up) {
+	const vf most = v_set1(GATE_LIMIT), c = v_above(gate, most, most, gate);
+	return v_mul(v_mul(c, v_sigmoid(v_mul(v_set1(GATE_SLOPE), c))), clamped_up(up));
+}
+
+// clamped_gradients replaces gates and ups by their gradients, 0 where they are beyond their bounds; d is the activation's.
+INLINE void clamped_gradients(vf *gate, vf *up, vf d) {
+	const vf one = v_set1(1.0f), most = v_set1(GATE_LIMIT), c = v_above(*gate, most, most, *gate);
+	const vf z = v_mul(v_set1(GATE_SLOPE), c), s = v_sigmoid(z), du = v_mul(d, v_mul(c, s));
+	const vf dg = v_mul(v_mul(d, clamped_up(*up)), v_mul(s, v_fma(z, v_sub(one, s), one)));
+	*gate = v_above(*gate, most, v_zero(), dg);
+	*up = v_above(*up, most, v_zero(), v_above(v_set1(-GATE_LIMIT), *up, v_zero(), du));
+}
+
 // gate_units computes parts u0..u1 of rows: of act, or of the gradients with back, a constant.
-INLINE void gate_units(const struct gate_args *g, long u0, long u1, const int back, const int gelu, const int h) {
+INLINE void gate_units(const struct gate_args *g, long u0, long u1, const int back, const enum gate_kind kind, const int h) {
 	const long f = g->f;
 	for (long u = u0; u < u1; u++) {
 		const long m = u / g->parts, from = u % g->parts * GATE_PART, to = f - from < GATE_PART ? f : from + GATE_PART;
@@ -32,11 +51,13 @@ INLINE void gate_units(const struct gate_args *g, long u0, long u1, const int ba
 			const long at = m * 2 * f + j;
 			vf gate = ld(g->gate_up, at, n, h), up = ld(g->gate_up, at + f, n, h), slope;
 			if (!back) {
-				st(g->act, m * f + j, gelu ? v_mul(gelu_tanh(gate, &slope, 0), up) : v_swiglu(gate, up), n, h);
+				const vf act = kind == CLAMPED ? clamped(gate, up) : kind == GELU_TANH ? v_mul(gelu_tanh(gate, &slope, 0), up) : v_swiglu(gate, up);
+				st(g->act, m * f + j, act, n, h);
 				continue;
 			}
 			const vf d = ld(g->dact, m * f + j, n, h);
-			if (gelu) {
+			if (kind == CLAMPED) clamped_gradients(&gate, &up, d);
+			else if (kind == GELU_TANH) {
 				const vf du = v_mul(d, gelu_tanh(gate, &slope, 1));
 				gate = v_mul(v_mul(d, up), slope), up = du;
 			} else
@@ -49,20 +70,24 @@ INLINE void gate_units(const struct gate_args *g, long u0, long u1, const int ba
 
 static void gate(const struct gate_args *g, long u0, long u1, int tid) {
 	(void)tid;
-	switch (g->gelu * 2 + g->bf16) {
-	case 0: gate_units(g, u0, u1, 0, 0, 0); return;
-	case 1: gate_units(g, u0, u1, 0, 0, 1); return;
-	case 2: gate_units(g, u0, u1, 0, 1, 0); return;
-	case 3: gate_units(g, u0, u1, 0, 1, 1); return;
+	switch (g->kind * 2 + g->bf16) {
+	case 0: gate_units(g, u0, u1, 0, SILU, 0); return;
+	case 1: gate_units(g, u0, u1, 0, SILU, 1); return;
+	case 2: gate_units(g, u0, u1, 0, GELU_TANH, 0); return;
+	case 3: gate_units(g, u0, u1, 0, GELU_TANH, 1); return;
+	case 4: gate_units(g, u0, u1, 0, CLAMPED, 0); return;
+	case 5: gate_units(g, u0, u1, 0, CLAMPED, 1); return;
 	}
 }
 
 static void gate_backward(const struct gate_args *g, long u0, long u1, int tid) {
 	(void)tid;
-	switch (g->gelu * 2 + g->bf16) {
-	case 0: gate_units(g, u0, u1, 1, 0, 0); return;
-	case 1: gate_units(g, u0, u1, 1, 0, 1); return;
-	case 2: gate_units(g, u0, u1, 1, 1, 0); return;
-	case 3: gate_units(g, u0, u1, 1, 1, 1); return;
+	switch (g->kind * 2 + g->bf16) {
+	case 0: gate_units(g, u0, u1, 1, SILU, 0); return;
+	case 1: gate_units(g, u0, u1, 1, SILU, 1); return;
+	case 2: gate_units(g, u0, u1, 1, GELU_TANH, 0); return;
+	case 3: gate_units(g, u0, u1, 1, GELU_TANH, 1); return;
+	case 4: gate_units(g, u0, u1, 1, CLAMPED, 0); return;
+	case 5: gate_units(g, u0, u1, 1, CLAMPED, 1); return;
 	}
 }

@@ -27,6 +27,7 @@
 #include "deltarule.h"
 #include "deltaback.h"
 #include "gatednorm.h"
+#include "sink.h"
 #include "vector.h"
 #include "memory.h"
 #include "peak.h"
@@ -85,6 +86,8 @@ const struct kernels TABLE = {
 	.gated_norm_backward = (kernel)gated_norm_backward,
 	.move_heads = (kernel)move_heads,
 	.output_gate = (kernel)output_gate,
+	.sink = (kernel)sink,
+	.sink_backward = (kernel)sink_backward,
 	.adamw = (kernel)adamw,
 	.sum_squares = (kernel)sum_squares,
 	.add = (kernel)add,

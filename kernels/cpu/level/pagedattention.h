@@ -35,6 +35,9 @@ INLINE long values_at(const struct paged_view w, long t) {
 	return (((long)w.pages[t / w.page] * w.heads + w.head) * w.page + t % w.page) * w.d;
 }
 
+// stats_at returns the stats of the i-th head from there on, null for none.
+INLINE float *stats_at(float *stats, long i) { return stats ? stats + 2 * i : stats; }
+
 // paged_scores sets V vectors of R rows of z to the chains of q [R][d] with the keys of
 // positions from t. Meanwhile it prefetches what is read next: the next keys, or the first
 // values.
@@ -85,16 +88,18 @@ INLINE void paged_values(const int R, const int V, const struct attention_args *
 	}
 }
 
-// paged_heads computes R heads of a unit. scratch: z [R][positions from base, in whole lanes].
+// paged_heads computes R heads of a unit, and their stats [R][2] unless they are null. scratch: z [R][positions from base, in whole lanes].
 INLINE void paged_heads(const int R, const struct attention_args *g, const struct paged_view w, const struct paged_view after,
-	const float *q, float *o, float *z) {
+	const float *q, float *o, float *stats, float *z) {
 	const long ldz = round_up(w.n - w.base, NR);
 	float inv[2], max;
 	long t = w.start, c = 0;
 	for (; t + (PAGED_CHAINS - 1) * LANES < w.n; t += PAGED_CHAINS * LANES) paged_scores(R, PAGED_CHAINS, g, q, w, t, z, ldz);
 	for (; t < w.n; t += LANES) paged_scores(R, 1, g, q, w, t, z, ldz);
-	for (int r = 0; r < R; r++)
+	for (int r = 0; r < R; r++) {
 		inv[r] = 1.0f / softmax_scores(z + r * ldz + w.start - w.base, NR, w.from - w.start, w.n - w.start, g->scale, g->cap, g->inv_cap, &max);
+		if (stats) stats[2 * r] = max, stats[2 * r + 1] = inv[r];
+	}
 	for (; PAGED_CHAINS > 1 && c + PAGED_CHAINS * LANES <= w.d; c += PAGED_CHAINS * LANES)
 		paged_values(R, PAGED_CHAINS, g, z, ldz, w, after, c, LANES, inv, o);
 	for (; c < w.d; c += LANES) paged_values(R, 1, g, z, ldz, w, after, c, w.d - c < LANES ? (int)(w.d - c) : LANES, inv, o);
@@ -110,12 +115,12 @@ static void paged_attention(const struct attention_args *g, long lo, long hi, in
 		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page, g->window);
 		const long m = u / g->kv;
 		const float *q = g->qkv + m * g->stride + w.head * group * d;
-		float *o = g->out + (m * g->h + w.head * group) * d;
+		float *o = g->out + (m * g->h + w.head * group) * d, *stats = stats_at(g->stats, m * g->h + w.head * group);
 		if (g->slots)
 			store_key_value((char *)g->keys, (char *)g->values, (const char *)(g->qkv + m * g->stride + (g->h + w.head) * d), g->kv * d,
 				g->slots[m], g->page, g->kv, w.head, d, sizeof *g->keys);
 		long h = 0;
-		for (; h + 2 <= group; h += 2) paged_heads(2, g, w, after, q + h * d, o + h * d, z);
-		if (h < group) paged_heads(1, g, w, after, q + h * d, o + h * d, z);
+		for (; h + 2 <= group; h += 2) paged_heads(2, g, w, after, q + h * d, o + h * d, stats_at(stats, h), z);
+		if (h < group) paged_heads(1, g, w, after, q + h * d, o + h * d, stats_at(stats, h), z);
 	}
 }

@@ -75,7 +75,7 @@ INLINE void tile_paged_values(const int R, const int V, const struct tile_attent
 // tile_paged_heads computes R heads of a unit. scratch: their queries in float32, and z
 // [R] of scores and of sums.
 INLINE void tile_paged_heads(const int R, const struct tile_attention_args *g, const struct paged_view w, const struct paged_view after,
-	const bf16 *q, bf16 *o, float *scratch) {
+	const bf16 *q, bf16 *o, float *stats, float *scratch) {
 	const long np = round_up(w.n - w.base, NR), ldz = np + round_up(w.d, LANES);
 	float *wide = scratch, *z = scratch + round_up(R * w.d, LANES), inv[2], max;
 	for (long i = 0; i < R * w.d; i += LANES) v_storet(wide + i, ld(q, i, lanes_left(R * w.d - i), 1), lanes_left(R * w.d - i));
@@ -87,6 +87,7 @@ INLINE void tile_paged_heads(const int R, const struct tile_attention_args *g, c
 	for (int r = 0; r < R; r++) {
 		float *zr = z + r * ldz + w.start - w.base;
 		inv[r] = 1.0f / softmax_scores(zr, NR, w.from - w.start, w.n - w.start, g->scale, g->cap, g->inv_cap, &max);
+		if (stats) stats[2 * r] = max, stats[2 * r + 1] = inv[r];
 		for (t = w.start; t < w.n; t += LANES, zr += LANES) {
 			bf16 p[LANES];
 			h_store(p, v_load(zr));
@@ -114,11 +115,12 @@ static void tile_paged_attention(const struct tile_attention_args *g, long lo, l
 		const long m = u / g->kv;
 		const bf16 *q = g->qkv + m * g->stride + w.head * group * d;
 		bf16 *o = g->out + (m * g->h + w.head * group) * d;
+		float *stats = stats_at(g->stats, m * g->h + w.head * group);
 		if (g->slots)
 			store_key_value((char *)g->keys, (char *)g->values, (const char *)(g->qkv + m * g->stride + (g->h + w.head) * d), g->kv * d,
 				g->slots[m], g->page, g->kv, w.head, d, sizeof *g->keys);
 		long h = 0;
-		for (; h + 2 <= group; h += 2) tile_paged_heads(2, g, w, after, q + h * d, o + h * d, scratch);
-		if (h < group) tile_paged_heads(1, g, w, after, q + h * d, o + h * d, scratch);
+		for (; h + 2 <= group; h += 2) tile_paged_heads(2, g, w, after, q + h * d, o + h * d, stats_at(stats, h), scratch);
+		if (h < group) tile_paged_heads(1, g, w, after, q + h * d, o + h * d, stats_at(stats, h), scratch);
 	}
 }

@@ -59,6 +59,7 @@ INLINE vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 INLINE vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 INLINE vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+INLINE vf v_above(vf a, vf limit, vf yes, vf no) { return _mm512_mask_mov_ps(no, _mm512_cmp_ps_mask(a, limit, _CMP_GT_OQ), yes); } // no for a NaN
 INLINE vf v_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 INLINE vf v_neg(vf a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
 
@@ -159,6 +160,8 @@ INLINE vf v_mul(vf x, vf y) { return v_of(_mm256_mul_ps(x.a, y.a), _mm256_mul_ps
 INLINE vf v_div(vf x, vf y) { return v_of(_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)); }
 INLINE vf v_fma(vf x, vf y, vf z) { return v_of(_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)); }
 INLINE vf v_max(vf x, vf y) { return v_of(_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)); }
+INLINE __m256 v_above8(__m256 x, __m256 limit, __m256 yes, __m256 no) { return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(x, limit, _CMP_GT_OQ)); }
+INLINE vf v_above(vf x, vf limit, vf yes, vf no) { return v_of(v_above8(x.a, limit.a, yes.a, no.a), v_above8(x.b, limit.b, yes.b, no.b)); } // no for a NaN
 INLINE vf v_sqrt(vf x) { return v_of(_mm256_sqrt_ps(x.a), _mm256_sqrt_ps(x.b)); }
 INLINE vf v_neg(vf x) {
 	const __m256 s = _mm256_set1_ps(-0.0f);
@@ -306,6 +309,7 @@ FUSED vf v_fma(vf a, vf b, vf c) { EACH(fmaf(a[i], b[i], c[i])); }
 #endif
 INLINE vf v_pick(vi mask, vf a, vf b) { return (vf)(((vi)a & mask) | ((vi)b & ~mask)); }
 INLINE vf v_max(vf a, vf b) { return v_pick(a > b, a, b); }
+INLINE vf v_above(vf a, vf limit, vf yes, vf no) { return v_pick(a > limit, yes, no); } // no for a NaN
 OUTLINE vf v_sqrt(vf a) { EACH(sqrtf(a[i])); }
 INLINE vf v_neg(vf a) { return -a; }
 INLINE vf v_abs(vf a) { EACH(fabsf(a[i])); }
