@@ -38,6 +38,7 @@ type architecture struct {
 	partial    bool    // partial_rotary_factor is honoured
 	part       float64 // its default value; 0: 1
 	noFFN      bool    // intermediate_size may be absent: no layer is dense
+	mxfp4      bool    // weights of experts may be MXFP4, which are widened
 	windows    windowing
 	features   []feature
 }
@@ -47,7 +48,7 @@ type feature func(r *settings, c *model.Config)
 
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
-	return slices.Concat(llamas(), mixtures(), gemmas(), olmos(), linears())
+	return slices.Concat(llamas(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()})
 }
 
 // llamas have Llama's block.
@@ -203,7 +204,6 @@ func foreign(class, kind string) string {
 		{"rwkv", "its recurrent layers are not supported"},
 		{"kimilinear", "its linear attention is not supported"},
 		{"olmohybrid", "its linear attention is not supported"},
-		{"gptoss", "its attention sinks are not supported"},
 		{"llama4", "its chunked attention and shared experts are not supported"},
 		{"vl", "its vision tower is not supported"},
 		{"vision", "its vision tower is not supported"},

@@ -124,7 +124,7 @@ func (r *settings) config(path string) (model.Config, error) {
 	if known {
 		c = r.read(a)
 	}
-	r.refuse(a.experts)
+	r.refuse(a)
 	if known && len(r.problems) == 0 {
 		if err := c.Validate(); err != nil {
 			r.problems = strings.Split(err.Error(), "\n")
@@ -262,8 +262,8 @@ func (r *settings) activation(a architecture, c *model.Config) {
 
 // refuse finds settings that change results and that the engine does not support in any
 // class.
-func (r *settings) refuse(experts bool) {
-	if r.has("quantization_config") || r.has("compression_config") {
+func (r *settings) refuse(a architecture) {
+	if r.has(quantization) && !(a.mxfp4 && r.mxfp4()) || r.has("compression_config") {
 		r.problem("quantization_config: quantized weights are not supported; use the unquantized model")
 	}
 	if layers := r.inner("per_layer_config"); layers != nil {
@@ -284,7 +284,7 @@ func (r *settings) refuse(experts bool) {
 	}
 	for _, key := range []string{"num_experts", "num_local_experts", "n_routed_experts"} {
 		n := 0
-		if !experts && r.maybe(key, &n) && n > 0 {
+		if !a.experts && r.maybe(key, &n) && n > 0 {
 			r.problem("%s is %d: experts of this class are not supported", key, n)
 		}
 	}

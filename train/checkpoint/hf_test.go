@@ -187,7 +187,6 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"architectures without end", jsonObject{"architectures": slices.Repeat([]string{strings.Repeat("X", 100)}, 100)}, "X…, 97 more"},
 		{"two architectures", jsonObject{"architectures": []string{"Qwen2ForCausalLM", "X"}}, "architecture is Qwen2ForCausalLM, X"},
 		{"yarn without factor", jsonObject{"rope_scaling": jsonObject{"rope_type": "yarn"}}, "rope_scaling: yarn needs a factor"},
-		{"yarn's range", yarn(jsonObject{"truncate": false}), "truncate is false"},
 		{"yarn's betas", yarn(jsonObject{"beta_fast": 1}), "beta_fast is 1"},
 		{"yarn's attention", yarn(jsonObject{"attention_factor": -1}), "attention_factor is -1"},
 		{"yarn's original", yarn(jsonObject{"original_max_position_embeddings": 0}), "original_max_position_embeddings is 0"},

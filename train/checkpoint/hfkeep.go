@@ -39,7 +39,7 @@ func ReadOrigin(path string) (*Origin, error) {
 	sizes := map[*os.File]int64{}
 	for name, p := range t.where {
 		o.DTypes[name] = p.DType
-		if !p.composed {
+		if len(p.files()) == 1 {
 			sizes[p.file] += p.Bytes()
 		}
 	}
@@ -53,7 +53,7 @@ func ReadOrigin(path string) (*Origin, error) {
 // stay where and as they were written, and both spellings of types and rotary positions are
 // present afterwards. It falls back to a new file if the old class does not support c.
 func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
-	old = textPartJSON(old)
+	old = unquantized(textPartJSON(old))
 	from, err := ParseConfig(configFile, old)
 	if err != nil {
 		return configJSON(c, dtype, endIDs) // such as the text part of a larger model
@@ -108,6 +108,11 @@ func setKeys(object []byte, set map[string]any) ([]byte, error) {
 			keys, values = append(keys, key), append(values, compact(set[key]))
 		}
 	}
+	return joinMembers(keys, values)
+}
+
+// joinMembers returns the JSON object of keys and the texts of their values.
+func joinMembers(keys []string, values []json.RawMessage) ([]byte, error) {
 	var flat, out bytes.Buffer
 	for i, key := range keys {
 		sep := byte(',')

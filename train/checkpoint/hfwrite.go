@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 
+	"exp/kernels"
 	"exp/train/model"
 )
 
@@ -78,7 +79,9 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		deltaValues(v, c)
 	}
 	ropeValues(v, a, c)
-	if c.Sparse != nil {
+	if a.kind == "gpt_oss" {
+		ossValues(v, c)
+	} else if c.Sparse != nil {
 		expertValues(v, a, c)
 	} else if a.experts {
 		v["num_experts"] = 0
@@ -218,6 +221,9 @@ func scalingValues(s model.RopeScaling) map[string]any {
 	case "yarn":
 		v["factor"], v["beta_fast"], v["beta_slow"] = number(s.Factor), number(s.BetaFast), number(s.BetaSlow)
 		v["original_max_position_embeddings"], v["attention_factor"] = s.Original, number(s.Attention)
+		if s.Exact {
+			v["truncate"] = false
+		}
 	case "longrope":
 		v["short_factor"], v["long_factor"] = numbers(s.Short), numbers(s.Long)
 		usual := 1.0
@@ -288,6 +294,9 @@ func orNull(f float64) any {
 }
 
 func gateName(c model.Config) string {
+	if c.Gate == kernels.Clamped { // the class has it whatever the name
+		return "silu"
+	}
 	for _, name := range []string{"silu", geluTanh} {
 		if gates()[name] == c.Gate {
 			return name

@@ -52,6 +52,9 @@ func fileNotes(dir string) []string {
 		}
 	}
 	list = append(list, r.partNotes()...)
+	if r.mxfp4() {
+		note("the experts' weights are MXFP4 in the files: here they are BF16 with the same values, and written so")
+	}
 	if r.has("dual_chunk_attention_config") {
 		note("dual_chunk_attention_config: not used here, nor by transformers; vLLM uses it for long sequences")
 	}

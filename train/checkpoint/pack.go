@@ -215,7 +215,7 @@ func (p *packer) divide() (plain []packedTensor, heads map[string][]packedTensor
 			return nil, nil, err
 		}
 	}
-	return plain, heads, nil
+	return fuseExperts(plain, packedTensor.source, fusedPacked), heads, nil
 }
 
 // saysTied reports what config.json says about tied embeddings.

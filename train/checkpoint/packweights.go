@@ -20,6 +20,9 @@ func (x packedTensor) tensor() Tensor {
 	return Tensor{Name: x.from.Name, DType: x.as, Shape: x.from.Shape}
 }
 
+// source returns the description of the tensor that x is read from.
+func (x packedTensor) source() Tensor { return x.from.Tensor }
+
 // copyBytes is the size of a part that one goroutine copies at a time.
 const copyBytes = 1 << 20
 

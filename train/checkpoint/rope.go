@@ -222,9 +222,7 @@ func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 	if !(s.BetaSlow > 0) || !(s.BetaFast > s.BetaSlow) {
 		r.problem("beta_fast is %g and beta_slow %g: must be positive, the first the larger", s.BetaFast, s.BetaSlow)
 	}
-	if !r.flag("truncate", true) {
-		r.problem("truncate is false: only the rounded correction range is supported")
-	}
+	s.Exact = !r.flag("truncate", true)
 	magnitude := func(m float64) float64 {
 		if s.Factor <= 1 {
 			return 1

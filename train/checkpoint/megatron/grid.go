@@ -87,6 +87,10 @@ func fits(c model.Config) error {
 		errs = append(errs, errors.New("a GPT layer of Megatron has plain attention; this model has linear "+
 			"attention, or gates of the attention's output"))
 	}
+	if c.Sinks || c.Experts.Bias {
+		errs = append(errs, errors.New("this model has attention sinks and experts with biases; Megatron's layout of "+
+			"them is not supported"))
+	}
 	if c.WideQKNorm {
 		errs = append(errs, errors.New("each head of queries and keys has its own norm in Megatron; this model "+
 			"norms all heads together"))

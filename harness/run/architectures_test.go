@@ -32,6 +32,12 @@ func linearFolderOf(t *testing.T, dir string, channels int) string {
 		NormEps: 1e-6, QKNorm: true, UnitOffset: true, OutputGate: true, TieEmbeddings: true, MaxPositions: 256,
 		InitStd: 0.1, Rotary: 4, Linear: []bool{true, false},
 		Delta: kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: channels, ValueDim: 16, Taps: 4}}
+	return toyFolder(t, dir, c)
+}
+
+// toyFolder is a folder with the texts of dir and a toy of an architecture.
+func toyFolder(t *testing.T, dir string, c model.Config) string {
+	t.Helper()
 	be := ref.New[float32]()
 	m, err := model.New(be, c, model.Heads{LM: true}, false)
 	if err != nil {
@@ -39,7 +45,7 @@ func linearFolderOf(t *testing.T, dir string, channels int) string {
 	}
 	defer m.Close()
 	m.Init(func(label string) uint64 { return uint64(len(label)) })
-	to := filepath.Join(t.TempDir(), "qwen3.5")
+	to := filepath.Join(t.TempDir(), "toy")
 	checkpointtest.WriteFolder(t, be, m, to, checkpoint.MergeOptions{DType: checkpoint.F32})
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "generation_config.json",
 		"special_tokens_map.json", "chat_template.jinja"} {
@@ -61,23 +67,49 @@ func linearFolderOf(t *testing.T, dir string, channels int) string {
 // in both classes of the CPU: what the sampler draws has the trainer's bits (every step checks it), the run can
 // be verified, and the merged folder has the architecture.
 func TestLinearAttention(t *testing.T) {
-	dir, data := linearFolder(t, bf16Folder(newLab(t))), verlFile(t)
+	learns(t, linearFolder(t, bf16Folder(newLab(t))), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+		{"grpo", "model.dtype=bf16"}, {"ppo", "compute.recompute=true"}})
+}
+
+// The same for sinks, and experts with biases.
+func TestGptOss(t *testing.T) {
+	learns(t, ossFolder(t, bf16Folder(newLab(t))), [][]string{{"flowrl"}, {"ppo", "compute.recompute=true"},
+		{"grpo", "model.dtype=bf16"}})
+}
+
+// ossFolder is a folder with the texts of dir and a toy of gpt-oss's architecture.
+func ossFolder(t *testing.T, dir string) string {
+	old, err := checkpoint.ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return toyFolder(t, dir, model.Config{Vocab: old.Vocab, Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 24,
+		RopeTheta: 15e4, NormEps: 1e-5, QKVBias: true, OutBias: true, Sinks: true, MaxPositions: 256, InitStd: 0.1,
+		Window: 6, Windowed: []bool{true, false}, Sparse: []bool{true, true}, Gate: kernels.Clamped,
+		Rope:    model.RopeScaling{Kind: "yarn", Factor: 4, Original: 64, BetaFast: 32, BetaSlow: 1, Attention: 1.1, Exact: true},
+		Experts: model.Experts{Count: 5, Top: 2, FFN: 24, Renorm: true, Bias: true}})
+}
+
+// learns runs a model by several recipes, the first half by adapters and the others with all weights, and verifies
+// the runs.
+func learns(t *testing.T, dir string, recipes [][]string) {
+	t.Helper()
+	data := verlFile(t)
 	want, err := checkpoint.ReadConfig(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	labs := map[kernels.DType]*lab{kernels.F32: newLab(t), kernels.BF16: labOf(t, kernels.BF16)}
-	for i, more := range [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}, {"grpo", "model.dtype=bf16"},
-		{"ppo", "compute.recompute=true"}} {
+	for i, more := range recipes {
 		sets := loraSets(dir, data, more[0])
-		if i > 1 { // all weights learn
+		if i >= len(recipes)/2 { // all weights learn
 			sets = slices.DeleteFunc(sets, func(s string) bool { return strings.HasPrefix(s, "train.lora=") })
 		}
 		l := labs[kernels.F32]
 		if slices.Contains(more, "model.dtype=bf16") {
 			l = labs[kernels.BF16]
 		}
-		p := l.plan(0, append(sets, append(more[1:], fmt.Sprint("name=linear", i))...)...)
+		p := l.plan(0, append(sets, append(more[1:], fmt.Sprint("name=toy", i))...)...)
 		res, _ := l.execute(p)
 		for kind, use := range l.memoryOf(res.Run.ID) {
 			p, planned := float64(use.Peak), float64(use.Planned)
