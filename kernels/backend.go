@@ -38,6 +38,7 @@ type Backend interface {
 	Columns
 	Experts
 	Recurrence
+	Latent
 }
 
 // Memory allocates and moves data.
@@ -222,6 +223,38 @@ type Routing struct {
 	Top     int  // experts per row
 	Renorm  bool // divide the weights of the chosen experts by their sum
 	Shared  bool // one more expert, number E, for every row
+
+	// DeepSeek-V3 (arXiv:2412.19437 §2.1.2) and its followers:
+	Sigmoid   bool    // p is the Sigmoid of a logit instead of a softmax over all
+	Ungated   bool    // the shared expert has weight 1 and no logit
+	Groups    int     // the experts are in so many groups of consecutive numbers, at most 64; 0: in one
+	TopGroups int     // a row's experts are of so many groups
+	Scale     float64 // multiplies the weights of the Top experts; 0: 1
+}
+
+// MaxGroups is the most groups of a Routing.
+const MaxGroups = 64
+
+// Check panics unless a row can be routed so.
+func (r Routing) Check() {
+	if r.Experts < 1 || r.Top < 1 || r.Top > r.Experts {
+		panic("kernels: a row goes to at least one expert and at most all")
+	}
+	if r.Groups == 0 && r.TopGroups == 0 {
+		return
+	}
+	if r.Groups < 1 || r.Groups > MaxGroups || r.Experts%r.Groups != 0 || r.TopGroups < 1 || r.TopGroups > r.Groups ||
+		int(r.Top*r.Groups) > int(r.TopGroups*r.Experts) {
+		panic("kernels: a row's groups do not have the experts that it goes to")
+	}
+}
+
+// Factor returns what the weights of the Top experts are multiplied by.
+func (r Routing) Factor() float64 {
+	if r.Scale == 0 {
+		return 1
+	}
+	return r.Scale
 }
 
 // Choices returns the number of experts per row: Top, plus the shared one if any.
@@ -235,7 +268,7 @@ func (r Routing) Choices() int {
 // Logits returns the width of a row of logits: one per expert, plus the shared
 // expert's gate if there is one.
 func (r Routing) Logits() int {
-	if r.Shared {
+	if r.Shared && !r.Ungated {
 		return r.Experts + 1
 	}
 	return r.Experts
@@ -251,12 +284,20 @@ type Experts interface {
 	// to the lower number. weight [M,J] gets their p, with Renorm divided by the plain
 	// sum of them in that order. With Shared the last choice is E, its weight
 	// Sigmoid(z[E]). probs [M,E] keeps p for the backward pass. NaN sorts last.
-	Route(choice, weight, probs, logits Buffer, r Routing)
+	// With Sigmoid, p[e] = Sigmoid(z[e]), and Renorm adds 1e-20 to the sum. The experts are
+	// the best by c[e] = p[e] + bias[e], or p[e] if bias [E] is empty. With Groups, only
+	// those of the TopGroups groups with the largest g are considered, ties to the lower
+	// number: g is a group's largest c, and with Sigmoid the sum of its two largest, which
+	// start from -Inf and skip NaN. At last the weights of the Top are multiplied by Scale.
+	// A shared expert that is Ungated has weight 1.
+	Route(choice, weight, probs, logits, bias Buffer, r Routing)
 	// RouteBackward sets dlogits [M,Logits] from dweight [M,J]. With Renorm, W the sum of
 	// the chosen p and t the plain sum over them of dweight·weight, dp = (dweight - t)/W
 	// for the chosen; without, dp = dweight; 0 for the others. Then, with u the lane sum
 	// over all E of dp·p, dlogits[e] = p·(dp - u), and for the shared expert
-	// dlogits[E] = dweight·(w·(1-w)).
+	// dlogits[E] = dweight·(w·(1-w)). dp counts Scale: (Scale·dweight - t)/W, or
+	// Scale·dweight. With Sigmoid, W is the sum and 1e-20, and
+	// dlogits[e] = dp·(p·(1-p)) for the chosen, 0 for the others.
 	RouteBackward(dlogits, dweight, choice, weight, probs Buffer, r Routing)
 	// Combine sets out [M,C] to the weighted sum of the experts' results x [M·J,C], in
 	// which choice j of row m is row slot[m,j]:

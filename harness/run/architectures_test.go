@@ -45,6 +45,11 @@ func toyFolder(t *testing.T, dir string, c model.Config) string {
 	}
 	defer m.Close()
 	m.Init(func(label string) uint64 { return uint64(len(label)) })
+	for _, b := range m.Constants() {
+		for i := range b.Len() {
+			kernels.Elems[float32](b)[i] = float32(i%3) / 16
+		}
+	}
 	to := filepath.Join(t.TempDir(), "toy")
 	checkpointtest.WriteFolder(t, be, m, to, checkpoint.MergeOptions{DType: checkpoint.F32})
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "generation_config.json",
@@ -75,6 +80,34 @@ func TestLinearAttention(t *testing.T) {
 func TestGptOss(t *testing.T) {
 	learns(t, ossFolder(t, bf16Folder(newLab(t))), [][]string{{"flowrl"}, {"ppo", "compute.recompute=true"},
 		{"grpo", "model.dtype=bf16"}})
+}
+
+// The same for experts chosen by a Sigmoid and a bias, which no training changes.
+func TestGLM(t *testing.T) {
+	dir := bf16Folder(newLab(t))
+	old, err := checkpoint.ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	learns(t, toyFolder(t, dir, model.Config{Vocab: old.Vocab, Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48,
+		RopeTheta: 1e4, NormEps: 1e-5, QKNorm: true, Rotary: 8, MaxPositions: 256, InitStd: 0.1, Sparse: []bool{false, true},
+		Experts: model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true, Sigmoid: true, Corrected: true,
+			Ungated: true, Groups: 3, TopGroups: 2, Scale: 1.5}}), [][]string{{"grpo"}, {"ppo", "train.optim.weight_decay=0.1"}})
+}
+
+// The same for latent attention, with such experts.
+func TestLatentAttention(t *testing.T) {
+	dir := bf16Folder(newLab(t))
+	old, err := checkpoint.ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	learns(t, toyFolder(t, dir, model.Config{Vocab: old.Vocab, Layers: 2, Width: 32, Heads: 4, KVHeads: 4, Head: 24, FFN: 48,
+		RopeTheta: 1e4, NormEps: 1e-6, Rotary: 8, MaxPositions: 256, InitStd: 0.1, Sparse: []bool{false, true},
+		Latent: model.Latent{Rank: 20, QueryRank: 12, Nope: 16, Rope: 8, Value: 16, Interleaved: true, NormEps: 1e-6},
+		Experts: model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Sigmoid: true, Corrected: true,
+			Ungated: true, Scale: 1.5}}), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+		{"grpo", "model.dtype=bf16"}, {"ppo"}})
 }
 
 // ossFolder is a folder with the texts of dir and a toy of gpt-oss's architecture.
@@ -122,9 +155,37 @@ func learns(t *testing.T, dir string, recipes [][]string) {
 		if got, err := checkpoint.ReadConfig(merged); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%v: merged architecture %+v, %v; want %+v", more, got, err, want)
 		}
+		sameConstants(t, dir, merged)
 		if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 			t.Errorf("%v: verify: %+v", more, v)
 		}
+	}
+}
+
+// sameConstants checks that a merged folder has the base's parameters that no gradient changes.
+func sameConstants(t *testing.T, base, merged string) {
+	t.Helper()
+	var of [2]map[string][]float32
+	for i, dir := range []string{base, merged} {
+		weights, err := checkpoint.OpenFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of[i] = map[string][]float32{}
+		for _, x := range weights.List() {
+			if (model.Tensor{Name: x.Name}).Constant() {
+				of[i][x.Name] = make([]float32, x.Len())
+				if err := weights.Read(ref.New[float32](), x.Name, kernels.Host(of[i][x.Name])); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := weights.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(of[0], of[1]) {
+		t.Errorf("constants were %v and are %v", of[0], of[1])
 	}
 }
 

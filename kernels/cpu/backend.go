@@ -53,6 +53,7 @@ struct arguments {
 	struct gated_norm_args gated_norm;
 	struct output_gate_args output_gate;
 	struct sink_args sink;
+	struct latent_args latent;
 	struct adamw_args adamw;
 	struct vector_args vector;
 	struct peak_args peak;

@@ -10,12 +10,17 @@ import (
 )
 
 // Route chooses the experts of each row.
-func (b *Backend) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
+func (b *Backend) Route(choice, weight, probs, logits, bias kernels.Buffer, r kernels.Routing) {
 	g, m := b.routing(choice, weight, probs, logits, r)
+	if !bias.Empty() {
+		check(bias, r.Experts)
+	}
 	g.choice, g.weight, g.probs, g.logits = ints(choice), floats(weight), floats(probs), floats(logits)
+	g.bias = floats(bias)
 	b.queued(rowCall{kernel: b.k.route, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1,
 		grain: rowGrain(16 * r.Experts), joins: true},
-		use{choice, byRow | writes}, use{weight, byRow | writes}, use{probs, byRow | writes}, use{logits, byRow})
+		use{choice, byRow | writes}, use{weight, byRow | writes}, use{probs, byRow | writes}, use{logits, byRow},
+		use{bias, reads})
 }
 
 // RouteBackward computes the gradients of Route.
@@ -38,9 +43,7 @@ func (b *Backend) RouteBackward(dlogits, dweight, choice, weight, probs kernels.
 // rows.
 func (b *Backend) routing(choice, weight, probs, logits kernels.Buffer,
 	r kernels.Routing) (*C.struct_route_args, int) {
-	if r.Experts < 1 || r.Top < 1 || r.Top > r.Experts {
-		panic("cpu: a row goes to at least one expert and at most all")
-	}
+	r.Check()
 	m := probs.Len() / r.Experts
 	check(probs, m*r.Experts)
 	check(choice, m*r.Choices())
@@ -48,6 +51,8 @@ func (b *Backend) routing(choice, weight, probs, logits kernels.Buffer,
 	check(logits, m*r.Logits())
 	g := &b.a.route
 	g.experts, g.top, g.renorm, g.shared = C.long(r.Experts), C.long(r.Top), flag(r.Renorm), flag(r.Shared)
+	g.sigmoid, g.gated, g.scale = flag(r.Sigmoid), flag(r.Shared && !r.Ungated), C.float(r.Factor())
+	g.groups, g.top_groups, g.bias = C.long(r.Groups), C.long(r.TopGroups), nil
 	return g, m
 }
 

@@ -23,16 +23,16 @@ func TestModelOperationsRefuseMisuse(t *testing.T) {
 			b.CombineBackward(f.Slice(24, 32), f.Slice(20, 22), f.Slice(0, 4), f.Slice(8, 16), list(0, 2), f.Slice(16, 18), 4, 2)
 		},
 		"more choices than there are experts": func() {
-			b.Route(list(0, 0, 0), f.Slice(0, 3), f.Slice(4, 6), f.Slice(8, 10), kernels.Routing{Experts: 2, Top: 3})
+			b.Route(list(0, 0, 0), f.Slice(0, 3), f.Slice(4, 6), f.Slice(8, 10), kernels.Buffer{}, kernels.Routing{Experts: 2, Top: 3})
 		},
 		"no choice": func() {
-			b.Route(list(), f.Slice(0, 0), f.Slice(4, 6), f.Slice(8, 10), kernels.Routing{Experts: 2})
+			b.Route(list(), f.Slice(0, 0), f.Slice(4, 6), f.Slice(8, 10), kernels.Buffer{}, kernels.Routing{Experts: 2})
 		},
 		"an expert that is none": func() {
 			b.RouteBackward(f.Slice(0, 4), f.Slice(4, 6), list(0, 4), f.Slice(6, 8), f.Slice(8, 12), two)
 		},
 		"a shared expert without a logit": func() {
-			b.Route(list(0, 0, 0), f.Slice(0, 3), f.Slice(4, 8), f.Slice(8, 12), kernels.Routing{Experts: 4, Top: 2, Shared: true})
+			b.Route(list(0, 0, 0), f.Slice(0, 3), f.Slice(4, 8), f.Slice(8, 12), kernels.Buffer{}, kernels.Routing{Experts: 4, Top: 2, Shared: true})
 		},
 		"columns past the row":     func() { b.TakeColumns(f.Slice(0, 4), f.Slice(8, 16), 2, 4, 3, 1) },
 		"columns before the row":   func() { b.AddColumns(f.Slice(8, 16), f.Slice(0, 4), 2, 4, -1, 1) },

@@ -491,13 +491,15 @@ struct sum_blocks_args {
 // kernels.Routing for M rows.
 struct routing {
 	long M, experts, top;
-	int renorm, shared;
+	long groups, top_groups; // 0: one
+	int renorm, shared, gated, sigmoid; // gated: the shared expert has a logit
+	float scale;
 };
 
 struct route_args {
 	int *choice;
 	float *weight, *probs;
-	const float *logits;
+	const float *logits, *bias; // bias may be null
 	struct routing r;
 };
 
@@ -670,6 +672,27 @@ struct gated_norm_backward_args {
 struct move_heads_args {
 	struct operand qkv, x;
 	struct attention_shape s;
+	long M;
+	int back;
+};
+
+struct latent_shape {
+	long H, nope, rope, value;
+	int interleaved;
+};
+
+struct latent_args {
+	struct operand qkv, q, kv, rope;
+	struct latent_shape s;
+	long M;
+};
+#define join_latent_args latent_args
+#define split_latent_args latent_args
+
+// att [M,H·D] and out [M,H·value]; `back` copies to att.
+struct move_values_args {
+	struct operand att, out;
+	struct latent_shape s;
 	long M;
 	int back;
 };

@@ -15,22 +15,24 @@ import (
 
 // routingOf returns the routing of M rows. It panics if the lengths do not match.
 func routingOf(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) (routing C.struct_routing, M int) {
-	if r.Experts < 1 || r.Top < 1 || r.Top > r.Experts {
-		panic("cuda: a row goes to at least one expert and at most all")
-	}
+	r.Check()
 	M = rowsOf(probs, r.Experts)
 	check(choice, M*r.Choices())
 	check(weight, M*r.Choices())
 	check(logits, M*r.Logits())
-	return C.struct_routing{M: C.long(M), experts: C.long(r.Experts), top: C.long(r.Top), renorm: flag(r.Renorm),
-		shared: flag(r.Shared)}, M
+	return C.struct_routing{M: C.long(M), experts: C.long(r.Experts), top: C.long(r.Top), groups: C.long(r.Groups),
+		top_groups: C.long(r.TopGroups), renorm: flag(r.Renorm), shared: flag(r.Shared),
+		gated: flag(r.Shared && !r.Ungated), sigmoid: flag(r.Sigmoid), scale: C.float(r.Factor())}, M
 }
 
 // Route implements kernels.Experts.
-func (b *Backend) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
+func (b *Backend) Route(choice, weight, probs, logits, bias kernels.Buffer, r kernels.Routing) {
 	routing, M := routingOf(choice, weight, probs, logits, r)
+	if !bias.Empty() {
+		check(bias, r.Experts)
+	}
 	b.launch("route", M, unsafe.Pointer(&C.struct_route_args{choice: ints(choice), weight: floats(weight),
-		probs: floats(probs), logits: floats(logits), r: routing}))
+		probs: floats(probs), logits: floats(logits), bias: floats(bias), r: routing}))
 }
 
 // RouteBackward implements kernels.Experts.

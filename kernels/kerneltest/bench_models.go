@@ -53,10 +53,10 @@ func expertBenchmarks() []benchmark {
 		list = append(list, benchmark{"Route", dims, 0, 8 * M * E, func(c *call) func() {
 			choice, weight, probs := routed(c)
 			logits := c.floats("logits", r.floats(M*x.Logits()))
-			return func() { c.b.Route(choice, weight, probs, logits, x) }
+			return func() { c.b.Route(choice, weight, probs, logits, kernels.Buffer{}, x) }
 		}}, benchmark{"RouteBackward", dims, 0, 8 * M * E, func(c *call) func() {
 			choice, weight, probs := routed(c)
-			c.b.Route(choice, weight, probs, c.floats("logits", r.floats(M*x.Logits())), x)
+			c.b.Route(choice, weight, probs, c.floats("logits", r.floats(M*x.Logits())), kernels.Buffer{}, x)
 			dlogits, dweight := c.out("dlogits", M*x.Logits()), c.floats("dweight", r.floats(M*J))
 			return func() { c.b.RouteBackward(dlogits, dweight, choice, weight, probs, x) }
 		}})

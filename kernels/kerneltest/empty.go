@@ -69,6 +69,13 @@ func checkEmpty(s *subject) error {
 			c.b.PagedAttention(none(c), none(c), none(c), cached(c), no(c), no(c),
 				no(c), 1, a)
 		}},
+		{"latent attention", func(c *call) {
+			l := kernels.LatentShape{H: 2, Nope: 2, Rope: 2, Value: 3}
+			c.b.JoinLatent(none(c), none(c), none(c), none(c), l)
+			c.b.SplitLatent(none(c), none(c), none(c), none(c), l)
+			c.b.TakeValues(none(c), none(c), l)
+			c.b.PutValues(none(c), none(c), l)
+		}},
 		{"Sink", func(c *call) { c.b.Sink(none(c), none(c), none(c), c.floats("sinks", make([]float32, a.H)), a) }},
 		{"SinkBackward", func(c *call) {
 			sinks := make([]float32, a.H)
@@ -103,7 +110,7 @@ func checkEmpty(s *subject) error {
 		{"GateBackward", func(c *call) { c.b.GateBackward(none(c), none(c), none(c), 7, kernels.GELUTanh) }},
 		{"TakeColumns", func(c *call) { c.b.TakeColumns(none(c), none(c), 3, 9, 2, 0.5) }},
 		{"AddColumns", func(c *call) { c.b.AddColumns(none(c), none(c), 3, 9, 2, 0.5) }},
-		{"Route", func(c *call) { c.b.Route(no(c), none(c), none(c), none(c), experts) }},
+		{"Route", func(c *call) { c.b.Route(no(c), none(c), none(c), none(c), kernels.Buffer{}, experts) }},
 		{"RouteBackward", func(c *call) { c.b.RouteBackward(none(c), none(c), no(c), none(c), none(c), experts) }},
 		{"Combine", func(c *call) { c.b.Combine(none(c), none(c), no(c), none(c), C, 2) }},
 		{"CombineBackward", func(c *call) {

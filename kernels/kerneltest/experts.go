@@ -24,7 +24,12 @@ func routings() []kernels.Routing {
 			kernels.Routing{Experts: E, Top: min(2, E), Renorm: i%2 == 1, Shared: i%3 != 0})
 	}
 	return append(list, kernels.Routing{Experts: 33, Top: 33, Renorm: true}, kernels.Routing{Experts: 8, Top: 2,
-		Renorm: true}, kernels.Routing{Experts: 64, Top: 8, Shared: true})
+		Renorm: true}, kernels.Routing{Experts: 64, Top: 8, Shared: true},
+		kernels.Routing{Experts: 64, Top: 6, Sigmoid: true, Renorm: true, Shared: true, Ungated: true, Scale: 2.5},
+		kernels.Routing{Experts: 48, Top: 4, Sigmoid: true, Groups: 8, TopGroups: 3, Scale: 1.8},
+		kernels.Routing{Experts: 128, Top: 8, Sigmoid: true, Renorm: true, Groups: 64, TopGroups: 40, Shared: true},
+		kernels.Routing{Experts: 21, Top: 6, Groups: 7, TopGroups: 3, Shared: true, Ungated: true, Scale: 16},
+		kernels.Routing{Experts: 5, Top: 2, Groups: 5, TopGroups: 2, Renorm: true, Scale: 0.5})
 }
 
 // routingLogits returns M rows; in the first all experts are as good, in the second every
@@ -40,13 +45,26 @@ func routingLogits(M int, r kernels.Routing) []float32 {
 	return x
 }
 
+// routingBias is what some routings add to choose experts: for others than the best by themselves.
+func routingBias(r kernels.Routing) []float32 {
+	if !r.Sigmoid || r.Experts == 48 {
+		return nil
+	}
+	return newStream(fmt.Sprint("route bias", r)).scaled(r.Experts, 0.5)
+}
+
 func checkRoute(s *subject) error {
 	const M = 11
 	for _, r := range routings() {
 		J := r.Choices()
 		z := routingLogits(M, r)
+		bias := routingBias(r)
 		route := func(c *call, logits kernels.Buffer, M int) {
-			c.b.Route(c.outInts("choice", M*J), c.out("weight", M*J), c.out("probs", M*r.Experts), logits, r)
+			var b kernels.Buffer
+			if bias != nil {
+				b = c.floats("bias", bias)
+			}
+			c.b.Route(c.outInts("choice", M*J), c.out("weight", M*J), c.out("probs", M*r.Experts), logits, b, r)
 		}
 		err := s.checkRows(rowCase{
 			name: fmt.Sprintf("Route %+v", r), op: "Route",

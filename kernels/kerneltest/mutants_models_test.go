@@ -33,6 +33,13 @@ func TestFindsModelMutants(t *testing.T) {
 		{"of equal experts the higher number is chosen", "Route", false, lastExpert{r}},
 		{"weights are not divided by their sum", "Route", false, unnormed{r}},
 		{"a gradient does not know that weights are divided", "RouteBackward", false, unnormed{r}},
+		{"experts of all groups are chosen", "Route", false, otherRouting{r, func(r *kernels.Routing, _ *kernels.Buffer) { r.Groups, r.TopGroups = 0, 0 }}},
+		{"the bias does not choose", "Route", false, otherRouting{r, func(_ *kernels.Routing, bias *kernels.Buffer) { *bias = kernels.Buffer{} }}},
+		{"weights are not scaled", "Route", false, otherRouting{r, func(r *kernels.Routing, _ *kernels.Buffer) { r.Scale = 0 }}},
+		{"a gradient does not know that weights are scaled", "RouteBackward", false, otherRouting{r, func(r *kernels.Routing, _ *kernels.Buffer) { r.Scale = 0 }}},
+		{"rotated channels stay in their order", "JoinLatent", false, inOrder{r}},
+		{"a value's missing channels are what was there", "JoinLatent", false, unfilled{r}},
+		{"values go to the last channels", "TakeValues", false, lastValues{r}},
 		{"results are taken in the order they lie in", "Combine", false, slotless{r}},
 		{"results are added in the order they lie in", "Combine/order", true, slotOrder{r}},
 		{"gradients are added to what was there", "CombineBackward", false, addedGradients{r}},
@@ -179,8 +186,8 @@ func (b firstColumns) AddColumns(dst, src kernels.Buffer, n, stride, _ int, scal
 // lastExpert prefers the higher of two numbers.
 type lastExpert struct{ kernels.Backend }
 
-func (b lastExpert) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
-	b.Backend.Route(choice, weight, probs, logits, r)
+func (b lastExpert) Route(choice, weight, probs, logits, bias kernels.Buffer, r kernels.Routing) {
+	b.Backend.Route(choice, weight, probs, logits, bias, r)
 	c, p, E, J := kernels.Elems[int32](choice), kernels.Elems[float32](probs), r.Experts, r.Choices()
 	for m := range len(p) / E {
 		last := &c[m*J+r.Top-1]
@@ -192,12 +199,57 @@ func (b lastExpert) Route(choice, weight, probs, logits kernels.Buffer, r kernel
 	}
 }
 
+// inOrder does not know that channels are interleaved.
+type inOrder struct{ kernels.Backend }
+
+func (b inOrder) JoinLatent(qkv, q, kv, rope kernels.Buffer, s kernels.LatentShape) {
+	s.Interleaved = false
+	b.Backend.JoinLatent(qkv, q, kv, rope, s)
+}
+
+// unfilled leaves the channels behind a value.
+type unfilled struct{ kernels.Backend }
+
+func (b unfilled) JoinLatent(qkv, q, kv, rope kernels.Buffer, s kernels.LatentShape) {
+	old := copied(b, qkv)
+	b.Backend.JoinLatent(qkv, q, kv, rope, s)
+	for v := range q.Len() / s.D() {
+		at := (v/s.H*3*s.H + 2*s.H + v%s.H) * s.D()
+		copy(kernels.Elems[float32](qkv)[at+s.Value:at+s.D()], kernels.Elems[float32](old)[at+s.Value:])
+	}
+}
+
+// lastValues takes a head's last channels.
+type lastValues struct{ kernels.Backend }
+
+func (b lastValues) TakeValues(out, att kernels.Buffer, s kernels.LatentShape) {
+	for v := range att.Len() / s.D() {
+		copy(kernels.Elems[float32](out)[v*s.Value:(v+1)*s.Value], kernels.Elems[float32](att)[(v+1)*s.D()-s.Value:])
+	}
+}
+
+// otherRouting routes by other rules.
+type otherRouting struct {
+	kernels.Backend
+	change func(r *kernels.Routing, bias *kernels.Buffer)
+}
+
+func (b otherRouting) Route(choice, weight, probs, logits, bias kernels.Buffer, r kernels.Routing) {
+	b.change(&r, &bias)
+	b.Backend.Route(choice, weight, probs, logits, bias, r)
+}
+
+func (b otherRouting) RouteBackward(dlogits, dweight, choice, weight, probs kernels.Buffer, r kernels.Routing) {
+	b.change(&r, new(kernels.Buffer))
+	b.Backend.RouteBackward(dlogits, dweight, choice, weight, probs, r)
+}
+
 // unnormed never divides.
 type unnormed struct{ kernels.Backend }
 
-func (b unnormed) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
+func (b unnormed) Route(choice, weight, probs, logits, bias kernels.Buffer, r kernels.Routing) {
 	r.Renorm = false
-	b.Backend.Route(choice, weight, probs, logits, r)
+	b.Backend.Route(choice, weight, probs, logits, bias, r)
 }
 
 func (b unnormed) RouteBackward(dlogits, dweight, choice, weight, probs kernels.Buffer, r kernels.Routing) {

@@ -133,6 +133,26 @@ func (t *watched) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages
 	t.after("PagedAttention", bufs(out, stats), bufs(qkv, p.Keys, p.Values, table, seq, pos))
 }
 
+func (t *watched) JoinLatent(qkv, q, kv, rope kernels.Buffer, s kernels.LatentShape) {
+	t.Backend.JoinLatent(qkv, q, kv, rope, s)
+	t.after("JoinLatent", bufs(qkv), bufs(q, kv, rope))
+}
+
+func (t *watched) SplitLatent(dq, dkv, drope, dqkv kernels.Buffer, s kernels.LatentShape) {
+	t.Backend.SplitLatent(dq, dkv, drope, dqkv, s)
+	t.after("SplitLatent", bufs(dq, dkv, drope), bufs(dqkv))
+}
+
+func (t *watched) TakeValues(out, att kernels.Buffer, s kernels.LatentShape) {
+	t.Backend.TakeValues(out, att, s)
+	t.after("TakeValues", bufs(out), bufs(att))
+}
+
+func (t *watched) PutValues(att, out kernels.Buffer, s kernels.LatentShape) {
+	t.Backend.PutValues(att, out, s)
+	t.after("PutValues", bufs(att), bufs(out))
+}
+
 func (t *watched) Sink(out, att, stats, sinks kernels.Buffer, s kernels.AttentionShape) {
 	t.Backend.Sink(out, att, stats, sinks, s)
 	t.after("Sink", bufs(out), bufs(att, stats, sinks))
@@ -223,9 +243,9 @@ func (t *watched) AddColumns(dst, src kernels.Buffer, n, stride, offset int, sca
 	t.after("AddColumns", bufs(dst), bufs(src))
 }
 
-func (t *watched) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
-	t.Backend.Route(choice, weight, probs, logits, r)
-	t.after("Route", bufs(choice, weight, probs), bufs(logits))
+func (t *watched) Route(choice, weight, probs, logits, bias kernels.Buffer, r kernels.Routing) {
+	t.Backend.Route(choice, weight, probs, logits, bias, r)
+	t.after("Route", bufs(choice, weight, probs), bufs(logits, bias))
 }
 
 func (t *watched) RouteBackward(dlogits, dweight, choice, weight, probs kernels.Buffer, r kernels.Routing) {

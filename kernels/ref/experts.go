@@ -1,22 +1,36 @@
 package ref
 
 import (
+	"math"
 	"slices"
 
 	"exp/kernels"
 )
 
 // Route chooses the experts of each row from logits [M,Logits], see kernels.Experts;
-// choice and weight are [M,J], probs [M,E].
-func Route[T Float](choice []int32, weight, probs, logits []T, r kernels.Routing) {
+// choice and weight are [M,J], probs [M,E], bias [E] or empty.
+func Route[T Float](choice []int32, weight, probs, logits, bias []T, r kernels.Routing) {
 	M := routedRows(choice, weight, probs, logits, r)
 	E, J, W := r.Experts, r.Choices(), r.Logits()
-	order := make([]int32, E)
+	if len(bias) != 0 && len(bias) != E {
+		panic("ref: Route: length mismatch")
+	}
+	scores := make([]T, E)
 	for m := range M {
 		z, p := logits[m*W:(m+1)*W], probs[m*E:(m+1)*E]
-		softmax(p, z[:E])
+		if r.Sigmoid {
+			for e := range p {
+				p[e] = Sigmoid(z[e])
+			}
+		} else {
+			softmax(p, z[:E])
+		}
+		copy(scores, p)
+		for e, b := range bias {
+			scores[e] += b
+		}
 		chosen, w := choice[m*J:m*J+r.Top], weight[m*J:m*J+r.Top]
-		best(chosen, p, order)
+		best(chosen, scores, groupsOf(scores, r))
 		var sum T
 		for j, e := range chosen {
 			w[j] = p[e]
@@ -24,13 +38,55 @@ func Route[T Float](choice []int32, weight, probs, logits []T, r kernels.Routing
 		}
 		for j := range w {
 			if r.Renorm {
-				w[j] /= sum
+				w[j] /= normalizer(sum, r)
 			}
+			w[j] *= T(r.Factor())
 		}
 		if r.Shared {
-			choice[m*J+r.Top], weight[m*J+r.Top] = int32(E), Sigmoid(z[E])
+			choice[m*J+r.Top], weight[m*J+r.Top] = int32(E), 1
+			if !r.Ungated {
+				weight[m*J+r.Top] = Sigmoid(z[E])
+			}
 		}
 	}
+}
+
+// normalizer is what the weights of experts are divided by.
+func normalizer[T Float](sum T, r kernels.Routing) T {
+	if r.Sigmoid {
+		sum += 1e-20
+	}
+	return sum
+}
+
+// groupsOf returns the numbers of the experts that a row may go to, ascending: those of its best groups.
+func groupsOf[T Float](scores []T, r kernels.Routing) (experts []int32) {
+	groups, top := max(r.Groups, 1), max(r.TopGroups, 1)
+	size := len(scores) / groups
+	of := make([]T, groups)
+	numbers := make([]int32, groups)
+	for g := range of {
+		largest, second := T(math.Inf(-1)), T(math.Inf(-1))
+		for _, c := range scores[g*size : (g+1)*size] {
+			if c > largest {
+				largest, second = c, largest
+			} else if c > second {
+				second = c
+			}
+		}
+		of[g], numbers[g] = largest, int32(g)
+		if r.Sigmoid {
+			of[g] = largest + second
+		}
+	}
+	chosen := make([]int32, top)
+	best(chosen, of, numbers)
+	for _, g := range chosen {
+		for e := range size {
+			experts = append(experts, int32(int(g)*size+e))
+		}
+	}
+	return experts
 }
 
 // softmax sets p[e] = Exp(z[e]-m)/s with m the largest z and s the lane sum.
@@ -45,13 +101,10 @@ func softmax[T Float](p, z []T) {
 	}
 }
 
-// best sets chosen to the numbers of the largest p, ascending; ties go to the lower
-// number, NaN comes last. order is scratch.
-func best[T Float](chosen []int32, p []T, order []int32) {
-	for e := range order {
-		order[e] = int32(e)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int {
+// best sets chosen to those numbers whose p are largest, ascending; ties go to the lower
+// number, NaN comes last. The numbers ascend; best reorders them.
+func best[T Float](chosen []int32, p []T, numbers []int32) {
+	slices.SortStableFunc(numbers, func(a, b int32) int {
 		x, y := p[a], p[b]
 		switch {
 		case x > y || x == x && y != y:
@@ -61,7 +114,7 @@ func best[T Float](chosen []int32, p []T, order []int32) {
 		}
 		return 0
 	})
-	copy(chosen, order)
+	copy(chosen, numbers)
 	slices.Sort(chosen)
 }
 
@@ -83,16 +136,23 @@ func RouteBackward[T Float](dlogits, dweight []T, choice []int32, weight, probs 
 			t += T(dw[j] * w[j])
 		}
 		for j, e := range chosen {
-			dp[e] = dw[j]
+			dp[e] = T(r.Factor()) * dw[j]
 			if r.Renorm {
-				dp[e] = (dw[j] - t) / sum
+				dp[e] = (dp[e] - t) / normalizer(sum, r)
 			}
 		}
-		u := LaneDot(dp, p)
-		for e := range E {
-			dz[e] = p[e] * (dp[e] - u)
+		if r.Sigmoid {
+			clear(dz)
+			for _, e := range chosen {
+				dz[e] = dp[e] * T(p[e]*(1-p[e]))
+			}
+		} else {
+			u := LaneDot(dp, p)
+			for e := range E {
+				dz[e] = p[e] * (dp[e] - u)
+			}
 		}
-		if r.Shared {
+		if r.Shared && !r.Ungated {
 			g := w[r.Top]
 			dz[E] = dw[r.Top] * T(g*(1-g))
 		}
@@ -101,9 +161,7 @@ func RouteBackward[T Float](dlogits, dweight []T, choice []int32, weight, probs 
 
 // routedRows returns M.
 func routedRows[T Float](choice []int32, weight, probs, logits []T, r kernels.Routing) int {
-	if r.Experts < 1 || r.Top < 1 || r.Top > r.Experts {
-		panic("ref: a row goes to at least one expert and at most all")
-	}
+	r.Check()
 	M := len(probs) / r.Experts
 	if len(probs) != M*r.Experts || len(choice) != M*r.Choices() || len(weight) != len(choice) ||
 		len(logits) != M*r.Logits() {

@@ -34,7 +34,7 @@ func TestRouteKnown(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			J := tt.r.Choices()
 			choice, weight, probs := make([]int32, 2*J), zeros(2*J), zeros(2*tt.r.Experts)
-			Route(choice, weight, probs, append(clone(tt.logits), tt.logits...), tt.r) // two rows alike
+			Route(choice, weight, probs, append(clone(tt.logits), tt.logits...), nil, tt.r) // two rows alike
 			for row := range 2 {
 				if got := choice[row*J : (row+1)*J]; fmt.Sprint(got) != fmt.Sprint(tt.choice) {
 					t.Errorf("choice of row %d = %v, want %v", row, got, tt.choice)
@@ -46,11 +46,50 @@ func TestRouteKnown(t *testing.T) {
 	}
 }
 
+// Sigmoids of ln 3, 0, -ln 3 and 0 are 3/4, 1/2, 1/4, 1/2.
+func TestRouteBySigmoid(t *testing.T) {
+	z := []float64{ln3, 0, -ln3, 0}
+	for _, tt := range []struct {
+		name   string
+		r      kernels.Routing
+		bias   []float64
+		choice []int32
+		weight []float64
+	}{
+		{"the best", kernels.Routing{Top: 2}, nil, []int32{0, 1}, []float64{0.75, 0.5}},
+		{"normalised and scaled", kernels.Routing{Top: 2, Renorm: true, Scale: 2.5}, nil, []int32{0, 1}, []float64{1.5, 1}},
+		// 0.75 0.5 1.25 0.5: the bias chooses, and is no part of the weights.
+		{"by a bias", kernels.Routing{Top: 2}, []float64{0, 0, 1, 0}, []int32{0, 2}, []float64{0.75, 0.25}},
+		// The two largest of the groups add up to 1.25 and 0.75.
+		{"of one group", kernels.Routing{Top: 2, Groups: 2, TopGroups: 1}, nil, []int32{0, 1}, []float64{0.75, 0.5}},
+		// With the bias 1.25 and 1.5.
+		{"of another", kernels.Routing{Top: 2, Groups: 2, TopGroups: 1}, []float64{0, 0, 0.75, 0}, []int32{2, 3}, []float64{0.25, 0.5}},
+		{"and shared", kernels.Routing{Top: 1, Shared: true, Ungated: true, Scale: 3}, nil, []int32{0, 4}, []float64{2.25, 1}},
+	} {
+		tt.r.Experts, tt.r.Sigmoid = 4, true
+		J := tt.r.Choices()
+		choice, weight, probs := make([]int32, J), zeros(J), zeros(4)
+		Route(choice, weight, probs, z, tt.bias, tt.r)
+		if fmt.Sprint(choice) != fmt.Sprint(tt.choice) {
+			t.Errorf("%s: choice %v, want %v", tt.name, choice, tt.choice)
+		}
+		wantNear(t, tt.name, weight, tt.weight, 1e-15)
+		wantNear(t, tt.name, probs, []float64{0.75, 0.5, 0.25, 0.5}, 1e-15)
+	}
+	// With a softmax a group is as good as its best: 3/12 beats 2/12 and 2/12, though these are more together.
+	choice, weight := make([]int32, 1), zeros(1)
+	Route(choice, weight, zeros(4), []float64{ln2, ln2, ln3, math.Inf(-1)}, nil, kernels.Routing{Experts: 4, Top: 1, Groups: 2, TopGroups: 1, Scale: 16})
+	if choice[0] != 2 {
+		t.Errorf("the group of the best expert is not chosen, but expert %d", choice[0])
+	}
+	wantNear(t, "scaled", weight, []float64{16 * 3. / 7}, 1e-14)
+}
+
 // A NaN among the logits makes all probabilities NaN; some experts are chosen still.
 func TestRouteNaN(t *testing.T) {
 	nan := math.NaN()
 	choice, weight, probs := make([]int32, 2), zeros(2), zeros(3)
-	Route(choice, weight, probs, []float64{1, 2, nan}, kernels.Routing{Experts: 3, Top: 2, Renorm: true})
+	Route(choice, weight, probs, []float64{1, 2, nan}, nil, kernels.Routing{Experts: 3, Top: 2, Renorm: true})
 	if choice[0] != 0 || choice[1] != 1 || weight[0] == weight[0] || weight[1] == weight[1] || probs[0] == probs[0] {
 		t.Errorf("choice %v, weight %v, probs %v; want 0 and 1, and NaN", choice, weight, probs)
 	}
@@ -65,7 +104,7 @@ func TestRouteNaN(t *testing.T) {
 		{[]float64{0.4, 0.1, 0.1, 0.1}, []int32{0, 1}},
 	} {
 		got := make([]int32, len(tt.want))
-		best(got, tt.p, make([]int32, len(tt.p)))
+		best(got, tt.p, []int32{0, 1, 2, 3}[:len(tt.p)])
 		if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 			t.Errorf("best of %v = %v, want %v", tt.p, got, tt.want)
 		}
@@ -95,6 +134,9 @@ func TestRouteBackwardKnown(t *testing.T) {
 func TestRouteGradient(t *testing.T) {
 	for _, r := range []kernels.Routing{
 		{Experts: 5, Top: 1}, {Experts: 5, Top: 2}, {Experts: 5, Top: 2, Renorm: true}, {Experts: 19, Top: 4, Shared: true},
+		{Experts: 6, Top: 2, Sigmoid: true}, {Experts: 6, Top: 3, Sigmoid: true, Renorm: true, Scale: 2.5, Shared: true},
+		{Experts: 8, Top: 2, Sigmoid: true, Renorm: true, Groups: 4, TopGroups: 2, Shared: true, Ungated: true},
+		{Experts: 8, Top: 2, Groups: 2, TopGroups: 1, Scale: 16}, {Experts: 8, Top: 2, Renorm: true, Scale: 3},
 		{Experts: 19, Top: 4, Renorm: true, Shared: true}, {Experts: 3, Top: 3, Renorm: true}, {Experts: 1, Top: 1, Shared: true},
 	} {
 		t.Run(fmt.Sprintf("%+v", r), func(t *testing.T) {
@@ -103,7 +145,7 @@ func TestRouteGradient(t *testing.T) {
 			z, c := normal(src, M*r.Logits()), normal(src, M*J)
 			choice, weight, probs := make([]int32, M*J), zeros(M*J), zeros(M*r.Experts)
 			loss := func() float64 { // no choice is so close that a step changes it
-				Route(choice, weight, probs, z, r)
+				Route(choice, weight, probs, z, nil, r)
 				return project(weight, c)
 			}
 			loss()
@@ -116,10 +158,13 @@ func TestRouteGradient(t *testing.T) {
 
 func TestRoutePanics(t *testing.T) {
 	x, i := zeros(8), make([]int32, 8)
-	const few = "ref: a row goes to at least one expert and at most all"
-	wantPanic(t, few, func() { Route(i[:2], x[:2], x[:2], x[:2], kernels.Routing{Experts: 2}) })
-	wantPanic(t, few, func() { Route(i[:3], x[:3], x[:2], x[:2], kernels.Routing{Experts: 2, Top: 3}) })
-	wantPanic(t, "ref: routing: length mismatch", func() { Route(i[:2], x[:2], x[:4], x[:4], kernels.Routing{Experts: 4, Top: 2, Shared: true}) })
+	const few = "kernels: a row goes to at least one expert and at most all"
+	wantPanic(t, few, func() { Route(i[:2], x[:2], x[:2], x[:2], nil, kernels.Routing{Experts: 2}) })
+	wantPanic(t, few, func() { Route(i[:3], x[:3], x[:2], x[:2], nil, kernels.Routing{Experts: 2, Top: 3}) })
+	wantPanic(t, "kernels: a row's groups do not have the experts that it goes to", func() {
+		Route(i[:3], x[:3], x[:4], x[:4], nil, kernels.Routing{Experts: 4, Top: 3, Groups: 2, TopGroups: 1})
+	})
+	wantPanic(t, "ref: routing: length mismatch", func() { Route(i[:2], x[:2], x[:4], x[:4], nil, kernels.Routing{Experts: 4, Top: 2, Shared: true}) })
 	wantPanic(t, "ref: RouteBackward: length mismatch", func() {
 		RouteBackward(x[:4], x[:1], i[:2], x[:2], x[:4], kernels.Routing{Experts: 4, Top: 2})
 	})

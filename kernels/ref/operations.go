@@ -220,8 +220,8 @@ func (*Backend[T]) AddColumns(dst, src kernels.Buffer, n, stride, offset int, sc
 	AddColumns(floats[T](dst), floats[T](src), n, stride, offset, scale)
 }
 
-func (*Backend[T]) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
-	Route(ints(choice), floats[T](weight), floats[T](probs), floats[T](logits), r)
+func (*Backend[T]) Route(choice, weight, probs, logits, bias kernels.Buffer, r kernels.Routing) {
+	Route(ints(choice), floats[T](weight), floats[T](probs), floats[T](logits), floats[T](bias), r)
 }
 
 func (*Backend[T]) RouteBackward(dlogits, dweight, choice, weight, probs kernels.Buffer, r kernels.Routing) {

@@ -38,6 +38,7 @@ type architecture struct {
 	partial    bool    // partial_rotary_factor is honoured
 	part       float64 // its default value; 0: 1
 	noFFN      bool    // intermediate_size may be absent: no layer is dense
+	latent     bool    // attention is latent
 	mxfp4      bool    // weights of experts may be MXFP4, which are widened
 	windows    windowing
 	features   []feature
@@ -48,7 +49,7 @@ type feature func(r *settings, c *model.Config)
 
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
-	return slices.Concat(llamas(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()})
+	return slices.Concat(llamas(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()}, deepseeks())
 }
 
 // llamas have Llama's block.
@@ -192,7 +193,7 @@ func foreign(class, kind string) string {
 	name := strings.ToLower(class + " " + kind)
 	for _, f := range []struct{ part, why string }{
 		{"gemma3forconditional", ""}, // has its own message
-		{"deepseek", "multi-head latent attention (MLA) is not supported"},
+		{"deepseek", "of DeepSeek's own classes only V2 and V3 are"},
 		{"kimi", "multi-head latent attention (MLA) is not supported"},
 		{"nemotronh", "its Mamba layers are not supported"},
 		{"jamba", "its Mamba layers are not supported"},

@@ -277,6 +277,8 @@ func Words(c model.Config, class string) []string {
 	add(c.Linear != nil, "%d of %d layers have linear attention: %d key and %d value heads of %d and %d, "+
 		"convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys, c.Delta.Values, c.Delta.KeyDim,
 		c.Delta.ValueDim, c.Delta.Taps)
+	add(c.Latent.Rank > 0, "latent attention: keys and values of rank %d%s; %d of %d channels rotated, values of %d",
+		c.Latent.Rank, queryRankWords(c.Latent), c.Latent.Rope, c.Head, c.Latent.Value)
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)
 	add(c.Sparse != nil, "%d of %d layers have %d experts of width %d, %d per token%s", countTrue(c.Sparse), c.Layers,
 		c.Experts.Count, c.Experts.FFN, c.Experts.Top, sharedWords(c.Experts))
@@ -296,6 +298,13 @@ func layerCount(n int) string {
 		return "1 layer"
 	}
 	return fmt.Sprintf("%d layers", n)
+}
+
+func queryRankWords(x model.Latent) string {
+	if x.QueryRank == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", queries of rank %d", x.QueryRank)
 }
 
 func sharedWords(e model.Experts) string {

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -169,5 +170,60 @@ func TestFamiliesRefuse(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// The layers after the model's own, which predict further tokens, may be in the files of DeepSeek-V3; others may not.
+func TestFurtherLayersAreIgnored(t *testing.T) {
+	eachFamily(t, func(t *testing.T, x family, dir string, tokens []int32) {
+		if x.Name != "deepseek-v3" && x.Name != "deepseek-v2" {
+			return
+		}
+		c, err := ReadConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeTensors(t, filepath.Join(dir, "model.safetensors"), append(waves(c),
+			source("model.layers.3.eh_proj.weight", F32, []int{1}, "abcd"))...)
+		weights, err := OpenFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer weights.Close()
+		if err := weights.Fits(c); (err == nil) != (x.Name == "deepseek-v3") {
+			t.Errorf("a tensor of layer 3: %v", err)
+		}
+	})
+}
+
+func TestDeepseekRefuses(t *testing.T) {
+	base := jsonObject{"architectures": []string{"DeepseekV3ForCausalLM"}, "model_type": "deepseek_v3", "vocab_size": 11,
+		"hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 2, "num_attention_heads": 2, "moe_intermediate_size": 4,
+		"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1}
+	v2 := jsonObject{"architectures": []string{"DeepseekV2ForCausalLM"}, "model_type": "deepseek_v2"}
+	for _, tt := range []struct {
+		name    string
+		changes jsonObject
+		want    string
+	}{
+		{"nothing", nil, ""},
+		{"biases", jsonObject{"attention_bias": true}, "attention_bias: latent attention with biases"},
+		{"no rank", jsonObject{"kv_lora_rank": 0}, "kv_lora_rank is 0, must be from 1"},
+		{"no rank of queries", jsonObject{"q_lora_rank": 0}, "q_lora_rank is 0, must be from 1"},
+		{"wide values", jsonObject{"v_head_dim": 200}, "invalid latent attention"},
+		{"groups that do not divide", jsonObject{"n_group": 3}, "8 experts cannot be in 3 groups"},
+		{"another router", jsonObject{"scoring_func": "softmax"}, `scoring_func is "softmax"`},
+		{"a scale below 0", jsonObject{"routed_scaling_factor": -1.0}, "routed_scaling_factor is -1"},
+		{"experts in some layers", jsonObject{"moe_layer_freq": 2}, "moe_layer_freq is 2"},
+		{"FP8", jsonObject{"quantization_config": jsonObject{"quant_method": "fp8"}}, "quantized weights are not supported"},
+		{"V2, normalised", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "norm_topk_prob": true}, "norm_topk_prob is true: transformers ignores it"},
+		{"V2, another router", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "topk_method": "noaux_tc"}, `topk_method is "noaux_tc"`},
+	} {
+		changed := maps.Clone(base)
+		maps.Copy(changed, tt.changes)
+		_, err := ParseConfig(configFile, compact(changed))
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
 	}
 }

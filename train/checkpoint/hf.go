@@ -270,8 +270,8 @@ func (r *settings) refuse(a architecture) {
 		r.problem("per_layer_config: layers with settings of their own are not supported")
 	}
 	rank := 0
-	if r.maybe("kv_lora_rank", &rank); rank > 0 {
-		r.problem("kv_lora_rank is %d: multi-head latent attention is not supported", rank)
+	if r.maybe("kv_lora_rank", &rank); rank > 0 && !a.latent {
+		r.problem("kv_lora_rank is %d: multi-head latent attention is not supported in this class", rank)
 	}
 	if r.has("vision_config") {
 		r.problem("vision_config: images are not supported")

@@ -177,7 +177,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		changes jsonObject
 		want    string
 	}{
-		{"latent attention", class("DeepseekV3ForCausalLM", jsonObject{"kv_lora_rank": 512}), "(MLA) is not supported"},
+		{"latent attention with other heads", class("DeepseekV3ForCausalLM", jsonObject{"kv_lora_rank": 512}), "num_key_value_heads is 4: each of the 28 heads"},
+		{"DeepSeek's sparse attention", class("DeepseekV32ForCausalLM", nil), "only V2 and V3"},
 		{"latent attention by its key", jsonObject{"kv_lora_rank": 512}, "kv_lora_rank is 512"},
 		{"Mamba", class("NemotronHForCausalLM", nil), "its Mamba layers"},
 		{"images", class("Qwen2_5_VLForConditionalGeneration", nil), "its vision tower"},

@@ -79,11 +79,18 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		deltaValues(v, c)
 	}
 	ropeValues(v, a, c)
-	if a.kind == "gpt_oss" {
+	switch {
+	case a.kind == "gpt_oss":
 		ossValues(v, c)
-	} else if c.Sparse != nil {
+	case a.kind == "glm4_moe":
+		v["attention_bias"], v["use_qk_norm"] = c.QKVBias, c.QKNorm
+		deepseekValues(v, a, c)
+	case a.latent:
+		latentValues(v, c)
+		deepseekValues(v, a, c)
+	case c.Sparse != nil:
 		expertValues(v, a, c)
-	} else if a.experts {
+	case a.experts:
 		v["num_experts"] = 0
 	}
 	if a.fixed.UnitOffset && a.fixed.PostNorms {
@@ -175,6 +182,10 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 		}
 		v["rope_scaling"] = scaling
 		// Without this key, the positions before scaling are the model's.
+		if a.latent && c.QueryScale > 0 {
+			all := number(mscaleAll(c))
+			scaling["mscale_all_dim"], params["mscale_all_dim"] = all, all
+		}
 		if s.Kind == "yarn" && s.Original == c.MaxPositions && s.Factor > 1 {
 			delete(scaling, originalKey)
 			delete(params, originalKey)

@@ -51,7 +51,7 @@ func fileNotes(dir string) []string {
 				geluTanh)
 		}
 	}
-	list = append(list, r.partNotes()...)
+	list = append(append(list, r.partNotes()...), r.nextTokenNote()...)
 	if r.mxfp4() {
 		note("the experts' weights are MXFP4 in the files: here they are BF16 with the same values, and written so")
 	}

@@ -232,6 +232,10 @@ func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 	var mscale, all float64
 	r.maybe("mscale", &mscale)
 	r.maybe("mscale_all_dim", &all)
+	if all != 0 && c.Latent.Rank > 0 {
+		c.Rope.Factor = s.Factor
+		c.QueryScale = latentScale(*c, all)
+	}
 	s.Attention = magnitude(1)
 	if mscale != 0 && all != 0 {
 		s.Attention = magnitude(mscale) / magnitude(all)

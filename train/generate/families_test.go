@@ -68,6 +68,15 @@ func families() map[string]model.Config {
 			c.Window, c.Windowed = 9, []bool{true, false}
 			c.Sparse, c.Experts = []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24, Renorm: true, Bias: true}
 		}),
+		"glm4-moe": with(func(c *model.Config) {
+			c.QKNorm, c.Rotary, c.Sparse = true, 4, []bool{false, true}
+			c.Experts = model.Experts{Count: 8, Top: 3, FFN: 24, Shared: 20, Renorm: true, Sigmoid: true, Corrected: true,
+				Ungated: true, Groups: 4, TopGroups: 2, Scale: 1.5}
+		}),
+		"deepseek": with(func(c *model.Config) {
+			c.QKVBias, c.KVHeads, c.Head, c.Rotary = false, c.Heads, 20, 8
+			c.Latent = model.Latent{Rank: 24, QueryRank: 20, Nope: 12, Rope: 8, Value: 10, Interleaved: true, NormEps: 1e-6}
+		}),
 		"qwen3.5":            with(func(c *model.Config) { recurrent(c, []bool{true, false}) }),
 		"qwen3.5 all linear": with(func(c *model.Config) { recurrent(c, []bool{true, true}) }),
 		"qwen3-next": with(func(c *model.Config) {

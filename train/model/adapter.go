@@ -23,7 +23,7 @@ func (c Config) AdapterTargets() []string {
 	var list []string
 	for l := range c.Layers {
 		s := c.linears(l)
-		for _, x := range []linearSpec{s.qkv, s.o, s.gateUp, s.down} {
+		for _, x := range s.adaptable() {
 			for _, name := range x.names {
 				if t := lastPart(name); !slices.Contains(list, t) {
 					list = append(list, t)
@@ -32,6 +32,11 @@ func (c Config) AdapterTargets() []string {
 		}
 	}
 	return list
+}
+
+// adaptable returns the linear maps that can have adapters.
+func (s layerLinears) adaptable() []linearSpec {
+	return append(append([]linearSpec{s.qkv}, s.inner...), s.o, s.gateUp, s.down)
 }
 
 // Validate reports every invalid setting for adapters of c.
@@ -103,7 +108,7 @@ func adapted(c Config, a *Adapters) (list []adaptedMap) {
 	}
 	for l := range c.Layers {
 		s := c.linears(l)
-		for _, x := range []linearSpec{s.qkv, s.o, s.gateUp, s.down} {
+		for _, x := range s.adaptable() {
 			for i, name := range x.names {
 				if slices.Contains(a.Targets, lastPart(name)) {
 					list = append(list, adaptedMap{name, x.rows[i], x.in})
@@ -253,8 +258,9 @@ func (m *Model) FoldAdapters(from *Model) error {
 	rank, size := partOn(m.be)
 	for l := range m.layers {
 		to, src := &m.layers[l], &from.layers[l]
-		for i, y := range []*linear{&src.qkv, &src.o, &src.gateUp, &src.down} {
-			w := []*linear{&to.qkv, &to.o, &to.gateUp, &to.down}[i].w
+		onto := to.linears()
+		for i, y := range src.linears() {
+			w := onto[i].w
 			first, last := 0, w.Out // rows of w that this rank holds
 			if w.W.Len() < int(w.Out*w.In) {
 				first, last = partOf(w.Out, rank, size)

@@ -166,7 +166,7 @@ func (r rooms) take(be kernels.Backend) (owned []kernels.Buffer, err error) {
 func (c Config) allLinears() (list []linearSpec) {
 	for l := range c.Layers {
 		s := c.linears(l)
-		list = append(list, s.qkv, s.o)
+		list = append(append(append(list, s.qkv), s.inner...), s.o)
 		if c.sparse(l) {
 			list = append(append(list, s.router), s.experts...)
 		} else {

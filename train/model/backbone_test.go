@@ -116,6 +116,9 @@ func wider(c Config) Config {
 	if c.Experts.Shared > 0 {
 		c.Experts.Shared *= 7
 	}
+	if x := &c.Latent; x.Rank > 0 {
+		x.Rank, x.QueryRank, x.Nope, x.Value = 7*x.Rank, 7*x.QueryRank, c.Head-x.Rope, 5*x.Value
+	}
 	c.InitStd /= 2
 	return c
 }

@@ -146,7 +146,13 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, bloc
 func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
 	c, be, n := m.Config, m.be, ws.n
 	dAtt, dqkv := ws.dAtt.Slice(0, n*c.Heads*c.Head), ws.dqkv.Slice(0, n*c.QKV())
-	y.o.backward(be, dAtt, dout, a.joined(c, y), blocks, &ws.low)
+	if c.latent() {
+		dValues := ws.latentGrads.values.Slice(0, n*c.values())
+		y.o.backward(be, dValues, dout, a.latent.values, blocks, &ws.low)
+		be.PutValues(dAtt, dValues, c.latentShape())
+	} else {
+		y.o.backward(be, dAtt, dout, a.joined(c, y), blocks, &ws.low)
+	}
 	dProjected := dqkv
 	if c.OutputGate {
 		dProjected = ws.dProjected.Slice(0, n*c.Projected())
@@ -163,6 +169,10 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, y.attention)
 	if y.rotates {
 		be.Rope(dqkv, y.rope.cos, y.rope.sin, ws.pos.dev.Slice(0, n), y.attention, true)
+	}
+	if c.latent() {
+		m.latentBackward(ws, y, a, dNorm, dqkv, blocks)
+		return
 	}
 	if c.QKNorm {
 		m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryNorm(), true)

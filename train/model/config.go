@@ -1,6 +1,6 @@
 // Package model is the decoder-only transformer of the published families (Llama,
-// Qwen, Mistral, Gemma, Phi, OLMo, gpt-oss, mixtures of experts, linear attention), with explicit forward and backward
-// passes over packed sequences, written against kernels.Backend alone: the same code
+// Qwen, Mistral, Gemma, Phi, OLMo, gpt-oss, DeepSeek, mixtures of experts, linear attention), with explicit
+// forward and backward passes over packed sequences, written against kernels.Backend alone: the same code
 // runs on every device and, on the float64 reference, under finite differences.
 //
 // Per layer, on the residual stream x [N,C]:
@@ -74,6 +74,8 @@ type Config struct {
 	Delta      kernels.DeltaShape `json:",omitzero"`  // of those layers
 	OutputGate bool               `json:",omitempty"` // a query head comes with a gate of the head's output
 
+	Latent Latent `json:",omitzero"` // DeepSeek: latent attention (latent.go)
+
 	Sinks bool `json:",omitempty"` // gpt-oss: each query head has a sink of its attention (kernels.Sequence)
 }
 
@@ -88,6 +90,14 @@ type Experts struct {
 	Mixtral    bool // the tensors have Mixtral's names: block_sparse_moe, w1, w2, w3
 	// Bias is gpt-oss's: the router, which is called router, and gates, ups and downs have biases.
 	Bias bool `json:",omitempty"`
+
+	// DeepSeek-V3's and GLM-4.5's routing (kernels.Routing).
+	Sigmoid   bool    `json:",omitempty"` // instead of a softmax
+	Corrected bool    `json:",omitempty"` // a bias that no gradient changes chooses experts, with their probabilities
+	Ungated   bool    `json:",omitempty"` // the shared expert has no gate
+	Groups    int     `json:",omitempty"` // of which a token's experts are in TopGroups; 0: one
+	TopGroups int     `json:",omitempty"`
+	Scale     float64 `json:",omitempty"` // multiplies the weights of the chosen experts; 0: 1
 }
 
 // RopeScaling changes the rotary frequencies f_j = theta^(-2j/R) for sequences longer
@@ -164,6 +174,13 @@ func (c Config) validateVariants() (errs []error) {
 		if c.FFNBias {
 			bad("experts have no biases")
 		}
+		if x := c.Experts; x.Groups != 0 || x.TopGroups != 0 {
+			if x.Groups < 1 || x.Groups > kernels.MaxGroups || x.TopGroups < 1 || x.TopGroups > x.Groups ||
+				x.Count%max(x.Groups, 1) != 0 || int(x.Top*x.Groups) > int(x.TopGroups*x.Count) {
+				bad("%d experts cannot be in %d groups, at most %d, of which %d have the %d of a token", x.Count,
+					x.Groups, kernels.MaxGroups, x.TopGroups, x.Top)
+			}
+		}
 		if c.Experts.Bias && (c.Experts.Mixtral || c.Experts.Shared > 0 || c.fusedGate()) {
 			bad("experts with biases have names of their own, no shared expert and another gate than silu")
 		}
@@ -174,7 +191,7 @@ func (c Config) validateVariants() (errs []error) {
 	if c.WideQKNorm && !c.QKNorm {
 		bad("the norms of queries and keys cannot be wide: there are none")
 	}
-	errs = append(errs, c.validateDelta()...)
+	errs = append(append(errs, c.validateDelta()...), c.validateLatent()...)
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")
 	}
@@ -200,8 +217,9 @@ func (c Config) rotates(l int) bool { return c.NoRope == nil || !c.NoRope[l] }
 
 // routing returns a sparse layer's rule for choosing experts.
 func (c Config) routing() kernels.Routing {
-	return kernels.Routing{Experts: c.Experts.Count, Top: c.Experts.Top, Renorm: c.Experts.Renorm,
-		Shared: c.Experts.Shared > 0}
+	x := c.Experts
+	return kernels.Routing{Experts: x.Count, Top: x.Top, Renorm: x.Renorm, Shared: x.Shared > 0,
+		Sigmoid: x.Sigmoid, Ungated: x.Ungated, Groups: x.Groups, TopGroups: x.TopGroups, Scale: x.Scale}
 }
 
 // embedScale returns the factor of embeddings.

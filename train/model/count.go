@@ -24,9 +24,9 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 	var weights, keys, states float64
 	for l := range c.Layers {
 		s := c.linears(l)
-		met := []linearSpec{s.qkv, s.o, s.gateUp, s.down}
+		met := s.adaptable()
 		if c.sparse(l) {
-			met = append([]linearSpec{s.qkv, s.o, s.router}, s.experts[:2*c.Experts.Top]...)
+			met = append(append([]linearSpec{s.qkv, s.o, s.router}, s.inner...), s.experts[:2*c.Experts.Top]...)
 			if c.Experts.Shared > 0 {
 				met = append(met, s.experts[2*c.Experts.Count:]...)
 			}

@@ -141,6 +141,9 @@ func (c Config) Projected() int {
 // WidestMap returns the most outputs of a layer's linear maps.
 func (c Config) WidestMap() int {
 	n := max(c.Projected(), 2*c.FFN)
+	if c.latent() {
+		n = max(c.Heads*c.Head, c.kvb(), c.kva(), c.Latent.QueryRank, 2*c.FFN)
+	}
 	if c.hasLinear() {
 		n = max(n, c.Delta.Stride())
 	}
@@ -184,6 +187,8 @@ func (a *acts) joined(c Config, y *layer) kernels.Buffer {
 		return a.delta.normed
 	case c.OutputGate:
 		return a.gated
+	case c.latent():
+		return a.latent.values
 	}
 	return a.att
 }
@@ -235,6 +240,9 @@ func (ws *Workspace) allocAttentionGradients(alloc, operand func(n int) kernels.
 		if c.OutputGate {
 			projected = c.Projected()
 		}
+	}
+	if c.latent() {
+		ws.latentGrads.alloc(c, N, alloc, operand)
 	}
 	if c.hasLinear() {
 		out, projected = max(out, c.Delta.Out()), max(projected, c.Delta.Stride())

@@ -6,10 +6,11 @@ import "exp/kernels"
 type expert struct{ gateUp, down linear }
 
 // mixture holds the parameters of a sparse layer's feed-forward block: the router, whose
-// last row is the gate of the shared expert if present, and the experts, the shared one
+// last row is the gate of the shared expert if it has one, and the experts, the shared one
 // last.
 type mixture struct {
 	router  linear
+	bias    kernels.Buffer // [E] that chooses experts; empty for none
 	experts []expert
 }
 
@@ -65,11 +66,11 @@ func (a *mixtureActs) cut(c Config, M int) mixtureActs {
 
 // route chooses the experts of rows x [M,C] and sorts the rows by them. It waits for the
 // device, because the host sizes each product.
-func (a *mixtureActs) route(be kernels.Backend, c Config, router *linear, x kernels.Buffer) {
+func (a *mixtureActs) route(be kernels.Backend, c Config, router *linear, bias, x kernels.Buffer) {
 	r := c.routing()
 	M, J := x.Len()/c.Width, r.Choices()
 	be.MatMul(a.logits, x, router.w, router.bias)
-	be.Route(a.choice, a.weight, a.probs, a.logits, r)
+	be.Route(a.choice, a.weight, a.probs, a.logits, bias, r)
 	if need := M*J + M*J + M*r.Top; cap(a.host) < need {
 		a.host = make([]int32, need)
 	}
@@ -102,7 +103,7 @@ func (a *mixtureActs) route(be kernels.Backend, c Config, router *linear, x kern
 
 // forward sets out [M,C] to the mixture of x [M,C].
 func (y *mixture) forward(be kernels.Backend, c Config, a *mixtureActs, out, x kernels.Buffer) {
-	a.route(be, c, &y.router, x)
+	a.route(be, c, &y.router, y.bias, x)
 	be.GatherRows(a.x, x, a.rows, c.Width)
 	r, C, F := c.routing(), c.Width, c.Experts.FFN
 	for e := range r.Experts {

@@ -74,6 +74,8 @@ func (m *Model) sink(y *layer, a *acts) {
 func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 	c, be := m.Config, m.be
 	switch {
+	case c.latent():
+		m.projectLatent(y, a, low)
 	case c.OutputGate:
 		y.qkv.apply(be, a.wide, a.n1, low)
 		be.SplitGates(a.qkv, a.wide, y.attention)
@@ -96,6 +98,9 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 	c, be := m.Config, m.be
 	if c.OutputGate && y.delta == nil {
 		be.OutputGate(a.gated, a.att, a.wide, y.attention)
+	}
+	if c.latent() {
+		be.TakeValues(a.latent.values, a.att, c.latentShape())
 	}
 	if !c.PostNorms {
 		y.o.apply(be, out, a.joined(c, y), low)
@@ -157,6 +162,7 @@ func (c Config) widestVector() int {
 	if c.Sinks {
 		n = max(n, c.Heads)
 	}
+	n = max(n, c.Latent.Rank, c.Latent.QueryRank)
 	if c.hasLinear() {
 		n = max(n, c.Delta.Mixed()*c.Delta.Taps, 2*c.Delta.Values, c.Delta.ValueDim)
 	}

@@ -52,9 +52,15 @@ type layer struct {
 	fused                      bool     // the gate is computed within the product
 	mix                        *mixture // instead of gateUp and down
 	delta                      *delta   // instead of attention
+	latent                     *latent  // of latent attention
 	attention                  kernels.AttentionShape
 	rope                       rotary
 	rotates                    bool // has rotary positions
+}
+
+// linears returns the layer's linear maps but the experts'.
+func (y *layer) linears() []*linear {
+	return append(append([]*linear{&y.qkv}, y.latent.linears()...), &y.o, &y.gateUp, &y.down)
 }
 
 // New allocates a model with all parameters zero. It returns an error if the device has no
@@ -318,10 +324,13 @@ func (b *binder) layer(l int) layer {
 	before1, after1, before2, after2 := c.norms(l)
 	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), post1: b.vector(after1), post2: b.vector(after2),
 		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l)}
-	if c.linear(l) {
+	switch {
+	case c.linear(l):
 		y.qkv, y.o = b.linear(s.qkv, false), b.linear(s.o, false)
 		y.delta = b.delta(l)
-	} else {
+	case c.latent():
+		y.qkv, y.latent, y.o = b.linear(s.qkv, false), b.latent(l, s), b.linear(s.o, false)
+	default:
 		y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
 	}
 	if c.QKNorm && !c.linear(l) {
@@ -338,6 +347,9 @@ func (b *binder) layer(l int) layer {
 	}
 	bias := c.Experts.Bias
 	y.mix = &mixture{router: b.linear(s.router, bias)}
+	if c.Experts.Corrected {
+		y.mix.bias = b.vector(correction(l)).w
+	}
 	for i := 0; i < len(s.experts); i += 2 {
 		y.mix.experts = append(y.mix.experts, expert{b.linear(s.experts[i], bias), b.linear(s.experts[i+1], bias)})
 	}
@@ -357,6 +369,16 @@ func (m *Model) Close() {
 
 // Tensors returns the parameters in arena order.
 func (m *Model) Tensors() []Tensor { return m.tensors }
+
+// Constants returns what this rank holds of the parameters that no gradient changes.
+func (m *Model) Constants() (list []kernels.Buffer) {
+	for _, t := range m.tensors {
+		if t.Constant() {
+			list = append(list, m.params.view(t.Name))
+		}
+	}
+	return list
+}
 
 // Trainable reports whether the model has gradients.
 func (m *Model) Trainable() bool { return m.trainable }
@@ -380,6 +402,9 @@ func (m *Model) Refresh() {
 	for i := range m.layers {
 		y := &m.layers[i]
 		m.refresh(&y.qkv, &y.o, &y.gateUp, &y.down)
+		if y.latent != nil {
+			m.refresh(&y.latent.qb, &y.latent.kva, &y.latent.kvb)
+		}
 		if y.mix != nil {
 			m.refresh(&y.mix.router)
 			for e := range y.mix.experts {

@@ -41,6 +41,9 @@ func anyVariant(r *rand.Rand) Config {
 		c.Experts = Experts{Count: 3, Top: 1 + r.IntN(3), FFN: 1 + r.IntN(20), Renorm: flag(), Mixtral: flag()}
 		if flag() {
 			c.Experts.Mixtral, c.Experts.Bias, c.Gate = false, true, kernels.Clamped
+		} else if flag() {
+			c.Experts = Experts{Count: 6, Top: 1 + r.IntN(3), FFN: 1 + r.IntN(20), Renorm: flag(), Shared: r.IntN(3) * 4,
+				Sigmoid: flag(), Corrected: flag(), Ungated: flag(), Groups: 3, TopGroups: 2, Scale: 1.7}
 		}
 	} else {
 		c.OutBias, c.FFNBias = flag(), flag()

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 
 	"exp/kernels"
 )
@@ -69,6 +70,7 @@ func (t Tensor) vector() bool { return len(t.Shape) != 2 }
 // others to a sparse one: expert i at experts[2i] and experts[2i+1], the shared one last.
 type layerLinears struct {
 	qkv, o, gateUp, down linearSpec
+	inner                []linearSpec // of latent attention, between qkv and o
 	router               linearSpec
 	experts              []linearSpec
 }
@@ -87,6 +89,8 @@ func (c Config) linears(l int) layerLinears {
 	switch {
 	case c.linear(l):
 		x.qkv, x.o = c.deltaLinears(p)
+	case c.latent():
+		x.qkv, x.inner, x.o = c.latentLinears(attn)
 	case c.OutputGate:
 		x.qkv.rows[0] *= 2
 	case c.Fused:
@@ -107,7 +111,10 @@ func (c Config) linears(l int) layerLinears {
 	for e := range c.Experts.Count {
 		add(fmt.Sprintf("%sexperts.%d.", mlp, e), c.Experts.FFN)
 	}
-	if c.Experts.Shared > 0 {
+	switch {
+	case c.Experts.Shared > 0 && c.Experts.Ungated:
+		add(mlp+"shared_experts.", c.Experts.Shared)
+	case c.Experts.Shared > 0:
 		x.router.names, x.router.rows = append(x.router.names, mlp+"shared_expert_gate"), append(x.router.rows, 1)
 		add(mlp+"shared_expert.", c.Experts.Shared)
 	}
@@ -215,15 +222,21 @@ func (x *layout) layer(c Config, l int) {
 		}
 	}
 	norm(before1)
-	if c.linear(l) {
+	switch {
+	case c.linear(l):
 		x.delta(c, l, s)
-	} else {
+	case c.latent():
+		x.latent(c, l, s)
+	default:
 		x.attention(c, l, s)
 	}
 	norm(after1)
 	norm(before2)
 	if c.sparse(l) {
 		x.linear(s.router, c.Experts.Bias)
+		if c.Experts.Corrected {
+			x.one(correction(l), c.Experts.Count)
+		}
 		for _, e := range s.experts {
 			x.linear(e, c.Experts.Bias)
 		}
@@ -247,6 +260,14 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 	}
 	x.linear(s.o, c.OutBias)
 }
+
+// correction returns the name of the bias that chooses experts in layer l, and that no gradient changes.
+func correction(l int) string { return fmt.Sprintf("model.layers.%d.mlp.gate.%s", l, correctionPart) }
+
+const correctionPart = "e_score_correction_bias"
+
+// Constant reports whether no gradient changes the tensor.
+func (t Tensor) Constant() bool { return strings.HasSuffix(t.Name, "."+correctionPart) }
 
 // sinksName returns the name of the scores of layer l's sinks.
 func sinksName(l int) string { return fmt.Sprintf("model.layers.%d.self_attn.sinks", l) }

@@ -81,6 +81,7 @@ type Workspace struct {
 	dPost                      kernels.Buffer    // [N,C], with norms after the blocks
 	dAct                       kernels.Buffer    // [N,F], if the gate is not fused
 	mixGrads                   mixtureGrads
+	latentGrads                latentGrads
 
 	adapters *Adapters
 	low      lowRank
@@ -101,6 +102,7 @@ type acts struct {
 	rawO, rstdO   kernels.Buffer // [N,C], [N]: attention's output before its norm
 	rawF, rstdF   kernels.Buffer // the same for the feed-forward block
 	mix           mixtureActs
+	latent        latentActs // of latent attention
 }
 
 // alloc allocates the activations of a layer of c for N rows, with linear attention, the other or both: f
@@ -110,6 +112,9 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 	a.n1, a.rstd1 = o(N*C), f(N)
 	if in.attention {
 		a.qkv, a.att = o(N*c.QKV()), o(N*c.Heads*c.Head)
+	}
+	if c.latent() {
+		a.latent.alloc(c, N, f, o)
 	}
 	a.n2, a.rstd2 = o(N*C), f(N)
 	if c.QKNorm && in.attention {
@@ -366,6 +371,7 @@ func (a *acts) cut(c Config, n int) {
 	cut(&a.wide, c.Projected())
 	cut(&a.gated, c.Heads*c.Head)
 	a.delta.cut(c.Delta, n)
+	a.latent.cut(c, n)
 	cut(&a.x1, c.Width)
 	cut(&a.n2, c.Width)
 	cut(&a.rstd2, 1)

@@ -22,6 +22,14 @@ func linear() model.Config {
 	return c
 }
 
+// latent is small with latent attention.
+func latent() model.Config {
+	c := small
+	c.QKVBias, c.QKNorm, c.Heads, c.KVHeads, c.Rotary = false, false, 8, 8, 16
+	c.Latent = model.Latent{Rank: 128, QueryRank: 128, Nope: 16, Rope: 16, Value: 16, Interleaved: true, NormEps: 1e-6}
+	return c
+}
+
 // sunk is small with attention sinks.
 func sunk() model.Config {
 	c := small
@@ -194,14 +202,17 @@ func rowsOf(b *model.Backbone) model.Rows {
 }
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
-	for i, c := range []model.Config{small, small, linear(), sunk()} {
+	for i, c := range []model.Config{small, small, linear(), sunk(), latent()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}
 		want := one.learn(c)
 		cut := []string{"model.embed_tokens.weight"}
-		for _, w := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-			"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"} {
+		maps := []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}
+		if c.Latent.Rank > 0 { // the other map has too few rows
+			maps = []string{"self_attn.q_a_proj", "self_attn.q_b_proj", "self_attn.kv_b_proj", "self_attn.o_proj"}
+		}
+		for _, w := range append(maps, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj") {
 			cut = append(cut, fmt.Sprintf("model.layers.%d.%s.weight", c.Layers-1, w))
 		}
 		if c.Recurrent() { // the other maps of linear attention have too few rows

@@ -138,9 +138,11 @@ struct columns_args {
 };
 
 struct route_args {
-	int32_t *choice; float *weight, *probs, *dlogits; const float *logits, *dweight;
+	int32_t *choice; float *weight, *probs, *dlogits; const float *logits, *dweight, *bias; // bias: null for none
 	long experts, top;
-	int renorm, shared;
+	long groups, top_groups; // 0: one
+	int renorm, shared, gated, sigmoid; // gated: the shared expert has a logit
+	float scale;
 };
 
 struct combine_args {
@@ -245,6 +247,13 @@ struct sink_args {
 	int bf16;
 };
 
+// qkv are rows that attention reads, or its result.
+struct latent_args {
+	void *qkv, *q, *kv, *k_rope;
+	long h, nope, rope, value;
+	int interleaved, bf16, back;
+};
+
 #define ZERO_BYTES 65536 // cleared at a time
 
 struct zero_args { void *at; long bytes; };
@@ -318,6 +327,7 @@ struct kernels {
 	kernel logits, cap_logits, logprob, logprob_backward, sample;
 	kernel short_conv, short_conv_backward, delta_gates, delta_gates_backward, delta_rule, delta_rule_backward;
 	kernel gated_norm, gated_norm_backward, move_heads, output_gate, sink, sink_backward;
+	kernel join_latent, split_latent, move_values;
 	kernel adamw, sum_squares, add, zero, copy_pages;
 	long peak_chains; // chains of peak_fma
 	kernel peak_fma, peak_read;

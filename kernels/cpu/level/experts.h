@@ -3,14 +3,47 @@
 // better reports whether probability a ranks before b; NaN ranks last.
 INLINE int better(float a, float b) { return a > b || (a == a && b != b); }
 
-// choose_best sets choice to the numbers of the `top` best of p[0:n], ascending; ties go to the
+// score_of is what expert e is chosen by.
+INLINE float score_of(const struct route_args *g, const float *p, long e) { return g->bias ? p[e] + g->bias[e] : p[e]; }
+
+// group_score is what a group of experts is chosen by.
+INLINE float group_score(const struct route_args *g, const float *p, long group) {
+	const long size = g->experts / g->groups;
+	float largest = -INFINITY, second = -INFINITY;
+	for (long e = group * size; e < (group + 1) * size; e++) {
+		const float c = score_of(g, p, e);
+		if (c > largest) second = largest, largest = c;
+		else if (c > second) second = c;
+	}
+	return g->sigmoid ? largest + second : largest;
+}
+
+// best_groups returns the groups that a row with probabilities p may go to, a bit for each.
+INLINE uint64_t best_groups(const struct route_args *g, const float *p) {
+	float score[64];
+	uint64_t groups = 0;
+	if (!g->groups) return ~(uint64_t)0;
+	for (long k = 0; k < g->groups; k++) score[k] = group_score(g, p, k);
+	for (long k = 0; k < g->groups; k++) {
+		long rank = 0;
+		for (long o = 0; o < g->groups; o++) rank += better(score[o], score[k]) || (o < k && !better(score[k], score[o]));
+		if (rank < g->top_groups) groups |= (uint64_t)1 << k;
+	}
+	return groups;
+}
+
+// choose_best sets choice to the numbers of the `top` best experts by p, ascending; ties go to the
 // lower number.
-INLINE void choose_best(int32_t *choice, long top, const float *p, long n) {
+INLINE void choose_best(const struct route_args *g, int32_t *choice, const float *p) {
+	const uint64_t groups = best_groups(g, p);
+	const long top = g->top, size = g->groups ? g->experts / g->groups : g->experts;
 	long held = 0; // entries of choice so far, best first
-	for (long e = 0; e < n; e++) {
-		if (held == top && !better(p[e], p[choice[top - 1]])) continue;
+	for (long e = 0; e < g->experts; e++) {
+		const float c = score_of(g, p, e);
+		if (!(groups >> e / size & 1)) continue;
+		if (held == top && !better(c, score_of(g, p, choice[top - 1]))) continue;
 		long i = held < top ? held++ : top - 1;
-		for (; i > 0 && better(p[e], p[choice[i - 1]]); i--) choice[i] = choice[i - 1];
+		for (; i > 0 && better(c, score_of(g, p, choice[i - 1])); i--) choice[i] = choice[i - 1];
 		choice[i] = (int32_t)e;
 	}
 	for (long i = 1; i < top; i++) {
@@ -44,22 +77,44 @@ INLINE void route_softmax(float *p, const float *z, long n) {
 	}
 }
 
+INLINE void route_sigmoid(float *p, const float *z, long n) {
+	for (long i = 0; i < n; i += LANES) v_storet(p + i, v_sigmoid(v_loadt(z + i, lanes_left(n - i))), lanes_left(n - i));
+}
+
 // route chooses the experts of rows lo..hi.
 static void route(const struct route_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	const long E = g->experts, J = g->top + g->shared;
 	for (long m = lo; m < hi; m++) {
-		const float *z = g->logits + m * (E + g->shared);
+		const float *z = g->logits + m * (E + g->gated);
 		float *p = g->probs + m * E, *weight = g->weight + m * J, sum = 0;
 		int32_t *choice = g->choice + m * J;
-		route_softmax(p, z, E);
-		choose_best(choice, g->top, p, E);
+		if (g->sigmoid) route_sigmoid(p, z, E);
+		else route_softmax(p, z, E);
+		choose_best(g, choice, p);
 		for (long j = 0; j < g->top; j++) weight[j] = p[choice[j]], sum += weight[j];
-		for (long j = 0; g->renorm && j < g->top; j++) weight[j] /= sum;
-		if (g->shared) {
-			choice[g->top] = (int32_t)E;
-			v_storen(weight + g->top, v_sigmoid(v_set1(z[E])), 1);
+		if (g->sigmoid) sum += 1e-20f;
+		for (long j = 0; j < g->top; j++) {
+			if (g->renorm) weight[j] /= sum;
+			weight[j] *= g->scale;
 		}
+		if (g->shared) choice[g->top] = (int32_t)E, weight[g->top] = 1;
+		if (g->gated) v_storen(weight + g->top, v_sigmoid(v_set1(z[E])), 1);
+	}
+}
+
+// softmax_gradients makes dz[0:n], the gradients of p, those of its logits.
+INLINE void softmax_gradients(float *dz, const float *p, long n) {
+	vf dot = v_zero();
+	for (long i = 0; i < n; i += LANES) {
+		const int w = lanes_left(n - i);
+		const vf next = v_fma(v_loadt(dz + i, w), v_loadt(p + i, w), dot);
+		dot = w < LANES ? v_keep(next, w, dot) : next;
+	}
+	const vf u = v_set1(v_sum(dot));
+	for (long i = 0; i < n; i += LANES) {
+		const int w = lanes_left(n - i);
+		v_storet(dz + i, v_mul(v_loadt(p + i, w), v_sub(v_loadt(dz + i, w), u)), w);
 	}
 }
 
@@ -70,22 +125,19 @@ static void route_backward(const struct route_args *g, long lo, long hi, int tid
 	for (long m = lo; m < hi; m++) {
 		const float *p = g->probs + m * E, *weight = g->weight + m * J, *dweight = g->dweight + m * J;
 		const int32_t *choice = g->choice + m * J;
-		float *dz = g->dlogits + m * (E + g->shared), sum = 0, t = 0;
+		float *dz = g->dlogits + m * (E + g->gated), sum = 0, t = 0;
 		memset(dz, 0, E * sizeof *dz);
 		for (long j = 0; j < g->top; j++) sum += p[choice[j]], t += dweight[j] * weight[j];
-		for (long j = 0; j < g->top; j++) dz[choice[j]] = g->renorm ? (dweight[j] - t) / sum : dweight[j];
-		vf dot = v_zero();
-		for (long i = 0; i < E; i += LANES) {
-			const int w = lanes_left(E - i);
-			const vf next = v_fma(v_loadt(dz + i, w), v_loadt(p + i, w), dot);
-			dot = w < LANES ? v_keep(next, w, dot) : next;
+		if (g->sigmoid) sum += 1e-20f;
+		for (long j = 0; j < g->top; j++) {
+			const float d = g->scale * dweight[j];
+			dz[choice[j]] = g->renorm ? (d - t) / sum : d;
 		}
-		const vf u = v_set1(v_sum(dot));
-		for (long i = 0; i < E; i += LANES) {
-			const int w = lanes_left(E - i);
-			v_storet(dz + i, v_mul(v_loadt(p + i, w), v_sub(v_loadt(dz + i, w), u)), w);
-		}
-		if (g->shared) dz[E] = dweight[g->top] * (weight[g->top] * (1 - weight[g->top]));
+		if (g->sigmoid) {
+			for (long j = 0; j < g->top; j++) dz[choice[j]] *= p[choice[j]] * (1 - p[choice[j]]);
+		} else
+			softmax_gradients(dz, p, E);
+		if (g->gated) dz[E] = dweight[g->top] * (weight[g->top] * (1 - weight[g->top]));
 	}
 }
 

@@ -28,6 +28,7 @@
 #include "deltaback.h"
 #include "gatednorm.h"
 #include "sink.h"
+#include "latent.h"
 #include "vector.h"
 #include "memory.h"
 #include "peak.h"
@@ -88,6 +89,9 @@ const struct kernels TABLE = {
 	.output_gate = (kernel)output_gate,
 	.sink = (kernel)sink,
 	.sink_backward = (kernel)sink_backward,
+	.join_latent = (kernel)join_latent,
+	.split_latent = (kernel)split_latent,
+	.move_values = (kernel)move_values,
 	.adamw = (kernel)adamw,
 	.sum_squares = (kernel)sum_squares,
 	.add = (kernel)add,

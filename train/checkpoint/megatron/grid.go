@@ -87,6 +87,10 @@ func fits(c model.Config) error {
 		errs = append(errs, errors.New("a GPT layer of Megatron has plain attention; this model has linear "+
 			"attention, or gates of the attention's output"))
 	}
+	if c.Latent.Rank > 0 || c.Experts.Corrected || c.Experts.Ungated {
+		errs = append(errs, errors.New("this model has latent attention or DeepSeek's experts; Megatron's layout of "+
+			"them is not supported"))
+	}
 	if c.Sinks || c.Experts.Bias {
 		errs = append(errs, errors.New("this model has attention sinks and experts with biases; Megatron's layout of "+
 			"them is not supported"))

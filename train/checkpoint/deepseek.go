@@ -1,0 +1,235 @@
+package checkpoint
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"exp/train/model"
+)
+
+// deepseeks have DeepSeek's experts (arXiv:2405.04434, arXiv:2412.19437): some in all layers but the first few are
+// shared, without gates; and most have latent attention.
+func deepseeks() []architecture {
+	v3 := model.Experts{Count: 256, Top: 8, FFN: 2048, Renorm: true, Scale: 2.5, Groups: 8, TopGroups: 4}
+	deepseek := model.Latent{Rank: 512, QueryRank: 1536, Nope: 128, Rope: 64, Value: 128}
+	flash := model.Latent{Rank: 512, QueryRank: 768, Nope: 192, Rope: 64, Value: 256}
+	lite := model.Experts{Count: 64, Top: 4, FFN: 1536, Renorm: true, Scale: 1.8}
+	return []architecture{
+		{class: "Glm4MoeForCausalLM", kind: "glm4_moe",
+			words: "GLM-4.5: experts chosen by a Sigmoid and a bias, one of them shared",
+			eps:   1e-5, theta: 1e4, positions: 131072, kvHeads: 8, vocab: 151552, heads: 96, partial: true, part: 0.5,
+			experts: true,
+			features: []feature{inputBias, optionalQKNorm,
+				routedBySigmoid(model.Experts{Count: 128, Top: 8, FFN: 1408, Renorm: true, Scale: 1}, 1)}},
+		{class: "DeepseekV3ForCausalLM", kind: "deepseek_v3",
+			words: "DeepSeek-V3: latent attention, experts chosen by a Sigmoid and a bias, some of them shared",
+			eps:   1e-6, theta: 1e4, positions: 4096, head: 64, vocab: 129280, heads: 128, experts: true, latent: true,
+			features: []feature{latentHeads(deepseek), routedBySigmoid(v3, 3)}},
+		{class: "Glm4MoeLiteForCausalLM", kind: "glm4_moe_lite",
+			words: "GLM-4.7 Flash: latent attention, experts chosen by a Sigmoid and a bias, one of them shared",
+			eps:   1e-5, theta: 1e4, positions: 202752, head: 64, vocab: 154880, heads: 20, experts: true,
+			latent:   true,
+			features: []feature{latentHeads(flash), routedBySigmoid(lite, 1), layersByType}},
+		{class: "DeepseekV2ForCausalLM", kind: "deepseek_v2",
+			words: "DeepSeek-V2: latent attention, experts, some of them shared",
+			eps:   1e-6, theta: 1e4, positions: 2048, head: 64, vocab: 102400, heads: 32, experts: true, latent: true,
+			features: []feature{latentHeads(deepseek), routedBySoftmax}},
+	}
+}
+
+// latentHeads reads latent attention.
+func latentHeads(absent model.Latent) feature {
+	return func(r *settings, c *model.Config) {
+		x := absent
+		x.NormEps = 1e-6 // whatever rms_norm_eps says, as in transformers
+		x.Interleaved = r.flag("rope_interleave", true)
+		for _, d := range []struct {
+			key string
+			v   *int
+		}{{"kv_lora_rank", &x.Rank}, {"qk_nope_head_dim", &x.Nope}, {"qk_rope_head_dim", &x.Rope},
+			{"v_head_dim", &x.Value}} {
+			if r.get(d.key, d.v); *d.v < 1 || *d.v > 1<<14 {
+				r.problem("%s is %d, must be from 1 to %d", d.key, *d.v, 1<<14)
+				*d.v = 2
+			}
+		}
+		if r.null("q_lora_rank") {
+			x.QueryRank = 0
+		} else if r.get("q_lora_rank", &x.QueryRank); x.QueryRank < 1 || x.QueryRank > 1<<16 {
+			r.problem("q_lora_rank is %d, must be from 1 to %d, or null for one map", x.QueryRank, 1<<16)
+			x.QueryRank = 0
+		}
+		if r.flag("attention_bias", false) {
+			r.problem("attention_bias: latent attention with biases is not supported")
+		}
+		if c.KVHeads != c.Heads {
+			r.problem("num_key_value_heads is %d: each of the %d heads of latent attention has keys of its own",
+				c.KVHeads, c.Heads)
+		}
+		c.Latent, c.KVHeads, c.Head, c.Rotary = x, c.Heads, x.Nope+x.Rope, x.Rope
+	}
+}
+
+// latentValues writes latent attention.
+func latentValues(v map[string]any, c model.Config) {
+	x := c.Latent
+	v["kv_lora_rank"], v["q_lora_rank"], v["v_head_dim"] = x.Rank, nil, x.Value
+	if x.QueryRank > 0 {
+		v["q_lora_rank"] = x.QueryRank
+	}
+	v["qk_nope_head_dim"], v["qk_rope_head_dim"], v["rope_interleave"] = x.Nope, x.Rope, x.Interleaved
+	v["head_dim"], v["attention_bias"] = x.Rope, false
+}
+
+// mscaleAll returns the mscale_all_dim that makes the scale of latent attention's scores.
+func mscaleAll(c model.Config) float64 {
+	guess := (math.Sqrt(c.QueryScale*math.Sqrt(float64(c.Head))) - 1) / (0.1 * math.Log(c.Rope.Factor))
+	return inverse(c.QueryScale, func(all float64) float64 { return latentScale(c, all) }, guess)
+}
+
+// latentScale is the scale of the scores of latent attention with yarn.
+func latentScale(c model.Config, all float64) float64 {
+	m := 1.0
+	if c.Rope.Factor > 1 {
+		m = float64(0.1*all*math.Log(c.Rope.Factor)) + 1
+	}
+	return float64(1/math.Sqrt(float64(c.Head))*m) * m
+}
+
+// inputBias is GLM's: q, k and v have biases, or none has.
+func inputBias(r *settings, c *model.Config) { c.QKVBias = r.flag("attention_bias", false) }
+
+// optionalQKNorm is GLM's.
+func optionalQKNorm(r *settings, c *model.Config) { c.QKNorm = r.flag("use_qk_norm", false) }
+
+// deepseekExperts reads the mixture of experts of all layers but the first few.
+func (r *settings) deepseekExperts(c *model.Config, e model.Experts, shared, dense int) {
+	r.get("n_routed_experts", &e.Count)
+	if !r.has("n_routed_experts") {
+		r.maybe("num_local_experts", &e.Count)
+	}
+	r.get("moe_intermediate_size", &e.FFN)
+	r.get("n_shared_experts", &shared)
+	r.get("first_k_dense_replace", &dense)
+	r.get("routed_scaling_factor", &e.Scale)
+	e.Groups, e.TopGroups = max(e.Groups, 1), max(e.TopGroups, 1)
+	r.maybe("n_group", &e.Groups)
+	r.maybe("topk_group", &e.TopGroups)
+	if shared < 0 || shared > maxExperts || e.FFN < 1 || int(e.FFN*max(shared, 1)) > maxFFN {
+		r.problem("moe_intermediate_size is %d and n_shared_experts %d: together a width from 1 to %d is supported",
+			e.FFN, shared, maxFFN)
+		shared = 0
+	}
+	if !(e.Scale > 0) {
+		r.problem("routed_scaling_factor is %g, must be positive", e.Scale)
+	}
+	if step := 1; r.get("moe_layer_freq", &step) && step != 1 {
+		r.problem("moe_layer_freq is %d: only experts in every layer after the first ones are supported", step)
+	}
+	e.Ungated, e.Shared = true, int(e.FFN*shared)
+	r.everywhere(c, e)
+	for i := range min(max(dense, 0), len(c.Sparse)) {
+		c.Sparse[i] = false
+	}
+	if c.Experts.Groups == 1 && c.Experts.TopGroups == 1 {
+		c.Experts.Groups, c.Experts.TopGroups = 0, 0
+	}
+}
+
+// routedBySigmoid reads DeepSeek-V3's experts.
+func routedBySigmoid(absent model.Experts, dense int) feature {
+	return func(r *settings, c *model.Config) {
+		e := absent
+		e.Sigmoid, e.Corrected, e.Renorm = true, true, r.flag("norm_topk_prob", absent.Renorm)
+		for key, want := range map[string]string{"topk_method": "noaux_tc", "scoring_func": "sigmoid"} {
+			if got := want; r.maybe(key, &got) && got != want {
+				r.problem("%s is %q: only %q is supported for this class", key, got, want)
+			}
+		}
+		r.deepseekExperts(c, e, 1, dense)
+	}
+}
+
+// routedBySoftmax reads DeepSeek-V2's experts.
+func routedBySoftmax(r *settings, c *model.Config) {
+	method := "greedy"
+	r.maybe("topk_method", &method)
+	if r.flag("norm_topk_prob", false) {
+		r.problem("norm_topk_prob is true: transformers ignores it in this class, its authors' code does not")
+	}
+	r.deepseekExperts(c, model.Experts{Count: 64, FFN: 1407, Scale: 1}, 2, 0)
+	switch method {
+	case "greedy":
+		c.Experts.Groups, c.Experts.TopGroups = 0, 0
+	case "group_limited_greedy":
+	default:
+		r.problem("topk_method is %q; supported are greedy and group_limited_greedy", method)
+	}
+}
+
+// layersByType is GLM-4.7 Flash's: mlp_layer_types says which layers have experts.
+func layersByType(r *settings, c *model.Config) {
+	var types []string
+	if !r.maybe("mlp_layer_types", &types) {
+		return
+	}
+	if len(types) != len(c.Sparse) {
+		r.problem("mlp_layer_types has %d entries, num_hidden_layers is %d", len(types), c.Layers)
+		return
+	}
+	for i, t := range types {
+		c.Sparse[i] = t == "sparse"
+		if t != "sparse" && t != "dense" {
+			r.problem("mlp_layer_types: layer %d has %q; supported are dense and sparse", i, t)
+		}
+	}
+}
+
+// deepseekValues writes such experts.
+func deepseekValues(v map[string]any, a architecture, c model.Config) {
+	e := c.Experts
+	v["n_routed_experts"], v["num_experts_per_tok"], v["moe_intermediate_size"] = e.Count, e.Top, e.FFN
+	v["n_shared_experts"], v["norm_topk_prob"] = e.Shared/max(e.FFN, 1), e.Renorm
+	v["routed_scaling_factor"] = number(e.Scale)
+	v["n_group"], v["topk_group"] = max(e.Groups, 1), max(e.TopGroups, 1)
+	dense := 0
+	for dense < len(c.Sparse) && !c.Sparse[dense] {
+		dense++
+	}
+	v["first_k_dense_replace"] = dense
+	switch a.kind {
+	case "deepseek_v3":
+		v["topk_method"], v["scoring_func"] = "noaux_tc", "sigmoid"
+	case "deepseek_v2":
+		v["topk_method"] = "greedy"
+		if e.Groups > 0 {
+			v["topk_method"] = "group_limited_greedy"
+		}
+	case "glm4_moe_lite":
+		types := make([]string, len(c.Sparse))
+		for i, sparse := range c.Sparse {
+			types[i] = map[bool]string{true: "sparse", false: "dense"}[sparse]
+		}
+		v["mlp_layer_types"] = types
+	}
+}
+
+// furtherLayers reports whether a tensor belongs to layers after the model's own, which predict further tokens:
+// published folders of such models have them, and transformers ignores them, too.
+func furtherLayers(c model.Config, name string) bool {
+	rest, ok := strings.CutPrefix(name, "model.layers.")
+	number, _, more := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(number)
+	return c.Experts.Corrected && ok && more && err == nil && n >= c.Layers
+}
+
+// nextTokenNote says that such layers are left out.
+func (r *settings) nextTokenNote() []string {
+	if n := 0; r.maybe("num_nextn_predict_layers", &n) && n > 0 {
+		return []string{fmt.Sprintf("num_nextn_predict_layers is %d: the layers that predict further tokens are "+
+			"left out", n)}
+	}
+	return nil
+}
