@@ -39,7 +39,7 @@ func TestModelOperationsRefuseMisuse(t *testing.T) {
 		"columns of other rows":    func() { b.TakeColumns(f.Slice(0, 4), f.Slice(8, 12), 2, 4, 0, 1) },
 		"columns of integers":      func() { b.TakeColumns(list(0, 0), f.Slice(8, 12), 2, 4, 0, 1) },
 		"a gate of two types":      func() { b.Gate(f.Slice(0, 4), h.Slice(0, 8), 4, kernels.SiLU) },
-		"a gate of no kind":        func() { b.Gate(f.Slice(0, 4), f.Slice(8, 16), 4, kernels.GELUTanh+1) },
+		"a gate of no kind":        func() { b.Gate(f.Slice(0, 4), f.Slice(8, 16), 4, kernels.Clamped+1) },
 		"gradients of fewer gates": func() { b.GateBackward(f.Slice(0, 7), f.Slice(8, 16), f.Slice(16, 20), 4, kernels.SiLU) },
 		"floats normed of operands": func() {
 			b.RMSNorm(f.Slice(0, 4), f.Slice(8, 9), h.Slice(0, 4), f.Slice(16, 20), kernels.NormShape{Heads: 1, Dim: 4, Stride: 4}, 1e-6)

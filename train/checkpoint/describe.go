@@ -196,7 +196,9 @@ func classOf(raw []byte) string {
 func (d *Description) tensors(t *Tensors) {
 	for _, p := range t.where {
 		tensor := p.Tensor
-		tensor.Name = p.stored
+		if !p.split {
+			tensor.Name = p.stored
+		}
 		file := filepath.Base(p.file.Name())
 		if n := len(p.files()); n > 1 {
 			file = fmt.Sprintf("%s and %d more", file, n-1)

@@ -70,7 +70,7 @@ func halves(part string) []string {
 // expertPart returns a part of p as tensor `name` of an expert.
 func (p place) expertPart(name string, shape []int, part func(e extent.Extent) extent.Extent) place {
 	own := p
-	own.Name, own.Shape, own.composed, own.replicas = name, shape, true, nil
+	own.Name, own.Shape, own.composed, own.split, own.replicas = name, shape, true, true, nil
 	own.data = part(p.data)
 	for _, r := range p.replicas {
 		own.replicas = append(own.replicas, part(r))

@@ -235,7 +235,7 @@ func (t *Tensors) splitExperts() error {
 		for i := range p.Shape[0] * len(names) {
 			own := p
 			own.Name = fmt.Sprintf("%s.mlp.experts.%d.%s.weight", prefix, i/len(names), names[i%len(names)])
-			own.Shape, own.composed, own.replicas = []int{rows, p.Shape[2]}, true, nil
+			own.Shape, own.composed, own.split, own.replicas = []int{rows, p.Shape[2]}, true, true, nil
 			own.data = p.data.Slice(int64(i)*bytes, bytes)
 			for _, r := range p.replicas {
 				own.replicas = append(own.replicas, r.Slice(int64(i)*bytes, bytes))

@@ -63,6 +63,8 @@ type place struct {
 	// composed says that the name does not determine the bytes: data depends on other files
 	// or on a configuration.
 	composed bool
+	// split says that the tensor of that name in the file holds others too.
+	split bool
 }
 
 // files returns the files that hold the elements and their copies, in order of use.
