@@ -194,7 +194,9 @@ func foreign(class, kind string) string {
 	for _, f := range []struct{ part, why string }{
 		{"gemma3forconditional", ""}, // has its own message
 		{"deepseek", "of DeepSeek's own classes only V2 and V3 are"},
-		{"kimi", "multi-head latent attention (MLA) is not supported"},
+		{"kimilinear", "its linear attention is not supported"},
+		{"kimi_linear", "its linear attention is not supported"},
+		{"kimi", "of Kimi's only text models of class DeepseekV3ForCausalLM are"},
 		{"nemotronh", "its Mamba layers are not supported"},
 		{"jamba", "its Mamba layers are not supported"},
 		{"bamba", "its Mamba layers are not supported"},
@@ -203,7 +205,6 @@ func foreign(class, kind string) string {
 		{"falconh1", "its Mamba layers are not supported"},
 		{"granitemoehybrid", "its Mamba layers are not supported"},
 		{"rwkv", "its recurrent layers are not supported"},
-		{"kimilinear", "its linear attention is not supported"},
 		{"olmohybrid", "its linear attention is not supported"},
 		{"llama4", "its chunked attention and shared experts are not supported"},
 		{"vl", "its vision tower is not supported"},
