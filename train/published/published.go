@@ -22,7 +22,8 @@ import (
 //go:embed models.jsonl
 var lines string
 
-// entry is one line of it. Parameters is 0 where the hub counts an image encoder too.
+// entry is one line of it. Parameters is 0 where the hub counts an image encoder too, or numbers of
+// several types.
 type entry struct {
 	Models     []string                   `json:"models"`
 	Like       string                     `json:"like"`
