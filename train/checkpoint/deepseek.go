@@ -117,7 +117,7 @@ func (r *settings) deepseekExperts(c *model.Config, e model.Experts, shared, den
 	e.Groups, e.TopGroups = max(e.Groups, 1), max(e.TopGroups, 1)
 	r.maybe("n_group", &e.Groups)
 	r.maybe("topk_group", &e.TopGroups)
-	if shared < 0 || shared > maxExperts || e.FFN < 1 || int(e.FFN*max(shared, 1)) > maxFFN {
+	if shared < 0 || shared > maxExperts || e.FFN < 1 || e.FFN > maxFFN/max(shared, 1) {
 		r.problem("moe_intermediate_size is %d and n_shared_experts %d: together a width from 1 to %d is supported",
 			e.FFN, shared, maxFFN)
 		shared = 0
@@ -199,6 +199,9 @@ func deepseekValues(v map[string]any, a architecture, c model.Config) {
 		dense++
 	}
 	v["first_k_dense_replace"] = dense
+	if e.Corrected {
+		v["num_nextn_predict_layers"] = 0 // the classes' default is 1
+	}
 	switch a.kind {
 	case "deepseek_v3":
 		v["topk_method"], v["scoring_func"] = "noaux_tc", "sigmoid"

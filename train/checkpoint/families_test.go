@@ -211,6 +211,7 @@ func TestDeepseekRefuses(t *testing.T) {
 		{"no rank", jsonObject{"kv_lora_rank": 0}, "kv_lora_rank is 0, must be from 1"},
 		{"no rank of queries", jsonObject{"q_lora_rank": 0}, "q_lora_rank is 0, must be from 1"},
 		{"wide values", jsonObject{"v_head_dim": 200}, "invalid latent attention"},
+		{"a width beyond all", jsonObject{"moe_intermediate_size": 1 << 62, "n_shared_experts": 4}, "together a width from 1"},
 		{"groups that do not divide", jsonObject{"n_group": 3}, "8 experts cannot be in 3 groups"},
 		{"another router", jsonObject{"scoring_func": "softmax"}, `scoring_func is "softmax"`},
 		{"a scale below 0", jsonObject{"routed_scaling_factor": -1.0}, "routed_scaling_factor is -1"},

@@ -28,6 +28,7 @@ const expertsOf = ".mlp.experts."
 
 // splitFused replaces such tensors by one for each expert and map.
 func (t *Tensors) splitFused() error {
+	experts := 0
 	for name := range maps.Clone(t.where) {
 		prefix, ok := strings.CutSuffix(name, "gate_up_proj_bias")
 		if !ok || !strings.HasSuffix(prefix, expertsOf) {
@@ -43,6 +44,9 @@ func (t *Tensors) splitFused() error {
 			}
 			if own == nil {
 				continue
+			}
+			if experts += len(own); experts > 6*maxExpertsInAll {
+				return corrupt(t.path, prefix+part, "there are more than %d experts in all", maxExpertsInAll)
 			}
 			bias := t.where[prefix+part+"_bias"]
 			own = append(own, bias.expertBiases(prefix, part)...)
@@ -84,7 +88,7 @@ func (p place) expertPart(name string, shape []int, part func(e extent.Extent) e
 // transposedExperts returns the weights in p [E,In,Out], nil if it has another shape.
 func (p place) transposedExperts(prefix, part string) (list []place) {
 	names := halves(part)
-	if len(p.Shape) != 3 || p.Shape[0] > maxExperts || p.Shape[2]%len(names) != 0 {
+	if len(p.Shape) != 3 || p.Shape[0] > maxExperts || p.Shape[2]%len(names) != 0 || p.Len() == 0 {
 		return nil
 	}
 	size := int64(p.DType.bits() / 8)
@@ -190,14 +194,19 @@ func fuseExperts[T any](list []T, of func(T) Tensor, join func(fused Tensor, par
 		parts[fused][at] = x
 	}
 	for _, name := range order {
-		var sorted []T
-		for _, at := range slices.Sorted(maps.Keys(parts[name])) {
-			sorted = append(sorted, parts[name][at])
-		}
-		first := of(sorted[0])
 		n := 1 // tensors of an expert
 		if strings.Contains(name, "gate_up_proj") {
 			n = 2
+		}
+		sorted := make([]T, len(parts[name]))
+		first := of(parts[name][slices.Min(slices.Collect(maps.Keys(parts[name])))])
+		for at, x := range parts[name] {
+			t := of(x)
+			alike := t.DType == first.DType && slices.Equal(t.Shape, first.Shape)
+			if at >= len(sorted) || len(sorted)%n != 0 || !alike {
+				return list // not all of a kind: no class has them so
+			}
+			sorted[at] = x
 		}
 		shape := []int{len(sorted) / n, n * first.Shape[0]}
 		if len(first.Shape) == 2 {

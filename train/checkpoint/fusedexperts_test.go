@@ -238,6 +238,63 @@ func TestMXFP4Experts(t *testing.T) {
 	}
 }
 
+// Lists that no fused tensor can hold stay as they are.
+func TestFuseExpertsOfAKind(t *testing.T) {
+	const p = "model.layers.0.mlp.experts."
+	bias := func(name string, d DType, n int) Source { return source(p+name, d, []int{n}, "") }
+	whole := []Source{bias("0.down_proj.bias", F32, 4), bias("1.down_proj.bias", F32, 4)}
+	if got := fuseExperts(whole, sourceTensor, fusedSource); len(got) != 1 || got[0].kind() != "F32 [2,4]" {
+		t.Errorf("two experts became %v", got)
+	}
+	for name, more := range map[string]Source{
+		"another type":    bias("2.down_proj.bias", BF16, 4),
+		"another width":   bias("2.down_proj.bias", F32, 5),
+		"one left out":    bias("3.down_proj.bias", F32, 4),
+		"a gate alone":    bias("0.gate_proj.bias", F32, 4),
+		"a gate too much": bias("7.gate_proj.weight", F32, 4),
+	} {
+		if got := fuseExperts(append(slices.Clone(whole), more), sourceTensor, fusedSource); len(got) != 3 {
+			t.Errorf("%s: %d tensors, want the three as they are", name, len(got))
+		}
+	}
+}
+
+// A type that is asked for leaves the bias that chooses experts as it is.
+func TestConstantsKeepTheirType(t *testing.T) {
+	eachFamily(t, func(t *testing.T, x family, dir string, _ []int32) {
+		if x.Name != "glm4-moe" {
+			return
+		}
+		found, err := FindContainer(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(t.TempDir(), "bf16")
+		if _, err := Pack(context.Background(), found, to, PackOptions{DType: BF16}); err != nil {
+			t.Fatal(err)
+		}
+		as, err := MergeOptions{DType: BF16}.dtypes(ref.New[float32]())
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, err := OpenFolder(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer written.Close()
+		for _, tensor := range written.List() {
+			m := model.Tensor{Name: tensor.Name}
+			want := BF16
+			if m.Constant() {
+				want = F32
+			}
+			if tensor.DType != want || as(m) != want {
+				t.Errorf("%s is %s, and %s when trained; want %s", tensor.Name, tensor.DType, as(m), want)
+			}
+		}
+	})
+}
+
 func sameBytes(t *testing.T, a, b io.Reader) bool {
 	t.Helper()
 	x, err := io.ReadAll(a)

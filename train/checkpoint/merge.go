@@ -95,7 +95,7 @@ func (o MergeOptions) dtypes(be kernels.Backend) (dtypes, error) {
 		switch {
 		case t.Auxiliary():
 			return own
-		case o.DType != "":
+		case o.DType != "" && !t.Constant(): // rounded, a router's bias would choose other experts
 			return o.DType
 		case o.Origin == nil:
 			return own

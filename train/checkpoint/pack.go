@@ -193,7 +193,7 @@ func (p *packer) divide() (plain []packedTensor, heads map[string][]packedTensor
 	model := &Tensors{path: p.t.path, where: map[string]place{}}
 	for _, x := range p.t.List() {
 		from := p.t.where[x.Name]
-		to := packedTensor{from: from, as: p.typeOf(x.DType)}
+		to := packedTensor{from: from, as: p.typeOf(x)}
 		file := p.headFile(x.Name)
 		switch {
 		case file != "":
@@ -215,7 +215,10 @@ func (p *packer) divide() (plain []packedTensor, heads map[string][]packedTensor
 			return nil, nil, err
 		}
 	}
-	return fuseExperts(plain, packedTensor.source, fusedPacked), heads, nil
+	if notKnown == nil && c.Experts.Bias {
+		plain = fuseExperts(plain, packedTensor.source, fusedPacked)
+	}
+	return plain, heads, nil
 }
 
 // saysTied reports what config.json says about tied embeddings.
@@ -225,11 +228,11 @@ func (p *packer) saysTied() bool {
 }
 
 // typeOf returns the written type of a tensor.
-func (p *packer) typeOf(own DType) DType {
-	if p.o.DType != "" && own.convertible() {
+func (p *packer) typeOf(x Tensor) DType {
+	if p.o.DType != "" && x.DType.convertible() && !(model.Tensor{Name: x.Name}).Constant() {
 		return p.o.DType
 	}
-	return own
+	return x.DType
 }
 
 // headFile returns the file of an auxiliary head's tensor; "" for a tensor of the model.
@@ -266,7 +269,7 @@ func (p *packer) patched(plain []packedTensor) ([]byte, error) {
 	if name == "" {
 		return p.config, nil
 	}
-	return setKeys(p.config, map[string]any{"dtype": name, "torch_dtype": name})
+	return setKeys(unquantized(p.config), map[string]any{"dtype": name, "torch_dtype": name})
 }
 
 // packedFile is a file of weights to be written.
