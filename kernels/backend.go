@@ -235,7 +235,7 @@ type Routing struct {
 // MaxGroups is the most groups of a Routing.
 const MaxGroups = 64
 
-// Check panics unless a row can be routed so.
+// Check panics if no row can be routed so.
 func (r Routing) Check() {
 	if r.Experts < 1 || r.Top < 1 || r.Top > r.Experts {
 		panic("kernels: a row goes to at least one expert and at most all")
@@ -284,12 +284,12 @@ type Experts interface {
 	// to the lower number. weight [M,J] gets their p, with Renorm divided by the plain
 	// sum of them in that order. With Shared the last choice is E, its weight
 	// Sigmoid(z[E]). probs [M,E] keeps p for the backward pass. NaN sorts last.
-	// With Sigmoid, p[e] = Sigmoid(z[e]), and Renorm adds 1e-20 to the sum. The experts are
-	// the best by c[e] = p[e] + bias[e], or p[e] if bias [E] is empty. With Groups, only
-	// those of the TopGroups groups with the largest g are considered, ties to the lower
-	// number: g is a group's largest c, and with Sigmoid the sum of its two largest, which
-	// start from -Inf and skip NaN. At last the weights of the Top are multiplied by Scale.
-	// A shared expert that is Ungated has weight 1.
+	// With Sigmoid, p[e] = Sigmoid(z[e]), and Renorm adds 1e-20 to the sum. A bias [E], unless
+	// it is empty, changes the choice but no weight: the Top experts then have the largest
+	// c[e] = p[e] + bias[e]. With Groups, a row takes experts of its TopGroups best groups
+	// alone, ties to the lower number. A group is as good as its largest c, or with Sigmoid
+	// as the sum of its two largest; both start from -Inf and skip NaN. Scale multiplies the
+	// weights of the Top last. An Ungated shared expert has weight 1.
 	Route(choice, weight, probs, logits, bias Buffer, r Routing)
 	// RouteBackward sets dlogits [M,Logits] from dweight [M,J]. With Renorm, W the sum of
 	// the chosen p and t the plain sum over them of dweight·weight, dp = (dweight - t)/W

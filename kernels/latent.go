@@ -23,7 +23,7 @@ func (s LatentShape) Channel(i int) int {
 	return i
 }
 
-// Check panics if there is no such shape.
+// Check panics if no heads have this shape.
 func (s LatentShape) Check() {
 	if s.H < 1 || s.Nope < 0 || s.Rope < 0 || s.Rope%2 != 0 || s.Value < 1 || s.Value > s.D() {
 		panic("kernels: no such heads of latent attention")

@@ -106,7 +106,8 @@ func (a *arena) after(seed uint64, calls, m int) []uint32 {
 			b.TakeColumns(view(M*8, row), row, 8, C, 8*r.IntN(C/8), 0.5)
 		case 13:
 			probs := view(M*(C-1), row)
-			b.Route(a.choice.Slice(0, 3*M), view(3*M, row, probs), probs, row, kernels.Buffer{}, kernels.Routing{Experts: C - 1, Top: 2, Shared: true})
+			b.Route(a.choice.Slice(0, 3*M), view(3*M, row, probs), probs, row, kernels.Buffer{},
+				kernels.Routing{Experts: C - 1, Top: 2, Shared: true})
 		case 14:
 			out := view(M*C, row)
 			b.Combine(out, row, a.slots.Slice(0, M), view(M, out), C, 1)

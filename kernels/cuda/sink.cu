@@ -3,7 +3,7 @@
 
 // One more key of attention, whose value is zeros, and its gradients.
 
-// keys_share is the part of the attention of a row and head, number v row by row, that its keys have beside the sink.
+// keys_share is how much attention the keys get and the sink does not. v numbers rows and their heads.
 DEVICE float keys_share(const float *stats, const float *sinks, long v, long H) {
 	const float x = exp_of(sinks[v % H] - stats[2 * v]) * stats[2 * v + 1];
 	return 1 / (1 + x);

@@ -33,10 +33,10 @@ func TestFindsModelMutants(t *testing.T) {
 		{"of equal experts the higher number is chosen", "Route", false, lastExpert{r}},
 		{"weights are not divided by their sum", "Route", false, unnormed{r}},
 		{"a gradient does not know that weights are divided", "RouteBackward", false, unnormed{r}},
-		{"experts of all groups are chosen", "Route", false, otherRouting{r, func(r *kernels.Routing, _ *kernels.Buffer) { r.Groups, r.TopGroups = 0, 0 }}},
-		{"the bias does not choose", "Route", false, otherRouting{r, func(_ *kernels.Routing, bias *kernels.Buffer) { *bias = kernels.Buffer{} }}},
-		{"weights are not scaled", "Route", false, otherRouting{r, func(r *kernels.Routing, _ *kernels.Buffer) { r.Scale = 0 }}},
-		{"a gradient does not know that weights are scaled", "RouteBackward", false, otherRouting{r, func(r *kernels.Routing, _ *kernels.Buffer) { r.Scale = 0 }}},
+		{"experts of all groups are chosen", "Route", false, otherRouting{r, allGroups}},
+		{"the bias does not choose", "Route", false, otherRouting{r, noBias}},
+		{"weights are not scaled", "Route", false, otherRouting{r, unscaledWeights}},
+		{"a gradient does not know that weights are scaled", "RouteBackward", false, otherRouting{r, unscaledWeights}},
 		{"rotated channels stay in their order", "JoinLatent", false, inOrder{r}},
 		{"a value's missing channels are what was there", "JoinLatent", false, unfilled{r}},
 		{"values go to the last channels", "TakeValues", false, lastValues{r}},
@@ -233,6 +233,10 @@ type otherRouting struct {
 	kernels.Backend
 	change func(r *kernels.Routing, bias *kernels.Buffer)
 }
+
+func allGroups(r *kernels.Routing, _ *kernels.Buffer)       { r.Groups, r.TopGroups = 0, 0 }
+func noBias(_ *kernels.Routing, bias *kernels.Buffer)       { *bias = kernels.Buffer{} }
+func unscaledWeights(r *kernels.Routing, _ *kernels.Buffer) { r.Scale = 0 }
 
 func (b otherRouting) Route(choice, weight, probs, logits, bias kernels.Buffer, r kernels.Routing) {
 	b.change(&r, &bias)

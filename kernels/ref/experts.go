@@ -59,7 +59,7 @@ func normalizer[T Float](sum T, r kernels.Routing) T {
 	return sum
 }
 
-// groupsOf returns the numbers of the experts that a row may go to, ascending: those of its best groups.
+// groupsOf returns the experts of a row's best groups, ascending.
 func groupsOf[T Float](scores []T, r kernels.Routing) (experts []int32) {
 	groups, top := max(r.Groups, 1), max(r.TopGroups, 1)
 	size := len(scores) / groups

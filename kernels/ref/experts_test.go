@@ -58,7 +58,7 @@ func TestRouteBySigmoid(t *testing.T) {
 	}{
 		{"the best", kernels.Routing{Top: 2}, nil, []int32{0, 1}, []float64{0.75, 0.5}},
 		{"normalised and scaled", kernels.Routing{Top: 2, Renorm: true, Scale: 2.5}, nil, []int32{0, 1}, []float64{1.5, 1}},
-		// 0.75 0.5 1.25 0.5: the bias chooses, and is no part of the weights.
+		// 0.75 0.5 1.25 0.5: the bias changes the choice, not the weights.
 		{"by a bias", kernels.Routing{Top: 2}, []float64{0, 0, 1, 0}, []int32{0, 2}, []float64{0.75, 0.25}},
 		// The two largest of the groups add up to 1.25 and 0.75.
 		{"of one group", kernels.Routing{Top: 2, Groups: 2, TopGroups: 1}, nil, []int32{0, 1}, []float64{0.75, 0.5}},

@@ -73,7 +73,7 @@ func GateBackward[T Float](dgateUp, dact, gateUp []T, F int, kind kernels.GateKi
 // clamped are the parts of gpt-oss's gate: act = (c·s)·up.
 type clamped[T Float] struct {
 	c, s, up       T // the clamped gate, its Sigmoid, 1 + the clamped up
-	z              T // 1.702·c, of which s is the Sigmoid
+	z              T // 1.702·c; s is Sigmoid(z)
 	gateOut, upOut bool
 }
 
@@ -94,7 +94,7 @@ func clampedGate[T Float](g, u T) (x clamped[T]) {
 	return x
 }
 
-// within returns a gradient, or 0 if what it is of is out of bounds.
+// within returns the gradient d, or 0 where the clamp cut its variable.
 func (clamped[T]) within(out bool, d T) T {
 	if out {
 		return 0

@@ -32,7 +32,7 @@ func TestGateKnown(t *testing.T) {
 		0, 0.8411919906082768, -0.15880800939172324}, 1e-12)
 }
 
-// Clamped: with Sigmoid(1.702·c) = 3/4 at c = ln 3/1.702; what is beyond a bound counts as the bound and has no gradient.
+// Sigmoid(1.702·c) is 3/4 at c = ln 3/1.702. A clamped number counts as its bound and gets no gradient.
 func TestClampedGateKnown(t *testing.T) {
 	const c = 1.0986122886681098 / 1.702
 	row := []float64{c, 0, 100, -100, c, c, 1, 5, -1, 3, 8, -8}

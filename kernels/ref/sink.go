@@ -2,9 +2,8 @@ package ref
 
 import "exp/kernels"
 
-// Sink sets out [M,H·D] to att [M,H·D] times the part of each row and head's attention that its keys
-// have if there is one more, with score sinks[h] and a value of zeros. With m and 1/l in stats [M,H,2],
-// which Attention sets, and x = Exp(sinks[h] - m)·(1/l),
+// Sink gives each query head one more key, with score sinks[h] and a value of zeros: it scales att [M,H·D]
+// to out [M,H·D]. Attention sets m and 1/l in stats [M,H,2]; with x = Exp(sinks[h] - m)·(1/l),
 //
 //	out[m,h·D+d] = att[m,h·D+d] · (1/(1 + x))
 //
@@ -55,8 +54,7 @@ func SinkBackward[T Float](datt, dsinks, dout, out, stats, sinks []T, blocks []i
 	}
 }
 
-// keysShare returns the part of the attention of the v-th row and head, counted row by row, that its
-// keys have beside the sink.
+// keysShare returns how much attention the keys get and the sink does not. v numbers rows and their heads.
 func keysShare[T Float](stats, sinks []T, v int) T {
 	x := T(Exp(sinks[v%len(sinks)]-stats[2*v]) * stats[2*v+1])
 	return 1 / (1 + x)

@@ -103,7 +103,7 @@ static void route(const struct route_args *g, long lo, long hi, int tid) {
 	}
 }
 
-// softmax_gradients makes dz[0:n], the gradients of p, those of its logits.
+// softmax_gradients replaces dz[0:n], the gradients of probabilities p, by the gradients of their logits.
 INLINE void softmax_gradients(float *dz, const float *p, long n) {
 	vf dot = v_zero();
 	for (long i = 0; i < n; i += LANES) {

@@ -1,6 +1,6 @@
 // sink.h: one more key of attention, whose value is zeros, and its gradients.
 
-// keys_share returns the part of the attention of a row and head, number v row by row, that its keys have beside the sink.
+// keys_share returns how much attention the keys get and the sink does not. v numbers rows and their heads.
 INLINE float keys_share(const struct sink_args *g, long v) {
 	float x[LANES];
 	v_store(x, v_exp(v_set1(g->sinks[v % g->h] - g->stats[2 * v])));
