@@ -41,7 +41,6 @@ type learner struct {
 	layout layout
 	runs   []run          // of the norm
 	block  kernels.Buffer // one of the norm that several ranks hold
-	kept   kernels.Buffer // the model's constants, during an update
 }
 
 func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim, slices int, off Offload,
@@ -51,10 +50,6 @@ func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim, slic
 		return nil, err
 	}
 	l := &learner{name: name, be: be, m: m, cfg: cfg, all: all, group: data, sum: sum}
-	if l.kept, err = roomFor(be, m.Constants()); err != nil {
-		sum.Close()
-		return nil, err
-	}
 	lo, hi := sum.Shard()
 	if l.opt, err = optim.NewAdamW(onHostIf(off.Moments, be), hi-lo, cfg.Beta1, cfg.Beta2, cfg.Eps,
 		cfg.WeightDecay); err != nil {
@@ -107,42 +102,9 @@ func (t *Trainer) newLearner(name string, m *model.Model, cfg Optim) (*learner, 
 func (l *learner) close() {
 	l.opt.Close()
 	l.sum.Close()
-	for _, b := range []kernels.Buffer{l.block, l.kept} {
-		if !b.Empty() {
-			l.be.Free(b)
-		}
+	if !l.block.Empty() {
+		l.be.Free(l.block)
 	}
-}
-
-// roomFor allocates room for buffers, none for none.
-func roomFor(be kernels.Backend, list []kernels.Buffer) (kernels.Buffer, error) {
-	n := 0
-	for _, b := range list {
-		n += b.Len()
-	}
-	if n == 0 {
-		return kernels.Buffer{}, nil
-	}
-	room, err := be.Alloc(list[0].DType(), n)
-	if err != nil {
-		return room, &kernels.RoomError{Part: kernels.MomentRoom, Err: err}
-	}
-	return room, nil
-}
-
-// keepConstants calls update, which makes every parameter decay, and gives the model its constants back.
-func (l *learner) keepConstants(update func()) {
-	list := l.m.Constants()
-	each := func(f func(own, kept kernels.Buffer)) {
-		at := 0
-		for _, b := range list {
-			f(b, l.kept.Slice(at, at+b.Len()))
-			at += b.Len()
-		}
-	}
-	each(func(own, kept kernels.Buffer) { l.be.Copy(kept, own) })
-	update()
-	each(func(own, kept kernels.Buffer) { l.be.Copy(own, kept) })
 }
 
 // gradient sums the gradients of a mini-batch's slices and leaves this rank's shard of the sum
@@ -172,7 +134,7 @@ func (l *learner) update(step int, rate float64) (norm float64, event *Event) {
 			step, l.name, norm, l.FirstNonFinite())}
 	}
 	lo, hi := l.sum.Shard()
-	l.keepConstants(func() {
+	l.m.KeepConstants(func() { // every parameter decays
 		l.opt.Update(l.m.Params().Slice(lo, hi), l.m.Grads().Slice(lo, hi), rate, factor)
 	})
 	if l.group.Size() > 1 {

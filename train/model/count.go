@@ -53,6 +53,16 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 
 const floatSize = 4
 
+// constants returns the elements of the tensors that no gradient changes.
+func constants(tensors []Tensor) (n int) {
+	for _, t := range tensors {
+		if t.Constant() {
+			n += t.Len()
+		}
+	}
+	return n
+}
+
 // PackedLen is a backend's function, for a weight [out,in]; nil counts no copies.
 type PackedLen func(out, in int) (packed, packedT int)
 
@@ -83,7 +93,8 @@ func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand ke
 	n := c.ArenaLen(h, size)
 	floats := n + c.tables()
 	if trainable {
-		floats += n
+		tensors, _ := Layout(c, h)
+		floats += n + constants(tensors)
 		if h.LM && c.TieEmbeddings {
 			floats += int(mostRows(c.Vocab, size) * c.Width)
 		}

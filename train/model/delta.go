@@ -150,6 +150,14 @@ func (c Config) WidestMap() int {
 	return n
 }
 
+// LargestMap returns the most weights of a layer's linear map, experts apart, or a little more.
+func (c Config) LargestMap() int {
+	return int(max(c.Width, c.Latent.Rank, c.Latent.QueryRank) * c.WidestMap())
+}
+
+// WidestFloats returns the most floats of a row that linear maps make.
+func (c Config) WidestFloats() int { return max(c.Width, c.kva(), c.Latent.QueryRank) }
+
 // layerParts says which kinds of attention activations serve.
 type layerParts struct{ attention, linear bool }
 

@@ -27,6 +27,7 @@ type Model struct {
 	grads        arena          // empty unless trainable
 	tied         kernels.Buffer // gradient of the embedding as input, if it is also the output
 	unread       kernels.Buffer // gradients of frozen norms
+	kept         kernels.Buffer // the constants, during an update
 	owned        []kernels.Buffer
 
 	layers          []layer
@@ -128,6 +129,9 @@ func (m *Model) allocate() error {
 		if m.base == nil && m.Heads.LM && c.TieEmbeddings {
 			lo, hi := partOf(c.Vocab, rank, size)
 			m.tied = alloc(int((hi - lo) * c.Width))
+		}
+		if n := constants(m.tensors); n > 0 {
+			m.kept = alloc(n)
 		}
 		if m.base != nil {
 			m.unread = alloc(c.widestVector())
@@ -378,6 +382,21 @@ func (m *Model) Constants() (list []kernels.Buffer) {
 		}
 	}
 	return list
+}
+
+// KeepConstants calls update, which may change every parameter, and gives the constants their values back.
+func (m *Model) KeepConstants(update func()) {
+	list := m.Constants()
+	each := func(f func(own, kept kernels.Buffer)) {
+		at := 0
+		for _, b := range list {
+			f(b, m.kept.Slice(at, at+b.Len()))
+			at += b.Len()
+		}
+	}
+	each(func(own, kept kernels.Buffer) { m.be.Copy(kept, own) })
+	update()
+	each(func(own, kept kernels.Buffer) { m.be.Copy(own, kept) })
 }
 
 // Trainable reports whether the model has gradients.

@@ -54,11 +54,11 @@ func partBytes(c model.Config, tokens, n int, operand kernels.DType) int {
 // widestBytes returns the memory of the widest activations of each type that ranks gather.
 func widestBytes(c model.Config, tokens int, operand kernels.DType) int {
 	const float = 4
-	wide := max(c.WidestMap(), c.Heads*c.Head, c.Delta.Out()) // operands; floats are of the residual stream's width
+	wide := max(c.WidestMap(), c.Heads*c.Head, c.Delta.Out()) // operands
 	if operand == kernels.F32 {
-		return int(tokens * max(wide, c.Width) * float)
+		return int(tokens * max(wide, c.WidestFloats()) * float)
 	}
-	return int(tokens*wide*operand.Size()) + int(tokens*c.Width*float)
+	return int(tokens*wide*operand.Size()) + int(tokens*c.WidestFloats()*float)
 }
 
 // packBytes returns the memory of the rooms for packing and for columns.
@@ -70,7 +70,7 @@ func packBytes(c model.Config, n int, operand kernels.DType, packed model.Packed
 	if pt > 0 {
 		whole = int(c.Vocab * c.Width)
 	}
-	columns := int(c.Width*c.WidestMap()) / n
+	columns := c.LargestMap() / n
 	bytes += int((whole + 2*columns) * float)
 	if p > 0 {
 		bytes += int(columns * operand.Size())
