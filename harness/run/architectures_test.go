@@ -24,20 +24,21 @@ func linearFolder(t *testing.T, dir string) string { return linearFolderOf(t, di
 // linearFolderOf is one with keys of so many channels.
 func linearFolderOf(t *testing.T, dir string, channels int) string {
 	t.Helper()
-	old, err := checkpoint.ReadConfig(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := model.Config{Vocab: old.Vocab, Layers: 2, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48, RopeTheta: 1e4,
+	c := model.Config{Layers: 2, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48, RopeTheta: 1e4,
 		NormEps: 1e-6, QKNorm: true, UnitOffset: true, OutputGate: true, TieEmbeddings: true, MaxPositions: 256,
 		InitStd: 0.1, Rotary: 4, Linear: []bool{true, false},
 		Delta: kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: channels, ValueDim: 16, Taps: 4}}
 	return toyFolder(t, dir, c)
 }
 
-// toyFolder is a folder with the texts of dir and a toy of an architecture.
+// toyFolder is a folder with the texts of dir and a toy of an architecture, for its tokens.
 func toyFolder(t *testing.T, dir string, c model.Config) string {
 	t.Helper()
+	old, err := checkpoint.ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Vocab = old.Vocab
 	be := ref.New[float32]()
 	m, err := model.New(be, c, model.Heads{LM: true}, false)
 	if err != nil {
@@ -84,12 +85,7 @@ func TestGptOss(t *testing.T) {
 
 // The same for experts chosen by a Sigmoid and a bias, which no training changes.
 func TestGLM(t *testing.T) {
-	dir := bf16Folder(newLab(t))
-	old, err := checkpoint.ReadConfig(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	learns(t, toyFolder(t, dir, model.Config{Vocab: old.Vocab, Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48,
+	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48,
 		RopeTheta: 1e4, NormEps: 1e-5, QKNorm: true, Rotary: 8, MaxPositions: 256, InitStd: 0.1, Sparse: []bool{false, true},
 		Experts: model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true, Sigmoid: true, Corrected: true,
 			Ungated: true, Groups: 3, TopGroups: 2, Scale: 1.5}}), [][]string{{"grpo"}, {"ppo", "train.optim.weight_decay=0.1"}})
@@ -97,12 +93,7 @@ func TestGLM(t *testing.T) {
 
 // The same for latent attention, with such experts.
 func TestLatentAttention(t *testing.T) {
-	dir := bf16Folder(newLab(t))
-	old, err := checkpoint.ReadConfig(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	learns(t, toyFolder(t, dir, model.Config{Vocab: old.Vocab, Layers: 2, Width: 32, Heads: 4, KVHeads: 4, Head: 24, FFN: 48,
+	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 4, Head: 24, FFN: 48,
 		RopeTheta: 1e4, NormEps: 1e-6, Rotary: 8, MaxPositions: 256, InitStd: 0.1, Sparse: []bool{false, true},
 		Latent: model.Latent{Rank: 20, QueryRank: 12, Nope: 16, Rope: 8, Value: 16, Interleaved: true, NormEps: 1e-6},
 		Experts: model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Sigmoid: true, Corrected: true,
@@ -112,11 +103,8 @@ func TestLatentAttention(t *testing.T) {
 
 // ossFolder is a folder with the texts of dir and a toy of gpt-oss's architecture.
 func ossFolder(t *testing.T, dir string) string {
-	old, err := checkpoint.ReadConfig(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return toyFolder(t, dir, model.Config{Vocab: old.Vocab, Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 24,
+	t.Helper()
+	return toyFolder(t, dir, model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 24,
 		RopeTheta: 15e4, NormEps: 1e-5, QKVBias: true, OutBias: true, Sinks: true, MaxPositions: 256, InitStd: 0.1,
 		Window: 6, Windowed: []bool{true, false}, Sparse: []bool{true, true}, Gate: kernels.Clamped,
 		Rope:    model.RopeScaling{Kind: "yarn", Factor: 4, Original: 64, BetaFast: 32, BetaSlow: 1, Attention: 1.1, Exact: true},
