@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -64,6 +65,10 @@ func latentHeads(absent model.Latent) feature {
 		if r.flag("attention_bias", false) {
 			r.problem("attention_bias: latent attention with biases is not supported")
 		}
+		if x.Nope+x.Rope > maxHead {
+			r.problem("qk_nope_head_dim %d and qk_rope_head_dim %d are together over the limit of %d", x.Nope, x.Rope,
+				maxHead)
+		}
 		if c.KVHeads != c.Heads {
 			r.problem("num_key_value_heads is %d: each of the %d heads of latent attention has keys of its own",
 				c.KVHeads, c.Heads)
@@ -83,19 +88,19 @@ func latentValues(v map[string]any, c model.Config) {
 	v["head_dim"], v["attention_bias"] = x.Rope, false
 }
 
-// mscaleAll returns the mscale_all_dim that makes the scale of latent attention's scores.
-func mscaleAll(c model.Config) float64 {
-	guess := (math.Sqrt(c.QueryScale*math.Sqrt(float64(c.Head))) - 1) / (0.1 * math.Log(c.Rope.Factor))
-	return inverse(c.QueryScale, func(all float64) float64 { return latentScale(c, all) }, guess)
+// mscales returns yarn's two settings that make the scale of latent attention's scores and, for programs that do not
+// read attention_factor, the factor of cos and sin.
+func mscales(c model.Config) map[string]any {
+	log := 0.1 * math.Log(c.Rope.Factor)
+	guess := (math.Sqrt(c.QueryScale*math.Sqrt(float64(c.Head))) - 1) / log
+	all := inverse(c.QueryScale, func(all float64) float64 { return latentScale(c.Head, c.Rope.Factor, all) }, guess)
+	return map[string]any{"mscale_all_dim": number(all), "mscale": number((c.Rope.Attention*(log*all+1) - 1) / log)}
 }
 
-// latentScale is the scale of the scores of latent attention with yarn.
-func latentScale(c model.Config, all float64) float64 {
-	m := 1.0
-	if c.Rope.Factor > 1 {
-		m = float64(0.1*all*math.Log(c.Rope.Factor)) + 1
-	}
-	return float64(1/math.Sqrt(float64(c.Head))*m) * m
+// latentScale is the scale of the scores of latent attention with heads of so many channels and yarn.
+func latentScale(head int, factor, all float64) float64 {
+	m := float64(0.1*all*math.Log(factor)) + 1
+	return float64(1/math.Sqrt(float64(head))*m) * m
 }
 
 // inputBias is GLM's: q, k and v have biases, or none has.
@@ -156,6 +161,12 @@ func routedBySigmoid(absent model.Experts, dense int) feature {
 func routedBySoftmax(r *settings, c *model.Config) {
 	method := "greedy"
 	r.maybe("topk_method", &method)
+	if score := "softmax"; r.maybe("scoring_func", &score) && score != "softmax" {
+		r.problem("scoring_func is %q: only %q is supported for this class", score, "softmax")
+	}
+	if !r.flag("rope_interleave", true) || r.flag("mlp_bias", false) {
+		r.problem("rope_interleave must be true and mlp_bias false: other settings are not supported for this class")
+	}
 	if r.flag("norm_topk_prob", false) {
 		r.problem("norm_topk_prob is true: transformers ignores it in this class, its authors' code does not")
 	}
@@ -173,6 +184,10 @@ func routedBySoftmax(r *settings, c *model.Config) {
 func layersByType(r *settings, c *model.Config) {
 	var types []string
 	if !r.maybe("mlp_layer_types", &types) {
+		if dense := 1; r.maybe("first_k_dense_replace", &dense) && dense != 1 {
+			r.problem("first_k_dense_replace is %d: transformers ignores it in this class; list the layers in "+
+				"mlp_layer_types", dense)
+		}
 		return
 	}
 	if len(types) != len(c.Sparse) {
@@ -200,7 +215,7 @@ func deepseekValues(v map[string]any, a architecture, c model.Config) {
 	}
 	v["first_k_dense_replace"] = dense
 	if e.Corrected {
-		v["num_nextn_predict_layers"] = 0 // the classes' default is 1
+		v[furtherKey] = 0 // the classes' default is 1
 	}
 	switch a.kind {
 	case "deepseek_v3":
@@ -228,11 +243,22 @@ func furtherLayers(c model.Config, name string) bool {
 	return c.Experts.Corrected && ok && more && err == nil && n >= c.Layers
 }
 
+// furtherKey is the number of such layers.
+const furtherKey = "num_nextn_predict_layers"
+
+// withoutFurtherLayers returns a config.json that says so of weights without them.
+func withoutFurtherLayers(raw []byte) ([]byte, error) {
+	r := settings{}
+	if err := json.Unmarshal(raw, &r.values); err != nil || !r.has(furtherKey) {
+		return raw, err
+	}
+	return setKeys(raw, map[string]any{furtherKey: 0})
+}
+
 // nextTokenNote says that such layers are left out.
 func (r *settings) nextTokenNote() []string {
-	if n := 0; r.maybe("num_nextn_predict_layers", &n) && n > 0 {
-		return []string{fmt.Sprintf("num_nextn_predict_layers is %d: the layers that predict further tokens are "+
-			"left out", n)}
+	if n := 0; r.maybe(furtherKey, &n) && n > 0 {
+		return []string{fmt.Sprintf("%s is %d: the layers that predict further tokens are left out", furtherKey, n)}
 	}
 	return nil
 }

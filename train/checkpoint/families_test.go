@@ -174,6 +174,7 @@ func TestFamiliesRefuse(t *testing.T) {
 }
 
 // The layers after the model's own, which predict further tokens, may be in the files of DeepSeek-V3; others may not.
+// What training writes lacks them, and says so.
 func TestFurtherLayersAreIgnored(t *testing.T) {
 	eachFamily(t, func(t *testing.T, x family, dir string, tokens []int32) {
 		if x.Name != "deepseek-v3" && x.Name != "deepseek-v2" {
@@ -192,6 +193,21 @@ func TestFurtherLayersAreIgnored(t *testing.T) {
 		defer weights.Close()
 		if err := weights.Fits(c); (err == nil) != (x.Name == "deepseek-v3") {
 			t.Errorf("a tensor of layer 3: %v", err)
+		}
+		if x.Name != "deepseek-v3" {
+			return
+		}
+		origin, err := ReadOrigin(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(t.TempDir(), "trained")
+		trained := Trained{Config: c, Heads: model.Heads{LM: true}, Weights: weights, Learned: weights}
+		if _, err := MergeTensors(ref.New[float32](), trained, to, MergeOptions{Origin: origin}); err != nil {
+			t.Fatal(err)
+		}
+		if text := string(readFile(t, filepath.Join(to, configFile))); !strings.Contains(text, `"num_nextn_predict_layers": 0`) {
+			t.Errorf("the trained model's config.json is %s", text)
 		}
 	})
 }
@@ -216,6 +232,11 @@ func TestDeepseekRefuses(t *testing.T) {
 		{"another router", jsonObject{"scoring_func": "softmax"}, `scoring_func is "softmax"`},
 		{"a scale below 0", jsonObject{"routed_scaling_factor": -1.0}, "routed_scaling_factor is -1"},
 		{"experts in some layers", jsonObject{"moe_layer_freq": 2}, "moe_layer_freq is 2"},
+		{"wide heads", jsonObject{"qk_nope_head_dim": 4096}, "together over the limit of 4096"},
+		{"another rope with a scale", jsonObject{"rope_scaling": jsonObject{"rope_type": "linear", "factor": 4.0, "mscale_all_dim": 1.0}}, "mscale_all_dim is 1: only yarn"},
+		{"Flash, more dense layers", jsonObject{"architectures": []string{"Glm4MoeLiteForCausalLM"}, "model_type": "glm4_moe_lite", "first_k_dense_replace": 2}, "first_k_dense_replace is 2: transformers ignores it"},
+		{"V2, another score", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "scoring_func": "sigmoid"}, `scoring_func is "sigmoid"`},
+		{"V2, not interleaved", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "rope_interleave": false}, "rope_interleave must be true"},
 		{"FP8", jsonObject{"quantization_config": jsonObject{"quant_method": "fp8"}}, "quantized weights are not supported"},
 		{"V2, normalised", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "norm_topk_prob": true}, "norm_topk_prob is true: transformers ignores it"},
 		{"V2, another router", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "topk_method": "noaux_tc"}, `topk_method is "noaux_tc"`},

@@ -334,6 +334,12 @@ func TestGptOssRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
 		}
 	}
+	delete(base, "num_experts_per_tok")
+	base["experts_per_token"] = 2
+	if _, err := ParseConfig(configFile, compact(base)); err == nil || !strings.Contains(err.Error(), "transformers reads num_experts_per_tok") {
+		t.Errorf("the other name of the experts of a token: %v", err)
+	}
+	base["num_experts_per_tok"] = 2
 	c, err := ParseConfig(configFile, compact(base))
 	if err != nil || c.Rope.Kind != "yarn" || !c.Rope.Exact || c.MaxPositions != 131072 {
 		t.Errorf("without rotary settings: %+v, %v", c.Rope, err)

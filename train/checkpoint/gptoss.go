@@ -32,8 +32,9 @@ func ossExperts(r *settings, c *model.Config) {
 	if !r.has("num_local_experts") {
 		r.maybe("num_experts", &e.Count)
 	}
-	if !r.has("num_experts_per_tok") {
-		r.maybe("experts_per_token", &e.Top)
+	if top := e.Top; !r.has("num_experts_per_tok") && r.maybe("experts_per_token", &top) && top != e.Top {
+		r.problem("experts_per_token is %d: transformers reads num_experts_per_tok, and takes %d without it", top,
+			e.Top)
 	}
 	r.everywhere(c, e)
 }

@@ -94,6 +94,7 @@ const (
 	maxConfig  = 16 << 20
 	maxLayers  = 1 << 12
 	maxHeads   = 1 << 12
+	maxHead    = 1 << 12 // channels
 	maxFFN     = 1 << 20
 	maxExperts = 1 << 14
 
@@ -234,7 +235,7 @@ func (r *settings) bound(c model.Config) {
 		{"vocab_size", c.Vocab, 1 << 24}, {"hidden_size", c.Width, 1 << 18},
 		{"num_hidden_layers", c.Layers, maxLayers},
 		{"num_attention_heads", c.Heads, maxHeads}, {"num_key_value_heads", c.KVHeads, maxHeads},
-		{"head_dim", c.Head, 1 << 12},
+		{"head_dim", c.Head, maxHead},
 		{"intermediate_size", c.FFN, maxFFN},
 	} {
 		if d.got > d.limit {

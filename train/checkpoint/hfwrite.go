@@ -181,11 +181,12 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 			scaling["rope_type"] = s.Kind
 		}
 		v["rope_scaling"] = scaling
-		// Without this key, the positions before scaling are the model's.
 		if a.latent && c.QueryScale > 0 {
-			all := number(mscaleAll(c))
-			scaling["mscale_all_dim"], params["mscale_all_dim"] = all, all
+			for key, value := range mscales(c) {
+				scaling[key], params[key] = value, value
+			}
 		}
+		// Without this key, the positions before scaling are the model's.
 		if s.Kind == "yarn" && s.Original == c.MaxPositions && s.Factor > 1 {
 			delete(scaling, originalKey)
 			delete(params, originalKey)

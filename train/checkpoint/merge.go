@@ -114,7 +114,9 @@ func mergeTexts(c model.Config, tensors []model.Tensor, dir string, o MergeOptio
 	dtype := mostOf(tensors, as)
 	config, err := configJSON(c, dtype, o.EndIDs)
 	if o.Origin != nil {
-		config, err = patchConfig(o.Origin.Config, c, dtype, o.EndIDs)
+		if config, err = patchConfig(o.Origin.Config, c, dtype, o.EndIDs); err == nil {
+			config, err = withoutFurtherLayers(config)
+		}
 	}
 	if err != nil {
 		return nil, mergeError(dir, err)

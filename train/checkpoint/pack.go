@@ -216,7 +216,9 @@ func (p *packer) divide() (plain []packedTensor, heads map[string][]packedTensor
 		}
 	}
 	if notKnown == nil && c.Experts.Bias {
-		plain = fuseExperts(plain, packedTensor.source, fusedPacked)
+		fused := fuseExperts(plain, packedTensor.source, fusedPacked)
+		p.out.Tensors += len(fused) - len(plain)
+		plain = fused
 	}
 	return plain, heads, nil
 }

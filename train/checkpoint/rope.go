@@ -160,6 +160,9 @@ func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 		r.problem("rope type %q: %s supports only longrope, in transformers too", kind, a.class)
 		return
 	}
+	if all := 0.0; a.latent && kind != "yarn" && r.maybe("mscale_all_dim", &all) && all != 0 {
+		r.problem("mscale_all_dim is %g: only yarn with it is supported for this class", all)
+	}
 	s := model.RopeScaling{Kind: kind}
 	if kind != "longrope" {
 		if !r.maybe("factor", &s.Factor) {
@@ -232,9 +235,8 @@ func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 	var mscale, all float64
 	r.maybe("mscale", &mscale)
 	r.maybe("mscale_all_dim", &all)
-	if all != 0 && c.Latent.Rank > 0 {
-		c.Rope.Factor = s.Factor
-		c.QueryScale = latentScale(*c, all)
+	if all != 0 && c.Latent.Rank > 0 && s.Factor > 1 {
+		c.QueryScale = latentScale(c.Head, s.Factor, all)
 	}
 	s.Attention = magnitude(1)
 	if mscale != 0 && all != 0 {
