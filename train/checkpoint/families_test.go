@@ -216,7 +216,11 @@ func TestDeepseekRefuses(t *testing.T) {
 	base := jsonObject{"architectures": []string{"DeepseekV3ForCausalLM"}, "model_type": "deepseek_v3", "vocab_size": 11,
 		"hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 2, "num_attention_heads": 2, "moe_intermediate_size": 4,
 		"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1}
-	v2 := jsonObject{"architectures": []string{"DeepseekV2ForCausalLM"}, "model_type": "deepseek_v2"}
+	another := func(class, kind, key string, value any) jsonObject {
+		return jsonObject{"architectures": []string{class}, "model_type": kind, key: value}
+	}
+	v2 := func(key string, value any) jsonObject { return another("DeepseekV2ForCausalLM", "deepseek_v2", key, value) }
+	yarnless := jsonObject{"rope_type": "linear", "factor": 4.0, "mscale_all_dim": 1.0}
 	for _, tt := range []struct {
 		name    string
 		changes jsonObject
@@ -233,13 +237,13 @@ func TestDeepseekRefuses(t *testing.T) {
 		{"a scale below 0", jsonObject{"routed_scaling_factor": -1.0}, "routed_scaling_factor is -1"},
 		{"experts in some layers", jsonObject{"moe_layer_freq": 2}, "moe_layer_freq is 2"},
 		{"wide heads", jsonObject{"qk_nope_head_dim": 4096}, "together over the limit of 4096"},
-		{"another rope with a scale", jsonObject{"rope_scaling": jsonObject{"rope_type": "linear", "factor": 4.0, "mscale_all_dim": 1.0}}, "mscale_all_dim is 1: only yarn"},
-		{"Flash, more dense layers", jsonObject{"architectures": []string{"Glm4MoeLiteForCausalLM"}, "model_type": "glm4_moe_lite", "first_k_dense_replace": 2}, "first_k_dense_replace is 2: transformers ignores it"},
-		{"V2, another score", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "scoring_func": "sigmoid"}, `scoring_func is "sigmoid"`},
-		{"V2, not interleaved", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "rope_interleave": false}, "rope_interleave must be true"},
+		{"another rope with a scale", jsonObject{"rope_scaling": yarnless}, "mscale_all_dim is 1: only yarn"},
+		{"Flash, more dense layers", another("Glm4MoeLiteForCausalLM", "glm4_moe_lite", "first_k_dense_replace", 2), "first_k_dense_replace is 2: transformers ignores it"},
+		{"V2, another score", v2("scoring_func", "sigmoid"), `scoring_func is "sigmoid"`},
+		{"V2, not interleaved", v2("rope_interleave", false), "rope_interleave must be true"},
 		{"FP8", jsonObject{"quantization_config": jsonObject{"quant_method": "fp8"}}, "quantized weights are not supported"},
-		{"V2, normalised", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "norm_topk_prob": true}, "norm_topk_prob is true: transformers ignores it"},
-		{"V2, another router", jsonObject{"architectures": v2["architectures"], "model_type": v2["model_type"], "topk_method": "noaux_tc"}, `topk_method is "noaux_tc"`},
+		{"V2, normalised", v2("norm_topk_prob", true), "norm_topk_prob is true: transformers ignores it"},
+		{"V2, another router", v2("topk_method", "noaux_tc"), `topk_method is "noaux_tc"`},
 	} {
 		changed := maps.Clone(base)
 		maps.Copy(changed, tt.changes)
