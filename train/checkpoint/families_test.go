@@ -219,7 +219,9 @@ func TestDeepseekRefuses(t *testing.T) {
 	another := func(class, kind, key string, value any) jsonObject {
 		return jsonObject{"architectures": []string{class}, "model_type": kind, key: value}
 	}
-	v2 := func(key string, value any) jsonObject { return another("DeepseekV2ForCausalLM", "deepseek_v2", key, value) }
+	v2 := func(key string, value any) jsonObject {
+		return another("DeepseekV2ForCausalLM", "deepseek_v2", key, value)
+	}
 	yarnless := jsonObject{"rope_type": "linear", "factor": 4.0, "mscale_all_dim": 1.0}
 	for _, tt := range []struct {
 		name    string

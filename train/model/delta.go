@@ -150,9 +150,15 @@ func (c Config) WidestMap() int {
 	return n
 }
 
-// LargestMap returns the most weights of a layer's linear map, experts apart, or a little more.
-func (c Config) LargestMap() int {
-	return int(max(c.Width, c.Latent.Rank, c.Latent.QueryRank) * c.WidestMap())
+// LargestMap returns the most weights of a linear map, or a little more.
+func (c Config) LargestMap() (n int) {
+	if !c.latent() {
+		return int(c.Width * c.WidestMap())
+	}
+	for _, s := range c.allLinears() {
+		n = max(n, int(s.out()*s.in))
+	}
+	return n
 }
 
 // WidestFloats returns the most floats of a row that linear maps make.

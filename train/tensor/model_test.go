@@ -26,7 +26,7 @@ func linear() model.Config {
 func latent() model.Config {
 	c := small
 	c.QKVBias, c.QKNorm, c.Heads, c.KVHeads, c.Rotary = false, false, 8, 8, 16
-	c.Latent = model.Latent{Rank: 128, QueryRank: 256, Nope: 16, Rope: 16, Value: 16, Interleaved: true, NormEps: 1e-6}
+	c.Latent = model.Latent{Rank: 128, QueryRank: 512, Nope: 16, Rope: 16, Value: 16, Interleaved: true, NormEps: 1e-6}
 	return c
 }
 
