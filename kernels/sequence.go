@@ -15,6 +15,8 @@ type AttentionShape struct {
 	Cap float64
 	// Rotary is the number of leading channels of a head that Rope rotates, even; 0: all.
 	Rotary int
+	// Interleaved says that Rope pairs channels 2i and 2i+1 (GLM, ERNIE), not i and i+P.
+	Interleaved bool
 }
 
 // Rotated returns the number of channels of a head that Rope rotates.
@@ -48,6 +50,7 @@ type Sequence interface {
 	// s = sin[pos,i],
 	//	x[i]   = fma(x[i], c, -(x[i+P]·s))
 	//	x[i+P] = fma(x[i+P], c, x[i]·s)      of the old x
+	// If Interleaved, x[2i] and x[2i+1] stand for x[i] and x[i+P].
 	// cos and sin are [positions,P]; pos [M]. With inverse, s is negated: the
 	// backward pass.
 	Rope(qkv, cos, sin, pos Buffer, s AttentionShape, inverse bool)

@@ -18,10 +18,7 @@ func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionSha
 	g := &b.a.rope
 	g.qkv, g.bf16, g.cos, g.sin, g.pos = qkv.Addr(), isBF16(qkv), floats(cos), floats(sin), ints(pos)
 	g.heads, g.d, g.half, g.stride = C.long(s.H+s.K), C.long(s.D), C.long(s.Rotated()/2), C.long(s.Stride())
-	g.inverse = 0
-	if inverse {
-		g.inverse = 1
-	}
+	g.inverse, g.interleaved = flag(inverse), flag(s.Interleaved)
 	b.queued(rowCall{kernel: b.k.rope, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: pos.Len(), perRow: 1,
 		grain: rowGrain(s.Stride()), joins: true},
 		use{qkv, byRow | writes}, use{pos, byRow}, use{cos, reads}, use{sin, reads})

@@ -286,7 +286,7 @@ struct rope_args {
 	const int *pos;
 	long M, half;
 	struct attention_shape s;
-	int inverse;
+	int inverse, interleaved;
 };
 
 // How M rows fall into S sequences and G groups; G is 0 without groups.

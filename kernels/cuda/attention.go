@@ -69,7 +69,8 @@ func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionSha
 	check(qkv, M*s.Stride())
 	check(sin, cos.Len())
 	b.launchWide("rope", M*(s.H+s.K), half, unsafe.Pointer(&C.struct_rope_args{qkv: b.operand(qkv), cos: floats(cos),
-		sin: floats(sin), pos: ints(pos), M: C.long(M), half: C.long(half), s: shape, inverse: flag(inverse)}))
+		sin: floats(sin), pos: ints(pos), M: C.long(M), half: C.long(half), s: shape, inverse: flag(inverse),
+		interleaved: flag(s.Interleaved)}))
 }
 
 // Attention implements kernels.Sequence.

@@ -123,6 +123,7 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"own rows of a prompt", "shortconv.cu", "a.p.groups[at.g] == at.j &&", "0 &&", "f32/ShortConvBackward"},
 	{"softplus of large numbers", "deltagates.cu", "	if (x > 20) return x;\n", "", "f32/DeltaGates"},
 	{"gates of the first head by key", "delta.h", "(shared_by(s) + h % shared_by(s))", "shared_by(s)", "f32/GatedNorm"},
+	{"neighbours a head apart", "rope.cu", "(neighbours ? WIDE : a.half)", "a.half", "f32/Rope"},
 	{"keys that are not shared", "latent.cu", "a.rope, m * a.s.rope + rope);\n\t} else", "a.rope, rope);\n\t} else", "f32/JoinLatent"},
 	{"the first head's gradient alone", "latent.cu", "k < a.s.H; k++) sum", "k < 1; k++) sum", "f32/JoinLatent"},
 	{"values that are not padded", "latent.cu", "i < a.s.value ? a.kv : none", "a.kv", "f32/JoinLatent"},

@@ -98,6 +98,10 @@ func TestFindsMutants(t *testing.T) {
 				}
 			}
 		}}},
+		{"neighbours are paired as halves", "Rope", true, mutant{Backend: r, rope: func(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
+			s.Interleaved = false
+			r.Rope(qkv, cos, sin, pos, s, inverse)
+		}}},
 		{"positions past the last are read", "PagedAttention/prefill", false, mutant{Backend: r, paged: func(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
 			r.PagedAttention(out, stats, qkv, p, table, seq, pos, width, s)
 			for m, at := range kernels.Elems[int32](pos) {

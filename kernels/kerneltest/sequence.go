@@ -23,6 +23,9 @@ func checkRope(s *subject) error {
 		{H: 1, K: 1, D: 128},
 		{H: 3, K: 1, D: 6, Rotary: 2}, {H: 1, K: 1, D: 5, Rotary: 4}, {H: 4, K: 2, D: 16, Rotary: 16},
 		{H: 2, K: 2, D: 80, Rotary: 34}, {H: 8, K: 2, D: 64, Rotary: 16},
+		{H: 3, K: 1, D: 6, Interleaved: true}, {H: 4, K: 2, D: 16, Interleaved: true},
+		{H: 1, K: 1, D: 5, Rotary: 4, Interleaved: true}, {H: 2, K: 2, D: 80, Rotary: 34, Interleaved: true},
+		{H: 2, K: 1, D: 128, Rotary: 64, Interleaved: true},
 	} {
 		for _, inverse := range []bool{false, true} {
 			r := newStream(fmt.Sprint("rope", a))

@@ -11,7 +11,8 @@ import "exp/kernels"
 //
 // cos and sin are [positions,P], pos [M]; Rotated is even. inverse negates s, which
 // gives the backward pass. Su et al., arXiv:2104.09864 eq. 34, with
-// the halves of a head paired as in Hugging Face's Llama.
+// the halves of a head paired as in Hugging Face's Llama or, if Interleaved, its
+// neighbours as in the paper: x[2i] and x[2i+1].
 func Rope[T Float](qkv, cos, sin []T, pos []int32, s kernels.AttentionShape, inverse bool) {
 	checkAttention(s)
 	half := s.Rotated() / 2
@@ -28,13 +29,17 @@ func Rope[T Float](qkv, cos, sin []T, pos []int32, s kernels.AttentionShape, inv
 		for h := 0; h < s.H+s.K; h++ {
 			x := qkv[m*s.Stride()+h*s.D:][:s.D]
 			for i := 0; i < half; i++ {
+				first, second := i, i+half
+				if s.Interleaved {
+					first, second = 2*i, 2*i+1
+				}
 				c, sn := cos[int(p)*half+i], sin[int(p)*half+i]
 				if inverse {
 					sn = -sn
 				}
-				a, b := x[i], x[i+half]
-				x[i] = FMA(a, c, -T(b*sn))
-				x[i+half] = FMA(b, c, T(a*sn))
+				a, b := x[first], x[second]
+				x[first] = FMA(a, c, -T(b*sn))
+				x[second] = FMA(b, c, T(a*sn))
 			}
 		}
 	}

@@ -34,6 +34,11 @@ func TestRopePartKnown(t *testing.T) {
 	qkv := []float64{1, 5, 2, 10, 7, 8, 3, 0, 4, 5, 7, 8, 9, 9, 9, 9, 9, 9}
 	Rope(qkv, cos, sin, []int32{0}, s, false)
 	wantNear(t, "part", qkv, []float64{-2, -5, 1, 10, 7, 8, -4, -4, 3, 3, 7, 8, 9, 9, 9, 9, 9, 9}, 1e-14)
+	// The same pairs as neighbours.
+	s.Interleaved = true
+	qkv = []float64{1, 2, 5, 10, 7, 8, 3, 4, 0, 5, 7, 8, 9, 9, 9, 9, 9, 9}
+	Rope(qkv, cos, sin, []int32{0}, s, false)
+	wantNear(t, "neighbours", qkv, []float64{-2, 1, -5, 10, 7, 8, -4, 3, -4, 3, 7, 8, 9, 9, 9, 9, 9, 9}, 1e-14)
 	s.Rotary = 8
 	wantPanic(t, "ref: Rope: the rotated channels are odd or more than the head has", func() { Rope(qkv, cos, sin, []int32{0}, s, false) })
 }
@@ -54,9 +59,11 @@ func TestRopeGradient(t *testing.T) {
 		Rope(y, cos, sin, pos, s, false)
 		return project(y, c)
 	}
-	dx := clone(c)
-	Rope(dx, cos, sin, pos, s, true)
-	checkGradient(t, loss, limit, argument{"qkv", x, dx})
+	for _, s.Interleaved = range []bool{false, true} {
+		dx := clone(c)
+		Rope(dx, cos, sin, pos, s, true)
+		checkGradient(t, loss, limit, argument{"qkv", x, dx})
+	}
 
 	wantPanic(t, "ref: Rope: length mismatch", func() { Rope(x, cos, sin, pos[:2], s, false) })
 	wantPanic(t, "ref: Rope: position out of range", func() { Rope(x, cos, sin, []int32{0, 5, 0}, s, false) })

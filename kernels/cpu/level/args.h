@@ -186,7 +186,7 @@ struct segment_args {
 struct rope_args {
 	void *qkv; const float *cos, *sin; const int32_t *pos;
 	long heads, d, half, stride; // half: pairs of a head that rotate
-	int inverse, bf16;
+	int inverse, interleaved, bf16;
 };
 
 // Sequences with what comes before them (kernels.Runs). count: groups, or sequences if groups is null.
