@@ -91,6 +91,19 @@ func TestGLM(t *testing.T) {
 			Ungated: true, Groups: 3, TopGroups: 2, Scale: 1.5}}), [][]string{{"grpo"}, {"ppo", "train.optim.weight_decay=0.1"}})
 }
 
+// The same for norms and rotary positions of GLM-4, for Granite's multipliers and for Hunyuan's late norms.
+func TestOtherPlaces(t *testing.T) {
+	plain := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
+		MaxPositions: 256, InitStd: 0.1}
+	glm, granite, hunyuan := plain, plain, plain
+	glm.QKVBias, glm.Rotary, glm.Interleaved, glm.FusedFFN, glm.PostNorms, glm.GLMNorms = true, 8, true, true, true, true
+	granite.EmbedScale, granite.QueryScale, granite.ResidualScale, granite.LogitDivisor = 12, 0.1, 0.22, 2
+	hunyuan.QKNorm, hunyuan.LateQKNorm, hunyuan.TieEmbeddings = true, true, true
+	for _, c := range []model.Config{glm, granite, hunyuan} {
+		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}})
+	}
+}
+
 // The same for latent attention, with such experts.
 func TestLatentAttention(t *testing.T) {
 	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 4, Head: 24, FFN: 48,

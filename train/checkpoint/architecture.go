@@ -49,7 +49,8 @@ type feature func(r *settings, c *model.Config)
 
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
-	return slices.Concat(llamas(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()}, deepseeks())
+	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
+		deepseeks())
 }
 
 // llamas have Llama's block.
@@ -79,6 +80,45 @@ func llamas() []architecture {
 		{class: "SeedOssForCausalLM", kind: "seed_oss", words: "Seed-OSS",
 			eps: 1e-6, theta: 1e4, positions: 524288, kvHeads: 8, head: 128,
 			features: []feature{seedBias, feedForwardBias}},
+		{class: "InternLM3ForCausalLM", kind: "internlm3", words: "InternLM3",
+			eps: 1e-5, theta: 1e4, positions: 32768, kvHeads: 2, head: 128,
+			features: []feature{internBias}},
+		{class: "IQuestCoderForCausalLM", kind: "iquestcoder", words: "IQuest-Coder",
+			eps: 1e-5, theta: 1e4, positions: 131072, kvHeads: 8, head: 128,
+			features: []feature{attentionBias, feedForwardBias, noClipping}},
+		{class: "CwmForCausalLM", kind: "cwm", words: "CWM: most layers windowed",
+			eps: 1e-5, theta: 1e6, positions: 131072, kvHeads: 8, head: 128, window: 8192, layerTypes: true,
+			windows:  windowButFirst,
+			features: []feature{feedForwardBias, scaledRope}},
+		{class: "GraniteForCausalLM", kind: "granite", words: "Granite: multipliers",
+			eps: 1e-6, theta: 1e4, positions: 2048,
+			features: []feature{attentionBias, feedForwardBias, multipliers}},
+		{class: "HunYuanDenseV1ForCausalLM", kind: "hunyuan_v1_dense",
+			words: "Hunyuan: norms of queries and keys after rotary positions",
+			fixed: model.Config{QKNorm: true, LateQKNorm: true},
+			eps:   1e-5, theta: 1e4, positions: 2048,
+			features: []feature{attentionBias, ownKeys}},
+	}
+}
+
+// neighbours have rotary positions that turn channels 2i and 2i+1 of a head together.
+func neighbours() []architecture {
+	glm := model.Config{Interleaved: true, FusedFFN: true}
+	glm4 := glm
+	glm4.PostNorms, glm4.GLMNorms = true, true
+	return []architecture{
+		{class: "Glm4ForCausalLM", kind: "glm4", words: "GLM-4: norms before and after, interleaved rotary positions",
+			fixed: glm4,
+			eps:   1.5625e-7, theta: 1e4, positions: 131072, kvHeads: 2, head: 128, partial: true, part: 0.5,
+			features: []feature{inputBiasUnlessFalse}},
+		{class: "GlmForCausalLM", kind: "glm", words: "GLM: interleaved rotary positions",
+			fixed: glm,
+			eps:   1.5625e-7, theta: 1e4, positions: 131072, kvHeads: 2, head: 128, partial: true, part: 0.5,
+			features: []feature{inputBiasUnlessFalse}},
+		{class: "Ernie4_5ForCausalLM", kind: "ernie4_5", words: "ERNIE 4.5: interleaved rotary positions",
+			fixed: model.Config{Interleaved: true},
+			eps:   1e-5, theta: 5e5, positions: 131072, kvHeads: 2, head: 128, tied: true,
+			features: []feature{biasEverywhere}},
 	}
 }
 

@@ -24,6 +24,13 @@ func deepseeks() []architecture {
 			experts: true,
 			features: []feature{inputBias, optionalQKNorm,
 				routedBySigmoid(model.Experts{Count: 128, Top: 8, FFN: 1408, Renorm: true, Scale: 1}, 1)}},
+		{class: "Dots1ForCausalLM", kind: "dots1",
+			words: "dots.llm1: norms of queries and keys, experts chosen by a Sigmoid and a bias, some of them shared",
+			fixed: model.Config{QKNorm: true},
+			eps:   1e-6, theta: 1e4, positions: 2048, kvHeads: 32, window: 4096, layerTypes: true, experts: true,
+			windows: windowLast,
+			features: []feature{attentionBias, ignoredScoring,
+				routedBySigmoid(model.Experts{FFN: 1408, Scale: 1}, 0)}},
 		{class: "DeepseekV3ForCausalLM", kind: "deepseek_v3",
 			words: "DeepSeek-V3: latent attention, experts chosen by a Sigmoid and a bias, some of them shared",
 			eps:   1e-6, theta: 1e4, positions: 4096, head: 64, vocab: 129280, heads: 128, experts: true, latent: true,
@@ -106,6 +113,9 @@ func latentScale(head int, factor, all float64) float64 {
 // inputBias is GLM's: q, k and v have biases, or none has.
 func inputBias(r *settings, c *model.Config) { c.QKVBias = r.flag("attention_bias", false) }
 
+// inputBiasUnlessFalse is the same for older GLM.
+func inputBiasUnlessFalse(r *settings, c *model.Config) { c.QKVBias = r.flag("attention_bias", true) }
+
 // optionalQKNorm is GLM's.
 func optionalQKNorm(r *settings, c *model.Config) { c.QKNorm = r.flag("use_qk_norm", false) }
 
@@ -154,6 +164,13 @@ func routedBySigmoid(absent model.Experts, dense int) feature {
 			}
 		}
 		r.deepseekExperts(c, e, 1, dense)
+	}
+}
+
+// ignoredScoring forgets keys that transformers ignores in dots.llm1, whose files say noaux_tc for scoring_func.
+func ignoredScoring(r *settings, _ *model.Config) {
+	for _, key := range []string{"scoring_func", "topk_method"} {
+		delete(r.values, key)
 	}
 }
 

@@ -289,6 +289,8 @@ func Words(c model.Config, class string) []string {
 	add(c.Gate == kernels.GELUTanh, "gate %s", gateName(c))
 	add(c.Gate == kernels.Clamped, "gates and ups clamped at %d", kernels.GateLimit)
 	add(c.Sinks, "an attention sink for each query head")
+	add(c.ResidualScale > 0, "what a block adds is multiplied by %g", c.ResidualScale)
+	add(c.LogitDivisor > 0, "logits divided by %g", c.LogitDivisor)
 	add(c.ScoreCap > 0, "attention scores capped at %g", c.ScoreCap)
 	add(c.LogitCap > 0, "logits capped at %g", c.LogitCap)
 	add(c.TieEmbeddings, "the output projection is the token embedding")

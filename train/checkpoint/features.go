@@ -27,6 +27,72 @@ func seedBias(r *settings, c *model.Config) {
 	c.QKVBias, c.OutBias = r.flag("attention_bias", true), r.flag("attention_out_bias", false)
 }
 
+// biasEverywhere is ERNIE's.
+func biasEverywhere(r *settings, c *model.Config) {
+	if r.flag("use_bias", false) {
+		c.QKVBias, c.OutBias, c.FFNBias = true, true, true
+	}
+}
+
+// internBias is InternLM3's: attention_bias and mlp_bias, also called qkv_bias and bias. transformers reads
+// them as Llama's, which the first is only if both are equal.
+func internBias(r *settings, c *model.Config) {
+	either := func(key, other string) bool { return r.flag(key, r.flag(other, false)) }
+	attention, mlp := either("attention_bias", "qkv_bias"), either("mlp_bias", "bias")
+	if attention != mlp {
+		r.problem("qkv_bias is %v and bias %v: in this class all linear maps have biases, or none has", attention, mlp)
+	}
+	c.QKVBias, c.OutBias, c.FFNBias = attention, attention, mlp
+}
+
+// clipping refuses to clip queries, keys and values.
+func (r *settings) clipping() {
+	if r.has("clip_qkv") {
+		r.problem("clip_qkv: clipping queries, keys and values is not supported")
+	}
+}
+
+// noClipping refuses what transformers does, too.
+func noClipping(r *settings, _ *model.Config) {
+	r.clipping()
+	if r.flag("use_sliding_window", false) {
+		r.problem("use_sliding_window: windows are not supported for this class, in transformers either")
+	}
+}
+
+// scaledRope refuses CWM's default, which its files do not rely on.
+func scaledRope(r *settings, _ *model.Config) {
+	if !r.has("rope_scaling") && !r.has("rope_parameters") {
+		r.problem("rope_scaling is missing: transformers takes llama3 with factor 16, other programs none")
+	}
+}
+
+// multipliers are Granite's. 1 is no multiplier, but of scores, which have it instead of 1/sqrt(head_dim).
+func multipliers(r *settings, c *model.Config) {
+	embed, residual, logits := 1.0, 1.0, 1.0
+	c.QueryScale = 1
+	for _, f := range []struct {
+		key   string
+		v, to *float64
+	}{{"embedding_multiplier", &embed, &c.EmbedScale}, {"residual_multiplier", &residual, &c.ResidualScale},
+		{"logits_scaling", &logits, &c.LogitDivisor}, {"attention_multiplier", &c.QueryScale, nil}} {
+		if r.get(f.key, f.v); !(*f.v > 0) || math.IsInf(*f.v, 1) {
+			r.problem("%s is %g, must be positive", f.key, *f.v)
+			*f.v = 1
+		}
+		if f.to != nil && *f.v != 1 {
+			*f.to = *f.v
+		}
+	}
+}
+
+// ownKeys refuses Hunyuan's settings that transformers ignores.
+func ownKeys(r *settings, _ *model.Config) {
+	if r.flag("use_cla", false) || !r.flag("use_qk_norm", true) {
+		r.problem("use_cla must be false and use_qk_norm true: transformers ignores other settings in this class")
+	}
+}
+
 func embedScale(_ *settings, c *model.Config) { c.EmbedScale = math.Sqrt(float64(c.Width)) }
 
 func queryScale(r *settings, c *model.Config) {
@@ -128,9 +194,7 @@ func olmoExperts(r *settings, c *model.Config) {
 	if !r.has("num_experts") {
 		r.maybe("num_local_experts", &e.Count)
 	}
-	if r.has("clip_qkv") {
-		r.problem("clip_qkv: clipping queries, keys and values is not supported")
-	}
+	r.clipping()
 	r.everywhere(c, e)
 }
 
@@ -275,6 +339,21 @@ func windowPatternOf(absent int) windowing {
 // windowFour is OLMo 3's: all but every fourth layer.
 func windowFour(_ *settings, w int) (int, func(int) bool) {
 	return w, func(layer int) bool { return (layer+1)%4 != 0 }
+}
+
+// windowButFirst is CWM's: all but the first of four layers.
+func windowButFirst(r *settings, w int) (int, func(int) bool) {
+	if w == 0 {
+		w = noWindow
+	}
+	return w, func(layer int) bool { return layer%4 != 0 }
+}
+
+// windowLast is dots.llm1's: from layer max_window_layers on.
+func windowLast(r *settings, w int) (int, func(int) bool) {
+	from := 62
+	r.get("max_window_layers", &from)
+	return w, func(layer int) bool { return layer >= from }
 }
 
 // windowWithoutRope is SmolLM3's: the layers without rotary positions.

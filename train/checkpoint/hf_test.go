@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,6 +90,16 @@ func edit(t *testing.T, changes map[string]any) []byte {
 
 type jsonObject = map[string]any
 
+// class are the changes that make a file one of another class.
+func class(name string, more jsonObject) jsonObject {
+	c := jsonObject{"architectures": []string{name}}
+	if a, ok := architectureNamed(name, ""); ok {
+		c["model_type"] = a.kind
+	}
+	maps.Copy(c, more)
+	return c
+}
+
 // layerTypes is a layer_types of n layers; the named ones have a window.
 func layerTypes(n int, windowed ...int) []string {
 	types := make([]string, n)
@@ -145,6 +156,22 @@ func TestParseConfigVariants(t *testing.T) {
 			}},
 		{"Llama", jsonObject{"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "max_position_embeddings": nil},
 			func(c model.Config) bool { return !c.QKVBias && !c.QKNorm && c.Head == 128 && c.MaxPositions == 2048 }},
+		{"InternLM3's biases by their old names", class("InternLM3ForCausalLM", jsonObject{"qkv_bias": true, "bias": true}),
+			func(c model.Config) bool { return c.QKVBias && c.OutBias && c.FFNBias }},
+		{"Granite's multipliers of 1", class("GraniteForCausalLM", jsonObject{"embedding_multiplier": 1, "logits_scaling": 1.0}),
+			func(c model.Config) bool {
+				return c.EmbedScale == 0 && c.LogitDivisor == 0 && c.ResidualScale == 0 && c.QueryScale == 1
+			}},
+		{"CWM's windows", class("CwmForCausalLM", jsonObject{"sliding_window": 64, "rope_parameters": jsonObject{"rope_theta": 1e6}}),
+			func(c model.Config) bool { return !c.Windowed[0] && c.Windowed[1] && !c.Windowed[4] && c.Window == 64 }},
+		{"CWM without windows", class("CwmForCausalLM", jsonObject{"sliding_window": 0, "rope_scaling": jsonObject{"rope_type": "default"}}),
+			func(c model.Config) bool { return c.Windowed == nil }},
+		{"Hunyuan's frequencies", class("HunYuanDenseV1ForCausalLM", jsonObject{"rope_theta": 1e4, "rope_scaling": jsonObject{"type": "dynamic", "alpha": 1000}}),
+			func(c model.Config) bool {
+				return c.Rope.Kind == "" && math.Abs(c.RopeTheta-1e4*math.Pow(1000, 128./126)) < 1e-3
+			}},
+		{"GLM's part of a head", class("Glm4ForCausalLM", nil),
+			func(c model.Config) bool { return c.Rotary == 64 && c.Interleaved && c.QKVBias && !c.OutBias }},
 		{"Qwen3's head size", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "hidden_size": 1000}, func(c model.Config) bool { return c.QKNorm && c.Head == 128 }},
 	}
 	for _, tt := range tests {
@@ -164,14 +191,6 @@ func TestParseConfigRefuses(t *testing.T) {
 		maps.Copy(y, more)
 		return jsonObject{"rope_scaling": y}
 	}
-	class := func(name string, more jsonObject) jsonObject {
-		c := jsonObject{"architectures": []string{name}}
-		if a, ok := architectureNamed(name, ""); ok {
-			c["model_type"] = a.kind
-		}
-		maps.Copy(c, more)
-		return c
-	}
 	tests := []struct {
 		name    string
 		changes jsonObject
@@ -179,6 +198,12 @@ func TestParseConfigRefuses(t *testing.T) {
 	}{
 		{"latent attention with other heads", class("DeepseekV3ForCausalLM", jsonObject{"kv_lora_rank": 512}), "num_key_value_heads is 4: each of the 28 heads"},
 		{"DeepSeek's sparse attention", class("DeepseekV32ForCausalLM", nil), "only V2 and V3"},
+		{"InternLM3, other biases", class("InternLM3ForCausalLM", jsonObject{"qkv_bias": true}), "qkv_bias is true and bias false"},
+		{"IQuest's clipping", class("IQuestCoderForCausalLM", jsonObject{"clip_qkv": 8.0}), "clip_qkv: clipping"},
+		{"CWM without scaling", class("CwmForCausalLM", nil), "rope_scaling is missing: transformers takes llama3"},
+		{"a multiplier of 0", class("GraniteForCausalLM", jsonObject{"residual_multiplier": 0}), "residual_multiplier is 0, must be positive"},
+		{"Hunyuan's shared attention", class("HunYuanDenseV1ForCausalLM", jsonObject{"use_cla": true}), "use_cla must be false"},
+		{"Hunyuan's base", class("HunYuanDenseV1ForCausalLM", jsonObject{"rope_scaling": jsonObject{"type": "dynamic", "alpha": 1e308}}), "alpha is 1e+308"},
 		{"latent attention by its key", jsonObject{"kv_lora_rank": 512}, "kv_lora_rank is 512"},
 		{"Mamba", class("NemotronHForCausalLM", nil), "its Mamba layers"},
 		{"images", class("Qwen2_5_VLForConditionalGeneration", nil), "its vision tower"},

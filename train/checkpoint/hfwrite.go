@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,18 +63,7 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 	if a.activation != "" {
 		v[a.activation] = gateName(c)
 	}
-	switch a.kind {
-	case "llama", "smollm3":
-		v["attention_bias"], v["mlp_bias"] = c.OutBias, c.FFNBias
-	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe",
-		"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next":
-		v["attention_bias"] = c.OutBias
-	case "qwen2_moe":
-		v["qkv_bias"] = c.QKVBias
-	case "seed_oss":
-		v["attention_bias"], v["attention_out_bias"], v["mlp_bias"] = c.QKVBias, c.OutBias, c.FFNBias
-		v["attention_dropout"], v["residual_dropout"] = number(0), number(0) // the class's defaults are 0.1
-	}
+	biasValues(v, a, c)
 	windowValues(v, a, c)
 	if a.fixed.OutputGate {
 		deltaValues(v, c)
@@ -82,8 +72,7 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 	switch {
 	case a.kind == "gpt_oss":
 		ossValues(v, c)
-	case a.kind == "glm4_moe":
-		v["attention_bias"], v["use_qk_norm"] = c.QKVBias, c.QKNorm
+	case a.kind == "glm4_moe" || a.kind == "dots1":
 		deepseekValues(v, a, c)
 	case a.latent:
 		latentValues(v, c)
@@ -93,6 +82,11 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 	case a.experts:
 		v["num_experts"] = 0
 	}
+	if a.kind == "granite" {
+		v["embedding_multiplier"] = number(cmp.Or(c.EmbedScale, 1))
+		v["residual_multiplier"] = number(cmp.Or(c.ResidualScale, 1))
+		v["logits_scaling"], v["attention_multiplier"] = number(cmp.Or(c.LogitDivisor, 1)), number(c.QueryScale)
+	}
 	if a.fixed.UnitOffset && a.fixed.PostNorms {
 		v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale,
 			func(s float64) float64 { return math.Pow(s, -0.5) },
@@ -100,6 +94,30 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		v["attn_logit_softcapping"], v["final_logit_softcapping"] = orNull(c.ScoreCap), orNull(c.LogitCap)
 	}
 	return v
+}
+
+// biasValues writes which maps have biases.
+func biasValues(v map[string]any, a architecture, c model.Config) {
+	switch a.kind {
+	case "llama", "smollm3", "internlm3", "iquestcoder", "granite":
+		v["attention_bias"], v["mlp_bias"] = c.OutBias, c.FFNBias
+	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe",
+		"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "hunyuan_v1_dense", "dots1":
+		v["attention_bias"] = c.OutBias
+	case "glm", "glm4":
+		v["attention_bias"] = c.QKVBias
+	case "glm4_moe":
+		v["attention_bias"], v["use_qk_norm"] = c.QKVBias, c.QKNorm
+	case "ernie4_5":
+		v["use_bias"] = c.FFNBias
+	case "cwm":
+		v["mlp_bias"] = c.FFNBias
+	case "qwen2_moe":
+		v["qkv_bias"] = c.QKVBias
+	case "seed_oss":
+		v["attention_bias"], v["attention_out_bias"], v["mlp_bias"] = c.QKVBias, c.OutBias, c.FFNBias
+		v["attention_dropout"], v["residual_dropout"] = number(0), number(0) // the class's defaults are 0.1
+	}
 }
 
 func windowValues(v map[string]any, a architecture, c model.Config) {
@@ -122,6 +140,9 @@ func windowValues(v map[string]any, a architecture, c model.Config) {
 			}
 		}
 		v["no_rope_layers"] = rotated
+	}
+	if a.kind == "dots1" {
+		v["max_window_layers"] = c.Layers
 	}
 	if first := slices.Index(c.Windowed, true); first >= 0 && (a.kind == "qwen2" || a.kind == "qwen3") {
 		v["max_window_layers"] = first

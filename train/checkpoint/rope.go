@@ -152,6 +152,16 @@ func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 	if kind == "default" {
 		return
 	}
+	if alpha := 0.0; a.kind == "hunyuan_v1_dense" && kind == "dynamic" && r.maybe("alpha", &alpha) && alpha != 0 {
+		// A larger base, whatever the length.
+		theta := c.RopeTheta * math.Pow(alpha, float64(c.Head)/float64(c.Head-2))
+		if !(alpha > 0) || math.IsInf(theta, 1) {
+			r.problem("alpha is %g: heads of %d channels have no base of their frequencies with it", alpha, c.Head)
+			return
+		}
+		c.RopeTheta = theta
+		return
+	}
 	if !slices.Contains(ropeKinds(), kind) {
 		r.problem("rope type %q is not supported; supported are default, %s", kind, strings.Join(ropeKinds(), ", "))
 		return
@@ -306,6 +316,9 @@ func ropeWords(c model.Config) string {
 	}
 	if c.Rotary > 0 {
 		text += fmt.Sprintf("; %d of %d channels", c.Rotary, c.Head)
+	}
+	if c.Interleaved {
+		text += ", neighbours together"
 	}
 	return text
 }

@@ -277,18 +277,29 @@ func TestStops(t *testing.T) {
 
 func TestGreedyIsTheArgMax(t *testing.T) {
 	be := openCPU(t, 1)
-	m := newModel(t, be, toy)
-	e := newEngine(t, be, m, Options{MaxSequences: 4, PageTokens: 16, MaxTokens: 64})
 	reqs := requests(rand.New(rand.NewPCG(3, 1)), 3, 2, 10)
-	out := sample(t, e, reqs, rollout.Params{Temperature: 0, TopP: 1, MaxNewTokens: 8})
-	topk := sample(t, e, reqs, rollout.Params{Temperature: 1, TopP: 1, TopK: 1, MaxNewTokens: 8})
-	for i := range out {
-		if !slices.Equal(out[i][0].Tokens, out[i][1].Tokens) {
-			t.Errorf("prompt %d: greedy completions %v and %v differ", i, out[i][0].Tokens, out[i][1].Tokens)
+	greedy := func(c model.Config) [][]rollout.Completion {
+		e := newEngine(t, be, newModel(t, be, c), Options{MaxSequences: 4, PageTokens: 16, MaxTokens: 64})
+		out := sample(t, e, reqs, rollout.Params{Temperature: 0, TopP: 1, MaxNewTokens: 8})
+		topk := sample(t, e, reqs, rollout.Params{Temperature: 1, TopP: 1, TopK: 1, MaxNewTokens: 8})
+		for i := range out {
+			if !slices.Equal(out[i][0].Tokens, out[i][1].Tokens) {
+				t.Errorf("prompt %d: greedy completions %v and %v differ", i, out[i][0].Tokens, out[i][1].Tokens)
+			}
 		}
+		if d := differ(topk, out); d != "" {
+			t.Errorf("top-k 1 is not greedy: %s", d)
+		}
+		return out
 	}
-	if d := differ(topk, out); d != "" {
-		t.Errorf("top-k 1 is not greedy: %s", d)
+	plain, divided := toy, toy
+	divided.LogitDivisor = 4
+	out, flat := greedy(plain), greedy(divided)
+	for i := range out {
+		if !slices.Equal(out[i][0].Tokens, flat[i][0].Tokens) || out[i][0].LogProbs[0] == flat[i][0].LogProbs[0] {
+			t.Errorf("prompt %d: divided logits give %v with log-probs %v, others %v with %v", i, flat[i][0].Tokens,
+				flat[i][0].LogProbs, out[i][0].Tokens, out[i][0].LogProbs)
+		}
 	}
 }
 

@@ -73,6 +73,13 @@ func families() map[string]model.Config {
 			c.Experts = model.Experts{Count: 8, Top: 3, FFN: 24, Shared: 20, Renorm: true, Sigmoid: true, Corrected: true,
 				Ungated: true, Groups: 4, TopGroups: 2, Scale: 1.5}
 		}),
+		"glm4": with(func(c *model.Config) {
+			c.Interleaved, c.Rotary, c.FusedFFN, c.PostNorms, c.GLMNorms = true, 8, true, true, true
+		}),
+		"granite": with(func(c *model.Config) {
+			c.EmbedScale, c.QueryScale, c.ResidualScale, c.LogitDivisor = 3, 0.1, 0.22, 4
+		}),
+		"hunyuan": with(func(c *model.Config) { c.QKNorm, c.LateQKNorm = true, true }),
 		"deepseek": with(func(c *model.Config) {
 			c.QKVBias, c.KVHeads, c.Head, c.Rotary = false, c.Heads, 20, 8
 			c.Latent = model.Latent{Rank: 24, QueryRank: 20, Nope: 12, Rope: 8, Value: 10, Interleaved: true, NormEps: 1e-6}

@@ -141,6 +141,13 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, bloc
 	m.enterBackward(dx, dNorm, x0, y.norm1, a.rstd1, blocks)
 }
 
+// normHeadsBackward takes dqkv through the norms of queries and keys.
+func (m *Model) normHeadsBackward(y *layer, a *acts, dqkv, blocks kernels.Buffer) {
+	c := m.Config
+	m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryNorm(), true)
+	m.normBackward(dqkv, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyNorm(), true)
+}
+
 // headsOfAttentionBackward sets dNorm, the gradient of the layer's normed input, from dout, that of the
 // output projection's result.
 func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
@@ -167,6 +174,9 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 	}
 	offsets, groups := ws.sequences()
 	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, y.attention)
+	if c.LateQKNorm {
+		m.normHeadsBackward(y, a, dqkv, blocks)
+	}
 	if y.rotates {
 		be.Rope(dqkv, y.rope.cos, y.rope.sin, ws.pos.dev.Slice(0, n), y.attention, true)
 	}
@@ -174,9 +184,8 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 		m.latentBackward(ws, y, a, dNorm, dqkv, blocks)
 		return
 	}
-	if c.QKNorm {
-		m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryNorm(), true)
-		m.normBackward(dqkv, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyNorm(), true)
+	if c.QKNorm && !c.LateQKNorm {
+		m.normHeadsBackward(y, a, dqkv, blocks)
 	}
 	if c.OutputGate {
 		be.JoinGates(dProjected, dqkv, y.attention)

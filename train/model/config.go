@@ -20,6 +20,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -77,6 +78,15 @@ type Config struct {
 	Latent Latent `json:",omitzero"` // DeepSeek: latent attention (latent.go)
 
 	Sinks bool `json:",omitempty"` // gpt-oss: each query head has a sink of its attention (kernels.Sequence)
+
+	// Interleaved says that rotary positions turn channels 2i and 2i+1 of a head together (GLM, ERNIE).
+	Interleaved bool `json:",omitempty"`
+	FusedFFN    bool `json:",omitempty"` // GLM: one tensor for gate and up
+	GLMNorms    bool `json:",omitempty"` // GLM-4: PostNorms under names of its own
+	LateQKNorm  bool `json:",omitempty"` // Hunyuan: QKNorm after the rotary positions
+	// Granite's multipliers: of what a block adds to the residual stream, and 1 over that of the logits; 0: 1.
+	ResidualScale float64 `json:",omitempty"`
+	LogitDivisor  float64 `json:",omitempty"`
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -188,11 +198,18 @@ func (c Config) validateVariants() (errs []error) {
 	if c.NoPreNorms && !c.PostNorms {
 		bad("the blocks have norms neither before nor after them")
 	}
-	if c.WideQKNorm && !c.QKNorm {
-		bad("the norms of queries and keys cannot be wide: there are none")
+	if (c.WideQKNorm || c.LateQKNorm) && !c.QKNorm {
+		bad("the norms of queries and keys cannot be wide or late: there are none")
+	}
+	if c.GLMNorms && (!c.PostNorms || c.NoPreNorms) {
+		bad("GLM-4's norms are before and after the blocks")
+	}
+	if c.ResidualScale != 0 && (c.PostNorms || c.hasLinear()) {
+		bad("norms after the blocks, or linear attention, cannot be together with a scale of the residual stream")
 	}
 	errs = append(append(errs, c.validateDelta()...), c.validateLatent()...)
-	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 {
+	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 ||
+		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")
 	}
 	return append(errs, c.Rope.validate(c)...)
@@ -222,12 +239,31 @@ func (c Config) routing() kernels.Routing {
 		Sigmoid: x.Sigmoid, Ungated: x.Ungated, Groups: x.Groups, TopGroups: x.TopGroups, Scale: x.Scale}
 }
 
+// residualScale returns the factor of what a block adds to the residual stream. Nothing multiplies by it: the
+// engine's residual stream is the model's divided by it, so that embeddings are divided by it, and norms, which
+// take away any factor, add eps divided by its square.
+func (c Config) residualScale() float64 { return cmp.Or(c.ResidualScale, 1) }
+
 // embedScale returns the factor of embeddings.
-func (c Config) embedScale() float64 {
-	if c.EmbedScale == 0 {
-		return 1
+func (c Config) embedScale() float64 { return cmp.Or(c.EmbedScale, 1) / c.residualScale() }
+
+// residualEps returns what norms of the residual stream add to its mean square.
+func (c Config) residualEps() float64 { return c.NormEps / (c.residualScale() * c.residualScale()) }
+
+// softmax returns how logits become a distribution at a temperature.
+func (c Config) softmax(temperature float64) kernels.Softmax {
+	return kernels.Softmax{Temperature: temperature * cmp.Or(c.LogitDivisor, 1), Cap: c.LogitCap}
+}
+
+// sampling returns p for the engine's logits. The most probable token is the first of the likeliest tokens at
+// the temperature at which scores are wanted.
+func (c Config) sampling(p kernels.Sampling) kernels.Sampling {
+	if c.LogitDivisor != 0 && p.Temperature == 0 {
+		p.Temperature, p.TopK = 1, 1
 	}
-	return c.EmbedScale
+	x := c.softmax(p.Temperature)
+	p.Temperature, p.Cap = x.Temperature, x.Cap
+	return p
 }
 
 // norm returns the shape of a norm over the residual stream.
@@ -245,7 +281,7 @@ func (c Config) QKV() int { return (c.Heads + 2*c.KVHeads) * c.Head }
 // attention returns the layout of such a row, and the window of layer l.
 func (c Config) attention(l int) kernels.AttentionShape {
 	s := kernels.AttentionShape{H: c.Heads, K: c.KVHeads, D: c.Head, Scale: c.QueryScale, Cap: c.ScoreCap,
-		Rotary: c.Rotary}
+		Rotary: c.Rotary, Interleaved: c.Interleaved}
 	if s.Scale == 0 {
 		s.Scale = 1 / math.Sqrt(float64(c.Head))
 	}

@@ -213,13 +213,12 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		be.Sync()
 		return
 	}
-	be.AddRMSNorm(xs, a.n1, a.rstd1, xs, delta, m.norm.w, c.norm(), c.NormEps)
+	be.AddRMSNorm(xs, a.n1, a.rstd1, xs, delta, m.norm.w, c.norm(), c.residualEps())
 	h, ids := d.h.Slice(0, q*C), d.ids.Slice(0, q)
 	be.GatherRows(h, a.n1, sample, C)
 	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q),
 		LSE: d.scores.LSE.Slice(0, q)}
-	p.Cap = c.LogitCap
-	be.Sample(ids, sc, h, m.output.w, u, p)
+	be.Sample(ids, sc, h, m.output.w, u, c.sampling(p))
 	be.Copy(kernels.Host(out.IDs), ids)
 	be.Copy(kernels.Host(out.LogProb), sc.LogProb)
 	be.Copy(kernels.Host(out.Entropy), sc.Entropy)

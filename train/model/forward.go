@@ -23,7 +23,7 @@ func (m *Model) Forward(ws *Workspace) {
 	}
 	x1 := ws.layerActs(len(m.layers) - 1).x1
 	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm.w,
-		c.norm(), c.NormEps)
+		c.norm(), c.residualEps())
 	ws.gathered = false
 }
 
@@ -33,14 +33,14 @@ func (m *Model) enter(in, rstd, x kernels.Buffer, w norm) {
 		m.be.Copy(in, x)
 		return
 	}
-	m.be.RMSNorm(in, rstd, x, w.w, m.Config.norm(), m.Config.NormEps)
+	m.be.RMSNorm(in, rstd, x, w.w, m.Config.norm(), m.Config.residualEps())
 }
 
 // addEnter adds delta, the output of the block before, to the residual stream x, as sum, and sets
 // in to what the next block reads of it. sum may be x.
 func (m *Model) addEnter(sum, in, rstd, x, delta kernels.Buffer, w norm) {
 	if !m.Config.NoPreNorms {
-		m.be.AddRMSNorm(sum, in, rstd, x, delta, w.w, m.Config.norm(), m.Config.NormEps)
+		m.be.AddRMSNorm(sum, in, rstd, x, delta, w.w, m.Config.norm(), m.Config.residualEps())
 		return
 	}
 	if sum != x {
@@ -82,14 +82,23 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 	default:
 		y.qkv.apply(be, a.qkv, a.n1, low)
 	}
-	if c.QKNorm {
-		be.Copy(a.raw, a.qkv)
-		be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm.w, c.queryNorm(), c.NormEps)
-		be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm.w, c.keyNorm(), c.NormEps)
+	if c.QKNorm && !c.LateQKNorm {
+		m.normHeads(y, a)
 	}
 	if y.rotates {
 		be.Rope(a.qkv, y.rope.cos, y.rope.sin, pos, y.attention, false)
 	}
+	if c.LateQKNorm {
+		m.normHeads(y, a)
+	}
+}
+
+// normHeads normalises queries and keys, and keeps them as a.raw.
+func (m *Model) normHeads(y *layer, a *acts) {
+	c, be := m.Config, m.be
+	be.Copy(a.raw, a.qkv)
+	be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm.w, c.queryNorm(), c.NormEps)
+	be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm.w, c.keyNorm(), c.NormEps)
 }
 
 // join adds the attention output to the residual stream x0, as a.x1, and normalises it. out
@@ -183,7 +192,7 @@ func (ws *Workspace) scoredRows() kernels.Buffer {
 // Scores computes ws.LogProb and ws.Entropy of the completion tokens under
 // softmax(logits/temperature).
 func (m *Model) Scores(ws *Workspace, temperature float64) {
-	ws.softmax = kernels.Softmax{Temperature: temperature, Cap: m.Config.LogitCap}
+	ws.softmax = m.Config.softmax(temperature)
 	m.be.LogProb(ws.currentScores(), ws.scoredRows(), m.output.w, ws.targets.dev.Slice(0, ws.r), ws.softmax)
 }
 
@@ -195,11 +204,19 @@ func (m *Model) Values(ws *Workspace) {
 // Logits sets out [R,V] to the unscaled logits of the scored rows. It serves probes and
 // exact policies on small vocabularies; training never stores logits.
 func (m *Model) Logits(ws *Workspace, out kernels.Buffer) {
-	m.be.Logits(out, ws.scoredRows(), m.output.w, m.Config.LogitCap)
+	m.logits(out, ws.scoredRows())
 }
 
 // AllLogits sets out [n,V] to the logits of rows [from, from+n) of the loaded batch.
 func (m *Model) AllLogits(ws *Workspace, from, n int, out kernels.Buffer) {
 	C := m.Config.Width
-	m.be.Logits(out, ws.Hidden().Slice(from*C, (from+n)*C), m.output.w, m.Config.LogitCap)
+	m.logits(out, ws.Hidden().Slice(from*C, (from+n)*C))
+}
+
+func (m *Model) logits(out, h kernels.Buffer) {
+	c := m.Config
+	m.be.Logits(out, h, m.output.w, c.LogitCap)
+	if c.LogitDivisor != 0 {
+		m.be.TakeColumns(out, out, c.Vocab, c.Vocab, 0, 1/c.LogitDivisor)
+	}
 }

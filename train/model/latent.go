@@ -55,9 +55,10 @@ func (c Config) validateLatent() (errs []error) {
 		bad("heads of latent attention have %d channels, of which %d are rotated, and keys of their own; not %d, %d, "+
 			"and %d for %d", x.Nope+x.Rope, x.Rope, c.Head, c.Rotary, c.KVHeads, c.Heads)
 	}
-	if c.QKVBias || c.OutBias || c.QKNorm || c.Fused || c.OutputGate || c.hasLinear() || c.Sinks {
+	if c.QKVBias || c.OutBias || c.QKNorm || c.Fused || c.OutputGate || c.hasLinear() || c.Sinks ||
+		c.Interleaved {
 		bad("latent attention is not supported with biases, norms of heads, fused projections, output gates, linear " +
-			"attention or sinks")
+			"attention or sinks, and has interleaved positions of its own")
 	}
 	return errs
 }

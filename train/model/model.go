@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 
 	"exp/kernels"
@@ -338,8 +337,8 @@ func (b *binder) layer(l int) layer {
 		y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
 	}
 	if c.QKNorm && !c.linear(l) {
-		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
-		y.qNorm, y.kNorm = b.vector(attn+"q_norm.weight"), b.vector(attn+"k_norm.weight")
+		query, key := c.headNorms(l)
+		y.qNorm, y.kNorm = b.vector(query), b.vector(key)
 	}
 	if c.Sinks && !c.linear(l) {
 		y.sinks = b.vector(sinksName(l))

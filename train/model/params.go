@@ -134,7 +134,7 @@ func (c Config) FeedForwardNames(layer string) (begin, gate, up, down string) {
 func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) {
 	_, gate, up, out := c.FeedForwardNames("")
 	gateUp = linearSpec{[]string{prefix + gate, prefix + up}, []int{width, width}, c.Width}
-	if c.Fused {
+	if c.Fused || c.FusedFFN {
 		gateUp = linearSpec{[]string{prefix + "gate_up_proj"}, []int{2 * width}, c.Width}
 	}
 	return gateUp, linearSpec{[]string{prefix + out}, []int{c.Width}, width}
@@ -147,11 +147,23 @@ func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	switch {
 	case c.NoPreNorms:
 		return "", p + "post_attention_layernorm.weight", "", p + "post_feedforward_layernorm.weight"
+	case c.GLMNorms:
+		return p + "input_layernorm.weight", p + "post_self_attn_layernorm.weight",
+			p + "post_attention_layernorm.weight", p + "post_mlp_layernorm.weight"
 	case c.PostNorms:
 		return p + "input_layernorm.weight", p + "post_attention_layernorm.weight",
 			p + "pre_feedforward_layernorm.weight", p + "post_feedforward_layernorm.weight"
 	}
 	return p + "input_layernorm.weight", "", p + "post_attention_layernorm.weight", ""
+}
+
+// headNorms returns the names of a layer's norms of queries and of keys.
+func (c Config) headNorms(l int) (query, key string) {
+	attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
+	if c.LateQKNorm {
+		return attn + "query_layernorm.weight", attn + "key_layernorm.weight"
+	}
+	return attn + "q_norm.weight", attn + "k_norm.weight"
 }
 
 const (
@@ -251,9 +263,9 @@ func (x *layout) layer(c Config, l int) {
 func (x *layout) attention(c Config, l int, s layerLinears) {
 	x.linear(s.qkv, c.QKVBias)
 	if c.QKNorm {
-		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
-		x.one(attn+"q_norm.weight", c.queryNorm().Dim)
-		x.one(attn+"k_norm.weight", c.keyNorm().Dim)
+		query, key := c.headNorms(l)
+		x.one(query, c.queryNorm().Dim)
+		x.one(key, c.keyNorm().Dim)
 	}
 	if c.Sinks {
 		x.one(sinksName(l), c.Heads)

@@ -37,6 +37,14 @@ func sunk() model.Config {
 	return c
 }
 
+// altered is small with what Granite, Hunyuan and ERNIE do otherwise.
+func altered() model.Config {
+	c := small
+	c.QKNorm, c.LateQKNorm, c.Interleaved = true, true, true
+	c.EmbedScale, c.QueryScale, c.ResidualScale, c.LogitDivisor = 3, 0.1, 0.22, 4
+	return c
+}
+
 // batches are micro-batches of the capacity.
 var (
 	batches = []model.Batch{{Tokens: []int32{1, 36, 3, 20, 30, 2, 12, 6, 7, 7, 9, 10, 11, 12, 13, 14, 0},
@@ -202,7 +210,7 @@ func rowsOf(b *model.Backbone) model.Rows {
 }
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
-	for i, c := range []model.Config{small, small, linear(), sunk(), latent()} {
+	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}

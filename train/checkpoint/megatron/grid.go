@@ -95,6 +95,14 @@ func fits(c model.Config) error {
 		errs = append(errs, errors.New("this model has attention sinks and experts with biases; Megatron's layout of "+
 			"them is not supported"))
 	}
+	if c.EmbedScale > 0 || c.QueryScale > 0 || c.ResidualScale > 0 || c.LogitDivisor > 0 {
+		errs = append(errs, errors.New("this model multiplies embeddings, scores, outputs of blocks or logits by "+
+			"factors of its own, which Megatron's arguments cannot say"))
+	}
+	if c.Interleaved || c.LateQKNorm {
+		errs = append(errs, errors.New("this model turns neighbouring channels of a head together, or norms queries "+
+			"and keys after that; Megatron's layout of it is not supported"))
+	}
 	if c.WideQKNorm {
 		errs = append(errs, errors.New("each head of queries and keys has its own norm in Megatron; this model "+
 			"norms all heads together"))
