@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"exp/kernels"
+	"exp/train/checkpoint/extent"
 )
 
 // DType is the element type of a tensor in a file, as safetensors spells it.
@@ -102,15 +103,6 @@ func half(h uint16) float32 {
 	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
 }
 
-// toBF16 rounds to nearest, ties to even. A NaN stays one.
-func toBF16(f float32) uint16 {
-	b := math.Float32bits(f)
-	if f != f {
-		return uint16(b>>16) | 1<<6
-	}
-	return uint16((b + 0x7fff + b>>16&1) >> 16)
-}
-
 // toHalf rounds to IEEE binary16, to nearest, ties to even; ok is false for a finite number
 // out of range.
 func toHalf(f float32) (h uint16, ok bool) {
@@ -141,7 +133,7 @@ func (t DType) encodeFloats(raw []byte, src []float32) error {
 		case F32:
 			le.PutUint32(raw[4*i:], math.Float32bits(f))
 		case BF16:
-			le.PutUint16(raw[2*i:], toBF16(f))
+			le.PutUint16(raw[2*i:], extent.BF16(f))
 		case F16:
 			h, ok := toHalf(f)
 			if !ok {

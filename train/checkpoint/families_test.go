@@ -243,7 +243,8 @@ func TestDeepseekRefuses(t *testing.T) {
 		{"Flash, more dense layers", another("Glm4MoeLiteForCausalLM", "glm4_moe_lite", "first_k_dense_replace", 2), "first_k_dense_replace is 2: transformers ignores it"},
 		{"V2, another score", v2("scoring_func", "sigmoid"), `scoring_func is "sigmoid"`},
 		{"V2, not interleaved", v2("rope_interleave", false), "rope_interleave must be true"},
-		{"FP8", jsonObject{"quantization_config": jsonObject{"quant_method": "fp8"}}, "quantized weights are not supported"},
+		{"FP8", jsonObject{"quantization_config": jsonObject{"quant_method": "fp8"}}, ""},
+		{"MXFP4", jsonObject{"quantization_config": jsonObject{"quant_method": "mxfp4"}}, "of quantized weights only FP8"},
 		{"V2, normalised", v2("norm_topk_prob", true), "norm_topk_prob is true: transformers ignores it"},
 		{"V2, another router", v2("topk_method", "noaux_tc"), `topk_method is "noaux_tc"`},
 	} {

@@ -187,6 +187,26 @@ func mixtralExperts(r *settings, c *model.Config) {
 	r.everywhere(c, e)
 }
 
+// miniMaxExperts does so for MiniMax-M2, whose file also says in channels which part of a head is rotated.
+func miniMaxExperts(r *settings, c *model.Config) {
+	e := model.Experts{Count: 256, Top: 8, FFN: c.FFN, Renorm: true, Mixtral: true, Sigmoid: true, Corrected: true}
+	r.get("num_local_experts", &e.Count)
+	if !r.has("num_local_experts") {
+		r.maybe("num_experts", &e.Count)
+	}
+	score, shared := "sigmoid", 0
+	r.maybe("scoring_func", &score)
+	r.maybe("shared_intermediate_size", &shared)
+	if score != "sigmoid" || shared != 0 || !r.flag("use_routing_bias", true) || !r.flag("use_qk_norm", true) {
+		r.problem("scoring_func must be sigmoid, use_routing_bias and use_qk_norm true, and shared_intermediate_size 0: " +
+			"transformers ignores other settings in this class")
+	}
+	if n := 0; r.maybe("rotary_dim", &n) && !r.has("partial_rotary_factor") {
+		r.values["partial_rotary_factor"] = compact(float64(n) / float64(max(c.Head, 1)))
+	}
+	r.everywhere(c, e)
+}
+
 // olmoExperts does so for OLMoE.
 func olmoExperts(r *settings, c *model.Config) {
 	e := model.Experts{Count: 64, Top: 8, FFN: c.FFN, Renorm: r.flag("norm_topk_prob", false)}

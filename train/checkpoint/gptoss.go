@@ -77,17 +77,23 @@ func ossValues(v map[string]any, c model.Config) {
 
 const quantization = "quantization_config"
 
-// mxfp4 reports whether the file's weights are quantized in the only way that is read.
+// mxfp4 reports whether the file says that the experts' weights are MXFP4.
 func (r *settings) mxfp4() bool {
 	method := ""
 	q := r.inner(quantization)
 	return q != nil && q.maybe("quant_method", &method) && method == "mxfp4"
 }
 
-// unquantized returns a config.json for the widened weights of MXFP4.
+// widens reports whether the file's weights are quantized in a way that is read: as BF16.
+func (r *settings) widens() bool {
+	_, _, fp8 := r.fp8()
+	return fp8 || r.mxfp4()
+}
+
+// unquantized returns a config.json for widened weights.
 func unquantized(raw []byte) []byte {
 	r := settings{}
-	if json.Unmarshal(raw, &r.values) != nil || !r.mxfp4() {
+	if json.Unmarshal(raw, &r.values) != nil || !r.widens() {
 		return raw
 	}
 	keys, values, err := members(raw)

@@ -170,6 +170,10 @@ func TestParseConfigVariants(t *testing.T) {
 			func(c model.Config) bool {
 				return c.Rope.Kind == "" && math.Abs(c.RopeTheta-1e4*math.Pow(1000, 128./126)) < 1e-3
 			}},
+		{"MiniMax's part of a head", class("MiniMaxM2ForCausalLM", jsonObject{"num_key_value_heads": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "rotary_dim": 64}),
+			func(c model.Config) bool {
+				return c.Rotary == 64 && c.Experts.Corrected && c.Experts.Mixtral && c.Experts.Top == 2
+			}},
 		{"GLM's part of a head", class("Glm4ForCausalLM", nil),
 			func(c model.Config) bool { return c.Rotary == 64 && c.Interleaved && c.QKVBias && !c.OutBias }},
 		{"Qwen3's head size", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "hidden_size": 1000}, func(c model.Config) bool { return c.QKNorm && c.Head == 128 }},
@@ -201,6 +205,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"InternLM3, other biases", class("InternLM3ForCausalLM", jsonObject{"qkv_bias": true}), "qkv_bias is true and bias false"},
 		{"IQuest's clipping", class("IQuestCoderForCausalLM", jsonObject{"clip_qkv": 8.0}), "clip_qkv: clipping"},
 		{"CWM without scaling", class("CwmForCausalLM", nil), "rope_scaling is missing: transformers takes llama3"},
+		{"MiniMax's router", class("MiniMaxM2ForCausalLM", jsonObject{"use_routing_bias": false}), "use_routing_bias and use_qk_norm true"},
 		{"a multiplier of 0", class("GraniteForCausalLM", jsonObject{"residual_multiplier": 0}), "residual_multiplier is 0, must be positive"},
 		{"Hunyuan's shared attention", class("HunYuanDenseV1ForCausalLM", jsonObject{"use_cla": true}), "use_cla must be false"},
 		{"Hunyuan's base", class("HunYuanDenseV1ForCausalLM", jsonObject{"rope_scaling": jsonObject{"type": "dynamic", "alpha": 1e308}}), "alpha is 1e+308"},

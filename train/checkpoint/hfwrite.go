@@ -161,12 +161,14 @@ func windowValues(v map[string]any, a architecture, c model.Config) {
 }
 
 func expertValues(v map[string]any, a architecture, c model.Config) {
-	if a.kind == "mixtral" || a.kind == "olmoe" { // experts in every layer
-		count := "num_experts"
-		if a.kind == "mixtral" {
-			count = "num_local_experts"
-		} else {
-			v["norm_topk_prob"] = c.Experts.Renorm
+	if a.kind == "mixtral" || a.kind == "minimax_m2" || a.kind == "olmoe" { // experts in every layer
+		count := "num_local_experts"
+		if a.kind == "olmoe" {
+			count, v["norm_topk_prob"] = "num_experts", c.Experts.Renorm
+		}
+		if a.kind == "minimax_m2" {
+			v["scoring_func"], v["use_routing_bias"], v["use_qk_norm"] = "sigmoid", true, true
+			v["rotary_dim"] = cmp.Or(c.Rotary, c.Head)
 		}
 		v[count], v["num_experts_per_tok"] = c.Experts.Count, c.Experts.Top
 		v["intermediate_size"] = c.Experts.FFN

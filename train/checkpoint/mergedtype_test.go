@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"exp/kernels"
+	"exp/train/checkpoint/extent"
 	"exp/train/model"
 )
 
@@ -25,7 +26,7 @@ func TestRoundingToSixteenBits(t *testing.T) {
 		to   func(float32) uint16
 		from func(uint16) float32
 		inf  uint16
-	}{{"F16", halves, half, 0x7c00}, {"BF16", toBF16, widen, 0x7f80}} {
+	}{{"F16", halves, half, 0x7c00}, {"BF16", extent.BF16, widen, 0x7f80}} {
 		t.Run(tt.name, func(t *testing.T) {
 			for h := uint16(0); h+1 < tt.inf; h++ {
 				lo, hi := float64(tt.from(h)), float64(tt.from(h+1))

@@ -55,6 +55,10 @@ func fileNotes(dir string) []string {
 	if r.mxfp4() {
 		note("the experts' weights are MXFP4 in the files: here they are BF16 with the same values, and written so")
 	}
+	if _, _, ok := r.fp8(); ok {
+		note("weights are FP8 in the files: here they are BF16, multiplied by their scales and rounded as " +
+			"transformers does, and written so")
+	}
 	if r.has("dual_chunk_attention_config") {
 		note("dual_chunk_attention_config: not used here, nor by transformers; vLLM uses it for long sequences")
 	}

@@ -73,6 +73,10 @@ func families() map[string]model.Config {
 			c.Experts = model.Experts{Count: 8, Top: 3, FFN: 24, Shared: 20, Renorm: true, Sigmoid: true, Corrected: true,
 				Ungated: true, Groups: 4, TopGroups: 2, Scale: 1.5}
 		}),
+		"minimax-m2": with(func(c *model.Config) {
+			c.QKNorm, c.WideQKNorm, c.Rotary, c.Sparse = true, true, 8, []bool{true, true}
+			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Renorm: true, Mixtral: true, Sigmoid: true, Corrected: true}
+		}),
 		"glm4": with(func(c *model.Config) {
 			c.Interleaved, c.Rotary, c.FusedFFN, c.PostNorms, c.GLMNorms = true, 8, true, true, true
 		}),

@@ -351,7 +351,7 @@ func (b *binder) layer(l int) layer {
 	bias := c.Experts.Bias
 	y.mix = &mixture{router: b.linear(s.router, bias)}
 	if c.Experts.Corrected {
-		y.mix.bias = b.vector(correction(l)).w
+		y.mix.bias = b.vector(c.correction(l)).w
 	}
 	for i := 0; i < len(s.experts); i += 2 {
 		y.mix.experts = append(y.mix.experts, expert{b.linear(s.experts[i], bias), b.linear(s.experts[i+1], bias)})

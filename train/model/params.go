@@ -247,7 +247,7 @@ func (x *layout) layer(c Config, l int) {
 	if c.sparse(l) {
 		x.linear(s.router, c.Experts.Bias)
 		if c.Experts.Corrected {
-			x.one(correction(l), c.Experts.Count)
+			x.one(c.correction(l), c.Experts.Count)
 		}
 		for _, e := range s.experts {
 			x.linear(e, c.Experts.Bias)
@@ -274,7 +274,13 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 }
 
 // correction returns the name of the bias that chooses experts in layer l, and that no gradient changes.
-func correction(l int) string { return fmt.Sprintf("model.layers.%d.mlp.gate.%s", l, correctionPart) }
+func (c Config) correction(l int) string {
+	begin, _, _, _ := c.FeedForwardNames(fmt.Sprintf("model.layers.%d.", l))
+	if !c.Experts.Mixtral { // MiniMax-M2 has it outside
+		begin += "gate."
+	}
+	return begin + correctionPart
+}
 
 const correctionPart = "e_score_correction_bias"
 

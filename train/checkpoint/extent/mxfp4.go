@@ -70,10 +70,7 @@ func widenMX(dst, block []byte, scale byte) {
 
 // mxValues returns the 16 elements times a scale, as BF16.
 func mxValues(scale byte) (values [16]uint16) {
-	by := float32(math.Ldexp(1, int(scale)-127))
-	if scale == 255 {
-		by = float32(math.NaN())
-	}
+	by := e8m0(scale)
 	for i, v := range [8]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6} {
 		u := uint16(math.Float32bits(v*by) >> 16) // the elements have few bits: nothing is cut off
 		values[i], values[8+i] = u, u|0x8000

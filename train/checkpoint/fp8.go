@@ -1,0 +1,152 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"exp/train/checkpoint/extent"
+)
+
+// This file has weights in FP8, which are widened to BF16 as transformers and vLLM do. A folder holds them as
+//
+//	….weight [N,K] in E4M3, and ….weight_scale_inv or ….weight_scale: one scale for each block of
+//	quantization_config's weight_block_size, one for each row [N,1], or one for all [1]
+//
+// and perhaps scales of activations, which only products in FP8 use.
+
+const e4m3 DType = "F8_E4M3"
+
+// fp8 returns whether the file says that weights are in FP8, and the size of a block, 0 if it says none.
+func (r *settings) fp8() (rows, cols int, ok bool) {
+	q := r.inner(quantization)
+	method, format := "", "e4m3"
+	if q == nil || !q.maybe("quant_method", &method) {
+		return 0, 0, false
+	}
+	block := func(in *settings, key string) (rows, cols int, ok bool) {
+		var list []int
+		if !in.maybe(key, &list) {
+			return 0, 0, true
+		}
+		if len(list) != 2 || list[0] < 1 || list[1] < 1 {
+			return 0, 0, false
+		}
+		return list[0], list[1], true
+	}
+	switch method {
+	case "fp8":
+		if q.maybe("fmt", &format); format != "e4m3" {
+			return 0, 0, false
+		}
+		return block(q, "weight_block_size")
+	case "compressed-tensors":
+		groups := q.inner("config_groups")
+		if q.maybe("format", &format); format != "float-quantized" || groups == nil {
+			return 0, 0, false
+		}
+		for _, name := range sortedKeys(groups.values) {
+			kind, bits := "", 0
+			group := groups.inner(name)
+			if group == nil {
+				return 0, 0, false
+			}
+			w := group.inner("weights")
+			if w == nil || !w.maybe("type", &kind) || kind != "float" || !w.maybe("num_bits", &bits) || bits != 8 {
+				return 0, 0, false
+			}
+			if rows, cols, ok = block(w, "block_structure"); !ok {
+				return 0, 0, false
+			}
+		}
+		return rows, cols, true
+	}
+	return 0, 0, false
+}
+
+// widenFP8 replaces weights in FP8, which have scales, by BF16, and drops the scales.
+func (t *Tensors) widenFP8() error {
+	rows, cols, read := 0, 0, false
+	for _, name := range slices.Sorted(maps.Keys(t.where)) {
+		p := t.where[name]
+		layer, ok := strings.CutSuffix(name, ".weight")
+		if !ok || p.DType != e4m3 {
+			continue
+		}
+		scaled := ""
+		for _, end := range []string{".weight_scale_inv", ".weight_scale"} {
+			if _, ok := t.where[layer+end]; ok {
+				scaled = layer + end
+				break
+			}
+		}
+		if scaled == "" {
+			continue
+		}
+		if !read {
+			r := settings{}
+			read = true
+			raw, err := readSmall(filepath.Join(filepath.Dir(p.file.Name()), configFile), maxConfig)
+			if err == nil && json.Unmarshal(raw, &r.values) == nil {
+				rows, cols, _ = r.fp8()
+			}
+		}
+		wide, err := p.widened(t.where[scaled], rows, cols)
+		if err != nil {
+			return corrupt(p.file.Name(), p.stored, "%s", err)
+		}
+		t.where[name] = wide
+		delete(t.where, scaled)
+		for _, end := range []string{".activation_scale", ".input_scale"} {
+			delete(t.where, layer+end)
+		}
+	}
+	return nil
+}
+
+// widened returns p in BF16, with scales of blocks of some rows and columns, 0 if that is not known.
+func (p place) widened(scales place, rows, cols int) (place, error) {
+	if len(p.Shape) != 2 || p.Len() == 0 || len(p.replicas) > 0 || len(scales.replicas) > 0 {
+		return p, errors.New("only matrices can be in FP8")
+	}
+	grid := scales.Shape
+	if len(grid) < 2 && scales.Len() == 1 {
+		grid = []int{1, 1}
+	}
+	if len(grid) != 2 {
+		return p, errors.New("its scales are no matrix, and more than one")
+	}
+	s := extent.Scales{Data: scales.data, Type: string(scales.DType)}
+	s.Rows, s.Cols = blockOf(p.Shape[0], grid[0], rows), blockOf(p.Shape[1], grid[1], cols)
+	if s.Rows < 1 || s.Cols < 1 {
+		return p, errors.New("its scales do not fit its shape in blocks of weight_block_size in config.json")
+	}
+	switch {
+	case s.Type == "U8":
+		s.Type = "F8_E8M0"
+	case s.Type != string(F32) && s.Type != string(BF16) && s.Type != "F8_E8M0":
+		return p, errors.New("its scales are " + s.Type + "; only F32, BF16 and F8_E8M0 can be read")
+	}
+	own := p.expertPart(p.Name, p.Shape, func(x extent.Extent) extent.Extent {
+		return extent.FP8(x, p.Shape[0], p.Shape[1], s)
+	})
+	own.DType, own.split = BF16, false
+	return own, nil
+}
+
+// blockOf returns how many of n rows have one of so many scales: all, the given number, or an even share; 0 if
+// nothing fits.
+func blockOf(n, scales, given int) int {
+	switch {
+	case scales == 1:
+		return n
+	case given > 0 && (n+given-1)/given == scales:
+		return given
+	case scales > 0 && n%scales == 0:
+		return n / scales
+	}
+	return 0
+}
