@@ -90,7 +90,7 @@ func TestInspectTellsWhatStopsIt(t *testing.T) {
 	}
 	e := exp(t, "inspect", dir)
 	e.succeeds(t)
-	for _, want := range []string{"unsupported", `rope type "magic" is not supported`, "quantized weights are not supported"} {
+	for _, want := range []string{"unsupported", `rope type "magic" is not supported`, "of quantized weights only FP8"} {
 		if !strings.Contains(e.stdout, want) {
 			t.Errorf("the text lacks %q:\n%s", want, e.stdout)
 		}

@@ -263,7 +263,7 @@ func StartNotes(c *config.Run) (list []string) {
 	}
 	list = checkpoint.Notes(arch)
 	if c.Model.Part == textPart {
-		list = append(list, checkpoint.TextNote)
+		list = append(list, checkpoint.TextNote(c.Model.Base))
 	}
 	if !c.Model.HasAdapter() {
 		return list

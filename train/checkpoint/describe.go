@@ -54,8 +54,8 @@ func Describe(path string) (*Description, error) { return describe(path, ReadCon
 func DescribeText(dir string) (*Description, error) {
 	d, err := describe(dir, ReadTextConfig, OpenTextFolder)
 	if err == nil && d.Known {
-		d.Class = gemma3Text
-		d.Notes = append(d.Notes, TextNote)
+		_, _, d.Class, _ = readText(dir)
+		d.Notes = append(d.Notes, TextNote(dir))
 	}
 	return d, err
 }

@@ -60,10 +60,12 @@ func noClipping(r *settings, _ *model.Config) {
 	}
 }
 
-// scaledRope refuses CWM's default, which its files do not rely on.
-func scaledRope(r *settings, _ *model.Config) {
-	if !r.has("rope_scaling") && !r.has("rope_parameters") {
-		r.problem("rope_scaling is missing: transformers takes llama3 with factor 16, other programs none")
+// scaledRope refuses a class's default scaling, which published files do not rely on.
+func scaledRope(absent string) feature {
+	return func(r *settings, _ *model.Config) {
+		if !r.has("rope_scaling") && !r.has("rope_parameters") {
+			r.problem("rope_parameters are missing: transformers takes %s, other programs none", absent)
+		}
 	}
 }
 
@@ -198,7 +200,7 @@ func miniMaxExperts(r *settings, c *model.Config) {
 	r.maybe("scoring_func", &score)
 	r.maybe("shared_intermediate_size", &shared)
 	if score != "sigmoid" || shared != 0 || !r.flag("use_routing_bias", true) || !r.flag("use_qk_norm", true) {
-		r.problem("scoring_func must be sigmoid, use_routing_bias and use_qk_norm true, and shared_intermediate_size 0: " +
+		r.problem("scoring_func must be sigmoid, use_routing_bias and use_qk_norm true, shared_intermediate_size 0: " +
 			"transformers ignores other settings in this class")
 	}
 	if n := 0; r.maybe("rotary_dim", &n) && !r.has("partial_rotary_factor") {

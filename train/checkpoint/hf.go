@@ -44,50 +44,6 @@ func ReadConfig(path string) (model.Config, error) {
 	return ParseConfig(path, raw)
 }
 
-// ReadTextConfig is ReadConfig for the text model inside a model of text and images:
-// Gemma3ForConditionalGeneration. OpenTextFolder reads its weights.
-func ReadTextConfig(path string) (model.Config, error) {
-	path = filepath.Join(TextsFolder(path), configFile)
-	raw, err := readSmall(path, maxConfig)
-	if err != nil {
-		return model.Config{}, err
-	}
-	values := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &values); err != nil {
-		return model.Config{}, corrupt(path, "", "%v", err)
-	}
-	r := settings{values: values}
-	if _, inside := r.textPart(); inside {
-		return model.Config{}, &ConfigError{Path: path, Problems: []string{"the text part of this class is what is " +
-			"read anyway: leave out model.part or --part"}}
-	}
-	if class, _ := r.classNamed(); class != gemma3Images {
-		return model.Config{}, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architecture is %s, not %s: "+
-			"it has no text part to extract", class, gemma3Images)}}
-	}
-	text := r.inner("text_config")
-	if text == nil {
-		return model.Config{}, &ConfigError{Path: path, Problems: append(r.problems, "text_config is missing")}
-	}
-	for _, key := range []string{"tie_word_embeddings", "quantization_config"} {
-		if v, ok := values[key]; ok {
-			text.values[key] = v
-		}
-	}
-	text.values["architectures"] = json.RawMessage(`["` + gemma3Text + `"]`)
-	return text.config(path)
-}
-
-// gemma3Images is a class whose text part is supported.
-const gemma3Images = "Gemma3ForConditionalGeneration"
-
-// gemma3Text is the class of that part.
-const gemma3Text = "Gemma3ForCausalLM"
-
-// TextNote explains that only the text part is read.
-const TextNote = "this is the text part of " + gemma3Images +
-	": the vision tower is left out, and merged weights are a plain " + gemma3Text
-
 // Limits of sizes: ten times as large as in any published model, small enough that products do
 // not overflow.
 const (
@@ -151,9 +107,9 @@ func (r *settings) architecture() (architecture, bool) {
 	a, ok := architectureNamed(class, kind)
 	switch {
 	case ok:
-	case class == gemma3Images || class == "" && kind == "gemma3":
+	case r.textInside() != "":
 		r.problem("architecture is %s: a model of text and images; only its text part is supported, and only "+
-			"on request (model.part: text; --part text)", gemma3Images)
+			"on request (model.part: text; --part text)", cmp.Or(class, kind))
 	default:
 		r.problem("%s", unknown(strings.Split(class, ", "), kind))
 	}

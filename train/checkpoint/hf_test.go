@@ -204,7 +204,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"DeepSeek's sparse attention", class("DeepseekV32ForCausalLM", nil), "only V2 and V3"},
 		{"InternLM3, other biases", class("InternLM3ForCausalLM", jsonObject{"qkv_bias": true}), "qkv_bias is true and bias false"},
 		{"IQuest's clipping", class("IQuestCoderForCausalLM", jsonObject{"clip_qkv": 8.0}), "clip_qkv: clipping"},
-		{"CWM without scaling", class("CwmForCausalLM", nil), "rope_scaling is missing: transformers takes llama3"},
+		{"CWM without scaling", class("CwmForCausalLM", nil), "rope_parameters are missing: transformers takes llama3"},
 		{"MiniMax's router", class("MiniMaxM2ForCausalLM", jsonObject{"use_routing_bias": false}), "use_routing_bias and use_qk_norm true"},
 		{"a multiplier of 0", class("GraniteForCausalLM", jsonObject{"residual_multiplier": 0}), "residual_multiplier is 0, must be positive"},
 		{"Hunyuan's shared attention", class("HunYuanDenseV1ForCausalLM", jsonObject{"use_cla": true}), "use_cla must be false"},

@@ -210,10 +210,13 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 			}
 		}
 		// Without this key, the positions before scaling are the model's.
-		if s.Kind == "yarn" && s.Original == c.MaxPositions && s.Factor > 1 {
+		if s.Kind == "yarn" && s.Original == c.MaxPositions && s.Factor > 1 && s.QueryBeta == 0 {
 			delete(scaling, originalKey)
 			delete(params, originalKey)
 		}
+	}
+	if s.QueryBeta > 0 {
+		v["max_position_embeddings"] = int(math.Round(s.Factor * float64(s.Original)))
 	}
 	if s.Kind == "longrope" {
 		v["original_max_position_embeddings"] = s.Original
@@ -258,6 +261,9 @@ func scalingValues(s model.RopeScaling) map[string]any {
 		v["original_max_position_embeddings"], v["attention_factor"] = s.Original, number(s.Attention)
 		if s.Exact {
 			v["truncate"] = false
+		}
+		if s.QueryBeta > 0 {
+			v["llama_4_scaling_beta"] = number(s.QueryBeta)
 		}
 	case "longrope":
 		v["short_factor"], v["long_factor"] = numbers(s.Short), numbers(s.Long)

@@ -51,26 +51,6 @@ func (t *Tensors) rename(to func(name string) (renamed string, keep bool)) error
 	return nil
 }
 
-// OpenTextFolder is OpenFolder for the text model inside a model of text and images:
-// tensors below language_model get the names of a plain language model, others are dropped.
-func OpenTextFolder(dir string) (*Tensors, error) {
-	t, err := OpenFolder(dir)
-	if err != nil {
-		return nil, err
-	}
-	err = t.rename(func(name string) (string, bool) {
-		if rest, ok := strings.CutPrefix(name, "model.language_model."); ok { // transformers 5
-			return backbonePrefix + rest, true
-		}
-		return strings.CutPrefix(name, "language_model.")
-	})
-	if err == nil && len(t.where) == 0 {
-		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor is below language_model: there is no text " +
-			"model inside another")}
-	}
-	return t.orClosed(err)
-}
-
 // foreignNames returns the error for a file in another class's layout, or nil if it does
 // not look like one.
 func (t *Tensors) foreignNames() error {
@@ -81,9 +61,9 @@ func (t *Tensors) foreignNames() error {
 		{"transformer.", "the GPT-2 layout",
 			"only the Llama layout is supported (model.layers.0.self_attn.q_proj.weight, …)"},
 		{"model.language_model.", "a text model inside a model of text and images",
-			"only the text part of Gemma3ForConditionalGeneration is supported, on request"},
+			"only the text part of some classes is supported, on request: model.part: text; --part text"},
 		{"language_model.", "a text model inside a model of text and images",
-			"only the text part of Gemma3ForConditionalGeneration is supported, on request"},
+			"only the text part of some classes is supported, on request: model.part: text; --part text"},
 		{"backbone.", "the Mamba layout", "only the Llama layout is supported " +
 			"(model.layers.0.self_attn.q_proj.weight, …)"},
 	} {

@@ -20,6 +20,11 @@ func Notes(c model.Config) []string {
 			"so cached keys would be stale, and log-probs would depend on how a sequence "+
 			"was sampled", c.MaxPositions, c.Rope.Kind))
 	}
+	if c.Rope.QueryBeta > 0 {
+		list = append(list, fmt.Sprintf("sequences longer than %d tokens are refused: from there on the model "+
+			"multiplies queries by a factor that grows with their position (llama_4_scaling_beta), which is not "+
+			"supported", c.MaxPositions))
+	}
 	if slices.Contains(c.Windowed, true) && c.Window >= c.MaxPositions {
 		list = append(list, fmt.Sprintf("the window of %d positions has no effect: the model has %d", c.Window,
 			c.MaxPositions))

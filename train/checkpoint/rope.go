@@ -191,6 +191,9 @@ func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 	case "longrope":
 		r.longrope(a, c, &s, top)
 	}
+	if a.kind == "ministral3" {
+		r.queryBeta(c, &s)
+	}
 	c.Rope = s
 }
 
@@ -254,6 +257,17 @@ func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 	}
 	r.maybe("attention_factor", &s.Attention)
 	r.positive("attention_factor", s.Attention)
+}
+
+// queryBeta reads how Ministral 3 scales queries beyond the positions before scaling, and limits it to those.
+func (r *settings) queryBeta(c *model.Config, s *model.RopeScaling) {
+	if s.Kind != "yarn" || !r.maybe("llama_4_scaling_beta", &s.QueryBeta) || s.QueryBeta < 0 {
+		r.problem("rope type %q with llama_4_scaling_beta %g: this class needs yarn with a factor of at least 0",
+			s.Kind, s.QueryBeta)
+	}
+	if s.QueryBeta > 0 {
+		c.MaxPositions = min(c.MaxPositions, s.Original)
+	}
 }
 
 // longrope reads arXiv:2402.13753's scaling. Only sequences of at most n tokens are

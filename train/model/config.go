@@ -124,6 +124,9 @@ type RopeScaling struct {
 	Attention  float64 // yarn, longrope: multiplies cos and sin; 0: none
 	// Exact is yarn's truncate: false: the channels that bound the blend are not rounded.
 	Exact bool `json:",omitempty"`
+	// QueryBeta is Ministral 3's: transformers multiplies a query at position p by 1 + QueryBeta·log(1 +
+	// ⌊p/Original⌋). Only sequences of at most Original tokens are supported, where that is 1.
+	QueryBeta float64 `json:",omitempty"`
 	// Short and Long divide each frequency of longrope, [R/2]: Short for sequences of at
 	// most Original tokens.
 	Short, Long []float64
