@@ -1,8 +1,12 @@
 package run
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -112,6 +116,77 @@ func TestLatentAttention(t *testing.T) {
 		Experts: model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Sigmoid: true, Corrected: true,
 			Ungated: true, Scale: 1.5}}), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
 		{"grpo", "model.dtype=bf16"}, {"ppo"}})
+}
+
+// The same for a model that is published in FP8.
+func TestFP8Folder(t *testing.T) {
+	c := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
+		MaxPositions: 256, InitStd: 0.1}
+	learns(t, fp8Folder(t, toyFolder(t, bf16Folder(newLab(t)), c)), [][]string{{"grpo"}, {"flowrl"}})
+}
+
+// fp8Folder is a copy of a folder whose projections are in FP8, each with one scale, 1/64.
+func fp8Folder(t *testing.T, dir string) string {
+	t.Helper()
+	var values [127]float64 // of the elements that are not negative
+	for b := range values {
+		if values[b] = math.Ldexp(8+float64(b%8), b/8-10); b < 8 {
+			values[b] = math.Ldexp(float64(b), -9)
+		}
+	}
+	weights, err := checkpoint.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer weights.Close()
+	var list []checkpoint.Source
+	add := func(name string, dtype checkpoint.DType, shape []int, raw []byte) {
+		list = append(list, checkpoint.Source{Tensor: checkpoint.Tensor{Name: name, DType: dtype, Shape: shape},
+			Raw: func(w io.Writer) error { _, err := w.Write(raw); return err }})
+	}
+	for _, x := range weights.List() {
+		floats := make([]float32, x.Len())
+		if err := weights.Read(ref.New[float32](), x.Name, kernels.Host(floats)); err != nil {
+			t.Fatal(err)
+		}
+		var elements, wide []byte
+		for _, v := range floats {
+			at, found := slices.BinarySearch(values[:], math.Abs(float64(v))*64)
+			if !found && at > 0 {
+				at--
+			}
+			if v < 0 {
+				at |= 128
+			}
+			elements, wide = append(elements, byte(at)), binary.LittleEndian.AppendUint32(wide, math.Float32bits(v))
+		}
+		if !strings.Contains(x.Name, "_proj.") {
+			add(x.Name, checkpoint.F32, x.Shape, wide)
+			continue
+		}
+		add(x.Name, "F8_E4M3", x.Shape, elements)
+		add(x.Name+"_scale_inv", checkpoint.F32, nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(1./64)))
+	}
+	slices.SortFunc(list, func(a, b checkpoint.Source) int { return strings.Compare(a.Name, b.Name) })
+	to := filepath.Join(t.TempDir(), "fp8")
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := checkpoint.WriteSafetensors(&file, list); err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = bytes.Replace(config, []byte("{"), []byte(`{"quantization_config": {"quant_method": "fp8", "weight_block_size": null}, `), 1)
+	for name, text := range map[string][]byte{"model.safetensors": file.Bytes(), "config.json": config} {
+		if err := os.WriteFile(filepath.Join(to, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
 }
 
 // ossFolder is a folder with the texts of dir and a toy of gpt-oss's architecture.
