@@ -87,6 +87,7 @@ func (x fp8) read(p []byte, off int64) error {
 	const atOnce = scratchBytes / 4 // elements
 	elements, wide := make([]byte, min(int64(len(p))/2+2, atOnce)), []byte(nil)
 	var scales []byte
+	tables := fp8Tables{row: -1}
 	for len(p) > 0 {
 		first, skip := off/2, off%2
 		n := min((skip+int64(len(p))+1)/2, int64(len(elements)))
@@ -103,12 +104,12 @@ func (x fp8) read(p []byte, off int64) error {
 			return err
 		}
 		if skip == 0 && int64(len(p)) >= 2*n {
-			x.widen(p[:2*n], elements[:n], scales, first, top)
+			x.widen(p[:2*n], elements[:n], scales, first, top, &tables)
 			p, off = p[2*n:], off+2*n
 			continue
 		}
 		wide = append(wide[:0], make([]byte, 2*n)...)
-		x.widen(wide, elements[:n], scales, first, top)
+		x.widen(wide, elements[:n], scales, first, top, &tables)
 		done := copy(p, wide[skip:])
 		p, off = p[done:], off+int64(done)
 	}
@@ -121,15 +122,48 @@ func (x fp8) scaleRows(first, n int64) (top, bottom int64) {
 	return first / x.cols / rows, (first+n-1)/x.cols/rows + 1
 }
 
+// fp8Tables are all elements of the blocks in a row of them, in BF16.
+type fp8Tables struct {
+	row    int64 // -1: none
+	blocks [][256]uint16
+	made   []bool
+}
+
+// of returns the table of a block with a scale.
+func (t *fp8Tables) of(row, block, across int64, scale float32) *[256]uint16 {
+	if t.row != row {
+		t.row = row
+		if t.blocks == nil {
+			t.blocks, t.made = make([][256]uint16, across), make([]bool, across)
+		}
+		clear(t.made)
+	}
+	if !t.made[block] {
+		t.made[block] = true
+		for b := range t.blocks[block] {
+			t.blocks[block][b] = BF16(e4m3[b] * scale)
+		}
+	}
+	return &t.blocks[block]
+}
+
 // widen sets dst to elements from first on as BF16; scales begin with row top of them.
-func (x fp8) widen(dst, elements, scales []byte, first, top int64) {
+func (x fp8) widen(dst, elements, scales []byte, first, top int64, tables *fp8Tables) {
+	const small = 1024 // elements of a block that are sooner multiplied than looked up
 	for len(elements) > 0 {
 		row, col := first/x.cols, first%x.cols
-		block := col / int64(x.of.Cols)
+		down, block := row/int64(x.of.Rows), col/int64(x.of.Cols)
 		n := min(min((block+1)*int64(x.of.Cols), x.cols)-col, int64(len(elements)))
-		scale := x.scale(scales[((row/int64(x.of.Rows)-top)*x.across+block)*x.size:])
-		for i, b := range elements[:n] {
-			binary.LittleEndian.PutUint16(dst[2*i:], BF16(e4m3[b]*scale))
+		scale := x.scale(scales[((down-top)*x.across+block)*x.size:])
+		if int64(x.of.Rows)*int64(x.of.Cols) < small {
+			for i, b := range elements[:n] {
+				binary.LittleEndian.PutUint16(dst[2*i:], BF16(e4m3[b]*scale))
+			}
+		} else {
+			table := tables.of(down, block, x.across, scale)
+			for i, b := range elements[:n] {
+				binary.LittleEndian.PutUint16(dst[2*i:2*i+2], table[b])
+			}
 		}
 		dst, elements, first = dst[2*n:], elements[n:], first+n
 	}

@@ -80,6 +80,43 @@ func TestFP8(t *testing.T) {
 	}
 }
 
+// Large blocks are looked up in tables, with the same results.
+func TestFP8LargeBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	const rows, cols = 100, 150
+	elements, scales := randomBytes(r, rows*cols), randomBytes(r, 3*4)
+	for i := range scales {
+		scales[i] = 120 + scales[i]%16
+	}
+	s := Scales{Data: Range(fileOf(t, scales), 0, 12), Type: "F8_E8M0", Rows: 40, Cols: 40}
+	e := FP8(Range(fileOf(t, elements), 0, rows*cols), rows, cols, s)
+	got := make([]byte, 2*rows*cols)
+	if _, err := e.ReadAt(got, 0); err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range elements {
+		want := BF16(e4m3[b] * e8m0(scales[i/cols/40*4+i%cols/40]))
+		if u := binary.LittleEndian.Uint16(got[2*i:]); u != want {
+			t.Fatalf("element %d is %#x, want %#x", i, u, want)
+		}
+	}
+}
+
+// BenchmarkFP8 reads a matrix in the blocks of published models.
+func BenchmarkFP8(b *testing.B) {
+	const rows, cols = 512, 4096
+	elements, scales := make([]byte, rows*cols), make([]byte, rows*cols/128/128*4)
+	s := Scales{Data: Range(fileOf(b, scales), 0, int64(len(scales))), Type: "F32", Rows: 128, Cols: 128}
+	e := FP8(Range(fileOf(b, elements), 0, rows*cols), rows, cols, s)
+	got := make([]byte, 2*rows*cols)
+	b.SetBytes(rows * cols)
+	for b.Loop() {
+		if _, err := e.ReadAt(got, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // Long reads take several steps.
 func TestFP8InSteps(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
