@@ -176,7 +176,7 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 		}
 	}
 	if taught := taughtArms(arms); len(taught) > 0 && strings.HasPrefix(k.Metric, "kl/ref") {
-		f.About += ". The reference of " + listed(taught) + " is a teacher (algo.reference)"
+		f.About += ". The reference of " + listed(taught) + " is a teacher (algo.reference or algo.teachers)"
 		if len(taught) < len(arms) {
 			f.About += ", otherwise it is the start"
 		}
@@ -202,7 +202,7 @@ func taughtArms(arms []*arm) (taught []string) {
 
 // taught reports whether a teacher was an input of training.
 func (r *run) taught() bool {
-	teacher := func(in store.IO) bool { return in.Role == "teacher" }
+	teacher := func(in store.IO) bool { return in.Role == "teacher" || in.Role == "teachers" }
 	return slices.ContainsFunc(r.stages, func(s store.Stage) bool {
 		return s.Kind == "train" && slices.ContainsFunc(s.Inputs, teacher)
 	})

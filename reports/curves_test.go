@@ -16,8 +16,8 @@ func TestCurveNamesTeachers(t *testing.T) {
 		arms   []*arm
 		want   string // "": no sentence
 	}{
-		{"kl/ref_k3", []*arm{plain, taught}, ". The reference of taught is a teacher (algo.reference), otherwise it is the start"},
-		{"kl/ref_k3", []*arm{taught}, ". The reference of taught is a teacher (algo.reference)"},
+		{"kl/ref_k3", []*arm{plain, taught}, ". The reference of taught is a teacher (algo.reference or algo.teachers), otherwise it is the start"},
+		{"kl/ref_k3", []*arm{taught}, ". The reference of taught is a teacher (algo.reference or algo.teachers)"},
 		{"kl/ref_k3", []*arm{plain}, ""},
 		{"actor/entropy", []*arm{plain, taught}, ""},
 	} {

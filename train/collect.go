@@ -189,7 +189,7 @@ func (t *Trainer) finalRewards(all []Trajectory) map[*rollout.Completion]float64
 	if t.foreign() && t.cfg.Correction.Bypass == 0 {
 		b.old = t.passes.logProbs(t.Policy, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
 	}
-	b.ref = t.reference.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
+	t.refer(b, 0, 0)
 	rl.RewardKL(b.reward, b.reward, b.old, b.ref, b.mask, b.rows, t.cfg.KL.RewardEstimator, t.klCoef)
 	final := make(map[*rollout.Completion]float64, len(b.traj))
 	for i, r := range b.rewardSums() {

@@ -1,9 +1,15 @@
 package train
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"exp/train/model"
 )
 
 // A policy that learns from a teacher alone, deeper than itself, comes close to it: in the metric and in the exact
@@ -53,14 +59,66 @@ func TestDistillsTopK(t *testing.T) {
 	}
 }
 
+// ofSources gives the problems data sources, of which two have teachers of their own.
+func (r *toyRun) ofSources() {
+	r.sources = []string{"B", "C"}
+	for i := range r.problems {
+		if x := &r.problems[i]; len(x.Prompt) > 1 {
+			x.Data = json.RawMessage(fmt.Sprintf(`{"source": %q}`, x.Prompt[len(x.Prompt)-1:]))
+		}
+	}
+}
+
+// The completions of each data source are compared with its teacher, and others with the reference.
+func TestTeachersOfSources(t *testing.T) {
+	for _, k := range []int{0, 4} {
+		r := newToyRun(t, Distill, 2)
+		r.ofSources()
+		r.cfg.Distill.TopK, r.cfg.PromptsPerStep = k, 10
+		trainer := r.start()
+		if err := trainer.material(t.Context(), newStopwatch(trainer.Clock)); err != nil {
+			t.Fatal(err)
+		}
+		b, seen := trainer.pending[0].batch(trainer.cfg), map[string]bool{}
+		trainer.refer(b, 1, k)
+		for i, x := range trainer.references {
+			all, likeliest := trainer.referred(x, b, 0, k)
+			for row, tr := range b.traj {
+				lo, hi := b.rows[row], b.rows[row+1]
+				of := x.model == map[string]*model.Model{"A": r.ref, "AB": r.tutors["B"], "ABC": r.tutors["C"]}[tr.Problem.Prompt]
+				seen[tr.Problem.Prompt] = seen[tr.Problem.Prompt] || of
+				if slices.Equal(b.ref[lo:hi], all[lo:hi]) != of {
+					t.Errorf("row %d of prompt %s, reference %d: log-probs %v, that one's are %v", row, tr.Problem.Prompt, i,
+						b.ref[lo:hi], all[lo:hi])
+				}
+				if of && k > 0 && !reflect.DeepEqual(b.taught.between(lo, hi), likeliest.between(lo, hi)) {
+					t.Errorf("row %d of prompt %s, reference %d: other likeliest tokens", row, tr.Problem.Prompt, i)
+				}
+			}
+		}
+		if len(seen) != 3 {
+			t.Errorf("prompts %v were sampled: the test wants all", seen)
+		}
+		if x := trainer.references; len(x) != 3 || x[2].passes != trainer.passes || x[1].own || x[1].passes != x[0].passes {
+			t.Errorf("references %+v: want 3 that share passes by architecture", x)
+		}
+	}
+}
+
+// distance returns how far the policy is from a model, on the first token after a prompt.
+func (r *toyRun) distance(m *model.Model, prompt string) (kl float64) {
+	p, q := r.policy(r.trainer.Policy, prompt), r.policy(m, prompt)
+	for v, x := range p {
+		kl += x * math.Log(x/q[v])
+	}
+	return kl
+}
+
 // fromTeacher returns the mean distance of the policy from the reference, on the first tokens after all prompts.
 func (r *toyRun) fromTeacher() (kl float64) {
 	prompts := []string{"A", "AB", "ABC"}
 	for _, prompt := range prompts {
-		p, q := r.policy(r.trainer.Policy, prompt), r.policy(r.ref, prompt)
-		for v, x := range p {
-			kl += x * math.Log(x/q[v]) / float64(len(prompts))
-		}
+		kl += r.distance(r.ref, prompt) / float64(len(prompts))
 	}
 	return kl
 }

@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 
 	"exp/kernels"
@@ -86,12 +85,7 @@ func (t *Trainer) allocate(longest int) (err error) {
 		keep); err != nil {
 		return err
 	}
-	t.reference = t.passes
-	if ref := t.Reference; ref != nil && !reflect.DeepEqual(ref.Config, t.Policy.Config) {
-		t.reference, err = newPasses(t.Backend, t.data, ref.Config, ref.Heads, c.Rows(longest), true,
-			model.KeepNothing)
-	}
-	return err
+	return t.addReferences(c.Rows(longest))
 }
 
 // newLearner makes the learner of a model on this rank.

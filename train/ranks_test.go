@@ -201,6 +201,10 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"PPO":     toy(PPO, func(r *toyRun) { r.cfg.KL.RewardCoef, r.cfg.EntropyCoef = 0.05, 0.01 }),
 		"GRPO":    toy(GRPO, func(r *toyRun) {}),
 		"teacher": toy(Distill, func(r *toyRun) { r.cfg.Advantage, r.cfg.Distill.Max = "grpo", 2 }),
+		"teachers of data sources": toy(Distill, func(r *toyRun) {
+			r.ofSources()
+			r.cfg.Distill.TopK = 3
+		}),
 		"teacher's likeliest tokens": toy(Distill, func(r *toyRun) {
 			r.cfg.Distill.TopK, r.cfg.Distill.Floor, r.cfg.Distill.Max = 4, -4, 0.5
 		}),

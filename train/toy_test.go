@@ -97,9 +97,11 @@ type toyRun struct {
 	together bool // the grader judges a step's completions in one call
 	bf16     bool // open another backend, of bf16
 	adapters *model.Adapters
-	frozen   bool          // the reference policy has a backbone
-	teacher  *model.Config // the reference's architecture, if it is another
-	whole    []float32     // parameters of all ranks, on the first one
+	frozen   bool                    // the reference policy has a backbone
+	teacher  *model.Config           // the reference's architecture, if it is another
+	sources  []string                // of data, which further teachers have, every second one of the policy's architecture
+	tutors   map[string]*model.Model // those teachers
+	whole    []float32               // parameters of all ranks, on the first one
 }
 
 // Kind is an algorithm that most tests of the loop run.
@@ -275,6 +277,20 @@ func (r *toyRun) start() *Trainer {
 	if needs.Reference && (!only || r.cfg.SamplersNeedReference()) {
 		p.Reference = r.reference(be, make)
 		r.ref = p.Reference
+		r.tutors = map[string]*model.Model{}
+		for i, source := range r.sources {
+			c := r.model
+			if i%2 == 0 {
+				c = *r.teacher
+			}
+			m, err := model.New(be, c, model.Heads{LM: true}, false)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			r.t.Cleanup(m.Close)
+			m.Init(hashSeed(20 + i))
+			p.Teachers, r.tutors[source] = append(p.Teachers, Teacher{m, source}), m
+		}
 	}
 	if needs.Critic && !only {
 		p.Critic = make(model.Heads{Value: true}, true)

@@ -35,6 +35,7 @@ type Parts struct {
 	Backend   kernels.Backend
 	Policy    *model.Model    // trainable; has the log Z head if Needs().LogZ
 	Reference *model.Model    // frozen, of any architecture with the policy's tokens; nil unless needed
+	Teachers  []Teacher       // which take Reference's place for some problems; none without Reference
 	Critic    *model.Model    // trainable, with a value head; nil unless needed
 	Sampler   rollout.Sampler // draws from Policy or Copy; nil on a rank that only learns
 	Grader    rollout.Grader
@@ -78,14 +79,13 @@ type Parts struct {
 // Trainer runs the loop. Create it with New, then Run it.
 type Trainer struct {
 	Parts
-	cfg    Config
-	needs  Needs
-	policy *learner // nil on a rank that only samples
-	critic *learner
-	passes *passes
-	// reference are the passes of Reference: the policy's, or of another architecture its own.
-	reference *passes
-	data      ranks.Group // of Ranks, those that share mini-batches with this one
+	cfg        Config
+	needs      Needs
+	policy     *learner // nil on a rank that only samples
+	critic     *learner
+	passes     *passes
+	references []reference // Reference, if it is needed, and Teachers
+	data       ranks.Group // of Ranks, those that share mini-batches with this one
 	// Of Ranks, those that learn and those that sample: all, or without Samplers and only they.
 	learning, sampling ranks.Group
 	copier             *copier // made when copies are first set
@@ -145,7 +145,7 @@ func New(c Config, p Parts) (*Trainer, error) {
 		return nil, fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the model holds %d "+
 			"positions", longest, limit)
 	}
-	if ref := p.Reference; ref != nil {
+	for _, ref := range p.references() {
 		if err := follows(ref.Config, p.Policy.Config, longest); err != nil {
 			return nil, err
 		}
@@ -174,18 +174,6 @@ func New(c Config, p Parts) (*Trainer, error) {
 	return t, nil
 }
 
-// follows returns an error unless a reference of another architecture can read the policy's sequences.
-func follows(reference, policy model.Config, longest int) error {
-	switch {
-	case reference.Vocab < policy.Vocab:
-		return fmt.Errorf("train: the reference has %d tokens, the policy %d", reference.Vocab, policy.Vocab)
-	case longest > reference.MaxPositions:
-		return fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the reference holds %d "+
-			"positions", longest, reference.MaxPositions)
-	}
-	return nil
-}
-
 // Close frees the optimizers and workspaces.
 func (t *Trainer) Close() {
 	for _, l := range []*learner{t.policy, t.critic} {
@@ -193,8 +181,10 @@ func (t *Trainer) Close() {
 			l.close()
 		}
 	}
-	if t.reference != nil && t.reference != t.passes {
-		t.reference.close()
+	for _, ref := range t.references {
+		if ref.own {
+			ref.passes.close()
+		}
 	}
 	if t.passes != nil {
 		t.passes.close()
@@ -259,12 +249,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	}
 	clock.lap("old_log_prob")
 	if t.needs.Reference {
-		t.rows(t.reference, step, "reference", len(b.traj))
-		if k := t.cfg.taught(); k > 0 {
-			b.ref, b.taught = t.reference.teacher(t.Reference, b, k, t.Policy.Config.Vocab, t.cfg.Sampling.Temperature)
-		} else {
-			b.ref = t.reference.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
-		}
+		t.refer(b, step, t.cfg.taught())
 		clock.lap("ref")
 	}
 	if t.needs.Critic {

@@ -47,6 +47,8 @@ func TestConflicts(t *testing.T) {
 		{"covariance bounds", "algo={kind: clip_cov}", "algo={kind: clip_cov,cov: {low: 5}}", "algo.cov.low (5) is not below"},
 		{"rollout weights", "algo.rollout_correction={weights: token,weight_low: 0.5}", "algo.rollout_correction={weights: token,weight_low: 3}", "weight_low (3) is above"},
 		{"rejection bounds", "algo.rollout_correction={reject: [seq_max_k2],reject_bounds: ['0.1']}", "algo.rollout_correction={reject: [seq_max_k2],reject_bounds: ['0.1_0.2']}", "must not have a lower bound"},
+		{"teachers and sources", "algo={kind: distill,reference: t,teachers: [a],teacher_sources: [x]}", "algo={kind: distill,reference: t,teachers: [a],teacher_sources: [x,y]}", "algo.teachers has 1 models, algo.teacher_sources 2"},
+		{"a source twice", "algo={kind: distill,teachers: [a,b],teacher_sources: [x,y]}", "algo={kind: distill,teachers: [a,b],teacher_sources: [x,x]}", `algo.teacher_sources has "x" twice`},
 		{"bypass loss", "algo={kind: gpg,rollout_correction: {preset: bypass_pg_is}}", "algo={kind: grpo,rollout_correction: {preset: bypass_pg_is}}", "is for the loss reinforce, not for ppo"},
 		{"bypass mode", "algo={kind: grpo,rollout_correction: {mode: bypass}}", "algo={kind: gspo,rollout_correction: {mode: bypass}}", "the loss gspo does not support it"},
 		{"ppo has no group", "rollout.n=1 algo.kind=ppo", "rollout.n=1 algo.flowrl.reward=adv_no_std", "adv_no_std compares"},

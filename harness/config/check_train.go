@@ -76,7 +76,7 @@ func trainChecks() []check {
 		}},
 		{[]string{"algo.advantage", "algo.kind"}, func(r *Run) (string, string) {
 			a := r.Algo
-			if a.Advantage != rl.NoAdvantage || a.HasTeacher() && (a.Distill.Coef > 0 || a.KL.LossCoef > 0) {
+			if a.Advantage != rl.NoAdvantage || a.IsTaught() && (a.Distill.Coef > 0 || a.KL.LossCoef > 0) {
 				return "", ""
 			}
 			if a.Distill.Coef == 0 && a.KL.LossCoef == 0 {
@@ -121,6 +121,19 @@ func trainChecks() []check {
 				}
 				return "", ""
 			}},
+		{[]string{"algo.teacher_sources", "algo.teachers"}, func(r *Run) (string, string) {
+			sources, n := r.Algo.TeacherSources, len(r.Algo.Teachers)
+			if len(sources) != n {
+				return fmt.Sprintf("algo.teachers has %d models, algo.teacher_sources %d data sources", n,
+					len(sources)), "for each teacher the data_source of the problems that it teaches"
+			}
+			for i, source := range sources {
+				if slices.Contains(sources[:i], source) {
+					return fmt.Sprintf("algo.teacher_sources has %q twice", source), "one teacher for each data source"
+				}
+			}
+			return "", ""
+		}},
 		{[]string{"algo.rollout_correction.reject_bounds", "algo.rollout_correction.reject"},
 			func(r *Run) (string, string) {
 				c := r.Algo.RolloutCorrection

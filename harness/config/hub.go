@@ -20,7 +20,7 @@ type Remote struct {
 func remoteKeys() map[string]hub.Part {
 	return map[string]hub.Part{
 		"model.base": hub.Weights, "model.adapter": hub.Weights, "reward.weights": hub.Weights,
-		"algo.reference": hub.Weights,
+		"algo.reference": hub.Weights, "algo.teachers": hub.Weights,
 		"tokenizer.path": hub.Tokenizer, "data.train.source": hub.Data, "data.val.source": hub.Data,
 		"data.test.source": hub.Data, "data.train.more": hub.Data, "data.val.more": hub.Data,
 		"data.test.more": hub.Data, "sft.source": hub.Data,
@@ -148,7 +148,7 @@ func remoteForm(part hub.Part) string {
 // remoteValues are the values of one of the remote keys.
 func remoteValues(r *Run, key string) []string {
 	if list, ok := map[string][]string{"data.train.more": r.Data.Train.More, "data.val.more": r.Data.Val.More,
-		"data.test.more": r.Data.Test.More}[key]; ok {
+		"data.test.more": r.Data.Test.More, "algo.teachers": r.Algo.Teachers}[key]; ok {
 		return list
 	}
 	return []string{map[string]string{

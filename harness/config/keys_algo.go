@@ -105,7 +105,15 @@ func distillKeys(token []Clause) []Key {
 		Late: true, Stages: at(Train), When: []Clause{read}, Pattern: pattern("start, a path, or "+
 			"hub:ORG/NAME@REVISION", `.+`),
 		Help: "the reference policy: start, the weights that training starts from, or a teacher: the folder of " +
-			"another model with the same tokens, of any size"})
+			"another model with the same tokens, of any size"},
+		Key{Path: "algo.teachers", Kind: String, List: true, Role: External, Default: is([]string{}), Late: true,
+			Stages: at(Train), When: []Clause{read}, Pattern: pattern("a path, or hub:ORG/NAME@REVISION", `.+`),
+			Help: "further teachers, folders: each is the reference policy of the problems whose data_source is its " +
+				"entry in algo.teacher_sources, and algo.reference is that of the others"},
+		Key{Path: "algo.teacher_sources", Kind: String, List: true, Default: is([]string{}), Late: true,
+			Stages: at(Train), When: []Clause{positive("algo.teachers")},
+			Pattern: pattern("the data_source of problems", `.+`),
+			Help:    "for each of algo.teachers, the data_source of the problems that it teaches"})
 }
 
 // StartWeights is the value of algo.reference for the weights that training starts from.

@@ -58,7 +58,7 @@ func trainingNames() []foreignName {
 		{"forward_kl_topk", "algo.distill.top_k", "it is a number of tokens here, algo.distill.top_k"},
 		{"loss_max_clamp", "algo.distill.max", ""},
 		{"log_prob_min_clamp", "algo.distill.floor", ""},
-		{"teacher_models", "algo.reference", "a run has one teacher: algo.reference"},
+		{"teacher_models", "algo.reference", "algo.reference names one teacher, algo.teachers others, by data source"},
 		// Prompts, rollouts, rewards.
 		{"response_length", "rollout.max_new_tokens", ""},
 		{"prompt_length", "data.max_prompt_tokens", ""},

@@ -232,6 +232,8 @@ type Algo struct {
 	KL                KL          `key:"kl"`                // Loss is not "flowrl"
 	Distill           Distill     `key:"distill"`           // Loss is not "flowrl"
 	Reference         string      `key:"reference"`         // something reads the reference policy
+	Teachers          []string    `key:"teachers"`          // the same
+	TeacherSources    []string    `key:"teacher_sources"`   // Teachers is not empty
 	EntropyCoef       float64     `key:"entropy_coef"`      // Loss is not "flowrl"
 	Aggregation       string      `key:"aggregation"`       // Loss is a sum over tokens
 	LossScaleFactor   float64     `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
@@ -287,6 +289,10 @@ type Distill struct {
 	Max   *float64 `key:"max"`   // Coef > 0; nil: no bound
 	Floor *float64 `key:"floor"` // TopK > 0; nil: none
 }
+
+// IsTaught reports whether another model than the one that training starts from is the reference policy of some
+// problems at least.
+func (a *Algo) IsTaught() bool { return a.HasTeacher() || len(a.Teachers) > 0 }
 
 // HasTeacher reports whether the reference policy is another model than the one that training starts from.
 func (a *Algo) HasTeacher() bool { return a.Reference != "" && a.Reference != StartWeights }

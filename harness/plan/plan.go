@@ -120,6 +120,9 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	if !x.Teacher.IsZero() {
 		data[stage.RoleTeacher] = x.Teacher
 	}
+	if !x.Teachers.IsZero() {
+		data[stage.RoleTeachers] = x.Teachers
+	}
 	data[stage.RoleStops] = x.Stops
 	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: data, Weights: x.Weights,
 		Tokenizer: x.Tokenizer, Code: codes}.XID()
@@ -327,6 +330,9 @@ func (p *Run) trainOutside() map[string]ident.Digest {
 	maps.Copy(m, p.External.Called)
 	if !p.External.Teacher.IsZero() {
 		m[stage.RoleTeacher] = p.External.Teacher
+	}
+	if !p.External.Teachers.IsZero() {
+		m[stage.RoleTeachers] = p.External.Teachers
 	}
 	return m
 }

@@ -60,7 +60,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		add("reward model", rewardBytes(c))
 	}
 	limit := capacityOf(kind, c, longest, w)
-	activations, teaching := teacherRooms(kind, c, limit, longest, w)
+	activations, teaching := teacherRooms(kind, c, arch, limit, longest, w)
 	add(string(kernels.ActivationRoom), activations+activationBytes(c, arch, heads, limit, operand, w))
 	rows := 0 // of a sampling step by the ranks that share products in training
 	engine := engineOf(kind, c, arch, longest, w)

@@ -67,10 +67,10 @@ func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h mo
 	}
 	adapted("policy", h)
 	referred := w.learns && needs.Reference || c.Train.Steps > 0 && stage.TrainConfig(c).SamplersNeedReference()
-	switch {
-	case referred && c.Algo.HasTeacher():
-		p.add("reference policy", heldReference(c, arch, w.tensor))
-	case referred && c.Model.HasAdapter() && c.SFT.Steps == 0:
+	if n := heldTeachers(c, w.tensor); referred && n > 0 {
+		p.add("reference policy", n)
+	}
+	if referred && !c.Algo.HasTeacher() && c.Model.HasAdapter() && c.SFT.Steps == 0 {
 		p.add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: h.Adapters}, false,
 			copies, operand))
 	}

@@ -74,9 +74,12 @@ func CheckRanks(r *config.Resolved, n int) error {
 				fmt.Sprintf("%s: %d is the most for this model and these ranks", x.key, mostTensor(c, arch, x.key, n))}
 		}
 	}
-	if own, ok := teacherOf(c); ok {
-		if err := tensor.Check(tensorKey, own, c.Compute.TensorParallel); err != nil {
-			return &SharingError{fmt.Sprintf("--ranks %d: %s: the teacher: %v", n, c.Name, err),
+	for _, x := range teachersOf(c) {
+		if !x.known {
+			continue
+		}
+		if err := tensor.Check(tensorKey, x.arch, c.Compute.TensorParallel); err != nil {
+			return &SharingError{fmt.Sprintf("--ranks %d: %s: the teacher %s: %v", n, c.Name, x.name, err),
 				tensorKey + ": 1, or another teacher"}
 		}
 	}

@@ -81,8 +81,12 @@ func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planne
 	}
 	if needs.Reference {
 		q := p
-		if own, ok := teacherOf(c); ok {
-			q.arch, q.heads = own, model.Heads{LM: true}
+		// Of several teachers, each has a part of the completions: the largest is taken for all.
+		largest := 0
+		for _, x := range teachersOf(c) {
+			if n := x.parameters(); n > largest {
+				largest, q.arch, q.heads = n, x.arch, model.Heads{LM: true}
+			}
 		}
 		list = append(list, q.pass("reference log-probs", 1, false))
 	}

@@ -68,12 +68,16 @@ func (e *Estimate) Text(indent string) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
 	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
+	teachers := e.Teachers
 	if e.Teacher != "" {
+		teachers = append([]Teacher{{e.Teacher, e.TeacherParameters}}, teachers...)
+	}
+	for _, x := range teachers {
 		size := "of unknown size, so it is not counted below"
-		if e.TeacherParameters > 0 {
-			size = quantity.Parameters(int64(e.TeacherParameters)) + " parameters"
+		if x.Parameters > 0 {
+			size = quantity.Parameters(int64(x.Parameters)) + " parameters"
 		}
-		add("         teacher  %s: %s", e.Teacher, size)
+		add("         teacher  %s: %s", x.Name, size)
 	}
 	e.memoryText(add)
 	add("         disk     up to %s in the store", quantity.Bytes(e.Disk))
@@ -311,7 +315,12 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 		}
 	}
 	if c.Algo.HasTeacher() && !remote["algo.reference"] {
-		lackTeacher(c.Algo.Reference, lack)
+		lackTeacher("algo.reference=PATH", c.Algo.Reference, lack)
+	}
+	for _, folder := range c.Algo.Teachers {
+		if !hub.IsRef(folder) { // others are reported with the references
+			lackTeacher("algo.teachers=[PATH, …]", folder, lack)
+		}
 	}
 	for _, d := range []struct {
 		name string
@@ -333,15 +342,15 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 	}
 }
 
-// lackTeacher reports a missing model of algo.reference.
-func lackTeacher(folder string, lack func(missing, do string)) {
+// lackTeacher reports a missing model of algo.reference or algo.teachers; set is what names another.
+func lackTeacher(set, folder string, lack func(missing, do string)) {
 	if _, err := os.Stat(folder); err == nil {
 		return
 	}
 	lack(fmt.Sprintf("the weights of the teacher %s: no such folder", folder),
-		"put its Hugging Face folder on this machine and name the folder: --set algo.reference=PATH")
+		"put its Hugging Face folder on this machine and name the folder: --set "+set)
 	if _, known := published.Model(folder); known {
-		lack("", "or fetch it from the hub: --set algo.reference=hub:"+folder+"@main --get")
+		lack("", "or fetch it from the hub: --set "+strings.Replace(set, "PATH", "hub:"+folder+"@main", 1)+" --get")
 	}
 }
 

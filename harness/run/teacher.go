@@ -1,6 +1,8 @@
 package run
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 
 	"exp/harness/config"
@@ -13,62 +15,106 @@ import (
 	"exp/train/tensor"
 )
 
-// teacherOf returns the architecture of the model that algo.reference names, and false if there is none
-// or it is not known, which the plan reports elsewhere.
-func teacherOf(c *config.Run) (model.Config, bool) {
-	if !c.Algo.HasTeacher() {
-		return model.Config{}, false
-	}
-	if arch, err := stage.ReadTeacher(c.Algo.Reference); err == nil {
-		return arch, true
-	}
-	name, _, _ := strings.Cut(strings.TrimPrefix(c.Algo.Reference, "hub:"), "@")
-	return published.Model(name)
+// teacher is a model that algo.reference or algo.teachers names.
+type teacher struct {
+	name  string
+	arch  model.Config
+	known bool // arch is; the plan reports elsewhere what is missing
 }
 
-// teacherSize returns the name of the teacher and its parameters, 0 if its architecture is not known; "" and 0 without
-// one.
-func teacherSize(c *config.Run) (name string, parameters int) {
-	if !c.Algo.HasTeacher() {
-		return "", 0
+// teachersOf returns them, the one of algo.reference first, if it is one.
+func teachersOf(c *config.Run) (list []teacher) {
+	names := c.Algo.Teachers
+	if c.Algo.HasTeacher() {
+		names = append([]string{c.Algo.Reference}, names...)
 	}
-	if own, ok := teacherOf(c); ok {
-		parameters, _ = model.Parameters(own, model.Heads{LM: true})
+	for _, folder := range names {
+		x := teacher{name: folder}
+		var err error
+		if x.arch, err = stage.ReadTeacher(folder); err == nil {
+			x.known = true
+		} else {
+			name, _, _ := strings.Cut(strings.TrimPrefix(folder, "hub:"), "@")
+			x.arch, x.known = published.Model(name)
+		}
+		list = append(list, x)
 	}
-	return c.Algo.Reference, parameters
+	return list
 }
 
-// heldReference returns the memory of the reference policy's weights in training, on each of the ranks that
-// share its products.
-func heldReference(c *config.Run, arch model.Config, shared int) int {
-	if !c.Algo.HasTeacher() {
-		return referenceBytes(c, arch, shared)
+// addTeachers names them.
+func (e *Estimate) addTeachers(c *config.Run) {
+	for i, x := range teachersOf(c) {
+		if i == 0 {
+			e.Teacher, e.TeacherParameters = x.name, x.parameters()
+		} else {
+			e.Teachers = append(e.Teachers, Teacher{x.name, x.parameters()})
+		}
 	}
-	own, ok := teacherOf(c)
-	if !ok {
+}
+
+// parameters returns the size of the teacher, 0 if it is not known.
+func (x teacher) parameters() int {
+	if !x.known {
+		return 0
+	}
+	n, _ := model.Parameters(x.arch, model.Heads{LM: true})
+	return n
+}
+
+// held returns the memory of the teacher's weights in training, on each of the ranks that share its products.
+func (x teacher) held(c *config.Run, shared int) int {
+	if !x.known {
 		return 0
 	}
 	held := kernels.BF16 // of a published model that is not here
-	if t, err := checkpoint.OpenFolder(c.Algo.Reference); err == nil {
+	if t, err := checkpoint.OpenFolder(x.name); err == nil {
 		held = t.Frozen()
 		t.Close()
 	}
 	h, copies, operand := model.Heads{LM: true}, copiesOf(c), stage.Operand(c)
-	return own.BackboneBytes(true, held, copies, operand, shared) + own.AdapterBytes(h, false, copies, operand)
+	return x.arch.BackboneBytes(true, held, copies, operand, shared) + x.arch.AdapterBytes(h, false, copies, operand)
 }
 
-// teacherRooms returns the activations of a teacher's passes, and the workspace of their operations; both 0
-// without one, and in other stages than training. longest is the length of a sequence.
-func teacherRooms(kind config.Stage, c *config.Run, limit capacities, longest int, w crew) (activations, scratch int) {
-	own, ok := teacherOf(c)
-	if !ok || kind != config.Train {
+// heldTeachers returns the memory of all teachers' weights.
+func heldTeachers(c *config.Run, shared int) (n int) {
+	for _, x := range teachersOf(c) {
+		n += x.held(c, shared)
+	}
+	return n
+}
+
+// heldReference returns the memory of the reference policies' weights in training, on each of the ranks that
+// share their products.
+func heldReference(c *config.Run, arch model.Config, shared int) int {
+	n := heldTeachers(c, shared)
+	if !c.Algo.HasTeacher() {
+		n += referenceBytes(c, arch, shared)
+	}
+	return n
+}
+
+// teacherRooms returns the activations of teachers' passes, and the workspace of their operations; both 0
+// without one, and in other stages than training. Teachers of one architecture share them, and so does one of the
+// policy's, arch. longest is the length of a sequence.
+func teacherRooms(kind config.Stage, c *config.Run, arch model.Config, limit capacities, longest int, w crew) (
+	activations, scratch int) {
+	if kind != config.Train {
 		return 0, 0
 	}
 	w.learns = false
 	operand := stage.Operand(c)
-	activations = own.WorkspaceBytes(model.Heads{LM: true}, limit.scored, model.KeepNothing, operand, w.tensor)
 	none := generate.Options{PageTokens: c.Rollout.PageTokens}
-	scratch = scratchBytes(config.Train, c, own, none, limit.scored, longest, w) +
-		tensor.RoomBytes(own, limit.tokens, 0, w.tensor, operand, copiesOf(c), false)
+	made := []model.Config{arch}
+	for _, x := range teachersOf(c) {
+		same := func(other model.Config) bool { return reflect.DeepEqual(other, x.arch) }
+		if !x.known || slices.ContainsFunc(made, same) {
+			continue
+		}
+		made = append(made, x.arch)
+		activations += x.arch.WorkspaceBytes(model.Heads{LM: true}, limit.scored, model.KeepNothing, operand, w.tensor)
+		scratch = max(scratch, scratchBytes(config.Train, c, x.arch, none, limit.scored, longest, w)+
+			tensor.RoomBytes(x.arch, limit.tokens, 0, w.tensor, operand, copiesOf(c), false))
+	}
 	return activations, scratch
 }

@@ -2,8 +2,10 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +93,47 @@ func TestTeacherElsewhere(t *testing.T) {
 	}
 }
 
+// Problems of a data source have its teacher: with adapters and with all weights, beside the start as the reference of
+// the others. Another teacher makes another run, and the teachers' memory is planned.
+func TestTeacherOfSource(t *testing.T) {
+	l := newLab(t)
+	base, data := bf16Folder(l), verlFile(t) // whose rows are of math_dapo
+	tutor := func(seed int) string {
+		res, _ := l.execute(chatRun(l, testTemplate, "train.steps=0", "merge.dtype=bf16", "model.arch={qkv_bias: true, layers: 3}",
+			fmt.Sprint("model.seed=", seed)))
+		return filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
+	}
+	one := tutor(8)
+	sets := func(teacher string, more ...string) []string {
+		return append(append(loraSets(base, data, "distill"), "algo.teachers=["+teacher+"]", "algo.teacher_sources=[math_dapo]"), more...)
+	}
+	for i, p := range []*plan.Run{l.plan(0, sets(one)...), l.plan(0, slices.DeleteFunc(sets(one, "name=whole"), func(s string) bool {
+		return strings.HasPrefix(s, "train.lora=")
+	})...)} {
+		res, _ := l.execute(p)
+		curves, err := l.db.Metrics(context.Background(), res.Run.ID, "kl/ref_k1", 1, 1)
+		if err != nil || len(curves) != 1 || !(curves[0].Values[0] > 0.01) {
+			t.Errorf("run %d: distances %+v, %v: the policy is the start, and its reference a teacher", i, curves, err)
+		}
+		for kind, use := range l.memoryOf(res.Run.ID) {
+			if x := float64(use.Peak) / float64(use.Planned); kind == string(config.Train) && !(x <= 1.05 && x > 0.8) {
+				t.Errorf("run %d: the peak is %.2f of the plan", i, x)
+			}
+		}
+		if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+			t.Errorf("run %d: verification: %+v", i, v)
+		}
+	}
+	first, other := l.plan(0, sets(one)...), l.plan(0, sets(tutor(9))...)
+	if first.RID == other.RID || first.XID == other.XID {
+		t.Error("another teacher of a data source is the same run")
+	}
+	_, err := l.try(context.Background(), l.plan(0, sets(one, "algo.teacher_sources=[gsm8k]")...), &quiet{})
+	if err == nil || !strings.Contains(err.Error(), `no problem of data.train has the data_source "gsm8k"; theirs are math_dapo`) {
+		t.Errorf("a data source without problems: %v", err)
+	}
+}
+
 func TestTeacherRefused(t *testing.T) {
 	l := newLab(t)
 	folder := l.teacher()
@@ -136,8 +179,9 @@ func TestTeacherThatRanksCannotShare(t *testing.T) {
 	if err := CheckRanks(smoke(t, append(sets, "algo.kind=grpo")...), 2); err != nil {
 		t.Fatal(err)
 	}
-	err := CheckRanks(smoke(t, append(taught(l.teacher()), sets...)...), 2)
-	if err == nil || !strings.Contains(err.Error(), "the teacher: compute.tensor_parallel is 2") {
+	folder := l.teacher()
+	err := CheckRanks(smoke(t, append(taught(folder), sets...)...), 2)
+	if err == nil || !strings.Contains(err.Error(), "the teacher "+folder+": compute.tensor_parallel is 2") {
 		t.Errorf("a teacher of width 64 for two ranks: %v", err)
 	}
 }

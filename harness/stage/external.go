@@ -28,6 +28,7 @@ type External struct {
 	Architecture ident.Digest
 	Adapter      ident.Digest // adapters that it starts with; zero for none
 	Teacher      ident.Digest // the model that algo.reference names; zero for the start itself
+	Teachers     ident.Digest // the models that algo.teachers names; zero for none
 	Tokenizer    ident.Digest
 	Template     ident.Digest // of the chat template; zero for plain text
 	Stops        ident.Digest // tokens that end a completion
@@ -89,7 +90,7 @@ func (x *External) model(c *config.Run, p *Prompter, bad func(key, code, message
 		checkAdapters(c, ModelConfig(c, 1), bad)
 		checkSpread(c, ModelConfig(c, 1), bad)
 		if p != nil {
-			x.Teacher = teacherDigest(c, ModelConfig(c, p.Tokenizer.VocabSize()), p, bad)
+			x.teachers(c, ModelConfig(c, p.Tokenizer.VocabSize()), p, bad)
 		}
 		return
 	}
@@ -115,7 +116,7 @@ func (x *External) model(c *config.Run, p *Prompter, bad func(key, code, message
 	checkSpread(c, arch, bad)
 	x.Adapter = checkStartAdapter(c, arch, bad)
 	if p != nil {
-		x.Teacher = teacherDigest(c, arch, p, bad)
+		x.teachers(c, arch, p, bad)
 	}
 }
 

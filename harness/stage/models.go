@@ -2,6 +2,9 @@ package stage
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"exp/experiments/ident"
 	"exp/harness/config"
@@ -9,6 +12,7 @@ import (
 	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/model"
+	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
 
@@ -38,12 +42,19 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 	}
 	if learns && needs.Reference || !learns && r.cfg.SamplersNeedReference() {
 		if r.run().Algo.HasTeacher() {
-			parts.Reference, err = r.loadTeacher(owned)
+			parts.Reference, err = r.loadTeacher(r.run().Algo.Reference, owned)
 		} else {
 			parts.Reference, err = load(model.Heads{LM: true}, false, referencePart)
 		}
 		if err != nil {
 			return nil, err
+		}
+		for i, folder := range r.run().Algo.Teachers {
+			m, err := r.loadTeacher(folder, owned)
+			if err != nil {
+				return nil, err
+			}
+			parts.Teachers = append(parts.Teachers, train.Teacher{Model: m, Source: r.run().Algo.TeacherSources[i]})
 		}
 	}
 	if learns && needs.Critic {
@@ -60,9 +71,8 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 	return r.newCopy(r.Sampling, parts, owned)
 }
 
-// loadTeacher makes the reference policy from the folder that algo.reference names.
-func (r *reinforcement) loadTeacher(owned *closers) (*model.Model, error) {
-	folder := r.run().Algo.Reference
+// loadTeacher makes a reference policy from a folder that algo.reference or algo.teachers names.
+func (r *reinforcement) loadTeacher(folder string, owned *closers) (*model.Model, error) {
 	arch, err := ReadTeacher(folder)
 	if err != nil {
 		return nil, err
@@ -86,7 +96,7 @@ func (r *reinforcement) loadTeacher(owned *closers) (*model.Model, error) {
 	return m, nil
 }
 
-// ReadTeacher returns the architecture of the model in a folder that algo.reference names.
+// ReadTeacher returns the architecture of the model in such a folder.
 func ReadTeacher(folder string) (model.Config, error) {
 	if checkpoint.IsAdapterFolder(folder) {
 		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), not a model: merge them first", folder)
@@ -94,14 +104,30 @@ func ReadTeacher(folder string) (model.Config, error) {
 	return checkpoint.ReadConfig(folder)
 }
 
-// teacherDigest covers the architecture and the weights of algo.reference; it is zero without a teacher. It
-// tells bad why the policy, of architecture arch, cannot learn from it. policy makes the run's prompts.
-func teacherDigest(c *config.Run, arch model.Config, policy *Prompter,
-	bad func(key, code, message, help string)) (d ident.Digest) {
-	if !c.Algo.HasTeacher() {
-		return d
+// teachers sets the digests of the models that algo.reference and algo.teachers name; they are zero without
+// any. It tells bad why the policy, of architecture arch, cannot learn from them. policy makes the run's prompts.
+func (x *External) teachers(c *config.Run, arch model.Config, policy *Prompter,
+	bad func(key, code, message, help string)) {
+	if c.Algo.HasTeacher() {
+		x.Teacher = teacherDigest("algo.reference", c.Algo.Reference, c, arch, policy, bad)
 	}
-	folder := c.Algo.Reference
+	if len(c.Algo.Teachers) == 0 {
+		return
+	}
+	list := map[string]any{}
+	for i, folder := range c.Algo.Teachers {
+		list[fmt.Sprint(i)] = teacherDigest("algo.teachers", folder, c, arch, policy, bad)
+	}
+	d, err := ident.Hash("exp/teachers/1", list)
+	if err != nil {
+		bad("algo.teachers", config.CodeData, err.Error(), "")
+	}
+	x.Teachers = d
+}
+
+// teacherDigest covers the architecture and the weights of a teacher's folder, which a key names.
+func teacherDigest(key, folder string, c *config.Run, arch model.Config, policy *Prompter,
+	bad func(key, code, message, help string)) (d ident.Digest) {
 	own, err := ReadTeacher(folder)
 	if err == nil {
 		err = sameTokens(folder, own, arch, policy.Tokenizer)
@@ -124,9 +150,33 @@ func teacherDigest(c *config.Run, arch model.Config, policy *Prompter,
 		d, err = ident.Hash("exp/teacher/1", map[string]any{"architecture": shape, "weights": weights})
 	}
 	if err != nil {
-		bad("algo.reference", config.CodeData, oneLine(err), "")
+		bad(key, config.CodeData, oneLine(err), "")
 	}
 	return d
+}
+
+// teachersHavePupils returns an error if no problem comes from one of algo.teacher_sources.
+func teachersHavePupils(sources []string, problems []rollout.Problem) error {
+	if len(sources) == 0 {
+		return nil
+	}
+	found := map[string]bool{}
+	for i := range problems {
+		found[problems[i].DataSource("")] = true
+	}
+	for _, source := range sources {
+		if found[source] {
+			continue
+		}
+		delete(found, "")
+		have := "they have none"
+		if names := slices.Sorted(maps.Keys(found)); len(names) > 0 {
+			have = "theirs are " + strings.Join(names[:min(len(names), 8)], ", ")
+		}
+		return &DataError{fmt.Errorf("algo.teacher_sources: no problem of data.train has the data_source %q; %s",
+			source, have)}
+	}
+	return nil
 }
 
 // sameTokens returns an error unless the teacher in a folder reads every token of the policy as the policy does.

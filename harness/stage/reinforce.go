@@ -118,6 +118,9 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if parts.Problems, err = r.problemsOf(in, RoleTrain); err != nil {
 		return err
 	}
+	if err := teachersHavePupils(c.Algo.TeacherSources, parts.Problems); err != nil {
+		return err
+	}
 	prompts, err := r.prompter()
 	if err != nil {
 		return err

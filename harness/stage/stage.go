@@ -43,6 +43,7 @@ const (
 	RoleArchitecture = "architecture" // of model.base
 	RoleAdapter      = "adapter"      // model.adapter
 	RoleTeacher      = "teacher"      // algo.reference
+	RoleTeachers     = "teachers"     // algo.teachers
 	RoleTemplate     = "chat template"
 	RoleTools        = "tools"           // data.tools
 	RoleStops        = "stop ids"        // tokens that end a completion

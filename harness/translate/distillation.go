@@ -8,14 +8,14 @@ import (
 	"exp/train/rl"
 )
 
-// distillation translates verl's on-policy distillation (as of 2026-05). It follows regularizers, since a run
-// has one reference policy here, and that is then the teacher.
+// distillation translates verl's on-policy distillation (as of 2026-08). It follows regularizers, since a problem
+// has one reference policy here, and that is then its teacher.
 func (t *verl) distillation() {
 	const at, loss = "distillation.", "distillation.distillation_loss."
 	if !t.on(at+"enabled", false) {
 		return
 	}
-	teacher := t.teacher(at + "teacher_models.")
+	teacher, others := t.teachers(at + "teacher_models.")
 	for key := range t.in {
 		if strings.HasPrefix(key, at+"teacher_models.") || placedTeacher[strings.TrimPrefix(key, at)] {
 			t.used[key] = true // where it computes
@@ -37,6 +37,9 @@ func (t *verl) distillation() {
 	}
 	t.onlyReference(rewards)
 	t.putText("algo.reference", weights(teacher))
+	if len(others) > 0 {
+		t.routes(others, t.text(at+"teacher_key", "data_source"))
+	}
 	switch {
 	case mode == "forward_kl_topk":
 		if gradient {
@@ -62,8 +65,9 @@ func (t *verl) distillation() {
 // placedTeacher are settings of where and how fast the teacher computes.
 var placedTeacher = map[string]bool{"n_gpus_per_node": true, "nnodes": true, "teacher_key": true}
 
-// teacher returns the path of the only teacher. verl drops the one named teacher_model beside others.
-func (t *verl) teacher(at string) string {
+// teachers returns the path of the first teacher by name and, of the others, by the value that their problems have.
+// verl drops the one named teacher_model beside others.
+func (t *verl) teachers(at string) (first string, others map[string]string) {
 	paths := map[string]string{}
 	for key := range t.in {
 		rest, ours := strings.CutPrefix(key, at)
@@ -80,12 +84,34 @@ func (t *verl) teacher(at string) string {
 	}
 	names := slices.Sorted(maps.Keys(paths))
 	if len(names) == 0 {
-		return ""
+		return "", nil
 	}
-	if len(names) > 1 {
-		t.note("teachers %s: a run has one teacher here; this is the first", strings.Join(names, ", "))
+	others = map[string]string{}
+	for _, name := range names[1:] {
+		key := t.text(at+name+".key", "")
+		if key == "" {
+			t.note("teacher %s has no key: it teaches nothing here, and verl refuses it", name)
+			continue
+		}
+		others[key] = paths[name]
 	}
-	return paths[names[0]]
+	return paths[names[0]], others
+}
+
+// routes lets other teachers than the first teach the problems that verl sends to them.
+func (t *verl) routes(others map[string]string, column string) {
+	if column != "data_source" {
+		t.note("distillation.teacher_key %s: problems have their teacher by data_source here", column)
+	}
+	sources := slices.Sorted(maps.Keys(others))
+	var paths []string
+	for _, source := range sources {
+		paths = append(paths, weights(others[source]))
+	}
+	t.putTexts("algo.teachers", paths)
+	t.putTexts("algo.teacher_sources", sources)
+	t.note("problems of data sources without a teacher have the first one, %s; verl refuses them",
+		t.out["algo.reference"])
 }
 
 // onlyReference takes out the terms that compare with the start, and without rewards also the entropy's: verl
@@ -93,7 +119,7 @@ func (t *verl) teacher(at string) string {
 func (t *verl) onlyReference(rewards bool) {
 	for _, key := range []string{"algo.kl.loss_coef", "algo.kl.reward_coef"} {
 		if t.out[key] != "" && (rewards || key == "algo.kl.reward_coef") {
-			t.note("the KL from the start is left out: a run has one reference policy here, and it is the teacher")
+			t.note("the KL from the start is left out: a problem has one reference policy here, and it is the teacher")
 		}
 	}
 	for key := range t.out {

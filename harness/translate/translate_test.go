@@ -261,8 +261,10 @@ func TestRecipes(t *testing.T) {
 			[]string{"kind: grpo", "loss_coef: 0.25", "loss_estimator: k2", `reference: "./t"`, "the KL from the start is left out"}},
 		{"several teachers", "algorithm.adv_estimator=grpo distillation.enabled=True distillation.distillation_loss.use_policy_gradient=True actor_rollout_ref.rollout.n=4 " +
 			"distillation.distillation_loss.loss_mode=forward_kl_topk distillation.teacher_models.teacher_model.model_path=./t " +
-			"+distillation.teacher_models.b.model_path=./b +distillation.teacher_models.a.model_path=./a",
-			[]string{"coef: 1", `reference: "./a"`, "teachers a, b: a run has one teacher here", "top_k: 32", "the forward KL is a loss here"}},
+			"+distillation.teacher_models.b.model_path=./b +distillation.teacher_models.a.model_path=./a +distillation.teacher_models.c.model_path=./c " +
+			"+distillation.teacher_models.a.key=gsm8k +distillation.teacher_models.b.key=code +distillation.teacher_models.d.model_path=./d +distillation.teacher_models.d.key=aime",
+			[]string{"coef: 1", `reference: "./a"`, `teachers: ["./d", "./b"]`, `teacher_sources: ["aime", "code"]`, "teacher c has no key",
+				`have the first one, "./a"`, "top_k: 32", "the forward KL is a loss here"}},
 		{"a teacher's likeliest tokens", "algorithm.adv_estimator=grpo distillation.enabled=True distillation.distillation_loss.use_task_rewards=False " +
 			"distillation.distillation_loss.loss_mode=forward_kl_topk distillation.teacher_models.teacher_model.model_path=./t " +
 			"distillation.distillation_loss.topk=64 distillation.distillation_loss.loss_max_clamp=10 distillation.distillation_loss.log_prob_min_clamp=-10",

@@ -270,6 +270,7 @@ type outsider struct {
 func outsiders() []outsider {
 	return []outsider{
 		{"algo.reference", "teacher", Controlled},
+		{"algo.teachers", "teachers", Controlled},
 		{"rollout.recorded", "rollouts", Controlled},
 		{"reward.files", "reward/files", Controlled},
 		{"reward.judge.template", "reward/template", Controlled},
