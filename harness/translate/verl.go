@@ -27,6 +27,9 @@ type verl struct {
 
 	plainTrainer bool // verl's own, not a recipe's
 	async        bool // the fully asynchronous one
+	oneStep      bool // the one-step off-policy one
+	v1           bool // its second one, trainer.use_v1
+	bypass       bool // rollout correction bypasses the old policy unless a setting says otherwise
 	flow         bool // FlowRL's
 	release      bool // of FlowRL's own repository, which has its loss in verl's plain trainer
 }
@@ -105,12 +108,10 @@ func (t *verl) number(key string, absent float64) float64 {
 	return v
 }
 
-// translate sets our keys for settings of verl. module is the trainer's file, if it is known.
+// translate sets our keys for settings of verl. module is the path of the trainer's file, if it is known.
 func (t *verl) translate(module string) {
 	t.used, t.out = map[string]bool{}, map[string]string{}
-	t.plainTrainer, t.async = strings.Contains(module, "main_ppo"), strings.Contains(module, "fully_async")
-	t.release = t.text(actor+"tb_type", "") != "" || t.text(actor+"porj_layer", "") != "" // its scripts set both
-	t.flow = t.release || strings.Contains(module, "flowrl")
+	t.trainer(filepath.Split(module))
 	for _, r := range plainRules() {
 		t.put(r[2], t.text(r[0], r[1]))
 	}
@@ -122,6 +123,7 @@ func (t *verl) translate(module string) {
 	t.algorithm()
 	t.regularizers()
 	t.distillation()
+	t.aggregation()
 	t.optimizer(actor+"optim.", "train.optim.", "1e-6")
 	t.optimizer("critic.optim.", "algo.critic.optim.", "1e-5")
 	t.sampling()
@@ -129,6 +131,25 @@ func (t *verl) translate(module string) {
 	t.steps()
 	t.shared()
 	t.rest()
+}
+
+// trainer tells which of verl's trainers runs, by the folder and the name of its file and by settings.
+func (t *verl) trainer(folder, name string) {
+	t.plainTrainer, t.async = strings.Contains(name, "main_ppo"), strings.Contains(name, "fully_async")
+	t.oneStep = strings.Contains(folder, "one_step_off")
+	t.release = t.text(actor+"tb_type", "") != "" || t.text(actor+"porj_layer", "") != "" // its scripts set both
+	t.flow = t.release || strings.Contains(name, "flowrl")
+	t.v1 = t.on("trainer.use_v1", t.has("trainer.v1.")) && !t.async && !t.oneStep && !t.flow
+}
+
+// has reports whether a block has settings.
+func (t *verl) has(block string) bool {
+	for key := range t.in {
+		if strings.HasPrefix(key, block) {
+			return true
+		}
+	}
+	return false
 }
 
 // lowered writes Python's True and False as YAML does.
@@ -267,7 +288,7 @@ var estimators = map[string]string{"gae": "ppo", "grpo": "grpo", "reinforce_plus
 	"grpo_passk": "grpo_passk", "gpg": "gpg", "gdpo": "gdpo", "tir_optimal_token_baseline": "otb"}
 
 // lossModes maps verl's policy losses to ours where their names differ.
-var lossModes = map[string]string{"vanilla": "ppo", "gpg": "reinforce", "geo_mean": "gmpo"}
+var lossModes = map[string]string{"vanilla": "ppo", "gpg": "reinforce", "geo_mean": "gmpo", "bypass_mode": "ppo"}
 
 func (t *verl) algorithm() {
 	estimator := t.text("algorithm.adv_estimator", "gae")
@@ -348,6 +369,23 @@ func (t *verl) clip() {
 	}
 }
 
+// aggregation puts how verl averages gspo and sapo, whatever loss_agg_mode is.
+func (t *verl) aggregation() {
+	const forced = "seq-mean-token-mean"
+	loss, mode := t.out["algo.loss"], t.out["algo.aggregation"]
+	if loss != "gspo" && loss != "sapo" || mode == forced {
+		return
+	}
+	t.put("algo.aggregation", forced)
+	for _, key := range []string{"algo.kl.loss_coef", "algo.entropy_coef", "algo.distill.coef"} {
+		if x, err := strconv.ParseFloat(t.out[key], 64); err == nil && x != 0 {
+			t.note("verl averages the loss %s by %s whatever loss_agg_mode is, but its other terms by %s; here "+
+				"algo.aggregation is of all terms", loss, forced, mode)
+			return
+		}
+	}
+}
+
 // klEstimator translates the name of an estimator of the KL divergence.
 func (t *verl) klEstimator(key, absent string) string {
 	name := t.text(key, absent)
@@ -406,7 +444,7 @@ func (t *verl) correction() {
 	}
 	t.rejections(correct)
 	loss := t.text(correct+"loss_type", "ppo_clip")
-	if t.on(correct+"bypass_mode", false) {
+	if t.on(correct+"bypass_mode", t.bypass) {
 		t.put("algo.rollout_correction.mode", "bypass")
 		if loss == "reinforce" {
 			t.put("algo.loss", "reinforce")
