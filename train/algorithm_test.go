@@ -280,6 +280,43 @@ func TestReMax(t *testing.T) {
 	}
 }
 
+// A step whose baselines have no verdict, or only those of problems without verdicts, says why.
+func TestReMaxWithoutBaselines(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		greedy func(problem int) bool // graded
+		want   string
+	}{
+		{"no baseline", func(int) bool { return false }, "grading the baseline: none of 4 completions could be graded: away"},
+		{"of the wrong problem", func(problem int) bool { return problem == 0 }, "none of 8 completions could be graded: no verdict"},
+	} {
+		r := newToyRun(t, GRPO, 1)
+		r.cfg.Advantage, r.cfg.Steps = "remax", 1
+		grade := r.grade
+		problems := map[*rollout.Problem]int{} // by their order in the step
+		n := 0
+		r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+			k, ok := problems[p]
+			if !ok {
+				k = len(problems)
+				problems[p] = k
+			}
+			switch n++; {
+			case n > 4*8 && !tt.greedy(k):
+				return rollout.Verdict{Reason: "away"}
+			case n <= 4*8 && k == 0:
+				return rollout.Verdict{Reason: "no verdict"}
+			}
+			return grade(p, c)
+		}
+		tr := r.start()
+		tr.Grader = inOrder{r.grade}
+		if err := tr.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
 func TestPick(t *testing.T) {
 	b := &batch{traj: make([]*Trajectory, 3), group: []int{0, 0, 1}, rows: rl.Rows{0, 2, 3, 5}, mask: []bool{true, true, false, true, true},
 		old: []float32{1, 2, 3, 4, 5}, score: []float32{7, 8, 9}, promptLen: []int{4, 5, 6}}

@@ -310,9 +310,7 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 		}
 		b := got.batch(t.cfg)
 		if len(b.traj) == 0 {
-			first := &got.all[0]
-			return fmt.Errorf("step %d: %w", last, &NotGradedError{NotGraded: len(got.all), Completions: len(got.all),
-				Problem: first.Problem.ID, Sample: first.Sample, Reason: first.Verdict.Reason})
+			return fmt.Errorf("step %d: %w", last, noneGraded(got.candidates(t.cfg.Samples)))
 		}
 		if err := t.verify(b, last); err != nil {
 			return err
