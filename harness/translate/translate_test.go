@@ -233,6 +233,8 @@ func TestRecipes(t *testing.T) {
 		{"validation without do_sample", "data.val_files=v.parquet trainer.test_freq=2 actor_rollout_ref.rollout.val_kwargs.temperature=0.6 " +
 			"actor_rollout_ref.rollout.val_kwargs.top_p=0.95",
 			[]string{"verl's agent loop samples at actor_rollout_ref.rollout.val_kwargs.temperature 0.6", "top_p: 0.95", "n: 1\n    temperature: 0.6\n    top_p: 0.95\n"}},
+		{"another key of the grader", "data.reward_fn_key=grader", []string{"data.reward_fn_key grader: the grader of a row follows its data_source"}},
+		{"the usual key of the grader", "data.reward_fn_key=data_source", []string{"!reward_fn_key"}},
 		{"validation alone", "trainer.val_only=True", []string{"steps: 0"}},
 		{"DAPO's buffer without its manager", "+reward_model.reward_kwargs.overlong_buffer_cfg.enable=True +reward_model.reward_kwargs.overlong_buffer_cfg.len=100",
 			[]string{"the reward manager is naive, not dapo"}},
