@@ -138,6 +138,10 @@ compute:
 		t.Errorf("the recipe does not load: %v", err)
 	}
 	lacking := translated(t, "run.sh", grpoScript, nil)
+	two := translated(t, "run.sh", strings.ReplaceAll(grpoScript, "data=${DATA_ROOT:-/data}", "data=$1"), nil)
+	if want := "does not set 1, which data.train_files, data.val_files need: give it, 1=VALUE"; !strings.Contains(strings.Join(two.Notes, "\n"), want) {
+		t.Errorf("an argument: %q lack %q", two.Notes, want)
+	}
 	if len(lacking.Notes) < 2 || !strings.Contains(lacking.Notes[0], "does not set MODEL, which actor_rollout_ref.model.path needs") {
 		t.Errorf("a variable that is not set: %q", lacking.Notes)
 	}
@@ -257,6 +261,8 @@ func TestRecipes(t *testing.T) {
 		{"fully asynchronous, with a recomputed old policy", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.ppo_mini_batch_size=32 " +
 			"algorithm.rollout_correction.bypass_mode=False algorithm.rollout_correction.rollout_is=token",
 			[]string{"staleness: 1", "weights: token", "!mode: bypass"}},
+		{"asynchronous by its settings", "algorithm.adv_estimator=grpo data.gen_batch_size=1 actor_rollout_ref.actor.ppo_mini_batch_size=32 " +
+			"async_training.trigger_parameter_sync_step=2", []string{"prompts_per_step: 64", "staleness: 1", "mode: bypass", "!not translated"}},
 		{"one step ahead", "algorithm.adv_estimator=grpo", []string{"staleness: 1", "mode: bypass"}},
 		{"one step ahead, with a recomputed old policy", "algorithm.adv_estimator=grpo algorithm.rollout_correction.bypass_mode=False",
 			[]string{"staleness: 1", "!mode: bypass"}},

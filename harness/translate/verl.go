@@ -135,17 +135,18 @@ func (t *verl) translate(module string) {
 
 // trainer tells which of verl's trainers runs, by the folder and the name of its file and by settings.
 func (t *verl) trainer(folder, name string) {
-	t.plainTrainer, t.async = strings.Contains(name, "main_ppo"), strings.Contains(name, "fully_async")
+	t.plainTrainer = strings.Contains(name, "main_ppo")
+	t.async = strings.Contains(name, "fully_async") || t.has("async_training.trigger_parameter_sync_step")
 	t.oneStep = strings.Contains(folder, "one_step_off")
 	t.release = t.text(actor+"tb_type", "") != "" || t.text(actor+"porj_layer", "") != "" // its scripts set both
 	t.flow = t.release || strings.Contains(name, "flowrl")
 	t.v1 = t.on("trainer.use_v1", t.has("trainer.v1.")) && !t.async && !t.oneStep && !t.flow
 }
 
-// has reports whether a block has settings.
-func (t *verl) has(block string) bool {
+// has reports whether there are settings whose paths begin so.
+func (t *verl) has(start string) bool {
 	for key := range t.in {
-		if strings.HasPrefix(key, block) {
+		if strings.HasPrefix(key, start) {
 			return true
 		}
 	}
@@ -499,8 +500,12 @@ func (t *verl) lacking() (notes []string) {
 // missing notes variables that settings need and a script does not set.
 func missing(needed map[string][]string) (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(needed)) {
-		notes = append(notes, fmt.Sprintf("the script does not set %s, which %s needs: give it, %s=VALUE", name,
-			strings.Join(needed[name], ", "), name))
+		verb := "needs"
+		if len(needed[name]) > 1 {
+			verb = "need"
+		}
+		notes = append(notes, fmt.Sprintf("the script does not set %s, which %s %s: give it, %s=VALUE", name,
+			strings.Join(needed[name], ", "), verb, name))
 	}
 	return notes
 }
