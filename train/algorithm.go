@@ -35,7 +35,7 @@ func (c Config) policyLoss() rl.PolicyLoss {
 // advantages fills b.adv and b.ret.
 func advantages(c Config, b *batch) error {
 	e, settings := c.estimator()
-	s := &rl.Graded{Batch: b.part(0, len(b.traj), b.old), Group: b.group, Reward: b.reward, Score: b.rewardSums(),
+	s := &rl.Graded{Batch: b.ofPolicy(), Group: b.group, Reward: b.reward, Score: b.rewardSums(),
 		Baseline: b.baseline, Value: b.value, SumPiSquared: b.sumPiSquared, Ret: b.ret}
 	if e.Components {
 		s.Components = b.components()

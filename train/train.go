@@ -286,7 +286,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	rec.Metrics = append(append(append(append(rec.Metrics, got.metrics...), diff...), klMetrics...), correction...)
 	t.learn(b, step, rec, clock)
 	if b.sumPiSquared != nil {
-		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.part(0, len(b.traj), b.old), b.sumPiSquared,
+		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.ofPolicy(), b.sumPiSquared,
 			find(rec.Metrics, "actor/grad_norm"))...)
 	}
 	t.step, t.pending, t.within = step, t.pending[1:], false
@@ -346,6 +346,9 @@ func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 	}
 	b.entropy = old.entropy
 	if t.cfg.Correction.Bypass != 0 {
+		if t.needs.SumPiSquared {
+			b.own = old.logProb
+		}
 		return age, nil
 	}
 	b.old = old.logProb
