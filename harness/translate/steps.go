@@ -126,6 +126,7 @@ func (t *verl) steps() {
 // that are not here.
 func (t *verl) length() (n int, ok bool) {
 	if all := t.number("rollout.total_rollout_steps", -1); t.async && all > 0 {
+		t.used["trainer.total_epochs"] = true
 		return max(1, int(all)/t.problems()), true
 	}
 	if steps := t.number("trainer.total_training_steps", -1); steps > 0 {

@@ -256,8 +256,8 @@ func TestRecipes(t *testing.T) {
 		// 4·2·32 problems between two copies of the weights; 1024/256 steps
 		{"fully asynchronous", "algorithm.adv_estimator=grpo data.train_batch_size=0 data.gen_batch_size=1 actor_rollout_ref.actor.ppo_mini_batch_size=32 " +
 			"async_training.require_batches=2 async_training.trigger_parameter_sync_step=4 async_training.staleness_threshold=0.5 " +
-			"rollout.total_rollout_steps=1024 rollout.test_freq=3 data.val_files=v.parquet",
-			[]string{"prompts_per_step: 256", "prompts_per_update: 32", " steps: 4\n", "staleness: 1", "mode: bypass", "every_steps: 3"}},
+			"rollout.total_rollout_steps=1024 rollout.test_freq=3 data.val_files=v.parquet trainer.total_epochs=10",
+			[]string{"prompts_per_step: 256", "prompts_per_update: 32", " steps: 4\n", "staleness: 1", "mode: bypass", "every_steps: 3", "!total_epochs"}},
 		{"fully asynchronous, with a recomputed old policy", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.ppo_mini_batch_size=32 " +
 			"algorithm.rollout_correction.bypass_mode=False algorithm.rollout_correction.rollout_is=token",
 			[]string{"staleness: 1", "weights: token", "!mode: bypass"}},
