@@ -102,6 +102,22 @@ func TestVerlFileLogger(t *testing.T) {
 	}
 }
 
+// Of two numbers for one metric of a step the same one counts each time.
+func TestVerlNamesTwice(t *testing.T) {
+	for range 30 {
+		p := newPoints()
+		if problem := p.jsonLine([]byte(`{"step": 1, "loss": 2, "a/b": 5, "data": {"loss": 1, "a": {"b": 4}}}`)); problem != "" {
+			t.Fatal(problem)
+		}
+		if got := p.series["loss"][1]; got != 2 {
+			t.Fatalf("loss is %v, want 2, of the later name", got)
+		}
+		if got := p.series["a/b"][1]; got != 4 {
+			t.Fatalf("a/b is %v, want 4, of the later name", got)
+		}
+	}
+}
+
 func TestTables(t *testing.T) {
 	want := []Series{{"a", []int64{1, 2}, []float64{0.5, 0.25}}, {"b/c", []int64{1}, []float64{3}}}
 	for _, tt := range []struct{ from, text string }{
