@@ -97,7 +97,7 @@ func TestVerlFileLogger(t *testing.T) {
 	if diff := cmp.Diff(want, f.Series, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
-	if len(f.Remarks) != 1 || !strings.HasPrefix(f.Remarks[0], "1 points repeat a step") {
+	if len(f.Remarks) != 1 || !strings.HasPrefix(f.Remarks[0], "1 point recorded twice with different values") {
 		t.Errorf("remarks %q", f.Remarks)
 	}
 }
