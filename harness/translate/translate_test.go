@@ -216,6 +216,10 @@ func TestRecipes(t *testing.T) {
 		want       []string // in the recipe; not there after !
 	}{
 		{"FlowRL", "algorithm.adv_estimator=grpo", []string{"kind: flowrl"}},
+		{"FlowRL without the deviation", "algorithm.adv_estimator=grpo algorithm.norm_adv_by_std_in_grpo=False", []string{"kind: flowrl", "reward: adv_no_std"}},
+		{"FlowRL on another advantage", "algorithm.adv_estimator=rloo", []string{"kind: flowrl", "adv_estimator rloo: the reward in FlowRL's residual is GRPO's"}},
+		{"GDPO without the deviation", "algorithm.adv_estimator=gdpo algorithm.norm_adv_by_std_in_grpo=False",
+			[]string{"kind: gdpo", "!scale_std", "norm_adv_by_std_in_grpo has no effect in verl"}},
 		{"an estimator without an algorithm", "algorithm.adv_estimator=rloo_vectorized", []string{"kind: grpo\n  advantage: rloo_vectorized"}},
 		{"adapters", "actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.target_modules=[q_proj,v_proj]",
 			[]string{"rank: 32", "alpha: 16", "targets: [q_proj, v_proj]"}},

@@ -313,7 +313,11 @@ func (t *verl) algorithm() {
 	if t.flow {
 		kind, loss = "flowrl", "flowrl"
 		delete(t.out, "algo.advantage")
-		t.flowRL()
+		t.flowRL(estimator)
+	}
+	if key := "algorithm.norm_adv_by_std_in_grpo"; estimator == "gdpo" && !t.on(key, true) {
+		t.put("algo.scale_std", "true")
+		t.note("%s has no effect in verl with the estimator gdpo", key)
 	}
 	t.put("algo.kind", kind)
 	t.put("algo.loss", loss)
@@ -329,7 +333,14 @@ func (t *verl) algorithm() {
 }
 
 // flowRL translates the settings of FlowRL's trainers. The released code grades without a fallback to boxes.
-func (t *verl) flowRL() {
+func (t *verl) flowRL(estimator string) {
+	switch {
+	case estimator != "grpo":
+		t.note("algorithm.adv_estimator %s: the reward in FlowRL's residual is GRPO's advantage here "+
+			"(algo.flowrl.reward)", estimator)
+	case !t.on("algorithm.norm_adv_by_std_in_grpo", true):
+		t.put("algo.flowrl.reward", "adv_no_std")
+	}
 	t.put("algo.flowrl.logz.layers", t.text(actor+"proj_layer", t.text(actor+"porj_layer", "3")))
 	if t.release {
 		t.put("algo.flowrl.preset", "release")
