@@ -387,7 +387,7 @@ func TestRejectedRowsCountInBaselines(t *testing.T) {
 		t.Fatalf("advantages %v: all rewards are equal", want)
 	}
 	clear(b.mask[b.rows[rejected]:b.rows[rejected+1]])
-	if err := advantages(r.cfg, b); err != nil {
+	if _, err := advantages(r.cfg, b); err != nil {
 		t.Fatal(err)
 	}
 	for i, a := range want {
@@ -437,5 +437,35 @@ func TestBadAlgorithm(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", want, err)
 		}
+	}
+}
+
+// A step of which rollout correction rejects every token learns nothing from rewards, says so, and the run goes on.
+func TestAllRejected(t *testing.T) {
+	for _, advantage := range []string{"grpo", "reinforce_plus_plus", "gae"} {
+		t.Run(advantage, func(t *testing.T) {
+			kind := GRPO
+			if advantage == "gae" {
+				kind = PPO
+			}
+			r := newToyRun(t, kind, 1)
+			r.cfg.Advantage, r.cfg.Staleness, r.cfg.Policy.LR, r.cfg.Policy.Schedule.Warmup = advantage, 1, 3e-2, 0
+			r.cfg.Correction.Reject = []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 1e-12}}
+			r.run()
+			if len(r.steps) != r.cfg.Steps {
+				t.Fatalf("%d steps, want %d", len(r.steps), r.cfg.Steps)
+			}
+			last := r.steps[len(r.steps)-1]
+			if got := metric(t, last, "rollout_corr/rollout_rs_masked_fraction"); got < 0.999 {
+				t.Fatalf("a share of %v is rejected, want all", got)
+			}
+			said := slices.ContainsFunc(last.Events, func(e Event) bool { return e.Kind == "too-few-tokens" })
+			if whitens := advantage != "grpo"; said != whitens {
+				t.Errorf("events %v", last.Events)
+			}
+			if slices.ContainsFunc(r.params(), func(p float32) bool { return p != p }) {
+				t.Error("a weight is NaN")
+			}
+		})
 	}
 }

@@ -176,6 +176,14 @@ func (b *batch) part(lo, hi int, logProb []float32) *rl.Batch[float32] {
 	return p
 }
 
+// sampledTokens counts the tokens that the policy sampled, rejected ones too.
+func (b *batch) sampledTokens() (n int) {
+	for _, t := range b.traj {
+		n += t.Completion.SampledTokens()
+	}
+	return n
+}
+
 // ofPolicy returns all rows with the log-probs of the policy that sumPiSquared is of: in bypass mode old is the
 // sampler's, and what both say of a token would not fit together.
 func (b *batch) ofPolicy() *rl.Batch[float32] {

@@ -274,8 +274,13 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	}
 	klMetrics := t.rewardKL(b)
 	correction := t.correct(b)
-	if err := advantages(t.cfg, b); err != nil {
+	few, err := advantages(t.cfg, b)
+	if err != nil {
 		return nil, fmt.Errorf("step %d: %w", step, err)
+	}
+	if few {
+		rec.Events = append(rec.Events, Event{Kind: "too-few-tokens", Text: fmt.Sprintf("step %d: rollout correction "+
+			"leaves fewer than two of %d tokens, so their advantages are 0", step, b.sampledTokens())})
 	}
 	t.resample(b, step)
 	clock.lap("adv")
