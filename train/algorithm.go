@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 
 	"exp/kernels"
@@ -32,21 +33,25 @@ func (c Config) policyLoss() rl.PolicyLoss {
 	return l
 }
 
-// advantages fills b.adv and b.ret.
-func advantages(c Config, b *batch) error {
+// advantages fills b.adv and b.ret. Where rollout correction rejected all tokens but one, estimators that whiten
+// have nothing to compare: few says so, and the step learns nothing from rewards.
+func advantages(c Config, b *batch) (few bool, err error) {
 	e, settings := c.estimator()
-	s := &rl.Graded{Batch: b.part(0, len(b.traj), b.old), Group: b.group, Reward: b.reward, Score: b.rewardSums(),
+	s := &rl.Graded{Batch: b.ofPolicy(), Group: b.group, Reward: b.reward, Score: b.rewardSums(),
 		Baseline: b.baseline, Value: b.value, SumPiSquared: b.sumPiSquared, Ret: b.ret}
 	if e.Components {
 		s.Components = b.components()
 	}
-	if err := e.Estimate(s, settings); err != nil {
-		return fmt.Errorf("advantage %s: %w", e.Name, err)
+	err = e.Estimate(s, settings)
+	if few = errors.Is(err, rl.ErrTooFew) && b.sampledTokens() > 1; few {
+		clear(b.adv)
+	} else if err != nil {
+		return false, fmt.Errorf("advantage %s: %w", e.Name, err)
 	}
 	if c.Distill.Teaches() {
 		c.Distill.Teach(b.adv, b.old, b.ref, b.mask)
 	}
-	return nil
+	return few, nil
 }
 
 // resample draws the rows to train on, with replacement, if the estimator weighs rows

@@ -280,6 +280,43 @@ func TestReMax(t *testing.T) {
 	}
 }
 
+// A step whose baselines have no verdict, or only those of problems without verdicts, says why.
+func TestReMaxWithoutBaselines(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		greedy func(problem int) bool // graded
+		want   string
+	}{
+		{"no baseline", func(int) bool { return false }, "grading the baseline: none of 4 completions could be graded: away"},
+		{"of the wrong problem", func(problem int) bool { return problem == 0 }, "none of 8 completions could be graded: no verdict"},
+	} {
+		r := newToyRun(t, GRPO, 1)
+		r.cfg.Advantage, r.cfg.Steps = "remax", 1
+		grade := r.grade
+		problems := map[*rollout.Problem]int{} // by their order in the step
+		n := 0
+		r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+			k, ok := problems[p]
+			if !ok {
+				k = len(problems)
+				problems[p] = k
+			}
+			switch n++; {
+			case n > 4*8 && !tt.greedy(k):
+				return rollout.Verdict{Reason: "away"}
+			case n <= 4*8 && k == 0:
+				return rollout.Verdict{Reason: "no verdict"}
+			}
+			return grade(p, c)
+		}
+		tr := r.start()
+		tr.Grader = inOrder{r.grade}
+		if err := tr.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
 func TestPick(t *testing.T) {
 	b := &batch{traj: make([]*Trajectory, 3), group: []int{0, 0, 1}, rows: rl.Rows{0, 2, 3, 5}, mask: []bool{true, true, false, true, true},
 		old: []float32{1, 2, 3, 4, 5}, score: []float32{7, 8, 9}, promptLen: []int{4, 5, 6}}
@@ -350,7 +387,7 @@ func TestRejectedRowsCountInBaselines(t *testing.T) {
 		t.Fatalf("advantages %v: all rewards are equal", want)
 	}
 	clear(b.mask[b.rows[rejected]:b.rows[rejected+1]])
-	if err := advantages(r.cfg, b); err != nil {
+	if _, err := advantages(r.cfg, b); err != nil {
 		t.Fatal(err)
 	}
 	for i, a := range want {
@@ -400,5 +437,35 @@ func TestBadAlgorithm(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", want, err)
 		}
+	}
+}
+
+// A step of which rollout correction rejects every token learns nothing from rewards, says so, and the run goes on.
+func TestAllRejected(t *testing.T) {
+	for _, advantage := range []string{"grpo", "reinforce_plus_plus", "gae"} {
+		t.Run(advantage, func(t *testing.T) {
+			kind := GRPO
+			if advantage == "gae" {
+				kind = PPO
+			}
+			r := newToyRun(t, kind, 1)
+			r.cfg.Advantage, r.cfg.Staleness, r.cfg.Policy.LR, r.cfg.Policy.Schedule.Warmup = advantage, 1, 3e-2, 0
+			r.cfg.Correction.Reject = []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 1e-12}}
+			r.run()
+			if len(r.steps) != r.cfg.Steps {
+				t.Fatalf("%d steps, want %d", len(r.steps), r.cfg.Steps)
+			}
+			last := r.steps[len(r.steps)-1]
+			if got := metric(t, last, "rollout_corr/rollout_rs_masked_fraction"); got < 0.999 {
+				t.Fatalf("a share of %v is rejected, want all", got)
+			}
+			said := slices.ContainsFunc(last.Events, func(e Event) bool { return e.Kind == "too-few-tokens" })
+			if whitens := advantage != "grpo"; said != whitens {
+				t.Errorf("events %v", last.Events)
+			}
+			if slices.ContainsFunc(r.params(), func(p float32) bool { return p != p }) {
+				t.Error("a weight is NaN")
+			}
+		})
 	}
 }

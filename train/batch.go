@@ -21,15 +21,15 @@ type batch struct {
 	taught   taught    // the reference's likeliest tokens, if the policy learns them
 	entropy  []float32 // [N] before the first update; nil: as the sampler recorded
 
-	// [N] Σ_v π(v)² of the old policy; nil unless needed.
-	sumPiSquared []float32
-	weight       []float32 // [N] rollout-correction weights; nil means 1
-	value        []float32 // [N] the critic's, before its first update
-	reward       []float32 // [N] token rewards: the score on the last token, less KL
-	adv, ret     []float32 // [N]
-	score        []float32 // [B] verdict rewards less the overlong penalty
-	baseline     []float32 // [B] scores of the greedy completions; nil unless needed
-	promptLen    []int     // [B]
+	// [N] Σ_v π(v)² of the policy before the step, and its log-probs where they are not old; nil unless needed.
+	sumPiSquared, own []float32
+	weight            []float32 // [N] rollout-correction weights; nil means 1
+	value             []float32 // [N] the critic's, before its first update
+	reward            []float32 // [N] token rewards: the score on the last token, less KL
+	adv, ret          []float32 // [N]
+	score             []float32 // [B] verdict rewards less the overlong penalty
+	baseline          []float32 // [B] scores of the greedy completions; nil unless needed
+	promptLen         []int     // [B]
 }
 
 // newBatch lays out a step's graded trajectories. With greedy, the score of each problem's
@@ -176,6 +176,24 @@ func (b *batch) part(lo, hi int, logProb []float32) *rl.Batch[float32] {
 	return p
 }
 
+// sampledTokens counts the tokens that the policy sampled, rejected ones too.
+func (b *batch) sampledTokens() (n int) {
+	for _, t := range b.traj {
+		n += t.Completion.SampledTokens()
+	}
+	return n
+}
+
+// ofPolicy returns all rows with the log-probs of the policy that sumPiSquared is of: in bypass mode old is the
+// sampler's, and what both say of a token would not fit together.
+func (b *batch) ofPolicy() *rl.Batch[float32] {
+	p := b.part(0, len(b.traj), b.old)
+	if b.own != nil {
+		p.OldLogProb = b.own
+	}
+	return p
+}
+
 // counts returns the denominators of means over the mini-batch of rows lo to hi. Rows
 // counts nominal rows, as in verl.
 func (b *batch) counts(lo, hi, nominal int, scale float64) rl.Counts {
@@ -202,7 +220,7 @@ func (b *batch) pick(index []int, samples int) {
 func (b *batch) chosen(index []int) *batch {
 	c := *b
 	c.rows, c.mask = b.rows.Pick(index), rl.PickRows(b.mask, b.rows, index)
-	for _, x := range []*[]float32{&c.roll, &c.old, &c.ref, &c.entropy, &c.sumPiSquared, &c.weight, &c.value,
+	for _, x := range []*[]float32{&c.roll, &c.old, &c.ref, &c.entropy, &c.sumPiSquared, &c.own, &c.weight, &c.value,
 		&c.reward, &c.adv, &c.ret} {
 		if *x != nil {
 			*x = rl.PickRows(*x, b.rows, index)

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -38,6 +39,15 @@ func (c *collected) train(samples int) []Trajectory {
 		out = append(out, c.all[at:at+samples]...)
 	}
 	return out
+}
+
+// candidates returns the completions that the step learns from if they have verdicts: without those of problems that
+// lack a needed baseline.
+func (c *collected) candidates(samples int) []Trajectory {
+	return slices.DeleteFunc(c.train(samples), func(t Trajectory) bool {
+		_, ok := c.greedy[t.Problem]
+		return c.greedy != nil && !ok
+	})
 }
 
 // collect samples and grades completions until the step has its groups. It records every
@@ -252,6 +262,9 @@ func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, t
 			got.greedy[g.Problem] = score
 			sum += score
 		}
+	}
+	if len(got.greedy) == 0 {
+		return fmt.Errorf("grading the baseline: %w", noneGraded(greedy))
 	}
 	got.metrics = append(got.metrics, rl.Metric{Name: "train/greedy_score", Value: sum / float64(len(got.greedy))})
 	return nil

@@ -92,7 +92,7 @@ func TestGoldenFlow(t *testing.T) {
 				}
 			}
 			near(t, "weight", b.weight, f.Weight, all)
-			if err := advantages(tr.cfg, b); err != nil {
+			if _, err := advantages(tr.cfg, b); err != nil {
 				t.Fatal(err)
 			}
 			near(t, "advantage", b.adv, want.Adv, b.mask)

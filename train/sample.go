@@ -116,7 +116,9 @@ func (t *Trainer) judge(ctx context.Context, step int, all []Trajectory) error {
 	var err error
 	switch {
 	case !ok:
-		err = judgeApart(ctx, t.Grader, all[lo:hi], func(n int) { t.phase(step, "grade", n*size, len(all)) })
+		err = judgeApart(ctx, t.Grader, all[lo:hi], func(n int) {
+			t.phase(step, "grade", min(n*size, len(all)), len(all)) // as if all ranks were as fast as this one
+		})
 	case r == 0:
 		lo, hi = 0, len(all)
 		err = judgeTogether(ctx, batch, all)
@@ -204,6 +206,13 @@ type NotGradedError struct {
 	Problem                string  // of the first completion without a verdict
 	Sample                 int
 	Reason                 string // why it has none
+}
+
+// noneGraded is the error of completions of which none has a verdict.
+func noneGraded(all []Trajectory) *NotGradedError {
+	first := &all[0]
+	return &NotGradedError{NotGraded: len(all), Completions: len(all), Problem: first.Problem.ID,
+		Sample: first.Sample, Reason: first.Verdict.Reason}
 }
 
 func (e *NotGradedError) Error() string {

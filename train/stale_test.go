@@ -147,6 +147,24 @@ func TestSumPiSquared(t *testing.T) {
 	}
 }
 
+// In bypass mode too a token baseline weighs tokens by one policy: its weights are not negative, and so the baseline
+// lies between the returns that it is a mean of, which are within [0, 1].
+func TestTokenBaselineInBypassMode(t *testing.T) {
+	r := newToyRun(t, GRPO, 1)
+	r.cfg.Advantage, r.cfg.Correction.Bypass = "tir_optimal_token_baseline", rl.BypassPPO
+	r.cfg.Steps, r.cfg.Staleness, r.cfg.Policy.LR = 8, 2, 3e-2
+	r.run()
+	for _, s := range r.steps {
+		high, low := metric(t, s, "critic/advantages/max"), metric(t, s, "critic/advantages/min")
+		if high > 1+1e-6 || low < -1-1e-6 {
+			t.Errorf("step %d: advantages from %v to %v", s.Step, low, high)
+		}
+		if w := metric(t, s, "variance_proxy/expected_w"); !(w >= 0) {
+			t.Errorf("step %d: expected_w %v", s.Step, w)
+		}
+	}
+}
+
 // The proxies are recorded where they are asked for, and with the token baselines.
 func TestVarianceProxies(t *testing.T) {
 	for _, change := range []func(c *Config){

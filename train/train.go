@@ -259,8 +259,13 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	}
 	klMetrics := t.rewardKL(b)
 	correction := t.correct(b)
-	if err := advantages(t.cfg, b); err != nil {
+	few, err := advantages(t.cfg, b)
+	if err != nil {
 		return nil, fmt.Errorf("step %d: %w", step, err)
+	}
+	if few {
+		rec.Events = append(rec.Events, Event{Kind: "too-few-tokens", Text: fmt.Sprintf("step %d: rollout correction "+
+			"leaves fewer than two of %d tokens, so their advantages are 0", step, b.sampledTokens())})
 	}
 	t.resample(b, step)
 	clock.lap("adv")
@@ -271,7 +276,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	rec.Metrics = append(append(append(append(rec.Metrics, got.metrics...), diff...), klMetrics...), correction...)
 	t.learn(b, step, rec, clock)
 	if b.sumPiSquared != nil {
-		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.part(0, len(b.traj), b.old), b.sumPiSquared,
+		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.ofPolicy(), b.sumPiSquared,
 			find(rec.Metrics, "actor/grad_norm"))...)
 	}
 	t.step, t.pending, t.within = step, t.pending[1:], false
@@ -295,9 +300,7 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 		}
 		b := got.batch(t.cfg)
 		if len(b.traj) == 0 {
-			first := &got.all[0]
-			return fmt.Errorf("step %d: %w", last, &NotGradedError{NotGraded: len(got.all), Completions: len(got.all),
-				Problem: first.Problem.ID, Sample: first.Sample, Reason: first.Verdict.Reason})
+			return fmt.Errorf("step %d: %w", last, noneGraded(got.candidates(t.cfg.Samples)))
 		}
 		if err := t.verify(b, last); err != nil {
 			return err
@@ -333,6 +336,9 @@ func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 	}
 	b.entropy = old.entropy
 	if t.cfg.Correction.Bypass != 0 {
+		if t.needs.SumPiSquared {
+			b.own = old.logProb
+		}
 		return age, nil
 	}
 	b.old = old.logProb

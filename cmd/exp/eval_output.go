@@ -8,6 +8,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/harness/fault"
 	"exp/harness/rescore"
 )
@@ -71,8 +72,8 @@ func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 	if d.Least != d.Most {
 		per = fmt.Sprintf("%d to %d", d.Least, d.Most)
 	}
-	fmt.Fprintf(w, "%s  %s  %s\n%d problems, %d responses, %s each; problems %s\n", d.File, d.Format, from,
-		d.Problems-d.Missing, d.Samples, per, d.Digest[:8])
+	fmt.Fprintf(w, "%s  %s  %s\n%s, %s, %s each; problems %s\n", d.File, d.Format, from,
+		quantity.Plural(d.Problems-d.Missing, "problem"), quantity.Plural(d.Samples, "response"), per, d.Digest[:8])
 	if d.Missing > 0 {
 		fmt.Fprintf(w, "partial: %d of %d problems have no response and are not counted\n", d.Missing, d.Problems)
 	}

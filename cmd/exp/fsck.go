@@ -118,10 +118,11 @@ func writeFsck(p *cli.Page, r *keep.Report) {
 			p.Line("%s", f.Repaired)
 		}
 	}
-	checked := fmt.Sprintf("checked %d runs, %d steps (%d chains recomputed), %d blobs of %s (%s)", r.Runs,
-		r.Steps, r.Recomputed, r.Blobs, quantity.Bytes(r.Bytes), how)
+	checked := fmt.Sprintf("checked %s, %s (%s recomputed), %s of %s (%s)", quantity.Plural(r.Runs, "run"),
+		quantity.Plural(int(r.Steps), "step"), quantity.Plural(int(r.Recomputed), "chain"),
+		quantity.Plural(r.Blobs, "blob"), quantity.Bytes(r.Bytes), how)
 	if r.Checkpoints > 0 {
-		checked += fmt.Sprintf(", %d checkpoints", r.Checkpoints)
+		checked += ", " + quantity.Plural(r.Checkpoints, "checkpoint")
 	}
 	fmt.Fprintf(p, "%s in %s\n", checked, quantity.Duration(quantity.Seconds(r.WallS)))
 	if len(r.Findings) == 0 {

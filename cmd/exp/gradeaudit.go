@@ -9,6 +9,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/audit"
@@ -59,19 +60,19 @@ func (a *app) noteAudit(r *audit.Report, o audit.Options) {
 		a.Note("the same grader judges %d of them otherwise today (cause: changed)", r.Changed)
 	}
 	if r.NoVerdict > 0 {
-		a.Note("%d completions have no recorded verdict; our grader judged them", r.NoVerdict)
+		a.Note("judged by our grader, without a recorded verdict: %s", quantity.Plural(r.NoVerdict, "completion"))
 	}
 	if r.NotGraded > 0 {
-		a.Note("%d completions that were not graded were left out", r.NotGraded)
+		a.Note("left out, not graded: %s", quantity.Plural(r.NotGraded, "completion"))
 	}
 	if o.Scope != recorded.TrainSuite {
 		a.Note("they are of the evaluations: no completions of training are recorded")
 	}
 	if r.NotKept > 0 {
-		a.Note("%d completions without a text were left out", r.NotKept)
+		a.Note("left out, without a text: %s", quantity.Plural(r.NotKept, "completion"))
 	}
 	if r.NoGold > 0 {
-		a.Note("%d completions whose problem is not recorded were left out", r.NoGold)
+		a.Note("left out, of problems that are not recorded: %s", quantity.Plural(r.NoGold, "completion"))
 	}
 	if len(o.Graders) < 2 {
 		a.Note("--grader NAME adds the completions where another grader disagrees")

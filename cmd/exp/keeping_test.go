@@ -406,7 +406,7 @@ func TestStop(t *testing.T) {
 		}
 	}
 	exp(t, "stop", "smoke", "--store", dir).refuses(t, 3, "is not being executed")
-	exp(t, "fsck", "--repair", "--store", dir).says(t, "checked 1 runs")
+	exp(t, "fsck", "--repair", "--store", dir).says(t, "checked 1 run,")
 
 	// Somebody else's process that happens to be named in the lock is left alone.
 	db, err := store.Open(dir, store.Options{})

@@ -22,7 +22,7 @@ func (l *List) Groups(column int) []Group {
 	at := map[string]int{}
 	for i, r := range l.Runs {
 		value := l.Values[i][column]
-		key := fmt.Sprintf("%T %v", value, value) // exact, and of one type
+		key := fmt.Sprintf("%T %s", value, sortText(value)) // exact, and of one type
 		k, ok := at[key]
 		if !ok {
 			k = len(groups)

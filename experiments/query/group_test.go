@@ -3,6 +3,8 @@ package query
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"exp/experiments/store"
 )
 
@@ -21,5 +23,25 @@ func TestSeeds(t *testing.T) {
 		if got := Seeds(runs); got != tt.want {
 			t.Errorf("Seeds(%v) = %q, want %q", tt.seeds, got, tt.want)
 		}
+	}
+}
+
+// Lists are one group only if they have the same elements.
+func TestGroups(t *testing.T) {
+	values := []any{[]any{"a b"}, []any{"a", "b"}, []any{"a b"}, 1., "1", nil, 1.}
+	l := &List{}
+	for i, v := range values {
+		l.Runs, l.Values = append(l.Runs, store.Run{ID: int64(i)}), append(l.Values, []any{v})
+	}
+	var got [][]int64
+	for _, g := range l.Groups(0) {
+		var ids []int64
+		for _, r := range g.Runs {
+			ids = append(ids, r.ID)
+		}
+		got = append(got, ids)
+	}
+	if diff := cmp.Diff([][]int64{{0, 2}, {1}, {3, 6}, {4}, {5}}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

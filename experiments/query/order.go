@@ -52,34 +52,43 @@ func (l *List) Sort(o Order) {
 	*l = sorted
 }
 
-// CompareValues orders values of one field, nil last whatever the direction. Values
-// of different types, which only a configuration key can have, are equal.
+// CompareValues orders values of one field, nil last whatever the direction. Values of different types, which only a
+// configuration key can have, are ordered by type: numbers, times, and then what sorts as text.
 func CompareValues(x, y any, descend bool) int {
-	if x != nil && y == nil {
+	switch {
+	case x == nil && y == nil:
+		return 0
+	case x == nil:
+		return 1
+	case y == nil:
 		return -1
 	}
-	c := 0
-	switch x := x.(type) {
-	case nil:
-		if y == nil {
-			return 0
+	c := cmp.Compare(sortType(x), sortType(y))
+	if c == 0 {
+		switch x := x.(type) {
+		case float64:
+			c = cmp.Compare(x, y.(float64))
+		case time.Time:
+			c = x.Compare(y.(time.Time))
+		default:
+			c = strings.Compare(sortText(x), sortText(y))
 		}
-		return 1
-	case float64:
-		if y, ok := y.(float64); ok {
-			c = cmp.Compare(x, y)
-		}
-	case time.Time:
-		if y, ok := y.(time.Time); ok {
-			c = x.Compare(y)
-		}
-	default:
-		c = strings.Compare(sortText(x), sortText(y))
 	}
 	if descend {
 		return -c
 	}
 	return c
+}
+
+// sortType ranks the types of values that compare with each other.
+func sortType(v any) int {
+	switch v.(type) {
+	case float64:
+		return 0
+	case time.Time:
+		return 1
+	}
+	return 2
 }
 
 // sortText is the text that orders texts, truth values and lists.

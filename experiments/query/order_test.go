@@ -33,6 +33,8 @@ func TestSort(t *testing.T) {
 		{"texts", list("b", "a", "a"), field, []int64{1, 2, 0}},
 		{"times", list(day, day.Add(-1)), field, []int64{1, 0}},
 		{"lists", list([]any{"b"}, []any{"a", "c"}), field, []int64{1, 0}},
+		{"numbers and texts", list(2., "a", 1., true, "b", nil), field, []int64{2, 0, 1, 4, 3, 5}},
+		{"numbers and texts descending", list(2., "a", 1., nil), down, []int64{1, 0, 2, 3}},
 		{"a result", list(1., 1., 1.), Order{Result: "acc"}, []int64{2, 1, 0}},
 		{"newest", list(3., 1.), Order{Field: store.Field{Kind: store.FieldColumn, Name: "created"}, Descend: true}, []int64{0, 1}},
 	} {

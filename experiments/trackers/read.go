@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 )
 
 // Sources lists the formats that Read accepts.
@@ -62,8 +63,8 @@ func Read(from string, paths []string) (*Foreign, error) {
 			Help: "--from says what wrote it: " + strings.Join(Sources(), ", ")}
 	}
 	if n := f.points.repeated; n > 0 {
-		f.Remarks = append(f.Remarks, strconv.Itoa(n)+" points repeat a step with a different value: the "+
-			"later ones count, as after a resume")
+		f.Remarks = append(f.Remarks, quantity.Plural(n, "point")+" recorded twice with different values: the "+
+			"later one counts, as after a resume")
 	}
 	base := filepath.Base(filepath.Clean(paths[0]))
 	f.Name = strings.TrimSuffix(base, filepath.Ext(base))

@@ -97,8 +97,24 @@ func TestVerlFileLogger(t *testing.T) {
 	if diff := cmp.Diff(want, f.Series, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
-	if len(f.Remarks) != 1 || !strings.HasPrefix(f.Remarks[0], "1 points repeat a step") {
+	if len(f.Remarks) != 1 || !strings.HasPrefix(f.Remarks[0], "1 point recorded twice with different values") {
 		t.Errorf("remarks %q", f.Remarks)
+	}
+}
+
+// Of two numbers for one metric of a step the same one counts each time.
+func TestVerlNamesTwice(t *testing.T) {
+	for range 30 {
+		p := newPoints()
+		if problem := p.jsonLine([]byte(`{"step": 1, "loss": 2, "a/b": 5, "data": {"loss": 1, "a": {"b": 4}}}`)); problem != "" {
+			t.Fatal(problem)
+		}
+		if got := p.series["loss"][1]; got != 2 {
+			t.Fatalf("loss is %v, want 2, of the later name", got)
+		}
+		if got := p.series["a/b"][1]; got != 4 {
+			t.Fatalf("a/b is %v, want 4, of the later name", got)
+		}
 	}
 }
 

@@ -2,8 +2,10 @@ package trackers
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -109,8 +111,10 @@ func (p *points) jsonLine(line []byte) (problem string) {
 // stepKeys lists the names of the step column, in order of preference.
 var stepKeys = []string{"step", "_step", "global_step", "training/global_step"}
 
+// jsonMetrics adds the numbers of an object in the order of their names: of two for one metric the last counts.
 func (p *points) jsonMetrics(prefix string, step int64, row map[string]json.RawMessage) (problem string) {
-	for name, raw := range row {
+	for _, name := range slices.Sorted(maps.Keys(row)) {
+		raw := row[name]
 		switch {
 		case len(raw) > 0 && raw[0] == '{':
 			var inner map[string]json.RawMessage

@@ -138,7 +138,7 @@ func (r *completionRecord) write(s stage.Step) error {
 		}
 		c := t.Completion
 		if err := r.pack.Add(keptSample{prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies,
-			componentsOf(s.Components, t.Verdict), basisOf(t.Verdict), c.Inserted, r.gradedText(c)}); err != nil {
+			componentsOf(s.Components, t.Verdict), basisOf(t.Verdict), c.Stored(), r.gradedText(c)}); err != nil {
 			return err
 		}
 		r.rows = append(r.rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})

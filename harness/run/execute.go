@@ -262,8 +262,12 @@ func (x *execution) finish(cause error) error {
 
 // adopt records an attempt that found everything done.
 func (x *execution) adopt(ctx context.Context) error {
-	if err := x.begin(ctx); err != nil {
+	err := x.begin(ctx)
+	if x.lock == nil {
 		return err
 	}
-	return errors.Join(x.DB.EndAttempt(ctx, x.attempt.ID, store.Done, 0), x.lock.Release())
+	if err == nil {
+		err = x.DB.EndAttempt(ctx, x.attempt.ID, store.Done, 0)
+	}
+	return errors.Join(err, x.lock.Release())
 }

@@ -225,7 +225,7 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 		}
 		c := s.Completion
 		if err := pack.Add(keptSample{Prompt: prompts[s.ProblemID], Text: c.Text, Tokens: c.Tokens,
-			LogProbs: c.LogProbs, Inserted: c.Inserted, Graded: x.graded(&c)}); err != nil {
+			LogProbs: c.LogProbs, Inserted: c.Stored(), Graded: x.graded(&c)}); err != nil {
 			return err
 		}
 		sample := evalSample(row.Home, s)

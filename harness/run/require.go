@@ -88,8 +88,8 @@ func (e *Estimate) Text(indent string) string {
 	if e.Sampled != e.Completions {
 		more = fmt.Sprintf(" (sampled: up to %d)", e.Sampled)
 	}
-	add("         a step   %d completions%s, up to %s tokens, %d updates", e.Completions, more,
-		quantity.Count(int64(e.Tokens)), e.Updates)
+	add("         a step   %s%s, up to %s tokens, %s", quantity.Plural(e.Completions, "completion"), more,
+		quantity.Count(int64(e.Tokens)), quantity.Plural(e.Updates, "update"))
 	e.phaseText(add)
 	return strings.Join(lines, "\n")
 }

@@ -553,6 +553,21 @@ func TestLocked(t *testing.T) {
 	l.execute(p)
 }
 
+// A run whose attempt cannot begin does not stay locked.
+func TestAdoptUnlocks(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0)
+	x := &execution{Runner: &Runner{DB: l.db, Backend: l.be, Watch: &quiet{}}, p: p, run: store.Run{ID: 7, RID: p.RID}}
+	if err := x.finish(nil); err == nil {
+		t.Error("no error for a run that is not recorded")
+	}
+	lock, err := l.db.LockRun(p.RID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Release()
+}
+
 // A panic in a stage fails the run, with its stack, and leaves a record of it.
 func TestPanic(t *testing.T) {
 	l := newLab(t)

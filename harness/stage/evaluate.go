@@ -131,7 +131,7 @@ func completionLines(samples []eval.Sample) ([][]byte, error) {
 		}
 		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs,
 			s.Completion.Entropies,
-			s.Completion.Text, s.Completion.Finish.String(), s.Completion.Inserted})
+			s.Completion.Text, s.Completion.Finish.String(), s.Completion.Stored()})
 		if err != nil {
 			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
 		}

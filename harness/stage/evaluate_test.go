@@ -20,3 +20,24 @@ func TestNonFiniteCompletions(t *testing.T) {
 		}
 	}
 }
+
+// Graders find the policy's last turn in stored completions too, if an earlier turn broke off within a character.
+func TestStoredTurns(t *testing.T) {
+	lines, err := completionLines([]eval.Sample{{ProblemID: "p", Completion: rollout.Completion{
+		Tokens: []int32{1, 2, 3}, LogProbs: make([]float32, 3), Entropies: make([]float32, 3), Finish: rollout.FinishStop,
+		Text: "add(1)\xe2\x82[answer 2]so 2", Inserted: []rollout.Span{{Start: 1, End: 2, TextStart: 8, TextEnd: 18}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := readCompletions(lines[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := samples[0].Completion
+	if got := c.LastTurn().Text; got != "so 2" {
+		t.Errorf("last turn %q, want %q", got, "so 2")
+	}
+	if got, want := c.Own().Text, "add(1)\ufffd\ufffdso 2"; got != want {
+		t.Errorf("the policy wrote %q, want %q", got, want)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"exp/eval/layout"
 	"exp/eval/task"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/train/checkpoint"
 	"exp/train/model"
@@ -237,8 +238,8 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 	}
 	for _, need := range s.needs(c) {
 		if need.n > len(problems) {
-			return fmt.Errorf("%s has %d problems%s, %s asks for %d", s.conf.Files(), len(problems), left, need.key,
-				need.n)
+			return fmt.Errorf("%s has %s%s, %s asks for %d", s.conf.Files(),
+				quantity.Plural(len(problems), "problem"), left, need.key, need.n)
 		}
 	}
 	if s.name != task.Train || c.SFT.Steps == 0 || c.SFT.OnConversations() {

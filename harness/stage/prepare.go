@@ -10,6 +10,7 @@ import (
 	"exp/eval/rows"
 	"exp/eval/task"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/train/rollout"
 )
@@ -176,8 +177,8 @@ func (s split) read(t task.Task) ([]rollout.Problem, leftOut, error) {
 	case len(all) == 0:
 		return nil, left, fmt.Errorf("%s holds no problems", s.conf.Files())
 	case s.conf.Size > len(all):
-		return nil, left, fmt.Errorf("%s has %d problems%s, data.%s.size asks for %d", s.conf.Files(), len(all),
-			left.selection(), s.name, s.conf.Size)
+		return nil, left, fmt.Errorf("%s has %s%s, data.%s.size asks for %d", s.conf.Files(),
+			quantity.Plural(len(all), "problem"), left.selection(), s.name, s.conf.Size)
 	case s.conf.Size > 0:
 		left.Further = len(all) - s.conf.Size
 		all = all[:s.conf.Size]

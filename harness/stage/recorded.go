@@ -14,6 +14,7 @@ import (
 
 	"exp/eval/rows"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/train"
 	"exp/train/rollout"
@@ -349,7 +350,7 @@ func (e *Env) checkRecorded(made func(role string) (ident.Digest, bool), tok tok
 	if errors.As(err, &few) {
 		help = few.Hint()
 		if others > 0 {
-			help += fmt.Sprintf("; %d rollouts belong to problems that are not in data.train", others)
+			help += "; left out: " + quantity.Plural(others, "rollout") + " of problems that are not in data.train"
 		}
 	}
 	return config.Errors{e.Config.ErrorAt("rollout.recorded", config.CodeData, err.Error(), help)}

@@ -222,7 +222,7 @@ func TestRecordedTooFew(t *testing.T) {
 	err = stage.CheckProblems(&e, func(role string) (ident.Digest, bool) { d, ok := in[role]; return d, ok })
 	var errs config.Errors
 	if !errors.As(err, &errs) || !strings.Contains(errs[0].Message, "has 0 recorded completions; a step needs 4") ||
-		!strings.Contains(errs[0].Help, "1 rollouts belong to problems that are not in data.train") {
+		!strings.Contains(errs[0].Help, "left out: 1 rollout of problems that are not in data.train") {
 		t.Errorf("CheckProblems = %v", err)
 	}
 }

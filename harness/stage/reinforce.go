@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/kernels"
 	"exp/train"
@@ -149,7 +150,8 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 			return err
 		}
 		if others > 0 {
-			r.event("recorded-rollouts", "%d recorded rollouts belong to problems that are not in data.train", others)
+			r.event("recorded-rollouts", "left out: %s of problems that are not in data.train",
+				quantity.Plural(others, "recorded rollout"))
 		}
 	}
 	if r.online, err = r.newOnlineEval(in, prompts); err != nil {

@@ -70,11 +70,11 @@ func From(file string, opt Options) (*Recipe, error) {
 			other = w.text
 		}
 	}
-	return fromVerl(file, path.Base(cmp.Or(h.module, other)), &verl{in: in, env: s.env, places: places, unset: unset,
+	return fromVerl(file, cmp.Or(h.module, other), &verl{in: in, env: s.env, places: places, unset: unset,
 		draft: draft{notes: h.notes}})
 }
 
-// fromVerl writes the recipe of settings of verl. module is the trainer's file, without folders, if it is known.
+// fromVerl writes the recipe of settings of verl. module is the path of the trainer's file, if it is known.
 func fromVerl(file, module string, t *verl) (*Recipe, error) {
 	if !trainsPolicy(t.in) {
 		return nil, fmt.Errorf("%s has no settings of verl's RL trainers (python3 -m verl.trainer.main_ppo "+

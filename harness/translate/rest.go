@@ -8,6 +8,7 @@ import (
 
 // shared notes settings of the critic that differ from the policy's: both have ours.
 func (t *verl) shared() {
+	t.used["critic.enable"] = true // GAE cannot do without one, and nothing else reads one
 	for _, s := range [][2]string{{"ppo_epochs", "1"}, {"ppo_mini_batch_size", "256"},
 		{"loss_agg_mode", "token-mean"}} {
 		policys := t.text(actor+s[0], s[1])
@@ -53,6 +54,9 @@ func (t *verl) idle(key string) bool {
 		if strings.HasPrefix(key, block[0]) && !strings.EqualFold(t.in[block[1]], "true") {
 			return true
 		}
+	}
+	if key == "trainer.resume_from_path" && t.text("trainer.resume_mode", "auto") != "resume_path" {
+		return true
 	}
 	return strings.HasPrefix(key, policy+"lora.") && t.number(policy+"lora.rank", 0) <= 0
 }

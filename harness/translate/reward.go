@@ -83,6 +83,9 @@ func (t *verl) rewards() {
 		}
 		t.used[fusion+"max_concurrent"], t.used[fusion+"memory_limit_mb"] = true, true
 	}
+	if key := t.text("data.reward_fn_key", "data_source"); key != "data_source" {
+		t.note("data.reward_fn_key %s: the grader of a row follows its data_source here", key)
+	}
 	if manager := t.manager(); !slices.Contains([]string{"naive", "dapo", "prime", "batch", "remote"}, manager) {
 		t.note("the reward manager %s: see reward.kind", manager)
 	}

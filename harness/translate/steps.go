@@ -3,22 +3,30 @@ package translate
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"exp/eval/rows"
 )
 
-// batch puts the problems of a step. verl draws data.gen_batch_size of them and trains on all, unless it
-// filters groups: then it draws until data.train_batch_size have passed.
+// batch puts the problems of a step. verl's first trainer draws data.gen_batch_size of them and trains on all,
+// unless it filters groups: then it draws until data.train_batch_size have passed. The second one trains on
+// data.train_batch_size.
 func (t *verl) batch() {
 	train := t.number("data.train_batch_size", 1024)
 	drawn := t.number("data.gen_batch_size", train)
 	switch {
 	case t.async:
 		train = t.streamed()
+	case t.v1:
+		t.ahead()
 	case drawn != train && !t.filters():
 		t.note("data.gen_batch_size %g: without group filtering verl's trainer trains on all problems that it draws, "+
 			"not on data.train_batch_size (%g)", drawn, train)
 		train = drawn
+	}
+	if t.oneStep { // it samples a step while it trains on the one before
+		t.putNumber("rollout.staleness", 1)
+		t.bypass = true
 	}
 	t.putNumber("train.prompts_per_step", train)
 	// verl's policy learns in the step that has this number, counted from 1.
@@ -38,12 +46,26 @@ func (t *verl) streamed() float64 {
 		t.used[key] = true
 	}
 	t.putNumber("rollout.staleness", age)
-	if age > 0 && own && !anew {
-		t.put("algo.rollout_correction.mode", "bypass")
-	}
-	t.note("async_training: a step is what verl trains on between two copies of the weights, %g problems, and all "+
-		"are %g steps old; verl mixes ages", problems, age)
+	t.bypass = age > 0 && own && !anew
+	t.note("async_training: a step is what verl trains on between two copies of the weights, %g problems, and the "+
+		"age of all is rollout.staleness, %g; verl mixes ages", problems, age)
 	return problems
+}
+
+// ahead translates the modes in which verl's second trainer samples ahead of training.
+func (t *verl) ahead() {
+	const at = "trainer.v1."
+	mode := t.text(at+"trainer_mode", "sync")
+	for key := range t.in { // of the other modes, and what bounds ages
+		t.used[key] = t.used[key] || strings.HasPrefix(key, at) && !strings.HasPrefix(key, at+"sampler.custom")
+	}
+	if mode == "sync" {
+		return
+	}
+	age := t.number(at+mode+".num_warmup_batches", 1)
+	t.putNumber("rollout.staleness", age)
+	t.note("%strainer_mode %s: the age of all completions of a step is rollout.staleness, %g; verl mixes ages", at,
+		mode, age)
 }
 
 // filters reports whether groups are filtered. FlowRL's trainers never do.
@@ -66,13 +88,13 @@ func (t *verl) filter() {
 	}
 	t.put("algo.filter_groups.metric", metric)
 	train := t.number("data.train_batch_size", 1024)
-	if batches <= 0 || math.IsInf(batches, 1) {
+	if t.v1 || batches <= 0 || math.IsInf(batches, 1) { // the second trainer has no limit
 		batches = endless
 	} else {
 		batches = math.Ceil(batches * t.number("data.gen_batch_size", train) / train)
 	}
 	t.putNumber("algo.filter_groups.max_batches", batches)
-	if t.plainTrainer {
+	if t.plainTrainer && !t.v1 {
 		t.note("algorithm.filter_groups: main_ppo filters only since it has trainer.use_v1; before, only the DAPO " +
 			"recipe does")
 	}
@@ -104,6 +126,7 @@ func (t *verl) steps() {
 // that are not here.
 func (t *verl) length() (n int, ok bool) {
 	if all := t.number("rollout.total_rollout_steps", -1); t.async && all > 0 {
+		t.used["trainer.total_epochs"] = true
 		return max(1, int(all)/t.problems()), true
 	}
 	if steps := t.number("trainer.total_training_steps", -1); steps > 0 {
@@ -124,7 +147,7 @@ func (t *verl) problems() int {
 
 // drawn returns the problems of a batch of the training files, which a pass counts.
 func (t *verl) drawn() int {
-	if t.async {
+	if t.async || t.v1 {
 		return t.problems()
 	}
 	return int(t.number("data.gen_batch_size", t.number("data.train_batch_size", 1024)))

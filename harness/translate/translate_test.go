@@ -95,6 +95,7 @@ algo:
   kl:
     loss_coef: 0.001
     loss_estimator: k3+
+  aggregation: seq-mean-token-mean
   overlong:
     buffer: 0.25
 rollout:
@@ -126,7 +127,9 @@ compute:
 	if d := cmp.Diff(want, body(r)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	wantNotes := []string{"a wrong answer scores reward.wrong, 0; in verl -1 where data_source is math_dapo, math or aime…",
+	wantNotes := []string{"verl averages the loss gspo by seq-mean-token-mean whatever loss_agg_mode is, but its other terms by " +
+		"token-mean; here algo.aggregation is of all terms",
+		"a wrong answer scores reward.wrong, 0; in verl -1 where data_source is math_dapo, math or aime…",
 		"not translated: algorithm.new_thing=7"}
 	if d := cmp.Diff(wantNotes, r.Notes); d != "" {
 		t.Errorf("notes (-want +got)\n%s", d)
@@ -135,6 +138,10 @@ compute:
 		t.Errorf("the recipe does not load: %v", err)
 	}
 	lacking := translated(t, "run.sh", grpoScript, nil)
+	two := translated(t, "run.sh", strings.ReplaceAll(grpoScript, "data=${DATA_ROOT:-/data}", "data=$1"), nil)
+	if want := "does not set 1, which data.train_files, data.val_files need: give it, 1=VALUE"; !strings.Contains(strings.Join(two.Notes, "\n"), want) {
+		t.Errorf("an argument: %q lack %q", two.Notes, want)
+	}
 	if len(lacking.Notes) < 2 || !strings.Contains(lacking.Notes[0], "does not set MODEL, which actor_rollout_ref.model.path needs") {
 		t.Errorf("a variable that is not set: %q", lacking.Notes)
 	}
@@ -206,9 +213,13 @@ func TestRecipes(t *testing.T) {
 		"actor_rollout_ref.rollout.n=4 trainer.total_training_steps=10 "
 	for _, tt := range []struct {
 		name, more string
-		want       []string
+		want       []string // in the recipe; not there after !
 	}{
 		{"FlowRL", "algorithm.adv_estimator=grpo", []string{"kind: flowrl"}},
+		{"FlowRL without the deviation", "algorithm.adv_estimator=grpo algorithm.norm_adv_by_std_in_grpo=False", []string{"kind: flowrl", "reward: adv_no_std"}},
+		{"FlowRL on another advantage", "algorithm.adv_estimator=rloo", []string{"kind: flowrl", "adv_estimator rloo: the reward in FlowRL's residual is GRPO's"}},
+		{"GDPO without the deviation", "algorithm.adv_estimator=gdpo algorithm.norm_adv_by_std_in_grpo=False",
+			[]string{"kind: gdpo", "!scale_std", "norm_adv_by_std_in_grpo has no effect in verl"}},
 		{"an estimator without an algorithm", "algorithm.adv_estimator=rloo_vectorized", []string{"kind: grpo\n  advantage: rloo_vectorized"}},
 		{"adapters", "actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.target_modules=[q_proj,v_proj]",
 			[]string{"rank: 32", "alpha: 16", "targets: [q_proj, v_proj]"}},
@@ -230,6 +241,12 @@ func TestRecipes(t *testing.T) {
 		{"validation without do_sample", "data.val_files=v.parquet trainer.test_freq=2 actor_rollout_ref.rollout.val_kwargs.temperature=0.6 " +
 			"actor_rollout_ref.rollout.val_kwargs.top_p=0.95",
 			[]string{"verl's agent loop samples at actor_rollout_ref.rollout.val_kwargs.temperature 0.6", "top_p: 0.95", "n: 1\n    temperature: 0.6\n    top_p: 0.95\n"}},
+		{"another key of the grader", "data.reward_fn_key=grader", []string{"data.reward_fn_key grader: the grader of a row follows its data_source"}},
+		{"the usual key of the grader", "data.reward_fn_key=data_source", []string{"!reward_fn_key"}},
+		{"no critic", "algorithm.adv_estimator=grpo critic.enable=False", []string{"!critic.enable"}},
+		{"a checkpoint that is not read", "trainer.resume_from_path=checkpoints/", []string{"!resume_from_path"}},
+		{"a checkpoint", "trainer.resume_mode=resume_path trainer.resume_from_path=c/global_step_4",
+			[]string{"not translated: trainer.resume_from_path=c/global_step_4"}},
 		{"validation alone", "trainer.val_only=True", []string{"steps: 0"}},
 		{"DAPO's buffer without its manager", "+reward_model.reward_kwargs.overlong_buffer_cfg.enable=True +reward_model.reward_kwargs.overlong_buffer_cfg.len=100",
 			[]string{"the reward manager is naive, not dapo"}},
@@ -247,8 +264,33 @@ func TestRecipes(t *testing.T) {
 		// 4·2·32 problems between two copies of the weights; 1024/256 steps
 		{"fully asynchronous", "algorithm.adv_estimator=grpo data.train_batch_size=0 data.gen_batch_size=1 actor_rollout_ref.actor.ppo_mini_batch_size=32 " +
 			"async_training.require_batches=2 async_training.trigger_parameter_sync_step=4 async_training.staleness_threshold=0.5 " +
-			"rollout.total_rollout_steps=1024 rollout.test_freq=3 data.val_files=v.parquet",
-			[]string{"prompts_per_step: 256", "prompts_per_update: 32", " steps: 4\n", "staleness: 1", "mode: bypass", "every_steps: 3"}},
+			"rollout.total_rollout_steps=1024 rollout.test_freq=3 data.val_files=v.parquet trainer.total_epochs=10",
+			[]string{"prompts_per_step: 256", "prompts_per_update: 32", " steps: 4\n", "staleness: 1", "mode: bypass", "every_steps: 3", "!total_epochs"}},
+		{"fully asynchronous, with a recomputed old policy", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.ppo_mini_batch_size=32 " +
+			"algorithm.rollout_correction.bypass_mode=False algorithm.rollout_correction.rollout_is=token",
+			[]string{"staleness: 1", "weights: token", "!mode: bypass"}},
+		{"asynchronous by its settings", "algorithm.adv_estimator=grpo data.gen_batch_size=1 actor_rollout_ref.actor.ppo_mini_batch_size=32 " +
+			"async_training.trigger_parameter_sync_step=2", []string{"prompts_per_step: 64", "staleness: 1", "mode: bypass", "!not translated"}},
+		{"one step ahead", "algorithm.adv_estimator=grpo", []string{"staleness: 1", "mode: bypass"}},
+		{"one step ahead, with a recomputed old policy", "algorithm.adv_estimator=grpo algorithm.rollout_correction.bypass_mode=False",
+			[]string{"staleness: 1", "!mode: bypass"}},
+		// The second trainer reads gen_batch_size problems at a time, and trains on train_batch_size.
+		{"verl's second trainer", "algorithm.adv_estimator=grpo trainer.use_v1=True data.train_batch_size=64 data.gen_batch_size=1 " +
+			"actor_rollout_ref.actor.ppo_mini_batch_size=16 trainer.v1.trainer_mode=separate_async trainer.v1.separate_async.num_warmup_batches=2 " +
+			"trainer.v1.separate_async.parameter_sync_step=4 trainer.v1.sampler.max_off_policy_threshold=8",
+			[]string{"prompts_per_step: 64", "prompts_per_update: 16", "staleness: 2", "verl mixes ages", "!gen_batch_size", "!not translated"}},
+		{"verl's second trainer in step", "algorithm.adv_estimator=grpo trainer.v1.trainer_mode=sync data.train_batch_size=64 data.gen_batch_size=16 " +
+			"actor_rollout_ref.actor.ppo_mini_batch_size=16", []string{"prompts_per_step: 64", "!staleness"}},
+		{"verl's first trainer", "algorithm.adv_estimator=grpo trainer.use_v1=False trainer.v1.trainer_mode=colocate_async data.train_batch_size=64 " +
+			"data.gen_batch_size=256", []string{"prompts_per_step: 256", "!staleness"}},
+		{"group filtering by the second trainer", "algorithm.adv_estimator=grpo trainer.use_v1=True algorithm.filter_groups.enable=True " +
+			"algorithm.filter_groups.max_num_gen_batches=5", []string{"max_batches: 1000", "!main_ppo filters"}},
+		{"SAPO", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=sapo",
+			[]string{"loss: sapo", "aggregation: seq-mean-token-mean", "!loss_agg_mode"}},
+		{"GSPO that bypass ignores", "algorithm.adv_estimator=grpo algorithm.rollout_correction.bypass_mode=True " +
+			"actor_rollout_ref.actor.policy_loss.loss_mode=gspo", []string{"mode: bypass", "!aggregation"}},
+		{"bypass by its loss", "algorithm.adv_estimator=grpo algorithm.rollout_correction.bypass_mode=True " +
+			"actor_rollout_ref.actor.policy_loss.loss_mode=bypass_mode", []string{"mode: bypass", "!no effect"}},
 		{"DRO", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=dro actor_rollout_ref.actor.policy_loss.dro_beta=0.3",
 			[]string{"loss: dro", "beta: 0.3"}},
 		{"a teacher alone", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.entropy_coeff=0.01 distillation.enabled=True distillation.n_gpus_per_node=4 " +
@@ -296,18 +338,21 @@ func TestRecipes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := base + tt.more
-			if tt.name == "FlowRL" {
-				text = strings.Replace(text, "verl.trainer.main_ppo", "recipe.flowrl.main_flowrl", 1)
-			}
-			if tt.name == "fully asynchronous" {
-				text = strings.Replace(text, "verl.trainer.main_ppo", "verl.experimental.fully_async_policy.fully_async_main", 1)
+			for start, module := range map[string]string{"FlowRL": "recipe.flowrl.main_flowrl",
+				"fully asynchronous": "verl.experimental.fully_async_policy.fully_async_main",
+				"one step ahead":     "verl.experimental.one_step_off_policy.main_ppo"} {
+				if strings.HasPrefix(tt.name, start) {
+					text = strings.Replace(text, "verl.trainer.main_ppo", module, 1)
+				}
 			}
 			r := translated(t, "run.sh", text, nil)
 			if r.Errs != nil {
 				t.Errorf("it is not complete: %v", r.Errs)
 			}
 			for _, want := range tt.want {
-				if !strings.Contains(r.Text, want) {
+				if not, ok := strings.CutPrefix(want, "!"); ok && strings.Contains(r.Text, not) {
+					t.Errorf("it has %q:\n%s", not, r.Text)
+				} else if !ok && !strings.Contains(r.Text, want) {
 					t.Errorf("it lacks %q:\n%s", want, r.Text)
 				}
 			}

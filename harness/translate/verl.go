@@ -27,6 +27,9 @@ type verl struct {
 
 	plainTrainer bool // verl's own, not a recipe's
 	async        bool // the fully asynchronous one
+	oneStep      bool // the one-step off-policy one
+	v1           bool // its second one, trainer.use_v1
+	bypass       bool // rollout correction bypasses the old policy unless a setting says otherwise
 	flow         bool // FlowRL's
 	release      bool // of FlowRL's own repository, which has its loss in verl's plain trainer
 }
@@ -105,12 +108,10 @@ func (t *verl) number(key string, absent float64) float64 {
 	return v
 }
 
-// translate sets our keys for settings of verl. module is the trainer's file, if it is known.
+// translate sets our keys for settings of verl. module is the path of the trainer's file, if it is known.
 func (t *verl) translate(module string) {
 	t.used, t.out = map[string]bool{}, map[string]string{}
-	t.plainTrainer, t.async = strings.Contains(module, "main_ppo"), strings.Contains(module, "fully_async")
-	t.release = t.text(actor+"tb_type", "") != "" || t.text(actor+"porj_layer", "") != "" // its scripts set both
-	t.flow = t.release || strings.Contains(module, "flowrl")
+	t.trainer(filepath.Split(module))
 	for _, r := range plainRules() {
 		t.put(r[2], t.text(r[0], r[1]))
 	}
@@ -122,6 +123,7 @@ func (t *verl) translate(module string) {
 	t.algorithm()
 	t.regularizers()
 	t.distillation()
+	t.aggregation()
 	t.optimizer(actor+"optim.", "train.optim.", "1e-6")
 	t.optimizer("critic.optim.", "algo.critic.optim.", "1e-5")
 	t.sampling()
@@ -129,6 +131,26 @@ func (t *verl) translate(module string) {
 	t.steps()
 	t.shared()
 	t.rest()
+}
+
+// trainer tells which of verl's trainers runs, by the folder and the name of its file and by settings.
+func (t *verl) trainer(folder, name string) {
+	t.plainTrainer = strings.Contains(name, "main_ppo")
+	t.async = strings.Contains(name, "fully_async") || t.has("async_training.trigger_parameter_sync_step")
+	t.oneStep = strings.Contains(folder, "one_step_off")
+	t.release = t.text(actor+"tb_type", "") != "" || t.text(actor+"porj_layer", "") != "" // its scripts set both
+	t.flow = t.release || strings.Contains(name, "flowrl")
+	t.v1 = t.on("trainer.use_v1", t.has("trainer.v1.")) && !t.async && !t.oneStep && !t.flow
+}
+
+// has reports whether there are settings whose paths begin so.
+func (t *verl) has(start string) bool {
+	for key := range t.in {
+		if strings.HasPrefix(key, start) {
+			return true
+		}
+	}
+	return false
 }
 
 // lowered writes Python's True and False as YAML does.
@@ -267,7 +289,7 @@ var estimators = map[string]string{"gae": "ppo", "grpo": "grpo", "reinforce_plus
 	"grpo_passk": "grpo_passk", "gpg": "gpg", "gdpo": "gdpo", "tir_optimal_token_baseline": "otb"}
 
 // lossModes maps verl's policy losses to ours where their names differ.
-var lossModes = map[string]string{"vanilla": "ppo", "gpg": "reinforce", "geo_mean": "gmpo"}
+var lossModes = map[string]string{"vanilla": "ppo", "gpg": "reinforce", "geo_mean": "gmpo", "bypass_mode": "ppo"}
 
 func (t *verl) algorithm() {
 	estimator := t.text("algorithm.adv_estimator", "gae")
@@ -291,7 +313,11 @@ func (t *verl) algorithm() {
 	if t.flow {
 		kind, loss = "flowrl", "flowrl"
 		delete(t.out, "algo.advantage")
-		t.flowRL()
+		t.flowRL(estimator)
+	}
+	if key := "algorithm.norm_adv_by_std_in_grpo"; estimator == "gdpo" && !t.on(key, true) {
+		t.put("algo.scale_std", "true")
+		t.note("%s has no effect in verl with the estimator gdpo", key)
 	}
 	t.put("algo.kind", kind)
 	t.put("algo.loss", loss)
@@ -307,7 +333,14 @@ func (t *verl) algorithm() {
 }
 
 // flowRL translates the settings of FlowRL's trainers. The released code grades without a fallback to boxes.
-func (t *verl) flowRL() {
+func (t *verl) flowRL(estimator string) {
+	switch {
+	case estimator != "grpo":
+		t.note("algorithm.adv_estimator %s: the reward in FlowRL's residual is GRPO's advantage here "+
+			"(algo.flowrl.reward)", estimator)
+	case !t.on("algorithm.norm_adv_by_std_in_grpo", true):
+		t.put("algo.flowrl.reward", "adv_no_std")
+	}
 	t.put("algo.flowrl.logz.layers", t.text(actor+"proj_layer", t.text(actor+"porj_layer", "3")))
 	if t.release {
 		t.put("algo.flowrl.preset", "release")
@@ -345,6 +378,23 @@ func (t *verl) clip() {
 	if both != "0.2" && !given {
 		t.note("clip_ratio %s has no effect in verl, where clip_ratio_low and clip_ratio_high are 0.2 unless "+
 			"set; versions before them clipped at it: algo.clip", both)
+	}
+}
+
+// aggregation puts how verl averages gspo and sapo, whatever loss_agg_mode is.
+func (t *verl) aggregation() {
+	const forced = "seq-mean-token-mean"
+	loss, mode := t.out["algo.loss"], t.out["algo.aggregation"]
+	if loss != "gspo" && loss != "sapo" || mode == forced {
+		return
+	}
+	t.put("algo.aggregation", forced)
+	for _, key := range []string{"algo.kl.loss_coef", "algo.entropy_coef", "algo.distill.coef"} {
+		if x, err := strconv.ParseFloat(t.out[key], 64); err == nil && x != 0 {
+			t.note("verl averages the loss %s by %s whatever loss_agg_mode is, but its other terms by %s; here "+
+				"algo.aggregation is of all terms", loss, forced, mode)
+			return
+		}
 	}
 }
 
@@ -406,7 +456,7 @@ func (t *verl) correction() {
 	}
 	t.rejections(correct)
 	loss := t.text(correct+"loss_type", "ppo_clip")
-	if t.on(correct+"bypass_mode", false) {
+	if t.on(correct+"bypass_mode", t.bypass) {
 		t.put("algo.rollout_correction.mode", "bypass")
 		if loss == "reinforce" {
 			t.put("algo.loss", "reinforce")
@@ -461,8 +511,12 @@ func (t *verl) lacking() (notes []string) {
 // missing notes variables that settings need and a script does not set.
 func missing(needed map[string][]string) (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(needed)) {
-		notes = append(notes, fmt.Sprintf("the script does not set %s, which %s needs: give it, %s=VALUE", name,
-			strings.Join(needed[name], ", "), name))
+		verb := "needs"
+		if len(needed[name]) > 1 {
+			verb = "need"
+		}
+		notes = append(notes, fmt.Sprintf("the script does not set %s, which %s %s: give it, %s=VALUE", name,
+			strings.Join(needed[name], ", "), verb, name))
 	}
 	return notes
 }

@@ -287,3 +287,19 @@ func TestJudgeConcurrency(t *testing.T) {
 		t.Errorf("%d requests at a time, want at most 3", most)
 	}
 }
+
+// An answer that cannot be kept leaves no file behind.
+func TestJudgeKeepsNothingHalf(t *testing.T) {
+	j := NewJudge(JudgeOptions{Concurrent: 1, Timeout: time.Second, Cache: t.TempDir()})
+	body := []byte(`{"model":"m"}`)
+	taken := j.cachePath(body)
+	if err := os.MkdirAll(taken, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.keep(body, "4"); err == nil {
+		t.Error("no error where a folder has the answer's name")
+	}
+	if list, _ := filepath.Glob(filepath.Join(filepath.Dir(taken), "*")); len(list) != 1 || list[0] != taken {
+		t.Errorf("the folder holds %q", list)
+	}
+}

@@ -1,7 +1,6 @@
 package rl
 
 // Float is the element type of arrays: float32 in training, float64 in gradient tests.
-// gradients.
 type Float interface{ float32 | float64 }
 
 // Rows holds the offsets [B+1] of the rows of a ragged batch: row i is the

@@ -75,5 +75,4 @@
 // of the tests checks gradients, bits under any cut into micro-batches, padding, row order
 // and NaN behind the mask. Add one configuration that trains it. TestAlgorithmsTrain of
 // harness/stage records the outcome of that training with -update.
-// its training comes to, TestAlgorithmsTrain of harness/stage writes down by -update.
 package rl

@@ -35,7 +35,8 @@ const tokenBaselineEps = 1e-8
 // and 0 at masked-out tokens. B is 0 for a row alone in its group; without
 // Columns, rows without unmasked tokens do not count. It reads Rows,
 // Mask, OldLogProb and Weight of b. reward and sumPiSquared are [N]; sumPiSquared is
-// Σ_v π(v)² of the old policy's full softmax at each token. group is [B].
+// Σ_v π(v)² of the full softmax of OldLogProb's policy at each token: of another one w may be
+// negative. group is [B].
 func OptimalTokenBaseline[T Float](adv, ret []T, b *Batch[T], reward, sumPiSquared []T, group []int,
 	c TokenBaseline) {
 	sameLen(len(b.Mask), len(adv), len(b.OldLogProb), len(sumPiSquared))

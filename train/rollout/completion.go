@@ -1,6 +1,10 @@
 package rollout
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
 
 // Finish says why a completion ended.
 type Finish uint8
@@ -117,6 +121,31 @@ func (c *Completion) joined(without []Span) *Completion {
 		keep(s)
 	}
 	keep(Span{Start: len(c.Tokens), TextStart: len(c.Text)})
+	return out
+}
+
+// Stored returns the inserted parts with their places in Text as JSON keeps it: a byte that is no UTF-8, such as part
+// of a character that the policy did not finish, becomes U+FFFD there, which has three.
+func (c *Completion) Stored() []Span {
+	if len(c.Inserted) == 0 || utf8.ValidString(c.Text) {
+		return c.Inserted
+	}
+	out := slices.Clone(c.Inserted)
+	at, grown := 0, 0
+	place := func(x *int) {
+		for at < *x {
+			r, size := utf8.DecodeRuneInString(c.Text[at:])
+			at += size
+			if r == utf8.RuneError && size == 1 {
+				grown += len(string(utf8.RuneError)) - 1
+			}
+		}
+		*x += grown
+	}
+	for i := range out {
+		place(&out[i].TextStart)
+		place(&out[i].TextEnd)
+	}
 	return out
 }
 
