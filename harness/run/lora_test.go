@@ -110,6 +110,24 @@ func TestLoRAAfterFineTuning(t *testing.T) {
 	}
 }
 
+// PEFT does not load adapters on the dense layers of a mixture of experts, so the merge warns of them.
+func TestLoRABesideExperts(t *testing.T) {
+	l := newLab(t)
+	plain, data := bf16Folder(l), verlFile(t)
+	experts := glmFolder(t, plain)
+	for _, x := range []struct {
+		dir, targets string
+		warns        bool
+	}{{experts, "[all]", true}, {experts, "[up_proj]", true}, {experts, "[q_proj, o_proj]", false}, {plain, "[all]", false}} {
+		_, q := l.execute(l.plan(0, append(loraSets(x.dir, data, "grpo"), "train.steps=1",
+			"train.lora={rank: 2, alpha: 4, targets: "+x.targets+"}")...))
+		said := slices.ContainsFunc(q.warnings, func(w string) bool { return strings.Contains(w, "PEFT does not load") })
+		if said != x.warns {
+			t.Errorf("%s of %s: warnings %q", x.targets, x.dir, q.warnings)
+		}
+	}
+}
+
 // Maps that the model does not have are refused before anything runs.
 func TestLoRATargets(t *testing.T) {
 	l := newLab(t)
