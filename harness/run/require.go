@@ -76,7 +76,12 @@ func (e *Estimate) Text(indent string) string {
 		add("         teacher  %s: %s", e.Teacher, size)
 	}
 	e.memoryText(add)
-	add("         disk     up to %s in the store", quantity.Bytes(e.Disk))
+	kept := ""
+	if e.CompletionBytes > 0 {
+		kept = fmt.Sprintf(", and %s of completions at full length (store.samples.train)",
+			quantity.Bytes(e.CompletionBytes))
+	}
+	add("         disk     up to %s in the store%s", quantity.Bytes(e.Disk), kept)
 	if e.Completions == 0 {
 		return strings.Join(lines, "\n")
 	}
@@ -84,8 +89,8 @@ func (e *Estimate) Text(indent string) string {
 	if e.Sampled != e.Completions {
 		more = fmt.Sprintf(" (sampled: up to %d)", e.Sampled)
 	}
-	add("         a step   %d completions%s, up to %s tokens, %d updates", e.Completions, more,
-		quantity.Count(int64(e.Tokens)), e.Updates)
+	add("         a step   %s%s, up to %s tokens, %s", quantity.Plural(e.Completions, "completion"), more,
+		quantity.Count(int64(e.Tokens)), quantity.Plural(e.Updates, "update"))
 	e.phaseText(add)
 	return strings.Join(lines, "\n")
 }
