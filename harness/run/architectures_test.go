@@ -89,10 +89,16 @@ func TestGptOss(t *testing.T) {
 
 // The same for experts chosen by a Sigmoid and a bias, which no training changes.
 func TestGLM(t *testing.T) {
-	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48,
+	learns(t, glmFolder(t, bf16Folder(newLab(t))), [][]string{{"grpo"}, {"ppo", "train.optim.weight_decay=0.1"}})
+}
+
+// glmFolder is a folder with the texts of dir and a toy of GLM-4.5's architecture, whose first layer has no experts.
+func glmFolder(t *testing.T, dir string) string {
+	t.Helper()
+	return toyFolder(t, dir, model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48,
 		RopeTheta: 1e4, NormEps: 1e-5, QKNorm: true, Rotary: 8, MaxPositions: 256, InitStd: 0.1, Sparse: []bool{false, true},
 		Experts: model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true, Sigmoid: true, Corrected: true,
-			Ungated: true, Groups: 3, TopGroups: 2, Scale: 1.5}}), [][]string{{"grpo"}, {"ppo", "train.optim.weight_decay=0.1"}})
+			Ungated: true, Groups: 3, TopGroups: 2, Scale: 1.5}})
 }
 
 // The same for norms and rotary positions of GLM-4, for Granite's multipliers and for Hunyuan's late norms.

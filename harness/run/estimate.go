@@ -43,7 +43,9 @@ type Estimate struct {
 	CacheTokens     int   `json:"cache_tokens,omitempty"`
 	FullCacheTokens int   `json:"full_cache_tokens,omitempty"`
 	Program         int64 `json:"program_bytes"` // of this machine's memory, for the program itself
-	Disk            int64 `json:"disk_bytes"`    // upper bound of the run's size in the store
+	Disk            int64 `json:"disk_bytes"`    // upper bound of a run's weights and checkpoints in the store
+	// Upper bound of what the store keeps of training's completions.
+	CompletionBytes int64 `json:"completion_bytes,omitempty"`
 	// Upper bounds per training step. Sampled includes what a filter samples and drops,
 	// and ReMax's greedy completions; with recorded rollouts it counts only what is
 	// sampled in addition.
@@ -186,6 +188,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	if c.Model.Init == "pretrained" {
 		e.initial = 1 << 12 // a reference to weights outside the store
 	}
+	e.CompletionBytes = keptCompletions(c)
 	e.merged = 2 * e.weights
 	if c.Merge.Format != "hf" {
 		e.merged *= 2
@@ -283,6 +286,19 @@ func (e *Estimate) addDisk(c *config.Run) {
 	}
 	e.tuned = (1 + 3*keptCheckpoints(c)) * e.weights
 	e.Disk = e.initial + e.tuned + e.merged
+}
+
+// What a kept completion takes: compressed text, ids and log-probs, and a row of the database. Measured with
+// completions of a random model, whose texts and ids compress least.
+const (
+	keptTokenBytes      = 12
+	keptCompletionBytes = 160
+)
+
+// keptCompletions returns the most bytes that the store keeps of a run's training completions.
+func keptCompletions(c *config.Run) int64 {
+	n := float64(c.Train.Steps) * float64(c.Train.PromptsPerStep) * float64(c.Rollout.N) * c.Store.Samples.Train
+	return int64(n * float64(c.Rollout.MaxNewTokens*keptTokenBytes+keptCompletionBytes))
 }
 
 // bytesPerToken is the assumed length of a token's text.

@@ -70,3 +70,29 @@ func TestEstimateCheckpoints(t *testing.T) {
 		}
 	}
 }
+
+// The store keeps all completions of training, or a share of them: 4 steps of 32 here.
+func TestEstimateCompletions(t *testing.T) {
+	for share, want := range map[string]int64{"all": 4 * 32 * (24*12 + 160), "sampled(0.25)": 32 * (24*12 + 160), "none": 0} {
+		e, err := NewEstimate(recipe(t, "smoke_cpu.yaml", "store.samples.train="+share))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := e.Text(""); e.CompletionBytes != want || strings.Contains(text, "of completions at full length") != (want > 0) {
+			t.Errorf("%s: %d bytes, want %d\n%s", share, e.CompletionBytes, want, text)
+		}
+	}
+}
+
+// One update is not "1 updates".
+func TestEstimateOneUpdate(t *testing.T) {
+	for prompts, want := range map[string]string{"4": "2 updates", "8": "1 update"} {
+		e, err := NewEstimate(recipe(t, "smoke_cpu.yaml", "train.prompts_per_update="+prompts))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := e.Text(""); !strings.HasSuffix(strings.TrimSpace(text), "tokens, "+want) {
+			t.Errorf("%s prompts in an update: %s", prompts, text)
+		}
+	}
+}

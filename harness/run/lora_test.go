@@ -14,6 +14,7 @@ import (
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/train/checkpoint"
+	"exp/train/model"
 )
 
 // bf16Folder is the merged folder of a run, with bf16 weights: what a published model is.
@@ -107,6 +108,47 @@ func TestLoRAAfterFineTuning(t *testing.T) {
 	}
 	if name := base("train.steps=1", "sft={steps: 2, problems_per_step: 4, max_tokens: 60, optim: {lr: 0.01}}", "sft.source="+conversationFile(t, "99")); name != "" {
 		t.Errorf("after sft the base is %q", name)
+	}
+}
+
+// sft makes float32 weights, so adapters after it are on a base of twice the bytes of a BF16 folder.
+func TestLoRAPlanAfterFineTuning(t *testing.T) {
+	l := newLab(t)
+	dir, data := bf16Folder(l), verlFile(t)
+	frozen := func(sets ...string) int64 {
+		e, err := NewEstimate(l.plan(0, append(loraSets(dir, data, "grpo"), sets...)...).Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Memory[slices.IndexFunc(e.Memory, func(p Part) bool { return p.Name == "frozen weights" })].Bytes
+	}
+	c, err := checkpoint.ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := model.Parameters(c, model.Heads{LM: true})
+	plain, tuned := frozen(), frozen("sft={steps: 1, problems_per_step: 4, optim: {lr: 0.01}}",
+		"sft.source="+conversationFile(t, "99"))
+	if least := int64(n) * 19 / 10; tuned-plain < least {
+		t.Errorf("frozen weights: %d bytes, after sft %d; want at least %d more", plain, tuned, least)
+	}
+}
+
+// PEFT does not load adapters on the dense layers of a mixture of experts, so the merge warns of them.
+func TestLoRABesideExperts(t *testing.T) {
+	l := newLab(t)
+	plain, data := bf16Folder(l), verlFile(t)
+	experts := glmFolder(t, plain)
+	for _, x := range []struct {
+		dir, targets string
+		warns        bool
+	}{{experts, "[all]", true}, {experts, "[up_proj]", true}, {experts, "[q_proj, o_proj]", false}, {plain, "[all]", false}} {
+		_, q := l.execute(l.plan(0, append(loraSets(x.dir, data, "grpo"), "train.steps=1",
+			"train.lora={rank: 2, alpha: 4, targets: "+x.targets+"}")...))
+		said := slices.ContainsFunc(q.warnings, func(w string) bool { return strings.Contains(w, "PEFT does not load") })
+		if said != x.warns {
+			t.Errorf("%s of %s: warnings %q", x.targets, x.dir, q.warnings)
+		}
 	}
 }
 

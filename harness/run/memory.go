@@ -170,10 +170,10 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	return t.Needs(), heads
 }
 
-// frozenType returns the type of frozen weights in memory: the folder's, or BF16 for a
-// published model that is not here.
+// frozenType returns the type of frozen weights in memory: float32 of what this run makes, also by sft; else
+// the folder's, or BF16 for a published model that is not here.
 func frozenType(c *config.Run) kernels.DType {
-	if c.Model.Init != "pretrained" {
+	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 {
 		return kernels.F32
 	}
 	if t, err := stage.OpenModel(c); err == nil {
@@ -190,14 +190,10 @@ func frozenType(c *config.Run) kernels.DType {
 // weights that are held twice: for that and as products read them.
 func referenceBytes(c *config.Run, arch model.Config, shared int) int {
 	h, copies, operand := model.Heads{LM: true}, copiesOf(c), stage.Operand(c)
-	held := kernels.F32
-	switch {
-	case stage.FoldsAdapter(c) && c.SFT.Steps == 0:
+	if stage.FoldsAdapter(c) && c.SFT.Steps == 0 {
 		return arch.ModelBytes(h, false, copies, operand, shared)
-	case c.SFT.Steps == 0:
-		held = frozenType(c)
 	}
-	return arch.BackboneBytes(true, held, copies, operand, shared) +
+	return arch.BackboneBytes(true, frozenType(c), copies, operand, shared) +
 		arch.AdapterBytes(h, false, copies, operand)
 }
 

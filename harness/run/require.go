@@ -80,7 +80,12 @@ func (e *Estimate) Text(indent string) string {
 		add("         teacher  %s: %s", x.Name, size)
 	}
 	e.memoryText(add)
-	add("         disk     up to %s in the store", quantity.Bytes(e.Disk))
+	kept := ""
+	if e.CompletionBytes > 0 {
+		kept = fmt.Sprintf(", and %s of completions at full length (store.samples.train)",
+			quantity.Bytes(e.CompletionBytes))
+	}
+	add("         disk     up to %s in the store%s", quantity.Bytes(e.Disk), kept)
 	if e.Completions == 0 {
 		return strings.Join(lines, "\n")
 	}

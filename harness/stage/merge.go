@@ -73,6 +73,11 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		if err := e.putFolder(out, dir, AdapterDir+"/", files); err != nil {
 			return nil, err
 		}
+		if x.Heads.Adapters.BesideExperts(x.Config) {
+			e.event("adapters-beside-experts", "with transformers 5, PEFT does not load the adapters on "+
+				"gate_proj, up_proj and down_proj of the layers without experts: it looks for these names among "+
+				"the experts. The folder %s holds weights and adapters in one", MergedDir)
+		}
 	}
 	var bytes int64
 	for _, x := range out.Outputs {

@@ -61,6 +61,14 @@ func (a Adapters) Validate(c Config) error {
 	return nil
 }
 
+// BesideExperts reports whether adapters are on the feed-forward part of a layer without experts, in a model
+// that has layers with them.
+func (a Adapters) BesideExperts(c Config) bool {
+	return slices.Contains(c.Sparse, true) && slices.ContainsFunc(adapted(c, &a), func(m adaptedMap) bool {
+		return strings.Contains(m.name, ".mlp.")
+	})
+}
+
 // Scale returns the factor of B·A·x.
 func (a Adapters) Scale() float64 { return a.Alpha / float64(a.Rank) }
 
