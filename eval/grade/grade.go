@@ -11,7 +11,7 @@
 // convert, in several parts too (5 feet 6 inches), and dozen and million multiply. A unit that only one side gives
 // counts as implied by the question. Bounds in words (at least 12) are inequalities; numbers in words are numbers.
 // "A ≈ B" is A if B is A rounded; it is also B if B is a decimal and A has no finite one. log is the natural
-// logarithm or, by convention, to the base 10. CheckGold says which gold answers are not understood.
+// logarithm or, by convention, to the base 10. Chinese words count as the English ones of their sense. CheckGold says which gold answers are not understood.
 //
 // Every verdict has a reason, says whether it is sure and, if it is "right", what it rests on (basis.go). Answers
 // that cannot be parsed or compared give unsure verdicts, which a strict score counts as wrong. Time and memory are
@@ -52,6 +52,9 @@ type Verdict struct {
 // Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
 func Answer(gold, prediction string) Verdict {
 	gold, prediction = latex.PlainCharacters(gold), extract.FirstTurn(latex.PlainCharacters(prediction))
+	if len(prediction) <= 200 {
+		prediction = wording.FromChinese(prediction)
+	}
 	switch whole, g := extract.Statement(prediction), goldAnswer(gold); {
 	case whole == "":
 	case whole == g:
@@ -89,6 +92,8 @@ func Response(gold, response string) Verdict {
 }
 
 func compare(gold string, p extract.Found) Verdict {
+	written := p.Text
+	p.Text = wording.FromChinese(p.Text)
 	if m := congruence.FindStringSubmatch(p.Text); m != nil && !strings.Contains(gold, "mod") {
 		p.Text = strings.TrimPrefix(m[1]+m[2], "\\equiv")
 	}
@@ -114,7 +119,7 @@ func compare(gold string, p extract.Found) Verdict {
 		r.sure = false
 		r.why = p.How + "; " + r.why
 	}
-	return r.verdict(p.Text)
+	return r.verdict(written)
 }
 
 // congruence matches a congruence with its modulus, which belongs to the sign and not to the value.
@@ -183,9 +188,9 @@ func inOtherWords(gold, prediction string) result {
 // response.
 func goldAnswer(gold string) string {
 	if f, ok := extract.LastBox(gold); ok {
-		return extract.Statement(f)
+		gold = f
 	}
-	return extract.Statement(gold)
+	return wording.FromChinese(extract.Statement(gold))
 }
 
 // compareTexts compares two answers without surroundings.

@@ -102,7 +102,8 @@ func FromAnswer(s string) Found {
 	}
 	value := reduce(tail(s, maxStatement))
 	if t := opening.ReplaceAllString(Statement(s), ""); strings.Trim(value, "0123456789.,/-−$%") == "" &&
-		!strings.ContainsAny(t, "\\\n") && !totalOf.MatchString(t) && strange(t, value) {
+		!strings.ContainsAny(t, "\\\n") && !totalOf.MatchString(t) &&
+		(strange(t, value) || rangeInChinese.MatchString(t)) {
 		return Found{Text: t, How: "a value among words that may change it"}
 	}
 	return Found{Text: value, How: "the value in a sentence"}

@@ -12,7 +12,7 @@ import (
 var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
 	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
 	"answer__:", "answer →", "answer ->", "answer —", "answer –", "ans.", "答案是", "答案为", "答案:",
-	"答案：", "故选:", "故选：", "故选", "a:", "ans:"}
+	"答案：", "答案】", "故选:", "故选：", "故选", "所以选", "因此选", "正确选项是", "正确选项为", "a:", "ans:"}
 
 // answerPhrase takes the text after the last phrase that has any after it.
 func answerPhrase(s string) (Found, bool) {
@@ -88,7 +88,7 @@ func isSupposed(before, phrase string) bool {
 // supposition matches what makes the answer after it an assumption.
 var supposition = lazy(
 	`\b(?:suppose|supposing|assume|assuming|if|whether|imagine|pretend|say)(?: that)?(?: (?:the|our|my|final|` +
-		`correct))* $`)
+		`correct))* $|(?:如果|假如|假设|倘若|若)(?:最终|正确)?的?$`)
 
 // doubted reports whether the words before an answer phrase take it back: I doubt the answer is, half the answer is.
 func doubted(before string) bool {
@@ -108,7 +108,7 @@ func lastPhrase(s string) (start, after int) {
 			if i+2 >= len(s) || (s[i+1]|0x20 != 'n' || s[i+2]|0x20 != 's') && s[i+1] != ':' {
 				continue // most positions; |0x20 is lower case
 			}
-		case '#', "答"[0], "故"[0]:
+		case '#', "答"[0], "故"[0], "因"[0]:
 		default:
 			continue
 		}
