@@ -348,6 +348,11 @@ func (c *comparer) twoRelations(g, p *formula.Expr) result {
 			pv = sameArguments(g.Args[0], p.Args[0], pv)
 			left := c.sameNames(g.Args[0], p.Args[0])
 			r := c.same(gv, pv)
+			if !r.equal {
+				if q := c.sameConstantName(g.Args[0], gv, pv); q.equal {
+					r = q
+				}
+			}
 			if left.equal || !r.equal || p.Args[0].String() == latex.AnyName ||
 				len(formula.Variables(gv)) > 0 && g.Args[0].Op != p.Args[0].Op {
 				return r

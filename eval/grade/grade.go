@@ -11,7 +11,8 @@
 // convert, in several parts too (5 feet 6 inches), and dozen and million multiply. A unit that only one side gives
 // counts as implied by the question. Bounds in words (at least 12) are inequalities; numbers in words are numbers.
 // "A ≈ B" is A if B is A rounded; it is also B if B is a decimal and A has no finite one. log is the natural
-// logarithm or, by convention, to the base 10. Chinese words count as the English ones of their sense. CheckGold says which gold answers are not understood.
+// logarithm or, by convention, to the base 10. Chinese words count as the English ones of their sense. CheckGold says
+// which gold answers are not understood.
 //
 // Every verdict has a reason, says whether it is sure and, if it is "right", what it rests on (basis.go). Answers
 // that cannot be parsed or compared give unsure verdicts, which a strict score counts as wrong. Time and memory are
@@ -53,7 +54,7 @@ type Verdict struct {
 func Answer(gold, prediction string) Verdict {
 	gold, prediction = latex.PlainCharacters(gold), extract.FirstTurn(latex.PlainCharacters(prediction))
 	if len(prediction) <= 200 {
-		prediction = wording.FromChinese(prediction)
+		prediction = withoutQuantifier(wording.FromChinese(prediction))
 	}
 	switch whole, g := extract.Statement(prediction), goldAnswer(gold); {
 	case whole == "":
@@ -215,12 +216,16 @@ func compareTexts(gold, prediction string) result {
 		return no("the same letters in another order")
 	}
 	gold, prediction = withoutDerivative(withoutOrdinal(gold), withoutOrdinal(prediction))
+	gold, prediction = pairsInWords(withoutQuantifier(gold)), pairsInWords(withoutQuantifier(prediction))
 	if r, ok := sameNames(wording.Bare(gold), wording.Bare(prediction)); ok {
 		return r
 	}
 	prediction = valueInText.ReplaceAllString(prediction, "$1")
 	gold, prediction = plainUnits(gold, prediction)
 	prediction = unitsInText(gold, prediction)
+	if strings.Contains(gold, "£") || strings.Contains(gold, `\pounds`) {
+		prediction = poundsInWords.ReplaceAllString(prediction, "$1 sterling")
+	}
 	b := formula.NewBudget(formula.MaxWork)
 	r := compareParsed(gold, prediction, true, &b)
 	if !r.equal && (strings.Contains(gold, ",") || strings.Contains(prediction, ",")) {
@@ -245,6 +250,9 @@ func compareTexts(gold, prediction string) result {
 	}
 	return r
 }
+
+// poundsInWords matches pounds, of money where the gold answer has that sign.
+var poundsInWords = regexp.MustCompile(`([0-9]) ?(?:\\text\{ *)?pounds?\b *\}?`)
 
 // unitsInText writes the letters behind a value as a unit if the gold answer has one: 8 m/s, 100 m.
 func unitsInText(gold, prediction string) string {

@@ -240,6 +240,9 @@ func (c *comparer) regionOfList(x *formula.Expr) ([]piece, bool) {
 		return a.Op != formula.Relation ||
 			len(a.Args) != 2
 	})
+	if x.Name == "and" && len(both) == 0 && !slices.ContainsFunc(x.Args, isEquation) { // the intervals A and B
+		return merge(union), true
+	}
 	if mustAll || x.Name == "" && bounds && len(x.Args) == 2 && len(both) > 0 && x.Args[0].Rels[0] != "=" &&
 		x.Args[1].Rels[0] != "=" {
 		return merge(both), true

@@ -35,6 +35,7 @@ func FromResponse(response string) Found {
 	} else if strings.Contains(s, "<think>") {
 		return Found{How: "the thinking does not end", Sure: true}
 	}
+	s = strings.ReplaceAll(s, "final_answer>", "answer>")
 	if k := lastIndex(s, "</answer>"); k >= 0 {
 		if open := strings.LastIndex(s[:k], "<answer>"); open >= 0 {
 			return within(s[open+len("<answer>"):k], "<answer>")
@@ -45,7 +46,7 @@ func FromResponse(response string) Found {
 	if box, refused, ok := answerBox(s); refused {
 		return Found{How: "the last box is denied"}
 	} else if ok {
-		return Found{Text: Statement(box), How: "box", Sure: true}
+		return Found{Text: Statement(sentenceInBox.ReplaceAllString(Statement(box), "")), How: "box", Sure: true}
 	}
 	if t, ok := answerField(s); ok {
 		return Found{Text: t, How: "a field of JSON", Sure: true}
@@ -58,6 +59,9 @@ func FromResponse(response string) Found {
 	}
 	return closing(s)
 }
+
+// sentenceInBox matches words in a box that only say that the answer follows.
+var sentenceInBox = lazy(`^(?i)(?:(?:so|thus|hence|therefore),? )?(?:the |our )?(?:final |correct )?answer is:? `)
 
 // within extracts the answer from a marked place.
 func within(s, how string) Found {

@@ -216,8 +216,11 @@ func (b *Budget) ratCall(x *Expr) (*big.Rat, bool) {
 		if len(args) != 2 || !ok {
 			return nil, false
 		}
-		k, ok := SmallNatural(args[1], maxFactorial)
-		if !ok || n > 8000 || !b.Spend(1+k*k/64) {
+		k, ok := SmallNatural(args[1], 1<<30)
+		if n >= k {
+			k = min(k, n-k)
+		}
+		if !ok || k > maxFactorial || n > 8000 || !b.Spend(1+k*k/64) {
 			return nil, false
 		}
 		return new(big.Rat).SetInt(new(big.Int).Binomial(int64(n), int64(k))), true
