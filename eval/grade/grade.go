@@ -212,6 +212,10 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := clocks(gold, prediction); ok {
 		return r
 	}
+	if r, ok := integerSets(gold, prediction); ok {
+		return r
+	}
+	gold, prediction = permutationsInWords(gold), permutationsInWords(prediction)
 	if reordered(gold, prediction) {
 		return no("the same letters in another order")
 	}
@@ -240,6 +244,9 @@ func compareTexts(gold, prediction string) result {
 	bareGold, bare := wording.Bare(gold), wording.Bare(prediction)
 	if bareGold == bare && hasWord(bare) && !strings.Contains(bare, "\\") { // May 12
 		return yes("the same words")
+	}
+	if a, b := wording.Normal(bareGold), wording.Normal(bare); a != b && hasWord(bareGold) && winner(a) == winner(b) {
+		return yes("the same winner").by(Convention)
 	}
 	if both := bareGold + " " + bare; sameWords(wording.Normal(bareGold), wording.Normal(bare)) &&
 		!strings.ContainsAny(hyphen.ReplaceAllString(both, "$1 "), "0123456789\\+-*/^<>=|!%_'[]") && hasWord(both) {

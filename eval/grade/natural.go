@@ -78,5 +78,6 @@ func isRounding(x *formula.Expr) bool {
 
 // isCombinatorial reports whether x is a factorial or a binomial coefficient of a variable.
 func isCombinatorial(x *formula.Expr) bool {
-	return x.Op == formula.Func && (x.Name == "fact" || x.Name == "binom") && len(formula.Variables(x)) > 0
+	return x.Op == formula.Func && slices.Contains([]string{"fact", "fact2", "binom"}, x.Name) &&
+		len(formula.Variables(x)) > 0
 }

@@ -63,10 +63,12 @@ func (c *comparer) unsolved(x *formula.Expr) bool {
 
 // setOperations compares unions and intersections of sets that are only names.
 func (c *comparer) setOperations(g, p *formula.Expr) result {
-	if g.Op == p.Op && g.Op != formula.List {
+	if g.Op == p.Op {
 		r := no("")
 		switch a, b := operands(g), operands(p); {
 		case len(a) > maxList || len(b) > maxList:
+		case g.Op == formula.List: // 2^k + 1, k ≥ 1
+			r = c.inOrder(g.Args, p.Args)
 		case g.Op == formula.Union || g.Op == formula.Intersection:
 			r = c.anyOrder(a, b)
 		case g.Op == formula.Without:

@@ -31,6 +31,10 @@ var notations = []notation{
 		`([-−]?(?:[0-9./]+|\\[dt]?frac(?:[0-9]{2}|\{[^{}]*\}\{[^{}]*\})))\}?$`), `\mathbb{R}\setminus\{$1\}`},
 	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers|values(?: of)?)? *\} *` +
 		`([a-z] *(?:\\neq?\b|≠|\\in\b|∈))`), "$1"},
+	{"ll ", regexp.MustCompile(`^(?:\\text\{ *)?[Aa]ll (?:positive |natural )?(?:integers?|numbers?)(?: of)? *\}? *\$?` +
+		`([a-z]\$? *(?:[<>≤≥]|\\[lg]eq?))`), "$1"},
+	{"for", regexp.MustCompile(`,? *(?:\\text\{ *,? *(?:for|where|with)(?: all| any| every)? *\}|\b(?:for|where|with)(?: all| any| every)?) *` +
+		`\$?([a-z] *(?:\\[lg]eq?|[<>≤≥]) *[0-9]+\$?)$`), ", $1"},
 	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers?|values?)?(?: of)? *\} *([a-z] *(?:[<>≤≥]|\\[lg]eq?))`), "$1"},
 	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers?|values?)(?: that are)? ` +
 		`((?:less|greater|smaller|larger|more) than(?: or equal to)?|at least|at most) *\} *`), "$1 "},
@@ -48,6 +52,8 @@ var notations = []notation{
 	{"integer", regexp.MustCompile(`[ ,;~]*\\text\{ *,? *(?:for|where|with) *` +
 		`(?:(?:any|all|some|every|each) )?(?:integers? *\} *([a-z])|` +
 		`\} *([a-z]) *\\text\{ *is an(?:y)? integer *\})$`), `, $1$2 \in \mathbb{Z}`},
+	{"real", regexp.MustCompile(`[ ,;~]*(?:\\text\{ *,? *| )(?:for|where|with) *(?:any|all|every|each|some|arbitrary) real *` +
+		`(?:numbers?|values?|constants?)? *\}? *\$?([a-z])\$?$`), `, $1 \in \mathbb{R}`},
 	{" be ", regexp.MustCompile(`^\$?([a-z])\$? (?:must|has to|should|can only) be `), "$1 is "},
 	{"ll ", regexp.MustCompile(`(?i)^all (?:real )?(?:numbers?|values?|x)(?: of x)? (?:that are |which are )?` +
 		`(less|greater|smaller|larger|at least|at most|between)`), "$1"},
