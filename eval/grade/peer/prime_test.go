@@ -1,6 +1,10 @@
 package peer
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+)
 
 // TestPrimeBranches: verdicts of rllm's grade_answer_mathd and grade_answer_sympy, run with SymPy 1.14 and pylatexenc
 // 2.11, with cases of our own for each branch.
@@ -68,6 +72,19 @@ func TestPrimeBranches(t *testing.T) {
 		if got := PrimeSymbolic(tt.answer, tt.gold); got != tt.symbolic {
 			t.Errorf("symbolic: %q, gold %q: %v, want %v", tt.answer, tt.gold, got, tt.symbolic)
 		}
+	}
+}
+
+// TestRepeatedCommands: an output that repeats a command takes time in proportion to its length.
+func TestRepeatedCommands(t *testing.T) {
+	start := time.Now()
+	for _, command := range []string{"\\sqrt[", "\\frac12"} {
+		if _, err := StripString(strings.Repeat(command, 200_000)); err != nil {
+			t.Error(err)
+		}
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("two answers of 1 MB took %v", d)
 	}
 }
 
