@@ -12,7 +12,7 @@ import (
 var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
 	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
 	"answer__:", "answer →", "answer ->", "answer —", "answer –", "ans.", "答案是", "答案为", "答案:",
-	"答案：", "答案】", "故选:", "故选：", "故选", "所以选", "因此选", "正确选项是", "正确选项为", "a:", "ans:"}
+	"答案：", "答案】", "故选:", "故选：", "故选", "所以选", "因此选", "本题选", "应选", "正确选项是", "正确选项为", "a:", "ans:"}
 
 // answerPhrase takes the text after the last phrase that has any after it.
 func answerPhrase(s string) (Found, bool) {
@@ -108,7 +108,7 @@ func lastPhrase(s string) (start, after int) {
 			if i+2 >= len(s) || (s[i+1]|0x20 != 'n' || s[i+2]|0x20 != 's') && s[i+1] != ':' {
 				continue // most positions; |0x20 is lower case
 			}
-		case '#', "答"[0], "故"[0], "因"[0]:
+		case '#', "答"[0], "故"[0], "因"[0]: // also 所, 正, 本; 应
 		default:
 			continue
 		}

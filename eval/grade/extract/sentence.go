@@ -117,8 +117,15 @@ func reduce(s string) string {
 	return likeliest(s)
 }
 
+// equalsInChinese matches the value after the last verb of a Chinese sentence: $n$的最大值是12.
+var equalsInChinese = lazy(`[^不非能许吗若果](?:是|为|等于) ?\**(\$[^$]+\$|[-−]?[0-9][0-9.,/]*)\** ?` +
+	`[^0-9$\\\p{Han}]*(?:[个元种人天名只岁米度次条分][^\P{Han}以左多或至到不]{0,3}[。.]?)?$`)
+
 // likeliest guesses at the answer of a text that is neither a value nor a sentence that gives one.
 func likeliest(s string) string {
+	if m := equalsInChinese.FindStringSubmatch(s); m != nil {
+		return Statement(m[1])
+	}
 	if m := leadingMath(s); m != "" && !wording.Unsettled(s[min(len(s), leadingLength(s)):]) {
 		if besides.MatchString(s[min(len(s), leadingLength(s)):]) {
 			return s
