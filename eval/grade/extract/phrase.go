@@ -43,6 +43,10 @@ func answerPhrase(s string) (Found, bool) {
 // firstValue returns the first sentence of a marked answer if it is the answer and the next only adds to it:
 // 12. (A typo says 13.), 12. 3 of them are red.
 func firstValue(s string) string {
+	if m := valueThenClause.FindStringSubmatch(s); m != nil && !wording.Unsettled(m[2]) &&
+		!strings.Contains(m[2], "nswer") && !denied(wording.Lower(m[2])) {
+		return m[1]
+	}
 	list := sentencesOf(tailless(s))
 	if len(list) < 2 || list[1] == "" {
 		return s
@@ -58,6 +62,10 @@ func firstValue(s string) string {
 	}
 	return s
 }
+
+// valueThenClause matches a value and a clause about it: 12; we checked it for n = 3.
+var valueThenClause = lazy(`^(\$[^$\n]+\$|[-−€£]*[0-9][0-9.,/]*%?); ((?:we|i|this|all|the other|note|as|since|because) ` +
+	`[^\n]*)`)
 
 var (
 	// answerInWords matches answers without a value.

@@ -137,6 +137,9 @@ func likeliest(s string) string {
 		if k := strings.Index(s, cut); k > 0 && strings.ContainsAny(s[:k], "0123456789\\$") &&
 			!(cut == ". " && startsWithDigit(s[k+len(cut):]) && !endsBeforeNumber(s[:k], s[k+len(cut):])) {
 			if t := Statement(s[:k]); t != "" && !proseWord(t) && readable(t) {
+				if alternative.MatchString(s[k+len(cut):]) {
+					return s // 12; alternatively 13
+				}
 				return t
 			}
 		}
@@ -155,6 +158,12 @@ func likeliest(s string) string {
 	}
 	return lastClause(s)
 }
+
+// alternative matches a sentence that only gives another value: Or 13; it could also be 13.
+var alternative = lazy(`(?i)^(?:(?:or|alternatively|otherwise|else|if not|maybe|perhaps|possibly|probably)\b[,:]? *|` +
+	`(?:an)?other (?:possible )?(?:answer|possibility|option|value|solution) (?:is|would be) |` +
+	`an alternative(?: answer)? is )*(?:it(?:'s| is)|(?:it|the answer) (?:could|might|may)(?: also| well)* be)? *` +
+	`(?:\$[^$]+\$|[-−$€£]*[0-9][0-9.,/]*%?)[.!]?$`)
 
 // besides matches a sign between a formula and another.
 var besides = lazy(`^ *(?:[|/&;]|vs\.?|versus) *\$`)
