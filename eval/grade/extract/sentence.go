@@ -52,7 +52,7 @@ func reduce(s string) string {
 	if m := wholeBareBox.FindStringSubmatch(s); m != nil {
 		s = m[1]
 	}
-	if m := truthAndReason.FindStringSubmatch(s); m != nil {
+	if m := truthAndReason.FindStringSubmatch(s); m != nil && !opposite.MatchString(s) {
 		return m[1]
 	}
 	s = withoutCalculation(s)
@@ -163,7 +163,7 @@ func likeliest(s string) string {
 var alternative = lazy(`(?i)^(?:(?:or|alternatively|otherwise|else|if not|maybe|perhaps|possibly|probably)\b[,:]? *|` +
 	`(?:an)?other (?:possible )?(?:answer|possibility|option|value|solution) (?:is|would be) |` +
 	`an alternative(?: answer)? is )*(?:it(?:'s| is)|(?:it|the answer) (?:could|might|may)(?: also| well)* be)? *` +
-	`(?:\$[^$]+\$|[-−$€£]*[0-9][0-9.,/]*%?)[.!]?$`)
+	`(?:\$[^$]+\$|[-−$€£]*[0-9][0-9.,/]*%?|[-−]?\\[a-z]+\S*)[.!]?$`)
 
 // besides matches a sign between a formula and another.
 var besides = lazy(`^ *(?:[|/&;]|vs\.?|versus) *\$`)
