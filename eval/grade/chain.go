@@ -43,6 +43,15 @@ func (c *comparer) relations(g, p *formula.Expr) result {
 	return no(fmt.Sprintf("%s against %s", describe(p), describe(g)))
 }
 
+// tupleOf returns the values of (x, y, z) = (1, 1, 1), nil if x is something else.
+func tupleOf(x *formula.Expr) *formula.Expr {
+	if len(x.Args) == 2 && x.Rels[0] == "=" && x.Args[0].Op == formula.Tuple && x.Args[1].Op == formula.Tuple &&
+		isSimple(x.Args[0]) {
+		return x.Args[1]
+	}
+	return nil
+}
+
 // repeated writes x = y = z = 1 as (1, 1, 1) if the other side is a tuple of as many; nil if it is something else.
 func repeated(x, other *formula.Expr) *formula.Expr {
 	n := len(x.Args) - 1
@@ -342,12 +351,27 @@ func isValueOfFunction(x *formula.Expr) bool {
 // twoRelations compares equations and inequalities by their right sides, as sets of real numbers, or as
 // multiples of each other.
 func (c *comparer) twoRelations(g, p *formula.Expr) result {
+	if v := tupleOf(g); v != nil && len(p.Args) > 2 { // (x, y, z) = (1, 1, 1) against x = y = z = 1
+		if all := repeated(p, v); all != nil {
+			return c.same(v, all)
+		}
+	}
+	if v := tupleOf(p); v != nil && len(g.Args) > 2 {
+		if all := repeated(g, v); all != nil {
+			return c.same(all, v)
+		}
+	}
 	if gv, ok := c.value(g); ok {
 		if pv, ok := c.value(p); ok && isSimple(g.Args[0]) && isSimple(p.Args[0]) &&
 			!shareVariables(g.Args[0], pv) && !shareVariables(p.Args[0], gv) {
 			pv = sameArguments(g.Args[0], p.Args[0], pv)
 			left := c.sameNames(g.Args[0], p.Args[0])
 			r := c.same(gv, pv)
+			if !r.equal {
+				if q := c.sameConstantName(g.Args[0], gv, pv); q.equal {
+					r = q
+				}
+			}
 			if left.equal || !r.equal || p.Args[0].String() == latex.AnyName ||
 				len(formula.Variables(gv)) > 0 && g.Args[0].Op != p.Args[0].Op {
 				return r

@@ -38,7 +38,7 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 		if g.Open != p.Open || g.Close != p.Close {
 			return c.inOrder(gi, pi).and(likely("the brackets differ"))
 		}
-		return c.inOrder(gi, pi)
+		return c.tuples(gi, pi)
 	case g.Op == formula.Tuple && p.Op == formula.Set || g.Op == formula.Set && p.Op == formula.Tuple:
 		return no("a tuple is not a set")
 	case alternatives(g) || alternatives(p):
@@ -60,6 +60,26 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 		defer func() { c.inSet = outer }()
 	}
 	return c.anyOrder(gi, pi)
+}
+
+// parameters are letters for a number that a solution chooses: (k, k, 2k) for any k.
+var parameters = []string{"k", "n", "m", "t"}
+
+// tuples compares two tuples. If each has one variable, a parameter, its name does not matter.
+func (c *comparer) tuples(g, p []*formula.Expr) result {
+	r := c.inOrder(g, p)
+	a, b := formula.Variables(g...), formula.Variables(p...)
+	if r.equal || len(a) != 1 || len(b) != 1 || a[0] == b[0] || !slices.Contains(parameters, a[0]) ||
+		!slices.Contains(parameters, b[0]) || len(g) != len(p) {
+		return r
+	}
+	renamed := make([]*formula.Expr, len(p))
+	for i, x := range p {
+		renamed[i] = formula.Rename(x, b[0], a[0])
+	}
+	q := c.inOrder(g, renamed)
+	q.why += "; the parameter has another name"
+	return q.by(Convention)
 }
 
 // isInterval reports whether brackets of two kinds make x an interval.

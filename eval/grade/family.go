@@ -6,8 +6,8 @@ import (
 	"exp/eval/grade/formula"
 )
 
-// Solutions with an integer parameter: x = 2kπ, k ∈ ℤ. The name of the parameter does not matter, nor does its sign or
-// where it starts.
+// Solutions with a parameter: x = 2kπ, k ∈ ℤ; (t, -t), t ∈ ℝ. The name of the parameter does not matter, nor does its
+// sign or where it starts.
 
 // integers is the name of ℤ.
 const integers = "𝔹Z"
@@ -20,7 +20,7 @@ func parameter(x *formula.Expr) (values *formula.Expr, name string) {
 	}
 	last := x.Args[n]
 	if last.Op != formula.Relation || len(last.Args) != 2 || last.Rels[0] != "in" || last.Args[0].Op != formula.Sym ||
-		last.Args[1].Op != formula.Sym || last.Args[1].Name != integers {
+		last.Args[1].Op != formula.Sym || last.Args[1].Name != integers && last.Args[1].Name != formula.Reals {
 		return x, ""
 	}
 	if n == 1 {

@@ -11,7 +11,8 @@
 // convert, in several parts too (5 feet 6 inches), and dozen and million multiply. A unit that only one side gives
 // counts as implied by the question. Bounds in words (at least 12) are inequalities; numbers in words are numbers.
 // "A ≈ B" is A if B is A rounded; it is also B if B is a decimal and A has no finite one. log is the natural
-// logarithm or, by convention, to the base 10. CheckGold says which gold answers are not understood.
+// logarithm or, by convention, to the base 10. Chinese words count as the English ones of their sense. CheckGold says
+// which gold answers are not understood.
 //
 // Every verdict has a reason, says whether it is sure and, if it is "right", what it rests on (basis.go). Answers
 // that cannot be parsed or compared give unsure verdicts, which a strict score counts as wrong. Time and memory are
@@ -52,6 +53,9 @@ type Verdict struct {
 // Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
 func Answer(gold, prediction string) Verdict {
 	gold, prediction = latex.PlainCharacters(gold), extract.FirstTurn(latex.PlainCharacters(prediction))
+	if len(prediction) <= 200 {
+		prediction = withoutQuantifier(wording.FromChinese(prediction))
+	}
 	switch whole, g := extract.Statement(prediction), goldAnswer(gold); {
 	case whole == "":
 	case whole == g:
@@ -89,6 +93,8 @@ func Response(gold, response string) Verdict {
 }
 
 func compare(gold string, p extract.Found) Verdict {
+	written := p.Text
+	p.Text = wording.FromChinese(p.Text)
 	if m := congruence.FindStringSubmatch(p.Text); m != nil && !strings.Contains(gold, "mod") {
 		p.Text = strings.TrimPrefix(m[1]+m[2], "\\equiv")
 	}
@@ -114,7 +120,7 @@ func compare(gold string, p extract.Found) Verdict {
 		r.sure = false
 		r.why = p.How + "; " + r.why
 	}
-	return r.verdict(p.Text)
+	return r.verdict(written)
 }
 
 // congruence matches a congruence with its modulus, which belongs to the sign and not to the value.
@@ -183,9 +189,9 @@ func inOtherWords(gold, prediction string) result {
 // response.
 func goldAnswer(gold string) string {
 	if f, ok := extract.LastBox(gold); ok {
-		return extract.Statement(f)
+		gold = f
 	}
-	return extract.Statement(gold)
+	return wording.FromChinese(extract.Statement(gold))
 }
 
 // compareTexts compares two answers without surroundings.
@@ -206,16 +212,24 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := clocks(gold, prediction); ok {
 		return r
 	}
+	if r, ok := integerSets(gold, prediction); ok {
+		return r
+	}
+	gold, prediction = permutationsInWords(gold), permutationsInWords(prediction)
 	if reordered(gold, prediction) {
 		return no("the same letters in another order")
 	}
 	gold, prediction = withoutDerivative(withoutOrdinal(gold), withoutOrdinal(prediction))
+	gold, prediction = pairsInWords(withoutQuantifier(gold)), pairsInWords(withoutQuantifier(prediction))
 	if r, ok := sameNames(wording.Bare(gold), wording.Bare(prediction)); ok {
 		return r
 	}
 	prediction = valueInText.ReplaceAllString(prediction, "$1")
 	gold, prediction = plainUnits(gold, prediction)
 	prediction = unitsInText(gold, prediction)
+	if strings.Contains(gold, "£") || strings.Contains(gold, `\pounds`) {
+		prediction = poundsInWords.ReplaceAllString(prediction, "$1 sterling")
+	}
 	b := formula.NewBudget(formula.MaxWork)
 	r := compareParsed(gold, prediction, true, &b)
 	if !r.equal && (strings.Contains(gold, ",") || strings.Contains(prediction, ",")) {
@@ -231,6 +245,9 @@ func compareTexts(gold, prediction string) result {
 	if bareGold == bare && hasWord(bare) && !strings.Contains(bare, "\\") { // May 12
 		return yes("the same words")
 	}
+	if a, b := wording.Normal(bareGold), wording.Normal(bare); a != b && hasWord(bareGold) && winner(a) == winner(b) {
+		return yes("the same winner").by(Convention)
+	}
 	if both := bareGold + " " + bare; sameWords(wording.Normal(bareGold), wording.Normal(bare)) &&
 		!strings.ContainsAny(hyphen.ReplaceAllString(both, "$1 "), "0123456789\\+-*/^<>=|!%_'[]") && hasWord(both) {
 		return yes("the same words")
@@ -240,6 +257,9 @@ func compareTexts(gold, prediction string) result {
 	}
 	return r
 }
+
+// poundsInWords matches pounds, of money where the gold answer has that sign.
+var poundsInWords = regexp.MustCompile(`([0-9]) ?(?:\\text\{ *)?pounds?\b *\}?`)
 
 // unitsInText writes the letters behind a value as a unit if the gold answer has one: 8 m/s, 100 m.
 func unitsInText(gold, prediction string) string {

@@ -22,6 +22,9 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 	if r.equal {
 		return r
 	}
+	if q, ok := c.naturals(g, same); ok && q.equal {
+		return q
+	}
 	if c.upToConstant(g, same) {
 		return yes("the same up to the constant of integration").by(Convention)
 	}

@@ -63,10 +63,12 @@ func (c *comparer) unsolved(x *formula.Expr) bool {
 
 // setOperations compares unions and intersections of sets that are only names.
 func (c *comparer) setOperations(g, p *formula.Expr) result {
-	if g.Op == p.Op && g.Op != formula.List {
+	if g.Op == p.Op {
 		r := no("")
 		switch a, b := operands(g), operands(p); {
 		case len(a) > maxList || len(b) > maxList:
+		case g.Op == formula.List: // 2^k + 1, k ≥ 1
+			r = c.inOrder(g.Args, p.Args)
 		case g.Op == formula.Union || g.Op == formula.Intersection:
 			r = c.anyOrder(a, b)
 		case g.Op == formula.Without:
@@ -240,6 +242,9 @@ func (c *comparer) regionOfList(x *formula.Expr) ([]piece, bool) {
 		return a.Op != formula.Relation ||
 			len(a.Args) != 2
 	})
+	if x.Name == "and" && len(both) == 0 && !slices.ContainsFunc(x.Args, isEquation) { // the intervals A and B
+		return merge(union), true
+	}
 	if mustAll || x.Name == "" && bounds && len(x.Args) == 2 && len(both) > 0 && x.Args[0].Rels[0] != "=" &&
 		x.Args[1].Rels[0] != "=" {
 		return merge(both), true

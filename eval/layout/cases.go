@@ -150,9 +150,16 @@ func callTest(input, output json.RawMessage, wrapped *bool) (t code.Test, err er
 	return t, nil
 }
 
-// declared matches statements that allow inexact answers.
-var declared = regexp.MustCompile(
-	`(?is)(?:absolute|relative)\s+(?:or\s+(?:absolute|relative)\s+)?(?:error|difference)[^.]{0,120}?(?:10\s*\^?\s*\{?\s*[-−–]\s*\{?\s*(\d{1,2})|1e-(\d{1,2})|(0\.0+1))`)
+// smallNumber matches a power of ten below 1, in the ways of statements.
+const smallNumber = `(?:10\s*(?:\^|\*\*)?\s*\{?\s*[-−–]\s*\{?\s*(\d{1,2})|1e-(\d{1,2})|(0\.0+1))`
+
+// declared matches statements that allow inexact answers: an absolute or relative error of 10^-6; answers within 10-5
+// of the actual answer; an error of at most 1e-6.
+var declared = regexp.MustCompile(`(?is)(?:(?:absolute|relative)\s+(?:or\s+(?:absolute|relative)\s+)?` +
+	`(?:error|difference)[^.]{0,120}?|\b(?:answers?|values?|results?|outputs?)\s+within\s+|` +
+	`\berrors?\s+(?:(?:is|are|of|does|must|should)\s+)*(?:at\s+most|(?:less|smaller|no\s+more)\s+than|within|below|` +
+	`up\s+to|not\s+(?:exceed(?:ing)?|be\s+(?:more|greater)\s+than))\s+)` +
+	`(?:10\s*(?:\^|\*\*)?\s*\{?\s*[-−–]\s*\{?\s*(\d{1,2})|1e-(\d{1,2})|(0\.0+1))`)
 
 // declaredTolerance returns the tolerance that a statement names, else 0.
 func declaredTolerance(statement string) float64 {

@@ -204,6 +204,11 @@ func TestDeclaredTolerance(t *testing.T) {
 		"relative or absolute error less than 0.0001 is accepted":                             1e-4,
 		"the absolute value of a is at most 10^9. Print an error if it is not.":               0,
 		"Print the sum.": 0,
+		"Answers within 10-5 of the actual answer will be accepted.":       1e-5,
+		"Answers within $10^{-5}$ of the actual answer will be accepted.":  1e-5,
+		"The output is accepted with an error of at most 10^{-6}.":         1e-6,
+		"The error must not be greater than 1e-7.":                         1e-7,
+		"Print the number of values within 10 steps of the start, 2 <= n.": 0,
 	} {
 		if got := declaredTolerance(text); got != want {
 			t.Errorf("%q: %g, want %g", text, got, want)

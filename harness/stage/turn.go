@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"strings"
 
 	"exp/eval/grade/extract"
 	"exp/eval/task"
@@ -9,14 +10,27 @@ import (
 	"exp/train/tokenizer"
 )
 
-// turnGrader grades the first turn of a completion: what stands before the first special token of the run's
-// tokenizer, sampled or spelled out. Our grader of mathematics is asked so; the others read what their sources do.
+// turnGrader grades the answer of a completion's first turn: what stands between its thinking and the next special
+// token of the run's tokenizer, sampled or spelled out. Sampled special tokens have no text, so the text alone does
+// not show where thinking in channels (gpt-oss), or before a special </think>, ends. Our grader of mathematics is
+// asked so; the others read what their sources do.
 type turnGrader struct {
 	rollout.Grader
-	tok     tokenizer.Tokenizer
-	special []bool // by id
-	turns   *extract.Turns
+	tok   tokenizer.Tokenizer
+	roles []role // by id
+	turns *extract.Turns
 }
+
+// role is what a special token does to a completion.
+type role uint8
+
+const (
+	noRole      role = iota
+	endsTurn         // ends a turn, or begins the next
+	endsThought      // ends the thinking: </think>
+	opensName        // <|channel|>, before the name of a channel
+	opensText        // <|message|>, after it
+)
 
 // inTurns wraps a grader of that name, if it is ours of mathematics.
 func (e *Env) inTurns(name string, g rollout.Grader) (rollout.Grader, error) {
@@ -31,33 +45,71 @@ func (e *Env) inTurns(name string, g rollout.Grader) (rollout.Grader, error) {
 }
 
 func newTurnGrader(tok tokenizer.Tokenizer, texts []string, g rollout.Grader) *turnGrader {
-	t := &turnGrader{Grader: g, tok: tok, special: make([]bool, tok.VocabSize()), turns: extract.NewTurns(texts)}
+	t := &turnGrader{Grader: g, tok: tok, roles: make([]role, tok.VocabSize()), turns: extract.NewTurns(texts)}
 	for _, text := range texts {
-		if id, ok := tok.TokenID(text); ok && len(tok.Piece(id)) == 0 && !extract.IsMark(text) {
-			t.special[id] = true
+		if id, ok := tok.TokenID(text); ok && len(tok.Piece(id)) == 0 {
+			t.roles[id] = roleOf(text)
 		}
 	}
 	return t
 }
 
+func roleOf(text string) role {
+	switch {
+	case !extract.IsMark(text):
+		return endsTurn
+	case text == "<|channel|>":
+		return opensName
+	case text == "<|message|>":
+		return opensText
+	case extract.IsEndOfThought(text):
+		return endsThought
+	}
+	return noRole
+}
+
 // Grade implements rollout.Grader.
 func (t *turnGrader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	inner := *c
-	inner.Text = t.turns.First(c.Text[:t.end(c)])
+	inner.Text = t.turns.First(t.answer(c))
 	return t.Grader.Grade(ctx, p, &inner)
 }
 
-// end returns where the text of the first turn ends: special tokens have no text, and those before any text begin
-// the turn.
-func (t *turnGrader) end(c *rollout.Completion) int {
-	n := 0
+// answer returns the text of the first turn after its thinking. Tokens before any text begin the turn. Of several
+// channels the first named final is the answer; without one there is none.
+func (t *turnGrader) answer(c *rollout.Completion) string {
+	start, end := 0, 0
+	channels, naming, final := false, false, false
+	name := ""
 	for _, id := range c.Tokens {
-		switch piece := t.tok.Piece(id); {
-		case len(piece) > 0:
-			n += len(piece)
-		case n > 0 && int(id) < len(t.special) && t.special[id]:
-			return min(n, len(c.Text))
+		if piece := t.tok.Piece(id); len(piece) > 0 {
+			end += len(piece)
+			if naming {
+				name += string(piece)
+			}
+			continue
+		}
+		if int(id) >= len(t.roles) {
+			continue
+		}
+		switch t.roles[id] {
+		case opensName:
+			channels, naming, name = true, true, ""
+		case opensText:
+			if naming && strings.HasPrefix(strings.TrimSpace(name), "final") {
+				start, final = end, true
+			}
+			naming = false
+		case endsThought:
+			start = end
+		case endsTurn:
+			if end > start && (final || !channels) {
+				return c.Text[min(start, len(c.Text)):min(end, len(c.Text))]
+			}
 		}
 	}
-	return len(c.Text)
+	if channels && !final {
+		return ""
+	}
+	return c.Text[min(start, len(c.Text)):]
 }

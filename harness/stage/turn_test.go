@@ -20,7 +20,7 @@ func (h *heard) Grade(_ context.Context, _ *rollout.Problem, c *rollout.Completi
 // A completion is graded up to the first special token of the tokenizer, which has no text if it was sampled.
 func TestTurnGrader(t *testing.T) {
 	tok, err := tokenizer.Train(slices.Values([]string{"the answer is 9 no 8"}),
-		tokenizer.TrainOptions{VocabSize: 270, Special: []string{"[STOP]", "<answer>", "</think>", "[/THINK]"}})
+		tokenizer.TrainOptions{VocabSize: 270, Special: []string{"[STOP]", "<answer>", "</think>", "[/THINK]", "<|channel|>", "<|message|>", "<|end|>", "<|start|>", "<|return|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,12 @@ func TestTurnGrader(t *testing.T) {
 		{"first", "[STOP]the answer is 9", "the answer is 9", "the answer is 9"},
 		{"behind a stop string", "the answer is 9 no[STOP]", "the answer is", "the answer is"},
 		{"spelled out", "", "the answer is 9[STOP] no 8", "the answer is 9"},
-		{"after thinking", "no 8</think>the answer is 9", "no 8the answer is 9", "no 8the answer is 9"},
+		{"after thinking", "no 8</think>the answer is 9", "no 8the answer is 9", "the answer is 9"},
+		{"in the final channel", "<|channel|>analysis<|message|>no 8<|end|><|start|>assistant<|channel|>final<|message|>" +
+			"the answer is 9<|return|>", "analysisno 8assistantfinalthe answer is 9", "the answer is 9"},
+		{"in no final channel", "<|channel|>analysis<|message|>no 8<|end|>", "analysisno 8", ""},
+		{"in a final channel of another turn", "<|channel|>final<|message|>9<|end|><|start|>user<|message|>no 8<|end|>" +
+			"<|start|>assistant<|channel|>final<|message|>8", "final9userno 8assistantfinal8", "9"},
 		{"thoughts spelled out", "", "no 8[/THINK]the answer is 9", "no 8[/THINK]the answer is 9"},
 		{"of the answer", "", "the <answer>9</answer>", "the <answer>9</answer>"},
 	} {

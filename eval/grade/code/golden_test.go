@@ -185,6 +185,8 @@ func TestTolerance(t *testing.T) {
 		{"1e999999999", "1", 1e-6, false},
 		{"x", "1.0", 1e-6, false},
 		{"1/1", "1.0", 1e-6, false},
+		{"10000001", "10000000", 1e-6, false}, // a count
+		{"10000000", "10000000.5", 1e-6, true},
 	} {
 		if got := sameOutput(tt.got, tt.want, tt.tolerance); got != tt.same {
 			t.Errorf("%q for %q within %g: %v, want %v", tt.got, tt.want, tt.tolerance, got, tt.same)
@@ -203,6 +205,7 @@ func TestSameValue(t *testing.T) {
 		{`"1"`, "1", 0, false}, {`{"a":1,"b":[2]}`, `{"b":[2],"a":1.0}`, 0, true}, {`{"a":1}`, `{"a":1,"b":2}`, 0, false},
 		{"9007199254740993", "9007199254740992", 0, false}, {"0.30000000000000004", "0.3", 0, false}, {"0.30000000000000004", "0.3", 1e-9, true},
 		{"1e400", "1e400", 0, false}, // no double
+		{"10000001", "10000000", 1e-6, false}, {"10000001.0", "10000000", 1e-6, true},
 	} {
 		var g, w any
 		if err := sandbox.DecodeValue([]byte(tt.got), &g); err != nil {

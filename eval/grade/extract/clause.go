@@ -340,13 +340,17 @@ func lastClause(s string) string {
 		switch {
 		case denied(wording.Lower(clause)):
 			continue
-		case wording.Unsettled(clause), insidePhrase(clause, value), strange(clause, value):
+		case wording.Unsettled(clause), insidePhrase(clause, value), strange(clause, value),
+			rangeInChinese.MatchString(clause):
 			return s
 		}
 		return numberWithWords(clause, value)
 	}
 	return ""
 }
+
+// rangeInChinese matches a range or a power: 11到12之间, 2的12次方.
+var rangeInChinese = lazy(`[0-9$] ?[到至~～和] ?\$?[0-9.]+\$? ?之间|次方`)
 
 // isAbroad matches "the answer is" in other languages.
 var isAbroad = lazy(`^ *\p{L}+(?: \p{L}+){0,2} (?:är|er|je|jest|este|adalah|ist|est|es|és|è|é|là|lautet|beträgt|vastaus on) ` +

@@ -20,7 +20,8 @@ var deniedBefore = lazy(`(?:\b(?:for example|for instance|e\.g\.|such as),?|` +
 	`^(?:(?:so|thus|hence|therefore|then|and|but|since|because),? )*` +
 	`(?:none|neither|nothing|no [a-z]{2,}|not (?:one|all))(?: [a-z]+){0,4} ` +
 	`(?:is|are|was|were|be|equals?|gives?|yields?|makes?|=)|` +
-	`不是|不为|不為|不等于|不等於|并非|並非) ?\$?$`)
+	`(?:不是|不为|不為|除了?|非|(?:如果|假如|假设|倘若|若)(?:最终|正确)?的?答案|不等于|不等於|并非|並非|大于|大於|小于|小於|超过|超過|多于|少于|不足|至少|至多|最多|可能|也许|或许|大概)` +
+	`(?:是|为|為|等于|有)?) ?\$?$`)
 
 // mistaken matches what a known mistake gives. The error of a measurement is a value like others.
 const mistaken = `(?:(?:common|frequent|usual|typical|careless|classic|sign|arithmetic|calculation) )+(?:mistake|error)s? ` +
@@ -67,13 +68,13 @@ var deniedAfter = lazy(`^[$ ]*(?:(?:,? ?which |,? ?that )?` +
 	`(?:is|are|was)(?: ?not|n't) (?:the |our |my |an? )?(?:final |right |correct |valid |true )*` +
 	`(?:answer|solution|result|right|correct|possible|valid|true)\b|` +
 	`(?:[°a-z]+ ){0,3}(?:below|under) (?:zero|freezing|0|sea level)\b|` +
-	`(?:では|じゃ|で)(?:ない|ありません|なく)|不是|不对|不對|(?:가|이) ?아[니닙닌])`)
+	`(?:では|じゃ|で)(?:ない|ありません|なく)|不是|不对|不對|[个個元天人种]?(?:以[上下内外]|左右|次方|之间|还是|还|吗|的(?:平方|立方|一半|倒数))|(?:가|이) ?아[니닙닌])`)
 
 // denial is a fast check for both.
 var denial = lazy(`(?i)cannot|n't|fail|reject|discard|exclud|eliminat|dismiss|disregard|(?:rul|throw)[a-z]* out|` +
 	`nearly|almost|` +
 	`hardly|barely|scarcely|exceed|surpass|divides|at first |just |short of|≠|\\ne|\bn(?:one|either|othing|o|ot) |` +
-	`[不并並]|too|wrong|` +
+	`[不并並大小至以的吗还除非如假若]|左右|次方|之间|超[过過]|多于|少于|最多|可能|也许|或许|too|wrong|` +
 	`incorrect|impossible|false|valid|extraneous|absurd|mistaken|able|missible|spurious|mislead|trap|distractor|decoy|nothing|unrelated|아닙|out of|contradict|violate|` +
 	`tr(?:y|ied)|avoid|example|instance|e\.g|such|never|except|anything|differ|distinct|unequal|other|longer|far|unlike|would|` +
 	`mistake|error|` +
@@ -155,8 +156,8 @@ func isDenied(clause string) bool {
 }
 
 // contrast matches a value after the answer that it is not: 36, not 40.
-var contrast = lazy(`^(.*[0-9}$)%][^,]{0,20})(?:, (?:and |but )?not|,? rather than|,? instead of) ` +
-	`(?:\$[^$]+\$|[$€£]?[-−]?[0-9][0-9.,/%]*\$?)(?: [a-z]+)?([.!]?)$`)
+var contrast = lazy(`^(.*[0-9}$)%][^,]{0,20})(?:, (?:and |but )?not |,? rather than |,? instead of |[,，] ?而?不是 ?)` +
+	`(?:\$[^$]+\$|[$€£]?[-−]?[0-9][0-9.,/%]*\$?)(?: [a-z]+)?([.!。]?)$`)
 
 // withoutContrast drops such a value, and one before the answer: Not 40, but 36.
 func withoutContrast(s string) string {

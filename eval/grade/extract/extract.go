@@ -35,6 +35,7 @@ func FromResponse(response string) Found {
 	} else if strings.Contains(s, "<think>") {
 		return Found{How: "the thinking does not end", Sure: true}
 	}
+	s = strings.ReplaceAll(s, "final_answer>", "answer>")
 	if k := lastIndex(s, "</answer>"); k >= 0 {
 		if open := strings.LastIndex(s[:k], "<answer>"); open >= 0 {
 			return within(s[open+len("<answer>"):k], "<answer>")
@@ -45,7 +46,7 @@ func FromResponse(response string) Found {
 	if box, refused, ok := answerBox(s); refused {
 		return Found{How: "the last box is denied"}
 	} else if ok {
-		return Found{Text: Statement(box), How: "box", Sure: true}
+		return Found{Text: Statement(sentenceInBox.ReplaceAllString(Statement(box), "")), How: "box", Sure: true}
 	}
 	if t, ok := answerField(s); ok {
 		return Found{Text: t, How: "a field of JSON", Sure: true}
@@ -58,6 +59,9 @@ func FromResponse(response string) Found {
 	}
 	return closing(s)
 }
+
+// sentenceInBox matches words in a box that only say that the answer follows.
+var sentenceInBox = lazy(`^(?i)(?:(?:so|thus|hence|therefore),? )?(?:the |our )?(?:final |correct )?answer is:? `)
 
 // within extracts the answer from a marked place.
 func within(s, how string) Found {
@@ -102,7 +106,8 @@ func FromAnswer(s string) Found {
 	}
 	value := reduce(tail(s, maxStatement))
 	if t := opening.ReplaceAllString(Statement(s), ""); strings.Trim(value, "0123456789.,/-−$%") == "" &&
-		!strings.ContainsAny(t, "\\\n") && !totalOf.MatchString(t) && strange(t, value) {
+		!strings.ContainsAny(t, "\\\n") && !totalOf.MatchString(t) &&
+		(strange(t, value) || rangeInChinese.MatchString(t)) {
 		return Found{Text: t, How: "a value among words that may change it"}
 	}
 	return Found{Text: value, How: "the value in a sentence"}

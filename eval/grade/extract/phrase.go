@@ -12,7 +12,7 @@ import (
 var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
 	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
 	"answer__:", "answer →", "answer ->", "answer —", "answer –", "ans.", "答案是", "答案为", "答案:",
-	"答案：", "故选:", "故选：", "故选", "a:", "ans:"}
+	"答案：", "答案】", "故选:", "故选：", "故选", "所以选", "因此选", "本题选", "应选", "正确选项是", "正确选项为", "a:", "ans:"}
 
 // answerPhrase takes the text after the last phrase that has any after it.
 func answerPhrase(s string) (Found, bool) {
@@ -43,6 +43,10 @@ func answerPhrase(s string) (Found, bool) {
 // firstValue returns the first sentence of a marked answer if it is the answer and the next only adds to it:
 // 12. (A typo says 13.), 12. 3 of them are red.
 func firstValue(s string) string {
+	if m := valueThenClause.FindStringSubmatch(s); m != nil && !wording.Unsettled(m[2]) &&
+		!strings.Contains(m[2], "nswer") && !denied(wording.Lower(m[2])) {
+		return m[1]
+	}
 	list := sentencesOf(tailless(s))
 	if len(list) < 2 || list[1] == "" {
 		return s
@@ -58,6 +62,10 @@ func firstValue(s string) string {
 	}
 	return s
 }
+
+// valueThenClause matches a value and a clause about it: 12; we checked it for n = 3.
+var valueThenClause = lazy(`^(\$[^$\n]+\$|[-−€£]*[0-9][0-9.,/]*%?); ((?:we|i|this|all|the other|note|as|since|because) ` +
+	`[^\n]*)`)
 
 var (
 	// answerInWords matches answers without a value.
@@ -88,7 +96,7 @@ func isSupposed(before, phrase string) bool {
 // supposition matches what makes the answer after it an assumption.
 var supposition = lazy(
 	`\b(?:suppose|supposing|assume|assuming|if|whether|imagine|pretend|say)(?: that)?(?: (?:the|our|my|final|` +
-		`correct))* $`)
+		`correct))* $|(?:如果|假如|假设|倘若|若)(?:最终|正确)?的?$`)
 
 // doubted reports whether the words before an answer phrase take it back: I doubt the answer is, half the answer is.
 func doubted(before string) bool {
@@ -108,7 +116,7 @@ func lastPhrase(s string) (start, after int) {
 			if i+2 >= len(s) || (s[i+1]|0x20 != 'n' || s[i+2]|0x20 != 's') && s[i+1] != ':' {
 				continue // most positions; |0x20 is lower case
 			}
-		case '#', "答"[0], "故"[0]:
+		case '#', "答"[0], "故"[0], "因"[0]: // also 所, 正, 本; 应
 		default:
 			continue
 		}

@@ -52,7 +52,7 @@ func reduce(s string) string {
 	if m := wholeBareBox.FindStringSubmatch(s); m != nil {
 		s = m[1]
 	}
-	if m := truthAndReason.FindStringSubmatch(s); m != nil {
+	if m := truthAndReason.FindStringSubmatch(s); m != nil && !opposite.MatchString(s) {
 		return m[1]
 	}
 	s = withoutCalculation(s)
@@ -117,8 +117,15 @@ func reduce(s string) string {
 	return likeliest(s)
 }
 
+// equalsInChinese matches the value after the last verb of a Chinese sentence: $n$的最大值是12.
+var equalsInChinese = lazy(`[^不非能许吗若果](?:是|为|等于) ?\**(\$[^$]+\$|[-−]?[0-9][0-9.,/]*)\** ?` +
+	`[^0-9$\\\p{Han}]*(?:[个元种人天名只岁米度次条分][^\P{Han}以左多或至到不]{0,3}[。.]?)?$`)
+
 // likeliest guesses at the answer of a text that is neither a value nor a sentence that gives one.
 func likeliest(s string) string {
+	if m := equalsInChinese.FindStringSubmatch(s); m != nil {
+		return Statement(m[1])
+	}
 	if m := leadingMath(s); m != "" && !wording.Unsettled(s[min(len(s), leadingLength(s)):]) {
 		if besides.MatchString(s[min(len(s), leadingLength(s)):]) {
 			return s
@@ -130,6 +137,9 @@ func likeliest(s string) string {
 		if k := strings.Index(s, cut); k > 0 && strings.ContainsAny(s[:k], "0123456789\\$") &&
 			!(cut == ". " && startsWithDigit(s[k+len(cut):]) && !endsBeforeNumber(s[:k], s[k+len(cut):])) {
 			if t := Statement(s[:k]); t != "" && !proseWord(t) && readable(t) {
+				if alternative.MatchString(s[k+len(cut):]) {
+					return s // 12; alternatively 13
+				}
 				return t
 			}
 		}
@@ -148,6 +158,12 @@ func likeliest(s string) string {
 	}
 	return lastClause(s)
 }
+
+// alternative matches a sentence that only gives another value: Or 13; it could also be 13.
+var alternative = lazy(`(?i)^(?:(?:or|alternatively|otherwise|else|if not|maybe|perhaps|possibly|probably)\b[,:]? *|` +
+	`(?:an)?other (?:possible )?(?:answer|possibility|option|value|solution) (?:is|would be) |` +
+	`an alternative(?: answer)? is )*(?:it(?:'s| is)|(?:it|the answer) (?:could|might|may)(?: also| well)* be)? *` +
+	`(?:\$[^$]+\$|[-−$€£]*[0-9][0-9.,/]*%?|[-−]?\\[a-z]+\S*)[.!]?$`)
 
 // besides matches a sign between a formula and another.
 var besides = lazy(`^ *(?:[|/&;]|vs\.?|versus) *\$`)

@@ -5,9 +5,12 @@ package extract
 // truthAndReason matches a yes or no with its reason: no, because it is not possible.
 var truthAndReason = lazy(`(?i)^\**(yes|no|true|false)\**(?:,? (?:because|since|as) .*|[.,;:] [^0-9$\\]*)$`)
 
+// opposite matches words that add the other: yes; or no.
+var opposite = lazy(`(?i)\b(?:or|maybe|perhaps|possibly)(?: maybe| perhaps)? (?:yes|no|not|true|false)\b`)
+
 // affirmation matches a yes or no and the short sentence that repeats it: Yes, it is.
-var affirmation = lazy(`(?i)^\**(?:(yes)\**, (?:it|he|she|they|this|that|there|we|you|i) (?:is|are|does|do|can|will|was|were|has|have|did)|` +
-	`(no)\**, (?:it|he|she|they|this|that|there|we|you|i) (?:(?:is|are|does|do|can|will|was|were|has|have|did)(?: not|n't)|cannot|can't))[.!]?$`)
+var affirmation = lazy(`(?i)^\**(?:(yes)\**, (?:it|he|she|they|this|that|there|we|you|i) (?:is|are|does|do|can|will|was|were|has|have|did)(?: (?:always |indeed )?(?:possible|true|correct|right))?|` +
+	`(no)\**, (?:it|he|she|they|this|that|there|we|you|i) (?:(?:is|are|does|do|can|will|was|were|has|have|did)(?: not|n't)|cannot|can't)(?: (?:always |indeed )?(?:possible|true|correct|necessary))?)[.!]?$`)
 
 // affirmedBriefly returns the yes or no of such a text; empty if it is another.
 func affirmedBriefly(s string) string {

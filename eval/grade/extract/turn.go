@@ -38,6 +38,13 @@ func IsMark(token string) bool {
 	return slices.ContainsFunc(marks, func(word string) bool { return strings.Contains(token, word) })
 }
 
+// IsEndOfThought reports whether a special token ends the thinking before an answer: </think>, [/THINK].
+func IsEndOfThought(token string) bool {
+	token = strings.ToLower(token)
+	return strings.Contains(token, "/") && slices.ContainsFunc([]string{"think", "thought", "reason"},
+		func(word string) bool { return strings.Contains(token, word) })
+}
+
 // marks are words in the names of tokens that stand inside an answer.
 var marks = []string{"think", "thought", "reason", "answer", "solution", "box", "tool", "function", "channel",
 	"message", "scratchpad"}
@@ -95,13 +102,39 @@ func NewTurns(special []string) *Turns {
 	return t
 }
 
+// finalMark matches what begins the answer of gpt-oss, after its thinking; or the same without special tokens.
+var (
+	finalMark  = lazy(`<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>`)
+	nextSpeech = lazy(`<\|start\|>(?:user|system|developer)\b`)
+	plainFinal = lazy(`^analysis[^a-z](?s:.*?)assistantfinal`)
+)
+
+// finalChannel returns the answer of a response in the channels of gpt-oss; empty if it ends in its thinking. Other
+// responses are returned as they are.
+func finalChannel(s string) string {
+	if !strings.Contains(s, "<|channel|>") {
+		if strings.HasPrefix(s, "analysis") {
+			s = s[len(plainFinal.FindString(s)):]
+		}
+		return s
+	}
+	if m := nextSpeech.FindStringIndex(s); m != nil {
+		s = s[:m[0]]
+	}
+	m := finalMark.FindStringIndex(s)
+	if m == nil {
+		return ""
+	}
+	return strings.TrimSpace(s[m[1]:])
+}
+
 // FirstTurn is First for the tokens of common models.
 func FirstTurn(s string) string { return commonTurns.First(s) }
 
 // First cuts a response at the first token that ends a turn: a model that continues answers its own questions.
 // Tokens before the first turn are dropped.
 func (t *Turns) First(s string) string {
-	s = strings.TrimSpace(s)
+	s = finalChannel(strings.TrimSpace(s))
 	for again := true; again; {
 		again = false
 		for _, start := range turnStarts {

@@ -2,6 +2,7 @@ package formula
 
 import (
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -72,6 +73,10 @@ func (b *Budget) canonicalCall(x *Expr) (Fraction, bool) {
 			return Fraction{}, false
 		}
 		parts[i] = f.key()
+	}
+	switch x.Name {
+	case "gcd", "lcm", "max", "min": // in any order
+		slices.Sort(parts)
 	}
 	return whole(atom(x.Name+"("+strings.Join(parts, ",")+")", 1, 1)), true
 }

@@ -182,7 +182,7 @@ func integerRoot(a *big.Int, n int) *big.Int {
 // ratCall evaluates functions with rational values.
 func (b *Budget) ratCall(x *Expr) (*big.Rat, bool) {
 	switch x.Name {
-	case "abs", "floor", "ceil", "fact", "binom", "max", "min", "gcd", "lcm", "ln":
+	case "abs", "floor", "ceil", "fact", "fact2", "binom", "max", "min", "gcd", "lcm", "ln":
 	default:
 		return nil, false
 	}
@@ -211,13 +211,26 @@ func (b *Budget) ratCall(x *Expr) (*big.Rat, bool) {
 			return nil, false
 		}
 		return new(big.Rat).SetInt(new(big.Int).MulRange(1, int64(n))), true
+	case "fact2": // n(n-2)(n-4)…
+		n, ok := SmallNatural(args[0], maxFactorial)
+		if !ok || !b.Spend(n*n/64) {
+			return nil, false
+		}
+		v := big.NewInt(1)
+		for ; n > 1; n -= 2 {
+			v.Mul(v, big.NewInt(int64(n)))
+		}
+		return new(big.Rat).SetInt(v), true
 	case "binom":
 		n, ok := SmallNatural(args[0], 1<<30)
 		if len(args) != 2 || !ok {
 			return nil, false
 		}
-		k, ok := SmallNatural(args[1], maxFactorial)
-		if !ok || n > 8000 || !b.Spend(1+k*k/64) {
+		k, ok := SmallNatural(args[1], 1<<30)
+		if n >= k {
+			k = min(k, n-k)
+		}
+		if !ok || k > maxFactorial || n > 8000 || !b.Spend(1+k*k/64) {
 			return nil, false
 		}
 		return new(big.Rat).SetInt(new(big.Int).Binomial(int64(n), int64(k))), true

@@ -8,11 +8,15 @@ import (
 )
 
 // PlainCharacters replaces characters by the ASCII ones they stand for: full-width letters and
-// punctuation, digits of every script, spaces of every width. It drops characters without width and undoubles
-// backslashes of commands, which come from JSON. Most texts are returned unchanged.
+// punctuation, digits of every script, spaces of every width. It drops characters without width, undoubles
+// backslashes of commands, which come from JSON, and restores commands that lost theirs there. Most texts are
+// returned unchanged.
 func PlainCharacters(s string) string {
 	if strings.Contains(s, `\\`) && !strings.Contains(s, `\begin`) {
 		s = undouble(s)
+	}
+	if strings.ContainsAny(s, "\b\f") {
+		s = controls.Replace(s)
 	}
 	if isASCII(s) {
 		return s
@@ -41,6 +45,9 @@ func PlainCharacters(s string) string {
 	return b.String()
 }
 
+// controls restores commands whose first letter was read as an escape: \b of \boxed, \f of \frac.
+var controls = strings.NewReplacer("\boxed", `\boxed`, "\binom", `\binom`, "\begin", `\begin`, "\frac", `\frac`)
+
 // plainCharacter returns the ASCII character that r stands for, 0 if r has no width, else r.
 func plainCharacter(r rune) rune {
 	switch {
@@ -50,6 +57,15 @@ func plainCharacter(r rune) rune {
 		return r - 0xfee0
 	case r == 0x3000 || r != 0x85 && r >= 0x80 && unicode.IsSpace(r) && r != 0x2028 && r != 0x2029:
 		return ' '
+	case r == 0x2010 || r == 0x2011: // hyphens, which models write for a minus
+		return '-'
+	case r == '“' || r == '”':
+		return '"'
+	case r == '✕' || r == '✖' || r == '⨯':
+		return '×'
+	case r >= 0x1d400 && r < 0x1d6a4: // thirteen alphabets of mathematics: 𝑥
+		k := (r - 0x1d400) % 52
+		return 'A' + k + k/26*('a'-'Z'-1)
 	case r >= 0x660 && unicode.IsDigit(r):
 		return '0' + digitOf(r)
 	case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x2069,

@@ -142,6 +142,8 @@ func (p *parser) environment(name string) (*formula.Expr, error) {
 		return x.Args[0], nil
 	case name == "vmatrix":
 		return determinantOf(x)
+	case name == "Vmatrix":
+		return nil, errors.New("a norm of a matrix")
 	case x.Cols == 1 && (name != "array" && !strings.Contains(name, "matrix") || x.Args[0].Op == formula.Relation):
 		return &formula.Expr{Op: formula.List, Name: "and", Args: x.Args}, nil
 	}

@@ -59,7 +59,8 @@ func SetInWords(w string) *formula.Expr {
 	}
 	switch w {
 	case "empty set", "no solution", "no solutions", "no real solutions", "no real solution", "there are no solutions",
-		"there is no solution", "has no solution", "has no solutions", "none exist", "none", "no such number exists":
+		"there is no solution", "has no solution", "has no solutions", "no solutions exist",
+		"no solution exists", "none exist", "none", "no such number exists":
 		return formula.Symbol(formula.Empty)
 	case "infinity", "infinite", "infinitely many", "infinitely many solutions", "infinite solutions",
 		"infinite number", "infinite number of solutions", "infinitely many values", "positive infinity":
@@ -69,7 +70,7 @@ func SetInWords(w string) *formula.Expr {
 	}
 	t := strings.TrimSuffix(strings.TrimSuffix(w, " numbers"), " number")
 	t = strings.TrimSuffix(strings.TrimSuffix(t, " values"), " value")
-	t = strings.TrimPrefix(strings.TrimPrefix(t, "set of "), "all ")
+	t = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(t, "set of "), "all "), "any ")
 	t = strings.TrimSuffix(strings.TrimPrefix(t, "every "), "s")
 	side, real := strings.CutSuffix(t, "real")
 	if !real || t == w && t == "real" {

@@ -20,6 +20,8 @@ var symbolRunes = map[rune]token{
 	'∖': {kind: tokOp, text: "setminus"}, '→': {kind: tokOp, text: "->"},
 	'∞': {kind: tokSym, text: formula.Infinity}, '∅': {kind: tokSym, text: formula.Empty}, 'ℝ': {kind: tokSym,
 		text: formula.Reals},
+	'ℕ': {kind: tokSym, text: "𝔹N"}, 'ℤ': {kind: tokSym, text: "𝔹Z"}, 'ℚ': {kind: tokSym, text: "𝔹Q"},
+	'ℂ': {kind: tokSym, text: "𝔹C"},
 	'π': {kind: tokSym, text: formula.Pi}, 'Π': {kind: tokSym, text: "Π"},
 	'°': {kind: tokOp, text: "°"}, 'º': {kind: tokOp, text: "°"}, '˚': {kind: tokOp, text: "°"},
 	'√': {kind: tokOp, text: "√"}, '∛': {kind: tokOp, text: "∛"},
@@ -101,7 +103,7 @@ var layoutCommands = []string{"displaystyle", "textstyle", "scriptstyle", "quad"
 	"enspace", "space", "rm", "it", "pmb", "cal", "small",
 	"large", "Large", "boxed", "fbox", "enclose", "allowbreak", "noindent", "smash", "negthinspace", "medspace",
 	"underline", "framebox", "ensuremath", "therefore", "blacksquare", "square", "checkmark", "qed", "Box", "mathit",
-	"huge", "Huge", "normalsize", "tiny", "LARGE", "bigskip", "medskip", "par", "null", "relax", "!"}
+	"mathtt", "huge", "Huge", "normalsize", "tiny", "LARGE", "bigskip", "medskip", "par", "null", "relax", "!"}
 
 // latexNames are the commands that stand for one token.
 var latexNames = makeLatexNames()

@@ -17,6 +17,13 @@ type notation struct {
 var notations = []notation{
 	{"C", regexp.MustCompile(`(?:\{\})?[_^]\{?([0-9a-z]+)\}? ?C_\{?([0-9a-z]+)\}?`), `\binom{$1}{$2}`}, // {}_7C_3
 	{"C", regexp.MustCompile(`\bC\(([0-9]+), ?([0-9]+)\)`), `\binom{$1}{$2}`},
+	// C_7^3, as in China and France; {}_7C_3 is above
+	{"C", regexp.MustCompile(`(^|[^\\_^A-Za-z}])(?:\\(?:mathrm|text) ?\{C\}|C)_\{?([0-9]+)\}?\^\{?([0-9]+)\}?`), `$1\binom{$2}{$3}`},
+	{"sec", regexp.MustCompile(`(^|[^\\a-z])sec ?\(`), `$1\sec(`}, // no seconds
+	{"...", regexp.MustCompile(`, ?\.{3},`), `,\ldots,`},
+	{`.\overline`, regexp.MustCompile(`(^|[^0-9])\.\\overline`), `${1}0.\overline`},
+	{"q.", regexp.MustCompile(`\b[Ss]q\. ?`), "square "},
+	{"u.", regexp.MustCompile(`\b[Cc]u\. ?`), "cubic "},
 	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)_\{?(?:\\ge|\\geq|\\geqslant|≥|>=) ?0\}?`), `[0,\infty)`},
 	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)(?:\^\{?\+\}?|_\{?(?:>|\\gt) ?0\}?|_\{?\+\}?)`), `(0,\infty)`},
 	{"xcept", regexp.MustCompile(`(?i)^(?:\\text\{)?(?:all |the |any )?(?:real )?(?:numbers|values|x|reals)(?: of x)?,? except` +
@@ -24,6 +31,13 @@ var notations = []notation{
 		`([-−]?(?:[0-9./]+|\\[dt]?frac(?:[0-9]{2}|\{[^{}]*\}\{[^{}]*\})))\}?$`), `\mathbb{R}\setminus\{$1\}`},
 	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers|values(?: of)?)? *\} *` +
 		`([a-z] *(?:\\neq?\b|≠|\\in\b|∈))`), "$1"},
+	{"ll ", regexp.MustCompile(`^(?:\\text\{ *)?[Aa]ll (?:positive |natural )?(?:integers?|numbers?)(?: of)? *\}? *\$?` +
+		`([a-z]\$? *(?:[<>≤≥]|\\[lg]eq?))`), "$1"},
+	{"for", regexp.MustCompile(`,? *(?:\\text\{ *,? *(?:for|where|with)(?: all| any| every)? *\}|\b(?:for|where|with)(?: all| any| every)?) *` +
+		`\$?([a-z] *(?:\\[lg]eq?|[<>≤≥]) *[0-9]+\$?)$`), ", $1"},
+	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers?|values?)?(?: of)? *\} *([a-z] *(?:[<>≤≥]|\\[lg]eq?))`), "$1"},
+	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers?|values?)(?: that are)? ` +
+		`((?:less|greater|smaller|larger|more) than(?: or equal to)?|at least|at most) *\} *`), "$1 "},
 	{"xcept", regexp.MustCompile(`(?i)^(?:\\text\{)?(?:all |the |any )?(?:real )?(?:numbers|values|x|reals),? ` +
 		`except(?: for)? *\}? *([-−]?[0-9./]+) *(?:,|(?:\\text\{)? *and *\}?) *([-−]?[0-9./]+)\}?$`), `\mathbb{R}\setminus\{$1,$2\}`},
 	{"U", regexp.MustCompile(`([)\]])\s*(?:\\text\{ *)?U(?: *\})?\s*((?:\\left *)?[(\[])`), `$1 \cup $2`},
@@ -38,6 +52,8 @@ var notations = []notation{
 	{"integer", regexp.MustCompile(`[ ,;~]*\\text\{ *,? *(?:for|where|with) *` +
 		`(?:(?:any|all|some|every|each) )?(?:integers? *\} *([a-z])|` +
 		`\} *([a-z]) *\\text\{ *is an(?:y)? integer *\})$`), `, $1$2 \in \mathbb{Z}`},
+	{"real", regexp.MustCompile(`[ ,;~]*(?:\\text\{ *,? *| )(?:for|where|with) *(?:any|all|every|each|some|arbitrary) real *` +
+		`(?:numbers?|values?|constants?)? *\}? *\$?([a-z])\$?$`), `, $1 \in \mathbb{R}`},
 	{" be ", regexp.MustCompile(`^\$?([a-z])\$? (?:must|has to|should|can only) be `), "$1 is "},
 	{"ll ", regexp.MustCompile(`(?i)^all (?:real )?(?:numbers?|values?|x)(?: of x)? (?:that are |which are )?` +
 		`(less|greater|smaller|larger|at least|at most|between)`), "$1"},
@@ -47,6 +63,7 @@ var notations = []notation{
 	{"_", regexp.MustCompile(`([0-9A-F])\\(?:text|mathrm)\{([A-F]+)\}([0-9A-F]*_)`), "$1$2$3"}, // 7\text{E}_{16}
 	{"_", regexp.MustCompile(`^\\(?:text|mathrm)\{([0-9A-F]+)\}_`), "${1}_"},
 	{`\hat`, regexp.MustCompile(`\\hat *\{? *\\?([ijk])(?:math)?\b *\}?`), `\mathbf{$1}`},
+	{"^", regexp.MustCompile(`\[([^\[\]]*,[^\[\]]*)\]\^\{?(?:T|\\top|\\mathrm\{T\}|\\mathsf\{T\}|\\intercal)\}?$`), "($1)"},
 	{"^", regexp.MustCompile(`\(([^()]*,[^()]*)\)\^\{?(?:T|\\top|\\mathrm\{T\}|\\mathsf\{T\}|\\intercal)\}?$`), "($1)"},
 }
 

@@ -17,6 +17,11 @@ func (p *parser) postfix(x *formula.Expr) (*formula.Expr, error) {
 	for {
 		switch {
 		case p.accept("!"):
+			if p.isOp("!") && !p.peek().spaced {
+				p.i++
+				x = formula.Call("fact2", x)
+				continue
+			}
 			x = formula.Call("fact", x)
 		case p.accept("%"):
 			x = &formula.Expr{Op: formula.Percent, Args: []*formula.Expr{x}}

@@ -102,41 +102,43 @@ func StripString(s string) (string, error) {
 // braceSqrt is fix_sqrt: \sqrt3 becomes \sqrt{3}.
 func braceSqrt(s string) (string, error) {
 	parts := strings.Split(s, "\\sqrt")
-	out := parts[0]
+	var out strings.Builder // the parts may be many
+	out.WriteString(parts[0])
 	for _, p := range parts[1:] {
 		r := []rune(p)
 		switch {
 		case len(r) == 0:
 			return "", errIndex
 		case r[0] == '{':
-			out += "\\sqrt" + p
+			out.WriteString("\\sqrt" + p)
 		default:
-			out += "\\sqrt{" + string(r[0]) + "}" + string(r[1:])
+			out.WriteString("\\sqrt{" + string(r[0]) + "}" + string(r[1:]))
 		}
 	}
-	return out, nil
+	return out.String(), nil
 }
 
 // braceFrac is fix_fracs: \frac12 becomes \frac{1}{2}.
 func braceFrac(s string) (string, error) {
 	parts := strings.Split(s, "\\frac")
-	out := parts[0]
+	var out strings.Builder // the parts may be many
+	out.WriteString(parts[0])
 	for _, p := range parts[1:] {
 		r := []rune(p)
 		switch {
 		case len(r) == 0:
 			return "", errIndex
 		case r[0] == '{':
-			out += "\\frac" + p
+			out.WriteString("\\frac" + p)
 		case len(r) < 2:
 			return s, nil
 		case r[1] == '{':
-			out += "\\frac{" + string(r[0]) + "}" + string(r[1:])
+			out.WriteString("\\frac{" + string(r[0]) + "}" + string(r[1:]))
 		default:
-			out += "\\frac{" + string(r[0]) + "}{" + string(r[1]) + "}" + string(r[2:])
+			out.WriteString("\\frac{" + string(r[0]) + "}{" + string(r[1]) + "}" + string(r[2:]))
 		}
 	}
-	return out, nil
+	return out.String(), nil
 }
 
 // slashFrac is fix_a_slash_b: 3/4 becomes \frac{3}{4}, for integers in Python's notation.

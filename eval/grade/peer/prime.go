@@ -9,31 +9,27 @@ import (
 	"unicode"
 
 	"exp/eval/grade"
+	"exp/eval/grade/latex"
 )
 
 // The graders of prime_math (verl) and rllm, which share an ancestor (openai/prm800k, after
 // hendrycks/math): mathd normalisation, else a second normalisation and symbolic equality. Text handling
-// follows the source. Where the source calls SymPy and pylatexenc, we use the parser and exact comparison
-// of package grade, so verdicts may differ where SymPy gives up; the second normalisation covers the
-// commands that occur in answers.
+// follows the source; latextext.go does what pylatexenc does. Where the source calls SymPy, we use the parser and
+// exact comparison of package grade, so verdicts may differ where SymPy gives up.
 
 var (
 	primeText  = regexp.MustCompile(`^\\text\{(.+?)\}$`)
 	primeUnits = regexp.MustCompile(
 		`(?:degree|cm|centimeter|meter|mile|second|minute|hour|day|week|month|year|foot|feet|inch|yard)(?:es)?s? *(?:\^[0-9]+)?`)
-	primeCircle  = regexp.MustCompile(`\^ *\\circ`)
-	primeComma   = regexp.MustCompile(`,\\! *`)
-	primeMinus   = regexp.MustCompile(`- *`)
-	primeMixed   = regexp.MustCompile(`([0-9]) +([0-9])`)
-	primeInt     = regexp.MustCompile(`^-?[0-9]+$`)
-	primeFrac    = regexp.MustCompile(`^-?[0-9]+.?/0*[1-9][0-9]*.?$`)
-	primeBadPow  = regexp.MustCompile(`\^[0-9]+\^|\^[0-9][0-9]+`)
-	primeLatex   = regexp.MustCompile(`\\frac *(?:\{([^{}]*)\}|([^{}\\ ])) *(?:\{([^{}]*)\}|([^{}\\ ]))`)
-	primeSqrt    = regexp.MustCompile(`\\sqrt *(?:\{([^{}]*)\}|([^{}\\ ]))`)
-	primeCommand = regexp.MustCompile(`\\[a-zA-Z]+ *`)
-	primeGroup   = regexp.MustCompile(`([0-9]),([0-9]{3})($|[^0-9])`)
-	primeNamed   = regexp.MustCompile(`\\((?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|ln|log|exp|min|max|gcd)\b`)
-	primeDot     = regexp.MustCompile(`[a-z]\.(?:[^a-z]|$)`)
+	primeCircle     = regexp.MustCompile(`\^ *\\circ`)
+	primeComma      = regexp.MustCompile(`,\\! *`)
+	primeMinus      = regexp.MustCompile(`- *`)
+	primeMixed      = regexp.MustCompile(`([0-9]) +([0-9])`)
+	primeUnderscore = regexp.MustCompile(`([0-9])_([0-9])`)
+	primeFrac       = regexp.MustCompile(`^-?[0-9]+.?/0*[1-9][0-9]*.?$`)
+	primeBadPow     = regexp.MustCompile(`\^[0-9]+\^|\^[0-9][0-9]+`)
+	primeGroup      = regexp.MustCompile(`([0-9]),([0-9]{3})($|[^0-9])`)
+	primeDot        = regexp.MustCompile(`[a-z)]\.(?:[^a-z]|$)|\.\.`)
 )
 
 // Prime grades the last \boxed{…} of a response, as rllm's grade_answer_verl. A box in the gold answer is opened; a
@@ -109,9 +105,8 @@ func primeSymbolicText(s string) string {
 		s = s[1 : len(s)-1]
 	}
 	s = primeComma.ReplaceAllString(s, "")
-	if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil && !math.IsInf(f, 0) &&
-		math.Abs(f-math.Round(f)) <= 1e-7 && math.Abs(f) < 1e18 {
-		s = strconv.FormatInt(int64(math.Round(f)), 10)
+	if f, ok := pythonFloat(s); ok && !math.IsInf(f, 0) && math.Abs(f-math.Round(f)) <= 1e-7 {
+		s = integerOf(math.RoundToEven(f))
 	}
 	if strings.ContainsRune(s, '\\') {
 		s = primeLatexText(s)
@@ -128,14 +123,33 @@ func primeSymbolicText(s string) string {
 // primeInteger is _str_is_int and _str_to_int: an integer, perhaps with commas before every third digit or with .0.
 func primeInteger(s string) (string, bool) {
 	s = primeWithoutCommas(s)
-	if z, ok := new(big.Int).SetString(s, 10); ok && primeInt.MatchString(s) {
-		return z.String(), true
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) || math.Abs(f-math.Round(f)) > 1e-7 || math.Abs(f) >= 1e18 {
+	f, ok := pythonFloat(s)
+	if !ok || math.IsInf(f, 0) || math.IsNaN(f) || math.Abs(f-math.Round(f)) > 1e-7 {
 		return "", false
 	}
-	return strconv.FormatInt(int64(f), 10), true
+	return integerOf(math.Trunc(f)), true
+}
+
+// pythonFloat is float(s): digits of any script, and single underscores between digits.
+func pythonFloat(s string) (float64, bool) {
+	s = strings.Map(func(c rune) rune {
+		if c >= 0x80 && unicode.IsDigit(c) {
+			return []rune(latex.PlainCharacters(string(c)))[0]
+		}
+		return c
+	}, strings.TrimFunc(s, isPythonSpace))
+	if strings.ContainsAny(s, "xXpP") {
+		return 0, false // hexadecimal in Go alone
+	}
+	f, err := strconv.ParseFloat(primeUnderscore.ReplaceAllString(
+		primeUnderscore.ReplaceAllString(s, "$1$2"), "$1$2"), 64)
+	return f, err == nil || math.IsInf(f, 0)
+}
+
+// integerOf writes a float without fraction as Python's int does.
+func integerOf(f float64) string {
+	z, _ := big.NewFloat(f).Int(nil)
+	return z.String()
 }
 
 // primeWithoutCommas is _strip_properly_formatted_commas.
@@ -149,21 +163,12 @@ func primeWithoutCommas(s string) string {
 	}
 }
 
-// primeLatexText converts LaTeX to plain text as pylatexenc does, for the commands that occur in answers.
+// primeLatexText is _parse_latex: the text of LaTeX, with the signs that SymPy reads.
 func primeLatexText(s string) string {
 	s = strings.NewReplacer("\\tfrac", "\\frac", "\\dfrac", "\\frac").Replace(s)
-	s = strings.ReplaceAll(s, "\\frac", " \\frac")
-	for range 8 {
-		t := primeSqrt.ReplaceAllString(primeLatex.ReplaceAllString(s, "$1$2/$3$4"), "sqrt($1$2)")
-		if t == s {
-			break
-		}
-		s = t
-	}
-	s = strings.NewReplacer("\\cdot", "*", "\\times", "*", "\\pi", "pi", "\\infty", "inf", "\\cup", "U", "\\left", "",
-		"\\right", "", "\\{", "", "\\}", "", "\\text", "", "\\leq", "≤", "\\geq", "≥", "\\le", "≤",
-		"\\ge", "≥").Replace(primeNamed.ReplaceAllString(s, "$1"))
-	return strings.TrimSpace(primeCommand.ReplaceAllString(s, ""))
+	s = latexToText(strings.ReplaceAll(s, "\\frac", " \\frac"))
+	s = strings.NewReplacer("√", "sqrt", "π", "pi", "∞", "inf", "∪", "U", "·", "*", "×", "*").Replace(s)
+	return strings.TrimFunc(s, isPythonSpace)
 }
 
 // PrimeSymbolic is grade_answer_sympy.
@@ -210,13 +215,50 @@ func primeElement(gold, answer string) bool {
 	if _, ok := primeInteger(answer); ok != whole {
 		return false
 	}
-	return primeAllowed(gold) && primeAllowed(answer) && grade.EqualExpressions(gold, answer)
+	return primeAllowed(gold) && primeAllowed(answer) && grade.EqualExpressions(sympyText(gold), sympyText(answer))
 }
 
+// sympyText writes products as SymPy reads them: a name is the product of its letters and digits, unless it is a
+// function or π, and i and e are names like others.
+func sympyText(s string) string {
+	s = sympyName.ReplaceAllStringFunc(s, func(m string) string {
+		name := strings.TrimRight(m, "0123456789(")
+		switch rest := m[len(name):]; {
+		case rest == "(" && (name == "sqrt" || name == "ln"), name == "pi" && rest == "":
+			return m
+		default:
+			return strings.Join(strings.Split(name+rest, ""), "*")
+		}
+	})
+	s = sympyFactor.ReplaceAllString(strings.ReplaceAll(s, "*(", "("), "$1*(")
+	s = strings.ReplaceAll(afterBracket.ReplaceAllString(s, ")*$1"), "ϕ", "χ")
+	for _, name := range []string{"i", "e"} {
+		if name == "e" && sympyExponent.MatchString(s) {
+			break
+		}
+		for _, other := range []string{"w", "y", "z", "u"} {
+			if !strings.Contains(s, other) {
+				s = strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(s, "pi", "π"), name, other), "π", "pi")
+				break
+			}
+		}
+	}
+	return s
+}
+
+var (
+	sympyName   = regexp.MustCompile(`[a-z]+(?:[0-9]+|\()?`)
+	sympyFactor = regexp.MustCompile(`([0-9.])\(`)
+	// sympyExponent matches the exponent of a number.
+	sympyExponent = regexp.MustCompile(`[0-9.]e[-+]?[0-9]`)
+	afterBracket  = regexp.MustCompile(`\)([0-9a-z])`)
+)
+
 // primeAllowed is should_allow_eval: no power that might take long, at most two letters. Nor does SymPy read a name
-// with a point behind it, or ½.
+// with a point behind it, bars, or a sign outside ASCII.
 func primeAllowed(s string) bool {
-	if primeDot.MatchString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.No, r) }) {
+	if primeDot.MatchString(s) || strings.Contains(s, "|") ||
+		strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f && (!unicode.IsLetter(r) || r == 'π') }) {
 		return false
 	}
 	if strings.Contains(s, "^{") || strings.Contains(s, "^(") || primeBadPow.MatchString(s) {
@@ -224,7 +266,7 @@ func primeAllowed(s string) bool {
 	}
 	letters := map[rune]bool{}
 	for _, r := range strings.NewReplacer("sqrt", "", "frac", "").Replace(s) {
-		if 'a' <= r && r <= 'z' {
+		if unicode.IsLetter(r) {
 			letters[r] = true
 		}
 	}

@@ -1,6 +1,10 @@
 package peer
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+)
 
 // TestPrimeBranches: verdicts of rllm's grade_answer_mathd and grade_answer_sympy, run with SymPy 1.14 and pylatexenc
 // 2.11, with cases of our own for each branch.
@@ -61,6 +65,82 @@ func TestPrimeBranches(t *testing.T) {
 		{"4 choose 2", "6", false, false}, {"\\ln 2", "ln 2", false, true}, {"e^2", "e**2", false, true},
 		{"I", "i", false, true}, {"2i", "2*i", false, true}, {"oo", "inf", false, false},
 		{"1/3", "0.3333333", false, false}, {"\\sqrt[3]{8}", "2", false, false},
+	} {
+		if got := PrimeMathd(tt.answer, tt.gold); got != tt.mathd {
+			t.Errorf("mathd: %q, gold %q: %v, want %v", tt.answer, tt.gold, got, tt.mathd)
+		}
+		if got := PrimeSymbolic(tt.answer, tt.gold); got != tt.symbolic {
+			t.Errorf("symbolic: %q, gold %q: %v, want %v", tt.answer, tt.gold, got, tt.symbolic)
+		}
+	}
+}
+
+// TestRepeatedCommands: an output that repeats a command takes time in proportion to its length.
+func TestRepeatedCommands(t *testing.T) {
+	start := time.Now()
+	for _, command := range []string{"\\sqrt[", "\\frac12"} {
+		if _, err := StripString(strings.Repeat(command, 200_000)); err != nil {
+			t.Error(err)
+		}
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("two answers of 1 MB took %v", d)
+	}
+}
+
+// TestPrimeLaTeX: the same for LaTeX that pylatexenc turns into signs, letters of other alphabets and matrices, and for
+// texts that SymPy reads in its own way.
+func TestPrimeLaTeX(t *testing.T) {
+	for _, tt := range []struct {
+		answer, gold    string
+		mathd, symbolic bool
+	}{
+		{`\left( 6, \  3 \pi / 2\right)`, `\left( 6, \frac{3 \pi}{2}\right)`, false, true},
+		{`\textbf{(E)}`, `E`, false, true},
+		{`\textbf{parabola}`, `\text{parabola}`, false, true},
+		{`\Rightarrow 12`, `12`, false, false},
+		{`B\to A`, `A\to B`, false, false},
+		{`\pm55`, `55`, false, false},
+		{`\lnot 12`, `12`, false, false},
+		{`\Delta 24`, `24`, false, false},
+		{`5√2`, `\sqrt{50}`, false, false},
+		{`5\sqrt{2}`, `\sqrt{50}`, false, true},
+		{`\bar{z}`, `z`, false, false},
+		{`\vec{BA}`, `\vec{AB}`, false, false},
+		{`\begin{bmatrix}3\\4\end{bmatrix}`, `\begin{pmatrix}3\\4\end{pmatrix}`, false, true},
+		{`\begin{vmatrix}1&2\\3&4\end{vmatrix}`, `\begin{pmatrix}1&2\\3&4\end{pmatrix}`, false, false},
+		{`\begin{pmatrix} 1 \\[2mm] 2 \end{pmatrix}`, `\begin{pmatrix} 1 \\ 2 \end{pmatrix}`, false, true},
+		{`12345678901234567891`, `12345678901234567890`, false, true},
+		{`１２`, `12`, false, true},
+		{`\[18\]`, `18`, false, true},
+		{`\lambda+\lambda`, `2\lambda`, false, true},
+		{`θ`, `\theta`, false, true},
+		{`ℕ`, `\mathbb{N}`, false, true},
+		{`\textcolor{green}{15}`, `15`, false, true},
+		{`15\hspace{1cm}`, `15`, false, true},
+		{`12 \ \checkmark`, `12`, false, true},
+		{`\ln 6`, `2\ln 3`, false, true},
+		{`3\ln 2`, `\ln 8`, false, false},
+		{`\sqrt{-4}`, `2i`, false, false},
+		{`-5+12i`, `(2+3i)^2`, false, false},
+		{`36π`, `36\pi`, false, false},
+		{`0.(3)`, `\frac13`, false, false},
+		{`0.333...`, `\frac13`, false, false},
+		{`|-x-4|`, `|x+4|`, false, false},
+		{`\varphi(n)`, `\phi(n)`, false, false},
+		{`0.00025`, `2.5E-4`, false, true},
+		{`\left(-1\right) 4 \sqrt{2} + 8`, `8-4\sqrt{2}`, false, true},
+		{`\frac{x^{2}}{16} = 1`, `\frac{x^2}{16} = 1`, false, true},
+		{`\sqrt[3]{2}`, `\sqrt{2}`, false, true},
+		{`10 \frac{\text{m}}{\text{s}}`, `10\text{ m/s}`, false, true},
+		{`63\blacksquare`, `63`, false, false},
+		{`B\subset A`, `A\subset B`, false, false},
+		{`\lfloor 3.5 \rfloor`, `3.5`, false, false},
+		{`\mbox{x}5`, `5`, false, true},
+		{`a^{2}b`, `a^2b`, false, true},
+		{`(C).`, `C`, false, false},
+		{`\underline{7}`, `7`, false, true},
+		{`\mathcal{N}`, `N`, false, false},
 	} {
 		if got := PrimeMathd(tt.answer, tt.gold); got != tt.mathd {
 			t.Errorf("mathd: %q, gold %q: %v, want %v", tt.answer, tt.gold, got, tt.mathd)

@@ -155,6 +155,7 @@ func addDerived(add func(of Measure, num, den int64, names ...string), m map[str
 	add(newton.times(m["m"].power(2), -1), 1, 1, "pascal", "Pa")
 	add(Measure{Factor: big.NewRat(1, 1)}.times(m["s"], -1), 1, 1, "hertz", "Hz")
 	add(ampere, 1, 1, "ampere", "amp", "A")
+	add(ampere.times(m["s"], 1), 1, 1, "coulomb", "C")
 	volt := watt.times(ampere, -1)
 	add(volt, 1, 1, "volt", "V")
 	add(volt.times(ampere, -1), 1, 1, "ohm", "Ω")

@@ -1,0 +1,111 @@
+package grade
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"exp/eval/grade/formula"
+)
+
+// Answers that are functions, and pairs in words.
+
+// quantified matches a function and the words that say for which arguments it holds: f(x) = x for all real x.
+var quantified = regexp.MustCompile(`^(\$?[a-zA-Z](?:_\{?|\()([a-z])(?:\)|\}?) ?=.*?)(?:[,;~ $(]|\\[ ,;]|\\q?quad)*` +
+	`(?:\\forall *|(?:\\text\{ *,? *)?for (?:all|any|every|each)(?: (?:real|positive|non-?negative|natural|rational))?` +
+	`(?: numbers?| integers?| reals?)? *\}? *\$?)([a-z])\$?` +
+	`(?: *(?:\\in|∈) *(?:\\mathbb ?\{?[RQZN]\}?|[ℝℚℤℕ])(?:[\^_]\{?(?:\+|> ?0|\\ge 0|\\geq 0)\}?)?)?[.) $]*$`)
+
+// declared matches a function and the words that call a letter of it a constant: f(x) = cx for some constant c.
+var declared = regexp.MustCompile(`^(\$?[a-zA-Z]\([a-z]\) ?=.*?)(?:[,;~ $(]|\\[ ,;]|\\q?quad)*(?:\\text\{ *,? *)?` +
+	`(?:for (?:some|any|every|all)|where|with)(?: an?| any| some)?(?:(?: arbitrary| real| fixed)* ` +
+	`(?:constant|number)s? *\}? *\$?([a-zA-Z])\$?|` +
+	` *\}? *\$?([a-zA-Z])\$?(?: *\\text\{)? *(?:is (?:an? |any )?(?:arbitrary |real |fixed )*(?:constant|number) *\}?|` +
+	`(?:\\in|∈) *(?:\\mathbb ?\{?[RQ]\}?|[ℝℚ])))[.) $]*$`)
+
+// withoutQuantifier drops the words after a function that hold for all its arguments, or name a constant.
+func withoutQuantifier(s string) string {
+	if !strings.Contains(s, "=") {
+		return s
+	}
+	if m := declared.FindStringSubmatch(s); m != nil {
+		if _, value, _ := strings.Cut(m[1], "="); strings.Contains(value, m[2]+m[3]) {
+			s = m[1]
+		}
+	}
+	if m := quantified.FindStringSubmatch(s); m != nil && m[2] == m[3] {
+		s = m[1]
+	}
+	return s
+}
+
+// constantNames are letters for a constant that an answer chooses.
+var constantNames = []string{"c", "k", "C", "K"}
+
+// sameConstantName renames the constant of p's function to that of g's: f(x) = kx is f(x) = cx.
+func (c *comparer) sameConstantName(name, g, p *formula.Expr) result {
+	if !isApplication(name) {
+		return no("")
+	}
+	rest := func(x *formula.Expr) string {
+		var list []string
+		for _, v := range formula.Variables(x) {
+			if !slices.Contains(arguments(name), v) {
+				list = append(list, v)
+			}
+		}
+		if len(list) != 1 {
+			return ""
+		}
+		return list[0]
+	}
+	a, b := rest(g), rest(p)
+	other := append([]string{"a", "b", "m", "lambda", "alpha"}, constantNames...)
+	if !slices.Contains(other, a) || !slices.Contains(other, b) ||
+		!slices.Contains(constantNames, a) && !slices.Contains(constantNames, b) {
+		return no("")
+	}
+	r := c.same(g, formula.Rename(p, b, a))
+	r.why += "; the constant has another name"
+	return r.by(Convention)
+}
+
+var (
+	eitherPair = regexp.MustCompile(`(?: |\\[ ,;]|\\q?quad)*(?:\\(?:text|mbox)\{ *or *\}|\bor\b|;)(?: |\\[ ,;]|\\q?quad)*`)
+	bothValues = regexp.MustCompile(`(?: |\\[ ,;]|\\q?quad)*(?:\\(?:text|mbox)\{ *and *\}|\band\b)(?: |\\[ ,;]|\\q?quad)*`)
+	namedValue = regexp.MustCompile(`^ *([a-z]) *= *([^=,]+?) *$`)
+)
+
+// pairsInWords writes x = 1, y = 2 or x = 2, y = 1 as (1, 2), (2, 1), in the order of the names.
+func pairsInWords(s string) string {
+	ways := eitherPair.Split(s, -1)
+	if len(ways) < 2 || strings.Count(s, "=") < 4 || len(s) > 500 {
+		return s
+	}
+	var tuples []string
+	names := ""
+	for _, way := range ways {
+		way = strings.Trim(bothValues.ReplaceAllString(way, ","), " ()$.")
+		values := map[string]string{}
+		var order []string
+		for _, part := range strings.Split(way, ",") {
+			m := namedValue.FindStringSubmatch(part)
+			if m == nil || values[m[1]] != "" {
+				return s
+			}
+			values[m[1]] = m[2]
+			order = append(order, m[1])
+		}
+		slices.Sort(order)
+		if joined := strings.Join(order, ""); len(order) < 2 || names != "" && names != joined {
+			return s
+		} else {
+			names = joined
+		}
+		for i, name := range order {
+			order[i] = values[name]
+		}
+		tuples = append(tuples, "("+strings.Join(order, ", ")+")")
+	}
+	return strings.Join(tuples, ", ")
+}
