@@ -1,8 +1,10 @@
 package checkpoint
 
 import (
+	"errors"
 	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -96,11 +98,22 @@ func TestFP8Folder(t *testing.T) {
 			check(dir)
 			merged, _ := packed(t, dir, PackOptions{})
 			check(merged)
+			if a, b := digestsIn(t, dir), digestsIn(t, merged); !reflect.DeepEqual(a, b) {
+				t.Errorf("digests are %v, and %v when widened", a, b)
+			}
 			if text := string(readFile(t, filepath.Join(merged, configFile))); strings.Contains(text, "quantization") {
 				t.Errorf("the merged config.json is %s", text)
 			}
 		})
 	}
+}
+
+// block8 is a group of weights in blocks of n rows.
+func block8(n any) jsonObject {
+	if _, ok := n.(int); ok {
+		n = []any{n, 8}
+	}
+	return jsonObject{"weights": jsonObject{"type": "float", "num_bits": 8, "block_structure": n}}
 }
 
 func TestFP8Refuses(t *testing.T) {
@@ -110,9 +123,9 @@ func TestFP8Refuses(t *testing.T) {
 		want   string
 	}{
 		"no scales":    {source("other_scale_inv", F32, []int{1}, floats(1)), "F8_E4M3"},
-		"another grid": {source(queryMap+"_scale_inv", F32, []int{3, 1}, floats(1, 1, 1)), "its scales do not fit its shape"},
-		"a list":       {source(queryMap+"_scale_inv", F32, []int{4}, floats(1, 1, 1, 1)), "its scales are no matrix"},
-		"integers":     {source(queryMap+"_scale_inv", I32, []int{1}, floats(1)), "its scales are I32; only F32"},
+		"another grid": {source(queryMap+"_scale_inv", F32, []int{3, 1}, floats(1, 1, 1)), "of shape [4 4], but scales of shape [3 1] fit neither rows, nor the whole, nor the blocks of 3 × 3"},
+		"a list":       {source(queryMap+"_scale_inv", F32, []int{4}, floats(1, 1, 1, 1)), "these are no matrix"},
+		"integers":     {source(queryMap+"_scale_inv", I32, []int{1}, floats(1)), "with scales in I32; only F32"},
 	} {
 		dir, c := fp8Folder(t, fp8, x.scales)
 		weights, err := OpenFolder(dir)
@@ -124,10 +137,24 @@ func TestFP8Refuses(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, x.want)
 		}
 	}
+	for what, quantized := range map[string]jsonObject{"nothing": nil, "blocks of 3": fp8} {
+		dir, _ := fp8Folder(t, quantized, source(queryMap+"_scale_inv", F32, []int{2, 1}, floats(1, 2)))
+		weights, err := OpenFolder(dir)
+		if err == nil {
+			weights.Close()
+		}
+		if bad := err != nil && strings.Contains(err.Error(), "nor blocks of which config.json says no size"); bad != (quantized == nil) || errors.Is(err, ErrCorrupt) {
+			t.Errorf("two scales of four rows, config.json says %s: %v", what, err)
+		}
+	}
 	for name, q := range map[string]jsonObject{
 		"E5M2":           {"quant_method": "fp8", "fmt": "e5m2"},
 		"blocks of none": {"quant_method": "fp8", "weight_block_size": []int{0, 128}},
 		"integers":       {"quant_method": "compressed-tensors", "format": "pack-quantized"},
+		"two sizes of blocks": {"quant_method": "compressed-tensors", "format": "float-quantized",
+			"config_groups": jsonObject{"group_0": block8(8), "group_1": block8(16)}},
+		"blocks by another name": {"quant_method": "compressed-tensors", "format": "float-quantized",
+			"config_groups": jsonObject{"group_0": block8("8x8")}},
 		"four bits": {"quant_method": "compressed-tensors", "format": "float-quantized",
 			"config_groups": jsonObject{"group_0": jsonObject{"weights": jsonObject{"type": "float", "num_bits": 4}}}},
 	} {
@@ -136,4 +163,19 @@ func TestFP8Refuses(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+}
+
+// digestsIn returns the digests of a folder's tensors.
+func digestsIn(t *testing.T, dir string) []TensorDigest {
+	t.Helper()
+	weights, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer weights.Close()
+	list, err := weights.Digests(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
