@@ -70,7 +70,8 @@ func (r *settings) fp8() (rows, cols int, ok bool) {
 	return 0, 0, false
 }
 
-// widenFP8 replaces weights in FP8, which have scales, by BF16, and drops the scales.
+// widenFP8 replaces weights in FP8, which have scales, by BF16, and drops the scales, unless config.json has them
+// quantized by another method.
 func (t *Tensors) widenFP8() error {
 	rows, cols, read := 0, 0, false
 	for _, name := range slices.Sorted(maps.Keys(t.where)) {
@@ -94,7 +95,10 @@ func (t *Tensors) widenFP8() error {
 			read = true
 			raw, err := readSmall(filepath.Join(filepath.Dir(p.file.Name()), configFile), maxConfig)
 			if err == nil && json.Unmarshal(raw, &r.values) == nil {
-				rows, cols, _ = r.fp8()
+				ok := false
+				if rows, cols, ok = r.fp8(); !ok && r.has(quantization) {
+					return nil // another method, which only its config.json explains
+				}
 			}
 		}
 		wide, err := p.widened(t.where[scaled], rows, cols)

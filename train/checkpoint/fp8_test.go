@@ -179,3 +179,33 @@ func digestsIn(t *testing.T, dir string) []TensorDigest {
 	}
 	return list
 }
+
+// Classes that are only merged: FP8 of another method stays as it is, and FP8 that is half understood is refused.
+func TestFP8OfUnknownClasses(t *testing.T) {
+	scales := source(queryMap+"_scale", F32, nil, floats(0.5))
+	for method, fused := range map[string]bool{"modelopt": false, "fp8": true} {
+		dir, _ := fp8Folder(t, jsonObject{"quant_method": method}, scales, source("experts.up", e4m3, []int{2}, "\x38\x38"))
+		path := filepath.Join(dir, configFile)
+		text := strings.ReplaceAll(string(readFile(t, path)), "LlamaForCausalLM", "FooForCausalLM")
+		writeFile(t, path, []byte(text))
+		if fused {
+			c, err := FindContainer(dir)
+			if err == nil {
+				_, err = Pack(t.Context(), c, filepath.Join(t.TempDir(), "out"), PackOptions{})
+			}
+			if err == nil || !strings.Contains(err.Error(), `tensor "experts.up": is in FP8 without scales`) {
+				t.Errorf("%s: %v", method, err)
+			}
+			continue
+		}
+		merged, _ := packed(t, dir, PackOptions{})
+		if a, b := digestsIn(t, dir), digestsIn(t, merged); !reflect.DeepEqual(a, b) || !strings.Contains(string(readFile(t, filepath.Join(merged, configFile))), method) {
+			t.Errorf("%s: digests are %v, and %v when merged", method, a, b)
+		}
+		if weights, err := OpenFolder(merged); err != nil || weights.where[queryMap].DType != e4m3 {
+			t.Errorf("%s: %v, %v", method, weights, err)
+		} else {
+			weights.Close()
+		}
+	}
+}
