@@ -42,8 +42,14 @@ func (r *settings) fp8() (rows, cols int, ok bool) {
 	}
 	switch method {
 	case "fp8":
-		if q.maybe("fmt", &format); format != "e4m3" || !block(q, "weight_block_size") {
+		experts := method
+		q.maybe("expert_dtype", &experts) // DeepSeek-V4's may be fp4
+		if q.maybe("fmt", &format); format != "e4m3" && format != "float8_e4m3fn" || experts != method ||
+			!block(q, "weight_block_size") {
 			return 0, 0, false
+		}
+		if _, said := q.values["weight_block_size"]; !said {
+			return 128, 128, true // transformers' default; null means no blocks
 		}
 		return rows, cols, true
 	case "compressed-tensors":

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"path/filepath"
@@ -66,6 +67,9 @@ func TestFP8Folder(t *testing.T) {
 		"one scale, and one of activations": {jsonObject{"quant_method": "fp8", "weight_block_size": nil},
 			[]Source{source(queryMap+"_scale_inv", F32, nil, floats(0.75)),
 				source("model.layers.0.self_attn.q_proj.activation_scale", F32, nil, floats(9))},
+			[16]float32{0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75}},
+		"MiniMax's word, and blocks of 128": {jsonObject{"quant_method": "fp8", "fmt": "float8_e4m3fn"},
+			[]Source{source(queryMap+"_scale_inv", F32, []int{1, 1}, floats(0.75))},
 			[16]float32{0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75}},
 		"powers of two": {blocks(2), []Source{source(queryMap+"_scale_inv", "F8_E8M0", []int{2, 2}, "\x7f\x80\x7e\x7f")},
 			[16]float32{1, 1, 2, 2, 1, 1, 2, 2, 0.5, 0.5, 1, 1, 0.5, 0.5, 1, 1}},
@@ -149,6 +153,7 @@ func TestFP8Refuses(t *testing.T) {
 	}
 	for name, q := range map[string]jsonObject{
 		"E5M2":           {"quant_method": "fp8", "fmt": "e5m2"},
+		"experts in FP4": {"quant_method": "fp8", "expert_dtype": "fp4"},
 		"blocks of none": {"quant_method": "fp8", "weight_block_size": []int{0, 128}},
 		"integers":       {"quant_method": "compressed-tensors", "format": "pack-quantized"},
 		"two sizes of blocks": {"quant_method": "compressed-tensors", "format": "float-quantized",
@@ -206,6 +211,17 @@ func TestFP8OfUnknownClasses(t *testing.T) {
 			t.Errorf("%s: %v, %v", method, weights, err)
 		} else {
 			weights.Close()
+		}
+	}
+}
+
+// Where the file says no size of FP8 blocks, it is 128, as in transformers; where it says null, there are none.
+func TestFP8BlockSize(t *testing.T) {
+	for text, want := range map[string]int{`"quant_method": "fp8"`: 128, `"quant_method": "fp8", "weight_block_size": null`: 0,
+		`"quant_method": "fp8", "weight_block_size": [64, 64]`: 64} {
+		r := settings{values: map[string]json.RawMessage{quantization: json.RawMessage("{" + text + "}")}}
+		if rows, cols, ok := r.fp8(); rows != want || cols != want || !ok {
+			t.Errorf("%s: %d × %d, %v; want %d", text, rows, cols, ok, want)
 		}
 	}
 }
