@@ -336,7 +336,7 @@ func ropeWords(c model.Config) string {
 		text += fmt.Sprintf("; %d of %d channels", c.Rotary, c.Head)
 	}
 	if c.Interleaved {
-		text += ", neighbours together"
+		text += "; in pairs of neighbouring channels"
 	}
 	return text
 }
