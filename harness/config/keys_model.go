@@ -194,8 +194,8 @@ func aboutModel(path string) string {
 `
 	case "model.part":
 		return `
-  Merging writes the text part as a plain model (Gemma3ForCausalLM). Images in
-  messages are not read.
+  Merging writes the text part as a plain model (Gemma3ForCausalLM, or
+  MistralForCausalLM and Ministral3ForCausalLM). Images in messages are not read.
 `
 	}
 	return ""

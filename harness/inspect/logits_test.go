@@ -76,3 +76,18 @@ func TestLogitsBelievesNoConfig(t *testing.T) {
 		t.Errorf("got %v, want the tensors that are missing", err)
 	}
 }
+
+// A model whose queries change beyond some position is computed up to there alone.
+func TestLogitsOfMinistralEnd(t *testing.T) {
+	dir := t.TempDir()
+	config := `{"architectures": ["Ministral3ForCausalLM"], "vocab_size": 7, "hidden_size": 4, "intermediate_size": 6, "head_dim": 4,
+		"num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1, "rope_parameters": {"rope_type": "yarn",
+		"rope_theta": 1e4, "factor": 16.0, "original_max_position_embeddings": 2, "llama_4_scaling_beta": 0.1}}`
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Logits(ref.New[float32](), Folder{Dir: dir}, [][]int32{{1, 2}, {1, 2, 3}}, io.Discard)
+	if err == nil || err.Error() != "sequence 1 has 3 tokens, the model has 2 positions" {
+		t.Errorf("got %v", err)
+	}
+}

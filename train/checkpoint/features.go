@@ -71,6 +71,9 @@ func scaledRope(absent string) feature {
 
 // multipliers are Granite's. 1 is no multiplier, but of scores, which have it instead of 1/sqrt(head_dim).
 func multipliers(r *settings, c *model.Config) {
+	// The residual stream is kept divided by its multiplier: its square must not leave float32. Published models
+	// have multipliers from 0.0078 to 16.
+	const most = 1e6
 	embed, residual, logits := 1.0, 1.0, 1.0
 	c.QueryScale = 1
 	for _, f := range []struct {
@@ -78,8 +81,8 @@ func multipliers(r *settings, c *model.Config) {
 		v, to *float64
 	}{{"embedding_multiplier", &embed, &c.EmbedScale}, {"residual_multiplier", &residual, &c.ResidualScale},
 		{"logits_scaling", &logits, &c.LogitDivisor}, {"attention_multiplier", &c.QueryScale, nil}} {
-		if r.get(f.key, f.v); !(*f.v > 0) || math.IsInf(*f.v, 1) {
-			r.problem("%s is %g, must be positive", f.key, *f.v)
+		if r.get(f.key, f.v); !(*f.v >= 1/most && *f.v <= most) {
+			r.problem("%s is %g, must be from %g to %g", f.key, *f.v, 1/most, float64(most))
 			*f.v = 1
 		}
 		if f.to != nil && *f.v != 1 {
@@ -92,6 +95,9 @@ func multipliers(r *settings, c *model.Config) {
 func ownKeys(r *settings, _ *model.Config) {
 	if r.flag("use_cla", false) || !r.flag("use_qk_norm", true) {
 		r.problem("use_cla must be false and use_qk_norm true: transformers ignores other settings in this class")
+	}
+	if n := 0; r.maybe("num_experts", &n) && n == 1 {
+		delete(r.values, "num_experts") // so the authors' files say of dense models
 	}
 }
 

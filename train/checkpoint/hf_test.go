@@ -166,7 +166,8 @@ func TestParseConfigVariants(t *testing.T) {
 			func(c model.Config) bool { return !c.Windowed[0] && c.Windowed[1] && !c.Windowed[4] && c.Window == 64 }},
 		{"CWM without windows", class("CwmForCausalLM", jsonObject{"sliding_window": 0, "rope_scaling": jsonObject{"rope_type": "default"}}),
 			func(c model.Config) bool { return c.Windowed == nil }},
-		{"Hunyuan's frequencies", class("HunYuanDenseV1ForCausalLM", jsonObject{"rope_theta": 1e4, "rope_scaling": jsonObject{"type": "dynamic", "alpha": 1000}}),
+		{"Hunyuan's frequencies", class("HunYuanDenseV1ForCausalLM", jsonObject{"rope_theta": 1e4, "num_experts": 1,
+			"rope_scaling": jsonObject{"type": "dynamic", "alpha": 1000}}),
 			func(c model.Config) bool {
 				return c.Rope.Kind == "" && math.Abs(c.RopeTheta-1e4*math.Pow(1000, 128./126)) < 1e-3
 			}},
@@ -206,7 +207,16 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"IQuest's clipping", class("IQuestCoderForCausalLM", jsonObject{"clip_qkv": 8.0}), "clip_qkv: clipping"},
 		{"CWM without scaling", class("CwmForCausalLM", nil), "rope_parameters are missing: transformers takes llama3"},
 		{"MiniMax's router", class("MiniMaxM2ForCausalLM", jsonObject{"use_routing_bias": false}), "use_routing_bias and use_qk_norm true"},
-		{"a multiplier of 0", class("GraniteForCausalLM", jsonObject{"residual_multiplier": 0}), "residual_multiplier is 0, must be positive"},
+		{"a multiplier of 0", class("GraniteForCausalLM", jsonObject{"residual_multiplier": 0}), "residual_multiplier is 0, must be from"},
+		{"a multiplier whose square leaves float32", class("GraniteForCausalLM", jsonObject{"residual_multiplier": 1e-20}),
+			"residual_multiplier is 1e-20, must be from 1e-06 to 1e+06"},
+		{"no part of heads", class("Glm4ForCausalLM", jsonObject{"partial_rotary_factor": json.RawMessage("null")}), "partial_rotary_factor is null"},
+		{"Ministral's queries without yarn", class("Ministral3ForCausalLM", jsonObject{"rope_parameters": jsonObject{
+			"rope_type": "default", "rope_theta": 1e6, "llama_4_scaling_beta": 0.1}}), "llama_4_scaling_beta is 0.1: only with yarn"},
+		{"Ministral's queries unscaled", class("Ministral3ForCausalLM", jsonObject{"rope_parameters": jsonObject{
+			"rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "original_max_position_embeddings": 64}}),
+			"llama_4_scaling_beta missing: this class needs yarn"},
+		{"Hunyuan's experts", class("HunYuanDenseV1ForCausalLM", jsonObject{"num_experts": 16}), "num_experts is 16"},
 		{"Hunyuan's shared attention", class("HunYuanDenseV1ForCausalLM", jsonObject{"use_cla": true}), "use_cla must be false"},
 		{"Hunyuan's base", class("HunYuanDenseV1ForCausalLM", jsonObject{"rope_scaling": jsonObject{"type": "dynamic", "alpha": 1e308}}), "alpha is 1e+308"},
 		{"latent attention by its key", jsonObject{"kv_lora_rank": 512}, "kv_lora_rank is 512"},

@@ -267,6 +267,12 @@ func (p *packer) patched(plain []packedTensor) ([]byte, error) {
 	if c, err := ParseConfig(configFile, p.config); err == nil {
 		return patchConfig(p.config, c, p.out.DType, nil)
 	}
+	r := settings{}
+	left := slices.IndexFunc(plain, func(x packedTensor) bool { return x.as == e4m3 })
+	if json.Unmarshal(p.config, &r.values) == nil && r.widens() && left >= 0 {
+		return nil, &Error{Op: "merge", Path: p.t.path, Tensor: plain[left].from.Name, Err: errors.New("is in FP8 " +
+			"without scales that can be read, while other weights become BF16: no config.json describes both")}
+	}
 	name := torchName(p.out.DType)
 	if name == "" {
 		return p.config, nil

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -113,11 +114,11 @@ func (r *settings) theta(key string, v *float64, others ...*settings) {
 
 // rotary reads the number of rotated channels of a head.
 func (r *settings) rotary(a architecture, c *model.Config, in *settings) {
-	part := 1.0
+	part, read := 1.0, r.maybe
 	if a.part > 0 {
-		part = a.part
+		part, read = a.part, r.get // null is not the default: transformers 5 rotates all channels then
 	}
-	r.maybe("partial_rotary_factor", &part)
+	read("partial_rotary_factor", &part)
 	if in != nil {
 		in.maybe("partial_rotary_factor", &part)
 	}
@@ -150,6 +151,9 @@ func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 		return
 	}
 	if kind == "default" {
+		if beta := 0.0; a.kind == "ministral3" && r.maybe("llama_4_scaling_beta", &beta) && beta != 0 {
+			r.problem("llama_4_scaling_beta is %g: only with yarn it is supported", beta)
+		}
 		return
 	}
 	if alpha := 0.0; a.kind == "hunyuan_v1_dense" && kind == "dynamic" && r.maybe("alpha", &alpha) && alpha != 0 {
@@ -262,8 +266,8 @@ func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 // queryBeta reads how Ministral 3 scales queries beyond the positions before scaling, and limits it to those.
 func (r *settings) queryBeta(c *model.Config, s *model.RopeScaling) {
 	if s.Kind != "yarn" || !r.maybe("llama_4_scaling_beta", &s.QueryBeta) || s.QueryBeta < 0 {
-		r.problem("rope type %q with llama_4_scaling_beta %g: this class needs yarn with a factor of at least 0",
-			s.Kind, s.QueryBeta)
+		r.problem("rope type is %q and llama_4_scaling_beta %s: this class needs yarn, and a number of at least 0",
+			s.Kind, cmp.Or(shortened(r.values["llama_4_scaling_beta"]), "missing"))
 	}
 	if s.QueryBeta > 0 {
 		c.MaxPositions = min(c.MaxPositions, s.Original)
@@ -332,7 +336,7 @@ func ropeWords(c model.Config) string {
 		text += fmt.Sprintf("; %d of %d channels", c.Rotary, c.Head)
 	}
 	if c.Interleaved {
-		text += ", neighbours together"
+		text += "; in pairs of neighbouring channels"
 	}
 	return text
 }

@@ -10,8 +10,7 @@ import (
 	"exp/train/model"
 )
 
-// imageClasses are the classes of text and images whose text part is read on request, and of the second list
-// their model_types.
+// imageClasses are the classes of text and images whose text part is read on request, and their model_types.
 func imageClasses() (classes, kinds []string) {
 	return []string{"Gemma3ForConditionalGeneration", "Mistral3ForConditionalGeneration"},
 		[]string{"gemma3", "mistral3"}

@@ -1,7 +1,7 @@
 // Package model is the decoder-only transformer of the published families (Llama,
-// Qwen, Mistral, Gemma, Phi, OLMo, gpt-oss, DeepSeek, mixtures of experts, linear attention), with explicit
-// forward and backward passes over packed sequences, written against kernels.Backend alone: the same code
-// runs on every device and, on the float64 reference, under finite differences.
+// Qwen, Mistral, GLM, Granite, Gemma, Phi, OLMo, gpt-oss, DeepSeek, mixtures of experts, linear attention), with
+// explicit forward and backward passes over packed sequences, written against kernels.Backend alone: the same
+// code runs on every device and, on the float64 reference, under finite differences.
 //
 // Per layer, on the residual stream x [N,C]:
 //

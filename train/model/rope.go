@@ -47,11 +47,11 @@ func (r RopeScaling) validate(c Config) (errs []error) {
 	return errs
 }
 
-// FixedLength returns the longest sequence whose rotary frequencies and queries do not depend
+// FixedLength returns the longest sequence whose rotary frequencies do not depend
 // on its length; 0 means any. Keys in a cache keep the frequencies of the length they were
 // computed at, so longer sequences would not have one log-prob per token.
 func (r RopeScaling) FixedLength() int {
-	if r.Kind == "dynamic" || r.Kind == "longrope" || r.QueryBeta > 0 {
+	if r.Kind == "dynamic" || r.Kind == "longrope" {
 		return r.Original
 	}
 	return 0

@@ -12,7 +12,7 @@ import (
 // blocks of a row or a column being smaller.
 type Scales struct {
 	Data       Extent
-	Type       string // of a scale, as safetensors spells it: F32, F16, BF16, or F8_E8M0 for 2^(byte-127)
+	Type       string // of a scale, as safetensors spells it: F32, BF16, or F8_E8M0 for 2^(byte-127)
 	Rows, Cols int    // of a block
 }
 
