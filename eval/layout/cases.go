@@ -158,8 +158,7 @@ const smallNumber = `(?:10\s*(?:\^|\*\*)?\s*\{?\s*[-−–]\s*\{?\s*(\d{1,2})|1e
 var declared = regexp.MustCompile(`(?is)(?:(?:absolute|relative)\s+(?:or\s+(?:absolute|relative)\s+)?` +
 	`(?:error|difference)[^.]{0,120}?|\b(?:answers?|values?|results?|outputs?)\s+within\s+|` +
 	`\berrors?\s+(?:(?:is|are|of|does|must|should)\s+)*(?:at\s+most|(?:less|smaller|no\s+more)\s+than|within|below|` +
-	`up\s+to|not\s+(?:exceed(?:ing)?|be\s+(?:more|greater)\s+than))\s+)` +
-	`(?:10\s*(?:\^|\*\*)?\s*\{?\s*[-−–]\s*\{?\s*(\d{1,2})|1e-(\d{1,2})|(0\.0+1))`)
+	`up\s+to|not\s+(?:exceed(?:ing)?|be\s+(?:more|greater)\s+than))\s+)` + smallNumber)
 
 // declaredTolerance returns the tolerance that a statement names, else 0.
 func declaredTolerance(statement string) float64 {
