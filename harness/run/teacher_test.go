@@ -93,8 +93,8 @@ func TestTeacherElsewhere(t *testing.T) {
 	}
 }
 
-// Problems of a data source have its teacher: with adapters and with all weights, beside the start as the reference of
-// the others. Another teacher makes another run, and the teachers' memory is planned.
+// A data source's teacher teaches its problems, with adapters and with all weights; the start stays the reference of
+// the other problems. Another teacher makes another run, and the plan counts the teachers' memory.
 func TestTeacherOfSource(t *testing.T) {
 	l := newLab(t)
 	base, data := bf16Folder(l), verlFile(t) // whose rows are of math_dapo
@@ -124,7 +124,18 @@ func TestTeacherOfSource(t *testing.T) {
 			t.Errorf("run %d: verification: %+v", i, v)
 		}
 	}
-	first, other := l.plan(0, sets(one)...), l.plan(0, sets(tutor(9))...)
+	two := tutor(9)
+	held := func(list, sources string) int64 {
+		e, err := NewEstimate(smoke(t, append(sets(one), "algo.teachers="+list, "algo.teacher_sources="+sources)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return partOf(e.Memory, "reference policy")
+	}
+	if single, both := held("["+one+"]", "[a]"), held("["+one+","+two+"]", "[a,b]"); single == 0 || both != 2*single {
+		t.Errorf("teachers of one size: the plan has %d bytes for one and %d for two", single, both)
+	}
+	first, other := l.plan(0, sets(one)...), l.plan(0, sets(two)...)
 	if first.RID == other.RID || first.XID == other.XID {
 		t.Error("another teacher of a data source is the same run")
 	}
