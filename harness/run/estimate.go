@@ -12,7 +12,7 @@ import (
 	"exp/train/rl"
 )
 
-// Teacher is a model that algo.teachers names.
+// Teacher is a model that algo.reference or algo.teachers names.
 type Teacher struct {
 	Name       string `json:"name"`
 	Parameters int    `json:"parameters,omitempty"` // 0: its architecture is not known
@@ -20,19 +20,16 @@ type Teacher struct {
 
 // Estimate is a forecast of a run's needs, computed from its configuration alone.
 type Estimate struct {
-	Model      string `json:"model"`
-	Parameters int    `json:"parameters"`         // of the policy's backbone including the output projection
-	Adapters   int    `json:"adapters,omitempty"` // LoRA parameters, the only trained ones
-	Heads      int    `json:"head_parameters"`    // of auxiliary heads
-	// The first model that algo.reference or algo.teachers names, and its parameters if its architecture is known.
-	Teacher           string    `json:"teacher,omitempty"`
-	TeacherParameters int       `json:"teacher_parameters,omitempty"`
-	Teachers          []Teacher `json:"teachers,omitempty"`    // further ones
-	Ranks             int       `json:"ranks,omitempty"`       // of which each needs Memory; 0: one process
-	Phases            []Phase   `json:"phases,omitempty"`      // of a training step, on a GPU or several ranks
-	Device            string    `json:"device,omitempty"`      // the GPU planned for, also where it is missing
-	Memory            []Part    `json:"memory"`                // on the device, by part
-	HostMemory        []Part    `json:"host_memory,omitempty"` // pinned, for a GPU, by part
+	Model      string    `json:"model"`
+	Parameters int       `json:"parameters"`            // of the policy's backbone including the output projection
+	Adapters   int       `json:"adapters,omitempty"`    // LoRA parameters, the only trained ones
+	Heads      int       `json:"head_parameters"`       // of auxiliary heads
+	Teachers   []Teacher `json:"teachers,omitempty"`    // algo.reference's first
+	Ranks      int       `json:"ranks,omitempty"`       // each needs Memory; 0: one process
+	Phases     []Phase   `json:"phases,omitempty"`      // of a training step, on a GPU or several ranks
+	Device     string    `json:"device,omitempty"`      // the GPU planned for, also where it is missing
+	Memory     []Part    `json:"memory"`                // on the device, by part
+	HostMemory []Part    `json:"host_memory,omitempty"` // pinned, for a GPU, by part
 	// Ranks that only sample, and the memory of each. Memory is then a learning rank's.
 	Samplers      int    `json:"samplers,omitempty"`
 	SamplerMemory []Part `json:"sampler_memory,omitempty"`
@@ -145,7 +142,9 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	e := Estimate{Model: modelName(c), Completions: c.Train.PromptsPerStep * c.Rollout.N,
 		Updates: c.Train.PromptsPerStep / c.Train.PromptsPerUpdate * c.Algo.Epochs}
 	e.Parameters, e.Heads = model.Parameters(arch, heads)
-	e.addTeachers(c)
+	for _, x := range teachersOf(c) {
+		e.Teachers = append(e.Teachers, Teacher{x.name, x.parameters()})
+	}
 	longest := longestOf(config.Train, c, arch)
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
 	e.onGPU = device.UsesGPU(c)

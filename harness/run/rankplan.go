@@ -81,8 +81,11 @@ func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planne
 	}
 	if needs.Reference {
 		q := p
-		// Of several teachers, each has a part of the completions: the largest is taken for all.
+		// Several reference policies share the completions. The time is as if the largest scored them all.
 		largest := 0
+		if !c.Algo.HasTeacher() { // the start
+			largest, _ = model.Parameters(arch, model.Heads{LM: true})
+		}
 		for _, x := range teachersOf(c) {
 			if n := x.parameters(); n > largest {
 				largest, q.arch, q.heads = n, x.arch, model.Heads{LM: true}

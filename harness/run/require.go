@@ -68,11 +68,7 @@ func (e *Estimate) Text(indent string) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
 	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
-	teachers := e.Teachers
-	if e.Teacher != "" {
-		teachers = append([]Teacher{{e.Teacher, e.TeacherParameters}}, teachers...)
-	}
-	for _, x := range teachers {
+	for _, x := range e.Teachers {
 		size := "of unknown size, so it is not counted below"
 		if x.Parameters > 0 {
 			size = quantity.Parameters(int64(x.Parameters)) + " parameters"

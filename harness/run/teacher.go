@@ -19,7 +19,7 @@ import (
 type teacher struct {
 	name  string
 	arch  model.Config
-	known bool // arch is; the plan reports elsewhere what is missing
+	known bool // whether arch is known; other parts of the plan report missing models
 }
 
 // teachersOf returns them, the one of algo.reference first, if it is one.
@@ -40,17 +40,6 @@ func teachersOf(c *config.Run) (list []teacher) {
 		list = append(list, x)
 	}
 	return list
-}
-
-// addTeachers names them.
-func (e *Estimate) addTeachers(c *config.Run) {
-	for i, x := range teachersOf(c) {
-		if i == 0 {
-			e.Teacher, e.TeacherParameters = x.name, x.parameters()
-		} else {
-			e.Teachers = append(e.Teachers, Teacher{x.name, x.parameters()})
-		}
-	}
 }
 
 // parameters returns the size of the teacher, 0 if it is not known.
