@@ -14,8 +14,8 @@ type Teacher struct {
 	Source string       // rollout.Problem.DataSource of those problems, not empty
 }
 
-// references returns Reference and the Teachers' models, nothing if no reference is needed.
-func (p *Parts) references() (list []*model.Model) {
+// referenceModels returns Reference and the Teachers' models, nothing if no reference is needed.
+func (p *Parts) referenceModels() (list []*model.Model) {
 	if p.Reference == nil {
 		return nil
 	}
@@ -30,12 +30,12 @@ func (p *Parts) references() (list []*model.Model) {
 type reference struct {
 	model  *model.Model
 	passes *passes // the policy's if it has its architecture
-	own    bool    // of this one and others that follow
+	own    bool    // whether this reference closes the passes, which later ones may share
 }
 
 // addReferences makes the passes of the reference policies, one for each architecture.
 func (t *Trainer) addReferences(rows Rows) (err error) {
-	for _, m := range t.Parts.references() {
+	for _, m := range t.referenceModels() {
 		x := reference{model: m}
 		if reflect.DeepEqual(m.Config, t.Policy.Config) {
 			x.passes = t.passes

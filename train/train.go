@@ -145,7 +145,7 @@ func New(c Config, p Parts) (*Trainer, error) {
 		return nil, fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the model holds %d "+
 			"positions", longest, limit)
 	}
-	for _, ref := range p.references() {
+	for _, ref := range p.referenceModels() {
 		if err := follows(ref.Config, p.Policy.Config, longest); err != nil {
 			return nil, err
 		}

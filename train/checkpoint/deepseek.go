@@ -121,10 +121,7 @@ func optionalQKNorm(r *settings, c *model.Config) { c.QKNorm = r.flag("use_qk_no
 
 // deepseekExperts reads the mixture of experts of all layers but the first few.
 func (r *settings) deepseekExperts(c *model.Config, e model.Experts, shared, dense int) {
-	r.get("n_routed_experts", &e.Count)
-	if !r.has("n_routed_experts") {
-		r.maybe("num_local_experts", &e.Count)
-	}
+	r.either("n_routed_experts", "num_local_experts", &e.Count)
 	r.get("moe_intermediate_size", &e.FFN)
 	r.get("n_shared_experts", &shared)
 	r.get("first_k_dense_replace", &dense)

@@ -69,7 +69,7 @@ func scaledRope(absent string) feature {
 	}
 }
 
-// multipliers are Granite's. 1 is no multiplier, but of scores, which have it instead of 1/sqrt(head_dim).
+// multipliers reads Granite's. A multiplier of 1 changes nothing, except attention's, which replaces 1/sqrt(head_dim).
 func multipliers(r *settings, c *model.Config) {
 	// The residual stream is kept divided by its multiplier: its square must not leave float32. Published models
 	// have multipliers from 0.0078 to 16.
@@ -143,10 +143,7 @@ func noScoreCap(r *settings, _ *model.Config) {
 func sparseLayers(absent model.Experts) feature {
 	return func(r *settings, c *model.Config) {
 		e := absent
-		r.get("num_experts", &e.Count)
-		if !r.has("num_experts") {
-			r.maybe("num_local_experts", &e.Count)
-		}
+		r.either("num_experts", "num_local_experts", &e.Count)
 		r.get("num_experts_per_tok", &e.Top)
 		r.get("moe_intermediate_size", &e.FFN)
 		if absent.Shared > 0 {
@@ -188,20 +185,14 @@ func sparseLayers(absent model.Experts) feature {
 // mixtralExperts reads a mixture of experts in every layer, whose width is intermediate_size.
 func mixtralExperts(r *settings, c *model.Config) {
 	e := model.Experts{Count: 8, Top: 2, FFN: c.FFN, Renorm: true, Mixtral: true}
-	r.get("num_local_experts", &e.Count)
-	if !r.has("num_local_experts") {
-		r.maybe("num_experts", &e.Count)
-	}
+	r.either("num_local_experts", "num_experts", &e.Count)
 	r.everywhere(c, e)
 }
 
 // miniMaxExperts does so for MiniMax-M2, whose file also says in channels which part of a head is rotated.
 func miniMaxExperts(r *settings, c *model.Config) {
 	e := model.Experts{Count: 256, Top: 8, FFN: c.FFN, Renorm: true, Mixtral: true, Sigmoid: true, Corrected: true}
-	r.get("num_local_experts", &e.Count)
-	if !r.has("num_local_experts") {
-		r.maybe("num_experts", &e.Count)
-	}
+	r.either("num_local_experts", "num_experts", &e.Count)
 	score, shared := "sigmoid", 0
 	r.maybe("scoring_func", &score)
 	r.maybe("shared_intermediate_size", &shared)
@@ -218,10 +209,7 @@ func miniMaxExperts(r *settings, c *model.Config) {
 // olmoExperts does so for OLMoE.
 func olmoExperts(r *settings, c *model.Config) {
 	e := model.Experts{Count: 64, Top: 8, FFN: c.FFN, Renorm: r.flag("norm_topk_prob", false)}
-	r.get("num_experts", &e.Count)
-	if !r.has("num_experts") {
-		r.maybe("num_local_experts", &e.Count)
-	}
+	r.either("num_experts", "num_local_experts", &e.Count)
 	r.clipping()
 	r.everywhere(c, e)
 }

@@ -149,7 +149,7 @@ func (p place) widened(scales place, rows, cols int) (place, error) {
 	case s.Type != string(F32) && s.Type != string(BF16) && s.Type != "F8_E8M0":
 		return p, errors.New("is in FP8 with scales in " + s.Type + "; only F32, BF16 and F8_E8M0 can be read")
 	}
-	own := p.expertPart(p.Name, p.Shape, func(x extent.Extent) extent.Extent {
+	own := p.derived(p.Name, p.Shape, func(x extent.Extent) extent.Extent {
 		return extent.FP8(x, p.Shape[0], p.Shape[1], s)
 	})
 	own.DType, own.split = BF16, false

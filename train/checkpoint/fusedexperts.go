@@ -71,8 +71,8 @@ func halves(part string) []string {
 	return []string{"down_proj"}
 }
 
-// expertPart returns a part of p as tensor `name` of an expert.
-func (p place) expertPart(name string, shape []int, part func(e extent.Extent) extent.Extent) place {
+// derived returns a tensor of that name and shape whose bytes part makes of p's.
+func (p place) derived(name string, shape []int, part func(e extent.Extent) extent.Extent) place {
 	own := p
 	own.Name, own.Shape, own.composed, own.split, own.replicas = name, shape, true, true, nil
 	own.data = part(p.data)
@@ -96,7 +96,7 @@ func (p place) transposedExperts(prefix, part string) (list []place) {
 	n := int64(len(names))
 	for i := range E * len(names) {
 		e, k := int64(i/len(names)), int64(i%len(names))
-		list = append(list, p.expertPart(fmt.Sprintf("%s%d.%s.weight", prefix, e, names[k]),
+		list = append(list, p.derived(fmt.Sprintf("%s%d.%s.weight", prefix, e, names[k]),
 			[]int{int(out / n), int(in)}, func(x extent.Extent) extent.Extent {
 				return extent.Strided(x, (e*in*out+k)*size, size, extent.Loop{N: out / n, Stride: n * size},
 					extent.Loop{N: in, Stride: out * size})
@@ -120,7 +120,7 @@ func (p place) widenedExperts(scales place, prefix, part string) (list []place) 
 		rows := func(x extent.Extent, row int64) extent.Extent {
 			return extent.Strided(x, (e*out+k)*row, row, extent.Loop{N: out / n, Stride: n * row})
 		}
-		list = append(list, p.expertPart(fmt.Sprintf("%s%d.%s.weight", prefix, e, names[k]),
+		list = append(list, p.derived(fmt.Sprintf("%s%d.%s.weight", prefix, e, names[k]),
 			[]int{int(out / n), int(groups * 32)}, func(x extent.Extent) extent.Extent {
 				return extent.MXFP4(rows(x, groups*16), rows(scales.data, groups))
 			}))
@@ -137,7 +137,7 @@ func (p place) expertBiases(prefix, part string) (list []place) {
 	size, out, n := int64(p.DType.bits()/8), int64(p.Shape[1]), int64(len(names))
 	for i := range p.Shape[0] * len(names) {
 		e, k := int64(i/len(names)), int64(i%len(names))
-		list = append(list, p.expertPart(fmt.Sprintf("%s%d.%s.bias", prefix, e, names[k]), []int{int(out / n)},
+		list = append(list, p.derived(fmt.Sprintf("%s%d.%s.bias", prefix, e, names[k]), []int{int(out / n)},
 			func(x extent.Extent) extent.Extent {
 				return extent.Strided(x, (e*out+k)*size, size, extent.Loop{N: out / n, Stride: n * size})
 			}))

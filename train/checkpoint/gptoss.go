@@ -28,10 +28,7 @@ func ossBias(r *settings, c *model.Config) {
 // ones are a softmax over their own logits, so they sum to 1.
 func ossExperts(r *settings, c *model.Config) {
 	e := model.Experts{Count: 128, Top: 4, FFN: c.FFN, Renorm: true, Bias: true}
-	r.get("num_local_experts", &e.Count)
-	if !r.has("num_local_experts") {
-		r.maybe("num_experts", &e.Count)
-	}
+	r.either("num_local_experts", "num_experts", &e.Count)
 	if top := e.Top; !r.has("num_experts_per_tok") && r.maybe("experts_per_token", &top) && top != e.Top {
 		r.problem("experts_per_token is %d: transformers reads num_experts_per_tok, and takes %d without it", top,
 			e.Top)

@@ -60,6 +60,14 @@ func (r *settings) maybe(key string, v any) bool {
 	return true
 }
 
+// either is get for a key, or maybe for the other name that transformers has for it.
+func (r *settings) either(key, other string, v any) {
+	r.get(key, v)
+	if !r.has(key) {
+		r.maybe(other, v)
+	}
+}
+
 // flag returns a key that is true or false; null is false, as in Python.
 func (r *settings) flag(key string, absent bool) bool {
 	v := absent && !r.null(key)
