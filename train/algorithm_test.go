@@ -280,7 +280,7 @@ func TestReMax(t *testing.T) {
 	}
 }
 
-// A step whose baselines have no verdict, or only those of problems without verdicts, says why.
+// If no baseline has a verdict, or only problems without verdicts have baselines, the step's error says why.
 func TestReMaxWithoutBaselines(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -440,7 +440,8 @@ func TestBadAlgorithm(t *testing.T) {
 	}
 }
 
-// A step of which rollout correction rejects every token learns nothing from rewards, says so, and the run goes on.
+// If rollout correction rejects every token of a step, the step learns nothing from rewards and says so, and the run
+// goes on.
 func TestAllRejected(t *testing.T) {
 	for _, advantage := range []string{"grpo", "reinforce_plus_plus", "gae"} {
 		t.Run(advantage, func(t *testing.T) {

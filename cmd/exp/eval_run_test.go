@@ -116,7 +116,8 @@ func TestEvalRun(t *testing.T) {
 	if err := os.WriteFile(sampled, []byte(out.stdout), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if e := run("eval", "--responses", sampled, "--suite", "puzzles.first1"); !strings.Contains(e.stdout, "1 problem, 3 responses") || !strings.Contains(e.stdout, "file:verdict") {
+	e := run("eval", "--responses", sampled, "--suite", "puzzles.first1")
+	if !strings.Contains(e.stdout, "1 problem, 3 responses") || !strings.Contains(e.stdout, "file:verdict") {
 		t.Errorf("%s%s", e.stdout, e.stderr)
 	}
 	weights("--limit", "0").refuses(t, 2, "--limit 0")

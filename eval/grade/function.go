@@ -42,7 +42,7 @@ func withoutQuantifier(s string) string {
 // constantNames are letters for a constant that an answer chooses.
 var constantNames = []string{"c", "k", "C", "K"}
 
-// sameConstantName renames the constant of p's function to that of g's: f(x) = kx is f(x) = cx.
+// sameConstantName gives the constant in p's function the name it has in g's: f(x) = kx answers f(x) = cx.
 func (c *comparer) sameConstantName(name, g, p *formula.Expr) result {
 	if !isApplication(name) {
 		return no("")

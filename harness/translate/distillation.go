@@ -65,8 +65,8 @@ func (t *verl) distillation() {
 // placedTeacher are settings of where and how fast the teacher computes.
 var placedTeacher = map[string]bool{"n_gpus_per_node": true, "nnodes": true, "teacher_key": true}
 
-// teachers returns the path of the first teacher by name and, of the others, by the value that their problems have.
-// verl drops the one named teacher_model beside others.
+// teachers returns the path of the first teacher by name, and the paths of the others by their problems' data source.
+// verl ignores a teacher named teacher_model if there are others.
 func (t *verl) teachers(at string) (first string, others map[string]string) {
 	paths := map[string]string{}
 	for key := range t.in {

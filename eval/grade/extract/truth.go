@@ -9,8 +9,15 @@ var truthAndReason = lazy(`(?i)^\**(yes|no|true|false)\**(?:,? (?:because|since|
 var opposite = lazy(`(?i)\b(?:or|maybe|perhaps|possibly)(?: maybe| perhaps)? (?:yes|no|not|true|false)\b`)
 
 // affirmation matches a yes or no and the short sentence that repeats it: Yes, it is.
-var affirmation = lazy(`(?i)^\**(?:(yes)\**, (?:it|he|she|they|this|that|there|we|you|i) (?:is|are|does|do|can|will|was|were|has|have|did)(?: (?:always |indeed )?(?:possible|true|correct|right))?|` +
-	`(no)\**, (?:it|he|she|they|this|that|there|we|you|i) (?:(?:is|are|does|do|can|will|was|were|has|have|did)(?: not|n't)|cannot|can't)(?: (?:always |indeed )?(?:possible|true|correct|necessary))?)[.!]?$`)
+var affirmation = lazy(`(?i)^\**(?:(yes)\**, ` + whoever + ` ` + auxiliary +
+	`(?: (?:always |indeed )?(?:possible|true|correct|right))?|` +
+	`(no)\**, ` + whoever + ` (?:` + auxiliary + `(?: not|n't)|cannot|can't)` +
+	`(?: (?:always |indeed )?(?:possible|true|correct|necessary))?)[.!]?$`)
+
+const (
+	whoever   = `(?:it|he|she|they|this|that|there|we|you|i)`
+	auxiliary = `(?:is|are|does|do|can|will|was|were|has|have|did)`
+)
 
 // affirmedBriefly returns the yes or no of such a text; empty if it is another.
 func affirmedBriefly(s string) string {

@@ -33,7 +33,8 @@ var notations = []notation{
 		`([a-z] *(?:\\neq?\b|≠|\\in\b|∈))`), "$1"},
 	{"ll ", regexp.MustCompile(`^(?:\\text\{ *)?[Aa]ll (?:positive |natural )?(?:integers?|numbers?)(?: of)? *\}? *\$?` +
 		`([a-z]\$? *(?:[<>≤≥]|\\[lg]eq?))`), "$1"},
-	{"for", regexp.MustCompile(`,? *(?:\\text\{ *,? *(?:for|where|with)(?: all| any| every)? *\}|\b(?:for|where|with)(?: all| any| every)?) *` +
+	{"for", regexp.MustCompile(`,? *(?:\\text\{ *,? *(?:for|where|with)(?: all| any| every)? *\}|` +
+		`\b(?:for|where|with)(?: all| any| every)?) *` +
 		`\$?([a-z] *(?:\\[lg]eq?|[<>≤≥]) *[0-9]+\$?)$`), ", $1"},
 	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers?|values?)?(?: of)? *\} *([a-z] *(?:[<>≤≥]|\\[lg]eq?))`), "$1"},
 	{"ll ", regexp.MustCompile(`^\\text\{ *[Aa]ll (?:real )?(?:numbers?|values?)(?: that are)? ` +

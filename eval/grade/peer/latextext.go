@@ -53,7 +53,7 @@ var latexFonts = map[string][2]rune{"mathbf": {'𝐀', '𝐚'}, "mathit": {'𝐴
 // latexDropped are the commands whose first argument disappears too.
 var latexDropped = map[string]bool{"color": true, "textcolor": true, "hspace": true, "vspace": true, "mbox": true}
 
-// maxLatexDepth bounds how deep arguments are nested; what is deeper is dropped.
+// maxLatexDepth limits the nesting of arguments; the reader drops anything deeper.
 const maxLatexDepth = 100
 
 // latexReader reads LaTeX.

@@ -99,7 +99,8 @@ var (
 		return regexp.MustCompile(`([0-9})$])\s*(元钱?|块钱|个月|个单位|平方单位|(?:平方|立方)?(?:厘|毫|分|千)?米(?:/秒|/小?时)?|` +
 			`公里(?:/小时)?|毫?升|千?克|公斤|吨|小时|分钟|秒|天|年|度|种|倍)([^\p{Han}]|$)`)
 	})
-	// chineseCount matches a classifier and what it counts. 12个以上, 12个左右 and 12个或更多 are not 12.
+	// chineseCount matches a classifier and the things it counts, but not 12个以上 (12 or more), 12个左右 (about 12)
+	// or 12个或更多: those are not 12.
 	chineseCount = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`([0-9])\s*(?:[个只名人位本张块条棵支件辆次组排页袋箱瓶朵头匹间架台道题岁]` +
 			`[^\P{Han}以左或上下不多余非半倍至到方的]{0,5}|种(?:不同)?的?(?:方法|方式|方案|选法|排法|走法|情况))([^\p{Han}]|$)`)
