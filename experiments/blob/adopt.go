@@ -68,7 +68,7 @@ func (d *Dir) link(f *os.File, digest ident.Digest, size int64) error {
 		return err
 	}
 	path := d.Path(digest)
-	if err := makeDurable(filepath.Dir(path)); err != nil {
+	if err := d.makeDurable(filepath.Dir(path)); err != nil {
 		return err
 	}
 	if err := errors.Join(f.Chmod(0o444), f.Sync()); err != nil {

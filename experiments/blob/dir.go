@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"exp/experiments/ident"
 )
@@ -15,6 +16,8 @@ type Dir struct {
 	root string
 	// create opens a new file in a folder; tests replace it to make it fail.
 	create func(dir string) (file, error)
+	// durable says that the names of folders blobs and sha256 are on the disk.
+	durable atomic.Bool
 }
 
 // At returns the blobs below root. It creates nothing: folders appear with the

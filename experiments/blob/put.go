@@ -121,7 +121,7 @@ func (d *Dir) publish(tmp file, digest ident.Digest, size int64) error {
 	}
 	path := d.Path(digest)
 	dir := filepath.Dir(path)
-	if err := makeDurable(dir); err != nil {
+	if err := d.makeDurable(dir); err != nil {
 		return err
 	}
 	err := tmp.Place(path)
@@ -138,21 +138,24 @@ func (d *Dir) publish(tmp file, digest ident.Digest, size int64) error {
 	return errors.Join(err, syncDir(dir))
 }
 
-// makeDurable creates dir and syncs its parents: it survives a crash.
-func makeDurable(dir string) error {
+// makeDurable creates dir, one of the folders of blobs/sha256, and syncs its parents: it survives
+// a crash. Those above sha256 are synced once.
+func (d *Dir) makeDurable(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	for range 3 { // blobs, sha256, ab
-		dir = filepath.Dir(dir)
-		if err := syncDir(dir); err != nil {
+	sha256 := filepath.Dir(dir)
+	if !d.durable.Load() {
+		blobs := filepath.Dir(sha256)
+		if err := errors.Join(syncDir(blobs), syncDir(filepath.Dir(blobs))); err != nil {
 			return err
 		}
+		d.durable.Store(true)
 	}
-	return nil
+	return syncDir(sha256)
 }
 
 func syncDir(dir string) error {
