@@ -235,6 +235,20 @@ func (b *batch) chosen(index []int) *batch {
 	return &c
 }
 
+// problems numbers the rows' problems [B].
+func (b *batch) problems() []int {
+	numbers, known := make([]int, len(b.traj)), map[*rollout.Problem]int{}
+	for i, t := range b.traj {
+		n, ok := known[t.Problem]
+		if !ok {
+			n = len(known)
+			known[t.Problem] = n
+		}
+		numbers[i] = n
+	}
+	return numbers
+}
+
 // components returns the parts of the rewards [K][B].
 func (b *batch) components() [][]float32 {
 	parts := make([][]float32, len(b.traj[0].Verdict.Components))

@@ -27,10 +27,11 @@ type objective struct {
 	kl, entropy float64
 	distill     rl.DistillStats
 
-	// Of the whole mini-batch; at counts its tokens added so far.
-	picked []bool // nil unless the loss picks tokens
-	bypass *bypass
-	at     int
+	// Of the whole mini-batch; at and row count its tokens and rows added so far.
+	picked  []bool         // nil unless the loss picks tokens
+	center  []rl.RowCenter // nil unless the loss reads its groups
+	bypass  *bypass
+	at, row int
 }
 
 // bypass is rollout correction against the current parameters; it replaces the policy loss.
@@ -43,7 +44,7 @@ type bypass struct {
 }
 
 // newLoss starts the loss of a mini-batch; stream names its random numbers. A loss that
-// looks at all tokens of a mini-batch under the current parameters does so here, so the cut
+// looks at all rows of a mini-batch under the current parameters does so here, so the cut
 // into micro-batches does not matter. That costs a forward pass.
 func (t *Trainer) newLoss(b *batch, stream string) *objective {
 	c, hi := t.cfg, len(b.traj)
@@ -53,14 +54,19 @@ func (t *Trainer) newLoss(b *batch, stream string) *objective {
 		return loss.Start(c.Settings, rl.Others{KL: c.KL.LossCoef, Entropy: c.EntropyCoef})
 	}
 	l.policy = l.start()
-	if c.Correction.Bypass == 0 && l.policy.Pick == nil {
+	if c.Correction.Bypass == 0 && l.policy.Pick == nil && l.policy.Center == nil {
 		return l
 	}
 	mini := b.part(0, hi, t.passes.logProbs(t.policy.m, b, 0, hi, c.Sampling.Temperature))
 	tokens := len(mini.Mask)
 	if c.Correction.Bypass == 0 {
-		l.picked = make([]bool, tokens)
-		l.policy.Pick(l.picked, mini, func() []uint64 { return t.tokenKeys(b, "clip_cov/"+stream) })
+		if l.policy.Center != nil {
+			l.center = l.policy.Center(mini, b.problems())
+		}
+		if l.policy.Pick != nil {
+			l.picked = make([]bool, tokens)
+			l.policy.Pick(l.picked, mini, func() []uint64 { return t.tokenKeys(b, "clip_cov/"+stream) })
+		}
 		return l
 	}
 	l.bypass = &bypass{kept: make([]bool, tokens)}
@@ -75,11 +81,11 @@ func (t *Trainer) newLoss(b *batch, stream string) *objective {
 	return l
 }
 
-// from returns the objective of the same mini-batch for the rows that begin at a token. It
-// collects separate statistics.
-func (l *objective) from(token int) *objective {
+// from returns the objective of the same mini-batch for the rows from row on, which begins at a
+// token. It collects separate statistics.
+func (l *objective) from(row, token int) *objective {
 	o := *l
-	o.policy, o.at = l.start(), token
+	o.policy, o.at, o.row = l.start(), token, row
 	if l.bypass != nil {
 		b := *l.bypass
 		o.bypass = &b
@@ -93,23 +99,25 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, x rl.Taug
 	if l.c.Aggregation != 0 { // FlowRL's row terms have none
 		l.c.Aggregation.Coefficients(p.Coef, p.Mask, p.Rows, l.n)
 	}
-	end := l.at + len(p.Mask)
+	end, last := l.at+len(p.Mask), l.row+p.Rows.Len()
 	m := &rl.Micro{Batch: p, Of: l.n.Rows, LogZ: logZ, DLogProb: g.logProb, DLogZ: g.logZ}
-	switch {
-	case l.bypass != nil:
+	if l.bypass != nil {
 		var weight []float32
 		if l.bypass.weight != nil {
 			weight = l.bypass.weight[l.at:end]
 		}
 		rl.Bypass(g.logProb, p, weight, l.bypass.kept[l.at:end], l.c.Correction.Bypass, l.bypass.clip,
 			&l.bypass.stats)
-	case l.picked != nil:
-		m.Picked = l.picked[l.at:end]
-		fallthrough
-	default:
+	} else {
+		if l.picked != nil {
+			m.Picked = l.picked[l.at:end]
+		}
+		if l.center != nil {
+			m.Center = l.center[l.row:last]
+		}
 		l.policy.Add(m)
 	}
-	l.at = end
+	l.at, l.row = end, last
 	if x.K > 0 {
 		l.c.Distill.ForwardKL(g.student, x, p.Mask, p.Coef, &l.distill)
 	}

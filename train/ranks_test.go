@@ -212,6 +212,14 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"Clip-Cov": toy(GRPO, func(r *toyRun) {
 			r.cfg.Loss = "clip_cov"
 		}),
+		"GVPO": toy(GRPO, func(r *toyRun) { r.cfg.Loss = "gvpo" }),
+		"VarGrad": toy(GRPO, func(r *toyRun) {
+			r.cfg.Loss, r.cfg.Settings = "gvpo", with(r.cfg.Settings, "gvpo.reference", "ref")
+			r.cfg.Correction = rl.Correction{Weights: rl.TokenWeights, High: 2}
+		}),
+		"FlowRL, log Z from groups": toy(FlowRL, func(r *toyRun) {
+			r.cfg.Settings = with(r.cfg.Settings, "flowrl.logz.from", "group")
+		}),
 		"bypass": toy(GRPO, func(r *toyRun) {
 			r.cfg.Correction = rl.Correction{Bypass: rl.BypassPPO, Weights: rl.TokenWeights, High: 2}
 		}),

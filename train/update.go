@@ -66,7 +66,7 @@ func (t *Trainer) policyGradient(mini *sliced, loss *objective, stream string) {
 	if p.many() {
 		t.scratch.mini.resize(mini.batch)
 		from, _ := p.mine(mini.rankEnds(p.group.Size()))
-		own = loss.from(mini.rows[from]) // this rank's rows; the statistics need all rows
+		own = loss.from(from, mini.rows[from]) // this rank's rows; the statistics need all rows
 	}
 	t.policy.gradient(mini, func(r0, r1 int) {
 		p.each(mini.batch, r0, r1, p.train, func(r0, r1 int) { t.rowGradient(mini.batch, r0, r1, own, stream) })

@@ -53,6 +53,18 @@ func trainChecks() []check {
 			}
 			return "", ""
 		}},
+		{[]string{"algo.flowrl.logz.from", "algo.flowrl.terms", "rollout.n"}, func(r *Run) (string, string) {
+			switch s := r.Algo.Settings; {
+			case s.Word(rl.FlowLogZFrom) != "group":
+			case s.Word(rl.FlowTerms) != "row":
+				return "algo.flowrl.logz.from group estimates log Z for completions, but algo.flowrl.terms is " +
+					s.Word(rl.FlowTerms), "algo.flowrl.terms: row, or algo.flowrl.logz.from: head"
+			case r.Rollout.N < 2:
+				return "rollout.n is 1, but algo.flowrl.logz.from group compares the completions of a problem",
+					"rollout.n: 2 or more, or algo.flowrl.logz.from: head"
+			}
+			return "", ""
+		}},
 		{[]string{"algo.loss", "algo.kind"}, func(r *Run) (string, string) {
 			l, _ := rl.PolicyLossNamed(r.Algo.Loss)
 			if l.Advantages == nil {

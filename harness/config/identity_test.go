@@ -214,6 +214,7 @@ func TestDiff(t *testing.T) {
 		`algo.flowrl.preset: ["recipe" ""] free`,
 		`algo.flowrl.beta: ["4" ""] treatment`,
 		`algo.flowrl.use_logz: ["true" ""] treatment`,
+		`algo.flowrl.logz.from: ["head" ""] treatment`,
 		`algo.flowrl.logz.layers: ["3" ""] treatment`,
 		`algo.flowrl.logz.dropout: ["0.1" ""] treatment`,
 		`algo.flowrl.logz.pool: ["drop_last" ""] treatment`,
@@ -254,7 +255,7 @@ func TestDiff(t *testing.T) {
 func TestLateDefaultsStayOut(t *testing.T) {
 	on := []string{"sft={steps: 1, optim: {lr: 0.1}}"}
 	before := load(t, Input{File: "testdata/base.yaml", Sets: on}).Semantic(experiment()...)
-	for _, path := range []string{"sft.source", "sft.mask", "sft.max_tokens"} {
+	for _, path := range []string{"sft.source", "sft.mask", "sft.max_tokens", "algo.flowrl.logz.from"} {
 		if v, ok := before[path]; ok {
 			t.Errorf("%s = %v is in the view", path, v)
 		}

@@ -55,7 +55,8 @@ func settingKeys(path string, readers []reader) []Key {
 // settingKey returns the key of a setting. It has an effect if the selected reader
 // lists and reads it.
 func settingKey(s rl.Setting, path string, readers []reader) Key {
-	k := Key{Path: algoPath(s.Key), Null: s.Null, Words: s.Words, Unit: s.Unit, Help: s.Help, Stages: at(Train)}
+	k := Key{Path: algoPath(s.Key), Null: s.Null, Words: s.Words, Unit: s.Unit, Help: s.Help, Late: s.Late,
+		Stages: at(Train)}
 	k.Range = parseRange(s.Range)
 	switch s.Default.(type) {
 	case nil, float64:

@@ -14,9 +14,10 @@ const (
 // where it has them.
 func flowRL() []Metric {
 	return append([]Metric{
-		{Name: "actor/log_z", Unit: nats, Title: "Learned log partition function", Heading: "logZ",
+		{Name: "actor/log_z", Unit: nats, Title: "Log partition function", Heading: "logZ",
 			Absent: onlyFlowRL, Shown: OnProgress | OverSteps,
-			Axis: Axis{Label: "log Z"}, Definition: "FlowRL's learned log Z of a prompt, mean over the batch"},
+			Axis:       Axis{Label: "log Z"},
+			Definition: "FlowRL's log Z of a prompt, learned or from the group, mean over the batch"},
 		{Name: "actor/residual_abs", Unit: nats, Title: "Residual of the flow balance", Heading: "residual",
 			Absent: onlyFlowRL, Shown: OverSteps,
 			Axis: Axis{Label: "|residual|"},

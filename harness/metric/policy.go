@@ -71,6 +71,10 @@ func optimization() []Metric {
 			Absent: onlyClip, Axis: Axis{Label: "clipped", Zero: true},
 			Definition: "share of tokens whose loss the dual clip bounded (arXiv:1912.09729 eq. 5); GMPO: " +
 				"clipped tokens of negative advantage; DPPO: truncated ratios in the trust region"},
+		{Name: "actor/gvpo_residual", Title: "Residual of GVPO", Absent: "only GVPO's loss has it",
+			Axis: Axis{Label: "|residual|", Zero: true},
+			Definition: "absolute distance of a completion's log-ratio, scaled and less its group's mean, from its " +
+				"advantage, mean over completions (arXiv:2504.19599)"},
 		{Name: "actor/ppo_kl", Unit: nats, Per: "token", Title: "Divergence from the sampling policy",
 			Absent:     "the loss of Megatron-LM does not record it",
 			Axis:       Axis{Label: "KL to the old policy"},

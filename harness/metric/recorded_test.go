@@ -62,7 +62,7 @@ func recorded(t *testing.T) []string {
 		Adv: make([]float32, 2), Ret: make([]float32, 2), Value: make([]float32, 2), PromptLen: []int{1},
 		ResponseLen: []int{2}, MaxPrompt: 1, MaxResponse: 2}
 	add(rl.DataMetrics(data))
-	add((&rl.PolicyStats{}).Metrics())
+	add((&rl.GVPOStats{}).Metrics())
 	add((&rl.ValueStats{}).Metrics())
 	add((&rl.MegatronStats{}).Metrics())
 	add((&rl.DistillStats{}).Metrics())

@@ -291,6 +291,8 @@ func TestRecipes(t *testing.T) {
 			"actor_rollout_ref.actor.policy_loss.loss_mode=gspo", []string{"mode: bypass", "!aggregation"}},
 		{"bypass by its loss", "algorithm.adv_estimator=grpo algorithm.rollout_correction.bypass_mode=True " +
 			"actor_rollout_ref.actor.policy_loss.loss_mode=bypass_mode", []string{"mode: bypass", "!no effect"}},
+		{"GVPO", "algorithm.adv_estimator=grpo algorithm.norm_adv_by_std_in_grpo=False actor_rollout_ref.actor.policy_loss.loss_mode=gvpo actor_rollout_ref.actor.gvpo_beta=0.2",
+			[]string{"loss: gvpo", "beta: 0.2", "scale_std: false", "its gradient is larger"}},
 		{"DRO", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=dro actor_rollout_ref.actor.policy_loss.dro_beta=0.3",
 			[]string{"loss: dro", "beta: 0.3"}},
 		{"a teacher alone", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.entropy_coeff=0.01 distillation.enabled=True distillation.n_gpus_per_node=4 " +

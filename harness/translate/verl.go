@@ -324,8 +324,13 @@ func (t *verl) algorithm() {
 	ratio := actor + "policy_loss." + map[bool]string{true: "kl_cov_ratio", false: "clip_cov_ratio"}[loss == "kl_cov"]
 	t.putNumber("algo.cov.ratio", t.number(ratio, 0.0002))
 	t.clip()
+	if loss == "gvpo" {
+		t.note("verl's GVPO is a mean over micro-batches of %sppo_micro_batch_size_per_gpu rows, of which "+
+			"each has the sum: its gradient is larger by that over rollout.n, which shows where "+
+			"train.optim.grad_clip acts", actor)
+	}
 	for key, ours := range map[string]string{"loss_scale_factor": "algo.loss_scale_factor",
-		"policy_loss.dro_beta": "algo.dro.beta"} {
+		"policy_loss.dro_beta": "algo.dro.beta", "gvpo_beta": "algo.gvpo.beta"} {
 		if value := t.text(actor+key, ""); value != "" {
 			t.put(ours, value)
 		}

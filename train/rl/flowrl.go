@@ -64,7 +64,8 @@ const maxLogWeight = 80
 // the published combinations.
 type FlowRLConfig struct {
 	Beta        float64   // scale of the reward [15]
-	UseLogZ     bool      // false: log Z is 0 and its head absent [true]
+	UseLogZ     bool      // false: log Z is 0 [true]
+	GroupLogZ   bool      // log Z is an estimate from the group, without a head; see FlowRLCenters
 	WeightLevel Level     // [WeightSum]
 	WeightLow   float64   // bounds of the weight [0]
 	WeightHigh  float64   // [10]; math.Inf(1) means no bound
@@ -94,6 +95,8 @@ func (c FlowRLConfig) check() {
 		panic("rl: unknown FlowRL token mask")
 	case !(c.WeightHigh > 0 && c.WeightHigh >= c.WeightLow):
 		panic("rl: FlowRL weight bounds out of order")
+	case c.GroupLogZ && (!c.UseLogZ || c.Terms == TokenTerms):
+		panic("rl: FlowRL estimates log Z by groups for rows alone")
 	case c.Terms > TokenTerms:
 		panic("rl: unknown FlowRL terms")
 	case c.MeanClip > ClipMeanGSPO:
@@ -103,6 +106,9 @@ func (c FlowRLConfig) check() {
 		panic("rl: FlowRL clip out of range")
 	}
 }
+
+// head reports whether a head learns log Z.
+func (c FlowRLConfig) head() bool { return c.UseLogZ && !c.GroupLogZ }
 
 // needsRef reports whether RefLogProb must be set.
 func (c FlowRLConfig) needsRef() bool {
@@ -138,14 +144,17 @@ func (c FlowRLConfig) needsRef() bool {
 // accordingly. On-policy (one mini-batch, one epoch) verl sets oldLogProb to logProb, so w
 // = 1; the caller may do the same.
 //
-// logZ is [B]; logZ and dlogZ are not read if UseLogZ is false. RefLogProb is not read with
+// logZ is [B]; logZ and dlogZ are not read if UseLogZ is false, nor dlogZ with GroupLogZ. RefLogProb is not read with
 // another Reference, except for statistics if it is not nil (in every micro-batch or in
 // none). Coef is read with TokenTerms and Surrogate only.
 func FlowRL[T Float](dlogProb, dlogZ []T, b *Batch[T], logZ []T, rows int, c FlowRLConfig, s *FlowRLStats) {
 	c.check()
 	b.check(dlogProb)
 	if c.UseLogZ {
-		sameLen(b.Rows.Len(), len(dlogZ), len(logZ))
+		sameLen(b.Rows.Len(), len(logZ))
+	}
+	if c.head() {
+		sameLen(b.Rows.Len(), len(dlogZ))
 	}
 	if c.needsRef() || b.RefLogProb != nil {
 		sameLen(len(b.Mask), len(b.RefLogProb))
@@ -166,10 +175,30 @@ func FlowRL[T Float](dlogProb, dlogZ []T, b *Batch[T], logZ []T, rows int, c Flo
 		s.rows++
 		s.logZ += z
 		dz := f.row(b.Rows[i], b.Rows[i+1], z, float64(rows))
-		if c.UseLogZ {
+		if c.head() {
 			dlogZ[i] += T(dz)
 		}
 	}
+}
+
+// FlowRLCenters returns, for each row of a whole mini-batch, log Z as its group of
+// completions shows it: the mean over the group of
+//
+//	Beta·mean(Adv) + mean(refLogProb) - mean(logProb)
+//
+// where the group's residuals add up to 0. It is constant to the gradient. So trains VarGrad
+// (arXiv:2010.10436), trajectory balance without a head. group [B] numbers the groups; rows with nothing
+// unmasked do not count.
+func FlowRLCenters[T Float](b *Batch[T], group []int, c FlowRLConfig) []RowCenter {
+	c.check()
+	sameLen(b.Rows.Len(), len(group))
+	f := flow[T]{b: b, c: c, s: new(FlowRLStats)}
+	return rowCenters(group, func(i int) (float64, bool) {
+		sum := f.sum(b.Rows[i], b.Rows[i+1])
+		den := sum.n + meanEps
+		bounded, _ := c.clipMean(sum.logProb/den, sum.old/den, sum.adv/den)
+		return float64(c.Beta*(sum.adv/den)) + sum.ref/den - bounded, sum.n > 0
+	})
 }
 
 // flow is the state of one call of FlowRL.

@@ -15,6 +15,9 @@ var (
 		Help: "scale of the reward in the residual"}
 	FlowLogZ = Setting{Key: "flowrl.use_logz",
 		Help: "learn log Z of each prompt; false sets it to 0 and installs no head"}
+	FlowLogZFrom = Setting{Key: "flowrl.logz.from", Default: logZHead, Words: logZWords, Late: true,
+		While: []Condition{{Key: "flowrl.use_logz"}},
+		Help:  "a head learns log Z, or each group of completions estimates it (VarGrad: no head)"}
 	LogZLayers = Setting{Key: "flowrl.logz.layers", Default: 3, Range: "[1, 64]", Unit: "layers", While: withLogZ,
 		Verl: []string{"proj_layer", "porj_layer"}, Help: "linear layers of the log Z head"}
 	LogZDropout = Setting{Key: "flowrl.logz.dropout", Default: 0.1, Range: "[0, 1)", Unit: "fraction",
@@ -47,7 +50,7 @@ var (
 	FlowRatioFractions = Setting{Key: "flowrl.ratio_fractions",
 		Help: "record the fractions of tokens whose ratio to the reference is beyond algo.clip (first release)"}
 
-	withLogZ = []Condition{{Key: "flowrl.use_logz"}}
+	withLogZ = []Condition{{Key: "flowrl.use_logz"}, {Key: "flowrl.logz.from", Words: logZWords[:1]}}
 )
 
 // The words of FlowReward.
@@ -57,8 +60,15 @@ const (
 	flowRaw          = "raw"
 )
 
+// The words of FlowLogZFrom.
+const (
+	logZHead  = "head"
+	logZGroup = "group"
+)
+
 // The words of settings that choose a constant, indexed by the constant.
 var (
+	logZWords      = []string{logZHead, logZGroup}
 	levelWords     = []string{WeightSum: "sum", WeightMean: "mean"}
 	referenceWords = []string{ReferencePolicy: "ref", OldPolicy: "old", NoReference: "none"}
 	tokenMaskWords = []string{KeepAll: "none", DropCISPO: "cispo"}
@@ -107,7 +117,7 @@ func flowRLSettings() []Setting {
 		preset,
 		by(FlowBeta, func(v FlowRLVariant) any { return v.Loss.Beta }),
 		by(FlowLogZ, func(v FlowRLVariant) any { return v.Loss.UseLogZ }),
-		LogZLayers, LogZDropout, LogZPool, LogZDetach,
+		FlowLogZFrom, LogZLayers, LogZDropout, LogZPool, LogZDetach,
 		by(FlowWeightLevel, func(v FlowRLVariant) any { return levelWords[v.Loss.WeightLevel] }),
 		by(FlowWeightLow, func(v FlowRLVariant) any { return v.Loss.WeightLow }),
 		by(FlowWeightHigh, func(v FlowRLVariant) any { return v.Loss.WeightHigh }),
@@ -140,6 +150,7 @@ func flowRLConfig(c Settings) FlowRLConfig {
 		MeanClip:  MeanClip(slices.Index(meanClipWords, c.Word(FlowMeanClip))),
 		Surrogate: c.Bool(FlowSurrogate), RatioFractions: c.Bool(FlowRatioFractions),
 	}
+	f.GroupLogZ = f.UseLogZ && c.Word(FlowLogZFrom) == logZGroup
 	if f.MeanClip != NoMeanClip || f.Surrogate || f.RatioFractions {
 		f.Clip = Clip{Low: c.Float(clipLow), High: c.Float(clipHigh)}
 	}
@@ -159,10 +170,21 @@ func flowRLAdvantages(c Settings) (Estimator, Settings) {
 // flowRLLoss is the loss "flowrl".
 func flowRLLoss() PolicyLoss {
 	return PolicyLoss{Name: "flowrl", Whole: true, Settings: flowRLSettings(), Advantages: flowRLAdvantages,
-		Reads: func(c Settings) (reference, logZ bool) { return flowRLConfig(c).needsRef(), c.Bool(FlowLogZ) },
+		Reads: func(c Settings) (reference, logZ bool) { return flowRLConfig(c).needsRef(), flowRLConfig(c).head() },
 		Start: func(c Settings, _ Others) LossRun {
 			f, s := flowRLConfig(c), new(FlowRLStats)
-			return LossRun{Add: func(m *Micro) { FlowRL(m.DLogProb, m.DLogZ, m.Batch, m.LogZ, m.Of, f, s) },
-				Metrics: s.Metrics}
+			run := LossRun{Metrics: s.Metrics, Add: func(m *Micro) {
+				logZ := m.LogZ
+				for _, center := range m.Center {
+					logZ = append(logZ, float32(center.Mean))
+				}
+				FlowRL(m.DLogProb, m.DLogZ, m.Batch, logZ, m.Of, f, s)
+			}}
+			if f.GroupLogZ {
+				run.Center = func(mini *Batch[float32], group []int) []RowCenter {
+					return FlowRLCenters(mini, group, f)
+				}
+			}
+			return run
 		}}
 }

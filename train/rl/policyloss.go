@@ -30,6 +30,9 @@ type LossRun struct {
 	// differently, under the parameters before its first micro-batch. key draws a random
 	// number for each token. Nil if the loss picks none.
 	Pick func(picked []bool, mini *Batch[float32], key func() []uint64)
+	// Center returns a constant of each row's group [B], under the parameters before the
+	// mini-batch's first micro-batch. group [B] numbers the rows' problems. Nil if the loss needs none.
+	Center func(mini *Batch[float32], group []int) []RowCenter
 	// Add adds the gradient of a micro-batch.
 	Add func(m *Micro)
 	// Metrics returns the metrics of everything added.
@@ -39,11 +42,12 @@ type LossRun struct {
 // Micro is a micro-batch with the outputs of a loss.
 type Micro struct {
 	*Batch[float32]
-	Of       int       // nominal rows of the mini-batch
-	Picked   []bool    // [N] set by LossRun.Pick
-	LogZ     []float32 // [B]; nil unless read
-	DLogProb []float32 // [N] added to
-	DLogZ    []float32 // [B] added to
+	Of       int         // nominal rows of the mini-batch
+	Picked   []bool      // [N] set by LossRun.Pick
+	Center   []RowCenter // [B] set by LossRun.Center
+	LogZ     []float32   // [B]; nil unless read
+	DLogProb []float32   // [N] added to
+	DLogZ    []float32   // [B] added to
 }
 
 // tokenLoss is a loss that picks nothing and whose statistics are PolicyStats.

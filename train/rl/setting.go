@@ -23,6 +23,9 @@ type Setting struct {
 	// and a configuration that uses one gets a pointer to Key.
 	Verl []string
 
+	// Late: the setting came when runs had ids, which its default must not change.
+	Late bool
+
 	Preset bool   // only chooses defaults of other settings
 	From   string // the preset that chooses the default; empty: none
 	Cases  []Case // of From: the words with another default
