@@ -16,6 +16,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/experiments/store"
+	"exp/harness/metric"
 	"exp/reports/compare"
 )
 
@@ -217,6 +218,25 @@ func envelopeOf(t *testing.T, text string) (e struct {
 }
 
 // End to end: six runs, a comparison, and every run's value equal to the recorded one.
+// Distances in nats keep two digits where others round to zero.
+func TestFormatted(t *testing.T) {
+	nats, share := &compare.Metric{Unit: metric.Nats}, &compare.Metric{Unit: metric.Share}
+	for _, tt := range []struct {
+		m    *compare.Metric
+		v    float64
+		sign bool
+		want string
+	}{
+		{nats, 4.16, false, "4.16"}, {nats, 1.9e-5, false, "1.9e-05"}, {nats, 1.9e-5, true, "+1.9e-05"},
+		{nats, -1.9e-5, true, "-1.9e-05"}, {nats, 0, true, "0.00"}, {nats, 0.005, true, "+0.01"}, {nats, 2, true, "+2.00"},
+		{share, 1.9e-5, true, "0.000"}, {share, -0.02, true, "-0.020"},
+	} {
+		if got := formatted(tt.m, tt.v, tt.sign); got != tt.want {
+			t.Errorf("%g %s: %q, want %q", tt.v, tt.m.Unit, got, tt.want)
+		}
+	}
+}
+
 func TestCompareSmoke(t *testing.T) {
 	dir := comparedSmoke(t)
 	exp := call{}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -230,15 +231,15 @@ func (p *comparePage) means(shown []*compare.Metric) error {
 	for arm := range p.r.Arms {
 		rows = append(rows, scoreRow(p.r.Arms[arm].Label, shown, func(m *compare.Metric) string {
 			e := m.Arms[arm]
-			text := optional(e.Mean, digitsOf(m))
+			text := entry(m, e.Mean)
 			switch iv := e.Interval; {
 			case iv == nil:
 			case atEnd(e) && *e.Mean == iv.Lo:
-				text += " ≤" + quantity.Fixed(iv.Hi, digitsOf(m))
+				text += " ≤" + formatted(m, iv.Hi, false)
 			case atEnd(e):
-				text += " ≥" + quantity.Fixed(iv.Lo, digitsOf(m))
+				text += " ≥" + formatted(m, iv.Lo, false)
 			default:
-				text += " ±" + quantity.Fixed(iv.Reach(*e.Mean), digitsOf(m))
+				text += " ±" + formatted(m, iv.Reach(*e.Mean), false)
 			}
 			return text
 		}))
@@ -246,10 +247,10 @@ func (p *comparePage) means(shown []*compare.Metric) error {
 			continue
 		}
 		rows = append(rows, scoreRow("  gain", shown, func(m *compare.Metric) string {
-			return signed(m.Arms[arm].Gain, digitsOf(m))
+			return signedEntry(m, m.Arms[arm].Gain)
 		}))
 		start := scoreRow("before training", shown, func(m *compare.Metric) string {
-			return optional(m.Arms[arm].Start, digitsOf(m))
+			return entry(m, m.Arms[arm].Start)
 		})
 		if !slices.ContainsFunc(starts, func(row []any) bool { return slices.Equal(row, start) }) {
 			starts = append(starts, start)
@@ -259,7 +260,7 @@ func (p *comparePage) means(shown []*compare.Metric) error {
 		starts = nil
 		for arm := range p.r.Arms {
 			starts = append(starts, scoreRow("start of "+p.r.Arms[arm].Label, shown, func(m *compare.Metric) string {
-				return optional(m.Arms[arm].Start, digitsOf(m))
+				return entry(m, m.Arms[arm].Start)
 			}))
 		}
 	}
@@ -284,10 +285,10 @@ func (p *comparePage) differences(shown []*compare.Metric, pair int) error {
 		d := &m.Pairs[pair]
 		interval := ""
 		if d.Interval != nil {
-			interval = "[" + signed(&d.Interval.Lo, digitsOf(m)) + ", " + signed(&d.Interval.Hi, digitsOf(m)) + "]"
+			interval = "[" + signedEntry(m, &d.Interval.Lo) + ", " + signedEntry(m, &d.Interval.Hi) + "]"
 		}
-		rows = append(rows, []any{metric.Heading(m.Name), signed(d.Delta, digitsOf(m)), interval,
-			probability(d.P), probability(d.PHolm), optional(d.MDE, digitsOf(m)), string(d.Verdict)})
+		rows = append(rows, []any{metric.Heading(m.Name), signedEntry(m, d.Delta), interval,
+			probability(d.P), probability(d.PHolm), entry(m, d.MDE), string(d.Verdict)})
 	}
 	return p.Table(columns, rows)
 }
@@ -398,8 +399,37 @@ func shownIn(name string, place metric.Shown) bool {
 	return m.Shown&place != 0
 }
 
-// digitsOf is the number of digits after the point of a metric's values.
-func digitsOf(m *compare.Metric) int { return metric.Metric{Unit: m.Unit}.Digits() }
+// formatted writes a value of m, with a sign, except for zero, if one is wanted. In nats, whose
+// values differ by orders of magnitude, one that would round to zero keeps two digits.
+func formatted(m *compare.Metric, v float64, sign bool) string {
+	digits := metric.Metric{Unit: m.Unit}.Digits()
+	tiny := m.Unit == metric.Nats && v != 0 && math.Abs(v) < 0.5*math.Pow10(-digits)
+	switch {
+	case tiny && sign && v > 0:
+		return "+" + quantity.Short(v)
+	case tiny:
+		return quantity.Short(v)
+	case sign:
+		return quantity.Signed(v, digits)
+	}
+	return quantity.Fixed(v, digits)
+}
+
+// entry is formatted; a dash if the value is unknown.
+func entry(m *compare.Metric, v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return formatted(m, *v, false)
+}
+
+// signedEntry is entry with a sign.
+func signedEntry(m *compare.Metric, v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return formatted(m, *v, true)
+}
 
 // optional formats a number; a dash if it is unknown.
 func optional(v *float64, digits int) string {
@@ -407,14 +437,6 @@ func optional(v *float64, digits int) string {
 		return "–"
 	}
 	return quantity.Fixed(*v, digits)
-}
-
-// signed is optional with a sign, except for zero.
-func signed(v *float64, digits int) string {
-	if v == nil {
-		return optional(v, digits)
-	}
-	return quantity.Signed(*v, digits)
 }
 
 // probability formats a p value; empty if there is none.

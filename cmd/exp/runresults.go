@@ -27,7 +27,7 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 	}}
 	names := query.ResultNames(runs)
 	for _, n := range names {
-		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metric.Heading(n), Digits: 3})
+		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metric.Heading(n), Digits: resultDigits(n)})
 	}
 	t.Columns = append(t.Columns, cli.Column{Key: "start_pass@1", Wide: true, Digits: 3},
 		cli.Column{Key: "executed", Wide: true}, cli.Column{Key: "cached", Wide: true})

@@ -129,12 +129,21 @@ func styleOf[T ~string](styles map[T]term.Style) func(v any) term.Style {
 	}
 }
 
+// resultDigits returns the digits after the point of a result. Those in nats differ by orders of
+// magnitude, so they have three that matter.
+func resultDigits(name string) int {
+	if m, _ := metric.Find(name); m.Unit == metric.Nats {
+		return 0
+	}
+	return 3
+}
+
 // resultColumns returns the headline results of the runs, in the order that runs name
 // them.
 func (a *app) resultColumns(runs []store.Run) []runColumn {
 	var list []runColumn
 	for i, name := range query.ResultNames(runs) {
-		c := cli.Column{Key: name, Title: metric.Heading(name), Digits: 3, Wide: i >= a.roomFor(8)}
+		c := cli.Column{Key: name, Title: metric.Heading(name), Digits: resultDigits(name), Wide: i >= a.roomFor(8)}
 		if i > 0 {
 			c.Drop = 1 + 2*min(i-1, 1) // the second after "took", the third before it
 		}

@@ -47,10 +47,10 @@ func critic() []Metric {
 func fineTuning() []Metric {
 	const only = "only supervised fine-tuning has it (sft.steps)"
 	return []Metric{
-		{Name: "sft/loss", Unit: nats, Per: "token", Title: "Loss of fine-tuning", Heading: "loss",
+		{Name: "sft/loss", Unit: Nats, Per: "token", Title: "Loss of fine-tuning", Heading: "loss",
 			Direction: eval.Down, Absent: only, Shown: OnProgress, Axis: Axis{Label: "loss"},
 			Definition: "negative log-prob of a target's token, mean over the step's tokens"},
-		{Name: "sft/entropy", Unit: nats, Per: "token", Title: "Policy entropy while fine-tuning",
+		{Name: "sft/entropy", Unit: Nats, Per: "token", Title: "Policy entropy while fine-tuning",
 			Heading: "entropy", Absent: only, Shown: OnProgress, Axis: Axis{Label: "entropy"},
 			Definition: "entropy of the next-token distribution at the targets' tokens, mean over the step's " +
 				"tokens"},

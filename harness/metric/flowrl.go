@@ -14,20 +14,20 @@ const (
 // where it has them.
 func flowRL() []Metric {
 	return append([]Metric{
-		{Name: "actor/log_z", Unit: nats, Title: "Log partition function", Heading: "logZ",
+		{Name: "actor/log_z", Unit: Nats, Title: "Log partition function", Heading: "logZ",
 			Absent: onlyFlowRL, Shown: OnProgress | OverSteps,
 			Axis:       Axis{Label: "log Z"},
 			Definition: "FlowRL's log Z of a prompt, learned or from the group, mean over the batch"},
-		{Name: "actor/residual_abs", Unit: nats, Title: "Residual of the flow balance", Heading: "residual",
+		{Name: "actor/residual_abs", Unit: Nats, Title: "Residual of the flow balance", Heading: "residual",
 			Absent: onlyFlowRL, Shown: OverSteps,
 			Axis: Axis{Label: "|residual|"},
 			Definition: "absolute residual of FlowRL's balance, |log Z + log π − β·reward − log π_ref| with " +
 				"log-probs averaged over tokens, mean over completions"},
-		{Name: "actor/residual_std", Unit: nats, Title: "Spread of the flow balance's residual",
+		{Name: "actor/residual_std", Unit: Nats, Title: "Spread of the flow balance's residual",
 			Absent:     onlyFlowRL + ", in updates on two completions or more",
 			Axis:       Axis{Label: "standard deviation of the residual"},
 			Definition: "sample standard deviation over completions of the residual of FlowRL's balance"},
-		{Name: "actor/residual_mean", Unit: nats, Title: "Mean residual of the flow balance", Absent: onlyFlowRL,
+		{Name: "actor/residual_mean", Unit: Nats, Title: "Mean residual of the flow balance", Absent: onlyFlowRL,
 			Axis:       Axis{Label: "residual"},
 			Definition: "residual of FlowRL's balance with its sign, mean over completions"},
 		{Name: "actor/final_loss", Title: "FlowRL loss", Absent: onlyFlowRL, Axis: Axis{Label: "loss"},
@@ -47,16 +47,16 @@ func flowRL() []Metric {
 		{Name: "actor/tis_weight", Title: "Weight of sampler against trainer",
 			Absent: "only FlowRL with a rollout correction has it", Axis: Axis{Label: "weight"},
 			Definition: "truncated importance weight of trainer over sampler, mean over completions"},
-		{Name: "actor/log_prob", Unit: nats, Per: "token", Title: "Log-prob under the policy", Absent: onlyFlowRL,
+		{Name: "actor/log_prob", Unit: Nats, Per: "token", Title: "Log-prob under the policy", Absent: onlyFlowRL,
 			Axis:       Axis{Label: "log-prob"},
 			Definition: "log-prob of a sampled token under the current policy, mean over tokens"},
-		{Name: "actor/old_log_prob", Unit: nats, Per: "token", Title: "Log-prob under the old policy",
+		{Name: "actor/old_log_prob", Unit: Nats, Per: "token", Title: "Log-prob under the old policy",
 			Absent: onlyFlowRL, Axis: Axis{Label: "log-prob"},
 			Definition: "log-prob of a sampled token under the policy before the step's updates, mean over tokens"},
-		{Name: "actor/ref_log_prob", Unit: nats, Per: "token", Title: "Log-prob under the reference policy",
+		{Name: "actor/ref_log_prob", Unit: Nats, Per: "token", Title: "Log-prob under the reference policy",
 			Absent: onlyFlowRL, Axis: Axis{Label: "log-prob"},
 			Definition: "log-prob of a sampled token under the reference policy, mean over tokens"},
-		{Name: "actor/ref_kl", Unit: nats, Per: "token", Title: "Log-prob of the reference less the policy's",
+		{Name: "actor/ref_kl", Unit: Nats, Per: "token", Title: "Log-prob of the reference less the policy's",
 			Absent: onlyFlowRL,
 			Definition: "log π_ref − log π at the sampled tokens, mean over tokens: minus the estimate k1, as in " +
 				"verl's recipe"},
@@ -76,7 +76,7 @@ func flowRLOptions() []Metric {
 		return m
 	}
 	term := func(name, title, definition string) Metric {
-		return Metric{Name: name, Unit: nats, Per: "token", Title: title, Absent: onlyBound,
+		return Metric{Name: name, Unit: Nats, Per: "token", Title: title, Absent: onlyBound,
 			Definition: definition + ", mean over a term's tokens, then over terms"}
 	}
 	return []Metric{
@@ -136,13 +136,13 @@ func megatron() []Metric {
 	return []Metric{
 		{Name: "lm loss", Title: "Loss of Megatron-LM", Absent: only, Axis: Axis{Label: "loss"},
 			Definition: "Megatron-LM's GRPO loss with its KL and entropy terms, as it is minimized"},
-		{Name: "rl/kl_term", Unit: nats, Per: "token", Title: "KL term of Megatron-LM's loss", Absent: only,
+		{Name: "rl/kl_term", Unit: Nats, Per: "token", Title: "KL term of Megatron-LM's loss", Absent: only,
 			Axis:       Axis{Label: "KL to the reference"},
 			Definition: "estimate k3 of KL(policy‖reference) without its coefficient, mean over tokens"},
 		{Name: "rl/pi_over_pi_old", Title: "Probability ratio", Absent: only, Axis: Axis{Label: "π / π_old"},
 			Definition: "ratio of the policy's to the old policy's probability of a sampled token, mean over " +
 				"tokens"},
-		{Name: "rl/entropy_term", Unit: nats, Title: "Entropy term of Megatron-LM's loss", Absent: only,
+		{Name: "rl/entropy_term", Unit: Nats, Title: "Entropy term of Megatron-LM's loss", Absent: only,
 			Axis: Axis{Label: "−p ln p"},
 			Definition: "−p ln p of the sampled token, which does not estimate the entropy, without its " +
 				"coefficient, mean over tokens"},

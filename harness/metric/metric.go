@@ -24,7 +24,7 @@ import (
 const (
 	Share  = "share"
 	Reward = "reward"
-	nats   = "nats"
+	Nats   = "nats"
 	tokens = "tokens"
 )
 
@@ -131,7 +131,7 @@ func (m Metric) Digits() int {
 	switch m.Unit {
 	case tokens:
 		return 1
-	case "solutions", "answers", nats:
+	case "solutions", "answers", Nats:
 		return 2
 	}
 	return 3

@@ -9,15 +9,15 @@ const onlyReference = "only methods that use the reference policy compute it"
 // how long its answers are.
 func policy() []Metric {
 	list := []Metric{
-		{Name: "actor/entropy", Unit: nats, Per: "token", Title: "Policy entropy", Heading: "entropy",
+		{Name: "actor/entropy", Unit: Nats, Per: "token", Title: "Policy entropy", Heading: "entropy",
 			Shown: OnProgress | OverSteps, Axis: Axis{Label: "entropy"},
 			Definition: "entropy of the next-token distribution where tokens were sampled, mean over the batch's " +
 				"tokens"},
-		{Name: "kl/ref_k3", Unit: nats, Per: "token", Title: "Divergence from the reference policy", Heading: "kl",
+		{Name: "kl/ref_k3", Unit: Nats, Per: "token", Title: "Divergence from the reference policy", Heading: "kl",
 			Absent: onlyReference,
 			Shown:  OnProgress | OverSteps, Axis: Axis{Label: "KL to the reference"},
 			Definition: "estimate k3 of KL(policy‖reference) at the sampled tokens, mean over the batch's tokens"},
-		{Name: "kl/ref_k1", Unit: nats, Per: "token", Title: "Divergence from the reference policy, k1",
+		{Name: "kl/ref_k1", Unit: Nats, Per: "token", Title: "Divergence from the reference policy, k1",
 			Absent: onlyReference, Axis: Axis{Label: "KL to the reference"},
 			Definition: "estimate k1 of KL(policy‖reference), log π − log π_ref at the sampled tokens, mean over " +
 				"the batch's tokens"},
@@ -75,21 +75,21 @@ func optimization() []Metric {
 			Axis: Axis{Label: "|residual|", Zero: true},
 			Definition: "absolute distance of a completion's log-ratio, scaled and less its group's mean, from its " +
 				"advantage, mean over completions (arXiv:2504.19599)"},
-		{Name: "actor/ppo_kl", Unit: nats, Per: "token", Title: "Divergence from the sampling policy",
+		{Name: "actor/ppo_kl", Unit: Nats, Per: "token", Title: "Divergence from the sampling policy",
 			Absent:     "the loss of Megatron-LM does not record it",
 			Axis:       Axis{Label: "KL to the old policy"},
 			Definition: "estimate k1 of KL(old‖policy) while the step's updates are made, mean over tokens"},
-		{Name: "actor/entropy_loss", Unit: nats, Title: "Entropy in the objective",
+		{Name: "actor/entropy_loss", Unit: Nats, Title: "Entropy in the objective",
 			Absent: "only losses that take an entropy term have it",
 			Definition: "the policy's entropy aggregated as the loss is, before its coefficient " +
 				"algo.entropy_coef (arXiv:1602.01783 §4; verl's actor/entropy_loss)"},
-		{Name: "actor/kl_loss", Unit: nats, Title: "KL in the objective", Absent: onlyKLLoss,
+		{Name: "actor/kl_loss", Unit: Nats, Title: "KL in the objective", Absent: onlyKLLoss,
 			Axis: Axis{Label: "KL to the reference"},
 			Definition: "estimate of KL(policy‖reference) aggregated as the loss is, before its coefficient " +
 				"(verl's actor/kl_loss)"},
 		{Name: "actor/kl_coef", Title: "Coefficient of KL in the objective", Absent: onlyKLLoss,
 			Definition: "algo.kl.loss_coef, the factor of actor/kl_loss (verl's actor/kl_coef)"},
-		{Name: "actor/distill_loss", Unit: nats, Title: "Distillation in the objective", Absent: onlyTaught,
+		{Name: "actor/distill_loss", Unit: Nats, Title: "Distillation in the objective", Absent: onlyTaught,
 			Axis: Axis{Label: "forward KL from the teacher", Zero: true},
 			Definition: "forward KL of the teacher's likeliest tokens, aggregated as the loss is, before its " +
 				"coefficient algo.distill.coef (arXiv:2306.13649 eq. 2; verl's distillation/loss)"},
@@ -101,7 +101,7 @@ func optimization() []Metric {
 			Absent: onlyTaught, Axis: Axis{Label: "probability"},
 			Definition: "the policy's probability of the same tokens, mean over tokens (verl's " +
 				"distillation/student_mass)"},
-		{Name: "actor/reward_kl_penalty", Unit: nats, Per: "token", Title: "KL charged to the reward",
+		{Name: "actor/reward_kl_penalty", Unit: Nats, Per: "token", Title: "KL charged to the reward",
 			Absent: onlyKLReward, Axis: Axis{Label: "KL to the reference"},
 			Definition: "estimate of KL(old‖reference), mean over a completion's tokens, then over completions " +
 				"(verl's actor/reward_kl_penalty)"},

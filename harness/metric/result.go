@@ -62,11 +62,11 @@ func results() []Metric {
 	const over = ", over all completions"
 	one, others := eval.Definitions(nil)[0], eval.Definitions(nil)[1:]
 	list := []Metric{
-		{Name: "kl_target", Unit: nats, Title: "Distance from the optimum, KL(target‖π)", Direction: eval.Down,
+		{Name: "kl_target", Unit: Nats, Title: "Distance from the optimum, KL(target‖π)", Direction: eval.Down,
 			Absent: exact, Shown: InLists | Tested | Summarized,
 			Definition: "KL divergence of the policy from the optimum" + over},
 		collected(one),
-		{Name: "policy_entropy", Unit: nats, Title: "Entropy of the policy", Absent: exact, Shown: InLists,
+		{Name: "policy_entropy", Unit: Nats, Title: "Entropy of the policy", Absent: exact, Shown: InLists,
 			Diversity:  true,
 			Definition: "entropy of the policy" + over},
 	}
@@ -74,7 +74,7 @@ func results() []Metric {
 		list = append(list, collected(d))
 	}
 	return append(list,
-		Metric{Name: "kl_reference", Unit: nats, Title: "Distance from the start, KL(π‖π_ref)", Absent: exact,
+		Metric{Name: "kl_reference", Unit: Nats, Title: "Distance from the start, KL(π‖π_ref)", Absent: exact,
 			Definition: "KL divergence of the reference from the policy" + over},
 		Metric{Name: eval.GraderPrefix + "GRADER", Unit: Share, Per: "completions", Title: "Accuracy by GRADER",
 			Direction: eval.Up, Absent: "only suites with several graders have it",

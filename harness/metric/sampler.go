@@ -49,28 +49,28 @@ func mismatch() []Metric {
 	list := []Metric{
 		{Name: "training_ppl", Title: "Perplexity under the trainer", Axis: ppl,
 			Definition: "e to the power of rollout_corr/training_log_ppl of a completion, mean over completions"},
-		{Name: "training_log_ppl", Unit: nats, Per: "token", Title: "Log-perplexity under the trainer",
+		{Name: "training_log_ppl", Unit: Nats, Per: "token", Title: "Log-perplexity under the trainer",
 			Definition: logPPL + "trainer, mean over completions"},
 		{Name: "rollout_ppl", Title: "Perplexity under the sampler", Axis: ppl,
 			Definition: "e to the power of rollout_corr/rollout_log_ppl of a completion, mean over completions"},
-		{Name: "rollout_log_ppl", Unit: nats, Per: "token", Title: "Log-perplexity under the sampler",
+		{Name: "rollout_log_ppl", Unit: Nats, Per: "token", Title: "Log-perplexity under the sampler",
 			Definition: logPPL + "sampler, mean over completions"},
-		{Name: "kl", Unit: nats, Per: "token", Title: "KL of sampler and trainer, k1",
+		{Name: "kl", Unit: Nats, Per: "token", Title: "KL of sampler and trainer, k1",
 			Axis: Axis{Label: "KL to the trainer"},
 			Definition: "estimate k1 of KL(sampler‖trainer), −x for the log-ratio x of trainer to sampler, mean " +
 				"over tokens"},
-		{Name: "k3_kl", Unit: nats, Per: "token", Title: "KL of sampler and trainer, k3",
+		{Name: "k3_kl", Unit: Nats, Per: "token", Title: "KL of sampler and trainer, k3",
 			Axis: Axis{Label: "KL to the trainer"},
 			Definition: "estimate k3 of KL(sampler‖trainer), e^x − x − 1 for the log-ratio x of trainer to " +
 				"sampler, mean over tokens"},
-		{Name: "log_ppl_diff", Unit: nats, Per: "token", Title: "Log-perplexity, trainer less sampler",
+		{Name: "log_ppl_diff", Unit: Nats, Per: "token", Title: "Log-perplexity, trainer less sampler",
 			Definition: "trainer's log-perplexity of a completion less the sampler's, mean over completions"},
-		{Name: "log_ppl_abs_diff", Unit: nats, Per: "token", Title: "Log-perplexity, trainer against sampler",
+		{Name: "log_ppl_abs_diff", Unit: Nats, Per: "token", Title: "Log-perplexity, trainer against sampler",
 			Definition: "absolute difference of a completion's log-perplexities, mean over completions"},
-		{Name: "log_ppl_diff_max", Unit: nats, Per: "token",
+		{Name: "log_ppl_diff_max", Unit: Nats, Per: "token",
 			Title:      "Log-perplexity, trainer less sampler, greatest",
 			Definition: "trainer's log-perplexity of a completion less the sampler's, greatest over completions"},
-		{Name: "log_ppl_diff_min", Unit: nats, Per: "token", Title: "Log-perplexity, trainer less sampler, least",
+		{Name: "log_ppl_diff_min", Unit: Nats, Per: "token", Title: "Log-perplexity, trainer less sampler, least",
 			Definition: "trainer's log-perplexity of a completion less the sampler's, least over completions"},
 		{Name: "ppl_ratio", Title: "Ratio of perplexities", Axis: Axis{Log: true},
 			Definition: "trainer's perplexity of a completion over the sampler's, mean over completions"},
@@ -137,7 +137,7 @@ func rejection() []Metric {
 	const only = "only runs that reject rollouts have it (algo.rollout_correction)"
 	const by = corr + "rollout_rs_CRITERION_"
 	statistic := func(name, title, definition string) Metric {
-		return Metric{Name: by + name, Unit: nats, Title: "CRITERION, " + title, Definition: definition,
+		return Metric{Name: by + name, Unit: Nats, Title: "CRITERION, " + title, Definition: definition,
 			Absent: only}
 	}
 	share := func(name, per, title, definition string) Metric {

@@ -132,7 +132,7 @@ func (f Distribution) draw(s *sheet, g panels, k []look, tracks []track) {
 		fr.grid = gridY
 		fr.title = []words{
 			{clean(a.Name), ink{size: labelSize, color: k[i].ink, bold: true}},
-			{a.divergence(), ink{size: textSize, color: inkColor}},
+			{a.divergence("KL ", ""), ink{size: textSize, color: inkColor}},
 		}
 		p := s.panel(xs, ys, fr)
 		p.fill(fillColor, p.steps(f.Target)...)
@@ -172,8 +172,8 @@ func (f Distribution) legend() []entry {
 	return append(entries, strokeEntry(name, stroke{width: 1.6, color: axisColor}))
 }
 
-// divergence is the panel title's "KL(target ‖ π) = 0.021 nats (0.019 to 0.024)".
-func (a DistributionArm) divergence() string {
+// divergence writes KL(target ‖ π) as a name, "0.021", a unit, and " (0.019 to 0.024)".
+func (a DistributionArm) divergence(name, unit string) string {
 	if len(a.KL) == 0 {
 		return "no policy"
 	}
@@ -183,7 +183,7 @@ func (a DistributionArm) divergence() string {
 	}
 	lo, hi := slices.Min(a.KL), slices.Max(a.KL)
 	texts := values(sum/float64(len(a.KL)), lo, hi)
-	text := "KL(target ‖ π) = " + texts[0] + " nats"
+	text := name + texts[0] + unit
 	if lo < hi {
 		text += " (" + texts[1] + " to " + texts[2] + ")"
 	}
@@ -210,7 +210,7 @@ func (f Distribution) caption(names []string) Caption {
 func (f Distribution) alt() string {
 	var parts []string
 	for _, a := range f.Arms {
-		parts = append(parts, a.Name+": "+a.divergence())
+		parts = append(parts, a.Name+": "+a.divergence("KL(target ‖ π) = ", " nats"))
 	}
 	return "Probability of each outcome under the target and under the policy of each arm. " + enumerate(parts) + "."
 }

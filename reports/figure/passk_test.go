@@ -29,7 +29,7 @@ func TestDivergence(t *testing.T) {
 		{[]float64{0.021}, "KL(target ‖ π) = 0.021 nats"},
 		{[]float64{0.01, 0.02, 0.06}, "KL(target ‖ π) = 0.030 nats (0.010 to 0.060)"},
 	} {
-		if got := (DistributionArm{KL: tt.kl}).divergence(); got != tt.want {
+		if got := (DistributionArm{KL: tt.kl}).divergence("KL(target ‖ π) = ", " nats"); got != tt.want {
 			t.Errorf("divergence of %v = %q, want %q", tt.kl, got, tt.want)
 		}
 	}

@@ -317,8 +317,10 @@ func values(vs ...float64) []string {
 	}
 	format, decimals := byte('f'), 0
 	switch {
-	case top >= 1e6 || (top < 1e-4 && top > 0):
+	case top >= 1e6:
 		format, decimals = 'e', 2
+	case top < 1e-4 && top > 0:
+		format, decimals = 'e', 1
 	case top >= 100:
 	case top >= 1:
 		decimals = 2 - int(math.Floor(math.Log10(top)))

@@ -138,7 +138,7 @@ func TestValues(t *testing.T) {
 		{[]float64{1234, -56.7}, []string{"1234", "−57"}},
 		{[]float64{12.34, 1}, []string{"12.3", "1.0"}},
 		{[]float64{0.0081}, []string{"0.0081"}},
-		{[]float64{3e-6}, []string{"3.00e−6"}},
+		{[]float64{3e-6}, []string{"3.0e−6"}},
 		{[]float64{-4.1e17, 0}, []string{"−4.10e17", "0"}},
 		{[]float64{math.Inf(1), 0.31}, []string{"∞", "0.310"}},
 		{[]float64{math.Inf(-1), nan}, []string{"−∞", "n/a"}},
