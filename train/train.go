@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -266,6 +267,9 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	if few {
 		rec.Events = append(rec.Events, Event{Kind: "too-few-tokens", Text: fmt.Sprintf("step %d: rollout correction "+
 			"leaves fewer than two of %d tokens, so their advantages are 0", step, b.sampledTokens())})
+	} else if !slices.Contains(b.mask, true) {
+		rec.Events = append(rec.Events, Event{Kind: "no-tokens", Text: fmt.Sprintf("step %d: rollout correction "+
+			"rejects all %d tokens, so the step learns nothing from rewards", step, b.sampledTokens())})
 	}
 	t.resample(b, step)
 	clock.lap("adv")
