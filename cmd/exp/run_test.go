@@ -181,6 +181,27 @@ func recordedSteps(dir string) int64 {
 	return runs[0].Steps
 }
 
+// The files of all configurations are checked before the first one is executed.
+func TestRunChecksLaterConfigs(t *testing.T) {
+	dir := t.TempDir()
+	problems, bad := filepath.Join(dir, "problems.jsonl"), filepath.Join(dir, "bad.yaml")
+	recipe, err := filepath.Abs(smokeRecipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{problems: `{"nums":"three","target":8}`,
+		bad: "extends: " + recipe + "\nname: bad\ndata: {train: {source: " + problems + "}}\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := exp(t, "run", "--store", filepath.Join(dir, "store"), smokeRecipe, bad)
+	e.refuses(t, 2, "problems.jsonl:1", "nothing was run")
+	if strings.Contains(e.stderr, "stage=") {
+		t.Errorf("the first configuration was executed:\n%s", e.stderr)
+	}
+}
+
 func TestFactOf(t *testing.T) {
 	tests := []struct {
 		metric rl.Metric

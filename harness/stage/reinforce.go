@@ -47,6 +47,9 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err := r.build(in, &owned); err != nil {
 		return nil, err
 	}
+	if note := OverlongNote(e.run()); note != "" && e.leads() {
+		e.event("overlong-off", "%s", note)
+	}
 	saved, resumed, err := r.saver.load()
 	if err != nil {
 		return nil, err
