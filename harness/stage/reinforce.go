@@ -122,7 +122,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if parts.Problems, err = r.problemsOf(in, RoleTrain); err != nil {
 		return err
 	}
-	if err := teachersHavePupils(c.Algo.TeacherSources, parts.Problems); err != nil {
+	if err := teachersHavePupils(c.Algo, parts.Problems); err != nil {
 		return err
 	}
 	prompts, err := r.prompter()
