@@ -297,8 +297,22 @@ func (l Layout) target(r rows.Row) string {
 	return ""
 }
 
+// keepsAnswer reports whether the column of the answer is kept for a reward of the user's, who then knows what to make
+// of an object.
+func (l Layout) keepsAnswer() bool {
+	column, _, _ := strings.Cut(l.Answer, ".")
+	return slices.Contains(l.Keep, column)
+}
+
 func (l Layout) answers(r rows.Row) ([]string, error) {
 	texts, err := r.Texts(l.Answer)
+	if err != nil && l.keepsAnswer() {
+		raw, err := r.Raw(l.Answer)
+		return []string{string(raw)}, err
+	}
+	if v, ok := r.Value(l.Answer); err != nil && ok && v != nil {
+		return nil, fmt.Errorf("%w; for a reward of your own, name its column in data.keep", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -183,6 +184,27 @@ func TestKeptColumns(t *testing.T) {
 	_, _, err = ProblemsAt(rows.Read(file(t, text)), "", []string{"topic", "tpic", "extra"})
 	if err == nil || err.Error() != "no row has the column extra, tpic" {
 		t.Errorf("columns that are not there: %v", err)
+	}
+}
+
+// A reward of the user's that keeps the column of the gold answers knows what to make of any value.
+func TestKeptAnswers(t *testing.T) {
+	const text = `{"data_source":"s","prompt":[{"role":"user","content":"P"}],"reward_model":{"style":"rule","ground_truth":{"target":["a","b"],"n":1.50}}}` + "\n" +
+		`{"data_source":"s","prompt":[{"role":"user","content":"Q"}],"reward_model":{"style":"rule","ground_truth":true}}` + "\n" +
+		`{"data_source":"s","prompt":[{"role":"user","content":"R"}],"reward_model":{"style":"rule","ground_truth":["7","8"]}}` + "\n"
+	problems, _, err := ProblemsAt(rows.Read(file(t, text)), "", []string{"reward_model"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range problems {
+		got = append(got, problems[i].Answer)
+	}
+	if want := []string{`{"target":["a","b"],"n":1.50}`, "true", "7"}; !slices.Equal(got, want) {
+		t.Errorf("gold answers %q, want %q", got, want)
+	}
+	if _, _, err := ProblemsAt(rows.Read(file(t, text)), "", nil); err == nil || !strings.Contains(err.Error(), "data.keep") {
+		t.Errorf("without keeping it: %v", err)
 	}
 }
 
