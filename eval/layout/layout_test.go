@@ -219,6 +219,10 @@ func TestRefuses(t *testing.T) {
 		{"no box", `{"problem":"P","level":1,"solution":"so 3"}`, `rows.jsonl:1: field "solution": no \boxed`},
 		{"two of one id", good + "\n" + `{"id":1,"problem":"Q","answer":"1"}`, `rows.jsonl:3: field "id": id "1" already belongs to another problem`},
 		{"empty problem", `{"problem":"","answer":"1"}`, "empty problem"},
+		{"an image in a message", `{"prompt":[{"role":"user","content":[{"type":"text","text":"P"},{"type":"image"}]}],"answer":"1"}`,
+			`message 1 has a part of type "image"`},
+		{"images", `{"prompt":"<image>P","answer":"1","images":[]}` + "\n" + `{"prompt":"<image>Q","answer":"1","images":[{"path":"a.png"}]}`,
+			`rows.jsonl:2: field "images": the problem has images`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := Problems(rows.Read(file(t, tt.text)), nil)
