@@ -100,9 +100,10 @@ func checkLater(ctx context.Context, db *store.DB, configs []*config.Resolved) e
 // readsSame reports whether all that two configurations may differ in is how they train.
 func readsSame(a, b *config.Resolved) bool {
 	x, y := a.Run, b.Run
-	x.Name, x.Seed, x.Train.Optim, x.Algo = y.Name, y.Seed, y.Train.Optim, y.Algo
-	return reflect.DeepEqual(x, y) && a.Run.Algo.Reference == b.Run.Algo.Reference &&
-		slices.Equal(a.Run.Algo.Teachers, b.Run.Algo.Teachers)
+	x.Name, x.Seed, x.Train.Optim, x.Algo, x.Rollout.N = y.Name, y.Seed, y.Train.Optim, y.Algo, y.Rollout.N
+	p, q := a.Run.Algo, b.Run.Algo
+	return reflect.DeepEqual(x, y) && p.HasTeacher() == q.HasTeacher() &&
+		(!p.HasTeacher() || p.Reference == q.Reference) && slices.Equal(p.Teachers, q.Teachers)
 }
 
 func (a *app) executeOne(ctx context.Context, db *store.DB, j plan.Wanted, index, of int, o harness.Options,

@@ -13,6 +13,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/train/rl"
 )
 
@@ -199,6 +200,25 @@ func TestRunChecksLaterConfigs(t *testing.T) {
 	e.refuses(t, 2, "problems.jsonl:1", "nothing was run")
 	if strings.Contains(e.stderr, "stage=") {
 		t.Errorf("the first configuration was executed:\n%s", e.stderr)
+	}
+}
+
+// Arms that differ only in how they train read the same files.
+func TestReadsSame(t *testing.T) {
+	load := func(sets ...string) *config.Resolved {
+		t.Helper()
+		r, err := config.Load(config.Input{File: smokeRecipe, Sets: sets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for set, want := range map[string]bool{"name=b": true, "algo.kind=grpo": true, "train.optim.lr=1e-5": true, "rollout.n=2": true,
+		"algo={kind: grpo,reference: elsewhere,kl: {loss_coef: 1}}": false, "data.train.size=65": false, "eval.final.max_new_tokens=9": false,
+		"model.arch.layers=3": false, "train.prompts_per_step=16": false} {
+		if got := readsSame(load(), load(set)); got != want {
+			t.Errorf("%s: %v, want %v", set, got, want)
+		}
 	}
 }
 
