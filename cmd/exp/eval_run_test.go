@@ -203,3 +203,16 @@ func writeRows(t *testing.T, path string, rows ...string) {
 		t.Fatal(err)
 	}
 }
+
+// A run that another program trained is scored as a folder, and the error says so.
+func TestEvalRunOfOtherSources(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(dir, os.DirFS(smokeStore(t))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openRaw(t, dir).Exec(`UPDATE stages SET code = (SELECT code FROM stages WHERE kind = 'eval.score' LIMIT 1) WHERE kind = 'train'`); err != nil {
+		t.Fatal(err)
+	}
+	exp(t, "eval", "smoke#0", "--suite", "test", "--n", "2", "--store", dir).refuses(t, 7, "made by other sources",
+		"score its folder, as a run of its own: exp eval "+dir, "--source DIR")
+}
