@@ -171,7 +171,8 @@ func rowKeys(made, drawn, files Clause) []Key {
 			Pattern: pattern("the name of a column", `.+`),
 			When:    []Clause{only("task.kind", "math"), except("data.train.source", Generated, None)},
 			Help: "further columns of the training files to keep with each problem, such as extra_info, for " +
-				"reward.command, which finds them in extra.columns"},
+				"reward.command, which finds them in extra.columns, or for algo.teacher_key; the gold answer's own " +
+				"may then be any JSON"},
 		{Path: "data.select", Kind: Enum, Words: []string{"random", "first"}, Default: is("random"),
 			Stages: at(Prepare), When: []Clause{drawn},
 			Help: "rows that data.*.max_samples takes: random draws them from data.seed, the same rows in the same " +
