@@ -460,9 +460,17 @@ func TestAllRejected(t *testing.T) {
 			if got := metric(t, last, "rollout_corr/rollout_rs_masked_fraction"); got < 0.999 {
 				t.Fatalf("a share of %v is rejected, want all", got)
 			}
-			said := slices.ContainsFunc(last.Events, func(e Event) bool { return e.Kind == "too-few-tokens" })
-			if whitens := advantage != "grpo"; said != whitens {
-				t.Errorf("events %v", last.Events)
+			want := "too-few-tokens" // to whiten
+			if advantage == "grpo" {
+				want = "no-tokens"
+			}
+			if len(last.Events) != 1 || last.Events[0].Kind != want {
+				t.Errorf("events %v, want %s", last.Events, want)
+			}
+			for _, m := range last.Metrics {
+				if math.IsNaN(m.Value) {
+					t.Errorf("%s is NaN", m.Name)
+				}
 			}
 			if slices.ContainsFunc(r.params(), func(p float32) bool { return p != p }) {
 				t.Error("a weight is NaN")

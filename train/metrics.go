@@ -1,6 +1,7 @@
 package train
 
 import (
+	"path"
 	"slices"
 	"time"
 
@@ -32,6 +33,7 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 		PromptLen: prompt, ResponseLen: response, MaxPrompt: t.cfg.MaxPromptTokens,
 		MaxResponse: t.cfg.Sampling.MaxNewTokens,
 	})
+	m = slices.DeleteFunc(m, func(m rl.Metric) bool { return ofNothing(m.Name, b.mask) })
 	m = append(m, t.verdictMetrics(rec.Trajectories)...)
 	m = append(m, t.turnMetrics(b)...)
 
@@ -63,6 +65,18 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 		m = append(m, rl.Metric{Name: "kl/ref_k1", Value: k1 / n}, rl.Metric{Name: "kl/ref_k3", Value: k3 / n})
 	}
 	return m
+}
+
+// ofNothing reports whether one of verl's data metrics is a statistic of too few unmasked tokens, which is NaN there.
+// Nothing went wrong in such a step, so it has no such metric.
+func ofNothing(name string, mask []bool) bool {
+	if name == "critic/vf_explained_var" {
+		first := slices.Index(mask, true)
+		return first < 0 || !slices.Contains(mask[first+1:], true)
+	}
+	family := path.Dir(name)
+	return (family == "critic/advantages" || family == "critic/returns" || family == "critic/values") &&
+		!slices.Contains(mask, true)
 }
 
 // turnMetrics returns the metrics of completions with an environment:

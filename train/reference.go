@@ -11,7 +11,7 @@ import (
 // Teacher is a frozen model that is the reference policy for the problems of one data set.
 type Teacher struct {
 	Model  *model.Model // of any architecture with the policy's tokens
-	Source string       // rollout.Problem.DataSource of those problems, not empty
+	Source string       // Parts.Route of those problems, not empty
 }
 
 // referenceModels returns Reference and the Teachers' models, nothing if no reference is needed.
@@ -92,7 +92,7 @@ func (t *Trainer) pupils(b *batch) [][]int {
 	of := 0
 	for row, x := range b.traj {
 		if row == 0 || x.Problem != b.traj[row-1].Problem {
-			source := x.Problem.DataSource("")
+			source := t.Route(x.Problem)
 			of = 1 + slices.IndexFunc(t.Teachers, func(x Teacher) bool { return x.Source == source })
 		}
 		rows[of] = append(rows[of], row)

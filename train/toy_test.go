@@ -278,6 +278,7 @@ func (r *toyRun) start() *Trainer {
 		p.Reference = r.reference(be, make)
 		r.ref = p.Reference
 		r.tutors = map[string]*model.Model{}
+		p.Route = func(p *rollout.Problem) string { return p.DataSource("") }
 		for i, source := range r.sources {
 			c := r.model
 			if i%2 == 0 {

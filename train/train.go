@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,16 +34,18 @@ import (
 // Parts are the components a Trainer works with. It owns none of them.
 type Parts struct {
 	Backend   kernels.Backend
-	Policy    *model.Model    // trainable; has the log Z head if Needs().LogZ
-	Reference *model.Model    // frozen, of any architecture with the policy's tokens; nil unless needed
-	Teachers  []Teacher       // which take Reference's place for some problems; none without Reference
-	Critic    *model.Model    // trainable, with a value head; nil unless needed
-	Sampler   rollout.Sampler // draws from Policy or Copy; nil on a rank that only learns
-	Grader    rollout.Grader
-	Prompt    func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
-	Problems  []rollout.Problem
-	Seed      func(label string) uint64
-	Recorder  Recorder
+	Policy    *model.Model // trainable; has the log Z head if Needs().LogZ
+	Reference *model.Model // frozen, of any architecture with the policy's tokens; nil unless needed
+	Teachers  []Teacher    // which take Reference's place for some problems; none without Reference
+	// Route returns the Teacher.Source of a problem; it is needed with Teachers.
+	Route    func(p *rollout.Problem) string
+	Critic   *model.Model    // trainable, with a value head; nil unless needed
+	Sampler  rollout.Sampler // draws from Policy or Copy; nil on a rank that only learns
+	Grader   rollout.Grader
+	Prompt   func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
+	Problems []rollout.Problem
+	Seed     func(label string) uint64
+	Recorder Recorder
 	// Copy, if not nil, holds the weights that Sampler draws from, and the Trainer takes them from
 	// Policy: on each rank if RolloutTensor differs from Tensor, and on ranks that only sample, whose
 	// Policy is on it. Adapters have no copy.
@@ -266,6 +269,9 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	if few {
 		rec.Events = append(rec.Events, Event{Kind: "too-few-tokens", Text: fmt.Sprintf("step %d: rollout correction "+
 			"leaves fewer than two of %d tokens, so their advantages are 0", step, b.sampledTokens())})
+	} else if !slices.Contains(b.mask, true) {
+		rec.Events = append(rec.Events, Event{Kind: "no-tokens", Text: fmt.Sprintf("step %d: rollout correction "+
+			"rejects all %d tokens, so the step learns nothing from rewards", step, b.sampledTokens())})
 	}
 	t.resample(b, step)
 	clock.lap("adv")

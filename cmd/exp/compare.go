@@ -51,7 +51,7 @@ func compareCommand(a *app) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
 			&cli.StringFlag{Name: "by", Usage: "one arm per value of `KEY`: xid (experiment id), name, algo, model, " +
-				"task or a configuration key", DefaultText: "xid"},
+				"task, seed or a configuration key", DefaultText: "xid"},
 			&cli.StringSliceFlag{Name: "suite", Usage: "only the suite `S`, with or without its task"},
 			&cli.StringSliceFlag{Name: "metric", Usage: "test the metric `M` instead of the usual ones"},
 			&cli.StringFlag{Name: "k", Usage: "the k of pass@k: `LIST`", DefaultText: "as in the evaluation"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -159,6 +160,13 @@ func noFolder(ref string, err error) error {
 func (a *app) evalRun(c *cli.Context, db *store.DB, run store.Run, suites []string) error {
 	o := replan.Options{Kinds: trainingStages(), Values: evalValues(c, suites), Getenv: a.Getenv}
 	p, be, err := replan.Plan(c.Context, db, run, o)
+	var other *replan.SourcesError
+	if dir := filepath.Join(db.RunDir(run.RID), stage.MergedDir); errors.As(err, &other) && inspect.IsModel(dir) {
+		f := describe(err, nil)
+		f.Help = fmt.Sprintf("score its folder, as a run of its own: exp eval %s …; or with the program that trained "+
+			"it: exp show %s --source DIR, then in DIR: go build -trimpath -o exp ./cmd/exp", dir, run.RID.Short())
+		return f
+	}
 	if err != nil {
 		return err
 	}

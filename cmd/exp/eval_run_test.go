@@ -135,9 +135,9 @@ func TestEvalRun(t *testing.T) {
 	if err := os.WriteFile(template, []byte("{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	plan := run("eval", model[0], "--suite", "puzzles", "--dry-run")
+	plan := run("eval", model[0], "--suite", "puzzles", "--max-new-tokens", "16", "--dry-run")
 	plan.says(t, "prompts  plain text: the tokenizer's folder has no chat template", "stop ids 0 <|endoftext|> (generation_config.json", "weights")
-	run("eval", model[0], "--suite", "puzzles", "--template", template, "--set", "rollout.stop_ids=[3]", "--dry-run").says(t,
+	run("eval", model[0], "--suite", "puzzles", "--template", template, "--set", "rollout.stop_ids=[3]", "--max-new-tokens", "16", "--dry-run").says(t,
 		"prompts  chat template "+template+" (sha256 ", "stop ids 3 ", "(rollout.stop_ids)")
 	asked := weights("--template", template)
 	asked.succeeds(t)
@@ -149,7 +149,7 @@ func TestEvalRun(t *testing.T) {
 	// Adapters are named next to the model, or alone if they name a model that is here: one
 	// evaluation, other than the plain model's.
 	adapter := tinyAdapters(t, model[0])
-	run("eval", model[0], "--adapter", adapter, "--suite", "puzzles", "--dry-run").says(t, "note     adapter "+adapter+" (rank 1 on q_proj, up_proj): computed next to the weights", "adapters")
+	run("eval", model[0], "--adapter", adapter, "--suite", "puzzles", "--max-new-tokens", "16", "--dry-run").says(t, "note     adapter "+adapter+" (rank 1 on q_proj, up_proj): computed next to the weights", "adapters")
 	adapted := weights("--adapter", adapter)
 	adapted.succeeds(t)
 	if !strings.Contains(adapted.stderr, "stage=eval.gen label=puzzles start") {
@@ -202,4 +202,17 @@ func writeRows(t *testing.T, path string, rows ...string) {
 	if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A run that another program trained is scored as a folder, and the error says so.
+func TestEvalRunOfOtherSources(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(dir, os.DirFS(smokeStore(t))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openRaw(t, dir).Exec(`UPDATE stages SET code = (SELECT code FROM stages WHERE kind = 'eval.score' LIMIT 1) WHERE kind = 'train'`); err != nil {
+		t.Fatal(err)
+	}
+	exp(t, "eval", "smoke#0", "--suite", "test", "--n", "2", "--store", dir).refuses(t, 7, "made by other sources",
+		"score its folder, as a run of its own: exp eval "+dir, "--source DIR")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -29,6 +30,9 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	list := plan.WantedOf(configs, seeds)
 	sources, err := plan.Sources()
 	if err != nil {
+		return err
+	}
+	if err := checkLater(ctx, db, configs); err != nil {
 		return err
 	}
 	display := a.Progress()
@@ -76,6 +80,30 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 		return nil
 	}
 	return a.suggestNext(ctx, db, results)
+}
+
+// checkLater checks the files of all configurations but the first, which is planned at once: the first may take
+// hours. Of several that read the same, as the arms of a grid do, it checks one.
+func checkLater(ctx context.Context, db *store.DB, configs []*config.Resolved) error {
+	for i, r := range configs {
+		seen := slices.ContainsFunc(configs[:i], func(earlier *config.Resolved) bool { return readsSame(r, earlier) })
+		if i == 0 || seen {
+			continue
+		}
+		if err := harness.CheckInputs(ctx, db, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readsSame reports whether all that two configurations may differ in is how they train.
+func readsSame(a, b *config.Resolved) bool {
+	x, y := a.Run, b.Run
+	x.Name, x.Seed, x.Train.Optim, x.Algo, x.Rollout.N = y.Name, y.Seed, y.Train.Optim, y.Algo, y.Rollout.N
+	p, q := a.Run.Algo, b.Run.Algo
+	return reflect.DeepEqual(x, y) && p.HasTeacher() == q.HasTeacher() &&
+		(!p.HasTeacher() || p.Reference == q.Reference) && slices.Equal(p.Teachers, q.Teachers)
 }
 
 func (a *app) executeOne(ctx context.Context, db *store.DB, j plan.Wanted, index, of int, o harness.Options,

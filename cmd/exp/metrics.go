@@ -24,8 +24,8 @@ func metricsCommand(a *app) *cli.Command {
 			"prints one row per point, and every point of every metric unless flags select some.\n" +
 			"In a GLOB, * matches any characters, ? one, [ab] one of a set. Names are verl's, such as " +
 			"actor/entropy.\n" +
-			"--explain reads no run: it describes all metrics, or the ones that match the arguments (names or " +
-			"GLOBs).",
+			"--explain describes all metrics, or the ones that the arguments name: metrics, GLOBs, or a run for " +
+			"what it recorded.",
 		UsageText: strings.Join([]string{
 			"exp metrics @last # the newest run, step by step",
 			"exp metrics @last --list # the recorded metrics, with smallest and largest values",
@@ -33,6 +33,7 @@ func metricsCommand(a *app) *cli.Command {
 			"exp metrics countdown-flowrl -m critic/score/mean -o csv > reward.csv # all seeds, for a plot",
 			"exp metrics @last -m actor/entropy --decimate 500 -o csv # for a plot 500 pixels wide; keeps every peak",
 			"exp metrics --explain actor/ppo_kl # describe a metric",
+			"exp metrics @last --explain # describe those of a run",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"},

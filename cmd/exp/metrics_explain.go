@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"path"
 	"strings"
 
 	"exp/cmd/exp/cli"
 	"exp/experiments/spelling"
+	"exp/experiments/store"
 	"exp/harness/metric"
 )
 
@@ -13,7 +15,7 @@ import (
 func (a *app) explainMetrics(c *cli.Context) error {
 	for _, flag := range []string{"metric", "steps", "every", "decimate", "list"} {
 		if c.IsSet(flag) {
-			return a.Usagef("--explain reads no run; it does not go with --%s", flag)
+			return a.Usagef("--explain describes metrics; it does not go with --%s", flag)
 		}
 	}
 	list := metric.All()
@@ -21,6 +23,9 @@ func (a *app) explainMetrics(c *cli.Context) error {
 		list = nil
 		for _, name := range names {
 			found, err := describedBy(name)
+			if err != nil {
+				found, err = a.describedOf(c.Context, name, err)
+			}
 			if err != nil {
 				return err
 			}
@@ -61,6 +66,28 @@ func describedBy(name string) ([]metric.Metric, error) {
 		f.Help = "did you mean " + s + "?"
 	}
 	return nil, f
+}
+
+// describedOf finds the metrics that the run of a reference recorded. If it names no run, it returns unknown, or for
+// a reference with an @, which is no metric, what is wrong with it.
+func (a *app) describedOf(ctx context.Context, ref string, unknown error) (list []metric.Metric, err error) {
+	err = cli.With(a.OpenStore, func(db *store.DB) error {
+		run, err := a.oneRun(ctx, db, ref)
+		if err != nil {
+			return err
+		}
+		series, err := db.Series(ctx, run.ID, "")
+		for _, s := range series {
+			if m, ok := metric.Find(s.Name); ok {
+				list = append(list, m)
+			}
+		}
+		return err
+	})
+	if err != nil && !strings.HasPrefix(ref, "@") {
+		return nil, unknown
+	}
+	return list, err
 }
 
 // writeMetric writes the catalogue's entry of one metric.

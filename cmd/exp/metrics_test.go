@@ -35,6 +35,18 @@ func TestMetricsExplain(t *testing.T) {
 	}
 }
 
+// A run in place of a metric stands for those it recorded.
+func TestMetricsExplainRun(t *testing.T) {
+	dir := fixtureStore(t)
+	got := call{}.run("metrics", "flowrl-a#0", "--explain", "-o", "name", "--store", dir)
+	listed := call{}.run("metrics", "flowrl-a#0", "--list", "-o", "csv", "--no-header", "--fields", "metric", "--store", dir)
+	if got.stdout == "" || got.stdout != listed.stdout {
+		t.Errorf("printed %q, want %q", got.stdout, listed.stdout)
+	}
+	call{}.run("metrics", "@lost", "--explain", "--store", dir).check(t, 3, "", "valid are @last")
+	call{}.run("metrics", "actor/entropi", "--explain", "--store", dir).check(t, 3, "", "did you mean actor/entropy?")
+}
+
 // TestMetricsHasEveryPoint: programs get every point.
 func TestMetricsHasEveryPoint(t *testing.T) {
 	dir := fixtureStore(t)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
+	"exp/experiments/keep"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/plan"
@@ -25,18 +27,22 @@ func resumeCommand(a *app) *cli.Command {
 			"the first one is reported with the field, and the exit code is 5. Configuration and seed are the " +
 			"recorded ones.\n" +
 			"--extend-steps makes a new, longer run with this one as its parent, equal bit for bit to training " +
-			"it from the start. The learning rate must not depend on the number of steps.",
+			"it from the start; --end-at makes a shorter one, to get the weights of an earlier step and score " +
+			"them: it executes the steps from a checkpoint before its last. The learning rate must not depend on " +
+			"the number of steps.",
 		UsageText: strings.Join([]string{
 			"exp resume @last # after Ctrl-C, a crash or kill -9",
 			"exp resume @last --stop-if none # past the condition that stopped it",
 			"exp resume 5e8d --from 50 # from an older checkpoint, which re-checks more steps",
 			"exp resume countdown-flowrl#0 --extend-steps 100 # 100 more steps",
+			"exp resume countdown-flowrl#0 --end-at 50 # the weights after step 50, merged and scored",
 			"exp resume @last --ranks 2 # on two processes, however many there were",
 		}, "\n"),
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "from", Usage: "continue from the newest checkpoint at or before `STEP`",
 				DefaultText: "the newest"},
 			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` more steps", DefaultText: "none"},
+			&cli.IntFlag{Name: "end-at", Usage: "make a run that ends with `STEP`", DefaultText: "none"},
 			&cli.StringSliceFlag{Name: "stop-if", Usage: "save and stop after a step where `EXPR` holds " +
 				"(run.stop_if); none drops the run's", DefaultText: "those of its last attempt"},
 			ranksFlag(),
@@ -48,10 +54,13 @@ func resumeCommand(a *app) *cli.Command {
 }
 
 func (a *app) resumeRun(c *cli.Context, args []string) error {
-	for _, flag := range []string{"from", "extend-steps"} {
+	for _, flag := range []string{"from", "extend-steps", "end-at"} {
 		if c.IsSet(flag) && c.Int(flag) < 1 {
 			return a.Usagef("--%s %d: it must be at least 1", flag, c.Int(flag))
 		}
+	}
+	if c.IsSet("end-at") && (c.IsSet("from") || c.IsSet("extend-steps")) {
+		return a.Usagef("--end-at finds the checkpoint itself, and no run becomes longer and shorter: give it alone")
 	}
 	db, err := a.OpenStoreWith(store.Options{})
 	if err != nil {
@@ -125,18 +134,42 @@ func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *har
 	}
 	be.Close()
 	r := p.Config
-	if !c.IsSet("extend-steps") {
-		return r, nil
+	n, from := r.Run.Train.Steps+c.Int("extend-steps"), "--extend-steps"
+	if c.IsSet("end-at") {
+		n, from = c.Int("end-at"), "--end-at"
 	}
-	longer, err := replan.Longer(c.Context, db, *run, c.Int("extend-steps"), values, a.Getenv)
+	switch {
+	case n == r.Run.Train.Steps && from == "--extend-steps":
+		return r, nil
+	case from == "--end-at" && n >= r.Run.Train.Steps:
+		return nil, a.Usagef("--end-at %d: run %s has %d steps; --extend-steps makes it longer", n, run.RID.Short(),
+			r.Run.Train.Steps)
+	}
+	other, err := replan.WithSteps(c.Context, db, *run, n, from, values, a.Getenv)
 	if errors.Is(err, harness.ErrSchedule) {
-		n := r.Run.Train.Steps + c.Int("extend-steps")
-		return nil, cli.Usagef("run %s cannot be extended: %w, so a longer run differs from the first step on",
+		return nil, cli.Usagef("run %s cannot have another length: %w, so such a run differs from the first step on",
 			run.RID.Short(), err).
 			Advise(fmt.Sprintf("train it from the start: exp run CONFIG --set train.steps=%d", n))
 	}
-	o.Parent = run
-	return longer, err
+	if o.Parent = run; from == "--end-at" {
+		err = errors.Join(err, a.cutAt(db, n, o))
+	}
+	return other, err
+}
+
+// cutAt makes a run that ends with a step begin at a checkpoint before it: the last step of a run is executed, since
+// it records more than others.
+func (a *app) cutAt(db *store.DB, step int, o *harness.Options) error {
+	list, err := keep.Saved(db, o.Parent.RID)
+	before := slices.ContainsFunc(list, func(s keep.SavedCheckpoint) bool {
+		return strings.HasPrefix(s.Stage, "train-") && s.Step < int64(step)
+	})
+	if o.UpTo = step - 1; !before {
+		a.Note("run %s keeps no checkpoint before step %d: the steps are executed from the first",
+			o.Parent.RID.Short(), step)
+		o.Parent = nil
+	}
+	return err
 }
 
 // trainingStages are the kinds of stages that define a run; evaluations attach to it and

@@ -13,6 +13,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/train/rl"
 )
 
@@ -179,6 +180,46 @@ func recordedSteps(dir string) int64 {
 		return 0
 	}
 	return runs[0].Steps
+}
+
+// The files of all configurations are checked before the first one is executed.
+func TestRunChecksLaterConfigs(t *testing.T) {
+	dir := t.TempDir()
+	problems, bad := filepath.Join(dir, "problems.jsonl"), filepath.Join(dir, "bad.yaml")
+	recipe, err := filepath.Abs(smokeRecipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{problems: `{"nums":"three","target":8}`,
+		bad: "extends: " + recipe + "\nname: bad\ndata: {train: {source: " + problems + "}}\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := exp(t, "run", "--store", filepath.Join(dir, "store"), smokeRecipe, bad)
+	e.refuses(t, 2, "problems.jsonl:1", "nothing was run")
+	if strings.Contains(e.stderr, "stage=") {
+		t.Errorf("the first configuration was executed:\n%s", e.stderr)
+	}
+}
+
+// Arms that differ only in how they train read the same files.
+func TestReadsSame(t *testing.T) {
+	load := func(sets ...string) *config.Resolved {
+		t.Helper()
+		r, err := config.Load(config.Input{File: smokeRecipe, Sets: sets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for set, want := range map[string]bool{"name=b": true, "algo.kind=grpo": true, "train.optim.lr=1e-5": true, "rollout.n=2": true,
+		"algo={kind: grpo,reference: elsewhere,kl: {loss_coef: 1}}": false, "data.train.size=65": false, "eval.final.max_new_tokens=9": false,
+		"model.arch.layers=3": false, "train.prompts_per_step=16": false} {
+		if got := readsSame(load(), load(set)); got != want {
+			t.Errorf("%s: %v, want %v", set, got, want)
+		}
+	}
 }
 
 func TestFactOf(t *testing.T) {

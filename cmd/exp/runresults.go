@@ -8,6 +8,7 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/experiments/quantity"
 	"exp/experiments/query"
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/metric"
 	harness "exp/harness/run"
@@ -83,7 +84,11 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 	first := results[0].Run
 	var next []string
 	if len(results) == 1 {
-		next = append(next, "exp show "+first.RID.Short(), "exp samples "+first.RID.Short()+" --wrong")
+		samples, err := samplesOf(ctx, db, first)
+		if err != nil {
+			return err
+		}
+		next = append(append(next, "exp show "+first.RID.Short()), samples...)
 	} else {
 		next = append(next, "exp ls --group xid")
 	}
@@ -98,6 +103,20 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 	next = append(next, "exp report "+arms+" --out report")
 	a.Note("next:\n  %s", strings.Join(next, "\n  "))
 	return nil
+}
+
+// samplesOf returns the command that reads what a run sampled, if anything.
+func samplesOf(ctx context.Context, db *store.DB, run store.Run) ([]string, error) {
+	labels, err := recorded.Suites(ctx, db, run)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(labels) > 0:
+		return []string{"exp samples " + run.RID.Short() + " --wrong"}, nil
+	case run.Steps > 0:
+		return []string{"exp samples " + run.RID.Short() + " --suite train"}, nil
+	}
+	return nil, nil
 }
 
 // armsToCompare returns names that exp compare takes as arms: the given names, else the

@@ -35,6 +35,10 @@ func TestNextCommands(t *testing.T) {
 	exp(t, "compare", "smoke-ppo", "smoke", "--store", dir).succeeds(t)
 	exp(t, "compare", "smoke-ppo", "longer", "--store", dir).refuses(t, 6, "train.steps")
 
+	// A run without an evaluation sampled only in training.
+	run(smokeRecipe, "--set", "name=unscored", "--set", "seed=7", "--set", "eval.final.suites=[]").says(t, " --suite train\n")
+	exp(t, "samples", "unscored", "--suite", "train", "--store", dir).succeeds(t)
+
 	// A run that is repeated under another name is found by both.
 	run(smokeRecipe, "--set", "name=again").says(t, "is recorded as smoke already; again now finds it too")
 	for _, ref := range []string{"again", "again#0", "smoke#0"} {

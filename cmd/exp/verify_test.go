@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +121,17 @@ func TestResumeCommand(t *testing.T) {
 	if got, want := findRun(t, dir, "smoke-6steps", 0), findRun(t, whole, "smoke", 0); got.RID != want.RID || got.Chain != want.Chain || got.Parent == 0 {
 		t.Errorf("child %s with chain %s and parent %d, trained from the start: %s with %s", got.RID.Short(), got.Chain.Short(), got.Parent, want.RID.Short(), want.Chain.Short())
 	}
+	// A shorter run takes the steps up to the checkpoint of step 2, and is the run that ends there.
+	exp(t, "resume", "smoke", "--end-at", "3", "--store", dir).says(t, "smoke-3steps")
+	smoke(t, whole, "--set", "train.steps=3", "--set", "name=cut").succeeds(t)
+	got, want := findRun(t, dir, "smoke-3steps", 0), findRun(t, whole, "cut", 0)
+	if got.RID != want.RID || got.Chain != want.Chain || got.Parent == 0 || !slices.Equal(got.Headline, want.Headline) {
+		t.Errorf("run %+v, trained from the start: %+v", got, want)
+	}
+	exp(t, "verify", "smoke-3steps", "--level", "full", "--store", dir).succeeds(t)
+	exp(t, "resume", "smoke", "--end-at", "1", "--store", dir).says(t, "keeps no checkpoint before step 1: the steps are executed from the first")
+	exp(t, "resume", "smoke", "--end-at", "4", "--store", dir).refuses(t, 2, "has 4 steps; --extend-steps makes it longer")
+	exp(t, "resume", "smoke", "--end-at", "2", "--from", "1", "--store", dir).refuses(t, 2, "give it alone")
 }
 
 // Each thing that makes a stage what it is, changed alone, is named.

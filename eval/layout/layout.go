@@ -153,6 +153,9 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	var p rollout.Problem
 	var facts Facts
 	var err error
+	if err := textOnly(r); err != nil {
+		return p, err
+	}
 	if err := l.problem(r, &p); err != nil {
 		return p, err
 	}
@@ -265,8 +268,39 @@ func Messages(r rows.Row, field string) ([]rollout.Message, error) {
 		if err := json.Unmarshal(item, &list[i]); err != nil {
 			return nil, r.Errorf(field, "message %d: %w", i+1, err)
 		}
+		if err := onlyTexts(list[i]); err != nil {
+			return nil, r.Errorf(field, "message %d has %w", i+1, err)
+		}
 	}
 	return list, nil
+}
+
+// textOnly returns an error if a row has images or videos in verl's columns for them.
+func textOnly(r rows.Row) error {
+	for _, column := range []string{"images", "videos"} {
+		v, _ := r.Value(column)
+		if list, ok := v.([]any); ok && len(list) > 0 {
+			return r.Errorf(column, "the problem has %s, and models read text alone here; rename the column to leave "+
+				"them out", column)
+		}
+	}
+	return nil
+}
+
+// onlyTexts returns an error if a message has a part that is no text, such as an image.
+func onlyTexts(m rollout.Message) error {
+	var parts []struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(m.Parts, &parts) != nil {
+		return nil
+	}
+	for _, part := range parts {
+		if part.Type != "" && part.Type != "text" {
+			return fmt.Errorf("a part of type %q, and models read text alone here", part.Type)
+		}
+	}
+	return nil
 }
 
 // contentText returns the text of a message, or the joined texts of its parts.
@@ -297,8 +331,22 @@ func (l Layout) target(r rows.Row) string {
 	return ""
 }
 
+// keepsAnswer reports whether the column of the answer is kept for a reward of the user's, who then knows what to make
+// of an object.
+func (l Layout) keepsAnswer() bool {
+	column, _, _ := strings.Cut(l.Answer, ".")
+	return slices.Contains(l.Keep, column)
+}
+
 func (l Layout) answers(r rows.Row) ([]string, error) {
 	texts, err := r.Texts(l.Answer)
+	if err != nil && l.keepsAnswer() {
+		raw, err := r.Raw(l.Answer)
+		return []string{string(raw)}, err
+	}
+	if v, ok := r.Value(l.Answer); err != nil && ok && v != nil {
+		return nil, fmt.Errorf("%w; for a reward of your own, name its column in data.keep", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,6 +187,27 @@ func TestKeptColumns(t *testing.T) {
 	}
 }
 
+// A reward of the user's that keeps the column of the gold answers knows what to make of any value.
+func TestKeptAnswers(t *testing.T) {
+	const text = `{"data_source":"s","prompt":[{"role":"user","content":"P"}],"reward_model":{"style":"rule","ground_truth":{"target":["a","b"],"n":1.50}}}` + "\n" +
+		`{"data_source":"s","prompt":[{"role":"user","content":"Q"}],"reward_model":{"style":"rule","ground_truth":true}}` + "\n" +
+		`{"data_source":"s","prompt":[{"role":"user","content":"R"}],"reward_model":{"style":"rule","ground_truth":["7","8"]}}` + "\n"
+	problems, _, err := ProblemsAt(rows.Read(file(t, text)), "", []string{"reward_model"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range problems {
+		got = append(got, problems[i].Answer)
+	}
+	if want := []string{`{"target":["a","b"],"n":1.50}`, "true", "7"}; !slices.Equal(got, want) {
+		t.Errorf("gold answers %q, want %q", got, want)
+	}
+	if _, _, err := ProblemsAt(rows.Read(file(t, text)), "", nil); err == nil || !strings.Contains(err.Error(), "data.keep") {
+		t.Errorf("without keeping it: %v", err)
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	good := `{"id":1,"problem":"P","answer":"1"}` + "\n"
 	for _, tt := range []struct{ name, text, want string }{
@@ -197,6 +219,10 @@ func TestRefuses(t *testing.T) {
 		{"no box", `{"problem":"P","level":1,"solution":"so 3"}`, `rows.jsonl:1: field "solution": no \boxed`},
 		{"two of one id", good + "\n" + `{"id":1,"problem":"Q","answer":"1"}`, `rows.jsonl:3: field "id": id "1" already belongs to another problem`},
 		{"empty problem", `{"problem":"","answer":"1"}`, "empty problem"},
+		{"an image in a message", `{"prompt":[{"role":"user","content":[{"type":"text","text":"P"},{"type":"image"}]}],"answer":"1"}`,
+			`message 1 has a part of type "image"`},
+		{"images", `{"prompt":"<image>P","answer":"1","images":[]}` + "\n" + `{"prompt":"<image>Q","answer":"1","images":[{"path":"a.png"}]}`,
+			`rows.jsonl:2: field "images": the problem has images`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := Problems(rows.Read(file(t, tt.text)), nil)

@@ -16,12 +16,16 @@ import (
 type order struct {
 	names  []string
 	fields map[string]*order
-	item   *order // of the items, if the value is a list
+	item   *order        // of the items, if the value is a list
+	number func(any) any // converts values of a type that the library does not; nil for others
 }
 
 // orderOf returns the order of the fields of a group.
 func orderOf(n parquet.Node) *order {
 	if n.Leaf() {
+		if number := numberOf(n.Type().LogicalType()); number != nil {
+			return &order{number: number}
+		}
 		return nil
 	}
 	o := &order{fields: map[string]*order{}}

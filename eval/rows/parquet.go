@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"os"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // parquetRows is the number of rows held at a time. Rows of code benchmarks hold megabytes of tests.
@@ -67,7 +69,7 @@ func parquetEach(f *os.File, take takeRow,
 		if err := file.Schema().Reconstruct(&v, row); err != nil {
 			return false, fmt.Errorf("parquet, row %d: %w", place+1, err)
 		}
-		fields, ok := plain(v).(map[string]any)
+		fields, ok := plain(v, names).(map[string]any)
 		if !ok {
 			return false, fmt.Errorf("row %d is %s", place+1, kind(v))
 		}
@@ -141,17 +143,64 @@ func checkFooter(f *os.File, size int64) error {
 	return nil
 }
 
-// plain converts the library's values to what JSON would give.
-func plain(v any) any {
+// numberOf returns the function that converts values of a logical type whose numbers the library gives as others:
+// unsigned integers as signed ones, decimals in binary. nil for other types.
+func numberOf(t *format.LogicalType) func(any) any {
+	if t == nil {
+		return nil
+	}
+	switch t := t.Value.(type) {
+	case *format.IntType:
+		if t.IsSigned {
+			return nil
+		}
+		return func(v any) any {
+			switch v := v.(type) {
+			case int32:
+				return uint32(v)
+			case int64:
+				return uint64(v)
+			}
+			return v
+		}
+	case *format.DecimalType:
+		return func(v any) any {
+			switch x := v.(type) {
+			case *big.Float:
+				return json.Number(x.Text('f', int(t.Scale)))
+			case float64:
+				return json.Number(strconv.FormatFloat(x, 'f', int(t.Scale), 64))
+			}
+			return v
+		}
+	}
+	return nil
+}
+
+// plain converts the library's values of a column to what JSON would give.
+func plain(v any, o *order) any {
+	if o != nil && o.number != nil {
+		if _, list := v.([]any); !list {
+			v = o.number(v)
+		}
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		for k, x := range v {
-			v[k] = plain(x)
+			var field *order
+			if o != nil {
+				field = o.fields[k]
+			}
+			v[k] = plain(x, field)
 		}
 		return v
 	case []any:
+		item := o
+		if o != nil && o.item != nil {
+			item = o.item
+		}
 		for i, x := range v {
-			v[i] = plain(x)
+			v[i] = plain(x, item)
 		}
 		return v
 	case []byte:

@@ -132,6 +132,29 @@ func TestNestedParquet(t *testing.T) {
 	}
 }
 
+// Numbers whose types the library does not give as such.
+func TestParquetNumbers(t *testing.T) {
+	type row struct {
+		Big   uint64   `parquet:"big"`
+		Small uint8    `parquet:"small"`
+		List  []uint64 `parquet:"list,list"`
+		Price int64    `parquet:"price,decimal(2:10)"`
+	}
+	var b bytes.Buffer
+	if err := parquet.Write(&b, []row{{Big: 1<<63 + 5, Small: 200, List: []uint64{1<<64 - 1}, Price: -150}}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := All(write(t, "x.parquet", b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"big": json.Number("9223372036854775813"), "small": json.Number("200"), "list": []any{json.Number("18446744073709551615")},
+		"price": json.Number("-1.50")}
+	if d := cmp.Diff(want, all[0].Fields); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"broken line", "{\"a\":1}\n{\"a\":", ":2: not JSON: text ends inside a value"},

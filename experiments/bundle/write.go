@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"exp/experiments/blob"
 	"exp/experiments/ident"
@@ -64,7 +66,8 @@ func (e *BusyError) Hint() string { return "export it after it has ended" }
 func (e *BusyError) ExitCode() int { return 7 }
 
 // Write exports runs, with the runs they depend on, to a file at path, which it creates
-// or replaces when the bundle is complete. A missing or corrupt blob is a *blob.Error.
+// or replaces when the bundle is complete. It removes what an earlier Write to path left
+// when it was killed. A missing or corrupt blob is a *blob.Error.
 func Write(ctx context.Context, db *store.DB, path string, runs []store.Run, o Options) (*Manifest, error) {
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
@@ -75,6 +78,9 @@ func Write(ctx context.Context, db *store.DB, path string, runs []store.Run, o O
 	}
 	defer os.Remove(tmp.Name()) // no effect after the rename
 	defer tmp.Close()
+	if err := syscall.Flock(int(tmp.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil { // else: no locks here
+		removeLeft(path)
+	}
 	w := newWriter(ctx, db, tmp, o)
 	if err := w.write(runs); err != nil {
 		return nil, err
@@ -84,6 +90,34 @@ func Write(ctx context.Context, db *store.DB, path string, runs []store.Run, o O
 		return nil, err
 	}
 	return &w.manifest, os.Rename(tmp.Name(), path)
+}
+
+// leftFor is the age from which a temporary file that nobody holds a lock on was left: a younger one may be about to
+// be locked.
+const leftFor = time.Minute
+
+// removeLeft removes the temporary files that Writes to path left.
+func removeLeft(path string) {
+	prefix := "." + filepath.Base(path) + "-"
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	for _, e := range entries {
+		digits, ours := strings.CutPrefix(e.Name(), prefix)
+		if !ours || digits == "" || strings.Trim(digits, "0123456789") != "" || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < leftFor {
+			continue
+		}
+		name := filepath.Join(filepath.Dir(path), e.Name())
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			os.Remove(name)
+		}
+		f.Close()
+	}
 }
 
 // writer is one Write.
@@ -193,8 +227,10 @@ func (w *writer) table(rows store.PortableRows) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
 	defer tmp.Close()
+	if err := os.Remove(tmp.Name()); err != nil { // the open file stays, and a killed process leaves nothing
+		return err
+	}
 	buffer := bufio.NewWriterSize(tmp, 1<<18)
 	sum := newSummer(buffer)
 	t := Table{Name: rows.Table}

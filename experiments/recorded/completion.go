@@ -103,7 +103,8 @@ type Completions struct {
 	Match *regexp.Regexp // only texts that match; nil: all
 }
 
-// completionPage is how many rows are read at a time.
+// completionPage is how many rows are read at first, often enough for a person. Then all others are: a page sorts
+// everything after it.
 const completionPage = 1000
 
 // Read returns the first most matching completions, 0 for all, and whether there are more.
@@ -111,7 +112,7 @@ func (c Completions) Read(ctx context.Context, most int) (list []Completion, mor
 	packs := c.DB.Blobs.NewPackReader()
 	defer packs.Close()
 	q := c.Query
-	for q.Limit = completionPage; ; {
+	for q.Limit = completionPage; ; q.Limit = 0 {
 		rows, err := c.DB.Samples(ctx, c.Run.ID, q)
 		if err != nil {
 			return nil, false, err
@@ -129,7 +130,7 @@ func (c Completions) Read(ctx context.Context, most int) (list []Completion, mor
 			}
 			list = append(list, shown)
 		}
-		if len(rows) < completionPage {
+		if q.Limit == 0 || len(rows) < q.Limit {
 			return list, false, nil
 		}
 		q.After = rows[len(rows)-1].ID

@@ -49,6 +49,8 @@ func TestConflicts(t *testing.T) {
 		{"rejection bounds", "algo.rollout_correction={reject: [seq_max_k2],reject_bounds: ['0.1']}", "algo.rollout_correction={reject: [seq_max_k2],reject_bounds: ['0.1_0.2']}", "must not have a lower bound"},
 		{"teachers and sources", "algo={kind: distill,teachers: [a],teacher_sources: [x]}",
 			"algo={kind: distill,teachers: [a],teacher_sources: [x,y]}", "algo.teachers has 1 models, algo.teacher_sources 2"},
+		{"a key that problems lack", "algo={kind: distill,teachers: [a],teacher_sources: [x]}",
+			"algo={kind: distill,teachers: [a],teacher_sources: [x],teacher_key: extra_info.task}", "problems do not keep the column extra_info"},
 		{"a source twice", "algo={kind: distill,teachers: [a,b],teacher_sources: [x,y]}", "algo={kind: distill,teachers: [a,b],teacher_sources: [x,x]}", `algo.teacher_sources has "x" twice`},
 		{"bypass loss", "algo={kind: gpg,rollout_correction: {preset: bypass_pg_is}}", "algo={kind: grpo,rollout_correction: {preset: bypass_pg_is}}", "is for the loss reinforce, not for ppo"},
 		{"bypass mode", "algo={kind: grpo,rollout_correction: {mode: bypass}}", "algo={kind: gspo,rollout_correction: {mode: bypass}}", "the loss gspo does not support it"},

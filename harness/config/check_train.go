@@ -141,10 +141,20 @@ func trainChecks() []check {
 			}
 			for i, source := range sources {
 				if slices.Contains(sources[:i], source) {
-					return fmt.Sprintf("algo.teacher_sources has %q twice", source), "one teacher for each data source"
+					return fmt.Sprintf("algo.teacher_sources has %q twice", source), "one teacher for each"
 				}
 			}
 			return "", ""
+		}},
+		{[]string{"algo.teacher_key"}, func(r *Run) (string, string) {
+			key := r.Algo.TeacherKey
+			column, _, _ := strings.Cut(key, ".")
+			if key == "" || key == DataSource || slices.Contains(r.Data.Keep, key) ||
+				slices.Contains(r.Data.Keep, column) {
+				return "", ""
+			}
+			return fmt.Sprintf("algo.teacher_key %s: problems do not keep the column %s", key, column),
+				"data.keep: [" + column + "] (task math only)"
 		}},
 		{[]string{"algo.rollout_correction.reject_bounds", "algo.rollout_correction.reject"},
 			func(r *Run) (string, string) {

@@ -109,13 +109,22 @@ func distillKeys(token []Clause) []Key {
 			"another model with the same tokens, of any size"},
 		Key{Path: "algo.teachers", Kind: String, List: true, Role: External, Default: is([]string{}), Late: true,
 			Stages: at(Train), When: []Clause{read}, Pattern: pattern("a path, or hub:ORG/NAME@REVISION", `.+`),
-			Help: "further teachers, folders: each is the reference policy of the problems whose data_source is its " +
-				"entry in algo.teacher_sources, and algo.reference is that of the others"},
+			Help: "further teachers, folders: each is the reference policy of the problems whose data_source (or " +
+				"algo.teacher_key) is its entry in algo.teacher_sources, and algo.reference is that of the others"},
 		Key{Path: "algo.teacher_sources", Kind: String, List: true, Default: is([]string{}), Late: true,
 			Stages: at(Train), When: []Clause{positive("algo.teachers")},
 			Pattern: pattern("the data_source of problems", `.+`),
-			Help:    "for each of algo.teachers, the data_source of the problems that it teaches"})
+			Help: "for each of algo.teachers, the data_source of the problems that it teaches, or what they have in " +
+				"algo.teacher_key"},
+		Key{Path: "algo.teacher_key", Kind: String, Default: is(DataSource), Late: true, Stages: at(Train),
+			When:    []Clause{positive("algo.teachers")},
+			Pattern: pattern("data_source, a column of data.keep, or a field of one, such as extra_info.task", `.+`),
+			Help: "what chooses a problem's teacher: its data_source, or another column of its file (verl's " +
+				"teacher_key)"})
 }
+
+// DataSource is the value of algo.teacher_key for the data set that a problem comes from.
+const DataSource = "data_source"
 
 // StartWeights is the value of algo.reference for the weights that training starts from.
 const StartWeights = "start"

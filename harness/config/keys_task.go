@@ -92,7 +92,7 @@ func functionsKeys() []Key {
 // mathGraders lists the graders of eval/task; a test compares the two lists.
 func mathGraders() []string {
 	return []string{"exp", "math_dapo", "math_dapo_original", "math_dapo_box", "math_reward", "gsm8k_strict",
-		"gsm8k_flexible", "search_r1_em", "prime", "exp_strict", "verl"}
+		"gsm8k_flexible", "search_r1_em", "prime", "prime_math", "exp_strict", "verl"}
 }
 
 func mathKeys() []Key {
@@ -171,7 +171,8 @@ func rowKeys(made, drawn, files Clause) []Key {
 			Pattern: pattern("the name of a column", `.+`),
 			When:    []Clause{only("task.kind", "math"), except("data.train.source", Generated, None)},
 			Help: "further columns of the training files to keep with each problem, such as extra_info, for " +
-				"reward.command, which finds them in extra.columns"},
+				"reward.command, which finds them in extra.columns, or for algo.teacher_key; the gold answer's own " +
+				"may then be any JSON"},
 		{Path: "data.select", Kind: Enum, Words: []string{"random", "first"}, Default: is("random"),
 			Stages: at(Prepare), When: []Clause{drawn},
 			Help: "rows that data.*.max_samples takes: random draws them from data.seed, the same rows in the same " +

@@ -234,6 +234,7 @@ type Algo struct {
 	Reference         string      `key:"reference"`         // something reads the reference policy
 	Teachers          []string    `key:"teachers"`          // the same
 	TeacherSources    []string    `key:"teacher_sources"`   // Teachers is not empty
+	TeacherKey        string      `key:"teacher_key"`       // the same
 	EntropyCoef       float64     `key:"entropy_coef"`      // Loss is not "flowrl"
 	Aggregation       string      `key:"aggregation"`       // Loss is a sum over tokens
 	LossScaleFactor   float64     `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"

@@ -62,6 +62,9 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	c := &r.Run
 	out := Run{Name: c.Name, Algo: c.Algorithm(), Seed: seed, Notes: stage.StartNotes(c), Missing: []string{},
 		ToDo: []string{}}
+	if note := stage.OverlongNote(c); note != "" {
+		out.Notes = append(out.Notes, note)
+	}
 	var lack *harness.RequireError
 	suites, err := harness.RequireAll(ctx, m.DB, r, m.Processes)
 	if errors.As(err, &lack) {
@@ -95,6 +98,12 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	p, err := plan.New(r, seed, be.Class(), m.Sources, suites...)
 	if err != nil {
 		return out, err
+	}
+	if m.DB != nil { // without a store there are no suites
+		e := stage.Env{Config: r, Blobs: m.DB.Blobs, Suites: suites, Prompter: p.External.Prompter}
+		if err := stage.CheckSuites(&e); err != nil {
+			return out, err
+		}
 	}
 	return out, out.addPlan(ctx, m.DB, p)
 }

@@ -1,11 +1,16 @@
 package preview
 
 import (
+	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"exp/eval/suite"
+	"exp/experiments/ident"
+	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/plan"
 	harness "exp/harness/run"
@@ -15,6 +20,15 @@ const smoke = "../../configs/smoke_cpu.yaml"
 
 func look(t *testing.T, sets ...string) Run {
 	t.Helper()
+	run, err := lookIn(t, nil, sets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func lookIn(t *testing.T, db *store.DB, sets ...string) (Run, error) {
+	t.Helper()
 	r, err := config.Load(config.Input{File: smoke, Sets: sets})
 	if err != nil {
 		t.Fatal(err)
@@ -23,11 +37,7 @@ func look(t *testing.T, sets ...string) Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := Machine{Sources: sources, Getenv: os.Getenv, Processes: harness.Alone()}.Of(context.Background(), r, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
+	return Machine{DB: db, Sources: sources, Getenv: os.Getenv, Processes: harness.Alone()}.Of(context.Background(), r, 3)
 }
 
 // Without a store everything would be executed, and only stages that depend on no other
@@ -53,6 +63,39 @@ func TestOfMissing(t *testing.T) {
 	}
 	if r.Estimate == nil || r.Prompts == nil {
 		t.Error("the known parts are missing")
+	}
+}
+
+// A benchmark's prompt that the run cannot use is an error of the plan, not only of the run.
+func TestOfSuiteThatDoesNotFit(t *testing.T) {
+	db, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	path := filepath.Join(t.TempDir(), "long.jsonl")
+	if err := os.WriteFile(path, []byte(`{"problem":"`+strings.Repeat("1+", 40)+`1","answer":"41"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := suite.Read("long", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := db.Blobs.Put(bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	row := store.Suite{Digest: ident.Sum(data), Name: s.Name, Version: "v1", Scorer: strings.Join(s.Graders, ","),
+		Items: []store.Item{{ID: s.Problems[0].ID}}}
+	if _, err := db.AddSuite(t.Context(), row, int64(len(data))); err != nil {
+		t.Fatal(err)
+	}
+	_, err = lookIn(t, db, "eval.final.suites=[long]")
+	if err == nil || !strings.Contains(err.Error(), "suite long: problem 0: the prompt has 81 tokens") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -99,10 +99,9 @@ func planned(ctx context.Context, db *store.DB, run store.Run, r *config.Resolve
 	return p, same(ctx, db, run, p, kinds)
 }
 
-// Longer returns the configuration of a run with n more training steps, which is
-// another run with this one as parent. If the run's steps depend on their number, the
-// error wraps run.ErrSchedule.
-func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []config.Value,
+// WithSteps returns the configuration of a run with another number of training steps, which flag from asks for. It
+// is another run with this one as parent. If the run's steps depend on their number, the error wraps run.ErrSchedule.
+func WithSteps(ctx context.Context, db *store.DB, run store.Run, steps int, from string, values []config.Value,
 	getenv func(string) string) (*config.Resolved, error) {
 	r, err := Config(ctx, db, run, values, getenv)
 	if err != nil {
@@ -111,7 +110,6 @@ func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []co
 	if err := harness.Extendable(r); err != nil {
 		return nil, err
 	}
-	steps, from := r.Run.Train.Steps+n, "--extend-steps"
 	return Config(ctx, db, run, append(slices.Clone(values),
 		config.Value{Path: "train.steps", Value: steps, From: from},
 		config.Value{Path: "name", Value: extendedName(r.Run.Name, steps), From: from}), getenv)
@@ -120,7 +118,7 @@ func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []co
 // longestName is the most characters in a run's name.
 const longestName = 64
 
-// extendedName names a run after the run that it extends.
+// extendedName names a run after the run whose steps it shares.
 func extendedName(name string, steps int) string {
 	suffix := fmt.Sprintf("-%dsteps", steps)
 	return name[:min(len(name), longestName-len(suffix))] + suffix

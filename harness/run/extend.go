@@ -17,9 +17,9 @@ import (
 // their number.
 var ErrSchedule = errors.New("its steps depend on train.steps")
 
-// Extendable checks that with more steps a run takes the same steps, so that one
-// trajectory is a prefix of the other. Only then can a longer run continue from a
-// checkpoint of a shorter one and still match its id.
+// Extendable checks that with more or fewer steps a run takes the same steps, so that one
+// trajectory is a prefix of the other. Only then can a run continue from a checkpoint of
+// another and still match its id.
 func Extendable(r *config.Resolved) error {
 	kinds := map[string]string{"train.optim.schedule": r.Run.Train.Optim.Schedule}
 	if r.Has("algo.critic.optim.schedule") {
@@ -36,7 +36,7 @@ func Extendable(r *config.Resolved) error {
 	return nil
 }
 
-// parent lets training continue from a checkpoint of the run that this one extends. The
+// parent lets training continue from a checkpoint of the run that this one extends or cuts. The
 // earlier steps are copied into this run's record, under its own chain.
 func (x *execution) parent(rec *stepRecord) (*stage.Parent, error) {
 	ctx := context.Background()
@@ -55,7 +55,7 @@ func (x *execution) parent(rec *stepRecord) (*stage.Parent, error) {
 		return nil, nil // it never began training
 	}
 	rec.parent = run
-	rec.replay.to = max(rec.replay.to, run.Steps)
+	rec.replay.to = max(rec.replay.to, min(run.Steps, int64(x.p.Config.Run.Train.Steps)))
 	return &stage.Parent{Dir: x.DB.RunDir(run.RID), SID: sid, Accept: func(c stage.Saved) (ident.Digest, error) {
 		if err := checkAnnounced(ctx, x.DB, run.ID, c); err != nil {
 			return ident.Digest{}, err

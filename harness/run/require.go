@@ -140,6 +140,20 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 	return found, nil
 }
 
+// CheckInputs checks everything that a configuration names, as its plan and the run do, but executes nothing. It
+// returns a *RequireError or a config.Errors.
+func CheckInputs(ctx context.Context, db *store.DB, r *config.Resolved) error {
+	suites, err := Suites(ctx, db, r)
+	if err != nil {
+		return err
+	}
+	x, err := stage.Externals(r)
+	if err != nil {
+		return err
+	}
+	return stage.CheckSuites(&stage.Env{Config: r, Blobs: db.Blobs, Suites: suites, Prompter: x.Prompter})
+}
+
 // Processes are the ranks that compute a run, or one process.
 type Processes struct {
 	Ranks int

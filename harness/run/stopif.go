@@ -40,8 +40,9 @@ func (e *StoppedError) reason() string {
 
 // stopConditions are the conditions of run.stop_if while a run trains.
 type stopConditions struct {
-	list   []*config.StopCondition
-	warned bool // about metrics that steps do not measure
+	list []*config.StopCondition
+	// warned of metrics that a step, or one with a validation, does not measure
+	warned, warnedOfValidation bool
 }
 
 // startConditions sets the conditions of training whose steps are recorded up to last. A run that
@@ -86,8 +87,8 @@ func (x *execution) checkStop(step int64, measured map[string]float64) {
 	}
 }
 
-// checkStep is checkStop for a step that was just taken. It warns once about metrics that a step
-// after the critic's warm-up does not measure; validation has other steps.
+// checkStep is checkStop for a step that was just taken. Steps of the critic's warm-up measure less, so it warns of
+// what later ones lack.
 func (x *execution) checkStep(s stage.Step) {
 	if len(x.stops.list) == 0 {
 		return
@@ -98,24 +99,40 @@ func (x *execution) checkStep(s stage.Step) {
 			measured[name] = v
 		}
 	}
-	if !x.stops.warned && s.Det.Step > x.criticWarmup() {
-		x.stops.warned = true
-		for _, c := range x.stops.list {
-			for _, name := range c.Metrics() {
-				_, ok := config.StopValue(name, measured)
-				if ok || strings.HasPrefix(name, "val") || name == "timing_s/testing" {
-					continue
-				}
-				text := fmt.Sprintf("run.stop_if: %s was not measured at step %d; %s holds only at steps that "+
-					"measure it", name, s.Det.Step, c)
-				if m, _ := metric.Find(name); m.Absent != "" {
-					text += " (" + m.Absent + ")"
-				}
-				x.Watch.Warn(text)
-			}
-		}
+	if s.Det.Step > x.criticWarmup() {
+		x.warnUnmeasured(s.Det.Step, measured)
 	}
 	x.checkStop(s.Det.Step, measured)
+}
+
+// warnUnmeasured warns once about metrics of conditions that a step does not measure. Metrics of the validation are
+// looked for at the first step that has one.
+func (x *execution) warnUnmeasured(step int64, measured map[string]float64) {
+	ofValidation := func(name string) bool { return strings.HasPrefix(name, "val") || name == "timing_s/testing" }
+	train, validation := !x.stops.warned, false
+	for name := range measured {
+		validation = validation || ofValidation(name) && !x.stops.warnedOfValidation
+	}
+	x.stops.warned, x.stops.warnedOfValidation = true, x.stops.warnedOfValidation || validation
+	for _, c := range x.stops.list {
+		for _, name := range c.Metrics() {
+			look := train
+			if ofValidation(name) {
+				look = validation
+			}
+			if _, ok := config.StopValue(name, measured); ok || !look {
+				continue
+			}
+			text := fmt.Sprintf("run.stop_if: %s was not measured at step %d; %s holds only at steps that measure it",
+				name, step, c)
+			if m, _ := metric.Find(name); ofValidation(name) {
+				text += " (exp metrics RUN --list names what a validation measures)"
+			} else if m.Absent != "" {
+				text += " (" + m.Absent + ")"
+			}
+			x.Watch.Warn(text)
+		}
+	}
 }
 
 // criticWarmup is the number of steps that train the critic alone; 0 if there is none.

@@ -68,6 +68,16 @@ func TestStopIfAtTheEnd(t *testing.T) {
 	}
 }
 
+// Metrics of the validation are looked for when there is one.
+func TestStopIfOfValidation(t *testing.T) {
+	l := newLab(t)
+	_, q := l.execute(l.plan(0, "train.steps=3", "eval.online.every_steps=2",
+		"run.stop_if=[val/pass@1 > 2 and val/acuracy < 0]"))
+	if len(q.warnings) != 1 || !strings.Contains(q.warnings[0], "val/acuracy was not measured at step 2") {
+		t.Errorf("warnings %q", q.warnings)
+	}
+}
+
 // A run whose updates are skipped stops at once, and stays there.
 func TestStopIfNonFinite(t *testing.T) {
 	l := newLab(t)

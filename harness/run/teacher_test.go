@@ -139,6 +139,14 @@ func TestTeacherOfSource(t *testing.T) {
 	if first.RID == other.RID || first.XID == other.XID {
 		t.Error("another teacher of a data source is the same run")
 	}
+	// By a field of a column: the same problems have the same teacher, so only the id is another.
+	byField := l.plan(0, sets(one, "data.keep=[extra_info]", "algo.teacher_key=extra_info.index", "algo.teacher_sources=[sum-0]")...)
+	if byField.XID == first.XID {
+		t.Error("another algo.teacher_key is the same experiment")
+	}
+	if _, err := l.try(context.Background(), byField, &quiet{}); err != nil {
+		t.Error(err)
+	}
 	_, err := l.try(context.Background(), l.plan(0, sets(one, "algo.teacher_sources=[gsm8k]")...), &quiet{})
 	if err == nil || !strings.Contains(err.Error(), `no problem of data.train has the data_source "gsm8k"; theirs are math_dapo`) {
 		t.Errorf("a data source without problems: %v", err)

@@ -19,14 +19,12 @@ import (
 // training finds, for instance, a test prompt that is too long. e belongs to the train
 // stage. The error is a config.Errors.
 func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) error {
+	if err := CheckSuites(e); err != nil {
+		return err
+	}
 	p, err := e.prompter()
 	if err != nil {
 		return err
-	}
-	for _, s := range e.Suites {
-		if err := e.checkSuitePrompts(p, s); err != nil {
-			return err
-		}
 	}
 	for _, s := range splits(e.run()) {
 		d, ok := problems(s.role)
@@ -54,6 +52,24 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 			if err := e.checkRecorded(problems, p.Vocabulary(), list); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// CheckSuites checks that the model can read the prompts of the benchmarks that e names. Of e it needs Config,
+// Suites, Blobs and, if there is one, Prompter. The error is a config.Errors.
+func CheckSuites(e *Env) error {
+	if len(e.Suites) == 0 {
+		return nil
+	}
+	p, err := e.prompter()
+	if err != nil {
+		return err
+	}
+	for _, s := range e.Suites {
+		if err := e.checkSuitePrompts(p, s); err != nil {
+			return err
 		}
 	}
 	return nil

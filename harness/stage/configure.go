@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -131,7 +132,7 @@ func TrainConfig(c *config.Run) train.Config {
 			"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong,
 			"seq_final_reward": train.MetricFinal}[a.FilterGroups.Metric]}
 	t.Overlong = rl.Overlong{MaxResponse: c.Rollout.MaxNewTokens, Penalty: a.Overlong.Penalty,
-		Buffer: int(math.Round(a.Overlong.Buffer * float64(c.Rollout.MaxNewTokens)))}
+		Buffer: overlongBuffer(c)}
 	t.Correction = correction(a.RolloutCorrection, t.Loss)
 	if a.Aggregation != "" {
 		t.Aggregation, t.LossScale = must(rl.ParseAggregation(a.Aggregation)), a.LossScaleFactor
@@ -146,6 +147,20 @@ func TrainConfig(c *config.Run) train.Config {
 		t.LogZ = logZConfig(a.Settings)
 	}
 	return t
+}
+
+// overlongBuffer returns the tokens over which the reward falls.
+func overlongBuffer(c *config.Run) int {
+	return int(math.Round(c.Algo.Overlong.Buffer * float64(c.Rollout.MaxNewTokens)))
+}
+
+// OverlongNote says that algo.overlong punishes nothing though it is on; empty if it does, or is off.
+func OverlongNote(c *config.Run) string {
+	if c.Algo.Overlong.Buffer == 0 || overlongBuffer(c) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("long completions lose no reward: algo.overlong.buffer %v of rollout.max_new_tokens %d is "+
+		"less than half a token", c.Algo.Overlong.Buffer, c.Rollout.MaxNewTokens)
 }
 
 // correction returns the settings of rollout correction for a loss.

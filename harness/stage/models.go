@@ -49,6 +49,7 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 		if err != nil {
 			return nil, err
 		}
+		parts.Route = teacherOf(r.run().Algo)
 		for i, folder := range r.run().Algo.Teachers {
 			m, err := r.loadTeacher(folder, owned)
 			if err != nil {
@@ -155,16 +156,24 @@ func teacherDigest(key, folder string, c *config.Run, arch model.Config, policy 
 	return d
 }
 
+// teacherOf returns the function that names the entry of algo.teacher_sources for a problem.
+func teacherOf(a config.Algo) func(p *rollout.Problem) string {
+	if a.TeacherKey == config.DataSource {
+		return func(p *rollout.Problem) string { return p.DataSource("") }
+	}
+	return func(p *rollout.Problem) string { return p.Field(a.TeacherKey) }
+}
+
 // teachersHavePupils returns an error if no problem comes from one of algo.teacher_sources.
-func teachersHavePupils(sources []string, problems []rollout.Problem) error {
-	if len(sources) == 0 {
+func teachersHavePupils(a config.Algo, problems []rollout.Problem) error {
+	if len(a.TeacherSources) == 0 {
 		return nil
 	}
 	found := map[string]bool{}
 	for i := range problems {
-		found[problems[i].DataSource("")] = true
+		found[teacherOf(a)(&problems[i])] = true
 	}
-	for _, source := range sources {
+	for _, source := range a.TeacherSources {
 		if found[source] {
 			continue
 		}
@@ -173,8 +182,8 @@ func teachersHavePupils(sources []string, problems []rollout.Problem) error {
 		if names := slices.Sorted(maps.Keys(found)); len(names) > 0 {
 			have = "theirs are " + strings.Join(names[:min(len(names), 8)], ", ")
 		}
-		return &DataError{fmt.Errorf("algo.teacher_sources: no problem of data.train has the data_source %q; %s",
-			source, have)}
+		return &DataError{fmt.Errorf("algo.teacher_sources: no problem of data.train has the %s %q; %s",
+			a.TeacherKey, source, have)}
 	}
 	return nil
 }

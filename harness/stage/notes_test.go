@@ -26,3 +26,17 @@ func TestStartNotes(t *testing.T) {
 		t.Errorf("a random model has notes: %q", list)
 	}
 }
+
+// A punishment that rounds to no token is said to be off.
+func TestOverlongNote(t *testing.T) {
+	c := &config.Run{Rollout: config.Rollout{MaxNewTokens: 8}}
+	for buffer, said := range map[float64]bool{0: false, 0.05: true, 0.0625: false, 0.2: false} {
+		c.Algo.Overlong.Buffer = buffer
+		if note := OverlongNote(c); (note != "") != said || said && !strings.Contains(note, "less than half a token") {
+			t.Errorf("buffer %v: %q", buffer, note)
+		}
+		if got := overlongBuffer(c); (got == 0 && buffer > 0) != said {
+			t.Errorf("buffer %v is %d tokens", buffer, got)
+		}
+	}
+}

@@ -47,6 +47,9 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err := r.build(in, &owned); err != nil {
 		return nil, err
 	}
+	if note := OverlongNote(e.run()); note != "" && e.leads() {
+		e.event("overlong-off", "%s", note)
+	}
 	saved, resumed, err := r.saver.load()
 	if err != nil {
 		return nil, err
@@ -119,7 +122,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if parts.Problems, err = r.problemsOf(in, RoleTrain); err != nil {
 		return err
 	}
-	if err := teachersHavePupils(c.Algo.TeacherSources, parts.Problems); err != nil {
+	if err := teachersHavePupils(c.Algo, parts.Problems); err != nil {
 		return err
 	}
 	prompts, err := r.prompter()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/harness/config"
 	"exp/train/rl"
 )
 
@@ -15,7 +16,7 @@ func (t *verl) distillation() {
 	if !t.on(at+"enabled", false) {
 		return
 	}
-	teacher, others := t.teachers(at + "teacher_models.")
+	teacher, others, sources := t.teachers(at + "teacher_models.")
 	for key := range t.in {
 		if strings.HasPrefix(key, at+"teacher_models.") || placedTeacher[strings.TrimPrefix(key, at)] {
 			t.used[key] = true // where it computes
@@ -38,7 +39,7 @@ func (t *verl) distillation() {
 	t.onlyReference(rewards)
 	t.putText("algo.reference", weights(teacher))
 	if len(others) > 0 {
-		t.routes(others, t.text(at+"teacher_key", "data_source"))
+		t.routes(others, sources, t.text(at+"teacher_key", config.DataSource))
 	}
 	switch {
 	case mode == "forward_kl_topk":
@@ -65,9 +66,9 @@ func (t *verl) distillation() {
 // placedTeacher are settings of where and how fast the teacher computes.
 var placedTeacher = map[string]bool{"n_gpus_per_node": true, "nnodes": true, "teacher_key": true}
 
-// teachers returns the path of the first teacher by name, and the paths of the others by their problems' data source.
-// verl ignores a teacher named teacher_model if there are others.
-func (t *verl) teachers(at string) (first string, others map[string]string) {
+// teachers returns the path of the first teacher by name, and the paths and sources of the others in the order of
+// their sources. verl ignores a teacher named teacher_model if there are others.
+func (t *verl) teachers(at string) (first string, others, sources []string) {
 	paths := map[string]string{}
 	for key := range t.in {
 		rest, ours := strings.CutPrefix(key, at)
@@ -84,33 +85,42 @@ func (t *verl) teachers(at string) (first string, others map[string]string) {
 	}
 	names := slices.Sorted(maps.Keys(paths))
 	if len(names) == 0 {
-		return "", nil
+		return "", nil, nil
 	}
-	others = map[string]string{}
-	for _, name := range names[1:] {
+	of := map[string][]string{} // teachers by source
+	for i, name := range names {
 		key := t.text(at+name+".key", "")
-		if key == "" {
+		if key == "" && i > 0 {
 			t.note("teacher %s has no key: it teaches nothing here, and verl refuses it", name)
+		}
+		if key != "" {
+			of[key] = append(of[key], name)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		list := of[key]
+		if len(list) > 1 {
+			t.note("teachers %s have the key %q: verl refuses that, and so does exp; give each its own",
+				strings.Join(list, " and "), key)
+		} else if list[0] == names[0] {
 			continue
 		}
-		others[key] = paths[name]
+		for _, name := range list {
+			others, sources = append(others, weights(paths[name])), append(sources, key)
+		}
 	}
-	return paths[names[0]], others
+	return paths[names[0]], others, sources
 }
 
-// routes lets other teachers than the first teach the problems that verl sends to them.
-func (t *verl) routes(others map[string]string, column string) {
-	if column != "data_source" {
-		t.note("distillation.teacher_key %s: problems have their teacher by data_source here", column)
-	}
-	sources := slices.Sorted(maps.Keys(others))
-	var paths []string
-	for _, source := range sources {
-		paths = append(paths, weights(others[source]))
+// routes lets other teachers than the first teach the problems that verl sends to them, by a column of the data.
+func (t *verl) routes(paths, sources []string, column string) {
+	if column != config.DataSource {
+		t.putText("algo.teacher_key", column)
+		t.keep(column)
 	}
 	t.putTexts("algo.teachers", paths)
 	t.putTexts("algo.teacher_sources", sources)
-	t.note("problems of data sources without a teacher have the first one, %s; verl refuses them",
+	t.note("problems without a teacher of their own have the first one, %s; verl refuses them",
 		t.out["algo.reference"])
 }
 

@@ -26,10 +26,11 @@ lists = "solution_strs" in inspect.signature(score).parameters
 out, sys.stdout = sys.stdout, sys.stderr
 for line in sys.stdin:
     row = json.loads(line)
-    info = ((row.get("extra") or {}).get("columns") or {}).get("extra_info") or {}
+    columns = (row.get("extra") or {}).get("columns") or {}
+    info = columns.get("extra_info") or {}
     info = {**info, "num_turns": 2 * row.get("turns", 1), "rollout_reward_scores": {}}
-    args = {"data_source": row["data_source"], "solution_str": row["response"], "ground_truth": row["gold"],
-            "extra_info": info}
+    args = {"data_source": row["data_source"], "solution_str": row["response"],
+            "ground_truth": (columns.get("reward_model") or {}).get("ground_truth", row["gold"]), "extra_info": info}
     if lists:
         args = {name + "s": [value] for name, value in args.items()}
     got = score(**{**args, **more})
@@ -67,7 +68,8 @@ func (t *verl) rewards() {
 		}
 		t.out["reward.command"] = "[" + argv + "]"
 		if t.out["task.kind"] == "math" {
-			t.putList("data.keep", "extra_info")
+			t.keep("extra_info")
+			t.keep("reward_model") // a ground truth may be a list or an object
 		}
 	case t.out["task.kind"] == "math" && !model:
 		t.wrong()

@@ -126,7 +126,7 @@ func (t *verl) tools(path string) {
 	t.put("rollout.tools.kind", "command")
 	t.out["rollout.tools.command"] = fmt.Sprintf("[python3, -c, %q, %q]", toolAdapter, path)
 	if t.out["task.kind"] == "math" {
-		t.putList("data.keep", "extra_info")
+		t.keep("extra_info")
 	}
 	t.note("the program that runs verl's tools needs verl, and keeps nothing from one call to the next; rewards " +
 		"that tools give are dropped")

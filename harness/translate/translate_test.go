@@ -309,6 +309,9 @@ func TestRecipes(t *testing.T) {
 			"+distillation.teacher_models.a.key=gsm8k +distillation.teacher_models.b.key=code +distillation.teacher_models.d.model_path=./d +distillation.teacher_models.d.key=aime",
 			[]string{"coef: 1", `reference: "./a"`, `teachers: ["./d", "./b"]`, `teacher_sources: ["aime", "code"]`, "teacher c has no key",
 				`have the first one, "./a"`, "top_k: 32", "the forward KL is a loss here"}},
+		{"teachers by another column", "algorithm.adv_estimator=grpo distillation.enabled=True distillation.teacher_key=ability data.train_files=t.parquet " +
+			"+distillation.teacher_models.b.model_path=./b +distillation.teacher_models.a.model_path=./a +distillation.teacher_models.b.key=code " +
+			"custom_reward_function.path=r.py", []string{`teacher_key: "ability"`, "keep: [ability, extra_info, reward_model]", `teacher_sources: ["code"]`}},
 		{"a teacher's likeliest tokens", "algorithm.adv_estimator=grpo distillation.enabled=True distillation.distillation_loss.use_task_rewards=False " +
 			"distillation.distillation_loss.loss_mode=forward_kl_topk distillation.teacher_models.teacher_model.model_path=./t " +
 			"distillation.distillation_loss.topk=64 distillation.distillation_loss.loss_max_clamp=10 distillation.distillation_loss.log_prob_min_clamp=-10",
@@ -359,6 +362,22 @@ func TestRecipes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// verl refuses two teachers of one key; here none is dropped, and the recipe does not load.
+func TestTwoTeachersOfAKey(t *testing.T) {
+	r := translated(t, "run.sh", "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=t.parquet "+
+		"actor_rollout_ref.model.path=./m actor_rollout_ref.rollout.n=4 trainer.total_training_steps=10 "+
+		"data.train_batch_size=8 distillation.enabled=True +distillation.teacher_models.b.model_path=./b "+
+		"+distillation.teacher_models.a.model_path=./a +distillation.teacher_models.b.key=code +distillation.teacher_models.a.key=code", nil)
+	for _, want := range []string{`teachers a and b have the key "code": verl refuses that`, `teachers: ["./a", "./b"]`, `teacher_sources: ["code", "code"]`} {
+		if !strings.Contains(r.Text, want) {
+			t.Errorf("it lacks %q:\n%s", want, r.Text)
+		}
+	}
+	if r.Errs == nil || !strings.Contains(r.Errs.Error(), `algo.teacher_sources has "code" twice`) {
+		t.Errorf("errors %v", r.Errs)
 	}
 }
 
@@ -619,6 +638,9 @@ func TestAdapter(t *testing.T) {
 		{"extra_info is never None", "def mine(data_source, solution_str, ground_truth, extra_info=None):\n" +
 			"    return extra_info.get('bonus', 3) + extra_info['num_turns'] + len(extra_info['rollout_reward_scores'])\n",
 			"", `{"id":"7","response":"x","gold":"x","data_source":"s","extra":null}` + "\n", "5.0"},
+		{"a ground truth that is no text", "def mine(data_source, solution_str, ground_truth, extra_info=None):\n    return len(ground_truth['target'])\n", "",
+			`{"id":"7","response":"x","gold":"{}","data_source":"s","extra":{"columns":{"reward_model":{"style":"rule","ground_truth":{"target":["a","b"]}}}}}` +
+				"\n", "2.0"},
 		{"reward_kwargs", "def mine(data_source, solution_str, ground_truth, extra_info=None, scale=1, names=None, deep=None):\n" +
 			"    return scale * len(names) + deep['x'] + (data_source == 'other')\n",
 			"+custom_reward_function.reward_kwargs.scale=2.5 '+custom_reward_function.reward_kwargs.names=[a,b]' " +

@@ -24,6 +24,7 @@ type verl struct {
 	used   map[string]bool
 	draft
 	unset map[string][]string // variables that a setting needs and nobody sets
+	kept  []string            // columns of data.keep
 
 	plainTrainer bool // verl's own, not a recipe's
 	async        bool // the fully asynchronous one
@@ -131,6 +132,14 @@ func (t *verl) translate(module string) {
 	t.steps()
 	t.shared()
 	t.rest()
+}
+
+// keep adds a column to data.keep.
+func (t *verl) keep(column string) {
+	if !slices.Contains(t.kept, column) {
+		t.kept = append(t.kept, column)
+	}
+	t.putList("data.keep", t.kept...)
 }
 
 // trainer tells which of verl's trainers runs, by the folder and the name of its file and by settings.

@@ -20,7 +20,7 @@ type Arm struct {
 }
 
 // Arms groups runs into arms by a field of runs (xid, the experiment's id; name, algo,
-// model, task) or by a configuration key, whose value becomes the label; "" is xid. Arms
+// model, task, seed) or by a configuration key, whose value becomes the label; "" is xid. Arms
 // are sorted by label (compareLabels), then xid, for any order of runs. An unknown field is an
 // *OptionError.
 func Arms(ctx context.Context, db *store.DB, runs []store.Run, by string) ([]Arm, error) {
@@ -65,6 +65,7 @@ func groupKey(ctx context.Context, rd *reader, by string) (func(store.Run) (stri
 		"xid": func(r store.Run) string { return r.XID.String() }, "name": func(r store.Run) string { return r.Name },
 		"algo": func(r store.Run) string { return r.Algo }, "model": func(r store.Run) string { return r.Model },
 		"task": func(r store.Run) string { return r.Task },
+		"seed": func(r store.Run) string { return fmt.Sprintf("seed=%d", r.Seed) },
 	}[by]
 	if field != nil {
 		return func(r store.Run) (string, error) { return field(r), nil }, nil
@@ -72,7 +73,7 @@ func groupKey(ctx context.Context, rd *reader, by string) (func(store.Run) (stri
 	path := strings.TrimPrefix(by, "config.")
 	if _, ok := config.Lookup(path); !ok {
 		return nil, &OptionError{Option: "by", Value: by, Problem: "is neither a field of runs nor a key",
-			Advice: "xid, name, algo, model, task, or a key such as algo.kind"}
+			Advice: "xid, name, algo, model, task, seed, or a key such as algo.kind"}
 	}
 	last := path[strings.LastIndexByte(path, '.')+1:]
 	return func(r store.Run) (string, error) {

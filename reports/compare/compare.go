@@ -166,7 +166,7 @@ func (s *side) add(r *record, arm int) {
 	case !r.evaluated() && r.run.Foreign() != "":
 		s.exclude(r, arm, "from another framework ("+r.run.Foreign()+"), without per-problem scores")
 	case !r.evaluated():
-		s.exclude(r, arm, "without a final evaluation")
+		s.exclude(r, arm, notEvaluated)
 	default:
 		s.runs = append(s.runs, r)
 	}

@@ -306,6 +306,11 @@ func TestExcluded(t *testing.T) {
 		t.Errorf("error %v, want an incomplete arm and what to run", err)
 	}
 
+	_, err = f.compareRuns(Options{}, []store.Run{f.put(plainRun("unscored", "opo", 4))}, b)
+	if !errors.As(err, &none) || !strings.HasPrefix(none.Hint(), "score it on a suite: exp eval ") {
+		t.Errorf("error %v, want how to evaluate it", err)
+	}
+
 	halted := plainRun("stop", "opo", 3)
 	halted.status = store.Stopped
 	_, err = f.compareRuns(Options{}, []store.Run{f.put(halted)}, b)
@@ -398,6 +403,7 @@ func TestArms(t *testing.T) {
 		{"name", "a ×3, b ×2"},
 		{"algo", "flowrl ×3, ppo ×2"},
 		{"algo.kind", "flowrl ×3, ppo ×2"},
+		{"seed", "seed=0 ×3, seed=1 ×2"},
 		{"config.algo.flowrl.beta", "beta=5 ×1, beta=15 ×2, no algo.flowrl.beta ×2"},
 	} {
 		arms, err := Arms(context.Background(), f.db, runs, test.by)

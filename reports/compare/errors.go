@@ -49,6 +49,9 @@ func (e *IncompleteArmError) Error() string {
 	return fmt.Sprintf("arm %s has no complete run: %s", e.Label, strings.Join(runs, "; "))
 }
 
+// notEvaluated is why a finished run without scores does not count.
+const notEvaluated = "without a final evaluation"
+
 // Hint suggests what to run.
 func (e *IncompleteArmError) Hint() string {
 	if len(e.Excluded) == 0 {
@@ -58,6 +61,10 @@ func (e *IncompleteArmError) Hint() string {
 	if strings.HasPrefix(x.Numerics, store.ForeignNumerics("")) {
 		return "import it again with dumps of its completions; exp metrics shows its series, and exp report draws " +
 			"them next to other runs'"
+	}
+	if x.Reason == notEvaluated { // running it again would not evaluate it
+		return fmt.Sprintf("score it on a suite: exp eval %.8s --suite NAME; or name some in eval.final.suites and "+
+			"run its configuration again", x.RID)
 	}
 	if strings.HasPrefix(x.Reason, string(store.Stopped)) { // running it again would stop there again
 		return fmt.Sprintf("a condition stopped it; to continue without: exp resume %.8s --stop-if none", x.RID)

@@ -7,7 +7,12 @@
 // (train) uses only these types.
 package rollout
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
 
 // Problem is one item of a task. Problems are immutable once made.
 type Problem struct {
@@ -33,6 +38,35 @@ type Problem struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Data is further input of the task's grader, in the form the task wrote.
 	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// Field returns the text, number or truth at a path such as extra_info.task within the columns of its data file that
+// its Data keeps, as text; "" if there is none. A column whose name has dots is found too.
+func (p *Problem) Field(path string) string {
+	var d struct {
+		Columns map[string]any `json:"columns"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(p.Data))
+	decoder.UseNumber()
+	if decoder.Decode(&d) != nil {
+		return ""
+	}
+	in := d.Columns
+	for {
+		v, found := in[path]
+		first, rest, nested := strings.Cut(path, ".")
+		if found || !nested {
+			switch v := v.(type) {
+			case string:
+				return v
+			case bool, json.Number:
+				return fmt.Sprint(v)
+			}
+			return ""
+		}
+		in, _ = in[first].(map[string]any)
+		path = rest
+	}
 }
 
 // DataSource names the data set that the problem comes from, as its Data says in data_source or

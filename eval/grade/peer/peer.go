@@ -37,6 +37,8 @@ func All() []Grader {
 		}, "<answer>", "</answer>"),
 		{"prime", "PRIME's and rllm's: the last box; is_equiv, else normalised text and symbolic equality", Prime,
 			PrimeAnswer},
+		wrapped("prime_math", "verl's, for numina_*: the words after \"answer is\" or its like, or a box in them; as "+
+			"prime, or equal numbers to 1 in 10,000, per cent too", PrimeMath, "\\boxed{", "}"),
 	}
 }
 

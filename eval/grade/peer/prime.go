@@ -91,8 +91,15 @@ func PrimeNormalize(s string) string {
 // PrimeMathd is grade_answer_mathd.
 func PrimeMathd(answer, gold string) bool { return PrimeNormalize(answer) == PrimeNormalize(gold) }
 
-// primeSymbolicText is the second normalisation, _normalize of the source.
+// primeSymbolicText is the second normalisation, _normalize of rllm's source.
 func primeSymbolicText(s string) string {
+	return primeNormalized(s, strings.NewReplacer(" ", "", "{", "", "}", ""))
+}
+
+// primeMathText is the same of verl's, which leaves blanks and braces in.
+func primeMathText(s string) string { return primeNormalized(s, strings.NewReplacer()) }
+
+func primeNormalized(s string, without *strings.Replacer) string {
 	if m := primeText.FindStringSubmatch(s); m != nil {
 		s = m[1]
 	}
@@ -113,7 +120,7 @@ func primeSymbolicText(s string) string {
 	}
 	s = primeMinus.ReplaceAllString(s, "-")
 	s = primeMixed.ReplaceAllString(s, "$1+$2")
-	s = pythonLower(strings.NewReplacer(" ", "", "{", "", "}", "").Replace(s))
+	s = pythonLower(without.Replace(s))
 	if z, ok := primeInteger(s); ok {
 		s = z
 	}

@@ -25,7 +25,7 @@ func Route(source string) (name string, err error) {
 		return "math_dapo", nil
 	case "numina_aops_forum", "numina_synthetic_math", "numina_amc_aime", "numina_synthetic_amc", "numina_cn_k12",
 		"numina_olympiads":
-		return "prime", nil
+		return "prime_math", nil
 	}
 	set, search := strings.CutPrefix(source, "searchR1_")
 	switch {

@@ -49,7 +49,7 @@ func TestGoldenDefaultScore(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	for source, want := range map[string]string{
 		"openai/gsm8k": "gsm8k_strict", "HuggingFaceH4/MATH-500": "math_reward", "math_dapo": "math_dapo", "aime2024": "math_dapo",
-		"numina_olympiads": "prime", "searchR1_nq": "search_r1_em",
+		"numina_olympiads": "prime_math", "searchR1_nq": "search_r1_em",
 		"codeforces": "", "hiyouga/geometry3k": "", "searchR1_": "", "AIME": "", "": "",
 	} {
 		name, err := Route(source)
