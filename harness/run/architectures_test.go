@@ -114,6 +114,28 @@ func TestOtherPlaces(t *testing.T) {
 	}
 }
 
+// The same for experts of ERNIE 4.5, Hunyuan and FlexOlmo.
+func TestOtherExperts(t *testing.T) {
+	plain := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
+		MaxPositions: 256, InitStd: 0.1, Sparse: []bool{true, true}}
+	ernie, hunyuan, three, flex := plain, plain, plain, plain
+	ernie.Interleaved, ernie.Sparse = true, []bool{false, true}
+	ernie.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Corrected: true, Ungated: true,
+		Names: model.ErnieNames}
+	hunyuan.QKNorm, hunyuan.LateQKNorm = true, true
+	hunyuan.Experts = model.Experts{Count: 6, Top: 2, FFN: 48, Shared: 48, Renorm: true, Ungated: true,
+		Names: model.HunyuanNames}
+	three.QKNorm, three.Sparse = true, []bool{false, true}
+	three.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true, Sigmoid: true, Corrected: true,
+		Ungated: true, Scale: 1.5, Names: model.HunyuanThree}
+	flex.QKNorm, flex.WideQKNorm, flex.PostNorms, flex.NoPreNorms = true, true, true, true
+	flex.Experts = model.Experts{Count: 6, Top: 2, FFN: 48}
+	for _, c := range []model.Config{ernie, hunyuan, three, flex} {
+		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"},
+			{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}})
+	}
+}
+
 // The same for latent attention, with such experts.
 func TestLatentAttention(t *testing.T) {
 	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 4, Head: 24, FFN: 48,

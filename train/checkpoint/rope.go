@@ -156,7 +156,8 @@ func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 		}
 		return
 	}
-	if alpha := 0.0; a.kind == "hunyuan_v1_dense" && kind == "dynamic" && r.maybe("alpha", &alpha) && alpha != 0 {
+	if alpha := 0.0; kind == "dynamic" && strings.HasPrefix(a.kind, "hunyuan_v1") && r.maybe("alpha", &alpha) &&
+		alpha != 0 {
 		// A larger base, whatever the length.
 		theta := c.RopeTheta * math.Pow(alpha, float64(c.Head)/float64(c.Head-2))
 		if !(alpha > 0) || math.IsInf(theta, 1) {

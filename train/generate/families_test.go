@@ -83,6 +83,20 @@ func families() map[string]model.Config {
 		"granite": with(func(c *model.Config) {
 			c.EmbedScale, c.QueryScale, c.ResidualScale, c.LogitDivisor = 3, 0.1, 0.22, 4
 		}),
+		"ernie-moe": with(func(c *model.Config) {
+			c.Interleaved, c.Sparse = true, []bool{false, true}
+			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Corrected: true, Ungated: true,
+				Names: model.ErnieNames}
+		}),
+		"hunyuan-moe": with(func(c *model.Config) {
+			c.QKNorm, c.LateQKNorm, c.Sparse = true, true, []bool{true, true}
+			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true, Ungated: true,
+				Names: model.HunyuanNames}
+		}),
+		"flex-olmo": with(func(c *model.Config) {
+			c.QKNorm, c.WideQKNorm, c.PostNorms, c.NoPreNorms, c.Sparse = true, true, true, true, []bool{true, true}
+			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24}
+		}),
 		"hunyuan": with(func(c *model.Config) { c.QKNorm, c.LateQKNorm = true, true }),
 		"deepseek": with(func(c *model.Config) {
 			c.QKVBias, c.KVHeads, c.Head, c.Rotary = false, c.Heads, 20, 8

@@ -108,6 +108,8 @@ type Experts struct {
 	Groups    int     `json:",omitempty"` // of which a token's experts are in TopGroups; 0: one
 	TopGroups int     `json:",omitempty"`
 	Scale     float64 `json:",omitempty"` // multiplies the weights of the chosen experts; 0: 1
+
+	Names NameScheme `json:",omitempty"` // of the tensors
 }
 
 // RopeScaling changes the rotary frequencies f_j = theta^(-2j/R) for sequences longer

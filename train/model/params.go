@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"strings"
 
 	"exp/kernels"
 )
@@ -63,7 +62,7 @@ func (s linearSpec) weights() (first, last string) {
 
 // vector reports whether the tensor is none of a linear map's weights: a norm, a bias, or what linear
 // attention has besides its maps.
-func (t Tensor) vector() bool { return len(t.Shape) != 2 }
+func (t Tensor) vector() bool { return len(t.Shape) != 2 || t.Constant() }
 
 // layerLinears are the linear maps of a layer; qkv and o are the first and the last of its attention, linear
 // or not. gateUp and down belong to a dense layer, the
@@ -100,10 +99,8 @@ func (c Config) linears(l int) layerLinears {
 		x.gateUp, x.down = c.feedForward(mlp, c.FFN)
 		return x
 	}
-	x.router = linearSpec{[]string{mlp + "gate"}, []int{c.Experts.Count}, c.Width}
-	if c.Experts.Bias {
-		x.router.names[0] = mlp + "router"
-	}
+	names := c.Experts.names()
+	x.router = linearSpec{[]string{mlp + names.router}, []int{c.Experts.Count}, c.Width}
 	add := func(prefix string, width int) {
 		gateUp, down := c.feedForward(prefix, width)
 		x.experts = append(x.experts, gateUp, down)
@@ -113,7 +110,7 @@ func (c Config) linears(l int) layerLinears {
 	}
 	switch {
 	case c.Experts.Shared > 0 && c.Experts.Ungated:
-		add(mlp+"shared_experts.", c.Experts.Shared)
+		add(mlp+names.shared+".", c.Experts.Shared)
 	case c.Experts.Shared > 0:
 		x.router.names, x.router.rows = append(x.router.names, mlp+"shared_expert_gate"), append(x.router.rows, 1)
 		add(mlp+"shared_expert.", c.Experts.Shared)
@@ -247,7 +244,7 @@ func (x *layout) layer(c Config, l int) {
 	if c.sparse(l) {
 		x.linear(s.router, c.Experts.Bias)
 		if c.Experts.Corrected {
-			x.one(c.correction(l), c.Experts.Count)
+			x.one(c.correction(l), c.Experts.correctionShape()...)
 		}
 		for _, e := range s.experts {
 			x.linear(e, c.Experts.Bias)
@@ -276,16 +273,8 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 // correction returns the name of the bias that chooses experts in layer l, and that no gradient changes.
 func (c Config) correction(l int) string {
 	begin, _, _, _ := c.FeedForwardNames(fmt.Sprintf("model.layers.%d.", l))
-	if !c.Experts.Mixtral { // MiniMax-M2 has it outside
-		begin += "gate."
-	}
-	return begin + correctionPart
+	return begin + c.Experts.names().correction
 }
-
-const correctionPart = "e_score_correction_bias"
-
-// Constant reports whether no gradient changes the tensor.
-func (t Tensor) Constant() bool { return strings.HasSuffix(t.Name, "."+correctionPart) }
 
 // sinksName returns the name of the scores of layer l's sinks.
 func sinksName(l int) string { return fmt.Sprintf("model.layers.%d.self_attn.sinks", l) }
