@@ -51,7 +51,7 @@ type feature func(r *settings, c *model.Config)
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
-		deepseeks(), sigmoids())
+		deepseeks(), sigmoids(), gemmaFours())
 }
 
 // llamas have Llama's block.

@@ -72,6 +72,8 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 	switch {
 	case a.kind == "gpt_oss":
 		ossValues(v, c)
+	case a.gemmaFour():
+		gemmaFourValues(v, a, c)
 	case a.kind == "glm4_moe" || a.kind == "dots1" || a.kind == "solar_open":
 		deepseekValues(v, a, c)
 	case a.kind == "exaone_moe" || a.kind == "hy_v3":
@@ -242,6 +244,11 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 		}
 		v["partial_rotary_factor"], params["partial_rotary_factor"] = number(part), number(part)
 	}
+	if head := float64(c.Global.Head); s.Kind == "proportional" {
+		params["partial_rotary_factor"] = number(inverse(float64(s.Turned), func(f float64) float64 {
+			return 2 * math.Floor(math.Floor(f*head)/2)
+		}, float64(s.Turned)/head))
+	}
 	v["rope_parameters"] = params
 	if a.ownRope {
 		local := c.LocalTheta
@@ -264,6 +271,10 @@ func scalingValues(s model.RopeScaling) map[string]any {
 	switch s.Kind {
 	case "linear", "dynamic":
 		v["factor"] = number(s.Factor)
+	case "proportional":
+		if s.Factor != 1 {
+			v["factor"] = number(s.Factor)
+		}
 	case "llama3":
 		v["factor"], v["low_freq_factor"], v["high_freq_factor"] = number(s.Factor), number(s.LowFactor),
 			number(s.HighFactor)

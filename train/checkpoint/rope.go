@@ -50,6 +50,10 @@ func (r *settings) rope(a architecture, c *model.Config) {
 		r.problem("rope_scaling: type is %q: transformers 5 ignores it in this class; call it rope_type",
 			scaling.kind())
 	}
+	if a.gemmaFour() {
+		r.gemmaFourRope(c, params)
+		return
+	}
 	key, in := "rope_scaling", scaling
 	if in == nil {
 		key, in = "rope_parameters", params
@@ -69,6 +73,11 @@ const olmo3Theta = 5e5
 
 // localTheta reads the base of windowed layers.
 func (r *settings) localTheta(a architecture, c *model.Config, windowed *settings) {
+	if a.gemmaFour() {
+		c.LocalTheta = 1e4
+		windowed.orEmpty().get("rope_theta", &c.LocalTheta)
+		return
+	}
 	if a.kind == "gemma3_text" {
 		c.LocalTheta = 1e4
 		r.theta("rope_local_base_freq", &c.LocalTheta, windowed)

@@ -169,7 +169,8 @@ func (c Config) allLinears() (list []linearSpec) {
 		list = append(append(append(list, s.qkv), s.inner...), s.o)
 		if c.sparse(l) {
 			list = append(append(list, s.router), s.experts...)
-		} else {
+		}
+		if c.dense(l) {
 			list = append(list, s.gateUp, s.down)
 		}
 	}

@@ -19,7 +19,6 @@ type Cache struct {
 func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, error) {
 	_, shared := partOn(be)
 	c = c.cacheOf(shared)
-	n, stride := c.layerPages(pages, size)
 	x := &Cache{be: be, layers: make([]kernels.Pages, c.Layers), memory: make([]deltaMemory, c.Layers), pages: pages}
 	var err error
 	alloc := func(t kernels.DType, n int) kernels.Buffer {
@@ -30,7 +29,7 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 		x.owned = append(x.owned, b)
 		return b
 	}
-	pool := alloc(be.Operand(), 2*c.attentionLayers()*stride)
+	pool := alloc(be.Operand(), c.cacheElements(pages, size))
 	linear := c.Layers - c.attentionLayers()
 	states, tails := slots*c.Delta.State(), slots*c.Delta.Tail()
 	memory := deltaMemory{alloc(be.Operand(), linear*tails), alloc(be.Float(), linear*states)}
@@ -38,7 +37,7 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 		x.Close()
 		return nil, err
 	}
-	with, without := 0, 0
+	with, at := 0, 0
 	for l := range x.layers {
 		if c.linear(l) {
 			x.memory[l] = deltaMemory{memory.tails.Slice(with*tails, (with+1)*tails),
@@ -46,9 +45,9 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 			with++
 			continue
 		}
-		keys, values := 2*without*stride, (2*without+1)*stride
-		x.layers[l] = kernels.Pages{Keys: pool.Slice(keys, keys+n), Values: pool.Slice(values, values+n), Size: size}
-		without++
+		n, stride := c.layerPages(l, pages, size)
+		x.layers[l] = kernels.Pages{Keys: pool.Slice(at, at+n), Values: pool.Slice(at+stride, at+stride+n), Size: size}
+		at += 2 * stride
 	}
 	return x, nil
 }
@@ -173,6 +172,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be, c := m.be, m.Config
 	n, C := len(st.Tokens), c.Width
 	m.reach(st.longest())
+	m.readScalars()
 	load := func(dst kernels.Buffer, src []int32) kernels.Buffer {
 		v := dst.Slice(0, len(src))
 		be.Copy(v, kernels.Host(src))
@@ -184,17 +184,19 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	tokens, sample, u := load(d.tokens, st.Tokens), load(d.sample, st.Sample), d.u.Slice(0, len(st.U))
 	be.Copy(u, kernels.Host(st.U))
 	runs := d.runs(st)
-	a := d.acts
-	a.cut(c, n)
 	xs, delta := d.x.Slice(0, n*C), d.delta.Slice(0, n*C)
-	a.x1 = xs
+	a := d.layerActs(0, n)
 	be.Embed(xs, m.embed, tokens, c.embedScale())
 	for l := range m.layers {
 		y := &m.layers[l]
 		if l == 0 {
 			m.enter(a.n1, a.rstd1, xs, y.norm1)
 		} else {
-			m.addEnter(xs, a.n1, a.rstd1, xs, delta, y.norm1)
+			if c.Global.Head > 0 {
+				d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets
+				a = d.layerActs(l, n)
+			}
+			m.leave(l-1, xs, a.n1, a.rstd1, xs, delta, y.norm1)
 		}
 		if y.delta != nil {
 			m.linearAttention(y, &a, &d.low, x.memory[l], runs)
@@ -213,7 +215,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		be.Sync()
 		return
 	}
-	be.AddRMSNorm(xs, a.n1, a.rstd1, xs, delta, m.norm.w, c.norm(), c.residualEps())
+	m.finish(xs, a.n1, a.rstd1, xs, delta)
 	h, ids := d.h.Slice(0, q*C), d.ids.Slice(0, q)
 	be.GatherRows(h, a.n1, sample, C)
 	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q),
@@ -225,6 +227,14 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be.Sync()
 }
 
+// layerActs returns the activations of layer l, cut to n rows.
+func (d *Decoder) layerActs(l, n int) acts {
+	a := d.acts
+	a.cut(d.c.at(l), n)
+	a.x1 = d.x.Slice(0, n*d.c.Width)
+	return a
+}
+
 // CopyPages copies page pairs[2i] to page pairs[2i+1] in all layers.
 func (m *Model) CopyPages(d *Decoder, x *Cache, pairs []int32) {
 	if len(pairs) == 0 {
@@ -232,9 +242,9 @@ func (m *Model) CopyPages(d *Decoder, x *Cache, pairs []int32) {
 	}
 	v := d.pairs.Slice(0, len(pairs))
 	m.be.Copy(v, kernels.Host(pairs))
-	for _, p := range x.layers {
+	for l, p := range x.layers {
 		if !p.Keys.Empty() {
-			m.be.CopyPages(p, v, m.Config.attention(0))
+			m.be.CopyPages(p, v, m.Config.attention(l))
 		}
 	}
 	m.be.Sync()

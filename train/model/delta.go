@@ -132,6 +132,12 @@ func (c Config) attentionLayers() int {
 // Projected returns the width of an attention layer's row of queries, their gates if it has any, keys and
 // values.
 func (c Config) Projected() int {
+	if c.Global.Head > 0 {
+		return c.most(Config.Projected)
+	}
+	if c.keyValues() {
+		return (c.Heads + c.KVHeads) * c.Head
+	}
 	if c.OutputGate {
 		return c.QKV() + c.Heads*c.Head
 	}
@@ -250,8 +256,8 @@ func (ws *Workspace) allocAttentionGradients(alloc, operand func(n int) kernels.
 	c, N := ws.c, ws.cap.Tokens
 	out, projected := 0, 0
 	if c.attentionLayers() > 0 {
-		ws.dqkv, out = operand(N*c.QKV()), c.Heads*c.Head
-		if c.OutputGate {
+		ws.dqkv, out = operand(N*c.most(Config.QKV)), c.HeadsWidth()
+		if c.OutputGate || c.Global.KeyValues {
 			projected = c.Projected()
 		}
 	}

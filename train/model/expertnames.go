@@ -23,6 +23,8 @@ func (x Experts) names() expertNames {
 	switch {
 	case x.Bias:
 		n.router = "router"
+	case x.Beside:
+		n.router = "router.proj"
 	case x.Mixtral: // MiniMax-M2
 		n.correction = correctionPart
 	}
@@ -49,5 +51,10 @@ func (x Experts) correctionShape() []int {
 
 // Constant reports whether no gradient changes the tensor.
 func (t Tensor) Constant() bool {
-	return strings.HasSuffix(t.Name, "."+correctionPart) || strings.HasSuffix(t.Name, ".expert_bias")
+	for _, part := range []string{correctionPart, "expert_bias", layerScalarPart, expertScalePart} {
+		if strings.HasSuffix(t.Name, "."+part) {
+			return true
+		}
+	}
+	return false
 }

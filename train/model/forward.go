@@ -8,13 +8,14 @@ func (m *Model) Forward(ws *Workspace) {
 	C := c.Width
 	delta := kernels.Buffer{}
 	m.reach(ws.longest)
+	m.readScalars()
 	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), c.embedScale())
 	for l := range m.layers {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
 		if l == 0 {
 			m.enter(a.n1, a.rstd1, x0, y.norm1)
 		} else {
-			m.addEnter(x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1)
+			m.leave(l-1, x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1)
 		}
 		ws.keepInput(l)
 		m.block(ws, y, a, x0)
@@ -22,9 +23,17 @@ func (m *Model) Forward(ws *Workspace) {
 		ws.keepRouting(l, a)
 	}
 	x1 := ws.layerActs(len(m.layers) - 1).x1
-	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm.w,
-		c.norm(), c.residualEps())
+	m.finish(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta)
 	ws.gathered = false
+}
+
+// finish adds delta, the output of the last block, to the residual stream x, as sum, and sets out to its norm.
+func (m *Model) finish(sum, out, rstd, x, delta kernels.Buffer) {
+	if c := m.Config; c.LayerScales {
+		m.leave(c.Layers-1, sum, out, rstd, x, delta, m.norm)
+	} else {
+		m.be.AddRMSNorm(sum, out, rstd, x, delta, m.norm.w, c.norm(), c.residualEps())
+	}
 }
 
 // enter sets in to what a block reads of the residual stream x.
@@ -72,8 +81,11 @@ func (m *Model) sink(y *layer, a *acts) {
 
 // project computes queries, keys and values of rows at positions pos from a.n1.
 func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
-	c, be := m.Config, m.be
+	c, be := y.own, m.be
 	switch {
+	case c.keyValues():
+		y.qkv.apply(be, a.wide, a.n1, low)
+		m.expandKeys(c, a)
 	case c.latent():
 		m.projectLatent(y, a, low)
 	case c.OutputGate:
@@ -95,10 +107,13 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 
 // normHeads normalises queries and keys, and keeps them as a.raw.
 func (m *Model) normHeads(y *layer, a *acts) {
-	c, be := m.Config, m.be
+	c, be := y.own, m.be
 	be.Copy(a.raw, a.qkv)
 	be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm.w, c.queryNorm(), c.NormEps)
 	be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm.w, c.keyNorm(), c.NormEps)
+	if c.ValueNorm {
+		be.RMSNorm(a.qkv, a.vRstd, a.raw, m.zeros.Slice(0, c.Head), c.valueNorm(), c.NormEps)
+	}
 }
 
 // join adds the attention output to the residual stream x0, as a.x1, and normalises it. out
@@ -128,9 +143,12 @@ func (m *Model) feedForward(y *layer, a *acts, low *lowRank, out kernels.Buffer)
 	if c.PostNorms {
 		raw = a.rawF
 	}
-	if y.mix != nil {
-		y.mix.forward(be, c, &a.mix, raw, a.n2)
-	} else {
+	switch {
+	case y.beside != nil:
+		m.expertsBeside(y, a, low, out)
+	case y.mix != nil:
+		y.mix.forward(be, c, &a.mix, raw, a.n2, a.n2, nil)
+	default:
 		m.gate(y, a, low)
 		y.down.apply(be, raw, a.act, low)
 	}
@@ -164,10 +182,13 @@ func (c Config) headNorm(n, offset int) kernels.NormShape {
 	return s
 }
 
+// widestHead returns the most channels that a head has.
+func (c Config) widestHead() int { return c.most(func(c Config) int { return c.Head }) }
+
 // widestVector returns the most elements that a norm's weight has, or what the gradients of linear attention's
 // frozen tensors need together.
 func (c Config) widestVector() int {
-	n := max(c.Width, c.queryNorm().Dim)
+	n := max(c.Width, c.queryNorm().Dim, c.widestHead())
 	if c.Sinks {
 		n = max(n, c.Heads)
 	}

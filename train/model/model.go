@@ -26,6 +26,8 @@ type Model struct {
 	grads        arena          // empty unless trainable
 	tied         kernels.Buffer // gradient of the embedding as input, if it is also the output
 	unread       kernels.Buffer // gradients of frozen norms
+	zeros        kernels.Buffer // the weight of norms of values
+	scalars      scalars
 	kept         kernels.Buffer // the constants, during an update
 	owned        []kernels.Buffer
 
@@ -53,6 +55,9 @@ type layer struct {
 	mix                        *mixture // instead of gateUp and down
 	delta                      *delta   // instead of attention
 	latent                     *latent  // of latent attention
+	beside                     *beside  // of experts beside gateUp and down
+	own                        Config   // the model's, with the heads of this layer
+	number                     int
 	attention                  kernels.AttentionShape
 	rope                       rotary
 	rotates                    bool // has rotary positions
@@ -132,17 +137,20 @@ func (m *Model) allocate() error {
 		if n := constants(m.tensors); n > 0 {
 			m.kept = alloc(n)
 		}
-		if m.base != nil {
+		if m.base != nil || c.ValueNorm {
 			m.unread = alloc(c.widestVector())
 		}
+	}
+	if c.ValueNorm {
+		m.zeros = alloc(c.widestHead())
 	}
 	tables := []*rotary{&m.rope}
 	if c.LocalTheta > 0 {
 		tables = append(tables, &m.localRope)
 	}
-	for _, t := range tables {
+	for i, t := range tables {
 		var e error
-		*t, e = m.newRotary()
+		*t, e = m.newRotary([]Config{c.global(), c}[i].rotated())
 		fail(e)
 	}
 	if err != nil {
@@ -326,7 +334,7 @@ func (b *binder) layer(l int) layer {
 	s := c.linears(l)
 	before1, after1, before2, after2 := c.norms(l)
 	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), post1: b.vector(after1), post2: b.vector(after2),
-		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l)}
+		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l), own: c.at(l), number: l}
 	switch {
 	case c.linear(l):
 		y.qkv, y.o = b.linear(s.qkv, false), b.linear(s.o, false)
@@ -343,10 +351,15 @@ func (b *binder) layer(l int) layer {
 	if c.Sinks && !c.linear(l) {
 		y.sinks = b.vector(sinksName(l))
 	}
-	if !c.sparse(l) {
+	if c.dense(l) {
 		y.gateUp, y.down = b.linear(s.gateUp, c.FFNBias), b.linear(s.down, c.FFNBias)
 		y.fused = c.fusedGate() && len(y.gateUp.adapters) == 0
+	}
+	if !c.sparse(l) {
 		return y
+	}
+	if c.Experts.Beside {
+		y.beside = b.beside(l)
 	}
 	bias := c.Experts.Bias
 	y.mix = &mixture{router: b.linear(s.router, bias)}
@@ -417,6 +430,7 @@ func (m *Model) Grad(name string) kernels.Buffer { return m.grads.view(name) }
 // Refresh updates the packed copies of the weights from the parameters. Call it after every
 // change of them.
 func (m *Model) Refresh() {
+	m.scalars.read = false
 	for i := range m.layers {
 		y := &m.layers[i]
 		m.refresh(&y.qkv, &y.o, &y.gateUp, &y.down)

@@ -76,6 +76,7 @@ type layerLinears struct {
 
 // linears returns the linear maps of layer l under their Hugging Face names.
 func (c Config) linears(l int) layerLinears {
+	c = c.at(l)
 	p := fmt.Sprintf("model.layers.%d.", l)
 	attn := p + "self_attn."
 	mlp, _, _, _ := c.FeedForwardNames(p)
@@ -94,12 +95,19 @@ func (c Config) linears(l int) layerLinears {
 		x.qkv.rows[0] *= 2
 	case c.Fused:
 		x.qkv = linearSpec{[]string{attn + "qkv_proj"}, []int{c.QKV()}, c.Width}
+	case c.keyValues():
+		x.qkv.names, x.qkv.rows = x.qkv.names[:2], x.qkv.rows[:2]
+	}
+	if c.dense(l) {
+		x.gateUp, x.down = c.feedForward(mlp, c.FFN)
 	}
 	if !c.sparse(l) {
-		x.gateUp, x.down = c.feedForward(mlp, c.FFN)
 		return x
 	}
 	names := c.Experts.names()
+	if c.Experts.Beside {
+		mlp = p
+	}
 	x.router = linearSpec{[]string{mlp + names.router}, []int{c.Experts.Count}, c.Width}
 	add := func(prefix string, width int) {
 		gateUp, down := c.feedForward(prefix, width)
@@ -241,7 +249,14 @@ func (x *layout) layer(c Config, l int) {
 	}
 	norm(after1)
 	norm(before2)
-	if c.sparse(l) {
+	if c.dense(l) {
+		x.linear(s.gateUp, c.FFNBias)
+		x.linear(s.down, c.FFNBias)
+	}
+	switch {
+	case c.beside(l):
+		x.beside(c, l, s)
+	case c.sparse(l):
 		x.linear(s.router, c.Experts.Bias)
 		if c.Experts.Corrected {
 			x.one(c.correction(l), c.Experts.correctionShape()...)
@@ -249,15 +264,16 @@ func (x *layout) layer(c Config, l int) {
 		for _, e := range s.experts {
 			x.linear(e, c.Experts.Bias)
 		}
-	} else {
-		x.linear(s.gateUp, c.FFNBias)
-		x.linear(s.down, c.FFNBias)
 	}
 	norm(after2)
+	if c.LayerScales {
+		x.one(layerScalar(l), 1)
+	}
 }
 
 // attention adds the attention of layer l.
 func (x *layout) attention(c Config, l int, s layerLinears) {
+	c = c.at(l)
 	x.linear(s.qkv, c.QKVBias)
 	if c.QKNorm {
 		query, key := c.headNorms(l)
