@@ -146,7 +146,11 @@ func TestGemmaFour(t *testing.T) {
 	sparse := dense
 	sparse.Sparse = []bool{true, true}
 	sparse.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Renorm: true, Beside: true}
-	for _, c := range []model.Config{dense, sparse} {
+	small := dense
+	small.Global = model.Global{Head: 16, KVHeads: 2}
+	small.PerLayer, small.SharedKV, small.WideFFN = 8, 2, true
+	small.Layers, small.Windowed = 4, []bool{true, false, true, false}
+	for _, c := range []model.Config{dense, sparse, small} {
 		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
 			{"grpo", "model.dtype=bf16"}, {"ppo", "train.optim.weight_decay=0.1"}})
 	}

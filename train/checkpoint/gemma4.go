@@ -10,7 +10,7 @@ import (
 	"exp/train/model"
 )
 
-// gemmaFours are the text models of Gemma 4 without embeddings of layers: 12B (unified), 26B-A4B and 31B.
+// gemmaFours are the text models of Gemma 4: E2B, E4B, 26B-A4B and 31B, and 12B (unified).
 func gemmaFours() []architecture {
 	text := architecture{class: "Gemma4ForCausalLM", kind: "gemma4_text",
 		words: "Gemma 4: norms before and after, and of queries, keys and values, two sizes of heads, most layers " +
@@ -19,7 +19,7 @@ func gemmaFours() []architecture {
 		eps:   1e-6, theta: 1e6, positions: 131072, kvHeads: 4, head: 256, window: 512, tied: true,
 		vocab: 262144, heads: 8, ownRope: true, experts: true,
 		activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowButLast,
-		features: []feature{embedScale, logitCap(0), noLayerEmbeddings, globalHeads, besideExperts}}
+		features: []feature{embedScale, logitCap(0), layerEmbeddings, globalHeads, besideExperts}}
 	unified := text
 	unified.class, unified.kind, unified.experts = "Gemma4UnifiedForCausalLM", "gemma4_unified_text", false
 	unified.positions, unified.window = 262144, 1024
@@ -35,20 +35,26 @@ func windowButLast(_ *settings, w int) (int, func(int) bool) {
 	return w, func(layer int) bool { return (layer+1)%6 != 0 }
 }
 
-// noLayerEmbeddings refuses what E2B and E4B have.
-func noLayerEmbeddings(r *settings, _ *model.Config) {
-	width := 256
-	if r.get("hidden_size_per_layer_input", &width); width != 0 {
-		r.problem("hidden_size_per_layer_input is %d: embeddings of layers, as of Gemma 4 E2B and E4B, are not "+
-			"supported; 12B, 26B-A4B and 31B have none", width)
+// layerEmbeddings reads what E2B and E4B have.
+func layerEmbeddings(r *settings, c *model.Config) {
+	tokens := 262144
+	c.PerLayer = 256
+	if r.get("hidden_size_per_layer_input", &c.PerLayer); c.PerLayer < 0 || c.PerLayer > 1<<14 {
+		r.problem("hidden_size_per_layer_input is %d, must be from 0 to %d", c.PerLayer, 1<<14)
+		c.PerLayer = 0
+	}
+	if r.get("vocab_size_per_layer_input", &tokens); c.PerLayer > 0 && tokens != c.Vocab {
+		r.problem("vocab_size_per_layer_input is %d, vocab_size %d: only equal ones are supported", tokens, c.Vocab)
 	}
 }
 
 // globalHeads reads the heads of layers without a window, of which the last is one.
 func globalHeads(r *settings, c *model.Config) {
-	if n := 0; r.maybe("num_kv_shared_layers", &n) && n != 0 {
-		r.problem("num_kv_shared_layers is %d: layers with the keys and values of others are not supported", n)
+	if r.get("num_kv_shared_layers", &c.SharedKV); c.SharedKV < 0 || c.SharedKV >= max(c.Layers, 1) {
+		r.problem("num_kv_shared_layers is %d of %d layers", c.SharedKV, c.Layers)
+		c.SharedKV = 0
 	}
+	c.WideFFN = c.SharedKV > 0 && r.flag("use_double_wide_mlp", false)
 	if r.flag("attention_bias", false) {
 		r.problem("attention_bias: biases are not supported for this class")
 	}
@@ -185,7 +191,8 @@ func (r *settings) orEmpty() *settings {
 // gemmaFourValues writes what gemmaFours read.
 func gemmaFourValues(v map[string]any, a architecture, c model.Config) {
 	g, e := c.Global, c.Experts
-	v["global_head_dim"], v["attention_k_eq_v"], v["num_kv_shared_layers"] = g.Head, g.KeyValues, 0
+	v["global_head_dim"], v["attention_k_eq_v"], v["num_kv_shared_layers"] = g.Head, g.KeyValues, c.SharedKV
+	v["use_double_wide_mlp"] = c.WideFFN
 	if g.KeyValues {
 		v["num_global_key_value_heads"] = g.KVHeads
 	}
@@ -196,11 +203,23 @@ func gemmaFourValues(v map[string]any, a architecture, c model.Config) {
 	if a.kind != "gemma4_text" {
 		return
 	}
-	v["hidden_size_per_layer_input"], v["enable_moe_block"] = 0, e.Beside
+	v["hidden_size_per_layer_input"], v["vocab_size_per_layer_input"] = c.PerLayer, c.Vocab
+	v["enable_moe_block"] = e.Beside
 	v["num_experts"], v["top_k_experts"], v["moe_intermediate_size"] = nil, nil, nil
 	if e.Beside {
 		v["num_experts"], v["top_k_experts"], v["moe_intermediate_size"] = e.Count, e.Top, e.FFN
 	}
+}
+
+// unreadKeys reports whether a tensor belongs to the keys and values of a layer that reads another's: published
+// folders have them, and transformers ignores them, too.
+func unreadKeys(c model.Config, name string) bool {
+	rest, ok := strings.CutPrefix(name, "model.layers.")
+	number, part, more := strings.Cut(rest, ".self_attn.")
+	l, err := strconv.Atoi(number)
+	part, _, _ = strings.Cut(part, ".")
+	return ok && more && err == nil && c.SharedKV > 0 && l >= c.Layers-c.SharedKV && l < c.Layers &&
+		slices.Contains([]string{"k_proj", "v_proj", "k_norm", "v_norm"}, part)
 }
 
 // Folders of Gemma 4 hold all experts of a layer in one tensor: experts.gate_up_proj [E,2F,C], an expert's gates

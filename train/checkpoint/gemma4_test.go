@@ -136,6 +136,32 @@ func TestTextOfGemma4(t *testing.T) {
 	})
 }
 
+// Folders may hold keys and values of layers that read those of another.
+func TestUnreadKeys(t *testing.T) {
+	eachFamily(t, func(t *testing.T, x family, dir string, tokens []int32) {
+		if x.Name != "gemma4-e2b" {
+			return
+		}
+		c, err := ReadConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]bool{"model.layers.3.self_attn.k_proj.weight": true,
+			"model.layers.2.self_attn.v_proj.weight": true, "model.layers.3.self_attn.k_norm.weight": true,
+			"model.layers.3.self_attn.x_proj.weight": false, "model.layers.4.self_attn.k_proj.weight": false} {
+			writeTensors(t, filepath.Join(dir, weightsFile), append(waves(c), source(name, F32, []int{1}, "abcd"))...)
+			weights, err := OpenFolder(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := weights.Fits(c); (err == nil) != want {
+				t.Errorf("%s: %v", name, err)
+			}
+			weights.Close()
+		}
+	})
+}
+
 func TestGemma4Refuses(t *testing.T) {
 	base := jsonObject{"architectures": []string{"Gemma4ForCausalLM"}, "model_type": "gemma4_text", "vocab_size": 11,
 		"hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 6, "num_attention_heads": 2, "num_key_value_heads": 2,
@@ -152,9 +178,14 @@ func TestGemma4Refuses(t *testing.T) {
 		want    string
 	}{
 		{"nothing", nil, ""},
-		{"E4B", jsonObject{"hidden_size_per_layer_input": 256}, "hidden_size_per_layer_input is 256: embeddings of layers"},
-		{"E4B by default", jsonObject{"hidden_size_per_layer_input": nil}, "hidden_size_per_layer_input is null"},
-		{"shared keys", jsonObject{"num_kv_shared_layers": 2}, "num_kv_shared_layers is 2"},
+		{"embeddings of layers", jsonObject{"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 11}, ""},
+		{"of other tokens", jsonObject{"hidden_size_per_layer_input": 8},
+			"vocab_size_per_layer_input is 262144, vocab_size 11"},
+		{"by default", jsonObject{"hidden_size_per_layer_input": nil}, "hidden_size_per_layer_input is null"},
+		{"too wide ones", jsonObject{"hidden_size_per_layer_input": 1 << 20}, "hidden_size_per_layer_input is 1048576"},
+		{"shared keys of no layer", jsonObject{"num_kv_shared_layers": 2}, "no layer has keys and values of the kind"},
+		{"shared keys", jsonObject{"num_kv_shared_layers": 2, "layer_types": layerTypes(6, 3)}, ""},
+		{"shared keys of all", jsonObject{"num_kv_shared_layers": 6}, "num_kv_shared_layers is 6 of 6 layers"},
 		{"biases", jsonObject{"attention_bias": true}, "attention_bias: biases"},
 		{"all tokens at once", jsonObject{"use_bidirectional_attention": "all"}, `use_bidirectional_attention is "all"`},
 		{"images at once", jsonObject{"use_bidirectional_attention": "vision"}, ""},

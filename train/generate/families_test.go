@@ -88,6 +88,11 @@ func families() map[string]model.Config {
 			c.Global = model.Global{Head: 24, KVHeads: 1, KeyValues: true}
 			c.Rope = model.RopeScaling{Kind: "proportional", Factor: 1, Turned: 8}
 		}),
+		"gemma4-e2b": with(func(c *model.Config) {
+			gemmaFour(c)
+			c.Layers, c.Windowed = 4, []bool{true, false, true, false}
+			c.Global, c.PerLayer, c.SharedKV, c.WideFFN = model.Global{Head: 24, KVHeads: 1}, 12, 2, true
+		}),
 		"gemma4-moe": with(func(c *model.Config) {
 			gemmaFour(c)
 			c.Global, c.Sparse = model.Global{Head: 8, KVHeads: c.KVHeads}, []bool{true, true}

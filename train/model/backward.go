@@ -23,6 +23,7 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 
 	blocks := ws.blockOffsets()
 	dx := ws.dx.Slice(0, n*C)
+	m.zeroShared(ws)
 	m.normBackward(dx, dHidden, ws.last.Slice(0, n*C), m.norm, ws.rstdEnd.Slice(0, n), blocks, c.norm(), true)
 	for l := len(m.layers) - 1; l >= 0; l-- {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.keptInput(l)
@@ -30,8 +31,13 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 			m.recompute(ws, y, &a, x0)
 		}
 		m.multiply(dx, C, m.layerScale(l))
+		m.readLayerBackward(ws, y, &a, dx, blocks)
 		m.ffnBackward(ws, y, &a, dx, blocks)
 		m.attentionBackward(ws, y, &a, x0, dx, blocks)
+	}
+	if c.PerLayer > 0 && m.base == nil {
+		m.embedLayersBackward(ws.tables.cut(c, n), ws.dTables.Slice(0, n*c.layersWidth()), dx, ws.keptInput(0),
+			ws.ids.dev.Slice(0, n), ws.dNorm.Slice(0, n*C), blocks)
 	}
 	if !m.dEmbed.Empty() {
 		be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C, c.embedScale())
@@ -44,7 +50,8 @@ func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
 	m.enter(a.n1, a.rstd1, x0, y.norm1)
 	m.block(ws, y, *a, x0)
 	if y.mix != nil || c.PostNorms {
-		m.feedForward(y, a, &ws.low, ws.delta.Slice(0, ws.n*c.Width))
+		delta := m.feedForward(y, a, &ws.low, ws.delta.Slice(0, ws.n*c.Width))
+		m.readLayer(y, a, &ws.low, ws.tables.cut(c, ws.n).rows, delta)
 		return
 	}
 	m.gate(y, a, &ws.low)
@@ -131,9 +138,10 @@ func (m *Model) blockBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blo
 			be.MatMulDW(y.gateUp.dw, y.gateUp.dbias, a.gateUp, a.n2, blocks)
 		}
 	default:
-		dAct := ws.dAct.Slice(0, ws.n*c.FFN)
+		F := y.own.FFN
+		dAct := ws.dAct.Slice(0, ws.n*F)
 		y.down.backward(be, dAct, dout, a.act, blocks, &ws.low)
-		be.GateBackward(a.gateUp, a.gateUp, dAct, c.FFN, c.Gate)
+		be.GateBackward(a.gateUp, a.gateUp, dAct, F, c.Gate)
 		y.gateUp.backward(be, dNorm, a.gateUp, a.n2, blocks, &ws.low)
 	}
 }
@@ -157,6 +165,10 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, bloc
 // normHeadsBackward takes dqkv through the norms of queries and keys.
 func (m *Model) normHeadsBackward(y *layer, a *acts, dqkv, blocks kernels.Buffer) {
 	c := y.own
+	if y.shares {
+		m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryNorm(), true)
+		return
+	}
 	if c.ValueNorm {
 		m.normBackward(dqkv, dqkv, a.raw, norm{w: m.zeros.Slice(0, c.Head)}, a.vRstd, blocks, c.valueNorm(), true)
 	}
@@ -190,6 +202,7 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 	}
 	offsets, groups := ws.sequences()
 	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, y.attention)
+	m.lendBackward(ws, y, dqkv)
 	if c.LateQKNorm {
 		m.normHeadsBackward(y, a, dqkv, blocks)
 	}
@@ -204,6 +217,9 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 		m.normHeadsBackward(y, a, dqkv, blocks)
 	}
 	switch {
+	case y.shares:
+		dProjected = ws.dProjected.Slice(0, n*c.Heads*c.Head)
+		be.TakeColumns(dProjected, dqkv, c.Heads*c.Head, c.QKV(), 0, 1)
 	case c.OutputGate:
 		be.JoinGates(dProjected, dqkv, y.attention)
 	case c.keyValues():

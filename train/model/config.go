@@ -92,6 +92,9 @@ type Config struct {
 	Global      Global `json:",omitzero"`  // heads of layers without a window
 	ValueNorm   bool   `json:",omitempty"` // values are divided by their root mean square
 	LayerScales bool   `json:",omitempty"` // a number multiplies each layer's output
+	PerLayer    int    `json:",omitempty"` // P: channels of a token's embedding for each layer (perlayer.go)
+	SharedKV    int    `json:",omitempty"` // so many last layers read the keys and values of earlier ones
+	WideFFN     bool   `json:",omitempty"` // and their feed-forward blocks have width 2F
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -221,6 +224,7 @@ func (c Config) validateVariants() (errs []error) {
 		bad("norms after the blocks, or linear attention, cannot be together with a scale of the residual stream")
 	}
 	errs = append(append(append(errs, c.validateDelta()...), c.validateLatent()...), c.validateGlobal()...)
+	errs = append(errs, c.validatePerLayer()...)
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 ||
 		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")

@@ -22,6 +22,9 @@ func Parameters(c Config, h Heads) (backbone, heads int) {
 // costs twice as much.
 func (c Config) ForwardFLOPs(n, scored int) float64 {
 	var weights, keys, states float64
+	for _, x := range c.modelLinears() {
+		weights += float64(x.out()) * float64(x.in)
+	}
 	for l := range c.Layers {
 		s := c.linears(l)
 		met := s.adaptable()
@@ -182,6 +185,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 			n += dtype.Size() * out * in
 		}
 	}
+	n += dtype.Size() * int(c.Vocab*c.layersWidth())
 	for _, s := range c.allLinears() {
 		out := s.out()
 		if Cuts(out, s.in, size) {
@@ -217,6 +221,9 @@ func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand 
 // LongestFill returns the most elements of a Fill of a Backbone on one of size ranks that share products.
 func (c Config) LongestFill(size int) int {
 	most := int(min(c.Vocab, rowsAtATime(c.Width)) * c.Width)
+	if W := c.layersWidth(); W > 0 {
+		most = max(most, int(min(c.Vocab, rowsAtATime(W))*W))
+	}
 	for _, s := range c.allLinears() {
 		rows := s.out()
 		if Cuts(rows, s.in, size) {
@@ -250,7 +257,7 @@ func (c Config) CacheBytes(pages, size int, operand kernels.DType, shared int) i
 // cacheElements returns the elements of the keys and values of all layers in a Cache.
 func (c Config) cacheElements(pages, size int) (n int) {
 	for l := range c.Layers {
-		if !c.linear(l) {
+		if !c.linear(l) && !c.shares(l) {
 			_, stride := c.layerPages(l, pages, size)
 			n += 2 * stride
 		}

@@ -39,6 +39,9 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 	}
 	with, at := 0, 0
 	for l := range x.layers {
+		if c.shares(l) {
+			continue
+		}
 		if c.linear(l) {
 			x.memory[l] = deltaMemory{memory.tails.Slice(with*tails, (with+1)*tails),
 				memory.states.Slice(with*states, (with+1)*states)}
@@ -95,6 +98,7 @@ type Decoder struct {
 
 	acts                    acts
 	low                     lowRank
+	tables                  tableActs
 	x, o, delta             kernels.Buffer // [M,C]
 	h, u                    kernels.Buffer
 	scores                  kernels.Scores
@@ -136,6 +140,7 @@ func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Bu
 		d.acts.stats = f(rows * c.Heads * 2)
 	}
 	d.low.alloc(c, h.Adapters, rows, false, f, o)
+	d.tables.alloc(c, rows, f, o)
 	d.x, d.o, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), o(rows*C)
 	d.u = f(rows)
 	d.scores = kernels.Scores{LogProb: f(rows), Entropy: f(rows), LSE: f(rows)}
@@ -187,6 +192,8 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	xs, delta := d.x.Slice(0, n*C), d.delta.Slice(0, n*C)
 	a := d.layerActs(0, n)
 	be.Embed(xs, m.embed, tokens, c.embedScale())
+	tables := d.tables.cut(c, n)
+	m.embedLayers(tables, xs, tokens)
 	for l := range m.layers {
 		y := &m.layers[l]
 		if l == 0 {
@@ -202,12 +209,16 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 			m.linearAttention(y, &a, &d.low, x.memory[l], runs)
 		} else {
 			m.project(y, &a, &d.low, at.pos)
-			be.AppendKV(x.layers[l], a.qkv, at.slots, y.attention)
-			be.PagedAttention(a.att, a.stats, a.qkv, x.layers[l], at.table, at.seq, at.pos, at.width, y.attention)
+			own := x.layers[c.owner(l)]
+			if !y.shares {
+				be.AppendKV(own, a.qkv, at.slots, y.attention)
+			}
+			be.PagedAttention(a.att, a.stats, a.qkv, own, at.table, at.seq, at.pos, at.width, y.attention)
 			m.sink(y, &a)
 		}
 		m.join(y, &a, &d.low, xs, d.o.Slice(0, n*C))
 		m.feedForward(y, &a, &d.low, delta)
+		m.readLayer(y, &a, &d.low, tables.rows, delta)
 	}
 	d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets // keep the memory for the next step
 	q := len(st.Sample)
@@ -232,6 +243,9 @@ func (d *Decoder) layerActs(l, n int) acts {
 	a := d.acts
 	a.cut(d.c.at(l), n)
 	a.x1 = d.x.Slice(0, n*d.c.Width)
+	if d.c.PerLayer > 0 {
+		a.per.x = a.x1
+	}
 	return a
 }
 

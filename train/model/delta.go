@@ -146,7 +146,7 @@ func (c Config) Projected() int {
 
 // WidestMap returns the most outputs of a layer's linear maps.
 func (c Config) WidestMap() int {
-	n := max(c.Projected(), 2*c.FFN)
+	n := max(c.Projected(), 2*c.most(func(c Config) int { return c.FFN }))
 	if c.latent() {
 		n = max(c.Heads*c.Head, c.kvb(), c.kva(), c.Latent.QueryRank, 2*c.FFN)
 	}
@@ -257,7 +257,7 @@ func (ws *Workspace) allocAttentionGradients(alloc, operand func(n int) kernels.
 	out, projected := 0, 0
 	if c.attentionLayers() > 0 {
 		ws.dqkv, out = operand(N*c.most(Config.QKV)), c.HeadsWidth()
-		if c.OutputGate || c.Global.KeyValues {
+		if c.OutputGate || c.Global.KeyValues || c.SharedKV > 0 {
 			projected = c.Projected()
 		}
 	}

@@ -10,20 +10,23 @@ func (m *Model) Forward(ws *Workspace) {
 	m.reach(ws.longest)
 	m.readScalars()
 	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), c.embedScale())
+	m.embedLayers(ws.tables.cut(c, ws.n), ws.input(0), ws.ids.dev.Slice(0, ws.n))
 	for l := range m.layers {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
 		if l == 0 {
 			m.enter(a.n1, a.rstd1, x0, y.norm1)
 		} else {
-			m.leave(l-1, x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1)
+			before := ws.layerActs(l - 1)
+			m.leave(l-1, x0, a.n1, a.rstd1, before.left(c), delta, y.norm1)
 		}
 		ws.keepInput(l)
 		m.block(ws, y, a, x0)
 		delta = m.feedForward(y, &a, &ws.low, ws.delta.Slice(0, ws.n*C))
+		m.readLayer(y, &a, &ws.low, ws.tables.cut(c, ws.n).rows, delta)
 		ws.keepRouting(l, a)
 	}
-	x1 := ws.layerActs(len(m.layers) - 1).x1
-	m.finish(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta)
+	end := ws.layerActs(len(m.layers) - 1)
+	m.finish(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), end.left(c), delta)
 	ws.gathered = false
 }
 
@@ -65,6 +68,7 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
 		m.linearAttention(y, &a, &ws.low, deltaMemory{}, ws.runs())
 	} else {
 		m.project(y, &a, &ws.low, ws.pos.dev.Slice(0, ws.n))
+		m.lend(ws, y, &a)
 		offsets, groups := ws.sequences()
 		m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, y.attention)
 		m.sink(y, &a)
@@ -83,6 +87,8 @@ func (m *Model) sink(y *layer, a *acts) {
 func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 	c, be := y.own, m.be
 	switch {
+	case y.shares:
+		m.queriesAlone(y, a, low)
 	case c.keyValues():
 		y.qkv.apply(be, a.wide, a.n1, low)
 		m.expandKeys(c, a)
@@ -110,6 +116,9 @@ func (m *Model) normHeads(y *layer, a *acts) {
 	c, be := y.own, m.be
 	be.Copy(a.raw, a.qkv)
 	be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm.w, c.queryNorm(), c.NormEps)
+	if y.shares {
+		return
+	}
 	be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm.w, c.keyNorm(), c.NormEps)
 	if c.ValueNorm {
 		be.RMSNorm(a.qkv, a.vRstd, a.raw, m.zeros.Slice(0, c.Head), c.valueNorm(), c.NormEps)
@@ -165,7 +174,7 @@ func (m *Model) gate(y *layer, a *acts, low *lowRank) {
 		return
 	}
 	y.gateUp.apply(m.be, a.gateUp, a.n2, low)
-	m.be.Gate(a.act, a.gateUp, m.Config.FFN, m.Config.Gate)
+	m.be.Gate(a.act, a.gateUp, y.own.FFN, m.Config.Gate)
 }
 
 // queryNorm and keyNorm return the shapes of QKNorm.

@@ -26,11 +26,19 @@ func (c Config) at(l int) Config {
 	if c.Global.Head == 0 {
 		return c
 	}
+	if c.WideFFN && c.shares(l) {
+		c.FFN *= 2
+	}
+	c.WideFFN = false
 	if c.windowed(l) {
 		c.Global = Global{}
-		return c
+	} else {
+		c = c.global()
 	}
-	return c.global()
+	if c.shares(l) {
+		c.Global.KeyValues = false
+	}
+	return c
 }
 
 // global returns c with the heads of layers without a window, if there are two kinds.
@@ -41,10 +49,13 @@ func (c Config) global() Config {
 	return c
 }
 
-// Kinds returns c once for each kind of heads that its layers have.
+// Kinds returns c once for each kind of heads that its layers have, with the widest feed-forward block.
 func (c Config) Kinds() []Config {
 	if c.Global.Head == 0 {
 		return []Config{c}
+	}
+	if c.WideFFN {
+		c.FFN, c.WideFFN = 2*c.FFN, false
 	}
 	local := c
 	local.Global = Global{}

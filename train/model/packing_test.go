@@ -69,8 +69,29 @@ func anyGemma(r *rand.Rand, c *Config) {
 			c.Global.KVHeads = 1
 		}
 	}
+	if c.Global.Head > 0 {
+		anyPerLayer(r, c)
+	}
 	if c.Sparse != nil {
 		c.Experts = Experts{Count: 4, Top: 1 + r.IntN(4), FFN: 1 + r.IntN(20), Renorm: true, Beside: flag()}
+	}
+}
+
+// anyPerLayer gives c embeddings for each layer, and layers that read the keys and values of others.
+func anyPerLayer(r *rand.Rand, c *Config) {
+	if r.IntN(2) == 0 {
+		c.LayerScales, c.PerLayer = true, 1+r.IntN(9)
+	}
+	if r.IntN(2) == 0 {
+		return
+	}
+	c.Sinks, c.OutBias = false, false
+	if c.Windowed = append(c.Windowed, c.Windowed...); r.IntN(2) == 0 { // the second half reads from the first
+		c.WideFFN = true
+	}
+	c.NoRope, c.SharedKV, c.Layers = append(c.NoRope, c.NoRope...), c.Layers, 2*c.Layers
+	if c.Sparse != nil {
+		c.Sparse = append(c.Sparse, c.Sparse...)
 	}
 }
 

@@ -69,13 +69,14 @@ func (t Tensor) vector() bool { return len(t.Shape) != 2 || t.Constant() }
 // others to a sparse one: expert i at experts[2i] and experts[2i+1], the shared one last.
 type layerLinears struct {
 	qkv, o, gateUp, down linearSpec
-	inner                []linearSpec // of latent attention, between qkv and o
+	inner                []linearSpec // of latent attention, between qkv and o; or of a layer's embeddings
 	router               linearSpec
 	experts              []linearSpec
 }
 
 // linears returns the linear maps of layer l under their Hugging Face names.
 func (c Config) linears(l int) layerLinears {
+	shares := c.shares(l)
 	c = c.at(l)
 	p := fmt.Sprintf("model.layers.%d.", l)
 	attn := p + "self_attn."
@@ -86,7 +87,10 @@ func (c Config) linears(l int) layerLinears {
 			[]int{c.Heads * c.Head, kv, kv}, c.Width},
 		o: linearSpec{[]string{attn + "o_proj"}, []int{c.Width}, c.Heads * c.Head},
 	}
+	x.inner = c.perLayerLinears(p)
 	switch {
+	case shares:
+		x.qkv.names, x.qkv.rows = x.qkv.names[:1], x.qkv.rows[:1]
 	case c.linear(l):
 		x.qkv, x.o = c.deltaLinears(p)
 	case c.latent():
@@ -218,6 +222,7 @@ func (x *layout) linear(s linearSpec, bias bool) {
 func Layout(c Config, h Heads) (tensors []Tensor, n int) {
 	x := &layout{}
 	x.one(embedName, c.Vocab, c.Width)
+	x.tables(c)
 	for l := range c.Layers {
 		x.layer(c, l)
 	}
@@ -266,6 +271,7 @@ func (x *layout) layer(c Config, l int) {
 		}
 	}
 	norm(after2)
+	x.perLayer(c, l, s)
 	if c.LayerScales {
 		x.one(layerScalar(l), 1)
 	}
@@ -273,12 +279,15 @@ func (x *layout) layer(c Config, l int) {
 
 // attention adds the attention of layer l.
 func (x *layout) attention(c Config, l int, s layerLinears) {
+	shares := c.shares(l)
 	c = c.at(l)
 	x.linear(s.qkv, c.QKVBias)
 	if c.QKNorm {
 		query, key := c.headNorms(l)
 		x.one(query, c.queryNorm().Dim)
-		x.one(key, c.keyNorm().Dim)
+		if !shares {
+			x.one(key, c.keyNorm().Dim)
+		}
 	}
 	if c.Sinks {
 		x.one(sinksName(l), c.Heads)

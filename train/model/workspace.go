@@ -54,6 +54,8 @@ type Workspace struct {
 	parts   int              // their number
 	delta   kernels.Buffer   // output of a feed-forward block before it joins the residual, [N,C]
 	att     kernels.Buffer   // the same for an attention block, [N,C]
+	tables  tableActs        // embeddings for each layer
+	lent    sharedActs       // keys and values that several layers read
 	hidden  kernels.Buffer   // after the final norm [N,C]
 	last    kernels.Buffer   // residual stream before the final norm [N,C]
 	rstdEnd kernels.Buffer   // [N]
@@ -81,6 +83,7 @@ type Workspace struct {
 	dPost                      kernels.Buffer    // [N,C], with norms after the blocks
 	dBeside                    [2]kernels.Buffer // [N,C], with experts beside a block
 	dAct                       kernels.Buffer    // [N,F], if the gate is not fused
+	dTables                    kernels.Buffer    // [N,L·P], with embeddings for each layer
 	mixGrads                   mixtureGrads
 	latentGrads                latentGrads
 
@@ -106,6 +109,7 @@ type acts struct {
 	mix           mixtureActs
 	latent        latentActs // of latent attention
 	beside        besideActs // of experts beside a block
+	per           perLayerActs
 }
 
 // alloc allocates the activations of a layer of c for N rows, with linear attention, the other or both: f
@@ -127,8 +131,9 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 	if c.ValueNorm {
 		a.vRstd = f(N * c.most(func(c Config) int { return c.KVHeads }))
 	}
-	if c.Global.KeyValues {
-		a.wide = o(N * c.Projected())
+	a.per.alloc(c, N, f, o)
+	if c.Global.KeyValues || c.SharedKV > 0 {
+		a.wide = o(N * c.most(Config.QKV))
 	}
 	if c.OutputGate && in.attention {
 		a.wide, a.gated = o(N*c.Projected()), o(N*c.Heads*c.Head)
@@ -143,9 +148,10 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 		a.beside.alloc(c, N, f, o)
 	}
 	if len(c.Sparse) == 0 || slices.Contains(c.Sparse, false) || c.Experts.Beside {
-		a.act = o(N * c.FFN)
+		F := c.most(func(c Config) int { return c.FFN })
+		a.act = o(N * F)
 		if keep || !c.fusedGate() || ad.onGate() {
-			a.gateUp = o(N * 2 * c.FFN)
+			a.gateUp = o(N * 2 * F)
 		}
 	}
 	if c.PostNorms {
@@ -260,6 +266,8 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	}
 	ws.delta, ws.att, ws.hidden, ws.last, ws.rstdEnd = alloc(N*C), alloc(N*C), operand(N*C), alloc(N*C), alloc(N)
 	ws.h = operand(N * C)
+	ws.tables.alloc(c, N, alloc, operand)
+	ws.lent.alloc(c, N, train, alloc, operand)
 	ws.scores = kernels.Scores{LogProb: alloc(N), Entropy: alloc(N), LSE: alloc(N)}
 	ws.values = alloc(N)
 	if K := ws.cap.Taught; K > 0 {
@@ -290,6 +298,9 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 // allocBlockGradients makes room for the gradients of a layer's feed-forward part.
 func (ws *Workspace) allocBlockGradients(alloc, operand func(n int) kernels.Buffer) {
 	c, N := ws.c, ws.cap.Tokens
+	if c.PerLayer > 0 && ws.adapters == nil {
+		ws.dTables = alloc(N * c.layersWidth())
+	}
 	if c.PostNorms {
 		ws.dPost = alloc(N * c.Width)
 	}
@@ -297,7 +308,7 @@ func (ws *Workspace) allocBlockGradients(alloc, operand func(n int) kernels.Buff
 		ws.dBeside = [2]kernels.Buffer{alloc(N * c.Width), alloc(N * c.Width)}
 	}
 	if !c.fusedGate() || ws.adapters != nil {
-		ws.dAct = operand(N * c.FFN)
+		ws.dAct = operand(N * c.most(func(c Config) int { return c.FFN }))
 	}
 	if slices.Contains(c.Sparse, true) {
 		ws.mixGrads.alloc(c, N, alloc, operand)
@@ -397,6 +408,7 @@ func (a *acts) cut(c Config, n int) {
 	a.delta.cut(c.Delta, n)
 	a.latent.cut(c, n)
 	a.beside.cut(c, n)
+	a.per.cut(c, n)
 	cut(&a.x1, c.Width)
 	cut(&a.n2, c.Width)
 	cut(&a.rstd2, 1)
