@@ -138,6 +138,14 @@ func TestOtherExperts(t *testing.T) {
 
 // The same for heads of two sizes, and experts beside the blocks, of Gemma 4.
 func TestGemmaFour(t *testing.T) {
+	for _, c := range gemmaFours() {
+		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+			{"grpo", "model.dtype=bf16"}, {"ppo", "train.optim.weight_decay=0.1"}})
+	}
+}
+
+// gemmaFours are toys of Gemma 4: dense, with experts, and with embeddings for each layer.
+func gemmaFours() []model.Config {
 	dense := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 8, FFN: 48, RopeTheta: 1e6, LocalTheta: 1e4,
 		NormEps: 1e-6, MaxPositions: 256, InitStd: 0.1, TieEmbeddings: true, PostNorms: true, QKNorm: true,
 		Gate: kernels.GELUTanh, EmbedScale: math.Sqrt(32), QueryScale: 1, LogitCap: 30, ValueNorm: true, LayerScales: true,
@@ -150,10 +158,7 @@ func TestGemmaFour(t *testing.T) {
 	small.Global = model.Global{Head: 16, KVHeads: 2}
 	small.PerLayer, small.SharedKV, small.WideFFN = 8, 2, true
 	small.Layers, small.Windowed = 4, []bool{true, false, true, false}
-	for _, c := range []model.Config{dense, sparse, small} {
-		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
-			{"grpo", "model.dtype=bf16"}, {"ppo", "train.optim.weight_decay=0.1"}})
-	}
+	return []model.Config{dense, sparse, small}
 }
 
 // The same for latent attention, with such experts.
