@@ -72,7 +72,7 @@ func ParseConfig(path string, raw []byte) (model.Config, error) {
 
 // config returns the architecture described by the settings.
 func (r *settings) config(path string) (model.Config, error) {
-	r, _ = r.textPart()
+	r, _ = r.asLlama().textPart()
 	a, known := r.architecture()
 	if known {
 		r.layout(a)

@@ -168,6 +168,9 @@ func textPartJSON(raw []byte) []byte {
 	if part, inside := r.textPart(); inside {
 		return indented(part.values)
 	}
+	if llama := r.asLlama(); llama != &r {
+		return indented(llama.values)
+	}
 	return raw
 }
 
@@ -175,6 +178,9 @@ func textPartJSON(raw []byte) []byte {
 func (r *settings) partNotes() (list []string) {
 	class, kind := r.classNamed()
 	part, inside := r.textPart()
+	if r.asLlama() != r {
+		list = append(list, "the block of this class is Llama's: written weights are a plain LlamaForCausalLM")
+	}
 	if inside {
 		if class == "" {
 			class = kind

@@ -334,6 +334,8 @@ func ropeWords(c model.Config) string {
 	text := fmt.Sprintf("theta %g", c.RopeTheta)
 	switch s.Kind {
 	case "":
+	case "proportional":
+		text += fmt.Sprintf(", %d of %d channels", s.Turned, cmp.Or(c.Global.Head, c.Head))
 	case "linear", "dynamic":
 		text += fmt.Sprintf(", %s factor %g", s.Kind, s.Factor)
 	default:
