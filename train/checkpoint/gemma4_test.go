@@ -136,6 +136,29 @@ func TestTextOfGemma4(t *testing.T) {
 	})
 }
 
+// The text part of 12B, which has a class of its own, is written as the class that computes the same.
+func TestTextOfGemma4Unified(t *testing.T) {
+	eachFamily(t, func(t *testing.T, x family, dir string, _ []int32) {
+		if x.Name != "gemma4-unified" {
+			return
+		}
+		c, err := ReadConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := compact(jsonObject{"model_type": "gemma4_unified", "text_config": x.Config,
+			"architectures": []string{"Gemma4UnifiedForConditionalGeneration"}})
+		writeFile(t, filepath.Join(dir, configFile), whole)
+		written, err := patchConfig(whole, c, BF16, []int32{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if class := classOf(written); class != "Gemma4ForCausalLM" || !strings.HasSuffix(TextNote(dir), "plain "+class) {
+			t.Errorf("written as %s; the note says %q", class, TextNote(dir))
+		}
+	})
+}
+
 // Folders may hold keys and values of layers that read those of another.
 func TestUnreadKeys(t *testing.T) {
 	eachFamily(t, func(t *testing.T, x family, dir string, tokens []int32) {

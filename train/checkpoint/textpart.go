@@ -94,8 +94,10 @@ func TextNote(path string) string {
 	if err != nil {
 		return ""
 	}
+	// A new config.json names the first class that computes the same.
+	written := strings.Replace(inside, "Gemma4Unified", "Gemma4", 1)
 	return fmt.Sprintf("this is the text part of %s: the vision tower is left out, and merged weights are a plain %s",
-		class, inside)
+		class, written)
 }
 
 // OpenTextFolder is OpenFolder for the text model inside a model of text and images:
