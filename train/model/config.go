@@ -8,7 +8,8 @@
 //	x += PostNorm?(Wo · Attention(Rope?(QKNorm?(Wqkv · PreNorm?(x) + bqkv?))) + bo?)
 //	x += PostNorm?(Wdown · Gate(Wgateup · PreNorm?(x)))     or a mixture of experts
 //
-// with linear attention instead of the first in some layers of some families (delta.go);
+// with linear attention instead of the first in some layers of some families (delta.go), and with what Gemma 4 adds
+// (gemma4.go, perlayer.go);
 // then a final RMSNorm and up to three heads: the output projection (log-probs),
 // a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may
 // have a low-rank adapter.
