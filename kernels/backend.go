@@ -210,7 +210,7 @@ type Gates interface {
 // several maps stored next to each other. dst and src may each be of the Operand or the
 // Float type.
 type Columns interface {
-	// TakeColumns sets dst [M,n] to scale·src[m, offset+j], src [M,stride].
+	// TakeColumns sets dst [M,n] to scale·src[m, offset+j], src [M,stride]. dst may be src where n is stride.
 	TakeColumns(dst, src Buffer, n, stride, offset int, scale float64)
 	// AddColumns sets dst[m, offset+j] = fma(scale, src[m,j], dst[m, offset+j]), dst
 	// [M,stride], src [M,n].

@@ -52,7 +52,7 @@ func toyFolder(t *testing.T, dir string, c model.Config) string {
 	m.Init(func(label string) uint64 { return uint64(len(label)) })
 	for _, b := range m.Constants() {
 		for i := range b.Len() {
-			kernels.Elems[float32](b)[i] = float32(i%3) / 16
+			kernels.Elems[float32](b)[i] += float32(i%3+1) / 16
 		}
 	}
 	to := filepath.Join(t.TempDir(), "toy")
@@ -112,6 +112,53 @@ func TestOtherPlaces(t *testing.T) {
 	for _, c := range []model.Config{glm, granite, hunyuan} {
 		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}})
 	}
+}
+
+// The same for experts of ERNIE 4.5, Hunyuan and FlexOlmo.
+func TestOtherExperts(t *testing.T) {
+	plain := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
+		MaxPositions: 256, InitStd: 0.1, Sparse: []bool{true, true}}
+	ernie, hunyuan, three, flex := plain, plain, plain, plain
+	ernie.Interleaved, ernie.Sparse = true, []bool{false, true}
+	ernie.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Corrected: true, Ungated: true,
+		Names: model.ErnieNames}
+	hunyuan.QKNorm, hunyuan.LateQKNorm = true, true
+	hunyuan.Experts = model.Experts{Count: 6, Top: 2, FFN: 48, Shared: 48, Renorm: true, Ungated: true,
+		Names: model.HunyuanNames}
+	three.QKNorm, three.Sparse = true, []bool{false, true}
+	three.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true, Sigmoid: true, Corrected: true,
+		Ungated: true, Scale: 1.5, Names: model.HunyuanThree}
+	flex.QKNorm, flex.WideQKNorm, flex.PostNorms, flex.NoPreNorms = true, true, true, true
+	flex.Experts = model.Experts{Count: 6, Top: 2, FFN: 48}
+	for _, c := range []model.Config{ernie, hunyuan, three, flex} {
+		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"},
+			{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}})
+	}
+}
+
+// The same for heads of two sizes, and experts beside the blocks, of Gemma 4.
+func TestGemmaFour(t *testing.T) {
+	for _, c := range gemmaFours() {
+		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+			{"grpo", "model.dtype=bf16"}, {"ppo", "train.optim.weight_decay=0.1"}})
+	}
+}
+
+// gemmaFours are toys of Gemma 4: dense, with experts, and with embeddings for each layer.
+func gemmaFours() []model.Config {
+	dense := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 8, FFN: 48, RopeTheta: 1e6, LocalTheta: 1e4,
+		NormEps: 1e-6, MaxPositions: 256, InitStd: 0.1, TieEmbeddings: true, PostNorms: true, QKNorm: true,
+		Gate: kernels.GELUTanh, EmbedScale: math.Sqrt(32), QueryScale: 1, LogitCap: 30, ValueNorm: true, LayerScales: true,
+		Window: 8, Windowed: []bool{true, false}, Global: model.Global{Head: 16, KVHeads: 1, KeyValues: true},
+		Rope: model.RopeScaling{Kind: "proportional", Factor: 1, Turned: 4}}
+	sparse := dense
+	sparse.Sparse = []bool{true, true}
+	sparse.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Renorm: true, Beside: true}
+	small := dense
+	small.Global = model.Global{Head: 16, KVHeads: 2}
+	small.PerLayer, small.SharedKV, small.WideFFN = 8, 2, true
+	small.Layers, small.Windowed = 4, []bool{true, false, true, false}
+	return []model.Config{dense, sparse, small}
 }
 
 // The same for latent attention, with such experts.

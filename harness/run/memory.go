@@ -292,7 +292,10 @@ func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine ge
 		}
 		logits = 0
 	}
-	scratch := perThread(engine, arch, (tokens+threads-1)/threads, longest)
+	scratch := 0
+	for _, c := range arch.Kinds() {
+		scratch = max(scratch, perThread(engine, c, (tokens+threads-1)/threads, longest))
+	}
 	if arch.Recurrent() {
 		scratch = max(scratch, deltaScratch(arch, tokens, min(longest, tokens)))
 	}
@@ -355,7 +358,11 @@ func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch
 func factorBytes(arch model.Config, tokens, shared int) int {
 	left, right := roundUp(arch.Width, factorChunk), 0
 	vocab := (arch.Vocab + shared - 1) / shared
-	for _, width := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head, arch.QKV(), 2 * arch.FFN, vocab} {
+	widths := []int{arch.Width, arch.FFN, 2 * arch.FFN, vocab}
+	for _, c := range arch.Kinds() {
+		widths = append(widths, c.Heads*c.Head, c.QKV())
+	}
+	for _, width := range widths {
 		if width%factorChunk != 0 {
 			left = max(left, roundUp(width, factorChunk))
 			right = max(right, roundUp(min(width, arch.Width), factorChunk))

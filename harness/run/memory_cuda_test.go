@@ -102,7 +102,23 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
 	}
-	dir, data := linearFolder(t, bf16Folder(newLab(t))), verlFile(t)
+	alikeOnCUDA(t, linearFolder(t, bf16Folder(newLab(t))))
+}
+
+// The same for Gemma 4's parts: experts beside the blocks, and layers that read the keys of others.
+func TestGemmaFourOnCUDA(t *testing.T) {
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	for _, c := range gemmaFours()[1:] {
+		alikeOnCUDA(t, toyFolder(t, bf16Folder(newLab(t)), c))
+	}
+}
+
+// alikeOnCUDA trains the model of a folder on the CPU and on the fake driver.
+func alikeOnCUDA(t *testing.T, dir string) {
+	t.Helper()
+	data := verlFile(t)
 	for i, more := range [][]string{{"compute.recompute=true"}, {"model.dtype=bf16", "compute.numerics=matrix/16x25"},
 		{"model.dtype=bf16"}} {
 		if i > 1 && os.Getenv("EXP_TEST_ALL") == "" {
@@ -111,7 +127,7 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 		more = append(more, "train.steps=1")
 		var outputs [2]map[string]ident.Digest
 		for j, on := range []string{"cpu", device.CUDA} {
-			sets := append(loraSets(dir, data, "grpo"), append(more, fmt.Sprint("name=linear", i))...)
+			sets := append(loraSets(dir, data, "grpo"), append(more, fmt.Sprint("name=alike", i))...)
 			if i != 1 { // all weights learn
 				sets = slices.DeleteFunc(sets, func(s string) bool { return strings.HasPrefix(s, "train.lora=") })
 			}

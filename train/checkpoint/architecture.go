@@ -25,6 +25,7 @@ type architecture struct {
 	positions int     // max_position_embeddings
 	kvHeads   int     // num_key_value_heads; 0: as many as heads
 	head      int     // head_dim; 0: hidden_size / num_attention_heads
+	nullHead  bool    // a head_dim that is null is hidden_size / num_attention_heads, too
 	window    int     // sliding_window; 0: none
 	tied      bool    // tie_word_embeddings
 	vocab     int     // vocab_size; 0: the key is required
@@ -50,7 +51,7 @@ type feature func(r *settings, c *model.Config)
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
-		deepseeks())
+		deepseeks(), sigmoids(), gemmaFours())
 }
 
 // llamas have Llama's block.
@@ -81,15 +82,22 @@ func llamas() []architecture {
 			eps: 1e-6, theta: 1e4, positions: 524288, kvHeads: 8, head: 128,
 			features: []feature{seedBias, feedForwardBias}},
 		{class: "InternLM3ForCausalLM", kind: "internlm3", words: "InternLM3",
-			eps: 1e-5, theta: 1e4, positions: 32768, kvHeads: 2, head: 128,
+			eps: 1e-5, theta: 1e4, positions: 32768, kvHeads: 2, head: 128, nullHead: true,
 			features: []feature{internBias}},
 		{class: "IQuestCoderForCausalLM", kind: "iquestcoder", words: "IQuest-Coder",
-			eps: 1e-5, theta: 1e4, positions: 131072, kvHeads: 8, head: 128,
+			eps: 1e-5, theta: 1e4, positions: 131072, kvHeads: 8, head: 128, nullHead: true,
 			features: []feature{attentionBias, feedForwardBias, noClipping}},
 		{class: "CwmForCausalLM", kind: "cwm", words: "CWM: most layers windowed",
 			eps: 1e-5, theta: 1e6, positions: 131072, kvHeads: 8, head: 128, window: 8192, layerTypes: true,
 			windows:  windowButFirst,
 			features: []feature{feedForwardBias, scaledRope("llama3 with factor 16")}},
+		{class: "MinistralForCausalLM", kind: "ministral", words: "Ministral: some layers windowed",
+			eps: 1e-6, theta: 1e4, positions: 131072, kvHeads: 8, window: 4096, layerTypes: true,
+			windows: windowEverywhere},
+		{class: "MiMoForCausalLM", kind: "mimo", words: "MiMo: biases on queries, keys and values",
+			fixed: model.Config{QKVBias: true},
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 32, window: 4096, layerTypes: true,
+			windows: windowFrom, features: []feature{qwenBias}},
 		{class: "Ministral3ForCausalLM", kind: "ministral3", words: "Ministral 3",
 			eps: 1e-5, theta: 1e6, positions: 262144, kvHeads: 8, head: 128, windows: windowEverywhere,
 			features: []feature{scaledRope("yarn with factor 16")}},
@@ -120,8 +128,13 @@ func neighbours() []architecture {
 			features: []feature{inputBiasUnlessFalse}},
 		{class: "Ernie4_5ForCausalLM", kind: "ernie4_5", words: "ERNIE 4.5: interleaved rotary positions",
 			fixed: model.Config{Interleaved: true},
-			eps:   1e-5, theta: 5e5, positions: 131072, kvHeads: 2, head: 128, tied: true,
+			eps:   1e-5, theta: 5e5, positions: 131072, kvHeads: 2, head: 128, nullHead: true, tied: true,
 			features: []feature{biasEverywhere}},
+		{class: "Ernie4_5_MoeForCausalLM", kind: "ernie4_5_moe",
+			words: "ERNIE 4.5 MoE: interleaved rotary positions, experts chosen by a bias, some of them shared",
+			fixed: model.Config{Interleaved: true},
+			eps:   1e-5, theta: 5e5, positions: 131072, kvHeads: 4, tied: true, experts: true,
+			features: []feature{noBias, ernieExperts}},
 	}
 }
 
@@ -149,7 +162,12 @@ func mixtures() []architecture {
 		{class: "OlmoeForCausalLM", kind: "olmoe", words: "OLMoE: norms of all queries and all keys, experts",
 			fixed: model.Config{QKNorm: true, WideQKNorm: true},
 			eps:   1e-5, theta: 1e4, positions: 4096, experts: true,
-			features: []feature{attentionBias, olmoExperts}},
+			features: []feature{attentionBias, olmoExperts(64, 8)}},
+		{class: "HunYuanMoEV1ForCausalLM", kind: "hunyuan_v1_moe",
+			words: "Hunyuan MoE: norms of queries and keys after rotary positions, experts, one of them shared",
+			fixed: model.Config{QKNorm: true, LateQKNorm: true},
+			eps:   1e-5, theta: 1e4, positions: 2048, experts: true,
+			features: []feature{attentionBias, hunyuanExperts, ownKeys}},
 	}
 }
 
@@ -195,6 +213,11 @@ func olmos() []architecture {
 			eps:   1e-5, theta: olmo3Theta, positions: 2048, window: 4096, layerTypes: true, ownRope: true,
 			windows:  windowFour,
 			features: []feature{attentionBias}},
+		{class: "FlexOlmoForCausalLM", kind: "flex_olmo",
+			words: "FlexOlmo: norms after the blocks alone, and of all queries and all keys, experts",
+			fixed: olmo,
+			eps:   1e-6, theta: 5e5, positions: 4096, experts: true,
+			features: []feature{attentionBias, olmoExperts(7, 5)}},
 		{class: "Exaone4ForCausalLM", kind: "exaone4",
 			words: "EXAONE 4: norms after the blocks alone, and of queries and keys",
 			fixed: model.Config{PostNorms: true, NoPreNorms: true, QKNorm: true},
@@ -252,6 +275,13 @@ func foreign(class, kind string) string {
 		{"mamba", "its Mamba layers are not supported"},
 		{"falconh1", "its Mamba layers are not supported"},
 		{"granitemoehybrid", "its Mamba layers are not supported"},
+		{"gemma3n", "its several residual streams and sparse activations are not supported"},
+		{"lfm", "its short convolutions are not supported"},
+		{"afmoe", "its gates of the attention's output are not supported"},
+		{"phimoe", "its layer norms and its router are not supported"},
+		{"apertus", "its feed-forward block without a gate is not supported"},
+		{"arcee", "its feed-forward block without a gate is not supported"},
+		{"cohere", "its parallel blocks and layer norms are not supported"},
 		{"rwkv", "its recurrent layers are not supported"},
 		{"olmohybrid", "its linear attention is not supported"},
 		{"llama4", "its chunked attention and shared experts are not supported"},

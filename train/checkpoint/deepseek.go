@@ -14,7 +14,7 @@ import (
 // shared, without gates; and most have latent attention.
 func deepseeks() []architecture {
 	v3 := model.Experts{Count: 256, Top: 8, FFN: 2048, Renorm: true, Scale: 2.5, Groups: 8, TopGroups: 4}
-	deepseek := model.Latent{Rank: 512, QueryRank: 1536, Nope: 128, Rope: 64, Value: 128}
+	deepseek := deepseekLatent()
 	flash := model.Latent{Rank: 512, QueryRank: 768, Nope: 192, Rope: 64, Value: 256}
 	lite := model.Experts{Count: 64, Top: 4, FFN: 1536, Renorm: true, Scale: 1.8}
 	return []architecture{
@@ -45,6 +45,10 @@ func deepseeks() []architecture {
 			eps:   1e-6, theta: 1e4, positions: 2048, head: 64, vocab: 102400, heads: 32, experts: true, latent: true,
 			features: []feature{latentHeads(deepseek), routedBySoftmax}},
 	}
+}
+
+func deepseekLatent() model.Latent {
+	return model.Latent{Rank: 512, QueryRank: 1536, Nope: 128, Rope: 64, Value: 128}
 }
 
 // latentHeads reads latent attention.
@@ -196,17 +200,24 @@ func routedBySoftmax(r *settings, c *model.Config) {
 
 // layersByType is GLM-4.7 Flash's: mlp_layer_types says which layers have experts.
 func layersByType(r *settings, c *model.Config) {
+	if r.listedSparse(c) {
+		return
+	}
+	if dense := 1; r.maybe("first_k_dense_replace", &dense) && dense != 1 {
+		r.problem("first_k_dense_replace is %d: transformers ignores it in this class; list the layers in "+
+			"mlp_layer_types", dense)
+	}
+}
+
+// listedSparse reads mlp_layer_types, and reports whether it is there.
+func (r *settings) listedSparse(c *model.Config) bool {
 	var types []string
 	if !r.maybe("mlp_layer_types", &types) {
-		if dense := 1; r.maybe("first_k_dense_replace", &dense) && dense != 1 {
-			r.problem("first_k_dense_replace is %d: transformers ignores it in this class; list the layers in "+
-				"mlp_layer_types", dense)
-		}
-		return
+		return false
 	}
 	if len(types) != len(c.Sparse) {
 		r.problem("mlp_layer_types has %d entries, num_hidden_layers is %d", len(types), c.Layers)
-		return
+		return true
 	}
 	for i, t := range types {
 		c.Sparse[i] = t == "sparse"
@@ -214,6 +225,7 @@ func layersByType(r *settings, c *model.Config) {
 			r.problem("mlp_layer_types: layer %d has %q; supported are dense and sparse", i, t)
 		}
 	}
+	return true
 }
 
 // deepseekValues writes such experts.
@@ -240,17 +252,16 @@ func deepseekValues(v map[string]any, a architecture, c model.Config) {
 			v["topk_method"] = "group_limited_greedy"
 		}
 	case "glm4_moe_lite":
-		types := make([]string, len(c.Sparse))
-		for i, sparse := range c.Sparse {
-			types[i] = map[bool]string{true: "sparse", false: "dense"}[sparse]
-		}
-		v["mlp_layer_types"] = types
+		v["mlp_layer_types"] = layerKinds(c.Sparse)
 	}
 }
 
 // furtherLayers reports whether a tensor belongs to layers after the model's own, which predict further tokens:
 // published folders of such models have them, and transformers ignores them, too.
 func furtherLayers(c model.Config, name string) bool {
+	if strings.HasPrefix(name, "mtp.") || strings.HasPrefix(name, "model.mtp_") {
+		return true
+	}
 	rest, ok := strings.CutPrefix(name, "model.layers.")
 	number, _, more := strings.Cut(rest, ".")
 	n, err := strconv.Atoi(number)

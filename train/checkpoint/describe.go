@@ -274,6 +274,11 @@ func Words(c model.Config, class string) []string {
 	add(name != "", "%s", name)
 	add(true, "%s of width %d, %d heads of %d, %d key/value heads, feed-forward %d, vocabulary %d",
 		layerCount(c.Layers), c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
+	add(c.Global.Head > 0, "without a window, %d key/value heads of %d%s", c.Global.KVHeads, c.Global.Head,
+		map[bool]string{true: ", which are values, too"}[c.Global.KeyValues])
+	add(c.PerLayer > 0, "an embedding of %d channels of each token for each layer", c.PerLayer)
+	add(c.SharedKV > 0, "the last %d layers read the keys and values of earlier ones%s", c.SharedKV,
+		map[bool]string{true: ", and have feed-forward blocks twice as wide"}[c.WideFFN])
 	add(true, "rotary positions: %s", ropeWords(c))
 	add(c.NoRope != nil, "%d of %d layers have no rotary positions", countTrue(c.NoRope), c.Layers)
 	add(c.Linear != nil, "%d of %d layers have linear attention: %d key and %d value heads of %d and %d, "+

@@ -22,6 +22,20 @@ func feedForwardBias(r *settings, c *model.Config) { c.FFNBias = r.flag("mlp_bia
 // qkvBias is Qwen2-MoE's: a file may omit biases.
 func qkvBias(r *settings, c *model.Config) { c.QKVBias = r.flag("qkv_bias", true) }
 
+// qwenBias refuses MiMo without biases, of which no program is known.
+func qwenBias(r *settings, _ *model.Config) {
+	if !r.flag("attention_bias", true) {
+		r.problem("attention_bias is false: queries, keys and values of this class have biases")
+	}
+}
+
+// noBias refuses ERNIE's biases with experts, which no published model has.
+func noBias(r *settings, _ *model.Config) {
+	if r.flag("use_bias", false) {
+		r.problem("use_bias: biases are not supported for this class")
+	}
+}
+
 // seedBias is Seed-OSS's: q, k and v have biases, and separately the output projection.
 func seedBias(r *settings, c *model.Config) {
 	c.QKVBias, c.OutBias = r.flag("attention_bias", true), r.flag("attention_out_bias", false)
@@ -206,12 +220,14 @@ func miniMaxExperts(r *settings, c *model.Config) {
 	r.everywhere(c, e)
 }
 
-// olmoExperts does so for OLMoE.
-func olmoExperts(r *settings, c *model.Config) {
-	e := model.Experts{Count: 64, Top: 8, FFN: c.FFN, Renorm: r.flag("norm_topk_prob", false)}
-	r.either("num_experts", "num_local_experts", &e.Count)
-	r.clipping()
-	r.everywhere(c, e)
+// olmoExperts does so for OLMoE and FlexOlmo.
+func olmoExperts(count, top int) feature {
+	return func(r *settings, c *model.Config) {
+		e := model.Experts{Count: count, Top: top, FFN: c.FFN, Renorm: r.flag("norm_topk_prob", false)}
+		r.either("num_experts", "num_local_experts", &e.Count)
+		r.clipping()
+		r.everywhere(c, e)
+	}
 }
 
 // everywhere gives every layer the experts e, and reads how many compute a token.

@@ -171,18 +171,22 @@ func fusedName(name string) (fused string, at int, ok bool) {
 	return prefix + expertsOf + part, at, true
 }
 
-// fuseExperts returns a list in which join has put together the tensors of gpt-oss's experts, as transformers has
-// them. It returns a list without biases of experts as it is.
+// fuseExperts returns a list in which join has put together the tensors of gpt-oss's or Gemma 4's experts, as
+// transformers has them. It returns a list without such experts as it is.
 func fuseExperts[T any](list []T, of func(T) Tensor, join func(fused Tensor, parts []T) T) []T {
-	first := expertsOf + "0.down_proj.bias"
-	if !slices.ContainsFunc(list, func(x T) bool { return strings.HasSuffix(of(x).Name, first) }) {
+	nameOf, first := fusedName, expertsOf+"0.down_proj.bias"
+	switch {
+	case slices.ContainsFunc(list, func(x T) bool { return strings.HasSuffix(of(x).Name, first) }):
+	case slices.ContainsFunc(list, func(x T) bool { _, _, ok := stackedName(of(x).Name); return ok }):
+		nameOf = stackedName
+	default:
 		return list
 	}
 	parts := map[string]map[int]T{}
 	var out []T
 	var order []string
 	for _, x := range list {
-		fused, at, ok := fusedName(of(x).Name)
+		fused, at, ok := nameOf(of(x).Name)
 		if !ok {
 			out = append(out, x)
 			continue
@@ -209,7 +213,10 @@ func fuseExperts[T any](list []T, of func(T) Tensor, join func(fused Tensor, par
 			sorted[at] = x
 		}
 		shape := []int{len(sorted) / n, n * first.Shape[0]}
-		if len(first.Shape) == 2 {
+		switch stacked := !strings.Contains(name, expertsOf); {
+		case stacked:
+			shape = append(shape, first.Shape[1])
+		case len(first.Shape) == 2:
 			shape = []int{len(sorted) / n, first.Shape[1], n * first.Shape[0]}
 		}
 		out = append(out, join(Tensor{Name: name, DType: first.DType, Shape: shape}, sorted))
@@ -219,6 +226,9 @@ func fuseExperts[T any](list []T, of func(T) Tensor, join func(fused Tensor, par
 
 // fusedData puts together the data of the parts of a fused tensor.
 func fusedData(fused Tensor, parts []extent.Extent) extent.Extent {
+	if !strings.Contains(fused.Name, expertsOf) {
+		return extent.Concat(parts...)
+	}
 	size, n := int64(fused.DType.bits()/8), len(parts)/fused.Shape[0]
 	rows := fused.Shape[len(fused.Shape)-1] / n
 	var experts []extent.Extent
@@ -263,6 +273,16 @@ func describedExtent(x extent.Tensor) Tensor {
 func fusedSource(fused Tensor, parts []Source) Source {
 	n := len(parts) / fused.Shape[0]
 	size := fused.DType.bits() / 8
+	if !strings.Contains(fused.Name, expertsOf) {
+		return Source{Tensor: fused, Raw: func(w io.Writer) error {
+			for _, p := range parts {
+				if err := p.Raw(w); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
+	}
 	return Source{Tensor: fused, Raw: func(w io.Writer) error {
 		raw := make([][]byte, n)
 		for i := 0; i < len(parts); i += n {

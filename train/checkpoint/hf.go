@@ -72,7 +72,7 @@ func ParseConfig(path string, raw []byte) (model.Config, error) {
 
 // config returns the architecture described by the settings.
 func (r *settings) config(path string) (model.Config, error) {
-	r, _ = r.textPart()
+	r, _ = r.asLlama().textPart()
 	a, known := r.architecture()
 	if known {
 		r.layout(a)
@@ -169,7 +169,7 @@ func (r *settings) dims(a architecture, c *model.Config) {
 	}
 	r.maybe("num_key_value_heads", &c.KVHeads)
 	switch {
-	case a.head > 0:
+	case a.head > 0 && !(a.nullHead && r.null("head_dim")):
 		c.Head = a.head
 		r.get("head_dim", &c.Head)
 	case r.maybe("head_dim", &c.Head):

@@ -76,7 +76,7 @@ func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byt
 			set[key] = want[key]
 		}
 	}
-	if reflect.DeepEqual(from.Rope, c.Rope) {
+	if reflect.DeepEqual(from.Rope, c.Rope) && !a.gemmaFour() {
 		r.respell(set, want)
 	}
 	raw, err := setKeys(old, set)

@@ -72,8 +72,17 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 	switch {
 	case a.kind == "gpt_oss":
 		ossValues(v, c)
-	case a.kind == "glm4_moe" || a.kind == "dots1":
+	case a.gemmaFour():
+		gemmaFourValues(v, a, c)
+	case a.kind == "glm4_moe" || a.kind == "dots1" || a.kind == "solar_open":
 		deepseekValues(v, a, c)
+	case a.kind == "exaone_moe" || a.kind == "hy_v3":
+		deepseekValues(v, a, c)
+		sharedValues(v, a, c)
+	case a.kind == "ernie4_5_moe" || a.kind == "hunyuan_v1_moe":
+		sharedValues(v, a, c)
+	case a.kind == "youtu":
+		latentValues(v, c)
 	case a.latent:
 		latentValues(v, c)
 		deepseekValues(v, a, c)
@@ -101,10 +110,11 @@ func biasValues(v map[string]any, a architecture, c model.Config) {
 	switch a.kind {
 	case "llama", "smollm3", "internlm3", "iquestcoder", "granite":
 		v["attention_bias"], v["mlp_bias"] = c.OutBias, c.FFNBias
-	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe",
-		"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "hunyuan_v1_dense", "dots1":
+	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe", "flex_olmo",
+		"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "hunyuan_v1_dense", "hunyuan_v1_moe", "dots1",
+		"hy_v3":
 		v["attention_bias"] = c.OutBias
-	case "glm", "glm4":
+	case "glm", "glm4", "solar_open":
 		v["attention_bias"] = c.QKVBias
 	case "glm4_moe":
 		v["attention_bias"], v["use_qk_norm"] = c.QKVBias, c.QKNorm
@@ -125,8 +135,11 @@ func windowValues(v map[string]any, a architecture, c model.Config) {
 		return
 	}
 	v["sliding_window"] = nil
-	if c.Windowed != nil {
+	switch {
+	case c.Windowed != nil:
 		v["sliding_window"] = c.Window
+	case c.NoRope != nil && a.kind != "smollm3": // EXAONE's layers without a window have no rotary positions
+		v["sliding_window"] = a.window
 	}
 	switch a.kind {
 	case "qwen2", "qwen3", "qwen2_moe", "qwen3_moe":
@@ -161,9 +174,10 @@ func windowValues(v map[string]any, a architecture, c model.Config) {
 }
 
 func expertValues(v map[string]any, a architecture, c model.Config) {
-	if a.kind == "mixtral" || a.kind == "minimax_m2" || a.kind == "olmoe" { // experts in every layer
+	olmo := a.kind == "olmoe" || a.kind == "flex_olmo"
+	if a.kind == "mixtral" || a.kind == "minimax_m2" || olmo { // experts in every layer
 		count := "num_local_experts"
-		if a.kind == "olmoe" {
+		if olmo {
 			count, v["norm_topk_prob"] = "num_experts", c.Experts.Renorm
 		}
 		if a.kind == "minimax_m2" {
@@ -230,6 +244,11 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 		}
 		v["partial_rotary_factor"], params["partial_rotary_factor"] = number(part), number(part)
 	}
+	if head := float64(c.Global.Head); s.Kind == "proportional" {
+		params["partial_rotary_factor"] = number(inverse(float64(s.Turned), func(f float64) float64 {
+			return 2 * math.Floor(math.Floor(f*head)/2)
+		}, float64(s.Turned)/head))
+	}
 	v["rope_parameters"] = params
 	if a.ownRope {
 		local := c.LocalTheta
@@ -252,6 +271,10 @@ func scalingValues(s model.RopeScaling) map[string]any {
 	switch s.Kind {
 	case "linear", "dynamic":
 		v["factor"] = number(s.Factor)
+	case "proportional":
+		if s.Factor != 1 {
+			v["factor"] = number(s.Factor)
+		}
 	case "llama3":
 		v["factor"], v["low_freq_factor"], v["high_freq_factor"] = number(s.Factor), number(s.LowFactor),
 			number(s.HighFactor)

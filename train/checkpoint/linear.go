@@ -168,6 +168,9 @@ func textPartJSON(raw []byte) []byte {
 	if part, inside := r.textPart(); inside {
 		return indented(part.values)
 	}
+	if llama := r.asLlama(); llama != &r {
+		return indented(llama.values)
+	}
 	return raw
 }
 
@@ -175,6 +178,9 @@ func textPartJSON(raw []byte) []byte {
 func (r *settings) partNotes() (list []string) {
 	class, kind := r.classNamed()
 	part, inside := r.textPart()
+	if r.asLlama() != r {
+		list = append(list, "the block of this class is Llama's: written weights are a plain LlamaForCausalLM")
+	}
 	if inside {
 		if class == "" {
 			class = kind
@@ -217,35 +223,44 @@ func (t *Tensors) textOnly() error {
 // splitExperts replaces tensors that hold all experts of a layer, gates and ups [E,2F,C] and downs [E,C,F], as
 // published models have them, by one for each expert and map.
 func (t *Tensors) splitExperts() error {
-	for name, p := range maps.Clone(t.where) {
-		prefix, part, ok := strings.Cut(name, ".mlp.experts.")
-		if !ok || len(p.Shape) != 3 || p.Shape[0] < 1 || p.Shape[0] > maxExperts {
+	for name := range maps.Clone(t.where) {
+		prefix, part, ok := strings.Cut(name, expertsOf)
+		if !ok {
 			continue
 		}
-		names := []string{"down_proj"}
-		if part == "gate_up_proj" {
-			names = []string{"gate_proj", "up_proj"}
+		if err := t.splitTensor(name, prefix+expertsOf, part); err != nil {
+			return err
 		}
-		rows := p.Shape[1] / len(names)
-		if part != "gate_up_proj" && part != "down_proj" || rows*len(names) != p.Shape[1] {
-			continue
+	}
+	return nil
+}
+
+// splitTensor does so for a tensor, unless it is none of them. The names of the new ones begin with prefix.
+func (t *Tensors) splitTensor(name, prefix, part string) error {
+	p := t.where[name]
+	if len(p.Shape) != 3 || p.Shape[0] < 1 || p.Shape[0] > maxExperts {
+		return nil
+	}
+	names := halves(part)
+	rows := p.Shape[1] / len(names)
+	if part != "gate_up_proj" && part != "down_proj" || rows*len(names) != p.Shape[1] {
+		return nil
+	}
+	delete(t.where, name)
+	bytes := p.Bytes() / int64(p.Shape[0]*len(names))
+	for i := range p.Shape[0] * len(names) {
+		own := p
+		own.Name = fmt.Sprintf("%s%d.%s.weight", prefix, i/len(names), names[i%len(names)])
+		own.Shape, own.composed, own.split, own.replicas = []int{rows, p.Shape[2]}, true, true, nil
+		own.data = p.data.Slice(int64(i)*bytes, bytes)
+		for _, r := range p.replicas {
+			own.replicas = append(own.replicas, r.Slice(int64(i)*bytes, bytes))
 		}
-		delete(t.where, name)
-		bytes := p.Bytes() / int64(p.Shape[0]*len(names))
-		for i := range p.Shape[0] * len(names) {
-			own := p
-			own.Name = fmt.Sprintf("%s.mlp.experts.%d.%s.weight", prefix, i/len(names), names[i%len(names)])
-			own.Shape, own.composed, own.split, own.replicas = []int{rows, p.Shape[2]}, true, true, nil
-			own.data = p.data.Slice(int64(i)*bytes, bytes)
-			for _, r := range p.replicas {
-				own.replicas = append(own.replicas, r.Slice(int64(i)*bytes, bytes))
-			}
-			if f, at := own.data.First(); f != nil {
-				own.file, own.begin = f, at
-			}
-			if err := t.put(t.path, own); err != nil {
-				return err
-			}
+		if f, at := own.data.First(); f != nil {
+			own.file, own.begin = f, at
+		}
+		if err := t.put(t.path, own); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -215,7 +215,7 @@ func (p *packer) divide() (plain []packedTensor, heads map[string][]packedTensor
 			return nil, nil, err
 		}
 	}
-	if notKnown == nil && c.Experts.Bias {
+	if notKnown == nil && (c.Experts.Bias || c.Experts.Beside) {
 		fused := fuseExperts(plain, packedTensor.source, fusedPacked)
 		p.out.Tensors += len(fused) - len(plain)
 		plain = fused

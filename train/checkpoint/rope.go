@@ -50,6 +50,10 @@ func (r *settings) rope(a architecture, c *model.Config) {
 		r.problem("rope_scaling: type is %q: transformers 5 ignores it in this class; call it rope_type",
 			scaling.kind())
 	}
+	if a.gemmaFour() {
+		r.gemmaFourRope(c, params)
+		return
+	}
 	key, in := "rope_scaling", scaling
 	if in == nil {
 		key, in = "rope_parameters", params
@@ -69,6 +73,11 @@ const olmo3Theta = 5e5
 
 // localTheta reads the base of windowed layers.
 func (r *settings) localTheta(a architecture, c *model.Config, windowed *settings) {
+	if a.gemmaFour() {
+		c.LocalTheta = 1e4
+		windowed.orEmpty().get("rope_theta", &c.LocalTheta)
+		return
+	}
 	if a.kind == "gemma3_text" {
 		c.LocalTheta = 1e4
 		r.theta("rope_local_base_freq", &c.LocalTheta, windowed)
@@ -156,7 +165,8 @@ func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 		}
 		return
 	}
-	if alpha := 0.0; a.kind == "hunyuan_v1_dense" && kind == "dynamic" && r.maybe("alpha", &alpha) && alpha != 0 {
+	if alpha := 0.0; kind == "dynamic" && strings.HasPrefix(a.kind, "hunyuan_v1") && r.maybe("alpha", &alpha) &&
+		alpha != 0 {
 		// A larger base, whatever the length.
 		theta := c.RopeTheta * math.Pow(alpha, float64(c.Head)/float64(c.Head-2))
 		if !(alpha > 0) || math.IsInf(theta, 1) {
@@ -324,6 +334,8 @@ func ropeWords(c model.Config) string {
 	text := fmt.Sprintf("theta %g", c.RopeTheta)
 	switch s.Kind {
 	case "":
+	case "proportional":
+		text += fmt.Sprintf(", %d of %d channels", s.Turned, cmp.Or(c.Global.Head, c.Head))
 	case "linear", "dynamic":
 		text += fmt.Sprintf(", %s factor %g", s.Kind, s.Factor)
 	default:

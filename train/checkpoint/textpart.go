@@ -12,8 +12,9 @@ import (
 
 // imageClasses are the classes of text and images whose text part is read on request, and their model_types.
 func imageClasses() (classes, kinds []string) {
-	return []string{"Gemma3ForConditionalGeneration", "Mistral3ForConditionalGeneration"},
-		[]string{"gemma3", "mistral3"}
+	return []string{"Gemma3ForConditionalGeneration", "Mistral3ForConditionalGeneration",
+			"Gemma4ForConditionalGeneration", "Gemma4UnifiedForConditionalGeneration"},
+		[]string{"gemma3", "mistral3", "gemma4", "gemma4_unified"}
 }
 
 // textInside returns the class of the text model inside such a model, "" for any other.
@@ -24,8 +25,8 @@ func (r *settings) textInside() string {
 		if class != classes[i] && (class != "" || kind != kinds[i]) {
 			continue
 		}
-		if kinds[i] == "gemma3" {
-			return "Gemma3ForCausalLM"
+		if kinds[i] != "mistral3" {
+			return strings.Replace(classes[i], "ForConditionalGeneration", "ForCausalLM", 1)
 		}
 		text := r.inner("text_config")
 		kind = "mistral" // the default, of Mistral Small 3.1
@@ -93,8 +94,10 @@ func TextNote(path string) string {
 	if err != nil {
 		return ""
 	}
+	// A new config.json names the first class that computes the same.
+	written := strings.Replace(inside, "Gemma4Unified", "Gemma4", 1)
 	return fmt.Sprintf("this is the text part of %s: the vision tower is left out, and merged weights are a plain %s",
-		class, inside)
+		class, written)
 }
 
 // OpenTextFolder is OpenFolder for the text model inside a model of text and images:

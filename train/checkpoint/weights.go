@@ -139,7 +139,7 @@ func ignorable(c model.Config, lm bool) func(name string) bool {
 	return func(name string) bool {
 		return model.Tensor{Name: name}.Auxiliary() ||
 			name == lmHead && (c.TieEmbeddings || !lm) ||
-			strings.HasSuffix(name, ".rotary_emb.inv_freq") || furtherLayers(c, name)
+			strings.HasSuffix(name, ".rotary_emb.inv_freq") || furtherLayers(c, name) || unreadKeys(c, name)
 	}
 }
 

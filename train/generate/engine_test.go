@@ -55,6 +55,15 @@ func newModel(t testing.TB, be kernels.Backend, c model.Config) *model.Model {
 		h.Write([]byte(label))
 		return h.Sum64()
 	})
+	for _, b := range m.Constants() {
+		x := make([]float32, b.Len())
+		for i := range x {
+			x[i] = 0.75 + float32(i%3)/2
+		}
+		be.Copy(b, kernels.Host(x))
+	}
+	be.Sync()
+	m.Refresh()
 	t.Cleanup(m.Close)
 	return m
 }

@@ -83,6 +83,35 @@ func families() map[string]model.Config {
 		"granite": with(func(c *model.Config) {
 			c.EmbedScale, c.QueryScale, c.ResidualScale, c.LogitDivisor = 3, 0.1, 0.22, 4
 		}),
+		"gemma4": with(func(c *model.Config) {
+			gemmaFour(c)
+			c.Global = model.Global{Head: 24, KVHeads: 1, KeyValues: true}
+			c.Rope = model.RopeScaling{Kind: "proportional", Factor: 1, Turned: 8}
+		}),
+		"gemma4-e2b": with(func(c *model.Config) {
+			gemmaFour(c)
+			c.Layers, c.Windowed = 4, []bool{true, false, true, false}
+			c.Global, c.PerLayer, c.SharedKV, c.WideFFN = model.Global{Head: 24, KVHeads: 1}, 12, 2, true
+		}),
+		"gemma4-moe": with(func(c *model.Config) {
+			gemmaFour(c)
+			c.Global, c.Sparse = model.Global{Head: 8, KVHeads: c.KVHeads}, []bool{true, true}
+			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Renorm: true, Beside: true}
+		}),
+		"ernie-moe": with(func(c *model.Config) {
+			c.Interleaved, c.Sparse = true, []bool{false, true}
+			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Corrected: true, Ungated: true,
+				Names: model.ErnieNames}
+		}),
+		"hunyuan-moe": with(func(c *model.Config) {
+			c.QKNorm, c.LateQKNorm, c.Sparse = true, true, []bool{true, true}
+			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true, Ungated: true,
+				Names: model.HunyuanNames}
+		}),
+		"flex-olmo": with(func(c *model.Config) {
+			c.QKNorm, c.WideQKNorm, c.PostNorms, c.NoPreNorms, c.Sparse = true, true, true, true, []bool{true, true}
+			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24}
+		}),
 		"hunyuan": with(func(c *model.Config) { c.QKNorm, c.LateQKNorm = true, true }),
 		"deepseek": with(func(c *model.Config) {
 			c.QKVBias, c.KVHeads, c.Head, c.Rotary = false, c.Heads, 20, 8
@@ -96,6 +125,13 @@ func families() map[string]model.Config {
 			c.Sparse, c.Experts = []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24, Shared: 20, Renorm: true}
 		}),
 	}
+}
+
+// gemmaFour gives a toy what all text models of Gemma 4 have.
+func gemmaFour(c *model.Config) {
+	c.TieEmbeddings, c.PostNorms, c.Gate, c.EmbedScale, c.QueryScale = true, true, kernels.GELUTanh, 6.9, 1
+	c.QKNorm, c.ValueNorm, c.LayerScales, c.LocalTheta, c.LogitCap = true, true, true, 100, 3
+	c.Window, c.Windowed = 12, []bool{true, false}
 }
 
 // recurrent gives a toy layers with linear attention, and the others output gates.

@@ -22,6 +22,7 @@ type Backbone struct {
 	tensors  []Tensor
 	vectors  arena // norms and biases, floats
 	embed    kernels.Matrix
+	table    kernels.Matrix            // of the tokens' embeddings for all layers
 	matrices map[string]kernels.Matrix // by the name of the first tensor
 	owned    []kernels.Buffer
 }
@@ -90,6 +91,10 @@ func (b *Backbone) allocate() error {
 	if n, t := b.packed(c.Vocab, c.Width); !tied || n > 0 && t != b.DType { // packed ones are rounded or absent
 		lo, hi := partOf(c.Vocab, b.rank, b.size)
 		r.add(&embed.W, b.stored(), int((hi-lo)*c.Width))
+	}
+	if c.PerLayer > 0 {
+		b.table = kernels.Matrix{Out: c.Vocab, In: c.layersWidth()}
+		r.add(&b.table.W, b.stored(), int(c.Vocab*c.layersWidth()))
 	}
 	var err error
 	if b.owned, err = r.take(b.be); err != nil {
@@ -162,14 +167,16 @@ func (r rooms) take(be kernels.Backend) (owned []kernels.Buffer, err error) {
 	return owned, nil
 }
 
-// allLinears returns the linear maps of all layers.
+// allLinears returns the linear maps but the output projection.
 func (c Config) allLinears() (list []linearSpec) {
+	list = c.modelLinears()
 	for l := range c.Layers {
 		s := c.linears(l)
 		list = append(append(append(list, s.qkv), s.inner...), s.o)
 		if c.sparse(l) {
 			list = append(append(list, s.router), s.experts...)
-		} else {
+		}
+		if c.dense(l) {
 			list = append(list, s.gateUp, s.down)
 		}
 	}
@@ -271,7 +278,9 @@ func (b *Backbone) fills() []fill {
 	}
 	list := b.embeddingFills()
 	for _, t := range b.tensors {
-		if t.vector() {
+		if t.Name == layerTable {
+			list = append(list, b.tableFills()...)
+		} else if t.vector() {
 			list = append(list, fill{[]Piece{{t.Name, 0, 1}},
 				func(x kernels.Buffer) { b.be.Copy(b.vectors.view(t.Name), x) }})
 		} else if s, ok := linears[t.Name]; ok { // else it is set with the first tensor of its map
@@ -299,6 +308,18 @@ func (b *Backbone) embeddingFills() (list []fill) {
 		at := lo - first
 		list = append(list, fill{[]Piece{{embedName, lo, n}},
 			func(x kernels.Buffer) { b.be.Copy(b.embed.W.Slice(int(at*c.Width), int((at+n)*c.Width)), x) }})
+	}
+	return list
+}
+
+// tableFills returns the steps that set the embeddings for all layers.
+func (b *Backbone) tableFills() (list []fill) {
+	w := b.table
+	step := rowsAtATime(w.In)
+	for lo := 0; lo < w.Out; lo += step {
+		n := min(step, w.Out-lo)
+		list = append(list, fill{[]Piece{{layerTable, lo, n}},
+			func(x kernels.Buffer) { b.be.Copy(w.W.Slice(int(lo*w.In), int((lo+n)*w.In)), x) }})
 	}
 	return list
 }

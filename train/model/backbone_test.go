@@ -34,7 +34,7 @@ func initialRows(b *Backbone, scale float32) Rows {
 	}
 	return func(p Piece) (kernels.Buffer, error) {
 		t := Tensor{Name: p.Name, Shape: shapes[p.Name]}
-		x := initial(t, b.Config, testSeed("init/"+p.Name))
+		x := testInitial(t, b.Config)
 		if len(t.Shape) == 2 {
 			x = x[p.From*t.Shape[1] : (p.From+p.N)*t.Shape[1]]
 			for i := range x {
@@ -77,7 +77,7 @@ func roundedModel(t *testing.T, be kernels.Backend, c Config, dtype kernels.DTyp
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	m.Init(testSeed)
+	initialised(m)
 	if dtype == kernels.BF16 {
 		half, err := be.Alloc(kernels.BF16, m.Params().Len())
 		if err != nil {
@@ -164,7 +164,7 @@ func TestAdaptersBeginAtNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	m.Init(testSeed)
+	initialised(m)
 	if at := differentBit(logProbs(t, be, m, b), want); at >= 0 {
 		t.Errorf("fresh adapters change log-prob %d", at)
 	}
@@ -248,7 +248,7 @@ func variantRun(t *testing.T, be kernels.Backend, c Config, a *Adapters, b Batch
 		t.Fatal(err)
 	}
 	defer m.Close()
-	m.Init(testSeed)
+	initialised(m)
 	if a != nil {
 		fillAdapters(m)
 	}

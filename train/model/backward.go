@@ -23,14 +23,21 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 
 	blocks := ws.blockOffsets()
 	dx := ws.dx.Slice(0, n*C)
+	m.zeroShared(ws)
 	m.normBackward(dx, dHidden, ws.last.Slice(0, n*C), m.norm, ws.rstdEnd.Slice(0, n), blocks, c.norm(), true)
 	for l := len(m.layers) - 1; l >= 0; l-- {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.keptInput(l)
 		if ws.keep == KeepInputs {
 			m.recompute(ws, y, &a, x0)
 		}
+		m.multiply(dx, C, m.layerScale(l))
+		m.readLayerBackward(ws, y, &a, dx, blocks)
 		m.ffnBackward(ws, y, &a, dx, blocks)
 		m.attentionBackward(ws, y, &a, x0, dx, blocks)
+	}
+	if c.PerLayer > 0 && m.base == nil {
+		m.embedLayersBackward(ws.tables.cut(c, n), ws.dTables.Slice(0, n*c.layersWidth()), dx, ws.keptInput(0),
+			ws.ids.dev.Slice(0, n), ws.dNorm.Slice(0, n*C), blocks)
 	}
 	if !m.dEmbed.Empty() {
 		be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C, c.embedScale())
@@ -43,7 +50,8 @@ func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
 	m.enter(a.n1, a.rstd1, x0, y.norm1)
 	m.block(ws, y, *a, x0)
 	if y.mix != nil || c.PostNorms {
-		m.feedForward(y, a, &ws.low, ws.delta.Slice(0, ws.n*c.Width))
+		delta := m.feedForward(y, a, &ws.low, ws.delta.Slice(0, ws.n*c.Width))
+		m.readLayer(y, a, &ws.low, ws.tables.cut(c, ws.n).rows, delta)
 		return
 	}
 	m.gate(y, a, &ws.low)
@@ -107,8 +115,21 @@ func (m *Model) ffnBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels
 		m.normBackward(dout, dx, a.rawF, y.post2, a.rstdF, blocks, c.norm(), true)
 	}
 	switch {
+	case y.beside != nil:
+		m.besideBackward(ws, y, a, dx, dNorm, dout, blocks)
 	case y.mix != nil:
-		y.mix.backward(be, c, &a.mix, &ws.mixGrads, dNorm, dout, a.n2, blocks, ws.blocks.host)
+		y.mix.backward(be, c, &a.mix, &ws.mixGrads, dNorm, kernels.Buffer{}, dout, a.n2, a.n2, blocks,
+			ws.blocks.host, nil)
+	default:
+		m.blockBackward(ws, y, a, dNorm, dout, blocks)
+	}
+	m.enterBackward(dx, dNorm, a.x1, y.norm2, a.rstd2, blocks)
+}
+
+// blockBackward sets dNorm, the gradient of what a dense feed-forward block reads, from dout, that of its result.
+func (m *Model) blockBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
+	c, be := m.Config, m.be
+	switch {
 	case y.fused && len(y.down.adapters) == 0:
 		be.MatMulDXSwiGLU(a.gateUp, a.gateUp, dout, y.down.w)
 		be.MatMulDX(dNorm, a.gateUp, y.gateUp.w)
@@ -117,12 +138,12 @@ func (m *Model) ffnBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels
 			be.MatMulDW(y.gateUp.dw, y.gateUp.dbias, a.gateUp, a.n2, blocks)
 		}
 	default:
-		dAct := ws.dAct.Slice(0, n*c.FFN)
+		F := y.own.FFN
+		dAct := ws.dAct.Slice(0, ws.n*F)
 		y.down.backward(be, dAct, dout, a.act, blocks, &ws.low)
-		be.GateBackward(a.gateUp, a.gateUp, dAct, c.FFN, c.Gate)
+		be.GateBackward(a.gateUp, a.gateUp, dAct, F, c.Gate)
 		y.gateUp.backward(be, dNorm, a.gateUp, a.n2, blocks, &ws.low)
 	}
-	m.enterBackward(dx, dNorm, a.x1, y.norm2, a.rstd2, blocks)
 }
 
 // attentionBackward does the same for the attention block.
@@ -143,7 +164,14 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, bloc
 
 // normHeadsBackward takes dqkv through the norms of queries and keys.
 func (m *Model) normHeadsBackward(y *layer, a *acts, dqkv, blocks kernels.Buffer) {
-	c := m.Config
+	c := y.own
+	if y.shares {
+		m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryNorm(), true)
+		return
+	}
+	if c.ValueNorm {
+		m.normBackward(dqkv, dqkv, a.raw, norm{w: m.zeros.Slice(0, c.Head)}, a.vRstd, blocks, c.valueNorm(), true)
+	}
 	m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryNorm(), true)
 	m.normBackward(dqkv, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyNorm(), true)
 }
@@ -151,7 +179,7 @@ func (m *Model) normHeadsBackward(y *layer, a *acts, dqkv, blocks kernels.Buffer
 // headsOfAttentionBackward sets dNorm, the gradient of the layer's normed input, from dout, that of the
 // output projection's result.
 func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
-	c, be, n := m.Config, m.be, ws.n
+	c, be, n := y.own, m.be, ws.n
 	dAtt, dqkv := ws.dAtt.Slice(0, n*c.Heads*c.Head), ws.dqkv.Slice(0, n*c.QKV())
 	if c.latent() {
 		dValues := ws.latentGrads.values.Slice(0, n*c.values())
@@ -174,6 +202,7 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 	}
 	offsets, groups := ws.sequences()
 	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, y.attention)
+	m.lendBackward(ws, y, dqkv)
 	if c.LateQKNorm {
 		m.normHeadsBackward(y, a, dqkv, blocks)
 	}
@@ -187,8 +216,15 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 	if c.QKNorm && !c.LateQKNorm {
 		m.normHeadsBackward(y, a, dqkv, blocks)
 	}
-	if c.OutputGate {
+	switch {
+	case y.shares:
+		dProjected = ws.dProjected.Slice(0, n*c.Heads*c.Head)
+		be.TakeColumns(dProjected, dqkv, c.Heads*c.Head, c.QKV(), 0, 1)
+	case c.OutputGate:
 		be.JoinGates(dProjected, dqkv, y.attention)
+	case c.keyValues():
+		dProjected = ws.dProjected.Slice(0, n*c.Projected())
+		m.joinKeys(c, a, dProjected, dqkv)
 	}
 	y.qkv.backward(be, dNorm, dProjected, a.n1, blocks, &ws.low)
 }

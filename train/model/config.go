@@ -8,7 +8,8 @@
 //	x += PostNorm?(Wo · Attention(Rope?(QKNorm?(Wqkv · PreNorm?(x) + bqkv?))) + bo?)
 //	x += PostNorm?(Wdown · Gate(Wgateup · PreNorm?(x)))     or a mixture of experts
 //
-// with linear attention instead of the first in some layers of some families (delta.go);
+// with linear attention instead of the first in some layers of some families (delta.go), and with what Gemma 4 adds
+// (gemma4.go, perlayer.go);
 // then a final RMSNorm and up to three heads: the output projection (log-probs),
 // a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may
 // have a low-rank adapter.
@@ -87,6 +88,14 @@ type Config struct {
 	// Granite's multipliers: of what a block adds to the residual stream, and 1 over that of the logits; 0: 1.
 	ResidualScale float64 `json:",omitempty"`
 	LogitDivisor  float64 `json:",omitempty"`
+
+	// Gemma 4 (gemma4.go).
+	Global      Global `json:",omitzero"`  // heads of layers without a window
+	ValueNorm   bool   `json:",omitempty"` // values are divided by their root mean square
+	LayerScales bool   `json:",omitempty"` // a number multiplies each layer's output
+	PerLayer    int    `json:",omitempty"` // P: channels of a token's embedding for each layer (perlayer.go)
+	SharedKV    int    `json:",omitempty"` // so many last layers read the keys and values of earlier ones
+	WideFFN     bool   `json:",omitempty"` // and their feed-forward blocks have width 2F
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -108,13 +117,16 @@ type Experts struct {
 	Groups    int     `json:",omitempty"` // of which a token's experts are in TopGroups; 0: one
 	TopGroups int     `json:",omitempty"`
 	Scale     float64 `json:",omitempty"` // multiplies the weights of the chosen experts; 0: 1
+
+	Names  NameScheme `json:",omitempty"` // of the tensors
+	Beside bool       `json:",omitempty"` // Gemma 4: sparse layers have a feed-forward block, too (gemma4.go)
 }
 
 // RopeScaling changes the rotary frequencies f_j = theta^(-2j/R) for sequences longer
 // than the model was first trained on. Kind is config.json's rope_type; the zero value
 // changes nothing.
 type RopeScaling struct {
-	Kind       string  // "", "linear", "llama3", "yarn", "dynamic", "longrope"
+	Kind       string  // "", "linear", "llama3", "yarn", "dynamic", "longrope", "proportional"
 	Factor     float64 // s
 	Original   int     // n: positions before scaling, of llama3, yarn, dynamic and longrope
 	LowFactor  float64 // llama3
@@ -124,6 +136,8 @@ type RopeScaling struct {
 	Attention  float64 // yarn, longrope: multiplies cos and sin; 0: none
 	// Exact is yarn's truncate: false: the channels that bound the blend are not rounded.
 	Exact bool `json:",omitempty"`
+	// Turned is proportional's: so many channels of a head turn, the frequencies of the others are 0.
+	Turned int `json:",omitempty"`
 	// QueryBeta is Ministral 3's: transformers multiplies a query at position p by 1 + QueryBeta·log(1 +
 	// ⌊p/Original⌋). Only sequences of at most Original tokens are supported, where that is 1.
 	QueryBeta float64 `json:",omitempty"`
@@ -146,7 +160,7 @@ func (c Config) Validate() error {
 	positive("heads", c.Heads)
 	positive("kv_heads", c.KVHeads)
 	positive("head_size", c.Head)
-	if len(c.Sparse) == 0 || slices.Contains(c.Sparse, false) {
+	if len(c.Sparse) == 0 || slices.Contains(c.Sparse, false) || c.Experts.Beside {
 		positive("ffn", c.FFN)
 	}
 	positive("max_positions", c.MaxPositions)
@@ -210,7 +224,8 @@ func (c Config) validateVariants() (errs []error) {
 	if c.ResidualScale != 0 && (c.PostNorms || c.hasLinear()) {
 		bad("norms after the blocks, or linear attention, cannot be together with a scale of the residual stream")
 	}
-	errs = append(append(errs, c.validateDelta()...), c.validateLatent()...)
+	errs = append(append(append(errs, c.validateDelta()...), c.validateLatent()...), c.validateGlobal()...)
+	errs = append(errs, c.validatePerLayer()...)
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 ||
 		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")
@@ -281,8 +296,9 @@ func (c Config) fusedGate() bool { return c.Gate == kernels.SiLU && !c.FFNBias }
 // QKV returns the width of a row of queries, keys and values.
 func (c Config) QKV() int { return (c.Heads + 2*c.KVHeads) * c.Head }
 
-// attention returns the layout of such a row, and the window of layer l.
+// attention returns the layout of such a row of layer l, and its window.
 func (c Config) attention(l int) kernels.AttentionShape {
+	c = c.at(l)
 	s := kernels.AttentionShape{H: c.Heads, K: c.KVHeads, D: c.Head, Scale: c.QueryScale, Cap: c.ScoreCap,
 		Rotary: c.Rotary, Interleaved: c.Interleaved}
 	if s.Scale == 0 {

@@ -22,11 +22,15 @@ func Parameters(c Config, h Heads) (backbone, heads int) {
 // costs twice as much.
 func (c Config) ForwardFLOPs(n, scored int) float64 {
 	var weights, keys, states float64
+	for _, x := range c.modelLinears() {
+		weights += float64(x.out()) * float64(x.in)
+	}
 	for l := range c.Layers {
 		s := c.linears(l)
 		met := s.adaptable()
 		if c.sparse(l) {
-			met = append(append([]linearSpec{s.qkv, s.o, s.router}, s.inner...), s.experts[:2*c.Experts.Top]...)
+			met = append(append([]linearSpec{s.qkv, s.o, s.router, s.gateUp, s.down}, s.inner...),
+				s.experts[:2*c.Experts.Top]...)
 			if c.Experts.Shared > 0 {
 				met = append(met, s.experts[2*c.Experts.Count:]...)
 			}
@@ -42,9 +46,9 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 		if w := float64(c.Window); c.windowed(l) && n > c.Window {
 			seen = w*(w+1)/2 + (float64(n)-w)*w
 		}
-		keys += seen
+		keys += seen * float64(c.Heads*c.at(l).Head)
 	}
-	return 2*float64(n)*(weights+4*states) + 4*keys*float64(c.Heads*c.Head) +
+	return 2*float64(n)*(weights+4*states) + 4*keys +
 		2*float64(scored)*float64(c.Vocab*c.Width)
 }
 
@@ -68,9 +72,9 @@ type PackedLen func(out, in int) (packed, packedT int)
 
 // tables returns the number of elements of the rotary tables.
 func (c Config) tables() int {
-	n := 2 * (c.MaxPositions * c.rotated() / 2)
+	n := 2 * (c.MaxPositions * c.global().rotated() / 2)
 	if c.LocalTheta > 0 {
-		n *= 2
+		n += 2 * (c.MaxPositions * c.rotated() / 2)
 	}
 	return n
 }
@@ -91,7 +95,7 @@ func (c Config) ArenaLen(h Heads, size int) (most int) {
 // products.
 func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType, size int) int {
 	n := c.ArenaLen(h, size)
-	floats := n + c.tables()
+	floats := n + c.tables() + c.valueNormRoom(trainable)
 	if trainable {
 		tensors, _ := Layout(c, h)
 		floats += n + constants(tensors)
@@ -120,6 +124,16 @@ func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand ke
 	}
 	c.addHeads(h, add)
 	return floatSize*floats + operand.Size()*operands
+}
+
+// valueNormRoom returns the elements that norms of values need in a Model.
+func (c Config) valueNormRoom(trainable bool) (n int) {
+	if c.ValueNorm {
+		if n = c.widestHead(); trainable {
+			n += c.widestVector()
+		}
+	}
+	return n
 }
 
 // mostRows returns the most of n rows that one of size ranks holds.
@@ -171,6 +185,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 			n += dtype.Size() * out * in
 		}
 	}
+	n += dtype.Size() * int(c.Vocab*c.layersWidth())
 	for _, s := range c.allLinears() {
 		out := s.out()
 		if Cuts(out, s.in, size) {
@@ -190,7 +205,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 // AdapterBytes returns the size of a Model on a Backbone.
 func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType) int {
 	_, n := AdapterLayout(c, h, h.Adapters)
-	floats, operands := n+c.tables(), 0
+	floats, operands := n+c.tables()+c.valueNormRoom(false), 0
 	if trainable {
 		floats += n + c.widestVector()
 	}
@@ -206,6 +221,9 @@ func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand 
 // LongestFill returns the most elements of a Fill of a Backbone on one of size ranks that share products.
 func (c Config) LongestFill(size int) int {
 	most := int(min(c.Vocab, rowsAtATime(c.Width)) * c.Width)
+	if W := c.layersWidth(); W > 0 {
+		most = max(most, int(min(c.Vocab, rowsAtATime(W))*W))
+	}
 	for _, s := range c.allLinears() {
 		rows := s.out()
 		if Cuts(rows, s.in, size) {
@@ -233,9 +251,18 @@ func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kerne
 // CacheBytes returns the size of a Cache on each of some ranks that share products, without the states of
 // linear attention (StateBytes).
 func (c Config) CacheBytes(pages, size int, operand kernels.DType, shared int) int {
-	c = c.cacheOf(shared)
-	_, stride := c.layerPages(pages, size)
-	return 2 * c.attentionLayers() * stride * operand.Size()
+	return c.cacheOf(shared).cacheElements(pages, size) * operand.Size()
+}
+
+// cacheElements returns the elements of the keys and values of all layers in a Cache.
+func (c Config) cacheElements(pages, size int) (n int) {
+	for l := range c.Layers {
+		if !c.linear(l) && !c.shares(l) {
+			_, stride := c.layerPages(l, pages, size)
+			n += 2 * stride
+		}
+	}
+	return n
 }
 
 // StateBytes returns the size of a sequence's state in the layers with linear attention, which every
@@ -244,8 +271,9 @@ func (c Config) StateBytes(operand kernels.DType) int {
 	return (c.Layers - c.attentionLayers()) * (floatSize*c.Delta.State() + operand.Size()*c.Delta.Tail())
 }
 
-// layerPages returns the elements of a layer's keys in a Cache, and how far apart layers start.
-func (c Config) layerPages(pages, size int) (n, stride int) {
+// layerPages returns the elements of layer l's keys in a Cache, and how far apart keys and values start.
+func (c Config) layerPages(l, pages, size int) (n, stride int) {
+	c = c.at(l)
 	const line = 64 // elements: each layer starts on a cache line
 	n = pages * size * c.KVHeads * c.Head
 	return n, (n + line - 1) / line * line

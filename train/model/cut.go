@@ -45,6 +45,9 @@ func (c Config) cacheOf(size int) Config {
 	if c.KVHeads%size == 0 {
 		c.KVHeads /= size
 	}
+	if g := &c.Global; g.KVHeads%size == 0 {
+		g.KVHeads /= size
+	}
 	return c
 }
 

@@ -19,7 +19,6 @@ type Cache struct {
 func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, error) {
 	_, shared := partOn(be)
 	c = c.cacheOf(shared)
-	n, stride := c.layerPages(pages, size)
 	x := &Cache{be: be, layers: make([]kernels.Pages, c.Layers), memory: make([]deltaMemory, c.Layers), pages: pages}
 	var err error
 	alloc := func(t kernels.DType, n int) kernels.Buffer {
@@ -30,7 +29,7 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 		x.owned = append(x.owned, b)
 		return b
 	}
-	pool := alloc(be.Operand(), 2*c.attentionLayers()*stride)
+	pool := alloc(be.Operand(), c.cacheElements(pages, size))
 	linear := c.Layers - c.attentionLayers()
 	states, tails := slots*c.Delta.State(), slots*c.Delta.Tail()
 	memory := deltaMemory{alloc(be.Operand(), linear*tails), alloc(be.Float(), linear*states)}
@@ -38,17 +37,20 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 		x.Close()
 		return nil, err
 	}
-	with, without := 0, 0
+	with, at := 0, 0
 	for l := range x.layers {
+		if c.shares(l) {
+			continue
+		}
 		if c.linear(l) {
 			x.memory[l] = deltaMemory{memory.tails.Slice(with*tails, (with+1)*tails),
 				memory.states.Slice(with*states, (with+1)*states)}
 			with++
 			continue
 		}
-		keys, values := 2*without*stride, (2*without+1)*stride
-		x.layers[l] = kernels.Pages{Keys: pool.Slice(keys, keys+n), Values: pool.Slice(values, values+n), Size: size}
-		without++
+		n, stride := c.layerPages(l, pages, size)
+		x.layers[l] = kernels.Pages{Keys: pool.Slice(at, at+n), Values: pool.Slice(at+stride, at+stride+n), Size: size}
+		at += 2 * stride
 	}
 	return x, nil
 }
@@ -96,6 +98,7 @@ type Decoder struct {
 
 	acts                    acts
 	low                     lowRank
+	tables                  tableActs
 	x, o, delta             kernels.Buffer // [M,C]
 	h, u                    kernels.Buffer
 	scores                  kernels.Scores
@@ -137,6 +140,7 @@ func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Bu
 		d.acts.stats = f(rows * c.Heads * 2)
 	}
 	d.low.alloc(c, h.Adapters, rows, false, f, o)
+	d.tables.alloc(c, rows, f, o)
 	d.x, d.o, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), o(rows*C)
 	d.u = f(rows)
 	d.scores = kernels.Scores{LogProb: f(rows), Entropy: f(rows), LSE: f(rows)}
@@ -173,6 +177,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be, c := m.be, m.Config
 	n, C := len(st.Tokens), c.Width
 	m.reach(st.longest())
+	m.readScalars()
 	load := func(dst kernels.Buffer, src []int32) kernels.Buffer {
 		v := dst.Slice(0, len(src))
 		be.Copy(v, kernels.Host(src))
@@ -184,28 +189,36 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	tokens, sample, u := load(d.tokens, st.Tokens), load(d.sample, st.Sample), d.u.Slice(0, len(st.U))
 	be.Copy(u, kernels.Host(st.U))
 	runs := d.runs(st)
-	a := d.acts
-	a.cut(c, n)
 	xs, delta := d.x.Slice(0, n*C), d.delta.Slice(0, n*C)
-	a.x1 = xs
+	a := d.layerActs(0, n)
 	be.Embed(xs, m.embed, tokens, c.embedScale())
+	tables := d.tables.cut(c, n)
+	m.embedLayers(tables, xs, tokens)
 	for l := range m.layers {
 		y := &m.layers[l]
 		if l == 0 {
 			m.enter(a.n1, a.rstd1, xs, y.norm1)
 		} else {
-			m.addEnter(xs, a.n1, a.rstd1, xs, delta, y.norm1)
+			if c.Global.Head > 0 {
+				d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets
+				a = d.layerActs(l, n)
+			}
+			m.leave(l-1, xs, a.n1, a.rstd1, xs, delta, y.norm1)
 		}
 		if y.delta != nil {
 			m.linearAttention(y, &a, &d.low, x.memory[l], runs)
 		} else {
 			m.project(y, &a, &d.low, at.pos)
-			be.AppendKV(x.layers[l], a.qkv, at.slots, y.attention)
-			be.PagedAttention(a.att, a.stats, a.qkv, x.layers[l], at.table, at.seq, at.pos, at.width, y.attention)
+			own := x.layers[c.owner(l)]
+			if !y.shares {
+				be.AppendKV(own, a.qkv, at.slots, y.attention)
+			}
+			be.PagedAttention(a.att, a.stats, a.qkv, own, at.table, at.seq, at.pos, at.width, y.attention)
 			m.sink(y, &a)
 		}
 		m.join(y, &a, &d.low, xs, d.o.Slice(0, n*C))
 		m.feedForward(y, &a, &d.low, delta)
+		m.readLayer(y, &a, &d.low, tables.rows, delta)
 	}
 	d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets // keep the memory for the next step
 	q := len(st.Sample)
@@ -213,7 +226,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		be.Sync()
 		return
 	}
-	be.AddRMSNorm(xs, a.n1, a.rstd1, xs, delta, m.norm.w, c.norm(), c.residualEps())
+	m.finish(xs, a.n1, a.rstd1, xs, delta)
 	h, ids := d.h.Slice(0, q*C), d.ids.Slice(0, q)
 	be.GatherRows(h, a.n1, sample, C)
 	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q),
@@ -225,6 +238,17 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be.Sync()
 }
 
+// layerActs returns the activations of layer l, cut to n rows.
+func (d *Decoder) layerActs(l, n int) acts {
+	a := d.acts
+	a.cut(d.c.at(l), n)
+	a.x1 = d.x.Slice(0, n*d.c.Width)
+	if d.c.PerLayer > 0 {
+		a.per.x = a.x1
+	}
+	return a
+}
+
 // CopyPages copies page pairs[2i] to page pairs[2i+1] in all layers.
 func (m *Model) CopyPages(d *Decoder, x *Cache, pairs []int32) {
 	if len(pairs) == 0 {
@@ -232,9 +256,9 @@ func (m *Model) CopyPages(d *Decoder, x *Cache, pairs []int32) {
 	}
 	v := d.pairs.Slice(0, len(pairs))
 	m.be.Copy(v, kernels.Host(pairs))
-	for _, p := range x.layers {
+	for l, p := range x.layers {
 		if !p.Keys.Empty() {
-			m.be.CopyPages(p, v, m.Config.attention(0))
+			m.be.CopyPages(p, v, m.Config.attention(l))
 		}
 	}
 	m.be.Sync()

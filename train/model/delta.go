@@ -132,6 +132,12 @@ func (c Config) attentionLayers() int {
 // Projected returns the width of an attention layer's row of queries, their gates if it has any, keys and
 // values.
 func (c Config) Projected() int {
+	if c.Global.Head > 0 {
+		return c.most(Config.Projected)
+	}
+	if c.keyValues() {
+		return (c.Heads + c.KVHeads) * c.Head
+	}
 	if c.OutputGate {
 		return c.QKV() + c.Heads*c.Head
 	}
@@ -140,7 +146,7 @@ func (c Config) Projected() int {
 
 // WidestMap returns the most outputs of a layer's linear maps.
 func (c Config) WidestMap() int {
-	n := max(c.Projected(), 2*c.FFN)
+	n := max(c.Projected(), 2*c.most(func(c Config) int { return c.FFN }))
 	if c.latent() {
 		n = max(c.Heads*c.Head, c.kvb(), c.kva(), c.Latent.QueryRank, 2*c.FFN)
 	}
@@ -250,8 +256,8 @@ func (ws *Workspace) allocAttentionGradients(alloc, operand func(n int) kernels.
 	c, N := ws.c, ws.cap.Tokens
 	out, projected := 0, 0
 	if c.attentionLayers() > 0 {
-		ws.dqkv, out = operand(N*c.QKV()), c.Heads*c.Head
-		if c.OutputGate {
+		ws.dqkv, out = operand(N*c.most(Config.QKV)), c.HeadsWidth()
+		if c.OutputGate || c.Global.KeyValues || c.SharedKV > 0 {
 			projected = c.Projected()
 		}
 	}

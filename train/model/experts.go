@@ -70,6 +70,9 @@ func (a *mixtureActs) route(be kernels.Backend, c Config, router *linear, bias, 
 	r := c.routing()
 	M, J := x.Len()/c.Width, r.Choices()
 	be.MatMul(a.logits, x, router.w, router.bias)
+	if c.Experts.Beside {
+		be.TakeColumns(a.logits, a.logits, r.Logits(), r.Logits(), 0, c.routerScale())
+	}
 	be.Route(a.choice, a.weight, a.probs, a.logits, bias, r)
 	if need := M*J + M*J + M*r.Top; cap(a.host) < need {
 		a.host = make([]int32, need)
@@ -101,9 +104,11 @@ func (a *mixtureActs) route(be kernels.Backend, c Config, router *linear, bias, 
 	be.Sync()
 }
 
-// forward sets out [M,C] to the mixture of x [M,C].
-func (y *mixture) forward(be kernels.Backend, c Config, a *mixtureActs, out, x kernels.Buffer) {
-	a.route(be, c, &y.router, y.bias, x)
+// forward sets out [M,C] to the mixture of x [M,C]; the router reads routed [M,C]. scales [E] multiply the experts'
+// results, unless it is nil.
+func (y *mixture) forward(be kernels.Backend, c Config, a *mixtureActs, out, x, routed kernels.Buffer,
+	scales []float32) {
+	a.route(be, c, &y.router, y.bias, routed)
 	be.GatherRows(a.x, x, a.rows, c.Width)
 	r, C, F := c.routing(), c.Width, c.Experts.FFN
 	for e := range r.Experts {
@@ -114,6 +119,7 @@ func (y *mixture) forward(be kernels.Backend, c Config, a *mixtureActs, out, x k
 		act := a.act.Slice(lo*F, hi*F)
 		y.experts[e].gate(be, c, act, a.gateUp.Slice(lo*2*F, hi*2*F), a.x.Slice(lo*C, hi*C))
 		be.MatMul(a.y.Slice(lo*C, hi*C), act, y.experts[e].down.w, y.experts[e].down.bias)
+		scaleRows(be, a.y.Slice(lo*C, hi*C), scales, e, C)
 	}
 	if r.Shared {
 		shared := &y.experts[r.Experts]
@@ -121,6 +127,13 @@ func (y *mixture) forward(be kernels.Backend, c Config, a *mixtureActs, out, x k
 		be.MatMul(a.y.Slice(a.x.Len(), a.y.Len()), a.sharedAct, shared.down.w, kernels.Buffer{})
 	}
 	be.Combine(out, a.y, a.slot, a.weight, C, r.Choices())
+}
+
+// scaleRows multiplies rows x [M,C] by the number of expert e, if it has one.
+func scaleRows(be kernels.Backend, x kernels.Buffer, scales []float32, e, C int) {
+	if scales != nil && scales[e] != 1 {
+		be.TakeColumns(x, x, C, C, 0, float64(scales[e]))
+	}
 }
 
 // gate computes an expert's activations act [M,F] and gateUp [M,2F].
@@ -152,10 +165,11 @@ func (g *mixtureGrads) alloc(c Config, M int, f, o func(n int) kernels.Buffer) {
 	g.t = f(M * c.Width)
 }
 
-// backward sets dx [M,C] to the gradient of forward's x, and adds to the parameters'
+// backward sets dx [M,C] to the gradient of forward's x and dRouted to that of routed, or adds the second to dx if
+// dRouted is empty, and adds to the parameters'
 // gradients. blocks are the gradient blocks of the rows, on the host and on the device.
-func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixtureGrads, dx, dout, x kernels.Buffer,
-	blocks kernels.Buffer, hostBlocks []int32) {
+func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixtureGrads, dx, dRouted, dout, x,
+	routed, blocks kernels.Buffer, hostBlocks []int32, scales []float32) {
 	r, C, F := c.routing(), c.Width, c.Experts.FFN
 	M, J := x.Len()/C, r.Choices()
 	N := M * r.Top
@@ -171,6 +185,7 @@ func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixt
 		g.blocks.host = expertBlocks(g.blocks.host[:0], rows[lo:hi], hostBlocks)
 		own := g.blocks.upload(be)
 		be.Sync()
+		scaleRows(be, dy.Slice(lo*C, hi*C), scales, e, C)
 		y.experts[e].backward(be, c, g, dxs.Slice(lo*C, hi*C), dy.Slice(lo*C, hi*C), a.x.Slice(lo*C, hi*C),
 			a.gateUp.Slice(lo*2*F, hi*2*F), a.act.Slice(lo*F, hi*F), own)
 	}
@@ -181,7 +196,12 @@ func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixt
 		be.Add(dx, t)
 	}
 	be.RouteBackward(dlogits, dweight, a.choice, a.weight, a.probs, r)
-	y.router.backward(be, t, dlogits, x, blocks, nil)
+	if !dRouted.Empty() {
+		be.TakeColumns(dlogits, dlogits, r.Logits(), r.Logits(), 0, c.routerScale())
+		y.router.backward(be, dRouted, dlogits, routed, blocks, nil)
+		return
+	}
+	y.router.backward(be, t, dlogits, routed, blocks, nil)
 	be.Add(dx, t)
 }
 

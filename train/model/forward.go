@@ -8,23 +8,35 @@ func (m *Model) Forward(ws *Workspace) {
 	C := c.Width
 	delta := kernels.Buffer{}
 	m.reach(ws.longest)
+	m.readScalars()
 	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), c.embedScale())
+	m.embedLayers(ws.tables.cut(c, ws.n), ws.input(0), ws.ids.dev.Slice(0, ws.n))
 	for l := range m.layers {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
 		if l == 0 {
 			m.enter(a.n1, a.rstd1, x0, y.norm1)
 		} else {
-			m.addEnter(x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1)
+			before := ws.layerActs(l - 1)
+			m.leave(l-1, x0, a.n1, a.rstd1, before.left(c), delta, y.norm1)
 		}
 		ws.keepInput(l)
 		m.block(ws, y, a, x0)
 		delta = m.feedForward(y, &a, &ws.low, ws.delta.Slice(0, ws.n*C))
+		m.readLayer(y, &a, &ws.low, ws.tables.cut(c, ws.n).rows, delta)
 		ws.keepRouting(l, a)
 	}
-	x1 := ws.layerActs(len(m.layers) - 1).x1
-	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm.w,
-		c.norm(), c.residualEps())
+	end := ws.layerActs(len(m.layers) - 1)
+	m.finish(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), end.left(c), delta)
 	ws.gathered = false
+}
+
+// finish adds delta, the output of the last block, to the residual stream x, as sum, and sets out to its norm.
+func (m *Model) finish(sum, out, rstd, x, delta kernels.Buffer) {
+	if c := m.Config; c.LayerScales {
+		m.leave(c.Layers-1, sum, out, rstd, x, delta, m.norm)
+	} else {
+		m.be.AddRMSNorm(sum, out, rstd, x, delta, m.norm.w, c.norm(), c.residualEps())
+	}
 }
 
 // enter sets in to what a block reads of the residual stream x.
@@ -56,6 +68,7 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
 		m.linearAttention(y, &a, &ws.low, deltaMemory{}, ws.runs())
 	} else {
 		m.project(y, &a, &ws.low, ws.pos.dev.Slice(0, ws.n))
+		m.lend(ws, y, &a)
 		offsets, groups := ws.sequences()
 		m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, y.attention)
 		m.sink(y, &a)
@@ -72,8 +85,13 @@ func (m *Model) sink(y *layer, a *acts) {
 
 // project computes queries, keys and values of rows at positions pos from a.n1.
 func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
-	c, be := m.Config, m.be
+	c, be := y.own, m.be
 	switch {
+	case y.shares:
+		m.queriesAlone(y, a, low)
+	case c.keyValues():
+		y.qkv.apply(be, a.wide, a.n1, low)
+		m.expandKeys(c, a)
 	case c.latent():
 		m.projectLatent(y, a, low)
 	case c.OutputGate:
@@ -95,10 +113,16 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 
 // normHeads normalises queries and keys, and keeps them as a.raw.
 func (m *Model) normHeads(y *layer, a *acts) {
-	c, be := m.Config, m.be
+	c, be := y.own, m.be
 	be.Copy(a.raw, a.qkv)
 	be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm.w, c.queryNorm(), c.NormEps)
+	if y.shares {
+		return
+	}
 	be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm.w, c.keyNorm(), c.NormEps)
+	if c.ValueNorm {
+		be.RMSNorm(a.qkv, a.vRstd, a.raw, m.zeros.Slice(0, c.Head), c.valueNorm(), c.NormEps)
+	}
 }
 
 // join adds the attention output to the residual stream x0, as a.x1, and normalises it. out
@@ -128,9 +152,12 @@ func (m *Model) feedForward(y *layer, a *acts, low *lowRank, out kernels.Buffer)
 	if c.PostNorms {
 		raw = a.rawF
 	}
-	if y.mix != nil {
-		y.mix.forward(be, c, &a.mix, raw, a.n2)
-	} else {
+	switch {
+	case y.beside != nil:
+		m.expertsBeside(y, a, low, out)
+	case y.mix != nil:
+		y.mix.forward(be, c, &a.mix, raw, a.n2, a.n2, nil)
+	default:
 		m.gate(y, a, low)
 		y.down.apply(be, raw, a.act, low)
 	}
@@ -147,7 +174,7 @@ func (m *Model) gate(y *layer, a *acts, low *lowRank) {
 		return
 	}
 	y.gateUp.apply(m.be, a.gateUp, a.n2, low)
-	m.be.Gate(a.act, a.gateUp, m.Config.FFN, m.Config.Gate)
+	m.be.Gate(a.act, a.gateUp, y.own.FFN, m.Config.Gate)
 }
 
 // queryNorm and keyNorm return the shapes of QKNorm.
@@ -164,10 +191,13 @@ func (c Config) headNorm(n, offset int) kernels.NormShape {
 	return s
 }
 
+// widestHead returns the most channels that a head has.
+func (c Config) widestHead() int { return c.most(func(c Config) int { return c.Head }) }
+
 // widestVector returns the most elements that a norm's weight has, or what the gradients of linear attention's
 // frozen tensors need together.
 func (c Config) widestVector() int {
-	n := max(c.Width, c.queryNorm().Dim)
+	n := max(c.Width, c.queryNorm().Dim, c.widestHead())
 	if c.Sinks {
 		n = max(n, c.Heads)
 	}

@@ -41,7 +41,7 @@ func (m *Model) InitHeads(seed func(label string) uint64) {
 func initial(t Tensor, c Config, seed uint64) []float32 {
 	out := make([]float32, t.Len())
 	head := t.prefix() == "proj_z"
-	norm := strings.HasSuffix(t.Name, "norm.weight") || head && len(t.Shape) == 1 &&
+	norm := strings.HasSuffix(t.Name, "norm.weight") || t.isScale() || head && len(t.Shape) == 1 &&
 		strings.HasSuffix(t.Name, ".weight")
 	linear := len(t.Shape) == 2
 	switch {

@@ -26,6 +26,9 @@ type Model struct {
 	grads        arena          // empty unless trainable
 	tied         kernels.Buffer // gradient of the embedding as input, if it is also the output
 	unread       kernels.Buffer // gradients of frozen norms
+	zeros        kernels.Buffer // the weight of norms of values
+	scalars      scalars
+	tables       layerTables
 	kept         kernels.Buffer // the constants, during an update
 	owned        []kernels.Buffer
 
@@ -49,10 +52,16 @@ type layer struct {
 	norm1, norm2, post1, post2 norm
 	qNorm, kNorm, sinks        norm
 	qkv, o, gateUp, down       linear
-	fused                      bool     // the gate is computed within the product
-	mix                        *mixture // instead of gateUp and down
-	delta                      *delta   // instead of attention
-	latent                     *latent  // of latent attention
+	fused                      bool      // the gate is computed within the product
+	mix                        *mixture  // instead of gateUp and down
+	delta                      *delta    // instead of attention
+	latent                     *latent   // of latent attention
+	beside                     *beside   // of experts beside gateUp and down
+	own                        Config    // the model's, with the heads of this layer
+	per                        *perLayer // of the layer's embeddings
+	number                     int
+	shares, lends              bool // reads the keys and values of another layer; others read its own
+	kind                       int  // of keys and values
 	attention                  kernels.AttentionShape
 	rope                       rotary
 	rotates                    bool // has rotary positions
@@ -60,7 +69,8 @@ type layer struct {
 
 // linears returns the layer's linear maps but the experts'.
 func (y *layer) linears() []*linear {
-	return append(append([]*linear{&y.qkv}, y.latent.linears()...), &y.o, &y.gateUp, &y.down)
+	return append(append(append([]*linear{&y.qkv}, y.latent.linears()...), &y.o, &y.gateUp, &y.down),
+		y.per.linears()...)
 }
 
 // New allocates a model with all parameters zero. It returns an error if the device has no
@@ -132,17 +142,20 @@ func (m *Model) allocate() error {
 		if n := constants(m.tensors); n > 0 {
 			m.kept = alloc(n)
 		}
-		if m.base != nil {
+		if m.base != nil || c.ValueNorm {
 			m.unread = alloc(c.widestVector())
 		}
+	}
+	if c.ValueNorm {
+		m.zeros = alloc(c.widestHead())
 	}
 	tables := []*rotary{&m.rope}
 	if c.LocalTheta > 0 {
 		tables = append(tables, &m.localRope)
 	}
-	for _, t := range tables {
+	for i, t := range tables {
 		var e error
-		*t, e = m.newRotary()
+		*t, e = m.newRotary([]Config{c.global(), c}[i].rotated())
 		fail(e)
 	}
 	if err != nil {
@@ -285,6 +298,7 @@ func (m *Model) bind(alloc func(n int) kernels.Buffer) {
 	b := &binder{Model: m, alloc: alloc}
 	m.bindEmbedding(b)
 	m.norm = b.vector(finalNorm)
+	m.tables = b.layerTables()
 	for l := range m.Config.Layers {
 		m.layers = append(m.layers, b.layer(l))
 	}
@@ -326,7 +340,8 @@ func (b *binder) layer(l int) layer {
 	s := c.linears(l)
 	before1, after1, before2, after2 := c.norms(l)
 	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), post1: b.vector(after1), post2: b.vector(after2),
-		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l)}
+		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l), own: c.at(l), number: l,
+		per: b.perLayer(l, s), shares: c.shares(l), lends: c.lends(l), kind: c.sharedKind(l)}
 	switch {
 	case c.linear(l):
 		y.qkv, y.o = b.linear(s.qkv, false), b.linear(s.o, false)
@@ -338,15 +353,22 @@ func (b *binder) layer(l int) layer {
 	}
 	if c.QKNorm && !c.linear(l) {
 		query, key := c.headNorms(l)
-		y.qNorm, y.kNorm = b.vector(query), b.vector(key)
+		if y.qNorm = b.vector(query); !y.shares {
+			y.kNorm = b.vector(key)
+		}
 	}
 	if c.Sinks && !c.linear(l) {
 		y.sinks = b.vector(sinksName(l))
 	}
-	if !c.sparse(l) {
+	if c.dense(l) {
 		y.gateUp, y.down = b.linear(s.gateUp, c.FFNBias), b.linear(s.down, c.FFNBias)
 		y.fused = c.fusedGate() && len(y.gateUp.adapters) == 0
+	}
+	if !c.sparse(l) {
 		return y
+	}
+	if c.Experts.Beside {
+		y.beside = b.beside(l)
 	}
 	bias := c.Experts.Bias
 	y.mix = &mixture{router: b.linear(s.router, bias)}
@@ -417,9 +439,11 @@ func (m *Model) Grad(name string) kernels.Buffer { return m.grads.view(name) }
 // Refresh updates the packed copies of the weights from the parameters. Call it after every
 // change of them.
 func (m *Model) Refresh() {
+	m.scalars.read = false
 	for i := range m.layers {
 		y := &m.layers[i]
 		m.refresh(&y.qkv, &y.o, &y.gateUp, &y.down)
+		m.refresh(y.per.linears()...)
 		if y.latent != nil {
 			m.refresh(&y.latent.qb, &y.latent.kva, &y.latent.kvb)
 		}
@@ -430,7 +454,7 @@ func (m *Model) Refresh() {
 			}
 		}
 	}
-	m.refresh(&m.output)
+	m.refresh(&m.output, &m.tables.projection)
 	m.pack(m.value)
 	for _, z := range m.logZ {
 		m.pack(z.linear)

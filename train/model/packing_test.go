@@ -51,7 +51,48 @@ func anyVariant(r *rand.Rand) Config {
 	if flag() {
 		anyLinear(r, &c, some())
 	}
+	if c.PostNorms && !c.NoPreNorms && !c.hasLinear() && flag() {
+		anyGemma(r, &c)
+	}
 	return c
+}
+
+// anyGemma gives c heads of two sizes, norms of values and experts beside the blocks, as Gemma 4 has them.
+func anyGemma(r *rand.Rand, c *Config) {
+	flag := func() bool { return r.IntN(2) == 0 }
+	c.QKNorm, c.WideQKNorm, c.QKVBias, c.Fused, c.FFNBias, c.Rotary = true, false, false, false, false, 0
+	c.LateQKNorm, c.ValueNorm, c.LayerScales, c.Gate = false, flag(), flag(), kernels.GELUTanh
+	if flag() {
+		c.LocalTheta, c.Rope = 30, RopeScaling{}
+		c.Global = Global{Head: 2 * (1 + r.IntN(12)), KVHeads: c.Heads, KeyValues: flag()}
+		if flag() {
+			c.Global.KVHeads = 1
+		}
+	}
+	if c.Global.Head > 0 {
+		anyPerLayer(r, c)
+	}
+	if c.Sparse != nil {
+		c.Experts = Experts{Count: 4, Top: 1 + r.IntN(4), FFN: 1 + r.IntN(20), Renorm: true, Beside: flag()}
+	}
+}
+
+// anyPerLayer gives c embeddings for each layer, and layers that read the keys and values of others.
+func anyPerLayer(r *rand.Rand, c *Config) {
+	if r.IntN(2) == 0 {
+		c.LayerScales, c.PerLayer = true, 1+r.IntN(9)
+	}
+	if r.IntN(2) == 0 {
+		return
+	}
+	c.Sinks, c.OutBias = false, false
+	if c.Windowed = append(c.Windowed, c.Windowed...); r.IntN(2) == 0 { // the second half reads from the first
+		c.WideFFN = true
+	}
+	c.NoRope, c.SharedKV, c.Layers = append(c.NoRope, c.NoRope...), c.Layers, 2*c.Layers
+	if c.Sparse != nil {
+		c.Sparse = append(c.Sparse, c.Sparse...)
+	}
 }
 
 // anyLinear gives c layers with linear attention, and the others output gates.
@@ -207,7 +248,7 @@ func passes(t *testing.T, be kernels.Backend, c Config, h Heads, b Batch, ids []
 		t.Fatal(err)
 	}
 	defer m.Close()
-	m.Init(testSeed)
+	initialised(m)
 	limit := Capacity{Tokens: len(b.Tokens) + s.slack, Sequences: len(ids) + s.slack}
 	ws, err := NewWorkspace(dirty{be}, c, h, limit, s.keep)
 	if err != nil {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"strings"
 
 	"exp/kernels"
 )
@@ -63,20 +62,22 @@ func (s linearSpec) weights() (first, last string) {
 
 // vector reports whether the tensor is none of a linear map's weights: a norm, a bias, or what linear
 // attention has besides its maps.
-func (t Tensor) vector() bool { return len(t.Shape) != 2 }
+func (t Tensor) vector() bool { return len(t.Shape) != 2 || t.Constant() }
 
 // layerLinears are the linear maps of a layer; qkv and o are the first and the last of its attention, linear
 // or not. gateUp and down belong to a dense layer, the
 // others to a sparse one: expert i at experts[2i] and experts[2i+1], the shared one last.
 type layerLinears struct {
 	qkv, o, gateUp, down linearSpec
-	inner                []linearSpec // of latent attention, between qkv and o
+	inner                []linearSpec // of latent attention, between qkv and o; or of a layer's embeddings
 	router               linearSpec
 	experts              []linearSpec
 }
 
 // linears returns the linear maps of layer l under their Hugging Face names.
 func (c Config) linears(l int) layerLinears {
+	shares := c.shares(l)
+	c = c.at(l)
 	p := fmt.Sprintf("model.layers.%d.", l)
 	attn := p + "self_attn."
 	mlp, _, _, _ := c.FeedForwardNames(p)
@@ -86,7 +87,10 @@ func (c Config) linears(l int) layerLinears {
 			[]int{c.Heads * c.Head, kv, kv}, c.Width},
 		o: linearSpec{[]string{attn + "o_proj"}, []int{c.Width}, c.Heads * c.Head},
 	}
+	x.inner = c.perLayerLinears(p)
 	switch {
+	case shares:
+		x.qkv.names, x.qkv.rows = x.qkv.names[:1], x.qkv.rows[:1]
 	case c.linear(l):
 		x.qkv, x.o = c.deltaLinears(p)
 	case c.latent():
@@ -95,15 +99,20 @@ func (c Config) linears(l int) layerLinears {
 		x.qkv.rows[0] *= 2
 	case c.Fused:
 		x.qkv = linearSpec{[]string{attn + "qkv_proj"}, []int{c.QKV()}, c.Width}
+	case c.keyValues():
+		x.qkv.names, x.qkv.rows = x.qkv.names[:2], x.qkv.rows[:2]
+	}
+	if c.dense(l) {
+		x.gateUp, x.down = c.feedForward(mlp, c.FFN)
 	}
 	if !c.sparse(l) {
-		x.gateUp, x.down = c.feedForward(mlp, c.FFN)
 		return x
 	}
-	x.router = linearSpec{[]string{mlp + "gate"}, []int{c.Experts.Count}, c.Width}
-	if c.Experts.Bias {
-		x.router.names[0] = mlp + "router"
+	names := c.Experts.names()
+	if c.Experts.Beside {
+		mlp = p
 	}
+	x.router = linearSpec{[]string{mlp + names.router}, []int{c.Experts.Count}, c.Width}
 	add := func(prefix string, width int) {
 		gateUp, down := c.feedForward(prefix, width)
 		x.experts = append(x.experts, gateUp, down)
@@ -113,7 +122,7 @@ func (c Config) linears(l int) layerLinears {
 	}
 	switch {
 	case c.Experts.Shared > 0 && c.Experts.Ungated:
-		add(mlp+"shared_experts.", c.Experts.Shared)
+		add(mlp+names.shared+".", c.Experts.Shared)
 	case c.Experts.Shared > 0:
 		x.router.names, x.router.rows = append(x.router.names, mlp+"shared_expert_gate"), append(x.router.rows, 1)
 		add(mlp+"shared_expert.", c.Experts.Shared)
@@ -213,6 +222,7 @@ func (x *layout) linear(s linearSpec, bias bool) {
 func Layout(c Config, h Heads) (tensors []Tensor, n int) {
 	x := &layout{}
 	x.one(embedName, c.Vocab, c.Width)
+	x.tables(c)
 	for l := range c.Layers {
 		x.layer(c, l)
 	}
@@ -244,28 +254,40 @@ func (x *layout) layer(c Config, l int) {
 	}
 	norm(after1)
 	norm(before2)
-	if c.sparse(l) {
+	if c.dense(l) {
+		x.linear(s.gateUp, c.FFNBias)
+		x.linear(s.down, c.FFNBias)
+	}
+	switch {
+	case c.beside(l):
+		x.beside(c, l, s)
+	case c.sparse(l):
 		x.linear(s.router, c.Experts.Bias)
 		if c.Experts.Corrected {
-			x.one(c.correction(l), c.Experts.Count)
+			x.one(c.correction(l), c.Experts.correctionShape()...)
 		}
 		for _, e := range s.experts {
 			x.linear(e, c.Experts.Bias)
 		}
-	} else {
-		x.linear(s.gateUp, c.FFNBias)
-		x.linear(s.down, c.FFNBias)
 	}
 	norm(after2)
+	x.perLayer(c, l, s)
+	if c.LayerScales {
+		x.one(layerScalar(l), 1)
+	}
 }
 
 // attention adds the attention of layer l.
 func (x *layout) attention(c Config, l int, s layerLinears) {
+	shares := c.shares(l)
+	c = c.at(l)
 	x.linear(s.qkv, c.QKVBias)
 	if c.QKNorm {
 		query, key := c.headNorms(l)
 		x.one(query, c.queryNorm().Dim)
-		x.one(key, c.keyNorm().Dim)
+		if !shares {
+			x.one(key, c.keyNorm().Dim)
+		}
 	}
 	if c.Sinks {
 		x.one(sinksName(l), c.Heads)
@@ -276,16 +298,8 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 // correction returns the name of the bias that chooses experts in layer l, and that no gradient changes.
 func (c Config) correction(l int) string {
 	begin, _, _, _ := c.FeedForwardNames(fmt.Sprintf("model.layers.%d.", l))
-	if !c.Experts.Mixtral { // MiniMax-M2 has it outside
-		begin += "gate."
-	}
-	return begin + correctionPart
+	return begin + c.Experts.names().correction
 }
-
-const correctionPart = "e_score_correction_bias"
-
-// Constant reports whether no gradient changes the tensor.
-func (t Tensor) Constant() bool { return strings.HasSuffix(t.Name, "."+correctionPart) }
 
 // sinksName returns the name of the scores of layer l's sinks.
 func sinksName(l int) string { return fmt.Sprintf("model.layers.%d.self_attn.sinks", l) }

@@ -36,6 +36,11 @@ func (r RopeScaling) validate(c Config) (errs []error) {
 		need("original length", float64(r.Original))
 		need("beta_fast", r.BetaFast)
 		need("beta_slow", r.BetaSlow)
+	case "proportional":
+		need("factor", r.Factor)
+		if R := c.global().rotated(); r.Turned < 2 || r.Turned%2 != 0 || r.Turned > R {
+			bad("%d of %d channels of a head turn; the number must be even and at most all", r.Turned, R)
+		}
 	case "longrope":
 		need("original length", float64(r.Original))
 		if half := c.rotated() / 2; len(r.Short) != half || len(r.Long) != half {
@@ -61,7 +66,7 @@ func (r RopeScaling) FixedLength() int {
 // position, and the factor of cos and sin. theta is the base. The formulas come from
 // transformers' modeling_rope_utils, in float64: linear (arXiv:2306.15595), dynamic NTK,
 // llama3 (arXiv:2407.21783 §3.4.2), yarn (arXiv:2309.00071 eq. 17 to 22), longrope
-// (arXiv:2402.13753).
+// (arXiv:2402.13753), proportional.
 func (c Config) Frequencies(theta float64, r RopeScaling, n int) (freq []float64, scale float64) {
 	R := c.rotated()
 	freq, scale = make([]float64, R/2), 1
@@ -76,6 +81,12 @@ func (c Config) Frequencies(theta float64, r RopeScaling, n int) (freq []float64
 	case "linear":
 		for j := range freq {
 			freq[j] /= r.Factor
+		}
+	case "proportional":
+		for j := range freq {
+			if freq[j] /= r.Factor; j >= r.Turned/2 {
+				freq[j] = 0
+			}
 		}
 	case "llama3":
 		for j := range freq {
@@ -135,9 +146,9 @@ func (r RopeScaling) yarn(freq []float64, theta float64, R int) {
 // rotary are tables [positions, R/2].
 type rotary struct{ cos, sin kernels.Buffer }
 
-// newRotary allocates tables of all positions, which take memory as they are filled.
-func (m *Model) newRotary() (t rotary, err error) {
-	n := m.Config.MaxPositions * m.Config.rotated() / 2
+// newRotary allocates tables of all positions for R channels of a head, which take memory as they are filled.
+func (m *Model) newRotary(R int) (t rotary, err error) {
+	n := m.Config.MaxPositions * R / 2
 	for _, b := range []*kernels.Buffer{&t.cos, &t.sin} {
 		if *b, err = kernels.AllocSparse(m.be, m.be.Float(), n); err != nil {
 			return t, err
@@ -157,17 +168,17 @@ func (m *Model) reach(n int) {
 	c := m.Config
 	for m.reached < min(n, c.MaxPositions) {
 		to := min(m.reached+ropeStep, c.MaxPositions)
-		m.fillTable(m.rope, c.RopeTheta, c.Rope, to)
+		m.fillTable(c.global(), m.rope, c.RopeTheta, c.Rope, to)
 		if c.LocalTheta > 0 {
-			m.fillTable(m.localRope, c.LocalTheta, RopeScaling{}, to)
+			m.fillTable(c, m.localRope, c.LocalTheta, RopeScaling{}, to)
 		}
 		m.reached = to
 	}
 }
 
-// fillTable fills a table from m.reached to a position.
-func (m *Model) fillTable(t rotary, theta float64, r RopeScaling, to int) {
-	freq, scale := m.Config.Frequencies(theta, r, m.length)
+// fillTable fills a table for heads of c from m.reached to a position.
+func (m *Model) fillTable(c Config, t rotary, theta float64, r RopeScaling, to int) {
+	freq, scale := c.Frequencies(theta, r, m.length)
 	half := len(freq)
 	rows := to - m.reached
 	cos, sin := make([]float64, rows*half), make([]float64, rows*half)

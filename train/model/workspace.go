@@ -54,6 +54,8 @@ type Workspace struct {
 	parts   int              // their number
 	delta   kernels.Buffer   // output of a feed-forward block before it joins the residual, [N,C]
 	att     kernels.Buffer   // the same for an attention block, [N,C]
+	tables  tableActs        // embeddings for each layer
+	lent    sharedActs       // keys and values that several layers read
 	hidden  kernels.Buffer   // after the final norm [N,C]
 	last    kernels.Buffer   // residual stream before the final norm [N,C]
 	rstdEnd kernels.Buffer   // [N]
@@ -79,7 +81,9 @@ type Workspace struct {
 	dProjected                 kernels.Buffer    // [N,Projected] or [N,Delta.Stride]
 	dMixed, dGates             kernels.Buffer    // [N,Delta.Mixed], [N,2·Delta.Values]
 	dPost                      kernels.Buffer    // [N,C], with norms after the blocks
+	dBeside                    [2]kernels.Buffer // [N,C], with experts beside a block
 	dAct                       kernels.Buffer    // [N,F], if the gate is not fused
+	dTables                    kernels.Buffer    // [N,L·P], with embeddings for each layer
 	mixGrads                   mixtureGrads
 	latentGrads                latentGrads
 
@@ -94,6 +98,7 @@ type acts struct {
 	n1, rstd1     kernels.Buffer // [N,C], [N]
 	qkv, raw      kernels.Buffer // [N,QKV]; raw is qkv before QK norm
 	qRstd, kRstd  kernels.Buffer // [N,H], [N,K]; of wide norms [N]
+	vRstd         kernels.Buffer // [N,K]
 	wide, gated   kernels.Buffer // [N,Projected], [N,HD]: with output gates, before and after them
 	delta         deltaActs      // of a layer with linear attention
 	att, stats    kernels.Buffer // [N,HD], [N,H,2]
@@ -103,6 +108,8 @@ type acts struct {
 	rawF, rstdF   kernels.Buffer // the same for the feed-forward block
 	mix           mixtureActs
 	latent        latentActs // of latent attention
+	beside        besideActs // of experts beside a block
+	per           perLayerActs
 }
 
 // alloc allocates the activations of a layer of c for N rows, with linear attention, the other or both: f
@@ -111,14 +118,22 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 	C := c.Width
 	a.n1, a.rstd1 = o(N*C), f(N)
 	if in.attention {
-		a.qkv, a.att = o(N*c.QKV()), o(N*c.Heads*c.Head)
+		a.qkv, a.att = o(N*c.most(Config.QKV)), o(N*c.HeadsWidth())
 	}
 	if c.latent() {
 		a.latent.alloc(c, N, f, o)
 	}
 	a.n2, a.rstd2 = o(N*C), f(N)
 	if c.QKNorm && in.attention {
-		a.raw, a.qRstd, a.kRstd = o(N*c.QKV()), f(N*c.queryNorm().Heads), f(N*c.keyNorm().Heads)
+		a.raw, a.qRstd = o(N*c.most(Config.QKV)), f(N*c.queryNorm().Heads)
+		a.kRstd = f(N * c.most(func(c Config) int { return c.keyNorm().Heads }))
+	}
+	if c.ValueNorm {
+		a.vRstd = f(N * c.most(func(c Config) int { return c.KVHeads }))
+	}
+	a.per.alloc(c, N, f, o)
+	if c.Global.KeyValues || c.SharedKV > 0 {
+		a.wide = o(N * c.most(Config.QKV))
 	}
 	if c.OutputGate && in.attention {
 		a.wide, a.gated = o(N*c.Projected()), o(N*c.Heads*c.Head)
@@ -129,10 +144,14 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 	if slices.Contains(c.Sparse, true) {
 		a.mix.alloc(c, N, f, o, i)
 	}
-	if len(c.Sparse) == 0 || slices.Contains(c.Sparse, false) {
-		a.act = o(N * c.FFN)
+	if c.Experts.Beside {
+		a.beside.alloc(c, N, f, o)
+	}
+	if len(c.Sparse) == 0 || slices.Contains(c.Sparse, false) || c.Experts.Beside {
+		F := c.most(func(c Config) int { return c.FFN })
+		a.act = o(N * F)
 		if keep || !c.fusedGate() || ad.onGate() {
-			a.gateUp = o(N * 2 * c.FFN)
+			a.gateUp = o(N * 2 * F)
 		}
 	}
 	if c.PostNorms {
@@ -223,9 +242,10 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	}
 	for l := range sets {
 		var a acts
+		c := c
 		in := c.parts()
 		if ws.keep == KeepAll {
-			in = c.partsOf(l)
+			c, in = ws.c.at(l), c.partsOf(l)
 		}
 		a.alloc(c, in, h.Adapters, N, train, alloc, operand, index)
 		if in.attention {
@@ -246,6 +266,8 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	}
 	ws.delta, ws.att, ws.hidden, ws.last, ws.rstdEnd = alloc(N*C), alloc(N*C), operand(N*C), alloc(N*C), alloc(N)
 	ws.h = operand(N * C)
+	ws.tables.alloc(c, N, alloc, operand)
+	ws.lent.alloc(c, N, train, alloc, operand)
 	ws.scores = kernels.Scores{LogProb: alloc(N), Entropy: alloc(N), LSE: alloc(N)}
 	ws.values = alloc(N)
 	if K := ws.cap.Taught; K > 0 {
@@ -270,11 +292,23 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	ws.dLogProb, ws.dEntropy, ws.dValue, ws.dLogZ = alloc(N), alloc(N), alloc(N), alloc(S)
 	ws.dh, ws.dx, ws.dNorm = alloc(N*C), alloc(N*C), alloc(N*C)
 	ws.allocAttentionGradients(alloc, operand)
-	if c.PostNorms {
-		ws.dPost = alloc(N * C)
+	ws.allocBlockGradients(alloc, operand)
+}
+
+// allocBlockGradients makes room for the gradients of a layer's feed-forward part.
+func (ws *Workspace) allocBlockGradients(alloc, operand func(n int) kernels.Buffer) {
+	c, N := ws.c, ws.cap.Tokens
+	if c.PerLayer > 0 && ws.adapters == nil {
+		ws.dTables = alloc(N * c.layersWidth())
 	}
-	if !c.fusedGate() || h.Adapters != nil {
-		ws.dAct = operand(N * c.FFN)
+	if c.PostNorms {
+		ws.dPost = alloc(N * c.Width)
+	}
+	if c.Experts.Beside {
+		ws.dBeside = [2]kernels.Buffer{alloc(N * c.Width), alloc(N * c.Width)}
+	}
+	if !c.fusedGate() || ws.adapters != nil {
+		ws.dAct = operand(N * c.most(func(c Config) int { return c.FFN }))
 	}
 	if slices.Contains(c.Sparse, true) {
 		ws.mixGrads.alloc(c, N, alloc, operand)
@@ -340,7 +374,7 @@ func (ws *Workspace) layerActs(l int) acts {
 	if ws.keep == KeepAll {
 		a = ws.acts[l]
 	}
-	a.cut(ws.c, ws.n)
+	a.cut(ws.c.at(l), ws.n)
 	return a
 }
 
@@ -366,12 +400,15 @@ func (a *acts) cut(c Config, n int) {
 	cut(&a.raw, c.QKV())
 	cut(&a.qRstd, c.queryNorm().Heads)
 	cut(&a.kRstd, c.keyNorm().Heads)
+	cut(&a.vRstd, c.KVHeads)
 	cut(&a.att, c.Heads*c.Head)
 	cut(&a.stats, c.Heads*2)
 	cut(&a.wide, c.Projected())
 	cut(&a.gated, c.Heads*c.Head)
 	a.delta.cut(c.Delta, n)
 	a.latent.cut(c, n)
+	a.beside.cut(c, n)
+	a.per.cut(c, n)
 	cut(&a.x1, c.Width)
 	cut(&a.n2, c.Width)
 	cut(&a.rstd2, 1)

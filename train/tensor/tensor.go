@@ -35,6 +35,10 @@ func Check(key string, c model.Config, n int) error {
 	if n == 1 {
 		return nil
 	}
+	if c.Global.Head > 0 {
+		return fmt.Errorf("%s is %d, but heads of two sizes, as Gemma 4's, cannot be shared among ranks: set it to 1",
+			key, n)
+	}
 	for _, x := range []struct {
 		what string
 		size int

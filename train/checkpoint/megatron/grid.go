@@ -91,6 +91,10 @@ func fits(c model.Config) error {
 		errs = append(errs, errors.New("this model has latent attention or DeepSeek's experts; Megatron's layout of "+
 			"them is not supported"))
 	}
+	if c.ValueNorm || c.LayerScales || c.Experts.Beside || c.Global != (model.Global{}) {
+		errs = append(errs, errors.New("this model has norms of values, heads of two sizes or experts beside a "+
+			"block; Megatron's layout has no place for them"))
+	}
 	if c.Sinks || c.Experts.Bias {
 		errs = append(errs, errors.New("this model has attention sinks and experts with biases; Megatron's layout of "+
 			"them is not supported"))

@@ -1,0 +1,60 @@
+package model
+
+import "strings"
+
+// NameScheme says how a family names the parts of a sparse layer besides its experts.
+type NameScheme string
+
+// The schemes of families that differ from Qwen's and DeepSeek's, which have none.
+const (
+	ErnieNames   NameScheme = "ernie"    // ERNIE 4.5: the correction is [1,E]
+	HunyuanNames NameScheme = "hunyuan"  // Hunyuan MoE
+	HunyuanThree NameScheme = "hunyuan3" // Hunyuan 3
+	ExaoneNames  NameScheme = "exaone"   // K-EXAONE
+)
+
+// expertNames are the names below the layer's feed-forward part.
+type expertNames struct{ router, correction, shared string }
+
+const correctionPart = "e_score_correction_bias"
+
+func (x Experts) names() expertNames {
+	n := expertNames{"gate", "gate." + correctionPart, "shared_experts"}
+	switch {
+	case x.Bias:
+		n.router = "router"
+	case x.Beside:
+		n.router = "router.proj"
+	case x.Mixtral: // MiniMax-M2
+		n.correction = correctionPart
+	}
+	switch x.Names {
+	case ErnieNames:
+		n.correction = "moe_statics." + correctionPart
+	case HunyuanNames:
+		n.router, n.shared = "gate.wg", "shared_mlp"
+	case HunyuanThree:
+		n = expertNames{"router.gate", "expert_bias", "shared_mlp"}
+	case ExaoneNames:
+		n.correction = correctionPart
+	}
+	return n
+}
+
+// correctionShape returns the shape of the bias that chooses experts.
+func (x Experts) correctionShape() []int {
+	if x.Names == ErnieNames {
+		return []int{1, x.Count}
+	}
+	return []int{x.Count}
+}
+
+// Constant reports whether no gradient changes the tensor.
+func (t Tensor) Constant() bool {
+	for _, part := range []string{correctionPart, "expert_bias", layerScalarPart, expertScalePart} {
+		if strings.HasSuffix(t.Name, "."+part) {
+			return true
+		}
+	}
+	return false
+}
