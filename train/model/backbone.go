@@ -166,10 +166,14 @@ func (r rooms) take(be kernels.Backend) (owned []kernels.Buffer, err error) {
 func (c Config) allLinears() (list []linearSpec) {
 	for l := range c.Layers {
 		s := c.linears(l)
-		list = append(append(append(list, s.qkv), s.inner...), s.o)
-		if c.sparse(l) {
+		if c.mixes(l) {
+			list = append(append(append(list, s.qkv), s.inner...), s.o)
+		}
+		switch {
+		case !c.feeds(l):
+		case c.sparse(l):
 			list = append(append(list, s.router), s.experts...)
-		} else {
+		default:
 			list = append(list, s.gateUp, s.down)
 		}
 	}

@@ -29,8 +29,12 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 		if ws.keep == KeepInputs {
 			m.recompute(ws, y, &a, x0)
 		}
-		m.ffnBackward(ws, y, &a, dx, blocks)
-		m.attentionBackward(ws, y, &a, x0, dx, blocks)
+		if y.feeds {
+			m.ffnBackward(ws, y, &a, dx, blocks)
+		}
+		if y.mixes {
+			m.attentionBackward(ws, y, &a, x0, dx, blocks)
+		}
 	}
 	if !m.dEmbed.Empty() {
 		be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C, c.embedScale())
@@ -41,7 +45,12 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
 	c := m.Config
 	m.enter(a.n1, a.rstd1, x0, y.norm1)
-	m.block(ws, y, *a, x0)
+	if y.mixes {
+		m.block(ws, y, *a, x0)
+	}
+	if !y.feeds {
+		return
+	}
 	if y.mix != nil || c.PostNorms {
 		m.feedForward(y, a, &ws.low, ws.delta.Slice(0, ws.n*c.Width))
 		return

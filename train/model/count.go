@@ -25,7 +25,7 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 	for l := range c.Layers {
 		s := c.linears(l)
 		met := s.adaptable()
-		if c.sparse(l) {
+		if c.feeds(l) && c.sparse(l) {
 			met = append(append([]linearSpec{s.qkv, s.o, s.router}, s.inner...), s.experts[:2*c.Experts.Top]...)
 			if c.Experts.Shared > 0 {
 				met = append(met, s.experts[2*c.Experts.Count:]...)
@@ -36,6 +36,9 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 		}
 		if c.linear(l) {
 			states += float64(c.Delta.State())
+			continue
+		}
+		if !c.mixes(l) {
 			continue
 		}
 		seen := float64(n) * float64(n+1) / 2
@@ -241,7 +244,7 @@ func (c Config) CacheBytes(pages, size int, operand kernels.DType, shared int) i
 // StateBytes returns the size of a sequence's state in the layers with linear attention, which every
 // rank holds whole.
 func (c Config) StateBytes(operand kernels.DType) int {
-	return (c.Layers - c.attentionLayers()) * (floatSize*c.Delta.State() + operand.Size()*c.Delta.Tail())
+	return c.linearLayers() * (floatSize*c.Delta.State() + operand.Size()*c.Delta.Tail())
 }
 
 // layerPages returns the elements of a layer's keys in a Cache, and how far apart layers start.

@@ -31,7 +31,7 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 		return b
 	}
 	pool := alloc(be.Operand(), 2*c.attentionLayers()*stride)
-	linear := c.Layers - c.attentionLayers()
+	linear := c.linearLayers()
 	states, tails := slots*c.Delta.State(), slots*c.Delta.Tail()
 	memory := deltaMemory{alloc(be.Operand(), linear*tails), alloc(be.Float(), linear*states)}
 	if err != nil {
@@ -44,6 +44,9 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 			x.memory[l] = deltaMemory{memory.tails.Slice(with*tails, (with+1)*tails),
 				memory.states.Slice(with*states, (with+1)*states)}
 			with++
+			continue
+		}
+		if !c.mixes(l) {
 			continue
 		}
 		keys, values := 2*without*stride, (2*without+1)*stride
@@ -186,7 +189,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	runs := d.runs(st)
 	a := d.acts
 	a.cut(c, n)
-	xs, delta := d.x.Slice(0, n*C), d.delta.Slice(0, n*C)
+	xs, delta, n2 := d.x.Slice(0, n*C), kernels.Buffer{}, a.n2
 	a.x1 = xs
 	be.Embed(xs, m.embed, tokens, c.embedScale())
 	for l := range m.layers {
@@ -196,16 +199,17 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		} else {
 			m.addEnter(xs, a.n1, a.rstd1, xs, delta, y.norm1)
 		}
-		if y.delta != nil {
-			m.linearAttention(y, &a, &d.low, x.memory[l], runs)
+		if y.mixes {
+			a.n2 = n2
+			m.mixStep(y, &a, &d.low, x, l, at, runs)
+			delta = d.o.Slice(0, n*C)
+			m.join(y, &a, &d.low, xs, delta)
 		} else {
-			m.project(y, &a, &d.low, at.pos)
-			be.AppendKV(x.layers[l], a.qkv, at.slots, y.attention)
-			be.PagedAttention(a.att, a.stats, a.qkv, x.layers[l], at.table, at.seq, at.pos, at.width, y.attention)
-			m.sink(y, &a)
+			a.n2 = a.n1
 		}
-		m.join(y, &a, &d.low, xs, d.o.Slice(0, n*C))
-		m.feedForward(y, &a, &d.low, delta)
+		if y.feeds {
+			delta = m.feedForward(y, &a, &d.low, d.delta.Slice(0, n*C))
+		}
 	}
 	d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets // keep the memory for the next step
 	q := len(st.Sample)
@@ -223,6 +227,18 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be.Copy(kernels.Host(out.LogProb), sc.LogProb)
 	be.Copy(kernels.Host(out.Entropy), sc.Entropy)
 	be.Sync()
+}
+
+// mixStep computes the attention of layer l for a step's rows, up to what the output projection reads.
+func (m *Model) mixStep(y *layer, a *acts, low *lowRank, x *Cache, l int, at paged, runs kernels.Runs) {
+	if y.delta != nil {
+		m.linearAttention(y, a, low, x.memory[l], runs)
+		return
+	}
+	m.project(y, a, low, at.pos)
+	m.be.AppendKV(x.layers[l], a.qkv, at.slots, y.attention)
+	m.be.PagedAttention(a.att, a.stats, a.qkv, x.layers[l], at.table, at.seq, at.pos, at.width, y.attention)
+	m.sink(y, a)
 }
 
 // CopyPages copies page pairs[2i] to page pairs[2i+1] in all layers.

@@ -41,7 +41,7 @@ func (t Tensor) prefix() string {
 }
 
 // linearSpec is a linear map of the backbone: tensors of one input width whose rows are
-// contiguous and multiplied together.
+// contiguous and multiplied together. The zero value is no map.
 type linearSpec struct {
 	names []string // of the tensors, without ".weight"
 	rows  []int    // of each tensor
@@ -67,7 +67,8 @@ func (t Tensor) vector() bool { return len(t.Shape) != 2 }
 
 // layerLinears are the linear maps of a layer; qkv and o are the first and the last of its attention, linear
 // or not. gateUp and down belong to a dense layer, the
-// others to a sparse one: expert i at experts[2i] and experts[2i+1], the shared one last.
+// others to a sparse one; a layer of Nemotron-H lacks either kind: expert i at experts[2i]
+// and experts[2i+1], the shared one last.
 type layerLinears struct {
 	qkv, o, gateUp, down linearSpec
 	inner                []linearSpec // of latent attention, between qkv and o
@@ -78,8 +79,7 @@ type layerLinears struct {
 // linears returns the linear maps of layer l under their Hugging Face names.
 func (c Config) linears(l int) layerLinears {
 	p := fmt.Sprintf("model.layers.%d.", l)
-	attn := p + "self_attn."
-	mlp, _, _, _ := c.FeedForwardNames(p)
+	attn, _, dense := c.Names.parts(p)
 	kv := c.KVHeads * c.Head
 	x := layerLinears{
 		qkv: linearSpec{[]string{attn + "q_proj", attn + "k_proj", attn + "v_proj"},
@@ -87,6 +87,8 @@ func (c Config) linears(l int) layerLinears {
 		o: linearSpec{[]string{attn + "o_proj"}, []int{c.Width}, c.Heads * c.Head},
 	}
 	switch {
+	case !c.mixes(l):
+		x.qkv, x.o = linearSpec{}, linearSpec{}
 	case c.linear(l):
 		x.qkv, x.o = c.deltaLinears(p)
 	case c.latent():
@@ -96,14 +98,18 @@ func (c Config) linears(l int) layerLinears {
 	case c.Fused:
 		x.qkv = linearSpec{[]string{attn + "qkv_proj"}, []int{c.QKV()}, c.Width}
 	}
-	if !c.sparse(l) {
-		x.gateUp, x.down = c.feedForward(mlp, c.FFN)
+	if !c.feeds(l) {
 		return x
 	}
-	x.router = linearSpec{[]string{mlp + "gate"}, []int{c.Experts.Count}, c.Width}
-	if c.Experts.Bias {
-		x.router.names[0] = mlp + "router"
+	if !c.sparse(l) {
+		if c.Names == LlamaNames {
+			dense, _, _, _ = c.FeedForwardNames(p)
+		}
+		x.gateUp, x.down = c.feedForward(dense, c.FFN)
+		return x
 	}
+	mlp, router, shared := c.sparseNames(p)
+	x.router = linearSpec{[]string{router}, []int{c.Experts.Count}, c.Width}
 	add := func(prefix string, width int) {
 		gateUp, down := c.feedForward(prefix, width)
 		x.experts = append(x.experts, gateUp, down)
@@ -113,7 +119,7 @@ func (c Config) linears(l int) layerLinears {
 	}
 	switch {
 	case c.Experts.Shared > 0 && c.Experts.Ungated:
-		add(mlp+"shared_experts.", c.Experts.Shared)
+		add(shared, c.Experts.Shared)
 	case c.Experts.Shared > 0:
 		x.router.names, x.router.rows = append(x.router.names, mlp+"shared_expert_gate"), append(x.router.rows, 1)
 		add(mlp+"shared_expert.", c.Experts.Shared)
@@ -130,12 +136,12 @@ func (c Config) FeedForwardNames(layer string) (begin, gate, up, down string) {
 	return layer + "mlp.", "gate_proj", "up_proj", "down_proj"
 }
 
-// feedForward returns the linear maps of a gated block of the given width.
+// feedForward returns the linear maps of a block of the given width.
 func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) {
-	_, gate, up, out := c.FeedForwardNames("")
+	gate, up, out := c.feedForwardMaps()
 	gateUp = linearSpec{[]string{prefix + gate, prefix + up}, []int{width, width}, c.Width}
-	if c.Fused || c.FusedFFN {
-		gateUp = linearSpec{[]string{prefix + "gate_up_proj"}, []int{2 * width}, c.Width}
+	if up == "" {
+		gateUp = linearSpec{[]string{prefix + gate}, []int{c.Gate.Factors() * width}, c.Width}
 	}
 	return gateUp, linearSpec{[]string{prefix + out}, []int{c.Width}, width}
 }
@@ -145,6 +151,10 @@ func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) 
 func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	p := fmt.Sprintf("model.layers.%d.", l)
 	switch {
+	case c.Names == NemotronNames:
+		return p + "norm.weight", "", "", ""
+	case c.Names == BambaNames:
+		return p + "input_layernorm.weight", "", p + "pre_ff_layernorm.weight", ""
 	case c.NoPreNorms:
 		return "", p + "post_attention_layernorm.weight", "", p + "post_feedforward_layernorm.weight"
 	case c.GLMNorms:
@@ -235,6 +245,7 @@ func (x *layout) layer(c Config, l int) {
 	}
 	norm(before1)
 	switch {
+	case !c.mixes(l):
 	case c.linear(l):
 		x.delta(c, l, s)
 	case c.latent():
@@ -244,7 +255,9 @@ func (x *layout) layer(c Config, l int) {
 	}
 	norm(after1)
 	norm(before2)
-	if c.sparse(l) {
+	switch {
+	case !c.feeds(l):
+	case c.sparse(l):
 		x.linear(s.router, c.Experts.Bias)
 		if c.Experts.Corrected {
 			x.one(c.correction(l), c.Experts.Count)
@@ -252,7 +265,7 @@ func (x *layout) layer(c Config, l int) {
 		for _, e := range s.experts {
 			x.linear(e, c.Experts.Bias)
 		}
-	} else {
+	default:
 		x.linear(s.gateUp, c.FFNBias)
 		x.linear(s.down, c.FFNBias)
 	}
@@ -275,9 +288,9 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 
 // correction returns the name of the bias that chooses experts in layer l, and that no gradient changes.
 func (c Config) correction(l int) string {
-	begin, _, _, _ := c.FeedForwardNames(fmt.Sprintf("model.layers.%d.", l))
+	begin, router, _ := c.sparseNames(fmt.Sprintf("model.layers.%d.", l))
 	if !c.Experts.Mixtral { // MiniMax-M2 has it outside
-		begin += "gate."
+		begin = router + "."
 	}
 	return begin + correctionPart
 }
