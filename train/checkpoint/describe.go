@@ -274,11 +274,15 @@ func Words(c model.Config, class string) []string {
 	add(name != "", "%s", name)
 	add(true, "%s of width %d, %d heads of %d, %d key/value heads, feed-forward %d, vocabulary %d",
 		layerCount(c.Layers), c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
-	add(true, "rotary positions: %s", ropeWords(c))
-	add(c.NoRope != nil, "%d of %d layers have no rotary positions", countTrue(c.NoRope), c.Layers)
-	add(c.Linear != nil, "%d of %d layers have linear attention: %d key and %d value heads of %d and %d, "+
-		"convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys, c.Delta.Values, c.Delta.KeyDim,
-		c.Delta.ValueDim, c.Delta.Taps)
+	none := countTrue(c.NoRope) == c.Layers
+	add(none, "no rotary positions")
+	add(!none, "rotary positions: %s", ropeWords(c))
+	add(!none && c.NoRope != nil, "%d of %d layers have no rotary positions", countTrue(c.NoRope), c.Layers)
+	add(c.Delta.Scan, "%s", hybridWords(c))
+	add(c.NoFFN != nil, "%d layers have a feed-forward block alone", countTrue(c.NoMixer))
+	add(c.Linear != nil && !c.Delta.Scan, "%d of %d layers have linear attention: %d key and %d value heads "+
+		"of %d and %d, convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys, c.Delta.Values,
+		c.Delta.KeyDim, c.Delta.ValueDim, c.Delta.Taps)
 	add(c.Latent.Rank > 0, "latent attention: keys and values of rank %d%s; %d of %d channels rotated, values of %d",
 		c.Latent.Rank, queryRankWords(c.Latent), c.Latent.Rope, c.Head, c.Latent.Value)
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)
@@ -287,6 +291,7 @@ func Words(c model.Config, class string) []string {
 	add(c.OutBias, "biases on the attention output too")
 	add(c.FFNBias, "biases in the feed-forward block")
 	add(c.Gate == kernels.GELUTanh, "gate %s", gateName(c))
+	add(c.Gate == kernels.ReLU2, "feed-forward blocks without gates, of squared ReLU")
 	add(c.Gate == kernels.Clamped, "gates and ups clamped at %d", kernels.GateLimit)
 	add(c.Sinks, "an attention sink for each query head")
 	add(c.ResidualScale > 0, "what a block adds is multiplied by %g", c.ResidualScale)

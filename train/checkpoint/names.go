@@ -14,7 +14,7 @@ const backbonePrefix = "model."
 // canonical renames tensors to package model's names: AutoModel saves backbones without
 // "model.".
 func (t *Tensors) canonical() error {
-	if err := errors.Join(t.widenFP8(), t.textOnly(), t.splitFused()); err != nil {
+	if err := errors.Join(t.widenFP8(), t.textOnly(), t.splitFused(), t.hybridNames()); err != nil {
 		return err
 	}
 	_, plain := t.where[embedding]

@@ -168,5 +168,8 @@ func readSmall(path string, limit int64) ([]byte, error) {
 	if int64(len(b)) > limit {
 		return nil, corrupt(path, "", "over %d bytes", limit)
 	}
+	if filepath.Base(path) == configFile {
+		b = plainNumbers(b)
+	}
 	return b, nil
 }
