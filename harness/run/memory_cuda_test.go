@@ -102,7 +102,23 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
 	}
-	dir, data := linearFolder(t, bf16Folder(newLab(t))), verlFile(t)
+	learnsOnCUDA(t, linearFolder(t, bf16Folder(newLab(t))))
+}
+
+// The same for hybrids with Mamba-2.
+func TestHybridsOnCUDA(t *testing.T) {
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	for _, dir := range hybridFolders(t, bf16Folder(newLab(t))) {
+		learnsOnCUDA(t, dir)
+	}
+}
+
+// learnsOnCUDA runs a model on the CPU and on the fake driver.
+func learnsOnCUDA(t *testing.T, dir string) {
+	t.Helper()
+	data := verlFile(t)
 	for i, more := range [][]string{{"compute.recompute=true"}, {"model.dtype=bf16", "compute.numerics=matrix/16x25"},
 		{"model.dtype=bf16"}} {
 		if i > 1 && os.Getenv("EXP_TEST_ALL") == "" {
