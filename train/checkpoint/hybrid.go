@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"math"
@@ -10,6 +9,7 @@ import (
 
 	"exp/kernels"
 	"exp/train/model"
+	"exp/train/pyjson"
 )
 
 // hybrids have layers with Mamba-2 (arXiv:2405.21060) between those with attention.
@@ -110,7 +110,7 @@ func (r *settings) timeSteps() (low, high float64) {
 			Float string `json:"__float__"` // transformers' infinity
 		}
 		switch {
-		case string(raw) == infinity, json.Unmarshal(raw, &tagged) == nil && tagged.Float == "Infinity":
+		case string(raw) == pyjson.Infinity, json.Unmarshal(raw, &tagged) == nil && tagged.Float == "Infinity":
 			limits[i] = math.Inf(1)
 		case json.Unmarshal(raw, &limits[i]) != nil:
 			limits[i] = -1
@@ -124,35 +124,6 @@ func (r *settings) timeSteps() (low, high float64) {
 		limits[1] = 0
 	}
 	return limits[0], limits[1]
-}
-
-// infinity stands for Python's Infinity, which JSON does not have: Python reads it so, too.
-const infinity = "1e999"
-
-// plainNumbers returns a config.json in which that is so.
-func plainNumbers(raw []byte) []byte {
-	const python = "Infinity"
-	if !bytes.Contains(raw, []byte(python)) {
-		return raw
-	}
-	var out []byte
-	inside := false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case inside && c == '\\' && i+1 < len(raw):
-			out = append(out, c, raw[i+1])
-			i++
-			continue
-		case c == '"':
-			inside = !inside
-		case !inside && bytes.HasPrefix(raw[i:], []byte(python)):
-			out = append(out, infinity...)
-			i += len(python) - 1
-			continue
-		}
-		out = append(out, raw[i])
-	}
-	return out
 }
 
 // Types of layers as transformers names them, and their old names and letters.

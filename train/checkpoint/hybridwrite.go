@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"exp/train/model"
+	"exp/train/pyjson"
 )
 
 // hybridValues writes the settings of such classes.
@@ -19,7 +20,7 @@ func hybridValues(v map[string]any, a architecture, c model.Config) {
 			types[i] = "mamba"
 		}
 	}
-	limit := []any{number(d.Low), json.RawMessage(infinity)}
+	limit := []any{number(d.Low), json.RawMessage(pyjson.Infinity)}
 	if d.High > 0 {
 		limit[1] = number(d.High)
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"exp/train/pyjson"
 )
 
 // Hugging Face's names of weight files in a folder, and of the index of shards.
@@ -169,7 +171,7 @@ func readSmall(path string, limit int64) ([]byte, error) {
 		return nil, corrupt(path, "", "over %d bytes", limit)
 	}
 	if filepath.Base(path) == configFile {
-		b = plainNumbers(b)
+		b = pyjson.Plain(b)
 	}
 	return b, nil
 }
