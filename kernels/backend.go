@@ -175,7 +175,16 @@ const (
 	SiLU     GateKind = iota // g·Sigmoid(g): Llama, Qwen, Mistral, Phi
 	GELUTanh                 // g·(1+tanh(√(2/π)·(g+0.044715·g³)))/2: Gemma
 	Clamped                  // c·Sigmoid(1.702·c), c = min(g, 7); the other factor is 1 + u, u from -7 to 7: gpt-oss
+	ReLU2                    // max(g, 0)², without another factor: Nemotron-H
 )
+
+// Factors returns how many numbers an activation is computed from.
+func (k GateKind) Factors() int {
+	if k == ReLU2 {
+		return 1
+	}
+	return 2
+}
 
 // GateLimit and GateSlope are Clamped's limit and the factor within its Sigmoid (gpt-oss, arXiv:2508.10925).
 const (
@@ -194,6 +203,8 @@ type Gates interface {
 	// if that is less, v = u or the nearest of -7 and 7 if it is beyond, and
 	// s = Sigmoid(1.702·c),
 	//	act[m,f] = (c·s)·(v + 1)
+	// For ReLU2 gateUp is [M,F], and with r = max(g, 0), a NaN being one,
+	//	act[m,f] = r·r
 	Gate(act, gateUp Buffer, F int, kind GateKind)
 	// GateBackward sets dgateUp from d = dact: for SiLU as MatMulDXSwiGLU does; for
 	// GELUTanh, with the derivative a' computed in float64 and rounded once,
@@ -202,6 +213,8 @@ type Gates interface {
 	// for Clamped, and 0 where g > 7 or u is beyond its bounds,
 	//	dgateUp[m,F+f] = d·(c·s)
 	//	dgateUp[m,f] = (d·(v + 1)) · (s·fma(1.702·c, 1-s, 1))
+	// and for ReLU2
+	//	dgateUp[m,f] = d·(r + r)
 	// dgateUp may be gateUp.
 	GateBackward(dgateUp, gateUp, dact Buffer, F int, kind GateKind)
 }

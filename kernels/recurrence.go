@@ -13,11 +13,22 @@ package kernels
 //	Keys × [q KeyDim | k KeyDim | v R·ValueDim | z R·ValueDim], then Keys × [b R | a R]
 //
 // A mixed row u [Mixed] is [q | k | v] of the plain layout, after the convolution.
+//
+// With Scan it is the layout of a Mamba-2 layer (Dao and Gu, arXiv:2405.21060 §7), whose x, B and C are
+// values, keys and queries, whose groups are key heads, and whose time steps dt take the place of b and a:
+//
+//	[z Values·ValueDim | v Values·ValueDim | k Keys·KeyDim | q Keys·KeyDim | dt Values]
+//
+// and a mixed row is [v | k | q].
 type DeltaShape struct {
 	Keys, Values     int // heads; Keys divides Values
 	KeyDim, ValueDim int
 	Taps             int  // width of the convolution
 	ByKey            bool // Qwen3-Next
+
+	// Of Mamba-2. JSON, from which digests are made, leaves them out of other layers.
+	Scan      bool    `json:",omitempty"`
+	Low, High float64 `json:",omitempty"` // limits of time steps; High 0: none
 }
 
 // Mixed returns the number of channels of queries, keys and values.
@@ -27,7 +38,42 @@ func (s DeltaShape) Mixed() int { return 2*s.Keys*s.KeyDim + s.Values*s.ValueDim
 func (s DeltaShape) Out() int { return s.Values * s.ValueDim }
 
 // Stride returns the number of elements in a projected row.
-func (s DeltaShape) Stride() int { return s.Mixed() + s.Out() + 2*s.Values }
+func (s DeltaShape) Stride() int {
+	if s.Scan {
+		return s.Mixed() + s.Out() + s.Values
+	}
+	return s.Mixed() + s.Out() + 2*s.Values
+}
+
+// Gates returns the number of elements in a row of gates.
+func (s DeltaShape) Gates() int {
+	if s.Scan {
+		return 3 * s.Values
+	}
+	return 2 * s.Values
+}
+
+// Query, Key and Value return the first mixed columns of queries, keys and values.
+func (s DeltaShape) Query() int {
+	if s.Scan {
+		return s.Out() + s.Keys*s.KeyDim
+	}
+	return 0
+}
+
+func (s DeltaShape) Key() int {
+	if s.Scan {
+		return s.Out()
+	}
+	return s.Keys * s.KeyDim
+}
+
+func (s DeltaShape) Value() int {
+	if s.Scan {
+		return 0
+	}
+	return 2 * s.Keys * s.KeyDim
+}
 
 // State returns the number of elements in a sequence's state: [Values,KeyDim,ValueDim].
 func (s DeltaShape) State() int { return s.Values * s.KeyDim * s.ValueDim }
@@ -41,6 +87,9 @@ type Block struct{ Mixed, At, N int } // first mixed column, first projected col
 
 // Blocks returns the blocks of a mixed row, in its order.
 func (s DeltaShape) Blocks() (list []Block) {
+	if s.Scan {
+		return []Block{{0, s.Out(), s.Mixed()}}
+	}
 	if !s.ByKey {
 		return []Block{{0, 0, s.Mixed()}}
 	}
@@ -60,6 +109,9 @@ func (s DeltaShape) Blocks() (list []Block) {
 
 // Gate returns the first projected column of value head h's gates z.
 func (s DeltaShape) Gate(h int) int {
+	if s.Scan {
+		return h * s.ValueDim
+	}
 	if !s.ByKey {
 		return s.Mixed() + h*s.ValueDim
 	}
@@ -67,7 +119,7 @@ func (s DeltaShape) Gate(h int) int {
 	return h/R*(2*s.KeyDim+2*R*s.ValueDim) + 2*s.KeyDim + (R+h%R)*s.ValueDim
 }
 
-// Write and Forget return the projected columns of value head h's logits b and a.
+// Write and Forget return the projected columns of value head h's logits b and a; with Scan, both that of dt.
 func (s DeltaShape) Write(h int) int {
 	at := s.Mixed() + s.Out()
 	if !s.ByKey {
@@ -78,6 +130,9 @@ func (s DeltaShape) Write(h int) int {
 }
 
 func (s DeltaShape) Forget(h int) int {
+	if s.Scan {
+		return s.Write(h)
+	}
 	if !s.ByKey {
 		return s.Write(h) + s.Values
 	}
@@ -90,36 +145,43 @@ func (s DeltaShape) Forget(h int) int {
 // cases the slot holds the sequence's end afterwards. No slot occurs twice.
 type Runs struct{ Offsets, Groups, Slots Buffer }
 
-// Recurrence is linear attention by the gated delta rule, and the output gate of the attention
-// layers between. Operands are x, u, z, out and their gradients; states, gates and everything
+// Recurrence is linear attention by the gated delta rule or by Mamba-2's selective scan, and the output gate of
+// the attention layers between. Operands are x, u, z, out and their gradients; states, gates and everything
 // else are floats. A row costs the same at every position. Rows are computed one after another,
 // never in chunks, so that a prefill, decode steps and training give the same bits. In no class
 // are its chains tile sums, nor its factors rounded.
 type Recurrence interface {
 	// ShortConv sets u [M,Mixed] from projected rows x: for channel c of row t of a sequence, prefix
 	// included, j ascending from the oldest,
-	//	y      = chain over j < Taps of weight[c,j]·x[t-(Taps-1)+j,c], from 0
+	//	y      = chain over j < Taps of weight[c,j]·x[t-(Taps-1)+j,c], from bias[c]
 	//	u[t,c] = y·Sigmoid(y)
-	// Rows before the sequence's first are 0. weight is [Mixed,Taps]. With slots, tails
-	// [slots,Tail], operands, hold what earlier steps left; without, tails is empty.
-	ShortConv(u, x, weight, tails Buffer, r Runs, s DeltaShape)
+	// Rows before the sequence's first are 0. weight is [Mixed,Taps], bias [Mixed], or empty for zeros. With
+	// slots, tails [slots,Tail], operands, hold what earlier steps left; without, tails is empty.
+	ShortConv(u, x, weight, bias, tails Buffer, r Runs, s DeltaShape)
 	// ShortConvBackward sets the columns q, k and v of dx [M,Stride] from du. With
 	// dy = du·(g·fma(y, 1-g, 1)), g = Sigmoid(y),
 	//	dx[t,c] = chain of weight[c,j]·dy[t+(Taps-1)-j,c], from 0, over the sequences that see t, the
 	//	          rows of each ascending
-	// and adds to dweight the blocked sum of the chain over rows of dy[t,c]·x[t-(Taps-1)+j,c].
-	ShortConvBackward(dx, dweight, du, x, weight, blocks Buffer, r Runs, s DeltaShape)
+	// and adds to dweight the blocked sum of the chain over rows of dy[t,c]·x[t-(Taps-1)+j,c], and to dbias,
+	// unless bias is empty, that of the plain sum of dy[t,c].
+	ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks Buffer, r Runs, s DeltaShape)
 
-	// DeltaGates sets gates [M,2·Values], what each value head keeps of its state and how much it
+	// DeltaGates sets gates [M,Gates], what each value head keeps of its state and how much it
 	// writes, from projected rows x, logs [Values] and bias [Values]:
 	//	e = -(Exp(logs[h])·Softplus(a+bias[h]))
 	//	gates[m,h] = Exp(e), gates[m,Values+h] = Sigmoid(b)
-	DeltaGates(gates, x, logs, bias Buffer, s DeltaShape)
+	// With Scan, and how much of its value goes to the output, skip [Values], which is empty without:
+	//	w = Softplus(dt+bias[h]), at least Low and at most High
+	//	e = -(Exp(logs[h])·w)
+	//	gates[m,h] = Exp(e), gates[m,Values+h] = w, gates[m,2·Values+h] = skip[h]
+	DeltaGates(gates, x, logs, bias, skip Buffer, s DeltaShape)
 	// DeltaGatesBackward sets the columns b and a of dx from dgates. With d = dgates[m,h]·gates[m,h],
 	//	da = -((d·Exp(logs[h]))·s), s = Sigmoid(a+bias[h]), 1 above SoftplusLinear
 	//	db = dgates[m,Values+h]·(w·(1-w)), w = gates[m,Values+h]
-	// and adds to dlogs the blocked plain sum of d·e, to dbias that of da.
-	DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, bias, blocks Buffer, s DeltaShape)
+	// and adds to dlogs the blocked plain sum of d·e, to dbias that of da. With Scan it sets the columns dt,
+	//	da = (dgates[m,Values+h] - d·Exp(logs[h]))·s, 0 where the limits cut w
+	// and adds to dskip the blocked plain sum of dgates[m,2·Values+h].
+	DeltaGatesBackward(dx, dlogs, dbias, dskip, dgates, gates, x, logs, bias, blocks Buffer, s DeltaShape)
 
 	// DeltaRule sets out [M,Out] from mixed rows u. For value head h with state S [KeyDim,ValueDim],
 	// 0 before the first row, g = gates[m,h], w = gates[m,Values+h], and with
@@ -130,6 +192,8 @@ type Recurrence interface {
 	//	d[j]   = w·(v[j] - g·p[j])
 	//	S[i,j] = fma(k[i], d[j], g·S[i,j])
 	//	out[j] = chain over i of q[i]·S[i,j]
+	// With Scan, queries and keys are not scaled, p is 0, and with D = gates[m,2·Values+h]
+	//	out[j] = fma(D, v[j], chain over i of q[i]·S[i,j])
 	// With slots, states [slots,State] hold what earlier steps left; without, states is empty. The
 	// sequences of a group begin with the state at the end of the first.
 	DeltaRule(out, u, gates, states Buffer, r Runs, s DeltaShape)
@@ -150,6 +214,9 @@ type Recurrence interface {
 	// scaled ones; of one that is scaled by c·r,
 	//	f       = lane sum of dq[i]·q[i]
 	//	dq[i]   = fma(-(f·((r·r)·r)), q[i], dq[i]·r)·c      of the old dq and the unscaled q
+	// With Scan, p and dp are 0, queries and keys are as they are, and
+	//	dv[j]   = fma(D, dout[j], w·dd[j])
+	//	dD      = sum over j of dout[j]·v[j]
 	DeltaRuleBackward(du, dgates, dout, u, gates Buffer, r Runs, s DeltaShape)
 
 	// GatedNorm sets out [M,Out] from x [M,Out], the gates z of projected rows p, and weight
@@ -165,6 +232,19 @@ type Recurrence interface {
 	// and adds to dweight the blocked sum, heads ascending within a row, of fma(dn, x[i]·rstd, acc).
 	// dx may be dout.
 	GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks Buffer, s DeltaShape)
+	// GroupedNorm sets out [M,Out] from x [M,Out], the gates z of projected rows p, and weight [Out]: Mamba-2's
+	// gate comes before its norm. For each of Keys groups of n = Out/Keys channels,
+	//	y[i]   = x[i]·(z[i]·Sigmoid(z[i]))
+	//	rstd   = 1 / sqrt(lane sum of y[i]·y[i]/n + eps)
+	//	out[i] = (y[i]·rstd)·weight[i]
+	// rstd is [M,Keys].
+	GroupedNorm(out, rstd, x, p, weight Buffer, s DeltaShape, eps float64)
+	// GroupedNormBackward sets dx [M,Out] and the columns z of dp. With g = Sigmoid(z),
+	//	dy    as RMSNormBackward sets it from dout for y
+	//	dx    = dy[i]·(z·g)
+	//	dz    = (dy[i]·x[i])·(g·fma(z, 1-g, 1))
+	// and adds to dweight the blocked sum of fma(dout[i], y[i]·rstd, acc). dx may be dout.
+	GroupedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks Buffer, s DeltaShape)
 	// CopyStates copies the pairs[2i]-th n elements of x to the pairs[2i+1]-th, in order. x is of any
 	// type.
 	CopyStates(x, pairs Buffer, n int)

@@ -337,3 +337,32 @@ func TestLinearAttentionTooWideForGPU(t *testing.T) {
 		}
 	}
 }
+
+// hybridFolders are folders with the texts of dir and toys of Nemotron-H with experts and of Granite 4.
+func hybridFolders(t *testing.T, dir string) []string {
+	t.Helper()
+	plain := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
+		MaxPositions: 256, InitStd: 0.1,
+		Delta: kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 16, ValueDim: 16, Taps: 4, Scan: true}}
+	nemotron, granite := plain, plain
+	nemotron.Layers, nemotron.Names, nemotron.Gate, nemotron.Delta.Low = 4, model.NemotronNames, kernels.ReLU2, 0.001
+	nemotron.NoMixer, nemotron.NoFFN = []bool{false, true, false, true}, []bool{true, false, true, false}
+	nemotron.Linear, nemotron.NoRope = []bool{true, false, false, false}, slices.Repeat([]bool{true}, 4)
+	nemotron.Sparse = []bool{false, false, false, true}
+	nemotron.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true, Sigmoid: true, Corrected: true,
+		Ungated: true, Scale: 1.5}
+	granite.Names, granite.Linear, granite.NoRope = model.GraniteNames, []bool{true, false}, []bool{true, true}
+	granite.EmbedScale, granite.QueryScale, granite.ResidualScale, granite.LogitDivisor = 12, 0.1, 0.22, 2
+	granite.TieEmbeddings, granite.Sparse = true, []bool{true, true}
+	granite.Experts = model.Experts{Count: 5, Top: 2, FFN: 24, Shared: 48, Renorm: true, Ungated: true}
+	granite.FFN = granite.Experts.Shared
+	return []string{toyFolder(t, dir, nemotron), toyFolder(t, dir, granite)}
+}
+
+// The same for hybrids with Mamba-2.
+func TestHybrids(t *testing.T) {
+	for _, dir := range hybridFolders(t, bf16Folder(newLab(t))) {
+		learns(t, dir, [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}, {"grpo", "model.dtype=bf16"},
+			{"ppo", "compute.recompute=true"}})
+	}
+}

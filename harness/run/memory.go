@@ -298,6 +298,9 @@ func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine ge
 	}
 	if arch.Recurrent() {
 		scratch = max(scratch, deltaScratch(arch, tokens, min(longest, tokens)))
+		if blocks := tokens/kernels.BlockRows + batch.Sequences; arch.Delta.Scan { // GroupedNormBackward
+			scratch = max(scratch, (blocks*arch.Delta.Out()+threads-1)/threads)
+		}
 	}
 	return 4*threads*scratch + gradients + 4*logits
 }

@@ -102,7 +102,17 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
 	}
-	alikeOnCUDA(t, linearFolder(t, bf16Folder(newLab(t))))
+	learnsOnCUDA(t, linearFolder(t, bf16Folder(newLab(t))))
+}
+
+// The same for hybrids with Mamba-2.
+func TestHybridsOnCUDA(t *testing.T) {
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	for _, dir := range hybridFolders(t, bf16Folder(newLab(t))) {
+		learnsOnCUDA(t, dir)
+	}
 }
 
 // The same for Gemma 4's parts: experts beside the blocks, and layers that read the keys of others.
@@ -111,12 +121,12 @@ func TestGemmaFourOnCUDA(t *testing.T) {
 		t.Skip("needs the fake driver: make cuda")
 	}
 	for _, c := range gemmaFours()[1:] {
-		alikeOnCUDA(t, toyFolder(t, bf16Folder(newLab(t)), c))
+		learnsOnCUDA(t, toyFolder(t, bf16Folder(newLab(t)), c))
 	}
 }
 
-// alikeOnCUDA trains the model of a folder on the CPU and on the fake driver.
-func alikeOnCUDA(t *testing.T, dir string) {
+// learnsOnCUDA runs a model on the CPU and on the fake driver.
+func learnsOnCUDA(t *testing.T, dir string) {
 	t.Helper()
 	data := verlFile(t)
 	for i, more := range [][]string{{"compute.recompute=true"}, {"model.dtype=bf16", "compute.numerics=matrix/16x25"},

@@ -12,6 +12,7 @@ import (
 
 	"exp/harness/config"
 	"exp/train/checkpoint"
+	"exp/train/pyjson"
 	"exp/train/tokenizer"
 )
 
@@ -93,7 +94,7 @@ func endSources(c *config.Run, tok tokenizer.Tokenizer) map[int32][]string {
 		var file struct {
 			EOS json.RawMessage `json:"eos_token_id"`
 		}
-		if json.Unmarshal(files[name], &file) != nil {
+		if json.Unmarshal(pyjson.Plain(files[name]), &file) != nil {
 			continue
 		}
 		var list []int32

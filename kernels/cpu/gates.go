@@ -13,7 +13,7 @@ import (
 func (b *Backend) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
 	m := act.Len() / F
 	check(act, m*F)
-	check(gateUp, m*2*F)
+	check(gateUp, m*kind.Factors()*F)
 	g := b.gates(F, kind, isBF16(act, gateUp))
 	g.act, g.gate_up = act.Addr(), gateUp.Addr()
 	b.runGates(b.k.gate, m, use{act, byRow | writes}, use{gateUp, byRow})
@@ -23,8 +23,8 @@ func (b *Backend) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind)
 func (b *Backend) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
 	m := dact.Len() / F
 	check(dact, m*F)
-	check(gateUp, m*2*F)
-	check(dgateUp, m*2*F)
+	check(gateUp, m*kind.Factors()*F)
+	check(dgateUp, m*kind.Factors()*F)
 	g := b.gates(F, kind, isBF16(dgateUp, gateUp, dact))
 	g.dgate_up, g.gate_up, g.dact = dgateUp.Addr(), gateUp.Addr(), dact.Addr()
 	b.runGates(b.k.gate_backward, m, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dact, byRow})
@@ -40,6 +40,8 @@ func (b *Backend) gates(F int, kind kernels.GateKind, bf16 C.int) *C.struct_gate
 		g.kind = C.GELU_TANH
 	case kernels.Clamped:
 		g.kind = C.CLAMPED
+	case kernels.ReLU2:
+		g.kind = C.RELU2
 	default:
 		panic("cpu: Gate: unknown activation")
 	}

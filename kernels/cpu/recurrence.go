@@ -67,10 +67,13 @@ func slotsOf(x kernels.Buffer, n int) int {
 const convStrip = C.CONV_STRIP
 
 // conv fills what ShortConv and its gradients share.
-func (b *Backend) conv(x, weight kernels.Buffer, r kernels.Runs, slots int, s kernels.DeltaShape) (*C.struct_conv_args,
-	runSizes) {
+func (b *Backend) conv(x, weight, bias kernels.Buffer, r kernels.Runs, slots int,
+	s kernels.DeltaShape) (*C.struct_conv_args, runSizes) {
 	m := deltaRows(x, s)
 	check(weight, s.Mixed()*s.Taps)
+	if !bias.Empty() {
+		check(bias, s.Mixed())
+	}
 	if s.Taps > C.CONV_TAPS {
 		panic("cpu: ShortConv: too many taps")
 	}
@@ -81,7 +84,7 @@ func (b *Backend) conv(x, weight kernels.Buffer, r kernels.Runs, slots int, s ke
 		b.makeStrips(s)
 	}
 	g.strip, g.strips = ints(b.strips), C.long(b.stripCount)
-	g.x, g.weight = x.Addr(), floats(weight)
+	g.x, g.weight, g.bias = x.Addr(), floats(weight), floats(bias)
 	g.m, g.mixed, g.stride, g.taps = C.long(m), C.long(s.Mixed()), C.long(s.Stride()), C.long(s.Taps)
 	return g, sizes
 }
@@ -100,23 +103,27 @@ func (b *Backend) makeStrips(s kernels.DeltaShape) {
 }
 
 // ShortConv computes the short convolution and its activation.
-func (b *Backend) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
-	g, sizes := b.conv(x, weight, r, slotsOf(tails, s.Tail()), s)
+func (b *Backend) ShortConv(u, x, weight, bias, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	g, sizes := b.conv(x, weight, bias, r, slotsOf(tails, s.Tail()), s)
 	check(u, int(g.m)*s.Mixed())
 	g.u, g.tails, g.bf16 = u.Addr(), tails.Addr(), isBF16(u, x, tails)
 	b.run(b.k.short_conv, unsafe.Pointer(g), int(g.runs.count*g.strips), max(1, 256/max(1, sizes.longest)))
 }
 
 // ShortConvBackward computes the gradients of ShortConv.
-func (b *Backend) ShortConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+func (b *Backend) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks kernels.Buffer, r kernels.Runs,
 	s kernels.DeltaShape) {
 	r.Slots = kernels.Buffer{}
-	g, sizes := b.conv(x, weight, r, 0, s)
+	g, sizes := b.conv(x, weight, bias, r, 0, s)
 	m := int(g.m)
 	check(dx, m*s.Stride())
 	check(du, m*s.Mixed())
 	check(dweight, weight.Len())
-	g.dx, g.du, g.dweight, g.block, g.bf16 = dx.Addr(), du.Addr(), floats(dweight), ints(blocks), isBF16(dx, du, x)
+	if !bias.Empty() {
+		check(dbias, bias.Len())
+	}
+	g.dx, g.du, g.dweight, g.dbias = dx.Addr(), du.Addr(), floats(dweight), floats(dbias)
+	g.block, g.bf16 = ints(blocks), isBF16(dx, du, x)
 	g.scratch, g.scratch_len = b.roomFor(sizes.most * convStrip)
 	b.run(b.k.short_conv_backward, unsafe.Pointer(g), int(g.strips), 1)
 }
@@ -135,32 +142,43 @@ func deltaRows(x kernels.Buffer, s kernels.DeltaShape) int {
 func (b *Backend) deltaGates(gates, x, logs, bias kernels.Buffer, s kernels.DeltaShape) (*C.struct_delta_gates_args,
 	int) {
 	m := deltaRows(x, s)
-	check(gates, m*2*s.Values)
+	check(gates, m*s.Gates())
 	check(logs, s.Values)
 	check(bias, s.Values)
 	g := &b.a.delta_gates
 	*g = C.struct_delta_gates_args{}
 	g.gates, g.x, g.logs, g.bias = floats(gates), x.Addr(), floats(logs), floats(bias)
 	g.heads, g.keys, g.stride, g.at = C.long(s.Values), C.long(s.Keys), C.long(s.Stride()), C.long(s.Mixed()+s.Out())
-	g.by_key = flag(s.ByKey)
+	g.by_key, g.scan = flag(s.ByKey), flag(s.Scan)
+	g.low, g.high = C.float(s.Low), C.float(s.High)
+	if s.High == 0 {
+		g.high = C.float(math.Inf(1))
+	}
 	return g, m
 }
 
 // DeltaGates computes what each value head keeps and writes.
-func (b *Backend) DeltaGates(gates, x, logs, bias kernels.Buffer, s kernels.DeltaShape) {
+func (b *Backend) DeltaGates(gates, x, logs, bias, skip kernels.Buffer, s kernels.DeltaShape) {
 	g, m := b.deltaGates(gates, x, logs, bias, s)
-	g.bf16 = isBF16(x)
+	if s.Scan {
+		check(skip, s.Values)
+	}
+	g.skip, g.bf16 = floats(skip), isBF16(x)
 	b.run(b.k.delta_gates, unsafe.Pointer(g), m, rowGrain(64*s.Values))
 }
 
 // DeltaGatesBackward computes the gradients of DeltaGates.
-func (b *Backend) DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, bias, blocks kernels.Buffer,
+func (b *Backend) DeltaGatesBackward(dx, dlogs, dbias, dskip, dgates, gates, x, logs, bias, blocks kernels.Buffer,
 	s kernels.DeltaShape) {
 	g, m := b.deltaGates(gates, x, logs, bias, s)
 	check(dx, m*s.Stride())
-	check(dgates, m*2*s.Values)
+	check(dgates, m*s.Gates())
 	check(dlogs, s.Values)
 	check(dbias, s.Values)
+	if s.Scan {
+		check(dskip, s.Values)
+	}
+	g.dskip = floats(dskip)
 	g.dx, g.dlogs, g.dbias, g.dgates, g.bf16 = dx.Addr(), floats(dlogs), floats(dbias), floats(dgates), isBF16(dx, x)
 	g.block, g.blocks = ints(blocks), C.long(blocks.Len()-1)
 	b.run(b.k.delta_gates_backward, unsafe.Pointer(g), ceilDiv(s.Values, kernels.Lanes), 1)
@@ -172,7 +190,7 @@ func (b *Backend) delta(u, gates kernels.Buffer, r kernels.Runs, slots int,
 	deltaRows(kernels.Buffer{}, s)
 	m := u.Len() / s.Mixed()
 	check(u, m*s.Mixed())
-	check(gates, m*2*s.Values)
+	check(gates, m*s.Gates())
 	g := &b.a.delta
 	*g = C.struct_delta_args{}
 	sizes := b.runs(&g.runs, r, m, slots)
@@ -180,6 +198,8 @@ func (b *Backend) delta(u, gates kernels.Buffer, r kernels.Runs, slots int,
 	g.u, g.gates = u.Addr(), floats(gates)
 	g.keys, g.values, g.key_dim, g.value_dim = C.long(s.Keys), C.long(s.Values), C.long(s.KeyDim), C.long(s.ValueDim)
 	g.mixed, g.scale = C.long(s.Mixed()), C.float(1/math.Sqrt(float64(s.KeyDim)))
+	g.query, g.key, g.value = C.long(s.Query()), C.long(s.Key()), C.long(s.Value())
+	g.width, g.scan = C.long(s.Gates()), flag(s.Scan)
 	return g, m
 }
 
@@ -197,7 +217,7 @@ func (b *Backend) DeltaRuleBackward(du, dgates, dout, u, gates kernels.Buffer, r
 	r.Slots = kernels.Buffer{}
 	g, m := b.delta(u, gates, r, 0, s)
 	check(du, m*s.Mixed())
-	check(dgates, m*2*s.Values)
+	check(dgates, m*s.Gates())
 	check(dout, m*s.Out())
 	g.du, g.dgates, g.dout, g.bf16 = du.Addr(), floats(dgates), dout.Addr(), isBF16(du, dout, u)
 	g.scratch, g.scratch_len = b.roomFor(deltaBackRoom(s, int(g.longest), int(g.most)))
@@ -258,6 +278,51 @@ func (b *Backend) GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, b
 	b.run(b.k.gated_norm_backward, unsafe.Pointer(g), n, 1)
 	sums.dweight, sums.parts, sums.blocks, sums.dim = floats(dweight), parts, C.long(n), C.long(s.ValueDim)
 	b.run(b.k.rmsnorm_dweight, unsafe.Pointer(sums), ceilDiv(s.ValueDim, kernels.Lanes), 1)
+}
+
+// groupedNorm fills what GroupedNorm and its gradients share.
+func (b *Backend) groupedNorm(rstd, x, p, weight kernels.Buffer,
+	s kernels.DeltaShape) (*C.struct_gated_norm_args, int) {
+	m := deltaRows(p, s)
+	check(x, m*s.Out())
+	check(rstd, m*s.Keys)
+	check(weight, s.Out())
+	if !s.Scan {
+		panic("cpu: GroupedNorm: gates are not contiguous")
+	}
+	g := &b.a.gated_norm
+	*g = C.struct_gated_norm_args{}
+	g.rstd, g.x, g.p, g.weight = floats(rstd), x.Addr(), p.Addr(), floats(weight)
+	g.heads, g.dim, g.stride, g.at = C.long(s.Keys), C.long(s.Out()/s.Keys), C.long(s.Stride()), C.long(s.Gate(0))
+	g.per_group = C.long(s.Keys)
+	return g, m
+}
+
+// GroupedNorm applies the gates to the output of the scan and normalises it.
+func (b *Backend) GroupedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
+	g, m := b.groupedNorm(rstd, x, p, weight, s)
+	check(out, m*s.Out())
+	g.out, g.eps, g.bf16 = out.Addr(), C.float(eps), isBF16(out, x, p)
+	b.run(b.k.grouped_norm, unsafe.Pointer(g), m, rowGrain(24*s.Out()))
+}
+
+// GroupedNormBackward computes the gradients of GroupedNorm.
+func (b *Backend) GroupedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
+	s kernels.DeltaShape) {
+	g, m := b.groupedNorm(rstd, x, p, weight, s)
+	check(dx, m*s.Out())
+	check(dp, m*s.Stride())
+	check(dout, m*s.Out())
+	check(dweight, s.Out())
+	n := blocks.Len() - 1
+	sums := &b.a.norm_back
+	*sums = C.struct_norm_back_args{}
+	room, _ := b.roomFor(ceilDiv(n*s.Out(), b.pool.n)) // of all threads
+	g.dx, g.dp, g.dout, g.bf16 = dx.Addr(), dp.Addr(), dout.Addr(), isBF16(dx, dp, dout, x, p)
+	g.block, g.parts = ints(blocks), room
+	b.run(b.k.grouped_norm_backward, unsafe.Pointer(g), n, 1)
+	sums.dweight, sums.parts, sums.blocks, sums.dim = floats(dweight), room, C.long(n), C.long(s.Out())
+	b.run(b.k.rmsnorm_dweight, unsafe.Pointer(sums), ceilDiv(s.Out(), kernels.Lanes), 1)
 }
 
 // CopyStates copies n elements from place to place.

@@ -31,7 +31,7 @@ func (b *Backend) GELUBackward(dx, dout, x kernels.Buffer) {
 // Gate implements kernels.Gates.
 func (b *Backend) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
 	M := rowsOf(act, F)
-	check(gateUp, 2*act.Len())
+	check(gateUp, kind.Factors()*act.Len())
 	b.launchWide("gate", M, F, unsafe.Pointer(&C.struct_gate_args{act: b.operand(act),
 		gate_up: b.operand(gateUp), M: C.long(M), F: C.long(F), kind: gateKind(kind)}))
 }
@@ -45,6 +45,8 @@ func gateKind(kind kernels.GateKind) C.int {
 		return C.GELU_TANH
 	case kernels.Clamped:
 		return C.CLAMPED
+	case kernels.ReLU2:
+		return C.RELU2
 	}
 	panic("cuda: Gate: unknown activation")
 }
@@ -52,8 +54,8 @@ func gateKind(kind kernels.GateKind) C.int {
 // GateBackward implements kernels.Gates.
 func (b *Backend) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
 	M := rowsOf(dact, F)
-	check(gateUp, 2*dact.Len())
-	check(dgateUp, 2*dact.Len())
+	check(gateUp, kind.Factors()*dact.Len())
+	check(dgateUp, kind.Factors()*dact.Len())
 	b.launchWide("gate_backward", M, F, unsafe.Pointer(&C.struct_gate_backward_args{dgate_up: b.operand(dgateUp),
 		gate_up: b.operand(gateUp), dact: b.operand(dact), M: C.long(M), F: C.long(F),
 		kind: gateKind(kind)}))

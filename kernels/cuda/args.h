@@ -250,7 +250,7 @@ struct dropout_args {
 	double p;
 };
 
-enum gate_kind { SILU, GELU_TANH, CLAMPED };
+enum gate_kind { SILU, GELU_TANH, CLAMPED, RELU2 };
 #define GATE_LIMIT 7.0f
 #define GATE_SLOPE 1.702f
 
@@ -561,43 +561,49 @@ struct add_parts_args {
 // The layout of rows of linear attention (kernels.DeltaShape).
 struct delta_shape {
 	long keys, values, key_dim, value_dim, taps, mixed, stride;
-	int by_key;
+	int by_key, scan;
 };
 
 // u [M,mixed] from x [M,stride] and tails [slots,taps-1,mixed], which has no address without slots [S].
 struct short_conv_args {
 	struct operand u, x, tails;
-	const float *weight; // [mixed,taps]
+	const float *weight, *bias; // [mixed,taps], [mixed] or null
 	const int *slots;
 	struct packing p;
 	struct delta_shape s;
 };
+#define short_conv_biased_args short_conv_args
 #define short_conv_tails_args short_conv_args
 
-// short_conv_slopes sets dy [M,mixed]; short_conv_dx and short_conv_dw read it. parts is [B,mixed,taps].
+// short_conv_slopes sets dy [M,mixed]; short_conv_dx, short_conv_dw and short_conv_dbias read it. parts is
+// [B,mixed,taps], then [B,mixed] of the bias, which may be null.
 struct short_conv_backward_args {
 	struct operand dx, du, x;
 	float *dy, *parts;
-	const float *weight;
+	const float *weight, *bias;
 	const int *blocks; // [B+1]
 	struct packing p;
 	struct delta_shape s;
 	long B;
 };
 #define short_conv_slopes_args short_conv_backward_args
+#define short_conv_slopes_biased_args short_conv_backward_args
 #define short_conv_dx_args short_conv_backward_args
 #define short_conv_dw_args short_conv_backward_args
+#define short_conv_dbias_args short_conv_backward_args
 
-// gates [M,2·values]
+// gates [M,2·values], of a scan [M,3·values]; low and high are the limits of a scan's time steps.
 struct delta_gates_args {
 	float *gates;
 	struct operand x;
-	const float *logs, *bias;
+	const float *logs, *bias, *skip;
 	struct delta_shape s;
 	long M;
+	float low, high;
 };
+#define scan_gates_args delta_gates_args
 
-// parts is [2,B,values]: of logs, then of bias.
+// parts is [2,B,values], or [3,B,values] of a scan: of logs, then of bias, then of skip.
 struct delta_gates_backward_args {
 	struct operand dx, x;
 	const float *dgates, *gates, *logs, *bias;
@@ -605,7 +611,10 @@ struct delta_gates_backward_args {
 	float *parts;
 	struct delta_shape s;
 	long B;
+	float low, high;
 };
+
+#define scan_gates_backward_args delta_gates_backward_args
 
 #define DELTA_THREADS 128 // the most columns of a state in a block
 #define DELTA_KEY 128     // channels of the heads whose states lie in registers
@@ -630,6 +639,7 @@ struct delta_rule_args {
 };
 #define delta_lengths_args delta_rule_args
 #define delta_rule_any_args delta_rule_args
+#define scan_rule_args delta_rule_args
 
 // Backwards, for one tile of columns. `ahead` says whether the sequences of a group are computed that follow its first:
 // they write starts [heads,S,key_dim,far], the gradients of the states that they began with, and the first ones read them.
@@ -645,6 +655,7 @@ struct delta_rule_backward_args {
 	int ahead, first, zero; // zero is 0
 };
 #define delta_rule_backward_any_args delta_rule_backward_args
+#define scan_rule_backward_args delta_rule_backward_args
 #define delta_unscale_args delta_rule_backward_args
 
 // rstd [M,values]; p are projected rows.
@@ -667,6 +678,11 @@ struct gated_norm_backward_args {
 	long M, B;
 };
 #define gated_norm_dw_args gated_norm_backward_args
+
+// Of grouped norms rstd is [M,keys] and parts [B,values·value_dim].
+#define grouped_norm_args gated_norm_args
+#define grouped_norm_backward_args gated_norm_backward_args
+#define grouped_norm_dw_args gated_norm_backward_args
 
 // Rows x [M,stride+H·D] with gates, and qkv [M,stride] without; `back` copies to x.
 struct move_heads_args {

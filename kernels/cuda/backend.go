@@ -191,7 +191,8 @@ func (b *Backend) allowShared(name string) error {
 			shared = t.shared
 		}
 	}
-	if strings.HasPrefix(name, "delta_rule") && strings.HasSuffix(name, "_any") {
+	any := strings.HasPrefix(name, "delta_rule") && strings.HasSuffix(name, "_any")
+	if any || strings.HasPrefix(name, "scan_rule") {
 		shared = 4 * deltaShared
 	}
 	all := []panels{panelPagedAttention}

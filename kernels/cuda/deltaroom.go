@@ -16,8 +16,11 @@ const (
 	deltaKeptRoom = 1 << 27
 )
 
-// inRegisters reports whether a thread holds a column of a state in registers. Published models have such heads.
-func inRegisters(s kernels.DeltaShape) bool { return s.KeyDim == deltaKey && s.ValueDim == deltaKey }
+// inRegisters reports whether a thread holds a column of a state in registers. Published models with Gated DeltaNet
+// have such heads.
+func inRegisters(s kernels.DeltaShape) bool {
+	return s.KeyDim == deltaKey && s.ValueDim == deltaKey && !s.Scan
+}
 
 // deltaTile returns the columns of a block: whole lane sums, or all.
 func deltaTile(s kernels.DeltaShape) int {
@@ -34,7 +37,7 @@ func deltaShare(s kernels.DeltaShape, back bool) int {
 	const sums = 2 * deltaColumns / kernels.Lanes
 	rows := 4 * s.KeyDim
 	if back {
-		rows = (2+sums)*s.KeyDim + sums
+		rows = (2+sums)*s.KeyDim + sums*3/2 // of three gates
 	}
 	return rows + deltaTile(s)*s.KeyDim
 }
@@ -88,5 +91,9 @@ func DeltaScratch(s kernels.DeltaShape, M, S int, learns bool) int {
 	r.kept, r.starts = max(states, min(s.Keys*states, deltaKeptRoom)), 0
 	r.between = min(S*s.Keys, deltaBlocks) * deltaKeep * (state + deltaFar(s))
 	blocks := M/kernels.BlockRows + S
-	return max(r.all(), M*s.Mixed()+blocks*s.Mixed()*s.Taps, 2*blocks*s.Values, blocks*s.ValueDim)
+	norm := s.ValueDim
+	if s.Scan {
+		norm = s.Out()
+	}
+	return max(r.all(), M*s.Mixed()+blocks*s.Mixed()*(s.Taps+1), blocks*s.Gates(), blocks*norm)
 }

@@ -28,18 +28,21 @@ INLINE struct column column_of(struct delta_shape s, long vh, long first, long c
 }
 
 // scaled_row is element i of row m's scaled query and key [2·key_dim].
-DEVICE float scaled_row(struct operand u, const float *lengths, struct delta_shape s, float scale, long m, long kh, long i) {
+DEVICE float scaled_row(struct operand u, const float *lengths, struct delta_shape s, const int scan, float scale, long m,
+	long kh, long i) {
 	const int key = i >= s.key_dim;
 	const long head = key ? s.keys + kh : kh;
-	const float x = load(u, m * s.mixed + head * s.key_dim + (key ? i - s.key_dim : i)) * lengths[m * 2 * s.keys + head];
+	const float x = load(u, m * s.mixed + head_column(s, scan, head) + (key ? i - s.key_dim : i)) * lengths[m * 2 * s.keys + head];
 	return key ? x : x * scale;
 }
 
 // mixed_value is the offset of a column's value in mixed rows, keep_at that of what its head keeps in gates.
-DEVICE long mixed_value(struct delta_shape s, long m, struct column c) {
-	return m * s.mixed + 2 * s.keys * s.key_dim + c.vh * s.value_dim + c.at;
+DEVICE long mixed_value(struct delta_shape s, const int scan, long m, struct column c) {
+	return m * s.mixed + (scan ? 0 : 2 * s.keys * s.key_dim) + c.vh * s.value_dim + c.at;
 }
-DEVICE long keep_at(struct delta_shape s, long m, struct column c) { return m * 2 * s.values + c.vh; }
+DEVICE long keep_at(struct delta_shape s, const int scan, long m, struct column c) {
+	return m * (scan ? 3 : 2) * s.values + c.vh;
+}
 
 // EACH_PART goes over n elements a part at a time, DELTA_KEY of them unrolled: of other keys some are behind the end.
 #define EACH_PART(i, part, n) \

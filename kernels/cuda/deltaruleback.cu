@@ -10,9 +10,9 @@
 struct back_room {
 	float *row;   // [2n]
 	float *sums;  // [HALVES][2n]
-	float *gates; // [2][HALVES]
+	float *gates; // [3][HALVES]
 };
-#define BACK_ROOM(n) ((2 + 2 * HALVES) * (n) + 2 * HALVES)
+#define BACK_ROOM(n) ((2 + 2 * HALVES) * (n) + 3 * HALVES)
 
 INLINE struct back_room back_room_of(float *at, long n) {
 	struct back_room r;
@@ -34,10 +34,10 @@ INLINE float spread_sums(float *v) {
 	return v[0];
 }
 
-INLINE void fill_row(float *row, const struct delta_rule_backward_args *a, long m, struct column c) {
+INLINE void fill_row(float *row, const struct delta_rule_backward_args *a, const int scan, long m, struct column c) {
 	barrier(); // the one before it has been read
 	for (long i = threadIdx.x; i < 2 * a->s.key_dim; i += DELTA_THREADS)
-		row[i] = scaled_row(a->u, a->lengths, a->s, a->scale, m, c.kh, i);
+		row[i] = scaled_row(a->u, a->lengths, a->s, scan, a->scale, m, c.kh, i);
 	barrier();
 }
 
@@ -53,16 +53,16 @@ INLINE const float *state_before(struct between b, long r, long size) {
 
 // compute_again sets the states before rows m to m+rows.
 INLINE void compute_again(const struct delta_rule_backward_args *a, struct between b, float *row, int m, int rows,
-	struct column c, const long n) {
+	struct column c, const int scan, const long n) {
 	const long step = FAR(a, n), size = n * step;
 	for (int r = 0; r < rows; r++, m++) {
 		const float *P = state_before(b, r, size), *key = row + n;
 		float *S = b.states + r * size, p = 0;
-		fill_row(row, a, m, c);
+		fill_row(row, a, scan, m, c);
 		if (!c.live) continue;
-		const float keep = a->gates[keep_at(a->s, m, c)], w = a->gates[keep_at(a->s, m, c) + a->s.values];
-		AHEAD for (long i = 0; i < n; i++) p = fmaf(key[i], P[i * step], p);
-		const float d = w * (load(a->u, mixed_value(a->s, m, c)) - keep * p);
+		const float keep = a->gates[keep_at(a->s, scan, m, c)], w = a->gates[keep_at(a->s, scan, m, c) + a->s.values];
+		if (!scan) AHEAD for (long i = 0; i < n; i++) p = fmaf(key[i], P[i * step], p);
+		const float d = w * (load(a->u, mixed_value(a->s, scan, m, c)) - keep * p);
 		b.reads[r * step] = p;
 		if (r + 1 == rows) continue;
 		AHEAD for (long i = 0; i < n; i++) S[i * step] = fmaf(key[i], d, keep * P[i * step]);
@@ -70,7 +70,7 @@ INLINE void compute_again(const struct delta_rule_backward_args *a, struct betwe
 }
 
 // add_row adds to the gradients of row m's query and key, and of its gates, what the half warps have for them.
-INLINE void add_row(const struct delta_rule_backward_args *a, struct back_room room, long m, struct column c) {
+INLINE void add_row(const struct delta_rule_backward_args *a, struct back_room room, const int scan, long m, struct column c) {
 	const int n = (int)a->s.key_dim, left = (int)(a->s.value_dim - a->column), most = (int)a->columns;
 	const int halves = ((left < most ? left : most) + LANES - 1) / LANES;
 	barrier();
@@ -80,8 +80,8 @@ INLINE void add_row(const struct delta_rule_backward_args *a, struct back_room r
 		for (int k = 0; k < halves; k++) sum += room.sums[k * 2 * n + i];
 		*to = sum;
 	}
-	if (threadIdx.x < 2) {
-		float *to = a->dgates + keep_at(a->s, m, c) + threadIdx.x * a->s.values, sum = a->column ? *to : 0;
+	if (threadIdx.x < (scan ? 3 : 2)) {
+		float *to = a->dgates + keep_at(a->s, scan, m, c) + threadIdx.x * a->s.values, sum = a->column ? *to : 0;
 		for (int k = 0; k < halves; k++) sum += room.gates[threadIdx.x * HALVES + k];
 		*to = sum;
 	}
@@ -89,14 +89,14 @@ INLINE void add_row(const struct delta_rule_backward_args *a, struct back_room r
 
 // back_row takes the gradient dS of a column back through row m, before which the state is P and gives *read to the row's key.
 INLINE void back_row(const struct delta_rule_backward_args *a, float *dS, const long step, const float *P, const float *read, long m,
-	struct column c, struct back_room room, const long n) {
+	struct column c, struct back_room room, const int scan, const long n) {
 	const int far = FAR(a, n), lane = threadIdx.x % LANES, half = threadIdx.x / LANES;
-	const float keep = a->gates[keep_at(a->s, m, c)], w = a->gates[keep_at(a->s, m, c) + a->s.values];
+	const float keep = a->gates[keep_at(a->s, scan, m, c)], w = a->gates[keep_at(a->s, scan, m, c) + a->s.values];
 	const float dout = load(a->dout, (m * a->s.values + c.vh) * a->s.value_dim + c.at);
 	const float *query = room.row, *key = query + n;
 	float *sums = room.sums + half * 2 * n, v[LANES], sum = 0, dd = 0, kept = 0;
-	fill_row(room.row, a, m, c);
-	const float p = c.live ? *read : 0, e = load(a->u, mixed_value(a->s, m, c)) - keep * p, d = w * e;
+	fill_row(room.row, a, scan, m, c);
+	const float p = c.live ? *read : 0, value = load(a->u, mixed_value(a->s, scan, m, c)), e = value - keep * p, d = w * e;
 	EACH_PART(i0, LANES, n) {
 		if (i0 >= n) continue;
 		if (n == DELTA_KEY) query += after(sum, a->zero), P += after(sum, a->zero);
@@ -113,8 +113,13 @@ INLINE void back_row(const struct delta_rule_backward_args *a, float *dS, const 
 		sum = spread_sums(v);
 		if (i0 + lane < n) sums[i0 + lane] = sum;
 	}
-	const float dv = w * dd, dp = -(keep * dv);
-	if (c.live) store(a->du, mixed_value(a->s, m, c), dv);
+	float dv = w * dd, dp = -(keep * dv);
+	if (scan) {
+		dv = fmaf(a->gates[keep_at(a->s, scan, m, c) + 2 * a->s.values], dout, dv), dp = 0;
+		const float dskip = fold_lanes(c.live ? dout * value : 0);
+		if (lane == 0) room.gates[2 * HALVES + half] = dskip;
+	}
+	if (c.live) store(a->du, mixed_value(a->s, scan, m, c), dv);
 	EACH_PART(i0, LANES, n) {
 		if (i0 >= n) continue;
 		if (n == DELTA_KEY) key += after(sum, a->zero), P += after(sum, a->zero);
@@ -132,7 +137,7 @@ INLINE void back_row(const struct delta_rule_backward_args *a, float *dS, const 
 	}
 	const float dkeep = fold_lanes(c.live ? fmaf(-dv, p, kept) : 0), dw = fold_lanes(c.live ? dd * e : 0);
 	if (lane == 0) room.gates[half] = dkeep, room.gates[HALVES + half] = dw;
-	add_row(a, room, m, c);
+	add_row(a, room, scan, m, c);
 }
 
 // begin sets dS to the gradient of the state at a sequence's end: of the first of a group the sum over the others, else 0.
@@ -151,7 +156,8 @@ INLINE void begin(const struct delta_rule_backward_args *a, float *dS, const lon
 }
 
 // take_back takes columns back through sequences. A column's n elements are step apart in dS.
-INLINE void take_back(const struct delta_rule_backward_args *a, float *dS, const long step, const long n, float *shared) {
+INLINE void take_back(const struct delta_rule_backward_args *a, float *dS, const long step, const long n, float *shared,
+	const int scan) {
 	const struct back_room room = back_room_of(shared, n);
 	const long size = n * FAR(a, n);
 	const int units = (int)(a->p.S * a->heads);
@@ -168,9 +174,9 @@ INLINE void take_back(const struct delta_rule_backward_args *a, float *dS, const
 			const int m = q.first + part * DELTA_KEEP, left = q.own - part * DELTA_KEEP;
 			const int rows = left < DELTA_KEEP ? left : DELTA_KEEP;
 			b.kept = a->kept + (h * a->kept_rows + q.first / DELTA_KEEP + j + part) * size + threadIdx.x;
-			compute_again(a, b, room.row, m, rows, c, n);
+			compute_again(a, b, room.row, m, rows, c, scan, n);
 			for (int r = rows - 1; r >= 0; r--)
-				back_row(a, dS, step, state_before(b, r, size), b.reads + r * FAR(a, n), m + r, c, room, n);
+				back_row(a, dS, step, state_before(b, r, size), b.reads + r * FAR(a, n), m + r, c, room, scan, n);
 		}
 		if (!a->ahead || !c.live) continue;
 		float *start = a->starts + (h * a->p.S + j) * size + threadIdx.x;
@@ -181,23 +187,28 @@ INLINE void take_back(const struct delta_rule_backward_args *a, float *dS, const
 BLOCK_KERNEL(delta_rule_backward, DELTA_THREADS, 2) {
 	SHARED(float, room, BACK_ROOM(DELTA_KEY));
 	float dS[DELTA_KEY];
-	take_back(&a, dS, 1, DELTA_KEY, room);
+	take_back(&a, dS, 1, DELTA_KEY, room, 0);
 }
 
 // The launch gives BACK_ROOM(key_dim) and [key_dim][columns] for the state.
 BLOCK_KERNEL(delta_rule_backward_any, DELTA_THREADS, 2) {
 	LAUNCH_SHARED(float, room, BACK_ROOM(a.s.key_dim) + a.columns * a.s.key_dim);
-	take_back(&a, room + BACK_ROOM(a.s.key_dim) + threadIdx.x, a.columns, a.s.key_dim, room);
+	take_back(&a, room + BACK_ROOM(a.s.key_dim) + threadIdx.x, a.columns, a.s.key_dim, room, 0);
 }
 
-// delta_unscale turns the gradients of scaled queries and keys into those of mixed rows.
+BLOCK_KERNEL(scan_rule_backward, DELTA_THREADS, 2) {
+	LAUNCH_SHARED(float, room, BACK_ROOM(a.s.key_dim) + a.columns * a.s.key_dim);
+	take_back(&a, room + BACK_ROOM(a.s.key_dim) + threadIdx.x, a.columns, a.s.key_dim, room, 1);
+}
+
+// delta_unscale turns the gradients of scaled queries and keys into those of mixed rows, which in a scan they are.
 BLOCK_KERNEL(delta_unscale, LANE_THREADS, 4) {
 	const long v = element() / LANES, n = a.s.key_dim, heads = 2 * a.s.keys, live = v < a.p.M * heads;
-	const long at = live ? v / heads * a.s.mixed + v % heads * n : 0, end = live ? n : 0;
+	const long at = live ? v / heads * a.s.mixed + head_column(a.s, a.s.scan, v % heads) : 0, end = live ? n : 0;
 	const float *d = a.dqk + (live ? v : 0) * n;
 	float lane = 0;
 	AHEAD for (long i = threadIdx.x % LANES; i < end; i += LANES) lane = fmaf(d[i], load(a.u, at + i), lane);
 	const float r = live ? a.lengths[v] : 0, f = -(fold_lanes(lane) * (r * r * r)), c = v % heads < a.s.keys ? a.scale : 1;
 	for (long i = threadIdx.x % LANES; i < end; i += LANES)
-		store(a.du, at + i, fmaf(f, load(a.u, at + i), d[i] * r) * c);
+		store(a.du, at + i, a.s.scan ? d[i] : fmaf(f, load(a.u, at + i), d[i] * r) * c);
 }

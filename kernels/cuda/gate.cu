@@ -28,11 +28,20 @@ DEVICE struct activation clamped(float g) {
 
 DEVICE float clamped_up(float u) { return u > GATE_LIMIT ? GATE_LIMIT : u < -GATE_LIMIT ? -GATE_LIMIT : u; }
 
+// positive is max(g, 0), or g if it is NaN.
+DEVICE float positive(float g) { return g < 0 ? 0 : g; }
+
 // A thread has some columns of a row.
 KERNEL(gate) {
 	const long t = element(), m = t / wides(a.F), f = t % wides(a.F) * WIDE, at = m * 2 * a.F + f, left = a.F - f;
 	if (m >= a.M) return;
 	float g[WIDE], u[WIDE];
+	if (a.kind == RELU2) {
+		load_wide(g, a.gate_up, m * a.F + f, left);
+		EACH_WIDE(j) g[j] = positive(g[j]) * positive(g[j]);
+		store_wide(a.act, m * a.F + f, left, g);
+		return;
+	}
 	load_wide(g, a.gate_up, at, left);
 	load_wide(u, a.gate_up, at + a.F, left);
 	EACH_WIDE(j) {
@@ -54,6 +63,13 @@ KERNEL(gate_backward) {
 	const long t = element(), m = t / wides(a.F), f = t % wides(a.F) * WIDE, at = m * 2 * a.F + f, left = a.F - f;
 	if (m >= a.M) return;
 	float g[WIDE], u[WIDE], d[WIDE];
+	if (a.kind == RELU2) {
+		load_wide(g, a.gate_up, m * a.F + f, left);
+		load_wide(d, a.dact, m * a.F + f, left);
+		EACH_WIDE(j) g[j] = d[j] * (positive(g[j]) + positive(g[j]));
+		store_wide(a.dgate_up, m * a.F + f, left, g);
+		return;
+	}
 	load_wide(g, a.gate_up, at, left);
 	load_wide(u, a.gate_up, at + a.F, left);
 	load_wide(d, a.dact, m * a.F + f, left);

@@ -68,3 +68,65 @@ KERNEL(gated_norm_dw) {
 	}
 	a.parts[b * n + i] = sum;
 }
+
+// The norm of a scan's output after its gate. The threads of a half warp are the lanes of a group's sum.
+
+// group_of_row is a head with the channels of a group.
+DEVICE struct head group_of_row(struct delta_shape s, long M, long n) {
+	struct head h;
+	h.v = element() / LANES;
+	h.live = h.v < M * s.keys;
+	if (!h.live) h.v = 0;
+	h.at = h.v * n;
+	h.gate = h.v / s.keys * s.stride + h.v % s.keys * n;
+	return h;
+}
+
+DEVICE float silu_of(float z) { return z * sigmoid_of(z); }
+
+BLOCK_KERNEL(grouped_norm, LANE_THREADS, 4) {
+	const long own = shared_by(a.s) * a.s.value_dim;
+	const struct head h = group_of_row(a.s, a.M, own);
+	const long n = h.live ? own : 0, first = h.v % a.s.keys * own;
+	float lane = 0;
+	AHEAD for (long i = threadIdx.x % LANES; i < n; i += LANES) {
+		const float y = load(a.x, h.at + i) * silu_of(load(a.p, h.gate + i));
+		lane = fmaf(y, y, lane);
+	}
+	const float r = 1 / sqrtf(fold_lanes(lane) / (float)own + a.eps);
+	if (h.live && threadIdx.x % LANES == 0) a.rstd[h.v] = r;
+	for (long i = threadIdx.x % LANES; i < n; i += LANES)
+		store(a.out, h.at + i, load(a.x, h.at + i) * silu_of(load(a.p, h.gate + i)) * r * a.weight[first + i]);
+}
+
+// dx may be dout.
+BLOCK_KERNEL(grouped_norm_backward, LANE_THREADS, 4) {
+	const long own = shared_by(a.s) * a.s.value_dim;
+	const struct head h = group_of_row(a.s, a.M, own);
+	const long n = h.live ? own : 0, first = h.v % a.s.keys * own;
+	float lane = 0;
+	for (long i = threadIdx.x % LANES; i < n; i += LANES) {
+		const float y = load(a.x, h.at + i) * silu_of(load(a.p, h.gate + i));
+		lane = fmaf(load(a.dout, h.at + i) * a.weight[first + i], y, lane);
+	}
+	const float dot = fold_lanes(lane), r = h.live ? a.rstd[h.v] : 0;
+	const float k = dot * (r * r * r) / (float)own;
+	for (long i = threadIdx.x % LANES; i < n; i += LANES) {
+		const float z = load(a.p, h.gate + i), x = load(a.x, h.at + i), g = sigmoid_of(z);
+		const float dy = fmaf(-k, x * (z * g), load(a.dout, h.at + i) * a.weight[first + i] * r);
+		store(a.dp, h.gate + i, dy * x * (g * fmaf(z, 1 - g, 1)));
+		store(a.dx, h.at + i, dy * (z * g));
+	}
+}
+
+// A thread for each gradient block and column.
+KERNEL(grouped_norm_dw) {
+	const long t = element(), out = a.s.values * a.s.value_dim, own = shared_by(a.s) * a.s.value_dim, b = t / out, i = t % out;
+	if (b >= a.B) return;
+	float sum = 0;
+	AHEAD_4 for (long m = a.blocks[b]; m < a.blocks[b + 1]; m++) {
+		const float y = load(a.x, m * out + i) * silu_of(load(a.p, m * a.s.stride + i));
+		sum = fmaf(load(a.dout, m * out + i), y * a.rstd[m * a.s.keys + i / own], sum);
+	}
+	a.parts[b * out + i] = sum;
+}

@@ -48,7 +48,7 @@ func (b *Backend) deltaShape(x kernels.Buffer, width int, s kernels.DeltaShape) 
 	b.loadRecurrence()
 	return C.struct_delta_shape{keys: C.long(s.Keys), values: C.long(s.Values), key_dim: C.long(s.KeyDim),
 		value_dim: C.long(s.ValueDim), taps: C.long(s.Taps), mixed: C.long(s.Mixed()), stride: C.long(s.Stride()),
-		by_key: flag(s.ByKey)}, rowsOf(x, width)
+		by_key: flag(s.ByKey), scan: flag(s.Scan)}, rowsOf(x, width)
 }
 
 // slotsOf panics unless r has a slot for each sequence, and no groups, or none at all.
@@ -69,39 +69,64 @@ func (b *Backend) launchStrips(name string, rows int, s kernels.DeltaShape, args
 }
 
 // ShortConv implements kernels.Recurrence.
-func (b *Backend) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+func (b *Backend) ShortConv(u, x, weight, bias, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
 	shape, M := b.deltaShape(x, s.Stride(), s)
 	check(u, M*s.Mixed())
 	check(weight, s.Mixed()*s.Taps)
+	checkBias(bias, s)
 	args := C.struct_short_conv_args{u: b.operand(u), x: b.operand(x), tails: b.operand(tails), weight: floats(weight),
-		slots: slotsOf(r), p: packingOf(M, r.Offsets, r.Groups), s: shape}
-	b.launchStrips("short_conv", M, s, unsafe.Pointer(&args))
+		bias: floats(bias), slots: slotsOf(r), p: packingOf(M, r.Offsets, r.Groups), s: shape}
+	b.launchStrips(biased("short_conv", bias), M, s, unsafe.Pointer(&args))
 	if n := r.Slots.Len(); s.Taps > 1 {
 		b.launchStrips("short_conv_tails", n, s, unsafe.Pointer(&args))
 	}
 }
 
+// checkBias panics unless a convolution's bias has its length or is empty.
+func checkBias(bias kernels.Buffer, s kernels.DeltaShape) {
+	if !bias.Empty() {
+		check(bias, s.Mixed())
+	}
+}
+
+// biased returns the name of the kernel that adds a bias, unless that is empty.
+func biased(name string, bias kernels.Buffer) string {
+	if bias.Empty() {
+		return name
+	}
+	return name + "_biased"
+}
+
 // ShortConvBackward implements kernels.Recurrence.
-func (b *Backend) ShortConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+func (b *Backend) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks kernels.Buffer, r kernels.Runs,
 	s kernels.DeltaShape) {
 	shape, M := b.deltaShape(x, s.Stride(), s)
 	check(dx, x.Len())
 	check(du, M*s.Mixed())
 	check(weight, s.Mixed()*s.Taps)
 	check(dweight, weight.Len())
+	checkBias(bias, s)
+	if !bias.Empty() {
+		check(dbias, s.Mixed())
+	}
 	B := blocks.Len() - 1
-	room := b.scratch(M*s.Mixed() + B*weight.Len())
+	room := b.scratch(M*s.Mixed() + B*(weight.Len()+bias.Len()))
 	if b.err != nil || M == 0 {
 		return
 	}
 	parts := room.Slice(M*s.Mixed(), room.Len())
 	args := C.struct_short_conv_backward_args{dx: b.operand(dx), du: b.operand(du), x: b.operand(x), dy: floats(room),
-		parts: floats(parts), weight: floats(weight), blocks: ints(blocks), p: packingOf(M, r.Offsets, r.Groups),
+		parts: floats(parts), weight: floats(weight), bias: floats(bias), blocks: ints(blocks),
+		p: packingOf(M, r.Offsets, r.Groups),
 		s: shape, B: C.long(B)}
-	b.launchStrips("short_conv_slopes", M, s, unsafe.Pointer(&args))
+	b.launchStrips(biased("short_conv_slopes", bias), M, s, unsafe.Pointer(&args))
 	b.launchStrips("short_conv_dx", M, s, unsafe.Pointer(&args))
 	b.launch("short_conv_dw", B*s.Mixed(), unsafe.Pointer(&args))
 	b.addParts(dweight, parts, B)
+	if !bias.Empty() {
+		b.launch("short_conv_dbias", B*s.Mixed(), unsafe.Pointer(&args))
+		b.addParts(dbias, parts.Slice(B*weight.Len(), parts.Len()), B)
+	}
 }
 
 // addParts adds to dst the first B sums of parts, in order.
@@ -112,35 +137,56 @@ func (b *Backend) addParts(dst, parts kernels.Buffer, B int) {
 }
 
 // DeltaGates implements kernels.Recurrence.
-func (b *Backend) DeltaGates(gates, x, logs, bias kernels.Buffer, s kernels.DeltaShape) {
+func (b *Backend) DeltaGates(gates, x, logs, bias, skip kernels.Buffer, s kernels.DeltaShape) {
 	shape, M := b.deltaShape(x, s.Stride(), s)
-	check(gates, M*2*s.Values)
+	check(gates, M*s.Gates())
 	check(logs, s.Values)
 	check(bias, s.Values)
-	b.launch("delta_gates", M*s.Values, unsafe.Pointer(&C.struct_delta_gates_args{gates: floats(gates),
-		x: b.operand(x), logs: floats(logs), bias: floats(bias), s: shape, M: C.long(M)}))
+	name := "delta_gates"
+	if s.Scan {
+		name = "scan_gates"
+		check(skip, s.Values)
+	}
+	low, high := timeSteps(s)
+	b.launch(name, M*s.Values, unsafe.Pointer(&C.struct_delta_gates_args{gates: floats(gates), x: b.operand(x),
+		logs: floats(logs), bias: floats(bias), skip: floats(skip), s: shape, M: C.long(M), low: low, high: high}))
+}
+
+// timeSteps returns the limits of a scan's time steps.
+func timeSteps(s kernels.DeltaShape) (low, high C.float) {
+	if s.High == 0 {
+		return C.float(s.Low), C.float(math.Inf(1))
+	}
+	return C.float(s.Low), C.float(s.High)
 }
 
 // DeltaGatesBackward implements kernels.Recurrence.
-func (b *Backend) DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, bias, blocks kernels.Buffer,
+func (b *Backend) DeltaGatesBackward(dx, dlogs, dbias, dskip, dgates, gates, x, logs, bias, blocks kernels.Buffer,
 	s kernels.DeltaShape) {
 	shape, M := b.deltaShape(x, s.Stride(), s)
 	check(dx, x.Len())
-	check(gates, M*2*s.Values)
+	check(gates, M*s.Gates())
 	check(dgates, gates.Len())
-	for _, v := range []kernels.Buffer{logs, bias, dlogs, dbias} {
+	name, sums := "delta_gates_backward", []kernels.Buffer{dlogs, dbias}
+	if s.Scan {
+		name, sums = "scan_gates_backward", append(sums, dskip)
+	}
+	for _, v := range append([]kernels.Buffer{logs, bias}, sums...) {
 		check(v, s.Values)
 	}
 	B := blocks.Len() - 1
-	parts := b.scratch(2 * B * s.Values)
+	parts := b.scratch(len(sums) * B * s.Values)
 	if b.err != nil || M == 0 {
 		return
 	}
-	b.launch("delta_gates_backward", B*s.Values, unsafe.Pointer(&C.struct_delta_gates_backward_args{
-		dx: b.operand(dx), x: b.operand(x), dgates: floats(dgates), gates: floats(gates), logs: floats(logs),
-		bias: floats(bias), blocks: ints(blocks), parts: floats(parts), s: shape, B: C.long(B)}))
-	b.addParts(dlogs, parts, B)
-	b.addParts(dbias, parts.Slice(B*s.Values, parts.Len()), B)
+	low, high := timeSteps(s)
+	b.launch(name, B*s.Values, unsafe.Pointer(&C.struct_delta_gates_backward_args{dx: b.operand(dx), x: b.operand(x),
+		dgates: floats(dgates), gates: floats(gates), logs: floats(logs), bias: floats(bias), blocks: ints(blocks),
+		parts: floats(parts), s: shape, B: C.long(B), low: low, high: high}))
+	for _, v := range sums {
+		b.addParts(v, parts, B)
+		parts = parts.Slice(B*s.Values, parts.Len())
+	}
 }
 
 // launchDelta queues a kernel of the recurrence, or of the way back. Where states do not lie in registers, a block
@@ -153,7 +199,13 @@ func (b *Backend) launchDelta(name string, blocks int, back bool, s kernels.Delt
 	if !DeltaFits(s, back) {
 		panic("cuda: keys of linear attention have too many channels")
 	}
-	b.launchShared(name+"_any", blocks, deltaColumns, 4*deltaShare(s, back), args)
+	if name += "_any"; s.Scan {
+		name = "scan_rule"
+		if back {
+			name = "scan_rule_backward"
+		}
+	}
+	b.launchShared(name, blocks, deltaColumns, 4*deltaShare(s, back), args)
 }
 
 // launchLanes queues a kernel on n half warps or a few more.
@@ -161,14 +213,19 @@ func (b *Backend) launchLanes(name string, n int, args unsafe.Pointer) {
 	b.launchBlocks(name, (n*kernels.Lanes+laneThreads-1)/laneThreads, laneThreads, args)
 }
 
-// keyScale is the factor of queries of length 1.
-func keyScale(s kernels.DeltaShape) C.float { return C.float(1 / math.Sqrt(float64(s.KeyDim))) }
+// keyScale is the factor of queries of length 1, or of those of a scan.
+func keyScale(s kernels.DeltaShape) C.float {
+	if s.Scan {
+		return 1
+	}
+	return C.float(1 / math.Sqrt(float64(s.KeyDim)))
+}
 
 // DeltaRule implements kernels.Recurrence.
 func (b *Backend) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
 	shape, M := b.deltaShape(u, s.Mixed(), s)
 	check(out, M*s.Out())
-	check(gates, M*2*s.Values)
+	check(gates, M*s.Gates())
 	lengths := b.scratch(M * 2 * s.Keys)
 	columns := deltaTile(s)
 	args := C.struct_delta_rule_args{out: b.operand(out), u: b.operand(u), gates: floats(gates),
@@ -190,7 +247,7 @@ func (b *Backend) DeltaRuleBackward(du, dgates, dout, u, gates kernels.Buffer, r
 	r.Slots = kernels.Buffer{}
 	shape, M := b.deltaShape(u, s.Mixed(), s)
 	check(du, u.Len())
-	check(gates, M*2*s.Values)
+	check(gates, M*s.Gates())
 	check(dgates, gates.Len())
 	check(dout, M*s.Out())
 	S := r.Offsets.Len() - 1
@@ -274,6 +331,48 @@ func (b *Backend) GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, b
 	b.launch("gated_norm_dw", B*s.ValueDim, unsafe.Pointer(&args))
 	b.addParts(dweight, parts, B)
 	b.launchLanes("gated_norm_backward", M*s.Values, unsafe.Pointer(&args))
+}
+
+// groupedNorm returns what GroupedNorm and its gradients share.
+func (b *Backend) groupedNorm(rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape) (C.struct_delta_shape, int) {
+	shape, M := b.deltaShape(p, s.Stride(), s)
+	check(x, M*s.Out())
+	check(rstd, M*s.Keys)
+	check(weight, s.Out())
+	if !s.Scan {
+		panic("cuda: GroupedNorm: gates are not contiguous")
+	}
+	return shape, M
+}
+
+// GroupedNorm implements kernels.Recurrence.
+func (b *Backend) GroupedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
+	shape, M := b.groupedNorm(rstd, x, p, weight, s)
+	check(out, x.Len())
+	b.launchLanes("grouped_norm", M*s.Keys, unsafe.Pointer(&C.struct_gated_norm_args{out: b.operand(out),
+		x: b.operand(x), p: b.operand(p), rstd: floats(rstd), weight: floats(weight), s: shape, M: C.long(M),
+		eps: C.float(eps)}))
+}
+
+// GroupedNormBackward implements kernels.Recurrence. The weight's gradient comes first: dx may be dout.
+func (b *Backend) GroupedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
+	s kernels.DeltaShape) {
+	shape, M := b.groupedNorm(rstd, x, p, weight, s)
+	check(dx, x.Len())
+	check(dout, x.Len())
+	check(dp, p.Len())
+	check(dweight, s.Out())
+	B := blocks.Len() - 1
+	parts := b.scratch(B * s.Out())
+	if b.err != nil || M == 0 {
+		return
+	}
+	args := C.struct_gated_norm_backward_args{dx: b.operand(dx), dp: b.operand(dp), dout: b.operand(dout),
+		x: b.operand(x), p: b.operand(p), weight: floats(weight), rstd: floats(rstd), blocks: ints(blocks),
+		parts: floats(parts), s: shape, M: C.long(M), B: C.long(B)}
+	b.launch("grouped_norm_dw", B*s.Out(), unsafe.Pointer(&args))
+	b.addParts(dweight, parts, B)
+	b.launchLanes("grouped_norm_backward", M*s.Keys, unsafe.Pointer(&args))
 }
 
 // CopyStates implements kernels.Recurrence.

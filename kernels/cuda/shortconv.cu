@@ -20,10 +20,11 @@ struct inputs {
 };
 
 // convolve sets y to the sums of products at position t.
-INLINE void convolve(float *y, const struct inputs *in, const float *weight, long t, struct strip r) {
+INLINE void convolve(float *y, const struct inputs *in, const float *weight, const float *bias, long t, struct strip r) {
 	const long taps = in->s.taps;
 	float v[WIDE];
 	EACH_WIDE(i) y[i] = 0;
+	if (bias) load_wide(y, floats(bias), r.c, r.left);
 	if (taps == 4 && r.left >= WIDE) {
 		float w[4 * WIDE];
 		UNROLL for (int k = 0; k < 4; k++) load_wide(w + k * WIDE, floats(weight), 4 * r.c + k * WIDE, WIDE);
@@ -39,7 +40,9 @@ INLINE void convolve(float *y, const struct inputs *in, const float *weight, lon
 	}
 }
 
-KERNEL(short_conv) {
+// convolve_row computes a strip of a row; biased is a constant.
+INLINE void convolve_row(const struct short_conv_args *args, const int biased) {
+	const struct short_conv_args a = *args;
 	const long i = element(), n = strips(a.s), m = i / n;
 	if (m >= a.p.M) return;
 	const struct strip r = strip_of(a.s, i % n);
@@ -49,10 +52,13 @@ KERNEL(short_conv) {
 	const long slot = a.slots ? slot_of(a.slots, at.j, &first) : -1;
 	if (!first) in.slot = slot;
 	float y[WIDE];
-	convolve(y, &in, a.weight, at.t, r);
+	convolve(y, &in, a.weight, biased ? a.bias : 0, at.t, r);
 	EACH_WIDE(k) y[k] = y[k] * sigmoid_of(y[k]);
 	store_wide(a.u, m * a.s.mixed + r.c, r.left, y);
 }
+
+KERNEL(short_conv) { convolve_row(&a, 0); }
+KERNEL(short_conv_biased) { convolve_row(&a, 1); }
 
 // short_conv_tails leaves in the slots what the next rows read. A thread moves its channels towards the
 // front, so it reads nothing that it wrote.
@@ -70,15 +76,16 @@ KERNEL(short_conv_tails) {
 	}
 }
 
-// short_conv_slopes sets dy to the gradients before the activation.
-KERNEL(short_conv_slopes) {
+// slopes_of_row sets dy to the gradients before the activation; biased is a constant.
+INLINE void slopes_of_row(const struct short_conv_backward_args *args, const int biased) {
+	const struct short_conv_backward_args a = *args;
 	const long i = element(), n = strips(a.s), m = i / n;
 	if (m >= a.p.M) return;
 	const struct strip r = strip_of(a.s, i % n);
 	const struct place at = place_of(a.p, m);
 	const struct inputs in = {a.x, a.x, -1, at.q, a.s};
 	float y[WIDE], d[WIDE];
-	convolve(y, &in, a.weight, at.t, r);
+	convolve(y, &in, a.weight, biased ? a.bias : 0, at.t, r);
 	load_wide(d, a.du, m * a.s.mixed + r.c, r.left);
 	EACH_WIDE(k) {
 		const float g = sigmoid_of(y[k]);
@@ -86,6 +93,9 @@ KERNEL(short_conv_slopes) {
 	}
 	store_wide(floats(a.dy), m * a.s.mixed + r.c, r.left, d);
 }
+
+KERNEL(short_conv_slopes) { slopes_of_row(&a, 0); }
+KERNEL(short_conv_slopes_biased) { slopes_of_row(&a, 1); }
 
 // add_slope adds to sum what the row m reads of the row `back` before it.
 INLINE void add_slope(float *sum, const struct short_conv_backward_args *a, long m, long back, struct strip r) {
@@ -133,4 +143,13 @@ KERNEL(short_conv_dw) {
 		}
 		UNROLL for (int k = 0; k < 4; k++) if (j0 + k < taps) a.parts[(b * a.s.mixed + c) * taps + j0 + k] = sum[k];
 	}
+}
+
+// A thread for each gradient block and channel.
+KERNEL(short_conv_dbias) {
+	const long i = element(), b = i / a.s.mixed, c = i % a.s.mixed;
+	if (b >= a.B) return;
+	float sum = 0;
+	for (long m = a.blocks[b]; m < a.blocks[b + 1]; m++) sum += a.dy[m * a.s.mixed + c];
+	a.parts[a.B * a.s.mixed * a.s.taps + b * a.s.mixed + c] = sum;
 }

@@ -17,14 +17,15 @@ func recurrenceBenchmarks() []benchmark {
 			u, x, w := c.outOperands("u", M*s.Mixed()), c.operands("x", r.floats(M*s.Stride())),
 				c.floats("weight", r.floats(s.Mixed()*s.Taps))
 			runs := whole(c)
-			return func() { c.b.ShortConv(u, x, w, kernels.Buffer{}, runs, s) }
+			return func() { c.b.ShortConv(u, x, w, kernels.Buffer{}, kernels.Buffer{}, runs, s) }
 		}},
 		{"ShortConvBackward", dims, 0, 12 * M * s.Mixed(), func(c *call) func() {
 			dx, dw, du := c.outOperands("dx", M*s.Stride()), c.out("dw", s.Mixed()*s.Taps),
 				c.operands("du", r.floats(M*s.Mixed()))
 			x, w := c.operands("x", r.floats(M*s.Stride())), c.floats("weight", r.floats(s.Mixed()*s.Taps))
 			runs, b := whole(c), blocks(c)
-			return func() { c.b.ShortConvBackward(dx, dw, du, x, w, b, runs, s) }
+			var none kernels.Buffer
+			return func() { c.b.ShortConvBackward(dx, dw, none, du, x, w, none, b, runs, s) }
 		}},
 		{"DeltaRule", dims, flops, 0, func(c *call) func() {
 			out, u, gates := c.outOperands("out", M*s.Out()), c.operands("u", r.floats(M*s.Mixed())),
@@ -48,20 +49,22 @@ func recurrenceBenchmarks() []benchmark {
 func deltaRowBenchmarks(s kernels.DeltaShape, M int) []benchmark {
 	a := kernels.AttentionShape{H: 8, K: 2, D: 256}
 	wide := a.Stride() + a.H*a.D
+	scan := s
+	scan.Scan = true
 	r := benchStream("bench delta rows")
 	dims, blocks := dimsOf("M", M, "H", s.Values), []int32{0, int32(M)}
 	return []benchmark{
 		{"DeltaGates", dims, 0, 16 * M * s.Values, func(c *call) func() {
 			g, x, l := c.out("gates", M*2*s.Values), c.operands("x", r.floats(M*s.Stride())),
 				c.floats("logs", r.floats(s.Values))
-			return func() { c.b.DeltaGates(g, x, l, l, s) }
+			return func() { c.b.DeltaGates(g, x, l, l, kernels.Buffer{}, s) }
 		}},
 		{"DeltaGatesBackward", dims, 0, 24 * M * s.Values, func(c *call) func() {
 			dx, dl, db := c.outOperands("dx", M*s.Stride()), c.out("dlogs", s.Values), c.out("dbias", s.Values)
 			g, x, l := c.floats("gates", r.gates(M*2*s.Values)), c.operands("x", r.floats(M*s.Stride())),
 				c.floats("logs", r.floats(s.Values))
 			b := c.ints("blocks", blocks)
-			return func() { c.b.DeltaGatesBackward(dx, dl, db, g, g, x, l, l, b, s) }
+			return func() { c.b.DeltaGatesBackward(dx, dl, db, kernels.Buffer{}, g, g, x, l, l, b, s) }
 		}},
 		{"GatedNorm", dims, 0, 12 * M * s.Out(), func(c *call) func() {
 			out, rstd := c.outOperands("out", M*s.Out()), c.out("rstd", M*s.Values)
@@ -75,6 +78,20 @@ func deltaRowBenchmarks(s kernels.DeltaShape, M int) []benchmark {
 				c.floats("weight", r.floats(s.ValueDim))
 			rstd, b := c.floats("rstd", r.positive(M*s.Values)), c.ints("blocks", blocks)
 			return func() { c.b.GatedNormBackward(dx, dp, dw, x, x, p, w, rstd, b, s) }
+		}},
+		{"GroupedNorm", dims, 0, 12 * M * scan.Out(), func(c *call) func() {
+			out, rstd := c.outOperands("out", M*scan.Out()), c.out("rstd", M*scan.Keys)
+			x := c.operands("x", r.floats(M*scan.Out()))
+			p, w := c.operands("p", r.floats(M*scan.Stride())), c.floats("weight", r.floats(scan.Out()))
+			return func() { c.b.GroupedNorm(out, rstd, x, p, w, scan, eps) }
+		}},
+		{"GroupedNormBackward", dims, 0, 20 * M * scan.Out(), func(c *call) func() {
+			dx, dp := c.outOperands("dx", M*scan.Out()), c.outOperands("dp", M*scan.Stride())
+			dw := c.out("dw", scan.Out())
+			x, p, w := c.operands("x", r.floats(M*scan.Out())), c.operands("p", r.floats(M*scan.Stride())),
+				c.floats("weight", r.floats(scan.Out()))
+			rstd, b := c.floats("rstd", r.positive(M*scan.Keys)), c.ints("blocks", blocks)
+			return func() { c.b.GroupedNormBackward(dx, dp, dw, x, x, p, w, rstd, b, scan) }
 		}},
 		{"SplitGates", dims, 0, 8 * M * a.Stride(), func(c *call) func() {
 			qkv, x := c.outOperands("qkv", M*a.Stride()), c.operands("x", r.floats(M*wide))

@@ -149,14 +149,24 @@ func noRecurrence(c *call, none, first func(c *call) kernels.Buffer) {
 	head := func() kernels.Buffer { return c.inout("head", make([]float32, d.Values)) }
 	norm := func() kernels.Buffer { return c.inout("norm", make([]float32, d.ValueDim)) }
 	r := kernels.Runs{Offsets: first(c)}
-	c.b.ShortConv(none(c), none(c), w(), kernels.Buffer{}, r, d)
-	c.b.ShortConvBackward(none(c), w(), none(c), none(c), w(), first(c), r, d)
-	c.b.DeltaGates(none(c), none(c), head(), head(), d)
-	c.b.DeltaGatesBackward(none(c), head(), head(), none(c), none(c), none(c), head(), head(), first(c), d)
+	var absent kernels.Buffer
+	c.b.ShortConv(none(c), none(c), w(), absent, absent, r, d)
+	c.b.ShortConvBackward(none(c), w(), absent, none(c), none(c), w(), absent, first(c), r, d)
+	c.b.DeltaGates(none(c), none(c), head(), head(), absent, d)
+	c.b.DeltaGatesBackward(none(c), head(), head(), absent, none(c), none(c), none(c), head(), head(), first(c), d)
 	c.b.DeltaRule(none(c), none(c), none(c), kernels.Buffer{}, r, d)
 	c.b.DeltaRuleBackward(none(c), none(c), none(c), none(c), none(c), r, d)
 	c.b.GatedNorm(none(c), none(c), none(c), none(c), norm(), d, eps)
 	c.b.GatedNormBackward(none(c), none(c), norm(), none(c), none(c), none(c), norm(), none(c), first(c), d)
+	scan := d
+	scan.Scan = true
+	out := func() kernels.Buffer { return c.inout("norm", make([]float32, d.Out())) }
+	c.b.DeltaGates(none(c), none(c), head(), head(), head(), scan)
+	c.b.DeltaGatesBackward(none(c), head(), head(), head(), none(c), none(c), none(c), head(), head(), first(c), scan)
+	c.b.DeltaRule(none(c), none(c), none(c), absent, r, scan)
+	c.b.DeltaRuleBackward(none(c), none(c), none(c), none(c), none(c), r, scan)
+	c.b.GroupedNorm(none(c), none(c), none(c), none(c), out(), scan, eps)
+	c.b.GroupedNormBackward(none(c), none(c), out(), none(c), none(c), none(c), out(), none(c), first(c), scan)
 	c.b.CopyStates(c.inout("states", make([]float32, 6)), c.ints("pairs", []int32{}), 3)
 	c.b.SplitGates(none(c), none(c), a)
 	c.b.JoinGates(none(c), none(c), a)

@@ -18,9 +18,10 @@ func checkGate(s *subject) error {
 	for _, F := range append(sizes(), 300, 1100) {
 		r := newStream(fmt.Sprint("gate", F))
 		gateUp, dact := r.activations(M*2*F), r.floats(M*F)
-		for kind, name := range []string{"silu", "gelu-tanh", "clamped"} {
+		for kind, name := range []string{"silu", "gelu-tanh", "clamped", "relu2"} {
 			kind := kernels.GateKind(kind)
-			both := field{name: "gateUp", width: 2 * F, f: gateUp, operand: true}
+			width := kind.Factors() * F
+			both := field{name: "gateUp", width: width, f: gateUp[:M*width], operand: true}
 			over := both
 			over.inout = true
 			d := field{name: "dact", width: F, f: dact, operand: true}
@@ -30,7 +31,7 @@ func checkGate(s *subject) error {
 			}, {
 				name: fmt.Sprintf("GateBackward F=%d %s", F, name), op: "GateBackward", rows: []field{both, d},
 				run: func(c *call, in []kernels.Buffer, M int) {
-					c.b.GateBackward(c.outOperands("dgateUp", M*2*F), in[0], in[1], F, kind)
+					c.b.GateBackward(c.outOperands("dgateUp", M*width), in[0], in[1], F, kind)
 				},
 			}, {
 				name: fmt.Sprintf("GateBackward F=%d %s in place", F, name), op: "GateBackward",

@@ -17,7 +17,7 @@ func operations() []string {
 		"SegmentMean", "SegmentMeanBackward", "LogProb", "LogProbBackward", "Logits", "Sample", "TopTokens", "AdamW", "SumSquares",
 		"Gate", "GateBackward", "TakeColumns", "AddColumns", "Route", "RouteBackward", "Combine", "CombineBackward",
 		"ShortConv", "ShortConvBackward", "DeltaGates", "DeltaGatesBackward", "DeltaRule", "DeltaRuleBackward", "GatedNorm",
-		"GatedNormBackward", "CopyStates", "SplitGates", "JoinGates", "OutputGate", "OutputGateBackward"}
+		"GatedNormBackward", "GroupedNorm", "GroupedNormBackward", "CopyStates", "SplitGates", "JoinGates", "OutputGate", "OutputGateBackward"}
 }
 
 // TestFindsSpoiledBuffers spoils each buffer of each operation in turn: one bit

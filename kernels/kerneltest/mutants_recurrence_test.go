@@ -24,6 +24,11 @@ func TestFindsRecurrenceMutants(t *testing.T) {
 		{"the norm's gates do", "GatedNorm", false, otherLayout{r}},
 		{"value heads read key heads in turn", "DeltaRule/sequences", false, inTurn{r}},
 		{"the norm adds 1 to its weight", "GatedNorm", false, unitNorm{r}},
+		{"time steps have no limits", "DeltaGates", false, unlimited{r}},
+		{"the convolution forgets its bias", "ShortConv/sequences", false, biasless{r}},
+		{"its gradient is forgotten", "ShortConvBackward", false, biasless{r}},
+		{"values skip no state", "DeltaGates", false, skipless{r}},
+		{"the norm comes before the gate", "GroupedNorm", false, gateLast{r}},
 		{"gates follow all queries", "SplitGates", false, gatesLast{r}},
 		{"the output's gates follow all queries", "OutputGate", false, gatesLast{r}},
 		{"states are copied from the last", "CopyStates", false, backwards{r}},
@@ -33,14 +38,15 @@ func TestFindsRecurrenceMutants(t *testing.T) {
 // apart does not know groups.
 type apart struct{ kernels.Backend }
 
-func (b apart) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+func (b apart) ShortConv(u, x, weight, bias, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
 	r.Groups = kernels.Buffer{}
-	b.Backend.ShortConv(u, x, weight, tails, r, s)
+	b.Backend.ShortConv(u, x, weight, bias, tails, r, s)
 }
 
-func (b apart) ShortConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+func (b apart) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
 	r.Groups = kernels.Buffer{}
-	b.Backend.ShortConvBackward(dx, dweight, du, x, weight, blocks, r, s)
+	b.Backend.ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks, r, s)
 }
 
 func (b apart) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
@@ -56,8 +62,8 @@ func (b apart) DeltaRuleBackward(du, dgates, dout, u, gates kernels.Buffer, r ke
 // forgetful leaves slots as they were.
 type forgetful struct{ kernels.Backend }
 
-func (b forgetful) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
-	b.Backend.ShortConv(u, x, weight, copied(b, tails), r, s)
+func (b forgetful) ShortConv(u, x, weight, bias, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.ShortConv(u, x, weight, bias, copied(b, tails), r, s)
 }
 
 func (b forgetful) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
@@ -76,8 +82,8 @@ func copied(b kernels.Backend, x kernels.Buffer) kernels.Buffer {
 // unclean continues every sequence.
 type unclean struct{ kernels.Backend }
 
-func (b unclean) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
-	b.Backend.ShortConv(u, x, weight, tails, continued(b, r), s)
+func (b unclean) ShortConv(u, x, weight, bias, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.ShortConv(u, x, weight, bias, tails, continued(b, r), s)
 }
 
 func (b unclean) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
@@ -104,14 +110,14 @@ func continued(b kernels.Backend, r kernels.Runs) kernels.Runs {
 // otherLayout takes one layout for the other.
 type otherLayout struct{ kernels.Backend }
 
-func (b otherLayout) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+func (b otherLayout) ShortConv(u, x, weight, bias, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
 	s.ByKey = !s.ByKey
-	b.Backend.ShortConv(u, x, weight, tails, r, s)
+	b.Backend.ShortConv(u, x, weight, bias, tails, r, s)
 }
 
-func (b otherLayout) DeltaGates(gates, x, logs, bias kernels.Buffer, s kernels.DeltaShape) {
+func (b otherLayout) DeltaGates(gates, x, logs, bias, skip kernels.Buffer, s kernels.DeltaShape) {
 	s.ByKey = !s.ByKey
-	b.Backend.DeltaGates(gates, x, logs, bias, s)
+	b.Backend.DeltaGates(gates, x, logs, bias, skip, s)
 }
 
 func (b otherLayout) GatedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
@@ -128,12 +134,13 @@ func (b inTurn) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, 
 	from, to := kernels.Elems[float32](u), kernels.Elems[float32](y)
 	fromGates, toGates := kernels.Elems[float32](gates), kernels.Elems[float32](g)
 	place := func(h int) int { return h%s.Keys*R + h/s.Keys }
-	v0 := 2 * s.Keys * s.KeyDim
+	v0, width := s.Value(), s.Gates()
 	for m := range M {
 		for h := range s.Values {
 			copy(to[m*s.Mixed()+v0+place(h)*s.ValueDim:][:s.ValueDim], from[m*s.Mixed()+v0+h*s.ValueDim:])
-			toGates[m*2*s.Values+place(h)] = fromGates[m*2*s.Values+h]
-			toGates[m*2*s.Values+s.Values+place(h)] = fromGates[m*2*s.Values+s.Values+h]
+			for at := 0; at < width; at += s.Values {
+				toGates[m*width+at+place(h)] = fromGates[m*width+at+h]
+			}
 		}
 	}
 	moved := copied(b, out)
@@ -187,4 +194,49 @@ func (b backwards) CopyStates(x, pairs kernels.Buffer, n int) {
 	for i := pairs.Len() - 2; i >= 0; i -= 2 {
 		b.Backend.CopyStates(x, pairs.Slice(i, i+2), n)
 	}
+}
+
+// unlimited knows no limits of time steps.
+type unlimited struct{ kernels.Backend }
+
+func (b unlimited) DeltaGates(gates, x, logs, bias, skip kernels.Buffer, s kernels.DeltaShape) {
+	s.Low, s.High = 0, 0
+	b.Backend.DeltaGates(gates, x, logs, bias, skip, s)
+}
+
+// biasless adds no bias.
+type biasless struct{ kernels.Backend }
+
+func (b biasless) ShortConv(u, x, weight, _, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.ShortConv(u, x, weight, kernels.Buffer{}, tails, r, s)
+}
+
+func (b biasless) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	if !bias.Empty() {
+		dbias = copied(b, dbias)
+	}
+	b.Backend.ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks, r, s)
+}
+
+// skipless has no skip.
+type skipless struct{ kernels.Backend }
+
+func (b skipless) DeltaGates(gates, x, logs, bias, skip kernels.Buffer, s kernels.DeltaShape) {
+	if s.Scan {
+		skip = copied(b, skip)
+		clear(kernels.Elems[float32](skip))
+	}
+	b.Backend.DeltaGates(gates, x, logs, bias, skip, s)
+}
+
+// gateLast normalises without gates, which are far above 0.
+type gateLast struct{ kernels.Backend }
+
+func (b gateLast) GroupedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
+	y := copied(b, p)
+	for i := range kernels.Elems[float32](y) {
+		kernels.Elems[float32](y)[i] = 30
+	}
+	b.Backend.GroupedNorm(out, rstd, x, y, weight, s, eps)
 }

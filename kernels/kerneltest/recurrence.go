@@ -17,6 +17,7 @@ func recurrenceChecks() []check {
 		{"DeltaRule/steps", checkDeltaSteps},
 		{"DeltaRuleBackward", checkDeltaRuleBackward},
 		{"GatedNorm", checkGatedNorm},
+		{"GroupedNorm", checkGroupedNorm},
 		{"OutputGate", checkOutputGate},
 		{"SplitGates", checkSplitGates},
 		{"JoinGates", checkSplitGates},
@@ -24,7 +25,7 @@ func recurrenceChecks() []check {
 	}
 }
 
-// deltaShapes have heads around the lanes, heads that share keys, and both layouts.
+// deltaShapes have heads around the lanes, heads that share keys, and all layouts.
 func deltaShapes(short bool) []kernels.DeltaShape {
 	list := []kernels.DeltaShape{
 		{Keys: 1, Values: 1, KeyDim: 1, ValueDim: 1, Taps: 1},
@@ -39,7 +40,52 @@ func deltaShapes(short bool) []kernels.DeltaShape {
 		list = append(list, kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 32, ValueDim: 80, Taps: 4},
 			kernels.DeltaShape{Keys: 17, Values: 34, KeyDim: 4, ValueDim: 7, Taps: 4})
 	}
+	list = append(list,
+		kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 5, ValueDim: 3, Taps: 4, Scan: true, Low: 0.5, High: 2},
+		kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 128, ValueDim: 64, Taps: 4, Scan: true}, // published models
+		kernels.DeltaShape{Keys: 1, Values: 1, KeyDim: 128, ValueDim: 128, Taps: 2, Scan: true})
+	if !short {
+		list = append(list, kernels.DeltaShape{Keys: 1, Values: 18, KeyDim: 17, ValueDim: 80, Taps: 4, Scan: true,
+			Low: 0.001})
+	}
 	return list
+}
+
+// earlierShape is the shape of layers before Mamba-2's: its text names data that must not change.
+type earlierShape struct {
+	Keys, Values, KeyDim, ValueDim, Taps int
+	ByKey                                bool
+}
+
+// named returns what is printed of a shape to name data.
+func named(d kernels.DeltaShape) any {
+	if d.Scan {
+		return d
+	}
+	return earlierShape{d.Keys, d.Values, d.KeyDim, d.ValueDim, d.Taps, d.ByKey}
+}
+
+// ofScan returns n floats for a scan, and nothing for other shapes.
+func (r *stream) ofScan(d kernels.DeltaShape, n int) []float32 {
+	if !d.Scan {
+		return nil
+	}
+	return r.floats(n)
+}
+
+// optional and optionalInout return buffers for x, empty ones if it is.
+func (c *call) optional(name string, x []float32) kernels.Buffer {
+	if len(x) == 0 {
+		return kernels.Buffer{}
+	}
+	return c.floats(name, x)
+}
+
+func (c *call) optionalInout(name string, x []float32) kernels.Buffer {
+	if len(x) == 0 {
+		return kernels.Buffer{}
+	}
+	return c.inout(name, x)
 }
 
 // deltaBatch is a batch of sequences.
@@ -48,7 +94,7 @@ type deltaBatch struct {
 	packed
 }
 
-func (p deltaBatch) String() string { return fmt.Sprintf("%+v %v", p.DeltaShape, p.packed) }
+func (p deltaBatch) String() string { return fmt.Sprintf("%+v %v", named(p.DeltaShape), p.packed) }
 
 // deltaBatches have sequences of no rows, of fewer than the taps and of more rows than a backward
 // pass keeps states for, shared and not.
@@ -124,11 +170,12 @@ func (s *subject) checkSequences(op string, p deltaBatch, width int, x []float32
 func checkShortConv(s *subject) error {
 	for _, p := range deltaBatches(s.short) {
 		r := newStream("short conv" + p.String())
-		w := r.floats(p.Mixed() * p.Taps)
-		err := s.checkSequences("ShortConv", p, p.Stride(), r.floats(p.rows()*p.Stride()),
+		w, x := r.floats(p.Mixed()*p.Taps), r.floats(p.rows()*p.Stride())
+		bias := r.ofScan(p.DeltaShape, p.Mixed())
+		err := s.checkSequences("ShortConv", p, p.Stride(), x,
 			func(c *call, p deltaBatch, x []float32) {
 				c.b.ShortConv(c.outOperands("u", p.rows()*p.Mixed()), c.operands("x", x), c.floats("weight", w),
-					kernels.Buffer{}, p.runs(c), p.DeltaShape)
+					c.optional("bias", bias), kernels.Buffer{}, p.runs(c), p.DeltaShape)
 			})
 		if err != nil {
 			return fmt.Errorf("%v: %w", p, err)
@@ -139,13 +186,13 @@ func checkShortConv(s *subject) error {
 
 func checkDeltaRule(s *subject) error {
 	for _, p := range deltaBatches(s.short) {
-		r, gated := newStream("delta rule"+p.String()), p.Mixed()+2*p.Values
+		r, gated := newStream("delta rule"+p.String()), p.Mixed()+p.Gates()
 		x := r.floats(p.rows() * gated)
 		for m := range p.rows() {
-			copy(x[m*gated+p.Mixed():], r.gates(2*p.Values))
+			copy(x[m*gated+p.Mixed():], r.gates(p.Gates()))
 		}
 		err := s.checkSequences("DeltaRule", p, gated, x, func(c *call, p deltaBatch, x []float32) {
-			u, gates := splitRows(x, p.Mixed(), 2*p.Values)
+			u, gates := splitRows(x, p.Mixed(), p.Gates())
 			c.b.DeltaRule(c.outOperands("out", p.rows()*p.Out()), c.operands("u", u), c.floats("gates", gates),
 				kernels.Buffer{}, p.runs(c), p.DeltaShape)
 		})
@@ -231,13 +278,14 @@ func (s *subject) checkSteps(op string, width int, x []float32, start func(c *ca
 
 func checkConvSteps(s *subject) error {
 	for _, d := range deltaShapes(s.short) {
-		r := newStream(fmt.Sprint("conv steps", d))
-		w, tails := r.floats(d.Mixed()*d.Taps), r.floats(5*d.Tail())
-		err := s.checkSteps("ShortConv", d.Stride(), r.floats(stepRows*d.Stride()),
+		r := newStream(fmt.Sprint("conv steps", named(d)))
+		w, tails, x := r.floats(d.Mixed()*d.Taps), r.floats(5*d.Tail()), r.floats(stepRows*d.Stride())
+		bias := r.ofScan(d, d.Mixed())
+		err := s.checkSteps("ShortConv", d.Stride(), x,
 			func(c *call) kernels.Buffer { return c.inoutOperands("tails", tails) },
 			func(c *call, x []float32, memory kernels.Buffer, runs kernels.Runs) {
 				u := c.outOperands("u", len(x)/d.Stride()*d.Mixed())
-				c.b.ShortConv(u, c.operands("x", x), c.floats("weight", w), memory, runs, d)
+				c.b.ShortConv(u, c.operands("x", x), c.floats("weight", w), c.optional("bias", bias), memory, runs, d)
 			})
 		if err != nil {
 			return fmt.Errorf("%+v: %w", d, err)
@@ -248,15 +296,15 @@ func checkConvSteps(s *subject) error {
 
 func checkDeltaSteps(s *subject) error {
 	for _, d := range deltaShapes(s.short) {
-		r, width := newStream(fmt.Sprint("delta steps", d)), d.Mixed()+2*d.Values
+		r, width := newStream(fmt.Sprint("delta steps", named(d))), d.Mixed()+d.Gates()
 		states, x := r.floats(5*d.State()), r.floats(stepRows*width)
 		for m := range stepRows {
-			copy(x[m*width+d.Mixed():], r.gates(2*d.Values))
+			copy(x[m*width+d.Mixed():], r.gates(d.Gates()))
 		}
 		err := s.checkSteps("DeltaRule", width, x,
 			func(c *call) kernels.Buffer { return c.inout("states", states) },
 			func(c *call, x []float32, memory kernels.Buffer, runs kernels.Runs) {
-				u, gates := splitRows(x, d.Mixed(), 2*d.Values)
+				u, gates := splitRows(x, d.Mixed(), d.Gates())
 				c.b.DeltaRule(c.outOperands("out", len(x)/width*d.Out()), c.operands("u", u), c.floats("gates", gates),
 					memory, runs, d)
 			})
@@ -272,9 +320,11 @@ func checkShortConvBackward(s *subject) error {
 		M, r := p.rows(), newStream("short conv backward"+p.String())
 		w, x, du := r.floats(p.Mixed()*p.Taps), r.floats(M*p.Stride()), r.floats(M*p.Mixed())
 		dw, dx, blocks := r.floats(len(w)), r.floats(len(x)), p.blocks(r)
+		bias, dbias := r.ofScan(p.DeltaShape, p.Mixed()), r.ofScan(p.DeltaShape, p.Mixed())
 		if err := s.compare("ShortConvBackward", func(c *call) {
-			c.b.ShortConvBackward(c.inoutOperands("dx", dx), c.inout("dweight", dw), c.operands("du", du),
-				c.operands("x", x), c.floats("weight", w), c.ints("blocks", blocks), p.runs(c), p.DeltaShape)
+			c.b.ShortConvBackward(c.inoutOperands("dx", dx), c.inout("dweight", dw), c.optionalInout("dbias", dbias),
+				c.operands("du", du), c.operands("x", x), c.floats("weight", w), c.optional("bias", bias),
+				c.ints("blocks", blocks), p.runs(c), p.DeltaShape)
 		}); err != nil {
 			return fmt.Errorf("%v: %w", p, err)
 		}
@@ -304,7 +354,7 @@ func (p deltaBatch) blocks(r *stream) []int32 {
 func checkDeltaRuleBackward(s *subject) error {
 	for _, p := range deltaBatches(s.short) {
 		M, r := p.rows(), newStream("delta rule backward"+p.String())
-		u, gates, dout := r.floats(M*p.Mixed()), r.gates(M*2*p.Values), r.floats(M*p.Out())
+		u, gates, dout := r.floats(M*p.Mixed()), r.gates(M*p.Gates()), r.floats(M*p.Out())
 		back := func(c *call) {
 			c.b.DeltaRuleBackward(c.outOperands("du", len(u)), c.out("dgates", len(gates)), c.operands("dout", dout),
 				c.operands("u", u), c.floats("gates", gates), p.runs(c), p.DeltaShape)
@@ -319,29 +369,31 @@ func checkDeltaRuleBackward(s *subject) error {
 func checkDeltaGates(s *subject) error {
 	const M = 19
 	for _, d := range deltaShapes(s.short) {
-		r := newStream(fmt.Sprint("delta gates", d))
+		r := newStream(fmt.Sprint("delta gates", named(d)))
 		x, logs, bias := r.scaled(M*d.Stride(), 3), r.floats(d.Values), r.floats(d.Values)
 		x[d.Forget(0)], x[d.Stride()+d.Forget(0)] = 25, 100 // above SoftplusLinear, and where Exp overflows
-		gates, dgates, dx := r.gates(M*2*d.Values), r.floats(M*2*d.Values), r.floats(len(x))
+		gates, dgates, dx := r.gates(M*d.Gates()), r.floats(M*d.Gates()), r.floats(len(x))
 		dlogs, dbias := r.floats(d.Values), r.floats(d.Values)
+		skip, dskip := r.ofScan(d, d.Values), r.ofScan(d, d.Values)
 		rows := field{name: "x", width: d.Stride(), f: x, operand: true}
 		if err := s.checkRows(rowCase{
-			name: fmt.Sprintf("DeltaGates %+v", d), op: "DeltaGates", rows: []field{rows},
+			name: fmt.Sprintf("DeltaGates %+v", named(d)), op: "DeltaGates", rows: []field{rows},
 			run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.DeltaGates(c.out("gates", M*2*d.Values), in[0], c.floats("logs", logs), c.floats("bias", bias), d)
+				c.b.DeltaGates(c.out("gates", M*d.Gates()), in[0], c.floats("logs", logs), c.floats("bias", bias),
+					c.optional("skip", skip), d)
 			},
 		}, M); err != nil {
 			return err
 		}
 		if err := s.checkGradient(gradientCase{
-			name: fmt.Sprintf("DeltaGatesBackward %+v", d), op: "DeltaGatesBackward", blocks: r.cuts(M, 9),
+			name: fmt.Sprintf("DeltaGatesBackward %+v", named(d)), op: "DeltaGatesBackward", blocks: r.cuts(M, 9),
 			setup: func(c *call) func(lo, hi int, blocks []int32) {
 				dxb, dl, db := c.inoutOperands("dx", dx), c.inout("dlogs", dlogs), c.inout("dbias", dbias)
 				dg, g, xb := c.floats("dgates", dgates), c.floats("gates", gates), c.operands("x", x)
-				l, b := c.floats("logs", logs), c.floats("bias", bias)
+				l, b, ds := c.floats("logs", logs), c.floats("bias", bias), c.optionalInout("dskip", dskip)
 				return func(lo, hi int, blocks []int32) {
 					view := func(x kernels.Buffer, width int) kernels.Buffer { return x.Slice(lo*width, hi*width) }
-					c.b.DeltaGatesBackward(view(dxb, d.Stride()), dl, db, view(dg, 2*d.Values), view(g, 2*d.Values),
+					c.b.DeltaGatesBackward(view(dxb, d.Stride()), dl, db, ds, view(dg, d.Gates()), view(g, d.Gates()),
 						view(xb, d.Stride()), l, b, c.ints("blocks", blocks), d)
 				}
 			},
@@ -355,11 +407,11 @@ func checkDeltaGates(s *subject) error {
 func checkGatedNorm(s *subject) error {
 	const M = 19
 	for _, d := range deltaShapes(s.short) {
-		r := newStream(fmt.Sprint("gated norm", d))
+		r := newStream(fmt.Sprint("gated norm", named(d)))
 		x, p, w, dout := r.floats(M*d.Out()), r.floats(M*d.Stride()), r.floats(d.ValueDim), r.floats(M*d.Out())
 		rstd, dp, dw := r.positive(M*d.Values), r.floats(len(p)), r.floats(d.ValueDim)
 		if err := s.checkRows(rowCase{
-			name: fmt.Sprintf("GatedNorm %+v", d), op: "GatedNorm",
+			name: fmt.Sprintf("GatedNorm %+v", named(d)), op: "GatedNorm",
 			rows: []field{{name: "x", width: d.Out(), f: x, operand: true},
 				{name: "p", width: d.Stride(), f: p, operand: true}},
 			run: func(c *call, in []kernels.Buffer, M int) {
@@ -371,7 +423,7 @@ func checkGatedNorm(s *subject) error {
 		}
 		for _, place := range []bool{false, true} {
 			if err := s.checkGradient(gradientCase{
-				name: fmt.Sprintf("GatedNormBackward %+v in place %v", d, place), op: "GatedNormBackward",
+				name: fmt.Sprintf("GatedNormBackward %+v in place %v", named(d), place), op: "GatedNormBackward",
 				blocks: r.cuts(M, 9),
 				setup: func(c *call) func(lo, hi int, blocks []int32) {
 					dpb, dwb := c.inoutOperands("dp", dp), c.inout("dweight", dw)
@@ -387,6 +439,53 @@ func checkGatedNorm(s *subject) error {
 						c.b.GatedNormBackward(view(dx, d.Out()), view(dpb, d.Stride()), dwb, view(do, d.Out()),
 							view(xb, d.Out()), view(pb, d.Stride()), wb, view(rb, d.Values),
 							c.ints("blocks", blocks), d)
+					}
+				},
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkGroupedNorm(s *subject) error {
+	const M = 19
+	for _, d := range deltaShapes(s.short) {
+		if !d.Scan {
+			continue
+		}
+		r := newStream(fmt.Sprint("grouped norm", d))
+		x, p, w, dout := r.floats(M*d.Out()), r.floats(M*d.Stride()), r.floats(d.Out()), r.floats(M*d.Out())
+		rstd, dp, dw := r.positive(M*d.Keys), r.floats(len(p)), r.floats(d.Out())
+		if err := s.checkRows(rowCase{
+			name: fmt.Sprintf("GroupedNorm %+v", d), op: "GroupedNorm",
+			rows: []field{{name: "x", width: d.Out(), f: x, operand: true},
+				{name: "p", width: d.Stride(), f: p, operand: true}},
+			run: func(c *call, in []kernels.Buffer, M int) {
+				c.b.GroupedNorm(c.outOperands("out", M*d.Out()), c.out("rstd", M*d.Keys), in[0], in[1],
+					c.floats("weight", w), d, 1e-2)
+			},
+		}, M); err != nil {
+			return err
+		}
+		for _, place := range []bool{false, true} {
+			if err := s.checkGradient(gradientCase{
+				name: fmt.Sprintf("GroupedNormBackward %+v in place %v", d, place), op: "GroupedNormBackward",
+				blocks: r.cuts(M, 9),
+				setup: func(c *call) func(lo, hi int, blocks []int32) {
+					dpb, dwb := c.inoutOperands("dp", dp), c.inout("dweight", dw)
+					xb, pb, wb := c.operands("x", x), c.operands("p", p), c.floats("weight", w)
+					rb := c.floats("rstd", rstd)
+					dx := c.inoutOperands("dx", dout)
+					do := dx
+					if !place {
+						do = c.operands("dout", dout)
+					}
+					return func(lo, hi int, blocks []int32) {
+						view := func(x kernels.Buffer, width int) kernels.Buffer { return x.Slice(lo*width, hi*width) }
+						c.b.GroupedNormBackward(view(dx, d.Out()), view(dpb, d.Stride()), dwb, view(do, d.Out()),
+							view(xb, d.Out()), view(pb, d.Stride()), wb, view(rb, d.Keys), c.ints("blocks", blocks), d)
 					}
 				},
 			}); err != nil {

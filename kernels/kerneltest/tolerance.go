@@ -99,6 +99,8 @@ func bounds() map[string]bound {
 		"DeltaRuleBackward":   {65536, 1024, chain + "; " + gradient},
 		"GatedNorm":           {16, 32, norm},
 		"GatedNormBackward":   {512, 64, gradient},
+		"GroupedNorm":         {16, 32, norm},
+		"GroupedNormBackward": {512, 64, gradient},
 		"CopyStates":          {0, 0, moved},
 		"SplitGates":          {0, 0, moved},
 		"JoinGates":           {0, 0, moved},

@@ -263,26 +263,26 @@ func (t *watched) CombineBackward(dx, dweight, dout, x, slot, weight kernels.Buf
 	t.after("CombineBackward", bufs(dx, dweight), bufs(dout, x, slot, weight))
 }
 
-func (t *watched) ShortConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
-	t.Backend.ShortConv(u, x, weight, tails, r, s)
-	t.after("ShortConv", bufs(u, tails), bufs(x, weight, r.Offsets, r.Groups, r.Slots))
+func (t *watched) ShortConv(u, x, weight, bias, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	t.Backend.ShortConv(u, x, weight, bias, tails, r, s)
+	t.after("ShortConv", bufs(u, tails), bufs(x, weight, bias, r.Offsets, r.Groups, r.Slots))
 }
 
-func (t *watched) ShortConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+func (t *watched) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks kernels.Buffer, r kernels.Runs,
 	s kernels.DeltaShape) {
-	t.Backend.ShortConvBackward(dx, dweight, du, x, weight, blocks, r, s)
-	t.after("ShortConvBackward", bufs(dx, dweight), bufs(du, x, weight, blocks, r.Offsets, r.Groups))
+	t.Backend.ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks, r, s)
+	t.after("ShortConvBackward", bufs(dx, dweight, dbias), bufs(du, x, weight, bias, blocks, r.Offsets, r.Groups))
 }
 
-func (t *watched) DeltaGates(gates, x, logs, bias kernels.Buffer, s kernels.DeltaShape) {
-	t.Backend.DeltaGates(gates, x, logs, bias, s)
-	t.after("DeltaGates", bufs(gates), bufs(x, logs, bias))
+func (t *watched) DeltaGates(gates, x, logs, bias, skip kernels.Buffer, s kernels.DeltaShape) {
+	t.Backend.DeltaGates(gates, x, logs, bias, skip, s)
+	t.after("DeltaGates", bufs(gates), bufs(x, logs, bias, skip))
 }
 
-func (t *watched) DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, bias, blocks kernels.Buffer,
+func (t *watched) DeltaGatesBackward(dx, dlogs, dbias, dskip, dgates, gates, x, logs, bias, blocks kernels.Buffer,
 	s kernels.DeltaShape) {
-	t.Backend.DeltaGatesBackward(dx, dlogs, dbias, dgates, gates, x, logs, bias, blocks, s)
-	t.after("DeltaGatesBackward", bufs(dx, dlogs, dbias), bufs(dgates, gates, x, logs, bias, blocks))
+	t.Backend.DeltaGatesBackward(dx, dlogs, dbias, dskip, dgates, gates, x, logs, bias, blocks, s)
+	t.after("DeltaGatesBackward", bufs(dx, dlogs, dbias, dskip), bufs(dgates, gates, x, logs, bias, blocks))
 }
 
 func (t *watched) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
@@ -305,6 +305,17 @@ func (t *watched) GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, b
 	s kernels.DeltaShape) {
 	t.Backend.GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks, s)
 	t.after("GatedNormBackward", bufs(dx, dp, dweight), bufs(x, p, weight, rstd, blocks))
+}
+
+func (t *watched) GroupedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
+	t.Backend.GroupedNorm(out, rstd, x, p, weight, s, eps)
+	t.after("GroupedNorm", bufs(out, rstd), bufs(x, p, weight))
+}
+
+func (t *watched) GroupedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
+	s kernels.DeltaShape) {
+	t.Backend.GroupedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks, s)
+	t.after("GroupedNormBackward", bufs(dx, dp, dweight), bufs(x, p, weight, rstd, blocks))
 }
 
 func (t *watched) CopyStates(x, pairs kernels.Buffer, n int) {

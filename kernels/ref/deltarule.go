@@ -6,7 +6,7 @@ import (
 	"exp/kernels"
 )
 
-// DeltaRule sets out [M,Out] from mixed rows u [M,Mixed] and gates [M,2·Values], see
+// DeltaRule sets out [M,Out] from mixed rows u [M,Mixed] and gates [M,Gates], see
 // kernels.Recurrence. states is [slots,State], or empty without slots.
 func DeltaRule[T Float](out, u, gates, states []T, offsets, groups, slots []int32, s kernels.DeltaShape) {
 	M := mixedRows(u, gates, s)
@@ -39,6 +39,8 @@ func DeltaRule[T Float](out, u, gates, states []T, offsets, groups, slots []int3
 type deltaRow[T Float] struct {
 	q, k, v    []T // queries and keys scaled
 	keep, w    T
+	skip       T // of a scan
+	scan       bool
 	rq, rk     T // 1 / the lengths of query and key
 	at, atK    int
 	query, key []T // unscaled
@@ -48,10 +50,14 @@ type deltaRow[T Float] struct {
 func newDeltaRow[T Float](u, gates []T, m, h int, s kernels.DeltaShape) deltaRow[T] {
 	row := u[m*s.Mixed():][:s.Mixed()]
 	kh := h / (s.Values / s.Keys)
-	x := deltaRow[T]{at: kh * s.KeyDim, atK: (s.Keys + kh) * s.KeyDim,
-		v:    row[2*s.Keys*s.KeyDim+h*s.ValueDim:][:s.ValueDim],
-		keep: gates[m*2*s.Values+h], w: gates[m*2*s.Values+s.Values+h]}
+	gate := gates[m*s.Gates():][:s.Gates()]
+	x := deltaRow[T]{at: s.Query() + kh*s.KeyDim, atK: s.Key() + kh*s.KeyDim,
+		v: row[s.Value()+h*s.ValueDim:][:s.ValueDim], keep: gate[h], w: gate[s.Values+h], scan: s.Scan}
 	x.query, x.key = row[x.at:][:s.KeyDim], row[x.atK:][:s.KeyDim]
+	if s.Scan {
+		x.q, x.k, x.skip = x.query, x.key, gate[2*s.Values+h]
+		return x
+	}
 	x.rq = 1 / sqrt(LaneDot(x.query, x.query)+T(kernels.DeltaEps))
 	x.rk = 1 / sqrt(LaneDot(x.key, x.key)+T(kernels.DeltaEps))
 	scale := keyScale[T](s)
@@ -64,9 +70,12 @@ func newDeltaRow[T Float](u, gates []T, m, h int, s kernels.DeltaShape) deltaRow
 // keyScale returns the factor of queries of length 1.
 func keyScale[T Float](s kernels.DeltaShape) T { return T(1 / math.Sqrt(float64(s.KeyDim))) }
 
-// predicted sets p[j] to the chain over i of k[i]·S[i,j].
+// predicted sets p[j] to the chain over i of k[i]·S[i,j], or to 0 in a scan.
 func (x deltaRow[T]) predicted(p, S []T) {
 	clear(p)
+	if x.scan {
+		return
+	}
 	for i, k := range x.k {
 		accumulate(p, k, S[i*len(p):(i+1)*len(p)])
 	}
@@ -90,9 +99,12 @@ func (x deltaRow[T]) step(S, out []T, s kernels.DeltaShape) {
 			accumulate(out, x.q[i], row)
 		}
 	}
+	if x.scan && out != nil {
+		accumulate(out, x.skip, x.v)
+	}
 }
 
-// DeltaRuleBackward sets du [M,Mixed] and dgates [M,2·Values], see kernels.Recurrence.
+// DeltaRuleBackward sets du [M,Mixed] and dgates [M,Gates], see kernels.Recurrence.
 func DeltaRuleBackward[T Float](du, dgates, dout, u, gates []T, offsets, groups []int32, s kernels.DeltaShape) {
 	M := mixedRows(u, gates, s)
 	if len(du) != len(u) || len(dgates) != len(gates) || len(dout) != M*s.Out() {
@@ -167,10 +179,14 @@ func (b deltaBackward[T]) rows(dS []T, states [][]T, seq sequence, h int) {
 		for j := range n {
 			e := x.v[j] - T(x.keep*p[j])
 			d[j] = x.w * e
-			dv[j] = x.w * dd[j]
-			dp[j] = -T(x.keep * dv[j])
+			dv[j], dp[j] = x.w*dd[j], 0
+			if s.Scan {
+				dv[j] = FMA(x.skip, dout[j], dv[j])
+			} else {
+				dp[j] = -T(x.keep * dv[j])
+			}
 			terms[j] = dd[j] * e
-			drow[2*s.Keys*s.KeyDim+h*n+j] = dv[j]
+			drow[s.Value()+h*n+j] = dv[j]
 		}
 		dw = addColumns(dw, terms)
 		clear(kept)
@@ -186,7 +202,11 @@ func (b deltaBackward[T]) rows(dS []T, states [][]T, seq sequence, h int) {
 		for j := range n {
 			terms[j] = FMA(-dv[j], p[j], kept[j])
 		}
-		b.dgates[m*2*s.Values+h], b.dgates[m*2*s.Values+s.Values+h] = addColumns(0, terms), dw
+		dgate := b.dgates[m*s.Gates():][:s.Gates()]
+		dgate[h], dgate[s.Values+h] = addColumns(0, terms), dw
+		if s.Scan {
+			dgate[2*s.Values+h] = addColumns(0, products(terms, dout, x.v))
+		}
 	}
 }
 
@@ -211,6 +231,9 @@ func addColumns[T Float](acc T, terms []T) T {
 // unscale turns gradients of scaled queries and keys into those of the mixed rows.
 func (b deltaBackward[T]) unscale(M int) {
 	s := b.s
+	if s.Scan {
+		return
+	}
 	for m := range M {
 		row, drow := b.u[m*s.Mixed():][:s.Mixed()], b.du[m*s.Mixed():][:s.Mixed()]
 		for v := range 2 * s.Keys {
@@ -231,7 +254,7 @@ func (b deltaBackward[T]) unscale(M int) {
 func mixedRows[T Float](u, gates []T, s kernels.DeltaShape) int {
 	deltaRows[T](nil, s)
 	M := len(u) / s.Mixed()
-	if len(u) != M*s.Mixed() || len(gates) != M*2*s.Values {
+	if len(u) != M*s.Mixed() || len(gates) != M*s.Gates() {
 		panic("ref: delta rule: length mismatch")
 	}
 	return M

@@ -8,10 +8,20 @@ import (
 
 // Gate sets act[m,f] = a(g)·u with g = gateUp[m,f] and u = gateUp[m,F+f]; act [M,F],
 // gateUp [M,2F]. For SiLU it is SwiGLU; for GELUTanh, a is computed in float64 and
-// rounded once; for Clamped see clampedGate. Shazeer, arXiv:2002.05202 eq. 6, without the projections.
+// rounded once; for Clamped see clampedGate; for ReLU2, r² with r = max(g, 0) and gateUp [M,F].
+// Shazeer, arXiv:2002.05202 eq. 6, without the projections.
 func Gate[T Float](act, gateUp []T, F int, kind kernels.GateKind) {
 	if kind == kernels.SiLU {
 		SwiGLU(act, gateUp, F)
+		return
+	}
+	if kind == kernels.ReLU2 {
+		if len(act) != len(gateUp) {
+			panic("ref: Gate: length mismatch")
+		}
+		for i, g := range gateUp {
+			act[i] = positive(g) * positive(g)
+		}
 		return
 	}
 	M := len(act) / F
@@ -43,10 +53,20 @@ func Gate[T Float](act, gateUp []T, F int, kind kernels.GateKind) {
 //	du = dact·(c·s)
 //	dg = (dact·up)·(s·fma(1.702·c, 1-s, 1))
 //
+// and for ReLU2 dgateUp = dact·(r + r).
 // dact is [M,F]. dgateUp may be gateUp.
 func GateBackward[T Float](dgateUp, dact, gateUp []T, F int, kind kernels.GateKind) {
 	if kind == kernels.SiLU {
 		SwiGLUBackward(dgateUp, dact, gateUp, F)
+		return
+	}
+	if kind == kernels.ReLU2 {
+		if len(dact) != len(gateUp) || len(dgateUp) != len(gateUp) {
+			panic("ref: GateBackward: length mismatch")
+		}
+		for i, g := range gateUp {
+			dgateUp[i] = dact[i] * (positive(g) + positive(g))
+		}
 		return
 	}
 	M := len(dact) / F
@@ -68,6 +88,14 @@ func GateBackward[T Float](dgateUp, dact, gateUp []T, F int, kind kernels.GateKi
 			drow[F+f] = d * T(a)
 		}
 	}
+}
+
+// positive returns max(g, 0), or g if it is NaN.
+func positive[T Float](g T) T {
+	if g < 0 {
+		return 0
+	}
+	return g
 }
 
 // clamped are the parts of gpt-oss's gate: act = (c·s)·up.

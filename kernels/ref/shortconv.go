@@ -51,9 +51,12 @@ func (h channel[T]) before(t, back int) T {
 	return h.tail[(h.s.Taps-1+t)*h.s.Mixed()+h.c]
 }
 
-// conv returns the convolution at position t, before the activation.
-func (h channel[T]) conv(weight []T, t int) (y T) {
+// conv returns the convolution at position t, before the activation. bias may be empty.
+func (h channel[T]) conv(weight, bias []T, t int) (y T) {
 	n := h.s.Taps
+	if len(bias) > 0 {
+		y = bias[h.c]
+	}
 	for j := range n {
 		y = FMA(weight[h.c*n+j], h.before(t, n-1-j), y)
 	}
@@ -61,10 +64,10 @@ func (h channel[T]) conv(weight []T, t int) (y T) {
 }
 
 // ShortConv sets u [M,Mixed] to the SiLU of the short convolution of projected rows x, see
-// kernels.Recurrence. tails is [slots,Tail], or empty without slots.
-func ShortConv[T Float](u, x, weight, tails []T, offsets, groups, slots []int32, s kernels.DeltaShape) {
+// kernels.Recurrence. bias may be empty. tails is [slots,Tail], or empty without slots.
+func ShortConv[T Float](u, x, weight, bias, tails []T, offsets, groups, slots []int32, s kernels.DeltaShape) {
 	M := deltaRows(x, s)
-	if len(u) != M*s.Mixed() || len(weight) != s.Mixed()*s.Taps {
+	if len(u) != M*s.Mixed() || len(weight) != s.Mixed()*s.Taps || len(bias) > 0 && len(bias) != s.Mixed() {
 		panic("ref: ShortConv: length mismatch")
 	}
 	all := runsOf(offsets, groups, slots, M)
@@ -81,7 +84,7 @@ func ShortConv[T Float](u, x, weight, tails []T, offsets, groups, slots []int32,
 					}
 				}
 				for t := seq.prefix; t < seq.len(); t++ {
-					y := h.conv(weight, t)
+					y := h.conv(weight, bias, t)
 					u[seq.row(t)*s.Mixed()+h.c] = T(y * Sigmoid(y))
 				}
 				if slot < 0 {
@@ -99,11 +102,12 @@ func ShortConv[T Float](u, x, weight, tails []T, offsets, groups, slots []int32,
 }
 
 // ShortConvBackward sets the columns q, k and v of dx [M,Stride] and adds to dweight
-// [Mixed,Taps], see kernels.Recurrence.
-func ShortConvBackward[T Float](dx, dweight, du, x, weight []T, blocks, offsets, groups []int32,
+// [Mixed,Taps] and, unless bias is empty, to dbias [Mixed], see kernels.Recurrence.
+func ShortConvBackward[T Float](dx, dweight, dbias, du, x, weight, bias []T, blocks, offsets, groups []int32,
 	s kernels.DeltaShape) {
 	M := deltaRows(x, s)
-	if len(dx) != len(x) || len(du) != M*s.Mixed() || len(weight) != s.Mixed()*s.Taps || len(dweight) != len(weight) {
+	if len(dx) != len(x) || len(du) != M*s.Mixed() || len(weight) != s.Mixed()*s.Taps ||
+		len(dweight) != len(weight) || len(bias) > 0 && (len(bias) != s.Mixed() || len(dbias) != len(bias)) {
 		panic("ref: ShortConvBackward: length mismatch")
 	}
 	checkBlocks(blocks, M)
@@ -116,7 +120,7 @@ func ShortConvBackward[T Float](dx, dweight, du, x, weight []T, blocks, offsets,
 				h.seq = seq
 				for t := seq.prefix; t < seq.len(); t++ {
 					m := seq.row(t)
-					y := h.conv(weight, t)
+					y := h.conv(weight, bias, t)
 					g := Sigmoid(y)
 					dy[m] = du[m*s.Mixed()+h.c] * T(g*FMA(y, 1-g, 1))
 					dx[m*s.Stride()+h.at] = 0
@@ -136,6 +140,9 @@ func ShortConvBackward[T Float](dx, dweight, du, x, weight []T, blocks, offsets,
 				}
 			}
 			shortConvDW(dweight[h.c*s.Taps:][:s.Taps], dy, inputs, blocks)
+			if len(bias) > 0 {
+				dbias[h.c] = addBlocks(dbias[h.c], dy, blocks)
+			}
 		}
 	}
 }
@@ -150,6 +157,18 @@ func shortConvDW[T Float](dweight, dy, inputs []T, blocks []int32) {
 		}
 		addTo(dweight, acc)
 	}
+}
+
+// addBlocks adds to acc the plain sums of the gradient blocks of dy.
+func addBlocks[T Float](acc T, dy []T, blocks []int32) T {
+	for b := 1; b < len(blocks); b++ {
+		var sum T
+		for _, d := range dy[blocks[b-1]:blocks[b]] {
+			sum += d
+		}
+		acc += sum
+	}
+	return acc
 }
 
 // deltaRows returns M, the number of projected rows.

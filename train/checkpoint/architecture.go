@@ -42,6 +42,7 @@ type architecture struct {
 	latent     bool    // attention is latent
 	mxfp4      bool    // weights of experts may be MXFP4, which are widened
 	windows    windowing
+	prepare    func(r *settings) // completes the file before anything is read; may be nil
 	features   []feature
 }
 
@@ -51,7 +52,7 @@ type feature func(r *settings, c *model.Config)
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
-		deepseeks(), sigmoids(), gemmaFours())
+		deepseeks(), sigmoids(), gemmaFours(), hybrids())
 }
 
 // llamas have Llama's block.
@@ -268,13 +269,10 @@ func foreign(class, kind string) string {
 		{"kimilinear", "its linear attention is not supported"},
 		{"kimi_linear", "its linear attention is not supported"},
 		{"kimi", "of Kimi's only text models of class DeepseekV3ForCausalLM are"},
-		{"nemotronh", "its Mamba layers are not supported"},
 		{"jamba", "its Mamba layers are not supported"},
-		{"bamba", "its Mamba layers are not supported"},
 		{"zamba", "its Mamba layers are not supported"},
 		{"mamba", "its Mamba layers are not supported"},
 		{"falconh1", "its Mamba layers are not supported"},
-		{"granitemoehybrid", "its Mamba layers are not supported"},
 		{"gemma3n", "its several residual streams and sparse activations are not supported"},
 		{"lfm", "its short convolutions are not supported"},
 		{"afmoe", "its gates of the attention's output are not supported"},

@@ -279,11 +279,15 @@ func Words(c model.Config, class string) []string {
 	add(c.PerLayer > 0, "an embedding of %d channels of each token for each layer", c.PerLayer)
 	add(c.SharedKV > 0, "the last %d layers read the keys and values of earlier ones%s", c.SharedKV,
 		map[bool]string{true: ", and have feed-forward blocks twice as wide"}[c.WideFFN])
-	add(true, "rotary positions: %s", ropeWords(c))
-	add(c.NoRope != nil, "%d of %d layers have no rotary positions", countTrue(c.NoRope), c.Layers)
-	add(c.Linear != nil, "%d of %d layers have linear attention: %d key and %d value heads of %d and %d, "+
-		"convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys, c.Delta.Values, c.Delta.KeyDim,
-		c.Delta.ValueDim, c.Delta.Taps)
+	none := countTrue(c.NoRope) == c.Layers
+	add(none, "no rotary positions")
+	add(!none, "rotary positions: %s", ropeWords(c))
+	add(!none && c.NoRope != nil, "%d of %d layers have no rotary positions", countTrue(c.NoRope), c.Layers)
+	add(c.Delta.Scan, "%s", hybridWords(c))
+	add(c.NoFFN != nil, "%d layers have a feed-forward block alone", countTrue(c.NoMixer))
+	add(c.Linear != nil && !c.Delta.Scan, "%d of %d layers have linear attention: %d key and %d value heads "+
+		"of %d and %d, convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys, c.Delta.Values,
+		c.Delta.KeyDim, c.Delta.ValueDim, c.Delta.Taps)
 	add(c.Latent.Rank > 0, "latent attention: keys and values of rank %d%s; %d of %d channels rotated, values of %d",
 		c.Latent.Rank, queryRankWords(c.Latent), c.Latent.Rope, c.Head, c.Latent.Value)
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)
@@ -292,6 +296,7 @@ func Words(c model.Config, class string) []string {
 	add(c.OutBias, "biases on the attention output too")
 	add(c.FFNBias, "biases in the feed-forward block")
 	add(c.Gate == kernels.GELUTanh, "gate %s", gateName(c))
+	add(c.Gate == kernels.ReLU2, "feed-forward blocks without gates, of squared ReLU")
 	add(c.Gate == kernels.Clamped, "gates and ups clamped at %d", kernels.GateLimit)
 	add(c.Sinks, "an attention sink for each query head")
 	add(c.ResidualScale > 0, "what a block adds is multiplied by %g", c.ResidualScale)

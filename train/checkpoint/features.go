@@ -399,6 +399,12 @@ func (r *settings) window(a architecture, c *model.Config) {
 	if a.fixed.OutputGate {
 		return // layer_types says where attention is linear, see linearLayers
 	}
+	if a.fixed.Names != model.LlamaNames { // or where Mamba-2 is
+		if r.has("sliding_window") {
+			r.problem("sliding_window: windows are not supported in this class")
+		}
+		return
+	}
 	w, in := noWindow, everyLayer
 	if a.windows != nil {
 		if w = a.window; w == 0 || r.null("sliding_window") { // 0: the class's default is null

@@ -135,6 +135,9 @@ func (r *settings) layout(a architecture) {
 // read reads all settings of the class.
 func (r *settings) read(a architecture) model.Config {
 	c := a.fixed
+	if a.prepare != nil {
+		a.prepare(r)
+	}
 	r.dims(a, &c)
 	r.bound(c)
 	c.InitStd, c.NormEps, c.MaxPositions = 0.02, a.eps, a.positions
@@ -210,6 +213,12 @@ func (r *settings) activation(a architecture, c *model.Config) {
 	if a.kind == "gemma" && name == "gelu" {
 		name = geluTanh // the name in early Gemma files
 	}
+	if a.gate == relu2 {
+		if name != relu2 {
+			r.problem("%s is %q: only %q is supported for this class", key, name, relu2)
+		}
+		return
+	}
 	gate, ok := gates()[name]
 	if !ok {
 		r.problem("%s is %q; supported are silu and %s", key, name, geluTanh)
@@ -235,8 +244,8 @@ func (r *settings) refuse(a architecture) {
 		r.problem("vision_config: images are not supported")
 	}
 	for _, key := range []string{"mamba_d_state", "ssm_state_size", "hybrid_override_pattern", "ssm_cfg"} {
-		if r.has(key) {
-			r.problem("%s: Mamba layers are not supported", key)
+		if r.has(key) && a.fixed.Names == model.LlamaNames {
+			r.problem("%s: Mamba layers are not supported in this class", key)
 			break
 		}
 	}

@@ -70,6 +70,8 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 	}
 	ropeValues(v, a, c)
 	switch {
+	case a.fixed.Names != model.LlamaNames:
+		hybridValues(v, a, c)
 	case a.kind == "gpt_oss":
 		ossValues(v, c)
 	case a.gemmaFour():
@@ -92,9 +94,7 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		v["num_experts"] = 0
 	}
 	if a.kind == "granite" {
-		v["embedding_multiplier"] = number(cmp.Or(c.EmbedScale, 1))
-		v["residual_multiplier"] = number(cmp.Or(c.ResidualScale, 1))
-		v["logits_scaling"], v["attention_multiplier"] = number(cmp.Or(c.LogitDivisor, 1)), number(c.QueryScale)
+		multiplierValues(v, c)
 	}
 	if a.fixed.UnitOffset && a.fixed.PostNorms {
 		v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale,
@@ -360,6 +360,9 @@ func orNull(f float64) any {
 func gateName(c model.Config) string {
 	if c.Gate == kernels.Clamped { // the class has it whatever the name
 		return "silu"
+	}
+	if c.Gate == kernels.ReLU2 {
+		return relu2
 	}
 	for _, name := range []string{"silu", geluTanh} {
 		if gates()[name] == c.Gate {

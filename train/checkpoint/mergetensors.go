@@ -52,7 +52,8 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 		return nil, err
 	}
 	plain, heads := x.sources(be, tensors, as)
-	contents := weightContents(fuseExperts(plain, sourceTensor, fusedSource), o.shardBytes())
+	published := publishHybrid(fuseExperts(plain, sourceTensor, fusedSource), sourceTensor, stackedSource)
+	contents := weightContents(published, o.shardBytes())
 	for name, list := range heads {
 		contents[name] = func(w io.Writer) error { return WriteSafetensors(w, list) }
 	}

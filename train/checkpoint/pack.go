@@ -220,6 +220,11 @@ func (p *packer) divide() (plain []packedTensor, heads map[string][]packedTensor
 		p.out.Tensors += len(fused) - len(plain)
 		plain = fused
 	}
+	if notKnown == nil {
+		published := publishHybrid(plain, packedTensor.source, stackedPacked)
+		p.out.Tensors += len(published) - len(plain)
+		plain = published
+	}
 	return plain, heads, nil
 }
 

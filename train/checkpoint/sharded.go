@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"exp/train/pyjson"
 )
 
 // Hugging Face's names of weight files in a folder, and of the index of shards.
@@ -167,6 +169,9 @@ func readSmall(path string, limit int64) ([]byte, error) {
 	}
 	if int64(len(b)) > limit {
 		return nil, corrupt(path, "", "over %d bytes", limit)
+	}
+	if filepath.Base(path) == configFile {
+		b = pyjson.Plain(b)
 	}
 	return b, nil
 }

@@ -167,7 +167,8 @@ func (p *packer) shardFiles(conf model.Config, o SpreadOptions) (map[string]func
 		if o.FSDP < 1 || o.FSDP > maxRanks {
 			return nil, fmt.Errorf("%d ranks: want 1 to %d", o.FSDP, maxRanks)
 		}
-		return fsdp.Files(fuseExperts(tensors, describedExtent, fusedExtent), o.FSDP), nil
+		fused := fuseExperts(tensors, describedExtent, fusedExtent)
+		return fsdp.Files(publishHybrid(fused, describedExtent, stackedExtent), o.FSDP), nil
 	}
 	layout, err := megatron.Even(conf, *o.Megatron)
 	if err != nil {

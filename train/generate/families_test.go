@@ -3,6 +3,7 @@ package generate
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"exp/kernels"
@@ -119,6 +120,25 @@ func families() map[string]model.Config {
 		}),
 		"qwen3.5":            with(func(c *model.Config) { recurrent(c, []bool{true, false}) }),
 		"qwen3.5 all linear": with(func(c *model.Config) { recurrent(c, []bool{true, true}) }),
+		"nemotron-h": with(func(c *model.Config) {
+			hybrid(c, model.NemotronNames)
+			c.Layers, c.Gate = 5, kernels.ReLU2
+			c.NoMixer, c.NoFFN = []bool{false, true, false, false, true}, []bool{true, false, true, true, false}
+			c.NoRope, c.Linear = slices.Repeat([]bool{true}, 5), []bool{true, false, true, false, false}
+			c.Sparse = []bool{false, false, false, false, true}
+			c.Experts = model.Experts{Count: 8, Top: 3, FFN: 24, Shared: 20, Renorm: true, Sigmoid: true, Corrected: true,
+				Ungated: true, Scale: 1.5}
+		}),
+		"granite hybrid": with(func(c *model.Config) {
+			hybrid(c, model.GraniteNames)
+			c.EmbedScale, c.QueryScale, c.ResidualScale, c.LogitDivisor = 3, 0.1, 0.22, 4
+			c.Sparse = []bool{true, true}
+			c.Experts = model.Experts{Count: 6, Top: 3, FFN: 24, Shared: 20, Renorm: true, Ungated: true}
+		}),
+		"bamba": with(func(c *model.Config) {
+			hybrid(c, model.BambaNames)
+			c.Rotary = 8
+		}),
 		"qwen3-next": with(func(c *model.Config) {
 			recurrent(c, []bool{false, true})
 			c.Delta.ByKey = true
@@ -138,6 +158,12 @@ func gemmaFour(c *model.Config) {
 func recurrent(c *model.Config, layers []bool) {
 	c.QKNorm, c.QKVBias, c.UnitOffset, c.OutputGate, c.Rotary, c.Linear = true, false, true, true, 4, layers
 	c.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 12, ValueDim: 10, Taps: 4}
+}
+
+// hybrid gives a toy of a family a layer with Mamba-2.
+func hybrid(c *model.Config, names model.Names) {
+	c.QKVBias, c.QKNorm, c.Names, c.Linear = false, false, names, []bool{true, false}
+	c.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 12, ValueDim: 10, Taps: 4, Scan: true, Low: 0.01}
 }
 
 // linearToy is toy with a layer of linear attention.

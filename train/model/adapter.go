@@ -75,8 +75,7 @@ func (a Adapters) Scale() float64 { return a.Alpha / float64(a.Rank) }
 // onGate reports whether a gate or an up projection has an adapter.
 func (a *Adapters) onGate() bool {
 	return a != nil && slices.ContainsFunc(a.Targets, func(t string) bool {
-		return t == "gate_proj" ||
-			t == "up_proj" || t == "gate_up_proj"
+		return t == "gate_proj" || t == "up_proj" || t == "gate_up_proj" || t == "input_linear"
 	})
 }
 

@@ -172,8 +172,10 @@ func (c Config) allLinears() (list []linearSpec) {
 	list = c.modelLinears()
 	for l := range c.Layers {
 		s := c.linears(l)
-		list = append(append(append(list, s.qkv), s.inner...), s.o)
-		if c.sparse(l) {
+		if c.mixes(l) {
+			list = append(append(append(list, s.qkv), s.inner...), s.o)
+		}
+		if c.feeds(l) && c.sparse(l) {
 			list = append(append(list, s.router), s.experts...)
 		}
 		if c.dense(l) {

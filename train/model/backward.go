@@ -32,8 +32,12 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 		}
 		m.multiply(dx, C, m.layerScale(l))
 		m.readLayerBackward(ws, y, &a, dx, blocks)
-		m.ffnBackward(ws, y, &a, dx, blocks)
-		m.attentionBackward(ws, y, &a, x0, dx, blocks)
+		if y.feeds {
+			m.ffnBackward(ws, y, &a, dx, blocks)
+		}
+		if y.mixes {
+			m.attentionBackward(ws, y, &a, x0, dx, blocks)
+		}
 	}
 	if c.PerLayer > 0 && m.base == nil {
 		m.embedLayersBackward(ws.tables.cut(c, n), ws.dTables.Slice(0, n*c.layersWidth()), dx, ws.keptInput(0),
@@ -48,7 +52,12 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
 	c := m.Config
 	m.enter(a.n1, a.rstd1, x0, y.norm1)
-	m.block(ws, y, *a, x0)
+	if y.mixes {
+		m.block(ws, y, *a, x0)
+	}
+	if !y.feeds {
+		return
+	}
 	if y.mix != nil || c.PostNorms {
 		delta := m.feedForward(y, a, &ws.low, ws.delta.Slice(0, ws.n*c.Width))
 		m.readLayer(y, a, &ws.low, ws.tables.cut(c, ws.n).rows, delta)

@@ -8,10 +8,10 @@
 //	x += PostNorm?(Wo · Attention(Rope?(QKNorm?(Wqkv · PreNorm?(x) + bqkv?))) + bo?)
 //	x += PostNorm?(Wdown · Gate(Wgateup · PreNorm?(x)))     or a mixture of experts
 //
-// with linear attention instead of the first in some layers of some families (delta.go), and with what Gemma 4 adds
-// (gemma4.go, perlayer.go);
-// then a final RMSNorm and up to three heads: the output projection (log-probs),
-// a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may
+// with linear attention or Mamba-2 instead of the first in some layers of some families (delta.go), one of the two
+// alone in a layer of Nemotron-H, and what Gemma 4 adds (gemma4.go, perlayer.go); then a final RMSNorm and up to
+// three heads: the output projection (log-probs), a value head (PPO's critic), and FlowRL's log Z head. Every
+// linear map of a layer may
 // have a low-rank adapter.
 //
 // The trainable parameters lie in one arena, as named views under their Hugging Face names;
@@ -96,6 +96,10 @@ type Config struct {
 	PerLayer    int    `json:",omitempty"` // P: channels of a token's embedding for each layer (perlayer.go)
 	SharedKV    int    `json:",omitempty"` // so many last layers read the keys and values of earlier ones
 	WideFFN     bool   `json:",omitempty"` // and their feed-forward blocks have width 2F
+	// Hybrids with Mamba-2 (Linear layers whose Delta.Scan is set).
+	Names   Names  `json:",omitempty"` // of the layers' tensors
+	NoMixer []bool `json:",omitempty"` // [L] Nemotron-H: layers that are a feed-forward block alone; nil: none
+	NoFFN   []bool `json:",omitempty"` // [L] Nemotron-H: layers without one; nil: none
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -160,7 +164,7 @@ func (c Config) Validate() error {
 	positive("heads", c.Heads)
 	positive("kv_heads", c.KVHeads)
 	positive("head_size", c.Head)
-	if len(c.Sparse) == 0 || slices.Contains(c.Sparse, false) || c.Experts.Beside {
+	if c.listed() && c.anyDense() {
 		positive("ffn", c.FFN)
 	}
 	positive("max_positions", c.MaxPositions)
@@ -178,6 +182,16 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.validateVariants()...)...)
 }
 
+// listed reports whether lists of layers are complete.
+func (c Config) listed() bool {
+	for _, list := range [][]bool{c.Sparse, c.NoMixer, c.NoFFN} {
+		if list != nil && len(list) != c.Layers {
+			return false
+		}
+	}
+	return true
+}
+
 // validateVariants does so for settings of particular families.
 func (c Config) validateVariants() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
@@ -185,7 +199,8 @@ func (c Config) validateVariants() (errs []error) {
 		bad("%d of %d channels of a head are rotated; the number must be even and at most all", c.Rotary, c.Head)
 	}
 	for name, list := range map[string][]bool{"windowed": c.Windowed, "sparse": c.Sparse,
-		"without rotary positions": c.NoRope, "with linear attention": c.Linear} {
+		"without rotary positions": c.NoRope, "with linear attention": c.Linear,
+		"without attention": c.NoMixer, "without a feed-forward block": c.NoFFN} {
 		if list != nil && len(list) != c.Layers {
 			bad("%d entries say which layers are %s; the model has %d layers", len(list), name, c.Layers)
 		}
@@ -221,11 +236,11 @@ func (c Config) validateVariants() (errs []error) {
 	if c.GLMNorms && (!c.PostNorms || c.NoPreNorms) {
 		bad("GLM-4's norms are before and after the blocks")
 	}
-	if c.ResidualScale != 0 && (c.PostNorms || c.hasLinear()) {
+	if c.ResidualScale != 0 && (c.PostNorms || c.hasLinear() && !c.Delta.Scan) {
 		bad("norms after the blocks, or linear attention, cannot be together with a scale of the residual stream")
 	}
 	errs = append(append(append(errs, c.validateDelta()...), c.validateLatent()...), c.validateGlobal()...)
-	errs = append(errs, c.validatePerLayer()...)
+	errs = append(append(errs, c.validatePerLayer()...), c.validateNames()...)
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 ||
 		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")

@@ -28,7 +28,7 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 	for l := range c.Layers {
 		s := c.linears(l)
 		met := s.adaptable()
-		if c.sparse(l) {
+		if c.feeds(l) && c.sparse(l) {
 			met = append(append([]linearSpec{s.qkv, s.o, s.router, s.gateUp, s.down}, s.inner...),
 				s.experts[:2*c.Experts.Top]...)
 			if c.Experts.Shared > 0 {
@@ -40,6 +40,9 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 		}
 		if c.linear(l) {
 			states += float64(c.Delta.State())
+			continue
+		}
+		if !c.mixes(l) {
 			continue
 		}
 		seen := float64(n) * float64(n+1) / 2
@@ -257,7 +260,7 @@ func (c Config) CacheBytes(pages, size int, operand kernels.DType, shared int) i
 // cacheElements returns the elements of the keys and values of all layers in a Cache.
 func (c Config) cacheElements(pages, size int) (n int) {
 	for l := range c.Layers {
-		if !c.linear(l) && !c.shares(l) {
+		if c.mixes(l) && !c.linear(l) && !c.shares(l) {
 			_, stride := c.layerPages(l, pages, size)
 			n += 2 * stride
 		}
@@ -268,7 +271,7 @@ func (c Config) cacheElements(pages, size int) (n int) {
 // StateBytes returns the size of a sequence's state in the layers with linear attention, which every
 // rank holds whole.
 func (c Config) StateBytes(operand kernels.DType) int {
-	return (c.Layers - c.attentionLayers()) * (floatSize*c.Delta.State() + operand.Size()*c.Delta.Tail())
+	return c.linearLayers() * (floatSize*c.Delta.State() + operand.Size()*c.Delta.Tail())
 }
 
 // layerPages returns the elements of layer l's keys in a Cache, and how far apart keys and values start.

@@ -11,9 +11,13 @@ import (
 
 // The counts equal the allocations, to the byte.
 func TestCounts(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(32) {
 		r := rand.New(rand.NewPCG(seed, 9))
-		c, h := anyVariant(r), anyHeads(r)
+		c := anyVariant(r)
+		if seed >= 20 {
+			c = anyHybrid(r)
+		}
+		h := anyHeads(r)
 		level, operand := cpu.Level(r.IntN(int(cpu.BestLevel())+1)), []kernels.DType{kernels.F32, kernels.BF16}[seed%2]
 		be, err := cpu.Open(cpu.Options{Level: &level, Threads: 1, Operand: operand})
 		if err != nil {

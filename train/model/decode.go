@@ -30,7 +30,7 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 		return b
 	}
 	pool := alloc(be.Operand(), c.cacheElements(pages, size))
-	linear := c.Layers - c.attentionLayers()
+	linear := c.linearLayers()
 	states, tails := slots*c.Delta.State(), slots*c.Delta.Tail()
 	memory := deltaMemory{alloc(be.Operand(), linear*tails), alloc(be.Float(), linear*states)}
 	if err != nil {
@@ -46,6 +46,9 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 			x.memory[l] = deltaMemory{memory.tails.Slice(with*tails, (with+1)*tails),
 				memory.states.Slice(with*states, (with+1)*states)}
 			with++
+			continue
+		}
+		if !c.mixes(l) {
 			continue
 		}
 		n, stride := c.layerPages(l, pages, size)
@@ -189,8 +192,9 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	tokens, sample, u := load(d.tokens, st.Tokens), load(d.sample, st.Sample), d.u.Slice(0, len(st.U))
 	be.Copy(u, kernels.Host(st.U))
 	runs := d.runs(st)
-	xs, delta := d.x.Slice(0, n*C), d.delta.Slice(0, n*C)
+	xs, delta := d.x.Slice(0, n*C), kernels.Buffer{}
 	a := d.layerActs(0, n)
+	n2 := a.n2
 	be.Embed(xs, m.embed, tokens, c.embedScale())
 	tables := d.tables.cut(c, n)
 	m.embedLayers(tables, xs, tokens)
@@ -205,20 +209,18 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 			}
 			m.leave(l-1, xs, a.n1, a.rstd1, xs, delta, y.norm1)
 		}
-		if y.delta != nil {
-			m.linearAttention(y, &a, &d.low, x.memory[l], runs)
+		if y.mixes {
+			a.n2 = n2
+			m.mixStep(y, &a, &d.low, x, l, at, runs)
+			delta = d.o.Slice(0, n*C)
+			m.join(y, &a, &d.low, xs, delta)
 		} else {
-			m.project(y, &a, &d.low, at.pos)
-			own := x.layers[c.owner(l)]
-			if !y.shares {
-				be.AppendKV(own, a.qkv, at.slots, y.attention)
-			}
-			be.PagedAttention(a.att, a.stats, a.qkv, own, at.table, at.seq, at.pos, at.width, y.attention)
-			m.sink(y, &a)
+			a.n2 = a.n1
 		}
-		m.join(y, &a, &d.low, xs, d.o.Slice(0, n*C))
-		m.feedForward(y, &a, &d.low, delta)
-		m.readLayer(y, &a, &d.low, tables.rows, delta)
+		if y.feeds {
+			delta = m.feedForward(y, &a, &d.low, d.delta.Slice(0, n*C))
+			m.readLayer(y, &a, &d.low, tables.rows, delta)
+		}
 	}
 	d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets // keep the memory for the next step
 	q := len(st.Sample)
@@ -247,6 +249,21 @@ func (d *Decoder) layerActs(l, n int) acts {
 		a.per.x = a.x1
 	}
 	return a
+}
+
+// mixStep computes the attention of layer l for a step's rows, up to what the output projection reads.
+func (m *Model) mixStep(y *layer, a *acts, low *lowRank, x *Cache, l int, at paged, runs kernels.Runs) {
+	if y.delta != nil {
+		m.linearAttention(y, a, low, x.memory[l], runs)
+		return
+	}
+	m.project(y, a, low, at.pos)
+	own := x.layers[m.Config.owner(l)]
+	if !y.shares {
+		m.be.AppendKV(own, a.qkv, at.slots, y.attention)
+	}
+	m.be.PagedAttention(a.att, a.stats, a.qkv, own, at.table, at.seq, at.pos, at.width, y.attention)
+	m.sink(y, a)
 }
 
 // CopyPages copies page pairs[2i] to page pairs[2i+1] in all layers.

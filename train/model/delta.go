@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"exp/kernels"
@@ -18,63 +19,90 @@ import (
 // head,
 //
 //	x += Wo · GatedNorm(DeltaRule(ShortConv(p), DeltaGates(p)), p)
+//
+// and layers with Mamba-2 (kernels.DeltaShape.Scan) GroupedNorm instead of GatedNorm.
 
 // delta holds the parameters of such a layer besides its linear maps, and their gradients.
 type delta struct {
 	conv, logs, bias, norm norm // [Mixed,Taps], [Values], [Values], [ValueDim]
+	convBias, skip         norm // of a scan: [Mixed], [Values]; its norm is [Out]
 }
 
-// deltaNames returns the names of those tensors.
-func deltaNames(l int) (conv, logs, bias, norm string) {
-	p := fmt.Sprintf("model.layers.%d.linear_attn.", l)
-	return p + "conv1d.weight", p + "A_log", p + "dt_bias", p + "norm.weight"
+// deltaPrefix returns how the names of such a layer's tensors begin, where the layer's own begin with p.
+func (c Config) deltaPrefix(p string) string {
+	if _, scan, _ := c.Names.parts(p); c.Delta.Scan {
+		return scan
+	}
+	return p + "linear_attn."
 }
 
 // deltaLinears returns the linear maps of such a layer, whose names begin with p.
 func (c Config) deltaLinears(p string) (in, out linearSpec) {
 	d := c.Delta
-	p += "linear_attn."
+	p = c.deltaPrefix(p)
+	out = linearSpec{[]string{p + "out_proj"}, []int{c.Width}, d.Out()}
+	if d.Scan {
+		return linearSpec{[]string{p + "in_proj"}, []int{d.Stride()}, c.Width}, out
+	}
 	in = linearSpec{[]string{p + "in_proj_qkv", p + "in_proj_z", p + "in_proj_b", p + "in_proj_a"},
 		[]int{d.Mixed(), d.Out(), d.Values, d.Values}, c.Width}
 	if d.ByKey {
 		in.names, in.rows = []string{p + "in_proj_qkvz", p + "in_proj_ba"}, []int{d.Mixed() + d.Out(), 2 * d.Values}
 	}
-	return in, linearSpec{[]string{p + "out_proj"}, []int{c.Width}, d.Out()}
+	return in, out
 }
 
 // delta adds the tensors of such a layer.
 func (x *layout) delta(c Config, l int, s layerLinears) {
-	conv, logs, bias, norm := deltaNames(l)
+	p, d := c.deltaPrefix(fmt.Sprintf("model.layers.%d.", l)), c.Delta
 	x.linear(s.qkv, false)
-	x.one(conv, c.Delta.Mixed(), 1, c.Delta.Taps)
-	x.one(logs, c.Delta.Values)
-	x.one(bias, c.Delta.Values)
-	x.one(norm, c.Delta.ValueDim)
+	x.one(p+"conv1d.weight", d.Mixed(), 1, d.Taps)
+	if d.Scan {
+		x.one(p+"conv1d.bias", d.Mixed())
+	}
+	x.one(p+"A_log", d.Values)
+	x.one(p+"dt_bias", d.Values)
+	if d.Scan {
+		x.one(p+"D", d.Values)
+		x.one(p+"norm.weight", d.Out())
+	} else {
+		x.one(p+"norm.weight", d.ValueDim)
+	}
 	x.linear(s.o, false)
 }
 
 // delta binds them.
 func (b *binder) delta(l int) *delta {
-	conv, logs, bias, norm := deltaNames(l)
-	return &delta{b.vector(conv), b.vector(logs), b.vector(bias), b.vector(norm)}
+	p := b.Config.deltaPrefix(fmt.Sprintf("model.layers.%d.", l))
+	y := &delta{conv: b.vector(p + "conv1d.weight"), logs: b.vector(p + "A_log"), bias: b.vector(p + "dt_bias"),
+		norm: b.vector(p + "norm.weight")}
+	if b.Config.Delta.Scan {
+		y.convBias, y.skip = b.vector(p+"conv1d.bias"), b.vector(p+"D")
+	}
+	return y
 }
 
 // deltaInitial sets out to the initial values of a tensor of linear attention that is no weight of a linear
 // map, and reports whether it is one.
 func deltaInitial(out []float32, t Tensor, c Config, seed uint64) bool {
-	at := strings.Index(t.Name, ".linear_attn.")
-	if at < 0 {
+	p, name, ok := strings.Cut(strings.TrimPrefix(t.Name, "model.layers."), ".")
+	name, inside := strings.CutPrefix(name, c.deltaPrefix(""))
+	if _, err := strconv.Atoi(p); !ok || !inside || err != nil || !c.hasLinear() {
 		return false
 	}
-	switch t.Name[at+len(".linear_attn."):] {
+	switch name {
 	case "conv1d.weight":
 		normal(out, seed, c.InitStd)
+	case "conv1d.bias":
 	case "A_log":
 		uniform(out, seed, 1)
 		for i, v := range out {
 			out[i] = float32(math.Log(0.01 + 15.99*(float64(v)+1)/2))
+			if c.Delta.Scan {
+				out[i] = float32(math.Log(float64(i + 1)))
+			}
 		}
-	case "dt_bias", "norm.weight":
+	case "dt_bias", "norm.weight", "D":
 		for i := range out {
 			out[i] = 1
 		}
@@ -103,6 +131,9 @@ func (c Config) validateDelta() (errs []error) {
 	if d.Taps < 1 || d.Taps > maxTaps {
 		bad("the convolution of linear attention has %d taps, must be from 1 to %d", d.Taps, maxTaps)
 	}
+	if d.Scan && d.ByKey || d.Low < 0 || d.High < 0 || d.High > 0 && d.High < d.Low {
+		bad("time steps are limited to %g to %g", d.Low, d.High)
+	}
 	if c.PostNorms || c.QKVBias || c.OutBias || c.Fused || c.WideQKNorm {
 		bad("linear attention is not supported with norms after the blocks, biases or fused projections")
 	}
@@ -120,10 +151,20 @@ func (c Config) Recurrent() bool { return c.hasLinear() }
 
 // attentionLayers returns the number of layers with keys and values.
 func (c Config) attentionLayers() int {
-	n := c.Layers
+	n := c.Layers - c.linearLayers()
+	for _, none := range c.NoMixer {
+		if none {
+			n--
+		}
+	}
+	return n
+}
+
+// linearLayers returns the number of layers with linear attention.
+func (c Config) linearLayers() (n int) {
 	for _, linear := range c.Linear {
 		if linear {
-			n--
+			n++
 		}
 	}
 	return n
@@ -146,7 +187,7 @@ func (c Config) Projected() int {
 
 // WidestMap returns the most outputs of a layer's linear maps.
 func (c Config) WidestMap() int {
-	n := max(c.Projected(), 2*c.most(func(c Config) int { return c.FFN }))
+	n := max(c.Projected(), c.Gate.Factors()*c.most(func(c Config) int { return c.FFN }))
 	if c.latent() {
 		n = max(c.Heads*c.Head, c.kvb(), c.kva(), c.Latent.QueryRank, 2*c.FFN)
 	}
@@ -170,25 +211,39 @@ func (c Config) LargestMap() (n int) {
 // WidestFloats returns the most floats of a row that linear maps make.
 func (c Config) WidestFloats() int { return max(c.Width, c.kva(), c.Latent.QueryRank) }
 
-// layerParts says which kinds of attention activations serve.
-type layerParts struct{ attention, linear bool }
+// layerParts says which kinds of attention activations serve, whether a feed-forward block, and whether both in
+// one layer.
+type layerParts struct{ attention, linear, feeds, both bool }
 
 // parts returns the kinds that the model has, partsOf that of layer l.
-func (c Config) parts() layerParts { return layerParts{c.attentionLayers() > 0, c.hasLinear()} }
+func (c Config) parts() layerParts {
+	return layerParts{c.attentionLayers() > 0, c.hasLinear(), c.some(c.feeds), c.hasBoth()}
+}
 
-func (c Config) partsOf(l int) layerParts { return layerParts{!c.linear(l), c.linear(l)} }
+func (c Config) partsOf(l int) layerParts {
+	mixes, feeds := c.mixes(l), c.feeds(l)
+	return layerParts{mixes && !c.linear(l), c.linear(l), feeds, mixes && feeds}
+}
 
 // deltaActs are a layer's activations for N rows.
 type deltaActs struct {
 	x, u        kernels.Buffer // [N,Stride], [N,Mixed]: before and after the convolution
-	gates       kernels.Buffer // [N,2·Values]
+	gates       kernels.Buffer // [N,Gates]
 	out, normed kernels.Buffer // [N,Out]
-	rstd        kernels.Buffer // [N,Values]
+	rstd        kernels.Buffer // [N,Values], of a scan [N,Keys]
+}
+
+// deltaNorms returns the number of norms of a row.
+func deltaNorms(s kernels.DeltaShape) int {
+	if s.Scan {
+		return s.Keys
+	}
+	return s.Values
 }
 
 func (a *deltaActs) alloc(s kernels.DeltaShape, N int, f, o func(n int) kernels.Buffer) {
-	a.x, a.u, a.gates = o(N*s.Stride()), o(N*s.Mixed()), f(N*2*s.Values)
-	a.out, a.normed, a.rstd = o(N*s.Out()), o(N*s.Out()), f(N*s.Values)
+	a.x, a.u, a.gates = o(N*s.Stride()), o(N*s.Mixed()), f(N*s.Gates())
+	a.out, a.normed, a.rstd = o(N*s.Out()), o(N*s.Out()), f(N*deltaNorms(s))
 }
 
 // cut cuts the buffers to n rows.
@@ -196,8 +251,8 @@ func (a *deltaActs) cut(s kernels.DeltaShape, n int) {
 	if a.x.Empty() {
 		return
 	}
-	a.x, a.u, a.gates = a.x.Slice(0, n*s.Stride()), a.u.Slice(0, n*s.Mixed()), a.gates.Slice(0, n*2*s.Values)
-	a.out, a.normed, a.rstd = a.out.Slice(0, n*s.Out()), a.normed.Slice(0, n*s.Out()), a.rstd.Slice(0, n*s.Values)
+	a.x, a.u, a.gates = a.x.Slice(0, n*s.Stride()), a.u.Slice(0, n*s.Mixed()), a.gates.Slice(0, n*s.Gates())
+	a.out, a.normed, a.rstd = a.out.Slice(0, n*s.Out()), a.normed.Slice(0, n*s.Out()), a.rstd.Slice(0, n*deltaNorms(s))
 }
 
 // joined returns what the output projection reads.
@@ -221,10 +276,15 @@ type deltaMemory struct{ tails, states kernels.Buffer }
 func (m *Model) linearAttention(y *layer, a *acts, low *lowRank, memory deltaMemory, r kernels.Runs) {
 	be, s, d := m.be, m.Config.Delta, &a.delta
 	y.qkv.apply(be, d.x, a.n1, low)
-	be.ShortConv(d.u, d.x, y.delta.conv.w, memory.tails, r, s)
-	be.DeltaGates(d.gates, d.x, y.delta.logs.w, y.delta.bias.w, s)
+	p := y.delta
+	be.ShortConv(d.u, d.x, p.conv.w, p.convBias.w, memory.tails, r, s)
+	be.DeltaGates(d.gates, d.x, p.logs.w, p.bias.w, p.skip.w, s)
 	be.DeltaRule(d.out, d.u, d.gates, memory.states, r, s)
-	be.GatedNorm(d.normed, d.rstd, d.out, d.x, y.delta.norm.w, s, m.Config.NormEps)
+	if s.Scan {
+		be.GroupedNorm(d.normed, d.rstd, d.out, d.x, p.norm.w, s, m.Config.NormEps)
+		return
+	}
+	be.GatedNorm(d.normed, d.rstd, d.out, d.x, p.norm.w, s, m.Config.NormEps)
 }
 
 // linearAttentionBackward sets dNorm, the gradient of a.n1, from dout, that of the output projection's
@@ -232,20 +292,28 @@ func (m *Model) linearAttention(y *layer, a *acts, low *lowRank, memory deltaMem
 func (m *Model) linearAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
 	be, s, d, n := m.be, m.Config.Delta, &a.delta, ws.n
 	dOut, dx := ws.dAtt.Slice(0, n*s.Out()), ws.dProjected.Slice(0, n*s.Stride())
-	dMixed, dGates := ws.dMixed.Slice(0, n*s.Mixed()), ws.dGates.Slice(0, n*2*s.Values)
+	dMixed, dGates := ws.dMixed.Slice(0, n*s.Mixed()), ws.dGates.Slice(0, n*s.Gates())
 	y.o.backward(be, dOut, dout, d.normed, blocks, &ws.low)
 	p, r := y.delta, ws.runs()
-	be.GatedNormBackward(dOut, dx, m.gradient(p.norm, 0), dOut, d.out, d.x, p.norm.w, d.rstd, blocks, s)
+	normBackward := be.GatedNormBackward
+	if s.Scan {
+		normBackward = be.GroupedNormBackward
+	}
+	normBackward(dOut, dx, m.gradient(p.norm, 0), dOut, d.out, d.x, p.norm.w, d.rstd, blocks, s)
 	be.DeltaRuleBackward(dMixed, dGates, dOut, d.u, d.gates, r, s)
-	be.DeltaGatesBackward(dx, m.gradient(p.logs, 0), m.gradient(p.bias, s.Values), dGates, d.gates, d.x, p.logs.w,
-		p.bias.w, blocks, s)
-	be.ShortConvBackward(dx, m.gradient(p.conv, 0), dMixed, d.x, p.conv.w, blocks, r, s)
+	be.DeltaGatesBackward(dx, m.gradient(p.logs, 0), m.gradient(p.bias, s.Values), m.gradient(p.skip, 2*s.Values),
+		dGates, d.gates, d.x, p.logs.w, p.bias.w, blocks, s)
+	be.ShortConvBackward(dx, m.gradient(p.conv, 0), m.gradient(p.convBias, s.Mixed()*s.Taps), dMixed, d.x, p.conv.w,
+		p.convBias.w, blocks, r, s)
 	y.qkv.backward(be, dNorm, dx, a.n1, blocks, &ws.low)
 }
 
 // gradient returns the gradient of w, which goes to the sink from element `at` if w is frozen.
 func (m *Model) gradient(w norm, at int) kernels.Buffer {
-	if w.d.Empty() {
+	switch {
+	case w.w.Empty():
+		return kernels.Buffer{}
+	case w.d.Empty():
 		return m.unread.Slice(at, at+w.w.Len())
 	}
 	return w.d
@@ -266,7 +334,7 @@ func (ws *Workspace) allocAttentionGradients(alloc, operand func(n int) kernels.
 	}
 	if c.hasLinear() {
 		out, projected = max(out, c.Delta.Out()), max(projected, c.Delta.Stride())
-		ws.dMixed, ws.dGates = operand(N*c.Delta.Mixed()), alloc(N*2*c.Delta.Values)
+		ws.dMixed, ws.dGates = operand(N*c.Delta.Mixed()), alloc(N*c.Delta.Gates())
 	}
 	ws.dAtt = operand(N * out)
 	if projected > 0 {

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"exp/kernels"
 	"exp/kernels/ref"
 )
@@ -17,10 +20,18 @@ func TestPlainArchitecturesKeepTheirText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"Linear", "Delta", "OutputGate"} {
+	for _, key := range []string{"Linear", "Delta", "OutputGate", "Names", "NoMixer", "NoFFN"} {
 		if strings.Contains(string(text), key) {
 			t.Errorf("%s has %s", text, key)
 		}
+	}
+	text, err = json.Marshal(variants["qwen3-next"].Delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"Keys":2,"Values":4,"KeyDim":5,"ValueDim":3,"Taps":3,"ByKey":true}`
+	if string(text) != want {
+		t.Errorf("Gated DeltaNet reads %s, want %s", text, want)
 	}
 }
 
@@ -52,7 +63,8 @@ func TestDeltaInitial(t *testing.T) {
 	}
 	defer m.Close()
 	m.Init(testSeed)
-	conv, logs, bias, norm := deltaNames(0)
+	const p = "model.layers.0.linear_attn."
+	conv, logs, bias, norm := p+"conv1d.weight", p+"A_log", p+"dt_bias", p+"norm.weight"
 	for _, v := range kernels.Elems[float64](m.View(logs)) {
 		if a := math.Exp(v); a < 0.01 || a > 16 {
 			t.Errorf("A_log is the logarithm of %g", a)
@@ -71,6 +83,28 @@ func TestDeltaInitial(t *testing.T) {
 	}
 	if std := math.Sqrt(sum / float64(m.View(conv).Len())); std < 0.3 || std > 1 {
 		t.Errorf("the convolution has standard deviation %g, want about %g", std, m.Config.InitStd)
+	}
+}
+
+// Those of Mamba-2 are, too: A is 1, 2, 3 and so on.
+func TestScanInitial(t *testing.T) {
+	be := ref.New[float64]()
+	m, err := New(be, variants["granite hybrid"], Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Init(testSeed)
+	const p = "model.layers.0.mamba."
+	for name, want := range map[string][]float64{"A_log": {0, math.Ln2}, "dt_bias": {1, 1}, "D": {1, 1},
+		"norm.weight": {1, 1, 1, 1}, "conv1d.bias": make([]float64, 10)} {
+		got := kernels.Elems[float64](m.View(p + name))
+		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if kernels.Elems[float64](m.View(p + "conv1d.weight"))[0] == 0 {
+		t.Error("the convolution has weights 0")
 	}
 }
 

@@ -2,8 +2,13 @@ package model
 
 import "exp/kernels"
 
-// expert is one gated feed-forward block of a mixture.
+// expert is one feed-forward block of a mixture.
 type expert struct{ gateUp, down linear }
+
+// expertRows returns the widths of gateUp of an expert, and of the shared one.
+func (c Config) expertRows() (own, shared int) {
+	return c.Gate.Factors() * c.Experts.FFN, c.Gate.Factors() * c.Experts.Shared
+}
 
 // mixture holds the parameters of a sparse layer's feed-forward block: the router, whose
 // last row is the gate of the shared expert if it has one, and the experts, the shared one
@@ -22,8 +27,8 @@ type mixtureActs struct {
 	choice, slot          kernels.Buffer // [M,J]: expert of each choice, and its sorted row
 	rows                  kernels.Buffer // [M·Top] row of each sorted row
 	x                     kernels.Buffer // [M·Top,C] operands: the rows, sorted
-	gateUp, act           kernels.Buffer // [M·Top,2F], [M·Top,F] operands
-	sharedGateUp          kernels.Buffer // [M,2Fs] operands
+	gateUp, act           kernels.Buffer // [M·Top,2F], [M·Top,F] operands; without a gate [M·Top,F]
+	sharedGateUp          kernels.Buffer // [M,2Fs] operands, likewise
 	sharedAct             kernels.Buffer // [M,Fs] operands
 	y                     kernels.Buffer // [M·J,C] floats: the experts' results, sorted
 
@@ -36,9 +41,10 @@ func (a *mixtureActs) alloc(c Config, M int, f, o, i func(n int) kernels.Buffer)
 	J, N := r.Choices(), M*r.Top
 	a.logits, a.weight, a.probs = f(M*r.Logits()), f(M*J), f(M*r.Experts)
 	a.choice, a.slot, a.rows = i(M*J), i(M*J), i(N)
-	a.x, a.gateUp, a.act = o(N*c.Width), o(N*2*c.Experts.FFN), o(N*c.Experts.FFN)
+	own, shared := c.expertRows()
+	a.x, a.gateUp, a.act = o(N*c.Width), o(N*own), o(N*c.Experts.FFN)
 	if r.Shared {
-		a.sharedGateUp, a.sharedAct = o(M*2*c.Experts.Shared), o(M*c.Experts.Shared)
+		a.sharedGateUp, a.sharedAct = o(M*shared), o(M*c.Experts.Shared)
 	}
 	a.y = f(M * J * c.Width)
 }
@@ -47,6 +53,7 @@ func (a *mixtureActs) alloc(c Config, M int, f, o, i func(n int) kernels.Buffer)
 func (a *mixtureActs) cut(c Config, M int) mixtureActs {
 	r := c.routing()
 	J, N := r.Choices(), M*r.Top
+	own, shared := c.expertRows()
 	b := *a
 	for _, x := range []struct {
 		b *kernels.Buffer
@@ -54,8 +61,8 @@ func (a *mixtureActs) cut(c Config, M int) mixtureActs {
 	}{
 		{&b.logits, M * r.Logits()}, {&b.weight, M * J}, {&b.probs, M * r.Experts}, {&b.choice, M * J},
 		{&b.slot, M * J}, {&b.rows, N},
-		{&b.x, N * c.Width}, {&b.gateUp, N * 2 * c.Experts.FFN}, {&b.act, N * c.Experts.FFN},
-		{&b.sharedGateUp, M * 2 * c.Experts.Shared}, {&b.sharedAct, M * c.Experts.Shared}, {&b.y, M * J * c.Width},
+		{&b.x, N * c.Width}, {&b.gateUp, N * own}, {&b.act, N * c.Experts.FFN},
+		{&b.sharedGateUp, M * shared}, {&b.sharedAct, M * c.Experts.Shared}, {&b.y, M * J * c.Width},
 	} {
 		if !x.b.Empty() {
 			*x.b = x.b.Slice(0, x.n)
@@ -111,13 +118,14 @@ func (y *mixture) forward(be kernels.Backend, c Config, a *mixtureActs, out, x, 
 	a.route(be, c, &y.router, y.bias, routed)
 	be.GatherRows(a.x, x, a.rows, c.Width)
 	r, C, F := c.routing(), c.Width, c.Experts.FFN
+	own, _ := c.expertRows()
 	for e := range r.Experts {
 		lo, hi := int(a.offsets[e]), int(a.offsets[e+1])
 		if lo == hi {
 			continue
 		}
 		act := a.act.Slice(lo*F, hi*F)
-		y.experts[e].gate(be, c, act, a.gateUp.Slice(lo*2*F, hi*2*F), a.x.Slice(lo*C, hi*C))
+		y.experts[e].gate(be, c, act, a.gateUp.Slice(lo*own, hi*own), a.x.Slice(lo*C, hi*C))
 		be.MatMul(a.y.Slice(lo*C, hi*C), act, y.experts[e].down.w, y.experts[e].down.bias)
 		scaleRows(be, a.y.Slice(lo*C, hi*C), scales, e, C)
 	}
@@ -136,7 +144,7 @@ func scaleRows(be kernels.Backend, x kernels.Buffer, scales []float32, e, C int)
 	}
 }
 
-// gate computes an expert's activations act [M,F] and gateUp [M,2F].
+// gate computes an expert's activations act [M,F] and gateUp [M,2F], without a gate [M,F].
 func (y *expert) gate(be kernels.Backend, c Config, act, gateUp, x kernels.Buffer) {
 	if c.fusedGate() {
 		be.MatMulSwiGLU(act, gateUp, x, y.gateUp.w)
@@ -177,6 +185,7 @@ func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixt
 	dweight, dlogits := g.dweight.Slice(0, M*J), g.dlogits.Slice(0, M*r.Logits())
 	be.CombineBackward(dy, dweight, dout, a.y, a.slot, a.weight, C, J)
 	rows := a.host[2*M*J : 2*M*J+N]
+	width, _ := c.expertRows()
 	for e := range r.Experts {
 		lo, hi := int(a.offsets[e]), int(a.offsets[e+1])
 		if lo == hi {
@@ -187,7 +196,7 @@ func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixt
 		be.Sync()
 		scaleRows(be, dy.Slice(lo*C, hi*C), scales, e, C)
 		y.experts[e].backward(be, c, g, dxs.Slice(lo*C, hi*C), dy.Slice(lo*C, hi*C), a.x.Slice(lo*C, hi*C),
-			a.gateUp.Slice(lo*2*F, hi*2*F), a.act.Slice(lo*F, hi*F), own)
+			a.gateUp.Slice(lo*width, hi*width), a.act.Slice(lo*F, hi*F), own)
 	}
 	be.ScatterRows(dx, dxs, a.rows, C)
 	t := g.t.Slice(0, M*C)

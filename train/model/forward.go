@@ -20,10 +20,14 @@ func (m *Model) Forward(ws *Workspace) {
 			m.leave(l-1, x0, a.n1, a.rstd1, before.left(c), delta, y.norm1)
 		}
 		ws.keepInput(l)
-		m.block(ws, y, a, x0)
-		delta = m.feedForward(y, &a, &ws.low, ws.delta.Slice(0, ws.n*C))
-		m.readLayer(y, &a, &ws.low, ws.tables.cut(c, ws.n).rows, delta)
-		ws.keepRouting(l, a)
+		if y.mixes {
+			delta = m.block(ws, y, a, x0)
+		}
+		if y.feeds {
+			delta = m.feedForward(y, &a, &ws.low, ws.delta.Slice(0, ws.n*C))
+			m.readLayer(y, &a, &ws.low, ws.tables.cut(c, ws.n).rows, delta)
+			ws.keepRouting(l, a)
+		}
 	}
 	end := ws.layerActs(len(m.layers) - 1)
 	m.finish(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), end.left(c), delta)
@@ -62,8 +66,9 @@ func (m *Model) addEnter(sum, in, rstd, x, delta kernels.Buffer, w norm) {
 	m.be.Copy(in, sum)
 }
 
-// block computes a layer's activations from a.n1 up to a.n2.
-func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
+// block computes a layer's activations from a.n1 up to a.n2 and returns what its attention adds to the residual
+// stream.
+func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) kernels.Buffer {
 	if y.delta != nil {
 		m.linearAttention(y, &a, &ws.low, deltaMemory{}, ws.runs())
 	} else {
@@ -73,7 +78,9 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
 		m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, y.attention)
 		m.sink(y, &a)
 	}
-	m.join(y, &a, &ws.low, x0, ws.attOut())
+	out := ws.attOut()
+	m.join(y, &a, &ws.low, x0, out)
+	return out
 }
 
 // sink gives each head of a.att its sink, if the model has them.
@@ -125,8 +132,8 @@ func (m *Model) normHeads(y *layer, a *acts) {
 	}
 }
 
-// join adds the attention output to the residual stream x0, as a.x1, and normalises it. out
-// is scratch [N,C].
+// join sets out [N,C] to the attention output. If a feed-forward block follows, it adds that to the residual
+// stream x0, as a.x1, and normalises it.
 func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 	c, be := m.Config, m.be
 	if c.OutputGate && y.delta == nil {
@@ -141,7 +148,9 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 		y.o.apply(be, a.rawO, a.joined(c, y), low)
 		be.RMSNorm(out, a.rstdO, a.rawO, y.post1.w, c.norm(), c.NormEps)
 	}
-	m.addEnter(a.x1, a.n2, a.rstd2, x0, out, y.norm2)
+	if y.feeds {
+		m.addEnter(a.x1, a.n2, a.rstd2, x0, out, y.norm2)
+	}
 }
 
 // feedForward computes and returns the feed-forward block's contribution to the residual
@@ -204,6 +213,9 @@ func (c Config) widestVector() int {
 	n = max(n, c.Latent.Rank, c.Latent.QueryRank)
 	if c.hasLinear() {
 		n = max(n, c.Delta.Mixed()*c.Delta.Taps, 2*c.Delta.Values, c.Delta.ValueDim)
+		if c.Delta.Scan {
+			n = max(n, c.Delta.Mixed()*(c.Delta.Taps+1), 3*c.Delta.Values, c.Delta.Out())
+		}
 	}
 	return n
 }

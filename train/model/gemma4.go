@@ -82,17 +82,10 @@ func (c Config) HeadsWidth() int {
 func (c Config) beside(l int) bool { return c.Experts.Beside && c.sparse(l) }
 
 // dense reports whether layer l has a feed-forward block that all tokens take.
-func (c Config) dense(l int) bool { return !c.sparse(l) || c.Experts.Beside }
+func (c Config) dense(l int) bool { return c.feeds(l) && (!c.sparse(l) || c.Experts.Beside) }
 
 // anyDense reports whether any layer does.
-func (c Config) anyDense() bool {
-	for l := range c.Layers {
-		if c.dense(l) {
-			return true
-		}
-	}
-	return false
-}
+func (c Config) anyDense() bool { return c.some(c.dense) }
 
 // validateGlobal reports invalid settings of heads of two sizes and of what comes with them.
 func (c Config) validateGlobal() (errs []error) {

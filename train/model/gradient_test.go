@@ -124,6 +124,23 @@ var variants = map[string]Config{
 		Delta:   kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 5, ValueDim: 3, Taps: 3, ByKey: true},
 		Sparse:  []bool{false, true},
 		Experts: Experts{Count: 3, Top: 2, FFN: 3, Shared: 4, Renorm: true}},
+	"nemotron-h": {Vocab: 9, Layers: 4, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, Gate: kernels.ReLU2,
+		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.6, Names: NemotronNames,
+		NoRope:  []bool{true, true, true, true},
+		NoMixer: []bool{false, true, false, true}, NoFFN: []bool{true, false, true, false},
+		Linear: []bool{true, false, false, false}, Sparse: []bool{false, false, false, true},
+		Delta: kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 3, ValueDim: 2, Taps: 4, Scan: true, Low: 0.001},
+		Experts: Experts{Count: 6, Top: 2, FFN: 3, Shared: 4, Renorm: true, Sigmoid: true, Corrected: true, Ungated: true,
+			Groups: 3, TopGroups: 2, Scale: 1.5}},
+	"granite hybrid": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, TieEmbeddings: true,
+		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.6, EmbedScale: 3, QueryScale: 0.3, ResidualScale: 0.7,
+		LogitDivisor: 1.5, Names: GraniteNames, NoRope: []bool{true, true}, Linear: []bool{true, false},
+		Delta:   kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 3, ValueDim: 2, Taps: 4, Scan: true},
+		Sparse:  []bool{false, true},
+		Experts: Experts{Count: 3, Top: 2, FFN: 3, Shared: 4, Renorm: true, Ungated: true}},
+	"bamba": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, Rotary: 2,
+		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.6, Names: BambaNames, Linear: []bool{true, false},
+		Delta: kernels.DeltaShape{Keys: 1, Values: 3, KeyDim: 4, ValueDim: 3, Taps: 2, Scan: true}},
 }
 
 // toyBatch has sequences of several lengths, one without a completion.

@@ -53,6 +53,7 @@ type layer struct {
 	qNorm, kNorm, sinks        norm
 	qkv, o, gateUp, down       linear
 	fused                      bool      // the gate is computed within the product
+	mixes, feeds               bool      // has attention, linear or not; a feed-forward block
 	mix                        *mixture  // instead of gateUp and down
 	delta                      *delta    // instead of attention
 	latent                     *latent   // of latent attention
@@ -341,8 +342,11 @@ func (b *binder) layer(l int) layer {
 	before1, after1, before2, after2 := c.norms(l)
 	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), post1: b.vector(after1), post2: b.vector(after2),
 		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l), own: c.at(l), number: l,
-		per: b.perLayer(l, s), shares: c.shares(l), lends: c.lends(l), kind: c.sharedKind(l)}
+		per: b.perLayer(l, s), shares: c.shares(l), lends: c.lends(l), kind: c.sharedKind(l),
+		mixes: c.mixes(l), feeds: c.feeds(l)}
 	switch {
+	case !y.mixes:
+		y.norm2 = y.norm1
 	case c.linear(l):
 		y.qkv, y.o = b.linear(s.qkv, false), b.linear(s.o, false)
 		y.delta = b.delta(l)
@@ -351,14 +355,17 @@ func (b *binder) layer(l int) layer {
 	default:
 		y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
 	}
-	if c.QKNorm && !c.linear(l) {
+	if c.QKNorm && y.mixes && !c.linear(l) {
 		query, key := c.headNorms(l)
 		if y.qNorm = b.vector(query); !y.shares {
 			y.kNorm = b.vector(key)
 		}
 	}
-	if c.Sinks && !c.linear(l) {
+	if c.Sinks && y.mixes && !c.linear(l) {
 		y.sinks = b.vector(sinksName(l))
+	}
+	if !y.feeds {
+		return y
 	}
 	if c.dense(l) {
 		y.gateUp, y.down = b.linear(s.gateUp, c.FFNBias), b.linear(s.down, c.FFNBias)

@@ -95,6 +95,36 @@ func anyPerLayer(r *rand.Rand, c *Config) {
 	}
 }
 
+// anyHybrid draws a model with Mamba-2 layers, of a family that has them.
+func anyHybrid(r *rand.Rand) Config {
+	c := anyConfig(r)
+	flag := func() bool { return r.IntN(2) == 0 }
+	c.QKVBias, c.Layers = false, 3
+	keys := 1 + r.IntN(3)
+	c.Linear = []bool{flag(), flag(), true}
+	c.Delta = kernels.DeltaShape{Keys: keys, Values: keys * (1 + r.IntN(3)), KeyDim: 1 + r.IntN(20),
+		ValueDim: 1 + r.IntN(20), Taps: 1 + r.IntN(4), Scan: true, Low: float64(r.IntN(2)) / 10}
+	if flag() {
+		c.Sparse = []bool{flag(), flag(), flag()}
+		c.Experts = Experts{Count: 6, Top: 1 + r.IntN(3), FFN: 1 + r.IntN(20), Renorm: true, Shared: 4, Ungated: true}
+	}
+	switch c.Names = []Names{NemotronNames, GraniteNames, BambaNames}[r.IntN(3)]; c.Names {
+	case NemotronNames:
+		if flag() {
+			c.Gate = kernels.ReLU2
+		}
+		c.NoMixer, c.NoFFN = []bool{flag(), flag(), false}, []bool{true, true, true}
+		for l, none := range c.NoMixer {
+			c.NoFFN[l], c.Linear[l] = !none, c.Linear[l] && !none
+		}
+	case GraniteNames:
+		c.ResidualScale = 0.3
+	case BambaNames:
+		c.Sparse, c.Experts = nil, Experts{}
+	}
+	return c
+}
+
 // anyLinear gives c layers with linear attention, and the others output gates.
 func anyLinear(r *rand.Rand, c *Config, layers []bool) {
 	c.PostNorms, c.NoPreNorms, c.WideQKNorm, c.QKVBias, c.OutBias = false, false, false, false, false
@@ -359,13 +389,17 @@ func (m *Model) tensorAt(i int) string {
 // gradients.
 func TestAnyCut(t *testing.T) {
 	open := engines{}
-	seeds := 12
+	seeds, hybrids := 12, 6
 	if testing.Short() {
-		seeds = 4
+		seeds, hybrids = 4, 2
 	}
-	for seed := range uint64(seeds) {
+	for seed := range uint64(seeds + hybrids) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		c, h := anyVariant(r), anyHeads(r)
+		draw := anyVariant
+		if seed >= uint64(seeds) {
+			draw = anyHybrid
+		}
+		c, h := draw(r), anyHeads(r)
 		n := 1 + r.IntN(9)
 		b := anyBatch(r, c.Vocab, n, 2+r.IntN(350))
 		operand := anyOperand(r)

@@ -40,7 +40,7 @@ func (t Tensor) prefix() string {
 }
 
 // linearSpec is a linear map of the backbone: tensors of one input width whose rows are
-// contiguous and multiplied together.
+// contiguous and multiplied together. The zero value is no map.
 type linearSpec struct {
 	names []string // of the tensors, without ".weight"
 	rows  []int    // of each tensor
@@ -66,7 +66,8 @@ func (t Tensor) vector() bool { return len(t.Shape) != 2 || t.Constant() }
 
 // layerLinears are the linear maps of a layer; qkv and o are the first and the last of its attention, linear
 // or not. gateUp and down belong to a dense layer, the
-// others to a sparse one: expert i at experts[2i] and experts[2i+1], the shared one last.
+// others to a sparse one; a layer of Nemotron-H lacks either kind: expert i at experts[2i]
+// and experts[2i+1], the shared one last.
 type layerLinears struct {
 	qkv, o, gateUp, down linearSpec
 	inner                []linearSpec // of latent attention, between qkv and o; or of a layer's embeddings
@@ -79,8 +80,7 @@ func (c Config) linears(l int) layerLinears {
 	shares := c.shares(l)
 	c = c.at(l)
 	p := fmt.Sprintf("model.layers.%d.", l)
-	attn := p + "self_attn."
-	mlp, _, _, _ := c.FeedForwardNames(p)
+	attn, _, dense := c.Names.parts(p)
 	kv := c.KVHeads * c.Head
 	x := layerLinears{
 		qkv: linearSpec{[]string{attn + "q_proj", attn + "k_proj", attn + "v_proj"},
@@ -89,6 +89,8 @@ func (c Config) linears(l int) layerLinears {
 	}
 	x.inner = c.perLayerLinears(p)
 	switch {
+	case !c.mixes(l):
+		x.qkv, x.o = linearSpec{}, linearSpec{}
 	case shares:
 		x.qkv.names, x.qkv.rows = x.qkv.names[:1], x.qkv.rows[:1]
 	case c.linear(l):
@@ -103,16 +105,16 @@ func (c Config) linears(l int) layerLinears {
 		x.qkv.names, x.qkv.rows = x.qkv.names[:2], x.qkv.rows[:2]
 	}
 	if c.dense(l) {
-		x.gateUp, x.down = c.feedForward(mlp, c.FFN)
+		if c.Names == LlamaNames {
+			dense, _, _, _ = c.FeedForwardNames(p)
+		}
+		x.gateUp, x.down = c.feedForward(dense, c.FFN)
 	}
-	if !c.sparse(l) {
+	if !c.feeds(l) || !c.sparse(l) {
 		return x
 	}
-	names := c.Experts.names()
-	if c.Experts.Beside {
-		mlp = p
-	}
-	x.router = linearSpec{[]string{mlp + names.router}, []int{c.Experts.Count}, c.Width}
+	mlp, router, shared, _ := c.sparseNames(p)
+	x.router = linearSpec{[]string{router}, []int{c.Experts.Count}, c.Width}
 	add := func(prefix string, width int) {
 		gateUp, down := c.feedForward(prefix, width)
 		x.experts = append(x.experts, gateUp, down)
@@ -122,7 +124,7 @@ func (c Config) linears(l int) layerLinears {
 	}
 	switch {
 	case c.Experts.Shared > 0 && c.Experts.Ungated:
-		add(mlp+names.shared+".", c.Experts.Shared)
+		add(shared, c.Experts.Shared)
 	case c.Experts.Shared > 0:
 		x.router.names, x.router.rows = append(x.router.names, mlp+"shared_expert_gate"), append(x.router.rows, 1)
 		add(mlp+"shared_expert.", c.Experts.Shared)
@@ -139,12 +141,12 @@ func (c Config) FeedForwardNames(layer string) (begin, gate, up, down string) {
 	return layer + "mlp.", "gate_proj", "up_proj", "down_proj"
 }
 
-// feedForward returns the linear maps of a gated block of the given width.
+// feedForward returns the linear maps of a block of the given width.
 func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) {
-	_, gate, up, out := c.FeedForwardNames("")
+	gate, up, out := c.feedForwardMaps()
 	gateUp = linearSpec{[]string{prefix + gate, prefix + up}, []int{width, width}, c.Width}
-	if c.Fused || c.FusedFFN {
-		gateUp = linearSpec{[]string{prefix + "gate_up_proj"}, []int{2 * width}, c.Width}
+	if up == "" {
+		gateUp = linearSpec{[]string{prefix + gate}, []int{c.Gate.Factors() * width}, c.Width}
 	}
 	return gateUp, linearSpec{[]string{prefix + out}, []int{c.Width}, width}
 }
@@ -154,6 +156,10 @@ func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) 
 func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	p := fmt.Sprintf("model.layers.%d.", l)
 	switch {
+	case c.Names == NemotronNames:
+		return p + "norm.weight", "", "", ""
+	case c.Names == BambaNames:
+		return p + "input_layernorm.weight", "", p + "pre_ff_layernorm.weight", ""
 	case c.NoPreNorms:
 		return "", p + "post_attention_layernorm.weight", "", p + "post_feedforward_layernorm.weight"
 	case c.GLMNorms:
@@ -245,6 +251,7 @@ func (x *layout) layer(c Config, l int) {
 	}
 	norm(before1)
 	switch {
+	case !c.mixes(l):
 	case c.linear(l):
 		x.delta(c, l, s)
 	case c.latent():
@@ -259,6 +266,7 @@ func (x *layout) layer(c Config, l int) {
 		x.linear(s.down, c.FFNBias)
 	}
 	switch {
+	case !c.feeds(l):
 	case c.beside(l):
 		x.beside(c, l, s)
 	case c.sparse(l):
@@ -297,8 +305,8 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 
 // correction returns the name of the bias that chooses experts in layer l, and that no gradient changes.
 func (c Config) correction(l int) string {
-	begin, _, _, _ := c.FeedForwardNames(fmt.Sprintf("model.layers.%d.", l))
-	return begin + c.Experts.names().correction
+	_, _, _, name := c.sparseNames(fmt.Sprintf("model.layers.%d.", l))
+	return name
 }
 
 // sinksName returns the name of the scores of layer l's sinks.

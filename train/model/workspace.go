@@ -103,7 +103,7 @@ type acts struct {
 	delta         deltaActs      // of a layer with linear attention
 	att, stats    kernels.Buffer // [N,HD], [N,H,2]
 	x1, n2, rstd2 kernels.Buffer // [N,C], [N,C], [N]
-	gateUp, act   kernels.Buffer // [N,2F] unless nothing is kept, [N,F]
+	gateUp, act   kernels.Buffer // [N,2F], without a gate [N,F], unless nothing is kept; [N,F]
 	rawO, rstdO   kernels.Buffer // [N,C], [N]: attention's output before its norm
 	rawF, rstdF   kernels.Buffer // the same for the feed-forward block
 	mix           mixtureActs
@@ -112,8 +112,8 @@ type acts struct {
 	per           perLayerActs
 }
 
-// alloc allocates the activations of a layer of c for N rows, with linear attention, the other or both: f
-// floats, o operands, i indices. keep includes what only a backward pass reads.
+// alloc allocates the activations of a layer of c for N rows, with the parts that `in` says: f floats, o operands,
+// i indices. keep includes what only a backward pass reads.
 func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f, o, i func(n int) kernels.Buffer) {
 	C := c.Width
 	a.n1, a.rstd1 = o(N*C), f(N)
@@ -123,7 +123,9 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 	if c.latent() {
 		a.latent.alloc(c, N, f, o)
 	}
-	a.n2, a.rstd2 = o(N*C), f(N)
+	if in.both {
+		a.n2, a.rstd2 = o(N*C), f(N)
+	}
 	if c.QKNorm && in.attention {
 		a.raw, a.qRstd = o(N*c.most(Config.QKV)), f(N*c.queryNorm().Heads)
 		a.kRstd = f(N * c.most(func(c Config) int { return c.keyNorm().Heads }))
@@ -141,17 +143,17 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 	if in.linear {
 		a.delta.alloc(c.Delta, N, f, o)
 	}
-	if slices.Contains(c.Sparse, true) {
+	if in.feeds && slices.Contains(c.Sparse, true) {
 		a.mix.alloc(c, N, f, o, i)
 	}
 	if c.Experts.Beside {
 		a.beside.alloc(c, N, f, o)
 	}
-	if len(c.Sparse) == 0 || slices.Contains(c.Sparse, false) || c.Experts.Beside {
+	if in.feeds && c.anyDense() {
 		F := c.most(func(c Config) int { return c.FFN })
 		a.act = o(N * F)
 		if keep || !c.fusedGate() || ad.onGate() {
-			a.gateUp = o(N * 2 * F)
+			a.gateUp = o(N * c.Gate.Factors() * F)
 		}
 	}
 	if c.PostNorms {
@@ -251,7 +253,9 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 		if in.attention {
 			a.stats = alloc(N * c.Heads * 2)
 		}
-		a.x1 = alloc(N * C)
+		if in.both {
+			a.x1 = alloc(N * C)
+		}
 		ws.acts = append(ws.acts, a)
 	}
 	for l := range c.Layers {
@@ -375,6 +379,12 @@ func (ws *Workspace) layerActs(l int) acts {
 		a = ws.acts[l]
 	}
 	a.cut(ws.c.at(l), ws.n)
+	switch { // a layer with one block has one norm, and the residual stream is its input
+	case !ws.c.feeds(l):
+		a.x1 = ws.input(l)
+	case !ws.c.mixes(l):
+		a.x1, a.n2, a.rstd2 = ws.input(l), a.n1, a.rstd1
+	}
 	return a
 }
 
@@ -412,7 +422,7 @@ func (a *acts) cut(c Config, n int) {
 	cut(&a.x1, c.Width)
 	cut(&a.n2, c.Width)
 	cut(&a.rstd2, 1)
-	cut(&a.gateUp, 2*c.FFN)
+	cut(&a.gateUp, c.Gate.Factors()*c.FFN)
 	cut(&a.act, c.FFN)
 	cut(&a.rawO, c.Width)
 	cut(&a.rstdO, 1)

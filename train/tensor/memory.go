@@ -42,7 +42,7 @@ func headBytes(c model.Config, rows, n int, operand kernels.DType) int {
 
 // partBytes returns the memory of the rooms for parts of activations, and for a gate.
 func partBytes(c model.Config, tokens, n int, operand kernels.DType) int {
-	bytes := widestBytes(c, tokens, operand) + int(tokens*2*c.FFN*operand.Size()) +
+	bytes := widestBytes(c, tokens, operand) + int(tokens*c.Gate.Factors()*c.FFN*operand.Size()) +
 		int(tokens*n*kernels.I32.Size()) // rows of parts
 	if c.Sinks && c.KVHeads%n == 0 {
 		const float = 4

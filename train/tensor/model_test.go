@@ -30,6 +30,16 @@ func latent() model.Config {
 	return c
 }
 
+// single is small with layers of Mamba-2, a feed-forward block and attention alone.
+func single() model.Config {
+	c := small
+	c.Layers, c.QKVBias, c.QKNorm, c.Gate, c.Names = 3, false, false, kernels.ReLU2, model.NemotronNames
+	c.NoMixer, c.NoFFN = []bool{false, true, false}, []bool{true, false, true}
+	c.Linear, c.NoRope = []bool{true, false, false}, []bool{true, true, true}
+	c.Delta = kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 63, ValueDim: 64, Taps: 4, Scan: true, Low: 0.001}
+	return c
+}
+
 // sunk is small with attention sinks.
 func sunk() model.Config {
 	c := small
@@ -210,7 +220,7 @@ func rowsOf(b *model.Backbone) model.Rows {
 }
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
-	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered()} {
+	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}
@@ -226,6 +236,13 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 		if c.Recurrent() { // the other maps of linear attention have too few rows
 			for _, w := range []string{"linear_attn.out_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"} {
 				cut = append(cut, "model.layers.0."+w+".weight")
+			}
+		}
+		if c.Names == model.NemotronNames {
+			cut = cut[:1]
+			for _, w := range []string{"0.mixer.in_proj", "0.mixer.out_proj", "1.mixer.up_proj", "1.mixer.down_proj",
+				"2.mixer.q_proj", "2.mixer.k_proj", "2.mixer.v_proj", "2.mixer.o_proj"} {
+				cut = append(cut, "model.layers."+w+".weight")
 			}
 		}
 		if !tied {

@@ -55,6 +55,19 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// The config.json of models with Mamba-2 has Infinity, which is not JSON.
+func TestSettingsOfPython(t *testing.T) {
+	files := tinyFiles()
+	files["config.json"] = []byte(`{"time_step_limit": [0.0, Infinity], "eos_token_id": 3}`)
+	tok, err := ReadFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := tok.EndIDs(), []int32{7, 2, 3, 4}; !slices.Equal(got, want) {
+		t.Errorf("EndIDs = %v, want %v", got, want)
+	}
+}
+
 func TestFolderKeepsFiles(t *testing.T) {
 	dir := t.TempDir()
 	files := tinyFiles()

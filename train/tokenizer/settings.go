@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"exp/train/pyjson"
 )
 
 // settings holds the special tokens and options from tokenizer.json's companion files.
@@ -111,7 +113,7 @@ func objectOf(files map[string][]byte, name string) (map[string]json.RawMessage,
 		return nil, nil
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xEF\xBB\xBF")), &fields); err != nil {
+	if err := json.Unmarshal(pyjson.Plain(bytes.TrimPrefix(raw, []byte("\xEF\xBB\xBF"))), &fields); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return fields, nil

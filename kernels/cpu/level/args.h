@@ -119,7 +119,7 @@ struct gelu_args {
 
 #define GATE_PART 1024 // columns in a unit of gates
 
-enum gate_kind { SILU, GELU_TANH, CLAMPED };
+enum gate_kind { SILU, GELU_TANH, CLAMPED, RELU2 };
 #define GATE_LIMIT 7.0f
 #define GATE_SLOPE 1.702f
 
@@ -196,9 +196,9 @@ struct run_list { const int32_t *offsets, *groups, *slots; long count; };
 #define CONV_VECTORS 4 // vectors of channels in a strip
 #define CONV_STRIP (16 * CONV_VECTORS)
 
-// strip: [strips][3] first mixed channel, first projected column, channels.
+// strip: [strips][3] first mixed channel, first projected column, channels. bias may be null.
 struct conv_args {
-	void *u, *dx, *tails; const void *x, *du; float *dweight; const float *weight; const int32_t *block, *strip;
+	void *u, *dx, *tails; const void *x, *du; float *dweight, *dbias; const float *weight, *bias; const int32_t *block, *strip;
 	struct run_list runs;
 	float *scratch; long scratch_len; // per thread
 	long m, mixed, stride, taps, strips;
@@ -206,9 +206,10 @@ struct conv_args {
 };
 
 struct delta_gates_args {
-	float *gates, *dlogs, *dbias; void *dx; const void *x; const float *dgates, *logs, *bias; const int32_t *block;
+	float *gates, *dlogs, *dbias, *dskip; void *dx; const void *x; const float *dgates, *logs, *bias, *skip; const int32_t *block;
 	long heads, keys, stride, at, blocks; // at: the first column of logits
-	int by_key, bf16;
+	float low, high; // limits of a scan's time steps
+	int scan, by_key, bf16;
 };
 
 #define DELTA_ROWS 32 // rows that delta_rule scales queries and keys of at a time
@@ -220,12 +221,13 @@ struct delta_args {
 	struct run_list runs;
 	float *scratch; long scratch_len; // per thread
 	long keys, values, key_dim, value_dim, mixed;
+	long query, key, value, width; // first mixed columns; elements of a row of gates
 	long longest, most; // rows of the longest sequence without prefix, and of the largest group
 	float scale;
-	int bf16;
+	int scan, bf16;
 };
 
-// The gates of value head v begin at column v/per_group·group + at + v%per_group·dim.
+// The gates of value head v begin at column v/per_group·group + at + v%per_group·dim. In a grouped norm heads are groups.
 struct gated_norm_args {
 	void *out, *dx, *dp; float *rstd, *parts; const void *x, *p, *dout; const float *weight; const int32_t *block;
 	float *scratch; long scratch_len; // per thread
@@ -326,7 +328,7 @@ struct kernels {
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, cap_logits, logprob, logprob_backward, sample;
 	kernel short_conv, short_conv_backward, delta_gates, delta_gates_backward, delta_rule, delta_rule_backward;
-	kernel gated_norm, gated_norm_backward, move_heads, output_gate, sink, sink_backward;
+	kernel gated_norm, gated_norm_backward, grouped_norm, grouped_norm_backward, move_heads, output_gate, sink, sink_backward;
 	kernel join_latent, split_latent, move_values;
 	kernel adamw, sum_squares, add, zero, copy_pages;
 	long peak_chains; // chains of peak_fma

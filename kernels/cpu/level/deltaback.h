@@ -61,26 +61,32 @@ static __attribute__((noinline)) void delta_walk(const float *from, float *S, co
 	delta_pass(from, S, LANES, 0, k, next, n, keep, d, 0, p, 1, LANES, 0, 1);
 }
 
+// delta_step is delta_walk without a prediction.
+static __attribute__((noinline)) void delta_step(const float *from, float *S, const float *k, long n, vf keep, const vf *d) {
+	delta_pass(from, S, LANES, 0, k, 0, n, keep, d, 0, 0, 1, LANES, 0, 0);
+}
+
 // delta_through takes a state through rows first..first+n, from S + r·step to S + (r+1)·step, and sets the
 // predictions ps [n][LANES] unless they are null.
-INLINE void delta_through(const struct delta_args *g, const struct delta_back *b, float *S, long step, float *ps, long first, long n, long vh, long j, int some, const int h) {
+INLINE void delta_through(const struct delta_args *g, const struct delta_back *b, float *S, long step, float *ps, long first, long n, long vh, long j, int some, const int scan, const int h) {
 	const long dim = g->key_dim;
 	const float *k = b->qk + (first - b->first) * 2 * dim + dim;
-	vf p;
-	delta_predicted(S, LANES, k, dim, &p, 1, LANES);
+	vf p = v_zero();
+	if (!scan) delta_predicted(S, LANES, k, dim, &p, 1, LANES);
 	for (long r = 0; r < n; r++, k += 2 * dim, S += step) {
-		const vf d = delta_written(g, first + r, vh, j, p, some, h);
+		const vf keep = v_set1(g->gates[(first + r) * g->width + vh]), d = delta_written(g, first + r, vh, j, p, some, scan, h);
 		if (ps) v_store(ps + r * LANES, p);
-		delta_walk(S, S + step, k, r + 1 < n ? k + 2 * dim : k, dim, v_set1(g->gates[(first + r) * 2 * g->values + vh]), &d, &p);
+		if (scan) delta_step(S, S + step, k, dim, keep, &d);
+		else delta_walk(S, S + step, k, r + 1 < n ? k + 2 * dim : k, dim, keep, &d, &p);
 	}
 }
 
 // delta_forth takes a state through rows first..first+n and keeps every DELTA_KEEP-th.
-INLINE void delta_forth(const struct delta_args *g, const struct delta_back *b, float *S, float *kept, long first, long n, long vh, long j, int some, const int h) {
+INLINE void delta_forth(const struct delta_args *g, const struct delta_back *b, float *S, float *kept, long first, long n, long vh, long j, int some, const int scan, const int h) {
 	const long size = g->key_dim * LANES;
 	for (long r = 0; r < n; r += DELTA_KEEP, kept += size) {
 		memcpy(kept, S, size * sizeof *S);
-		delta_through(g, b, S, 0, 0, first + r, n - r < DELTA_KEEP ? n - r : DELTA_KEEP, vh, j, some, h);
+		delta_through(g, b, S, 0, 0, first + r, n - r < DELTA_KEEP ? n - r : DELTA_KEEP, vh, j, some, scan, h);
 	}
 }
 
@@ -135,17 +141,22 @@ static __attribute__((noinline)) void delta_wrote_some(float *dS, const float *P
 }
 
 // delta_row takes the gradient dS back through row m, from state S to P, p being the prediction.
-INLINE void delta_row(const struct delta_args *g, const struct delta_back *b, const float *P, const float *S, vf p, long m, long vh, long j, int some, const int h) {
+INLINE void delta_row(const struct delta_args *g, const struct delta_back *b, const float *P, const float *S, vf p, long m, long vh, long j, int some, const int scan, const int h) {
 	const long n = g->key_dim;
-	const float *q = b->qk + (m - b->first) * 2 * n, *gate = g->gates + m * 2 * g->values + vh;
-	float *dq = b->dqk + (m - b->first) * 2 * n, *dgate = g->dgates + m * 2 * g->values + vh;
+	const float *q = b->qk + (m - b->first) * 2 * n, *gate = g->gates + m * g->width + vh;
+	float *dq = b->dqk + (m - b->first) * 2 * n, *dgate = g->dgates + m * g->width + vh;
 	const vf keep = v_set1(gate[0]), w = v_set1(gate[g->values]);
 	const vf dout = ld(g->dout, (m * g->values + vh) * g->value_dim + j, some, h);
-	const long v0 = m * g->mixed + 2 * g->keys * n + vh * g->value_dim + j;
+	const long v0 = m * g->mixed + g->value + vh * g->value_dim + j;
 	vf dd, kept;
 	delta_read_some(b->dS, S, q, q + n, dq, n, &dout, &dd, some);
-	const vf e = v_sub(ld(g->u, v0, some, h), v_mul(keep, p)), d = v_mul(w, e), dv = v_mul(w, dd);
-	const vf dp = v_neg(v_mul(keep, dv));
+	const vf value = ld(g->u, v0, some, h), e = scan ? value : v_sub(value, v_mul(keep, p)), d = v_mul(w, e);
+	vf dv = v_mul(w, dd), dp = v_zero();
+	if (scan) {
+		dv = v_fma(v_set1(gate[2 * g->values]), dout, dv);
+		dgate[2 * g->values] += v_sum(live(v_mul(dout, value), some));
+	} else
+		dp = v_neg(v_mul(keep, dv));
 	st(g->du, v0, dv, some, h);
 	dgate[g->values] += v_sum(live(v_mul(dd, e), some));
 	delta_wrote_some(b->dS, P, q + n, dq + n, n, gate[0], &d, &dp, &kept, some);
@@ -153,41 +164,45 @@ INLINE void delta_row(const struct delta_args *g, const struct delta_back *b, co
 }
 
 // delta_back_rows takes dS back through rows first..first+n, whose kept states are given.
-INLINE void delta_back_rows(const struct delta_args *g, const struct delta_back *b, const float *kept, long first, long n, long vh, long j, int some, const int h) {
+INLINE void delta_back_rows(const struct delta_args *g, const struct delta_back *b, const float *kept, long first, long n, long vh, long j, int some, const int scan, const int h) {
 	const long size = g->key_dim * LANES;
 	for (long part = (n + DELTA_KEEP - 1) / DELTA_KEEP - 1; part >= 0; part--) {
 		const long from = first + part * DELTA_KEEP, rows = n - part * DELTA_KEEP < DELTA_KEEP ? n - part * DELTA_KEEP : DELTA_KEEP;
 		memcpy(b->between, kept + part * size, size * sizeof *kept);
-		delta_through(g, b, b->between, size, b->p, from, rows, vh, j, some, h);
+		delta_through(g, b, b->between, size, b->p, from, rows, vh, j, some, scan, h);
 		for (long r = rows - 1; r >= 0; r--)
-			delta_row(g, b, b->between + r * size, b->between + (r + 1) * size, v_load(b->p + r * LANES), from + r, vh, j, some, h);
+			delta_row(g, b, b->between + r * size, b->between + (r + 1) * size, v_load(b->p + r * LANES), from + r, vh, j, some, scan, h);
 	}
 }
 
 // delta_back_columns does so for LANES columns from j of value head vh, over all sequences of a group.
-INLINE void delta_back_columns(const struct delta_args *g, const struct delta_back *b, long lead, long to, long vh, long j, const int h) {
+INLINE void delta_back_columns(const struct delta_args *g, const struct delta_back *b, long lead, long to, long vh, long j, const int scan, const int h) {
 	const long size = g->key_dim * LANES;
 	const int some = lanes_left(g->value_dim - j);
 	const struct run prefix = run_at(&g->runs, lead, lead);
 	memset(b->end, 0, size * sizeof *b->end);
 	memset(b->d_end, 0, size * sizeof *b->end);
-	delta_forth(g, b, b->end, b->prefix, prefix.first, prefix.own, vh, j, some, h);
+	delta_forth(g, b, b->end, b->prefix, prefix.first, prefix.own, vh, j, some, scan, h);
 	for (long s = lead + 1; s < to; s++) {
 		const struct run q = run_at(&g->runs, s, lead);
 		memcpy(b->dS, b->end, size * sizeof *b->end); // the state, for now
-		delta_forth(g, b, b->dS, b->own, q.first, q.own, vh, j, some, h);
+		delta_forth(g, b, b->dS, b->own, q.first, q.own, vh, j, some, scan, h);
 		memset(b->dS, 0, size * sizeof *b->end);
-		delta_back_rows(g, b, b->own, q.first, q.own, vh, j, some, h);
+		delta_back_rows(g, b, b->own, q.first, q.own, vh, j, some, scan, h);
 		for (long i = 0; i < size; i += LANES) v_store(b->d_end + i, v_add(v_load(b->d_end + i), v_load(b->dS + i)));
 	}
 	memcpy(b->dS, b->d_end, size * sizeof *b->end);
-	delta_back_rows(g, b, b->prefix, prefix.first, prefix.own, vh, j, some, h);
+	delta_back_rows(g, b, b->prefix, prefix.first, prefix.own, vh, j, some, scan, h);
 }
 
 // delta_unscale stores the gradient of a query or key of the mixed rows, from element `at`, given the
-// gradient d of the scaled one.
-INLINE void delta_unscale(const struct delta_args *g, long at, const float *d, float c, const int h) {
+// gradient d of the scaled one, which in a scan it is.
+INLINE void delta_unscale(const struct delta_args *g, long at, const float *d, float c, const int scan, const int h) {
 	const long n = g->key_dim;
+	if (scan) {
+		for (long i = 0; i < n; i += LANES) st(g->du, at + i, v_loadt(d + i, lanes_left(n - i)), lanes_left(n - i), h);
+		return;
+	}
 	const float r = delta_length(g->u, at, n, h);
 	vf f = v_zero();
 	for (long i = 0; i < n; i += LANES) {
@@ -201,7 +216,7 @@ INLINE void delta_unscale(const struct delta_args *g, long at, const float *d, f
 	}
 }
 
-INLINE void delta_back_units(const struct delta_args *g, long lo, long hi, float *scratch, const int h) {
+INLINE void delta_back_units(const struct delta_args *g, long lo, long hi, float *scratch, const int scan, const int h) {
 	struct delta_back b;
 	delta_back_room(g, &b, scratch);
 	const long n = g->key_dim, shared = g->values / g->keys;
@@ -212,19 +227,20 @@ INLINE void delta_back_units(const struct delta_args *g, long lo, long hi, float
 		b.first = g->runs.offsets[lead];
 		const long rows = g->runs.offsets[to] - b.first;
 		for (long m = 0; m < rows; m++) {
-			delta_scaled(g, b.first + m, kh, b.qk + m * 2 * n, b.qk + m * 2 * n + n, h);
+			delta_scaled(g, b.first + m, kh, b.qk + m * 2 * n, b.qk + m * 2 * n + n, scan, h);
 			for (long i = 0; i < shared; i++) {
-				float *dgate = g->dgates + (b.first + m) * 2 * g->values + kh * shared + i;
+				float *dgate = g->dgates + (b.first + m) * g->width + kh * shared + i;
 				dgate[0] = dgate[g->values] = 0;
+				if (scan) dgate[2 * g->values] = 0;
 			}
 		}
 		memset(b.dqk, 0, rows * 2 * n * sizeof *b.dqk);
 		for (long vh = kh * shared; vh < (kh + 1) * shared; vh++)
-			for (long j = 0; j < g->value_dim; j += LANES) delta_back_columns(g, &b, lead, to, vh, j, h);
+			for (long j = 0; j < g->value_dim; j += LANES) delta_back_columns(g, &b, lead, to, vh, j, scan, h);
 		for (long m = 0; m < rows; m++) {
 			const long at = (b.first + m) * g->mixed + kh * n;
-			delta_unscale(g, at, b.dqk + m * 2 * n, g->scale, h);
-			delta_unscale(g, at + g->keys * n, b.dqk + m * 2 * n + n, 1.0f, h);
+			delta_unscale(g, at + g->query, b.dqk + m * 2 * n, g->scale, scan, h);
+			delta_unscale(g, at + g->key, b.dqk + m * 2 * n + n, 1.0f, scan, h);
 		}
 	}
 }
@@ -232,6 +248,10 @@ INLINE void delta_back_units(const struct delta_args *g, long lo, long hi, float
 // delta_rule_backward computes units lo..hi: a group of sequences × a key head.
 static void delta_rule_backward(const struct delta_args *g, long lo, long hi, int tid) {
 	float *scratch = g->scratch + tid * g->scratch_len;
-	if (g->bf16) delta_back_units(g, lo, hi, scratch, 1);
-	else delta_back_units(g, lo, hi, scratch, 0);
+	switch (g->scan * 2 + g->bf16) {
+	case 0: delta_back_units(g, lo, hi, scratch, 0, 0); return;
+	case 1: delta_back_units(g, lo, hi, scratch, 0, 1); return;
+	case 2: delta_back_units(g, lo, hi, scratch, 1, 0); return;
+	case 3: delta_back_units(g, lo, hi, scratch, 1, 1); return;
+	}
 }

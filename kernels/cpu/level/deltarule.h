@@ -1,5 +1,5 @@
 // deltarule.h: the recurrence of linear attention. Vectors run along the columns of a state.
-// The constant h says whether rows are BF16 (bf16.h).
+// The constant h says whether rows are BF16 (bf16.h), the constant scan whether it is Mamba-2's.
 
 // DELTA_VECTORS is the most vectors of columns that a sequence is computed for at a time: their
 // sums stay in registers, and 128 rows of the state in the first-level cache.
@@ -19,9 +19,17 @@ INLINE float delta_length(const void *u, long at, long n, const int h) {
 	return 1.0f / sqrtf(v_sum(s) + DELTA_EPS);
 }
 
-// delta_scaled sets q and k [key_dim] to the scaled query and key of key head kh in row m.
-INLINE void delta_scaled(const struct delta_args *g, long m, long kh, float *q, float *k, const int h) {
-	const long n = g->key_dim, at = m * g->mixed + kh * n, key = at + g->keys * n;
+// delta_scaled sets q and k [key_dim] to the query and key of key head kh in row m, scaled except in a scan.
+INLINE void delta_scaled(const struct delta_args *g, long m, long kh, float *q, float *k, const int scan, const int h) {
+	const long n = g->key_dim, at = m * g->mixed + g->query + kh * n, key = m * g->mixed + g->key + kh * n;
+	if (scan) {
+		for (long i = 0; i < n; i += LANES) {
+			const int some = lanes_left(n - i);
+			v_storet(q + i, ld(g->u, at + i, some, h), some);
+			v_storet(k + i, ld(g->u, key + i, some, h), some);
+		}
+		return;
+	}
 	const vf rq = v_set1(delta_length(g->u, at, n, h)), rk = v_set1(delta_length(g->u, key, n, h)), c = v_set1(g->scale);
 	for (long i = 0; i < n; i += LANES) {
 		const int some = lanes_left(n - i);
@@ -67,44 +75,50 @@ INLINE void delta_pass(const float *from, float *S, long ld_, const float *q, co
 }
 
 // delta_written returns what row m writes to columns j.. of value head vh, p being the prediction.
-INLINE vf delta_written(const struct delta_args *g, long m, long vh, long j, vf p, int some, const int h) {
-	const float *gate = g->gates + m * 2 * g->values + vh;
-	const vf v = ld(g->u, m * g->mixed + 2 * g->keys * g->key_dim + vh * g->value_dim + j, some, h);
+INLINE vf delta_written(const struct delta_args *g, long m, long vh, long j, vf p, int some, const int scan, const int h) {
+	const float *gate = g->gates + m * g->width + vh;
+	const vf v = ld(g->u, m * g->mixed + g->value + vh * g->value_dim + j, some, h);
+	if (scan) return v_mul(v_set1(gate[g->values]), v);
 	return v_mul(v_set1(gate[g->values]), v_sub(v, v_mul(v_set1(gate[0]), p)));
 }
 
 // delta_rows takes columns j.. of value head vh through rows first..first+n, whose scaled queries and
 // keys are qk: V vectors, a constant. Of one vector, `some` columns count.
 INLINE void delta_rows(const struct delta_args *g, float *S, long first, long n, long vh, long j, const float *qk, const int V, int some,
-	const int h) {
+	const int scan, const int h) {
 	vf d[DELTA_VECTORS], out[DELTA_VECTORS], p[DELTA_VECTORS];
 	const long dim = g->key_dim, ld_ = g->value_dim;
-	delta_predicted(S, ld_, qk + dim, dim, p, V, some);
+	for (int v = 0; v < V; v++) p[v] = v_zero();
+	if (!scan) delta_predicted(S, ld_, qk + dim, dim, p, V, some);
 	for (long r = 0; r < n; r++, qk += 2 * dim) {
 		const long m = first + r;
-		const vf keep = v_set1(g->gates[m * 2 * g->values + vh]);
-		for (int v = 0; v < V; v++) d[v] = delta_written(g, m, vh, j + v * LANES, p[v], some, h);
-		if (r + 1 < n) delta_pass(S, S, ld_, qk, qk + dim, qk + 3 * dim, dim, keep, d, out, p, V, some, 1, 1);
+		const float *gate = g->gates + m * g->width + vh;
+		const vf keep = v_set1(gate[0]);
+		for (int v = 0; v < V; v++) d[v] = delta_written(g, m, vh, j + v * LANES, p[v], some, scan, h);
+		if (!scan && r + 1 < n) delta_pass(S, S, ld_, qk, qk + dim, qk + 3 * dim, dim, keep, d, out, p, V, some, 1, 1);
 		else delta_pass(S, S, ld_, qk, qk + dim, 0, dim, keep, d, out, p, V, some, 1, 0);
-		for (int v = 0; v < V; v++) st(g->out, (m * g->values + vh) * ld_ + j + v * LANES, out[v], some, h);
+		for (int v = 0; v < V; v++) {
+			if (scan) out[v] = v_fma(v_set1(gate[2 * g->values]), ld(g->u, m * g->mixed + vh * ld_ + j + v * LANES, some, h), out[v]);
+			st(g->out, (m * g->values + vh) * ld_ + j + v * LANES, out[v], some, h);
+		}
 	}
 }
 
 // delta_columns takes the columns of value head vh through the own rows of a sequence, DELTA_ROWS at a
 // time.
-INLINE void delta_columns(const struct delta_args *g, float *S, long first, long own, long vh, float *qk, const int h) {
+INLINE void delta_columns(const struct delta_args *g, float *S, long first, long own, long vh, float *qk, const int scan, const int h) {
 	const long kh = vh / (g->values / g->keys);
 	for (long r = 0; r < own; r += DELTA_ROWS) {
 		const long n = own - r < DELTA_ROWS ? own - r : DELTA_ROWS;
 		for (long i = 0; i < n; i++) {
 			float *q = qk + i * 2 * g->key_dim;
-			delta_scaled(g, first + r + i, kh, q, q + g->key_dim, h);
+			delta_scaled(g, first + r + i, kh, q, q + g->key_dim, scan, h);
 		}
 		for (long j = 0; j < g->value_dim;) {
 			const long left = g->value_dim - j;
 			const int V = left >= DELTA_VECTORS * LANES ? DELTA_VECTORS : 1;
-			if (V == DELTA_VECTORS) delta_rows(g, S + j, first + r, n, vh, j, qk, DELTA_VECTORS, LANES, h);
-			else delta_rows(g, S + j, first + r, n, vh, j, qk, 1, lanes_left(left), h);
+			if (V == DELTA_VECTORS) delta_rows(g, S + j, first + r, n, vh, j, qk, DELTA_VECTORS, LANES, scan, h);
+			else delta_rows(g, S + j, first + r, n, vh, j, qk, 1, lanes_left(left), scan, h);
 			j += V * LANES;
 		}
 	}
@@ -112,7 +126,7 @@ INLINE void delta_columns(const struct delta_args *g, float *S, long first, long
 
 // delta_units computes units lo..hi: a group of sequences × a value head. scratch: two states, and
 // queries and keys of DELTA_ROWS rows.
-INLINE void delta_units(const struct delta_args *g, long lo, long hi, float *scratch, const int h) {
+INLINE void delta_units(const struct delta_args *g, long lo, long hi, float *scratch, const int scan, const int h) {
 	const long size = g->key_dim * g->value_dim;
 	float *ending = scratch, *S = ending + size, *qk = S + size;
 	for (long u = lo; u < hi; u++) {
@@ -127,13 +141,17 @@ INLINE void delta_units(const struct delta_args *g, long lo, long hi, float *scr
 				if (s < 0) memset(state, 0, size * sizeof *state);
 			} else if (j == lead) memset(state, 0, size * sizeof *state);
 			else memcpy(state, ending, size * sizeof *state);
-			delta_columns(g, state, q.first, q.own, vh, qk, h);
+			delta_columns(g, state, q.first, q.own, vh, qk, scan, h);
 		}
 	}
 }
 
 static void delta_rule(const struct delta_args *g, long lo, long hi, int tid) {
 	float *scratch = g->scratch + tid * g->scratch_len;
-	if (g->bf16) delta_units(g, lo, hi, scratch, 1);
-	else delta_units(g, lo, hi, scratch, 0);
+	switch (g->scan * 2 + g->bf16) {
+	case 0: delta_units(g, lo, hi, scratch, 0, 0); return;
+	case 1: delta_units(g, lo, hi, scratch, 0, 1); return;
+	case 2: delta_units(g, lo, hi, scratch, 1, 0); return;
+	case 3: delta_units(g, lo, hi, scratch, 1, 1); return;
+	}
 }

@@ -74,6 +74,78 @@ static void gated_norm_backward(const struct gated_norm_args *g, long lo, long h
 	}
 }
 
+// gated_group returns n channels of group v in row m from channel i on, times their gates. It sets x to the channels and z
+// to the gates.
+INLINE vf gated_group(const struct gated_norm_args *g, long m, long v, long i, int n, vf *x, vf *z, const int h) {
+	*x = ld(g->x, (m * g->heads + v) * g->dim + i, n, h), *z = ld(g->p, gate_at(g, m, v) + i, n, h);
+	return v_mul(*x, v_mul(*z, v_sigmoid(*z)));
+}
+
+INLINE void grouped_norm_rows(const struct gated_norm_args *g, long lo, long hi, const int h) {
+	vf x, z;
+	for (long m = lo; m < hi; m++)
+		for (long v = 0; v < g->heads; v++) {
+			vf squares = v_zero();
+			for (long i = 0; i < g->dim; i += LANES) {
+				const vf y = gated_group(g, m, v, i, lanes_left(g->dim - i), &x, &z, h);
+				squares = v_fma(y, y, squares);
+			}
+			const float r = 1.0f / sqrtf(v_sum(squares) / (float)g->dim + g->eps);
+			g->rstd[m * g->heads + v] = r;
+			const vf rv = v_set1(r);
+			for (long i = 0; i < g->dim; i += LANES) {
+				const int n = lanes_left(g->dim - i);
+				const vf y = gated_group(g, m, v, i, n, &x, &z, h);
+				st(g->out, (m * g->heads + v) * g->dim + i, v_mul(v_mul(y, rv), v_loadt(g->weight + v * g->dim + i, n)), n, h);
+			}
+		}
+}
+
+static void grouped_norm(const struct gated_norm_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	if (g->bf16) grouped_norm_rows(g, lo, hi, 1);
+	else grouped_norm_rows(g, lo, hi, 0);
+}
+
+// grouped_norm_back computes one group of a row and adds to the sums [dim] of its dweight.
+INLINE void grouped_norm_back(const struct gated_norm_args *g, long m, long v, float *sums, const int h) {
+	const long at = (m * g->heads + v) * g->dim, gate = gate_at(g, m, v);
+	const float r = g->rstd[m * g->heads + v], *w = g->weight + v * g->dim;
+	const vf one = v_set1(1.0f), rv = v_set1(r);
+	vf s = v_zero(), x, z;
+	for (long i = 0; i < g->dim; i += LANES) {
+		const int n = lanes_left(g->dim - i);
+		const vf y = gated_group(g, m, v, i, n, &x, &z, h), d = ld(g->dout, at + i, n, h);
+		v_storet(sums + i, v_fma(d, v_mul(y, rv), v_loadt(sums + i, n)), n);
+		const vf next = v_fma(v_mul(d, v_loadt(w + i, n)), y, s);
+		s = n < LANES ? v_keep(next, n, s) : next;
+	}
+	const vf mean = norm_back_mean(s, r, g->dim);
+	for (long i = 0; i < g->dim; i += LANES) {
+		const int n = lanes_left(g->dim - i);
+		const vf y = gated_group(g, m, v, i, n, &x, &z, h), sg = v_sigmoid(z), d = ld(g->dout, at + i, n, h);
+		const vf dy = v_fma(mean, y, v_mul(v_mul(d, v_loadt(w + i, n)), rv));
+		st(g->dp, gate + i, v_mul(v_mul(dy, x), v_mul(sg, v_fma(z, v_sub(one, sg), one))), n, h);
+		st(g->dx, at + i, v_mul(dy, v_mul(z, sg)), n, h);
+	}
+}
+
+// grouped_norm_backward computes gradient blocks lo..hi and their parts [blocks][heads·dim] of dweight, which
+// rmsnorm_dweight adds up.
+static void grouped_norm_backward(const struct gated_norm_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	const long out = g->heads * g->dim;
+	for (long b = lo; b < hi; b++) {
+		float *sums = g->parts + b * out;
+		memset(sums, 0, out * sizeof *sums);
+		for (long m = g->block[b]; m < g->block[b + 1]; m++)
+			for (long v = 0; v < g->heads; v++) {
+				if (g->bf16) grouped_norm_back(g, m, v, sums + v * g->dim, 1);
+				else grouped_norm_back(g, m, v, sums + v * g->dim, 0);
+			}
+	}
+}
+
 // move_heads copies the heads of rows lo..hi that are no gates: from x to qkv, or back.
 static void move_heads(const struct output_gate_args *g, long lo, long hi, int tid) {
 	(void)tid;

@@ -41,6 +41,20 @@ INLINE void clamped_gradients(vf *gate, vf *up, vf d) {
 	*up = v_above(*up, most, v_zero(), v_above(v_set1(-GATE_LIMIT), *up, v_zero(), du));
 }
 
+// relu2_units computes parts u0..u1 of rows of relu2, an activation of one factor.
+INLINE void relu2_units(const struct gate_args *g, long u0, long u1, const int back, const int h) {
+	for (long u = u0; u < u1; u++) {
+		const long m = u / g->parts, from = u % g->parts * GATE_PART, to = g->f - from < GATE_PART ? g->f : from + GATE_PART;
+		for (long j = from; j < to; j += LANES) {
+			const int n = lanes_left(to - j);
+			const long at = m * g->f + j;
+			const vf x = ld(g->gate_up, at, n, h), r = v_above(v_zero(), x, v_zero(), x);
+			if (back) st(g->dgate_up, at, v_mul(ld(g->dact, at, n, h), v_add(r, r)), n, h);
+			else st(g->act, at, v_mul(r, r), n, h);
+		}
+	}
+}
+
 // gate_units computes parts u0..u1 of rows: of act, or of the gradients with back, a constant.
 INLINE void gate_units(const struct gate_args *g, long u0, long u1, const int back, const enum gate_kind kind, const int h) {
 	const long f = g->f;
@@ -77,6 +91,8 @@ static void gate(const struct gate_args *g, long u0, long u1, int tid) {
 	case 3: gate_units(g, u0, u1, 0, GELU_TANH, 1); return;
 	case 4: gate_units(g, u0, u1, 0, CLAMPED, 0); return;
 	case 5: gate_units(g, u0, u1, 0, CLAMPED, 1); return;
+	case 6: relu2_units(g, u0, u1, 0, 0); return;
+	case 7: relu2_units(g, u0, u1, 0, 1); return;
 	}
 }
 
@@ -89,5 +105,7 @@ static void gate_backward(const struct gate_args *g, long u0, long u1, int tid) 
 	case 3: gate_units(g, u0, u1, 1, GELU_TANH, 1); return;
 	case 4: gate_units(g, u0, u1, 1, CLAMPED, 0); return;
 	case 5: gate_units(g, u0, u1, 1, CLAMPED, 1); return;
+	case 6: relu2_units(g, u0, u1, 1, 0); return;
+	case 7: relu2_units(g, u0, u1, 1, 1); return;
 	}
 }

@@ -25,20 +25,22 @@ INLINE vf conv_input(const struct conv_args *g, const struct run *q, const char 
 	return tail ? ld(tail, (g->taps - 1 + t) * g->mixed + c, n, h) : v_zero();
 }
 
-// A strip of channels, and its weights by vector and tap.
+// A strip of channels, and its weights by vector and tap; after the taps the bias.
 struct conv_strip {
 	long c, at, n; // first mixed channel, first projected column, channels
-	vf w[CONV_VECTORS][CONV_TAPS];
+	vf w[CONV_VECTORS][CONV_TAPS + 1];
 };
 
 INLINE void conv_strip_at(const struct conv_args *g, long u, struct conv_strip *s) {
 	s->c = g->strip[3 * u], s->at = g->strip[3 * u + 1], s->n = g->strip[3 * u + 2];
-	for (long i = 0; i < s->n; i += LANES)
+	for (long i = 0; i < s->n; i += LANES) {
 		for (long j = 0; j < g->taps; j++) {
 			float t[LANES] = {0};
 			for (int k = 0; k < lanes_left(s->n - i); k++) t[k] = g->weight[(s->c + i + k) * g->taps + j];
 			s->w[i / LANES][j] = v_load(t);
 		}
+		s->w[i / LANES][g->taps] = g->bias ? v_loadt(g->bias + s->c + i, lanes_left(s->n - i)) : v_zero();
+	}
 }
 
 // conv_ahead fetches n elements of the row CONV_AHEAD rows after the one at element i: a strip's lines lie a
@@ -54,7 +56,7 @@ INLINE int conv_inside(const struct run *q, long t, long taps) { return t - (tap
 // conv_sum returns the convolution at position t, row m. taps, a constant or g->taps, are unrolled if few.
 INLINE vf conv_sum(const struct conv_args *g, const struct run *q, const char *tail, const vf *w, long t, long m, int inside, long at, long c,
 	int n, long taps, const int h) {
-	vf y = v_zero();
+	vf y = w[taps];
 	if (inside) {
 		const long x = (m - (taps - 1)) * g->stride + at;
 #pragma GCC unroll 4
@@ -134,15 +136,20 @@ INLINE void conv_slopes(const struct conv_args *g, const struct conv_strip *s, f
 	}
 }
 
-// conv_add adds the sums of a gradient block to dweight, and clears them.
-INLINE void conv_add(const struct conv_args *g, const struct conv_strip *s, vf acc[CONV_VECTORS][CONV_TAPS]) {
-	for (long i = 0; i < s->n; i += LANES)
+// conv_add adds the sums of a gradient block to dweight and dbias, and clears them.
+INLINE void conv_add(const struct conv_args *g, const struct conv_strip *s, vf acc[CONV_VECTORS][CONV_TAPS + 1]) {
+	for (long i = 0; i < s->n; i += LANES) {
+		const int n = lanes_left(s->n - i);
+		vf *sums = acc[i / LANES];
 		for (long k = 0; k < g->taps; k++) {
 			float sum[LANES];
-			v_store(sum, acc[i / LANES][k]);
-			for (int j = 0; j < lanes_left(s->n - i); j++) g->dweight[(s->c + i + j) * g->taps + k] += sum[j];
-			acc[i / LANES][k] = v_zero();
+			v_store(sum, sums[k]);
+			for (int j = 0; j < n; j++) g->dweight[(s->c + i + j) * g->taps + k] += sum[j];
+			sums[k] = v_zero();
 		}
+		if (g->bias) v_storet(g->dbias + s->c + i, v_add(v_loadt(g->dbias + s->c + i, n), sums[g->taps]), n);
+		sums[g->taps] = v_zero();
+	}
 }
 
 // conv_shared continues the chain x of the gradient of a prefix's row, `after` rows before the prefix's end,
@@ -158,7 +165,7 @@ INLINE vf conv_shared(const struct conv_args *g, const vf *w, const float *dy, l
 
 // conv_rows sets dx of sequences lead..to and adds to the sums of dweight, which it empties where a
 // gradient block ends.
-INLINE void conv_rows(const struct conv_args *g, const struct conv_strip *s, const float *dy, vf acc[CONV_VECTORS][CONV_TAPS], long *block,
+INLINE void conv_rows(const struct conv_args *g, const struct conv_strip *s, const float *dy, vf acc[CONV_VECTORS][CONV_TAPS + 1], long *block,
 	long lead, long to, long taps, const int h) {
 	for (long j = lead; j < to; j++) {
 		const struct run q = run_at(&g->runs, j, lead);
@@ -171,6 +178,7 @@ INLINE void conv_rows(const struct conv_args *g, const struct conv_strip *s, con
 				const int n = lanes_left(s->n - i);
 				const vf *w = s->w[i / LANES], d = v_load(dy + i);
 				vf x = v_zero(), *sum = acc[i / LANES];
+				sum[taps] = v_add(sum[taps], d);
 				if (inside && seen == taps) {
 					const long at = (m - (taps - 1)) * g->stride + s->at + i;
 #pragma GCC unroll 4
@@ -194,9 +202,9 @@ INLINE void conv_rows(const struct conv_args *g, const struct conv_strip *s, con
 
 // conv_back computes the gradients of a strip.
 INLINE void conv_back(const struct conv_args *g, float *dy, const struct conv_strip *s, long taps, const int h) {
-	vf acc[CONV_VECTORS][CONV_TAPS];
+	vf acc[CONV_VECTORS][CONV_TAPS + 1];
 	for (long i = 0; i < CONV_VECTORS; i++)
-		for (long k = 0; k < taps; k++) acc[i][k] = v_zero();
+		for (long k = 0; k <= taps; k++) acc[i][k] = v_zero();
 	for (long group = 0, block = 0; group < g->runs.count; group++) {
 		const long lead = group_from(&g->runs, group), to = group_to(&g->runs, group);
 		conv_slopes(g, s, dy, lead, to, taps, h);

@@ -78,6 +78,9 @@ func Even(c model.Config, g Grid) (*Layout, error) {
 
 // fits checks that megatron-core's GPTModel has a place for every tensor of the model.
 func fits(c model.Config) error {
+	if c.Names != model.LlamaNames {
+		return errors.New("Megatron's layout of hybrids with Mamba-2 layers is not supported")
+	}
 	var errs []error
 	if c.PostNorms || c.UnitOffset {
 		errs = append(errs, errors.New("a GPT layer of Megatron has one plain norm before each of its two blocks; "+

@@ -1,0 +1,106 @@
+package model
+
+import "fmt"
+
+// Names says how a family of transformers names the tensors of its layers.
+type Names string
+
+const (
+	LlamaNames    Names = ""
+	NemotronNames Names = "nemotron_h"       // each layer has a norm and a mixer
+	GraniteNames  Names = "granitemoehybrid" // mamba, shared_mlp, block_sparse_moe
+	BambaNames    Names = "bamba"            // mamba, feed_forward
+)
+
+// parts returns how the names of a layer's attention, of a scan and of a dense feed-forward block begin, where
+// the layer's own begin with p.
+func (n Names) parts(p string) (attention, scan, dense string) {
+	switch n {
+	case NemotronNames:
+		return p + "mixer.", p + "mixer.", p + "mixer."
+	case GraniteNames:
+		return p + "self_attn.", p + "mamba.", p + "shared_mlp."
+	case BambaNames:
+		return p + "self_attn.", p + "mamba.", p + "feed_forward."
+	}
+	return p + "self_attn.", "", p + "mlp."
+}
+
+// feedForwardMaps returns the last parts of the names of a feed-forward block: of its gate and up, which are one
+// tensor if up is empty, and of its down.
+func (c Config) feedForwardMaps() (gate, up, down string) {
+	switch {
+	case c.Names == GraniteNames:
+		return "input_linear", "", "output_linear"
+	case c.Gate.Factors() == 1:
+		return "up_proj", "", "down_proj"
+	case c.Fused || c.FusedFFN:
+		return "gate_up_proj", "", "down_proj"
+	}
+	_, gate, up, down = c.FeedForwardNames("")
+	return gate, up, down
+}
+
+// sparseNames returns how the names of a sparse layer's experts begin, and those of its router, of the shared
+// expert's tensors, if that has no gate, and of the bias that chooses experts.
+func (c Config) sparseNames(p string) (experts, router, shared, correction string) {
+	names := c.Experts.names()
+	begin, _, _, _ := c.FeedForwardNames(p)
+	switch {
+	case c.Names == NemotronNames:
+		begin = p + "mixer."
+	case c.Names == GraniteNames:
+		begin = p + "block_sparse_moe."
+		return begin, begin + "router.layer", p + "shared_mlp.", begin + "router.layer." + correctionPart
+	case c.Experts.Beside:
+		begin = p
+	}
+	return begin, begin + names.router, begin + names.shared + ".", begin + names.correction
+}
+
+// mixes reports whether layer l has attention, linear or not; feeds reports whether it has a feed-forward block.
+func (c Config) mixes(l int) bool { return c.NoMixer == nil || !c.NoMixer[l] }
+
+func (c Config) feeds(l int) bool { return c.NoFFN == nil || !c.NoFFN[l] }
+
+// some reports whether a layer is as f says.
+func (c Config) some(f func(l int) bool) bool {
+	for l := range c.Layers {
+		if f(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasBoth reports whether any layer has attention and a feed-forward block.
+func (c Config) hasBoth() bool { return c.some(func(l int) bool { return c.mixes(l) && c.feeds(l) }) }
+
+// validateNames reports settings that no family has together.
+func (c Config) validateNames() (errs []error) {
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
+	switch c.Names {
+	case LlamaNames, NemotronNames, GraniteNames, BambaNames:
+	default:
+		bad("tensors cannot have the names of %q", string(c.Names))
+	}
+	if (c.NoMixer != nil || c.NoFFN != nil) && c.Names != NemotronNames {
+		bad("only the layers of Nemotron-H can lack attention or a feed-forward block")
+	}
+	for l := range min(len(c.NoMixer), len(c.NoFFN)) {
+		if c.NoMixer[l] && c.NoFFN[l] {
+			bad("layer %d has neither attention nor a feed-forward block", l)
+		}
+	}
+	single := len(c.NoMixer) == c.Layers && len(c.NoFFN) == c.Layers && !c.hasBoth()
+	if c.Names == NemotronNames && (c.PostNorms || c.latent() || !single) {
+		bad("layers of Nemotron-H have one norm and either attention or a feed-forward block")
+	}
+	if c.Delta.Scan && c.Names == LlamaNames {
+		bad("Mamba-2 layers have names of their own")
+	}
+	if c.Gate.Factors() == 1 && (c.Fused || c.FusedFFN || c.Experts.Bias) {
+		bad("a feed-forward block without gate has one map before its activation")
+	}
+	return errs
+}
