@@ -83,7 +83,7 @@ func DeltaGatesBackward[T Float](dx, dlogs, dbias, dskip, dgates, gates, x, logs
 				}
 				sumLogs += T(d * logOfKept(row, logs, bias, h, s))
 				if s.Scan {
-					da := T(dgate[H+h]-T(d*Exp(logs[h]))) * slope
+					da := T(T(dgate[H+h]-T(d*Exp(logs[h]))) * slope)
 					if _, cut := timeStep(z, s); cut {
 						da = 0
 					}
