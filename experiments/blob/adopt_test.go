@@ -97,16 +97,12 @@ func TestAdoptWays(t *testing.T) {
 // Where a link cannot be made, as between file systems, the file keeps its mode and the
 // blob is a copy.
 func TestAdoptAcross(t *testing.T) {
-	other, err := os.MkdirTemp("/dev/shm", "adopt-*")
-	if err != nil {
-		t.Skip("no second file system: ", err)
-	}
-	defer os.RemoveAll(other)
-	path := filepath.Join(other, "x")
+	root := t.TempDir()
+	path := filepath.Join(elsewhere(t, root), "x")
 	if err := os.WriteFile(path, []byte("abc"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	d := At(t.TempDir())
+	d := At(root)
 	digest, n, err := d.Adopt(path)
 	if err != nil || n != 3 {
 		t.Fatal(n, err)
@@ -117,4 +113,25 @@ func TestAdoptAcross(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o640 {
 		t.Errorf("the file is %v, %v now", info.Mode(), err)
 	}
+}
+
+// elsewhere makes a folder on another file system than dir's.
+func elsewhere(t *testing.T, dir string) string {
+	t.Helper()
+	from := filepath.Join(dir, "x")
+	if err := os.WriteFile(from, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{"/dev/shm", "/var/tmp", "."} {
+		other, err := os.MkdirTemp(root, "adopt-*")
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { os.RemoveAll(other) })
+		if err := os.Link(from, filepath.Join(other, "linked")); err != nil {
+			return other
+		}
+	}
+	t.Skip("no second file system")
+	return ""
 }
