@@ -231,17 +231,46 @@ func deltaBackRoom(s kernels.DeltaShape, longest, most int) int {
 	return states*s.KeyDim*kernels.Lanes + C.DELTA_KEEP*kernels.Lanes + most*4*s.KeyDim
 }
 
-// gatedNorm fills what GatedNorm and its gradients share.
-func (b *Backend) gatedNorm(rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape) (*C.struct_gated_norm_args, int) {
+// outputNorm fills what a norm of the recurrence's output shares with its gradients. A row has heads of equal
+// width; weights is the length of weight.
+func (b *Backend) outputNorm(rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape,
+	heads, weights int) (*C.struct_gated_norm_args, int) {
 	m := deltaRows(p, s)
 	check(x, m*s.Out())
-	check(rstd, m*s.Values)
-	check(weight, s.ValueDim)
+	check(rstd, m*heads)
+	check(weight, weights)
 	g := &b.a.gated_norm
 	*g = C.struct_gated_norm_args{}
 	g.rstd, g.x, g.p, g.weight = floats(rstd), x.Addr(), p.Addr(), floats(weight)
-	g.heads, g.dim, g.stride, g.at = C.long(s.Values), C.long(s.ValueDim), C.long(s.Stride()), C.long(s.Gate(0))
-	g.per_group = C.long(s.Values)
+	g.heads, g.dim, g.stride, g.at = C.long(heads), C.long(s.Out()/heads), C.long(s.Stride()), C.long(s.Gate(0))
+	g.per_group = C.long(heads)
+	return g, m
+}
+
+// outputNormBackward runs the kernel of g, each of whose threads has dn floats of scratch, and adds up the gradient of
+// weight.
+func (b *Backend) outputNormBackward(kernel C.kernel, g *C.struct_gated_norm_args, m, dn int, dx, dp, dweight, dout,
+	x, p, weight, blocks kernels.Buffer, s kernels.DeltaShape) {
+	weights := weight.Len()
+	check(dx, m*s.Out())
+	check(dp, m*s.Stride())
+	check(dout, m*s.Out())
+	check(dweight, weights)
+	n := blocks.Len() - 1
+	sums := &b.a.norm_back
+	*sums = C.struct_norm_back_args{}
+	room, _ := b.roomFor(dn + ceilDiv(n*weights, b.pool.n)) // of all threads: each one's dn, then the parts
+	parts := (*C.float)(unsafe.Add(unsafe.Pointer(room), dn*b.pool.n*4))
+	g.dx, g.dp, g.dout, g.bf16 = dx.Addr(), dp.Addr(), dout.Addr(), isBF16(dx, dp, dout, x, p)
+	g.block, g.parts, g.scratch, g.scratch_len = ints(blocks), parts, room, C.long(dn)
+	b.run(kernel, unsafe.Pointer(g), n, 1)
+	sums.dweight, sums.parts, sums.blocks, sums.dim = floats(dweight), parts, C.long(n), C.long(weights)
+	b.run(b.k.rmsnorm_dweight, unsafe.Pointer(sums), ceilDiv(weights, kernels.Lanes), 1)
+}
+
+// gatedNorm fills what GatedNorm and its gradients share.
+func (b *Backend) gatedNorm(rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape) (*C.struct_gated_norm_args, int) {
+	g, m := b.outputNorm(rstd, x, p, weight, s, s.Values, s.ValueDim)
 	if s.ByKey {
 		g.per_group = C.long(s.Values / s.Keys)
 		if s.Keys > 1 {
@@ -263,39 +292,17 @@ func (b *Backend) GatedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.De
 func (b *Backend) GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
 	s kernels.DeltaShape) {
 	g, m := b.gatedNorm(rstd, x, p, weight, s)
-	check(dx, m*s.Out())
-	check(dp, m*s.Stride())
-	check(dout, m*s.Out())
-	check(dweight, s.ValueDim)
-	n := blocks.Len() - 1
-	sums := &b.a.norm_back
-	*sums = C.struct_norm_back_args{}
 	dn := ceilDiv(s.ValueDim, kernels.Lanes) * kernels.Lanes
-	room, _ := b.roomFor(dn + ceilDiv(n*s.ValueDim, b.pool.n)) // of all threads: each one's dn, then the parts
-	parts := (*C.float)(unsafe.Add(unsafe.Pointer(room), dn*b.pool.n*4))
-	g.dx, g.dp, g.dout, g.bf16 = dx.Addr(), dp.Addr(), dout.Addr(), isBF16(dx, dp, dout, x, p)
-	g.block, g.parts, g.scratch, g.scratch_len = ints(blocks), parts, room, C.long(dn)
-	b.run(b.k.gated_norm_backward, unsafe.Pointer(g), n, 1)
-	sums.dweight, sums.parts, sums.blocks, sums.dim = floats(dweight), parts, C.long(n), C.long(s.ValueDim)
-	b.run(b.k.rmsnorm_dweight, unsafe.Pointer(sums), ceilDiv(s.ValueDim, kernels.Lanes), 1)
+	b.outputNormBackward(b.k.gated_norm_backward, g, m, dn, dx, dp, dweight, dout, x, p, weight, blocks, s)
 }
 
 // groupedNorm fills what GroupedNorm and its gradients share.
 func (b *Backend) groupedNorm(rstd, x, p, weight kernels.Buffer,
 	s kernels.DeltaShape) (*C.struct_gated_norm_args, int) {
-	m := deltaRows(p, s)
-	check(x, m*s.Out())
-	check(rstd, m*s.Keys)
-	check(weight, s.Out())
 	if !s.Scan {
 		panic("cpu: GroupedNorm: gates are not contiguous")
 	}
-	g := &b.a.gated_norm
-	*g = C.struct_gated_norm_args{}
-	g.rstd, g.x, g.p, g.weight = floats(rstd), x.Addr(), p.Addr(), floats(weight)
-	g.heads, g.dim, g.stride, g.at = C.long(s.Keys), C.long(s.Out()/s.Keys), C.long(s.Stride()), C.long(s.Gate(0))
-	g.per_group = C.long(s.Keys)
-	return g, m
+	return b.outputNorm(rstd, x, p, weight, s, s.Keys, s.Out())
 }
 
 // GroupedNorm applies the gates to the output of the scan and normalises it.
@@ -310,19 +317,7 @@ func (b *Backend) GroupedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.
 func (b *Backend) GroupedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
 	s kernels.DeltaShape) {
 	g, m := b.groupedNorm(rstd, x, p, weight, s)
-	check(dx, m*s.Out())
-	check(dp, m*s.Stride())
-	check(dout, m*s.Out())
-	check(dweight, s.Out())
-	n := blocks.Len() - 1
-	sums := &b.a.norm_back
-	*sums = C.struct_norm_back_args{}
-	room, _ := b.roomFor(ceilDiv(n*s.Out(), b.pool.n)) // of all threads
-	g.dx, g.dp, g.dout, g.bf16 = dx.Addr(), dp.Addr(), dout.Addr(), isBF16(dx, dp, dout, x, p)
-	g.block, g.parts = ints(blocks), room
-	b.run(b.k.grouped_norm_backward, unsafe.Pointer(g), n, 1)
-	sums.dweight, sums.parts, sums.blocks, sums.dim = floats(dweight), room, C.long(n), C.long(s.Out())
-	b.run(b.k.rmsnorm_dweight, unsafe.Pointer(sums), ceilDiv(s.Out(), kernels.Lanes), 1)
+	b.outputNormBackward(b.k.grouped_norm_backward, g, m, 0, dx, dp, dweight, dout, x, p, weight, blocks, s)
 }
 
 // CopyStates copies n elements from place to place.

@@ -66,7 +66,7 @@ INLINE float take_row(float *S, const long step, const long n, const float *quer
 }
 
 // take_rows takes a column through a sequence. Its n elements are step apart in S; rows are [2][2n]. whole, a constant, says that
-// the state is [DELTA_KEY][DELTA_KEY]; that of a scan never lies in registers.
+// the state is [DELTA_KEY][DELTA_KEY]. A scan keeps no state in registers.
 INLINE void take_rows(const struct delta_rule_args *a, float *S, const long step, const long n, float *rows,
 	const int whole, const int scan) {
 	const long tile = blockIdx.x % a->tiles, h = blockIdx.x / a->tiles % a->heads, j = blockIdx.x / a->tiles / a->heads;

@@ -201,7 +201,7 @@ BLOCK_KERNEL(scan_rule_backward, DELTA_THREADS, 2) {
 	take_back(&a, room + BACK_ROOM(a.s.key_dim) + threadIdx.x, a.columns, a.s.key_dim, room, 1);
 }
 
-// delta_unscale turns the gradients of scaled queries and keys into those of mixed rows, which in a scan they are.
+// delta_unscale turns the gradients of scaled queries and keys into those of mixed rows. A scan scales neither.
 BLOCK_KERNEL(delta_unscale, LANE_THREADS, 4) {
 	const long v = element() / LANES, n = a.s.key_dim, heads = 2 * a.s.keys, live = v < a.p.M * heads;
 	const long at = live ? v / heads * a.s.mixed + head_column(a.s, a.s.scan, v % heads) : 0, end = live ? n : 0;

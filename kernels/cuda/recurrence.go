@@ -213,7 +213,7 @@ func (b *Backend) launchLanes(name string, n int, args unsafe.Pointer) {
 	b.launchBlocks(name, (n*kernels.Lanes+laneThreads-1)/laneThreads, laneThreads, args)
 }
 
-// keyScale is the factor of queries of length 1, or of those of a scan.
+// keyScale multiplies queries of length 1. A scan does not scale its queries.
 func keyScale(s kernels.DeltaShape) C.float {
 	if s.Scan {
 		return 1
@@ -294,85 +294,82 @@ func (b *Backend) launchBack(forth *C.struct_delta_rule_args, back *C.struct_del
 	}
 }
 
-// gatedNorm returns what GatedNorm and its gradients share.
-func (b *Backend) gatedNorm(rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape) (C.struct_delta_shape, int) {
+// outputNorm is what GatedNorm and GroupedNorm differ in.
+type outputNorm struct {
+	kernel         string
+	heads, weights int // of a row
+}
+
+func gatedNorm(s kernels.DeltaShape) outputNorm {
+	return outputNorm{"gated_norm", s.Values, s.ValueDim}
+}
+
+func groupedNorm(s kernels.DeltaShape) outputNorm {
+	if !s.Scan {
+		panic("cuda: GroupedNorm: gates are not contiguous")
+	}
+	return outputNorm{"grouped_norm", s.Keys, s.Out()}
+}
+
+// check returns the shape of the rows and their number.
+func (n outputNorm) check(b *Backend, rstd, x, p, weight kernels.Buffer,
+	s kernels.DeltaShape) (C.struct_delta_shape, int) {
 	shape, M := b.deltaShape(p, s.Stride(), s)
 	check(x, M*s.Out())
-	check(rstd, M*s.Values)
-	check(weight, s.ValueDim)
+	check(rstd, M*n.heads)
+	check(weight, n.weights)
 	return shape, M
+}
+
+func (n outputNorm) forward(b *Backend, out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
+	shape, M := n.check(b, rstd, x, p, weight, s)
+	check(out, x.Len())
+	b.launchLanes(n.kernel, M*n.heads, unsafe.Pointer(&C.struct_gated_norm_args{out: b.operand(out),
+		x: b.operand(x), p: b.operand(p), rstd: floats(rstd), weight: floats(weight), s: shape, M: C.long(M),
+		eps: C.float(eps)}))
+}
+
+// backward computes the weight's gradient first: dx may be dout.
+func (n outputNorm) backward(b *Backend, dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
+	s kernels.DeltaShape) {
+	shape, M := n.check(b, rstd, x, p, weight, s)
+	check(dx, x.Len())
+	check(dout, x.Len())
+	check(dp, p.Len())
+	check(dweight, n.weights)
+	B := blocks.Len() - 1
+	parts := b.scratch(B * n.weights)
+	if b.err != nil || M == 0 {
+		return
+	}
+	args := C.struct_gated_norm_backward_args{dx: b.operand(dx), dp: b.operand(dp), dout: b.operand(dout),
+		x: b.operand(x), p: b.operand(p), weight: floats(weight), rstd: floats(rstd), blocks: ints(blocks),
+		parts: floats(parts), s: shape, M: C.long(M), B: C.long(B)}
+	b.launch(n.kernel+"_dw", B*n.weights, unsafe.Pointer(&args))
+	b.addParts(dweight, parts, B)
+	b.launchLanes(n.kernel+"_backward", M*n.heads, unsafe.Pointer(&args))
 }
 
 // GatedNorm implements kernels.Recurrence.
 func (b *Backend) GatedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
-	shape, M := b.gatedNorm(rstd, x, p, weight, s)
-	check(out, x.Len())
-	b.launchLanes("gated_norm", M*s.Values, unsafe.Pointer(&C.struct_gated_norm_args{out: b.operand(out),
-		x: b.operand(x), p: b.operand(p), rstd: floats(rstd), weight: floats(weight), s: shape, M: C.long(M),
-		eps: C.float(eps)}))
+	gatedNorm(s).forward(b, out, rstd, x, p, weight, s, eps)
 }
 
-// GatedNormBackward implements kernels.Recurrence. The weight's gradient comes first: dx may be dout.
+// GatedNormBackward implements kernels.Recurrence.
 func (b *Backend) GatedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
 	s kernels.DeltaShape) {
-	shape, M := b.gatedNorm(rstd, x, p, weight, s)
-	check(dx, x.Len())
-	check(dout, x.Len())
-	check(dp, p.Len())
-	check(dweight, s.ValueDim)
-	B := blocks.Len() - 1
-	parts := b.scratch(B * s.ValueDim)
-	if b.err != nil || M == 0 {
-		return
-	}
-	args := C.struct_gated_norm_backward_args{dx: b.operand(dx), dp: b.operand(dp), dout: b.operand(dout),
-		x: b.operand(x), p: b.operand(p), weight: floats(weight), rstd: floats(rstd), blocks: ints(blocks),
-		parts: floats(parts), s: shape, M: C.long(M), B: C.long(B)}
-	b.launch("gated_norm_dw", B*s.ValueDim, unsafe.Pointer(&args))
-	b.addParts(dweight, parts, B)
-	b.launchLanes("gated_norm_backward", M*s.Values, unsafe.Pointer(&args))
-}
-
-// groupedNorm returns what GroupedNorm and its gradients share.
-func (b *Backend) groupedNorm(rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape) (C.struct_delta_shape, int) {
-	shape, M := b.deltaShape(p, s.Stride(), s)
-	check(x, M*s.Out())
-	check(rstd, M*s.Keys)
-	check(weight, s.Out())
-	if !s.Scan {
-		panic("cuda: GroupedNorm: gates are not contiguous")
-	}
-	return shape, M
+	gatedNorm(s).backward(b, dx, dp, dweight, dout, x, p, weight, rstd, blocks, s)
 }
 
 // GroupedNorm implements kernels.Recurrence.
 func (b *Backend) GroupedNorm(out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64) {
-	shape, M := b.groupedNorm(rstd, x, p, weight, s)
-	check(out, x.Len())
-	b.launchLanes("grouped_norm", M*s.Keys, unsafe.Pointer(&C.struct_gated_norm_args{out: b.operand(out),
-		x: b.operand(x), p: b.operand(p), rstd: floats(rstd), weight: floats(weight), s: shape, M: C.long(M),
-		eps: C.float(eps)}))
+	groupedNorm(s).forward(b, out, rstd, x, p, weight, s, eps)
 }
 
-// GroupedNormBackward implements kernels.Recurrence. The weight's gradient comes first: dx may be dout.
+// GroupedNormBackward implements kernels.Recurrence.
 func (b *Backend) GroupedNormBackward(dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
 	s kernels.DeltaShape) {
-	shape, M := b.groupedNorm(rstd, x, p, weight, s)
-	check(dx, x.Len())
-	check(dout, x.Len())
-	check(dp, p.Len())
-	check(dweight, s.Out())
-	B := blocks.Len() - 1
-	parts := b.scratch(B * s.Out())
-	if b.err != nil || M == 0 {
-		return
-	}
-	args := C.struct_gated_norm_backward_args{dx: b.operand(dx), dp: b.operand(dp), dout: b.operand(dout),
-		x: b.operand(x), p: b.operand(p), weight: floats(weight), rstd: floats(rstd), blocks: ints(blocks),
-		parts: floats(parts), s: shape, M: C.long(M), B: C.long(B)}
-	b.launch("grouped_norm_dw", B*s.Out(), unsafe.Pointer(&args))
-	b.addParts(dweight, parts, B)
-	b.launchLanes("grouped_norm_backward", M*s.Keys, unsafe.Pointer(&args))
+	groupedNorm(s).backward(b, dx, dp, dweight, dout, x, p, weight, rstd, blocks, s)
 }
 
 // CopyStates implements kernels.Recurrence.

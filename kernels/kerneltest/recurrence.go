@@ -57,7 +57,7 @@ type earlierShape struct {
 	ByKey                                bool
 }
 
-// named returns what is printed of a shape to name data.
+// named returns the text by which a shape names its data.
 func named(d kernels.DeltaShape) any {
 	if d.Scan {
 		return d
@@ -404,93 +404,76 @@ func checkDeltaGates(s *subject) error {
 	return nil
 }
 
+// outputNorm is a norm of what a recurrence puts out, with its gate.
+type outputNorm struct {
+	op, data       string // data names the numbers
+	shape          any    // as it is printed
+	heads, weights int    // of a row
+	norm           func(b kernels.Backend, out, rstd, x, p, weight kernels.Buffer, s kernels.DeltaShape, eps float64)
+	backward       func(b kernels.Backend, dx, dp, dweight, dout, x, p, weight, rstd, blocks kernels.Buffer,
+		s kernels.DeltaShape)
+}
+
 func checkGatedNorm(s *subject) error {
-	const M = 19
 	for _, d := range deltaShapes(s.short) {
-		r := newStream(fmt.Sprint("gated norm", named(d)))
-		x, p, w, dout := r.floats(M*d.Out()), r.floats(M*d.Stride()), r.floats(d.ValueDim), r.floats(M*d.Out())
-		rstd, dp, dw := r.positive(M*d.Values), r.floats(len(p)), r.floats(d.ValueDim)
-		if err := s.checkRows(rowCase{
-			name: fmt.Sprintf("GatedNorm %+v", named(d)), op: "GatedNorm",
-			rows: []field{{name: "x", width: d.Out(), f: x, operand: true},
-				{name: "p", width: d.Stride(), f: p, operand: true}},
-			run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.GatedNorm(c.outOperands("out", M*d.Out()), c.out("rstd", M*d.Values), in[0], in[1],
-					c.floats("weight", w), d, 1e-2)
-			},
-		}, M); err != nil {
+		if err := s.checkOutputNorm(d, outputNorm{"GatedNorm", "gated norm", named(d), d.Values, d.ValueDim,
+			kernels.Backend.GatedNorm, kernels.Backend.GatedNormBackward}); err != nil {
 			return err
-		}
-		for _, place := range []bool{false, true} {
-			if err := s.checkGradient(gradientCase{
-				name: fmt.Sprintf("GatedNormBackward %+v in place %v", named(d), place), op: "GatedNormBackward",
-				blocks: r.cuts(M, 9),
-				setup: func(c *call) func(lo, hi int, blocks []int32) {
-					dpb, dwb := c.inoutOperands("dp", dp), c.inout("dweight", dw)
-					xb, pb, wb := c.operands("x", x), c.operands("p", p), c.floats("weight", w)
-					rb := c.floats("rstd", rstd)
-					dx := c.inoutOperands("dx", dout)
-					do := dx
-					if !place {
-						do = c.operands("dout", dout)
-					}
-					return func(lo, hi int, blocks []int32) {
-						view := func(x kernels.Buffer, width int) kernels.Buffer { return x.Slice(lo*width, hi*width) }
-						c.b.GatedNormBackward(view(dx, d.Out()), view(dpb, d.Stride()), dwb, view(do, d.Out()),
-							view(xb, d.Out()), view(pb, d.Stride()), wb, view(rb, d.Values),
-							c.ints("blocks", blocks), d)
-					}
-				},
-			}); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
 func checkGroupedNorm(s *subject) error {
-	const M = 19
 	for _, d := range deltaShapes(s.short) {
 		if !d.Scan {
 			continue
 		}
-		r := newStream(fmt.Sprint("grouped norm", d))
-		x, p, w, dout := r.floats(M*d.Out()), r.floats(M*d.Stride()), r.floats(d.Out()), r.floats(M*d.Out())
-		rstd, dp, dw := r.positive(M*d.Keys), r.floats(len(p)), r.floats(d.Out())
-		if err := s.checkRows(rowCase{
-			name: fmt.Sprintf("GroupedNorm %+v", d), op: "GroupedNorm",
-			rows: []field{{name: "x", width: d.Out(), f: x, operand: true},
-				{name: "p", width: d.Stride(), f: p, operand: true}},
-			run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.GroupedNorm(c.outOperands("out", M*d.Out()), c.out("rstd", M*d.Keys), in[0], in[1],
-					c.floats("weight", w), d, 1e-2)
-			},
-		}, M); err != nil {
+		if err := s.checkOutputNorm(d, outputNorm{"GroupedNorm", "grouped norm", d, d.Keys, d.Out(),
+			kernels.Backend.GroupedNorm, kernels.Backend.GroupedNormBackward}); err != nil {
 			return err
 		}
-		for _, place := range []bool{false, true} {
-			if err := s.checkGradient(gradientCase{
-				name: fmt.Sprintf("GroupedNormBackward %+v in place %v", d, place), op: "GroupedNormBackward",
-				blocks: r.cuts(M, 9),
-				setup: func(c *call) func(lo, hi int, blocks []int32) {
-					dpb, dwb := c.inoutOperands("dp", dp), c.inout("dweight", dw)
-					xb, pb, wb := c.operands("x", x), c.operands("p", p), c.floats("weight", w)
-					rb := c.floats("rstd", rstd)
-					dx := c.inoutOperands("dx", dout)
-					do := dx
-					if !place {
-						do = c.operands("dout", dout)
-					}
-					return func(lo, hi int, blocks []int32) {
-						view := func(x kernels.Buffer, width int) kernels.Buffer { return x.Slice(lo*width, hi*width) }
-						c.b.GroupedNormBackward(view(dx, d.Out()), view(dpb, d.Stride()), dwb, view(do, d.Out()),
-							view(xb, d.Out()), view(pb, d.Stride()), wb, view(rb, d.Keys), c.ints("blocks", blocks), d)
-					}
-				},
-			}); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+func (s *subject) checkOutputNorm(d kernels.DeltaShape, n outputNorm) error {
+	const M = 19
+	r := newStream(fmt.Sprint(n.data, n.shape))
+	x, p, w, dout := r.floats(M*d.Out()), r.floats(M*d.Stride()), r.floats(n.weights), r.floats(M*d.Out())
+	rstd, dp, dw := r.positive(M*n.heads), r.floats(len(p)), r.floats(n.weights)
+	if err := s.checkRows(rowCase{
+		name: fmt.Sprintf("%s %+v", n.op, n.shape), op: n.op,
+		rows: []field{{name: "x", width: d.Out(), f: x, operand: true},
+			{name: "p", width: d.Stride(), f: p, operand: true}},
+		run: func(c *call, in []kernels.Buffer, M int) {
+			n.norm(c.b, c.outOperands("out", M*d.Out()), c.out("rstd", M*n.heads), in[0], in[1],
+				c.floats("weight", w), d, 1e-2)
+		},
+	}, M); err != nil {
+		return err
+	}
+	for _, place := range []bool{false, true} {
+		if err := s.checkGradient(gradientCase{
+			name: fmt.Sprintf("%sBackward %+v in place %v", n.op, n.shape, place), op: n.op + "Backward",
+			blocks: r.cuts(M, 9),
+			setup: func(c *call) func(lo, hi int, blocks []int32) {
+				dpb, dwb := c.inoutOperands("dp", dp), c.inout("dweight", dw)
+				xb, pb, wb := c.operands("x", x), c.operands("p", p), c.floats("weight", w)
+				rb := c.floats("rstd", rstd)
+				dx := c.inoutOperands("dx", dout)
+				do := dx
+				if !place {
+					do = c.operands("dout", dout)
+				}
+				return func(lo, hi int, blocks []int32) {
+					view := func(x kernels.Buffer, width int) kernels.Buffer { return x.Slice(lo*width, hi*width) }
+					n.backward(c.b, view(dx, d.Out()), view(dpb, d.Stride()), dwb, view(do, d.Out()),
+						view(xb, d.Out()), view(pb, d.Stride()), wb, view(rb, n.heads), c.ints("blocks", blocks), d)
+				}
+			},
+		}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 // hybrids have layers with Mamba-2 (arXiv:2405.21060) between those with attention.
 func hybrids() []architecture {
-	names := func(n model.Names) model.Config { return model.Config{Names: n} }
+	names := func(n model.LayerNames) model.Config { return model.Config{Names: n} }
 	nemotron := names(model.NemotronNames)
 	nemotron.Gate = kernels.ReLU2
 	return []architecture{

@@ -161,7 +161,7 @@ func recurrent(c *model.Config, layers []bool) {
 }
 
 // hybrid gives a toy of a family a layer with Mamba-2.
-func hybrid(c *model.Config, names model.Names) {
+func hybrid(c *model.Config, names model.LayerNames) {
 	c.QKVBias, c.QKNorm, c.Names, c.Linear = false, false, names, []bool{true, false}
 	c.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 12, ValueDim: 10, Taps: 4, Scan: true, Low: 0.01}
 }

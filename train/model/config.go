@@ -96,10 +96,11 @@ type Config struct {
 	PerLayer    int    `json:",omitempty"` // P: channels of a token's embedding for each layer (perlayer.go)
 	SharedKV    int    `json:",omitempty"` // so many last layers read the keys and values of earlier ones
 	WideFFN     bool   `json:",omitempty"` // and their feed-forward blocks have width 2F
+
 	// Hybrids with Mamba-2 (Linear layers whose Delta.Scan is set).
-	Names   Names  `json:",omitempty"` // of the layers' tensors
-	NoMixer []bool `json:",omitempty"` // [L] Nemotron-H: layers that are a feed-forward block alone; nil: none
-	NoFFN   []bool `json:",omitempty"` // [L] Nemotron-H: layers without one; nil: none
+	Names   LayerNames `json:",omitempty"` // of the layers' tensors
+	NoMixer []bool     `json:",omitempty"` // [L] Nemotron-H: layers that are a feed-forward block alone; nil: none
+	NoFFN   []bool     `json:",omitempty"` // [L] Nemotron-H: layers without one; nil: none
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -122,8 +123,8 @@ type Experts struct {
 	TopGroups int     `json:",omitempty"`
 	Scale     float64 `json:",omitempty"` // multiplies the weights of the chosen experts; 0: 1
 
-	Names  NameScheme `json:",omitempty"` // of the tensors
-	Beside bool       `json:",omitempty"` // Gemma 4: sparse layers have a feed-forward block, too (gemma4.go)
+	Names  ExpertNames `json:",omitempty"` // of the tensors
+	Beside bool        `json:",omitempty"` // Gemma 4: sparse layers have a feed-forward block, too (gemma4.go)
 }
 
 // RopeScaling changes the rotary frequencies f_j = theta^(-2j/R) for sequences longer

@@ -42,6 +42,16 @@ func TestCounts(t *testing.T) {
 		count("workspace", c.WorkspaceBytes(h, limit, keep, operand, 1), ws, err)
 		pages := 1 + r.IntN(9)
 		x, err := NewCache(be, c, pages, 16, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle := c.cacheElements(pages, 16)
+		for _, p := range x.layers {
+			idle -= p.Keys.Len() + p.Values.Len()
+		}
+		if idle < 0 || idle >= 2*64*c.Layers { // each buffer of keys or values may end before its cache line
+			t.Errorf("seed %d, %+v: %d elements of the cache belong to no layer", seed, c, idle)
+		}
 		count("cache", c.CacheBytes(pages, 16, operand, 1)+3*c.StateBytes(operand), x, err)
 		rows, table := 1+r.IntN(30), 1+r.IntN(30)
 		d, err := NewDecoder(be, c, Heads{LM: true}, rows, table)

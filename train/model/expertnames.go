@@ -2,24 +2,24 @@ package model
 
 import "strings"
 
-// NameScheme says how a family names the parts of a sparse layer besides its experts.
-type NameScheme string
+// ExpertNames says how a family names the parts of a sparse layer besides its experts.
+type ExpertNames string
 
 // The schemes of families that differ from Qwen's and DeepSeek's, which have none.
 const (
-	ErnieNames   NameScheme = "ernie"    // ERNIE 4.5: the correction is [1,E]
-	HunyuanNames NameScheme = "hunyuan"  // Hunyuan MoE
-	HunyuanThree NameScheme = "hunyuan3" // Hunyuan 3
-	ExaoneNames  NameScheme = "exaone"   // K-EXAONE
+	ErnieNames   ExpertNames = "ernie"    // ERNIE 4.5: the correction is [1,E]
+	HunyuanNames ExpertNames = "hunyuan"  // Hunyuan MoE
+	HunyuanThree ExpertNames = "hunyuan3" // Hunyuan 3
+	ExaoneNames  ExpertNames = "exaone"   // K-EXAONE
 )
 
-// expertNames are the names below the layer's feed-forward part.
-type expertNames struct{ router, correction, shared string }
+// sparseParts are the names below the layer's feed-forward part.
+type sparseParts struct{ router, correction, shared string }
 
 const correctionPart = "e_score_correction_bias"
 
-func (x Experts) names() expertNames {
-	n := expertNames{"gate", "gate." + correctionPart, "shared_experts"}
+func (x Experts) names() sparseParts {
+	n := sparseParts{"gate", "gate." + correctionPart, "shared_experts"}
 	switch {
 	case x.Bias:
 		n.router = "router"
@@ -34,7 +34,7 @@ func (x Experts) names() expertNames {
 	case HunyuanNames:
 		n.router, n.shared = "gate.wg", "shared_mlp"
 	case HunyuanThree:
-		n = expertNames{"router.gate", "expert_bias", "shared_mlp"}
+		n = sparseParts{"router.gate", "expert_bias", "shared_mlp"}
 	case ExaoneNames:
 		n.correction = correctionPart
 	}

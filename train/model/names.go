@@ -2,19 +2,19 @@ package model
 
 import "fmt"
 
-// Names says how a family of transformers names the tensors of its layers.
-type Names string
+// LayerNames says how a family of transformers names the tensors of its layers.
+type LayerNames string
 
 const (
-	LlamaNames    Names = ""
-	NemotronNames Names = "nemotron_h"       // each layer has a norm and a mixer
-	GraniteNames  Names = "granitemoehybrid" // mamba, shared_mlp, block_sparse_moe
-	BambaNames    Names = "bamba"            // mamba, feed_forward
+	LlamaNames    LayerNames = ""
+	NemotronNames LayerNames = "nemotron_h"       // each layer has a norm and a mixer
+	GraniteNames  LayerNames = "granitemoehybrid" // mamba, shared_mlp, block_sparse_moe
+	BambaNames    LayerNames = "bamba"            // mamba, feed_forward
 )
 
 // parts returns how the names of a layer's attention, of a scan and of a dense feed-forward block begin, where
 // the layer's own begin with p.
-func (n Names) parts(p string) (attention, scan, dense string) {
+func (n LayerNames) parts(p string) (attention, scan, dense string) {
 	switch n {
 	case NemotronNames:
 		return p + "mixer.", p + "mixer.", p + "mixer."

@@ -108,7 +108,7 @@ func anyHybrid(r *rand.Rand) Config {
 		c.Sparse = []bool{flag(), flag(), flag()}
 		c.Experts = Experts{Count: 6, Top: 1 + r.IntN(3), FFN: 1 + r.IntN(20), Renorm: true, Shared: 4, Ungated: true}
 	}
-	switch c.Names = []Names{NemotronNames, GraniteNames, BambaNames}[r.IntN(3)]; c.Names {
+	switch c.Names = []LayerNames{NemotronNames, GraniteNames, BambaNames}[r.IntN(3)]; c.Names {
 	case NemotronNames:
 		if flag() {
 			c.Gate = kernels.ReLU2

@@ -195,9 +195,8 @@ func FlowRLCenters[T Float](b *Batch[T], group []int, c FlowRLConfig) []RowCente
 	f := flow[T]{b: b, c: c, s: new(FlowRLStats)}
 	return rowCenters(group, func(i int) (float64, bool) {
 		sum := f.sum(b.Rows[i], b.Rows[i+1])
-		den := sum.n + meanEps
-		bounded, _ := c.clipMean(sum.logProb/den, sum.old/den, sum.adv/den)
-		return float64(c.Beta*(sum.adv/den)) + sum.ref/den - bounded, sum.n > 0
+		delta, _, _ := c.residual(sum, sum.n+meanEps, 0)
+		return -delta, sum.n > 0
 	})
 }
 
@@ -265,8 +264,7 @@ func (f flow[T]) sum(lo, hi int) flowSum {
 func (f flow[T]) term(sum flowSum, den, logZ, coef, rows float64) (dlogZ float64) {
 	c := f.c
 	logProb, adv := sum.logProb/den, sum.adv/den
-	bounded, clip := c.clipMean(logProb, sum.old/den, adv)
-	delta := logZ + bounded - float64(c.Beta*adv) - sum.ref/den
+	delta, bounded, clip := c.residual(sum, den, logZ)
 	raw, rollout := c.rawWeight(sum, den), 1.0
 	if sum.n > 0 {
 		rollout = sum.weight / sum.n
@@ -295,6 +293,13 @@ func (f flow[T]) term(sum flowSum, den, logZ, coef, rows float64) (dlogZ float64
 		}
 	}
 	return dlogZ
+}
+
+// residual returns delta of a term, whose means are sums divided by den, and its log-prob as clipMean bounds it.
+func (c FlowRLConfig) residual(sum flowSum, den, logZ float64) (delta, bounded float64, clip verdict) {
+	adv := sum.adv / den
+	bounded, clip = c.clipMean(sum.logProb/den, sum.old/den, adv)
+	return logZ + bounded - float64(c.Beta*adv) - sum.ref/den, bounded, clip
 }
 
 // clipMean returns a term's log-prob as it enters the residual, and which bound acted.

@@ -180,7 +180,11 @@ func primeLatexText(s string) string {
 
 // PrimeSymbolic is grade_answer_sympy.
 func PrimeSymbolic(answer, gold string) bool {
-	g, p := primeSymbolicText(gold), primeSymbolicText(answer)
+	return primeElements(primeSymbolicText(answer), primeSymbolicText(gold), primeElement)
+}
+
+// primeElements reports whether two normalised texts are equal, or tuples of elements that same accepts one by one.
+func primeElements(p, g string, same func(g, p string) bool) bool {
 	if g == p {
 		return true
 	}
@@ -192,7 +196,7 @@ func PrimeSymbolic(answer, gold string) bool {
 		return false
 	}
 	for i := range gs {
-		if !primeElement(gs[i], ps[i]) {
+		if !same(gs[i], ps[i]) {
 			return false
 		}
 	}

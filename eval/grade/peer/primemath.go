@@ -104,26 +104,10 @@ var unreadable = regexp.MustCompile(`[{}]|\.[0-9]*\.|[\p{L} )]\.(?:[^0-9]|$)|[\p
 
 // primeMathSymbolic is the symbolic part of grade_answer. Unlike PrimeSymbolic it leaves blanks and braces in.
 func primeMathSymbolic(answer, gold string) bool {
-	g, p := primeMathText(gold), primeMathText(answer)
-	if g == p {
-		return true
-	}
-	if p == "" || g == "" {
-		return false
-	}
-	gs, ps := primeTuple(g), primeTuple(p)
-	if len(gs) != len(ps) || len(gs) > 1 && (g[0] != p[0] || g[len(g)-1] != p[len(p)-1]) {
-		return false
-	}
-	for i := range gs {
-		if unreadable.MatchString(gs[i]) || unreadable.MatchString(ps[i]) {
-			return false
-		}
-		if !primeElement(strings.ReplaceAll(gs[i], " ", ""), strings.ReplaceAll(ps[i], " ", "")) {
-			return false
-		}
-	}
-	return true
+	return primeElements(primeMathText(answer), primeMathText(gold), func(g, p string) bool {
+		return !unreadable.MatchString(g) && !unreadable.MatchString(p) &&
+			primeElement(strings.ReplaceAll(g, " ", ""), strings.ReplaceAll(p, " ", ""))
+	})
 }
 
 // primeMathEqual is math_equal as compute_score calls it: with π in a text once for each value of it.
