@@ -26,8 +26,12 @@ func TestPlannedMemory(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := append([]string{"run", smokeRecipe, "--store", filepath.Join(t.TempDir(), "store"), "--set", "compute.threads=2"}, tt.sets...)
-			planned, peak := plannedMemory(t, args), peakOfTraining(t, args)
-			t.Logf("planned %.0f MiB, peak %.0f", planned/(1<<20), peak/(1<<20))
+			planned, peak := plannedMemory(t, args), 0.0
+			for i := 0; i < 3 && peak < planned-tt.chance; i++ { // when collections come differs from run to run
+				args[3] = filepath.Join(t.TempDir(), "store")
+				peak = max(peak, peakOfTraining(t, args))
+				t.Logf("planned %.0f MiB, peak %.0f", planned/(1<<20), peak/(1<<20))
+			}
 			if peak < planned-tt.chance || peak > 1.05*planned {
 				t.Errorf("peak %.0f, planned %.0f: %.2f times", peak, planned, peak/planned)
 			}

@@ -68,8 +68,8 @@ func describedBy(name string) ([]metric.Metric, error) {
 	return nil, f
 }
 
-// describedOf finds the metrics that the run of a reference recorded. If it names no run, it returns unknown, or for
-// a reference with an @, which is no metric, what is wrong with it.
+// describedOf finds the metrics that the run of a reference recorded. If no run has that name, the error is unknown;
+// but no metric begins with @, so such a reference gets the error of looking for its run.
 func (a *app) describedOf(ctx context.Context, ref string, unknown error) (list []metric.Metric, err error) {
 	err = cli.With(a.OpenStore, func(db *store.DB) error {
 		run, err := a.oneRun(ctx, db, ref)

@@ -287,7 +287,7 @@ func textOnly(r rows.Row) error {
 	return nil
 }
 
-// onlyTexts returns an error if a message has a part that is no text, such as an image.
+// onlyTexts returns an error if a message contains anything but text, such as an image.
 func onlyTexts(m rollout.Message) error {
 	var parts []struct {
 		Type string `json:"type"`

@@ -99,7 +99,7 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	if err != nil {
 		return out, err
 	}
-	if m.DB != nil { // without a store there are no suites
+	if m.DB != nil { // suites lie in the store
 		e := stage.Env{Config: r, Blobs: m.DB.Blobs, Suites: suites, Prompter: p.External.Prompter}
 		if err := stage.CheckSuites(&e); err != nil {
 			return out, err

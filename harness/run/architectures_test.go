@@ -136,7 +136,7 @@ func TestOtherExperts(t *testing.T) {
 	}
 }
 
-// The same for heads of two sizes, and experts beside the blocks, of Gemma 4.
+// Gemma 4 learns, too, with heads of two sizes and with experts beside its feed-forward blocks.
 func TestGemmaFour(t *testing.T) {
 	for _, c := range gemmaFours() {
 		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
@@ -359,7 +359,7 @@ func hybridFolders(t *testing.T, dir string) []string {
 	return []string{toyFolder(t, dir, nemotron), toyFolder(t, dir, granite)}
 }
 
-// The same for hybrids with Mamba-2.
+// Hybrids with Mamba-2 learn, too.
 func TestHybrids(t *testing.T) {
 	for _, dir := range hybridFolders(t, bf16Folder(newLab(t))) {
 		learns(t, dir, [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}, {"grpo", "model.dtype=bf16"},

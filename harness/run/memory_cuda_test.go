@@ -105,7 +105,7 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 	learnsOnCUDA(t, linearFolder(t, bf16Folder(newLab(t))), 0, 1)
 }
 
-// The same for hybrids with Mamba-2.
+// Hybrids with Mamba-2 learn as on the CPU, too.
 func TestHybridsOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
@@ -115,7 +115,7 @@ func TestHybridsOnCUDA(t *testing.T) {
 	}
 }
 
-// The same for Gemma 4's parts: experts beside the blocks, and layers that read the keys of others.
+// So does Gemma 4, with experts beside its blocks and with layers that read the keys of other layers.
 func TestGemmaFourOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
