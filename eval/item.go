@@ -21,6 +21,7 @@ type Item struct {
 	DistinctAnswers int     `json:"distinct_answers"` // different answers among all samples
 	AnswerEntropy   float64 `json:"answer_entropy"`   // over all answers, nats
 	Reward          float64 `json:"reward"`           // sum of rewards
+	Judged          bool    `json:"judged,omitempty"` // the run's reward gave the verdicts (see Judged)
 	// Majority is the vote of the graded samples; Texts says how much their texts differ. Both are nil in
 	// scores of earlier versions; Texts is also nil with fewer than two samples.
 	Majority *stat.Vote `json:"majority,omitempty"`
@@ -96,6 +97,13 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 		items = append(items, item)
 	}
 	return items, nil
+}
+
+// Judged marks items whose verdicts the run's reward alone gave: it has a scale of its own, so its mean is a score.
+func Judged(items []Item) {
+	for i := range items {
+		items[i].Judged = true
+	}
 }
 
 // ownOf returns samples without what tools wrote: items describe the policy.

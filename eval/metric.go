@@ -113,7 +113,14 @@ func countingMetrics() []Definition {
 	define := func(name, unit string, dir Direction, text string, value func(Item) (float64, bool)) Definition {
 		return Definition{Name: name, Unit: unit, Direction: dir, Definition: text, Value: value}
 	}
+	score := perGraded(func(it Item) float64 { return it.Reward })
 	return []Definition{
+		define("score_mean", "reward", Up,
+			"sum of scores / graded samples, where the run's reward alone judges",
+			func(it Item) (float64, bool) {
+				mean, ok := score(it)
+				return mean, ok && it.Judged
+			}),
 		define("majority", "share", Up,
 			"1 if the most frequent answer of the graded samples is correct, first seen wins a tie, else 0 (maj@n)",
 			voted(func(v *stat.Vote) float64 { return v.Value })),

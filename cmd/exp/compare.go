@@ -259,6 +259,8 @@ func remedy(d *compare.Difference) string {
 	switch {
 	case d.Key == "suites":
 		return "score the runs on one suite"
+	case strings.HasPrefix(d.Key, "suite.") && strings.HasSuffix(d.Key, ".reward"):
+		return "score the runs on a suite with gold answers: exp eval RUN --suite FILE"
 	case strings.HasPrefix(d.Key, "suite."):
 		return "score the runs on the same problems"
 	case d.Within:

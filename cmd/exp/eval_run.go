@@ -225,7 +225,13 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 	if err != nil {
 		return err
 	}
-	protocol, err := (&plan.Run{Config: r}).Protocol()
+	p := plan.Run{Config: r}
+	if r.Run.JudgesAlone() {
+		if p.External, err = stage.Externals(r); err != nil {
+			return err
+		}
+	}
+	protocol, err := p.Protocol()
 	if err != nil {
 		return err
 	}

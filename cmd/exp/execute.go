@@ -131,12 +131,14 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j plan.Wanted, index
 	}
 	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.Seed, Index: index, Of: of})
 	a.OnSecondSignal(func() string { return keptOf(db, p.RID) + a.again() })
-	defer a.OnSecondSignal(nil)
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
 		Ranks: a.ranks, Endpoint: hub.FromEnv(a.Getenv).Endpoint(), Getenv: a.Getenv,
 		Code: func(err error) int { return int(describe(a.explainStop(ctx, err), context.Cause(ctx)).Code) }}
 	res, err := r.Execute(ctx, p)
+	if err == nil { // otherwise the command is about to end, and still has to say what is saved
+		a.OnSecondSignal(nil)
+	}
 	outcome := term.Outcome{Status: term.Done, Wall: time.Since(start)}
 	var stopped *harness.InterruptedError
 	switch {

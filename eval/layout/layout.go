@@ -32,6 +32,7 @@ type Layout struct {
 	Source     string   // optional: the data set; verl picks its grader by it
 	Target     string   // optional: a worked solution to learn from
 	Keep       []string // further columns to keep in Facts.Columns
+	Open       bool     // a problem may lack an answer
 }
 
 // Within says where in a text the answer stands.
@@ -138,6 +139,28 @@ func DetectAt(r rows.Row, column string) (Layout, error) {
 	return Layout{}, r.Errorf("", "no field with the answer; looked for %s", strings.Join(wanted, ", "))
 }
 
+// DetectPrompt finds the layout of a row whose answer, if any, only the run's reward reads: a known one, or else the
+// problem's column alone.
+func DetectPrompt(r rows.Row, column string) (Layout, error) {
+	l, err := DetectAt(r, column)
+	l.Open = true
+	if err == nil || errors.Is(err, rows.ErrMissing) {
+		return l, err
+	}
+	columns := []string{column}
+	if column == "" {
+		columns = []string{"prompt", "messages", "problem", "question", "instruction", "query"}
+	}
+	for _, name := range columns {
+		if r.Has(name) {
+			return Layout{Name: name, ID: "extra_info.index", Problem: []string{name}, Source: "data_source",
+				Open: true}, nil
+		}
+	}
+	return l, r.Errorf("", "no column with a prompt; looked for %s; data.prompt_key names another",
+		strings.Join(columns, ", "))
+}
+
 // fits reports whether the row has the fields that tell this layout from others with the same required
 // fields.
 func (l Layout) fits(r rows.Row) bool {
@@ -163,7 +186,9 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	if err != nil {
 		return p, err
 	}
-	p.Answer, facts.Answers = answers[0], answers[1:]
+	if len(answers) > 0 {
+		p.Answer, facts.Answers = answers[0], answers[1:]
+	}
 	p.Tools = Tools(r)
 	p.ID = strconv.Itoa(r.Index)
 	id := l.ID
@@ -339,6 +364,9 @@ func (l Layout) keepsAnswer() bool {
 }
 
 func (l Layout) answers(r rows.Row) ([]string, error) {
+	if l.Open {
+		return l.anyAnswer(r)
+	}
 	texts, err := r.Texts(l.Answer)
 	if err != nil && l.keepsAnswer() {
 		raw, err := r.Raw(l.Answer)
@@ -373,6 +401,23 @@ func (l Layout) answers(r rows.Row) ([]string, error) {
 		return nil, r.Errorf(l.Answer, "the list has no answer")
 	}
 	return texts, nil
+}
+
+// anyAnswer returns the answer of an open problem, for a reward that knows what to make of it: the one that the layout
+// finds, or else what the field holds, as JSON if it is no text. There may be none.
+func (l Layout) anyAnswer(r rows.Row) ([]string, error) {
+	if l.Answer == "" || r.Empty(l.Answer) || !r.Has(l.Answer) {
+		return nil, nil
+	}
+	l.Open = false
+	if texts, err := l.answers(r); err == nil {
+		return texts, nil
+	}
+	if text, err := r.Text(l.Answer); err == nil {
+		return []string{text}, nil
+	}
+	raw, err := r.Raw(l.Answer)
+	return []string{string(raw)}, err
 }
 
 // unbox returns the content of \boxed{…}, \fbox{…} or "\boxed …".

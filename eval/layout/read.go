@@ -100,6 +100,17 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Cop
 // ProblemsAt is Problems with the problem's text, or its messages, in a column; without a column it is
 // Problems. It keeps further columns in Facts.Columns; a column that no row has is an error.
 func ProblemsAt(all iter.Seq2[rows.Row, error], column string, keep []string) ([]rollout.Problem, Copies, error) {
+	return readKeeping(all, keep, func(r rows.Row) (Layout, error) { return DetectAt(r, column) })
+}
+
+// PromptsAt is ProblemsAt for problems that need no answer.
+func PromptsAt(all iter.Seq2[rows.Row, error], column string, keep []string) ([]rollout.Problem, Copies, error) {
+	return readKeeping(all, keep, func(r rows.Row) (Layout, error) { return DetectPrompt(r, column) })
+}
+
+// readKeeping reads problems with further columns; a column that no row has is an error.
+func readKeeping(all iter.Seq2[rows.Row, error], keep []string,
+	detect func(rows.Row) (Layout, error)) ([]rollout.Problem, Copies, error) {
 	missing := map[string]bool{}
 	for _, name := range keep {
 		missing[name] = true
@@ -117,7 +128,7 @@ func ProblemsAt(all iter.Seq2[rows.Row, error], column string, keep []string) ([
 		}
 	}
 	problems, copies, err := readProblems(seen, func(r rows.Row) (Layout, error) {
-		l, err := DetectAt(r, column)
+		l, err := detect(r)
 		l.Keep = keep
 		return l, err
 	})
@@ -133,7 +144,7 @@ func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout,
 	file := ""
 	var unknown error // of the first row whose layout was not detected
 	problems, copies, err := collect(all, func(r rows.Row) (item, error) {
-		if l == nil || r.Path != file { // each file has its own
+		if l == nil || r.Path != file || l.Open { // each file has its own; an open row may have an answer or not
 			found, err := detect(r)
 			switch {
 			case err != nil && withoutAnswer(r): // a later row tells
@@ -144,7 +155,7 @@ func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout,
 			}
 			l, file = &found, r.Path
 		}
-		if r.Empty(l.Answer) {
+		if !l.Open && r.Empty(l.Answer) {
 			return item{}, errUnanswered
 		}
 		return l.item(r)

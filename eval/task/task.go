@@ -8,6 +8,7 @@
 //	functions  short Python functions from examples; many right programs
 //	math       mathematics for language models, read from files
 //	code       programs by language models, for problems read from files
+//	prompts    prompts of any kind, read from files, which the run's reward judges alone
 //
 // Prompts and targets of generated problems are short and use few characters, so that a model with a few
 // million parameters can learn them in minutes.
@@ -78,7 +79,7 @@ type Reward struct {
 
 // Kinds lists the tasks that New can make.
 func Kinds() []string {
-	return []string{"countdown", "words", "stories", "outcomes", "functions", "math", "code"}
+	return []string{"countdown", "words", "stories", "outcomes", "functions", "math", "code", "prompts"}
 }
 
 // ErrUnknownKind is returned by New for an unknown task.
@@ -110,6 +111,8 @@ func New(cfg Config) (Task, error) {
 		return newMath(cfg.Math, cfg.Reward)
 	case "code":
 		return newCode(cfg.Code, cfg.Reward)
+	case "prompts":
+		return promptsTask{}, nil
 	}
 	return nil, fmt.Errorf("%w %q; known: %s", ErrUnknownKind, cfg.Kind, strings.Join(Kinds(), ", "))
 }

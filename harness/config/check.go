@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -106,7 +107,7 @@ func taskChecks() []check {
 }
 
 func dataChecks() []check {
-	generates := func(r *Run) bool { return r.Task.Kind != "math" && r.Task.Kind != "code" }
+	generates := func(r *Run) bool { return !slices.Contains(StartersFromFiles(), r.Task.Kind) }
 	list := []check{
 		{[]string{"data.train.source", "train.steps", "sft.steps"}, func(r *Run) (string, string) {
 			switch {

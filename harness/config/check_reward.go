@@ -8,11 +8,18 @@ import (
 )
 
 func rewardChecks() []check {
-	return []check{
+	return append(judgeChecks(), []check{
 		{[]string{"reward.command"}, func(r *Run) (string, string) {
 			if len(r.Reward.Command) == 0 || r.Reward.Command[0] == "" {
 				return "reward.command names no program",
 					"list the program and its arguments: [./my-reward, --strict]"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.kind", "task.kind"}, func(r *Run) (string, string) {
+			if r.JudgesAlone() && r.Reward.Kind == "task" {
+				return "the task prompts grades nothing itself",
+					"set reward.kind to command, judge or model; task.kind: math compares with gold answers"
 			}
 			return "", ""
 		}},
@@ -38,6 +45,19 @@ func rewardChecks() []check {
 			}
 			return "", ""
 		}},
+		{[]string{"reward.row_limit", "reward.batch_limit"}, func(r *Run) (string, string) {
+			if r.Reward.RowLimit > r.Reward.BatchLimit {
+				return fmt.Sprintf("reward.row_limit (%v) is above reward.batch_limit (%v)", r.Reward.RowLimit,
+					r.Reward.BatchLimit), "a batch has at least one row"
+			}
+			return "", ""
+		}},
+	}...)
+}
+
+// judgeChecks are those of the settings of a judge.
+func judgeChecks() []check {
+	return []check{
 		{[]string{"reward.judge.pattern"}, func(r *Run) (string, string) {
 			p := r.Reward.Judge.Pattern
 			re, err := regexp.Compile(p)
@@ -53,13 +73,6 @@ func rewardChecks() []check {
 			if j := r.Reward.Judge; j.Low != nil && j.High != nil && *j.Low >= *j.High {
 				return fmt.Sprintf("reward.judge.low (%s) is not below reward.judge.high (%s)", formatFloat(*j.Low),
 					formatFloat(*j.High)), ""
-			}
-			return "", ""
-		}},
-		{[]string{"reward.row_limit", "reward.batch_limit"}, func(r *Run) (string, string) {
-			if r.Reward.RowLimit > r.Reward.BatchLimit {
-				return fmt.Sprintf("reward.row_limit (%v) is above reward.batch_limit (%v)", r.Reward.RowLimit,
-					r.Reward.BatchLimit), "a batch has at least one row"
 			}
 			return "", ""
 		}},

@@ -64,7 +64,11 @@ func describeKey(k *Key) string {
 	row("unit", k.Unit)
 	row("default", k.Default.text(k))
 	row("effect", k.effect())
-	row("read by", stageList(k.Stages))
+	readers := stageList(k.Stages)
+	if k.Judges && !k.Reads(EvalScore) {
+		readers += "; of task prompts " + string(EvalScore) + " too"
+	}
+	row("read by", readers)
 	row("identity", k.identity())
 	for i := range k.Fields {
 		f := &k.Fields[i]
@@ -161,6 +165,9 @@ func FactsOf(path string, r *Resolved) []Facts {
 			ReadBy: []string{}, Identity: k.identity()}
 		for _, s := range k.Stages {
 			f.ReadBy = append(f.ReadBy, string(s))
+		}
+		if k.Judges && !k.Reads(EvalScore) {
+			f.ReadBy = append(f.ReadBy, string(EvalScore))
 		}
 		if k.Path == "algo.kind" {
 			f.Algorithms = algorithmFacts()

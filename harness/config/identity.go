@@ -17,9 +17,11 @@ func (r *Resolved) Semantic(stages ...Stage) map[string]any {
 }
 
 // Protocol returns the settings of the final evaluation by path, without the list of
-// suites: it does not affect how each suite is measured.
+// suites: it does not affect how each suite is measured. Where the reward judges alone, its settings belong to it.
 func (r *Resolved) Protocol() map[string]any {
-	return r.view(func(k *Key) bool { return protocol(k.Path) && k.Path != SuitesKey })
+	return r.view(func(k *Key) bool {
+		return protocol(k.Path) && k.Path != SuitesKey || k.Judges && r.Run.JudgesAlone()
+	})
 }
 
 // SamplesKey is the number of completions per problem in the final evaluation.
@@ -31,8 +33,15 @@ const SuitesKey = "eval.final.suites"
 // Params returns everything that a stage of the kind reads, protocol included. It is
 // hashed into the stage's key.
 func (r *Resolved) Params(stage Stage) map[string]any {
-	return r.view(func(k *Key) bool { return k.Reads(stage) })
+	judged := stage == EvalScore && r.Run.JudgesAlone()
+	return r.view(func(k *Key) bool { return k.Reads(stage) || judged && k.Judges })
 }
+
+// JudgesAlone reports whether the reward alone says what is right, in training and in evaluations.
+func (r *Run) JudgesAlone() bool { return r.Task.Kind == PromptsTask }
+
+// PromptsTask is the task whose problems need no gold answers.
+const PromptsTask = "prompts"
 
 func (r *Resolved) view(wanted func(k *Key) bool) map[string]any {
 	values := map[string]any{}

@@ -72,6 +72,7 @@ type Key struct {
 	Unit    string   // what a number counts; "fraction" also allows 10%
 	Role    Role
 	Stages  []Stage  // kinds that read it
+	Judges  bool     // EvalScore reads it too if the reward judges alone (Run.JudgesAlone); part of the protocol then
 	When    []Clause // it has an effect only if all hold
 	// Late: the key came when runs had ids, which its default must not change.
 	Late bool

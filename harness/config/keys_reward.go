@@ -2,12 +2,12 @@ package config
 
 import "time"
 
-// Keys of the reward in training.
+// Keys of the reward: of training and, where nothing else judges, of evaluations.
 
 func rewardKeys() []Key {
 	keys := []Key{
 		{Path: "reward.kind", Kind: Enum, Words: []string{"task", "command", "judge", "model"}, Default: is("task"),
-			Help: "what scores completions in training"},
+			Help: "what scores completions in training; of task prompts also in evaluations"},
 		{Path: "reward.correct", Kind: Float, Default: is(1.0), When: ofReward("task"),
 			Help: "reward of a right answer"},
 		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: ofReward("task"),
@@ -29,8 +29,10 @@ func rewardKeys() []Key {
 	keys = append(keys, commandKeys()...)
 	keys = append(keys, judgeKeys()...)
 	keys = append(keys, rewardModelKeys()...)
-	return block([]Clause{only("task.kind", "countdown", "words", "stories", "functions", "math", "code")},
-		at(Train), keys)
+	for i := range keys {
+		keys[i].Judges = keys[i].Path != "reward.components" // which change no score
+	}
+	return block([]Clause{except("task.kind", "outcomes")}, at(Train), keys)
 }
 
 func ofReward(kinds ...string) []Clause { return []Clause{only("reward.kind", kinds...)} }
@@ -119,8 +121,9 @@ func aboutReward(path string) string {
            and exp serve use the network
   model    a sequence-classification model on our own engine: reward.weights
 
-  The task always decides whether an answer is right, so accuracy, filters on acc and
-  every evaluation mean the same with each kind. A completion that could not be scored
+  The task decides whether an answer is right, so accuracy, filters on acc and every
+  evaluation mean the same with each kind. Only task.kind prompts has no gold answers: there
+  the reward decides that too (task.prompts.pass), and scores evaluations. A completion that could not be scored
   is "not graded": it is recorded as an event, is not trained on, and never counts as a
   number; above reward.max_not_graded the run ends (exit 8). The penalty algo.overlong
   applies to every kind.
@@ -134,33 +137,7 @@ func aboutReward(path string) string {
            JSON object; each answer must have all of them
 `
 	case "reward.command":
-		return `
-  The program is started once for each of reward.workers, in the current directory,
-  with your rights and environment and without a sandbox. For every completion it reads a
-  line like
-
-    {"id": "7", "problem": "cd-12", "prompt": "…", "response": "…", "turns": 1, "gold": "…",
-     "data_source": "countdown", "extra": {…}}
-
-  and writes a line, in any order, flushed before it waits for more input:
-
-    {"id": "7", "score": 0.5}
-    {"id": "8", "score": 1, "components": {"style": 0.2, "length": 0.8}}
-    {"id": "9", "error": "no unit in the question"}
-
-  turns counts the policy's turns (rollout.tools). data_source is the row's, or else the task. extra is the problem's data; extra.columns has
-  the columns of the data files that data.keep names. The score may depend on this line only: reward.batch and
-  reward.workers must not change it. Standard error goes to the log. A line that is not
-  an answer, an unknown id or a second answer ends the run (exit 8). If the program ends
-  or is silent for reward.row_limit, it is restarted and asked row by row for what is
-  missing, reward.retries times; what it still does not answer is not graded.
-
-  Program and arguments are part of the experiment, and so are the contents of the
-  program and of each argument that is a file or folder; list other files that it reads
-  in reward.files.
-
-    reward: {kind: command, command: [go, run, ./configs/rewards/distance]}
-`
+		return aboutCommand
 	case "reward.judge.url":
 		return `
     reward:
@@ -175,3 +152,36 @@ func aboutReward(path string) string {
 	}
 	return ""
 }
+
+// aboutCommand is the help of reward.command.
+const aboutCommand = `
+  The program is started once for each of reward.workers, in the current directory,
+  with your rights and environment and without a sandbox. For every completion it reads a
+  line like
+
+    {"id": "7", "problem": "cd-12", "prompt": "…", "response": "…", "turns": 1, "gold": "…",
+     "data_source": "countdown", "extra": {…}}
+
+  and writes a line, in any order, flushed before it waits for more input:
+
+    {"id": "7", "score": 0.5}
+    {"id": "8", "score": 1, "components": {"style": 0.2, "length": 0.8}}
+    {"id": "9", "error": "no unit in the question"}
+    {"id": "10", "score": 0.9, "correct": true, "answer": "Oslo"}    (of task prompts)
+
+  turns counts the policy's turns (rollout.tools). data_source is the row's, or else the task.
+  extra is the problem's data; extra.columns has the columns of the data files that data.keep
+  names. Of task prompts, gold is empty where the data has none; correct says whether the
+  completion is right (without it task.prompts.pass does), and answer what it comes to, by
+  which votes and different answers are counted (without it the whole text). The score may depend on this line only: reward.batch and
+  reward.workers must not change it. Standard error goes to the log. A line that is not
+  an answer, an unknown id or a second answer ends the run (exit 8). If the program ends
+  or is silent for reward.row_limit, it is restarted and asked row by row for what is
+  missing, reward.retries times; what it still does not answer is not graded.
+
+  Program and arguments are part of the experiment, and so are the contents of the
+  program and of each argument that is a file or folder; list other files that it reads
+  in reward.files.
+
+    reward: {kind: command, command: [go, run, ./configs/rewards/distance]}
+`

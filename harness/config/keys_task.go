@@ -7,7 +7,7 @@ import "time"
 func taskKeys() []Key {
 	keys := []Key{
 		{Path: "task.kind", Kind: Enum, Words: []string{"countdown", "words", "stories", "outcomes", "functions",
-			"math", "code"},
+			"math", "code", "prompts"},
 			Stages: at(Prepare, Train, EvalScore),
 			Help:   "what the problems are and how completions are graded"},
 	}
@@ -17,7 +17,8 @@ func taskKeys() []Key {
 	keys = append(keys, outcomesKeys()...)
 	keys = append(keys, functionsKeys()...)
 	keys = append(keys, mathKeys()...)
-	return append(keys, codeKeys()...)
+	keys = append(keys, codeKeys()...)
+	return append(keys, promptsKeys()...)
 }
 
 func countdownKeys() []Key {
@@ -118,6 +119,14 @@ func codeKeys() []Key {
 	})
 }
 
+func promptsKeys() []Key {
+	return block([]Clause{only("task.kind", "prompts")}, at(Train, EvalScore), []Key{
+		{Path: "task.prompts.pass", Kind: Float, Default: is(1.0), Judges: true,
+			Help: "score from which a completion counts as right (acc, pass@k), unless reward.command says itself " +
+				"what is right"},
+	})
+}
+
 // Words of data.*.source that are not paths.
 const (
 	Generated = "generated" // made by the task from data.seed
@@ -164,15 +173,16 @@ func rowKeys(made, drawn, files Clause) []Key {
 				"independent of the run's seed"},
 		{Path: "data.prompt_key", Kind: String, Default: is(Auto), Stages: at(Prepare),
 			Pattern: pattern("auto or the name of a column", `.+`),
-			When:    []Clause{only("task.kind", "math", "code"), files},
+			When:    []Clause{only("task.kind", "math", "code", "prompts"), files},
 			Help: "column of the files that holds the prompt, a text or a list of messages (verl's prompt_key); " +
 				"auto finds it: prompt, problem, question and others, depending on the other columns"},
 		{Path: "data.keep", Kind: String, List: true, Default: is([]string{}), Stages: at(Prepare),
 			Pattern: pattern("the name of a column", `.+`),
-			When:    []Clause{only("task.kind", "math"), except("data.train.source", Generated, None)},
-			Help: "further columns of the training files to keep with each problem, such as extra_info, for " +
+			When: []Clause{only("task.kind", "math", "prompts"), append(only("task.kind", "prompts"),
+				except("data.train.source", Generated, None)...)},
+			Help: "further columns of the files to keep with each problem, such as extra_info, for " +
 				"reward.command, which finds them in extra.columns, or for algo.teacher_key; the gold answer's own " +
-				"may then be any JSON"},
+				"may then be any JSON. Of task math only training keeps them"},
 		{Path: "data.select", Kind: Enum, Words: []string{"random", "first"}, Default: is("random"),
 			Stages: at(Prepare), When: []Clause{drawn},
 			Help: "rows that data.*.max_samples takes: random draws them from data.seed, the same rows in the same " +

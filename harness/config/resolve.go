@@ -270,7 +270,8 @@ func (l *loader) seemsMeant(path string) bool {
 // missing notes a required key without a value, unless it may be in a layer that could
 // not be read, or only training reads it and nothing is trained.
 func (r *resolver) missing(k *Key) {
-	if r.l.partial || r.l.seemsMeant(k.Path) || !k.needsValue(r) || k.onlyTrains() && r.untrained() {
+	unread := r.untrained() && k.onlyTrains() && !(k.Judges && r.judgesAlone())
+	if r.l.partial || r.l.seemsMeant(k.Path) || !k.needsValue(r) || unread {
 		return
 	}
 	at := pos{src: &source{name: "configuration"}}

@@ -46,6 +46,12 @@ type Task struct {
 	Functions Functions `key:"functions"` // Kind is "functions"
 	Math      Math      `key:"math"`      // Kind is "math"
 	Code      Code      `key:"code"`      // Kind is "code"
+	Prompts   Prompts   `key:"prompts"`   // Kind is PromptsTask
+}
+
+// Prompts is the task of any prompts, which the reward judges alone.
+type Prompts struct {
+	Pass float64 `key:"pass"`
 }
 
 // Math is mathematics with gold answers, read from files.
@@ -112,8 +118,8 @@ type Data struct {
 	Val             Split    `key:"val"`
 	Test            Split    `key:"test"`
 	Seed            int64    `key:"seed"`       // a split is generated, or rows are drawn
-	PromptKey       string   `key:"prompt_key"` // Auto or a column; Task.Kind is "math" or "code"
-	Keep            []string `key:"keep"`       // Task.Kind is "math" and Train.Source a file
+	PromptKey       string   `key:"prompt_key"` // Auto or a column; Task.Kind is "math", "code" or PromptsTask
+	Keep            []string `key:"keep"`       // Task.Kind is "math" or PromptsTask, a split a file
 	Select          string   `key:"select"`     // "random" or "first"; a split has MaxSamples
 	MaxPromptTokens int      `key:"max_prompt_tokens"`
 	Truncate        string   `key:"truncate"`

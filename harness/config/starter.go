@@ -33,7 +33,7 @@ func StarterAlgos(task string) []string {
 }
 
 // StartersFromFiles lists the tasks that need a model and problems of the user.
-func StartersFromFiles() []string { return []string{"math", "code"} }
+func StartersFromFiles() []string { return []string{"math", "code", PromptsTask} }
 
 // NewRecipe writes a short commented recipe, ready to run: a small model from nothing on
 // generated problems, in minutes on a CPU, or the user's model with adapters on the user's
@@ -59,11 +59,13 @@ func NewRecipe(s Starter) (string, error) {
 		Name, Title, Source string
 		Sets                []string // lines
 		Files, Critic, Flow bool
+		Judged              bool // by a reward of the user's
 		TaskBlock           string
 		Prompt, New         int // tokens
 		Positions           int
 	}{Starter: s, Name: strings.ReplaceAll(s.Task+"-"+s.Algo, "_", "-"), Title: a.Title, Source: a.Source,
 		Sets: wrapped(settings(a), 90), Files: files, Critic: a.Advantage.Values, Flow: a.Loss.Name == "flowrl",
+		Judged:    s.Task == PromptsTask,
 		TaskBlock: strings.Trim(taskBlocks()[s.Task], "\n")}
 	size := taskSizes()[s.Task]
 	facts.Prompt, facts.New, facts.Positions = size[0], size[1], size[0]+size[1]
@@ -93,7 +95,8 @@ func wrapped(words []string, width int) []string {
 // taskSizes are the tokens of the longest prompt and of the longest answer.
 func taskSizes() map[string][2]int {
 	return map[string][2]int{"countdown": {48, 40}, "words": {256, 64}, "stories": {640, 320}, "outcomes": {4, 1},
-		"functions": {48, 40}, "math": {512, 512}, "code": {1024, 512}}
+		"functions": {48, 40}, "math": {512, 512}, "code": {1024, 512},
+		PromptsTask: {512, 512}}
 }
 
 // taskBlocks are the blocks of a recipe that describe its task.
@@ -133,6 +136,8 @@ func taskBlocks() map[string]string {
   code:                     # programs, which the sandbox runs (exp sandbox check)
     cpu_limit: 10s
     mem_limit: 512MiB`,
+		PromptsTask: `
+  prompts: {pass: 1}        # the score from which a completion counts as right`,
 	}
 }
 
@@ -207,8 +212,16 @@ algo:
 {{- end}}
 {{- if eq .Algo "gdpo"}}
   gdpo: {weights: [1, 0.5]} # of reward.components
+{{- end}}
+{{- if or (eq .Algo "gdpo") .Judged}}
 
 reward:
+{{- end}}
+{{- if .Judged}}
+  kind: command             # or judge, or model: exp config explain reward.kind
+  command: [python3, reward.py]   # a JSON line in, a score out: exp config explain reward.command
+{{- end}}
+{{- if eq .Algo "gdpo"}}
   components: [correct, format]
 {{- end}}
 

@@ -17,6 +17,12 @@ func (r *resolver) untrained() bool {
 	return c.ok && c.value == None
 }
 
+// judgesAlone is Run.JudgesAlone, before there is a Run.
+func (r *resolver) judgesAlone() bool {
+	c := r.cell("task.kind")
+	return c.ok && c.value == PromptsTask
+}
+
 // onlyTrains reports whether only training reads the key.
 func (k *Key) onlyTrains() bool {
 	for _, s := range k.Stages {

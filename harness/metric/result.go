@@ -22,6 +22,7 @@ func faces() map[string]face {
 	return map[string]face{
 		"pass@1": {title: "Accuracy (pass@1)", per: "completions", axis: "accuracy",
 			shown: InLists | Tested | Summarized},
+		"score_mean":    {title: "Mean score", heading: "score", shown: InLists | Tested | Summarized},
 		"pass@K":        {title: "Pass@K", shown: InLists | Tested},
 		"pass_gap@K":    {title: "Gain of K samples over one", shown: WideOnly, diversity: true},
 		"majority":      {title: "Accuracy of the majority's answer (maj@n)"},

@@ -243,6 +243,11 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 		// Its special tokens end the graded text.
 		maps.Copy(scored, p.tokenizer())
 	}
+	if p.suite(suite) == nil && p.Config.Run.JudgesAlone() {
+		maps.Copy(scored, p.External.Reward)
+		maps.Copy(scored, p.prompts()) // of which rewards read the special tokens and the chat
+		scored["code of the reward"] = p.Code[config.Train].Digest
+	}
 	p.add(m, Stage{Kind: config.EvalScore, Label: label, Outside: scored})
 }
 
@@ -399,7 +404,13 @@ func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 // Protocol returns the digest of the final evaluation's settings; results with equal
 // protocols are comparable.
 func (p *Run) Protocol() (ident.Digest, error) {
-	return ident.Hash("exp/protocol/1", p.Config.Protocol())
+	settings := p.Config.Protocol()
+	if p.Config.Run.JudgesAlone() {
+		for use, d := range p.External.Reward {
+			settings[use] = d.String()
+		}
+	}
+	return ident.Hash("exp/protocol/1", settings)
 }
 
 // TrainStage returns the index of the train stage, or -1 for a run that only evaluates

@@ -95,6 +95,9 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	parts.addEngine(engine, at, arch, heads, operand, 1)
 	step := model.Capacity{Tokens: engine.MaxSequences}
 	parts.add(string(kernels.ScratchRoom), scratchBytes(config.EvalGen, c, arch, engine, step, longest, w))
+	if c.JudgesAlone() && c.Reward.Kind == "model" { // which scores when the rest is freed
+		parts.add("reward model beyond the policy", max(0, rewardBytes(c)-int(sumParts(parts))))
+	}
 	return parts
 }
 

@@ -26,16 +26,29 @@ func (x *execution) readable(ctx context.Context, i int) error {
 	x.checked = true
 	e := x.env(i, ident.Digest{})
 	err := stage.CheckProblems(e, func(role string) (ident.Digest, bool) { return x.output(0, role) })
-	problems, ok := x.output(0, stage.RoleTrain)
-	until := x.Options.Until
-	if err != nil || !ok || kind.After(config.Train) || until != "" && config.Train.After(until) {
+	if err != nil {
 		return err
+	}
+	role, asks := stage.RoleTrain, config.Train // the stage that asks for rewards
+	problems, ok := x.output(0, role)
+	if x.p.Config.Run.JudgesAlone() {
+		asks = config.EvalScore
+		if !ok {
+			role = stage.RoleTest
+			problems, ok = x.output(0, role)
+		}
+	}
+	until := x.Options.Until
+	if !ok || kind.After(asks) || until != "" && config.Train.After(until) {
+		return nil
 	}
 	e.Hooks.Warn = x.Watch.Warn
-	if err := stage.TryTool(e); err != nil {
-		return err
+	if !kind.After(config.Train) && role == stage.RoleTrain {
+		if err := stage.TryTool(e); err != nil {
+			return err
+		}
 	}
-	return stage.TryReward(ctx, e, stage.Inputs{stage.RoleTrain: problems})
+	return stage.TryReward(ctx, e, stage.Inputs{role: problems})
 }
 
 // warnContamination reports problems of evaluations among those of training, before training or, where that

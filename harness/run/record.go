@@ -160,11 +160,18 @@ const trainLabel = ""
 func (x *execution) scorer(label string) store.Scorer {
 	c, code := &x.p.Config.Run, x.p.Code[config.EvalScore].Digest
 	own := x.p.Suite(label)
-	if own == nil && c.Task.Kind != "math" {
+	judged := own == nil && c.JudgesAlone()
+	if own == nil && c.Task.Kind != "math" && !judged {
 		return store.Scorer{Digest: code, Name: c.Task.Kind + "/1"}
 	}
 	name := stage.GradersOf(c, own)[0]
-	d, err := ident.Hash("exp/scorer/1", map[string]any{"code": code, "grader": name})
+	of := map[string]any{"code": code, "grader": name}
+	if judged {
+		for use, d := range x.p.External.Reward {
+			of[use] = d
+		}
+	}
+	d, err := ident.Hash("exp/scorer/1", of)
 	if err != nil {
 		panic("run: " + err.Error()) // a digest and a text can be hashed
 	}

@@ -211,6 +211,9 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 	if ev.Items, err = eval.Items(ev.Problems, ev.Samples, ev.Verdicts); err != nil {
 		return nil, err
 	}
+	if e.suiteOf(label) == nil && c.JudgesAlone() {
+		eval.Judged(ev.Items)
+	}
 	// The seed of resampling comes from the resampled items.
 	seed := ident.Seed(0, "eval/bootstrap/"+in[RoleCompletions].String())
 	if ev.Metrics, err = eval.Summarize(ev.Items, c.Eval.Final.PassK, seed); err != nil {

@@ -37,7 +37,7 @@ func splits(c *config.Run) []split {
 		s := &list[i]
 		s.source = task.Source{Path: s.conf.Source, More: s.conf.More, MaxRows: s.conf.MaxSamples,
 			Drawn: c.Data.Select == "random", Seed: uint64(c.Data.Seed)}
-		if s.role == RoleTrain { // only training asks reward.command
+		if s.role == RoleTrain || c.JudgesAlone() { // otherwise only training asks reward.command
 			s.source.Keep = c.Data.Keep
 		}
 		if c.Data.PromptKey != config.Auto {

@@ -157,7 +157,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 				quantity.Plural(others, "recorded rollout"))
 		}
 	}
-	if r.online, err = r.newOnlineEval(in, prompts); err != nil {
+	if r.online, err = r.newOnlineEval(in, prompts, parts.Grader); err != nil {
 		return err
 	}
 	if r.trainer, err = train.New(r.cfg, parts); err != nil {

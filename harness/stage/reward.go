@@ -23,14 +23,17 @@ import (
 // ownReward is the kind of reward that the task's grader gives.
 const ownReward = "task"
 
-// newReward returns the grader of training and the function that closes it: the task itself, or the
-// task with the configured reward, whose scorer only the rank has that judges.
+// newReward returns the grader of training and the function that closes it: the task itself, the task with the
+// configured reward, or that reward alone. Only the rank has its scorer that judges.
 func (e *Env) newReward(t rollout.Grader) (g rollout.Grader, end func() error, err error) {
 	c := e.run().Reward
 	if c.Kind != ownReward && !e.judges() {
 		return reward.NewGrader(t, nil, c.Components), func() error { return nil }, nil
 	}
-	s, err := e.newScorer()
+	if e.run().JudgesAlone() {
+		return e.newJudgeAlone(c.Components)
+	}
+	s, err := e.newScorer(c.Components)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -42,15 +45,24 @@ func (e *Env) newReward(t rollout.Grader) (g rollout.Grader, end func() error, e
 	return reward.NewGrader(t, s, c.Components), s.Close, nil
 }
 
+// newJudgeAlone returns the grader of problems that only the reward judges, and the function that closes it.
+func (e *Env) newJudgeAlone(components []string) (g rollout.Grader, end func() error, err error) {
+	s, err := e.newScorer(components)
+	if err != nil {
+		return nil, nil, err
+	}
+	return reward.NewAlone(s, e.run().Task.Prompts.Pass, components), s.Close, nil
+}
+
 // newScorer returns the configured scorer; nil if the task's reward counts.
-func (e *Env) newScorer() (reward.Scorer, error) {
+func (e *Env) newScorer(components []string) (reward.Scorer, error) {
 	r := e.run()
 	c := r.Reward
-	asked := slices.DeleteFunc(slices.Clone(c.Components), reward.Builtin)
+	asked := slices.DeleteFunc(slices.Clone(components), reward.Builtin)
 	switch c.Kind {
 	case "command":
-		return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: asked, DataSource: r.Task.Kind,
-			Workers: c.Workers, Batch: c.Batch,
+		return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: asked, Verdicts: r.JudgesAlone(),
+			DataSource: r.Task.Kind, Workers: c.Workers, Batch: c.Batch,
 			RowLimit: c.RowLimit, BatchLimit: c.BatchLimit, Retries: c.Retries, Restarts: c.Restarts,
 			Log: func(line string) { e.warn("reward: %s", line) }}), nil
 	case "judge":

@@ -114,6 +114,9 @@ func around(messages []rollout.Message, before, after string) []rollout.Message 
 func (e *Env) grader(ctx context.Context, label, name string,
 	first bool) (g rollout.Grader, end func() error, err error) {
 	if e.suiteOf(label) == nil && first {
+		if e.run().JudgesAlone() {
+			return e.newJudgeAlone(nil)
+		}
 		return e.newTask(ctx)
 	}
 	end = func() error { return nil }
@@ -151,7 +154,11 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 		if err != nil {
 			return err
 		}
-		verdicts, err := eval.Score(ctx, g, ev.Problems, samples, parallelism)
+		graded := samples
+		if i == 0 && e.suiteOf(ev.Label) == nil && e.run().JudgesAlone() {
+			graded = ev.Samples // the reward reads tools' answers too, as in training
+		}
+		verdicts, err := eval.Score(ctx, g, ev.Problems, graded, parallelism)
 		_ = end() // all programs have ended
 		if err != nil {
 			return err

@@ -20,15 +20,19 @@ const (
 	trialSaid = 8
 )
 
-// TryReward scores a completion of the first training problem by whatever scores completions outside
-// this process: a program, a judge, or the sandbox. A reward that cannot do that ends the run before
-// any work, as a *TrialError. e belongs to the train stage.
+// TryReward scores a completion of the first training problem, or without one of the first test problem, by whatever
+// scores completions outside this process: a program, a judge, or the sandbox. A reward that cannot do that ends the
+// run before any work, as a *TrialError. e belongs to the train stage.
 func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	r := e.run()
 	if r.Reward.Kind != "command" && r.Reward.Kind != "judge" && !task.RunsPrograms(taskConfig(r).Kind) {
 		return nil
 	}
-	problems, err := e.problemsOf(in, RoleTrain)
+	role := RoleTrain
+	if _, ok := in[role]; !ok {
+		role = RoleTest
+	}
+	problems, err := e.problemsOf(in, role)
 	if err != nil || len(problems) == 0 {
 		return err
 	}
@@ -70,7 +74,7 @@ func (e *Env) tryRows(ctx context.Context, problems []rollout.Problem) (tried in
 	defer func() { err = errors.Join(err, stop()) }()
 	for i := range problems {
 		p := &problems[i]
-		c := &rollout.Completion{Text: trialAnswer(p), Finish: rollout.FinishStop}
+		c := &rollout.Completion{Text: e.trialAnswer(p), Finish: rollout.FinishStop}
 		v, err := grader.Grade(ctx, p, c)
 		if err != nil {
 			return 0, "", err
@@ -88,11 +92,14 @@ func (e *Env) tryRows(ctx context.Context, problems []rollout.Problem) (tried in
 
 // trialAnswer returns a completion that a reward should have a score for: a right one if the data
 // has it.
-func trialAnswer(p *rollout.Problem) string {
+func (e *Env) trialAnswer(p *rollout.Problem) string {
 	for _, text := range []string{p.Target, p.Answer} {
 		if text != "" {
 			return text
 		}
+	}
+	if e.run().JudgesAlone() {
+		return "I do not know."
 	}
 	return "```python\nprint(1)\n```"
 }

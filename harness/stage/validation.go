@@ -16,6 +16,7 @@ import (
 // random streams, so it does not affect training.
 type onlineEval struct {
 	n        int
+	judged   bool              // by the run's reward alone
 	sources  map[string]string // of the problems, for verl's metrics, by id
 	problems []rollout.Problem
 	gen      eval.Generator
@@ -24,8 +25,8 @@ type onlineEval struct {
 }
 
 // newOnlineEval returns nil if none is configured, or if this rank does not sample for it. Its generator has no
-// Sampler yet.
-func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval, error) {
+// Sampler yet. reward is the grader of training.
+func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter, reward rollout.Grader) (*onlineEval, error) {
 	o := r.run().Eval.Online
 	if !r.validates() {
 		return nil, nil
@@ -38,11 +39,15 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval
 		problems = problems[:o.Problems]
 	}
 	r.warnTruncated(prompts, "data.val", problems)
+	grader := r.task
+	if r.run().JudgesAlone() {
+		grader = reward
+	}
 	params := samplingParams(r.run().Rollout)
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, o.TopK, o.TopP, 0
 	params.Environment = r.cfg.Sampling.Environment
-	return &onlineEval{n: o.N, sources: dataSources(problems, r.run().Task.Kind), problems: problems, grader: r.task,
-		overlong: r.cfg.Overlong,
+	return &onlineEval{n: o.N, judged: r.run().JudgesAlone(), sources: dataSources(problems, r.run().Task.Kind),
+		problems: problems, grader: grader, overlong: r.cfg.Overlong,
 		gen: eval.Generator{Prompt: prompts.Encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
@@ -141,6 +146,9 @@ func (o *onlineEval) measure(ctx context.Context, done func(int)) ([]rl.Metric, 
 	items, err := eval.Items(o.problems, samples, verdicts)
 	if err != nil {
 		return nil, err
+	}
+	if o.judged {
+		eval.Judged(items)
 	}
 	sum, err := eval.Summarize(items, []int{o.n}, 0)
 	if err != nil {

@@ -40,11 +40,16 @@ for line in sys.stdin:
         got = asyncio.run(wait(got))
     if lists:
         got = got[0]
+    said = {}
     if isinstance(got, dict):
+        if got.get("acc") is not None:
+            said["correct"] = bool(got["acc"])
+        if got.get("pred") is not None:
+            said["answer"] = str(got["pred"])
         got = got["score"]
     elif isinstance(got, (list, tuple)):
         got = got[0]
-    print(json.dumps({"id": row["id"], "score": float(got)}), file=out, flush=True)
+    print(json.dumps({"id": row["id"], "score": float(got), **said}), file=out, flush=True)
 `
 
 // custom are the blocks of a reward function of the user's.
@@ -67,14 +72,14 @@ func (t *verl) rewards() {
 			argv += fmt.Sprintf(", %q", more)
 		}
 		t.out["reward.command"] = "[" + argv + "]"
-		if t.out["task.kind"] == "math" {
-			t.keep("extra_info")
-			t.keep("reward_model") // a ground truth may be a list or an object
-		}
+		t.judged()
+		t.keep("extra_info")
+		t.keep("reward_model") // a ground truth may be a list or an object
 	case t.out["task.kind"] == "math" && !model:
 		t.wrong()
 	}
 	if model {
+		t.judged()
 		t.put("reward.kind", "model")
 		from := t.text("reward_model.model.path", t.text("reward.reward_model.model_path", ""))
 		t.putText("reward.weights", weights(from))
@@ -91,6 +96,12 @@ func (t *verl) rewards() {
 	if manager := t.manager(); !slices.Contains([]string{"naive", "dapo", "prime", "batch", "remote"}, manager) {
 		t.note("the reward manager %s: see reward.kind", manager)
 	}
+}
+
+// judged makes the task the one that leaves every verdict to the reward, as verl does in training and validation.
+func (t *verl) judged() {
+	delete(t.out, "task.math.grader")
+	t.put("task.kind", "prompts")
 }
 
 // manager returns the name of the reward manager.

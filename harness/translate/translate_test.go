@@ -634,7 +634,7 @@ func TestAdapter(t *testing.T) {
 	row := `{"id":"7","response":"x","gold":"x","data_source":"s","extra":{"columns":{"extra_info":{"bonus":0.5}}}}` + "\n"
 	for _, tt := range []struct{ name, code, more, in, want string }{
 		{"a dictionary", "def mine(data_source, solution_str, ground_truth, extra_info=None):\n    print('noise')\n" +
-			"    return {'score': float(solution_str == ground_truth) + extra_info['bonus'], 'acc': 1}\n", "", row, "1.5"},
+			"    return {'score': float(solution_str == ground_truth) + extra_info['bonus'], 'acc': 1, 'pred': 'y'}\n", "", row, `1.5, "correct": true, "answer": "y"`},
 		{"extra_info is never None", "def mine(data_source, solution_str, ground_truth, extra_info=None):\n" +
 			"    return extra_info.get('bonus', 3) + extra_info['num_turns'] + len(extra_info['rollout_reward_scores'])\n",
 			"", `{"id":"7","response":"x","gold":"x","data_source":"s","extra":null}` + "\n", "5.0"},
@@ -663,7 +663,7 @@ func TestAdapter(t *testing.T) {
 				t.Fatal(err)
 			}
 			argv := c.Run.Reward.Command
-			if len(argv) < 5 || argv[3] != path || argv[4] != "mine" || c.Run.Data.Keep[0] != "extra_info" || len(r.Notes) > 0 {
+			if len(argv) < 5 || argv[3] != path || argv[4] != "mine" || c.Run.Data.Keep[0] != "extra_info" || !c.Run.JudgesAlone() || len(r.Notes) > 0 {
 				t.Fatalf("command %q, kept %q, notes %q", argv, c.Run.Data.Keep, r.Notes)
 			}
 			cmd := exec.Command(python, argv[1:]...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/experiments/ident"
@@ -31,7 +32,8 @@ type evaluation struct {
 	gen      store.Stage       // that sampled; zero if unknown
 	score    store.Stage       // that scored; the newest has the largest ID
 	settings map[string]string // text of the protocol's keys, by path
-	how      string            // the settings that a score depends on, as one text
+	reward   string            // what judged, where that was the run's reward: its settings and digests
+	how      string            // all that a score depends on, as one text
 	code     [2]ident.Digest   // of the sources that generated and scored
 	scores   ident.Digest      // blob; zero if none
 	values   map[string]float64
@@ -141,6 +143,7 @@ func (ev *evaluation) describe() error {
 				ev.settings[path] = text
 			}
 		}
+		ev.judged(st, params)
 	}
 	if len(ev.settings) == 0 { // only the digest is known
 		ev.how = ev.protocol.String()
@@ -148,7 +151,31 @@ func (ev *evaluation) describe() error {
 	for _, path := range sortedKeys(ev.settings) {
 		ev.how += path + ": " + ev.settings[path] + "\n"
 	}
+	ev.how += ev.reward
 	return nil
+}
+
+// judged describes the reward that a stage scored by, if it did.
+func (ev *evaluation) judged(st store.Stage, params map[string]string) {
+	if st.Kind != string(config.EvalScore) {
+		return
+	}
+	var parts []string
+	for path, text := range params {
+		if k, ok := config.Lookup(path); ok && k.Judges {
+			parts = append(parts, path+": "+text)
+		}
+	}
+	if len(parts) == 0 {
+		return
+	}
+	for _, in := range st.Inputs {
+		if strings.HasPrefix(in.Role, "reward/") {
+			parts = append(parts, in.Role+": "+in.Digest.Short())
+		}
+	}
+	slices.Sort(parts)
+	ev.reward = strings.Join(parts, "; ")
 }
 
 // scoring reports whether a key affects how a suite is scored. The list of suites and the

@@ -17,6 +17,7 @@ import (
 type CommandOptions struct {
 	Argv       []string      // program and arguments; the program is looked up in PATH
 	Parts      []string      // components required in every answer
+	Verdicts   bool          // read "correct" and "answer" too, for NewAlone
 	DataSource string        // for rows whose problem names none
 	Workers    int           // processes
 	Batch      int           // rows sent to a process at once
@@ -39,9 +40,10 @@ type CommandOptions struct {
 //
 // and writes one answer per line to its standard output, in any order:
 //
-//	{"id": "7", "score": 0.5, "components": {"style": 0.1}}
+//	{"id": "7", "score": 0.5, "components": {"style": 0.1}, "correct": true, "answer": "Oslo"}
 //	{"id": "7", "error": "why it has no score"}
 //
+// Only "id" and "score" are required; "correct" and "answer" are read if CommandOptions.Verdicts.
 // It may read ahead, but nothing marks the end of a batch: it must answer the rows it has
 // without waiting for more, and flush. "turns" counts the policy's turns, "gold" is the
 // problem's answer, "extra" its data. At

@@ -343,3 +343,40 @@ func TestCommandEndsItsChildren(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+// Words on what is right and what it comes to are read if they count, and ignored otherwise.
+func TestCommandVerdicts(t *testing.T) {
+	yes, no := true, false
+	for _, tt := range []struct {
+		line string
+		want Score
+		bad  string
+	}{
+		{`"correct": true, "answer": "Oslo"`, Score{Correct: &yes, Answer: "Oslo"}, ""},
+		{`"correct": 0, "answer": [1, 2]`, Score{Correct: &no, Answer: "[1, 2]"}, ""},
+		{`"correct": 1.0, "answer": 7.50`, Score{Correct: &yes, Answer: "7.50"}, ""},
+		{`"correct": null, "answer": null`, Score{}, ""},
+		{`"correct": "yes"`, Score{}, `the row with id 1 (problem p): "correct" must be true or false`},
+		{`"correct": 0.5`, Score{}, `"correct" must be true or false`},
+	} {
+		for _, counts := range []bool{true, false} {
+			a, _, err := parseAnswer(program.Line{Number: 1, Text: []byte(`{"id": "1", "score": 0.5, ` + tt.line + `}`)},
+				map[string]int{"1": 0}, []row{{ID: "1", Problem: "p"}}, CommandOptions{Verdicts: counts})
+			want, bad := tt.want, tt.bad
+			if !counts {
+				want, bad = Score{}, ""
+			}
+			want.Graded, want.Value = true, 0.5
+			switch {
+			case bad != "" && (err == nil || !strings.Contains(err.Error(), bad)):
+				t.Errorf("%s: got %v, want %s", tt.line, err, bad)
+			case bad == "" && err != nil:
+				t.Errorf("%s: %v", tt.line, err)
+			case bad == "":
+				if diff := cmp.Diff(want, a.score()); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", tt.line, diff)
+				}
+			}
+		}
+	}
+}

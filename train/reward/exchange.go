@@ -25,6 +25,12 @@ type answer struct {
 	Score      *float64           `json:"score"`
 	Components map[string]float64 `json:"components"`
 	Error      string             `json:"error"`
+	// These two may hold anything unless CommandOptions.Verdicts.
+	Correct json.RawMessage `json:"correct"`
+	Answer  json.RawMessage `json:"answer"`
+
+	correct *bool
+	text    string
 }
 
 // refusal begins the reason of a row that the program answered with an error.
@@ -38,7 +44,7 @@ func (a answer) score() Score {
 	if a.Error != "" {
 		return Score{Reason: refusal + a.Error}
 	}
-	return Score{Graded: true, Value: *a.Score, Parts: a.Components}
+	return Score{Graded: true, Value: *a.Score, Parts: a.Components, Correct: a.correct, Answer: a.text}
 }
 
 // exchange sends rows and waits for their answers, by index; rows without an answer have no
@@ -133,7 +139,32 @@ func parseAnswer(l program.Line, waiting map[string]int, rows []row, o CommandOp
 			return bad("%s lacks the component %q of reward.components: %s", where, name, program.Excerpt(l.Text))
 		}
 	}
+	if o.Verdicts {
+		if err := a.readVerdict(); err != nil {
+			return bad("%s: %v: %s", where, err, program.Excerpt(l.Text))
+		}
+	}
 	return a, i, nil
+}
+
+// readVerdict reads the fields "correct", true or false or 1 or 0, and "answer", a text or any other JSON; null counts
+// as missing.
+func (a *answer) readVerdict() error {
+	switch string(a.Correct) {
+	case "", "null":
+	case "true", "1", "1.0", "false", "0", "0.0":
+		right := a.Correct[0] == 't' || a.Correct[0] == '1'
+		a.correct = &right
+	default:
+		return errors.New(`"correct" must be true or false`)
+	}
+	if string(a.Answer) == "null" {
+		return nil
+	}
+	if json.Unmarshal(a.Answer, &a.text) != nil {
+		a.text = string(a.Answer)
+	}
+	return nil
 }
 
 // answerWords says in the words of the protocol why a line is no answer.

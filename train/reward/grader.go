@@ -3,8 +3,9 @@
 // sequence-classification model on our own engine (Model).
 //
 // The task still decides whether an answer is right, so accuracy and evaluation mean the
-// same with every reward; a Scorer only replaces the reward. A completion that could not be
-// scored is "not graded", never a number.
+// same with every reward; a Scorer only replaces the reward. Where the data has no gold answers the
+// Scorer decides that too (NewAlone). A completion that could not be scored is "not graded", never a
+// number.
 //
 // A Scorer scores a row by the row alone: batching, the number of workers and retries
 // change no score. A program or a server that looks at anything else breaks that promise,
@@ -14,6 +15,7 @@ package reward
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"exp/train/rollout"
@@ -25,6 +27,10 @@ type Score struct {
 	Value  float64            // 0 unless Graded
 	Parts  map[string]float64 // named parts, among those requested; may be nil
 	Reason string             // why it is not graded, or a remark on the score
+	// Correct and Answer are the verdict of a scorer that judges alone (NewAlone). A
+	// scorer without a word on them leaves nil and the empty text.
+	Correct *bool
+	Answer  string
 }
 
 // Scorer scores completions. It is used by one goroutine at a time.
@@ -70,8 +76,9 @@ func Builtin(name string) bool {
 // Grader joins a task's verdicts with a Scorer's rewards. It is safe for concurrent use: it
 // calls the Scorer for one batch at a time.
 type Grader struct {
-	task   rollout.Grader
-	scorer Scorer // nil: the reward is the task's
+	task   rollout.Grader // nil: the scorer decides what is right, too
+	pass   float64        // the score of a right completion, without a task
+	scorer Scorer         // nil: the reward is the task's
 	names  []string
 
 	mu sync.Mutex
@@ -81,6 +88,12 @@ type Grader struct {
 // task's own if scorer is nil. It does not close the scorer.
 func NewGrader(task rollout.Grader, scorer Scorer, components []string) *Grader {
 	return &Grader{task: task, scorer: scorer, names: components}
+}
+
+// NewAlone returns a grader for completions that nothing but scorer judges. One is right if the scorer says so or,
+// where it says nothing, if its score is at least pass. Its answer is the scorer's or, without one, its whole text.
+func NewAlone(scorer Scorer, pass float64, components []string) *Grader {
+	return &Grader{scorer: scorer, pass: pass, names: components}
 }
 
 // Components implements rollout.ComponentGrader.
@@ -97,9 +110,12 @@ func (g *Grader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Compl
 
 // GradeAll implements rollout.BatchGrader.
 func (g *Grader) GradeAll(ctx context.Context, items []rollout.Item) ([]rollout.Verdict, error) {
-	verdicts, err := gradeTask(ctx, g.task, items)
-	if err != nil {
-		return nil, err
+	verdicts := make([]rollout.Verdict, len(items))
+	var err error
+	if g.task != nil {
+		if verdicts, err = gradeTask(ctx, g.task, items); err != nil {
+			return nil, err
+		}
 	}
 	scores := make([]Score, len(items))
 	if g.scorer == nil {
@@ -114,9 +130,24 @@ func (g *Grader) GradeAll(ctx context.Context, items []rollout.Item) ([]rollout.
 		}
 	}
 	for i := range verdicts {
+		if g.task == nil {
+			verdicts[i] = g.alone(items[i].Completion, scores[i])
+		}
 		verdicts[i] = g.join(verdicts[i], scores[i])
 	}
 	return verdicts, nil
+}
+
+// alone returns the verdict of a scorer without a task.
+func (g *Grader) alone(c *rollout.Completion, s Score) rollout.Verdict {
+	v := rollout.Verdict{Status: rollout.Graded, Correct: s.Value >= g.pass, Answer: s.Answer, Reason: s.Reason}
+	if s.Correct != nil {
+		v.Correct = *s.Correct
+	}
+	if v.Answer == "" {
+		v.Answer = strings.TrimSpace(c.Own().Text)
+	}
+	return v
 }
 
 // gradeTask calls the task's grader, for all items at once if it supports that.

@@ -81,3 +81,40 @@ func TestGrader(t *testing.T) {
 		}
 	}
 }
+
+// Without a task the scorer decides what is right: by its word, or by the score.
+func TestGraderAlone(t *testing.T) {
+	yes, no := true, false
+	scorer := fixed{
+		" at the mark ": {Graded: true, Value: 0.5},
+		"below":         {Graded: true, Value: 0.49, Parts: map[string]float64{"style": 3}},
+		"right anyway":  {Graded: true, Value: 0, Correct: &yes, Answer: "42"},
+		"wrong anyway":  {Graded: true, Value: 1, Correct: &no},
+		"asleep":        {Reason: "the judge: asleep"},
+		"":              {Graded: true, Value: 1},
+	}
+	list := items(" at the mark ", "below", "right anyway", "wrong anyway", "asleep", "")
+	got, err := NewAlone(scorer, 0.5, []string{"correct", "format"}).GradeAll(context.Background(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []rollout.Verdict{
+		{Status: rollout.Graded, Correct: true, Reward: 0.5, Answer: "at the mark", Components: []float64{1, 1}},
+		{Status: rollout.Graded, Reward: 0.49, Answer: "below", Components: []float64{0, 1}},
+		{Status: rollout.Graded, Correct: true, Answer: "42", Components: []float64{1, 1}},
+		{Status: rollout.Graded, Reward: 1, Answer: "wrong anyway", Components: []float64{0, 1}},
+		{Reason: "the judge: asleep"},
+		{Status: rollout.Graded, Correct: true, Reward: 1, Components: []float64{1, 0}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	// What a tool wrote is no part of the answer.
+	c := &rollout.Completion{Text: "a tool b", Tokens: []int32{1, 2, 3}, LogProbs: make([]float32, 3), Entropies: make([]float32, 3),
+		Inserted: []rollout.Span{{Start: 1, End: 2, TextStart: 1, TextEnd: 6}}}
+	v, err := NewAlone(fixed{"a tool b": {Graded: true}}, 0, nil).Grade(context.Background(), &rollout.Problem{}, c)
+	if err != nil || v.Answer != "a b" {
+		t.Errorf("answer %q, %v", v.Answer, err)
+	}
+}

@@ -219,7 +219,7 @@ func (a *App) CloseProgress() {
 }
 
 // OnSecondSignal sets what a second signal prints when it ends the program at once: what
-// is saved and how to continue. keeps runs while the command continues.
+// is saved and how to continue. keeps runs while the command continues or ends.
 func (a *App) OnSecondSignal(keeps func() string) {
 	a.mu.Lock()
 	a.keeps = keeps
