@@ -139,6 +139,42 @@ func TestRanksThatSample(t *testing.T) {
 	}
 }
 
+// Where the reward judges alone, one rank scores the rollouts and the first one its validations: the run is that of one
+// process.
+func TestRanksJudgeAlone(t *testing.T) {
+	needsMPI(t)
+	program := writeFile(t, "reward.sh", `while IFS= read -r row; do
+	id=${row#*\"id\":\"}; id=${id%%\"*}
+	text=${row#*\"response\":\"}; text=${text%%\",\"turns*}
+	case $text in *[G-N]*) score=1 ;; *) score=0.25 ;; esac
+	echo "{\"id\": \"$id\", \"score\": $score}"
+done
+`)
+	var rows strings.Builder
+	for i := range 16 {
+		fmt.Fprintf(&rows, `{"prompt": "Say %d"}`+"\n", i)
+	}
+	data := writeFile(t, "prompts.jsonl", rows.String())
+	sets := []string{"task={kind: prompts}", "tokenizer.kind=byte", "sft.steps=0", "algo.kind=grpo",
+		"reward={kind: command, command: [sh, " + program + "]}", ahead[1]}
+	for _, split := range []string{"train", "val", "test"} {
+		sets = append(sets, "data."+split+"={source: "+data+", size: 0}")
+	}
+	var args []string
+	for _, set := range sets {
+		args = append(args, "--set", set)
+	}
+	want := unbroken(t, args...)
+	for _, ranks := range [][]string{{"--ranks", "2"}, {"--ranks", "3", "--set", "compute.rollout_ranks=1"}} {
+		dir := filepath.Join(t.TempDir(), "store")
+		p := start(t, slices.Concat([]string{"run", smokeRecipe, "--store", dir}, args, ranks)...)
+		if code := p.end(); code != 0 {
+			t.Fatalf("%v: exit code %d\n%s", ranks, code, p.stderr.String())
+		}
+		consistent(t, dir).same(t, want)
+	}
+}
+
 // planned fails if a learning stage of a store took more memory than its plan says, or if the plan says
 // more times as much.
 func planned(t *testing.T, dir string, more float64) {

@@ -157,7 +157,11 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 				quantity.Plural(others, "recorded rollout"))
 		}
 	}
-	if r.online, err = r.newOnlineEval(in, prompts, parts.Grader); err != nil {
+	grader, err := r.validationGrader(parts.Grader, owned)
+	if err != nil {
+		return err
+	}
+	if r.online, err = r.newOnlineEval(in, prompts, grader); err != nil {
 		return err
 	}
 	if r.trainer, err = train.New(r.cfg, parts); err != nil {

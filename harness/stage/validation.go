@@ -25,8 +25,8 @@ type onlineEval struct {
 }
 
 // newOnlineEval returns nil if none is configured, or if this rank does not sample for it. Its generator has no
-// Sampler yet. reward is the grader of training.
-func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter, reward rollout.Grader) (*onlineEval, error) {
+// Sampler yet.
+func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter, grader rollout.Grader) (*onlineEval, error) {
 	o := r.run().Eval.Online
 	if !r.validates() {
 		return nil, nil
@@ -39,10 +39,6 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter, reward rollo
 		problems = problems[:o.Problems]
 	}
 	r.warnTruncated(prompts, "data.val", problems)
-	grader := r.task
-	if r.run().JudgesAlone() {
-		grader = reward
-	}
 	params := samplingParams(r.run().Rollout)
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, o.TopK, o.TopP, 0
 	params.Environment = r.cfg.Sampling.Environment
@@ -50,6 +46,22 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter, reward rollo
 		problems: problems, grader: grader, overlong: r.cfg.Overlong,
 		gen: eval.Generator{Prompt: prompts.Encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
+}
+
+// validationGrader returns what grades validations: the task or, where the reward judges alone, the grader of training.
+// If another rank judges in training, the first one has a scorer of its own.
+func (r *reinforcement) validationGrader(training rollout.Grader, owned *closers) (rollout.Grader, error) {
+	switch {
+	case !r.run().JudgesAlone():
+		return r.task, nil
+	case r.judges() || !r.leads() || !r.validates():
+		return training, nil
+	}
+	g, end, err := r.newJudgeAlone(nil)
+	if err == nil {
+		owned.add(func() { _ = end() }) // all scores are there
+	}
+	return g, err
 }
 
 // validationDue reports whether to validate after a step: every so many steps and, like verl, at the end.
