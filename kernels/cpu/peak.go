@@ -86,6 +86,7 @@ func (b *Backend) ReadBandwidth(d time.Duration) float64 {
 	src, out := b.mustAlloc(readBlocks*readBlock), b.mustAlloc(readBlocks)
 	defer b.Free(src)
 	defer b.Free(out)
+	b.Zero(src) // pages that nobody has written are one page of zeros, which a cache holds
 	b.peakRead(out, src)
 	n, from := 0, time.Now()
 	for n == 0 || time.Since(from) < d {
