@@ -48,8 +48,8 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter, grader rollo
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
 
-// validationGrader returns what grades validations: the task or, where the reward judges alone, the grader of training.
-// If another rank judges in training, the first one has a scorer of its own.
+// validationGrader returns what grades validations: the task or, where the reward judges alone, the grader of
+// training. If another rank judges in training, the first one has a scorer of its own.
 func (r *reinforcement) validationGrader(training rollout.Grader, owned *closers) (rollout.Grader, error) {
 	switch {
 	case !r.run().JudgesAlone():
