@@ -14,9 +14,6 @@ import (
 // completion is and whether it is right. Gold answers are read where the rows have them, for that reward.
 type promptsTask struct{ onlyRead }
 
-// JudgesAlone reports whether tasks of this kind leave every verdict to the run's reward.
-func JudgesAlone(kind string) bool { return kind == "prompts" }
-
 // errNoGrader is returned by Grade of a task that leaves verdicts to the reward.
 var errNoGrader = errors.New("the task prompts grades nothing itself: the run's reward does")
 
