@@ -139,7 +139,7 @@ func TestRanksThatSample(t *testing.T) {
 	}
 }
 
-// Where the reward judges alone, one rank scores the rollouts and the first one its validations: the run is that of one
+// If only the reward judges, one rank scores rollouts and the first rank scores validations. They record the run of one
 // process.
 func TestRanksJudgeAlone(t *testing.T) {
 	needsMPI(t)

@@ -403,8 +403,8 @@ func (l Layout) answers(r rows.Row) ([]string, error) {
 	return texts, nil
 }
 
-// anyAnswer returns the answer of an open problem, for a reward that knows what to make of it: the one that the layout
-// finds, or else what the field holds, as JSON if it is no text. There may be none.
+// anyAnswer returns the answer of an open problem for the run's reward: what the layout finds, else the field itself,
+// as JSON unless it is a text. It returns nothing if the row has no answer.
 func (l Layout) anyAnswer(r rows.Row) ([]string, error) {
 	if l.Answer == "" || r.Empty(l.Answer) || !r.Has(l.Answer) {
 		return nil, nil

@@ -55,7 +55,7 @@ func rewardChecks() []check {
 	}...)
 }
 
-// judgeChecks are those of the settings of a judge.
+// judgeChecks checks the settings of a judge.
 func judgeChecks() []check {
 	return []check{
 		{[]string{"reward.judge.pattern"}, func(r *Run) (string, string) {

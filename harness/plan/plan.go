@@ -245,7 +245,7 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 	}
 	if p.suite(suite) == nil && p.Config.Run.JudgesAlone() {
 		maps.Copy(scored, p.External.Reward)
-		maps.Copy(scored, p.prompts()) // of which rewards read the special tokens and the chat
+		maps.Copy(scored, p.prompts()) // rewards see the chat, and text without special tokens
 		scored["code of the reward"] = p.Code[config.Train].Digest
 	}
 	p.add(m, Stage{Kind: config.EvalScore, Label: label, Outside: scored})

@@ -136,7 +136,7 @@ func TestOtherExperts(t *testing.T) {
 	}
 }
 
-// Gemma 4 learns, too, with heads of two sizes and with experts beside its feed-forward blocks.
+// Gemma 4 learns with heads of two sizes and with experts beside its feed-forward blocks.
 func TestGemmaFour(t *testing.T) {
 	for _, c := range gemmaFours() {
 		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/plan"
 )
 
@@ -110,6 +111,14 @@ func TestPromptsRun(t *testing.T) {
 	}
 	if v := values["score_mean"]; err != nil || v < 0.25 || v > 1 || math.Abs(v-0.25-0.75*values["pass@1"]) > 1e-9 {
 		t.Errorf("final scores %v, %v", values, err)
+	}
+
+	// Another program would score them again.
+	for i, s := range p.Stages {
+		if _, ok := p.Params(i)["reward.command"]; s.Kind == config.EvalScore &&
+			(!ok || s.Outside["reward/command"] != p.External.Reward["reward/command"] || s.Outside["code of the reward"].IsZero()) {
+			t.Errorf("eval.score depends on %v and %v", s.Outside, p.Params(i))
+		}
 	}
 
 	// The reward is how the final scores are measured; its parts are not.

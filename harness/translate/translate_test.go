@@ -663,7 +663,8 @@ func TestAdapter(t *testing.T) {
 				t.Fatal(err)
 			}
 			argv := c.Run.Reward.Command
-			if len(argv) < 5 || argv[3] != path || argv[4] != "mine" || c.Run.Data.Keep[0] != "extra_info" || !c.Run.JudgesAlone() || len(r.Notes) > 0 {
+			if len(argv) < 5 || argv[3] != path || argv[4] != "mine" ||
+				c.Run.Data.Keep[0] != "extra_info" || !c.Run.JudgesAlone() || len(r.Notes) > 0 {
 				t.Fatalf("command %q, kept %q, notes %q", argv, c.Run.Data.Keep, r.Notes)
 			}
 			cmd := exec.Command(python, argv[1:]...)

@@ -161,6 +161,11 @@ func TestRefused(t *testing.T) {
 	set := func(key, value string) func(r *fakeRun) {
 		return func(r *fakeRun) { r.config = map[string]string{key: value} }
 	}
+	judgedBy := func(kind string) func(r *fakeRun) {
+		return func(r *fakeRun) {
+			r.protocol = map[string]string{"eval.final.n": "2", "eval.final.temperature": "1", "reward.kind": kind}
+		}
+	}
 	for _, test := range []struct {
 		name   string
 		change func(r *fakeRun) // of the second arm
@@ -191,6 +196,10 @@ func TestRefused(t *testing.T) {
 		}, o: Options{Vary: []string{"model.seed"}}},
 		{name: "a teacher, where algo varies", change: func(r *fakeRun) { r.outside = map[string]string{"teacher": "t"} }},
 		{name: "a reward program behind the same command", change: func(r *fakeRun) { r.outside = map[string]string{"reward/command": "t"} }, want: "reward.program"},
+		{name: "another judge of the final scores, even as the treatment", change: judgedBy(`"judge"`), o: Options{Vary: []string{"reward"}},
+			want: "suite.countdown/test.reward"},
+		{name: "another judge, waived", change: judgedBy(`"judge"`), o: Options{Allow: []string{"suite.countdown/test.reward"}},
+			waived: "suite.countdown/test.reward"},
 		{name: "a reward program as the treatment", change: func(r *fakeRun) { r.outside = map[string]string{"reward/command": "t"} }, o: Options{Vary: []string{"reward"}}},
 		{name: "a reward model, waived", change: func(r *fakeRun) { r.outside = map[string]string{"reward/model": "t"} },
 			o: Options{Allow: []string{"reward.weights"}}, waived: "reward.weights"},
