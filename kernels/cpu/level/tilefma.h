@@ -14,13 +14,16 @@
 #endif
 
 // sum_half sets R rows of V vectors to the chains of the even terms of a step, or of the odd ones.
-// Each pair of terms prefetches the next gap bytes from next, one line or two.
-INLINE void sum_half(const int R, const int V, const int odd, vf acc[SUM_ROWS][SUM_COLS], const float wide[SUM_ROWS][TILE], const bf16 *b, const char *next, long gap) {
+// If next is not 0, each pair of terms prefetches the next 1 or 2 lines from there.
+INLINE void sum_half(const int R, const int V, const int odd, vf acc[SUM_ROWS][SUM_COLS], const float wide[SUM_ROWS][TILE], const bf16 *b, const char *next, int lines) {
 #pragma GCC unroll 16
 	for (int r = 0; r < R; r++)
 		for (int v = 0; v < V; v++) acc[r][v] = v_zero();
 	for (int p = 0; p < TERMS / 2; p++) {
-		if (next) __builtin_prefetch(next + p * gap, 0, 2), __builtin_prefetch(next + p * gap + gap / 2, 0, 2);
+		if (next) {
+			__builtin_prefetch(next + p * lines * LINE, 0, 2);
+			if (lines > 1) __builtin_prefetch(next + (p * lines + 1) * LINE, 0, 2);
+		}
 		vf x[SUM_COLS];
 		for (int v = 0; v < V; v++) {
 			const bf16 *at = b + v * TILE_LEN + p * 2 * TILE;
@@ -35,8 +38,8 @@ INLINE void sum_half(const int R, const int V, const int odd, vf acc[SUM_ROWS][S
 }
 
 // sum_rows continues R rows of `groups` groups of V vectors of columns. Each step prefetches TILE
-// times gap bytes from next.
-INLINE void sum_rows(const int R, const int V, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long groups, int zero, const char *next, long gap) {
+// times `lines` lines from next.
+INLINE void sum_rows(const int R, const int V, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long groups, int zero, const char *next, int lines) {
 	float wide[2][SUM_ROWS][TILE] __attribute__((aligned(64))), even[SUM_ROWS][SUM_COLS * LANES] __attribute__((aligned(64)));
 	for (; steps > 0; steps--, a += STEP, b += STEP, zero = 0) {
 #pragma GCC unroll 16
@@ -44,7 +47,7 @@ INLINE void sum_rows(const int R, const int V, const bf16 *a, const bf16 *b, flo
 		for (long j = 0; j < groups; j++) {
 			const bf16 *from = b + j * V * TILE_LEN;
 			vf acc[SUM_ROWS][SUM_COLS];
-			sum_half(R, V, 0, acc, (const float(*)[TILE])wide[0], from, j == 0 ? next : 0, gap);
+			sum_half(R, V, 0, acc, (const float(*)[TILE])wide[0], from, j == 0 ? next : 0, lines);
 #pragma GCC unroll 16
 			for (int r = 0; r < R; r++)
 				for (int v = 0; v < V; v++) v_store(even[r] + v * LANES, acc[r][v]);
@@ -56,26 +59,26 @@ INLINE void sum_rows(const int R, const int V, const bf16 *a, const bf16 *b, flo
 					v_store(at, v_add(zero ? v_zero() : v_load(at), v_add(v_load(even[r] + v * LANES), acc[r][v])));
 				}
 		}
-		if (next) next += TILE * gap;
+		if (next) next += TILE * lines * LINE;
 	}
 }
 
 #if defined(LEVEL_AVX512)
 #define SUM_SOME_ROWS(R)                                                                                                        \
-	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero, const char *next, long gap) { \
-		if (cols > TILE) sum_rows(R, 2, a, b, c, ldc, steps, 1, zero, next, gap);                                              \
+	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero, const char *next, int lines) { \
+		if (cols > TILE) sum_rows(R, 2, a, b, c, ldc, steps, 1, zero, next, lines);                                              \
 		else sum_rows(R, 1, a, b, c, ldc, steps, 1, zero, 0, 0);                                                               \
 	}
 SUM_SOME_ROWS(1) SUM_SOME_ROWS(2) SUM_SOME_ROWS(3) SUM_SOME_ROWS(4) SUM_SOME_ROWS(5) SUM_SOME_ROWS(6)
 SUM_SOME_ROWS(7) SUM_SOME_ROWS(8) SUM_SOME_ROWS(9) SUM_SOME_ROWS(10) SUM_SOME_ROWS(11)
-static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int, const char *, long) = {
+static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int, const char *, int) = {
 	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6, sum_7, sum_8, sum_9, sum_10, sum_11};
 #else
 #define SUM_SOME_ROWS(R)                                                                                                        \
-	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero, const char *next, long gap) { \
-		sum_rows(R, 1, a, b, c, ldc, steps, cols > TILE ? 2 : 1, zero, next, gap);                                             \
+	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero, const char *next, int lines) { \
+		sum_rows(R, 1, a, b, c, ldc, steps, cols > TILE ? 2 : 1, zero, next, lines);                                             \
 	}
 SUM_SOME_ROWS(1) SUM_SOME_ROWS(2) SUM_SOME_ROWS(3) SUM_SOME_ROWS(4) SUM_SOME_ROWS(5) SUM_SOME_ROWS(6)
-static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int, const char *, long) = {
+static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int, const char *, int) = {
 	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6};
 #endif

@@ -189,34 +189,35 @@ INLINE void tiles_end(void) {}
 
 #if defined(LEVEL_PAIRS)
 
-#define SUM_ROWS 6 // most rows of sum_rows: 12 chains of even terms, 12 of odd ones, and the factors
+#define SUM_ROWS 8         // most rows of sum_rows: 16 chains of even terms, then as many of odd ones
+#define INTERLEAVED_ROWS 6 // most rows whose chains of both kinds fit in registers with the factors
 
 INLINE vf v_pairs(vf acc, vf a, const bf16 *b) { // acc + both products, as two fused multiply-adds
 	return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_loadu_si512(b));
 }
 
-// sum_rows continues R rows of ct tiles of columns: per step the chains of the even terms,
-// then those of the odd terms, then their sums. Each pair prefetches the next gap bytes from
-// next, one line or two.
-INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero, const char *next, long gap) {
+// sum_rows continues R rows of ct tiles of columns: per step the chains of the even terms and
+// those of the odd terms, then their sums. Few rows alternate between the two kinds, or each chain
+// would wait for its last product. Each pair prefetches the next 0, 1 or 2 lines from next.
+INLINE void sum_rows(const int R, const int ct, const int lines, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero, const char *next) {
+	const int interleaved = R <= INTERLEAVED_ROWS;
 	for (long s = 0; s < steps; s++, a += STEP, b += STEP, zero = 0) {
 		vf half[2][SUM_ROWS][2];
 #pragma GCC unroll 2
-		for (int h = 0; h < 2; h++) {
+		for (int h = 0; h < 2; h++)
 #pragma GCC unroll 8
 			for (int r = 0; r < R; r++) half[h][r][0] = half[h][r][1] = v_zero();
+#pragma GCC unroll 16
+		for (int q = 0; q < 16; q++) {
+			const int h = interleaved ? q % 2 : q / 8, p = interleaved ? h * 8 + q / 2 : q;
+			for (int l = 0; l < lines; l++, next += LINE) __builtin_prefetch(next, 0, 2);
 #pragma GCC unroll 8
-			for (int p = h * 8; p < h * 8 + 8; p++) {
-				if (next) __builtin_prefetch(next + p * gap, 0, 2), __builtin_prefetch(next + p * gap + gap / 2, 0, 2);
-#pragma GCC unroll 8
-				for (int r = 0; r < R; r++) {
-					float pair;
-					memcpy(&pair, a + r * TERMS + 2 * p, sizeof pair);
-					for (int j = 0; j < ct; j++) half[h][r][j] = v_pairs(half[h][r][j], v_set1(pair), b + j * TILE_LEN + p * 2 * TILE);
-				}
+			for (int r = 0; r < R; r++) {
+				float pair;
+				memcpy(&pair, a + r * TERMS + 2 * p, sizeof pair);
+				for (int j = 0; j < ct; j++) half[h][r][j] = v_pairs(half[h][r][j], v_set1(pair), b + j * TILE_LEN + p * 2 * TILE);
 			}
 		}
-		if (next) next += TILE * gap;
 #pragma GCC unroll 8
 		for (int r = 0; r < R; r++)
 			for (int j = 0; j < ct; j++) {
@@ -256,19 +257,20 @@ INLINE void few_rows(const int R, const bf16 *a, const bf16 *b, float *c, long l
 }
 
 #define SUM_SOME_ROWS(R)                                                                                                        \
-	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero, const char *next, long gap) { \
-		if (cols <= TILE) sum_rows(R, 1, a, b, c, ldc, steps, zero, 0, 0);                                                     \
-		else if (next) sum_rows(R, 2, a, b, c, ldc, steps, zero, next, gap);                                                   \
-		else sum_rows(R, 2, a, b, c, ldc, steps, zero, 0, 0);                                                                  \
+	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero, const char *next, int lines) { \
+		if (cols <= TILE) sum_rows(R, 1, 0, a, b, c, ldc, steps, zero, 0);                                                     \
+		else if (!next) sum_rows(R, 2, 0, a, b, c, ldc, steps, zero, 0);                                                       \
+		else if (lines == 1) sum_rows(R, 2, 1, a, b, c, ldc, steps, zero, next);                                               \
+		else sum_rows(R, 2, 2, a, b, c, ldc, steps, zero, next);                                                               \
 	}
 #define SUM_FEW_ROWS(R)                                                                                                         \
 	static __attribute__((noinline)) void few_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {        \
 		few_rows(R, a, b, c, ldc, steps, zero);                                                                                \
 	}
-SUM_SOME_ROWS(1) SUM_SOME_ROWS(2) SUM_SOME_ROWS(3) SUM_SOME_ROWS(4) SUM_SOME_ROWS(5) SUM_SOME_ROWS(6)
+SUM_SOME_ROWS(1) SUM_SOME_ROWS(2) SUM_SOME_ROWS(3) SUM_SOME_ROWS(4) SUM_SOME_ROWS(5) SUM_SOME_ROWS(6) SUM_SOME_ROWS(7) SUM_SOME_ROWS(8)
 SUM_FEW_ROWS(1) SUM_FEW_ROWS(2) SUM_FEW_ROWS(3) SUM_FEW_ROWS(4)
-static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int, const char *, long) = {
-	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6};
+static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int, const char *, int) = {
+	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6, sum_7, sum_8};
 static void (*const sum_few_rows[])(const bf16 *, const bf16 *, float *, long, long, int) = {0, few_1, few_2, few_3, few_4};
 
 #elif defined(LEVEL_PORTABLE)
@@ -294,14 +296,14 @@ static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ld
 	// Strips prefetch line by line while they multiply, one line for each pair of terms, until all
 	// lines are on their way: many at once would evict lines that the strip itself needs, and wait
 	// for each other. One strip alone takes two lines for each pair.
-	const long gap = strips == 1 ? 128 : 64;
+	const int lines = strips == 1 ? 2 : 1;
 	const int paced = cols > TILE && (!w || w->ask >= TILE);
 	for (; s < strips; s++) {
 		const long n = (rows - r + strips - s - 1) / (strips - s);
 		const char *from = paced && next < end ? next : 0;
-		if (from) next += steps * TILE * gap;
+		if (from) next += steps * TILE * lines * LINE;
 		for (const char *some = next + (end - next) / (strips - s); !paced && next < some; next += 64) __builtin_prefetch(next, 0, 2);
-		sum_some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero, from, gap);
+		sum_some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero, from, lines);
 		r += n;
 	}
 	next = end;
