@@ -37,7 +37,7 @@ func (t *Tensors) splitFused() error {
 		for _, part := range []string{"gate_up_proj", "down_proj"} {
 			var own []place
 			if p, ok := t.where[prefix+part]; ok {
-				own = append(own, p.transposedExperts(prefix, part)...)
+				own = append(own, p.transposedExperts(prefix, part, true)...)
 			} else if blocks, ok := t.where[prefix+part+"_blocks"]; ok {
 				scales := t.where[prefix+part+"_scales"]
 				own = append(own, blocks.widenedExperts(scales, prefix, part)...)
@@ -85,8 +85,24 @@ func (p place) derived(name string, shape []int, part func(e extent.Extent) exte
 	return own
 }
 
-// transposedExperts returns the weights in p [E,In,Out], nil if it has another shape.
-func (p place) transposedExperts(prefix, part string) (list []place) {
+// splitTurned replaces a tensor [E,In,Out], in which gates come before ups, by one for each expert and map.
+func (t *Tensors) splitTurned(prefix, part string) error {
+	own := t.where[prefix+part].transposedExperts(prefix, part, false)
+	if own == nil {
+		return nil
+	}
+	delete(t.where, prefix+part)
+	for _, p := range own {
+		if err := t.put(t.path, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transposedExperts returns the weights in p [E,In,Out], nil if it has another shape. Gates and ups alternate, or
+// gates come first.
+func (p place) transposedExperts(prefix, part string, alternate bool) (list []place) {
 	names := halves(part)
 	if len(p.Shape) != 3 || p.Shape[0] > maxExperts || p.Shape[2]%len(names) != 0 || p.Len() == 0 {
 		return nil
@@ -94,11 +110,15 @@ func (p place) transposedExperts(prefix, part string) (list []place) {
 	size := int64(p.DType.bits() / 8)
 	E, in, out := p.Shape[0], int64(p.Shape[1]), int64(p.Shape[2])
 	n := int64(len(names))
+	first, next := int64(1), n // from a gate to its up, and to the next gate
+	if !alternate {
+		first, next = out/n, 1
+	}
 	for i := range E * len(names) {
 		e, k := int64(i/len(names)), int64(i%len(names))
 		list = append(list, p.derived(fmt.Sprintf("%s%d.%s.weight", prefix, e, names[k]),
 			[]int{int(out / n), int(in)}, func(x extent.Extent) extent.Extent {
-				return extent.Strided(x, (e*in*out+k)*size, size, extent.Loop{N: out / n, Stride: n * size},
+				return extent.Strided(x, (e*in*out+k*first)*size, size, extent.Loop{N: out / n, Stride: next * size},
 					extent.Loop{N: in, Stride: out * size})
 			}))
 	}

@@ -107,7 +107,7 @@ func (r *settings) architecture() (architecture, bool) {
 	a, ok := architectureNamed(class, kind)
 	switch {
 	case ok:
-	case r.textInside() != "":
+	case r.holdsText():
 		r.problem("architecture is %s: a model of text and images; only its text part is supported, and only "+
 			"on request (model.part: text; --part text)", cmp.Or(class, kind))
 	default:
