@@ -16,7 +16,7 @@ func lawOfTheTree() law {
 		modules: map[string][]string{
 			"github.com/mattn/go-sqlite3":      {"experiments/store"},
 			"google.golang.org/protobuf":       {"experiments/trackers"},                                             // wire format of TensorBoard files
-			"github.com/klauspost/compress":    {"experiments/blob"},                                                 // zstd of sources and packs
+			"github.com/klauspost/compress":    {"eval/rows", "experiments/blob"},                                    // zstd of data, sources and packs
 			"github.com/goccy/go-yaml":         {"harness/config", "harness/translate", "eval/suite", "cmd/exp/cli"}, // configurations; definitions of suites; -o yaml
 			"mvdan.cc/sh/v3":                   {"harness/translate"},                                                // other trainers' scripts, read without executing them
 			"github.com/parquet-go/parquet-go": {"eval/rows", "experiments/trackers"},                                // data sets of other programs; metrics for them

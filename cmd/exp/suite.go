@@ -28,10 +28,10 @@ func suiteCommand(a *app) *cli.Command {
 		Usage:    "manage benchmarks: problems with gold answers, identified by digest",
 		Description: "A suite is a set of problems with the digest of its content, a version, a licence and its " +
 			"graders. The known benchmarks are not part of this program: suite add reads the problems from your " +
-			"file (JSONL, JSON or parquet, in any published layout) and checks their number and digest. You can " +
-			"also describe your own suite in a small YAML file: name, file, and optionally version, license, " +
-			"items, graders and layout (id, problem, answer, within, cluster, difficulty, source: names of " +
-			"fields).",
+			"file (JSONL, JSON, CSV or parquet, in any published layout) and checks their number and digest. You " +
+			"can also describe your own suite in a small YAML file: name, file, and optionally version, " +
+			"license, items, graders and layout (id, problem, answer, within, cluster, difficulty, source: " +
+			"names of fields).",
 		UsageText: "exp suite known # the benchmarks this program knows\n" +
 			"exp suite add math500 MATH-500/test.jsonl # check and store a benchmark\n" +
 			"exp suite add humaneval HumanEval.jsonl.gz # programs with tests\n" +

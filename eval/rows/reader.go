@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"iter"
 	"os"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Reader reads the rows of files, or of all files that patterns match (see Files), and counts them. The
@@ -109,6 +111,18 @@ func readFile(path string, take takeRow) iter.Seq2[Row, error] {
 				return
 			}
 			r = bufio.NewReaderSize(z, 1<<16)
+		case string(head) == "\x28\xb5\x2f\xfd":
+			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+			if err != nil {
+				yield(Row{}, &Error{Where: path, Err: err})
+				return
+			}
+			defer z.Close()
+			r = bufio.NewReaderSize(z, 1<<16)
+		}
+		if c := separator(path); c != 0 {
+			readTable(r, c, path, take, yield)
+			return
 		}
 		readJSON(r, path, take, yield)
 	}

@@ -1,5 +1,6 @@
-// Package rows reads data files row by row: JSON lines, a JSON array, one JSON object or parquet, each
-// plain or gzipped. It detects the format from the first bytes, not the name.
+// Package rows reads data files row by row: JSON lines, a JSON array, one JSON object, parquet, or tables of
+// cells in .csv and .tsv; texts plain or compressed by gzip or zstd. The first bytes tell the format, not
+// the name, but for tables.
 //
 // A row is a tree of nil, bool, json.Number, string, []any and map[string]any. Fields are named by paths
 // such as "reward_model.ground_truth". Every error names the file, the line or row, and the field. Packages

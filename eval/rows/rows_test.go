@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -37,6 +38,16 @@ func zipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
+func packed(t *testing.T, text string) []byte {
+	t.Helper()
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	return z.EncodeAll([]byte(text), nil)
+}
+
 // The content shows the format of a file: all of these hold the same two rows.
 func TestRead(t *testing.T) {
 	lines := "{\"id\":1,\"s\":\"a\"}\n\n{\"id\":2,\"s\":\"b\"}"
@@ -59,6 +70,7 @@ func TestRead(t *testing.T) {
 		{"array in a line", []byte(`[{"id":1,"s":"a"},{"id":2,"s":"b"}]`), ": item 2"},
 		{"array in lines", []byte("[\n {\"id\":1,\n\"s\":\"a\"},\n {\"id\":2,\"s\":\"b\"}\n]\n"), ": item 2"},
 		{"gzip", zipped(t, lines), ":3"},
+		{"zstd", packed(t, lines), ":3"},
 		{"parquet", pq.Bytes(), ": row 2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -178,6 +190,62 @@ func TestReadRefuses(t *testing.T) {
 	}
 	if all, err := All(write(t, "x", nil)); err != nil || len(all) != 0 {
 		t.Errorf("an empty file: %v, %v", all, err)
+	}
+}
+
+func TestTables(t *testing.T) {
+	const text = "\ufeff,question,answer\r\n0,\"What is\n2, or \"\"two\"\"?\",2\r\n\r\n1,\"b\",\r\n"
+	want := []map[string]any{{"question": "What is\n2, or \"two\"?", "answer": "2"}, {"question": "b", "answer": nil}}
+	for name, data := range map[string][]byte{"x.csv": []byte(text), "x.CSV.gz": zipped(t, text), "x.csv.zst": packed(t, text),
+		"x.tsv": []byte(strings.ReplaceAll(strings.ReplaceAll(text, "2, or", "2; or"), ",", "\t"))} {
+		if name == "x.tsv" {
+			want[0]["question"] = "What is\n2; or \"two\"?"
+		} else {
+			want[0]["question"] = "What is\n2, or \"two\"?"
+		}
+		path := write(t, name, data)
+		all, err := All(path)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var got []map[string]any
+		for _, r := range all {
+			got = append(got, r.Fields)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got)\n%s", name, d)
+		}
+		if where := all[1].Where; where != path+":5" {
+			t.Errorf("second row at %q, want …:5", where)
+		}
+	}
+	for _, tt := range []struct{ text, want string }{
+		{"a,b\n1,2\n3\n", ":3: 1 cells, but the first line names 2 columns"},
+		{"a,b\n1,2,3\n", ":2: 3 cells, but the first line names 2 columns"},
+		{"a,b\n1,say \"yes\"\n", ":2: a quote inside a cell"},
+		{"a,b\n1,\"open\n", ":2: a quote inside a cell"},
+		{"a,b\n1,\xff\n", ":2: not UTF-8"},
+		{"a, a\n1,2\n", ":1: the first line names column \"a\" twice"},
+		{",\n1,2\n", ":1: the first line must name the columns"},
+	} {
+		path := write(t, "x.csv", []byte(tt.text))
+		if _, err := All(path); err == nil || !strings.HasPrefix(err.Error(), path+tt.want) {
+			t.Errorf("%q: %v, want …%s", tt.text, err, tt.want)
+		}
+	}
+	r := Reader{Paths: []string{write(t, "x.csv", []byte("a,b\n1,2\n12,\n1,2\n"))}, Distinct: true}
+	n := 0
+	for _, err := range r.Rows() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 2 || r.Total != 3 || r.Repeated != 1 {
+		t.Errorf("%d rows of %d, %d repeated", n, r.Total, r.Repeated)
+	}
+	if all, err := All(write(t, "x.csv", nil)); err != nil || len(all) != 0 {
+		t.Errorf("an empty table: %v, %v", all, err)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 //	name: house-algebra
 //	version: "2026-01"
 //	license: CC-BY-4.0
-//	file: problems.jsonl        # in this folder; JSONL, JSON or parquet
+//	file: problems.jsonl        # in this folder; JSONL, JSON, CSV or parquet
 //	items: 120                  # how many there must be; optional
 //	graders: [exp, math_dapo]   # optional
 //	layout:                     # optional: without it the layout is detected

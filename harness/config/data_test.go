@@ -20,7 +20,7 @@ func TestDataKeys(t *testing.T) {
 		{[]string{"data.prompt_key=question"}, ""},
 		{[]string{"data.train.source=a.json"}, ""},
 		{[]string{"data.train.source=a-*.jsonl.gz"}, ""},
-		{[]string{"data.train.source=a.parquet.gz"}, "data.train.source must be generated, none, a path ending in .jsonl, .json or .parquet, or"},
+		{[]string{"data.train.source=a.parquet.gz"}, "data.train.source must be generated, none, a path ending in .jsonl, .json, .csv, .tsv or .parquet, or"},
 		{[]string{`data.prompt_key=""`}, "data.prompt_key must be auto or the name of a column"},
 		{[]string{"data.train.max_samples=-1"}, "data.train.max_samples must be >= 0, got -1"},
 		{[]string{"data.val.max_samples=7"}, "data.val.max_samples has no effect: task.kind is math\n   help: remove it, or make it count: data.val.source is not generated or none"},

@@ -109,8 +109,8 @@ func sftKeys() []Key {
 	conversations := []Clause{except("sft.source", None)}
 	keys = append(keys, block(on, at(SFT), []Key{
 		{Path: "sft.source", Kind: String, Role: External, Default: is(None), Late: true, Stages: at(Prepare),
-			Pattern: pattern("none, a path ending in .jsonl, .json or .parquet, or hub:ORG/NAME/FILE@REVISION",
-				`none|hub:.+|.*\.(jsonl?(\.gz)?|parquet)`),
+			Pattern: pattern("none, a path ending in .jsonl, .json, .csv, .tsv or .parquet, or "+
+				"hub:ORG/NAME/FILE@REVISION", `none|hub:.+|.*\.((jsonl?|csv|tsv)(\.(gz|zst))?|parquet)`),
 			Help: "conversations to learn from, on the tokens of the assistant alone: a file as for " +
 				"data.train.source; none takes the targets of the training problems"},
 		{Path: "sft.max_tokens", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", When: conversations,

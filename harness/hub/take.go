@@ -49,7 +49,8 @@ func indexes() (list []string) {
 
 // dataFiles are patterns of the files that a run or a suite reads of a data set.
 func dataFiles() []string {
-	return []string{"*.parquet", "*.jsonl", "*.json", "*.jsonl.gz", "*.json.gz", "*.csv", "README.md"}
+	return []string{"*.parquet", "*.jsonl", "*.json", "*.csv", "*.tsv", "*.jsonl.gz", "*.json.gz",
+		"*.jsonl.zst", "*.json.zst", "README.md"}
 }
 
 // never reports whether a file has a format or a folder that nothing here reads.

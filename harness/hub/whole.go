@@ -53,7 +53,7 @@ func lackingTokenizer(have []string) []string {
 }
 
 // dataSuffixes are the endings of the data files that a run reads.
-func dataSuffixes() []string { return []string{".parquet", ".jsonl"} }
+func dataSuffixes() []string { return []string{".parquet", ".jsonl", ".csv"} }
 
 // AmbiguousError reports that a data set has several data files, or none, and the reference names
 // none of them.
@@ -64,7 +64,7 @@ type AmbiguousError struct {
 
 func (e *AmbiguousError) Error() string {
 	if len(e.Files) == 0 {
-		return fmt.Sprintf("%s: its part in the cache has no .parquet or .jsonl file", e.Ref)
+		return fmt.Sprintf("%s: its part in the cache has no .parquet, .jsonl or .csv file", e.Ref)
 	}
 	return fmt.Sprintf("%s: the data set has %d files: %s", e.Ref, len(e.Files), quantity.AtMost(e.Files, 6))
 }
