@@ -106,10 +106,12 @@ func TestHydraAlone(t *testing.T) {
 	command := " algorithm.adv_estimator=grpo data.train_files=t.parquet actor_rollout_ref.model.path=./m actor_rollout_ref.rollout.n=4 " +
 		"trainer.total_training_steps=10 reward_model.overlong_buffer.enable=True reward_model.overlong_buffer.len=128 reward_model.overlong_buffer.penalty_factor=1.0"
 	dir := tree(t, map[string]string{
-		"a/main.yaml":   "defaults:\n  - one/b\n  - _self_\nalgorithm: {adv_estimator: rloo}\n" + rest,
-		"a/one/b.yaml":  "defaults:\n  - override /one@algorithm: [none, null]\nalgorithm: {adv_estimator: gae}\ndata: {max_prompt_length: 77}\n",
-		"run.sh":        "python3 recipe/main_x.py -cp a -cn one/b --config-dir nowhere" + command,
-		"dapo.sh":       "python3 -m recipe.dapo.main_dapo" + command,
+		"a/main.yaml":  "defaults:\n  - one/b\n  - _self_\nalgorithm: {adv_estimator: rloo}\n" + rest,
+		"a/one/b.yaml": "defaults:\n  - override /one@algorithm: [none, null]\nalgorithm: {adv_estimator: gae}\ndata: {max_prompt_length: 77}\n",
+		"run.sh":       "python3 recipe/main_x.py -cp a -cn one/b --config-dir nowhere" + command,
+		"dapo.sh":      "python3 -m recipe.dapo.main_dapo" + command,
+		"sppo.sh": "python3 -m recipe.sppo.main_sppo" + command +
+			" algorithm.adv_estimator=null algorithm.sppo_eta=2 actor_rollout_ref.actor.sppo_eta=4",
 		"a/broken.yaml": "defaults: [\n",
 	})
 	checkRecipe(t, filepath.Join(dir, "a/main.yaml"), Options{}, true, "kind: rloo", "77", "one/b.yaml, which main.yaml starts from",
@@ -117,6 +119,8 @@ func TestHydraAlone(t *testing.T) {
 	checkRecipe(t, filepath.Join(dir, "run.sh"), Options{}, true, "kind: grpo", "77", "the reward manager is naive, not dapo", "!main_x.py starts")
 	// DAPO's trainer starts from its own reward manager, even if its files are not here.
 	checkRecipe(t, filepath.Join(dir, "dapo.sh"), Options{}, true, "buffer: 0.25", "!the reward manager is naive")
+	checkRecipe(t, filepath.Join(dir, "sppo.sh"), Options{}, true, "kind: sppo", "eta: 4", "algorithm.sppo_eta is 2",
+		"twice the loss", "!advantage:", "!main_sppo")
 	if _, err := From(filepath.Join(dir, "a/broken.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), "is not YAML") {
 		t.Errorf("%v", err)
 	}

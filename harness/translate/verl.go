@@ -32,6 +32,7 @@ type verl struct {
 	v1           bool // its second one, trainer.use_v1
 	bypass       bool // rollout correction bypasses the old policy unless a setting says otherwise
 	flow         bool // FlowRL's
+	sppo         bool // SPPO's
 	release      bool // of FlowRL's own repository, which has its loss in verl's plain trainer
 }
 
@@ -149,6 +150,7 @@ func (t *verl) trainer(folder, name string) {
 	t.oneStep = strings.Contains(folder, "one_step_off")
 	t.release = t.text(actor+"tb_type", "") != "" || t.text(actor+"porj_layer", "") != "" // its scripts set both
 	t.flow = t.release || strings.Contains(name, "flowrl")
+	t.sppo = strings.Contains(name, "sppo")
 	t.v1 = t.on("trainer.use_v1", t.has("trainer.v1.")) && !t.async && !t.oneStep && !t.flow
 }
 
@@ -324,6 +326,11 @@ func (t *verl) algorithm() {
 		delete(t.out, "algo.advantage")
 		t.flowRL(estimator)
 	}
+	if t.sppo {
+		kind, loss = "sppo", "gvpo"
+		delete(t.out, "algo.advantage")
+		t.selfPlay()
+	}
 	if key := "algorithm.norm_adv_by_std_in_grpo"; estimator == "gdpo" && !t.on(key, true) {
 		t.put("algo.scale_std", "true")
 		t.note("%s has no effect in verl with the estimator gdpo", key)
@@ -333,7 +340,7 @@ func (t *verl) algorithm() {
 	ratio := actor + "policy_loss." + map[bool]string{true: "kl_cov_ratio", false: "clip_cov_ratio"}[loss == "kl_cov"]
 	t.putNumber("algo.cov.ratio", t.number(ratio, 0.0002))
 	t.clip()
-	if loss == "gvpo" {
+	if loss == "gvpo" && !t.sppo {
 		t.note("verl's GVPO is a mean over micro-batches of %sppo_micro_batch_size_per_gpu rows, of which "+
 			"each has the sum: its gradient is larger by that over rollout.n, which shows where "+
 			"train.optim.grad_clip acts", actor)
@@ -344,6 +351,17 @@ func (t *verl) algorithm() {
 			t.put(ours, value)
 		}
 	}
+}
+
+// selfPlay translates the settings of verl's SPPO, which has eta twice: in the soft mean and in the loss.
+func (t *verl) selfPlay() {
+	eta, mean := t.number(actor+"sppo_eta", 1), t.number("algorithm.sppo_eta", 1)
+	t.putNumber("algo.sppo.eta", eta)
+	if mean != eta {
+		t.note("algorithm.sppo_eta is %v, but %ssppo_eta %v: here the soft mean of the rewards has the latter, too",
+			mean, actor, eta)
+	}
+	t.note("verl's SPPO has twice the loss, which shows where train.optim.grad_clip acts or other terms are added")
 }
 
 // flowRL translates the settings of FlowRL's trainers. The released code grades without a fallback to boxes.

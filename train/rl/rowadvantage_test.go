@@ -12,6 +12,7 @@ func TestRowAdvantages(t *testing.T) {
 	rloo := func(dropAlone bool) func(dst, score []float64, group []int) {
 		return func(dst, score []float64, group []int) { RLOO(dst, score, group, dropAlone) }
 	}
+	softMean := func(dst, score []float64, _ []int) { SoftMeanAdvantage(dst, score, 2) }
 	gpg := func(dst, score []float64, group []int) { GPGAdvantage(dst, score, group, 1) }
 	opo := func(lengths ...int) func(dst, score []float64, group []int) {
 		rows, mask := Rows{0}, []bool{}
@@ -52,6 +53,9 @@ func TestRowAdvantages(t *testing.T) {
 		{"opo, one alone", opo(2), []float64{4}, []int{0}, []float64{4}},
 		{"opo, one empty", opo(0, 2), []float64{4, 1}, []int{0, 0}, []float64{3, 0}},
 		{"opo, all empty", opo(0, 0), []float64{4, 1}, []int{0, 0}, []float64{4, 1}},
+		// exp(2·0) and exp(2·ln 2) = 4 have the mean 5/2, over both groups
+		{"soft mean", softMean, []float64{0, math.Ln2}, []int{0, 1}, []float64{math.Log(2. / 5), math.Log(8. / 5)}},
+		{"soft mean of large rewards", softMean, []float64{1e4, 1e4}, []int{0, 0}, []float64{0, 0}},
 		{"pass@k", passK(false), []float64{1, 5, 3}, []int{0, 0, 0}, []float64{0, 2, 0}},
 		{"pass@k, best first", passK(false), []float64{5, 1, 4}, []int{0, 0, 0}, []float64{1, 0, 0}},
 		{"pass@k, best last", passK(false), []float64{1, 4, 5}, []int{0, 0, 0}, []float64{0, 0, 1}},
