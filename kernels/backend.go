@@ -243,7 +243,11 @@ type Routing struct {
 	Groups    int     // the experts are in so many groups of consecutive numbers, at most 64; 0: in one
 	TopGroups int     // a row's experts are of so many groups
 	Scale     float64 // multiplies the weights of the Top experts; 0: 1
+	Eps       float64 // Renorm adds it to a sum of Sigmoids; 0: RoutingEps
 }
+
+// RoutingEps is what DeepSeek-V3 adds to the sum of a row's weights. LFM2 adds 1e-6.
+const RoutingEps = 1e-20
 
 // MaxGroups is the most groups of a Routing.
 const MaxGroups = 64
@@ -268,6 +272,17 @@ func (r Routing) Factor() float64 {
 		return 1
 	}
 	return r.Scale
+}
+
+// Added returns what Renorm adds to the sum of the weights.
+func (r Routing) Added() float64 {
+	switch {
+	case !r.Sigmoid:
+		return 0
+	case r.Eps == 0:
+		return RoutingEps
+	}
+	return r.Eps
 }
 
 // Choices returns the number of experts per row: Top, plus the shared one if any.
@@ -297,7 +312,7 @@ type Experts interface {
 	// to the lower number. weight [M,J] gets their p, with Renorm divided by the plain
 	// sum of them in that order. With Shared the last choice is E, its weight
 	// Sigmoid(z[E]). probs [M,E] keeps p for the backward pass. NaN sorts last.
-	// With Sigmoid, p[e] = Sigmoid(z[e]), and Renorm adds 1e-20 to the sum. A bias [E], unless
+	// With Sigmoid, p[e] = Sigmoid(z[e]), and Renorm adds Eps to the sum. A bias [E], unless
 	// it is empty, changes the choice but no weight: the Top experts then have the largest
 	// c[e] = p[e] + bias[e]. With Groups, a row takes experts of its TopGroups best groups
 	// alone, ties to the lower number. A group is as good as its largest c, or with Sigmoid
@@ -309,7 +324,7 @@ type Experts interface {
 	// for the chosen; without, dp = dweight; 0 for the others. Then, with u the lane sum
 	// over all E of dp·p, dlogits[e] = p·(dp - u), and for the shared expert
 	// dlogits[E] = dweight·(w·(1-w)). dp counts Scale: (Scale·dweight - t)/W, or
-	// Scale·dweight. With Sigmoid, W is the sum and 1e-20, and
+	// Scale·dweight. With Sigmoid, W is the sum and Eps, and
 	// dlogits[e] = dp·(p·(1-p)) for the chosen, 0 for the others.
 	RouteBackward(dlogits, dweight, choice, weight, probs Buffer, r Routing)
 	// Combine sets out [M,C] to the weighted sum of the experts' results x [M·J,C], in

@@ -20,6 +20,13 @@ package kernels
 //	[z Values·ValueDim | v Values·ValueDim | k Keys·KeyDim | q Keys·KeyDim | dt Values]
 //
 // and a mixed row is [v | k | q].
+//
+// With Conv it is the layout of a gated short convolution (LFM2, arXiv:2511.23404), which has Values·ValueDim
+// channels, no keys, and a factor before the convolution and one after it:
+//
+//	[before | after | x]
+//
+// and a mixed row is what GatedConv makes of it.
 type DeltaShape struct {
 	Keys, Values     int // heads; Keys divides Values
 	KeyDim, ValueDim int
@@ -29,9 +36,11 @@ type DeltaShape struct {
 	// Of Mamba-2. JSON, from which digests are made, leaves them out of other layers.
 	Scan      bool    `json:",omitempty"`
 	Low, High float64 `json:",omitempty"` // limits of time steps; High 0: none
+
+	Conv bool `json:",omitempty"` // LFM2
 }
 
-// Mixed returns the number of channels of queries, keys and values.
+// Mixed returns the number of channels of queries, keys and values, which are those of the convolution.
 func (s DeltaShape) Mixed() int { return 2*s.Keys*s.KeyDim + s.Values*s.ValueDim }
 
 // Out returns the number of channels of values.
@@ -39,6 +48,9 @@ func (s DeltaShape) Out() int { return s.Values * s.ValueDim }
 
 // Stride returns the number of elements in a projected row.
 func (s DeltaShape) Stride() int {
+	if s.Conv {
+		return 3 * s.Mixed()
+	}
 	if s.Scan {
 		return s.Mixed() + s.Out() + s.Values
 	}
@@ -47,6 +59,9 @@ func (s DeltaShape) Stride() int {
 
 // Gates returns the number of elements in a row of gates.
 func (s DeltaShape) Gates() int {
+	if s.Conv {
+		return 0
+	}
 	if s.Scan {
 		return 3 * s.Values
 	}
@@ -145,11 +160,11 @@ func (s DeltaShape) Forget(h int) int {
 // cases the slot holds the sequence's end afterwards. No slot occurs twice.
 type Runs struct{ Offsets, Groups, Slots Buffer }
 
-// Recurrence is linear attention by the gated delta rule or by Mamba-2's selective scan, and the output gate of
-// the attention layers between. Operands are x, u, z, out and their gradients; states, gates and everything
-// else are floats. A row costs the same at every position. Rows are computed one after another,
-// never in chunks, so that a prefill, decode steps and training give the same bits. In no class
-// are its chains tile sums, nor its factors rounded.
+// Recurrence is linear attention by the gated delta rule or by Mamba-2's selective scan, gated short convolutions, and
+// the output gate of the attention layers between. Operands are x, u, z, out and their gradients; states, gates and
+// everything else are floats. A row costs the same at every position. Rows are computed one after another, never in
+// chunks, so that a prefill, decode steps and training give the same bits. In no class are its chains tile sums, nor
+// its factors rounded.
 type Recurrence interface {
 	// ShortConv sets u [M,Mixed] from projected rows x: for channel c of row t of a sequence, prefix
 	// included, j ascending from the oldest,
@@ -165,6 +180,21 @@ type Recurrence interface {
 	// and adds to dweight the blocked sum of the chain over rows of dy[t,c]·x[t-(Taps-1)+j,c], and to dbias,
 	// unless bias is empty, that of the plain sum of dy[t,c].
 	ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks Buffer, r Runs, s DeltaShape)
+
+	// GatedConv sets u [M,Mixed] from projected rows [before b | after a | x] of a shape with Conv: for channel c of
+	// row t of a sequence, prefix included, j ascending from the oldest,
+	//	v[t,c] = b[t,c]·x[t,c]
+	//	u[t,c] = a[t,c]·(chain over j < Taps of weight[c,j]·v[t-(Taps-1)+j,c], from 0)
+	// Rows before the sequence's first are 0. weight is [Mixed,Taps]. With slots, tails [slots,Tail], floats, hold
+	// the v that earlier steps left; without, tails is empty.
+	GatedConv(u, x, weight, tails Buffer, r Runs, s DeltaShape)
+	// GatedConvBackward sets dx [M,Stride] from du. With y the chain of GatedConv,
+	//	da      = du[t,c]·y[t,c]
+	//	dy      = du[t,c]·a[t,c]
+	//	dv[t,c] = chain of weight[c,j]·dy[t+(Taps-1)-j,c], as ShortConvBackward's
+	//	db      = dv[t,c]·x[t,c],  dx = dv[t,c]·b[t,c]
+	// and adds to dweight the blocked sum of the chain over rows of dy[t,c]·v[t-(Taps-1)+j,c].
+	GatedConvBackward(dx, dweight, du, x, weight, blocks Buffer, r Runs, s DeltaShape)
 
 	// DeltaGates sets gates [M,Gates], what each value head keeps of its state and how much it
 	// writes, from projected rows x, logs [Values] and bias [Values]:

@@ -366,3 +366,24 @@ func TestHybrids(t *testing.T) {
 			{"ppo", "compute.recompute=true"}})
 	}
 }
+
+// lfmFolders are folders with the texts of dir and toys of LFM2, dense and with experts.
+func lfmFolders(t *testing.T, dir string) []string {
+	t.Helper()
+	dense := model.Config{Layers: 3, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48, RopeTheta: 1e6, NormEps: 1e-5,
+		QKNorm: true, TieEmbeddings: true, MaxPositions: 256, InitStd: 0.1, Names: model.LFMNames,
+		Linear: []bool{true, false, true}, Delta: kernels.DeltaShape{Values: 1, ValueDim: 32, Taps: 3, Conv: true}}
+	sparse := dense
+	sparse.Sparse = []bool{false, true, true}
+	sparse.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Renorm: true, Sigmoid: true, Corrected: true, Scale: 1,
+		Eps: 1e-6}
+	return []string{toyFolder(t, dir, dense), toyFolder(t, dir, sparse)}
+}
+
+// So do models with gated short convolutions.
+func TestShortConvolutions(t *testing.T) {
+	for _, dir := range lfmFolders(t, bf16Folder(newLab(t))) {
+		learns(t, dir, [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}, {"grpo", "model.dtype=bf16"},
+			{"ppo", "compute.recompute=true"}})
+	}
+}

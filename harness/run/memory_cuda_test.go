@@ -115,6 +115,16 @@ func TestHybridsOnCUDA(t *testing.T) {
 	}
 }
 
+// So do models with gated short convolutions.
+func TestShortConvolutionsOnCUDA(t *testing.T) {
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	for i, dir := range lfmFolders(t, bf16Folder(newLab(t))) {
+		learnsOnCUDA(t, dir, i%2, i%2+1)
+	}
+}
+
 // So does Gemma 4, with experts beside its blocks and with layers that read the keys of other layers.
 func TestGemmaFourOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {

@@ -42,6 +42,8 @@ func BenchmarkLogProbBackward(b *testing.B)     { bench(b) }
 func BenchmarkSample(b *testing.B)              { bench(b) }
 func BenchmarkShortConv(b *testing.B)           { bench(b) }
 func BenchmarkShortConvBackward(b *testing.B)   { bench(b) }
+func BenchmarkGatedConv(b *testing.B)           { bench(b) }
+func BenchmarkGatedConvBackward(b *testing.B)   { bench(b) }
 func BenchmarkDeltaGates(b *testing.B)          { bench(b) }
 func BenchmarkDeltaGatesBackward(b *testing.B)  { bench(b) }
 func BenchmarkDeltaRule(b *testing.B)           { bench(b) }

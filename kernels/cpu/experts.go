@@ -51,7 +51,8 @@ func (b *Backend) routing(choice, weight, probs, logits kernels.Buffer,
 	check(logits, m*r.Logits())
 	g := &b.a.route
 	g.experts, g.top, g.renorm, g.shared = C.long(r.Experts), C.long(r.Top), flag(r.Renorm), flag(r.Shared)
-	g.sigmoid, g.gated, g.scale = flag(r.Sigmoid), flag(r.Shared && !r.Ungated), C.float(r.Factor())
+	g.sigmoid, g.gated = flag(r.Sigmoid), flag(r.Shared && !r.Ungated)
+	g.scale, g.eps = C.float(r.Factor()), C.float(r.Added())
 	g.groups, g.top_groups, g.bias = C.long(r.Groups), C.long(r.TopGroups), nil
 	return g, m
 }

@@ -66,16 +66,16 @@ func slotsOf(x kernels.Buffer, n int) int {
 // convStrip is the most channels in a unit of a convolution.
 const convStrip = C.CONV_STRIP
 
-// conv fills what ShortConv and its gradients share.
+// conv fills what ShortConv, GatedConv and their gradients share.
 func (b *Backend) conv(x, weight, bias kernels.Buffer, r kernels.Runs, slots int,
 	s kernels.DeltaShape) (*C.struct_conv_args, runSizes) {
-	m := deltaRows(x, s)
+	m := convRows(x, s)
 	check(weight, s.Mixed()*s.Taps)
 	if !bias.Empty() {
 		check(bias, s.Mixed())
 	}
 	if s.Taps > C.CONV_TAPS {
-		panic("cpu: ShortConv: too many taps")
+		panic("cpu: convolution: too many taps")
 	}
 	g := &b.a.conv
 	*g = C.struct_conv_args{}
@@ -126,6 +126,49 @@ func (b *Backend) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blo
 	g.block, g.bf16 = ints(blocks), isBF16(dx, du, x)
 	g.scratch, g.scratch_len = b.roomFor(sizes.most * convStrip)
 	b.run(b.k.short_conv_backward, unsafe.Pointer(g), int(g.strips), 1)
+}
+
+// GatedConv computes the gated short convolution.
+func (b *Backend) GatedConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	checkConv(s)
+	g, sizes := b.conv(x, weight, kernels.Buffer{}, r, slotsOf(tails, s.Tail()), s)
+	check(u, int(g.m)*s.Mixed())
+	g.u, g.tails, g.bf16 = u.Addr(), unsafe.Pointer(floats(tails)), isBF16(u, x)
+	b.run(b.k.gated_conv, unsafe.Pointer(g), int(g.runs.count*g.strips), max(1, 512/max(1, sizes.longest)))
+}
+
+// GatedConvBackward computes the gradients of GatedConv.
+func (b *Backend) GatedConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	checkConv(s)
+	r.Slots = kernels.Buffer{}
+	g, sizes := b.conv(x, weight, kernels.Buffer{}, r, 0, s)
+	check(dx, x.Len())
+	check(du, int(g.m)*s.Mixed())
+	check(dweight, weight.Len())
+	g.dx, g.du, g.dweight, g.block, g.bf16 = dx.Addr(), du.Addr(), floats(dweight), ints(blocks), isBF16(dx, du, x)
+	g.scratch, g.scratch_len = b.roomFor(sizes.most * convStrip)
+	b.run(b.k.gated_conv_backward, unsafe.Pointer(g), int(g.strips), 1)
+}
+
+// checkConv panics unless a shape is a gated convolution's.
+func checkConv(s kernels.DeltaShape) {
+	if !s.Conv {
+		panic("cpu: GatedConv: another layout")
+	}
+}
+
+// convRows returns the number of rows that a convolution reads.
+func convRows(x kernels.Buffer, s kernels.DeltaShape) int {
+	if !s.Conv {
+		return deltaRows(x, s)
+	}
+	if s.Mixed() < 1 || s.Taps < 1 {
+		panic("cpu: GatedConv: no channels or taps")
+	}
+	m := x.Len() / s.Stride()
+	check(x, m*s.Stride())
+	return m
 }
 
 // deltaRows returns the number of projected rows and panics unless the shape is one.

@@ -493,7 +493,7 @@ struct routing {
 	long M, experts, top;
 	long groups, top_groups; // 0: one
 	int renorm, shared, gated, sigmoid; // gated: the shared expert has a logit
-	float scale;
+	float scale, eps;
 };
 
 struct route_args {
@@ -574,9 +574,11 @@ struct short_conv_args {
 };
 #define short_conv_biased_args short_conv_args
 #define short_conv_tails_args short_conv_args
+#define gated_conv_args short_conv_args
+#define gated_conv_tails_args short_conv_args
 
-// short_conv_slopes sets dy [M,mixed]; short_conv_dx, short_conv_dw and short_conv_dbias read it. parts is
-// [B,mixed,taps], then [B,mixed] of the bias, which may be null.
+// short_conv_slopes sets dy [M,mixed]; short_conv_dx, short_conv_dw and short_conv_dbias read it, and likewise for
+// gated_conv. parts is [B,mixed,taps], then [B,mixed] of the bias, which may be null.
 struct short_conv_backward_args {
 	struct operand dx, du, x;
 	float *dy, *parts;
@@ -591,6 +593,9 @@ struct short_conv_backward_args {
 #define short_conv_dx_args short_conv_backward_args
 #define short_conv_dw_args short_conv_backward_args
 #define short_conv_dbias_args short_conv_backward_args
+#define gated_conv_slopes_args short_conv_backward_args
+#define gated_conv_dx_args short_conv_backward_args
+#define gated_conv_dw_args short_conv_backward_args
 
 // gates [M,2·values], of a scan [M,3·values]; low and high are the limits of a scan's time steps.
 struct delta_gates_args {

@@ -45,7 +45,10 @@ func deltaShare(s kernels.DeltaShape, back bool) int {
 // DeltaFits reports whether the kernels can take heads of a shape through linear attention, and back if it learns.
 // Only keys of several hundred channels do not fit.
 func DeltaFits(s kernels.DeltaShape, learns bool) bool {
-	return inRegisters(s) || deltaShare(s, false) <= deltaShared && (!learns || deltaShare(s, true) <= deltaShared)
+	if s.Conv || inRegisters(s) {
+		return true
+	}
+	return deltaShare(s, false) <= deltaShared && (!learns || deltaShare(s, true) <= deltaShared)
 }
 
 // deltaFar returns how far elements of a column lie apart in memory.
@@ -82,6 +85,13 @@ func deltaRoom(s kernels.DeltaShape, M, S int, grouped bool, most int) rooms {
 // DeltaScratch returns the most elements of workspace that a layer with linear attention takes, for up to M rows of
 // up to S sequences.
 func DeltaScratch(s kernels.DeltaShape, M, S int, learns bool) int {
+	blocks := M/kernels.BlockRows + S
+	switch {
+	case s.Conv && !learns:
+		return 0
+	case s.Conv:
+		return (M + blocks*s.Taps) * s.Mixed()
+	}
 	r := deltaRoom(s, M, S, true, deltaKeptRoom)
 	if !learns {
 		return r.lengths
@@ -90,7 +100,6 @@ func DeltaScratch(s kernels.DeltaShape, M, S int, learns bool) int {
 	states := (r.keptRows + S) * state // of a head
 	r.kept, r.starts = max(states, min(s.Keys*states, deltaKeptRoom)), 0
 	r.between = min(S*s.Keys, deltaBlocks) * deltaKeep * (state + deltaFar(s))
-	blocks := M/kernels.BlockRows + S
 	norm := s.ValueDim
 	if s.Scan {
 		norm = s.Out()

@@ -77,7 +77,7 @@ KERNEL(route) {
 		w[n++] = p[e];
 		sum += p[e];
 	}
-	if (r.sigmoid) sum += 1e-20f;
+	if (r.sigmoid) sum += r.eps;
 	for (long j = 0; j < r.top; j++) {
 		if (r.renorm) w[j] /= sum;
 		w[j] *= r.scale;
@@ -101,7 +101,7 @@ KERNEL(route_backward) {
 		sum += p[chosen[j]];
 		t += dw[j] * w[j];
 	}
-	if (r.sigmoid) sum += 1e-20f;
+	if (r.sigmoid) sum += r.eps;
 	for (long j = 0; j < r.top; j++) {
 		const float d = r.scale * dw[j];
 		dz[chosen[j]] = r.renorm ? (d - t) / sum : d;

@@ -22,7 +22,8 @@ func routingOf(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) 
 	check(logits, M*r.Logits())
 	return C.struct_routing{M: C.long(M), experts: C.long(r.Experts), top: C.long(r.Top), groups: C.long(r.Groups),
 		top_groups: C.long(r.TopGroups), renorm: flag(r.Renorm), shared: flag(r.Shared),
-		gated: flag(r.Shared && !r.Ungated), sigmoid: flag(r.Sigmoid), scale: C.float(r.Factor())}, M
+		gated: flag(r.Shared && !r.Ungated), sigmoid: flag(r.Sigmoid), scale: C.float(r.Factor()),
+		eps: C.float(r.Added())}, M
 }
 
 // Route implements kernels.Experts.

@@ -42,11 +42,18 @@ func (b *Backend) loadRecurrence() {
 
 // deltaShape returns the shape for kernels, and M for rows x of so many elements each.
 func (b *Backend) deltaShape(x kernels.Buffer, width int, s kernels.DeltaShape) (C.struct_delta_shape, int) {
-	if s.Keys < 1 || s.Values < 1 || s.Values%s.Keys != 0 || s.KeyDim < 1 || s.ValueDim < 1 || s.Taps < 1 {
+	keys := s.Keys // kernels divide by it
+	switch {
+	case s.Conv:
+		if s.Mixed() < 1 || s.Taps < 1 {
+			panic("cuda: GatedConv: no channels or taps")
+		}
+		keys = 1
+	case s.Keys < 1 || s.Values < 1 || s.Values%s.Keys != 0 || s.KeyDim < 1 || s.ValueDim < 1 || s.Taps < 1:
 		panic("cuda: value heads are not a multiple of key heads")
 	}
 	b.loadRecurrence()
-	return C.struct_delta_shape{keys: C.long(s.Keys), values: C.long(s.Values), key_dim: C.long(s.KeyDim),
+	return C.struct_delta_shape{keys: C.long(keys), values: C.long(s.Values), key_dim: C.long(s.KeyDim),
 		value_dim: C.long(s.ValueDim), taps: C.long(s.Taps), mixed: C.long(s.Mixed()), stride: C.long(s.Stride()),
 		by_key: flag(s.ByKey), scan: flag(s.Scan)}, rowsOf(x, width)
 }
@@ -127,6 +134,51 @@ func (b *Backend) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blo
 		b.launch("short_conv_dbias", B*s.Mixed(), unsafe.Pointer(&args))
 		b.addParts(dbias, parts.Slice(B*weight.Len(), parts.Len()), B)
 	}
+}
+
+// GatedConv implements kernels.Recurrence.
+func (b *Backend) GatedConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	checkConv(s)
+	shape, M := b.deltaShape(x, s.Stride(), s)
+	check(u, M*s.Mixed())
+	check(weight, s.Mixed()*s.Taps)
+	args := C.struct_short_conv_args{u: b.operand(u), x: b.operand(x), tails: single(tails), weight: floats(weight),
+		slots: slotsOf(r), p: packingOf(M, r.Offsets, r.Groups), s: shape}
+	b.launchStrips("gated_conv", M, s, unsafe.Pointer(&args))
+	if n := r.Slots.Len(); s.Taps > 1 {
+		b.launchStrips("gated_conv_tails", n, s, unsafe.Pointer(&args))
+	}
+}
+
+// checkConv panics unless a shape is a gated convolution's.
+func checkConv(s kernels.DeltaShape) {
+	if !s.Conv {
+		panic("cuda: GatedConv: another layout")
+	}
+}
+
+// GatedConvBackward implements kernels.Recurrence.
+func (b *Backend) GatedConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	checkConv(s)
+	shape, M := b.deltaShape(x, s.Stride(), s)
+	check(dx, x.Len())
+	check(du, M*s.Mixed())
+	check(weight, s.Mixed()*s.Taps)
+	check(dweight, weight.Len())
+	B := blocks.Len() - 1
+	room := b.scratch(M*s.Mixed() + B*weight.Len())
+	if b.err != nil || M == 0 {
+		return
+	}
+	parts := room.Slice(M*s.Mixed(), room.Len())
+	args := C.struct_short_conv_backward_args{dx: b.operand(dx), du: b.operand(du), x: b.operand(x), dy: floats(room),
+		parts: floats(parts), weight: floats(weight), blocks: ints(blocks), p: packingOf(M, r.Offsets, r.Groups),
+		s: shape, B: C.long(B)}
+	b.launchStrips("gated_conv_slopes", M, s, unsafe.Pointer(&args))
+	b.launchStrips("gated_conv_dx", M, s, unsafe.Pointer(&args))
+	b.launch("gated_conv_dw", B*s.Mixed(), unsafe.Pointer(&args))
+	b.addParts(dweight, parts, B)
 }
 
 // addParts adds to dst the first B sums of parts, in order.

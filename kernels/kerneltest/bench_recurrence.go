@@ -41,7 +41,7 @@ func recurrenceBenchmarks() []benchmark {
 			return func() { c.b.DeltaRuleBackward(du, dg, dout, u, gates, runs, s) }
 		}},
 	}
-	list = append(list, deltaRowBenchmarks(s, M)...)
+	list = append(append(list, deltaRowBenchmarks(s, M)...), gatedConvBenchmarks()...)
 	return append(list, decodeDeltaBenchmark(s), copyStatesBenchmark(s))
 }
 
@@ -110,6 +110,30 @@ func deltaRowBenchmarks(s kernels.DeltaShape, M int) []benchmark {
 			d, dx := c.outOperands("datt", M*a.H*a.D), c.outOperands("dx", M*wide)
 			att, x := c.operands("att", r.floats(M*a.H*a.D)), c.operands("x", r.floats(M*wide))
 			return func() { c.b.OutputGateBackward(d, dx, att, att, x, a) }
+		}},
+	}
+}
+
+// gatedConvBenchmarks have the width of LFM2's smallest model.
+func gatedConvBenchmarks() []benchmark {
+	s := kernels.DeltaShape{Values: 1, ValueDim: 1024, Taps: 3, Conv: true}
+	const S, T, M = 4, 256, 4 * 256
+	r := benchStream("bench gated conv")
+	dims := dimsOf("S", S, "T", T, "C", s.Mixed())
+	runs := func(c *call) kernels.Runs { return kernels.Runs{Offsets: c.ints("offsets", even(M, T))} }
+	return []benchmark{
+		{"GatedConv", dims, 0, 16 * M * s.Mixed(), func(c *call) func() {
+			u, x, w := c.outOperands("u", M*s.Mixed()), c.operands("x", r.floats(M*s.Stride())),
+				c.floats("weight", r.floats(s.Mixed()*s.Taps))
+			at := runs(c)
+			return func() { c.b.GatedConv(u, x, w, kernels.Buffer{}, at, s) }
+		}},
+		{"GatedConvBackward", dims, 0, 28 * M * s.Mixed(), func(c *call) func() {
+			dx, dw, du := c.outOperands("dx", M*s.Stride()), c.out("dw", s.Mixed()*s.Taps),
+				c.operands("du", r.floats(M*s.Mixed()))
+			x, w := c.operands("x", r.floats(M*s.Stride())), c.floats("weight", r.floats(s.Mixed()*s.Taps))
+			at, b := runs(c), c.ints("blocks", even(M, T))
+			return func() { c.b.GatedConvBackward(dx, dw, du, x, w, b, at, s) }
 		}},
 	}
 }

@@ -152,6 +152,10 @@ func noRecurrence(c *call, none, first func(c *call) kernels.Buffer) {
 	var absent kernels.Buffer
 	c.b.ShortConv(none(c), none(c), w(), absent, absent, r, d)
 	c.b.ShortConvBackward(none(c), w(), absent, none(c), none(c), w(), absent, first(c), r, d)
+	conv := kernels.DeltaShape{Values: 1, ValueDim: 3, Taps: 2, Conv: true}
+	taps := func() kernels.Buffer { return c.inout("taps", make([]float32, conv.Mixed()*conv.Taps)) }
+	c.b.GatedConv(none(c), none(c), taps(), absent, r, conv)
+	c.b.GatedConvBackward(none(c), taps(), none(c), none(c), taps(), first(c), r, conv)
 	c.b.DeltaGates(none(c), none(c), head(), head(), absent, d)
 	c.b.DeltaGatesBackward(none(c), head(), head(), absent, none(c), none(c), none(c), head(), head(), first(c), d)
 	c.b.DeltaRule(none(c), none(c), none(c), kernels.Buffer{}, r, d)

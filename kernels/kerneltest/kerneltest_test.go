@@ -16,8 +16,8 @@ func operations() []string {
 		"Rope", "Attention", "AttentionBackward", "AppendKV", "PagedAttention", "CopyPages", "GatherRows", "ScatterRows",
 		"SegmentMean", "SegmentMeanBackward", "LogProb", "LogProbBackward", "Logits", "Sample", "TopTokens", "AdamW", "SumSquares",
 		"Gate", "GateBackward", "TakeColumns", "AddColumns", "Route", "RouteBackward", "Combine", "CombineBackward",
-		"ShortConv", "ShortConvBackward", "DeltaGates", "DeltaGatesBackward", "DeltaRule", "DeltaRuleBackward", "GatedNorm",
-		"GatedNormBackward", "GroupedNorm", "GroupedNormBackward", "CopyStates", "SplitGates", "JoinGates", "OutputGate", "OutputGateBackward"}
+		"ShortConv", "ShortConvBackward", "GatedConv", "GatedConvBackward", "DeltaGates", "DeltaGatesBackward",
+		"DeltaRule", "DeltaRuleBackward", "GatedNorm", "GatedNormBackward", "GroupedNorm", "GroupedNormBackward", "CopyStates", "SplitGates", "JoinGates", "OutputGate", "OutputGateBackward"}
 }
 
 // TestFindsSpoiledBuffers spoils each buffer of each operation in turn: one bit

@@ -37,6 +37,8 @@ func TestFindsModelMutants(t *testing.T) {
 		{"the bias does not choose", "Route", false, otherRouting{r, noBias}},
 		{"weights are not scaled", "Route", false, otherRouting{r, unscaledWeights}},
 		{"a gradient does not know that weights are scaled", "RouteBackward", false, otherRouting{r, unscaledWeights}},
+		{"too little is added to the sum of the weights", "Route", false, otherRouting{r, usualEps}},
+		{"a gradient knows another sum", "RouteBackward", false, otherRouting{r, usualEps}},
 		{"rotated channels stay in their order", "JoinLatent", false, inOrder{r}},
 		{"a value's missing channels are what was there", "JoinLatent", false, unfilled{r}},
 		{"values go to the last channels", "TakeValues", false, lastValues{r}},
@@ -237,6 +239,7 @@ type otherRouting struct {
 func allGroups(r *kernels.Routing, _ *kernels.Buffer)       { r.Groups, r.TopGroups = 0, 0 }
 func noBias(_ *kernels.Routing, bias *kernels.Buffer)       { *bias = kernels.Buffer{} }
 func unscaledWeights(r *kernels.Routing, _ *kernels.Buffer) { r.Scale = 0 }
+func usualEps(r *kernels.Routing, _ *kernels.Buffer)        { r.Eps = 0 }
 
 func (b otherRouting) Route(choice, weight, probs, logits, bias kernels.Buffer, r kernels.Routing) {
 	b.change(&r, &bias)

@@ -27,6 +27,12 @@ func TestFindsRecurrenceMutants(t *testing.T) {
 		{"time steps have no limits", "DeltaGates", false, unlimited{r}},
 		{"the convolution forgets its bias", "ShortConv/sequences", false, biasless{r}},
 		{"its gradient is forgotten", "ShortConvBackward", false, biasless{r}},
+		{"gated convolutions of a group begin anew", "GatedConv/sequences", false, apart{r}},
+		{"a prefix's last products get no gradient", "GatedConvBackward", false, apart{r}},
+		{"the last products are not kept", "GatedConv/steps", false, forgetful{r}},
+		{"the first rows go on from products in a slot", "GatedConv/steps", false, unclean{r}},
+		{"factors before and after are exchanged", "GatedConv/sequences", false, exchanged{r}},
+		{"their gradients are", "GatedConvBackward", false, exchanged{r}},
 		{"values skip no state", "DeltaGates", false, skipless{r}},
 		{"the norm comes before the gate", "GroupedNorm", false, gateLast{r}},
 		{"gates follow all queries", "SplitGates", false, gatesLast{r}},
@@ -59,6 +65,17 @@ func (b apart) DeltaRuleBackward(du, dgates, dout, u, gates kernels.Buffer, r ke
 	b.Backend.DeltaRuleBackward(du, dgates, dout, u, gates, r, s)
 }
 
+func (b apart) GatedConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	r.Groups = kernels.Buffer{}
+	b.Backend.GatedConv(u, x, weight, tails, r, s)
+}
+
+func (b apart) GatedConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	r.Groups = kernels.Buffer{}
+	b.Backend.GatedConvBackward(dx, dweight, du, x, weight, blocks, r, s)
+}
+
 // forgetful leaves slots as they were.
 type forgetful struct{ kernels.Backend }
 
@@ -68,6 +85,10 @@ func (b forgetful) ShortConv(u, x, weight, bias, tails kernels.Buffer, r kernels
 
 func (b forgetful) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
 	b.Backend.DeltaRule(out, u, gates, copied(b, states), r, s)
+}
+
+func (b forgetful) GatedConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.GatedConv(u, x, weight, copied(b, tails), r, s)
 }
 
 func copied(b kernels.Backend, x kernels.Buffer) kernels.Buffer {
@@ -90,6 +111,10 @@ func (b unclean) DeltaRule(out, u, gates, states kernels.Buffer, r kernels.Runs,
 	b.Backend.DeltaRule(out, u, gates, states, continued(b, r), s)
 }
 
+func (b unclean) GatedConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.GatedConv(u, x, weight, tails, continued(b, r), s)
+}
+
 func continued(b kernels.Backend, r kernels.Runs) kernels.Runs {
 	if r.Slots.Empty() {
 		return r
@@ -105,6 +130,28 @@ func continued(b kernels.Backend, r kernels.Runs) kernels.Runs {
 	b.Copy(slots, kernels.Host(list))
 	r.Slots = slots
 	return r
+}
+
+// exchanged takes the factor before the convolution for the one after it.
+type exchanged struct{ kernels.Backend }
+
+func (b exchanged) swap(x kernels.Buffer, s kernels.DeltaShape) kernels.Buffer {
+	y, C := copied(b, x), s.Mixed()
+	for m := 0; m < x.Len(); m += s.Stride() {
+		from, to := kernels.Elems[float32](x)[m:], kernels.Elems[float32](y)[m:]
+		copy(to[:C], from[C:2*C])
+		copy(to[C:2*C], from[:C])
+	}
+	return y
+}
+
+func (b exchanged) GatedConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	b.Backend.GatedConv(u, b.swap(x, s), weight, tails, r, s)
+}
+
+func (b exchanged) GatedConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	b.Backend.GatedConvBackward(dx, dweight, du, b.swap(x, s), weight, blocks, r, s)
 }
 
 // otherLayout takes one layout for the other.

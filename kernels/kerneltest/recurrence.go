@@ -12,6 +12,9 @@ func recurrenceChecks() []check {
 		{"ShortConv/sequences", checkShortConv},
 		{"ShortConv/steps", checkConvSteps},
 		{"ShortConvBackward", checkShortConvBackward},
+		{"GatedConv/sequences", checkGatedConv},
+		{"GatedConv/steps", checkGatedConvSteps},
+		{"GatedConvBackward", checkGatedConvBackward},
 		{"DeltaGates", checkDeltaGates},
 		{"DeltaRule/sequences", checkDeltaRule},
 		{"DeltaRule/steps", checkDeltaSteps},
@@ -57,10 +60,20 @@ type earlierShape struct {
 	ByKey                                bool
 }
 
+// scanShape is Mamba-2's.
+type scanShape struct {
+	Keys, Values, KeyDim, ValueDim, Taps int
+	ByKey, Scan                          bool
+	Low, High                            float64
+}
+
 // named returns the text by which a shape names its data.
 func named(d kernels.DeltaShape) any {
-	if d.Scan {
+	if d.Conv {
 		return d
+	}
+	if d.Scan {
+		return scanShape{d.Keys, d.Values, d.KeyDim, d.ValueDim, d.Taps, d.ByKey, d.Scan, d.Low, d.High}
 	}
 	return earlierShape{d.Keys, d.Values, d.KeyDim, d.ValueDim, d.Taps, d.ByKey}
 }
@@ -96,16 +109,19 @@ type deltaBatch struct {
 
 func (p deltaBatch) String() string { return fmt.Sprintf("%+v %v", named(p.DeltaShape), p.packed) }
 
-// deltaBatches have sequences of no rows, of fewer than the taps and of more rows than a backward
+// deltaBatches are batches of all shapes.
+func deltaBatches(short bool) []deltaBatch { return batchesOf(deltaShapes(short), short) }
+
+// batchesOf have sequences of no rows, of fewer than the taps and of more rows than a backward
 // pass keeps states for, shared and not.
-func deltaBatches(short bool) (list []deltaBatch) {
+func batchesOf(shapes []kernels.DeltaShape, short bool) (list []deltaBatch) {
 	batches := []packed{{lengths: []int{1}}, {lengths: []int{5, 0, 2, 33}},
 		{lengths: []int{5, 3, 0, 1, 0, 4, 2, 7}, groups: []int32{0, 4, 6, 7, 8}},
 		{lengths: []int{0, 3, 2, 1, 9}, groups: []int32{0, 3, 5}}}
 	if !short {
 		batches = append(batches, packed{lengths: []int{70, 31, 65}, groups: []int32{0, 3}})
 	}
-	for _, s := range deltaShapes(short) {
+	for _, s := range shapes {
 		for _, b := range batches {
 			list = append(list, deltaBatch{s, b})
 		}
@@ -429,7 +445,7 @@ func checkGroupedNorm(s *subject) error {
 		if !d.Scan {
 			continue
 		}
-		if err := s.checkOutputNorm(d, outputNorm{"GroupedNorm", "grouped norm", d, d.Keys, d.Out(),
+		if err := s.checkOutputNorm(d, outputNorm{"GroupedNorm", "grouped norm", named(d), d.Keys, d.Out(),
 			kernels.Backend.GroupedNorm, kernels.Backend.GroupedNormBackward}); err != nil {
 			return err
 		}

@@ -93,6 +93,8 @@ func bounds() map[string]bound {
 		"CombineBackward":     {256, 16, "a sum of ≤ 300 products of order 1"},
 		"ShortConv":           {16, 32, "≤ 4 products of order 1; exp"},
 		"ShortConvBackward":   {512, 64, gradient},
+		"GatedConv":           {16, 16, "≤ 6 products of order 1"},
+		"GatedConvBackward":   {512, 64, gradient},
 		"DeltaGates":          {16, 64, "exp multiplies the error of an argument of order 10"},
 		"DeltaGatesBackward":  {512, 128, gradient},
 		"DeltaRule":           {4096, 256, chain + "; states of ≤ 100 rows"},

@@ -274,6 +274,17 @@ func (t *watched) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blo
 	t.after("ShortConvBackward", bufs(dx, dweight, dbias), bufs(du, x, weight, bias, blocks, r.Offsets, r.Groups))
 }
 
+func (t *watched) GatedConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	t.Backend.GatedConv(u, x, weight, tails, r, s)
+	t.after("GatedConv", bufs(u, tails), bufs(x, weight, r.Offsets, r.Groups, r.Slots))
+}
+
+func (t *watched) GatedConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	t.Backend.GatedConvBackward(dx, dweight, du, x, weight, blocks, r, s)
+	t.after("GatedConvBackward", bufs(dx, dweight), bufs(du, x, weight, blocks, r.Offsets, r.Groups))
+}
+
 func (t *watched) DeltaGates(gates, x, logs, bias, skip kernels.Buffer, s kernels.DeltaShape) {
 	t.Backend.DeltaGates(gates, x, logs, bias, skip, s)
 	t.after("DeltaGates", bufs(gates), bufs(x, logs, bias, skip))

@@ -54,7 +54,7 @@ func Route[T Float](choice []int32, weight, probs, logits, bias []T, r kernels.R
 // normalizer is what the weights of experts are divided by.
 func normalizer[T Float](sum T, r kernels.Routing) T {
 	if r.Sigmoid {
-		sum += 1e-20
+		sum += T(r.Added())
 	}
 	return sum
 }

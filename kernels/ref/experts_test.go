@@ -58,6 +58,8 @@ func TestRouteBySigmoid(t *testing.T) {
 	}{
 		{"the best", kernels.Routing{Top: 2}, nil, []int32{0, 1}, []float64{0.75, 0.5}},
 		{"normalised and scaled", kernels.Routing{Top: 2, Renorm: true, Scale: 2.5}, nil, []int32{0, 1}, []float64{1.5, 1}},
+		// 0.75 and 0.5 are divided by 1.5.
+		{"with more in the sum", kernels.Routing{Top: 2, Renorm: true, Eps: 0.25}, nil, []int32{0, 1}, []float64{0.5, 1. / 3}},
 		// 0.75 0.5 1.25 0.5: the bias changes the choice, not the weights.
 		{"by a bias", kernels.Routing{Top: 2}, []float64{0, 0, 1, 0}, []int32{0, 2}, []float64{0.75, 0.25}},
 		// The two largest of the groups add up to 1.25 and 0.75.
@@ -137,6 +139,7 @@ func TestRouteGradient(t *testing.T) {
 		{Experts: 6, Top: 2, Sigmoid: true}, {Experts: 6, Top: 3, Sigmoid: true, Renorm: true, Scale: 2.5, Shared: true},
 		{Experts: 8, Top: 2, Sigmoid: true, Renorm: true, Groups: 4, TopGroups: 2, Shared: true, Ungated: true},
 		{Experts: 8, Top: 2, Groups: 2, TopGroups: 1, Scale: 16}, {Experts: 8, Top: 2, Renorm: true, Scale: 3},
+		{Experts: 6, Top: 3, Sigmoid: true, Renorm: true, Eps: 0.5},
 		{Experts: 19, Top: 4, Renorm: true, Shared: true}, {Experts: 3, Top: 3, Renorm: true}, {Experts: 1, Top: 1, Shared: true},
 	} {
 		t.Run(fmt.Sprintf("%+v", r), func(t *testing.T) {

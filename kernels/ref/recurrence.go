@@ -15,6 +15,17 @@ func (b *Backend[T]) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, 
 		floats[T](weight), floats[T](bias), ints(blocks), ints(r.Offsets), ints(r.Groups), s)
 }
 
+func (b *Backend[T]) GatedConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	GatedConv(floats[T](u), floats[T](x), floats[T](weight), floats[T](tails), ints(r.Offsets), ints(r.Groups),
+		ints(r.Slots), s)
+}
+
+func (b *Backend[T]) GatedConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	GatedConvBackward(floats[T](dx), floats[T](dweight), floats[T](du), floats[T](x), floats[T](weight), ints(blocks),
+		ints(r.Offsets), ints(r.Groups), s)
+}
+
 func (b *Backend[T]) DeltaGates(gates, x, logs, bias, skip kernels.Buffer, s kernels.DeltaShape) {
 	DeltaGates(floats[T](gates), floats[T](x), floats[T](logs), floats[T](bias), floats[T](skip), s)
 }
@@ -97,6 +108,21 @@ func (b Mixed) ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks
 	y := wide(dx)
 	ShortConvBackward(y, floats[float32](dweight), floats[float32](dbias), wide(du), wide(x), floats[float32](weight),
 		floats[float32](bias), ints(blocks), ints(r.Offsets), ints(r.Groups), s)
+	store(dx, y)
+}
+
+func (b Mixed) GatedConv(u, x, weight, tails kernels.Buffer, r kernels.Runs, s kernels.DeltaShape) {
+	y := wide(u)
+	GatedConv(y, wide(x), floats[float32](weight), floats[float32](tails), ints(r.Offsets), ints(r.Groups),
+		ints(r.Slots), s)
+	store(u, y)
+}
+
+func (b Mixed) GatedConvBackward(dx, dweight, du, x, weight, blocks kernels.Buffer, r kernels.Runs,
+	s kernels.DeltaShape) {
+	y := wide(dx)
+	GatedConvBackward(y, floats[float32](dweight), wide(du), wide(x), floats[float32](weight), ints(blocks),
+		ints(r.Offsets), ints(r.Groups), s)
 	store(dx, y)
 }
 

@@ -63,6 +63,16 @@ func (h channel[T]) conv(weight, bias []T, t int) (y T) {
 	return y
 }
 
+// leave sets h's column of tail to its last inputs. next is room for them.
+func (h channel[T]) leave(tail, next []T) {
+	for k := range next {
+		next[k] = h.before(h.seq.len()-1, len(next)-1-k)
+	}
+	for k, v := range next {
+		tail[k*h.s.Mixed()+h.c] = v
+	}
+}
+
 // ShortConv sets u [M,Mixed] to the SiLU of the short convolution of projected rows x, see
 // kernels.Recurrence. bias may be empty. tails is [slots,Tail], or empty without slots.
 func ShortConv[T Float](u, x, weight, bias, tails []T, offsets, groups, slots []int32, s kernels.DeltaShape) {
@@ -90,12 +100,7 @@ func ShortConv[T Float](u, x, weight, bias, tails []T, offsets, groups, slots []
 				if slot < 0 {
 					continue
 				}
-				for k := range next {
-					next[k] = h.before(seq.len()-1, len(next)-1-k)
-				}
-				for k, v := range next {
-					tail[k*s.Mixed()+h.c] = v
-				}
+				h.leave(tail, next)
 			}
 		}
 	}
@@ -112,39 +117,52 @@ func ShortConvBackward[T Float](dx, dweight, dbias, du, x, weight, bias []T, blo
 	}
 	checkBlocks(blocks, M)
 	list := sequences(offsets, groups, M)
-	dy, inputs := make([]T, M), make([]T, M*s.Taps)
+	dy := make([]T, M)
 	for _, b := range s.Blocks() {
 		for i := range b.N {
 			h := channel[T]{x: x, stride: s.Stride(), at: b.At + i, c: b.Mixed + i, s: s}
 			for _, seq := range list {
 				h.seq = seq
 				for t := seq.prefix; t < seq.len(); t++ {
-					m := seq.row(t)
 					y := h.conv(weight, bias, t)
 					g := Sigmoid(y)
+					m := seq.row(t)
 					dy[m] = du[m*s.Mixed()+h.c] * T(g*FMA(y, 1-g, 1))
-					dx[m*s.Stride()+h.at] = 0
-					for k := range s.Taps {
-						inputs[m*s.Taps+k] = h.before(t, s.Taps-1-k)
-					}
 				}
 			}
-			for _, seq := range list {
-				for t := seq.prefix; t < seq.len(); t++ {
-					for k := range s.Taps {
-						if from := t - (s.Taps - 1) + k; from >= 0 {
-							d := &dx[seq.row(from)*s.Stride()+h.at]
-							*d = FMA(weight[h.c*s.Taps+k], dy[seq.row(t)], *d)
-						}
-					}
-				}
-			}
-			shortConvDW(dweight[h.c*s.Taps:][:s.Taps], dy, inputs, blocks)
+			h.backward(dx, dweight, dy, weight, list, blocks)
 			if len(bias) > 0 {
 				dbias[h.c] = addBlocks(dbias[h.c], dy, blocks)
 			}
 		}
 	}
+}
+
+// backward sets the column of dx that h reads of x, and adds to its rows of dweight, from dy [M], the gradients of
+// the results of conv.
+func (h channel[T]) backward(dx, dweight, dy, weight []T, list []sequence, blocks []int32) {
+	n := h.s.Taps
+	inputs := make([]T, len(dy)*n)
+	for _, h.seq = range list {
+		for t := h.seq.prefix; t < h.seq.len(); t++ {
+			m := h.seq.row(t)
+			dx[m*h.stride+h.at] = 0
+			for k := range n {
+				inputs[m*n+k] = h.before(t, n-1-k)
+			}
+		}
+	}
+	for _, seq := range list {
+		for t := seq.prefix; t < seq.len(); t++ {
+			for k := range n {
+				if from := t - (n - 1) + k; from >= 0 {
+					d := &dx[seq.row(from)*h.stride+h.at]
+					*d = FMA(weight[h.c*n+k], dy[seq.row(t)], *d)
+				}
+			}
+		}
+	}
+	shortConvDW(dweight[h.c*n:][:n], dy, inputs, blocks)
 }
 
 // shortConvDW adds to dweight the blocked sums of the chains of dy [M] and inputs [M,Taps].

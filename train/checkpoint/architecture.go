@@ -52,7 +52,7 @@ type feature func(r *settings, c *model.Config)
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
-		deepseeks(), sigmoids(), gemmaFours(), hybrids())
+		deepseeks(), sigmoids(), gemmaFours(), hybrids(), lfms())
 }
 
 // llamas have Llama's block.
@@ -274,7 +274,7 @@ func foreign(class, kind string) string {
 		{"mamba", "its Mamba layers are not supported"},
 		{"falconh1", "its Mamba layers are not supported"},
 		{"gemma3n", "its several residual streams and sparse activations are not supported"},
-		{"lfm", "its short convolutions are not supported"},
+		{"lfm3", "its norms after the blocks and gates of the attention's output are not supported"},
 		{"afmoe", "its gates of the attention's output are not supported"},
 		{"phimoe", "its layer norms and its router are not supported"},
 		{"apertus", "its feed-forward block without a gate is not supported"},

@@ -283,11 +283,11 @@ func Words(c model.Config, class string) []string {
 	add(none, "no rotary positions")
 	add(!none, "rotary positions: %s", ropeWords(c))
 	add(!none && c.NoRope != nil, "%d of %d layers have no rotary positions", countTrue(c.NoRope), c.Layers)
-	add(c.Delta.Scan, "%s", hybridWords(c))
+	add(c.Delta.Scan || c.Delta.Conv, "%s", hybridWords(c))
 	add(c.NoFFN != nil, "%d layers have a feed-forward block alone", countTrue(c.NoMixer))
-	add(c.Linear != nil && !c.Delta.Scan, "%d of %d layers have linear attention: %d key and %d value heads "+
-		"of %d and %d, convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys, c.Delta.Values,
-		c.Delta.KeyDim, c.Delta.ValueDim, c.Delta.Taps)
+	add(c.Linear != nil && !c.Delta.Scan && !c.Delta.Conv, "%d of %d layers have linear attention: %d key and %d "+
+		"value heads of %d and %d, convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys,
+		c.Delta.Values, c.Delta.KeyDim, c.Delta.ValueDim, c.Delta.Taps)
 	add(c.Latent.Rank > 0, "latent attention: keys and values of rank %d%s; %d of %d channels rotated, values of %d",
 		c.Latent.Rank, queryRankWords(c.Latent), c.Latent.Rope, c.Head, c.Latent.Value)
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)

@@ -9,8 +9,8 @@ import (
 	"exp/train/checkpoint/extent"
 )
 
-// This file has the tensors of hybrids with Mamba-2. Embedding and last norm have Llama's names here, and Granite's
-// experts, which its folders hold together,
+// This file has the tensors of hybrids with Mamba-2 and of LFM2. Embedding and last norm have Llama's names here, and
+// Granite's experts, which its folders hold together,
 //
 //	block_sparse_moe.input_linear.weight  [E,2F,C]
 //	block_sparse_moe.output_linear.weight [E,C,F]
@@ -20,17 +20,20 @@ import (
 // ends maps the published names of embeddings and last norms of such models to Llama's.
 func ends() map[string]string {
 	return map[string]string{"embeddings.weight": "embed_tokens.weight", "norm_f.weight": "norm.weight",
-		"final_layernorm.weight": "norm.weight"}
+		"final_layernorm.weight": "norm.weight", "embedding_norm.weight": "norm.weight"}
 }
 
 // mixer begins the last part of the names of tensors of Nemotron-H's layers, which no other class has.
 const mixer = ".mixer."
 
+// feedForward is within the names of Bamba's and LFM2's feed-forward blocks.
+const feedForward = ".feed_forward."
+
 // hybridNames gives tensors of hybrids the names of this package.
 func (t *Tensors) hybridNames() error {
 	hybrid := false
 	for name := range t.where {
-		for _, part := range []string{mixer, ".mamba.", ".shared_mlp."} {
+		for _, part := range []string{mixer, ".mamba.", ".shared_mlp.", ".operator_norm."} {
 			hybrid = hybrid || strings.Contains(name, part)
 		}
 	}
@@ -43,6 +46,9 @@ func (t *Tensors) hybridNames() error {
 	experts := 0
 	for name, p := range maps.Clone(t.where) {
 		own := p.stacked(name)
+		if own == nil {
+			own = p.stackedOfLFM(name)
+		}
 		if own == nil {
 			continue
 		}
@@ -149,13 +155,10 @@ func publishedName[T any](list []T, of func(T) Tensor) func(name string) string 
 			ends := strings.NewReplacer(embedding, "backbone.embeddings.weight", lastNorm, "backbone.norm_f.weight",
 				backbonePrefix+"layers.", "backbone.layers.")
 			return ends.Replace
-		case strings.Contains(name, ".feed_forward."):
-			return func(name string) string {
-				if name == lastNorm {
-					return backbonePrefix + "final_layernorm.weight"
-				}
-				return name
-			}
+		case strings.Contains(name, feedForward) && strings.HasSuffix(name, "_proj.weight"): // Bamba
+			return strings.NewReplacer(lastNorm, backbonePrefix+"final_layernorm.weight").Replace
+		case strings.Contains(name, feedForward):
+			return strings.NewReplacer(lastNorm, backbonePrefix+"embedding_norm.weight").Replace
 		}
 	}
 	return func(name string) string { return name }

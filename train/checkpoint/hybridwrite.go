@@ -28,6 +28,9 @@ func hybridValues(v map[string]any, a architecture, c model.Config) {
 	case "nemotron_h":
 		nemotronValues(v, c)
 		return
+	case "lfm2", "lfm2_moe":
+		lfmValues(v, a, c)
+		return
 	case "granitemoehybrid":
 		v["layer_types"], v["shared_intermediate_size"] = types, c.FFN
 		v["num_local_experts"], v["intermediate_size"] = c.Experts.Count, c.FFN
@@ -101,9 +104,13 @@ func multiplierValues(v map[string]any, c model.Config) {
 	v["logits_scaling"], v["attention_multiplier"] = number(cmp.Or(c.LogitDivisor, 1)), number(c.QueryScale)
 }
 
-// hybridWords describes Mamba-2 layers.
+// hybridWords describes layers with Mamba-2 or short convolutions.
 func hybridWords(c model.Config) string {
 	d := c.Delta
+	if d.Conv {
+		return fmt.Sprintf("%d of %d layers have a gated short convolution of width %d", countTrue(c.Linear), c.Layers,
+			d.Taps)
+	}
 	return fmt.Sprintf("%d of %d layers have Mamba-2: %d heads of %d, states of %d, %s, "+
 		"convolution of width %d", countTrue(c.Linear), c.Layers, d.Values, d.ValueDim, d.KeyDim,
 		count(d.Keys, "group"), d.Taps)

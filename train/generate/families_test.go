@@ -139,6 +139,15 @@ func families() map[string]model.Config {
 			hybrid(c, model.BambaNames)
 			c.Rotary = 8
 		}),
+		"lfm2": with(func(c *model.Config) {
+			convolved(c)
+			c.TieEmbeddings = true
+		}),
+		"lfm2-moe": with(func(c *model.Config) {
+			convolved(c)
+			c.Sparse = []bool{false, true}
+			c.Experts = model.Experts{Count: 8, Top: 3, FFN: 24, Renorm: true, Sigmoid: true, Corrected: true, Eps: 1e-6}
+		}),
 		"qwen3-next": with(func(c *model.Config) {
 			recurrent(c, []bool{false, true})
 			c.Delta.ByKey = true
@@ -164,6 +173,12 @@ func recurrent(c *model.Config, layers []bool) {
 func hybrid(c *model.Config, names model.LayerNames) {
 	c.QKVBias, c.QKNorm, c.Names, c.Linear = false, false, names, []bool{true, false}
 	c.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 12, ValueDim: 10, Taps: 4, Scan: true, Low: 0.01}
+}
+
+// convolved gives a toy what LFM2 has: a layer with a gated short convolution, and norms of queries and keys.
+func convolved(c *model.Config) {
+	c.QKVBias, c.QKNorm, c.Names, c.Linear = false, true, model.LFMNames, []bool{true, false}
+	c.Delta = kernels.DeltaShape{Values: 1, ValueDim: c.Width, Taps: 3, Conv: true}
 }
 
 // linearToy is toy with a layer of linear attention.

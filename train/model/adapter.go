@@ -61,8 +61,8 @@ func (a Adapters) Validate(c Config) error {
 	return nil
 }
 
-// BesideExperts reports whether adapters are on the feed-forward part of a layer without experts, in a model
-// that has layers with them.
+// BesideExperts reports whether adapters are on gate_proj, up_proj or down_proj of a layer without experts, in a model
+// that has layers with them. LFM2 has other names.
 func (a Adapters) BesideExperts(c Config) bool {
 	return slices.Contains(c.Sparse, true) && slices.ContainsFunc(adapted(c, &a), func(m adaptedMap) bool {
 		return strings.Contains(m.name, ".mlp.")
@@ -75,7 +75,7 @@ func (a Adapters) Scale() float64 { return a.Alpha / float64(a.Rank) }
 // onGate reports whether a gate or an up projection has an adapter.
 func (a *Adapters) onGate() bool {
 	return a != nil && slices.ContainsFunc(a.Targets, func(t string) bool {
-		return t == "gate_proj" || t == "up_proj" || t == "gate_up_proj" || t == "input_linear"
+		return slices.Contains([]string{"gate_proj", "up_proj", "gate_up_proj", "input_linear", "w1", "w3"}, t)
 	})
 }
 

@@ -176,7 +176,7 @@ func TestAdaptersBeginAtNothing(t *testing.T) {
 
 // Adapters' gradients by central differences, on every kind of map, with dropout.
 func TestAdapterGradients(t *testing.T) {
-	for _, name := range []string{"qwen2", "llama-bias", "phi3", "gemma3"} {
+	for _, name := range []string{"qwen2", "llama-bias", "phi3", "gemma3", "lfm2"} {
 		c := variants[name]
 		for _, drop := range []float64{0, 0.3} {
 			t.Run(name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestVariantBits(t *testing.T) {
 			b.Offsets, b.Prompt = append(b.Offsets, int32(len(b.Tokens))), append(b.Prompt, int32(1+r.IntN(n-1)))
 			_ = s
 		}
-		for _, adapters := range []*Adapters{nil, {Rank: 3, Alpha: 6, Targets: []string{"o_proj"}, Dropout: 0.2}} {
+		for _, adapters := range []*Adapters{nil, {Rank: 3, Alpha: 6, Targets: []string{c.outMap()}, Dropout: 0.2}} {
 			for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
 				lp, grads := variantRun(t, openAs(t, cpu.Options{Threads: 1, Operand: operand}), c, adapters, b, []int{5}, KeepAll)
 				check := func(what string, be kernels.Backend, cuts []int, keep Keep) {

@@ -8,11 +8,10 @@
 //	x += PostNorm?(Wo · Attention(Rope?(QKNorm?(Wqkv · PreNorm?(x) + bqkv?))) + bo?)
 //	x += PostNorm?(Wdown · Gate(Wgateup · PreNorm?(x)))     or a mixture of experts
 //
-// with linear attention or Mamba-2 instead of the first in some layers of some families (delta.go), one of the two
-// alone in a layer of Nemotron-H, and what Gemma 4 adds (gemma4.go, perlayer.go); then a final RMSNorm and up to
-// three heads: the output projection (log-probs), a value head (PPO's critic), and FlowRL's log Z head. Every
-// linear map of a layer may
-// have a low-rank adapter.
+// with linear attention, Mamba-2 or a short convolution instead of the first in some layers of some families
+// (delta.go), one of the two alone in a layer of Nemotron-H, and what Gemma 4 adds (gemma4.go, perlayer.go); then a
+// final RMSNorm and up to three heads: the output projection (log-probs), a value head (PPO's critic), and FlowRL's
+// log Z head. Every linear map of a layer may have a low-rank adapter.
 //
 // The trainable parameters lie in one arena, as named views under their Hugging Face names;
 // gradients lie in a second arena of the same layout. Frozen weights may instead lie in a
@@ -119,6 +118,7 @@ type Experts struct {
 	Sigmoid   bool    `json:",omitempty"` // instead of a softmax
 	Corrected bool    `json:",omitempty"` // a bias that no gradient changes chooses experts, with their probabilities
 	Ungated   bool    `json:",omitempty"` // the shared expert has no gate
+	Eps       float64 `json:",omitempty"` // Renorm adds it to the sum; 0: kernels.RoutingEps
 	Groups    int     `json:",omitempty"` // of which a token's experts are in TopGroups; 0: one
 	TopGroups int     `json:",omitempty"`
 	Scale     float64 `json:",omitempty"` // multiplies the weights of the chosen experts; 0: 1
@@ -270,7 +270,8 @@ func (c Config) rotates(l int) bool { return c.NoRope == nil || !c.NoRope[l] }
 func (c Config) routing() kernels.Routing {
 	x := c.Experts
 	return kernels.Routing{Experts: x.Count, Top: x.Top, Renorm: x.Renorm, Shared: x.Shared > 0,
-		Sigmoid: x.Sigmoid, Ungated: x.Ungated, Groups: x.Groups, TopGroups: x.TopGroups, Scale: x.Scale}
+		Sigmoid: x.Sigmoid, Ungated: x.Ungated, Groups: x.Groups, TopGroups: x.TopGroups, Scale: x.Scale,
+		Eps: x.Eps}
 }
 
 // residualScale returns the factor of what a block adds to the residual stream. Nothing multiplies by it: the

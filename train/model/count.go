@@ -271,7 +271,11 @@ func (c Config) cacheElements(pages, size int) (n int) {
 // StateBytes returns the size of a sequence's state in the layers with linear attention, which every
 // rank holds whole.
 func (c Config) StateBytes(operand kernels.DType) int {
-	return c.linearLayers() * (floatSize*c.Delta.State() + operand.Size()*c.Delta.Tail())
+	tail := operand.Size()
+	if c.Delta.Conv {
+		tail = floatSize
+	}
+	return c.linearLayers() * (floatSize*c.Delta.State() + tail*c.Delta.Tail())
 }
 
 // layerPages returns the elements of layer l's keys in a Cache, and how far apart keys and values start.

@@ -32,7 +32,11 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 	pool := alloc(be.Operand(), c.cacheElements(pages, size))
 	linear := c.linearLayers()
 	states, tails := slots*c.Delta.State(), slots*c.Delta.Tail()
-	memory := deltaMemory{alloc(be.Operand(), linear*tails), alloc(be.Float(), linear*states)}
+	of := be.Operand()
+	if c.Delta.Conv {
+		of = be.Float()
+	}
+	memory := deltaMemory{alloc(of, linear*tails), alloc(be.Float(), linear*states)}
 	if err != nil {
 		x.Close()
 		return nil, err

@@ -20,9 +20,13 @@ import (
 //
 //	x += Wo · GatedNorm(DeltaRule(ShortConv(p), DeltaGates(p)), p)
 //
-// and layers with Mamba-2 (kernels.DeltaShape.Scan) GroupedNorm instead of GatedNorm.
+// and layers with Mamba-2 (kernels.DeltaShape.Scan) GroupedNorm instead of GatedNorm. Layers of LFM2 have a gated
+// short convolution (kernels.DeltaShape.Conv), which keeps no state but its last inputs:
+//
+//	x += Wo · GatedConv(p)
 
-// delta holds the parameters of such a layer besides its linear maps, and their gradients.
+// delta holds the parameters of such a layer besides its linear maps, and their gradients. A gated short convolution
+// has conv alone.
 type delta struct {
 	conv, logs, bias, norm norm // [Mixed,Taps], [Values], [Values], [ValueDim]
 	convBias, skip         norm // of a scan: [Mixed], [Values]; its norm is [Out]
@@ -30,8 +34,8 @@ type delta struct {
 
 // deltaPrefix returns how the names of such a layer's tensors begin, where the layer's own begin with p.
 func (c Config) deltaPrefix(p string) string {
-	if _, scan, _ := c.Names.parts(p); c.Delta.Scan {
-		return scan
+	if _, own, _ := c.Names.parts(p); c.Delta.Scan || c.Delta.Conv {
+		return own
 	}
 	return p + "linear_attn."
 }
@@ -41,7 +45,7 @@ func (c Config) deltaLinears(p string) (in, out linearSpec) {
 	d := c.Delta
 	p = c.deltaPrefix(p)
 	out = linearSpec{[]string{p + "out_proj"}, []int{c.Width}, d.Out()}
-	if d.Scan {
+	if d.Scan || d.Conv {
 		return linearSpec{[]string{p + "in_proj"}, []int{d.Stride()}, c.Width}, out
 	}
 	in = linearSpec{[]string{p + "in_proj_qkv", p + "in_proj_z", p + "in_proj_b", p + "in_proj_a"},
@@ -56,7 +60,11 @@ func (c Config) deltaLinears(p string) (in, out linearSpec) {
 func (x *layout) delta(c Config, l int, s layerLinears) {
 	p, d := c.deltaPrefix(fmt.Sprintf("model.layers.%d.", l)), c.Delta
 	x.linear(s.qkv, false)
-	x.one(p+"conv1d.weight", d.Mixed(), 1, d.Taps)
+	x.one(p+c.convWeight(), d.Mixed(), 1, d.Taps)
+	if d.Conv {
+		x.linear(s.o, false)
+		return
+	}
 	if d.Scan {
 		x.one(p+"conv1d.bias", d.Mixed())
 	}
@@ -71,10 +79,22 @@ func (x *layout) delta(c Config, l int, s layerLinears) {
 	x.linear(s.o, false)
 }
 
+// convWeight returns the last part of the name of a short convolution's weights.
+func (c Config) convWeight() string {
+	if c.Delta.Conv {
+		return "conv.weight"
+	}
+	return "conv1d.weight"
+}
+
 // delta binds them.
 func (b *binder) delta(l int) *delta {
 	p := b.Config.deltaPrefix(fmt.Sprintf("model.layers.%d.", l))
-	y := &delta{conv: b.vector(p + "conv1d.weight"), logs: b.vector(p + "A_log"), bias: b.vector(p + "dt_bias"),
+	conv := b.vector(p + b.Config.convWeight())
+	if b.Config.Delta.Conv {
+		return &delta{conv: conv}
+	}
+	y := &delta{conv: conv, logs: b.vector(p + "A_log"), bias: b.vector(p + "dt_bias"),
 		norm: b.vector(p + "norm.weight")}
 	if b.Config.Delta.Scan {
 		y.convBias, y.skip = b.vector(p+"conv1d.bias"), b.vector(p+"D")
@@ -91,7 +111,7 @@ func deltaInitial(out []float32, t Tensor, c Config, seed uint64) bool {
 		return false
 	}
 	switch name {
-	case "conv1d.weight":
+	case c.convWeight():
 		normal(out, seed, c.InitStd)
 	case "conv1d.bias":
 	case "A_log":
@@ -122,20 +142,26 @@ func (c Config) validateDelta() (errs []error) {
 	}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	d := c.Delta
+	if d.Taps < 1 || d.Taps > maxTaps {
+		bad("the convolution of linear attention has %d taps, must be from 1 to %d", d.Taps, maxTaps)
+	}
+	if c.PostNorms || c.QKVBias || c.OutBias || c.Fused || c.WideQKNorm {
+		bad("linear attention is not supported with norms after the blocks, biases or fused projections")
+	}
+	if d.Conv {
+		if d.Scan || d.ByKey || d.Keys != 0 || d.KeyDim != 0 || d.Out() < 1 {
+			bad("a gated convolution has %d channels and no keys or states", d.Out())
+		}
+		return errs
+	}
 	if d.Keys < 1 || d.Values < 1 || d.Values%d.Keys != 0 {
 		bad("linear attention has %d value heads, must be a multiple of its %d key heads", d.Values, d.Keys)
 	}
 	if d.KeyDim < 1 || d.ValueDim < 1 {
 		bad("linear attention has heads of %d and %d channels, must be at least 1", d.KeyDim, d.ValueDim)
 	}
-	if d.Taps < 1 || d.Taps > maxTaps {
-		bad("the convolution of linear attention has %d taps, must be from 1 to %d", d.Taps, maxTaps)
-	}
 	if d.Scan && d.ByKey || d.Low < 0 || d.High < 0 || d.High > 0 && d.High < d.Low {
 		bad("time steps are limited to %g to %g", d.Low, d.High)
-	}
-	if c.PostNorms || c.QKVBias || c.OutBias || c.Fused || c.WideQKNorm {
-		bad("linear attention is not supported with norms after the blocks, biases or fused projections")
 	}
 	return errs
 }
@@ -227,7 +253,7 @@ func (c Config) partsOf(l int) layerParts {
 
 // deltaActs are a layer's activations for N rows.
 type deltaActs struct {
-	x, u        kernels.Buffer // [N,Stride], [N,Mixed]: before and after the convolution
+	x, u        kernels.Buffer // [N,Stride], [N,Mixed]: before and after the convolution; the others only with states
 	gates       kernels.Buffer // [N,Gates]
 	out, normed kernels.Buffer // [N,Out]
 	rstd        kernels.Buffer // [N,Values], of a scan [N,Keys]
@@ -242,7 +268,11 @@ func deltaNorms(s kernels.DeltaShape) int {
 }
 
 func (a *deltaActs) alloc(s kernels.DeltaShape, N int, f, o func(n int) kernels.Buffer) {
-	a.x, a.u, a.gates = o(N*s.Stride()), o(N*s.Mixed()), f(N*s.Gates())
+	a.x, a.u = o(N*s.Stride()), o(N*s.Mixed())
+	if s.Conv {
+		return
+	}
+	a.gates = f(N * s.Gates())
 	a.out, a.normed, a.rstd = o(N*s.Out()), o(N*s.Out()), f(N*deltaNorms(s))
 }
 
@@ -251,13 +281,19 @@ func (a *deltaActs) cut(s kernels.DeltaShape, n int) {
 	if a.x.Empty() {
 		return
 	}
-	a.x, a.u, a.gates = a.x.Slice(0, n*s.Stride()), a.u.Slice(0, n*s.Mixed()), a.gates.Slice(0, n*s.Gates())
+	a.x, a.u = a.x.Slice(0, n*s.Stride()), a.u.Slice(0, n*s.Mixed())
+	if s.Conv {
+		return
+	}
+	a.gates = a.gates.Slice(0, n*s.Gates())
 	a.out, a.normed, a.rstd = a.out.Slice(0, n*s.Out()), a.normed.Slice(0, n*s.Out()), a.rstd.Slice(0, n*deltaNorms(s))
 }
 
 // joined returns what the output projection reads.
 func (a *acts) joined(c Config, y *layer) kernels.Buffer {
 	switch {
+	case y.delta != nil && c.Delta.Conv:
+		return a.delta.u
 	case y.delta != nil:
 		return a.delta.normed
 	case c.OutputGate:
@@ -268,8 +304,8 @@ func (a *acts) joined(c Config, y *layer) kernels.Buffer {
 	return a.att
 }
 
-// deltaMemory is what a layer keeps of many sequences, in slots: the last inputs of the convolution and the
-// states. It is empty in training.
+// deltaMemory is what a layer keeps of many sequences, in slots: the last inputs of the convolution, operands or of
+// a gated one floats, and the states. It is empty in training.
 type deltaMemory struct{ tails, states kernels.Buffer }
 
 // linearAttention computes a layer's activations from a.n1 up to what the output projection reads.
@@ -277,6 +313,10 @@ func (m *Model) linearAttention(y *layer, a *acts, low *lowRank, memory deltaMem
 	be, s, d := m.be, m.Config.Delta, &a.delta
 	y.qkv.apply(be, d.x, a.n1, low)
 	p := y.delta
+	if s.Conv {
+		be.GatedConv(d.u, d.x, p.conv.w, memory.tails, r, s)
+		return
+	}
 	be.ShortConv(d.u, d.x, p.conv.w, p.convBias.w, memory.tails, r, s)
 	be.DeltaGates(d.gates, d.x, p.logs.w, p.bias.w, p.skip.w, s)
 	be.DeltaRule(d.out, d.u, d.gates, memory.states, r, s)
@@ -292,9 +332,14 @@ func (m *Model) linearAttention(y *layer, a *acts, low *lowRank, memory deltaMem
 func (m *Model) linearAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
 	be, s, d, n := m.be, m.Config.Delta, &a.delta, ws.n
 	dOut, dx := ws.dAtt.Slice(0, n*s.Out()), ws.dProjected.Slice(0, n*s.Stride())
-	dMixed, dGates := ws.dMixed.Slice(0, n*s.Mixed()), ws.dGates.Slice(0, n*s.Gates())
-	y.o.backward(be, dOut, dout, d.normed, blocks, &ws.low)
+	y.o.backward(be, dOut, dout, a.joined(m.Config, y), blocks, &ws.low)
 	p, r := y.delta, ws.runs()
+	if s.Conv {
+		be.GatedConvBackward(dx, m.gradient(p.conv, 0), dOut, d.x, p.conv.w, blocks, r, s)
+		y.qkv.backward(be, dNorm, dx, a.n1, blocks, &ws.low)
+		return
+	}
+	dMixed, dGates := ws.dMixed.Slice(0, n*s.Mixed()), ws.dGates.Slice(0, n*s.Gates())
 	normBackward := be.GatedNormBackward
 	if s.Scan {
 		normBackward = be.GroupedNormBackward
@@ -334,7 +379,9 @@ func (ws *Workspace) allocAttentionGradients(alloc, operand func(n int) kernels.
 	}
 	if c.hasLinear() {
 		out, projected = max(out, c.Delta.Out()), max(projected, c.Delta.Stride())
-		ws.dMixed, ws.dGates = operand(N*c.Delta.Mixed()), alloc(N*c.Delta.Gates())
+		if !c.Delta.Conv {
+			ws.dMixed, ws.dGates = operand(N*c.Delta.Mixed()), alloc(N*c.Delta.Gates())
+		}
 	}
 	ws.dAtt = operand(N * out)
 	if projected > 0 {
@@ -370,10 +417,10 @@ func (m *Model) CopyStates(d *Decoder, x *Cache, pairs []int32) {
 	v := d.pairs.Slice(0, len(pairs))
 	m.be.Copy(v, kernels.Host(pairs))
 	for _, memory := range x.memory {
+		if !memory.tails.Empty() {
+			m.be.CopyStates(memory.tails, v, m.Config.Delta.Tail())
+		}
 		if !memory.states.Empty() {
-			if n := m.Config.Delta.Tail(); n > 0 {
-				m.be.CopyStates(memory.tails, v, n)
-			}
 			m.be.CopyStates(memory.states, v, m.Config.Delta.State())
 		}
 	}

@@ -54,6 +54,31 @@ func TestDeltaValidation(t *testing.T) {
 	}
 }
 
+// Gated short convolutions have LFM2's names, and no keys.
+func TestConvValidation(t *testing.T) {
+	for _, tt := range []struct {
+		change func(c *Config)
+		want   string
+	}{
+		{func(c *Config) { c.Delta.Taps = 0 }, "0 taps, must be from 1 to 16"},
+		{func(c *Config) { c.Delta.Keys = 1 }, "a gated convolution has 6 channels and no keys or states"},
+		{func(c *Config) { c.Delta.ValueDim = 0 }, "a gated convolution has 0 channels"},
+		{func(c *Config) { c.Names = BambaNames }, "have different names"},
+		{func(c *Config) { c.Delta = variants["bamba"].Delta }, "have different names"},
+		{func(c *Config) { c.OutBias = true }, "not supported with norms after the blocks, biases"},
+		{func(c *Config) { c.OutputGate = true }, "layers of LFM2 have no norms after the blocks, no output gates"},
+	} {
+		c := variants["lfm2"]
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		tt.change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %q", err, tt.want)
+		}
+	}
+}
+
 // The initial tensors of linear attention are transformers': A_log is the logarithm of a uniform number up to 16.
 func TestDeltaInitial(t *testing.T) {
 	be := ref.New[float64]()

@@ -141,6 +141,14 @@ var variants = map[string]Config{
 	"bamba": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, Rotary: 2,
 		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.6, Names: BambaNames, Linear: []bool{true, false},
 		Delta: kernels.DeltaShape{Keys: 1, Values: 3, KeyDim: 4, ValueDim: 3, Taps: 2, Scan: true}},
+	// Products of three bend sharply where weights are large.
+	"lfm2": {Vocab: 9, Layers: 3, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, QKNorm: true, TieEmbeddings: true,
+		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.3, Names: LFMNames, Linear: []bool{true, false, true},
+		Delta: kernels.DeltaShape{Values: 1, ValueDim: 6, Taps: 3, Conv: true}},
+	"lfm2-moe": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, QKNorm: true,
+		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.6, Names: LFMNames, Linear: []bool{true, false},
+		Delta: kernels.DeltaShape{Values: 1, ValueDim: 6, Taps: 2, Conv: true}, Sparse: []bool{false, true},
+		Experts: Experts{Count: 4, Top: 2, FFN: 3, Renorm: true, Sigmoid: true, Corrected: true, Scale: 1.5, Eps: 1e-6}},
 }
 
 // toyBatch has sequences of several lengths, one without a completion.

@@ -10,10 +10,11 @@ const (
 	NemotronNames LayerNames = "nemotron_h"       // each layer has a norm and a mixer
 	GraniteNames  LayerNames = "granitemoehybrid" // mamba, shared_mlp, block_sparse_moe
 	BambaNames    LayerNames = "bamba"            // mamba, feed_forward
+	LFMNames      LayerNames = "lfm2"             // conv, feed_forward, operator_norm
 )
 
-// parts returns how the names of a layer's attention, of a scan and of a dense feed-forward block begin, where
-// the layer's own begin with p.
+// parts returns how the names of a layer's attention, of a scan or convolution and of a dense feed-forward block
+// begin, where the layer's own begin with p.
 func (n LayerNames) parts(p string) (attention, scan, dense string) {
 	switch n {
 	case NemotronNames:
@@ -22,6 +23,8 @@ func (n LayerNames) parts(p string) (attention, scan, dense string) {
 		return p + "self_attn.", p + "mamba.", p + "shared_mlp."
 	case BambaNames:
 		return p + "self_attn.", p + "mamba.", p + "feed_forward."
+	case LFMNames:
+		return p + "self_attn.", p + "conv.", p + "feed_forward."
 	}
 	return p + "self_attn.", "", p + "mlp."
 }
@@ -52,6 +55,8 @@ func (c Config) sparseNames(p string) (experts, router, shared, correction strin
 	case c.Names == GraniteNames:
 		begin = p + "block_sparse_moe."
 		return begin, begin + "router.layer", p + "shared_mlp.", begin + "router.layer." + correctionPart
+	case c.Names == LFMNames:
+		names.correction = "expert_bias"
 	case c.Experts.Beside:
 		begin = p
 	}
@@ -80,7 +85,7 @@ func (c Config) hasBoth() bool { return c.some(func(l int) bool { return c.mixes
 func (c Config) validateNames() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	switch c.Names {
-	case LlamaNames, NemotronNames, GraniteNames, BambaNames:
+	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames:
 	default:
 		bad("tensors cannot have the names of %q", string(c.Names))
 	}
@@ -98,6 +103,13 @@ func (c Config) validateNames() (errs []error) {
 	}
 	if c.Delta.Scan && c.Names == LlamaNames {
 		bad("Mamba-2 layers have names of their own")
+	}
+	if (c.Delta.Conv || c.Delta.Scan) && c.Delta.Conv != (c.Names == LFMNames) {
+		bad("gated convolutions and Mamba-2 layers have different names")
+	}
+	if c.Names == LFMNames && (c.PostNorms || c.latent() || c.OutputGate || c.Fused || c.FusedFFN ||
+		c.Gate.Factors() == 1) {
+		bad("layers of LFM2 have no norms after the blocks, no output gates and no fused or ungated maps")
 	}
 	if c.Gate.Factors() == 1 && (c.Fused || c.FusedFFN || c.Experts.Bias) {
 		bad("a feed-forward block without gate has one map before its activation")

@@ -95,7 +95,7 @@ func anyPerLayer(r *rand.Rand, c *Config) {
 	}
 }
 
-// anyHybrid draws a model with Mamba-2 layers, of a family that has them.
+// anyHybrid draws a model with Mamba-2 layers or short convolutions, of a family that has them.
 func anyHybrid(r *rand.Rand) Config {
 	c := anyConfig(r)
 	flag := func() bool { return r.IntN(2) == 0 }
@@ -108,7 +108,12 @@ func anyHybrid(r *rand.Rand) Config {
 		c.Sparse = []bool{flag(), flag(), flag()}
 		c.Experts = Experts{Count: 6, Top: 1 + r.IntN(3), FFN: 1 + r.IntN(20), Renorm: true, Shared: 4, Ungated: true}
 	}
-	switch c.Names = []LayerNames{NemotronNames, GraniteNames, BambaNames}[r.IntN(3)]; c.Names {
+	switch c.Names = []LayerNames{NemotronNames, GraniteNames, BambaNames, LFMNames}[r.IntN(4)]; c.Names {
+	case LFMNames:
+		c.QKNorm = flag()
+		c.Delta = kernels.DeltaShape{Values: 1, ValueDim: 1 + r.IntN(40), Taps: 1 + r.IntN(4), Conv: true}
+		c.Experts.Shared, c.Experts.Ungated = 0, false
+		c.Experts.Sigmoid, c.Experts.Corrected, c.Experts.Eps = true, flag(), 1e-6
 	case NemotronNames:
 		if flag() {
 			c.Gate = kernels.ReLU2

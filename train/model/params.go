@@ -85,7 +85,7 @@ func (c Config) linears(l int) layerLinears {
 	x := layerLinears{
 		qkv: linearSpec{[]string{attn + "q_proj", attn + "k_proj", attn + "v_proj"},
 			[]int{c.Heads * c.Head, kv, kv}, c.Width},
-		o: linearSpec{[]string{attn + "o_proj"}, []int{c.Width}, c.Heads * c.Head},
+		o: linearSpec{[]string{attn + c.outMap()}, []int{c.Width}, c.Heads * c.Head},
 	}
 	x.inner = c.perLayerLinears(p)
 	switch {
@@ -132,10 +132,21 @@ func (c Config) linears(l int) layerLinears {
 	return x
 }
 
+// outMap returns the last part of the name of attention's output projection.
+func (c Config) outMap() string {
+	if c.Names == LFMNames {
+		return "out_proj"
+	}
+	return "o_proj"
+}
+
 // FeedForwardNames returns how the names of a layer's feed-forward part begin, where the layer's own
 // do, and the last parts of a gated block's: gate, up and down.
 func (c Config) FeedForwardNames(layer string) (begin, gate, up, down string) {
-	if c.Experts.Mixtral {
+	switch {
+	case c.Names == LFMNames:
+		return layer + "feed_forward.", "w1", "w3", "w2"
+	case c.Experts.Mixtral:
 		return layer + "block_sparse_moe.", "w1", "w3", "w2"
 	}
 	return layer + "mlp.", "gate_proj", "up_proj", "down_proj"
@@ -160,6 +171,8 @@ func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 		return p + "norm.weight", "", "", ""
 	case c.Names == BambaNames:
 		return p + "input_layernorm.weight", "", p + "pre_ff_layernorm.weight", ""
+	case c.Names == LFMNames:
+		return p + "operator_norm.weight", "", p + "ffn_norm.weight", ""
 	case c.NoPreNorms:
 		return "", p + "post_attention_layernorm.weight", "", p + "post_feedforward_layernorm.weight"
 	case c.GLMNorms:
@@ -175,8 +188,11 @@ func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 // headNorms returns the names of a layer's norms of queries and of keys.
 func (c Config) headNorms(l int) (query, key string) {
 	attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
-	if c.LateQKNorm {
+	switch {
+	case c.LateQKNorm:
 		return attn + "query_layernorm.weight", attn + "key_layernorm.weight"
+	case c.Names == LFMNames:
+		return attn + "q_layernorm.weight", attn + "k_layernorm.weight"
 	}
 	return attn + "q_norm.weight", attn + "k_norm.weight"
 }

@@ -40,6 +40,14 @@ func single() model.Config {
 	return c
 }
 
+// convolved is small as LFM2 is, after a layer with a gated short convolution.
+func convolved() model.Config {
+	c := small
+	c.Layers, c.QKVBias, c.Names, c.Linear = 2, false, model.LFMNames, []bool{true, false}
+	c.Delta = kernels.DeltaShape{Values: 1, ValueDim: 128, Taps: 3, Conv: true}
+	return c
+}
+
 // sunk is small with attention sinks.
 func sunk() model.Config {
 	c := small
@@ -220,7 +228,7 @@ func rowsOf(b *model.Backbone) model.Rows {
 }
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
-	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single()} {
+	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}
@@ -242,6 +250,14 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 			cut = cut[:1]
 			for _, w := range []string{"0.mixer.in_proj", "0.mixer.out_proj", "1.mixer.up_proj", "1.mixer.down_proj",
 				"2.mixer.q_proj", "2.mixer.k_proj", "2.mixer.v_proj", "2.mixer.o_proj"} {
+				cut = append(cut, "model.layers."+w+".weight")
+			}
+		}
+		if c.Names == model.LFMNames {
+			cut = cut[:1]
+			for _, w := range []string{"0.conv.in_proj", "0.conv.out_proj", "0.feed_forward.w1", "0.feed_forward.w2",
+				"0.feed_forward.w3", "1.self_attn.q_proj", "1.self_attn.k_proj", "1.self_attn.v_proj",
+				"1.self_attn.out_proj", "1.feed_forward.w1", "1.feed_forward.w2", "1.feed_forward.w3"} {
 				cut = append(cut, "model.layers."+w+".weight")
 			}
 		}

@@ -142,7 +142,7 @@ struct route_args {
 	long experts, top;
 	long groups, top_groups; // 0: one
 	int renorm, shared, gated, sigmoid; // gated: the shared expert has a logit
-	float scale;
+	float scale, eps;
 };
 
 struct combine_args {
@@ -327,7 +327,8 @@ struct kernels {
 	kernel take_columns, add_columns, route, route_backward, combine, combine_backward;
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, cap_logits, logprob, logprob_backward, sample;
-	kernel short_conv, short_conv_backward, delta_gates, delta_gates_backward, delta_rule, delta_rule_backward;
+	kernel short_conv, short_conv_backward, gated_conv, gated_conv_backward;
+	kernel delta_gates, delta_gates_backward, delta_rule, delta_rule_backward;
 	kernel gated_norm, gated_norm_backward, grouped_norm, grouped_norm_backward, move_heads, output_gate, sink, sink_backward;
 	kernel join_latent, split_latent, move_values;
 	kernel adamw, sum_squares, add, zero, copy_pages;

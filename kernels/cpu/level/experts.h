@@ -93,7 +93,7 @@ static void route(const struct route_args *g, long lo, long hi, int tid) {
 		else route_softmax(p, z, E);
 		choose_best(g, choice, p);
 		for (long j = 0; j < g->top; j++) weight[j] = p[choice[j]], sum += weight[j];
-		if (g->sigmoid) sum += 1e-20f;
+		if (g->sigmoid) sum += g->eps;
 		for (long j = 0; j < g->top; j++) {
 			if (g->renorm) weight[j] /= sum;
 			weight[j] *= g->scale;
@@ -128,7 +128,7 @@ static void route_backward(const struct route_args *g, long lo, long hi, int tid
 		float *dz = g->dlogits + m * (E + g->gated), sum = 0, t = 0;
 		memset(dz, 0, E * sizeof *dz);
 		for (long j = 0; j < g->top; j++) sum += p[choice[j]], t += dweight[j] * weight[j];
-		if (g->sigmoid) sum += 1e-20f;
+		if (g->sigmoid) sum += g->eps;
 		for (long j = 0; j < g->top; j++) {
 			const float d = g->scale * dweight[j];
 			dz[choice[j]] = g->renorm ? (d - t) / sum : d;

@@ -1,5 +1,6 @@
-// shortconv.h: the short convolution of linear attention, and its gradients.
-// The constant h says whether rows are BF16 (bf16.h).
+// shortconv.h: the short convolution of linear attention, the gated one of LFM2, and their gradients.
+// The constant h says whether rows are BF16 (bf16.h), and gated which convolution it is: a gated one reads products
+// of two columns, which its slots keep as floats, and multiplies by a third instead of an activation.
 
 #define CONV_AHEAD 6 // rows from which prefetches are made
 
@@ -18,11 +19,18 @@ INLINE long run_row(const struct run *q, long t) { return t < q->prefix ? q->pre
 INLINE long group_from(const struct run_list *r, long g) { return r->groups ? r->groups[g] : g; }
 INLINE long group_to(const struct run_list *r, long g) { return r->groups ? r->groups[g + 1] : g + 1; }
 
+// conv_read returns n channels of a row of x, from element i.
+INLINE vf conv_read(const struct conv_args *g, long i, int n, const int h, const int gated) {
+	const vf x = ld(g->x, i, n, h);
+	return gated ? v_mul(x, ld(g->x, i + 2 * g->mixed, n, h)) : x;
+}
+
 // conv_input returns n channels of position t of a sequence, from column `at` of x or channel c of
 // its tail, which is null without one.
-INLINE vf conv_input(const struct conv_args *g, const struct run *q, const char *tail, long t, long at, long c, int n, const int h) {
-	if (t >= 0) return ld(g->x, run_row(q, t) * g->stride + at, n, h);
-	return tail ? ld(tail, (g->taps - 1 + t) * g->mixed + c, n, h) : v_zero();
+INLINE vf conv_input(const struct conv_args *g, const struct run *q, const char *tail, long t, long at, long c, int n, const int h,
+	const int gated) {
+	if (t >= 0) return conv_read(g, run_row(q, t) * g->stride + at, n, h, gated);
+	return tail ? ld(tail, (g->taps - 1 + t) * g->mixed + c, n, h && !gated) : v_zero();
 }
 
 // A strip of channels, and its weights by vector and tap; after the taps the bias.
@@ -55,21 +63,21 @@ INLINE int conv_inside(const struct run *q, long t, long taps) { return t - (tap
 
 // conv_sum returns the convolution at position t, row m. taps, a constant or g->taps, are unrolled if few.
 INLINE vf conv_sum(const struct conv_args *g, const struct run *q, const char *tail, const vf *w, long t, long m, int inside, long at, long c,
-	int n, long taps, const int h) {
+	int n, long taps, const int h, const int gated) {
 	vf y = w[taps];
 	if (inside) {
 		const long x = (m - (taps - 1)) * g->stride + at;
 #pragma GCC unroll 4
-		for (long j = 0; j < taps; j++) y = v_fma(w[j], ld(g->x, x + j * g->stride, n, h), y);
+		for (long j = 0; j < taps; j++) y = v_fma(w[j], conv_read(g, x + j * g->stride, n, h, gated), y);
 		return y;
 	}
-	for (long j = 0; j < taps; j++) y = v_fma(w[j], conv_input(g, q, tail, t - (taps - 1) + j, at, c, n, h), y);
+	for (long j = 0; j < taps; j++) y = v_fma(w[j], conv_input(g, q, tail, t - (taps - 1) + j, at, c, n, h, gated), y);
 	return y;
 }
 
 // conv_run computes a strip of a sequence's own rows, and what it leaves in its slot.
 INLINE void conv_run(const struct conv_args *g, const struct run *q, char *slot, const char *tail, const struct conv_strip *s, long taps,
-	const int h) {
+	const int h, const int gated) {
 	const long last = q->prefix + q->own;
 	for (long t = q->prefix; t < last; t++) {
 		const long m = q->first + t - q->prefix;
@@ -78,21 +86,23 @@ INLINE void conv_run(const struct conv_args *g, const struct run *q, char *slot,
 		conv_ahead(g->u, m * g->mixed + s->c, g->mixed, s->n, 1, h);
 		for (long i = 0; i < s->n; i += LANES) {
 			const int n = lanes_left(s->n - i);
-			const vf y = conv_sum(g, q, tail, s->w[i / LANES], t, m, inside, s->at + i, s->c + i, n, taps, h);
-			st(g->u, m * g->mixed + s->c + i, v_mul(y, v_sigmoid(y)), n, h);
+			const long at = s->at + i;
+			const vf y = conv_sum(g, q, tail, s->w[i / LANES], t, m, inside, at, s->c + i, n, taps, h, gated);
+			const vf factor = gated ? ld(g->x, m * g->stride + at + g->mixed, n, h) : v_sigmoid(y);
+			st(g->u, m * g->mixed + s->c + i, v_mul(y, factor), n, h);
 		}
 	}
 	for (long i = 0; slot && i < s->n; i += LANES) {
 		const int n = lanes_left(s->n - i);
 		vf end[CONV_TAPS];
 		for (long k = 0; k < taps - 1; k++)
-			end[k] = conv_input(g, q, tail, last - (taps - 1) + k, s->at + i, s->c + i, n, h);
-		for (long k = 0; k < taps - 1; k++) st(slot, k * g->mixed + s->c + i, end[k], n, h);
+			end[k] = conv_input(g, q, tail, last - (taps - 1) + k, s->at + i, s->c + i, n, h, gated);
+		for (long k = 0; k < taps - 1; k++) st(slot, k * g->mixed + s->c + i, end[k], n, h && !gated);
 	}
 }
 
 // conv_units computes units lo..hi: a group of sequences × a strip of channels.
-INLINE void conv_units(const struct conv_args *g, long lo, long hi, const int h) {
+INLINE void conv_units(const struct conv_args *g, long lo, long hi, const int h, const int gated) {
 	for (long u = lo; u < hi; u++) {
 		const long group = u / g->strips, lead = group_from(&g->runs, group), to = group_to(&g->runs, group);
 		struct conv_strip strip;
@@ -102,23 +112,31 @@ INLINE void conv_units(const struct conv_args *g, long lo, long hi, const int h)
 			char *slot = 0, *tail = 0;
 			if (g->runs.slots) {
 				const long s = g->runs.slots[j];
-				slot = (char *)g->tails + (s < 0 ? -1 - s : s) * (g->taps - 1) * g->mixed * (h ? 2 : 4);
+				slot = (char *)g->tails + (s < 0 ? -1 - s : s) * (g->taps - 1) * g->mixed * (h && !gated ? 2 : 4);
 				if (s >= 0) tail = slot;
 			}
-			if (g->taps == 4) conv_run(g, &q, slot, tail, &strip, 4, h);
-			else conv_run(g, &q, slot, tail, &strip, g->taps, h);
+			if (g->taps == (gated ? 3 : 4)) conv_run(g, &q, slot, tail, &strip, gated ? 3 : 4, h, gated);
+			else conv_run(g, &q, slot, tail, &strip, g->taps, h, gated);
 		}
 	}
 }
 
 static void short_conv(const struct conv_args *g, long lo, long hi, int tid) {
 	(void)tid;
-	if (g->bf16) conv_units(g, lo, hi, 1);
-	else conv_units(g, lo, hi, 0);
+	if (g->bf16) conv_units(g, lo, hi, 1, 0);
+	else conv_units(g, lo, hi, 0, 0);
 }
 
-// conv_slopes sets dy [rows][CONV_STRIP] to the gradients before the activation of sequences lead..to.
-INLINE void conv_slopes(const struct conv_args *g, const struct conv_strip *s, float *dy, long lead, long to, long taps, const int h) {
+static void gated_conv(const struct conv_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	if (g->bf16) conv_units(g, lo, hi, 1, 1);
+	else conv_units(g, lo, hi, 0, 1);
+}
+
+// conv_slopes sets dy [rows][CONV_STRIP] to the gradients before the activation of sequences lead..to, or before the
+// last factor, whose gradients it stores.
+INLINE void conv_slopes(const struct conv_args *g, const struct conv_strip *s, float *dy, long lead, long to, long taps, const int h,
+	const int gated) {
 	const vf one = v_set1(1.0f);
 	for (long j = lead; j < to; j++) {
 		const struct run q = run_at(&g->runs, j, lead);
@@ -128,8 +146,15 @@ INLINE void conv_slopes(const struct conv_args *g, const struct conv_strip *s, f
 			conv_ahead(g->du, m * g->mixed + s->c, g->mixed, s->n, 0, h);
 			for (long i = 0; i < s->n; i += LANES) {
 				const int n = lanes_left(s->n - i);
-				const vf y = conv_sum(g, &q, 0, s->w[i / LANES], t, m, inside, s->at + i, s->c + i, n, taps, h), sg = v_sigmoid(y);
+				const vf y = conv_sum(g, &q, 0, s->w[i / LANES], t, m, inside, s->at + i, s->c + i, n, taps, h, gated);
 				const vf d = ld(g->du, m * g->mixed + s->c + i, n, h);
+				if (gated) {
+					const long after = m * g->stride + s->at + i + g->mixed;
+					st(g->dx, after, v_mul(d, y), n, h);
+					v_store(dy + i, v_mul(d, ld(g->x, after, n, h)));
+					continue;
+				}
+				const vf sg = v_sigmoid(y);
 				v_store(dy + i, v_mul(d, v_mul(sg, v_fma(y, v_sub(one, sg), one))));
 			}
 		}
@@ -166,7 +191,7 @@ INLINE vf conv_shared(const struct conv_args *g, const vf *w, const float *dy, l
 // conv_rows sets dx of sequences lead..to and adds to the sums of dweight, which it empties where a
 // gradient block ends.
 INLINE void conv_rows(const struct conv_args *g, const struct conv_strip *s, const float *dy, vf acc[CONV_VECTORS][CONV_TAPS + 1], long *block,
-	long lead, long to, long taps, const int h) {
+	long lead, long to, long taps, const int h, const int gated) {
 	for (long j = lead; j < to; j++) {
 		const struct run q = run_at(&g->runs, j, lead);
 		const long last = q.first + q.own;
@@ -184,14 +209,16 @@ INLINE void conv_rows(const struct conv_args *g, const struct conv_strip *s, con
 #pragma GCC unroll 4
 					for (long k = 0; k < taps; k++) x = v_fma(w[taps - 1 - k], v_load(dy + k * CONV_STRIP + i), x);
 #pragma GCC unroll 4
-					for (long k = 0; k < taps; k++) sum[k] = v_fma(d, ld(g->x, at + k * g->stride, n, h), sum[k]);
+					for (long k = 0; k < taps; k++) sum[k] = v_fma(d, conv_read(g, at + k * g->stride, n, h, gated), sum[k]);
 				} else {
 					for (long k = 0; k < seen; k++) x = v_fma(w[taps - 1 - k], v_load(dy + k * CONV_STRIP + i), x);
 					if (j == lead && seen < taps) x = conv_shared(g, w, dy + (last - m) * CONV_STRIP + i, last - m, lead, to, taps, x);
 					for (long k = 0; k < taps; k++)
-						sum[k] = v_fma(d, conv_input(g, &q, 0, t - (taps - 1) + k, s->at + i, s->c + i, n, h), sum[k]);
+						sum[k] = v_fma(d, conv_input(g, &q, 0, t - (taps - 1) + k, s->at + i, s->c + i, n, h, gated), sum[k]);
 				}
-				st(g->dx, m * g->stride + s->at + i, x, n, h);
+				const long at = m * g->stride + s->at + i, other = at + 2 * g->mixed;
+				if (gated) st(g->dx, other, v_mul(x, ld(g->x, at, n, h)), n, h);
+				st(g->dx, at, gated ? v_mul(x, ld(g->x, other, n, h)) : x, n, h);
 			}
 			if (m + 1 < g->block[*block + 1]) continue;
 			++*block;
@@ -201,27 +228,34 @@ INLINE void conv_rows(const struct conv_args *g, const struct conv_strip *s, con
 }
 
 // conv_back computes the gradients of a strip.
-INLINE void conv_back(const struct conv_args *g, float *dy, const struct conv_strip *s, long taps, const int h) {
+INLINE void conv_back(const struct conv_args *g, float *dy, const struct conv_strip *s, long taps, const int h, const int gated) {
 	vf acc[CONV_VECTORS][CONV_TAPS + 1];
 	for (long i = 0; i < CONV_VECTORS; i++)
 		for (long k = 0; k <= taps; k++) acc[i][k] = v_zero();
 	for (long group = 0, block = 0; group < g->runs.count; group++) {
 		const long lead = group_from(&g->runs, group), to = group_to(&g->runs, group);
-		conv_slopes(g, s, dy, lead, to, taps, h);
-		conv_rows(g, s, dy, acc, &block, lead, to, taps, h);
+		conv_slopes(g, s, dy, lead, to, taps, h, gated);
+		conv_rows(g, s, dy, acc, &block, lead, to, taps, h, gated);
 	}
 }
 
-// short_conv_backward computes strips lo..hi. scratch: [rows of a group][CONV_STRIP].
-static void short_conv_backward(const struct conv_args *g, long lo, long hi, int tid) {
+// conv_strips_back computes strips lo..hi. scratch: [rows of a group][CONV_STRIP].
+INLINE void conv_strips_back(const struct conv_args *g, long lo, long hi, int tid, const int h, const int gated) {
 	float *scratch = g->scratch + tid * g->scratch_len;
 	for (long u = lo; u < hi; u++) {
 		struct conv_strip s;
 		conv_strip_at(g, u, &s);
-		if (g->bf16) {
-			if (g->taps == 4) conv_back(g, scratch, &s, 4, 1);
-			else conv_back(g, scratch, &s, g->taps, 1);
-		} else if (g->taps == 4) conv_back(g, scratch, &s, 4, 0);
-		else conv_back(g, scratch, &s, g->taps, 0);
+		if (g->taps == (gated ? 3 : 4)) conv_back(g, scratch, &s, gated ? 3 : 4, h, gated);
+		else conv_back(g, scratch, &s, g->taps, h, gated);
 	}
+}
+
+static void short_conv_backward(const struct conv_args *g, long lo, long hi, int tid) {
+	if (g->bf16) conv_strips_back(g, lo, hi, tid, 1, 0);
+	else conv_strips_back(g, lo, hi, tid, 0, 0);
+}
+
+static void gated_conv_backward(const struct conv_args *g, long lo, long hi, int tid) {
+	if (g->bf16) conv_strips_back(g, lo, hi, tid, 1, 1);
+	else conv_strips_back(g, lo, hi, tid, 0, 1);
 }

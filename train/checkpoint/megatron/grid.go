@@ -79,7 +79,7 @@ func Even(c model.Config, g Grid) (*Layout, error) {
 // fits checks that megatron-core's GPTModel has a place for every tensor of the model.
 func fits(c model.Config) error {
 	if c.Names != model.LlamaNames {
-		return errors.New("hybrids with Mamba-2 layers have no place in Megatron's layout here")
+		return errors.New("hybrids with Mamba-2 layers or short convolutions have no place in Megatron's layout here")
 	}
 	var errs []error
 	if c.PostNorms || c.UnitOffset {
