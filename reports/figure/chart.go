@@ -30,7 +30,7 @@ const startName = "start"
 
 // startLook is the style of the values before training.
 func startLook() look {
-	return look{color: plainColor, ink: readable(plainColor), dash: []vg.Length{4, 3}, shape: diamond}
+	return look{color: plainColor, ink: readable(plainColor), dash: []vg.Length{4, 3}, shape: star}
 }
 
 // focus keeps the bands of a few arms where there are many, and returns the caption's

@@ -131,6 +131,7 @@ const (
 	diamond
 	wedge // a triangle on its tip
 	cross
+	star // no arm's
 )
 
 // outline returns the corners of a shape of about the same area as a disc of
@@ -149,6 +150,9 @@ func (k shape) outline() [][2]float64 {
 		const a, b = .42, 1.2
 		return [][2]float64{{-a, -b}, {a, -b}, {a, -a}, {b, -a}, {b, a}, {a, a},
 			{a, b}, {-a, b}, {-a, a}, {-b, a}, {-b, -a}, {-a, -a}}
+	case star:
+		return [][2]float64{{0, 1.45}, {-.36, .5}, {-1.38, .45}, {-.59, -.19}, {-.85, -1.17},
+			{0, -.62}, {.85, -1.17}, {.59, -.19}, {1.38, .45}, {.36, .5}}
 	}
 	return nil
 }
