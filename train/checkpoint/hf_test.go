@@ -221,7 +221,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"Hunyuan's base", class("HunYuanDenseV1ForCausalLM", jsonObject{"rope_scaling": jsonObject{"type": "dynamic", "alpha": 1e308}}), "alpha is 1e+308"},
 		{"latent attention by its key", jsonObject{"kv_lora_rank": 512}, "kv_lora_rank is 512"},
 		{"Mamba", class("JambaForCausalLM", nil), "its Mamba layers"},
-		{"images", class("Qwen2_5_VLForConditionalGeneration", nil), "its vision tower"},
+		{"images", class("LlavaForConditionalGeneration", nil), "its vision tower"},
 		{"images of Gemma", class("Gemma3ForConditionalGeneration", nil), "only its text part is supported"},
 		{"an unknown class", class("FooForCausalLM", nil), "architecture is FooForCausalLM, qwen2; supported are LlamaForCausalLM"},
 		{"no architecture", jsonObject{"architectures": nil, "model_type": nil}, "neither architectures nor model_type"},

@@ -29,6 +29,15 @@ func hybrids() []architecture {
 			fixed: names(model.GraniteNames),
 			eps:   1e-6, theta: 1e4, positions: 2048, experts: true,
 			features: []feature{attentionBias, multipliers, graniteLayers}},
+		{class: "GraniteMoeForCausalLM", kind: "granitemoe", words: "Granite MoE: multipliers, experts",
+			fixed: names(model.GraniteNames),
+			eps:   1e-6, theta: 1e4, positions: 2048, experts: true,
+			features: []feature{attentionBias, multipliers, graniteExperts}},
+		{class: "GraniteMoeSharedForCausalLM", kind: "granitemoeshared",
+			words: "Granite MoE: multipliers, experts, one of them shared",
+			fixed: names(model.GraniteNames),
+			eps:   1e-6, theta: 1e4, positions: 2048, experts: true,
+			features: []feature{attentionBias, multipliers, graniteSharedExperts}},
 		{class: "BambaForCausalLM", kind: "bamba", words: "Bamba: Mamba-2 in most layers",
 			fixed: names(model.BambaNames),
 			eps:   1e-5, theta: 1e4, positions: 262144, kvHeads: 8, partial: true, part: halfRotated,
@@ -294,6 +303,21 @@ func graniteLayers(r *settings, c *model.Config) {
 		}
 	}
 	r.headsOfMamba(c, linear)
+}
+
+// graniteExperts reads the experts of Granite 3, which every layer has.
+func graniteExperts(r *settings, c *model.Config) {
+	e := model.Experts{Count: 8, Top: 2, FFN: c.FFN, Renorm: true}
+	r.get("num_local_experts", &e.Count)
+	r.everywhere(c, e)
+}
+
+// graniteSharedExperts is graniteExperts where one more is shared.
+func graniteSharedExperts(r *settings, c *model.Config) {
+	graniteExperts(r, c)
+	shared := 1024
+	r.sizes(sizeKey{"shared_intermediate_size", "", &shared, maxFFN})
+	c.FFN, c.Experts.Shared, c.Experts.Ungated = shared, shared, true
 }
 
 // halfRotated is the part of a head that Bamba's attention rotates, whatever the file says.

@@ -9,8 +9,8 @@ import (
 	"exp/train/checkpoint/extent"
 )
 
-// This file has the tensors of hybrids with Mamba-2 and of LFM2. Embedding and last norm have Llama's names here, and
-// Granite's experts, which its folders hold together,
+// This file has the tensors of hybrids with Mamba-2, of Granite MoE and of LFM2. Embedding and last norm have
+// Llama's names here, and Granite's experts, which its folders hold together,
 //
 //	block_sparse_moe.input_linear.weight  [E,2F,C]
 //	block_sparse_moe.output_linear.weight [E,C,F]
@@ -33,7 +33,8 @@ const feedForward = ".feed_forward."
 func (t *Tensors) hybridNames() error {
 	hybrid := false
 	for name := range t.where {
-		for _, part := range []string{mixer, ".mamba.", ".shared_mlp.", ".operator_norm."} {
+		for _, part := range []string{mixer, ".mamba.", ".shared_mlp.", ".block_sparse_moe.router.",
+			".operator_norm."} {
 			hybrid = hybrid || strings.Contains(name, part)
 		}
 	}

@@ -31,6 +31,14 @@ func hybridValues(v map[string]any, a architecture, c model.Config) {
 	case "lfm2", "lfm2_moe":
 		lfmValues(v, a, c)
 		return
+	case "granitemoe", "granitemoeshared":
+		v["attention_bias"] = c.OutBias
+		v["num_local_experts"], v["num_experts_per_tok"] = c.Experts.Count, c.Experts.Top
+		if v["intermediate_size"] = c.Experts.FFN; a.kind == "granitemoeshared" {
+			v["shared_intermediate_size"] = c.Experts.Shared
+		}
+		multiplierValues(v, c)
+		return
 	case "granitemoehybrid":
 		v["layer_types"], v["shared_intermediate_size"] = types, c.FFN
 		v["num_local_experts"], v["intermediate_size"] = c.Experts.Count, c.FFN

@@ -43,28 +43,35 @@ func imageClasses() []imageClass {
 		{class: "Glm4vForConditionalGeneration", kind: "glm4v", inside: "Glm4ForCausalLM", sections: glm,
 			complete: evenHeads},
 		{class: "Glm4vMoeForConditionalGeneration", kind: "glm4v_moe", inside: "Glm4MoeForCausalLM", sections: glm},
+		{class: "Glm46VForConditionalGeneration", kind: "glm46v"},
 		{class: "InternVLForConditionalGeneration", kind: "internvl"},
 	}
 }
 
 const theta = "rope_theta"
 
-// imageClass returns the row of such a model, and the class of the text model inside, "" for any other.
+// imageClass returns the row of such a model, and the class of the text model inside, "" for any other. A class that
+// may have any text model inside has the rest of the row of its text model's own class.
 func (r *settings) imageClass() (x imageClass, inside string) {
 	class, kind := r.classNamed()
-	for _, x := range imageClasses() {
-		if class != x.class && (class != "" || kind != x.kind) {
-			continue
-		}
-		if x.inside != "" {
-			return x, x.inside
-		}
-		kind := x.textKind
-		r.inner("text_config").orEmpty().maybe("model_type", &kind)
-		a, _ := architectureNamed("", kind)
-		return x, a.class
+	rows := imageClasses()
+	i := slices.IndexFunc(rows, func(x imageClass) bool { return class == x.class || class == "" && kind == x.kind })
+	if i < 0 {
+		return imageClass{}, ""
 	}
-	return imageClass{}, ""
+	if x = rows[i]; x.inside != "" {
+		return x, x.inside
+	}
+	kind = x.textKind
+	r.inner("text_config").orEmpty().maybe("model_type", &kind)
+	for _, y := range rows {
+		if kind == y.kind+"_text" && y.sections != nil {
+			x.sections, x.complete = y.sections, y.complete
+			return x, y.inside
+		}
+	}
+	a, _ := architectureNamed("", kind)
+	return x, a.class
 }
 
 // holdsText reports whether a text model is inside.
