@@ -101,20 +101,22 @@ func glmFolder(t *testing.T, dir string) string {
 			Ungated: true, Groups: 3, TopGroups: 2, Scale: 1.5}})
 }
 
-// The same for norms and rotary positions of GLM-4, for Granite's multipliers and for Hunyuan's late norms.
+// The same for norms and rotary positions of GLM-4, for Granite's multipliers, for Hunyuan's late norms and for Arcee's
+// blocks without gates.
 func TestOtherPlaces(t *testing.T) {
 	plain := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
 		MaxPositions: 256, InitStd: 0.1}
-	glm, granite, hunyuan := plain, plain, plain
+	glm, granite, hunyuan, arcee := plain, plain, plain, plain
 	glm.QKVBias, glm.Rotary, glm.Interleaved, glm.FusedFFN, glm.PostNorms, glm.GLMNorms = true, 8, true, true, true, true
 	granite.EmbedScale, granite.QueryScale, granite.ResidualScale, granite.LogitDivisor = 12, 0.1, 0.22, 2
 	hunyuan.QKNorm, hunyuan.LateQKNorm, hunyuan.TieEmbeddings = true, true, true
-	for _, c := range []model.Config{glm, granite, hunyuan} {
+	arcee.Gate = kernels.ReLU2
+	for _, c := range []model.Config{glm, granite, hunyuan, arcee} {
 		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}})
 	}
 }
 
-// The same for experts of ERNIE 4.5, Hunyuan and FlexOlmo.
+// The same for experts of ERNIE 4.5, Hunyuan, FlexOlmo and Granite.
 func TestOtherExperts(t *testing.T) {
 	plain := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
 		MaxPositions: 256, InitStd: 0.1, Sparse: []bool{true, true}}
@@ -130,7 +132,10 @@ func TestOtherExperts(t *testing.T) {
 		Ungated: true, Scale: 1.5, Names: model.HunyuanThree}
 	flex.QKNorm, flex.WideQKNorm, flex.PostNorms, flex.NoPreNorms = true, true, true, true
 	flex.Experts = model.Experts{Count: 6, Top: 2, FFN: 48}
-	for _, c := range []model.Config{ernie, hunyuan, three, flex} {
+	granite := plain
+	granite.EmbedScale, granite.QueryScale, granite.ResidualScale, granite.LogitDivisor = 12, 0.1, 0.22, 2
+	granite.Names, granite.Experts = model.GraniteNames, model.Experts{Count: 6, Top: 2, FFN: 48, Renorm: true}
+	for _, c := range []model.Config{ernie, hunyuan, three, flex, granite} {
 		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"},
 			{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}})
 	}

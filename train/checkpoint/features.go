@@ -19,6 +19,13 @@ func attentionBias(r *settings, c *model.Config) {
 
 func feedForwardBias(r *settings, c *model.Config) { c.FFNBias = r.flag("mlp_bias", false) }
 
+// evenOutput refuses what Helium's output projection, square and without bias, cannot compute.
+func evenOutput(r *settings, c *model.Config) {
+	if c.OutBias = false; c.Head*c.Heads != c.Width {
+		r.problem("head_dim is %d: in this class num_attention_heads times it must be hidden_size", c.Head)
+	}
+}
+
 // qkvBias is Qwen2-MoE's: a file may omit biases.
 func qkvBias(r *settings, c *model.Config) { c.QKVBias = r.flag("qkv_bias", true) }
 

@@ -108,8 +108,10 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 // biasValues writes which maps have biases.
 func biasValues(v map[string]any, a architecture, c model.Config) {
 	switch a.kind {
-	case "llama", "smollm3", "internlm3", "iquestcoder", "granite":
+	case "llama", "arcee", "smollm3", "internlm3", "iquestcoder", "granite":
 		v["attention_bias"], v["mlp_bias"] = c.OutBias, c.FFNBias
+	case "helium":
+		v["attention_bias"], v["mlp_bias"] = c.QKVBias, c.FFNBias
 	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe", "flex_olmo",
 		"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "hunyuan_v1_dense", "hunyuan_v1_moe", "dots1",
 		"hy_v3":

@@ -46,7 +46,7 @@ func hybrids() []architecture {
 	}
 }
 
-// relu2 is config.json's name of Nemotron-H's activation.
+// relu2 is config.json's name of the activation of Nemotron-H and Arcee.
 const relu2 = "relu2"
 
 // sizeKey is a key of config.json for a size, its other name if it has one, and its greatest value.
