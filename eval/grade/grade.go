@@ -101,7 +101,7 @@ func compare(gold string, p extract.Found) Verdict {
 	r := compareTexts(goldAnswer(gold), p.Text)
 	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure &&
 		!wording.Unsettled(inBrackets.ReplaceAllString(m[1], "")) && !unsolved.MatchString(m[1]) &&
-		!roundsDecimal(m[1], m[2]) {
+		!roundsDecimal(m[1], m[2]) && !hasOtherValue(m[1]) {
 		if q := compareTexts(goldAnswer(gold), extract.Statement(m[3])); q.equal {
 			r = q
 		}
@@ -129,6 +129,18 @@ var congruence = regexp.MustCompile(`(?s)^(.*(?:\\equiv|≡).*?)[ ,]*(?:\\q?quad
 
 // lastStep matches the last step of a calculation.
 var lastStep = regexp.MustCompile(`(?s)^(.*)(=|\\approx|≈|\\equiv)(.*)$`)
+
+// valueOfLast matches an equation that gives a name a value without letters, and a name alone at the end: the
+// "x = 3, x" of "x = 3, x = 4".
+var valueOfLast = regexp.MustCompile(`(?s)(?:^|[ ,;$])([a-zA-Z](?:_\{?\w+\}?)?) *= *((?:[^a-zA-Z=]|\\[a-zA-Z]+)*?)` +
+	`(?:,|;|\band\b|\bor\b)[ $]*([a-zA-Z](?:_\{?\w+\}?)?) *$`)
+
+// hasOtherValue reports whether the text before the last equals sign already gives the name before it a value: the
+// equations are a list.
+func hasOtherValue(left string) bool {
+	m := valueOfLast.FindStringSubmatch(left)
+	return m != nil && m[1] == m[3] && strings.Trim(m[2], " $") != ""
+}
 
 // inBrackets matches the argument of a name, which may be words: P(\text{not red}).
 var inBrackets = regexp.MustCompile(`\b[A-Z]\([^()=]*\)`)
