@@ -388,7 +388,7 @@ func compareParsed(gold, prediction string, thousands bool, b *formula.Budget) r
 		return unsure("the answer is not understood: " + err.Error())
 	}
 	c := comparer{Budget: *b}
-	r := c.same(g, engineers(g, p))
+	r := c.same(g, inGoldNotation(g, p, prediction))
 	*b = c.Budget
 	return r
 }
