@@ -507,6 +507,17 @@ func TestYAML(t *testing.T) {
 	}
 }
 
+// Words for true and false in a file that a person wrote.
+func TestYAMLBooleans(t *testing.T) {
+	r := translated(t, "config.yaml", "algorithm: {adv_estimator: grpo, norm_adv_by_std_in_grpo: off}\ndata: {train_files: t.parquet}\nactor_rollout_ref:\n"+
+		"  model: {path: ./m}\n  rollout: {n: 4}\n  actor: {use_kl_loss: yes, kl_loss_coef: 0.25}\ntrainer: {total_training_steps: 3}\n", nil)
+	for _, want := range []string{"scale_std: false", "loss_coef: 0.25"} {
+		if !strings.Contains(r.Text, want) {
+			t.Errorf("it lacks %q:\n%s", want, r.Text)
+		}
+	}
+}
+
 // Of a resolved configuration, only what has an effect is noted.
 func TestResolved(t *testing.T) {
 	const base = "algorithm: {adv_estimator: gae, pf_ppo: {weight_pow: 2.0}, use_pf_ppo: false}\ndata: {train_files: t.parquet, sampler: {class_path: null}}\n" +
