@@ -289,8 +289,9 @@ func (c *comparer) twoRelations(g, p *formula.Expr) result {
 					r = q
 				}
 			}
-			if left.equal || !r.equal || p.Args[0].String() == latex.AnyName ||
-				len(formula.Variables(gv)) > 0 && g.Args[0].Op != p.Args[0].Op {
+			if left.equal || !r.equal || p.Args[0].String() == latex.AnyName || dependsOn(g.Args[0], p.Args[0], gv) ||
+				len(formula.Variables(gv)) > 0 && g.Args[0].Op != p.Args[0].Op && isOneName(g.Args[0]) &&
+					isOneName(p.Args[0]) {
 				return r
 			}
 			if g.Args[0].Op != p.Args[0].Op && isValueOfFunction(g.Args[0]) && isValueOfFunction(p.Args[0]) {

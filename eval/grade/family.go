@@ -85,10 +85,22 @@ func replaced(x *formula.Expr, name string, by *formula.Expr) *formula.Expr {
 	})
 }
 
+// occurrences counts where a variable stands.
+func occurrences(x *formula.Expr, name string) (n int) {
+	formula.Rewrite(x, func(y *formula.Expr) *formula.Expr {
+		if y.Op == formula.Sym && y.Name == name {
+			n++
+		}
+		return y
+	})
+	return n
+}
+
 // upToConstant compares two integrals whose difference does not depend on the variable: the constant C takes it up.
 func (c *comparer) upToConstant(g, p *formula.Expr) bool {
 	vars := formula.Variables(g, p)
-	if !hasTerm(g, "C") || !hasTerm(p, "C") || len(vars) != 2 || len(formula.Variables(p)) != 2 {
+	if !hasTerm(g, "C") || !hasTerm(p, "C") || len(vars) != 2 || len(formula.Variables(p)) != 2 ||
+		occurrences(g, "C") != 1 || occurrences(p, "C") != 1 { // 2RC + C is no integral
 		return false
 	}
 	x := vars[0]

@@ -91,6 +91,19 @@ func arguments(x *formula.Expr) []string {
 	return names
 }
 
+// isOneName reports whether x is no product of names, such as the ny of ny = 2x, and no value of a function at a
+// number.
+func isOneName(x *formula.Expr) bool {
+	return (x.Op != formula.Mul || isApplication(x) || isInverse(x)) &&
+		(x.Op != formula.Sym || !strings.Contains(x.Name, "("))
+}
+
+// dependsOn reports whether g is the name p with a variable of the value in brackets: y(t) of y(t) = 2t, for y.
+func dependsOn(g, p, value *formula.Expr) bool {
+	return g.Op == formula.Mul && len(g.Args) == 2 && p.Op == formula.Sym && g.Args[0].String() == p.String() &&
+		g.Args[1].Op == formula.Sym && slices.Contains(formula.Variables(value), g.Args[1].Name)
+}
+
 // isInverse reports whether x is f^{-1}(v).
 func isInverse(x *formula.Expr) bool {
 	if x.Op != formula.Mul || len(x.Args) != 2 || x.Args[1].Op != formula.Sym {
@@ -110,7 +123,7 @@ func isFunctionOf(x *formula.Expr, v string) bool {
 
 // isValueOfFunction reports whether x is f(v), or the y that stands for it.
 func isValueOfFunction(x *formula.Expr) bool {
-	return x.Op == formula.Sym || x.Op == formula.Mul && len(x.Args) == 2 && x.Args[0].Op == formula.Sym &&
-		x.Args[1].Op != formula.Num &&
+	return x.Op == formula.Sym && isOneName(x) || x.Op == formula.Mul && len(x.Args) == 2 &&
+		x.Args[0].Op == formula.Sym && x.Args[1].Op != formula.Num &&
 		strings.Contains("fghpquvFGHPQ", x.Args[0].Name)
 }

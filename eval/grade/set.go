@@ -317,6 +317,9 @@ func asInterval(x *formula.Expr) *formula.Expr {
 func (c *comparer) inequality(x *formula.Expr) ([]piece, bool) {
 	switch {
 	case len(x.Args) == 2 && x.Rels[0] == "in":
+		if !isSimple(x.Args[0]) { // 4x ∈ [0, 1]
+			return nil, false
+		}
 		return c.region(x.Args[1])
 	case len(x.Args) == 2:
 		return c.bounded(x.Args[0], x.Rels[0], x.Args[1])

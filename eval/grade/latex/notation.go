@@ -62,6 +62,7 @@ var notations = []notation{
 	{" be ", regexp.MustCompile(`^\$?([a-z])\$? (?:must|has to|should|can only) be `), "$1 is "},
 	{"ll ", regexp.MustCompile(`(?i)^all (?:real )?(?:numbers?|values?|x)(?: of x)? (?:that are |which are )?` +
 		`(less|greater|smaller|larger|at least|at most|between)`), "$1"},
+	{"I", regexp.MustCompile(`^(?:\\text\{)?((?:I{1,3}|IV|V)(?:(?:, | and |, and )(?:I{1,3}|IV|V))*)(?: only)?\}?$`), "$1"},
 	{"per cent", regexp.MustCompile(`\bper cent\b`), "percent"},
 	{"US", regexp.MustCompile(`\bUS(\\?\$)`), "$1"},
 	{"ll", regexp.MustCompile(`^\\text\{ *[Aa]ll *\} *([a-z]) *` +
