@@ -56,23 +56,29 @@ func indexed(x *formula.Expr) (name, index string) {
 func sameArguments(g, p, value *formula.Expr) *formula.Expr {
 	if _, i := indexed(p); i != "" {
 		if _, n := indexed(g); n != "" {
-			return formula.Rename(value, i, n)
+			return renamed(value, []string{i}, []string{n})
 		}
 	}
 	if !isApplication(g) || !isApplication(p) || g.Args[0].Op != formula.Sym || g.Args[0].Name != p.Args[0].Name {
 		return value
 	}
-	from, to := arguments(p), arguments(g)
+	return renamed(value, arguments(p), arguments(g))
+}
+
+// renamed gives variables other names. A variable that has one of these already is another one: f(x) = z is not
+// f(z) = z.
+func renamed(x *formula.Expr, from, to []string) *formula.Expr {
 	if len(from) != len(to) || slices.Equal(from, to) {
-		return value
+		return x
 	}
 	for i, v := range from {
-		value = formula.Rename(value, v, latex.BoundName+"f"+strconv.Itoa(i))
+		x = formula.Rename(x, v, latex.BoundName+"f"+strconv.Itoa(i))
 	}
 	for i, v := range to {
-		value = formula.Rename(value, latex.BoundName+"f"+strconv.Itoa(i), v)
+		x = formula.Rename(x, v, latex.BoundName+"g"+strconv.Itoa(i))
+		x = formula.Rename(x, latex.BoundName+"f"+strconv.Itoa(i), v)
 	}
-	return value
+	return x
 }
 
 // arguments returns the variables that f is applied to, nil if an argument is not a variable.
