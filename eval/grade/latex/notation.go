@@ -16,6 +16,9 @@ type notation struct {
 
 var notations = []notation{
 	{"C", regexp.MustCompile(`(?:\{\})?[_^]\{?([0-9a-z]+)\}? ?C_\{?([0-9a-z]+)\}?`), `\binom{$1}{$2}`}, // {}_7C_3
+	// {}_5P_2
+	{"P", regexp.MustCompile(`(?:\{\}|(^|[^0-9A-Za-z)}\]]))[_^]\{?([0-9a-z]+)\}? ?P_\{?([0-9a-z]+)\}?`),
+		`$1\frac{$2!}{($2-$3)!}`},
 	{"C", regexp.MustCompile(`\bC\(([0-9]+), ?([0-9]+)\)`), `\binom{$1}{$2}`},
 	// C_7^3, as in China and France; {}_7C_3 is above
 	{"C", regexp.MustCompile(`(^|[^\\_^A-Za-z}])(?:\\(?:mathrm|text) ?\{C\}|C)_\{?([0-9]+)\}?\^\{?([0-9]+)\}?`), `$1\binom{$2}{$3}`},
