@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"strconv"
-	"strings"
 
 	"exp/eval/grade/formula"
 	"exp/eval/grade/latex"
@@ -20,6 +18,9 @@ func (c *comparer) relations(g, p *formula.Expr) result {
 	}
 	if r, ok := c.regions(g, p); ok {
 		return r
+	}
+	if a, b := asInterval(g), asInterval(p); a != g || b != p {
+		return c.same(a, b)
 	}
 	x, other := g, p
 	if p.Op == formula.Relation {
@@ -264,90 +265,6 @@ func isReciprocal(x *formula.Expr) bool {
 		isSimple(x.Args[0])
 }
 
-// isApplication reports whether x is a function of anything: f'(3), P(X = 1).
-func isApplication(x *formula.Expr) bool {
-	if x.Op != formula.Mul || len(x.Args) != 2 {
-		return false
-	}
-	if f := x.Args[0]; f.Op == formula.Pow && isReciprocal(f) && f.Args[0].Op == formula.Sym { // f^{-1}(2)
-		return strings.Contains("fgh", f.Args[0].Name)
-	}
-	if x.Args[0].Op != formula.Sym {
-		return false
-	}
-	name, _, _ := strings.Cut(x.Args[0].Name, "_")
-	return strings.HasSuffix(name, "'") || len(name) == 1 && strings.Contains("fghFGHPQEVSTN", name) ||
-		slices.Contains([]string{"Area", "Var", "Pr"}, name)
-}
-
-// sameNames compares the left sides of two equations.
-func (c *comparer) sameNames(g, p *formula.Expr) result {
-	if g.String() == p.String() || isApplication(g) && isApplication(p) && g.Args[0].Op == formula.Sym &&
-		g.Args[0].Name == p.Args[0].Name &&
-		len(arguments(g)) > 0 && len(arguments(g)) == len(arguments(p)) {
-		return yes("the same name")
-	}
-	return c.same(g, p)
-}
-
-// sameArguments renames the arguments of p's function to g's: f(t) = 2t is f(x) = 2x.
-func sameArguments(g, p, value *formula.Expr) *formula.Expr {
-	if !isApplication(g) || !isApplication(p) || g.Args[0].Op != formula.Sym || g.Args[0].Name != p.Args[0].Name {
-		return value
-	}
-	from, to := arguments(p), arguments(g)
-	if len(from) != len(to) || slices.Equal(from, to) {
-		return value
-	}
-	for i, v := range from {
-		value = formula.Rename(value, v, latex.BoundName+"f"+strconv.Itoa(i))
-	}
-	for i, v := range to {
-		value = formula.Rename(value, latex.BoundName+"f"+strconv.Itoa(i), v)
-	}
-	return value
-}
-
-// arguments returns the variables that f is applied to, nil if an argument is not a variable.
-func arguments(x *formula.Expr) []string {
-	list := []*formula.Expr{x.Args[1]}
-	if list[0].Op == formula.Tuple {
-		list = list[0].Args
-	}
-	var names []string
-	for _, a := range list {
-		if a.Op != formula.Sym || slices.Contains(names, a.Name) {
-			return nil
-		}
-		names = append(names, a.Name)
-	}
-	return names
-}
-
-// isInverse reports whether x is f^{-1}(v).
-func isInverse(x *formula.Expr) bool {
-	if x.Op != formula.Mul || len(x.Args) != 2 || x.Args[1].Op != formula.Sym {
-		return false
-	}
-	f := x.Args[0]
-	return f.Op == formula.Pow && f.Args[0].Op == formula.Sym && f.Args[1].Op == formula.Num &&
-		f.Args[1].Num.Cmp(big.NewRat(-1, 1)) == 0
-}
-
-// isFunctionOf reports whether x is f(v) or f(…, v, …).
-func isFunctionOf(x *formula.Expr, v string) bool {
-	return x.Op == formula.Mul && len(x.Args) == 2 && x.Args[0].Op == formula.Sym &&
-		(x.Args[1].Op == formula.Sym && x.Args[1].Name == v || x.Args[1].Op == formula.Tuple &&
-			slices.Contains(arguments(x), v))
-}
-
-// isValueOfFunction reports whether x is f(v), or the y that stands for it.
-func isValueOfFunction(x *formula.Expr) bool {
-	return x.Op == formula.Sym || x.Op == formula.Mul && len(x.Args) == 2 && x.Args[0].Op == formula.Sym &&
-		x.Args[1].Op != formula.Num &&
-		strings.Contains("fghpquvFGHPQ", x.Args[0].Name)
-}
-
 // twoRelations compares equations and inequalities by their right sides, as sets of real numbers, or as
 // multiples of each other.
 func (c *comparer) twoRelations(g, p *formula.Expr) result {
@@ -372,8 +289,9 @@ func (c *comparer) twoRelations(g, p *formula.Expr) result {
 					r = q
 				}
 			}
-			if left.equal || !r.equal || p.Args[0].String() == latex.AnyName ||
-				len(formula.Variables(gv)) > 0 && g.Args[0].Op != p.Args[0].Op {
+			if left.equal || !r.equal || p.Args[0].String() == latex.AnyName || dependsOn(g.Args[0], p.Args[0], gv) ||
+				len(formula.Variables(gv)) > 0 && g.Args[0].Op != p.Args[0].Op && isOneName(g.Args[0]) &&
+					isOneName(p.Args[0]) {
 				return r
 			}
 			if g.Args[0].Op != p.Args[0].Op && isValueOfFunction(g.Args[0]) && isValueOfFunction(p.Args[0]) {

@@ -31,6 +31,8 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 		return no(fmt.Sprintf("%d values against %d", len(pi), len(gi)))
 	case len(gi) > maxList || len(pi) > maxList:
 		return unsure("too many values")
+	case !slices.ContainsFunc(gi, isPercent) && hasPercentAmong(pi):
+		return no("only some values have a per cent sign")
 	case g.Op == formula.Tuple && p.Op == formula.Tuple:
 		if (g.Open != p.Open || g.Close != p.Close) && len(gi) == 2 {
 			return no("the brackets differ")
@@ -295,3 +297,12 @@ func (c *comparer) ratios(g, p *formula.Expr) result {
 }
 
 func isRatio(x *formula.Expr) bool { return x.Op == formula.Ratio }
+
+func isPercent(x *formula.Expr) bool { return x.Op == formula.Percent }
+
+// hasPercentAmong reports whether some values are in per cent and others not. One at the end may be meant for all: 20
+// and 30%.
+func hasPercentAmong(list []*formula.Expr) bool {
+	return len(list) > 1 && slices.ContainsFunc(list[:len(list)-1], isPercent) &&
+		slices.ContainsFunc(list, func(x *formula.Expr) bool { return !isPercent(x) })
+}

@@ -31,8 +31,22 @@ func parameter(x *formula.Expr) (values *formula.Expr, name string) {
 	return &y, last.Args[0].Name
 }
 
+// withoutRealName drops x ∈ ℝ after an inequality in x, which says that already.
+func withoutRealName(x *formula.Expr) *formula.Expr {
+	values, name := parameter(x)
+	isName := func(a *formula.Expr) bool { return a.Op == formula.Sym && a.Name == name }
+	if name != "" && x.Args[len(x.Args)-1].Args[1].Name == formula.Reals && isInequality(values) &&
+		slices.ContainsFunc(values.Args, isName) {
+		return values
+	}
+	return x
+}
+
 // families compares two answers if at least one has an integer parameter; ok is false if none has.
 func (c *comparer) families(g, p *formula.Expr) (r result, ok bool) {
+	if a, b := withoutRealName(g), withoutRealName(p); a != g || b != p {
+		return c.same(a, b), true
+	}
 	gv, gn := parameter(g)
 	pv, pn := parameter(p)
 	switch {
@@ -71,10 +85,22 @@ func replaced(x *formula.Expr, name string, by *formula.Expr) *formula.Expr {
 	})
 }
 
+// occurrences counts where a variable stands.
+func occurrences(x *formula.Expr, name string) (n int) {
+	formula.Rewrite(x, func(y *formula.Expr) *formula.Expr {
+		if y.Op == formula.Sym && y.Name == name {
+			n++
+		}
+		return y
+	})
+	return n
+}
+
 // upToConstant compares two integrals whose difference does not depend on the variable: the constant C takes it up.
 func (c *comparer) upToConstant(g, p *formula.Expr) bool {
 	vars := formula.Variables(g, p)
-	if !hasTerm(g, "C") || !hasTerm(p, "C") || len(vars) != 2 || len(formula.Variables(p)) != 2 {
+	if !hasTerm(g, "C") || !hasTerm(p, "C") || len(vars) != 2 || len(formula.Variables(p)) != 2 ||
+		occurrences(g, "C") != 1 || occurrences(p, "C") != 1 { // 2RC + C is no integral
 		return false
 	}
 	x := vars[0]

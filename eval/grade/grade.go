@@ -101,7 +101,7 @@ func compare(gold string, p extract.Found) Verdict {
 	r := compareTexts(goldAnswer(gold), p.Text)
 	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure &&
 		!wording.Unsettled(inBrackets.ReplaceAllString(m[1], "")) && !unsolved.MatchString(m[1]) &&
-		!roundsDecimal(m[1], m[2]) {
+		!roundsDecimal(m[1], m[2]) && !hasOtherValue(m[1]) {
 		if q := compareTexts(goldAnswer(gold), extract.Statement(m[3])); q.equal {
 			r = q
 		}
@@ -129,6 +129,18 @@ var congruence = regexp.MustCompile(`(?s)^(.*(?:\\equiv|≡).*?)[ ,]*(?:\\q?quad
 
 // lastStep matches the last step of a calculation.
 var lastStep = regexp.MustCompile(`(?s)^(.*)(=|\\approx|≈|\\equiv)(.*)$`)
+
+// valueOfLast matches an equation that gives a name a value without letters, and a name alone at the end: the
+// "x = 3, x" of "x = 3, x = 4".
+var valueOfLast = regexp.MustCompile(`(?s)(?:^|[ ,;$])([a-zA-Z](?:_\{?\w+\}?)?) *= *((?:[^a-zA-Z=]|\\[a-zA-Z]+)*?)` +
+	`(?:,|;|\band\b|\bor\b)[ $]*([a-zA-Z](?:_\{?\w+\}?)?) *$`)
+
+// hasOtherValue reports whether the text before the last equals sign already gives the name before it a value: the
+// equations are a list.
+func hasOtherValue(left string) bool {
+	m := valueOfLast.FindStringSubmatch(left)
+	return m != nil && m[1] == m[3] && strings.Trim(m[2], " $") != ""
+}
 
 // inBrackets matches the argument of a name, which may be words: P(\text{not red}).
 var inBrackets = regexp.MustCompile(`\b[A-Z]\([^()=]*\)`)
@@ -227,6 +239,9 @@ func compareTexts(gold, prediction string) result {
 	prediction = valueInText.ReplaceAllString(prediction, "$1")
 	gold, prediction = plainUnits(gold, prediction)
 	prediction = unitsInText(gold, prediction)
+	if strings.Contains(gold, "'") && feetOrInches.MatchString(prediction) {
+		gold = feetAndInches.ReplaceAllString(gold, `$1\text{ feet }$2\text{ inches}`)
+	}
 	if strings.Contains(gold, "£") || strings.Contains(gold, `\pounds`) {
 		prediction = poundsInWords.ReplaceAllString(prediction, "$1 sterling")
 	}
@@ -257,85 +272,6 @@ func compareTexts(gold, prediction string) result {
 	}
 	return r
 }
-
-// poundsInWords matches pounds, of money where the gold answer has that sign.
-var poundsInWords = regexp.MustCompile(`([0-9]) ?(?:\\text\{ *)?pounds?\b *\}?`)
-
-// unitsInText writes the letters behind a value as a unit if the gold answer has one: 8 m/s, 100 m.
-func unitsInText(gold, prediction string) string {
-	if !strings.Contains(gold, "m") {
-		prediction = powerOfMetres.ReplaceAllString(prediction, `$1\text{ m}$2`)
-		prediction = metresPerSecond.ReplaceAllString(prediction, `$1\text{ m/s}$2`)
-	}
-	if m := measured(gold); m != "" && measured(prediction) == "" {
-		if n := letterUnit.FindStringSubmatch(prediction); n != nil {
-			if q := wording.QuantityOf(n[2]); q.Known && q.Measured || n[2] == m {
-				prediction = n[1] + `\text{ ` + n[2] + "}"
-			}
-		}
-	}
-	if strings.Contains(prediction, "'") && feetOrInches.MatchString(gold) {
-		prediction = feetAndInches.ReplaceAllString(prediction, `$1\text{ feet }$2\text{ inches}`)
-	}
-	return prediction
-}
-
-// plainUnits writes the letters behind both values as units if these measure the same: 5 km, 5000 m. Letters behind
-// one value alone may be variables.
-func plainUnits(gold, prediction string) (string, string) {
-	if !plainUnit.MatchString(gold) {
-		return gold, prediction
-	}
-	g, p := plainUnit.FindStringSubmatch(gold), letterUnit.FindStringSubmatch(prediction)
-	if p == nil || g[2] == p[2] {
-		return gold, prediction
-	}
-	a, b := wording.QuantityOf(g[2]), wording.QuantityOf(p[2])
-	if _, same, _ := a.SameAs(b); !same || !a.Measured || !b.Measured {
-		return gold, prediction
-	}
-	return g[1] + `\text{ ` + g[2] + "}", p[1] + `\text{ ` + p[2] + "}"
-}
-
-// plainUnit matches a number and letters that may be a unit: 5 km.
-var plainUnit = regexp.MustCompile(`^([-−]?[0-9][0-9.,/]*) ?([a-zA-Z][a-zA-Z0-9/^²³]*)$`)
-
-// valueInText matches a value and its unit that are one text: \text{48 cm}.
-var valueInText = regexp.MustCompile(`^\\(?:text|textbf|mathrm|mbox)\{\s*([-−]?[0-9][0-9.,/]* ?[a-zA-Z]+)\s*\}$`)
-
-// measured returns the unit of measure that an answer ends in, if it is in a text of its own or a word.
-func measured(s string) string {
-	if !strings.Contains(s, "\\") {
-		return ""
-	}
-	m := textUnit.FindStringSubmatch(s)
-	if m == nil {
-		return ""
-	}
-	if q := wording.QuantityOf(m[1]); !q.Known || !q.Measured {
-		return ""
-	}
-	return m[1]
-}
-
-var (
-	// letterUnit matches a value and letters that may be a unit or variables: 8 m/s, 1500 g.
-	letterUnit = regexp.MustCompile(`^\$?(.*[0-9}²³])(?:[ ~$]|\\[,; ])*(?:\\(?:mathrm|rm|mbox|text) ?\{)?[ ~]*` +
-		`([a-zA-Z][a-zA-Z0-9/^²³ ]*?)\}?\$?$`)
-	// feetAndInches matches 5'6'' or 5'6", which is an angle elsewhere.
-	feetAndInches = regexp.MustCompile(`^([0-9]+)' ?([0-9]+)(?:''|"|″|”)$`)
-	feetOrInches  = regexp.MustCompile(`\b(?:feet|foot|ft|inch(?:es)?)\b`)
-)
-
-var (
-	// powerOfMetres matches an area or a volume whose unit is a letter: 378 m^3.
-	powerOfMetres = regexp.MustCompile(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
-	// metresPerSecond matches a speed or an acceleration whose units are letters: 5 m/s.
-	metresPerSecond = regexp.MustCompile(`^([-−]?[0-9][0-9.,]*) m/s(\^\{?2\}?|²|)$`)
-)
-
-// textUnit matches words at the end of a gold answer.
-var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z][a-zA-Z/. ]*)\}(?:\^\{?[23]\}?)?\$?$`)
 
 // withoutDerivative takes the right side of an equation dy/dx = 3x^2 or (f∘g)(x) = 3x, if only one answer is such.
 func withoutDerivative(gold, prediction string) (string, string) {
@@ -376,7 +312,7 @@ func compareParsed(gold, prediction string, thousands bool, b *formula.Budget) r
 		return unsure("the answer is not understood: " + err.Error())
 	}
 	c := comparer{Budget: *b}
-	r := c.same(g, engineers(g, p))
+	r := c.same(g, inGoldNotation(g, p, prediction))
 	*b = c.Budget
 	return r
 }

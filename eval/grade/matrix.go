@@ -2,12 +2,14 @@ package grade
 
 import (
 	"math/big"
+	"strconv"
 
 	"exp/eval/grade/formula"
 )
 
 // matrices compares two matrices, or a column or row with a tuple.
 func (c *comparer) matrices(g, p *formula.Expr) result {
+	g, p = withoutMatrixNames(g, p), withoutMatrixNames(p, g)
 	a, ok := c.grid(g)
 	b, ok2 := c.grid(p)
 	if !ok || !ok2 {
@@ -29,6 +31,41 @@ func (c *comparer) matrices(g, p *formula.Expr) result {
 		r.why = "equal entries"
 	}
 	return r
+}
+
+// withoutMatrixNames writes the identity matrix I and the zero matrix in x as matrices of the size of the other side.
+func withoutMatrixNames(x, other *formula.Expr) *formula.Expr {
+	if x.Has(formula.IsMatrix) || other.Op != formula.Matrix || other.Cols == 0 {
+		return x
+	}
+	rows := len(other.Args) / other.Cols
+	if x.Op == formula.Num && x.Num.Sign() == 0 {
+		return diagonal(rows, other.Cols, 0)
+	}
+	if rows != other.Cols {
+		return x
+	}
+	return formula.Rewrite(x, func(y *formula.Expr) *formula.Expr {
+		if y.Op == formula.Sym && (y.Name == "I" || y.Name == "I_"+strconv.Itoa(rows)) {
+			return diagonal(rows, rows, 1)
+		}
+		return y
+	})
+}
+
+// diagonal returns a matrix with one value on its diagonal and zeros elsewhere.
+func diagonal(rows, cols int, value int64) *formula.Expr {
+	m := &formula.Expr{Op: formula.Matrix, Cols: cols}
+	for i := range rows {
+		for j := range cols {
+			v := int64(0)
+			if i == j {
+				v = value
+			}
+			m.Args = append(m.Args, formula.Integer(v))
+		}
+	}
+	return m
 }
 
 func isMatrixTimes(x *formula.Expr) bool { return x.Op != formula.Matrix && x.Has(formula.IsMatrix) }

@@ -3,6 +3,7 @@ package grade
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"exp/eval/grade/formula"
 	"exp/eval/grade/latex"
@@ -73,6 +74,8 @@ func (c *comparer) setOperations(g, p *formula.Expr) result {
 			r = c.anyOrder(a, b)
 		case g.Op == formula.Without:
 			r = c.inOrder(a, b)
+		case g.Op == formula.Tuple && g.Open == p.Open && g.Close == p.Close: // ends that are not numbers
+			r = c.inOrder(g.Args, p.Args)
 		}
 		if r.equal {
 			return r
@@ -287,10 +290,36 @@ func (c *comparer) interval(x *formula.Expr) ([]piece, bool) {
 		true
 }
 
+// asInterval returns a ≤ x < b with ends that are not numbers as the interval [a, b).
+func asInterval(x *formula.Expr) *formula.Expr {
+	if x.Op != formula.Relation || len(x.Args) != 3 || x.Args[1].Op != formula.Sym {
+		return x
+	}
+	lo, hi, rels := x.Args[0], x.Args[2], x.Rels
+	if strings.HasPrefix(rels[0], ">") {
+		lo, hi, rels = hi, lo, []string{flip(rels[1]), flip(rels[0])}
+	}
+	if !strings.HasPrefix(rels[0], "<") || !strings.HasPrefix(rels[1], "<") || !lo.IsScalar() || !hi.IsScalar() ||
+		slices.Contains(formula.Variables(lo, hi), x.Args[1].Name) {
+		return x
+	}
+	y := &formula.Expr{Op: formula.Tuple, Open: '(', Close: ')', Args: []*formula.Expr{lo, hi}}
+	if rels[0] == "<=" {
+		y.Open = '['
+	}
+	if rels[1] == "<=" {
+		y.Close = ']'
+	}
+	return y
+}
+
 // inequality reads a < x <= b, x >= a and x != a with numbers a and b, and x ∈ S; others are solved.
 func (c *comparer) inequality(x *formula.Expr) ([]piece, bool) {
 	switch {
 	case len(x.Args) == 2 && x.Rels[0] == "in":
+		if !isSimple(x.Args[0]) { // 4x ∈ [0, 1]
+			return nil, false
+		}
 		return c.region(x.Args[1])
 	case len(x.Args) == 2:
 		return c.bounded(x.Args[0], x.Rels[0], x.Args[1])
@@ -309,6 +338,11 @@ func (c *comparer) bounded(l *formula.Expr, rel string, r *formula.Expr) ([]piec
 	}
 	if len(formula.Variables(l)) == 0 {
 		return nil, false
+	}
+	if r.Has(formula.IsPlusMinus) { // x ≠ ±3
+		a, ok := c.bounded(l, rel, choose(r, true))
+		b, ok2 := c.bounded(l, rel, choose(r, false))
+		return intersect(a, b), ok && ok2 && rel == "!="
 	}
 	if l.Op == formula.Sym || isSimple(l) && !isAbs(l) {
 		if e, ok := c.end(r); ok {

@@ -184,5 +184,8 @@ func spelled(s string) string {
 		}
 		b.WriteString(w)
 	}
+	if t := b.String(); strings.HasSuffix(t, "...") { // a list that goes on
+		return t
+	}
 	return strings.TrimRight(b.String(), ".,;")
 }

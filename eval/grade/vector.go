@@ -2,6 +2,7 @@ package grade
 
 import (
 	"math/big"
+	"regexp"
 	"slices"
 
 	"exp/eval/grade/formula"
@@ -88,11 +89,22 @@ func isPoint(x *formula.Expr) bool {
 		len(x.Args[0].Name) == 1 && x.Args[0].Name < "a"
 }
 
-// engineers writes the imaginary unit j as i if only the gold answer says i.
-func engineers(g, p *formula.Expr) *formula.Expr {
-	if g.Has(formula.IsImaginary) && !p.Has(formula.IsImaginary) && slices.Contains(formula.Variables(p), "j") &&
-		!slices.Contains(formula.Variables(g), "j") {
-		return formula.Rename(p, "j", formula.I)
+// inGoldNotation writes constants of the gold answer, i and e, as it does: from the j of engineers, and from the I and
+// E of computer algebra if the answer is in such notation.
+func inGoldNotation(g, p *formula.Expr, prediction string) *formula.Expr {
+	letters := [][2]string{{"j", formula.I}}
+	if algebraic.MatchString(prediction) {
+		letters = append(letters, [2]string{"I", formula.I}, [2]string{"E", formula.E})
+	}
+	for _, l := range letters {
+		constant := func(x *formula.Expr) bool { return x.Op == formula.Sym && x.Name == l[1] }
+		if g.Has(constant) && (l[0] != "j" || !p.Has(constant)) && slices.Contains(formula.Variables(p), l[0]) &&
+			!slices.Contains(formula.Variables(g), l[0]) {
+			p = formula.Rename(p, l[0], l[1])
+		}
 	}
 	return p
 }
+
+// algebraic matches the notation of computer algebra: 3*I, exp(2).
+var algebraic = regexp.MustCompile(`^[^\\]*(?:\*|\b(?:sqrt|exp|log|sin|cos|tan|atan)\()[^\\]*$`)

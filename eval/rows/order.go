@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // order is the order of the fields in a column's objects, as the file declares them: a chat template writes
@@ -17,6 +18,7 @@ type order struct {
 	names  []string
 	fields map[string]*order
 	item   *order        // of the items, if the value is a list
+	value  *order        // of all fields, if the value is a map
 	number func(any) any // converts values of a type that the library does not; nil for others
 }
 
@@ -34,6 +36,12 @@ func orderOf(n parquet.Node) *order {
 		o.fields[f.Name()] = orderOf(f)
 	}
 	o.item = o // of a repeated group
+	if t := n.Type().LogicalType(); t != nil && len(o.names) == 1 {
+		if _, ok := t.Value.(*format.MapType); ok {
+			o.value = o.fields[o.names[0]].field("value")
+			return o
+		}
+	}
 	if len(o.names) == 1 && n.Fields()[0].Repeated() {
 		// A list is a group with one field, which repeats the item or a group that holds it.
 		if o.item = o.fields[o.names[0]]; o.item != nil && len(o.item.names) == 1 {
@@ -43,17 +51,28 @@ func orderOf(n parquet.Node) *order {
 	return o
 }
 
+// field returns the order of the field with a name; o may be nil.
+func (o *order) field(name string) *order {
+	switch {
+	case o == nil:
+		return nil
+	case o.value != nil:
+		return o.value
+	}
+	return o.fields[name]
+}
+
 // at returns the order of the field at a path, which lookup finds in fields.
 func (o *order) at(fields map[string]any, path string) *order {
 	if o == nil {
 		return nil
 	}
 	if _, ok := fields[path]; ok {
-		return o.fields[path]
+		return o.field(path)
 	}
 	first, rest, _ := strings.Cut(path, ".")
 	inner, _ := fields[first].(map[string]any)
-	return o.fields[first].at(inner, rest)
+	return o.field(first).at(inner, rest)
 }
 
 // encode writes a value as JSON.
@@ -69,11 +88,7 @@ func (o *order) encode(to *bytes.Buffer, v any) error {
 				return err
 			}
 			to.WriteByte(':')
-			var field *order
-			if o != nil {
-				field = o.fields[name]
-			}
-			if err := field.encode(to, v[name]); err != nil {
+			if err := o.field(name).encode(to, v[name]); err != nil {
 				return err
 			}
 		}

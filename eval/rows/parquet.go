@@ -2,13 +2,12 @@ package rows
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"os"
-	"strconv"
+	"slices"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -57,6 +56,9 @@ func parquetEach(f *os.File, take takeRow,
 	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return fmt.Errorf("parquet: %w", err)
+	}
+	if err := checkColumns(file); err != nil {
+		return err
 	}
 	place, names := 0, orderOf(file.Schema())
 	each := func(row parquet.Row) (bool, error) {
@@ -143,82 +145,34 @@ func checkFooter(f *os.File, size int64) error {
 	return nil
 }
 
-// numberOf returns the function that converts values of a logical type whose numbers the library gives as others:
-// unsigned integers as signed ones, decimals in binary. nil for other types.
-func numberOf(t *format.LogicalType) func(any) any {
-	if t == nil {
-		return nil
-	}
-	switch t := t.Value.(type) {
-	case *format.IntType:
-		if t.IsSigned {
-			return nil
-		}
-		return func(v any) any {
-			switch v := v.(type) {
-			case int32:
-				return uint32(v)
-			case int64:
-				return uint64(v)
+// checkColumns refuses what the library reads wrongly: it loses pages in LZ4_RAW that do not shrink much, and takes
+// run lengths of booleans for those of bytes.
+func checkColumns(file *parquet.File) error {
+	for _, group := range file.Metadata().RowGroups {
+		for _, c := range group.Columns {
+			m, name := c.MetaData, strings.Join(c.MetaData.PathInSchema, ".")
+			switch {
+			case m.Codec == format.Lz4Raw:
+				return fmt.Errorf("parquet: column %q is compressed with LZ4_RAW, which is not supported: write the "+
+					"file with zstd, snappy or gzip", name)
+			case m.Type == format.Boolean && m.NumValues > 0 && hasRuns(m):
+				return fmt.Errorf("parquet: the booleans of column %q are in run-length encoding, which is not "+
+					"supported: write the file with data pages of version 1.0", name)
 			}
-			return v
-		}
-	case *format.DecimalType:
-		return func(v any) any {
-			switch x := v.(type) {
-			case *big.Float:
-				return json.Number(x.Text('f', int(t.Scale)))
-			case float64:
-				return json.Number(strconv.FormatFloat(x, 'f', int(t.Scale), 64))
-			}
-			return v
 		}
 	}
 	return nil
 }
 
-// plain converts the library's values of a column to what JSON would give.
-func plain(v any, o *order) any {
-	if o != nil && o.number != nil {
-		if _, list := v.([]any); !list {
-			v = o.number(v)
-		}
+// hasRuns reports whether data pages of a column are in run-length encoding. Levels always are; a column without
+// statistics has none in another encoding then.
+func hasRuns(m format.ColumnMetaData) bool {
+	if len(m.EncodingStats) == 0 {
+		return !slices.Contains(m.Encoding, format.Plain)
 	}
-	switch v := v.(type) {
-	case map[string]any:
-		for k, x := range v {
-			var field *order
-			if o != nil {
-				field = o.fields[k]
-			}
-			v[k] = plain(x, field)
-		}
-		return v
-	case []any:
-		item := o
-		if o != nil && o.item != nil {
-			item = o.item
-		}
-		for i, x := range v {
-			v[i] = plain(x, item)
-		}
-		return v
-	case []byte:
-		return string(v)
-	case int32:
-		return json.Number(strconv.FormatInt(int64(v), 10))
-	case int64:
-		return json.Number(strconv.FormatInt(v, 10))
-	case uint32:
-		return json.Number(strconv.FormatUint(uint64(v), 10))
-	case uint64:
-		return json.Number(strconv.FormatUint(v, 10))
-	case float32:
-		return json.Number(strconv.FormatFloat(float64(v), 'g', -1, 32))
-	case float64:
-		return json.Number(strconv.FormatFloat(v, 'g', -1, 64))
-	}
-	return v // nil, bool, string; and types that none of our fields has
+	return slices.ContainsFunc(m.EncodingStats, func(s format.PageEncodingStats) bool {
+		return s.PageType != format.DictionaryPage && s.Encoding == format.RLE
+	})
 }
 
 // WriteParquet writes rows (structs with parquet tags) with zstd compression.

@@ -167,6 +167,72 @@ func TestParquetNumbers(t *testing.T) {
 	}
 }
 
+// Maps become objects, whatever their values are.
+func TestParquetMaps(t *testing.T) {
+	type message struct {
+		Role  string  `parquet:"role"`
+		Score *uint32 `parquet:"score,optional"`
+	}
+	type row struct {
+		Texts    map[string]string   `parquet:"texts"`
+		Counts   map[string]uint32   `parquet:"counts"`
+		Lists    map[string][]string `parquet:"lists"`
+		Messages map[string]message  `parquet:"messages"`
+	}
+	most := uint32(1<<32 - 1)
+	in := []row{
+		{Texts: map[string]string{"a": "\\frac{1}{2}", "é": ""}, Counts: map[string]uint32{"x": most}, Lists: map[string][]string{"l": {"a", ""}},
+			Messages: map[string]message{"first": {"user", &most}, "second": {"é", nil}}},
+		{},
+	}
+	var b bytes.Buffer
+	if err := parquet.Write(&b, in); err != nil {
+		t.Fatal(err)
+	}
+	all, err := All(write(t, "x.parquet", b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := []map[string]any{
+		{"texts": map[string]any{"a": "\\frac{1}{2}", "é": ""}, "counts": map[string]any{"x": json.Number("4294967295")}, "lists": map[string]any{"l": []any{"a", ""}},
+			"messages": map[string]any{"first": map[string]any{"role": "user", "score": json.Number("4294967295")}, "second": map[string]any{"role": "é", "score": nil}}},
+		{"texts": map[string]any{}, "counts": map[string]any{}, "lists": map[string]any{}, "messages": map[string]any{}},
+	}
+	if d := cmp.Diff(want, []map[string]any{all[0].Fields, all[1].Fields}); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// The library reads wrong values from such files.
+func TestParquetRefuses(t *testing.T) {
+	type row struct {
+		Done bool `parquet:"done"`
+	}
+	type text struct {
+		Text string `parquet:"text"`
+	}
+	var runs, lz4 bytes.Buffer
+	inRuns := parquet.NewSchema("row", parquet.Group{"done": parquet.Encoded(parquet.Leaf(parquet.BooleanType), &parquet.RLE)})
+	if err := parquet.Write(&runs, []row{{true}, {false}}, inRuns, parquet.DataPageVersion(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := parquet.Write(&lz4, []text{{"a"}}, parquet.Compression(&parquet.Lz4Raw)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		file []byte
+		want string
+	}{
+		{runs.Bytes(), `the booleans of column "done" are in run-length encoding, which is not supported`},
+		{lz4.Bytes(), `column "text" is compressed with LZ4_RAW, which is not supported`},
+	} {
+		if _, err := All(write(t, "x.parquet", tt.file)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v, want %s", err, tt.want)
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"broken line", "{\"a\":1}\n{\"a\":", ":2: not JSON: text ends inside a value"},

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,47 @@ func (r *reader) branch(n *syntax.IfClause) (all bool) {
 		}
 	}
 	return false
+}
+
+// choice walks the part of a case that runs. Where only a shell can tell it asks for all parts, with true.
+func (r *reader) choice(n *syntax.CaseClause) (all bool) {
+	if r.all {
+		return true
+	}
+	r.left = true
+	text, ok := r.literal(n.Word)
+	if !ok {
+		return true
+	}
+	for _, item := range n.Items {
+		for _, p := range item.Patterns {
+			matches, ok := r.matches(text, p)
+			if !ok {
+				return true
+			}
+			if matches {
+				for _, stmt := range item.Stmts {
+					r.walk(stmt)
+				}
+				return item.Op != syntax.Break // ;& goes on
+			}
+		}
+	}
+	return false
+}
+
+// matches decides whether a text matches a pattern of a case.
+func (r *reader) matches(text string, w *syntax.Word) (matches, ok bool) {
+	p, err := expand.Pattern(r.config, w)
+	if err != nil {
+		return false, false
+	}
+	expr, err := pattern.Regexp(p, pattern.EntireString)
+	if err != nil {
+		return false, false
+	}
+	re, err := regexp.Compile(expr)
+	return err == nil && re.MatchString(text), err == nil
 }
 
 // holds decides a condition made of tests of texts and numbers; ok is false for others.

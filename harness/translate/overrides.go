@@ -91,6 +91,18 @@ func take(tree any, left *int) {
 // mostSettings limits what a few aliases of YAML can make; verl has some 600 settings.
 const mostSettings = 1 << 16
 
+// asBool returns true or false for the words that YAML 1.1 has for them: Hydra reads files by it. Quotes, with which
+// they would be texts, are gone.
+func asBool(text string) string {
+	switch text {
+	case "yes", "Yes", "YES", "on", "On", "ON":
+		return "true"
+	case "no", "No", "NO", "off", "Off", "OFF":
+		return "false"
+	}
+	return text
+}
+
 // add flattens a moderate tree.
 func (o overrides) add(path string, tree map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
@@ -106,6 +118,8 @@ func (o overrides) add(path string, tree map[string]any) {
 			o[key] = "[" + strings.Join(list, ",") + "]"
 		case nil:
 			o[key] = "null"
+		case string:
+			o[key] = asBool(v)
 		default:
 			o[key] = fmt.Sprint(v)
 		}

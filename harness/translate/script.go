@@ -39,11 +39,14 @@ type reader struct {
 	vars   variables
 	config *expand.Config
 	places places
-	depth  int
+	depth  int  // of scripts and functions in each other
 	read   int  // scripts that others source
 	within int  // command substitutions around the present one
 	all    bool // branches are taken
 	left   bool // a branch was left out
+
+	functions []*syntax.FuncDecl
+	called    map[*syntax.FuncDecl]bool
 }
 
 // readScript finds the trainer's command in a shell script. Assignments take effect in the order of the
@@ -56,10 +59,10 @@ func readScript(text, name string, set map[string]string, places places, marks b
 	if err != nil {
 		return nil, fmt.Errorf("%s is no shell script: %w", name, err)
 	}
-	if r.walk(file); r.left && !r.found { // the command may stand where only a caller's variables lead
+	if r.walkScript(file); r.left && !r.found { // the command may stand where only a caller's variables lead
 		r = newReader(set, places, marks)
 		r.all = true
-		r.walk(file)
+		r.walkScript(file)
 	}
 	r.env = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.vars.set)) {
@@ -72,14 +75,26 @@ func readScript(text, name string, set map[string]string, places places, marks b
 }
 
 func newReader(set map[string]string, places places, marks bool) *reader {
-	r := &reader{places: places, vars: variables{given: set, set: map[string]expand.Variable{}, marks: marks,
-		lacks: map[string][]string{}, elements: map[string][]word{}, computed: map[string]bool{}}}
+	r := &reader{places: places, called: map[*syntax.FuncDecl]bool{}}
+	r.vars = variables{given: set, set: map[string]expand.Variable{}, marks: marks,
+		lacks: map[string][]string{}, elements: map[string][]word{}, computed: map[string]bool{}}
 	r.config = &expand.Config{Env: r.vars, CmdSubst: r.command,
 		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "", errCommand }}
 	return r
 }
 
-// walk takes the assignments and the command of a part of a script.
+// walkScript takes the assignments and the command of a script. If it starts no trainer, one of its functions may,
+// which another script calls.
+func (r *reader) walkScript(file *syntax.File) {
+	r.walk(file)
+	for i := 0; i < len(r.functions) && !r.found; i++ {
+		if f := r.functions[i]; !r.called[f] {
+			r.walk(f.Body)
+		}
+	}
+}
+
+// walk takes the assignments and the command of a part of a script. The body of a function counts where it is called.
 func (r *reader) walk(n syntax.Node) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -90,6 +105,11 @@ func (r *reader) walk(n syntax.Node) {
 			r.call(n)
 		case *syntax.IfClause:
 			return r.branch(n)
+		case *syntax.CaseClause:
+			return r.choice(n)
+		case *syntax.FuncDecl:
+			r.functions = append(r.functions, n)
+			return false
 		}
 		return true
 	})
@@ -172,6 +192,9 @@ func (r *reader) call(n *syntax.CallExpr) {
 	}
 	if len(words) > 1 && (words[0].text == "source" || words[0].text == ".") {
 		r.source(words[1].text)
+		return
+	}
+	if r.inside(words) {
 		return
 	}
 	if len(words) > 0 && isArgument(words[0].text) {
@@ -308,6 +331,10 @@ func (v variables) assign(config *expand.Config, list []*syntax.Assign) {
 		if a.Name == nil || a.Naked && a.Array == nil {
 			continue
 		}
+		if a.Index != nil {
+			v.assignElement(config, a)
+			continue
+		}
 		if a.Array != nil {
 			v.assignArray(config, a)
 			continue
@@ -339,6 +366,9 @@ func (v variables) assign(config *expand.Config, list []*syntax.Assign) {
 // assignArray takes the assignment of an array over. One that is too long leaves it unset.
 func (v variables) assignArray(config *expand.Config, a *syntax.Assign) {
 	name := a.Name.Value
+	if v.assignKeys(config, a) {
+		return
+	}
 	var list []word
 	if a.Append {
 		list = slices.Clone(v.elements[name])

@@ -435,6 +435,17 @@ func TestShell(t *testing.T) {
 		{"a variable that an element of an array needs", "A=(actor_rollout_ref.actor.optim.lr=$LR actor_rollout_ref.rollout.n=4)\n$RUN \"${A[@]}\"",
 			nil, []string{"does not set LR, which actor_rollout_ref.actor.optim.lr needs"}},
 		{"a variable that is given", "GIVEN=$ROOT/8\n$RUN actor_rollout_ref.rollout.n=$GIVEN", []string{"n: 5"}, nil},
+		{"a case", "SIZE=7B\ncase $SIZE in\n1.5B) LR=3e-6 ;;\n7B|14B) LR=2e-6 ;;\n3*) LR=1e-5 ;;\n*) LR=1e-4 ;;\nesac\n" +
+			"$RUN actor_rollout_ref.actor.optim.lr=$LR", []string{"lr: 2e-6"}, nil},
+		{"a case without a match", "LR=2e-6\ncase x in\ny) LR=3e-6 ;;\nesac\n$RUN actor_rollout_ref.actor.optim.lr=$LR", []string{"lr: 2e-6"}, nil},
+		{"a function", "run() {\n$RUN actor_rollout_ref.actor.optim.lr=$1 \"${@:2}\"\n}\nother() {\nexit\n}\nrun 2e-6 actor_rollout_ref.rollout.n=16",
+			[]string{"lr: 2e-6", "n: 16"}, nil},
+		{"a function that another script calls", "LR=2e-6\nrun() {\n$RUN actor_rollout_ref.actor.optim.lr=$LR\n}", []string{"lr: 2e-6"}, nil},
+		{"a function that calls itself", "run() {\nrun \"$@\"\n}\nrun a\n$RUN actor_rollout_ref.rollout.n=16", []string{"n: 16"}, nil},
+		{"a script in a word", "LR=2e-6\ndocker run image bash -lc \"cd /w && $RUN actor_rollout_ref.actor.optim.lr=$LR\"", []string{"lr: 2e-6"}, nil},
+		{"an array with keys", "declare -A LR=([7B]=2e-6 [\"32B\"]=5e-7) N\nN[7B]=16\nN[32B]=8\nSIZE=7B\n" +
+			"$RUN actor_rollout_ref.actor.optim.lr=${LR[$SIZE]} actor_rollout_ref.rollout.n=${N[7B]}", []string{"lr: 2e-6", "n: 16"}, nil},
+		{"an element of an array", "N=(4 8)\nN[0]=16\n$RUN actor_rollout_ref.rollout.n=${N[0]}", nil, []string{"does not set N, which actor_rollout_ref.rollout.n needs"}},
 		{"a text that grows", "X=$ROOT\nX+=8\n$RUN actor_rollout_ref.rollout.n=$X", []string{"n: 8"}, []string{"does not set ROOT, which actor_rollout_ref.rollout.n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -493,6 +504,17 @@ func TestYAML(t *testing.T) {
 	}
 	if d := cmp.Diff(list.Notes, tree.Notes); d != "" {
 		t.Errorf("notes (-list +tree)\n%s", d)
+	}
+}
+
+// Words for true and false in a file that a person wrote.
+func TestYAMLBooleans(t *testing.T) {
+	r := translated(t, "config.yaml", "algorithm: {adv_estimator: grpo, norm_adv_by_std_in_grpo: off}\ndata: {train_files: t.parquet}\nactor_rollout_ref:\n"+
+		"  model: {path: ./m}\n  rollout: {n: 4}\n  actor: {use_kl_loss: yes, kl_loss_coef: 0.25}\ntrainer: {total_training_steps: 3}\n", nil)
+	for _, want := range []string{"scale_std: false", "loss_coef: 0.25"} {
+		if !strings.Contains(r.Text, want) {
+			t.Errorf("it lacks %q:\n%s", want, r.Text)
+		}
 	}
 }
 

@@ -178,6 +178,9 @@ func (st *state) divideInts(a, b Value) (Value, bool, error) {
 	if math.IsInf(f, 0) {
 		return nil, true, overflowErr("integer division result too large for a float")
 	}
+	if i.Sign() == 0 && j.Sign() < 0 {
+		f = math.Copysign(f, -1)
+	}
 	return newFloat(f), true, nil
 }
 

@@ -6,8 +6,7 @@
 // A template is untrusted input. Rendering limits steps, output, text, integers and
 // nesting; it reads no file, no clock and no environment. An unsupported construct is an
 // error that names it with line and column; nothing is approximated. Not supported:
-// include, import, extends, block, autoescape, recursive loops, and the filters random,
-// urlize, wordwrap and pprint.
+// include, import, extends, autoescape, required blocks, and the filters random and urlize.
 //
 // [Parse] reads a template, [Template.Render] writes the prompt of a list of messages,
 // [Template.RenderVars] renders with arbitrary variables. [SelectTemplate] finds the

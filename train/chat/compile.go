@@ -3,23 +3,28 @@ package chat
 // compiler resolves the variables, filters and tests of a tree. It refuses what Jinja2
 // refuses at compile time.
 type compiler struct {
-	loops int // enclosing for blocks
+	loops  int             // enclosing for blocks
+	top    *symbols        // of the template's outermost scope
+	blocks map[string]bool // names of the blocks so far
 }
 
 // block is the compiler's position.
 type block struct {
 	syms   *symbols
-	soft   bool // in a branch: unknown filters and tests are errors only when called
-	inLoop bool // break and continue are allowed
+	soft   bool     // in a branch: unknown filters and tests are errors only when called
+	inLoop bool     // break and continue are allowed
+	around *symbols // that named blocks see unless they are scoped; nil: the template's
 }
 
-func (b block) inner(syms *symbols) block { return block{syms: syms, inLoop: b.inLoop} }
+func (b block) inner(syms *symbols) block {
+	return block{syms: syms, inLoop: b.inLoop, around: b.around}
+}
 
 func compile(body []stmt) (*funcInfo, scope, error) {
 	fn := &funcInfo{slots: map[variable]int{}}
 	syms := newSymbols(nil, fn)
 	syms.stmts(body)
-	c := &compiler{}
+	c := &compiler{top: syms, blocks: map[string]bool{}}
 	err := c.stmts(body, block{syms: syms})
 	return fn, syms.scope(), err
 }
@@ -84,6 +89,8 @@ func (c *compiler) stmt(s stmt, b block) error {
 		return c.setBlock(s, b)
 	case *withStmt:
 		return c.with(s, b)
+	case *blockStmt:
+		return c.block(s, b)
 	case *jumpStmt:
 		if !b.inLoop {
 			return syntaxErr(s.offset(), "break and continue need a loop around")
@@ -129,8 +136,13 @@ func (c *compiler) with(s *withStmt, b block) error {
 }
 
 func (c *compiler) forLoop(s *forStmt, b block) error {
-	body, test, els := newSymbols(b.syms, b.syms.fn), newSymbols(b.syms, b.syms.fn), newSymbols(b.syms, b.syms.fn)
-	if undeclared(s.body, "loop")["loop"] {
+	fn := b.syms.fn
+	if s.recursive {
+		fn = &funcInfo{parent: b.syms.fn, slots: map[variable]int{}}
+		s.fn = fn
+	}
+	body, test, els := newSymbols(b.syms, fn), newSymbols(b.syms, fn), newSymbols(b.syms, fn)
+	if s.recursive || undeclared(s.body, "loop")["loop"] || hasScopedBlock(s.body) {
 		body.param("loop")
 	}
 	body.targets(s.target, body.param)
@@ -142,7 +154,7 @@ func (c *compiler) forLoop(s *forStmt, b block) error {
 	}
 	s.bodyScope, s.testScope, s.elsScope = body.scope(), test.scope(), els.scope()
 	if _, ok := body.loads["loop"]; ok && body.loads["loop"] == loadParam {
-		r, _ := body.ref("loop", b.syms.fn)
+		r, _ := body.ref("loop", fn)
 		s.loop = &r
 	}
 	if err := c.exprs(b, s.iter); err != nil {
@@ -150,7 +162,7 @@ func (c *compiler) forLoop(s *forStmt, b block) error {
 	}
 	c.loops++
 	defer func() { c.loops-- }()
-	in := block{syms: body, inLoop: true}
+	in := block{syms: body, inLoop: true, around: b.around}
 	if err := c.target(s.target, in); err != nil {
 		return err
 	}
@@ -162,7 +174,35 @@ func (c *compiler) forLoop(s *forStmt, b block) error {
 	if err := c.stmts(s.body, in); err != nil {
 		return err
 	}
-	return c.stmts(s.els, b.inner(els))
+	after := b.inner(els)
+	after.inLoop = b.inLoop && !s.recursive
+	return c.stmts(s.els, after)
+}
+
+// block compiles a named block, which has its own frame. If it is scoped, it sees the variables around it; if not,
+// what the next scoped block around it sees, or only the template's variables.
+func (c *compiler) block(s *blockStmt, b block) error {
+	if c.blocks[s.name] {
+		return syntaxErr(s.offset(), "block '%s' is defined twice", s.name)
+	}
+	c.blocks[s.name] = true
+	around := b.around
+	if s.scoped {
+		around = b.syms
+	}
+	s.fn = &funcInfo{slots: map[variable]int{}}
+	syms := newSymbols(around, s.fn)
+	if around == nil {
+		syms.top = c.top
+	} else {
+		s.fn.parent = around.fn
+		for fn := b.syms.fn; fn != around.fn; fn = fn.parent {
+			s.up++
+		}
+	}
+	syms.stmts(s.body)
+	s.scope = syms.scope()
+	return c.stmts(s.body, block{syms: syms, around: around})
 }
 
 // macro compiles the body of a macro or a call block, which has its own frame.
@@ -192,7 +232,7 @@ func (c *compiler) macro(d *macroDef, pos int, b block) error {
 		}
 	}
 	d.scope = syms.scope()
-	in := block{syms: syms}
+	in := block{syms: syms, around: b.around}
 	for _, a := range d.args {
 		if err := c.variable(a.name, a.offset(), &a.ref, in); err != nil {
 			return err

@@ -233,7 +233,7 @@ func (st *state) call(fn Value, a *arguments) (Value, error) {
 	case *undefined:
 		return nil, undefErr(fn)
 	case *loopValue:
-		return nil, typeErr("recursive loops are not supported in chat templates")
+		return fn.again(st, a)
 	}
 	return nil, typeErr("'%s' object is not callable", fn.typeName())
 }

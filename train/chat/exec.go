@@ -120,6 +120,16 @@ func (s *withStmt) exec(st *state, f *frame) (signal, error) {
 	return sig, err
 }
 
+func (s *blockStmt) exec(st *state, outer *frame) (signal, error) {
+	for range s.up {
+		outer = outer.parent
+	}
+	f := &frame{slots: make([]Value, len(s.fn.slots)), parent: outer}
+	st.enter(s.scope, f)
+	_, err := st.run(s.body, f)
+	return goOn, err
+}
+
 // writeText writes the result of a filter or call block, which must be text.
 func (st *state) writeText(v Value) error {
 	s, ok := textOf(v)

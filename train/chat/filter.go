@@ -39,6 +39,7 @@ func filterNamed(name string) builtin {
 		"min":            extremeFilter("min", "<"),
 		"reject":         selectFilter("reject", false, false),
 		"rejectattr":     selectFilter("rejectattr", false, true),
+		"pprint":         alone("pprint", pprintFilter),
 		"replace":        bound("replace", replaceFilter, "old", "new", "count="),
 		"reverse":        alone("reverse", reverseFilter),
 		"round":          bound("round", roundFilter, "precision=", "method="),
@@ -58,7 +59,9 @@ func filterNamed(name string) builtin {
 		"upper":          caseFilter("upper"),
 		"urlencode":      alone("urlencode", urlencodeFilter),
 		"wordcount":      alone("wordcount", wordcountFilter),
-		"xmlattr":        bound("xmlattr", xmlattrFilter, "autospace="),
+		"wordwrap": bound("wordwrap", wordwrapFilter, "width=", "break_long_words=", "wrapstring=",
+			"break_on_hyphens="),
+		"xmlattr": bound("xmlattr", xmlattrFilter, "autospace="),
 	}[name]
 }
 

@@ -23,7 +23,7 @@ func TestGoldenFeatures(t *testing.T) {
 		n++
 		c.check(t, variables(t, file.Vars))
 	})
-	if n < 1300 {
-		t.Errorf("%d cases, want at least 1300", n)
+	if n < 1450 {
+		t.Errorf("%d cases, want at least 1450", n)
 	}
 }

@@ -5,6 +5,7 @@ type loopValue struct {
 	iterable Value
 	filtered bool // the iterable is filtered by an if: its length is unknown
 	next     iterator
+	depth0   int // rounds of a recursive loop around this one
 	index0   int
 	length   int // -1: not yet known
 
@@ -12,6 +13,8 @@ type loopValue struct {
 	ended                  bool  // after was looked for and does not exist
 	changed                []Value
 	hasChanged             bool
+
+	recurse func(iterable Value, depth0 int) (string, error) // nil unless the loop is recursive
 }
 
 func (*loopValue) typeName() string { return "LoopContext" }
@@ -94,9 +97,9 @@ func (l *loopValue) attr(st *state, name string) (Value, error) {
 	case "first":
 		return Bool(l.index0 == 0), nil
 	case "depth":
-		return Int(1), nil
+		return Int(l.depth0 + 1), nil
 	case "depth0":
-		return Int(0), nil
+		return Int(l.depth0), nil
 	case "length", "revindex", "revindex0":
 		n, err := l.count(st)
 		switch name {
@@ -149,19 +152,61 @@ func (l *loopValue) change(st *state, a *arguments) (Value, error) {
 	return Bool(true), nil
 }
 
+// again is loop(iterable) in a recursive loop: the text of the loop over iterable, one level deeper.
+func (l *loopValue) again(st *state, a *arguments) (Value, error) {
+	v, err := a.bind("loop", "iterable")
+	switch {
+	case err != nil:
+		return nil, err
+	case l.recurse == nil:
+		return nil, typeErr("only a loop that is marked 'recursive' can be called")
+	}
+	text, err := l.recurse(v[0], l.depth0+1)
+	return Str(text), err
+}
+
 func (s *forStmt) exec(st *state, f *frame) (signal, error) {
 	iterable, err := s.iter.eval(st, f)
 	if err != nil {
 		return goOn, err
 	}
-	next, err := st.iterate(iterable)
+	if !s.recursive {
+		return s.over(st, f, &loopValue{iterable: iterable})
+	}
+	text, err := s.recurse(st, f, iterable, 0)
+	if err != nil {
+		return goOn, at(s.offset(), err)
+	}
+	return goOn, at(s.offset(), st.write(text))
+}
+
+// recurse returns the text of a recursive loop over iterable, with variables of its own.
+func (s *forStmt) recurse(st *state, outer *frame, iterable Value, depth0 int) (string, error) {
+	if st.depth++; st.depth > maxDepth {
+		return "", limitErr("recursive loops nested more than %d deep", maxDepth)
+	}
+	defer func() { st.depth-- }()
+	f := &frame{slots: make([]Value, len(s.fn.slots)), parent: outer}
+	loop := &loopValue{iterable: iterable, depth0: depth0}
+	loop.recurse = func(iterable Value, depth0 int) (string, error) {
+		return s.recurse(st, outer, iterable, depth0)
+	}
+	return st.capture(func() error {
+		_, err := s.over(st, f, loop)
+		return err
+	})
+}
+
+// over runs the rounds of a loop over its iterable.
+func (s *forStmt) over(st *state, f *frame, loop *loopValue) (signal, error) {
+	next, err := st.iterate(loop.iterable)
 	if err != nil {
 		return goOn, at(s.iter.offset(), err)
 	}
 	if s.test != nil {
 		next = s.filtered(st, f, next)
 	}
-	loop := &loopValue{iterable: iterable, filtered: s.test != nil, next: next, index0: -1, length: -1}
+	loop.filtered, loop.next, loop.index0, loop.length = s.test != nil, next, -1, -1
 	els := s.hasElse
 	for {
 		v, ok, err := loop.advance()

@@ -137,6 +137,7 @@ const (
 	loadParam   loadKind = iota // set on entry
 	loadGlobal                  // the rendering's variable of that name
 	loadAlias                   // the variable of the enclosing scope
+	loadTop                     // the template's own variable, else the rendering's
 	loadMissing                 // nothing
 )
 
@@ -160,8 +161,10 @@ type (
 		iter, test expr // test is nil without if
 		body, els  []stmt
 		hasElse    bool
+		recursive  bool
 
-		loop                           *ref // slot of loop; nil if unused
+		fn                             *funcInfo // of each round of a recursive loop; else nil
+		loop                           *ref      // slot of loop; nil if unused
 		bodyScope, testScope, elsScope scope
 	}
 	macroStmt struct {
@@ -196,6 +199,16 @@ type (
 		targets, values []expr
 		body            []stmt
 		scope           scope
+	}
+	blockStmt struct {
+		position
+		name   string
+		scoped bool // sees the variables around it, not only the template's
+		body   []stmt
+
+		fn    *funcInfo
+		up    int // frames from the block's place to the one it sees
+		scope scope
 	}
 	jumpStmt struct {
 		position

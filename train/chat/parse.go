@@ -169,7 +169,9 @@ func (p *parser) statement() (stmt, error) {
 	case "generation":
 		body, err := p.block("endgeneration")
 		return &callStmt{position: pos, generation: true, def: &macroDef{body: body}}, err
-	case "include", "import", "from", "extends", "block", "autoescape":
+	case "block":
+		return p.blockTag(pos)
+	case "include", "import", "from", "extends", "autoescape":
 		return nil, syntaxErr(t.pos, "the tag '%s' is not supported in chat templates", t.text)
 	}
 	return nil, syntaxErr(t.pos, "unknown tag '%s'", t.text)
@@ -192,9 +194,7 @@ func (p *parser) forTag(pos position) (stmt, error) {
 			return nil, err
 		}
 	}
-	if t := p.cur(); t.isName("recursive") {
-		return nil, syntaxErr(t.pos, "recursive loops are not supported in chat templates")
-	}
+	s.recursive = p.skipName("recursive")
 	if s.body, err = p.blockUntil("endfor", "else"); err != nil {
 		return nil, err
 	}
@@ -324,6 +324,21 @@ func (p *parser) filterTag() (stmt, error) {
 	}
 	body, err := p.block("endfilter")
 	return &filterStmt{filter: filter, body: body}, err
+}
+
+// blockTag parses a named block. Nothing can override it, because templates do not extend others.
+func (p *parser) blockTag(pos position) (stmt, error) {
+	name, err := p.expectName()
+	if err != nil {
+		return nil, err
+	}
+	s := &blockStmt{position: pos, name: name.text, scoped: p.skipName("scoped")}
+	if t := p.cur(); t.isName("required") {
+		return nil, syntaxErr(t.pos, "a required block needs a template that overrides it: not supported")
+	}
+	s.body, err = p.block("endblock")
+	p.skipName(s.name)
+	return s, err
 }
 
 func (p *parser) withTag() (stmt, error) {

@@ -28,8 +28,9 @@ func (st *state) repr(v Value) (string, error) {
 }
 
 type reprWriter struct {
-	st *state
-	b  strings.Builder
+	st     *state
+	b      strings.Builder
+	sorted bool // dicts by their keys
 }
 
 func (w *reprWriter) text(s string) error {
@@ -154,6 +155,9 @@ func (w *reprWriter) items(open string, items []Value, end string, depth int) er
 
 func (w *reprWriter) dict(d *Dict, depth int) error {
 	open := "{"
+	if w.sorted {
+		d = w.st.byKey(d)
+	}
 	for i, k := range d.keys {
 		if err := w.text(open); err != nil {
 			return err

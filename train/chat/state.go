@@ -14,6 +14,7 @@ type state struct {
 	check int // check ctx when steps reaches this
 	depth int // of macro calls
 	out   *strings.Builder
+	top   *frame // of the template's outermost scope
 	vars  *Dict
 	date  time.Time
 	runes runeCache
@@ -130,6 +131,11 @@ func (st *state) enter(sc scope, f *frame) {
 			f.slots[l.slot] = st.global(l.name)
 		case loadAlias:
 			f.slots[l.slot] = *f.at(l.from)
+		case loadTop:
+			f.slots[l.slot] = *st.top.at(l.from)
+			if f.slots[l.slot] == nil {
+				f.slots[l.slot] = st.global(l.name)
+			}
 		case loadMissing:
 			f.slots[l.slot] = nil
 		}

@@ -32,7 +32,7 @@ var textMethods = sync.OnceValue(func() map[string]textCall {
 		{"center ljust rjust", padMethod, 1, 2, nil},
 		{"zfill", zfillMethod, 1, 1, nil},
 		{"expandtabs", expandtabsMethod, 0, 0, []string{"tabsize="}},
-		{"upper lower title capitalize swapcase", caseMethod, 0, 0, nil},
+		{"upper lower title capitalize swapcase casefold", caseMethod, 0, 0, nil},
 		{"isalnum isalpha isascii isdecimal isdigit isidentifier", isMethod, 0, 0, nil},
 		{"islower isnumeric isprintable isspace istitle isupper", isMethod, 0, 0, nil},
 	} {
@@ -48,7 +48,7 @@ func textMethod(v Value, name string) Value {
 	switch name {
 	case "format", "format_map":
 		return method(name, func(st *state, a *arguments) (Value, error) { return formatMethod(st, v, s, name, a) })
-	case "casefold", "encode", "maketrans", "translate":
+	case "encode", "maketrans", "translate":
 		return unsupported("str", name)
 	}
 	m, ok := textMethods()[name]
@@ -339,6 +339,8 @@ func changeCase(name, s string) string {
 		return titleText(s)
 	case "capitalize":
 		return capitalizeText(s)
+	case "casefold":
+		return foldText(s)
 	}
 	return swapText(s)
 }

@@ -36,12 +36,13 @@ type symbols struct {
 	loads        map[string]loadKind // initial value of each name; its keys are the names
 	order        []string            // of loads
 	stores       map[string]bool
+	top          *symbols // in a block that is not scoped: the template's outermost scope
 }
 
 func newSymbols(parent *symbols, fn *funcInfo) *symbols {
 	s := &symbols{parent: parent, fn: fn, loads: map[string]loadKind{}, stores: map[string]bool{}}
 	if parent != nil {
-		s.level = parent.level + 1
+		s.level, s.top = parent.level+1, parent.top
 	}
 	return s
 }
@@ -149,10 +150,14 @@ func (s *symbols) join(branches ...*symbols) {
 func (s *symbols) scope() scope {
 	list := make(scope, len(s.order))
 	for i, name := range s.order {
-		list[i] = load{slot: s.fn.slot(s.level, name), kind: s.loads[name], name: name}
-		if list[i].kind == loadAlias {
-			list[i].from, _ = s.parent.ref(name, s.fn)
+		l := load{slot: s.fn.slot(s.level, name), kind: s.loads[name], name: name}
+		switch {
+		case l.kind == loadAlias:
+			l.from, _ = s.parent.ref(name, s.fn)
+		case l.kind == loadGlobal && s.top != nil && s.top.stored(name):
+			l.kind, l.from = loadTop, ref{slot: s.top.fn.slot(s.top.level, name)}
 		}
+		list[i] = l
 	}
 	return list
 }

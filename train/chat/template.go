@@ -82,8 +82,8 @@ func (t *Template) RenderVars(ctx context.Context, vars *Dict, date time.Time) (
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	st := &state{ctx: ctx, check: stepsPerCheck, out: &strings.Builder{}, vars: vars, date: date}
 	f := &frame{slots: make([]Value, len(t.fn.slots))}
+	st := &state{ctx: ctx, check: stepsPerCheck, out: &strings.Builder{}, top: f, vars: vars, date: date}
 	st.enter(t.scope, f)
 	if _, err := st.run(t.body, f); err != nil {
 		return "", t.placed(err)

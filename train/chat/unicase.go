@@ -79,6 +79,33 @@ func upperRune(r rune) string {
 	return string(unicode.ToUpper(r))
 }
 
+// foldText is the text without differences of case (CaseFolding.txt, C and F).
+func foldText(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		b.WriteString(foldRune(r))
+	}
+	return b.String()
+}
+
+// foldRune returns the lower case of r's upper case, except where Unicode folds otherwise: ı is a letter of its own,
+// and Cherokee folds to the older upper case.
+func foldRune(r rune) string {
+	switch {
+	case r == 'ı', r >= 0x13a0 && r <= 0x13f5:
+		return string(r)
+	case r == 'ẞ':
+		return "ss"
+	case r >= 0x13f8 && r <= 0x13fd, r >= 0xab70 && r <= 0xabbf:
+		return string(unicode.ToUpper(r))
+	}
+	var b strings.Builder
+	for _, u := range upperRune(r) {
+		b.WriteString(lowerAt([]rune{u}, 0))
+	}
+	return b.String()
+}
+
 func titleRune(r rune) string {
 	if _, title := specialCase(r); title != "" {
 		return title

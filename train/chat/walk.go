@@ -1,5 +1,7 @@
 package chat
 
+import "slices"
+
 // walkExpr calls visit for the names of an expression; loaded is always true.
 func walkExpr(x expr, visit func(name string, loaded bool)) {
 	all := func(list ...expr) {
@@ -68,8 +70,8 @@ func walkTarget(x expr, visit func(name string, loaded bool)) {
 	}
 }
 
-// walkStmts calls visit for all names in statements, including nested blocks, in Jinja2's
-// order of nodes.
+// walkStmts calls visit for all names in statements, including nested ones, in Jinja2's
+// order of nodes. As there, it leaves out named blocks.
 func walkStmts(list []stmt, visit func(name string, loaded bool)) {
 	exprs := func(list ...expr) {
 		for _, e := range list {
@@ -128,6 +130,31 @@ func walkStmts(list []stmt, visit func(name string, loaded bool)) {
 			walkStmts(s.body, visit)
 		}
 	}
+}
+
+// hasScopedBlock reports whether list has a scoped block, at any depth.
+func hasScopedBlock(list []stmt) bool {
+	return slices.ContainsFunc(list, func(s stmt) bool {
+		switch s := s.(type) {
+		case *blockStmt:
+			return s.scoped || hasScopedBlock(s.body)
+		case *ifStmt:
+			return slices.ContainsFunc(s.bodies, hasScopedBlock) || hasScopedBlock(s.els)
+		case *forStmt:
+			return hasScopedBlock(s.body) || hasScopedBlock(s.els)
+		case *macroStmt:
+			return hasScopedBlock(s.def.body)
+		case *callStmt:
+			return hasScopedBlock(s.def.body)
+		case *filterStmt:
+			return hasScopedBlock(s.body)
+		case *setBlockStmt:
+			return hasScopedBlock(s.body)
+		case *withStmt:
+			return hasScopedBlock(s.body)
+		}
+		return false
+	})
 }
 
 // undeclared returns the names that list reads before it sets them.

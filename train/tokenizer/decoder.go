@@ -169,9 +169,6 @@ func (d suffixDecoder) decode(tokens []string) ([]string, error) {
 }
 
 func (d suffixDecoder) token(t string, last bool) string {
-	if d == "" {
-		return t
-	}
 	if last {
 		return strings.ReplaceAll(t, string(d), "")
 	}

@@ -31,7 +31,8 @@ func answerBox(s string) (content string, refused, ok bool) {
 	return content, false, true
 }
 
-// LastBox returns the content of the last closed \boxed{…} or \fbox{…} and of the boxes right before it.
+// LastBox returns the content of the last closed \boxed{…} or \fbox{…} and of the boxes right before it, or the side
+// of a formula that calculates with it.
 func LastBox(s string) (string, bool) {
 	boxes, starts := "", len(s)
 	for tries := 0; tries < 20; tries++ {
@@ -41,8 +42,11 @@ func LastBox(s string) (string, bool) {
 		}
 		content, end, ok := boxAt(s, k)
 		if boxes == "" {
-			if ok {
-				boxes = content
+			if ok && content != "" {
+				k, end, boxes = outermost(s, k, end, content)
+				if side := sideAround(s, k, end, boxes); side != "" {
+					return side, true
+				}
 			}
 			starts = k
 			continue
@@ -93,7 +97,8 @@ func lastBareBox(s string) (string, bool) {
 func isRefused(content, before, after string) bool {
 	before = strings.TrimRight(wording.Lower(tail(before, 80)), " $*\\([")
 	after = strings.TrimLeft(wording.Lower(tailless(after)), " $*\\)]")
-	return isDeniedBetween(before, after) || revoked.MatchString(after) && !truthValue.MatchString(content)
+	return isDeniedBetween(before, after) || questioned.MatchString(after) ||
+		revoked.MatchString(after) && !truthValue.MatchString(content)
 }
 
 // revoked matches a sentence after a box that calls it wrong: On second thought, that is wrong. The sentence must end
@@ -109,6 +114,9 @@ var revoked = lazy(`^[$*.!?\s]*(?:(?:on second thought|on reflection|wait|hmm+|n
 	`(?:right|correct|the (?:right |correct |final )?answer)|` +
 	`(?:that|this)(?: (?:answer|value|result))? (?:(?:is|was|can)(?: ?not|n't)|can't)(?: be)? (?:true|possible))` +
 	`(?:[.!,;:]|\s*$|\n| [—–-]| (?:so|because|since|but)\b))`)
+
+// questioned matches a question mark after a box and the answer no.
+var questioned = lazy(`^\? *(?:no|nope|not)\b`)
 
 // truthValue matches a box that says whether something holds: what follows speaks of the statement, not of the box.
 var truthValue = lazy(`(?i)^[^a-z]*(?:\\(?:text|textbf|mathrm|mbox)\{ *)?(?:yes|no|true|false|impossible)\b`)
@@ -158,6 +166,9 @@ func joins(s string) bool {
 		return false
 	}
 	s = orOfOthers.ReplaceAllString(strings.ToLower(wording.WithoutFonts(s)), " or ")
+	if strings.Trim(s, " ") == "" {
+		return true
+	}
 	if !strings.ContainsAny(s, ",;&") && !strings.Contains(s, "and") && !strings.Contains(s, "or") {
 		return false
 	}

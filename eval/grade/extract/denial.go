@@ -115,13 +115,18 @@ func withoutDenied(s string) string {
 var denyingLabel = lazy(`(?i)(?:^|[.!?] )[^0-9:.$]*\b(?:not (?:the|an?|our|my) (?:[a-z]+ )?(?:answer|solution|result|value)|(?:common|frequent|usual) (?:mistake|error)|` +
 	`opposite|not|except|` +
 	`never|wrong|incorrect|` +
-	`false|rejected|excluded|impossible): *\**[-−$\\(0-9]|(?:^|[.!?] )[^0-9:.$]*\b(?:negative|minus): *\**[$\\(]*[0-9]`)
+	`false|rejected|excluded|impossible|candidates?|hint|given|example|guess|assumption): *\**[-−$\\(0-9]|(?:^|[.!?] )[^0-9:.$]*\b(?:negative|minus): *\**[$\\(]*[0-9]`)
+
+// rejectsValue matches a sentence that gives a value that fails, or a day counted from another.
+var rejectsValue = lazy(`(?i)[0-9)}$]: *(?:(?:this|it|that) )?(?:fails|does(?: ?not|n't|n’t) work|not (?:valid|possible)|invalid|impossible|` +
+	`contradiction|wrong)\b|\bdays? (?:before|after) (?:mon|tues|wednes|thurs|fri|satur|sun)day\.?$`)
 
 // hasDenyingLabel reports whether the last sentence begins with such a label, or gives a quantity derived from the
-// answer.
+// answer, or rejects its value.
 func hasDenyingLabel(s string) bool {
 	end := tail(s, maxStatement)
 	return strings.Contains(s, "nswer") && aboutAnswer.MatchString(lastSentence(end)) ||
+		rejectsValue.MatchString(lastSentence(end)) ||
 		strings.Contains(s, ":") && denyingLabel.MatchString(end) && denyingLabel.MatchString(lastSentence(end))
 }
 

@@ -48,7 +48,7 @@ func Statement(s string) string {
 		if strings.Count(t, "**")%2 == 1 {
 			t = strings.TrimSuffix(t, "**")
 		}
-		if strings.Count(t, "*") == 1 {
+		if strings.Count(t, "*") == 1 && !strings.HasSuffix(t, "^*") {
 			t = strings.Trim(t, "*")
 		}
 		if t = strings.TrimSuffix(t, "。"); !strings.HasSuffix(t, "...") {

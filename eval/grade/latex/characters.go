@@ -18,6 +18,9 @@ func PlainCharacters(s string) string {
 	if strings.ContainsAny(s, "\b\f") {
 		s = controls.Replace(s)
 	}
+	if strings.Contains(s, "&lt") || strings.Contains(s, "&le") || strings.Contains(s, "&g") {
+		s = entities.Replace(s)
+	}
 	if isASCII(s) {
 		return s
 	}
@@ -47,6 +50,9 @@ func PlainCharacters(s string) string {
 
 // controls restores commands whose first letter was read as an escape: \b of \boxed, \f of \frac.
 var controls = strings.NewReplacer("\boxed", `\boxed`, "\binom", `\binom`, "\begin", `\begin`, "\frac", `\frac`)
+
+// entities restores the signs of relations that HTML escapes.
+var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&le;", "≤", "&ge;", "≥", "&leq;", "≤", "&geq;", "≥")
 
 // plainCharacter returns the ASCII character that r stands for, 0 if r has no width, else r.
 func plainCharacter(r rune) rune {

@@ -9,7 +9,7 @@ import (
 )
 
 // thousand lists the separators of groups of three digits. A comma counts only if l.thousands is set.
-var thousand = []string{"{,}", ",\\! ", ",\\!", "\\,", "\\!", "\\ ", "_", "'", ","}
+var thousand = []string{"{,}", ",\\! ", ",\\!", "\\,", "\\!", "\\ ", "\\;", "\\:", "~", "_", "'", ","}
 
 // number reads digits with thousands separators and a decimal point. An exponent (1e5, 1.5E-3) stays in the
 // text.

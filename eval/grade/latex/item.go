@@ -114,7 +114,11 @@ func (p *parser) skipCurrency() {
 
 // hedges are words before a value that do not change it.
 var hedges = []string{"about", "approximately", "approx", "roughly", "around", "exactly", "precisely", "only", "just",
-	"simply", "thus", "hence", "so", "therefore", "equals", "is", "the answer is", "answer", "final answer", "result"}
+	"simply", "thus", "hence", "so", "therefore", "equals", "is", "the answer is", "answer", "final answer", "result",
+	"the point", "point", "the pair", "the ordered pair", "the triple", "the ordered triple", "the interval",
+	"interval", "the set",
+	"the vector", "the matrix", "the line", "the equation", "the function", "the number", "the value",
+	"the coordinates"}
 
 // before skips words before a value.
 func (p *parser) before() error {

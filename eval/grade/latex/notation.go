@@ -16,16 +16,21 @@ type notation struct {
 
 var notations = []notation{
 	{"C", regexp.MustCompile(`(?:\{\})?[_^]\{?([0-9a-z]+)\}? ?C_\{?([0-9a-z]+)\}?`), `\binom{$1}{$2}`}, // {}_7C_3
+	// {}_5P_2
+	{"P", regexp.MustCompile(`(?:\{\}|(^|[^0-9A-Za-z)}\]]))[_^]\{?([0-9a-z]+)\}? ?P_\{?([0-9a-z]+)\}?`),
+		`$1\frac{$2!}{($2-$3)!}`},
 	{"C", regexp.MustCompile(`\bC\(([0-9]+), ?([0-9]+)\)`), `\binom{$1}{$2}`},
 	// C_7^3, as in China and France; {}_7C_3 is above
 	{"C", regexp.MustCompile(`(^|[^\\_^A-Za-z}])(?:\\(?:mathrm|text) ?\{C\}|C)_\{?([0-9]+)\}?\^\{?([0-9]+)\}?`), `$1\binom{$2}{$3}`},
 	{"sec", regexp.MustCompile(`(^|[^\\a-z])sec ?\(`), `$1\sec(`}, // no seconds
-	{"...", regexp.MustCompile(`, ?\.{3},`), `,\ldots,`},
+	{"...", regexp.MustCompile(`, ?\.{3}(,| *$)`), `,\ldots$1`},
 	{`.\overline`, regexp.MustCompile(`(^|[^0-9])\.\\overline`), `${1}0.\overline`},
 	{"q.", regexp.MustCompile(`\b[Ss]q\. ?`), "square "},
 	{"u.", regexp.MustCompile(`\b[Cc]u\. ?`), "cubic "},
 	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)_\{?(?:\\ge|\\geq|\\geqslant|≥|>=) ?0\}?`), `[0,\infty)`},
 	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)(?:\^\{?\+\}?|_\{?(?:>|\\gt) ?0\}?|_\{?\+\}?)`), `(0,\infty)`},
+	{"R", regexp.MustCompile(`(?:\\mathbb ?\{?R\}?|ℝ)(?:\^ ?\{? ?(?:\*|\\ast|\\times)\}?|_\{? ?(?:\\neq?|≠) ?0 ?\}?)`),
+		`\mathbb{R}\setminus\{0\}`},
 	{"xcept", regexp.MustCompile(`(?i)^(?:\\text\{)?(?:all |the |any )?(?:real )?(?:numbers|values|x|reals)(?: of x)?,? except` +
 		`(?: for)? *(?:x ?= ?)?\}? *(?:x ?= ?)?\$?` +
 		`([-−]?(?:[0-9./]+|\\[dt]?frac(?:[0-9]{2}|\{[^{}]*\}\{[^{}]*\})))\}?$`), `\mathbb{R}\setminus\{$1\}`},
@@ -50,6 +55,8 @@ var notations = []notation{
 	{"Z", regexp.MustCompile(`[ ,;~]*(?:\\[ ,;]|\\q?quad|` +
 		`\\text\{ *,? *(?:for|where|with)(?: any| all| some| every)? *\}| |\()+` +
 		`([a-z]) *\\in *\\mathbb ?\{?Z\}?\)?$`), `, $1 \in \mathbb{Z}`},
+	{"R", regexp.MustCompile(`[ ,;~]*(?:\\[ ,;]|\\q?quad|\\text\{ *,? *(?:for|where|with) *\}| |\()+` +
+		`([a-z]) *(?:\\in|∈) *(?:\\mathbb ?\{?R\}?|ℝ)\)?$`), `, $1 \in \mathbb{R}`},
 	{"integer", regexp.MustCompile(`[ ,;~]*\\text\{ *,? *(?:for|where|with) *` +
 		`(?:(?:any|all|some|every|each) )?(?:integers? *\} *([a-z])|` +
 		`\} *([a-z]) *\\text\{ *is an(?:y)? integer *\})$`), `, $1$2 \in \mathbb{Z}`},
@@ -58,8 +65,22 @@ var notations = []notation{
 	{" be ", regexp.MustCompile(`^\$?([a-z])\$? (?:must|has to|should|can only) be `), "$1 is "},
 	{"ll ", regexp.MustCompile(`(?i)^all (?:real )?(?:numbers?|values?|x)(?: of x)? (?:that are |which are )?` +
 		`(less|greater|smaller|larger|at least|at most|between)`), "$1"},
+	{"I", regexp.MustCompile(`^(?:\\text\{)?((?:I{1,3}|IV|V)(?:(?:, | and |, and )(?:I{1,3}|IV|V))*)(?: only)?\}?$`), "$1"},
 	{"per cent", regexp.MustCompile(`\bper cent\b`), "percent"},
 	{"US", regexp.MustCompile(`\bUS(\\?\$)`), "$1"},
+	{"ll", regexp.MustCompile(`^\\text\{ *[Aa]ll *\} *([a-z]) *` +
+		`(\\text\{ *(?:less|greater|smaller|larger|more) than)`), "$1 $2"},
+	{"itive", regexp.MustCompile(`^\$?([a-zA-Z])\$?(?: *\\text\{)? *is (?:strictly )?positive\.? *\}?$`), "$1 > 0"},
+	{"ative", regexp.MustCompile(`^\$?([a-zA-Z])\$?(?: *\\text\{)? *is (?:strictly )?negative\.? *\}?$`), "$1 < 0"},
+	{"negative", regexp.MustCompile(`^\$?([a-zA-Z])\$?(?: *\\text\{)? *is non-?negative\.? *\}?$`), `$1 \ge 0`},
+	{"mapsto", regexp.MustCompile(`^([a-zA-Z]) *(?::|\\colon) *([a-z]) *\\(?:long)?mapsto\b`), "$1($2) ="},
+	{"mapsto", regexp.MustCompile(`^[a-z] *\\(?:long)?mapsto\b`), ""},
+	// delimiters, the width of the line and the style
+	{"genfrac", regexp.MustCompile(`\\genfrac *(?:\{[^{}]*\} *){4}`), `\frac`},
+	{"root", regexp.MustCompile(`\\root *(?:\{([^{}]*)\}|([0-9a-z])) *\\of\b`), `\sqrt[$1$2]`},
+	{"^", regexp.MustCompile(`(^|[0-9 ])\^ *\{?([0-9]+)\}? *[/⁄] *_ *\{?([0-9]+)\}?`), `$1\frac{$2}{$3}`},
+	{"^", regexp.MustCompile(`\^ *(?:\{ *)?\\(?:text|mathrm|textrm) *\{ *o *\}(?: *\})?`), `^\circ `},
+	{"Omega", regexp.MustCompile(`([0-9])((?: |~|\\[,;: ]|\\text\{)*)([kM]?)(?: |\}|\\[,;: ])*\\Omega$`), `$1\text{ ${3}Ω}`},
 	{"_", regexp.MustCompile(`^\(([0-9A-Fa-f]+)\)_`), "${1}_"},
 	{"_", regexp.MustCompile(`([0-9A-F])\\(?:text|mathrm)\{([A-F]+)\}([0-9A-F]*_)`), "$1$2$3"}, // 7\text{E}_{16}
 	{"_", regexp.MustCompile(`^\\(?:text|mathrm)\{([0-9A-F]+)\}_`), "${1}_"},
@@ -68,10 +89,23 @@ var notations = []notation{
 	{"^", regexp.MustCompile(`\(([^()]*,[^()]*)\)\^\{?(?:T|\\top|\\mathrm\{T\}|\\mathsf\{T\}|\\intercal)\}?$`), "($1)"},
 }
 
+// raisedFraction matches a fraction of small digits: ³⁄₄.
+var raisedFraction = regexp.MustCompile(`([⁰¹²³⁴-⁹]+)[⁄/]([₀-₉]+)`)
+
+// smallDigits writes them in full size.
+var smallDigits = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7",
+	"⁸", "8", "⁹", "9",
+	"₀", "0", "₁", "1", "₂", "2", "₃", "3", "₄", "4", "₅", "5", "₆", "6", "₇", "7", "₈", "8", "₉", "9")
+
 // inUsualNotation rewrites them.
 func inUsualNotation(s string) string {
 	if len(s) > 1000 {
 		return s
+	}
+	if strings.ContainsAny(s, "₀₁₂₃₄₅₆₇₈₉") {
+		s = raisedFraction.ReplaceAllStringFunc(s, func(m string) string {
+			return raisedFraction.ReplaceAllString(smallDigits.Replace(m), `\frac{$1}{$2}`)
+		})
 	}
 	for _, n := range notations {
 		if strings.Contains(s, n.needs) {

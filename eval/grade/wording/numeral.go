@@ -32,6 +32,9 @@ func IsNumeral(w string) bool {
 // Numeral reads a number at the start of a list of words in lower case and returns how many words it has.
 func Numeral(words []string) (value *big.Rat, n int) {
 	whole, n := cardinal(words)
+	if n == 0 && len(words) == 1 && words[0] == "half" {
+		return big.NewRat(1, 2), 1
+	}
 	if n == 0 && len(words) > 1 && words[0] == "a" && (Scales[words[1]] != 0 || partOf(words[1]) != 0) {
 		whole, n = 1, 1
 		if k := Scales[words[1]]; k != 0 {

@@ -120,6 +120,9 @@ func addLengths(add func(of Measure, num, den int64, names ...string), metre Mea
 	add(metre, 1, 10, "dm", "decimeter", "decimetre")
 	add(metre, 1, 100, "cm", "centimeter", "centimetre")
 	add(metre, 1, 1000, "mm", "millimeter", "millimetre")
+	add(metre, 1, 1_000_000, "μm", "µm", "micrometer", "micrometre", "micron")
+	add(metre, 1, 1_000_000_000, "nm", "nanometer", "nanometre")
+	add(metre, 1, 10_000_000_000, "Å", "angstrom", "ångström")
 	add(metre, 1000, 1, "km", "kilometer", "kilometre")
 	add(metre, 254, 10_000, "in", "inch", "inche")
 	add(metre, 3048, 10_000, "ft", "foot", "feet")
@@ -150,6 +153,10 @@ func addDerived(add func(of Measure, num, den int64, names ...string), m map[str
 	add(newton, 1, 1, "newton", "N")
 	add(joule, 1, 1, "joule", "J")
 	add(joule, 1000, 1, "kilojoule", "kJ")
+	add(joule, 1, 10_000_000, "erg")
+	add(joule, 4184, 1000, "cal", "calorie")
+	add(joule, 4184, 1, "kcal", "kilocalorie")
+	add(newton, 1, 100_000, "dyne")
 	add(watt, 1, 1, "watt", "W")
 	add(watt, 1000, 1, "kilowatt", "kW")
 	add(newton.times(m["m"].power(2), -1), 1, 1, "pascal", "Pa")
@@ -158,7 +165,11 @@ func addDerived(add func(of Measure, num, den int64, names ...string), m map[str
 	add(ampere.times(m["s"], 1), 1, 1, "coulomb", "C")
 	volt := watt.times(ampere, -1)
 	add(volt, 1, 1, "volt", "V")
-	add(volt.times(ampere, -1), 1, 1, "ohm", "Ω")
+	add(volt, 1000, 1, "kilovolt", "kV")
+	ohm := volt.times(ampere, -1)
+	add(ohm, 1, 1, "ohm", "Ω")
+	add(ohm, 1000, 1, "kiloohm", "kilohm", "kΩ")
+	add(ohm, 1_000_000, 1, "megaohm", "megohm", "MΩ")
 }
 
 // unitNamed looks up one word.
