@@ -41,8 +41,9 @@ func imageClasses() []imageClass {
 		{class: "Qwen3VLMoeForConditionalGeneration", kind: "qwen3_vl_moe", inside: "Qwen3MoeForCausalLM",
 			sections: qwen, complete: normalized},
 		{class: "Glm4vForConditionalGeneration", kind: "glm4v", inside: "Glm4ForCausalLM", sections: glm,
-			complete: evenHeads},
-		{class: "Glm4vMoeForConditionalGeneration", kind: "glm4v_moe", inside: "Glm4MoeForCausalLM", sections: glm},
+			flat: true, complete: evenHeads},
+		{class: "Glm4vMoeForConditionalGeneration", kind: "glm4v_moe", inside: "Glm4MoeForCausalLM", sections: glm,
+			flat: true},
 		{class: "Glm46VForConditionalGeneration", kind: "glm46v"},
 		{class: "InternVLForConditionalGeneration", kind: "internvl"},
 	}
