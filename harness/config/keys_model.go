@@ -15,8 +15,8 @@ func modelKeys() []Key {
 		{Path: "model.part", Kind: Enum, Words: []string{"whole", "text"}, Default: is("whole"), Stages: at(Init),
 			When: []Clause{only("model.init", "pretrained")},
 			Help: "which part of the folder to load: text is the language model inside a model of text and images " +
-				"(Gemma 3 and 4, Mistral 3, Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4.1V to 4.6V, InternVL), without " +
-				"its vision tower"},
+				"(Gemma 3 and 4, Mistral 3, Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4.1V to 4.6V, InternVL, LFM2-VL), " +
+				"without its vision tower"},
 		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Help: "folder of LoRA adapters in PEFT's layout to start from, or hub:ORG/NAME@REVISION. With " +
 				"train.lora of the same shape, training continues them; training all weights folds them in " +

@@ -77,6 +77,9 @@ func wholeModel(c model.Config, layout string) (list []Source) {
 	} else {
 		list = stackExperts(list, c, layout == "turned experts")
 		for i := range list {
+			if c.Names == model.LFMNames && list[i].Name == lastNorm {
+				list[i].Name = "model.embedding_norm.weight"
+			}
 			rest, inner := strings.CutPrefix(list[i].Name, "model.")
 			switch {
 			case layout == "transformers 4":

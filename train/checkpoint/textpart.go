@@ -46,6 +46,7 @@ func imageClasses() []imageClass {
 			flat: true},
 		{class: "Glm46VForConditionalGeneration", kind: "glm46v"},
 		{class: "InternVLForConditionalGeneration", kind: "internvl"},
+		{class: "Lfm2VlForConditionalGeneration", kind: "lfm2_vl"},
 	}
 }
 
@@ -238,6 +239,9 @@ func OpenTextFolder(dir string) (*Tensors, error) {
 	if err == nil && !any {
 		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor is below language_model: there is no text " +
 			"model inside another")}
+	}
+	if err == nil {
+		err = t.hybridNames()
 	}
 	if err == nil {
 		err = t.splitTextExperts(dir)
