@@ -419,7 +419,8 @@ func TestMirrors(t *testing.T) {
 // A parquet file that is none is refused even if the hub's digest is right.
 func TestDataSet(t *testing.T) {
 	h, cache := newHub(t), t.TempDir()
-	h.files = map[string]string{"data/a b-00000-of-00002.parquet": "PAR1 x PAR1", "data/a b-00001-of-00002.parquet": "PAR1 y PAR1", "c.parquet": "no"}
+	h.files = map[string]string{"data/a b-00000-of-00002.parquet": "PAR1 x PAR1", "data/a b-00001-of-00002.parquet": "PAR1 y PAR1", "c.parquet": "no",
+		"e.csv": "a\n1\n"}
 	c := h.client(cache)
 	data := Repo{Kind: DataSet, Name: "Org/Data"}
 	get := func(include ...string) error {
@@ -427,6 +428,12 @@ func TestDataSet(t *testing.T) {
 		return err
 	}
 	ref := func(file string) Ref { return Ref{Repo: data, Part: Data, Revision: "main", File: file} }
+	if err := get("e.csv"); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := c.Cache.Find(ref("")); err != nil || filepath.Base(f.Path) != "e.csv" {
+		t.Errorf("nothing but a table: %+v, %v", f, err)
+	}
 	if err := get("data/*00000*"); err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +445,7 @@ func TestDataSet(t *testing.T) {
 		t.Errorf("a shard is missing: %v", err)
 	}
 	if f, err := c.Cache.Find(ref("")); err != nil || filepath.Base(f.Path) != "a b-00000-of-00002.parquet" {
-		t.Errorf("the only file: %+v, %v", f, err)
+		t.Errorf("the only file besides a table: %+v, %v", f, err)
 	}
 	if err := get("data/"); err != nil {
 		t.Fatal(err)

@@ -52,8 +52,21 @@ func lackingTokenizer(have []string) []string {
 	return []string{"tokenizer.json"}
 }
 
-// dataSuffixes are the endings of the data files that a run reads.
-func dataSuffixes() []string { return []string{".parquet", ".jsonl", ".csv"} }
+// wholeData returns the files that a reference to a whole data set means: those of formats that keep the types of
+// values or, without any, its tables of texts.
+func wholeData(have []string) (files []string) {
+	for _, suffixes := range [][]string{{".parquet", ".jsonl"}, {".csv"}} {
+		for _, name := range have {
+			if slices.Contains(suffixes, filepath.Ext(name)) {
+				files = append(files, name)
+			}
+		}
+		if len(files) > 0 {
+			break
+		}
+	}
+	return files
+}
 
 // AmbiguousError reports that a data set has several data files, or none, and the reference names
 // none of them.
@@ -88,12 +101,7 @@ var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 func (c Cache) findData(f *Found, have []string, missing *MissingError) error {
 	switch ref := f.Ref; {
 	case ref.File == "":
-		for _, name := range have {
-			if slices.Contains(dataSuffixes(), filepath.Ext(name)) {
-				f.Files = append(f.Files, name)
-			}
-		}
-		if len(f.Files) != 1 {
+		if f.Files = wholeData(have); len(f.Files) != 1 {
 			return &AmbiguousError{Ref: ref, Files: f.Files}
 		}
 		f.Path = filepath.Join(f.Dir, filepath.FromSlash(f.Files[0]))
