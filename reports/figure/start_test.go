@@ -1,9 +1,17 @@
 package figure
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
+
+// No arm's marker looks like the start's.
+func TestStartIsNoArm(t *testing.T) {
+	if slices.Contains(shapes[:], startLook().shape) {
+		t.Error("the start has the shape of an arm")
+	}
+}
 
 // The values before training are in the picture, its data, its caption and its range.
 func TestStart(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,6 +148,34 @@ func stackExperts(list []Source, c model.Config, turned bool) (out []Source) {
 	return out
 }
 
+// As many channels as an expert has gates leave the order of experts' tensors to the shape of their gates.
+func TestTurnedExpertsOfEvenWidth(t *testing.T) {
+	config := jsonObject{"architectures": []string{"Qwen3VLMoeForConditionalGeneration"}, "text_config": jsonObject{"vocab_size": 7,
+		"hidden_size": 4, "intermediate_size": 6, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
+		"head_dim": 2, "rms_norm_eps": 1e-6, "max_position_embeddings": 64, "rope_theta": 1e4, "num_experts": 3,
+		"num_experts_per_tok": 2, "moe_intermediate_size": 4, "norm_topk_prob": true}}
+	var want []float64
+	for _, layout := range []string{"beside a vision tower", "transformers 5", "turned experts"} {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, configFile), compact(config))
+		c, err := ReadTextConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeTensors(t, filepath.Join(dir, "model.safetensors"), wholeModel(c, layout)...)
+		be := ref.New[float64]()
+		m := openText(t, be, dir, c)
+		got := logitsOf(t, be, m, []int32{1, 2, 3})
+		m.Close()
+		if want == nil { // from tensors of single experts
+			want = got
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: other logits", layout)
+		}
+	}
+}
+
 // A setting whose default is another one for the text model alone must be there.
 func TestTextPartsNeedTheirSettings(t *testing.T) {
 	text := func() jsonObject {
@@ -163,6 +192,22 @@ func TestTextPartsNeedTheirSettings(t *testing.T) {
 		want := strings.Replace(key, "rope_parameters", "rope_theta", 1) + " is missing"
 		if _, err := ReadTextConfig(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s without %s: %v", class, key, err)
+		}
+	}
+	for class, tt := range map[string]struct {
+		key   string
+		value any
+		want  string
+	}{
+		"Qwen3VLMoe": {"norm_topk_prob", false, "norm_topk_prob is false: transformers ignores it"},
+		"Glm4v":      {"head_dim", 3, "head_dim is 3: transformers takes hidden_size / num_attention_heads = 2"},
+	} {
+		dir, part := t.TempDir(), text()
+		part[tt.key] = tt.value
+		writeFile(t, filepath.Join(dir, configFile), compact(jsonObject{"architectures": []string{class + "ForConditionalGeneration"},
+			"text_config": part}))
+		if _, err := ReadTextConfig(dir); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", class, err)
 		}
 	}
 }
