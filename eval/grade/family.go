@@ -100,7 +100,7 @@ func occurrences(x *formula.Expr, name string) (n int) {
 func (c *comparer) upToConstant(g, p *formula.Expr) bool {
 	vars := formula.Variables(g, p)
 	if !hasTerm(g, "C") || !hasTerm(p, "C") || len(vars) != 2 || len(formula.Variables(p)) != 2 ||
-		occurrences(g, "C") != 1 || occurrences(p, "C") != 1 { // 2RC + C is no integral
+		occurrences(g, "C") != 1 || occurrences(p, "C") != 1 { // not 2RC + C
 		return false
 	}
 	x := vars[0]

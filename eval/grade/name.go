@@ -97,8 +97,7 @@ func arguments(x *formula.Expr) []string {
 	return names
 }
 
-// isOneName reports whether x is no product of names, such as the ny of ny = 2x, and no value of a function at a
-// number.
+// isOneName reports whether x names one thing. The ny of ny = 2x names two, and f(4) is a value.
 func isOneName(x *formula.Expr) bool {
 	return (x.Op != formula.Mul || isApplication(x) || isInverse(x)) &&
 		(x.Op != formula.Sym || !strings.Contains(x.Name, "("))

@@ -145,8 +145,8 @@ func checkFooter(f *os.File, size int64) error {
 	return nil
 }
 
-// checkColumns refuses what the library reads wrongly: it loses pages in LZ4_RAW that do not shrink much, and takes
-// run lengths of booleans for those of bytes.
+// checkColumns refuses what the library reads wrongly: it loses pages in LZ4_RAW that do not shrink much, and reads
+// run lengths of booleans as if they were of bytes.
 func checkColumns(file *parquet.File) error {
 	for _, group := range file.Metadata().RowGroups {
 		for _, c := range group.Columns {

@@ -196,9 +196,9 @@ INLINE vf v_pairs(vf acc, vf a, const bf16 *b) { // acc + both products, as two 
 	return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_loadu_si512(b));
 }
 
-// sum_rows continues R rows of ct tiles of columns: per step the chains of the even terms and
-// those of the odd terms, then their sums. Few rows alternate between the two kinds, or each chain
-// would wait for its last product. Each pair prefetches the next 0, 1 or 2 lines from next.
+// sum_rows continues R rows of ct tiles of columns. A step computes chains of even terms and chains
+// of odd terms, then adds them up. Few rows alternate between the two kinds, or each chain would
+// wait for its last product. Each pair prefetches the next 0, 1 or 2 lines from next.
 INLINE void sum_rows(const int R, const int ct, const int lines, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero, const char *next) {
 	const int interleaved = R <= INTERLEAVED_ROWS;
 	for (long s = 0; s < steps; s++, a += STEP, b += STEP, zero = 0) {
