@@ -11,14 +11,16 @@ func Philox(key [2]uint32, ctr [4]uint32) [4]uint32 {
 		m0, m1 = 0xD2511F53, 0xCD9E8D57 // multipliers
 		w0, w1 = 0x9E3779B9, 0xBB67AE85 // key schedule: golden ratio, sqrt(3)-1
 	)
-	for round := 0; round < 10; round++ {
-		hi0, lo0 := bits.Mul32(m0, ctr[0])
-		hi1, lo1 := bits.Mul32(m1, ctr[2])
-		ctr = [4]uint32{hi1 ^ ctr[1] ^ key[0], lo1, hi0 ^ ctr[3] ^ key[1], lo0}
-		key[0] += w0
-		key[1] += w1
+	a, b, c, d := ctr[0], ctr[1], ctr[2], ctr[3]
+	k0, k1 := key[0], key[1]
+	for range 10 {
+		hi0, lo0 := bits.Mul32(m0, a)
+		hi1, lo1 := bits.Mul32(m1, c)
+		a, b, c, d = hi1^b^k0, lo1, hi0^d^k1, lo0
+		k0 += w0
+		k1 += w1
 	}
-	return ctr
+	return [4]uint32{a, b, c, d}
 }
 
 // PhiloxKey splits a 64-bit seed into a key.

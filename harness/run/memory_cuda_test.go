@@ -145,7 +145,7 @@ func learnsOnCUDA(t *testing.T, dir string, chosen ...int) {
 		if !slices.Contains(chosen, i) && os.Getenv("EXP_TEST_ALL") == "" {
 			continue
 		}
-		more = append(more, "train.steps=1")
+		more = append(more, "train.steps=1", "rollout.max_new_tokens=16", "eval.final.n=1")
 		var outputs [2]map[string]ident.Digest
 		for j, on := range []string{"cpu", device.CUDA} {
 			sets := append(loraSets(dir, data, "grpo"), append(more, fmt.Sprint("name=alike", i))...)
