@@ -75,8 +75,8 @@
 // Class "matrix/16x25" is "cpu/bf16" with the arithmetic of the matrix units in NVIDIA's Hopper and
 // Blackwell: a tile sum becomes a matrix sum (MatrixSum of kernels/ref), whose steps have
 // MatrixTerms (16) terms, and Embed rounds its weights to BF16. Attention goes over the keys once
-// (MatrixKeys), so scores are subtracted from a maximum that may still rise. kernels/ref computes it
-// on any machine. That the hardware does the same is published, and not yet tried.
+// (MatrixKeys), so scores are subtracted from a maximum that may still rise. kernels/cpu computes
+// it in integers on any machine. An H200 gives these bits (kernels/cuda/RESULTS.md).
 //
 // # Gradient blocks
 //

@@ -55,7 +55,7 @@ func benchCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of the matmul operands: f32 or bf16", DefaultText: "f32"},
 			&cli.StringFlag{Name: "numerics", Usage: "`CLASS` of numerics, as compute.numerics: " +
 				config.OwnNumerics + ", or " + config.MatrixNumerics + " for the tensor cores of a GPU (a CPU " +
-				"emulates them, slowly), in bf16", DefaultText: config.OwnNumerics},
+				"emulates them), in bf16", DefaultText: config.OwnNumerics},
 			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " +
 				strings.Join(cli.Words(bench.Parts()), ", ")},
 			&cli.IntFlag{Name: "batch", Value: o.Batch, Usage: "train on `N` sequences at once"},

@@ -127,7 +127,7 @@ func computeKeys() []Key {
 			Default: is(OwnNumerics), Role: Nonsemantic,
 			Help: "numerics class, which is part of a run's id: the device's own for model.dtype, or this one; " +
 				"matrix/16x25 is the arithmetic of tensor cores: of GPUs of compute capability 9.0 or newer, " +
-				"and one CPU thread emulates it, slowly"},
+				"which a CPU emulates at a sixth of its speed in f32"},
 		{Path: "compute.threads", Kind: Int, Default: is(0), Range: between(0, 4096), Unit: "threads",
 			Role: Nonsemantic,
 			Help: "CPU threads; 0 uses every core that the process may use"},

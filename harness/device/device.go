@@ -41,11 +41,8 @@ func Open(o Options, getenv func(string) string) (Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case c.GPU != nil:
+	if c.GPU != nil {
 		return openGPU(c.GPU, o.onGPU())
-	case o.Numerics == config.MatrixNumerics:
-		return newEmulated(), nil
 	}
 	p, err := OpenCPU(o, getenv)
 	if err != nil {
@@ -87,7 +84,8 @@ func OpenCPU(o Options, getenv func(string) string) (OnCPU, error) {
 	if err != nil {
 		return OnCPU{}, &Error{Err: err, code: codeUsage}
 	}
-	be, err := cpu.Open(cpu.Options{Level: &level, Threads: o.Threads, Operand: o.Operand})
+	be, err := cpu.Open(cpu.Options{Level: &level, Threads: o.Threads, Operand: o.Operand,
+		Matrix: o.Numerics == config.MatrixNumerics})
 	if err != nil {
 		return OnCPU{}, &Error{Err: err, code: codeResource}
 	}

@@ -257,11 +257,8 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine generate.Options, batch model.Capacity,
 	longest int, w crew) int {
 	tokens := batch.Tokens
-	switch {
-	case device.UsesGPU(c):
+	if device.UsesGPU(c) {
 		return gpuScratch(c, arch, engine, batch, w)
-	case !device.PacksPanels(c):
-		return 0 // an emulation uses Go's heap
 	}
 	const together = 1 << 22 // logit gradients kept at a time
 	threads := c.Compute.Threads

@@ -13,7 +13,12 @@ import (
 
 func openCPU(t *testing.T, level cpu.Level, threads int, operand kernels.DType) *cpu.Backend {
 	t.Helper()
-	be, err := cpu.Open(cpu.Options{Level: &level, Threads: threads, Operand: operand})
+	return openAs(t, cpu.Options{Level: &level, Threads: threads, Operand: operand})
+}
+
+func openAs(t *testing.T, o cpu.Options) *cpu.Backend {
+	t.Helper()
+	be, err := cpu.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +34,9 @@ func TestTrain(t *testing.T) {
 		if l.Supported() {
 			backends = append(backends, openCPU(t, l, 1, kernels.F32), openCPU(t, l, 3, kernels.F32),
 				openCPU(t, l, 2, kernels.BF16))
+		}
+		if l.Supported() && l <= cpu.AVX512 {
+			backends = append(backends, openAs(t, cpu.Options{Level: &l, Threads: 2, Matrix: true}))
 		}
 	}
 	for _, be := range backends {

@@ -8,7 +8,8 @@
 // threads changes no bit, because threads divide outputs, not terms.
 // With BF16 operands (class "cpu/bf16") matmuls run on the matrix unit (AMX) or on
 // instructions that multiply pairs (AVX512-BF16) if the processor has them, otherwise
-// on fused multiply-adds that give the same bits.
+// on fused multiply-adds that give the same bits. Class "matrix/16x25" has the same tiles; its sums are
+// computed in integers (matrixsum.h).
 //
 // Layout: one .go file per operation or family, and a .h file in folder level; only vec.h
 // (wide.h for float64) knows the instruction sets; all matmuls run on the inner loop of
@@ -81,7 +82,8 @@ type Backend struct {
 	level   Level
 	operand kernels.DType
 	k       *C.struct_kernels
-	tiles   *C.struct_tile_kernels // for class "cpu/bf16"; nil for "cpu/fma"
+	tiles   *C.struct_tile_kernels // for operands in BF16; nil for class "cpu/fma"
+	matrix  bool                   // class "matrix/16x25"
 	a       *C.struct_arguments
 	pool    *pool
 	queue   *queue
@@ -111,12 +113,16 @@ type Options struct {
 	Level   *Level        // nil: the level in EXP_CPU, else the best that the machine supports
 	Threads int           // 0: one per processor
 	Operand kernels.DType // kernels.BF16 for class "cpu/bf16"; 0 and kernels.F32 for "cpu/fma"
+	Matrix  bool          // class "matrix/16x25", whose operands are BF16: what a GPU's matrix units compute
 }
 
 // Open starts a backend. It returns an error if o.Level or EXP_CPU is a level that the
 // machine does not support.
 func Open(o Options) (*Backend, error) {
-	if o.Operand == 0 {
+	switch {
+	case o.Matrix:
+		o.Operand = kernels.BF16
+	case o.Operand == 0:
 		o.Operand = kernels.F32
 	}
 	if o.Operand != kernels.F32 && o.Operand != kernels.BF16 {
@@ -137,13 +143,17 @@ func Open(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
+	if o.Matrix {
+		level = min(level, AVX512) // the instructions for bf16 are of no use
+	}
 	b := &Backend{
 		level:   level,
 		operand: o.Operand,
+		matrix:  o.Matrix,
 		a:       (*C.struct_arguments)(C.calloc(1, C.sizeof_struct_arguments)),
 		pool:    pool,
 	}
-	fma, tiles := level.tables()
+	fma, tiles := level.tables(o.Matrix)
 	b.k = fma
 	strip := int(fma.mr)
 	if o.Operand == kernels.BF16 {
@@ -192,10 +202,13 @@ func (b *Backend) Name() string {
 	return "cpu/" + b.level.String()
 }
 
-// Class returns "cpu/fma", or "cpu/bf16" if operands are BF16. All levels and
+// Class returns "cpu/fma", or "cpu/bf16" or "matrix/16x25" if operands are BF16. All levels and
 // kernels/ref give the bits of the class.
 func (b *Backend) Class() string {
-	if b.tiles != nil {
+	switch {
+	case b.matrix:
+		return "matrix/16x25"
+	case b.tiles != nil:
 		return "cpu/bf16"
 	}
 	return "cpu/fma"
@@ -204,7 +217,7 @@ func (b *Backend) Class() string {
 // Float returns kernels.F32.
 func (b *Backend) Float() kernels.DType { return kernels.F32 }
 
-// Operand returns kernels.BF16 for class "cpu/bf16", else kernels.F32.
+// Operand returns kernels.F32 for class "cpu/fma", else kernels.BF16.
 func (b *Backend) Operand() kernels.DType { return b.operand }
 
 // Threads returns the number of threads that share the work.

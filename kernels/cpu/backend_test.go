@@ -24,19 +24,23 @@ func openAs(t testing.TB, o Options) *Backend {
 	return b
 }
 
-// TestConformance runs the suite in both numerics classes at every instruction level
+// TestConformance runs the suite in all numerics classes at every instruction level
 // that this machine has, with numbers of threads that do and do not divide the work: 3 at
 // the best level and 2 at the others. EXP_TEST_ALL=1 takes the best level through 1, 2, 3
-// and 8, which the tests of whole training steps do as well.
+// and 8, which the tests of whole training steps do as well. Class "matrix/16x25", on the tiles of "cpu/bf16", takes
+// small shapes, and not the level that adds its products one by one.
 func TestConformance(t *testing.T) {
 	counts := []int{3}
 	if os.Getenv("EXP_TEST_ALL") != "" {
 		counts = []int{1, 2, 3, 8}
 	}
-	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
-		suite := kerneltest.NewSuite()
+	for _, o := range []Options{{Operand: kernels.F32}, {Operand: kernels.BF16}, {Matrix: true}} {
+		suite, name := kerneltest.NewSuite(), fmt.Sprint("operand=", o.Operand)
 		best := AVX512 // AMX adds nothing in float32
-		if operand == kernels.BF16 {
+		switch {
+		case o.Matrix:
+			name = "matrix"
+		case o.Operand == kernels.BF16:
 			best = AMX
 		}
 		for l := best; l >= Portable; l-- {
@@ -45,13 +49,16 @@ func TestConformance(t *testing.T) {
 				at = counts
 			}
 			for _, threads := range at {
-				t.Run(fmt.Sprintf("operand=%s/level=%s/threads=%d", operand, l, threads), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/level=%s/threads=%d", name, l, threads), func(t *testing.T) {
 					if !l.Supported() {
 						t.Skipf("this machine does not support %s", l)
 					}
-					suite.Small = l < min(best, BestLevel()) && !testsAll()
+					if o.Matrix && !triesLarge(l) {
+						t.Skip("left out without EXP_TEST_ALL=1")
+					}
+					suite.Small = (o.Matrix || l < min(best, BestLevel())) && !testsAll()
 					suite.Test(t, func() kernels.Backend {
-						return openAs(t, Options{Level: &l, Threads: threads, Operand: operand})
+						return openAs(t, Options{Level: &l, Threads: threads, Operand: o.Operand, Matrix: o.Matrix})
 					})
 				})
 			}

@@ -21,6 +21,14 @@ func (b *Backend) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer
 		b.loops().Embed(out, w, ids, scale)
 		return
 	}
+	if b.matrix { // which rounds the weights
+		if w.Packed.Empty() {
+			b.loops().Embed(out, w, ids, scale)
+			return
+		}
+		b.embedFrozen(out, kernels.Matrix{Packed: w.Packed, Out: w.Out, In: w.In}, ids, scale)
+		return
+	}
 	if scale != 1 {
 		floats(out)
 		b.a.embed.scale = C.float(scale)

@@ -182,8 +182,11 @@ func (l Level) usable() error {
 	return fmt.Errorf("%w: %s; its best is %s", ErrUnsupported, l, BestLevel())
 }
 
-// tables returns the kernels of classes "cpu/fma" and "cpu/bf16".
-func (l Level) tables() (*C.struct_kernels, *C.struct_tile_kernels) {
+// tables returns the kernels of class "cpu/fma", and those of "cpu/bf16", or with matrix of "matrix/16x25".
+func (l Level) tables(matrix bool) (*C.struct_kernels, *C.struct_tile_kernels) {
 	fma, tiles := tablesOf(l)
+	if matrix {
+		tiles = matrixOf(l)
+	}
 	return (*C.struct_kernels)(fma), (*C.struct_tile_kernels)(tiles)
 }

@@ -31,3 +31,14 @@ func tablesOf(l Level) (fma, tiles unsafe.Pointer) {
 	}
 	return portable.Kernels(), portable.Tiles()
 }
+
+// matrixOf returns the kernels of class "matrix/16x25" at level l, at most AVX512.
+func matrixOf(l Level) unsafe.Pointer {
+	switch {
+	case l >= AVX512:
+		return avx512.Matrix()
+	case l == AVX2:
+		return avx2.Matrix()
+	}
+	return portable.Matrix()
+}

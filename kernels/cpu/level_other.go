@@ -14,3 +14,5 @@ const emulatesAMX = false
 func pairsAreTwoFMAs() bool { return false }
 
 func tablesOf(Level) (fma, tiles unsafe.Pointer) { return portable.Kernels(), portable.Tiles() }
+
+func matrixOf(Level) unsafe.Pointer { return portable.Matrix() }

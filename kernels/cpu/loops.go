@@ -9,7 +9,10 @@ import (
 // kernel. It runs the queue first, because the loops read memory at once.
 func (b *Backend) loops() kernels.Backend {
 	b.flush()
-	if b.tiles != nil {
+	switch {
+	case b.matrix:
+		return ref.NewMatrix()
+	case b.tiles != nil:
 		return ref.NewMixed()
 	}
 	return ref.New[float32]()

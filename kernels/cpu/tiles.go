@@ -249,7 +249,11 @@ func (b *Backend) tileAttention(out, stats, qkv kernels.Buffer, by grouping, s k
 	g.out, g.stats = halves(out), floats(stats)
 	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
 	ts, ds := tileSteps(by.longest), tileSteps(s.D)
-	g.scratch, g.scratch_len = b.roomFor(tileBlock*ts*kernels.TileTerms + (2*ts*ds+2*ds+ts)*stepLen)
+	scores := ts // or in class "matrix/16x25" sums, of a block of rows
+	if b.matrix {
+		scores = ds
+	}
+	g.scratch, g.scratch_len = b.roomFor(tileBlock*scores*kernels.TileTerms + (2*ts*ds+2*ds+ts)*stepLen)
 	b.run(b.tiles.attention, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
@@ -271,6 +275,9 @@ func (b *Backend) tilePagedAttention(out, stats, qkv kernels.Buffer, p kernels.P
 	g.out, g.keys, g.values, g.page = halves(out), halves(p.Keys), halves(p.Values), C.long(p.Size)
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	g.scratch, g.scratch_len = b.roomFor(2 * (b.panels(tableWidth*p.Size) + 2*b.panels(s.D)))
+	if b.matrix {
+		g.scratch, g.scratch_len = b.roomFor(tileSteps(s.D) * (tileBlock*kernels.TileTerms + 4*stepLen))
+	}
 	g.slots, g.stats = nil, floats(stats)
 	wait, seeing := b.queue.wait(p, table, seq, pos, tableWidth, s)
 	b.queued(rowCall{kernel: b.tiles.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m,

@@ -403,5 +403,6 @@ struct tile_kernels {
 int pairs_are_two_fmas(void); // in tiles_avx512bf16
 
 extern const struct tile_kernels tiles_amx, tiles_avx512bf16, tiles_avx512, tiles_avx2, tiles_portable;
+extern const struct tile_kernels matrix_avx512, matrix_avx2, matrix_portable;
 
 #endif

@@ -25,6 +25,9 @@ INLINE int all_finite(const bf16 *x, long ld_, long rows, long d) {
 // first `shared` elements of b are at prefix.
 INLINE float flush_one(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
 static float tile_sum1(const float *a, const bf16 *prefix, long shared, const bf16 *b, long ldb, long from, long n, float acc) {
+#if !defined(LEVEL_BF16)
+	if (in_matrix) return matrix_sum1(a, prefix, shared, b, ldb, from, n, acc);
+#endif
 	for (long s = from / TERMS * TERMS; s < n; s += TERMS) {
 		float lane[2] = {0, 0};
 		for (long i = s < from ? from : s; i < n && i < s + TERMS; i++)
@@ -36,6 +39,9 @@ static float tile_sum1(const float *a, const bf16 *prefix, long shared, const bf
 
 // dot1 is the tile sum of two rows of d BF16.
 static float dot1(const bf16 *a, const bf16 *b, long d) {
+#if !defined(LEVEL_BF16)
+	if (in_matrix) return matrix_dot1(a, b, d);
+#endif
 	float acc = 0;
 	for (long s = 0; s < d; s += TERMS) {
 		float lane[2] = {0, 0};
@@ -88,6 +94,18 @@ static void attention_rare(const struct tile_attention_args *g, const struct hea
 		}
 }
 
+// pack_keys_values fills the tiles of a sequence's keys and values, ts steps of keys each, from the block of row `filled` on.
+static void pack_keys_values(const struct tile_attention_args *g, const struct head_view w, bf16 *kc, bf16 *vp, long ts, long filled, bf16 *stage) {
+	const long d = g->d, ds = steps_of(d), T = w.T;
+	for (long t = filled / BLOCK * BLOCK; t < T; t += BLOCK) {
+		long ldk = g->stride, ldv = g->stride;
+		const bf16 *k = key_block(w.prefix_k, w.k, w.prefix, t, T, d, &ldk, stage);
+		cols32(kc + t / BLOCK * ds * STEP, k, 0, ldk, T - t, d, 1);
+		const bf16 *v = key_block(w.prefix_v, w.v, w.prefix, t, T, d, &ldv, stage);
+		for (long c = 0; c < d; c += BLOCK) pairs32(vp + (c / BLOCK * ts + t / BLOCK) * STEP, v, c, ldv, T - t < BLOCK ? T - t : BLOCK, d - c, 1);
+	}
+}
+
 // tile_attention computes units lo..hi. scratch: scores [BLOCK][T] of the keys from base, tiles of
 // keys and values, and a block each of queries, probabilities and rows.
 static void tile_attention(const struct tile_attention_args *g, long lo, long hi, int tid) {
@@ -109,13 +127,7 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 				attention_rare(g, w, z);
 				continue;
 			}
-			for (long t = filled / BLOCK * BLOCK; t < T; t += BLOCK) {
-				long ldk = g->stride, ldv = g->stride;
-				const bf16 *k = key_block(w.prefix_k, w.k, w.prefix, t, T, d, &ldk, stage);
-				cols32(kc + t / BLOCK * ds * STEP, k, 0, ldk, T - t, d, 1);
-				const bf16 *v = key_block(w.prefix_v, w.v, w.prefix, t, T, d, &ldv, stage);
-				for (long c = 0; c < d; c += BLOCK) pairs32(vp + (c / BLOCK * ts + t / BLOCK) * STEP, v, c, ldv, T - t < BLOCK ? T - t : BLOCK, d - c, 1);
-			}
+			pack_keys_values(g, w, kc, vp, ts, filled, stage);
 			filled = group.prefix;
 			for (long h = 0; h < g->h / g->kv; h++)
 				for (long i0 = w.prefix, n; i0 < T; i0 += n) { // rows of a block see as many steps of keys

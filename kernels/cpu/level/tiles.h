@@ -1,10 +1,14 @@
-// tiles.h: the kernels of class "cpu/bf16" at one instruction level, and their table.
+// tiles.h: the kernels of class "cpu/bf16" at one instruction level, and those of "matrix/16x25" on the
+// same tiles, and their tables.
 #include "tilesum.h"
 #include "tilematmul.h"
 #include "tileswiglu.h"
 #include "tileattention.h"
 #include "tilepagedattention.h"
 #include "tileoutput.h"
+#if !defined(LEVEL_BF16)
+#include "matrixattention.h"
+#endif
 
 // tile_peak runs `rounds` rounds per unit on zeros in registers: four tile sums each, the
 // peak rate of the matrix unit, or 24 products of pairs.
@@ -90,3 +94,34 @@ const struct tile_kernels TILES = {
 	.peak_flops = PEAK_STEP,
 #endif
 };
+
+#if !defined(LEVEL_BF16)
+// IN_MATRIX defines a kernel of class "matrix/16x25": f with the other sums.
+#define IN_MATRIX(f)                                                    \
+	static void f##_in_matrix(const void *g, long lo, long hi, int tid) { \
+		in_matrix = 1;                                                    \
+		f(g, lo, hi, tid);                                                \
+		in_matrix = 0;                                                    \
+	}
+IN_MATRIX(tile_matmul) IN_MATRIX(tile_matmul_dw) IN_MATRIX(tile_matmul_swiglu) IN_MATRIX(tile_matmul_dx_swiglu)
+IN_MATRIX(tile_attention_backward)
+IN_MATRIX(tile_scaled_logits) IN_MATRIX(tile_logprob) IN_MATRIX(tile_logprob_backward) IN_MATRIX(tile_sample)
+
+const struct tile_kernels MATRIX = {
+	.pack = (kernel)tile_pack,
+	.across = (kernel)tile_across,
+	.embed_packed = (kernel)tile_embed,
+	.matmul = tile_matmul_in_matrix,
+	.matmul_dw = tile_matmul_dw_in_matrix,
+	.matmul_dbias = (kernel)tile_matmul_dbias,
+	.matmul_swiglu = tile_matmul_swiglu_in_matrix,
+	.matmul_dx_swiglu = tile_matmul_dx_swiglu_in_matrix,
+	.attention = (kernel)matrix_attention,
+	.attention_backward = tile_attention_backward_in_matrix,
+	.paged_attention = (kernel)matrix_paged_attention,
+	.logits = tile_scaled_logits_in_matrix,
+	.logprob = tile_logprob_in_matrix,
+	.logprob_backward = tile_logprob_backward_in_matrix,
+	.sample = tile_sample_in_matrix,
+};
+#endif

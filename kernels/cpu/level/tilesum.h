@@ -278,8 +278,18 @@ static void (*const sum_few_rows[])(const bf16 *, const bf16 *, float *, long, l
 #else
 #include "tilefma.h"
 #endif
+#if !defined(LEVEL_BF16)
+#include "matrixsum.h"
+#endif
 
 static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
+#if !defined(LEVEL_BF16)
+	if (in_matrix) {
+		matrix_sums(a, b, c, ldc, steps, rows, cols, zero);
+		if (w) w->next += w->ask * steps * LINE, store_rows(w, w->left);
+		return;
+	}
+#endif
 	const unsigned mode = flushing();
 	rows = rows < BLOCK ? rows : BLOCK;
 	const long strips = (rows + SUM_ROWS - 1) / SUM_ROWS;

@@ -4,5 +4,6 @@
 #define LEVEL_AVX512
 #define TABLE kernels_avx512
 #define TILES tiles_avx512
+#define MATRIX matrix_avx512
 #include "../level.h"
 #include "../tiles.h"

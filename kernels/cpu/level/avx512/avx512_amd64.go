@@ -17,3 +17,6 @@ func Kernels() unsafe.Pointer { return unsafe.Pointer(&C.kernels_avx512) }
 
 // Tiles returns the table of class "cpu/bf16", a struct tile_kernels of args.h.
 func Tiles() unsafe.Pointer { return unsafe.Pointer(&C.tiles_avx512) }
+
+// Matrix returns the table of kernels of class "matrix/16x25".
+func Matrix() unsafe.Pointer { return unsafe.Pointer(&C.matrix_avx512) }

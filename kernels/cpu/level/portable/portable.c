@@ -6,5 +6,6 @@
 #define LEVEL_PORTABLE
 #define TABLE kernels_portable
 #define TILES tiles_portable
+#define MATRIX matrix_portable
 #include "../level.h"
 #include "../tiles.h"

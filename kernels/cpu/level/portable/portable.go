@@ -17,3 +17,6 @@ func Kernels() unsafe.Pointer { return unsafe.Pointer(&C.kernels_portable) }
 
 // Tiles returns the table of class "cpu/bf16", a struct tile_kernels of args.h.
 func Tiles() unsafe.Pointer { return unsafe.Pointer(&C.tiles_portable) }
+
+// Matrix returns the table of kernels of class "matrix/16x25".
+func Matrix() unsafe.Pointer { return unsafe.Pointer(&C.matrix_portable) }

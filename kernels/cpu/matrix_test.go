@@ -1,0 +1,119 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// factorsOf draws BF16 factors: of one size, of many, near the ends of their range, the largest possible integers,
+// or with infinities and NaN.
+var factorsOf = map[string]func(r *rand.Rand) float32{
+	"near 1":   func(r *rand.Rand) float32 { return float32(r.NormFloat64()) },
+	"spread":   func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, r.IntN(40)-20)) },
+	"enormous": func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, 50+r.IntN(16))) },
+	"tiny":     func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, -78+r.IntN(16))) },
+	"full":     func(r *rand.Rand) float32 { return 255 },
+	"full, of both signs": func(r *rand.Rand) float32 {
+		return 255 * float32(1-2*r.IntN(2))
+	},
+	"zeros": func(r *rand.Rand) float32 { return float32(math.Copysign(0, r.Float64()-0.5)) },
+	"few": func(r *rand.Rand) float32 {
+		return []float32{0, 1, -1, 0x1p-13, -0x1p-26, 0x1.fep-12}[r.IntN(6)]
+	},
+	"not finite": func(r *rand.Rand) float32 {
+		return []float32{1, -3, 0, 0x1p120, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}[min(r.IntN(40), 6)]
+	},
+}
+
+// Sums in integers have the bits of the definition, from any sum so far.
+func TestMatrixSums(t *testing.T) {
+	const M, N, K = 5, 37, 75
+	for l := Portable; l <= AVX512; l++ {
+		if !l.Supported() {
+			continue
+		}
+		be, want := openAs(t, Options{Level: &l, Threads: 2, Matrix: true}), ref.NewMatrix()
+		alloc := func(t kernels.DType, n int) kernels.Buffer {
+			b, err := be.Alloc(t, n)
+			if err != nil {
+				panic(err)
+			}
+			return b
+		}
+		x, bias, y, z := alloc(kernels.F32, M*K), alloc(kernels.F32, N), alloc(kernels.F32, M*N), alloc(kernels.F32, M*N)
+		packed, _ := be.PackedLen(N, K)
+		w := kernels.Matrix{W: alloc(kernels.F32, N*K), Packed: alloc(kernels.BF16, packed), Out: N, In: K}
+		r := rand.New(rand.NewPCG(1, 2))
+		for a, left := range factorsOf {
+			for b, right := range factorsOf {
+				for start := range 4 {
+					fill := func(buf kernels.Buffer, draw func(r *rand.Rand) float32) {
+						for i := range kernels.Elems[float32](buf) {
+							kernels.Elems[float32](buf)[i] = draw(r)
+						}
+					}
+					fill(x, left)
+					fill(w.W, right)
+					fill(bias, func(r *rand.Rand) float32 {
+						near := left(r) * right(r) * float32(r.IntN(1000))
+						return []float32{0, -near, near, math.Float32frombits(r.Uint32())}[start]
+					})
+					be.Pack(w)
+					be.MatMul(y, x, w, bias)
+					be.Sync()
+					want.MatMul(z, x, w, bias)
+					for i, v := range kernels.Elems[float32](z) {
+						got := kernels.Elems[float32](y)[i]
+						if math.Float32bits(got) != math.Float32bits(v) && !(got != got && v != v) {
+							t.Fatalf("%s: %s times %s from %v: %v, want %v", l, a, b,
+								kernels.Elems[float32](bias)[i%N], got, v)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Emulating tensor cores takes BenchmarkMatrix's time.
+func BenchmarkMatrix(b *testing.B) {
+	const N, K = 896, 896
+	for l := BestLevel(); l >= Portable; l-- {
+		for _, m := range []int{1, 64} {
+			if l > AVX512 {
+				continue
+			}
+			b.Run(fmt.Sprintf("level=%s/M=%d", l, m), func(b *testing.B) {
+				be := openAs(b, Options{Level: &l, Threads: 1, Matrix: true})
+				alloc := func(t kernels.DType, n int) kernels.Buffer {
+					x, err := be.Alloc(t, n)
+					if err != nil {
+						b.Fatal(err)
+					}
+					return x
+				}
+				packed, _ := be.PackedLen(N, K)
+				w := kernels.Matrix{W: alloc(kernels.F32, N*K), Packed: alloc(kernels.BF16, packed), Out: N, In: K}
+				x, y := alloc(kernels.F32, m*K), alloc(kernels.F32, m*N)
+				r := rand.New(rand.NewPCG(1, 2))
+				for _, buf := range []kernels.Buffer{w.W, x} {
+					for i := range kernels.Elems[float32](buf) {
+						kernels.Elems[float32](buf)[i] = float32(r.NormFloat64())
+					}
+				}
+				be.Pack(w)
+				b.ResetTimer()
+				for range b.N {
+					be.MatMul(y, x, w, kernels.Buffer{})
+					be.Sync()
+				}
+				b.ReportMetric(2*float64(m*N*K*b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			})
+		}
+	}
+}
