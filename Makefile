@@ -30,7 +30,7 @@ BENCH   ?= .
 FUZZTIME ?= 10s
 SOURCES = cmd configs eval experiments harness kernels reports sandbox train source.go
 
-.PHONY: build demo test cuda fake ptx assemble gpu amx race lint bench golden fuzz clean help
+.PHONY: build demo test cuda cuda-kernels cuda-runs cuda-gpu cuda-without fake ptx assemble gpu amx race lint bench golden fuzz clean help
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -64,20 +64,26 @@ dir=/dev/shm; test "$$(df --output=avail $$dir 2>/dev/null | tail -1)" -gt 40000
   program=$$(mktemp -p $$dir) || exit; echo '#!/bin/sh' >$$program; chmod +x $$program; \
   $$program 2>/dev/null && echo TMPDIR=$$dir; rm -f $$program
 endef
-RUN_TESTS = $(QUICKLY) test -exec 'env $(shell $(IN_MEMORY))' -vet=$(ANALYZERS)
+# Some tests wait, for programs or for time to pass, so one more runs than there are processors.
+MORE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+RUN_TESTS = $(QUICKLY) test -p $(MORE) -exec 'env $(shell $(IN_MEMORY))' -vet=$(ANALYZERS)
 test: build      ## every test; needs no GPU, no network once the modules are there
 	$(RUN_TESTS) -timeout 20m ./...
-	$(MAKE) cuda amx
+	$(MAKE) -j 2 --output-sync=line cuda amx
 
-# PLAIN are tests that need no driver: `go test ./...` runs them. The last lines are for what a plain
-# `go build ./cmd/exp` compiles.
+# PLAIN are tests that need no driver: `go test ./...` runs them.
 PLAIN = PTX|Assemble|GPU$$|Lint|FindTheirLines
-cuda: fake build ## the backend for GPUs on a driver without hardware, and a build without it
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(RUN_TESTS) -timeout 20m -skip '$(PLAIN)' ./kernels/cuda/... ./harness/ranks/nccl
+ON_FAKE = FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake
+cuda: cuda-kernels cuda-runs cuda-gpu cuda-without ## the backend for GPUs on a driver without hardware, and a build without it
+cuda-kernels: fake
+	$(ON_FAKE) $(RUN_TESTS) -timeout 20m -skip '$(PLAIN)' ./kernels/cuda/... ./harness/ranks/nccl
+cuda-runs: fake
+	$(ON_FAKE) $(RUN_TESTS) -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run ./train/tensor
 	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(RUN_TESTS) -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake $(RUN_TESTS) -timeout 20m -run 'CUDA' ./cmd/exp ./harness/run ./train/tensor
+cuda-gpu: fake build
 	$(QUICKLY) test -c -o build/cuda.test ./kernels/cuda
-	FAKECUDA= LD_LIBRARY_PATH=$(CURDIR)/build/fake BENCH='Rope$$' CHECKS=Rope RUNS=matrix kernels/cuda/gpu.sh
+	$(ON_FAKE) BENCH='Rope$$' CHECKS=Rope RUNS=matrix kernels/cuda/gpu.sh
+cuda-without:    # what a plain `go build ./cmd/exp` compiles
 	GOFLAGS='$(QUICK_GO)' $(QUICKLY) build -o /dev/null ./cmd/exp
 	GOFLAGS='$(QUICK_GO)' $(RUN_TESTS) -run '^$$' ./kernels/cuda
 	GOFLAGS='$(QUICK_GO)' $(RUN_TESTS) ./harness/device
