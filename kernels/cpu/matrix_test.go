@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"exp/kernels"
@@ -51,7 +52,7 @@ func TestMatrixSums(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for a, left := range factorsOf {
 			for b, right := range factorsOf {
-				for start := range 4 {
+				for start := range 5 {
 					fill := func(buf kernels.Buffer, draw func(r *rand.Rand) float32) {
 						for i := range kernels.Elems[float32](buf) {
 							kernels.Elems[float32](buf)[i] = draw(r)
@@ -61,7 +62,7 @@ func TestMatrixSums(t *testing.T) {
 					fill(w.W, right)
 					fill(bias, func(r *rand.Rand) float32 {
 						near := left(r) * right(r) * float32(r.IntN(1000))
-						return []float32{0, -near, near, math.Float32frombits(r.Uint32())}[start]
+						return []float32{0, -near, near, math.Float32frombits(r.Uint32()), 0x1.fffffep14}[start]
 					})
 					be.Pack(w)
 					be.MatMul(y, x, w, bias)
@@ -80,7 +81,42 @@ func TestMatrixSums(t *testing.T) {
 	}
 }
 
-// Emulating tensor cores takes BenchmarkMatrix's time.
+// The maximum of attention rises with a score that exceeds it by more than kernels.MatrixRise, not by as much.
+func TestMatrixAttentionRises(t *testing.T) {
+	const T = 3*kernels.MatrixKeys - 5
+	s := kernels.AttentionShape{H: 1, K: 1, D: 4, Scale: 1}
+	be, want := openAs(t, Options{Threads: 1, Matrix: true}), ref.NewMatrix()
+	alloc := func(t kernels.DType, n int) kernels.Buffer {
+		b, err := be.Alloc(t, n)
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	for _, rise := range []uint16{0x40fe, 0x4100, 0x4101} { // 7.9375, 8 and 8.0625
+		qkv, offsets := alloc(kernels.BF16, T*s.Stride()), alloc(kernels.I32, 2)
+		kernels.Elems[int32](offsets)[1] = T
+		x := kernels.Bits(qkv)
+		for i := range T {
+			row := x[i*s.Stride():]
+			row[0] = 0x3f80                 // q = (1, 0, 0, 0)
+			row[8], row[9] = 0x3eab, 0x40a3 // v
+			row[10] = uint16(0x3f80 + i)
+		}
+		x[kernels.MatrixKeys*s.Stride()+4] = rise // k
+		out, stats := alloc(kernels.BF16, T*4), alloc(kernels.F32, T*2)
+		out2, stats2 := alloc(kernels.BF16, T*4), alloc(kernels.F32, T*2)
+		be.Attention(out, stats, qkv, offsets, kernels.Buffer{}, s)
+		be.Sync()
+		want.Attention(out2, stats2, qkv, offsets, kernels.Buffer{}, s)
+		if !slices.Equal(kernels.Bits(out), kernels.Bits(out2)) ||
+			!slices.Equal(kernels.Elems[float32](stats), kernels.Elems[float32](stats2)) {
+			t.Errorf("rise %#x: other bits than the plain loops'", rise)
+		}
+	}
+}
+
+// BenchmarkMatrix measures the emulation of tensor cores.
 func BenchmarkMatrix(b *testing.B) {
 	const N, K = 896, 896
 	for l := BestLevel(); l >= Portable; l-- {
