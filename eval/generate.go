@@ -64,3 +64,33 @@ func (g *Generator) Generate(ctx context.Context, problems []rollout.Problem, fi
 	}
 	return samples, nil
 }
+
+// Again samples completions again and returns them in order; of each of had, only the problem and K count.
+func (g *Generator) Again(ctx context.Context, problems []rollout.Problem, had []Sample,
+	done func(int)) ([]Sample, error) {
+	byID := map[string]*rollout.Problem{}
+	for i := range problems {
+		byID[problems[i].ID] = &problems[i]
+	}
+	reqs := make([]rollout.Request, len(had))
+	for i, s := range had {
+		p := byID[s.ProblemID]
+		if p == nil {
+			return nil, fmt.Errorf("there is no problem %s", s.ProblemID)
+		}
+		prompt, err := g.Prompt(p)
+		if err != nil {
+			return nil, fmt.Errorf("problem %s: prompt: %w", p.ID, err)
+		}
+		reqs[i] = rollout.Request{Prompt: prompt, Seeds: []uint64{g.Seed(SampleLabel(p.ID, s.K))}, Problem: p}
+	}
+	completions, err := g.Sampler.Sample(ctx, reqs, g.Params, done)
+	if err != nil {
+		return nil, err
+	}
+	got := make([]Sample, len(had))
+	for i, s := range had {
+		got[i] = Sample{ProblemID: s.ProblemID, K: s.K, Completion: completions[i][0]}
+	}
+	return got, nil
+}

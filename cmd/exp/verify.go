@@ -32,6 +32,9 @@ func verifyCommand(a *app) *cli.Command {
 			"run's steps) follows from the recorded steps\n" +
 			"  score   grading the stored completions gives the recorded verdicts and scores, of every " +
 			"evaluation that the run has\n" +
+			"  sample  sampling some completions of each evaluation again, other ones each time, " +
+			"gives the recorded tokens and log-probs: --completions of each, or 8 of as many " +
+			"evaluations as fit into 2 minutes, at least one\n" +
 			"  prefix  re-executing training steps gives the recorded bits: the first --steps, " +
 			"or those after a checkpoint; without --steps as many of the first 20 as " +
 			"fit into 2 minutes, at least one, and it says how far it came\n" +
@@ -44,6 +47,7 @@ func verifyCommand(a *app) *cli.Command {
 			"exp verify @last --level blobs # are all files unchanged?",
 			"exp verify 5e8d # also re-execute the first 20 steps",
 			"exp verify 5e8d --from 50 --steps 10 # ten steps after the checkpoint of step 50",
+			"exp verify 5e8d --level sample --device cpu # was it this model that wrote what was scored?",
 			"exp verify 5e8d --level full # everything, as long as the run itself took",
 		}, "\n"),
 		Flags: append([]cli.Flag{
@@ -53,6 +57,9 @@ func verifyCommand(a *app) *cli.Command {
 				DefaultText: fmt.Sprintf("%d, or fewer in 2 minutes", harness.DefaultPrefix)},
 			&cli.IntFlag{Name: "from", Usage: "begin at the newest checkpoint at or before `STEP` (prefix)",
 				DefaultText: "the start"},
+			&cli.IntFlag{Name: "completions", Usage: "sample `N` completions of each evaluation again, however " +
+				"long they take (sample, prefix)", DefaultText: fmt.Sprintf("%d, or fewer evaluations in 2 minutes",
+				harness.DefaultCompletions)},
 		}, computeFlags()...),
 		BashComplete: a.completesRunAndDevice(),
 		Action:       func(c *cli.Context) error { return a.verifyRun(c, levels) },
@@ -68,17 +75,22 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	if err != nil {
 		return err
 	}
-	o := harness.VerifyOptions{Level: harness.Level(level), Steps: c.Int("steps"), From: c.Int("from")}
-	for _, flag := range []string{"steps", "from"} {
+	o := harness.VerifyOptions{Level: harness.Level(level), Steps: c.Int("steps"), From: c.Int("from"),
+		Completions: c.Int("completions")}
+	for flag, of := range map[string][]harness.Level{"steps": {harness.LevelPrefix}, "from": {harness.LevelPrefix},
+		"completions": {harness.LevelPrefix, harness.LevelSample}} {
 		switch {
 		case c.IsSet(flag) && c.Int(flag) < 1:
 			return a.Usagef("--%s %d: it must be at least 1", flag, c.Int(flag))
-		case c.IsSet(flag) && o.Level != harness.LevelPrefix:
-			return a.Usagef("--%s is for --level prefix", flag)
+		case c.IsSet(flag) && !slices.Contains(of, o.Level):
+			return a.Usagef("--%s is for --level %s", flag, strings.Join(cli.Words(of), " or "))
 		}
 	}
-	if o.Level == harness.LevelPrefix && !c.IsSet("steps") {
-		o.Limit = harness.DefaultPrefixTime
+	if !c.IsSet("steps") {
+		o.Limit = harness.DefaultLimit
+	}
+	if !c.IsSet("completions") {
+		o.SampleLimit = harness.DefaultLimit
 	}
 	db, err := a.OpenStoreWith(store.Options{})
 	if err != nil {
@@ -149,9 +161,17 @@ func verifiedText(v *harness.Verification) string {
 		steps := fmt.Sprintf("steps %d–%d re-executed", v.FromStep, v.ToStep)
 		if v.CutAt > 0 {
 			steps += fmt.Sprintf(" of %d, the most within the limit of %v (--steps lifts it)", v.CutAt,
-				harness.DefaultPrefixTime)
+				harness.DefaultLimit)
 		}
 		did = append(did, steps)
+	}
+	if n := len(v.Sampled); n > 0 {
+		text := fmt.Sprintf("%d completions of %d evaluations sampled again", n, v.Evaluated)
+		if v.Unsampled > 0 {
+			text += fmt.Sprintf(", of %d, the most within the limit of %v (--completions lifts it)",
+				v.Evaluated+v.Unsampled, harness.DefaultLimit)
+		}
+		did = append(did, text)
 	}
 	if n := len(v.Stages); n > 0 {
 		did = append(did, fmt.Sprintf("%d stages repeated", n))

@@ -75,6 +75,8 @@ func TestVerifyCommand(t *testing.T) {
 		{[]string{"verify"}, 2, "RUN"},
 		{[]string{"verify", "@last", "--level", "all"}, 2, "blobs"},
 		{[]string{"verify", "@last", "--level", "full", "--steps", "2"}, 2, "--steps is for --level prefix"},
+		{[]string{"verify", "@last", "--level", "score", "--completions", "2"}, 2, "--completions is for --level prefix or sample"},
+		{[]string{"verify", "@last", "--level", "sample", "--completions", "0"}, 2, "--completions 0: it must be at least 1"},
 		{[]string{"verify", "@last", "--from", "0"}, 2, "must be at least 1"},
 		{[]string{"verify", "nobody"}, 3, "nobody"},
 		{[]string{"resume", "nobody"}, 3, "nobody"},

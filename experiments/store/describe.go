@@ -63,7 +63,7 @@ func Descriptions() []Description {
 		{"divergences", "the same work gave different bits", map[string]string{"want": "recorded first",
 			"got": "discarded"}},
 		{"verifications", "one check of a run's record against a new execution", map[string]string{
-			"level":     "blobs, score, prefix or full: each includes the one before",
+			"level":     "blobs, score, sample, prefix or full: each includes the one before",
 			"from_step": "first step executed again", "to_step": "last",
 			"ok": "1: all matches the record", "detail": "JSON: checks and results"}},
 		{"blobs", "files by content, in blobs/sha256", nil},

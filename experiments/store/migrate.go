@@ -18,6 +18,7 @@ var migrations = []migration{
 	migration0003,
 	migration0004,
 	migration0005,
+	migration0006,
 }
 
 // migrate brings the database to the last version. It first backs up a store that holds

@@ -17,7 +17,7 @@ type Verification struct {
 	Run      int64
 	Attempt  int64     // 0 if none
 	Time     time.Time // set by the store
-	Level    string    // "blobs", "score", "prefix", "full": each includes the one before
+	Level    string    // "blobs", "score", "sample", "prefix", "full": each includes the one before
 	FromStep int64     // first training step that was executed again; 0 if none was
 	ToStep   int64
 	OK       bool
@@ -25,7 +25,7 @@ type Verification struct {
 }
 
 // levels lists the levels of a verification, ascending.
-var levels = []string{"blobs", "score", "prefix", "full"}
+var levels = []string{"blobs", "score", "sample", "prefix", "full"}
 
 // VerifiedNo is the result of Verified for a run whose record is wrong.
 const VerifiedNo = "failed"

@@ -453,6 +453,17 @@ func (c crooked) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
 	x[0] += x[0] * 1e-6
 }
 
+// forging is a backend that samples with other log-probs, as if another model had written the completions.
+type forging struct{ kernels.Backend }
+
+func (f forging) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
+	p kernels.Sampling) {
+	f.Backend.Sample(ids, out, h, w, u, p)
+	f.Backend.Sync()
+	x := kernels.Elems[float32](out.LogProb)
+	x[0] += x[0] * 1e-6
+}
+
 // The same id with other bits is a divergence: exit code 5 material, and the first
 // result stays.
 func TestDivergence(t *testing.T) {

@@ -23,27 +23,34 @@ type Level string
 const (
 	LevelBlobs  Level = "blobs"  // the files are unchanged, and the chain follows from the recorded steps
 	LevelScore  Level = "score"  // scoring the stored completions gives the recorded verdicts and scores
+	LevelSample Level = "sample" // some completions of each evaluation, sampled again, are the same
 	LevelPrefix Level = "prefix" // some training steps give the same bits
 	LevelFull   Level = "full"   // all stages give the same bits
 )
 
 // Levels returns all levels in order.
-func Levels() []Level { return []Level{LevelBlobs, LevelScore, LevelPrefix, LevelFull} }
+func Levels() []Level { return []Level{LevelBlobs, LevelScore, LevelSample, LevelPrefix, LevelFull} }
 
 // DefaultPrefix is how many steps LevelPrefix executes by default.
 const DefaultPrefix = 20
 
-// DefaultPrefixTime is after how long LevelPrefix takes no further step by default: steps of a large
-// model take minutes each.
-const DefaultPrefixTime = 2 * time.Minute
+// DefaultCompletions is how many completions of each evaluation are sampled again by default.
+const DefaultCompletions = 8
+
+// DefaultLimit is after how long LevelPrefix takes no further step by default, and LevelSample no further
+// evaluation: those of a large model take minutes each.
+const DefaultLimit = 2 * time.Minute
 
 // VerifyOptions select the checks.
 type VerifyOptions struct {
 	Level Level
 	Steps int // for LevelPrefix; 0: DefaultPrefix
 	// Limit ends LevelPrefix after the step that exceeds it; 0: no limit.
-	Limit time.Duration
-	From  int // LevelPrefix begins at the newest checkpoint of at most that step; 0: at the start
+	Limit       time.Duration
+	Completions int // of each evaluation, from LevelSample on; 0: DefaultCompletions
+	// SampleLimit is after how long no further evaluation is sampled again; 0: no limit.
+	SampleLimit time.Duration
+	From        int // LevelPrefix begins at the newest checkpoint of at most that step; 0: at the start
 	// Evaluations are plans of the run with other suites, or with other settings of the evaluation, whose
 	// scores the run has too (replan.Evaluations). LevelBlobs ignores them.
 	Evaluations []*plan.Run
@@ -68,7 +75,11 @@ type Verification struct {
 	FromStep int64        `json:"from_step"` // training steps executed again; 0: none
 	ToStep   int64        `json:"to_step"`
 	CutAt    int64        `json:"cut_at,omitempty"` // the step it would have gone to, had time allowed
-	Stages   []string     `json:"stages"`           // stages executed again to their end
+	// Sampled are the completions that were sampled again: "test: sample 1 of 3,4=12".
+	Sampled   []string `json:"sampled,omitempty"`
+	Evaluated int      `json:"evaluated,omitempty"` // evaluations that they are of
+	Unsampled int      `json:"unsampled,omitempty"` // evaluations for which time did not suffice
+	Stages    []string `json:"stages"`              // stages executed again to their end
 	// Unchecked are evaluations of the run whose scores no plan gives: "svamp, 4 samples each".
 	Unchecked []string  `json:"unchecked,omitempty"`
 	Findings  []Finding `json:"findings"`
@@ -104,6 +115,7 @@ type verifier struct {
 	scratch string // directory for re-executed stages
 	// repeated are the ids of stages that were executed again; zero of a stage that was never finished.
 	repeated map[ident.Digest]bool
+	sampling time.Duration // that sampling completions again took
 }
 
 // Verify proves a run's record at a level, and records the outcome. Findings are in the
@@ -195,7 +207,11 @@ func (v *verifier) repeat(ctx context.Context) error {
 		case v.done[i].ID == 0 && s.Kind != config.Train: // never done
 		case v.repeated[v.done[i].SID]: // by another plan
 		default:
-			if err := v.again(ctx, i); err != nil {
+			redo := v.again
+			if s.Kind == config.EvalGen && v.o.Level != LevelFull {
+				redo = v.sampleAgain
+			}
+			if err := redo(ctx, i); err != nil {
 				return err
 			}
 			v.repeated[v.done[i].SID] = true
@@ -212,7 +228,9 @@ func (v *verifier) wanted(kind config.Stage) bool {
 	case LevelFull:
 		return true
 	case LevelPrefix:
-		return kind == config.Train || kind == config.EvalScore
+		return kind == config.Train || kind == config.EvalGen || kind == config.EvalScore
+	case LevelSample:
+		return kind == config.EvalGen || kind == config.EvalScore
 	}
 	return kind == config.EvalScore
 }

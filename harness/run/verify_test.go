@@ -73,6 +73,8 @@ func TestVerifyIntact(t *testing.T) {
 	}{
 		{VerifyOptions{Level: LevelBlobs}, 0, 0, 0, 0},
 		{VerifyOptions{Level: LevelScore}, 0, 0, 2, 2 * 16 * 4},
+		{VerifyOptions{Level: LevelSample}, 0, 0, 2, 2 * 16 * 4},
+		{VerifyOptions{Level: LevelSample, Completions: 3}, 0, 0, 2, 2 * 16 * 4},
 		{VerifyOptions{Level: LevelPrefix, Steps: 3}, 1, 3, 2, 2 * 16 * 4},
 		{VerifyOptions{Level: LevelPrefix, From: 3, Steps: 1}, 3, 3, 2, 2 * 16 * 4}, // from the checkpoint of step 2
 		{VerifyOptions{Level: LevelPrefix}, 1, 4, 2, 2 * 16 * 4},
@@ -83,12 +85,19 @@ func TestVerifyIntact(t *testing.T) {
 		if !v.OK || len(v.Findings) > 0 || v.FromStep != tt.from || v.ToStep != tt.to || len(v.Stages) != tt.stages || v.Verdicts != tt.verdicts || v.Chain != 4 || v.Inexact != 0 || v.Blobs < 20 {
 			t.Errorf("%+v: %+v", tt.o, v)
 		}
+		sampled := map[Level]int{LevelSample: 2 * 8, LevelPrefix: 2 * 8}[tt.o.Level]
+		if tt.o.Completions > 0 {
+			sampled = 2 * tt.o.Completions
+		}
+		if len(v.Sampled) != sampled || v.Evaluated != (sampled+15)/16*2 || v.Unsampled != 0 {
+			t.Errorf("%+v: %d completions of %d evaluations sampled again", tt.o, len(v.Sampled), v.Evaluated)
+		}
 		if cut := v.CutAt == 4; cut != (tt.o.Limit > 0) {
 			t.Errorf("%+v: cut at %d of 4 steps", tt.o, v.CutAt)
 		}
 	}
 	list, err := l.db.Verifications(context.Background(), res.Run.ID)
-	if err != nil || len(list) != 7 || !list[6].OK || list[6].Level != "full" || list[6].ToStep != 4 {
+	if err != nil || len(list) != 9 || !list[8].OK || list[8].Level != "full" || list[8].ToStep != 4 {
 		t.Errorf("recorded: %+v, %v", list, err)
 	}
 	run, err := l.db.RunByID(context.Background(), res.Run.ID)
@@ -261,6 +270,15 @@ func TestVerifyDivergence(t *testing.T) {
 		if tt.level == LevelPrefix && !strings.Contains(v.Findings[0].What, "params") {
 			t.Errorf("the field is not named: %s", v.Findings[0].What)
 		}
+	}
+	l.be = forging{good}
+	v := l.verify(p, VerifyOptions{Level: LevelSample, Completions: 16 * 4})
+	if v.OK || !v.Diverged() || !strings.HasPrefix(v.Findings[0].Where, "test@start: sample ") ||
+		!strings.Contains(v.Findings[0].What, "logprobs") {
+		t.Errorf("completions that the model did not write: %+v", v)
+	}
+	if v := l.verify(p, VerifyOptions{Level: LevelScore}); !v.OK {
+		t.Errorf("grading them again: %+v", v)
 	}
 	list, err := l.db.Divergences(context.Background(), res.Run.ID)
 	if err != nil || len(list) < 2 || list[0].What.Step != 1 || list[0].What.Field != "params" {

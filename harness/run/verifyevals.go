@@ -3,9 +3,13 @@ package run
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
+	"time"
 
 	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/stage"
 )
 
 // evaluations verifies the evaluations added to the run after it was planned. It lists those that this program
@@ -50,6 +54,55 @@ func (v *verifier) unchecked(ctx context.Context) error {
 		}
 		listed[ids[e.StageScore]] = true
 		v.v.Unchecked = append(v.v.Unchecked, fmt.Sprintf("%s, %d samples each", label, e.N))
+	}
+	return nil
+}
+
+// sampleAgain samples some completions of an evaluation again, other ones each time, and compares them with the
+// record.
+func (v *verifier) sampleAgain(ctx context.Context, i int) error {
+	s, row := v.p.Stages[i], v.done[i]
+	_, in, ok := v.p.Inputs(i, v.output)
+	completions, had := v.output(i, stage.RoleCompletions)
+	switch {
+	case !ok || !had:
+		return nil // it was never made
+	case v.o.SampleLimit > 0 && v.sampling > v.o.SampleLimit:
+		v.v.Unsampled++
+		return nil
+	}
+	most := v.o.Completions
+	if most == 0 {
+		most = DefaultCompletions
+	}
+	info := v.info(i)
+	v.Watch.StageStart(info)
+	start := time.Now()
+	var list []stage.Repeated
+	err := func() (err error) {
+		defer recovered(&err)
+		list, err = stage.SampleAgain(ctx, v.againEnv(i, row.SID), s.Label, in, completions, func(n int) []int {
+			return rand.Perm(n)[:min(n, most)]
+		})
+		return err
+	}()
+	took := time.Since(start)
+	v.sampling += took
+	v.Watch.StageDone(info, StageEnd{Wall: took, Failed: err != nil})
+	if err != nil {
+		return &StageError{Stage: s.Name(), Err: err}
+	}
+	v.v.Evaluated++
+	for _, c := range list {
+		where := fmt.Sprintf("%s: sample %d of %s", s.Label, c.K, c.Problem)
+		v.v.Sampled = append(v.v.Sampled, where)
+		if c.Field == "" {
+			continue
+		}
+		if err := v.diverged(where, &store.DivergenceError{SID: row.SID, Kind: row.Kind, Field: c.Field, Want: c.Want,
+			Got: c.Got}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

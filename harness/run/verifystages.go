@@ -31,13 +31,7 @@ func (v *verifier) again(ctx context.Context, i int) error {
 	info := v.info(i)
 	v.Watch.StageStart(info)
 	start := time.Now()
-	e := v.env(i, sid)
-	e.Dir, e.Again = filepath.Join(v.scratch, fmt.Sprint(i)), true
-	e.Start.Fresh = true
-	e.Hooks.Warn = v.Watch.Warn
-	e.Hooks.Progress = func(done, total int, measured []rl.Metric) {
-		v.Watch.StageProgress(done, total, onProgress(measured))
-	}
+	e := v.againEnv(i, sid)
 	e.Hooks.Stop = func() bool { return ctx.Err() != nil }
 	if err := os.MkdirAll(e.Dir, 0o777); err != nil {
 		return err
@@ -66,6 +60,18 @@ func (v *verifier) again(ctx context.Context, i int) error {
 	end.Facts = factsOf(out)
 	v.Watch.StageDone(info, end)
 	return v.compareStage(ctx, i, out)
+}
+
+// againEnv is the environment of a stage that is executed only to be compared.
+func (v *verifier) againEnv(i int, sid ident.Digest) *stage.Env {
+	e := v.env(i, sid)
+	e.Dir, e.Again = filepath.Join(v.scratch, fmt.Sprint(i)), true
+	e.Start.Fresh = true
+	e.Hooks.Warn = v.Watch.Warn
+	e.Hooks.Progress = func(done, total int, measured []rl.Metric) {
+		v.Watch.StageProgress(done, total, onProgress(measured))
+	}
+	return e
 }
 
 // compareStage compares a stage's outputs with the record.

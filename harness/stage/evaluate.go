@@ -52,42 +52,74 @@ func evalConfig(c *config.Run) eval.Config {
 		MaxNewTokens: f.MaxNewTokens, Stop: c.Rollout.Stop}}
 }
 
-// generateSuite samples completions of a suite from plain weights.
-func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome, error) {
-	c := e.run()
-	m, err := e.loadModel(in, RoleWeights, model.Heads{LM: true}, false)
-	if err != nil {
+// openedSuite is a suite that can be sampled from plain weights.
+type openedSuite struct {
+	label    string
+	m        *model.Model
+	problems []rollout.Problem
+	prompts  *Prompter
+	conf     eval.Config
+	end      func() error // ends the environment
+}
+
+// openSuite loads what sampling a suite needs. The caller closes it.
+func (e *Env) openSuite(ctx context.Context, label string, in Inputs) (s *openedSuite, err error) {
+	s = &openedSuite{label: label, conf: evalConfig(e.run()), end: func() error { return nil }}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.m, err = e.loadModel(in, RoleWeights, model.Heads{LM: true}, false); err != nil {
 		return nil, err
 	}
-	defer m.Close()
 	problems, err := e.suiteProblems(in, label)
 	if err != nil {
 		return nil, err
 	}
-	problems = e.rendered(problems, label)
-	prompts, err := e.prompter()
+	s.problems = e.rendered(problems, label)
+	if s.prompts, err = e.prompter(); err != nil {
+		return nil, err
+	}
+	s.conf.Params.Environment, s.end, err = e.newEnvironment(ctx, s.prompts)
+	return s, err
+}
+
+func (s *openedSuite) close() {
+	_ = s.end() // all calls have ended
+	if s.m != nil {
+		s.m.Close()
+	}
+}
+
+// generator returns a sampler for so many problems, so many completions each. The caller closes the engine.
+func (e *Env) generator(s *openedSuite, problems, each int) (*generate.Engine, *eval.Generator, error) {
+	engine, err := e.newEngine(e.Backend, s.m, s.prompts.Vocabulary(), s.conf.Params.MaxNewTokens,
+		[]generate.Call{{Requests: problems, Samples: each, Prompt: e.run().Data.MaxPromptTokens,
+			New: s.conf.Params.MaxNewTokens}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return engine, &eval.Generator{Sampler: engine, Prompt: s.prompts.Encode, Params: s.conf.Params,
+		Seed: func(l string) uint64 { return ident.Seed(e.Seed, "eval/suite="+s.label+"/"+l) }}, nil
+}
+
+// generateSuite samples completions of a suite from plain weights.
+func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome, error) {
+	s, err := e.openSuite(ctx, label, in)
 	if err != nil {
 		return nil, err
 	}
-	conf := evalConfig(c)
-	env, end, err := e.newEnvironment(ctx, prompts)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = end() }() // all calls have ended
-	conf.Params.Environment = env
+	defer s.close()
+	problems, conf := s.problems, s.conf
 	had := e.earlier(problems, conf.N)
 	total := len(problems) * (conf.N - had.each)
-	engine, err := e.newEngine(e.Backend, m, prompts.Vocabulary(), conf.Params.MaxNewTokens,
-		[]generate.Call{{Requests: len(problems), Samples: conf.N - had.each, Prompt: c.Data.MaxPromptTokens,
-			New: conf.Params.MaxNewTokens}})
+	engine, gen, err := e.generator(s, len(problems), conf.N-had.each)
 	if err != nil {
 		return nil, err
 	}
 	defer engine.Close()
-	cut := e.warnTruncated(prompts, label, problems)
-	gen := eval.Generator{Sampler: engine, Prompt: prompts.Encode, Params: conf.Params,
-		Seed: func(l string) uint64 { return ident.Seed(e.Seed, "eval/suite="+label+"/"+l) }}
+	cut := e.warnTruncated(s.prompts, label, problems)
 	fresh, err := gen.Generate(ctx, problems, had.each, conf.N, func(n int) { e.progress(n, total) })
 	if err != nil {
 		return nil, err
@@ -111,7 +143,7 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	if n := len(had.samples); n > 0 {
 		out.Facts = append(out.Facts, fact("reused", float64(n)))
 	}
-	policy, err := e.exactPolicy(in, m, prompts, problems)
+	policy, err := e.exactPolicy(in, s.m, s.prompts, problems)
 	if err != nil || policy == nil {
 		return out, err
 	}

@@ -2,7 +2,9 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"slices"
 
 	"exp/eval"
 	"exp/experiments/ident"
@@ -80,4 +82,71 @@ func joined[T any](earlier, fresh []T, problems int) []T {
 		all = append(all, fresh[i*added:(i+1)*added]...)
 	}
 	return all
+}
+
+// Repeated is a completion of an evaluation that was sampled again.
+type Repeated struct {
+	Problem   string
+	K         int
+	Want, Got ident.Digest // of the lines in the completions blob
+	Field     string       // the first that differs, else empty
+}
+
+// SampleAgain samples some completions of an evaluation again, those that choose names by their places among all n
+// recorded ones.
+func SampleAgain(ctx context.Context, e *Env, label string, in Inputs, completions ident.Digest,
+	choose func(n int) []int) ([]Repeated, error) {
+	b, err := e.Blobs.Bytes(completions)
+	if err != nil {
+		return nil, err
+	}
+	all, err := readCompletions(b)
+	if err != nil {
+		return nil, err
+	}
+	places := choose(len(all))
+	s, err := e.openSuite(ctx, label, in)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	engine, gen, err := e.generator(s, len(places), 1)
+	if err != nil {
+		return nil, err
+	}
+	defer engine.Close()
+	had := make([]eval.Sample, len(places))
+	for i, at := range places {
+		had[i] = all[at]
+	}
+	got, err := gen.Again(ctx, s.problems, had, func(n int) { e.progress(n, len(places)) })
+	if err != nil {
+		return nil, err
+	}
+	lines, err := completionLines(got)
+	if err != nil {
+		return nil, err
+	}
+	recorded := bytes.SplitAfter(b, []byte{'\n'})
+	list := make([]Repeated, len(places))
+	for i, at := range places {
+		list[i] = Repeated{had[i].ProblemID, had[i].K, ident.Sum(recorded[at]), ident.Sum(lines[i]), ""}
+		if list[i].Want != list[i].Got {
+			list[i].Field = firstDifference(had[i].Completion, got[i].Completion)
+		}
+	}
+	return list, nil
+}
+
+// firstDifference names the first part in which completions with different lines differ.
+func firstDifference(a, b rollout.Completion) string {
+	switch {
+	case !slices.Equal(a.Tokens, b.Tokens):
+		return "tokens"
+	case !slices.Equal(a.LogProbs, b.LogProbs):
+		return "logprobs"
+	case a.Text != b.Text:
+		return "text"
+	}
+	return "record"
 }
