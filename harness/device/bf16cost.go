@@ -19,12 +19,26 @@ func BF16Cost(level string) (float64, error) {
 	if l >= cpu.AVX512BF16 {
 		return 0, nil
 	}
-	plain, err := newProduct(l, kernels.F32)
+	return costOf(cpu.Options{Level: &l, Operand: kernels.BF16})
+}
+
+// MatrixCost is BF16Cost for the emulation of tensor cores, which no level has instructions for.
+func MatrixCost(level string) (float64, error) {
+	l, err := cpu.ParseLevel(level)
+	if err != nil {
+		return 0, &Error{Err: err, code: codeUsage}
+	}
+	return costOf(cpu.Options{Level: &l, Operand: kernels.BF16, Matrix: true})
+}
+
+// costOf compares a product with o's on the same level in float32.
+func costOf(o cpu.Options) (float64, error) {
+	plain, err := newProduct(cpu.Options{Level: o.Level, Operand: kernels.F32})
 	if err != nil {
 		return 0, &Error{Err: err, code: codeResource}
 	}
 	defer plain.be.Close()
-	rounded, err := newProduct(l, kernels.BF16)
+	rounded, err := newProduct(o)
 	if err != nil {
 		return 0, &Error{Err: err, code: codeResource}
 	}
@@ -46,9 +60,10 @@ type product struct {
 	w      kernels.Matrix
 }
 
-func newProduct(l cpu.Level, operand kernels.DType) (*product, error) {
+func newProduct(o cpu.Options) (*product, error) {
 	const rows, width = 64, 512
-	be, err := cpu.Open(cpu.Options{Level: &l, Threads: 1, Operand: operand})
+	o.Threads = 1
+	be, err := cpu.Open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +73,8 @@ func newProduct(l cpu.Level, operand kernels.DType) (*product, error) {
 		buffer *kernels.Buffer
 		t      kernels.DType
 		n      int
-	}{{&p.out, kernels.F32, rows * width}, {&p.x, operand, rows * width}, {&p.w.W, kernels.F32, width * width},
-		{&p.w.Packed, operand, packed}, {&p.w.PackedT, operand, packedT}} {
+	}{{&p.out, kernels.F32, rows * width}, {&p.x, o.Operand, rows * width}, {&p.w.W, kernels.F32, width * width},
+		{&p.w.Packed, o.Operand, packed}, {&p.w.PackedT, o.Operand, packedT}} {
 		if *b.buffer, err = be.Alloc(b.t, b.n); err != nil {
 			be.Close()
 			return nil, err
@@ -73,5 +88,6 @@ func newProduct(l cpu.Level, operand kernels.DType) (*product, error) {
 func (p *product) time() time.Duration {
 	start := time.Now()
 	p.be.MatMul(p.out, p.x, p.w, kernels.Buffer{})
+	p.be.Sync()
 	return time.Since(start)
 }

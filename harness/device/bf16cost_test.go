@@ -14,6 +14,9 @@ func TestBF16Cost(t *testing.T) {
 			t.Errorf("%s: %v, %v", l, cost, err)
 		}
 	}
+	if cost, err := MatrixCost(cpu.BestLevel().String()); err != nil || !(cost > 1) {
+		t.Errorf("emulating tensor cores: %v, %v", cost, err)
+	}
 	if _, err := BF16Cost("sse9"); err == nil {
 		t.Error("an unknown level has a cost")
 	}

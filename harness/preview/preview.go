@@ -108,11 +108,19 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	return out, out.addPlan(ctx, m.DB, p)
 }
 
-// bf16Note warns of bf16 on a processor without instructions for it; "" elsewhere.
+// bf16Note warns of bf16 on a processor without instructions for it, and of emulated tensor cores; "" elsewhere.
 func bf16Note(c *config.Run, be device.Device) string {
 	on, cpu := be.(device.OnCPU)
 	if !cpu || c.Model.DType != "bf16" {
 		return ""
+	}
+	if c.Compute.Numerics == config.MatrixNumerics {
+		cost, err := device.MatrixCost(on.Level())
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprintf("the CPU emulates tensor cores: a product takes %.1f times as long as with "+
+			"model.dtype f32, measured now", cost)
 	}
 	cost, err := device.BF16Cost(on.Level())
 	if err != nil || cost == 0 {
