@@ -52,8 +52,9 @@ static float matrix_step1(const bf16 *a, const bf16 *b, float acc) {
 		if (m[i] && e[i] > top) top = e[i];
 	int64_t sum = 0;
 	for (int i = 0; i <= MATRIX_TERMS; i++) {
+		if (m[i] == 0) continue; // its exponent may exceed top
 		const int by = top - e[i] < 63 ? top - e[i] : 63;
-		sum += m[i] < 0 ? -(-m[i] >> by) : m[i] >> by; // a 0 may have a larger exponent than top; it stays 0
+		sum += m[i] < 0 ? -(-m[i] >> by) : m[i] >> by;
 	}
 	return matrix_cut(sum, top - 25);
 }
