@@ -59,34 +59,39 @@ type openedSuite struct {
 	problems []rollout.Problem
 	prompts  *Prompter
 	conf     eval.Config
-	end      func() error // ends the environment
+	end      func() error // ends the environment, if there is one
 }
 
 // openSuite loads what sampling a suite needs. The caller closes it.
-func (e *Env) openSuite(ctx context.Context, label string, in Inputs) (s *openedSuite, err error) {
-	s = &openedSuite{label: label, conf: evalConfig(e.run()), end: func() error { return nil }}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
+func (e *Env) openSuite(ctx context.Context, label string, in Inputs) (*openedSuite, error) {
+	s := &openedSuite{label: label, conf: evalConfig(e.run())}
+	if err := e.fillSuite(ctx, s, in); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (e *Env) fillSuite(ctx context.Context, s *openedSuite, in Inputs) (err error) {
 	if s.m, err = e.loadModel(in, RoleWeights, model.Heads{LM: true}, false); err != nil {
-		return nil, err
+		return err
 	}
-	problems, err := e.suiteProblems(in, label)
+	problems, err := e.suiteProblems(in, s.label)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.problems = e.rendered(problems, label)
+	s.problems = e.rendered(problems, s.label)
 	if s.prompts, err = e.prompter(); err != nil {
-		return nil, err
+		return err
 	}
 	s.conf.Params.Environment, s.end, err = e.newEnvironment(ctx, s.prompts)
-	return s, err
+	return err
 }
 
 func (s *openedSuite) close() {
-	_ = s.end() // all calls have ended
+	if s.end != nil {
+		_ = s.end() // all calls have ended
+	}
 	if s.m != nil {
 		s.m.Close()
 	}

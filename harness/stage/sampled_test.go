@@ -2,10 +2,13 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"exp/eval"
 	"exp/experiments/blob"
+	"exp/experiments/ident"
+	"exp/harness/config"
 	"exp/train/rollout"
 )
 
@@ -45,5 +48,26 @@ func TestEarlierCompletionsKeepTheirBits(t *testing.T) {
 	got := joined(had.lines, [][]byte{all[1], all[3]}, len(problems))
 	if want := bytes.Join(all, nil); !bytes.Equal(bytes.Join(got, nil), want) {
 		t.Errorf("%s\nwant %s", bytes.Join(got, nil), want)
+	}
+}
+
+// What sampling needs may be missing: an error, not a panic.
+func TestSampleAgainWithoutWeights(t *testing.T) {
+	lines, err := completionLines([]eval.Sample{{ProblemID: "p", Completion: rollout.Completion{Tokens: []int32{4},
+		LogProbs: []float32{-1}, Finish: rollout.FinishLength}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Env{Config: &config.Resolved{}, Blobs: blob.At(t.TempDir())}
+	o, err := e.put(RoleCompletions, "completions", lines[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func(n int) []int { return []int{n - 1} }
+	if _, err := SampleAgain(context.Background(), e, "test", Inputs{}, o.Digest, all); err == nil {
+		t.Error("sampled without weights")
+	}
+	if _, err := SampleAgain(context.Background(), e, "test", Inputs{}, ident.Digest{1}, all); err == nil {
+		t.Error("sampled without a record")
 	}
 }
