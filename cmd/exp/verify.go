@@ -166,12 +166,12 @@ func verifiedText(v *harness.Verification) string {
 		did = append(did, steps)
 	}
 	if n := len(v.Sampled); n > 0 {
-		text := fmt.Sprintf("%d completions of %d evaluations sampled again", n, v.Evaluated)
+		of, limit := quantity.Plural(v.Evaluated, "evaluation"), ""
 		if v.Unsampled > 0 {
-			text += fmt.Sprintf(", of %d, the most within the limit of %v (--completions lifts it)",
-				v.Evaluated+v.Unsampled, harness.DefaultLimit)
+			of = fmt.Sprintf("%d of %d evaluations", v.Evaluated, v.Evaluated+v.Unsampled)
+			limit = fmt.Sprintf(", the most within the limit of %v (--completions lifts it)", harness.DefaultLimit)
 		}
-		did = append(did, text)
+		did = append(did, fmt.Sprintf("%s of %s sampled again%s", quantity.Plural(n, "completion"), of, limit))
 	}
 	if n := len(v.Stages); n > 0 {
 		did = append(did, fmt.Sprintf("%d stages repeated", n))

@@ -75,6 +75,7 @@ func TestVerifyIntact(t *testing.T) {
 		{VerifyOptions{Level: LevelScore}, 0, 0, 2, 2 * 16 * 4},
 		{VerifyOptions{Level: LevelSample}, 0, 0, 2, 2 * 16 * 4},
 		{VerifyOptions{Level: LevelSample, Completions: 3}, 0, 0, 2, 2 * 16 * 4},
+		{VerifyOptions{Level: LevelSample, SampleLimit: 1}, 0, 0, 2, 2 * 16 * 4}, // one evaluation exceeds it
 		{VerifyOptions{Level: LevelPrefix, Steps: 3}, 1, 3, 2, 2 * 16 * 4},
 		{VerifyOptions{Level: LevelPrefix, From: 3, Steps: 1}, 3, 3, 2, 2 * 16 * 4}, // from the checkpoint of step 2
 		{VerifyOptions{Level: LevelPrefix}, 1, 4, 2, 2 * 16 * 4},
@@ -89,7 +90,11 @@ func TestVerifyIntact(t *testing.T) {
 		if tt.o.Completions > 0 {
 			sampled = 2 * tt.o.Completions
 		}
-		if len(v.Sampled) != sampled || v.Evaluated != (sampled+15)/16*2 || v.Unsampled != 0 {
+		if tt.o.SampleLimit > 0 {
+			sampled /= 2
+		}
+		if len(v.Sampled) != sampled || v.Evaluated+v.Unsampled != (sampled+15)/16*2 ||
+			(v.Unsampled == 1) != (tt.o.SampleLimit > 0) {
 			t.Errorf("%+v: %d completions of %d evaluations sampled again", tt.o, len(v.Sampled), v.Evaluated)
 		}
 		if cut := v.CutAt == 4; cut != (tt.o.Limit > 0) {
@@ -97,7 +102,7 @@ func TestVerifyIntact(t *testing.T) {
 		}
 	}
 	list, err := l.db.Verifications(context.Background(), res.Run.ID)
-	if err != nil || len(list) != 9 || !list[8].OK || list[8].Level != "full" || list[8].ToStep != 4 {
+	if err != nil || len(list) != 10 || !list[9].OK || list[9].Level != "full" || list[9].ToStep != 4 {
 		t.Errorf("recorded: %+v, %v", list, err)
 	}
 	run, err := l.db.RunByID(context.Background(), res.Run.ID)
