@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -165,6 +167,40 @@ func TestMigrateReal(t *testing.T) {
 	}
 	if err := errors.Join(db.AddVerification(context.Background(), Verification{Run: runs[0].ID, Level: "full", OK: true}), db.Check(context.Background())); err != nil {
 		t.Error(err)
+	}
+}
+
+// Verifications keep all that they hold when the level "sample" comes.
+func TestMigrateVerifications(t *testing.T) {
+	ctx, dir := context.Background(), oldStore(t)
+	old := openAt(t, dir, Options{Clock: clock(), migrations: migrations[:5]})
+	runs, err := old.Runs(ctx, RunQuery{})
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d runs, %v, want 1", len(runs), err)
+	}
+	had := Verification{Run: runs[0].ID, Level: "prefix", FromStep: 2, ToStep: 7, OK: true,
+		Detail: json.RawMessage(`{"blobs": 3}`)}
+	sample := Verification{Run: runs[0].ID, Level: "sample", OK: true}
+	if err := old.AddVerification(ctx, had); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.AddVerification(ctx, sample); err == nil {
+		t.Error("version 5 took the level sample")
+	}
+	want, err := old.Verifications(ctx, runs[0].ID)
+	if err != nil || len(want) != 1 || want[0].ToStep != 7 {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	old.Close()
+	db := openAt(t, dir, Options{Clock: clock()})
+	if got, err := db.Verifications(ctx, runs[0].ID); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	if err := errors.Join(db.AddVerification(ctx, sample), db.Check(ctx)); err != nil {
+		t.Error(err)
+	}
+	if got, err := db.Verifications(ctx, runs[0].ID); err != nil || len(got) != 2 || got[1].ID <= got[0].ID {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

@@ -37,10 +37,6 @@ func UsesTensorCores(c *config.Run) bool {
 	return UsesGPU(c) && c.Compute.Numerics == config.MatrixNumerics
 }
 
-// PacksPanels reports whether the device of a configuration multiplies from packed panels of weights,
-// as the CPU's kernels do.
-func PacksPanels(c *config.Run) bool { return !UsesGPU(c) }
-
 // Choose finds the device of a name for a class as in compute.numerics. It opens none. The error is
 // an *Error.
 func Choose(name, numerics string) (Choice, error) {

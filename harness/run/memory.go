@@ -217,12 +217,12 @@ func engineOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 }
 
 // copiesOf returns PackedLen of the backend that a configuration selects: of the widest CPU, of a GPU
-// with tensor cores, or of one that multiplies from the weights.
+// with tensor cores, or of a GPU without, which multiplies from the weights.
 func copiesOf(c *config.Run) model.PackedLen {
 	switch {
 	case device.UsesTensorCores(c):
 		return func(out, in int) (packed, packedT int) { return out * roundUp(in, factorChunk), 0 }
-	case device.PacksPanels(c):
+	case !device.UsesGPU(c):
 		return panels(stage.Operand(c))
 	}
 	return func(out, in int) (packed, packedT int) { return 0, 0 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,8 +102,14 @@ func TestVerifyIntact(t *testing.T) {
 			t.Errorf("%+v: cut at %d of 4 steps", tt.o, v.CutAt)
 		}
 	}
+	few := VerifyOptions{Level: LevelSample, Completions: 3} // of 64: the same three times is one chance in 10⁹
+	sampled := func() []string { return slices.Sorted(slices.Values(l.verify(p, few).Sampled)) }
+	first, second, third := sampled(), sampled(), sampled()
+	if slices.Equal(first, second) && slices.Equal(second, third) {
+		t.Errorf("three times the same completions: %q", first)
+	}
 	list, err := l.db.Verifications(context.Background(), res.Run.ID)
-	if err != nil || len(list) != 10 || !list[9].OK || list[9].Level != "full" || list[9].ToStep != 4 {
+	if err != nil || len(list) != 13 || !list[9].OK || list[9].Level != "full" || list[9].ToStep != 4 {
 		t.Errorf("recorded: %+v, %v", list, err)
 	}
 	run, err := l.db.RunByID(context.Background(), res.Run.ID)
