@@ -136,7 +136,7 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j plan.Wanted, index
 		Ranks: a.ranks, Endpoint: hub.FromEnv(a.Getenv).Endpoint(), Getenv: a.Getenv,
 		Code: func(err error) int { return int(describe(a.explainStop(ctx, err), context.Cause(ctx)).Code) }}
 	res, err := r.Execute(ctx, p)
-	if err == nil { // after an error a signal still says what is saved, until the command ends
+	if err == nil { // if it failed, a second signal still says what was saved
 		a.OnSecondSignal(nil)
 	}
 	outcome := term.Outcome{Status: term.Done, Wall: time.Since(start)}

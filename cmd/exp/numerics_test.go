@@ -21,8 +21,8 @@ func TestMatrixNumerics(t *testing.T) {
 		t.Errorf("the run is of class %s on %s", matrix.Numerics, matrix.Device)
 	}
 	exp(t, "verify", "@last", "--store", dir, "--level", "full").says(t, "steps 1–2 re-executed", "9 stages repeated")
-	exp(t, "run", smokeRecipe, "--dry-run", "--store", dir, "--set", "model.dtype=bf16", "--set", "compute.numerics=matrix/16x25").says(t, "matrix/16x25", "policy: weights",
-		"the CPU emulates tensor cores: a product takes")
+	exp(t, "run", smokeRecipe, "--dry-run", "--store", dir, "--set", "model.dtype=bf16",
+		"--set", "compute.numerics=matrix/16x25").says(t, "matrix/16x25", "policy: weights", "the CPU emulates tensor cores: a product takes")
 	run("--set", "compute.numerics=cpu/bf16").succeeds(t)
 	own, others := recordOf(t, dir)
 	if own.RID == matrix.RID || own.XID != matrix.XID || own.Chain == matrix.Chain || len(outputs) != len(others) {

@@ -419,7 +419,8 @@ func TestMirrors(t *testing.T) {
 // A parquet file that is none is refused even if the hub's digest is right.
 func TestDataSet(t *testing.T) {
 	h, cache := newHub(t), t.TempDir()
-	h.files = map[string]string{"data/a b-00000-of-00002.parquet": "PAR1 x PAR1", "data/a b-00001-of-00002.parquet": "PAR1 y PAR1", "c.parquet": "no",
+	h.files = map[string]string{"data/a b-00000-of-00002.parquet": "PAR1 x PAR1",
+		"data/a b-00001-of-00002.parquet": "PAR1 y PAR1", "c.parquet": "no",
 		"e.csv": "a\n1\n"}
 	c := h.client(cache)
 	data := Repo{Kind: DataSet, Name: "Org/Data"}

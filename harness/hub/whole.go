@@ -52,8 +52,8 @@ func lackingTokenizer(have []string) []string {
 	return []string{"tokenizer.json"}
 }
 
-// wholeData returns the files that a reference to a whole data set means: those of formats that keep the types of
-// values or, without any, its tables of texts.
+// wholeData picks the files of a whole data set: parquet and JSON lines, which keep the types of values, or tables
+// of texts if it has neither.
 func wholeData(have []string) (files []string) {
 	for _, suffixes := range [][]string{{".parquet", ".jsonl"}, {".csv"}} {
 		for _, name := range have {

@@ -37,8 +37,8 @@ const DefaultPrefix = 20
 // DefaultCompletions is how many completions of each evaluation are sampled again by default.
 const DefaultCompletions = 8
 
-// DefaultLimit is after how long LevelPrefix takes no further step by default, and LevelSample no further
-// evaluation: those of a large model take minutes each.
+// DefaultLimit is the time after which, by default, LevelPrefix takes no further step and LevelSample no further
+// evaluation. A large model needs minutes for each.
 const DefaultLimit = 2 * time.Minute
 
 // VerifyOptions select the checks.

@@ -182,7 +182,8 @@ func (l Level) usable() error {
 	return fmt.Errorf("%w: %s; its best is %s", ErrUnsupported, l, BestLevel())
 }
 
-// tables returns the kernels of class "cpu/fma", and those of "cpu/bf16", or with matrix of "matrix/16x25".
+// tables returns the kernels for float32, and those for operands in BF16: of class "matrix/16x25" if matrix is set,
+// else of "cpu/bf16".
 func (l Level) tables(matrix bool) (*C.struct_kernels, *C.struct_tile_kernels) {
 	fma, tiles := tablesOf(l)
 	if matrix {

@@ -12,8 +12,8 @@ INLINE void start_running(struct running *s) {
 	s->max = -0x1.fffffep127f;
 }
 
-// take_keys turns scores z [MATRIX_KEYS] of which the row sees from..end-1 into powers, 0 elsewhere, and rescales the
-// d values o if the maximum rises.
+// take_keys turns a row's scores z [MATRIX_KEYS] into powers. The row sees keys from..end-1; the others get 0. If the
+// maximum rises, it rescales the row's d sums o.
 INLINE void take_keys(struct running *s, float *z, float *o, long d, long from, long end, const struct tile_attention_args *g) {
 	const vf low = v_set1(-INFINITY), scale = v_set1(g->scale);
 	vf x[MATRIX_KEYS / LANES], top = low;

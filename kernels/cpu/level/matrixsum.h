@@ -87,8 +87,8 @@ static void matrix_columns(const bf16 *a, const bf16 *b, float *c, int from, int
 	}
 }
 
-// Factors of a step, apart: with m, a signed integer of 16 bits, and e, the exponent. The integers of a row
-// times those of a column have 27 bits, the leading one at place 25 or 26.
+// Factors of a step, apart: m is a signed integer of 16 bits, e the exponent. An integer of a row times one of a
+// column has at most 27 bits; the leading one is at place 25 or 26.
 struct apart { int32_t m[TERMS][TILE], e[TERMS][TILE]; };
 
 #if defined(LEVEL_AVX512)

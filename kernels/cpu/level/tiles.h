@@ -1,5 +1,5 @@
-// tiles.h: the kernels of class "cpu/bf16" at one instruction level, and those of "matrix/16x25" on the
-// same tiles, and their tables.
+// tiles.h: the kernels of classes "cpu/bf16" and "matrix/16x25" at one instruction level, and their tables. Both
+// classes compute on the same tiles.
 #include "tilesum.h"
 #include "tilematmul.h"
 #include "tileswiglu.h"
