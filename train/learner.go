@@ -72,7 +72,7 @@ func (t *Trainer) allocate(longest int) (err error) {
 	c, keep := t.cfg, model.KeepNothing
 	if !t.onlySamples() {
 		keep = keptBy(c.Recompute)
-		if t.policy, err = t.newLearner("actor", t.Policy, c.Policy); err != nil {
+		if t.policy, err = t.newLearner(PolicyGroup, t.Policy, c.Policy); err != nil {
 			return err
 		}
 		if t.needs.Critic {

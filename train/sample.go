@@ -6,21 +6,24 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 
 	"exp/train/rl"
 	"exp/train/rollout"
 )
 
+// RolloutLabel names the random stream of completion k of a problem in a step.
+func RolloutLabel(step int, problem string, k int) string {
+	return fmt.Sprintf("rollout/step=%d/prompt=%s/sample=%d", step, problem, k)
+}
+
 // sample draws the completions of a step. Each has its own labelled stream.
 func (t *Trainer) sample(ctx context.Context, step int, problems []int) ([]Trajectory, error) {
 	reqs := make([]rollout.Request, len(problems))
 	for i, p := range problems {
-		stream := fmt.Sprintf("rollout/step=%d/prompt=%s/sample=", step, t.Problems[p].ID)
 		reqs[i] = rollout.Request{Prompt: t.prompt[p], Seeds: make([]uint64, t.cfg.Samples), Problem: &t.Problems[p]}
 		for k := range reqs[i].Seeds {
-			reqs[i].Seeds[k] = t.Seed(stream + strconv.Itoa(k))
+			reqs[i].Seeds[k] = t.Seed(RolloutLabel(step, t.Problems[p].ID, k))
 		}
 	}
 	total := len(problems) * t.cfg.Samples

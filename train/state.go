@@ -41,6 +41,12 @@ type NamedBuffer struct {
 	Cut    *Cut           // nil where the buffer is whole
 }
 
+// PolicyGroup and ParamsBuffer name the policy's parameters among Buffers: PolicyGroup/ParamsBuffer.
+const (
+	PolicyGroup  = "actor"
+	ParamsBuffer = "params"
+)
+
 // Buffers returns the buffers of everything that learns: the arenas of parameters and
 // moments of the policy and, if present, the critic.
 func (t *Trainer) Buffers() []NamedBuffer {
@@ -102,7 +108,7 @@ func (t *Trainer) Restore(s State) error {
 
 func (l *learner) buffers() []NamedBuffer {
 	m, v := l.opt.Moments()
-	list := []NamedBuffer{{Name: l.name + "/params", Buffer: l.m.Params()}, {Name: l.name + "/m", Buffer: m},
+	list := []NamedBuffer{{Name: l.name + "/" + ParamsBuffer, Buffer: l.m.Params()}, {Name: l.name + "/m", Buffer: m},
 		{Name: l.name + "/v", Buffer: v}}
 	if l.cutsParams() {
 		list[0].Cut = l.cut(l.layout.params, list[0].Buffer)

@@ -32,9 +32,10 @@ func verifyCommand(a *app) *cli.Command {
 			"run's steps) follows from the recorded steps\n" +
 			"  score   grading the stored completions gives the recorded verdicts and scores, of every " +
 			"evaluation that the run has\n" +
-			"  sample  sampling some completions of each evaluation again, other ones each time, " +
-			"gives the recorded tokens and log-probs: --completions of each, or 8 of as many " +
-			"evaluations as fit into 2 minutes, at least one\n" +
+			"  sample  sampling some completions again, other ones each time, gives the recorded tokens " +
+			"and log-probs: of each evaluation, and of each training step whose weights are stored: " +
+			"the first, and the next after each checkpoint. --completions of each, or 8 of as many " +
+			"as fit into 2 minutes, at least one evaluation and one step\n" +
 			"  prefix  re-executing training steps gives the recorded bits: the first --steps, " +
 			"or those after a checkpoint; without --steps as many of the first 20 as " +
 			"fit into 2 minutes, at least one, and it says how far it came\n" +
@@ -57,8 +58,8 @@ func verifyCommand(a *app) *cli.Command {
 				DefaultText: fmt.Sprintf("%d, or fewer in 2 minutes", harness.DefaultPrefix)},
 			&cli.IntFlag{Name: "from", Usage: "begin at the newest checkpoint at or before `STEP` (prefix)",
 				DefaultText: "the start"},
-			&cli.IntFlag{Name: "completions", Usage: "sample `N` completions of each evaluation again, however " +
-				"long they take (sample, prefix)", DefaultText: fmt.Sprintf("%d, or fewer evaluations in 2 minutes",
+			&cli.IntFlag{Name: "completions", Usage: "sample `N` completions of each evaluation and step " +
+				"again, however long they take (sample, prefix)", DefaultText: fmt.Sprintf("%d, of fewer in 2 minutes",
 				harness.DefaultCompletions)},
 		}, computeFlags()...),
 		BashComplete: a.completesRunAndDevice(),
@@ -165,13 +166,8 @@ func verifiedText(v *harness.Verification) string {
 		}
 		did = append(did, steps)
 	}
-	if n := len(v.Sampled); n > 0 {
-		of, limit := quantity.Plural(v.Evaluated, "evaluation"), ""
-		if v.Unsampled > 0 {
-			of = fmt.Sprintf("%d of %d evaluations", v.Evaluated, v.Evaluated+v.Unsampled)
-			limit = fmt.Sprintf(", the most within the limit of %v (--completions lifts it)", harness.DefaultLimit)
-		}
-		did = append(did, fmt.Sprintf("%s of %s sampled again%s", quantity.Plural(n, "completion"), of, limit))
+	if len(v.Sampled) > 0 {
+		did = append(did, sampledText(v))
 	}
 	if n := len(v.Stages); n > 0 {
 		did = append(did, fmt.Sprintf("%d stages repeated", n))
@@ -185,6 +181,27 @@ func verifiedText(v *harness.Verification) string {
 		text += "; NOT checked: the scores on " + strings.Join(v.Unchecked, "; ")
 	}
 	return text
+}
+
+// sampledText says of what completions were sampled again.
+func sampledText(v *harness.Verification) string {
+	var of []string
+	add := func(done, left int, what string) {
+		switch {
+		case done > 0 && left > 0:
+			of = append(of, fmt.Sprintf("%d of %d %ss", done, done+left, what))
+		case done > 0:
+			of = append(of, quantity.Plural(done, what))
+		}
+	}
+	add(v.Evaluated, v.Unsampled, "evaluation")
+	add(v.SampledSteps, v.UnsampledSteps, "training step")
+	limit := ""
+	if v.Unsampled+v.UnsampledSteps > 0 {
+		limit = fmt.Sprintf(", the most within the limit of %v (--completions lifts it)", harness.DefaultLimit)
+	}
+	return fmt.Sprintf("%s of %s sampled again%s", quantity.Plural(len(v.Sampled), "completion"),
+		strings.Join(of, " and "), limit)
 }
 
 // foundError returns the error of a verification with findings.

@@ -37,6 +37,8 @@ func TestVerifyCommand(t *testing.T) {
 		}
 	}
 	shows("✓prefix", "prefix ok, steps 1–2 re-executed")
+	exp(t, "verify", "@last", "--level", "sample", "--completions", "3", "--store", dir).
+		says(t, "6 completions of 2 training steps sampled again")
 
 	weights := blobPath(t, dir, r, "train[]/weights")
 	good, err := os.ReadFile(weights)

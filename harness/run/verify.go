@@ -23,7 +23,7 @@ type Level string
 const (
 	LevelBlobs  Level = "blobs"  // the files are unchanged, and the chain follows from the recorded steps
 	LevelScore  Level = "score"  // scoring the stored completions gives the recorded verdicts and scores
-	LevelSample Level = "sample" // some completions of each evaluation, sampled again, are the same
+	LevelSample Level = "sample" // some completions of evaluations and training, sampled again, are the same
 	LevelPrefix Level = "prefix" // some training steps give the same bits
 	LevelFull   Level = "full"   // all stages give the same bits
 )
@@ -34,11 +34,11 @@ func Levels() []Level { return []Level{LevelBlobs, LevelScore, LevelSample, Leve
 // DefaultPrefix is how many steps LevelPrefix executes by default.
 const DefaultPrefix = 20
 
-// DefaultCompletions is how many completions of each evaluation are sampled again by default.
+// DefaultCompletions is how many completions of each evaluation and training step are sampled again by default.
 const DefaultCompletions = 8
 
 // DefaultLimit is the time after which, by default, LevelPrefix takes no further step and LevelSample no further
-// evaluation. A large model needs minutes for each.
+// evaluation or step. A large model needs minutes for each.
 const DefaultLimit = 2 * time.Minute
 
 // VerifyOptions select the checks.
@@ -47,8 +47,8 @@ type VerifyOptions struct {
 	Steps int // for LevelPrefix; 0: DefaultPrefix
 	// Limit ends LevelPrefix after the step that exceeds it; 0: no limit.
 	Limit       time.Duration
-	Completions int // of each evaluation, from LevelSample on; 0: DefaultCompletions
-	// SampleLimit is after how long no further evaluation is sampled again; 0: no limit.
+	Completions int // of each evaluation and training step, from LevelSample on; 0: DefaultCompletions
+	// SampleLimit is after how long no further evaluation or step is sampled again; 0: no limit.
 	SampleLimit time.Duration
 	From        int // LevelPrefix begins at the newest checkpoint of at most that step; 0: at the start
 	// Evaluations are plans of the run with other suites, or with other settings of the evaluation, whose
@@ -79,7 +79,11 @@ type Verification struct {
 	Sampled   []string `json:"sampled,omitempty"`
 	Evaluated int      `json:"evaluated,omitempty"` // evaluations that they are of
 	Unsampled int      `json:"unsampled,omitempty"` // evaluations for which time did not suffice
-	Stages    []string `json:"stages"`              // stages executed again to their end
+	// SampledSteps are the training steps that some are of. UnsampledSteps counts policies for whose steps time did
+	// not suffice.
+	SampledSteps   int      `json:"sampled_steps,omitempty"`
+	UnsampledSteps int      `json:"unsampled_steps,omitempty"`
+	Stages         []string `json:"stages"` // stages executed again to their end
 	// Unchecked are evaluations of the run whose scores no plan gives: "svamp, 4 samples each".
 	Unchecked []string  `json:"unchecked,omitempty"`
 	Findings  []Finding `json:"findings"`
@@ -190,6 +194,9 @@ func (v *verifier) verify(ctx context.Context) error {
 	if err == nil {
 		err = v.repeat(ctx)
 	}
+	if i := v.p.TrainStage(); err == nil && i >= 0 && v.o.Level != LevelFull && v.wanted(config.Train) {
+		err = v.sampleSteps(ctx, i)
+	}
 	if err == nil {
 		err = v.evaluations(ctx)
 	}
@@ -206,6 +213,7 @@ func (v *verifier) repeat(ctx context.Context) error {
 		case v.v.Diverged(), !v.wanted(s.Kind):
 		case v.done[i].ID == 0 && s.Kind != config.Train: // never done
 		case v.repeated[v.done[i].SID]: // by another plan
+		case s.Kind == config.Train && v.o.Level == LevelSample: // sampleSteps does it
 		default:
 			redo := v.again
 			if s.Kind == config.EvalGen && v.o.Level != LevelFull {
@@ -227,10 +235,8 @@ func (v *verifier) wanted(kind config.Stage) bool {
 	switch v.o.Level {
 	case LevelFull:
 		return true
-	case LevelPrefix:
+	case LevelPrefix, LevelSample:
 		return kind == config.Train || kind == config.EvalGen || kind == config.EvalScore
-	case LevelSample:
-		return kind == config.EvalGen || kind == config.EvalScore
 	}
 	return kind == config.EvalScore
 }

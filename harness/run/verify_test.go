@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/plan"
 	"exp/harness/stage"
+	"exp/kernels"
 )
 
 func (l *lab) verify(p *plan.Run, o VerifyOptions) Verification {
@@ -71,32 +73,28 @@ func TestVerifyIntact(t *testing.T) {
 		from, to int64
 		stages   int
 		verdicts int
+		sampled  [4]int // evaluations, and those left out; training steps, and those left out
 	}{
-		{VerifyOptions{Level: LevelBlobs}, 0, 0, 0, 0},
-		{VerifyOptions{Level: LevelScore}, 0, 0, 2, 2 * 16 * 4},
-		{VerifyOptions{Level: LevelSample}, 0, 0, 2, 2 * 16 * 4},
-		{VerifyOptions{Level: LevelSample, Completions: 3}, 0, 0, 2, 2 * 16 * 4},
-		{VerifyOptions{Level: LevelSample, SampleLimit: 1}, 0, 0, 2, 2 * 16 * 4}, // one evaluation exceeds it
-		{VerifyOptions{Level: LevelPrefix, Steps: 3}, 1, 3, 2, 2 * 16 * 4},
-		{VerifyOptions{Level: LevelPrefix, From: 3, Steps: 1}, 3, 3, 2, 2 * 16 * 4}, // from the checkpoint of step 2
-		{VerifyOptions{Level: LevelPrefix}, 1, 4, 2, 2 * 16 * 4},
-		{VerifyOptions{Level: LevelPrefix, Limit: 1}, 1, 1, 2, 2 * 16 * 4}, // one step exceeds it
-		{VerifyOptions{Level: LevelFull}, 1, 4, 9, 2 * 16 * 4},
+		{VerifyOptions{Level: LevelBlobs}, 0, 0, 0, 0, [4]int{}},
+		{VerifyOptions{Level: LevelScore}, 0, 0, 2, 2 * 16 * 4, [4]int{}},
+		{VerifyOptions{Level: LevelSample}, 0, 0, 2, 2 * 16 * 4, [4]int{2, 0, 2, 0}}, // steps 1 and 3
+		{VerifyOptions{Level: LevelSample, Completions: 3}, 0, 0, 2, 2 * 16 * 4, [4]int{2, 0, 2, 0}},
+		{VerifyOptions{Level: LevelSample, SampleLimit: 1}, 0, 0, 2, 2 * 16 * 4,
+			[4]int{1, 1, 1, 1}}, // one evaluation exceeds it, one step as well
+		{VerifyOptions{Level: LevelPrefix, Steps: 3}, 1, 3, 2, 2 * 16 * 4, [4]int{2, 0, 0, 0}},
+		{VerifyOptions{Level: LevelPrefix, From: 3, Steps: 1}, 3, 3, 2, 2 * 16 * 4,
+			[4]int{2, 0, 1, 0}}, // from the checkpoint of step 2
+		{VerifyOptions{Level: LevelPrefix}, 1, 4, 2, 2 * 16 * 4, [4]int{2, 0, 0, 0}},
+		{VerifyOptions{Level: LevelPrefix, Limit: 1}, 1, 1, 2, 2 * 16 * 4, [4]int{2, 0, 1, 0}}, // one step exceeds it
+		{VerifyOptions{Level: LevelFull}, 1, 4, 9, 2 * 16 * 4, [4]int{}},
 	} {
 		v := l.verify(p, tt.o)
 		if !v.OK || len(v.Findings) > 0 || v.FromStep != tt.from || v.ToStep != tt.to || len(v.Stages) != tt.stages || v.Verdicts != tt.verdicts || v.Chain != 4 || v.Inexact != 0 || v.Blobs < 20 {
 			t.Errorf("%+v: %+v", tt.o, v)
 		}
-		sampled := map[Level]int{LevelSample: 2 * 8, LevelPrefix: 2 * 8}[tt.o.Level]
-		if tt.o.Completions > 0 {
-			sampled = 2 * tt.o.Completions
-		}
-		if tt.o.SampleLimit > 0 {
-			sampled /= 2
-		}
-		if len(v.Sampled) != sampled || v.Evaluated+v.Unsampled != (sampled+15)/16*2 ||
-			(v.Unsampled == 1) != (tt.o.SampleLimit > 0) {
-			t.Errorf("%+v: %d completions of %d evaluations sampled again", tt.o, len(v.Sampled), v.Evaluated)
+		if of := [4]int{v.Evaluated, v.Unsampled, v.SampledSteps, v.UnsampledSteps}; of != tt.sampled ||
+			len(v.Sampled) != (of[0]+of[2])*cmp.Or(tt.o.Completions, DefaultCompletions) {
+			t.Errorf("%+v: %d completions of %v sampled again", tt.o, len(v.Sampled), of)
 		}
 		if cut := v.CutAt == 4; cut != (tt.o.Limit > 0) {
 			t.Errorf("%+v: cut at %d of 4 steps", tt.o, v.CutAt)
@@ -124,6 +122,84 @@ func TestVerifyIntact(t *testing.T) {
 	var none *NoCheckpointError
 	if _, err := r.Verify(context.Background(), run, p, VerifyOptions{Level: LevelPrefix, From: 1}); !errors.As(err, &none) {
 		t.Errorf("from a step before the first checkpoint: %v", err)
+	}
+}
+
+// Rollouts of every step whose policy is stored can be sampled again, whatever sampled them.
+func TestVerifyRollouts(t *testing.T) {
+	f32, bf16 := newLab(t), labOf(t, kernels.BF16)
+	dir, data := bf16Folder(f32), verlFile(t)
+	for name, tt := range map[string]struct {
+		l    *lab
+		sets []string
+	}{
+		"plain":            {f32, nil},
+		"bf16":             {bf16, []string{"model.dtype=bf16"}},
+		"ahead":            {f32, []string{"rollout.staleness=1"}},
+		"filters":          {f32, []string{"algo={kind: dapo}", "algo.filter_groups.max_batches=3"}},
+		"with a baseline":  {f32, []string{"algo={kind: remax}"}},
+		"adapters":         {f32, loraSets(dir, data, "grpo")},
+		"adapters, log Z":  {f32, loraSets(dir, data, "flowrl")},
+		"adapters in bf16": {bf16, append(loraSets(dir, data, "grpo"), "model.dtype=bf16")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := *tt.l
+			l.t = t
+			p := l.plan(0, append(tt.sets, "train.steps=4", "checkpoint={every_steps: 1, keep: 9}", "eval.final.suites=[]")...)
+			l.execute(p)
+			v := l.verify(p, VerifyOptions{Level: LevelSample, Completions: 1000})
+			if !v.OK || v.SampledSteps != 4 || v.UnsampledSteps != 0 || len(v.Sampled) < 4*8 {
+				t.Errorf("%d completions of %d steps: %+v", len(v.Sampled), v.SampledSteps, v.Findings)
+			}
+		})
+	}
+}
+
+// Rollouts that the policy did not sample, and rows with texts of others, are found.
+func TestVerifyForgedRollouts(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0, "eval.final.suites=[]")
+	res, _ := l.execute(p)
+	all := VerifyOptions{Level: LevelSample, Completions: 1000}
+	good := l.be
+	l.be = forging{good}
+	v := l.verify(p, all)
+	if v.OK || !v.Diverged() || !strings.HasPrefix(v.Findings[0].Where, "step ") ||
+		!strings.Contains(v.Findings[0].What, "logprobs") {
+		t.Errorf("completions that the model did not write: %+v", v)
+	}
+	l.be = good
+	rows, err := l.db.Samples(t.Context(), res.Run.ID, store.SampleQuery{Scope: "train", Step: 3})
+	if err != nil || len(rows) < 2 {
+		t.Fatal(len(rows), err)
+	}
+	a, b := rows[0], rows[1]
+	text := func(row, of store.Sample) {
+		l.sql(`UPDATE samples SET off = ?, len = ?, out_tokens = ?, logprob_sum = ? WHERE id = ?`, of.Ref.Off, of.Ref.Len,
+			of.OutTokens, of.LogProbSum, row.ID)
+	}
+	text(a, b)
+	text(b, a)
+	v = l.verify(p, VerifyOptions{Level: LevelSample, Completions: 1})
+	if v.OK || v.Findings[0].Where != "step 3: completions" || !strings.Contains(v.Findings[0].What, "but the chain") {
+		t.Errorf("exchanged completions: %+v", v.Findings)
+	}
+	if v = l.verify(p, all); !v.Diverged() {
+		t.Errorf("exchanged completions, sampled again: %+v", v.Findings)
+	}
+	text(a, a)
+	text(b, b)
+	l.sql(`UPDATE samples SET out_tokens = out_tokens + 1 WHERE id = ?`, a.ID)
+	if v = l.verify(p, all); v.OK || v.Diverged() || !strings.Contains(v.Findings[0].What, "the row has") {
+		t.Errorf("a row of another length: %+v", v.Findings)
+	}
+	l.sql(`UPDATE samples SET out_tokens = out_tokens - 1, finish = 'turns' WHERE id = ?`, a.ID)
+	if v = l.verify(p, all); v.OK || !strings.Contains(v.Findings[0].What, "finish") {
+		t.Errorf("another finish: %+v", v.Findings)
+	}
+	l.sql(`UPDATE samples SET finish = ? WHERE id = ?`, a.Finish, a.ID)
+	if v = l.verify(p, all); !v.OK {
+		t.Errorf("the record is as before: %+v", v.Findings)
 	}
 }
 

@@ -16,8 +16,11 @@ import (
 	"exp/train/tokenizer"
 )
 
-// referencePart is the part of training that never has adapters of its own.
-const referencePart = "reference"
+// The parts of training whose models have random streams of their own. The reference never has adapters of its own.
+const (
+	policyPart    = "policy"
+	referencePart = "reference"
+)
 
 // loadModels makes the models that this rank's part in training needs, and returns the one that it
 // samples from.
@@ -33,7 +36,7 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 	}
 	adapted := r.run().Train.LoRA.Rank > 0
 	if learns || adapted {
-		parts.Policy, err = load(heads, learns, "policy")
+		parts.Policy, err = load(heads, learns, policyPart)
 	} else {
 		parts.Policy, err = r.newCopy(r.Backend, parts, owned)
 	}
@@ -227,14 +230,14 @@ func (r *reinforcement) newCopy(be kernels.Backend, parts *train.Parts, owned *c
 
 // loader returns a function that makes the models of training from the input's weights.
 // With adapters all models share one base and differ in adapters and heads.
-func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Heads, trainable bool,
+func (e *Env) loader(in Inputs, owned *closers) (load func(h model.Heads, trainable bool,
 	part string) (*model.Model, error), err error) {
 	seeds := func(part string) func(label string) uint64 {
-		return func(label string) uint64 { return ident.Seed(r.Seed, part+"/"+label) }
+		return func(label string) uint64 { return ident.Seed(e.Seed, part+"/"+label) }
 	}
-	if r.run().Train.LoRA.Rank == 0 {
+	if e.run().Train.LoRA.Rank == 0 {
 		return func(h model.Heads, trainable bool, part string) (*model.Model, error) {
-			m, err := r.loadModel(in, RoleWeights, h, trainable)
+			m, err := e.loadModel(in, RoleWeights, h, trainable)
 			if err != nil {
 				return nil, err
 			}
@@ -243,20 +246,20 @@ func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Hea
 			return m, nil
 		}, nil
 	}
-	t, byReference, err := r.openWeights(in, RoleWeights)
+	t, byReference, err := e.openWeights(in, RoleWeights)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	adapted := byReference && r.run().Model.HasAdapter()
-	base, err := r.newBackbone(r.uncut(), t, true)
+	adapted := byReference && e.run().Model.HasAdapter()
+	base, err := e.newBackbone(e.uncut(), t, true)
 	if err != nil {
 		return nil, err
 	}
 	owned.add(base.Close)
 	return func(h model.Heads, trainable bool, part string) (*model.Model, error) {
 		if part != referencePart || adapted {
-			h = WithAdapters(h, r.run(), base.Config)
+			h = WithAdapters(h, e.run(), base.Config)
 		}
 		m, err := model.NewOn(base, h, trainable)
 		if err != nil {
@@ -265,8 +268,66 @@ func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Hea
 		owned.add(m.Close)
 		m.Init(seeds(part))
 		if adapted {
-			err = r.startFrom(m)
+			err = e.startFrom(m)
 		}
 		return m, err
 	}, nil
+}
+
+// policyAfter makes the policy as it was after so many steps of training, frozen, from the checkpoint of that step;
+// after 0 as training started.
+func (e *Env) policyAfter(step int, in Inputs, owned *closers) (*model.Model, error) {
+	if step == 0 {
+		load, err := e.loader(in, owned)
+		if err != nil {
+			return nil, err
+		}
+		return load(model.Heads{LM: true}, false, policyPart)
+	}
+	c, err := e.checkpointOf(step)
+	if err != nil {
+		return nil, err
+	}
+	conf := TrainConfig(e.run())
+	h := model.Heads{LM: true}
+	if conf.Needs().LogZ {
+		h.LogZ = &conf.LogZ
+	}
+	if e.run().Train.LoRA.Rank > 0 {
+		return e.adaptedFrom(c, h, in, owned)
+	}
+	arch, err := e.architecture()
+	if err != nil {
+		return nil, err
+	}
+	layout, n := model.Layout(arch, h)
+	t, err := c.Tensors(train.PolicyGroup, train.ParamsBuffer, layout, n)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	m, err := e.frozenModel(t, model.Heads{LM: true}, false)
+	if err != nil {
+		return nil, err
+	}
+	owned.add(m.Close)
+	return m, nil
+}
+
+// adaptedFrom makes the frozen policy of a run that trains adapters and heads, with those of a checkpoint.
+func (e *Env) adaptedFrom(c *checkpoint.Checkpoint, h model.Heads, in Inputs, owned *closers) (*model.Model, error) {
+	load, err := e.loader(in, owned)
+	if err != nil {
+		return nil, err
+	}
+	m, err := load(h, false, policyPart)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.Tensors(train.PolicyGroup, train.ParamsBuffer, m.Tensors(), m.Len())
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	return m, checkpoint.LoadWeights(e.Backend, m, t, func(model.Tensor) bool { return true })
 }

@@ -277,25 +277,34 @@ func (r *reinforcement) follow(s *train.Step, digest bool) error {
 // detOf digests the values that a repeated step must reproduce.
 func detOf(s *train.Step) ident.Det {
 	var items []string
-	var tokens []int32
-	var logProbs []float32
 	var rewards []float64
+	completions := make([]*rollout.Completion, len(s.Trajectories))
 	for i := range s.Trajectories {
 		t := &s.Trajectories[i]
 		if i == 0 || t.Problem != s.Trajectories[i-1].Problem {
 			items = append(items, t.Problem.ID)
 		}
-		tokens = append(append(tokens, int32(len(t.Completion.Tokens))), t.Completion.Tokens...)
-		logProbs = append(logProbs, t.Completion.LogProbs...)
+		completions[i] = t.Completion
 		rewards = append(rewards, t.Verdict.Reward)
 	}
-	det := ident.Det{Step: int64(s.Step), Items: must(ident.Hash("exp/items/1", items)), Tokens: ident.SumLE(tokens),
-		LogProbs: ident.SumLE(logProbs), Rewards: ident.SumLE(rewards),
-		Metrics: make(map[string]float64, len(s.Metrics))}
+	det := ident.Det{Step: int64(s.Step), Items: must(ident.Hash("exp/items/1", items)),
+		Rewards: ident.SumLE(rewards), Metrics: make(map[string]float64, len(s.Metrics))}
+	det.Tokens, det.LogProbs = RolloutDigests(completions)
 	for _, m := range s.Metrics {
 		det.Metrics[m.Name] = m.Value
 	}
 	return det
+}
+
+// RolloutDigests returns the digests of a step's tokens and log-probs, from all its completions in order.
+func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
+	var ids []int32
+	var values []float32
+	for _, c := range all {
+		ids = append(append(ids, int32(len(c.Tokens))), c.Tokens...)
+		values = append(values, c.LogProbs...)
+	}
+	return ident.SumLE(ids), ident.SumLE(values)
 }
 
 func sampledTokens(s *train.Step) int64 {

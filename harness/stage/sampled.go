@@ -8,6 +8,8 @@ import (
 
 	"exp/eval"
 	"exp/experiments/ident"
+	"exp/train"
+	"exp/train/generate"
 	"exp/train/rollout"
 )
 
@@ -132,14 +134,81 @@ func SampleAgain(ctx context.Context, e *Env, label string, in Inputs, completio
 	for i, at := range places {
 		list[i] = Repeated{had[i].ProblemID, had[i].K, ident.Sum(recorded[at]), ident.Sum(lines[i]), ""}
 		if list[i].Want != list[i].Got {
-			list[i].Field = firstDifference(had[i].Completion, got[i].Completion)
+			list[i].Field = FirstDifference(had[i].Completion, got[i].Completion)
 		}
 	}
 	return list, nil
 }
 
-// firstDifference names the first part in which completions with different lines differ.
-func firstDifference(a, b rollout.Completion) string {
+// Rollout names a completion of a training step.
+type Rollout struct {
+	Step    int
+	Problem string
+	K       int
+}
+
+// SampleRollouts samples completions of training again, by the policy as it was after so many steps, and returns them
+// in order. It is the policy that sampled those of step after+1+rollout.staleness, and after 0 all those before, too.
+func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Rollout) ([]rollout.Completion, error) {
+	var owned closers
+	defer owned.close()
+	m, err := e.policyAfter(after, in, &owned)
+	if err != nil {
+		return nil, err
+	}
+	problems, err := e.problemsOf(in, RoleTrain)
+	if err != nil {
+		return nil, err
+	}
+	prompts, err := e.prompter()
+	if err != nil {
+		return nil, err
+	}
+	reqs, err := e.requests(list, problems, prompts)
+	if err != nil {
+		return nil, err
+	}
+	params := TrainConfig(e.run()).Sampling
+	engine, err := e.newEngine(e.Backend, m, prompts.Vocabulary(), params.MaxNewTokens, []generate.Call{{
+		Requests: len(list), Samples: 1, Prompt: e.run().Data.MaxPromptTokens, New: params.MaxNewTokens}})
+	if err != nil {
+		return nil, err
+	}
+	owned.add(engine.Close)
+	env, end, err := e.newEnvironment(ctx, prompts)
+	if err != nil {
+		return nil, err
+	}
+	owned.add(func() { _ = end() }) // all calls have ended
+	params.Environment = env
+	got, err := engine.Sample(ctx, reqs, params, func(n int) { e.progress(n, len(list)) })
+	return slices.Concat(got...), err
+}
+
+// requests returns what training asked the sampler for these completions.
+func (e *Env) requests(list []Rollout, problems []rollout.Problem, prompts *Prompter) ([]rollout.Request, error) {
+	seed, byID := seedFunc(e.Seed), map[string]*rollout.Problem{}
+	for i := range problems {
+		byID[problems[i].ID] = &problems[i]
+	}
+	reqs := make([]rollout.Request, len(list))
+	for i, x := range list {
+		p := byID[x.Problem]
+		if p == nil {
+			return nil, fmt.Errorf("data.train has no problem %s", x.Problem)
+		}
+		prompt, err := prompts.Encode(p)
+		if err != nil {
+			return nil, fmt.Errorf("problem %s: prompt: %w", p.ID, err)
+		}
+		reqs[i] = rollout.Request{Prompt: prompt, Seeds: []uint64{seed(train.RolloutLabel(x.Step, p.ID, x.K))},
+			Problem: p}
+	}
+	return reqs, nil
+}
+
+// FirstDifference names the first part in which completions with different lines differ.
+func FirstDifference(a, b rollout.Completion) string {
 	switch {
 	case !slices.Equal(a.Tokens, b.Tokens):
 		return "tokens"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"exp/experiments/ident"
+	"exp/harness/config"
 	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/ranks"
@@ -83,6 +85,34 @@ func checkpointDir(run, kind string, sid ident.Digest) string {
 
 // CheckpointsDir returns the directory of all stages' checkpoints in a run's directory.
 func CheckpointsDir(run string) string { return filepath.Join(run, "ckpt") }
+
+// Checkpoints returns the steps of training's checkpoints in a run's directory, ascending.
+func Checkpoints(run string, sid ident.Digest) ([]int, error) {
+	steps, err := checkpoint.Steps(checkpointDir(run, string(config.Train), sid))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return steps, err
+}
+
+// checkpointOf opens the checkpoint of a step of training in the folder Start.Checkpoints, if Start.Accept takes it.
+func (e *Env) checkpointOf(step int) (*checkpoint.Checkpoint, error) {
+	dir := filepath.Join(e.Start.Checkpoints, filepath.Base(checkpointDir("", string(config.Train), e.SID)))
+	c, passed, err := checkpoint.LatestUpTo(dir, step, func(c *checkpoint.Checkpoint) error {
+		if c.Step != step {
+			return fmt.Errorf("checkpoint %s is of an earlier step", c.Dir)
+		}
+		state, err := readState(c, e.SID)
+		if err != nil {
+			return err
+		}
+		return e.Start.Accept(Saved{c.Dir, step, state.Chain})
+	})
+	if errors.Is(err, checkpoint.ErrNone) {
+		err = fmt.Errorf("the checkpoint of step %d cannot be used: %w", step, errors.Join(append(passed, err)...))
+	}
+	return c, err
+}
 
 // savedState is everything in a checkpoint but its buffers.
 type savedState struct {

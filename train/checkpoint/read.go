@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"exp/kernels"
+	"exp/train/checkpoint/extent"
+	"exp/train/model"
 )
 
 // Checkpoint is a training checkpoint whose files have been verified.
@@ -121,6 +123,28 @@ func (c *Checkpoint) Load(be kernels.Backend, groups []Group) error {
 		}
 	}
 	return err
+}
+
+// Tensors opens the tensors of an arena: a buffer of a group with n elements, in which tensors lie as layout says. The
+// caller closes them.
+func (c *Checkpoint) Tensors(group, buffer string, layout []model.Tensor, n int) (*Tensors, error) {
+	path := filepath.Join(c.Dir, Group{Name: group}.file())
+	whole, err := OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	arena, ok := whole.where[buffer]
+	if got := arena.Len(); !ok || len(arena.Shape) != 1 || got != n {
+		return whole.orClosed(corrupt(path, buffer, "has %d elements, but the model has %d", got, n))
+	}
+	t := &Tensors{path: path, files: whole.files, where: map[string]place{}}
+	width := int64(arena.DType.bits() / 8)
+	var list []extent.Tensor
+	for _, x := range layout {
+		list = append(list, extent.Tensor{Name: x.Name, DType: string(arena.DType), Shape: x.Shape,
+			Data: arena.data.Slice(int64(x.Offset())*width, int64(x.Len())*width)})
+	}
+	return t.orClosed(t.compose(list))
 }
 
 // group opens the file of g and checks it.

@@ -2,10 +2,15 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"exp/kernels"
+	"exp/train/model"
 )
 
 // toyState is a checkpoint of two groups, filled with numbers that depend on the
@@ -64,4 +69,54 @@ func mustWrite(t *testing.T, root string, step int) string {
 		t.Fatalf("wrote %s, want %s", dir, want)
 	}
 	return dir
+}
+
+// The tensors of an arena lie where the layout says; an arena of another length is refused.
+func TestArenaTensors(t *testing.T) {
+	layout, n := model.Layout(model.Config{Vocab: 2, Width: 2, TieEmbeddings: true}, model.Heads{})
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(i) / 8
+	}
+	dir, err := Write(refBackend(), t.TempDir(), State{Step: 3, Groups: []Group{
+		{Name: "actor", Buffers: []NamedBuffer{{Name: "params", Data: kernels.Host(x)}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Tensors("actor", "params", layout, n+1); err == nil ||
+		!strings.Contains(err.Error(), fmt.Sprintf("has %d elements, but the model has %d", n, n+1)) {
+		t.Errorf("an arena of another length: %v", err)
+	}
+	for _, name := range [][2]string{{"actor", "m"}, {"critic", "params"}} {
+		if _, err := c.Tensors(name[0], name[1], layout, n); err == nil {
+			t.Errorf("no %s, and no error", name)
+		}
+	}
+	tensors, err := c.Tensors("actor", "params", layout, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tensors.Close()
+	got := map[string][]float32{}
+	if err := tensors.Stream([]Want{{Name: layout[0].Name, As: kernels.F32}, {Name: layout[1].Name, As: kernels.F32}},
+		func(w Want, piece kernels.Buffer, _ int) error {
+			got[w.Name] = append(got[w.Name], kernels.Elems[float32](piece)...)
+			return nil
+		}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]float32{}
+	for _, t := range layout {
+		want[t.Name] = x[t.Offset() : t.Offset()+t.Len()]
+	}
+	if len(layout) != 2 || layout[1].Offset() == 0 {
+		t.Fatalf("layout %+v", layout)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
 }
