@@ -86,13 +86,7 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 				return fmt.Errorf("problem %s: the grader returned %d reward components but names %d",
 					tr.Problem.ID, len(v.Components), parts)
 			}
-			for _, x := range append([]float64{v.Reward}, v.Components...) {
-				if !(math.Abs(x) <= math.MaxFloat32) { // NaN too
-					*v = rollout.Verdict{Status: rollout.NotGraded, Reason: fmt.Sprintf("reward is %v, no finite "+
-						"float32", x)}
-					break
-				}
-			}
+			KeepFinite(v)
 		}
 		if v.Status != rollout.Graded {
 			ungraded++
@@ -108,6 +102,16 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 			Sample: first.Sample, Reason: first.Verdict.Reason}
 	}
 	return nil
+}
+
+// KeepFinite takes back a verdict with a reward, or a part of one, that training cannot use.
+func KeepFinite(v *rollout.Verdict) {
+	for _, x := range append([]float64{v.Reward}, v.Components...) {
+		if !(math.Abs(x) <= math.MaxFloat32) { // NaN too
+			*v = rollout.Verdict{Status: rollout.NotGraded, Reason: fmt.Sprintf("reward is %v, no finite float32", x)}
+			return
+		}
+	}
 }
 
 // judge calls the grader. Ranks that sample deal the trajectories among themselves; a grader that prefers

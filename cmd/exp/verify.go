@@ -32,8 +32,8 @@ func verifyCommand(a *app) *cli.Command {
 			"run's steps) follows from the recorded steps\n" +
 			"  score   grading the stored completions gives the recorded verdicts and scores, of every " +
 			"evaluation that the run has\n" +
-			"  sample  sampling some completions again, other ones each time, gives the recorded tokens " +
-			"and log-probs: of each evaluation, and of each training step whose weights are stored: " +
+			"  sample  sampling some completions again, other ones each time, gives the recorded tokens, " +
+			"log-probs and rewards: of each evaluation, and of each training step whose weights are stored: " +
 			"the first, and the next after each checkpoint. --completions of each, or 8 of as many " +
 			"as fit into 2 minutes, at least one evaluation and one step\n" +
 			"  prefix  re-executing training steps gives the recorded bits: the first --steps, " +

@@ -77,6 +77,7 @@ func TestCommandReward(t *testing.T) {
 		t.Errorf("warnings: %q", q.warnings)
 	}
 	sameParts(t, a, first.Run.ID)
+	a.samplesAgain(p)
 
 	code, err := os.ReadFile(program)
 	if err != nil {
@@ -236,6 +237,7 @@ func TestJudgeReward(t *testing.T) {
 	}
 	l.options.NoCache = true
 	again, _ := l.execute(p) // other bits would be a divergence
+	l.samplesAgain(p)
 	if asked.Load() != n || again.Executed == 0 {
 		t.Errorf("executed again: %d requests more, %d stages", asked.Load()-n, again.Executed)
 	}
@@ -298,6 +300,7 @@ func TestModelReward(t *testing.T) {
 	conf := "reward={kind: model, weights: " + dir + "}"
 	p := l.plan(1, rewarded, conf)
 	res, _ := l.execute(p)
+	l.samplesAgain(p)
 	curves, err := l.db.Metrics(context.Background(), res.Run.ID, "critic/score/m*", 1, 1)
 	if err != nil || len(curves) != 3 || curves[0].Values[0] == curves[2].Values[0] {
 		t.Errorf("scores: got %+v, %v, want different ones", curves, err)

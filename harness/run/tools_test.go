@@ -95,6 +95,7 @@ func TestPythonTool(t *testing.T) {
 	if n, m := inserted(t, a, res.Run); n == 0 || m == 0 {
 		t.Errorf("%d answers in training, %d in the evaluation", n, m)
 	}
+	a.samplesAgain(a.plan(1, sets...))
 	curves, err := a.db.Metrics(context.Background(), res.Run.ID, "num_turns/mean", 1, 4)
 	if err != nil || len(curves) != 1 || curves[0].Values[0] < 2 {
 		t.Errorf("num_turns: %v, %v", curves, err)
@@ -127,6 +128,7 @@ func TestCommandTool(t *testing.T) {
 	a, res := sameRun(t, func(l *lab) *plan.Run { return l.plan(1, sets...) }, func(l *lab) *plan.Run {
 		return l.plan(1, append(sets, "rollout.tools.workers=3", "rollout.max_sequences=5")...)
 	})
+	a.samplesAgain(a.plan(1, sets...))
 	n, m := inserted(t, a, res.Run)
 	if n == 0 || m == 0 {
 		t.Errorf("%d answers in training, %d in the evaluation", n, m)

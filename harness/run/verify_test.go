@@ -77,15 +77,15 @@ func TestVerifyIntact(t *testing.T) {
 	}{
 		{VerifyOptions{Level: LevelBlobs}, 0, 0, 0, 0, [4]int{}},
 		{VerifyOptions{Level: LevelScore}, 0, 0, 2, 2 * 16 * 4, [4]int{}},
-		{VerifyOptions{Level: LevelSample}, 0, 0, 2, 2 * 16 * 4, [4]int{2, 0, 2, 0}}, // steps 1 and 3
-		{VerifyOptions{Level: LevelSample, Completions: 3}, 0, 0, 2, 2 * 16 * 4, [4]int{2, 0, 2, 0}},
-		{VerifyOptions{Level: LevelSample, SampleLimit: 1}, 0, 0, 2, 2 * 16 * 4,
+		{VerifyOptions{Level: LevelSample}, 0, 0, 2, 2*16*4 + 2*8, [4]int{2, 0, 2, 0}}, // steps 1 and 3
+		{VerifyOptions{Level: LevelSample, Completions: 3}, 0, 0, 2, 2*16*4 + 2*3, [4]int{2, 0, 2, 0}},
+		{VerifyOptions{Level: LevelSample, SampleLimit: 1}, 0, 0, 2, 2*16*4 + 8,
 			[4]int{1, 1, 1, 1}}, // one evaluation exceeds it, one step as well
 		{VerifyOptions{Level: LevelPrefix, Steps: 3}, 1, 3, 2, 2 * 16 * 4, [4]int{2, 0, 0, 0}},
-		{VerifyOptions{Level: LevelPrefix, From: 3, Steps: 1}, 3, 3, 2, 2 * 16 * 4,
+		{VerifyOptions{Level: LevelPrefix, From: 3, Steps: 1}, 3, 3, 2, 2*16*4 + 8,
 			[4]int{2, 0, 1, 0}}, // from the checkpoint of step 2
 		{VerifyOptions{Level: LevelPrefix}, 1, 4, 2, 2 * 16 * 4, [4]int{2, 0, 0, 0}},
-		{VerifyOptions{Level: LevelPrefix, Limit: 1}, 1, 1, 2, 2 * 16 * 4, [4]int{2, 0, 1, 0}}, // one step exceeds it
+		{VerifyOptions{Level: LevelPrefix, Limit: 1}, 1, 1, 2, 2*16*4 + 8, [4]int{2, 0, 1, 0}}, // one step exceeds it
 		{VerifyOptions{Level: LevelFull}, 1, 4, 9, 2 * 16 * 4, [4]int{}},
 	} {
 		v := l.verify(p, tt.o)
@@ -122,6 +122,14 @@ func TestVerifyIntact(t *testing.T) {
 	var none *NoCheckpointError
 	if _, err := r.Verify(context.Background(), run, p, VerifyOptions{Level: LevelPrefix, From: 1}); !errors.As(err, &none) {
 		t.Errorf("from a step before the first checkpoint: %v", err)
+	}
+}
+
+// samplesAgain checks that rollouts of two training steps, sampled and graded again, are as recorded.
+func (l *lab) samplesAgain(p *plan.Run) {
+	l.t.Helper()
+	if v := l.verify(p, VerifyOptions{Level: LevelSample}); !v.OK || v.SampledSteps != 2 {
+		l.t.Errorf("%d steps sampled again: %+v", v.SampledSteps, v.Findings)
 	}
 }
 
@@ -197,7 +205,16 @@ func TestVerifyForgedRollouts(t *testing.T) {
 	if v = l.verify(p, all); v.OK || !strings.Contains(v.Findings[0].What, "finish") {
 		t.Errorf("another finish: %+v", v.Findings)
 	}
-	l.sql(`UPDATE samples SET finish = ? WHERE id = ?`, a.Finish, a.ID)
+	l.sql(`UPDATE samples SET finish = ?, reward = reward + 1 WHERE id = ?`, a.Finish, a.ID)
+	if v = l.verify(p, all); v.OK || v.Diverged() || !strings.Contains(v.Findings[0].What, "reward differs from the grader's") {
+		t.Errorf("another reward: %+v", v.Findings)
+	}
+	l.sql(`UPDATE samples SET reward = ? WHERE id = ?`, a.Reward, a.ID)
+	l.sql(`UPDATE verdicts SET answer = 'other' WHERE sample = ?`, a.ID)
+	if v = l.verify(p, all); v.OK || v.Diverged() || !strings.Contains(v.Findings[0].What, "answer differs from the grader's") {
+		t.Errorf("another answer: %+v", v.Findings)
+	}
+	l.sql(`UPDATE verdicts SET answer = ? WHERE sample = ?`, a.Verdict.Answer, a.ID)
 	if v = l.verify(p, all); !v.OK {
 		t.Errorf("the record is as before: %+v", v.Findings)
 	}

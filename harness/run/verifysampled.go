@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -69,9 +70,9 @@ func (v *verifier) completions() int { return cmp.Or(v.o.Completions, DefaultCom
 // late reports whether no time is left for sampling again.
 func (v *verifier) late() bool { return v.o.SampleLimit > 0 && v.sampling > v.o.SampleLimit }
 
-// sampleSteps samples some completions of training steps again, other ones each time: of all steps whose policy is
-// there, in its checkpoint or as the weights that training started from, and that were not executed again. It samples
-// those of one policy at least, however long that takes.
+// sampleSteps samples and grades some completions of training steps again, other ones each time: of all steps whose
+// policy is there, in its checkpoint or as the weights that training started from, and that were not executed again.
+// It samples those of one policy at least, however long that takes.
 func (v *verifier) sampleSteps(ctx context.Context, i int) error {
 	hashed, in, ok := v.p.Inputs(i, v.output)
 	if !ok || v.v.Diverged() || v.p.Config.Run.Rollout.Recorded != "" || v.run.Foreign() != "" {
@@ -144,7 +145,8 @@ func (v *verifier) keptOf(ctx context.Context, steps []int64) (list []keptRollou
 	packs := v.DB.Blobs.NewPackReader()
 	defer packs.Close()
 	for _, s := range steps {
-		rows, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "train", Step: s})
+		rows, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "train", Step: s,
+			Scorer: v.scorer(trainLabel).Digest})
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +210,7 @@ func (v *verifier) sampleAfter(ctx context.Context, e *stage.Env, i int, in stag
 	info := StageInfo{Kind: "rollouts", Label: stepsText(steps), Steps: len(list)}
 	v.Watch.StageStart(info)
 	start := time.Now()
-	var got []rollout.Completion
+	var got []stage.Redrawn
 	err := func() (err error) {
 		defer recovered(&err)
 		got, err = stage.SampleRollouts(ctx, e, in, after, list)
@@ -224,16 +226,41 @@ func (v *verifier) sampleAfter(ctx context.Context, e *stage.Env, i int, in stag
 	for n, k := range chosen {
 		where := k.where()
 		v.v.Sampled = append(v.v.Sampled, where)
-		d, err := k.compare(&got[n])
-		if err == nil && d != nil {
-			d.RID, d.Step = v.run.RID, k.row.Step
-			err = v.diverged(where, d)
-		}
+		d, err := k.compare(&got[n].Completion)
 		if err != nil {
+			return err
+		}
+		if d == nil {
+			v.compareReward(where, &k.row, got[n].Verdict)
+			continue
+		}
+		d.RID, d.Step = v.run.RID, k.row.Step
+		if err := v.diverged(where, d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// compareReward compares what training's grader says of a completion with the record; got may be nil.
+func (v *verifier) compareReward(where string, row *store.Sample, got *rollout.Verdict) {
+	if got == nil {
+		return
+	}
+	v.v.Verdicts++
+	reward, what := got.Reward, ""
+	if got.Status != rollout.Graded {
+		reward = math.NaN()
+	}
+	if row.Verdict != nil {
+		what = differsVerdict(row.Verdict, *got)
+	}
+	if what == "" && !sameBits(row.Reward, reward) {
+		what = "reward"
+	}
+	if what != "" {
+		v.found(false, where, "the recorded %s differs from the grader's", what)
+	}
 }
 
 // stepsText names steps: "step 3", "steps 1–3".

@@ -147,15 +147,16 @@ type Rollout struct {
 	K       int
 }
 
-// SampleRollouts samples completions of training again, by the policy as it was after so many steps, and returns them
-// in order. It is the policy that sampled those of step after+1+rollout.staleness, and after 0 all those before, too.
-func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Rollout) ([]rollout.Completion, error) {
-	var owned closers
-	defer owned.close()
-	m, err := e.policyAfter(after, in, &owned)
-	if err != nil {
-		return nil, err
-	}
+// Redrawn is a rollout that was sampled and graded again.
+type Redrawn struct {
+	Completion rollout.Completion
+	Verdict    *rollout.Verdict // nil: the reward asks a server, so nothing was graded
+}
+
+// SampleRollouts samples completions of training again, by the policy as it was after so many steps, grades them and
+// returns them in order. It is the policy that sampled those of step after+1+rollout.staleness, and after 0 all those
+// before, too.
+func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Rollout) ([]Redrawn, error) {
 	problems, err := e.problemsOf(in, RoleTrain)
 	if err != nil {
 		return nil, err
@@ -168,9 +169,38 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 	if err != nil {
 		return nil, err
 	}
+	got, err := e.drawAgain(ctx, in, after, reqs, prompts)
+	if err != nil {
+		return nil, err
+	}
+	out, items := make([]Redrawn, len(list)), make([]rollout.Item, len(list))
+	for i := range list {
+		out[i].Completion = got[i][0]
+		items[i] = rollout.Item{Problem: reqs[i].Problem, Sample: list[i].K, Completion: &out[i].Completion}
+	}
+	if e.run().Reward.Kind == "judge" {
+		return out, nil
+	}
+	verdicts, err := e.gradeAgain(ctx, items)
+	for i := range verdicts {
+		train.KeepFinite(&verdicts[i])
+		out[i].Verdict = &verdicts[i]
+	}
+	return out, err
+}
+
+// drawAgain samples by the policy as it was after so many steps.
+func (e *Env) drawAgain(ctx context.Context, in Inputs, after int, reqs []rollout.Request,
+	prompts *Prompter) ([][]rollout.Completion, error) {
+	var owned closers
+	defer owned.close()
+	m, err := e.policyAfter(after, in, &owned)
+	if err != nil {
+		return nil, err
+	}
 	params := TrainConfig(e.run()).Sampling
 	engine, err := e.newEngine(e.Backend, m, prompts.Vocabulary(), params.MaxNewTokens, []generate.Call{{
-		Requests: len(list), Samples: 1, Prompt: e.run().Data.MaxPromptTokens, New: params.MaxNewTokens}})
+		Requests: len(reqs), Samples: 1, Prompt: e.run().Data.MaxPromptTokens, New: params.MaxNewTokens}})
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +211,34 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 	}
 	owned.add(func() { _ = end() }) // all calls have ended
 	params.Environment = env
-	got, err := engine.Sample(ctx, reqs, params, func(n int) { e.progress(n, len(list)) })
-	return slices.Concat(got...), err
+	return engine.Sample(ctx, reqs, params, func(n int) { e.progress(n, len(reqs)) })
+}
+
+// gradeAgain gives training's verdicts.
+func (e *Env) gradeAgain(ctx context.Context, items []rollout.Item) (list []rollout.Verdict, err error) {
+	var owned closers
+	defer owned.close()
+	task, end, err := e.newTask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owned.add(func() { _ = end() }) // all programs have ended
+	g, end, err := e.newReward(task)
+	if err != nil {
+		return nil, err
+	}
+	owned.add(func() { _ = end() })
+	if batch, ok := g.(rollout.BatchGrader); ok {
+		return batch.GradeAll(ctx, items)
+	}
+	for _, x := range items {
+		v, err := g.Grade(ctx, x.Problem, x.Completion)
+		if err != nil {
+			return nil, fmt.Errorf("problem %s: %w", x.Problem.ID, err)
+		}
+		list = append(list, v)
+	}
+	return list, nil
 }
 
 // requests returns what training asked the sampler for these completions.
