@@ -22,7 +22,8 @@ var factorsOf = map[string]func(r *rand.Rand) float32{
 	"full, of both signs": func(r *rand.Rand) float32 {
 		return 255 * float32(1-2*r.IntN(2))
 	},
-	"zeros": func(r *rand.Rand) float32 { return float32(math.Copysign(0, r.Float64()-0.5)) },
+	"full, and one small": func(r *rand.Rand) float32 { return []float32{255, 255, 255, 255 * 0x1p-7}[r.IntN(4)] },
+	"zeros":               func(r *rand.Rand) float32 { return float32(math.Copysign(0, r.Float64()-0.5)) },
 	"few": func(r *rand.Rand) float32 {
 		return []float32{0, 1, -1, 0x1p-13, -0x1p-26, 0x1.fep-12}[r.IntN(6)]
 	},

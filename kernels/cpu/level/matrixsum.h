@@ -1,15 +1,16 @@
 // matrixsum.h: the sums of class "matrix/16x25" (kernels/ref's MatrixSum), in integers.
 //
 // A step adds 16 products and the sum so far at once: each is shifted to 25 places below the largest exponent
-// and cut, the integers are added, and their sum is cut to a float32. Vectors run along 16 columns. Steps with
-// infinite, NaN or enormous numbers take matrix_step1, one column at a time.
+// and cut, the integers are added, and their sum is cut to a float32. Vectors run along columns. Steps with
+// infinite, NaN, enormous or tiny numbers take matrix_step1, one column at a time.
 
 // in_matrix says that this thread computes an operation of class "matrix/16x25".
 static _Thread_local int in_matrix __attribute__((tls_model("initial-exec")));
 
 #define MATRIX_TERMS 16
 #define MATRIX_LEAST (-133) // the least exponent of a step's largest addend
-#define MATRIX_MOST 112     // the largest that vectors take: the factors of scale are float32
+#define MATRIX_LOW (-100)    // the least and the largest that vectors take: scales, products and sums are
+#define MATRIX_MOST 112      // normal float32
 #define NO_EXPONENT (-20000) // of 0
 #define NO_NUMBER 40000      // of infinity and NaN: above MATRIX_MOST even next to a 0
 
@@ -87,148 +88,153 @@ static void matrix_columns(const bf16 *a, const bf16 *b, float *c, int from, int
 	}
 }
 
-// Factors of a step, apart: m is a signed integer of 16 bits, e the exponent. An integer of a row times one of a
-// column has at most 27 bits; the leading one is at place 25 or 26.
-struct apart { int32_t m[TERMS][TILE], e[TERMS][TILE]; };
-
+// Vectors of MATRIX_LANES columns. A step takes 2 passes over its terms: one for the largest exponent, one for the
+// sum. A product of two BF16 numbers is exact in float32, and so is its multiple by a power of two, so turning that
+// into an integer is the only rounding: towards zero.
 #if defined(LEVEL_AVX512)
-typedef __m512i mi;
-typedef __m512 mf;
 #define MATRIX_LANES 16
-#define MI(f) _mm512_##f
-INLINE mi mi_load(const void *p) { return _mm512_loadu_si512(p); }
-INLINE void mi_store(void *p, mi a) { _mm512_storeu_si512(p, a); }
-INLINE mi mi_halves(const bf16 *p) { return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
-INLINE mi mi_and(mi a, mi b) { return _mm512_and_si512(a, b); }
-INLINE mi mi_or(mi a, mi b) { return _mm512_or_si512(a, b); }
-INLINE mi mi_xor(mi a, mi b) { return _mm512_xor_si512(a, b); }
-INLINE mi mi_pick(mi a, mi is, mi b, mi yes) { return _mm512_mask_mov_epi32(a, _mm512_cmpeq_epi32_mask(b, is), yes); } // yes where b is `is`
-INLINE int mi_above(mi a, mi b) { return _mm512_cmpgt_epi32_mask(a, b) != 0; }
-INLINE int mi_negative(mi a) { return _mm512_movepi32_mask(a) != 0; }
-INLINE mi mi_signed(mi a, mi by) { return _mm512_mask_sub_epi32(a, _mm512_movepi32_mask(by), _mm512_setzero_si512(), a); } // -a where by < 0
-#define TO_ZERO (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
-INLINE mf mf_of(mi a) { return _mm512_cvt_roundepi32_ps(a, TO_ZERO); }
-INLINE mf mf_mul(mf a, mf b) { return _mm512_mul_round_ps(a, b, TO_ZERO); }
-INLINE void mf_store(float *p, mf a) { _mm512_storeu_ps(p, _mm512_add_ps(a, _mm512_setzero_ps())); } // -0 becomes +0
-INLINE mf mf_bits(mi a) { return _mm512_castsi512_ps(a); }
-INLINE unsigned cutting(void) { return 0; }
-INLINE void not_cutting(unsigned old) { (void)old; }
 #elif defined(LEVEL_AVX2)
-typedef __m256i mi;
-typedef __m256 mf;
 #define MATRIX_LANES 8
-#define MI(f) _mm256_##f
-INLINE mi mi_load(const void *p) { return _mm256_loadu_si256(p); }
-INLINE void mi_store(void *p, mi a) { _mm256_storeu_si256(p, a); }
-INLINE mi mi_halves(const bf16 *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
-INLINE mi mi_and(mi a, mi b) { return _mm256_and_si256(a, b); }
-INLINE mi mi_or(mi a, mi b) { return _mm256_or_si256(a, b); }
-INLINE mi mi_xor(mi a, mi b) { return _mm256_xor_si256(a, b); }
-INLINE mi mi_pick(mi a, mi is, mi b, mi yes) { return _mm256_blendv_epi8(a, yes, _mm256_cmpeq_epi32(b, is)); }
-INLINE int mi_above(mi a, mi b) { return _mm256_movemask_epi8(_mm256_cmpgt_epi32(a, b)) != 0; }
-INLINE int mi_negative(mi a) { return _mm256_movemask_ps(_mm256_castsi256_ps(a)) != 0; }
-INLINE mi mi_signed(mi a, mi by) { return _mm256_sign_epi32(a, _mm256_or_si256(by, _mm256_set1_epi32(1))); }
-INLINE mf mf_of(mi a) { return _mm256_cvtepi32_ps(a); }
-INLINE mf mf_mul(mf a, mf b) { return _mm256_mul_ps(a, b); }
-INLINE void mf_store(float *p, mf a) { _mm256_storeu_ps(p, _mm256_add_ps(a, _mm256_setzero_ps())); }
-INLINE mf mf_bits(mi a) { return _mm256_castsi256_ps(a); }
-// cutting makes float32 results round towards zero until it is undone.
-INLINE unsigned cutting(void) {
-	const unsigned old = _mm_getcsr();
-	_mm_setcsr(old | 0x6000);
-	__asm__ volatile("" ::: "memory");
-	return old;
-}
-INLINE void not_cutting(unsigned old) {
-	__asm__ volatile("" ::: "memory");
-	_mm_setcsr(old);
-}
+#else
+#define MATRIX_LANES 4
+#endif
+#define MATRIX_ROWS 4 // that a step takes at once
+typedef float mf __attribute__((vector_size(4 * MATRIX_LANES)));
+typedef int32_t mi __attribute__((vector_size(4 * MATRIX_LANES)));
+typedef uint32_t mu __attribute__((vector_size(4 * MATRIX_LANES)));
+typedef uint16_t mh __attribute__((vector_size(2 * MATRIX_LANES)));
+
+INLINE mi mi_load(const void *p) { mi a; memcpy(&a, p, sizeof a); return a; }
+INLINE void mi_store(void *p, mi a) { memcpy(p, &a, sizeof a); }
+INLINE mi mi_all(int32_t x) { return (mi){0} + x; }
+INLINE mi mi_pick(mi a, mi mask, int32_t yes) { return (a & ~mask) | (yes & mask); }
+INLINE mi mi_cut(mf a) { return __builtin_convertvector(a, mi); }
+#if defined(LEVEL_AVX512)
+INLINE mi mi_max(mi a, mi b) { return (mi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
+INLINE int mi_negative(mi a) { return _mm512_movepi32_mask((__m512i)a) != 0; }
+#elif defined(LEVEL_AVX2)
+INLINE mi mi_max(mi a, mi b) { return (mi)_mm256_max_epi32((__m256i)a, (__m256i)b); }
+INLINE int mi_negative(mi a) { return _mm256_movemask_ps((__m256)a) != 0; }
+#else
+INLINE mi mi_max(mi a, mi b) { const mi above = a > b; return (a & above) | (b & ~above); }
+#if defined(__SSE2__)
+INLINE int mi_negative(mi a) { return _mm_movemask_ps((__m128)a) != 0; }
+#else
+INLINE int mi_negative(mi a) { return (a[0] | a[1] | a[2] | a[3]) < 0; }
+#endif
 #endif
 
-#if defined(MATRIX_LANES)
-// take_apart stores m, shifted by `places`, and e of BF16 numbers in the lower halves of h.
-INLINE void take_apart(int32_t *m, int32_t *e, mi h, const int places) {
-	const mi zero = MI(set1_epi32)(0), all = MI(set1_epi32)(0xff), field = mi_and(MI(srli_epi32)(h, 7), all);
-	const mi x = MI(slli_epi32)(mi_or(mi_and(h, MI(set1_epi32)(0x7f)), MI(set1_epi32)(0x80)), places);
-	const mi at = mi_pick(MI(sub_epi32)(field, MI(set1_epi32)(127)), zero, field, MI(set1_epi32)(NO_EXPONENT));
-	mi_store(m, mi_and(mi_signed(mi_pick(x, zero, field, zero), MI(slli_epi32)(h, 16)), MI(set1_epi32)(0xffff)));
-	mi_store(e, mi_pick(at, all, field, MI(set1_epi32)(NO_NUMBER)));
+// Factors of a step, apart: the numbers, subnormal ones as 0, and their exponents.
+struct apart { float x[TERMS][TILE]; int32_t e[TERMS][TILE]; };
+
+// take_apart stores the numbers and exponents of BF16 numbers in the lower halves of h.
+INLINE void take_apart(float *x, int32_t *e, mi h) {
+	const mi field = h >> 7 & 0xff, zero = field == 0;
+	mi_store(x, h << 16 & ~(zero & 0x7fffffff));
+	mi_store(e, mi_pick(mi_pick(field - 127, zero, NO_EXPONENT), field == 0xff, NO_NUMBER));
 }
 
-// matrix_step continues MATRIX_LANES columns of c by 16 products of a row's m and e with columns'. It returns 0,
-// and leaves c alone, where matrix_step1 must.
-INLINE int matrix_step(float *c, const int32_t *am, const int32_t *ae, const int32_t *bm, const int32_t *be) {
-	const mi u = mi_load(c), mantissa = MI(set1_epi32)(0x7fffff), one = MI(set1_epi32)(1), zero = MI(set1_epi32)(0);
-	const mi field = mi_and(MI(srli_epi32)(u, 23), MI(set1_epi32)(0xff));
-	const mi m = mi_pick(mi_or(mi_and(u, mantissa), MI(set1_epi32)(1 << 23)), zero, field, mi_and(u, mantissa));
-	const mi ec = MI(sub_epi32)(MI(max_epi32)(field, one), MI(set1_epi32)(127));
-	const mi e = mi_pick(ec, zero, m, MI(set1_epi32)(MATRIX_LEAST));
-	mi x[MATRIX_TERMS], tops[4], sums[2] = {zero, zero}; // several, so that none waits for itself
-#pragma GCC unroll 16
-	for (int k = 0; k < MATRIX_TERMS; k++) {
-		x[k] = MI(add_epi32)(mi_load(be + k * TILE), MI(set1_epi32)(ae[k]));
-		tops[k % 4] = k < 4 ? x[k] : MI(max_epi32)(tops[k % 4], x[k]);
+// mf_whole returns x cut to a float32; size is |x|.
+INLINE mf mf_whole(mi x, mi size) {
+#if defined(LEVEL_AVX512)
+	(void)size;
+	return (mf)_mm512_cvt_roundepi32_ps((__m512i)x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#else
+	// The shift clears the place below the 24 of a float32, at least: so rounding to nearest goes down.
+	return (mf)((mi)__builtin_convertvector(size & ~(size >> 24), mf) | (x & (int32_t)0x80000000));
+#endif
+}
+
+// matrix_step continues MATRIX_LANES columns of `rows` rows of c, 1 or MATRIX_ROWS, by 16 products of the rows' numbers
+// a, with exponents ae, and the columns'. It returns 0, and leaves c alone, where matrix_step1 must. One row has as
+// many chains of maxima and sums as several, of every fourth term each.
+INLINE int matrix_step(float *c, long ldc, const float *a, const int32_t *ae, const float *b, const int32_t *be, const int rows) {
+	const int stride = rows == 1 ? MATRIX_ROWS : 1;
+	mf own[MATRIX_ROWS], scale[MATRIX_ROWS];
+	mi top[MATRIX_ROWS], sum[MATRIX_ROWS], bad = {0};
+#pragma GCC unroll 4
+	for (int x = 0; x < MATRIX_ROWS; x++) {
+		const mi u = mi_load(c + (rows == 1 ? 0 : x) * ldc);
+		own[x] = (mf)u;
+		top[x] = mi_pick((u >> 23 & 0xff) - 127, (u & 0x7fffffff) == 0, NO_EXPONENT);
 	}
-	const mi top = MI(max_epi32)(MI(max_epi32)(tops[0], tops[1]), MI(max_epi32)(MI(max_epi32)(tops[2], tops[3]),
-		MI(max_epi32)(e, MI(set1_epi32)(MATRIX_LEAST))));
-	if (mi_above(top, MI(set1_epi32)(MATRIX_MOST))) return 0;
-#pragma GCC unroll 16
-	for (int k = 0; k < MATRIX_TERMS; k++) {
-		const mi p = MI(madd_epi16)(MI(set1_epi32)(am[k]), mi_load(bm + k * TILE));
-		sums[k % 2] = MI(add_epi32)(sums[k % 2], mi_signed(MI(srlv_epi32)(MI(abs_epi32)(p), MI(sub_epi32)(top, x[k])), p));
+#pragma GCC unroll 1
+	for (int k = 0; k < MATRIX_TERMS; k += stride)
+#pragma GCC unroll 4
+		for (int x = 0; x < MATRIX_ROWS; x++) {
+			const int r = rows == 1 ? 0 : x, at = rows == 1 ? k + x : k;
+			top[x] = mi_max(top[x], mi_load(be + at * TILE) + ae[r * TERMS + at]);
+		}
+	if (rows == 1) top[0] = mi_max(mi_max(top[0], top[1]), mi_max(top[2], top[3]));
+#pragma GCC unroll 4
+	for (int r = 0; r < rows; r++) {
+		bad |= (MATRIX_MOST - top[r]) | ((top[r] - MATRIX_LOW) & ~(top[r] - NO_EXPONENT / 2));
+		top[r] = mi_max(top[r], mi_all(MATRIX_LOW));
+		scale[r] = (mf)((127 + 25 - top[r]) << 23);
 	}
-	const mi sum = MI(add_epi32)(sums[0], sums[1]);
-	const mi own = mi_signed(MI(srlv_epi32)(MI(slli_epi32)(m, 2), MI(sub_epi32)(top, e)), u), all = MI(add_epi32)(sum, own);
-	// The products alone have 31 bits; with c, the sum may have more.
-	if (mi_negative(mi_and(mi_xor(sum, all), mi_xor(own, all)))) return 0;
-	const mf scale = mf_bits(MI(slli_epi32)(MI(add_epi32)(top, MI(set1_epi32)(15 + 127)), 23));
-	mf_store(c, mf_mul(mf_mul(mf_of(all), mf_bits(MI(set1_epi32)((127 - 40) << 23))), scale));
+	if (mi_negative(bad)) return 0;
+#pragma GCC unroll 4
+	for (int x = 0; x < MATRIX_ROWS; x++) sum[x] = mi_all(0);
+#pragma GCC unroll 1
+	for (int k = 0; k < MATRIX_TERMS; k += stride)
+#pragma GCC unroll 4
+		for (int x = 0; x < MATRIX_ROWS; x++) {
+			const int r = rows == 1 ? 0 : x, at = rows == 1 ? k + x : k;
+			sum[x] += mi_cut((mf)mi_load(b + at * TILE) * a[r * TERMS + at] * scale[r]);
+		}
+	if (rows == 1) sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+	mi all[MATRIX_ROWS], size[MATRIX_ROWS];
+#pragma GCC unroll 4
+	for (int r = 0; r < rows; r++) {
+		const mi first = mi_cut(own[r] * scale[r]), sign = (mi)((mu)sum[r] + (mu)first) >> 31;
+		all[r] = (mi)((mu)sum[r] + (mu)first);
+		size[r] = (mi)((mu)(all[r] ^ sign) - (mu)sign);
+		bad |= size[r] | ((sum[r] ^ all[r]) & (first ^ all[r])); // the products alone have 31 bits, with c there may be more
+	}
+	if (mi_negative(bad)) return 0;
+#pragma GCC unroll 4
+	for (int r = 0; r < rows; r++)
+		mi_store(c + r * ldc, (mi)(mf_whole(all[r], size[r]) * (mf)((top[r] - 25 + 127) << 23)));
 	return 1;
 }
-#endif
+
+// matrix_rows takes a step in all columns of a tile and `rows` rows.
+INLINE void matrix_rows(const bf16 *a, const bf16 *b, float *c, long ldc, const float *ax, const int32_t *ae, const struct apart *t,
+		const int k, const int rows) {
+	for (int i = 0; i < TILE; i += MATRIX_LANES)
+		if (!matrix_step(c + i, ldc, ax + k, ae + k, &t->x[k][i], &t->e[k][i], rows))
+			for (int r = 0; r < rows; r++) matrix_columns(a + r * TERMS + k, b + k * TILE, c + r * ldc, i, MATRIX_LANES);
+}
 
 // matrix_sums is block_sums of class "matrix/16x25".
 static void matrix_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
-	rows = rows < BLOCK ? rows : BLOCK;
-	for (long r = 0; zero && r < rows; r++)
+	const int n = rows < BLOCK ? (int)rows : BLOCK;
+	for (int r = 0; zero && r < n; r++)
 		for (long j = 0; j < BLOCK && j < cols; j += TILE) v_store(c + r * ldc + j, v_zero());
-#if defined(MATRIX_LANES)
-	int32_t am[BLOCK][TERMS] __attribute__((aligned(64))), ae[BLOCK][TERMS] __attribute__((aligned(64)));
+	float ax[BLOCK][TERMS] __attribute__((aligned(64)));
+	int32_t ae[BLOCK][TERMS] __attribute__((aligned(64)));
 	struct apart t __attribute__((aligned(64)));
-	unsigned mode = cutting();
-#endif
 	for (; steps > 0; steps--, a += STEP, b += STEP) {
-#if defined(MATRIX_LANES)
-		for (long r = 0; r < rows; r++)
-			for (int k = 0; k < TERMS; k += MATRIX_LANES) take_apart(&am[r][k], &ae[r][k], mi_halves(a + r * TERMS + k), 7);
-#endif
+		for (int r = 0; r < n; r++)
+			for (int k = 0; k < TERMS; k += MATRIX_LANES) {
+				mh h;
+				memcpy(&h, a + r * TERMS + k, sizeof h);
+				take_apart(&ax[r][k], &ae[r][k], __builtin_convertvector(h, mi));
+			}
 		for (long j = 0; j < BLOCK && j < cols; j += TILE) {
 			const bf16 *bj = b + j * TERMS;
-#if defined(MATRIX_LANES)
 			for (int k = 0; k < TERMS; k += 2)
 				for (int i = 0; i < TILE; i += MATRIX_LANES) {
 					const mi pairs = mi_load(bj + k * TILE + 2 * i);
-					take_apart(&t.m[k][i], &t.e[k][i], mi_and(pairs, MI(set1_epi32)(0xffff)), 4);
-					take_apart(&t.m[k + 1][i], &t.e[k + 1][i], MI(srli_epi32)(pairs, 16), 4);
+					take_apart(&t.x[k][i], &t.e[k][i], pairs & 0xffff);
+					take_apart(&t.x[k + 1][i], &t.e[k + 1][i], (mi)((mu)pairs >> 16));
 				}
-#endif
-			for (int k = 0; k < TERMS; k += MATRIX_TERMS)
-				for (long r = 0; r < rows; r++) {
-					float *cr = c + r * ldc + j;
-#if defined(MATRIX_LANES)
-					for (int i = 0; i < TILE; i += MATRIX_LANES) {
-						if (matrix_step(cr + i, am[r] + k, ae[r] + k, &t.m[k][i], &t.e[k][i])) continue;
-						not_cutting(mode);
-						matrix_columns(a + r * TERMS + k, bj + k * TILE, cr, i, MATRIX_LANES);
-						mode = cutting();
-					}
-#else
-					matrix_columns(a + r * TERMS + k, bj + k * TILE, cr, 0, TILE);
-#endif
-				}
+			for (int k = 0; k < TERMS; k += MATRIX_TERMS) {
+				int r = 0;
+				for (; r + MATRIX_ROWS <= n; r += MATRIX_ROWS)
+					matrix_rows(a + r * TERMS, bj, c + r * ldc + j, ldc, ax[r], ae[r], &t, k, MATRIX_ROWS);
+				for (; r < n; r++) matrix_rows(a + r * TERMS, bj, c + r * ldc + j, ldc, ax[r], ae[r], &t, k, 1);
+			}
 		}
 	}
-#if defined(MATRIX_LANES)
-	not_cutting(mode);
-#endif
 }

@@ -55,7 +55,10 @@ INLINE void conv_strip_at(const struct conv_args *g, long u, struct conv_strip *
 // row apart, where the processor looks for none.
 INLINE void conv_ahead(const void *x, long i, long stride, long n, const int write, const int h) {
 	const char *p = (const char *)x + (i + CONV_AHEAD * stride) * (h ? 2 : 4);
-	for (long k = 0; k < n * (h ? 2 : 4); k += 64) __builtin_prefetch(p + k, write);
+	for (long k = 0; k < n * (h ? 2 : 4); k += 64) {
+		if (write) __builtin_prefetch(p + k, 1); // clang wants a literal
+		else __builtin_prefetch(p + k);
+	}
 }
 
 // conv_inside says whether all inputs of position t are rows one after another.
