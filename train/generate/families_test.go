@@ -149,6 +149,11 @@ func families() map[string]model.Config {
 			c.Sparse = []bool{false, true}
 			c.Experts = model.Experts{Count: 8, Top: 3, FFN: 24, Renorm: true, Sigmoid: true, Corrected: true, Eps: 1e-6}
 		}),
+		"olmo-hybrid": with(func(c *model.Config) {
+			recurrent(c, []bool{true, false})
+			c.UnitOffset, c.OutputGate, c.Rotary, c.NoRope, c.Names = false, false, 0, []bool{true, true}, model.OlmoHybridNames
+			c.WideQKNorm, c.PostNorms, c.NoPreNorms, c.DoubleWrites, c.DeltaEps = true, true, true, true, 1e-5
+		}),
 		"qwen3-next": with(func(c *model.Config) {
 			recurrent(c, []bool{false, true})
 			c.Delta.ByKey = true

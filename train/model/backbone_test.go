@@ -176,7 +176,7 @@ func TestAdaptersBeginAtNothing(t *testing.T) {
 
 // Adapters' gradients by central differences, on every kind of map, with dropout.
 func TestAdapterGradients(t *testing.T) {
-	for _, name := range []string{"qwen2", "llama-bias", "phi3", "gemma3", "lfm2"} {
+	for _, name := range []string{"qwen2", "llama-bias", "phi3", "gemma3", "lfm2", "olmo-hybrid"} {
 		c := variants[name]
 		for _, drop := range []float64{0, 0.3} {
 			t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
 	if !y.feeds {
 		return
 	}
-	if y.mix != nil || c.PostNorms {
+	if y.mix != nil || !y.post2.w.Empty() {
 		delta := m.feedForward(y, a, &ws.low, ws.delta.Slice(0, ws.n*c.Width))
 		m.readLayer(y, a, &ws.low, ws.tables.cut(c, ws.n).rows, delta)
 		return
@@ -78,7 +78,7 @@ func (m *Model) normBackward(dx, dout, x kernels.Buffer, w norm, rstd, blocks ke
 
 // enterBackward adds dIn, the gradient of what a block reads of the residual stream x, to dx.
 func (m *Model) enterBackward(dx, dIn, x kernels.Buffer, w norm, rstd, blocks kernels.Buffer) {
-	if m.Config.NoPreNorms {
+	if w.w.Empty() {
 		m.be.Add(dx, dIn)
 		return
 	}
@@ -119,7 +119,7 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 func (m *Model) ffnBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels.Buffer) {
 	c, be, n := m.Config, m.be, ws.n
 	dNorm, dout := ws.dNorm.Slice(0, n*c.Width), dx
-	if c.PostNorms {
+	if !y.post2.w.Empty() {
 		dout = ws.dPost.Slice(0, n*c.Width)
 		m.normBackward(dout, dx, a.rawF, y.post2, a.rstdF, blocks, c.norm(), true)
 	}
@@ -159,7 +159,7 @@ func (m *Model) blockBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blo
 func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, blocks kernels.Buffer) {
 	c, n := m.Config, ws.n
 	dNorm, dout := ws.dNorm.Slice(0, n*c.Width), dx
-	if c.PostNorms {
+	if !y.post1.w.Empty() {
 		dout = ws.dPost.Slice(0, n*c.Width)
 		m.normBackward(dout, dx, a.rawO, y.post1, a.rstdO, blocks, c.norm(), true)
 	}

@@ -75,6 +75,11 @@ type Config struct {
 	Delta      kernels.DeltaShape `json:",omitzero"`  // of those layers
 	OutputGate bool               `json:",omitempty"` // a query head comes with a gate of the head's output
 
+	// OLMo Hybrid: linear attention writes twice as much, so that a step may turn a state's sign, and the norm of its
+	// output has an eps of its own; 0: NormEps.
+	DoubleWrites bool    `json:",omitempty"`
+	DeltaEps     float64 `json:",omitempty"`
+
 	Latent Latent `json:",omitzero"` // DeepSeek: latent attention (latent.go)
 
 	Sinks bool `json:",omitempty"` // gpt-oss: each query head has a sink of its attention (kernels.Sequence)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -24,6 +25,9 @@ import (
 // short convolution (kernels.DeltaShape.Conv), which keeps no state but its last inputs:
 //
 //	x += Wo · GatedConv(p)
+//
+// Layers of OLMo Hybrid have Gated DeltaNet, whose tensors have names of their own and which may write twice as much
+// (scaleWrites).
 
 // delta holds the parameters of such a layer besides its linear maps, and their gradients. A gated short convolution
 // has conv alone.
@@ -40,16 +44,30 @@ func (c Config) deltaPrefix(p string) string {
 	return p + "linear_attn."
 }
 
+// deltaLast returns the last parts of the names of such a layer's output projection and of the norm before it.
+func (c Config) deltaLast() (out, norm string) {
+	if c.Names == OlmoHybridNames {
+		return "o_proj", "o_norm.weight"
+	}
+	return "out_proj", "norm.weight"
+}
+
 // deltaLinears returns the linear maps of such a layer, whose names begin with p.
 func (c Config) deltaLinears(p string) (in, out linearSpec) {
 	d := c.Delta
 	p = c.deltaPrefix(p)
-	out = linearSpec{[]string{p + "out_proj"}, []int{c.Width}, d.Out()}
+	last, _ := c.deltaLast()
+	out = linearSpec{[]string{p + last}, []int{c.Width}, d.Out()}
 	if d.Scan || d.Conv {
 		return linearSpec{[]string{p + "in_proj"}, []int{d.Stride()}, c.Width}, out
 	}
 	in = linearSpec{[]string{p + "in_proj_qkv", p + "in_proj_z", p + "in_proj_b", p + "in_proj_a"},
 		[]int{d.Mixed(), d.Out(), d.Values, d.Values}, c.Width}
+	if c.Names == OlmoHybridNames {
+		keys := d.Keys * d.KeyDim
+		return linearSpec{[]string{p + "q_proj", p + "k_proj", p + "v_proj", p + "g_proj", p + "b_proj", p + "a_proj"},
+			[]int{keys, keys, d.Out(), d.Out(), d.Values, d.Values}, c.Width}, out
+	}
 	if d.ByKey {
 		in.names, in.rows = []string{p + "in_proj_qkvz", p + "in_proj_ba"}, []int{d.Mixed() + d.Out(), 2 * d.Values}
 	}
@@ -60,7 +78,10 @@ func (c Config) deltaLinears(p string) (in, out linearSpec) {
 func (x *layout) delta(c Config, l int, s layerLinears) {
 	p, d := c.deltaPrefix(fmt.Sprintf("model.layers.%d.", l)), c.Delta
 	x.linear(s.qkv, false)
-	x.one(p+c.convWeight(), d.Mixed(), 1, d.Taps)
+	x.group()
+	for _, conv := range c.convWeights() {
+		x.add(p+conv.name, conv.rows, 1, d.Taps)
+	}
 	if d.Conv {
 		x.linear(s.o, false)
 		return
@@ -74,28 +95,41 @@ func (x *layout) delta(c Config, l int, s layerLinears) {
 		x.one(p+"D", d.Values)
 		x.one(p+"norm.weight", d.Out())
 	} else {
-		x.one(p+"norm.weight", d.ValueDim)
+		_, norm := c.deltaLast()
+		x.one(p+norm, d.ValueDim)
 	}
 	x.linear(s.o, false)
 }
 
-// convWeight returns the last part of the name of a short convolution's weights.
-func (c Config) convWeight() string {
-	if c.Delta.Conv {
-		return "conv.weight"
+// convWeight is a tensor of a short convolution's weights: the last part of its name, and its channels.
+type convWeight struct {
+	name string
+	rows int
+}
+
+// convWeights returns those of a layer, which follow one another.
+func (c Config) convWeights() []convWeight {
+	d := c.Delta
+	switch {
+	case d.Conv:
+		return []convWeight{{"conv.weight", d.Mixed()}}
+	case c.Names == OlmoHybridNames:
+		keys := d.Keys * d.KeyDim
+		return []convWeight{{"q_conv1d.weight", keys}, {"k_conv1d.weight", keys}, {"v_conv1d.weight", d.Out()}}
 	}
-	return "conv1d.weight"
+	return []convWeight{{"conv1d.weight", d.Mixed()}}
 }
 
 // delta binds them.
 func (b *binder) delta(l int) *delta {
 	p := b.Config.deltaPrefix(fmt.Sprintf("model.layers.%d.", l))
-	conv := b.vector(p + b.Config.convWeight())
+	convs := b.Config.convWeights()
+	conv := b.vectors(p+convs[0].name, p+convs[len(convs)-1].name)
 	if b.Config.Delta.Conv {
 		return &delta{conv: conv}
 	}
-	y := &delta{conv: conv, logs: b.vector(p + "A_log"), bias: b.vector(p + "dt_bias"),
-		norm: b.vector(p + "norm.weight")}
+	_, norm := b.Config.deltaLast()
+	y := &delta{conv: conv, logs: b.vector(p + "A_log"), bias: b.vector(p + "dt_bias"), norm: b.vector(p + norm)}
 	if b.Config.Delta.Scan {
 		y.convBias, y.skip = b.vector(p+"conv1d.bias"), b.vector(p+"D")
 	}
@@ -111,7 +145,7 @@ func deltaInitial(out []float32, t Tensor, c Config, seed uint64) bool {
 		return false
 	}
 	switch name {
-	case c.convWeight():
+	case "conv.weight", "conv1d.weight", "q_conv1d.weight", "k_conv1d.weight", "v_conv1d.weight":
 		normal(out, seed, c.InitStd)
 	case "conv1d.bias":
 	case "A_log":
@@ -122,14 +156,27 @@ func deltaInitial(out []float32, t Tensor, c Config, seed uint64) bool {
 				out[i] = float32(math.Log(float64(i + 1)))
 			}
 		}
-	case "dt_bias", "norm.weight", "D":
+	case "dt_bias", "norm.weight", "o_norm.weight", "D":
 		for i := range out {
 			out[i] = 1
+		}
+		if name == "dt_bias" && c.Names == OlmoHybridNames {
+			timeSteps(out, seed)
 		}
 	default:
 		return false
 	}
 	return true
+}
+
+// timeSteps sets out to numbers whose Softplus is from 0.001 to 0.1, its logarithm uniform.
+func timeSteps(out []float32, seed uint64) {
+	const low, high = 0.001, 0.1
+	uniform(out, seed, 1)
+	for i, v := range out {
+		dt := low * math.Pow(high/low, (float64(v)+1)/2)
+		out[i] = float32(dt + math.Log(-math.Expm1(-dt)))
+	}
 }
 
 // maxTaps bounds the width of a short convolution.
@@ -145,8 +192,12 @@ func (c Config) validateDelta() (errs []error) {
 	if d.Taps < 1 || d.Taps > maxTaps {
 		bad("the convolution of linear attention has %d taps, must be from 1 to %d", d.Taps, maxTaps)
 	}
-	if c.PostNorms || c.QKVBias || c.OutBias || c.Fused || c.WideQKNorm {
+	if (c.PostNorms || c.WideQKNorm) && c.Names != OlmoHybridNames || c.QKVBias || c.OutBias || c.Fused {
 		bad("linear attention is not supported with norms after the blocks, biases or fused projections")
+	}
+	if (d.Scan || d.Conv) && (c.DoubleWrites || c.DeltaEps != 0) || c.DeltaEps < 0 {
+		bad("only Gated DeltaNet can write twice as much, or have a norm with an eps of its own, which is %g",
+			c.DeltaEps)
 	}
 	if d.Conv {
 		if d.Scan || d.ByKey || d.Keys != 0 || d.KeyDim != 0 || d.Out() < 1 {
@@ -255,6 +306,7 @@ func (c Config) partsOf(l int) layerParts {
 type deltaActs struct {
 	x, u        kernels.Buffer // [N,Stride], [N,Mixed]: before and after the convolution; the others only with states
 	gates       kernels.Buffer // [N,Gates]
+	writes      kernels.Buffer // [N,Values] scratch, where these are doubled
 	out, normed kernels.Buffer // [N,Out]
 	rstd        kernels.Buffer // [N,Values], of a scan [N,Keys]
 }
@@ -267,13 +319,17 @@ func deltaNorms(s kernels.DeltaShape) int {
 	return s.Values
 }
 
-func (a *deltaActs) alloc(s kernels.DeltaShape, N int, f, o func(n int) kernels.Buffer) {
+func (a *deltaActs) alloc(c Config, N int, f, o func(n int) kernels.Buffer) {
+	s := c.Delta
 	a.x, a.u = o(N*s.Stride()), o(N*s.Mixed())
 	if s.Conv {
 		return
 	}
 	a.gates = f(N * s.Gates())
 	a.out, a.normed, a.rstd = o(N*s.Out()), o(N*s.Out()), f(N*deltaNorms(s))
+	if c.DoubleWrites {
+		a.writes = f(N * s.Values)
+	}
 }
 
 // cut cuts the buffers to n rows.
@@ -287,6 +343,9 @@ func (a *deltaActs) cut(s kernels.DeltaShape, n int) {
 	}
 	a.gates = a.gates.Slice(0, n*s.Gates())
 	a.out, a.normed, a.rstd = a.out.Slice(0, n*s.Out()), a.normed.Slice(0, n*s.Out()), a.rstd.Slice(0, n*deltaNorms(s))
+	if !a.writes.Empty() {
+		a.writes = a.writes.Slice(0, n*s.Values)
+	}
 }
 
 // joined returns what the output projection reads.
@@ -319,12 +378,22 @@ func (m *Model) linearAttention(y *layer, a *acts, low *lowRank, memory deltaMem
 	}
 	be.ShortConv(d.u, d.x, p.conv.w, p.convBias.w, memory.tails, r, s)
 	be.DeltaGates(d.gates, d.x, p.logs.w, p.bias.w, p.skip.w, s)
+	m.scaleWrites(d.gates, d.writes, 2)
 	be.DeltaRule(d.out, d.u, d.gates, memory.states, r, s)
 	if s.Scan {
 		be.GroupedNorm(d.normed, d.rstd, d.out, d.x, p.norm.w, s, m.Config.NormEps)
 		return
 	}
-	be.GatedNorm(d.normed, d.rstd, d.out, d.x, p.norm.w, s, m.Config.NormEps)
+	be.GatedNorm(d.normed, d.rstd, d.out, d.x, p.norm.w, s, cmp.Or(m.Config.DeltaEps, m.Config.NormEps))
+}
+
+// scaleWrites multiplies what value heads write, or its gradient, in gates [N,Gates] by a power of 2 if the model
+// doubles it. This is exact: fma(by-1, w, w). t [N,Values] is scratch.
+func (m *Model) scaleWrites(gates, t kernels.Buffer, by float64) {
+	if s := m.Config.Delta; m.Config.DoubleWrites {
+		m.be.TakeColumns(t, gates, s.Values, s.Gates(), s.Values, 1)
+		m.be.AddColumns(gates, t, s.Values, s.Gates(), s.Values, by-1)
+	}
 }
 
 // linearAttentionBackward sets dNorm, the gradient of a.n1, from dout, that of the output projection's
@@ -346,6 +415,8 @@ func (m *Model) linearAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm,
 	}
 	normBackward(dOut, dx, m.gradient(p.norm, 0), dOut, d.out, d.x, p.norm.w, d.rstd, blocks, s)
 	be.DeltaRuleBackward(dMixed, dGates, dOut, d.u, d.gates, r, s)
+	m.scaleWrites(d.gates, d.writes, 0.5) // as DeltaGates made them
+	m.scaleWrites(dGates, d.writes, 2)
 	be.DeltaGatesBackward(dx, m.gradient(p.logs, 0), m.gradient(p.bias, s.Values), m.gradient(p.skip, 2*s.Values),
 		dGates, d.gates, d.x, p.logs.w, p.bias.w, blocks, s)
 	be.ShortConvBackward(dx, m.gradient(p.conv, 0), m.gradient(p.convBias, s.Mixed()*s.Taps), dMixed, d.x, p.conv.w,

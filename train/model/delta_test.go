@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestPlainArchitecturesKeepTheirText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"Linear", "Delta", "OutputGate", "Names", "NoMixer", "NoFFN"} {
+	for _, key := range []string{"Linear", "Delta", "OutputGate", "Names", "NoMixer", "NoFFN", "DoubleWrites"} {
 		if strings.Contains(string(text), key) {
 			t.Errorf("%s has %s", text, key)
 		}
@@ -51,6 +52,54 @@ func TestDeltaValidation(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("error %v, want %q", err, tt.want)
 		}
+	}
+}
+
+// Layers of OLMo Hybrid have norms where they are, and linear attention of one kind.
+func TestOlmoHybridValidation(t *testing.T) {
+	for _, tt := range []struct {
+		change func(c *Config)
+		want   string
+	}{
+		{func(c *Config) { c.NoPreNorms = false }, "norms after the blocks alone"},
+		{func(c *Config) { c.Linear = nil }, "layers of OLMo Hybrid have linear attention"},
+		{func(c *Config) { c.Delta.ByKey = true }, "layers of OLMo Hybrid"},
+		{func(c *Config) { c.OutputGate = true }, "layers of OLMo Hybrid"},
+		{func(c *Config) { c.OutBias = true }, "not supported with norms after the blocks, biases"},
+		{func(c *Config) { c.Names = LlamaNames }, "not supported with norms after the blocks"},
+		{func(c *Config) { c.DeltaEps = -1 }, "an eps of its own, which is -1"},
+	} {
+		c := variants["olmo-hybrid"]
+		tt.change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %q", err, tt.want)
+		}
+	}
+	for _, name := range []string{"bamba", "lfm2"} {
+		c := variants[name]
+		c.DoubleWrites = true
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "only Gated DeltaNet can write twice as much") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// A layer's norms are before its blocks if it has linear attention, else after them.
+func TestNormsOfOlmoHybrid(t *testing.T) {
+	tensors, _ := Layout(variants["olmo-hybrid"], Heads{LM: true})
+	var norms []string
+	for _, x := range tensors {
+		if name, ok := strings.CutPrefix(x.Name, "model.layers."); ok && strings.HasSuffix(name, "norm.weight") {
+			norms = append(norms, strings.TrimSuffix(name, ".weight"))
+		}
+	}
+	linear := func(l string) []string {
+		return []string{l + ".attention_layer_norm", l + ".linear_attn.o_norm", l + ".feedforward_layer_norm"}
+	}
+	want := slices.Concat(linear("0"), []string{"1.self_attn.q_norm", "1.self_attn.k_norm", "1.post_attention_layernorm",
+		"1.post_feedforward_layernorm"}, linear("2"))
+	if diff := cmp.Diff(want, norms); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -108,6 +157,37 @@ func TestDeltaInitial(t *testing.T) {
 	}
 	if std := math.Sqrt(sum / float64(m.View(conv).Len())); std < 0.3 || std > 1 {
 		t.Errorf("the convolution has standard deviation %g, want about %g", std, m.Config.InitStd)
+	}
+}
+
+// Those of OLMo Hybrid have names of their own, and time steps from 0.001 to 0.1.
+func TestOlmoHybridInitial(t *testing.T) {
+	be := ref.New[float64]()
+	m, err := New(be, variants["olmo-hybrid"], Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Init(testSeed)
+	const p = "model.layers.0.linear_attn."
+	seen := map[float64]bool{}
+	for _, v := range kernels.Elems[float64](m.View(p + "dt_bias")) {
+		dt := ref.Softplus(v)
+		if seen[dt] = true; dt < 0.000999 || dt > 0.1001 {
+			t.Errorf("dt_bias %g is of a time step of %g", v, dt)
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("time steps are %v", seen)
+	}
+	if got := kernels.Elems[float64](m.View(p + "o_norm.weight")); cmp.Diff([]float64{1, 1, 1, 1, 1}, got) != "" {
+		t.Errorf("o_norm is %v", got)
+	}
+	for name, n := range map[string]int{"q_conv1d.weight": 18, "k_conv1d.weight": 18, "v_conv1d.weight": 60} {
+		got := kernels.Elems[float64](m.View(p + name))
+		if len(got) != n || got[0] == 0 {
+			t.Errorf("%s is %v", name, got)
+		}
 	}
 }
 

@@ -43,9 +43,9 @@ func (m *Model) finish(sum, out, rstd, x, delta kernels.Buffer) {
 	}
 }
 
-// enter sets in to what a block reads of the residual stream x.
+// enter sets in to what a block reads of the residual stream x: x itself where w is empty.
 func (m *Model) enter(in, rstd, x kernels.Buffer, w norm) {
-	if m.Config.NoPreNorms {
+	if w.w.Empty() {
 		m.be.Copy(in, x)
 		return
 	}
@@ -55,7 +55,7 @@ func (m *Model) enter(in, rstd, x kernels.Buffer, w norm) {
 // addEnter adds delta, the output of the block before, to the residual stream x, as sum, and sets
 // in to what the next block reads of it. sum may be x.
 func (m *Model) addEnter(sum, in, rstd, x, delta kernels.Buffer, w norm) {
-	if !m.Config.NoPreNorms {
+	if !w.w.Empty() {
 		m.be.AddRMSNorm(sum, in, rstd, x, delta, w.w, m.Config.norm(), m.Config.residualEps())
 		return
 	}
@@ -142,7 +142,7 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 	if c.latent() {
 		be.TakeValues(a.latent.values, a.att, c.latentShape())
 	}
-	if !c.PostNorms {
+	if y.post1.w.Empty() {
 		y.o.apply(be, out, a.joined(c, y), low)
 	} else {
 		y.o.apply(be, a.rawO, a.joined(c, y), low)
@@ -157,8 +157,8 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 // stream from a.n2: out [N,C].
 func (m *Model) feedForward(y *layer, a *acts, low *lowRank, out kernels.Buffer) kernels.Buffer {
 	c, be := m.Config, m.be
-	raw := out
-	if c.PostNorms {
+	raw, normed := out, !y.post2.w.Empty()
+	if normed {
 		raw = a.rawF
 	}
 	switch {
@@ -170,7 +170,7 @@ func (m *Model) feedForward(y *layer, a *acts, low *lowRank, out kernels.Buffer)
 		m.gate(y, a, low)
 		y.down.apply(be, raw, a.act, low)
 	}
-	if c.PostNorms {
+	if normed {
 		be.RMSNorm(out, a.rstdF, raw, y.post2.w, c.norm(), c.NormEps)
 	}
 	return out

@@ -21,8 +21,11 @@ type Global struct {
 	KeyValues     bool // they have no v_proj: the keys, before their norm, are the values, too
 }
 
-// at returns c with the heads of layer l in place of both kinds.
+// at returns c with the heads and the norms of layer l in place of both kinds.
 func (c Config) at(l int) Config {
+	if c.Names == OlmoHybridNames && c.linear(l) {
+		c.PostNorms, c.NoPreNorms = false, false
+	}
 	if c.Global.Head == 0 {
 		return c
 	}

@@ -141,6 +141,10 @@ var variants = map[string]Config{
 	"bamba": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, Rotary: 2,
 		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.6, Names: BambaNames, Linear: []bool{true, false},
 		Delta: kernels.DeltaShape{Keys: 1, Values: 3, KeyDim: 4, ValueDim: 3, Taps: 2, Scan: true}},
+	"olmo-hybrid": {Vocab: 9, Layers: 3, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, QKNorm: true, WideQKNorm: true,
+		PostNorms: true, NoPreNorms: true, RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.3,
+		Names: OlmoHybridNames, Linear: []bool{true, false, true}, DoubleWrites: true, DeltaEps: 0.2,
+		Delta: kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 3, ValueDim: 5, Taps: 3}},
 	// Products of three bend sharply where weights are large.
 	"lfm2": {Vocab: 9, Layers: 3, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, QKNorm: true, TieEmbeddings: true,
 		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.3, Names: LFMNames, Linear: []bool{true, false, true},

@@ -17,7 +17,8 @@ import (
 //     Config.InitStd (Hugging Face's initializer_range); biases 0; norms 1 (0 where 1 is added to them);
 //     attention sinks as linear maps.
 //   - Linear attention: the convolution as linear maps, its norm and dt_bias 1, A_log the logarithm of a uniform
-//     number up to 16, as in transformers.
+//     number up to 16, as in transformers; in OLMo Hybrid Softplus of dt_bias is a number from 0.001 to 0.1 whose
+//     logarithm is uniform.
 //   - Adapters: A uniform in ±1/√in, B 0, as in PEFT: they change nothing at first.
 //   - The log Z head: linear weights and biases uniform in ±1/√C, the layer norms 1
 //     and 0, as its published code gets from its framework's defaults.

@@ -11,6 +11,9 @@ const (
 	GraniteNames  LayerNames = "granitemoehybrid" // mamba, shared_mlp, block_sparse_moe
 	BambaNames    LayerNames = "bamba"            // mamba, feed_forward
 	LFMNames      LayerNames = "lfm2"             // conv, feed_forward, operator_norm
+	// OlmoHybridNames also says where the norms are: before the blocks of layers with linear attention, after the
+	// others' (at).
+	OlmoHybridNames LayerNames = "olmo_hybrid"
 )
 
 // parts returns how the names of a layer's attention, of a scan or convolution and of a dense feed-forward block
@@ -85,7 +88,7 @@ func (c Config) hasBoth() bool { return c.some(func(l int) bool { return c.mixes
 func (c Config) validateNames() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	switch c.Names {
-	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames:
+	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames, OlmoHybridNames:
 	default:
 		bad("tensors cannot have the names of %q", string(c.Names))
 	}
@@ -110,6 +113,10 @@ func (c Config) validateNames() (errs []error) {
 	if c.Names == LFMNames && (c.PostNorms || c.latent() || c.OutputGate || c.Fused || c.FusedFFN ||
 		c.Gate.Factors() == 1) {
 		bad("layers of LFM2 have no norms after the blocks, no output gates and no fused or ungated maps")
+	}
+	if c.Names == OlmoHybridNames && (!c.PostNorms || !c.NoPreNorms || !c.hasLinear() || c.Delta.ByKey ||
+		c.Delta.Scan || c.OutputGate || c.latent()) {
+		bad("layers of OLMo Hybrid have linear attention, or plain attention with norms after the blocks alone")
 	}
 	if c.Gate.Factors() == 1 && (c.Fused || c.FusedFFN || c.Experts.Bias) {
 		bad("a feed-forward block without gate has one map before its activation")

@@ -137,6 +137,10 @@ func anyLinear(r *rand.Rand, c *Config, layers []bool) {
 	keys := 1 + r.IntN(3)
 	c.Delta = kernels.DeltaShape{Keys: keys, Values: keys * (1 + r.IntN(3)), KeyDim: 1 + r.IntN(20),
 		ValueDim: 1 + r.IntN(20), Taps: 1 + r.IntN(4), ByKey: r.IntN(2) == 0}
+	if c.DoubleWrites = r.IntN(2) == 0; c.DoubleWrites && !c.OutputGate && c.hasLinear() {
+		c.Names, c.Delta.ByKey, c.UnitOffset, c.DeltaEps = OlmoHybridNames, false, false, 1e-5
+		c.PostNorms, c.NoPreNorms, c.WideQKNorm = true, true, c.QKNorm
+	}
 }
 
 // anyHeads draws a policy, a policy with a log Z head, or a critic.

@@ -173,6 +173,8 @@ func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 		return p + "input_layernorm.weight", "", p + "pre_ff_layernorm.weight", ""
 	case c.Names == LFMNames:
 		return p + "operator_norm.weight", "", p + "ffn_norm.weight", ""
+	case c.Names == OlmoHybridNames && c.linear(l):
+		return p + "attention_layer_norm.weight", "", p + "feedforward_layer_norm.weight", ""
 	case c.NoPreNorms:
 		return "", p + "post_attention_layernorm.weight", "", p + "post_feedforward_layernorm.weight"
 	case c.GLMNorms:

@@ -144,7 +144,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 			}
 		}
 		linear := bitsConfig
-		linear.QKVBias, linear.Linear, linear.OutputGate = false, []bool{true, false}, true
+		linear.QKVBias, linear.Linear, linear.OutputGate, linear.DoubleWrites = false, []bool{true, false}, true, true
 		linear.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 10, ValueDim: 20, Taps: 4, ByKey: true}
 		for _, keep := range []Keep{KeepAll, KeepInputs} {
 			step, _ := trainStep(t, threads, linear, Heads{LM: true}, keep, 4)

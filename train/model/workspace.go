@@ -141,7 +141,7 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 		a.wide, a.gated = o(N*c.Projected()), o(N*c.Heads*c.Head)
 	}
 	if in.linear {
-		a.delta.alloc(c.Delta, N, f, o)
+		a.delta.alloc(c, N, f, o)
 	}
 	if in.feeds && slices.Contains(c.Sparse, true) {
 		a.mix.alloc(c, N, f, o, i)

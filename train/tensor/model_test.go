@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"testing"
 
 	"exp/kernels"
@@ -19,6 +20,14 @@ func linear() model.Config {
 	c := small
 	c.Layers, c.Linear, c.OutputGate, c.QKVBias, c.UnitOffset = 2, []bool{true, false}, true, false, true
 	c.Delta = kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 20, ValueDim: 64, Taps: 4}
+	return c
+}
+
+// mixed is small as OLMo Hybrid is, after a layer of linear attention.
+func mixed() model.Config {
+	c := linear()
+	c.Names, c.OutputGate, c.UnitOffset, c.WideQKNorm, c.PostNorms, c.NoPreNorms = model.OlmoHybridNames, false, false, true, true, true
+	c.DoubleWrites, c.DeltaEps, c.Delta.KeyDim = true, 1e-5, 62 // rows that 4 ranks can share
 	return c
 }
 
@@ -228,7 +237,7 @@ func rowsOf(b *model.Backbone) model.Rows {
 }
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
-	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved()} {
+	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved(), mixed()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}
@@ -242,7 +251,14 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 			cut = append(cut, fmt.Sprintf("model.layers.%d.%s.weight", c.Layers-1, w))
 		}
 		if c.Recurrent() { // the other maps of linear attention have too few rows
-			for _, w := range []string{"linear_attn.out_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"} {
+			own := []string{"linear_attn.out_proj"}
+			if c.Names == model.OlmoHybridNames {
+				own = nil
+				for _, x := range strings.Split("qkvgbao", "") {
+					own = append(own, "linear_attn."+x+"_proj")
+				}
+			}
+			for _, w := range append(own, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj") {
 				cut = append(cut, "model.layers.0."+w+".weight")
 			}
 		}
