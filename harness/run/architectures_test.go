@@ -81,6 +81,22 @@ func TestLinearAttention(t *testing.T) {
 		{"grpo", "model.dtype=bf16"}, {"ppo", "compute.recompute=true"}})
 }
 
+// The same for OLMo Hybrid, whose linear attention has norms before it and writes twice as much.
+func TestOlmoHybrid(t *testing.T) {
+	learns(t, olmoHybridFolder(t, bf16Folder(newLab(t))), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+		{"grpo", "model.dtype=bf16"}, {"ppo", "compute.recompute=true"}})
+}
+
+// olmoHybridFolder is a folder with the texts of dir and a toy of OLMo Hybrid's architecture.
+func olmoHybridFolder(t *testing.T, dir string) string {
+	t.Helper()
+	return toyFolder(t, dir, model.Config{Layers: 3, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48, RopeTheta: 1e4,
+		NormEps: 1e-6, QKNorm: true, WideQKNorm: true, PostNorms: true, NoPreNorms: true, MaxPositions: 256, InitStd: 0.1,
+		Names: model.OlmoHybridNames, NoRope: []bool{true, true, true}, Linear: []bool{true, false, true},
+		DoubleWrites: true, DeltaEps: 1e-5,
+		Delta: kernels.DeltaShape{Keys: 1, Values: 2, KeyDim: 8, ValueDim: 16, Taps: 4}})
+}
+
 // The same for sinks, and experts with biases.
 func TestGptOss(t *testing.T) {
 	learns(t, ossFolder(t, bf16Folder(newLab(t))), [][]string{{"flowrl"}, {"ppo", "compute.recompute=true"},

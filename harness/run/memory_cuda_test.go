@@ -103,6 +103,7 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 		t.Skip("needs the fake driver: make cuda")
 	}
 	learnsOnCUDA(t, linearFolder(t, bf16Folder(newLab(t))), 0, 1)
+	learnsOnCUDA(t, olmoHybridFolder(t, bf16Folder(newLab(t))), 0, 1)
 }
 
 // Hybrids with Mamba-2 learn as on the CPU, too.

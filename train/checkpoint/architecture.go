@@ -52,7 +52,7 @@ type feature func(r *settings, c *model.Config)
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
-		deepseeks(), sigmoids(), gemmaFours(), hybrids(), lfms())
+		deepseeks(), sigmoids(), gemmaFours(), hybrids(), lfms(), olmoHybrids())
 }
 
 // llamas have Llama's block.
@@ -289,7 +289,6 @@ func foreign(class, kind string) string {
 		{"arcee", "its feed-forward block without a gate is not supported"},
 		{"cohere", "its parallel blocks and layer norms are not supported"},
 		{"rwkv", "its recurrent layers are not supported"},
-		{"olmohybrid", "its linear attention is not supported"},
 		{"llama4", "its chunked attention and shared experts are not supported"},
 		{"vl", "its vision tower is not supported"},
 		{"vision", "its vision tower is not supported"},

@@ -288,6 +288,7 @@ func Words(c model.Config, class string) []string {
 	add(c.Linear != nil && !c.Delta.Scan && !c.Delta.Conv, "%d of %d layers have linear attention: %d key and %d "+
 		"value heads of %d and %d, convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys,
 		c.Delta.Values, c.Delta.KeyDim, c.Delta.ValueDim, c.Delta.Taps)
+	add(c.DoubleWrites, "linear attention writes twice as much: a step may turn the sign of a state")
 	add(c.Latent.Rank > 0, "latent attention: keys and values of rank %d%s; %d of %d channels rotated, values of %d",
 		c.Latent.Rank, queryRankWords(c.Latent), c.Latent.Rope, c.Head, c.Latent.Value)
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)

@@ -16,7 +16,7 @@ import (
 	"exp/train/model"
 )
 
-// eachHybrid is eachFamily for hybrids with Mamba-2 or short convolutions.
+// eachHybrid is eachFamily for hybrids with Mamba-2 or short convolutions, and OLMo Hybrid.
 func eachHybrid(t *testing.T, f func(t *testing.T, x family, c model.Config, dir string, tokens []int32)) {
 	eachFamily(t, func(t *testing.T, x family, dir string, tokens []int32) {
 		c, err := ReadConfig(dir)
@@ -41,6 +41,8 @@ func TestHybridsArePublished(t *testing.T) {
 		"bamba": {"model.final_layernorm.weight": {12}, "model.layers.1.feed_forward.up_proj.weight": {10, 12}},
 		"lfm2": {"model.embedding_norm.weight": {12}, "model.layers.0.conv.conv.weight": {12, 1, 3},
 			"model.layers.1.self_attn.out_proj.weight": {12, 8}, "model.layers.1.self_attn.q_layernorm.weight": {4}},
+		"olmo-hybrid": {"model.layers.0.attention_layer_norm.weight": {12}, "model.layers.0.linear_attn.v_conv1d.weight": {20, 1, 3},
+			"model.layers.0.linear_attn.q_conv1d.weight": {12, 1, 3}, "model.layers.1.post_attention_layernorm.weight": {12}},
 		"lfm2-moe": {"model.layers.0.feed_forward.w3.weight": {10, 12}, "model.layers.1.feed_forward.expert_bias": {6},
 			"model.layers.1.feed_forward.experts.5.w2.weight": {12, 7}, "model.layers.1.feed_forward.gate.weight": {6, 12}},
 	}
@@ -249,7 +251,7 @@ func TestHybridWords(t *testing.T) {
 		for part, on := range map[string]bool{"layers have Mamba-2: 4 heads of ": c.Delta.Scan,
 			"layers have a gated short convolution of width": c.Delta.Conv,
 			"squared ReLU": c.Gate == kernels.ReLU2, "have a feed-forward block alone": c.NoMixer != nil,
-			"linear attention:": false, "no rotary positions": c.NoRope != nil} {
+			"linear attention:": c.Names == model.OlmoHybridNames, "writes twice as much": c.DoubleWrites, "no rotary positions": c.NoRope != nil} {
 			if strings.Contains(text, part) != on {
 				t.Errorf("%q in the words of %s is %v:\n%s", part, x.Name, !on, text)
 			}

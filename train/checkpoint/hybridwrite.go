@@ -31,6 +31,9 @@ func hybridValues(v map[string]any, a architecture, c model.Config) {
 	case "lfm2", "lfm2_moe":
 		lfmValues(v, a, c)
 		return
+	case "olmo_hybrid":
+		olmoHybridValues(v, c)
+		return
 	case "granitemoe", "granitemoeshared":
 		v["attention_bias"] = c.OutBias
 		v["num_local_experts"], v["num_experts_per_tok"] = c.Experts.Count, c.Experts.Top

@@ -77,6 +77,11 @@ func linearLayers(r *settings, c *model.Config) {
 	c.Linear = linear
 	d := &c.Delta
 	d.Keys, d.Values, d.KeyDim, d.ValueDim, d.Taps = 16, 32, 128, 128, 4
+	r.deltaSizes(d)
+}
+
+// deltaSizes reads the heads of linear attention.
+func (r *settings) deltaSizes(d *kernels.DeltaShape) {
 	for _, x := range []struct {
 		key   string
 		v     *int

@@ -15,7 +15,7 @@ const backbonePrefix = "model."
 // "model.".
 func (t *Tensors) canonical() error {
 	if err := errors.Join(t.widenFP8(), t.llamaNames(), t.textOnly(), t.splitFused(), t.hybridNames(),
-		t.splitStacked()); err != nil {
+		t.olmoHybridNames(), t.splitStacked()); err != nil {
 		return err
 	}
 	_, plain := t.where[embedding]

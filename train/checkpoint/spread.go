@@ -168,7 +168,8 @@ func (p *packer) shardFiles(conf model.Config, o SpreadOptions) (map[string]func
 			return nil, fmt.Errorf("%d ranks: want 1 to %d", o.FSDP, maxRanks)
 		}
 		fused := fuseExperts(tensors, describedExtent, fusedExtent)
-		return fsdp.Files(publishHybrid(fused, describedExtent, stackedExtent), o.FSDP), nil
+		published := publishHybrid(fused, describedExtent, stackedExtent)
+		return fsdp.Files(moduleOlmoHybrid(published, describedExtent, stackedExtent), o.FSDP), nil
 	}
 	layout, err := megatron.Even(conf, *o.Megatron)
 	if err != nil {
