@@ -284,7 +284,8 @@ type Recurrence interface {
 	SplitGates(qkv, x Buffer, s AttentionShape)
 	// JoinGates sets all of dx but the gates from dqkv.
 	JoinGates(dx, dqkv Buffer, s AttentionShape)
-	// OutputGate sets out[m,h·D+d] = att[m,h·D+d]·Sigmoid(z), z the gate in x. out may be att.
+	// OutputGate sets out[m,h·D+d] = att[m,h·D+d]·Sigmoid(z), z the gate in x. out may be att. Here and in
+	// OutputGateBackward K may be 0: rows of queries and their gates alone.
 	OutputGate(out, att, x Buffer, s AttentionShape)
 	// OutputGateBackward sets datt = dout·g, g = Sigmoid(z), and the gates of dx to
 	// (dout·att)·(g·(1-g)). datt may be dout.

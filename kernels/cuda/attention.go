@@ -18,6 +18,11 @@ func attentionShape(s kernels.AttentionShape) C.struct_attention_shape {
 	if s.H < 1 || s.K < 1 || s.D < 1 || s.H%s.K != 0 {
 		panic("cuda: query heads are not a multiple of key/value heads")
 	}
+	return rowShape(s)
+}
+
+// rowShape is attentionShape for rows that may have no keys and values.
+func rowShape(s kernels.AttentionShape) C.struct_attention_shape {
 	shape := C.struct_attention_shape{H: C.long(s.H), K: C.long(s.K), D: C.long(s.D), window: C.long(s.Window),
 		scale: C.float(s.Scale)}
 	shape.cap, shape.inverse_cap = capOf(s.Cap)

@@ -437,7 +437,11 @@ func (b *Backend) CopyStates(x, pairs kernels.Buffer, n int) {
 
 // gatedRows panics unless x [M,stride+H·D] has M rows.
 func gatedRows(x kernels.Buffer, s kernels.AttentionShape) (C.struct_attention_shape, int) {
-	return attentionShape(s), rowsOf(x, s.Stride()+s.H*s.D)
+	M := rowsOf(x, s.Stride()+s.H*s.D)
+	if s.K == 0 && s.H > 0 && s.D > 0 {
+		return rowShape(s), M
+	}
+	return attentionShape(s), M
 }
 
 // SplitGates implements kernels.Recurrence.

@@ -502,7 +502,8 @@ func gatedShapes() []kernels.AttentionShape {
 
 func checkOutputGate(s *subject) error {
 	const M = 9
-	for _, a := range gatedShapes() {
+	alone := []kernels.AttentionShape{{H: 1, K: 0, D: 1}, {H: 1, K: 0, D: 33}, {H: 3, K: 0, D: 16}}
+	for _, a := range append(gatedShapes(), alone...) {
 		r, wide, HD := newStream(fmt.Sprint("output gate", a)), a.Stride()+a.H*a.D, a.H*a.D
 		x := field{name: "x", width: wide, f: r.floats(M * wide), operand: true}
 		att := field{name: "att", width: HD, f: r.floats(M * HD), operand: true}

@@ -2,9 +2,16 @@ package ref
 
 import "exp/kernels"
 
+// checkGated is checkAttention for rows that may have no keys and values.
+func checkGated(s kernels.AttentionShape) {
+	if s.K != 0 || s.H < 1 || s.D < 1 {
+		checkAttention(s)
+	}
+}
+
 // gatedRows returns M and panics unless x [M,Stride+H·D] and att [M,H·D] have as many rows.
 func gatedRows[T Float](x, att []T, s kernels.AttentionShape) int {
-	checkAttention(s)
+	checkGated(s)
 	M := len(att) / (s.H * s.D)
 	if len(att) != M*s.H*s.D || len(x) != M*(s.Stride()+s.H*s.D) {
 		panic("ref: output gate: length mismatch")

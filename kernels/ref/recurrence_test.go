@@ -158,6 +158,17 @@ func TestOutputGateKnown(t *testing.T) {
 	dx := zeros(6)
 	JoinGates(dx, qkv, s)
 	wantExact(t, "dx", dx, []float64{5, 0, 6, 0, 7, 8})
+
+	// A query of two channels and its gate alone. Sigmoid(ln 3) = 3/4: the gate's gradients are 3·2/4 and 4·4·3/16.
+	s = kernels.AttentionShape{H: 1, K: 0, D: 2}
+	x = []float64{math.NaN(), math.NaN(), 0, math.Log(3)}
+	OutputGate(out, []float64{2, 4}, x, s)
+	wantNear(t, "out", out, []float64{1, 3}, 1e-15)
+	datt, dx := zeros(2), zeros(4)
+	OutputGateBackward(datt, dx, []float64{3, 4}, []float64{2, 4}, x, s)
+	wantNear(t, "datt", datt, []float64{1.5, 3}, 1e-15)
+	wantNear(t, "dx", dx, []float64{0, 0, 1.5, 3}, 1e-15)
+	wantPanic(t, "ref: query heads are not a multiple of key/value heads", func() { SplitGates(qkv, x, s) })
 }
 
 // eachDelta calls f for every shape and batch.
