@@ -114,6 +114,12 @@ func families() map[string]model.Config {
 			c.QKNorm, c.WideQKNorm, c.PostNorms, c.NoPreNorms, c.Sparse = true, true, true, true, []bool{true, true}
 			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24}
 		}),
+		"afmoe": with(func(c *model.Config) {
+			c.QKNorm, c.PostNorms, c.EmbedScale, c.Names, c.GateMap = true, true, 6.9, model.AfmoeNames, true
+			c.Window, c.Windowed, c.NoRope, c.Sparse = 9, []bool{true, false}, []bool{false, true}, []bool{false, true}
+			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Sigmoid: true, Corrected: true,
+				Ungated: true, Scale: 1.5}
+		}),
 		"hunyuan": with(func(c *model.Config) { c.QKNorm, c.LateQKNorm = true, true }),
 		"deepseek": with(func(c *model.Config) {
 			c.QKVBias, c.KVHeads, c.Head, c.Rotary = false, c.Heads, 20, 8

@@ -61,11 +61,11 @@ func (a Adapters) Validate(c Config) error {
 	return nil
 }
 
-// BesideExperts reports whether adapters are on gate_proj, up_proj or down_proj of a layer without experts, in a model
-// that has layers with them. LFM2 has other names.
+// BesideExperts reports whether adapters are on gate_proj, up_proj or down_proj of a layer without experts, or on the
+// gate_proj of AFMoE's attention, in a model that has layers with experts. LFM2 has other names.
 func (a Adapters) BesideExperts(c Config) bool {
 	return slices.Contains(c.Sparse, true) && slices.ContainsFunc(adapted(c, &a), func(m adaptedMap) bool {
-		return strings.Contains(m.name, ".mlp.")
+		return strings.Contains(m.name, ".mlp.") || lastPart(m.name) == "gate_proj"
 	})
 }
 

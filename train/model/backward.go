@@ -202,6 +202,9 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 		dProjected = ws.dProjected.Slice(0, n*c.Projected())
 		be.OutputGateBackward(dAtt, dProjected, dAtt, a.att, a.wide, y.attention)
 	}
+	if c.GateMap {
+		m.gatesBackward(ws, y, a, dAtt)
+	}
 	if c.Sinks {
 		d := y.sinks.d
 		if d.Empty() {
@@ -236,4 +239,7 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 		m.joinKeys(c, a, dProjected, dqkv)
 	}
 	y.qkv.backward(be, dNorm, dProjected, a.n1, blocks, &ws.low)
+	if c.GateMap {
+		m.gateMapBackward(ws, y, a, dNorm, blocks)
+	}
 }

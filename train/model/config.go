@@ -9,9 +9,9 @@
 //	x += PostNorm?(Wdown · Gate(Wgateup · PreNorm?(x)))     or a mixture of experts
 //
 // with linear attention, Mamba-2 or a short convolution instead of the first in some layers of some families
-// (delta.go), one of the two alone in a layer of Nemotron-H, and what Gemma 4 adds (gemma4.go, perlayer.go); then a
-// final RMSNorm and up to three heads: the output projection (log-probs), a value head (PPO's critic), and FlowRL's
-// log Z head. Every linear map of a layer may have a low-rank adapter.
+// (delta.go), one of the two alone in a layer of Nemotron-H, and what AFMoE (attentiongate.go) and Gemma 4 add
+// (gemma4.go, perlayer.go); then a final RMSNorm and up to three heads: the output projection (log-probs), a value
+// head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may have a low-rank adapter.
 //
 // The trainable parameters lie in one arena, as named views under their Hugging Face names;
 // gradients lie in a second arena of the same layout. Frozen weights may instead lie in a
@@ -105,6 +105,8 @@ type Config struct {
 	Names   LayerNames `json:",omitempty"` // of the layers' tensors
 	NoMixer []bool     `json:",omitempty"` // [L] Nemotron-H: layers that are a feed-forward block alone; nil: none
 	NoFFN   []bool     `json:",omitempty"` // [L] Nemotron-H: layers without one; nil: none
+
+	GateMap bool `json:",omitempty"` // AFMoE: a map of its own makes gates of attention's output (attentiongate.go)
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -246,7 +248,7 @@ func (c Config) validateVariants() (errs []error) {
 		bad("norms after the blocks, or linear attention, cannot be together with a scale of the residual stream")
 	}
 	errs = append(append(append(errs, c.validateDelta()...), c.validateLatent()...), c.validateGlobal()...)
-	errs = append(append(errs, c.validatePerLayer()...), c.validateNames()...)
+	errs = append(append(append(errs, c.validatePerLayer()...), c.validateNames()...), c.validateGateMap()...)
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 ||
 		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")

@@ -355,7 +355,7 @@ func (a *acts) joined(c Config, y *layer) kernels.Buffer {
 		return a.delta.u
 	case y.delta != nil:
 		return a.delta.normed
-	case c.OutputGate:
+	case c.OutputGate || c.GateMap:
 		return a.gated
 	case c.latent():
 		return a.latent.values
@@ -443,6 +443,9 @@ func (ws *Workspace) allocAttentionGradients(alloc, operand func(n int) kernels.
 		ws.dqkv, out = operand(N*c.most(Config.QKV)), c.HeadsWidth()
 		if c.OutputGate || c.Global.KeyValues || c.SharedKV > 0 {
 			projected = c.Projected()
+		}
+		if c.GateMap {
+			projected = 2 * c.Heads * c.Head
 		}
 	}
 	if c.latent() {

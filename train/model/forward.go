@@ -107,6 +107,9 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 	default:
 		y.qkv.apply(be, a.qkv, a.n1, low)
 	}
+	if c.GateMap {
+		m.gates(y, a, low)
+	}
 	if c.QKNorm && !c.LateQKNorm {
 		m.normHeads(y, a)
 	}
@@ -138,6 +141,9 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 	c, be := m.Config, m.be
 	if c.OutputGate && y.delta == nil {
 		be.OutputGate(a.gated, a.att, a.wide, y.attention)
+	}
+	if c.GateMap {
+		be.OutputGate(a.gated, a.att, a.gates, c.gateShape())
 	}
 	if c.latent() {
 		be.TakeValues(a.latent.values, a.att, c.latentShape())

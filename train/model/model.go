@@ -52,6 +52,7 @@ type layer struct {
 	norm1, norm2, post1, post2 norm
 	qNorm, kNorm, sinks        norm
 	qkv, o, gateUp, down       linear
+	gate                       linear    // that makes gates of attention's output
 	fused                      bool      // the gate is computed within the product
 	mixes, feeds               bool      // has attention, linear or not; a feed-forward block
 	mix                        *mixture  // instead of gateUp and down
@@ -70,7 +71,7 @@ type layer struct {
 
 // linears returns the layer's linear maps but the experts'.
 func (y *layer) linears() []*linear {
-	return append(append(append([]*linear{&y.qkv}, y.latent.linears()...), &y.o, &y.gateUp, &y.down),
+	return append(append(append([]*linear{&y.qkv, &y.gate}, y.latent.linears()...), &y.o, &y.gateUp, &y.down),
 		y.per.linears()...)
 }
 
@@ -364,6 +365,9 @@ func (b *binder) layer(l int) layer {
 	if c.Sinks && y.mixes && !c.linear(l) {
 		y.sinks = b.vector(sinksName(l))
 	}
+	if c.GateMap {
+		y.gate = b.linear(c.gateMap(l), false)
+	}
 	if !y.feeds {
 		return y
 	}
@@ -449,7 +453,7 @@ func (m *Model) Refresh() {
 	m.scalars.read = false
 	for i := range m.layers {
 		y := &m.layers[i]
-		m.refresh(&y.qkv, &y.o, &y.gateUp, &y.down)
+		m.refresh(&y.qkv, &y.gate, &y.o, &y.gateUp, &y.down)
 		m.refresh(y.per.linears()...)
 		if y.latent != nil {
 			m.refresh(&y.latent.qb, &y.latent.kva, &y.latent.kvb)

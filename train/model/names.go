@@ -11,6 +11,7 @@ const (
 	GraniteNames  LayerNames = "granitemoehybrid" // mamba, shared_mlp, block_sparse_moe
 	BambaNames    LayerNames = "bamba"            // mamba, feed_forward
 	LFMNames      LayerNames = "lfm2"             // conv, feed_forward, operator_norm
+	AfmoeNames    LayerNames = "afmoe"            // pre_mlp_layernorm, router.gate
 	// OlmoHybridNames also says where the norms are: before the blocks of layers with linear attention, after the
 	// others' (at).
 	OlmoHybridNames LayerNames = "olmo_hybrid"
@@ -60,6 +61,8 @@ func (c Config) sparseNames(p string) (experts, router, shared, correction strin
 		return begin, begin + "router.layer", p + "shared_mlp.", begin + "router.layer." + correctionPart
 	case c.Names == LFMNames:
 		names.correction = "expert_bias"
+	case c.Names == AfmoeNames:
+		names.router, names.correction = "router.gate", "expert_bias"
 	case c.Experts.Beside:
 		begin = p
 	}
@@ -88,7 +91,7 @@ func (c Config) hasBoth() bool { return c.some(func(l int) bool { return c.mixes
 func (c Config) validateNames() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	switch c.Names {
-	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames, OlmoHybridNames:
+	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames, OlmoHybridNames, AfmoeNames:
 	default:
 		bad("tensors cannot have the names of %q", string(c.Names))
 	}

@@ -70,7 +70,7 @@ func (t Tensor) vector() bool { return len(t.Shape) != 2 || t.Constant() }
 // and experts[2i+1], the shared one last.
 type layerLinears struct {
 	qkv, o, gateUp, down linearSpec
-	inner                []linearSpec // of latent attention, between qkv and o; or of a layer's embeddings
+	inner                []linearSpec // between qkv and o, of latent attention or of gates; or of a layer's embeddings
 	router               linearSpec
 	experts              []linearSpec
 }
@@ -103,6 +103,8 @@ func (c Config) linears(l int) layerLinears {
 		x.qkv = linearSpec{[]string{attn + "qkv_proj"}, []int{c.QKV()}, c.Width}
 	case c.keyValues():
 		x.qkv.names, x.qkv.rows = x.qkv.names[:2], x.qkv.rows[:2]
+	case c.GateMap:
+		x.inner = []linearSpec{c.gateMap(l)}
 	}
 	if c.dense(l) {
 		if c.Names == LlamaNames {
@@ -177,6 +179,9 @@ func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 		return p + "attention_layer_norm.weight", "", p + "feedforward_layer_norm.weight", ""
 	case c.NoPreNorms:
 		return "", p + "post_attention_layernorm.weight", "", p + "post_feedforward_layernorm.weight"
+	case c.Names == AfmoeNames && c.PostNorms:
+		return p + "input_layernorm.weight", p + "post_attention_layernorm.weight",
+			p + "pre_mlp_layernorm.weight", p + "post_mlp_layernorm.weight"
 	case c.GLMNorms:
 		return p + "input_layernorm.weight", p + "post_self_attn_layernorm.weight",
 			p + "post_attention_layernorm.weight", p + "post_mlp_layernorm.weight"
@@ -317,6 +322,9 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 	}
 	if c.Sinks {
 		x.one(sinksName(l), c.Heads)
+	}
+	if c.GateMap {
+		x.linear(c.gateMap(l), false)
 	}
 	x.linear(s.o, c.OutBias)
 }

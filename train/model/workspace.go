@@ -100,6 +100,7 @@ type acts struct {
 	qRstd, kRstd  kernels.Buffer // [N,H], [N,K]; of wide norms [N]
 	vRstd         kernels.Buffer // [N,K]
 	wide, gated   kernels.Buffer // [N,Projected], [N,HD]: with output gates, before and after them
+	gates         kernels.Buffer // [N,2HD]: of a map of gates
 	delta         deltaActs      // of a layer with linear attention
 	att, stats    kernels.Buffer // [N,HD], [N,H,2]
 	x1, n2, rstd2 kernels.Buffer // [N,C], [N,C], [N]
@@ -139,6 +140,9 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 	}
 	if c.OutputGate && in.attention {
 		a.wide, a.gated = o(N*c.Projected()), o(N*c.Heads*c.Head)
+	}
+	if c.GateMap {
+		a.gates, a.gated = o(2*N*c.Heads*c.Head), o(N*c.Heads*c.Head)
 	}
 	if in.linear {
 		a.delta.alloc(c, N, f, o)
@@ -415,6 +419,7 @@ func (a *acts) cut(c Config, n int) {
 	cut(&a.stats, c.Heads*2)
 	cut(&a.wide, c.Projected())
 	cut(&a.gated, c.Heads*c.Head)
+	cut(&a.gates, 2*c.Heads*c.Head)
 	a.delta.cut(c.Delta, n)
 	a.latent.cut(c, n)
 	a.beside.cut(c, n)

@@ -57,6 +57,13 @@ func convolved() model.Config {
 	return c
 }
 
+// gated is small as AFMoE is, whose gates of attention have a map of their own.
+func gated() model.Config {
+	c := small
+	c.QKVBias, c.PostNorms, c.EmbedScale, c.Names, c.GateMap = false, true, 3, model.AfmoeNames, true
+	return c
+}
+
 // sunk is small with attention sinks.
 func sunk() model.Config {
 	c := small
@@ -237,7 +244,8 @@ func rowsOf(b *model.Backbone) model.Rows {
 }
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
-	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved(), mixed()} {
+	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved(), mixed(),
+		gated()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}
@@ -246,6 +254,9 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 		maps := []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}
 		if c.Latent.Rank > 0 { // the other map has too few rows
 			maps = []string{"self_attn.q_a_proj", "self_attn.q_b_proj", "self_attn.kv_b_proj", "self_attn.o_proj"}
+		}
+		if c.GateMap {
+			maps = append(maps, "self_attn.gate_proj")
 		}
 		for _, w := range append(maps, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj") {
 			cut = append(cut, fmt.Sprintf("model.layers.%d.%s.weight", c.Layers-1, w))
