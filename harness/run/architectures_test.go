@@ -157,6 +157,16 @@ func TestOtherExperts(t *testing.T) {
 	}
 }
 
+// The same for AFMoE: gates of attention's output, layers without rotary positions, and norms after the blocks.
+func TestAfmoe(t *testing.T) {
+	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48,
+		RopeTheta: 1e4, NormEps: 1e-5, MaxPositions: 256, InitStd: 0.1, PostNorms: true, QKNorm: true, EmbedScale: math.Sqrt(32),
+		Names: model.AfmoeNames, GateMap: true, Window: 8, Windowed: []bool{true, false}, NoRope: []bool{false, true},
+		Sparse: []bool{false, true}, Experts: model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true,
+			Sigmoid: true, Corrected: true, Ungated: true, Scale: 2.5}}), [][]string{{"grpo"},
+		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
+}
+
 // Gemma 4 learns with heads of two sizes and with experts beside its feed-forward blocks.
 func TestGemmaFour(t *testing.T) {
 	for _, c := range gemmaFours() {

@@ -75,8 +75,8 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		}
 		if x.Heads.Adapters.BesideExperts(x.Config) {
 			e.event("adapters-beside-experts", "with transformers 5, PEFT does not load the adapters on "+
-				"gate_proj, up_proj and down_proj of the layers without experts: it looks for these names among "+
-				"the experts. The folder %s holds weights and adapters in one", MergedDir)
+				"gate_proj, up_proj and down_proj outside the experts: it looks for these names among "+
+				"them. The folder %s holds weights and adapters in one", MergedDir)
 		}
 	}
 	var bytes int64

@@ -52,7 +52,7 @@ type feature func(r *settings, c *model.Config)
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
-		deepseeks(), sigmoids(), gemmaFours(), hybrids(), lfms(), olmoHybrids())
+		deepseeks(), sigmoids(), gemmaFours(), hybrids(), lfms(), olmoHybrids(), afmoes())
 }
 
 // llamas have Llama's block.
@@ -244,6 +244,11 @@ func gates() map[string]kernels.GateKind {
 		"gelu_new": kernels.GELUTanh}
 }
 
+// hybrid reports whether some layers have Mamba-2 or a short convolution instead of attention.
+func (a architecture) hybrid() bool {
+	return a.fixed.Names != model.LlamaNames && a.fixed.Names != model.AfmoeNames
+}
+
 // backbone returns the class without output projection, as AutoModel saves it.
 func (a architecture) backbone() string { return strings.TrimSuffix(a.class, "ForCausalLM") + "Model" }
 
@@ -283,7 +288,6 @@ func foreign(class, kind string) string {
 		{"falconh1", "its Mamba layers are not supported"},
 		{"gemma3n", "its several residual streams and sparse activations are not supported"},
 		{"lfm3", "its norms after the blocks and gates of the attention's output are not supported"},
-		{"afmoe", "its gates of the attention's output are not supported"},
 		{"phimoe", "its layer norms and its router are not supported"},
 		{"apertus", "its feed-forward block without a gate is not supported"},
 		{"arcee", "its feed-forward block without a gate is not supported"},

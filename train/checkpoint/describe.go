@@ -299,6 +299,7 @@ func Words(c model.Config, class string) []string {
 	add(c.Gate == kernels.GELUTanh, "gate %s", gateName(c))
 	add(c.Gate == kernels.ReLU2, "feed-forward blocks without gates, of squared ReLU")
 	add(c.Gate == kernels.Clamped, "gates and ups clamped at %d", kernels.GateLimit)
+	add(c.GateMap, "a gate for each channel of the attention's output")
 	add(c.Sinks, "an attention sink for each query head")
 	add(c.ResidualScale > 0, "what a block adds is multiplied by %g", c.ResidualScale)
 	add(c.LogitDivisor > 0, "logits divided by %g", c.LogitDivisor)

@@ -290,9 +290,13 @@ func (r *settings) withoutRope() func(layer int) bool {
 // noRopeUnwindowed is EXAONE 4's: where some layers have a window, the others have no rotary
 // positions.
 func noRopeUnwindowed(r *settings, c *model.Config) {
-	if r.null("sliding_window") {
-		return
+	if !r.null("sliding_window") {
+		noRopeWithoutWindow(r, c)
 	}
+}
+
+// noRopeWithoutWindow is AFMoE's: layers without a window have no rotary positions.
+func noRopeWithoutWindow(_ *settings, c *model.Config) {
 	none := make([]bool, min(max(c.Layers, 0), maxLayers))
 	for i := range none {
 		none[i] = i >= len(c.Windowed) || !c.Windowed[i]
@@ -406,7 +410,7 @@ func (r *settings) window(a architecture, c *model.Config) {
 	if a.fixed.OutputGate {
 		return // layer_types says where attention is linear, see linearLayers
 	}
-	if a.fixed.Names != model.LlamaNames { // or where Mamba-2 is
+	if a.hybrid() { // or where Mamba-2 is
 		if r.has("sliding_window") {
 			r.problem("sliding_window: windows are not supported in this class")
 		}

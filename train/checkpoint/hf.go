@@ -244,7 +244,7 @@ func (r *settings) refuse(a architecture) {
 		r.problem("vision_config: images are not supported")
 	}
 	for _, key := range []string{"mamba_d_state", "ssm_state_size", "hybrid_override_pattern", "ssm_cfg"} {
-		if r.has(key) && a.fixed.Names == model.LlamaNames {
+		if r.has(key) && !a.hybrid() {
 			r.problem("%s: Mamba layers are not supported in this class", key)
 			break
 		}

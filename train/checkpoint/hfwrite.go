@@ -70,7 +70,7 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 	}
 	ropeValues(v, a, c)
 	switch {
-	case a.fixed.Names != model.LlamaNames:
+	case a.hybrid():
 		hybridValues(v, a, c)
 	case a.kind == "gpt_oss":
 		ossValues(v, c)
@@ -83,6 +83,8 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		sharedValues(v, a, c)
 	case a.kind == "ernie4_5_moe" || a.kind == "hunyuan_v1_moe":
 		sharedValues(v, a, c)
+	case a.kind == "afmoe":
+		afmoeValues(v, c)
 	case a.kind == "youtu":
 		latentValues(v, c)
 	case a.latent:
@@ -114,7 +116,7 @@ func biasValues(v map[string]any, a architecture, c model.Config) {
 		v["attention_bias"], v["mlp_bias"] = c.QKVBias, c.FFNBias
 	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe", "flex_olmo",
 		"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "hunyuan_v1_dense", "hunyuan_v1_moe", "dots1",
-		"hy_v3":
+		"hy_v3", "afmoe":
 		v["attention_bias"] = c.OutBias
 	case "glm", "glm4", "solar_open":
 		v["attention_bias"] = c.QKVBias

@@ -78,7 +78,7 @@ func Even(c model.Config, g Grid) (*Layout, error) {
 
 // fits checks that megatron-core's GPTModel has a place for every tensor of the model.
 func fits(c model.Config) error {
-	if c.Names != model.LlamaNames {
+	if c.Names != model.LlamaNames && c.Names != model.AfmoeNames {
 		return errors.New("hybrids with Mamba-2 layers or short convolutions have no place in Megatron's layout here")
 	}
 	var errs []error
@@ -86,7 +86,7 @@ func fits(c model.Config) error {
 		errs = append(errs, errors.New("a GPT layer of Megatron has one plain norm before each of its two blocks; "+
 			"this model has norms after them, or of 1 + weight"))
 	}
-	if c.Recurrent() || c.OutputGate {
+	if c.Recurrent() || c.OutputGate || c.GateMap {
 		errs = append(errs, errors.New("a GPT layer of Megatron has plain attention; this model has linear "+
 			"attention, or gates of the attention's output"))
 	}

@@ -20,6 +20,7 @@ func TestEvenRefuses(t *testing.T) {
 		{"plain", func(*model.Config) {}, ""},
 		{"norms after blocks", func(c *model.Config) { c.PostNorms = true }, "one plain norm before each"},
 		{"output gates", func(c *model.Config) { c.OutputGate = true }, "plain attention"},
+		{"a map of gates", func(c *model.Config) { c.Names, c.GateMap = model.AfmoeNames, true }, "gates of the attention's output"},
 		{"Mamba-2", func(c *model.Config) { c.Names = model.GraniteNames }, "hybrids with Mamba-2 layers or short convolutions have no place"},
 		{"latent attention", func(c *model.Config) { c.Latent.Rank = 4 }, "latent attention or DeepSeek's experts"},
 		{"the router's bias", func(c *model.Config) { c.Experts.Corrected = true }, "latent attention or DeepSeek's experts"},
