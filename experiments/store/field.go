@@ -121,17 +121,25 @@ func (f Field) expression() (string, []any, error) {
 			return `(SELECT ` + aggColumns[f.Agg] + ` FROM series WHERE run = r.id AND name = ?)`, []any{f.Name}, nil
 		}
 	case FieldEval:
-		// A suite of the configuration was scored under its protocol first. Another evaluation of the run on that
-		// suite does not replace this value, unless it is the same again.
+		// A suite of the configuration counts under the protocol that the headline has, or else under its first.
+		// Another evaluation of the run on that suite does not replace this value, unless it is the same again.
 		return `(SELECT e.value FROM evals e JOIN suites u ON u.id = e.suite
 			WHERE e.run = r.id AND u.name IN (?, r.task || '/' || ?) AND e.metric = ?
-			ORDER BY u.name = ? DESC, EXISTS (SELECT 1 FROM json_each(c.json, '$.eval.final.suites') j
-				WHERE u.name IN (j.value, r.task || '/' || j.value)) AND e.protocol = (SELECT x.protocol FROM evals x
-				WHERE x.run = e.run AND x.suite = e.suite ORDER BY x.id LIMIT 1) DESC,
+			ORDER BY u.name = ? DESC, ` + configured + ` AND e.protocol = coalesce((` + headlined + `),
+				(SELECT x.protocol FROM evals x WHERE x.run = e.run AND x.suite = e.suite ORDER BY x.id LIMIT 1)) DESC,
 			e.stage_score DESC LIMIT 1)`, []any{f.Suite, f.Suite, f.Name, f.Suite}, nil
 	}
 	return "", nil, fmt.Errorf("%w: no field %+v", ErrNotFound, f)
 }
+
+// configured says whether the configuration c of run r names the suite u.
+const configured = `EXISTS (SELECT 1 FROM json_each(c.json, '$.eval.final.suites') j
+	WHERE u.name IN (j.value, r.task || '/' || j.value))`
+
+// headlined selects the protocol of the evaluation that the headline of run r shows.
+const headlined = `SELECT x.protocol FROM evals x JOIN suites u ON u.id = x.suite
+	WHERE x.run = r.id AND x.value = r.h1 AND instr(r.headline || ',', x.metric || ',') = 1 AND ` + configured + `
+	ORDER BY x.stage_score DESC LIMIT 1`
 
 // Recorded reports whether any run has recorded a metric or an evaluation; other fields
 // always are.

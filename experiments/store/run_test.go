@@ -322,6 +322,14 @@ func TestRunFields(t *testing.T) {
 			t.Errorf("%+v (-want +got):\n%s", tt.field, diff)
 		}
 	}
+	// The headline shows another evaluation of the configured suite: so does the field.
+	if err := db.SetHeadline(ctx, run.ID, []Headline{{"pass@1", 0.75}, {"distinct", 1}}); err != nil {
+		t.Fatal(err)
+	}
+	_, shown, err := db.RunFields(ctx, RunQuery{Name: "x"}, []Field{{Kind: FieldEval, Suite: "test", Name: "pass@1"}})
+	if err != nil || shown[0][0] != 0.75 {
+		t.Errorf("with the headline of another protocol: %v, %v", shown, err)
+	}
 	for _, f := range []Field{{}, {Kind: FieldColumn, Name: "config"}, {Kind: FieldMetric, Agg: 9}} {
 		if _, _, err := db.RunFields(ctx, RunQuery{}, []Field{f}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%+v: error %v, want ErrNotFound", f, err)

@@ -14,7 +14,7 @@ import (
 type Sample struct {
 	ID           int64  // set by the store
 	Stage        int64  // a Stage's Home: the same for all executions of a sid
-	Scope        string // "train", "val" (online evaluation), "eval"
+	Scope        string // "train", "eval", "val" (online evaluation, of imported runs)
 	Step         int64  // of training; 0 in an evaluation
 	Item         string // problem id
 	K            int    // index among the item's samples

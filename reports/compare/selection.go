@@ -59,9 +59,7 @@ func (s Selection) Arms(ctx context.Context, f query.Finder) ([]Arm, error) {
 			return nil, err
 		}
 		selected := len(runs)
-		runs = slices.DeleteFunc(runs, func(r store.Run) bool {
-			return slices.ContainsFunc(against, func(b store.Run) bool { return b.ID == r.ID })
-		})
+		runs = without(runs, against)
 		switch {
 		case len(runs) == 0 && selected > 0 && len(parts) > 1:
 			// Vs names an arm of the list.
@@ -81,11 +79,18 @@ func (s Selection) Arms(ctx context.Context, f query.Finder) ([]Arm, error) {
 	return arms, nil
 }
 
+// without returns the runs of a list that are not among others.
+func without(list, others []store.Run) []store.Run {
+	return slices.DeleteFunc(slices.Clone(list), func(r store.Run) bool {
+		return slices.ContainsFunc(others, func(o store.Run) bool { return o.ID == r.ID })
+	})
+}
+
 // addArm appends an arm, or adds its runs to the arm of the same experiment: users may
 // name single runs, and every seed of an experiment belongs to its arm.
 func addArm(arms []Arm, a Arm) []Arm {
 	for i := range arms {
-		all := slices.Concat(arms[i].Runs, a.Runs)
+		all := slices.Concat(arms[i].Runs, without(a.Runs, arms[i].Runs))
 		if !slices.ContainsFunc(all, func(r store.Run) bool { return r.XID != all[0].XID }) {
 			arms[i].Runs = all
 			return arms
