@@ -127,7 +127,8 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.printVerification(v), foundError(run, &v))
+	program := p != nil && p.Config.Run.Reward.Kind == "command"
+	return errors.Join(a.printVerification(v), foundError(run, &v, program))
 }
 
 func (a *app) printVerification(v harness.Verification) error {
@@ -204,8 +205,8 @@ func sampledText(v *harness.Verification) string {
 		strings.Join(of, " and "), limit)
 }
 
-// foundError returns the error of a verification with findings.
-func foundError(run store.Run, v *harness.Verification) error {
+// foundError returns the error of a verification with findings. program says that a program gives the rewards.
+func foundError(run store.Run, v *harness.Verification, program bool) error {
 	if v.OK {
 		return nil
 	}
@@ -213,15 +214,31 @@ func foundError(run store.Run, v *harness.Verification) error {
 	if n := len(v.Findings); n > 1 {
 		more = fmt.Sprintf(" (and %d more)", n-1)
 	}
+	failed, help := cli.Failf(cli.ExitIntegrity, "the stored data of run %s was changed: %s%s", run.RID.Short(),
+		first.Where, more), "if a file is corrupt, move it away: exp run will produce it again"
 	if v.Diverged() {
-		return cli.Failf(cli.ExitDivergence, "re-executing run %s gave different bits: %s%s", run.RID.Short(),
-			first.Where, more).
-			Advise("the record is unchanged but for the added divergence; exp doctor tests whether this " +
-				"machine is deterministic")
+		failed, help = cli.Failf(cli.ExitDivergence, "re-executing run %s gave different bits: %s%s", run.RID.Short(),
+			first.Where, more), "the record is unchanged but for the added divergence; exp doctor tests whether this "+
+			"machine is deterministic"
 	}
-	return cli.Failf(cli.ExitIntegrity, "the stored data of run %s was changed: %s%s", run.RID.Short(), first.Where,
-		more).
-		Advise("move a corrupt file away, and exp run will produce it again")
+	if program && !slices.ContainsFunc(v.Findings, func(f harness.Finding) bool { return !ofReward(f) }) {
+		help = "only rewards and what follows from them differ: does the program of reward.command answer " +
+			"differently each time, as with random numbers, a clock or a network?"
+	}
+	return failed.Advise(help)
+}
+
+// ofReward reports whether a finding is about a reward, a verdict or a score.
+func ofReward(f harness.Finding) bool {
+	if strings.HasPrefix(f.Where, "stage eval.score") {
+		return true
+	}
+	for _, what := range []string{"reward", "verdict", "answer", "reason", "the scores", "state of grading"} {
+		if strings.Contains(f.What, what) {
+			return true
+		}
+	}
+	return false
 }
 
 // verifiedKey names the column, and the field of filters.

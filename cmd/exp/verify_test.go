@@ -99,8 +99,28 @@ func TestFoundError(t *testing.T) {
 		list []harness.Finding
 		want cli.ExitCode
 	}{{[]harness.Finding{damaged}, cli.ExitIntegrity}, {[]harness.Finding{damaged, diverged}, cli.ExitDivergence}} {
-		if f := describe(foundError(store.Run{}, &harness.Verification{Findings: tt.list}), nil); f.Code != tt.want {
+		if f := describe(foundError(store.Run{}, &harness.Verification{Findings: tt.list}, false), nil); f.Code != tt.want {
 			t.Errorf("%v: exit code %d, want %d", tt.list, f.Code, tt.want)
+		}
+	}
+}
+
+// Where a program gives the rewards and nothing else differs, it is the suspect, not the machine.
+func TestFoundErrorOfReward(t *testing.T) {
+	reward := harness.Finding{Where: "step 3", What: "executed again, rewards is 1, but 2 is recorded", Diverged: true}
+	tokens := harness.Finding{Where: "step 4", What: "executed again, tokens is 1, but 2 is recorded", Diverged: true}
+	for _, tt := range []struct {
+		program bool
+		list    []harness.Finding
+		want    string
+	}{
+		{true, []harness.Finding{reward}, "does the program of reward.command answer differently"},
+		{true, []harness.Finding{reward, tokens}, "exp doctor tests whether"},
+		{false, []harness.Finding{reward}, "exp doctor tests whether"},
+	} {
+		f := describe(foundError(store.Run{}, &harness.Verification{Findings: tt.list}, tt.program), nil)
+		if !strings.Contains(f.Help, tt.want) {
+			t.Errorf("%v of a program %v: %q", tt.list, tt.program, f.Help)
 		}
 	}
 }

@@ -49,6 +49,7 @@ type Error struct {
 	width   int     // of the marked text in runes
 	excerpt string  // the line
 	src     *source // for its order among the layers
+	late    bool    // it shows in prepared data only
 }
 
 // Place returns FILE:LINE:COL, shortened if a part is unknown.
@@ -144,8 +145,20 @@ func (es Errors) Text(color bool) string {
 	if more := len(es) - maxErrors; more > 0 {
 		fmt.Fprintf(&b, "... and %d more\n", more)
 	}
-	b.WriteString(quantity.Plural(len(es), "error") + "; nothing was run")
+	done := "nothing was run"
+	if len(es) > 0 && es[0].late {
+		done = "nothing was run but stage prepare"
+	}
+	b.WriteString(quantity.Plural(len(es), "error") + "; " + done)
 	return b.String()
+}
+
+// AfterPrepare marks errors that show in the data that stage prepare wrote.
+func (es Errors) AfterPrepare() Errors {
+	for _, e := range es {
+		e.late = true
+	}
+	return es
 }
 
 // sort orders errors by layer and place and removes duplicates.

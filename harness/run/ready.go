@@ -26,6 +26,10 @@ func (x *execution) readable(ctx context.Context, i int) error {
 	x.checked = true
 	e := x.env(i, ident.Digest{})
 	err := stage.CheckProblems(e, func(role string) (ident.Digest, bool) { return x.output(0, role) })
+	var faults config.Errors
+	if errors.As(err, &faults) {
+		return faults.AfterPrepare()
+	}
 	if err != nil {
 		return err
 	}

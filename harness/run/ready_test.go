@@ -20,6 +20,11 @@ func TestReady(t *testing.T) {
 	if !errors.As(err, &bad) || bad[0].Place() != "--set #1:24" || !strings.Contains(err.Error(), "data.train: problem ") {
 		t.Errorf("a prompt that is too long: %v", err)
 	}
+	for _, want := range []string{"prompts that are too long", "nothing was run but stage prepare"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q: %v", want, err)
+		}
+	}
 	if got := strings.Join(q.started, " "); got != "prepare" {
 		t.Errorf("a prompt that is too long: executed %s", got)
 	}

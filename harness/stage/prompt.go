@@ -187,8 +187,7 @@ func (p *Prompter) Encode(q *rollout.Problem) ([]int32, error) {
 		right := limit - limit/2
 		return slices.Concat(ids[:limit/2], ids[len(ids)-right:]), nil
 	}
-	return nil, fmt.Errorf("the prompt has %d tokens, data.max_prompt_tokens is %d; raise it, or set data.truncate "+
-		"or data.filter_overlong", len(ids), limit)
+	return nil, &TooLongError{Tokens: len(ids), Limit: limit}
 }
 
 // overlong reports whether a prompt has more tokens than data.max_prompt_tokens.
@@ -216,19 +215,53 @@ func (p *Prompter) fitting(problems []rollout.Problem) ([]rollout.Problem, error
 	return kept, nil
 }
 
-// check finds the first prompt that cannot be encoded or is too long.
+// check finds the first prompt that cannot be encoded, or else the longest of those that are too long.
 func (p *Prompter) check(problems []rollout.Problem) error {
 	p.remember(problems)
+	var longest *TooLongError
+	long := 0
 	for i := range problems {
 		ids, err := p.Encode(&problems[i])
-		if err == nil && len(ids) == 0 {
+		var e *TooLongError
+		switch {
+		case errors.As(err, &e):
+			long++
+			if longest == nil || e.Tokens > longest.Tokens {
+				e.Problem, longest = problems[i].ID, e
+			}
+			continue
+		case err == nil && len(ids) == 0:
 			err = errors.New("the prompt is empty")
 		}
 		if err != nil {
 			return fmt.Errorf("problem %s: %w", problems[i].ID, err)
 		}
 	}
-	return nil
+	if longest == nil {
+		return nil
+	}
+	longest.Among = long
+	return longest
+}
+
+// TooLongError reports prompts of more than data.max_prompt_tokens tokens, none of which may be cut.
+type TooLongError struct {
+	Problem       string // with the longest prompt; empty: not known here
+	Tokens, Limit int    // of it, and data.max_prompt_tokens
+	Among         int    // prompts that are too long; 0: not counted
+}
+
+func (e *TooLongError) Error() string {
+	which := "the prompt"
+	if e.Problem != "" {
+		which = "problem " + e.Problem + ": the prompt"
+	}
+	most := ""
+	if e.Among > 1 {
+		most = fmt.Sprintf(", the most of %d prompts that are too long", e.Among)
+	}
+	return fmt.Sprintf("%s has %d tokens%s, data.max_prompt_tokens is %d; raise it, or set data.truncate or "+
+		"data.filter_overlong", which, e.Tokens, most, e.Limit)
 }
 
 // Truncated counts the problems whose prompts are cut.
