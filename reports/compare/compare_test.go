@@ -453,16 +453,24 @@ func TestPairs(t *testing.T) {
 		arms = append(arms, []store.Run{f.put(plainRun(algo, algo, 0, answers(2, i, 1, 0)...))})
 	}
 	for _, test := range []struct {
-		o    Options
-		want [][2]int
-	}{{Options{}, [][2]int{{0, 1}, {0, 2}, {1, 2}}}, {Options{Baseline: true}, [][2]int{{0, 2}, {1, 2}}}} {
+		o     Options
+		want  [][2]int
+		tests int // of four metrics for each pair, those in which some problem's score differs
+	}{{Options{}, [][2]int{{0, 1}, {0, 2}, {1, 2}}, 10}, {Options{Baseline: true}, [][2]int{{0, 2}, {1, 2}}, 7}} {
 		r, err := f.compareRuns(test.o, arms...)
 		f.must(err)
 		if diff := cmp.Diff(test.want, r.pairs()); diff != "" {
 			t.Errorf("pairs (-want +got):\n%s", diff)
 		}
-		if want := 4 * len(test.want); r.Tests != want {
-			t.Errorf("%d tests, want %d: four metrics for each pair", r.Tests, want)
+		if r.Tests != test.tests {
+			t.Errorf("%d tests, want %d", r.Tests, test.tests)
+		}
+		for _, m := range r.Suites[0].Metrics {
+			for _, p := range m.Pairs {
+				if differs := *p.Delta != 0 || p.Effect != nil && *p.Effect != 0; m.Tested && differs != (p.P != nil) {
+					t.Errorf("%s, pair %d-%d: p %v where the difference is %v", m.Name, p.A, p.B, p.P, *p.Delta)
+				}
+			}
 		}
 	}
 }

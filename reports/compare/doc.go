@@ -30,7 +30,8 @@
 //	p         of the same t test: at most 0.05 exactly if the 95 % interval excludes
 //	          zero. With fewer runs, a sign-flip test over clusters of d_i: the
 //	          probability of a Δ this large if it made no difference which arm a
-//	          problem's score came from, for these runs
+//	          problem's score came from, for these runs; no test where no problem's
+//	          score differs, since nothing could reject
 //	p Holm    p adjusted for all tests of the comparison (Result.Tests): suites ×
 //	          pairs of arms × tested metrics
 //	SE        standard error of Δ, as in the interval

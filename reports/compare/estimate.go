@@ -150,6 +150,9 @@ func (c *comparison) pair(t *table, p *panel, ab [2]int, m *Metric) Pair {
 	case !m.Tested:
 	case kind == TwoLevel:
 		out.setTTest(mean)
+	case !slices.ContainsFunc(d, func(x float64) bool { return x != 0 }):
+		// No sign to flip: p would be 1 whatever is true, and only make Holm's correction harsher (Tarone, Biometrics
+		// 46, 1990).
 	default:
 		v, exact := stat.SignFlip(d, p.clusters, t.seed)
 		out.P, out.Exact, out.Test = known(v), exact, SignFlips
