@@ -92,7 +92,11 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 		if err := explainNone(c.Context, s); err != nil {
 			return err
 		}
-		a.Note("no completion matches")
+		text, err := noMatchText(c.Context, s)
+		if err != nil {
+			return err
+		}
+		a.Note(text)
 	}
 	if more {
 		a.Note("there are more; -n 0 shows all")
@@ -168,6 +172,20 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 	}
 	q, err = recorded.OfSuite(c.Context, db, run, string(config.EvalGen), suite, q)
 	return suite, q, err
+}
+
+// noMatchText says that the flags match no completion of a run, and which run has those of the steps it took over.
+func noMatchText(ctx context.Context, s recorded.Completions) (string, error) {
+	text := "no completion matches"
+	if s.Run.Parent == 0 || s.Query.Scope != recorded.TrainSuite {
+		return text, nil
+	}
+	parent, err := s.DB.RunByID(ctx, s.Run.Parent)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s; run %s continues %s, which has the completions of the steps before: exp samples %s", text,
+		s.Run.RID.Short(), parent.RID.Short(), parent.RID.Short()), nil
 }
 
 // explainNone returns an error if no completions were kept, nil if the flags matched none.

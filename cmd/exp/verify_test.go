@@ -140,6 +140,10 @@ func TestResumeCommand(t *testing.T) {
 	if e.succeeds(t); !strings.Contains(e.stderr, "replayed 3–4: 2/2 steps bit-identical") || !strings.Contains(e.stdout, "smoke-6steps") {
 		t.Errorf("extended:\n%s%s", e.stderr, e.stdout)
 	}
+	if e = exp(t, "samples", "smoke-6steps", "--step", "1", "--suite", "train", "--store", dir); !strings.Contains(e.stderr,
+		"which has the completions of the steps before: exp samples "+findRun(t, dir, "smoke", 0).RID.Short()) {
+		t.Errorf("completions of a step before: %s", e.stderr)
+	}
 	whole := filepath.Join(t.TempDir(), "store")
 	smoke(t, whole, "--set", "train.steps=6", "--until", "train").succeeds(t)
 	if got, want := findRun(t, dir, "smoke-6steps", 0), findRun(t, whole, "smoke", 0); got.RID != want.RID || got.Chain != want.Chain || got.Parent == 0 {

@@ -56,3 +56,9 @@ var networkNames = map[uint32]string{
 	0x01161970: "GFS2",
 	0x19830326: "BeeGFS",
 }
+
+// mountedReadOnly reports whether the file system that dir is on takes no writes, whoever asks.
+func mountedReadOnly(dir string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(dir, &s) == nil && s.Flags&unix.ST_RDONLY != 0
+}

@@ -121,6 +121,9 @@ func (db *DB) open(o Options) error {
 	// Connecting turns WAL on, which may have to wait for other processes that are
 	// opening the store.
 	if err := db.patiently(context.Background(), db.w.Ping); err != nil {
+		if mountedReadOnly(db.dir) { // SQLite says that it cannot open the file
+			return ErrReadOnly
+		}
 		return err
 	}
 	return db.migrate(version, o.migrations)
