@@ -96,7 +96,7 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 		if err != nil {
 			return err
 		}
-		a.Note(text)
+		a.Note("%s", text)
 	}
 	if more {
 		a.Note("there are more; -n 0 shows all")
