@@ -32,7 +32,8 @@ func lsCommand(a *app) *cli.Command {
 			"xid is an experiment id: runs that differ only in the seed share it.\n" +
 			"A filter compares fields with values, as in: algo = flowrl and metric.actor/entropy > 0.5 and " +
 			"created < 2d\n" +
-			"  operators  = != < <= > >= ~ (glob)   in [a, b]   is set   and or not ( )\n" +
+			"  operators  = != < <= > >= ~ (glob)   in [a, b] (one of)   is set\n" +
+			"             and or not ( )   an interval: seed >= 0 and seed <= 9\n" +
 			"  fields     " + strings.Join(store.Columns()[:8], " ") + "\n" +
 			"             " + strings.Join(store.Columns()[8:], " ") + " tag\n" +
 			"             config.PATH   metric.NAME[.min|.max|.at(STEP)]   eval.SUITE.NAME\n" +

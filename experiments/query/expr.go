@@ -12,7 +12,7 @@ import (
 //	and       = not { "and" not }
 //	not       = "not" not | "(" condition ")" | test
 //	test      = operand ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" ) literal
-//	          | operand "in" "[" [ literal { "," literal } ] "]"
+//	          | operand "in" "[" [ literal { "," literal } ] "]"     one of them, not an interval
 //	          | operand "is" "set"
 //
 // Literals are numbers, words, strings in single or double quotes, durations (90s 3h 2d
@@ -21,8 +21,8 @@ import (
 type Language[F comparable] struct {
 	Name    string                     // of a text, in errors: "filter"
 	Operand func(r *Reader) (F, error) // reads one
-	// Numbers is true if all operands are numbers: literals are then numbers, without "~"
-	// and "is set".
+	// Numbers is true if all operands are numbers: literals are then numbers, without "~",
+	// "in" and "is set".
 	Numbers bool
 }
 

@@ -116,16 +116,20 @@ func (p *parser[F]) not() (node, error) {
 
 // test reads an operand, an operator and literals.
 func (p *parser[F]) test() (node, error) {
+	start := p.tokens
 	field, err := p.operand()
 	if err != nil {
 		return nil, err
 	}
+	operand := start[:len(start)-len(p.tokens)]
 	symbols, words := []string{"=", "!=", "<", "<=", ">", ">=", "~"}, " in is"
 	if p.language.Numbers {
-		symbols, words = symbols[:len(symbols)-1], " in"
+		symbols, words = symbols[:len(symbols)-1], ""
 	}
 	op := p.peek()
 	switch {
+	case p.language.Numbers && p.Accept("in"):
+		return nil, p.noSets(operand, op)
 	case p.Accept("in"):
 		list, err := p.list()
 		return test{field, "in", list}, err
@@ -159,6 +163,21 @@ func (p *parser[F]) operand() (int, error) {
 	}
 	p.fields = append(p.fields, f)
 	return len(p.fields) - 1, nil
+}
+
+// noSets returns the error about a test "in [a, b]" of a number: most who write it mean an interval, and
+// a measured number is almost never equal to a or b.
+func (p *parser[F]) noSets(operand []token, in token) error {
+	low, high := "LOW", "HIGH"
+	if list, err := p.list(); err == nil && len(list) == 2 {
+		low, high = list[0].text, list[1].text
+	}
+	name := ""
+	for _, t := range operand {
+		name += t.text
+	}
+	return &SyntaxError{Col: in.col, Msg: `"in" is not for numbers here: it means "one of the list", not an interval`,
+		Help: fmt.Sprintf("write an interval as %s >= %s and %s <= %s", name, low, name, high)}
 }
 
 // list reads "[a, b]".

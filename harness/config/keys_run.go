@@ -22,8 +22,8 @@ func controlKeys() []Key {
 	return block(nil, at(Train), []Key{
 		{Path: "run.stop_if", Kind: String, List: true, Default: is([]string{}), Role: Nonsemantic,
 			Help: "conditions on a step's metrics, such as kl/ref_k3 > 1, actor/entropy < 0.1 or nonfinite > 0 (the " +
-				"number of metrics that are NaN or infinite); after a step where one holds, the run saves a " +
-				"checkpoint and stops"},
+				"number of metrics that are NaN or infinite), with = != < <= > >= and or not ( ); after a step " +
+				"where one holds, the run saves a checkpoint and stops"},
 	})
 }
 

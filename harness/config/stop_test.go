@@ -48,6 +48,9 @@ func TestStopIfErrors(t *testing.T) {
 		"nonfinit > 1":    {`did you mean "nonfinite"?`},
 		"zzz > 1":         {`no metric "zzz"`, "exp metrics"},
 		"> 1":             {"expected the name of a metric"},
+		"actor/entropy in [0, 9]": {`"in" is not for numbers`, "column 15", "one of",
+			"write an interval as actor/entropy >= 0 and actor/entropy <= 9"},
+		"kl/ref_k3 in": {"write an interval as kl/ref_k3 >= LOW and kl/ref_k3 <= HIGH"},
 	} {
 		_, err := Load(Input{File: "testdata/plain.yaml", Sets: []string{"run.stop_if=['" + text + "']"}})
 		var list Errors

@@ -360,7 +360,7 @@ func statusOf(r *store.Run) statusCell {
 // fieldHelp explains the language of filters.
 func fieldHelp() []fact {
 	return []fact{
-		{Name: "operators", Text: "= != < <= > >= ~ (glob), in [a, b], is set, and, or, not, ( )"},
+		{Name: "operators", Text: "= != < <= > >= ~ (glob), in [a, b] (one of), is set, and, or, not, ( )"},
 		{Name: "columns", Text: strings.Join(store.Columns(), " ") + " tag"},
 		{Name: "config.PATH", Text: "a setting, as config.train.optim.lr"},
 		{Name: "metric.NAME", Text: "the last value of a metric; with .min, .max or .at(STEP) another one"},
