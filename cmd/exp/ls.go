@@ -201,13 +201,13 @@ func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 		q.group = &namedField{strings.TrimPrefix(key, "config."), f}
 	}
 	if c.IsSet("filter") {
-		if q.filter, err = query.Parse(c.String("filter")); err != nil {
+		if q.filter, err = config.Fields().Parse(c.String("filter")); err != nil {
 			return q, err
 		}
 		q.tested = q.filter.Fields()
 	}
 	for _, arg := range c.Args().Slice() {
-		if f, err := query.Parse(arg); err == nil { // else it names runs
+		if f, err := config.Fields().Parse(arg); err == nil { // else it names runs
 			q.tested = append(q.tested, f.Fields()...)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/metric"
 )
 
@@ -190,7 +191,7 @@ func refusePinned(r store.Run, tags []string) error {
 }
 
 func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
-	f := query.Finder{DB: db, Now: a.Clock.Now(), Deleted: true, Lower: metric.Lower}
+	f := query.Finder{DB: db, Now: a.Clock.Now(), Deleted: true, Lower: metric.Lower, Schema: config.Fields()}
 	runs, err := a.selectRuns(c.Context, db, f, selections)
 	var none *query.NotFoundError
 	if errors.As(err, &none) {

@@ -13,12 +13,13 @@ import (
 	"exp/experiments/query"
 	"exp/experiments/spelling"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/metric"
 )
 
 // finder finds runs; ages count back from now.
 func (a *app) finder(db *store.DB) query.Finder {
-	return query.Finder{DB: db, Now: a.Clock.Now(), Lower: metric.Lower}
+	return query.Finder{DB: db, Now: a.Clock.Now(), Lower: metric.Lower, Schema: config.Fields()}
 }
 
 // oneRun returns the run that a reference names, with its current status; a deleted run

@@ -24,6 +24,8 @@ type Language[F comparable] struct {
 	// Numbers is true if all operands are numbers: literals are then numbers, without "~",
 	// "in" and "is set".
 	Numbers bool
+	// values describes the values of an operand; nil: any.
+	values func(F) Values
 }
 
 // Expr is a condition on operands of type F. It is immutable; make one with Parse.

@@ -10,6 +10,8 @@ import (
 // compared with decides.
 type literal struct {
 	text     string
+	col      int // where, in runes from 0
+	quoted   bool
 	isNumber bool
 	number   float64 // 1e-6
 	isAge    bool
@@ -19,8 +21,8 @@ type literal struct {
 }
 
 func literalOf(t token) literal {
-	l := literal{text: t.text}
-	if t.kind == quoted {
+	l := literal{text: t.text, col: t.col, quoted: t.kind == quoted}
+	if l.quoted {
 		return l
 	}
 	// ParseFloat also reads "inf", "nan", hexadecimals and underscores; filters accept

@@ -121,35 +121,52 @@ func (p *parser[F]) test() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	operand := start[:len(start)-len(p.tokens)]
+	operand := "" // as written
+	for _, t := range start[:len(start)-len(p.tokens)] {
+		operand += t.text
+	}
+	op, list, err := p.comparison(operand)
+	if err != nil {
+		return nil, err
+	}
+	if p.language.values != nil {
+		values := p.language.values(p.fields[field])
+		for _, l := range list {
+			if e := values.check(operand, op, l); e != nil {
+				return nil, e
+			}
+		}
+	}
+	if op == "!=" {
+		return notNode{test{field, "=", list}}, nil
+	}
+	return test{field, op, list}, nil
+}
+
+// comparison reads what follows an operand: "!=" or an operator of test, and its literals.
+func (p *parser[F]) comparison(operand string) (op string, list []literal, err error) {
 	symbols, words := []string{"=", "!=", "<", "<=", ">", ">=", "~"}, " in is"
 	if p.language.Numbers {
 		symbols, words = symbols[:len(symbols)-1], ""
 	}
-	op := p.peek()
+	t := p.peek()
 	switch {
 	case p.language.Numbers && p.Accept("in"):
-		return nil, p.noSets(operand, op)
+		return "", nil, p.noSets(operand, t.col)
 	case p.Accept("in"):
-		list, err := p.list()
-		return test{field, "in", list}, err
+		list, err = p.list()
+		return "in", list, err
 	case !p.language.Numbers && p.Accept("is"):
 		if !p.Accept("set") {
-			return nil, p.Unexpected(`expected "set" after "is"`)
+			return "", nil, p.Unexpected(`expected "set" after "is"`)
 		}
-		return test{field, "set", nil}, nil
-	case op.kind == symbol && slices.Contains(symbols, op.text):
+		return "set", nil, nil
+	case t.kind == symbol && slices.Contains(symbols, t.text):
 		p.skip()
-		l, err := p.literal(fmt.Sprintf(" after %q", op.text))
-		if err != nil {
-			return nil, err
-		}
-		if op.text == "!=" {
-			return notNode{test{field, "=", []literal{l}}}, nil
-		}
-		return test{field, op.text, []literal{l}}, nil
+		l, err := p.literal(fmt.Sprintf(" after %q", t.text))
+		return t.text, []literal{l}, err
 	}
-	return nil, p.Unexpected("expected one of " + strings.Join(symbols, " ") + words)
+	return "", nil, p.Unexpected("expected one of " + strings.Join(symbols, " ") + words)
 }
 
 // operand reads an operand and returns its index in p.fields.
@@ -167,17 +184,13 @@ func (p *parser[F]) operand() (int, error) {
 
 // noSets returns the error about a test "in [a, b]" of a number: most who write it mean an interval, and
 // a measured number is almost never equal to a or b.
-func (p *parser[F]) noSets(operand []token, in token) error {
+func (p *parser[F]) noSets(operand string, col int) error {
 	low, high := "LOW", "HIGH"
 	if list, err := p.list(); err == nil && len(list) == 2 {
 		low, high = list[0].text, list[1].text
 	}
-	name := ""
-	for _, t := range operand {
-		name += t.text
-	}
-	return &SyntaxError{Col: in.col, Msg: `"in" is not for numbers here: it means "one of the list", not an interval`,
-		Help: fmt.Sprintf("write an interval as %s >= %s and %s <= %s", name, low, name, high)}
+	return &SyntaxError{Col: col, Msg: `"in" is not for numbers here: it means "one of the list", not an interval`,
+		Help: fmt.Sprintf("write an interval as %s >= %s and %s <= %s", operand, low, operand, high)}
 }
 
 // list reads "[a, b]".

@@ -18,6 +18,8 @@ type Finder struct {
 	// Lower reports whether less of a metric is better; decided is false if neither less nor more is. nil: more of
 	// any is.
 	Lower func(metric string) (lower, decided bool)
+	// Schema reads the filters among selections.
+	Schema Schema
 }
 
 // minDigits is the shortest prefix accepted as an id; anything shorter is probably a

@@ -31,7 +31,7 @@ func (f Finder) selectOne(ctx context.Context, selection string, stdin io.Reader
 	case selection == "-":
 		return f.selectWords(ctx, stdin)
 	case isFilter(selection):
-		filter, err := Parse(selection)
+		filter, err := f.Schema.Parse(selection)
 		if err != nil {
 			return nil, err
 		}

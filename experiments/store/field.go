@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -97,6 +98,27 @@ const (
 	timeColumn
 	verifiedColumn
 )
+
+// IsNumber reports whether the values of a field are always numbers.
+func (f Field) IsNumber() bool {
+	column := f.Kind == FieldColumn && columns[f.Name].kind == numberColumn
+	return column || f.Kind == FieldMetric || f.Kind == FieldEval
+}
+
+// IsTime reports whether the values of a field are always times.
+func (f Field) IsTime() bool { return f.Kind == FieldColumn && columns[f.Name].kind == timeColumn }
+
+// Words lists the values of a field that has few; nil for the others.
+func (f Field) Words() []string {
+	switch f {
+	case Field{Kind: FieldColumn, Name: "status"}:
+		return []string{string(Pending), string(Running), string(Done), string(Failed), string(Interrupted),
+			string(Stopped)}
+	case Field{Kind: FieldColumn, Name: "verified"}:
+		return append(slices.Clone(levels), VerifiedNo)
+	}
+	return nil
+}
 
 // Columns returns the valid names of a FieldColumn, sorted.
 func Columns() []string { return sortedKeys(columns, nil) }

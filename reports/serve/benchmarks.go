@@ -15,6 +15,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/metric"
 	"exp/reports/compare"
 )
@@ -101,7 +102,7 @@ func (s *Server) benchmarked(ctx context.Context, q url.Values) (runs []store.Ru
 	} else {
 		var filter *query.Filter
 		if text := q.Get("F"); strings.TrimSpace(text) != "" {
-			if filter, err = query.Parse(text); err != nil {
+			if filter, err = config.Fields().Parse(text); err != nil {
 				return nil, "", err
 			}
 		}

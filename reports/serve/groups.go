@@ -50,7 +50,7 @@ func (s *Server) groupRows(body *runsBody, q runsQuery, l *query.List) {
 func (s *Server) groupRow(q runsQuery, g query.Group, results []string) runRow {
 	newest := slices.MaxFunc(g.Runs, func(x, y store.Run) int { return x.Created.Compare(y.Created) })
 	name := cmp.Or(exactText(g.Value), "(none)")
-	condition := strings.Join([]string{q.group.filterName(), "=", literal(exactText(g.Value))}, " ")
+	condition := strings.Join([]string{q.group.filterName(), "=", literalOf(g.Value)}, " ")
 	sel := condition
 	if q.group.field == (store.Field{Kind: store.FieldColumn, Name: "xid"}) {
 		name, sel = newest.Name, "xid:"+newest.XID.String()[:selDigits]

@@ -133,7 +133,7 @@ func newestFirst() query.Order {
 func readRunsQuery(values url.Values) (q runsQuery, err error) {
 	q = runsQuery{values: values, order: newestFirst()}
 	if text := values.Get("F"); strings.TrimSpace(text) != "" {
-		if q.filter, err = query.Parse(text); err != nil {
+		if q.filter, err = config.Fields().Parse(text); err != nil {
 			return q, err
 		}
 	}
@@ -312,6 +312,14 @@ func and(a, b string) string {
 		return "(" + a + ") and " + b
 	}
 	return a + " and " + b
+}
+
+// literalOf writes a value for a filter: a text in quotes, which a number must not have.
+func literalOf(v any) string {
+	if _, number := v.(float64); number {
+		return exactText(v)
+	}
+	return literal(exactText(v))
 }
 
 // literal quotes a text for a filter.

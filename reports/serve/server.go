@@ -14,6 +14,7 @@ import (
 
 	"exp/experiments/query"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/metric"
 )
 
@@ -184,7 +185,7 @@ func (e *PublicError) ExitCode() int { return 2 }
 
 // finder finds runs; ages count back from now.
 func (s *Server) finder() query.Finder {
-	return query.Finder{DB: s.db, Now: s.clock(), Lower: metric.Lower}
+	return query.Finder{DB: s.db, Now: s.clock(), Lower: metric.Lower, Schema: config.Fields()}
 }
 
 // readFiles reads the scripts and style sheets.
