@@ -37,6 +37,7 @@ func lsCommand(a *app) *cli.Command {
 			"  fields     " + strings.Join(store.Columns()[:8], " ") + "\n" +
 			"             " + strings.Join(store.Columns()[8:], " ") + " tag\n" +
 			"             config.PATH   metric.NAME[.min|.max|.at(STEP)]   eval.SUITE.NAME\n" +
+			"             a result of the list, such as pass@1\n" +
 			"--sort and --cols take the same fields. Results are from the final evaluation.",
 		UsageText: strings.Join([]string{
 			"exp ls # the newest runs",
@@ -194,7 +195,7 @@ func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 		if err != nil {
 			return q, err
 		}
-		if f.Kind == store.FieldColumn && !slices.Contains(groupColumnNames, f.Name) {
+		if f.Kind == store.FieldResult || f.Kind == store.FieldColumn && !slices.Contains(groupColumnNames, f.Name) {
 			return q, a.Usagef("--group takes %s or a configuration key, not %s",
 				strings.Join(groupColumnNames, ", "), f.Name)
 		}
@@ -298,8 +299,11 @@ func (a *app) warnUnrecorded(ctx context.Context, db *store.DB, q lsQuery, l *qu
 			continue
 		}
 		name, hint := "metric."+f.Name, ""
-		if f.Kind == store.FieldEval {
+		switch f.Kind {
+		case store.FieldEval:
 			name = "eval." + f.Suite + "." + f.Name
+		case store.FieldResult:
+			name = f.Name
 		}
 		if s := spelling.Nearest(name, fieldNames(ctx, db)); s != "" {
 			hint = "; did you mean " + s + "?"
@@ -330,14 +334,12 @@ func fieldText(v any) string {
 	return cli.MachineText(cli.TreeOf(v))
 }
 
-// fieldOf reads the name of a field, or of a column: lists call wall "took" and id
-// "run".
+// fieldOf reads the name of a field.
 func (a *app) fieldOf(flag, name string) (store.Field, error) {
-	known := map[string]string{"run": "id", "took": "wall", "age": "created", "wall_s": "wall"}
-	f, err := query.ParseField(cmp.Or(known[name], name))
+	f, err := config.Fields().ParseField(name)
 	if err != nil {
 		e := a.Usagef("%s: %w", flag, err)
-		if s := spelling.Nearest(name, append(store.Columns(), "tag")); s != "" {
+		if s := config.Fields().Suggest(name); s != "" {
 			e.Help = "did you mean " + s + "?"
 		}
 		return f, e

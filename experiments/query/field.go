@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,24 +9,27 @@ import (
 	"strconv"
 	"strings"
 
+	"exp/experiments/spelling"
 	"exp/experiments/store"
 )
 
 // ParseField reads the name of a value of a run, as filters, columns and sort
 // orders write it:
 //
-//	status seed name created …       a column of the run (store.Columns)
+//	status seed name created …       a column of the run (store.Columns), also as lists call it:
+//	                                 run, age, took
+//	pass@1 …                         a result that lists show
 //	tag                              its tags
 //	config.PATH                      its resolved config, config.train.optim.lr
 //	metric.NAME[.min|.max|.at(STEP)] a series: its last value, or the named one
 //	eval.SUITE.NAME                  its newest score on a suite, eval.gsm8k.pass@1; test and
 //	                                 val are the suites of the run's own data
-func ParseField(text string) (store.Field, error) {
+func (s Schema) ParseField(text string) (store.Field, error) {
 	name, step := text, ""
 	if open := strings.LastIndexByte(text, '('); open >= 0 && strings.HasSuffix(text, ")") {
 		name, step = text[:open], text[open+1:len(text)-1]
 	}
-	f, at, err := fieldOf(name)
+	f, at, err := s.fieldOf(name)
 	if err != nil {
 		return f, err
 	}
@@ -39,8 +43,11 @@ func ParseField(text string) (store.Field, error) {
 	return f, nil
 }
 
+// ParseField reads the name of a field without results.
+func ParseField(text string) (store.Field, error) { return Schema{}.ParseField(text) }
+
 // fieldOf reads a field without a step; at is true if it ends in ".at" and so needs one.
-func fieldOf(name string) (f store.Field, at bool, err error) {
+func (s Schema) fieldOf(name string) (f store.Field, at bool, err error) {
 	prefix, rest, dotted := strings.Cut(name, ".")
 	switch {
 	case dotted && prefix == "config" && rest != "":
@@ -57,12 +64,28 @@ func fieldOf(name string) (f store.Field, at bool, err error) {
 	case name == "tag":
 		return store.Field{Kind: store.FieldTag}, false, nil
 	}
-	for _, column := range store.Columns() {
-		if name == column {
-			return store.Field{Kind: store.FieldColumn, Name: name}, false, nil
-		}
+	aliases := map[string]string{"run": "id", "took": "wall", "age": "created", "wall_s": "wall"} // names in lists
+	if column := cmp.Or(aliases[name], name); slices.Contains(store.Columns(), column) {
+		return store.Field{Kind: store.FieldColumn, Name: column}, false, nil
+	}
+	if s.Result != nil && s.Result(name) {
+		return store.Field{Kind: store.FieldResult, Name: name}, false, nil
 	}
 	return f, false, fmt.Errorf("no field %q", name)
+}
+
+// Suggest returns the field that a name probably means if there is none with that name; it
+// may be empty.
+func (s Schema) Suggest(name string) string {
+	if s.Config != nil {
+		if _, known := s.Config(name); known {
+			return "config." + name
+		}
+	}
+	if strings.Contains(name, "/") {
+		return "metric." + name // no other name has a slash
+	}
+	return spelling.Nearest(name, append(store.Columns(), "tag"))
 }
 
 func metricField(name string) (f store.Field, at bool) {
@@ -105,19 +128,23 @@ func FieldNames(ctx context.Context, db *store.DB) []string {
 // fieldHelp lists the fields.
 func fieldHelp() string {
 	return "one of " + strings.Join(store.Columns(), " ") + " tag config.PATH metric.NAME[.min|.max|.at(STEP)] " +
-		"eval.SUITE.NAME"
+		"eval.SUITE.NAME, or a result of the list, such as pass@1"
 }
 
 // filterField reads the operand of a filter, a field of a run.
-func filterField(r *Reader) (store.Field, error) {
+func (s Schema) filterField(r *Reader) (store.Field, error) {
 	w, err := r.Word("expected a field, such as status or metric.loss")
 	if err != nil {
 		return store.Field{}, err
 	}
-	f, at, err := fieldOf(w.Text)
+	f, at, err := s.fieldOf(w.Text)
 	switch {
 	case err != nil:
-		return f, &SyntaxError{Col: w.Col, Msg: err.Error(), Help: fieldHelp()}
+		help := fieldHelp()
+		if meant := s.Suggest(w.Text); meant != "" {
+			help = "did you mean " + meant + "?"
+		}
+		return f, &SyntaxError{Col: w.Col, Msg: err.Error(), Help: help}
 	case !at:
 		return f, nil
 	}
@@ -128,7 +155,7 @@ func filterField(r *Reader) (store.Field, error) {
 	col := r.peek().col
 	step, err := r.Word(expected)
 	if err == nil {
-		f, err = ParseField(w.Text + "(" + step.Text + ")")
+		f, err = s.ParseField(w.Text + "(" + step.Text + ")")
 	}
 	if err != nil {
 		return f, &SyntaxError{Col: col, Msg: expected}

@@ -117,11 +117,4 @@ func ResultNames(runs []store.Run) []string {
 }
 
 // Result returns one of a run's headline results, nil if not yet recorded.
-func Result(r *store.Run, name string) any {
-	for _, h := range r.Headline {
-		if h.Name == name && h.Value == h.Value {
-			return h.Value
-		}
-	}
-	return nil
-}
+func Result(r *store.Run, name string) any { return r.Result(name) }

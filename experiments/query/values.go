@@ -22,11 +22,12 @@ type Values struct {
 // knows nothing more.
 type Schema struct {
 	Config func(path string) (v Values, known bool) // describes a configuration key
+	Result func(name string) bool                   // whether lists may show a result with that name
 }
 
 // Parse reads a filter. The error is a *SyntaxError.
 func (s Schema) Parse(text string) (*Filter, error) {
-	return Language[store.Field]{Name: "filter", Operand: filterField, values: s.values}.Parse(text)
+	return Language[store.Field]{Name: "filter", Operand: s.filterField, values: s.values}.Parse(text)
 }
 
 // values describes the values of a field.

@@ -20,6 +20,7 @@ const (
 	FieldConfig                      // the resolved config: Name is a path, "train.optim.lr"
 	FieldMetric                      // a series: Name, Agg and Step
 	FieldEval                        // the newest evaluation: Suite (a split is the task's) and Name, the metric
+	FieldResult                      // a result that lists show: Name is one of Run.Headline
 )
 
 // Agg selects a value of a series.
@@ -102,7 +103,7 @@ const (
 // IsNumber reports whether the values of a field are always numbers.
 func (f Field) IsNumber() bool {
 	column := f.Kind == FieldColumn && columns[f.Name].kind == numberColumn
-	return column || f.Kind == FieldMetric || f.Kind == FieldEval
+	return column || f.Kind == FieldMetric || f.Kind == FieldEval || f.Kind == FieldResult
 }
 
 // IsTime reports whether the values of a field are always times.
@@ -130,6 +131,8 @@ func (f Field) expression() (string, []any, error) {
 		if c, ok := columns[f.Name]; ok {
 			return c.sql, nil, nil
 		}
+	case FieldResult:
+		return `NULL`, nil, nil // RunFields takes it from the run
 	case FieldTag:
 		return `(SELECT json_group_array(tag) FROM (SELECT tag FROM run_tags WHERE run = r.id ORDER BY tag))`, nil, nil
 	case FieldConfig:
@@ -163,8 +166,8 @@ const headlined = `SELECT x.protocol FROM evals x JOIN suites u ON u.id = x.suit
 	WHERE x.run = r.id AND x.value = r.h1 AND instr(r.headline || ',', x.metric || ',') = 1 AND ` + configured + `
 	ORDER BY x.stage_score DESC LIMIT 1`
 
-// Recorded reports whether any run has recorded a metric or an evaluation; other fields
-// always are.
+// Recorded reports whether any run has recorded a metric, an evaluation or a result; other
+// fields always are.
 func (db *DB) Recorded(ctx context.Context, f Field) (bool, error) {
 	var n int64
 	var err error
@@ -175,6 +178,9 @@ func (db *DB) Recorded(ctx context.Context, f Field) (bool, error) {
 		n, err = queryOne(ctx, db.r, scanInt, `SELECT EXISTS (SELECT 1 FROM evals e JOIN suites u ON u.id = e.suite
 			JOIN runs r ON r.id = e.run WHERE u.name IN (?, r.task || '/' || ?) AND e.metric = ?)`,
 			f.Suite, f.Suite, f.Name)
+	case FieldResult:
+		n, err = queryOne(ctx, db.r, scanInt,
+			`SELECT EXISTS (SELECT 1 FROM runs WHERE instr(',' || headline || ',', ',' || ? || ',') > 0)`, f.Name)
 	default:
 		return true, nil
 	}

@@ -120,6 +120,16 @@ func (db *DB) EnsureRun(ctx context.Context, n NewRun) (run Run, created bool, e
 	return run, created, err
 }
 
+// Result returns one of the results that lists show, nil if not yet recorded.
+func (r *Run) Result(name string) any {
+	for _, h := range r.Headline {
+		if h.Name == name && !math.IsNaN(h.Value) {
+			return h.Value
+		}
+	}
+	return nil
+}
+
 // SetHeadline sets the results that lists show, at most three. Names must not contain
 // commas.
 func (db *DB) SetHeadline(ctx context.Context, run int64, results []Headline) error {

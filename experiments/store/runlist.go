@@ -74,6 +74,9 @@ func (db *DB) RunFields(ctx context.Context, q RunQuery, fields []Field) ([]Run,
 		row := make([]any, len(fields))
 		for i := range found {
 			row[i] = found[i].value
+			if fields[i].Kind == FieldResult {
+				row[i] = r.Result(fields[i].Name)
+			}
 		}
 		values = append(values, row)
 	}

@@ -1,9 +1,17 @@
 package config
 
-import "exp/experiments/query"
+import (
+	"exp/experiments/query"
+	"exp/harness/metric"
+)
 
-// Fields describes the keys of configurations to filters of runs.
-func Fields() query.Schema { return query.Schema{Config: fieldValues} }
+// Fields describes the keys of configurations and the results of runs to filters.
+func Fields() query.Schema {
+	return query.Schema{Config: fieldValues, Result: func(name string) bool {
+		m, known := metric.Find(name)
+		return known && m.Shown&metric.InLists != 0
+	}}
+}
 
 // fieldValues describes the values of a key in a resolved configuration. Those of a kind
 // that people write in several ways, such as durations, may be any.

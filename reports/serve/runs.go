@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -141,7 +140,7 @@ func readRunsQuery(values url.Values) (q runsQuery, err error) {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
 		}
-		f, err := fieldNamed(name)
+		f, err := query.ParseField(name)
 		if err != nil {
 			return q, badRequest("columns: %v", err)
 		}
@@ -150,7 +149,7 @@ func readRunsQuery(values url.Values) (q runsQuery, err error) {
 	if text := values.Get("sort"); text != "" {
 		name, descend := strings.CutPrefix(text, "-")
 		q.order = query.Order{Name: name, Descend: descend}
-		if q.order.Field, err = fieldNamed(name); err != nil {
+		if q.order.Field, err = query.ParseField(name); err != nil {
 			q.order.Result = name // a headline result
 		}
 	}
@@ -158,7 +157,7 @@ func readRunsQuery(values url.Values) (q runsQuery, err error) {
 		if _, ok := config.Describe(name); ok && !slices.Contains(store.Columns(), name) {
 			name = "config." + name
 		}
-		f, err := fieldNamed(name)
+		f, err := query.ParseField(name)
 		if err != nil || f.Kind == store.FieldColumn && !slices.Contains(groupColumns, f.Name) {
 			return q, badRequest("runs are grouped by %s or a configuration key, not by %s",
 				strings.Join(groupColumns, ", "), name)
@@ -168,12 +167,6 @@ func readRunsQuery(values url.Values) (q runsQuery, err error) {
 	q.from, _ = strconv.Atoi(values.Get("from"))
 	q.from = max(q.from, 0)
 	return q, nil
-}
-
-// fieldNamed reads a field by the name of its column, too: lists call wall "took".
-func fieldNamed(name string) (store.Field, error) {
-	known := map[string]string{"run": "id", "took": "wall", "age": "created", "wall_s": "wall"}
-	return query.ParseField(cmp.Or(known[name], name))
 }
 
 // fields lists the values that the page needs: the columns, the tags or the group, then
@@ -373,6 +366,7 @@ func fieldHelp() []fact {
 		{Name: "config.PATH", Text: "a setting, as config.train.optim.lr"},
 		{Name: "metric.NAME", Text: "the last value of a metric; with .min, .max or .at(STEP) another one"},
 		{Name: "eval.SUITE.NAME", Text: "a score, as eval.test.pass@1"},
+		{Name: "pass@1", Text: "a result of the list"},
 		{Name: "values", Text: "numbers, words, \"texts\", durations (3h), ages (created < 2d), days (2026-01-02)"},
 	}
 }
