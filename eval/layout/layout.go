@@ -161,6 +161,14 @@ func DetectPrompt(r rows.Row, column string) (Layout, error) {
 		strings.Join(columns, ", "))
 }
 
+// idField returns the field that a row has its id in; the row may lack it.
+func (l Layout) idField(r rows.Row) string {
+	if r.Has(l.ID) {
+		return l.ID
+	}
+	return "id"
+}
+
 // fits reports whether the row has the fields that tell this layout from others with the same required
 // fields.
 func (l Layout) fits(r rows.Row) bool {
@@ -191,10 +199,7 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	}
 	p.Tools = Tools(r)
 	p.ID = strconv.Itoa(r.Index)
-	id := l.ID
-	if !r.Has(id) {
-		id = "id"
-	}
+	id := l.idField(r)
 	for to, field := range map[*string]string{&p.ID: id, &p.Cluster: l.Cluster, &facts.Source: l.Source} {
 		if r.Has(field) {
 			if *to, err = r.Text(field); err != nil {
@@ -203,7 +208,7 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 		}
 	}
 	if p.ID == "" {
-		return p, r.Errorf(l.ID, "empty id")
+		return p, r.Errorf(id, "empty id")
 	}
 	if l.Difficulty != "" && r.Has(l.Difficulty) {
 		if facts.Difficulty, err = difficulty(r, l.Difficulty); err != nil {

@@ -28,7 +28,8 @@ func (c Copies) Factor() float64 { return float64(c.Rows) / float64(max(1, c.Uni
 // item is the problem of a row. Rows with equal contents hold the same problem.
 type item struct {
 	problem rollout.Problem
-	content any // comparable
+	content any  // comparable
+	unnamed bool // its id is the number of its row
 }
 
 // errUnanswered is returned by the parsers of collect for a row whose answer is null or empty.
@@ -66,6 +67,9 @@ func collect(all iter.Seq2[rows.Row, error], parse func(rows.Row) (item, error),
 			}
 		}
 		seen[i.content], owner[p.ID] = true, r.Where
+		if i.unnamed {
+			owner[p.ID] += ", which has no id and takes its number"
+		}
 		copies.Unique++
 		problems = append(problems, p)
 	}
@@ -182,8 +186,9 @@ func (l Layout) item(r rows.Row) (item, error) {
 	if err != nil {
 		return item{}, r.Errorf(l.Problem[0], "%w", err)
 	}
-	return item{p, [6]string{p.Prompt, p.Answer, string(messages), string(p.Tools), string(graded.Answers),
-		string(graded.Columns)}}, nil
+	content := [6]string{p.Prompt, p.Answer, string(messages), string(p.Tools), string(graded.Answers),
+		string(graded.Columns)}
+	return item{problem: p, content: content, unnamed: !r.Has(l.idField(r))}, nil
 }
 
 // withoutAnswer reports whether a row has a field of answers that is empty.
@@ -193,8 +198,14 @@ func withoutAnswer(r rows.Row) bool {
 
 // freeID returns an id that no other problem has, with the source of the row.
 func (l Layout) freeID(r rows.Row, id string, owner map[string]string) (string, error) {
-	if !r.Has(l.Source) {
-		return "", r.Errorf(l.ID, "id %q already belongs to another problem, %s", id, owner[id])
+	field := l.idField(r)
+	switch {
+	case r.Has(l.Source):
+	case r.Has(field):
+		return "", r.Errorf(field, "id %q already belongs to another problem, %s", id, owner[id])
+	default:
+		return "", r.Errorf("", "the row has no id, and its number, %s, already belongs to another problem, "+
+			"%s; give every row an id", id, owner[id])
 	}
 	source, err := r.Text(l.Source)
 	return numbered(source+"/"+id, owner), err
