@@ -152,12 +152,13 @@ func (a *app) printVerification(v harness.Verification) error {
 
 // verifiedText says what was verified.
 func verifiedText(v *harness.Verification) string {
-	did := []string{fmt.Sprintf("%d files hashed", v.Blobs), fmt.Sprintf("the chain of %d steps recomputed", v.Chain)}
+	did := []string{quantity.Plural(v.Blobs, "file") + " hashed",
+		"the chain of " + quantity.Plural(int(v.Chain), "step") + " recomputed"}
 	if v.Inexact > 0 {
-		did = append(did, fmt.Sprintf("%d steps not recomputable from the store", v.Inexact))
+		did = append(did, quantity.Plural(int(v.Inexact), "step")+" not recomputable from the store")
 	}
 	if v.Verdicts > 0 {
-		did = append(did, fmt.Sprintf("%d verdicts regraded", v.Verdicts))
+		did = append(did, quantity.Plural(v.Verdicts, "verdict")+" regraded")
 	}
 	if v.FromStep > 0 {
 		steps := fmt.Sprintf("steps %d–%d re-executed", v.FromStep, v.ToStep)
@@ -171,7 +172,7 @@ func verifiedText(v *harness.Verification) string {
 		did = append(did, sampledText(v))
 	}
 	if n := len(v.Stages); n > 0 {
-		did = append(did, fmt.Sprintf("%d stages repeated", n))
+		did = append(did, quantity.Plural(n, "stage")+" repeated")
 	}
 	outcome := "ok"
 	if !v.OK {

@@ -259,3 +259,12 @@ func TestVerifyJoinedEvaluations(t *testing.T) {
 		t.Errorf("%s", e.stdout)
 	}
 }
+
+func TestVerifiedText(t *testing.T) {
+	v := &harness.Verification{Level: harness.LevelFull, OK: true, Blobs: 1, Chain: 1, Inexact: 1, Verdicts: 1,
+		Stages: []string{"train"}}
+	want := "full ok: 1 file hashed, the chain of 1 step recomputed, 1 step not recomputable from the store, 1 verdict regraded, 1 stage repeated"
+	if got := verifiedText(v); !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
