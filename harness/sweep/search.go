@@ -45,7 +45,10 @@ func ParseRange(text string) (Range, error) {
 	case errs[0] != nil || errs[1] != nil || math.IsInf(r.High-r.Low, 0) || math.IsNaN(r.High-r.Low):
 		return Range{}, fmt.Errorf("%s: %q is not a range of numbers such as 0.0..1, 1..8 or log:1e-6..1e-4", r.Key,
 			list)
-	case r.Low >= r.High:
+	case r.Low == r.High:
+		return Range{}, fmt.Errorf("%s: both ends of the range %s are equal; %s=%s draws that one value", r.Key, list,
+			r.Key, high)
+	case r.Low > r.High:
 		return Range{}, fmt.Errorf("%s: the range %s ends before it begins", r.Key, list)
 	case r.Log && r.Low <= 0:
 		return Range{}, fmt.Errorf("%s: a logarithmic range begins above 0", r.Key)

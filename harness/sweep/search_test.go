@@ -25,6 +25,7 @@ func TestParseRange(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"k=2..1":        "ends before it begins",
+		"k=2..2":        "both ends of the range 2..2 are equal; k=2 draws that one value",
 		"k=log:0..1":    "begins above 0",
 		"k=a..b":        "not a range of numbers",
 		"k=1..inf":      "not a range of numbers",
