@@ -196,6 +196,10 @@ func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 	var none *query.NotFoundError
 	if errors.As(err, &none) {
 		none.Hint = "exp ls --deleted lists deleted runs"
+		if kept, e := a.finder(db).All(c.Context, none.Ref); e == nil && len(kept) > 0 {
+			return cli.Failf(cli.ExitNotFound, "run %s (%s#%d) is not deleted", kept[0].RID.Short(), kept[0].Name,
+				kept[0].Seed).Advise(none.Hint)
+		}
 	}
 	if err != nil {
 		return err
