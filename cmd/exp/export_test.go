@@ -162,6 +162,12 @@ func TestImportForeign(t *testing.T) {
 	if err := os.WriteFile(log, []byte("step:1 - actor/entropy:0.5 - critic/score/mean:0.1\nstep:2 - actor/entropy:0.4 - critic/score/mean:0.2\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
+	exp("import", log).refuses(t, 2, "is not a bundle of exp export", "exp import --from verl "+log)
+	table := filepath.Join(dir, "a table")
+	if err := os.WriteFile(table, []byte("step,loss\n1,0.5\n2,0.4\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	exp("import", table).refuses(t, 2, "exp import --from csv '"+table+"'")
 	e := exp("import", "--from", "verl", log, "--name", "theirs", "--seed", "3")
 	e.succeeds(t)
 	if !strings.Contains(e.stdout, "theirs#3, 2 steps, 4 points, imported from verl") {

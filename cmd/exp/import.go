@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -107,6 +108,10 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 		return a.Usagef("%d bundles given: import one at a time", len(args))
 	}
 	b, err := bundle.Open(args[0])
+	if from := sourceOf(args[0]); errors.Is(err, bundle.ErrCorrupt) && from != "" {
+		return cli.Failf(cli.ExitUsage, "%s is not a bundle of exp export", args[0]).
+			Advise("it has metrics of another framework: exp import --from " + from + " " + quoteAll(args)[0])
+	}
 	if err != nil {
 		return fileError(err)
 	}
@@ -149,6 +154,27 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 		}
 		return a.printImported(out)
 	})
+}
+
+// sourceOf returns the first framework whose metrics a file has; "" if it has none. Only a file
+// that begins with text, or is named as an event file, is read: a damaged bundle may be large.
+func sourceOf(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, _ := io.ReadFull(f, head)
+	if bytes.IndexByte(head[:n], 0) >= 0 && !strings.Contains(filepath.Base(path), "tfevents") {
+		return ""
+	}
+	for _, from := range trackers.Sources() {
+		if f, err := trackers.Read(from, []string{path}); err == nil && len(f.Series) > 0 {
+			return from
+		}
+	}
+	return ""
 }
 
 func (a *app) importForeign(c *cli.Context, args []string) error {
