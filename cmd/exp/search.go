@@ -185,9 +185,10 @@ func (o *objective) table(trials []*sweep.Trial) cli.Table {
 	}
 	t.Columns = append(t.Columns, cli.Column{Key: "objective", Title: o.name, Digits: 3},
 		cli.Column{Key: "lo", Title: "from", Digits: 3}, cli.Column{Key: "hi", Title: "to", Digits: 3})
+	ranks := sweep.Ranks(trials)
 	for i, tr := range trials {
 		first := tr.Runs[0]
-		row := []any{i + 1, first.RID.Short(), first.Name, string(tr.Status()), query.Seeds(tr.Runs)}
+		row := []any{ranks[i], first.RID.Short(), first.Name, string(tr.Status()), query.Seeds(tr.Runs)}
 		row = append(row, tr.Drawn...)
 		t.Rows = append(t.Rows, append(row, numberOrNil(tr.Value), numberOrNil(tr.Lo), numberOrNil(tr.Hi)))
 	}

@@ -56,6 +56,18 @@ func (o *Objective) Rank(ctx context.Context, db *store.DB, runs []store.Run) ([
 	return trials, nil
 }
 
+// Ranks returns the ranks of ordered trials from 1; equally good ones share the first of theirs.
+func Ranks(trials []*Trial) []int {
+	ranks := make([]int, len(trials))
+	for i, t := range trials {
+		ranks[i] = i + 1
+		if i > 0 && t.rank() == trials[i-1].rank() && cmp.Compare(t.Value, trials[i-1].Value) == 0 {
+			ranks[i] = ranks[i-1]
+		}
+	}
+	return ranks
+}
+
 // rank returns 0 for a trial with all its scores, 1 for one that stopped or lacks a score, 2 for one
 // without any.
 func (t *Trial) rank() int {

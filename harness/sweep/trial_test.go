@@ -3,6 +3,7 @@ package sweep
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"exp/eval"
@@ -27,6 +28,16 @@ func TestTrialScores(t *testing.T) {
 		if tr.rank() != rank[i] || math.IsNaN(tr.Lo) == interval[i] {
 			t.Errorf("trial %d: rank %d, %v to %v", i, tr.rank(), tr.Lo, tr.Hi)
 		}
+	}
+}
+
+func TestRanks(t *testing.T) {
+	done, nan := []store.Run{{Status: store.Done}}, math.NaN()
+	one := []float64{0}
+	trials := []*Trial{{Runs: done, Seeds: one, Value: 0.5}, {Runs: done, Seeds: one, Value: 0.5},
+		{Runs: done, Seeds: one, Value: 0.4}, {Runs: done, Value: 0.4}, {Runs: done, Value: nan}, {Runs: done, Value: nan}}
+	if got, want := Ranks(trials), []int{1, 1, 3, 4, 5, 5}; !slices.Equal(got, want) {
+		t.Errorf("ranks %v, want %v", got, want)
 	}
 }
 
