@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -97,7 +98,7 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 		items, state = freed.Items, "gone"
 	}
 	if plan.Over > 0 {
-		a.Warn("still %s over the budget: exp gc removes nothing that runs need", quantity.Bytes(plan.Over))
+		a.Warn("still %s over the budget: %s", quantity.Bytes(plan.Over), keptText(plan, o))
 	}
 	sum := keep.Bytes(items)
 	if a.Out.ForPeople() {
@@ -115,6 +116,16 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 		return a.Out.PrintTable(itemTable(items, state))
 	}
 	return a.Out.PrintTable(kindTable(items, state))
+}
+
+// keptText says what a plan keeps although the store is over its budget.
+func keptText(plan *keep.Plan, o keep.Options) string {
+	text := "exp gc removes nothing that runs need"
+	if plan.Young > 0 {
+		text += fmt.Sprintf(", and keeps %s younger than %s", quantity.Bytes(plan.Young),
+			quantity.Age(max(keep.Grace, o.OlderThan)))
+	}
+	return text
 }
 
 func itemTable(items []keep.Item, state string) cli.Table {

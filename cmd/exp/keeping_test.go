@@ -140,7 +140,8 @@ func TestRemoveRestoreCollect(t *testing.T) {
 	exp(t, at("ls", "-o", "csv", "--fields", "name,seed")...).check(t, 0, "name,seed\nsmoke-ppo,0\n")
 	exp(t, at("restore", "smoke#1")...).says(t, "smoke")
 	exp(t, at("rm", "smoke#1", "--yes", "-q")...).succeeds(t)
-	exp(t, at("restore", "smoke-ppo")...).refuses(t, 3, "exp ls --deleted")
+	exp(t, at("restore", "smoke-ppo")...).refuses(t, 3, "(smoke-ppo#0) is not deleted", "exp ls --deleted")
+	exp(t, at("restore", "smoke-pp")...).refuses(t, 3, `no run matches "smoke-pp"`, "exp ls --deleted")
 
 	// Everything is young: only files' age holds the blobs back, not the run.
 	before = contents(t, dir)
@@ -199,6 +200,8 @@ func TestPin(t *testing.T) {
 	exp(t, at("pin", "smoke", "--ckpt", "6")...).refuses(t, 3, "the run has checkpoints of steps", "4, 10")
 	exp(t, at("pin", "smoke", "--ckpt", "4")...).says(t, "the checkpoint of step 4", "is pinned")
 	later(t, at("gc", "--budget", "0B", "--list")...).says(t, "training samples", "over the budget")
+	exp(t, at("gc", "--budget", "0B")...).says(t, "removes nothing that runs need, and keeps ", " younger than 1h")
+	exp(t, at("gc", "--budget", "0B", "--older-than", "2d")...).says(t, " younger than 2d")
 	if got := later(t, at("gc", "--budget", "0B", "--list")...); strings.Contains(got.stdout, "step-") {
 		t.Errorf("a pinned or newest checkpoint would go:\n%s", got.stdout)
 	}

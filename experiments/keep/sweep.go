@@ -61,6 +61,7 @@ type Plan struct {
 	Items []Item
 	Total int64 // bytes of all files of the store, the database included
 	Over  int64 // bytes above the budget that cannot be freed
+	Young int64 // bytes kept only because they are younger than Grace or Options.OlderThan
 	opts  Options
 }
 
@@ -160,6 +161,15 @@ func (s *sweep) old(t time.Time, least time.Duration) bool {
 	return !t.After(s.o.Now.Add(-max(least, s.o.OlderThan)))
 }
 
+// aged is old for a file of some size that nothing but its age keeps; it counts the young ones.
+func (s *sweep) aged(t time.Time, size int64) bool {
+	if s.old(t, Grace) {
+		return true
+	}
+	s.plan.Young += size
+	return false
+}
+
 func (s *sweep) readUses(ctx context.Context) error {
 	uses, err := s.db.Uses(ctx)
 	if err != nil {
@@ -205,7 +215,7 @@ func (s *sweep) unfinished() error {
 			if err != nil {
 				return err
 			}
-			if s.old(last, Grace) {
+			if s.aged(last, size) {
 				s.add(Item{Kind: Unfinished, What: "file", Name: path, Bytes: size, Time: last, path: path})
 			}
 		}
@@ -217,7 +227,7 @@ func (s *sweep) unfinished() error {
 func (s *sweep) unreferenced() error {
 	for _, d := range s.digests() {
 		f := s.files[d]
-		if len(s.uses[d]) == 0 && s.old(f.Time, Grace) {
+		if len(s.uses[d]) == 0 && s.aged(f.Time, f.Size) {
 			s.add(s.blobItem(Unreferenced, f))
 		}
 	}
@@ -252,10 +262,10 @@ func (s *sweep) training() error {
 	}
 	for _, d := range s.digests() {
 		f, uses := s.files[d], s.uses[d]
-		droppable := len(uses) > 0 && s.old(f.Time, Grace) && !slices.ContainsFunc(uses, func(u store.Use) bool {
+		droppable := len(uses) > 0 && !slices.ContainsFunc(uses, func(u store.Use) bool {
 			return u.For != store.UseTraining || s.busy(s.runs[u.Run])
 		})
-		if droppable && !s.onlyGoing(uses) {
+		if droppable && !s.onlyGoing(uses) && s.aged(f.Time, f.Size) {
 			s.add(s.blobItem(Training, f))
 		}
 	}
@@ -285,12 +295,15 @@ func (s *sweep) checkpoints() error {
 		}
 		for i, c := range list {
 			newest := i == len(list)-1 || list[i+1].Stage != c.Stage
-			if newest || s.tags[store.RunTag{Run: r.ID, Tag: store.CheckpointPin(c.Step)}] || !s.old(c.Time, Grace) {
+			if newest || s.tags[store.RunTag{Run: r.ID, Tag: store.CheckpointPin(c.Step)}] {
 				continue
 			}
 			size, err := treeSize(c.Dir)
 			if err != nil {
 				return err
+			}
+			if !s.aged(c.Time, size) {
+				continue
 			}
 			rel, err := filepath.Rel(s.db.Dir(), c.Dir)
 			if err != nil {
@@ -335,7 +348,7 @@ func (s *sweep) deletedRuns() error {
 			}
 			last = max(last, i)
 		}
-		if last >= 0 && s.old(f.Time, Grace) {
+		if last >= 0 && s.aged(f.Time, f.Size) {
 			items[last].digests = append(items[last].digests, d)
 			items[last].Bytes += f.Size
 		}
