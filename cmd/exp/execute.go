@@ -187,6 +187,14 @@ func (a *app) again() string {
 	return "\n  to continue: " + strings.Join(quoteAll(words), " ")
 }
 
+// nameRun lets again name a run by its id: @last may be another run by then.
+func (a *app) nameRun(ref string, rid ident.Digest) {
+	a.Args = slices.Clone(a.Args)
+	if i := slices.Index(a.Args, ref); i >= 0 && strings.HasPrefix(ref, "@") {
+		a.Args[i] = rid.Short()
+	}
+}
+
 // quoteAll quotes words for a shell where they need it.
 func quoteAll(words []string) []string {
 	out := make([]string, len(words))

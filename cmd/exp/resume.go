@@ -71,6 +71,7 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	a.nameRun(args[0], run.RID)
 	o := harness.Options{Resume: true, UpTo: c.Int("from")}
 	r, err := a.resumedConfig(c, db, &run, &o)
 	if err != nil {

@@ -134,6 +134,18 @@ func TestRunInterrupted(t *testing.T) {
 	call{}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status,steps").check(t, 0, "done,40\n")
 }
 
+// The command that continues a resumed run names it by its id: @last may be another run by then.
+func TestResumeInterrupted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	smoke(t, dir, "--until", "sft").succeeds(t)
+	id := strings.TrimSpace(exp(t, "ls", "--store", dir, "-o", "csv", "--no-header", "--fields", "run").stdout)
+	got := call{signals: interruptedAtWork(dir)}.run("resume", "@last", "--store", dir, "--threads", "1")
+	if got.code == 0 {
+		t.Skip("this machine finished the run before the signal came")
+	}
+	got.check(t, 130, "", "to continue: exp resume "+id[:8]+" --store "+dir+" --threads 1\n")
+}
+
 // TestRunArguments: errors name a flag's bad value and the allowed ones.
 func TestRunArguments(t *testing.T) {
 	for flag, want := range map[string]string{
