@@ -20,9 +20,10 @@ func fsckCommand(a *app) *cli.Command {
 		Category: "Keeping",
 		Usage:    "check that the store is complete and undamaged",
 		Description: "Checks the database and its references, that every blob (stored file) a run needs is " +
-			"there with its size, that each run's chain (the digest of its steps) follows from the recorded " +
-			"steps, and that no dead process is recorded as running. --deep also reads all blobs and " +
-			"checkpoints and compares their digests. Without --repair it changes nothing.\n" +
+			"there with its size, that configurations are as recorded, that each run's chain (the digest of " +
+			"its steps) follows from the recorded steps, and that no dead process is recorded as running. " +
+			"--deep also reads all blobs and checkpoints and compares their digests. Without --repair it " +
+			"changes nothing.\n" +
 			"--repair moves corrupt blobs to quarantine/ in the store, so that rerunning their stages can " +
 			"replace them, and marks killed runs as interrupted. Damage is exit code 4; fsck lists the runs " +
 			"that depend on it, and exp show warns on their first lines.",
@@ -44,7 +45,7 @@ func fsckCommand(a *app) *cli.Command {
 func (a *app) fsck(c *cli.Context, db *store.DB, _ []string) error {
 	start := time.Now()
 	o := keep.CheckOptions{Deep: c.Bool("deep"), Repair: c.Bool("repair"), Now: a.Clock.Now(),
-		Checkpoint: harness.CheckCheckpoint}
+		Checkpoint: harness.CheckCheckpoint, Config: harness.ConfigChanged}
 	if o.Deep {
 		display := a.Progress()
 		begun := false
@@ -83,6 +84,9 @@ func fsckHelp(r *keep.Report, o keep.CheckOptions) string {
 			return "restore exp.db from a backup; blobs are separate files and not affected"
 		case f.Fault == keep.Corrupt && !o.Repair:
 			return "exp fsck --deep --repair quarantines corrupt blobs; then rerun the stages that produced them"
+		case f.Fault == keep.Config:
+			return "restore exp.db from a backup: what lists and comparisons read of these runs is not what " +
+				"they computed with"
 		case f.Fault == keep.Chain:
 			return "the recorded steps were changed; exp verify re-executes a run and shows which of " +
 				"them are true"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -260,6 +261,18 @@ func TestFsck(t *testing.T) {
 	exp(t, at("fsck", "--deep")...).says(t, "everything is as recorded")
 }
 
+// fsck finds a configuration that comparisons would read, but no run computed with.
+func TestFsckConfiguration(t *testing.T) {
+	dir := ownSmokeStore(t)
+	tamper(t, dir, `UPDATE configs SET json = json_set(json, '$.train.optim.lr', 0.5) WHERE digest = (SELECT config FROM runs WHERE name = 'smoke-ppo')`)
+	got := exp(t, "fsck", "--store", dir)
+	for _, text := range []string{"config: ", "train.optim.lr is 0.5, but 0.001 in its source: it was changed", "needed by smoke-ppo#0"} {
+		if got.code != 4 || !strings.Contains(got.stdout, text) {
+			t.Errorf("exit code %d, nothing says %q:\n%s", got.code, text, got.stdout)
+		}
+	}
+}
+
 func TestGraph(t *testing.T) {
 	dir := smokeStore(t)
 	at := func(args ...string) []string { return append(args, "--store", dir) }
@@ -490,4 +503,21 @@ func TestStoreJournal(t *testing.T) {
 	}
 	exp(t, "ls", "--store", dir, "-o", "csv", "--fields", "name").check(t, 0, "name\nsmoke\n")
 	exp(t, "ls", "--store", dir, "--store-journal", "paper").refuses(t, 2, "--store-journal", "rollback")
+}
+
+// tamper changes a database behind the store's back.
+func tamper(t *testing.T, dir, text string) {
+	t.Helper()
+	db, err := sql.Open("sqlite3", filepath.Join(dir, "exp.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	res, err := db.Exec(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		t.Fatalf("%s: changed %d rows, %v", text, n, err)
+	}
 }

@@ -28,8 +28,8 @@ func verifyCommand(a *app) *cli.Command {
 		Usage:     "check the record of a run by hashing and by re-executing it",
 		ArgsUsage: "RUN",
 		Description: "Each level includes the ones before:\n" +
-			"  blobs   every stored file matches its digest, and the chain (the digest of the " +
-			"run's steps) follows from the recorded steps\n" +
+			"  blobs   every stored file and the configuration match their digests, and the chain (the digest " +
+			"of the run's steps) follows from the recorded steps\n" +
 			"  score   grading the stored completions gives the recorded verdicts and scores, of every " +
 			"evaluation that the run has\n" +
 			"  sample  sampling some completions again, other ones each time, gives the recorded tokens, " +

@@ -23,6 +23,7 @@ const (
 	Corrupt    Fault = "corrupt"    // a blob's size or bytes differ from the record
 	Chain      Fault = "chain"      // a run's steps and chain contradict each other
 	Checkpoint Fault = "checkpoint" // a checkpoint's files were changed
+	Config     Fault = "config"     // a run's configuration was changed
 	Stale      Fault = "stale"      // recorded as running, but the process is gone; not damage
 )
 
@@ -51,6 +52,9 @@ type CheckOptions struct {
 	// Checkpoint checks the files in a checkpoint's folder if Deep; nil: skip
 	// checkpoints.
 	Checkpoint func(dir string) error
+	// Config says how a configuration was changed after it was recorded, "" if it was not;
+	// nil: skip configurations.
+	Config func(store.Config) string
 	// Progress receives the bytes hashed and in total; may be nil.
 	Progress func(done, total int64)
 	Now      time.Time
@@ -89,9 +93,9 @@ type check struct {
 }
 
 // Check checks a store: the database itself; that every blob that a run needs exists with
-// its size or, if o.Deep, with its bytes; that every run's chain matches its steps; and
-// that nothing recorded as running has stopped. Without o.Repair it changes nothing. It
-// ignores blobs that no run needs; Sweep finds them.
+// its size or, if o.Deep, with its bytes; that configurations are as recorded; that every
+// run's chain matches its steps; and that nothing recorded as running has stopped. Without
+// o.Repair it changes nothing. It ignores blobs that no run needs; Sweep finds them.
 func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
 	start := time.Now()
 	c := &check{ctx: ctx, db: db, o: o, runs: map[int64]*store.Run{},
@@ -105,7 +109,7 @@ func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
 			c.runs[runs[i].ID] = &runs[i]
 		}
 	}
-	for _, f := range []func() error{c.database, c.stale, c.blobs, c.chains, c.checkpoints} {
+	for _, f := range []func() error{c.database, c.stale, c.blobs, c.configs, c.chains, c.checkpoints} {
 		if err := f(); err != nil {
 			return c.report, err
 		}
@@ -260,6 +264,33 @@ func (c *check) quarantine(f *Finding, d ident.Digest) error {
 		if err := c.db.AddEvent(c.ctx, store.Event{Run: r.ID, Level: store.LevelError, Kind: "blob-quarantined",
 			Data: data}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// configs runs o.Config on the configurations of runs.
+func (c *check) configs() error {
+	if c.o.Config == nil {
+		return nil
+	}
+	of := map[ident.Digest][]Run{}
+	for _, r := range c.ordered() {
+		of[r.Config] = append(of[r.Config], Run{r})
+	}
+	for _, r := range c.ordered() {
+		if of[r.Config][0].Run != r {
+			continue
+		}
+		conf, err := c.db.Config(c.ctx, r.Config)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // a broken reference, which database finds, or a run that was just removed
+		}
+		if err != nil {
+			return err
+		}
+		if changed := c.o.Config(conf); changed != "" {
+			c.found(Finding{Fault: Config, What: r.Config.String(), Detail: changed, Runs: of[r.Config]})
 		}
 	}
 	return nil

@@ -205,7 +205,7 @@ func (e *entry) addRun() {
 		"digest": e.rid.Short()},
 		"compare": map[string]any{"vary": []string{"foreign"}, "min_seeds": 3}})
 	source := fmt.Sprintf("# a run of %s, imported; it has no configuration of ours\nname: %q\n", e.From, e.Name)
-	config := ident.Sum(append([]byte("exp/foreign/config/1"), conf...))
+	config := ConfigDigest(conf)
 	e.add("configs", "digest BLOB, json TEXT, source TEXT, origins TEXT", config, string(conf), source, "{}")
 	all := steps(e.Series)
 	started, ended, wall := any(nil), any(nil), 0.0
@@ -229,6 +229,11 @@ func (e *entry) addRun() {
 		e.rid, e.XID(), e.Name, unknown(e.Task), unknown(e.Algo), unknown(e.Model), e.Seed,
 		store.ForeignNumerics(e.From), string(store.Done), e.now,
 		started, ended, len(all), len(all), wall, config, headline, value)
+}
+
+// ConfigDigest returns the digest of a run's configuration as JSON.
+func ConfigDigest(conf []byte) ident.Digest {
+	return ident.Sum(append([]byte("exp/foreign/config/1"), conf...))
 }
 
 // addSeries adds the series, with summaries as in store, and their points.

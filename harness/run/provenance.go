@@ -20,6 +20,7 @@ import (
 	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/experiments/trackers"
 	"exp/harness/config"
 	"exp/harness/stage"
 	"exp/train/checkpoint"
@@ -47,6 +48,48 @@ func storedConfig(r *config.Resolved) (store.Config, error) {
 		return store.Config{}, err
 	}
 	return store.Config{Digest: digest, JSON: string(text), Source: r.YAML(), Origins: string(where)}, nil
+}
+
+// ConfigChanged says how the JSON of a stored configuration differs from what was recorded: from the values that its
+// digest is of. It is "" if it does not, or if neither the digest nor the source can tell.
+func ConfigChanged(c store.Config) string {
+	values, known, err := config.Stored(c.JSON)
+	if err != nil {
+		return "it cannot be read: " + err.Error()
+	}
+	d, err := ident.Hash("exp/config/1", values)
+	if err == nil && d == c.Digest || trackers.ConfigDigest([]byte(c.JSON)) == c.Digest {
+		return ""
+	}
+	if r, err := config.Load(config.Input{File: "configuration", Data: []byte(c.Source)}); err == nil {
+		if changed := differsFrom(r, values, func(*config.Key) bool { return true }); changed != "" {
+			return changed
+		}
+	}
+	if !known {
+		return "" // another version of this program may have written it
+	}
+	return fmt.Sprintf("it was changed after it was recorded: its digest is %s, not %s", d.Short(), c.Digest.Short())
+}
+
+// differsFrom names the first of some keys whose stored value is not the one in r; "" if there is none.
+func differsFrom(r *config.Resolved, stored map[string]any, of func(*config.Key) bool) string {
+	for _, k := range r.Keys() {
+		want, _ := r.Value(k.Path)
+		had, ok := config.StoredAt(stored, k.Path)
+		if a, b := jsonOf(had), jsonOf(want); ok && of(k) && a != b {
+			return fmt.Sprintf("%s is %s, but %s in its source: it was changed after it was recorded", k.Path, a, b)
+		}
+	}
+	return ""
+}
+
+func jsonOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
 }
 
 // nest sets the value of a dotted path in nested objects.

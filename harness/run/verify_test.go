@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/kernels"
@@ -24,6 +27,11 @@ func (l *lab) verify(p *plan.Run, o VerifyOptions) Verification {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	return l.verifyRun(run, p, o)
+}
+
+func (l *lab) verifyRun(run store.Run, p *plan.Run, o VerifyOptions) Verification {
+	l.t.Helper()
 	r := Runner{DB: l.db, Backend: l.be, Watch: &quiet{}, Build: "test"}
 	v, err := r.Verify(context.Background(), run, p, o)
 	if err != nil {
@@ -393,5 +401,83 @@ func TestVerifyDivergence(t *testing.T) {
 	sameOutputs(t, l.outputs(res.Run.ID), before)
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("the record was changed: %+v", v.Findings)
+	}
+}
+
+// What lists and comparisons read of a configuration is proved at every level, without a plan too.
+func TestVerifyConfiguration(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0, "data.train.size=64", "sft={steps: 0}", "eval.final.suites=[]")
+	res, _ := l.execute(p)
+	undo, err := l.db.Config(t.Context(), res.Run.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ change, what string }{
+		{`json_set(json, '$.train.optim.lr', 0.5)`, "train.optim.lr is 0.5, but 0.001 in its source"},
+		{`json_set(json, '$.compare.min_seeds', 99)`, "compare.min_seeds is 99"},
+		{`json_set(json, '$.train.optim.of', 1)`, ""}, // of no key that this program has
+		{`json_remove(json, '$.train.optim.lr')`, "its digest is"},
+	} {
+		l.sql(`UPDATE configs SET json = ` + tt.change)
+		for _, level := range Levels() {
+			plan := p
+			if level == LevelBlobs {
+				plan = nil
+			}
+			v := l.verifyRun(res.Run, plan, VerifyOptions{Level: level})
+			found := len(v.Findings) == 1 && v.Findings[0].Where == "configuration" && !v.Findings[0].Diverged &&
+				strings.Contains(v.Findings[0].What, tt.what) && strings.Contains(v.Findings[0].What, "was changed after it was recorded")
+			if tt.what == "" {
+				found = v.OK
+			}
+			if !found {
+				t.Errorf("%s, %s: %+v", tt.change, level, v.Findings)
+			}
+		}
+		l.sql(`UPDATE configs SET json = ?`, undo.JSON)
+	}
+	values := map[string]any{"train": map[string]any{"optim": map[string]any{"lr": 0.5}}}
+	d, err := ident.Hash("exp/config/1", values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged, err := json.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.sql(`UPDATE configs SET json = ?, digest = ?`, string(forged), d)
+	l.sql(`UPDATE runs SET config = ?`, d)
+	run, err := l.db.Run(t.Context(), p.RID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := l.verifyRun(run, p, VerifyOptions{Level: LevelScore}); v.OK || !strings.Contains(v.Findings[0].What, "train.optim.lr is 0.5, but 0.001") {
+		t.Errorf("another configuration with its own digest: %+v", v.Findings)
+	}
+}
+
+// No recipe's configuration looks changed: the numbers come back from JSON as what they were.
+func TestConfigurationsUnchanged(t *testing.T) {
+	files, err := filepath.Glob("../../configs/*.yaml")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		r, err := config.Load(config.Input{File: file})
+		if err != nil {
+			t.Logf("%s: %v", file, err)
+			continue
+		}
+		c, err := storedConfig(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed := ConfigChanged(c); changed != "" {
+			t.Errorf("%s: %s", file, changed)
+		}
+		if c.Source = ""; ConfigChanged(c) != "" {
+			t.Errorf("%s: its digest does not follow from its JSON", file)
+		}
 	}
 }

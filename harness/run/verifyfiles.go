@@ -45,9 +45,30 @@ func (v *verifier) files(ctx context.Context) error {
 		}
 		v.v.Blobs++
 	}
-	err = errors.Join(v.sources(ctx), v.folder(ctx), v.checkpoints(ctx))
+	err = errors.Join(v.configuration(ctx), v.sources(ctx), v.folder(ctx), v.checkpoints(ctx))
 	v.Watch.StageDone(info, StageEnd{Failed: err != nil})
 	return err
+}
+
+// configuration compares the stored configuration, which lists and comparisons read, with its digest and with the
+// plan, which comes from its source.
+func (v *verifier) configuration(ctx context.Context) error {
+	c, err := v.DB.Config(ctx, v.run.Config)
+	if err != nil {
+		return err
+	}
+	changed := ConfigChanged(c)
+	if changed == "" && v.p != nil {
+		stored, _, err := config.Stored(c.JSON)
+		if err != nil {
+			return err
+		}
+		changed = differsFrom(v.p.Config, stored, func(k *config.Key) bool { return k.Role == config.Semantic })
+	}
+	if changed != "" {
+		v.found(false, "configuration", "%s", changed)
+	}
+	return nil
 }
 
 // sources proves that the stored sources have the digests that the stages name.
