@@ -129,7 +129,13 @@ func writeFsck(p *cli.Page, r *keep.Report) {
 		checked += ", " + quantity.Plural(r.Checkpoints, "checkpoint")
 	}
 	fmt.Fprintf(p, "%s in %s\n", checked, quantity.Duration(quantity.Seconds(r.WallS)))
-	if len(r.Findings) == 0 {
+	switch left := r.Steps - r.Recomputed; {
+	case len(r.Findings) > 0:
+	case left > 0:
+		fmt.Fprintf(p, "%s, but the chain of %d of %s was not recomputed, so they may have been changed: the "+
+			"database does not keep the bits of a NaN\n", term.Warn.Paint("no damage found", p.Layout.Color), left,
+			quantity.Plural(int(r.Steps), "step"))
+	default:
 		fmt.Fprintln(p, term.Good.Paint("everything is as recorded", p.Layout.Color))
 	}
 }

@@ -273,6 +273,23 @@ func TestFsckConfiguration(t *testing.T) {
 	}
 }
 
+// fsck finds a changed metric, and says which steps it cannot judge.
+func TestFsckMetrics(t *testing.T) {
+	dir := ownSmokeStore(t)
+	entropy := func(value string) {
+		tamper(t, dir, `UPDATE metrics SET value = `+value+` WHERE step IN (3, 4) AND series IN (SELECT id FROM series WHERE name = 'actor/entropy')`)
+	}
+	entropy("9.9")
+	if got := exp(t, "fsck", "--store", dir); got.code != 4 || !strings.Contains(got.stdout, "step 3 was changed") {
+		t.Errorf("exit code %d:\n%s", got.code, got.stdout)
+	}
+	entropy("NULL")
+	got := exp(t, "fsck", "--store", dir)
+	if !strings.Contains(got.stdout, "no damage found, but the chain of 6 of 12 steps was not recomputed") || strings.Contains(got.stdout, "everything") {
+		t.Errorf("metrics that may have been anything:\n%s", got.stdout)
+	}
+}
+
 func TestGraph(t *testing.T) {
 	dir := smokeStore(t)
 	at := func(args ...string) []string { return append(args, "--store", dir) }

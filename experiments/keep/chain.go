@@ -2,8 +2,6 @@ package keep
 
 import (
 	"fmt"
-	"math"
-	"slices"
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -30,7 +28,7 @@ func (c *check) chains() error {
 // chain describes an error in a run's steps, "" without one. It recomputes each
 // step's chain hash from the recorded chain of the step before and the step's record. A
 // different value means that the step was changed, unless a metric is NaN, whose bits the
-// database does not keep. It does not keep the sign of zero either: both are tried.
+// database does not keep.
 func (c *check) chain(r *store.Run) (string, error) {
 	// A process may be recording: read the run's row first and check only that many
 	// steps.
@@ -48,8 +46,8 @@ func (c *check) chain(r *store.Run) (string, error) {
 	}
 	metrics := store.DetByStep(curves)
 	prev := ident.ChainStart(r.RID)
-	negative := map[string]bool{} // zeros that were -0 in the step before
-	atRunChain := now.Steps == 0  // its first steps came after the read
+	var before map[string]float64
+	atRunChain := now.Steps == 0 // its first steps came after the read
 	for i, s := range steps {
 		c.report.Steps++
 		if want := steps[0].Det.Step + int64(i); s.Det.Step != want {
@@ -58,13 +56,11 @@ func (c *check) chain(r *store.Run) (string, error) {
 		atRunChain = atRunChain || s.Chain == now.Chain
 		if i > 0 || s.Det.Step == 1 {
 			s.Det.Metrics = metrics[s.Det.Step]
-			ok, decided, err := follows(s.Det, prev, s.Chain, negative)
-			switch {
-			case err != nil:
-				return "", err
+			switch det, ok := store.ExactDet(s.Det, before, prev, s.Chain); {
 			case ok:
 				c.report.Recomputed++
-			case decided:
+				before = det.Metrics
+			case !store.HasNaN(s.Det):
 				return fmt.Sprintf("step %d was changed: its recorded chain hash %s does not match its record",
 					s.Det.Step, s.Chain.Short()), nil
 			}
@@ -83,53 +79,4 @@ func stepsMissing(r store.Run, n int64) string {
 		return fmt.Sprintf("%d of its %d steps are missing", r.Steps-n, r.Steps)
 	}
 	return ""
-}
-
-// mostZeros is the number of zeros in a step that are tried with both signs: computing
-// 2^8 chains takes a few milliseconds.
-const mostZeros = 8
-
-// follows reports whether chain results from d after prev for some signs of d's zero
-// metrics; decided is false if that cannot be determined. negative names the zeros that
-// were negative in the last step and probably still are.
-func follows(d ident.Det, prev, chain ident.Digest, negative map[string]bool) (ok, decided bool, err error) {
-	var zeros []string
-	decided = true
-	for name, v := range d.Metrics {
-		if v == 0 {
-			zeros = append(zeros, name)
-			d.Metrics[name] = zero(negative[name])
-		}
-		decided = decided && !math.IsNaN(v)
-	}
-	slices.Sort(zeros)
-	got, err := d.Next(prev)
-	if err != nil || got == chain {
-		return err == nil, true, err
-	}
-	if len(zeros) > mostZeros {
-		return false, false, nil
-	}
-	for signs := range 1 << len(zeros) {
-		for i, name := range zeros {
-			d.Metrics[name] = zero(signs>>i&1 == 1)
-		}
-		if got, err = d.Next(prev); err != nil {
-			return false, false, err
-		}
-		if got == chain {
-			for i, name := range zeros {
-				negative[name] = signs>>i&1 == 1
-			}
-			return true, true, nil
-		}
-	}
-	return false, decided, nil
-}
-
-func zero(negative bool) float64 {
-	if negative {
-		return math.Copysign(0, -1)
-	}
-	return 0
 }

@@ -2,6 +2,7 @@ package keep
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -453,6 +454,35 @@ func TestQuarantine(t *testing.T) {
 	h.put("weights of kept")
 	if got := h.check(CheckOptions{Deep: true, Now: now}); len(got.Findings) > 0 {
 		t.Errorf("rebuilt: %+v", got.Findings)
+	}
+}
+
+// A changed metric is found among as many zeros as steps have, some of them negative.
+func TestCheckManyZeros(t *testing.T) {
+	h, _ := fullHouse(t)
+	r := runOf(h, "kept")
+	h.steps(r, 6, func(i int64) map[string]float64 {
+		m := map[string]float64{"entropy": float64(i) / 7}
+		for z := range 24 {
+			m[fmt.Sprintf("zero/%02d", z)] = 0
+		}
+		for z := range int(i) % 4 {
+			m[fmt.Sprintf("zero/%02d", 5*z)] = math.Copysign(0, -1)
+		}
+		return m
+	})
+	if got := h.check(CheckOptions{Now: now}); !got.OK || got.Recomputed != 6 {
+		t.Fatalf("%+v, want 6 steps recomputed", got)
+	}
+	db, err := sql.Open("sqlite3", filepath.Join(h.db.Dir(), "exp.db"))
+	h.must(err)
+	defer db.Close()
+	_, err = db.Exec(`UPDATE metrics SET value = 9.9 WHERE step = 5 AND series = (SELECT id FROM series WHERE name = 'entropy' AND run = ?)`, r.ID)
+	h.must(err)
+	got := h.check(CheckOptions{Now: now})
+	h.same("findings", faults(got), []string{"chain: kept"})
+	if !strings.Contains(got.Findings[0].Detail, "step 5 was changed") {
+		t.Error(got.Findings[0].Detail)
 	}
 }
 

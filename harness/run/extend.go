@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -77,13 +75,14 @@ func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store
 		return ident.Digest{}, fmt.Errorf("only %d of the %d steps before it are recorded", len(steps), c.Step)
 	}
 	theirs, ours := ident.ChainStart(parent.RID), ident.ChainStart(x.p.RID)
+	var before map[string]float64
 	for i := range steps {
 		s := &steps[i]
-		det, ok := exactDet(s.Det, theirs, s.Chain)
+		det, ok := store.ExactDet(s.Det, before, theirs, s.Chain)
 		if !ok {
 			return ident.Digest{}, fmt.Errorf("the chain of step %d does not follow from its record", s.Det.Step)
 		}
-		theirs, s.Det = s.Chain, det
+		theirs, s.Det, before = s.Chain, det, det.Metrics
 		if s.Chain, err = det.Next(ours); err != nil {
 			return ident.Digest{}, err
 		}
@@ -174,45 +173,4 @@ func startScores(ctx context.Context, db *store.DB, run int64) (map[string]float
 		}
 	}
 	return scores, err
-}
-
-// exactDet restores the bits of d, read from the store, that enter the chain between
-// prev and next; ok is false if it finds none. SQLite drops the sign of zeros, so
-// exactDet tries none, one or two negative zeros: a few thousand chains of some 10 µs.
-// SQLite also drops the payload of NaNs, so a step with a NaN is never exact.
-func exactDet(d ident.Det, prev, next ident.Digest) (exact ident.Det, ok bool) {
-	exact = d
-	exact.Metrics = maps.Clone(d.Metrics)
-	leads := func() bool {
-		got, err := exact.Next(prev)
-		return err == nil && got == next
-	}
-	if leads() {
-		return exact, true
-	}
-	if inexact(d) {
-		return d, false
-	}
-	var zeros []string
-	for _, name := range sortedKeys(d.Metrics) {
-		if d.Metrics[name] == 0 {
-			zeros = append(zeros, name)
-		}
-	}
-	negative := math.Copysign(0, -1)
-	for i, a := range zeros {
-		exact.Metrics[a] = negative
-		if leads() {
-			return exact, true
-		}
-		for _, b := range zeros[i+1:] {
-			exact.Metrics[b] = negative
-			if leads() {
-				return exact, true
-			}
-			exact.Metrics[b] = 0
-		}
-		exact.Metrics[a] = 0
-	}
-	return d, false
 }

@@ -234,16 +234,18 @@ func (v *verifier) chain(ctx context.Context) error {
 		return err
 	}
 	prev := ident.ChainStart(v.run.RID)
+	var before map[string]float64
 	for i, s := range steps {
 		where := fmt.Sprintf("step %d", s.Det.Step)
 		if s.Det.Step != int64(i)+1 {
 			v.found(false, where, "it is where step %d should be", i+1)
 			return nil
 		}
-		switch _, ok := exactDet(s.Det, prev, s.Chain); {
+		switch det, ok := store.ExactDet(s.Det, before, prev, s.Chain); {
 		case ok:
 			v.v.Chain++
-		case inexact(s.Det):
+			before = det.Metrics
+		case store.HasNaN(s.Det):
 			v.v.Inexact++
 		default:
 			v.found(false, where, "its chain %s does not follow from its recorded metrics and digests: one of them "+
@@ -256,16 +258,6 @@ func (v *verifier) chain(ctx context.Context) error {
 			short(prev), v.run.Steps, short(v.run.Chain))
 	}
 	return nil
-}
-
-// inexact reports whether the store cannot give back a step's bits.
-func inexact(d ident.Det) bool {
-	for _, m := range d.Metrics {
-		if math.IsNaN(m) {
-			return true
-		}
-	}
-	return false
 }
 
 // compareEvaluation compares an evaluation's rows with scoring it again.
