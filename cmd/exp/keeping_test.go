@@ -280,10 +280,15 @@ func TestFsckMetrics(t *testing.T) {
 		tamper(t, dir, `UPDATE metrics SET value = `+value+` WHERE step IN (3, 4) AND series IN (SELECT id FROM series WHERE name = 'actor/entropy')`)
 	}
 	entropy("9.9")
-	if got := exp(t, "fsck", "--store", dir); got.code != 4 || !strings.Contains(got.stdout, "step 3 was changed") {
+	if got := exp(t, "fsck", "--store", dir); got.code != 4 || !strings.Contains(got.stdout, "step 3 was changed") ||
+		!strings.Contains(got.stdout, "series actor/entropy: last is") {
 		t.Errorf("exit code %d:\n%s", got.code, got.stdout)
 	}
 	entropy("NULL")
+	tamper(t, dir, `UPDATE series SET (last, min, argmin, max, argmax) = (SELECT NULL, min(value), min(step), max(value), max(step)
+		FROM metrics m WHERE m.series = series.id AND m.run = series.run AND m.value IS NOT NULL) WHERE name = 'actor/entropy'`)
+	tamper(t, dir, `UPDATE series SET argmin = (SELECT min(step) FROM metrics m WHERE m.series = series.id AND m.run = series.run AND m.value = series.min),
+		argmax = (SELECT min(step) FROM metrics m WHERE m.series = series.id AND m.run = series.run AND m.value = series.max) WHERE name = 'actor/entropy'`)
 	got := exp(t, "fsck", "--store", dir)
 	if !strings.Contains(got.stdout, "no damage found, but the chain of 6 of 12 steps was not recomputed") || strings.Contains(got.stdout, "everything") {
 		t.Errorf("metrics that may have been anything:\n%s", got.stdout)

@@ -29,7 +29,7 @@ func verifyCommand(a *app) *cli.Command {
 		ArgsUsage: "RUN",
 		Description: "Each level includes the ones before:\n" +
 			"  blobs   every stored file and the configuration match their digests, and the chain (the digest " +
-			"of the run's steps) follows from the recorded steps\n" +
+			"of the run's steps) and what lists print follow from the recorded rows\n" +
 			"  score   grading the stored completions gives the recorded verdicts and scores, of every " +
 			"evaluation that the run has\n" +
 			"  sample  sampling some completions again, other ones each time, gives the recorded tokens, " +

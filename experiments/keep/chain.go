@@ -1,9 +1,11 @@
 package keep
 
 import (
+	"errors"
 	"fmt"
 
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 )
 
@@ -79,4 +81,29 @@ func stepsMissing(r store.Run, n int64) string {
 		return fmt.Sprintf("%d of its %d steps are missing", r.Steps-n, r.Steps)
 	}
 	return ""
+}
+
+// summaries sums up each run's rows again.
+func (c *check) summaries() error {
+	for _, r := range c.ordered() {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		list, err := c.db.Recount(c.ctx, r.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // it was just removed
+		}
+		if err != nil {
+			return err
+		}
+		var details []string
+		for _, d := range list {
+			details = append(details, d.Where()+": "+d.String())
+		}
+		if len(details) > 0 {
+			c.found(Finding{Fault: Summary, What: r.RID.String(), Detail: quantity.AtMost(details, 4),
+				Runs: []Run{{r}}})
+		}
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ const (
 	Missing    Fault = "missing"    // a blob that a run needs is missing
 	Corrupt    Fault = "corrupt"    // a blob's size or bytes differ from the record
 	Chain      Fault = "chain"      // a run's steps and chain contradict each other
+	Summary    Fault = "summary"    // what lists print of a run does not follow from its rows
 	Checkpoint Fault = "checkpoint" // a checkpoint's files were changed
 	Config     Fault = "config"     // a run's configuration was changed
 	Stale      Fault = "stale"      // recorded as running, but the process is gone; not damage
@@ -94,8 +95,9 @@ type check struct {
 
 // Check checks a store: the database itself; that every blob that a run needs exists with
 // its size or, if o.Deep, with its bytes; that configurations are as recorded; that every
-// run's chain matches its steps; and that nothing recorded as running has stopped. Without
-// o.Repair it changes nothing. It ignores blobs that no run needs; Sweep finds them.
+// run's chain and summaries match its rows; and that nothing recorded as running has
+// stopped. Without o.Repair it changes nothing. It ignores blobs that no run needs; Sweep
+// finds them.
 func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
 	start := time.Now()
 	c := &check{ctx: ctx, db: db, o: o, runs: map[int64]*store.Run{},
@@ -109,7 +111,7 @@ func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
 			c.runs[runs[i].ID] = &runs[i]
 		}
 	}
-	for _, f := range []func() error{c.database, c.stale, c.blobs, c.configs, c.chains, c.checkpoints} {
+	for _, f := range []func() error{c.database, c.stale, c.blobs, c.configs, c.chains, c.summaries, c.checkpoints} {
 		if err := f(); err != nil {
 			return c.report, err
 		}

@@ -23,15 +23,16 @@ func TestTamper(t *testing.T) {
 	for _, tt := range []struct{ name, statement, fault, detail string }{
 		{"nothing", `SELECT 1`, "", ""},
 		{"metric changed by its last bit", `UPDATE metrics SET value = 0.42857142857142849 WHERE step = 3 AND series = (SELECT id FROM series WHERE name = 'reward')`, "chain", "step 3 was changed"},
-		{"metric removed", `DELETE FROM metrics WHERE step = 4 AND series = (SELECT id FROM series WHERE name = 'reward')`, "chain", "step 4 was changed"},
-		{"zero made one", `UPDATE metrics SET value = 1 WHERE step = 2 AND series = (SELECT id FROM series WHERE name = 'clipped')`, "chain", "step 2 was changed"},
+		{"metric removed", `DELETE FROM metrics WHERE step = 4 AND series = (SELECT id FROM series WHERE name = 'reward')`, "chain summary", "step 4 was changed"},
+		{"zero made one", `UPDATE metrics SET value = 1 WHERE step = 2 AND series = (SELECT id FROM series WHERE name = 'clipped')`, "chain summary", "step 2 was changed"},
 		{"digest changed", `UPDATE steps SET items = zeroblob(32) WHERE step = 2`, "chain", "step 2 was changed"},
 		{"chain changed", `UPDATE steps SET chain = zeroblob(32) WHERE step = 2`, "chain", "step 2 was changed"},
 		{"step removed", `DELETE FROM steps WHERE step = 3`, "chain", "step 3 is missing"},
 		{"last step removed", `DELETE FROM steps WHERE step = 5`, "chain", "does not match any of its steps"},
 		{"all steps removed", `DELETE FROM steps`, "chain", "5 of its 5 steps are missing"},
 		{"run's chain changed", `UPDATE runs SET chain = zeroblob(32)`, "chain", "does not match any of its steps"},
-		{"measured metric changed", `UPDATE metrics SET value = 2 WHERE step = 3 AND series = (SELECT id FROM series WHERE name = 'time')`, "", ""},
+		{"measured metric changed", `UPDATE metrics SET value = 2 WHERE step = 3 AND series = (SELECT id FROM series WHERE name = 'time')`, "summary", "series time: max is 1, but the rows in metrics give 2"},
+		{"summary changed", `UPDATE series SET last = 3 WHERE name = 'reward'`, "summary", "series reward: last is 3, but the rows in metrics give"},
 		{"dangling row", `UPDATE runs SET config = zeroblob(32)`, "database", "runs row 1 misses configs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestTamper(t *testing.T) {
 			}
 			var got, detail string
 			for _, f := range r.Findings {
-				got, detail = strings.TrimSpace(got+" "+string(f.Fault)), f.Detail
+				got, detail = strings.TrimSpace(got+" "+string(f.Fault)), detail+f.Detail
 			}
 			if got != tt.fault || !strings.Contains(detail, tt.detail) {
 				t.Errorf("found %q (%q), want %q with %q", got, detail, tt.fault, tt.detail)

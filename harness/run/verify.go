@@ -21,7 +21,7 @@ import (
 type Level string
 
 const (
-	LevelBlobs  Level = "blobs"  // the files are unchanged, and the chain follows from the recorded steps
+	LevelBlobs  Level = "blobs"  // the files are unchanged; chain and summaries follow from the recorded rows
 	LevelScore  Level = "score"  // scoring the stored completions gives the recorded verdicts and scores
 	LevelSample Level = "sample" // some completions of evaluations and training, sampled again, are the same
 	LevelPrefix Level = "prefix" // some training steps give the same bits
@@ -180,7 +180,7 @@ func (v *verifier) verify(ctx context.Context) error {
 	if err := v.files(ctx); err != nil || len(v.v.Findings) > 0 {
 		return err
 	}
-	if err := v.chain(ctx); err != nil || v.o.Level == LevelBlobs {
+	if err := errors.Join(v.chain(ctx), v.summaries(ctx)); err != nil || v.o.Level == LevelBlobs {
 		return err
 	}
 	if same, err := v.source(); err != nil || !same {

@@ -260,6 +260,32 @@ func (v *verifier) chain(ctx context.Context) error {
 	return nil
 }
 
+// summaries compares what lists print of the run with the rows that it sums up.
+func (v *verifier) summaries(ctx context.Context) error {
+	list, err := v.DB.Recount(ctx, v.run.ID)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		v.found(false, d.Where(), "%s", d)
+	}
+	if v.run.Foreign() != "" {
+		return nil // its configuration is not ours
+	}
+	c, err := v.DB.Config(ctx, v.run.Config)
+	if err != nil {
+		return err
+	}
+	stored, _, err := config.Stored(c.JSON)
+	if err != nil {
+		return err
+	}
+	if planned, ok := config.StoredAt(stored, "train.steps"); ok && planned != v.run.StepsTotal {
+		v.found(false, "runs", "steps_total is %d, but the configuration gives %v", v.run.StepsTotal, planned)
+	}
+	return nil
+}
+
 // compareEvaluation compares an evaluation's rows with scoring it again.
 func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evaluation) error {
 	label := ev.Label
