@@ -56,3 +56,13 @@ func (db *DB) Evals(ctx context.Context, run int64) ([]Eval, error) {
 		ORDER BY e.id`, run)
 	return all, db.fail("read evaluations", err)
 }
+
+// MetricsOfStage returns the names of the metrics that a scoring stage gave, in recording order. Newer scores may
+// have replaced them.
+func (db *DB) MetricsOfStage(ctx context.Context, stage int64) ([]string, error) {
+	names, err := query(ctx, db.r, func(r *sql.Rows) (name string, err error) {
+		err = r.Scan(&name)
+		return name, err
+	}, `SELECT metric FROM evals WHERE stage_score = ? ORDER BY id`, stage)
+	return names, db.fail("read evaluations", err)
+}

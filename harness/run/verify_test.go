@@ -524,3 +524,104 @@ func TestVerifySummaries(t *testing.T) {
 		t.Errorf("scored again: %+v", v.Findings)
 	}
 }
+
+// remove deletes rows behind the store's back, and those that refer to them.
+func (l *lab) remove(text string, args ...any) {
+	l.t.Helper()
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(l.db.Dir(), "exp.db")+"?_foreign_keys=on")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer db.Close()
+	res, err := db.Exec(text, args...)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		l.t.Fatalf("%s: removed %d rows, %v", text, n, err)
+	}
+}
+
+// found returns a verification's findings as text.
+func found(v Verification) (list []string) {
+	for _, f := range v.Findings {
+		list = append(list, f.Where+": "+f.What)
+	}
+	return list
+}
+
+// Rows that executing again gives and the record lacks are damage.
+func TestVerifyMissingRows(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0)
+	l.execute(p)
+	l.remove(`DELETE FROM samples WHERE scope = 'train' AND (step = 2 OR step = 3 AND k = 0)`)
+	l.remove(`DELETE FROM samples WHERE scope = 'eval' AND k = 1 AND stage = (SELECT max(stage) FROM samples WHERE scope = 'eval')`)
+	l.remove(`DELETE FROM evals WHERE metric = 'pass@2' AND stage_score = (SELECT max(stage_score) FROM evals)`)
+	l.remove(`DELETE FROM evals WHERE stage_score = (SELECT min(stage_score) FROM evals)`)
+	scores := []string{"test@start: the scores give pass@1, pass@2, pass@4, pass_gap@4 and 21 more, missing in the table evals",
+		"test: 16 of its 64 completions are missing in the table samples", "test: the scores give pass@2, missing in the table evals"}
+	steps := []string{"step 2: 32 of its 32 completions are missing in the table samples",
+		"step 3: 8 of its 32 completions are missing in the table samples"}
+	for level, want := range map[Level][]string{LevelScore: scores, LevelPrefix: append(steps, scores...), LevelFull: append(steps, scores...)} {
+		if v := l.verify(p, VerifyOptions{Level: level}); !slices.Equal(found(v), want) || v.Diverged() {
+			t.Errorf("%s: found %q, want %q", level, found(v), want)
+		}
+	}
+	l.remove(`DELETE FROM samples WHERE scope = 'train'`)
+	if v := l.verify(p, VerifyOptions{Level: LevelPrefix}); len(v.Findings) != 4+len(scores) {
+		t.Errorf("without any completion of training: %q", found(v))
+	}
+}
+
+// A record may lack rows for a reason.
+func TestVerifyRowsNeverKept(t *testing.T) {
+	full := VerifyOptions{Level: LevelFull}
+	intact := func(t *testing.T, l *lab, p *plan.Run) {
+		t.Helper()
+		if v := l.verify(p, full); !v.OK {
+			t.Errorf("found %q", found(v))
+		}
+	}
+	t.Run("share", func(t *testing.T) {
+		l := newLab(t)
+		p := l.plan(0, "store.samples={train: sampled(0.5), eval: none}")
+		l.execute(p)
+		intact(t, l, p)
+	})
+	t.Run("killed", func(t *testing.T) {
+		l := newLab(t)
+		p := l.plan(0)
+		l.execute(p)
+		l.remove(`DELETE FROM samples WHERE scope = 'train' AND step > 2`)
+		l.remove(`UPDATE stages SET status = 'interrupted' WHERE kind = 'train'`)
+		intact(t, l, p)
+		l.remove(`DELETE FROM samples WHERE scope = 'train' AND step = 2`)
+		if v := l.verify(p, VerifyOptions{Level: LevelPrefix}); len(v.Findings) != 1 || !strings.HasPrefix(found(v)[0], "step 2: 32 of") {
+			t.Errorf("before the last checkpoint: found %q", found(v))
+		}
+	})
+	t.Run("share changed", func(t *testing.T) {
+		l := newLab(t)
+		p := l.plan(0)
+		l.be = &breaking{Backend: l.be, at: 30 + 2*3}
+		if _, err := l.try(t.Context(), p, &quiet{}); err == nil {
+			t.Fatal("it did not die")
+		}
+		l.be = l.be.(*breaking).Backend
+		l.execute(l.plan(0, "store.samples={train: none, eval: none}"))
+		intact(t, l, p)
+	})
+	t.Run("extended", func(t *testing.T) {
+		l := newLab(t)
+		parent, _ := l.execute(l.plan(0))
+		l.options.Resume, l.options.Parent = true, &parent.Run
+		p := l.plan(0, "train.steps=7", "name=longer")
+		child, _ := l.execute(p)
+		intact(t, l, p)
+		l.remove(`DELETE FROM samples WHERE scope = 'train' AND step = 6 AND stage IN (SELECT home FROM stages WHERE run = ?)`, child.Run.ID)
+		if v := l.verify(p, full); len(v.Findings) != 1 || !strings.HasPrefix(found(v)[0], "step 6: 32 of") {
+			t.Errorf("its own steps: found %q", found(v))
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"exp/eval"
 	"exp/experiments/blob"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/stage"
@@ -300,10 +301,12 @@ func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evalu
 		key := sampleKey{0, s.ProblemID, s.K}
 		made[key], verdicts[key] = evalSample(0, s), ev.Verdicts[k]
 	}
+	all := len(made)
 	for _, had := range rows {
 		key := sampleKey{0, had.Item, had.K}
 		where := fmt.Sprintf("%s: sample %d of %s", label, had.K, had.Item)
 		got, ok := made[key]
+		delete(made, key)
 		if what := differs(had, got); !ok || what != "" {
 			v.found(false, where, "%s differs from the stored completion", or(what, "it"))
 			continue
@@ -314,6 +317,15 @@ func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evalu
 		v.v.Verdicts++
 		if what := differsVerdict(had.Verdict, verdicts[key]); what != "" {
 			v.found(false, where, "the recorded %s differs from the scorer's", what)
+		}
+	}
+	if gen := v.done[i-1]; len(made) > 0 && gen.Home == gen.ID {
+		_, kept, err := v.keepsAll(ctx, "store.samples.eval", gen)
+		if err != nil {
+			return err
+		}
+		if kept {
+			v.found(false, label, "%d of its %d completions are missing in the table samples", len(made), all)
 		}
 	}
 	return v.compareMetrics(ctx, i, ev)
@@ -327,6 +339,19 @@ func (v *verifier) compareMetrics(ctx context.Context, i int, ev *stage.Evaluati
 	byName := map[string]store.Eval{}
 	for _, e := range want {
 		byName[e.Metric] = e
+	}
+	recorded, err := v.DB.MetricsOfStage(ctx, v.done[i].ID)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, e := range want {
+		if !slices.Contains(recorded, e.Metric) {
+			missing = append(missing, e.Metric)
+		}
+	}
+	if len(missing) > 0 {
+		v.found(false, ev.Label, "the scores give %s, missing in the table evals", quantity.AtMost(missing, 4))
 	}
 	stored, err := v.DB.Evals(ctx, v.run.ID)
 	if err != nil {
@@ -344,45 +369,6 @@ func (v *verifier) compareMetrics(ctx context.Context, i int, ev *stage.Evaluati
 		}
 	}
 	return nil
-}
-
-// sameBits compares numbers as the store keeps them: all NaNs are alike, and so are all
-// zeros.
-func sameBits(a, b float64) bool {
-	return a == b || math.IsNaN(a) && math.IsNaN(b)
-}
-
-// differs returns the first field that differs between a recorded sample and the one made
-// again; "" if none does.
-func differs(had, got store.Sample) string {
-	switch {
-	case had.OutTokens != got.OutTokens:
-		return "the number of tokens"
-	case had.Finish != got.Finish:
-		return "the finish"
-	case !sameBits(had.LogProbSum, got.LogProbSum):
-		return "the log-prob"
-	case !sameBits(had.Reward, got.Reward):
-		return "the reward"
-	}
-	return ""
-}
-
-func differsVerdict(had *store.Verdict, got rollout.Verdict) string {
-	graded := got.Status == rollout.Graded
-	switch {
-	case had.Graded != graded:
-		return "state of grading"
-	case graded && had.Correct != got.Correct:
-		return "verdict"
-	case !sameBits(had.Reward, got.Reward):
-		return "reward"
-	case had.Answer != got.Answer:
-		return "answer"
-	case had.Reason != got.Reason:
-		return "reason"
-	}
-	return ""
 }
 
 // evalSample returns the row of an evaluation completion, without its prompt's length.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"exp/experiments/ident"
+	"exp/experiments/store"
 	"exp/harness/config"
 )
 
@@ -65,4 +66,61 @@ func (v *verifier) inputsLeftOut(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// keptSteps returns the range of steps of which the record must have every completion, empty if from > to. A run that
+// was killed may lack those after its last checkpoint, and one that continues another the steps that it took over.
+func (v *verifier) keptSteps(ctx context.Context) (from, to int64, err error) {
+	row := v.done[v.p.TrainStage()]
+	attempts, all, err := v.keepsAll(ctx, "store.samples.train", row)
+	if err != nil || !all {
+		return 1, 0, err
+	}
+	from, to = 1, v.run.Steps
+	if row.ID == 0 {
+		saved, err := v.DB.Checkpoints(ctx, v.run.ID)
+		if err != nil {
+			return 1, 0, err
+		}
+		to = 0
+		for _, c := range saved {
+			to = max(to, c.Step)
+		}
+	}
+	if v.run.Parent == 0 && attempts == 1 {
+		return from, to, nil
+	}
+	first, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "train", Limit: 1})
+	if err != nil || len(first) == 0 {
+		return 1, 0, err
+	}
+	return first[0].Step, to, nil
+}
+
+// keepsAll reports whether every completion of a stage was kept, and how many attempts began before the stage ended.
+// key is the share to keep, which changes no id: only the first attempt and those that resume it are known to have the
+// recorded one.
+func (v *verifier) keepsAll(ctx context.Context, key string, row store.Stage) (n int, all bool, err error) {
+	c, err := v.DB.Config(ctx, v.run.Config)
+	if err != nil {
+		return 0, false, err
+	}
+	stored, _, err := config.Stored(c.JSON)
+	if err != nil {
+		return 0, false, err
+	}
+	attempts, err := v.DB.Attempts(ctx, v.run.ID)
+	if err != nil {
+		return 0, false, err
+	}
+	rate, _ := config.StoredAt(stored, key)
+	all = rate == 1.0
+	for _, a := range attempts {
+		if a.Kind == store.AttemptVerify || row.ID != 0 && a.Started.After(row.Ended) {
+			continue
+		}
+		n++
+		all = all && (n == 1 || a.Kind == store.AttemptResume)
+	}
+	return n, all, nil
 }

@@ -15,6 +15,7 @@ import (
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/train/rl"
+	"exp/train/rollout"
 )
 
 // evaluations verifies the evaluations added to the run after it was planned. It lists those that this program
@@ -244,23 +245,39 @@ func (v *verifier) compareStep(s stage.Step) error {
 	case field != "":
 		v.found(false, where, "%s was changed after it was recorded: the chain belongs to another value", field)
 	}
+	return v.compareRollouts(ctx, s)
+}
+
+// compareRollouts compares a step's completions with the record.
+func (v *verifier) compareRollouts(ctx context.Context, s stage.Step) error {
 	samples, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "train", Step: s.Det.Step})
-	if err != nil || len(samples) == 0 {
+	if err != nil {
 		return err
 	}
+	where := fmt.Sprintf("step %d", s.Det.Step)
 	made := map[sampleKey]store.Sample{}
 	for i := range s.Trajectories {
 		row := trainSample(0, s.Det.Step, &s.Trajectories[i])
 		made[sampleKey{row.Step, row.Item, row.K}] = row
 	}
+	all := len(made)
 	for _, had := range samples {
-		got, ok := made[sampleKey{had.Step, had.Item, had.K}]
+		key := sampleKey{had.Step, had.Item, had.K}
+		got, ok := made[key]
 		if what := differs(had, got); !ok || what != "" {
 			v.found(false, fmt.Sprintf("%s: sample %d of %s", where, had.K, had.Item),
 				"%s was changed after it was recorded", or(what, "it"))
 		}
+		delete(made, key)
 	}
-	return nil
+	if len(made) == 0 {
+		return nil
+	}
+	from, to, err := v.keptSteps(ctx)
+	if err == nil && from <= s.Det.Step && s.Det.Step <= to {
+		v.found(false, where, "%d of its %d completions are missing in the table samples", len(made), all)
+	}
+	return err
 }
 
 func or(text, otherwise string) string {
@@ -268,4 +285,43 @@ func or(text, otherwise string) string {
 		return otherwise
 	}
 	return text
+}
+
+// sameBits compares numbers as the store keeps them: all NaNs are alike, and so are all
+// zeros.
+func sameBits(a, b float64) bool {
+	return a == b || math.IsNaN(a) && math.IsNaN(b)
+}
+
+// differs returns the first field that differs between a recorded sample and the one made
+// again; "" if none does.
+func differs(had, got store.Sample) string {
+	switch {
+	case had.OutTokens != got.OutTokens:
+		return "the number of tokens"
+	case had.Finish != got.Finish:
+		return "the finish"
+	case !sameBits(had.LogProbSum, got.LogProbSum):
+		return "the log-prob"
+	case !sameBits(had.Reward, got.Reward):
+		return "the reward"
+	}
+	return ""
+}
+
+func differsVerdict(had *store.Verdict, got rollout.Verdict) string {
+	graded := got.Status == rollout.Graded
+	switch {
+	case had.Graded != graded:
+		return "state of grading"
+	case graded && had.Correct != got.Correct:
+		return "verdict"
+	case !sameBits(had.Reward, got.Reward):
+		return "reward"
+	case had.Answer != got.Answer:
+		return "answer"
+	case had.Reason != got.Reason:
+		return "reason"
+	}
+	return ""
 }
