@@ -186,6 +186,8 @@ func TestImpossibleValues(t *testing.T) {
 			return Values{Number: true}, true
 		case "flag":
 			return Values{Words: []string{"true", "false"}}, true
+		case "many":
+			return Values{Words: strings.Fields("a b c d e f g h i j k l m n")}, true
 		}
 		return Values{}, false
 	}}
@@ -216,6 +218,7 @@ func TestImpossibleValues(t *testing.T) {
 		{"eval.test.pass@1 = high", 19, `eval.test.pass@1 takes a number or a duration (90s, 3h), not "high"`, ""},
 		{"config.train.optim.lr = fast", 24, `config.train.optim.lr takes a number, not "fast"`, ""},
 		{"config.flag = yes", 14, `config.flag takes true or false, not "yes"`, ""},
+		{"config.many = z", 14, `config.many takes a, b, c, d, e, f, g, h, i, j, k, l and 2 more, not "z"`, ""},
 		{"config.train.optim.lr > 1e-6 and config.flag = true and config.other = fast", 0, "", ""},
 		{"name = 3 and tag > b and not (started < 2026-01-02T15:04:05Z)", 0, "", ""},
 	} {

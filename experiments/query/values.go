@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/experiments/spelling"
 	"exp/experiments/store"
 )
@@ -82,11 +83,12 @@ func unquoted(l literal) string {
 	return ""
 }
 
-// either writes "a, b or c".
+// either writes "a, b or c", or the first of many words.
 func either(words []string) string {
+	const most = 12
 	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
+	if last < 1 || last >= most {
+		return quantity.AtMost(words, most)
 	}
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
