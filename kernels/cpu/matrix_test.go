@@ -14,11 +14,12 @@ import (
 // factorsOf draws BF16 factors: of one size, of many, near the ends of their range, the largest possible integers,
 // or with infinities and NaN.
 var factorsOf = map[string]func(r *rand.Rand) float32{
-	"near 1":   func(r *rand.Rand) float32 { return float32(r.NormFloat64()) },
-	"spread":   func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, r.IntN(40)-20)) },
-	"enormous": func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, 50+r.IntN(16))) },
-	"tiny":     func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, -78+r.IntN(16))) },
-	"full":     func(r *rand.Rand) float32 { return 255 },
+	"near 1":         func(r *rand.Rand) float32 { return float32(r.NormFloat64()) },
+	"spread":         func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, r.IntN(40)-20)) },
+	"enormous":       func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, 50+r.IntN(16))) },
+	"tiny":           func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, -78+r.IntN(16))) },
+	"full":           func(r *rand.Rand) float32 { return 255 },
+	"full, negative": func(r *rand.Rand) float32 { return -255 },
 	"full, of both signs": func(r *rand.Rand) float32 {
 		return 255 * float32(1-2*r.IntN(2))
 	},
@@ -53,7 +54,7 @@ func TestMatrixSums(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for a, left := range factorsOf {
 			for b, right := range factorsOf {
-				for start := range 5 {
+				for start := range 6 {
 					fill := func(buf kernels.Buffer, draw func(r *rand.Rand) float32) {
 						for i := range kernels.Elems[float32](buf) {
 							kernels.Elems[float32](buf)[i] = draw(r)
@@ -63,7 +64,8 @@ func TestMatrixSums(t *testing.T) {
 					fill(w.W, right)
 					fill(bias, func(r *rand.Rand) float32 {
 						near := left(r) * right(r) * float32(r.IntN(1000))
-						return []float32{0, -near, near, math.Float32frombits(r.Uint32()), 0x1.fffffep14}[start]
+						return []float32{0, -near, near, math.Float32frombits(r.Uint32()), 0x1.fffffep14,
+							-8176}[start] // which makes 16 products of -255·255 to -2³¹
 					})
 					be.Pack(w)
 					be.MatMul(y, x, w, bias)
@@ -78,6 +80,41 @@ func TestMatrixSums(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Subnormal factors are 0, in weights that are kept in BF16 too.
+func TestMatrixSubnormalWeights(t *testing.T) {
+	const M, N, K = 3, 16, 32
+	for l := Portable; l <= AVX512; l++ {
+		if !l.Supported() {
+			continue
+		}
+		be, want := openAs(t, Options{Level: &l, Threads: 1, Matrix: true}), ref.NewMatrix()
+		alloc := func(t kernels.DType, n int) kernels.Buffer {
+			b, err := be.Alloc(t, n)
+			if err != nil {
+				panic(err)
+			}
+			return b
+		}
+		x, y, z := alloc(kernels.F32, M*K), alloc(kernels.F32, M*N), alloc(kernels.F32, M*N)
+		packed, _ := be.PackedLen(N, K)
+		w := kernels.Matrix{W: alloc(kernels.BF16, N*K), Packed: alloc(kernels.BF16, packed), Out: N, In: K}
+		for i := range kernels.Elems[float32](x) {
+			kernels.Elems[float32](x)[i] = float32(math.Ldexp(1+float64(i%7), 100))
+		}
+		bits := kernels.Bits(w.W)
+		for i := range bits {
+			bits[i] = []uint16{0x7f, 0x8040, 0x80, 0x8100}[i%4] // two subnormal numbers and two just above
+		}
+		be.Pack(w)
+		be.MatMul(y, x, w, kernels.Buffer{})
+		be.Sync()
+		want.MatMul(z, x, w, kernels.Buffer{})
+		if !slices.Equal(kernels.Elems[float32](y), kernels.Elems[float32](z)) {
+			t.Errorf("%s: %v, want %v", l, kernels.Elems[float32](y)[:4], kernels.Elems[float32](z)[:4])
 		}
 	}
 }
