@@ -79,8 +79,7 @@ type Verification struct {
 	Sampled   []string `json:"sampled,omitempty"`
 	Evaluated int      `json:"evaluated,omitempty"` // evaluations that they are of
 	Unsampled int      `json:"unsampled,omitempty"` // evaluations for which time did not suffice
-	// SampledSteps are the training steps that some are of. UnsampledSteps counts policies for whose steps time did
-	// not suffice.
+	// SampledSteps counts the training steps that some are of, UnsampledSteps those for which time did not suffice.
 	SampledSteps   int      `json:"sampled_steps,omitempty"`
 	UnsampledSteps int      `json:"unsampled_steps,omitempty"`
 	Stages         []string `json:"stages"` // stages executed again to their end

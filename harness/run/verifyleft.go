@@ -68,8 +68,8 @@ func (v *verifier) inputsLeftOut(ctx context.Context) error {
 	return nil
 }
 
-// keptSteps returns the range of steps of which the record must have every completion, empty if from > to. A run that
-// was killed may lack those after its last checkpoint, and one that continues another the steps that it took over.
+// keptSteps returns the steps whose completions the record must have, all of them: from..to, none if from > to. A
+// killed run may lack steps after its last checkpoint. A run that continues another lacks the steps it took over.
 func (v *verifier) keptSteps(ctx context.Context) (from, to int64, err error) {
 	row := v.done[v.p.TrainStage()]
 	attempts, all, err := v.keepsAll(ctx, "store.samples.train", row)

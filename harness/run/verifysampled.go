@@ -72,7 +72,7 @@ func (v *verifier) late() bool { return v.o.SampleLimit > 0 && v.sampling > v.o.
 
 // sampleSteps samples and grades some completions of training steps again, other ones each time: of all steps whose
 // policy is there, in its checkpoint or as the weights that training started from, and that were not executed again.
-// It samples those of one policy at least, however long that takes.
+// However long it takes, it samples from one policy at least.
 func (v *verifier) sampleSteps(ctx context.Context, i int) error {
 	hashed, in, ok := v.p.Inputs(i, v.output)
 	if !ok || v.v.Diverged() || v.p.Config.Run.Rollout.Recorded != "" || v.run.Foreign() != "" {
@@ -94,15 +94,15 @@ func (v *verifier) sampleSteps(ctx context.Context, i int) error {
 			return err
 		}
 		steps := v.stepsOf(after)
+		if v.late() && v.v.SampledSteps > 0 {
+			v.v.UnsampledSteps += len(steps)
+			continue
+		}
 		kept, err := v.keptOf(ctx, steps)
 		if err != nil {
 			return err
 		}
 		if len(kept) == 0 {
-			continue
-		}
-		if v.late() && v.v.SampledSteps > 0 {
-			v.v.UnsampledSteps++
 			continue
 		}
 		e := v.againEnv(i, sid)
@@ -144,6 +144,10 @@ func (k *keptRollout) where() string {
 func (v *verifier) keptOf(ctx context.Context, steps []int64) (list []keptRollout, err error) {
 	packs := v.DB.Blobs.NewPackReader()
 	defer packs.Close()
+	wholeFrom, wholeTo, err := v.keptSteps(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range steps {
 		rows, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "train", Step: s,
 			Scorer: v.scorer(trainLabel).Digest})
@@ -164,8 +168,8 @@ func (v *verifier) keptOf(ctx context.Context, steps []int64) (list []keptRollou
 				list = append(list, k)
 			}
 		}
-		if all := list[before:]; len(all) > 0 && len(all) == len(rows) &&
-			v.p.Config.Run.Store.Samples.Train >= 1 {
+		all := list[before:]
+		if len(all) > 0 && len(all) == len(rows) && wholeFrom <= s && s <= wholeTo {
 			if err := v.whole(ctx, s, all); err != nil {
 				return nil, err
 			}

@@ -134,7 +134,7 @@ func SampleAgain(ctx context.Context, e *Env, label string, in Inputs, completio
 	for i, at := range places {
 		list[i] = Repeated{had[i].ProblemID, had[i].K, ident.Sum(recorded[at]), ident.Sum(lines[i]), ""}
 		if list[i].Want != list[i].Got {
-			list[i].Field = FirstDifference(had[i].Completion, got[i].Completion)
+			list[i].Field = firstDifference(had[i].Completion, got[i].Completion)
 		}
 	}
 	return list, nil
@@ -154,8 +154,8 @@ type Redrawn struct {
 }
 
 // SampleRollouts samples completions of training again, by the policy as it was after so many steps, grades them and
-// returns them in order. It is the policy that sampled those of step after+1+rollout.staleness, and after 0 all those
-// before, too.
+// returns them in order. That policy sampled step after+1+rollout.staleness; the one that training started from also
+// sampled all earlier steps.
 func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Rollout) ([]Redrawn, error) {
 	problems, err := e.problemsOf(in, RoleTrain)
 	if err != nil {
@@ -263,8 +263,8 @@ func (e *Env) requests(list []Rollout, problems []rollout.Problem, prompts *Prom
 	return reqs, nil
 }
 
-// FirstDifference names the first part in which completions with different lines differ.
-func FirstDifference(a, b rollout.Completion) string {
+// firstDifference names the first part in which completions with different lines differ.
+func firstDifference(a, b rollout.Completion) string {
 	switch {
 	case !slices.Equal(a.Tokens, b.Tokens):
 		return "tokens"
