@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"exp/kernels/ref"
 	"exp/train/model"
 )
 
@@ -113,11 +112,7 @@ func TestAfmoeIsPublished(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer weights.Close()
-		to := filepath.Join(t.TempDir(), "trained")
-		trained := Trained{Config: c, Heads: model.Heads{LM: true}, Weights: weights, Learned: weights}
-		if _, err := MergeTensors(ref.New[float32](), trained, to, MergeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		to := trainedFolder(t, c, weights, MergeOptions{})
 		sameLogits(t, dir, to, tokens)
 		shapes := storedShapes(t, filepath.Join(to, "model.safetensors"))
 		for name, shape := range map[string][]int{"self_attn.gate_proj.weight": {32, 12}, "mlp.router.gate.weight": {6, 12},

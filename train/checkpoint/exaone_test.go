@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"exp/kernels/ref"
-	"exp/train/model"
 )
 
 // An EXAONE 3 under its own names is read as the Llama that it is, and written as one.
@@ -44,11 +43,7 @@ func TestExaoneIsLlama(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer weights.Close()
-		to := filepath.Join(t.TempDir(), "trained")
-		trained := Trained{Config: c, Heads: model.Heads{LM: true}, Weights: weights, Learned: weights}
-		if _, err := MergeTensors(ref.New[float32](), trained, to, MergeOptions{Origin: origin}); err != nil {
-			t.Fatal(err)
-		}
+		to := trainedFolder(t, c, weights, MergeOptions{Origin: origin})
 		text := string(readFile(t, filepath.Join(to, configFile)))
 		for _, part := range []string{`"LlamaForCausalLM"`, `"model_type": "llama"`, `"num_hidden_layers"`} {
 			if !strings.Contains(text, part) {

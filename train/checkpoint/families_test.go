@@ -201,11 +201,7 @@ func TestFurtherLayersAreIgnored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		to := filepath.Join(t.TempDir(), "trained")
-		trained := Trained{Config: c, Heads: model.Heads{LM: true}, Weights: weights, Learned: weights}
-		if _, err := MergeTensors(ref.New[float32](), trained, to, MergeOptions{Origin: origin}); err != nil {
-			t.Fatal(err)
-		}
+		to := trainedFolder(t, c, weights, MergeOptions{Origin: origin})
 		if text := string(readFile(t, filepath.Join(to, configFile))); !strings.Contains(text, `"num_nextn_predict_layers": 0`) {
 			t.Errorf("the trained model's config.json is %s", text)
 		}
@@ -255,4 +251,15 @@ func TestDeepseekRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
 		}
 	}
+}
+
+// trainedFolder writes what training makes of weights and returns the folder.
+func trainedFolder(t *testing.T, c model.Config, weights *Tensors, o MergeOptions) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "trained")
+	trained := Trained{Config: c, Heads: model.Heads{LM: true}, Weights: weights, Learned: weights}
+	if _, err := MergeTensors(ref.New[float32](), trained, to, o); err != nil {
+		t.Fatal(err)
+	}
+	return to
 }

@@ -56,12 +56,7 @@ func TestHybridsArePublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		to := filepath.Join(t.TempDir(), "trained")
-		trained := Trained{Config: c, Heads: model.Heads{LM: true}, Weights: weights, Learned: weights}
-		be := ref.New[float32]()
-		if _, err := MergeTensors(be, trained, to, MergeOptions{Origin: origin}); err != nil {
-			t.Fatal(err)
-		}
+		to := trainedFolder(t, c, weights, MergeOptions{Origin: origin})
 		sameLogits(t, dir, to, tokens)
 		packed := filepath.Join(t.TempDir(), "packed")
 		found, err := FindContainer(to)
