@@ -264,7 +264,8 @@ func TestFsck(t *testing.T) {
 // fsck finds a configuration that comparisons would read, but no run computed with.
 func TestFsckConfiguration(t *testing.T) {
 	dir := ownSmokeStore(t)
-	tamper(t, dir, `UPDATE configs SET json = json_set(json, '$.train.optim.lr', 0.5) WHERE digest = (SELECT config FROM runs WHERE name = 'smoke-ppo')`)
+	tamper(t, dir, `UPDATE configs SET json = json_set(json, '$.train.optim.lr', 0.5)
+		WHERE digest = (SELECT config FROM runs WHERE name = 'smoke-ppo')`)
 	got := exp(t, "fsck", "--store", dir)
 	for _, text := range []string{"config: ", "train.optim.lr is 0.5, but 0.001 in its source: it was changed", "needed by smoke-ppo#0"} {
 		if got.code != 4 || !strings.Contains(got.stdout, text) {
@@ -277,7 +278,8 @@ func TestFsckConfiguration(t *testing.T) {
 func TestFsckMetrics(t *testing.T) {
 	dir := ownSmokeStore(t)
 	entropy := func(value string) {
-		tamper(t, dir, `UPDATE metrics SET value = `+value+` WHERE step IN (3, 4) AND series IN (SELECT id FROM series WHERE name = 'actor/entropy')`)
+		tamper(t, dir, `UPDATE metrics SET value = `+value+`
+			WHERE step IN (3, 4) AND series IN (SELECT id FROM series WHERE name = 'actor/entropy')`)
 	}
 	entropy("9.9")
 	if got := exp(t, "fsck", "--store", dir); got.code != 4 || !strings.Contains(got.stdout, "step 3 was changed") ||
@@ -287,10 +289,13 @@ func TestFsckMetrics(t *testing.T) {
 	entropy("NULL")
 	tamper(t, dir, `UPDATE series SET (last, min, argmin, max, argmax) = (SELECT NULL, min(value), min(step), max(value), max(step)
 		FROM metrics m WHERE m.series = series.id AND m.run = series.run AND m.value IS NOT NULL) WHERE name = 'actor/entropy'`)
-	tamper(t, dir, `UPDATE series SET argmin = (SELECT min(step) FROM metrics m WHERE m.series = series.id AND m.run = series.run AND m.value = series.min),
-		argmax = (SELECT min(step) FROM metrics m WHERE m.series = series.id AND m.run = series.run AND m.value = series.max) WHERE name = 'actor/entropy'`)
+	tamper(t, dir, `UPDATE series SET
+		argmin = (SELECT min(step) FROM metrics m WHERE m.series = id AND m.run = series.run AND m.value = series.min),
+		argmax = (SELECT min(step) FROM metrics m WHERE m.series = id AND m.run = series.run AND m.value = series.max)
+		WHERE name = 'actor/entropy'`)
 	got := exp(t, "fsck", "--store", dir)
-	if !strings.Contains(got.stdout, "no damage found, but the chain of 6 of 12 steps was not recomputed") || strings.Contains(got.stdout, "everything") {
+	const some = "no damage found, but the chain of 6 of 12 steps was not recomputed"
+	if !strings.Contains(got.stdout, some) || strings.Contains(got.stdout, "everything") {
 		t.Errorf("metrics that may have been anything:\n%s", got.stdout)
 	}
 }

@@ -174,7 +174,8 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 	return suite, q, err
 }
 
-// noMatchText says that the flags match no completion of a run, and which run has those of the steps it took over.
+// noMatchText says that no completion matches. If the run continues another one, it names that run, which has the
+// completions of the earlier steps.
 func noMatchText(ctx context.Context, s recorded.Completions) (string, error) {
 	text := "no completion matches"
 	if s.Run.Parent == 0 || s.Query.Scope != recorded.TrainSuite {

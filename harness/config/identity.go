@@ -37,7 +37,7 @@ func (r *Resolved) Params(stage Stage) map[string]any {
 	return r.view(func(k *Key) bool { return k.Reads(stage) || judged && k.Judges })
 }
 
-// JudgesAlone reports whether only the reward decides what is right, in training and in evaluations.
+// JudgesAlone reports whether the reward alone decides which answers are right, in training and in evaluations.
 func (r *Run) JudgesAlone() bool { return r.Task.Kind == PromptsTask }
 
 // PromptsTask is the task whose problems need no gold answers.

@@ -314,7 +314,7 @@ func (e *Env) policyAfter(step int, in Inputs, owned *closers) (*model.Model, er
 	return m, nil
 }
 
-// adaptedFrom makes the frozen policy of a run that trains adapters and heads, with those of a checkpoint.
+// adaptedFrom makes the frozen policy of a run with LoRA: the base, and the adapters and heads in a checkpoint.
 func (e *Env) adaptedFrom(c *checkpoint.Checkpoint, h model.Heads, in Inputs, owned *closers) (*model.Model, error) {
 	load, err := e.loader(in, owned)
 	if err != nil {

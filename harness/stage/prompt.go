@@ -244,7 +244,7 @@ func (p *Prompter) check(problems []rollout.Problem) error {
 	return longest
 }
 
-// TooLongError reports prompts of more than data.max_prompt_tokens tokens, none of which may be cut.
+// TooLongError reports prompts that exceed data.max_prompt_tokens while the configuration does not allow cutting them.
 type TooLongError struct {
 	Problem       string // with the longest prompt; empty: not known here
 	Tokens, Limit int    // of it, and data.max_prompt_tokens
