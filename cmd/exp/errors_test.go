@@ -128,7 +128,7 @@ func TestRealErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, damaged := store.Open(dir, store.Options{})
-	_, badFilter := query.Parse("seed >")
+	_, badFilter := query.Schema{}.Parse("seed >")
 	for _, tt := range []struct {
 		name string
 		err  error

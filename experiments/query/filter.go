@@ -14,7 +14,3 @@ import "exp/experiments/store"
 //
 // Match takes values as store.RunFields returns them.
 type Filter = Expr[store.Field]
-
-// Parse reads a filter whose configuration keys may have any values. The error is a
-// *SyntaxError.
-func Parse(text string) (*Filter, error) { return Schema{}.Parse(text) }

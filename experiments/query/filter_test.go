@@ -45,7 +45,7 @@ var example = map[string]any{
 
 func match(t *testing.T, text string) bool {
 	t.Helper()
-	f, err := Parse(text)
+	f, err := Schema{}.Parse(text)
 	if err != nil {
 		t.Fatalf("Parse(%q): %v", text, err)
 	}
@@ -237,7 +237,7 @@ func TestImpossibleValues(t *testing.T) {
 }
 
 func TestFieldsOnce(t *testing.T) {
-	f, err := Parse("seed = 1 or seed = 2 and metric.loss.max > 3 and metric.loss > 1")
+	f, err := Schema{}.Parse("seed = 1 or seed = 2 and metric.loss.max > 3 and metric.loss > 1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 	var got strings.Builder
 	for _, text := range filters {
-		_, err := Parse(text)
+		_, err := Schema{}.Parse(text)
 		var e *SyntaxError
 		if !errors.As(err, &e) || e.Text != text {
 			t.Errorf("Parse(%q): error %v, want *SyntaxError", text, err)
@@ -375,7 +375,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		filter, err := Parse(text)
+		filter, err := Schema{}.Parse(text)
 		if err != nil {
 			var e *SyntaxError
 			if !errors.As(err, &e) || e.Col < 0 || e.Col > len([]rune(text)) || e.Msg == "" || len(strings.Split(err.Error(), "\n")) < 3 {
@@ -383,7 +383,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		negated, err := Parse("not (" + text + ")")
+		negated, err := Schema{}.Parse("not (" + text + ")")
 		if err != nil {
 			if strings.Contains(err.Error(), "nested deeper") {
 				return
@@ -403,7 +403,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func BenchmarkMatch(b *testing.B) {
-	f, err := Parse("algo = flowrl and metric.loss < 0.5 and not tag = old and created < 30d")
+	f, err := Schema{}.Parse("algo = flowrl and metric.loss < 0.5 and not tag = old and created < 30d")
 	if err != nil {
 		b.Fatal(err)
 	}

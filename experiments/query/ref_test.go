@@ -281,7 +281,7 @@ func TestList(t *testing.T) {
 	f := fixture(t)
 	ctx := context.Background()
 	fields := []store.Field{{Kind: store.FieldColumn, Name: "seed"}, {Kind: store.FieldColumn, Name: "status"}}
-	filter, err := Parse("name = b and status = running")
+	filter, err := Schema{}.Parse("name = b and status = running")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestList(t *testing.T) {
 }
 
 func ExampleParse() {
-	_, err := Parse("status = done and stauts = failed")
+	_, err := Schema{}.Parse("status = done and stauts = failed")
 	fmt.Println(strings.Split(err.Error(), "\n")[0])
 	// Output: filter, column 19: no field "stauts"
 }
