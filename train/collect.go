@@ -72,6 +72,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	}
 	seen := make(map[int]bool)
 	var dropped []int
+	var votes votes
 	for batch := 0; batch == 0 || len(got.groups) < c.PromptsPerStep && batch < c.Filter.MaxBatches; batch++ {
 		got.batches++
 		var problems []int
@@ -91,10 +92,9 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 			return nil, fmt.Errorf("sampling: %w", err)
 		}
 		clock.lap("gen")
-		if err := t.grade(ctx, step, traj, &got.events); err != nil {
+		if err := t.score(ctx, step, traj, given, &votes, &got.events); err != nil {
 			return nil, fmt.Errorf("grading: %w", err)
 		}
-		reward(traj, given)
 		clock.lap("reward")
 		at := len(got.all)
 		got.all = append(got.all, traj...)
@@ -116,6 +116,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 			{Name: "train/filter_passed", Value: float64(passed) / float64(groups)},
 		}
 	}
+	got.metrics = append(got.metrics, votes.metrics()...)
 	if c.Overlong.Buffer > 0 {
 		got.metrics = append(got.metrics, overlongMetrics(train, c.Overlong)...)
 	}
@@ -125,6 +126,17 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		}
 	}
 	return got, nil
+}
+
+// score gives whole groups of completions their verdicts and rewards.
+func (t *Trainer) score(ctx context.Context, step int, all []Trajectory, given []*float64, v *votes,
+	events *[]Event) error {
+	if err := t.grade(ctx, step, all, events); err != nil {
+		return err
+	}
+	err := t.rewardSelf(ctx, all, v)
+	reward(all, given)
+	return err
 }
 
 // fill takes dropped groups where fewer than want passed the filter, and tells so; it

@@ -58,6 +58,8 @@ type Config struct {
 	Offload          Offload
 	Policy, Critic   Optim
 
+	Self     SelfReward
+	Label    Label // with RewardMajority
 	Filter   Filter
 	Overlong rl.Overlong
 	// Correction accounts for rollouts of another policy; its metrics are always recorded.
@@ -173,7 +175,7 @@ func (k KL) used() bool { return k.LossCoef != 0 || k.RewardCoef != 0 }
 
 // Validate reports settings that training cannot run with.
 func (c Config) Validate() error {
-	_, knownAdvantage := rl.EstimatorNamed(c.Advantage)
+	estimator, knownAdvantage := rl.EstimatorNamed(c.Advantage)
 	loss, ok := rl.PolicyLossNamed(c.Loss)
 	switch {
 	case !ok:
@@ -191,6 +193,9 @@ func (c Config) Validate() error {
 			kernels.MaxTopTokens)
 	case c.Correction.Bypass != 0 && loss.Bypass != c.Correction.Bypass:
 		return fmt.Errorf("train: the loss %s does not support rollout correction in bypass mode", c.Loss)
+	case c.Self != RewardGraded && (estimator.Greedy || estimator.Components):
+		return fmt.Errorf("train: %s needs other rewards than those that completions give themselves",
+			c.Advantage)
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:
 		return fmt.Errorf("train: group filtering with %d batches", c.Filter.MaxBatches)
 	case c.PromptsPerStep < 1 || c.PromptsPerUpdate < 1 || c.PromptsPerStep%c.PromptsPerUpdate != 0:

@@ -226,6 +226,13 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"ReMax, graded together": toy(GRPO, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
 		"turns":                  toy(PPO, func(r *toyRun) { r.withTurns() }),
 		"stale":                  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
+		"votes, ahead": toy(GRPO, func(r *toyRun) {
+			r.cfg.Self, r.cfg.Label, r.cfg.Samples, r.cfg.Staleness = RewardMajority, Label{Right: 1, Format: 0.5}, 3, 1
+		}),
+		"confidence, filtered": toy(GRPO, func(r *toyRun) {
+			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.cfg.Self = 6, 3, RewardConfidence
+			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}
+		}),
 		"filtered": toy(GRPO, func(r *toyRun) {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 6, 3
 			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}

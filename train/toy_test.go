@@ -266,7 +266,7 @@ func (r *toyRun) start() *Trainer {
 	}
 	p := Parts{Backend: be, Tensor: r.tensor, RolloutTensor: r.rollout, Grader: r.grade, Prompt: letters{}.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
-		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers, Wait: r.wait,
+		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers, Wait: r.wait, Agreement: byParity,
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
 	if r.parts {
 		p.Grader = parts{r.grade}
@@ -457,4 +457,13 @@ func TestKnownOptimum(t *testing.T) {
 			t.Errorf("%s: KL(target‖π) = %.3f, want a collapsed policy, ≥ 1", arm.name, kl)
 		}
 	}
+}
+
+// byParity takes a completion's number of tokens for its answer, even or odd.
+func byParity(_ context.Context, _ *rollout.Problem, list []*rollout.Completion) ([]string, error) {
+	answers := make([]string, len(list))
+	for i, c := range list {
+		answers[i] = []string{"even", "odd"}[len(c.Tokens)%2]
+	}
+	return answers, nil
 }

@@ -38,14 +38,17 @@ type Parts struct {
 	Reference *model.Model // frozen, of any architecture with the policy's tokens; nil unless needed
 	Teachers  []Teacher    // which take Reference's place for some problems; none without Reference
 	// Route returns the Teacher.Source of a problem; it is needed with Teachers.
-	Route    func(p *rollout.Problem) string
-	Critic   *model.Model    // trainable, with a value head; nil unless needed
-	Sampler  rollout.Sampler // draws from Policy or Copy; nil on a rank that only learns
-	Grader   rollout.Grader
-	Prompt   func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
-	Problems []rollout.Problem
-	Seed     func(label string) uint64
-	Recorder Recorder
+	Route   func(p *rollout.Problem) string
+	Critic  *model.Model    // trainable, with a value head; nil unless needed
+	Sampler rollout.Sampler // draws from Policy or Copy; nil on a rank that only learns
+	Grader  rollout.Grader
+	// Agreement returns the answers of completions of a problem, equal where they agree and empty without one,
+	// found without its gold answers; it is needed with RewardMajority.
+	Agreement func(ctx context.Context, p *rollout.Problem, list []*rollout.Completion) ([]string, error)
+	Prompt    func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
+	Problems  []rollout.Problem
+	Seed      func(label string) uint64
+	Recorder  Recorder
 	// Copy, if not nil, holds the weights that Sampler draws from, and the Trainer takes them from
 	// Policy: on each rank if RolloutTensor differs from Tensor, and on ranks that only sample, whose
 	// Policy is on it. Adapters have no copy.

@@ -450,6 +450,21 @@ func difficulty(r rows.Row, field string) (*float64, error) {
 	return &x, nil
 }
 
+// WithoutGold returns a copy of a problem that has no gold answers. Everything else is as it was.
+func WithoutGold(p *rollout.Problem) (q rollout.Problem, err error) {
+	f, err := FactsOf(p)
+	if err != nil {
+		return q, err
+	}
+	q = *p
+	q.Answer = ""
+	if len(f.Answers) > 0 {
+		f.Answers = nil
+		q.Data, err = json.Marshal(f)
+	}
+	return q, err
+}
+
 // SetFacts stores gold answers and source in a problem. golds must not be empty.
 func SetFacts(p *rollout.Problem, golds []string, source string) (err error) {
 	p.Answer = golds[0]

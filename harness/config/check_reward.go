@@ -5,10 +5,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"exp/train/rl"
 )
 
 func rewardChecks() []check {
-	return append(judgeChecks(), []check{
+	return append(slices.Concat(judgeChecks(), selfChecks()), []check{
 		{[]string{"reward.command"}, func(r *Run) (string, string) {
 			if len(r.Reward.Command) == 0 || r.Reward.Command[0] == "" {
 				return "reward.command names no program",
@@ -53,6 +55,58 @@ func rewardChecks() []check {
 			return "", ""
 		}},
 	}...)
+}
+
+// selfChecks checks rewards that completions give themselves.
+func selfChecks() []check {
+	return []check{
+		{[]string{"reward.kind", "task.kind"}, func(r *Run) (string, string) {
+			switch {
+			case !r.Reward.Self():
+			case r.JudgesAlone():
+				return fmt.Sprintf("the task prompts needs a reward that says what is right, which %s does not",
+					r.Reward.Kind), "set reward.kind to command, judge or model"
+			case r.Reward.Kind == Majority && !slices.Contains([]string{"math", "words", "stories"}, r.Task.Kind):
+				return "reward.kind majority compares answers, but those of task " + r.Task.Kind +
+					" are not values", "use it with task math, words or stories"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.kind", "rollout.n"}, func(r *Run) (string, string) {
+			if r.Reward.Kind == Majority && r.Rollout.N < 3 {
+				return fmt.Sprintf("rollout.n is %d, but reward.kind majority counts the answers of a problem's "+
+					"completions", r.Rollout.N), "rollout.n: 3 or more; TTRL takes 32 of 64"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.kind", "algo.advantage", "reward.components"}, func(r *Run) (string, string) {
+			e, _ := rl.EstimatorNamed(r.Algo.Advantage)
+			switch {
+			case !r.Reward.Self():
+			case e.Greedy:
+				return r.Algo.Advantage + " scores a greedy completion by itself, which reward.kind " +
+					r.Reward.Kind + " cannot", "use algo.advantage grpo or rloo, or another reward.kind"
+			case len(r.Reward.Components) > 0:
+				return "reward.kind " + r.Reward.Kind + " has no parts for reward.components",
+					"reward.components: [], and an algo.advantage other than gdpo"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.kind", "algo.filter_groups.metric"}, func(r *Run) (string, string) {
+			if r.Reward.Self() && r.Algo.FilterGroups.Metric == "acc" {
+				return "algo.filter_groups.metric acc looks at gold answers, which reward.kind " + r.Reward.Kind +
+					" does without", "algo.filter_groups.metric: score"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.kind", "rollout.source"}, func(r *Run) (string, string) {
+			if r.Reward.Kind == Confidence && r.Rollout.Source == "recorded" {
+				return "reward.kind confidence needs entropies, which recorded rollouts do not have",
+					"rollout.source: policy, or reward.kind: majority"
+			}
+			return "", ""
+		}},
+	}
 }
 
 // judgeChecks checks the settings of a judge.

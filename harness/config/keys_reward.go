@@ -6,13 +6,14 @@ import "time"
 
 func rewardKeys() []Key {
 	keys := []Key{
-		{Path: "reward.kind", Kind: Enum, Words: []string{"task", "command", "judge", "model"}, Default: is("task"),
-			Help: "what scores completions in training; of task prompts also in evaluations"},
-		{Path: "reward.correct", Kind: Float, Default: is(1.0), When: ofReward("task"),
+		{Path: "reward.kind", Kind: Enum, Default: is("task"),
+			Words: []string{"task", "command", "judge", "model", Majority, Confidence},
+			Help:  "what scores completions in training; of task prompts also in evaluations"},
+		{Path: "reward.correct", Kind: Float, Default: is(1.0), When: ofReward("task", "majority"),
 			Help: "reward of a right answer"},
-		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: ofReward("task"),
+		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: ofReward("task", "majority"),
 			Help: "reward of a wrong answer"},
-		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), When: ofReward("task"),
+		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), When: ofReward("task", "majority"),
 			Help: "reward of a wrong answer in the right format"},
 		{Path: "reward.components", Kind: String, List: true, Default: byKind("reward.components", is([]string{})), Pattern: pattern("a name of small letters, digits and _", `[a-z][a-z0-9_]*`),
 			Help: "named parts of the reward, in the order in which algorithms weigh them; recorded as " +
@@ -115,13 +116,18 @@ func aboutReward(path string) string {
 	switch path {
 	case "reward.kind":
 		return `
-  task     reward.correct, reward.wrong or reward.format, by the task's verdict
-  command  a program of yours: reward.command
-  judge    a language model behind an OpenAI-compatible server: reward.judge. Only this
-           and exp serve use the network
-  model    a sequence-classification model on our own engine: reward.weights
+  task       reward.correct, reward.wrong or reward.format, by the task's verdict
+  command    a program of yours: reward.command
+  judge      a language model behind an OpenAI-compatible server: reward.judge. Only this
+             and exp serve use the network
+  model      a sequence-classification model on our own engine: reward.weights
+  majority   reward.correct for the answer that most completions of the problem have, else
+             reward.format, or reward.wrong without an answer: TTRL (arXiv:2504.16084 §2).
+             Answers are compared by the task's grader, without the gold answer; on a tie
+             the first one wins
+  confidence -entropy in nats, mean over the completion's tokens: RENT (arXiv:2505.22660)
 
-  The task decides whether an answer is right, so accuracy, filters on acc and every
+  With the last two, gold answers serve metrics and evaluations alone. The task decides whether an answer is right, so accuracy, filters on acc and every
   evaluation mean the same with each kind. Only task.kind prompts has no gold answers: there
   the reward decides that too (task.prompts.pass), and scores evaluations. A completion that could not be scored
   is "not graded": it is recorded as an event, is not trained on, and never counts as a

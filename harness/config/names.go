@@ -59,6 +59,7 @@ func foreignNames() []foreignName {
 			"rollout.max_new_tokens"},
 		{"bypass_mode", "algo.rollout_correction.mode", "it is algo.rollout_correction.mode: bypass here"},
 		{"custom_reward_function", "reward.command", "a reward of your own is a program: reward.kind: command"},
+		{"ttrl", "reward.kind", "votes of completions are reward.kind: majority"},
 		{"reward_manager", "reward.kind", "there is reward.kind; the dapo manager is algo.overlong, gdpo is " +
 			"reward.components"},
 		{"rollout_is", "algo.rollout_correction.weights", ""},

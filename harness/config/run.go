@@ -349,9 +349,9 @@ func (t Tools) Used() bool { return t.Kind != None && t.Kind != "" }
 // (outcomes).
 type Reward struct {
 	Kind         string        `key:"kind"`
-	Correct      float64       `key:"correct"` // Kind is "task"
-	Wrong        float64       `key:"wrong"`   // Kind is "task"
-	Format       float64       `key:"format"`  // Kind is "task"
+	Correct      float64       `key:"correct"` // Kind is "task" or Majority, as for the next two
+	Wrong        float64       `key:"wrong"`
+	Format       float64       `key:"format"`
 	Components   []string      `key:"components"`
 	MaxNotGraded float64       `key:"max_not_graded"`
 	Retries      int           `key:"retries"`     // Kind is "command" or "judge"
@@ -368,6 +368,18 @@ type Reward struct {
 	Chat         string        `key:"chat"`        // Kind is "model"; Auto or None
 	Label        int           `key:"label"`       // Kind is "model"
 }
+
+// Kinds of reward that completions give themselves.
+const (
+	Majority   = "majority"
+	Confidence = "confidence"
+)
+
+// Self reports whether completions give the reward themselves, without gold answers.
+func (r *Reward) Self() bool { return r.Kind == Majority || r.Kind == Confidence }
+
+// ByTask reports whether nothing but the task's grader says something of a completion.
+func (r *Reward) ByTask() bool { return r.Kind == "task" || r.Self() }
 
 // Judge is a language model behind a server that scores completions.
 type Judge struct {

@@ -60,6 +60,21 @@ func learning() []Metric {
 			Absent: "only ReMax samples greedy completions",
 			Definition: "reward of the likeliest completion of a problem, ReMax's baseline, mean over those " +
 				"graded (arXiv:2310.10505 alg. 1)"},
+		Metric{Name: "reward/majority_share", Unit: Share, Per: "completions", Title: "Agreement of completions",
+			Heading: "agree", Absent: "only reward.kind majority counts votes",
+			Axis: Axis{Label: "most frequent answer", Zero: true},
+			Definition: "share of a problem's completions that have its most frequent answer, mean over the " +
+				"step's problems with an answer"},
+		Metric{Name: "reward/majority_right", Unit: Share, Per: "problems", Title: "Right majorities",
+			Direction: eval.Up, Absent: "only reward.kind majority counts votes",
+			Axis: Axis{Label: "right majorities", Zero: true},
+			Definition: "share of a step's problems with an answer whose most frequent one is right by the " +
+				"gold answer, which training does not see"},
+		Metric{Name: "reward/label_accuracy", Unit: Share, Per: "completions", Title: "Right labels",
+			Direction: eval.Up, Absent: "only reward.kind majority counts votes",
+			Axis: Axis{Label: "right labels", Zero: true},
+			Definition: "share of graded completions for which being in the majority and being right are the same " +
+				"(TTRL's reward accuracy)"},
 		Metric{Name: "reward/suspicious", Unit: Share, Per: "completions", Title: "Right on a weak basis",
 			Heading: "weak", Direction: eval.Down,
 			Absent: "only our grader of mathematics says what a verdict rests on",

@@ -38,6 +38,44 @@ func distance(t *testing.T) string {
 
 const rewarded = "sft={steps: 0}"
 
+// voting is word problems whose completions vote.
+var voting = []string{"task={kind: words, words: {largest_number: 9, steps: 1}}", "data.max_prompt_tokens=160", "model.arch.max_positions=224",
+	"sft={steps: 150, problems_per_step: 16}", "sft.optim.lr=3e-3", "algo={kind: grpo}", "rollout.n=4", "reward={kind: majority, wrong: -1}"}
+
+// Votes are rewards: they are recorded as such, and right or wrong stays the gold answer's.
+func TestMajorityReward(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0, append(voting, "store.samples.train=all", "eval.final.suites=[]")...)
+	r, _ := l.execute(p)
+	samples, err := l.db.Samples(context.Background(), r.Run.ID, store.SampleQuery{Scope: "train", Step: 1})
+	if err != nil || len(samples) == 0 {
+		t.Fatalf("%d samples, %v", len(samples), err)
+	}
+	rewards := map[float64]int{}
+	for i := 0; i < len(samples); i += 4 {
+		votes := map[string]int{}
+		most := 0
+		for _, s := range samples[i : i+4] {
+			if s.Verdict.Answer != "" {
+				votes[s.Verdict.Answer]++
+				most = max(most, votes[s.Verdict.Answer])
+			}
+		}
+		for _, s := range samples[i : i+4] {
+			rewards[s.Reward]++
+			switch {
+			case s.Verdict.Answer == "" && s.Reward != -1, s.Verdict.Answer != "" && votes[s.Verdict.Answer] < most && s.Reward != -1,
+				s.Reward == 1 && votes[s.Verdict.Answer] != most:
+				t.Errorf("answer %q with %d of %d votes has reward %v", s.Verdict.Answer, votes[s.Verdict.Answer], most, s.Reward)
+			}
+		}
+	}
+	if rewards[1] == 0 || rewards[-1] == 0 || len(rewards) != 2 {
+		t.Errorf("rewards %v", rewards)
+	}
+	l.samplesAgain(p)
+}
+
 // A run whose reward is a program gives the same outputs with any number of workers;
 // the program's contents are part of what it is, the path is not but as an argument.
 func TestCommandReward(t *testing.T) {

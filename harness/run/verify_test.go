@@ -164,6 +164,7 @@ func TestVerifyRollouts(t *testing.T) {
 		"ahead":            {f32, []string{"rollout.staleness=1"}},
 		"filters":          {f32, []string{"algo={kind: dapo}", "algo.filter_groups.max_batches=3"}},
 		"with a baseline":  {f32, []string{"algo={kind: remax}"}},
+		"confidence":       {f32, []string{"algo={kind: grpo}", "reward={kind: confidence}"}},
 		"adapters":         {f32, loraSets(dir, data, "grpo")},
 		"adapters, log Z":  {f32, loraSets(dir, data, "flowrl")},
 		"adapters in bf16": {bf16, append(loraSets(dir, data, "grpo"), "model.dtype=bf16")},

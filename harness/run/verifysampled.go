@@ -235,7 +235,7 @@ func (v *verifier) sampleAfter(ctx context.Context, e *stage.Env, i int, in stag
 			return err
 		}
 		if d == nil {
-			v.compareReward(where, &k.row, got[n].Verdict)
+			v.compareReward(where, &k.row, &got[n])
 			continue
 		}
 		d.RID, d.Step = v.run.RID, k.row.Step
@@ -246,12 +246,16 @@ func (v *verifier) sampleAfter(ctx context.Context, e *stage.Env, i int, in stag
 	return nil
 }
 
-// compareReward compares what training's grader says of a completion with the record; got may be nil.
-func (v *verifier) compareReward(where string, row *store.Sample, got *rollout.Verdict) {
+// compareReward compares what training's grader says of a completion with the record.
+func (v *verifier) compareReward(where string, row *store.Sample, again *stage.Redrawn) {
+	got := again.Verdict
 	if got == nil {
 		return
 	}
 	v.v.Verdicts++
+	if again.Voted {
+		got.Reward = row.Reward // only steps that are executed again count votes
+	}
 	reward, what := got.Reward, ""
 	if got.Status != rollout.Graded {
 		reward = math.NaN()

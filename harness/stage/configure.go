@@ -127,6 +127,9 @@ func TrainConfig(c *config.Run) train.Config {
 		VerifyRate: c.Verify.LogProbRate, MaxNotGraded: c.Reward.MaxNotGraded,
 	}
 	a := c.Algo
+	t.Self = map[string]train.SelfReward{config.Majority: train.RewardMajority,
+		config.Confidence: train.RewardConfidence}[c.Reward.Kind]
+	t.Label = train.Label{Right: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format}
 	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches,
 		By: map[string]train.Metric{"none": train.MetricNone,
 			"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong,

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/harness/config"
@@ -135,6 +136,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		return err
 	}
 	owned.add(func() { _ = r.reward() }) // a second time if training failed
+	parts.Agreement = r.agreement
 	parts.Prompt = prompts.Encode
 	if err := r.buildEnvironment(prompts, owned); err != nil {
 		return err
@@ -374,4 +376,10 @@ func finite(list []rl.Metric) map[string]float64 {
 		}
 	}
 	return m
+}
+
+// agreement is for train.Parts.
+func (r *reinforcement) agreement(ctx context.Context, p *rollout.Problem,
+	list []*rollout.Completion) ([]string, error) {
+	return task.Agreement(ctx, r.task, p, list)
 }

@@ -20,14 +20,11 @@ import (
 	"exp/train/tokenizer"
 )
 
-// ownReward is the kind of reward that the task's grader gives.
-const ownReward = "task"
-
 // newReward returns the grader of training and the function that closes it: the task itself, the task with the
 // configured reward, or that reward alone. Only the rank has its scorer that judges.
 func (e *Env) newReward(t rollout.Grader) (g rollout.Grader, end func() error, err error) {
 	c := e.run().Reward
-	if c.Kind != ownReward && !e.judges() {
+	if !c.ByTask() && !e.judges() {
 		return reward.NewGrader(t, nil, c.Components), func() error { return nil }, nil
 	}
 	if e.run().JudgesAlone() {

@@ -151,6 +151,7 @@ type Rollout struct {
 type Redrawn struct {
 	Completion rollout.Completion
 	Verdict    *rollout.Verdict // nil: the reward asks a server, so nothing was graded
+	Voted      bool             // the reward in training was a vote of all completions; Verdict has the task's
 }
 
 // SampleRollouts samples completions of training again, by the policy as it was after so many steps, grades them and
@@ -181,10 +182,15 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 	if e.run().Reward.Kind == "judge" {
 		return out, nil
 	}
+	conf := TrainConfig(e.run())
 	verdicts, err := e.gradeAgain(ctx, items)
 	for i := range verdicts {
-		train.KeepFinite(&verdicts[i])
-		out[i].Verdict = &verdicts[i]
+		v := &verdicts[i]
+		train.KeepFinite(v)
+		if conf.Self == train.RewardConfidence && v.Status == rollout.Graded {
+			v.Reward = train.Confidence(&out[i].Completion)
+		}
+		out[i].Verdict, out[i].Voted = v, conf.Self == train.RewardMajority
 	}
 	return out, err
 }

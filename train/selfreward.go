@@ -1,0 +1,139 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// SelfReward is a reward that the policy's own completions give, without gold answers. The verdicts of the
+// Grader still say what is right, for metrics alone.
+type SelfReward uint8
+
+const (
+	RewardGraded SelfReward = iota // none: the Grader's reward
+	// RewardMajority rewards the completions that have the most frequent answer of their group (TTRL,
+	// arXiv:2504.16084 §2). On a tie the answer that comes first wins.
+	RewardMajority
+	// RewardConfidence is the mean of -entropy over a completion's sampled tokens, in nats (RENT,
+	// arXiv:2505.22660 §3).
+	RewardConfidence
+)
+
+// Label holds the rewards of RewardMajority.
+type Label struct {
+	Right  float64 // of the most frequent answer
+	Wrong  float64 // of a completion without an answer
+	Format float64 // of another answer
+}
+
+// votes counts what RewardMajority did in a step.
+type votes struct {
+	groups, right int     // that had an answer, and whose most frequent one is right
+	share         float64 // of completions with that answer, summed over groups
+	agree, graded int     // completions whose label is the Grader's verdict, of all graded ones
+}
+
+// rewardSelf replaces the rewards of graded completions by those that Config.Self names. all holds whole
+// groups.
+func (t *Trainer) rewardSelf(ctx context.Context, all []Trajectory, v *votes) error {
+	switch t.cfg.Self {
+	case RewardConfidence:
+		for i := range all {
+			if tr := &all[i]; tr.Verdict.Status == rollout.Graded {
+				tr.Verdict.Reward = Confidence(tr.Completion)
+			}
+		}
+	case RewardMajority:
+		for i := 0; i < len(all); i += t.cfg.Samples {
+			group := all[i : i+t.cfg.Samples]
+			answers, err := t.agreement(ctx, group)
+			if err != nil {
+				return err
+			}
+			v.label(group, answers, t.cfg.Label)
+		}
+	}
+	return nil
+}
+
+// agreement returns the answers of the completions in a group, equal where they agree.
+func (t *Trainer) agreement(ctx context.Context, group []Trajectory) ([]string, error) {
+	list := make([]*rollout.Completion, len(group))
+	for i := range group {
+		list[i] = group[i].Completion
+	}
+	answers, err := t.Agreement(ctx, group[0].Problem, list)
+	if err != nil {
+		return nil, fmt.Errorf("problem %s: %w", group[0].Problem.ID, err)
+	}
+	for i := range group {
+		if group[i].Verdict.Status != rollout.Graded {
+			answers[i] = "" // it is not trained on
+		}
+	}
+	return answers, nil
+}
+
+// label rewards a group by its most frequent answer.
+func (v *votes) label(group []Trajectory, answers []string, rewards Label) {
+	count := map[string]int{}
+	for _, a := range answers {
+		count[a]++
+	}
+	winner, first := "", 0
+	for i, a := range answers {
+		if a != "" && (winner == "" || count[a] > count[winner]) {
+			winner, first = a, i
+		}
+	}
+	if winner != "" {
+		v.groups++
+		v.share += float64(count[winner]) / float64(len(group))
+		if group[first].Verdict.Correct {
+			v.right++
+		}
+	}
+	for i := range group {
+		x := &group[i].Verdict
+		if x.Status != rollout.Graded {
+			continue
+		}
+		v.graded++
+		if x.Correct == (answers[i] != "" && answers[i] == winner) {
+			v.agree++
+		}
+		switch answers[i] {
+		case "":
+			x.Reward = rewards.Wrong
+		case winner:
+			x.Reward = rewards.Right
+		default:
+			x.Reward = rewards.Format
+		}
+	}
+}
+
+// metrics are those of RewardMajority; none where no group had an answer.
+func (v *votes) metrics() []rl.Metric {
+	if v.groups == 0 {
+		return nil
+	}
+	n := float64(v.groups)
+	return []rl.Metric{
+		{Name: "reward/majority_share", Value: v.share / n},
+		{Name: "reward/majority_right", Value: float64(v.right) / n},
+		{Name: "reward/label_accuracy", Value: float64(v.agree) / float64(v.graded)},
+	}
+}
+
+// Confidence returns the mean of -entropy over the sampled tokens of a completion, in nats; 0 without one.
+func Confidence(c *rollout.Completion) float64 {
+	var sum float64
+	for _, h := range c.Entropies { // 0 for inserted tokens
+		sum -= float64(h)
+	}
+	return sum / float64(max(1, c.SampledTokens()))
+}
