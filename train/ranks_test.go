@@ -213,6 +213,7 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.Loss = "clip_cov"
 		}),
 		"GVPO": toy(GRPO, func(r *toyRun) { r.cfg.Loss = "gvpo" }),
+		"DPO":  toy(GRPO, func(r *toyRun) { r.cfg.Loss = "dpo" }),
 		"VarGrad": toy(GRPO, func(r *toyRun) {
 			r.cfg.Loss, r.cfg.Settings = "gvpo", with(r.cfg.Settings, "gvpo.reference", "ref")
 			r.cfg.Correction = rl.Correction{Weights: rl.TokenWeights, High: 2}

@@ -100,7 +100,7 @@ func distillKeys(token []Clause) []Key {
 	})
 	read := Clause{{Path: "algo.kl.loss_coef", Above: true}, {Path: "algo.kl.reward_coef", Above: true},
 		{Path: "algo.distill.coef", Above: true}, {Path: "algo.flowrl.reference", Words: []string{"ref"}},
-		{Path: "algo.gvpo.reference", Words: []string{"ref"}},
+		{Path: "algo.gvpo.reference", Words: []string{"ref"}}, {Path: "algo.dpo.reference", Words: []string{"ref"}},
 		{Path: "algo.flowrl.ratio_fractions", Above: true}}
 	return append(keys, Key{Path: "algo.reference", Kind: String, Role: External, Default: is(StartWeights),
 		Late: true, Stages: at(Train), When: []Clause{read}, Pattern: pattern("start, a path, or "+

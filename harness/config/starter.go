@@ -197,6 +197,8 @@ algo:
 {{- else if eq .Algo "distill"}}
   reference: models/teacher   # a folder, or hub:ORG/NAME@REVISION: a model with the same tokens that knows more
   # distill: {top_k: 16}      # learn its likeliest tokens at each place, not only the sampled one
+{{- else if eq .Algo "dpo"}}
+  dpo: {beta: 0.1}          # stay near the start: larger values hold the policy closer
 {{- else if eq .Algo "megatron_grpo"}}
   kl: {loss_coef: 0.001}    # stay near the start; 0 drops the reference policy
 {{- else}}

@@ -1,6 +1,10 @@
 package metric
 
-import "exp/eval"
+import (
+	"slices"
+
+	"exp/eval"
+)
 
 // onlyReference explains why the distance to the reference policy may be absent.
 const onlyReference = "only methods that use the reference policy compute it"
@@ -114,7 +118,23 @@ func optimization() []Metric {
 		{Name: "actor/lr", Title: "Learning rate", Axis: Axis{Label: "learning rate", Log: true},
 			Definition: "learning rate of the policy's optimizer in the step"},
 	}
-	return append(list, noise()...)
+	return slices.Concat(list, pairs(), noise())
+}
+
+// pairs describes the pairs of DPO.
+func pairs() []Metric {
+	const only = "only DPO's loss has it"
+	return []Metric{
+		{Name: "actor/dpo_pairs", Title: "Pairs of DPO", Absent: only, Axis: Axis{Label: "pairs", Zero: true},
+			Definition: "pairs of a mini-batch: its problems whose completions have different rewards"},
+		{Name: "actor/dpo_margin", Title: "Margin of DPO", Absent: only, Direction: eval.Up,
+			Axis: Axis{Label: "margin"},
+			Definition: "scaled log-ratio of a pair's better completion less that of the worse one, mean over " +
+				"pairs (arXiv:2305.18290; TRL's rewards/margins)"},
+		{Name: "actor/dpo_accuracy", Unit: Share, Per: "pairs", Title: "Right order in DPO's pairs", Absent: only,
+			Direction: eval.Up, Axis: Axis{Label: "right order", Zero: true},
+			Definition: "share of pairs with a margin above 0 (TRL's rewards/accuracies)"},
+	}
 }
 
 // noise describes verl's estimates of the noise in a gradient.

@@ -63,6 +63,7 @@ func recorded(t *testing.T) []string {
 		ResponseLen: []int{2}, MaxPrompt: 1, MaxResponse: 2}
 	add(rl.DataMetrics(data))
 	add((&rl.GVPOStats{}).Metrics())
+	add((&rl.DPOStats{}).Metrics())
 	add((&rl.ValueStats{}).Metrics())
 	add((&rl.MegatronStats{}).Metrics())
 	add((&rl.DistillStats{}).Metrics())

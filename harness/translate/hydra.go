@@ -125,7 +125,7 @@ var named = regexp.MustCompile(`config_(path|name)\s*=\s*["']([^"']+)["']`)
 // known are the trainers whose own files hold nothing but what this translation knows; ofDAPO those that
 // start from the reward manager dapo.
 var (
-	known  = regexp.MustCompile(`(^|/)((gvpo_)?main_ppo|main_dapo|main_flowrl|main_sppo|fully_async_main)\.py$`)
+	known  = regexp.MustCompile(`(^|/)((gvpo_)?main_ppo|main_dapo|main_flowrl|main_sppo|main_spin|fully_async_main)\.py$`)
 	ofDAPO = regexp.MustCompile(`(^|/)(main_dapo|main_flowrl)\.py$`)
 )
 

@@ -112,6 +112,10 @@ func TestHydraAlone(t *testing.T) {
 		"dapo.sh":      "python3 -m recipe.dapo.main_dapo" + command,
 		"sppo.sh": "python3 -m recipe.sppo.main_sppo" + command +
 			" algorithm.adv_estimator=null algorithm.sppo_eta=2 actor_rollout_ref.actor.sppo_eta=4",
+		"spin.sh": "python3 -m recipe.spin.main_spin" + command + " algorithm.adv_estimator=null algorithm.dpo_beta=0.05 " +
+			"trainer.ref_update_freq=1 algorithm.dpo_label_smoothing=0.1",
+		"spin_far.sh": "python3 -m recipe.spin.main_spin" + command + " algorithm.adv_estimator=null algorithm.dpo_loss_type=ipo " +
+			"trainer.ref_update_freq=3",
 		"a/broken.yaml": "defaults: [\n",
 	})
 	checkRecipe(t, filepath.Join(dir, "a/main.yaml"), Options{}, true, "kind: rloo", "77", "one/b.yaml, which main.yaml starts from",
@@ -121,6 +125,9 @@ func TestHydraAlone(t *testing.T) {
 	checkRecipe(t, filepath.Join(dir, "dapo.sh"), Options{}, true, "buffer: 0.25", "!the reward manager is naive")
 	checkRecipe(t, filepath.Join(dir, "sppo.sh"), Options{}, true, "kind: sppo", "eta: 4", "algorithm.sppo_eta is 2",
 		"twice the loss", "!advantage:", "!main_sppo")
+	checkRecipe(t, filepath.Join(dir, "spin.sh"), Options{}, true, "kind: dpo", "beta: 0.05", "smoothing: 0.1", "reference: old", "n: 2",
+		"rollout.n is 4", "!advantage:", "!main_spin", "!ref_update_freq")
+	checkRecipe(t, filepath.Join(dir, "spin_far.sh"), Options{}, true, "loss: ipo", "trainer.ref_update_freq is 3", "!smoothing:", "! reference: old")
 	if _, err := From(filepath.Join(dir, "a/broken.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), "is not YAML") {
 		t.Errorf("%v", err)
 	}

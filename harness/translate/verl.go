@@ -33,6 +33,7 @@ type verl struct {
 	bypass       bool // rollout correction bypasses the old policy unless a setting says otherwise
 	flow         bool // FlowRL's
 	sppo         bool // SPPO's
+	spin         bool // that of online DPO
 	release      bool // of FlowRL's own repository, which has its loss in verl's plain trainer
 }
 
@@ -151,6 +152,7 @@ func (t *verl) trainer(folder, name string) {
 	t.release = t.text(actor+"tb_type", "") != "" || t.text(actor+"porj_layer", "") != "" // its scripts set both
 	t.flow = t.release || strings.Contains(name, "flowrl")
 	t.sppo = strings.Contains(name, "sppo")
+	t.spin = strings.Contains(name, "main_spin")
 	t.v1 = t.on("trainer.use_v1", t.has("trainer.v1.")) && !t.async && !t.oneStep && !t.flow
 }
 
@@ -331,6 +333,11 @@ func (t *verl) algorithm() {
 		delete(t.out, "algo.advantage")
 		t.selfPlay()
 	}
+	if t.spin {
+		kind, loss = "dpo", "dpo"
+		delete(t.out, "algo.advantage")
+		t.preferences()
+	}
 	if key := "algorithm.norm_adv_by_std_in_grpo"; estimator == "gdpo" && !t.on(key, true) {
 		t.put("algo.scale_std", "true")
 		t.note("%s has no effect in verl with the estimator gdpo", key)
@@ -362,6 +369,29 @@ func (t *verl) selfPlay() {
 			mean, actor, eta)
 	}
 	t.note("verl's SPPO has twice the loss, which shows where train.optim.grad_clip acts or other terms are added")
+}
+
+// preferences translates the settings of verl's recipe spin, whose reference policy is a copy that it renews.
+func (t *verl) preferences() {
+	t.putNumber("algo.dpo.beta", t.number("algorithm.dpo_beta", 0.1))
+	form := t.text("algorithm.dpo_loss_type", "sigmoid")
+	t.put("algo.dpo.loss", form)
+	if form == "sigmoid" {
+		t.putNumber("algo.dpo.smoothing", t.number("algorithm.dpo_label_smoothing", 0))
+	}
+	switch every := t.number("trainer.ref_update_freq", 1); {
+	case every == 1:
+		t.put("algo.dpo.reference", "old")
+	case every > 1:
+		t.note("trainer.ref_update_freq is %v: verl's reference policy is up to so many steps old; here it stays the "+
+			"start, or with algo.dpo.reference: old it is the policy before each step", every)
+	}
+	if n := t.number("actor_rollout_ref.rollout.n", 1); n != 2 {
+		t.put("rollout.n", "2")
+		t.note("actor_rollout_ref.rollout.n is %v: verl pairs neighbouring rows, which are of one problem only with 2",
+			n)
+	}
+	t.note("verl takes the first completion for the better one where rewards are equal; here such pairs teach nothing")
 }
 
 // flowRL translates the settings of FlowRL's trainers. The released code grades without a fallback to boxes.

@@ -15,7 +15,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("estimator %s: %t", name, ok)
 		}
 	}
-	for _, name := range []string{"ppo", "gspo", "sapo", "reinforce", "clip_cov", "kl_cov", "gmpo", "cispo", "dppo_tv", "dppo_kl", "dro", "gvpo", "flowrl", "megatron"} {
+	for _, name := range []string{"ppo", "gspo", "sapo", "reinforce", "clip_cov", "kl_cov", "gmpo", "cispo", "dppo_tv", "dppo_kl", "dro", "gvpo", "dpo", "flowrl", "megatron"} {
 		if l, ok := PolicyLossNamed(name); !ok || l.Name != name || l.Start == nil {
 			t.Errorf("loss %s: %t", name, ok)
 		}

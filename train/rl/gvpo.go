@@ -5,8 +5,9 @@ import "math"
 // RowCenter is a constant of a row's group under the parameters before a mini-batch's first
 // micro-batch.
 type RowCenter struct {
-	Mean float64 // over the group's rows that have unmasked tokens
-	Rows int     // their number
+	Mean       float64 // over the group's rows that have unmasked tokens
+	Rows       int     // their number
+	Preference         // of DPO, which reads nothing else
 }
 
 // GVPOConfig holds the settings of GVPO; verl's recipe is in brackets.

@@ -116,6 +116,12 @@ func TestGroupGradients(t *testing.T) {
 			GVPO(d, b, GVPOCenters(b, group, c), 12, c, &s)
 			return s.Loss
 		},
+		"DPO": func(d []float64, b *Batch[float64]) float64 {
+			return pairLoss(d, b, group, DPOConfig{0.7, ReferencePolicy, Sigmoid, 0.1})
+		},
+		"IPO, to old policy": func(d []float64, b *Batch[float64]) float64 {
+			return pairLoss(d, b, group, DPOConfig{0.7, OldPolicy, IPO, 0})
+		},
 		"FlowRL":                func(d []float64, b *Batch[float64]) float64 { return groupFlow(d, b, group, flow) },
 		"FlowRL, to old policy": func(d []float64, b *Batch[float64]) float64 { return groupFlow(d, b, group, flowOld) },
 	} {
@@ -139,6 +145,13 @@ func TestGroupGradients(t *testing.T) {
 	}
 }
 
+// pairLoss is DPO.
+func pairLoss(d []float64, b *Batch[float64], group []int, c DPOConfig) float64 {
+	var s DPOStats
+	DPO(d, b, DPOPairs(b, group, c), &s)
+	return s.Loss
+}
+
 // groupFlow is FlowRL with log Z from the group.
 func groupFlow(d []float64, b *Batch[float64], group []int, c FlowRLConfig) float64 {
 	var logZ []float64
@@ -158,7 +171,7 @@ func TestFlowRLCenters(t *testing.T) {
 	// Means of logProb -2 and -0.5, of ref -3.5 and -1: 15·0.5 - 3.5 + 2 = 6 and
 	// -15·0.5 - 1 + 0.5 = -8.
 	got := FlowRLCenters(b, group, c)
-	for i, want := range []RowCenter{{-1, 2}, {-1, 2}, {0, 0}} {
+	for i, want := range []RowCenter{{Mean: -1, Rows: 2}, {Mean: -1, Rows: 2}, {}} {
 		if !near(got[i].Mean, want.Mean, 1e-6) || got[i].Rows != want.Rows {
 			t.Errorf("row %d: %v, want %v", i, got[i], want)
 		}
