@@ -161,30 +161,35 @@ func (p *Panel) groups(verdicts []rollout.Verdict) [][]rollout.Verdict {
 func (p *Panel) vote(groups [][]rollout.Verdict, k int) (Vote, bool) {
 	var values []float64
 	var clusters []string
-	votes, ties := 0, 0
+	var votes, ties float64
 	for i, g := range groups {
 		if len(g) < k {
 			continue
 		}
-		blocks, right := len(g)/k, 0
+		blocks, right := len(g)/k, 0.0
 		for b := range blocks {
-			correct, tied := majority(g[b*k : (b+1)*k])
+			v := voteOf(g[b*k : (b+1)*k])
 			votes++
-			if correct {
-				right++
-			}
-			if tied {
-				ties++
-			}
+			right += v.Value
+			ties += v.Tied
 		}
-		values = append(values, float64(right)/float64(blocks))
+		values = append(values, right/float64(blocks))
 		clusters = append(clusters, p.Problems[i].Cluster)
 	}
 	m, ok := shareMetric(fmt.Sprintf("maj@%d", k), values, clusters)
 	if !ok {
 		return Vote{}, false
 	}
-	return Vote{K: k, Metric: m, Ties: float64(ties) / float64(votes)}, true
+	return Vote{K: k, Metric: m, Ties: ties / votes}, true
+}
+
+// voteOf returns the majority vote of a block of verdicts.
+func voteOf(block []rollout.Verdict) stat.Vote {
+	answers, correct := make([]string, len(block)), make([]bool, len(block))
+	for i, v := range block {
+		answers[i], correct[i] = v.Answer, v.Correct
+	}
+	return stat.MajorityVote(answers, correct)
 }
 
 // shareMetric returns the mean of a share over problems with its interval, cut to [0,1]. ok is false
@@ -223,26 +228,6 @@ func (p *Panel) TestsPassed(c Column) (m Metric, ok bool) {
 		values, clusters = append(values, sum/float64(len(g))), append(clusters, p.Problems[i].Cluster)
 	}
 	return shareMetric("tests_passed", values, clusters)
-}
-
-// majority reports whether the most frequent answer is right and whether it is tied.
-func majority(block []rollout.Verdict) (correct, tied bool) {
-	count := map[string]int{}
-	for _, v := range block {
-		if v.Answer != "" {
-			count[v.Answer]++
-		}
-	}
-	most, winner := 0, rollout.Verdict{}
-	for _, v := range block { // in order: on a tie the first answer wins
-		if v.Answer != "" && count[v.Answer] > most {
-			most, winner = count[v.Answer], v
-		}
-	}
-	for answer, n := range count {
-		tied = tied || n == most && answer != winner.Answer
-	}
-	return winner.Correct, tied
 }
 
 // FormCount is one line of the histogram of answer forms.

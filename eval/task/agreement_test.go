@@ -19,7 +19,9 @@ func completionsOf(texts ...string) (list []*rollout.Completion) {
 
 // Answers in other words agree, whatever the gold answers say.
 func TestAgreement(t *testing.T) {
-	math := func(grader string) Config { return Config{Kind: "math", Math: Math{Grader: grader}, Reward: Reward{Correct: 1}} }
+	math := func(grader string) Config {
+		return Config{Kind: "math", Math: Math{Grader: grader}, Reward: Reward{Correct: 1}}
+	}
 	for name, tt := range map[string]struct {
 		config Config
 		texts  []string
