@@ -73,11 +73,12 @@ type Profile struct {
 	n     int   // number of thresholds
 }
 
-// NewProfile bins xs by thresholds, which must ascend.
+// NewProfile bins xs by thresholds, which must ascend. A score that only rounding puts above a threshold is not
+// above it: PassAtK finds 0.20000000000000007 for 2 of 10.
 func NewProfile(xs, thresholds []float64) *Profile {
 	p := &Profile{above: make([]int, len(xs)), n: len(thresholds)}
 	for i, x := range xs {
-		p.above[i] = sort.Search(p.n, func(k int) bool { return thresholds[k] >= x })
+		p.above[i] = sort.Search(p.n, func(k int) bool { return thresholds[k] >= x || same(thresholds[k], x) })
 	}
 	return p
 }

@@ -67,6 +67,24 @@ func TestProfile(t *testing.T) {
 	}
 }
 
+// Each problem's share of right completions is itself a threshold, which it does not exceed.
+func TestProfileOfShares(t *testing.T) {
+	for n := 1; n <= 64; n++ {
+		var xs, thresholds, want []float64
+		for c := range n {
+			x, err := PassAtK(n, c, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			xs, thresholds = append(xs, x), append(thresholds, float64(c)/float64(n))
+			want = append(want, float64(n-1-c)/float64(n))
+		}
+		if got := NewProfile(xs, thresholds).Share(nil); !slices.Equal(got, want) {
+			t.Errorf("%d samples: %v, want %v", n, got, want)
+		}
+	}
+}
+
 // twoSuites has two arms with two and one seeds, and problems in clusters.
 func twoSuites() []SuiteScores {
 	return []SuiteScores{
