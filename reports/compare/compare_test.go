@@ -103,6 +103,28 @@ func TestThreeRunsAnArm(t *testing.T) {
 	}
 }
 
+// Where no run has a right answer nothing varies, so none of the four usual metrics is tested; where some runs of one
+// arm have right answers all are.
+func TestNothingVaries(t *testing.T) {
+	f := newFixture(t)
+	var zero, other, some []store.Run
+	for seed := range int64(3) {
+		zero = append(zero, f.put(plainRun("flow", "flowrl", seed, answers(0, 0)...)))
+		other = append(other, f.put(plainRun("ppo", "ppo", seed, answers(0, 0)...)))
+		some = append(some, f.put(plainRun("grpo", "grpo", seed, answers(int(seed), 1)...)))
+	}
+	for _, test := range []struct {
+		arm  []store.Run
+		want int
+	}{{other, 0}, {some, 4}} {
+		r, err := f.compareRuns(Options{}, zero, test.arm)
+		f.must(err)
+		if r.Tests != test.want {
+			t.Errorf("%d tests, want %d", r.Tests, test.want)
+		}
+	}
+}
+
 func TestStart(t *testing.T) {
 	f := newFixture(t)
 	with := func(r fakeRun, before ...int) fakeRun {

@@ -160,9 +160,10 @@ func (c *comparison) pair(t *table, p *panel, ab [2]int, m *Metric) Pair {
 	return out
 }
 
-// setTTest sets P to the p value of the interval's t test.
+// setTTest sets P to the p value of the interval's t test, if anything varies: otherwise p would be 1 whatever is
+// true, as in pair.
 func (p *Pair) setTTest(m stat.Mean) {
-	if v, ok := stat.TTest(m); ok {
+	if v, ok := stat.TTest(m); ok && m.SE > 0 {
 		p.P, p.Test = known(v), TTest
 	}
 }
