@@ -205,10 +205,7 @@ func (r *settings) bound(c model.Config) {
 
 // activation reads the gate of the feed-forward block.
 func (r *settings) activation(a architecture, c *model.Config) {
-	key, name := "hidden_act", "silu"
-	if a.activation != "" {
-		key, name = a.activation, a.gate
-	}
+	key, name := cmp.Or(a.activation, "hidden_act"), cmp.Or(a.gate, "silu")
 	r.maybe(key, &name)
 	if a.kind == "gemma" && name == "gelu" {
 		name = geluTanh // the name in early Gemma files

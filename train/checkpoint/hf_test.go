@@ -158,6 +158,8 @@ func TestParseConfigVariants(t *testing.T) {
 			func(c model.Config) bool { return !c.QKVBias && !c.QKNorm && c.Head == 128 && c.MaxPositions == 2048 }},
 		{"InternLM3's biases by their old names", class("InternLM3ForCausalLM", jsonObject{"qkv_bias": true, "bias": true}),
 			func(c model.Config) bool { return c.QKVBias && c.OutBias && c.FFNBias }},
+		{"Gemma's own gate", class("GemmaForCausalLM", jsonObject{"hidden_act": nil}), func(c model.Config) bool { return c.Gate == kernels.GELUTanh }},
+		{"Arcee's own gate", class("ArceeForCausalLM", jsonObject{"hidden_act": nil}), func(c model.Config) bool { return c.Gate == kernels.ReLU2 }},
 		{"Granite's multipliers of 1", class("GraniteForCausalLM", jsonObject{"embedding_multiplier": 1, "logits_scaling": 1.0}),
 			func(c model.Config) bool {
 				return c.EmbedScale == 0 && c.LogitDivisor == 0 && c.ResidualScale == 0 && c.QueryScale == 1
