@@ -254,6 +254,9 @@ func nemotronLayers(r *settings, c *model.Config) {
 func (r *settings) headsOfMamba(c *model.Config, layers []bool) {
 	r.refuseFlags(true, "mamba_conv_bias")
 	r.refuseFlags(false, "mamba_proj_bias")
+	if slices.Contains(layers, true) {
+		r.siluConvolutions(c)
+	}
 	d := kernels.DeltaShape{Keys: 1, Values: 128, KeyDim: 256, Taps: 4}
 	expand, auto := 2.0, ""
 	r.get("mamba_expand", &expand)

@@ -74,10 +74,18 @@ func linearLayers(r *settings, c *model.Config) {
 		c.Delta = kernels.DeltaShape{}
 		return
 	}
+	r.siluConvolutions(c)
 	c.Linear = linear
 	d := &c.Delta
 	d.Keys, d.Values, d.KeyDim, d.ValueDim, d.Taps = 16, 32, 128, 128, 4
 	r.deltaSizes(d)
+}
+
+// siluConvolutions refuses other activations, which in these classes the convolutions have, too.
+func (r *settings) siluConvolutions(c *model.Config) {
+	if c.Gate != kernels.SiLU {
+		r.problem("hidden_act must be silu: in this class the convolutions have the same activation")
+	}
 }
 
 // deltaSizes reads the heads of linear attention.

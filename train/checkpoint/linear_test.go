@@ -191,6 +191,7 @@ func TestLinearLayersRefuse(t *testing.T) {
 		{"a wide convolution", jsonObject{"linear_conv_kernel_dim": 17}, "linear_conv_kernel_dim is 17"},
 		{"no output gate", jsonObject{"attn_output_gate": false}, "attn_output_gate is false"},
 		{"biases", jsonObject{"attention_bias": true}, "linear attention is not supported with norms after the blocks, biases"},
+		{"another activation", jsonObject{"hidden_act": "gelu_new"}, "hidden_act must be silu"},
 		{"interval 0", jsonObject{"full_attention_interval": 0}, "full_attention_interval is 0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -41,9 +41,7 @@ func olmoHybrids() []architecture {
 func olmoHybridLayers(r *settings, c *model.Config) {
 	r.refuseFlags(false, "attention_bias")
 	r.refuseFlags(true, "linear_use_gate")
-	if c.Gate != kernels.SiLU {
-		r.problem("hidden_act must be silu: in this class the convolutions have the same activation")
-	}
+	r.siluConvolutions(c)
 	var types []string
 	linear := make([]bool, min(max(c.Layers, 0), maxLayers))
 	listed := r.maybe("layer_types", &types)
