@@ -194,6 +194,9 @@ func layersOfPattern(r *settings) {
 	for _, key := range []string{"rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor"} {
 		delete(r.values, key)
 	}
+	// Old names, which take precedence in transformers.
+	r.underNames(map[string]string{"mamba_dt_min": "time_step_min", "mamba_dt_limit": "time_step_limit",
+		"mamba_conv_bias": "use_conv_bias"})
 }
 
 // nemotronLayers reads the layers of Nemotron-H. Its lower limit of time steps is time_step_min, as in transformers.

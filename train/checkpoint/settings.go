@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -62,9 +63,19 @@ func (r *settings) maybe(key string, v any) bool {
 
 // either is get for a key, or maybe for the other name that transformers has for it.
 func (r *settings) either(key, other string, v any) {
+	r.agree(key, other)
 	r.get(key, v)
 	if !r.has(key) {
 		r.maybe(other, v)
+	}
+}
+
+// agree refuses two names of one setting with different values, of which transformers takes the last that it meets.
+func (r *settings) agree(key, other string) {
+	var one, two any
+	if r.maybe(key, &one) && r.maybe(other, &two) && !reflect.DeepEqual(one, two) {
+		r.problem("%s is %s, but %s, another name of it, is %s: remove one of them", key, shortened(r.values[key]),
+			other, shortened(r.values[other]))
 	}
 }
 

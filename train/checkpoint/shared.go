@@ -120,6 +120,8 @@ func hunyuanExperts(r *settings, c *model.Config) {
 	e := model.Experts{Count: 1, Top: 1, FFN: c.FFN, Shared: c.FFN, Renorm: true, Ungated: true,
 		Names: model.HunyuanNames}
 	shared, width, skipped := 1, c.FFN, 0
+	r.agree("num_experts", "num_local_experts")
+	r.agree("moe_topk", "num_experts_per_tok")
 	r.alike(c, "num_experts", &e.Count)
 	r.alike(c, "moe_topk", &e.Top)
 	r.alike(c, "num_shared_expert", &shared)
