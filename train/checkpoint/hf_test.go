@@ -160,6 +160,9 @@ func TestParseConfigVariants(t *testing.T) {
 			func(c model.Config) bool { return c.QKVBias && c.OutBias && c.FFNBias }},
 		{"Gemma's own gate", class("GemmaForCausalLM", jsonObject{"hidden_act": nil}), func(c model.Config) bool { return c.Gate == kernels.GELUTanh }},
 		{"Arcee's own gate", class("ArceeForCausalLM", jsonObject{"hidden_act": nil}), func(c model.Config) bool { return c.Gate == kernels.ReLU2 }},
+		{"Gemma's frequencies under full attention", class("Gemma3ForCausalLM", jsonObject{"original_max_position_embeddings": 64, "rope_theta": nil,
+			"rope_parameters": jsonObject{"full_attention": jsonObject{"rope_theta": 1e6, "rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4}}}),
+			func(c model.Config) bool { return c.Rope.Original == 131072 }},
 		{"Granite's multipliers of 1", class("GraniteForCausalLM", jsonObject{"embedding_multiplier": 1, "logits_scaling": 1.0}),
 			func(c model.Config) bool {
 				return c.EmbedScale == 0 && c.LogitDivisor == 0 && c.ResidualScale == 0 && c.QueryScale == 1
@@ -266,6 +269,9 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"not causal", jsonObject{"is_causal": false}, "is_causal is false"},
 		{"two minds", jsonObject{"model_type": "mistral"}, "architectures says Qwen2ForCausalLM, but model_type says mistral"},
 		{"Gemma's rope for all layers", class("Gemma3ForCausalLM", jsonObject{"rope_theta": nil, "rope_parameters": jsonObject{"rope_theta": 1e6}}), "has them under full_attention"},
+		{"Gemma's original at the top", class("Gemma3ForCausalLM", jsonObject{"original_max_position_embeddings": 4096, "rope_theta": nil,
+			"rope_parameters": jsonObject{"full_attention": jsonObject{"rope_theta": 1e6, "rope_type": "longrope", "short_factor": slices.Repeat([]float64{1}, 128),
+				"long_factor": slices.Repeat([]float64{2}, 128)}}}), "transformers 5 takes 131072: write it in both places"},
 		{"ERNIE's two numbers", class("Ernie4_5_MoeForCausalLM", jsonObject{"moe_k": 2, "num_experts_per_tok": 3}), "moe_k is 2, but num_experts_per_tok, another name of it, is 3"},
 		{"Hunyuan's two numbers", class("HunYuanMoEV1ForCausalLM", jsonObject{"num_experts": 4, "moe_topk": []int{2, 2}, "num_experts_per_tok": 3}),
 			"another name of it, is 3"},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -62,6 +63,50 @@ func TestPatchConfigKeepsScaledFiles(t *testing.T) {
 		// It can also be written without the old file.
 		if _, err := configJSON(c, F32, nil); err != nil {
 			t.Errorf("%s: %v", old, err)
+		}
+	}
+}
+
+// transformers needs a window in these classes even if no layer has one.
+func TestWrittenConfigsHaveWindows(t *testing.T) {
+	for name, key := range map[string]string{"Gemma3ForCausalLM": "hidden_act", "GptOssForCausalLM": "num_local_experts"} {
+		c, err := ParseConfig(configFile, edit(t, class(name, jsonObject{"rope_theta": nil, "layer_types": layerTypes(28),
+			key: nil, "rope_parameters": nil})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := configJSON(c, F32, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := settings{}
+		if _, r.values, err = asMap(raw); err != nil || !r.has("sliding_window") || c.Windowed != nil {
+			t.Errorf("%s: %v, windows %v: %s", name, err, c.Windowed, raw)
+		}
+	}
+}
+
+// transformers 4 looks for longrope's number of positions at the top of a file, transformers 5 in the parameters of
+// these layers.
+func TestWrittenConfigsOfLongrope(t *testing.T) {
+	list := slices.Repeat([]float64{1}, 128)
+	c, err := ParseConfig(configFile, edit(t, class("Gemma3ForCausalLM", jsonObject{"rope_theta": nil, "hidden_act": nil,
+		"rope_parameters": jsonObject{"full_attention": jsonObject{"rope_theta": 1e6, "rope_type": "longrope",
+			"short_factor": list, "long_factor": list, originalKey: 4096}}})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := configJSON(c, F32, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := settings{}
+	if _, r.values, err = asMap(raw); err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []*settings{&r, r.inner("rope_scaling"), r.inner("rope_parameters").inner(fullScope)} {
+		if n := 0; !in.maybe(originalKey, &n) || n != 4096 {
+			t.Errorf("%s is %d in %s", originalKey, n, raw)
 		}
 	}
 }

@@ -142,7 +142,8 @@ func windowValues(v map[string]any, a architecture, c model.Config) {
 	switch {
 	case c.Windowed != nil:
 		v["sliding_window"] = c.Window
-	case c.NoRope != nil && a.kind != "smollm3": // EXAONE's layers without a window have no rotary positions
+	case c.NoRope != nil && a.kind != "smollm3", // EXAONE's layers without a window have no rotary positions
+		a.kind == "gemma3_text", a.kind == "gpt_oss": // transformers needs a number even if no layer has a window
 		v["sliding_window"] = a.window
 	}
 	switch a.kind {
@@ -213,6 +214,9 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 	params := map[string]any{"rope_theta": number(c.RopeTheta), "rope_type": "default"}
 	if s.Kind != "" {
 		scaling := scalingValues(s)
+		if a.ownRope && s.Kind == "longrope" { // transformers 5 looks for it there
+			scaling[originalKey] = s.Original
+		}
 		for key, value := range scaling {
 			params[key] = value
 		}

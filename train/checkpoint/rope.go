@@ -195,11 +195,15 @@ func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 		}
 		r.positive("factor", s.Factor)
 	}
+	outside := top
+	if a.ownRope {
+		outside = &settings{} // where transformers does not look in these classes
+	}
 	switch kind {
 	case "llama3":
-		r.llama3(c, &s, top)
+		r.llama3(c, &s, outside)
 	case "yarn":
-		r.yarn(c, &s, top)
+		r.yarn(c, &s, outside)
 	case "dynamic":
 		s.Original = c.MaxPositions
 	case "longrope":

@@ -150,6 +150,9 @@ func (r *settings) originalLong(a architecture, c *model.Config, s *model.RopeSc
 	inner := s.Original
 	here := r.maybe(originalKey, &inner)
 	switch there := top.maybe(originalKey, &s.Original); {
+	case a.ownRope && there && inner != s.Original:
+		r.problem("%s is %d at the top of the file, where transformers 4 looks; transformers 5 takes %d: write it in "+
+			"both places", originalKey, s.Original, inner)
 	case there || !here:
 	case top.has("rope_scaling") && inner != s.Original:
 		r.problem("%s is %d: transformers 4 looks for it at the top of the file and takes %d; write it there too",
