@@ -218,6 +218,7 @@ func TestHybridsRefuse(t *testing.T) {
 			"layer_types": []string{"attention", "attention"}}, ""},
 		{"an old name of limits", nemotron, jsonObject{"mamba_dt_limit": []float64{0, 0.1}}, "time_step_limit is [0,0.1]"},
 		{"an old name of the convolution's biases", nemotron, jsonObject{"mamba_conv_bias": false}, "use_conv_bias is false"},
+		{"a scale of 0", nemotron, jsonObject{"hybrid_override_pattern": "M*E-", "routed_scaling_factor": 0}, "routed_scaling_factor is 0, must be positive"},
 		{"two names of a number", nemotron, jsonObject{"num_local_experts": 2},
 			"n_routed_experts is 4, but num_local_experts, another name of it, is 2"},
 		{"biases", nemotron, jsonObject{"use_bias": true}, "use_bias is true: only false is supported"},
