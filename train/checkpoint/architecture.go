@@ -80,7 +80,7 @@ func llamas() []architecture {
 			windows:  windowWithoutRope,
 			features: []feature{attentionBias, feedForwardBias, ropeLayers}},
 		{class: "SeedOssForCausalLM", kind: "seed_oss", words: "Seed-OSS",
-			eps: 1e-6, theta: 1e4, positions: 524288, kvHeads: 8, head: 128,
+			eps: 1e-6, theta: 1e4, positions: 524288, kvHeads: 8, head: 128, nullHead: true,
 			features: []feature{seedBias, feedForwardBias}},
 		{class: "InternLM3ForCausalLM", kind: "internlm3", words: "InternLM3",
 			eps: 1e-5, theta: 1e4, positions: 32768, kvHeads: 2, head: 128, nullHead: true,

@@ -163,6 +163,8 @@ func TestParseConfigVariants(t *testing.T) {
 		{"Gemma's frequencies under full attention", class("Gemma3ForCausalLM", jsonObject{"original_max_position_embeddings": 64, "rope_theta": nil,
 			"rope_parameters": jsonObject{"full_attention": jsonObject{"rope_theta": 1e6, "rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4}}}),
 			func(c model.Config) bool { return c.Rope.Original == 131072 }},
+		{"Seed's null head size", class("SeedOssForCausalLM", jsonObject{"head_dim": json.RawMessage("null"), "num_attention_heads": 56}),
+			func(c model.Config) bool { return c.Head == 64 }},
 		{"Granite's multipliers of 1", class("GraniteForCausalLM", jsonObject{"embedding_multiplier": 1, "logits_scaling": 1.0}),
 			func(c model.Config) bool {
 				return c.EmbedScale == 0 && c.LogitDivisor == 0 && c.ResidualScale == 0 && c.QueryScale == 1
@@ -329,6 +331,10 @@ func TestParseConfigListsAllProblems(t *testing.T) {
 	}
 	if want := []string{"vocab_size", "hidden_act", "layer_types", "rope_scaling:", "num_experts"}; !slices.Equal(keys, want) {
 		t.Errorf("problems with %q, want %q", keys, want)
+	}
+	raw = edit(t, class("SmolLM3ForCausalLM", jsonObject{"no_rope_layer_interval": 0})) // which is read twice
+	if _, err := ParseConfig("config.json", raw); !errors.As(err, &e) || len(e.Problems) != 1 {
+		t.Errorf("got %v, want one problem", err)
 	}
 }
 

@@ -15,8 +15,11 @@ type settings struct {
 	problems []string
 }
 
+// problem notes why the file is refused, once.
 func (r *settings) problem(format string, args ...any) {
-	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.problems, text) {
+		r.problems = append(r.problems, text)
+	}
 }
 
 // has reports whether a key is present and not null.
