@@ -239,9 +239,8 @@ func nemotronLayers(r *settings, c *model.Config) {
 	e := model.Experts{Count: 8, Top: 2, FFN: 7688, Shared: 7688, Renorm: r.flag("norm_topk_prob", true),
 		Sigmoid: true, Corrected: true, Ungated: true, Scale: 1, Groups: 1, TopGroups: 1}
 	r.either("n_routed_experts", "num_local_experts", &e.Count)
-	if r.get("routed_scaling_factor", &e.Scale); !(e.Scale > 0) {
-		r.problem("routed_scaling_factor is %g, must be positive", e.Scale)
-	}
+	r.get("routed_scaling_factor", &e.Scale)
+	r.positive("routed_scaling_factor", e.Scale)
 	r.get("n_group", &e.Groups)
 	r.get("topk_group", &e.TopGroups)
 	r.sizes(sizeKey{"moe_intermediate_size", "", &e.FFN, maxFFN},

@@ -123,6 +123,7 @@ func lfmExperts(r *settings, c *model.Config) {
 		Corrected: r.flag("use_expert_bias", true), Scale: 1, Eps: lfmEps}
 	r.get("num_experts", &e.Count)
 	r.get("routed_scaling_factor", &e.Scale)
+	r.positive("routed_scaling_factor", e.Scale)
 	r.get("num_dense_layers", &dense)
 	r.sizes(sizeKey{"moe_intermediate_size", "", &e.FFN, maxFFN})
 	if dense < 0 {

@@ -145,6 +145,7 @@ func TestLFMRefuses(t *testing.T) {
 		{"experts", plain, jsonObject{"num_experts": 4}, "experts of this class are not supported"},
 		{"too many experts of a token", sparse, jsonObject{"num_experts_per_tok": 5}, "num_experts_per_tok is 5 of 4 experts"},
 		{"fewer than no dense layers", sparse, jsonObject{"num_dense_layers": -1}, "num_dense_layers is -1"},
+		{"a scale of 0", sparse, jsonObject{"routed_scaling_factor": 0}, "routed_scaling_factor is 0, must be positive"},
 		{"LFM3", plain, jsonObject{"architectures": []string{"Lfm3ForCausalLM"}, "model_type": "lfm3"}, "its norms after the blocks"},
 		{"LFM2-VL without its text", plain,
 			jsonObject{"architectures": []string{"Lfm2VlForConditionalGeneration"}, "model_type": "lfm2_vl"}, "its vision tower"},
