@@ -12,9 +12,30 @@ var (
 	leadingZero     = regexp.MustCompile(`^0+[1-9][0-9]*$`)
 )
 
-// arithmetic evaluates numbers with + - * / ** and brackets as Python does; ok is false for anything else, and where
-// Python raises an error or the value is not real.
+// arithmetic evaluates numbers with + - * / ** and brackets as Python does, also "a or b" and "a and b": the first
+// that is not 0, and the last unless one is 0. ok is false for anything else, and where Python raises an error or the
+// value is not real.
 func arithmetic(s string) (value float64, ok bool) {
+	found := false
+	for _, choice := range strings.Split(s, " or ") {
+		v := 1.0
+		for _, part := range strings.Split(choice, " and ") {
+			x, ok := arithmeticPart(part)
+			if !ok {
+				return 0, false
+			}
+			if v != 0 {
+				v = x
+			}
+		}
+		if !found {
+			value, found = v, v != 0
+		}
+	}
+	return value, true
+}
+
+func arithmeticPart(s string) (value float64, ok bool) {
 	if strings.Trim(arithmeticToken.ReplaceAllString(s, ""), " \t") != "" {
 		return 0, false
 	}

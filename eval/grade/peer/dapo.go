@@ -13,7 +13,7 @@ import (
 const invalid = "[INVALID]"
 
 var (
-	dapoAnswer  = regexp.MustCompile(`(?i)Answer[\s\x1c-\x1f\x85\p{Z}]*:[\s\x1c-\x1f\x85\p{Z}]*([^\n]+)`)
+	dapoAnswer  = regexp.MustCompile(`(?i)Answer[\s\v\x1c-\x1f\x85\p{Z}]*:[\s\v\x1c-\x1f\x85\p{Z}]*([^\n]+)`)
 	dapoDollars = regexp.MustCompile(`(.*?)(\$)(.*?)(\$)(.*)`)
 	dapoText    = regexp.MustCompile(`(\\text\{)(.*?)(\})`)
 	dapoBold    = regexp.MustCompile(`(\\textbf\{)(.*?)(\})`)
@@ -60,10 +60,23 @@ func NormalizeDAPO(s string) string {
 	return strings.TrimFunc(s, isPythonSpace)
 }
 
+// otherDigits are the characters of Unicode's Numeric_Type=Digit: superscripts, circled digits and others.
+var otherDigits = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0xb2, 0xb3, 1}, {0xb9, 0xb9, 1}, {0x1369, 0x1371, 1}, {0x19da, 0x19da, 1}, {0x2070, 0x2070, 1},
+		{0x2074, 0x2079, 1}, {0x2080, 0x2089, 1}, {0x2460, 0x2468, 1}, {0x2474, 0x247c, 1}, {0x2488, 0x2490, 1},
+		{0x24ea, 0x24ea, 1}, {0x24f5, 0x24fd, 1}, {0x24ff, 0x24ff, 1}, {0x2776, 0x277e, 1}, {0x2780, 0x2788, 1},
+		{0x278a, 0x2792, 1},
+	},
+	R32: []unicode.Range32{
+		{0x10a40, 0x10a43, 1}, {0x10e60, 0x10e68, 1}, {0x11052, 0x1105a, 1}, {0x1f100, 0x1f10a, 1},
+	},
+}
+
 // isPythonDigits is str.isdigit: digits of any script, including superscripts.
 func isPythonDigits(s string) bool {
 	for _, r := range s {
-		if !unicode.IsDigit(r) && !strings.ContainsRune("²³¹⁰⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉①②③④⑤⑥⑦⑧⑨", r) {
+		if !unicode.IsDigit(r) && !unicode.Is(otherDigits, r) {
 			return false
 		}
 	}
@@ -81,7 +94,7 @@ func MathDAPO(gold, response string) grade.Verdict {
 	if v.Extracted != invalid {
 		return v
 	}
-	if box := MathDAPOBox(gold, response); box.Extracted != "" {
+	if box, ok := dapoBox(gold, response); ok {
 		return box
 	}
 	return v
@@ -104,13 +117,20 @@ func mathDAPO(gold, response string) grade.Verdict {
 
 // MathDAPOBox is the strict-box mode of the scorer.
 func MathDAPOBox(gold, response string) grade.Verdict {
-	response = lastRunes(response, 100)
-	box, ok := lastBoxed(response, false)
+	if v, ok := dapoBox(gold, response); ok {
+		return v
+	}
+	return verdict(false, "", "no box in the last 100 characters")
+}
+
+// dapoBox reports whether there is a box at all; an empty one is an answer too.
+func dapoBox(gold, response string) (grade.Verdict, bool) {
+	box, ok := lastBoxed(lastRunes(response, 100), false)
 	if !ok || !strings.HasPrefix(box, "\\boxed{") {
-		return verdict(false, "", "no box in the last 100 characters")
+		return grade.Verdict{}, false
 	}
 	pred := strings.TrimSuffix(strings.TrimPrefix(box, "\\boxed{"), "}")
-	return verdict(pred == gold, pred, equalText(pred == gold))
+	return verdict(pred == gold, pred, equalText(pred == gold)), true
 }
 
 // lastBoxed is last_boxed_only_string: the last \boxed with balanced braces; with fbox set, \fbox if there

@@ -73,7 +73,7 @@ func StripString(s string) (string, error) {
 	} else if len(parts) == 2 {
 		s = parts[0]
 	}
-	for _, r := range [][2]string{{"\\%", ""}, {" .", " 0."}, {"{.", "{0."}} {
+	for _, r := range [][2]string{{"\\\\%", ""}, {"\\%", ""}, {" .", " 0."}, {"{.", "{0."}} {
 		s = strings.ReplaceAll(s, r[0], r[1])
 	}
 	if s == "" {

@@ -232,6 +232,7 @@ func primeElement(gold, answer string) bool {
 // sympyText writes products as SymPy reads them: a name is the product of its letters and digits, unless it is a
 // function or π, and i and e are names like others.
 func sympyText(s string) string {
+	s = primeUnderscore.ReplaceAllString(primeUnderscore.ReplaceAllString(s, "$1$2"), "$1$2") // 1_000 is 1000
 	s = sympyName.ReplaceAllStringFunc(s, func(m string) string {
 		name := strings.TrimRight(m, "0123456789(")
 		switch rest := m[len(name):]; {
@@ -266,9 +267,9 @@ var (
 )
 
 // primeAllowed is should_allow_eval: no power that might take long, at most two letters. Nor does SymPy read a name
-// with a point behind it, bars, or a sign outside ASCII.
+// with a point behind it, bars, or a sign outside ASCII, nor subtract a list in square brackets.
 func primeAllowed(s string) bool {
-	if primeDot.MatchString(s) || strings.Contains(s, "|") ||
+	if primeDot.MatchString(s) || strings.ContainsAny(s, "|[]") ||
 		strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f && (!unicode.IsLetter(r) || r == 'π') }) {
 		return false
 	}

@@ -61,3 +61,26 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 }
+
+// What verl's scorers do with rare characters, found by comparing with verl 0.9.1 on random texts.
+func TestRareCharacters(t *testing.T) {
+	if v := MathDAPO("", "so \\boxed{} it is"); !v.Correct || v.Extracted != "" {
+		t.Errorf("an empty box is an answer: %+v", v)
+	}
+	if v := MathDAPO("5", "Answer\v:\v5"); !v.Correct {
+		t.Errorf("a vertical tab is white space: %+v", v)
+	}
+	for in, want := range map[string]string{"1,፩": "1፩", "1,➀": "1➀", "1,½": "1,½"} {
+		if got := NormalizeDAPO(in); got != want {
+			t.Errorf("NormalizeDAPO(%q): %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{"İa b": "i\u0307 b", "x\u1772an b": "x\u1772 b", "a_b an": "ab"} {
+		if got := NormalizeEM(in); got != want {
+			t.Errorf("NormalizeEM(%q): %q, want %q", in, got, want)
+		}
+	}
+	if got, err := StripString(`\sqrt\\\%s`); err != nil || got != `\sqrt{s}` {
+		t.Errorf("StripString: %q, %v", got, err)
+	}
+}

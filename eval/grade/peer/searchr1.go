@@ -10,7 +10,7 @@ import (
 
 var (
 	searchAnswer   = regexp.MustCompile(`(?s)<answer>(.*?)</answer>`)
-	searchArticles = regexp.MustCompile(`[\p{L}\p{N}_\p{Mn}\p{Mc}]+`)
+	searchArticles = regexp.MustCompile(`[\p{L}\p{N}_]+`)
 )
 
 // asciiPunctuation is Python's string.punctuation.
