@@ -29,6 +29,7 @@ var (
 	primeFrac       = regexp.MustCompile(`^-?[0-9]+.?/0*[1-9][0-9]*.?$`)
 	primeBadPow     = regexp.MustCompile(`\^[0-9]+\^|\^[0-9][0-9]+`)
 	primeGroup      = regexp.MustCompile(`([0-9]),([0-9]{3})($|[^0-9])`)
+	primeOctal      = regexp.MustCompile(`(?:^|[^0-9.a-z])0[0-9]*[1-9][0-9]*(?:[^0-9.e]|$)`)
 	primeDot        = regexp.MustCompile(`[a-z)]\.(?:[^a-z]|$)|\.\.`)
 )
 
@@ -267,9 +268,9 @@ var (
 )
 
 // primeAllowed is should_allow_eval: no power that might take long, at most two letters. Nor does SymPy read a name
-// with a point behind it, bars, or a sign outside ASCII, nor subtract a list in square brackets.
+// with a point behind it, bars, a sign outside ASCII or 025, nor subtract a list in square brackets.
 func primeAllowed(s string) bool {
-	if primeDot.MatchString(s) || strings.ContainsAny(s, "|[]") ||
+	if primeDot.MatchString(s) || primeOctal.MatchString(s) || strings.ContainsAny(s, "|[]") ||
 		strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f && (!unicode.IsLetter(r) || r == 'π') }) {
 		return false
 	}
