@@ -161,12 +161,23 @@ func TestSpecifiedOutputs(t *testing.T) {
 		{LiveCodeBench, "1_0", "10", true, false},
 		{LiveCodeBench, "inf", "Infinity", true, false},
 		{LiveCodeBench, "nan", "NaN", false, false},
+		{LiveCodeBench, "٣ 1.0", "٣ 1", true, false}, // digits of any script are numbers
+		{TACO, "٣", "5", false, false},
 	} {
 		if got := tt.family.Upstream(tt.got, tt.want); got != tt.upstream {
 			t.Errorf("%s: %q for %q: %v, want %v", tt.family, tt.got, tt.want, got, tt.upstream)
 		}
 		if got := sameOutput(tt.got, tt.want, 0); got != tt.strict {
 			t.Errorf("strict: %q for %q: %v, want %v", tt.got, tt.want, got, tt.strict)
+		}
+	}
+}
+
+// TestPublishedOutput: what the published comparators get of an output. TACO's takes "12" for the lines 1 and 2.
+func TestPublishedOutput(t *testing.T) {
+	for f, want := range map[Family]string{TACO: "1\n2", Codeforces: "1\n2\n\n", LiveCodeBench: "1\r\n2\r\n\n"} {
+		if got := f.publishedOutput("1\r\n2\r\n\n"); got != want {
+			t.Errorf("%s: %q, want %q", f, got, want)
 		}
 	}
 }

@@ -216,7 +216,7 @@ func judge(p *Problem, t *Test, run sandbox.Run, upstream bool) (sandbox.Verdict
 	}
 	same := !run.StdoutTruncated
 	if same && upstream {
-		same = p.Family.Upstream(string(run.Stdout), t.Stdout)
+		same = p.Family.Upstream(p.Family.publishedOutput(string(run.Stdout)), t.Stdout)
 	} else if same {
 		same = sameOutput(string(run.Stdout), t.Stdout, p.Tolerance)
 	}

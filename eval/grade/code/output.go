@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // sameOutput is Strict on stdout: equal numbers of lines, equal numbers of tokens per line, all tokens
@@ -89,7 +90,7 @@ func decimal(s string) (*big.Rat, bool) {
 }
 
 // Upstream reports whether the published comparator of a family accepts an output, mistakes included
-// (code_utils of the FlowRL release, commit decbc57b). Only ASCII digits are read; Python reads others too.
+// (code_utils of the FlowRL release, commit decbc57b).
 func (f Family) Upstream(got, want string) bool {
 	switch f {
 	case LiveCodeBench:
@@ -144,7 +145,7 @@ func liveCodeBenchSame(got, want string) bool {
 // pythonDecimal reads what decimal.Decimal reads and returns a text that is the same for equal numbers. It
 // rejects nan, which equals nothing.
 func pythonDecimal(s string) (string, bool) {
-	s = strings.ToLower(strings.ReplaceAll(pythonStrip(s), "_", ""))
+	s = strings.ToLower(strings.ReplaceAll(asciiDigits(pythonStrip(s)), "_", ""))
 	switch strings.TrimLeft(s, "+-") {
 	case "inf", "infinity":
 		if strings.HasPrefix(s, "-") {
@@ -159,9 +160,41 @@ func pythonDecimal(s string) (string, bool) {
 	return r.RatString(), true
 }
 
+// asciiDigits writes the decimal digits of other scripts as 0 to 9. Their ranges begin with a zero.
+func asciiDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 || !unicode.IsDigit(r) {
+			return r
+		}
+		for _, d := range unicode.Nd.R16 {
+			if rune(d.Lo) <= r && r <= rune(d.Hi) {
+				return '0' + (r-rune(d.Lo))%10
+			}
+		}
+		for _, d := range unicode.Nd.R32 {
+			if rune(d.Lo) <= r && r <= rune(d.Hi) {
+				return '0' + (r-rune(d.Lo))%10
+			}
+		}
+		return r
+	}, s)
+}
+
+// publishedOutput is the output as the published comparator of a family gets it: TACO's and Codeforces' read pipes as
+// text, and TACO's drops line ends at the end.
+func (f Family) publishedOutput(s string) string {
+	if f == TACO || f == Codeforces {
+		s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
+	}
+	if f == TACO {
+		s = strings.TrimRight(s, "\n")
+	}
+	return s
+}
+
 // pythonFloat reads what float() reads.
 func pythonFloat(s string) (float64, bool) {
-	s = strings.ToLower(pythonStrip(s))
+	s = strings.ToLower(asciiDigits(pythonStrip(s)))
 	if strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
 		return 0, false
 	}
