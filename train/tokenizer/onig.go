@@ -177,6 +177,9 @@ func (p *onigParser) atom(f onigFlags) (string, error) {
 	case '?', '*', '+':
 		return "", fmt.Errorf("quantifier %q with nothing before it", r)
 	}
+	if err := p.longFold(r, f); err != nil {
+		return "", err
+	}
 	p.at += n
 	if f.extended {
 		if unicode.IsSpace(r) {
@@ -269,6 +272,36 @@ func (p *onigParser) options(f *onigFlags) (scoped bool, err error) {
 		}
 	}
 	return false, fmt.Errorf("unterminated group")
+}
+
+// longFolds are the characters that are several when their case is folded, such as ß.
+var longFolds = &unicode.RangeTable{R16: []unicode.Range16{
+	{0xDF, 0xDF, 1}, {0x130, 0x130, 1}, {0x149, 0x149, 1}, {0x1F0, 0x1F0, 1}, {0x390, 0x390, 1}, {0x3B0, 0x3B0, 1},
+	{0x587, 0x587, 1}, {0x1E96, 0x1E9A, 1}, {0x1E9E, 0x1E9E, 1}, {0x1F50, 0x1F56, 2}, {0x1F80, 0x1FAF, 1},
+	{0x1FB2, 0x1FB4, 1}, {0x1FB6, 0x1FB7, 1}, {0x1FBC, 0x1FBC, 1}, {0x1FC2, 0x1FC4, 1}, {0x1FC6, 0x1FC7, 1},
+	{0x1FCC, 0x1FCC, 1}, {0x1FD2, 0x1FD3, 1}, {0x1FD6, 0x1FD7, 1}, {0x1FE2, 0x1FE4, 1}, {0x1FE6, 0x1FE7, 1},
+	{0x1FF2, 0x1FF4, 1}, {0x1FF6, 0x1FF7, 1}, {0x1FFC, 0x1FFC, 1}, {0xFB00, 0xFB06, 1}, {0xFB13, 0xFB17, 1},
+}}
+
+// shortFolds are letters that Oniguruma also finds in one character, without regard to case: ss in ß.
+var shortFolds = []string{"ss", "ff", "fi", "fl", "st", "\u02BCn", "i\u0307", "j\u030C", "h\u0331", "t\u0308",
+	"w\u030A", "y\u030A", "a\u02BE"}
+
+// longFold refuses letters whose case Oniguruma folds to or from several characters. p is at r.
+func (p *onigParser) longFold(r rune, f onigFlags) error {
+	if !f.fold {
+		return nil
+	}
+	if unicode.Is(longFolds, r) {
+		return fmt.Errorf("%q without regard to case is several letters, which is not supported", r)
+	}
+	rest := strings.ToLower(p.text[p.at:min(len(p.text), p.at+8)])
+	for _, s := range shortFolds {
+		if strings.HasPrefix(rest, s) {
+			return fmt.Errorf("%q without regard to case is also one letter, which is not supported", s)
+		}
+	}
+	return nil
 }
 
 // literal returns the character r, with all its cases if letters are folded.

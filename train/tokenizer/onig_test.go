@@ -24,6 +24,8 @@ func TestOnig(t *testing.T) {
 		{`(?=[A-Z])`, "aBcD", "a|Bc|D"},
 		{`[^\S\n]+`, "a \t\nb", "a| \t|\nb"},
 		{`\P{L}`, "a1b", "a|1|b"},
+		{`\p{^L}+|[\P{N}]`, "a\U000135a5.b\U00010D40c", "a|\U000135a5|.|b|\U00010D40|c"}, // letter, digit of Unicode 16
+		{`(?i:f)(?i:i)`, "xfi", "x|fi"},
 		{`[a-c[x-z]]+`, "maxn", "m|ax|n"},
 		{`(?<!a)b`, "abb", "ab|b"},
 		{`x{,2}y`, "xxxy", "x|xxy"},
@@ -79,6 +81,11 @@ func TestOnigRefuses(t *testing.T) {
 		`(?~a)`:          "(?~",
 		`[z-a]`:          "range",
 		`\x{110000}`:     "not a character",
+		`(?i)ß`:          "several letters", // matches ss too
+		`(?i)[ß-ÿ]`:      "several letters",
+		`(?i)[\p{Lu}]`:   "letters of one case", // matches a too
+		`(?i)a[ﬁ]`:       "several letters",
+		`(?i)eSS`:        "one letter", // matches eß too
 	} {
 		if _, err := newRegex(pattern); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", pattern, err, want)

@@ -2,11 +2,16 @@ package tokenizer
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
+
+// cased matches the properties that a class without regard to case extends.
+var cased = regexp.MustCompile(`\\[pP]\{L[ult]\}|\\P`)
 
 const latinNumbers = `\xB2\xB3\xB9\xBC-\xBE`
 
@@ -61,6 +66,9 @@ func (p *onigParser) member(f onigFlags) (members string, single rune, err error
 		return "0-9a-fA-F", -1, nil
 	case 'p', 'P':
 		members, err = p.property(r == 'P')
+		if f.fold && err == nil && cased.MatchString(members) {
+			err = fmt.Errorf("letters of one case, in a class without regard to case, are not supported")
+		}
 		return members, -1, err
 	case 'n':
 		r = '\n'
@@ -158,23 +166,45 @@ func propertyClass(name string, not bool) (string, error) {
 		}
 		return `\s`, nil
 	}
-	for known := range unicode.Categories {
+	for known, table := range unicode.Categories {
 		if strings.ToLower(known) == plain && known != "C" && known != "Cn" { // Go's C has no unassigned ones
-			if not {
-				return escape + known + "}", nil
+			if not && newerMembers(known) != "" {
+				return excluding(table, newerMembers(known)), nil
 			}
 			return escape + known + "}" + newerMembers(known), nil
 		}
 	}
-	for known := range unicode.Scripts {
+	for known, table := range unicode.Scripts {
 		if strings.ToLower(strings.ReplaceAll(known, "_", "")) == plain {
-			if not {
-				return escape + known + "}", nil
+			if not && newerMembers(known) != "" {
+				return excluding(table, newerMembers(known)), nil
 			}
 			return escape + known + "}" + newerMembers(known), nil
 		}
 	}
 	return "", fmt.Errorf("property %q is not supported", name)
+}
+
+// excluding returns all characters outside a table and outside the ranges of newer, as members of a class.
+func excluding(table *unicode.RangeTable, newer string) string {
+	var b strings.Builder
+	var ranges runeRanges
+	for r := []rune(newer); len(r) > 0; r = r[3:] { // from, a hyphen, to
+		ranges = append(ranges, [2]rune{r[0], r[2]})
+	}
+	slices.SortFunc(ranges, func(a, b [2]rune) int { return int(a[0] - b[0]) })
+	from := rune(-1)
+	for r := rune(0); r <= unicode.MaxRune+1; r++ {
+		out := r <= unicode.MaxRune && !unicode.Is(table, r) && !ranges.has(r) && utf8.ValidRune(r)
+		switch {
+		case out && from < 0:
+			from = r
+		case !out && from >= 0:
+			b.WriteString(quoted(from) + "-" + quoted(r-1))
+			from = -1
+		}
+	}
+	return b.String()
 }
 
 // class parses from after the opening bracket through the closing one.
@@ -283,6 +313,11 @@ func (p *onigParser) classMember(f onigFlags) (string, error) {
 	case f.fold && to-from > foldMost:
 		return "", fmt.Errorf("a case-insensitive range of more than %d characters", foldMost)
 	case f.fold:
+		for r := from; r <= to; r++ {
+			if unicode.Is(longFolds, r) {
+				return "", p.longFold(r, f)
+			}
+		}
 		return foldedRange(from, to), nil
 	}
 	return quoted(from) + "-" + quoted(to), nil
@@ -312,7 +347,10 @@ func (p *onigParser) single(f onigFlags) (members string, r rune, err error) {
 	}
 	r, n := utf8.DecodeRuneInString(p.text[p.at:])
 	p.at += n
-	if f.fold {
+	switch {
+	case f.fold && unicode.Is(longFolds, r):
+		return "", r, p.longFold(r, f)
+	case f.fold:
 		return folded(r), r, nil
 	}
 	return quoted(r), r, nil

@@ -1,6 +1,7 @@
 package code
 
 import (
+	"errors"
 	"math"
 	"math/big"
 	"slices"
@@ -213,12 +214,11 @@ func pythonFloat(s string) (float64, bool) {
 	case "nan":
 		return math.NaN(), true
 	}
-	r, ok := decimal(s)
-	if !ok {
+	if len(s) > longestNumber || strings.Trim(s, "0123456789+-.e") != "" {
 		return 0, false
 	}
-	f, _ := r.Float64()
-	return f, true
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil || errors.Is(err, strconv.ErrRange) // 1e400 is inf
 }
 
 // isClose is numpy.isclose with its defaults.
