@@ -40,6 +40,14 @@ func addEvals(ctx context.Context, tx *sql.Tx, run, stage int64, evals []Eval) e
 	return nil
 }
 
+// suiteOf is the name of the suite of score e of run r in stage g. Problems that a run brings itself carry its own
+// task and their role in it, although row u has the name that the first run with the same problems gave them.
+const suiteOf = `CASE WHEN g.label IN ('test', 'val', 'test` + ident.StartSuffix + `', 'val` + ident.StartSuffix + `')
+	AND instr(u.name, '/') > 0 THEN r.task || '/' || g.label ELSE u.name END`
+
+// scoresOf joins the rows that suiteOf reads.
+const scoresOf = `evals e JOIN suites u ON u.id = e.suite JOIN stages g ON g.id = e.stage_score`
+
 // Evals returns the evaluations of a run in recording order, for each suite and protocol
 // only the newest scores.
 func (db *DB) Evals(ctx context.Context, run int64) ([]Eval, error) {
@@ -48,11 +56,11 @@ func (db *DB) Evals(ctx context.Context, run int64) ([]Eval, error) {
 			&e.N, &e.Metric,
 			number{&e.Value}, number{&e.SE}, number{&e.Lo}, number{&e.Hi}, &e.Items, &e.Clusters, &e.InfraErrors)
 		return e, err
-	}, `SELECT e.run, coalesce(e.stage_gen, 0), e.stage_score, e.suite, u.name, u.digest, e.protocol, e.n, e.metric,
-			e.value, e.se, e.lo, e.hi, e.n_items, e.n_clusters, e.infra_errors
-		FROM evals e JOIN suites u ON u.id = e.suite
-		WHERE e.run = ?1 AND e.stage_score = (SELECT max(x.stage_score) FROM evals x
-			WHERE x.run = ?1 AND x.suite = e.suite AND x.protocol = e.protocol)
+	}, `SELECT e.run, coalesce(e.stage_gen, 0), e.stage_score, e.suite, `+suiteOf+`, u.digest, e.protocol, e.n,
+			e.metric, e.value, e.se, e.lo, e.hi, e.n_items, e.n_clusters, e.infra_errors
+		FROM `+scoresOf+` JOIN runs r ON r.id = e.run
+		WHERE e.run = ?1 AND e.stage_score = (SELECT max(x.stage_score) FROM evals x JOIN stages y ON y.id = x.stage_score
+			WHERE x.run = ?1 AND x.suite = e.suite AND x.protocol = e.protocol AND y.label = g.label)
 		ORDER BY e.id`, run)
 	return all, db.fail("read evaluations", err)
 }

@@ -148,21 +148,21 @@ func (f Field) expression() (string, []any, error) {
 	case FieldEval:
 		// A suite of the configuration counts under the protocol that the headline has, or else under its first.
 		// Another evaluation of the run on that suite does not replace this value, unless it is the same again.
-		return `(SELECT e.value FROM evals e JOIN suites u ON u.id = e.suite
-			WHERE e.run = r.id AND u.name IN (?, r.task || '/' || ?) AND e.metric = ?
-			ORDER BY u.name = ? DESC, ` + configured + ` AND e.protocol = coalesce((` + headlined + `),
+		return `(SELECT e.value FROM ` + scoresOf + `
+			WHERE e.run = r.id AND ` + suiteOf + ` IN (?, r.task || '/' || ?) AND e.metric = ?
+			ORDER BY ` + suiteOf + ` = ? DESC, ` + configured + ` AND e.protocol = coalesce((` + headlined + `),
 				(SELECT x.protocol FROM evals x WHERE x.run = e.run AND x.suite = e.suite ORDER BY x.id LIMIT 1)) DESC,
 			e.stage_score DESC LIMIT 1)`, []any{f.Suite, f.Suite, f.Name, f.Suite}, nil
 	}
 	return "", nil, fmt.Errorf("%w: no field %+v", ErrNotFound, f)
 }
 
-// configured says whether the configuration c of run r names the suite u.
+// configured says whether the configuration c of run r names the suite u, which stage g scored.
 const configured = `EXISTS (SELECT 1 FROM json_each(c.json, '$.eval.final.suites') j
-	WHERE u.name IN (j.value, r.task || '/' || j.value))`
+	WHERE ` + suiteOf + ` IN (j.value, r.task || '/' || j.value))`
 
 // headlined selects the protocol of the evaluation that the headline of run r shows.
-const headlined = `SELECT x.protocol FROM evals x JOIN suites u ON u.id = x.suite
+const headlined = `SELECT x.protocol FROM evals x JOIN suites u ON u.id = x.suite JOIN stages g ON g.id = x.stage_score
 	WHERE x.run = r.id AND x.value = r.h1 AND instr(r.headline || ',', x.metric || ',') = 1 AND ` + configured + `
 	ORDER BY x.stage_score DESC LIMIT 1`
 
@@ -175,8 +175,8 @@ func (db *DB) Recorded(ctx context.Context, f Field) (bool, error) {
 	case FieldMetric:
 		n, err = queryOne(ctx, db.r, scanInt, `SELECT EXISTS (SELECT 1 FROM series WHERE name = ?)`, f.Name)
 	case FieldEval:
-		n, err = queryOne(ctx, db.r, scanInt, `SELECT EXISTS (SELECT 1 FROM evals e JOIN suites u ON u.id = e.suite
-			JOIN runs r ON r.id = e.run WHERE u.name IN (?, r.task || '/' || ?) AND e.metric = ?)`,
+		n, err = queryOne(ctx, db.r, scanInt, `SELECT EXISTS (SELECT 1 FROM `+scoresOf+`
+			JOIN runs r ON r.id = e.run WHERE `+suiteOf+` IN (?, r.task || '/' || ?) AND e.metric = ?)`,
 			f.Suite, f.Suite, f.Name)
 	case FieldResult:
 		n, err = queryOne(ctx, db.r, scanInt,

@@ -149,7 +149,8 @@ func recountHeadline(ctx context.Context, tx *sql.Tx, run int64) ([]Disagreement
 	evals, err := query(ctx, tx, func(r *sql.Rows) (e Eval, err error) {
 		err = r.Scan(&e.SuiteName, &e.Metric, number{&e.Value})
 		return e, err
-	}, `SELECT u.name, e.metric, e.value FROM evals e JOIN suites u ON u.id = e.suite WHERE e.run = ? ORDER BY e.id`, run)
+	}, `SELECT `+suiteOf+`, e.metric, e.value FROM `+scoresOf+` JOIN runs r ON r.id = e.run
+		WHERE e.run = ? ORDER BY e.id`, run)
 	if err != nil {
 		return nil, err
 	}

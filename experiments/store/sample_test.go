@@ -351,3 +351,48 @@ func TestCheckpoints(t *testing.T) {
 		t.Errorf("checkpoints after forgetting: %+v", got)
 	}
 }
+
+// The problems that a run brings itself carry its own task and their role in it, although another run, which had them
+// first, gave them a name.
+func TestNameOfOwnProblems(t *testing.T) {
+	db := open(t)
+	ctx := context.Background()
+	score := func(name, task, label string, value float64) Run {
+		t.Helper()
+		n := newRun(name, 0)
+		n.Task = task
+		run := ensure(t, db, n)
+		suite, err := db.EnsureSuite(ctx, Suite{Digest: digest("same problems"), Name: task + "/" + label})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := begin(t, db, run.ID, "eval.score", label, name+label)
+		e := Eval{Suite: suite, Protocol: digest("p"), Metric: "pass@1", Value: value}
+		if err := db.FinishStage(ctx, s.ID, nil, StageResult{}, []Eval{e}); err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	score("a", "prompts", "test", 0.5)
+	run := score("b", "math", "val", 0.25)
+	score("b", "math", "test", 0.75)
+	evals, err := db.Evals(ctx, run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range evals {
+		got = append(got, fmt.Sprint(e.SuiteName, " ", e.Value))
+	}
+	if diff := cmp.Diff([]string{"math/val 0.25", "math/test 0.75"}, got); diff != "" {
+		t.Errorf("evaluations (-want +got):\n%s", diff)
+	}
+	val, test := Field{Kind: FieldEval, Suite: "val", Name: "pass@1"}, Field{Kind: FieldEval, Suite: "test", Name: "pass@1"}
+	_, values, err := db.RunFields(ctx, RunQuery{Name: "b"}, []Field{val, test})
+	if err != nil || values[0][0] != 0.25 || values[0][1] != 0.75 {
+		t.Errorf("fields %v, %v", values, err)
+	}
+	if got, err := db.Recorded(ctx, val); err != nil || !got {
+		t.Errorf("recorded %v, %v", got, err)
+	}
+}
