@@ -38,7 +38,8 @@ func lsCommand(a *app) *cli.Command {
 			"             " + strings.Join(store.Columns()[8:], " ") + " tag\n" +
 			"             config.PATH   metric.NAME[.min|.max|.at(STEP)]   eval.SUITE.NAME\n" +
 			"             a result of the list, such as pass@1\n" +
-			"--sort and --cols take the same fields. Results are from the final evaluation.",
+			"--sort and --cols take the same fields. Results are from the final evaluation. With --group, numbers " +
+			"are means ± the standard deviation between runs.",
 		UsageText: strings.Join([]string{
 			"exp ls # the newest runs",
 			"exp ls -F 'algo = flowrl and created < 2d' # recent experiments of one algorithm",
@@ -249,21 +250,31 @@ func (q *lsQuery) names(name string) bool {
 	return slices.ContainsFunc(q.cols, func(c namedField) bool { return c.name == name })
 }
 
-// columns returns the columns that --cols adds; short ones have the last part of their name as title,
-// unless two share it.
-func (q *lsQuery) columns(l *query.List, short bool) []runColumn {
-	var list []runColumn
-	for i, c := range q.cols {
-		if c.name == verifiedKey {
-			continue // in every list
-		}
+// titles returns the titles of the columns that --cols adds: the last part of a name where short is set, unless two
+// share it.
+func (q *lsQuery) titles(short bool) []string {
+	var list []string
+	for _, c := range q.cols {
 		title := strings.TrimPrefix(strings.TrimPrefix(c.name, "config."), "metric.")
 		if last := lastPart(title); short && !slices.ContainsFunc(q.cols, func(d namedField) bool {
 			return d != c && lastPart(d.name) == last
 		}) {
 			title = last
 		}
-		list = append(list, runColumn{cli.Column{Key: c.name, Title: title, Text: fieldText},
+		list = append(list, title)
+	}
+	return list
+}
+
+// columns returns the columns that --cols adds.
+func (q *lsQuery) columns(l *query.List, short bool) []runColumn {
+	var list []runColumn
+	titles := q.titles(short)
+	for i, c := range q.cols {
+		if c.name == verifiedKey {
+			continue // in every list
+		}
+		list = append(list, runColumn{cli.Column{Key: c.name, Title: titles[i], Text: fieldText},
 			func(row int, _ *store.Run) any {
 				return l.Values[row][i]
 			}})

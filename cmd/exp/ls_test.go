@@ -71,7 +71,9 @@ func TestLsPages(t *testing.T) {
 	golden(t, "ls_pipe", pages(t, fixtureCall(t, 0, false), dir,
 		"ls -o wide -n 1", "ls -o csv -n 2", "ls --json -n 1", "ls --group xid -o csv",
 		"ls --group algo", "ls --group algo.flowrl.beta --json", "ls -o name", "ls -o md -n 1",
-		"ls flowrl-a --cols config.algo.flowrl.beta,tag,metric.actor/entropy.min"))
+		"ls flowrl-a --cols config.algo.flowrl.beta,tag,metric.actor/entropy.min",
+		"ls --group algo --cols metric.actor/entropy.min,config.algo.flowrl.beta,status,seed",
+		"ls --group algo --cols metric.actor/entropy.min,seed -o csv"))
 }
 
 // Values that look alike in a list are still different groups.

@@ -28,7 +28,7 @@ func exactText(v any) string {
 // groupTable has one row per experiment (the runs that differ only in the seed), or per
 // value of another field; these are in order unless --sort orders the runs. Results are
 // means over the runs that have them, with the standard deviation between runs (divided
-// by n-1).
+// by n-1). So are metrics that --cols adds; of other fields a group shows the different values.
 func (a *app) groupTable(q lsQuery, l *query.List) cli.Table {
 	groups := l.Groups(len(q.cols))
 	experiments := q.group.field == byXID
@@ -38,7 +38,7 @@ func (a *app) groupTable(q lsQuery, l *query.List) cli.Table {
 		})
 	}
 	results := query.ResultNames(l.Runs)
-	t := cli.Table{Schema: "exp.ls.group/1", Columns: a.groupColumns(q.group, results)}
+	t := cli.Table{Schema: "exp.ls.group/1", Columns: a.groupColumns(&q, results)}
 	now := a.Clock.Now()
 	for _, group := range groups {
 		g := group.Runs
@@ -49,7 +49,14 @@ func (a *app) groupTable(q lsQuery, l *query.List) cli.Table {
 		}
 		row = append(row, len(g), query.Seeds(g), a.groupStatus(g))
 		for _, name := range results {
-			row = append(row, a.spread(g, name)...)
+			row = append(row, a.spread(resultsOf(g, name), fixed3)...)
+		}
+		for _, i := range q.addedToGroups() {
+			if query.Averaged(q.cols[i].field) {
+				row = append(row, a.spread(group.Numbers(i), quantity.Short)...)
+			} else {
+				row = append(row, group.Different(i))
+			}
 		}
 		var wall time.Duration
 		for i := range g {
@@ -61,7 +68,10 @@ func (a *app) groupTable(q lsQuery, l *query.List) cli.Table {
 	return t
 }
 
-func (a *app) groupColumns(by *namedField, results []string) []cli.Column {
+func fixed3(v float64) string { return quantity.Fixed(v, 3) }
+
+func (a *app) groupColumns(q *lsQuery, results []string) []cli.Column {
+	by := q.group
 	created := cli.Column{Key: "created", Title: "age"}
 	now := a.Clock.Now()
 	if a.Out.Format != cli.FormatWide && a.Out.ForPeople() {
@@ -82,18 +92,43 @@ func (a *app) groupColumns(by *namedField, results []string) []cli.Column {
 			columns = append(columns, cli.Column{Key: name + "_std"})
 		}
 	}
+	titles := q.titles(a.Out.Stream.TTY && a.Out.Stream.Width() < 100)
+	for _, i := range q.addedToGroups() {
+		columns = append(columns, cli.Column{Key: q.cols[i].name, Title: titles[i], Text: fieldText})
+		if query.Averaged(q.cols[i].field) && !a.Out.ForPeople() {
+			columns = append(columns, cli.Column{Key: q.cols[i].name + "_std"})
+		}
+	}
 	return append(columns, created, cli.Column{Key: "wall_s", Title: "took", Drop: 2})
 }
 
-// spread returns the mean and standard deviation of a result over runs: one cell for
-// people, two for programs.
-func (a *app) spread(runs []store.Run, name string) []any {
-	var values []float64
+// addedToGroups returns the indices of the columns of --cols that a list of groups does not have anyway.
+func (q *lsQuery) addedToGroups() (list []int) {
+	had := []string{q.group.name, "config." + q.group.name, "status", "created"}
+	if q.group.field == byXID {
+		had = append(had, "name", "algo")
+	}
+	for i, c := range q.cols {
+		if !slices.Contains(had, c.name) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// resultsOf returns the values of a result that runs have.
+func resultsOf(runs []store.Run, name string) (values []float64) {
 	for i := range runs {
 		if v, ok := query.Result(&runs[i], name).(float64); ok {
 			values = append(values, v)
 		}
 	}
+	return values
+}
+
+// spread returns the mean and standard deviation of values: one cell for people, two for
+// programs.
+func (a *app) spread(values []float64, text func(float64) string) []any {
 	mean, std := stat.MeanStd(values)
 	switch {
 	case !a.Out.ForPeople() && len(values) > 1:
@@ -103,9 +138,9 @@ func (a *app) spread(runs []store.Run, name string) []any {
 	case !a.Out.ForPeople():
 		return []any{nil, nil}
 	case len(values) > 1:
-		return []any{quantity.PlusMinus(mean, std, 3)}
+		return []any{text(mean) + " ±" + text(std)}
 	case len(values) == 1:
-		return []any{quantity.Fixed(mean, 3)}
+		return []any{text(mean)}
 	}
 	return []any{nil}
 }

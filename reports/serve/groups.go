@@ -41,6 +41,9 @@ func (s *Server) groupRows(body *runsBody, q runsQuery, l *query.List) {
 		m, _ := metric.Find(name)
 		body.Head = append(body.Head, headCell{Text: metric.Heading(name), Title: m.Definition, Right: true})
 	}
+	for _, c := range q.cols {
+		body.Head = append(body.Head, headCell{Text: c.title(), Right: true})
+	}
 	body.Head = append(body.Head, headCell{Text: "age", Right: true})
 	for _, g := range groups[first:last] {
 		body.Rows = append(body.Rows, s.groupRow(q, g, results))
@@ -72,19 +75,36 @@ func (s *Server) groupRow(q runsQuery, g query.Group, results []string) runRow {
 				values = append(values, v)
 			}
 		}
-		text := ""
-		switch mean, std := stat.MeanStd(values); len(values) {
-		case 0:
-		case 1:
-			text = quantity.Fixed(mean, 3)
-		default:
-			text = quantity.PlusMinus(mean, std, 3)
+		fixed3 := func(v float64) string { return quantity.Fixed(v, 3) }
+		row.Cells = append(row.Cells, cell{spreadText(values, fixed3), true})
+	}
+	for i, c := range q.cols {
+		text := fieldText(g.Different(i))
+		if query.Averaged(c.field) {
+			text = spreadText(g.Numbers(i), quantity.Short)
 		}
 		row.Cells = append(row.Cells, cell{text, true})
 	}
 	row.Cells = append(row.Cells, cell{quantity.Ago(s.clock(), newest.Created), true})
 	row.Also = []option{{Text: "curves", Link: href("/curves", url.Values{"sel": {sel}})}}
 	return row
+}
+
+// spreadText is the mean of values ± their standard deviation.
+func spreadText(values []float64, text func(float64) string) string {
+	switch mean, std := stat.MeanStd(values); len(values) {
+	case 0:
+		return ""
+	case 1:
+		return text(mean)
+	default:
+		return text(mean) + " ±" + text(std)
+	}
+}
+
+// title is the field as the head of a column.
+func (f namedField) title() string {
+	return strings.TrimPrefix(strings.TrimPrefix(f.name, "config."), "metric.")
 }
 
 // filterName is the field as a filter writes it.

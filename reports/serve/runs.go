@@ -290,7 +290,7 @@ func (q runsQuery) runHead(body *runsBody, results []string) {
 		add(metric.Heading(name), name, m.Definition, true)
 	}
 	for _, c := range q.cols {
-		add(strings.TrimPrefix(strings.TrimPrefix(c.name, "config."), "metric."), c.name, "", true)
+		add(c.title(), c.name, "", true)
 	}
 	add("age", "created", "since the run was made", true)
 	add("took", "wall", "duration of all attempts", true)

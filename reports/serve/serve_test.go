@@ -115,6 +115,7 @@ func TestPages(t *testing.T) {
 		{"/?F=algo+%3D+flowrl&sort=seed&cols=config.algo.kind,metric.actor/entropy.min", []string{"1–2 of 2", "algo.kind", "actor/entropy.min", `aria-sort="ascending"`,
 			"exp ls -F &#39;algo = flowrl&#39; --sort seed --cols config.algo.kind,metric.actor/entropy.min"}},
 		{"/?group=algo", []string{"grpo", "0.425 ±0.007", "1 running, 1 failed", "/curves?sel=algo"}},
+		{"/?group=algo&cols=metric.actor/entropy.min,config.algo.kind", []string{">actor/entropy.min<", ">grpo<"}},
 		{"/?group=seed", []string{"F=seed&#43;%3D&#43;0"}},
 		{"/?group=xid", []string{"0-1", "sel", "xid:"}},
 		{"/?F=algo+%3D", []string{"column 7: expected a value", "1–7 of 7"}},
