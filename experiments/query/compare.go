@@ -14,6 +14,9 @@ func compare(v any, op string, l literal, now time.Time) bool {
 		if op == "~" {
 			return glob(l.text, v)
 		}
+		if l.begins && strings.HasPrefix(v, strings.ToLower(l.text)) {
+			return ordered(op, 0)
+		}
 		return ordered(op, strings.Compare(v, l.text))
 	case bool:
 		return equality(op) && (v && l.text == "true" || !v && l.text == "false")

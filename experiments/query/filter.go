@@ -10,7 +10,7 @@ import "exp/experiments/store"
 // field can never have is an error. A list (tag, a list
 // in the config) passes if one of its elements does. Compared with a duration, a time
 // stands for its age (created < 2d: in the last two days) and seconds for themselves
-// (wall > 3h). "~" matches text: * is any characters, ? is one.
+// (wall > 3h). "~" matches text: * is any characters, ? is one. Of an id the first digits are enough.
 //
 // Match takes values as store.RunFields returns them.
 type Filter = Expr[store.Field]

@@ -206,6 +206,8 @@ func TestImpossibleValues(t *testing.T) {
 		{"verified = ful", 11, `verified takes blobs, score, sample, prefix, full or failed, not "ful"`, "did you mean full?"},
 		{"steps > abc", 8, `steps takes a number, not "abc"`, ""},
 		{"tokens > 3h", 9, `tokens takes a number, not "3h"`, ""},
+		{"id = 22", 5, `id takes the first 4 to 64 hexadecimal digits of an id, not "22"`, ""},
+		{"xid != my-run", 7, `xid takes the first 4 to 64 hexadecimal digits of an id, not "my-run"`, ""},
 		{"wall > long", 7, `wall takes a number or a duration (90s, 3h), not "long"`, ""},
 		{`seed = "0"`, 7, "seed takes a number, not a text in quotes", "write 0 without quotes"},
 		{"seed ~ 3*", 7, `"~" matches texts, and seed is a number`, ""},

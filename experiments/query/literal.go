@@ -12,6 +12,7 @@ type literal struct {
 	text     string
 	col      int // where, in runes from 0
 	quoted   bool
+	begins   bool // it equals the texts that begin with it
 	isNumber bool
 	number   float64 // 1e-6
 	isAge    bool

@@ -131,10 +131,11 @@ func (p *parser[F]) test() (node, error) {
 	}
 	if p.language.values != nil {
 		values := p.language.values(p.fields[field])
-		for _, l := range list {
+		for i, l := range list {
 			if e := values.check(operand, op, l); e != nil {
 				return nil, e
 			}
+			list[i].begins = values.ID
 		}
 	}
 	if op == "!=" {

@@ -225,6 +225,8 @@ func TestSelect(t *testing.T) {
 		{[]string{"status = running"}, "", "4444"},
 		{[]string{"tag = 'best one'"}, "", "1111"},
 		{[]string{"id ~ 2222*"}, "", "2222"},
+		{[]string{"id = 2222"}, "", "2222"},
+		{[]string{"id in [2222, 3333]"}, "", "3333 2222"},
 		{[]string{"created > 3d"}, "", ""},
 		{[]string{"created < 3d and seed = 2"}, "", "2222"},
 		{[]string{"-"}, "2222\n b#1\t3333\n", "2222 4444 3333"},

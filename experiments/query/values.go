@@ -16,6 +16,7 @@ type Values struct {
 	Number bool
 	Age    bool // of a number: it counts seconds, so literals may be durations
 	Time   bool
+	ID     bool     // an id, of which the first digits are enough, as in references
 	Words  []string // nil: any
 }
 
@@ -38,7 +39,7 @@ func (s Schema) values(f store.Field) (v Values) {
 		return v
 	}
 	return Values{Number: f.IsNumber(), Age: f.Kind != store.FieldColumn || f.Name == "wall", Time: f.IsTime(),
-		Words: f.Words()}
+		ID: f.Kind == store.FieldColumn && (f.Name == "id" || f.Name == "xid"), Words: f.Words()}
 }
 
 // check returns an error if a test of a field with such values can never hold, because of
@@ -57,6 +58,8 @@ func (v Values) check(field, op string, l literal) *SyntaxError {
 	case op == "~" && v.Time:
 		return fail("", `"~" matches texts, and %s is a time`, field)
 	case op == "~":
+	case v.ID && !isID(l.text):
+		return fail("", "%s takes the first %d to 64 hexadecimal digits of an id, not %s", field, minDigits, found)
 	case v.Number && v.Age && !l.isNumber && !l.isAge:
 		return fail(unquoted(l), "%s takes a number or a duration (90s, 3h), not %s", field, found)
 	case v.Number && !v.Age && !l.isNumber:
