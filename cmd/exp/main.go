@@ -94,6 +94,7 @@ func commands(a *app) []*cli.Command {
 		mergeCommand(a),
 		convertCommand(a),
 		gradeCommand(a),
+		diversityCommand(a),
 		suiteCommand(a),
 		tokenizerCommand(a),
 		hubCommand(a),

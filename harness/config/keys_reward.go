@@ -118,8 +118,8 @@ func aboutReward(path string) string {
 		return `
   task       reward.correct, reward.wrong or reward.format, by the task's verdict
   command    a program of yours: reward.command
-  judge      a language model behind an OpenAI-compatible server: reward.judge. Only this
-             and exp serve use the network
+  judge      a language model behind an OpenAI-compatible server: reward.judge. No other
+             run uses the network
   model      a sequence-classification model on our own engine: reward.weights
   majority   reward.correct for the answer that most completions of the problem have, else
              reward.format, or reward.wrong without an answer: TTRL (arXiv:2504.16084 §2).

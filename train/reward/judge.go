@@ -2,6 +2,7 @@ package reward
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ type JudgeOptions struct {
 	// Pattern finds the score in the judge's answer: the first group of its last match.
 	// nil: the answer holds a JSON object, whose Field is the score.
 	Pattern *regexp.Regexp
+	Wanted  string // what Pattern finds, for errors; empty: reward.judge.pattern
 	Field   string
 	Parts   []string // further fields of the JSON object
 	// Low and High bound a score; nil means no bound. Scores outside are rejected.
@@ -40,6 +42,7 @@ type JudgeOptions struct {
 	Timeout    time.Duration // of one request
 	Retries    int           // of a request after a transient failure
 	Cache      string        // folder of answers; empty keeps none
+	Flags      bool          // errors name flags of a command, --max-tokens, not keys, reward.judge.max_tokens
 
 	Client *http.Client // nil: a client without redirections, which would carry the key elsewhere
 	// Now and Sleep replace the clock in tests; nil means the real one.
@@ -297,12 +300,20 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 	c := got.Choices[0]
 	switch {
 	case c.Finish == "length":
-		return "", fmt.Errorf("its answer was cut at reward.judge.max_tokens: %s",
+		return "", fmt.Errorf("its answer was cut at %s: %s", j.named("max_tokens"),
 			program.Excerpt([]byte(c.Message.Content)))
 	case len(c.Message.Content) > maxContent:
 		return "", fmt.Errorf("its answer has %d bytes, more than %d", len(c.Message.Content), maxContent)
 	}
 	return c.Message.Content, nil
+}
+
+// named returns what the user calls an option.
+func (j *Judge) named(key string) string {
+	if j.opt.Flags {
+		return "--" + strings.ReplaceAll(key, "_", "-")
+	}
+	return "reward.judge." + key
 }
 
 // refused returns the error for a status other than 200.
@@ -313,8 +324,8 @@ func (j *Judge) refused(resp *http.Response, raw []byte) error {
 		return &passingError{err: err, after: retryAfter(resp.Header.Get("Retry-After"), j.opt.Now())}
 	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound:
 		return &BrokenError{What: "judge", Err: errors.New(j.clean(err.Error())),
-			Help: "check reward.judge.url, reward.judge.model, and the key in the variable named by " +
-				"reward.judge.key_env"}
+			Help: fmt.Sprintf("check %s, %s, and the key in the variable named by %s", j.named("url"),
+				j.named("model"), j.named("key_env"))}
 	}
 	return err
 }
@@ -356,7 +367,7 @@ func (j *Judge) extract(content string) (Score, error) {
 	if j.opt.Pattern != nil {
 		all := j.opt.Pattern.FindAllStringSubmatch(content, -1)
 		if len(all) == 0 {
-			return Score{}, errors.New("no match of reward.judge.pattern in its answer")
+			return Score{}, fmt.Errorf("no %s in its answer", cmp.Or(j.opt.Wanted, "match of reward.judge.pattern"))
 		}
 		last := all[len(all)-1][1]
 		x, err := strconv.ParseFloat(strings.TrimSpace(last), 64)

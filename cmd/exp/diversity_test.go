@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// A judge reads what two runs wrote: its answers are kept, so a second time nothing is asked; errors come before.
+func TestDiversity(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		score := "2"
+		if strings.Contains(string(body), "[Response 6]") {
+			score = "4"
+		}
+		io.WriteString(w, `{"choices": [{"message": {"content": "`+score+`"}, "finish_reason": "stop"}]}`)
+	}))
+	defer server.Close()
+	dir := filepath.Join(t.TempDir(), "store")
+	smoke(t, dir, "--set", "name=one", "--set", "eval.final.n=6", "--set", "eval.final.pass_k=[1]").succeeds(t)
+	smoke(t, dir, "--set", "name=two", "--set", "train.optim.lr=7e-4", "--set", "eval.final.n=6", "--set", "eval.final.pass_k=[1]").succeeds(t)
+	judge := func(args ...string) ended {
+		return call{env: map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "KEY": "secret"}}.run(append([]string{"diversity", "one", "two", "--store", dir,
+			"--url", server.URL, "--model", "judge"}, args...)...)
+	}
+	judge().refuses(t, 8, "401", "check --url, --model, and the key in the variable named by --key-env")
+	before := asked.Load()
+	dry := judge("--dry-run", "--key-env", "KEY", "--problems", "3")
+	dry.says(t, "[Response 6]", "6 of the 6 share")
+	if !strings.Contains(dry.stderr, "2 runs, 3 problems, 12 requests") || asked.Load() != before {
+		t.Errorf("a dry run asked, or says %s", dry.stderr)
+	}
+	first := judge("--key-env", "KEY", "--json", "--problems", "3", "--concurrent", "1")
+	first.succeeds(t)
+	var d struct {
+		Data struct {
+			Problems []string
+			Arms     []struct{ Score float64 }
+			Pairs    []struct{ Delta float64 }
+			Same     float64
+			Judge    struct{ Model, Template string }
+		}
+	}
+	if err := json.Unmarshal([]byte(first.stdout), &d); err != nil {
+		t.Fatal(err)
+	}
+	if x := d.Data; len(x.Problems) != 3 || len(x.Arms) != 2 || x.Arms[0].Score != 4 || x.Pairs[0].Delta != 0 || x.Same != 1 || x.Judge.Model != "judge" {
+		t.Errorf("got %s", first.stdout)
+	}
+	now := asked.Load()
+	if now-before > 12 || now == before {
+		t.Errorf("asked %d times", now-before)
+	}
+	if again := judge("--key-env", "KEY", "--json", "--problems", "3"); again.stdout != first.stdout || asked.Load() != now {
+		t.Errorf("asked %d times more, or another result", asked.Load()-now)
+	}
+	judge("--key-env", "KEY").says(t, "Diversity of completions, 1 to 5, by judge", "4.00", "one − two: +0.00")
+	judge("--key-env", "NONE").refuses(t, 2, "--key-env names NONE")
+	judge("--suite", "train").refuses(t, 2, "name an evaluated suite")
+	judge("--key-env", "KEY", "--right").refuses(t, 3, "5 right completions")
+	judge("--passes", "0").refuses(t, 2, "--passes 0: want at least 1")
+	judge("--timeout", "soon").refuses(t, 2, "--timeout soon")
+	exp(t, "diversity", "one", "--store", dir).refuses(t, 2, "--url is missing")
+}
