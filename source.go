@@ -21,7 +21,7 @@ import "embed"
 //go:embed eval/layout/*.py eval/published/*.json
 //go:embed experiments/*/*.go
 //go:embed harness/*/*.go harness/*/*/*.go harness/*/*/*.c harness/*/*/*.h harness/*/*/*/*.c
-//go:embed harness/cluster/scripts/*
+//go:embed harness/cluster/scripts/* harness/diversity/judge.txt
 //go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go reports/serve/assets/*
 //go:embed sandbox/*.go sandbox/*/*.go sandbox/*.s sandbox/*.py sandbox/hostile.txt
 //go:embed cmd/exp/*.go cmd/exp/*/*.go

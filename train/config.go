@@ -62,6 +62,11 @@ type Config struct {
 	Label    Label // with RewardMajority
 	Filter   Filter
 	Overlong rl.Overlong
+	// MaskTruncated leaves completions that the token limit cut off out of every loss.
+	MaskTruncated bool
+	// TopEntropy is the share of a step's tokens, those with the greatest entropies, that the policy loss reads; 0
+	// and 1 are all.
+	TopEntropy float64
 	// Correction accounts for rollouts of another policy; its metrics are always recorded.
 	// With Bypass, its loss replaces Loss.
 	Correction rl.Correction

@@ -74,6 +74,8 @@ func TestAllMetricNames(t *testing.T) {
 		"filter, overlong, remax": {func(c *Config) {
 			c.Filter, c.Overlong, c.Advantage = Filter{By: MetricScore, MaxBatches: 1}, rl.Overlong{MaxResponse: 6, Buffer: 2, Penalty: 1}, "remax"
 		}, slices.Concat(data, clipped, []string{"train/filter_batches", "train/filter_passed", "train/overlong_reward", "train/overlong", "train/greedy_score"})},
+		"entropies": {func(c *Config) { c.TopEntropy, c.MaskTruncated = 0.2, true },
+			slices.Concat(data, clipped, []string{"actor/entropy_threshold"})},
 		"votes": {func(c *Config) { c.Self = RewardMajority },
 			slices.Concat(data, clipped, []string{"reward/majority_share", "reward/majority_right", "reward/label_accuracy"})},
 		"turns": {func(c *Config) { c.Sampling.Environment, c.Turns = echo{}, true },

@@ -227,6 +227,9 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"ReMax, graded together": toy(GRPO, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
 		"turns":                  toy(PPO, func(r *toyRun) { r.withTurns() }),
 		"stale":                  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
+		"high entropies, ahead": toy(GRPO, func(r *toyRun) {
+			r.cfg.TopEntropy, r.cfg.MaskTruncated, r.cfg.Staleness = 0.3, true, 1
+		}),
 		"votes, ahead": toy(GRPO, func(r *toyRun) {
 			r.cfg.Self, r.cfg.Label, r.cfg.Samples, r.cfg.Staleness = RewardMajority, Label{Right: 1, Format: 0.5}, 3, 1
 		}),

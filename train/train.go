@@ -265,16 +265,18 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	}
 	klMetrics := t.rewardKL(b)
 	correction := t.correct(b)
+	t.maskTruncated(b)
+	correction = append(correction, t.keepEntropic(b)...)
 	few, err := advantages(t.cfg, b)
 	if err != nil {
 		return nil, fmt.Errorf("step %d: %w", step, err)
 	}
 	if few {
-		rec.Events = append(rec.Events, Event{Kind: "too-few-tokens", Text: fmt.Sprintf("step %d: rollout correction "+
-			"leaves fewer than two of %d tokens, so their advantages are 0", step, b.sampledTokens())})
+		rec.Events = append(rec.Events, Event{Kind: "too-few-tokens", Text: fmt.Sprintf("step %d: %s leaves fewer "+
+			"than two of %d tokens, so their advantages are 0", step, t.cfg.masking(), b.sampledTokens())})
 	} else if !slices.Contains(b.mask, true) {
-		rec.Events = append(rec.Events, Event{Kind: "no-tokens", Text: fmt.Sprintf("step %d: rollout correction "+
-			"rejects all %d tokens, so the step learns nothing from rewards", step, b.sampledTokens())})
+		rec.Events = append(rec.Events, Event{Kind: "no-tokens", Text: fmt.Sprintf("step %d: %s rejects all %d "+
+			"tokens, so the step learns nothing from rewards", step, t.cfg.masking(), b.sampledTokens())})
 	}
 	t.resample(b, step)
 	clock.lap("adv")

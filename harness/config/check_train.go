@@ -123,6 +123,13 @@ func trainChecks() []check {
 		unreadReward("algo.kl.reward_coef", func(a Algo) bool { return a.KL.RewardCoef > 0 }, "seq_final_reward"),
 		unreadReward("algo.overlong.buffer", func(a Algo) bool { return a.Overlong.Buffer > 0 }, "seq_reward",
 			"seq_final_reward"),
+		{[]string{"algo.top_entropy", "algo.rollout_correction.mode"}, func(r *Run) (string, string) {
+			if r.Algo.TopEntropy < 1 && r.Algo.RolloutCorrection.Mode == "bypass" {
+				return "algo.top_entropy has no effect on the loss of algo.rollout_correction.mode bypass",
+					"another mode, or algo.top_entropy: 1"
+			}
+			return "", ""
+		}},
 		{[]string{"algo.rollout_correction.weight_low", "algo.rollout_correction.weight_high"},
 			func(r *Run) (string, string) {
 				if c := r.Algo.RolloutCorrection; c.WeightLow > c.WeightHigh {

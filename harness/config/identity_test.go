@@ -238,7 +238,7 @@ func TestDiff(t *testing.T) {
 		`algo.kl.reward_coef: ["" "0"] treatment`,
 		`algo.distill.coef: ["" "0"] treatment`,
 		`algo.entropy_coef: ["" "0"] treatment`,
-		`algo.aggregation: ["" "token-mean"] treatment`,
+		`algo.aggregation: ["" "token-mean"] treatment`, `algo.top_entropy: ["" "1"] treatment`,
 		`rollout.n: ["4" "2"] controlled`,
 		`eval.final.n: ["16" "4"] protocol`,
 		`eval.final.pass_k: ["[1, 2, 4, 8, 16]" "[1, 2, 4]"] protocol`,

@@ -57,6 +57,10 @@ func foreignNames() []foreignName {
 		{"max_num_gen_batches", "algo.filter_groups.max_batches", ""},
 		{"overlong_buffer", "algo.overlong", "it is called algo.overlong here; buffer is a share of " +
 			"rollout.max_new_tokens"},
+		{"mask_truncated_completions", "algo.mask_truncated", ""},
+		{"mask_truncated_samples", "algo.mask_truncated", ""},
+		{"overlong_filter", "algo.mask_truncated", ""},
+		{"top_entropy_quantile", "algo.top_entropy", ""},
 		{"bypass_mode", "algo.rollout_correction.mode", "it is algo.rollout_correction.mode: bypass here"},
 		{"custom_reward_function", "reward.command", "a reward of your own is a program: reward.kind: command"},
 		{"ttrl", "reward.kind", "votes of completions are reward.kind: majority"},

@@ -246,6 +246,8 @@ type Algo struct {
 	LossScaleFactor   float64     `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
 	FilterGroups      Filter      `key:"filter_groups"`
 	Overlong          Overlong    `key:"overlong"`
+	MaskTruncated     bool        `key:"mask_truncated"`
+	TopEntropy        float64     `key:"top_entropy"`
 	RolloutCorrection Correction  `key:"rollout_correction"`
 }
 

@@ -83,6 +83,10 @@ func optimization() []Metric {
 			Absent:     "the loss of Megatron-LM does not record it",
 			Axis:       Axis{Label: "KL to the old policy"},
 			Definition: "estimate k1 of KL(old‖policy) while the step's updates are made, mean over tokens"},
+		{Name: "actor/entropy_threshold", Unit: Nats, Title: "Entropy from which tokens are trained on",
+			Absent: "only runs with algo.top_entropy below 1 have it",
+			Definition: "entropy of the policy before the step at which the policy loss begins to read tokens " +
+				"(arXiv:2506.01939)"},
 		{Name: "actor/entropy_loss", Unit: Nats, Title: "Entropy in the objective",
 			Absent: "only losses that take an entropy term have it",
 			Definition: "the policy's entropy aggregated as the loss is, before its coefficient " +

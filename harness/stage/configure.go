@@ -136,6 +136,7 @@ func TrainConfig(c *config.Run) train.Config {
 			"seq_final_reward": train.MetricFinal}[a.FilterGroups.Metric]}
 	t.Overlong = rl.Overlong{MaxResponse: c.Rollout.MaxNewTokens, Penalty: a.Overlong.Penalty,
 		Buffer: overlongBuffer(c)}
+	t.MaskTruncated, t.TopEntropy = a.MaskTruncated, a.TopEntropy
 	t.Correction = correction(a.RolloutCorrection, t.Loss)
 	if a.Aggregation != "" {
 		t.Aggregation, t.LossScale = must(rl.ParseAggregation(a.Aggregation)), a.LossScaleFactor
