@@ -158,7 +158,8 @@ func countingMetrics() []Definition {
 			"sampled tokens, end tokens included / samples",
 			perSample(func(it Item) float64 { return float64(it.Tokens) })),
 		define("token_entropy", "nats", Neutral,
-			"entropy of the policy at each sampled token, mean over tokens",
+			"entropy of the policy at each sampled token, at the sampling temperature (1 if that is 0), mean over "+
+				"tokens",
 			func(it Item) (float64, bool) { return it.TokenEntropy / float64(max(1, it.Tokens)), it.Tokens > 0 }),
 		define("not_graded", "share", Down,
 			"samples without a verdict / samples",

@@ -88,7 +88,8 @@ func distillKeys(token []Clause) []Key {
 		{Path: "algo.distill.top_k", Kind: Int, Default: is(0), Range: between(0, rl.MaxTopK), Unit: "tokens",
 			When: []Clause{coef}, Late: true,
 			Help: "learn this many of the reference's likeliest tokens at each place: coef then weighs their " +
-				"forward KL in the loss (verl's forward_kl_topk); 0: only the sampled token, by its advantage"},
+				"forward KL in the loss, 0 where that sum over some tokens is negative (verl's forward_kl_topk); " +
+				"0: only the sampled token, by its advantage"},
 		{Path: "algo.distill.max", Kind: Float, Null: true, Default: null(), Range: above(0), Unit: "nats",
 			When: []Clause{coef}, Late: true,
 			Help: "bound of that difference on both sides, or of a token's forward KL, which then teaches nothing; " +

@@ -24,7 +24,8 @@ func batchKeys() []Key {
 				"filter fill it up (upstream stops)"},
 		{Path: "algo.overlong.buffer", Kind: Float, Default: byKind("algo.overlong.buffer", is(0.0)),
 			Range: between(0, 1), Unit: "fraction",
-			Help: "share of rollout.max_new_tokens, at the end, over which the reward falls with length; 0 is off"},
+			Help: "share of rollout.max_new_tokens, rounded to whole tokens, at the end, over which the reward " +
+				"falls with length; 0 is off"},
 		{Path: "algo.overlong.penalty", Kind: Float, Default: byKind("algo.overlong.penalty", is(1.0)),
 			Range: above(0), When: []Clause{positive("algo.overlong.buffer")},
 			Help: "reward that a completion of max_new_tokens loses"},

@@ -18,12 +18,13 @@ func critic() []Metric {
 	list := []Metric{
 		{Name: "critic/vf_loss", Title: "Value loss", Heading: "vf loss", Direction: eval.Down, Absent: onlyCritic,
 			Shown: OverSteps, Axis: Axis{Label: "loss", Zero: true},
-			Definition: "clipped squared error of the critic's values, mean over tokens"},
+			Definition: "half the clipped squared error of the critic's values, aggregated as algo.aggregation " +
+				"says"},
 		{Name: "critic/vf_explained_var", Title: "Explained variance of the critic", Heading: "expl var",
 			Direction: eval.Up, Absent: onlyCritic,
 			Shown: OnProgress | OverSteps, Axis: Axis{Label: "explained variance", Least: &lowestVariance},
-			Definition: "1 − Var(return − value) / Var(return) over the batch's tokens: 1 for a perfect critic, " +
-				"0 for one that knows the mean only"},
+			Definition: "1 − Var(return − value) / (Var(return) + 1e-5) over the batch's tokens: 1 for a " +
+				"perfect critic, 0 for one that knows the mean only"},
 		{Name: "critic/vf_clipfrac", Unit: Share, Per: "tokens", Title: "Clipped values", Absent: onlyCritic,
 			Axis:       Axis{Label: "clipped", Zero: true},
 			Definition: "share of tokens whose value's change was clipped in the critic's loss"},

@@ -29,16 +29,16 @@ func policy() []Metric {
 	list = append(list, lengths("response_length",
 		Metric{Unit: tokens, Title: "Response length", Heading: "len", Shown: OnProgress | OverSteps,
 			Axis:       Axis{Label: "response length"},
-			Definition: "sampled tokens per completion, the end token included, mean over the batch"},
+			Definition: "tokens per completion, the end token and what tools wrote included, mean over the batch"},
 		Metric{Title: "Truncated responses", Direction: eval.Down, Axis: Axis{Label: "truncated", Zero: true},
 			Definition: "share of completions as long as the token limit"},
-		"sampled tokens of a completion", "completions")...)
+		"tokens of a completion", "completions")...)
 	list = append(list, lengths("response_length_non_aborted",
 		Metric{Unit: tokens, Title: "Length of responses that are not empty",
-			Definition: "sampled tokens per completion, mean over nonempty completions"},
+			Definition: "tokens per completion, mean over nonempty completions"},
 		Metric{Title: "Truncated share of nonempty responses", Direction: eval.Down,
 			Definition: "share of nonempty completions that are as long as the token limit"},
-		"sampled tokens of a completion", full)...)
+		"tokens of a completion", full)...)
 	list = append(list, Metric{Name: "response/aborted_ratio", Unit: Share, Per: "completions",
 		Title: "Empty responses", Direction: eval.Down,
 		Definition: "share of completions without a token"})
@@ -69,8 +69,9 @@ func optimization() []Metric {
 			Definition: "the algorithm's policy loss, clipping included, aggregated as algo.aggregation says"},
 		{Name: "actor/pg_clipfrac", Unit: Share, Per: "tokens", Title: "Clipped tokens", Absent: onlyClip,
 			Axis: Axis{Label: "clipped", Zero: true},
-			Definition: "share of tokens whose probability ratio was clipped in the loss; for FlowRL, of terms " +
-				"whose importance weight was"},
+			Definition: "share of tokens whose probability ratio was clipped in the loss; GMPO: only those of " +
+				"positive advantage; DPPO: tokens beyond the trust region; Clip-Cov: tokens it picked; FlowRL: " +
+				"terms whose importance weight was clipped"},
 		{Name: "actor/pg_clipfrac_lower", Unit: Share, Per: "tokens", Title: "Tokens bounded by the dual clip",
 			Absent: onlyClip, Axis: Axis{Label: "clipped", Zero: true},
 			Definition: "share of tokens whose loss the dual clip bounded (arXiv:1912.09729 eq. 5); GMPO: " +
@@ -80,9 +81,10 @@ func optimization() []Metric {
 			Definition: "absolute distance of a completion's log-ratio, scaled and less its group's mean, from its " +
 				"advantage, mean over completions (arXiv:2504.19599)"},
 		{Name: "actor/ppo_kl", Unit: Nats, Per: "token", Title: "Divergence from the sampling policy",
-			Absent:     "the loss of Megatron-LM does not record it",
-			Axis:       Axis{Label: "KL to the old policy"},
-			Definition: "estimate k1 of KL(old‖policy) while the step's updates are made, mean over tokens"},
+			Absent: "the loss of Megatron-LM does not record it",
+			Axis:   Axis{Label: "KL to the old policy"},
+			Definition: "estimate k1 of KL(old‖policy) while the step's updates are made, mean over tokens; KL-Cov: " +
+				"mean size of the log-ratio"},
 		{Name: "actor/entropy_threshold", Unit: Nats, Title: "Entropy from which tokens are trained on",
 			Absent: "only runs with algo.top_entropy below 1 have it",
 			Definition: "entropy of the policy before the step at which the policy loss begins to read tokens " +

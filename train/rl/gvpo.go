@@ -84,8 +84,8 @@ func rowCenters(group []int, x func(row int) (value float64, counts bool)) []Row
 //
 // v is the mean Weight of the row's tokens. The optimum is proportional to reference·exp(R/Beta): the
 // group's mean stands for log Z, which cancels. center [B] holds the means, from
-// GVPOCenters; they are constant to the gradient, which changes nothing without weights, since the
-// x of a group add up to 0. A group of one row teaches nothing. verl's recipe divides by the rows
+// GVPOCenters; they are constant to the gradient, which changes nothing without weights and rejected
+// rows, since the x of a group then add up to 0. A group of one row teaches nothing. verl's recipe divides by the rows
 // of a micro-batch instead of a group; ours depends on no cut.
 //
 // With ReferencePolicy the loss is Beta² times half the variance of trajectory balance, VarGrad,

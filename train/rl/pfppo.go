@@ -144,7 +144,7 @@ var (
 		Words: []string{"none", "pow", "max_min", "max_random"},
 		Verl:  []string{"reweight_method"},
 		Help: "PF-PPO, arXiv:2409.06957: resample the step's completions by their scores: none, |S|^power, " +
-			"the best and the worst, or mostly the best"}
+			"the best and the worst, or mostly the best; metrics of the batch are of the resampled completions"}
 	pfPPOPower = Setting{Key: "pf_ppo.power", Default: 2.0, Range: "[0, 64]", Verl: []string{"weight_pow"},
 		While: []Condition{{"pf_ppo.method", []string{"pow"}}}, Help: "power of the score"}
 )
