@@ -345,3 +345,40 @@ func TestGptOssRefuses(t *testing.T) {
 		t.Errorf("without rotary settings: %+v, %v", c.Rope, err)
 	}
 }
+
+// Modules of transformers 5 hold all experts of a layer together, gates before ups, and so do their state dicts.
+func TestStateOfExperts(t *testing.T) {
+	stacked := 0
+	eachFamily(t, func(t *testing.T, x family, dir string, tokens []int32) {
+		c, err := ReadConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []Source
+		stacks := map[string][]Source{}
+		for _, w := range waves(c) { // by name, and so by expert and map
+			fused, _, ok := fusedName(w.Name)
+			if ok && !c.Experts.Bias {
+				stacks[fused] = append(stacks[fused], w)
+				continue
+			}
+			w.Name = strings.Replace(w.Name, ".mlp.moe_statics.", ".mlp.gate.moe_statics.", 1)
+			list = append(list, w)
+		}
+		if len(stacks) == 0 {
+			return
+		}
+		for name, parts := range stacks {
+			shape := []int{c.Experts.Count, len(parts) / c.Experts.Count * parts[0].Shape[0], parts[0].Shape[1]}
+			list = append(list, stackedSource(Tensor{Name: name, DType: F32, Shape: shape}, parts))
+		}
+		stacked++
+		to := t.TempDir()
+		writeFile(t, filepath.Join(to, configFile), readFile(t, filepath.Join(dir, configFile)))
+		writeTensors(t, filepath.Join(to, "model.safetensors"), list...)
+		sameLogits(t, dir, to, tokens)
+	})
+	if stacked < 10 {
+		t.Errorf("experts of %d models are together, want those of ten or more", stacked)
+	}
+}

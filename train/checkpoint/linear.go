@@ -248,6 +248,27 @@ func (t *Tensors) splitExperts() error {
 	return nil
 }
 
+// splitModules does so for state dicts of transformers 5, whose modules hold experts together in most classes, and
+// gives ERNIE's correction its published name.
+func (t *Tensors) splitModules() error {
+	const module, published = ".mlp.gate.moe_statics.", ".mlp.moe_statics."
+	renamed := false
+	for name := range maps.Clone(t.where) {
+		renamed = renamed || strings.Contains(name, module)
+		prefix, part, ok := strings.Cut(name, expertsOf)
+		if !ok || !endsInLayer(prefix) || strings.Contains(prefix, "language_model.") {
+			continue // a model of text and images may have rows of what goes in
+		}
+		if err := t.splitTensor(name, prefix+expertsOf, part); err != nil {
+			return err
+		}
+	}
+	if !renamed {
+		return nil
+	}
+	return t.rename(func(name string) (string, bool) { return strings.Replace(name, module, published, 1), true })
+}
+
 // splitTensor does so for a tensor, unless it is none of them. The names of the new ones begin with prefix.
 func (t *Tensors) splitTensor(name, prefix, part string) error {
 	p := t.where[name]
