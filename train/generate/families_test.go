@@ -120,6 +120,10 @@ func families() map[string]model.Config {
 			c.Experts = model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Sigmoid: true, Corrected: true,
 				Ungated: true, Scale: 1.5}
 		}),
+		"nanochat": with(func(c *model.Config) {
+			c.QKNorm, c.LateQKNorm, c.UnitOffset, c.Gate, c.Names = true, true, true, kernels.ReLU2, model.NanoNames
+			c.LogitCap = 15
+		}),
 		"hunyuan": with(func(c *model.Config) { c.QKNorm, c.LateQKNorm = true, true }),
 		"deepseek": with(func(c *model.Config) {
 			c.QKVBias, c.KVHeads, c.Head, c.Rotary = false, c.Heads, 20, 8

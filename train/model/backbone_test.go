@@ -176,7 +176,7 @@ func TestAdaptersBeginAtNothing(t *testing.T) {
 
 // Adapters' gradients by central differences, on every kind of map, with dropout.
 func TestAdapterGradients(t *testing.T) {
-	for _, name := range []string{"qwen2", "llama-bias", "phi3", "gemma3", "lfm2", "olmo-hybrid", "afmoe"} {
+	for _, name := range []string{"qwen2", "llama-bias", "phi3", "gemma3", "lfm2", "olmo-hybrid", "afmoe", "nanochat"} {
 		c := variants[name]
 		for _, drop := range []float64{0, 0.3} {
 			t.Run(name, func(t *testing.T) {
@@ -292,7 +292,7 @@ func variantRun(t *testing.T, be kernels.Backend, c Config, a *Adapters, b Batch
 // A model with adapters folded into its weights computes what the adapters do, up to
 // rounding, and something else than the weights alone.
 func TestFoldedAdapters(t *testing.T) {
-	for _, name := range []string{"qwen2", "phi3", "gemma3", "afmoe"} {
+	for _, name := range []string{"qwen2", "phi3", "gemma3", "afmoe", "nanochat"} {
 		c := wider(variants[name])
 		b := toyBatch(c.Vocab, 8)
 		be := openAs(t, cpu.Options{Threads: 2})

@@ -44,6 +44,9 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 			ws.ids.dev.Slice(0, n), ws.dNorm.Slice(0, n*C), blocks)
 	}
 	if !m.dEmbed.Empty() {
+		if c.bareNorms() {
+			m.normEmbeddingsBackward(ws, dx, blocks)
+		}
 		be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C, c.embedScale())
 	}
 }
@@ -179,7 +182,7 @@ func (m *Model) normHeadsBackward(y *layer, a *acts, dqkv, blocks kernels.Buffer
 		return
 	}
 	if c.ValueNorm {
-		m.normBackward(dqkv, dqkv, a.raw, norm{w: m.zeros.Slice(0, c.Head)}, a.vRstd, blocks, c.valueNorm(), true)
+		m.normBackward(dqkv, dqkv, a.raw, m.bare(c.Head), a.vRstd, blocks, c.valueNorm(), true)
 	}
 	m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryNorm(), true)
 	m.normBackward(dqkv, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyNorm(), true)

@@ -98,7 +98,7 @@ func (c Config) ArenaLen(h Heads, size int) (most int) {
 // products.
 func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType, size int) int {
 	n := c.ArenaLen(h, size)
-	floats := n + c.tables() + c.valueNormRoom(trainable)
+	floats := n + c.tables() + c.zeroWeightsRoom(trainable)
 	if trainable {
 		tensors, _ := Layout(c, h)
 		floats += n + constants(tensors)
@@ -129,12 +129,11 @@ func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand ke
 	return floatSize*floats + operand.Size()*operands
 }
 
-// valueNormRoom returns the elements that norms of values need in a Model.
-func (c Config) valueNormRoom(trainable bool) (n int) {
-	if c.ValueNorm {
-		if n = c.widestHead(); trainable {
-			n += c.widestVector()
-		}
+// zeroWeightsRoom returns the elements that norms without weights need in a Model.
+func (c Config) zeroWeightsRoom(trainable bool) int {
+	n := c.zeroWeights()
+	if n > 0 && trainable {
+		n += c.widestVector()
 	}
 	return n
 }
@@ -208,7 +207,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 // AdapterBytes returns the size of a Model on a Backbone.
 func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType) int {
 	_, n := AdapterLayout(c, h, h.Adapters)
-	floats, operands := n+c.tables()+c.valueNormRoom(false), 0
+	floats, operands := n+c.tables()+c.zeroWeightsRoom(false), 0
 	if trainable {
 		floats += n + c.widestVector()
 	}

@@ -200,6 +200,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	a := d.layerActs(0, n)
 	n2 := a.n2
 	be.Embed(xs, m.embed, tokens, c.embedScale())
+	m.normEmbeddings(xs, a.rstd1)
 	tables := d.tables.cut(c, n)
 	m.embedLayers(tables, xs, tokens)
 	for l := range m.layers {

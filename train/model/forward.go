@@ -10,6 +10,7 @@ func (m *Model) Forward(ws *Workspace) {
 	m.reach(ws.longest)
 	m.readScalars()
 	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), c.embedScale())
+	m.normEmbeddings(ws.input(0), ws.layerActs(0).rstd1)
 	m.embedLayers(ws.tables.cut(c, ws.n), ws.input(0), ws.ids.dev.Slice(0, ws.n))
 	for l := range m.layers {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
@@ -131,7 +132,7 @@ func (m *Model) normHeads(y *layer, a *acts) {
 	}
 	be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm.w, c.keyNorm(), c.NormEps)
 	if c.ValueNorm {
-		be.RMSNorm(a.qkv, a.vRstd, a.raw, m.zeros.Slice(0, c.Head), c.valueNorm(), c.NormEps)
+		be.RMSNorm(a.qkv, a.vRstd, a.raw, m.bare(c.Head).w, c.valueNorm(), c.NormEps)
 	}
 }
 

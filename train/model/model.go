@@ -26,7 +26,7 @@ type Model struct {
 	grads        arena          // empty unless trainable
 	tied         kernels.Buffer // gradient of the embedding as input, if it is also the output
 	unread       kernels.Buffer // gradients of frozen norms
-	zeros        kernels.Buffer // the weight of norms of values
+	zeros        kernels.Buffer // the weight of norms without one
 	scalars      scalars
 	tables       layerTables
 	kept         kernels.Buffer // the constants, during an update
@@ -144,12 +144,12 @@ func (m *Model) allocate() error {
 		if n := constants(m.tensors); n > 0 {
 			m.kept = alloc(n)
 		}
-		if m.base != nil || c.ValueNorm {
+		if m.base != nil || c.zeroWeights() > 0 {
 			m.unread = alloc(c.widestVector())
 		}
 	}
-	if c.ValueNorm {
-		m.zeros = alloc(c.widestHead())
+	if n := c.zeroWeights(); n > 0 {
+		m.zeros = alloc(n)
 	}
 	tables := []*rotary{&m.rope}
 	if c.LocalTheta > 0 {
@@ -299,7 +299,7 @@ func (b *binder) has(name string) bool {
 func (m *Model) bind(alloc func(n int) kernels.Buffer) {
 	b := &binder{Model: m, alloc: alloc}
 	m.bindEmbedding(b)
-	m.norm = b.vector(finalNorm)
+	m.norm = b.finalNorm()
 	m.tables = b.layerTables()
 	for l := range m.Config.Layers {
 		m.layers = append(m.layers, b.layer(l))
@@ -361,6 +361,9 @@ func (b *binder) layer(l int) layer {
 		if y.qNorm = b.vector(query); !y.shares {
 			y.kNorm = b.vector(key)
 		}
+	}
+	if c.bareNorms() {
+		b.bareLayer(&y)
 	}
 	if c.Sinks && y.mixes && !c.linear(l) {
 		y.sinks = b.vector(sinksName(l))

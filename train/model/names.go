@@ -12,6 +12,7 @@ const (
 	BambaNames    LayerNames = "bamba"            // mamba, feed_forward
 	LFMNames      LayerNames = "lfm2"             // conv, feed_forward, operator_norm
 	AfmoeNames    LayerNames = "afmoe"            // pre_mlp_layernorm, router.gate
+	NanoNames     LayerNames = "nanochat"         // fc1, fc2, and no norms, which have no weights (nanochat.go)
 	// OlmoHybridNames also says where the norms are: before the blocks of layers with linear attention, after the
 	// others' (at).
 	OlmoHybridNames LayerNames = "olmo_hybrid"
@@ -39,6 +40,8 @@ func (c Config) feedForwardMaps() (gate, up, down string) {
 	switch {
 	case c.Names == GraniteNames:
 		return "input_linear", "", "output_linear"
+	case c.Names == NanoNames:
+		return "fc1", "", "fc2"
 	case c.Gate.Factors() == 1:
 		return "up_proj", "", "down_proj"
 	case c.Fused || c.FusedFFN:
@@ -91,7 +94,8 @@ func (c Config) hasBoth() bool { return c.some(func(l int) bool { return c.mixes
 func (c Config) validateNames() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	switch c.Names {
-	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames, OlmoHybridNames, AfmoeNames:
+	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames, OlmoHybridNames, AfmoeNames,
+		NanoNames:
 	default:
 		bad("tensors cannot have the names of %q", string(c.Names))
 	}

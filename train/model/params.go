@@ -169,6 +169,8 @@ func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) 
 func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	p := fmt.Sprintf("model.layers.%d.", l)
 	switch {
+	case c.bareNorms():
+		return "", "", "", ""
 	case c.Names == NemotronNames:
 		return p + "norm.weight", "", "", ""
 	case c.Names == BambaNames:
@@ -192,10 +194,12 @@ func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	return p + "input_layernorm.weight", "", p + "post_attention_layernorm.weight", ""
 }
 
-// headNorms returns the names of a layer's norms of queries and of keys.
+// headNorms returns the names of a layer's norms of queries and of keys, "" if they have no weights.
 func (c Config) headNorms(l int) (query, key string) {
 	attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
 	switch {
+	case c.bareNorms():
+		return "", ""
 	case c.LateQKNorm:
 		return attn + "query_layernorm.weight", attn + "key_layernorm.weight"
 	case c.Names == LFMNames:
@@ -255,7 +259,9 @@ func Layout(c Config, h Heads) (tensors []Tensor, n int) {
 	for l := range c.Layers {
 		x.layer(c, l)
 	}
-	x.one(finalNorm, c.Width)
+	if !c.bareNorms() {
+		x.one(finalNorm, c.Width)
+	}
 	if h.LM && !c.TieEmbeddings {
 		x.one(outputName, c.Vocab, c.Width)
 	}
@@ -313,7 +319,7 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 	shares := c.shares(l)
 	c = c.at(l)
 	x.linear(s.qkv, c.QKVBias)
-	if c.QKNorm {
+	if c.QKNorm && !c.bareNorms() {
 		query, key := c.headNorms(l)
 		x.one(query, c.queryNorm().Dim)
 		if !shares {

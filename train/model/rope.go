@@ -106,6 +106,11 @@ func (c Config) Frequencies(theta float64, r RopeScaling, n int) (freq []float64
 	if r.Attention > 0 {
 		scale = r.Attention
 	}
+	if c.Names == NanoNames { // the other way round
+		for j := range freq {
+			freq[j] = -freq[j]
+		}
+	}
 	return freq, scale
 }
 

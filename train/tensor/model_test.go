@@ -64,6 +64,14 @@ func gated() model.Config {
 	return c
 }
 
+// bare is small as nanochat is, whose norms have no weights.
+func bare() model.Config {
+	c := small
+	c.QKVBias, c.QKNorm, c.LateQKNorm, c.UnitOffset = false, true, true, true
+	c.Gate, c.Names, c.LogitCap = kernels.ReLU2, model.NanoNames, 15
+	return c
+}
+
 // sunk is small with attention sinks.
 func sunk() model.Config {
 	c := small
@@ -245,7 +253,7 @@ func rowsOf(b *model.Backbone) model.Rows {
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
 	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved(), mixed(),
-		gated()} {
+		gated(), bare()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}
@@ -258,7 +266,11 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 		if c.GateMap {
 			maps = append(maps, "self_attn.gate_proj")
 		}
-		for _, w := range append(maps, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj") {
+		block := []string{"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}
+		if c.Names == model.NanoNames {
+			block = []string{"mlp.fc1", "mlp.fc2"}
+		}
+		for _, w := range append(maps, block...) {
 			cut = append(cut, fmt.Sprintf("model.layers.%d.%s.weight", c.Layers-1, w))
 		}
 		if c.Recurrent() { // the other maps of linear attention have too few rows
