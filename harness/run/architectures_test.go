@@ -167,6 +167,14 @@ func TestAfmoe(t *testing.T) {
 		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
 }
 
+// The same for nanochat, whose norms have no weights.
+func TestNanochat(t *testing.T) {
+	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 8, FFN: 48,
+		RopeTheta: 1e4, NormEps: 1e-6, MaxPositions: 256, InitStd: 0.1, UnitOffset: true, QKNorm: true, LateQKNorm: true,
+		Gate: kernels.ReLU2, Names: model.NanoNames, LogitCap: 15}), [][]string{{"grpo"},
+		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
+}
+
 // Gemma 4 learns with heads of two sizes and with experts beside its feed-forward blocks.
 func TestGemmaFour(t *testing.T) {
 	for _, c := range gemmaFours() {

@@ -52,7 +52,7 @@ type feature func(r *settings, c *model.Config)
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
-		deepseeks(), sigmoids(), gemmaFours(), hybrids(), lfms(), olmoHybrids(), afmoes())
+		deepseeks(), sigmoids(), gemmaFours(), hybrids(), lfms(), olmoHybrids(), afmoes(), nanochats())
 }
 
 // llamas have Llama's block.
@@ -246,7 +246,7 @@ func gates() map[string]kernels.GateKind {
 
 // hybrid reports whether some layers have Mamba-2 or a short convolution instead of attention.
 func (a architecture) hybrid() bool {
-	return a.fixed.Names != model.LlamaNames && a.fixed.Names != model.AfmoeNames
+	return !slices.Contains([]model.LayerNames{model.LlamaNames, model.AfmoeNames, model.NanoNames}, a.fixed.Names)
 }
 
 // backbone returns the class without output projection, as AutoModel saves it.

@@ -85,6 +85,8 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		sharedValues(v, a, c)
 	case a.kind == "afmoe":
 		afmoeValues(v, c)
+	case a.kind == "nanochat":
+		v["final_logit_softcapping"] = orNull(c.LogitCap)
 	case a.kind == "youtu":
 		latentValues(v, c)
 	case a.latent:
@@ -99,12 +101,16 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		multiplierValues(v, c)
 	}
 	if a.fixed.UnitOffset && a.fixed.PostNorms {
-		v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale,
-			func(s float64) float64 { return math.Pow(s, -0.5) },
-			1/(c.QueryScale*c.QueryScale)))
-		v["attn_logit_softcapping"], v["final_logit_softcapping"] = orNull(c.ScoreCap), orNull(c.LogitCap)
+		gemmaValues(v, c)
 	}
 	return v
+}
+
+// gemmaValues writes the settings of Gemma 2 and 3.
+func gemmaValues(v map[string]any, c model.Config) {
+	v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale, func(s float64) float64 { return math.Pow(s, -0.5) },
+		1/(c.QueryScale*c.QueryScale)))
+	v["attn_logit_softcapping"], v["final_logit_softcapping"] = orNull(c.ScoreCap), orNull(c.LogitCap)
 }
 
 // biasValues writes which maps have biases.
@@ -116,7 +122,7 @@ func biasValues(v map[string]any, a architecture, c model.Config) {
 		v["attention_bias"], v["mlp_bias"] = c.QKVBias, c.FFNBias
 	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe", "flex_olmo",
 		"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "hunyuan_v1_dense", "hunyuan_v1_moe", "dots1",
-		"hy_v3", "afmoe":
+		"hy_v3", "afmoe", "nanochat":
 		v["attention_bias"] = c.OutBias
 	case "glm", "glm4", "solar_open":
 		v["attention_bias"] = c.QKVBias

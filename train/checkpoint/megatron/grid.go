@@ -78,7 +78,11 @@ func Even(c model.Config, g Grid) (*Layout, error) {
 
 // fits checks that megatron-core's GPTModel has a place for every tensor of the model.
 func fits(c model.Config) error {
-	if c.Names != model.LlamaNames && c.Names != model.AfmoeNames {
+	switch c.Names {
+	case model.LlamaNames, model.AfmoeNames:
+	case model.NanoNames:
+		return errors.New("nanochat, whose norms have no weights, has no place in Megatron's layout here")
+	default:
 		return errors.New("hybrids with Mamba-2 layers or short convolutions have no place in Megatron's layout here")
 	}
 	var errs []error

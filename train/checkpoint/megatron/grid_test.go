@@ -22,6 +22,7 @@ func TestEvenRefuses(t *testing.T) {
 		{"output gates", func(c *model.Config) { c.OutputGate = true }, "plain attention"},
 		{"a map of gates", func(c *model.Config) { c.Names, c.GateMap = model.AfmoeNames, true }, "gates of the attention's output"},
 		{"Mamba-2", func(c *model.Config) { c.Names = model.GraniteNames }, "hybrids with Mamba-2 layers or short convolutions have no place"},
+		{"norms without weights", func(c *model.Config) { c.Names = model.NanoNames }, "nanochat, whose norms have no weights"},
 		{"latent attention", func(c *model.Config) { c.Latent.Rank = 4 }, "latent attention or DeepSeek's experts"},
 		{"the router's bias", func(c *model.Config) { c.Experts.Corrected = true }, "latent attention or DeepSeek's experts"},
 		{"sinks", func(c *model.Config) { c.Sinks = true }, "attention sinks"},
