@@ -161,7 +161,7 @@ func TestSpecifiedOutputs(t *testing.T) {
 		{LiveCodeBench, "1_0", "10", true, false},
 		{LiveCodeBench, "inf", "Infinity", true, false},
 		{LiveCodeBench, "nan", "NaN", false, false},
-		{LiveCodeBench, "٣ 1.0", "٣ 1", true, false}, // digits of any script are numbers
+		{LiveCodeBench, "٣ 1.0", "٣ 1", true, false},                               // digits of any script are numbers
 		{TACO, "٣", "5", false, false}, {TACO, "x 1e-900000", "x 1", false, false}, // 0 is not 1
 	} {
 		if got := tt.family.Upstream(tt.got, tt.want); got != tt.upstream {
