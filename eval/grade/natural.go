@@ -7,7 +7,7 @@ import (
 	"exp/eval/grade/formula"
 )
 
-// Formulas of natural numbers. Factorials and binomial coefficients have values there alone, and ⌈n/2⌉ equals
+// Formulas of natural numbers. Factorials, binomial coefficients and sums up to n have values there alone, and ⌈n/2⌉ equals
 // ⌊(n+1)/2⌋ there alone.
 
 // countingNames are variables that are natural numbers in a formula that rounds them up or down.
@@ -15,8 +15,8 @@ var countingNames = []string{"n", "m", "k", "N", "M"}
 
 // naturals compares two formulas of natural numbers at natural points; ok is false if they are none.
 func (c *comparer) naturals(g, p *formula.Expr) (r result, ok bool) {
-	vars := formula.Variables(g)
-	if len(vars) == 0 || len(vars) > 3 || !slices.Equal(vars, formula.Variables(p)) {
+	vars := formula.FreeVariables(g)
+	if len(vars) == 0 || len(vars) > 3 || !slices.Equal(vars, formula.FreeVariables(p)) {
 		return result{}, false
 	}
 	rounds := g.Has(isRounding) || p.Has(isRounding)
@@ -76,8 +76,9 @@ func isRounding(x *formula.Expr) bool {
 	return x.Op == formula.Func && (x.Name == "floor" || x.Name == "ceil") && len(formula.Variables(x)) > 0
 }
 
-// isCombinatorial reports whether x is a factorial or a binomial coefficient of a variable.
+// isCombinatorial reports whether x is a factorial or a binomial coefficient of a variable, or has as many terms or
+// factors as a variable says.
 func isCombinatorial(x *formula.Expr) bool {
-	return x.Op == formula.Func && slices.Contains([]string{"fact", "fact2", "binom"}, x.Name) &&
+	return formula.HasOpenSeries(x) || x.Op == formula.Func && slices.Contains([]string{"fact", "fact2", "binom"}, x.Name) &&
 		len(formula.Variables(x)) > 0
 }

@@ -22,7 +22,7 @@ func (c *comparer) scalars(g, p *formula.Expr) result {
 	if r.equal {
 		return r
 	}
-	if q, ok := c.naturals(g, same); ok && q.equal {
+	if q, ok := c.naturals(g, same); ok && (q.equal || !r.sure) {
 		return q
 	}
 	if c.upToConstant(g, same) {
@@ -170,6 +170,12 @@ func (c *comparer) values(g, p *formula.Expr) result {
 			return yes("equal rational numbers")
 		}
 		return no("different rational numbers")
+	}
+	if equal, ok := c.SameFactorials(g, p); ok {
+		if equal {
+			return yes("equal products of factorials")
+		}
+		return no("different products of factorials")
 	}
 	vars := formula.Variables(g, p)
 	at := formula.Points(vars, g.Has(formula.IsImaginary) || p.Has(formula.IsImaginary))

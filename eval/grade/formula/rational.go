@@ -181,6 +181,9 @@ func integerRoot(a *big.Int, n int) *big.Int {
 
 // ratCall evaluates functions with rational values.
 func (b *Budget) ratCall(x *Expr) (*big.Rat, bool) {
+	if isSeries(x) {
+		return b.series(x)
+	}
 	switch x.Name {
 	case "abs", "floor", "ceil", "fact", "fact2", "binom", "max", "min", "gcd", "lcm", "ln":
 	default:

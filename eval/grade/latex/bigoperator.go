@@ -4,8 +4,6 @@ import (
 	"errors"
 	"math/big"
 	"slices"
-	"strconv"
-	"strings"
 
 	"exp/eval/grade/formula"
 )
@@ -255,16 +253,10 @@ func (p *parser) derivative() (x *formula.Expr, ok bool, err error) {
 }
 
 // BoundName begins the names of bound variables; no written variable has it.
-const BoundName = "•"
+const BoundName = formula.BoundName
 
 // bind renames a variable to a name that encodes the depth of its operator, so the j of a double sum
 // differs from its i.
 func bind(x *formula.Expr, name string) *formula.Expr {
-	level := 1
-	for _, v := range formula.Variables(x) {
-		if n, err := strconv.Atoi(strings.TrimPrefix(v, BoundName)); err == nil && strings.HasPrefix(v, BoundName) {
-			level = max(level, n+1)
-		}
-	}
-	return formula.Rename(x, name, BoundName+strconv.Itoa(level))
+	return formula.Rename(x, name, formula.BoundBy(x))
 }
