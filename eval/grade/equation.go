@@ -1,7 +1,10 @@
 package grade
 
 import (
+	"math/big"
 	"slices"
+	"strconv"
+	"strings"
 
 	"exp/eval/grade/formula"
 	"exp/eval/grade/latex"
@@ -54,6 +57,8 @@ func (c *comparer) multiples(g, p *formula.Expr) result {
 		r := c.scalars(formula.Product(a, kb), formula.Product(b, ka))
 		if r.equal {
 			r.why = "one is a multiple of the other"
+		} else if g.Rels[0] == "=" && c.cleared(a, b) {
+			return yes("the same equation without denominators")
 		} else if r.sure {
 			r = unsure("not multiples of each other")
 			r.sure = g.Rels[0] == "=" && polynomialDegreeOne(a, b)
@@ -61,6 +66,117 @@ func (c *comparer) multiples(g, p *formula.Expr) result {
 		return r
 	}
 	return unsure("no point to compare at")
+}
+
+// cleared reports whether a = 0 and b = 0 are the same polynomial equation after multiplying by their denominators,
+// which are not zero where the equation holds: y = 6/x is xy = 6.
+func (c *comparer) cleared(a, b *formula.Expr) bool {
+	f, ok := c.Canonical(a)
+	h, ok2 := c.Canonical(b)
+	if !ok || !ok2 || len(f.Num) == 0 || len(f.Num) != len(h.Num) || !clearable(f) || !clearable(h) {
+		return false
+	}
+	var ratio *big.Rat
+	for key, m := range f.Num {
+		n, ok := h.Num[key]
+		if !ok {
+			return false
+		}
+		q := new(big.Rat).Quo(n.Coef, m.Coef)
+		if ratio == nil {
+			ratio = q
+		}
+		if q.Cmp(ratio) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// clearable reports whether the denominator has no common zero with the numerator. Both must be polynomials in the
+// variables, and the denominator a product of variables or linear in one of them.
+func clearable(f formula.Fraction) bool {
+	roots := map[string]*big.Rat{}
+	linear := new(big.Rat)
+	for _, poly := range []formula.Poly{f.Num, f.Den} {
+		for _, m := range poly {
+			for _, p := range m.Powers {
+				if (p.Den != 1 || p.Num < 0 || p.Num > 20) && !isConstant(p.Atom) ||
+					strings.ContainsAny(p.Atom, "(^") {
+					return false
+				}
+			}
+		}
+	}
+	for _, m := range f.Den {
+		for _, p := range m.Powers {
+			if !isConstant(p.Atom) {
+				roots[p.Atom] = new(big.Rat)
+			}
+			if len(m.Powers) == 1 && p.Num == 1 {
+				linear.Set(m.Coef)
+			}
+		}
+	}
+	switch len(f.Den) {
+	case 1:
+	case 2:
+		c, ok := f.Den[""]
+		if !ok || len(roots) != 1 || linear.Sign() == 0 {
+			return false
+		}
+		for v := range roots {
+			roots[v] = new(big.Rat).Neg(new(big.Rat).Quo(c.Coef, linear))
+		}
+	default:
+		return false
+	}
+	for v, root := range roots {
+		if !constantAt(f.Num, v, root) {
+			return false
+		}
+	}
+	return true
+}
+
+// constantAt reports whether a polynomial is a number other than 0 where v has a value.
+func constantAt(p formula.Poly, v string, value *big.Rat) bool {
+	rest := map[string]*big.Rat{} // coefficients by the other powers
+	open := map[string]bool{}     // powers of a variable
+	for _, m := range p {
+		coef, key, variable := new(big.Rat).Set(m.Coef), "", false
+		for _, power := range m.Powers {
+			if power.Atom != v {
+				key += power.Atom + "^" + strconv.FormatInt(power.Num, 10) + " "
+				variable = variable || !isConstant(power.Atom)
+				continue
+			}
+			for range power.Num {
+				coef.Mul(coef, value)
+			}
+		}
+		if rest[key] == nil {
+			rest[key] = new(big.Rat)
+		}
+		rest[key].Add(rest[key], coef)
+		open[key] = variable
+	}
+	constants := 0
+	for key, coef := range rest {
+		switch {
+		case coef.Sign() == 0:
+		case open[key]:
+			return false
+		default:
+			constants++
+		}
+	}
+	return constants == 1
+}
+
+// isConstant reports whether an atom of a polynomial is π, e, i or a prime.
+func isConstant(atom string) bool {
+	return atom == formula.Pi || atom == formula.E || atom == formula.I || atom[0] == '#'
 }
 
 // polynomialDegreeOne is a weak test: without products of variables and powers, relations that are not
