@@ -52,6 +52,8 @@ func (c *comparer) families(g, p *formula.Expr) (r result, ok bool) {
 	switch {
 	case gn == "" && pn == "":
 		return result{}, false
+	case gn == "" && g.Has(hasModulus) && p.Args[len(p.Args)-1].Args[1].Name == integers: // x = 3k + 1, k ∈ ℤ
+		return c.same(g, pv), true
 	case gn == "":
 		gn = pn
 	case pn == "":

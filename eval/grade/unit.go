@@ -17,6 +17,12 @@ func (c *comparer) units(g, p *formula.Expr) result {
 	if g.Op != formula.Unit || p.Op != formula.Unit {
 		return c.oneUnit(g, p)
 	}
+	if n, m := modulus(g.Name), modulus(p.Name); n != nil && m != nil {
+		if n.Cmp(m) != 0 {
+			return no("another modulus")
+		}
+		return c.residues(g.Args[0], p.Args[0], n)
+	}
 	gq, pq := wording.QuantityOf(g.Name), wording.QuantityOf(p.Name)
 	a, b := scaled(g, gq), scaled(p, pq)
 	factor, same, known := gq.SameAs(pq)
@@ -56,6 +62,11 @@ func (c *comparer) oneUnit(g, p *formula.Expr) result {
 	other := g
 	if x == g {
 		other = p
+		if n := modulus(x.Name); n != nil {
+			if r, ok := c.progression(x.Args[0], p, n); ok {
+				return r
+			}
+		}
 	}
 	if other.Op == formula.Degree && slices.Contains([]string{"rad", "radian", "radians"}, strings.TrimSpace(x.Name)) {
 		return c.values(x.Args[0], other)
