@@ -14,6 +14,7 @@ func (c *comparer) collections(g, p *formula.Expr) result {
 		return r
 	}
 	g, p = byName(g, p), byName(p, g)
+	g, p = oneName(g, p), oneName(p, g)
 	gi, gok := elements(g)
 	pi, pok := elements(p)
 	switch {
@@ -104,7 +105,31 @@ func byName(x, other *formula.Expr) *formula.Expr {
 	if x.Op != formula.List || other.Op != formula.Tuple || other.Has(isEquation) || !isNamed(x) {
 		return x
 	}
+	names := ""
+	for _, a := range x.Args {
+		names += a.Args[0].Name
+	}
+	if names == "xyzw" { // the usual order of four
+		return x
+	}
 	return sortedByName(x)
+}
+
+// oneName writes x_1 = 3, x_2 = 5 as x = 3, x = 5 if the other side is such a list.
+func oneName(x, other *formula.Expr) *formula.Expr {
+	if len(x.Args) < 2 || x.Op != formula.List || !isNamed(x) || namesDiffer(x) || other.Op != formula.List ||
+		!other.Has(isEquation) || !alternatives(other) {
+		return x
+	}
+	y := *x
+	y.Args = slices.Clone(x.Args)
+	for i, a := range x.Args {
+		name, _, _ := strings.Cut(a.Args[0].Name, "_")
+		b := *a
+		b.Args = []*formula.Expr{formula.Symbol(name), a.Args[1]}
+		y.Args[i] = &b
+	}
+	return &y
 }
 
 func isEquation(x *formula.Expr) bool { return x.Op == formula.Relation }
