@@ -7,8 +7,8 @@ import (
 	"exp/eval/grade/formula"
 )
 
-// Formulas of natural numbers. Factorials, binomial coefficients and sums up to n have values there alone, and ⌈n/2⌉ equals
-// ⌊(n+1)/2⌋ there alone.
+// Formulas of natural numbers. Factorials, binomial coefficients and sums up to n have values there alone, and ⌈n/2⌉
+// equals ⌊(n+1)/2⌋ there alone.
 
 // countingNames are variables that are natural numbers in a formula that rounds them up or down.
 var countingNames = []string{"n", "m", "k", "N", "M"}
@@ -79,6 +79,6 @@ func isRounding(x *formula.Expr) bool {
 // isCombinatorial reports whether x is a factorial or a binomial coefficient of a variable, or has as many terms or
 // factors as a variable says.
 func isCombinatorial(x *formula.Expr) bool {
-	return formula.HasOpenSeries(x) || x.Op == formula.Func && slices.Contains([]string{"fact", "fact2", "binom"}, x.Name) &&
-		len(formula.Variables(x)) > 0
+	return formula.HasOpenSeries(x) || x.Op == formula.Func && len(formula.Variables(x)) > 0 &&
+		slices.Contains([]string{"fact", "fact2", "binom"}, x.Name)
 }

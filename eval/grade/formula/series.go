@@ -19,12 +19,17 @@ func nesting(x *Expr) int {
 	most := 0
 	for i, a := range x.Args {
 		n := nesting(a)
-		if i == 0 && x.Op == Func && (isSeries(x) || x.Name == "∫" && len(x.Args) == 3 || strings.HasPrefix(x.Name, "lim")) {
+		if i == 0 && binds(x) {
 			n++
 		}
 		most = max(most, n)
 	}
 	return most
+}
+
+// binds reports whether x is an operator with a bound variable in its first argument.
+func binds(x *Expr) bool {
+	return x.Op == Func && (isSeries(x) || x.Name == "∫" && len(x.Args) == 3 || strings.HasPrefix(x.Name, "lim"))
 }
 
 // isSeries reports whether x is a sum or product of args[0] from args[1] to args[2].
