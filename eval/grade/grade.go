@@ -101,7 +101,8 @@ func compare(gold string, p extract.Found) Verdict {
 	r := compareTexts(goldAnswer(gold), p.Text)
 	if m := lastStep.FindStringSubmatch(p.Text); m != nil && !r.equal && !p.Sure &&
 		!wording.Unsettled(inBrackets.ReplaceAllString(m[1], "")) && !unsolved.MatchString(m[1]) &&
-		!roundsDecimal(m[1], m[2]) && !hasOtherValue(m[1]) {
+		!roundsDecimal(m[1], m[2]) && !hasOtherValue(m[1]) &&
+		!(strings.Contains(gold, "=") && oneLetter.MatchString(m[3])) {
 		if q := compareTexts(goldAnswer(gold), extract.Statement(m[3])); q.equal {
 			r = q
 		}
@@ -129,6 +130,9 @@ var congruence = regexp.MustCompile(`(?s)^(.*(?:\\equiv|≡).*?)[ ,]*(?:\\q?quad
 
 // lastStep matches the last step of a calculation.
 var lastStep = regexp.MustCompile(`(?s)^(.*)(=|\\approx|≈|\\equiv)(.*)$`)
+
+// oneLetter matches a name: what a - b = c ends in does not name the equation a + b = c.
+var oneLetter = regexp.MustCompile(`^[ $]*[a-zA-Z][ .$]*$`)
 
 // valueOfLast matches an equation that gives a name a value without letters, and a name alone at the end: the
 // "x = 3, x" of "x = 3, x = 4".
@@ -221,6 +225,7 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := choices(gold, prediction); ok {
 		return r
 	}
+	prediction = strings.TrimSpace(strings.TrimPrefix(prediction, `\displaystyle`))
 	if r, ok := clocks(gold, prediction); ok {
 		return r
 	}

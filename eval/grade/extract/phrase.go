@@ -29,8 +29,8 @@ func answerPhrase(s string) (Found, bool) {
 		}
 		if t := reduceMarked(firstValue(sentence(s[after:]))); t != "" && !doubted(s[:start]) {
 			f := Found{Text: t, How: "answer phrase", Sure: true}
-			if n := strings.TrimSuffix(t, "!"); n != t && wording.AllDigits(n) &&
-				!strings.Contains(s[after:], t+".") {
+			n := strings.TrimSuffix(t, "!")
+			if n != t && wording.AllDigits(n) && !formulaEnd.MatchString(s[after:]) {
 				f.Also = n // the answer is 15!
 			}
 			return f, true
@@ -39,6 +39,9 @@ func answerPhrase(s string) (Found, bool) {
 	}
 	return Found{}, false
 }
+
+// formulaEnd matches what shows that an exclamation mark is a factorial sign: the end of a formula or a full stop.
+var formulaEnd = lazy(`!(?:\.|\$|\\\)|\\\])`)
 
 // firstValue returns the first sentence of a marked answer if it is the answer and the next only adds to it:
 // 12. (A typo says 13.), 12. 3 of them are red.

@@ -266,7 +266,7 @@ func lastSide(s string) string {
 		}
 		return strings.TrimSpace(s[k+len("\\equiv"):])
 	}
-	if k := strings.LastIndex(s, "="); k >= 0 && strings.Count(s, "=") > 1 && !strings.Contains(s, " or ") &&
+	if k := strings.LastIndex(s, "="); k >= 0 && strings.Count(s, "=") > 1 && !joined.MatchString(s) &&
 		!strings.ContainsAny(s[k:], ",<>") {
 		if j := strings.Index(s, ","); j < 0 || j > k {
 			return strings.TrimSpace(s[k+1:])
@@ -274,6 +274,9 @@ func lastSide(s string) string {
 	}
 	return s
 }
+
+// joined matches what joins equations: or, and, in words or signs.
+var joined = lazy(`(?:\b|\\l)(?:or|and)\b|\\vee\b|\\wedge\b|[∨∧]`)
 
 // plainValue matches a number in prose, with currency, fraction and per cent sign, or a time of day.
 var plainValue = lazy(`^(?:[0-9]+(?::| : )[0-9]+(?:(?::| : )[0-9]+)?|[-−]?(?:[0-9]+(?:/[0-9]+)?)?√(?:[0-9]+|\([^()]*\))(?:/[0-9]+)?|[0-9]{1,2}:[0-9]{2}(?i: ?[ap]\.?m\b\.?)?|[$€£] ?[0-9]{1,3}(?: [0-9]{3})+\b|(?:[$€£¥] ?)?[-−]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)` +
