@@ -88,6 +88,11 @@ func FromAnswer(s string) Found {
 	if t := affirmedBriefly(strings.TrimSpace(s)); t != "" {
 		return Found{Text: t, How: "a yes or no", Sure: true}
 	}
+	if namedAnswer.MatchString(s) {
+		if f, ok := answerPhrase(s); ok {
+			return f
+		}
+	}
 	if len(s) <= latex.MaxAnswer {
 		t := withoutContrast(Statement(ended.ReplaceAllString(s, "")))
 		t = withoutBrackets(calledNumber.ReplaceAllString(t, "$1"))
@@ -112,6 +117,9 @@ func FromAnswer(s string) Found {
 	}
 	return Found{Text: value, How: "the value in a sentence"}
 }
+
+// namedAnswer matches an answer that begins by saying so: The answer is $y = 3$.
+var namedAnswer = lazy(`(?i)^\s*(?:(?:so|thus|hence|therefore),? )?(?:the|my|our) (?:final |correct )?answers? (?:is|are)\b`)
 
 // totalOf and calledNumber match words before a value that only call it a total or a number.
 var (
