@@ -1,6 +1,9 @@
 package formula
 
-import "math/big"
+import (
+	"math"
+	"math/big"
+)
 
 const (
 	maxBits      = 1 << 14 // of numerators and denominators in arithmetic
@@ -192,6 +195,9 @@ func (b *Budget) ratCall(x *Expr) (*big.Rat, bool) {
 	args := make([]*big.Rat, len(x.Args))
 	for i, a := range x.Args {
 		v, ok := b.Rational(a)
+		if !ok && (x.Name == "floor" || x.Name == "ceil") {
+			return b.wholePart(x)
+		}
 		if !ok || !b.spendOn(v, v) {
 			return nil, false
 		}
@@ -239,6 +245,20 @@ func (b *Budget) ratCall(x *Expr) (*big.Rat, bool) {
 		return new(big.Rat).SetInt(new(big.Int).Binomial(int64(n), int64(k))), true
 	}
 	return extreme(x.Name, args)
+}
+
+// wholePart rounds an irrational number down or up, if its error bounds hold no integer.
+func (b *Budget) wholePart(x *Expr) (*big.Rat, bool) {
+	const most = 1 << 50
+	v, ok := b.Evaluate(x.Args[0], &Point{})
+	f := math.Floor(real(v.V))
+	if !ok || imag(v.V) != 0 || math.Abs(f) > most || real(v.V)-f <= v.R || f+1-real(v.V) <= v.R {
+		return nil, false
+	}
+	if x.Name == "ceil" {
+		f++
+	}
+	return new(big.Rat).SetInt64(int64(f)), true
 }
 
 // extreme evaluates max, min, gcd and lcm.
