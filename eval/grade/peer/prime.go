@@ -30,7 +30,7 @@ var (
 	primeBadPow     = regexp.MustCompile(`\^[0-9]+\^|\^[0-9][0-9]+`)
 	primeGroup      = regexp.MustCompile(`([0-9]),([0-9]{3})($|[^0-9])`)
 	primeOctal      = regexp.MustCompile(`(?:^|[^0-9.a-z])0[0-9]*[1-9][0-9]*(?:[^0-9.e]|$)`)
-	primeDot        = regexp.MustCompile(`[a-z)]\.(?:[^a-z]|$)|\.\.`)
+	primeDot        = regexp.MustCompile(`[a-z)]\.(?:[^a-z]|$)|\.[0-9]*\.`)
 )
 
 // Prime grades the last \boxed{…} of a response, as rllm's grade_answer_verl. A box in the gold answer is opened; a

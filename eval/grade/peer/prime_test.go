@@ -15,7 +15,7 @@ func TestPrimeBranches(t *testing.T) {
 	}{
 		{"\\text{5} cm", "5", false, true}, {"\\text{east}", "east", true, true},
 		{"[8\\sqrt{2}]", "8\\sqrt{2}", false, false}, {"(8)", "8", false, true}, {"(16_8)", "16_8", false, true},
-		{"(025)", "025", false, false}, {"(0.25)", "0.25", false, true},
+		{"(025)", "025", false, false}, {"6.125.", "6.125", false, false}, {"6.", "6", false, true}, {"(0.25)", "0.25", false, true},
 		{"\\text{ east }", "east", true, true}, {"\\text{5}x", "5", false, false}, {"5\\text{ cm}", "5", true, true},
 		{"5\\text{ cm}\\text{ x}", "5", false, false}, {"\\frac12", "\\frac{1}{2}", true, true},
 		{"\\frac1{72}", "\\frac{1}{72}", true, true}, {"\\frac{72}1", "72", false, false},
