@@ -107,7 +107,8 @@ func compare(gold string, p extract.Found) Verdict {
 			r = q
 		}
 	}
-	if ways := orInText.ReplaceAllString(p.Text, " or "); !r.equal && strings.Contains(ways, " or ") {
+	ways := orInText.ReplaceAllString(wayInBrackets.ReplaceAllString(p.Text, "$1 or $2"), " or ")
+	if !r.equal && strings.Contains(ways, " or ") {
 		if q := inOtherWords(goldAnswer(gold), ways); q.equal {
 			r = q
 		}
@@ -174,6 +175,9 @@ var decimal = regexp.MustCompile(`[0-9][ $%]*$`)
 // orInText matches "or" between two values of a formula.
 var orInText = regexp.MustCompile(`(?:\\[ ,;]|\\q?quad|\s)*` +
 	`\\(?:text|mbox|mathrm|textrm)\{ *or *\}(?:\\[ ,;]|\\q?quad|\s)*`)
+
+// wayInBrackets matches a value and another form of it in brackets: 3/4 (or 0.75), 3/4 (i.e. 75%), twelve (12).
+var wayInBrackets = regexp.MustCompile(`^([^()]*[^() ]),? +\((?:(?:or|i\.e\.|ie|that is|equivalently)[, ] *)?([^()]+)\)$`)
 
 // unsolved matches the left side of an equation that does not give the value of its name: 2x = 6, x^2 = 9.
 var unsolved = regexp.MustCompile(`^(?:[^=]*[^a-zA-Z\\])?(?:[0-9]+ ?\\?[a-z]|[a-z]\^\{?[0-9]+\}?|\|[a-z]\|) *$`)
