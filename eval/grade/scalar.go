@@ -163,6 +163,12 @@ func (c *comparer) values(g, p *formula.Expr) result {
 		}
 		return no("infinite against another value")
 	}
+	if equal, ok := c.SameFactorials(g, p); ok {
+		if equal {
+			return yes("equal products of factorials")
+		}
+		return no("different products of factorials")
+	}
 	a, ok := c.Rational(g)
 	b, ok2 := c.Rational(p)
 	if ok && ok2 {
@@ -170,12 +176,6 @@ func (c *comparer) values(g, p *formula.Expr) result {
 			return yes("equal rational numbers")
 		}
 		return no("different rational numbers")
-	}
-	if equal, ok := c.SameFactorials(g, p); ok {
-		if equal {
-			return yes("equal products of factorials")
-		}
-		return no("different products of factorials")
 	}
 	vars := formula.Variables(g, p)
 	at := formula.Points(vars, g.Has(formula.IsImaginary) || p.Has(formula.IsImaginary))

@@ -2,8 +2,11 @@ package formula
 
 import "math/big"
 
-// largestFactorial bounds n in products of n! that are compared without multiplying them out.
-const largestFactorial = 20_000
+// Products of n! are compared without multiplying them out if the largest n is between these.
+const (
+	longFactorial    = 400
+	largestFactorial = 20_000
+)
 
 // factorialProduct is a rational number times powers of factorials of natural numbers.
 type factorialProduct struct {
@@ -12,7 +15,8 @@ type factorialProduct struct {
 }
 
 // SameFactorials reports whether two products of powers of rational numbers, factorials and binomial coefficients are
-// equal: by the exponents of their primes, since 3000! is too long to multiply out. ok is false if they are none.
+// equal: by the exponents of their primes, since 3000! is too long to multiply out. ok is false if they are none, or
+// short.
 func (b *Budget) SameFactorials(x, y *Expr) (equal, ok bool) {
 	q := factorialProduct{big.NewRat(1, 1), map[int]int{}}
 	if !x.Has(isFactorial) && !y.Has(isFactorial) || len(Variables(x, y)) > 0 {
@@ -25,7 +29,7 @@ func (b *Budget) SameFactorials(x, y *Expr) (equal, ok bool) {
 	for n := range q.powers {
 		most = max(most, n)
 	}
-	if !b.Spend(most / 4 * (1 + len(q.powers))) {
+	if most < longFactorial || !b.Spend(most / 4 * (1 + len(q.powers))) {
 		return false, false
 	}
 	num, den := new(big.Int).Set(q.factor.Num()), new(big.Int).Set(q.factor.Denom())
