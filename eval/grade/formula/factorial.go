@@ -29,7 +29,7 @@ func (b *Budget) SameFactorials(x, y *Expr) (equal, ok bool) {
 	for n := range q.powers {
 		most = max(most, n)
 	}
-	if most < longFactorial || !b.Spend(most / 4 * (1 + len(q.powers))) {
+	if most < longFactorial || !b.Spend(most/4*(1+len(q.powers))) {
 		return false, false
 	}
 	num, den := new(big.Int).Set(q.factor.Num()), new(big.Int).Set(q.factor.Denom())
