@@ -72,7 +72,7 @@ func (b *Budget) series(x *Expr) (*big.Rat, bool) {
 			return nil, false
 		}
 		v, ok := b.Rational(Substitute(x.Args[0], &at))
-		if !ok || !b.spendOn(acc, v) {
+		if !ok || !b.spendOn(acc, v) || !b.Spend(ratBits(acc)/16) { // fractions are reduced
 			return nil, false
 		}
 		if x.Name == "∏" {
