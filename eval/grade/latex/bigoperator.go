@@ -9,8 +9,9 @@ import (
 )
 
 // Sums, products, integrals, limits and derivatives. A sum or product between near integer bounds is
-// expanded. Everything else keeps its operator and equals only the same operator on equal operands. Bound
-// variables are renamed, so that their names do not matter.
+// expanded; others are evaluated at natural numbers (package formula). Integrals, limits and derivatives keep their
+// operator and equal only the same operator on equal operands. Bound variables are renamed, so that their names do not
+// matter.
 
 // maxSummands bounds expansion.
 const maxSummands = 100
