@@ -198,7 +198,8 @@ func (p *parser) implicit(before *formula.Expr) (*formula.Expr, error) {
 		}
 		return nil, errors.New("two numbers side by side")
 	}
-	if t.kind == tokNum && before.Op == formula.Sym && !t.spaced && len(before.Name) == 1 {
+	if t.kind == tokNum && before.Op == formula.Sym && !t.spaced && len(before.Name) == 1 &&
+		y.Op != formula.Pow { // n2^k is a product
 		return nil, fmt.Errorf("%s%s is neither a name nor a product", before.Name, t.text)
 	}
 	return y, nil
