@@ -201,10 +201,14 @@ func (p *Problem) roomy() sandbox.Limits {
 	return limits
 }
 
+// plainExit matches the detail of a program that ended by sys.exit, without an exception.
+var plainExit = regexp.MustCompile(`^status [0-9]+$`)
+
 // judge compares the output of one run. Faults that the sandbox found stand, except that TACO's and
-// Codeforces' own graders ignore the exit status.
+// Codeforces' own graders ignore the exit status, and LiveCodeBench's catches SystemExit.
 func judge(p *Problem, t *Test, run sandbox.Run, upstream bool) (sandbox.Verdict, string) {
-	careless := upstream && p.Entry == "" && (p.Family == TACO || p.Family == Codeforces)
+	careless := upstream && p.Entry == "" && (p.Family == TACO || p.Family == Codeforces ||
+		p.Family == LiveCodeBench && plainExit.MatchString(run.Detail))
 	if run.Status != sandbox.OK && !(careless && run.Status == sandbox.RuntimeError) {
 		return run.Status, run.Detail
 	}

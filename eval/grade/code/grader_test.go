@@ -91,6 +91,23 @@ func TestGrade(t *testing.T) {
 	}
 }
 
+// LiveCodeBench's own grader catches SystemExit, whatever the status, and compares the output.
+func TestExitStatus(t *testing.T) {
+	pool := openPool(t)
+	for program, want := range map[string]bool{
+		"import sys\nprint(int(input()) ** 2)\nsys.exit(1)": true, "import sys\nsys.exit(1)": false,
+		"print(int(input()) ** 2)\n1/0": false,
+	} {
+		for rules, right := range map[Rules]bool{Upstream: want, Strict: false} {
+			g := grader(t, pool, Options{Rules: rules})
+			got, err := g.Response(context.Background(), squareStdio(), "```python\n"+program+"\n```")
+			if err != nil || got.Correct != right {
+				t.Errorf("%s: %q: %+v, %v; want %v", rules, program, got, err, right)
+			}
+		}
+	}
+}
+
 // cheats are programs that solve nothing. None may pass.
 var cheats = map[string]string{
 	"exit at once":           "import sys\nsys.exit(0)",
