@@ -89,6 +89,12 @@ func Known() []Layout {
 		{Name: "prompt-gold", ID: "id", Problem: []string{"prompt"}, Answer: "gold"},
 		{Name: "question-gold", ID: "id", Problem: []string{"question"}, Answer: "gold"},
 		{Name: "problem-gold", ID: "id", Problem: []string{"problem"}, Answer: "gold"},
+		// NuminaMath, and the columns that TRL's rewards take
+		{Name: "problem-boxed", ID: "id", Problem: []string{"problem"}, Answer: "solution", Within: Box,
+			Target: "solution"},
+		{Name: "prompt-boxed", ID: "id", Problem: []string{"prompt"}, Answer: "solution", Within: Box,
+			Target: "solution"},
+		{Name: "prompt-solution", ID: "id", Problem: []string{"prompt"}, Answer: "solution"},
 	}
 }
 
@@ -175,6 +181,11 @@ func (l Layout) fits(r rows.Row) bool {
 	if l.Within == Hash {
 		s, err := r.Text(l.Answer)
 		return err == nil && strings.Contains(s, string(Hash))
+	}
+	if l.Within == Box && l.Difficulty == "" {
+		s, err := r.Text(l.Answer)
+		_, boxed := peer.LastBoxedOnly(s)
+		return err == nil && boxed
 	}
 	return l.Difficulty == "" || r.Has(l.Difficulty)
 }
