@@ -72,7 +72,7 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 	}
 	if i := slices.IndexFunc(results, func(r harness.Result) bool { return r.Run.Status != store.Done }); i >= 0 {
 		id := results[i].Run.RID.Short()
-		a.Note("next:\n  exp show %s\n  exp resume %s  # the other stages", id, id)
+		a.suggest([]string{"exp show " + id, "exp resume " + id}, "  # the other stages")
 		return nil
 	}
 	var names []string
@@ -101,8 +101,17 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 		next = append(next, "exp compare "+arms)
 	}
 	next = append(next, "exp report "+arms+" --out report")
-	a.Note("next:\n  %s", strings.Join(next, "\n  "))
+	a.suggest(next, "")
 	return nil
+}
+
+// suggest prints commands on the store of this one, with a comment after the last.
+func (a *app) suggest(commands []string, comment string) {
+	place := ""
+	if words := a.Place(); len(words) > 0 {
+		place = " " + strings.Join(quoteAll(words), " ")
+	}
+	a.Note("next:\n  %s%s", strings.Join(commands, place+"\n  "), place+comment)
 }
 
 // samplesOf returns the command that reads what a run sampled, if anything.

@@ -24,19 +24,19 @@ func TestNextCommands(t *testing.T) {
 		t.Errorf("a run without samples suggests to read them:\n%s", partly.stderr)
 	}
 	alone := run(smokeRecipe)
-	alone.says(t, "next:", "exp report smoke --out report")
+	alone.says(t, "next:", "exp report smoke --out report --store "+dir+"\n")
 	if strings.Contains(alone.stderr, "exp compare") {
 		t.Errorf("one run is compared:\n%s", alone.stderr)
 	}
 	// The newer run has other steps, so PPO is compared with the older one.
 	run(smokeRecipe, "--set", "name=longer", "--set", "train.steps=3")
 	ppo := run(smokeRecipe, "--set", "name=smoke-ppo", "--set", "algo.kind=ppo")
-	ppo.says(t, "exp compare smoke-ppo smoke\n", "exp report smoke-ppo smoke --out report")
+	ppo.says(t, "exp compare smoke-ppo smoke --store "+dir+"\n", "exp report smoke-ppo smoke --out report --store "+dir)
 	exp(t, "compare", "smoke-ppo", "smoke", "--store", dir).succeeds(t)
 	exp(t, "compare", "smoke-ppo", "longer", "--store", dir).refuses(t, 6, "train.steps")
 
 	// A run without an evaluation sampled only in training.
-	run(smokeRecipe, "--set", "name=unscored", "--set", "seed=7", "--set", "eval.final.suites=[]").says(t, " --suite train\n")
+	run(smokeRecipe, "--set", "name=unscored", "--set", "seed=7", "--set", "eval.final.suites=[]").says(t, " --suite train --store "+dir+"\n")
 	exp(t, "samples", "unscored", "--suite", "train", "--store", dir).succeeds(t)
 
 	// A run that is repeated under another name is found by both.

@@ -64,8 +64,9 @@ var (
 
 // settings holds the global flags and the environment.
 type settings struct {
-	store        string // --store, else EXP_STORE; empty: to be searched for
-	journal      string // wal, rollback
+	store        string   // --store, else EXP_STORE; empty: to be searched for
+	place        []string // -C and --store with their values, as given
+	journal      string   // wal, rollback
 	color        term.ColorMode
 	progressKind term.Kind
 	quiet        bool
@@ -85,6 +86,13 @@ func (a *App) configure(c *Context) error {
 		}
 	}
 	a.store = cmp.Or(c.String(flagStore), a.Getenv("EXP_STORE"))
+	a.place = nil
+	if dir := c.String(flagDir); dir != "" {
+		a.place = append(a.place, "-"+flagDir, dir)
+	}
+	if dir := c.String(flagStore); dir != "" {
+		a.place = append(a.place, "--"+flagStore, dir)
+	}
 	a.quiet = c.Bool(flagQuiet)
 	a.verbosity = c.Count(flagVerbose)
 
@@ -103,6 +111,9 @@ func (a *App) configure(c *Context) error {
 	}
 	return a.configureLog(c)
 }
+
+// Place returns the global flags of this command that say where another one finds the store.
+func (a *App) Place() []string { return a.place }
 
 func (a *App) configureOutput(c *Context) error {
 	f, err := OneOf("--"+flagOutput, c.String(flagOutput), a.formats())
