@@ -101,6 +101,11 @@ func (a *app) compare(c *cli.Context, db *store.DB, args []string) error {
 			return err
 		}
 	}
+	for _, name := range []string{"alpha", "boot"} {
+		if c.IsSet(name) && (name == "alpha" && c.Float64(name) == 0 || name == "boot" && c.Int(name) == 0) {
+			return a.Usagef("--%s must be above 0", name) // to Compare 0 is the default
+		}
+	}
 	arms, err := a.arms(c, db, args)
 	if err != nil {
 		return err

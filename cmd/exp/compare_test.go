@@ -398,6 +398,9 @@ func TestCompareArms(t *testing.T) {
 		{"smoke-ppo smoke-nothing", cli.ExitNotFound, "smoke-nothing"},
 		{"'name = x' smoke-ppo", cli.ExitNotFound, "selects no runs"},
 		{"smoke-ppo --vs 'name = x'", cli.ExitNotFound, "selects no runs"},
+		{"smoke-ppo --vs smoke-ppo", cli.ExitUsage, "selects all runs that are named"},
+		{"smoke-ppo smoke-flowrl --alpha 0", cli.ExitUsage, "--alpha must be above 0"},
+		{"smoke-ppo smoke-flowrl --boot 0", cli.ExitUsage, "--boot must be above 0"},
 		{"smoke-ppo smoke-flowrl --k 2,x", cli.ExitUsage, `"x" is not a number`},
 		{"smoke-ppo smoke-flowrl --k 99", cli.ExitUsage, "exceeds the 4 samples"},
 	} {

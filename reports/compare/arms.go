@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/config"
 )
@@ -134,6 +135,15 @@ func Labels(arms []Arm) []string {
 	}
 	extend(func(a *Arm) string { return a.newest().Algo })
 	extend(func(a *Arm) string { return a.newest().XID.Short() })
-	extend(func(a *Arm) string { return fmt.Sprintf("seed %d", a.newest().Seed) })
+	extend(func(a *Arm) string { return seedsOf(a.Runs) })
 	return labels
+}
+
+// seedsOf says "seed 3" or "seeds 0-2,7".
+func seedsOf(runs []store.Run) string {
+	seeds := query.Seeds(runs)
+	if strings.ContainsAny(seeds, "-,") {
+		return "seeds " + seeds
+	}
+	return "seed " + seeds
 }

@@ -462,6 +462,13 @@ func TestArms(t *testing.T) {
 			t.Errorf("label %q, want %q: the name and the algorithm do not tell the arms apart", l, want)
 		}
 	}
+	// One experiment against one of its own seeds.
+	same := []store.Run{f.put(plainRun("c", "ppo", 0, answers(1)...)), f.put(plainRun("c", "ppo", 1, answers(1)...)),
+		f.put(plainRun("c", "ppo", 3, answers(1)...))}
+	labels = Labels([]Arm{{Runs: same[1:]}, {Runs: same[:1]}})
+	if !strings.HasSuffix(labels[0], " seeds 1,3") || !strings.HasSuffix(labels[1], " seed 0") {
+		t.Errorf("labels %q", labels)
+	}
 	if _, err := Arms(context.Background(), f.db, runs, "colour"); err == nil {
 		t.Error("no error for a field that does not exist")
 	}

@@ -53,6 +53,7 @@ func (s Selection) Arms(ctx context.Context, f query.Finder) ([]Arm, error) {
 		}
 	}
 	var arms []Arm
+	excluded := 0 // runs that are those of Vs
 	for _, part := range parts {
 		runs, err := f.Select(ctx, part, s.Stdin)
 		if err != nil {
@@ -60,8 +61,9 @@ func (s Selection) Arms(ctx context.Context, f query.Finder) ([]Arm, error) {
 		}
 		selected := len(runs)
 		runs = without(runs, against)
+		excluded += selected - len(runs)
 		switch {
-		case len(runs) == 0 && selected > 0 && len(parts) > 1:
+		case len(runs) == 0 && selected > 0:
 			// Vs names an arm of the list.
 		case len(runs) == 0:
 			return nil, &EmptySelectionError{strings.Join(part, " ")}
@@ -72,6 +74,10 @@ func (s Selection) Arms(ctx context.Context, f query.Finder) ([]Arm, error) {
 		default:
 			arms = addArm(arms, Arm{Runs: runs})
 		}
+	}
+	if len(arms) == 0 && excluded > 0 {
+		return nil, &OptionError{Option: "--vs", Value: s.Vs, Problem: "selects all runs that are named",
+			Advice: "a run cannot be compared with itself: name others"}
 	}
 	if len(against) > 0 {
 		arms = append(arms, Arm{Runs: against})
