@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -220,10 +222,27 @@ func (s *localStudy) hears(i int) func(cluster.Event) {
 	}
 }
 
-// metricsText formats {"reward":0.5,"entropy":1.2} for people.
+// metricsText formats {"reward":0.5,"entropy":"NaN"}, in its order, for people.
 func metricsText(object []byte) string {
-	text := strings.Trim(string(object), "{}")
-	return strings.NewReplacer(`"`, "", ":", " ", ",", "  ").Replace(text)
+	d := json.NewDecoder(bytes.NewReader(object))
+	var words []string // names and values by turns
+	for {
+		switch t, err := d.Token(); t := t.(type) {
+		case string:
+			words = append(words, t)
+		case float64:
+			words = append(words, quantity.Short(t))
+		case nil:
+			if err == nil {
+				continue
+			}
+			var parts []string
+			for pair := range slices.Chunk(words, 2) {
+				parts = append(parts, strings.Join(pair, " "))
+			}
+			return strings.Join(parts, "  ")
+		}
+	}
 }
 
 // finish prints the results of all runs that there are, and returns the worst error.

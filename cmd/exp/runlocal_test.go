@@ -89,6 +89,16 @@ func TestRunLocal(t *testing.T) {
 }
 
 // Ctrl-C saves and stops every process; the message has the command that continues.
+func TestMetricsText(t *testing.T) {
+	got := metricsText([]byte(`{"reward":0.5,"entropy":2.4759413607915244,"kl":"NaN","tok/s":221010.838}`))
+	if want := "reward 0.500  entropy 2.48  kl NaN  tok/s 221011"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := metricsText(nil); got != "" {
+		t.Errorf("no metrics: %q", got)
+	}
+}
+
 func TestRunLocalInterrupted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes for seconds")

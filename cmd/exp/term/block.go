@@ -118,7 +118,7 @@ func (v view) head(room int, unicode bool) line {
 
 func (v view) tail() line {
 	var l line
-	if rate := v.pace.rate(v.stage.unit()); rate != "" {
+	if rate := v.pace.rate(v.now, v.stage.unit()); rate != "" {
 		l = append(l, span{rate, Plain})
 	}
 	if eta, ok := v.pace.eta(v.now, v.stage.Total); ok {

@@ -65,9 +65,13 @@ func (p *pace) eta(now time.Time, total int) (time.Duration, bool) {
 }
 
 // rate formats the speed: "6.2 step/s", or "12.4 s/step" where a step takes
-// longer than a second. It is empty before the first step.
-func (p *pace) rate(unit string) string {
+// longer than a second. It is empty before the first step. While few steps are known,
+// the one under way counts with the time that it has taken.
+func (p *pace) rate(now time.Time, unit string) string {
 	s := p.stepSeconds()
+	if s > 0 && p.seen <= paceWarmup {
+		s = max(s, now.Sub(p.last).Seconds())
+	}
 	switch {
 	case s <= 0:
 		return ""

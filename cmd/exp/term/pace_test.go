@@ -15,7 +15,7 @@ func at(seconds float64) time.Time {
 func TestPaceMedian(t *testing.T) {
 	var p pace
 	p.start(at(0), 0)
-	if _, ok := p.eta(at(0), 10); ok || p.rate("step") != "" {
+	if _, ok := p.eta(at(0), 10); ok || p.rate(at(0), "step") != "" {
 		t.Error("a forecast before the first step")
 	}
 	// Steps of 1, 1, 1, 7 s: the median is 1, the mean would be 2.5.
@@ -82,10 +82,20 @@ func TestPaceRate(t *testing.T) {
 		want string
 	}{{0.16129, "6.2 step/s"}, {12.4, "12.4 s/step"}, {0.0005, "2000 step/s"}, {0.000004, "250k step/s"}}
 	for _, tt := range tests {
-		p := pace{recent: []float64{tt.each}}
-		if got := p.rate("step"); got != tt.want {
+		p := pace{recent: []float64{tt.each}, last: at(0), seen: 1}
+		if got := p.rate(at(0), "step"); got != tt.want {
 			t.Errorf("rate at %v s = %q, want %q", tt.each, got, tt.want)
 		}
+	}
+}
+
+// A first step that was short says little once the second one takes long.
+func TestPaceRateOfFewSteps(t *testing.T) {
+	var p pace
+	p.start(at(0), 0)
+	p.observe(at(1), 1)
+	if got := p.rate(at(9), "job"); got != "8.0 s/job" {
+		t.Errorf("8 s into the second job: %q", got)
 	}
 }
 
