@@ -151,6 +151,7 @@ func TestRunArguments(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--until=trian":       "--until is \"trian\", but must be one of prepare, init, sft, train, merge, eval.gen, eval.score\n  help: did you mean train?",
 		"--seeds=a":           "\"a\" is not a seed or a range such as 0-2",
+		"--seeds=0-2,2":       "seed 2 is named twice",
 		"--seeds=3-1":         "the range 3-1 ends before it begins",
 		"--seeds=0-10000":     "at most 10000 seeds at once",
 		"--seeds=7,0-9999":    "at most 10000 seeds at once",

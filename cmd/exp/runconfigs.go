@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,6 +103,9 @@ func parseSeeds(list string) ([]int64, error) {
 			return nil, cli.Usagef("--seeds %q: at most %d seeds at once", list, mostSeeds)
 		}
 		for s := first; s <= last; s++ {
+			if slices.Contains(seeds, s) {
+				return nil, cli.Usagef("--seeds %q: seed %d is named twice", list, s)
+			}
 			seeds = append(seeds, s)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 // printResults prints one row of results per run. People see pass@1 before and after
 // training in one cell.
 func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.Result) error {
+	results = once(results)
 	runs := make([]store.Run, len(results))
 	for i, r := range results {
 		runs[i] = r.Run
@@ -51,6 +52,17 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 	return a.Out.PrintTable(t)
 }
 
+// once returns one result of each run: several configurations may describe the same one.
+func once(results []harness.Result) (list []harness.Result) {
+	for _, r := range results {
+		same := func(o harness.Result) bool { return o.Run.ID == r.Run.ID }
+		if !slices.ContainsFunc(list, same) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
 // beforeAfter formats "0.120 → 0.345", or only the score if the start was not evaluated.
 func (a *app) beforeAfter(start, score any) any {
 	before, ok := start.(float64)
@@ -70,6 +82,7 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 	if !a.Out.ForPeople() || len(results) == 0 {
 		return nil
 	}
+	results = once(results)
 	if i := slices.IndexFunc(results, func(r harness.Result) bool { return r.Run.Status != store.Done }); i >= 0 {
 		id := results[i].Run.RID.Short()
 		a.suggest([]string{"exp show " + id, "exp resume " + id}, "  # the other stages")

@@ -51,3 +51,13 @@ func TestNextCommands(t *testing.T) {
 	exp(t, "rm", "again", "--yes", "--store", dir).succeeds(t)
 	exp(t, "show", "smoke", "--store", dir).says(t, "smoke#0")
 }
+
+// A run that two configurations describe is one row, and has its own next commands.
+func TestSameRunTwice(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	got := exp(t, "run", smokeRecipe, smokeRecipe, "--store", dir, "--until", "init", "-o", "csv", "--no-header")
+	got.succeeds(t)
+	if n := strings.Count(got.stdout, "\n"); n != 1 {
+		t.Errorf("%d rows:\n%s", n, got.stdout)
+	}
+}
