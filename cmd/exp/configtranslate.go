@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"math"
 	"strings"
 
@@ -49,7 +51,7 @@ func (a *app) configTranslate(c *cli.Context, args []string) error {
 	}
 	r, err := translate.From(args[0], translate.Options{Set: set, Folders: c.StringSlice("config-path")})
 	if err != nil {
-		return err
+		return notTranslated(err)
 	}
 	if out := c.String("out"); out != "" {
 		if err := writeRecipe(out, r.Text); err != nil {
@@ -65,4 +67,13 @@ func (a *app) configTranslate(c *cli.Context, args []string) error {
 		a.Note("the recipe is not complete:\n%v", r.Errs)
 	}
 	return nil
+}
+
+// notTranslated gives the error about a script its exit code.
+func notTranslated(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &cli.Failure{Code: cli.ExitNotFound, Err: err}
+	}
+	return &cli.Failure{Code: cli.ExitUsage, Err: err, Help: "exp config new writes a recipe to start from; " +
+		"docs/recipes.md says what TRL's settings are called here, and sft.source is fine-tuning"}
 }

@@ -50,5 +50,7 @@ func TestConfigTranslate(t *testing.T) {
 			t.Errorf("the plan does not name what is missing:\n%s", got)
 		}
 	}
-	exp(t, "config", "translate", write("wrong.sh", "torchrun train_rl.py --grpo-clamp-eps 0.2\n")).refuses(t, 1, "--grpo-clamp-eps")
+	exp(t, "config", "translate", write("wrong.sh", "torchrun train_rl.py --grpo-clamp-eps 0.2\n")).refuses(t, 2, "--grpo-clamp-eps")
+	exp(t, "config", "translate", write("trl.sh", "accelerate launch grpo.py --num_generations 8\n")).refuses(t, 2, "docs/recipes.md")
+	exp(t, "config", "translate", filepath.Join(dir, "none.sh")).refuses(t, 3, "no such file")
 }
