@@ -92,10 +92,10 @@ func adamw(prefix, steps string, lr Default, when []Clause, stage Stage) []Key {
 			Help: "largest global norm of the gradient; 0 is off"},
 		{Path: prefix + ".warmup_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: steps,
 			Help: "linear warm-up, counted in " + steps},
-		{Path: prefix + ".schedule", Kind: Enum, Words: []string{"constant", "cosine", "wsd"}, Default: is("constant"),
-			Help: "learning rate after the warm-up; wsd stays constant for 90 %, then falls"},
+		{Path: prefix + ".schedule", Kind: Enum, Words: []string{"constant", "cosine", "wsd", "linear"},
+			Default: is("constant"), Help: "learning rate after the warm-up; wsd stays constant for 90 %, then falls"},
 		{Path: prefix + ".min_lr_ratio", Kind: Float, Default: is(0.0), Range: between(0, 1), Unit: "fraction",
-			When: []Clause{only(prefix+".schedule", "cosine", "wsd")},
+			When: []Clause{only(prefix+".schedule", "cosine", "wsd", "linear")},
 			Help: "where the schedule ends, as a share of the peak"},
 	})
 }

@@ -173,7 +173,7 @@ func TestMegatronForms(t *testing.T) {
 			for _, want := range []string{"kind: countdown", "use: all", "Jiayi-Pan/Countdown", "max_samples: 327680",
 				"kind: megatron_grpo", "n: 2", "prompts_per_step: 32", "steps: 5\n", "format: 0.1", "max_prompt_tokens: 1024", "max_new_tokens: 1536",
 				"OpenMathInstructAgent: a run has one task, countdown", "mine.Other is none of Megatron's examples",
-				"--lr-decay-style linear is not offered: Megatron's rate falls to 0 over 10 iterations", "--hidden-dropout 0.1, Megatron's default",
+				"schedule: linear", "--hidden-dropout 0.1, Megatron's default",
 				"without --calculate-per-token-loss"} {
 				if !strings.Contains(r.Text, want) {
 					t.Errorf("it lacks %q:\n%s", want, r.Text)
@@ -215,6 +215,7 @@ func TestMegatronArguments(t *testing.T) {
 		{"half precision", "--fp16", []string{"dtype: bf16", "--fp16: products"}},
 		{"another optimizer", "--optimizer muon --muon-momentum 0.9", []string{"--optimizer muon: AdamW", "not offered: --muon-momentum 0.9: AdamW"}},
 		{"a rate that is constant in effect", "--min-lr 1e-6", []string{"!lr-decay-style"}},
+		{"a style of the rate that we lack", "--lr-decay-style inverse-square-root", []string{"inverse-square-root is not offered: Megatron's rate falls to 0 over 100 iterations"}},
 		{"wsd", "--lr-decay-style WSD --lr-decay-iters 50 --lr-warmup-fraction 0.1 --lr-warmup-init 1e-8",
 			[]string{"schedule: wsd", "over 50 of its 100 iterations", "warmup_steps: 3", "--lr-warmup-init 1e-08"}}, // 50·0.1 iterations of 2 a step
 		{"no value", "--clip-grad --fp8-format", []string{"--clip-grad has no value: Megatron's default, 1.0", "not offered: --fp8-format: products"}},

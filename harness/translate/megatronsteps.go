@@ -1,6 +1,9 @@
 package translate
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // rate translates the optimizer's learning rate. Megatron counts iterations or completions, we steps.
 func (m *megatron) rate() {
@@ -24,8 +27,8 @@ func (m *megatron) rate() {
 	over := m.length("lr-decay-iters", "lr-decay-samples", m.iterations())
 	switch {
 	case style == "constant" || ratio == 1:
-	case style == "cosine" || style == "WSD":
-		m.put(optim+"schedule", map[string]string{"cosine": "cosine", "WSD": "wsd"}[style])
+	case style == "cosine" || style == "WSD" || style == "linear":
+		m.put(optim+"schedule", strings.ToLower(style))
 		m.putNumber(optim+"min_lr_ratio", ratio)
 		if all := m.iterations(); over > 0 && over != all {
 			m.note("--lr-decay-…: Megatron's rate falls over %g of its %g iterations; here over all steps", over, all)

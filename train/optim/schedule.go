@@ -15,13 +15,14 @@ const (
 	Constant ScheduleKind = 1 + iota
 	Cosine
 	WSD // warm-up, stable, decay
+	Linear
 )
 
-var scheduleNames = [...]string{Constant: "constant", Cosine: "cosine", WSD: "wsd"}
+var scheduleNames = [...]string{Constant: "constant", Cosine: "cosine", WSD: "wsd", Linear: "linear"}
 
 // String returns verl's name of the kind.
 func (k ScheduleKind) String() string {
-	if k < Constant || k > WSD {
+	if k < Constant || k > Linear {
 		return "unknown"
 	}
 	return scheduleNames[k]
@@ -29,7 +30,7 @@ func (k ScheduleKind) String() string {
 
 // ParseScheduleKind returns the named kind.
 func ParseScheduleKind(name string) (ScheduleKind, error) {
-	for k := Constant; k <= WSD; k++ {
+	for k := Constant; k <= Linear; k++ {
 		if scheduleNames[k] == name {
 			return k, nil
 		}
@@ -38,13 +39,14 @@ func ParseScheduleKind(name string) (ScheduleKind, error) {
 }
 
 // Schedule multiplies the learning rate, like verl's functions of the same names
-// (verl/utils/torch_functional.py). Warmup and Total are in the steps that the caller
-// counts; verl's trainer counts sampling phases, not updates.
+// (verl/utils/torch_functional.py); Linear is Megatron's and transformers'. Warmup and
+// Total are in the steps that the caller counts; verl's trainer counts sampling phases,
+// not updates.
 type Schedule struct {
 	Kind   ScheduleKind
 	Warmup int // steps of linear warm-up
 	Total  int // total steps; not read by Constant
-	// MinRatio is the final multiplier of Cosine and WSD.
+	// MinRatio is the final multiplier of Cosine, WSD and Linear.
 	MinRatio float64
 	// InitRatio is the initial multiplier of Cosine's warm-up.
 	InitRatio float64
@@ -69,6 +71,7 @@ type Schedule struct {
 //	WSD        as Constant for ⌊Stable·(Total-Warmup)⌋ steps after warm-up, then over
 //	           the rest, p counted from its start, MinRatio +
 //	           (1-MinRatio)·max(0, ½+cos(p)), then MinRatio
+//	Linear     as Constant in warm-up, then MinRatio + (1-MinRatio)·max(0, 1-p)
 //
 // Beyond Total, Cosine continues along its wave, as in verl. It panics on an unknown kind.
 func (s Schedule) Multiplier(k int) float64 {
@@ -82,6 +85,12 @@ func (s Schedule) Multiplier(k int) float64 {
 		return s.cosine(k)
 	case WSD:
 		return s.wsd(k)
+	case Linear:
+		if k < s.Warmup {
+			return ratio(k, s.Warmup)
+		}
+		left := max(0, 1-ratio(k-s.Warmup, s.Total-s.Warmup))
+		return s.MinRatio + float64((1-s.MinRatio)*left)
 	}
 	panic("optim: unknown learning-rate schedule")
 }

@@ -18,6 +18,7 @@ func TestMultiplier(t *testing.T) {
 	one := half
 	one.OneIndexed = true
 	wsd := Schedule{Kind: WSD, Warmup: 2, Total: 12, Cycles: 0.5, Stable: 0.6, MinRatio: 0.1}
+	linear := Schedule{Kind: Linear, Warmup: 2, Total: 10, MinRatio: 0.2}
 	tests := []struct {
 		name string
 		s    Schedule
@@ -42,6 +43,11 @@ func TestMultiplier(t *testing.T) {
 		{"wsd decays", wsd, 9, 0.1 + 0.9*(0.5+0.25*math.Sqrt2)},     // p = 1/4
 		{"wsd half-way", wsd, 10, 0.1 + 0.9*0.5},                    // p = 1/2
 		{"wsd stays down", wsd, 40, 0.1},                            //
+		{"linear warm-up", linear, 1, 0.5},                          // 1/2
+		{"linear top", linear, 2, 1},                                // p = 0
+		{"linear falls", linear, 4, 0.8},                            // p = 2/8, 0.2 + 0.8·¾
+		{"linear bottom", linear, 10, 0.2},                          //
+		{"linear stays down", linear, 40, 0.2},                      //
 		{"no decay left", Schedule{Kind: Cosine, Cycles: .5}, 0, 1}, // p = 0/max(1,0)
 	}
 	for _, tt := range tests {
@@ -80,7 +86,7 @@ func TestParseScheduleKind(t *testing.T) {
 			t.Errorf("ParseScheduleKind(%q) = %v, %v", k.String(), got, err)
 		}
 	}
-	if _, err := ParseScheduleKind("linear"); err == nil {
+	if _, err := ParseScheduleKind("square"); err == nil {
 		t.Error("ParseScheduleKind accepts an unknown name")
 	}
 	if got := ScheduleKind(0).String(); got != "unknown" {
