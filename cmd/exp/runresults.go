@@ -142,7 +142,8 @@ func samplesOf(ctx context.Context, db *store.DB, run store.Run) ([]string, erro
 }
 
 // armsToCompare returns names that exp compare takes as arms: the given names, else the
-// first with an earlier run's name, else the first alone.
+// first with an earlier run's name, else the first alone, by its xid if experiments share
+// the name.
 func (a *app) armsToCompare(ctx context.Context, db *store.DB, first store.Run, names []string) ([]string, error) {
 	if len(names) > 1 && a.canCompare(ctx, db, names...) {
 		return names, nil
@@ -153,6 +154,10 @@ func (a *app) armsToCompare(ctx context.Context, db *store.DB, first store.Run, 
 		if a.canCompare(ctx, db, first.Name, other) {
 			return []string{first.Name, other}, err
 		}
+	}
+	same, findErr := a.finder(db).All(ctx, first.Name) // an error: the run was deleted meanwhile
+	if findErr == nil && slices.ContainsFunc(same, func(r store.Run) bool { return r.XID != first.XID }) {
+		return []string{"xid:" + first.XID.Short()}, err
 	}
 	return []string{first.Name}, err
 }

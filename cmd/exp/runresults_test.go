@@ -50,6 +50,13 @@ func TestNextCommands(t *testing.T) {
 	run(smokeRecipe, "--set", "name=again", "--set", "train.steps=1")
 	exp(t, "rm", "again", "--yes", "--store", dir).succeeds(t)
 	exp(t, "show", "smoke", "--store", dir).says(t, "smoke#0")
+
+	// An edited recipe has the name of the earlier experiment.
+	edited := run(smokeRecipe, "--set", "train.optim.lr=0.002")
+	edited.says(t, "exp report xid:")
+	_, arm, _ := strings.Cut(edited.stderr, "exp report ")
+	arm, _, _ = strings.Cut(arm, " ")
+	exp(t, "report", arm, "--out", filepath.Join(t.TempDir(), "report"), "--store", dir).succeeds(t)
 }
 
 // A run that two configurations describe is one row, and has its own next commands.
