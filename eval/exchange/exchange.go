@@ -117,8 +117,14 @@ func detect(r rows.Row) (*Format, error) {
 		return nil, r.Errorf("", "%w: give the file with the responses, such as samples_*.jsonl or details_*.parquet",
 			ErrScores)
 	}
-	return nil, r.Errorf("", "unknown response format with the fields %s; known: %s",
-		strings.Join(slices.Sorted(maps.Keys(r.Fields)), ", "), strings.Join(known, "; "))
+	fields := slices.Sorted(maps.Keys(r.Fields))
+	for i, name := range fields {
+		if r.Fields[name] == nil {
+			fields[i] += " (null)"
+		}
+	}
+	return nil, r.Errorf("", "unknown response format with the fields %s; known: %s", strings.Join(fields, ", "),
+		strings.Join(known, "; "))
 }
 
 // number numbers the responses of each problem. If the format has no ids, each different prompt gets one,

@@ -139,6 +139,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
+		{"no text", `{"id":"1","response":null}`, ":1: unknown response format with the fields id, response (null);"},
 		{"unknown", `{"a":1}`, ":1: unknown response format with the fields a"},
 		{"results of the harness", `{"results":{"gsm8k":{"exact_match,none":0.5}},"config":{}}`, "scores but no responses"},
 		{"likelihoods", `{"doc_id":0,"doc":{},"target":"1","resps":[[[-1.5,false]]]}`, `:1: field "resps": not a text: tasks that compare likelihoods`},

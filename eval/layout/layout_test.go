@@ -187,7 +187,7 @@ func TestKeptColumns(t *testing.T) {
 		}
 	}
 	_, _, err = ProblemsAt(rows.Read(file(t, text)), "", []string{"topic", "tpic", "extra"})
-	if err == nil || err.Error() != "no row has the column extra, tpic" {
+	if err == nil || err.Error() != "data.keep names what no row has: extra, tpic" {
 		t.Errorf("columns that are not there: %v", err)
 	}
 }

@@ -137,7 +137,7 @@ func readKeeping(all iter.Seq2[rows.Row, error], keep []string,
 		return l, err
 	})
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("no row has the column %s", strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
+		err = fmt.Errorf("data.keep names what no row has: %s", strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
 	}
 	return problems, copies, err
 }
