@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) configNewCommand() *cli.Command {
-	files := strings.Join(config.StartersFromFiles(), " and ")
+	files := strings.Join(config.StartersFromFiles(), ", ")
 	return &cli.Command{
 		Name: "new", ArgsUsage: "[FILE]", Usage: "write a short commented recipe, ready to run",
 		Description: "Writes FILE, or stdout without FILE or with -. The recipe trains a small model from nothing " +
@@ -57,7 +57,7 @@ func (a *app) configNew(c *cli.Context, args []string) error {
 	}
 	if !slices.Contains(config.StartersFromFiles(), s.Task) && (s.Model != "" || s.Data != "" || s.Test != "") {
 		return cli.Usagef("--model, --data and --test are for the tasks %s; %s generates its problems",
-			strings.Join(config.StartersFromFiles(), " and "), s.Task)
+			strings.Join(config.StartersFromFiles(), ", "), s.Task)
 	}
 	text, err := config.NewRecipe(s)
 	switch {
