@@ -97,7 +97,8 @@ func (e *Env) newJudge(parts []string) (*reward.Judge, error) {
 	o := reward.JudgeOptions{URL: c.URL, Model: c.Model, Template: string(template), Field: c.Field, Parts: parts,
 		Low: c.Low, High: c.High,
 		Temperature: c.Temperature, MaxTokens: c.MaxTokens, Concurrent: c.Concurrent, Rate: c.Rate,
-		Timeout: c.Timeout, Retries: r.Retries}
+		Timeout: c.Timeout, Retries: r.Retries,
+		Waits: func(why string) { e.warn("the judge does not answer yet, and is asked again: %s", why) }}
 	if c.Pattern != "" {
 		o.Pattern = must(regexp.Compile(c.Pattern))
 	}

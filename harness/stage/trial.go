@@ -38,9 +38,11 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	}
 	var said []string
 	trial := *e
-	trial.Hooks.Warn = func(text string) {
-		if line := strings.TrimPrefix(text, "reward: "); !slices.Contains(said, line) { // retries repeat it
-			said = append(said, line)
+	if r.Reward.Kind != "judge" { // a judge's warnings say why the trial takes long
+		trial.Hooks.Warn = func(text string) {
+			if line := strings.TrimPrefix(text, "reward: "); !slices.Contains(said, line) { // retries repeat it
+				said = append(said, line)
+			}
 		}
 	}
 	tried, refused, err := trial.tryRows(ctx, problems[:min(trialRows, len(problems))])

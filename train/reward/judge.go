@@ -43,6 +43,9 @@ type JudgeOptions struct {
 	Retries    int           // of a request after a transient failure
 	Cache      string        // folder of answers; empty keeps none
 	Flags      bool          // errors name flags of a command, --max-tokens, not keys, reward.judge.max_tokens
+	// Waits is told why a request is to be sent again, at most once a minute; it may be called
+	// by several goroutines, though not at once. nil tells nobody.
+	Waits func(why string)
 
 	Client *http.Client // nil: a client without redirections, which would carry the key elsewhere
 	// Now and Sleep replace the clock in tests; nil means the real one.
@@ -64,6 +67,7 @@ type Judge struct {
 	// Asked counts requests sent, Cached scores from the cache.
 	Asked, Cached int64
 	mu            sync.Mutex
+	told          time.Time // when Waits was called last
 }
 
 // NewJudge prepares a judge.
@@ -211,6 +215,7 @@ func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 		if try == j.opt.Retries {
 			break
 		}
+		j.tell(why)
 		if passing.after > 0 {
 			j.pace.pause(passing.after) // all requests: the server is busy, this request is fine
 		} else if err := j.opt.Sleep(ctx, backoff(try)); err != nil {
@@ -225,6 +230,18 @@ func (j *Judge) count(n *int64) {
 	j.mu.Lock()
 	*n++
 	j.mu.Unlock()
+}
+
+// tell passes a reason to Waits.
+func (j *Judge) tell(why error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.opt.Now()
+	if j.opt.Waits == nil || !j.told.IsZero() && now.Sub(j.told) < time.Minute {
+		return
+	}
+	j.told = now
+	j.opt.Waits(j.clean(why.Error()))
 }
 
 // clean removes the key from a text that may repeat it.

@@ -151,7 +151,12 @@ func TestJudgeGivesUp(t *testing.T) {
 	})
 	o, clock := judgeOf(url)
 	o.Key = "sk-secret"
+	var told []string
+	o.Waits = func(why string) { told = append(told, why) }
 	got, err := NewJudge(o).Score(context.Background(), items("a"))
+	if len(told) != 1 || !strings.Contains(told[0], "500 Internal Server Error: overloaded [key]") {
+		t.Errorf("told %q, want one reason in the first minute", told)
+	}
 	if err != nil || got[0].Graded || !strings.Contains(got[0].Reason, "asked 4 times; the last failure: ") || !strings.Contains(got[0].Reason, "500 Internal Server Error: overloaded [key]") {
 		t.Errorf("got %+v, %v", got, err)
 	}
