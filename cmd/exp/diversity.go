@@ -153,7 +153,8 @@ func (a *app) diversityOptions(c *cli.Context, db *store.DB) (o diversity.Option
 		Template: diversity.Template,
 		Judge: diversity.Judge{URL: c.String("url"), Model: c.String("model"), MaxTokens: c.Int("max-tokens"),
 			Concurrent: c.Int("concurrent"), Rate: c.Float64("rate"), Timeout: timeout, Retries: 6,
-			Cache: filepath.Join(db.Dir(), "judge"), Flags: true}}
+			Cache: filepath.Join(db.Dir(), "judge"), Flags: true,
+			Waits: func(why string) { a.Note("the judge does not answer yet, and is asked again: %s", why) }}}
 	if name := c.String("key-env"); name != "" {
 		if o.Judge.Key = a.Getenv(name); o.Judge.Key == "" {
 			return o, a.Usagef("--key-env names %s, which is not set or empty", name)
