@@ -178,6 +178,7 @@ func ignoredScoring(r *settings, _ *model.Config) {
 // routedBySoftmax reads DeepSeek-V2's experts.
 func routedBySoftmax(r *settings, c *model.Config) {
 	method := "greedy"
+	r.agree("n_routed_experts", "num_experts")
 	r.maybe("topk_method", &method)
 	if score := "softmax"; r.maybe("scoring_func", &score) && score != "softmax" {
 		r.problem("scoring_func is %q: only %q is supported for this class", score, "softmax")

@@ -242,6 +242,7 @@ func TestDeepseekRefuses(t *testing.T) {
 		{"FP8", jsonObject{"quantization_config": jsonObject{"quant_method": "fp8"}}, ""},
 		{"MXFP4", jsonObject{"quantization_config": jsonObject{"quant_method": "mxfp4"}}, "of quantized weights only FP8"},
 		{"V2, normalised", v2("norm_topk_prob", true), "norm_topk_prob is true: transformers ignores it"},
+		{"V2, two numbers", v2("num_experts", 3), "n_routed_experts is 8, but num_experts, another name of it, is 3"},
 		{"V2, another router", v2("topk_method", "noaux_tc"), `topk_method is "noaux_tc"`},
 	} {
 		changed := maps.Clone(base)
