@@ -31,7 +31,8 @@ func TestRunOutput(t *testing.T) {
 			if got.code != 0 {
 				t.Fatalf("exit code %d: %s", got.code, got.stderr)
 			}
-			out.WriteString("-- stderr\n" + steady(got.stderr) + "-- stdout\n" + steady(got.stdout))
+			text := "-- stderr\n" + steady(got.stderr) + "-- stdout\n" + steady(got.stdout)
+			out.WriteString(strings.ReplaceAll(text, dir, "STORE"))
 		}
 	}
 	golden(t, "run", out.String())
