@@ -85,13 +85,13 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 			groupEstimator(), klCovLoss(), with(scaled, token,
 				sets{"algo.cov.ratio": 2e-4, "algo.cov.kl_weight": 0.1})},
 		{"dppo_tv", "trust region on probabilities, by total variation", "arXiv:2602.04879 eq. 11 to 14",
-			"-sg(min(r, clip.dual))·A·logprob while |p - p_old| is within clip.low, clip.high; verl's effective " +
-				"clip.dual is 3",
+			"-sg(min(r, clip.dual))·A·logprob, 0 once p - p_old is above clip.high (A > 0) or below -clip.low; " +
+				"verl's effective clip.dual is 3",
 			groupEstimator(), dppoLoss("dppo_tv", BinaryTV),
 			with(scaled, token, sets{"algo.clip.low": 0.2, "algo.clip.high": 0.2, "algo.clip.dual": 20.0})},
 		{"dppo_kl", "trust region on probabilities, by binary KL", "arXiv:2602.04879 eq. 11 to 14",
-			"-sg(min(r, clip.dual))·A·logprob while KL of the coin p_old from p is within clip.low, clip.high; " +
-				"verl's effective clip.dual is 3",
+			"-sg(min(r, clip.dual))·A·logprob, 0 once the KL of the coin p_old from p is above clip.high with p " +
+				"risen (A > 0), or clip.low with p fallen; verl's effective clip.dual is 3",
 			groupEstimator(), dppoLoss("dppo_kl", BinaryKL),
 			with(scaled, token, sets{"algo.clip.low": 0.2, "algo.clip.high": 0.2, "algo.clip.dual": 20.0})},
 		{"dro", "direct reward optimisation", "arXiv:2405.19107",
