@@ -47,6 +47,30 @@ func TestMajorityLabels(t *testing.T) {
 	}
 }
 
+// A completion without a verdict is not trained on, and has no vote.
+func TestMajorityOfGraded(t *testing.T) {
+	r := newToyRun(t, GRPO, 1)
+	tr := &Trainer{Parts: Parts{Agreement: byParity}, cfg: r.cfg}
+	tr.cfg.Self, tr.cfg.Samples, tr.cfg.Label = RewardMajority, 5, Label{Right: 1}
+	group := make([]Trajectory, 5)
+	for i := range group {
+		c := &rollout.Completion{Tokens: make([]int32, 1+i%2)} // odd, even, odd, even, odd
+		group[i] = Trajectory{Problem: &r.problems[0], Sample: i, Completion: c, Verdict: rollout.Verdict{Status: rollout.Graded}}
+	}
+	group[0].Verdict, group[2].Verdict = rollout.Verdict{Status: rollout.NotGraded}, rollout.Verdict{Status: rollout.NotGraded}
+	var v votes
+	if err := tr.rewardSelf(context.Background(), group, &v); err != nil {
+		t.Fatal(err)
+	}
+	var got []float64
+	for _, x := range group {
+		got = append(got, x.Verdict.Reward)
+	}
+	if want := []float64{0, 1, 0, 1, 0}; !slices.Equal(got, want) || v.share != 0.4 || v.graded != 3 {
+		t.Errorf("rewards %v, want %v; %+v", got, want, v)
+	}
+}
+
 // Inserted tokens have no entropy, and are not counted.
 func TestConfidence(t *testing.T) {
 	c := &rollout.Completion{Tokens: make([]int32, 4), Entropies: []float32{0.5, 0, 0, 1}, Inserted: []rollout.Span{{Start: 1, End: 3}}}

@@ -85,6 +85,12 @@ func TestTopEntropy(t *testing.T) {
 	if tr.keepEntropic(b); b.weight[0] != 1 || b.weight[8] != 0 || b.weight[9] != 1 {
 		t.Errorf("weights without others: %v", b.weight)
 	}
+	// Of three tokens the median is a token's own entropy, which stays.
+	three := &batch{mask: []bool{true, true, true}, entropy: []float32{1, 3, 2}}
+	tr.cfg.TopEntropy = 0.5
+	if tr.keepEntropic(three); !slices.Equal(three.weight, []float32{0, 1, 1}) {
+		t.Errorf("weights at the threshold: %v", three.weight)
+	}
 	b.weight, tr.cfg.TopEntropy = nil, 1
 	if m := tr.keepEntropic(b); m != nil || b.weight != nil {
 		t.Errorf("of all: %v, %v", m, b.weight)
