@@ -84,7 +84,7 @@ func optimization() []Metric {
 			Absent: "the loss of Megatron-LM does not record it",
 			Axis:   Axis{Label: "KL to the old policy"},
 			Definition: "estimate k1 of KL(old‖policy) while the step's updates are made, mean over tokens; KL-Cov: " +
-				"mean size of the log-ratio"},
+				"mean size of the log-ratio; DPO: over the tokens of pairs"},
 		{Name: "actor/entropy_threshold", Unit: Nats, Title: "Entropy from which tokens are trained on",
 			Absent: "only runs with algo.top_entropy below 1 have it",
 			Definition: "entropy of the policy before the step at which the policy loss begins to read tokens " +

@@ -63,7 +63,11 @@ func recorded(t *testing.T) []string {
 		ResponseLen: []int{2}, MaxPrompt: 1, MaxResponse: 2}
 	add(rl.DataMetrics(data))
 	add((&rl.GVPOStats{}).Metrics())
-	add((&rl.DPOStats{}).Metrics())
+	var pair rl.DPOStats
+	one := []float64{0, 0}
+	rl.DPO(one, &rl.Batch[float64]{Rows: rl.Rows{0, 1, 2}, Mask: []bool{true, true}, LogProb: one, OldLogProb: one,
+		Adv: one}, []rl.Preference{{Side: 1}, {Side: -1}}, &pair)
+	add(pair.Metrics())
 	add((&rl.ValueStats{}).Metrics())
 	add((&rl.MegatronStats{}).Metrics())
 	add((&rl.DistillStats{}).Metrics())

@@ -166,12 +166,14 @@ func (s *DPOStats) add(p Preference) {
 	}
 }
 
-// Metrics returns those of PolicyStats, whose tokens are those of pairs, the number of pairs, their mean margin
-// and the share of margins above 0.
+// Metrics returns those of PolicyStats, whose tokens are those of pairs, the number of pairs and, if there are any,
+// their mean margin and the share of margins above 0: a mini-batch without pairs has no part in a step's means.
 func (s *DPOStats) Metrics() []Metric {
-	n := max(s.pairs, 1)
-	return append(s.PolicyStats.Metrics(), Metric{"actor/dpo_pairs", s.pairs},
-		Metric{"actor/dpo_margin", s.margin / n}, Metric{"actor/dpo_accuracy", s.right / n})
+	m := append(s.PolicyStats.Metrics(), Metric{"actor/dpo_pairs", s.pairs})
+	if s.pairs == 0 {
+		return m
+	}
+	return append(m, Metric{"actor/dpo_margin", s.margin / s.pairs}, Metric{"actor/dpo_accuracy", s.right / s.pairs})
 }
 
 // The settings of DPO.
