@@ -25,7 +25,7 @@ func TestDiversity(t *testing.T) {
 			t.Error(err)
 		}
 		score := "2"
-		if strings.Contains(string(body), "[Response 6]") {
+		if strings.Contains(string(body), "[Response 6]") && !strings.Contains(string(body), "[Response 7]") {
 			score = "4"
 		}
 		io.WriteString(w, `{"choices": [{"message": {"content": "`+score+`"}, "finish_reason": "stop"}]}`)
@@ -33,7 +33,7 @@ func TestDiversity(t *testing.T) {
 	defer server.Close()
 	dir := filepath.Join(t.TempDir(), "store")
 	smoke(t, dir, "--set", "name=one", "--set", "eval.final.n=6", "--set", "eval.final.pass_k=[1]").succeeds(t)
-	smoke(t, dir, "--set", "name=two", "--set", "train.optim.lr=7e-4", "--set", "eval.final.n=6", "--set", "eval.final.pass_k=[1]").succeeds(t)
+	smoke(t, dir, "--set", "name=two", "--set", "train.optim.lr=7e-4", "--set", "eval.final.n=8", "--set", "eval.final.pass_k=[1]").succeeds(t)
 	judge := func(args ...string) ended {
 		return call{env: map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "KEY": "secret"}}.run(append([]string{"diversity", "one", "two", "--store", dir,
 			"--url", server.URL, "--model", "judge"}, args...)...)

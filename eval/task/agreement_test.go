@@ -32,7 +32,7 @@ func TestAgreement(t *testing.T) {
 		"a peer's grader": {math("gsm8k_strict"), []string{"#### 7", "#### 7.0", "7", "#### 1,000", "#### 1000"}, []string{"7", "7.0", "", "1000", "1000"}},
 		"words":           {Config{Kind: "words", Words: Words{LargestNumber: 20, Steps: 1}}, []string{"#### 07", "#### 7", "#### x", "#### 8"}, []string{"7", "7", "", "8"}},
 	} {
-		for _, golds := range [][]string{{"7"}, {"0.5", "1/2"}, {`\text{nobody wrote this}`}} {
+		for _, golds := range [][]string{{"7"}, {`\frac{14}{28}`}, {"7.00"}, {"0.5", "1/2"}, {`\text{nobody wrote this}`}} {
 			g, err := New(tt.config)
 			if err != nil {
 				t.Fatal(err)

@@ -82,6 +82,12 @@ func TestDPOPairs(t *testing.T) {
 		t.Errorf("sides %v, want %v; slopes add up to %g", side, want, slopes)
 	}
 	// Without pairs there is no margin to count in the mean of a step's mini-batches.
+	// Two pairs: each has half of its own loss, (margin/beta - 1/(2 beta))².
+	for i, p := range DPOPairs(b, []int{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2}, DPOConfig{0.1, ReferencePolicy, IPO, 0}) {
+		if x := p.Margin/0.1 - 5; p.Side == 1 && (!near(p.Loss, x*x/2, 1e-12) || !near(p.Slope, x, 1e-12)) {
+			t.Errorf("row %d: loss %g, slope %g, want %g, %g", i, p.Loss, p.Slope, x*x/2, x)
+		}
+	}
 	if got := new(DPOStats).Metrics(); len(got) != 5 || got[4] != (Metric{"actor/dpo_pairs", 0}) {
 		t.Errorf("without pairs: %v", got)
 	}
