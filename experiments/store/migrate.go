@@ -19,6 +19,7 @@ var migrations = []migration{
 	migration0004,
 	migration0005,
 	migration0006,
+	migration0007,
 }
 
 // migrate brings the database to the last version. It first backs up a store that holds

@@ -395,4 +395,9 @@ func TestNameOfOwnProblems(t *testing.T) {
 	if got, err := db.Recorded(ctx, val); err != nil || !got {
 		t.Errorf("recorded %v, %v", got, err)
 	}
+	names, err := queryOne(ctx, db.r, func(r *sql.Rows) (text string, err error) { return text, r.Scan(&text) },
+		`SELECT group_concat(name || ' ' || suite || ' ' || evaluation || ' ' || value, ', ') FROM (SELECT * FROM v_results ORDER BY value)`)
+	if want := "b math/val val 0.25, a prompts/test test 0.5, b math/test test 0.75"; err != nil || names != want {
+		t.Errorf("v_results has %s, %v, want %s", names, err, want)
+	}
 }
