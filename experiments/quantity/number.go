@@ -58,12 +58,6 @@ func Short(v float64) string {
 	return Fixed(v, 0)
 }
 
-// PlusMinus formats an estimate with the half width of its interval:
-// "0.641 ±0.041".
-func PlusMinus(v, half float64, digits int) string {
-	return Fixed(v, digits) + " ±" + Fixed(half, digits)
-}
-
 // Percent formats a share of 1 in per cent: Percent(0.123, 1) is "12.3%".
 func Percent(share float64, digits int) string {
 	return Fixed(100*share, digits) + "%"

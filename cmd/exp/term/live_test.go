@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"exp/experiments/quantity"
 )
 
 // manualClock is a clock that moves when told to and runs due timers on the
@@ -83,7 +81,7 @@ func trainSome(c *manualClock, p Progress, each func(step int)) {
 	p.StageStart(Stage{Kind: "eval.score", Label: "test"})
 	p.StageDone(Result{
 		Status: Done, Wall: 2 * time.Second,
-		Facts: []Fact{{"pass@1", quantity.PlusMinus(0.641, 0.041, 3), false}, {"pass@16", quantity.PlusMinus(0.953, 0.036, 3), false}},
+		Facts: []Fact{{"pass@1", "0.641 ±0.041", false}, {"pass@16", "0.953 ±0.036", false}},
 	})
 	p.RunDone(Outcome{Status: Done, Wall: 18 * time.Second})
 	p.Close()
