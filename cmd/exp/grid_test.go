@@ -50,6 +50,10 @@ func TestGrid(t *testing.T) {
 	}
 	unknown := exp(t, "run", smokeRecipe, "--store", dir, "--set", "train.steps=2", "--grid", "nosuch.key=1,2")
 	unknown.refuses(t, 2, `--grid`, `unknown key "nosuch.key"`, "1 error")
+	exp(t, "run", smokeRecipe, "--store", dir, "--set", "algo.flowrl.beta=3", "--grid", "algo.flowrl.beta=1,5").
+		refuses(t, 2, "--grid and --set both set algo.flowrl.beta: keep one of them")
+	exp(t, "run", smokeRecipe, "--store", dir, "--set", "train.optim.lr =1e-3", "--search", "random", "--range", "train.optim.lr=1e-3,1e-4").
+		refuses(t, 2, "--range and --set both set train.optim.lr")
 	exp(t, "run", smokeRecipe, "--store", dir, "--grid", "seed=1,2").refuses(t, 2, "--grid: seeds are not an axis")
 	long := exp(t, "run", smokeRecipe, "--store", dir, "--dry-run", "--set",
 		"name="+strings.Repeat("n", 64), "--grid", "algo.flowrl.beta=1,5")

@@ -44,6 +44,9 @@ func gridOf(c *cli.Context) ([]sweep.Arm, error) {
 		if err != nil {
 			return nil, cli.Usagef("--grid: %v", err)
 		}
+		if err := setTwice(c, "--grid", axis.Key); err != nil {
+			return nil, err
+		}
 		axes = append(axes, axis)
 	}
 	arms, err := sweep.Grid(axes)
@@ -97,11 +100,24 @@ func trialsOf(c *cli.Context) ([]sweep.Arm, error) {
 	return arms, nil
 }
 
+// setTwice returns an error if --set gives one value to a key that flag gives several.
+func setTwice(c *cli.Context, flag, key string) error {
+	for _, text := range c.StringSlice("set") {
+		if k, _, _ := strings.Cut(text, "="); strings.TrimSpace(k) == key {
+			return cli.Usagef("%s and --set both set %s: keep one of them", flag, key)
+		}
+	}
+	return nil
+}
+
 func rangesOf(c *cli.Context) (ranges []sweep.Range, err error) {
 	for _, text := range c.StringSlice("range") {
 		r, err := sweep.ParseRange(text)
 		if err != nil {
 			return nil, cli.Usagef("--range: %v", err)
+		}
+		if err := setTwice(c, "--range", r.Key); err != nil {
+			return nil, err
 		}
 		ranges = append(ranges, r)
 	}
