@@ -59,7 +59,7 @@ type Config struct {
 	Policy, Critic   Optim
 
 	Self     SelfReward
-	Label    Label // with RewardMajority
+	Votes    VoteRewards // with RewardMajority
 	Filter   Filter
 	Overlong rl.Overlong
 	// MaskTruncated leaves completions that the token limit cut off out of every loss.

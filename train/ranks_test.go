@@ -231,7 +231,7 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.TopEntropy, r.cfg.MaskTruncated, r.cfg.Staleness = 0.3, true, 1
 		}),
 		"votes, ahead": toy(GRPO, func(r *toyRun) {
-			r.cfg.Self, r.cfg.Label, r.cfg.Samples, r.cfg.Staleness = RewardMajority, Label{Right: 1, Format: 0.5}, 3, 1
+			r.cfg.Self, r.cfg.Votes, r.cfg.Samples, r.cfg.Staleness = RewardMajority, VoteRewards{Right: 1, Format: 0.5}, 3, 1
 		}),
 		"confidence, filtered": toy(GRPO, func(r *toyRun) {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.cfg.Self = 6, 3, RewardConfidence

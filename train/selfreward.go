@@ -22,8 +22,8 @@ const (
 	RewardConfidence
 )
 
-// Label holds the rewards of RewardMajority.
-type Label struct {
+// VoteRewards holds the rewards of RewardMajority.
+type VoteRewards struct {
 	Right  float64 // of the most frequent answer
 	Wrong  float64 // of a completion without an answer
 	Format float64 // of another answer
@@ -53,7 +53,7 @@ func (t *Trainer) rewardSelf(ctx context.Context, all []Trajectory, v *votes) er
 			if err != nil {
 				return err
 			}
-			v.label(group, answers, t.cfg.Label)
+			v.label(group, answers, t.cfg.Votes)
 		}
 	}
 	return nil
@@ -78,7 +78,7 @@ func (t *Trainer) agreement(ctx context.Context, group []Trajectory) ([]string, 
 }
 
 // label rewards a group by its most frequent answer.
-func (v *votes) label(group []Trajectory, answers []string, rewards Label) {
+func (v *votes) label(group []Trajectory, answers []string, rewards VoteRewards) {
 	count := map[string]int{}
 	for _, a := range answers {
 		count[a]++

@@ -22,7 +22,7 @@ func TestMajorityLabels(t *testing.T) {
 	}
 	group[6].Verdict = rollout.Verdict{Status: rollout.NotGraded}
 	var v votes
-	v.label(group, answers, Label{Right: 1, Wrong: -1, Format: 0.25})
+	v.label(group, answers, VoteRewards{Right: 1, Wrong: -1, Format: 0.25})
 	var got []float64
 	for _, tr := range group {
 		got = append(got, tr.Verdict.Reward)
@@ -30,11 +30,11 @@ func TestMajorityLabels(t *testing.T) {
 	if want := []float64{-1, 0.25, 1, 0.25, 1, 0.25, 0, 0.25}; !slices.Equal(got, want) {
 		t.Errorf("rewards: got %v, want %v", got, want)
 	}
-	v.label(group[:2], []string{"", ""}, Label{}) // without an answer there is no vote
+	v.label(group[:2], []string{"", ""}, VoteRewards{}) // without an answer there is no vote
 	for i := range 4 {
 		group[i].Verdict.Correct = true
 	}
-	v.label(group[:4], []string{"x", "y", "y", "y"}, Label{Right: 1})
+	v.label(group[:4], []string{"x", "y", "y", "y"}, VoteRewards{Right: 1})
 	// Shares 2/8 and 3/4; the majorities are wrong and right; labels are right for completions 0, 1 and 7 of the
 	// first group, 0 and 1 of the second, and three of the third.
 	want := []rl.Metric{{Name: "reward/majority_share", Value: 0.5}, {Name: "reward/majority_right", Value: 0.5},
@@ -51,7 +51,7 @@ func TestMajorityLabels(t *testing.T) {
 func TestMajorityOfGraded(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
 	tr := &Trainer{Parts: Parts{Agreement: byParity}, cfg: r.cfg}
-	tr.cfg.Self, tr.cfg.Samples, tr.cfg.Label = RewardMajority, 5, Label{Right: 1}
+	tr.cfg.Self, tr.cfg.Samples, tr.cfg.Votes = RewardMajority, 5, VoteRewards{Right: 1}
 	group := make([]Trajectory, 5)
 	for i := range group {
 		c := &rollout.Completion{Tokens: make([]int32, 1+i%2)} // odd, even, odd, even, odd
@@ -89,7 +89,7 @@ func TestSelfRewardTrains(t *testing.T) {
 		steps := map[bool]Step{}
 		for _, right := range []bool{true, false} {
 			r := newToyRun(t, GRPO, 1)
-			r.cfg.Steps, r.cfg.Self, r.cfg.Label = 1, self, Label{Right: 1, Format: 0.5}
+			r.cfg.Steps, r.cfg.Self, r.cfg.Votes = 1, self, VoteRewards{Right: 1, Format: 0.5}
 			tr := r.start()
 			tr.Grader = graderFunc(func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
 				return rollout.Verdict{Status: rollout.Graded, Correct: right, Reward: 7}

@@ -266,7 +266,6 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	klMetrics := t.rewardKL(b)
 	correction := t.correct(b)
 	t.maskTruncated(b)
-	correction = append(correction, t.keepEntropic(b)...)
 	few, err := advantages(t.cfg, b)
 	if err != nil {
 		return nil, fmt.Errorf("step %d: %w", step, err)
@@ -278,6 +277,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 		rec.Events = append(rec.Events, Event{Kind: "no-tokens", Text: fmt.Sprintf("step %d: %s rejects all %d "+
 			"tokens, so the step learns nothing from rewards", step, t.cfg.masking(), b.sampledTokens())})
 	}
+	correction = append(correction, t.keepEntropic(b)...) // estimators read the weights of the correction alone
 	t.resample(b, step)
 	clock.lap("adv")
 

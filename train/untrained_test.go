@@ -97,6 +97,24 @@ func TestTopEntropy(t *testing.T) {
 	}
 }
 
+// Estimators that read weights, such as the token baselines, do not see those of certain tokens.
+func TestTopEntropyAfterAdvantages(t *testing.T) {
+	advantages := func(share float64) (list []float64) {
+		r := newToyRun(t, GRPO, 1)
+		r.cfg.Steps, r.cfg.TopEntropy, r.cfg.Advantage = 1, share, "tir_optimal_token_baseline"
+		r.run()
+		for _, m := range r.steps[0].Metrics {
+			if strings.HasPrefix(m.Name, "critic/advantages/") {
+				list = append(list, m.Value)
+			}
+		}
+		return list
+	}
+	if all, some := advantages(1), advantages(0.2); len(all) == 0 || !slices.Equal(all, some) {
+		t.Errorf("advantages %v, with the top fifth of the entropies %v", all, some)
+	}
+}
+
 // numpy.quantile([1, 2, 4, 8], [0, 0.5, 0.9, 1]) = 1, 3, 6.8, 8.
 func TestQuantile(t *testing.T) {
 	for q, want := range map[float64]float64{0: 1, 0.5: 3, 0.9: 6.8, 1: 8} {

@@ -68,17 +68,17 @@ func softplus(x float64) float64 {
 //	Σ (margin/Beta - 1/(2·Beta))² / pairs        IPO: arXiv:2310.12036 eq. 17
 //
 // A pair is weighted by the mean of its rows' mean Weight.
-func DPOPairs[T Float](b *Batch[T], group []int, c DPOConfig) []Preference {
+func DPOPairs[T Float](b *Batch[T], group []int, c DPOConfig) []RowCenter {
 	c.check()
 	sameLen(b.Rows.Len(), len(group))
 	type row struct{ d, score, weight float64 }
 	rows := make([]row, len(group))
-	list := make([]Preference, len(group))
+	list := make([]RowCenter, len(group))
 	var pairs [][2]int
 	for _, members := range groupMembers(group) {
 		best, worst := -1, -1
 		for _, i := range members {
-			d, n, adv, weight := logRatioOf(b, b.Rows[i], b.Rows[i+1], c.Reference)
+			d, n, adv, weight := rowSums(b, b.Rows[i], b.Rows[i+1], c.Reference)
 			if n == 0 {
 				continue
 			}
@@ -100,44 +100,23 @@ func DPOPairs[T Float](b *Batch[T], group []int, c DPOConfig) []Preference {
 		loss, slope := c.pair(margin)
 		share := (best.weight + worst.weight) / 2 / float64(len(pairs))
 		slope = float64(float64(share*slope) * c.Beta)
-		list[p[0]] = Preference{Side: 1, Margin: margin, Slope: slope, Loss: float64(share * loss)}
-		list[p[1]] = Preference{Side: -1, Margin: margin, Slope: -slope}
+		list[p[0]].Preference = Preference{Side: 1, Margin: margin, Slope: slope, Loss: float64(share * loss)}
+		list[p[1]].Preference = Preference{Side: -1, Margin: margin, Slope: -slope}
 	}
 	return list
-}
-
-// logRatioOf returns Σ D over the unmasked tokens of the row [lo,hi), their number n, and Σ A and Σ Weight over
-// them. D is logProb less the log-prob of the reference.
-func logRatioOf[T Float](b *Batch[T], lo, hi int, from Reference) (d, n, adv, weight float64) {
-	for t := lo; t < hi; t++ {
-		if !b.Mask[t] {
-			continue
-		}
-		d += float64(b.LogProb[t])
-		switch from {
-		case OldPolicy:
-			d -= float64(b.OldLogProb[t])
-		case ReferencePolicy:
-			d -= float64(b.RefLogProb[t])
-		}
-		n++
-		adv += float64(b.Adv[t])
-		weight += b.weight(t)
-	}
-	return d, n, adv, weight
 }
 
 // DPO adds the loss of direct preference optimization to s, and its gradient to dlogProb [N]. rows [B] are from
 // DPOPairs. The rows of a pair may lie in different micro-batches. Completions of the policy itself make it
 // online DPO (arXiv:2402.04792), as in verl's recipe spin.
-func DPO[T Float](dlogProb []T, b *Batch[T], rows []Preference, s *DPOStats) {
+func DPO[T Float](dlogProb []T, b *Batch[T], rows []RowCenter, s *DPOStats) {
 	b.check(dlogProb)
 	sameLen(b.Rows.Len(), len(rows))
 	for i, p := range rows {
 		if p.Side == 0 {
 			continue
 		}
-		s.add(p)
+		s.add(p.Preference)
 		for t := b.Rows[i]; t < b.Rows[i+1]; t++ {
 			if b.Mask[t] {
 				d, _ := b.move(t)
@@ -206,20 +185,8 @@ func dpoLoss() PolicyLoss {
 		Start: func(c Settings, _ Others) LossRun {
 			d, s := read(c), new(DPOStats)
 			return LossRun{
-				Center: func(mini *Batch[float32], group []int) []RowCenter {
-					list := make([]RowCenter, len(group))
-					for i, p := range DPOPairs(mini, group, d) {
-						list[i].Preference = p
-					}
-					return list
-				},
-				Add: func(m *Micro) {
-					rows := make([]Preference, len(m.Center))
-					for i, x := range m.Center {
-						rows[i] = x.Preference
-					}
-					DPO(m.DLogProb, m.Batch, rows, s)
-				},
+				Center:  func(mini *Batch[float32], group []int) []RowCenter { return DPOPairs(mini, group, d) },
+				Add:     func(m *Micro) { DPO(m.DLogProb, m.Batch, m.Center, s) },
 				Metrics: s.Metrics,
 			}
 		}}

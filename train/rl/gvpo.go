@@ -2,8 +2,8 @@ package rl
 
 import "math"
 
-// RowCenter is a constant of a row's group under the parameters before a mini-batch's first
-// micro-batch.
+// RowCenter has what a loss takes for constant of a row and its group: what it finds under the
+// parameters before a mini-batch's first micro-batch.
 type RowCenter struct {
 	Mean       float64 // over the group's rows that have unmasked tokens
 	Rows       int     // their number
@@ -26,19 +26,34 @@ func (c GVPOConfig) check() {
 // reach returns Beta·Σ D over the unmasked tokens of the row [lo,hi), their number n, and Σ
 // A and Σ Weight over them. D is logProb less the log-prob of c.Reference.
 func reach[T Float](b *Batch[T], lo, hi int, c GVPOConfig) (move, n, adv, weight float64) {
-	from := b.OldLogProb
-	if c.Reference == ReferencePolicy {
-		from = b.RefLogProb
+	move, n, adv, weight = rowSums(b, lo, hi, c.Reference)
+	return float64(c.Beta * move), n, adv, weight
+}
+
+// rowSums returns Σ D over the unmasked tokens of the row [lo,hi), their number n, and Σ A and Σ
+// Weight over them. D is logProb less the log-prob of a reference.
+func rowSums[T Float](b *Batch[T], lo, hi int, from Reference) (d, n, adv, weight float64) {
+	var base []T // nil stands for 0
+	switch from {
+	case OldPolicy:
+		base = b.OldLogProb
+	case ReferencePolicy:
+		base = b.RefLogProb
 	}
 	for t := lo; t < hi; t++ {
-		if b.Mask[t] {
-			move += float64(b.LogProb[t]) - float64(from[t])
-			n++
-			adv += float64(b.Adv[t])
-			weight += b.weight(t)
+		if !b.Mask[t] {
+			continue
 		}
+		x := float64(b.LogProb[t])
+		if base != nil {
+			x -= float64(base[t])
+		}
+		d += x
+		n++
+		adv += float64(b.Adv[t])
+		weight += b.weight(t)
 	}
-	return float64(c.Beta * move), n, adv, weight
+	return d, n, adv, weight
 }
 
 // GVPOCenters returns, for each row of a whole mini-batch, the mean of Beta·Σ D over the
