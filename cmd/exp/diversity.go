@@ -67,11 +67,11 @@ func diversityCommand(a *app) *cli.Command {
 	}
 }
 
-// judgedRuns is what is judged: the runs of each arm, and all runs' completions in that order.
+// judgedRuns are the arms, and the completions of all their runs.
 type judgedRuns struct {
-	labels []string
-	runs   [][]string
-	of     [][]int // places in completions.Runs
+	labels []string   // of the arms
+	runs   [][]string // ids of each arm's runs
+	of     [][]int    // indices of each arm's runs in Gathered.Runs
 	diversity.Gathered
 	suite string
 }
@@ -285,7 +285,7 @@ func diversityTable(d diversityDocument) cli.Table {
 	return t
 }
 
-// fixed2 rounds to two digits, which is more than a judge knows; nil is no value.
+// fixed2 rounds to two digits: a judge's scores are coarse. Nil stays nil.
 func fixed2(v *float64) any {
 	if v == nil {
 		return nil

@@ -16,7 +16,7 @@ type Values struct {
 	Number bool
 	Age    bool // of a number: it counts seconds, so literals may be durations
 	Time   bool
-	ID     bool     // an id, of which the first digits are enough, as in references
+	ID     bool     // an id; its first digits are enough, as in references
 	Words  []string // nil: any
 }
 

@@ -13,8 +13,10 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,8 +84,8 @@ func Rate(ctx context.Context, problems []Problem, o Options, judged func(n int)
 	for i, p := range problems {
 		byN[len(p.Responses)] = append(byN[len(p.Responses)], i)
 	}
-	for n, members := range byN {
-		j := o.judge(n)
+	for _, n := range slices.Sorted(maps.Keys(byN)) {
+		j, members := o.judge(n), byN[n]
 		for pass := range o.Passes {
 			for at := 0; at < len(members); at += batch {
 				part := members[at:min(at+batch, len(members))]
@@ -167,7 +169,7 @@ func excerpt(s string, limit int) string {
 	return string(r[:limit]) + " […]"
 }
 
-// rubric describes the scores of n completions. The bounds are those of the paper, whose n is 16, in proportion.
+// rubric describes the scores of n completions. It scales the bounds of the paper, which has 16.
 func rubric(n int) string {
 	at := func(of16 int) int { return (of16*n + 15) / 16 }
 	from := []int{at(14), at(11), at(7), at(4), 0}

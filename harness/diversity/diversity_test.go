@@ -76,7 +76,7 @@ func server(t *testing.T, answer func(message string) string) (url string, messa
 	return s.URL, func() []string { return list }
 }
 
-// The judge reads each problem once a pass, in another order each time, and what it cannot judge is no score.
+// The judge reads each problem once a pass, each time in another order. A failed judgement has no score.
 func TestRate(t *testing.T) {
 	url, messages := server(t, func(m string) string {
 		if strings.Contains(m, "What is 2") {
@@ -167,5 +167,31 @@ func TestCompare(t *testing.T) {
 	}
 	if r := Compare([]string{"a"}, [][]string{{"x"}}, [][][][]Pass{{{one(0)}}}, []string{"1"}, false); len(r.Problems) != 0 || len(r.Pairs) != 0 {
 		t.Errorf("without judgements: %+v", r)
+	}
+}
+
+// Runs share problems a and c, and the first five and six completions of them; b has too few, d is missing in one.
+func TestShared(t *testing.T) {
+	run := func(n map[string]int) map[string]*Problem {
+		list := map[string]*Problem{}
+		for id, n := range n {
+			list[id] = &Problem{ID: id, Responses: strings.Split("1234567"[:n], "")}
+		}
+		return list
+	}
+	runs := []map[string]*Problem{run(map[string]int{"a": 7, "b": 6, "c": 6, "d": 7}), run(map[string]int{"a": 5, "b": 4, "c": 6, "e": 7})}
+	for _, right := range []bool{false, true} {
+		g := shared(runs, Choice{Right: right})
+		if !slices.Equal(g.IDs, []string{"a", "c"}) || g.Few != 1 {
+			t.Fatalf("problems %v, %d with too few", g.IDs, g.Few)
+		}
+		for i, list := range g.Runs {
+			if len(list) != 2 || strings.Join(list[0].Responses, "") != "12345" || strings.Join(list[1].Responses, "") != "123456" {
+				t.Errorf("run %d: %v", i, list)
+			}
+		}
+	}
+	if g := shared(runs, Choice{Problems: 1, Seed: 3}); len(g.IDs) != 1 || len(g.Runs[1]) != 1 || g.Runs[1][0].ID != g.IDs[0] {
+		t.Errorf("one problem: %+v", g)
 	}
 }

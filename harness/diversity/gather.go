@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -25,57 +26,60 @@ type Gathered struct {
 	Few  int         // problems left out: a run has fewer than MinResponses completions of them
 }
 
-// Gather takes the kept completions of runs, read by the queries, which belong to one suite. Each problem has equally
-// many completions in all runs, the first ones, unless only right ones count.
+// Gather takes the kept completions of runs, read by the queries, which belong to one suite. It takes the first
+// ones of each problem, as many as every run has.
 func Gather(ctx context.Context, runs []recorded.Completions, c Choice) (Gathered, error) {
-	var g Gathered
 	all := make([]map[string]*Problem, len(runs))
-	most := map[string]int{} // completions that each run has of a problem
 	for i, r := range runs {
 		list, _, err := r.Read(ctx, 0)
 		if err != nil {
-			return g, err
+			return Gathered{}, err
 		}
 		if all[i], err = byProblem(list, r.Run, c.Right); err != nil {
-			return g, err
-		}
-		for id, p := range all[i] {
-			if n, ok := most[id]; !ok && i == 0 || ok && len(p.Responses) < n {
-				most[id] = len(p.Responses)
-			}
-		}
-		for id := range most {
-			if all[i][id] == nil {
-				delete(most, id)
-			}
+			return Gathered{}, err
 		}
 	}
-	for id, n := range most {
-		if n < MinResponses {
+	return shared(all, c), nil
+}
+
+// shared takes the problems that all runs have.
+func shared(runs []map[string]*Problem, c Choice) (g Gathered) {
+	least := map[string]int{} // completions that every run has of a problem
+	for id, p := range runs[0] {
+		least[id] = len(p.Responses)
+	}
+	for _, run := range runs[1:] {
+		for id, n := range least {
+			if run[id] == nil {
+				delete(least, id)
+				continue
+			}
+			least[id] = min(n, len(run[id].Responses))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(least)) {
+		if least[id] < MinResponses {
 			g.Few++
 			continue
 		}
 		g.IDs = append(g.IDs, id)
 	}
-	slices.Sort(g.IDs)
 	if n := c.Problems; n > 0 && n < len(g.IDs) {
 		r := rand.New(rand.NewPCG(c.Seed, 0))
 		r.Shuffle(len(g.IDs), func(i, j int) { g.IDs[i], g.IDs[j] = g.IDs[j], g.IDs[i] })
 		g.IDs = g.IDs[:n]
 		slices.Sort(g.IDs)
 	}
-	for i := range runs {
+	for _, run := range runs {
 		var list []Problem
 		for _, id := range g.IDs {
-			p := *all[i][id]
-			if !c.Right {
-				p.Responses = p.Responses[:most[id]]
-			}
+			p := *run[id]
+			p.Responses = p.Responses[:least[id]]
 			list = append(list, p)
 		}
 		g.Runs = append(g.Runs, list)
 	}
-	return g, nil
+	return g
 }
 
 // byProblem groups completions by problem, in the order of sampling. A problem all of whose completions were left out

@@ -129,7 +129,7 @@ func TrainConfig(c *config.Run) train.Config {
 	a := c.Algo
 	t.Self = map[string]train.SelfReward{config.Majority: train.RewardMajority,
 		config.Confidence: train.RewardConfidence}[c.Reward.Kind]
-	t.Label = train.Label{Right: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format}
+	t.Votes = train.VoteRewards{Right: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format}
 	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches,
 		By: map[string]train.Metric{"none": train.MetricNone,
 			"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong,

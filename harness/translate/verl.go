@@ -33,7 +33,7 @@ type verl struct {
 	bypass       bool // rollout correction bypasses the old policy unless a setting says otherwise
 	flow         bool // FlowRL's
 	sppo         bool // SPPO's
-	spin         bool // that of online DPO
+	spin         bool // online DPO's
 	release      bool // of FlowRL's own repository, which has its loss in verl's plain trainer
 }
 

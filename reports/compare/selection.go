@@ -53,7 +53,7 @@ func (s Selection) Arms(ctx context.Context, f query.Finder) ([]Arm, error) {
 		}
 	}
 	var arms []Arm
-	excluded := 0 // runs that are those of Vs
+	excluded := 0 // named runs that Vs names, too
 	for _, part := range parts {
 		runs, err := f.Select(ctx, part, s.Stdin)
 		if err != nil {
