@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,8 +36,9 @@ func TestDiversity(t *testing.T) {
 	smoke(t, dir, "--set", "name=one", "--set", "eval.final.n=6", "--set", "eval.final.pass_k=[1]").succeeds(t)
 	smoke(t, dir, "--set", "name=two", "--set", "train.optim.lr=7e-4", "--set", "eval.final.n=8", "--set", "eval.final.pass_k=[1]").succeeds(t)
 	judge := func(args ...string) ended {
-		return call{env: map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "KEY": "secret"}}.run(append([]string{"diversity", "one", "two", "--store", dir,
-			"--url", server.URL, "--model", "judge"}, args...)...)
+		env := map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "KEY": "secret"}
+		flags := []string{"--store", dir, "--url", server.URL, "--model", "judge"}
+		return call{env: env}.run(slices.Concat([]string{"diversity", "one", "two"}, flags, args)...)
 	}
 	judge().refuses(t, 8, "401", "check --url, --model, and the key in the variable named by --key-env")
 	before := asked.Load()
@@ -59,7 +61,11 @@ func TestDiversity(t *testing.T) {
 	if err := json.Unmarshal([]byte(first.stdout), &d); err != nil {
 		t.Fatal(err)
 	}
-	if x := d.Data; len(x.Problems) != 3 || len(x.Arms) != 2 || x.Arms[0].Score != 4 || x.Pairs[0].Delta != 0 || x.Same != 1 || x.Judge.Model != "judge" {
+	x := d.Data
+	if len(x.Problems) != 3 || len(x.Arms) != 2 || x.Same != 1 || x.Judge.Model != "judge" {
+		t.Fatalf("got %s", first.stdout)
+	}
+	if x.Arms[0].Score != 4 || x.Pairs[0].Delta != 0 {
 		t.Errorf("got %s", first.stdout)
 	}
 	now := asked.Load()

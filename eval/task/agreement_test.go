@@ -27,10 +27,15 @@ func TestAgreement(t *testing.T) {
 		texts  []string
 		want   []string
 	}{
-		"math": {math("exp"), []string{`\boxed{0.5}`, `so \boxed{7}`, "I do not know", `\boxed{\frac{1}{2}}`, `\boxed{2}`, `\boxed{7.0}`, `\boxed{\frac12}`},
+		"math": {math("exp"),
+			[]string{`\boxed{0.5}`, `so \boxed{7}`, "I do not know", `\boxed{\frac{1}{2}}`, `\boxed{2}`, `\boxed{7.0}`, `\boxed{\frac12}`},
 			[]string{"0.5", "7", "", "0.5", "2", "7", "0.5"}},
-		"a peer's grader": {math("gsm8k_strict"), []string{"#### 7", "#### 7.0", "7", "#### 1,000", "#### 1000"}, []string{"7", "7.0", "", "1000", "1000"}},
-		"words":           {Config{Kind: "words", Words: Words{LargestNumber: 20, Steps: 1}}, []string{"#### 07", "#### 7", "#### x", "#### 8"}, []string{"7", "7", "", "8"}},
+		"a peer's grader": {math("gsm8k_strict"),
+			[]string{"#### 7", "#### 7.0", "7", "#### 1,000", "#### 1000"},
+			[]string{"7", "7.0", "", "1000", "1000"}},
+		"words": {Config{Kind: "words", Words: Words{LargestNumber: 20, Steps: 1}},
+			[]string{"#### 07", "#### 7", "#### x", "#### 8"},
+			[]string{"7", "7", "", "8"}},
 	} {
 		for _, golds := range [][]string{{"7"}, {`\frac{14}{28}`}, {"7.00"}, {"0.5", "1/2"}, {`\text{nobody wrote this}`}} {
 			g, err := New(tt.config)

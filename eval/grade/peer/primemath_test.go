@@ -158,8 +158,10 @@ func TestPrimeMath(t *testing.T) {
 
 // TestArithmetic: values and errors of Python's eval.
 func TestArithmetic(t *testing.T) {
-	for s, want := range map[string]float64{"1*3.14/2": 1.57, "-2**2": -4, "2**-1": 0.5, "(1+2)*3": 9, "2**3**2": 512, " 1 - -1": 2, ".5+5.": 5.5,
-		"1 or 2": 1, "0 or 2 or 3": 2, "1 and 2": 2, "0 and 2": 0} {
+	for s, want := range map[string]float64{
+		"1*3.14/2": 1.57, "-2**2": -4, "2**-1": 0.5, "(1+2)*3": 9, "2**3**2": 512, " 1 - -1": 2, ".5+5.": 5.5,
+		"1 or 2": 1, "0 or 2 or 3": 2, "1 and 2": 2, "0 and 2": 0,
+	} {
 		if got, ok := arithmetic(s); !ok || got != want {
 			t.Errorf("%s = %v, %v; want %v", s, got, ok, want)
 		}
