@@ -22,6 +22,7 @@ func (s *source) resultFigures() []drawing {
 		list = append(list, s.keyFigure(suite)...)
 		list = append(list, try(groupResults, s.passAtK(suite)), try(groupDiversity, s.diversity(suite)),
 			try(groupDiversity, s.clusters(suite)))
+		list = append(list, s.judged(suite)...)
 		list = append(list, s.graderFigures(suite)...)
 	}
 	return append(append(list, s.itemFigures()...), s.ratingFigure())
@@ -212,7 +213,7 @@ func (s *source) passAtK(suite scoredSuite) figure.PassK {
 }
 
 func (s *source) diversity(suite scoredSuite) figure.Scatter {
-	return s.againstAccuracy(suite, "distinct_correct", figure.Scatter{
+	return s.againstAccuracy(suite, "distinct_correct", perProblem(suite.samples), figure.Scatter{
 		Head: figure.Head{Name: "diversity-" + slug(suite.name), Title: "Diversity against accuracy on " + suite.name,
 			About: "Different right answers among a problem's samples against the share of right samples, means " +
 				"over problems. Up and to the right is better"}})
@@ -221,19 +222,32 @@ func (s *source) diversity(suite scoredSuite) figure.Scatter {
 // clusters is for tasks whose problems have one right answer that can be reached in
 // several ways.
 func (s *source) clusters(suite scoredSuite) figure.Scatter {
-	return s.againstAccuracy(suite, "correct_clusters", figure.Scatter{
+	return s.againstAccuracy(suite, "correct_clusters", perProblem(suite.samples), figure.Scatter{
 		Head: figure.Head{Name: "clusters-" + slug(suite.name), Title: "Ways to be right against accuracy on " +
 			suite.name,
 			About: "Groups of similar texts among a problem's right samples against the share of right samples, " +
 				"means over problems. Up and to the right is better"}})
 }
 
-// againstAccuracy plots a metric of the arms against their accuracy.
-func (s *source) againstAccuracy(suite scoredSuite, metric string, f figure.Scatter) figure.Scatter {
+// judged is for runs whose completions a language model has judged.
+func (s *source) judged(suite scoredSuite) []drawing {
+	known := func(e figure.Estimate) bool { return !math.IsNaN(e.Value) }
+	if !slices.ContainsFunc(suite.metric("judged_diversity"), known) {
+		return nil
+	}
+	return []drawing{try(groupDiversity, s.againstAccuracy(suite, "judged_diversity", "1 to 5", figure.Scatter{
+		Head: figure.Head{Name: "judged-diversity-" + slug(suite.name),
+			Title: "Diversity by a judge against accuracy on " + suite.name,
+			About: "How many approaches a language model sees in a problem's samples, from 1 (nearly all share one) " +
+				"to 5, against the share of right samples, means over problems. Up and to the right is better"}}))}
+}
+
+// againstAccuracy plots a metric of the arms, which counts in unit, against their accuracy.
+func (s *source) againstAccuracy(suite scoredSuite, metric, unit string, f figure.Scatter) figure.Scatter {
 	f.Order, f.Interval = labels(s.arms), suite.interval
 	f.X, f.Y = axisOf("pass@1"), axisOf(metric)
 	f.X.Label += ", pass@1"
-	f.Y.Unit = perProblem(suite.samples)
+	f.Y.Unit = unit
 	xs, ys := suite.metric("pass@1"), suite.metric(metric)
 	if start := [2]float64{suite.start("pass@1"), suite.start(metric)}; start[0] >= 0 && start[1] >= 0 {
 		f.Start = &start

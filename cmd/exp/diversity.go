@@ -32,7 +32,8 @@ func diversityCommand(a *app) *cli.Command {
 			"The judge is any server with OpenAI's chat completions. It does not learn which run it reads. The " +
 			"order of completions is drawn anew for each pass, and two passes show how far the judge agrees with " +
 			"itself. Failed judgements are counted and left out. Answers are kept in the store by the digest of " +
-			"their request, so the same command asks nothing again.\n" +
+			"their request, so the same command asks nothing again. Each run records its scores as " +
+			"judged_diversity (with --right judged_diversity_right), which exp compare and exp report show.\n" +
 			"--template FILE replaces the message: {prompt}, {responses}, {n} and {rubric} are filled in, and the " +
 			"last number of the answer is the score. --dry-run prints the first message and how many there are.",
 		UsageText: strings.Join([]string{
@@ -63,15 +64,16 @@ func diversityCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the first message and the number of requests"},
 		},
 		BashComplete: a.completesRuns(0, false, a.compareCandidates),
-		Action:       a.reads(1, -1, a.diversity),
+		Action:       a.changesIf(func(c *cli.Context) bool { return !c.Bool("dry-run") }, 1, -1, a.diversity),
 	}
 }
 
 // judgedRuns are the arms, and the completions of all their runs.
 type judgedRuns struct {
-	labels []string   // of the arms
-	runs   [][]string // ids of each arm's runs
-	of     [][]int    // indices of each arm's runs in Gathered.Runs
+	labels []string               // of the arms
+	runs   [][]string             // ids of each arm's runs
+	of     [][]int                // indices of each arm's runs in Gathered.Runs
+	list   []recorded.Completions // where each run's lie
 	diversity.Gathered
 	suite string
 }
@@ -96,7 +98,9 @@ func (a *app) diversity(c *cli.Context, db *store.DB, args []string) error {
 	display.StageStart(term.Stage{Kind: "judge", Label: j.suite, Total: requests, Unit: "judgement"})
 	start, done := time.Now(), 0
 	rated := make([][][]diversity.Pass, len(j.Runs))
+	walls := make([]time.Duration, len(j.Runs))
 	for i, problems := range j.Runs {
+		began := time.Now()
 		rated[i], err = diversity.Rate(c.Context, problems, o, func(n int) {
 			display.StageProgress(term.Step{Step: done + n})
 		})
@@ -108,6 +112,7 @@ func (a *app) diversity(c *cli.Context, db *store.DB, args []string) error {
 			return err
 		}
 		done += len(problems) * o.Passes
+		walls[i] = time.Since(began)
 	}
 	display.StageDone(term.Result{Status: term.Done, Wall: time.Since(start)})
 	a.CloseProgress()
@@ -122,9 +127,28 @@ func (a *app) diversity(c *cli.Context, db *store.DB, args []string) error {
 		return cli.Failf(cli.ExitEvaluation, "no problem has a judgement in every run: %s",
 			diversity.FirstFailure(rated))
 	}
+	if err := a.recordJudgements(c, o, j, rated, walls); err != nil {
+		return err
+	}
 	return a.printDiversity(diversityDocument{Suite: j.suite, Judge: judgeUsed{o.Judge.URL, o.Judge.Model,
 		diversity.Digest(o.Template), o.Passes, o.Excerpt, o.Seed}, Right: c.Bool("right"), Few: j.Few, Result: r},
 		diversity.FirstFailure(rated))
+}
+
+// recordJudgements keeps what the judge said with each run.
+func (a *app) recordJudgements(c *cli.Context, o diversity.Options, j judgedRuns, rated [][][]diversity.Pass,
+	walls []time.Duration) error {
+	for i, of := range j.list {
+		err := o.Record(c.Context, diversity.Rated{Of: of, Problems: j.Runs[i], Passes: rated[i], Wall: walls[i]},
+			c.Bool("right"))
+		switch {
+		case errors.Is(err, store.ErrBusy), errors.Is(err, diversity.ErrNotScored):
+			a.Warn("the judgements are not recorded with run %s: %v", of.Run.RID.Short(), err)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }
 
 // diversityOptions reads the flags about the judge.
@@ -179,7 +203,6 @@ func (a *app) gatherRuns(c *cli.Context, db *store.DB, args []string) (j judgedR
 	if err != nil {
 		return j, err
 	}
-	var list []recorded.Completions
 	for i, label := range compare.Labels(arms) {
 		j.labels, j.runs, j.of = append(j.labels, label), append(j.runs, nil), append(j.of, nil)
 		for _, run := range arms[i].Runs {
@@ -196,12 +219,12 @@ func (a *app) gatherRuns(c *cli.Context, db *store.DB, args []string) (j judgedR
 				return j, a.Usagef("run %s was scored on %s first, others on %s: say which with --suite",
 					run.RID.Short(), suite, j.suite)
 			}
-			j.of[i] = append(j.of[i], len(list))
+			j.of[i] = append(j.of[i], len(j.list))
 			j.runs[i] = append(j.runs[i], run.RID.String())
-			list = append(list, recorded.Completions{DB: db, Run: run, Suite: suite, Query: q})
+			j.list = append(j.list, recorded.Completions{DB: db, Run: run, Suite: suite, Query: q})
 		}
 	}
-	j.Gathered, err = diversity.Gather(c.Context, list, diversity.Choice{Right: c.Bool("right"),
+	j.Gathered, err = diversity.Gather(c.Context, j.list, diversity.Choice{Right: c.Bool("right"),
 		Problems: c.Int("problems"), Seed: uint64(c.Int64("seed"))})
 	if err == nil && len(j.IDs) == 0 {
 		kind := ""

@@ -76,6 +76,20 @@ func TestDiversity(t *testing.T) {
 		t.Errorf("asked %d times more, or another result", asked.Load()-now)
 	}
 	judge("--key-env", "KEY").says(t, "Diversity of completions, 1 to 5, by judge", "4.00", "one − two: +0.00")
+	// The record keeps the scores: of the last command, over all problems.
+	table := call{}.run("query", "SELECT r.name, e.metric, e.value, e.n_items FROM evals e JOIN runs r ON r.id = e.run "+
+		"WHERE e.metric LIKE 'judged%' ORDER BY r.name", "--store", dir, "-o", "csv")
+	if want := "name,metric,value,n_items\none,judged_diversity,4,16\ntwo,judged_diversity,4,16\n"; table.stdout != want {
+		t.Errorf("recorded %s, want %s", table.stdout, want)
+	}
+	exp(t, "show", "one", "--stages", "--store", dir).says(t, "eval.judge test", "judgements")
+	exp(t, "compare", "one", "--vs", "two", "--allow", "train.optim.lr", "--allow", "eval.final.n", "--k", "1", "--store", dir).says(t, "judged", "4.00")
+	exp(t, "verify", "one", "--store", dir).succeeds(t)
+	judge("--key-env", "KEY").succeeds(t)
+	stages := call{}.run("query", "SELECT count(*) FROM stages WHERE kind = 'eval.judge'", "--store", dir, "-o", "csv")
+	if !strings.HasSuffix(stages.stdout, "\n4\n") { // two runs, judged on 3 and on 16 problems
+		t.Errorf("stages that judged: %s", stages.stdout)
+	}
 	judge("--key-env", "NONE").refuses(t, 2, "--key-env names NONE")
 	judge("--suite", "train").refuses(t, 2, "name an evaluated suite")
 	judge("--key-env", "KEY", "--right").refuses(t, 3, "5 right completions")

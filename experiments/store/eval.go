@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 type Eval struct {
 	Run         int64        // set by FinishStage
 	StageGen    int64        // the stage that sampled; 0 if none
-	StageScore  int64        // the stage that scored; set by FinishStage
+	StageScore  int64        // the stage that scored; FinishStage sets it if it is 0
 	Suite       int64        // as EnsureSuite returned it
 	SuiteName   string       // read only
 	SuiteDigest ident.Digest // read only
@@ -27,18 +28,27 @@ type Eval struct {
 	InfraErrors int64 // samples that could not be graded
 }
 
+// addEvals records the scores of a stage. One that names an earlier scoring stage of the run joins its scores, in
+// place of its own earlier value.
 func addEvals(ctx context.Context, tx *sql.Tx, run, stage int64, evals []Eval) error {
 	for _, e := range evals {
-		_, err := tx.ExecContext(ctx, `INSERT INTO evals (run, stage_gen, stage_score, suite, protocol, n, metric, value, se, lo, hi,
-				n_items, n_clusters, infra_errors)
-			VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, run, e.StageGen, stage, e.Suite, e.Protocol, e.N, e.Metric,
-			e.Value, e.SE, e.Lo, e.Hi, e.Items, e.Clusters, e.InfraErrors)
+		text := insertEval
+		if e.StageScore != 0 {
+			text += ` ON CONFLICT (stage_score, metric) DO UPDATE SET value = excluded.value, se = excluded.se,
+				lo = excluded.lo, hi = excluded.hi, n_items = excluded.n_items, n_clusters = excluded.n_clusters,
+				infra_errors = excluded.infra_errors`
+		}
+		_, err := tx.ExecContext(ctx, text, run, e.StageGen, cmp.Or(e.StageScore, stage), e.Suite, e.Protocol, e.N,
+			e.Metric, e.Value, e.SE, e.Lo, e.Hi, e.Items, e.Clusters, e.InfraErrors)
 		if err != nil {
 			return fmt.Errorf("evaluation %s: %w", e.Metric, err)
 		}
 	}
 	return nil
 }
+
+const insertEval = `INSERT INTO evals (run, stage_gen, stage_score, suite, protocol, n, metric, value, se, lo, hi,
+	n_items, n_clusters, infra_errors) VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // suiteOf is the name of the suite of score e of run r in stage g. Problems that a run brings itself carry its own
 // task and their role in it, although row u has the name that the first run with the same problems gave them.

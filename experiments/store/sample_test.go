@@ -277,6 +277,18 @@ func TestEvals(t *testing.T) {
 		e.Items != 8 || e.Clusters != 4 || e.InfraErrors != 1 || e.StageGen != 0 {
 		t.Errorf("evaluation %+v", e)
 	}
+	// Another stage may add to the scores of an earlier one, and do so again.
+	for _, v := range []float64{3, 4} {
+		j := begin(t, db, run.ID, "eval.judge", "test", fmt.Sprint("judge", v))
+		more := Eval{StageScore: e.StageScore, Suite: suite, Protocol: e.Protocol, N: 16, Metric: "judged", Value: v, Items: 2}
+		if err := db.FinishStage(ctx, j.ID, nil, StageResult{}, []Eval{more}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	evals, err = db.Evals(ctx, run.ID)
+	if last := evals[len(evals)-1]; err != nil || len(evals) != 3 || last.Metric != "judged" || last.Value != 4 || last.StageScore != e.StageScore {
+		t.Errorf("with an added score: %+v, %v", evals, err)
+	}
 	s := begin(t, db, run.ID, "eval.score", "test", "5")
 	if err := db.FinishStage(ctx, s.ID, nil, StageResult{}, []Eval{{Suite: 99, Protocol: digest("p"), Metric: "m"}}); !errors.Is(err, ErrConstraint) {
 		t.Errorf("evaluation on no suite: error %v", err)

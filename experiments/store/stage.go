@@ -148,7 +148,7 @@ func (db *DB) insertStage(ctx context.Context, tx *sql.Tx, s *Stage) error {
 
 // FinishStage records, in one durable transaction, that stage id is done: its outputs,
 // which must already be stored as blobs, its result and its evaluations (it sets their
-// Run and StageScore).
+// Run, and their StageScore unless they add to an earlier stage's scores).
 //
 // If the same sid was done before, FinishStage compares the outputs with that stage's. If
 // equal, this stage becomes Repeated; otherwise it becomes Diverged, the divergence is

@@ -113,7 +113,7 @@ const batch = 16
 
 // judge asks about n completions of a problem.
 func (o Options) judge(n int) *reward.Judge {
-	c, low, high := o.Judge, 1.0, 5.0
+	c, low, high := o.Judge, least, most
 	c.Pattern, c.Wanted, c.Low, c.High = score, "score from 1 to 5 at the end", &low, &high
 	c.Template = o.message(n)
 	return reward.NewJudge(c)

@@ -4,12 +4,19 @@ import (
 	"math"
 
 	"exp/eval/stat"
+	"exp/experiments/recorded"
 )
 
 // minSeeds is the number of runs of an arm from which intervals cover the variation between runs, as in exp compare.
 const minSeeds = 3
 
 const level = 0.95
+
+// The judge's scores.
+const (
+	least = 1.0
+	most  = 5.0
+)
 
 // Arm is an arm's scores.
 type Arm struct {
@@ -86,7 +93,7 @@ func Compare(labels []string, runs [][]string, rated [][][][]Pass, ids []string,
 		if len(at) > 0 {
 			m := x.mean()
 			x.Score = m.Value
-			x.Lo, x.Hi = interval(m, 1, 5)
+			x.Lo, x.Hi = interval(m, least, most)
 		}
 	}
 	if twice > 0 {
@@ -111,14 +118,16 @@ func judgedByAll(rated [][][][]Pass, i int) bool {
 
 // meanOf returns the mean score of the passes that did not fail; 0 if all did.
 func meanOf(passes []Pass) float64 {
-	var sum, n float64
-	for _, p := range passes {
-		if p.Score > 0 {
-			sum += p.Score
-			n++
-		}
+	mean, _ := recorded.JudgedProblem{Scores: scoresOf(passes)}.Mean()
+	return mean
+}
+
+func scoresOf(passes []Pass) []float64 {
+	list := make([]float64, len(passes))
+	for i, p := range passes {
+		list[i] = p.Score
 	}
-	return sum / max(n, 1)
+	return list
 }
 
 // items returns the mean over runs of each problem.
@@ -178,7 +187,7 @@ func pairOf(a, b *Arm) Pair {
 		m = stat.CrossedDifference(a.values, b.values, nil)
 	}
 	p := Pair{A: a.Label, B: b.Label, Delta: m.Value}
-	p.Lo, p.Hi = interval(m, -4, 4)
+	p.Lo, p.Hi = interval(m, least-most, most-least)
 	switch {
 	case crossed && m.SE > 0:
 		if v, ok := stat.TTest(m); ok {
@@ -191,12 +200,12 @@ func pairOf(a, b *Arm) Pair {
 	return p
 }
 
-// interval returns the t interval of a mean between least and most; nil without spread.
-func interval(m stat.Mean, least, most float64) (lo, hi *float64) {
+// interval returns the t interval of a mean between low and high; nil without spread.
+func interval(m stat.Mean, low, high float64) (lo, hi *float64) {
 	iv, ok := stat.TInterval(m, level)
 	if !ok || !(iv.Hi > iv.Lo) || math.IsInf(iv.Hi-iv.Lo, 0) {
 		return nil, nil
 	}
-	x, y := max(least, iv.Lo), min(most, iv.Hi)
+	x, y := max(low, iv.Lo), min(high, iv.Hi)
 	return &x, &y
 }

@@ -19,10 +19,11 @@ import (
 	"exp/eval"
 )
 
-// Units with a special meaning: a share lies between 0 and 1, and among evaluation
+// Units with a special meaning: a share lies between 0 and 1, a judge's points between 1 and 5, and among evaluation
 // metrics only a reward may be negative.
 const (
 	Share  = "share"
+	Points = "points"
 	Reward = "reward"
 	Nats   = "nats"
 	tokens = "tokens"
@@ -131,7 +132,7 @@ func (m Metric) Digits() int {
 	switch m.Unit {
 	case tokens:
 		return 1
-	case "solutions", "answers", Nats:
+	case "solutions", "answers", Points, Nats:
 		return 2
 	}
 	return 3

@@ -94,6 +94,7 @@ func recorded(t *testing.T) []string {
 	for _, d := range measured {
 		names[d.Name], names[validationPrefix+d.Name] = true, true
 	}
+	names["judged_diversity"], names["judged_diversity_right"] = true, true // exp diversity
 	v := stat.Validation{Source: []string{"s", "s"}, Problem: []string{"p",
 		"p"}, Variables: []stat.Variable{{Name: "reward", Values: []float64{0, 1}}}}
 	for _, m := range v.Metrics(stat.SubsetDraws{Draws: 1}) {

@@ -77,6 +77,8 @@ func results() []Metric {
 	return append(list,
 		Metric{Name: "kl_reference", Unit: Nats, Title: "Distance from the start, KL(π‖π_ref)", Absent: exact,
 			Definition: "KL divergence of the reference from the policy" + over},
+		judged("judged_diversity", "Diversity by a judge", "completions"),
+		judged("judged_diversity_right", "Diversity of right completions by a judge", "right completions"),
 		Metric{Name: eval.GraderPrefix + "GRADER", Unit: Share, Per: "completions", Title: "Accuracy by GRADER",
 			Direction: eval.Up, Absent: "only suites with several graders have it",
 			Definition: "pass@1 by the verdicts of GRADER, or of all graders together (union)"},
@@ -86,6 +88,15 @@ func results() []Metric {
 		Metric{Name: "tests_passed", Unit: Share, Per: "tests", Title: "Tests passed", Direction: eval.Up,
 			Absent:     "only graders of code that count tests have it",
 			Definition: "share of a problem's tests that a sample passes, mean over samples, then over problems"})
+}
+
+// judged describes the scores of exp diversity.
+func judged(name, title, of string) Metric {
+	return Metric{Name: name, Unit: Points, Title: title, Heading: "judged", Direction: eval.Up, Diversity: true,
+		Absent: "only evaluations that a language model judged have it (exp diversity)", Shown: Tested,
+		Axis: Axis{Label: "diversity by a judge"},
+		Definition: "score of a problem's " + of + " from 1, nearly all share an approach, to 5 by a language model " +
+			"that reads them together, mean over passes"}
 }
 
 // collected joins a definition from package eval with its face.

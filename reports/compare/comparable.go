@@ -2,7 +2,6 @@ package compare
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -300,7 +299,7 @@ func (d *differences) waive() {
 			}
 		}
 		if !used {
-			d.result.Notes = append(d.result.Notes, fmt.Sprintf("waiver without effect: %s does not differ", key))
+			d.note("waiver without effect: %s does not differ", key)
 		}
 	}
 }

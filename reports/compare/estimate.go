@@ -106,6 +106,8 @@ func cut(unit string, lo, hi float64) (float64, float64) {
 		return lo, hi
 	case metric.Share:
 		hi = min(1, hi)
+	case metric.Points:
+		return max(1, lo), min(5, hi)
 	}
 	return max(0, lo), hi
 }

@@ -194,7 +194,7 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 		if run.Foreign() != "" && d.K == 0 {
 			continue // imported
 		}
-		if row, mean := valuesOf(d, items); len(row) > 0 && !math.IsNaN(mean) {
+		if mean := meanOf(valuesOf(d, items)); !math.IsNaN(mean) {
 			add(d.Name, mean)
 		}
 	}

@@ -14,34 +14,36 @@ import (
 // fewClusters is the number of clusters below which standard errors are unreliable.
 const fewClusters = 10
 
+func (c *comparison) note(format string, args ...any) {
+	c.result.Notes = append(c.result.Notes, fmt.Sprintf(format, args...))
+}
+
 // addNotes adds the notes needed to read the numbers correctly.
 func (c *comparison) addNotes() {
-	note := func(format string, args ...any) {
-		c.result.Notes = append(c.result.Notes, fmt.Sprintf(format, args...))
-	}
 	for _, d := range c.result.Comparability.Waived() {
-		note("waived: %s differs (%s)", d.Key, c.valuesText(&d))
+		c.note("waived: %s differs (%s)", d.Key, c.valuesText(&d))
 	}
 	for _, d := range c.result.Comparability.Differences {
 		if d.Class == Flagged {
-			note("%s differs (%s): equal seeds do not give equal bits across numerics classes", d.Key,
+			c.note("%s differs (%s): equal seeds do not give equal bits across numerics classes", d.Key,
 				c.valuesText(&d))
 		}
 	}
-	c.noteSeeds(note)
+	c.noteSeeds()
 	for i := range c.result.Suites {
 		s := &c.result.Suites[i]
 		if s.Clusters < fewClusters {
-			note("%s has %d clusters of problems: intervals are unreliable below %d", s.Name, s.Clusters, fewClusters)
+			c.note("%s has %d clusters of problems: intervals are unreliable below %d", s.Name, s.Clusters,
+				fewClusters)
 		}
 	}
 	if c.result.Tests > 1 {
-		note("p Holm corrects for all %d tests: suites, pairs of arms and tested metrics", c.result.Tests)
+		c.note("p Holm corrects for all %d tests: suites, pairs of arms and tested metrics", c.result.Tests)
 	}
 }
 
 // noteSeeds notes the limits set by the number of runs.
-func (c *comparison) noteSeeds(note func(format string, args ...any)) {
+func (c *comparison) noteSeeds() {
 	wanted, same, enough := 0, true, 0
 	var few, names []string
 	for a, s := range c.arms {
@@ -61,14 +63,14 @@ func (c *comparison) noteSeeds(note func(format string, args ...any)) {
 		if enough > 1 { // the others are compared over seeds too
 			with = " with " + strings.Join(names, " or ")
 		}
-		note("training-seed variance not measured (%s of the %d runs needed): intervals and verdicts%s hold for "+
+		c.note("training-seed variance not measured (%s of the %d runs needed): intervals and verdicts%s hold for "+
 			"these runs only", strings.Join(few, ", "), MinSeeds, with)
 	}
 	if wanted > MinSeeds && fewest < wanted {
-		note("compare.min_seeds asks for %d runs per arm", wanted)
+		c.note("compare.min_seeds asks for %d runs per arm", wanted)
 	}
 	if !same {
-		note("the arms have runs of different seeds: problems are paired, seeds are not")
+		c.note("the arms have runs of different seeds: problems are paired, seeds are not")
 	}
 }
 
@@ -93,8 +95,8 @@ func (c *comparison) noteSkipped(ctx context.Context) error {
 			}
 		}
 		for _, of := range sortedKeys(skipped) {
-			c.result.Notes = append(c.result.Notes, fmt.Sprintf("%s skipped updates of the %s at %d of %d steps: the "+
-				"gradient was not finite", s.label, of, skipped[of], steps[of]))
+			c.note("%s skipped updates of the %s at %d of %d steps: the gradient was not finite", s.label, of,
+				skipped[of], steps[of])
 		}
 	}
 	return nil

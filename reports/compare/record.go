@@ -21,6 +21,7 @@ type record struct {
 	stages      map[string]store.Stage // newest finished one, by stageKey
 	stoppedS    float64                // seconds of training that was stopped and later resumed
 	evaluations []evaluation           // in the order of scoring
+	all         []store.Stage          // in starting order
 }
 
 // evaluation is one scoring of a run on a suite.
@@ -66,6 +67,7 @@ func (rd *reader) record(ctx context.Context, run store.Run) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.all = stages
 	byID := map[int64]store.Stage{}
 	for _, st := range stages {
 		byID[st.ID] = st

@@ -45,8 +45,7 @@ func (c *comparison) chooseSuites() error {
 		switch {
 		case !c.wanted(name):
 		case seen[name] < runs:
-			c.result.Notes = append(c.result.Notes,
-				fmt.Sprintf("%s is excluded: only %d of %d runs were scored on it", name, seen[name], runs))
+			c.note("%s is excluded: only %d of %d runs were scored on it", name, seen[name], runs)
 		default:
 			c.suites = append(c.suites, c.evaluationsOn(name))
 		}
@@ -177,7 +176,10 @@ func (c *comparison) measureSuite(m *measured) (*Suite, error) {
 	if len(tests) == 0 {
 		tests = defaultTests(ks[len(ks)-1])
 	}
-	t := c.tableOf(m, ks)
+	t, err := c.tableOf(m, ks)
+	if err != nil {
+		return nil, err
+	}
 	c.tables = append(c.tables, t)
 	out.Items, out.Clusters = t.items, t.clusters
 	for i := range t.panels {

@@ -35,10 +35,10 @@ type panel struct {
 
 // tableOf collects a suite's scores. It has no panels if there are no per-problem scores,
 // or only one cluster, which says nothing about others.
-func (c *comparison) tableOf(m *measured, ks []int) *table {
+func (c *comparison) tableOf(m *measured, ks []int) (*table, error) {
 	t := &table{}
 	if m.scores == nil {
-		return t
+		return t, nil
 	}
 	items := m.scores[c.arms[0].runs[0]].Items
 	t.items = len(items)
@@ -46,18 +46,36 @@ func (c *comparison) tableOf(m *measured, ks []int) *table {
 		t.names = append(t.names, items[i].Cluster)
 	}
 	if _, t.clusters = stat.Clusters(len(items), t.names); t.clusters < 2 {
-		return t
+		return t, nil
 	}
 	t.identify(c, m)
-	for _, d := range definitions(ks) {
-		if !c.measuredBy(m, d) {
-			continue
-		}
-		if p, ok := c.panelOf(t, m, d); ok {
+	columns, err := c.columnsOf(m, ks)
+	if err != nil {
+		return nil, err
+	}
+	for _, col := range columns {
+		if p, ok := c.panelOf(t, m, col); ok {
 			t.panels = append(t.panels, p)
 		}
 	}
-	return t
+	return t, nil
+}
+
+// column is a metric with its value of each problem of an evaluation, NaN if missing.
+type column struct {
+	eval.Definition
+	of func(*evaluation, *scores) []float64
+}
+
+// columnsOf lists the metrics that all runs measured on a suite.
+func (c *comparison) columnsOf(m *measured, ks []int) (list []column, err error) {
+	for _, d := range definitions(ks) {
+		if c.measuredBy(m, d) {
+			list = append(list, column{d, func(_ *evaluation, s *scores) []float64 { return valuesOf(d, s.Items) }})
+		}
+	}
+	judged, err := c.judgedColumns(m)
+	return append(list, judged...), err
 }
 
 // measuredBy reports whether all runs measured a metric. The problems of an imported run
@@ -87,8 +105,8 @@ func (t *table) identify(c *comparison, m *measured) {
 
 // panelOf returns a metric's panel; ok is false if the problems with a value in every run
 // form fewer than two clusters.
-func (c *comparison) panelOf(t *table, m *measured, d eval.Definition) (p panel, ok bool) {
-	p = panel{def: d}
+func (c *comparison) panelOf(t *table, m *measured, col column) (p panel, ok bool) {
+	p = panel{def: col.Definition}
 	all := make([][][]float64, len(c.arms)) // NaN: no value
 	there := make([]bool, t.items)
 	for i := range there {
@@ -97,12 +115,12 @@ func (c *comparison) panelOf(t *table, m *measured, d eval.Definition) (p panel,
 	for a, s := range c.arms {
 		p.ofRun = append(p.ofRun, nil)
 		for _, r := range s.runs {
-			row, mean := valuesOf(d, m.scores[r].Items)
+			row := col.of(m.of[r], m.scores[r])
 			for i, v := range row {
 				there[i] = there[i] && !math.IsNaN(v)
 			}
 			all[a] = append(all[a], row)
-			p.ofRun[a] = append(p.ofRun[a], mean)
+			p.ofRun[a] = append(p.ofRun[a], meanOf(row))
 		}
 	}
 	for i, has := range there {
@@ -115,29 +133,31 @@ func (c *comparison) panelOf(t *table, m *measured, d eval.Definition) (p panel,
 	}
 	for a := range all {
 		p.addArm(all[a], there)
-		p.starts = append(p.starts, c.startsOf(m, d, a))
+		p.starts = append(p.starts, c.startsOf(m, col, a))
 	}
 	return p, true
 }
 
-// valuesOf returns a metric's value per problem, NaN if missing, and the mean of the
-// others.
-func valuesOf(d eval.Definition, items []eval.Item) (row []float64, mean float64) {
-	row = make([]float64, len(items))
-	have := make([]float64, 0, len(items))
+// valuesOf returns a metric's value per problem, NaN if missing.
+func valuesOf(d eval.Definition, items []eval.Item) []float64 {
+	row := make([]float64, len(items))
 	for i := range items {
 		v, ok := d.Value(items[i])
 		if !ok {
-			row[i] = math.NaN()
-			continue
+			v = math.NaN()
 		}
 		row[i] = v
-		have = append(have, v)
 	}
+	return row
+}
+
+// meanOf returns the mean of the values that are there; NaN if none is.
+func meanOf(row []float64) float64 {
+	have := slices.DeleteFunc(slices.Clone(row), math.IsNaN)
 	if len(have) == 0 {
-		return row, math.NaN()
+		return math.NaN()
 	}
-	return row, stat.ClusterMean(have, nil).Value
+	return stat.ClusterMean(have, nil).Value
 }
 
 // addArm adds an arm's runs, [runs][all problems].
@@ -161,7 +181,7 @@ func (p *panel) addArm(runs [][]float64, there []bool) {
 }
 
 // startsOf returns the values of an arm's evaluations before training, each once.
-func (c *comparison) startsOf(m *measured, d eval.Definition, arm int) [][]float64 {
+func (c *comparison) startsOf(m *measured, col column, arm int) [][]float64 {
 	var list [][]float64
 	seen := map[*scores]bool{}
 	for _, r := range c.arms[arm].runs {
@@ -170,8 +190,7 @@ func (c *comparison) startsOf(m *measured, d eval.Definition, arm int) [][]float
 			continue
 		}
 		seen[s] = true
-		row, _ := valuesOf(d, s.Items)
-		if row = slices.DeleteFunc(row, math.IsNaN); len(row) > 0 {
+		if row := slices.DeleteFunc(col.of(m.start[r], s), math.IsNaN); len(row) > 0 {
 			list = append(list, row)
 		}
 	}
