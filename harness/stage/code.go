@@ -20,19 +20,20 @@ import (
 // roots are the packages of ours that a kind's work begins with.
 func roots(kind config.Stage) []string {
 	engine := []string{"kernels/cpu", "train/model", "train/checkpoint"}
+	prompts := []string{"train/tokenizer", "train/chat"}
 	switch kind {
-	case config.Prepare:
-		return []string{"eval/task"}
+	case config.Prepare: // it measures prompts, which may be too long
+		return append(prompts, "eval/task")
 	case config.Init, config.Merge:
 		return append(engine, "train/tokenizer")
 	case config.SFT:
-		return append(engine, "train/tokenizer", "train")
+		return slices.Concat(engine, prompts, []string{"train"})
 	case config.Train:
-		return append(engine, "train/tokenizer", "train", "train/generate", "train/reward", "train/toolcall",
-			"eval/task", "eval/interpreter")
+		return slices.Concat(engine, prompts, []string{"train", "train/generate", "train/reward", "train/toolcall",
+			"eval/task", "eval/interpreter"})
 	case config.EvalGen:
-		return append(engine, "train/tokenizer", "train/generate", "train/toolcall", "eval", "eval/task",
-			"eval/suite", "eval/interpreter")
+		return slices.Concat(engine, prompts, []string{"train/generate", "train/toolcall", "eval", "eval/task",
+			"eval/suite", "eval/interpreter"})
 	case config.EvalScore:
 		return []string{"train/tokenizer", "eval", "eval/task", "eval/suite"}
 	}

@@ -63,12 +63,12 @@ func TestCodeCovers(t *testing.T) {
 		}
 	}
 	for k, want := range map[config.Stage][]string{
-		config.Prepare:   {"eval/task/countdown.go", "train/rollout/problem.go", "harness/stage/prepare.go", "go.sum"},
+		config.Prepare:   {"eval/task/countdown.go", "train/chat/parse.go", "train/tokenizer/bpe.go", "train/rollout/problem.go", "harness/stage/prepare.go", "go.sum"},
 		config.SFT:       {"train/sft.go", "kernels/cpu/matmul.go", "kernels/cpu/level/matmul.h", "kernels/cpu/level/avx2/avx2_amd64.c", "kernels/backend.go", "train/model/forward.go", "train/optim/adamw.go"},
 		config.EvalScore: {"sandbox/sandbox.go", "sandbox/zygote.py", "eval/grade/code/grader.go", "eval/layout/evalplus.py"},
-		config.Train:     {"sandbox/zygote.py", "train/rl/flowrl.go", "train/generate/engine.go", "eval/task/countdown.go", "kernels/ref/sample.go"},
+		config.Train:     {"train/chat/parse.go", "sandbox/zygote.py", "train/rl/flowrl.go", "train/generate/engine.go", "eval/task/countdown.go", "kernels/ref/sample.go"},
 		config.Merge:     {"train/checkpoint/merge.go", "train/tokenizer/charfiles.go"},
-		config.EvalGen:   {"train/generate/engine.go", "eval/generate.go"},
+		config.EvalGen:   {"train/chat/parse.go", "train/generate/engine.go", "eval/generate.go"},
 	} {
 		for _, f := range want {
 			if !slices.Contains(files[k], f) {
@@ -87,6 +87,39 @@ func TestCodeCovers(t *testing.T) {
 	}
 	if slices.ContainsFunc(files[config.EvalScore], func(f string) bool { return strings.HasPrefix(f, "kernels/") }) {
 		t.Error("scoring covers kernels")
+	}
+}
+
+// All that this package imports of the engine and the graders belongs to some kind: otherwise a change there would
+// leave results in the cache that it no longer gives.
+func TestImportsAreCovered(t *testing.T) {
+	covered := map[string]bool{}
+	for _, k := range kinds {
+		dirs, err := closure(exp.Sources, roots(k))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range dirs {
+			covered[d] = true
+		}
+	}
+	imports, err := importsOf(exp.Sources, "harness/stage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, d := range imports {
+		for _, top := range []string{"kernels", "train", "eval", "sandbox"} {
+			if d == top || strings.HasPrefix(d, top+"/") {
+				n++
+				if !covered[d] {
+					t.Errorf("no kind of stage covers %s", d)
+				}
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %d imports were found", n)
 	}
 }
 
