@@ -21,8 +21,8 @@ type Config struct {
 const (
 	// Level is the coverage of every interval.
 	Level = 0.95
-	// bootstrapDraws is set by cli-store-reports for draws over problems. It fixes the ends of a 95 %
-	// interval to about a hundredth of its width.
+	// bootstrapDraws is the number of resamples of problems. It fixes the ends of a 95 % interval to about a
+	// hundredth of its width.
 	bootstrapDraws = 10_000
 )
 

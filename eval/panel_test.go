@@ -103,7 +103,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// The settings follow recipes-and-evaluation §4.1, including the silent top-k.
+// The settings are those of FlowRL's scripts, including the top-k that only their defaults file names.
 func TestProtocols(t *testing.T) {
 	p, err := ProtocolByName("flowrl-math")
 	if err != nil {

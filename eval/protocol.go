@@ -29,7 +29,7 @@ const (
 	dapoPrompt   = "DAPO's template (sha256 of prefix 46d554a9, of suffix f5c796ae) in the model's chat template"
 )
 
-// Protocols lists the known protocols (recipes-and-evaluation §4).
+// Protocols lists the known protocols; Source says where each is published.
 func Protocols() []Protocol {
 	math := Protocol{
 		Name: "flowrl-math", About: "FlowRL's mathematics evaluation as its scripts run it: top-k 50 comes from " +

@@ -9,8 +9,7 @@ import (
 	"exp/train/rollout"
 )
 
-// maxNotGraded is the largest share of samples without a verdict that leaves the scores valid
-// (cli-store-reports §11.2).
+// maxNotGraded is the largest share of samples without a verdict that leaves the scores valid.
 const maxNotGraded = 0.01
 
 // NotGradedError reports that too many samples have no verdict: the infrastructure failed, not the model.

@@ -69,7 +69,7 @@ func tokensOf(samples []Sample, list []int) [][]int32 {
 }
 
 // Shingle lengths in words of the skeleton, and the Jaccard index from which two solutions belong to one
-// group (recipes-and-evaluation.md §4.6).
+// group.
 const (
 	textShingle, textSimilar = 5, 0.5
 	codeShingle, codeSimilar = 4, 0.7

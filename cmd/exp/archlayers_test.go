@@ -43,7 +43,7 @@ func graderRank(dir string) int {
 //
 //	kernels, sandbox ← train ← eval ← harness ← reports ← cmd
 //
-// with experiments apart, and what else style.md §2 says. "." is the module's root.
+// with experiments apart, and the narrower rules below. "." is the module's root.
 func forbidden(from, to string) string {
 	layer, target := strings.Split(from, "/")[0], strings.Split(to, "/")[0]
 	switch {

@@ -41,8 +41,7 @@ func benchmarkGolds(t *testing.T) []string {
 	return golds
 }
 
-// TestFormsOfGolds: every gold answer equals itself in each form that models use
-// (recipes-and-evaluation.md §3.4).
+// TestFormsOfGolds: every gold answer equals itself in each form that models use.
 func TestFormsOfGolds(t *testing.T) {
 	golds := benchmarkGolds(t)
 	for _, form := range []string{"Some reasoning 17.\nAnswer: %", "So.\nAnswer: $%$", "Thus $x=\\boxed{%}$. Done.",

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The values that the public program gives (recipes-and-evaluation.md §4.5).
+// The values are what the program of the FlowRL release gives.
 func TestRating(t *testing.T) {
 	old := []int{1200, 1400, 1500, 1600, 2000}
 	for rank, want := range []int{2099, 2099, 1884, 1621, 1421, 1202} {

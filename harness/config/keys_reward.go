@@ -177,10 +177,10 @@ const aboutCommand = `
 
   turns counts the policy's turns (rollout.tools). data_source is the row's, or else the task.
   extra is the problem's data; extra.columns has the columns of the data files that data.keep
-  names. Of task prompts, gold is empty where the data has none; correct says whether the
-  completion is right (without it task.prompts.pass does), and answer what it comes to, by
-  which votes and different answers are counted (without it the whole text). The score may depend on this line only: reward.batch and
-  reward.workers must not change it. Standard error goes to the log. A line that is not
+  names. Of task prompts, gold is empty where the data has none. correct says whether the
+  completion is right; by default task.prompts.pass decides. answer is its final answer, by
+  which votes and different answers are counted; by default the whole text. The score may
+  depend on this line only: reward.batch and reward.workers must not change it. Standard error goes to the log. A line that is not
   an answer, an unknown id or a second answer ends the run (exit 8). If the program ends
   or is silent for reward.row_limit, it is restarted and asked row by row for what is
   missing, reward.retries times; what it still does not answer is not graded.

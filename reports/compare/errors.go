@@ -32,7 +32,7 @@ func (e *NotComparableError) Hint() string {
 // ExitCode returns the code for a refused comparison.
 func (e *NotComparableError) ExitCode() int { return exitRefused }
 
-// exitRefused is the exit code of cli-store-reports.md §5.2.
+// exitRefused is the exit code of a refused comparison, as exp help exit-codes lists it.
 const exitRefused = 6
 
 // IncompleteArmError reports an arm without a complete run.

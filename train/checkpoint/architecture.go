@@ -290,7 +290,6 @@ func foreign(class, kind string) string {
 		{"lfm3", "its norms after the blocks and gates of the attention's output are not supported"},
 		{"phimoe", "its layer norms and its router are not supported"},
 		{"apertus", "its feed-forward block without a gate is not supported"},
-		{"arcee", "its feed-forward block without a gate is not supported"},
 		{"cohere", "its parallel blocks and layer norms are not supported"},
 		{"rwkv", "its recurrent layers are not supported"},
 		{"llama4", "its chunked attention and shared experts are not supported"},

@@ -41,8 +41,8 @@ func golds(t *testing.T, name string) []string {
 	return list
 }
 
-// The published number of gold answers that math_dapo accepts when written back in several forms
-// (recipes-and-evaluation.md §3.4), recomputed from the stored benchmarks. The files for AMC (83 rows) and
+// The number of gold answers that math_dapo accepts when written back in several forms, counted once with its own
+// code, and here from the stored benchmarks. The files for AMC (83 rows) and
 // Minerva are not stored.
 func TestPublishedFormTable(t *testing.T) {
 	grader, err := ByName("math_dapo_original")
