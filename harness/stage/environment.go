@@ -89,9 +89,9 @@ func toolDigests(c *config.Run, p *Prompter, bad func(key, code, message, help s
 	x, add := digestsByUse("tool/", bad)
 	switch t.Kind {
 	case "command":
-		add("rollout.tools.command", "command", func() (ident.Digest, error) { return commandDigest(t.Command) })
+		add("rollout.tools.command", "command", func() (ident.Digest, error) { return ident.Program(t.Command) })
 		if len(t.Files) > 0 {
-			add("rollout.tools.files", "files", func() (ident.Digest, error) { return pathsDigest(t.Files) })
+			add("rollout.tools.files", "files", func() (ident.Digest, error) { return ident.Paths(t.Files) })
 		}
 	case "python":
 		add("rollout.tools.kind", "python", func() (ident.Digest, error) {

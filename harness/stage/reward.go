@@ -1,14 +1,9 @@
 package stage
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 
@@ -130,13 +125,13 @@ func rewardDigests(c *config.Run, policy *Prompter,
 	x, add := digestsByUse("reward/", bad)
 	switch r := c.Reward; r.Kind {
 	case "command":
-		add("reward.command", "command", func() (ident.Digest, error) { return commandDigest(r.Command) })
+		add("reward.command", "command", func() (ident.Digest, error) { return ident.Program(r.Command) })
 		if len(r.Files) > 0 {
-			add("reward.files", "files", func() (ident.Digest, error) { return pathsDigest(r.Files) })
+			add("reward.files", "files", func() (ident.Digest, error) { return ident.Paths(r.Files) })
 		}
 	case "judge":
 		add("reward.judge.template", "template",
-			func() (ident.Digest, error) { return pathsDigest([]string{r.Judge.Template}) })
+			func() (ident.Digest, error) { return ident.Paths([]string{r.Judge.Template}) })
 	case "model":
 		add("reward.weights", "model", func() (ident.Digest, error) { return classifierDigest(r.Weights) })
 		add("reward.weights", "chat template", func() (ident.Digest, error) { return rewardTemplate(c, policy) })
@@ -160,86 +155,6 @@ func digestsByUse(prefix string, bad func(key, code, message, help string)) (x m
 		}
 		x[prefix+use] = d
 	}
-}
-
-// commandDigest covers a program and its arguments that are files or folders. The text of the
-// arguments is a configuration key.
-func commandDigest(argv []string) (ident.Digest, error) {
-	program, err := exec.LookPath(argv[0])
-	if err != nil {
-		return ident.Digest{}, err
-	}
-	paths := []string{program}
-	for _, a := range argv[1:] {
-		if _, err := os.Stat(a); err == nil {
-			paths = append(paths, a)
-		}
-	}
-	return pathsDigest(paths)
-}
-
-// maxFiles and maxBytes limit the size of a program's folder: a larger one was probably named by
-// mistake.
-const (
-	maxFiles = 10000
-	maxBytes = 1 << 30
-)
-
-// pathsDigest covers files and folders in their order: the contents of a file, and of a folder also
-// the names in it, but not the paths themselves.
-func pathsDigest(paths []string) (ident.Digest, error) {
-	list := make([]map[string]ident.Digest, len(paths))
-	for i, p := range paths {
-		var err error
-		if list[i], err = filesDigests(p); err != nil {
-			return ident.Digest{}, err
-		}
-	}
-	return ident.Hash("exp/files/1", list)
-}
-
-// filesDigests returns the digest of each file in a folder, by name, or of the file "." itself.
-func filesDigests(path string) (map[string]ident.Digest, error) {
-	root, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, err
-	}
-	files := map[string]ident.Digest{}
-	var bytes int64
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := os.Stat(name) // of the link's target
-		switch {
-		case err != nil:
-			return err
-		case !info.Mode().IsRegular():
-			return fmt.Errorf("%s is not a file: a reward may read files, and folders without links to folders", name)
-		}
-		if bytes += info.Size(); len(files) == maxFiles || bytes > maxBytes {
-			return fmt.Errorf("%s holds more than %d files or %d MiB; list what the program reads more precisely",
-				path, maxFiles, maxBytes>>20)
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		files[filepath.ToSlash(rel)], err = fileDigest(name)
-		return err
-	})
-	return files, err
-}
-
-func fileDigest(path string) (d ident.Digest, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return d, err
-	}
-	defer f.Close() // only read
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	return ident.Digest(h.Sum(nil)), err
 }
 
 // classifierDigest covers a reward model: architecture, weights and tokenizer.
