@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -177,7 +176,7 @@ func (a *app) diversityOptions(c *cli.Context, db *store.DB) (o diversity.Option
 		Template: diversity.Template,
 		Judge: diversity.Judge{URL: c.String("url"), Model: c.String("model"), MaxTokens: c.Int("max-tokens"),
 			Concurrent: c.Int("concurrent"), Rate: c.Float64("rate"), Timeout: timeout, Retries: 6,
-			Cache: filepath.Join(db.Dir(), "judge"), Flags: true,
+			Cache: store.JudgeDir(db.Dir()), Flags: true,
 			Waits: func(why string) { a.Note("the judge does not answer yet, and is asked again: %s", why) }}}
 	if name := c.String("key-env"); name != "" {
 		if o.Judge.Key = a.Getenv(name); o.Judge.Key == "" {

@@ -247,9 +247,13 @@ func (db *DB) Close() error {
 func (db *DB) Dir() string { return db.dir }
 
 // RunDir returns the directory of a run's files. Its first writer creates it.
-func (db *DB) RunDir(rid ident.Digest) string {
-	return filepath.Join(db.dir, "runs", rid.String())
-}
+func (db *DB) RunDir(rid ident.Digest) string { return RunDir(db.dir, rid) }
+
+// RunDir is DB.RunDir of the store in dir, which another process may have open.
+func RunDir(dir string, rid ident.Digest) string { return filepath.Join(dir, "runs", rid.String()) }
+
+// JudgeDir returns the directory of judges' answers in the store in dir. Its first writer creates it.
+func JudgeDir(dir string) string { return filepath.Join(dir, "judge") }
 
 // FilesystemInfo is a file system as Filesystem finds it.
 type FilesystemInfo struct {

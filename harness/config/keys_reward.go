@@ -127,12 +127,14 @@ func aboutReward(path string) string {
              the first one wins
   confidence -entropy in nats, mean over the completion's tokens: RENT (arXiv:2505.22660)
 
-  With the last two, gold answers serve metrics and evaluations alone. The task decides whether an answer is right, so accuracy, filters on acc and every
-  evaluation mean the same with each kind. Only task.kind prompts has no gold answers: there
-  the reward decides that too (task.prompts.pass), and scores evaluations. A completion that could not be scored
-  is "not graded": it is recorded as an event, is not trained on, and never counts as a
-  number; above reward.max_not_graded the run ends (exit 8). The penalty algo.overlong
-  applies to every kind.
+  With the last two, gold answers serve metrics and evaluations alone. The task decides
+  whether an answer is right, so accuracy, filters on acc and every evaluation mean the same
+  with each kind. Only task.kind prompts has no gold answers: there the reward decides that
+  too (task.prompts.pass), and scores evaluations.
+
+  A completion that could not be scored is "not graded": it is recorded as an event, is not
+  trained on, and never counts as a number; above reward.max_not_graded the run ends (exit
+  8). The penalty algo.overlong applies to every kind.
 `
 	case "reward.components":
 		return `
@@ -179,11 +181,13 @@ const aboutCommand = `
   extra is the problem's data; extra.columns has the columns of the data files that data.keep
   names. Of task prompts, gold is empty where the data has none. correct says whether the
   completion is right; by default task.prompts.pass decides. answer is its final answer, by
-  which votes and different answers are counted; by default the whole text. The score may
-  depend on this line only: reward.batch and reward.workers must not change it. Standard error goes to the log. A line that is not
-  an answer, an unknown id or a second answer ends the run (exit 8). If the program ends
-  or is silent for reward.row_limit, it is restarted and asked row by row for what is
-  missing, reward.retries times; what it still does not answer is not graded.
+  which votes and different answers are counted; by default the whole text.
+
+  The score may depend on this line only: reward.batch and reward.workers must not change
+  it. Standard error goes to the log. A line that is not an answer, an unknown id or a second
+  answer ends the run (exit 8). If the program ends or is silent for reward.row_limit, it is
+  restarted and asked row by row for what is missing, reward.retries times; what it still
+  does not answer is not graded.
 
   Program and arguments are part of the experiment, and so are the contents of the
   program and of each argument that is a file or folder; list other files that it reads

@@ -115,9 +115,9 @@ func aboutTools(path string) string {
 		return `
   python   runs the program of each call in a fresh process of the sandbox, without network
            or files, with the standard library. The policy reads what it prints, the value of
-           an expression that ends it, and its traceback if it fails. Programs that read no clock print the same every time:
-           hashes, addresses and module random begin alike. The interpreter's version is part
-           of the experiment.
+           an expression that ends it, and its traceback if it fails. Programs that read no
+           clock print the same every time: hashes, addresses and module random begin alike.
+           The interpreter's version is part of the experiment.
   command  asks a program of yours: a search engine, a game, a user (exp config explain
            rollout.tools.command)
 
@@ -128,11 +128,11 @@ func aboutTools(path string) string {
   itself wrote: its last turn (hermes, user), or all of it (fence, tags). reward.command gets
   the whole conversation. Evaluations use the same tools.
 
-    rollout: {max_new_tokens: 4096, tools: {kind: python}}           # Qwen, Hermes: JSON calls
-    rollout: {tools: {kind: python, format: fence}}                  # a fenced block, then its output
-    rollout: {tools: {kind: python, format: tags}}                   # <code> and <interpreter> (ReTool)
+    rollout: {max_new_tokens: 4096, tools: {kind: python}}    # Qwen, Hermes: JSON calls
+    rollout: {tools: {kind: python, format: fence}}           # a fenced block, then its output
+    rollout: {tools: {kind: python, format: tags}}            # <code> and <interpreter> (ReTool)
     rollout: {tools: {kind: python, format: tags, call: ["", "="], answer: ["", ""]}}  # 6*7=42
-    rollout:                                                         # Search-R1
+    rollout:                                                  # Search-R1
       tools: {kind: command, command: [./search], format: tags, call: ["<search>", "</search>"],
               answer: ["\n\n<information>", "</information>\n\n"]}
 `

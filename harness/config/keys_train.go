@@ -59,7 +59,8 @@ func aboutRollout(path string) string {
 	return `
   A row is one completion:
 
-    {"id": "cd-12", "response": "(3+5)*4", "tokens": [7, 12, …], "logprobs": [-0.1, …], "reward": 1, "finish": "stop"}
+    {"id": "cd-12", "response": "(3+5)*4", "tokens": [7, 12, …], "logprobs": [-0.1, …],
+     "reward": 1, "finish": "stop"}
 
   id        the training problem (also: item), or prompt, its text
   response  the sampled text (also: completion); optional if tokens are given

@@ -12,6 +12,7 @@ import (
 
 	"exp/experiments/blob"
 	"exp/experiments/ident"
+	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/hub"
@@ -332,7 +333,7 @@ func (o order) env(sources map[config.Stage]plan.Code, getenv func(string) strin
 		return nil, be, fmt.Errorf("the store must lie where all ranks see it: %w", err)
 	}
 	return &stage.Env{Config: r, Backend: be, Blobs: blob.At(o.Store),
-		Dir: filepath.Join(o.Store, "runs", o.RID.String()), RID: o.RID, SID: o.SID,
+		Dir: store.RunDir(o.Store, o.RID), RID: o.RID, SID: o.SID,
 		Seed: p.Stages[o.Stage].Root, Suites: p.Suites, Prompter: p.External.Prompter,
-		Answers: filepath.Join(o.Store, "judge")}, be, nil
+		Answers: store.JudgeDir(o.Store)}, be, nil
 }

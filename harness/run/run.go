@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"exp/experiments/blob"
@@ -292,5 +291,5 @@ func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID),
 		RID: x.p.RID, SID: sid, Placement: x.placement(x.p.Stages[i].Kind),
 		Seed: x.p.Stages[i].Root, Suites: x.p.Suites, Prompter: x.p.External.Prompter,
-		Answers: filepath.Join(x.DB.Dir(), "judge")}
+		Answers: store.JudgeDir(x.DB.Dir())}
 }

@@ -1,5 +1,13 @@
 package rl
 
+// BypassLoss is the loss under bypass mode; zero if the mode is off.
+type BypassLoss uint8
+
+const (
+	BypassPPO       BypassLoss = 1 + iota // verl's ppo_clip: the ratio is the correction
+	BypassReinforce                       // verl's reinforce: the weights are
+)
+
 // Bypass adds a policy loss that corrects for the sampler directly, without the trainer's
 // log-probs before the first update, to s, and its gradient to dlogProb [N]. OldLogProb of
 // the batch is the sampler's. weight and kept [N] are the importance weights and the mask
