@@ -31,7 +31,7 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 	m := rl.DataMetrics(rl.Data[float32]{
 		Rows: b.rows, Mask: b.mask, Score: b.score, Reward: b.rewardSums(), Adv: b.adv, Ret: b.ret, Value: b.value,
 		PromptLen: prompt, ResponseLen: response, MaxPrompt: t.cfg.MaxPromptTokens,
-		MaxResponse: t.cfg.Sampling.MaxNewTokens,
+		MaxResponse: t.cfg.Sampling.MaxNewTokens, Turns: t.messages(b),
 	})
 	m = slices.DeleteFunc(m, func(m rl.Metric) bool { return ofNothing(m.Name, b.mask) })
 	m = append(m, t.verdictMetrics(rec.Trajectories)...)
@@ -79,35 +79,38 @@ func ofNothing(name string, mask []bool) bool {
 		!slices.Contains(mask, true)
 }
 
+// messages counts the messages of each conversation; nil if no completion has an environment.
+func (t *Trainer) messages(b *batch) []int {
+	several := t.cfg.Turns
+	var list []int
+	for _, tr := range b.traj {
+		several = several || len(tr.Completion.Inserted) > 0
+		list = append(list, tr.Completion.Messages())
+	}
+	if !several {
+		return nil
+	}
+	return list
+}
+
 // turnMetrics returns the metrics of completions with an environment:
 //
-//	num_turns/mean, max, min  messages of the conversation, as in verl: the prompt, the policy's turns and the
-//	                          environment's
-//	train/inserted            share of completion tokens that the environment wrote
-//	train/out_of_turns        share of completions that ended with a call beyond the limit of turns
+//	train/inserted      share of completion tokens that the environment wrote
+//	train/out_of_turns  share of completions that ended with a call beyond the limit of turns
 func (t *Trainer) turnMetrics(b *batch) []rl.Metric {
-	several := t.cfg.Turns
-	var turns []float64
-	var sum, tokens, sampled, over float64
+	if t.messages(b) == nil {
+		return nil
+	}
+	var tokens, sampled, over float64
 	for _, tr := range b.traj {
 		c := tr.Completion
-		several = several || len(c.Inserted) > 0
-		turns = append(turns, float64(2*c.Turns()))
-		sum += float64(2 * c.Turns())
 		tokens, sampled = tokens+float64(len(c.Tokens)), sampled+float64(c.SampledTokens())
 		if c.Finish == rollout.FinishTurns {
 			over++
 		}
 	}
-	if !several {
-		return nil
-	}
-	n := float64(len(turns))
-	return []rl.Metric{
-		{Name: "num_turns/mean", Value: sum / n}, {Name: "num_turns/max", Value: slices.Max(turns)},
-		{Name: "num_turns/min", Value: slices.Min(turns)},
-		{Name: "train/inserted", Value: 1 - sampled/tokens}, {Name: "train/out_of_turns", Value: over / n},
-	}
+	return []rl.Metric{{Name: "train/inserted", Value: 1 - sampled/tokens},
+		{Name: "train/out_of_turns", Value: over / float64(len(b.traj))}}
 }
 
 func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {

@@ -60,7 +60,7 @@ func recorded(t *testing.T) []string {
 	}
 	data := rl.Data[float32]{Rows: rl.Rows{0, 2}, Mask: []bool{true, true}, Score: []float32{1}, Reward: []float32{1},
 		Adv: make([]float32, 2), Ret: make([]float32, 2), Value: make([]float32, 2), PromptLen: []int{1},
-		ResponseLen: []int{2}, MaxPrompt: 1, MaxResponse: 2}
+		ResponseLen: []int{2}, MaxPrompt: 1, MaxResponse: 2, Turns: []int{2}}
 	add(rl.DataMetrics(data))
 	add((&rl.GVPOStats{}).Metrics())
 	var pair rl.DPOStats
@@ -96,7 +96,7 @@ func recorded(t *testing.T) []string {
 	}
 	names["judged_diversity"], names["judged_diversity_right"] = true, true // exp diversity
 	v := stat.Validation{Source: []string{"s", "s"}, Problem: []string{"p",
-		"p"}, Variables: []stat.Variable{{Name: "reward", Values: []float64{0, 1}}}}
+		"p"}, Turns: []int{2, 4}, Variables: []stat.Variable{{Name: "reward", Values: []float64{0, 1}}}}
 	for _, m := range v.Metrics(stat.SubsetDraws{Draws: 1}) {
 		names[m.Name] = true
 	}

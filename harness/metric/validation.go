@@ -16,7 +16,7 @@ const onlySeveral = onlyOnline + ", or eval.online.n is 1"
 // evaluation's, and verl's (process_validation_metrics).
 func validation() []Metric {
 	const onValidation = " on validation problems"
-	return []Metric{
+	return append([]Metric{
 		{Name: "val/pass@1", Unit: Share, Per: "completions", Title: "Accuracy" + onValidation, Heading: "val",
 			Direction: eval.Up, Absent: onlyOnline,
 			Shown: OnProgress | OverSteps, Axis: Axis{Label: "accuracy", Zero: true},
@@ -42,7 +42,9 @@ func validation() []Metric {
 			Absent: onlyOnline,
 			Definition: "STATISTIC of VARIABLE over a problem's samples, mean over problems: verl's other " +
 				"validation metrics (such as std@N, worst@N/mean, best@N/std, and all of fewer samples than N)"},
-	}
+	}, extent(Metric{Name: "val-aux/num_turns", Unit: "messages", Title: "Messages" + onValidation,
+		Absent:     onlyOnline + ", or the run has no tools (rollout.tools)",
+		Definition: "messages of a validation's conversation (verl's num_turns)"}, "completions")...)
 }
 
 // onValidation describes an evaluation metric measured during training.

@@ -100,6 +100,9 @@ func TestPythonTool(t *testing.T) {
 	if err != nil || len(curves) != 1 || curves[0].Values[0] < 2 {
 		t.Errorf("num_turns: %v, %v", curves, err)
 	}
+	if curves, err := a.db.Metrics(context.Background(), res.Run.ID, "val-aux/num_turns/max", 1, 4); err != nil || len(curves) != 1 {
+		t.Errorf("num_turns of validations: %v, %v", curves, err)
+	}
 	if other := a.plan(1, append(sets, "rollout.tools.max_turns=2")...); other.RID == res.Run.RID {
 		t.Error("another number of turns is the same run")
 	}

@@ -170,7 +170,7 @@ func (o *onlineEval) measure(ctx context.Context, done func(int)) ([]rl.Metric, 
 	for _, m := range sum {
 		out = append(out, fact("val/"+m.Name, m.Value))
 	}
-	return append(out, validation(o.sources, samples, verdicts, o.overlong)...), nil
+	return append(out, validation(o.sources, o.gen.Params.Environment != nil, samples, verdicts, o.overlong)...), nil
 }
 
 // mostSources limits how many data sets have metrics of their own: each has dozens.
@@ -201,9 +201,9 @@ var verlDraws = stat.SubsetDraws{Draws: 1000, Seed: 42}
 // acc, 1 if it is correct; the vote is over answers, where no answer counts as one too. sources has
 // each problem's data set.
 //
-// Its best@n is lower than the pass@n next to it, the chance that one of n samples is right. It
-// counts no turns.
-func validation(sources map[string]string, samples []eval.Sample, verdicts []rollout.Verdict,
+// Its best@n is lower than the pass@n next to it, the chance that one of n samples is right. With several turns it
+// counts their messages, too.
+func validation(sources map[string]string, several bool, samples []eval.Sample, verdicts []rollout.Verdict,
 	overlong rl.Overlong) []rl.Metric {
 	v := stat.Validation{Answer: []string{}, Variables: []stat.Variable{{Name: "reward"}, {Name: "acc"}}}
 	for i, s := range samples {
@@ -214,6 +214,9 @@ func validation(sources map[string]string, samples []eval.Sample, verdicts []rol
 		acc := 0.0
 		if x.Correct {
 			acc = 1
+		}
+		if several {
+			v.Turns = append(v.Turns, s.Completion.Messages())
 		}
 		v.Source, v.Problem, v.Answer = append(v.Source, sources[s.ProblemID]), append(v.Problem, s.ProblemID),
 			append(v.Answer, x.Answer)

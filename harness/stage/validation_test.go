@@ -35,7 +35,7 @@ func TestValidation(t *testing.T) {
 
 	got := map[string]float64{}
 	sources := map[string]string{"a": "countdown", "b": "countdown", "c": "countdown"}
-	for _, m := range validation(sources, samples, verdicts, rl.Overlong{}) {
+	for _, m := range validation(sources, false, samples, verdicts, rl.Overlong{}) {
 		got[m.Name] = m.Value
 	}
 	for name, want := range map[string]float64{
@@ -66,11 +66,11 @@ func TestValidation(t *testing.T) {
 	if n := len(got); n != 2*(1+1+1+2*6) { // of each variable mean@1, mean@4, std@4, and two moments of three at two sizes
 		t.Errorf("%d metrics: %v", n, got)
 	}
-	if got := validation(sources, samples[:0], nil, rl.Overlong{}); got != nil {
+	if got := validation(sources, false, samples[:0], nil, rl.Overlong{}); got != nil {
 		t.Errorf("of nothing: %v", got)
 	}
 	sources["b"] = "openai/gsm8k"
-	for _, m := range validation(sources, samples, verdicts, rl.Overlong{}) {
+	for _, m := range validation(sources, false, samples, verdicts, rl.Overlong{}) {
 		got[m.Name] = m.Value
 	}
 	if a, b := got["val-core/countdown/acc/mean@4"], got["val-core/openai/gsm8k/acc/mean@4"]; a != 1 || b != 0.25 {
@@ -88,8 +88,11 @@ func TestValidationPenalty(t *testing.T) {
 		verdicts = append(verdicts, rollout.Verdict{Status: rollout.Graded, Correct: true, Reward: 1})
 	}
 	got := map[string]float64{}
-	for _, m := range validation(map[string]string{"a": "x"}, samples, verdicts, rl.Overlong{MaxResponse: 8, Buffer: 4, Penalty: 1}) {
+	for _, m := range validation(map[string]string{"a": "x"}, true, samples, verdicts, rl.Overlong{MaxResponse: 8, Buffer: 4, Penalty: 1}) {
 		got[m.Name] = m.Value
+	}
+	if got["val-aux/num_turns/mean"] != 2 || got["val-aux/num_turns/max"] != 2 {
+		t.Errorf("num_turns of one turn: %v", got)
 	}
 	if got["val-aux/x/reward/mean@4"] != (1+1+0.5+0)/4 || got["val-core/x/acc/mean@4"] != 1 {
 		t.Errorf("reward %v, acc %v", got["val-aux/x/reward/mean@4"], got["val-core/x/acc/mean@4"])

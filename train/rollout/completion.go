@@ -66,6 +66,10 @@ type Span struct {
 // Turns returns the number of the policy's turns.
 func (c *Completion) Turns() int { return 1 + len(c.Inserted) }
 
+// Messages returns the number of messages of the conversation, as verl's num_turns counts them: the prompt, the
+// policy's turns and the environment's.
+func (c *Completion) Messages() int { return 2 * c.Turns() }
+
 // Sampled sets mask[t], [T], to whether the policy sampled token t.
 func (c *Completion) Sampled(mask []bool) {
 	for t := range mask {
