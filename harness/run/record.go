@@ -90,12 +90,17 @@ func (r *stepRecord) settle() error {
 
 // checkpoint announces a checkpoint. The steps up to it are already written.
 func (r *stepRecord) checkpoint(dir string, step int, chain ident.Digest) error {
+	return r.x.announce(dir, step, chain)
+}
+
+// announce records a checkpoint, once.
+func (x *execution) announce(dir string, step int, chain ident.Digest) error {
 	digest, size, err := manifestOf(dir)
 	if err != nil {
 		return err
 	}
-	return r.x.DB.AddCheckpoint(context.Background(),
-		store.Checkpoint{Run: r.x.run.ID, Step: int64(step), Digest: digest, Chain: chain, Bytes: size})
+	return x.DB.AddCheckpoint(context.Background(),
+		store.Checkpoint{Run: x.run.ID, Step: int64(step), Digest: digest, Chain: chain, Bytes: size})
 }
 
 // pinned reports whether the user wants to keep a checkpoint; true if that cannot be

@@ -57,7 +57,8 @@ func (x *execution) lastStep() (int64, error) {
 	return run.Steps, err
 }
 
-// acceptCheckpoint checks a checkpoint against the record.
+// acceptCheckpoint checks a checkpoint against the record, and records one that a process killed
+// right after writing it did not: nothing writes it again.
 func (x *execution) acceptCheckpoint(c stage.Saved) error {
 	ctx := context.Background()
 	steps, err := x.DB.Steps(ctx, x.run.ID, 1, int64(c.Step))
@@ -70,7 +71,10 @@ func (x *execution) acceptCheckpoint(c stage.Saved) error {
 		return fmt.Errorf("its chain is %s, but the recorded step has %s", c.Chain.Short(),
 			short(steps[c.Step-1].Chain))
 	}
-	return checkAnnounced(ctx, x.DB, x.run.ID, c)
+	if err := checkAnnounced(ctx, x.DB, x.run.ID, c); err != nil {
+		return err
+	}
+	return x.announce(c.Dir, c.Step, c.Chain)
 }
 
 // checkAnnounced compares a checkpoint's manifest with the recorded one. There is none

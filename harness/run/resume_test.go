@@ -52,6 +52,30 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A run killed between writing a checkpoint and recording it goes on from there and records it: no later
+// step writes it again.
+func TestResumeRecordsItsCheckpoint(t *testing.T) {
+	l, settings := died(t)
+	l.sql(`DELETE FROM checkpoints WHERE step = 2`)
+	res, _ := l.execute(l.plan(0, settings...))
+	saved, err := l.db.Checkpoints(context.Background(), res.Run.ID)
+	if err != nil || len(saved) != 2 || saved[1].Step != 2 {
+		t.Fatalf("checkpoints %+v, %v; want steps 4 and 2", saved, err)
+	}
+	dirs, err := filepath.Glob(filepath.Join(l.db.RunDir(res.Run.RID), "ckpt", "train-*", "step-00000002"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("%q, %v", dirs, err)
+	}
+	digest, size, err := manifestOf(dirs[0])
+	steps, e := l.db.Steps(context.Background(), res.Run.ID, 2, 2)
+	if err := errors.Join(err, e); err != nil {
+		t.Fatal(err)
+	}
+	if got := saved[1]; got.Digest != digest || got.Bytes != size || got.Chain != steps[0].Chain {
+		t.Errorf("recorded %+v, want digest %s, %d bytes and chain %s", got, digest, size, steps[0].Chain)
+	}
+}
+
 // A step that does not come out as recorded ends the run, named with its field.
 func TestResumeDivergence(t *testing.T) {
 	l, settings := died(t)
