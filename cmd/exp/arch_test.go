@@ -35,9 +35,10 @@ func lawOfTheTree() law {
 			"golang.org/x/sys": {"sandbox", "experiments/store", "experiments/blob", "train/checkpoint", "harness/run"},
 		},
 		testOnly: []string{"github.com/google/go-cmp", "exp/kernels/kerneltest",
-			"exp/train/checkpoint/checkpointtest", "exp/experiments/storetest"},
-		testing: []string{"kernels/kerneltest", "train/checkpoint/checkpointtest", "experiments/storetest"},
-		files:   40,
+			"exp/train/checkpoint/checkpointtest", "exp/experiments/storetest", "exp/harness/prompt/prompttest"},
+		testing: []string{"kernels/kerneltest", "train/checkpoint/checkpointtest", "experiments/storetest",
+			"harness/prompt/prompttest"},
+		files: 40,
 		crowded: map[string]string{
 			"cmd/exp":           "a file per command, and one for each long page",
 			"experiments/store": "a file per table, and one per migration",

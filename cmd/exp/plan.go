@@ -17,7 +17,7 @@ import (
 	"exp/harness/explain"
 	"exp/harness/plan"
 	"exp/harness/preview"
-	"exp/harness/stage"
+	"exp/harness/prompt"
 )
 
 // dryRun prints what exp run would do and what each of its ranks would need; it executes and
@@ -107,7 +107,7 @@ func writePlans(w io.Writer, list []preview.Run) error {
 			fmt.Fprintln(w, p.Estimate.Text("  "))
 		}
 		if p.Prompts != nil {
-			writePromptPlan(w, p.Prompts)
+			writePlan(w, p.Prompts)
 		}
 		for _, n := range p.Notes {
 			fmt.Fprintf(w, "  note     %s\n", term.Clean(n))
@@ -122,8 +122,8 @@ func writePlans(w io.Writer, list []preview.Run) error {
 	return nil
 }
 
-// writePromptPlan says how prompts are built and what ends completions.
-func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
+// writePlan says how prompts are built and what ends completions.
+func writePlan(w io.Writer, p *prompt.Plan) {
 	say := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "  %-8s %s\n", name, term.Clean(fmt.Sprintf(format, args...)))
 	}
@@ -160,7 +160,7 @@ func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 	if len(p.Stops) == 0 {
 		say("stop ids", "none: completions run to their maximum length; set rollout.stop_ids")
 	} else {
-		say("stop ids", "%s", stage.StopText(p.Stops))
+		say("stop ids", "%s", prompt.StopText(p.Stops))
 	}
 	for i, line := range p.Calls {
 		say([]string{"tools", ""}[min(i, 1)], "%s", line)

@@ -6,6 +6,7 @@ import "slices"
 const (
 	RoleTrain         = "problems/train"
 	RoleVal           = "problems/val"
+	RoleTest          = "problems/test"
 	RoleProblems      = "problems"      // of a suite
 	RoleRollouts      = "rollouts"      // recorded ones
 	RoleConversations = "conversations" // to fine-tune on

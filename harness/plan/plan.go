@@ -13,6 +13,7 @@ import (
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/sources"
 	"exp/harness/stage"
 )
 
@@ -69,7 +70,7 @@ func (s Stage) Name() string {
 func Sources() (map[config.Stage]Code, error) {
 	codes := map[config.Stage]Code{}
 	for _, kind := range config.StagesOf() {
-		d, files, err := stage.Code(kind)
+		d, files, err := sources.Code(kind)
 		if err != nil {
 			return nil, err
 		}

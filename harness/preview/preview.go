@@ -13,6 +13,7 @@ import (
 	"exp/harness/device"
 	"exp/harness/explain"
 	"exp/harness/plan"
+	"exp/harness/prompt"
 	harness "exp/harness/run"
 	"exp/harness/stage"
 )
@@ -27,7 +28,7 @@ type Run struct {
 	Numerics string            `json:"numerics"`
 	Stages   []Stage           `json:"stages"`
 	Estimate *harness.Estimate `json:"estimate,omitempty"`
-	Prompts  *stage.PromptPlan `json:"prompts,omitempty"`
+	Prompts  *prompt.Plan      `json:"prompts,omitempty"`
 	Notes    []string          `json:"notes,omitempty"` // about the model and the device
 	Missing  []string          `json:"missing"`
 	ToDo     []string          `json:"to_do"`

@@ -5,6 +5,7 @@ import (
 
 	"exp/harness/config"
 	"exp/harness/device"
+	"exp/harness/prompt"
 	"exp/harness/stage"
 	"exp/train/generate"
 	"exp/train/model"
@@ -109,7 +110,7 @@ func architectureOf(c *config.Run, vocab int) (model.Config, error) {
 		return model.Config{}, fmt.Errorf("the architecture of %q is not known", c.Model.Name())
 	}
 	if vocab == 0 {
-		tok, err := stage.Tokenizer(c)
+		tok, err := prompt.Tokenizer(c)
 		if err != nil {
 			return model.Config{}, err
 		}

@@ -22,7 +22,7 @@ import (
 	"exp/experiments/store"
 	"exp/experiments/trackers"
 	"exp/harness/config"
-	"exp/harness/stage"
+	"exp/harness/sources"
 	"exp/train/checkpoint"
 )
 
@@ -206,7 +206,7 @@ func (x *execution) putSources() (archive ident.Digest, size int64, err error) {
 		archive, err = x.DB.Blobs.PutBytes(packed)
 		return archive, int64(len(packed)), err
 	}
-	paths, err := stage.SourcePaths()
+	paths, err := sources.Paths()
 	if err != nil {
 		return archive, 0, err
 	}
@@ -218,7 +218,7 @@ var sourcesPut atomic.Bool
 
 // packedSources packs the module's sources, once per process.
 var packedSources = sync.OnceValues(func() ([]byte, error) {
-	paths, err := stage.SourcePaths()
+	paths, err := sources.Paths()
 	if err != nil {
 		return nil, err
 	}

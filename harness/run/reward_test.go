@@ -19,6 +19,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/prompt"
 	"exp/harness/stage"
 	"exp/train"
 	"exp/train/checkpoint"
@@ -306,7 +307,7 @@ func TestModelReward(t *testing.T) {
 	l := newLab(t)
 	dir := t.TempDir()
 	write := func(seed uint64) {
-		tok, err := stage.Tokenizer(&smoke(t).Run)
+		tok, err := prompt.Tokenizer(&smoke(t).Run)
 		if err != nil {
 			t.Fatal(err)
 		}

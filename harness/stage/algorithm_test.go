@@ -19,6 +19,7 @@ import (
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/harness/plan"
+	"exp/harness/prompt"
 	"exp/harness/stage"
 	"exp/kernels/cpu"
 	"exp/train/checkpoint"
@@ -95,7 +96,7 @@ func teacher(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := stage.Tokenizer(&r.Run)
+	tok, err := prompt.Tokenizer(&r.Run)
 	if err != nil {
 		t.Fatal(err)
 	}

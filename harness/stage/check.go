@@ -11,6 +11,8 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/harness/config"
+	"exp/harness/dataset"
+	"exp/harness/prompt"
 	"exp/train/rollout"
 )
 
@@ -26,29 +28,29 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 	if err != nil {
 		return err
 	}
-	for _, s := range splits(e.run()) {
-		d, ok := problems(s.role)
+	for _, s := range dataset.Splits(e.run()) {
+		d, ok := problems(s.Role)
 		if !ok {
 			continue
 		}
-		list, err := e.problemsOf(Inputs{s.role: d}, s.role)
+		list, err := e.problemsOf(Inputs{s.Role: d}, s.Role)
 		if err != nil {
 			return err
 		}
-		if err := p.check(list); err != nil {
+		if err := p.Check(list); err != nil {
 			return config.Errors{e.Config.ErrorAt("data.max_prompt_tokens", config.CodeConflict,
-				fmt.Sprintf("data.%s: %v", s.name, err), "")}
+				fmt.Sprintf("data.%s: %v", s.Name, err), "")}
 		}
 		key, most := "rollout.max_new_tokens", e.run().Rollout.MaxNewTokens
-		if s.name == task.Test {
+		if s.Name == task.Test {
 			key, most = "eval.final.max_new_tokens", e.run().Eval.Final.MaxNewTokens
 		}
-		if s.name != task.Test || slices.Contains(e.run().Eval.Final.Suites, string(task.Test)) {
-			if err := e.checkPositions(p, "data."+string(s.name), list, key, most); err != nil {
+		if s.Name != task.Test || slices.Contains(e.run().Eval.Final.Suites, string(task.Test)) {
+			if err := e.checkPositions(p, "data."+string(s.Name), list, key, most); err != nil {
 				return err
 			}
 		}
-		if s.name == task.Train && e.run().Rollout.Source == recordedSource {
+		if s.Name == task.Train && e.run().Rollout.Source == recordedSource {
 			if err := e.checkRecorded(problems, p.Vocabulary(), list); err != nil {
 				return err
 			}
@@ -84,17 +86,17 @@ func WarnContamination(e *Env, problems func(role string) (ident.Digest, bool), 
 	}
 	wanted := func(name string) bool { return label == "" || SuiteOf(label) == name }
 	others := map[string][]rollout.Problem{}
-	for _, s := range splits(e.run()) {
-		d, ok := problems(s.role)
-		own := s.conf.Source == config.Generated && e.run().Data.Train.Source == config.Generated
-		if !ok || own || s.name == task.Train || !wanted(string(s.name)) {
+	for _, s := range dataset.Splits(e.run()) {
+		d, ok := problems(s.Role)
+		own := s.Config.Source == config.Generated && e.run().Data.Train.Source == config.Generated
+		if !ok || own || s.Name == task.Train || !wanted(string(s.Name)) {
 			continue
 		}
-		list, err := e.problemsOf(Inputs{s.role: d}, s.role)
+		list, err := e.problemsOf(Inputs{s.Role: d}, s.Role)
 		if err != nil {
 			return err
 		}
-		others["data."+string(s.name)] = list
+		others["data."+string(s.Name)] = list
 	}
 	for _, s := range e.Suites {
 		if !wanted(s.Name) {
@@ -154,7 +156,7 @@ func (e *Env) warnContamination(name string, problems, train []rollout.Problem) 
 
 // checkPositions checks that the longest prompt and the longest answer to it fit into the model's
 // positions. key sets the length of answers, most is its value.
-func (e *Env) checkPositions(p *Prompter, name string, problems []rollout.Problem, key string, most int) error {
+func (e *Env) checkPositions(p *prompt.Prompter, name string, problems []rollout.Problem, key string, most int) error {
 	arch, err := e.architecture()
 	if err != nil {
 		return nil // the model is at fault: whoever loads it says so
@@ -182,8 +184,19 @@ func lowerTo(key string, prompt, positions int) string {
 	return "cut prompts: data.max_prompt_tokens with data.truncate"
 }
 
+// NewPrompter returns the prompter of a configuration.
+func NewPrompter(c *config.Run) (*prompt.Prompter, error) {
+	vocab := 0
+	if c.Model.Init == "pretrained" {
+		if arch, err := ReadArchitecture(c); err == nil { // else the model is at fault
+			vocab = arch.Vocab
+		}
+	}
+	return prompt.New(c, vocab)
+}
+
 // prompter returns the run's prompter, which the caller may have set.
-func (e *Env) prompter() (*Prompter, error) {
+func (e *Env) prompter() (*prompt.Prompter, error) {
 	var err error
 	if e.Prompter == nil {
 		e.Prompter, err = NewPrompter(e.run())
@@ -193,14 +206,14 @@ func (e *Env) prompter() (*Prompter, error) {
 
 // warnTruncated reports how many prompts are cut and what a cut may remove, and tools that no
 // prompt shows. The record keeps the counts.
-func (e *Env) warnTruncated(p *Prompter, name string, problems []rollout.Problem) int {
+func (e *Env) warnTruncated(p *prompt.Prompter, name string, problems []rollout.Problem) int {
 	e.warnTools(p, name, problems)
 	n := p.Truncated(problems)
 	if n == 0 {
 		return 0
 	}
 	loses := ""
-	if p.template != nil {
+	if p.Chats() {
 		loses = map[string]string{"left": "; the beginning of a chat, its system message, is cut off first",
 			"right": "; what asks the model to answer is cut off first"}[e.run().Data.Truncate]
 	}
@@ -208,4 +221,20 @@ func (e *Env) warnTruncated(p *Prompter, name string, problems []rollout.Problem
 		"(data.truncate: %s)%s",
 		n, len(problems), name, e.run().Data.MaxPromptTokens, e.run().Data.Truncate, loses)
 	return n
+}
+
+// warnTools warns of problems whose prompts do not show the tools.
+func (e *Env) warnTools(p *prompt.Prompter, name string, problems []rollout.Problem) {
+	if n, ignored := p.ToolsPlan(); n > 0 && ignored {
+		e.event("tools-ignored", "the chat template ignores the %d tools of data.tools: no prompt of %s has them", n,
+			name)
+	}
+	if own, lost := p.WithoutTools(problems); lost > 0 {
+		why := "the chat template ignores them"
+		if !p.Chats() {
+			why = "prompts are plain text"
+		}
+		e.event("tools-ignored", "%d of %d problems of %s bring tools that their prompts do not show: %s",
+			lost, own, name, why)
+	}
 }

@@ -2,17 +2,15 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"exp/eval/interpreter"
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/sandbox"
 	"exp/train/rollout"
-	"exp/train/tokenizer"
 	"exp/train/toolcall"
 )
 
@@ -31,7 +29,7 @@ func callsByMessage(t config.Tools) bool {
 }
 
 // newEnvironment makes what answers the policy's calls, nil for nothing; end frees it when no call is under way.
-func (e *Env) newEnvironment(ctx context.Context, prompts *Prompter) (env rollout.Environment, end func() error,
+func (e *Env) newEnvironment(ctx context.Context, prompts *prompt.Prompter) (env rollout.Environment, end func() error,
 	err error) {
 	c := e.run().Rollout.Tools
 	end = func() error { return nil }
@@ -39,7 +37,7 @@ func (e *Env) newEnvironment(ctx context.Context, prompts *Prompter) (env rollou
 		return nil, end, nil
 	}
 	o := toolcall.Options{MaxTurns: c.MaxTurns, MaxCalls: max(1, c.MaxCalls), MaxOutput: c.MaxOutput,
-		Side: toolcall.Side(c.Keep), Chat: prompts.reply, Text: prompts.inserted}
+		Side: toolcall.Side(c.Keep), Chat: prompts.Reply, Text: prompts.Inserted}
 	if o.Format, err = toolFormat(c); err != nil {
 		return nil, nil, err
 	}
@@ -84,7 +82,8 @@ func toolLimits(c config.Tools) sandbox.Limits {
 
 // toolDigests returns the digests of what answers calls: a program and its files, or the interpreter. It tells bad
 // the problems of each key, among them formats that the chat template cannot write.
-func toolDigests(c *config.Run, p *Prompter, bad func(key, code, message, help string)) map[string]ident.Digest {
+func toolDigests(c *config.Run, p *prompt.Prompter,
+	bad func(key, code, message, help string)) map[string]ident.Digest {
 	t := c.Rollout.Tools
 	x, add := digestsByUse("tool/", bad)
 	switch t.Kind {
@@ -100,10 +99,10 @@ func toolDigests(c *config.Run, p *Prompter, bad func(key, code, message, help s
 		})
 	}
 	if p != nil && t.Used() {
-		p.checkCalls(t, bad)
+		checkCalls(p, t, bad)
 	}
 	if p != nil && callsByMessage(t) {
-		if err := p.checkReply(t); err != nil {
+		if err := p.CheckReply(t); err != nil {
 			bad("rollout.tools.format", config.CodeConflict, fmt.Sprintf("rollout.tools.format is %s: %v",
 				t.Format, err),
 				"data.chat: a template that writes tool messages, or rollout.tools.format: fence or tags")
@@ -113,7 +112,7 @@ func toolDigests(c *config.Run, p *Prompter, bad func(key, code, message, help s
 }
 
 // checkCalls tells bad of texts of calls that completions never have: tokens without text.
-func (p *Prompter) checkCalls(t config.Tools, bad func(key, code, message, help string)) {
+func checkCalls(p *prompt.Prompter, t config.Tools, bad func(key, code, message, help string)) {
 	f, err := toolFormat(t)
 	if err != nil {
 		bad("rollout.tools.format", config.CodeConflict, err.Error(), "")
@@ -130,91 +129,6 @@ func (p *Prompter) checkCalls(t config.Tools, bad func(key, code, message, help 
 				"rollout.tools.format: tags, with rollout.tools.call that are text")
 		}
 	}
-}
-
-// checkReply returns an error unless the chat template can write answers.
-func (p *Prompter) checkReply(t config.Tools) error {
-	end, err := p.End()
-	if err != nil {
-		return err
-	}
-	const said = "oX7said"
-	role := "tool"
-	if t.Format == toolcall.User {
-		role = "user"
-	}
-	text, _, err := p.replyText(end, []rollout.Message{{Role: role, Content: said}})
-	if err == nil && !strings.Contains(text, said) {
-		err = fmt.Errorf("the chat template drops messages of the role %s", role)
-	}
-	return err
-}
-
-// The messages before an answer, which only show where it begins.
-const (
-	askedBefore  = "qX7only"
-	answerBefore = "aX7only"
-)
-
-// replyText returns what the template writes from the end of a turn, which token end ended, to where the assistant
-// speaks after messages. mark stands where text of the messages that spells a token is cut.
-func (p *Prompter) replyText(end int32, list []rollout.Message) (text string, mark rune, err error) {
-	if p.template == nil {
-		return "", 0, errors.New("the run has no chat template, which writes the answers")
-	}
-	if list, _, mark, err = p.untrusted.chat(list, nil); err != nil {
-		return "", 0, err
-	}
-	before := []rollout.Message{{Role: "user", Content: askedBefore}, {Role: "assistant", Content: answerBefore}}
-	if text, err = p.template.render(append(before, list...), nil, true); err != nil {
-		return "", 0, err
-	}
-	_, text, found := strings.Cut(text, answerBefore)
-	if !found {
-		return "", 0, errors.New("the chat template drops the assistant's message before an answer")
-	}
-	// The sampled token is not written twice.
-	if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), p.Tokenizer.Token(end)); ok {
-		text = rest
-	}
-	return text, mark, nil
-}
-
-// reply returns the tokens of replyText.
-func (p *Prompter) reply(end int32, list []rollout.Message) ([]int32, error) {
-	text, mark, err := p.replyText(end, list)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := p.untrusted.encode(p.Tokenizer, text, mark, tokenizer.Options{Added: true})
-	if err == nil {
-		err = p.known(ids)
-	}
-	return ids, err
-}
-
-// inserted returns the tokens of a tool's answer between two texts. Text of the answer that spells a token stays
-// text. Characters that a small alphabet lacks are left out.
-func (p *Prompter) inserted(before, answer, after string) (ids []int32, err error) {
-	if p.own {
-		var known strings.Builder
-		for _, r := range before + answer + after {
-			if _, err := p.Tokenizer.Encode(string(r), tokenizer.Options{}); err == nil {
-				known.WriteRune(r)
-			}
-		}
-		return p.Tokenizer.Encode(known.String(), tokenizer.Options{})
-	}
-	mark, err := freeMark([]byte(before + answer + after))
-	if err != nil {
-		return nil, err
-	}
-	e := p.untrusted
-	ids, err = e.encode(p.Tokenizer, before+e.cut(answer, mark)+after, mark, tokenizer.Options{Added: true})
-	if err == nil {
-		err = p.known(ids)
-	}
-	return ids, err
 }
 
 // ofPolicy returns what a grader of answers reads of a completion with tools: the policy's last turn where turns are

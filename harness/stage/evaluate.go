@@ -11,6 +11,7 @@ import (
 	"exp/eval"
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/train"
 	"exp/train/generate"
 	"exp/train/model"
@@ -57,7 +58,7 @@ type openedSuite struct {
 	label    string
 	m        *model.Model
 	problems []rollout.Problem
-	prompts  *Prompter
+	prompts  *prompt.Prompter
 	conf     eval.Config
 	end      func() error // ends the environment, if there is one
 }

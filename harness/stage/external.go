@@ -1,20 +1,19 @@
 package stage
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"exp/eval/layout"
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/harness/config"
+	"exp/harness/dataset"
+	"exp/harness/prompt"
 	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/rollout"
@@ -35,7 +34,7 @@ type External struct {
 	Stops        ident.Digest // tokens that end a completion
 	Tools        ident.Digest // definitions of data.tools; zero for none
 	Settings     ident.Digest // the keys that prompts depend on
-	Prompter     *Prompter
+	Prompter     *prompt.Prompter
 	Reward       map[string]ident.Digest // the program, template or model that scores in training, by use
 	Called       map[string]ident.Digest // what answers the policy's calls, by use
 }
@@ -51,19 +50,19 @@ func Externals(r *config.Resolved) (External, error) {
 	var errs config.Errors
 	bad := func(key, code, message, help string) { errs = append(errs, r.ErrorAt(key, code, message, help)) }
 	prompter := readPrompts(c, bad)
-	for _, s := range splits(c) {
-		if s.conf.Source == config.Generated || s.conf.Source == config.None {
+	for _, s := range dataset.Splits(c) {
+		if s.Config.Source == config.Generated || s.Config.Source == config.None {
 			continue
 		}
-		d, err := s.digest(c, prompter)
-		switch want := s.conf.Digest; {
+		d, err := splitDigest(s, c, prompter)
+		switch want := s.Config.Digest; {
 		case err != nil:
-			bad(s.key, config.CodeData, err.Error(), "")
+			bad(s.Key, config.CodeData, err.Error(), "")
 		case want != "" && want != digestPrefix+d.String():
-			bad(s.digestKey(), config.CodeDigest, fmt.Sprintf("%s does not match %q", s.digestKey(), s.conf.Files()),
+			bad(s.DigestKey(), config.CodeDigest, fmt.Sprintf("%s does not match %q", s.DigestKey(), s.Config.Files()),
 				"found "+digestPrefix+d.String())
 		}
-		x.Data[string(s.name)] = d
+		x.Data[string(s.Name)] = d
 	}
 	if c.Rollout.Source == recordedSource {
 		d, err := recordedDigest(c, prompter)
@@ -81,12 +80,12 @@ func Externals(r *config.Resolved) (External, error) {
 	if errs != nil {
 		return x, errs
 	}
-	return x, x.prompts(c, prompter)
+	return x, x.prompts(prompter)
 }
 
 // model digests the model that training starts from and the one that teaches, and checks that the run can use
 // them. p is nil if prompts are broken.
-func (x *External) model(c *config.Run, p *Prompter, bad func(key, code, message, help string)) {
+func (x *External) model(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) {
 	if c.Model.Init != "pretrained" {
 		checkAdapters(c, ModelConfig(c, 1), bad)
 		checkSpread(c, ModelConfig(c, 1), bad)
@@ -141,16 +140,16 @@ func checkAdapters(c *config.Run, arch model.Config, bad func(key, code, message
 }
 
 // readPrompts is NewPrompter. It tells bad each problem, at its key, and then returns nil.
-func readPrompts(c *config.Run, bad func(key, code, message, help string)) *Prompter {
+func readPrompts(c *config.Run, bad func(key, code, message, help string)) *prompt.Prompter {
 	p, err := NewPrompter(c)
 	if err == nil {
 		return p
 	}
 	key := "tokenizer.kind"
-	var chat *ChatError
-	var stops *StopError
-	var data *DataError
-	var tools *ToolsError
+	var chat *prompt.ChatError
+	var stops *prompt.StopError
+	var data *prompt.DataError
+	var tools *prompt.ToolsError
 	switch {
 	case errors.As(err, &data):
 		return nil // the split says it
@@ -166,44 +165,33 @@ func readPrompts(c *config.Run, bad func(key, code, message, help string)) *Prom
 }
 
 // prompts digests everything that prompts depend on.
-func (x *External) prompts(c *config.Run, p *Prompter) (err error) {
+func (x *External) prompts(p *prompt.Prompter) (err error) {
 	x.Prompter, x.Template = p, p.TemplateDigest()
 	if x.Tokenizer, err = ident.Hash("exp/tokenizer/1", p.Tokenizer.Description()); err != nil {
 		return err
 	}
-	if x.Stops, err = ident.Hash("exp/stop-ids/1", p.stopList()); err != nil {
+	if x.Stops, err = p.StopsDigest(); err != nil {
 		return err
 	}
 	if x.Tools, err = p.ToolsDigest(); err != nil {
 		return err
 	}
-	d := c.Data
-	x.Settings, err = ident.Hash("exp/prompts/1", map[string]any{"system": d.System, "vars": anyMap(d.TemplateVars),
-		"date":   d.TemplateDate,
-		"escape": d.EscapeSpecial, "limit": int64(d.MaxPromptTokens)})
+	x.Settings, err = p.SettingsDigest()
 	return err
 }
 
-// anyMap is m, never nil.
-func anyMap(m map[string]any) map[string]any {
-	if m == nil {
-		return map[string]any{}
-	}
-	return m
-}
-
-// digest covers the canonical records of a split's file, whatever the file's layout. It also checks
+// splitDigest covers the canonical records of a split's file, whatever the file's layout. It also checks
 // the problems, and their prompts unless p is nil.
-func (s split) digest(c *config.Run, p *Prompter) (ident.Digest, error) {
-	t, err := task.New(taskConfig(c))
+func splitDigest(s dataset.Split, c *config.Run, p *prompt.Prompter) (ident.Digest, error) {
+	t, err := task.New(dataset.TaskConfig(c))
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	problems, _, err := s.read(t)
+	problems, _, err := s.Read(t)
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	if err := s.check(c, p, problems); err != nil {
+	if err := checkSplit(s, c, p, problems); err != nil {
 		return ident.Digest{}, err
 	}
 	records := ident.NewRecords()
@@ -219,36 +207,35 @@ func (s split) digest(c *config.Run, p *Prompter) (ident.Digest, error) {
 	return records.Digest(), nil
 }
 
-// check finds the problems of a split that a run cannot use.
-func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (err error) {
+// checkSplit finds the problems of a split that a run cannot use.
+func checkSplit(s dataset.Split, c *config.Run, p *prompt.Prompter, problems []rollout.Problem) (err error) {
 	left := ""
 	if p != nil {
 		all := len(problems)
-		if problems, err = p.fitting(problems); err == nil {
-			err = p.check(problems)
+		if problems, err = p.Fitting(problems); err == nil {
+			err = p.Check(problems)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.conf.Files(), err)
+			return fmt.Errorf("%s: %w", s.Config.Files(), err)
 		}
-		own, lost := p.withoutTools(problems)
-		p.ownTools, p.lostTools = p.ownTools+own, p.lostTools+lost
+		p.NoteTools(problems)
 		if n := all - len(problems); n > 0 {
 			left = fmt.Sprintf(" (of %d; data.filter_overlong leaves %d out)", all, n)
 		}
 	}
-	for _, need := range s.needs(c) {
+	for _, need := range needsOf(s, c) {
 		if need.n > len(problems) {
-			return fmt.Errorf("%s has %s%s, %s asks for %d", s.conf.Files(),
+			return fmt.Errorf("%s has %s%s, %s asks for %d", s.Config.Files(),
 				quantity.Plural(len(problems), "problem"), left, need.key, need.n)
 		}
 	}
-	if s.name != task.Train || c.SFT.Steps == 0 || c.SFT.OnConversations() {
+	if s.Name != task.Train || c.SFT.Steps == 0 || c.SFT.OnConversations() {
 		return nil
 	}
 	for i := range problems {
 		if problems[i].Target == "" {
 			return fmt.Errorf("%s: problem %s has no target for sft to learn from: give the rows a field "+
-				"target, a right completion, or set sft.steps: 0", s.conf.Files(), problems[i].ID)
+				"target, a right completion, or set sft.steps: 0", s.Config.Files(), problems[i].ID)
 		}
 	}
 	return nil
@@ -260,14 +247,14 @@ type need struct {
 	n   int
 }
 
-func (s split) needs(c *config.Run) []need {
+func needsOf(s dataset.Split, c *config.Run) []need {
 	switch {
-	case s.name == task.Train && c.SFT.Steps > 0 && !c.SFT.OnConversations():
+	case s.Name == task.Train && c.SFT.Steps > 0 && !c.SFT.OnConversations():
 		return []need{{"train.prompts_per_step", c.Train.PromptsPerStep},
 			{"sft.problems_per_step", c.SFT.ProblemsPerStep}}
-	case s.name == task.Train:
+	case s.Name == task.Train:
 		return []need{{"train.prompts_per_step", c.Train.PromptsPerStep}}
-	case s.name == task.Val && c.Eval.Online.EverySteps > 0:
+	case s.Name == task.Val && c.Eval.Online.EverySteps > 0:
 		return []need{{"eval.online.problems", c.Eval.Online.Problems}}
 	}
 	return nil
@@ -313,9 +300,9 @@ func digestCache() *checkpoint.DigestCache {
 
 // conversationsDigest is the digest of the conversations, whatever form their file has. Unless p is nil, it also
 // checks them and reports problems to bad.
-func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message, help string)) ident.Digest {
+func conversationsDigest(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) ident.Digest {
 	records := ident.NewRecords()
-	list, err := readConversations(c)
+	list, err := dataset.Conversations(c)
 	for i := 0; i < len(list) && err == nil; i++ {
 		var b []byte
 		if b, err = json.Marshal(&list[i]); err == nil {
@@ -323,13 +310,13 @@ func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message
 		}
 	}
 	if err == nil && p != nil {
-		err = p.checkConversations(c, list)
+		err = p.CheckConversations(list, positions(c, p.Tokenizer.VocabSize()))
 	}
 	if err == nil {
 		return records.Digest()
 	}
 	key := "sft.source"
-	var long *longError
+	var long *prompt.LongError
 	if errors.As(err, &long) {
 		key = "sft.max_tokens"
 	}
@@ -337,36 +324,14 @@ func conversationsDigest(c *config.Run, p *Prompter, bad func(key, code, message
 	return ident.Digest{}
 }
 
-// checkConversations finds conversations that the run cannot learn from, and notes what the others hold.
-func (p *Prompter) checkConversations(c *config.Run, list []layout.Conversation) error {
-	examples, plan, err := p.conversations(context.Background(), list)
+// positions returns how long the model's texts may be; 0 if the model is at fault, which another check says.
+func positions(c *config.Run, vocab int) int {
+	if c.Model.Init != "pretrained" {
+		return ModelConfig(c, vocab).MaxPositions
+	}
+	arch, err := ReadArchitecture(c)
 	if err != nil {
-		return err
+		return 0
 	}
-	if i := slices.IndexFunc(examples, func(x *conversation) bool { return x != nil }); i >= 0 {
-		plan.First = p.parts(examples[i])
-	}
-	p.learns = &plan
-	if n := c.SFT.ProblemsPerStep; plan.Conversations < n {
-		return fmt.Errorf("%s has %d conversations to learn from, sft.problems_per_step asks for %d", c.SFT.Source,
-			plan.Conversations, n)
-	}
-	arch := model.Config{}
-	if c.Model.Init == "pretrained" {
-		if arch, err = ReadArchitecture(c); err != nil {
-			return nil // the model is at fault, and another check says so
-		}
-	} else {
-		arch = ModelConfig(c, p.Tokenizer.VocabSize())
-	}
-	for i, x := range examples {
-		if x == nil {
-			continue
-		}
-		if n := len(x.prompt) + len(x.Tokens); n > arch.MaxPositions {
-			return &longError{fmt.Errorf("%s: the conversation has %d tokens, the model has %d positions; "+
-				"sft.max_tokens: %d cuts it", list[i].Where, n, arch.MaxPositions, arch.MaxPositions)}
-		}
-	}
-	return nil
+	return arch.MaxPositions
 }

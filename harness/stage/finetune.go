@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
 
-	"exp/eval/layout"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/train"
 	"exp/train/model"
 	"exp/train/rl"
@@ -102,11 +101,11 @@ func (e *Env) examples(ctx context.Context, in Inputs) (x train.SFTParts, counts
 	}
 	if len(c.Mask) == 2 {
 		x.Example = func(q *rollout.Problem) ([]int32, *rollout.Completion, error) {
-			t, err := prompts.maskedTarget(q, x.End)
+			t, err := prompts.MaskedTarget(q, x.End)
 			if err != nil {
 				return nil, nil, err
 			}
-			return t.prompt, &t.Completion, nil
+			return t.Prompt, &t.Completion, nil
 		}
 	}
 	texts := make([]string, len(x.Problems))
@@ -118,17 +117,17 @@ func (e *Env) examples(ctx context.Context, in Inputs) (x train.SFTParts, counts
 }
 
 // conversationExamples are the examples of sft.source.
-func (e *Env) conversationExamples(ctx context.Context, in Inputs, prompts *Prompter) (x train.SFTParts,
+func (e *Env) conversationExamples(ctx context.Context, in Inputs, prompts *prompt.Prompter) (x train.SFTParts,
 	counts map[string]float64, err error) {
 	list, err := e.conversationsOf(in)
 	if err != nil {
 		return x, nil, err
 	}
-	examples, plan, err := prompts.conversations(ctx, list)
+	examples, plan, err := prompts.Conversations(ctx, list)
 	if err != nil {
 		return x, nil, err
 	}
-	byID := make(map[string]*conversation, len(list))
+	byID := make(map[string]*prompt.Conversation, len(list))
 	var texts []string
 	for i, t := range examples {
 		if target := list[i].Target; target != "" {
@@ -150,58 +149,10 @@ func (e *Env) conversationExamples(ctx context.Context, in Inputs, prompts *Prom
 	}
 	x.Example = func(q *rollout.Problem) ([]int32, *rollout.Completion, error) {
 		t := byID[q.ID]
-		return t.prompt, &t.Completion, nil
+		return t.Prompt, &t.Completion, nil
 	}
 	return x, map[string]float64{"conversations": float64(plan.Conversations), "tokens": float64(plan.Tokens),
 		"learned_tokens": float64(plan.Learned), "cut": float64(plan.Cut), "left_out": float64(plan.Lost)}, nil
-}
-
-// continuation encodes a text and what to learn after it, without a chat template.
-func (p *Prompter) continuation(q *layout.Conversation) (*conversation, error) {
-	if p.template != nil {
-		return nil, errors.New("prompt and completion are texts, which are learned as they are, and the run samples " +
-			"with a chat template; make them lists of messages, or set data.chat: none")
-	}
-	end, err := p.End()
-	if err != nil {
-		return nil, err
-	}
-	x := &conversation{}
-	if x.prompt, err = p.plain(q.Prompt); err == nil {
-		err = p.known(x.prompt)
-	}
-	if err == nil && len(x.prompt) == 0 {
-		err = errors.New("it is empty, and the model's texts begin with no token of their own")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("prompt: %w", err)
-	}
-	if err := p.target(x, q.Target, end); err != nil {
-		return nil, err
-	}
-	return p.shortened(x), nil
-}
-
-// maskedTarget encodes a problem's prompt and its target, whose tool output sft.mask encloses.
-func (p *Prompter) maskedTarget(q *rollout.Problem, end int32) (x *conversation, err error) {
-	if q.Target == "" {
-		return nil, errors.New("it has no target")
-	}
-	x = &conversation{}
-	if x.prompt, err = p.Encode(q); err != nil {
-		return nil, fmt.Errorf("prompt: %w", err)
-	}
-	return x, p.target(x, q.Target, end)
-}
-
-// target adds a text to learn, and end; what sft.mask encloses is not learned.
-func (p *Prompter) target(x *conversation, text string, end int32) error {
-	own := func(text string, _ rune) ([]int32, error) { return p.Target(text) }
-	if err := p.split(x, text, 0, true, own); err != nil {
-		return fmt.Errorf("target: %w", err)
-	}
-	x.add([]int32{end}, true)
-	return nil
 }
 
 // warnOutput warns of texts to learn that hold tool output as the run's tools write it, if nothing masks it.

@@ -42,8 +42,8 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	}
 	tok := p.Tokenizer
 	files := maps.Clone(tok.Files())
-	if t := p.template; t != nil && t.own {
-		files["chat_template.jinja"] = []byte(t.source) // the folder asks as the training did
+	if source, own := p.OwnTemplate(); own {
+		files["chat_template.jinja"] = []byte(source) // the folder asks as the training did
 	}
 	dir := filepath.Join(e.Dir, MergedDir)
 	o := checkpoint.MergeOptions{Tokenizer: files, EndIDs: tok.EndIDs(), Replace: true}

@@ -8,6 +8,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/kernels"
 	"exp/train"
 	"exp/train/checkpoint"
@@ -110,7 +111,7 @@ func ReadTeacher(folder string) (model.Config, error) {
 
 // teachers sets the digests of the models that algo.reference and algo.teachers name; they are zero without
 // any. It tells bad why the policy, of architecture arch, cannot learn from them. policy makes the run's prompts.
-func (x *External) teachers(c *config.Run, arch model.Config, policy *Prompter,
+func (x *External) teachers(c *config.Run, arch model.Config, policy *prompt.Prompter,
 	bad func(key, code, message, help string)) {
 	if c.Algo.HasTeacher() {
 		x.Teacher = teacherDigest("algo.reference", c.Algo.Reference, c, arch, policy, bad)
@@ -130,7 +131,7 @@ func (x *External) teachers(c *config.Run, arch model.Config, policy *Prompter,
 }
 
 // teacherDigest covers the architecture and the weights of a teacher's folder, which a key names.
-func teacherDigest(key, folder string, c *config.Run, arch model.Config, policy *Prompter,
+func teacherDigest(key, folder string, c *config.Run, arch model.Config, policy *prompt.Prompter,
 	bad func(key, code, message, help string)) (d ident.Digest) {
 	own, err := ReadTeacher(folder)
 	if err == nil {
@@ -185,7 +186,7 @@ func teachersHavePupils(a config.Algo, problems []rollout.Problem) error {
 		if names := slices.Sorted(maps.Keys(found)); len(names) > 0 {
 			have = "theirs are " + strings.Join(names[:min(len(names), 8)], ", ")
 		}
-		return &DataError{fmt.Errorf("algo.teacher_sources: no problem of data.train has the %s %q; %s",
+		return &prompt.DataError{Err: fmt.Errorf("algo.teacher_sources: no problem of data.train has the %s %q; %s",
 			a.TeacherKey, source, have)}
 	}
 	return nil

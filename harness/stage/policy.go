@@ -7,6 +7,8 @@ import (
 
 	"exp/eval"
 	"exp/eval/task"
+	"exp/harness/dataset"
+	"exp/harness/prompt"
 	"exp/kernels"
 	"exp/train/model"
 	"exp/train/rollout"
@@ -26,9 +28,9 @@ type OutcomeProb struct {
 
 // exactPolicy computes the probability of every completion of an enumerable task; nil for other
 // tasks and for an unknown reference.
-func (e *Env) exactPolicy(in Inputs, m *model.Model, prompts *Prompter,
+func (e *Env) exactPolicy(in Inputs, m *model.Model, prompts *prompt.Prompter,
 	problems []rollout.Problem) ([]OutcomeProb, error) {
-	t, err := task.New(taskConfig(e.run()))
+	t, err := task.New(dataset.TaskConfig(e.run()))
 	if err != nil {
 		return nil, err
 	}

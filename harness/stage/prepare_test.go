@@ -6,6 +6,7 @@ import (
 
 	"exp/eval/task"
 	"exp/harness/config"
+	"exp/harness/dataset"
 	"exp/train/rollout"
 )
 
@@ -17,7 +18,7 @@ func TestCheckGolds(t *testing.T) {
 		var events []string
 		e := &Env{Config: &config.Resolved{Run: config.Run{Task: config.Task{Kind: "math", Math: config.Math{Grader: grader}}}},
 			Hooks: Hooks{Event: func(kind, text string) { events = append(events, kind+": "+text) }}}
-		n, err := e.checkGolds(split{name: task.Train}, problems)
+		n, err := e.checkGolds(dataset.Split{Name: task.Train}, problems)
 		if err != nil || n != want || len(events) != want {
 			t.Errorf("%s: %d, %v, %q", grader, n, err, events)
 		}
@@ -31,9 +32,9 @@ func TestCheckGolds(t *testing.T) {
 // may lack them, and the digests of their problems do not depend on data.keep.
 func TestKeepsColumnsOfTraining(t *testing.T) {
 	c := &config.Run{Data: config.Data{Keep: []string{"extra_info"}}}
-	for _, s := range splits(c) {
-		if kept := s.source.Keep != nil; kept != (s.role == RoleTrain) {
-			t.Errorf("%s: %t", s.role, kept)
+	for _, s := range dataset.Splits(c) {
+		if kept := s.Source.Keep != nil; kept != (s.Role == RoleTrain) {
+			t.Errorf("%s: %t", s.Role, kept)
 		}
 	}
 }

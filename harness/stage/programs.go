@@ -6,6 +6,7 @@ import (
 
 	"exp/eval/task"
 	"exp/harness/config"
+	"exp/harness/dataset"
 	"exp/sandbox"
 	"exp/train/rollout"
 )
@@ -19,7 +20,7 @@ func SandboxConfig(c *config.Run) sandbox.Config {
 // newTask makes the task's grader, with a sandbox if grading runs programs; end closes it. If the
 // sandbox cannot be used the error is a *sandbox.LevelError.
 func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, err error) {
-	cfg := taskConfig(e.run())
+	cfg := dataset.TaskConfig(e.run())
 	end = func() error { return nil }
 	if task.RunsPrograms(cfg.Kind) {
 		pool, err := sandbox.Open(ctx, SandboxConfig(e.run()))

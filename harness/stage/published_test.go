@@ -1,65 +1,20 @@
 package stage
 
 import (
-	"compress/gzip"
-	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"exp/eval/suite"
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
+	"exp/harness/prompt/prompttest"
 )
-
-// dataPath is a file of EXP_DATA or, by default, of shared/data next to the repository.
-func dataPath(t *testing.T, name string) string {
-	t.Helper()
-	dir := os.Getenv("EXP_DATA")
-	if dir == "" {
-		dir = "../../../shared/data"
-	}
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the published files are not on this machine: %v", err)
-	}
-	return path
-}
-
-// qwenTokenizer is a folder with the published tokenizer of Qwen2.5 and its chat template.
-func qwenTokenizer(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	f, err := os.Open(dataPath(t, "tokenizers/qwen2/tokenizer.json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	main, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conf, err := os.ReadFile(dataPath(t, "tokenizers/qwen2/tokenizer_config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, b := range map[string][]byte{"tokenizer.json": main, "tokenizer_config.json": conf} {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // The prompts of a benchmark have the ids of transformers' apply_chat_template (4.57.3,
 // add_generation_prompt) on messages=[{"role": "user", "content": problem + suffix}].
 func TestPublishedPrompts(t *testing.T) {
-	dir := qwenTokenizer(t)
-	s, err := suite.Read("math500", dataPath(t, "benchmarks/math500.jsonl"))
+	dir := prompttest.QwenTokenizer(t)
+	s, err := suite.Read("math500", prompttest.DataPath(t, "benchmarks/math500.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +53,7 @@ func TestPublishedPrompts(t *testing.T) {
 			}
 		}
 	}
-	if got, want := StopText(p.Stops), "151645 <|im_end|> (eos_token of tokenizer_config.json, end of turn of the chat template)"; got != want {
+	if got, want := prompt.StopText(p.Stops), "151645 <|im_end|> (eos_token of tokenizer_config.json, end of turn of the chat template)"; got != want {
 		t.Errorf("stop ids %s, want %s", got, want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/train"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
@@ -232,7 +233,7 @@ func numbers[T int32 | float32](r rows.Row, field string, parse func(string) (T,
 
 // recordedDigest covers the rows, whatever the file's layout. It also checks them, against the
 // vocabulary unless p is nil.
-func recordedDigest(c *config.Run, p *Prompter) (d ident.Digest, err error) {
+func recordedDigest(c *config.Run, p *prompt.Prompter) (d ident.Digest, err error) {
 	list, where, err := readRecorded(c.Rollout.Recorded)
 	if err != nil {
 		return d, err

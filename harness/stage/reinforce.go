@@ -11,6 +11,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/kernels"
 	"exp/train"
 	"exp/train/checkpoint"
@@ -178,7 +179,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 }
 
 // buildEnvironment makes what answers calls, on ranks that sample.
-func (r *reinforcement) buildEnvironment(prompts *Prompter, owned *closers) error {
+func (r *reinforcement) buildEnvironment(prompts *prompt.Prompter, owned *closers) error {
 	if !r.samples() {
 		return nil
 	}

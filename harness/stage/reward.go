@@ -9,6 +9,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/train/checkpoint"
 	"exp/train/reward"
 	"exp/train/rollout"
@@ -120,7 +121,7 @@ func (e *KeyError) ExitCode() int { return 7 }
 
 // rewardDigests returns digests of the files that the reward depends on, by use. policy makes the
 // prompts of the run. It tells bad the problems of each key.
-func rewardDigests(c *config.Run, policy *Prompter,
+func rewardDigests(c *config.Run, policy *prompt.Prompter,
 	bad func(key, code, message, help string)) map[string]ident.Digest {
 	x, add := digestsByUse("reward/", bad)
 	switch r := c.Reward; r.Kind {

@@ -6,6 +6,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/train/rollout"
 )
 
@@ -15,10 +16,10 @@ const plainRewardText = "{prompt}{response}"
 // rewardPrompter renders the input of a reward model by the chat template in the model's own
 // folder, if the policy's prompts are chats and neither reward.chat nor reward.text says otherwise.
 // If it is nil, the model reads reward.text.
-func rewardPrompter(c *config.Run, policy *Prompter) (*Prompter, error) {
+func rewardPrompter(c *config.Run, policy *prompt.Prompter) (*prompt.Prompter, error) {
 	r := c.Reward
 	if r.Kind != "model" || r.Chat == config.None || r.Text != plainRewardText || policy == nil ||
-		policy.template == nil {
+		!policy.Chats() {
 		return nil, nil
 	}
 	own := &config.Run{Tokenizer: config.Tokenizer{Kind: "model"},
@@ -28,7 +29,7 @@ func rewardPrompter(c *config.Run, policy *Prompter) (*Prompter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reward model %s: %w", r.Weights, err)
 	}
-	if p.template == nil {
+	if !p.Chats() {
 		return nil, nil
 	}
 	return p, nil
@@ -36,17 +37,17 @@ func rewardPrompter(c *config.Run, policy *Prompter) (*Prompter, error) {
 
 // rewardChat returns the ids of a whole chat for a reward model: the policy's messages, and the
 // completion as the assistant's.
-func rewardChat(policy, own *Prompter) func(p *rollout.Problem, response string) ([]int32, error) {
+func rewardChat(policy, own *prompt.Prompter) func(p *rollout.Problem, response string) ([]int32, error) {
 	return func(q *rollout.Problem, response string) ([]int32, error) {
-		list := append(slices.Clone(policy.template.messagesOf(q)),
-			rollout.Message{Role: "assistant", Content: response})
-		return own.encodeChat(list, policy.template.toolsOf(q), false)
+		asked, tools := policy.Chat(q)
+		list := append(slices.Clone(asked), rollout.Message{Role: "assistant", Content: response})
+		return own.EncodeChat(list, tools, false)
 	}
 }
 
 // rewardTemplate returns the digest of the chat template that formats a reward model's input; zero
 // for plain text.
-func rewardTemplate(c *config.Run, policy *Prompter) (ident.Digest, error) {
+func rewardTemplate(c *config.Run, policy *prompt.Prompter) (ident.Digest, error) {
 	p, err := rewardPrompter(c, policy)
 	if err != nil || p == nil {
 		return ident.Digest{}, err

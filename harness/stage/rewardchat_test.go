@@ -7,6 +7,8 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
+	"exp/harness/prompt/prompttest"
 	"exp/train/rollout"
 )
 
@@ -14,8 +16,8 @@ import (
 // own template, if the policy's prompts are chats and it has one.
 func TestRewardChat(t *testing.T) {
 	const own = "{{ bos_token }}{% if tools %}{{ tools | length }} tools{% endif %}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}{% if add_generation_prompt %}OPEN{% endif %}"
-	chats, plain := modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), modelFolder(t, false, nil)
-	scorer, mute := modelFolder(t, true, map[string]string{"chat_template.jinja": own}), modelFolder(t, true, nil)
+	chats, plain := prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": prompttest.ChatML}), prompttest.ModelFolder(t, false, nil)
+	scorer, mute := prompttest.ModelFolder(t, true, map[string]string{"chat_template.jinja": own}), prompttest.ModelFolder(t, true, nil)
 	conf := func(weights string) *config.Run {
 		c := &config.Run{Reward: config.Reward{Kind: "model", Weights: weights, Text: plainRewardText, Chat: config.Auto}}
 		c.Data.TemplateDate = "2024-07-26"
@@ -35,15 +37,15 @@ func TestRewardChat(t *testing.T) {
 		{&rollout.Problem{Prompt: "1+1?"}, "<s>[system] Short.[user] 1+1?[assistant] B</s>"},
 	} {
 		ids, err := rewardChat(policy, p)(tt.problem, "B</s>")
-		if err != nil || written(ids) != tt.want {
-			t.Errorf("%q, %v; want %q", written(ids), err, tt.want)
+		if err != nil || prompttest.Written(ids) != tt.want {
+			t.Errorf("%q, %v; want %q", prompttest.Written(ids), err, tt.want)
 		}
 	}
 	d, err := rewardTemplate(conf(scorer), policy)
 	if err != nil || d != p.TemplateDigest() {
 		t.Errorf("digest %s, %v", d, err)
 	}
-	if note := RewardNote(conf(scorer), External{Reward: map[string]ident.Digest{rewardTemplateUse: d}}); !strings.Contains(note, "whole chat") || !strings.Contains(note, p.template.Digest()[:12]) {
+	if note := RewardNote(conf(scorer), External{Reward: map[string]ident.Digest{rewardTemplateUse: d}}); !strings.Contains(note, "whole chat") || !strings.Contains(note, p.TemplateDigest().String()[:12]) {
 		t.Errorf("the plan says %q", note)
 	}
 
@@ -53,7 +55,7 @@ func TestRewardChat(t *testing.T) {
 	none.Reward.Chat = config.None
 	for name, tt := range map[string]struct {
 		c      *config.Run
-		policy *Prompter
+		policy *prompt.Prompter
 	}{
 		"plain prompts": {conf(scorer), mustPrompter(t, plain, nil)},
 		"no template":   {conf(mute), policy},
@@ -75,6 +77,6 @@ func TestRewardChat(t *testing.T) {
 	}
 	ids, err := rewardChat(policy, p)(&rollout.Problem{Prompt: "1"}, "B</s>")
 	if err != nil || ids[len(ids)-1] == 257 { // the id of </s>
-		t.Errorf("a completion that spells a token became it: %q, %v", written(ids), err)
+		t.Errorf("a completion that spells a token became it: %q, %v", prompttest.Written(ids), err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"exp/eval"
 	"exp/experiments/ident"
+	"exp/harness/prompt"
 	"exp/train"
 	"exp/train/generate"
 	"exp/train/rollout"
@@ -197,7 +198,7 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 
 // drawAgain samples by the policy as it was after so many steps.
 func (e *Env) drawAgain(ctx context.Context, in Inputs, after int, reqs []rollout.Request,
-	prompts *Prompter) ([][]rollout.Completion, error) {
+	prompts *prompt.Prompter) ([][]rollout.Completion, error) {
 	var owned closers
 	defer owned.close()
 	m, err := e.policyAfter(after, in, &owned)
@@ -248,7 +249,8 @@ func (e *Env) gradeAgain(ctx context.Context, items []rollout.Item) (list []roll
 }
 
 // requests returns what training asked the sampler for these completions.
-func (e *Env) requests(list []Rollout, problems []rollout.Problem, prompts *Prompter) ([]rollout.Request, error) {
+func (e *Env) requests(list []Rollout, problems []rollout.Problem,
+	prompts *prompt.Prompter) ([]rollout.Request, error) {
 	seed, byID := seedFunc(e.Seed), map[string]*rollout.Problem{}
 	for i := range problems {
 		byID[problems[i].ID] = &problems[i]

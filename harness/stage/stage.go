@@ -16,6 +16,7 @@ import (
 	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/kernels"
 	"exp/train"
 	"exp/train/ranks"
@@ -26,7 +27,7 @@ import (
 const (
 	RoleTrain         = config.RoleTrain
 	RoleVal           = config.RoleVal
-	RoleTest          = "problems/test"
+	RoleTest          = config.RoleTest
 	RoleProblems      = config.RoleProblems
 	RoleRollouts      = config.RoleRollouts
 	RoleConversations = config.RoleConversations
@@ -65,7 +66,7 @@ type Env struct {
 	Suites  []Suite      // of the store, that eval.final.suites names
 	Placement
 	// Prompter is the run's; nil: a stage that needs one makes it.
-	Prompter *Prompter
+	Prompter *prompt.Prompter
 	Start    Start
 	// Again says that the stage is executed only to be compared with the record: it saves no
 	// checkpoints.

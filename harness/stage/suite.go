@@ -13,6 +13,7 @@ import (
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
 	"exp/sandbox"
 	"exp/train/rollout"
 )
@@ -174,12 +175,12 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 
 // checkSuitePrompts finds the first problem of a benchmark whose prompt cannot be
 // encoded or is too long.
-func (e *Env) checkSuitePrompts(prompts *Prompter, s Suite) error {
+func (e *Env) checkSuitePrompts(prompts *prompt.Prompter, s Suite) error {
 	problems, err := e.suiteProblems(Inputs{RoleProblems: s.Digest}, s.Name)
 	if err != nil {
 		return err
 	}
-	if err := prompts.check(e.rendered(problems, s.Name)); err != nil {
+	if err := prompts.Check(e.rendered(problems, s.Name)); err != nil {
 		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict,
 			fmt.Sprintf("suite %s: %v", s.Name, err),
 			"the problems within eval.final.prompt must fit into data.max_prompt_tokens and the model's vocabulary")}

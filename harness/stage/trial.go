@@ -9,6 +9,7 @@ import (
 
 	"exp/eval/task"
 	"exp/experiments/quantity"
+	"exp/harness/dataset"
 	"exp/train/reward"
 	"exp/train/rollout"
 )
@@ -25,7 +26,7 @@ const (
 // run before any work, as a *TrialError. e belongs to the train stage.
 func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	r := e.run()
-	if r.Reward.Kind != "command" && r.Reward.Kind != "judge" && !task.RunsPrograms(taskConfig(r).Kind) {
+	if r.Reward.Kind != "command" && r.Reward.Kind != "judge" && !task.RunsPrograms(dataset.TaskConfig(r).Kind) {
 		return nil
 	}
 	role := RoleTrain

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"exp/harness/config"
+	"exp/harness/prompt"
 )
 
 // Unreadable lists errors in the existing files of a model that a configuration names: its
@@ -36,7 +37,7 @@ func Unreadable(c *config.Run) (list []string) {
 	if !there && c.Tokenizer.Kind == "model" {
 		return list
 	}
-	var data *DataError
+	var data *prompt.DataError
 	if _, err := NewPrompter(c); err != nil && !(errors.As(err, &data) && errors.Is(err, fs.ErrNotExist)) {
 		list = append(list, fmt.Sprintf("prompts: %v", err))
 	}

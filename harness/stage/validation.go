@@ -7,6 +7,7 @@ import (
 	"exp/eval"
 	"exp/eval/stat"
 	"exp/experiments/ident"
+	"exp/harness/prompt"
 	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -26,7 +27,8 @@ type onlineEval struct {
 
 // newOnlineEval returns nil if none is configured, or if this rank does not sample for it. Its generator has no
 // Sampler yet.
-func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter, grader rollout.Grader) (*onlineEval, error) {
+func (r *reinforcement) newOnlineEval(in Inputs, prompts *prompt.Prompter,
+	grader rollout.Grader) (*onlineEval, error) {
 	o := r.run().Eval.Online
 	if !r.validates() {
 		return nil, nil

@@ -13,6 +13,8 @@ import (
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt"
+	"exp/harness/prompt/prompttest"
 	"exp/train/rollout"
 )
 
@@ -60,10 +62,10 @@ func readVerlPrompts(t *testing.T) (all verlPrompts) {
 // FlowRL's data sets go from parquet to the peers' prompts, text and ids, whatever the
 // treatment of long ones.
 func TestVerlPrompts(t *testing.T) {
-	model := qwenTokenizer(t)
+	model := prompttest.QwenTokenizer(t)
 	all := readVerlPrompts(t)
-	thinking := dataPath(t, "chat_templates/qwen3.jinja")
-	open := func(set func(d *config.Data)) *Prompter {
+	thinking := prompttest.DataPath(t, "chat_templates/qwen3.jinja")
+	open := func(set func(d *config.Data)) *prompt.Prompter {
 		t.Helper()
 		p, err := prompterOf(t, model, func(c *config.Run) {
 			c.Data.MaxPromptTokens = 2048
@@ -79,7 +81,7 @@ func TestVerlPrompts(t *testing.T) {
 		d.Chat, d.TemplateVars = thinking, map[string]any{"enable_thinking": false}
 	})
 	filter := open(func(d *config.Data) { d.MaxPromptTokens, d.FilterOverlong = all.Limit, true })
-	cuts := map[string]*Prompter{}
+	cuts := map[string]*prompt.Prompter{}
 	for _, mode := range []string{"left", "right", "middle"} {
 		cuts[mode] = open(func(d *config.Data) { d.MaxPromptTokens, d.Truncate = all.Limit, mode })
 	}
@@ -108,7 +110,7 @@ func TestVerlPrompts(t *testing.T) {
 					kept = append(kept, *q)
 				}
 			}
-			got, err := filter.fitting(problems)
+			got, err := filter.Fitting(problems)
 			if diff := cmp.Diff(kept, got); err != nil || diff != "" {
 				t.Errorf("filter_overlong, %v (-want +got):\n%s", err, diff)
 			}
@@ -117,11 +119,11 @@ func TestVerlPrompts(t *testing.T) {
 }
 
 // sameIDs compares the digest of a prompt's ids.
-func sameIDs(t *testing.T, p *Prompter, q *rollout.Problem, want string) {
+func sameIDs(t *testing.T, p *prompt.Prompter, q *rollout.Problem, want string) {
 	t.Helper()
 	ids, err := p.Encode(q)
 	if got := ident.SumLE(ids).String(); err != nil || got != want {
-		t.Errorf("problem %s, truncate %s, template %s: %d ids with digest %s, %v, want %s", q.ID, p.data.Truncate, p.template.from,
+		t.Errorf("problem %s, truncate %s, template %s: %d ids with digest %s, %v, want %s", q.ID, p.Plan().Truncate, p.Plan().Template,
 			len(ids), got, err, want)
 	}
 }
@@ -170,11 +172,11 @@ func TestVerlMaxSamples(t *testing.T) {
 // A row that the template cannot render is an error. verl drops it with the long ones.
 func TestFilterTellsOfBrokenRows(t *testing.T) {
 	refuses := map[string]string{"chat_template.jinja": "{% if 'bad' in messages[0].content %}{{ raise_exception('no such role') }}{% endif %}{{ messages[0].content }}"}
-	p, err := prompterOf(t, modelFolder(t, false, refuses), func(c *config.Run) { c.Data.FilterOverlong, c.Data.MaxPromptTokens = true, 5 })
+	p, err := prompterOf(t, prompttest.ModelFolder(t, false, refuses), func(c *config.Run) { c.Data.FilterOverlong, c.Data.MaxPromptTokens = true, 5 })
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.fitting([]rollout.Problem{{ID: "1", Prompt: "good"}, {ID: "2", Prompt: "a bad one"}})
+	_, err = p.Fitting([]rollout.Problem{{ID: "1", Prompt: "good"}, {ID: "2", Prompt: "a bad one"}})
 	if err == nil || !strings.HasPrefix(err.Error(), "problem 2: ") || !strings.Contains(err.Error(), "no such role") {
 		t.Errorf("%v", err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"exp/eval/rows"
 	"exp/harness/config"
-	"exp/harness/stage"
+	"exp/harness/prompt"
 )
 
 // Texts are the texts to learn a vocabulary from.
@@ -91,7 +91,7 @@ func (t *Texts) of(path string) iter.Seq2[string, error] {
 		if err != nil {
 			return func(yield func(string, error) bool) { yield("", err) }
 		}
-		return stage.TrainingTexts(&r.Run)
+		return prompt.TrainingTexts(&r.Run)
 	}
 	name := strings.TrimSuffix(path, ".gz")
 	if !slices.Contains([]string{".json", ".jsonl", ".ndjson", ".parquet"}, filepath.Ext(name)) {

@@ -1,4 +1,4 @@
-package stage
+package prompt
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/harness/prompt/prompttest"
 	"exp/train/rollout"
 )
 
@@ -58,7 +59,7 @@ func namesIn(t *testing.T, dir string) (names []string) {
 // The ids are those without a cache, also of another limit, and of a file that is damaged.
 func TestPromptFolder(t *testing.T) {
 	dir := userCache(t)
-	model := modelFolder(t, true, map[string]string{"chat_template.jinja": chatML})
+	model := prompttest.ModelFolder(t, true, map[string]string{"chat_template.jinja": prompttest.ChatML})
 	open := func(limit int) *Prompter {
 		p, err := prompterOf(t, model, func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.Truncate = limit, "left" })
 		if err != nil {
@@ -68,12 +69,12 @@ func TestPromptFolder(t *testing.T) {
 	}
 	problems := manyProblems(fewestKept)
 	for _, few := range []int{0, 1, fewestKept - 1} {
-		if err := open(1000).check(problems[:few]); err != nil || len(namesIn(t, dir)) > 0 {
+		if err := open(1000).Check(problems[:few]); err != nil || len(namesIn(t, dir)) > 0 {
 			t.Fatalf("%d prompts: %v, files %v", few, err, namesIn(t, dir))
 		}
 	}
 	want := encodeAll(t, open(1000), problems)
-	if err := open(1000).check(problems); err != nil {
+	if err := open(1000).Check(problems); err != nil {
 		t.Fatal(err)
 	}
 	names := namesIn(t, dir)
@@ -109,7 +110,7 @@ func TestPromptFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := open(1000)
-		if err := p.check(problems); err != nil {
+		if err := p.Check(problems); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, encodeAll(t, p, problems)); diff != "" {
@@ -126,7 +127,7 @@ func TestPromptFolder(t *testing.T) {
 func TestPromptFolderIsRead(t *testing.T) {
 	userCache(t)
 	problems := manyProblems(fewestKept)
-	p, err := prompterOf(t, modelFolder(t, false, nil), nil)
+	p, err := prompterOf(t, prompttest.ModelFolder(t, false, nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestPromptFolderIsRead(t *testing.T) {
 // Everything that changes the ids of a prompt changes the name of the file.
 func TestPromptFolderKey(t *testing.T) {
 	userCache(t)
-	im := map[string]string{"chat_template.jinja": chatML}
+	im := map[string]string{"chat_template.jinja": prompttest.ChatML}
 	seen := map[ident.Digest]string{}
 	for _, tt := range []struct {
 		name  string
@@ -168,10 +169,10 @@ func TestPromptFolderKey(t *testing.T) {
 		{"escape", false, im, func(c *config.Run) { c.Data.EscapeSpecial = true }},
 		{"tools", false, im, func(c *config.Run) { c.Data.Tools = `[{"type":"function","function":{"name":"f"}}]` }},
 		{"post-processor", true, im, nil},
-		{"named tokens", false, map[string]string{"chat_template.jinja": chatML,
+		{"named tokens", false, map[string]string{"chat_template.jinja": prompttest.ChatML,
 			"tokenizer_config.json": `{"bos_token": "</s>", "eos_token": "</s>"}`}, nil},
 	} {
-		p, err := prompterOf(t, modelFolder(t, tt.bos, tt.files), tt.set)
+		p, err := prompterOf(t, prompttest.ModelFolder(t, tt.bos, tt.files), tt.set)
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
@@ -181,7 +182,7 @@ func TestPromptFolderKey(t *testing.T) {
 		}
 		seen[name] = tt.name
 	}
-	p, err := prompterOf(t, modelFolder(t, false, im), func(c *config.Run) { c.Data.MaxPromptTokens = 7 })
+	p, err := prompterOf(t, prompttest.ModelFolder(t, false, im), func(c *config.Run) { c.Data.MaxPromptTokens = 7 })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package stage
+package sources
 
 import (
 	"io/fs"
@@ -90,7 +90,7 @@ func TestCodeCovers(t *testing.T) {
 	}
 }
 
-// All that this package imports of the engine and the graders belongs to some kind: otherwise a change there would
+// All that the stages import of the engine and the graders belongs to some kind: otherwise a change there would
 // leave results in the cache that it no longer gives.
 func TestImportsAreCovered(t *testing.T) {
 	covered := map[string]bool{}
@@ -103,17 +103,19 @@ func TestImportsAreCovered(t *testing.T) {
 			covered[d] = true
 		}
 	}
-	imports, err := importsOf(exp.Sources, "harness/stage")
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
-	for _, d := range imports {
-		for _, top := range []string{"kernels", "train", "eval", "sandbox"} {
-			if d == top || strings.HasPrefix(d, top+"/") {
-				n++
-				if !covered[d] {
-					t.Errorf("no kind of stage covers %s", d)
+	for _, dir := range stages() {
+		imports, err := importsOf(exp.Sources, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range imports {
+			for _, top := range []string{"kernels", "train", "eval", "sandbox"} {
+				if d == top || strings.HasPrefix(d, top+"/") {
+					n++
+					if !covered[d] {
+						t.Errorf("no kind of stage covers %s", d)
+					}
 				}
 			}
 		}

@@ -1,8 +1,7 @@
-package stage
+package prompt
 
 import (
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,97 +11,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"exp/harness/config"
+	"exp/harness/prompt/prompttest"
+	"exp/train/checkpoint"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
 
-const (
-	chatML = "{% for m in messages %}{% if loop.first and m.role != 'system' %}<|im_start|>system\nYou help.<|im_end|>\n{% endif %}" +
-		"<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-	bosTemplate = "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}[assistant] {% endif %}"
-)
-
-// byteChars are the characters of GPT-2's byte level.
-func byteChars() []string {
-	var list []string
-	next := rune(256)
-	for b := range 256 {
-		r := rune(b)
-		if !(b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae) {
-			r, next = next, next+1
-		}
-		list = append(list, string(r))
-	}
-	return list
-}
-
-// modelFolder is a folder with a tokenizer of bytes: ids 0 to 255 are the bytes, then
-// come <s>, </s>, <|im_start|>, <|im_end|> and <pad>. files replace or add files.
-func modelFolder(t *testing.T, bos bool, files map[string]string) string {
-	t.Helper()
-	vocab := map[string]int{}
-	for i, s := range byteChars() {
-		vocab[s] = i
-	}
-	var added []any
-	for i, s := range []string{"<s>", "</s>", "<|im_start|>", "<|im_end|>", "<pad>"} {
-		added = append(added, map[string]any{"id": 256 + i, "content": s, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true})
-	}
-	var post any
-	if bos {
-		special := map[string]any{"<s>": map[string]any{"id": "<s>", "ids": []int{256}, "tokens": []string{"<s>"}}}
-		post = map[string]any{"type": "TemplateProcessing", "special_tokens": special,
-			"single": []any{map[string]any{"SpecialToken": map[string]any{"id": "<s>", "type_id": 0}}, map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}},
-			"pair":   []any{map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}, map[string]any{"Sequence": map[string]any{"id": "B", "type_id": 1}}}}
-	}
-	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}
-	raw, err := json.Marshal(map[string]any{"version": "1.0", "added_tokens": added, "normalizer": nil, "pre_tokenizer": level, "post_processor": post, "decoder": level,
-		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{"tokenizer.json": string(raw),
-		"tokenizer_config.json":  `{"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "tokenizer_class": "PreTrainedTokenizerFast"}`,
-		"generation_config.json": `{"eos_token_id": [257], "pad_token_id": 260}`}
-	maps.Copy(all, files)
-	dir := t.TempDir()
-	for name, text := range all {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
+const bosTemplate = "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}[assistant] {% endif %}"
 
 func prompterOf(t *testing.T, dir string, set func(c *config.Run)) (*Prompter, error) {
 	t.Helper()
-	c := &config.Run{Tokenizer: config.Tokenizer{Kind: "model"}, Model: config.Model{Init: "pretrained", Base: dir},
-		Data: config.Data{Chat: config.Auto, TemplateDate: "2024-07-26", MaxPromptTokens: 1000, Truncate: "error"}}
+	c := prompttest.Run(dir)
 	if set != nil {
 		set(c)
 	}
-	return NewPrompter(c)
-}
-
-// written shows ids as text, with the special tokens.
-func written(ids []int32) string {
-	special := []string{"<s>", "</s>", "<|im_start|>", "<|im_end|>", "<pad>"}
-	var b strings.Builder
-	for _, id := range ids {
-		if id >= 256 {
-			b.WriteString(special[id-256])
-		} else {
-			b.WriteByte(byte(id))
-		}
+	vocab := 0
+	if arch, err := checkpoint.ReadConfig(dir); err == nil {
+		vocab = arch.Vocab
 	}
-	return b.String()
+	return New(c, vocab)
 }
 
 func TestPrompts(t *testing.T) {
 	user := &rollout.Problem{ID: "u", Prompt: "1+1?"}
 	chat := &rollout.Problem{ID: "c", Prompt: "1+1?", Messages: []rollout.Message{{Role: "system", Content: "Be short."}, {Role: "user", Content: "1+1?"}}}
 	spells := &rollout.Problem{ID: "s", Prompt: "a<|im_end|>b<|im_start|>"}
-	im := map[string]string{"chat_template.jinja": chatML}
+	im := map[string]string{"chat_template.jinja": prompttest.ChatML}
 	for _, tt := range []struct {
 		name  string
 		bos   bool
@@ -137,7 +71,7 @@ func TestPrompts(t *testing.T) {
 		{"cut in the middle", false, nil, func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.Truncate = 3, "middle" }, user, "11?"[:1] + "1?", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := prompterOf(t, modelFolder(t, tt.bos, tt.files), tt.set)
+			p, err := prompterOf(t, prompttest.ModelFolder(t, tt.bos, tt.files), tt.set)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +80,7 @@ func TestPrompts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := written(ids); got != tt.want {
+				if got := prompttest.Written(ids); got != tt.want {
 					t.Errorf("%q, want %q", got, tt.want)
 				}
 				if tt.ids > 0 && len(ids) != tt.ids {
@@ -175,7 +109,7 @@ func TestPromptErrors(t *testing.T) {
 		{"a stop id beyond the vocabulary", "rollout.stop_ids has 300, the vocabulary ends at 260", nil, func(c *config.Run) { c.Rollout.StopIDs = []int{300} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := prompterOf(t, modelFolder(t, false, tt.files), tt.set)
+			p, err := prompterOf(t, prompttest.ModelFolder(t, false, tt.files), tt.set)
 			if err == nil {
 				_, err = p.Encode(user)
 			}
@@ -189,7 +123,7 @@ func TestPromptErrors(t *testing.T) {
 // What ends a completion is the union of what the files and the template say, and
 // nothing else: not the padding token.
 func TestStopIDs(t *testing.T) {
-	im := map[string]string{"chat_template.jinja": chatML}
+	im := map[string]string{"chat_template.jinja": prompttest.ChatML}
 	for _, tt := range []struct {
 		name  string
 		files map[string]string
@@ -209,7 +143,7 @@ func TestStopIDs(t *testing.T) {
 			[]StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}, {259, "<|im_end|>", []string{turnEnd}}}, 259},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := prompterOf(t, modelFolder(t, false, tt.files), tt.set)
+			p, err := prompterOf(t, prompttest.ModelFolder(t, false, tt.files), tt.set)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -278,7 +212,7 @@ func TestDataAlphabet(t *testing.T) {
 	c := &config.Run{Task: config.Task{Kind: "math", Math: config.Math{Grader: "gsm8k_strict"}}, Tokenizer: config.Tokenizer{Kind: "char"}, Model: config.Model{Init: "random"},
 		Data: config.Data{Train: config.Split{Source: filepath.Join(dir, "train.jsonl")}, Val: config.Split{Source: filepath.Join(dir, "val.jsonl")}, Test: config.Split{Source: config.None},
 			Chat: config.Auto, TemplateDate: "2024-07-26", MaxPromptTokens: 100}}
-	p, err := NewPrompter(c)
+	p, err := New(c, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +227,7 @@ func TestDataAlphabet(t *testing.T) {
 	if err := os.WriteFile(c.Data.Chat, []byte("{% for m in messages %}Q:{{ m.content }}{% endfor %}A:"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = NewPrompter(c); err != nil {
+	if p, err = New(c, 0); err != nil {
 		t.Fatal(err)
 	}
 	ids, err := p.Encode(&rollout.Problem{Prompt: "1+1?"})

@@ -1,4 +1,4 @@
-package stage
+package prompt
 
 import (
 	"crypto/sha256"

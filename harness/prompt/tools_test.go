@@ -1,4 +1,4 @@
-package stage
+package prompt
 
 import (
 	"crypto/sha256"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"exp/harness/config"
+	"exp/harness/prompt/prompttest"
 	"exp/train/rollout"
 )
 
@@ -29,8 +30,8 @@ func TestPublishedTools(t *testing.T) {
 		{"mistral-nemo", "1adcdcad5565e9292b6a887e0082a981e357ce41a7ff3da13168c3ccaa3538a4", false},
 		{"phi-4", "5bc999bc7aa25f4e090b469d080ef28cb21a4ca12eae9bcb3cc416b2db098460", true},
 	} {
-		file := dataPath(t, "chat_templates/"+tt.template+".jinja")
-		dir := modelFolder(t, false, nil)
+		file := prompttest.DataPath(t, "chat_templates/"+tt.template+".jinja")
+		dir := prompttest.ModelFolder(t, false, nil)
 		for name, p := range map[string]*Prompter{
 			"text":    mustPrompter(t, dir, func(c *config.Run) { c.Data.Chat, c.Data.Tools = file, toolList }),
 			"problem": mustPrompter(t, dir, func(c *config.Run) { c.Data.Chat = file }),
@@ -46,8 +47,8 @@ func TestPublishedTools(t *testing.T) {
 			if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(got))); sum != tt.sum {
 				t.Errorf("%s, tools of the %s: %s\n%s", tt.template, name, sum, got)
 			}
-			n, ignored := p.toolsPlan()
-			if own, lost := p.withoutTools([]rollout.Problem{*q, {Prompt: "?"}}); name == "problem" && (n != 0 || own != 1 || (lost == 1) != tt.ignored) {
+			n, ignored := p.ToolsPlan()
+			if own, lost := p.WithoutTools([]rollout.Problem{*q, {Prompt: "?"}}); name == "problem" && (n != 0 || own != 1 || (lost == 1) != tt.ignored) {
 				t.Errorf("%s: %d tools of the run, %d problems with their own, %d lost", tt.template, n, own, lost)
 			}
 			if name == "text" && (n != 2 || ignored != tt.ignored) {
@@ -71,7 +72,7 @@ const toolTemplate = "{% if tools %}T{{ tools | tojson }}{% endif %}{% for m in 
 // Tools come from the configuration or a file, in their order of keys; a problem's own
 // go before. They are part of the digest, and a list that is none is refused.
 func TestTools(t *testing.T) {
-	dir := modelFolder(t, false, map[string]string{"chat_template.jinja": toolTemplate})
+	dir := prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": toolTemplate})
 	file := filepath.Join(t.TempDir(), "tools.json")
 	if err := os.WriteFile(file, []byte(` [ {"b": 1,  "a": "x"} ]`), 0o644); err != nil {
 		t.Fatal(err)
@@ -114,7 +115,7 @@ func TestTools(t *testing.T) {
 			t.Errorf("%s: %v", tt.tools, err)
 		}
 	}
-	if _, err := prompterOf(t, modelFolder(t, false, nil), func(c *config.Run) { c.Data.Tools = toolList }); err == nil || !strings.Contains(err.Error(), "no chat template") {
+	if _, err := prompterOf(t, prompttest.ModelFolder(t, false, nil), func(c *config.Run) { c.Data.Tools = toolList }); err == nil || !strings.Contains(err.Error(), "no chat template") {
 		t.Errorf("tools without a template: %v", err)
 	}
 }
@@ -131,7 +132,7 @@ func writeTools(t *testing.T, text string) string {
 // A model with a template for chats with tools renders such chats with it, and escaped text of
 // tools does not become a token.
 func TestToolTemplate(t *testing.T) {
-	dir := modelFolder(t, false, map[string]string{"tokenizer_config.json": `{"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": [{"name": "default", "template": "plain {{ messages[0].content }}"}, ` +
+	dir := prompttest.ModelFolder(t, false, map[string]string{"tokenizer_config.json": `{"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": [{"name": "default", "template": "plain {{ messages[0].content }}"}, ` +
 		`{"name": "tool_use", "template": "tools {{ tools[0].name }} {{ messages[0].content }}"}]}`})
 	p := mustPrompter(t, dir, func(c *config.Run) { c.Data.EscapeSpecial = true })
 	q := &rollout.Problem{Prompt: "hi", Tools: json.RawMessage(`[{"name": "<pad>"}]`)}

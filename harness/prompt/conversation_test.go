@@ -1,4 +1,4 @@
-package stage
+package prompt
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"exp/eval/layout"
 	"exp/eval/rows"
 	"exp/harness/config"
+	"exp/harness/prompt/prompttest"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
@@ -35,8 +36,8 @@ func conversationsIn(t *testing.T, lines ...string) []layout.Conversation {
 }
 
 // shown returns the text of a conversation with « and » around the trained spans.
-func shown(x *conversation, text func([]int32) string) string {
-	out, at := text(x.prompt)+"«", 0
+func shown(x *Conversation, text func([]int32) string) string {
+	out, at := text(x.Prompt)+"«", 0
 	for _, s := range x.Inserted {
 		out += text(x.Tokens[at:s.Start]) + "»" + text(x.Tokens[s.Start:s.End]) + "«"
 		at = s.End
@@ -73,7 +74,7 @@ func TestConversation(t *testing.T) {
 	const plain = "<|im_start|>user\n6*7?<|im_end|>\n<|im_start|>assistant\n«42<|im_end|>»\n<|im_start|>tool\n<|im_end|><|im_end|>\n" +
 		"<|im_start|>assistant\n«So 42.<|im_end|>»"
 	for _, tt := range []struct{ name, template, row, want string }{
-		{"chatML", chatML, textChat, "<|im_start|>system\nYou help.<|im_end|>\n" + plain},
+		{"prompttest.ChatML", prompttest.ChatML, textChat, "<|im_start|>system\nYou help.<|im_end|>\n" + plain},
 		{"hermes", "openhermes-2.5", textChat, plain},
 		{"qwen2.5", "qwen2.5", toolChat, qwenTools + calls},
 		{"qwen3", "qwen3", toolChat, qwenTools + calls},
@@ -86,13 +87,13 @@ func TestConversation(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			text := tt.template
 			if !strings.Contains(text, "{") {
-				b, err := os.ReadFile(dataPath(t, "chat_templates/"+tt.template+".jinja"))
+				b, err := os.ReadFile(prompttest.DataPath(t, "chat_templates/"+tt.template+".jinja"))
 				if err != nil {
 					t.Fatal(err)
 				}
 				text = string(b)
 			}
-			p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": text}), nil)
+			p, err := prompterOf(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": text}), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +102,7 @@ func TestConversation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, shown(x, written)); diff != "" {
+			if diff := cmp.Diff(tt.want, shown(x, prompttest.Written)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if err := x.CheckInserted(); err != nil {
@@ -119,7 +120,7 @@ func TestConversation(t *testing.T) {
 			// What a tool says is text, the turns' ends are tokens.
 			end, _ := p.Tokenizer.TokenID("<|im_end|>")
 			if n, want := countOf(x.Tokens, end), strings.Count(strings.ReplaceAll(tt.want, "tool\n<|im_end|>", ""), "<|im_end|>")-
-				countOf(x.prompt, end); n != want {
+				countOf(x.Prompt, end); n != want {
 				t.Errorf("%d end tokens, want %d", n, want)
 			}
 		})
@@ -143,10 +144,10 @@ func TestCompletionRows(t *testing.T) {
 		{"messages without a template", "", chat, "no chat template"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := prompterOf(t, modelFolder(t, false, nil), func(c *config.Run) {
+			p, err := prompterOf(t, prompttest.ModelFolder(t, false, nil), func(c *config.Run) {
 				c.SFT.Mask, c.Data.MaxPromptTokens = []string{"<c>", "</c>"}, 1
 				if tt.template != "" {
-					c.Data.Chat = dataPath(t, tt.template)
+					c.Data.Chat = prompttest.DataPath(t, tt.template)
 				}
 			})
 			if err != nil {
@@ -158,11 +159,11 @@ func TestCompletionRows(t *testing.T) {
 			if err != nil || json.Unmarshal(b, &kept[0]) != nil {
 				t.Fatal(err)
 			}
-			switch list, _, err := p.conversations(t.Context(), kept); {
+			switch list, _, err := p.Conversations(t.Context(), kept); {
 			case err != nil && !strings.Contains(err.Error(), tt.want):
 				t.Errorf("%v, want %q", err, tt.want)
-			case err == nil && shown(list[0], written) != tt.want:
-				t.Errorf("got\n%s\nwant\n%s", shown(list[0], written), tt.want)
+			case err == nil && shown(list[0], prompttest.Written) != tt.want:
+				t.Errorf("got\n%s\nwant\n%s", shown(list[0], prompttest.Written), tt.want)
 			}
 		})
 	}
@@ -171,7 +172,7 @@ func TestCompletionRows(t *testing.T) {
 // With the published tokenizer of Qwen2.5, a conversation gets the token ids that a sampler sees: the prompt, each
 // turn tokenized by itself, and the environment's replies.
 func TestConversationIsWhatSamplersSee(t *testing.T) {
-	p, err := prompterOf(t, qwenTokenizer(t), func(c *config.Run) {
+	p, err := prompterOf(t, prompttest.QwenTokenizer(t), func(c *config.Run) {
 		c.Data.MaxPromptTokens, c.Rollout.Tools = 2048, config.Tools{Kind: "python", Format: "hermes"}
 	})
 	if err != nil {
@@ -183,8 +184,8 @@ func TestConversationIsWhatSamplersSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	prompt, err := p.Encode(&rollout.Problem{Messages: q.Messages[:2], Tools: q.Tools})
-	if err != nil || !slices.Equal(x.prompt, prompt) {
-		t.Errorf("prompt %v, %v, want %v", x.prompt, err, prompt)
+	if err != nil || !slices.Equal(x.Prompt, prompt) {
+		t.Errorf("prompt %v, %v, want %v", x.Prompt, err, prompt)
 	}
 	end, _ := p.End()
 	var want []int32
@@ -196,7 +197,7 @@ func TestConversationIsWhatSamplersSee(t *testing.T) {
 		want = append(append(want, ids...), end)
 	}
 	hear := func(role, text string) {
-		ids, err := p.reply(end, []rollout.Message{{Role: role, Content: text}})
+		ids, err := p.Reply(end, []rollout.Message{{Role: role, Content: text}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,8 +214,8 @@ func TestConversationIsWhatSamplersSee(t *testing.T) {
 		t.Errorf("tokens %v, want %v", x.Tokens, want)
 	}
 	// They begin the ids of the text that the template makes of the whole conversation.
-	whole, err := p.encodeChat(q.Messages[:9], q.Tools, false)
-	if err != nil || !slices.Equal(whole[:len(whole)-1], slices.Concat(x.prompt, x.Tokens)) {
+	whole, err := p.EncodeChat(q.Messages[:9], q.Tools, false)
+	if err != nil || !slices.Equal(whole[:len(whole)-1], slices.Concat(x.Prompt, x.Tokens)) {
 		t.Errorf("%v, the template's ids are %v", err, whole)
 	}
 	if call, ok := p.Tokenizer.TokenID("<tool_call>"); !ok || countOf(x.Tokens, call) != 2 {
@@ -224,7 +225,7 @@ func TestConversationIsWhatSamplersSee(t *testing.T) {
 
 // A conversation of one question and answer is the problem with this target, token for token.
 func TestConversationOfOneTurn(t *testing.T) {
-	p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), func(c *config.Run) { c.Data.System = "S" })
+	p, err := prompterOf(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": prompttest.ChatML}), func(c *config.Run) { c.Data.System = "S" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,11 +235,11 @@ func TestConversationOfOneTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	end, _ := p.End()
-	want, err := p.maskedTarget(&rollout.Problem{Prompt: "6*7?", Target: "It is\n42. "}, end)
+	want, err := p.MaskedTarget(&rollout.Problem{Prompt: "6*7?", Target: "It is\n42. "}, end)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(shown(want, written), shown(x, written)); diff != "" {
+	if diff := cmp.Diff(shown(want, prompttest.Written), shown(x, prompttest.Written)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	ids, _ := p.Target("It is\n42. ")
@@ -280,7 +281,7 @@ func TestConversationSettings(t *testing.T) {
 		{"cut in what is only read", row(`"content": "<out>x</out>abc"`), func(c *config.Run) { mask(c); most(5)(c) }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), tt.set)
+			p, err := prompterOf(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": prompttest.ChatML}), tt.set)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -291,8 +292,8 @@ func TestConversationSettings(t *testing.T) {
 				t.Fatal(err)
 			case x == nil && tt.want != "":
 				t.Error("nothing is left")
-			case x != nil && shown(x, written) != head+tt.want:
-				t.Errorf("got\n%s\nwant\n%s", shown(x, written), head+tt.want)
+			case x != nil && shown(x, prompttest.Written) != head+tt.want:
+				t.Errorf("got\n%s\nwant\n%s", shown(x, prompttest.Written), head+tt.want)
 			case x != nil && x.CheckInserted() != nil:
 				t.Error(x.CheckInserted())
 			}
@@ -300,7 +301,7 @@ func TestConversationSettings(t *testing.T) {
 	}
 	for escape, want := range map[bool]int{false: 2, true: 1} {
 		testEndInCall(t, escape)
-		p, err := prompterOf(t, modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), func(c *config.Run) { c.Data.EscapeSpecial = escape })
+		p, err := prompterOf(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": prompttest.ChatML}), func(c *config.Run) { c.Data.EscapeSpecial = escape })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,8 +317,8 @@ func TestConversationSettings(t *testing.T) {
 // An end token in a call's arguments does not end the answer.
 func testEndInCall(t *testing.T, escape bool) {
 	t.Helper()
-	p, err := prompterOf(t, modelFolder(t, false, nil), func(c *config.Run) {
-		c.Data.EscapeSpecial, c.Data.Chat = escape, dataPath(t, "chat_templates/qwen2.5.jinja")
+	p, err := prompterOf(t, prompttest.ModelFolder(t, false, nil), func(c *config.Run) {
+		c.Data.EscapeSpecial, c.Data.Chat = escape, prompttest.DataPath(t, "chat_templates/qwen2.5.jinja")
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -326,22 +327,22 @@ func testEndInCall(t *testing.T, escape bool) {
 	q := conversationsIn(t, row)[0]
 	x, err := p.conversation(&q)
 	const want = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a<|im_end|>b\"}}\n</tool_call><|im_end|>"
-	if err != nil || written(x.Tokens) != want {
-		t.Errorf("escape %v: %v, learns %s, want %s", escape, err, written(x.Tokens), want)
+	if err != nil || prompttest.Written(x.Tokens) != want {
+		t.Errorf("escape %v: %v, learns %s, want %s", escape, err, prompttest.Written(x.Tokens), want)
 	}
 }
 
 // Targets of a run with tools learn nothing that the tool said.
 func TestMaskedTarget(t *testing.T) {
 	set := func(c *config.Run) { c.SFT.Mask = []string{"\n```output\n", "\n```\n"} }
-	p, err := prompterOf(t, modelFolder(t, false, nil), set)
+	p, err := prompterOf(t, prompttest.ModelFolder(t, false, nil), set)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := &rollout.Problem{Prompt: "6*7?", Target: "```python\n6*7\n```\n```output\n</s>42\n```\nSo 42."}
-	x, err := p.maskedTarget(q, 257)
-	if want := "6*7?«```python\n6*7\n```»\n```output\n</s>42\n```\n«So 42.</s>»"; err != nil || shown(x, written) != want {
-		t.Errorf("%v, got\n%s\nwant\n%s", err, shown(x, written), want)
+	x, err := p.MaskedTarget(q, 257)
+	if want := "6*7?«```python\n6*7\n```»\n```output\n</s>42\n```\n«So 42.</s>»"; err != nil || shown(x, prompttest.Written) != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, shown(x, prompttest.Written), want)
 	}
 	if n := countOf(x.Tokens, 257); n != 1 {
 		t.Errorf("%d end tokens, want 1", n)
@@ -352,9 +353,9 @@ func TestMaskedTarget(t *testing.T) {
 func TestConversationErrors(t *testing.T) {
 	const refuses = "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}{{ m.content }}</s>{% endfor %}"
 	for _, tt := range []struct{ name, template, row, want string }{
-		{"calls are dropped", chatML, toolChat, "talks.jsonl:1: message 3: the chat template drops its tool_calls"},
-		{"reasoning is dropped", chatML, thoughtChat, "message 2: the chat template drops its reasoning_content"},
-		{"a message after the system column", chatML, `{"system": "s",` + strings.TrimPrefix(thoughtChat, "{"), "talks.jsonl:1: message 2: the chat template drops its reasoning_content"},
+		{"calls are dropped", prompttest.ChatML, toolChat, "talks.jsonl:1: message 3: the chat template drops its tool_calls"},
+		{"reasoning is dropped", prompttest.ChatML, thoughtChat, "message 2: the chat template drops its reasoning_content"},
+		{"a message after the system column", prompttest.ChatML, `{"system": "s",` + strings.TrimPrefix(thoughtChat, "{"), "talks.jsonl:1: message 2: the chat template drops its reasoning_content"},
 		{"no thoughts", opened, textChat, "message 2: the chat template begins every answer with <think>, and this one does not"},
 		{"no template", "", textChat, "no chat template"},
 		{"the template refuses", refuses, strings.ReplaceAll(textChat, "<|im_end|>", "x"), "between messages 2 and 4: template line 1"},
@@ -363,38 +364,13 @@ func TestConversationErrors(t *testing.T) {
 		if tt.template == "" {
 			files = nil
 		}
-		p, err := prompterOf(t, modelFolder(t, false, files), nil)
+		p, err := prompterOf(t, prompttest.ModelFolder(t, false, files), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		list := conversationsIn(t, tt.row)
-		if _, _, err = p.conversations(t.Context(), list); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err = p.Conversations(t.Context(), list); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
-		}
-	}
-}
-
-// A run whose targets hold its tool's output, with nothing to mask it, is told so.
-func TestWarnOutput(t *testing.T) {
-	texts := []string{"6*7\n<interpreter>\n42\n</interpreter>\n", "<interpreter> alone", "none"}
-	for _, tt := range []struct {
-		format string
-		mask   []string
-		want   string
-	}{
-		{"tags", nil, `1 of 3 targets hold tool output, between "<interpreter>" and "</interpreter>", and SFT learns to write it; ` +
-			`sft.mask: ["\n<interpreter>\n", "\n</interpreter>\n"] leaves it out`},
-		{"tags", []string{"a", "b"}, ""},
-		{"fence", nil, ""},
-		{"hermes", nil, ""},
-	} {
-		got := ""
-		e := &Env{Config: &config.Resolved{}}
-		e.Hooks.Warn = func(text string) { got += text }
-		e.Config.Run.SFT.Mask = tt.mask
-		e.Config.Run.Rollout.Tools = config.Tools{Kind: "python", Format: tt.format, Answer: []string{"\n<interpreter>\n", "\n</interpreter>\n"}}
-		if e.warnOutput("targets", texts); got != tt.want {
-			t.Errorf("%s, %v: %q, want %q", tt.format, tt.mask, got, tt.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package stage
+package prompt
 
 import (
 	"context"
@@ -50,9 +50,9 @@ func (t *ConversationPlan) String() string {
 	return s
 }
 
-// conversation is a conversation as the model learns it. Inserted are the parts that it only reads.
-type conversation struct {
-	prompt []int32
+// Conversation is a conversation as the model learns it. Inserted are the parts that it only reads.
+type Conversation struct {
+	Prompt []int32
 	rollout.Completion
 	cut     bool
 	thought bool // the template begins every answer with thought
@@ -61,13 +61,13 @@ type conversation struct {
 // thoughtMark begins the thoughts of an answer; some templates end a prompt with it.
 const thoughtMark = "<think>"
 
-// longError is returned for a conversation that the model has no positions for.
-type longError struct{ error }
+// LongError is returned for a conversation that the model has no positions for.
+type LongError struct{ error }
 
 // conversation encodes a conversation as sampling encodes its turns: the prompt up to the first answer, then each
 // answer with the token that ends it and what the chat template writes from there to where the assistant speaks
 // again. What follows the last answer to learn is left out. It returns nil if sft.max_tokens leaves nothing to learn.
-func (p *Prompter) conversation(q *layout.Conversation) (*conversation, error) {
+func (p *Prompter) conversation(q *layout.Conversation) (*Conversation, error) {
 	if len(q.Messages) == 0 {
 		return p.continuation(q)
 	}
@@ -83,14 +83,14 @@ func (p *Prompter) conversation(q *layout.Conversation) (*conversation, error) {
 	at := len(list) - len(q.Messages) + q.Asked
 	at += max(0, slices.IndexFunc(list[at:], answer))
 	first := 1 - (len(list) - len(q.Messages)) - q.Before // number of list[0] in the row's list
-	x := &conversation{}
-	if x.prompt, err = p.encodeChat(list[:at], tools, true); err == nil {
-		err = p.known(x.prompt)
+	x := &Conversation{}
+	if x.Prompt, err = p.EncodeChat(list[:at], tools, true); err == nil {
+		err = p.known(x.Prompt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the prompt, before message %d: %w", at+first, err)
 	}
-	x.thought = strings.HasSuffix(strings.TrimSpace(p.written(x.prompt[max(0, len(x.prompt)-16):])), thoughtMark)
+	x.thought = strings.HasSuffix(strings.TrimSpace(p.written(x.Prompt[max(0, len(x.Prompt)-16):])), thoughtMark)
 	last := len(list) - 1
 	for !answer(list[last]) || !layout.Learned(list[last]) {
 		last--
@@ -106,7 +106,7 @@ func (p *Prompter) conversation(q *layout.Conversation) (*conversation, error) {
 		if at == last {
 			return p.shortened(x), nil
 		}
-		ids, err := p.reply(end, list[at+1:next])
+		ids, err := p.Reply(end, list[at+1:next])
 		if err != nil {
 			return nil, fmt.Errorf("between messages %d and %d: %w", at+first, next+first, err)
 		}
@@ -116,7 +116,7 @@ func (p *Prompter) conversation(q *layout.Conversation) (*conversation, error) {
 }
 
 // add appends tokens; those that are not learned become an inserted part, or the end of the last one.
-func (x *conversation) add(ids []int32, learned bool) {
+func (x *Conversation) add(ids []int32, learned bool) {
 	from := len(x.Tokens)
 	x.Tokens = append(x.Tokens, ids...)
 	n := len(x.Inserted)
@@ -131,7 +131,7 @@ func (x *conversation) add(ids []int32, learned bool) {
 
 // answer adds the assistant's message that turn begins with, and end. The messages after it show the template what
 // its calls were answered.
-func (p *Prompter) answer(x *conversation, turn []rollout.Message, tools json.RawMessage, end int32) error {
+func (p *Prompter) answer(x *Conversation, turn []rollout.Message, tools json.RawMessage, end int32) error {
 	text, mark, err := p.answerText(turn, tools)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (p *Prompter) answer(x *conversation, turn []rollout.Message, tools json.Ra
 
 // split adds a text; what sft.mask encloses is not learned. mark stands at cuts in the text, which own encodes; 0: it
 // has none.
-func (p *Prompter) split(x *conversation, text string, mark rune, learned bool,
+func (p *Prompter) split(x *Conversation, text string, mark rune, learned bool,
 	own func(text string, mark rune) ([]int32, error)) error {
 	var open, shut string
 	if m := p.sft.Mask; len(m) == 2 {
@@ -181,7 +181,7 @@ func (p *Prompter) split(x *conversation, text string, mark rune, learned bool,
 		if mark != 0 {
 			inner = strings.ReplaceAll(inner, string(mark), "")
 		}
-		if ids, err = p.inserted(p.sft.Mask[0], inner, end); err != nil {
+		if ids, err = p.Inserted(p.sft.Mask[0], inner, end); err != nil {
 			return err
 		}
 		x.add(ids, false)
@@ -294,8 +294,8 @@ func squeeze(s string) string {
 }
 
 // shortened cuts a conversation at sft.max_tokens, and then after its last token to learn; nil if none is left.
-func (p *Prompter) shortened(x *conversation) *conversation {
-	room := p.sft.MaxTokens - len(x.prompt)
+func (p *Prompter) shortened(x *Conversation) *Conversation {
+	room := p.sft.MaxTokens - len(x.Prompt)
 	if p.sft.MaxTokens == 0 || room >= len(x.Tokens) {
 		return x
 	}
@@ -312,10 +312,10 @@ func (p *Prompter) shortened(x *conversation) *conversation {
 	return x
 }
 
-// conversations encodes conversations on all processors. Those with nothing to learn are nil.
-func (p *Prompter) conversations(ctx context.Context, list []layout.Conversation) ([]*conversation, ConversationPlan,
+// Conversations encodes conversations on all processors. Those with nothing to learn are nil.
+func (p *Prompter) Conversations(ctx context.Context, list []layout.Conversation) ([]*Conversation, ConversationPlan,
 	error) {
-	out, errs := make([]*conversation, len(list)), make([]error, len(list))
+	out, errs := make([]*Conversation, len(list)), make([]error, len(list))
 	var all sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(list))
 	for w := range workers {
@@ -343,21 +343,21 @@ func (p *Prompter) conversations(ctx context.Context, list []layout.Conversation
 			plan.Cut++
 		}
 		plan.Conversations++
-		plan.Tokens += len(x.prompt) + len(x.Tokens)
+		plan.Tokens += len(x.Prompt) + len(x.Tokens)
 		plan.Learned += x.SampledTokens()
-		plan.Longest = max(plan.Longest, len(x.prompt)+len(x.Tokens))
+		plan.Longest = max(plan.Longest, len(x.Prompt)+len(x.Tokens))
 	}
 	return out, plan, nil
 }
 
 // parts returns the text of a conversation.
-func (p *Prompter) parts(x *conversation) (list []ConversationPart) {
+func (p *Prompter) parts(x *Conversation) (list []ConversationPart) {
 	add := func(learned bool, ids []int32) {
 		if len(ids) > 0 {
 			list = append(list, ConversationPart{learned, p.written(ids)})
 		}
 	}
-	read, at := x.prompt, 0
+	read, at := x.Prompt, 0
 	for _, s := range append(slices.Clone(x.Inserted), rollout.Span{Start: len(x.Tokens), End: len(x.Tokens)}) {
 		if s.Start == 0 {
 			read = slices.Concat(read, x.Tokens[:s.End])
@@ -382,4 +382,31 @@ func (p *Prompter) written(ids []int32) string {
 		}
 	}
 	return b.String()
+}
+
+// CheckConversations finds conversations that the run cannot learn from, or that are longer than so many positions (0:
+// unknown), and notes for Plan what the others hold.
+func (p *Prompter) CheckConversations(list []layout.Conversation, positions int) error {
+	examples, plan, err := p.Conversations(context.Background(), list)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(examples, func(x *Conversation) bool { return x != nil }); i >= 0 {
+		plan.First = p.parts(examples[i])
+	}
+	p.learns = &plan
+	if n := p.sft.ProblemsPerStep; plan.Conversations < n {
+		return fmt.Errorf("%s has %d conversations to learn from, sft.problems_per_step asks for %d", p.sft.Source,
+			plan.Conversations, n)
+	}
+	for i, x := range examples {
+		if x == nil || positions == 0 {
+			continue
+		}
+		if n := len(x.Prompt) + len(x.Tokens); n > positions {
+			return &LongError{fmt.Errorf("%s: the conversation has %d tokens, the model has %d positions; "+
+				"sft.max_tokens: %d cuts it", list[i].Where, n, positions, positions)}
+		}
+	}
+	return nil
 }

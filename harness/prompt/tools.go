@@ -1,4 +1,4 @@
-package stage
+package prompt
 
 import (
 	"bytes"
@@ -70,7 +70,7 @@ func shortJSON(raw []byte) string {
 	return string(raw)
 }
 
-// ToolsError is returned by NewPrompter for data.tools.
+// ToolsError is returned by New for data.tools.
 type ToolsError struct{ Err error }
 
 func (e *ToolsError) Error() string { return "tools: " + e.Err.Error() }
@@ -133,8 +133,8 @@ func (p *Prompter) ToolsDigest() (ident.Digest, error) {
 	return ident.Hash("exp/tools/1", string(p.template.tools))
 }
 
-// toolsPlan says how many tools the run has, and whether the template shows them.
-func (p *Prompter) toolsPlan() (n int, ignored bool) {
+// ToolsPlan says how many tools the run has, and whether the template shows them.
+func (p *Prompter) ToolsPlan() (n int, ignored bool) {
 	if p.template == nil || len(p.template.tools) == 0 {
 		return 0, false
 	}
@@ -145,8 +145,14 @@ func (p *Prompter) toolsPlan() (n int, ignored bool) {
 	return len(list), p.template.ignores(&rollout.Problem{Prompt: "?"})
 }
 
-// withoutTools counts the problems with tools of their own, and those whose prompts do not show them.
-func (p *Prompter) withoutTools(problems []rollout.Problem) (own, lost int) {
+// NoteTools adds problems of a file to those whose tools Plan counts.
+func (p *Prompter) NoteTools(problems []rollout.Problem) {
+	own, lost := p.WithoutTools(problems)
+	p.ownTools, p.lostTools = p.ownTools+own, p.lostTools+lost
+}
+
+// WithoutTools counts the problems with tools of their own, and those whose prompts do not show them.
+func (p *Prompter) WithoutTools(problems []rollout.Problem) (own, lost int) {
 	for i := range problems {
 		if len(problems[i].Tools) == 0 {
 			continue
@@ -157,20 +163,4 @@ func (p *Prompter) withoutTools(problems []rollout.Problem) (own, lost int) {
 		}
 	}
 	return own, lost
-}
-
-// warnTools warns of problems whose prompts do not show the tools.
-func (e *Env) warnTools(p *Prompter, name string, problems []rollout.Problem) {
-	if n, ignored := p.toolsPlan(); n > 0 && ignored {
-		e.event("tools-ignored", "the chat template ignores the %d tools of data.tools: no prompt of %s has them", n,
-			name)
-	}
-	if own, lost := p.withoutTools(problems); lost > 0 {
-		why := "the chat template ignores them"
-		if p.template == nil {
-			why = "prompts are plain text"
-		}
-		e.event("tools-ignored", "%d of %d problems of %s bring tools that their prompts do not show: %s",
-			lost, own, name, why)
-	}
 }

@@ -1,4 +1,5 @@
-package stage
+// Package sources says which of the embedded sources can change what a kind of stage makes.
+package sources
 
 import (
 	"fmt"
@@ -37,24 +38,30 @@ func roots(kind config.Stage) []string {
 	case config.EvalScore:
 		return []string{"train/tokenizer", "eval", "eval/task", "eval/suite"}
 	}
-	panic("stage: unknown kind " + string(kind))
+	panic("sources: unknown kind " + string(kind))
 }
+
+// stages are the packages in which stages do their work, too. What they import counts by kind.
+func stages() []string { return []string{"harness/stage", "harness/prompt", "harness/dataset"} }
 
 // Code returns the digest of the sources that can change the results of a kind of stage, and the
-// files it covers: the stage's root packages, all our packages that they import, this package,
+// files it covers: the stage's root packages, all our packages that they import, the stages' own,
 // and go.sum for third-party modules, without tests. It reads the sources embedded in this binary.
 func Code(kind config.Stage) (ident.Digest, []ident.File, error) {
-	return codeOf(roots(kind))
+	return Of(roots(kind))
 }
 
-// codeOf returns the digest of go.sum, this package, the packages in dirs and all our packages
-// that they import, and the files it covers.
-func codeOf(dirs []string) (ident.Digest, []ident.File, error) {
+// Of returns the digest of go.sum, the stages' packages, the packages in dirs and all our packages that these import,
+// and the files it covers.
+func Of(dirs []string) (ident.Digest, []ident.File, error) {
 	dirs, err := closure(exp.Sources, dirs)
 	if err != nil {
 		return ident.Digest{}, nil, err
 	}
-	keep := map[string]bool{"harness/stage": true}
+	keep := map[string]bool{}
+	for _, d := range stages() {
+		keep[d] = true
+	}
 	for _, d := range dirs {
 		keep[d] = true
 	}
@@ -79,9 +86,9 @@ var sourceFiles = sync.OnceValues(func() ([]ident.File, error) {
 
 func isSource(path string) bool { return !strings.HasSuffix(path, "_test.go") }
 
-// SourcePaths lists all embedded sources except tests. A run's record keeps them, so that the
+// Paths lists all embedded sources except tests. A run's record keeps them, so that the
 // program can be rebuilt.
-func SourcePaths() ([]string, error) {
+func Paths() ([]string, error) {
 	var paths []string
 	err := fs.WalkDir(exp.Sources, ".", func(p string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && isSource(p) {

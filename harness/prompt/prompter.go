@@ -1,4 +1,6 @@
-package stage
+// Package prompt turns problems and conversations into the tokens that a model reads: it reads the tokenizer, the chat
+// template and the tools of a configuration, finds the tokens that end a completion, and writes what tools answer.
+package prompt
 
 import (
 	"crypto/sha256"
@@ -37,30 +39,25 @@ type Prompter struct {
 	learns    *ConversationPlan // of the file that the plan read
 	cache     promptCache
 	folder    func() *promptFolder // opens it once; nil: none
-	// ownTools and lostTools are of the files that the plan read: see PromptPlan.
+	// ownTools and lostTools are of the files that the plan read: see Plan.
 	ownTools, lostTools int
 }
 
-// NewPrompter reads the tokenizer and the chat template of a configuration, and the data if the
-// alphabet comes from it.
-func NewPrompter(c *config.Run) (*Prompter, error) {
+// New reads the tokenizer and the chat template of a configuration, and the data if the alphabet comes from it. vocab
+// is the size of the model's vocabulary; 0: unknown, or the tokenizer's.
+func New(c *config.Run, vocab int) (*Prompter, error) {
 	tok, own, err := readTokenizer(c)
 	if err != nil {
 		return nil, err
 	}
 	p := &Prompter{Tokenizer: tok, data: c.Data, tools: c.Rollout.Tools, own: own, bos: -1,
-		sft: c.SFT, untrusted: &escaper{}}
+		vocab: vocab, sft: c.SFT, untrusted: &escaper{}}
 	p.folder = sync.OnceValue(p.openFolder)
 	if p.template, err = newTemplate(c, tok); err != nil {
 		return nil, &ChatError{err}
 	}
 	if p.Stops, err = stopIDs(c, tok, p.template); err != nil {
 		return nil, &StopError{err}
-	}
-	if c.Model.Init == "pretrained" {
-		if arch, err := ReadArchitecture(c); err == nil { // else the model is at fault
-			p.vocab = arch.Vocab
-		}
 	}
 	if !own {
 		p.untrusted = &escaper{addedTokens(tok)}
@@ -71,13 +68,13 @@ func NewPrompter(c *config.Run) (*Prompter, error) {
 	return p, p.findBefore()
 }
 
-// ChatError is an error of NewPrompter about the chat template.
+// ChatError is an error of New about the chat template.
 type ChatError struct{ Err error }
 
 func (e *ChatError) Error() string { return "chat template: " + e.Err.Error() }
 func (e *ChatError) Unwrap() error { return e.Err }
 
-// StopError is an error of NewPrompter about rollout.stop_ids.
+// StopError is an error of New about rollout.stop_ids.
 type StopError struct{ Err error }
 
 func (e *StopError) Error() string { return e.Err.Error() }
@@ -196,8 +193,8 @@ func (p *Prompter) overlong(q *rollout.Problem) (bool, error) {
 	return len(ids) > p.data.MaxPromptTokens, err
 }
 
-// fitting leaves out the problems whose prompts are too long, if data.filter_overlong says so.
-func (p *Prompter) fitting(problems []rollout.Problem) ([]rollout.Problem, error) {
+// Fitting leaves out the problems whose prompts are too long, if data.filter_overlong says so.
+func (p *Prompter) Fitting(problems []rollout.Problem) ([]rollout.Problem, error) {
 	if !p.data.FilterOverlong {
 		return problems, nil
 	}
@@ -215,8 +212,8 @@ func (p *Prompter) fitting(problems []rollout.Problem) ([]rollout.Problem, error
 	return kept, nil
 }
 
-// check finds the first prompt that cannot be encoded, or else the longest of those that are too long.
-func (p *Prompter) check(problems []rollout.Problem) error {
+// Check finds the first prompt that cannot be encoded, or else the longest of those that are too long.
+func (p *Prompter) Check(problems []rollout.Problem) error {
 	p.remember(problems)
 	var longest *TooLongError
 	long := 0
@@ -287,7 +284,35 @@ func (p *Prompter) TemplateDigest() (d ident.Digest) {
 	return d
 }
 
-// stopList returns the stop ids in order.
+// Chats reports whether prompts are chats, which a template writes.
+func (p *Prompter) Chats() bool { return p.template != nil }
+
+// Chat returns the messages and the tools of a problem's prompt. The run must have a template.
+func (p *Prompter) Chat(q *rollout.Problem) ([]rollout.Message, json.RawMessage) {
+	return p.template.messagesOf(q), p.template.toolsOf(q)
+}
+
+// OwnTemplate returns the source of the chat template if the run brings its own.
+func (p *Prompter) OwnTemplate() (source string, ok bool) {
+	if p.template == nil || !p.template.own {
+		return "", false
+	}
+	return p.template.source, true
+}
+
+// SettingsDigest covers what prompts depend on besides tokenizer, template, stop ids and tools.
+func (p *Prompter) SettingsDigest() (ident.Digest, error) {
+	d := p.data
+	return ident.Hash("exp/prompts/1", map[string]any{"system": d.System, "vars": anyMap(d.TemplateVars),
+		"date":   d.TemplateDate,
+		"escape": d.EscapeSpecial, "limit": int64(d.MaxPromptTokens)})
+}
+
+// StopsDigest covers the stop ids in order.
+func (p *Prompter) StopsDigest() (ident.Digest, error) {
+	return ident.Hash("exp/stop-ids/1", p.stopList())
+}
+
 func (p *Prompter) stopList() []any {
 	list := make([]any, len(p.Stops))
 	for i, id := range p.Vocabulary().EndIDs() {
@@ -359,11 +384,11 @@ func (p *Prompter) plain(text string) ([]int32, error) {
 // chat encodes a rendered chat. Its special tokens are the template's, except the first one of
 // models whose tokenizer puts one before every text, if the template does not.
 func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
-	return p.encodeChat(p.template.messagesOf(q), p.template.toolsOf(q), true)
+	return p.EncodeChat(p.template.messagesOf(q), p.template.toolsOf(q), true)
 }
 
-// encodeChat is chat for messages; open ends it where the assistant speaks.
-func (p *Prompter) encodeChat(list []rollout.Message, tools json.RawMessage, open bool) (ids []int32, err error) {
+// EncodeChat is chat for messages; open ends it where the assistant speaks.
+func (p *Prompter) EncodeChat(list []rollout.Message, tools json.RawMessage, open bool) (ids []int32, err error) {
 	mark := rune(0)
 	if p.escaper != nil {
 		if list, tools, mark, err = p.escaper.chat(list, tools); err != nil {

@@ -1,4 +1,4 @@
-package stage
+package prompt
 
 import (
 	"crypto/sha256"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"exp/experiments/ident"
+	"exp/harness/sources"
 )
 
 // promptFolder keeps the ids of the prompts of data sets on disk, so that a plan does not encode a
@@ -51,7 +52,7 @@ func (p *Prompter) openFolder() *promptFolder {
 // idsDependOn digests what the ids of a prompt depend on, apart from the problem. The limit
 // is not part of it: whole prompts are kept, and cut later.
 func (p *Prompter) idsDependOn() (d ident.Digest, err error) {
-	code, _, err := codeOf([]string{"train/tokenizer", "train/chat"}) // turn problems into ids
+	code, _, err := sources.Of([]string{"train/tokenizer", "train/chat"}) // turn problems into ids
 	if err != nil {
 		return d, err
 	}
@@ -217,4 +218,12 @@ func decodeIDs(b []byte, name ident.Digest, n int) (lists [][]int32, ok bool) {
 		lists[i] = ids
 	}
 	return lists, len(b) == 0
+}
+
+// anyMap is m, never nil.
+func anyMap(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
 }

@@ -1,4 +1,4 @@
-package stage
+package prompt
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"exp/train/toolcall"
 )
 
-// PromptPlan says how a run turns problems into prompts, and which tokens end a completion.
-type PromptPlan struct {
+// Plan says how a run turns problems into prompts, and which tokens end a completion.
+type Plan struct {
 	Tokens   int    `json:"tokens"`           // of the vocabulary
 	Template string `json:"template"`         // the chat template's file; empty: plain text
 	Digest   string `json:"digest,omitempty"` // SHA-256 of the template
@@ -35,14 +35,14 @@ type PromptPlan struct {
 }
 
 // Plan describes the prompter.
-func (p *Prompter) Plan() PromptPlan {
-	plan := PromptPlan{Tokens: p.Tokenizer.VocabSize(), Truncate: p.data.Truncate, Limit: p.data.MaxPromptTokens,
+func (p *Prompter) Plan() Plan {
+	plan := Plan{Tokens: p.Tokenizer.VocabSize(), Truncate: p.data.Truncate, Limit: p.data.MaxPromptTokens,
 		Escape: p.escaper != nil, Filter: p.data.FilterOverlong, Stops: p.Stops}
 	if plan.Stops == nil {
 		plan.Stops = []StopID{}
 	}
 	plan.Calls, plan.SFT = callsPlan(p.tools), p.learns
-	plan.Tools, plan.NoTools = p.toolsPlan()
+	plan.Tools, plan.NoTools = p.ToolsPlan()
 	plan.OwnTools, plan.LostTools = p.ownTools, p.lostTools
 	for _, id := range p.before {
 		plan.Before += p.Tokenizer.Token(id)

@@ -1,4 +1,4 @@
-package stage
+package prompt
 
 import (
 	"errors"
@@ -9,12 +9,13 @@ import (
 
 	"exp/eval/task"
 	"exp/harness/config"
+	"exp/harness/dataset"
 	"exp/train/checkpoint"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
 
-// Tokenizer returns the configured tokenizer; see NewPrompter for prompts.
+// Tokenizer returns the configured tokenizer; see New for prompts.
 func Tokenizer(c *config.Run) (tokenizer.Tokenizer, error) {
 	tok, _, err := readTokenizer(c)
 	return tok, err
@@ -40,7 +41,7 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 	if c.Tokenizer.Kind == "byte" {
 		return tokenizer.Byte{}, true, nil
 	}
-	t, err := task.New(taskConfig(c))
+	t, err := task.New(dataset.TaskConfig(c))
 	if err != nil {
 		return nil, true, err
 	}
@@ -66,11 +67,11 @@ func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 		return "", &ChatError{err}
 	}
 	found := map[rune]bool{}
-	for _, s := range splits(c) {
-		if s.conf.Source == config.None || s.conf.Source == config.Generated {
+	for _, s := range dataset.Splits(c) {
+		if s.Config.Source == config.None || s.Config.Source == config.Generated {
 			continue
 		}
-		problems, _, err := s.read(t)
+		problems, _, err := s.Read(t)
 		if err != nil {
 			return "", &DataError{err}
 		}
@@ -110,7 +111,7 @@ func addCharacters(found map[rune]bool, tmpl *template, p *rollout.Problem) (err
 
 // addConversations adds the characters of sft.source.
 func addConversations(found map[rune]bool, tmpl *template, c *config.Run) error {
-	list, err := readConversations(c)
+	list, err := dataset.Conversations(c)
 	if err != nil {
 		return &DataError{err}
 	}
@@ -137,7 +138,7 @@ func addConversations(found map[rune]bool, tmpl *template, c *config.Run) error 
 	return nil
 }
 
-// DataError is returned by NewPrompter for data that the alphabet comes from.
+// DataError is returned by New for data that the alphabet comes from.
 type DataError struct{ Err error }
 
 func (e *DataError) Error() string { return e.Err.Error() }
@@ -148,13 +149,13 @@ func (e *DataError) Unwrap() error { return e.Err }
 // tokenizer, so one can be learned from them.
 func TrainingTexts(c *config.Run) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		t, err := task.New(taskConfig(c))
+		t, err := task.New(dataset.TaskConfig(c))
 		if err != nil {
 			yield("", err)
 			return
 		}
-		train := splits(c)[0]
-		problems, _, err := train.problems(t, c.Data.Seed)
+		train := dataset.Splits(c)[0]
+		problems, _, err := train.Problems(t, c.Data.Seed)
 		if err != nil {
 			yield("", &DataError{err})
 			return

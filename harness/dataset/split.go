@@ -1,0 +1,99 @@
+// Package dataset reads or makes the data that a configuration names: the problems of its splits, and
+// conversations to fine-tune on.
+package dataset
+
+import (
+	"fmt"
+
+	"exp/eval/layout"
+	"exp/eval/rows"
+	"exp/eval/task"
+	"exp/experiments/ident"
+	"exp/experiments/quantity"
+	"exp/harness/config"
+	"exp/train/rollout"
+)
+
+// Split is one part of the data with the role of its problems.
+type Split struct {
+	Role   string
+	Name   task.Split
+	Config config.Split
+	Key    string // of the source, for errors
+	Source task.Source
+}
+
+// DigestKey is the key that pins the split's problems.
+func (s Split) DigestKey() string { return "data." + string(s.Name) + ".digest" }
+
+// Splits lists the parts of the data: for training, validation and tests, in this order.
+func Splits(c *config.Run) []Split {
+	list := []Split{
+		{Role: config.RoleTrain, Name: task.Train, Config: c.Data.Train, Key: "data.train.source"},
+		{Role: config.RoleVal, Name: task.Val, Config: c.Data.Val, Key: "data.val.source"},
+		{Role: config.RoleTest, Name: task.Test, Config: c.Data.Test, Key: "data.test.source"},
+	}
+	for i := range list {
+		s := &list[i]
+		s.Source = task.Source{Path: s.Config.Source, More: s.Config.More, MaxRows: s.Config.MaxSamples,
+			Drawn: c.Data.Select == "random", Seed: uint64(c.Data.Seed)}
+		if s.Role == config.RoleTrain || c.JudgesAlone() { // otherwise only training asks reward.command
+			s.Source.Keep = c.Data.Keep
+		}
+		if c.Data.PromptKey != config.Auto {
+			s.Source.PromptKey = c.Data.PromptKey
+		}
+	}
+	return list
+}
+
+// Problems generates or reads the split. left is empty if it is generated.
+func (s Split) Problems(t task.Task, seed int64) (list []rollout.Problem, left LeftOut, err error) {
+	if s.Config.Source == config.Generated {
+		list, err = t.Generate(s.Name, s.Config.Size, ident.Seed(seed, "data/"+string(s.Name)))
+		return list, left, err
+	}
+	return s.Read(t)
+}
+
+// LeftOut counts the rows of a split's file that are not used, by reason.
+type LeftOut struct {
+	task.Counts
+	Further int // different problems after the first data.*.size
+}
+
+// Read reads the problems of a file: the first Size, or all if Size is 0.
+func (s Split) Read(t task.Task) ([]rollout.Problem, LeftOut, error) {
+	all, counts, err := s.Source.Read(t)
+	left := LeftOut{Counts: counts}
+	switch {
+	case err != nil:
+		return nil, left, err
+	case len(all) == 0:
+		return nil, left, fmt.Errorf("%s holds no problems", s.Config.Files())
+	case s.Config.Size > len(all):
+		return nil, left, fmt.Errorf("%s has %s%s, data.%s.size asks for %d", s.Config.Files(),
+			quantity.Plural(len(all), "problem"), left.selection(), s.Name, s.Config.Size)
+	case s.Config.Size > 0:
+		left.Further = len(all) - s.Config.Size
+		all = all[:s.Config.Size]
+	}
+	return all, left, nil
+}
+
+// selection says how many rows were taken; empty for all.
+func (l LeftOut) selection() string {
+	if l.Unselected == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" in the %d of %d rows that it takes", l.Rows-l.Unselected, l.Rows)
+}
+
+// Conversations reads the file of sft.source.
+func Conversations(c *config.Run) ([]layout.Conversation, error) {
+	list, err := layout.Conversations(rows.Read(c.SFT.Source))
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s holds no conversations", c.SFT.Source)
+	}
+	return list, err
+}
