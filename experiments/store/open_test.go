@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -375,13 +376,19 @@ func TestFilesystem(t *testing.T) {
 	}
 }
 
-// A process that was killed while it made the database leaves a rollback journal,
-// which no reader may undo.
-func TestOpenAfterKilledCreation(t *testing.T) {
+// killedAmid copies a database of which a process was killed amid a transaction to a new store's folder: with a
+// rollback journal, as while the store is made and with Options.Rollback.
+func killedAmid(t *testing.T, statements ...string) (dir string) {
+	t.Helper()
 	from, to := t.TempDir(), t.TempDir()
 	half := &DB{file: filepath.Join(from, "exp.db"), lockWait: time.Second}
 	w := half.pool(map[string]string{"mode": "rwc", "_journal_mode": "DELETE"}, "PRAGMA cache_size = 2;", 1)
 	defer w.Close()
+	for _, s := range statements {
+		if _, err := w.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// More than the cache holds: it reaches the disk before the commit.
 	tx, err := w.Begin()
 	if err != nil {
@@ -400,6 +407,17 @@ func TestOpenAfterKilledCreation(t *testing.T) {
 			t.Fatalf("%s of %d bytes, %v", name, len(b), err)
 		}
 	}
+	return to
+}
+
+// A process that was killed while it made the database leaves a rollback journal,
+// which no reader may undo.
+func TestOpenAfterKilledCreation(t *testing.T) {
+	to := killedAmid(t)
+	if _, err := Open(to, Options{ReadOnly: true}); !errors.Is(err, ErrNoStore) {
+		t.Errorf("for reading: error %v, want ErrNoStore", err)
+	}
+	to = killedAmid(t)
 	db, err := Open(to, Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
@@ -410,6 +428,58 @@ func TestOpenAfterKilledCreation(t *testing.T) {
 	}
 	if runs, err := db.Runs(t.Context(), RunQuery{}); err != nil || len(runs) != 0 {
 		t.Errorf("%d runs, %v", len(runs), err)
+	}
+}
+
+// Readers undo what a killed process left half written. That turns no WAL on, which would not work where
+// Options.Rollback is needed.
+func TestReadAfterKill(t *testing.T) {
+	for _, o := range []Options{{ReadOnly: true}, {Rollback: true}} {
+		dir := killedAmid(t, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = 1; CREATE TABLE had (x)",
+			applicationID))
+		o.migrations = []migration{func(context.Context, *sql.Tx) error { return nil }}
+		o.networkFS = func(string) (string, error) { return "nfs", nil }
+		db := openAt(t, dir, o)
+		var tables, mode string
+		err := errors.Join(db.r.QueryRow("SELECT group_concat(name) FROM sqlite_schema").Scan(&tables),
+			db.r.QueryRow("PRAGMA journal_mode").Scan(&mode))
+		if err != nil || tables != "had" || mode != "delete" {
+			t.Errorf("%+v: tables %q, journal mode %q, %v; want had, delete", o, tables, mode, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "exp.db-journal")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%+v: the journal is still there: %v", o, err)
+		}
+	}
+}
+
+// In a folder that may not be written, exp.db alone is read only if it is the whole store.
+func TestOpenWithoutPermissionAfterKill(t *testing.T) {
+	dir := killedAmid(t)
+	db := &DB{file: filepath.Join(dir, "exp.db")}
+	if err := db.whole(); !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "exp.db-journal") {
+		t.Errorf("a journal: error %v", err)
+	}
+	if err := os.Rename(db.file+"-journal", db.file+"-wal"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.whole(); !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "exp.db-wal") {
+		t.Errorf("a log: error %v", err)
+	}
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o777)
+	if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, ErrReadOnly) || !strings.Contains(hintOf(err), "copy all of it") {
+		t.Errorf("Open: error %v, want ErrReadOnly and what to do", err)
+	}
+	if err := os.Truncate(db.file+"-wal", 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.whole(); err != nil {
+		t.Errorf("an empty log: %v", err)
 	}
 }
 

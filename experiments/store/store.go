@@ -23,7 +23,7 @@ type Options struct {
 	// Create creates the directory and the database if needed.
 	Create bool
 	// ReadOnly opens the store for reading: it neither migrates nor locks, and works in a
-	// read-only folder.
+	// read-only folder. It only undoes the transaction that a killed process left half written.
 	ReadOnly bool
 	// Rollback uses a rollback journal and an exclusive lock instead of WAL: one
 	// process at a time, but safe on a network file system.
@@ -95,7 +95,7 @@ func (db *DB) open(o Options) error {
 	_, err := os.Stat(filepath.Join(db.dir, "blobs"))
 	hadBlobs := err == nil
 	version, err := db.inspect()
-	if _, known := classify(err); errors.Is(known, ErrReadOnly) && !o.ReadOnly {
+	if _, known := classify(err); errors.Is(known, ErrReadOnly) && (!o.ReadOnly || writable(db.dir)) {
 		version, err = db.rollBack()
 	}
 	switch {
@@ -188,6 +188,9 @@ func (db *DB) inspect() (int, error) {
 	app, version, err := header(db.r)
 	if err != nil && !writable(db.dir) {
 		// Without write permission SQLite cannot make the lock file that WAL needs.
+		if err := db.whole(); err != nil {
+			return 0, err
+		}
 		db.r.Close()
 		db.r = db.readerPool(true)
 		app, version, err = header(db.r)
@@ -201,13 +204,31 @@ func (db *DB) inspect() (int, error) {
 	return version, nil
 }
 
-// rollBack rolls back the journal of a killed process, then inspects again. The database
-// has a rollback journal until WAL is turned on, and readers may not touch it.
+// whole returns an error if exp.db without the files next to it is not the state of the store: a killed process
+// left transactions in the log, or a journal of one that must be undone.
+func (db *DB) whole() error {
+	for _, suffix := range []string{"-wal", "-journal"} {
+		if info, err := os.Stat(db.file + suffix); err == nil && info.Size() > 0 {
+			return &Error{
+				Op: "open store", Path: db.file + suffix,
+				Err:  fmt.Errorf("%w, and a killed process left this file, which must be applied first", ErrReadOnly),
+				Hint: "make the folder writable, or copy all of it to one that is",
+			}
+		}
+	}
+	return nil
+}
+
+// rollBack undoes what a killed process had half written, then inspects again. Readers may not touch a rollback
+// journal. A store has one until WAL is turned on, and with Options.Rollback always.
 func (db *DB) rollBack() (int, error) {
 	db.r.Close()
-	w := db.writerPool(false)
-	err := errors.Join(db.patiently(context.Background(), w.Ping), w.Close())
-	if err != nil {
+	w := db.pool(map[string]string{"mode": "rw"}, "", 1)
+	err := db.patiently(context.Background(), func() error {
+		_, _, err := header(w)
+		return err
+	})
+	if err := errors.Join(err, w.Close()); err != nil {
 		return 0, err
 	}
 	return db.inspect()
