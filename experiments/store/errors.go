@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,6 +26,8 @@ var (
 	ErrBusy = errors.New("locked by another process")
 	// ErrFull means that the disk is full; it wraps syscall.ENOSPC.
 	ErrFull = fmt.Errorf("disk full: %w", syscall.ENOSPC)
+	// ErrIO means that a file of the store cannot be opened, read, written or locked now.
+	ErrIO = errors.New("a file cannot be used")
 	// ErrReadOnly means a write to a store that was opened read-only or has read-only
 	// files.
 	ErrReadOnly = errors.New("store is read-only")
@@ -149,6 +152,9 @@ func classify(err error) (hint string, _ error) {
 		return "another process is writing; run again, or end it", err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "free some space and run again: everything recorded before is kept", err
+	case errors.Is(err, ErrIO):
+		return "check the disk (space, inodes, and dmesg for its errors), permissions and the number of files that " +
+			"may be open (ulimit -n)", err
 	case errors.Is(err, ErrCorrupt):
 		return "restore it from a backup, or move it away and start a new store; blobs are kept apart and are not " +
 			"affected", err
@@ -177,6 +183,20 @@ func kindOf(s sqlite3.Error) error {
 	}
 	if s.SystemErrno == syscall.ENOSPC || s.SystemErrno == syscall.EDQUOT {
 		return ErrFull
+	}
+	switch s.Code {
+	case sqlite3.ErrIoErr, sqlite3.ErrCantOpen, sqlite3.ErrProtocol:
+		return ErrIO
+	case sqlite3.ErrNomem:
+		return syscall.ENOMEM
+	}
+	return nil
+}
+
+// unmarshal reads a column that holds JSON.
+func unmarshal(column string, into any) error {
+	if err := json.Unmarshal([]byte(column), into); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -219,7 +218,7 @@ func (v *fieldValue) Scan(src any) error {
 			return v.verified(src)
 		}
 		if v.field.Kind == FieldConfig || v.field.Kind == FieldTag {
-			return json.Unmarshal([]byte(src), &v.value)
+			return unmarshal(src, &v.value)
 		}
 	case []byte:
 		return fmt.Errorf("field %+v is a blob", v.field)
@@ -230,7 +229,7 @@ func (v *fieldValue) Scan(src any) error {
 // verified reads verifications as JSON.
 func (v *fieldValue) verified(src string) error {
 	var list []Verification
-	if err := json.Unmarshal([]byte(src), &list); err != nil {
+	if err := unmarshal(src, &list); err != nil {
 		return err
 	}
 	v.value = nil

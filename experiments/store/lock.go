@@ -79,14 +79,16 @@ func (db *DB) LockRun(rid ident.Digest) (*Lock, error) {
 		defer f.Close()
 		return nil, &LockedError{RID: rid, Path: path, Holder: readHolder(path)}
 	}
-	if err == nil && !isAt(f, path) { // whoever held it removed the run's files
+	if err != nil {
+		f.Close()
+		return nil, &Error{Op: "lock run", Path: path, Err: fmt.Errorf("%w: %w", ErrIO, err),
+			Hint: "file systems that cannot lock files hold no store: use a local directory with --store DIR"}
+	}
+	if !isAt(f, path) { // whoever held it removed the run's files
 		f.Close()
 		return db.LockRun(rid)
 	}
-	if err == nil {
-		err = db.sign(f)
-	}
-	if err != nil {
+	if err := db.sign(f); err != nil {
 		f.Close()
 		return nil, &Error{Op: "lock run", Path: path, Err: err}
 	}

@@ -41,7 +41,7 @@ func (db *DB) Source(ctx context.Context, code ident.Digest) (Source, error) {
 		if err := r.Scan(&s.Code, &s.Go, &files, &s.Archive, &s.Size); err != nil {
 			return s, err
 		}
-		return s, json.Unmarshal([]byte(files), &s.Files)
+		return s, unmarshal(files, &s.Files)
 	}, `SELECT s.code, s.go, s.files, s.archive, b.size FROM sources s JOIN blobs b ON b.digest = s.archive
 		WHERE s.code = ?`, code)
 	return s, db.fail("read sources "+code.Short(), err)

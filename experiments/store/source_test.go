@@ -48,3 +48,29 @@ func TestSources(t *testing.T) {
 		t.Errorf("no source: error %v, want ErrNotFound", err)
 	}
 }
+
+// A damaged list of files is damage.
+func TestSourceDamaged(t *testing.T) {
+	db := open(t)
+	ctx := context.Background()
+	files := []ident.File{{Path: "train/a.go", SHA256: digest("a")}}
+	code, err := ident.Code("go1.26", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, size, err := db.Blobs.PutTree(fstest.MapFS{"a.go": {Data: []byte("a")}}, []string{"a.go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.AddSource(ctx, Source{Code: code, Go: "go1.26", Files: files, Archive: archive, Size: size}); err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range []string{`[{"path": "train/a.go", "sha256": "zz"}]`, `[{"path": 1}]`, `{}`} {
+		if _, err := db.w.Exec("UPDATE sources SET files = ?", files); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Source(ctx, code); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("files %s: error %v, want ErrCorrupt", files, err)
+		}
+	}
+}

@@ -137,6 +137,10 @@ func TestClassify(t *testing.T) {
 		{sqlite3.ErrNotADB, ErrCorrupt},
 		{sqlite3.ErrConstraint, ErrConstraint},
 		{sqlite3.ErrInterrupt, context.Canceled},
+		{sqlite3.ErrIoErr, ErrIO},
+		{sqlite3.ErrCantOpen, ErrIO},
+		{sqlite3.ErrProtocol, ErrIO},
+		{sqlite3.ErrNomem, syscall.ENOMEM},
 	}
 	for _, tt := range tests {
 		if _, got := classify(sqlite3.Error{Code: tt.code}); !errors.Is(got, tt.want) {

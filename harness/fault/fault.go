@@ -66,7 +66,7 @@ func isDamage(err error) bool {
 }
 
 func isUnavailable(err error) bool {
-	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrReadOnly) ||
+	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrReadOnly) || errors.Is(err, store.ErrIO) ||
 		errors.Is(err, store.ErrNetwork) || errors.Is(err, store.ErrPlace) ||
 		isAny[*store.VersionError](err) || errors.Is(err, checkpoint.ErrNewer) ||
 		isAny[*kernels.DeviceError](err) || isAny[*kernels.RoomError](err)
