@@ -37,6 +37,9 @@ func known(err error) *cli.Failure {
 		if f.Help == "" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
 			f.Help = "free some space and run again: finished work is kept"
 		}
+		if f.Help == "" && errors.Is(err, syscall.EFBIG) {
+			f.Help = "the file system or ulimit -f allows no file of this size; raise it and run again"
+		}
 		if f.Help == "" && errors.Is(err, syscall.EIO) {
 			f.Help = "the disk failed, dmesg says how; run again once it works: finished work is kept"
 		}
@@ -121,7 +124,7 @@ func isBadPath(err error) bool {
 // isResource reports whether the machine, not the program, is at fault.
 func isResource(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EMFILE,
-		syscall.ENFILE, syscall.EIO} {
+		syscall.ENFILE, syscall.EIO, syscall.EFBIG} {
 		if errors.Is(err, errno) {
 			return true
 		}

@@ -50,6 +50,7 @@ func TestKnownErrors(t *testing.T) {
 		{"disk full, checkpoint", &checkpoint.Error{Err: syscall.ENOSPC, Hint: "free some space"}, cli.ExitResource, "free some space"},
 		{"disk full, plain", &fs.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC}, cli.ExitResource, "free some space"},
 		{"disk failed", &blob.Error{Op: "read", Err: syscall.EIO}, cli.ExitResource, "dmesg"},
+		{"file too large", &blob.Error{Op: "store", Err: syscall.EFBIG}, cli.ExitResource, "ulimit -f"},
 		{"database file", &store.Error{Err: store.ErrIO, Hint: "check the disk"}, cli.ExitResource, "check the disk"},
 		{"database busy", &store.Error{Err: store.ErrBusy, Hint: "another process"}, cli.ExitResource, "another process"},
 		{"run locked", &store.LockedError{RID: ident.Sum(nil)}, cli.ExitResource, "stop that process"},

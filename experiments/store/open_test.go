@@ -56,6 +56,15 @@ func TestOpenNoPlace(t *testing.T) {
 			t.Errorf("%s: error %#v, want ErrPlace with path and hint", dir, err)
 		}
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{link, "/proc/none"} {
+		if _, err := Open(dir, Options{Create: true}); !errors.Is(err, ErrPlace) || !strings.Contains(hintOf(err), "--store") {
+			t.Errorf("%s: error %#v, want ErrPlace with a hint", dir, err)
+		}
+	}
 	if b, err := os.ReadFile(file); err != nil || string(b) != "text" {
 		t.Errorf("the file is %q, %v", b, err)
 	}

@@ -133,7 +133,11 @@ func (db *DB) open(o Options) error {
 // has a database.
 func (db *DB) find(o Options) error {
 	if o.Create && !o.ReadOnly {
-		if err := os.MkdirAll(db.dir, 0o777); err != nil {
+		if err := os.MkdirAll(db.dir, 0o777); errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+			return &Error{Op: "open store", Path: db.dir, Err: fmt.Errorf("%w: %w", ErrPlace, err),
+				Hint: "it is a link that leads nowhere, or lies where no folder can be made; name another with " +
+					"--store DIR"}
+		} else if err != nil {
 			return err
 		}
 		if err := db.refuseNetwork(o); err != nil {
