@@ -25,6 +25,7 @@ const (
 	Summary    Fault = "summary"    // what lists print of a run does not follow from its rows
 	Checkpoint Fault = "checkpoint" // a checkpoint's files were changed
 	Config     Fault = "config"     // a run's configuration was changed
+	Sources    Fault = "sources"    // a list of source files was changed
 	Stale      Fault = "stale"      // recorded as running, but the process is gone; not damage
 )
 
@@ -94,7 +95,7 @@ type check struct {
 }
 
 // Check checks a store: the database itself; that every blob that a run needs exists with
-// its size or, if o.Deep, with its bytes; that configurations are as recorded; that every
+// its size or, if o.Deep, with its bytes; that configurations and lists of source files are as recorded; that every
 // run's chain and summaries match its rows; and that nothing recorded as running has
 // stopped. Without o.Repair it changes nothing. It ignores blobs that no run needs; Sweep
 // finds them.
@@ -111,7 +112,8 @@ func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
 			c.runs[runs[i].ID] = &runs[i]
 		}
 	}
-	for _, f := range []func() error{c.database, c.stale, c.blobs, c.configs, c.chains, c.summaries, c.checkpoints} {
+	for _, f := range []func() error{c.database, c.stale, c.blobs, c.configs, c.sources, c.chains,
+		c.summaries, c.checkpoints} {
 		if err := f(); err != nil {
 			return c.report, err
 		}
@@ -294,6 +296,38 @@ func (c *check) configs() error {
 		if changed := c.o.Config(conf); changed != "" {
 			c.found(Finding{Fault: Config, What: r.Config.String(), Detail: changed, Runs: of[r.Config]})
 		}
+	}
+	return nil
+}
+
+// sources compares the recorded lists of source files with the digests of code that were made of them.
+func (c *check) sources() error {
+	codes, err := c.db.SourceCodes(c.ctx)
+	if err != nil {
+		return err
+	}
+	for _, code := range codes {
+		s, err := c.db.Source(c.ctx, code)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // a broken reference, which database finds, or removed meanwhile
+		}
+		detail := "the list of its files gives another digest"
+		if errors.Is(err, store.ErrCorrupt) {
+			detail = err.Error()
+		} else if err != nil {
+			return err
+		} else if got, err := ident.Code(s.Go, s.Files); err != nil {
+			return err
+		} else if got == code {
+			continue
+		}
+		f := Finding{Fault: Sources, What: code.String(), Detail: detail, Runs: []Run{}}
+		for _, r := range c.ordered() {
+			if r.Code == code {
+				f.Runs = append(f.Runs, Run{r})
+			}
+		}
+		c.found(f)
 	}
 	return nil
 }

@@ -376,6 +376,11 @@ func TestCheck(t *testing.T) {
 		{"blob missing", func(h *house) { h.must(os.Remove(h.db.Blobs.Path(digest("problems")))) }, []string{"missing: shared kept gone"}, "is missing", []string{"missing: shared kept gone"}},
 		{"blob shorter", func(h *house) { h.bend("problems", "problem") }, []string{"corrupt: shared kept gone"}, "has 7 bytes, recorded as 8", []string{"missing: shared kept gone"}},
 		{"blob changed", func(h *house) { h.bend("weights of kept", "weights or kept") }, []string{"corrupt: kept"}, "has the wrong bytes", []string{"missing: kept"}},
+		{"sources changed", func(h *house) {
+			archive := h.put("archive")
+			h.must(h.db.AddSource(h.ctx, store.Source{Code: runOf(h, "kept").Code, Go: "go1.26", Archive: archive.Digest,
+				Size: archive.Size, Files: []ident.File{{Path: "a.go", SHA256: digest("not these")}}}))
+		}, []string{"sources: kept"}, "gives another digest", []string{"sources: kept"}},
 		{"killed", func(h *house) {
 			_, err := h.db.BeginAttempt(h.ctx, store.Attempt{Run: runOf(h, "kept").ID, Kind: store.AttemptRun})
 			h.must(err)

@@ -34,6 +34,13 @@ func (db *DB) AddSource(ctx context.Context, s Source) error {
 	})
 }
 
+// SourceCodes returns the code digests with recorded sources.
+func (db *DB) SourceCodes(ctx context.Context) ([]ident.Digest, error) {
+	all, err := query(ctx, db.r, func(r *sql.Rows) (d ident.Digest, err error) { return d, r.Scan(&d) },
+		`SELECT code FROM sources ORDER BY code`)
+	return all, db.fail("read sources", err)
+}
+
 // Source returns the sources of a code digest, or ErrNotFound.
 func (db *DB) Source(ctx context.Context, code ident.Digest) (Source, error) {
 	s, err := queryOne(ctx, db.r, func(r *sql.Rows) (s Source, err error) {
