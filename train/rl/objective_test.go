@@ -68,6 +68,7 @@ func objectives[T Float]() map[string]objective[T] {
 		list["kl "+name] = o
 	}
 	addPolicyObjectives(list)
+	addLikelihoods(list)
 	for name, c := range flowRLConfigs() {
 		o := objective[T]{by: logProb, along: oldLogProb, start: func(rows int) accumulator[T] {
 			var st FlowRLStats

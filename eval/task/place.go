@@ -1,0 +1,85 @@
+package task
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"exp/eval/grade/peer"
+	"exp/eval/layout"
+	"exp/train/rollout"
+)
+
+// Place says where a text gives its answer, for rewards that put the reference answer there.
+type Place struct {
+	Start int    // text[:Start] comes before the answer: the reasoning
+	Close string // text that ends an answer in this form; empty: the completion ends
+}
+
+// answerForm is a way to write an answer into a completion.
+type answerForm struct {
+	open, close string
+	start       *regexp.Regexp // ends where an answer begins
+}
+
+// Forms of answers. Space before an answer is not part of it.
+var (
+	boxed   = answerForm{`\boxed{`, "}", regexp.MustCompile(`\\f?boxed *\{[ \t]*`)}
+	tagged  = answerForm{"<answer> ", " </answer>", regexp.MustCompile(`<answer>\s*`)}
+	marked  = answerForm{"#### ", "", regexp.MustCompile(`####[ \t]*`)}
+	onALine = answerForm{"#### ", "", regexp.MustCompile(`(?m)^####[ \t]*`)}
+	labeled = answerForm{"Answer: ", "", regexp.MustCompile(`(?i)answer\s*:[ \t]*`)}
+)
+
+// WithPlaces reports whether completions of a kind of task give a single answer in a place that AnswerPlace finds.
+func WithPlaces(kind string) bool { return kind == "math" || kind == "words" || kind == "stories" }
+
+// AnswerPlace finds the place of the answer in a completion of a problem: the last one in any form that its grader
+// reads. ok is false if there is none.
+func AnswerPlace(cfg Config, p *rollout.Problem, text string) (x Place, ok bool) {
+	for _, f := range formsOf(cfg, p) {
+		all := f.start.FindAllStringIndex(text, -1)
+		if len(all) == 0 {
+			continue
+		}
+		if at := all[len(all)-1][1]; !ok || at > x.Start {
+			x, ok = Place{at, f.close}, true
+		}
+	}
+	return x, ok
+}
+
+// WithoutReasoning returns the text that begins a completion with nothing but its answer, and the place in it.
+func WithoutReasoning(cfg Config, p *rollout.Problem) (text string, x Place) {
+	f := formsOf(cfg, p)[0]
+	return f.open, Place{len(f.open), f.close}
+}
+
+// formsOf returns the forms of answers in completions of a problem, the usual one first.
+func formsOf(cfg Config, p *rollout.Problem) []answerForm {
+	if cfg.Kind != "math" {
+		return []answerForm{onALine}
+	}
+	name := cfg.Math.Grader
+	if name == routedGrader {
+		facts, _ := layout.FactsOf(p)
+		name, _ = peer.Route(facts.Source)
+	}
+	switch {
+	case slices.Contains([]string{"gsm8k_strict", "gsm8k_flexible"}, name):
+		return []answerForm{marked}
+	case name == "search_r1_em":
+		return []answerForm{tagged}
+	case name == "math_dapo":
+		return []answerForm{labeled, boxed}
+	case name == "math_dapo_original":
+		return []answerForm{labeled}
+	case OwnGrader(cmp.Or(name, "exp")):
+		return []answerForm{boxed, tagged, onALine, labeled}
+	}
+	return []answerForm{boxed}
+}
+
+// ReferenceAnswer returns the text of a problem's answer as it stands in its place: the first gold answer.
+func ReferenceAnswer(p *rollout.Problem) string { return strings.TrimSpace(p.Answer) }
