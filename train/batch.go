@@ -30,6 +30,7 @@ type batch struct {
 	score             []float32 // [B] verdict rewards less the overlong penalty
 	baseline          []float32 // [B] scores of the greedy completions; nil unless needed
 	promptLen         []int     // [B]
+	answer            []bool    // [N] tokens of reference answers that are learned; nil: none are
 }
 
 // newBatch lays out a step's graded trajectories. With greedy, the score of each problem's
@@ -220,8 +221,10 @@ func (b *batch) pick(index []int, samples int) {
 func (b *batch) chosen(index []int) *batch {
 	c := *b
 	c.rows, c.mask = b.rows.Pick(index), rl.PickRows(b.mask, b.rows, index)
-	for _, x := range []*[]float32{&c.roll, &c.old, &c.ref, &c.entropy, &c.sumPiSquared, &c.own, &c.weight, &c.value,
-		&c.reward, &c.adv, &c.ret} {
+	if b.answer != nil {
+		c.answer = rl.PickRows(b.answer, b.rows, index)
+	}
+	for _, x := range c.arrays() {
 		if *x != nil {
 			*x = rl.PickRows(*x, b.rows, index)
 		}
@@ -233,6 +236,12 @@ func (b *batch) chosen(index []int) *batch {
 		c.promptLen = append(c.promptLen, b.promptLen[i])
 	}
 	return &c
+}
+
+// arrays returns the arrays of numbers [N], of which some may be nil.
+func (b *batch) arrays() []*[]float32 {
+	return []*[]float32{&b.roll, &b.old, &b.ref, &b.entropy, &b.sumPiSquared, &b.own, &b.weight, &b.value, &b.reward,
+		&b.adv, &b.ret}
 }
 
 // problems numbers the rows' problems [B].

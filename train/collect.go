@@ -72,7 +72,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	}
 	seen := make(map[int]bool)
 	var dropped []int
-	var votes votes
+	var self selfRewards
 	for batch := 0; batch == 0 || len(got.groups) < c.PromptsPerStep && batch < c.Filter.MaxBatches; batch++ {
 		got.batches++
 		var problems []int
@@ -92,7 +92,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 			return nil, fmt.Errorf("sampling: %w", err)
 		}
 		clock.lap("gen")
-		if err := t.score(ctx, step, traj, given, &votes, &got.events); err != nil {
+		if err := t.score(ctx, step, traj, given, &self, &got.events); err != nil {
 			return nil, fmt.Errorf("grading: %w", err)
 		}
 		clock.lap("reward")
@@ -116,7 +116,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 			{Name: "train/filter_passed", Value: float64(passed) / float64(groups)},
 		}
 	}
-	got.metrics = append(got.metrics, votes.metrics()...)
+	got.metrics = append(got.metrics, self.metrics()...)
 	if c.Overlong.Buffer > 0 {
 		got.metrics = append(got.metrics, overlongMetrics(train, c.Overlong)...)
 	}
@@ -129,12 +129,12 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 }
 
 // score gives whole groups of completions their verdicts and rewards.
-func (t *Trainer) score(ctx context.Context, step int, all []Trajectory, given []*float64, v *votes,
+func (t *Trainer) score(ctx context.Context, step int, all []Trajectory, given []*float64, s *selfRewards,
 	events *[]Event) error {
 	if err := t.grade(ctx, step, all, events); err != nil {
 		return err
 	}
-	err := t.rewardSelf(ctx, all, v)
+	err := t.rewardSelf(ctx, step, all, s)
 	reward(all, given)
 	return err
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 
 	"exp/kernels"
@@ -58,10 +59,12 @@ type Config struct {
 	Offload          Offload
 	Policy, Critic   Optim
 
-	Self     SelfReward
-	Votes    VoteRewards // with RewardMajority
-	Filter   Filter
-	Overlong rl.Overlong
+	Self  SelfReward
+	Votes VoteRewards // with RewardMajority
+	// Likelihood is for RewardLikelihood, the zero value without it.
+	Likelihood LikelihoodReward
+	Filter     Filter
+	Overlong   rl.Overlong
 	// MaskTruncated leaves completions that the token limit cut off out of every loss.
 	MaskTruncated bool
 	// TopEntropy is the share of a step's tokens, those with the greatest entropies, that the policy loss reads; 0
@@ -201,6 +204,8 @@ func (c Config) Validate() error {
 	case c.Self != RewardGraded && (estimator.Greedy || estimator.Components):
 		return fmt.Errorf("train: %s needs other rewards than those that completions give themselves",
 			c.Advantage)
+	case c.Likelihood.Learn != 0 && c.taught() > 0:
+		return errors.New("train: reference answers cannot be learned together with a teacher's likeliest tokens")
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:
 		return fmt.Errorf("train: group filtering with %d batches", c.Filter.MaxBatches)
 	case c.PromptsPerStep < 1 || c.PromptsPerUpdate < 1 || c.PromptsPerStep%c.PromptsPerUpdate != 0:

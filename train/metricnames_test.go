@@ -78,6 +78,10 @@ func TestAllMetricNames(t *testing.T) {
 			slices.Concat(data, clipped, []string{"actor/entropy_threshold"})},
 		"votes": {func(c *Config) { c.Self = RewardMajority },
 			slices.Concat(data, clipped, []string{"reward/majority_share", "reward/majority_right", "reward/label_accuracy"})},
+		"likelihood": {func(c *Config) {
+			c.Self, c.Likelihood = RewardLikelihood, LikelihoodReward{Measure: rl.LikelihoodMean, Baseline: true, Learn: 1}
+		}, slices.Concat(data, clipped, []string{"reward/placed", "reward/likelihood", "reward/likelihood_right",
+			"reward/likelihood_wrong", "reward/likelihood_baseline", "actor/answer_likelihood"})},
 		"turns": {func(c *Config) { c.Sampling.Environment, c.Turns = echo{}, true },
 			slices.Concat(data, clipped, extent("num_turns"), []string{"train/inserted", "train/out_of_turns"})},
 		"bypass": {func(c *Config) {

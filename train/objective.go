@@ -17,7 +17,7 @@ type gradients struct {
 // objective computes the gradient of a mini-batch's loss, micro-batch by micro-batch, in
 // order. The loss is the policy loss and, unless that is whole, its optional terms:
 //
-//	L = policy + KL.LossCoef·KL - EntropyCoef·H + Distill.Coef·ForwardKL
+//	L = policy + KL.LossCoef·KL - EntropyCoef·H + Distill.Coef·ForwardKL - Likelihood.Learn·E[likelihood]
 type objective struct {
 	c           Config
 	n           rl.Counts
@@ -26,10 +26,12 @@ type objective struct {
 	whole       bool
 	kl, entropy float64
 	distill     rl.DistillStats
+	likely      float64
 
 	// Of the whole mini-batch; at and row count its tokens and rows added so far.
 	picked  []bool         // nil unless the loss picks tokens
 	center  []rl.RowCenter // nil unless the loss reads its groups
+	answer  []bool         // nil unless reference answers are learned
 	bypass  *bypass
 	at, row int
 }
@@ -49,7 +51,8 @@ type bypass struct {
 func (t *Trainer) newLoss(b *batch, stream string) *objective {
 	c, hi := t.cfg, len(b.traj)
 	loss := c.policyLoss()
-	l := &objective{c: c, n: b.counts(0, hi, c.PromptsPerUpdate*c.Samples, c.LossScale), whole: loss.Whole}
+	l := &objective{c: c, n: b.counts(0, hi, c.PromptsPerUpdate*c.Samples, c.LossScale), whole: loss.Whole,
+		answer: b.answer}
 	l.start = func() rl.LossRun {
 		return loss.Start(c.Settings, rl.Others{KL: c.KL.LossCoef, Entropy: c.EntropyCoef})
 	}
@@ -117,6 +120,10 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, x rl.Taug
 		}
 		l.policy.Add(m)
 	}
+	if l.answer != nil {
+		rl.AnswerTerm(g.logProb, p.LogProb, l.answer[l.at:end], p.Rows, l.c.Likelihood.Measure, l.c.Likelihood.Learn,
+			l.n.Rows, &l.likely)
+	}
 	l.at, l.row = end, last
 	if x.K > 0 {
 		l.c.Distill.ForwardKL(g.student, x, p.Mask, p.Coef, &l.distill)
@@ -138,6 +145,9 @@ func (l *objective) metrics() []rl.Metric {
 	}
 	if l.c.taught() > 0 {
 		m = append(m, l.distill.Metrics()...)
+	}
+	if l.answer != nil {
+		m = append(m, rl.Metric{Name: "actor/answer_likelihood", Value: l.likely})
 	}
 	if l.whole {
 		return m

@@ -237,6 +237,12 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.cfg.Self = 6, 3, RewardConfidence
 			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}
 		}),
+		"likelihood, ahead": toy(GRPO, func(r *toyRun) {
+			r.likely(rl.LikelihoodProduct, 0.5).cfg.Staleness = 1
+		}),
+		"likelihood over a baseline": toy(PPO, func(r *toyRun) {
+			r.likely(rl.LikelihoodMean, 0.5).cfg.Likelihood.Baseline = true
+		}),
 		"filtered": toy(GRPO, func(r *toyRun) {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 6, 3
 			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}

@@ -8,8 +8,8 @@ import (
 	"exp/train/rollout"
 )
 
-// SelfReward is a reward that the policy's own completions give, without gold answers. The verdicts of the
-// Grader still say what is right, for metrics alone.
+// SelfReward is a reward that the policy or its completions give, without a verdict. The verdicts of the Grader
+// still say what is right, for metrics alone.
 type SelfReward uint8
 
 const (
@@ -20,6 +20,9 @@ const (
 	// RewardConfidence is the mean of -entropy over a completion's sampled tokens, in nats (RENT,
 	// arXiv:2505.22660 §3).
 	RewardConfidence
+	// RewardLikelihood is the likelihood of the reference answer after the completion's reasoning (RLPR,
+	// arXiv:2506.18254; VeriFree, arXiv:2505.21493). It reads gold answers, but no verdict.
+	RewardLikelihood
 )
 
 // VoteRewards holds the rewards of RewardMajority.
@@ -36,10 +39,22 @@ type votes struct {
 	agree, graded int     // completions whose label is the Grader's verdict, of all graded ones
 }
 
+// selfRewards counts what a SelfReward did in a step.
+type selfRewards struct {
+	votes       votes
+	likelihoods likelihoods
+}
+
+func (s *selfRewards) metrics() []rl.Metric {
+	return append(s.votes.metrics(), s.likelihoods.metrics()...)
+}
+
 // rewardSelf replaces the rewards of graded completions by those that Config.Self names. all holds whole
 // groups.
-func (t *Trainer) rewardSelf(ctx context.Context, all []Trajectory, v *votes) error {
+func (t *Trainer) rewardSelf(ctx context.Context, step int, all []Trajectory, s *selfRewards) error {
 	switch t.cfg.Self {
+	case RewardLikelihood:
+		return t.rewardLikelihood(step, all, &s.likelihoods)
 	case RewardConfidence:
 		for i := range all {
 			if tr := &all[i]; tr.Verdict.Status == rollout.Graded {
@@ -53,7 +68,7 @@ func (t *Trainer) rewardSelf(ctx context.Context, all []Trajectory, v *votes) er
 			if err != nil {
 				return err
 			}
-			v.label(group, answers, t.cfg.Votes)
+			s.votes.label(group, answers, t.cfg.Votes)
 		}
 	}
 	return nil

@@ -58,10 +58,11 @@ func TestMajorityOfGraded(t *testing.T) {
 		group[i] = Trajectory{Problem: &r.problems[0], Sample: i, Completion: c, Verdict: rollout.Verdict{Status: rollout.Graded}}
 	}
 	group[0].Verdict, group[2].Verdict = rollout.Verdict{Status: rollout.NotGraded}, rollout.Verdict{Status: rollout.NotGraded}
-	var v votes
-	if err := tr.rewardSelf(context.Background(), group, &v); err != nil {
+	var s selfRewards
+	if err := tr.rewardSelf(context.Background(), 1, group, &s); err != nil {
 		t.Fatal(err)
 	}
+	v := s.votes
 	var got []float64
 	for _, x := range group {
 		got = append(got, x.Verdict.Reward)

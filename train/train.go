@@ -45,10 +45,13 @@ type Parts struct {
 	// Agreement returns the answers of completions of a problem, equal where they agree and empty without one,
 	// found without its gold answers; it is needed with RewardMajority.
 	Agreement func(ctx context.Context, p *rollout.Problem, list []*rollout.Completion) ([]string, error)
-	Prompt    func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
-	Problems  []rollout.Problem
-	Seed      func(label string) uint64
-	Recorder  Recorder
+	// Answer returns the reference answer of a problem in the place of a completion's own, nil if it gives none, or,
+	// without a completion, as one without reasoning; it is needed with RewardLikelihood.
+	Answer   func(p *rollout.Problem, c *rollout.Completion) (*Answer, error)
+	Prompt   func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
+	Problems []rollout.Problem
+	Seed     func(label string) uint64
+	Recorder Recorder
 	// Copy, if not nil, holds the weights that Sampler draws from, and the Trainer takes them from
 	// Policy: on each rank if RolloutTensor differs from Tensor, and on ranks that only sample, whose
 	// Policy is on it. Adapters have no copy.
@@ -285,7 +288,11 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 		rl.Metric{Name: "training/epoch", Value: float64(got.epoch)})
 	rec.Metrics = append(rec.Metrics, t.dataMetrics(b, rec)...)
 	rec.Metrics = append(append(append(append(rec.Metrics, got.metrics...), diff...), klMetrics...), correction...)
-	t.learn(b, step, rec, clock)
+	learned, err := t.withAnswers(b)
+	if err != nil {
+		return nil, fmt.Errorf("step %d: %w", step, err)
+	}
+	t.learn(learned, step, rec, clock)
 	if b.sumPiSquared != nil {
 		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.ofPolicy(), b.sumPiSquared,
 			find(rec.Metrics, "actor/grad_norm"))...)

@@ -10,7 +10,7 @@ import (
 )
 
 func rewardChecks() []check {
-	return append(slices.Concat(judgeChecks(), selfChecks()), []check{
+	return append(slices.Concat(judgeChecks(), selfChecks(), likelihoodChecks()), []check{
 		{[]string{"reward.command"}, func(r *Run) (string, string) {
 			if len(r.Reward.Command) == 0 || r.Reward.Command[0] == "" {
 				return "reward.command names no program",
@@ -57,6 +57,56 @@ func rewardChecks() []check {
 	}...)
 }
 
+// likelihoodChecks checks rewards by the likelihood of reference answers.
+func likelihoodChecks() []check {
+	return []check{
+		{[]string{"reward.kind", "task.kind"}, func(r *Run) (string, string) {
+			if r.Reward.Kind == Likelihood && !r.JudgesAlone() &&
+				!slices.Contains([]string{"math", "words", "stories"}, r.Task.Kind) {
+				return "reward.kind likelihood puts the gold answer in the place of a completion's own, but task " +
+					r.Task.Kind + " has no single answer in a place", "use it with task math, words or stories"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.kind", "rollout.tools.kind"}, func(r *Run) (string, string) {
+			if r.Reward.Kind == Likelihood && r.Rollout.Tools.Used() {
+				return "reward.kind likelihood replaces the end of a completion, which may hold calls of tools",
+					"rollout.tools.kind: none, or another reward.kind"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.kind", "rollout.source"}, func(r *Run) (string, string) {
+			if r.Reward.Kind == Likelihood && r.Rollout.Source == "recorded" {
+				return "reward.kind likelihood asks the policy about its own reasoning, not about recorded rollouts",
+					"rollout.source: policy, or another reward.kind"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.likelihood.measure", "reward.wrong"}, func(r *Run) (string, string) {
+			if r.Reward.Likelihood.Measure == "log" && r.Reward.Wrong >= 0 {
+				return fmt.Sprintf("reward.wrong is %s, but reward.likelihood.measure log is never above 0: a "+
+						"completion without an answer would be the best", formatFloat(r.Reward.Wrong)),
+					"reward.wrong: -10, or lower for long answers"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.likelihood.measure", "reward.likelihood.baseline"}, func(r *Run) (string, string) {
+			if r.Reward.Likelihood.Measure == "log" && r.Reward.Likelihood.Baseline {
+				return "reward.likelihood.baseline clips to 0 to 1, where no difference of logarithms belongs",
+					"reward.likelihood.baseline: false, or measure: mean"
+			}
+			return "", ""
+		}},
+		{[]string{"reward.likelihood.learn", "algo.distill.top_k"}, func(r *Run) (string, string) {
+			if r.Reward.Likelihood.Learn > 0 && r.Algo.Distill.TopK > 0 {
+				return "reward.likelihood.learn puts answers where a teacher's likeliest tokens are not known",
+					"algo.distill.top_k: 0, or reward.likelihood.learn: 0"
+			}
+			return "", ""
+		}},
+	}
+}
+
 // selfChecks checks rewards that completions give themselves.
 func selfChecks() []check {
 	return []check{
@@ -93,7 +143,7 @@ func selfChecks() []check {
 			return "", ""
 		}},
 		{[]string{"reward.kind", "algo.filter_groups.metric"}, func(r *Run) (string, string) {
-			if r.Reward.Self() && r.Algo.FilterGroups.Metric == "acc" {
+			if r.Reward.Self() && r.Reward.Kind != Likelihood && r.Algo.FilterGroups.Metric == "acc" {
 				return "algo.filter_groups.metric acc looks at gold answers, which reward.kind " + r.Reward.Kind +
 					" does without", "algo.filter_groups.metric: score"
 			}

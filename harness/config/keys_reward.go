@@ -7,12 +7,12 @@ import "time"
 func rewardKeys() []Key {
 	keys := []Key{
 		{Path: "reward.kind", Kind: Enum, Default: is("task"),
-			Words: []string{"task", "command", "judge", "model", Majority, Confidence},
+			Words: []string{"task", "command", "judge", "model", Majority, Confidence, Likelihood},
 			Help:  "what scores completions in training; of task prompts also in evaluations"},
 		{Path: "reward.correct", Kind: Float, Default: is(1.0), When: ofReward("task", "majority"),
 			Help: "reward of a right answer"},
-		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: ofReward("task", "majority"),
-			Help: "reward of a wrong answer"},
+		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: ofReward("task", "majority", "likelihood"),
+			Help: "reward of a wrong answer; with reward.kind likelihood, of a completion without an answer"},
 		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), When: ofReward("task", "majority"),
 			Help: "reward of a wrong answer in the right format"},
 		{Path: "reward.components", Kind: String, List: true, Default: byKind("reward.components", is([]string{})), Pattern: pattern("a name of small letters, digits and _", `[a-z][a-z0-9_]*`),
@@ -30,6 +30,7 @@ func rewardKeys() []Key {
 	keys = append(keys, commandKeys()...)
 	keys = append(keys, judgeKeys()...)
 	keys = append(keys, rewardModelKeys()...)
+	keys = append(keys, likelihoodKeys()...)
 	for i := range keys {
 		keys[i].Judges = keys[i].Path != "reward.components" // which change no score
 	}
@@ -111,6 +112,20 @@ func rewardModelKeys() []Key {
 	})
 }
 
+func likelihoodKeys() []Key {
+	return block(ofReward("likelihood"), at(Train), []Key{
+		{Path: "reward.likelihood.measure", Kind: Enum, Words: []string{"mean", "product", "log"}, Default: is("mean"),
+			Late: true,
+			Help: "mean probability of the answer's tokens, their product, which is the answer's probability, or " +
+				"its logarithm"},
+		{Path: "reward.likelihood.baseline", Kind: Bool, Default: is(false), Late: true,
+			Help: "subtract the likelihood of the same answer without reasoning, and clip the difference to 0 to 1"},
+		{Path: "reward.likelihood.learn", Kind: Float, Default: is(0.0), Range: atLeast(0), Late: true,
+			Help: "weight of a term of the loss that makes reference answers likelier; if it is not 0, the policy " +
+				"loss learns the reasoning alone"},
+	})
+}
+
 // aboutReward returns help that does not fit on a key's help line; empty for most keys.
 func aboutReward(path string) string {
 	switch path {
@@ -126,16 +141,24 @@ func aboutReward(path string) string {
              Answers are compared by the task's grader, without the gold answer; on a tie
              the first one wins
   confidence -entropy in nats, mean over the completion's tokens: RENT (arXiv:2505.22660)
+  likelihood how likely the policy finds the gold answer in the place of the completion's own,
+             after the reasoning before it (reward.likelihood), or reward.wrong if the
+             completion has no such place: RLPR (arXiv:2506.18254), VeriFree
+             (arXiv:2505.21493). Gold answers become training data
 
-  With the last two, gold answers serve metrics and evaluations alone. The task decides
-  whether an answer is right, so accuracy, filters on acc and every evaluation mean the same
-  with each kind. Only task.kind prompts has no gold answers: there the reward decides that
+  With majority and confidence, gold answers serve metrics and evaluations alone. The task
+  decides whether an answer is right, so accuracy, filters on acc and every evaluation mean
+  the same with each kind. Only task.kind prompts has no gold answers: there the reward decides that
   too (task.prompts.pass), and scores evaluations.
 
   A completion that could not be scored is "not graded": it is recorded as an event, is not
   trained on, and never counts as a number; above reward.max_not_graded the run ends (exit
   8). The penalty algo.overlong applies to every kind.
 `
+	case "reward.likelihood.measure":
+		return aboutLikelihood
+	case "reward.likelihood.learn":
+		return aboutLearning
 	case "reward.components":
 		return `
   correct  1 where the task calls the answer right, else 0
@@ -194,4 +217,30 @@ const aboutCommand = `
   in reward.files.
 
     reward: {kind: command, command: [go, run, ./configs/rewards/distance]}
+`
+
+// aboutLikelihood is the help of reward.likelihood.measure.
+const aboutLikelihood = `
+  The place of an answer is where the task's grader looks for it: after \boxed{, <answer>,
+  Answer: or ####, the last one. The tokens before it stay as sampled; the answer and what
+  closes it (}, </answer>, the end token) replace the rest. mean is of the answer's tokens
+  alone, the others also of what closes it: models that write }$ or }. as one token find } alone
+  unlikely, and have mean for a better measure.
+
+    RLPR       algo: {kind: grpo}, reward.likelihood: {measure: mean, baseline: true}
+    VeriFree   algo: {kind: rloo, aggregation: seq-mean-token-sum, kl: {loss_coef: 0}},
+               reward.likelihood: {measure: product, learn: 1}
+    JEPO       as VeriFree with measure: log and a negative reward.wrong (the bound of one
+               sample, arXiv:2503.19618)
+
+  RLPR's own baseline is of the policy before training; ours of the one that sampled.
+`
+
+// aboutLearning is the help of reward.likelihood.learn.
+const aboutLearning = `
+  With a likelihood f(answer | reasoning) the gradient of its expectation has two parts:
+  f less a baseline times that of log p(reasoning), which is the policy loss, and the
+  gradient of f itself by the answer's tokens, which is this term. With 1, an algo.advantage
+  that does not divide (rloo) and algo.aggregation seq-mean-token-sum the sum is exact. The
+  completion's own answer is then in no loss.
 `

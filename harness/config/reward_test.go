@@ -12,6 +12,8 @@ func rewards() map[string]string {
 		"command": "reward={kind: command, command: [./score, --strict], components: [style, correct], files: [data]}",
 		"judge":   `reward={kind: judge, judge: {url: "http://127.0.0.1:8000/v1", model: m, template: t.txt, low: 0, high: 10, key_env: KEY}}`,
 		"model":   "reward={kind: model, weights: some/folder}",
+
+		"likelihood": "reward.kind=likelihood",
 	}
 }
 
@@ -75,10 +77,22 @@ func TestRewardErrors(t *testing.T) {
 		{"judge", "reward.judge.url=http://user:pw@h/v1", "a URL such as"},
 		{"model", "reward.text='{prompt}'", "a text with {response}"},
 		{"", "reward.kind=judge", "reward.judge.model, reward.judge.template"},
+		{"", "reward.kind=likelihood", "task countdown has no single answer in a place"},
+		{"likelihood", "rollout.tools={kind: python}", "which may hold calls of tools"},
+		{"likelihood", "rollout.source=recorded", "not about recorded rollouts"},
+		{"likelihood", "reward.likelihood.measure=log", "reward.wrong is 0, but reward.likelihood.measure log is never above 0"},
+		{"likelihood", "reward={wrong: -1, likelihood: {measure: log, baseline: true}}", "reward.likelihood.baseline clips to 0 to 1"},
+		{"likelihood", "reward.likelihood.learn=-1", "reward.likelihood.learn"},
+		{"likelihood", "algo={kind: remax}", "which reward.kind likelihood cannot"},
+		{"likelihood", "algo={kind: gdpo}", "reward.kind likelihood has no parts"},
+		{"likelihood", "reward.correct=2", "reward.correct has no effect: reward.kind is likelihood"},
 	} {
 		var sets []string
 		if tt.kind != "" {
 			sets = append(sets, rewards()[tt.kind])
+		}
+		if tt.kind == "likelihood" {
+			sets = append(sets, "task={kind: words, words: {largest_number: 9, steps: 1}}")
 		}
 		_, err := Load(Input{File: "testdata/plain.yaml", Sets: append(sets, tt.set)})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

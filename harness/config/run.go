@@ -351,9 +351,9 @@ func (t Tools) Used() bool { return t.Kind != None && t.Kind != "" }
 // (outcomes).
 type Reward struct {
 	Kind         string        `key:"kind"`
-	Correct      float64       `key:"correct"` // Kind is "task" or Majority, as for the next two
-	Wrong        float64       `key:"wrong"`
-	Format       float64       `key:"format"`
+	Correct      float64       `key:"correct"` // Kind is "task" or Majority
+	Wrong        float64       `key:"wrong"`   // Kind is "task", Majority or Likelihood
+	Format       float64       `key:"format"`  // Kind is "task" or Majority
 	Components   []string      `key:"components"`
 	MaxNotGraded float64       `key:"max_not_graded"`
 	Retries      int           `key:"retries"`     // Kind is "command" or "judge"
@@ -369,16 +369,27 @@ type Reward struct {
 	Text         string        `key:"text"`        // Kind is "model"
 	Chat         string        `key:"chat"`        // Kind is "model"; Auto or None
 	Label        int           `key:"label"`       // Kind is "model"
+	Likelihood   Likely        `key:"likelihood"`  // Kind is Likelihood
 }
 
-// Kinds of reward that completions give themselves.
+// Likely says how the likelihood of reference answers rewards completions.
+type Likely struct {
+	Measure  string  `key:"measure"` // of rl.Likelihood
+	Baseline bool    `key:"baseline"`
+	Learn    float64 `key:"learn"`
+}
+
+// Kinds of reward that the policy or its completions give, without a verdict.
 const (
 	Majority   = "majority"
 	Confidence = "confidence"
+	Likelihood = "likelihood"
 )
 
-// Self reports whether completions give the reward themselves, without gold answers.
-func (r *Reward) Self() bool { return r.Kind == Majority || r.Kind == Confidence }
+// Self reports whether the policy or its completions give the reward, without a verdict.
+func (r *Reward) Self() bool {
+	return r.Kind == Majority || r.Kind == Confidence || r.Kind == Likelihood
+}
 
 // ByTask reports whether nothing but the task's grader says something of a completion.
 func (r *Reward) ByTask() bool { return r.Kind == "task" || r.Self() }

@@ -92,7 +92,7 @@ func learning() []Metric {
 	list = append(list, extent(Metric{Name: "critic/returns", Unit: Reward, Title: "Return",
 		Definition: "discounted sum of the rewards from a token on, or what the advantage's estimator takes for " +
 			"it"}, counted)...)
-	return append(append(list, conversation()...), filtering()...)
+	return append(append(append(list, likelihoods()...), conversation()...), filtering()...)
 }
 
 // conversation describes completions of several turns.

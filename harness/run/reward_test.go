@@ -77,6 +77,38 @@ func TestMajorityReward(t *testing.T) {
 	l.samplesAgain(p)
 }
 
+// likely is word problems whose reward is the likelihood of their answers, which are learned.
+var likely = append(slices.Clone(voting[:len(voting)-1]), "reward={kind: likelihood, wrong: -1, likelihood: {learn: 1}}",
+	"rollout.max_new_tokens=40")
+
+// Likelihoods are rewards, and what the grader says is recorded beside them. Completions without a place for the answer
+// get reward.wrong.
+func TestLikelihoodReward(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0, append(likely, "store.samples.train=all", "eval.final.suites=[]")...)
+	r, _ := l.execute(p)
+	samples, err := l.db.Samples(context.Background(), r.Run.ID, store.SampleQuery{Scope: "train", Step: 1})
+	if err != nil || len(samples) == 0 {
+		t.Fatalf("%d samples, %v", len(samples), err)
+	}
+	right, placed := 0, 0
+	for _, s := range samples {
+		if s.Verdict.Answer != "" && s.Reward == -1 || s.Reward != -1 && !(s.Reward > 0 && s.Reward < 1) {
+			t.Errorf("answer %q has reward %v", s.Verdict.Answer, s.Reward)
+		}
+		if s.Reward != -1 {
+			placed++
+		}
+		if s.Verdict.Correct {
+			right++
+		}
+	}
+	if placed == 0 || placed == len(samples) || right == 0 {
+		t.Errorf("%d of %d completions have a place, %d are right", placed, len(samples), right)
+	}
+	l.samplesAgain(p)
+}
+
 // A run whose reward is a program gives the same outputs with any number of workers;
 // the program's contents are part of what it is, the path is not but as an argument.
 func TestCommandReward(t *testing.T) {

@@ -155,6 +155,7 @@ func (l *lab) samplesAgain(p *plan.Run) {
 func TestVerifyRollouts(t *testing.T) {
 	f32, bf16 := newLab(t), labOf(t, kernels.BF16)
 	dir, data := bf16Folder(f32), verlFile(t)
+	ofReward := func(set string) bool { return strings.HasPrefix(set, "reward=") }
 	for name, tt := range map[string]struct {
 		l    *lab
 		sets []string
@@ -165,6 +166,8 @@ func TestVerifyRollouts(t *testing.T) {
 		"filters":          {f32, []string{"algo={kind: dapo}", "algo.filter_groups.max_batches=3"}},
 		"with a baseline":  {f32, []string{"algo={kind: remax}"}},
 		"confidence":       {f32, []string{"algo={kind: grpo}", "reward={kind: confidence}"}},
+		"likelihood":       {f32, append(likely, "reward.likelihood.baseline=true", "rollout.staleness=1")},
+		"without places":   {f32, append(slices.DeleteFunc(loraSets(dir, data, "grpo"), ofReward), "reward={kind: likelihood, likelihood: {learn: 1}}")},
 		"adapters":         {f32, loraSets(dir, data, "grpo")},
 		"adapters, log Z":  {f32, loraSets(dir, data, "flowrl")},
 		"adapters in bf16": {bf16, append(loraSets(dir, data, "grpo"), "model.dtype=bf16")},

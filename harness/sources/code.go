@@ -42,7 +42,9 @@ func roots(kind config.Stage) []string {
 }
 
 // stages are the packages in which stages do their work, too. What they import counts by kind.
-func stages() []string { return []string{"harness/stage", "harness/prompt", "harness/dataset"} }
+func stages() []string {
+	return []string{"harness/stage", "harness/prompt", "harness/dataset", "harness/answer"}
+}
 
 // Code returns the digest of the sources that can change the results of a kind of stage, and the
 // files it covers: the stage's root packages, all our packages that they import, the stages' own,

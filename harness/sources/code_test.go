@@ -110,6 +110,9 @@ func TestImportsAreCovered(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range imports {
+			if strings.HasPrefix(d, "harness/") && !slices.Contains(stages(), d) && d != "harness/config" && d != "harness/sources" {
+				t.Errorf("no kind of stage covers %s", d)
+			}
 			for _, top := range []string{"kernels", "train", "eval", "sandbox"} {
 				if d == top || strings.HasPrefix(d, top+"/") {
 					n++

@@ -91,7 +91,11 @@ func TrainConfig(c *config.Run) train.Config {
 	}
 	a := c.Algo
 	t.Self = map[string]train.SelfReward{config.Majority: train.RewardMajority,
-		config.Confidence: train.RewardConfidence}[c.Reward.Kind]
+		config.Confidence: train.RewardConfidence, config.Likelihood: train.RewardLikelihood}[c.Reward.Kind]
+	if l := c.Reward.Likelihood; t.Self == train.RewardLikelihood {
+		t.Likelihood = train.LikelihoodReward{Measure: must(rl.ParseLikelihood(l.Measure)), Baseline: l.Baseline,
+			Absent: c.Reward.Wrong, Learn: l.Learn}
+	}
 	t.Votes = train.VoteRewards{Right: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format}
 	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches,
 		By: map[string]train.Metric{"none": train.MetricNone,

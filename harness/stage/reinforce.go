@@ -133,11 +133,9 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	}
 	tok := prompts.Vocabulary()
 	r.cut = r.warnTruncated(prompts, "data.train", parts.Problems)
-	if parts.Grader, r.reward, err = r.newReward(r.task); err != nil {
+	if err := r.buildReward(&parts, prompts, owned); err != nil {
 		return err
 	}
-	owned.add(func() { _ = r.reward() }) // a second time if training failed
-	parts.Agreement = r.agreement
 	parts.Prompt = prompts.Encode
 	if err := r.buildEnvironment(prompts, owned); err != nil {
 		return err
@@ -175,6 +173,24 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		r.online.gen.Sampler = r.trainer.Sampler // which deals problems among the ranks that sample
 	}
 	r.saver = r.Env.saver(string(config.Train), r.trainer)
+	return nil
+}
+
+// buildReward makes what rewards completions.
+func (r *reinforcement) buildReward(parts *train.Parts, prompts *prompt.Prompter, owned *closers) (err error) {
+	if parts.Grader, r.reward, err = r.newReward(r.task); err != nil {
+		return err
+	}
+	owned.add(func() { _ = r.reward() }) // a second time if training failed
+	parts.Agreement = r.agreement
+	if r.cfg.Self != train.RewardLikelihood {
+		return nil
+	}
+	answers, err := r.newAnswers(prompts)
+	if err != nil {
+		return err
+	}
+	parts.Answer = answers.Answer
 	return nil
 }
 

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"exp/experiments/ident"
+	"exp/harness/answer"
 	"exp/harness/config"
+	"exp/harness/dataset"
 	"exp/harness/prompt"
 	"exp/train/checkpoint"
 	"exp/train/reward"
@@ -178,4 +180,11 @@ func classifierDigest(dir string) (ident.Digest, error) {
 	}
 	return ident.Hash("exp/reward-model/1", map[string]any{"config": string(arch), "weights": weights,
 		"tokenizer": tok.Description()})
+}
+
+// newAnswers returns what puts reference answers in the places of completions' own.
+func (e *Env) newAnswers(prompts *prompt.Prompter) (*answer.Writer, error) {
+	end, err := prompts.End()
+	return &answer.Writer{Task: dataset.TaskConfig(e.run()), Encode: prompts.Target, Piece: prompts.Vocabulary().Piece,
+		End: end}, err
 }

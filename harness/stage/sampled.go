@@ -11,6 +11,7 @@ import (
 	"exp/harness/prompt"
 	"exp/train"
 	"exp/train/generate"
+	"exp/train/model"
 	"exp/train/rollout"
 )
 
@@ -171,7 +172,13 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 	if err != nil {
 		return nil, err
 	}
-	got, err := e.drawAgain(ctx, in, after, reqs, prompts)
+	var owned closers
+	defer owned.close()
+	m, err := e.policyAfter(after, in, &owned)
+	if err != nil {
+		return nil, err
+	}
+	got, err := e.drawAgain(ctx, m, reqs, prompts)
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +190,18 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 	if e.run().Reward.Kind == "judge" {
 		return out, nil
 	}
-	conf := TrainConfig(e.run())
 	verdicts, err := e.gradeAgain(ctx, items)
+	if err != nil {
+		return out, err
+	}
+	return out, e.rewardAgain(m, reqs, prompts, verdicts, out)
+}
+
+// rewardAgain sets training's verdicts, with the rewards that the policy or a completion alone gives.
+func (e *Env) rewardAgain(m *model.Model, reqs []rollout.Request, prompts *prompt.Prompter, verdicts []rollout.Verdict,
+	out []Redrawn) error {
+	conf := TrainConfig(e.run())
+	all := make([]train.Trajectory, len(out))
 	for i := range verdicts {
 		v := &verdicts[i]
 		train.KeepFinite(v)
@@ -192,19 +209,27 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 			v.Reward = train.Confidence(&out[i].Completion)
 		}
 		out[i].Verdict, out[i].Voted = v, conf.Self == train.RewardMajority
+		all[i] = train.Trajectory{Problem: reqs[i].Problem, Prompt: reqs[i].Prompt, Completion: &out[i].Completion,
+			Verdict: *v}
 	}
-	return out, err
+	if conf.Self != train.RewardLikelihood {
+		return nil
+	}
+	answers, err := e.newAnswers(prompts)
+	if err == nil {
+		err = train.LikelihoodAgain(e.Backend, m, conf, answers.Answer, all)
+	}
+	for i := range all {
+		*out[i].Verdict = all[i].Verdict
+	}
+	return err
 }
 
-// drawAgain samples by the policy as it was after so many steps.
-func (e *Env) drawAgain(ctx context.Context, in Inputs, after int, reqs []rollout.Request,
+// drawAgain samples from a policy as training did.
+func (e *Env) drawAgain(ctx context.Context, m *model.Model, reqs []rollout.Request,
 	prompts *prompt.Prompter) ([][]rollout.Completion, error) {
 	var owned closers
 	defer owned.close()
-	m, err := e.policyAfter(after, in, &owned)
-	if err != nil {
-		return nil, err
-	}
 	params := TrainConfig(e.run()).Sampling
 	engine, err := e.newEngine(e.Backend, m, prompts.Vocabulary(), params.MaxNewTokens, []generate.Call{{
 		Requests: len(reqs), Samples: 1, Prompt: e.run().Data.MaxPromptTokens, New: params.MaxNewTokens}})

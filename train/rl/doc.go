@@ -52,7 +52,8 @@
 // The other advantage estimators replace GroupAdvantage (RLOO, OPO, GPGAdvantage,
 // PassKAdvantage), GroupAdvantage and Spread (GDPO, ReinforcePlusPlusBaseline), or, without
 // a critic, GAE (ReinforcePlusPlus, ReMax, OptimalTokenBaseline). PF-PPO is PPO on the rows
-// that ResamplingWeights and Resample draw.
+// that ResamplingWeights and Resample draw. RLPR, VeriFree and JEPO are Likelihood for the
+// score, and AnswerTerm next to the policy loss.
 //
 // The reference for formulas is the current verl (verl-project/verl at 1dda039b9,
 // verl/trainer/ppo/core_algos.py) and its FlowRL recipe (verl-project/verl-recipe at
