@@ -231,11 +231,11 @@ func TestInformative(t *testing.T) {
 		{MetricScore, ungraded, false},
 	} {
 		c := Config{Samples: 2, Filter: Filter{By: tt.by}, Overlong: rl.Overlong{MaxResponse: 2, Buffer: 1, Penalty: 1}}
-		if got := (&Trainer{cfg: c}).informative(tt.group)[0]; got != tt.want {
+		if got := (&Trainer{cfg: c}).informative(tt.group, new(spreads))[0]; got != tt.want {
 			t.Errorf("metric %d of %+v: %v", tt.by, tt.group, got)
 		}
 	}
-	if !(&Trainer{cfg: Config{Samples: 1, Filter: Filter{By: MetricScore}}}).informative(group(1))[0] {
+	if !(&Trainer{cfg: Config{Samples: 1, Filter: Filter{By: MetricScore}}}).informative(group(1), new(spreads))[0] {
 		t.Error("a group of one completion is dropped")
 	}
 }

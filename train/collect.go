@@ -16,8 +16,9 @@ type collected struct {
 	all          []Trajectory // recorded, in problem order
 	groups       []int        // groups trained on: the index of each one's first completion in all, in problem order
 	greedy       map[*rollout.Problem]float64
-	greedyTokens int // of the greedy completions, which are not recorded
-	batches      int // batches of problems sampled up to the end of this step
+	greedyTokens int     // of the greedy completions, which are not recorded
+	batches      int     // batches of problems sampled up to the end of this step
+	meanSpread   float64 // moving average of groups' standard deviations up to then
 	epoch        int
 	metrics      []rl.Metric
 	events       []Event
@@ -73,6 +74,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	seen := make(map[int]bool)
 	var dropped []int
 	var self selfRewards
+	spreads := spreads{least: float64(c.Filter.Spread * t.meanSpread)}
 	for batch := 0; batch == 0 || len(got.groups) < c.PromptsPerStep && batch < c.Filter.MaxBatches; batch++ {
 		got.batches++
 		var problems []int
@@ -98,7 +100,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		clock.lap("reward")
 		at := len(got.all)
 		got.all = append(got.all, traj...)
-		keep := t.informative(traj)
+		keep := t.informative(traj, &spreads)
 		for i, yes := range keep {
 			if yes {
 				got.groups = append(got.groups, at+i*c.Samples)
@@ -110,13 +112,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	groups, passed := len(got.groups)+len(dropped), len(got.groups)
 	got.fill(c.PromptsPerStep, dropped)
 	train := got.train(c.Samples)
-	if c.Filter.By != MetricNone {
-		got.metrics = []rl.Metric{
-			{Name: "train/filter_batches", Value: float64(got.batches - t.batches)},
-			{Name: "train/filter_passed", Value: float64(passed) / float64(groups)},
-		}
-	}
-	got.metrics = append(got.metrics, self.metrics()...)
+	got.metrics = append(t.filterMetrics(got, float64(passed)/float64(groups), &spreads), self.metrics()...)
 	if c.Overlong.Buffer > 0 {
 		got.metrics = append(got.metrics, overlongMetrics(train, c.Overlong)...)
 	}
@@ -126,6 +122,20 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		}
 	}
 	return got, nil
+}
+
+// filterMetrics returns the metrics of a filter that a share of the groups has passed, and counts their spreads.
+func (t *Trainer) filterMetrics(got *collected, passed float64, s *spreads) []rl.Metric {
+	if t.cfg.Filter.By == MetricNone {
+		return nil
+	}
+	list := []rl.Metric{{Name: "train/filter_batches", Value: float64(got.batches - t.batches)},
+		{Name: "train/filter_passed", Value: passed}}
+	if t.cfg.Filter.Spread > 0 {
+		list = append(list, rl.Metric{Name: "train/filter_spread", Value: s.least})
+		got.meanSpread = s.after(t.meanSpread)
+	}
+	return list
 }
 
 // score gives whole groups of completions their verdicts and rewards.
@@ -162,9 +172,30 @@ func (t *Trainer) draw(ctx context.Context, step, epoch int, problems []int) ([]
 	return traj, nil, err
 }
 
+// spreads are the standard deviations of a step's groups.
+type spreads struct {
+	least float64 // that passes the filter
+	sum   float64
+	n     int
+}
+
+// spreadDecay weighs the average of the steps before against a step, as RLPR's code.
+const spreadDecay = 0.99
+
+// after returns the moving average after the step, given the one before; 0: there is none yet.
+func (s *spreads) after(before float64) float64 {
+	switch {
+	case s.n == 0:
+		return before
+	case before == 0:
+		return s.sum / float64(s.n)
+	}
+	return float64(spreadDecay*before) + float64((1-spreadDecay)*(s.sum/float64(s.n)))
+}
+
 // informative reports, per group, whether it passes the filter: its graded completions are
-// not all alike. With no filter, all groups pass.
-func (t *Trainer) informative(all []Trajectory) []bool {
+// not all alike, and differ enough. With no filter, all groups pass.
+func (t *Trainer) informative(all []Trajectory, s *spreads) []bool {
 	c := t.cfg
 	keep := make([]bool, len(all)/c.Samples)
 	var final map[*rollout.Completion]float64
@@ -172,14 +203,14 @@ func (t *Trainer) informative(all []Trajectory) []bool {
 		final = t.finalRewards(all)
 	}
 	for i := range keep {
-		keep[i] = c.Filter.By == MetricNone || c.Samples == 1 || c.differ(all[i*c.Samples:(i+1)*c.Samples], final)
+		group := all[i*c.Samples : (i+1)*c.Samples]
+		keep[i] = c.Filter.By == MetricNone || c.Samples == 1 || s.differ(c.compared(group, final))
 	}
 	return keep
 }
 
-// differ reports whether the graded completions of a group are not all alike.
-func (c Config) differ(group []Trajectory, final map[*rollout.Completion]float64) bool {
-	first, any := 0.0, false
+// compared returns what must differ within a group, of its graded completions.
+func (c Config) compared(group []Trajectory, final map[*rollout.Completion]float64) (list []float64) {
 	for i := range group {
 		tr := &group[i]
 		if tr.Verdict.Status != rollout.Graded {
@@ -196,12 +227,19 @@ func (c Config) differ(group []Trajectory, final map[*rollout.Completion]float64
 		case c.Filter.By == MetricCorrect:
 			x = 0
 		}
-		if any && x != first {
-			return true
-		}
-		first, any = x, true
+		list = append(list, x)
 	}
-	return false
+	return list
+}
+
+// differ reports whether the numbers of a group are not all alike and spread enough, and counts the group.
+func (s *spreads) differ(group []float64) bool {
+	if len(group) < 2 {
+		return false
+	}
+	std := rl.StdDev(group)
+	s.sum, s.n = s.sum+std, s.n+1
+	return std >= s.least && slices.ContainsFunc(group, func(x float64) bool { return x != group[0] })
 }
 
 // finalRewards returns the rewards of graded completions less the distance to the reference

@@ -122,6 +122,9 @@ const (
 type Filter struct {
 	By         Metric
 	MaxBatches int
+	// Spread times the moving average of groups' standard deviations is the least that a group may have (RLPR,
+	// arXiv:2506.18254); 0: any will do.
+	Spread float64
 }
 
 // Needs says which models an algorithm uses in addition to the policy.

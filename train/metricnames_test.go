@@ -74,6 +74,8 @@ func TestAllMetricNames(t *testing.T) {
 		"filter, overlong, remax": {func(c *Config) {
 			c.Filter, c.Overlong, c.Advantage = Filter{By: MetricScore, MaxBatches: 1}, rl.Overlong{MaxResponse: 6, Buffer: 2, Penalty: 1}, "remax"
 		}, slices.Concat(data, clipped, []string{"train/filter_batches", "train/filter_passed", "train/overlong_reward", "train/overlong", "train/greedy_score"})},
+		"spread": {func(c *Config) { c.Filter = Filter{By: MetricScore, MaxBatches: 1, Spread: 1} },
+			slices.Concat(data, clipped, []string{"train/filter_batches", "train/filter_passed", "train/filter_spread"})},
 		"entropies": {func(c *Config) { c.TopEntropy, c.MaskTruncated = 0.2, true },
 			slices.Concat(data, clipped, []string{"actor/entropy_threshold"})},
 		"votes": {func(c *Config) { c.Self = RewardMajority },

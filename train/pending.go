@@ -19,6 +19,7 @@ type Pending struct {
 	Sampled int                `json:"sampled"` // steps that the policy had finished
 	Batches int                `json:"batches"`
 	Epoch   int                `json:"epoch"`
+	Spread  float64            `json:"spread,omitempty"`
 	Rows    []PendingRow       `json:"rows"`
 	Groups  []int              `json:"groups"`
 	Greedy  map[string]float64 `json:"greedy,omitempty"` // by problem
@@ -91,8 +92,8 @@ type PendingMetric struct {
 
 // pendingOf encodes a collected step.
 func pendingOf(c *collected) Pending {
-	p := Pending{Step: c.step, Sampled: c.sampled, Batches: c.batches, Epoch: c.epoch, Groups: c.groups,
-		GreedyTokens: c.greedyTokens}
+	p := Pending{Step: c.step, Sampled: c.sampled, Batches: c.batches, Epoch: c.epoch, Spread: c.meanSpread,
+		Groups: c.groups, GreedyTokens: c.greedyTokens}
 	for i := range c.all {
 		t := &c.all[i]
 		p.Rows = append(p.Rows, PendingRow{Problem: t.Problem.ID, Sample: t.Sample,
@@ -118,8 +119,8 @@ func pendingOf(c *collected) Pending {
 
 // collectedOf decodes it. problem finds a problem and its encoded prompt.
 func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, error) {
-	c := &collected{step: p.Step, sampled: p.Sampled, batches: p.Batches, epoch: p.Epoch, groups: p.Groups,
-		greedyTokens: p.GreedyTokens}
+	c := &collected{step: p.Step, sampled: p.Sampled, batches: p.Batches, epoch: p.Epoch, meanSpread: p.Spread,
+		groups: p.Groups, greedyTokens: p.GreedyTokens}
 	for _, e := range p.Events {
 		c.events = append(c.events, Event{Kind: e.Kind, Text: string(e.Text)})
 	}

@@ -144,7 +144,7 @@ func (t *Trainer) receive(fresh []*collected, failed ...error) error {
 		if err != nil {
 			return err
 		}
-		t.pending, t.batches = append(t.pending, c), c.batches
+		t.pending, t.batches, t.meanSpread = append(t.pending, c), c.batches, c.meanSpread
 	}
 	return nil
 }

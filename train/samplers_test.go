@@ -39,6 +39,10 @@ func samplerCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.KL.RewardCoef = 0.1
 			r.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
 		}),
+		"filtered by their spread": ahead(GRPO, 1, 4, func(r *toyRun) {
+			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 2, Spread: 0.95}
+		}),
+		"likelihood, answers learned":        ahead(GRPO, 1, 3, func(r *toyRun) { r.likely(rl.LikelihoodProduct, 1) }),
 		"completions cut within a character": ahead(GRPO, 1, 3, cutWithin),
 		"ReMax, graded together":             ahead(GRPO, 1, 3, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
 	}

@@ -10,13 +10,15 @@ type State struct {
 	CriticUpdates int     `json:"critic_updates"`
 	// Batches counts the batches of problems sampled; 0 stands for Step.
 	Batches int `json:"batches,omitempty"`
+	// Spread is the moving average of groups' standard deviations (Filter.Spread).
+	Spread float64 `json:"spread,omitempty"`
 	// Pending are the steps after Step that were sampled ahead (Config.Staleness).
 	Pending []Pending `json:"pending,omitempty"`
 }
 
 // State returns the loop's state after the last finished step.
 func (t *Trainer) State() State {
-	s := State{Step: t.step, KLCoef: t.klCoef, Batches: t.batches}
+	s := State{Step: t.step, KLCoef: t.klCoef, Batches: t.batches, Spread: t.meanSpread}
 	if t.policy != nil {
 		s.PolicyUpdates = t.policy.opt.Steps()
 	}
@@ -82,7 +84,7 @@ func (t *Trainer) Restore(s State) error {
 	if err := t.spread(&s, learners...); err != nil {
 		return err
 	}
-	t.step, t.told, t.klCoef, t.batches = s.Step, s.Step, s.KLCoef, s.Batches
+	t.step, t.told, t.klCoef, t.batches, t.meanSpread = s.Step, s.Step, s.KLCoef, s.Batches, s.Spread
 	if s.Batches == 0 {
 		t.batches = s.Step
 	}

@@ -103,13 +103,14 @@ type Trainer struct {
 	order              order
 	prompt             [][]int32 // encoded prompts, by problem
 
-	step    int          // finished steps
-	told    int          // steps that Recorder has
-	within  bool         // a step has begun to change the state
-	pending []*collected // later steps, sampled but not trained on
-	batches int          // batches of problems sampled so far
-	klCoef  float64      // coefficient of the KL in the reward
-	scratch scratch
+	step       int          // finished steps
+	told       int          // steps that Recorder has
+	within     bool         // a step has begun to change the state
+	pending    []*collected // later steps, sampled but not trained on
+	batches    int          // batches of problems sampled so far
+	meanSpread float64      // moving average of groups' standard deviations (Filter.Spread); 0: none yet
+	klCoef     float64      // coefficient of the KL in the reward
+	scratch    scratch
 }
 
 // Run returns ErrStopped when stop asked it to end: the last step is complete and recorded,
@@ -323,7 +324,7 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 		if err := t.verify(b, last); err != nil {
 			return err
 		}
-		t.pending, t.batches = append(t.pending, got), got.batches
+		t.pending, t.batches, t.meanSpread = append(t.pending, got), got.batches, got.meanSpread
 	}
 	return nil
 }

@@ -22,6 +22,10 @@ func batchKeys() []Key {
 			Range: atLeast(1), Unit: "batches", When: filtered,
 			Help: "most batches of prompts_per_step problems that a step samples; then problems that failed the " +
 				"filter fill it up (upstream stops)"},
+		{Path: "algo.filter_groups.spread", Kind: Float, Default: is(0.0), Range: atLeast(0), Late: true,
+			When: []Clause{only("algo.filter_groups.metric", "score", "seq_reward", "seq_final_reward")},
+			Help: "replace problems, too, whose rewards' standard deviation is below this times its moving average " +
+				"over the steps before (RLPR, arXiv:2506.18254: 0.5 to 1); 0 is off"},
 		{Path: "algo.overlong.buffer", Kind: Float, Default: byKind("algo.overlong.buffer", is(0.0)),
 			Range: between(0, 1), Unit: "fraction",
 			Help: "share of rollout.max_new_tokens, rounded to whole tokens, at the end, over which the reward " +

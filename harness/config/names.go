@@ -64,6 +64,7 @@ func foreignNames() []foreignName {
 		{"bypass_mode", "algo.rollout_correction.mode", "it is algo.rollout_correction.mode: bypass here"},
 		{"custom_reward_function", "reward.command", "a reward of your own is a program: reward.kind: command"},
 		{"ttrl", "reward.kind", "votes of completions are reward.kind: majority"},
+		{"std_filter_beta", "algo.filter_groups.spread", ""},
 		{"rlpr", "reward.kind", "its reward is reward.kind: likelihood"},
 		{"verifree", "reward.kind", "its reward is reward.kind: likelihood, with reward.likelihood.learn"},
 		{"reward_manager", "reward.kind", "there is reward.kind; the dapo manager is algo.overlong, gdpo is " +

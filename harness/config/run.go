@@ -253,8 +253,9 @@ type Algo struct {
 
 // Filter selects the groups to train on.
 type Filter struct {
-	Metric     string `key:"metric"`
-	MaxBatches int    `key:"max_batches"` // Metric is not "none"
+	Metric     string  `key:"metric"`
+	MaxBatches int     `key:"max_batches"` // Metric is not "none"
+	Spread     float64 `key:"spread"`      // Metric is a reward
 }
 
 // Overlong is the penalty for completions near the length limit.

@@ -125,6 +125,10 @@ func filtering() []Metric {
 		{Name: "train/filter_passed", Unit: Share, Per: "groups", Title: "Groups that passed the filter",
 			Absent:     onlyFilter,
 			Definition: "share of the sampled groups whose completions differ in what the filter looks at"},
+		{Name: "train/filter_spread", Unit: Reward, Title: "Least standard deviation of a group",
+			Absent: "only runs that filter groups by their spread have it (algo.filter_groups.spread)",
+			Definition: "standard deviation of a problem's rewards from which it passes the filter: the moving " +
+				"average over the steps before times algo.filter_groups.spread"},
 		{Name: "train/overlong_reward", Unit: Reward, Title: "Punishment of overlong completions",
 			Absent: onlyOverlong,
 			Definition: "added to the score for a length near the limit, 0 or less, mean over " +

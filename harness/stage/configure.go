@@ -97,7 +97,7 @@ func TrainConfig(c *config.Run) train.Config {
 			Absent: c.Reward.Wrong, Learn: l.Learn}
 	}
 	t.Votes = train.VoteRewards{Right: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format}
-	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches,
+	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches, Spread: a.FilterGroups.Spread,
 		By: map[string]train.Metric{"none": train.MetricNone,
 			"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong,
 			"seq_final_reward": train.MetricFinal}[a.FilterGroups.Metric]}

@@ -76,6 +76,19 @@ func groupStats[T Float](score []T, members []int) (mean, std float64) {
 	return mean, math.Sqrt(ss / (n - 1))
 }
 
+// StdDev returns the sample standard deviation of x, which divides by n-1; 0 of fewer than two.
+func StdDev(x []float64) float64 {
+	if len(x) < 2 {
+		return 0
+	}
+	members := make([]int, len(x))
+	for i := range members {
+		members[i] = i
+	}
+	_, std := groupStats(x, members)
+	return std
+}
+
 // scaleStd is read by estimators that divide by a group's standard deviation.
 var scaleStd = Setting{Key: "scale_std", Default: true, Verl: []string{"norm_adv_by_std_in_grpo"},
 	Help: "divide advantages by the group's standard deviation (GRPO); false is Dr. GRPO, arXiv:2503.20783"}
