@@ -75,6 +75,8 @@ func (t *verl) rewards() {
 		t.judged()
 		t.keep("extra_info")
 		t.keep("reward_model") // a ground truth may be a list or an object
+	case t.manager() == "prob" && !model:
+		t.likelihood()
 	case t.out["task.kind"] == "math" && !model:
 		t.wrong()
 	}
@@ -93,7 +95,8 @@ func (t *verl) rewards() {
 	if key := t.text("data.reward_fn_key", "data_source"); key != "data_source" {
 		t.note("data.reward_fn_key %s: the grader of a row follows its data_source here", key)
 	}
-	if manager := t.manager(); !slices.Contains([]string{"naive", "dapo", "prime", "batch", "remote"}, manager) {
+	known := []string{"naive", "dapo", "prime", "prob", "batch", "remote"}
+	if manager := t.manager(); !slices.Contains(known, manager) {
 		t.note("the reward manager %s: see reward.kind", manager)
 	}
 }

@@ -225,6 +225,13 @@ func TestRecipes(t *testing.T) {
 			[]string{"rank: 32", "alpha: 16", "targets: [q_proj, v_proj]"}},
 		{"KL in the reward", "algorithm.use_kl_in_reward=True algorithm.kl_ctrl.type=adaptive",
 			[]string{"reward_coef: 0.001", "controller: adaptive"}},
+		{"RLPR", "algorithm.adv_estimator=grpo reward_model.reward_manager=prob +reward_model.compute_score_name=mean_exp_log_softmax " +
+			"+reward_model.reward_manager_shaping_function_name=threshold_0 +reward_model.format_mode=R1 +data.filter_accuracy=True " +
+			"+data.filter_mode=EMA +data.filter_target=final_reward_std +data.std_filter_beta=0.5 +data.filter_start_step=11",
+			[]string{"grader: exp", "kind: likelihood", "baseline: true", "metric: score", "max_batches: 1000", "spread: 0.5", "!measure", "in RLPR in step 11"}},
+		{"RLPR with another reward and filter", "algorithm.adv_estimator=grpo reward_model.reward_manager=prob +reward_model.compute_score_name=exp_sum_log_softmax " +
+			"+reward_model.reward_manager_shaping_function_name=sigmoid_6 +data.filter_accuracy=True +data.filter_target=scoreB",
+			[]string{"measure: product", "sigmoid_6: differences are clipped", "!spread", "filter_target scoreB: see algo.filter_groups"}},
 		{"group filtering", "algorithm.adv_estimator=grpo algorithm.filter_groups.enable=True algorithm.filter_groups.max_num_gen_batches=5",
 			[]string{"metric: acc", "max_batches: 5", "main_ppo filters only since it has trainer.use_v1"}},
 		{"group filtering in other batches", "algorithm.adv_estimator=grpo algorithm.filter_groups.enable=True " +
