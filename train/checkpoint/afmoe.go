@@ -17,7 +17,8 @@ func afmoes() []architecture {
 			fixed: model.Config{PostNorms: true, QKNorm: true, Names: model.AfmoeNames, GateMap: true},
 			eps:   1e-5, theta: 1e4, positions: 16384, head: 128, window: 1024, vocab: 200192, heads: 16,
 			layerTypes: true, experts: true, windows: windowButGlobal,
-			features: []feature{attentionBias, noRopeWithoutWindow, mupScale, afmoeExperts}},
+			features: []feature{attentionBias, noRopeWithoutWindow, mupScale, afmoeExperts},
+			write:    []writer{outBias, afmoeValues}},
 	}
 }
 
@@ -78,7 +79,7 @@ func afmoeExperts(r *settings, c *model.Config) {
 }
 
 // afmoeValues writes AFMoE's settings, with those that only its authors' code and vLLM read.
-func afmoeValues(v map[string]any, c model.Config) {
+func afmoeValues(v map[string]any, _ architecture, c model.Config) {
 	v["mup_enabled"] = c.EmbedScale == math.Sqrt(float64(c.Width))
 	v["score_func"], v["route_norm"], v["n_group"], v["topk_group"] = "sigmoid", true, 1, 1
 	v["num_dense_layers"] = c.Layers

@@ -10,8 +10,8 @@ import (
 )
 
 // architecture is a class of transformers that package model computes, and the meaning of
-// its config.json. To add one, add a row to architectures, and a reader in features.go if a
-// formula is new.
+// its config.json. To add one, add a row to architectures, and a reader and a writer if a formula
+// is new.
 type architecture struct {
 	class string // in "architectures"
 	kind  string // "model_type"
@@ -44,10 +44,15 @@ type architecture struct {
 	windows    windowing
 	prepare    func(r *settings) // completes the file before anything is read; may be nil
 	features   []feature
+	write      []writer // of settings that features read
+	mixed      bool     // some layers may have Mamba-2, a short convolution or linear attention, and their names
 }
 
 // feature reads a setting of some classes into c.
 type feature func(r *settings, c *model.Config)
+
+// writer writes settings of some classes into the values of a config.json.
+type writer func(v map[string]any, a architecture, c model.Config)
 
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
@@ -60,7 +65,8 @@ func llamas() []architecture {
 	return []architecture{
 		{class: "LlamaForCausalLM", kind: "llama", words: "Llama",
 			eps: 1e-6, theta: 1e4, positions: 2048,
-			features: []feature{attentionBias, feedForwardBias}},
+			features: []feature{attentionBias, feedForwardBias},
+			write:    []writer{outBias, ffnBias}},
 		{class: "Qwen2ForCausalLM", kind: "qwen2", words: "Qwen2: biases on queries, keys and values",
 			fixed: model.Config{QKVBias: true},
 			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 32, window: 4096, layerTypes: true,
@@ -69,7 +75,8 @@ func llamas() []architecture {
 			fixed: model.Config{QKNorm: true},
 			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 32, head: 128, window: 4096, layerTypes: true,
 			windows:  windowFrom,
-			features: []feature{attentionBias}},
+			features: []feature{attentionBias},
+			write:    []writer{outBias}},
 		{class: "MistralForCausalLM", kind: "mistral", words: "Mistral",
 			eps: 1e-6, theta: 1e4, positions: 131072, kvHeads: 8, window: 4096, windows: windowEverywhere},
 		{class: "Phi3ForCausalLM", kind: "phi3", words: "Phi-3: fused projections",
@@ -78,24 +85,30 @@ func llamas() []architecture {
 		{class: "SmolLM3ForCausalLM", kind: "smollm3", words: "SmolLM3: some layers without rotary positions",
 			eps: 1e-6, theta: 2e6, positions: 32768, kvHeads: 4, tied: true, layerTypes: true,
 			windows:  windowWithoutRope,
-			features: []feature{attentionBias, feedForwardBias, ropeLayers}},
+			features: []feature{attentionBias, feedForwardBias, ropeLayers},
+			write:    []writer{outBias, ffnBias}},
 		{class: "SeedOssForCausalLM", kind: "seed_oss", words: "Seed-OSS",
 			eps: 1e-6, theta: 1e4, positions: 524288, kvHeads: 8, head: 128, nullHead: true,
-			features: []feature{seedBias, feedForwardBias}},
+			features: []feature{seedBias, feedForwardBias},
+			write:    []writer{seedValues}},
 		{class: "InternLM3ForCausalLM", kind: "internlm3", words: "InternLM3",
 			eps: 1e-5, theta: 1e4, positions: 32768, kvHeads: 2, head: 128, nullHead: true,
-			features: []feature{internBias}},
+			features: []feature{internBias},
+			write:    []writer{outBias, ffnBias}},
 		{class: "IQuestCoderForCausalLM", kind: "iquestcoder", words: "IQuest-Coder",
 			eps: 1e-5, theta: 1e4, positions: 131072, kvHeads: 8, head: 128, nullHead: true,
-			features: []feature{attentionBias, feedForwardBias, noClipping}},
+			features: []feature{attentionBias, feedForwardBias, noClipping},
+			write:    []writer{outBias, ffnBias}},
 		{class: "ArceeForCausalLM", kind: "arcee", words: "Arcee: feed-forward blocks without gates",
 			fixed: model.Config{Gate: kernels.ReLU2},
 			eps:   1e-5, theta: 1e4, positions: 4096, gate: relu2,
-			features: []feature{attentionBias, feedForwardBias}},
+			features: []feature{attentionBias, feedForwardBias},
+			write:    []writer{outBias, ffnBias}},
 		{class: "CwmForCausalLM", kind: "cwm", words: "CWM: most layers windowed",
 			eps: 1e-5, theta: 1e6, positions: 131072, kvHeads: 8, head: 128, window: 8192, layerTypes: true,
 			windows:  windowButFirst,
-			features: []feature{feedForwardBias, scaledRope("llama3 with factor 16")}},
+			features: []feature{feedForwardBias, scaledRope("llama3 with factor 16")},
+			write:    []writer{ffnBias}},
 		{class: "MinistralForCausalLM", kind: "ministral", words: "Ministral: some layers windowed",
 			eps: 1e-6, theta: 1e4, positions: 131072, kvHeads: 8, window: 4096, layerTypes: true,
 			windows: windowEverywhere},
@@ -108,12 +121,14 @@ func llamas() []architecture {
 			features: []feature{scaledRope("yarn with factor 16")}},
 		{class: "GraniteForCausalLM", kind: "granite", words: "Granite: multipliers",
 			eps: 1e-6, theta: 1e4, positions: 2048,
-			features: []feature{attentionBias, feedForwardBias, multipliers}},
+			features: []feature{attentionBias, feedForwardBias, multipliers},
+			write:    []writer{outBias, ffnBias, multiplierValues}},
 		{class: "HunYuanDenseV1ForCausalLM", kind: "hunyuan_v1_dense",
 			words: "Hunyuan: norms of queries and keys after rotary positions",
 			fixed: model.Config{QKNorm: true, LateQKNorm: true},
 			eps:   1e-5, theta: 1e4, positions: 2048,
-			features: []feature{attentionBias, ownKeys}},
+			features: []feature{attentionBias, ownKeys},
+			write:    []writer{outBias}},
 	}
 }
 
@@ -126,24 +141,29 @@ func neighbours() []architecture {
 		{class: "Glm4ForCausalLM", kind: "glm4", words: "GLM-4: norms before and after, interleaved rotary positions",
 			fixed: glm4,
 			eps:   1.5625e-7, theta: 1e4, positions: 131072, kvHeads: 2, head: 128, partial: true, part: 0.5,
-			features: []feature{inputBiasUnlessFalse}},
+			features: []feature{inputBiasUnlessFalse},
+			write:    []writer{inBias}},
 		{class: "GlmForCausalLM", kind: "glm", words: "GLM: interleaved rotary positions",
 			fixed: glm,
 			eps:   1.5625e-7, theta: 1e4, positions: 131072, kvHeads: 2, head: 128, partial: true, part: 0.5,
-			features: []feature{inputBiasUnlessFalse}},
+			features: []feature{inputBiasUnlessFalse},
+			write:    []writer{inBias}},
 		{class: "HeliumForCausalLM", kind: "helium", words: "Helium: interleaved rotary positions",
 			fixed: model.Config{Interleaved: true},
 			eps:   1e-8, theta: 1e5, positions: 4096, kvHeads: 20, head: 128,
-			features: []feature{attentionBias, feedForwardBias, evenOutput}},
+			features: []feature{attentionBias, feedForwardBias, evenOutput},
+			write:    []writer{inBias, ffnBias}},
 		{class: "Ernie4_5ForCausalLM", kind: "ernie4_5", words: "ERNIE 4.5: interleaved rotary positions",
 			fixed: model.Config{Interleaved: true},
 			eps:   1e-5, theta: 5e5, positions: 131072, kvHeads: 2, head: 128, nullHead: true, tied: true,
-			features: []feature{biasEverywhere}},
+			features: []feature{biasEverywhere},
+			write:    []writer{useBias}},
 		{class: "Ernie4_5_MoeForCausalLM", kind: "ernie4_5_moe",
 			words: "ERNIE 4.5 MoE: interleaved rotary positions, experts chosen by a bias, some of them shared",
 			fixed: model.Config{Interleaved: true},
 			eps:   1e-5, theta: 5e5, positions: 131072, kvHeads: 4, tied: true, experts: true,
-			features: []feature{noBias, ernieExperts}},
+			features: []feature{noBias, ernieExperts},
+			write:    []writer{sharedValues}},
 	}
 }
 
@@ -153,30 +173,36 @@ func mixtures() []architecture {
 		{class: "Qwen3MoeForCausalLM", kind: "qwen3_moe", words: "Qwen3-MoE: norms of queries and keys, experts",
 			fixed: model.Config{QKNorm: true},
 			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 4, window: 4096, experts: true, windows: windowIfUsed,
-			features: []feature{attentionBias, sparseLayers(model.Experts{Count: 128, Top: 8, FFN: 768})}},
+			features: []feature{attentionBias, sparseLayers(model.Experts{Count: 128, Top: 8, FFN: 768})},
+			write:    []writer{outBias, expertValues}},
 		{class: "Qwen2MoeForCausalLM", kind: "qwen2_moe",
 			words: "Qwen2-MoE: biases on queries, keys and values, experts, one of them shared",
 			fixed: model.Config{QKVBias: true},
 			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 16, window: 4096, layerTypes: true, experts: true,
 			windows:  windowDisputed,
-			features: []feature{qkvBias, sparseLayers(model.Experts{Count: 60, Top: 4, FFN: 1408, Shared: 5632})}},
+			features: []feature{qkvBias, sparseLayers(model.Experts{Count: 60, Top: 4, FFN: 1408, Shared: 5632})},
+			write:    []writer{qkvBiasValues, expertValues}},
 		{class: "MixtralForCausalLM", kind: "mixtral", words: "Mixtral: experts",
 			eps: 1e-5, theta: 1e6, positions: 131072, kvHeads: 8, experts: true, windows: windowEverywhere,
-			features: []feature{mixtralExperts}},
+			features: []feature{mixtralExperts},
+			write:    []writer{expertValues}},
 		{class: "MiniMaxM2ForCausalLM", kind: "minimax_m2",
 			words: "MiniMax-M2: norms of all queries and all keys, experts chosen by a Sigmoid and a bias",
 			fixed: model.Config{QKNorm: true, WideQKNorm: true},
 			eps:   1e-6, theta: 5e6, positions: 196608, kvHeads: 8, head: 128, experts: true, partial: true,
-			features: []feature{miniMaxExperts}},
+			features: []feature{miniMaxExperts},
+			write:    []writer{expertValues}},
 		{class: "OlmoeForCausalLM", kind: "olmoe", words: "OLMoE: norms of all queries and all keys, experts",
 			fixed: model.Config{QKNorm: true, WideQKNorm: true},
 			eps:   1e-5, theta: 1e4, positions: 4096, experts: true,
-			features: []feature{attentionBias, olmoExperts(64, 8)}},
+			features: []feature{attentionBias, olmoExperts(64, 8)},
+			write:    []writer{outBias, expertValues}},
 		{class: "HunYuanMoEV1ForCausalLM", kind: "hunyuan_v1_moe",
 			words: "Hunyuan MoE: norms of queries and keys after rotary positions, experts, one of them shared",
 			fixed: model.Config{QKNorm: true, LateQKNorm: true},
 			eps:   1e-5, theta: 1e4, positions: 2048, experts: true,
-			features: []feature{attentionBias, hunyuanExperts, ownKeys}},
+			features: []feature{attentionBias, hunyuanExperts, ownKeys},
+			write:    []writer{outBias, sharedValues}},
 	}
 }
 
@@ -191,7 +217,8 @@ func gemmas() []architecture {
 			fixed: gemma,
 			eps:   1e-6, theta: 1e4, positions: 8192, kvHeads: 4, head: 256, window: 4096, tied: true,
 			activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowEven,
-			features: []feature{attentionBias, embedScale, queryScale, scoreCap(50), logitCap(30)}},
+			features: []feature{attentionBias, embedScale, queryScale, scoreCap(50), logitCap(30)},
+			write:    []writer{outBias, gemmaValues}},
 		{class: "Gemma3ForCausalLM", kind: "gemma3_text",
 			words: "Gemma 3: norms 1+g before and after and of queries and keys, two rotary bases, most layers " +
 				"windowed",
@@ -199,11 +226,13 @@ func gemmas() []architecture {
 			eps:   1e-6, theta: 1e6, positions: 131072, kvHeads: 4, head: 256, window: 4096, tied: true,
 			vocab: 262208, heads: 8, ownRope: true,
 			activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowPattern,
-			features: []feature{attentionBias, embedScale, queryScale, noScoreCap, logitCap(0)}},
+			features: []feature{attentionBias, embedScale, queryScale, noScoreCap, logitCap(0)},
+			write:    []writer{outBias, gemmaValues}},
 		{class: "GemmaForCausalLM", kind: "gemma", words: "Gemma: norms 1+g",
 			fixed: model.Config{UnitOffset: true},
 			eps:   1e-6, theta: 1e4, positions: 8192, kvHeads: 16, head: 256, tied: true, gate: geluTanh,
-			features: []feature{attentionBias, embedScale, gemmaGate}},
+			features: []feature{attentionBias, embedScale, gemmaGate},
+			write:    []writer{outBias}},
 	}
 }
 
@@ -215,18 +244,21 @@ func olmos() []architecture {
 			words: "OLMo 2: norms after the blocks alone, and of all queries and all keys",
 			fixed: olmo,
 			eps:   1e-5, theta: 1e4, positions: 2048,
-			features: []feature{attentionBias}},
+			features: []feature{attentionBias},
+			write:    []writer{outBias}},
 		{class: "Olmo3ForCausalLM", kind: "olmo3",
 			words: "OLMo 3: norms after the blocks alone, and of all queries and all keys, most layers windowed",
 			fixed: olmo,
 			eps:   1e-5, theta: olmo3Theta, positions: 2048, window: 4096, layerTypes: true, ownRope: true,
 			windows:  windowFour,
-			features: []feature{attentionBias}},
+			features: []feature{attentionBias},
+			write:    []writer{outBias}},
 		{class: "FlexOlmoForCausalLM", kind: "flex_olmo",
 			words: "FlexOlmo: norms after the blocks alone, and of all queries and all keys, experts",
 			fixed: olmo,
 			eps:   1e-6, theta: 5e5, positions: 4096, experts: true,
-			features: []feature{attentionBias, olmoExperts(7, 5)}},
+			features: []feature{attentionBias, olmoExperts(7, 5)},
+			write:    []writer{outBias, expertValues}},
 		{class: "Exaone4ForCausalLM", kind: "exaone4",
 			words: "EXAONE 4: norms after the blocks alone, and of queries and keys",
 			fixed: model.Config{PostNorms: true, NoPreNorms: true, QKNorm: true},
@@ -242,11 +274,6 @@ const geluTanh = "gelu_pytorch_tanh"
 func gates() map[string]kernels.GateKind {
 	return map[string]kernels.GateKind{"silu": kernels.SiLU, "swish": kernels.SiLU, geluTanh: kernels.GELUTanh,
 		"gelu_new": kernels.GELUTanh}
-}
-
-// hybrid reports whether some layers have Mamba-2 or a short convolution instead of attention.
-func (a architecture) hybrid() bool {
-	return !slices.Contains([]model.LayerNames{model.LlamaNames, model.AfmoeNames, model.NanoNames}, a.fixed.Names)
 }
 
 // backbone returns the class without output projection, as AutoModel saves it.

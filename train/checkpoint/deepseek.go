@@ -23,27 +23,32 @@ func deepseeks() []architecture {
 			eps:   1e-5, theta: 1e4, positions: 131072, kvHeads: 8, vocab: 151552, heads: 96, partial: true, part: 0.5,
 			experts: true,
 			features: []feature{inputBias, optionalQKNorm,
-				routedBySigmoid(model.Experts{Count: 128, Top: 8, FFN: 1408, Renorm: true, Scale: 1}, 1)}},
+				routedBySigmoid(model.Experts{Count: 128, Top: 8, FFN: 1408, Renorm: true, Scale: 1}, 1)},
+			write: []writer{inBias, usesQKNorm, deepseekValues}},
 		{class: "Dots1ForCausalLM", kind: "dots1",
 			words: "dots.llm1: norms of queries and keys, experts chosen by a Sigmoid and a bias, some of them shared",
 			fixed: model.Config{QKNorm: true},
 			eps:   1e-6, theta: 1e4, positions: 2048, kvHeads: 32, window: 4096, layerTypes: true, experts: true,
 			windows: windowLast,
 			features: []feature{attentionBias, ignoredScoring,
-				routedBySigmoid(model.Experts{FFN: 1408, Scale: 1}, 0)}},
+				routedBySigmoid(model.Experts{FFN: 1408, Scale: 1}, 0)},
+			write: []writer{outBias, deepseekValues}},
 		{class: "DeepseekV3ForCausalLM", kind: "deepseek_v3",
 			words: "DeepSeek-V3: latent attention, experts chosen by a Sigmoid and a bias, some of them shared",
 			eps:   1e-6, theta: 1e4, positions: 4096, head: 64, vocab: 129280, heads: 128, experts: true, latent: true,
-			features: []feature{latentHeads(deepseek), routedBySigmoid(v3, 3)}},
+			features: []feature{latentHeads(deepseek), routedBySigmoid(v3, 3)},
+			write:    []writer{latentValues, deepseekValues}},
 		{class: "Glm4MoeLiteForCausalLM", kind: "glm4_moe_lite",
 			words: "GLM-4.7 Flash: latent attention, experts chosen by a Sigmoid and a bias, one of them shared",
 			eps:   1e-5, theta: 1e4, positions: 202752, head: 64, vocab: 154880, heads: 20, experts: true,
 			latent:   true,
-			features: []feature{latentHeads(flash), routedBySigmoid(lite, 1), layersByType}},
+			features: []feature{latentHeads(flash), routedBySigmoid(lite, 1), layersByType},
+			write:    []writer{latentValues, deepseekValues}},
 		{class: "DeepseekV2ForCausalLM", kind: "deepseek_v2",
 			words: "DeepSeek-V2: latent attention, experts, some of them shared",
 			eps:   1e-6, theta: 1e4, positions: 2048, head: 64, vocab: 102400, heads: 32, experts: true, latent: true,
-			features: []feature{latentHeads(deepseek), routedBySoftmax}},
+			features: []feature{latentHeads(deepseek), routedBySoftmax},
+			write:    []writer{latentValues, deepseekValues}},
 	}
 }
 
@@ -89,7 +94,7 @@ func latentHeads(absent model.Latent) feature {
 }
 
 // latentValues writes latent attention.
-func latentValues(v map[string]any, c model.Config) {
+func latentValues(v map[string]any, _ architecture, c model.Config) {
 	x := c.Latent
 	v["kv_lora_rank"], v["q_lora_rank"], v["v_head_dim"] = x.Rank, nil, x.Value
 	if x.QueryRank > 0 {

@@ -410,7 +410,7 @@ func (r *settings) window(a architecture, c *model.Config) {
 	if a.fixed.OutputGate {
 		return // layer_types says where attention is linear, see linearLayers
 	}
-	if a.hybrid() { // or where Mamba-2 is
+	if a.mixed { // or where Mamba-2 is
 		if r.has("sliding_window") {
 			r.problem("sliding_window: windows are not supported in this class")
 		}

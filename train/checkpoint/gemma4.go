@@ -19,7 +19,8 @@ func gemmaFours() []architecture {
 		eps:   1e-6, theta: 1e6, positions: 131072, kvHeads: 4, head: 256, window: 512, tied: true,
 		vocab: 262144, heads: 8, ownRope: true, experts: true,
 		activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowButLast,
-		features: []feature{embedScale, logitCap(0), layerEmbeddings, globalHeads, besideExperts}}
+		features: []feature{embedScale, logitCap(0), layerEmbeddings, globalHeads, besideExperts},
+		write:    []writer{gemmaFourValues}}
 	unified := text
 	unified.class, unified.kind, unified.experts = "Gemma4UnifiedForCausalLM", "gemma4_unified_text", false
 	unified.positions, unified.window = 262144, 1024

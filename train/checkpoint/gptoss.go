@@ -15,7 +15,8 @@ func sinks() architecture {
 		fixed: model.Config{Sinks: true},
 		eps:   1e-5, theta: 15e4, positions: 131072, kvHeads: 8, head: 64, vocab: 201088, heads: 64, window: 128,
 		experts: true, layerTypes: true, windows: windowEven, mxfp4: true,
-		features: []feature{ossBias, ossExperts, ossGate, ossRope}}
+		features: []feature{ossBias, ossExperts, ossGate, ossRope},
+		write:    []writer{ossValues}}
 }
 
 // ossBias is attentionBias, which the class has by default.
@@ -65,7 +66,7 @@ func ossRope(r *settings, _ *model.Config) {
 }
 
 // ossValues writes the settings of the class.
-func ossValues(v map[string]any, c model.Config) {
+func ossValues(v map[string]any, _ architecture, c model.Config) {
 	v["attention_bias"] = c.OutBias
 	v["num_local_experts"], v["num_experts_per_tok"] = c.Experts.Count, c.Experts.Top
 	v["experts_per_token"], v["intermediate_size"] = c.Experts.Top, c.Experts.FFN

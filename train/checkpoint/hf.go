@@ -241,7 +241,7 @@ func (r *settings) refuse(a architecture) {
 		r.problem("vision_config: images are not supported")
 	}
 	for _, key := range []string{"mamba_d_state", "ssm_state_size", "hybrid_override_pattern", "ssm_cfg"} {
-		if r.has(key) && !a.hybrid() {
+		if r.has(key) && !a.mixed {
 			r.problem("%s: Mamba layers are not supported in this class", key)
 			break
 		}

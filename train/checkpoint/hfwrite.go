@@ -63,81 +63,43 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 	if a.activation != "" {
 		v[a.activation] = gateName(c)
 	}
-	biasValues(v, a, c)
 	windowValues(v, a, c)
-	if a.fixed.OutputGate {
-		deltaValues(v, c)
-	}
 	ropeValues(v, a, c)
-	switch {
-	case a.hybrid():
-		hybridValues(v, a, c)
-	case a.kind == "gpt_oss":
-		ossValues(v, c)
-	case a.gemmaFour():
-		gemmaFourValues(v, a, c)
-	case a.kind == "glm4_moe" || a.kind == "dots1" || a.kind == "solar_open":
-		deepseekValues(v, a, c)
-	case a.kind == "exaone_moe" || a.kind == "hy_v3":
-		deepseekValues(v, a, c)
-		sharedValues(v, a, c)
-	case a.kind == "ernie4_5_moe" || a.kind == "hunyuan_v1_moe":
-		sharedValues(v, a, c)
-	case a.kind == "afmoe":
-		afmoeValues(v, c)
-	case a.kind == "nanochat":
-		v["final_logit_softcapping"] = orNull(c.LogitCap)
-	case a.kind == "youtu":
-		latentValues(v, c)
-	case a.latent:
-		latentValues(v, c)
-		deepseekValues(v, a, c)
-	case c.Sparse != nil:
-		expertValues(v, a, c)
-	case a.experts:
-		v["num_experts"] = 0
-	}
-	if a.kind == "granite" {
-		multiplierValues(v, c)
-	}
-	if a.fixed.UnitOffset && a.fixed.PostNorms {
-		gemmaValues(v, c)
+	for _, write := range a.write {
+		write(v, a, c)
 	}
 	return v
 }
 
 // gemmaValues writes the settings of Gemma 2 and 3.
-func gemmaValues(v map[string]any, c model.Config) {
+func gemmaValues(v map[string]any, _ architecture, c model.Config) {
 	v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale, func(s float64) float64 { return math.Pow(s, -0.5) },
 		1/(c.QueryScale*c.QueryScale)))
 	v["attn_logit_softcapping"], v["final_logit_softcapping"] = orNull(c.ScoreCap), orNull(c.LogitCap)
 }
 
-// biasValues writes which maps have biases.
-func biasValues(v map[string]any, a architecture, c model.Config) {
-	switch a.kind {
-	case "llama", "arcee", "smollm3", "internlm3", "iquestcoder", "granite":
-		v["attention_bias"], v["mlp_bias"] = c.OutBias, c.FFNBias
-	case "helium":
-		v["attention_bias"], v["mlp_bias"] = c.QKVBias, c.FFNBias
-	case "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe", "flex_olmo",
-		"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "hunyuan_v1_dense", "hunyuan_v1_moe", "dots1",
-		"hy_v3", "afmoe", "nanochat":
-		v["attention_bias"] = c.OutBias
-	case "glm", "glm4", "solar_open":
-		v["attention_bias"] = c.QKVBias
-	case "glm4_moe":
-		v["attention_bias"], v["use_qk_norm"] = c.QKVBias, c.QKNorm
-	case "ernie4_5":
-		v["use_bias"] = c.FFNBias
-	case "cwm":
-		v["mlp_bias"] = c.FFNBias
-	case "qwen2_moe":
-		v["qkv_bias"] = c.QKVBias
-	case "seed_oss":
-		v["attention_bias"], v["attention_out_bias"], v["mlp_bias"] = c.QKVBias, c.OutBias, c.FFNBias
-		v["attention_dropout"], v["residual_dropout"] = number(0), number(0) // the class's defaults are 0.1
-	}
+// The next functions write which maps have biases.
+
+func outBias(v map[string]any, _ architecture, c model.Config) { v["attention_bias"] = c.OutBias }
+
+func inBias(v map[string]any, _ architecture, c model.Config) { v["attention_bias"] = c.QKVBias }
+
+func ffnBias(v map[string]any, _ architecture, c model.Config) { v["mlp_bias"] = c.FFNBias }
+
+func useBias(v map[string]any, _ architecture, c model.Config) { v["use_bias"] = c.FFNBias }
+
+func qkvBiasValues(v map[string]any, _ architecture, c model.Config) { v["qkv_bias"] = c.QKVBias }
+
+func usesQKNorm(v map[string]any, _ architecture, c model.Config) { v["use_qk_norm"] = c.QKNorm }
+
+func seedValues(v map[string]any, _ architecture, c model.Config) {
+	v["attention_bias"], v["attention_out_bias"], v["mlp_bias"] = c.QKVBias, c.OutBias, c.FFNBias
+	v["attention_dropout"], v["residual_dropout"] = number(0), number(0) // the class's defaults are 0.1
+}
+
+// nanoValues writes nanochat's cap of the logits.
+func nanoValues(v map[string]any, _ architecture, c model.Config) {
+	v["final_logit_softcapping"] = orNull(c.LogitCap)
 }
 
 func windowValues(v map[string]any, a architecture, c model.Config) {
@@ -184,7 +146,12 @@ func windowValues(v map[string]any, a architecture, c model.Config) {
 	v["layer_types"] = types
 }
 
+// expertValues writes mixtures of experts, or that there are none.
 func expertValues(v map[string]any, a architecture, c model.Config) {
+	if c.Sparse == nil {
+		v["num_experts"] = 0
+		return
+	}
 	olmo := a.kind == "olmoe" || a.kind == "flex_olmo"
 	if a.kind == "mixtral" || a.kind == "minimax_m2" || olmo { // experts in every layer
 		count := "num_local_experts"

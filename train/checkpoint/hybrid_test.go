@@ -23,7 +23,7 @@ func eachHybrid(t *testing.T, f func(t *testing.T, x family, c model.Config, dir
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, _ := architectureNamed("", x.Config["model_type"].(string)); a.hybrid() {
+		if a, _ := architectureNamed("", x.Config["model_type"].(string)); a.mixed {
 			f(t, x, c, dir, tokens)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"exp/train/pyjson"
 )
 
-// hybridValues writes the settings of such classes.
+// hybridValues writes the settings of Granite 3 MoE, Granite 4 and Bamba.
 func hybridValues(v map[string]any, a architecture, c model.Config) {
 	d := c.Delta
 	types := make([]string, c.Layers)
@@ -25,22 +25,13 @@ func hybridValues(v map[string]any, a architecture, c model.Config) {
 		limit[1] = number(d.High)
 	}
 	switch a.kind {
-	case "nemotron_h":
-		nemotronValues(v, c)
-		return
-	case "lfm2", "lfm2_moe":
-		lfmValues(v, a, c)
-		return
-	case "olmo_hybrid":
-		olmoHybridValues(v, c)
-		return
 	case "granitemoe", "granitemoeshared":
 		v["attention_bias"] = c.OutBias
 		v["num_local_experts"], v["num_experts_per_tok"] = c.Experts.Count, c.Experts.Top
 		if v["intermediate_size"] = c.Experts.FFN; a.kind == "granitemoeshared" {
 			v["shared_intermediate_size"] = c.Experts.Shared
 		}
-		multiplierValues(v, c)
+		multiplierValues(v, a, c)
 		return
 	case "granitemoehybrid":
 		v["layer_types"], v["shared_intermediate_size"] = types, c.FFN
@@ -52,7 +43,7 @@ func hybridValues(v map[string]any, a architecture, c model.Config) {
 		if c.NoRope != nil {
 			v["position_embedding_type"] = "nope"
 		}
-		multiplierValues(v, c)
+		multiplierValues(v, a, c)
 	case "bamba":
 		attention := []int{}
 		for i, t := range types {
@@ -77,7 +68,7 @@ func hybridValues(v map[string]any, a architecture, c model.Config) {
 }
 
 // nemotronValues writes Nemotron-H's.
-func nemotronValues(v map[string]any, c model.Config) {
+func nemotronValues(v map[string]any, _ architecture, c model.Config) {
 	var pattern strings.Builder
 	for l := range c.Layers {
 		letter := "*"
@@ -109,7 +100,7 @@ func nemotronValues(v map[string]any, c model.Config) {
 }
 
 // multiplierValues writes Granite's multipliers.
-func multiplierValues(v map[string]any, c model.Config) {
+func multiplierValues(v map[string]any, _ architecture, c model.Config) {
 	v["embedding_multiplier"] = number(cmp.Or(c.EmbedScale, 1))
 	v["residual_multiplier"] = number(cmp.Or(c.ResidualScale, 1))
 	v["logits_scaling"], v["attention_multiplier"] = number(cmp.Or(c.LogitDivisor, 1)), number(c.QueryScale)

@@ -18,14 +18,16 @@ func lfms() []architecture {
 		{class: "Lfm2ForCausalLM", kind: "lfm2", words: "LFM2: gated short convolutions in most layers",
 			fixed: fixed,
 			eps:   1e-5, theta: 1e6, positions: 128000, kvHeads: 8, vocab: 65536, heads: 32, tied: true,
-			prepare:  keysOfLFM,
-			features: []feature{lfmLayers, lfmWidth}},
+			prepare: keysOfLFM,
+			mixed:   true, features: []feature{lfmLayers, lfmWidth},
+			write: []writer{lfmValues}},
 		{class: "Lfm2MoeForCausalLM", kind: "lfm2_moe",
 			words: "LFM2-MoE: gated short convolutions in most layers, experts chosen by a Sigmoid and a bias",
 			fixed: fixed,
 			eps:   1e-5, theta: 1e6, positions: 128000, kvHeads: 8, vocab: 65536, heads: 32, tied: true, experts: true,
-			prepare:  keysOfLFM,
-			features: []feature{lfmLayers, lfmExperts}},
+			prepare: keysOfLFM,
+			mixed:   true, features: []feature{lfmLayers, lfmExperts},
+			write: []writer{lfmValues}},
 	}
 }
 

@@ -22,20 +22,23 @@ func linears() []architecture {
 		{class: "Qwen3_5ForCausalLM", kind: "qwen3_5_text", words: "Qwen3.5: linear attention in most layers",
 			fixed: fixed,
 			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 4, head: 256, vocab: 248320, heads: 16, partial: true,
-			part: part, features: []feature{attentionBias, linearLayers}},
+			part: part, features: []feature{attentionBias, linearLayers},
+			write: []writer{outBias, deltaValues}},
 		{class: "Qwen3_5MoeForCausalLM", kind: "qwen3_5_moe_text",
 			words: "Qwen3.5-MoE: linear attention in most layers, experts, one of them shared",
 			fixed: fixed,
 			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 2, head: 256, vocab: 248320, heads: 16, partial: true,
 			part: part, experts: true, noFFN: true,
-			features: []feature{attentionBias, linearLayers, sharedEverywhere}},
+			features: []feature{attentionBias, linearLayers, sharedEverywhere},
+			write:    []writer{outBias, deltaValues, expertValues}},
 		{class: "Qwen3NextForCausalLM", kind: "qwen3_next",
 			words: "Qwen3-Next: linear attention in most layers, experts, one of them shared",
 			fixed: byKey,
 			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 2, head: 256, vocab: 151936, heads: 16, partial: true,
 			part: part, experts: true,
 			features: []feature{attentionBias, linearLayers,
-				sparseLayers(model.Experts{Count: 512, Top: 10, FFN: 512, Shared: 512, Renorm: true})}},
+				sparseLayers(model.Experts{Count: 512, Top: 10, FFN: 512, Shared: 512, Renorm: true})},
+			write: []writer{outBias, deltaValues, expertValues}},
 	}
 }
 
@@ -120,7 +123,7 @@ func sharedEverywhere(r *settings, c *model.Config) {
 }
 
 // deltaValues writes the layers with linear attention.
-func deltaValues(v map[string]any, c model.Config) {
+func deltaValues(v map[string]any, _ architecture, c model.Config) {
 	types := slices.Repeat([]string{fullScope}, c.Layers)
 	for i := range c.Linear {
 		if c.Linear[i] {

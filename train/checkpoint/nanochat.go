@@ -14,6 +14,7 @@ func nanochats() []architecture {
 			fixed: model.Config{UnitOffset: true, QKNorm: true, LateQKNorm: true, Gate: kernels.ReLU2,
 				Names: model.NanoNames},
 			eps: 1e-6, theta: 1e4, positions: 2048, vocab: 50304, heads: 6, gate: relu2,
-			features: []feature{attentionBias, logitCap(15)}},
+			features: []feature{attentionBias, logitCap(15)},
+			write:    []writer{outBias, nanoValues}},
 	}
 }

@@ -32,7 +32,8 @@ func olmoHybrids() []architecture {
 			fixed: model.Config{PostNorms: true, NoPreNorms: true, QKNorm: true, WideQKNorm: true,
 				Names: model.OlmoHybridNames, DeltaEps: 1e-5},
 			eps: 1e-6, theta: 1e4, positions: 65536, vocab: 100352, heads: 30,
-			features: []feature{olmoHybridLayers, olmoHybridRope}},
+			mixed: true, features: []feature{olmoHybridLayers, olmoHybridRope},
+			write: []writer{olmoHybridValues}},
 	}
 }
 
@@ -108,8 +109,8 @@ func olmoHybridRope(r *settings, c *model.Config) {
 }
 
 // olmoHybridValues writes OLMo Hybrid's settings.
-func olmoHybridValues(v map[string]any, c model.Config) {
-	deltaValues(v, c)
+func olmoHybridValues(v map[string]any, a architecture, c model.Config) {
+	deltaValues(v, a, c)
 	v["attention_bias"], v["linear_allow_neg_eigval"] = false, c.DoubleWrites
 	if c.Head*c.Heads == c.Width {
 		delete(v, "head_dim")
