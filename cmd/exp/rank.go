@@ -309,10 +309,14 @@ func refuse(world *mpi.World, dir string, err error) int {
 	return 0
 }
 
-// pollStop passes a stop of the launching process on as Ctrl-C.
+// pollStop passes a stop of the launching process on: as SIGTERM if it got that, else as Ctrl-C.
 func pollStop(dir string, signals chan<- os.Signal) {
 	for !launch.Stopped(dir) {
 		time.Sleep(200 * time.Millisecond)
+	}
+	if launch.StoppedBy(dir) == syscall.SIGTERM.String() {
+		signals <- syscall.SIGTERM
+		return
 	}
 	signals <- os.Interrupt
 }

@@ -247,6 +247,20 @@ func TestRanksLost(t *testing.T) {
 	}
 }
 
+// SIGTERM to the launching process ends a run on ranks with the code of a run on one.
+func TestRanksTerminated(t *testing.T) {
+	needsMPI(t)
+	p := start(t, "run", smokeRecipe, "--store", filepath.Join(t.TempDir(), "store"), "--ranks", "2",
+		"--set", "train.steps=4000", "--set", "eval.online.every_steps=0")
+	p.reaches(t, 2)
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.end(); code != 143 || !strings.Contains(p.stderr.String(), "terminated") {
+		t.Errorf("exit code %d, want 143\n%s", code, p.stderr.String())
+	}
+}
+
 // rankLoss is a signal to a rank of a run.
 type rankLoss struct {
 	signal      syscall.Signal

@@ -78,6 +78,12 @@ func Stopped(dir string) bool {
 	return err == nil
 }
 
+// StoppedBy returns the text of what made the launching process stop the job, such as its signal's.
+func StoppedBy(dir string) string {
+	b, _ := os.ReadFile(stopFile(dir))
+	return string(b)
+}
+
 func stopFile(dir string) string { return filepath.Join(dir, "stop") }
 
 // write replaces a file at once.

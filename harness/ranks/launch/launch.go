@@ -146,7 +146,7 @@ func (j Job) Run(ctx context.Context) (code int, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	defer context.AfterFunc(ctx, func() { _ = os.WriteFile(stopFile(j.Dir), nil, 0o666) })()
+	defer context.AfterFunc(ctx, func() { _ = write(stopFile(j.Dir), []byte(context.Cause(ctx).Error())) })()
 	noticed := make(chan notice, 1)
 	ended := make(chan struct{})
 	go func() { noticed <- j.watch(cmd.Process, ended) }()

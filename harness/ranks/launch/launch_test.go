@@ -139,15 +139,15 @@ exit 137`
 
 func TestStop(t *testing.T) {
 	dir := t.TempDir()
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("terminated"))
 	job := Job{Launcher: script(t, dir, "while [ ! -e $DIR/stop ]; do sleep 0.02; done; echo -n 130 > $DIR/exit"), Ranks: 1,
 		Dir: dir, Stdout: os.Stdout, Stderr: os.Stderr}
 	if code, err := job.Run(ctx); code != 130 || err != nil {
 		t.Errorf("code %d, %v", code, err)
 	}
-	if !Stopped(dir) {
-		t.Error("the job is not stopped")
+	if !Stopped(dir) || StoppedBy(dir) != "terminated" {
+		t.Errorf("stopped: %v, by %q", Stopped(dir), StoppedBy(dir))
 	}
 }
 
