@@ -54,6 +54,7 @@
 // a critic, GAE (ReinforcePlusPlus, ReMax, OptimalTokenBaseline). PF-PPO is PPO on the rows
 // that ResamplingWeights and Resample draw. RLPR, VeriFree and JEPO are Likelihood for the
 // score, and AnswerTerm next to the policy loss.
+// PRIME has PrimeAdvantage, on the ImplicitRewards of a reward model that learns by PrimeLoss.
 //
 // The reference for formulas is the current verl (verl-project/verl at 1dda039b9,
 // verl/trainer/ppo/core_algos.py) and its FlowRL recipe (verl-project/verl-recipe at

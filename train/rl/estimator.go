@@ -9,6 +9,7 @@ type Estimator struct {
 	Greedy       bool   // reads Graded.Baseline
 	Components   bool   // reads Graded.Components
 	SumPiSquared bool   // reads Graded.SumPiSquared
+	Process      bool   // reads Graded.Process: needs an implicit process reward model and the reference
 	Settings     []Setting
 	// Estimate sets Adv and Ret of s. It may overwrite Score.
 	Estimate func(s *Graded, c Settings) error
@@ -27,6 +28,7 @@ type Graded struct {
 	Baseline        []float32   // [B] scores of the problems' greedy completions; nil unless read
 	Value           []float32   // [N] the critic's; nil unless read
 	SumPiSquared    []float32   // [N] Σ_v π(v)² of the old policy; nil unless read
+	Process         []float32   // [N] ImplicitRewards; nil unless read
 	Ret             []float32   // [N] an output, like Adv
 }
 
