@@ -240,6 +240,45 @@ func TestInformative(t *testing.T) {
 	}
 }
 
+// A filter may also want a share of right completions within bounds, or none that the token limit cut off.
+func TestFilterBounds(t *testing.T) {
+	group := func(right, wrong, ungraded, cut int) (g []Trajectory) {
+		for i := range right + wrong + ungraded {
+			v := rollout.Verdict{Status: rollout.Graded, Correct: i < right, Reward: float64(i)}
+			if i >= right+wrong {
+				v = rollout.Verdict{}
+			}
+			c := &rollout.Completion{Finish: rollout.FinishStop}
+			if i < cut {
+				c.Finish = rollout.FinishLength
+			}
+			g = append(g, Trajectory{Completion: c, Verdict: v})
+		}
+		return g
+	}
+	bounds := Filter{By: MetricCorrect, Low: 0.2, High: 0.8}
+	for _, tt := range []struct {
+		f     Filter
+		group []Trajectory
+		want  bool
+	}{
+		{bounds, group(1, 4, 0, 0), true}, {bounds, group(4, 1, 0, 0), true}, // the bounds themselves pass
+		{bounds, group(1, 5, 0, 0), false}, {bounds, group(5, 1, 0, 0), false},
+		{bounds, group(1, 4, 3, 0), true},                              // those without a verdict do not count
+		{Filter{By: MetricCorrect, High: 1}, group(4, 0, 0, 0), false}, // all alike
+		{Filter{By: MetricScore, Low: 0.2, High: 0.8}, group(1, 9, 0, 0), true},
+		{Filter{By: MetricScore, Complete: true}, group(1, 1, 0, 1), false},
+		{Filter{By: MetricScore, Complete: true}, group(1, 1, 0, 0), true},
+		{Filter{By: MetricScore}, group(1, 1, 0, 1), true},
+		{Filter{Complete: true}, group(1, 1, 0, 1), true}, // off
+	} {
+		c := Config{Samples: len(tt.group), Filter: tt.f}
+		if got := (&Trainer{cfg: c}).informative(tt.group)[0]; got != tt.want {
+			t.Errorf("%+v of %d completions: %v, want %v", tt.f, len(tt.group), got, tt.want)
+		}
+	}
+}
+
 // With one token per completion, ReMax's advantage is the score less the score of the
 // greedy completion; a problem without a greedy completion is left out.
 func TestReMax(t *testing.T) {

@@ -156,7 +156,7 @@ func (c *collected) fill(want int, dropped []int) {
 	if missing := want - passed; missing > 0 {
 		c.groups = append(c.groups, dropped[:missing]...)
 		c.events = append(c.events, Event{Kind: "filter-groups", Text: fmt.Sprintf(
-			"step %d: %d of %d groups have differing rewards; %d others fill the step up to %d",
+			"step %d: %d of %d groups pass the filter; %d others fill the step up to %d",
 			c.step, passed, passed+len(dropped), missing, want)})
 	}
 	c.groups = c.groups[:want]
@@ -194,7 +194,7 @@ func (s *spreads) after(before float64) float64 {
 }
 
 // informative reports, per group, whether it passes the filter: its graded completions are
-// not all alike, and differ enough. With no filter, all groups pass.
+// not all alike, and differ as Filter wants them. With no filter, all groups pass.
 func (t *Trainer) informative(all []Trajectory, s *spreads) []bool {
 	c := t.cfg
 	keep := make([]bool, len(all)/c.Samples)
@@ -204,9 +204,31 @@ func (t *Trainer) informative(all []Trajectory, s *spreads) []bool {
 	}
 	for i := range keep {
 		group := all[i*c.Samples : (i+1)*c.Samples]
-		keep[i] = c.Filter.By == MetricNone || c.Samples == 1 || s.differ(c.compared(group, final))
+		keep[i] = c.Filter.By == MetricNone || c.Samples == 1 ||
+			s.differ(c.compared(group, final)) && c.Filter.within(group)
 	}
 	return keep
+}
+
+// within reports whether a group is as Low, High and Complete want it. Completions without a verdict do not count.
+func (f Filter) within(group []Trajectory) bool {
+	right, graded := 0, 0
+	for i := range group {
+		if f.Complete && group[i].Completion.Finish == rollout.FinishLength {
+			return false
+		}
+		if v := &group[i].Verdict; v.Status == rollout.Graded {
+			graded++
+			if v.Correct {
+				right++
+			}
+		}
+	}
+	if f.By != MetricCorrect || f.High == 0 || graded == 0 {
+		return true
+	}
+	share := float64(right) / float64(graded)
+	return f.Low <= share && share <= f.High
 }
 
 // compared returns what must differ within a group, of its graded completions.

@@ -125,6 +125,11 @@ type Filter struct {
 	// Spread times the moving average of groups' standard deviations is the least that a group may have (RLPR,
 	// arXiv:2506.18254); 0: any will do.
 	Spread float64
+	// Low and High bound the share of right completions of a group that passes, with MetricCorrect; High 0: no
+	// bounds. Online prompt filtering, arXiv:2502.01456.
+	Low, High float64
+	// Complete leaves out groups with a completion that the token limit cut off.
+	Complete bool
 }
 
 // Needs says which models an algorithm uses in addition to the policy.

@@ -44,6 +44,7 @@ func TestConflicts(t *testing.T) {
 		{"group of grpo", "rollout.n=2 algo.kind=grpo", "rollout.n=1 algo.kind=grpo", "grpo compares the completions"},
 		{"FlowRL's own advantages", "algo={kind: dapo,loss: flowrl}", "algo={kind: rloo,loss: flowrl}", "algo.kind rloo stands for the advantage rloo, but the loss flowrl brings its own"},
 		{"filter of one", "rollout.n=2 algo.kind=dapo", "rollout.n=1 algo={kind: ppo,filter_groups: {metric: acc}}", "algo.filter_groups compares"},
+		{"bounds of a filter", "algo={kind: grpo,filter_groups: {metric: acc,low: 0.2,high: 0.2}}", "algo={kind: grpo,filter_groups: {metric: acc,low: 0.3,high: 0.2}}", "algo.filter_groups.low (0.3) is above algo.filter_groups.high (0.2)"},
 		{"covariance bounds", "algo={kind: clip_cov}", "algo={kind: clip_cov,cov: {low: 5}}", "algo.cov.low (5) is not below"},
 		{"rollout weights", "algo.rollout_correction={weights: token,weight_low: 0.5}", "algo.rollout_correction={weights: token,weight_low: 3}", "weight_low (3) is above"},
 		{"rejection bounds", "algo.rollout_correction={reject: [seq_max_k2],reject_bounds: ['0.1']}", "algo.rollout_correction={reject: [seq_max_k2],reject_bounds: ['0.1_0.2']}", "must not have a lower bound"},

@@ -98,6 +98,13 @@ func trainChecks() []check {
 			return "the policy would learn from the weights that it starts from: algo.reference is start",
 				"algo.reference: FOLDER, a model with the same tokens that knows more"
 		}},
+		{[]string{"algo.filter_groups.low", "algo.filter_groups.high"}, func(r *Run) (string, string) {
+			if f := r.Algo.FilterGroups; f.Low > f.High {
+				return fmt.Sprintf("algo.filter_groups.low (%g) is above algo.filter_groups.high (%g): no problem "+
+					"passes", f.Low, f.High), "PRIME keeps problems of which 0.2 to 0.8 of the completions are right"
+			}
+			return "", ""
+		}},
 		{[]string{"rollout.n", "algo.filter_groups.max_batches"}, func(r *Run) (string, string) {
 			if r.Rollout.N < 2 {
 				return "rollout.n is 1, but algo.filter_groups compares the completions of a problem",

@@ -13,6 +13,7 @@ import (
 // work with every loss.
 func batchKeys() []Key {
 	filtered := []Clause{except("algo.filter_groups.metric", "none")}
+	accuracy := []Clause{only("algo.filter_groups.metric", "acc")}
 	keys := block(nil, at(Train), []Key{
 		{Path: "algo.filter_groups.metric", Kind: Enum, Words: []string{"none", "acc", "score", "seq_reward",
 			"seq_final_reward"}, Default: byKind("algo.filter_groups.metric", is("none")),
@@ -26,6 +27,14 @@ func batchKeys() []Key {
 			When: []Clause{only("algo.filter_groups.metric", "score", "seq_reward", "seq_final_reward")},
 			Help: "replace problems, too, whose rewards' standard deviation is below this times its moving average " +
 				"over the steps before (RLPR, arXiv:2506.18254: 0.5 to 1); 0 is off"},
+		{Path: "algo.filter_groups.low", Kind: Float, Default: byKind("algo.filter_groups.low", is(0.0)),
+			Range: between(0, 1), Unit: "fraction", When: accuracy, Late: true,
+			Help: "least share of right completions of a problem that passes (PRIME: 0.2)"},
+		{Path: "algo.filter_groups.high", Kind: Float, Default: byKind("algo.filter_groups.high", is(1.0)),
+			Range: above(0).upTo(1), Unit: "fraction", When: accuracy, Late: true,
+			Help: "greatest share of right completions of a problem that passes (PRIME: 0.8)"},
+		{Path: "algo.filter_groups.complete", Kind: Bool, Default: is(false), When: filtered, Late: true,
+			Help: "also replace problems of which rollout.max_new_tokens cut a completion off"},
 		{Path: "algo.overlong.buffer", Kind: Float, Default: byKind("algo.overlong.buffer", is(0.0)),
 			Range: between(0, 1), Unit: "fraction",
 			Help: "share of rollout.max_new_tokens, rounded to whole tokens, at the end, over which the reward " +

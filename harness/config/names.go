@@ -55,6 +55,11 @@ func foreignNames() []foreignName {
 		{"use_pf_ppo", "algo.pf_ppo.method", "PF-PPO is on where algo.pf_ppo.method is not none"},
 		{"calculate_sum_pi_squared", "algo.variance_proxies", "the token baselines record what they need"},
 		{"max_num_gen_batches", "algo.filter_groups.max_batches", ""},
+		{"oversample_factor", "algo.filter_groups.max_batches", ""},
+		{"accuracy_lower_bound", "algo.filter_groups.low", ""},
+		{"accuracy_upper_bound", "algo.filter_groups.high", ""},
+		{"filter_accuracy", "algo.filter_groups.metric", "it is algo.filter_groups.metric: acc here"},
+		{"filter_truncate", "algo.filter_groups.complete", ""},
 		{"overlong_buffer", "algo.overlong", "it is called algo.overlong here; buffer is a share of " +
 			"rollout.max_new_tokens"},
 		{"mask_truncated_completions", "algo.mask_truncated", ""},

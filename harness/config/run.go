@@ -256,6 +256,9 @@ type Filter struct {
 	Metric     string  `key:"metric"`
 	MaxBatches int     `key:"max_batches"` // Metric is not "none"
 	Spread     float64 `key:"spread"`      // Metric is a reward
+	Low        float64 `key:"low"`         // Metric is "acc"
+	High       float64 `key:"high"`        // Metric is "acc"
+	Complete   bool    `key:"complete"`    // Metric is not "none"
 }
 
 // Overlong is the penalty for completions near the length limit.

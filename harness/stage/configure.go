@@ -98,6 +98,7 @@ func TrainConfig(c *config.Run) train.Config {
 	}
 	t.Votes = train.VoteRewards{Right: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format}
 	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches, Spread: a.FilterGroups.Spread,
+		Low: a.FilterGroups.Low, High: a.FilterGroups.High, Complete: a.FilterGroups.Complete,
 		By: map[string]train.Metric{"none": train.MetricNone,
 			"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong,
 			"seq_final_reward": train.MetricFinal}[a.FilterGroups.Metric]}
