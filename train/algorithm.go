@@ -38,7 +38,7 @@ func (c Config) policyLoss() rl.PolicyLoss {
 func advantages(c Config, b *batch) (few bool, err error) {
 	e, settings := c.estimator()
 	s := &rl.Graded{Batch: b.ofPolicy(), Group: b.group, Reward: b.reward, Score: b.rewardSums(),
-		Baseline: b.baseline, Value: b.value, SumPiSquared: b.sumPiSquared, Ret: b.ret}
+		Baseline: b.baseline, Value: b.value, SumPiSquared: b.sumPiSquared, Process: b.process, Ret: b.ret}
 	if e.Components {
 		s.Components = b.components()
 	}

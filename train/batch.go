@@ -23,14 +23,16 @@ type batch struct {
 
 	// [N] Σ_v π(v)² of the policy before the step, and its log-probs where they are not old; nil unless needed.
 	sumPiSquared, own []float32
-	weight            []float32 // [N] rollout-correction weights; nil means 1
-	value             []float32 // [N] the critic's, before its first update
-	reward            []float32 // [N] token rewards: the score on the last token, less KL
-	adv, ret          []float32 // [N]
-	score             []float32 // [B] verdict rewards less the overlong penalty
-	baseline          []float32 // [B] scores of the greedy completions; nil unless needed
-	promptLen         []int     // [B]
-	answer            []bool    // [N] tokens of reference answers that are learned; nil: none are
+	weight            []float32        // [N] rollout-correction weights; nil means 1
+	value             []float32        // [N] the critic's, before its first update
+	reward            []float32        // [N] token rewards: the score on the last token, less KL
+	process           []float32        // [N] process rewards; nil unless needed
+	adv, ret          []float32        // [N]
+	target            []rl.PrimeTarget // [B] of the process reward model's loss; nil unless needed
+	score             []float32        // [B] verdict rewards less the overlong penalty
+	baseline          []float32        // [B] scores of the greedy completions; nil unless needed
+	promptLen         []int            // [B]
+	answer            []bool           // [N] tokens of reference answers that are learned; nil: none are
 }
 
 // newBatch lays out a step's graded trajectories. With greedy, the score of each problem's
@@ -230,8 +232,11 @@ func (b *batch) chosen(index []int) *batch {
 		}
 	}
 	c.taught = b.taught.chosen(b.rows, index)
-	c.traj, c.score, c.promptLen, c.group, c.baseline = nil, nil, nil, nil, nil
+	c.traj, c.score, c.promptLen, c.group, c.baseline, c.target = nil, nil, nil, nil, nil, nil
 	for _, i := range index {
+		if b.target != nil {
+			c.target = append(c.target, b.target[i])
+		}
 		c.traj, c.score = append(c.traj, b.traj[i]), append(c.score, b.score[i])
 		c.promptLen = append(c.promptLen, b.promptLen[i])
 	}
@@ -241,7 +246,7 @@ func (b *batch) chosen(index []int) *batch {
 // arrays returns the arrays of numbers [N], of which some may be nil.
 func (b *batch) arrays() []*[]float32 {
 	return []*[]float32{&b.roll, &b.old, &b.ref, &b.entropy, &b.sumPiSquared, &b.own, &b.weight, &b.value, &b.reward,
-		&b.adv, &b.ret}
+		&b.process, &b.adv, &b.ret}
 }
 
 // problems numbers the rows' problems [B].

@@ -58,6 +58,7 @@ type Config struct {
 	Recompute        bool
 	Offload          Offload
 	Policy, Critic   Optim
+	Process          Process // of an estimator that needs a process reward model
 
 	Self  SelfReward
 	Votes VoteRewards // with RewardMajority
@@ -135,6 +136,7 @@ type Filter struct {
 // Needs says which models an algorithm uses in addition to the policy.
 type Needs struct {
 	Reference, Critic, LogZ bool
+	Process                 bool // an implicit process reward model
 	// SumPiSquared is Σ_v π(v)² of the old policy at each token: a forward pass.
 	SumPiSquared bool
 }
@@ -143,7 +145,7 @@ type Needs struct {
 func (c Config) Needs() Needs {
 	e, _ := c.estimator()
 	l := c.policyLoss()
-	n := Needs{Reference: c.KL.used() || c.Distill.Coef != 0, Critic: e.Values,
+	n := Needs{Reference: c.KL.used() || c.Distill.Coef != 0 || e.Process, Critic: e.Values, Process: e.Process,
 		SumPiSquared: c.VarianceProxies || e.SumPiSquared}
 	if l.Reads != nil {
 		reference, logZ := l.Reads(c.Settings)
@@ -154,7 +156,11 @@ func (c Config) Needs() Needs {
 
 // Rows returns the rows of a step whose sequences have at most so many tokens.
 func (c Config) Rows(longest int) Rows {
-	return Rows{Problems: c.PromptsPerStep, Update: c.PromptsPerUpdate, Samples: c.Samples, Slices: c.Slices,
+	update := c.PromptsPerUpdate
+	if c.Needs().Process {
+		update = max(update, c.Process.PromptsPerUpdate)
+	}
+	return Rows{Problems: c.PromptsPerStep, Update: update, Samples: c.Samples, Slices: c.Slices,
 		Longest: longest, New: c.Sampling.MaxNewTokens, Budget: c.MicroBatchTokens,
 		Taught: c.taught()}
 }
@@ -214,11 +220,17 @@ func (c Config) Validate() error {
 			c.Advantage)
 	case c.Likelihood.Learn != 0 && c.taught() > 0:
 		return errors.New("train: reference answers cannot be learned together with a teacher's likeliest tokens")
+	case c.Self != RewardGraded && estimator.Process:
+		return fmt.Errorf("train: %s learns from verdicts, which rewards that completions give themselves do without",
+			c.Advantage)
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:
 		return fmt.Errorf("train: group filtering with %d batches", c.Filter.MaxBatches)
 	case c.PromptsPerStep < 1 || c.PromptsPerUpdate < 1 || c.PromptsPerStep%c.PromptsPerUpdate != 0:
 		return fmt.Errorf("train: prompts_per_update %d must divide prompts_per_step %d", c.PromptsPerUpdate,
 			c.PromptsPerStep)
+	case estimator.Process && (c.Process.PromptsPerUpdate < 1 || c.PromptsPerStep%c.Process.PromptsPerUpdate != 0):
+		return fmt.Errorf("train: %d problems in an update of the process reward model must divide prompts_per_step "+
+			"%d", c.Process.PromptsPerUpdate, c.PromptsPerStep)
 	case c.Samples < 1:
 		return fmt.Errorf("train: %d samples per problem", c.Samples)
 	case c.Staleness < 0:

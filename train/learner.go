@@ -1,8 +1,10 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 
 	"exp/kernels"
@@ -29,7 +31,7 @@ func onHostIf(yes bool, be kernels.Backend) kernels.Backend {
 // mini-batch have the same parameters, and cut the optimizer's moments into shards (ZeRO,
 // arXiv:1910.02054 stage 1); those that share products have parts of the parameters.
 type learner struct {
-	name   string // "actor", "critic": the prefix of its metrics
+	name   string // "actor", "critic", "reward_model": the prefix of its metrics
 	be     kernels.Backend
 	m      *model.Model
 	opt    *optim.AdamW // of this rank's shard
@@ -77,6 +79,14 @@ func (t *Trainer) allocate(longest int) (err error) {
 		}
 		if t.needs.Critic {
 			if t.critic, err = t.newLearner("critic", t.Critic, c.Critic); err != nil {
+				return err
+			}
+		}
+		if t.needs.Process {
+			if !reflect.DeepEqual(t.Process.Config, t.Policy.Config) {
+				return errors.New("train: the process reward model has another architecture than the policy")
+			}
+			if t.process, err = t.newLearner("reward_model", t.Process, c.Process.Optim); err != nil {
 				return err
 			}
 		}

@@ -39,8 +39,11 @@ func TestAllMetricNames(t *testing.T) {
 		"actor/reward_kl_penalty", "actor/reward_kl_penalty_coeff"}
 	critic := slices.Concat(extent("critic/values"), []string{"critic/vf_explained_var", "critic/vf_loss", "critic/vf_clipfrac",
 		"critic/vpred_mean", "critic/grad_norm", "critic/lr"})
+	process := []string{"reward_model/reward", "reward_model/raw_reward", "reward_model/dpo_acc", "reward_model/dpo_acc_abs", "reward_model/dpo_loss",
+		"reward_model/dpo_acc_before", "reward_model/dpo_acc_abs_before", "reward_model/grad_norm", "reward_model/lr"}
 	for kind, want := range map[Kind][]string{
 		FlowRL: slices.Concat(data, flow),
+		Prime:  slices.Concat(data, clipped, process),
 		GRPO:   slices.Concat(data, clipped),
 		PPO:    slices.Concat(data, clipped, critic),
 	} {

@@ -214,6 +214,13 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		}),
 		"GVPO": toy(GRPO, func(r *toyRun) { r.cfg.Loss = "gvpo" }),
 		"DPO":  toy(GRPO, func(r *toyRun) { r.cfg.Loss = "dpo" }),
+		"PRIME": toy(Prime, func(r *toyRun) {
+			r.cfg.Process.PromptsPerUpdate = r.cfg.PromptsPerStep
+		}),
+		"PRIME after, best of n, adapters with dropout": toy(Prime, func(r *toyRun) {
+			r.cfg.Settings = with(r.cfg.Settings, "prime.update", "after", "prime.loss", "bon_rm", "prime.granularity", "whole")
+			r.adapters = &model.Adapters{Rank: 3, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}
+		}),
 		"VarGrad": toy(GRPO, func(r *toyRun) {
 			r.cfg.Loss, r.cfg.Settings = "gvpo", with(r.cfg.Settings, "gvpo.reference", "ref")
 			r.cfg.Correction = rl.Correction{Weights: rl.TokenWeights, High: 2}
@@ -296,6 +303,7 @@ func TestTensorRanks(t *testing.T) {
 	for name, build := range map[string]func() *toyRun{
 		"FlowRL": func() *toyRun { return sharedToy(t, FlowRL) },
 		"PPO":    func() *toyRun { return sharedToy(t, PPO) },
+		"PRIME":  func() *toyRun { return sharedToy(t, Prime) },
 		"teacher": func() *toyRun {
 			r := sharedToy(t, Distill)
 			own := r.model

@@ -42,7 +42,10 @@ func samplerCases(t *testing.T) map[string]func() *toyRun {
 		"filtered by their spread": ahead(GRPO, 1, 4, func(r *toyRun) {
 			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 2, Spread: 0.95}
 		}),
-		"likelihood, answers learned":        ahead(GRPO, 1, 3, func(r *toyRun) { r.likely(rl.LikelihoodProduct, 1) }),
+		"likelihood, answers learned": ahead(GRPO, 1, 3, func(r *toyRun) { r.likely(rl.LikelihoodProduct, 1) }),
+		"PRIME, compared before": ahead(Prime, 1, 3, func(r *toyRun) {
+			r.cfg.Settings = with(r.cfg.Settings, "prime.loss", "dpo")
+		}),
 		"completions cut within a character": ahead(GRPO, 1, 3, cutWithin),
 		"ReMax, graded together":             ahead(GRPO, 1, 3, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
 	}

@@ -91,7 +91,7 @@ func TestSlicesRound(t *testing.T) {
 		r.run()
 		return r
 	}
-	for _, kind := range []Kind{GRPO, PPO, FlowRL} {
+	for _, kind := range []Kind{GRPO, PPO, FlowRL, Prime} {
 		one, eight := run(kind, 1), run(kind, 8)
 		a, b := one.params(), eight.params()
 		if at := differentBit(a, b); at < 0 {

@@ -63,7 +63,7 @@ func TestStaleness(t *testing.T) {
 
 // Steps that were sampled ahead are part of a checkpoint.
 func TestStopAndContinueStale(t *testing.T) {
-	for _, kind := range []Kind{FlowRL, PPO} {
+	for _, kind := range []Kind{FlowRL, PPO, Prime} {
 		whole := newToyRun(t, kind, 2)
 		whole.cfg.Steps, whole.cfg.Staleness = 6, 2
 		whole.run()

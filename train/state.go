@@ -8,6 +8,8 @@ type State struct {
 	KLCoef        float64 `json:"kl_coef"`
 	PolicyUpdates int     `json:"policy_updates"`
 	CriticUpdates int     `json:"critic_updates"`
+	// ProcessUpdates counts those of the process reward model.
+	ProcessUpdates int `json:"process_updates,omitempty"`
 	// Batches counts the batches of problems sampled; 0 stands for Step.
 	Batches int `json:"batches,omitempty"`
 	// Spread is the moving average of groups' standard deviations (Filter.Spread).
@@ -24,6 +26,9 @@ func (t *Trainer) State() State {
 	}
 	if t.critic != nil {
 		s.CriticUpdates = t.critic.opt.Steps()
+	}
+	if t.process != nil {
+		s.ProcessUpdates = t.process.opt.Steps()
 	}
 	for _, c := range t.pending {
 		s.Pending = append(s.Pending, pendingOf(c))
@@ -50,13 +55,22 @@ const (
 )
 
 // Buffers returns the buffers of everything that learns: the arenas of parameters and
-// moments of the policy and, if present, the critic.
-func (t *Trainer) Buffers() []NamedBuffer {
-	out := t.policy.buffers()
-	if t.critic != nil {
-		out = append(out, t.critic.buffers()...)
+// moments of the policy and, if present, the critic and the process reward model.
+func (t *Trainer) Buffers() (out []NamedBuffer) {
+	for _, l := range t.learners() {
+		out = append(out, l.buffers()...)
 	}
 	return out
+}
+
+// learners returns the models that learn on this rank.
+func (t *Trainer) learners() (list []*learner) {
+	for _, l := range []*learner{t.policy, t.critic, t.process} {
+		if l != nil {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 // WithBuffers calls f on the first rank with Buffers, to save or to fill them, while the
@@ -75,13 +89,7 @@ func (t *Trainer) WithBuffers(f func(list []NamedBuffer) error) (err error) {
 // gives the state and the parameters to the others. It returns an error if the state
 // belongs to other problems.
 func (t *Trainer) Restore(s State) error {
-	var learners []*learner
-	for _, l := range []*learner{t.policy, t.critic} {
-		if l != nil {
-			learners = append(learners, l)
-		}
-	}
-	if err := t.spread(&s, learners...); err != nil {
+	if err := t.spread(&s, t.learners()...); err != nil {
 		return err
 	}
 	t.step, t.told, t.klCoef, t.batches, t.meanSpread = s.Step, s.Step, s.KLCoef, s.Batches, s.Spread
@@ -104,6 +112,9 @@ func (t *Trainer) Restore(s State) error {
 	}
 	if t.critic != nil {
 		t.critic.restore(s.CriticUpdates)
+	}
+	if t.process != nil {
+		t.process.restore(s.ProcessUpdates)
 	}
 	return nil
 }

@@ -113,6 +113,7 @@ const (
 	GRPO   Kind = "grpo"
 	// Distill has a teacher that is deeper and knows more tokens.
 	Distill Kind = "distill"
+	Prime   Kind = "prime"
 )
 
 func toyConfig(kind Kind) Config {
@@ -124,12 +125,14 @@ func toyConfig(kind Kind) Config {
 		advantage = "gae"
 	case Distill:
 		advantage = rl.NoAdvantage
+	case Prime:
+		advantage = "prime"
 	}
 	o := Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, GradClip: 1, Schedule: optim.Schedule{Kind: optim.Constant, Warmup: 2}}
 	c := Config{
 		Advantage: advantage, Loss: loss, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 8, Steps: 3, Epochs: 1, Slices: 4, Shuffled: true,
 		MaxPromptTokens: 3, Sampling: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 6},
-		MicroBatchTokens: 100, Policy: o, Critic: o,
+		MicroBatchTokens: 100, Policy: o, Critic: o, Process: Process{Optim: o},
 		Aggregation: rl.TokenMean, LossScale: 6,
 		KL:         KL{LossCoef: 0.01, LossEstimator: rl.KL{Kind: rl.KLK3}, RewardEstimator: rl.KL{Kind: rl.KLK1}},
 		Settings:   toySettings(),
@@ -239,6 +242,9 @@ func (r *toyRun) start() *Trainer {
 	}
 	r.cfg.Settings = listed(r.cfg)
 	needs := r.cfg.Needs()
+	if r.cfg.Process.PromptsPerUpdate == 0 {
+		r.cfg.Process.PromptsPerUpdate = r.cfg.PromptsPerUpdate
+	}
 	be, sampling, only := r.devices()
 	make := func(h model.Heads, trainable bool) *model.Model {
 		on := func() (*model.Model, error) { return model.New(be, r.model, h, trainable) }
@@ -295,6 +301,9 @@ func (r *toyRun) start() *Trainer {
 	}
 	if needs.Critic && !only {
 		p.Critic = make(model.Heads{Value: true}, true)
+	}
+	if needs.Process && !only {
+		p.Process = make(model.Heads{LM: true, Adapters: r.adapters}, true)
 	}
 	if only && r.adapters == nil {
 		p.Policy = r.copied(be, &p)

@@ -40,6 +40,7 @@ type Parts struct {
 	// Route returns the Teacher.Source of a problem; it is needed with Teachers.
 	Route   func(p *rollout.Problem) string
 	Critic  *model.Model    // trainable, with a value head; nil unless needed
+	Process *model.Model    // trainable, the process reward model, of Policy's architecture; nil unless needed
 	Sampler rollout.Sampler // draws from Policy or Copy; nil on a rank that only learns
 	Grader  rollout.Grader
 	// Agreement returns the answers of completions of a problem, equal where they agree and empty without one,
@@ -92,6 +93,7 @@ type Trainer struct {
 	needs      Needs
 	policy     *learner // nil on a rank that only samples
 	critic     *learner
+	process    *learner
 	passes     *passes
 	references []reference // Reference, if it is needed, and Teachers
 	data       ranks.Group // of Ranks, those that share mini-batches with this one
@@ -186,10 +188,8 @@ func New(c Config, p Parts) (*Trainer, error) {
 
 // Close frees the optimizers and workspaces.
 func (t *Trainer) Close() {
-	for _, l := range []*learner{t.policy, t.critic} {
-		if l != nil {
-			l.close()
-		}
+	for _, l := range t.learners() {
+		l.close()
 	}
 	for _, ref := range t.references {
 		if ref.own {
@@ -270,6 +270,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 	klMetrics := t.rewardKL(b)
 	correction := t.correct(b)
 	t.maskTruncated(b)
+	klMetrics = append(klMetrics, t.rewardProcess(b, step, rec, clock)...)
 	few, err := advantages(t.cfg, b)
 	if err != nil {
 		return nil, fmt.Errorf("step %d: %w", step, err)

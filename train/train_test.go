@@ -54,7 +54,7 @@ func firstLineThatDiffers(a, b string) string {
 // TestSizesChangeNoBit: the number of threads, the budget of a micro-batch and the
 // sizes of the sampler change neither a metric, nor a sample, nor a parameter.
 func TestSizesChangeNoBit(t *testing.T) {
-	for _, kind := range []Kind{FlowRL, PPO, GRPO, Distill} {
+	for _, kind := range []Kind{FlowRL, PPO, GRPO, Distill, Prime} {
 		t.Run(string(kind), func(t *testing.T) {
 			want := newToyRun(t, kind, 1)
 			want.cfg.EntropyCoef, want.cfg.KL.RewardCoef, want.cfg.Epochs = 0.01, 0.05, 2
@@ -81,7 +81,7 @@ func TestSizesChangeNoBit(t *testing.T) {
 // A run that is stopped, saved and continued by another trainer equals the run that
 // was not.
 func TestStopAndContinue(t *testing.T) {
-	for _, kind := range []Kind{FlowRL, PPO} {
+	for _, kind := range []Kind{FlowRL, PPO, Prime} {
 		t.Run(string(kind), func(t *testing.T) {
 			whole := newToyRun(t, kind, 2)
 			whole.cfg.Steps, whole.cfg.KL.RewardCoef = 5, 0.1
@@ -143,7 +143,7 @@ func continues(t *testing.T, whole *toyRun) {
 
 // Every algorithm raises the reward that it is given.
 func TestLearns(t *testing.T) {
-	for _, kind := range []Kind{FlowRL, PPO, GRPO} {
+	for _, kind := range []Kind{FlowRL, PPO, GRPO, Prime} {
 		r := newToyRun(t, kind, 2)
 		r.cfg.Steps, r.cfg.Samples, r.cfg.Settings = 40, 16, with(r.cfg.Settings, "flowrl.beta", 5.0)
 		r.cfg.Policy.LR, r.cfg.Critic.LR = 1e-2, 1e-2

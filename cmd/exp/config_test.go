@@ -41,7 +41,7 @@ func TestConfigForPrograms(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
-	call{}.run("config", "schema", "beta").check(t, 2, "", `did you mean "task.outcomes.beta" or "algo.flowrl.beta" or "algo.dro.beta"?`)
+	call{}.run("config", "schema", "beta").check(t, 2, "", `did you mean "task.outcomes.beta" or "algo.flowrl.beta" or "algo.dro.beta" or "algo.gvpo.beta"?`)
 	call{}.run("config", "explain", smokeConfig, "algo.flowrl.bta").check(t, 2, "", `did you mean "algo.flowrl.beta"?`)
 	call{}.run("config", "schema", "zzz").check(t, 2, "", "exp config schema lists all keys")
 	call{}.run("config", "diff", smokeConfig, smokeConfig, "--no-header").check(t, 0, "", "no key differs")
@@ -52,7 +52,7 @@ func TestConfigMistakes(t *testing.T) {
 func TestConfigComplete(t *testing.T) {
 	for _, tt := range []struct{ words, want string }{
 		{"run x.yaml --set algo.ki", "algo.kind="},
-		{"run --set=algo.kind=p", "--set=algo.kind=ppo --set=algo.kind=pf_ppo"},
+		{"run --set=algo.kind=p", "--set=algo.kind=ppo --set=algo.kind=pf_ppo --set=algo.kind=prime"},
 		{"config show x.yaml --set algo.flowrl.use_logz=", "algo.flowrl.use_logz=true algo.flowrl.use_logz=false"},
 		{"run --set train.steps=", ""},
 		{"run --until eval", "eval.gen eval.score"},

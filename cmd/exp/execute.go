@@ -103,7 +103,8 @@ func readsSame(a, b *config.Resolved) bool {
 	x.Name, x.Seed, x.Train.Optim, x.Algo, x.Rollout.N = y.Name, y.Seed, y.Train.Optim, y.Algo, y.Rollout.N
 	p, q := a.Run.Algo, b.Run.Algo
 	return reflect.DeepEqual(x, y) && p.HasTeacher() == q.HasTeacher() &&
-		(!p.HasTeacher() || p.Reference == q.Reference) && slices.Equal(p.Teachers, q.Teachers)
+		(!p.HasTeacher() || p.Reference == q.Reference) && slices.Equal(p.Teachers, q.Teachers) &&
+		p.Prime.Model == q.Prime.Model
 }
 
 func (a *app) executeOne(ctx context.Context, db *store.DB, j plan.Wanted, index, of int, o harness.Options,

@@ -11,7 +11,7 @@ import (
 )
 
 func trainChecks() []check {
-	return []check{
+	return append(primeChecks(), []check{
 		{[]string{"train.slices"}, func(r *Run) (string, string) {
 			if n := r.Train.Slices; n&(n-1) != 0 {
 				return fmt.Sprintf("train.slices (%d) is not a power of two", n), fmt.Sprintf("%d or %d", below2(n),
@@ -220,7 +220,7 @@ func trainChecks() []check {
 				}
 				return "", ""
 			}},
-	}
+	}...)
 }
 
 // unreadReward checks that something reads what the key at path subtracts from a reward: the
@@ -321,6 +321,42 @@ func evalChecks() []check {
 	return append(list,
 		hasSplit("val", func(r *Run) Split { return r.Data.Val }),
 		hasSplit("test", func(r *Run) Split { return r.Data.Test }))
+}
+
+// primeChecks checks the settings of the process reward model.
+func primeChecks() []check {
+	return []check{
+		warmup("algo.prime.optim.warmup_steps", "train.steps",
+			func(r *Run) (int, int) { return r.Algo.Prime.Optim.WarmupSteps, r.Train.Steps }),
+		{[]string{"algo.prime.prompts_per_update", "train.prompts_per_step"}, func(r *Run) (string, string) {
+			if n := r.Algo.Prime.PromptsPerUpdate; r.Train.PromptsPerStep%n != 0 {
+				return fmt.Sprintf("algo.prime.prompts_per_update (%d) does not divide train.prompts_per_step (%d)", n,
+					r.Train.PromptsPerStep), "all updates of a step have the same number of problems"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.prime.model", "train.lora.rank"}, func(r *Run) (string, string) {
+			if r.Algo.Prime.HasModel() && r.Train.LoRA.Rank > 0 {
+				return "with train.lora the process reward model is adapters on the policy's base, so " +
+					"algo.prime.model cannot be another model", "algo.prime.model: start, or train.lora.rank: 0"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.prime.model", "algo.teachers"}, func(r *Run) (string, string) {
+			if len(r.Algo.Teachers) > 0 {
+				return "the rewards of a process reward model are log-ratios to one reference, but algo.teachers " +
+					"names others for some problems", "leave algo.teachers out, or take another algo.advantage"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.prime.model", "reward.kind"}, func(r *Run) (string, string) {
+			if r.Reward.Self() {
+				return "the process reward model learns from verdicts, which reward.kind " + r.Reward.Kind +
+					" does without", "use algo.advantage grpo or rloo, or another reward.kind"
+			}
+			return "", ""
+		}},
+	}
 }
 
 // hasSplit checks that a suite of the run's own data has data.

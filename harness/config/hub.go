@@ -20,7 +20,7 @@ type Remote struct {
 func remoteKeys() map[string]hub.Part {
 	return map[string]hub.Part{
 		"model.base": hub.Weights, "model.adapter": hub.Weights, "reward.weights": hub.Weights,
-		"algo.reference": hub.Weights, "algo.teachers": hub.Weights,
+		"algo.reference": hub.Weights, "algo.teachers": hub.Weights, "algo.prime.model": hub.Weights,
 		"tokenizer.path": hub.Tokenizer, "data.train.source": hub.Data, "data.val.source": hub.Data,
 		"data.test.source": hub.Data, "data.train.more": hub.Data, "data.val.more": hub.Data,
 		"data.test.more": hub.Data, "sft.source": hub.Data,
@@ -153,7 +153,7 @@ func remoteValues(r *Run, key string) []string {
 	}
 	return []string{map[string]string{
 		"model.base": r.Model.Base, "model.adapter": r.Model.Adapter, "reward.weights": r.Reward.Weights,
-		"algo.reference": r.Algo.Reference,
+		"algo.reference": r.Algo.Reference, "algo.prime.model": r.Algo.Prime.Model,
 		"tokenizer.path": r.Tokenizer.Path, "data.train.source": r.Data.Train.Source,
 		"data.val.source": r.Data.Val.Source, "data.test.source": r.Data.Test.Source,
 		"sft.source": r.SFT.Source,

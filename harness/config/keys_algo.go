@@ -55,7 +55,8 @@ func algoKeys() []Key {
 // blockOrder is the order of the estimators' keys in configurations, by the first part
 // of their names. Unlisted keys come last.
 func blockOrder() []string {
-	return []string{"scale_std", "gdpo", "token_baseline", "variance_proxies", "gamma", "lambda", "critic", "pf_ppo"}
+	return []string{"scale_std", "gdpo", "token_baseline", "variance_proxies", "gamma", "lambda", "critic", "prime",
+		"pf_ppo"}
 }
 
 // estimatorKeys returns the settings of estimators, including the critic's optimizer.
@@ -66,6 +67,7 @@ func estimatorKeys() []Key {
 			"pass. The token baselines always record them"})
 	critic := []Clause{only("algo.advantage", estimators(func(e rl.Estimator) bool { return e.Values })...)}
 	keys = append(keys, adamw("algo.critic.optim", "steps", is(1e-5), critic, Train)...)
+	keys = append(keys, primeKeys()...)
 	place := func(k Key) int {
 		first, _, _ := strings.Cut(strings.TrimPrefix(k.Path, "algo."), ".")
 		if i := slices.Index(blockOrder(), first); i >= 0 {
@@ -76,6 +78,35 @@ func estimatorKeys() []Key {
 	slices.SortStableFunc(keys, func(a, b Key) int { return cmp.Compare(place(a), place(b)) })
 	return keys
 }
+
+// primeKeys returns the keys of the process reward model beside its settings. The defaults of the optimizer are those
+// of verl's recipe.
+func primeKeys() []Key {
+	prime := []Clause{only("algo.advantage", ofProcess()...)}
+	keys := block(prime, at(Train), []Key{
+		{Path: "algo.prime.model", Kind: String, Role: External, Default: is(StartWeights),
+			Pattern: pattern("start, a path, or hub:ORG/NAME@REVISION", `.+`),
+			Help: "the process reward model at first: start, the weights that training starts from, or the folder " +
+				"of a model of the policy's architecture; its rewards are log-ratios to algo.reference"},
+		{Path: "algo.prime.prompts_per_update", Kind: Int, Default: sameAs("train.prompts_per_update"),
+			Range: atLeast(1), Unit: "problems",
+			Help: "problems, with all their completions, in one update of the process reward model; divides " +
+				"prompts_per_step (verl's mini_batch_size counts completions)"},
+	})
+	for _, k := range adamw("algo.prime.optim", "steps", is(1e-6), prime, Train) {
+		switch k.Path {
+		case "algo.prime.optim.weight_decay":
+			k.Default = is(0.0)
+		case "algo.prime.optim.grad_clip":
+			k.Default = is(10.0)
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// ofProcess lists the estimators with a process reward model.
+func ofProcess() []string { return estimators(func(e rl.Estimator) bool { return e.Process }) }
 
 // distillKeys returns the keys of the reference policy, and of learning from it as from a teacher.
 func distillKeys(token []Clause) []Key {
@@ -102,7 +133,7 @@ func distillKeys(token []Clause) []Key {
 	read := Clause{{Path: "algo.kl.loss_coef", Above: true}, {Path: "algo.kl.reward_coef", Above: true},
 		{Path: "algo.distill.coef", Above: true}, {Path: "algo.flowrl.reference", Words: []string{"ref"}},
 		{Path: "algo.gvpo.reference", Words: []string{"ref"}}, {Path: "algo.dpo.reference", Words: []string{"ref"}},
-		{Path: "algo.flowrl.ratio_fractions", Above: true}}
+		{Path: "algo.flowrl.ratio_fractions", Above: true}, {Path: "algo.advantage", Words: ofProcess()}}
 	return append(keys, Key{Path: "algo.reference", Kind: String, Role: External, Default: is(StartWeights),
 		Late: true, Stages: at(Train), When: []Clause{read}, Pattern: pattern("start, a path, or "+
 			"hub:ORG/NAME@REVISION", `.+`),

@@ -235,6 +235,7 @@ type Algo struct {
 	Settings          rl.Settings `key:"-"`
 	VarianceProxies   bool        `key:"variance_proxies"`
 	Critic            Critic      `key:"critic"`            // Advantage has a critic
+	Prime             Prime       `key:"prime"`             // Advantage has a process reward model
 	KL                KL          `key:"kl"`                // Loss is not "flowrl"
 	Distill           Distill     `key:"distill"`           // Loss is not "flowrl"
 	Reference         string      `key:"reference"`         // something reads the reference policy
@@ -283,6 +284,16 @@ type Correction struct {
 type Critic struct {
 	Optim Optim `key:"optim"`
 }
+
+// Prime configures how the process reward model learns.
+type Prime struct {
+	Model            string `key:"model"`
+	PromptsPerUpdate int    `key:"prompts_per_update"`
+	Optim            Optim  `key:"optim"`
+}
+
+// HasModel reports whether the process reward model starts from other weights than training.
+func (p *Prime) HasModel() bool { return p.Model != "" && p.Model != StartWeights }
 
 // KL is the penalty for leaving the reference, in the loss and in the reward.
 type KL struct {

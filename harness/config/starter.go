@@ -212,6 +212,10 @@ algo:
     warmup_steps: 2         # the value head starts from nothing
     optim: {lr: {{if .Files}}1e-5{{else}}1e-3{{end}}}
 {{- end}}
+{{- if eq .Algo "prime"}}
+  prime:                    # a reward model that learns from verdicts, as large as the policy
+    optim: {lr: {{if .Files}}1e-5{{else}}1e-4{{end}}}
+{{- end}}
 {{- if eq .Algo "gdpo"}}
   gdpo: {weights: [1, 0.5]} # of reward.components
 {{- end}}

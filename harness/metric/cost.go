@@ -21,6 +21,7 @@ func phases() []phase {
 		{"old_log_prob", "Old log-probs", "computing or checking log-probs before the updates", ""},
 		{"ref", "Reference log-probs", "computing log-probs under the reference policy", all},
 		{"values", "Values", "computing the critic's values", all},
+		{"process", "Process rewards", "updating the process reward model and computing its rewards", ""},
 		{"adv", "Advantages", "rewards with penalties, rollout correction and advantages", all},
 		{"update_critic", "Critic update", "updating the critic", all},
 		{"update_actor", "Policy update", "updating the policy", all},

@@ -69,6 +69,10 @@ func recorded(t *testing.T) []string {
 		Adv: one}, []rl.RowCenter{{Preference: rl.Preference{Side: 1}}, {Preference: rl.Preference{Side: -1}}}, &pair)
 	add(pair.Metrics())
 	add((&rl.ValueStats{}).Metrics())
+	add((&rl.PrimeStats{}).Metrics())
+	for _, suffix := range []string{"", "_before"} {
+		add(rl.PrimeMetrics([]float64{0, 0}, []bool{true, false}, []int{0, 0}, suffix))
+	}
 	add((&rl.MegatronStats{}).Metrics())
 	add((&rl.DistillStats{}).Metrics())
 	add(rl.ProbDiff([]float32{-1, -1}, []float32{-1, -1}, data.Mask))

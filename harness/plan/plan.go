@@ -124,6 +124,9 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	if !x.Teachers.IsZero() {
 		data[stage.RoleTeachers] = x.Teachers
 	}
+	if !x.Process.IsZero() {
+		data[stage.RoleProcess] = x.Process
+	}
 	data[stage.RoleStops] = x.Stops
 	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: data, Weights: x.Weights,
 		Tokenizer: x.Tokenizer, Code: codes}.XID()
@@ -339,6 +342,9 @@ func (p *Run) trainOutside() map[string]ident.Digest {
 	}
 	if !p.External.Teachers.IsZero() {
 		m[stage.RoleTeachers] = p.External.Teachers
+	}
+	if !p.External.Process.IsZero() {
+		m[stage.RoleProcess] = p.External.Process
 	}
 	return m
 }

@@ -7,6 +7,7 @@ import (
 	"exp/harness/device"
 	"exp/harness/prompt"
 	"exp/harness/stage"
+	"exp/train"
 	"exp/train/generate"
 	"exp/train/model"
 	"exp/train/published"
@@ -164,21 +165,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	if ranks > 1 || e.onGPU {
 		e.Phases = phasesOf(c, arch, longest, ranks, p)
 	}
-	critic, value := model.Parameters(arch, model.Heads{Value: true})
-	learning := int64(e.Parameters + e.Heads)
-	if needs.Critic {
-		learning += int64(critic + value)
-	}
-	trained := int64(e.Parameters + e.Heads)
-	if h := stage.WithAdapters(heads, c, arch); h.Adapters != nil {
-		_, n := model.AdapterLayout(arch, h, h.Adapters)
-		trained, learning = int64(n), int64(n)
-		if needs.Critic {
-			_, n := model.AdapterLayout(arch, model.Heads{Value: true, Adapters: h.Adapters}, h.Adapters)
-			learning += int64(n)
-		}
-		e.Adapters = n
-	}
+	trained, learning := e.learned(c, arch, heads, needs)
 	// If sampling runs ahead, a checkpoint holds the waiting completions: three numbers per token in base64, and the
 	// text.
 	waiting := int64(c.Rollout.Staleness) * int64(e.Sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 +
@@ -199,6 +186,32 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		e.Disk = max(e.checkpoints+e.trained, e.tuned) + e.initial + e.merged
 	}
 	return e, nil
+}
+
+// learned returns the parameters that a run trains of the policy, and of all models, and sets e.Adapters.
+func (e *Estimate) learned(c *config.Run, arch model.Config, heads model.Heads, needs train.Needs) (
+	trained, all int64) {
+	count := func(h model.Heads) int64 {
+		h = stage.WithAdapters(h, c, arch)
+		if h.Adapters == nil {
+			backbone, more := model.Parameters(arch, h)
+			return int64(backbone + more)
+		}
+		_, n := model.AdapterLayout(arch, h, h.Adapters)
+		return int64(n)
+	}
+	trained = count(heads)
+	if stage.WithAdapters(heads, c, arch).Adapters != nil {
+		e.Adapters = int(trained)
+	}
+	all = trained
+	if needs.Critic {
+		all += count(model.Heads{Value: true})
+	}
+	if needs.Process {
+		all += count(model.Heads{LM: true})
+	}
+	return trained, all
 }
 
 // keptCheckpoints returns how many checkpoints a learning stage keeps. One that stops always writes one.

@@ -23,6 +23,9 @@ func Extendable(r *config.Resolved) error {
 	if r.Has("algo.critic.optim.schedule") {
 		kinds["algo.critic.optim.schedule"] = r.Run.Algo.Critic.Optim.Schedule
 	}
+	if r.Has("algo.prime.optim.schedule") {
+		kinds["algo.prime.optim.schedule"] = r.Run.Algo.Prime.Optim.Schedule
+	}
 	for _, key := range sortedKeys(kinds) {
 		if kinds[key] != "constant" {
 			return fmt.Errorf("%w: %s is %s", ErrSchedule, key, kinds[key])

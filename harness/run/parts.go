@@ -48,6 +48,9 @@ func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h mod
 	if needs.Critic {
 		whole("critic", model.Heads{Value: true})
 	}
+	if needs.Process {
+		whole("process reward model", model.Heads{LM: true})
+	}
 }
 
 // addAdapted adds the models of a rank if only adapters learn.
@@ -76,6 +79,9 @@ func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h mo
 	}
 	if w.learns && needs.Critic {
 		adapted("critic", stage.WithAdapters(model.Heads{Value: true}, c, arch))
+	}
+	if w.learns && needs.Process {
+		adapted("process reward model", stage.WithAdapters(model.Heads{LM: true}, c, arch))
 	}
 }
 

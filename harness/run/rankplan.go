@@ -100,9 +100,14 @@ func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planne
 	if needs.Critic {
 		models = 2
 	}
-	list = append(list, p.pass("forward and backward passes", models*float64(c.Algo.Epochs), true))
+	passes := models * float64(c.Algo.Epochs)
 	updates := models * float64(c.Train.PromptsPerStep/c.Train.PromptsPerUpdate*c.Algo.Epochs)
-	return append(list, p.update(updates))
+	if needs.Process {
+		list = append(list, p.pass("process rewards", float64(stage.TrainConfig(c).ProcessPasses()), false))
+		passes++
+		updates += float64(c.Train.PromptsPerStep / c.Algo.Prime.PromptsPerUpdate)
+	}
+	return append(list, p.pass("forward and backward passes", passes, true), p.update(updates))
 }
 
 // groups returns the number of groups that share the mini-batches.

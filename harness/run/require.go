@@ -332,6 +332,9 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 	if c.Algo.HasTeacher() && !remote["algo.reference"] {
 		lackTeacher("algo.reference=PATH", c.Algo.Reference, lack)
 	}
+	if c.Algo.Prime.HasModel() && !remote["algo.prime.model"] {
+		lackTeacher("algo.prime.model=PATH", c.Algo.Prime.Model, lack)
+	}
 	for _, folder := range c.Algo.Teachers {
 		if !hub.IsRef(folder) { // others are reported with the references
 			lackTeacher("algo.teachers=[PATH, …]", folder, lack)
@@ -357,12 +360,16 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 	}
 }
 
-// lackTeacher reports a missing model of algo.reference or algo.teachers; set is what names another.
+// lackTeacher reports a missing model of algo.reference, algo.teachers or algo.prime.model; set is what names another.
 func lackTeacher(set, folder string, lack func(missing, do string)) {
 	if _, err := os.Stat(folder); err == nil {
 		return
 	}
-	lack(fmt.Sprintf("the weights of the teacher %s: no such folder", folder),
+	what := "the teacher"
+	if strings.HasPrefix(set, "algo.prime") {
+		what = "the process reward model"
+	}
+	lack(fmt.Sprintf("the weights of %s %s: no such folder", what, folder),
 		"put its Hugging Face folder on this machine and name the folder: --set "+set)
 	if _, known := published.Model(folder); known {
 		lack("", "or fetch it from the hub: --set "+strings.Replace(set, "PATH", "hub:"+folder+"@main", 1)+" --get")

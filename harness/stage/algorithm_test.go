@@ -132,6 +132,7 @@ func teacher(t *testing.T) string {
 func trials(t *testing.T) map[string][]string {
 	cases := map[string][]string{
 		"dpo, IPO to old policy":  {"algo={kind: dpo, dpo: {loss: ipo, reference: old}}"},
+		"prime after, with dpo":   {"algo={kind: prime, prime: {update: after, loss: dpo, granularity: whole, norm: none, prompts_per_update: 8}}"},
 		"dapo by score":           {"algo={kind: dapo, filter_groups: {metric: score}}"},
 		"grpo in two epochs":      {"algo={kind: grpo, epochs: 2, kl: {loss_coef: 0.01, loss_estimator: k3+}, entropy_coef: 0.01}"},
 		"ppo with KL in reward":   {"algo={kind: ppo, kl: {reward_coef: 0.1, controller: adaptive}}"},

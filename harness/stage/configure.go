@@ -115,6 +115,10 @@ func TrainConfig(c *config.Run) train.Config {
 	if needs.Critic {
 		t.Critic = optimConfig(a.Critic.Optim, c.Train.Steps)
 	}
+	if needs.Process {
+		t.Process = train.Process{Optim: optimConfig(a.Prime.Optim, c.Train.Steps),
+			PromptsPerUpdate: a.Prime.PromptsPerUpdate}
+	}
 	if needs.LogZ {
 		t.LogZ = logZConfig(a.Settings)
 	}

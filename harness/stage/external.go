@@ -29,6 +29,7 @@ type External struct {
 	Adapter      ident.Digest // adapters that it starts with; zero for none
 	Teacher      ident.Digest // the model that algo.reference names; zero for the start itself
 	Teachers     ident.Digest // the models that algo.teachers names; zero for none
+	Process      ident.Digest // the model that algo.prime.model names; zero for the start itself
 	Tokenizer    ident.Digest
 	Template     ident.Digest // of the chat template; zero for plain text
 	Stops        ident.Digest // tokens that end a completion

@@ -3,6 +3,7 @@ package stage
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -67,6 +68,11 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 			return nil, err
 		}
 	}
+	if learns && needs.Process {
+		if parts.Process, err = r.processModel(load, owned); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case r.Sampling == nil:
 		return parts.Policy, nil
@@ -109,12 +115,16 @@ func ReadTeacher(folder string) (model.Config, error) {
 	return checkpoint.ReadConfig(folder)
 }
 
-// teachers sets the digests of the models that algo.reference and algo.teachers name; they are zero without
-// any. It tells bad why the policy, of architecture arch, cannot learn from them. policy makes the run's prompts.
+// teachers sets the digests of the models that algo.reference, algo.teachers and algo.prime.model name; they are
+// zero without any. It tells bad why the policy, of architecture arch, cannot learn from them. policy makes the
+// run's prompts.
 func (x *External) teachers(c *config.Run, arch model.Config, policy *prompt.Prompter,
 	bad func(key, code, message, help string)) {
 	if c.Algo.HasTeacher() {
 		x.Teacher = teacherDigest("algo.reference", c.Algo.Reference, c, arch, policy, bad)
+	}
+	if c.Algo.Prime.HasModel() {
+		x.Process = teacherDigest(processKey, c.Algo.Prime.Model, c, arch, policy, bad)
 	}
 	if len(c.Algo.Teachers) == 0 {
 		return
@@ -143,6 +153,9 @@ func teacherDigest(key, folder string, c *config.Run, arch model.Config, policy 
 	if n := c.Data.MaxPromptTokens + c.Rollout.MaxNewTokens; err == nil && n > own.MaxPositions {
 		err = fmt.Errorf("%s has %d positions: data.max_prompt_tokens and rollout.max_new_tokens are %d together",
 			folder, own.MaxPositions, n)
+	}
+	if key == processKey && err == nil {
+		err = sameShape(folder, own, arch)
 	}
 	var shape, weights ident.Digest
 	if err == nil {
@@ -209,6 +222,45 @@ func sameTokens(folder string, own, arch model.Config, policy tokenizer.Tokenize
 		}
 	}
 	return nil
+}
+
+// processKey is the key of the process reward model's initial weights.
+const processKey = "algo.prime.model"
+
+// processModel makes the process reward model, trainable: from the weights of the input, by load, or a folder.
+func (r *reinforcement) processModel(load func(h model.Heads, trainable bool, part string) (*model.Model, error),
+	owned *closers) (*model.Model, error) {
+	heads := model.Heads{LM: true}
+	if !r.run().Algo.Prime.HasModel() {
+		return load(heads, true, "process")
+	}
+	folder := r.run().Algo.Prime.Model
+	t, err := checkpoint.OpenFolder(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	m, err := r.newModel(heads, true)
+	if err != nil {
+		return nil, err
+	}
+	owned.add(m.Close)
+	err = checkpoint.LoadWeights(r.Backend, m, t, func(t model.Tensor) bool { return !t.Auxiliary() })
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", processKey, folder, err)
+	}
+	return m, nil
+}
+
+// sameShape returns an error unless the model in a folder has the policy's architecture.
+func sameShape(folder string, own, policy model.Config) error {
+	own.InitStd, own.MaxPositions = policy.InitStd, policy.MaxPositions // which weights do not depend on
+	if reflect.DeepEqual(own, policy) {
+		return nil
+	}
+	return fmt.Errorf("%s has another architecture than the policy (%d layers of width %d and %d tokens, the policy "+
+		"%d of %d and %d): a process reward model must have the same", folder, own.Layers, own.Width, own.Vocab,
+		policy.Layers, policy.Width, policy.Vocab)
 }
 
 // newCopy makes a model for the policy's weights, from which ranks sample.

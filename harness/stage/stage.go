@@ -45,6 +45,7 @@ const (
 	RoleAdapter      = "adapter"      // model.adapter
 	RoleTeacher      = "teacher"      // algo.reference
 	RoleTeachers     = "teachers"     // algo.teachers
+	RoleProcess      = "process"      // algo.prime.model
 	RoleTemplate     = "chat template"
 	RoleTools        = "tools"           // data.tools
 	RoleStops        = "stop ids"        // tokens that end a completion

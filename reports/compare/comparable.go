@@ -271,6 +271,7 @@ func outsiders() []outsider {
 	return []outsider{
 		{"algo.reference", "teacher", Controlled},
 		{"algo.teachers", "teachers", Controlled},
+		{"algo.prime.model", "process", Controlled},
 		{"rollout.recorded", "rollouts", Controlled},
 		{"reward.files", "reward/files", Controlled},
 		{"reward.judge.template", "reward/template", Controlled},

@@ -14,15 +14,17 @@ const activityEvery = time.Second
 
 // activityPhases says what the phases of a training step do, and with what.
 var activityPhases = map[string][2]string{
-	"rollout":       {"sampling", "completions"},
-	"greedy":        {"sampling greedy completions", "completions"},
-	"grade":         {"scoring", "completions"},
-	"old log-probs": {"log-probs of the old policy", "completions"},
-	"reference":     {"log-probs of the reference", "completions"},
-	"values":        {"values", "completions"},
-	"critic":        {"updating the critic", "completions"},
-	"policy":        {"updating the policy", "completions"},
-	"validation":    {"validating", "completions"},
+	"rollout":              {"sampling", "completions"},
+	"greedy":               {"sampling greedy completions", "completions"},
+	"grade":                {"scoring", "completions"},
+	"old log-probs":        {"log-probs of the old policy", "completions"},
+	"reference":            {"log-probs of the reference", "completions"},
+	"values":               {"values", "completions"},
+	"critic":               {"updating the critic", "completions"},
+	"process rewards":      {"process rewards", "completions"},
+	"process reward model": {"updating the process reward model", "completions"},
+	"policy":               {"updating the policy", "completions"},
+	"validation":           {"validating", "completions"},
 }
 
 // activityShown describes a run's current work for its page.

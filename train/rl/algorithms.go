@@ -134,6 +134,13 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 		{"rloo", "REINFORCE leave-one-out", "arXiv:2402.14740",
 			"A = S - mean of the others; loss as ppo, the paper's on the first update of a step",
 			rlooEstimator(false), ppoLoss(), clipped},
+		{"prime", "process reinforcement through implicit rewards of a reward model that learns online",
+			"arXiv:2502.01456 alg. 1; advantages as in verl's recipe prime",
+			"A = return, whitened over the step: outcome_coef·(S - mean of the others) + process_coef·Σ_{s≥t} " +
+				"(r_s·n/(n-1) - Σ_j mean r_j/(n-1)), r = beta·(reward model's logprob - reference logprob); loss as " +
+				"ppo",
+			primeEstimator(), ppoLoss(), with(clipped, sets{"algo.filter_groups.metric": "acc",
+				"algo.filter_groups.max_batches": 4, "algo.filter_groups.low": 0.2, "algo.filter_groups.high": 0.8})},
 		{"opo", "on-policy RL with the optimal reward baseline", "arXiv:2505.23585",
 			"A = S - Σ length·S / Σ length; loss as ppo",
 			opoEstimator(), ppoLoss(), clipped},
