@@ -50,6 +50,11 @@ func (t *verl) algorithm() {
 		delete(t.out, "algo.advantage")
 		t.preferences()
 	}
+	if t.prime {
+		kind, loss = "prime", "ppo"
+		delete(t.out, "algo.advantage")
+		t.processReward(estimator)
+	}
 	if key := "algorithm.norm_adv_by_std_in_grpo"; estimator == "gdpo" && !t.on(key, true) {
 		t.put("algo.scale_std", "true")
 		t.note("%s has no effect in verl with the estimator gdpo", key)
@@ -199,7 +204,10 @@ func (t *verl) regularizers() {
 	coef, estimator = t.number(control+"kl_coef", 0.001), t.klEstimator("algorithm.kl_penalty", "kl")
 	kind, target, horizon := t.text(control+"type", "fixed"), t.text(control+"target_kl", "0.1"),
 		t.text(control+"horizon", "10000")
-	if t.on("algorithm.use_kl_in_reward", false) {
+	switch on := t.on("algorithm.use_kl_in_reward", false); {
+	case on && t.prime:
+		t.note("algorithm.use_kl_in_reward has no effect in verl's recipe prime, whose rewards leave it out")
+	case on:
 		t.putNumber("algo.kl.reward_coef", coef)
 		t.put("algo.kl.reward_estimator", estimator)
 		t.put("algo.kl.controller", kind)

@@ -122,11 +122,12 @@ func (h *hydra) command(words []word) (overrides, error) {
 var decorator = regexp.MustCompile(`@hydra\.main\(([^)]*)\)`)
 var named = regexp.MustCompile(`config_(path|name)\s*=\s*["']([^"']+)["']`)
 
-// known are the trainers whose own files hold nothing but what this translation knows; ofDAPO those that
-// start from the reward manager dapo.
+// known are the trainers whose own files hold nothing but what this translation knows; ofPrime the one that starts
+// from primeDefaults, ofDAPO those that start from the reward manager dapo.
 var (
-	known  = regexp.MustCompile(`(^|/)((gvpo_)?main_ppo|main_dapo|main_flowrl|main_sppo|main_spin|fully_async_main)\.py$`)
-	ofDAPO = regexp.MustCompile(`(^|/)(main_dapo|main_flowrl)\.py$`)
+	known   = regexp.MustCompile(`(^|/)((gvpo_)?main_ppo|main_(dapo|flowrl|sppo|spin|prime)|fully_async_main)\.py$`)
+	ofPrime = regexp.MustCompile(`(^|/)main_prime\.py$`)
+	ofDAPO  = regexp.MustCompile(`(^|/)(main_dapo|main_flowrl)\.py$`)
 )
 
 // main returns folder and name of the main file; the trainer's Python file tells what a command does not.
@@ -146,6 +147,8 @@ func (h *hydra) main(in overrides, given map[string]string) (folder, name string
 		}
 	} else if _, says := given["--config-name"]; !says && ofDAPO.MatchString(h.module) {
 		in["reward_model.reward_manager"] = "dapo"
+	} else if !says && ofPrime.MatchString(h.module) {
+		maps.Copy(in, primeDefaults())
 	} else if !says && h.module != "" && !known.MatchString(h.module) {
 		h.note("the settings from which %s starts are not known here: --config-path FOLDER says where its file is",
 			path.Base(h.module))

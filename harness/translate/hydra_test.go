@@ -133,6 +133,36 @@ func TestHydraAlone(t *testing.T) {
 	}
 }
 
+// The recipe prime starts from its own settings, even if its file is not here.
+func TestPrime(t *testing.T) {
+	command := func(more string) string {
+		return "python3 -m recipe.prime.main_prime data.train_files=t.parquet actor_rollout_ref.model.path=./m data.train_batch_size=64 " +
+			"actor_rollout_ref.actor.ppo_mini_batch_size=64 trainer.total_training_steps=10 reward_model.model.path=./m " +
+			"reward_model.micro_batch_size_per_gpu=1 reward_model.model.input_tokenizer=null algorithm.kl_penalty=kl " + more
+	}
+	dir := tree(t, map[string]string{
+		"plain.sh": command("reward_model.mini_batch_size=64 algorithm.use_kl_in_reward=True algorithm.kl_ctrl.kl_coef=0.001"),
+		"far.sh": command("reward_model.model.update=reverse reward_model.model.loss_type=bon_acc reward_model.mini_batch_size=50 " +
+			"reward_model.model.path=./prm reward_model.model.ref_path=./sft reward_model.prime_granularity=whole reward_model.prime_norm=none " +
+			"algorithm.reward_dpo_coef=2 reward_model.model.optim.lr_scheduler_type=cosine reward_model.model.optim.lr=3e-6 " +
+			"data.accuracy_lower_bound=0.1 data.filter_truncate=False data.oversample_factor=2.5 actor_rollout_ref.rollout.temperature=0.8 " +
+			"reward_model.model.optim.lr_warmup_steps=3 actor_rollout_ref.actor.use_kl_loss=True reward_model.lambda=0.5"),
+		"off.sh": command("data.filter_accuracy=False data.filter_truncate=False reward_model.enable=False algorithm.adv_estimator=remax " +
+			"reward_model.model.update=none"),
+		"cut.sh": command("data.filter_accuracy=False"),
+	})
+	checkRecipe(t, filepath.Join(dir, "plain.sh"), Options{}, true, "kind: prime", "prompts_per_update: 16", "complete: true", "n: 4",
+		"entropy_coef: 0.001", "truncate: right", "use_kl_in_reward has no effect", "!reward_coef", "!kind: model", "!not translated", "!main_prime",
+		"!advantage:", "!counts completions", "!weight_decay: 0", "!reference:", "!low:", "!max_batches:")
+	checkRecipe(t, filepath.Join(dir, "far.sh"), Options{}, true, "update: after", "loss: bon_acc", "prompts_per_update: 8",
+		"counts completions: here an update has 8 problems of 4", `model: "./prm"`, `reference: "./sft"`, "granularity: whole", "norm: none",
+		"process_coef: 2", "lr: 3e-6", "low: 0.1", "max_batches: 3", "temperature 0.8 divides", "lr_scheduler_type cosine has no effect",
+		"warmup_steps: 3", "the policy has one reference here", "reward_model.lambda 0.5", "!complete:", "!schedule:", "!not translated")
+	checkRecipe(t, filepath.Join(dir, "off.sh"), Options{}, true, "metric: none", "reward_model.enable is false", "adv_estimator remax",
+		"update none: the process reward model always learns")
+	checkRecipe(t, filepath.Join(dir, "cut.sh"), Options{}, true, "complete: true", "low: 0", "high: 1", "data.filter_accuracy is false")
+}
+
 // A trainer's Python file names the settings from which it starts. It is read, never run.
 func TestHydraTrainer(t *testing.T) {
 	const command = "python3 -m recipe.mine.main_mine algorithm.adv_estimator=grpo data.train_files=t.parquet actor_rollout_ref.model.path=./m " +

@@ -63,7 +63,7 @@ func (t *verl) rewards() {
 		path, name = t.text(at+"path", path), t.text(at+"name", name)
 	}
 	more := t.arguments()
-	model := t.on("reward_model.enable", t.on("reward.reward_model.enable", false))
+	model := !t.prime && t.on("reward_model.enable", t.on("reward.reward_model.enable", false))
 	switch {
 	case path != "":
 		t.put("reward.kind", "command")

@@ -80,6 +80,10 @@ func (t *verl) filter() {
 	metric, batches := t.text("algorithm.filter_groups.metric", "acc"),
 		t.number("algorithm.filter_groups.max_num_gen_batches", 0)
 	t.used["algorithm.filter_groups.max_inflight_gen_batches"] = true
+	if t.prime {
+		t.filterAccuracy()
+		return
+	}
 	if !t.filters() {
 		if t.on("algorithm.filter_groups.enable", false) {
 			t.note("algorithm.filter_groups has no effect in FlowRL's trainer")
@@ -149,6 +153,9 @@ func (t *verl) problems() int {
 func (t *verl) drawn() int {
 	if t.async || t.v1 {
 		return t.problems()
+	}
+	if t.prime {
+		return int(t.number("data.train_batch_size", 1024) * t.oversampled())
 	}
 	return int(t.number("data.gen_batch_size", t.number("data.train_batch_size", 1024)))
 }

@@ -33,6 +33,7 @@ type verl struct {
 	flow         bool // FlowRL's
 	sppo         bool // SPPO's
 	spin         bool // online DPO's
+	prime        bool // PRIME's
 	release      bool // of FlowRL's own repository, which has its loss in verl's plain trainer
 }
 
@@ -152,6 +153,7 @@ func (t *verl) trainer(folder, name string) {
 	t.flow = t.release || strings.Contains(name, "flowrl")
 	t.sppo = strings.Contains(name, "sppo")
 	t.spin = strings.Contains(name, "main_spin")
+	t.prime = strings.Contains(name, "main_prime") || t.has("reward_model.prime_")
 	t.v1 = t.on("trainer.use_v1", t.has("trainer.v1.")) && !t.async && !t.oneStep && !t.flow
 }
 
