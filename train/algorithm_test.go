@@ -43,7 +43,11 @@ func variants() map[string]func(c *Config) {
 	}
 	for _, e := range rl.Estimators() {
 		if !e.Components { // gdpo wants a grader of several: TestGDPO
-			all["advantage "+e.Name] = func(c *Config) { c.Advantage = e.Name }
+			all["advantage "+e.Name] = func(c *Config) {
+				if c.Advantage = e.Name; e.Tracks {
+					c.Samples = 1
+				}
+			}
 		}
 	}
 	for _, l := range rl.PolicyLosses() {

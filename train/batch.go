@@ -30,14 +30,14 @@ type batch struct {
 	adv, ret          []float32        // [N]
 	target            []rl.PrimeTarget // [B] of the process reward model's loss; nil unless needed
 	score             []float32        // [B] verdict rewards less the overlong penalty
-	baseline          []float32        // [B] scores of the greedy completions; nil unless needed
+	baseline          []float32        // [B] scores of greedy completions, or tracked values; nil unless needed
 	promptLen         []int            // [B]
 	answer            []bool           // [N] tokens of reference answers that are learned; nil: none are
 }
 
-// newBatch lays out a step's graded trajectories. With greedy, the score of each problem's
-// greedy completion, it leaves out problems without one.
-func newBatch(all []Trajectory, overlong rl.Overlong, greedy map[*rollout.Problem]float64) *batch {
+// newBatch lays out a step's graded trajectories. With baselines of problems, it leaves out problems
+// without one.
+func newBatch(all []Trajectory, overlong rl.Overlong, baseline map[*rollout.Problem]float64) *batch {
 	tokens := 0
 	for i := range all {
 		tokens += len(all[i].Completion.LogProbs)
@@ -55,8 +55,8 @@ func newBatch(all []Trajectory, overlong rl.Overlong, greedy map[*rollout.Proble
 		if t.Verdict.Status != rollout.Graded {
 			continue
 		}
-		if greedy != nil {
-			g, ok := greedy[t.Problem]
+		if baseline != nil {
+			g, ok := baseline[t.Problem]
 			if !ok {
 				continue
 			}

@@ -11,12 +11,13 @@ import (
 
 // collected is the material a step learns from and records.
 type collected struct {
-	step         int
-	sampled      int          // steps the policy had finished when it sampled
-	all          []Trajectory // recorded, in problem order
-	groups       []int        // groups trained on: the index of each one's first completion in all, in problem order
-	greedy       map[*rollout.Problem]float64
-	greedyTokens int     // of the greedy completions, which are not recorded
+	step    int
+	sampled int          // steps the policy had finished when it sampled
+	all     []Trajectory // recorded, in problem order
+	groups  []int        // groups trained on: the index of each one's first completion in all, in problem order
+	// baseline holds scores of greedy completions, or tracked values.
+	baseline     map[*rollout.Problem]float64
+	greedyTokens int     // of completions for baselines, which are not recorded
 	batches      int     // batches of problems sampled up to the end of this step
 	meanSpread   float64 // moving average of groups' standard deviations up to then
 	epoch        int
@@ -28,7 +29,7 @@ type collected struct {
 // batch lays out the completions the step learns from.
 func (c *collected) batch(cfg Config) *batch {
 	if c.laid == nil {
-		c.laid = newBatch(c.train(cfg.Samples), cfg.Overlong, c.greedy)
+		c.laid = newBatch(c.train(cfg.Samples), cfg.Overlong, c.baseline)
 	}
 	return c.laid
 }
@@ -46,8 +47,8 @@ func (c *collected) train(samples int) []Trajectory {
 // lack a needed baseline.
 func (c *collected) candidates(samples int) []Trajectory {
 	return slices.DeleteFunc(c.train(samples), func(t Trajectory) bool {
-		_, ok := c.greedy[t.Problem]
-		return c.greedy != nil && !ok
+		_, ok := c.baseline[t.Problem]
+		return c.baseline != nil && !ok
 	})
 }
 
@@ -67,7 +68,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 				"sampler, and rollout correction is off"})
 	}
 	if t.Recorded == nil {
-		if err := t.PrepareSampler(); err != nil {
+		if err := t.prepare(ctx, got, clock); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +80,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		got.batches++
 		var problems []int
 		var next []int
-		next, got.epoch = t.order.step(got.batches)
+		next, got.epoch = t.choose(got.batches)
 		for _, p := range next {
 			if !seen[p] {
 				seen[p] = true
@@ -112,14 +113,12 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	groups, passed := len(got.groups)+len(dropped), len(got.groups)
 	got.fill(c.PromptsPerStep, dropped)
 	train := got.train(c.Samples)
-	got.metrics = append(t.filterMetrics(got, float64(passed)/float64(groups), &spreads), self.metrics()...)
+	got.metrics = slices.Concat(got.metrics, t.filterMetrics(got, float64(passed)/float64(groups), &spreads), self.metrics())
 	if c.Overlong.Buffer > 0 {
 		got.metrics = append(got.metrics, overlongMetrics(train, c.Overlong)...)
 	}
-	if e, _ := c.estimator(); e.Greedy {
-		if err := t.collectGreedy(ctx, step, got, train, clock); err != nil {
-			return nil, err
-		}
+	if err := t.findBaselines(ctx, step, got, train, clock); err != nil {
+		return nil, err
 	}
 	return got, nil
 }
@@ -136,6 +135,32 @@ func (t *Trainer) filterMetrics(got *collected, passed float64, s *spreads) []rl
 		got.meanSpread = s.after(t.meanSpread)
 	}
 	return list
+}
+
+// prepare makes the sampler, and the tracker's first values, ready for a step.
+func (t *Trainer) prepare(ctx context.Context, got *collected, clock *stopwatch) error {
+	if err := t.PrepareSampler(); err != nil {
+		return err
+	}
+	if t.tracker == nil || t.tracker.started {
+		return nil
+	}
+	return t.startTracking(ctx, got, clock)
+}
+
+// findBaselines sets the baselines that the estimator reads.
+func (t *Trainer) findBaselines(ctx context.Context, step int, got *collected, train []Trajectory,
+	clock *stopwatch) error {
+	switch e, _ := t.cfg.estimator(); {
+	case e.Greedy:
+		return t.collectGreedy(ctx, step, got, train, clock)
+	case e.Tracks:
+		value, metrics, err := t.track(step, train)
+		got.baseline, got.metrics = value, append(got.metrics, metrics...)
+		clock.lap("old_log_prob")
+		return err
+	}
+	return nil
 }
 
 // score gives whole groups of completions their verdicts and rewards.
@@ -168,7 +193,7 @@ func (t *Trainer) draw(ctx context.Context, step, epoch int, problems []int) ([]
 	if t.Recorded != nil {
 		return t.recall(step, epoch, problems)
 	}
-	traj, err := t.sample(ctx, step, problems)
+	traj, err := t.sample(ctx, step, problems, t.cfg.Samples)
 	return traj, nil, err
 }
 
@@ -325,19 +350,19 @@ func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, t
 		return fmt.Errorf("grading the baseline: %w", err)
 	}
 	clock.lap("reward")
-	got.greedy = make(map[*rollout.Problem]float64, len(problems))
+	got.baseline = make(map[*rollout.Problem]float64, len(problems))
 	var sum float64
 	for i := range greedy {
 		got.greedyTokens += greedy[i].Completion.SampledTokens()
 		if g := &greedy[i]; g.Verdict.Status == rollout.Graded {
 			score := scoreOf(g.Verdict, g.Completion, t.cfg.Overlong)
-			got.greedy[g.Problem] = score
+			got.baseline[g.Problem] = score
 			sum += score
 		}
 	}
-	if len(got.greedy) == 0 {
+	if len(got.baseline) == 0 {
 		return fmt.Errorf("grading the baseline: %w", noneGraded(greedy))
 	}
-	got.metrics = append(got.metrics, rl.Metric{Name: "train/greedy_score", Value: sum / float64(len(got.greedy))})
+	got.metrics = append(got.metrics, rl.Metric{Name: "train/greedy_score", Value: sum / float64(len(got.baseline))})
 	return nil
 }

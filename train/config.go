@@ -188,6 +188,12 @@ func (c Config) policyRate(step int) float64 {
 	return c.Policy.rate(step - c.criticWarmup())
 }
 
+// Tracks reports whether the estimator reads tracked values, by which it also chooses problems.
+func (c Config) Tracks() bool {
+	e, _ := c.estimator()
+	return e.Tracks
+}
+
 // SamplersNeedReference reports whether sampling reads the reference policy: a filter may.
 func (c Config) SamplersNeedReference() bool {
 	return c.Filter.By == MetricFinal && c.KL.RewardCoef != 0
@@ -215,7 +221,7 @@ func (c Config) Validate() error {
 			kernels.MaxTopTokens)
 	case c.Correction.Bypass != 0 && loss.Bypass != c.Correction.Bypass:
 		return fmt.Errorf("train: the loss %s does not support rollout correction in bypass mode", c.Loss)
-	case c.Self != RewardGraded && (estimator.Greedy || estimator.Components):
+	case c.Self != RewardGraded && (estimator.Greedy || estimator.Components || estimator.Tracks):
 		return fmt.Errorf("train: %s needs other rewards than those that completions give themselves",
 			c.Advantage)
 	case c.Likelihood.Learn != 0 && c.taught() > 0:
@@ -223,6 +229,8 @@ func (c Config) Validate() error {
 	case c.Self != RewardGraded && estimator.Process:
 		return fmt.Errorf("train: %s learns from verdicts, which rewards that completions give themselves do without",
 			c.Advantage)
+	case c.Filter.By != MetricNone && estimator.Tracks:
+		return fmt.Errorf("train: %s chooses its problems, so groups cannot be filtered", c.Advantage)
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:
 		return fmt.Errorf("train: group filtering with %d batches", c.Filter.MaxBatches)
 	case c.PromptsPerStep < 1 || c.PromptsPerUpdate < 1 || c.PromptsPerStep%c.PromptsPerUpdate != 0:

@@ -87,6 +87,9 @@ func TestAllMetricNames(t *testing.T) {
 			c.Self, c.Likelihood = RewardLikelihood, LikelihoodReward{Measure: rl.LikelihoodMean, Baseline: true, Learn: 1}
 		}, slices.Concat(data, clipped, []string{"reward/placed", "reward/likelihood", "reward/likelihood_right",
 			"reward/likelihood_wrong", "reward/likelihood_baseline", "actor/answer_likelihood"})},
+		"tracked values": {func(c *Config) { c.Advantage, c.Samples = "spo", 1 },
+			slices.Concat(data, clipped, []string{"spo/p_hats", "spo/Neff", "spo/rho_clipped", "spo/D",
+				"spo/first_sampled_ratio"})},
 		"turns": {func(c *Config) { c.Sampling.Environment, c.Turns = echo{}, true },
 			slices.Concat(data, clipped, extent("num_turns"), []string{"train/inserted", "train/out_of_turns"})},
 		"bypass": {func(c *Config) {

@@ -22,8 +22,8 @@ type Pending struct {
 	Spread  float64            `json:"spread,omitempty"`
 	Rows    []PendingRow       `json:"rows"`
 	Groups  []int              `json:"groups"`
-	Greedy  map[string]float64 `json:"greedy,omitempty"` // by problem
-	// GreedyTokens counts the tokens of those completions.
+	Greedy  map[string]float64 `json:"greedy,omitempty"` // baselines by problem
+	// GreedyTokens counts the tokens of completions that were sampled for baselines.
 	GreedyTokens int `json:"greedy_tokens,omitempty"`
 
 	Metrics []PendingMetric `json:"metrics,omitempty"`
@@ -105,9 +105,9 @@ func pendingOf(c *collected) Pending {
 	for _, e := range c.events {
 		p.Events = append(p.Events, PendingEvent{e.Kind, ExactText(e.Text)})
 	}
-	if c.greedy != nil {
-		p.Greedy = make(map[string]float64, len(c.greedy))
-		for problem, score := range c.greedy {
+	if c.baseline != nil {
+		p.Greedy = make(map[string]float64, len(c.baseline))
+		for problem, score := range c.baseline {
 			p.Greedy[problem.ID] = score
 		}
 	}
@@ -151,13 +151,13 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 		}
 	}
 	if p.Greedy != nil {
-		c.greedy = make(map[*rollout.Problem]float64, len(p.Greedy))
+		c.baseline = make(map[*rollout.Problem]float64, len(p.Greedy))
 		for id, score := range p.Greedy {
 			at, ok := problem[id]
 			if !ok {
 				return nil, fmt.Errorf("train: checkpoint refers to problem %s, which is not in the data", id)
 			}
-			c.greedy[&t.Problems[at]] = score
+			c.baseline[&t.Problems[at]] = score
 		}
 	}
 	for _, m := range p.Metrics {

@@ -213,6 +213,10 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.Loss = "clip_cov"
 		}),
 		"GVPO": toy(GRPO, func(r *toyRun) { r.cfg.Loss = "gvpo" }),
+		"SPO":  toy(GRPO, func(r *toyRun) { r.tracks(3).cfg.Steps = 4 }),
+		"SPO, ahead": toy(GRPO, func(r *toyRun) {
+			r.tracks(0).cfg.Steps, r.cfg.Staleness = 4, 2
+		}),
 		"DPO":  toy(GRPO, func(r *toyRun) { r.cfg.Loss = "dpo" }),
 		"PRIME": toy(Prime, func(r *toyRun) {
 			r.cfg.Process.PromptsPerUpdate = r.cfg.PromptsPerStep

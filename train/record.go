@@ -19,7 +19,8 @@ type Step struct {
 	System []rl.Metric
 	// Trajectories are all completions of the step in problem order.
 	Trajectories []Trajectory
-	// GreedyTokens counts the sampled tokens of ReMax's baselines, which are no Trajectories.
+	// GreedyTokens counts the sampled tokens of ReMax's baselines and of SPO's first values, which are no
+	// Trajectories.
 	GreedyTokens int
 	Events       []Event
 }

@@ -16,11 +16,14 @@ type State struct {
 	Spread float64 `json:"spread,omitempty"`
 	// Pending are the steps after Step that were sampled ahead (Config.Staleness).
 	Pending []Pending `json:"pending,omitempty"`
+	// Tracked are the values of all problems after the last batch that was sampled, if they are tracked.
+	Tracked []Tracked `json:"tracked,omitempty"`
 }
 
 // State returns the loop's state after the last finished step.
 func (t *Trainer) State() State {
-	s := State{Step: t.step, KLCoef: t.klCoef, Batches: t.batches, Spread: t.meanSpread}
+	s := State{Step: t.step, KLCoef: t.klCoef, Batches: t.batches, Spread: t.meanSpread,
+		Tracked: t.tracker.state(t.Problems)}
 	if t.policy != nil {
 		s.PolicyUpdates = t.policy.opt.Steps()
 	}
@@ -106,6 +109,9 @@ func (t *Trainer) Restore(s State) error {
 			}
 			t.pending = append(t.pending, c)
 		}
+	}
+	if err := t.restoreTracker(s); err != nil {
+		return err
 	}
 	if t.policy != nil {
 		t.policy.restore(s.PolicyUpdates)

@@ -103,6 +103,7 @@ type Trainer struct {
 	copied             bool    // PrepareSampler has set the copy
 	copiedUpdates      int     // of the policy, that the copy has then
 	order              order
+	tracker            *tracker  // of problems' values; nil unless the estimator reads them
 	prompt             [][]int32 // encoded prompts, by problem
 
 	step       int          // finished steps
@@ -129,6 +130,10 @@ func New(c Config, p Parts) (*Trainer, error) {
 		t.Clock = time.Now
 	}
 	if err := t.joinRanks(); err != nil {
+		return nil, err
+	}
+	var err error
+	if t.tracker, err = t.newTracker(); err != nil {
 		return nil, err
 	}
 	parts := len(rollout.ComponentNames(p.Grader))

@@ -21,6 +21,9 @@ func TestAlgorithms(t *testing.T) {
 		if a.Name == "distill" {
 			sets = append(sets, "algo.reference=teacher")
 		}
+		if a.Name == "spo" {
+			sets = append(sets, "rollout.n=1")
+		}
 		r := load(t, Input{File: recipes + "smoke_cpu.yaml", Sets: sets})
 		for path, want := range a.Sets {
 			k, ok := Lookup(path)

@@ -11,7 +11,7 @@ import (
 )
 
 func trainChecks() []check {
-	return append(primeChecks(), []check{
+	return append(append(primeChecks(), trackChecks()...), []check{
 		{[]string{"train.slices"}, func(r *Run) (string, string) {
 			if n := r.Train.Slices; n&(n-1) != 0 {
 				return fmt.Sprintf("train.slices (%d) is not a power of two", n), fmt.Sprintf("%d or %d", below2(n),

@@ -61,11 +61,12 @@ func NewRecipe(s Starter) (string, error) {
 		Files, Critic, Flow bool
 		Judged              bool // by a reward of the user's
 		TaskBlock           string
-		Prompt, New         int // tokens
+		Single              bool // one completion per problem
+		Prompt, New         int  // tokens
 		Positions           int
 	}{Starter: s, Name: strings.ReplaceAll(s.Task+"-"+s.Algo, "_", "-"), Title: a.Title, Source: a.Source,
 		Sets: wrapped(settings(a), 90), Files: files, Critic: a.Advantage.Values, Flow: a.Loss.Name == "flowrl",
-		Judged:    s.Task == PromptsTask,
+		Judged: s.Task == PromptsTask, Single: a.Advantage.Tracks,
 		TaskBlock: strings.Trim(taskBlocks()[s.Task], "\n")}
 	size := taskSizes()[s.Task]
 	facts.Prompt, facts.New, facts.Positions = size[0], size[1], size[0]+size[1]
@@ -168,7 +169,7 @@ model:
   base: {{printf "%q" .Model}}
 {{else}}
 data:                       # generated; the same problems for every seed
-  train: {size: {{if eq .Task "outcomes"}}16{{else}}4096{{end}}}
+  train: {size: {{if eq .Task "outcomes"}}16{{else if .Single}}512{{else}}4096{{end}}}
   val: {{if eq .Task "outcomes"}}{source: none}{{else}}{size: 64}{{end}}
   test: {size: {{if eq .Task "outcomes"}}16{{else}}128{{end}}}
   max_prompt_tokens: {{.Prompt}}
@@ -232,13 +233,13 @@ reward:
 {{- end}}
 
 rollout:
-  n: 8                      # completions per problem: the group
+  n: {{if .Single}}1                      # completion per problem, judged by the problem's tracked value{{else}}8                      # completions per problem: the group{{end}}
   max_new_tokens: {{.New}}
 
 train:
   steps: {{if .Files}}100{{else}}40{{end}}
-  prompts_per_step: {{if .Files}}8{{else if eq .Task "outcomes"}}16{{else}}64{{end}}      # problems; times rollout.n completions
-  prompts_per_update: {{if .Files}}8{{else}}16{{end}}    # problems per optimizer update
+  prompts_per_step: {{if .Files}}{{if .Single}}64{{else}}8{{end}}{{else if eq .Task "outcomes"}}16{{else if .Single}}256{{else}}64{{end}}      # problems; times rollout.n completions
+  prompts_per_update: {{if and .Single (ne .Task "outcomes")}}64{{else if .Files}}8{{else}}16{{end}}    # problems per optimizer update
 {{- if .Files}}
   lora: {rank: 16, alpha: 32, targets: [all]}   # adapters; rank 0 trains all weights
   optim: {lr: 1e-4}

@@ -124,7 +124,7 @@ func optimization() []Metric {
 		{Name: "actor/lr", Title: "Learning rate", Axis: Axis{Label: "learning rate", Log: true},
 			Definition: "learning rate of the policy's optimizer in the step"},
 	}
-	return slices.Concat(list, pairs(), noise())
+	return slices.Concat(list, pairs(), trackedValues(), noise())
 }
 
 // pairs describes the pairs of DPO.
@@ -140,6 +140,29 @@ func pairs() []Metric {
 		{Name: "actor/dpo_accuracy", Unit: Share, Per: "pairs", Title: "Right order in DPO's pairs", Absent: only,
 			Direction: eval.Up, Axis: Axis{Label: "right order", Zero: true},
 			Definition: "share of pairs with a margin above 0 (TRL's rewards/accuracies)"},
+	}
+}
+
+// trackedValues describes the problems' values of single-stream policy optimization, under the names of verl's recipe.
+func trackedValues() []Metric {
+	const only = "only runs that track the values of problems have it (algo.kind spo)"
+	const onlyMoved = "only runs that track values with algo.spo.rho_min below rho_max have it"
+	return []Metric{
+		{Name: "spo/p_hats", Unit: Reward, Title: "Tracked values", Absent: only, Axis: Axis{Label: "tracked value"},
+			Definition: "what the trackers expected of the step's problems before they were sampled, mean over " +
+				"problems (arXiv:2509.13232)"},
+		{Name: "spo/Neff", Unit: "completions", Title: "Weight of tracked values", Absent: only,
+			Axis: Axis{Label: "completions", Zero: true},
+			Definition: "completions that a tracker's value rests on, with what was forgotten, mean over the " +
+				"step's problems"},
+		{Name: "spo/rho_clipped", Title: "Share of trackers that remains", Absent: only, Axis: Axis{Label: "rho"},
+			Definition: "share of a tracker's weight that the step's visit leaves, mean over its problems"},
+		{Name: "spo/D", Unit: Nats, Per: "token", Title: "Change of the policy since last visits", Absent: onlyMoved,
+			Axis: Axis{Label: "|change of log-prob|", Zero: true},
+			Definition: "mean |change of logprob| of the completion of a problem's last visit, 0 for first visits, " +
+				"mean over the step's problems"},
+		{Name: "spo/first_sampled_ratio", Unit: Share, Per: "problems", Title: "First visits", Absent: onlyMoved,
+			Definition: "share of the step's problems that no earlier step sampled"},
 	}
 }
 

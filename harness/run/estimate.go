@@ -48,7 +48,8 @@ type Estimate struct {
 	// Upper bounds per training step. Sampled includes what a filter samples and drops,
 	// and ReMax's greedy completions; with recorded rollouts it counts only what is
 	// sampled in addition.
-	Completions int `json:"completions_per_step"` // trained on
+	Completions int `json:"completions_per_step"`   // trained on
+	FirstValues int `json:"first_values,omitempty"` // completions of every problem before training
 	Sampled     int `json:"sampled_per_step"`
 	Tokens      int `json:"tokens_per_step"` // prompts and completions trained on, at full length
 	Updates     int `json:"updates_per_step"`
@@ -142,7 +143,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	}
 	needs, heads := policyOf(c)
 	e := Estimate{Model: modelName(c), Completions: c.Train.PromptsPerStep * c.Rollout.N,
-		Updates: c.Train.PromptsPerStep / c.Train.PromptsPerUpdate * c.Algo.Epochs}
+		Updates: c.Train.PromptsPerStep / c.Train.PromptsPerUpdate * c.Algo.Epochs, FirstValues: stage.FirstValues(c)}
 	e.Parameters, e.Heads = model.Parameters(arch, heads)
 	for _, x := range teachersOf(c) {
 		e.Teachers = append(e.Teachers, Teacher{x.name, x.parameters()})
@@ -166,11 +167,8 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		e.Phases = phasesOf(c, arch, longest, ranks, p)
 	}
 	trained, learning := e.learned(c, arch, heads, needs)
-	// If sampling runs ahead, a checkpoint holds the waiting completions: three numbers per token in base64, and the
-	// text.
-	waiting := int64(c.Rollout.Staleness) * int64(e.Sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 +
-		bytesPerToken)
-	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), (12*learning+waiting)*keptCheckpoints(c)
+	e.weights = 4 * int64(e.Parameters+e.Heads)
+	e.checkpoints = (12*learning + stateBytes(c, e.Sampled)) * keptCheckpoints(c)
 	e.trained, e.initial = 4*trained, e.weights
 	if c.Model.Init == "pretrained" {
 		e.initial = 1 << 12 // a reference to weights outside the store
@@ -316,6 +314,17 @@ func keptCompletions(c *config.Run) int64 {
 
 // bytesPerToken is the assumed length of a token's text.
 const bytesPerToken = 4
+
+// stateBytes returns what a checkpoint holds of completions, numbers in base64: if sampling runs ahead, those that
+// wait, three numbers per token and the text; of generated problems with tracked values the last completion of each,
+// two numbers per token.
+func stateBytes(c *config.Run, sampled int) int64 {
+	n := int64(c.Rollout.Staleness) * int64(sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 + bytesPerToken)
+	if stage.TrainConfig(c).Tracks() {
+		n += int64(c.Data.Train.Size) * int64(c.Rollout.MaxNewTokens) * 2 * 4 * 4 / 3
+	}
+	return n
+}
 
 // sampledPerStep returns the most completions that a step samples.
 func sampledPerStep(c *config.Run) int {

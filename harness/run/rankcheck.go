@@ -7,6 +7,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/device"
+	"exp/harness/stage"
 	"exp/train/model"
 	"exp/train/tensor"
 )
@@ -196,6 +197,8 @@ func checkSamplers(c *config.Run, n int) error {
 		return nil
 	case k >= n:
 		text = fmt.Sprintf("no rank of %d learns", n)
+	case stage.TrainConfig(c).Tracks():
+		text = fmt.Sprintf("%s chooses problems by values that ranks that only sample do not have", c.Algo.Advantage)
 	case c.Rollout.Staleness == 0:
 		text = "ranks that only sample do so ahead of the others, and rollout.staleness is 0; set it to 1 or " +
 			"more, which makes another run"

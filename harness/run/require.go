@@ -91,6 +91,10 @@ func (e *Estimate) Text(indent string) string {
 	}
 	add("         a step   %s%s, up to %s tokens, %s", quantity.Plural(e.Completions, "completion"), more,
 		quantity.Count(int64(e.Tokens)), quantity.Plural(e.Updates, "update"))
+	if n := e.FirstValues; n > 0 {
+		add("         before   %s of every problem, for its first value (algo.spo.first)",
+			quantity.Plural(n, "completion"))
+	}
 	e.phaseText(add)
 	return strings.Join(lines, "\n")
 }

@@ -160,6 +160,9 @@ func trials(t *testing.T) map[string][]string {
 	}
 	for _, kind := range words("algo.kind") {
 		cases[kind] = []string{"algo={kind: " + kind + with[kind] + "}"}
+		if kind == "spo" {
+			cases[kind] = append(cases[kind], "rollout.n=1", "data.train.size=24")
+		}
 	}
 	for _, preset := range words("algo.flowrl.preset") {
 		cases["flowrl "+preset] = []string{"algo.flowrl.preset=" + preset}

@@ -11,6 +11,9 @@ import (
 // nil, which stands for any calls, if the configuration does not say how large they are.
 func Calls(c *config.Run, training, validations bool, dealt int) (list []generate.Call) {
 	add := func(requests, samples int) {
+		if samples == 0 {
+			return
+		}
 		if requests < dealt { // their completions are dealt instead
 			samples = (requests*samples + dealt - 1) / dealt
 		} else {
@@ -24,6 +27,9 @@ func Calls(c *config.Run, training, validations bool, dealt int) (list []generat
 	}
 	if e, _ := rl.EstimatorNamed(c.Algo.Advantage); training && e.Greedy {
 		add(c.Train.PromptsPerStep, 1)
+	}
+	if training {
+		add(c.Train.PromptsPerStep, FirstValues(c))
 	}
 	if o := c.Eval.Online; validations && o.EverySteps > 0 {
 		problems := o.Problems
@@ -39,6 +45,14 @@ func Calls(c *config.Run, training, validations bool, dealt int) (list []generat
 		add(1, 1)
 	}
 	return list
+}
+
+// FirstValues returns how many completions of every problem are sampled before training, for tracked values.
+func FirstValues(c *config.Run) int {
+	if e, _ := rl.EstimatorNamed(c.Algo.Advantage); !e.Tracks {
+		return 0
+	}
+	return rl.SPOSettings(c.Algo.Settings).First
 }
 
 // calls returns the largest calls of this rank's sampler.

@@ -55,6 +55,11 @@ func (t *verl) algorithm() {
 		delete(t.out, "algo.advantage")
 		t.processReward(estimator)
 	}
+	if t.spo {
+		kind = "spo"
+		delete(t.out, "algo.advantage")
+		t.singleStream()
+	}
 	if key := "algorithm.norm_adv_by_std_in_grpo"; estimator == "gdpo" && !t.on(key, true) {
 		t.put("algo.scale_std", "true")
 		t.note("%s has no effect in verl with the estimator gdpo", key)
@@ -74,6 +79,32 @@ func (t *verl) algorithm() {
 		if value := t.text(actor+key, ""); value != "" {
 			t.put(ours, value)
 		}
+	}
+}
+
+// singleStream translates the settings of verl's recipe spo.
+func (t *verl) singleStream() {
+	const at = "trainer.spo."
+	least, fixed := t.number(at+"rho.clip_lower", 0.875), t.number(at+"rho.value", 0.875)
+	if t.text(at+"rho.type", "kl") == "constant" {
+		t.putNumber("algo.spo.rho_min", fixed)
+		t.putNumber("algo.spo.rho_max", fixed)
+		if least != fixed {
+			t.note("%srho.clip_lower %g is of the first values alone in verl, where rho is %g: here they weigh "+
+				"1/(1 - algo.spo.rho_min) completions", at, least, fixed)
+		}
+	} else {
+		t.putNumber("algo.spo.rho_min", least)
+	}
+	t.putNumber("algo.spo.first", t.number(at+"offline_N", 8))
+	if file := t.text(at+"offline_values", ""); file != "" {
+		t.note("%soffline_values %s: first values are not read here, but sampled before training, algo.spo.first "+
+			"completions of every problem", at, file)
+	}
+	delete(t.out, "data.order") // problems are drawn
+	if n := t.number(rollout+"n", 1); n != 1 {
+		t.put("rollout.n", "1")
+		t.note("%sn is %g: verl's SPO would count each completion as a visit; here a problem has one", rollout, n)
 	}
 }
 

@@ -125,7 +125,7 @@ var named = regexp.MustCompile(`config_(path|name)\s*=\s*["']([^"']+)["']`)
 // known are the trainers whose own files hold nothing but what this translation knows; ofPrime the one that starts
 // from primeDefaults, ofDAPO those that start from the reward manager dapo.
 var (
-	known   = regexp.MustCompile(`(^|/)((gvpo_)?main_ppo|main_(dapo|flowrl|sppo|spin|prime)|fully_async_main)\.py$`)
+	known   = regexp.MustCompile(`(^|/)((gvpo_|spo_)?main_ppo|main_(dapo|flowrl|sppo|spin|prime)|fully_async_main)\.py$`)
 	ofPrime = regexp.MustCompile(`(^|/)main_prime\.py$`)
 	ofDAPO  = regexp.MustCompile(`(^|/)(main_dapo|main_flowrl)\.py$`)
 )

@@ -116,6 +116,11 @@ func TestHydraAlone(t *testing.T) {
 			"trainer.ref_update_freq=1 algorithm.dpo_label_smoothing=0.1",
 		"spin_far.sh": "python3 -m recipe.spin.main_spin" + command + " algorithm.adv_estimator=null algorithm.dpo_loss_type=ipo " +
 			"trainer.ref_update_freq=3",
+		"spo.sh": "python3 -m recipe.spo.spo_main_ppo" + command + " algorithm.adv_estimator=grpo trainer.spo.enable=True " +
+			"trainer.spo.offline_values=v.json data.gen_batch_size=14000 data.shuffle=False",
+		"spo_constant.sh": "python3 -m recipe.spo.spo_main_ppo" + command + " algorithm.adv_estimator=grpo trainer.spo.enable=True " +
+			"trainer.spo.rho.type=constant trainer.spo.rho.value=0.9 trainer.spo.offline_N=4",
+		"spo_off.sh":    "python3 -m recipe.spo.spo_main_ppo" + command + " algorithm.adv_estimator=grpo trainer.spo.enable=False",
 		"a/broken.yaml": "defaults: [\n",
 	})
 	checkRecipe(t, filepath.Join(dir, "a/main.yaml"), Options{}, true, "kind: rloo", "77", "one/b.yaml, which main.yaml starts from",
@@ -128,6 +133,10 @@ func TestHydraAlone(t *testing.T) {
 	checkRecipe(t, filepath.Join(dir, "spin.sh"), Options{}, true, "kind: dpo", "beta: 0.05", "smoothing: 0.1", "reference: old", "n: 2",
 		"rollout.n is 4", "!advantage:", "!main_spin", "!ref_update_freq")
 	checkRecipe(t, filepath.Join(dir, "spin_far.sh"), Options{}, true, "loss: ipo", "trainer.ref_update_freq is 3", "!smoothing:", "! reference: old")
+	checkRecipe(t, filepath.Join(dir, "spo.sh"), Options{}, true, "kind: spo", " n: 1", "rollout.n is 4",
+		"gen_batch_size 14000", "v.json", "!advantage:", "!order:", "!spo_main_ppo", "!not translated")
+	checkRecipe(t, filepath.Join(dir, "spo_constant.sh"), Options{}, true, "first: 4", "rho_min: 0.9", "rho_max: 0.9", "clip_lower 0.875")
+	checkRecipe(t, filepath.Join(dir, "spo_off.sh"), Options{}, true, "kind: grpo", "!spo:")
 	if _, err := From(filepath.Join(dir, "a/broken.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), "is not YAML") {
 		t.Errorf("%v", err)
 	}

@@ -19,6 +19,9 @@ func (t *verl) batch() {
 		train = t.streamed()
 	case t.v1:
 		t.ahead()
+	case t.spo:
+		t.note("data.gen_batch_size %g: verl's SPO draws the %g problems of a step among the next so many of the "+
+			"data, here among all", drawn, train)
 	case drawn != train && !t.filters():
 		t.note("data.gen_batch_size %g: without group filtering verl's trainer trains on all problems that it draws, "+
 			"not on data.train_batch_size (%g)", drawn, train)

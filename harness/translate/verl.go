@@ -34,6 +34,7 @@ type verl struct {
 	sppo         bool // SPPO's
 	spin         bool // online DPO's
 	prime        bool // PRIME's
+	spo          bool // single-stream policy optimization
 	release      bool // of FlowRL's own repository, which has its loss in verl's plain trainer
 }
 
@@ -154,6 +155,7 @@ func (t *verl) trainer(folder, name string) {
 	t.sppo = strings.Contains(name, "sppo")
 	t.spin = strings.Contains(name, "main_spin")
 	t.prime = strings.Contains(name, "main_prime") || t.has("reward_model.prime_")
+	t.spo = t.on("trainer.spo.enable", false)
 	t.v1 = t.on("trainer.use_v1", t.has("trainer.v1.")) && !t.async && !t.oneStep && !t.flow
 }
 

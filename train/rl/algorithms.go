@@ -141,6 +141,11 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 				"ppo",
 			primeEstimator(), ppoLoss(), with(clipped, sets{"algo.filter_groups.metric": "acc",
 				"algo.filter_groups.max_batches": 4, "algo.filter_groups.low": 0.2, "algo.filter_groups.high": 0.8})},
+		{"spo", "single-stream policy optimization: one completion per problem, against its tracked value",
+			"arXiv:2509.13232, as in verl's recipe spo",
+			"A = S - v, whitened over the step's completions; v = alpha/(alpha + beta) of the problem, both decayed " +
+				"by its next visit; problems drawn by sqrt(v(1 - v)); loss as ppo; needs rollout.n: 1",
+			trackedEstimator(), ppoLoss(), with(clipped, sets{"algo.clip.high": 0.28, "algo.clip.dual": 10.0})},
 		{"opo", "on-policy RL with the optimal reward baseline", "arXiv:2505.23585",
 			"A = S - Σ length·S / Σ length; loss as ppo",
 			opoEstimator(), ppoLoss(), clipped},

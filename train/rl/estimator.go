@@ -6,7 +6,8 @@ type Estimator struct {
 	Name         string // verl's, where it has one
 	Groups       bool   // compares the completions of a problem: a single one is meaningless
 	Values       bool   // reads Graded.Value: needs a critic
-	Greedy       bool   // reads Graded.Baseline
+	Greedy       bool   // reads Graded.Baseline: the score of a greedy completion
+	Tracks       bool   // reads Graded.Baseline: the tracked value of the problem; one completion each
 	Components   bool   // reads Graded.Components
 	SumPiSquared bool   // reads Graded.SumPiSquared
 	Process      bool   // reads Graded.Process: needs an implicit process reward model and the reference
@@ -25,7 +26,7 @@ type Graded struct {
 	Reward          []float32   // [N] token rewards
 	Score           []float32   // [B] their sums by row
 	Components      [][]float32 // [K][B] parts of the scores; nil unless read
-	Baseline        []float32   // [B] scores of the problems' greedy completions; nil unless read
+	Baseline        []float32   // [B] scores of greedy completions, or tracked values; nil unless read
 	Value           []float32   // [N] the critic's; nil unless read
 	SumPiSquared    []float32   // [N] Σ_v π(v)² of the old policy; nil unless read
 	Process         []float32   // [N] ImplicitRewards; nil unless read
