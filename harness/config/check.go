@@ -141,10 +141,10 @@ func dataChecks() []check {
 		}
 		return "", ""
 	}})
-	list = append(list, check{[]string{"sft.data_size", "data.train.source"}, func(r *Run) (string, string) {
-		if r.SFT.DataSize > 0 && r.Data.Train.Source != Generated {
-			return fmt.Sprintf("sft.data_size is %d, but separate data for sft can only be generated",
-				r.SFT.DataSize), "0 uses the train set"
+	list = append(list, check{[]string{"sft.data_size", "data.train.size"}, func(r *Run) (string, string) {
+		if n, all := r.SFT.DataSize, r.Data.Train.Size; all > 0 && n > all {
+			return fmt.Sprintf("sft.data_size (%d) is above data.train.size (%d)", n, all),
+				"sft learns targets of training problems; 0 takes all"
 		}
 		return "", ""
 	}})

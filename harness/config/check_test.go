@@ -78,7 +78,7 @@ func TestConflicts(t *testing.T) {
 		{"math is not generated", math, math + " data.val.source=generated", "the task math cannot generate problems"},
 		{"generated data are counted", "data.val.size=1", "data.val.size=0", "data.val.size is 0"},
 		{"a size of nothing", "data.val={source: none,size: 0}", "data.val={source: none,size: 1}", "data.val.size is 1, but data.val.source is none"},
-		{"separate sft data", "sft={steps: 3,data_size: 9,problems_per_step: 4,optim: {lr: 1e-3}}", math + " sft={steps: 3,data_size: 9,problems_per_step: 4,optim: {lr: 1e-3}}", "separate data for sft can only be generated"},
+		{"more sft data than there are", "data.train.size=9 sft={steps: 3,data_size: 9,problems_per_step: 4,optim: {lr: 1e-3}}", "data.train.size=9 sft={steps: 3,data_size: 10,problems_per_step: 4,optim: {lr: 1e-3}}", "sft.data_size (10) is above data.train.size (9)"},
 		{"conversations, and nothing to train on", "sft={steps: 3,source: a.jsonl,optim: {lr: 1e-3}}", "sft={steps: 3,source: a.jsonl,optim: {lr: 1e-3}} data.train.source=none", "nothing to train on after sft"},
 		{"a mask of one text", "sft={steps: 3,mask: [a,b],optim: {lr: 1e-3}}", "sft={steps: 3,mask: [a],optim: {lr: 1e-3}}", "sft.mask needs two texts"},
 		{"sft step above its data", "sft={steps: 3,data_size: 9,problems_per_step: 9,optim: {lr: 1e-3}}", "sft={steps: 3,data_size: 9,problems_per_step: 10,optim: {lr: 1e-3}}", "sft.problems_per_step (10) is above sft.data_size (9)"},

@@ -121,9 +121,9 @@ func sftKeys() []Key {
 				"they enclose are read, not learned; empty learns all"},
 		{Path: "sft.problems_per_step", Kind: Int, Default: is(64), Range: atLeast(1), Unit: "problems",
 			Help: "problems per update"},
-		{Path: "sft.data_size", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "problems", Stages: at(Prepare),
+		{Path: "sft.data_size", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "problems",
 			When: []Clause{only("sft.source", None)},
-			Help: "problems to take targets from, generated apart from the train set; 0 uses the train set"},
+			Help: "learn the targets of so many training problems, the first ones; 0: of all"},
 		{Path: "sft.seed", Kind: Int, Default: is(0), Range: atLeast(0),
 			Help: "root of the order of examples; independent of the run's seed"},
 	})...)

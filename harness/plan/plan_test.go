@@ -89,6 +89,10 @@ func TestSID(t *testing.T) {
 	if sid(newPlan(t, 3, "train.optim.lr=1e-4"), train, fake) == base {
 		t.Error("the learning rate does not change the id of the train stage")
 	}
+	sft := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Kind == config.SFT })
+	if sid(newPlan(t, 3, "sft.data_size=16"), sft, fake) == sid(p, sft, fake) {
+		t.Error("the number of problems to learn from does not change the id of the sft stage")
+	}
 	for i := range p.Stages {
 		before := p.Stages[i].Kind == config.Prepare || p.Stages[i].Kind == config.Init || p.Stages[i].Kind == config.SFT
 		if same := sid(p, i, fake) == sid(newPlan(t, 9), i, fake); before && !same {
