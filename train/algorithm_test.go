@@ -277,7 +277,7 @@ func TestFilterBounds(t *testing.T) {
 		{Filter{Complete: true}, group(1, 1, 0, 1), true}, // off
 	} {
 		c := Config{Samples: len(tt.group), Filter: tt.f}
-		if got := (&Trainer{cfg: c}).informative(tt.group)[0]; got != tt.want {
+		if got := (&Trainer{cfg: c}).informative(tt.group, &spreads{})[0]; got != tt.want {
 			t.Errorf("%+v of %d completions: %v, want %v", tt.f, len(tt.group), got, tt.want)
 		}
 	}

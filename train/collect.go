@@ -113,7 +113,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	groups, passed := len(got.groups)+len(dropped), len(got.groups)
 	got.fill(c.PromptsPerStep, dropped)
 	train := got.train(c.Samples)
-	got.metrics = slices.Concat(got.metrics, t.filterMetrics(got, float64(passed)/float64(groups), &spreads), self.metrics())
+	got.metrics = append(t.filterMetrics(got, float64(passed)/float64(groups), &spreads), self.metrics()...)
 	if c.Overlong.Buffer > 0 {
 		got.metrics = append(got.metrics, overlongMetrics(train, c.Overlong)...)
 	}

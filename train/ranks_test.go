@@ -217,7 +217,7 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"SPO, ahead": toy(GRPO, func(r *toyRun) {
 			r.tracks(0).cfg.Steps, r.cfg.Staleness = 4, 2
 		}),
-		"DPO":  toy(GRPO, func(r *toyRun) { r.cfg.Loss = "dpo" }),
+		"DPO": toy(GRPO, func(r *toyRun) { r.cfg.Loss = "dpo" }),
 		"PRIME": toy(Prime, func(r *toyRun) {
 			r.cfg.Process.PromptsPerUpdate = r.cfg.PromptsPerStep
 		}),
