@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 // migration changes the schema from one version to the next, inside a transaction. Never
@@ -73,7 +74,11 @@ func applyOnce(ctx context.Context, tx *sql.Tx, version int, m migration) error 
 // backup copies the database to exp.db.v1.20260102T030405Z.bak. Nothing deletes the copy:
 // only the user knows when it is no longer needed.
 func (db *DB) backup(ctx context.Context, version int) error {
-	tmp, err := os.CreateTemp(db.dir, "backup-*")
+	dir := filepath.Join(db.dir, "tmp") // where a sweep finds what a killed process left
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, "backup-*")
 	if err != nil {
 		return err
 	}
