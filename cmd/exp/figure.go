@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"exp/cmd/exp/cli"
+	"exp/experiments/aside"
 	"exp/experiments/store"
 	"exp/reports"
 	"exp/reports/figure"
@@ -147,7 +148,7 @@ func writeWhole(path string, content []byte) error {
 	if file, err := filepath.EvalSymlinks(path); err == nil {
 		path = file
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	tmp, err := aside.File(path)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"exp/eval/answers"
 	"exp/eval/grade/peer"
 	"exp/eval/task"
+	"exp/experiments/aside"
 	"exp/experiments/store"
 	"exp/harness/vocab"
 )
@@ -158,7 +159,7 @@ func replaceFile(path string, write func(io.Writer) error) error {
 		}
 		return errors.Join(write(f), f.Close())
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	f, err := aside.File(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write %s: no such folder %s", path, filepath.Dir(path))
 	}

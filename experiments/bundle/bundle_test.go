@@ -7,9 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -133,42 +131,6 @@ func same(t *testing.T, from, to *store.DB, rid ident.Digest) {
 	}, cmp.Comparer(func(a, b int64) bool { return (a == 0) == (b == 0) }))
 	if diff := cmp.Diff(both[0], both[1], numbers, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("the record is not the same (-from +to):\n%s", diff)
-	}
-}
-
-// What a killed Write left is removed by the next one to the same file; a Write at work keeps its file.
-func TestWriteRemovesWhatWasLeft(t *testing.T) {
-	from, b := record(t, t.TempDir())
-	dir := t.TempDir()
-	path := filepath.Join(dir, "runs.tar")
-	hold := map[string]*os.File{}
-	for _, name := range []string{".runs.tar-17", ".runs.tar-18", ".runs.tar-19", ".runs.tar-x", ".other.tar-17"} {
-		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		hold[name] = f
-		if name == ".runs.tar-19" {
-			continue // a new one
-		}
-		if err := os.Chtimes(f.Name(), time.Time{}, time.Now().Add(-2*leftFor)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := syscall.Flock(int(hold[".runs.tar-18"].Fd()), syscall.LOCK_EX); err != nil {
-		t.Skip("no locks here")
-	}
-	if _, err := Write(context.Background(), from, path, []store.Run{b}, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	list, err := os.ReadDir(dir)
-	var got []string
-	for _, e := range list {
-		got = append(got, e.Name())
-	}
-	if want := []string{".other.tar-17", ".runs.tar-18", ".runs.tar-19", ".runs.tar-x", "runs.tar"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
 

@@ -14,9 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
+	"exp/experiments/aside"
 	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -72,15 +71,12 @@ func Write(ctx context.Context, db *store.DB, path string, runs []store.Run, o O
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	tmp, err := aside.File(path)
 	if err != nil {
 		return nil, err
 	}
 	defer os.Remove(tmp.Name()) // no effect after the rename
 	defer tmp.Close()
-	if err := syscall.Flock(int(tmp.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil { // else: no locks here
-		removeLeft(path)
-	}
 	w := newWriter(ctx, db, tmp, o)
 	if err := w.write(runs); err != nil {
 		return nil, err
@@ -90,34 +86,6 @@ func Write(ctx context.Context, db *store.DB, path string, runs []store.Run, o O
 		return nil, err
 	}
 	return &w.manifest, os.Rename(tmp.Name(), path)
-}
-
-// leftFor is the age from which a temporary file that nobody holds a lock on was left: a younger one may be about to
-// be locked.
-const leftFor = time.Minute
-
-// removeLeft removes the temporary files that Writes to path left.
-func removeLeft(path string) {
-	prefix := "." + filepath.Base(path) + "-"
-	entries, _ := os.ReadDir(filepath.Dir(path))
-	for _, e := range entries {
-		digits, ours := strings.CutPrefix(e.Name(), prefix)
-		if !ours || digits == "" || strings.Trim(digits, "0123456789") != "" || !e.Type().IsRegular() {
-			continue
-		}
-		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < leftFor {
-			continue
-		}
-		name := filepath.Join(filepath.Dir(path), e.Name())
-		f, err := os.OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
-			continue
-		}
-		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			os.Remove(name)
-		}
-		f.Close()
-	}
 }
 
 // writer is one Write.

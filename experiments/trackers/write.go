@@ -16,6 +16,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"exp/experiments/aside"
 	"exp/experiments/store"
 )
 
@@ -45,13 +46,12 @@ func Write(ctx context.Context, db *store.DB, runs []store.Run, format, path str
 	if _, err := os.Lstat(path); err == nil {
 		return nil, &FormatError{Path: path, Msg: "it already exists", Help: "name a new file or folder"}
 	}
-	tmp, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	made, remove, err := aside.Folder(path)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp)
+	defer remove()
 	w := &writer{ctx: ctx, db: db, runs: runs, about: about}
-	made := filepath.Join(tmp, "made")
 	if err := write(w, made); err != nil {
 		return nil, err
 	}

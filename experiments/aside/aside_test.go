@@ -1,0 +1,83 @@
+package aside
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What killed processes left is removed by the next one that writes to the same place. What a process at work holds,
+// what is new and what is not ours stays.
+func TestLeft(t *testing.T) {
+	for _, folder := range []bool{false, true} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "out.db")
+		hold := map[string]*os.File{}
+		for _, name := range []string{".out.db-17", ".out.db-18", ".out.db-19", ".out.db-x", ".other-17"} {
+			f, err := os.Create(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			hold[name] = f
+		}
+		for _, name := range []string{".out.db-27/made/run", ".out.db-28/made", ".out.db-29/mine", ".out.db-30/made"} {
+			if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		busy, err := os.Open(filepath.Join(dir, ".out.db-28"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer busy.Close()
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Name() == ".out.db-19" || e.Name() == ".out.db-30" {
+				continue // new ones
+			}
+			if err := os.Chtimes(filepath.Join(dir, e.Name()), time.Time{}, time.Now().Add(-2*leftFor)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, f := range []*os.File{hold[".out.db-18"], busy} {
+			if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+				t.Skip("no locks here")
+			}
+		}
+		if folder {
+			name, remove, err := Folder(path)
+			if err == nil {
+				err = os.WriteFile(name, nil, 0o666)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			remove()
+		} else {
+			f, err := File(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			os.Remove(f.Name())
+		}
+		var got []string
+		if entries, err = os.ReadDir(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			got = append(got, e.Name())
+		}
+		want := []string{".other-17", ".out.db-18", ".out.db-19", ".out.db-28", ".out.db-29", ".out.db-30", ".out.db-x"}
+		if !slices.Equal(got, want) {
+			t.Errorf("folder %v: %q, want %q", folder, got, want)
+		}
+	}
+}
