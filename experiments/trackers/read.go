@@ -79,8 +79,12 @@ func (f *Foreign) readPath(path string) error {
 	if !info.IsDir() {
 		return f.readFile(path, filepath.Base(path), "")
 	}
+	root, err := filepath.EvalSymlinks(path) // WalkDir follows no link
+	if err != nil {
+		return err
+	}
 	var found []string
-	err = filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() && f.wants(e.Name()) {
 			found = append(found, p)
 		}

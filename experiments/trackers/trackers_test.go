@@ -138,6 +138,20 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// A link to a folder is the folder.
+func TestReadLink(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "m.csv", "step,a\n1,0.5\n")
+	link := filepath.Join(t.TempDir(), "latest")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Read("csv", []string{link})
+	if err != nil || len(f.Series) != 1 || f.Name != "latest" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 // Errors name the file, the line and the word.
 func TestReadRefuses(t *testing.T) {
 	for _, tt := range []struct{ from, name, text, want string }{
