@@ -428,6 +428,33 @@ func TestVerifyDivergence(t *testing.T) {
 	}
 }
 
+// A file of the merged folder that is gone is found, and written again by the next execution. The whole folder may
+// be gone.
+func TestVerifyMergedFolder(t *testing.T) {
+	l := newLab(t)
+	res, _ := l.execute(l.plan(0))
+	dir := filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
+	for _, name := range []string{"config.json", "model.safetensors"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		v := l.verify(l.plan(0), VerifyOptions{Level: LevelBlobs})
+		if v.OK || len(v.Findings) != 1 || !strings.Contains(v.Findings[0].What, "it is missing") {
+			t.Errorf("without %s: %+v", name, v.Findings)
+		}
+		l.execute(l.plan(0))
+		if v := l.verify(l.plan(0), VerifyOptions{Level: LevelBlobs}); !v.OK {
+			t.Errorf("%s again: %+v", name, v.Findings)
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if v := l.verify(l.plan(0), VerifyOptions{Level: LevelBlobs}); !v.OK {
+		t.Errorf("without the folder: %+v", v.Findings)
+	}
+}
+
 // What lists and comparisons read of a configuration is proved at every level, without a plan too.
 func TestVerifyConfiguration(t *testing.T) {
 	l := newLab(t)

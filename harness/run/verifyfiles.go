@@ -173,9 +173,22 @@ func (v *verifier) folder(ctx context.Context) error {
 		names[i] = filepath.Join(stage.FileOf(role))
 	}
 	digests, errs := fileDigests(dir, names)
+	whole := "" // weights that lie in the folder in shards
+	if made[stage.MergedIndex] != nil {
+		whole = stage.MergedWeights
+	}
+	there := map[string]bool{} // folders with some file; a run may lack whole ones
+	for i, role := range roles {
+		folder, _ := stage.FileOf(role)
+		there[folder] = there[folder] || !errors.Is(errs[i], fs.ErrNotExist)
+	}
 	for i, role := range roles {
 		got, err := digests[i], errs[i]
+		folder, _ := stage.FileOf(role)
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && there[folder] && role != whole:
+			v.found(false, names[i], "it is missing, and merge made it: exp resume %s writes it again",
+				v.run.RID.Short())
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -190,11 +191,11 @@ func FileOf(role string) (dir, name string) {
 	return MergedDir, role
 }
 
-// Materialize writes the files that merge made, or that came from the cache, into a run's directory
-// unless they are there.
+// Materialize writes the files that merge made, or that came from the cache, into a run's directory,
+// those that are not there.
 func Materialize(e *Env, outputs []Output) error {
 	folders := map[string][]Output{}
-	sharded := slices.ContainsFunc(outputs, func(o Output) bool { return o.Role == mergedIndex })
+	sharded := slices.ContainsFunc(outputs, func(o Output) bool { return o.Role == MergedIndex })
 	for _, o := range outputs {
 		if sharded && o.Role == MergedWeights {
 			continue // not a file of the folder
@@ -212,15 +213,18 @@ func Materialize(e *Env, outputs []Output) error {
 }
 
 func materialize(e *Env, dir string, outputs []Output) error {
-	tmp := dir + Unfinished
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o777)); err != nil {
-		return err
+	into := dir
+	if _, err := os.Stat(dir); err != nil {
+		into = dir + Unfinished
+		if err := errors.Join(os.RemoveAll(into), os.MkdirAll(into, 0o777)); err != nil {
+			return err
+		}
 	}
 	for _, o := range outputs {
-		to := filepath.Join(tmp, filepath.FromSlash(o.Role))
+		to := filepath.Join(into, filepath.FromSlash(o.Role))
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return err
 		}
@@ -228,7 +232,10 @@ func materialize(e *Env, dir string, outputs []Output) error {
 			return err
 		}
 	}
-	return os.Rename(tmp, dir)
+	if into == dir {
+		return nil
+	}
+	return os.Rename(into, dir)
 }
 
 // link makes to a hard link of a blob, or a copy if it cannot link.
@@ -236,9 +243,19 @@ func link(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
 	}
-	b, err := os.ReadFile(from)
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, b, 0o666)
+	defer in.Close()
+	part := to + Unfinished
+	out, err := os.Create(part)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Close()); err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return os.Rename(part, to)
 }

@@ -9,8 +9,8 @@ import (
 	"exp/train/checkpoint"
 )
 
-// mergedIndex is the role of the index of a merged folder with several files of weights.
-const mergedIndex = "model.safetensors.index.json"
+// MergedIndex is the role of the index of a merged folder with several files of weights.
+const MergedIndex = "model.safetensors.index.json"
 
 // shardedWeights is a blob that lists the blobs of weights in several files.
 type shardedWeights struct {
