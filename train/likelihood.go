@@ -15,6 +15,7 @@ import (
 type Answer struct {
 	Kept     int     // tokens of the completion that stay: the reasoning
 	Tokens   []int32 // that follow them: the answer, and what closes it
+	Start    int     // Tokens[Start:] are not the completion's own in other tokens
 	From, To int     // Tokens[From:To] hold the answer itself
 }
 
@@ -175,12 +176,13 @@ func (t *Trainer) likely(step int, all []Trajectory, answers []*Answer) []float6
 }
 
 // span returns the tokens of a completion with the answer in its place that the likelihood is of: those of the answer,
-// and unless their probabilities are averaged also what closes it, without which 1 would be as likely as 10.
+// and unless their probabilities are averaged also a gap before it and what closes it, without which 1 would be as
+// likely as 10.
 func (c LikelihoodReward) span(a *Answer) (lo, hi int) {
 	if c.Measure == rl.LikelihoodMean {
 		return a.Kept + a.From, a.Kept + a.To
 	}
-	return a.Kept, a.Kept + len(a.Tokens)
+	return a.Kept + a.Start, a.Kept + len(a.Tokens)
 }
 
 // with returns the trajectory with the answer in its place. Its tokens have no log-probs.

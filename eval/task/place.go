@@ -14,22 +14,23 @@ import (
 // Place says where a text gives its answer, for rewards that put the reference answer there.
 type Place struct {
 	Start int    // text[:Start] comes before the answer: the reasoning
+	Gap   string // text between the two
 	Close string // text that ends an answer in this form; empty: the completion ends
 }
 
 // answerForm is a way to write an answer into a completion.
 type answerForm struct {
-	open, close string
-	start       *regexp.Regexp // ends where an answer begins
+	open, gap, close string
+	start            *regexp.Regexp // ends where the reasoning does
 }
 
-// Forms of answers. Space before an answer is not part of it.
+// Forms of answers. Within brackets the space that a completion has stays; after other marks there is one.
 var (
-	boxed   = answerForm{`\boxed{`, "}", regexp.MustCompile(`\\f?boxed *\{[ \t]*`)}
-	tagged  = answerForm{"<answer> ", " </answer>", regexp.MustCompile(`<answer>\s*`)}
-	marked  = answerForm{"#### ", "", regexp.MustCompile(`####[ \t]*`)}
-	onALine = answerForm{"#### ", "", regexp.MustCompile(`(?m)^####[ \t]*`)}
-	labeled = answerForm{"Answer: ", "", regexp.MustCompile(`(?i)answer\s*:[ \t]*`)}
+	boxed   = answerForm{`\boxed{`, "", "}", regexp.MustCompile(`\\f?boxed *\{[ \t]*`)}
+	tagged  = answerForm{"<answer> ", "", " </answer>", regexp.MustCompile(`<answer>\s*`)}
+	marked  = answerForm{"####", " ", "", regexp.MustCompile(`####`)}
+	onALine = answerForm{"####", " ", "", regexp.MustCompile(`(?m)^####`)}
+	labeled = answerForm{"Answer:", " ", "", regexp.MustCompile(`(?i)answer\s*:`)}
 )
 
 // WithPlaces reports whether completions of a kind of task give a single answer in a place that AnswerPlace finds.
@@ -44,7 +45,7 @@ func AnswerPlace(cfg Config, p *rollout.Problem, text string) (x Place, ok bool)
 			continue
 		}
 		if at := all[len(all)-1][1]; !ok || at > x.Start {
-			x, ok = Place{at, f.close}, true
+			x, ok = Place{at, f.gap, f.close}, true
 		}
 	}
 	return x, ok
@@ -53,7 +54,7 @@ func AnswerPlace(cfg Config, p *rollout.Problem, text string) (x Place, ok bool)
 // WithoutReasoning returns the text that begins a completion with nothing but its answer, and the place in it.
 func WithoutReasoning(cfg Config, p *rollout.Problem) (text string, x Place) {
 	f := formsOf(cfg, p)[0]
-	return f.open, Place{len(f.open), f.close}
+	return f.open, Place{len(f.open), f.gap, f.close}
 }
 
 // formsOf returns the forms of answers in completions of a problem, the usual one first.

@@ -42,16 +42,20 @@ func (w *Writer) Answer(p *rollout.Problem, c *rollout.Completion) (*train.Answe
 // tail encodes a problem's answer, and what closes it, after so many tokens and the text before the answer.
 func (w *Writer) tail(p *rollout.Problem, kept int, before string, place task.Place) (*train.Answer, error) {
 	answer := task.ReferenceAnswer(p)
-	ids, err := w.continued(before + answer + place.Close)
+	lead := before + place.Gap
+	ids, err := w.continued(lead + answer + place.Close)
 	if err != nil {
 		return nil, err
 	}
 	out := &train.Answer{Kept: kept, Tokens: ids}
 	for i, at := 0, 0; i < len(ids); i++ {
 		if at <= len(before) {
+			out.Start = i
+		}
+		if at <= len(lead) {
 			out.From = i
 		}
-		if at < len(before)+len(answer) {
+		if at < len(lead)+len(answer) {
 			out.To = i + 1
 		}
 		at += len(w.Piece(ids[i]))

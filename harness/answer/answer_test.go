@@ -2,6 +2,7 @@ package answer
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"exp/eval/task"
@@ -41,8 +42,8 @@ func TestWriter(t *testing.T) {
 		bare       string // without reasoning
 	}{
 		{"bytes", tokenizer.Byte{}, math, `so \boxed{7} or so`, `so \boxed{`, "12}", "12", `\boxed{12}`},
-		{"to the end", tokenizer.Byte{}, words, "1+1=2\n#### 2\n", "1+1=2\n#### ", "12 end", "12", "#### 12 end"},
-		{"nothing yet", tokenizer.Byte{}, words, "####", "####", "12 end", "12", "#### 12 end"},
+		{"to the end", tokenizer.Byte{}, words, "1+1=2\n####2\n", "1+1=2\n####", " 12 end", "12", "#### 12 end"},
+		{"nothing yet", tokenizer.Byte{}, words, "####", "####", " 12 end", "12", "#### 12 end"},
 		{"a token across", trained, math, `a \boxed{(4)}`, `a \boxed`, "{12}", "12", `\boxed{12}`},
 		{"spaces before texts", llama, math, `x\boxed{2}`, ` x\boxed{`, "12}", "12", `\boxed{12}`},
 		{"no place", tokenizer.Byte{}, math, "I do not know", "", "", "", ""},
@@ -78,7 +79,13 @@ func TestWriter(t *testing.T) {
 		if x := a.text(got.Tokens[got.From:got.To]); x != tt.answer && x != "{"+tt.answer {
 			t.Errorf("%s: the answer's tokens say %q", tt.name, x)
 		}
+		if x := written(got.Tokens[got.Start:]); tt.name != "a token across" && x != tt.rest {
+			t.Errorf("%s: likelihoods are of %q", tt.name, x)
+		}
 		bare, err := a.Answer(p, nil)
+		if x := written(bare.Tokens[bare.Start:]); x != strings.TrimLeft(tt.rest, "{") {
+			t.Errorf("%s: without reasoning likelihoods are of %q", tt.name, x)
+		}
 		if err != nil || bare.Kept != 0 || written(bare.Tokens) != tt.bare || a.text(bare.Tokens[bare.From:bare.To]) != tt.answer {
 			t.Errorf("%s: without reasoning %q, %+v, %v", tt.name, written(bare.Tokens), bare, err)
 		}
