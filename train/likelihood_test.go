@@ -239,6 +239,42 @@ func TestLikelihoodTrains(t *testing.T) {
 	}
 }
 
+// Answers are learned next to every kind of policy loss, and with what changes masks, weights and rows.
+func TestAnswersWithOtherSettings(t *testing.T) {
+	for name, change := range map[string]func(c *Config){
+		"flowrl":   func(c *Config) { c.Advantage, c.Loss = "", "flowrl" },
+		"gvpo":     func(c *Config) { c.Loss = "gvpo" },
+		"dpo":      func(c *Config) { c.Loss = "dpo" },
+		"clip_cov": func(c *Config) { c.Loss = "clip_cov" },
+		"megatron": func(c *Config) { c.Loss, c.Advantage = "megatron", "megatron" },
+		"pf_ppo":   func(c *Config) { c.Advantage, c.Settings = "gae", with(c.Settings, "pf_ppo.method", "pow") },
+		"masks":    func(c *Config) { c.MaskTruncated, c.TopEntropy = true, 0.3 },
+		"baselines": func(c *Config) {
+			c.Advantage, c.VarianceProxies = "optimal_token_baseline", true
+		},
+		"bypass": func(c *Config) {
+			c.Correction = rl.Correction{Bypass: rl.BypassPPO, Weights: rl.TokenWeights, High: 2}
+		},
+		"two epochs, KL in the reward": func(c *Config) { c.Epochs, c.KL.RewardCoef, c.EntropyCoef = 2, 0.1, 0.01 },
+	} {
+		r := newToyRun(t, GRPO, 1).likely(rl.LikelihoodMean, 1)
+		r.cfg.Steps, r.cfg.Likelihood.Absent = 2, 0
+		change(&r.cfg)
+		if err := r.start().Run(context.Background(), nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, s := range r.steps {
+			if x := metric(t, s, "actor/answer_likelihood"); !(x > 0 && x < 1) {
+				t.Errorf("%s: the answers' likelihood is %v", name, x)
+			}
+			for _, e := range s.Events {
+				t.Errorf("%s: %s", name, e.Text)
+			}
+		}
+	}
+}
+
 // A run that stops with steps sampled ahead, whose rewards are known and whose answers are yet to be learned, goes on
 // as if it had not.
 func TestLikelihoodContinues(t *testing.T) {
