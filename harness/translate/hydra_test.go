@@ -159,6 +159,8 @@ func TestPrime(t *testing.T) {
 		"off.sh": command("data.filter_accuracy=False data.filter_truncate=False reward_model.enable=False algorithm.adv_estimator=remax " +
 			"reward_model.model.update=none"),
 		"cut.sh": command("data.filter_accuracy=False"),
+		"left.yaml": "data: {train_files: t.parquet, train_batch_size: 64}\nactor_rollout_ref: {model: {path: ./m}, actor: {ppo_mini_batch_size: 64}, rollout: {n: 4}}\n" +
+			"reward_model: {prime_norm: none, model: {ref_path: '${reward_model.model.path}', update: after}}\ntrainer: {total_training_steps: 9}\n",
 	})
 	checkRecipe(t, filepath.Join(dir, "plain.sh"), Options{}, true, "kind: prime", "prompts_per_update: 16", "complete: true", "n: 4",
 		"entropy_coef: 0.001", "truncate: right", "use_kl_in_reward has no effect", "!reward_coef", "!kind: model", "!not translated", "!main_prime",
@@ -169,6 +171,7 @@ func TestPrime(t *testing.T) {
 		"warmup_steps: 3", "the policy has one reference here", "reward_model.lambda 0.5", "!complete:", "!schedule:", "!not translated")
 	checkRecipe(t, filepath.Join(dir, "off.sh"), Options{}, true, "metric: none", "reward_model.enable is false", "adv_estimator remax",
 		"update none: the process reward model always learns")
+	checkRecipe(t, filepath.Join(dir, "left.yaml"), Options{}, true, "kind: prime", "update: after", "norm: none", "!reference:", "!only Hydra", "!model: \"")
 	checkRecipe(t, filepath.Join(dir, "cut.sh"), Options{}, true, "complete: true", "low: 0", "high: 1", "data.filter_accuracy is false")
 }
 

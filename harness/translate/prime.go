@@ -90,7 +90,12 @@ func (t *verl) processOrder() {
 func (t *verl) processWeights() {
 	base := t.text(policy+"path", "")
 	path := t.text(processModel+"path", base)
-	ref := t.text(processModel+"ref_path", path)
+	ref := path
+	if key := processModel + "ref_path"; t.in[key] == "${"+processModel+"path}" { // of the recipe's own file
+		t.used[key] = true
+	} else {
+		ref = t.text(key, path)
+	}
 	if path != base {
 		t.putText("algo.prime.model", weights(path))
 	}
