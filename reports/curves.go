@@ -73,6 +73,8 @@ var curveKinds = []curveKind{
 	{Name: "value-loss", Metric: "critic/vf_loss", Group: groupMethod},
 	{Name: "value-clip", Metric: "critic/vf_clipfrac", Group: groupMethod},
 	{Name: "explained-variance", Metric: "critic/vf_explained_var", Group: groupMethod},
+	{Name: "process-loss", Metric: "reward_model/dpo_loss", Group: groupMethod},
+	{Name: "process-order", Metric: "reward_model/dpo_acc", Group: groupMethod},
 	{Name: "throughput", Metric: "perf/throughput", Group: groupCost,
 		Note: "it depends on the machine and its load"},
 }
