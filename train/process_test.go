@@ -124,12 +124,13 @@ func TestProcessGradient(t *testing.T) {
 	}
 }
 
-// A step of which nothing is kept changes neither model.
+// A step of which nothing is kept does not change the process reward model, nor say how it judges.
 func TestProcessOfNothing(t *testing.T) {
 	r := primeToy(t, 1)
-	r.cfg.MaskTruncated, r.cfg.Sampling.MaxNewTokens = true, 1
-	r.grade = func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
-		return rollout.Verdict{Status: rollout.Graded, Correct: true}
+	r.cfg.MaskTruncated = true
+	r.grade = func(_ *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+		c.Finish = rollout.FinishLength
+		return rollout.Verdict{Status: rollout.Graded, Correct: len(c.Tokens)%2 == 0}
 	}
 	tr := r.start()
 	start := r.host(tr.Process.Params())
@@ -137,8 +138,12 @@ func TestProcessOfNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut := !slices.ContainsFunc(rec.Trajectories, func(x Trajectory) bool { return x.Completion.Finish != rollout.FinishLength })
-	if same := slices.Equal(start, r.host(tr.Process.Params())); cut != same {
-		t.Errorf("all completions are cut off: %v; the process reward model stays: %v", cut, same)
+	if !slices.Equal(start, r.host(tr.Process.Params())) || tr.State().ProcessUpdates != 0 {
+		t.Errorf("the process reward model learned in %d updates", tr.State().ProcessUpdates)
+	}
+	for _, name := range []string{"reward_model/dpo_loss", "reward_model/dpo_acc", "reward_model/reward"} {
+		if hasMetric(rec, name) {
+			t.Errorf("there is %s", name)
+		}
 	}
 }

@@ -33,7 +33,7 @@ func recordingOf(steps []*Step, logProbs bool) *Recording {
 // bit: with its log-probs, and with the policy's own in their place. The rewards are
 // the recording's, whatever the grader now thinks.
 func TestRecordedFirstStep(t *testing.T) {
-	for _, kind := range []Kind{FlowRL, PPO, GRPO} {
+	for _, kind := range []Kind{FlowRL, PPO, GRPO, Prime} {
 		for _, logProbs := range []bool{true, false} {
 			own := newToyRun(t, kind, 1)
 			own.cfg.Steps = 1

@@ -142,7 +142,7 @@ func TestTurnMetrics(t *testing.T) {
 
 // A run with turns stops and continues with the same bits.
 func TestStopAndContinueTurns(t *testing.T) {
-	for _, kind := range []Kind{FlowRL, PPO} {
+	for _, kind := range []Kind{FlowRL, PPO, Prime} {
 		whole := newToyRun(t, kind, 2)
 		whole.withTurns()
 		whole.cfg.Steps, whole.cfg.Staleness = 5, 1

@@ -40,7 +40,7 @@ func TestMaskTruncated(t *testing.T) {
 
 // With every completion cut off a step learns nothing, and says so.
 func TestAllTruncated(t *testing.T) {
-	for _, kind := range []Kind{GRPO, PPO, FlowRL} {
+	for _, kind := range []Kind{GRPO, PPO, FlowRL, Prime} {
 		r := newToyRun(t, kind, 1)
 		r.cfg.Steps, r.cfg.MaskTruncated = 1, true
 		grade := r.grade

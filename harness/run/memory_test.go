@@ -35,6 +35,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 		{"smoke_cpu.yaml", []string{"algo.kind=grpo", "algo.kl.loss_coef=0.01", "compute={recompute: true, micro_batch_tokens: 90}", "rollout.max_sequences=3"}, false},
 		{"smoke_cpu.yaml", []string{"rollout={top_p: 0.9, max_sequences: 64}", "algo.flowrl={use_logz: false, reference: old}"}, false},
 		{"smoke_cpu.yaml", []string{"model.dtype=bf16"}, false},
+		{"smoke_cpu.yaml", []string{"algo.kind=prime", "algo.prime.prompts_per_update=8"}, false},
 		{"smoke_cpu.yaml", []string{"model.dtype=bf16", "algo.kind=ppo", "algo.critic.warmup_steps=0", "compute.recompute=true"}, false},
 		{"countdown_cpu_flowrl.yaml", few, true},
 		{"countdown_cpu_flowrl.yaml", append(few, "model.dtype=bf16"), true},
