@@ -84,7 +84,8 @@ type Config struct {
 	// VarianceProxies records rl.VarianceProxies, as the token baselines always do.
 	VarianceProxies bool
 
-	LogZ model.LogZConfig
+	LogZ    model.LogZConfig
+	Renewal Renewal
 
 	// MaxNotGraded is the largest share of completions graded together that may lack a
 	// verdict; more end the run. 0 means no limit.

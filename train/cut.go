@@ -203,11 +203,7 @@ func spread(g ranks.Group, s *State, learners ...*learner) error {
 		if l.cutsParams() {
 			continue
 		}
-		ends := make([]int, g.Size())
-		for r := range ends {
-			ends[r] = l.m.Params().Len()
-		}
-		if err := ranks.Gather(g, l.m.Params(), ends); err != nil {
+		if err := giveParams(g, l.m); err != nil {
 			return err
 		}
 	}

@@ -213,7 +213,10 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.Loss = "clip_cov"
 		}),
 		"GVPO": toy(GRPO, func(r *toyRun) { r.cfg.Loss = "gvpo" }),
-		"SPO":  toy(GRPO, func(r *toyRun) { r.tracks(3).cfg.Steps = 4 }),
+		"renewed reference": toy(FlowRL, func(r *toyRun) {
+			r.cfg.Renewal, r.cfg.Steps, r.cfg.Staleness = Renewal{Every: 2, Mix: 0.6, ResetOptimizer: true}, 4, 1
+		}),
+		"SPO": toy(GRPO, func(r *toyRun) { r.tracks(3).cfg.Steps = 4 }),
 		"SPO, ahead": toy(GRPO, func(r *toyRun) {
 			r.tracks(0).cfg.Steps, r.cfg.Staleness = 4, 2
 		}),
@@ -322,6 +325,11 @@ func TestTensorRanks(t *testing.T) {
 			r.teacher, r.cfg.Distill.TopK = &own, 5
 			return r
 		},
+		"bf16, renewed reference": func() *toyRun {
+			r := sharedToy(t, FlowRL)
+			r.bf16, r.cfg.Renewal, r.cfg.Steps = true, Renewal{Every: 1, Mix: 0.5}, 3
+			return r
+		},
 		"bf16, frozen reference": func() *toyRun {
 			r := sharedToy(t, GRPO)
 			r.bf16, r.frozen = true, true
@@ -371,6 +379,16 @@ func TestRanksResume(t *testing.T) {
 	t.Run("2 that share products after 4 in pairs", func(t *testing.T) {
 		resumeRanked(t, sharedToy, [2]int{4, 2}, [2]int{2, 2})
 	})
+	renews := func(r *toyRun) { r.cfg.Renewal, r.cfg.Steps = Renewal{Every: 2, Mix: 0.6, ResetOptimizer: true}, 4 }
+	t.Run("2 after 3 that renewed the reference", func(t *testing.T) {
+		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, renews)
+	})
+	t.Run("4 in pairs after 4 that share products and renewed the reference", func(t *testing.T) {
+		resumeRanked(t, sharedToy, [2]int{4, 4}, [2]int{4, 2}, renews)
+	})
+	t.Run("2 after 3 that track values", func(t *testing.T) {
+		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.tracks(2).cfg.Steps = 4 })
+	})
 	t.Run("4 in pairs after 4 that share products", func(t *testing.T) {
 		resumeRanked(t, sharedToy, [2]int{4, 4}, [2]int{4, 2})
 	})
@@ -378,12 +396,16 @@ func TestRanksResume(t *testing.T) {
 
 // resumeRanked stops a toy on some ranks, of which some share products, and continues it on
 // others.
-func resumeRanked(t *testing.T, toy func(t *testing.T, kind Kind) *toyRun, before, after [2]int) {
+func resumeRanked(t *testing.T, toy func(t *testing.T, kind Kind) *toyRun, before, after [2]int,
+	change ...func(r *toyRun)) {
 	t.Helper()
 	build := func() *toyRun {
 		r := toy(t, PPO)
 		r.cfg.Steps, r.cfg.Staleness, r.cfg.KL.RewardCoef = 3, 1, 0.1
 		r.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
+		for _, f := range change {
+			f(r)
+		}
 		return r
 	}
 	want := runRanked(t, 1, build)

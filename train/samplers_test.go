@@ -46,6 +46,9 @@ func samplerCases(t *testing.T) map[string]func() *toyRun {
 		"PRIME, compared before": ahead(Prime, 1, 3, func(r *toyRun) {
 			r.cfg.Settings = with(r.cfg.Settings, "prime.loss", "dpo")
 		}),
+		"renewed reference": ahead(GRPO, 1, 4, func(r *toyRun) {
+			r.cfg.Renewal = Renewal{Every: 2, Mix: 1, ResetOptimizer: true}
+		}),
 		"completions cut within a character": ahead(GRPO, 1, 3, cutWithin),
 		"ReMax, graded together":             ahead(GRPO, 1, 3, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
 	}
@@ -250,8 +253,16 @@ func TestSlowSampler(t *testing.T) {
 // Ranks that only sample need something to sample ahead, and others that learn.
 func TestSamplersRefused(t *testing.T) {
 	for text, change := range map[string]func(p *Parts, c *Config){
-		"none learns":                      func(p *Parts, c *Config) { p.Samplers = 2 },
-		"staleness of 1":                   func(p *Parts, c *Config) { p.Samplers, c.Staleness = 1, 0 },
+		"none learns":    func(p *Parts, c *Config) { p.Samplers = 2 },
+		"staleness of 1": func(p *Parts, c *Config) { p.Samplers, c.Staleness = 1, 0 },
+		"renewed": func(p *Parts, c *Config) {
+			p.Samplers, c.Renewal, c.KL.RewardCoef = 1, Renewal{Every: 2, Mix: 1}, 0.1
+			c.Filter = Filter{By: MetricFinal, MaxBatches: 3}
+		},
+		"no rank can only sample": func(p *Parts, c *Config) {
+			p.Samplers, c.Samples, c.Advantage, c.Loss = 1, 1, "spo", "ppo"
+			c.Settings = rl.Defaults(c.Advantage, c.Loss)
+		},
 		"2 ranks for products shared by 3": func(p *Parts, c *Config) { p.RolloutTensor = 3 },
 	} {
 		r := samplerCases(t)["FlowRL"]()

@@ -51,19 +51,21 @@ type NamedBuffer struct {
 	Cut    *Cut           // nil where the buffer is whole
 }
 
-// PolicyGroup and ParamsBuffer name the policy's parameters among Buffers: PolicyGroup/ParamsBuffer.
+// PolicyGroup and ParamsBuffer name the policy's parameters among Buffers, PolicyGroup/ParamsBuffer, ReferenceGroup
+// those of a reference policy that is renewed.
 const (
-	PolicyGroup  = "actor"
-	ParamsBuffer = "params"
+	PolicyGroup    = "actor"
+	ReferenceGroup = "reference"
+	ParamsBuffer   = "params"
 )
 
-// Buffers returns the buffers of everything that learns: the arenas of parameters and
-// moments of the policy and, if present, the critic and the process reward model.
+// Buffers returns the buffers of everything that changes: the arenas of parameters and moments of the policy and, if
+// present, the critic and the process reward model, and a renewed reference policy's parameters.
 func (t *Trainer) Buffers() (out []NamedBuffer) {
 	for _, l := range t.learners() {
 		out = append(out, l.buffers()...)
 	}
-	return out
+	return append(out, t.renewedBuffers()...)
 }
 
 // learners returns the models that learn on this rank.
@@ -93,6 +95,9 @@ func (t *Trainer) WithBuffers(f func(list []NamedBuffer) error) (err error) {
 // belongs to other problems.
 func (t *Trainer) Restore(s State) error {
 	if err := t.spread(&s, t.learners()...); err != nil {
+		return err
+	}
+	if err := t.restoreReference(); err != nil {
 		return err
 	}
 	t.step, t.told, t.klCoef, t.batches, t.meanSpread = s.Step, s.Step, s.KLCoef, s.Batches, s.Spread

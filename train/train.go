@@ -33,10 +33,12 @@ import (
 
 // Parts are the components a Trainer works with. It owns none of them.
 type Parts struct {
-	Backend   kernels.Backend
-	Policy    *model.Model // trainable; has the log Z head if Needs().LogZ
-	Reference *model.Model // frozen, of any architecture with the policy's tokens; nil unless needed
-	Teachers  []Teacher    // which take Reference's place for some problems; none without Reference
+	Backend kernels.Backend
+	Policy  *model.Model // trainable; has the log Z head if Needs().LogZ
+	// Reference is frozen, of any architecture with the policy's tokens, or of the policy's if it is renewed; nil
+	// unless needed.
+	Reference *model.Model
+	Teachers  []Teacher // which take Reference's place for some problems; none without Reference
 	// Route returns the Teacher.Source of a problem; it is needed with Teachers.
 	Route   func(p *rollout.Problem) string
 	Critic  *model.Model    // trainable, with a value head; nil unless needed
@@ -132,8 +134,11 @@ func New(c Config, p Parts) (*Trainer, error) {
 	if err := t.joinRanks(); err != nil {
 		return nil, err
 	}
-	var err error
-	if t.tracker, err = t.newTracker(); err != nil {
+	err := p.checkRenewal(c)
+	if err == nil {
+		t.tracker, err = t.newTracker()
+	}
+	if err != nil {
 		return nil, err
 	}
 	parts := len(rollout.ComponentNames(p.Grader))
@@ -146,17 +151,9 @@ func New(c Config, p Parts) (*Trainer, error) {
 		return nil, fmt.Errorf("train: only %d problems, fewer than prompts_per_step %d", len(p.Problems),
 			c.PromptsPerStep)
 	}
-	longest := 0
-	for i := range p.Problems {
-		ids, err := p.Prompt(&p.Problems[i])
-		if err != nil {
-			return nil, fmt.Errorf("train: problem %s: %w", p.Problems[i].ID, err)
-		}
-		if len(ids) == 0 {
-			return nil, fmt.Errorf("train: problem %s has an empty prompt", p.Problems[i].ID)
-		}
-		t.prompt = append(t.prompt, ids)
-		longest = max(longest, len(ids)+c.Sampling.MaxNewTokens)
+	longest, err := t.encodePrompts()
+	if err != nil {
+		return nil, err
 	}
 	if limit := p.Policy.Config.MaxPositions; longest > limit {
 		return nil, fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the model holds %d "+
@@ -189,6 +186,22 @@ func New(c Config, p Parts) (*Trainer, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// encodePrompts sets the tokens of all problems and returns the length of the longest sequence.
+func (t *Trainer) encodePrompts() (longest int, err error) {
+	for i := range t.Problems {
+		ids, err := t.Prompt(&t.Problems[i])
+		if err != nil {
+			return 0, fmt.Errorf("train: problem %s: %w", t.Problems[i].ID, err)
+		}
+		if len(ids) == 0 {
+			return 0, fmt.Errorf("train: problem %s has an empty prompt", t.Problems[i].ID)
+		}
+		t.prompt = append(t.prompt, ids)
+		longest = max(longest, len(ids)+t.cfg.Sampling.MaxNewTokens)
+	}
+	return longest, nil
 }
 
 // Close frees the optimizers and workspaces.
@@ -293,7 +306,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 
 	rec.Metrics = append(rec.Metrics, rl.Metric{Name: "training/global_step", Value: float64(step)},
 		rl.Metric{Name: "training/epoch", Value: float64(got.epoch)})
-	rec.Metrics = append(rec.Metrics, t.dataMetrics(b, rec)...)
+	rec.Metrics = append(append(rec.Metrics, t.dataMetrics(b, rec)...), t.renewalMetrics(step)...)
 	rec.Metrics = append(append(append(append(rec.Metrics, got.metrics...), diff...), klMetrics...), correction...)
 	learned, err := t.withAnswers(b)
 	if err != nil {
@@ -304,6 +317,7 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.ofPolicy(), b.sumPiSquared,
 			find(rec.Metrics, "actor/grad_norm"))...)
 	}
+	t.renewReference(step)
 	t.step, t.pending, t.within = step, t.pending[1:], false
 	if err := t.finish(clock, nil); err != nil {
 		return nil, err

@@ -82,6 +82,13 @@ func TestConflicts(t *testing.T) {
 		{"conversations, and nothing to train on", "sft={steps: 3,source: a.jsonl,optim: {lr: 1e-3}}", "sft={steps: 3,source: a.jsonl,optim: {lr: 1e-3}} data.train.source=none", "nothing to train on after sft"},
 		{"a mask of one text", "sft={steps: 3,mask: [a,b],optim: {lr: 1e-3}}", "sft={steps: 3,mask: [a],optim: {lr: 1e-3}}", "sft.mask needs two texts"},
 		{"sft step above its data", "sft={steps: 3,data_size: 9,problems_per_step: 9,optim: {lr: 1e-3}}", "sft={steps: 3,data_size: 9,problems_per_step: 10,optim: {lr: 1e-3}}", "sft.problems_per_step (10) is above sft.data_size (9)"},
+		{"renewed reference", "algo={kind: grpo,kl: {loss_coef: 0.1},reference_every: 2} train.steps=3", "algo={kind: grpo,kl: {loss_coef: 0.1},reference_every: 3} train.steps=3", "algo.reference_every (3) does not end before train.steps (3)"},
+		{"renewed base", "algo={kind: grpo,kl: {loss_coef: 0.1}} train.lora.rank=2", "algo={kind: grpo,kl: {loss_coef: 0.1},reference_every: 2} train.lora.rank=2", "the reference of adapters is the weights under them"},
+		{"renewed teachers", "algo={kind: grpo,kl: {loss_coef: 0.1},teachers: [m],teacher_sources: [s]}", "algo={kind: grpo,kl: {loss_coef: 0.1},reference_every: 2,teachers: [m],teacher_sources: [s]}", "algo.teachers are other models"},
+		{"single stream", "algo.kind=spo rollout.n=1", "algo.kind=spo rollout.n=2", "rollout.n is 2, but spo compares the one completion"},
+		{"single stream in order", "algo.kind=spo rollout.n=1", "algo.kind=spo rollout.n=1 data.order=sequential", "data.order sequential has no effect"},
+		{"single stream's rewards", "algo.kind=spo rollout.n=1", "algo.kind=spo rollout.n=1 reward.wrong=-1", "spo tracks rewards from 0 to 1"},
+		{"single stream, recorded", "algo.kind=spo rollout.n=1", "algo.kind=spo rollout.n=1 rollout.source=recorded rollout.recorded=a.jsonl", "rollout.source is recorded, but spo chooses"},
 		{"modes", "task={kind: outcomes,outcomes: {count: 4,modes: [{center: 3,width: 1,height: 1}]}}", "task={kind: outcomes,outcomes: {count: 3,modes: [{center: 3,width: 1,height: 1}]}}", "modes[0].center (3) is not below task.outcomes.count (3)"},
 		{"no modes", "rollout.n=3", "task={kind: outcomes,outcomes: {modes: []}}", "task.outcomes.modes is empty"},
 	}

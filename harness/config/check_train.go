@@ -160,6 +160,27 @@ func trainChecks() []check {
 			}
 			return "", ""
 		}},
+		{[]string{"algo.reference_every", "train.steps"}, func(r *Run) (string, string) {
+			if n, steps := r.Algo.ReferenceEvery, r.Train.Steps; n > 0 && steps > 0 && n >= steps {
+				return fmt.Sprintf("algo.reference_every (%d) does not end before train.steps (%d): no step would "+
+					"see the new reference", n, steps), "a smaller number, or 0: the reference stays the start"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.reference_every", "algo.teachers"}, func(r *Run) (string, string) {
+			if r.Algo.ReferenceEvery > 0 && len(r.Algo.Teachers) > 0 {
+				return "algo.reference_every renews the reference policy, but algo.teachers are other models",
+					"algo.reference_every: 0"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.reference_every", "train.lora.rank"}, func(r *Run) (string, string) {
+			if r.Algo.ReferenceEvery > 0 && r.Train.LoRA.Rank > 0 {
+				return "algo.reference_every: the reference of adapters is the weights under them, which do not " +
+					"change", "train.lora.rank: 0, or algo.reference_every: 0"
+			}
+			return "", ""
+		}},
 		{[]string{"algo.teacher_key"}, func(r *Run) (string, string) {
 			key := r.Algo.TeacherKey
 			column, _, _ := strings.Cut(key, ".")

@@ -152,7 +152,18 @@ func distillKeys(token []Clause) []Key {
 			When:    []Clause{positive("algo.teachers")},
 			Pattern: pattern("data_source, a column of data.keep, or a field of one, such as extra_info.task", `.+`),
 			Help: "what chooses a problem's teacher: its data_source, or another column of its file (verl's " +
-				"teacher_key)"})
+				"teacher_key)"},
+		Key{Path: "algo.reference_every", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps", Late: true,
+			Stages: at(Train), When: []Clause{read, only("algo.reference", StartWeights)},
+			Help: "after every so many steps the policy becomes the reference policy (ProRL's hard reset, " +
+				"arXiv:2505.24864); 0: it stays the start"},
+		Key{Path: "algo.reference_mix", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction",
+			Late: true, Stages: at(Train), When: []Clause{positive("algo.reference_every")},
+			Help: "the new reference is mix * policy + (1 - mix) * reference, weight by weight (TR-DPO, " +
+				"arXiv:2404.09656; 0.6 in TRL); 1 is the policy"},
+		Key{Path: "algo.reference_resets_optimizer", Kind: Bool, Default: is(false), Late: true, Stages: at(Train),
+			When: []Clause{positive("algo.reference_every")},
+			Help: "the policy's optimizer forgets its moments whenever the reference is renewed (ProRL)"})
 }
 
 // DataSource is the value of algo.teacher_key for the data set that a problem comes from.

@@ -234,17 +234,20 @@ type Algo struct {
 	// is +Inf.
 	Settings          rl.Settings `key:"-"`
 	VarianceProxies   bool        `key:"variance_proxies"`
-	Critic            Critic      `key:"critic"`            // Advantage has a critic
-	Prime             Prime       `key:"prime"`             // Advantage has a process reward model
-	KL                KL          `key:"kl"`                // Loss is not "flowrl"
-	Distill           Distill     `key:"distill"`           // Loss is not "flowrl"
-	Reference         string      `key:"reference"`         // something reads the reference policy
-	Teachers          []string    `key:"teachers"`          // the same
-	TeacherSources    []string    `key:"teacher_sources"`   // Teachers is not empty
-	TeacherKey        string      `key:"teacher_key"`       // the same
-	EntropyCoef       float64     `key:"entropy_coef"`      // Loss is not "flowrl"
-	Aggregation       string      `key:"aggregation"`       // Loss is a sum over tokens
-	LossScaleFactor   float64     `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
+	Critic            Critic      `key:"critic"`                     // Advantage has a critic
+	Prime             Prime       `key:"prime"`                      // Advantage has a process reward model
+	KL                KL          `key:"kl"`                         // Loss is not "flowrl"
+	Distill           Distill     `key:"distill"`                    // Loss is not "flowrl"
+	Reference         string      `key:"reference"`                  // something reads the reference policy
+	Teachers          []string    `key:"teachers"`                   // the same
+	TeacherSources    []string    `key:"teacher_sources"`            // Teachers is not empty
+	TeacherKey        string      `key:"teacher_key"`                // the same
+	ReferenceEvery    int         `key:"reference_every"`            // Reference is StartWeights
+	ReferenceMix      float64     `key:"reference_mix"`              // ReferenceEvery > 0
+	ReferenceResets   bool        `key:"reference_resets_optimizer"` // the same
+	EntropyCoef       float64     `key:"entropy_coef"`               // Loss is not "flowrl"
+	Aggregation       string      `key:"aggregation"`                // Loss is a sum over tokens
+	LossScaleFactor   float64     `key:"loss_scale_factor"`          // Aggregation is "seq-mean-token-sum-norm"
 	FilterGroups      Filter      `key:"filter_groups"`
 	Overlong          Overlong    `key:"overlong"`
 	MaskTruncated     bool        `key:"mask_truncated"`

@@ -25,6 +25,9 @@ func policy() []Metric {
 			Absent: onlyReference, Axis: Axis{Label: "KL to the reference"},
 			Definition: "estimate k1 of KL(policy‖reference), log π − log π_ref at the sampled tokens, mean over " +
 				"the batch's tokens"},
+		{Name: "kl/ref_age", Unit: "steps", Title: "Age of the reference policy",
+			Absent:     "only runs that renew the reference policy have it (algo.reference_every)",
+			Definition: "steps since the reference policy was renewed; before that, since the start"},
 	}
 	list = append(list, lengths("response_length",
 		Metric{Unit: tokens, Title: "Response length", Heading: "len", Shown: OnProgress | OverSteps,

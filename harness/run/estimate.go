@@ -168,7 +168,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	}
 	trained, learning := e.learned(c, arch, heads, needs)
 	e.weights = 4 * int64(e.Parameters+e.Heads)
-	e.checkpoints = (12*learning + stateBytes(c, e.Sampled)) * keptCheckpoints(c)
+	e.checkpoints = (12*learning + stateBytes(c, e.Sampled, e.weights)) * keptCheckpoints(c)
 	e.trained, e.initial = 4*trained, e.weights
 	if c.Model.Init == "pretrained" {
 		e.initial = 1 << 12 // a reference to weights outside the store
@@ -317,9 +317,12 @@ const bytesPerToken = 4
 
 // stateBytes returns what a checkpoint holds of completions, numbers in base64: if sampling runs ahead, those that
 // wait, three numbers per token and the text; of generated problems with tracked values the last completion of each,
-// two numbers per token.
-func stateBytes(c *config.Run, sampled int) int64 {
+// two numbers per token. If the reference policy is renewed, its weights take as much as the policy's.
+func stateBytes(c *config.Run, sampled int, weights int64) int64 {
 	n := int64(c.Rollout.Staleness) * int64(sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 + bytesPerToken)
+	if c.Algo.ReferenceEvery > 0 {
+		n += weights
+	}
 	if stage.TrainConfig(c).Tracks() {
 		n += int64(c.Data.Train.Size) * int64(c.Rollout.MaxNewTokens) * 2 * 4 * 4 / 3
 	}

@@ -197,6 +197,9 @@ func checkSamplers(c *config.Run, n int) error {
 		return nil
 	case k >= n:
 		text = fmt.Sprintf("no rank of %d learns", n)
+	case c.Algo.ReferenceEvery > 0 && stage.TrainConfig(c).SamplersNeedReference():
+		text = "algo.filter_groups.metric seq_final_reward reads the reference policy where it samples, which " +
+			"algo.reference_every renews where it learns"
 	case stage.TrainConfig(c).Tracks():
 		text = fmt.Sprintf("%s chooses problems by values that ranks that only sample do not have", c.Algo.Advantage)
 	case c.Rollout.Staleness == 0:

@@ -77,7 +77,11 @@ func heldTeachers(c *config.Run, shared int) (n int) {
 // share their products.
 func heldReference(c *config.Run, arch model.Config, shared int) int {
 	n := heldTeachers(c, shared)
-	if !c.Algo.HasTeacher() {
+	switch {
+	case c.Algo.HasTeacher():
+	case c.Algo.ReferenceEvery > 0: // its weights are its own
+		n += arch.ModelBytes(model.Heads{LM: true}, false, copiesOf(c), stage.Operand(c), shared)
+	default:
 		n += referenceBytes(c, arch, shared)
 	}
 	return n

@@ -144,7 +144,9 @@ func trials(t *testing.T) map[string][]string {
 		"dapo by final reward":    {"algo={kind: dapo, filter_groups: {metric: seq_final_reward}, kl: {reward_coef: 0.1}}"},
 		"flowrl ratio fractions":  {"algo.flowrl.ratio_fractions=true"},
 		"pf_ppo by best or worst": {"algo={kind: pf_ppo, pf_ppo: {method: max_min}}"},
-		"grpo with a teacher":     {"algo={kind: grpo, distill: {coef: 0.5, max: 1}, reference: " + teacher(t) + "}"},
+		"grpo with a renewed reference": {"algo={kind: grpo, kl: {loss_coef: 0.5}, reference_every: 2, reference_mix: 0.6, " +
+			"reference_resets_optimizer: true}"},
+		"grpo with a teacher": {"algo={kind: grpo, distill: {coef: 0.5, max: 1}, reference: " + teacher(t) + "}"},
 	}
 	words := func(path string) []string {
 		k, ok := config.Lookup(path)

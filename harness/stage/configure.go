@@ -111,6 +111,7 @@ func TrainConfig(c *config.Run) train.Config {
 	}
 	t.Settings, t.EntropyCoef, t.KL, t.VarianceProxies = a.Settings, a.EntropyCoef, klConfig(a.KL), a.VarianceProxies
 	t.Distill = distillation(a.Distill)
+	t.Renewal = train.Renewal{Every: a.ReferenceEvery, Mix: a.ReferenceMix, ResetOptimizer: a.ReferenceResets}
 	needs := t.Needs()
 	if needs.Critic {
 		t.Critic = optimConfig(a.Critic.Optim, c.Train.Steps)

@@ -46,9 +46,12 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 		return nil, err
 	}
 	if learns && needs.Reference || !learns && r.cfg.SamplersNeedReference() {
-		if r.run().Algo.HasTeacher() {
-			parts.Reference, err = r.loadTeacher(r.run().Algo.Reference, owned)
-		} else {
+		switch a := r.run().Algo; {
+		case a.HasTeacher():
+			parts.Reference, err = r.loadTeacher(a.Reference, owned)
+		case a.ReferenceEvery > 0:
+			parts.Reference, err = r.loadRenewed(in, owned)
+		default:
 			parts.Reference, err = load(model.Heads{LM: true}, false, referencePart)
 		}
 		if err != nil {
@@ -80,6 +83,17 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 		return parts.Policy.On(r.Sampling), nil
 	}
 	return r.newCopy(r.Sampling, parts, owned)
+}
+
+// loadRenewed makes a reference policy whose weights change: they are its own, as those of the policy.
+func (r *reinforcement) loadRenewed(in Inputs, owned *closers) (*model.Model, error) {
+	m, err := r.loadWeights(in, RoleWeights, model.Heads{LM: true}, false, true)
+	if err != nil {
+		return nil, err
+	}
+	owned.add(m.Close)
+	m.Refresh()
+	return m, nil
 }
 
 // loadTeacher makes a reference policy from a folder that algo.reference or algo.teachers names.

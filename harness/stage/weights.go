@@ -123,14 +123,19 @@ func readStandIn(path string, v any) (ok bool, err error) {
 // loadModel makes a model with the plain weights of an input. Frozen weights are held once, in the layout
 // that products read; BF16 weights stay BF16 if they are frozen or under adapters that are trained.
 func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (*model.Model, error) {
+	return e.loadWeights(in, role, h, trainable, trainable)
+}
+
+// loadWeights is loadModel where own says whether the weights may change, by training or otherwise.
+func (e *Env) loadWeights(in Inputs, role string, h model.Heads, trainable, own bool) (*model.Model, error) {
 	t, byReference, err := e.openWeights(in, role)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
 	adapted := byReference && e.run().Model.HasAdapter()
-	fold := adapted && (trainable || useOfAdapter(e.run()) == foldedIn)
-	if !trainable && !fold {
+	fold := adapted && (own || useOfAdapter(e.run()) == foldedIn)
+	if !own && !fold {
 		return e.frozenModel(t, h, adapted)
 	}
 	m, err := e.newModel(h, trainable)

@@ -131,8 +131,9 @@ func (t *verl) preferences() {
 	case every == 1:
 		t.put("algo.dpo.reference", "old")
 	case every > 1:
-		t.note("trainer.ref_update_freq is %v: verl's reference policy is up to so many steps old; here it stays the "+
-			"start, or with algo.dpo.reference: old it is the policy before each step", every)
+		t.putNumber("algo.reference_every", every)
+		t.note("trainer.ref_update_freq is %v: verl renews the reference policy before the steps of such numbers, "+
+			"here algo.reference_every does so after them", every)
 	}
 	if n := t.number("actor_rollout_ref.rollout.n", 1); n != 2 {
 		t.put("rollout.n", "2")

@@ -132,7 +132,8 @@ func TestHydraAlone(t *testing.T) {
 		"twice the loss", "!advantage:", "!main_sppo")
 	checkRecipe(t, filepath.Join(dir, "spin.sh"), Options{}, true, "kind: dpo", "beta: 0.05", "smoothing: 0.1", "reference: old", "n: 2",
 		"rollout.n is 4", "!advantage:", "!main_spin", "!ref_update_freq")
-	checkRecipe(t, filepath.Join(dir, "spin_far.sh"), Options{}, true, "loss: ipo", "trainer.ref_update_freq is 3", "!smoothing:", "! reference: old")
+	checkRecipe(t, filepath.Join(dir, "spin_far.sh"), Options{}, true, "loss: ipo", "trainer.ref_update_freq is 3",
+		"reference_every: 3", "!smoothing:", "! reference: old")
 	checkRecipe(t, filepath.Join(dir, "spo.sh"), Options{}, true, "kind: spo", " n: 1", "rollout.n is 4",
 		"gen_batch_size 14000", "v.json", "!advantage:", "!order:", "!spo_main_ppo", "!not translated")
 	checkRecipe(t, filepath.Join(dir, "spo_constant.sh"), Options{}, true, "first: 4", "rho_min: 0.9", "rho_max: 0.9", "clip_lower 0.875")

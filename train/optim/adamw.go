@@ -86,5 +86,12 @@ func (o *AdamW) Steps() int { return o.step }
 // Restore sets the number of updates taken, after the moments were filled.
 func (o *AdamW) Restore(steps int) { o.step = steps }
 
+// Reset makes the state that of an optimizer that has taken no update.
+func (o *AdamW) Reset() {
+	o.be.Zero(o.m)
+	o.be.Zero(o.v)
+	o.step = 0
+}
+
 // Moments returns the first and second moments, in the parameters' order.
 func (o *AdamW) Moments() (m, v kernels.Buffer) { return o.m, o.v }
