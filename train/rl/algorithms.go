@@ -197,6 +197,7 @@ var estimatorTable = sync.OnceValue(func() []Estimator {
 	add(groupVectorizedEstimator())
 	add(rlooEstimator(true))
 	add(tokenBaselineEstimator(true))
+	add(batchScaledEstimator())
 	add(scoreEstimator())
 	return list
 })
