@@ -79,6 +79,7 @@ func describeKey(k *Key) string {
 	}
 	b.WriteString(aboutTask(k.Path))
 	b.WriteString(aboutReward(k.Path))
+	b.WriteString(aboutPrime(k.Path))
 	b.WriteString(aboutModel(k.Path))
 	b.WriteString(aboutRollout(k.Path))
 	b.WriteString(aboutTools(k.Path))

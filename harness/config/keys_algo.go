@@ -105,6 +105,30 @@ func primeKeys() []Key {
 	return keys
 }
 
+// aboutPrime returns help that does not fit on a key's help line; empty for most keys.
+func aboutPrime(path string) string {
+	if path != "algo.prime.loss" {
+		return ""
+	}
+	return `
+  R is the reward of a completion: beta times the sum over its tokens of logprob - reference
+  logprob. Its side is 1 if its verdict is right, else -1. The loss of a completion is
+
+    weight * -log sigmoid(side * (R - other))          mean over a mini-batch's completions
+
+           other                                       weight
+  ce       0: cross entropy of the verdict             1
+  dpo      mean R of the problem's completions of      1
+           the other verdict; 0 if there are none
+  bon_acc  as dpo                                      n * p^(n-1), p the share of the problem's n
+                                                       completions of no better verdict
+  bon_rm   as dpo                                      the same, p the share with no greater R
+
+  other and weight are of the model before the step's updates. All but ce need a further
+  pass over the completions where algo.prime.update is before.
+`
+}
+
 // ofProcess lists the estimators with a process reward model.
 func ofProcess() []string { return estimators(func(e rl.Estimator) bool { return e.Process }) }
 
