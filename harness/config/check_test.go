@@ -84,6 +84,7 @@ func TestConflicts(t *testing.T) {
 		{"sft step above its data", "sft={steps: 3,data_size: 9,problems_per_step: 9,optim: {lr: 1e-3}}", "sft={steps: 3,data_size: 9,problems_per_step: 10,optim: {lr: 1e-3}}", "sft.problems_per_step (10) is above sft.data_size (9)"},
 		{"renewed reference", "algo={kind: grpo,kl: {loss_coef: 0.1},reference_every: 2} train.steps=3", "algo={kind: grpo,kl: {loss_coef: 0.1},reference_every: 3} train.steps=3", "algo.reference_every (3) does not end before train.steps (3)"},
 		{"renewed base", "algo={kind: grpo,kl: {loss_coef: 0.1}} train.lora.rank=2", "algo={kind: grpo,kl: {loss_coef: 0.1},reference_every: 2} train.lora.rank=2", "the reference of adapters is the weights under them"},
+		{"renewed reference of process rewards", "algo={kind: prime}", "algo={kind: prime,reference_every: 2}", "process rewards are ratios to the reference"},
 		{"renewed teachers", "algo={kind: grpo,kl: {loss_coef: 0.1},teachers: [m],teacher_sources: [s]}", "algo={kind: grpo,kl: {loss_coef: 0.1},reference_every: 2,teachers: [m],teacher_sources: [s]}", "algo.teachers are other models"},
 		{"single stream", "algo.kind=spo rollout.n=1", "algo.kind=spo rollout.n=2", "rollout.n is 2, but spo compares the one completion"},
 		{"single stream in order", "algo.kind=spo rollout.n=1", "algo.kind=spo rollout.n=1 data.order=sequential", "data.order sequential has no effect"},

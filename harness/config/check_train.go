@@ -174,6 +174,13 @@ func trainChecks() []check {
 			}
 			return "", ""
 		}},
+		{[]string{"algo.reference_every", "algo.advantage"}, func(r *Run) (string, string) {
+			if e, _ := rl.EstimatorNamed(r.Algo.Advantage); r.Algo.ReferenceEvery > 0 && e.Process {
+				return "algo.reference_every: process rewards are ratios to the reference that their model learns " +
+					"against, and would jump with it", "algo.reference_every: 0"
+			}
+			return "", ""
+		}},
 		{[]string{"algo.reference_every", "train.lora.rank"}, func(r *Run) (string, string) {
 			if r.Algo.ReferenceEvery > 0 && r.Train.LoRA.Rank > 0 {
 				return "algo.reference_every: the reference of adapters is the weights under them, which do not " +
