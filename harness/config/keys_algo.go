@@ -41,8 +41,8 @@ func algoKeys() []Key {
 				{Path: "algo.flowrl.terms", Words: []string{"token"}}, {Path: "algo.flowrl.surrogate", Above: true}}},
 			Words: []string{"token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-sum-norm",
 				"seq-mean-token-mean"},
-			Help: "how the token losses of a mini-batch combine into one number; gmpo combines its policy term in " +
-				"its own way"},
+			Help: "how the token losses of a mini-batch combine into one number; " + ownMeans() + " combine their " +
+				"policy terms in ways of their own"},
 		{Path: "algo.loss_scale_factor", Kind: Float, Default: sameAs("rollout.max_new_tokens"), Range: above(0),
 			Unit: "tokens",
 			When: []Clause{only("algo.aggregation", "seq-mean-token-sum-norm")},
@@ -50,6 +50,13 @@ func algoKeys() []Key {
 				"the padded batch"},
 	})...)
 	return append(keys, batchKeys()...)
+}
+
+// ownMeans lists the losses that algo.aggregation does not combine.
+func ownMeans() string {
+	names := losses(func(l rl.PolicyLoss) bool { return l.OwnMean })
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // blockOrder is the order of the estimators' keys in configurations, by the first part

@@ -46,15 +46,12 @@ func batchKeys() []Key {
 			Help: "do not train on completions that rollout.max_new_tokens cut off; their rewards count in " +
 				"the group (DAPO's overlong filtering)"},
 		{Path: "algo.top_entropy", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction",
-			Late: true, When: []Clause{only("algo.loss", byTokens...)},
+			Late: true, When: []Clause{only("algo.loss", losses(func(l rl.PolicyLoss) bool { return l.ByTokens })...)},
 			Help: "share of a step's tokens that the policy loss reads: those at which the policy was least certain " +
 				"(arXiv:2506.01939; 0.2 there)"},
 	})
 	return append(keys, correctionKeys()...)
 }
-
-// byTokens are losses whose terms are tokens with weights of their own.
-var byTokens = []string{"ppo", "reinforce", "cispo", "sapo", "dppo_tv", "dppo_kl", "dro", "megatron"}
 
 // Making these tables takes longer than all other keys, and nobody changes them.
 var (

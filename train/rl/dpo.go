@@ -180,7 +180,7 @@ func dpoLoss() PolicyLoss {
 		}
 		return d
 	}
-	return PolicyLoss{Name: "dpo", Settings: []Setting{dpoBeta, dpoReference, dpoLossOf, dpoSmoothing},
+	return PolicyLoss{Name: "dpo", OwnMean: true, Settings: []Setting{dpoBeta, dpoReference, dpoLossOf, dpoSmoothing},
 		Reads: func(c Settings) (reference, logZ bool) { return read(c).Reference == ReferencePolicy, false },
 		Start: func(c Settings, _ Others) LossRun {
 			d, s := read(c), new(DPOStats)

@@ -74,7 +74,9 @@ func pessimistic[T Float](b *Batch[T], t int, low, high float64) (m float64, fre
 
 // gmpoLoss is the loss "gmpo".
 func gmpoLoss() PolicyLoss {
-	return tokenLoss("gmpo", []Setting{clipLow, clipHigh}, func(m *Micro, c Settings, s *PolicyStats) {
+	l := tokenLoss("gmpo", []Setting{clipLow, clipHigh}, func(m *Micro, c Settings, s *PolicyStats) {
 		GMPO(m.DLogProb, m.Batch, c.Float(clipLow), c.Float(clipHigh), m.Of, s)
 	})
+	l.ByTokens, l.OwnMean = false, true
+	return l
 }

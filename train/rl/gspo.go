@@ -42,7 +42,9 @@ func GSPO[T Float](dlogProb []T, b *Batch[T], low, high float64, s *PolicyStats)
 
 // gspoLoss is the loss "gspo".
 func gspoLoss() PolicyLoss {
-	return tokenLoss("gspo", []Setting{clipLow, clipHigh}, func(m *Micro, c Settings, s *PolicyStats) {
+	l := tokenLoss("gspo", []Setting{clipLow, clipHigh}, func(m *Micro, c Settings, s *PolicyStats) {
 		GSPO(m.DLogProb, m.Batch, c.Float(clipLow), c.Float(clipHigh), s)
 	})
+	l.ByTokens = false // the ratio is the completion's
+	return l
 }

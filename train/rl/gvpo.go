@@ -181,7 +181,7 @@ func gvpoLoss() PolicyLoss {
 		}
 		return GVPOConfig{Beta: c.Float(gvpoBeta), Reference: reference, Centered: c.Bool(gvpoCentered)}
 	}
-	return PolicyLoss{Name: "gvpo", Settings: []Setting{gvpoBeta, gvpoReference, gvpoCentered},
+	return PolicyLoss{Name: "gvpo", OwnMean: true, Settings: []Setting{gvpoBeta, gvpoReference, gvpoCentered},
 		Reads: func(c Settings) (reference, logZ bool) { return read(c).Reference == ReferencePolicy, false },
 		Start: func(c Settings, _ Others) LossRun {
 			g, s := read(c), new(GVPOStats)

@@ -150,7 +150,7 @@ func megatronEstimator() Estimator {
 
 // megatronLoss is the loss "megatron".
 func megatronLoss() PolicyLoss {
-	return PolicyLoss{Name: "megatron", Whole: true, Settings: []Setting{clipLow, clipHigh},
+	return PolicyLoss{Name: "megatron", Whole: true, ByTokens: true, Settings: []Setting{clipLow, clipHigh},
 		Reads: func(Settings) (reference, logZ bool) { return true, false },
 		Start: func(c Settings, o Others) LossRun {
 			s := new(MegatronStats)

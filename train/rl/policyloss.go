@@ -6,6 +6,10 @@ type PolicyLoss struct {
 	// Whole says that the loop adds no entropy bonus and no KL loss, because the loss has
 	// its own or none.
 	Whole bool
+	// ByTokens says that its terms are tokens, which the batch's weights scale one by one.
+	ByTokens bool
+	// OwnMean says that it combines its terms itself, not by Coef.
+	OwnMean bool
 	// Bypass is its form on rollouts of another policy; 0 means none.
 	Bypass   BypassLoss
 	Settings []Setting // the settings it reads
@@ -50,9 +54,9 @@ type Micro struct {
 	DLogZ    []float32   // [B] added to
 }
 
-// tokenLoss is a loss that picks nothing and whose statistics are PolicyStats.
+// tokenLoss is a loss by tokens that picks nothing and whose statistics are PolicyStats.
 func tokenLoss(name string, settings []Setting, add func(m *Micro, c Settings, s *PolicyStats)) PolicyLoss {
-	return PolicyLoss{Name: name, Settings: settings, Start: func(c Settings, _ Others) LossRun {
+	return PolicyLoss{Name: name, ByTokens: true, Settings: settings, Start: func(c Settings, _ Others) LossRun {
 		s := new(PolicyStats)
 		return LossRun{Add: func(m *Micro) { add(m, c, s) }, Metrics: s.Metrics}
 	}}
