@@ -229,14 +229,16 @@ func TestRanksLost(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
+	began := time.Now()
 	want := unbroken(t, disturbed...)
+	took := time.Since(began) // a later signal would find ranks that have ended
 	done := 0
 	for tries := 0; done < faults && !t.Failed(); tries++ {
 		if tries == 10*faults {
 			t.Fatalf("%d of %d signals came after the end of the run", tries-done, tries)
 		}
 		f := rankLoss{signal: syscall.SIGKILL, ranks: 2 + r.IntN(3)}
-		f.rank, f.after = r.IntN(f.ranks), time.Duration(r.IntN(1500))*time.Millisecond
+		f.rank, f.after = r.IntN(f.ranks), time.Duration(r.Int64N(int64(took)))
 		f.then = 1 + (f.ranks+r.IntN(3))%4
 		if done%2 == 1 {
 			f.signal = syscall.SIGSTOP
