@@ -33,9 +33,6 @@ var (
 	labeled = answerForm{"Answer:", " ", "", regexp.MustCompile(`(?i)answer\s*:`)}
 )
 
-// WithPlaces reports whether completions of a kind of task give a single answer in a place that AnswerPlace finds.
-func WithPlaces(kind string) bool { return kind == "math" || kind == "words" || kind == "stories" }
-
 // AnswerPlace finds the place of the answer in a completion of a problem: the last one in any form that its grader
 // reads. ok is false if there is none.
 func AnswerPlace(cfg Config, p *rollout.Problem, text string) (x Place, ok bool) {

@@ -57,12 +57,15 @@ func rewardChecks() []check {
 	}...)
 }
 
+// oneAnswer lists the tasks whose problems have one right answer, which completions give in a place of its own.
+func oneAnswer() []string { return []string{"math", "words", "stories"} }
+
 // likelihoodChecks checks rewards by the likelihood of reference answers.
 func likelihoodChecks() []check {
 	return []check{
 		{[]string{"reward.kind", "task.kind"}, func(r *Run) (string, string) {
 			if r.Reward.Kind == Likelihood && !r.JudgesAlone() &&
-				!slices.Contains([]string{"math", "words", "stories"}, r.Task.Kind) {
+				!slices.Contains(oneAnswer(), r.Task.Kind) {
 				return "reward.kind likelihood puts the gold answer in the place of a completion's own, but task " +
 					r.Task.Kind + " has no single answer in a place", "use it with task math, words or stories"
 			}
@@ -116,7 +119,7 @@ func selfChecks() []check {
 			case r.JudgesAlone():
 				return fmt.Sprintf("the task prompts needs a reward that says what is right, which %s does not",
 					r.Reward.Kind), "set reward.kind to command, judge or model"
-			case r.Reward.Kind == Majority && !slices.Contains([]string{"math", "words", "stories"}, r.Task.Kind):
+			case r.Reward.Kind == Majority && !slices.Contains(oneAnswer(), r.Task.Kind):
 				return "reward.kind majority compares answers, but those of task " + r.Task.Kind +
 					" are not values", "use it with task math, words or stories"
 			}
