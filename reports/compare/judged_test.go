@@ -16,12 +16,18 @@ import (
 // judge records scores of a run's problems on a suite, a list of passes each. A problem without passes was not judged.
 func (f *fixture) judge(run store.Run, label string, how recorded.Judging, responses int, scores ...[]float64) {
 	f.t.Helper()
-	j := recorded.Judgements{Judging: how}
+	var list []recorded.JudgedProblem
 	for i, s := range scores {
 		if s != nil {
-			j.Problems = append(j.Problems, recorded.JudgedProblem{ID: answers(make([]int, 9)...)[i].ProblemID, Responses: responses, Scores: s})
+			list = append(list, recorded.JudgedProblem{ID: answers(make([]int, 9)...)[i].ProblemID, Responses: responses, Scores: s})
 		}
 	}
+	f.judged(run, label, recorded.Judgements{Judging: how, Problems: list})
+}
+
+// judged records judgements of a run's problems on a suite.
+func (f *fixture) judged(run store.Run, label string, j recorded.Judgements) {
+	f.t.Helper()
 	text, err := json.Marshal(j)
 	f.must(err)
 	d, err := f.db.Blobs.PutBytes(text)
@@ -77,7 +83,12 @@ func TestJudged(t *testing.T) {
 	if want := "judged_diversity on countdown/test is over 2 of 4 problems: the others were not judged in every run"; notes(r) != want {
 		t.Errorf("notes %s", notes(r))
 	}
-	// Another number of completions is another measurement.
+	// Another number of completions of a problem is another measurement.
+	f.judged(b, "test", recorded.Judgements{Judging: how, Problems: []recorded.JudgedProblem{{ID: items[0].ProblemID, Responses: 6, Scores: []float64{3}},
+		{ID: items[1].ProblemID, Responses: 5, Scores: []float64{4}}, {ID: items[2].ProblemID, Responses: 6, Scores: []float64{1}}}})
+	if m := compared().Suites[0].Metric(recorded.JudgedDiversity); m == nil || m.Items != 2 || *m.Pairs[0].Delta != -0.5 {
+		t.Errorf("6 and 5 completions of one problem: %+v", m)
+	}
 	f.judge(b, "test", how, 5, []float64{3, 3}, []float64{4, 4})
 	if r := compared(); r.Suites[0].Metric(recorded.JudgedDiversity) != nil || !strings.Contains(notes(r), "by equally many completions") {
 		t.Errorf("6 and 5 completions of a problem were compared: %s", notes(r))
