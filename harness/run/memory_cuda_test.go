@@ -57,9 +57,6 @@ func TestTeacherMemoryOnCUDA(t *testing.T) {
 	}
 	folder := newLab(t).teacher()
 	for _, dtype := range []string{"f32", "bf16"} {
-		if dtype == "f32" && os.Getenv("EXP_TEST_ALL") == "" {
-			continue
-		}
 		sets := append(taught(folder), "algo.distill.top_k=9", "model.dtype="+dtype, "train.steps=2", "compute.device="+device.CUDA)
 		use := memoryOfRun(t, "smoke_cpu.yaml", sets)["train"]
 		if p, planned := float64(use.Peak), float64(use.Planned); !(p > 0 && p <= 1.02*planned && planned <= 1.1*p) {
@@ -107,7 +104,7 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 		t.Skip("needs the fake driver: make cuda")
 	}
 	learnsOnCUDA(t, linearFolder(t, bf16Folder(newLab(t))), 0, 1)
-	learnsOnCUDA(t, olmoHybridFolder(t, bf16Folder(newLab(t))), 1)
+	learnsOnCUDA(t, olmoHybridFolder(t, bf16Folder(newLab(t))), 0, 1)
 }
 
 // Hybrids with Mamba-2 learn as on the CPU, too.
@@ -126,7 +123,7 @@ func TestShortConvolutionsOnCUDA(t *testing.T) {
 		t.Skip("needs the fake driver: make cuda")
 	}
 	for i, dir := range lfmFolders(t, bf16Folder(newLab(t))) {
-		learnsOnCUDA(t, dir, i%2)
+		learnsOnCUDA(t, dir, i%2, i%2+1)
 	}
 }
 
