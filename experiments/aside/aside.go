@@ -17,20 +17,23 @@ const leftFor = time.Minute
 // made is the name of what a temporary folder holds.
 const made = "made"
 
-// File makes a file ".NAME-…" next to path, NAME, and removes those that killed processes left. The caller closes it,
-// and renames or removes it.
+// mark begins the digits of a temporary name, which no other program writes.
+const mark = ".exp-"
+
+// File makes a file ".NAME.exp-…" next to path, NAME, and removes those that killed processes left. The caller closes
+// it, and renames or removes it.
 func File(path string) (*os.File, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+mark+"*")
 	if err == nil && lock(f) {
 		removeLeft(path)
 	}
 	return f, err
 }
 
-// Folder makes a folder ".NAME-…" next to path, NAME, and removes those that killed processes left. It returns a
-// name in it for what is to be renamed to path. The caller calls remove in any case.
+// Folder makes a folder ".NAME.exp-…" next to path, NAME, and removes those that killed processes left. The caller
+// writes name, a path in the folder, renames it to path when it is complete, and always calls remove.
 func Folder(path string) (name string, remove func(), err error) {
-	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+mark+"*")
 	if err != nil {
 		return "", nil, err
 	}
@@ -50,7 +53,7 @@ func lock(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|s
 
 // removeLeft removes the temporary files and folders next to path that killed processes left.
 func removeLeft(path string) {
-	prefix := "." + filepath.Base(path) + "-"
+	prefix := "." + filepath.Base(path) + mark
 	entries, _ := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {
 		digits, ours := strings.CutPrefix(e.Name(), prefix)

@@ -16,7 +16,7 @@ func TestLeft(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "out.db")
 		hold := map[string]*os.File{}
-		for _, name := range []string{".out.db-17", ".out.db-18", ".out.db-19", ".out.db-x", ".other-17"} {
+		for _, name := range []string{".out.db.exp-17", ".out.db.exp-18", ".out.db.exp-19", ".out.db.exp-x", ".out.db-17", ".other.exp-17"} {
 			f, err := os.Create(filepath.Join(dir, name))
 			if err != nil {
 				t.Fatal(err)
@@ -24,12 +24,12 @@ func TestLeft(t *testing.T) {
 			defer f.Close()
 			hold[name] = f
 		}
-		for _, name := range []string{".out.db-27/made/run", ".out.db-28/made", ".out.db-29/mine", ".out.db-30/made"} {
+		for _, name := range []string{".out.db.exp-27/made/run", ".out.db.exp-28/made", ".out.db.exp-29/mine", ".out.db.exp-30/made"} {
 			if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil {
 				t.Fatal(err)
 			}
 		}
-		busy, err := os.Open(filepath.Join(dir, ".out.db-28"))
+		busy, err := os.Open(filepath.Join(dir, ".out.db.exp-28"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,14 +39,14 @@ func TestLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if e.Name() == ".out.db-19" || e.Name() == ".out.db-30" {
+			if e.Name() == ".out.db.exp-19" || e.Name() == ".out.db.exp-30" {
 				continue // new ones
 			}
 			if err := os.Chtimes(filepath.Join(dir, e.Name()), time.Time{}, time.Now().Add(-2*leftFor)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, f := range []*os.File{hold[".out.db-18"], busy} {
+		for _, f := range []*os.File{hold[".out.db.exp-18"], busy} {
 			if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 				t.Skip("no locks here")
 			}
@@ -75,7 +75,8 @@ func TestLeft(t *testing.T) {
 		for _, e := range entries {
 			got = append(got, e.Name())
 		}
-		want := []string{".other-17", ".out.db-18", ".out.db-19", ".out.db-28", ".out.db-29", ".out.db-30", ".out.db-x"}
+		want := []string{".other.exp-17", ".out.db-17", ".out.db.exp-18", ".out.db.exp-19", ".out.db.exp-28", ".out.db.exp-29",
+			".out.db.exp-30", ".out.db.exp-x"}
 		if !slices.Equal(got, want) {
 			t.Errorf("folder %v: %q, want %q", folder, got, want)
 		}
