@@ -103,7 +103,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// The settings are those of FlowRL's scripts, including the top-k that only their defaults file names.
+// FlowRL's scripts use these settings; the top-k comes from a file of defaults that they do not mention.
 func TestProtocols(t *testing.T) {
 	p, err := ProtocolByName("flowrl-math")
 	if err != nil {

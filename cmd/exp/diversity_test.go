@@ -88,7 +88,8 @@ func TestDiversity(t *testing.T) {
 		t.Errorf("recorded %s, want %s", table.stdout, want)
 	}
 	exp(t, "show", "one", "--stages", "--store", dir).says(t, "eval.judge test", "judgements")
-	exp(t, "compare", "one", "--vs", "two", "--allow", "train.optim.lr", "--allow", "eval.final.n", "--k", "1", "--store", dir).says(t, "judged", "4.00")
+	exp(t, "compare", "one", "--vs", "two", "--allow", "train.optim.lr", "--allow", "eval.final.n", "--k", "1",
+		"--store", dir).says(t, "judged", "4.00")
 	exp(t, "verify", "one", "--store", dir).succeeds(t)
 	judge("--key-env", "KEY").succeeds(t)
 	stages := call{}.run("query", "SELECT count(*) FROM stages WHERE kind = 'eval.judge'", "--store", dir, "-o", "csv")

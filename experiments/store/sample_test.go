@@ -286,7 +286,8 @@ func TestEvals(t *testing.T) {
 		}
 	}
 	evals, err = db.Evals(ctx, run.ID)
-	if last := evals[len(evals)-1]; err != nil || len(evals) != 3 || last.Metric != "judged" || last.Value != 4 || last.StageScore != e.StageScore {
+	if last := evals[len(evals)-1]; err != nil || len(evals) != 3 || last.Metric != "judged" || last.Value != 4 ||
+		last.StageScore != e.StageScore {
 		t.Errorf("with an added score: %+v, %v", evals, err)
 	}
 	s := begin(t, db, run.ID, "eval.score", "test", "5")

@@ -123,7 +123,7 @@ func (o Options) judgements(r Rated, right bool) recorded.Judgements {
 	return j
 }
 
-// known reports whether the newest judgements of a label with these settings are the same.
+// known reports whether these are a label's newest judgements.
 func known(stages []store.Stage, judgements ident.Digest, label string) bool {
 	for _, s := range slices.Backward(stages) {
 		if s.Kind == recorded.JudgeStage && s.Label == label && len(s.Outputs) > 0 {

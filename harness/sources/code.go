@@ -41,8 +41,8 @@ func roots(kind config.Stage) []string {
 	panic("sources: unknown kind " + string(kind))
 }
 
-// stages are the packages in which stages do their work, too. What they import counts by kind.
-func stages() []string {
+// stagePackages are those in which stages do their work, too. What they import counts by kind.
+func stagePackages() []string {
 	return []string{"harness/stage", "harness/prompt", "harness/dataset", "harness/answer"}
 }
 
@@ -61,7 +61,7 @@ func Of(dirs []string) (ident.Digest, []ident.File, error) {
 		return ident.Digest{}, nil, err
 	}
 	keep := map[string]bool{}
-	for _, d := range stages() {
+	for _, d := range stagePackages() {
 		keep[d] = true
 	}
 	for _, d := range dirs {
