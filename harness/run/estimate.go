@@ -154,12 +154,12 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 	if ranks > 1 {
 		e.Ranks = ranks
 	}
-	w := learnersOf(c, ranks)
+	w := stage.Learners(c, ranks)
 	p := e.planStages(c, arch, longest, w)
 	e.take(p, engineOf(config.Train, c, arch, longest, w))
-	if w.ranks < ranks {
-		others := samplersOf(c, ranks)
-		e.takeSamplers(ranks-w.ranks, planLike(p, config.Train, c, arch, longest, others),
+	if w.Apart() {
+		others := stage.Samplers(c, ranks)
+		e.takeSamplers(ranks-w.Ranks, planLike(p, config.Train, c, arch, longest, others),
 			engineOf(config.Train, c, arch, longest, others))
 	}
 	e.Program = programBytes(c, longest, e.Completions, e.inMachine())
@@ -221,12 +221,12 @@ func keptCheckpoints(c *config.Run) int64 {
 }
 
 // planStages plans the memory of learning ranks in training, which it returns, and that of SFT, for one GPU.
-func (e *Estimate) planStages(c *config.Run, arch model.Config, longest int, w crew) planned {
+func (e *Estimate) planStages(c *config.Run, arch model.Config, longest int, w stage.Crew) planned {
 	p := planOf(config.Train, c, arch, longest, w)
 	if c.SFT.Steps == 0 {
 		return p
 	}
-	all := everyone(c, w.all)
+	all := stage.Everyone(c, w.All)
 	longest = longestOf(config.SFT, c, arch)
 	tuning := planLike(p, config.SFT, c, arch, longest, all)
 	if !tuning.fits() { // a larger GPU may have room for both
@@ -261,7 +261,7 @@ func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
 	if e.weights = 4 * int64(e.Parameters); ranks > 1 {
 		e.Ranks = ranks
 	}
-	w, longest := everyone(c, 1), longestOf(config.EvalGen, c, arch)
+	w, longest := stage.Everyone(c, 1), longestOf(config.EvalGen, c, arch)
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
 	sampled, tuned := planned{}, len(c.Eval.Final.Suites) == 0 && c.SFT.OnConversations()
 	if !tuned {
@@ -269,7 +269,7 @@ func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
 	}
 	e.Disk = e.weights
 	if c.SFT.OnConversations() {
-		all, longest := everyone(c, ranks), longestOf(config.SFT, c, arch)
+		all, longest := stage.Everyone(c, ranks), longestOf(config.SFT, c, arch)
 		p := planLike(sampled, config.SFT, c, arch, longest, all)
 		if !p.fits() { // a larger GPU may have room for both
 			p = planOf(config.SFT, c, arch, longest, all)

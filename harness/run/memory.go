@@ -30,7 +30,7 @@ import (
 // On a GPU, at says which parts the host's pinned memory holds instead, and how large the sampler's
 // cache is. On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU they
 // have none.
-func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w crew,
+func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew,
 	at stage.Placement) (device, host []Part) {
 	if kind == config.EvalGen {
 		return evalMemory(c, arch, longest, at), nil
@@ -47,16 +47,16 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	switch {
 	case heads.Adapters != nil:
 		parts.addAdapted(&pinned, c, arch, heads, needs, w, at.Offload)
-	case w.learns:
+	case w.Learns:
 		parts.addModels(&pinned, c, arch, heads, needs, w, at.Offload)
 	default:
 		heads = model.Heads{LM: true}
-		add("policy: weights", train.CopyBytes(arch, w.rollout, operand, copies))
+		add("policy: weights", train.CopyBytes(arch, w.Rollout, operand, copies))
 		if stage.TrainConfig(c).SamplersNeedReference() {
-			add("reference policy", heldReference(c, arch, w.rollout))
+			add("reference policy", heldReference(c, arch, w.Rollout))
 		}
 	}
-	if kind == config.Train && c.Reward.Kind == "model" && w.judges() {
+	if kind == config.Train && c.Reward.Kind == "model" && w.Judges() {
 		add("reward model", rewardBytes(c))
 	}
 	limit := capacityOf(kind, c, longest, w)
@@ -65,17 +65,17 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	rows := 0 // of a sampling step by the ranks that share products in training
 	engine := engineOf(kind, c, arch, longest, w)
 	scratch := scratchBytes(kind, c, arch, engine, limit.scratch(), longest, w)
-	if kind == config.Train && w.samples {
-		if rows = engine.Rows(); w.copies() {
-			scratch += tensor.SampleRoomBytes(arch, rows, w.rollout, operand)
+	if kind == config.Train && w.Samples {
+		if rows = engine.Rows(); w.Copies() {
+			scratch += tensor.SampleRoomBytes(arch, rows, w.Rollout, operand)
 			rows = 0
 		}
-		if w.copies() && heads.Adapters == nil {
-			add("policy: copy of weights for sampling", train.CopyBytes(arch, w.rollout, operand, copies))
+		if w.Copies() && heads.Adapters == nil {
+			add("policy: copy of weights for sampling", train.CopyBytes(arch, w.Rollout, operand, copies))
 		}
-		parts.addEngine(engine, at, arch, heads, operand, w.rollout)
+		parts.addEngine(engine, at, arch, heads, operand, w.Rollout)
 	}
-	scratch += tensor.RoomBytes(arch, limit.tokens, rows, w.tensor, operand, copies, w.learns)
+	scratch += tensor.RoomBytes(arch, limit.tokens, rows, w.Tensor, operand, copies, w.Learns)
 	add(string(kernels.ScratchRoom), max(scratch, teaching))
 	return parts, pinned
 }
@@ -90,7 +90,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 		heads.Adapters = a
 		parts.add("adapters", arch.AdapterBytes(heads, false, copiesOf(c), operand))
 	}
-	w := everyone(c, 1)
+	w := stage.Everyone(c, 1)
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
 	parts.addEngine(engine, at, arch, heads, operand, 1)
 	step := model.Capacity{Tokens: engine.MaxSequences}
@@ -127,7 +127,7 @@ type capacities struct {
 }
 
 // capacityOf returns the capacities of the workspaces of a stage whose sequences have at most longest tokens.
-func capacityOf(kind config.Stage, c *config.Run, longest int, w crew) (x capacities) {
+func capacityOf(kind config.Stage, c *config.Run, longest int, w stage.Crew) (x capacities) {
 	var rows train.Rows
 	if kind == config.SFT { // the run may have no algorithm
 		rows = stage.SFTConfig(c).Rows(longest)
@@ -135,7 +135,7 @@ func capacityOf(kind config.Stage, c *config.Run, longest int, w crew) (x capaci
 		rows = stage.TrainConfig(c).Rows(longest)
 		x.scored, x.tokens = rows.Scored(), rows.ScoredTokens()
 	}
-	if w.learns {
+	if w.Learns {
 		x.trained, x.tokens = rows.Trained(), max(x.tokens, rows.TrainedTokens())
 	}
 	return x
@@ -148,17 +148,17 @@ func (x capacities) scratch() model.Capacity {
 
 // activationBytes returns the memory of a micro-batch's forward and backward passes.
 func activationBytes(c *config.Run, arch model.Config, h model.Heads, limit capacities,
-	operand kernels.DType, w crew) int {
+	operand kernels.DType, w stage.Crew) int {
 	keep := model.KeepAll
 	if c.Compute.Recompute {
 		keep = model.KeepInputs
 	}
 	bytes := 0
 	if limit.scored.Tokens > 0 {
-		bytes += arch.WorkspaceBytes(h, limit.scored, model.KeepNothing, operand, w.tensor)
+		bytes += arch.WorkspaceBytes(h, limit.scored, model.KeepNothing, operand, w.Tensor)
 	}
 	if limit.trained.Tokens > 0 {
-		bytes += arch.WorkspaceBytes(h, limit.trained, keep, operand, w.tensor)
+		bytes += arch.WorkspaceBytes(h, limit.trained, keep, operand, w.Tensor)
 	}
 	return bytes
 }
@@ -202,14 +202,14 @@ func referenceBytes(c *config.Run, arch model.Config, shared int) int {
 
 // engineOf returns the options of the sampler of a rank in a stage; none if it never samples. A published
 // recipe may stretch its model's positions in training.
-func engineOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) generate.Options {
+func engineOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew) generate.Options {
 	switch {
 	case kind == config.EvalGen:
 		return stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens, nil)
-	case kind != config.Train || !w.samples:
+	case kind != config.Train || !w.Samples:
 		return generate.Options{PageTokens: c.Rollout.PageTokens}
 	}
-	o := stage.EngineOptions(c, arch, c.Rollout.MaxNewTokens, w.calls(c))
+	o := stage.EngineOptions(c, arch, c.Rollout.MaxNewTokens, w.Calls(c))
 	if c.Model.Init != "random" {
 		o.MaxTokens = longest
 	}
@@ -255,7 +255,7 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // of a sampling step, in float32 only if it restricts the choice of tokens. batch is
 // the largest micro-batch, longest the length of a sequence.
 func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine generate.Options, batch model.Capacity,
-	longest int, w crew) int {
+	longest int, w stage.Crew) int {
 	tokens := batch.Tokens
 	if device.UsesGPU(c) {
 		return gpuScratch(c, arch, engine, batch, w)
@@ -263,7 +263,7 @@ func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine ge
 	const together = 1 << 22 // logit gradients kept at a time
 	threads := c.Compute.Threads
 	if threads == 0 {
-		threads = max(1, runtime.NumCPU()/w.all)
+		threads = max(1, runtime.NumCPU()/w.All)
 	}
 	operand, V := stage.Operand(c), arch.Vocab
 	perThread := floatScratch
@@ -323,10 +323,10 @@ func restricts(kind config.Stage, c *config.Run) bool {
 // products have their part of each, and those that do not learn no gradients. A number for each row and
 // head is attention's (AttentionBackward). Linear attention keeps states (DeltaRuleBackward) of the sequences and of
 // their prompts. Tensor cores have factors of their own.
-func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch model.Capacity, w crew) int {
+func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch model.Capacity, w stage.Crew) int {
 	tokens := batch.Tokens
 	const piece = 160 << 20 // elements
-	V, operand, shared := arch.Vocab, stage.Operand(c), w.tensor
+	V, operand, shared := arch.Vocab, stage.Operand(c), w.Tensor
 	own := func(n int) int { return (n + shared - 1) / shared } // a rank's part of rows or tokens
 	arrays := 1
 	if V < 1024 {
@@ -338,7 +338,7 @@ func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch
 		logits *= 2 // TopTokens keeps the order of its tokens, too
 	}
 	gradients := 0
-	if w.learns {
+	if w.Learns {
 		all := max(own(tokens)*V, tokens*own(V))
 		gradients = all * operand.Size()
 		if c.Algo.Distill.TopK > 0 { // their kernels also need the products of some rows
@@ -347,7 +347,7 @@ func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch
 	}
 	bytes := max(gradients, 4*logits*min(own(tokens), max(1, piece/logits)), 4*arrays*rows*V, 4*tokens*arch.Heads)
 	if arch.Recurrent() {
-		bytes = max(bytes, 4*device.DeltaScratch(arch.Delta, tokens, min(tokens, 2*batch.Sequences), w.learns))
+		bytes = max(bytes, 4*device.DeltaScratch(arch.Delta, tokens, min(tokens, 2*batch.Sequences), w.Learns))
 	}
 	if device.UsesTensorCores(c) {
 		bytes += factorBytes(arch, tokens, shared)

@@ -13,6 +13,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/harness/device"
+	"exp/harness/stage"
 	"exp/kernels"
 	"exp/train/generate"
 	"exp/train/model"
@@ -91,7 +92,7 @@ func TestScratchOfTopTokensOnCUDA(t *testing.T) {
 	before := be.Allocated()
 	be.TopTokens(ids, out, h, kernels.Matrix{W: w, Out: V, In: C}, kernels.Softmax{Temperature: 1})
 	be.Sync()
-	planned := gpuScratch(c, model.Config{Vocab: V}, generate.Options{}, model.Capacity{Tokens: R}, crew{tensor: 1})
+	planned := gpuScratch(c, model.Config{Vocab: V}, generate.Options{}, model.Capacity{Tokens: R}, stage.Crew{Tensor: 1})
 	if got := be.Allocated() - before; got != int64(planned) {
 		t.Errorf("%d bytes, planned %d", got, planned)
 	}

@@ -34,16 +34,16 @@ func (p *parts) addEngine(o generate.Options, at stage.Placement, arch model.Con
 
 // addModels adds the models of a rank that learns.
 func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h model.Heads, needs train.Needs,
-	w crew, off train.Offload) {
+	w stage.Crew, off train.Offload) {
 	operand, copies := stage.Operand(c), copiesOf(c)
 	whole := func(name string, h model.Heads) {
 		p.addLearner(pinned, name+": weights", func(trainable bool, copies model.PackedLen) int {
-			return arch.ModelBytes(h, trainable, copies, operand, w.tensor)
-		}, arch.ArenaLen(h, w.tensor), copies, off, c.Train.Slices, w.groups())
+			return arch.ModelBytes(h, trainable, copies, operand, w.Tensor)
+		}, arch.ArenaLen(h, w.Tensor), copies, off, c.Train.Slices, w.Groups())
 	}
 	whole("policy", h)
 	if needs.Reference {
-		p.add("reference policy", heldReference(c, arch, w.tensor))
+		p.add("reference policy", heldReference(c, arch, w.Tensor))
 	}
 	if needs.Critic {
 		whole("critic", model.Heads{Value: true})
@@ -55,32 +55,32 @@ func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h mod
 
 // addAdapted adds the models of a rank if only adapters learn.
 func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h model.Heads, needs train.Needs,
-	w crew, off train.Offload) {
+	w stage.Crew, off train.Offload) {
 	operand, copies := stage.Operand(c), copiesOf(c)
 	p.add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand, 1))
 	adapted := func(name string, h model.Heads) {
-		if !w.learns {
+		if !w.Learns {
 			p.add(name+": adapters", arch.AdapterBytes(h, false, copies, operand))
 			return
 		}
 		_, n := model.AdapterLayout(arch, h, h.Adapters)
 		p.addLearner(pinned, name+": adapters", func(trainable bool, copies model.PackedLen) int {
 			return arch.AdapterBytes(h, trainable, copies, operand)
-		}, n, copies, off, c.Train.Slices, w.groups())
+		}, n, copies, off, c.Train.Slices, w.Groups())
 	}
 	adapted("policy", h)
-	referred := w.learns && needs.Reference || c.Train.Steps > 0 && stage.TrainConfig(c).SamplersNeedReference()
-	if n := heldTeachers(c, w.tensor); referred && n > 0 {
+	referred := w.Learns && needs.Reference || c.Train.Steps > 0 && stage.TrainConfig(c).SamplersNeedReference()
+	if n := heldTeachers(c, w.Tensor); referred && n > 0 {
 		p.add("reference policy", n)
 	}
 	if referred && !c.Algo.HasTeacher() && c.Model.HasAdapter() && c.SFT.Steps == 0 {
 		p.add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: h.Adapters}, false,
 			copies, operand))
 	}
-	if w.learns && needs.Critic {
+	if w.Learns && needs.Critic {
 		adapted("critic", stage.WithAdapters(model.Heads{Value: true}, c, arch))
 	}
-	if w.learns && needs.Process {
+	if w.Learns && needs.Process {
 		adapted("process reward model", stage.WithAdapters(model.Heads{LM: true}, c, arch))
 	}
 }

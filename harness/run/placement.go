@@ -45,7 +45,7 @@ type planned struct {
 // planOf plans the memory of a stage: on a GPU with the least that the host must hold. If no
 // offload lets a sampler keep all sequences at full length, its cache gets what is left. Of several
 // GPUs it takes the first with room.
-func planOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) planned {
+func planOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew) planned {
 	list := gpuOf(c)
 	if len(list) == 0 {
 		at := stage.Placement{CacheTokens: cacheTokens(kind, c, arch, longest, w)}
@@ -61,7 +61,7 @@ func planOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w 
 }
 
 // planLike is planOf for the device of another plan.
-func planLike(p planned, kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) planned {
+func planLike(p planned, kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew) planned {
 	if p.gpu.Memory == 0 {
 		return planOf(kind, c, arch, longest, w)
 	}
@@ -69,14 +69,14 @@ func planLike(p planned, kind config.Stage, c *config.Run, arch model.Config, lo
 }
 
 func planOn(g figures, at stage.Placement, kind config.Stage, c *config.Run, arch model.Config,
-	longest int, w crew) planned {
+	longest int, w stage.Crew) planned {
 	p := planned{gpu: g, placement: at}
 	p.device, p.host = memoryOf(kind, c, arch, longest, w, at)
 	return p
 }
 
 // planOnGPU is planOf for one GPU.
-func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) planned {
+func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew) planned {
 	var p planned
 	for _, off := range offloads(kind, c, w) {
 		at := stage.Placement{Offload: off, CacheTokens: cacheTokens(kind, c, arch, longest, w)}
@@ -84,12 +84,12 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 			return p
 		}
 	}
-	if c.Rollout.CacheTokens > 0 || kind == config.SFT || !w.samples {
+	if c.Rollout.CacheTokens > 0 || kind == config.SFT || !w.Samples {
 		return p
 	}
 	engine := engineOf(kind, c, arch, longest, w)
 	operand := stage.Operand(c)
-	shared := w.rollout
+	shared := w.Rollout
 	if kind == config.EvalGen {
 		shared = 1 // a rank samples alone
 	}
@@ -101,7 +101,7 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 
 // cacheTokens returns the room that rollout.cache_tokens gives the cache of a stage's sampler: at least
 // what an engine takes; 0 if it is not set.
-func cacheTokens(kind config.Stage, c *config.Run, arch model.Config, longest int, w crew) int {
+func cacheTokens(kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew) int {
 	if c.Rollout.CacheTokens == 0 {
 		return 0
 	}
@@ -110,12 +110,12 @@ func cacheTokens(kind config.Stage, c *config.Run, arch model.Config, longest in
 
 // offloads returns what a stage on some ranks may keep on the host, the least first. Groups of ranks
 // exchange gradients, which therefore stay in device memory.
-func offloads(kind config.Stage, c *config.Run, w crew) []train.Offload {
+func offloads(kind config.Stage, c *config.Run, w stage.Crew) []train.Offload {
 	none, moments, all := train.Offload{}, train.Offload{Moments: true}, train.Offload{Moments: true, Sums: true}
 	switch {
-	case kind == config.EvalGen || !w.learns:
+	case kind == config.EvalGen || !w.Learns:
 		return []train.Offload{none}
-	case c.Compute.Offload == config.OffloadAuto && w.groups() > 1:
+	case c.Compute.Offload == config.OffloadAuto && w.Groups() > 1:
 		return []train.Offload{none, moments}
 	case c.Compute.Offload == config.OffloadAuto:
 		return []train.Offload{none, moments, all}
@@ -147,9 +147,9 @@ func (x *execution) placement(kind config.Stage) stage.Placement {
 	if err != nil {
 		return stage.Placement{}
 	}
-	w := everyone(c, x.size())
+	w := stage.Everyone(c, x.size())
 	if kind == config.Train {
-		w = learnersOf(c, x.size())
+		w = stage.Learners(c, x.size())
 	}
 	return planOf(kind, c, arch, longestOf(kind, c, arch), w).placement
 }
@@ -169,7 +169,7 @@ func (x *execution) samplerPlacement() stage.Placement {
 	if err != nil || c.Train.Steps == 0 {
 		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
 	}
-	return planOf(config.Train, c, arch, longestOf(config.Train, c, arch), samplersOf(c, x.size())).placement
+	return planOf(config.Train, c, arch, longestOf(config.Train, c, arch), stage.Samplers(c, x.size())).placement
 }
 
 // longestOf returns the length of the longest sequence of a stage.

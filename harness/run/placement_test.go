@@ -23,7 +23,7 @@ func TestPlacement(t *testing.T) {
 		if !ok {
 			t.Fatal("no architecture")
 		}
-		return planOnGPU(g, config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), everyone(&r.Run, 1))
+		return planOnGPU(g, config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), stage.Everyone(&r.Run, 1))
 	}
 	small, large := publishedGPUs()[0], publishedGPUs()[1]
 	p := plan(large)
@@ -66,7 +66,7 @@ func TestPlacementOnRanks(t *testing.T) {
 		t.Fatal("no architecture")
 	}
 	plan := func(ranks int) planned {
-		return planOnGPU(publishedGPUs()[0], config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), everyone(&r.Run, ranks))
+		return planOnGPU(publishedGPUs()[0], config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), stage.Everyone(&r.Run, ranks))
 	}
 	if p := plan(8); !p.fits() || !p.placement.Moments || !p.placement.Sums {
 		t.Errorf("8 ranks: %d bytes, %+v", sumParts(p.device), p.placement)
@@ -88,16 +88,16 @@ func TestPlacementOfSamplers(t *testing.T) {
 		t.Fatal("no architecture")
 	}
 	r := recipe(t, "flowrl_7b_math.yaml", "rollout.staleness=1", "compute.rollout_ranks=2")
-	plan := func(memory int64, w crew) stage.Placement {
+	plan := func(memory int64, w stage.Crew) stage.Placement {
 		return planOnGPU(figures{"", memory}, config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), w).placement
 	}
 	large := publishedGPUs()[1].Memory
-	learner, sampler := plan(large, learnersOf(&r.Run, 8)), plan(large, samplersOf(&r.Run, 8))
-	both := plan(large, everyone(&r.Run, 8))
+	learner, sampler := plan(large, stage.Learners(&r.Run, 8)), plan(large, stage.Samplers(&r.Run, 8))
+	both := plan(large, stage.Everyone(&r.Run, 8))
 	if both.CacheTokens == 0 || sampler.Offload != (train.Offload{}) || sampler.CacheTokens < 2*both.CacheTokens {
 		t.Errorf("a rank that does both has %+v, a sampler %+v", both, sampler)
 	}
-	if got := plan(1<<40, samplersOf(&r.Run, 8)); got != (stage.Placement{}) {
+	if got := plan(1<<40, stage.Samplers(&r.Run, 8)); got != (stage.Placement{}) {
 		t.Errorf("with room a sampler has %+v", got)
 	}
 	o := order{Kind: config.Train, Placement: learner, Sampling: sampler}
@@ -124,7 +124,7 @@ func TestLeastCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		engine := engineOf(config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), everyone(&r.Run, 1))
+		engine := engineOf(config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), stage.Everyone(&r.Run, 1))
 		if e.CacheTokens != engine.LeastCache() {
 			t.Errorf("%s: a cache of %d tokens, want %d", set, e.CacheTokens, engine.LeastCache())
 		}

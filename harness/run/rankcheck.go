@@ -22,7 +22,7 @@ func (e *SharingError) Hint() string { return e.do }
 
 // learners returns how many of n ranks learn at the same time in some stage, and what they are called.
 func learners(c *config.Run, n int) (count int, who string) {
-	switch count = learning(c, n); {
+	switch count = stage.Learners(c, n).Ranks; {
 	case count == n:
 		return n, "every rank"
 	case c.SFT.Steps > 0:
@@ -130,7 +130,7 @@ func products(c *config.Run) [2]shared {
 
 // multiples reports whether n ranks make whole groups that share products.
 func multiples(c *config.Run, n int) bool {
-	list, learn := products(c), learning(c, n)
+	list, learn := products(c), stage.Learners(c, n).Ranks
 	if learn == n {
 		return n%list[0].ranks == 0 && n%list[1].ranks == 0
 	}
@@ -150,7 +150,7 @@ func checkMultiples(c *config.Run, n int) error {
 		return &SharingError{fmt.Sprintf("--ranks %d: %s has %s: %d, and %s must be a multiple", n, c.Name, x.key,
 			x.ranks, who), nextRanks(c, n, x)}
 	}
-	learn := learning(c, n)
+	learn := stage.Learners(c, n).Ranks
 	if learn == n {
 		return cmp.Or(check(n, list[0], "ranks"), check(n, list[1], "ranks"))
 	}
@@ -167,7 +167,7 @@ func checkMultiples(c *config.Run, n int) error {
 func nextRanks(c *config.Run, n int, x shared) string {
 	other, list := *c, products(c)
 	samplers, add := &other.Compute.RolloutRanks, ""
-	if learning(c, n) < n && *samplers%list[1].ranks != 0 {
+	if stage.Learners(c, n).Ranks < n && *samplers%list[1].ranks != 0 {
 		*samplers = roundUp(*samplers, list[1].ranks)
 		add = fmt.Sprintf(" with compute.rollout_ranks: %d", *samplers)
 	}

@@ -56,28 +56,28 @@ type rankPlan struct {
 // phasesOf returns the phases of a training step on some ranks, for completions of full length. learner is
 // the plan of a rank that learns.
 func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planned) []Phase {
-	w, at := learnersOf(c, all), learner.placement
+	w, at := stage.Learners(c, all), learner.placement
 	needs, heads := policyOf(c)
 	heads = stage.WithAdapters(heads, c, arch)
 	r := c.Rollout
-	p := rankPlan{c: c, arch: arch, heads: heads, needs: needs, ranks: w.ranks, shared: w.tensor,
+	p := rankPlan{c: c, arch: arch, heads: heads, needs: needs, ranks: w.Ranks, shared: w.Tensor,
 		offload: at.Offload, cacheTokens: at.CacheTokens,
 		length: float64(longest), operand: float64(stage.Operand(c).Size()), float: float64(kernels.F32.Size()),
 		sequences: float64(c.Train.PromptsPerStep * r.N), onGPU: device.UsesGPU(c)}
 	fresh := float64(min(r.MaxNewTokens, longest))
 	p.tokens = float64(c.Train.PromptsPerStep)*(p.length-fresh) + p.sequences*fresh
 	s := p
-	s.shared = w.rollout
+	s.shared = w.Rollout
 	var list []Phase
-	if w.copies() && heads.Adapters == nil {
-		list = append(list, p.copying(w.rollout))
+	if w.Copies() && heads.Adapters == nil {
+		list = append(list, p.copying(w.Rollout))
 	}
 	list = append(list, s.sampling(fresh))
-	if w.ranks < all {
-		others := samplersOf(c, all)
-		s.ranks, s.shared = others.ranks, others.rollout
+	if w.Apart() {
+		others := stage.Samplers(c, all)
+		s.ranks, s.shared = others.Ranks, others.Rollout
 		s.cacheTokens = planLike(learner, config.Train, c, arch, longest, others).placement.CacheTokens
-		list = s.ahead(fresh, w.ranks)
+		list = s.ahead(fresh, w.Ranks)
 	}
 	if needs.Reference {
 		q := p

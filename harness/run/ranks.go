@@ -120,7 +120,7 @@ type order struct {
 
 // placement returns the plan for one of size ranks.
 func (o order) placement(c *config.Run, rank, size int) stage.Placement {
-	if o.Kind == config.Train && rank >= learning(c, size) {
+	if o.Kind == config.Train && !stage.CrewOf(c, rank, size).Learns {
 		return o.Sampling
 	}
 	return o.Placement
@@ -138,31 +138,25 @@ func (g *Ranks) join(e *stage.Env, kind config.Stage) (leave func(), err error) 
 	if err != nil {
 		return unlink, err
 	}
+	c, size := &e.Config.Run, group.Size()
+	w := stage.Everyone(c, size)
+	w.Rollout = w.Tensor
+	if kind == config.Train {
+		w = stage.CrewOf(c, group.Rank(), size)
+	}
 	var shares []*tensor.Backend
-	own, among := e.Backend, group
+	own, crew := e.Backend, ranks.Between(group, w.First, w.First+w.Ranks)
 	share := func(n int) kernels.Backend {
 		if n == 1 {
 			return own
 		}
-		_, products := ranks.Grid(among, n)
+		_, products := ranks.Grid(crew, n)
 		shares = append(shares, tensor.New(own, products))
 		return shares[len(shares)-1]
 	}
-	c, size := &e.Config.Run, group.Size()
-	w := everyone(c, size)
-	w.rollout = w.tensor
-	if kind == config.Train {
-		w = learnersOf(c, size)
-	}
-	switch learn := w.ranks; {
-	case group.Rank() >= learn:
-		w, among = samplersOf(c, size), ranks.Between(group, learn, size)
-	case learn < size:
-		among = ranks.Between(group, 0, learn)
-	}
-	e.Backend = share(w.tensor)
-	if w.copies() {
-		e.Sampling = share(w.rollout)
+	e.Backend = share(w.Tensor)
+	if w.Copies() {
+		e.Sampling = share(w.Rollout)
 	}
 	return func() {
 		for _, x := range shares {

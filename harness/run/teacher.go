@@ -90,12 +90,12 @@ func heldReference(c *config.Run, arch model.Config, shared int) int {
 // teacherRooms returns the activations of teachers' passes, and the workspace of their operations; both 0
 // without one, and in other stages than training. Teachers of one architecture share them, and so does one of the
 // policy's, arch. longest is the length of a sequence.
-func teacherRooms(kind config.Stage, c *config.Run, arch model.Config, limit capacities, longest int, w crew) (
+func teacherRooms(kind config.Stage, c *config.Run, arch model.Config, limit capacities, longest int, w stage.Crew) (
 	activations, scratch int) {
 	if kind != config.Train {
 		return 0, 0
 	}
-	w.learns = false
+	w.Learns = false
 	operand := stage.Operand(c)
 	none := generate.Options{PageTokens: c.Rollout.PageTokens}
 	made := []model.Config{arch}
@@ -105,9 +105,9 @@ func teacherRooms(kind config.Stage, c *config.Run, arch model.Config, limit cap
 			continue
 		}
 		made = append(made, x.arch)
-		activations += x.arch.WorkspaceBytes(model.Heads{LM: true}, limit.scored, model.KeepNothing, operand, w.tensor)
+		activations += x.arch.WorkspaceBytes(model.Heads{LM: true}, limit.scored, model.KeepNothing, operand, w.Tensor)
 		scratch = max(scratch, scratchBytes(config.Train, c, x.arch, none, limit.scored, longest, w)+
-			tensor.RoomBytes(x.arch, limit.tokens, 0, w.tensor, operand, copiesOf(c), false))
+			tensor.RoomBytes(x.arch, limit.tokens, 0, w.Tensor, operand, copiesOf(c), false))
 	}
 	return activations, scratch
 }

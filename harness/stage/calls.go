@@ -6,10 +6,10 @@ import (
 	"exp/train/rl"
 )
 
-// Calls returns the largest calls of a sampler in training: those for a step if it samples for training, and
+// calls returns the largest calls of a sampler in training: those for a step if it samples for training, and
 // those for a validation if it samples for these. So many ranks deal a call among themselves. It returns
 // nil, which stands for any calls, if the configuration does not say how large they are.
-func Calls(c *config.Run, training, validations bool, dealt int) (list []generate.Call) {
+func calls(c *config.Run, training, validations bool, dealt int) (list []generate.Call) {
 	add := func(requests, samples int) {
 		if samples == 0 {
 			return
@@ -53,18 +53,4 @@ func FirstValues(c *config.Run) int {
 		return 0
 	}
 	return rl.SPOSettings(c.Algo.Settings).First
-}
-
-// calls returns the largest calls of this rank's sampler.
-func (e *Env) calls() []generate.Call {
-	validations := e.validates()
-	switch {
-	case e.Ranks == nil:
-		return Calls(e.run(), true, validations, 1)
-	case e.samplers() == 0:
-		return Calls(e.run(), true, validations, max(1, e.Ranks.Size()/e.rolloutTensor()))
-	case e.onlySamples():
-		return Calls(e.run(), true, false, max(1, e.samplers()/e.rolloutTensor()))
-	}
-	return Calls(e.run(), false, validations, 1)
 }

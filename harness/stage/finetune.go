@@ -45,7 +45,7 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		}
 		return saved.afterStep(s.Step, s.Of, curve.lines.Bytes())
 	})
-	parts.Ranks, parts.Tensor = e.Ranks, e.tensor()
+	parts.Ranks, parts.Tensor = e.Ranks, Everyone(c, e.group().Size()).Tensor
 	t, err := train.NewSFT(conf, parts)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 	if err != nil {
 		return nil, err
 	}
-	needs, learns := r.cfg.Needs(), !r.onlySamples()
+	needs, learns := r.cfg.Needs(), r.crew().Learns
 	heads := model.Heads{LM: true}
 	if needs.LogZ {
 		heads.LogZ = &r.cfg.LogZ

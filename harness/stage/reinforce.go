@@ -109,8 +109,9 @@ func (c *closers) close() {
 // build makes models, engine and trainer.
 func (r *reinforcement) build(in Inputs, owned *closers) error {
 	c := r.run()
+	all := Everyone(c, r.group().Size())
 	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep, Wait: r.Wait,
-		Ranks: r.Ranks, Tensor: r.tensor(), RolloutTensor: r.rolloutTensor(), Samplers: r.samplers(),
+		Ranks: r.Ranks, Tensor: all.Tensor, RolloutTensor: all.Rollout, Samplers: Samplers(c, all.Ranks).Ranks,
 		Phase: r.Hooks.Phase}
 	drawn, err := r.loadModels(in, &parts, owned)
 	if err != nil {
@@ -142,7 +143,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	}
 	if r.samples() {
 		if r.engine, err = r.newEngine(cmp.Or(r.Sampling, r.Backend), drawn, tok, c.Rollout.MaxNewTokens,
-			r.calls()); err != nil {
+			r.crew().Calls(c)); err != nil {
 			return err
 		}
 		owned.add(r.engine.Close)
@@ -337,7 +338,7 @@ func sampledTokens(s *train.Step) int64 {
 // afterStep saves checkpoints at the configured cadence. Ranks that only sample record no step, so they wait
 // here for its validation.
 func (r *reinforcement) afterStep(step int) error {
-	if r.onlySamples() && r.validationDue(step, r.cfg.Steps) {
+	if !r.crew().Learns && r.validationDue(step, r.cfg.Steps) {
 		if err := r.assist(step); err != nil {
 			return err
 		}

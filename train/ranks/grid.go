@@ -23,8 +23,11 @@ func (p part) Exchange(parts []Part) error {
 	return p.Group.Exchange(list)
 }
 
-// Between is ranks lo to hi of a group, one of which calls it, as a group.
+// Between is ranks lo to hi of a group, one of which calls it, as a group; the group itself if they are all of it.
 func Between(g Group, lo, hi int) Group {
+	if hi-lo == g.Size() {
+		return g
+	}
 	p := part{Group: g, own: g.Rank() - lo}
 	for r := lo; r < hi; r++ {
 		p.ranks = append(p.ranks, r)
